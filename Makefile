@@ -1,0 +1,221 @@
+# ridge -- `make help` lists the targets. Every variable here can be set on the command line: make CC=clang SAN=1 test
+
+CC         ?= cc
+HOSTCC     ?= $(CC)
+AR         ?= ar
+PKG_CONFIG ?= pkg-config
+CFLAGS     ?= -O2 -g
+PREFIX     ?= /usr/local
+DESTDIR    ?=
+# SAN=1: under the address and undefined-behaviour sanitizers, in a build folder of its own.
+SAN        ?=
+# STRICT=1: warnings are errors.
+STRICT     ?=
+BUILD      ?= build$(if $(call on,$(SAN)),/san)
+# Q= (empty): print every command.
+Q          ?= @
+JOBS       ?= $(shell nproc 2>/dev/null || echo 1)
+FUZZ_CC    ?= clang
+# Seconds for each fuzz target.
+FUZZ_S     ?= 600
+DEMO       ?= estimate -m llama-2-13b -g h100-sxm --batch 1,16,64,256 --context 1024
+
+# Libraries by their pkg-config names; a library without one goes to LDLIBS.
+PACKAGES      := json-c
+TEST_PACKAGES := cmocka
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+on      = $(filter-out 0 no,$(1))
+libs    = $(or $(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null),$(addprefix -l,$(1)))
+headers = $(shell $(PKG_CONFIG) --cflags $(1) 2>/dev/null)
+quote   = '$(subst ','\'',$(1))'
+say     = $(if $(Q),@printf '  %-7s %s\n' $(1) $(2))
+jobs    = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
+# $(call keep,TEXT): rewrite the target only when TEXT is not what it already holds.
+keep    = @mkdir -p $(@D); printf '%s\n' $(call quote,$(1)) >$@.new; \
+          if cmp -s $@.new $@; then rm -f $@.new; else mv -f $@.new $@; fi
+
+SRC     := $(sort $(wildcard calc/*/*.c))
+MAIN    := calc/cli/main.c
+DATA    := $(sort $(wildcard configs/*/*.json plots/*.gp calc/MODEL.md))
+TEST    := $(sort $(wildcard tests/test_*.c))
+HELPER  := $(filter-out $(TEST),$(sort $(wildcard tests/*.c)))
+BENCH   := $(sort $(wildcard tests/bench/bench_*.c))
+FUZZ    := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+VERSION := $(shell { test -e .git && GIT_OPTIONAL_LOCKS=0 git describe --always --dirty 2>/dev/null || \
+                     cat VERSION 2>/dev/null || echo 0.1.0; } | tr -cd 'A-Za-z0-9.+_-')
+
+LIB_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(MAIN),$(SRC))) $(BUILD)/obj/embed_data.o
+MAIN_OBJ := $(MAIN:%.c=$(BUILD)/obj/%.o)
+HELP_OBJ := $(HELPER:%.c=$(BUILD)/obj/%.o)
+FUZZ_OBJ := $(LIB_OBJ:$(BUILD)/obj/%=$(BUILD)/fuzz/obj/%)
+TESTS    := $(TEST:tests/%.c=$(BUILD)/tests/%)
+BENCHES  := $(BENCH:tests/bench/%.c=$(BUILD)/bench/%)
+FUZZERS  := $(FUZZ:tests/fuzz/%.c=$(BUILD)/fuzz/%)
+# The version goes only to the files that print it.
+VERSIONED := $(if $(SRC),$(shell grep -l RIDGE_VERSION $(SRC)))
+
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings -Wvla \
+        -Wformat=2 -Wundef -Wdouble-promotion -Wswitch-enum -Wcast-qual $(if $(call on,$(STRICT)),-Werror)
+# One rounding per operation, so that numbers are the same on every machine and compiler.
+LANG_FLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L -ffp-contract=off -I.
+SAN_FLAGS  := -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
+FLAGS      = $(LANG_FLAGS) $(WARN) $(call headers,$(PACKAGES)) $(CPPFLAGS) $(CFLAGS) $(if $(call on,$(SAN)),$(SAN_FLAGS))
+FLAGS      := $(FLAGS)
+FUZZ_FLAGS := $(LANG_FLAGS) $(call headers,$(PACKAGES)) -O1 -g $(SAN_FLAGS)
+LDLIBS     := $(call libs,$(PACKAGES)) -lm
+TEST_LIBS  := $(call libs,$(TEST_PACKAGES))
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.SECONDARY:
+.PHONY: FORCE
+
+# --- what people run ---------------------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: deps ## install what is missing, build, and run the main job
+	@$(MAKE) --no-print-directory $(jobs) all
+	@echo '$$ ridge $(DEMO)'
+	@$(BUILD)/ridge $(DEMO)
+
+.PHONY: all
+all: $(BUILD)/ridge ## build ridge (the default)
+
+.PHONY: test
+test: deps ## install what is missing, build and run every test (SAN=1: under the sanitizers)
+	@$(MAKE) --no-print-directory $(jobs) check
+
+.PHONY: check
+check: all tests ## the tests alone, installing nothing
+	@RIDGE=$(BUILD)/ridge sh tests/run.sh $(TESTS)
+
+.PHONY: tests
+tests: $(TESTS)
+
+.PHONY: bench
+bench: $(BENCHES) ## build and run the benchmarks
+	@set -e; for b in $(BENCHES); do echo "$$b"; $$b; done
+
+.PHONY: fuzz
+fuzz: $(FUZZERS) ## fuzz the readers of untrusted files with libFuzzer, FUZZ_S seconds each (600)
+	@BUILD=$(BUILD)/fuzz FUZZ_S=$(FUZZ_S) sh tests/fuzz/run.sh $(FUZZERS)
+
+.PHONY: lint
+lint: ## format, warnings of gcc and clang, layering and the other house rules
+	@MAKE='$(MAKE)' BUILD=$(BUILD)/lint JOBS=$(JOBS) sh tools/lint.sh
+
+.PHONY: format
+format: ## rewrite the sources in the house format
+	@find $(wildcard calc probe kernels tests tools) -name '*.[ch]' -exec clang-format -i {} +
+
+.PHONY: deps
+deps: ## install the Debian packages that build, tests and plots need (as root; else say which)
+	@sh tools/deps.sh base
+
+.PHONY: deps-dev
+deps-dev: ## the same, and those of lint and fuzz
+	@sh tools/deps.sh base dev
+
+.PHONY: man
+man: $(BUILD)/ridge.1 ## build the manual page
+
+.PHONY: install
+install: all man ## install program, manual page and bash completion under DESTDIR PREFIX
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	install -m 755 $(BUILD)/ridge $(DESTDIR)$(PREFIX)/bin/ridge
+	install -m 644 $(BUILD)/ridge.1 $(DESTDIR)$(PREFIX)/share/man/man1/ridge.1
+	install -m 644 tools/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/ridge
+
+.PHONY: uninstall
+uninstall: ## remove what install put there
+	rm -f $(DESTDIR)$(PREFIX)/bin/ridge $(DESTDIR)$(PREFIX)/share/man/man1/ridge.1
+	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/ridge
+
+.PHONY: clean
+clean: ## remove the build folder
+	rm -rf $(BUILD)
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+# --- how it is built ---------------------------------------------------------------------------------------------------
+
+define compile
+$(call say,cc,$<)
+@mkdir -p $(@D)
+$(Q)$(CC) $(FLAGS) $(DEFINE) -MMD -MP -c -o $@ $<
+endef
+
+define link
+$(call say,link,$@)
+@mkdir -p $(@D)
+$(Q)$(CC) $(CFLAGS) $(if $(call on,$(SAN)),$(SAN_FLAGS)) $(LDFLAGS) -o $@ $(filter %.o %.a,$^)
+endef
+
+$(BUILD)/ridge: $(MAIN_OBJ) $(BUILD)/libridge.a
+	$(link) $(LDLIBS)
+
+$(BUILD)/libridge.a: $(LIB_OBJ) $(BUILD)/sources
+	$(call say,ar,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $(LIB_OBJ)
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/flags
+	$(compile)
+
+$(BUILD)/obj/embed_data.o: $(BUILD)/embed_data.c $(BUILD)/flags
+	$(compile)
+
+$(BUILD)/embed_data.c: $(BUILD)/embed $(DATA) $(BUILD)/data
+	$(call say,embed,$@)
+	$(Q)$(BUILD)/embed $@ $(DATA)
+
+$(BUILD)/embed: tools/embed.c $(BUILD)/flags
+	$(call say,hostcc,$<)
+	$(Q)$(HOSTCC) $(LANG_FLAGS) $(WARN) -O1 -g -o $@ $<
+
+$(BUILD)/ridge.1: $(BUILD)/ridge
+	$(call say,man,$@)
+	$(Q)$(BUILD)/ridge help --man >$@
+
+$(VERSIONED:%.c=$(BUILD)/obj/%.o): DEFINE = -DRIDGE_VERSION='"$(VERSION)"'
+$(VERSIONED:%.c=$(BUILD)/obj/%.o): $(BUILD)/version
+
+$(TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(HELP_OBJ) $(BUILD)/libridge.a
+	$(link) $(TEST_LIBS) $(LDLIBS)
+
+$(BENCHES): $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libridge.a
+	$(link) $(LDLIBS)
+
+$(BUILD)/fuzz/obj/%.o: %.c $(BUILD)/flags
+	$(call say,fuzzcc,$<)
+	@mkdir -p $(@D)
+	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link $(DEFINE) -MMD -MP -c -o $@ $<
+
+$(BUILD)/fuzz/obj/embed_data.o: $(BUILD)/embed_data.c $(BUILD)/flags
+	$(call say,fuzzcc,$<)
+	@mkdir -p $(@D)
+	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+
+$(VERSIONED:%.c=$(BUILD)/fuzz/obj/%.o): DEFINE = -DRIDGE_VERSION='"$(VERSION)"'
+
+$(FUZZERS): $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/tests/fuzz/%.o $(FUZZ_OBJ)
+	$(call say,link,$@)
+	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS)
+
+# What was last built with and from: a change of flags, version, or of the lists of files rebuilds what depends on it.
+$(BUILD)/flags: FORCE
+	$(call keep,$(CC) $(FLAGS) $(LDFLAGS) $(LDLIBS) | $(FUZZ_CC) $(FUZZ_FLAGS))
+$(BUILD)/version: FORCE
+	$(call keep,$(VERSION))
+$(BUILD)/sources: FORCE
+	$(call keep,$(LIB_OBJ))
+$(BUILD)/data: FORCE
+	$(call keep,$(DATA))
+
+-include $(patsubst %.o,%.d,$(MAIN_OBJ) $(LIB_OBJ) $(HELP_OBJ) $(FUZZ_OBJ)) \
+         $(patsubst %.c,$(BUILD)/obj/%.d,$(TEST) $(BENCH)) $(FUZZ:%.c=$(BUILD)/fuzz/obj/%.d)

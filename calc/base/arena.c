@@ -1,0 +1,102 @@
+#include "calc/base/arena.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK_BYTES = 64 * 1024 - 64, ALIGN = 16 };
+
+struct block {
+    struct block *next;
+    size_t used, size;
+    _Alignas(16) unsigned char data[];
+};
+
+struct deferred {
+    struct deferred *next;
+    void (*release)(void *);
+    void *what;
+};
+
+struct arena {
+    struct block *blocks;
+    struct deferred *deferred;
+};
+
+struct arena *arena_open(void) { return calloc(1, sizeof(struct arena)); }
+
+void arena_close(struct arena *a)
+{
+    if (!a) return;
+    for (struct deferred *d = a->deferred; d; d = d->next) d->release(d->what);
+    for (struct block *b = a->blocks, *next; b; b = next) {
+        next = b->next;
+        free(b);
+    }
+    free(a);
+}
+
+void *arena_alloc(struct arena *a, size_t size)
+{
+    if (size > SIZE_MAX / 2) return NULL;
+    size = (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    struct block *b = a->blocks;
+    if (!b || b->size - b->used < size) {
+        const size_t data = size > BLOCK_BYTES / 4 ? size : BLOCK_BYTES;
+        struct block *fresh = calloc(1, sizeof *fresh + data);
+        if (!fresh) return NULL;
+        fresh->size = data;
+        if (b && data == size) { /* a large piece gets its own block behind the one being filled */
+            fresh->next = b->next;
+            b->next = fresh;
+        } else {
+            fresh->next = b;
+            a->blocks = fresh;
+        }
+        b = fresh;
+    }
+    void *p = b->data + b->used;
+    b->used += size;
+    return p;
+}
+
+void *arena_array(struct arena *a, size_t n, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(n, size, &bytes)) return NULL;
+    return arena_alloc(a, bytes);
+}
+
+char *arena_printf(struct arena *a, const char *fmt, ...)
+{
+    va_list ap, again;
+    va_start(ap, fmt);
+    va_copy(again, ap);
+    const int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    char *s = n < 0 ? NULL : arena_alloc(a, (size_t)n + 1);
+    if (s) (void)vsnprintf(s, (size_t)n + 1, fmt, again);
+    va_end(again);
+    return s;
+}
+
+char *arena_strndup(struct arena *a, const char *s, size_t len)
+{
+    char *copy = len < SIZE_MAX ? arena_alloc(a, len + 1) : NULL;
+    if (copy && len) memcpy(copy, s, len);
+    return copy;
+}
+
+enum err_code arena_defer(struct arena *a, void (*release)(void *), void *what, struct err *e)
+{
+    struct deferred *d = arena_alloc(a, sizeof *d);
+    if (!d) {
+        release(what);
+        return err_nomem(e);
+    }
+    *d = (struct deferred){.next = a->deferred, .release = release, .what = what};
+    a->deferred = d;
+    return ERR_OK;
+}

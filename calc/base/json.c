@@ -1,0 +1,370 @@
+#include "calc/base/json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "calc/base/text.h"
+
+#define json_bool json_c_bool /* json-c has a type of this name, json.h a function */
+#include <json-c/json.h>
+#undef json_bool
+
+enum {
+    FILE_MAX_BYTES = 64 << 20,
+    DEPTH_MAX = 64,
+    CONTAINERS_MAX = 2 << 20, /* json-c spends 300-700 bytes on an empty one: 64 MiB of "[]," would take 7 GB */
+    FOUND_MAX = 48,
+    NAME_MAX_BYTES = 200,
+};
+
+/* -- reading -- */
+
+struct bytes {
+    char *data; /* malloc; one spare byte behind len for the final NUL */
+    size_t len;
+};
+
+static enum err_code too_large(const char *name, struct err *e)
+{
+    return err_set(e, ERR_INPUT, "%s: larger than 64 MiB, wanted a JSON file such as config.json", name);
+}
+
+static enum err_code read_all(int fd, const char *name, struct bytes *b, struct err *e)
+{
+    size_t room = 0;
+    for (;;) {
+        if (b->len + 1 >= room) {
+            room = room ? 2 * room : 64 * 1024;
+            char *grown = realloc(b->data, room);
+            if (!grown) return err_nomem(e);
+            b->data = grown;
+        }
+        const ssize_t n = read(fd, b->data + b->len, room - b->len - 1);
+        if (n == 0) break;
+        if (n < 0) {
+            if (errno == EINTR) continue;
+            return err_set(e, ERR_IO, "%s: cannot read: %s", name, strerror(errno));
+        }
+        b->len += (size_t)n;
+        if (b->len > FILE_MAX_BYTES) return too_large(name, e);
+    }
+    b->data[b->len] = '\0';
+    return ERR_OK;
+}
+
+static enum err_code read_file(const char *path, const char *name, struct bytes *b, struct err *e)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) return err_set(e, ERR_IO, "%s: cannot open: %s", name, strerror(errno));
+    struct stat st;
+    enum err_code code = ERR_OK;
+    if (fstat(fd, &st) != 0)
+        code = err_set(e, ERR_IO, "%s: cannot read: %s", name, strerror(errno));
+    else if (S_ISDIR(st.st_mode))
+        code = err_set(e, ERR_IO, "%s: is a directory, wanted a JSON file", name);
+    else if (S_ISREG(st.st_mode) && st.st_size > FILE_MAX_BYTES)
+        code = too_large(name, e);
+    else
+        code = read_all(fd, name, b, e);
+    (void)close(fd);
+    return code;
+}
+
+/* -- parsing -- */
+
+static void release_document(void *obj) { (void)json_object_put(obj); }
+
+static size_t line_at(const char *text, size_t offset)
+{
+    size_t line = 1;
+    for (const char *p = text, *end = text + offset; (p = memchr(p, '\n', (size_t)(end - p))) != NULL; p++) line++;
+    return line;
+}
+
+static enum err_code syntax_error(const char *name, const char *text, size_t len, size_t at,
+                                  enum json_tokener_error why, struct err *e)
+{
+    if (at > len) at = len;
+    const size_t line = line_at(text, at);
+    const size_t rest = len - at;
+    char found[24];
+    if (len == 0) return err_set(e, ERR_INPUT, "%s: line 1: the file is empty, wanted a JSON value", name);
+    if (why == json_tokener_error_depth)
+        return err_set(e, ERR_INPUT, "%s: line %zu: nested deeper than %d levels", name, line, (int)DEPTH_MAX);
+    if ((rest > 0 && text[at] == '\0') || (at > 0 && text[at - 1] == '\0')) /* json-c stops at it or just behind */
+        return err_set(e, ERR_INPUT, "%s: line %zu: found a NUL byte, wanted JSON text", name, line);
+    if (why == json_tokener_continue || why == json_tokener_error_parse_eof || rest == 0)
+        return err_set(e, ERR_INPUT,
+                       "%s: line %zu: ends before the value is complete, wanted the rest of the JSON text", name, line);
+    return err_set(e, ERR_INPUT, "%s: line %zu: %s, found \"%s\"", name, line, json_tokener_error_desc(why),
+                   text_clean(found, sizeof found, text + at, rest < 40 ? rest : 40));
+}
+
+static bool too_many_containers(const char *text, size_t len)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < len; i++) n += text[i] == '{' || text[i] == '[';
+    return n > CONTAINERS_MAX;
+}
+
+/* The first ill-formed UTF-8 byte in text, len when there is none. */
+static size_t find_bad_utf8(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len;) {
+        const size_t n = text_utf8_len(text + i, len - i, NULL);
+        if (n == 0) return i;
+        i += n;
+    }
+    return len;
+}
+
+/* text[len] is readable and NUL: json-c needs the end marked to finish a bare number. */
+static enum err_code parse_text(struct arena *a, const char *name, const char *text, size_t len, struct json *out,
+                                struct err *e)
+{
+    const size_t skip = len >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* byte order mark */
+    text += skip;
+    len -= skip;
+    if (too_many_containers(text, len))
+        return err_set(e, ERR_INPUT, "%s: more than %d objects and lists", name, (int)CONTAINERS_MAX);
+    struct json_tokener *tok = json_tokener_new_ex(DEPTH_MAX);
+    if (!tok) return err_nomem(e);
+    struct json_object *obj = json_tokener_parse_ex(tok, text, (int)len + 1);
+    const enum json_tokener_error why = json_tokener_get_error(tok);
+    const size_t end = json_tokener_get_parse_end(tok);
+    json_tokener_free(tok);
+    if (why != json_tokener_success) return syntax_error(name, text, len, end, why, e);
+    if (obj) TRY(arena_defer(a, release_document, obj, e));
+    const size_t used = end < len ? end : len, bad = find_bad_utf8(text, used);
+    if (bad < used)
+        return err_set(e, ERR_INPUT, "%s: line %zu: found byte 0x%02X, wanted UTF-8 text", name, line_at(text, bad),
+                       (unsigned)(unsigned char)text[bad]);
+    const char *kept = arena_strndup(a, name, strlen(name));
+    if (!kept) return err_nomem(e);
+    *out = (struct json){.obj = obj, .file = kept, .path = "", .arena = a};
+    return ERR_OK;
+}
+
+enum err_code json_load(struct arena *a, const char *path, struct json *out, struct err *e)
+{
+    char name[NAME_MAX_BYTES];
+    text_clean(name, sizeof name, path, strlen(path));
+    struct bytes b = {0};
+    enum err_code code = read_file(path, name, &b, e);
+    if (code == ERR_OK) code = parse_text(a, name, b.data, b.len, out, e);
+    free(b.data);
+    return code;
+}
+
+enum err_code json_parse(struct arena *a, const char *name, const char *text, size_t len, struct json *out,
+                         struct err *e)
+{
+    char clean[NAME_MAX_BYTES];
+    text_clean(clean, sizeof clean, name, strlen(name));
+    if (len > FILE_MAX_BYTES) return too_large(clean, e);
+    char *ended = malloc(len + 1);
+    if (!ended) return err_nomem(e);
+    if (len) memcpy(ended, text, len);
+    ended[len] = '\0';
+    const enum err_code code = parse_text(a, clean, ended, len, out, e);
+    free(ended);
+    return code;
+}
+
+/* -- walking -- */
+
+static bool descend(const struct json *j, struct json_object *obj, const char *path, struct json *out)
+{
+    *out = (struct json){.obj = obj, .file = j->file, .path = path ? path : j->path, .arena = j->arena};
+    return true;
+}
+
+static const char *member_path(const struct json *j, const char *key)
+{
+    return arena_printf(j->arena, "%s%s%s", j->path, j->path[0] ? "." : "", key);
+}
+
+bool json_get(const struct json *j, const char *key, struct json *out)
+{
+    struct json_object *at = j->obj;
+    for (const char *rest = key; json_object_is_type(at, json_type_object);) {
+        struct json_object *member = NULL;
+        if (json_object_object_get_ex(at, rest, &member)) /* a member may have dots in its own name */
+            return member ? descend(j, member, member_path(j, key), out) : false;
+        const char *dot = strchr(rest, '.');
+        char head[128];
+        if (!dot || (size_t)(dot - rest) >= sizeof head) return false;
+        memcpy(head, rest, (size_t)(dot - rest));
+        head[dot - rest] = '\0';
+        if (!json_object_object_get_ex(at, head, &at)) return false;
+        rest = dot + 1;
+    }
+    return false;
+}
+
+static void release_members(struct json_object *obj, void *members)
+{
+    (void)obj;
+    free(members);
+}
+
+/* The members of an object by position. json-c chains them, so the first call lays them out in an array that lives with
+ * the object: walking an object stays linear however long it is. */
+static struct lh_entry *member_at(struct json_object *obj, size_t i)
+{
+    if (i >= (size_t)json_object_object_length(obj)) return NULL;
+    struct lh_entry **members = json_object_get_userdata(obj);
+    if (!members) {
+        members = malloc((size_t)json_object_object_length(obj) * sizeof(struct lh_entry *));
+        if (!members) return NULL;
+        size_t n = 0;
+        for (struct lh_entry *m = json_object_get_object(obj)->head; m; m = m->next) members[n++] = m;
+        json_object_set_userdata(obj, members, release_members);
+    }
+    return members[i];
+}
+
+bool json_at(const struct json *j, size_t i, const char **key, struct json *out)
+{
+    if (json_object_is_type(j->obj, json_type_array)) {
+        if (i >= json_object_array_length(j->obj)) return false;
+        if (key) *key = NULL;
+        return descend(j, json_object_array_get_idx(j->obj, i), arena_printf(j->arena, "%s[%zu]", j->path, i), out);
+    }
+    struct lh_entry *m = json_object_is_type(j->obj, json_type_object) ? member_at(j->obj, i) : NULL;
+    if (!m) return false;
+    const char *name = lh_entry_k(m);
+    struct json_object *value = lh_entry_v(m);
+    if (key) *key = name;
+    return descend(j, value, member_path(j, name), out);
+}
+
+size_t json_len(const struct json *j)
+{
+    if (json_object_is_type(j->obj, json_type_array)) return json_object_array_length(j->obj);
+    if (json_object_is_type(j->obj, json_type_object)) return (size_t)json_object_object_length(j->obj);
+    return 0;
+}
+
+/* -- values -- */
+
+bool json_is_object(const struct json *j) { return json_object_is_type(j->obj, json_type_object); }
+bool json_is_array(const struct json *j) { return json_object_is_type(j->obj, json_type_array); }
+bool json_is_string(const struct json *j) { return json_object_is_type(j->obj, json_type_string); }
+bool json_is_bool(const struct json *j) { return json_object_is_type(j->obj, json_type_boolean); }
+
+bool json_is_number(const struct json *j)
+{
+    return json_object_is_type(j->obj, json_type_int) || json_object_is_type(j->obj, json_type_double);
+}
+
+static const char *describe(const struct json *j, char out[FOUND_MAX + 3])
+{
+    if (json_is_object(j) || json_is_array(j)) {
+        const bool list = json_is_array(j);
+        const size_t n = json_len(j);
+        (void)snprintf(out, FOUND_MAX + 3, "%s of %zu %s%s", list ? "a list" : "an object", n,
+                       list ? "element" : "member", n == 1 ? "" : "s");
+    } else if (json_is_string(j)) {
+        char clean[FOUND_MAX];
+        const char *s = json_object_get_string(j->obj);
+        text_clean(clean, sizeof clean, s, (size_t)json_object_get_string_len(j->obj));
+        (void)snprintf(out, FOUND_MAX + 3, "\"%s\"", clean);
+    } else {
+        const char *s = j->obj ? json_object_to_json_string_ext(j->obj, JSON_C_TO_STRING_PLAIN) : "null";
+        if (!s) s = "a value";
+        text_clean(out, FOUND_MAX, s, strlen(s));
+    }
+    return out;
+}
+
+enum err_code json_want(const struct json *j, const char *wanted, struct err *e)
+{
+    char path[NAME_MAX_BYTES], found[FOUND_MAX + 3];
+    text_clean(path, sizeof path, j->path, strlen(j->path));
+    return err_set(e, ERR_INPUT, "%s: %s%sfound %s, wanted %s", j->file, path, path[0] ? ": " : "", describe(j, found),
+                   wanted);
+}
+
+/* The value as int64 when it is whole and json-c has not clamped it. INT64_MIN is what json-c makes of every integer
+ * below it, so it counts as clamped. */
+static bool whole_number(const struct json *j, int64_t *out)
+{
+    if (json_object_is_type(j->obj, json_type_int)) {
+        *out = json_object_get_int64(j->obj);
+        return *out < 0 ? *out != INT64_MIN : json_object_get_uint64(j->obj) <= (uint64_t)INT64_MAX;
+    }
+    if (!json_object_is_type(j->obj, json_type_double)) return false;
+    const double x = json_object_get_double(j->obj);
+    if (!(x > -0x1p63 && x < 0x1p63) || x != floor(x)) return false;
+    *out = (int64_t)x;
+    return true;
+}
+
+enum err_code json_int(const struct json *j, int64_t lo, int64_t hi, int64_t *out, struct err *e)
+{
+    int64_t v;
+    if (!whole_number(j, &v)) return json_want(j, json_is_number(j) ? "an integer of 64 bits" : "an integer", e);
+    if (v >= lo && v <= hi) {
+        *out = v;
+        return ERR_OK;
+    }
+    char wanted[96];
+    if (hi == INT64_MAX)
+        (void)snprintf(wanted, sizeof wanted, "an integer of at least %lld", (long long)lo);
+    else
+        (void)snprintf(wanted, sizeof wanted, "an integer from %lld to %lld", (long long)lo, (long long)hi);
+    return json_want(j, wanted, e);
+}
+
+enum err_code json_num(const struct json *j, double *out, struct err *e)
+{
+    if (!json_is_number(j)) return json_want(j, "a number", e);
+    if (json_object_is_type(j->obj, json_type_int)) {
+        const int64_t v = json_object_get_int64(j->obj);
+        const uint64_t u = v < 0 ? 0 : json_object_get_uint64(j->obj);
+        if (v == INT64_MIN || u == UINT64_MAX) return json_want(j, "a number that fits 64 bits", e);
+        *out = v < 0 ? (double)v : (double)u;
+        return ERR_OK;
+    }
+    const double x = json_object_get_double(j->obj);
+    if (isinf(x)) { /* the token Infinity is meant, 1e999 is not */
+        const char *s = json_object_to_json_string_ext(j->obj, JSON_C_TO_STRING_PLAIN);
+        if (s && strchr(s, 'I') == NULL && strchr(s, 'i') == NULL)
+            return json_want(j, "a number within the range of a double", e);
+    }
+    *out = x;
+    return ERR_OK;
+}
+
+enum err_code json_bool(const struct json *j, bool *out, struct err *e)
+{
+    if (!json_is_bool(j)) return json_want(j, "true or false", e);
+    *out = json_object_get_boolean(j->obj) != 0;
+    return ERR_OK;
+}
+
+enum err_code json_str(const struct json *j, const char **out, struct err *e)
+{
+    if (!json_is_string(j)) return json_want(j, "a string", e);
+    const char *s = json_object_get_string(j->obj);
+    if (strlen(s) != (size_t)json_object_get_string_len(j->obj)) return json_want(j, "a string without NUL", e);
+    *out = s;
+    return ERR_OK;
+}
+
+enum err_code json_override(const struct json *j, const char *key, const char *value, struct err *e)
+{
+    if (!json_is_object(j)) return err_set(e, ERR_USAGE, "%s is not an object: nothing can be set in it", j->file);
+    enum json_tokener_error why;
+    struct json_object *v = json_tokener_parse_verbose(value, &why);
+    if (!v && strcmp(value, "null") != 0) v = json_object_new_string(value);
+    if (json_object_object_add(j->obj, key, v) != 0) return err_nomem(e);
+    return ERR_OK;
+}

@@ -1,0 +1,61 @@
+/* json -- JSON as published, read through json-c, with errors that name file and key path.
+ *
+ * Accepts what real config.json files hold: Infinity, -Infinity and NaN tokens, bytes after the first value, a UTF-8
+ * byte order mark. Refuses (ERR_INPUT) malformed text with its line, nesting deeper than 64, files over 64 MiB. */
+#ifndef RIDGE_BASE_JSON_H
+#define RIDGE_BASE_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "calc/base/arena.h"
+#include "calc/base/err.h"
+
+struct json_object;
+
+/* A value and where it stands; path is "" at the root, else "text_config.num_hidden_layers" or "rows[3].x". */
+struct json {
+    struct json_object *obj; /* borrowed from the document; NULL is JSON null */
+    const char *file;        /* name for messages */
+    const char *path;
+    struct arena *arena;
+};
+
+/* json_load -- read and parse a file. Errors: ERR_IO cannot read (a directory, no permission, missing), ERR_INPUT bad
+ * content, ERR_NOMEM. */
+enum err_code json_load(struct arena *a, const char *path, struct json *out, struct err *e);
+
+/* json_parse -- parse len bytes; name is what messages call them. Errors: ERR_INPUT, ERR_NOMEM. */
+enum err_code json_parse(struct arena *a, const char *name, const char *text, size_t len, struct json *out,
+                         struct err *e);
+
+/* json_get -- member key of an object; false when j is no object, or the member is absent or null. key may be a path with
+ * dots ("attn_config.kv_n_heads"). */
+bool json_get(const struct json *j, const char *key, struct json *out);
+
+/* json_at -- element i of an array, or member i of an object (its name to *key when key is not NULL); false past the end. */
+bool json_at(const struct json *j, size_t i, const char **key, struct json *out);
+size_t json_len(const struct json *j); /* elements of an array, members of an object, 0 otherwise */
+
+bool json_is_object(const struct json *j);
+bool json_is_array(const struct json *j);
+bool json_is_string(const struct json *j);
+bool json_is_number(const struct json *j);
+bool json_is_bool(const struct json *j);
+
+/* json_int, json_num, json_bool, json_str -- the value as a C type. json_int takes whole numbers (7, 7.0) in
+ * [lo, hi]. Errors: ERR_INPUT naming file, path, what was found and what was wanted. */
+enum err_code json_int(const struct json *j, int64_t lo, int64_t hi, int64_t *out, struct err *e);
+enum err_code json_num(const struct json *j, double *out, struct err *e);
+enum err_code json_bool(const struct json *j, bool *out, struct err *e);
+enum err_code json_str(const struct json *j, const char **out, struct err *e);
+
+/* json_override -- set member key of object j to a value written as JSON ("8", "true", "[1, 2]"; a bare word is a string).
+ * Errors: ERR_USAGE j is no object or the text is no value, ERR_NOMEM. */
+enum err_code json_override(const struct json *j, const char *key, const char *value, struct err *e);
+
+/* json_want -- ERR_INPUT "file: path: found X, wanted <wanted>" about j. */
+enum err_code json_want(const struct json *j, const char *wanted, struct err *e);
+
+#endif

@@ -1,0 +1,319 @@
+#include "calc/base/table_text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calc/base/text.h"
+
+enum { CELL_MAX = 128, STRING_COLUMNS_MAX = 40, LINE_COLUMNS = 80, GAP = 2 };
+
+/* How a column is shown, found by looking over all its rows. */
+struct face {
+    const struct column *column;
+    struct units_scale scale;
+    bool all_whole; /* shown as whole numbers without prefix */
+    size_t width;
+};
+
+static const void *row_at(const struct table *t, size_t i) { return (const char *)t->rows + i * t->stride_bytes; }
+
+static bool is_number(const struct column *c)
+{
+    return c->kind == COLUMN_INT || c->kind == COLUMN_COUNT || c->kind == COLUMN_REAL;
+}
+
+static bool shows_digits(const struct column *c)
+{
+    return c->kind == COLUMN_INT || (c->kind == COLUMN_COUNT && (c->flags & COLUMN_FULL) != 0);
+}
+
+/* 4 significant digits as %#.4g gives them, without its trailing point; from 1000 on whole. */
+static void format_scaled(char out[UNITS_TEXT_MAX], const struct face *f, double v)
+{
+    const double x = v / f->scale.divisor;
+    if (f->all_whole || v == 0 || fabs(x) >= 999.95) {
+        units_format_plain(out, x);
+        return;
+    }
+    const double m = fabs(x);
+    const int decimals = m >= 99.995 ? 1 : m >= 9.9995 ? 2 : m >= 0.99995 ? 3 : m >= 0.099995 ? 4 : 5;
+    if (m < 0.0099995)
+        units_format_plain(out, x);
+    else
+        (void)snprintf(out, UNITS_TEXT_MAX, "%.*f", decimals, x);
+}
+
+/* The text of one cell; strings cleaned. */
+static const char *format_cell(char out[CELL_MAX], const struct face *f, const void *row)
+{
+    const struct table_field v = table_field_of(f->column, row);
+    char number[UNITS_TEXT_MAX];
+    switch (v.type) {
+    case TABLE_UNKNOWN:
+        return "-";
+    case TABLE_TRUE:
+        return "yes";
+    case TABLE_FALSE:
+        return "no";
+    case TABLE_STRING:
+        return text_clean(out, CELL_MAX, v.text, strlen(v.text));
+    case TABLE_WHOLE:
+    case TABLE_REAL:
+        break;
+    }
+    if (shows_digits(f->column)) {
+        const size_t n = v.type == TABLE_WHOLE ? text_int(out, v.whole) : text_real(out, v.real);
+        out[n] = '\0';
+        return out;
+    }
+    format_scaled(number, f, v.real);
+    return memcpy(out, number, sizeof number);
+}
+
+static void find_scale(const struct table *t, struct face *f)
+{
+    double min = (double)NAN, max = (double)NAN;
+    bool whole = true;
+    f->scale = units_scale_for(UNITS_NONE, min, max);
+    if (!is_number(f->column)) return;
+    for (size_t i = 0; i < t->n_rows; i++) {
+        const struct table_field v = table_field_of(f->column, row_at(t, i));
+        if ((v.type != TABLE_REAL && v.type != TABLE_WHOLE) || v.real == 0) continue;
+        const double x = fabs(v.real);
+        if (!(x >= min)) min = x;
+        if (!(x <= max)) max = x;
+        whole = whole && x == floor(x);
+    }
+    f->scale = units_scale_for(f->column->unit, min, max);
+    if (shows_digits(f->column)) { /* all digits go with the unit without prefix */
+        f->scale = units_scale_for(f->column->unit, (double)NAN, (double)NAN);
+        f->scale.divisor = 1;
+    }
+    f->all_whole = whole && f->scale.divisor == 1; /* numbers such as 1, 8, 64 without decimals */
+}
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+/* The faces of the columns to show, malloc; *n of them. NULL when memory ran out. */
+static struct face *faces_of(const struct table *t, size_t *n)
+{
+    struct face *faces = calloc(t->n_columns + 1, sizeof *faces);
+    *n = 0;
+    for (size_t i = 0; faces && i < t->n_columns; i++) {
+        if (!(t->columns[i].flags & COLUMN_SHOWN)) continue;
+        struct face *f = &faces[(*n)++];
+        f->column = &t->columns[i];
+        find_scale(t, f);
+    }
+    return faces;
+}
+
+static void pad(struct out *o, size_t n, char with)
+{
+    while (n-- > 0) out_char(o, with);
+}
+
+/* -- text -- */
+
+/* s in width columns, numbers to the right; no blanks at the end of a line. */
+static void put_aligned(struct out *o, const struct face *f, const char *s, bool last)
+{
+    const size_t len = strlen(s), w = text_width(s, len), fill = f->width > w ? f->width - w : 0;
+    if (is_number(f->column)) pad(o, fill, ' ');
+    out_write(o, s, len);
+    if (!last) pad(o, GAP + (is_number(f->column) ? 0 : fill), ' ');
+}
+
+/* Strings give way until the line fits a terminal, to half of STRING_COLUMNS_MAX at least. */
+static size_t string_limit(const struct face *faces, size_t n)
+{
+    size_t limit = STRING_COLUMNS_MAX;
+    for (; limit > STRING_COLUMNS_MAX / 2; limit--) {
+        size_t total = 0;
+        for (size_t i = 0; i < n; i++) {
+            const bool cut = faces[i].column->kind == COLUMN_STRING && faces[i].width > limit;
+            total += (cut ? limit : faces[i].width) + (i ? GAP : 0);
+        }
+        if (total <= LINE_COLUMNS) break;
+    }
+    return limit;
+}
+
+/* Cut s to at most columns wide, marked "...". */
+static void cut_to(char *s, size_t columns)
+{
+    const size_t len = strlen(s);
+    if (text_width(s, len) <= columns) return;
+    size_t at = 0;
+    while (at < len) {
+        const size_t n = larger(1, text_utf8_len(s + at, len - at, NULL));
+        if (text_width(s, at + n) > columns - 3) break;
+        at += n;
+    }
+    memcpy(s + at, "...", 4);
+}
+
+static void put_text_headings(struct out *o, const struct face *faces, size_t n)
+{
+    size_t units = 0; /* columns up to the last that has a unit */
+    for (size_t i = 0; i < n; i++) {
+        put_aligned(o, &faces[i], faces[i].column->heading, i + 1 == n);
+        if (faces[i].scale.label[0]) units = i + 1;
+    }
+    out_char(o, '\n');
+    for (size_t i = 0; i < units; i++) put_aligned(o, &faces[i], faces[i].scale.label, i + 1 == units);
+    if (units) out_char(o, '\n');
+    for (size_t i = 0; i < n; i++) {
+        pad(o, faces[i].width, '-');
+        if (i + 1 < n) pad(o, GAP, ' ');
+    }
+    out_char(o, '\n');
+}
+
+static void put_notes(const struct table *t, const char *mark, struct out *o)
+{
+    char clean[512];
+    if (t->n_notes) out_char(o, '\n');
+    for (size_t i = 0; i < t->n_notes; i++)
+        out_printf(o, "%s%s\n", mark, text_clean(clean, sizeof clean, t->notes[i], strlen(t->notes[i])));
+}
+
+static void put_text(const struct table *t, struct face *faces, size_t n, struct out *o)
+{
+    char cell[CELL_MAX];
+    for (size_t i = 0; i < n; i++) {
+        struct face *f = &faces[i];
+        f->width = larger(text_width(f->column->heading, strlen(f->column->heading)), strlen(f->scale.label));
+        for (size_t r = 0; r < t->n_rows; r++) {
+            const char *s = format_cell(cell, f, row_at(t, r));
+            f->width = larger(f->width, text_width(s, strlen(s)));
+        }
+    }
+    const size_t limit = string_limit(faces, n);
+    for (size_t i = 0; i < n; i++)
+        if (faces[i].column->kind == COLUMN_STRING && faces[i].width > limit) faces[i].width = limit;
+    put_text_headings(o, faces, n);
+    for (size_t r = 0; r < t->n_rows; r++) {
+        for (size_t i = 0; i < n; i++) {
+            const char *s = format_cell(cell, &faces[i], row_at(t, r));
+            if (faces[i].column->kind == COLUMN_STRING && s == cell) cut_to(cell, faces[i].width);
+            put_aligned(o, &faces[i], s, i + 1 == n);
+        }
+        out_char(o, '\n');
+    }
+    put_notes(t, "note: ", o);
+}
+
+/* -- md -- */
+
+static void put_md(struct out *o, const char *s)
+{
+    for (; *s; s++) {
+        if (*s == '<')
+            out_str(o, "&lt;");
+        else if (*s == '>')
+            out_str(o, "&gt;");
+        else if (*s == '&')
+            out_str(o, "&amp;");
+        else {
+            if (strchr("\\`*[]|~", *s)) out_char(o, '\\');
+            out_char(o, *s);
+        }
+    }
+}
+
+static void put_md_table(const struct table *t, const struct face *faces, size_t n, struct out *o)
+{
+    char cell[CELL_MAX];
+    for (size_t i = 0; i < n; i++) {
+        out_str(o, i ? " | " : "| ");
+        put_md(o, faces[i].column->heading);
+        if (faces[i].scale.label[0]) out_printf(o, " (%s)", faces[i].scale.label);
+    }
+    out_str(o, " |\n|");
+    for (size_t i = 0; i < n; i++) out_str(o, is_number(faces[i].column) ? " ---: |" : " --- |");
+    out_char(o, '\n');
+    for (size_t r = 0; r < t->n_rows; r++) {
+        for (size_t i = 0; i < n; i++) {
+            out_str(o, i ? " | " : "| ");
+            put_md(o, format_cell(cell, &faces[i], row_at(t, r)));
+        }
+        out_str(o, " |\n");
+    }
+    if (t->n_notes) out_char(o, '\n');
+    for (size_t i = 0; i < t->n_notes; i++) {
+        char clean[512];
+        out_str(o, "- ");
+        put_md(o, text_clean(clean, sizeof clean, t->notes[i], strlen(t->notes[i])));
+        out_char(o, '\n');
+    }
+}
+
+enum err_code table_write_text(const struct table *t, enum table_format format, struct out *o, struct err *e)
+{
+    size_t n;
+    struct face *faces = faces_of(t, &n);
+    if (!faces) return err_nomem(e);
+    if (format == TABLE_MD)
+        put_md_table(t, faces, n, o);
+    else
+        put_text(t, faces, n, o);
+    free(faces);
+    return out_check(o, e);
+}
+
+/* -- sheet -- */
+
+/* A value with its own prefix; a count in full as well, for that is what one compares with a model card. */
+static const char *format_alone(char out[CELL_MAX], const struct column *c, const void *row)
+{
+    const struct face f = {.column = c, .scale = {.divisor = 1, .label = ""}};
+    const struct table_field v = table_field_of(c, row);
+    if (v.type != TABLE_WHOLE && v.type != TABLE_REAL) return format_cell(out, &f, row);
+    char number[UNITS_TEXT_MAX], full[UNITS_TEXT_MAX];
+    units_format(number, c->unit, v.real);
+    units_format_digits(full, v.real);
+    const bool whole = shows_digits(c) || (c->kind == COLUMN_COUNT && c->unit == UNITS_COUNT);
+    if (whole && (c->unit == UNITS_COUNT || c->unit == UNITS_NONE))
+        (void)snprintf(out, CELL_MAX, "%s", full);
+    else if (whole)
+        (void)snprintf(out, CELL_MAX, "%s (%s)", number, full);
+    else
+        (void)snprintf(out, CELL_MAX, "%s", number);
+    return out;
+}
+
+enum err_code table_write_sheet(const struct table *t, struct out *o, struct err *e)
+{
+    char cell[CELL_MAX];
+    size_t name = 0;
+    size_t *widths = calloc(t->n_rows + 1, sizeof *widths);
+    if (!widths) return err_nomem(e);
+    for (size_t i = 0; i < t->n_columns; i++) {
+        const struct column *c = &t->columns[i];
+        if (!(c->flags & COLUMN_SHOWN)) continue;
+        name = larger(name, text_width(c->heading, strlen(c->heading)));
+        for (size_t r = 0; r < t->n_rows; r++) {
+            const char *s = format_alone(cell, c, row_at(t, r));
+            widths[r] = larger(widths[r], text_width(s, strlen(s)));
+        }
+    }
+    for (size_t i = 0; i < t->n_columns; i++) {
+        const struct column *c = &t->columns[i];
+        if (!(c->flags & COLUMN_SHOWN)) continue;
+        out_str(o, c->heading);
+        size_t fill = name - text_width(c->heading, strlen(c->heading));
+        for (size_t r = 0; r < t->n_rows; r++) {
+            pad(o, GAP + fill, ' ');
+            const char *s = format_alone(cell, c, row_at(t, r));
+            out_str(o, s);
+            fill = widths[r] - text_width(s, strlen(s));
+        }
+        out_char(o, '\n');
+    }
+    put_notes(t, "note: ", o);
+    free(widths);
+    return out_check(o, e);
+}

@@ -1,0 +1,46 @@
+/* plot -- pictures of results, drawn by gnuplot from the rows a command would print as CSV.
+ *
+ * The scripts (plots/ *.gp, carried in the program) draw axes, curves and bars from tables whose columns they find by
+ * name; where text stands is decided here, from estimated character widths, so that no label covers another. gnuplot
+ * runs without a shell, in a private directory that is removed afterwards, and sees text of the caller only as fields
+ * of a data file: no such text is ever part of a command or a string of the language. */
+#ifndef RIDGE_CLI_PLOT_H
+#define RIDGE_CLI_PLOT_H
+
+#include "calc/base/arena.h"
+#include "calc/base/err.h"
+
+/* What to draw. Texts are UTF-8 and untrusted; controls in them are left out. NULL where optional.
+ *
+ * kind "roofline": arithmetic intensity against attainable FLOP/s, log-log. csv holds operator rows of one model on one
+ * device: op (required), phase, flops, bytes or intensity_flops_per_byte, time_s, share_frac; ceilings_csv holds
+ * dtype, peak_flops_per_s, bandwidth_bytes_per_s, one row per compute dtype, the one computed in first: its ridge point
+ * is the one marked. The rate of a point is flops / time_s, or what the first ceiling allows when time_s is empty.
+ * Operators without flops have no place on the axes; their number is said.
+ *
+ * kind "batch": decode step time and aggregate throughput against batch (log2), one series per distinct (model,
+ * hardware, context, fidelity), at most 12. csv holds sweep rows: batch (required), decode_step_s,
+ * throughput_tok_per_s, fits. Rows of phase "prefill" are passed over.
+ *
+ * kind "memory": stacked weight_bytes, kv_bytes, state_bytes, activation_bytes (what memory_bytes holds beyond them is
+ * "other") against batch or context, whichever varies; capacity_bytes as a line per device. One model. */
+struct plot_request {
+    const char *kind;
+    const char *csv;          /* text of the data file, header first */
+    const char *ceilings_csv; /* roofline only */
+    const char *title;        /* optional */
+    const char *subtitle;     /* optional; otherwise what all rows share is said: model, hardware, context, fidelity */
+    const char *output;       /* a path ending .png .svg .pdf, or "-": drawn in 79x24 characters on standard output */
+};
+
+/* plot_check -- whether kind and output (and csv columns not yet) would be accepted; to be asked before long work.
+ * Errors: ERR_USAGE naming the kinds or the endings. */
+enum err_code plot_check(const char *kind, const char *output, struct err *e);
+
+/* plot_render -- draw r. The file appears complete or not at all; one that was there stays as it was on failure.
+ * Errors: as plot_check; ERR_USAGE rows that one picture cannot show (two devices in a roofline, more than 12 series);
+ * ERR_INPUT csv without a column it needs, or without a row to draw; ERR_IO gnuplot not found, or its first line of
+ * complaint, or the file cannot be written; ERR_NOMEM. Cost: some 0.1 s, in gnuplot. */
+enum err_code plot_render(struct arena *a, const struct plot_request *r, struct err *e);
+
+#endif

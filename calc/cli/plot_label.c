@@ -1,0 +1,175 @@
+#include "calc/cli/plot_label.h"
+
+#include <math.h>
+
+enum { DIRECTIONS = 16, SWEEPS_MAX = 16 };
+
+/* Distances from the point to the text: pixels, and characters. */
+static const double distances_px[] = {8, 14, 22, 34, 48, 66, 88, 114, 145, 180, 220};
+static const double distances_cells[] = {1.5, 2, 3, 4, 6, 8, 11};
+
+static const double forbidden = 1e9;
+
+bool plot_box_overlap(const struct plot_box *a, const struct plot_box *b)
+{
+    return a->x0 < b->x1 && b->x0 < a->x1 && a->y0 < b->y1 && b->y0 < a->y1;
+}
+
+/* Narrow [*t0, *t1] to where the coordinate p + t*d lies in [lo, hi] (Liang and Barsky). */
+static bool clip(double p, double d, double lo, double hi, double *t0, double *t1)
+{
+    if (fabs(d) < 1e-12) return p > lo && p < hi;
+    const double a = (lo - p) / d, b = (hi - p) / d;
+    *t0 = fmax(*t0, fmin(a, b));
+    *t1 = fmin(*t1, fmax(a, b));
+    return *t0 < *t1;
+}
+
+bool plot_box_stroked(const struct plot_box *b, const struct plot_box *s)
+{
+    double t0 = 0, t1 = 1;
+    return clip(s->x0, s->x1 - s->x0, b->x0, b->x1, &t0, &t1) && clip(s->y0, s->y1 - s->y0, b->y0, b->y1, &t0, &t1);
+}
+
+static double side_of(const struct plot_box *s, double x, double y)
+{
+    return (s->x1 - s->x0) * (y - s->y0) - (s->y1 - s->y0) * (x - s->x0);
+}
+
+static bool strokes_cross(const struct plot_box *a, const struct plot_box *b)
+{
+    return side_of(a, b->x0, b->y0) * side_of(a, b->x1, b->y1) < 0 &&
+           side_of(b, a->x0, a->y0) * side_of(b, a->x1, a->y1) < 0;
+}
+
+static struct plot_box leader_of(const struct plot_label *l)
+{
+    return (struct plot_box){l->x, l->y, l->leader_x, l->leader_y};
+}
+
+/* Put l at direction k of DIRECTIONS, distance units away. */
+static void set_place(const struct plot_scene *scene, struct plot_label *l, int k, double distance)
+{
+    const double pi = 3.14159265358979323846, angle = 2 * pi * k / DIRECTIONS;
+    const double dx = cos(angle), dy = sin(angle);
+    const double flat = scene->cells ? 0.5 : 1; /* a character is twice as high as wide */
+    /* the box slides along its edge as the direction turns, so that its nearest edge keeps the distance */
+    const double slide_x = fmax(-1, fmin(1, 1.42 * dx)), slide_y = fmax(-1, fmin(1, 1.42 * dy));
+    double x = l->x + dx * distance + (slide_x - 1) * l->width / 2;
+    double y = l->y + dy * distance * flat + (slide_y - 1) * l->height / 2;
+    if (scene->cells) {
+        x = floor(x + 0.5);
+        y = floor(y + l->height / 2 + 0.5) - l->height / 2;
+    }
+    l->box = (struct plot_box){x, y, x + l->width, y + l->height};
+    l->leader_x = fmax(x, fmin(l->x, x + l->width));
+    l->leader_y = fmax(y, fmin(l->y, y + l->height));
+    l->leader = !scene->cells && hypot(l->leader_x - l->x, l->leader_y - l->y) > 15;
+}
+
+static double scene_cost(const struct plot_scene *scene, const struct plot_label *l)
+{
+    const struct plot_box *b = &l->box, *f = &scene->frame, leader = leader_of(l);
+    if (b->x0 < f->x0 || b->x1 > f->x1 || b->y0 < f->y0 || b->y1 > f->y1) return forbidden;
+    double cost = 0;
+    for (size_t i = 0; i < scene->n_boxes; i++) {
+        if (plot_box_overlap(b, &scene->boxes[i])) return forbidden;
+        if (l->leader && plot_box_stroked(&scene->boxes[i], &leader)) cost += 300;
+    }
+    for (size_t i = 0; i < scene->n_marks; i++) {
+        const struct plot_box *m = &scene->marks[i];
+        if (plot_box_overlap(b, m)) cost += 400;
+        const bool own = fabs((m->x0 + m->x1) / 2 - l->x) < 12 && fabs((m->y0 + m->y1) / 2 - l->y) < 12;
+        if (l->leader && !own && plot_box_stroked(m, &leader)) cost += 60;
+    }
+    for (size_t i = 0; i < scene->n_strokes; i++)
+        if (plot_box_stroked(b, &scene->strokes[i])) cost += 150;
+    return cost;
+}
+
+static double cost_of(const struct plot_scene *scene, const struct plot_label *labels, size_t n, size_t self,
+                      double distance)
+{
+    const struct plot_label *l = &labels[self];
+    double cost = distance * (scene->cells ? 10 : 1) + scene_cost(scene, l);
+    const struct plot_box leader = leader_of(l);
+    for (size_t i = 0; i < n && cost < forbidden; i++) {
+        const struct plot_label *o = &labels[i];
+        if (i == self || !o->shown) continue;
+        if (plot_box_overlap(&l->box, &o->box)) return forbidden;
+        const struct plot_box other = leader_of(o);
+        if (l->leader && plot_box_stroked(&o->box, &leader)) cost += 300;
+        if (o->leader && plot_box_stroked(&l->box, &other)) cost += 300;
+        if (l->leader && o->leader && strokes_cross(&leader, &other)) cost += 200;
+    }
+    return cost;
+}
+
+/* The cheapest place of one label given the others. Returns whether it moved. */
+static bool place_one(const struct plot_scene *scene, struct plot_label *labels, size_t n, size_t self)
+{
+    const double *distances = scene->cells ? distances_cells : distances_px;
+    const size_t n_distances = scene->cells ? sizeof distances_cells / sizeof *distances_cells
+                                            : sizeof distances_px / sizeof *distances_px;
+    const struct plot_label before = labels[self];
+    struct plot_label best = before;
+    best.shown = false;
+    double least = forbidden;
+    for (size_t d = 0; d < n_distances && distances[d] < least; d++)
+        for (int k = 0; k < DIRECTIONS; k++) {
+            set_place(scene, &labels[self], k, distances[d]);
+            /* the diagonals least: straight beside or above reads best */
+            const double cost = cost_of(scene, labels, n, self, distances[d]) + (k % 4 ? 2 : 0);
+            if (cost >= least) continue;
+            least = cost;
+            best = labels[self];
+            best.shown = true;
+        }
+    labels[self] = best;
+    return best.shown != before.shown || (best.shown && (fabs(best.box.x0 - before.box.x0) > 1e-9 ||
+                                                         fabs(best.box.y0 - before.box.y0) > 1e-9));
+}
+
+void plot_label_place(const struct plot_scene *scene, struct plot_label *labels, size_t n)
+{
+    for (size_t i = 0; i < n; i++) labels[i].shown = false;
+    /* the heaviest first, without sorting the caller's array: n is some tens */
+    for (size_t done = 0; done < n; done++) {
+        size_t pick = n, rank = 0;
+        for (size_t i = 0; i < n && pick == n; i++) {
+            rank = 0;
+            for (size_t j = 0; j < n; j++)
+                if (labels[j].weight > labels[i].weight || (!(labels[j].weight < labels[i].weight) && j < i)) rank++;
+            if (rank == done) pick = i;
+        }
+        if (pick < n) (void)place_one(scene, labels, n, pick);
+    }
+    bool moved = true;
+    for (int sweep = 0; sweep < SWEEPS_MAX && moved; sweep++) {
+        moved = false;
+        for (size_t i = 0; i < n; i++)
+            if (place_one(scene, labels, n, i)) moved = true;
+    }
+}
+
+static bool crosses_any(const struct plot_box *b, const struct plot_box *others, size_t n, bool strokes)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strokes ? plot_box_stroked(b, &others[i]) : plot_box_overlap(b, &others[i])) return true;
+    return false;
+}
+
+size_t plot_label_clear(const struct plot_scene *scene, const struct plot_box *candidates, size_t n)
+{
+    size_t second = n;
+    for (size_t i = 0; i < n; i++) {
+        const struct plot_box *b = &candidates[i], *f = &scene->frame;
+        if (b->x0 < f->x0 || b->x1 > f->x1 || b->y0 < f->y0 || b->y1 > f->y1) continue;
+        if (crosses_any(b, scene->boxes, scene->n_boxes, false)) continue;
+        if (second == n) second = i;
+        if (!crosses_any(b, scene->marks, scene->n_marks, false) &&
+            !crosses_any(b, scene->strokes, scene->n_strokes, true))
+            return i;
+    }
+    return second;
+}

@@ -1,0 +1,202 @@
+#include <math.h>
+
+#include "calc/cost/build.h"
+
+static enum err_code divide(const char *what, int64_t n, int64_t tp, int64_t *out, struct err *e)
+{
+    if (n % tp != 0)
+        return err_set(e, ERR_USAGE, "%lld %s cannot be split over %lld tensor-parallel ranks", (long long)n, what,
+                       (long long)tp);
+    *out = n / tp;
+    return ERR_OK;
+}
+
+/* KV heads of one rank: at least one, so they are copied when there are fewer than ranks. */
+static enum err_code kv_heads_of_rank(const struct mixer *x, int64_t tp, int64_t *out, struct err *e)
+{
+    if (x->kv_heads < tp) {
+        *out = 1;
+        if (tp % x->kv_heads == 0) return ERR_OK;
+        return err_set(e, ERR_USAGE, "%lld KV heads cannot be spread over %lld tensor-parallel ranks",
+                       (long long)x->kv_heads, (long long)tp);
+    }
+    return divide("KV heads", x->kv_heads, tp, out, e);
+}
+
+/* The numbers of one layer kind on one rank; SYM_BINDINGS of them. */
+enum { BINDINGS = 32 };
+
+struct env {
+    struct sym_binding at[BINDINGS];
+    size_t n;
+};
+
+static void put(struct sym_ctx *c, struct env *v, const struct sym *var, int64_t value)
+{
+    v->at[v->n++] = (struct sym_binding){var, sym_int(c, value)};
+}
+
+static enum err_code bind_model(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int64_t tp,
+                                struct env *v)
+{
+    const struct sym *const width[WEIGHT_CLASSES] = {y->b_embed,  y->b_head,   y->b_mixer, y->b_ffn,
+                                                     y->b_expert, y->b_router, y->b_other};
+    put(c, v, y->L, m->layers);
+    put(c, v, y->D, m->hidden);
+    put(c, v, y->V, (m->vocab + tp - 1) / tp);
+    put(c, v, y->P, m->position_rows);
+    put(c, v, y->t, tp);
+    for (size_t i = 0; i < WEIGHT_CLASSES; i++)
+        v->at[v->n++] = (struct sym_binding){width[i], sym_num(c, m->weights[i].bits / 8)};
+    v->at[v->n++] = (struct sym_binding){y->b_kv, sym_num(c, m->kv.bits / 8)};
+    v->at[v->n++] = (struct sym_binding){y->b_act, sym_num(c, m->activations.bits / 8)};
+    return ERR_OK;
+}
+
+static enum err_code bind_kind(struct sym_ctx *c, const struct cost_symbols *y, const struct layer_kind *k, int64_t tp,
+                               struct env *v, struct err *e)
+{
+    const struct mixer *x = &k->mixer;
+    const struct ffn *f = &k->ffn;
+    int64_t heads = 0, kv = 0, width = 0, shared = 0;
+    if (x->kind != MIXER_NONE) TRY(divide("heads", x->heads, tp, &heads, e));
+    if (x->kind == MIXER_ATTENTION) TRY(kv_heads_of_rank(x, tp, &kv, e));
+    TRY(divide(f->kind == FFN_MOE ? "columns of an expert" : "columns of the MLP", f->width, tp, &width, e));
+    TRY(divide("columns of the shared expert", f->shared_width, tp, &shared, e));
+    put(c, v, y->N, heads);
+    put(c, v, y->K, kv);
+    put(c, v, y->H, x->head_dim);
+    put(c, v, y->Hv, x->v_head_dim);
+    put(c, v, y->F, width);
+    put(c, v, y->E, f->experts);
+    put(c, v, y->k, f->experts_per_token);
+    put(c, v, y->Fs, shared);
+    put(c, v, y->C, x->kv_rank);
+    put(c, v, y->R, x->rope_dim);
+    put(c, v, y->Q, x->q_rank);
+    put(c, v, y->W, x->window_tokens);
+    return ERR_OK;
+}
+
+/* The expressions of an operator, as one list. */
+enum { EXPRS = 7 + 2 * COST_TENSORS_MAX };
+
+static size_t list(struct cost_op *op, const struct sym ***at)
+{
+    size_t n = 0;
+    at[n++] = &op->flops;
+    at[n++] = &op->vector_flops;
+    at[n++] = &op->weight_bytes;
+    at[n++] = &op->kv_bytes;
+    at[n++] = &op->kv_needed_bytes;
+    at[n++] = &op->activation_bytes;
+    at[n++] = &op->wire_bytes;
+    for (size_t i = 0; i < op->tensors_n; i++) {
+        at[n++] = &op->tensor[i].elems;
+        at[n++] = &op->tensor[i].bytes;
+    }
+    return n;
+}
+
+enum err_code cost_bind(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int64_t tp,
+                        struct cost_ops *ops, struct err *e)
+{
+    for (size_t i = 0; i < ops->n;) {
+        const int kind = ops->op[i].kind_index;
+        size_t end = i;
+        while (end < ops->n && ops->op[end].kind_index == kind) end++;
+        struct env v = {.n = 0};
+        TRY(bind_model(c, y, m, tp, &v));
+        if (kind >= 0) TRY(bind_kind(c, y, &m->kinds[kind], tp, &v, e));
+        const struct sym *in[COST_OPS_CAP * 4];
+        const struct sym **at[EXPRS];
+        for (; i < end; i++) {
+            const size_t n = list(&ops->op[i], at);
+            for (size_t j = 0; j < n; j++) in[j] = *at[j];
+            sym_bind_all(c, n, in, in, v.at, v.n);
+            for (size_t j = 0; j < n; j++) *at[j] = in[j];
+        }
+    }
+    return sym_check(c, e);
+}
+
+const struct sym *cost_weight_bytes(struct sym_ctx *c, const struct cost_ops *ops, const struct cost_conventions *v)
+{
+    const struct sym *sum = sym_int(c, 0);
+    for (size_t i = 0; i < ops->n; i++)
+        for (size_t j = 0; j < ops->op[i].tensors_n; j++) {
+            const struct cost_tensor *x = &ops->op[i].tensor[j];
+            if (x->shared || (x->norm && v->norms_uncounted)) continue;
+            sum = sym_add(c, sum, sym_mul(c, sym_int(c, ops->op[i].count), x->bytes));
+        }
+    return sum;
+}
+
+enum err_code cost_cache(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int64_t tp,
+                         struct cost_cache *out, struct err *e)
+{
+    struct cost_cache r = {.bytes_per_sequence = sym_int(c, 0)};
+    const double element = m->kv.bits / 8;
+    for (size_t i = 0; i < m->kinds_n; i++) {
+        const struct mixer *x = &m->kinds[i].mixer;
+        int64_t kv = 0;
+        if (x->kind == MIXER_NONE) continue;
+        if (x->kind == MIXER_ATTENTION) TRY(kv_heads_of_rank(x, tp, &kv, e));
+        const int64_t elems = x->kind == MIXER_LATENT ? x->kv_rank + x->rope_dim : kv * (x->head_dim + x->v_head_dim);
+        double bytes = (double)m->kinds[i].count * (double)elems * element;
+        /* scales of a grouped format, along the cached width of one layer */
+        if (m->kv.scale_bits > 0 && m->kv.group_in > 0)
+            bytes += (double)m->kinds[i].count * ceil((double)elems / (double)m->kv.group_in) * m->kv.scale_bits / 8;
+        const struct sym *tokens = x->window_tokens ? sym_min(c, y->S, sym_int(c, x->window_tokens)) : y->S;
+        r.bytes_per_sequence = sym_add(c, r.bytes_per_sequence, sym_mul(c, sym_num(c, bytes), tokens));
+        *(x->window_tokens ? &r.bytes_per_token_windowed : &r.bytes_per_token_full) += bytes;
+    }
+    TRY(sym_check(c, e));
+    *out = r;
+    return ERR_OK;
+}
+
+static enum err_code count_of(const struct sym *e, double *out, struct err *err)
+{
+    double v;
+    const double exact = 9007199254740992.0; /* 2^53 */
+    if (!sym_constant(e, &v) || !(v < exact)) return err_set(err, ERR_RANGE, "more than 2^53 parameters cannot be counted exactly");
+    *out += v;
+    return ERR_OK;
+}
+
+enum err_code cost_parameters(struct arena *a, const struct model *m, const struct cost_conventions *v,
+                              struct cost_parameters *out, struct err *e)
+{
+    struct sym_ctx *c = sym_open(a);
+    if (!c) return err_nomem(e);
+    const struct cost_symbols y = cost_symbols_make(c);
+    const struct cost_pass pass = {.name = "decode", .B = y.B, .T = sym_int(c, 1), .S = y.S, .absorbed = true};
+    struct cost_ops ops;
+    struct cost_parameters r = {0};
+    TRY(cost_build(a, c, &y, m, v, &pass, 1, &ops, e));
+    TRY(cost_bind(c, &y, m, 1, &ops, e));
+    for (size_t i = 0; i < ops.n; i++) {
+        const struct cost_op *op = &ops.op[i];
+        for (size_t j = 0; j < op->tensors_n; j++) {
+            const struct cost_tensor *x = &op->tensor[j];
+            if (x->norm && v->norms_uncounted) continue;
+            double elems = 0;
+            TRY(count_of(sym_mul(c, sym_int(c, op->count), x->elems), &elems, e));
+            if (op->kind == OP_LM_HEAD) r.head += elems;
+            if (x->shared) continue;
+            r.total += elems;
+            if (op->kind == OP_EMBED) r.embedding += elems;
+            if (op->kind != OP_EXPERTS) {
+                r.active += elems;
+                continue;
+            }
+            const struct ffn *f = &m->kinds[op->kind_index].ffn;
+            r.routed += elems;
+            r.active += elems / (double)f->experts * (double)f->experts_per_token;
+        }
+    }
+    if (!(r.total < 9007199254740992.0)) return err_set(e, ERR_RANGE, "more than 2^53 parameters cannot be counted exactly");
+    *out = r;
+    return ERR_OK;
+}

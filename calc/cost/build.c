@@ -1,0 +1,191 @@
+#include "calc/cost/build.h"
+
+#define Y (b->y)
+#define INT(n) sym_int(b->c, (n))
+#define PROD(...) SYM_PROD(b->c, __VA_ARGS__)
+#define SUM(...) SYM_SUM(b->c, __VA_ARGS__)
+
+struct cost_symbols cost_symbols_make(struct sym_ctx *c)
+{
+    struct cost_symbols y;
+#define X(field, text, meaning) y.field = sym_var(c, text);
+    COST_SYMBOLS(X)
+#undef X
+    return y;
+}
+
+static const struct {
+    const char *name, *meaning;
+} KINDS[OP_KINDS] = {
+#define X(id, name_, meaning_) [OP_##id] = {name_, meaning_},
+    COST_OPS(X)
+#undef X
+};
+
+const char *cost_op_name(enum cost_op_kind kind) { return KINDS[kind].name; }
+const char *cost_op_meaning(enum cost_op_kind kind) { return KINDS[kind].meaning; }
+
+static const struct sym *width_of(const struct cost_symbols *y, enum weight_class class)
+{
+    const struct sym *const width[WEIGHT_CLASSES] = {
+        [WEIGHT_EMBED] = y->b_embed, [WEIGHT_HEAD] = y->b_head,     [WEIGHT_MIXER] = y->b_mixer,
+        [WEIGHT_FFN] = y->b_ffn,     [WEIGHT_EXPERT] = y->b_expert, [WEIGHT_ROUTER] = y->b_router,
+        [WEIGHT_OTHER] = y->b_other};
+    return width[class];
+}
+
+struct cost_op *build_op(struct build *b, enum cost_op_kind kind, const char *name, const char *shape)
+{
+    struct cost_op *op = &b->ops->op[b->ops->n < COST_OPS_CAP - 1 ? b->ops->n++ : b->ops->n];
+    const struct sym *zero = INT(0);
+    *op = (struct cost_op){.kind = kind, .name = name, .shape = shape, .kind_index = b->kind_index, .count = b->count,
+                           .compute_class = -1, .flops = zero, .vector_flops = zero, .weight_bytes = zero,
+                           .kv_bytes = zero, .kv_needed_bytes = zero, .activation_bytes = zero, .wire_bytes = zero};
+    return op;
+}
+
+void build_tensor(struct build *b, struct cost_op *op, enum weight_class class, const struct sym *copies,
+                  const struct sym *out, const struct sym *in)
+{
+    const struct dtype *d = &b->m->weights[class];
+    const struct sym *elems = PROD(copies, out, in);
+    const struct sym *bytes = PROD(elems, width_of(Y, class));
+    if (d->scale_bits > 0) {
+        const struct sym *down = sym_ceil(b->c, sym_div(b->c, out, INT(d->block_out)));
+        const struct sym *across = d->group_in < 0 ? INT(1) : sym_ceil(b->c, sym_div(b->c, in, INT(d->group_in)));
+        bytes = SUM(bytes, PROD(sym_num(b->c, d->scale_bits / 8), copies, down, across));
+    }
+    op->tensor[op->tensors_n++] = (struct cost_tensor){.class = class, .elems = elems, .bytes = bytes};
+}
+
+void build_vector(struct build *b, struct cost_op *op, const struct sym *n, bool norm)
+{
+    op->tensor[op->tensors_n++] =
+        (struct cost_tensor){.class = WEIGHT_OTHER, .elems = n, .bytes = PROD(n, Y->b_other), .norm = norm};
+}
+
+/* All tensors of the operator are read whole in a pass. */
+static void read_all(struct build *b, struct cost_op *op)
+{
+    for (size_t i = 0; i < op->tensors_n; i++)
+        if (!(op->tensor[i].norm && b->v->norms_uncounted)) op->weight_bytes = SUM(op->weight_bytes, op->tensor[i].bytes);
+}
+
+void build_linear(struct build *b, const char *name, const char *shape, enum weight_class class, const struct sym *rows,
+                  const struct sym *in, const struct sym *out, bool bias)
+{
+    struct cost_op *op = build_op(b, OP_LINEAR, name, shape);
+    op->compute_class = (int)class;
+    op->flops = PROD(INT(2), rows, in, out);
+    op->activation_bytes = PROD(rows, SUM(in, out), Y->b_act);
+    build_tensor(b, op, class, INT(1), out, in);
+    if (bias) {
+        build_vector(b, op, out, false);
+        op->vector_flops = PROD(rows, out);
+    }
+    read_all(b, op);
+}
+
+/* Elementwise flops per element of a norm: RMS x*x, +, *rstd, *w; layer norm further + for the mean, -mean, +bias. */
+static int64_t norm_flops(enum norm_kind kind) { return kind == NORM_RMS ? 4 : kind == NORM_LAYER ? 6 : 7; }
+
+void build_norms(struct build *b, const char *name, int64_t n)
+{
+    if (n == 0) return;
+    struct cost_op *op = build_op(b, OP_NORM, name, "[B*T, D]");
+    const struct sym *elems = PROD(INT(n), b->rows, Y->D);
+    op->vector_flops = PROD(INT(norm_flops(b->m->norm)), elems);
+    op->activation_bytes = PROD(INT(2), elems, Y->b_act);
+    build_vector(b, op, PROD(INT(b->m->norm == NORM_LAYER_BIAS ? 2 * n : n), Y->D), true);
+    read_all(b, op);
+}
+
+void build_all_reduce(struct build *b, const char *name)
+{
+    if (b->tp == 1) return;
+    struct cost_op *op = build_op(b, OP_ALL_REDUCE, name, "[B*T, D] over t ranks");
+    op->wire_bytes = PROD(Y->r, b->rows, Y->D, Y->b_act);
+    op->activation_bytes = PROD(INT(2), b->rows, Y->D, Y->b_act);
+}
+
+static void build_residual(struct build *b, const char *name)
+{
+    struct cost_op *op = build_op(b, OP_RESIDUAL, name, "[B*T, D]");
+    op->vector_flops = PROD(b->rows, Y->D);
+    op->activation_bytes = PROD(INT(3), b->rows, Y->D, Y->b_act);
+}
+
+static void build_embedding(struct build *b)
+{
+    struct cost_op *op = build_op(b, OP_EMBED, "embed", "[B*T] rows of [V, D]");
+    build_tensor(b, op, WEIGHT_EMBED, INT(1), Y->V, Y->D);
+    op->weight_bytes = b->v->embed_full_table ? op->tensor[0].bytes : PROD(b->rows, Y->D, Y->b_embed);
+    op->activation_bytes = PROD(b->rows, Y->D, Y->b_act);
+    if (b->m->position_rows > 0) {
+        op = build_op(b, OP_POSITIONS, "positions", "[B*T] rows of [P, D]");
+        op->tensor[op->tensors_n++] = (struct cost_tensor){
+            .class = WEIGHT_EMBED, .elems = PROD(Y->P, Y->D), .bytes = PROD(Y->P, Y->D, Y->b_embed)};
+        op->weight_bytes = PROD(b->rows, Y->D, Y->b_embed);
+        op->vector_flops = PROD(b->rows, Y->D);
+        op->activation_bytes = PROD(INT(2), b->rows, Y->D, Y->b_act);
+    }
+    if (b->tp > 1) build_all_reduce(b, "embed_all_reduce");
+    if (b->m->embed_norm) build_norms(b, "embed_norm", 1);
+}
+
+static void build_head(struct build *b)
+{
+    const struct sym *rows = b->v->head_all ? b->rows : b->pass->B;
+    struct cost_op *op = build_op(b, OP_LM_HEAD, "lm_head", b->v->head_all ? "[B*T, D] x [D, V]" : "[B, D] x [D, V]");
+    op->compute_class = WEIGHT_HEAD;
+    op->flops = PROD(INT(2), rows, Y->D, Y->V);
+    op->activation_bytes = PROD(rows, SUM(Y->D, Y->V), Y->b_act);
+    build_tensor(b, op, b->m->tied ? WEIGHT_EMBED : WEIGHT_HEAD, INT(1), Y->V, Y->D);
+    op->tensor[0].shared = b->m->tied;
+    if (b->m->tied) op->compute_class = WEIGHT_EMBED;
+    if (b->m->head_bias) {
+        build_vector(b, op, Y->V, false);
+        op->vector_flops = PROD(rows, Y->V);
+    }
+    read_all(b, op);
+    if (b->tp > 1) {
+        op = build_op(b, OP_ALL_GATHER, "logits_all_gather", "[rows, V] of each of t ranks");
+        op->wire_bytes = PROD(SUM(Y->t, INT(-1)), rows, Y->V, Y->b_act);
+        op->activation_bytes = PROD(SUM(Y->t, INT(1)), rows, Y->V, Y->b_act);
+    }
+    /* Each rank draws from the whole distribution: t*V logits. max, -, exp, +, / per logit. */
+    op = build_op(b, OP_SAMPLE, "sample", "[B, V]");
+    op->vector_flops = PROD(INT(5), b->pass->B, Y->t, Y->V);
+    op->activation_bytes = PROD(b->pass->B, Y->t, Y->V, Y->b_act);
+}
+
+enum err_code cost_build(struct arena *a, struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
+                         const struct cost_conventions *v, const struct cost_pass *pass, int64_t tp,
+                         struct cost_ops *out, struct err *e)
+{
+    struct cost_ops ops = {.op = arena_array(a, COST_OPS_CAP, sizeof *ops.op)};
+    if (!ops.op) return err_nomem(e);
+    struct build build = {.arena = a, .c = c, .y = y, .m = m, .v = v, .pass = pass, .tp = tp, .kind_index = -1,
+                          .count = 1, .ops = &ops, .rows = sym_mul(c, pass->B, pass->T)};
+    struct build *b = &build;
+    build_embedding(b);
+    for (size_t i = 0; i < m->kinds_n; i++) {
+        const struct layer_kind *kind = &m->kinds[i];
+        b->kind_index = (int)i;
+        b->count = kind->count;
+        const int64_t before = kind->mixer.kind == MIXER_NONE ? 0 : kind->norms / 2;
+        build_norms(b, "mixer_norm", before);
+        build_mixer(b, &kind->mixer);
+        if (kind->mixer.kind != MIXER_NONE) build_residual(b, "mixer_residual");
+        build_norms(b, "mlp_norm", kind->norms - before);
+        build_ffn(b, &kind->ffn);
+        if (kind->ffn.kind != FFN_NONE) build_residual(b, "mlp_residual");
+    }
+    b->kind_index = -1;
+    b->count = 1;
+    build_norms(b, "final_norm", 1);
+    build_head(b);
+    TRY(sym_check(c, e));
+    *out = ops;
+    return ERR_OK;
+}

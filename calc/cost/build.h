@@ -1,0 +1,51 @@
+/* build -- what the operator builders share; private to calc/cost. */
+#ifndef RIDGE_COST_BUILD_H
+#define RIDGE_COST_BUILD_H
+
+#include "calc/cost/cost.h"
+
+enum { COST_OPS_CAP = 256 };
+
+struct build {
+    struct arena *arena;
+    struct sym_ctx *c;
+    const struct cost_symbols *y;
+    const struct model *m;
+    const struct cost_conventions *v;
+    const struct cost_pass *pass;
+    const struct sym *rows; /* B*T */
+    int64_t tp;
+    int kind_index;
+    int64_t count;
+    struct cost_ops *ops;
+};
+
+/* build_op -- append an operator; the caller fills the expressions it has, the rest become 0. */
+struct cost_op *build_op(struct build *b, enum cost_op_kind kind, const char *name, const char *shape);
+
+/* build_tensor -- copies tensors of out x in elements; bytes by the class's stored format. norm: counts as a norm. */
+void build_tensor(struct build *b, struct cost_op *op, enum weight_class class, const struct sym *copies,
+                  const struct sym *out, const struct sym *in);
+/* build_vector -- a vector of n elements in plain storage. */
+void build_vector(struct build *b, struct cost_op *op, const struct sym *n, bool norm);
+
+/* build_linear -- y[rows, out] = x[rows, in] W, with bias when asked. */
+void build_linear(struct build *b, const char *name, const char *shape, enum weight_class class, const struct sym *rows,
+                  const struct sym *in, const struct sym *out, bool bias);
+
+/* build_norms -- n norms over the model width. */
+void build_norms(struct build *b, const char *name, int64_t n);
+void build_all_reduce(struct build *b, const char *name);
+
+/* build_mixer, build_ffn -- the blocks of a layer. */
+void build_mixer(struct build *b, const struct mixer *x);
+void build_ffn(struct build *b, const struct ffn *f);
+
+/* attended: per sequence and pass, (query, key) pairs that are computed, key positions that are read, and those that no
+ * fusion avoids; W NULL without a window. MODEL.md "Pairs and keys". */
+struct attended {
+    const struct sym *pairs, *keys, *needed;
+};
+struct attended build_attended(struct build *b, const struct sym *W);
+
+#endif

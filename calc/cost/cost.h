@@ -1,0 +1,179 @@
+/* cost -- the operators of a model in one forward pass, each with its FLOPs and bytes as exact expressions.
+ *
+ * This is the only place where such formulas exist: memory, time, intensity and explanations all read the same operators.
+ * Derivations, sources and conventions: calc/MODEL.md. One multiply-add is 2 flops. Bytes are those of a kernel that reads
+ * each operand once (infinite cache within a kernel) and finds nothing of it on chip (cold between kernels). */
+#ifndef RIDGE_COST_COST_H
+#define RIDGE_COST_COST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "calc/base/arena.h"
+#include "calc/base/err.h"
+#include "calc/model/model.h"
+#include "calc/sym/sym.h"
+
+/* The symbols: field, text, meaning. Workload first, so that products print as the course writes them. */
+#define COST_SYMBOLS(X)                                                                                                \
+    X(B, "B", "sequences in the batch")                                                                                \
+    X(S, "S", "tokens attended to, the new ones included")                                                             \
+    X(T, "T", "query tokens per sequence in the pass")                                                                 \
+    X(M, "M", "consecutive decode steps averaged over, the last at context S")                                         \
+    X(L, "L", "layers")                                                                                                \
+    X(D, "D", "model width")                                                                                           \
+    X(F, "F", "MLP hidden width (dense, or of one routed expert)")                                                     \
+    X(N, "N", "query heads")                                                                                           \
+    X(K, "K", "KV heads")                                                                                              \
+    X(H, "H", "width of a query or key head (MLA: without rope)")                                                      \
+    X(Hv, "Hv", "width of a value head")                                                                               \
+    X(V, "V", "vocabulary")                                                                                            \
+    X(E, "E", "routed experts")                                                                                        \
+    X(k, "k", "routed experts per token")                                                                              \
+    X(Fs, "Fs", "hidden width of the shared experts together")                                                         \
+    X(C, "C", "width of the cached latent (MLA)")                                                                      \
+    X(R, "R", "shared rope part of a key (MLA)")                                                                       \
+    X(Q, "Q", "width of the query latent (MLA)")                                                                       \
+    X(W, "W", "attention window")                                                                                      \
+    X(P, "P", "rows of the learned position table")                                                                    \
+    X(t, "t", "tensor-parallel ranks")                                                                                 \
+    X(r, "r", "bytes sent per byte all-reduced: 2(t-1)/t on a ring, 1 in a reducing switch")                           \
+    X(b_kv, "b_kv", "bytes per cached element")                                                                        \
+    X(b_act, "b_act", "bytes per activation element")                                                                  \
+    X(b_embed, "b_embed", "bytes per element of the embedding")                                                        \
+    X(b_head, "b_head", "bytes per element of the output head")                                                        \
+    X(b_mixer, "b_mixer", "bytes per weight of the token mixer")                                                       \
+    X(b_ffn, "b_ffn", "bytes per weight of a dense feed-forward block")                                                \
+    X(b_expert, "b_expert", "bytes per weight of the routed experts")                                                  \
+    X(b_router, "b_router", "bytes per weight of the router")                                                          \
+    X(b_other, "b_other", "bytes per element of norms and biases")
+
+struct cost_symbols {
+#define X(field, text, meaning) const struct sym *field;
+    COST_SYMBOLS(X)
+#undef X
+};
+
+/* cost_symbols_make -- the variables in a context. Failure is sticky in the context. */
+struct cost_symbols cost_symbols_make(struct sym_ctx *c);
+
+#define COST_OPS(X)                                                                                                    \
+    X(EMBED, "embed", "gather one embedding row per token")                                                            \
+    X(POSITIONS, "positions", "gather and add one learned position row per token")                                     \
+    X(NORM, "norm", "RMS or layer norm over the model width")                                                          \
+    X(LINEAR, "linear", "matrix product with a weight")                                                                \
+    X(HEAD_NORM, "head_norm", "RMS norm over each query and key head, or over a latent")                               \
+    X(ROPE, "rope", "rotary position embedding of queries and keys")                                                   \
+    X(KV_WRITE, "kv_write", "new keys and values, or latents, into the cache")                                         \
+    X(ATTENTION, "attention", "scores, softmax and weighted sum, fused")                                               \
+    X(ABSORB, "absorb", "per-head product that moves queries into, or values out of, the latent space")                \
+    X(MLP, "mlp", "whole MLP in one kernel (the course's convention)")                                                 \
+    X(ACTIVATION, "activation", "nonlinearity, times the other branch when gated")                                     \
+    X(ROUTE, "route", "softmax over experts and choice of the best")                                                   \
+    X(EXPERTS, "experts", "grouped product with the routed experts' weights")                                          \
+    X(COMBINE, "combine", "weighted sum of the routed experts' outputs")                                               \
+    X(RESIDUAL, "residual", "sum with the residual stream")                                                            \
+    X(LM_HEAD, "lm_head", "logits")                                                                                    \
+    X(SAMPLE, "sample", "softmax over the vocabulary and a draw")                                                      \
+    X(ALL_REDUCE, "all_reduce", "sum over the tensor-parallel ranks")                                                  \
+    X(ALL_GATHER, "all_gather", "logits of all ranks")
+
+enum cost_op_kind {
+#define X(id, name, meaning) OP_##id,
+    COST_OPS(X)
+#undef X
+    OP_KINDS
+};
+
+const char *cost_op_name(enum cost_op_kind kind);
+const char *cost_op_meaning(enum cost_op_kind kind);
+
+/* A stored tensor (or `copies` equal ones) of an operator. */
+struct cost_tensor {
+    enum weight_class class;
+    const struct sym *elems; /* of all copies */
+    const struct sym *bytes; /* as stored, scales included */
+    bool shared;             /* already stored by another operator (a tied head): counts nothing */
+    bool norm;               /* a norm: the course leaves it out of its parameter count */
+};
+
+enum { COST_TENSORS_MAX = 4 };
+
+/* One operator of one layer (or of the model, kind_index -1), per forward pass on one tensor-parallel rank. */
+struct cost_op {
+    enum cost_op_kind kind;
+    const char *name;    /* "qkv_proj" */
+    const char *shape;   /* for people: "[B*T, D] x [D, (N+2K)*H]" */
+    int kind_index;      /* layer kind, -1 outside the layers */
+    int64_t count;       /* layers that have it */
+    int compute_class;   /* weight class whose format decides the matrix unit; -1: the activations' */
+    const struct sym *flops;        /* on the matrix unit */
+    const struct sym *vector_flops; /* elementwise, on the vector unit */
+    const struct sym *weight_bytes; /* read */
+    const struct sym *kv_bytes;     /* cache read and written */
+    const struct sym *kv_needed_bytes; /* of them what no fusion avoids: old tokens read, new ones written */
+    const struct sym *activation_bytes; /* read and written */
+    const struct sym *wire_bytes;   /* sent by this rank */
+    struct cost_tensor tensor[COST_TENSORS_MAX];
+    size_t tensors_n;
+};
+
+/* Named switches; zero is the default of each. `ridge explain --conventions` says them all. */
+struct cost_conventions {
+    bool causal_full;      /* attention products counted for all S*T pairs, not only the causal ones */
+    bool embed_full_table; /* the whole input embedding is read each pass, not B*T rows */
+    bool mlp_fused;        /* gate, up, product and down are one kernel */
+    bool head_all;         /* logits for every position, not only the last */
+    bool norms_uncounted;  /* norms are left out of parameters and weight bytes */
+    bool activations_uncounted; /* memory is weights, cache and state alone */
+};
+
+/* A forward pass: T new tokens against a context that ends at S. */
+struct cost_pass {
+    const char *name;            /* "prefill", "decode" */
+    const struct sym *B, *T, *S;
+    const struct sym *M;         /* NULL: one pass; else the mean of M decode steps (T = 1), the last at S */
+    bool absorbed;               /* MLA: attend in the latent space */
+    bool uncached;               /* no cache: keys and values of all S tokens are made in the pass, T = S */
+};
+
+struct cost_ops {
+    struct cost_op *op;
+    size_t n;
+};
+
+/* cost_build -- the operators of a pass, symbolic in everything but structure and stored formats (a format with scales adds
+ * its scale bytes; its element width is the symbol b_*). tp > 1 adds the collectives. Order is execution order.
+ * Errors: ERR_NOMEM. Cost: O(layer kinds). */
+enum err_code cost_build(struct arena *a, struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
+                         const struct cost_conventions *v, const struct cost_pass *pass, int64_t tp,
+                         struct cost_ops *out, struct err *e);
+
+/* cost_bind -- replace all symbols of the model and its formats by the numbers of one of tp ranks; B, S, T, M, r stay.
+ * Heads and widths are split (K heads replicated when fewer than tp), the vocabulary in ceil(V/tp) rows, latents, norms and
+ * routers replicated. Errors: ERR_USAGE a layout that does not divide (names heads or width), ERR_NOMEM. */
+enum err_code cost_bind(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int64_t tp,
+                        struct cost_ops *ops, struct err *e);
+
+/* cost_parameters -- exact counts: total counts every stored tensor once (tied head once, routing buffers included); active
+ * takes experts_per_token of the experts; Errors: ERR_RANGE beyond 2^53. */
+struct cost_parameters {
+    double total, active, embedding, head, routed;
+};
+enum err_code cost_parameters(struct arena *a, const struct model *m, const struct cost_conventions *v,
+                              struct cost_parameters *out, struct err *e);
+
+/* cost_weight_bytes -- bytes of all stored tensors of bound operators, and their elements. */
+const struct sym *cost_weight_bytes(struct sym_ctx *c, const struct cost_ops *ops, const struct cost_conventions *v);
+
+/* Cache of one sequence on one rank, bound: bytes at context S (windows cut), bytes per token that grow with context and
+ * within the window only. An engine that gives every layer full length charges the sum of both. */
+struct cost_cache {
+    const struct sym *bytes_per_sequence; /* in S and b_kv's number */
+    double bytes_per_token_full, bytes_per_token_windowed;
+};
+enum err_code cost_cache(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int64_t tp,
+                         struct cost_cache *out, struct err *e);
+
+#endif

@@ -1,0 +1,115 @@
+/* ffn -- dense MLPs and experts. Derivations: MODEL.md "MLP", "Experts". */
+#include "calc/cost/build.h"
+
+#define Y (b->y)
+#define INT(n) sym_int(b->c, (n))
+#define PROD(...) SYM_PROD(b->c, __VA_ARGS__)
+#define SUM(...) SYM_SUM(b->c, __VA_ARGS__)
+
+/* Elementwise flops of the nonlinearity: SiLU x/(1+exp(-x)) is neg, exp, +, /; the gate multiplies once more. */
+enum { ACT_FLOPS = 4, GATE_FLOPS = 1 };
+
+static void build_activation(struct build *b, const char *name, const struct sym *rows, const struct sym *width,
+                             bool gated)
+{
+    struct cost_op *op = build_op(b, OP_ACTIVATION, name, gated ? "[rows, 2F] -> [rows, F]" : "[rows, F]");
+    op->vector_flops = PROD(INT(gated ? ACT_FLOPS + GATE_FLOPS : ACT_FLOPS), rows, width);
+    op->activation_bytes = PROD(INT(gated ? 3 : 2), rows, width, Y->b_act);
+}
+
+/* The course's kernel: X read, gate, up and down read, gate and up outputs written once and not charged as read again by
+ * the third product, Y written. */
+static void build_fused(struct build *b, const struct ffn *f, const struct sym *width)
+{
+    const int64_t matrices = f->gated ? 3 : 2;
+    struct cost_op *op = build_op(b, OP_MLP, "mlp", "[B*T, D] x [D, 2F], [B*T, F] x [F, D]");
+    op->compute_class = WEIGHT_FFN;
+    op->flops = PROD(INT(2 * matrices), b->rows, Y->D, width);
+    op->vector_flops = PROD(INT(f->gated ? ACT_FLOPS + GATE_FLOPS : ACT_FLOPS), b->rows, width);
+    op->activation_bytes =
+        SUM(PROD(INT(2), b->rows, Y->D, Y->b_act), PROD(INT(matrices - 1), b->rows, width, Y->b_act));
+    build_tensor(b, op, WEIGHT_FFN, INT(matrices), width, Y->D);
+    if (f->up_bias) build_vector(b, op, PROD(INT(matrices - 1), width), false);
+    if (f->down_bias) build_vector(b, op, Y->D, false);
+    for (size_t i = 0; i < op->tensors_n; i++) op->weight_bytes = SUM(op->weight_bytes, op->tensor[i].bytes);
+}
+
+static void build_dense(struct build *b, const char *up, const char *act, const char *down, const struct ffn *f,
+                        const struct sym *width)
+{
+    const struct sym *out = f->gated ? PROD(INT(2), width) : width;
+    build_linear(b, up, f->gated ? "[B*T, D] x [D, 2F]" : "[B*T, D] x [D, F]", WEIGHT_FFN, b->rows, Y->D, out,
+                 f->up_bias);
+    build_activation(b, act, b->rows, width, f->gated);
+    build_linear(b, down, "[B*T, F] x [F, D]", WEIGHT_FFN, b->rows, width, Y->D, f->down_bias);
+}
+
+/* Expected distinct experts of n tokens that each draw k of E without replacement: E(1-(1-k/E)^n); k exactly at n = 1. */
+static const struct sym *touched(struct build *b, const struct sym *n)
+{
+    const struct sym *one = INT(1);
+    const struct sym *missed = sym_pow(b->c, sym_sub(b->c, one, sym_div(b->c, Y->k, Y->E)), n);
+    return sym_mul(b->c, Y->E, sym_sub(b->c, one, missed));
+}
+
+static void build_grouped(struct build *b, const char *name, const char *shape, const struct sym *in,
+                          const struct sym *out, bool bias)
+{
+    const struct sym *n = PROD(b->rows, Y->k);
+    const struct sym *share = sym_div(b->c, touched(b, b->rows), Y->E);
+    struct cost_op *op = build_op(b, OP_EXPERTS, name, shape);
+    op->compute_class = WEIGHT_EXPERT;
+    op->flops = PROD(INT(2), n, in, out);
+    op->activation_bytes = PROD(n, SUM(in, out), Y->b_act);
+    build_tensor(b, op, WEIGHT_EXPERT, Y->E, out, in);
+    if (bias) {
+        const struct sym *elems = PROD(Y->E, out);
+        op->tensor[op->tensors_n++] =
+            (struct cost_tensor){.class = WEIGHT_EXPERT, .elems = elems, .bytes = PROD(elems, Y->b_other)};
+        op->vector_flops = PROD(n, out);
+    }
+    for (size_t i = 0; i < op->tensors_n; i++)
+        op->weight_bytes = SUM(op->weight_bytes, PROD(share, op->tensor[i].bytes));
+}
+
+static void build_experts(struct build *b, const struct ffn *f)
+{
+    const struct sym *n = PROD(b->rows, Y->k);
+    build_linear(b, "router", "[B*T, D] x [D, E]", WEIGHT_ROUTER, b->rows, Y->D, Y->E, f->router_bias);
+    struct cost_op *op = build_op(b, OP_ROUTE, "route", "[B*T, E] -> [B*T, k]");
+    op->vector_flops = PROD(INT(5), b->rows, Y->E);
+    op->activation_bytes = PROD(b->rows, SUM(Y->E, Y->k), Y->b_act);
+    if (f->router_correction) {
+        build_vector(b, op, Y->E, false);
+        op->weight_bytes = op->tensor[0].bytes;
+    }
+    build_grouped(b, "experts_up", f->gated ? "[B*T*k, D] x [E, D, 2F]" : "[B*T*k, D] x [E, D, F]", Y->D,
+                  f->gated ? PROD(INT(2), Y->F) : Y->F, f->up_bias);
+    build_activation(b, "experts_act", n, Y->F, f->gated);
+    build_grouped(b, "experts_down", "[B*T*k, F] x [E, F, D]", Y->F, Y->D, f->down_bias);
+    op = build_op(b, OP_COMBINE, "combine", "[B*T, k, D] -> [B*T, D]");
+    op->vector_flops = PROD(INT(2), n, Y->D);
+    op->activation_bytes = PROD(b->rows, SUM(PROD(Y->k, Y->D), Y->D), Y->b_act);
+    if (f->shared_width == 0) return;
+    const struct ffn shared = {.kind = FFN_DENSE, .gated = f->gated};
+    build_dense(b, "shared_up", "shared_act", "shared_down", &shared, Y->Fs);
+    op = build_op(b, OP_RESIDUAL, "shared_add", "[B*T, D]");
+    op->vector_flops = PROD(b->rows, Y->D);
+    op->activation_bytes = PROD(INT(3), b->rows, Y->D, Y->b_act);
+    if (f->shared_gate) build_linear(b, "shared_gate", "[B*T, D] x [D, 1]", WEIGHT_ROUTER, b->rows, Y->D, INT(1), false);
+}
+
+void build_ffn(struct build *b, const struct ffn *f)
+{
+    switch (f->kind) {
+    case FFN_NONE: return;
+    case FFN_DENSE:
+        if (b->v->mlp_fused)
+            build_fused(b, f, Y->F);
+        else
+            build_dense(b, "up_proj", "mlp_act", "down_proj", f, Y->F);
+        break;
+    case FFN_MOE: build_experts(b, f); break;
+    }
+    build_all_reduce(b, "mlp_all_reduce");
+}

@@ -1,0 +1,168 @@
+/* mixer -- attention and latent attention. Derivations: MODEL.md "Attention", "Latent attention". */
+#include "calc/cost/build.h"
+
+#define Y (b->y)
+#define INT(n) sym_int(b->c, (n))
+#define PROD(...) SYM_PROD(b->c, __VA_ARGS__)
+#define SUM(...) SYM_SUM(b->c, __VA_ARGS__)
+#define NEG(x) sym_mul(b->c, INT(-1), (x))
+#define HALF(x) sym_div(b->c, (x), INT(2))
+#define MIN(x, y) sym_min(b->c, (x), (y))
+#define MAX(x, y) sym_max(b->c, (x), (y))
+
+/* Sum of min(s, W) for s = S-n+1 .. S, with p = clamp(W, S-n, S): triangle up to p, then W each. */
+static const struct sym *sum_min(struct build *b, const struct sym *S, const struct sym *n, const struct sym *W)
+{
+    const struct sym *from = SUM(S, NEG(n));
+    const struct sym *p = W ? MIN(MAX(W, from), S) : S;
+    const struct sym *triangle =
+        HALF(SUM(PROD(p, SUM(p, INT(1))), NEG(PROD(from, SUM(from, INT(1))))));
+    return W ? SUM(triangle, PROD(SUM(S, NEG(p)), W)) : triangle;
+}
+
+struct attended build_attended(struct build *b, const struct sym *W)
+{
+    const struct sym *S = b->pass->S, *T = b->pass->T, *M = b->pass->M;
+    if (M) { /* decode steps with contexts S-M+1 .. S */
+        const struct sym *mean = W ? sym_div(b->c, sum_min(b, S, M, W), M) : SUM(S, HALF(SUM(INT(1), NEG(M))));
+        return (struct attended){mean, mean, mean};
+    }
+    double one;
+    const bool single = sym_constant(T, &one) && one == 1;
+    struct attended r;
+    if (single)
+        r.pairs = W ? MIN(S, W) : S;
+    else if (b->v->causal_full)
+        r.pairs = PROD(T, W ? MIN(S, W) : S);
+    else
+        r.pairs = W ? sum_min(b, S, T, W) : SUM(PROD(S, T), HALF(PROD(T, SUM(INT(1), NEG(T)))));
+    r.keys = W ? MIN(S, SUM(W, T, INT(-1))) : S;
+    r.needed = W ? SUM(MIN(SUM(S, NEG(T)), SUM(W, INT(-1))), MIN(T, W)) : S;
+    return r;
+}
+
+/* Elementwise flops of a softmax per score: max, -, exp, +, /. */
+enum { SOFTMAX_FLOPS = 5, ROPE_FLOPS = 3, HEAD_NORM_FLOPS = 4 };
+
+static void build_kv_write(struct build *b, const struct sym *width)
+{
+    if (b->pass->uncached) return;
+    struct cost_op *op = build_op(b, OP_KV_WRITE, "kv_write", "[B*T, cached width]");
+    op->kv_bytes = PROD(b->rows, width, Y->b_kv);
+    op->activation_bytes = PROD(b->rows, width, Y->b_act);
+}
+
+/* Attention of `heads` queries of width q against keys and values held as `cached` elements per token. */
+static void build_core(struct build *b, const char *shape, const struct sym *W, const struct sym *qk,
+                       const struct sym *v, const struct sym *cached, bool from_cache, bool sinks)
+{
+    const struct attended at = build_attended(b, W);
+    const struct sym *batch = b->pass->B;
+    struct cost_op *op = build_op(b, OP_ATTENTION, "attention", shape);
+    op->flops = PROD(INT(2), batch, Y->N, SUM(qk, v), at.pairs);
+    op->vector_flops = PROD(INT(SOFTMAX_FLOPS), batch, Y->N, at.pairs);
+    op->activation_bytes = PROD(b->rows, Y->N, SUM(qk, v), Y->b_act);
+    if (from_cache) {
+        op->kv_bytes = PROD(batch, at.keys, cached, Y->b_kv);
+        op->kv_needed_bytes = PROD(batch, at.needed, cached, Y->b_kv);
+    } else {
+        op->activation_bytes = SUM(op->activation_bytes, PROD(batch, at.keys, cached, Y->b_act));
+    }
+    if (sinks) {
+        build_vector(b, op, Y->N, false);
+        op->weight_bytes = op->tensor[0].bytes;
+    }
+}
+
+static void build_gqa(struct build *b, const struct mixer *x)
+{
+    const struct sym *q = PROD(Y->N, Y->H), *kv = PROD(Y->K, SUM(Y->H, Y->Hv));
+    const struct sym *qk = PROD(SUM(Y->N, Y->K), Y->H);
+    struct cost_op *op;
+    build_linear(b, "qkv_proj", "[B*T, D] x [D, N*H + K*(H+Hv)]", WEIGHT_MIXER, b->rows, Y->D, SUM(q, kv), x->qkv_bias);
+    if (x->qk_norm) {
+        op = build_op(b, OP_HEAD_NORM, "qk_norm", "[B*T, (N+K)*H]");
+        op->vector_flops = PROD(INT(HEAD_NORM_FLOPS), b->rows, qk);
+        op->activation_bytes = PROD(INT(2), b->rows, qk, Y->b_act);
+        build_vector(b, op, PROD(INT(2), Y->H), true);
+        if (!b->v->norms_uncounted) op->weight_bytes = op->tensor[0].bytes;
+    }
+    if (b->m->position_rows == 0) {
+        op = build_op(b, OP_ROPE, "rope", "[B*T, (N+K)*H]");
+        op->vector_flops = PROD(INT(ROPE_FLOPS), b->rows, qk);
+        op->activation_bytes = PROD(INT(2), b->rows, qk, Y->b_act);
+    }
+    build_kv_write(b, kv);
+    build_core(b, "[B, T, N, H] on [B, S, K, H+Hv]", x->window_tokens ? Y->W : NULL, Y->H, Y->Hv, kv,
+               !b->pass->uncached, x->sinks);
+    build_linear(b, "o_proj", "[B*T, N*Hv] x [N*Hv, D]", WEIGHT_MIXER, b->rows, PROD(Y->N, Y->Hv), Y->D, x->o_bias);
+}
+
+static void build_latent_norm(struct build *b, const char *name, const struct sym *width)
+{
+    struct cost_op *op = build_op(b, OP_HEAD_NORM, name, "[B*T, latent]");
+    op->vector_flops = PROD(INT(HEAD_NORM_FLOPS), b->rows, width);
+    op->activation_bytes = PROD(INT(2), b->rows, width, Y->b_act);
+    build_vector(b, op, width, true);
+    if (!b->v->norms_uncounted) op->weight_bytes = op->tensor[0].bytes;
+}
+
+/* One product per head with its own slice of the latent's expansion. */
+static void build_absorb(struct build *b, const char *name, const char *shape, const struct sym *in,
+                         const struct sym *out, const struct sym *w_out, const struct sym *w_in)
+{
+    struct cost_op *op = build_op(b, OP_ABSORB, name, shape);
+    op->compute_class = WEIGHT_MIXER;
+    op->flops = PROD(INT(2), b->rows, Y->N, in, out);
+    op->activation_bytes = PROD(b->rows, Y->N, SUM(in, out), Y->b_act);
+    build_tensor(b, op, WEIGHT_MIXER, INT(1), w_out, w_in);
+    op->weight_bytes = op->tensor[0].bytes;
+}
+
+static void build_latent(struct build *b, const struct mixer *x)
+{
+    const struct sym *key = SUM(Y->H, Y->R), *cached = SUM(Y->C, Y->R), *q = PROD(Y->N, key);
+    const struct sym *W = x->window_tokens ? Y->W : NULL;
+    if (x->q_rank > 0) {
+        build_linear(b, "q_a_proj", "[B*T, D] x [D, Q]", WEIGHT_MIXER, b->rows, Y->D, Y->Q, false);
+        build_latent_norm(b, "q_a_norm", Y->Q);
+        build_linear(b, "q_b_proj", "[B*T, Q] x [Q, N*(H+R)]", WEIGHT_MIXER, b->rows, Y->Q, q, false);
+    } else {
+        build_linear(b, "q_proj", "[B*T, D] x [D, N*(H+R)]", WEIGHT_MIXER, b->rows, Y->D, q, false);
+    }
+    build_linear(b, "kv_a_proj", "[B*T, D] x [D, C+R]", WEIGHT_MIXER, b->rows, Y->D, cached, false);
+    build_latent_norm(b, "kv_a_norm", Y->C);
+    struct cost_op *op = build_op(b, OP_ROPE, "rope", "[B*T, (N+1)*R]");
+    const struct sym *turned = PROD(b->rows, SUM(Y->N, INT(1)), Y->R);
+    op->vector_flops = PROD(INT(ROPE_FLOPS), turned);
+    op->activation_bytes = PROD(INT(2), turned, Y->b_act);
+    build_kv_write(b, cached);
+    if (b->pass->absorbed) {
+        build_absorb(b, "q_absorb", "[B*T, N, H] x [N, H, C]", Y->H, Y->C, PROD(Y->N, Y->H), Y->C);
+        build_core(b, "[B, T, N, C+R] on [B, S, C+R]", W, cached, Y->C, cached, true, false);
+        build_absorb(b, "v_absorb", "[B*T, N, C] x [N, C, Hv]", Y->C, Y->Hv, PROD(Y->N, Y->Hv), Y->C);
+    } else {
+        /* The latents of all S tokens are expanded; those before the pass come from the cache. */
+        const struct sym *tokens = sym_mul(b->c, b->pass->B, b->pass->S);
+        const struct sym *old = sym_mul(b->c, b->pass->B, SUM(b->pass->S, NEG(b->pass->T)));
+        const struct sym *wide = PROD(Y->N, SUM(Y->H, Y->Hv));
+        build_linear(b, "kv_b_proj", "[B*S, C] x [C, N*(H+Hv)]", WEIGHT_MIXER, tokens, Y->C, wide, false);
+        op = &b->ops->op[b->ops->n - 1];
+        if (!b->pass->uncached) {
+            op->kv_bytes = PROD(old, cached, Y->b_kv);
+            op->kv_needed_bytes = PROD(tokens, cached, Y->b_kv);
+        }
+        build_core(b, "[B, T, N, H+R] on [B, S, N, H+R+Hv]", W, key, Y->Hv, SUM(wide, Y->R), false, false);
+    }
+    build_linear(b, "o_proj", "[B*T, N*Hv] x [N*Hv, D]", WEIGHT_MIXER, b->rows, PROD(Y->N, Y->Hv), Y->D, x->o_bias);
+}
+
+void build_mixer(struct build *b, const struct mixer *x)
+{
+    switch (x->kind) {
+    case MIXER_NONE: return;
+    case MIXER_ATTENTION: build_gqa(b, x); break;
+    case MIXER_LATENT: build_latent(b, x); break;
+    }
+    build_all_reduce(b, "mixer_all_reduce");
+}

@@ -1,0 +1,205 @@
+/* load -- from what a person types after -m to a struct model. */
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "calc/base/embed.h"
+#include "calc/base/text.h"
+#include "calc/model/family.h"
+#include "calc/model/model.h"
+
+#define BUILTIN "configs/models/"
+
+/* "configs/models/llama-3.1-8b.json" -> "llama-3.1-8b". */
+static const char *builtin_name(struct arena *a, const struct embed_file *f)
+{
+    const char *base = f->path + strlen(BUILTIN);
+    const size_t len = strlen(base);
+    return arena_strndup(a, base, len > 5 ? len - 5 : len);
+}
+
+size_t model_builtins(struct arena *a, const char *const **names)
+{
+    size_t n;
+    const struct embed_file *f = embed_under(BUILTIN, &n);
+    const char **list = arena_array(a, n ? n : 1, sizeof *list);
+    if (!list) return 0;
+    for (size_t i = 0; i < n; i++) list[i] = builtin_name(a, &f[i]);
+    *names = list;
+    return n;
+}
+
+/* Whether `word`, in quotes, stands in the file's text: a look before parsing, since only one of many files is parsed. */
+static bool mentions(const struct embed_file *f, const char *word)
+{
+    const size_t len = strlen(word);
+    const char *text = (const char *)f->bytes;
+    for (const char *at = text; (at = strchr(at, '"')) != NULL; at++)
+        if (strncasecmp(at + 1, word, len) == 0 && at[1 + len] == '"') return true;
+    return false;
+}
+
+static enum err_code parse_builtin(struct arena *a, const struct embed_file *f, struct json *out, struct err *e)
+{
+    return json_parse(a, f->path, (const char *)f->bytes, f->size, out, e);
+}
+
+/* A built-in by name or by an alias in its "ridge.aliases". */
+static enum err_code find_builtin(struct arena *a, const char *name, struct json *out, const char **proper, struct err *e)
+{
+    size_t n;
+    const struct embed_file *f = embed_under(BUILTIN, &n);
+    *proper = NULL;
+    for (size_t i = 0; i < n; i++) {
+        const char *base = f[i].path + strlen(BUILTIN);
+        const size_t len = strlen(name);
+        if (strncasecmp(base, name, len) != 0 || strcmp(base + len, ".json") != 0) continue;
+        *proper = builtin_name(a, &f[i]);
+        return parse_builtin(a, &f[i], out, e);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!mentions(&f[i], name)) continue;
+        struct json j, aliases, item;
+        TRY(parse_builtin(a, &f[i], &j, e));
+        if (!json_get(&j, "ridge.aliases", &aliases)) continue;
+        for (size_t k = 0; json_at(&aliases, k, NULL, &item); k++) {
+            const char *alias;
+            TRY(json_str(&item, &alias, e));
+            if (strcasecmp(alias, name) != 0) continue;
+            *out = j;
+            *proper = builtin_name(a, &f[i]);
+            return ERR_OK;
+        }
+    }
+    return ERR_OK;
+}
+
+static bool exists(const char *path)
+{
+    struct stat st;
+    return path && stat(path, &st) == 0;
+}
+
+/* "org/name" in the Hugging Face cache: models--org--name/snapshots/<revision>/config.json. */
+static const char *find_cached(struct arena *a, const char *id)
+{
+    const char *slash = strchr(id, '/');
+    if (!slash || slash == id || strchr(slash + 1, '/') || strstr(id, "..")) return NULL;
+    const char *hub = getenv("HF_HUB_CACHE"), *home = getenv("HF_HOME"), *user = getenv("HOME");
+    char *dir = hub    ? arena_printf(a, "%s", hub)
+                : home ? arena_printf(a, "%s/hub", home)
+                : user ? arena_printf(a, "%s/.cache/huggingface/hub", user)
+                       : NULL;
+    if (!dir) return NULL;
+    dir = arena_printf(a, "%s/models--%.*s--%s/snapshots", dir, (int)(slash - id), id, slash + 1);
+    DIR *d = dir ? opendir(dir) : NULL;
+    const char *found = NULL;
+    for (struct dirent *entry; d && !found && (entry = readdir(d)) != NULL;) {
+        if (entry->d_name[0] == '.') continue;
+        const char *path = arena_printf(a, "%s/%s/config.json", dir, entry->d_name);
+        if (exists(path)) found = path;
+    }
+    if (d) (void)closedir(d);
+    return found;
+}
+
+static enum err_code unknown(struct arena *a, const char *name, struct err *e)
+{
+    const char *const *names = NULL;
+    char near[200] = "", clean[96];
+    const size_t n = model_builtins(a, &names);
+    if (n) text_suggest(near, sizeof near, name, names, sizeof *names, n);
+    return err_set(e, ERR_INPUT,
+                   "unknown model '%s'%s; wanted a built-in (ridge list models), a path to a config.json or its directory, "
+                   "or a Hugging Face id in the local cache",
+                   text_clean(clean, sizeof clean, name, strlen(name)), near);
+}
+
+/* The name shown: for a path, its directory or file without ".json". */
+static const char *display_name(struct arena *a, const char *path)
+{
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/') end--;
+    if (end >= 12 && strncmp(path + end - 12, "/config.json", 12) == 0)
+        end -= 12;
+    else if (end >= 5 && strncmp(path + end - 5, ".json", 5) == 0)
+        end -= 5;
+    size_t start = end;
+    while (start > 0 && path[start - 1] != '/') start--;
+    return start == end ? path : arena_strndup(a, path + start, end - start);
+}
+
+static enum err_code open_source(struct arena *a, const char *name, struct json *j, const char **shown, struct err *e)
+{
+    const size_t len = strlen(name);
+    const bool file_like = len > 5 && strcmp(name + len - 5, ".json") == 0;
+    if (len == 0) return err_set(e, ERR_USAGE, "the model's name is empty");
+    if (!file_like) {
+        TRY(find_builtin(a, name, j, shown, e));
+        if (*shown) return ERR_OK;
+    }
+    const char *path = name;
+    struct stat st;
+    if (stat(name, &st) == 0 && S_ISDIR(st.st_mode)) {
+        path = arena_printf(a, "%s/config.json", name);
+        if (!path) return err_nomem(e);
+        if (!exists(path)) return err_set(e, ERR_IO, "%s: no config.json in this directory", name);
+    } else if (!exists(name) && !file_like) {
+        path = find_cached(a, name);
+        if (!path) return unknown(a, name, e);
+        *shown = name;
+    }
+    if (!*shown) *shown = display_name(a, path);
+    return json_load(a, path, j, e);
+}
+
+/* A symbol of the course stands for whichever spelling the file uses. */
+static const char *setting_key(const struct json *text, const char *key)
+{
+    for (enum dim d = 0; d < DIM_N; d++) {
+        const char *symbol = dim_symbol(d);
+        if (!symbol || strcmp(symbol, key) != 0) continue;
+        const char *const *spell = dim_spellings(d);
+        struct json j;
+        for (size_t i = 0; spell[i]; i++)
+            if (json_get(text, spell[i], &j)) return spell[i];
+        return spell[0];
+    }
+    return key;
+}
+
+static enum err_code apply(const struct json *root, const struct model_setting *s, struct err *e)
+{
+    static const char *const NESTED[] = {"text_config", "llm_config", "language_config"};
+    struct json text = *root, j;
+    if (!json_is_object(root)) return ERR_OK; /* the reader says what is wrong */
+    for (size_t i = 0; i < sizeof NESTED / sizeof NESTED[0]; i++)
+        if (json_get(root, NESTED[i], &j) && json_is_object(&j)) {
+            text = j;
+            break;
+        }
+    const char *key = setting_key(&text, s->key);
+    const struct json *where = !json_get(&text, key, &j) && json_get(root, key, &j) ? root : &text;
+    return json_override(where, key, s->value, e);
+}
+
+enum err_code model_load(struct arena *a, const char *name, const struct model_setting *set, size_t n_set,
+                         struct model *out, struct err *e)
+{
+    struct json j = {0};
+    const char *shown = NULL;
+    struct model m;
+    TRY(open_source(a, name, &j, &shown, e));
+    for (size_t i = 0; i < n_set; i++) TRY(apply(&j, &set[i], e));
+    TRY(model_parse(a, &j, &m, e));
+    m.name = shown;
+    for (size_t i = 0; i < n_set; i++)
+        m.name = m.name ? arena_printf(a, "%s %s=%s", m.name, set[i].key, set[i].value) : NULL;
+    if (!m.name) return err_nomem(e);
+    *out = m;
+    return ERR_OK;
+}

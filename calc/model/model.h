@@ -1,0 +1,101 @@
+/* model -- what a language model is: the one description from which parameters, memory, FLOPs, bytes and time follow.
+ *
+ * A model is an embedding, `layers` decoder layers of few distinct kinds, a final norm and an output head. A layer kind is a
+ * token mixer (attention, latent attention, or none) and a feed-forward block, with norms around them. Kinds are
+ * evaluated once and counted. All sizes are those of the whole model; a tensor-parallel rank is derived in calc/cost. */
+#ifndef RIDGE_MODEL_MODEL_H
+#define RIDGE_MODEL_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "calc/base/arena.h"
+#include "calc/base/err.h"
+#include "calc/base/json.h"
+#include "calc/model/dtype.h"
+
+enum mixer_kind { MIXER_NONE, MIXER_ATTENTION, MIXER_LATENT };
+
+/* Token mixer of one layer. Attention: q (heads*head_dim), k and v (kv_heads*...), o. Latent (MLA, arXiv 2405.04434):
+ * q through q_rank (0: one matrix), k and v through a cached latent of kv_rank plus rope_dim shared rope elements. */
+struct mixer {
+    enum mixer_kind kind;
+    int64_t heads, kv_heads;
+    int64_t head_dim;      /* width of a query and key head; latent: the part without rope */
+    int64_t v_head_dim;    /* width of a value head */
+    int64_t window_tokens; /* keys a query can see, itself included; 0: all */
+    int64_t q_rank, kv_rank, rope_dim; /* latent only */
+    bool qkv_bias, o_bias;
+    bool qk_norm;          /* RMS norm over each query and key head, weight of head_dim */
+    bool sinks;            /* one learned logit per head beside the softmax */
+};
+
+enum ffn_kind { FFN_NONE, FFN_DENSE, FFN_MOE };
+
+/* Feed-forward block. Gated: gate and up of (width, hidden), down of (hidden, width); else up and down only. */
+struct ffn {
+    enum ffn_kind kind;
+    bool gated;
+    bool up_bias, down_bias;
+    int64_t width; /* dense width, or width of one routed expert */
+    int64_t experts, experts_per_token;
+    int64_t shared_width;  /* all shared experts together; 0 none */
+    bool shared_gate;      /* a 1 x hidden gate on the shared expert's output */
+    bool router_bias;      /* bias of the router product */
+    bool router_correction; /* load-balancing bias of `experts` elements, stored though not trained by gradient */
+};
+
+enum norm_kind { NORM_RMS, NORM_LAYER, NORM_LAYER_BIAS };
+
+struct layer_kind {
+    int64_t count;
+    struct mixer mixer;
+    struct ffn ffn;
+    int64_t norms; /* norms of width `hidden` in a layer */
+    const char *label; /* "attention + mlp", "sliding attention + moe", ... */
+};
+
+/* Parts of a model that may be stored in different formats. */
+enum weight_class { WEIGHT_EMBED, WEIGHT_HEAD, WEIGHT_MIXER, WEIGHT_FFN, WEIGHT_EXPERT, WEIGHT_ROUTER, WEIGHT_OTHER, WEIGHT_CLASSES };
+
+struct model {
+    const char *name;
+    const char *source;      /* file or built-in it was read from */
+    const char *family;      /* row of the families table */
+    const char *attention;   /* "MHA", "GQA", "MQA", "MLA" and windows, for display */
+    int64_t hidden, vocab, layers;
+    int64_t position_rows;   /* learned absolute positions; 0: none */
+    int64_t max_context_tokens; /* 0 unknown */
+    bool tied;               /* the output head is the embedding */
+    bool head_bias;
+    bool embed_norm;
+    enum norm_kind norm;
+    size_t kinds_n;
+    struct layer_kind *kinds;
+    struct dtype weights[WEIGHT_CLASSES]; /* as stored */
+    const char *weights_unknown; /* why the stored format could not be priced; NULL when weights[] holds */
+    struct dtype kv, activations;
+    const char *notes;       /* what the file holds that is not counted ("vision tower not counted"); NULL none */
+};
+
+/* model_parse -- a config.json, parsed, as a model. name and source are set by the caller.
+ * Errors: ERR_INPUT naming file and key path: missing key, wrong type, size outside its bounds, contradiction, unknown
+ * model_type (nearest offered), quantisation or cache layout that is not known. */
+enum err_code model_parse(struct arena *a, const struct json *j, struct model *out, struct err *e);
+
+/* One "KEY=VALUE" of --set: a symbol of the course (L D F N K H V E) or a key of config.json. */
+struct model_setting {
+    const char *key, *value;
+};
+
+/* model_load -- from a path to a config.json, a directory that holds one, a built-in name or alias, or a Hugging Face id in
+ * the local cache ($HF_HOME, ~/.cache/huggingface/hub). Settings override keys before reading.
+ * Errors: as model_parse; ERR_INPUT unknown name (nearest offered); ERR_IO. */
+enum err_code model_load(struct arena *a, const char *name, const struct model_setting *set, size_t n_set,
+                         struct model *out, struct err *e);
+
+/* model_builtins -- names of the built-in models, in order; returns how many. */
+size_t model_builtins(struct arena *a, const char *const **names);
+
+#endif

@@ -1,0 +1,142 @@
+#include "calc/model/stored.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "calc/base/text.h"
+
+static bool is_float(const struct dtype *d) { return d->bits >= 16; }
+
+static void set_linear(struct model *m, const struct dtype *d)
+{
+    m->weights[WEIGHT_MIXER] = m->weights[WEIGHT_FFN] = m->weights[WEIGHT_EXPERT] = *d;
+}
+
+enum err_code stored_set_all(struct model *m, const char *name, struct err *e)
+{
+    struct dtype d, rest;
+    TRY(dtype_find(name, &d, e));
+    if (is_float(&d)) {
+        for (size_t c = 0; c < WEIGHT_CLASSES; c++) m->weights[c] = d;
+    } else {
+        const bool known = !m->weights_unknown && m->weights[WEIGHT_EMBED].name && is_float(&m->weights[WEIGHT_EMBED]);
+        TRY(dtype_find(known ? m->weights[WEIGHT_EMBED].name : "bf16", &rest, e));
+        for (size_t c = 0; c < WEIGHT_CLASSES; c++) m->weights[c] = rest;
+        set_linear(m, &d);
+    }
+    m->weights_unknown = NULL;
+    return ERR_OK;
+}
+
+/* The first of `keys` in text, then in root. */
+static bool first_of(const struct json *text, const struct json *root, const char *const *keys, struct json *out)
+{
+    for (size_t i = 0; keys[i]; i++)
+        if (json_get(text, keys[i], out) || json_get(root, keys[i], out)) return true;
+    return false;
+}
+
+/* Lists of module names kept in full precision: attention as a whole is a case of its own. */
+static enum err_code keep_listed(const struct json *q, struct model *m, struct err *e)
+{
+    static const char *const LISTS[] = {"modules_to_not_convert", "ignored_layers", "ignore", NULL};
+    struct json list, item;
+    for (size_t l = 0; LISTS[l]; l++) {
+        if (!json_get(q, LISTS[l], &list)) continue;
+        if (!json_is_array(&list)) return json_want(&list, "a list of module names", e);
+        for (size_t i = 0; json_at(&list, i, NULL, &item); i++) {
+            const char *name;
+            TRY(json_str(&item, &name, e));
+            if (strstr(name, "self_attn")) m->weights[WEIGHT_MIXER] = m->weights[WEIGHT_OTHER];
+        }
+    }
+    return ERR_OK;
+}
+
+static enum err_code read_grouped(struct arena *a, const struct json *q, struct model *m, struct err *e)
+{
+    int64_t bits = 4, group = 128;
+    struct json j;
+    struct dtype d;
+    if (json_get(q, "bits", &j) || json_get(q, "w_bit", &j)) TRY(json_int(&j, 1, 16, &bits, e));
+    if (json_get(q, "group_size", &j) || json_get(q, "q_group_size", &j)) TRY(json_int(&j, -1, 1 << 20, &group, e));
+    const char *name = arena_printf(a, "int%lld-g%lld", (long long)bits, (long long)group);
+    if (!name) return err_nomem(e);
+    if (dtype_find(name, &d, NULL) != ERR_OK) {
+        m->weights_unknown = arena_printf(a, "stored as %lld bits in groups of %lld, which is not in ridge list dtypes",
+                                          (long long)bits, (long long)group);
+        return ERR_OK;
+    }
+    set_linear(m, &d);
+    return ERR_OK;
+}
+
+static enum err_code read_bitsandbytes(const struct json *q, struct model *m, struct err *e)
+{
+    struct json j;
+    struct dtype d;
+    bool eight = false, twice = false;
+    /* bnb_4bit_* keys stand there even when load_in_8bit is true. */
+    if (json_get(q, "load_in_8bit", &j)) TRY(json_bool(&j, &eight, e));
+    if (json_get(q, "bnb_4bit_use_double_quant", &j)) TRY(json_bool(&j, &twice, e));
+    TRY(dtype_find(eight ? "int8" : twice ? "nf4-double" : "nf4", &d, e));
+    set_linear(m, &d);
+    return ERR_OK;
+}
+
+static enum err_code read_quantization(struct arena *a, const struct json *q, struct model *m, struct err *e)
+{
+    struct json j;
+    struct dtype d;
+    const char *method = "";
+    if (!json_is_object(q)) return json_want(q, "an object", e);
+    if (json_get(q, "quant_method", &j)) TRY(json_str(&j, &method, e));
+    if (strcmp(method, "fp8") == 0) {
+        const bool blocks = json_get(q, "weight_block_size", &j);
+        TRY(dtype_find(blocks ? "fp8-block128" : "fp8", &d, e));
+        struct json item;
+        int64_t side[2] = {128, 128};
+        for (size_t i = 0; blocks && i < 2 && json_at(&j, i, NULL, &item); i++)
+            TRY(json_int(&item, 1, 1 << 20, &side[i], e));
+        if (blocks) {
+            d.block_out = side[0];
+            d.group_in = side[1];
+        }
+        set_linear(m, &d);
+    } else if (strcmp(method, "mxfp4") == 0) {
+        TRY(dtype_find("mxfp4", &m->weights[WEIGHT_EXPERT], e));
+        return ERR_OK; /* the format's own files convert experts only */
+    } else if (strcmp(method, "awq") == 0 || strcmp(method, "gptq") == 0) {
+        TRY(read_grouped(a, q, m, e));
+    } else if (strcmp(method, "bitsandbytes") == 0) {
+        TRY(read_bitsandbytes(q, m, e));
+    } else {
+        char clean[48];
+        m->weights_unknown = arena_printf(a, "stored with quantisation method \"%s\", which ridge cannot price",
+                                          text_clean(clean, sizeof clean, method, strlen(method)));
+        return m->weights_unknown ? ERR_OK : err_nomem(e);
+    }
+    return keep_listed(q, m, e);
+}
+
+enum err_code stored_read(struct arena *a, const struct json *root, const struct json *text, struct model *m,
+                          struct err *e)
+{
+    static const char *const FLOAT_KEYS[] = {"dtype", "torch_dtype", NULL};
+    static const char *const QUANT_KEYS[] = {"quantization_config", "quantization", "compression_config", NULL};
+    struct json j;
+    const char *name = "bf16";
+    struct dtype d;
+    if (first_of(text, root, FLOAT_KEYS, &j)) {
+        TRY(json_str(&j, &name, e));
+        if (strncmp(name, "torch.", 6) == 0) name += 6;
+        if (dtype_find(name, &d, NULL) != ERR_OK) return json_want(&j, "float32, float16 or bfloat16", e);
+    } else {
+        TRY(dtype_find(name, &d, e));
+    }
+    for (size_t c = 0; c < WEIGHT_CLASSES; c++) m->weights[c] = d;
+    TRY(dtype_find(is_float(&d) && d.bits < 32 ? d.name : "bf16", &m->activations, e));
+    m->kv = m->activations;
+    if (first_of(text, root, QUANT_KEYS, &j)) TRY(read_quantization(a, &j, m, e));
+    return ERR_OK;
+}

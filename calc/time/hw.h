@@ -1,0 +1,131 @@
+/* hw -- what a device can do: memory, bandwidth, peak rates, links, power, price, each with where it comes from.
+ *
+ * A device is one unit that a process sees (one GPU of a superchip, one die of a package). Rates are dense (no
+ * structured sparsity), with FP32 accumulation where the vendor distinguishes it; links count one direction. Devices
+ * are data: configs/hardware/<key>.json, carried in the program (calc/base/embed.h), or a file of the user's own.
+ *
+ * Form of a file. Members marked * are required, and one of the three memories. A quantity is a text with its unit, or
+ * {"value": text, "source": text, "date": "YYYY-MM", "status": "read"|"unverified"|"conflict", "note": text}; a plain
+ * text counts as unverified. Members that are not listed are refused, so that a misspelt one is not lost.
+ *   name*, aliases [..], vendor, kind (gpu cpu tpu npu asic soc), released, notes [..]
+ *   memory_label "80 GB"    what the vendor says         memory_visible "79.65 GiB"  what the driver reports
+ *   memory_usable "79.19 GiB"  what is left to a process after its context
+ *   bandwidth* "3.35 TB/s", bandwidth_measured           peak {fp32_vector tf32 bf16 fp16 fp8 int8 fp4 int4}
+ *   sm_count 132 (SMs, compute units or cores), l2 "50 MiB" (last-level cache), pcie "64 GB/s", power "700 W"
+ *   link {"kind", "per_direction": "450 GB/s", "pair", "domain": 8, "nvls": true, source, date, status, note}
+ *   price {"low_usd_per_h": 1.99, "high_usd_per_h": 10.8, source, date, status, note} */
+#ifndef RIDGE_TIME_HW_H
+#define RIDGE_TIME_HW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "calc/base/arena.h"
+#include "calc/base/err.h"
+#include "calc/base/json.h"
+#include "calc/base/units.h"
+
+/* What a peak rate is for. */
+enum hw_dtype { HW_FP32_VECTOR, HW_TF32, HW_BF16, HW_FP16, HW_FP8, HW_INT8, HW_FP4, HW_INT4, HW_DTYPES_N };
+
+/* The quantities of a device. HW_PEAK + d is the peak of dtype d. */
+enum hw_field {
+    HW_MEMORY_LABEL,
+    HW_MEMORY_VISIBLE,
+    HW_MEMORY_USABLE,
+    HW_BANDWIDTH,
+    HW_BANDWIDTH_MEASURED,
+    HW_PEAK,
+    HW_SM_COUNT = HW_PEAK + HW_DTYPES_N,
+    HW_L2,
+    HW_LINK,
+    HW_LINK_PAIR,
+    HW_LINK_DOMAIN,
+    HW_PCIE,
+    HW_POWER,
+    HW_PRICE_LOW,
+    HW_PRICE_HIGH,
+    HW_FIELDS_N
+};
+
+enum hw_status {
+    HW_ABSENT,     /* the value is unknown, NAN */
+    HW_READ,       /* read in the named source */
+    HW_UNVERIFIED, /* general knowledge, or no source given */
+    HW_CONFLICT,   /* sources disagree; the note names the values */
+};
+
+struct hw_origin {
+    enum hw_status status;
+    const char *source, *date, *note; /* NULL when not given */
+};
+
+/* Texts and arrays live in the arena of the JSON document. Unknown numbers are NAN, unknown texts NULL. */
+struct hw {
+    const char *file; /* name for messages */
+    const char *key;  /* file name without folder and ".json" */
+    const char *name, *vendor, *device_kind, *released, *link_kind;
+    const char *const *aliases;
+    size_t aliases_n;
+    const char *const *notes;
+    size_t notes_n;
+    double memory_label_bytes, memory_visible_bytes, memory_usable_bytes;
+    double bandwidth_bytes_per_s, bandwidth_measured_bytes_per_s;
+    double peak_flops_per_s[HW_DTYPES_N];
+    double sm_count;
+    double l2_bytes;
+    double link_bytes_per_s;      /* one direction, all links of the device together */
+    double link_pair_bytes_per_s; /* one direction, to one neighbour, where there is no switch */
+    double link_domain;           /* devices that the link joins */
+    bool nvls;                    /* the switch reduces and multicasts; false also when not known */
+    double pcie_bytes_per_s;      /* one direction */
+    double power_w;
+    double price_low_usd_per_h, price_high_usd_per_h;
+    struct hw_origin origin[HW_FIELDS_N];
+};
+
+/* hw_parse -- a device from a JSON object of the form above. out is untouched on failure. Errors: ERR_INPUT naming
+ * file, key and what was wanted; ERR_NOMEM. */
+enum err_code hw_parse(const struct json *j, struct hw *out, struct err *e);
+
+/* hw_load -- the device called name: a file when it contains '/' or ends in ".json", else a built-in by its key, an
+ * alias or its full name, whatever the case, with ' ' or '_' for '-'. The beginning of several keys ("a100") is no
+ * name: the devices differ. Errors: ERR_INPUT unknown, with the nearest or all such keys, or a bad file; ERR_IO;
+ * ERR_NOMEM. Cost: one parse by key, a parse of every built-in by alias. */
+enum err_code hw_load(struct arena *a, const char *name, struct hw *out, struct err *e);
+
+/* hw_builtins_n, hw_load_builtin -- the built-in devices in order of key, i < hw_builtins_n(). Errors: as hw_load. */
+size_t hw_builtins_n(void);
+enum err_code hw_load_builtin(struct arena *a, size_t i, struct hw *out, struct err *e);
+
+/* hw_capacity_bytes -- the memory that "fits" is judged on: usable, else visible, else label. Never NAN after hw_parse.
+ */
+double hw_capacity_bytes(const struct hw *hw);
+
+/* hw_peak -- dense peak of a dtype, flops/s (operations/s for integers). Errors: ERR_INPUT naming file and key when it
+ * is unknown; *out_flops_per_s is then untouched. */
+enum err_code hw_peak(const struct hw *hw, enum hw_dtype dtype, double *out_flops_per_s, struct err *e);
+
+/* hw_ridge -- peak / bandwidth, flops per byte; NAN when the peak is unknown. H100 SXM bf16: 989.4e12 / 3.35e12 =
+ * 295.3. Source: Williams, Waterman, Patterson, Roofline, CACM 52(4), 2009. */
+double hw_ridge(const struct hw *hw, enum hw_dtype dtype);
+
+/* hw_link_rate -- bytes/s that one of n devices sends to the other n-1 together, one direction:
+ * min(link, pair * (n-1)), the second only where there is no switch (a pair in a full mesh has one link of many). NAN
+ * when no link is known, n < 2 or n exceeds a known domain. */
+double hw_link_rate(const struct hw *hw, size_t n);
+
+/* hw_value, hw_field_key, hw_field_kind -- a quantity by field: its value in base units (NAN unknown), its place in the
+ * file ("peak.bf16"), what it is. */
+double hw_value(const struct hw *hw, enum hw_field field);
+const char *hw_field_key(enum hw_field field);
+enum units_kind hw_field_kind(enum hw_field field);
+
+/* hw_dtype_name, hw_dtype_find -- "bf16" and back; find is exact and returns false for another text. */
+const char *hw_dtype_name(enum hw_dtype dtype);
+bool hw_dtype_find(const char *name, enum hw_dtype *out);
+
+/* hw_status_name -- "absent" "read" "unverified" "conflict". */
+const char *hw_status_name(enum hw_status status);
+
+#endif
