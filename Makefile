@@ -92,12 +92,13 @@ test: deps ## install what is missing, build and run every test (SAN=1: under th
 check: all tests ## the tests alone, installing nothing
 	@RIDGE=$(BUILD)/ridge sh tests/run.sh $(TESTS)
 
+# Benchmarks and fuzz targets too, so that they keep compiling; only `bench` and `fuzz` run them.
 .PHONY: tests
-tests: $(TESTS)
+tests: $(TESTS) $(BENCHES) $(FUZZ:%.c=$(BUILD)/obj/%.o)
 
 .PHONY: bench
 bench: $(BENCHES) ## build and run the benchmarks
-	@set -e; for b in $(BENCHES); do echo "$$b"; $$b; done
+	@for b in $(BENCHES); do echo "$$b"; $$b || exit; done
 
 .PHONY: fuzz
 fuzz: $(FUZZERS) ## fuzz the readers of untrusted files with libFuzzer, FUZZ_S seconds each (600)
@@ -105,7 +106,7 @@ fuzz: $(FUZZERS) ## fuzz the readers of untrusted files with libFuzzer, FUZZ_S s
 
 .PHONY: lint
 lint: ## format, warnings of gcc and clang, layering and the other house rules
-	@MAKE='$(MAKE)' BUILD=$(BUILD)/lint JOBS=$(JOBS) sh tools/lint.sh
+	@MAKE='$(MAKE)' BUILD=$(BUILD)/lint PARALLEL=$(jobs) sh tools/lint.sh
 
 .PHONY: format
 format: ## rewrite the sources in the house format
@@ -218,4 +219,4 @@ $(BUILD)/data: FORCE
 	$(call keep,$(DATA))
 
 -include $(patsubst %.o,%.d,$(MAIN_OBJ) $(LIB_OBJ) $(HELP_OBJ) $(FUZZ_OBJ)) \
-         $(patsubst %.c,$(BUILD)/obj/%.d,$(TEST) $(BENCH)) $(FUZZ:%.c=$(BUILD)/fuzz/obj/%.d)
+         $(patsubst %.c,$(BUILD)/obj/%.d,$(TEST) $(BENCH) $(FUZZ)) $(FUZZ:%.c=$(BUILD)/fuzz/obj/%.d)

@@ -13,6 +13,7 @@ missing=
 need() { # need PACKAGE TEST...
     package=$1
     shift
+    case " $missing " in *" $package "*) return ;; esac
     "$@" || missing="$missing $package"
 }
 
@@ -46,8 +47,8 @@ done
 
 install="apt-get install -y --no-install-recommends$missing"
 if [ "$(id -u)" != 0 ] || ! have_command apt-get; then
-    echo "Missing:$missing (names of Debian 12). Install them:" >&2
-    echo "    sudo apt-get update && sudo $install" >&2
+    echo "Missing, by their names in Debian 12:$missing" >&2
+    echo "Install with: sudo apt-get update && sudo $install" >&2
     exit 1
 fi
 echo "Installing$missing"

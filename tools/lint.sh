@@ -5,7 +5,7 @@ set -u
 
 MAKE=${MAKE:-make}
 BUILD=${BUILD:-build/lint}
-JOBS=${JOBS:-1}
+PARALLEL=${PARALLEL:-} # "-jN", or nothing when make runs this in parallel already
 # Rooms of calc/ in their order: each includes itself and those before it. Other folders: what they may include.
 ROOMS='base sym model cost time fit serve learn cli'
 FOLDERS='probe: probe calc/base calc/model calc/cost
@@ -28,7 +28,7 @@ folders=
 for d in calc probe kernels tests tools; do [ -d "$d" ] && folders="$folders $d"; done
 # shellcheck disable=SC2086
 sources=$(find $folders -type f \( -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \) | sort)
-scripts=$(find . -path ./build -prune -o -type f \( -name '*.sh' -o -path './.ci/run' \) -print)
+scripts=$(find . -path ./build -prune -o -type f \( -name '*.sh' -o -name '*.bash' -o -path './.ci/run' \) -print)
 
 # file:line:code with comments, strings and character constants taken out, #include lines kept whole.
 # shellcheck disable=SC2086
@@ -88,7 +88,7 @@ grep -E '^calc/' "$work/code" | grep -vE '^calc/base/units[^/]*:|NOT_A_UNIT$' |
 grep -E '(^|[^[:alnum:]_])(strcpy|strcat|sprintf|vsprintf|strtok|atoi|atol|atoll|atof|gets|alloca) *\(' "$work/code" |
     report 'forbidden functions'
 grep -E '^(calc|probe)/' "$work/code" | grep -v '^calc/cli/main\.c:' |
-    grep -E '(^|[^[:alnum:]_.>])(exit|_exit|_Exit|quick_exit|abort) *\(' | report 'only main exits'
+    grep -E '(^|[^[:alnum:]_.>])(exit|quick_exit|abort) *\(' | report 'only main exits'
 grep -E '^(calc|probe)/' "$work/code" | grep -E '(^|[[:space:]])typedef[[:space:]]+(struct|union)' | report "typedef'd structs"
 
 # shellcheck disable=SC2086
@@ -105,7 +105,7 @@ done | report 'shell syntax'
 for cc in gcc clang; do
     command -v "$cc" >/dev/null 2>&1 || continue
     echo "lint: warnings of $cc"
-    $MAKE --no-print-directory -k -j"$JOBS" STRICT=1 SAN= CC="$cc" BUILD="$BUILD/$cc" all tests >"$work/log" 2>&1 ||
+    $MAKE --no-print-directory -k $PARALLEL STRICT=1 SAN= CC="$cc" BUILD="$BUILD/$cc" all tests >"$work/log" 2>&1 ||
         grep -vE '^  (cc|ar|link|embed|hostcc) ' "$work/log" | report "$cc"
 done
 

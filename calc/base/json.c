@@ -1,4 +1,5 @@
 #include "calc/base/json.h"
+#include "calc/base/hash.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -367,4 +368,11 @@ enum err_code json_override(const struct json *j, const char *key, const char *v
     if (!v && strcmp(value, "null") != 0) v = json_object_new_string(value);
     if (json_object_object_add(j->obj, key, v) != 0) return err_nomem(e);
     return ERR_OK;
+}
+
+const char *json_hash(const struct json *j, char out[17])
+{
+    size_t n = 0;
+    const char *text = json_object_to_json_string_length(j->obj, JSON_C_TO_STRING_PLAIN, &n);
+    return hash_text(out, hash_more(hash_start(), text ? text : "", n));
 }

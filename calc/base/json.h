@@ -55,6 +55,9 @@ enum err_code json_str(const struct json *j, const char **out, struct err *e);
  * Errors: ERR_USAGE j is no object or the text is no value, ERR_NOMEM. */
 enum err_code json_override(const struct json *j, const char *key, const char *value, struct err *e);
 
+/* json_hash -- FNV-1a over the value in compact form, 16 hexadecimal digits: what a record says of its input. */
+const char *json_hash(const struct json *j, char out[17]);
+
 /* json_want -- ERR_INPUT "file: path: found X, wanted <wanted>" about j. */
 enum err_code json_want(const struct json *j, const char *wanted, struct err *e);
 

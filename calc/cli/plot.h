@@ -1,9 +1,9 @@
 /* plot -- pictures of results, drawn by gnuplot from the rows a command would print as CSV.
  *
- * The scripts (plots/ *.gp, carried in the program) draw axes, curves and bars from tables whose columns they find by
- * name; where text stands is decided here, from estimated character widths, so that no label covers another. gnuplot
- * runs without a shell, in a private directory that is removed afterwards, and sees text of the caller only as fields
- * of a data file: no such text is ever part of a command or a string of the language. */
+ * The scripts (those below plots/, carried in the program) draw axes, curves and bars from tables whose columns they
+ * find by name; where text stands is decided here, from estimated character widths, so that no label covers another.
+ * gnuplot runs without a shell, in a private directory that is removed afterwards, and sees text of the caller only as
+ * fields of a data file: no such text is ever part of a command or a string of the language. */
 #ifndef RIDGE_CLI_PLOT_H
 #define RIDGE_CLI_PLOT_H
 
@@ -33,7 +33,7 @@ struct plot_request {
     const char *output;       /* a path ending .png .svg .pdf, or "-": drawn in 79x24 characters on standard output */
 };
 
-/* plot_check -- whether kind and output (and csv columns not yet) would be accepted; to be asked before long work.
+/* plot_check -- whether kind and output would be accepted; to be asked before long work.
  * Errors: ERR_USAGE naming the kinds or the endings. */
 enum err_code plot_check(const char *kind, const char *output, struct err *e);
 

@@ -10,11 +10,11 @@
 enum { RGB_TEXT = 0x000000 };
 
 /* Advances of ' ' to '~' in DejaVu Sans, hundredths of the font size. */
-static const unsigned char advances[95] = {
-    32, 41, 46, 84, 64, 95, 78, 28, 39, 39, 50, 84, 32, 37, 32, 34, 64, 64, 64, 64, 64, 64, 64, 64,
-    64, 64, 34, 34, 84, 84, 84, 54, 99, 69, 69, 70, 77, 64, 58, 78, 76, 30, 30, 66, 56, 87, 75, 79,
-    61, 79, 70, 64, 62, 74, 69, 99, 69, 62, 69, 39, 34, 39, 84, 50, 50, 62, 64, 55, 64, 62, 36, 64,
-    64, 28, 28, 58, 28, 98, 64, 62, 64, 64, 42, 53, 40, 64, 60, 82, 60, 60, 53, 64, 34, 64, 84};
+static const unsigned char advances[95] = {32, 41, 46, 84, 64, 95, 78, 28, 39, 39, 50, 84, 32, 37, 32, 34, 64, 64, 64,
+                                           64, 64, 64, 64, 64, 64, 64, 34, 34, 84, 84, 84, 54, 99, 69, 69, 70, 77, 64,
+                                           58, 78, 76, 30, 30, 66, 56, 87, 75, 79, 61, 79, 70, 64, 62, 74, 69, 99, 69,
+                                           62, 69, 39, 34, 39, 84, 50, 50, 62, 64, 55, 64, 62, 36, 64, 64, 28, 28, 58,
+                                           28, 98, 64, 62, 64, 64, 42, 53, 40, 64, 60, 82, 60, 60, 53, 64, 34, 64, 84};
 
 /* Font sizes in pixels; overlay.gp is given them as font_small, font_normal, font_title. */
 static const double font_px[] = {[PLOT_SMALL] = 11.5, [PLOT_NORMAL] = 13, [PLOT_TITLE] = 16.5};
@@ -33,11 +33,8 @@ enum err_code plot_canvas_file(struct plot_canvas *c, const char *name, const ch
 
 enum err_code plot_canvas_open(struct arena *a, bool dumb, struct plot_canvas *c, struct err *e)
 {
-    *c = (struct plot_canvas){.arena = a,
-                              .dumb = dumb,
-                              .width = dumb ? 78 : 900,
-                              .height = dumb ? 23 : 600,
-                              .row = dumb ? 1 : 17};
+    *c = (struct plot_canvas){
+        .arena = a, .dumb = dumb, .width = dumb ? 78 : 900, .height = dumb ? 23 : 600, .row = dumb ? 1 : 17};
     TRY(plot_canvas_file(c, "settings.gp", "", &c->settings, e));
     TRY(plot_canvas_file(c, "texts.tsv", "x\ty\tlook\tlabel\n", &c->texts, e));
     TRY(plot_canvas_file(c, "strokes.tsv", "x\ty\tdx\tdy\tlook\n", &c->strokes, e));
@@ -62,11 +59,16 @@ void plot_canvas_panel(struct plot_canvas *c, const char *prefix, const struct p
     const struct {
         const char *name;
         double value;
-    } set[] = {{"left", p->place.x0 / c->width},     {"right", p->place.x1 / c->width},
-               {"bottom", p->place.y0 / c->height},  {"top", p->place.y1 / c->height},
-               {"x0", p->range.x0},                  {"x1", p->range.x1},
-               {"y0", p->range.y0},                  {"y1", p->range.y1},
-               {"log_x", p->log_x ? 1 : 0},          {"log_y", p->log_y ? 1 : 0}};
+    } set[] = {{"left", p->place.x0 / c->width},
+               {"right", p->place.x1 / c->width},
+               {"bottom", p->place.y0 / c->height},
+               {"top", p->place.y1 / c->height},
+               {"x0", p->range.x0},
+               {"x1", p->range.x1},
+               {"y0", p->range.y0},
+               {"y1", p->range.y1},
+               {"log_x", p->log_x ? 1 : 0},
+               {"log_y", p->log_y ? 1 : 0}};
     for (size_t i = 0; i < sizeof set / sizeof set[0]; i++)
         out_printf(c->settings, "%s_%s = %.15e\n", prefix, set[i].name, set[i].value);
 }
@@ -219,8 +221,7 @@ double plot_canvas_head(struct plot_canvas *c, const char *title, const char *su
     double y = c->height - (c->dumb ? 0 : 20);
     const double wide = c->width - 2 * (c->dumb ? 0 : 14);
     if (title && *title) {
-        plot_canvas_text(c, c->width / 2, y, PLOT_TITLE, PLOT_CENTER,
-                         plot_text_fit(c, cut, title, PLOT_TITLE, wide));
+        plot_canvas_text(c, c->width / 2, y, PLOT_TITLE, PLOT_CENTER, plot_text_fit(c, cut, title, PLOT_TITLE, wide));
         y -= c->dumb ? 1 : 23;
     }
     if (subtitle && *subtitle) {

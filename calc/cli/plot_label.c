@@ -74,7 +74,7 @@ static double scene_cost(const struct plot_scene *scene, const struct plot_label
     double cost = 0;
     for (size_t i = 0; i < scene->n_boxes; i++) {
         if (plot_box_overlap(b, &scene->boxes[i])) return forbidden;
-        if (l->leader && plot_box_stroked(&scene->boxes[i], &leader)) cost += 300;
+        if (l->leader && plot_box_stroked(&scene->boxes[i], &leader)) cost += 600;
     }
     for (size_t i = 0; i < scene->n_marks; i++) {
         const struct plot_box *m = &scene->marks[i];
@@ -83,7 +83,7 @@ static double scene_cost(const struct plot_scene *scene, const struct plot_label
         if (l->leader && !own && plot_box_stroked(m, &leader)) cost += 60;
     }
     for (size_t i = 0; i < scene->n_strokes; i++)
-        if (plot_box_stroked(b, &scene->strokes[i])) cost += 150;
+        if (plot_box_stroked(b, &scene->strokes[i])) cost += 220;
     return cost;
 }
 
@@ -98,8 +98,8 @@ static double cost_of(const struct plot_scene *scene, const struct plot_label *l
         if (i == self || !o->shown) continue;
         if (plot_box_overlap(&l->box, &o->box)) return forbidden;
         const struct plot_box other = leader_of(o);
-        if (l->leader && plot_box_stroked(&o->box, &leader)) cost += 300;
-        if (o->leader && plot_box_stroked(&l->box, &other)) cost += 300;
+        if (l->leader && plot_box_stroked(&o->box, &leader)) cost += 600;
+        if (o->leader && plot_box_stroked(&l->box, &other)) cost += 600;
         if (l->leader && o->leader && strokes_cross(&leader, &other)) cost += 200;
     }
     return cost;
@@ -109,8 +109,8 @@ static double cost_of(const struct plot_scene *scene, const struct plot_label *l
 static bool place_one(const struct plot_scene *scene, struct plot_label *labels, size_t n, size_t self)
 {
     const double *distances = scene->cells ? distances_cells : distances_px;
-    const size_t n_distances = scene->cells ? sizeof distances_cells / sizeof *distances_cells
-                                            : sizeof distances_px / sizeof *distances_px;
+    const size_t n_distances =
+        scene->cells ? sizeof distances_cells / sizeof *distances_cells : sizeof distances_px / sizeof *distances_px;
     const struct plot_label before = labels[self];
     struct plot_label best = before;
     best.shown = false;
@@ -126,8 +126,8 @@ static bool place_one(const struct plot_scene *scene, struct plot_label *labels,
             best.shown = true;
         }
     labels[self] = best;
-    return best.shown != before.shown || (best.shown && (fabs(best.box.x0 - before.box.x0) > 1e-9 ||
-                                                         fabs(best.box.y0 - before.box.y0) > 1e-9));
+    return best.shown != before.shown ||
+           (best.shown && (fabs(best.box.x0 - before.box.x0) > 1e-9 || fabs(best.box.y0 - before.box.y0) > 1e-9));
 }
 
 void plot_label_place(const struct plot_scene *scene, struct plot_label *labels, size_t n)

@@ -18,14 +18,14 @@ struct plot_label {
 };
 
 struct plot_scene {
-    struct plot_box frame;          /* labels stay inside */
-    const struct plot_box *boxes;   /* text that stands already: never covered */
+    struct plot_box frame;        /* labels stay inside */
+    const struct plot_box *boxes; /* text that stands already: never covered */
     size_t n_boxes;
-    const struct plot_box *marks;   /* points: covered only when there is no other way */
+    const struct plot_box *marks; /* points: covered only when there is no other way */
     size_t n_marks;
     const struct plot_box *strokes; /* lines from (x0, y0) to (x1, y1), in any direction: crossed rather not */
     size_t n_strokes;
-    bool cells;                     /* a canvas of characters: whole coordinates */
+    bool cells; /* a canvas of characters: whole coordinates */
 };
 
 /* plot_label_place -- choose box and leader of all n labels: each in turn takes the cheapest of some 150 places around

@@ -76,6 +76,7 @@ struct model {
     struct dtype weights[WEIGHT_CLASSES]; /* as stored */
     const char *weights_unknown; /* why the stored format could not be priced; NULL when weights[] holds */
     struct dtype kv, activations;
+    char hash[17];           /* of the file with its settings applied */
     const char *notes;       /* what the file holds that is not counted ("vision tower not counted"); NULL none */
 };
 

@@ -448,6 +448,7 @@ enum err_code model_parse(struct arena *a, const struct json *j, struct model *o
     TRY(stored_read(a, j, &r.text, &m, e));
     m.attention = describe_attention(&r);
     note_uncounted(&r);
+    (void)json_hash(j, m.hash);
     if (!m.attention) return err_nomem(e);
     *out = m;
     return ERR_OK;

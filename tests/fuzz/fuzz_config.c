@@ -29,7 +29,8 @@ static void check_refusal(enum err_code code, const struct err *e)
 
 static void check_model(const struct model *m)
 {
-    require(m->layers >= 1 && m->hidden >= 1 && m->vocab >= 1, "a model without layers, width or vocabulary", m->family);
+    require(m->layers >= 1 && m->hidden >= 1 && m->vocab >= 1, "a model without layers, width or vocabulary",
+            m->family);
     int64_t layers = 0;
     for (size_t i = 0; i < m->kinds_n; i++) {
         const struct layer_kind *k = &m->kinds[i];
@@ -37,8 +38,8 @@ static void check_model(const struct model *m)
         layers += k->count;
         require(k->mixer.kind == MIXER_NONE || (k->mixer.heads >= 1 && k->mixer.head_dim >= 1), "no heads", k->label);
         require(k->mixer.kind != MIXER_ATTENTION || k->mixer.kv_heads >= 1, "attention without KV heads", k->label);
-        require(k->ffn.kind != FFN_MOE || k->ffn.experts >= k->ffn.experts_per_token, "more experts used than there are",
-                k->label);
+        require(k->ffn.kind != FFN_MOE || k->ffn.experts >= k->ffn.experts_per_token,
+                "more experts used than there are", k->label);
     }
     require(layers == m->layers, "the layer kinds do not add up to the layers", m->family);
 }

@@ -1,0 +1,245 @@
+/* cmd_list -- what is built in. */
+#include <math.h>
+#include <string.h>
+
+#include "calc/base/table.h"
+#include "calc/base/text.h"
+#include "calc/cli/commands.h"
+#include "calc/cli/estimate.h"
+#include "calc/model/family.h"
+
+static const struct option OPTIONS[] = {
+    {.name = "format", .letter = 'f', .kind = OPTION_TEXT, .value = "NAME", .fallback = "text", .group = "Output",
+     .help = "text, md, csv, json or jsonl"},
+    {.name = "output", .letter = 'o', .kind = OPTION_TEXT, .value = "FILE", .help = "write to a file"},
+};
+
+#define COL(row, field, kind, unit, heading, help)                                                                     \
+    COLUMN_AT(struct row, field, COLUMN_##kind, UNITS_##unit, COLUMN_SHOWN, heading, help)
+
+struct listing {
+    struct arena *arena;
+    struct table table;
+};
+
+/* ---- models ---- */
+
+struct model_row {
+    const char *name, *family, *attention, *weights;
+    double total_params, active_params, kv_bytes_per_token;
+    int64_t layers, max_context_tokens;
+};
+
+static const struct column MODEL_COLUMNS[] = {
+    COL(model_row, name, STRING, NONE, "name", "for -m"),
+    COL(model_row, family, STRING, NONE, "family", "row of ridge list families"),
+    COL(model_row, total_params, COUNT, COUNT, "params", "stored parameters"),
+    COL(model_row, active_params, COUNT, COUNT, "active", "parameters that one token uses"),
+    COL(model_row, layers, INT, COUNT, "layers", "decoder layers"),
+    COL(model_row, attention, STRING, NONE, "attention", "form of attention"),
+    COL(model_row, kv_bytes_per_token, COUNT, BYTES, "KV/token", "all layers, as stored"),
+    COLUMN_AT(struct model_row, max_context_tokens, COLUMN_INT, UNITS_COUNT, 0, "context", "the model's own limit"),
+    COLUMN_AT(struct model_row, weights, COLUMN_STRING, UNITS_NONE, 0, "weights", "format of the linear layers"),
+};
+
+static enum err_code list_models(struct listing *l, struct err *e)
+{
+    static const struct cost_conventions PLAIN = {0};
+    const char *const *names = NULL;
+    const size_t n = model_builtins(l->arena, &names);
+    struct model_row *rows = arena_array(l->arena, n ? n : 1, sizeof *rows);
+    if (!rows) return err_nomem(e);
+    for (size_t i = 0; i < n; i++) {
+        struct model m;
+        struct cost_parameters p;
+        struct cost_cache cache;
+        TRY(model_load(l->arena, names[i], NULL, 0, &m, e));
+        TRY(cost_parameters(l->arena, &m, &PLAIN, &p, e));
+        struct sym_ctx *c = sym_open(l->arena);
+        if (!c) return err_nomem(e);
+        const struct cost_symbols y = cost_symbols_make(c);
+        TRY(cost_cache(c, &y, &m, 1, &cache, e));
+        rows[i] = (struct model_row){.name = m.name, .family = m.family, .attention = m.attention,
+                                     .weights = m.weights[m.kinds[m.kinds_n - 1].ffn.kind == FFN_MOE ? WEIGHT_EXPERT : WEIGHT_FFN].name,
+                                     .total_params = p.total, .active_params = p.active, .layers = m.layers,
+                                     .max_context_tokens = m.max_context_tokens ? m.max_context_tokens : TABLE_INT_UNKNOWN,
+                                     .kv_bytes_per_token = cache.bytes_per_token_full + cache.bytes_per_token_windowed};
+    }
+    l->table = (struct table){.columns = MODEL_COLUMNS, .n_columns = sizeof MODEL_COLUMNS / sizeof MODEL_COLUMNS[0],
+                              .rows = rows, .n_rows = n, .stride_bytes = sizeof *rows};
+    return ERR_OK;
+}
+
+/* ---- hardware ---- */
+
+struct hw_row {
+    const char *key, *name, *unverified;
+    double capacity_bytes, bandwidth_bytes_per_s, bf16_flops_per_s, fp8_flops_per_s, ridge_flops_per_byte, power_w;
+    double link_bytes_per_s;
+};
+
+static const struct column HW_COLUMNS[] = {
+    COL(hw_row, key, STRING, NONE, "key", "for -g"),
+    COLUMN_AT(struct hw_row, name, COLUMN_STRING, UNITS_NONE, 0, "name", "full name"),
+    COL(hw_row, capacity_bytes, COUNT, BYTES, "memory", "usable, else visible, else label"),
+    COL(hw_row, bandwidth_bytes_per_s, REAL, BYTES_PER_S, "bandwidth", "datasheet"),
+    COL(hw_row, bf16_flops_per_s, REAL, FLOPS_PER_S, "bf16", "dense, fp16 where there is no bf16"),
+    COL(hw_row, fp8_flops_per_s, REAL, FLOPS_PER_S, "fp8", "dense"),
+    COL(hw_row, ridge_flops_per_byte, REAL, FLOPS_PER_BYTE, "ridge", "bf16 peak / bandwidth"),
+    COLUMN_AT(struct hw_row, link_bytes_per_s, COLUMN_REAL, UNITS_BYTES_PER_S, 0, "link", "one direction"),
+    COLUMN_AT(struct hw_row, power_w, COLUMN_REAL, UNITS_WATTS, 0, "power", "board power"),
+    COLUMN_AT(struct hw_row, unverified, COLUMN_STRING, UNITS_NONE, 0, "unverified", "values that no source was read for, or on which sources disagree"),
+};
+
+static const char *unverified(struct arena *a, const struct hw *hw)
+{
+    const char *all = NULL;
+    for (enum hw_field f = 0; f < HW_FIELDS_N; f++) {
+        const enum hw_status s = hw->origin[f].status;
+        if (s != HW_UNVERIFIED && s != HW_CONFLICT) continue;
+        all = all ? arena_printf(a, "%s %s", all, hw_field_key(f)) : hw_field_key(f);
+        if (!all) return NULL;
+    }
+    return all;
+}
+
+static enum err_code list_hardware(struct listing *l, struct err *e)
+{
+    const size_t n = hw_builtins_n();
+    struct hw_row *rows = arena_array(l->arena, n ? n : 1, sizeof *rows);
+    if (!rows) return err_nomem(e);
+    for (size_t i = 0; i < n; i++) {
+        struct hw hw;
+        TRY(hw_load_builtin(l->arena, i, &hw, e));
+        const enum hw_dtype half = isnan(hw.peak_flops_per_s[HW_BF16]) ? HW_FP16 : HW_BF16;
+        rows[i] = (struct hw_row){.key = hw.key, .name = hw.name, .capacity_bytes = hw_capacity_bytes(&hw),
+                                  .bandwidth_bytes_per_s = hw.bandwidth_bytes_per_s,
+                                  .bf16_flops_per_s = hw.peak_flops_per_s[half],
+                                  .fp8_flops_per_s = hw.peak_flops_per_s[HW_FP8],
+                                  .ridge_flops_per_byte = hw_ridge(&hw, half), .power_w = hw.power_w,
+                                  .link_bytes_per_s = hw.link_bytes_per_s, .unverified = unverified(l->arena, &hw)};
+    }
+    l->table = (struct table){.columns = HW_COLUMNS, .n_columns = sizeof HW_COLUMNS / sizeof HW_COLUMNS[0], .rows = rows,
+                              .n_rows = n, .stride_bytes = sizeof *rows};
+    return ERR_OK;
+}
+
+/* ---- lists of names with a sentence ---- */
+
+struct text_row {
+    const char *name, *unit, *meaning;
+};
+
+static const struct column NAMED[] = {
+    COL(text_row, name, STRING, NONE, "name", "the name"),
+    COL(text_row, unit, STRING, NONE, "", "kind"),
+    COL(text_row, meaning, STRING, NONE, "meaning", "what it is"),
+};
+
+static enum err_code named(struct listing *l, const struct text_row *rows, size_t n)
+{
+    l->table = (struct table){.columns = NAMED, .n_columns = 3, .rows = rows, .n_rows = n, .stride_bytes = sizeof *rows};
+    return ERR_OK;
+}
+
+static enum err_code list_families(struct listing *l, struct err *e)
+{
+    size_t n;
+    const struct family *f = family_table(&n);
+    struct text_row *rows = arena_array(l->arena, n, sizeof *rows);
+    if (!rows) return err_nomem(e);
+    for (size_t i = 0; i < n; i++) rows[i] = (struct text_row){f[i].name, f[i].blocks, f[i].exact};
+    return named(l, rows, n);
+}
+
+static enum err_code list_dtypes(struct listing *l, struct err *e)
+{
+    size_t n;
+    const struct dtype *d = dtype_table(&n);
+    struct text_row *rows = arena_array(l->arena, n, sizeof *rows);
+    if (!rows) return err_nomem(e);
+    for (size_t i = 0; i < n; i++) {
+        const double per = d[i].group_in > 0 ? d[i].scale_bits / (double)(d[i].group_in * d[i].block_out) : 0;
+        rows[i] = (struct text_row){d[i].name, arena_printf(l->arena, "%.6g bits", d[i].bits + per),
+                                    arena_printf(l->arena, "computes in %s; %s", d[i].compute, d[i].note)};
+        if (!rows[i].unit || !rows[i].meaning) return err_nomem(e);
+    }
+    return named(l, rows, n);
+}
+
+static enum err_code list_columns(struct listing *l, struct err *e)
+{
+    size_t n, m;
+    const struct column *c = estimate_columns(&n), *o = estimate_op_columns(&m);
+    struct text_row *rows = arena_array(l->arena, n + m, sizeof *rows);
+    if (!rows) return err_nomem(e);
+    for (size_t i = 0; i < n; i++) rows[i] = (struct text_row){c[i].key, "estimate", c[i].help};
+    for (size_t i = 0; i < m; i++) rows[n + i] = (struct text_row){o[i].key, "--by-op", o[i].help};
+    return named(l, rows, n + m);
+}
+
+static const struct text_row CONVENTIONS[] = {
+    {"multiply-add", "2 flops", "elementwise work is counted apart, against the vector peak"},
+    {"fidelity", "roofline", "sum over operators of their own maximum; bound: pooled; both are floors (--course: bound)"},
+    {"causal", "half", "attention pairs that the mask keeps (--course: full, all S*T)"},
+    {"fusion", "attention, qkv, gate+up", "each one kernel, all else a kernel of its own; operands cold between kernels"},
+    {"mlp", "separate", "products are kernels of their own (--course: fused, gate and up outputs not read again)"},
+    {"embedding", "gathered", "rows of the tokens are read (--course: full table)"},
+    {"lm-head", "last", "logits of the last position only"},
+    {"norms", "counted", "in parameters and weight bytes (--course: not)"},
+    {"activations", "counted", "largest operator's inputs and outputs plus the residual stream (--course: not)"},
+    {"context", "fixed", "decode step at S; with --prompt and --generate the mean over the generation"},
+    {"prefill", "one", "the prompt of one sequence; together: B of them in one pass"},
+    {"throughput", "decode only", "batch * copies / step time"},
+    {"capacity", "usable", "what a process can have; else visible, else label (--course: 80e9 bytes)"},
+    {"fits", "per GPU", "weights + KV at full context + state + activations within capacity"},
+    {"kv_bytes", "needed", "windows cut; heads copied when fewer than ranks; latents copied on every rank"},
+    {"kv_allocated_bytes", "engine", "whole blocks, every layer at full length"},
+    {"GB, GiB", "1e9, 2^30", "a bare G is refused"},
+    {"device constants", "data files", "--course on h100-sxm: 989e12 flops/s, 3.35e12 bytes/s, 80e9 bytes"},
+};
+
+static enum err_code list_conventions(struct listing *l, struct err *e)
+{
+    (void)e;
+    return named(l, CONVENTIONS, sizeof CONVENTIONS / sizeof CONVENTIONS[0]);
+}
+
+static const struct topic {
+    const char *name;
+    enum err_code (*list)(struct listing *l, struct err *e);
+} TOPICS[] = {
+    {"models", list_models},   {"hardware", list_hardware}, {"families", list_families},
+    {"dtypes", list_dtypes},   {"columns", list_columns},   {"conventions", list_conventions},
+};
+
+static enum err_code run(struct arena *a, const struct command *c, int argc, char **argv, struct err *e)
+{
+    struct option_values v;
+    struct out *o;
+    enum table_format format;
+    struct listing l = {.arena = a};
+    TRY(option_parse(a, c, argc, argv, &v, e));
+    TRY(table_format_parse(option_get(&v, "format"), &format, e));
+    const char *topic = v.operands_n == 1 ? v.operands[0] : "";
+    size_t at = 0;
+    const size_t n = sizeof TOPICS / sizeof TOPICS[0];
+    while (at < n && strcmp(TOPICS[at].name, topic) != 0) at++;
+    if (at == n) return err_set(e, ERR_USAGE, "ridge list: models, hardware, families, dtypes, columns or conventions");
+    TRY(TOPICS[at].list(&l, e));
+    l.table.schema = "ridge.list.1";
+    l.table.tool = commands_tool();
+    TRY(out_open(a, option_get(&v, "output"), &o, e));
+    TRY(table_write(&l.table, format, o, e));
+    return out_commit(o, e);
+}
+
+const struct command command_list = {
+    .name = "list",
+    .summary = "What is built in: models, hardware, families, dtypes, columns, conventions.",
+    .usage = "models|hardware|families|dtypes|columns|conventions [options]",
+    .options = OPTIONS,
+    .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
+    .examples = "  ridge list models\n  ridge list hardware -f csv\n",
+    .run = run,
+};

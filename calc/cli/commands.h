@@ -1,0 +1,16 @@
+/* commands -- the commands of the program, one cmd_*.c each, and the table of all. */
+#ifndef RIDGE_CLI_COMMANDS_H
+#define RIDGE_CLI_COMMANDS_H
+
+#include "calc/cli/option.h"
+
+extern const struct command command_estimate, command_list, command_help;
+
+/* commands_table -- all commands in the order of the help page; n of them. commands_find -- by name; NULL unknown. */
+const struct command *const *commands_table(size_t *n);
+const struct command *commands_find(const char *name);
+
+const char *commands_version(void); /* "0.1.0" or the git description */
+const char *commands_tool(void);    /* "ridge VERSION" */
+
+#endif

@@ -1,0 +1,90 @@
+/* estimate -- what `ridge estimate` was asked, and the rows that answer it; private to the command. */
+#ifndef RIDGE_CLI_ESTIMATE_H
+#define RIDGE_CLI_ESTIMATE_H
+
+#include "calc/base/table.h"
+#include "calc/cli/option.h"
+#include "calc/model/model.h"
+#include "calc/serve/pool.h"
+#include "calc/time/step.h"
+
+enum estimate_only { ONLY_ALL, ONLY_MEMORY, ONLY_PREFILL, ONLY_DECODE };
+
+/* The request, parsed but with nothing loaded. */
+struct estimate_request {
+    const char **models, **gpus;
+    size_t models_n, gpus_n;
+    const struct model_setting *set;
+    size_t set_n;
+    const int64_t *batch, *context, *prompt, *generate; /* context, or prompt x generate */
+    size_t batch_n, context_n, prompt_n, generate_n;
+    int64_t tp;                      /* 0: as many as GPUs */
+    const char *weights, *kv, *activations; /* NULL: as stored */
+    bool uncached, course, ignore_memory, by_op, averaged, prefill_together;
+    enum step_fidelity fidelity;
+    enum estimate_only only;
+    struct cost_conventions conventions;
+    const char *conventions_text;    /* those that differ from the defaults */
+    int64_t block_tokens;
+    bool engine;                     /* any engine flag was given */
+    const struct option_values *options;
+};
+
+enum err_code estimate_request_parse(struct arena *a, const struct option_values *v, struct estimate_request *out,
+                                     struct err *e);
+
+/* One model on one device, ready to evaluate. */
+struct estimate_case {
+    struct model model;
+    struct hw hw;
+    int64_t gpus, tp, replicas;
+    struct cost_parameters params;
+    double capacity_bytes;
+    char hw_hash[17];
+    struct step *step;
+};
+
+enum err_code estimate_case_open(struct arena *a, const struct estimate_request *q, const char *model, const char *gpu,
+                                 struct estimate_case *out, struct err *e);
+
+/* A point of the answer. Strings are borrowed from the case. Bytes are per GPU. */
+struct estimate_row {
+    const char *model, *hardware, *phase, *fidelity, *conventions, *weights, *kv, *attention, *model_hash, *hardware_hash;
+    const char *prefill_bound_by, *decode_bound_by, *bound_by, *bounds, *marked;
+    int64_t gpus, tp, replicas, batch, context, prompt_tokens, generate_tokens, layers;
+    double total_params, active_params;
+    double weight_bytes, kv_bytes_per_token, kv_bytes_per_token_windowed, kv_bytes_per_token_gpu;
+    double state_bytes_per_sequence, state_bytes;
+    double kv_bytes, kv_allocated_bytes, activation_bytes, memory_bytes, capacity_bytes, left_bytes;
+    bool fits;
+    double prefill_s, decode_step_s, user_tok_per_s, throughput_tok_per_s;
+    double flops, bytes, intensity_flops_per_byte; /* of a decode step */
+    double prefill_flops, prefill_bytes;
+    double prefill_compute_s, prefill_memory_s, prefill_link_s, decode_compute_s, decode_memory_s, decode_link_s;
+};
+
+/* estimate_columns -- all columns of a point; n of them. estimate_op_columns -- those of --by-op. */
+const struct column *estimate_columns(size_t *n);
+const struct column *estimate_op_columns(size_t *n);
+
+/* estimate_points -- how many points one case has. estimate_eval -- points first .. first+n-1 of it, context-major, batch
+ * running fastest. Errors: ERR_NOMEM. */
+size_t estimate_points(const struct estimate_request *q);
+enum err_code estimate_eval(struct arena *a, const struct estimate_request *q, const struct estimate_case *c,
+                            size_t first, size_t n, struct estimate_row *rows, struct err *e);
+
+/* An operator of a point, with what names the point. */
+struct estimate_op_row {
+    const char *model, *hardware, *fidelity;
+    int64_t batch, context;
+    struct step_op op;
+};
+
+enum err_code estimate_ops(struct arena *a, const struct estimate_request *q, const struct estimate_case *c,
+                           const struct estimate_row *point, struct estimate_op_row **out, size_t *out_n, struct err *e);
+
+/* estimate_pool -- the engine's cache pool for a case, from the engine flags. Errors: ERR_USAGE a flag's value; ERR_RANGE. */
+enum err_code estimate_pool(const struct estimate_request *q, const struct estimate_case *c, struct pool_request *request,
+                            struct pool *out, struct err *e);
+
+#endif

@@ -1,0 +1,77 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calc/cli/estimate.h"
+
+static enum err_code bytes_option(const struct option_values *v, const char *name, double *out, struct err *e)
+{
+    const char *text = option_get(v, name);
+    if (!text) return ERR_OK;
+    if (units_parse_bytes(text, out, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
+    return ERR_OK;
+}
+
+static enum err_code count_option(const struct option_values *v, const char *name, int64_t *out, struct err *e)
+{
+    const char *text = option_get(v, name);
+    if (!text) return ERR_OK;
+    if (units_parse_count(text, 1, (int64_t)1 << 40, out, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
+    return ERR_OK;
+}
+
+/* A fraction in (0, 1]. */
+static enum err_code fraction_option(const struct option_values *v, const char *name, double *out, struct err *e)
+{
+    const char *text = option_get(v, name);
+    if (!text) return ERR_OK;
+    char *end;
+    const double x = strtod(text, &end);
+    if (end == text || *end || !(x > 0 && x <= 1))
+        return err_set(e, ERR_USAGE, "--%s: '%.40s' is no fraction above 0 and at most 1", name, text);
+    *out = x;
+    return ERR_OK;
+}
+
+/* Hidden width of the MLP that a token passes: the dense one, or its routed and shared experts together; the widest kind. */
+static int64_t ffn_width(const struct model *m)
+{
+    int64_t most = 1;
+    for (size_t i = 0; i < m->kinds_n; i++) {
+        const struct ffn *f = &m->kinds[i].ffn;
+        const int64_t w = f->kind == FFN_MOE ? f->experts_per_token * f->width + f->shared_width : f->width;
+        if (w > most) most = w;
+    }
+    return most;
+}
+
+enum err_code estimate_pool(const struct estimate_request *q, const struct estimate_case *c, struct pool_request *request,
+                            struct pool *out, struct err *e)
+{
+    const struct option_values *v = q->options;
+    const struct model *m = &c->model;
+    const struct pool_engine *engine;
+    const double visible = isnan(c->hw.memory_usable_bytes) ? hw_capacity_bytes(&c->hw) : c->hw.memory_usable_bytes;
+    int64_t len = m->max_context_tokens;
+    TRY(pool_engine_find(option_get(v, "engine"), &engine, e));
+    TRY(count_option(v, "max-model-len", &len, e));
+    struct pool_request r;
+    TRY(pool_defaults(engine, visible, strncmp(c->hw.key, "a100", 4) == 0, option_get(v, "offline") == NULL, len, &r, e));
+    r.weight_bytes_per_gpu = step_weight_bytes(c->step);
+    r.kv_bytes_per_token_per_gpu = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step);
+    r.max_model_len_tokens = len;
+    r.vocab = m->vocab;
+    r.hidden = m->hidden;
+    r.ffn_width = ffn_width(m);
+    r.tp = c->tp;
+    TRY(fraction_option(v, "gpu-memory-utilization", &r.utilization_frac, e));
+    TRY(count_option(v, "max-num-seqs", &r.max_num_seqs, e));
+    TRY(count_option(v, "max-num-batched-tokens", &r.max_num_batched_tokens, e));
+    TRY(bytes_option(v, "kv-cache-memory", &r.pool_bytes, e));
+    TRY(bytes_option(v, "non-torch-memory", &r.non_torch_bytes, e));
+    TRY(bytes_option(v, "activation-memory", &r.activation_bytes, e));
+    if (option_given(v, "block-size")) r.block_tokens = q->block_tokens;
+    TRY(pool_compute(&r, out, e));
+    *request = r;
+    return ERR_OK;
+}

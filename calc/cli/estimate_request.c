@@ -1,0 +1,176 @@
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "calc/cli/estimate.h"
+
+static enum err_code split(struct arena *a, const char *text, const char *what, const char ***out, size_t *n,
+                           struct err *e)
+{
+    size_t count = 1;
+    for (const char *p = text; *p; p++) count += *p == ',';
+    const char **list = arena_array(a, count, sizeof *list);
+    if (!list) return err_nomem(e);
+    *n = 0;
+    for (const char *p = text;;) {
+        const size_t len = strcspn(p, ",");
+        if (len == 0) return err_set(e, ERR_USAGE, "%s: an empty name in the list '%.80s'", what, text);
+        list[*n] = arena_strndup(a, p, len);
+        if (!list[*n]) return err_nomem(e);
+        (*n)++;
+        if (p[len] == '\0') break;
+        p += len + 1;
+    }
+    *out = list;
+    return ERR_OK;
+}
+
+static enum err_code parse_settings(struct arena *a, const char *text, struct estimate_request *q, struct err *e)
+{
+    const char **list;
+    size_t n;
+    if (!text) return ERR_OK;
+    TRY(split(a, text, "--set", &list, &n, e));
+    struct model_setting *set = arena_array(a, n, sizeof *set);
+    if (!set) return err_nomem(e);
+    for (size_t i = 0; i < n; i++) {
+        const char *equals = strchr(list[i], '=');
+        if (!equals || equals == list[i] || !equals[1])
+            return err_set(e, ERR_USAGE, "--set: '%.60s' is no KEY=VALUE", list[i]);
+        set[i].key = arena_strndup(a, list[i], (size_t)(equals - list[i]));
+        set[i].value = equals + 1;
+        if (!set[i].key) return err_nomem(e);
+    }
+    q->set = set;
+    q->set_n = n;
+    return ERR_OK;
+}
+
+/* An option with named values; *out is the index of the one given. */
+static enum err_code choose(const struct option_values *v, const char *name, const char *const *names, size_t n, int *out,
+                            struct err *e)
+{
+    const char *text = option_get(v, name);
+    char all[160] = "";
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *out = (int)i;
+            return ERR_OK;
+        }
+        const size_t at = strlen(all);
+        (void)snprintf(all + at, sizeof all - at, "%s%s", i == 0 ? "" : i + 1 == n ? " or " : ", ", names[i]);
+    }
+    return err_set(e, ERR_USAGE, "--%s is %s, not '%.40s'", name, all, text);
+}
+
+#define CHOOSE(v, name, out, e, ...)                                                                                   \
+    choose((v), (name), (const char *const[]){__VA_ARGS__},                                                            \
+           sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *), (out), (e))
+
+static enum err_code parse_conventions(struct arena *a, const struct option_values *v, struct estimate_request *q,
+                                       struct err *e)
+{
+    int causal, embed, mlp, head, prefill;
+    TRY(CHOOSE(v, "causal", &causal, e, "half", "full"));
+    TRY(CHOOSE(v, "embedding", &embed, e, "gathered", "full"));
+    TRY(CHOOSE(v, "mlp", &mlp, e, "separate", "fused"));
+    TRY(CHOOSE(v, "lm-head", &head, e, "last", "all"));
+    TRY(CHOOSE(v, "prefill", &prefill, e, "one", "together"));
+    const bool course = q->course;
+    q->conventions = (struct cost_conventions){
+        .causal_full = causal == 1 || (course && !option_given(v, "causal")),
+        .embed_full_table = embed == 1 || (course && !option_given(v, "embedding")),
+        .mlp_fused = mlp == 1 || (course && !option_given(v, "mlp")),
+        .head_all = head == 1,
+        .norms_uncounted = course,
+        .activations_uncounted = course,
+    };
+    q->prefill_together = prefill == 1;
+    const struct cost_conventions *k = &q->conventions;
+    const char *text = arena_printf(
+        a, "%s%s%s%s%s%s%s%s%s", k->causal_full ? " causal=full" : "", k->embed_full_table ? " embedding=full" : "",
+        k->mlp_fused ? " mlp=fused" : "", k->head_all ? " lm-head=all" : "", k->norms_uncounted ? " norms=uncounted" : "",
+        k->activations_uncounted ? " activations=uncounted" : "", q->prefill_together ? " prefill=together" : "",
+        q->uncached ? " kv=none" : "", q->averaged ? " context=mean" : "");
+    if (!text) return err_nomem(e);
+    q->conventions_text = *text ? text + 1 : "default";
+    return ERR_OK;
+}
+
+enum { BATCH_MAX = 1 << 24, TOKENS_MAX = 1 << 30 };
+
+static enum err_code range(struct arena *a, const struct option_values *v, const char *name, int64_t hi,
+                           const int64_t **out, size_t *n, struct err *e)
+{
+    const char *text = option_get(v, name);
+    *n = 0;
+    if (!text) return ERR_OK;
+    if (units_parse_range(a, text, 1, hi, out, n, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
+    return ERR_OK;
+}
+
+static enum err_code parse_workload(struct arena *a, const struct option_values *v, struct estimate_request *q,
+                                    struct err *e)
+{
+    TRY(range(a, v, "batch", BATCH_MAX, &q->batch, &q->batch_n, e));
+    TRY(range(a, v, "context", TOKENS_MAX, &q->context, &q->context_n, e));
+    TRY(range(a, v, "prompt", TOKENS_MAX, &q->prompt, &q->prompt_n, e));
+    TRY(range(a, v, "generate", TOKENS_MAX, &q->generate, &q->generate_n, e));
+    if ((q->prompt_n > 0) != (q->generate_n > 0))
+        return err_set(e, ERR_USAGE, "--prompt and --generate belong together: tokens in and tokens out of a request");
+    if (q->prompt_n > 0 && option_given(v, "context"))
+        return err_set(e, ERR_USAGE, "--context fixes the context; it cannot be given beside --prompt and --generate");
+    q->averaged = q->prompt_n > 0;
+    size_t points;
+    if (__builtin_mul_overflow(q->batch_n, q->averaged ? q->prompt_n * q->generate_n : q->context_n, &points) ||
+        points > UNITS_RANGE_MAX * (size_t)10)
+        return err_set(e, ERR_RANGE, "more than 100 million points were asked for");
+    return ERR_OK;
+}
+
+static bool any_engine(const struct option_values *v)
+{
+    static const char *const FLAGS[] = {"gpu-memory-utilization", "max-model-len", "max-num-seqs",
+                                        "max-num-batched-tokens", "engine",        "kv-cache-memory",
+                                        "non-torch-memory",       "activation-memory"};
+    for (size_t i = 0; i < sizeof FLAGS / sizeof FLAGS[0]; i++)
+        if (option_given(v, FLAGS[i])) return true;
+    return false;
+}
+
+enum err_code estimate_request_parse(struct arena *a, const struct option_values *v, struct estimate_request *out,
+                                     struct err *e)
+{
+    struct estimate_request q = {.options = v};
+    int fidelity, only;
+    if (v->operands_n)
+        return err_set(e, ERR_USAGE, "ridge estimate: '%.60s' belongs to no option (the model goes after -m)",
+                       v->operands[0]);
+    if (!option_get(v, "model")) return err_set(e, ERR_USAGE, "ridge estimate: which model? -m NAME (ridge list models)");
+    if (!option_get(v, "gpu")) return err_set(e, ERR_USAGE, "ridge estimate: which device? -g NAME (ridge list hardware)");
+    TRY(split(a, option_get(v, "model"), "-m", &q.models, &q.models_n, e));
+    TRY(split(a, option_get(v, "gpu"), "-g", &q.gpus, &q.gpus_n, e));
+    TRY(parse_settings(a, option_get(v, "set"), &q, e));
+    if (option_get(v, "tp")) {
+        if (units_parse_count(option_get(v, "tp"), 1, 4096, &q.tp, e) != ERR_OK) return err_prepend(e, "--tp: ");
+    }
+    if (units_parse_count(option_get(v, "block-size"), 1, 1 << 20, &q.block_tokens, e) != ERR_OK)
+        return err_prepend(e, "--block-size: ");
+    q.weights = option_get(v, "weights");
+    q.kv = option_get(v, "kv");
+    q.activations = option_get(v, "activations");
+    q.uncached = q.kv && strcmp(q.kv, "none") == 0;
+    if (q.uncached) q.kv = NULL;
+    q.course = option_get(v, "course") != NULL;
+    q.ignore_memory = option_get(v, "ignore-memory") != NULL;
+    q.by_op = option_get(v, "by-op") != NULL;
+    q.engine = any_engine(v);
+    TRY(CHOOSE(v, "fidelity", &fidelity, e, "bound", "roofline"));
+    TRY(CHOOSE(v, "only", &only, e, "all", "memory", "prefill", "decode"));
+    q.fidelity = q.course && !option_given(v, "fidelity") ? STEP_BOUND : (enum step_fidelity)fidelity;
+    q.only = (enum estimate_only)only;
+    TRY(parse_workload(a, v, &q, e));
+    TRY(parse_conventions(a, v, &q, e));
+    *out = q;
+    return ERR_OK;
+}

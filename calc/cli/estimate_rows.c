@@ -1,0 +1,346 @@
+#include <math.h>
+#include <string.h>
+
+#include "calc/base/hash.h"
+#include "calc/cli/estimate.h"
+#include "calc/model/stored.h"
+
+#define ROW(field, kind, unit, flags, heading, help)                                                                   \
+    COLUMN_AT(struct estimate_row, field, COLUMN_##kind, UNITS_##unit, flags, heading, help)
+
+static const struct column COLUMNS[] = {
+    ROW(model, STRING, NONE, 0, "model", "the model"),
+    ROW(hardware, STRING, NONE, 0, "device", "the device"),
+    ROW(gpus, INT, COUNT, 0, "GPUs", "devices in all"),
+    ROW(tp, INT, COUNT, 0, "TP", "tensor-parallel ranks that share one copy of the model"),
+    ROW(replicas, INT, COUNT, 0, "copies", "copies of the model, each with its own batch"),
+    ROW(batch, INT, COUNT, COLUMN_SHOWN, "batch", "sequences decoded together by one copy"),
+    ROW(context, INT, COUNT, COLUMN_SHOWN, "context", "tokens of a sequence that the cache holds at its longest"),
+    ROW(prompt_tokens, INT, COUNT, 0, "prompt", "tokens prefilled"),
+    ROW(generate_tokens, INT, COUNT, 0, "output", "tokens generated"),
+    ROW(phase, STRING, NONE, 0, "phase", "what the row is about"),
+    ROW(fidelity, STRING, NONE, 0, "fidelity", "bound or roofline: both are floors, servers are 2-4 times slower"),
+    ROW(conventions, STRING, NONE, 0, "conventions", "those that differ from the defaults"),
+    ROW(weights, STRING, NONE, 0, "weights as", "format of the linear layers"),
+    ROW(kv, STRING, NONE, 0, "KV as", "format of the cache"),
+    ROW(attention, STRING, NONE, 0, "attention", "form of attention"),
+    ROW(layers, INT, COUNT, 0, "layers", "decoder layers"),
+    ROW(total_params, COUNT, COUNT, 0, "parameters", "stored parameters, a tied head once"),
+    ROW(active_params, COUNT, COUNT, 0, "active", "parameters that one token uses"),
+    ROW(kv_bytes_per_token, COUNT, BYTES, 0, "KV/token", "whole model, layers without a window"),
+    ROW(kv_bytes_per_token_windowed, COUNT, BYTES, 0, "KV/token win", "whole model, layers with a window, within it"),
+    ROW(kv_bytes_per_token_gpu, COUNT, BYTES, 0, "KV/token GPU", "one GPU, all layers, replicated heads included"),
+    ROW(state_bytes_per_sequence, COUNT, BYTES, 0, "state/seq", "constant recurrent state of a sequence"),
+    ROW(weight_bytes, COUNT, BYTES, COLUMN_SHOWN, "weights", "stored weights on one GPU"),
+    ROW(kv_bytes, COUNT, BYTES, COLUMN_SHOWN, "KV", "cache on one GPU at the full context, windows cut"),
+    ROW(kv_allocated_bytes, COUNT, BYTES, 0, "KV alloc.", "the same as an engine allots it: whole blocks, no windows"),
+    ROW(state_bytes, COUNT, BYTES, 0, "state", "recurrent state on one GPU"),
+    ROW(activation_bytes, COUNT, BYTES, COLUMN_SHOWN, "act.", "largest operator's inputs and outputs"),
+    ROW(memory_bytes, COUNT, BYTES, COLUMN_SHOWN, "total", "weights + KV + state + activations on one GPU"),
+    ROW(capacity_bytes, COUNT, BYTES, 0, "capacity", "usable memory of one GPU"),
+    ROW(left_bytes, COUNT, BYTES, COLUMN_SHOWN, "left", "capacity - total; negative: so much is missing"),
+    ROW(fits, BOOL, NONE, COLUMN_SHOWN, "fits", "total within capacity"),
+    ROW(prefill_s, REAL, SECONDS, COLUMN_SHOWN, "TTFT", "time to first token: the prefill alone, a floor"),
+    ROW(prefill_bound_by, STRING, NONE, 0, "TTFT by", "resource with the largest demand in prefill"),
+    ROW(decode_step_s, REAL, SECONDS, COLUMN_SHOWN, "step", "one decode step, a floor"),
+    ROW(decode_bound_by, STRING, NONE, 0, "step by", "resource with the largest demand in a decode step"),
+    ROW(user_tok_per_s, REAL, TOK_PER_S, COLUMN_SHOWN, "user", "1/step, a ceiling"),
+    ROW(throughput_tok_per_s, REAL, TOK_PER_S, COLUMN_SHOWN, "all", "batch*copies/step, decode only, a ceiling"),
+    ROW(bound_by, STRING, NONE, 0, "bound by", "as decode_bound_by"),
+    ROW(bounds, STRING, NONE, COLUMN_SHOWN, "bound by", "prefill/step: comp(ute), mem(ory) or link"),
+    ROW(flops, COUNT, FLOPS, 0, "flops", "of a decode step on one GPU"),
+    ROW(bytes, COUNT, BYTES, 0, "bytes", "of a decode step on one GPU"),
+    ROW(intensity_flops_per_byte, REAL, FLOPS_PER_BYTE, 0, "intensity", "of a decode step"),
+    ROW(prefill_flops, COUNT, FLOPS, 0, "prefill flops", "on one GPU"),
+    ROW(prefill_bytes, COUNT, BYTES, 0, "prefill bytes", "on one GPU"),
+    ROW(prefill_compute_s, REAL, SECONDS, 0, "prefill compute", "matrix flops at peak"),
+    ROW(prefill_memory_s, REAL, SECONDS, 0, "prefill memory", "bytes at full bandwidth"),
+    ROW(prefill_link_s, REAL, SECONDS, 0, "prefill link", "bytes sent at full link rate"),
+    ROW(decode_compute_s, REAL, SECONDS, 0, "step compute", "matrix flops at peak"),
+    ROW(decode_memory_s, REAL, SECONDS, 0, "step memory", "bytes at full bandwidth"),
+    ROW(decode_link_s, REAL, SECONDS, 0, "step link", "bytes sent at full link rate"),
+    ROW(marked, STRING, NONE, 0, "marked", "\"does not fit\" where times are shown all the same"),
+    ROW(model_hash, STRING, NONE, 0, "model hash", "FNV-1a of the model's file with its settings"),
+    ROW(hardware_hash, STRING, NONE, 0, "device hash", "FNV-1a of the device's numbers"),
+};
+
+const struct column *estimate_columns(size_t *n)
+{
+    *n = sizeof COLUMNS / sizeof COLUMNS[0];
+    return COLUMNS;
+}
+
+#define OPC(field, kind_, unit_, flags_, heading_, help_)                                                              \
+    {                                                                                                                  \
+        .key = #field, .heading = (heading_), .help = (help_), .kind = COLUMN_##kind_, .unit = UNITS_##unit_,           \
+        .offset = offsetof(struct estimate_op_row, op) + offsetof(struct step_op, field), .flags = (flags_)            \
+    }
+#define OPR(field, kind, unit, flags, heading, help)                                                                   \
+    COLUMN_AT(struct estimate_op_row, field, COLUMN_##kind, UNITS_##unit, flags, heading, help)
+
+static const struct column OP_COLUMNS[] = {
+    OPR(model, STRING, NONE, 0, "model", "the model"),
+    OPR(hardware, STRING, NONE, 0, "device", "the device"),
+    OPR(fidelity, STRING, NONE, 0, "fidelity", "always roofline: an operator's own floor"),
+    OPR(batch, INT, COUNT, 0, "batch", "sequences"),
+    OPR(context, INT, COUNT, 0, "context", "tokens attended to"),
+    OPC(phase, STRING, NONE, 0, "phase", "prefill or decode"),
+    OPC(layer, STRING, NONE, 0, "layer", "layer kind, or model"),
+    {.key = "op", .heading = "op", .help = "the operator", .kind = COLUMN_STRING, .unit = UNITS_NONE,
+     .offset = offsetof(struct estimate_op_row, op) + offsetof(struct step_op, name), .flags = COLUMN_SHOWN},
+    OPC(kind, STRING, NONE, 0, "kind", "operator kind"),
+    OPC(count, INT, COUNT, COLUMN_SHOWN, "x", "layers that have it; all figures are for all of them"),
+    OPC(shape, STRING, NONE, 0, "shape", "in the symbols of ridge explain"),
+    OPC(compute, STRING, NONE, 0, "unit", "matrix unit"),
+    OPC(flops, COUNT, FLOPS, COLUMN_SHOWN, "flops", "on the matrix unit"),
+    OPC(vector_flops, COUNT, FLOPS, 0, "vector flops", "elementwise"),
+    OPC(weight_bytes, COUNT, BYTES, COLUMN_SHOWN, "weights", "bytes of weights read"),
+    OPC(kv_bytes, COUNT, BYTES, COLUMN_SHOWN, "KV", "cache bytes read and written"),
+    OPC(activation_bytes, COUNT, BYTES, COLUMN_SHOWN, "activ.", "bytes of inputs and outputs"),
+    OPC(wire_bytes, COUNT, BYTES, 0, "sent", "bytes sent to other ranks"),
+    OPC(bytes, COUNT, BYTES, 0, "bytes", "weights + KV + activations"),
+    OPC(intensity_flops_per_byte, REAL, FLOPS_PER_BYTE, COLUMN_SHOWN, "intensity", "flops per byte"),
+    OPC(time_s, REAL, SECONDS, COLUMN_SHOWN, "time", "max over resources"),
+    OPC(bound_by, STRING, NONE, COLUMN_SHOWN, "by", "the resource that binds"),
+    OPC(share_frac, REAL, FRAC, COLUMN_SHOWN, "share", "of the phase"),
+};
+
+const struct column *estimate_op_columns(size_t *n)
+{
+    *n = sizeof OP_COLUMNS / sizeof OP_COLUMNS[0];
+    return OP_COLUMNS;
+}
+
+/* ---- a model on a device ---- */
+
+/* "h100-sxm:8" -> device and count. */
+static enum err_code open_hw(struct arena *a, const char *gpu, struct estimate_case *c, struct err *e)
+{
+    const char *colon = strrchr(gpu, ':');
+    c->gpus = 1;
+    if (colon) {
+        if (units_parse_count(colon + 1, 1, 1 << 20, &c->gpus, e) != ERR_OK) return err_prepend(e, "-g %.60s: ", gpu);
+        gpu = arena_strndup(a, gpu, (size_t)(colon - gpu));
+        if (!gpu) return err_nomem(e);
+    }
+    TRY(hw_load(a, gpu, &c->hw, e));
+    uint64_t h = hash_start();
+    for (enum hw_field f = 0; f < HW_FIELDS_N; f++) {
+        const double v = hw_value(&c->hw, f);
+        h = hash_more(h, &v, sizeof v);
+    }
+    (void)hash_text(c->hw_hash, h);
+    return ERR_OK;
+}
+
+/* The constants of the lecture for its own device; other devices keep theirs. */
+static void pin_course(struct estimate_case *c)
+{
+    if (strcmp(c->hw.key, "h100-sxm") != 0) return;
+    c->hw.peak_flops_per_s[HW_BF16] = c->hw.peak_flops_per_s[HW_FP16] = 989e12; /* not a unit: the lecture's constant */
+    c->hw.bandwidth_bytes_per_s = 3.35e12;                                      /* not a unit: the lecture's constant */
+    c->capacity_bytes = 80e9;                                                   /* not a unit: the lecture's constant */
+}
+
+static enum err_code set_formats(const struct estimate_request *q, struct model *m, struct err *e)
+{
+    if (q->weights) TRY(stored_set_all(m, q->weights, e));
+    if (q->kv) TRY(dtype_find(q->kv, &m->kv, e));
+    if (q->activations) TRY(dtype_find(q->activations, &m->activations, e));
+    return ERR_OK;
+}
+
+enum err_code estimate_case_open(struct arena *a, const struct estimate_request *q, const char *model, const char *gpu,
+                                 struct estimate_case *out, struct err *e)
+{
+    struct estimate_case *c = out;
+    *c = (struct estimate_case){0};
+    TRY(model_load(a, model, q->set, q->set_n, &c->model, e));
+    TRY(set_formats(q, &c->model, e));
+    TRY(open_hw(a, gpu, c, e));
+    c->capacity_bytes = hw_capacity_bytes(&c->hw);
+    if (q->course) pin_course(c);
+    c->tp = q->tp ? q->tp : c->gpus;
+    if (c->gpus % c->tp != 0)
+        return err_set(e, ERR_USAGE, "%lld GPUs are not a multiple of --tp %lld", (long long)c->gpus, (long long)c->tp);
+    c->replicas = c->gpus / c->tp;
+    TRY(cost_parameters(a, &c->model, &q->conventions, &c->params, e));
+    const struct step_setup setup = {.model = &c->model, .hw = &c->hw, .tp = c->tp, .fidelity = q->fidelity,
+                                     .conventions = q->conventions, .prefill_together = q->prefill_together,
+                                     .uncached = q->uncached, .averaged = q->averaged,
+                                     .block_tokens = q->block_tokens};
+    return step_compile(a, &setup, &c->step, e);
+}
+
+/* ---- points ---- */
+
+size_t estimate_points(const struct estimate_request *q)
+{
+    return q->batch_n * (q->averaged ? q->prompt_n * q->generate_n : q->context_n);
+}
+
+/* "comp/mem": both phases in the width of a table. */
+static const char *short_bounds(const char *prefill, const char *decode)
+{
+    static const char *const BOTH[3][3] = {{"comp/comp", "comp/mem", "comp/link"},
+                                           {"mem/comp", "mem/mem", "mem/link"},
+                                           {"link/comp", "link/mem", "link/link"}};
+    const size_t p = prefill[0] == 'c' ? 0 : prefill[0] == 'm' ? 1 : 2, d = decode[0] == 'c' ? 0 : decode[0] == 'm' ? 1 : 2;
+    return BOTH[p][d];
+}
+
+static const char *binder(double compute, double memory, double link)
+{
+    if (link > compute && link > memory) return "link";
+    return compute >= memory ? "compute" : "memory";
+}
+
+/* What a point of the request asks: sizes of point i. */
+struct asked {
+    int64_t batch, context, prompt, generate;
+};
+
+static struct asked asked_at(const struct estimate_request *q, size_t i)
+{
+    struct asked k = {.batch = q->batch[i % q->batch_n]};
+    const size_t at = i / q->batch_n;
+    if (q->averaged) {
+        k.prompt = q->prompt[at / q->generate_n];
+        k.generate = q->generate[at % q->generate_n];
+        k.context = k.prompt + k.generate;
+    } else {
+        k.prompt = k.context = q->context[at];
+        k.generate = TABLE_INT_UNKNOWN;
+    }
+    return k;
+}
+
+static void hide_times(struct estimate_row *r)
+{
+    const double unknown = (double)NAN;
+    r->prefill_s = r->decode_step_s = r->user_tok_per_s = r->throughput_tok_per_s = unknown;
+    r->flops = r->bytes = r->intensity_flops_per_byte = r->prefill_flops = r->prefill_bytes = unknown;
+    r->prefill_compute_s = r->prefill_memory_s = r->prefill_link_s = unknown;
+    r->decode_compute_s = r->decode_memory_s = r->decode_link_s = unknown;
+    r->prefill_bound_by = r->decode_bound_by = r->bound_by = r->bounds = NULL;
+}
+
+static void fill_constant(const struct estimate_request *q, const struct estimate_case *c, struct estimate_row *r)
+{
+    const struct model *m = &c->model;
+    const double replicated = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step);
+    *r = (struct estimate_row){
+        .model = m->name, .hardware = c->hw.key, .phase = "serve", .fidelity = step_fidelity_name(q->fidelity),
+        .conventions = q->conventions_text, .weights = m->weights[m->kinds[m->kinds_n - 1].ffn.kind == FFN_MOE ?
+        WEIGHT_EXPERT : WEIGHT_FFN].name, .kv = q->uncached ? "none" : m->kv.name, .attention = m->attention,
+        .model_hash = m->hash, .hardware_hash = c->hw_hash, .gpus = c->gpus, .tp = c->tp, .replicas = c->replicas,
+        .layers = m->layers, .total_params = c->params.total, .active_params = c->params.active,
+        .weight_bytes = step_weight_bytes(c->step), .kv_bytes_per_token_gpu = replicated,
+        .capacity_bytes = c->capacity_bytes};
+}
+
+/* Whole-model bytes per token, before any split. */
+static enum err_code whole_cache(struct arena *a, const struct model *m, double *full, double *windowed, struct err *e)
+{
+    struct sym_ctx *ctx = sym_open(a);
+    struct cost_cache cache;
+    if (!ctx) return err_nomem(e);
+    const struct cost_symbols y = cost_symbols_make(ctx);
+    TRY(cost_cache(ctx, &y, m, 1, &cache, e));
+    *full = cache.bytes_per_token_full;
+    *windowed = cache.bytes_per_token_windowed;
+    return ERR_OK;
+}
+
+static void fill_point(const struct estimate_request *q, const struct estimate_case *c, const struct asked *k,
+                       const double *v, struct estimate_row *r)
+{
+    r->batch = k->batch;
+    r->context = k->context;
+    r->prompt_tokens = k->prompt;
+    r->generate_tokens = k->generate;
+    r->kv_bytes = v[STEP_kv_bytes];
+    r->kv_allocated_bytes = v[STEP_kv_allocated_bytes];
+    r->activation_bytes = v[STEP_activation_bytes];
+    r->memory_bytes = v[STEP_memory_bytes];
+    r->left_bytes = r->capacity_bytes - r->memory_bytes;
+    r->fits = r->left_bytes >= 0;
+    if ((!r->fits && !q->ignore_memory) || q->only == ONLY_MEMORY) {
+        hide_times(r);
+        return;
+    }
+    r->marked = r->fits ? NULL : "does not fit";
+    r->prefill_s = v[STEP_prefill_s];
+    r->prefill_flops = v[STEP_prefill_flops];
+    r->prefill_bytes = v[STEP_prefill_bytes];
+    r->prefill_compute_s = v[STEP_prefill_compute_s];
+    r->prefill_memory_s = v[STEP_prefill_memory_s];
+    r->prefill_link_s = v[STEP_prefill_link_s];
+    r->decode_step_s = v[STEP_decode_step_s];
+    r->flops = v[STEP_decode_flops];
+    r->bytes = v[STEP_decode_bytes];
+    r->decode_compute_s = v[STEP_decode_compute_s];
+    r->decode_memory_s = v[STEP_decode_memory_s];
+    r->decode_link_s = v[STEP_decode_link_s];
+    r->intensity_flops_per_byte = r->flops / r->bytes;
+    r->user_tok_per_s = 1 / r->decode_step_s;
+    r->throughput_tok_per_s = (double)(k->batch * c->replicas) / r->decode_step_s;
+    r->prefill_bound_by = binder(r->prefill_compute_s, r->prefill_memory_s, r->prefill_link_s);
+    r->bound_by = r->decode_bound_by = binder(r->decode_compute_s, r->decode_memory_s, r->decode_link_s);
+    r->bounds = short_bounds(r->prefill_bound_by, r->decode_bound_by);
+}
+
+enum err_code estimate_eval(struct arena *a, const struct estimate_request *q, const struct estimate_case *c,
+                            size_t first, size_t n, struct estimate_row *rows, struct err *e)
+{
+    double *block = arena_array(a, n * (4 + STEP_VALUES_N), sizeof *block);
+    double *column[STEP_VALUES_N];
+    struct estimate_row constant;
+    if (!block) return err_nomem(e);
+    double *B = block, *T = block + n, *S = block + 2 * n, *M = block + 3 * n;
+    for (size_t v = 0; v < STEP_VALUES_N; v++) column[v] = block + (4 + v) * n;
+    for (size_t i = 0; i < n; i++) {
+        const struct asked k = asked_at(q, first + i);
+        B[i] = (double)k.batch;
+        T[i] = (double)k.prompt;
+        S[i] = (double)k.context;
+        M[i] = q->averaged ? (double)k.generate : 1;
+    }
+    step_eval(c->step, n, B, T, S, M, column);
+    fill_constant(q, c, &constant);
+    TRY(whole_cache(a, &c->model, &constant.kv_bytes_per_token, &constant.kv_bytes_per_token_windowed, e));
+    if (q->uncached) constant.kv_bytes_per_token = constant.kv_bytes_per_token_windowed = constant.kv_bytes_per_token_gpu = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct asked k = asked_at(q, first + i);
+        double v[STEP_VALUES_N];
+        for (size_t j = 0; j < STEP_VALUES_N; j++) v[j] = column[j][i];
+        rows[i] = constant;
+        fill_point(q, c, &k, v, &rows[i]);
+    }
+    return ERR_OK;
+}
+
+enum err_code estimate_ops(struct arena *a, const struct estimate_request *q, const struct estimate_case *c,
+                           const struct estimate_row *point, struct estimate_op_row **out, size_t *out_n, struct err *e)
+{
+    struct step_op *ops[STEP_PHASES];
+    size_t n[STEP_PHASES] = {0}, total = 0;
+    const double M = q->averaged ? (double)point->generate_tokens : 1;
+    for (enum step_phase p = 0; p < STEP_PHASES; p++) {
+        if (q->only == (p == STEP_PREFILL ? ONLY_DECODE : ONLY_PREFILL)) continue;
+        TRY(step_ops(a, c->step, p, (double)point->batch, (double)point->prompt_tokens, (double)point->context, M, &ops[p],
+                     &n[p], e));
+        total += n[p];
+    }
+    struct estimate_op_row *rows = arena_array(a, total, sizeof *rows);
+    if (!rows) return err_nomem(e);
+    size_t at = 0;
+    for (enum step_phase p = 0; p < STEP_PHASES; p++)
+        for (size_t i = 0; i < n[p]; i++)
+            rows[at++] = (struct estimate_op_row){.model = point->model, .hardware = point->hardware,
+                                                  .fidelity = "roofline", .batch = point->batch,
+                                                  .context = point->context, .op = ops[p][i]};
+    *out = rows;
+    *out_n = total;
+    return ERR_OK;
+}

@@ -1,0 +1,294 @@
+#include "calc/cli/option.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "calc/base/json.h"
+#include "calc/base/text.h"
+
+static size_t find_name(const struct command *c, const char *name, size_t len)
+{
+    size_t i = 0;
+    while (i < c->options_n && !(strlen(c->options[i].name) == len && strncmp(c->options[i].name, name, len) == 0)) i++;
+    return i;
+}
+
+static enum err_code unknown(const struct command *c, const char *name, struct err *e)
+{
+    char near[200], clean[64];
+    text_suggest(near, sizeof near, name, &c->options[0].name, sizeof c->options[0], c->options_n);
+    return err_set(e, ERR_USAGE, "ridge %s: unknown option '%s'%s (ridge help %s)", c->name,
+                   text_clean(clean, sizeof clean, name, strlen(name)), near, c->name);
+}
+
+static enum err_code store(struct arena *a, struct option_values *v, size_t at, const char *text, struct err *e)
+{
+    if (v->command->options[at].kind == OPTION_MANY && v->given[at]) {
+        v->text[at] = arena_printf(a, "%s,%s", v->text[at], text);
+        if (!v->text[at]) return err_nomem(e);
+        return ERR_OK;
+    }
+    v->text[at] = text;
+    v->given[at] = true;
+    return ERR_OK;
+}
+
+/* One member of a scenario as option text: strings and numbers as they stand, true for flags, lists joined by commas. */
+static enum err_code scenario_text(struct arena *a, const struct json *j, const char **out, struct err *e)
+{
+    int64_t n;
+    double x;
+    bool b;
+    if (json_is_string(j)) return json_str(j, out, e);
+    if (json_is_bool(j)) {
+        TRY(json_bool(j, &b, e));
+        *out = b ? "" : NULL;
+        return ERR_OK;
+    }
+    if (json_is_array(j)) {
+        const char *all = NULL, *one;
+        struct json item;
+        for (size_t i = 0; json_at(j, i, NULL, &item); i++) {
+            TRY(scenario_text(a, &item, &one, e));
+            if (one) all = all ? arena_printf(a, "%s,%s", all, one) : one;
+        }
+        *out = all;
+        return ERR_OK;
+    }
+    if (!json_is_number(j)) return json_want(j, "a string, a number, true, or a list of them", e);
+    if (json_int(j, INT64_MIN, INT64_MAX, &n, NULL) == ERR_OK) {
+        *out = arena_printf(a, "%lld", (long long)n);
+    } else {
+        TRY(json_num(j, &x, e));
+        *out = arena_printf(a, "%.17g", x);
+    }
+    return *out ? ERR_OK : err_nomem(e);
+}
+
+static enum err_code read_scenario(struct arena *a, struct option_values *v, const char *path, struct err *e)
+{
+    struct json root, inner, item;
+    const struct command *c = v->command;
+    TRY(json_load(a, path, &root, e));
+    if (json_get(&root, "scenario", &inner)) root = inner;
+    if (!json_is_object(&root)) return json_want(&root, "an object of option names", e);
+    const char *key;
+    for (size_t i = 0; json_at(&root, i, &key, &item); i++) {
+        if (strcmp(key, "command") == 0) continue;
+        const size_t at = find_name(c, key, strlen(key));
+        if (at == c->options_n) {
+            (void)unknown(c, key, e);
+            e->code = ERR_INPUT;
+            return err_prepend(e, "%s: ", path);
+        }
+        const char *text;
+        TRY(scenario_text(a, &item, &text, e));
+        if (text) TRY(store(a, v, at, text, e));
+    }
+    return ERR_OK;
+}
+
+/* Which option argv[*i] is, and its value (NULL for flags); *i moves past what was used. */
+static enum err_code take(const struct command *c, int argc, char **argv, int *i, size_t *at, const char **value,
+                          struct err *e)
+{
+    const char *arg = argv[*i], *inline_value = NULL;
+    if (arg[1] == '-') {
+        const char *equals = strchr(arg, '=');
+        const size_t len = equals ? (size_t)(equals - arg) - 2 : strlen(arg) - 2;
+        *at = find_name(c, arg + 2, len);
+        if (*at == c->options_n) return unknown(c, arg + 2, e);
+        inline_value = equals ? equals + 1 : NULL;
+    } else {
+        *at = 0;
+        while (*at < c->options_n && c->options[*at].letter != arg[1]) (*at)++;
+        if (*at == c->options_n) return unknown(c, arg, e);
+        inline_value = arg[2] ? arg + 2 : NULL;
+    }
+    const struct option *o = &c->options[*at];
+    if (o->kind == OPTION_FLAG) {
+        if (inline_value) return err_set(e, ERR_USAGE, "ridge %s: --%s takes no value", c->name, o->name);
+        *value = "";
+        return ERR_OK;
+    }
+    if (!inline_value) {
+        if (*i + 1 >= argc) return err_set(e, ERR_USAGE, "ridge %s: --%s wants a value: %s", c->name, o->name, o->value);
+        inline_value = argv[++*i];
+    }
+    if (!*inline_value) return err_set(e, ERR_USAGE, "ridge %s: --%s was given an empty value", c->name, o->name);
+    *value = inline_value;
+    return ERR_OK;
+}
+
+enum err_code option_parse(struct arena *a, const struct command *c, int argc, char **argv, struct option_values *out,
+                           struct err *e)
+{
+    struct option_values v = {.command = c};
+    v.text = arena_array(a, c->options_n, sizeof *v.text);
+    v.given = arena_array(a, c->options_n, sizeof *v.given);
+    v.operands = arena_array(a, (size_t)argc, sizeof *v.operands);
+    if (!v.text || !v.given || !v.operands) return err_nomem(e);
+    const char *scenario = NULL;
+    bool *typed = arena_array(a, c->options_n, sizeof *typed);
+    const char **text = arena_array(a, c->options_n, sizeof *text);
+    if (!typed || !text) return err_nomem(e);
+    struct option_values line = {.command = c, .text = text, .given = typed};
+    for (int i = 1; i < argc; i++) {
+        size_t at;
+        const char *value;
+        if (strcmp(argv[i], "--") == 0) {
+            while (++i < argc) v.operands[v.operands_n++] = argv[i];
+            break;
+        }
+        if (argv[i][0] != '-' || argv[i][1] == '\0') {
+            v.operands[v.operands_n++] = argv[i];
+            continue;
+        }
+        TRY(take(c, argc, argv, &i, &at, &value, e));
+        TRY(store(a, &line, at, value, e));
+        if (strcmp(c->options[at].name, "scenario") == 0) scenario = value;
+    }
+    if (scenario) TRY(read_scenario(a, &v, scenario, e));
+    for (size_t i = 0; i < c->options_n; i++) {
+        if (typed[i]) {
+            v.text[i] = text[i];
+            v.given[i] = true;
+        }
+        if (!v.given[i]) v.text[i] = c->options[i].kind == OPTION_FLAG ? NULL : c->options[i].fallback;
+    }
+    *out = v;
+    return ERR_OK;
+}
+
+const char *option_get(const struct option_values *v, const char *name)
+{
+    const size_t at = find_name(v->command, name, strlen(name));
+    return at < v->command->options_n ? v->text[at] : NULL;
+}
+
+bool option_given(const struct option_values *v, const char *name)
+{
+    const size_t at = find_name(v->command, name, strlen(name));
+    return at < v->command->options_n && v->given[at];
+}
+
+static void write_json_string(struct out *o, const char *s)
+{
+    const size_t len = strlen(s);
+    out_char(o, '"');
+    for (size_t i = 0, used; i < len; i += used) {
+        char piece[TEXT_JSON_MAX];
+        out_write(o, piece, text_json_char(piece, s + i, len - i, &used));
+    }
+    out_char(o, '"');
+}
+
+const char *option_scenario_json(struct arena *a, const struct option_values *v)
+{
+    struct out *o;
+    if (out_memory(a, &o, NULL) != ERR_OK) return NULL;
+    out_str(o, "{\"command\": ");
+    write_json_string(o, v->command->name);
+    for (size_t i = 0; i < v->command->options_n; i++) {
+        const struct option *opt = &v->command->options[i];
+        if (!v->given[i] || strcmp(opt->name, "scenario") == 0 || strcmp(opt->name, "output") == 0) continue;
+        out_str(o, ", ");
+        write_json_string(o, opt->name);
+        out_str(o, ": ");
+        if (opt->kind == OPTION_FLAG)
+            out_str(o, "true");
+        else
+            write_json_string(o, v->text[i]);
+    }
+    out_char(o, '}');
+    return out_text(o, NULL);
+}
+
+enum { HELP_WIDTH = 79, HELP_INDENT = 28 };
+
+/* Words of text from column `at`, continued under HELP_INDENT. */
+static void wrap(struct out *o, const char *text, size_t at)
+{
+    while (*text) {
+        const size_t word = strcspn(text, " ");
+        if (at > HELP_INDENT && at + word > HELP_WIDTH) {
+            out_printf(o, "\n%*s", HELP_INDENT, "");
+            at = HELP_INDENT;
+        }
+        out_write(o, text, word);
+        at += word;
+        text += word;
+        if (*text == ' ') {
+            text++;
+            if (*text && at + 1 + strcspn(text, " ") <= HELP_WIDTH) {
+                out_char(o, ' ');
+                at++;
+            } else if (*text) {
+                out_printf(o, "\n%*s", HELP_INDENT, "");
+                at = HELP_INDENT;
+            }
+        }
+    }
+    out_char(o, '\n');
+}
+
+void option_help(struct out *o, const struct command *c)
+{
+    out_printf(o, "ridge %s %s\n    %s\n", c->name, c->usage, c->summary);
+    if (c->examples && *c->examples) out_printf(o, "\nExamples\n%s", c->examples);
+    for (size_t i = 0; i < c->options_n; i++) {
+        const struct option *p = &c->options[i];
+        if (p->group) out_printf(o, "\n%s\n", p->group);
+        char left[96];
+        const char dash = p->letter ? '-' : ' ', letter = p->letter ? p->letter : ' ', comma = p->letter ? ',' : ' ';
+        const int full = snprintf(left, sizeof left, "  %c%c%c --%s%s%s", dash, letter, comma, p->name,
+                                  p->value ? " " : "", p->value ? p->value : "");
+        const size_t len = full < 0 ? 0 : (size_t)full < sizeof left ? (size_t)full : sizeof left - 1;
+        out_write(o, left, len);
+        if (len + 2 > HELP_INDENT)
+            out_printf(o, "\n%*s", HELP_INDENT, "");
+        else
+            out_printf(o, "%*s", (int)(HELP_INDENT - len), "");
+        wrap(o, p->help, HELP_INDENT);
+        if (p->fallback) out_printf(o, "%*s[%s]\n", HELP_INDENT, "", p->fallback);
+    }
+}
+
+/* Text for troff: backslashes and leading dots made harmless. */
+static void man_text(struct out *o, const char *s)
+{
+    for (; *s; s++) {
+        if (*s == '\\')
+            out_str(o, "\\e");
+        else if (*s == '-')
+            out_str(o, "\\-");
+        else
+            out_char(o, *s);
+    }
+}
+
+void option_man(struct out *o, const struct command *c)
+{
+    out_printf(o, ".SS \"ridge %s\"\n", c->name);
+    man_text(o, c->summary);
+    out_str(o, "\n");
+    for (size_t i = 0; i < c->options_n; i++) {
+        const struct option *p = &c->options[i];
+        out_str(o, ".TP\n.B ");
+        if (p->letter) out_printf(o, "\\-%c, ", p->letter);
+        out_str(o, "\\-\\-");
+        man_text(o, p->name);
+        if (p->value) {
+            out_str(o, " ");
+            man_text(o, p->value);
+        }
+        out_str(o, "\n");
+        man_text(o, p->help);
+        if (p->fallback) {
+            out_str(o, " Default: ");
+            man_text(o, p->fallback);
+            out_str(o, ".");
+        }
+        out_str(o, "\n");
+    }
+}

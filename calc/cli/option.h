@@ -1,0 +1,64 @@
+/* option -- command lines from tables: one row per option feeds parsing, scenario files, help, the manual page and the
+ * scenario that JSON output echoes. */
+#ifndef RIDGE_CLI_OPTION_H
+#define RIDGE_CLI_OPTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "calc/base/arena.h"
+#include "calc/base/err.h"
+#include "calc/base/out.h"
+
+enum option_kind {
+    OPTION_TEXT,  /* takes a value; the last one counts */
+    OPTION_MANY,  /* takes a value; all count, joined by ',' */
+    OPTION_FLAG,  /* takes none */
+};
+
+struct option {
+    const char *name;   /* long form without "--" */
+    char letter;        /* short form, 0 none */
+    enum option_kind kind;
+    const char *value;  /* placeholder in help: "NAME[:COUNT],..." */
+    const char *fallback; /* default, shown in help; NULL none */
+    const char *help;
+    const char *group;  /* heading in help; the row that starts a group names it, others NULL */
+};
+
+struct command {
+    const char *name, *summary;
+    const char *usage;  /* after the name */
+    const struct option *options;
+    size_t options_n;
+    const char *examples; /* lines for help */
+    enum err_code (*run)(struct arena *a, const struct command *c, int argc, char **argv, struct err *e);
+};
+
+/* The values of a command's options, in the order of its table. */
+struct option_values {
+    const struct command *command;
+    const char **text;     /* NULL: not given and no default; a flag is "" */
+    bool *given;           /* on the command line or in a scenario */
+    const char **operands; /* what is not an option */
+    size_t operands_n;
+};
+
+/* option_parse -- read argv[1..]. "--name value", "--name=value", "-x value", "-xvalue", "--" ends options. A --scenario FILE is
+ * a JSON object of long names (or a record that ridge wrote, whose "scenario" is taken); the command line wins over it.
+ * Errors: ERR_USAGE unknown option (nearest offered), missing or unwanted value; those of the scenario file. */
+enum err_code option_parse(struct arena *a, const struct command *c, int argc, char **argv, struct option_values *out,
+                           struct err *e);
+
+/* option_get, option_given -- by long name, which must be in the command's table. */
+const char *option_get(const struct option_values *v, const char *name);
+bool option_given(const struct option_values *v, const char *name);
+
+/* option_scenario_json -- the given options as a JSON object that --scenario takes; NULL when memory is exhausted. */
+const char *option_scenario_json(struct arena *a, const struct option_values *v);
+
+/* option_help -- the help page of a command; option_man -- its part of the manual page. */
+void option_help(struct out *o, const struct command *c);
+void option_man(struct out *o, const struct command *c);
+
+#endif

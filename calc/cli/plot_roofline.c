@@ -1,0 +1,405 @@
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "calc/base/units.h"
+#include "calc/cli/plot_csv.h"
+#include "calc/cli/plot_kinds.h"
+#include "calc/cli/plot_label.h"
+#include "calc/cli/plot_names.h"
+#include "calc/cli/plot_rows.h"
+
+enum { CEILINGS_MAX = 16, PHASES_MAX = 4, LABELS_MAX = 80, CANDIDATES_MAX = 64, SCENE_FIXED_MAX = 3 * CEILINGS_MAX };
+
+/* Line looks of plots/roofline.gp. */
+enum { ROOF_FIRST = 40, ROOF_OTHER = 41, ROOF_OTHER_N = 3, ROOF_RIDGE = 44 };
+
+struct ceiling {
+    const char *dtypes; /* "fp8/int8": those with the same peak */
+    double peak_flops_per_s, bandwidth_bytes_per_s;
+};
+
+struct op {
+    const char *name;
+    size_t phase;
+    double intensity_flops_per_byte, rate_flops_per_s, share_frac; /* share 0 when unknown */
+    double x, y;                                                   /* on the canvas */
+    bool labelled;                                                 /* by its own label or that of a neighbour */
+};
+
+struct picture {
+    struct plot_canvas *canvas;
+    struct ceiling ceilings[CEILINGS_MAX];
+    size_t n_ceilings;
+    struct op *ops;
+    size_t n_ops, n_without_flops;
+    const char *phases[PHASES_MAX];
+    size_t n_phases;
+    bool any_share;
+    struct plot_panel panel;
+    struct plot_box strokes[2 * CEILINGS_MAX + 1], fixed[SCENE_FIXED_MAX], *marks;
+    size_t n_strokes, n_fixed;
+};
+
+/* -- reading -- */
+
+static enum err_code read_ceilings(struct arena *a, const char *text, struct picture *p, struct err *e)
+{
+    struct plot_csv csv;
+    TRY(plot_csv_parse(a, "ceilings", text, &csv, e));
+    for (size_t i = 0; i < csv.n_rows; i++) {
+        const struct ceiling new = {plot_csv_text(&csv, i, "dtype"), plot_csv_number(&csv, i, "peak_flops_per_s"),
+                                    plot_csv_number(&csv, i, "bandwidth_bytes_per_s")};
+        if (!(new.peak_flops_per_s > 0 && new.bandwidth_bytes_per_s > 0)) continue;
+        size_t j = 0;
+        while (j < p->n_ceilings &&
+               (fabs(log(p->ceilings[j].peak_flops_per_s / new.peak_flops_per_s)) > 1e-3 ||
+                fabs(log(p->ceilings[j].bandwidth_bytes_per_s / new.bandwidth_bytes_per_s)) > 1e-3))
+            j++;
+        if (j == CEILINGS_MAX) return err_set(e, ERR_USAGE, "a roofline has room for %d ceilings", CEILINGS_MAX);
+        if (j == p->n_ceilings) {
+            p->ceilings[p->n_ceilings++] = new;
+        } else {
+            p->ceilings[j].dtypes = arena_printf(a, "%s/%s", p->ceilings[j].dtypes, new.dtypes);
+            if (!p->ceilings[j].dtypes) return err_nomem(e);
+        }
+    }
+    if (!p->n_ceilings) return err_set(e, ERR_INPUT, "ceilings: no dtype with a peak and a bandwidth");
+    return ERR_OK;
+}
+
+static enum err_code find_phase(struct picture *p, const char *phase, size_t *out, struct err *e)
+{
+    size_t i = 0;
+    while (i < p->n_phases && strcmp(p->phases[i], phase) != 0) i++;
+    if (i == PHASES_MAX) return err_set(e, ERR_USAGE, "a roofline has room for %d phases", PHASES_MAX);
+    if (i == p->n_phases) p->phases[p->n_phases++] = phase;
+    *out = i;
+    return ERR_OK;
+}
+
+static enum err_code read_ops(struct arena *a, const struct plot_csv *csv, struct picture *p, struct err *e)
+{
+    p->ops = arena_array(a, csv->n_rows + 1, sizeof *p->ops);
+    if (!p->ops) return err_nomem(e);
+    const struct ceiling *first = &p->ceilings[0];
+    for (size_t i = 0; i < csv->n_rows; i++) {
+        struct op op = {.name = plot_csv_text(csv, i, "op")};
+        const double flops = plot_csv_number(csv, i, "flops"), bytes = plot_csv_number(csv, i, "bytes");
+        const double time_s = plot_csv_number(csv, i, "time_s"), share = plot_csv_number(csv, i, "share_frac");
+        op.intensity_flops_per_byte = plot_csv_number(csv, i, "intensity_flops_per_byte");
+        if (isnan(op.intensity_flops_per_byte)) op.intensity_flops_per_byte = flops / bytes;
+        if (!(op.intensity_flops_per_byte > 0) || !isfinite(op.intensity_flops_per_byte)) {
+            p->n_without_flops++;
+            continue;
+        }
+        op.rate_flops_per_s =
+            flops > 0 && time_s > 0
+                ? flops / time_s
+                : fmin(first->peak_flops_per_s, first->bandwidth_bytes_per_s * op.intensity_flops_per_byte);
+        op.share_frac = share > 0 ? share : 0;
+        p->any_share = p->any_share || share > 0;
+        TRY(find_phase(p, plot_csv_text(csv, i, "phase"), &op.phase, e));
+        p->ops[p->n_ops++] = op;
+    }
+    if (!p->n_ops) return err_set(e, ERR_INPUT, "roofline: no operator with flops and bytes");
+    return ERR_OK;
+}
+
+/* -- axes -- */
+
+static double ridge_of(const struct ceiling *c) { return c->peak_flops_per_s / c->bandwidth_bytes_per_s; }
+
+static void choose_range(struct picture *p)
+{
+    double x0 = INFINITY, x1 = 0, y0 = INFINITY, y1 = 0;
+    for (size_t i = 0; i < p->n_ops; i++) {
+        x0 = fmin(x0, p->ops[i].intensity_flops_per_byte);
+        x1 = fmax(x1, p->ops[i].intensity_flops_per_byte);
+        y0 = fmin(y0, p->ops[i].rate_flops_per_s);
+        y1 = fmax(y1, p->ops[i].rate_flops_per_s);
+    }
+    for (size_t i = 0; i < p->n_ceilings; i++) {
+        x0 = fmin(x0, ridge_of(&p->ceilings[i]) / 30);
+        x1 = fmax(x1, ridge_of(&p->ceilings[i]) * 8);
+        y0 = fmin(y0, p->ceilings[i].peak_flops_per_s / 30);
+        y1 = fmax(y1, p->ceilings[i].peak_flops_per_s);
+    }
+    p->panel.range = (struct plot_box){x0 / 3, y0 / 3, x1 * 8, y1 * 4};
+    p->panel.log_x = p->panel.log_y = true;
+}
+
+static struct plot_box stroke_on_canvas(const struct plot_panel *f, const struct plot_box *data)
+{
+    return (struct plot_box){plot_panel_x(f, data->x0), plot_panel_y(f, data->y0), plot_panel_x(f, data->x1),
+                             plot_panel_y(f, data->y1)};
+}
+
+static void add_roof(struct picture *p, struct out *o, struct plot_box data, int look)
+{
+    out_printf(o, "%.9e\t%.9e\t%.9e\t%.9e\t%d\n", data.x0, data.y0, data.x1, data.y1, look);
+    p->strokes[p->n_strokes++] = stroke_on_canvas(&p->panel, &data);
+}
+
+/* The memory roof up to its highest ceiling, for every bandwidth there is; the ceilings; the first one's ridge. */
+static enum err_code draw_roofs(struct picture *p, struct err *e)
+{
+    struct out *o = NULL;
+    TRY(plot_canvas_file(p->canvas, "roofs.tsv",
+                         "intensity_flops_per_byte\trate_flops_per_s\tto_intensity\tto_rate\tlook\n", &o, e));
+    const struct plot_box *r = &p->panel.range;
+    for (size_t i = 0; i < p->n_ceilings; i++) {
+        const struct ceiling *c = &p->ceilings[i];
+        bool highest = true;
+        for (size_t j = 0; j < p->n_ceilings; j++) {
+            const bool same = fabs(log(p->ceilings[j].bandwidth_bytes_per_s / c->bandwidth_bytes_per_s)) < 1e-3;
+            if (same && p->ceilings[j].peak_flops_per_s > c->peak_flops_per_s) highest = false;
+        }
+        const int look = i == 0 ? ROOF_FIRST : ROOF_OTHER + (int)((i - 1) % ROOF_OTHER_N);
+        const double b = c->bandwidth_bytes_per_s, x0 = fmax(r->x0, r->y0 / b);
+        if (highest) add_roof(p, o, (struct plot_box){x0, x0 * b, ridge_of(c), c->peak_flops_per_s}, ROOF_FIRST);
+        add_roof(p, o, (struct plot_box){ridge_of(c), c->peak_flops_per_s, r->x1, c->peak_flops_per_s}, look);
+    }
+    const double ridge = ridge_of(&p->ceilings[0]);
+    add_roof(p, o, (struct plot_box){ridge, r->y0, ridge, p->ceilings[0].peak_flops_per_s}, ROOF_RIDGE);
+    return ERR_OK;
+}
+
+static const struct {
+    int point;
+    unsigned rgb;
+} phase_looks[PHASES_MAX] = {{5, 0x0072B2}, {6, 0xD55E00}, {9, 0x009E73}, {12, 0x000000}};
+
+/* Filled square and open circle go to prefill and decode whatever the order of the rows. */
+static size_t phase_look(const struct picture *p, size_t phase)
+{
+    if (strcmp(p->phases[phase], "prefill") == 0) return 0;
+    if (strcmp(p->phases[phase], "decode") == 0) return 1;
+    return phase < 2 ? phase + 2 : phase;
+}
+
+static int phase_point(const struct picture *p, size_t phase)
+{
+    if (!p->canvas->dumb) return phase_looks[phase_look(p, phase)].point;
+    const char ch = p->phases[phase][0]; /* types 1 to 26 are letters there: P and D */
+    return ch >= 'a' && ch <= 'z' ? ch - 'a' + 1 : 24;
+}
+
+static enum err_code draw_points(struct picture *p, struct err *e)
+{
+    struct out *o = NULL;
+    TRY(plot_canvas_file(p->canvas, "points.tsv", "intensity_flops_per_byte\trate_flops_per_s\tpoint\trgb\n", &o, e));
+    p->marks = arena_array(p->canvas->arena, p->n_ops, sizeof *p->marks);
+    if (!p->marks) return err_nomem(e);
+    const double r = p->canvas->dumb ? 0.5 : 6;
+    for (size_t i = 0; i < p->n_ops; i++) {
+        struct op *op = &p->ops[i];
+        out_printf(o, "%.9e\t%.9e\t%d\t%u\n", op->intensity_flops_per_byte, op->rate_flops_per_s,
+                   phase_point(p, op->phase), phase_looks[phase_look(p, op->phase)].rgb);
+        op->x = plot_panel_x(&p->panel, op->intensity_flops_per_byte);
+        op->y = plot_panel_y(&p->panel, op->rate_flops_per_s);
+        p->marks[i] = (struct plot_box){op->x - r, op->y - r, op->x + r, op->y + r};
+    }
+    return ERR_OK;
+}
+
+/* -- labels -- */
+
+static struct plot_scene scene_of(const struct picture *p)
+{
+    return (struct plot_scene){.frame = p->panel.place,
+                               .boxes = p->fixed,
+                               .n_boxes = p->n_fixed,
+                               .marks = p->marks,
+                               .n_marks = p->n_ops,
+                               .strokes = p->strokes,
+                               .n_strokes = p->n_strokes,
+                               .cells = p->canvas->dumb};
+}
+
+/* Put a text at the first clear place along a line: ending there, above or below it; else right or left of it. */
+static void fix_label(struct picture *p, const char *text, struct plot_box along, bool above)
+{
+    struct plot_canvas *c = p->canvas;
+    struct plot_box candidates[CANDIDATES_MAX];
+    const double wide = plot_text_wide(c, text, PLOT_SMALL), high = c->dumb ? 1 : 14, gap = c->dumb ? 0.6 : 7;
+    for (size_t i = 0; i < CANDIDATES_MAX; i++) {
+        const double t = (double)(i / 2) / (CANDIDATES_MAX / 2 - 1);
+        const bool flip = i % 2 == 1;
+        const double x = along.x0 + t * (along.x1 - along.x0), y = along.y0 + t * (along.y1 - along.y0);
+        struct plot_box b = above ? (struct plot_box){x - wide, flip ? y - gap - high : y + gap, x, 0}
+                                  : (struct plot_box){flip ? x - 2 * gap - wide : x + 2 * gap, y, 0, 0};
+        if (c->dumb) b = (struct plot_box){floor(b.x0 + 0.5), floor(b.y0 + 0.5) + (above ? 0.5 : -0.5), 0, 0};
+        candidates[i] = (struct plot_box){b.x0, b.y0, b.x0 + wide, b.y0 + high};
+    }
+    const struct plot_scene scene = scene_of(p);
+    const size_t pick = plot_label_clear(&scene, candidates, CANDIDATES_MAX);
+    if (pick == CANDIDATES_MAX || p->n_fixed == SCENE_FIXED_MAX) return;
+    const struct plot_box *b = &candidates[pick];
+    p->fixed[p->n_fixed++] = *b;
+    plot_canvas_text(c, b->x0, (b->y0 + b->y1) / 2, PLOT_SMALL, PLOT_LEFT, text);
+}
+
+static enum err_code label_roofs(struct picture *p, struct err *e)
+{
+    struct arena *a = p->canvas->arena;
+    const struct plot_box *f = &p->panel.place;
+    const double ridge = ridge_of(&p->ceilings[0]), edge = p->canvas->dumb ? 1 : 6;
+    char number[UNITS_TEXT_MAX], other[UNITS_TEXT_MAX];
+    char *text = arena_printf(a, "ridge %s flops/byte", units_format_plain(number, ridge < 100 ? ridge : round(ridge)));
+    if (!text) return err_nomem(e);
+    const double x = plot_panel_x(&p->panel, ridge);
+    fix_label(p, text, (struct plot_box){x, f->y0 + edge, x, f->y1}, false);
+    for (size_t i = 0; i < p->n_ceilings; i++) {
+        const struct ceiling *c = &p->ceilings[i];
+        units_format(number, UNITS_FLOPS_PER_S, c->peak_flops_per_s);
+        text = arena_printf(a, i ? "%s %s, ridge %s" : "%s %s", c->dtypes, number,
+                            units_format_plain(other, ridge_of(c) < 100 ? ridge_of(c) : round(ridge_of(c))));
+        if (!text) return err_nomem(e);
+        const double y = plot_panel_y(&p->panel, c->peak_flops_per_s), left = plot_panel_x(&p->panel, ridge_of(c));
+        fix_label(p, text, (struct plot_box){f->x1 - edge, y, left, y}, true);
+    }
+    for (size_t i = 0; i < p->n_strokes; i++) {
+        const struct plot_box s = p->strokes[i];
+        if (fabs(s.x1 - s.x0) < 1 || fabs(s.y1 - s.y0) < 1) continue; /* the memory roofs are what slopes */
+        text = NULL;
+        for (size_t j = 0; j < p->n_ceilings && !text; j++) {
+            const struct ceiling *c = &p->ceilings[j];
+            if (fabs(plot_panel_x(&p->panel, ridge_of(c)) - s.x1) > 0.01) continue;
+            text = arena_printf(a, "memory %s", units_format(number, UNITS_BYTES_PER_S, c->bandwidth_bytes_per_s));
+        }
+        if (!text) return err_nomem(e);
+        fix_label(p, text, (struct plot_box){s.x0 + 0.25 * (s.x1 - s.x0), s.y0 + 0.25 * (s.y1 - s.y0), s.x1, s.y1},
+                  true);
+    }
+    return ERR_OK;
+}
+
+/* One label for the operators of a phase that lie where i does. */
+static enum err_code gather(struct picture *p, size_t i, const char **names, struct plot_label *l, const char **text,
+                            struct err *e)
+{
+    struct plot_canvas *c = p->canvas;
+    const double near_x = c->dumb ? 1.5 : 11, near_y = c->dumb ? 0.6 : 9;
+    size_t n = 0;
+    double share = 0, sum_x = 0, sum_y = 0;
+    for (size_t j = i; j < p->n_ops; j++) {
+        struct op *o = &p->ops[j];
+        if (o->labelled || o->phase != p->ops[i].phase) continue;
+        if (fabs(o->x - p->ops[i].x) > near_x || fabs(o->y - p->ops[i].y) > near_y) continue;
+        o->labelled = true;
+        names[n++] = o->name;
+        share += o->share_frac;
+        sum_x += o->x;
+        sum_y += o->y;
+    }
+    char *joined = plot_names_join(c->arena, names, n, c->dumb ? 18 : 34), cut[PLOT_TEXT_MAX];
+    if (!joined) return err_nomem(e);
+    plot_text_fit(c, cut, joined, PLOT_SMALL, c->dumb ? 26 : 290);
+    /* which of the phases, where both lie at one place: their markers once more, as characters */
+    static const char *const glyphs[PHASES_MAX] = {"\u25a0 ", "\u25cb ", "\u25b2 ", "\u25c7 "};
+    const char glyph[] = {(char)('A' + phase_point(p, p->ops[i].phase) - 1), ':', '\0'};
+    const char *which = p->n_phases < 2 ? "" : c->dumb ? glyph : glyphs[phase_look(p, p->ops[i].phase)];
+    *text = arena_printf(c->arena, share >= 0.005 ? "%s%s %.0f%%" : "%s%s", which, cut, 100 * share);
+    if (!*text) return err_nomem(e);
+    *l = (struct plot_label){.x = sum_x / (double)n,
+                             .y = sum_y / (double)n,
+                             .width = plot_text_wide(c, *text, PLOT_SMALL),
+                             .height = c->dumb ? 1 : 14,
+                             .weight = share};
+    return ERR_OK;
+}
+
+/* Returns through *n_left how many labels found no room. */
+static enum err_code label_points(struct picture *p, size_t *n_left, struct err *e)
+{
+    struct plot_canvas *c = p->canvas;
+    const char **names = arena_array(c->arena, p->n_ops, sizeof *names);
+    const char **texts = arena_array(c->arena, p->n_ops, sizeof *texts);
+    struct plot_label *labels = arena_array(c->arena, p->n_ops, sizeof *labels);
+    if (!names || !texts || !labels) return err_nomem(e);
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_ops; i++)
+        if (!p->ops[i].labelled) {
+            TRY(gather(p, i, names, &labels[n], &texts[n], e));
+            n++;
+        }
+    const struct plot_scene scene = scene_of(p);
+    plot_label_place(&scene, labels, n < LABELS_MAX ? n : LABELS_MAX);
+    *n_left = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct plot_label *l = &labels[i];
+        if (!l->shown) {
+            (*n_left)++;
+            continue;
+        }
+        if (l->leader) plot_canvas_stroke(c, l->x, l->y, l->leader_x, l->leader_y, PLOT_STROKE_LEADER);
+        plot_canvas_text(c, l->box.x0, (l->box.y0 + l->box.y1) / 2, PLOT_SMALL, PLOT_LEFT, texts[i]);
+    }
+    return ERR_OK;
+}
+
+/* -- all of it -- */
+
+static enum err_code one_only(const struct plot_csv *csv, const char *key, struct err *e)
+{
+    if (plot_rows_alike(csv, key)) return ERR_OK;
+    return err_set(e, ERR_USAGE, "a roofline shows one %s, the rows have several", key);
+}
+
+static enum err_code draw_frame(const struct plot_request *r, const struct plot_csv *csv, struct picture *p,
+                                struct err *e)
+{
+    struct plot_canvas *c = p->canvas;
+    const char *shared = r->subtitle;
+    if (!shared) TRY(plot_rows_shared(c->arena, csv, &shared, e));
+    double y = plot_canvas_head(c, r->title, shared);
+    struct plot_entry entries[PHASES_MAX];
+    for (size_t i = 0; i < p->n_phases; i++)
+        entries[i] = (struct plot_entry){.text = *p->phases[i] ? p->phases[i] : "operator",
+                                         .point = phase_point(p, i),
+                                         .rgb = phase_looks[phase_look(p, i)].rgb};
+    y = plot_canvas_legend(c, entries, p->n_phases, y);
+    plot_canvas_text(c, c->dumb ? 0 : 14, y, PLOT_NORMAL, PLOT_LEFT, c->dumb ? "FLOP/s" : "attainable FLOP/s");
+    p->panel.place = c->dumb ? (struct plot_box){6, 2, 77, y - 1} : (struct plot_box){104, 62, c->width - 22, y - 14};
+    plot_canvas_text(c, (p->panel.place.x0 + p->panel.place.x1) / 2, c->dumb ? 0 : 24, PLOT_NORMAL, PLOT_CENTER,
+                     "arithmetic intensity (flops/byte)");
+    choose_range(p);
+    plot_canvas_panel(c, "main", &p->panel);
+    return ERR_OK;
+}
+
+static void draw_note(const struct picture *p, size_t n_left)
+{
+    char note[PLOT_TEXT_MAX] = "";
+    size_t used = 0;
+    if (p->any_share) used += (size_t)snprintf(note, sizeof note, "%%: share of the phase's time. ");
+    if (p->n_without_flops)
+        used += (size_t)snprintf(note + used, sizeof note - used, "%zu operators without flops not shown. ",
+                                 p->n_without_flops);
+    if (n_left) (void)snprintf(note + used, sizeof note - used, "%zu points unlabelled.", n_left);
+    struct plot_canvas *c = p->canvas;
+    if (!c->dumb) plot_canvas_text(c, c->width - 14, 9, PLOT_SMALL, PLOT_RIGHT, note);
+}
+
+enum err_code plot_roofline_build(const struct plot_request *r, struct plot_canvas *c, struct err *e)
+{
+    struct plot_csv csv;
+    struct picture *p = arena_alloc(c->arena, sizeof *p);
+    if (!p) return err_nomem(e);
+    p->canvas = c;
+    TRY(plot_csv_parse(c->arena, "roofline", r->csv, &csv, e));
+    if (plot_csv_column(&csv, "op") == csv.n_columns) return err_set(e, ERR_INPUT, "roofline: no column \"op\"");
+    TRY(one_only(&csv, "model", e));
+    TRY(one_only(&csv, "hardware", e));
+    TRY(read_ceilings(c->arena, r->ceilings_csv, p, e));
+    TRY(read_ops(c->arena, &csv, p, e));
+    TRY(draw_frame(r, &csv, p, e));
+    TRY(draw_roofs(p, e));
+    TRY(draw_points(p, e));
+    TRY(label_roofs(p, e));
+    size_t n_left = 0;
+    TRY(label_points(p, &n_left, e));
+    draw_note(p, n_left);
+    return ERR_OK;
+}

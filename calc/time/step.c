@@ -1,0 +1,289 @@
+#include "calc/time/step.h"
+
+#include <math.h>
+
+/* An operator with its time, in the workload's symbols only. */
+struct timed {
+    const struct sym *compute_s, *vector_s, *memory_s, *link_s, *time_s, *bytes;
+    const char *unit;
+};
+
+struct phase {
+    struct cost_ops ops;
+    struct timed *timed; /* one an operator */
+};
+
+struct step {
+    struct step_setup setup;
+    struct sym_ctx *c;
+    struct cost_symbols y;
+    struct phase phase[STEP_PHASES];
+    struct sym_tape *tape;
+    double weight_bytes;
+    struct cost_cache cache;
+};
+
+const char *step_phase_name(enum step_phase p) { return p == STEP_PREFILL ? "prefill" : "decode"; }
+const char *step_fidelity_name(enum step_fidelity f) { return f == STEP_BOUND ? "bound" : "roofline"; }
+
+enum err_code step_peak(const struct hw *hw, const struct dtype *d, double *out_flops_per_s, const char **out_name,
+                        struct err *e)
+{
+    static const enum hw_dtype FALLBACK[] = {HW_BF16, HW_FP16, HW_TF32, HW_FP32_VECTOR};
+    enum hw_dtype own;
+    if (hw_dtype_find(d->compute, &own) && !isnan(hw->peak_flops_per_s[own])) {
+        *out_flops_per_s = hw->peak_flops_per_s[own];
+        *out_name = hw_dtype_name(own);
+        return ERR_OK;
+    }
+    for (size_t i = 0; i < sizeof FALLBACK / sizeof FALLBACK[0]; i++) {
+        if (isnan(hw->peak_flops_per_s[FALLBACK[i]])) continue;
+        *out_flops_per_s = hw->peak_flops_per_s[FALLBACK[i]];
+        *out_name = hw_dtype_name(FALLBACK[i]);
+        return ERR_OK;
+    }
+    return err_set(e, ERR_INPUT, "%s: no peak rate is known, so no time can be given", hw->file);
+}
+
+static enum err_code link_rate(const struct step_setup *s, double *out_bytes_per_s, struct err *e)
+{
+    const struct hw *hw = s->hw;
+    if (s->tp == 1) {
+        *out_bytes_per_s = (double)INFINITY;
+        return ERR_OK;
+    }
+    *out_bytes_per_s = hw_link_rate(hw, (size_t)s->tp);
+    if (isnan(*out_bytes_per_s) && !isnan(hw->link_bytes_per_s) && (double)s->tp > hw->link_domain)
+        return err_set(e, ERR_USAGE, "%s: --tp %lld is more than the %.0f devices that its link joins", hw->name,
+                       (long long)s->tp, hw->link_domain);
+    if (isnan(*out_bytes_per_s)) *out_bytes_per_s = hw->pcie_bytes_per_s;
+    if (isnan(*out_bytes_per_s))
+        return err_set(e, ERR_INPUT, "%s: neither link nor pcie is known, so --tp %lld cannot be timed", hw->file,
+                       (long long)s->tp);
+    return ERR_OK;
+}
+
+static const struct sym *per(struct sym_ctx *c, const struct sym *amount, double rate)
+{
+    return sym_div(c, amount, sym_num(c, rate));
+}
+
+static enum err_code time_ops(struct arena *a, struct step *s, struct phase *p, double link, struct err *e)
+{
+    struct sym_ctx *c = s->c;
+    const struct step_setup *u = &s->setup;
+    const double vector = u->hw->peak_flops_per_s[HW_FP32_VECTOR];
+    const double ring = 2.0 * (double)(u->tp - 1) / (double)u->tp;
+    const struct sym_binding factor = {s->y.r, sym_num(c, u->hw->nvls && ring > 1 ? 1 : ring)};
+    p->timed = arena_array(a, p->ops.n, sizeof *p->timed);
+    if (!p->timed) return err_nomem(e);
+    for (size_t i = 0; i < p->ops.n; i++) {
+        struct cost_op *op = &p->ops.op[i];
+        struct timed *t = &p->timed[i];
+        double peak;
+        const struct dtype *d = op->compute_class < 0 ? &u->model->activations : &u->model->weights[op->compute_class];
+        TRY(step_peak(u->hw, d, &peak, &t->unit, e));
+        op->wire_bytes = sym_bind(c, op->wire_bytes, &factor, 1);
+        t->bytes = SYM_SUM(c, op->weight_bytes, op->kv_bytes, op->activation_bytes);
+        t->compute_s = per(c, op->flops, peak);
+        t->vector_s = isnan(vector) ? sym_int(c, 0) : per(c, op->vector_flops, vector);
+        t->memory_s = per(c, t->bytes, u->hw->bandwidth_bytes_per_s);
+        t->link_s = isinf(link) ? sym_int(c, 0) : per(c, op->wire_bytes, link);
+        t->time_s = sym_max(c, sym_max(c, t->compute_s, t->vector_s), sym_max(c, t->memory_s, t->link_s));
+    }
+    return sym_check(c, e);
+}
+
+static enum err_code build_phase(struct arena *a, struct step *s, enum step_phase which, double link, struct err *e)
+{
+    struct sym_ctx *c = s->c;
+    const struct step_setup *u = &s->setup;
+    const struct sym *one = sym_int(c, 1);
+    struct cost_pass pass = {.name = step_phase_name(which), .B = s->y.B, .T = s->y.T, .S = s->y.T};
+    if (which == STEP_PREFILL) {
+        if (!u->prefill_together) pass.B = one;
+        pass.uncached = u->uncached;
+    } else if (u->uncached) {
+        pass.T = pass.S = s->y.S;
+        pass.uncached = true;
+    } else {
+        pass.T = one;
+        pass.S = s->y.S;
+        pass.M = u->averaged ? s->y.M : NULL;
+        pass.absorbed = true;
+    }
+    struct phase *p = &s->phase[which];
+    TRY(cost_build(a, c, &s->y, u->model, &u->conventions, &pass, u->tp, &p->ops, e));
+    TRY(cost_bind(c, &s->y, u->model, u->tp, &p->ops, e));
+    return time_ops(a, s, p, link, e);
+}
+
+/* Sum over operators of count times one of their expressions. */
+static const struct sym *total(struct arena *a, struct step *s, const struct phase *p,
+                               const struct sym *(*pick)(const struct cost_op *, const struct timed *))
+{
+    const struct sym **term = arena_array(a, p->ops.n, sizeof *term);
+    if (!term) return sym_int(s->c, 0);
+    for (size_t i = 0; i < p->ops.n; i++)
+        term[i] = sym_mul(s->c, sym_int(s->c, p->ops.op[i].count), pick(&p->ops.op[i], &p->timed[i]));
+    return sym_sum(s->c, p->ops.n, term);
+}
+
+static const struct sym *pick_flops(const struct cost_op *o, const struct timed *t) { (void)t; return o->flops; }
+static const struct sym *pick_weights(const struct cost_op *o, const struct timed *t) { (void)t; return o->weight_bytes; }
+static const struct sym *pick_needed(const struct cost_op *o, const struct timed *t) { (void)t; return o->kv_needed_bytes; }
+static const struct sym *pick_bytes(const struct cost_op *o, const struct timed *t) { (void)o; return t->bytes; }
+static const struct sym *pick_compute(const struct cost_op *o, const struct timed *t) { (void)o; return t->compute_s; }
+static const struct sym *pick_link(const struct cost_op *o, const struct timed *t) { (void)o; return t->link_s; }
+static const struct sym *pick_time(const struct cost_op *o, const struct timed *t) { (void)o; return t->time_s; }
+
+static void total_phase(struct arena *a, struct step *s, const struct phase *p, const struct sym **out)
+{
+    struct sym_ctx *c = s->c;
+    const bool bound = s->setup.fidelity == STEP_BOUND;
+    const struct sym *flops = total(a, s, p, pick_flops);
+    const struct sym *bytes = bound ? sym_add(c, total(a, s, p, pick_weights), total(a, s, p, pick_needed))
+                                    : total(a, s, p, pick_bytes);
+    const struct sym *compute = total(a, s, p, pick_compute), *link = total(a, s, p, pick_link);
+    const struct sym *memory = per(c, bytes, s->setup.hw->bandwidth_bytes_per_s);
+    out[0] = bound ? sym_max(c, sym_max(c, compute, memory), link) : total(a, s, p, pick_time);
+    out[1] = flops;
+    out[2] = bytes;
+    out[3] = compute;
+    out[4] = memory;
+    out[5] = link;
+}
+
+/* Largest inputs and outputs of one operator, beside the residual stream that waits. */
+static const struct sym *peak_activation(struct step *s, const struct phase *p, const struct sym *rows)
+{
+    struct sym_ctx *c = s->c;
+    const struct model *m = s->setup.model;
+    const struct sym *most = sym_int(c, 0);
+    for (size_t i = 0; i < p->ops.n; i++) most = sym_max(c, most, p->ops.op[i].activation_bytes);
+    return sym_add(c, most, SYM_PROD(c, rows, sym_int(c, m->hidden), sym_num(c, m->activations.bits / 8)));
+}
+
+static void total_memory(struct step *s, const struct sym **out)
+{
+    struct sym_ctx *c = s->c;
+    const struct step_setup *u = &s->setup;
+    const struct sym *zero = sym_int(c, 0);
+    const struct sym *prompt = u->prefill_together ? sym_mul(c, s->y.B, s->y.T) : s->y.T;
+    const struct sym *decode = u->uncached ? sym_mul(c, s->y.B, s->y.S) : s->y.B;
+    const struct sym *blocks = sym_ceil(c, sym_div(c, s->y.S, sym_int(c, u->block_tokens)));
+    const double per_token = s->cache.bytes_per_token_full + s->cache.bytes_per_token_windowed;
+    out[STEP_kv_bytes] = u->uncached ? zero : sym_mul(c, s->y.B, s->cache.bytes_per_sequence);
+    out[STEP_kv_allocated_bytes] =
+        u->uncached ? zero : SYM_PROD(c, s->y.B, blocks, sym_num(c, (double)u->block_tokens * per_token));
+    out[STEP_activation_bytes] = u->conventions.activations_uncounted
+                                     ? zero
+                                     : sym_max(c, peak_activation(s, &s->phase[STEP_PREFILL], prompt),
+                                               peak_activation(s, &s->phase[STEP_DECODE], decode));
+    out[STEP_memory_bytes] =
+        SYM_SUM(c, sym_num(c, s->weight_bytes), out[STEP_kv_bytes], out[STEP_activation_bytes]);
+}
+
+enum err_code step_compile(struct arena *a, const struct step_setup *setup, struct step **out, struct err *e)
+{
+    const struct model *m = setup->model;
+    if (m->weights_unknown)
+        return err_set(e, ERR_INPUT, "%s: %s; state the format with --weights", m->source, m->weights_unknown);
+    struct step *s = arena_alloc(a, sizeof *s);
+    if (!s) return err_nomem(e);
+    s->setup = *setup;
+    s->c = sym_open(a);
+    if (!s->c) return err_nomem(e);
+    s->y = cost_symbols_make(s->c);
+    double link = 0;
+    TRY(link_rate(setup, &link, e));
+    for (enum step_phase p = 0; p < STEP_PHASES; p++) TRY(build_phase(a, s, p, link, e));
+    TRY(cost_cache(s->c, &s->y, m, setup->tp, &s->cache, e));
+    const struct sym *weights = cost_weight_bytes(s->c, &s->phase[STEP_DECODE].ops, &setup->conventions);
+    if (!sym_constant(weights, &s->weight_bytes)) return err_set(e, ERR_RANGE, "%s: weights have no size", m->name);
+    const struct sym *exprs[STEP_VALUES_N];
+    total_memory(s, exprs);
+    total_phase(a, s, &s->phase[STEP_PREFILL], exprs + STEP_prefill_s);
+    total_phase(a, s, &s->phase[STEP_DECODE], exprs + STEP_decode_step_s);
+    const struct sym *const in[] = {s->y.B, s->y.T, s->y.S, s->y.M};
+    TRY(sym_check(s->c, e));
+    TRY(sym_tape_compile(a, STEP_VALUES_N, exprs, 4, in, &s->tape, e));
+    *out = s;
+    return ERR_OK;
+}
+
+void step_eval(struct step *s, size_t n, const double *B, const double *T, const double *S, const double *M,
+               double *const out[STEP_VALUES_N])
+{
+    const double *const in[] = {B, T, S, M};
+    sym_tape_eval(s->tape, n, in, out);
+}
+
+double step_weight_bytes(const struct step *s) { return s->weight_bytes; }
+double step_kv_bytes_per_token_full(const struct step *s) { return s->cache.bytes_per_token_full; }
+double step_kv_bytes_per_token_windowed(const struct step *s) { return s->cache.bytes_per_token_windowed; }
+size_t step_length(const struct step *s) { return sym_tape_length(s->tape); }
+
+enum { OP_VALUES = 11 };
+
+static void fill_op(const struct step *s, const struct cost_op *op, const struct timed *t, const double *v,
+                    struct step_op *row)
+{
+    const double n = (double)op->count;
+    row->layer = op->kind_index < 0 ? "model" : s->setup.model->kinds[op->kind_index].label;
+    row->name = op->name;
+    row->kind = cost_op_name(op->kind);
+    row->shape = op->shape;
+    row->count = op->count;
+    row->compute = t->unit;
+    row->flops = n * v[0];
+    row->vector_flops = n * v[1];
+    row->weight_bytes = n * v[2];
+    row->kv_bytes = n * v[3];
+    row->activation_bytes = n * v[4];
+    row->wire_bytes = n * v[5];
+    row->bytes = row->weight_bytes + row->kv_bytes + row->activation_bytes;
+    row->intensity_flops_per_byte = (row->flops + row->vector_flops) / row->bytes;
+    row->time_s = n * v[6];
+    static const char *const BINDS[] = {"compute", "vector", "memory", "link"};
+    size_t most = 0;
+    for (size_t k = 1; k < 4; k++)
+        if (v[7 + k] > v[7 + most]) most = k;
+    row->bound_by = BINDS[most];
+}
+
+enum err_code step_ops(struct arena *a, const struct step *s, enum step_phase phase, double B, double T, double S,
+                       double M, struct step_op **out, size_t *out_n, struct err *e)
+{
+    const struct phase *p = &s->phase[phase];
+    const size_t n = p->ops.n;
+    const struct sym **exprs = arena_array(a, n * OP_VALUES, sizeof *exprs);
+    double *value = arena_array(a, n * OP_VALUES, sizeof *value);
+    double **column = arena_array(a, n * OP_VALUES, sizeof *column);
+    struct step_op *rows = arena_array(a, n, sizeof *rows);
+    if (!exprs || !value || !column || !rows) return err_nomem(e);
+    for (size_t i = 0; i < n; i++) {
+        const struct cost_op *op = &p->ops.op[i];
+        const struct timed *t = &p->timed[i];
+        const struct sym *const v[OP_VALUES] = {op->flops, op->vector_flops, op->weight_bytes, op->kv_bytes,
+                                                op->activation_bytes, op->wire_bytes, t->time_s, t->compute_s,
+                                                t->vector_s, t->memory_s, t->link_s};
+        for (size_t k = 0; k < OP_VALUES; k++) exprs[i * OP_VALUES + k] = v[k];
+    }
+    for (size_t i = 0; i < n * OP_VALUES; i++) column[i] = &value[i];
+    const struct sym *const in[] = {s->y.B, s->y.T, s->y.S, s->y.M};
+    const double *const at[] = {&B, &T, &S, &M};
+    struct sym_tape *tape;
+    TRY(sym_tape_compile(a, n * OP_VALUES, exprs, 4, in, &tape, e));
+    sym_tape_eval(tape, 1, at, column);
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        rows[i].phase = step_phase_name(phase);
+        fill_op(s, &p->ops.op[i], &p->timed[i], value + i * OP_VALUES, &rows[i]);
+        sum += rows[i].time_s;
+    }
+    for (size_t i = 0; i < n; i++) rows[i].share_frac = rows[i].time_s / sum;
+    *out = rows;
+    *out_n = n;
+    return ERR_OK;
+}

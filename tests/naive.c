@@ -1,0 +1,549 @@
+#include "tests/naive.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes of an array that are charged once each, when first touched. */
+struct cells {
+    unsigned char *seen;
+    double element_bytes;
+    double *into; /* NULL: touched for free */
+};
+
+static struct cells cells_open(int n, double element_bytes, double *into)
+{
+    struct cells c = {.seen = calloc((size_t)n + 1, 1), .element_bytes = element_bytes, .into = into};
+    if (!c.seen) abort();
+    return c;
+}
+
+static void touch(struct cells *c, int i)
+{
+    if (c->seen[i]) return;
+    c->seen[i] = 1;
+    if (c->into) *c->into += c->element_bytes;
+}
+
+/* A stored matrix with the scales that its elements need. */
+struct matrix {
+    struct cells element, scale;
+    int rows, cols, tile_rows, tile_cols, tiles_across;
+};
+
+static struct matrix matrix_open(int rows, int cols, const struct naive_format *f, double *into)
+{
+    struct matrix m = {.rows = rows, .cols = cols, .tile_rows = f->rows > 0 ? f->rows : 1};
+    m.tile_cols = f->cols > 0 ? f->cols : cols;
+    for (int at = 0; at < cols; at += m.tile_cols) m.tiles_across++;
+    m.element = cells_open(rows * cols, f->element_bytes, into);
+    m.scale = cells_open(rows * m.tiles_across, f->scale_bytes, f->cols == 0 ? NULL : into);
+    return m;
+}
+
+static void matrix_touch(struct matrix *m, int row, int col)
+{
+    touch(&m->element, row * m->cols + col);
+    touch(&m->scale, row / m->tile_rows * m->tiles_across + col / m->tile_cols);
+}
+
+static void matrix_close(struct matrix *m)
+{
+    free(m->element.seen);
+    free(m->scale.seen);
+}
+
+/* ---- what one walk knows ---- */
+
+struct walk {
+    const struct naive_model *m;
+    const struct naive_pass *p;
+    struct naive_ops *ops;
+    int layer;
+    int tokens; /* B*T */
+    int heads, groups; /* of this rank: query heads, and KV heads that they need */
+    int group_of[64];  /* of a local head, among the local KV heads */
+};
+
+static struct naive_op *op_open(struct walk *w, const char *name)
+{
+    if (w->ops->n == NAIVE_OPS) abort();
+    struct naive_op *op = &w->ops->op[w->ops->n++];
+    *op = (struct naive_op){.name = name, .layer = w->layer};
+    return op;
+}
+
+/* Keep a matrix in memory: every element and every scale. */
+static void store(struct naive_op *op, int rows, int cols, const struct naive_format *f)
+{
+    struct matrix m = matrix_open(rows, cols, f, &op->stored_bytes);
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < cols; j++) {
+            op->stored_elems++;
+            matrix_touch(&m, i, j);
+        }
+    matrix_close(&m);
+}
+
+/* Store a vector and, where the operator uses it, read it. */
+static void vector(struct walk *w, struct naive_op *op, int n, bool read)
+{
+    store(op, 1, n, &w->m->other);
+    for (int i = 0; read && i < n; i++) op->weight_bytes += w->m->other.element_bytes;
+}
+
+static struct cells activations(struct walk *w, struct naive_op *op, int n)
+{
+    return cells_open(n, w->m->activation_bytes, &op->activation_bytes);
+}
+
+/* An elementwise kernel: each element of n_in arrays read, each of n_out arrays written. */
+static void elementwise(struct walk *w, struct naive_op *op, int n, int n_in, int n_out, int flops)
+{
+    for (int i = 0; i < n; i++) {
+        for (int j = 0; j < n_in + n_out; j++) op->activation_bytes += w->m->activation_bytes;
+        op->vector_flops += flops;
+    }
+}
+
+/* y[rows, ...] = x[rows, in] with n matrices of out[i] rows over one x. */
+static struct naive_op *product(struct walk *w, const char *name, int rows, int in, int n, const int *out,
+                                const struct naive_format *f, bool bias)
+{
+    struct naive_op *op = op_open(w, name);
+    struct cells x = activations(w, op, rows * in);
+    for (int k = 0; k < n; k++) {
+        struct matrix a = matrix_open(out[k], in, f, &op->weight_bytes);
+        struct cells y = activations(w, op, rows * out[k]);
+        store(op, out[k], in, f);
+        if (bias) vector(w, op, out[k], true);
+        for (int r = 0; r < rows; r++)
+            for (int o = 0; o < out[k]; o++) {
+                for (int i = 0; i < in; i++) {
+                    op->flops += 2;
+                    touch(&x, r * in + i);
+                    matrix_touch(&a, o, i);
+                }
+                if (bias) op->vector_flops++;
+                touch(&y, r * out[k] + o);
+            }
+        matrix_close(&a);
+        free(y.seen);
+    }
+    free(x.seen);
+    return op;
+}
+
+static struct naive_op *linear(struct walk *w, const char *name, int rows, int in, int out, const struct naive_format *f,
+                               bool bias)
+{
+    return product(w, name, rows, in, 1, &out, f, bias);
+}
+
+static void norms(struct walk *w, const char *name, int n)
+{
+    if (n == 0) return;
+    struct naive_op *op = op_open(w, name);
+    for (int k = 0; k < n; k++) {
+        elementwise(w, op, w->tokens * w->m->hidden, 1, 1, w->m->norm_flops);
+        for (int v = 0; v < w->m->norm_vectors; v++) vector(w, op, w->m->hidden, !w->p->norms_uncounted);
+    }
+}
+
+/* RMS norm of parts of a row. */
+static void part_norm(struct walk *w, const char *name, int width)
+{
+    struct naive_op *op = op_open(w, name);
+    elementwise(w, op, w->tokens * width, 1, 1, 4);
+}
+
+static void residual(struct walk *w, const char *name)
+{
+    elementwise(w, op_open(w, name), w->tokens * w->m->hidden, 2, 1, 1);
+}
+
+/* A ring: the vector in as many chunks as ranks; each rank passes a chunk on 2(ranks-1) times. */
+static void all_reduce(struct walk *w, const char *name)
+{
+    const int n = w->tokens * w->m->hidden, ranks = w->p->ranks;
+    if (ranks == 1) return;
+    struct naive_op *op = op_open(w, name);
+    elementwise(w, op, n, 1, 1, 0);
+    for (int step = 0; step < 2 * (ranks - 1); step++) op->wire_bytes += (double)n / ranks * w->m->activation_bytes;
+}
+
+/* ---- attention ---- */
+
+/* The heads of rank 0 and the KV heads they use. */
+static void share_heads(struct walk *w, const struct naive_layer *l)
+{
+    int local[64];
+    w->heads = l->heads / w->p->ranks;
+    w->groups = 0;
+    for (int h = 0; h < l->heads; h++) local[h] = -1;
+    for (int h = 0; h < w->heads; h++) {
+        const int g = l->kv_rank ? h : h / (l->heads / l->kv_heads);
+        if (local[g] < 0) local[g] = w->groups++;
+        w->group_of[h] = local[g];
+    }
+}
+
+static bool sees(const struct naive_layer *l, int query, int key)
+{
+    return key <= query && (l->window == 0 || key > query - l->window);
+}
+
+/* What is held of each token for attention: `record` elements, of which head h uses key[h][d] and value[h][d]. */
+struct held {
+    int record, key_dim, value_dim;
+    int key[64][64], value[64][64];
+};
+
+/* Elements of one token's record that a head needs, one by one. */
+static void touch_record(const struct held *k, int h, struct matrix *m, int row)
+{
+    for (int d = 0; d < k->key_dim; d++) matrix_touch(m, row, k->key[h][d]);
+    for (int d = 0; d < k->value_dim; d++) matrix_touch(m, row, k->value[h][d]);
+}
+
+/* Old tokens that any query sees are read; new ones are written while a later token could see them. */
+static void needed(struct walk *w, struct naive_op *op, const struct naive_layer *l, int record)
+{
+    const struct naive_pass *p = w->p;
+    struct matrix m = matrix_open(p->B * p->S, record, &w->m->cache, &op->kv_needed_bytes);
+    for (int b = 0; b < p->B; b++)
+        for (int key = 0; key < p->S; key++) {
+            bool use = key >= p->S - p->T && (l->window == 0 || key >= p->S - l->window);
+            for (int q = p->S - p->T; key < p->S - p->T && q < p->S; q++) use = use || sees(l, q, key);
+            for (int d = 0; use && d < record; d++) matrix_touch(&m, b * p->S + key, d);
+        }
+    matrix_close(&m);
+}
+
+static struct naive_op *attend(struct walk *w, const struct naive_layer *l, const struct held *k, bool from_cache)
+{
+    const struct naive_pass *p = w->p;
+    const struct naive_format plain = {.element_bytes = w->m->activation_bytes};
+    struct naive_op *op = op_open(w, "attention");
+    struct cells q = activations(w, op, w->tokens * w->heads * k->key_dim);
+    struct cells y = activations(w, op, w->tokens * w->heads * k->value_dim);
+    struct matrix held = from_cache ? matrix_open(p->B * p->S, k->record, &w->m->cache, &op->kv_bytes)
+                                    : matrix_open(p->B * p->S, k->record, &plain, &op->activation_bytes);
+    for (int b = 0; b < p->B; b++)
+        for (int t = 0; t < p->T; t++)
+            for (int h = 0; h < w->heads; h++) {
+                const int query = p->S - p->T + t, row = (b * p->T + t) * w->heads + h;
+                /* full: as many pairs as the window or the context allows, masked ones too */
+                int pairs = 0;
+                for (int key = 0; key < p->S; key++) {
+                    if (p->causal_full ? l->window == 0 || pairs < l->window : sees(l, query, key)) {
+                        pairs++;
+                        for (int d = 0; d < k->key_dim; d++) op->flops += 2;
+                        op->vector_flops += 5; /* maximum, difference, exponential, sum, quotient */
+                        for (int d = 0; d < k->value_dim; d++) op->flops += 2;
+                    }
+                    if (sees(l, query, key)) touch_record(k, h, &held, b * p->S + key);
+                }
+                for (int d = 0; d < k->key_dim; d++) touch(&q, row * k->key_dim + d);
+                for (int d = 0; d < k->value_dim; d++) touch(&y, row * k->value_dim + d);
+            }
+    if (from_cache) needed(w, op, l, k->record);
+    if (l->sinks) vector(w, op, w->heads, true);
+    free(q.seen);
+    free(y.seen);
+    matrix_close(&held);
+    return op;
+}
+
+static void write_cache(struct walk *w, int record)
+{
+    if (w->p->uncached) return;
+    struct naive_op *op = op_open(w, "kv_write");
+    struct matrix m = matrix_open(w->tokens, record, &w->m->cache, &op->kv_bytes);
+    for (int i = 0; i < w->tokens; i++)
+        for (int d = 0; d < record; d++) {
+            op->activation_bytes += w->m->activation_bytes;
+            matrix_touch(&m, i, d);
+        }
+    matrix_close(&m);
+}
+
+static void grouped_query(struct walk *w, const struct naive_layer *l)
+{
+    const struct naive_model *m = w->m;
+    const int q = w->heads * l->key_dim, keys = w->groups * l->key_dim, values = w->groups * l->value_dim;
+    const int qkv[] = {q, keys, values};
+    product(w, "qkv_proj", w->tokens, m->hidden, 3, qkv, &m->mixer, l->qkv_bias);
+    if (l->qk_norm) {
+        part_norm(w, "qk_norm", q + keys);
+        for (int v = 0; v < 2; v++) vector(w, &w->ops->op[w->ops->n - 1], l->key_dim, !w->p->norms_uncounted);
+    }
+    /* a pair turns by 4 products and 2 sums: 3 an element */
+    if (m->positions == 0) elementwise(w, op_open(w, "rope"), w->tokens * (q + keys), 1, 1, 3);
+    write_cache(w, keys + values);
+    static const struct held EMPTY;
+    struct held k = EMPTY;
+    k.record = keys + values;
+    k.key_dim = l->key_dim;
+    k.value_dim = l->value_dim;
+    for (int h = 0; h < w->heads; h++) {
+        for (int d = 0; d < l->key_dim; d++) k.key[h][d] = w->group_of[h] * l->key_dim + d;
+        for (int d = 0; d < l->value_dim; d++) k.value[h][d] = keys + w->group_of[h] * l->value_dim + d;
+    }
+    attend(w, l, &k, !w->p->uncached);
+    linear(w, "o_proj", w->tokens, w->heads * l->value_dim, m->hidden, &m->mixer, l->o_bias);
+}
+
+static void latent_norm(struct walk *w, const char *name, int width)
+{
+    part_norm(w, name, width);
+    vector(w, &w->ops->op[w->ops->n - 1], width, !w->p->norms_uncounted);
+}
+
+/* Each head has a slice of its own: rows of the expansion for it, over the latent. */
+static void per_head(struct walk *w, const char *name, int in, int out, int rows, int cols)
+{
+    struct naive_op *op = op_open(w, name);
+    struct matrix a = matrix_open(w->heads * rows, cols, &w->m->mixer, &op->weight_bytes);
+    struct cells x = activations(w, op, w->tokens * w->heads * in), y = activations(w, op, w->tokens * w->heads * out);
+    store(op, w->heads * rows, cols, &w->m->mixer);
+    for (int t = 0; t < w->tokens; t++)
+        for (int h = 0; h < w->heads; h++)
+            for (int o = 0; o < out; o++)
+                for (int i = 0; i < in; i++) {
+                    op->flops += 2;
+                    touch(&x, (t * w->heads + h) * in + i);
+                    touch(&y, (t * w->heads + h) * out + o);
+                    matrix_touch(&a, h * rows + (cols == out ? i : o), cols == out ? o : i);
+                }
+    matrix_close(&a);
+    free(x.seen);
+    free(y.seen);
+}
+
+/* Attention in the latent space: key = latent and rope part, value = latent, the same for all heads. */
+static void attend_absorbed(struct walk *w, const struct naive_layer *l)
+{
+    struct held k = {.record = l->kv_rank + l->rope_dim, .key_dim = l->kv_rank + l->rope_dim, .value_dim = l->kv_rank};
+    for (int h = 0; h < w->heads; h++) {
+        for (int d = 0; d < k.key_dim; d++) k.key[h][d] = d;
+        for (int d = 0; d < k.value_dim; d++) k.value[h][d] = d;
+    }
+    per_head(w, "q_absorb", l->key_dim, l->kv_rank, l->key_dim, l->kv_rank);
+    attend(w, l, &k, !w->p->uncached);
+    per_head(w, "v_absorb", l->kv_rank, l->value_dim, l->value_dim, l->kv_rank);
+}
+
+/* Latents of all S tokens become keys and values of all heads. Old ones come from the cache with their rope part. */
+static void attend_expanded(struct walk *w, const struct naive_layer *l)
+{
+    const struct naive_pass *p = w->p;
+    const int keys = w->heads * l->key_dim, wide = keys + w->heads * l->value_dim, record = l->kv_rank + l->rope_dim;
+    struct naive_op *op = linear(w, "kv_b_proj", p->B * p->S, l->kv_rank, wide, &w->m->mixer, false);
+    if (!p->uncached) {
+        for (int old = 0; old < p->B * (p->S - p->T); old++) {
+            for (int d = 0; d < l->kv_rank; d++) op->activation_bytes -= w->m->activation_bytes; /* not made here */
+            for (int d = 0; d < record; d++) op->kv_bytes += w->m->cache.element_bytes;
+        }
+        needed(w, op, l, record);
+    }
+    struct held k = {.record = wide, .key_dim = l->key_dim + l->rope_dim, .value_dim = l->value_dim};
+    for (int h = 0; h < w->heads; h++) {
+        for (int d = 0; d < l->key_dim; d++) k.key[h][d] = h * l->key_dim + d;
+        for (int d = l->key_dim; d < k.key_dim; d++) k.key[h][d] = h * l->key_dim; /* shared, below */
+        for (int d = 0; d < l->value_dim; d++) k.value[h][d] = keys + h * l->value_dim + d;
+    }
+    op = attend(w, l, &k, false);
+    for (int i = 0; i < w->tokens * l->rope_dim; i++) op->activation_bytes += w->m->activation_bytes;
+}
+
+static void latent(struct walk *w, const struct naive_layer *l)
+{
+    const struct naive_model *m = w->m;
+    const int q = w->heads * (l->key_dim + l->rope_dim);
+    if (l->q_rank) {
+        linear(w, "q_a_proj", w->tokens, m->hidden, l->q_rank, &m->mixer, false);
+        latent_norm(w, "q_a_norm", l->q_rank);
+        linear(w, "q_b_proj", w->tokens, l->q_rank, q, &m->mixer, false);
+    } else {
+        linear(w, "q_proj", w->tokens, m->hidden, q, &m->mixer, false);
+    }
+    linear(w, "kv_a_proj", w->tokens, m->hidden, l->kv_rank + l->rope_dim, &m->mixer, false);
+    latent_norm(w, "kv_a_norm", l->kv_rank);
+    elementwise(w, op_open(w, "rope"), w->tokens * (w->heads + 1) * l->rope_dim, 1, 1, 3);
+    write_cache(w, l->kv_rank + l->rope_dim);
+    if (w->p->absorbed)
+        attend_absorbed(w, l);
+    else
+        attend_expanded(w, l);
+    linear(w, "o_proj", w->tokens, w->heads * l->value_dim, m->hidden, &m->mixer, l->o_bias);
+}
+
+/* ---- feed-forward ---- */
+
+/* SiLU is neg, exp, +, / and the gate one product more. */
+static void activation(struct walk *w, const char *name, int n, bool gated)
+{
+    elementwise(w, op_open(w, name), n, gated ? 2 : 1, 1, gated ? 5 : 4);
+}
+
+static void dense(struct walk *w, const char *up, const char *act, const char *down, int width, bool gated, bool bias)
+{
+    const int out[] = {width, width};
+    product(w, up, w->tokens, w->m->hidden, gated ? 2 : 1, out, &w->m->ffn, bias);
+    activation(w, act, w->tokens * width, gated);
+    linear(w, down, w->tokens, width, w->m->hidden, &w->m->ffn, bias);
+}
+
+/* All of it in one kernel: what a token's row of gate and up holds is written to memory, and is still on chip when the
+ * last product reads it. */
+static void fused(struct walk *w, int width, bool gated, bool bias)
+{
+    struct walk parts = *w;
+    static struct naive_ops scratch;
+    scratch.n = 0;
+    parts.ops = &scratch;
+    dense(&parts, "up", "act", "down", width, gated, bias);
+    struct naive_op *op = op_open(w, "mlp");
+    for (size_t i = 0; i < scratch.n; i++) {
+        op->flops += scratch.op[i].flops;
+        op->weight_bytes += scratch.op[i].weight_bytes;
+        op->stored_elems += scratch.op[i].stored_elems;
+        op->stored_bytes += scratch.op[i].stored_bytes;
+    }
+    op->vector_flops = scratch.op[1].vector_flops + scratch.op[0].vector_flops + scratch.op[2].vector_flops;
+    struct cells x = activations(w, op, w->tokens * w->m->hidden), y = activations(w, op, w->tokens * w->m->hidden);
+    struct cells a = activations(w, op, w->tokens * width), b = activations(w, op, w->tokens * width);
+    for (int t = 0; t < w->tokens; t++)
+        for (int f = 0; f < width; f++)
+            for (int d = 0; d < w->m->hidden; d++) {
+                touch(&x, t * w->m->hidden + d);
+                touch(&a, t * width + f);
+                if (gated) touch(&b, t * width + f);
+                touch(&y, t * w->m->hidden + d);
+            }
+    free(x.seen);
+    free(y.seen);
+    free(a.seen);
+    free(b.seen);
+}
+
+/* Every token meets `chosen` experts; an expert's matrices are read with the probability that some token chose it. */
+static void grouped(struct walk *w, const char *name, const struct naive_layer *l, int in, int n, const int *out)
+{
+    struct naive_op *op = op_open(w, name);
+    double missed = 1;
+    for (int t = 0; t < w->tokens; t++) missed *= 1 - (double)l->chosen / l->experts;
+    for (int e = 0; e < l->experts; e++) {
+        const double before = op->stored_bytes;
+        for (int k = 0; k < n; k++) {
+            store(op, out[k], in, &w->m->expert);
+            if (l->expert_bias) vector(w, op, out[k], false);
+        }
+        op->weight_bytes += (1 - missed) * (op->stored_bytes - before);
+    }
+    for (int row = 0; row < w->tokens * l->chosen; row++) {
+        for (int i = 0; i < in; i++) op->activation_bytes += w->m->activation_bytes;
+        for (int k = 0; k < n; k++)
+            for (int o = 0; o < out[k]; o++) {
+                for (int i = 0; i < in; i++) op->flops += 2;
+                if (l->expert_bias) op->vector_flops++;
+                op->activation_bytes += w->m->activation_bytes;
+            }
+    }
+}
+
+static void experts(struct walk *w, const struct naive_layer *l)
+{
+    const struct naive_model *m = w->m;
+    const int width = l->expert_width / w->p->ranks, up[] = {width, width}, down[] = {m->hidden};
+    linear(w, "router", w->tokens, m->hidden, l->experts, &m->router, l->router_bias);
+    struct naive_op *op = op_open(w, "route");
+    for (int t = 0; t < w->tokens; t++) {
+        elementwise(w, op, l->experts, 1, 0, 5);
+        elementwise(w, op, l->chosen, 0, 1, 0);
+    }
+    if (l->correction) vector(w, op, l->experts, true);
+    grouped(w, "experts_up", l, m->hidden, 2, up);
+    activation(w, "experts_act", w->tokens * l->chosen * width, true);
+    grouped(w, "experts_down", l, width, 1, down);
+    op = op_open(w, "combine");
+    elementwise(w, op, w->tokens * l->chosen * m->hidden, 1, 0, 2);
+    elementwise(w, op, w->tokens * m->hidden, 0, 1, 0);
+    if (l->shared_width == 0) return;
+    dense(w, "shared_up", "shared_act", "shared_down", l->shared_width / w->p->ranks, true, false);
+    if (l->shared_gate) linear(w, "shared_gate", w->tokens, m->hidden, 1, &m->router, false);
+    op = op_open(w, "shared_add");
+    elementwise(w, op, w->tokens * m->hidden, 2, 1, l->shared_gate ? 2 : 1);
+    if (l->shared_gate) elementwise(w, op, w->tokens, 1, 0, 0);
+}
+
+/* ---- the whole ---- */
+
+static void embedding(struct walk *w, int rows)
+{
+    const struct naive_model *m = w->m;
+    struct naive_op *op = op_open(w, "embed");
+    store(op, rows, m->hidden, &m->embed);
+    for (int t = 0; t < w->tokens; t++)
+        for (int d = 0; d < m->hidden; d++) {
+            op->activation_bytes += m->activation_bytes;
+            if (!w->p->embed_full_table) op->weight_bytes += m->embed.element_bytes;
+        }
+    if (w->p->embed_full_table) op->weight_bytes = op->stored_bytes;
+    if (m->positions > 0) {
+        op = op_open(w, "positions");
+        store(op, m->positions, m->hidden, &m->embed);
+        elementwise(w, op, w->tokens * m->hidden, 1, 1, 1);
+        for (int i = 0; i < w->tokens * m->hidden; i++) op->weight_bytes += m->embed.element_bytes;
+    }
+    all_reduce(w, "embed_all_reduce");
+    if (m->embed_norm) norms(w, "embed_norm", 1);
+}
+
+static void head(struct walk *w, int vocab)
+{
+    const struct naive_model *m = w->m;
+    const int rows = w->p->head_all ? w->tokens : w->p->B, ranks = w->p->ranks;
+    struct naive_op *op = linear(w, "lm_head", rows, m->hidden, vocab, m->tied ? &m->embed : &m->head, m->head_bias);
+    if (m->tied) op->stored_elems = op->stored_bytes = 0; /* the embedding's */
+    if (m->tied && m->head_bias) vector(w, op, vocab, false);
+    if (ranks > 1) {
+        op = op_open(w, "logits_all_gather");
+        elementwise(w, op, rows * vocab, 1, 0, 0);
+        for (int from = 0; from < ranks; from++) elementwise(w, op, rows * vocab, 0, 1, 0);
+        for (int to = 1; to < ranks; to++) op->wire_bytes += rows * vocab * m->activation_bytes;
+    }
+    elementwise(w, op_open(w, "sample"), w->p->B * ranks * vocab, 1, 0, 5);
+}
+
+void naive_count(const struct naive_model *m, const struct naive_pass *p, struct naive_ops *out)
+{
+    struct walk w = {.m = m, .p = p, .ops = out, .layer = -1, .tokens = p->B * p->T};
+    int vocab = 0; /* rows of rank 0 when all ranks have equally many */
+    while (vocab * p->ranks < m->vocab) vocab++;
+    out->n = 0;
+    embedding(&w, vocab);
+    for (w.layer = 0; w.layer < m->layers; w.layer++) {
+        const struct naive_layer *l = &m->layer[w.layer];
+        share_heads(&w, l);
+        norms(&w, "mixer_norm", l->norms / 2);
+        if (l->kv_rank)
+            latent(&w, l);
+        else
+            grouped_query(&w, l);
+        all_reduce(&w, "mixer_all_reduce");
+        residual(&w, "mixer_residual");
+        norms(&w, "mlp_norm", l->norms - l->norms / 2);
+        if (l->experts)
+            experts(&w, l);
+        else if (p->mlp_fused)
+            fused(&w, l->width / p->ranks, !l->ungated, l->mlp_bias);
+        else
+            dense(&w, "up_proj", "mlp_act", "down_proj", l->width / p->ranks, !l->ungated, l->mlp_bias);
+        all_reduce(&w, "mlp_all_reduce");
+        residual(&w, "mlp_residual");
+    }
+    w.layer = -1;
+    norms(&w, "final_norm", 1);
+    head(&w, vocab);
+}

@@ -1,0 +1,65 @@
+/* naive -- an independent count of one forward pass, by walking it: plain loops over sequences, queries, heads, key
+ * positions and matrix elements that count one multiply-add at a time (2 flops) and mark the bytes they touch. Each
+ * operator is one kernel that finds nothing on chip and reads each operand once.
+ *
+ * It knows no formula and nothing of calc/: the architecture is written down by the test, layer by layer. */
+#ifndef RIDGE_TESTS_NAIVE_H
+#define RIDGE_TESTS_NAIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* How a matrix is stored: bytes an element, and one scale per tile of rows x cols. cols 0: no scales, -1: a whole row. */
+struct naive_format {
+    double element_bytes;
+    int rows, cols;
+    double scale_bytes;
+};
+
+struct naive_layer {
+    int type; /* layers of one type are equal; types are numbered in order of appearance */
+    int heads, kv_heads, key_dim, value_dim, window; /* key_dim of a latent mixer: without the rope part */
+    int q_rank, kv_rank, rope_dim;                   /* kv_rank > 0: latent attention */
+    bool qkv_bias, o_bias, qk_norm, sinks;
+    int norms; /* over the model width */
+    int width; /* dense MLP; 0 with experts */
+    bool ungated, mlp_bias;
+    int experts, chosen, expert_width, shared_width;
+    bool expert_bias, router_bias, correction, shared_gate;
+};
+
+struct naive_model {
+    int vocab, hidden, positions, layers;
+    bool tied, head_bias, embed_norm;
+    int norm_flops;   /* an element: RMS 4, layer norm 6, with bias 7 */
+    int norm_vectors; /* 1, with bias 2 */
+    struct naive_format embed, head, mixer, ffn, expert, router, other, cache;
+    double activation_bytes; /* an element */
+    struct naive_layer layer[12];
+};
+
+struct naive_pass {
+    int B, T, S; /* T queries at positions S-T .. S-1 of each sequence */
+    int ranks;   /* tensor parallel; rank 0 is counted */
+    bool absorbed, uncached;
+    bool causal_full, embed_full_table, mlp_fused, head_all, norms_uncounted;
+};
+
+struct naive_op {
+    const char *name;
+    int layer; /* -1 outside the layers */
+    double flops, vector_flops, weight_bytes, kv_bytes, kv_needed_bytes, activation_bytes, wire_bytes;
+    double stored_elems, stored_bytes;
+};
+
+enum { NAIVE_OPS = 400 };
+
+struct naive_ops {
+    struct naive_op op[NAIVE_OPS];
+    size_t n;
+};
+
+/* naive_count -- all operators in order of execution, layer by layer. Aborts when memory is exhausted. */
+void naive_count(const struct naive_model *m, const struct naive_pass *p, struct naive_ops *out);
+
+#endif
