@@ -24,18 +24,19 @@ do for [panel in 'step rate'] {
     set yrange [bottom:top]
     unset logscale y
     set ytics autofreq
+    if (empty) { unset ytics }
     if (value(panel . '_log_y')) {
         set logscale y 10
         if (top / bottom < 200) { do for [d = -6:12] { set ytics add (2 * 10.0**d, 5 * 10.0**d) } }
     }
     key = panel eq 'step' ? 'decode_step' : 'throughput_tok_per_s'
     if (panel eq 'step') { set format x '' } else { set format x '%.10g' }
-    plot NaN, \
+    plot NaN notitle, \
          'unfit.tsv' using (dumb ? NaN : column('from_batch')):(bottom):(column('from_batch')): \
-             (column('to_batch')):(bottom):(top) with boxxyerror fillcolor rgb '#555555', \
-         '' using (column('from_batch')):(bottom):(0):(top - bottom):(column('look')) \
-             with vectors arrowstyle variable, \
-         for [i = 1:series_n] file(i) using 'batch':(column(key)) with linespoints linestyle look(i)
+             (column('to_batch')):(bottom):(top) notitle with boxxyerror fillcolor rgb '#555555', \
+         '' using (column('from_batch')):(bottom):(0):(top - bottom):(100 + column('look')) \
+             notitle with vectors arrowstyle variable, \
+         for [i = 1:series_n] file(i) using 'batch':(column(key)) notitle with linespoints linestyle look(i)
 }
 load 'overlay.gp'
 unset multiplot

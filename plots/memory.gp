@@ -13,8 +13,8 @@ set xtics font face_normal scale 0
 set ytics font face_normal
 if (!dumb) { set grid ytics linestyle 30 }
 set style fill solid 1 noborder
-plot NaN, \
+plot NaN notitle, \
      'unfit.tsv' using (dumb ? NaN : column('from_position')):(main_y0):(column('from_position')): \
-         (column('to_position')):(main_y0):(main_y1) with boxxyerror fillcolor rgb '#ececec'
+         (column('to_position')):(main_y0):(main_y1) notitle with boxxyerror fillcolor rgb '#ececec'
 load 'overlay.gp'
 unset multiplot

@@ -22,12 +22,12 @@ set format y (dumb ? '%.0s%c' : '%.0s %cFLOP/s')
 set xtics font face_normal
 set ytics font face_normal
 if (!dumb) { set grid xtics ytics mxtics mytics linestyle 30, linestyle 31 }
-plot NaN, \
+plot NaN notitle, \
      'roofs.tsv' using (column('intensity_flops_per_byte')):(column('rate_flops_per_s')): \
          (column('to_intensity') - column('intensity_flops_per_byte')): \
-         (column('to_rate') - column('rate_flops_per_s')):(column('look')) with vectors arrowstyle variable, \
+         (column('to_rate') - column('rate_flops_per_s')):(column('look')) notitle with vectors arrowstyle variable, \
      'points.tsv' using (column('intensity_flops_per_byte')):(column('rate_flops_per_s')): \
-         (column('point')):(column('rgb')) with points pointtype variable pointsize 1.3 linewidth 2 \
+         (column('point')):(column('rgb')) notitle with points pointtype variable pointsize 1.3 linewidth 2 \
          linecolor rgb variable
 load 'overlay.gp'
 unset multiplot

@@ -32,6 +32,21 @@ set style line 11 dashtype (2, 8)
 set style line 12 dashtype (8, 4, 8, 4, 2, 4)
 
 do for [i = 1:12] { set style arrow i nohead linestyle i }
+# Borders of regions: as the series 1 to 12, thinner.
+do for [i = 1:12] { set style line 100 + i linewidth 1 linecolor rgb series_rgb[i] }
+set style line 101 dashtype 1
+set style line 102 dashtype (12, 5)
+set style line 103 dashtype (2, 4)
+set style line 104 dashtype (12, 4, 2, 4)
+set style line 105 dashtype (6, 4)
+set style line 106 dashtype (16, 4, 2, 4, 2, 4)
+set style line 107 dashtype (20, 6)
+set style line 108 dashtype (2, 4)
+set style line 109 dashtype 1
+set style line 110 dashtype (12, 5)
+set style line 111 dashtype (2, 8)
+set style line 112 dashtype (8, 4, 8, 4, 2, 4)
+do for [i = 101:112] { set style arrow i nohead linestyle i }
 set style line 20 linewidth 0.8 linecolor rgb '#777777' dashtype 1
 set style line 21 linewidth 3.5 linecolor rgb '#ffffff' dashtype 1
 set style line 22 linewidth 2.5 linecolor rgb '#000000' dashtype (14, 5)

@@ -280,11 +280,7 @@ static void grouped_query(struct walk *w, const struct naive_layer *l)
     /* a pair turns by 4 products and 2 sums: 3 an element */
     if (m->positions == 0) elementwise(w, op_open(w, "rope"), w->tokens * (q + keys), 1, 1, 3);
     write_cache(w, keys + values);
-    static const struct held EMPTY;
-    struct held k = EMPTY;
-    k.record = keys + values;
-    k.key_dim = l->key_dim;
-    k.value_dim = l->value_dim;
+    struct held k = {.record = keys + values, .key_dim = l->key_dim, .value_dim = l->value_dim};
     for (int h = 0; h < w->heads; h++) {
         for (int d = 0; d < l->key_dim; d++) k.key[h][d] = w->group_of[h] * l->key_dim + d;
         for (int d = 0; d < l->value_dim; d++) k.value[h][d] = keys + w->group_of[h] * l->value_dim + d;
@@ -399,8 +395,7 @@ static void dense(struct walk *w, const char *up, const char *act, const char *d
 static void fused(struct walk *w, int width, bool gated, bool bias)
 {
     struct walk parts = *w;
-    static struct naive_ops scratch;
-    scratch.n = 0;
+    struct naive_ops scratch = {.n = 0};
     parts.ops = &scratch;
     dense(&parts, "up", "act", "down", width, gated, bias);
     struct naive_op *op = op_open(w, "mlp");

@@ -6,6 +6,7 @@
 #include "calc/cli/commands.h"
 #include "calc/cli/estimate.h"
 #include "calc/cli/plot.h"
+#include "calc/cli/progress.h"
 #include "calc/base/text.h"
 
 #define TEXT(name_, letter_, value_, fallback_, help_)                                                                 \
@@ -25,6 +26,7 @@ static const struct option OPTIONS[] = {
     TEXT("context", 'c', "LIST", "1024", "tokens of context at the decode step, and of the prompt: 1Ki..128Ki*2"),
     TEXT("prompt", 0, "LIST", NULL, "tokens in; with --generate the decode step is the mean over the generation"),
     TEXT("generate", 0, "LIST", NULL, "tokens out"),
+    TEXT("workload", 0, "NAME", NULL, "tokens in and out of a built-in workload (chat, code, long-context, reasoning) or a file"),
     {.name = "weights", .kind = OPTION_TEXT, .value = "FORMAT", .group = "Precision (ridge list dtypes)",
      .help = "format of the linear layers (default: as the checkpoint stores them)"},
     TEXT("kv", 0, "FORMAT", NULL, "format of the KV cache; none: decoding without a cache"),
@@ -67,7 +69,8 @@ struct sink {
     struct out *out;
     bool streamed, first;
     struct estimate_row *rows;
-    size_t rows_n, fits_n, points_n;
+    size_t rows_n, fits_n, points_n, all_points;
+    struct progress progress;
     double least_short_bytes; /* of points that do not fit */
     double need_bytes, capacity_bytes;
     const char *notes[64];
@@ -105,6 +108,7 @@ static enum err_code run_case(struct sink *s, const struct estimate_request *q, 
         arena_close(scratch);
         TRY(code);
         if (!s->streamed) s->rows_n += n;
+        progress_show(&s->progress, s->points_n, s->all_points);
     }
     return ERR_OK;
 }
@@ -163,18 +167,19 @@ static enum err_code write_pool(struct out *o, const struct estimate_request *q,
                units_format_digits(b, (double)p.tokens), units_format_digits(line, (double)p.blocks));
     if (!isnan(p.max_concurrency))
         out_printf(o, ", %.2fx concurrency at %lld tokens", p.max_concurrency, (long long)r.max_model_len_tokens);
-    out_printf(o, "\n    %s\n", pool_explain(&r, &p, line, sizeof line));
+    out_char(o, '\n');
+    if (p.verdict != POOL_STARTS) out_printf(o, "    %s\n", pool_explain(&r, &p, line, sizeof line));
     return ERR_OK;
 }
 
 /* Columns of a text table: what varies, and what was asked for. */
 static enum err_code text_columns(struct arena *a, const struct estimate_request *q, struct table *t, struct err *e)
 {
-    const bool memory = q->only != ONLY_PREFILL && q->only != ONLY_DECODE;
     const char *keys = arena_printf(
         a, "%s%s%s%s", q->batch_n > 1 || (q->context_n <= 1 && !q->averaged) ? "batch" : "context",
         q->batch_n > 1 && estimate_points(q) > q->batch_n ? ",context" : "",
-        memory ? ",kv_bytes,activation_bytes,memory_bytes,left_bytes,fits" : ",fits",
+        q->only == ONLY_MEMORY ? ",weight_bytes,kv_bytes,kv_allocated_bytes,activation_bytes,memory_bytes,left_bytes,fits"
+        : q->only == ONLY_ALL  ? ",kv_bytes,activation_bytes,memory_bytes,left_bytes,fits" : ",memory_bytes,left_bytes,fits",
         q->only == ONLY_ALL ? ",prefill_s,decode_step_s,user_tok_per_s,throughput_tok_per_s,bounds"
         : q->only == ONLY_PREFILL ? ",prefill_s,prefill_bound_by"
         : q->only == ONLY_DECODE  ? ",decode_step_s,user_tok_per_s,throughput_tok_per_s,decode_bound_by" : "");
@@ -197,36 +202,55 @@ static enum err_code write_text_case(struct sink *s, const struct estimate_reque
 
 /* ---- by operator ---- */
 
-static enum err_code write_ops(struct sink *s, const struct estimate_request *q, const struct estimate_case *c,
-                               const struct estimate_row *point, struct err *e)
+/* Tables of one point, a phase each. */
+static enum err_code write_phases(struct sink *s, const struct estimate_request *q, const struct estimate_case *c,
+                                  struct table t, const struct estimate_op_row *rows, size_t n, struct err *e)
 {
-    struct estimate_op_row *rows;
-    size_t n;
-    if (!point->fits && !q->ignore_memory) return ERR_OK;
-    TRY(estimate_ops(s->arena, q, c, point, &rows, &n, e));
-    struct table t = s->table;
-    t.columns = estimate_op_columns(&t.n_columns);
-    t.stride_bytes = sizeof *rows;
-    t.schema = "ridge.operators.1";
-    if (option_get(q->options, "columns")) TRY(table_select(s->arena, &t, option_get(q->options, "columns"), &t, e));
-    if (s->format != TABLE_TEXT) {
-        t.rows = rows;
-        t.n_rows = n;
-        return table_write(&t, s->format, s->out, e);
-    }
     write_heading(s->out, q, c);
     for (size_t i = 0; i < n;) {
         size_t end = i;
         while (end < n && rows[end].op.phase == rows[i].op.phase) end++;
+        const bool one = !q->prefill_together && strcmp(rows[i].op.phase, step_phase_name(STEP_PREFILL)) == 0;
         out_printf(s->out, "\n%s, batch %lld, context %lld (roofline, all layers)\n", rows[i].op.phase,
-                   (long long)(strcmp(rows[i].op.phase, "prefill") == 0 && !q->prefill_together ? 1 : point->batch),
-                   (long long)point->context);
+                   one ? 1LL : (long long)rows[i].batch, (long long)rows[i].context);
         t.rows = rows + i;
         t.n_rows = end - i;
         TRY(table_write(&t, s->format, s->out, e));
         i = end;
     }
     return ERR_OK;
+}
+
+static enum err_code write_ops(struct sink *s, const struct estimate_request *q, const struct estimate_case *cases,
+                               size_t cases_n, struct err *e)
+{
+    struct table t = s->table;
+    struct estimate_op_row **rows = arena_array(s->arena, cases_n, sizeof *rows);
+    size_t *n = arena_array(s->arena, cases_n, sizeof *n), total = 0, at = 0;
+    if (!rows || !n) return err_nomem(e);
+    t.columns = estimate_op_columns(&t.n_columns);
+    t.stride_bytes = sizeof **rows;
+    t.schema = "ridge.operators.1";
+    if (option_get(q->options, "columns")) TRY(table_select(s->arena, &t, option_get(q->options, "columns"), &t, e));
+    for (size_t i = 0; i < cases_n; i++) {
+        if (s->rows[i].fits || q->ignore_memory)
+            TRY(estimate_ops(s->arena, q, &cases[i], &s->rows[i], &rows[i], &n[i], e));
+        total += n[i];
+    }
+    if (s->format == TABLE_TEXT) {
+        for (size_t i = 0; i < cases_n; i++) {
+            if (i) out_char(s->out, '\n');
+            TRY(write_phases(s, q, &cases[i], t, rows[i], n[i], e));
+        }
+        return ERR_OK;
+    }
+    struct estimate_op_row *all = arena_array(s->arena, total ? total : 1, sizeof *all);
+    if (!all) return err_nomem(e);
+    for (size_t i = 0; i < cases_n; i++)
+        for (size_t k = 0; k < n[i]; k++) all[at++] = rows[i][k];
+    t.rows = all;
+    t.n_rows = total;
+    return table_write(&t, s->format, s->out, e);
 }
 
 /* ---- pictures ---- */
@@ -290,7 +314,7 @@ static enum err_code open_sink(struct arena *a, const struct option_values *v, c
                                size_t cases_n, struct sink *s, struct err *e)
 {
     *s = (struct sink){.arena = a, .first = true, .least_short_bytes = (double)NAN};
-    TRY(table_format_parse(option_get(v, "format"), &s->format, e));
+    if (table_format_parse(option_get(v, "format"), &s->format, e) != ERR_OK) return err_prepend(e, "--format: ");
     size_t columns_n;
     const struct column *columns = estimate_columns(&columns_n);
     s->table = (struct table){.columns = columns, .n_columns = columns_n, .stride_bytes = sizeof *s->rows,
@@ -298,8 +322,12 @@ static enum err_code open_sink(struct arena *a, const struct option_values *v, c
                               .scenario_json = option_scenario_json(a, v)};
     if (option_get(v, "columns") && !q->by_op)
         TRY(table_select(a, &s->table, option_get(v, "columns"), &s->table, e));
+    if (option_get(v, "plot-kind") && !option_get(v, "plot"))
+        return err_set(e, ERR_USAGE, "--plot-kind says what --plot FILE shows; the file is missing");
     if (option_get(v, "plot")) TRY(plot_check(plot_kind(q), option_get(v, "plot"), e));
     const size_t rows = estimate_points(q) * cases_n;
+    s->all_points = rows;
+    progress_start(&s->progress, "points");
     const bool text = s->format == TABLE_TEXT || s->format == TABLE_MD;
     if (q->by_op && rows / cases_n != 1)
         return err_set(e, ERR_USAGE, "--by-op shows one point: give one batch and one context");
@@ -319,13 +347,7 @@ static enum err_code write_kept(struct sink *s, const struct estimate_request *q
 {
     const size_t each = estimate_points(q);
     const char *columns = option_get(q->options, "columns");
-    if (q->by_op) {
-        for (size_t i = 0; i < cases_n; i++) {
-            if (i) out_char(s->out, '\n');
-            TRY(write_ops(s, q, &cases[i], &s->rows[i], e));
-        }
-        return ERR_OK;
-    }
+    if (q->by_op) return write_ops(s, q, cases, cases_n, e);
     if (s->format != TABLE_TEXT) {
         s->table.rows = s->rows;
         s->table.n_rows = s->rows_n;
@@ -353,7 +375,7 @@ static enum err_code judge(const struct sink *s, const struct estimate_request *
             starts = starts || p.verdict == POOL_STARTS;
             if (!starts) (void)pool_explain(&r, &p, line, sizeof line);
         }
-        if (!starts) return err_set(e, ERR_NO, "the engine does not start: %s", line);
+        if (!starts) return err_set(e, ERR_NO, "the engine %s", line);
     }
     if (s->fits_n > 0 || q->ignore_memory) return ERR_OK;
     return err_set(e, ERR_NO, "%s: needs %s, %s more than the %s of one GPU",
@@ -377,7 +399,10 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
             TRY(estimate_case_open(a, &q, q.models[m], q.gpus[g], &cases[m * q.gpus_n + g], e));
     TRY(open_sink(a, &v, &q, cases_n, &s, e));
     if (s.streamed) TRY(table_begin(&s.table, s.format, s.out, e));
-    for (size_t i = 0; i < cases_n; i++) TRY(run_case(&s, &q, &cases[i], e));
+    enum err_code code = ERR_OK;
+    for (size_t i = 0; i < cases_n && code == ERR_OK; i++) code = run_case(&s, &q, &cases[i], e);
+    progress_end(&s.progress);
+    TRY(code);
     if (s.streamed)
         TRY(table_end(&s.table, s.format, s.out, e));
     else

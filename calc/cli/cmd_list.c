@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "calc/base/embed.h"
 #include "calc/base/table.h"
 #include "calc/base/text.h"
 #include "calc/cli/commands.h"
@@ -199,6 +200,39 @@ static const struct text_row CONVENTIONS[] = {
     {"device constants", "data files", "--course on h100-sxm: 989e12 flops/s, 3.35e12 bytes/s, 80e9 bytes"},
 };
 
+struct workload_row {
+    const char *name, *description;
+    int64_t prompt_tokens, generate_tokens;
+};
+
+static const struct column WORKLOAD_COLUMNS[] = {
+    COL(workload_row, name, STRING, NONE, "name", "for --workload"),
+    COL(workload_row, prompt_tokens, INT, COUNT, "prompt", "tokens in"),
+    COL(workload_row, generate_tokens, INT, COUNT, "output", "tokens out"),
+    COL(workload_row, description, STRING, NONE, "description", "what it stands for"),
+};
+
+static enum err_code list_workloads(struct listing *l, struct err *e)
+{
+    size_t n;
+    const struct embed_file *f = embed_under("configs/workloads/", &n);
+    struct workload_row *rows = arena_array(l->arena, n ? n : 1, sizeof *rows);
+    if (!rows) return err_nomem(e);
+    for (size_t i = 0; i < n; i++) {
+        struct json j, item;
+        const char *base = f[i].path + strlen("configs/workloads/");
+        rows[i].name = arena_strndup(l->arena, base, strlen(base) - strlen(".json"));
+        if (!rows[i].name) return err_nomem(e);
+        TRY(json_parse(l->arena, f[i].path, (const char *)f[i].bytes, f[i].size, &j, e));
+        if (json_get(&j, "prompt_tokens", &item)) TRY(json_int(&item, 1, INT64_MAX, &rows[i].prompt_tokens, e));
+        if (json_get(&j, "generate_tokens", &item)) TRY(json_int(&item, 1, INT64_MAX, &rows[i].generate_tokens, e));
+        if (json_get(&j, "description", &item)) TRY(json_str(&item, &rows[i].description, e));
+    }
+    l->table = (struct table){.columns = WORKLOAD_COLUMNS, .n_columns = 4, .rows = rows, .n_rows = n,
+                              .stride_bytes = sizeof *rows};
+    return ERR_OK;
+}
+
 static enum err_code list_conventions(struct listing *l, struct err *e)
 {
     (void)e;
@@ -210,8 +244,19 @@ static const struct topic {
     enum err_code (*list)(struct listing *l, struct err *e);
 } TOPICS[] = {
     {"models", list_models},   {"hardware", list_hardware}, {"families", list_families},
-    {"dtypes", list_dtypes},   {"columns", list_columns},   {"conventions", list_conventions},
+    {"workloads", list_workloads}, {"dtypes", list_dtypes},   {"columns", list_columns},   {"conventions", list_conventions},
 };
+
+/* Names with sentences, which a table would cut. */
+static void write_sentences(struct out *o, const struct text_row *rows, size_t n)
+{
+    enum { INDENT = 4 };
+    for (size_t i = 0; i < n; i++) {
+        out_printf(o, "%s%s%s%s\n%*s", rows[i].name, *rows[i].unit ? "  (" : "", rows[i].unit, *rows[i].unit ? ")" : "",
+                   INDENT, "");
+        option_wrap(o, rows[i].meaning, INDENT, INDENT);
+    }
+}
 
 static enum err_code run(struct arena *a, const struct command *c, int argc, char **argv, struct err *e)
 {
@@ -225,19 +270,23 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     size_t at = 0;
     const size_t n = sizeof TOPICS / sizeof TOPICS[0];
     while (at < n && strcmp(TOPICS[at].name, topic) != 0) at++;
-    if (at == n) return err_set(e, ERR_USAGE, "ridge list: models, hardware, families, dtypes, columns or conventions");
+    if (at == n) return err_set(e, ERR_USAGE, "ridge list: models, hardware, workloads, families, dtypes, columns or conventions");
     TRY(TOPICS[at].list(&l, e));
     l.table.schema = "ridge.list.1";
+    const bool sentences = l.table.columns == NAMED && format == TABLE_TEXT;
     l.table.tool = commands_tool();
     TRY(out_open(a, option_get(&v, "output"), &o, e));
-    TRY(table_write(&l.table, format, o, e));
+    if (sentences)
+        write_sentences(o, l.table.rows, l.table.n_rows);
+    else
+        TRY(table_write(&l.table, format, o, e));
     return out_commit(o, e);
 }
 
 const struct command command_list = {
     .name = "list",
-    .summary = "What is built in: models, hardware, families, dtypes, columns, conventions.",
-    .usage = "models|hardware|families|dtypes|columns|conventions [options]",
+    .summary = "What is built in: models, hardware, workloads, families, dtypes, columns, conventions.",
+    .usage = "models|hardware|workloads|families|dtypes|columns|conventions [options]",
     .options = OPTIONS,
     .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
     .examples = "  ridge list models\n  ridge list hardware -f csv\n",

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "calc/base/embed.h"
 #include "calc/cli/estimate.h"
 
 static enum err_code split(struct arena *a, const char *text, const char *what, const char ***out, size_t *n,
@@ -109,6 +110,34 @@ static enum err_code range(struct arena *a, const struct option_values *v, const
     return ERR_OK;
 }
 
+/* A workload's tokens in and out, from a built-in name or a file. */
+static enum err_code read_workload(struct arena *a, const char *name, struct estimate_request *q, struct err *e)
+{
+    static const char *const KEYS[] = {"prompt_tokens", "generate_tokens"};
+    struct json j, item;
+    int64_t *tokens = arena_array(a, 2, sizeof *tokens);
+    const size_t len = strlen(name);
+    if (!tokens) return err_nomem(e);
+    if (strchr(name, '/') || (len > 5 && strcmp(name + len - 5, ".json") == 0)) {
+        TRY(json_load(a, name, &j, e));
+    } else {
+        const char *path = arena_printf(a, "configs/workloads/%s.json", name);
+        const struct embed_file *f = path ? embed_find(path) : NULL;
+        if (!f)
+            return err_set(e, ERR_USAGE, "--workload: no workload '%.40s' (ridge list workloads), and no file of that name", name);
+        TRY(json_parse(a, f->path, (const char *)f->bytes, f->size, &j, e));
+    }
+    for (size_t i = 0; i < 2; i++) {
+        if (!json_get(&j, KEYS[i], &item))
+            return err_set(e, ERR_INPUT, "%s: %s is missing", j.file, KEYS[i]);
+        TRY(json_int(&item, 1, TOKENS_MAX, &tokens[i], e));
+    }
+    q->prompt = &tokens[0];
+    q->generate = &tokens[1];
+    q->prompt_n = q->generate_n = 1;
+    return ERR_OK;
+}
+
 static enum err_code parse_workload(struct arena *a, const struct option_values *v, struct estimate_request *q,
                                     struct err *e)
 {
@@ -116,10 +145,15 @@ static enum err_code parse_workload(struct arena *a, const struct option_values 
     TRY(range(a, v, "context", TOKENS_MAX, &q->context, &q->context_n, e));
     TRY(range(a, v, "prompt", TOKENS_MAX, &q->prompt, &q->prompt_n, e));
     TRY(range(a, v, "generate", TOKENS_MAX, &q->generate, &q->generate_n, e));
+    if (option_get(v, "workload")) {
+        if (q->prompt_n || q->generate_n)
+            return err_set(e, ERR_USAGE, "--workload gives the tokens in and out; it cannot stand beside --prompt or --generate");
+        TRY(read_workload(a, option_get(v, "workload"), q, e));
+    }
     if ((q->prompt_n > 0) != (q->generate_n > 0))
         return err_set(e, ERR_USAGE, "--prompt and --generate belong together: tokens in and tokens out of a request");
     if (q->prompt_n > 0 && option_given(v, "context"))
-        return err_set(e, ERR_USAGE, "--context fixes the context; it cannot be given beside --prompt and --generate");
+        return err_set(e, ERR_USAGE, "--context fixes the context; it cannot stand beside --prompt, --generate or --workload");
     q->averaged = q->prompt_n > 0;
     size_t points;
     if (__builtin_mul_overflow(q->batch_n, q->averaged ? q->prompt_n * q->generate_n : q->context_n, &points) ||
@@ -144,10 +178,10 @@ enum err_code estimate_request_parse(struct arena *a, const struct option_values
     struct estimate_request q = {.options = v};
     int fidelity, only;
     if (v->operands_n)
-        return err_set(e, ERR_USAGE, "ridge estimate: '%.60s' belongs to no option (the model goes after -m)",
+        return err_set(e, ERR_USAGE, "estimate: '%.60s' belongs to no option (the model goes after -m)",
                        v->operands[0]);
-    if (!option_get(v, "model")) return err_set(e, ERR_USAGE, "ridge estimate: which model? -m NAME (ridge list models)");
-    if (!option_get(v, "gpu")) return err_set(e, ERR_USAGE, "ridge estimate: which device? -g NAME (ridge list hardware)");
+    if (!option_get(v, "model")) return err_set(e, ERR_USAGE, "estimate: which model? -m NAME (ridge list models)");
+    if (!option_get(v, "gpu")) return err_set(e, ERR_USAGE, "estimate: which device? -g NAME (ridge list hardware)");
     TRY(split(a, option_get(v, "model"), "-m", &q.models, &q.models_n, e));
     TRY(split(a, option_get(v, "gpu"), "-g", &q.gpus, &q.gpus_n, e));
     TRY(parse_settings(a, option_get(v, "set"), &q, e));

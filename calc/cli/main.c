@@ -23,9 +23,8 @@ static enum err_code dispatch(struct arena *a, int argc, char **argv, struct err
         (void)command_help.run(a, &command_help, argc, argv, e);
         return err_set(e, ERR_USAGE, "which command?");
     }
-    if (strcmp(argv[1], "--version") == 0) argv[1] = (char[]){"version"};
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) return command_help.run(a, &command_help, 1, argv, e);
-    if (strcmp(argv[1], "version") == 0) {
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "version") == 0) {
         if (printf("%s\n", commands_tool()) < 0 || fflush(stdout) != 0) return err_set(e, ERR_IO, "cannot write to standard output");
         return ERR_OK;
     }

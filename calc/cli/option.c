@@ -17,7 +17,7 @@ static enum err_code unknown(const struct command *c, const char *name, struct e
 {
     char near[200], clean[64];
     text_suggest(near, sizeof near, name, &c->options[0].name, sizeof c->options[0], c->options_n);
-    return err_set(e, ERR_USAGE, "ridge %s: unknown option '%s'%s (ridge help %s)", c->name,
+    return err_set(e, ERR_USAGE, "%s: unknown option '%s'%s (ridge help %s)", c->name,
                    text_clean(clean, sizeof clean, name, strlen(name)), near, c->name);
 }
 
@@ -74,7 +74,12 @@ static enum err_code read_scenario(struct arena *a, struct option_values *v, con
     if (!json_is_object(&root)) return json_want(&root, "an object of option names", e);
     const char *key;
     for (size_t i = 0; json_at(&root, i, &key, &item); i++) {
-        if (strcmp(key, "command") == 0) continue;
+        if (strcmp(key, "command") == 0) {
+            const char *name = NULL;
+            TRY(json_str(&item, &name, e));
+            if (strcmp(name, c->name) != 0) return json_want(&item, c->name, e);
+            continue;
+        }
         const size_t at = find_name(c, key, strlen(key));
         if (at == c->options_n) {
             (void)unknown(c, key, e);
@@ -82,7 +87,11 @@ static enum err_code read_scenario(struct arena *a, struct option_values *v, con
             return err_prepend(e, "%s: ", path);
         }
         const char *text;
+        const bool flag = c->options[at].kind == OPTION_FLAG;
+        if (flag && !json_is_bool(&item)) return json_want(&item, "true or false", e);
+        if (!flag && json_is_bool(&item)) return json_want(&item, c->options[at].value, e);
         TRY(scenario_text(a, &item, &text, e));
+        if (text && !flag && !*text) return json_want(&item, c->options[at].value, e);
         if (text) TRY(store(a, v, at, text, e));
     }
     return ERR_OK;
@@ -107,15 +116,15 @@ static enum err_code take(const struct command *c, int argc, char **argv, int *i
     }
     const struct option *o = &c->options[*at];
     if (o->kind == OPTION_FLAG) {
-        if (inline_value) return err_set(e, ERR_USAGE, "ridge %s: --%s takes no value", c->name, o->name);
+        if (inline_value) return err_set(e, ERR_USAGE, "%s: --%s takes no value", c->name, o->name);
         *value = "";
         return ERR_OK;
     }
     if (!inline_value) {
-        if (*i + 1 >= argc) return err_set(e, ERR_USAGE, "ridge %s: --%s wants a value: %s", c->name, o->name, o->value);
+        if (*i + 1 >= argc) return err_set(e, ERR_USAGE, "%s: --%s wants a value: %s", c->name, o->name, o->value);
         inline_value = argv[++*i];
     }
-    if (!*inline_value) return err_set(e, ERR_USAGE, "ridge %s: --%s was given an empty value", c->name, o->name);
+    if (!*inline_value) return err_set(e, ERR_USAGE, "%s: --%s was given an empty value", c->name, o->name);
     *value = inline_value;
     return ERR_OK;
 }
@@ -206,28 +215,24 @@ const char *option_scenario_json(struct arena *a, const struct option_values *v)
 
 enum { HELP_WIDTH = 79, HELP_INDENT = 28 };
 
-/* Words of text from column `at`, continued under HELP_INDENT. */
-static void wrap(struct out *o, const char *text, size_t at)
+void option_wrap(struct out *o, const char *text, size_t at, size_t indent)
 {
+    bool fresh = true; /* nothing on this line yet beyond what stood there */
     while (*text) {
         const size_t word = strcspn(text, " ");
-        if (at > HELP_INDENT && at + word > HELP_WIDTH) {
-            out_printf(o, "\n%*s", HELP_INDENT, "");
-            at = HELP_INDENT;
+        if (!fresh && at + 1 + word > HELP_WIDTH) {
+            out_printf(o, "\n%*s", (int)indent, "");
+            at = indent;
+            fresh = true;
+        }
+        if (!fresh) {
+            out_char(o, ' ');
+            at++;
         }
         out_write(o, text, word);
         at += word;
-        text += word;
-        if (*text == ' ') {
-            text++;
-            if (*text && at + 1 + strcspn(text, " ") <= HELP_WIDTH) {
-                out_char(o, ' ');
-                at++;
-            } else if (*text) {
-                out_printf(o, "\n%*s", HELP_INDENT, "");
-                at = HELP_INDENT;
-            }
-        }
+        text += word + strspn(text + word, " ");
+        fresh = false;
     }
     out_char(o, '\n');
 }
@@ -249,7 +254,7 @@ void option_help(struct out *o, const struct command *c)
             out_printf(o, "\n%*s", HELP_INDENT, "");
         else
             out_printf(o, "%*s", (int)(HELP_INDENT - len), "");
-        wrap(o, p->help, HELP_INDENT);
+        option_wrap(o, p->help, HELP_INDENT, HELP_INDENT);
         if (p->fallback) out_printf(o, "%*s[%s]\n", HELP_INDENT, "", p->fallback);
     }
 }

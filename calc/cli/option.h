@@ -57,6 +57,9 @@ bool option_given(const struct option_values *v, const char *name);
 /* option_scenario_json -- the given options as a JSON object that --scenario takes; NULL when memory is exhausted. */
 const char *option_scenario_json(struct arena *a, const struct option_values *v);
 
+/* option_wrap -- text in words from column `at` on, further lines indented, no line beyond 79 columns where words allow. */
+void option_wrap(struct out *o, const char *text, size_t at, size_t indent);
+
 /* option_help -- the help page of a command; option_man -- its part of the manual page. */
 void option_help(struct out *o, const struct command *c);
 void option_man(struct out *o, const struct command *c);

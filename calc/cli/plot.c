@@ -31,8 +31,9 @@ struct form {
 
 static const struct form forms[] = {
     {".png", "set terminal pngcairo noenhanced size 900,600 background '#ffffff' font 'sans-serif,9.75'", 0.75},
-    {".svg", "set terminal svg noenhanced size 900,600 background '#ffffff' font 'sans-serif,13'", 1},
-    {".pdf", "set terminal pdfcairo noenhanced size 9in,6in background '#ffffff' font 'sans-serif,9.4'", 0.72},
+    {".svg", "set terminal svg noenhanced name 'ridge' size 900,600 background '#ffffff' font 'sans-serif,13'", 1},
+    {".pdf",
+     "set terminal pdfcairo noenhanced size 9in,6in background '#ffffff' font 'sans-serif,13.6' pointscale 0.75", 1.05},
     {"-", "set terminal dumb noenhanced mono size 79,24", 1},
 };
 

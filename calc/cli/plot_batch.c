@@ -20,10 +20,17 @@ struct series {
     size_t unfit_row;                        /* line of the strip, shared by those with the same region */
 };
 
+struct row {
+    double batch;
+    size_t index, series; /* in the CSV; in picture.series */
+};
+
 struct picture {
     struct plot_canvas *canvas;
     const struct plot_csv *csv;
-    size_t *rows, n_rows; /* of csv, without prefill, by batch */
+    struct plot_rows naming;
+    struct row *rows; /* without prefill, by batch */
+    size_t n_rows;
     struct series series[PLOT_SERIES_MAX];
     size_t n_series, n_unfit, n_unfit_rows;
     struct plot_panel step, rate;
@@ -34,64 +41,60 @@ struct picture {
 
 /* -- reading -- */
 
-static enum err_code sort_rows(struct picture *p, struct err *e)
-{
-    const struct plot_csv *csv = p->csv;
-    p->rows = arena_array(p->canvas->arena, csv->n_rows + 1, sizeof *p->rows);
-    double *batch = arena_array(p->canvas->arena, csv->n_rows + 1, sizeof *batch);
-    if (!p->rows || !batch) return err_nomem(e);
-    for (size_t i = 0; i < csv->n_rows; i++) {
-        const double b = plot_csv_number(csv, i, "batch");
-        if (!(b > 0) || strcmp(plot_csv_text(csv, i, "phase"), "prefill") == 0) continue;
-        size_t j = p->n_rows++; /* rows mostly come in order: insertion is linear then */
-        for (; j > 0 && batch[j - 1] > b; j--) {
-            batch[j] = batch[j - 1];
-            p->rows[j] = p->rows[j - 1];
-        }
-        batch[j] = b;
-        p->rows[j] = i;
-    }
-    if (!p->n_rows) return err_set(e, ERR_INPUT, "batch plot: no row with a batch");
-    return ERR_OK;
-}
-
 static enum err_code find_series(struct picture *p, size_t row, struct series **out, struct err *e)
 {
-    struct arena *a = p->canvas->arena;
     const char *name = "";
-    TRY(plot_rows_name(a, p->csv, row, "batch", &name, e));
+    TRY(plot_rows_name(p->canvas->arena, &p->naming, row, "batch", &name, e));
     size_t i = 0;
     while (i < p->n_series && strcmp(p->series[i].name, name) != 0) i++;
     if (i == PLOT_SERIES_MAX)
         return err_set(e, ERR_USAGE, "a batch plot has room for %d series, the rows have more: \"%s\" is one too many",
                        PLOT_SERIES_MAX, name);
-    struct series *s = &p->series[i];
-    if (i == p->n_series) {
-        double *values = arena_array(a, p->n_rows, 3 * sizeof *values);
-        if (!values) return err_nomem(e);
-        *s = (struct series){.name = name,
-                             .batch = values,
-                             .step_s = values + p->n_rows,
-                             .rate_tok_per_s = values + 2 * p->n_rows,
-                             .last_fit = (double)NAN,
-                             .first_unfit = (double)NAN};
-        p->n_series++;
+    if (i == p->n_series)
+        p->series[p->n_series++] = (struct series){.name = name, .last_fit = (double)NAN, .first_unfit = (double)NAN};
+    *out = &p->series[i];
+    return ERR_OK;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+    if (x->batch < y->batch || x->batch > y->batch) return x->batch < y->batch ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static enum err_code sort_rows(struct picture *p, struct err *e)
+{
+    const struct plot_csv *csv = p->csv;
+    p->rows = arena_array(p->canvas->arena, csv->n_rows + 1, sizeof *p->rows);
+    if (!p->rows) return err_nomem(e);
+    for (size_t i = 0; i < csv->n_rows; i++) {
+        const double batch = plot_csv_number(csv, i, "batch");
+        if (!(batch > 0) || strcmp(plot_csv_text(csv, i, "phase"), "prefill") == 0) continue;
+        struct series *s = NULL; /* the order of the legend is that of the rows, not of the batches */
+        TRY(find_series(p, i, &s, e));
+        p->rows[p->n_rows++] = (struct row){batch, i, (size_t)(s - p->series)};
+        s->n++;
     }
-    *out = s;
+    if (!p->n_rows) return err_set(e, ERR_INPUT, "batch plot: no row with a batch");
+    qsort(p->rows, p->n_rows, sizeof *p->rows, compare_rows);
     return ERR_OK;
 }
 
 static enum err_code read_series(struct picture *p, struct err *e)
 {
-    /* the order of the legend is that of the rows, not of the batches */
-    struct series *s = NULL;
-    for (size_t i = 0; i < p->csv->n_rows; i++)
-        if (plot_csv_number(p->csv, i, "batch") > 0 && strcmp(plot_csv_text(p->csv, i, "phase"), "prefill") != 0)
-            TRY(find_series(p, i, &s, e));
+    for (size_t i = 0; i < p->n_series; i++) {
+        struct series *s = &p->series[i];
+        s->batch = arena_array(p->canvas->arena, 3 * s->n, sizeof *s->batch);
+        if (!s->batch) return err_nomem(e);
+        s->step_s = s->batch + s->n;
+        s->rate_tok_per_s = s->step_s + s->n;
+        s->n = 0;
+    }
     for (size_t i = 0; i < p->n_rows; i++) {
-        const size_t row = p->rows[i];
-        TRY(find_series(p, row, &s, e));
-        const double b = plot_csv_number(p->csv, row, "batch"), fits = plot_rows_fit(p->csv, row);
+        const size_t row = p->rows[i].index;
+        struct series *s = &p->series[p->rows[i].series];
+        const double b = p->rows[i].batch, fits = plot_rows_fit(p->csv, row);
         s->batch[s->n] = b;
         s->step_s[s->n] = plot_csv_number(p->csv, row, "decode_step_s");
         s->rate_tok_per_s[s->n] = plot_csv_number(p->csv, row, "throughput_tok_per_s");
@@ -131,11 +134,9 @@ static void group_unfit(struct picture *p)
 /* The range of an axis for positive values lo..hi: from 0, or whole decades around them. */
 static void choose_values(struct plot_panel *f, double lo, double hi)
 {
+    const bool none = !(lo <= hi);
+    if (none) lo = hi = 1;
     f->log_y = hi / lo > log_ratio;
-    if (!(lo <= hi)) { /* none */
-        lo = hi = 1;
-        f->log_y = false;
-    }
     f->range.y0 = f->log_y ? lo / 1.6 : 0;
     f->range.y1 = f->log_y ? hi * 1.6 : hi * 1.12;
 }
@@ -178,12 +179,12 @@ static void set_tics(struct picture *p)
     bool any = false, all = true;
     for (int pass = 0; pass < 2 && !any; pass++) {
         for (size_t i = 0; pass == 0 && i < p->n_rows; i++) {
-            const double b = plot_csv_number(p->csv, p->rows[i], "batch");
+            const double b = p->rows[i].batch;
             if (b > previous && i && plot_panel_x(&p->step, b) - plot_panel_x(&p->step, previous) < apart) all = false;
             previous = b;
         }
         for (size_t i = 0; i < p->n_rows; i++) {
-            const double b = plot_csv_number(p->csv, p->rows[i], "batch"), at = plot_panel_x(&p->step, b);
+            const double b = p->rows[i].batch, at = plot_panel_x(&p->step, b);
             const bool power = fabs(log2(b) - round(log2(b))) < 1e-9;
             if (at - last < apart || (!all && pass == 0 && !power)) continue;
             out_printf(c->settings, "%s%.9g", any ? ", " : "", b);
@@ -289,7 +290,7 @@ static enum err_code draw_unfit(struct picture *p, struct err *e)
 static enum err_code draw_captions(struct picture *p, struct err *e)
 {
     struct plot_canvas *c = p->canvas;
-    const char *fidelity = plot_csv_text(p->csv, p->rows[0], "fidelity");
+    const char *fidelity = plot_csv_text(p->csv, p->rows[0].index, "fidelity");
     const bool said = *fidelity && plot_rows_alike(p->csv, "fidelity");
     char *step = arena_printf(c->arena, said ? "decode step time, %s (%s)" : "decode step time, %s",
                               p->step_scale.label, fidelity);
@@ -307,11 +308,18 @@ static enum err_code draw_captions(struct picture *p, struct err *e)
     return ERR_OK;
 }
 
+static bool nothing_drawn(const struct picture *p)
+{
+    for (size_t i = 0; i < p->n_series; i++)
+        if (p->series[i].n_points) return false;
+    return true;
+}
+
 static enum err_code lay_out(const struct plot_request *r, struct picture *p, struct err *e)
 {
     struct plot_canvas *c = p->canvas;
     const char *shared = r->subtitle;
-    if (!shared) TRY(plot_rows_shared(c->arena, p->csv, &shared, e));
+    if (!shared) TRY(plot_rows_shared(c->arena, &p->naming, &shared, e));
     double y = plot_canvas_head(c, r->title, shared);
     struct plot_entry entries[PLOT_SERIES_MAX];
     for (size_t i = 0; i < p->n_series; i++)
@@ -320,7 +328,7 @@ static enum err_code lay_out(const struct plot_request *r, struct picture *p, st
                                          .point = plot_series_point(c, i + 1),
                                          .rgb = plot_series_rgb(i + 1)};
     if (p->n_series > 1) y = plot_canvas_legend(c, entries, p->n_series, y);
-    const double caption = c->dumb ? 1 : 28, bottom = c->dumb ? 2 : 46, left = c->dumb ? 8 : 78;
+    const double caption = c->dumb ? 2 : 28, bottom = c->dumb ? 2 : 46, left = c->dumb ? 8 : 78;
     const double right = c->width - (c->dumb ? 1 : 20);
     const double strip = (double)p->n_unfit_rows * c->row;
     const double top = y - (c->dumb ? 1 : 18), high = (top - bottom - caption - strip) / 2;
@@ -336,6 +344,7 @@ static enum err_code lay_out(const struct plot_request *r, struct picture *p, st
         p->strip.y1 = p->step.place.y0 - 0.5;
     }
     choose_range(p);
+    plot_canvas_set(c, "empty", nothing_drawn(p) ? 1 : 0);
     plot_canvas_panel(c, "step", &p->step);
     plot_canvas_panel(c, "rate", &p->rate);
     return ERR_OK;
@@ -351,6 +360,7 @@ enum err_code plot_batch_build(const struct plot_request *r, struct plot_canvas 
     TRY(plot_csv_parse(c->arena, "batch plot", r->csv, &csv, e));
     if (plot_csv_column(&csv, "batch") == csv.n_columns)
         return err_set(e, ERR_INPUT, "batch plot: no column \"batch\"");
+    p->naming = plot_rows_look(&csv);
     TRY(sort_rows(p, e));
     TRY(read_series(p, e));
     group_unfit(p);

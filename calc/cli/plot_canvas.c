@@ -7,8 +7,6 @@
 
 #include "calc/base/text.h"
 
-enum { RGB_TEXT = 0x000000 };
-
 /* Advances of ' ' to '~' in DejaVu Sans, hundredths of the font size. */
 static const unsigned char advances[95] = {32, 41, 46, 84, 64, 95, 78, 28, 39, 39, 50, 84, 32, 37, 32, 34, 64, 64, 64,
                                            64, 64, 64, 64, 64, 64, 64, 34, 34, 84, 84, 84, 54, 99, 69, 69, 70, 77, 64,
@@ -36,7 +34,7 @@ enum err_code plot_canvas_open(struct arena *a, bool dumb, struct plot_canvas *c
     *c = (struct plot_canvas){
         .arena = a, .dumb = dumb, .width = dumb ? 78 : 900, .height = dumb ? 23 : 600, .row = dumb ? 1 : 17};
     TRY(plot_canvas_file(c, "settings.gp", "", &c->settings, e));
-    TRY(plot_canvas_file(c, "texts.tsv", "x\ty\tlook\tlabel\n", &c->texts, e));
+    TRY(plot_canvas_file(c, "texts.tsv", "x\ty\tlook\trgb\tlabel\n", &c->texts, e));
     TRY(plot_canvas_file(c, "strokes.tsv", "x\ty\tdx\tdy\tlook\n", &c->strokes, e));
     TRY(plot_canvas_file(c, "marks.tsv", "x\ty\tpoint\trgb\n", &c->marks, e));
     TRY(plot_canvas_file(c, "boxes.tsv", "x0\ty0\tx1\ty1\tlook\n", &c->boxes, e));
@@ -155,8 +153,8 @@ void plot_text_put(struct out *o, const char *text)
     }
 }
 
-void plot_canvas_text(struct plot_canvas *c, double x, double y, enum plot_size size, enum plot_align align,
-                      const char *text)
+void plot_canvas_text_rgb(struct plot_canvas *c, double x, double y, enum plot_size size, enum plot_align align,
+                          unsigned rgb, const char *text)
 {
     if (!*text) return;
     if (c->dumb) { /* gnuplot rounds halves its own way */
@@ -165,9 +163,15 @@ void plot_canvas_text(struct plot_canvas *c, double x, double y, enum plot_size 
         y = floor(y + 0.5);
         align = PLOT_LEFT;
     }
-    out_printf(c->texts, "%.3f\t%.3f\t%d\t\"", x, y, 3 * (int)size + (int)align);
+    out_printf(c->texts, "%.3f\t%.3f\t%d\t%u\t\"", x, y, 3 * (int)size + (int)align, rgb);
     plot_text_put(c->texts, text);
     out_str(c->texts, "\"\n");
+}
+
+void plot_canvas_text(struct plot_canvas *c, double x, double y, enum plot_size size, enum plot_align align,
+                      const char *text)
+{
+    plot_canvas_text_rgb(c, x, y, size, align, 0, text);
 }
 
 /* -- figures -- */
@@ -179,6 +183,11 @@ void plot_canvas_stroke(struct plot_canvas *c, double x0, double y0, double x1, 
 
 void plot_canvas_mark(struct plot_canvas *c, double x, double y, int point, unsigned rgb)
 {
+    if (c->dumb) { /* over the characters of boxes, which are texts there */
+        const char letter[] = {(char)('A' + point - 1), '\0'};
+        plot_canvas_text(c, x, y, PLOT_SMALL, PLOT_LEFT, letter);
+        return;
+    }
     out_printf(c->marks, "%.3f\t%.3f\t%d\t%u\n", x, y, point, rgb);
 }
 
@@ -215,21 +224,66 @@ unsigned plot_series_rgb(size_t i)
     return rgb[(i - 1) % (sizeof rgb / sizeof rgb[0])];
 }
 
-double plot_canvas_head(struct plot_canvas *c, const char *title, const char *subtitle)
+/* Centred text, on two lines when one is not enough. Returns the y of the line after. */
+static double put_wrapped(struct plot_canvas *c, const char *text, enum plot_size size, double y, double line)
 {
     char cut[PLOT_TEXT_MAX];
-    double y = c->height - (c->dumb ? 0 : 20);
     const double wide = c->width - 2 * (c->dumb ? 0 : 14);
-    if (title && *title) {
-        plot_canvas_text(c, c->width / 2, y, PLOT_TITLE, PLOT_CENTER, plot_text_fit(c, cut, title, PLOT_TITLE, wide));
-        y -= c->dumb ? 1 : 23;
+    size_t split = 0;
+    double sum = 0;
+    for (size_t i = 0, n = 0, len = strlen(text); i < len && sum <= wide; i += n) {
+        sum += char_wide(c, text + i, len - i, size, &n);
+        if (text[i] == ' ' && sum <= wide) split = i;
     }
-    if (subtitle && *subtitle) {
-        plot_canvas_text(c, c->width / 2, y, PLOT_NORMAL, PLOT_CENTER,
-                         plot_text_fit(c, cut, subtitle, PLOT_NORMAL, wide));
-        y -= c->dumb ? 1 : 22;
+    if (sum > wide && split > 0 && split < PLOT_TEXT_MAX) {
+        memcpy(cut, text, split);
+        cut[split] = '\0';
+        plot_canvas_text(c, c->width / 2, y, size, PLOT_CENTER, cut);
+        text += split + 1;
+        y -= line;
     }
+    plot_canvas_text(c, c->width / 2, y, size, PLOT_CENTER, plot_text_fit(c, cut, text, size, wide));
+    return y - line;
+}
+
+double plot_canvas_head(struct plot_canvas *c, const char *title, const char *subtitle)
+{
+    double y = c->height - (c->dumb ? 0 : 20);
+    if (title && *title) y = put_wrapped(c, title, PLOT_TITLE, y, c->dumb ? 1 : 22);
+    if (subtitle && *subtitle) y = put_wrapped(c, subtitle, PLOT_NORMAL, y, c->dumb ? 1 : 21);
     return y;
+}
+
+double plot_margin_wide(const struct plot_canvas *c, const struct plot_margin *names, size_t n)
+{
+    double wide = c->dumb ? 1 : 20;
+    for (size_t i = 0; i < n; i++) {
+        const double text =
+            fmax(plot_text_wide(c, names[i].first, PLOT_SMALL), plot_text_wide(c, names[i].then, PLOT_SMALL));
+        wide = fmax(wide, text + (c->dumb ? 2 : 18));
+    }
+    return floor(fmin(wide, c->width / (c->dumb ? 3.5 : 5)));
+}
+
+void plot_canvas_margin(struct plot_canvas *c, double x, const struct plot_margin *names, size_t n)
+{
+    const double line = c->dumb ? 1 : 14, left = x + (c->dumb ? 1 : 10), room = c->width - left - (c->dumb ? -1 : 4);
+    double last = -INFINITY;
+    bool done[PLOT_MARGIN_MAX] = {false};
+    for (size_t k = 0; k < n && k < PLOT_MARGIN_MAX; k++) {
+        size_t i = n;
+        for (size_t j = 0; j < n && j < PLOT_MARGIN_MAX; j++)
+            if (!done[j] && (i == n || names[j].y < names[i].y)) i = j;
+        done[i] = true;
+        const double y = c->dumb ? floor(names[i].y + 0.5) : names[i].y,
+                     at = fmax(y, last + (c->dumb ? 2 : 2.2) * line);
+        last = c->dumb ? floor(at) : at;
+        if (!c->dumb && at > y + 1) plot_canvas_stroke(c, x + 1, y, left - 2, at, PLOT_STROKE_LEADER);
+        char cut[PLOT_TEXT_MAX];
+        plot_canvas_text(c, left, last, PLOT_SMALL, PLOT_LEFT, plot_text_fit(c, cut, names[i].first, PLOT_SMALL, room));
+        plot_canvas_text(c, left, last - line, PLOT_SMALL, PLOT_LEFT,
+                         plot_text_fit(c, cut, names[i].then, PLOT_SMALL, room));
+    }
 }
 
 /* The sample in front of an entry, `wide` units from x. */

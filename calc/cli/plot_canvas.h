@@ -81,9 +81,11 @@ const char *plot_text_fit(const struct plot_canvas *c, char out[PLOT_TEXT_MAX], 
  * interprets there (the quote and the backslash become look-alikes). */
 void plot_text_put(struct out *o, const char *text);
 
-/* plot_canvas_text -- text whose vertical middle is y. */
+/* plot_canvas_text -- black text whose vertical middle is y. plot_canvas_text_rgb -- in another colour. */
 void plot_canvas_text(struct plot_canvas *c, double x, double y, enum plot_size size, enum plot_align align,
                       const char *text);
+void plot_canvas_text_rgb(struct plot_canvas *c, double x, double y, enum plot_size size, enum plot_align align,
+                          unsigned rgb, const char *text);
 
 /* plot_canvas_stroke, _mark, _box -- a line, a point (gnuplot's point type), a filled rectangle. */
 void plot_canvas_stroke(struct plot_canvas *c, double x0, double y0, double x1, double y1, int stroke);
@@ -96,6 +98,22 @@ unsigned plot_series_rgb(size_t i);
 
 /* plot_canvas_head -- title and subtitle (either may be NULL or ""). Returns the y below which the rest may begin. */
 double plot_canvas_head(struct plot_canvas *c, const char *title, const char *subtitle);
+
+/* A name beside the end of a horizontal line, in two lines of small text. */
+struct plot_margin {
+    double y;                 /* of the line */
+    const char *first, *then; /* "79.2 GB usable", "h100-sxm" */
+};
+
+enum { PLOT_MARGIN_MAX = 16 };
+
+/* plot_margin_wide -- the width that n <= PLOT_MARGIN_MAX names need right of a panel, at most a fifth of the canvas
+ * (longer ones are cut); as much as to the edge of a canvas without names when n is 0. */
+double plot_margin_wide(const struct plot_canvas *c, const struct plot_margin *names, size_t n);
+
+/* plot_canvas_margin -- write the names right of x, each at its y; those that would meet move up, with a line to where
+ * they belong. */
+void plot_canvas_margin(struct plot_canvas *c, double x, const struct plot_margin *names, size_t n);
 
 struct plot_entry {
     const char *text;

@@ -2,10 +2,11 @@
 
 #include <math.h>
 
-enum { DIRECTIONS = 16, SWEEPS_MAX = 16 };
+/* Directions around the point, then places above and below it with the text moved sideways. */
+enum { DIRECTIONS = 16, SIDEWAYS = 4, PLACES = DIRECTIONS + 2 * SIDEWAYS, SWEEPS_MAX = 16 };
 
 /* Distances from the point to the text: pixels, and characters. */
-static const double distances_px[] = {8, 14, 22, 34, 48, 66, 88, 114, 145, 180, 220};
+static const double distances_px[] = {8, 14, 22, 34, 48, 64, 80, 100, 122, 148, 180, 220};
 static const double distances_cells[] = {1.5, 2, 3, 4, 6, 8, 11};
 
 static const double forbidden = 1e9;
@@ -47,14 +48,17 @@ static struct plot_box leader_of(const struct plot_label *l)
     return (struct plot_box){l->x, l->y, l->leader_x, l->leader_y};
 }
 
-/* Put l at direction k of DIRECTIONS, distance units away. */
+/* Put l at place k of PLACES, distance units away. */
 static void set_place(const struct plot_scene *scene, struct plot_label *l, int k, double distance)
 {
-    const double pi = 3.14159265358979323846, angle = 2 * pi * k / DIRECTIONS;
+    static const double sideways[SIDEWAYS] = {-0.9, -0.45, 0.45, 0.9};
+    const double pi = 3.14159265358979323846;
+    const double angle = k < DIRECTIONS ? 2 * pi * k / DIRECTIONS : k % 2 ? pi / 2 : 3 * pi / 2;
     const double dx = cos(angle), dy = sin(angle);
     const double flat = scene->cells ? 0.5 : 1; /* a character is twice as high as wide */
     /* the box slides along its edge as the direction turns, so that its nearest edge keeps the distance */
-    const double slide_x = fmax(-1, fmin(1, 1.42 * dx)), slide_y = fmax(-1, fmin(1, 1.42 * dy));
+    const double slide_x = k < DIRECTIONS ? fmax(-1, fmin(1, 1.42 * dx)) : sideways[(k - DIRECTIONS) / 2];
+    const double slide_y = fmax(-1, fmin(1, 1.42 * dy));
     double x = l->x + dx * distance + (slide_x - 1) * l->width / 2;
     double y = l->y + dy * distance * flat + (slide_y - 1) * l->height / 2;
     if (scene->cells) {
@@ -83,7 +87,7 @@ static double scene_cost(const struct plot_scene *scene, const struct plot_label
         if (l->leader && !own && plot_box_stroked(m, &leader)) cost += 60;
     }
     for (size_t i = 0; i < scene->n_strokes; i++)
-        if (plot_box_stroked(b, &scene->strokes[i])) cost += 220;
+        if (plot_box_stroked(b, &scene->strokes[i])) cost += 400;
     return cost;
 }
 
@@ -116,7 +120,7 @@ static bool place_one(const struct plot_scene *scene, struct plot_label *labels,
     best.shown = false;
     double least = forbidden;
     for (size_t d = 0; d < n_distances && distances[d] < least; d++)
-        for (int k = 0; k < DIRECTIONS; k++) {
+        for (int k = 0; k < PLACES; k++) {
             set_place(scene, &labels[self], k, distances[d]);
             /* the diagonals least: straight beside or above reads best */
             const double cost = cost_of(scene, labels, n, self, distances[d]) + (k % 4 ? 2 : 0);
@@ -130,26 +134,54 @@ static bool place_one(const struct plot_scene *scene, struct plot_label *labels,
            (best.shown && (fabs(best.box.x0 - before.box.x0) > 1e-9 || fabs(best.box.y0 - before.box.y0) > 1e-9));
 }
 
-void plot_label_place(const struct plot_scene *scene, struct plot_label *labels, size_t n)
+/* Which of two labels is placed first, in one of the ORDERS tried. */
+static bool comes_first(const struct plot_label *l, const struct plot_label *o, int order)
+{
+    const double a = order < 2 ? o->weight : l->x, b = order < 2 ? l->weight : o->x;
+    return order % 2 ? b < a : a < b;
+}
+
+/* From scratch: all in the given order, then in turn until nothing moves. Returns the cost of the whole. */
+static double place_all(const struct plot_scene *scene, struct plot_label *labels, size_t n, int order)
 {
     for (size_t i = 0; i < n; i++) labels[i].shown = false;
-    /* the heaviest first, without sorting the caller's array: n is some tens */
-    for (size_t done = 0; done < n; done++) {
-        size_t pick = n, rank = 0;
-        for (size_t i = 0; i < n && pick == n; i++) {
-            rank = 0;
+    for (size_t done = 0; done < n; done++) /* n is some tens: ranks are counted rather than sorted */
+        for (size_t i = 0; i < n; i++) {
+            size_t rank = 0;
             for (size_t j = 0; j < n; j++)
-                if (labels[j].weight > labels[i].weight || (!(labels[j].weight < labels[i].weight) && j < i)) rank++;
-            if (rank == done) pick = i;
+                if (comes_first(&labels[j], &labels[i], order) ||
+                    (j < i && !comes_first(&labels[i], &labels[j], order)))
+                    rank++;
+            if (rank != done) continue;
+            (void)place_one(scene, labels, n, i);
+            break;
         }
-        if (pick < n) (void)place_one(scene, labels, n, pick);
-    }
     bool moved = true;
     for (int sweep = 0; sweep < SWEEPS_MAX && moved; sweep++) {
         moved = false;
         for (size_t i = 0; i < n; i++)
             if (place_one(scene, labels, n, i)) moved = true;
     }
+    double cost = 0;
+    for (size_t i = 0; i < n; i++) {
+        const double far = hypot(labels[i].leader_x - labels[i].x, labels[i].leader_y - labels[i].y);
+        cost += labels[i].shown ? cost_of(scene, labels, n, i, far) : 5000 * (1 + labels[i].weight);
+    }
+    return cost;
+}
+
+void plot_label_place(const struct plot_scene *scene, struct plot_label *labels, size_t n)
+{
+    enum { ORDERS = 4 };
+    int best = 0;
+    double least = INFINITY;
+    for (int order = 0; order < ORDERS; order++) {
+        const double cost = place_all(scene, labels, n, order);
+        if (!(cost < least)) continue;
+        least = cost;
+        best = order;
+    }
+    if (best != ORDERS - 1) (void)place_all(scene, labels, n, best);
 }
 
 static bool crosses_any(const struct plot_box *b, const struct plot_box *others, size_t n, bool strokes)

@@ -28,8 +28,9 @@ struct plot_scene {
     bool cells; /* a canvas of characters: whole coordinates */
 };
 
-/* plot_label_place -- choose box and leader of all n labels: each in turn takes the cheapest of some 150 places around
- * its point (distance, lines and points covered, leaders crossed), given the others, until nothing improves. Shown
+/* plot_label_place -- choose box and leader of all n labels: each in turn takes the cheapest of some 250 places around
+ * its point (distance, lines and points covered, leaders crossed), given the others, until nothing improves; begun in
+ * four orders, of which the best is kept. Shown
  * boxes never overlap each other or scene->boxes. Deterministic. Cost: O(n (n + obstacles)). */
 void plot_label_place(const struct plot_scene *scene, struct plot_label *labels, size_t n);
 

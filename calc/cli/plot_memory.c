@@ -7,7 +7,7 @@
 #include "calc/cli/plot_kinds.h"
 #include "calc/cli/plot_rows.h"
 
-enum { LAYERS_N = 5, CAPACITIES_MAX = 6, TOTALS_MAX = 17 };
+enum { LAYERS_N = 5, CAPACITIES_MAX = 6 };
 
 static const struct {
     const char *key, *name; /* key NULL: what memory_bytes holds beyond the others */
@@ -39,6 +39,7 @@ struct picture {
     size_t n_bars;
     struct capacity capacities[CAPACITIES_MAX];
     size_t n_capacities;
+    struct plot_margin names[CAPACITIES_MAX]; /* of the capacities */
     bool used[LAYERS_N];
     struct units_scale scale;
     struct plot_panel panel; /* bar i stands at x = i, from 0 */
@@ -154,12 +155,44 @@ static double y_of(const struct picture *p, double bytes)
     return plot_panel_y(&p->panel, fmin(bytes / p->scale.divisor, p->panel.range.y1));
 }
 
+/* Where the total of a bar that ends at y stands: above it, and off the lines of the capacities. */
+static double total_y(const struct picture *p, double y)
+{
+    const double up = p->canvas->dumb ? 1 : 9, clear = p->canvas->dumb ? 0.6 : 8;
+    y += up;
+    for (size_t pass = 0; pass < p->n_capacities; pass++)
+        for (size_t i = 0; i < p->n_capacities; i++) {
+            const double line = y_of(p, p->capacities[i].bytes);
+            if (fabs(y - line) < clear) y = line + up;
+        }
+    return y;
+}
+
+/* The total over a bar, with as many digits as there is room for; none when bars are too close. */
+static void draw_total(struct picture *p, double sum, double x)
+{
+    struct plot_canvas *c = p->canvas;
+    const double pitch = plot_panel_x(&p->panel, 1) - plot_panel_x(&p->panel, 0), v = sum / p->scale.divisor;
+    for (int digits = v < 9.95 ? 2 : v < 999.5 ? 1 : 0; digits >= 0; digits--) {
+        char text[UNITS_TEXT_MAX];
+        (void)snprintf(text, sizeof text, "%.*f", digits, v);
+        if (plot_text_wide(c, text, PLOT_SMALL) + (c->dumb ? 1 : 6) > pitch) continue;
+        plot_canvas_text(c, x, total_y(p, y_of(p, sum)), PLOT_SMALL, PLOT_CENTER, text);
+        return;
+    }
+}
+
 static void draw_bar(struct picture *p, size_t i)
 {
     struct plot_canvas *c = p->canvas;
     const struct bar *b = &p->bars[i];
     const double half = p->n_bars > 24 ? 0.45 : 0.32;
-    const double x0 = plot_panel_x(&p->panel, (double)i - half), x1 = plot_panel_x(&p->panel, (double)i + half);
+    double x0 = plot_panel_x(&p->panel, (double)i - half), x1 = plot_panel_x(&p->panel, (double)i + half);
+    if (c->dumb) { /* all of one width */
+        const double wide = fmax(1, floor(x1 - x0));
+        x0 = floor((x0 + x1 - wide) / 2 + 0.5);
+        x1 = x0 + wide;
+    }
     double sum = 0;
     for (size_t j = 0; j < LAYERS_N; j++) {
         const double y0 = y_of(p, sum), y1 = y_of(p, sum += b->bytes[j]);
@@ -173,11 +206,7 @@ static void draw_bar(struct picture *p, size_t i)
         plot_canvas_stroke(c, x0 - 3, y - 4, x1 + 3, y + 2, PLOT_STROKE_BREAK);
         plot_canvas_stroke(c, x0 - 3, y - 10, x1 + 3, y - 4, PLOT_STROKE_BREAK);
     }
-    if (p->n_bars >= TOTALS_MAX) return;
-    char text[UNITS_TEXT_MAX];
-    (void)snprintf(text, sizeof text, b->sum < 9.95 * p->scale.divisor ? "%.2f" : "%.1f", b->sum / p->scale.divisor);
-    if (b->sum >= 999.5 * p->scale.divisor) (void)snprintf(text, sizeof text, "%.0f", b->sum / p->scale.divisor);
-    plot_canvas_text(c, (x0 + x1) / 2, y_of(p, b->sum) + (c->dumb ? 1 : 9), PLOT_SMALL, PLOT_CENTER, text);
+    draw_total(p, b->sum, (x0 + x1) / 2);
 }
 
 /* A band over the columns that do not fit, and what it means. */
@@ -201,7 +230,9 @@ static enum err_code draw_unfit(struct picture *p, struct err *e)
     const struct plot_box *f = &p->panel.place;
     const double x = plot_panel_x(&p->panel, (double)first - 0.5), half = c->dumb ? 0.5 : 8;
     const double wide = plot_text_wide(c, text, PLOT_SMALL), y = p->captions_y;
-    plot_canvas_box(c, &(struct plot_box){x, y - half, f->x1, y + half}, PLOT_UNFIT);
+    /* the caption of the axis stands on the same line */
+    const double clear = c->dumb ? 12 : 104;
+    plot_canvas_box(c, &(struct plot_box){fmax(x, clear), y - half, f->x1, y + half}, PLOT_UNFIT);
     if (wide + 12 < f->x1 - x)
         plot_canvas_text(c, (x + f->x1) / 2, y, PLOT_SMALL, PLOT_CENTER, text);
     else
@@ -209,39 +240,34 @@ static enum err_code draw_unfit(struct picture *p, struct err *e)
     return ERR_OK;
 }
 
-/* Lines across, named in the right margin, where no bar is; names that would meet move apart. */
-static enum err_code draw_capacities(struct picture *p, struct err *e)
+/* Lines across, named in the right margin, where no bar is. */
+static void draw_capacities(struct picture *p)
 {
     struct plot_canvas *c = p->canvas;
     const struct plot_box *f = &p->panel.place;
-    const double high = 2.2 * (c->dumb ? 0.95 : 15), left = f->x1 + (c->dumb ? 1 : 8);
-    double last = -INFINITY;
-    bool done[CAPACITIES_MAX] = {false};
-    for (size_t k = 0; k < p->n_capacities; k++) {
-        size_t i = CAPACITIES_MAX;
-        for (size_t j = 0; j < p->n_capacities; j++)
-            if (!done[j] && (i == CAPACITIES_MAX || p->capacities[j].bytes < p->capacities[i].bytes)) i = j;
-        done[i] = true;
-        const struct capacity *cap = &p->capacities[i];
-        const double y = y_of(p, cap->bytes), at = fmax(y, last + high);
-        last = at;
-        char number[UNITS_TEXT_MAX], cut[PLOT_TEXT_MAX];
-        char *text = arena_printf(c->arena, "%s usable", units_format_bytes(number, cap->bytes));
-        if (!text) return err_nomem(e);
-        if (c->dumb) {
-            char dashes[80];
-            const size_t n = (size_t)fmin(f->x1 - f->x0 - 1, 79);
-            memset(dashes, '-', n);
-            dashes[n] = '\0';
-            plot_canvas_text(c, f->x0 + 1, y, PLOT_SMALL, PLOT_LEFT, dashes);
-        } else {
+    for (size_t i = 0; i < p->n_capacities; i++) {
+        const double y = p->names[i].y = y_of(p, p->capacities[i].bytes);
+        if (!c->dumb) {
             plot_canvas_stroke(c, f->x0, y, f->x1, y, PLOT_STROKE_CAPACITY);
-            if (at > y + 1) plot_canvas_stroke(c, f->x1, y, left - 1, at, PLOT_STROKE_LEADER);
+            continue;
         }
-        const double room = c->width - left;
-        plot_canvas_text(c, left, at, PLOT_SMALL, PLOT_LEFT, plot_text_fit(c, cut, text, PLOT_SMALL, room));
-        plot_canvas_text(c, left, at - (c->dumb ? 1 : 15), PLOT_SMALL, PLOT_LEFT,
-                         plot_text_fit(c, cut, cap->hardware, PLOT_SMALL, room));
+        char dashes[80];
+        const size_t n = (size_t)fmin(f->x1 - f->x0 - 1, 79);
+        memset(dashes, '-', n);
+        dashes[n] = '\0';
+        plot_canvas_text(c, f->x0 + 1, y, PLOT_SMALL, PLOT_LEFT, dashes);
+    }
+    plot_canvas_margin(c, f->x1, p->names, p->n_capacities);
+}
+
+static enum err_code name_capacities(struct picture *p, struct err *e)
+{
+    for (size_t i = 0; i < p->n_capacities; i++) {
+        char number[UNITS_TEXT_MAX];
+        p->names[i].first =
+            arena_printf(p->canvas->arena, "%s usable", units_format_bytes(number, p->capacities[i].bytes));
+        p->names[i].then = p->capacities[i].hardware;
+        if (!p->names[i].first) return err_nomem(e);
     }
     return ERR_OK;
 }
@@ -250,19 +276,16 @@ static enum err_code lay_out(const struct plot_request *r, struct picture *p, st
 {
     struct plot_canvas *c = p->canvas;
     const char *shared = r->subtitle;
-    if (!shared) TRY(plot_rows_shared(c->arena, p->csv, &shared, e));
+    const struct plot_rows rows = plot_rows_look(p->csv);
+    if (!shared) TRY(plot_rows_shared(c->arena, &rows, &shared, e));
     double y = plot_canvas_head(c, r->title, shared);
     struct plot_entry entries[LAYERS_N];
     size_t n = 0;
     for (size_t i = 0; i < LAYERS_N; i++)
         if (p->used[i]) entries[n++] = (struct plot_entry){.text = layers[i].name, .fill = layers[i].fill};
     y = plot_canvas_legend(c, entries, n, y);
-    double margin = c->dumb ? 1 : 20;
-    for (size_t i = 0; i < p->n_capacities; i++) {
-        margin = fmax(margin, c->dumb ? 17 : 110);
-        margin = fmax(margin, fmin(plot_text_wide(c, p->capacities[i].hardware, PLOT_SMALL) + (c->dumb ? 2 : 16),
-                                   c->dumb ? 20 : 190));
-    }
+    TRY(name_capacities(p, e));
+    const double margin = plot_margin_wide(c, p->names, p->n_capacities);
     choose_range(p);
     char *caption = arena_printf(c->arena, "memory, %s", p->scale.label);
     if (!caption) return err_nomem(e);
@@ -289,5 +312,6 @@ enum err_code plot_memory_build(const struct plot_request *r, struct plot_canvas
     set_tics(p);
     TRY(draw_unfit(p, e));
     for (size_t i = 0; i < p->n_bars; i++) draw_bar(p, i);
-    return draw_capacities(p, e);
+    draw_capacities(p);
+    return ERR_OK;
 }

@@ -40,6 +40,22 @@ static bool join_stems(struct arena *a, struct parts *p, size_t n)
     return true;
 }
 
+/* What is left below one path, ending or not: mlp.gate_up and mlp.down. */
+static bool join_leaves(struct arena *a, struct parts *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i + 1; p[i].names && j < n; j++) {
+            if (p[i].names > 1 && *p[i].tail) break; /* "a/b_proj/c" would hide whose ending it is */
+            if (p[j].names != 1 || !*p[i].path || strcmp(p[i].path, p[j].path) != 0) continue;
+            p[i].stem = arena_printf(a, "%s%s/%s%s", p[i].stem, p[i].tail, p[j].stem, p[j].tail);
+            if (!p[i].stem) return false;
+            p[i].tail = "";
+            p[i].names++;
+            p[j].names = 0;
+        }
+    return true;
+}
+
 /* "dense.attn." and "moe.attn." as "dense/moe.attn.": the folders they end in alike are said once. */
 static char *join_two_paths(struct arena *a, const char *one, const char *two)
 {
@@ -76,7 +92,7 @@ char *plot_names_join(struct arena *a, const char *const *names, size_t n, size_
         for (size_t j = 0; j < i && !seen; j++) seen = strcmp(names[i], names[j]) == 0;
         if (!seen && !cut_name(a, names[i], &p[distinct++])) return NULL;
     }
-    if (!join_stems(a, p, distinct) || !join_paths(a, p, distinct)) return NULL;
+    if (!join_stems(a, p, distinct) || !join_paths(a, p, distinct) || !join_leaves(a, p, distinct)) return NULL;
     char *text = arena_strndup(a, "", 0);
     size_t left = distinct;
     for (size_t i = 0; text && i < distinct; i++) {

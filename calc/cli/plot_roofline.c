@@ -7,125 +7,47 @@
 #include "calc/cli/plot_kinds.h"
 #include "calc/cli/plot_label.h"
 #include "calc/cli/plot_names.h"
+#include "calc/cli/plot_ops.h"
 #include "calc/cli/plot_rows.h"
 
-enum { CEILINGS_MAX = 16, PHASES_MAX = 4, LABELS_MAX = 80, CANDIDATES_MAX = 64, SCENE_FIXED_MAX = 3 * CEILINGS_MAX };
+enum { LABELS_MAX = 80, CANDIDATES_MAX = 64, SCENE_FIXED_MAX = PLOT_CEILINGS_MAX + 2 };
 
 /* Line looks of plots/roofline.gp. */
 enum { ROOF_FIRST = 40, ROOF_OTHER = 41, ROOF_OTHER_N = 3, ROOF_RIDGE = 44 };
 
-struct ceiling {
-    const char *dtypes; /* "fp8/int8": those with the same peak */
-    double peak_flops_per_s, bandwidth_bytes_per_s;
-};
-
-struct op {
-    const char *name;
-    size_t phase;
-    double intensity_flops_per_byte, rate_flops_per_s, share_frac; /* share 0 when unknown */
-    double x, y;                                                   /* on the canvas */
-    bool labelled;                                                 /* by its own label or that of a neighbour */
+struct place {
+    double x, y;   /* of an operator, on the canvas */
+    bool labelled; /* by its own label or that of a neighbour */
 };
 
 struct picture {
     struct plot_canvas *canvas;
-    struct ceiling ceilings[CEILINGS_MAX];
-    size_t n_ceilings;
-    struct op *ops;
-    size_t n_ops, n_without_flops;
-    const char *phases[PHASES_MAX];
-    size_t n_phases;
-    bool any_share;
+    struct plot_ops data;
+    struct place *places; /* [data.n_ops] */
     struct plot_panel panel;
-    struct plot_box strokes[2 * CEILINGS_MAX + 1], fixed[SCENE_FIXED_MAX], *marks;
+    struct plot_margin names[PLOT_CEILINGS_MAX];                                        /* of the ceilings */
+    struct plot_box strokes[2 * PLOT_CEILINGS_MAX + 1], fixed[SCENE_FIXED_MAX], *marks; /* marks as places */
     size_t n_strokes, n_fixed;
 };
 
-/* -- reading -- */
-
-static enum err_code read_ceilings(struct arena *a, const char *text, struct picture *p, struct err *e)
-{
-    struct plot_csv csv;
-    TRY(plot_csv_parse(a, "ceilings", text, &csv, e));
-    for (size_t i = 0; i < csv.n_rows; i++) {
-        const struct ceiling new = {plot_csv_text(&csv, i, "dtype"), plot_csv_number(&csv, i, "peak_flops_per_s"),
-                                    plot_csv_number(&csv, i, "bandwidth_bytes_per_s")};
-        if (!(new.peak_flops_per_s > 0 && new.bandwidth_bytes_per_s > 0)) continue;
-        size_t j = 0;
-        while (j < p->n_ceilings &&
-               (fabs(log(p->ceilings[j].peak_flops_per_s / new.peak_flops_per_s)) > 1e-3 ||
-                fabs(log(p->ceilings[j].bandwidth_bytes_per_s / new.bandwidth_bytes_per_s)) > 1e-3))
-            j++;
-        if (j == CEILINGS_MAX) return err_set(e, ERR_USAGE, "a roofline has room for %d ceilings", CEILINGS_MAX);
-        if (j == p->n_ceilings) {
-            p->ceilings[p->n_ceilings++] = new;
-        } else {
-            p->ceilings[j].dtypes = arena_printf(a, "%s/%s", p->ceilings[j].dtypes, new.dtypes);
-            if (!p->ceilings[j].dtypes) return err_nomem(e);
-        }
-    }
-    if (!p->n_ceilings) return err_set(e, ERR_INPUT, "ceilings: no dtype with a peak and a bandwidth");
-    return ERR_OK;
-}
-
-static enum err_code find_phase(struct picture *p, const char *phase, size_t *out, struct err *e)
-{
-    size_t i = 0;
-    while (i < p->n_phases && strcmp(p->phases[i], phase) != 0) i++;
-    if (i == PHASES_MAX) return err_set(e, ERR_USAGE, "a roofline has room for %d phases", PHASES_MAX);
-    if (i == p->n_phases) p->phases[p->n_phases++] = phase;
-    *out = i;
-    return ERR_OK;
-}
-
-static enum err_code read_ops(struct arena *a, const struct plot_csv *csv, struct picture *p, struct err *e)
-{
-    p->ops = arena_array(a, csv->n_rows + 1, sizeof *p->ops);
-    if (!p->ops) return err_nomem(e);
-    const struct ceiling *first = &p->ceilings[0];
-    for (size_t i = 0; i < csv->n_rows; i++) {
-        struct op op = {.name = plot_csv_text(csv, i, "op")};
-        const double flops = plot_csv_number(csv, i, "flops"), bytes = plot_csv_number(csv, i, "bytes");
-        const double time_s = plot_csv_number(csv, i, "time_s"), share = plot_csv_number(csv, i, "share_frac");
-        op.intensity_flops_per_byte = plot_csv_number(csv, i, "intensity_flops_per_byte");
-        if (isnan(op.intensity_flops_per_byte)) op.intensity_flops_per_byte = flops / bytes;
-        if (!(op.intensity_flops_per_byte > 0) || !isfinite(op.intensity_flops_per_byte)) {
-            p->n_without_flops++;
-            continue;
-        }
-        op.rate_flops_per_s =
-            flops > 0 && time_s > 0
-                ? flops / time_s
-                : fmin(first->peak_flops_per_s, first->bandwidth_bytes_per_s * op.intensity_flops_per_byte);
-        op.share_frac = share > 0 ? share : 0;
-        p->any_share = p->any_share || share > 0;
-        TRY(find_phase(p, plot_csv_text(csv, i, "phase"), &op.phase, e));
-        p->ops[p->n_ops++] = op;
-    }
-    if (!p->n_ops) return err_set(e, ERR_INPUT, "roofline: no operator with flops and bytes");
-    return ERR_OK;
-}
-
 /* -- axes -- */
-
-static double ridge_of(const struct ceiling *c) { return c->peak_flops_per_s / c->bandwidth_bytes_per_s; }
 
 static void choose_range(struct picture *p)
 {
     double x0 = INFINITY, x1 = 0, y0 = INFINITY, y1 = 0;
-    for (size_t i = 0; i < p->n_ops; i++) {
-        x0 = fmin(x0, p->ops[i].intensity_flops_per_byte);
-        x1 = fmax(x1, p->ops[i].intensity_flops_per_byte);
-        y0 = fmin(y0, p->ops[i].rate_flops_per_s);
-        y1 = fmax(y1, p->ops[i].rate_flops_per_s);
+    for (size_t i = 0; i < p->data.n_ops; i++) {
+        x0 = fmin(x0, p->data.ops[i].intensity_flops_per_byte);
+        x1 = fmax(x1, p->data.ops[i].intensity_flops_per_byte);
+        y0 = fmin(y0, p->data.ops[i].rate_flops_per_s);
+        y1 = fmax(y1, p->data.ops[i].rate_flops_per_s);
     }
-    for (size_t i = 0; i < p->n_ceilings; i++) {
-        x0 = fmin(x0, ridge_of(&p->ceilings[i]) / 30);
-        x1 = fmax(x1, ridge_of(&p->ceilings[i]) * 8);
-        y0 = fmin(y0, p->ceilings[i].peak_flops_per_s / 30);
-        y1 = fmax(y1, p->ceilings[i].peak_flops_per_s);
+    for (size_t i = 0; i < p->data.n_ceilings; i++) {
+        x0 = fmin(x0, plot_ops_ridge(&p->data.ceilings[i]) / 30);
+        x1 = fmax(x1, plot_ops_ridge(&p->data.ceilings[i]) * 8);
+        y0 = fmin(y0, p->data.ceilings[i].peak_flops_per_s / 30);
+        y1 = fmax(y1, p->data.ceilings[i].peak_flops_per_s);
     }
-    p->panel.range = (struct plot_box){x0 / 3, y0 / 3, x1 * 8, y1 * 4};
+    p->panel.range = (struct plot_box){x0 / 3, y0 / 3, x1 * 3, y1 * 6};
     p->panel.log_x = p->panel.log_y = true;
 }
 
@@ -148,40 +70,41 @@ static enum err_code draw_roofs(struct picture *p, struct err *e)
     TRY(plot_canvas_file(p->canvas, "roofs.tsv",
                          "intensity_flops_per_byte\trate_flops_per_s\tto_intensity\tto_rate\tlook\n", &o, e));
     const struct plot_box *r = &p->panel.range;
-    for (size_t i = 0; i < p->n_ceilings; i++) {
-        const struct ceiling *c = &p->ceilings[i];
+    for (size_t i = 0; i < p->data.n_ceilings; i++) {
+        const struct plot_ceiling *c = &p->data.ceilings[i];
         bool highest = true;
-        for (size_t j = 0; j < p->n_ceilings; j++) {
-            const bool same = fabs(log(p->ceilings[j].bandwidth_bytes_per_s / c->bandwidth_bytes_per_s)) < 1e-3;
-            if (same && p->ceilings[j].peak_flops_per_s > c->peak_flops_per_s) highest = false;
+        for (size_t j = 0; j < p->data.n_ceilings; j++) {
+            const bool same = fabs(log(p->data.ceilings[j].bandwidth_bytes_per_s / c->bandwidth_bytes_per_s)) < 1e-3;
+            if (same && p->data.ceilings[j].peak_flops_per_s > c->peak_flops_per_s) highest = false;
         }
         const int look = i == 0 ? ROOF_FIRST : ROOF_OTHER + (int)((i - 1) % ROOF_OTHER_N);
         const double b = c->bandwidth_bytes_per_s, x0 = fmax(r->x0, r->y0 / b);
-        if (highest) add_roof(p, o, (struct plot_box){x0, x0 * b, ridge_of(c), c->peak_flops_per_s}, ROOF_FIRST);
-        add_roof(p, o, (struct plot_box){ridge_of(c), c->peak_flops_per_s, r->x1, c->peak_flops_per_s}, look);
+        if (highest) add_roof(p, o, (struct plot_box){x0, x0 * b, plot_ops_ridge(c), c->peak_flops_per_s}, ROOF_FIRST);
+        add_roof(p, o, (struct plot_box){plot_ops_ridge(c), c->peak_flops_per_s, r->x1, c->peak_flops_per_s}, look);
     }
-    const double ridge = ridge_of(&p->ceilings[0]);
-    add_roof(p, o, (struct plot_box){ridge, r->y0, ridge, p->ceilings[0].peak_flops_per_s}, ROOF_RIDGE);
+    const double ridge = plot_ops_ridge(&p->data.ceilings[0]);
+    add_roof(p, o, (struct plot_box){ridge, r->y0, ridge, p->data.ceilings[0].peak_flops_per_s}, ROOF_RIDGE);
     return ERR_OK;
 }
 
 static const struct {
     int point;
-    unsigned rgb;
-} phase_looks[PHASES_MAX] = {{5, 0x0072B2}, {6, 0xD55E00}, {9, 0x009E73}, {12, 0x000000}};
+    unsigned rgb, text_rgb; /* text in a darker shade */
+} phase_looks[PLOT_PHASES_MAX] = {
+    {5, 0x0072B2, 0x00507D}, {6, 0xD55E00, 0x963F00}, {9, 0x009E73, 0x00664A}, {12, 0, 0}};
 
 /* Filled square and open circle go to prefill and decode whatever the order of the rows. */
 static size_t phase_look(const struct picture *p, size_t phase)
 {
-    if (strcmp(p->phases[phase], "prefill") == 0) return 0;
-    if (strcmp(p->phases[phase], "decode") == 0) return 1;
+    if (strcmp(p->data.phases[phase], "prefill") == 0) return 0;
+    if (strcmp(p->data.phases[phase], "decode") == 0) return 1;
     return phase < 2 ? phase + 2 : phase;
 }
 
 static int phase_point(const struct picture *p, size_t phase)
 {
     if (!p->canvas->dumb) return phase_looks[phase_look(p, phase)].point;
-    const char ch = p->phases[phase][0]; /* types 1 to 26 are letters there: P and D */
+    const char ch = p->data.phases[phase][0]; /* types 1 to 26 are letters there: P and D */
     return ch >= 'a' && ch <= 'z' ? ch - 'a' + 1 : 24;
 }
 
@@ -189,16 +112,18 @@ static enum err_code draw_points(struct picture *p, struct err *e)
 {
     struct out *o = NULL;
     TRY(plot_canvas_file(p->canvas, "points.tsv", "intensity_flops_per_byte\trate_flops_per_s\tpoint\trgb\n", &o, e));
-    p->marks = arena_array(p->canvas->arena, p->n_ops, sizeof *p->marks);
-    if (!p->marks) return err_nomem(e);
+    p->marks = arena_array(p->canvas->arena, p->data.n_ops, sizeof *p->marks);
+    p->places = arena_array(p->canvas->arena, p->data.n_ops, sizeof *p->places);
+    if (!p->marks || !p->places) return err_nomem(e);
     const double r = p->canvas->dumb ? 0.5 : 6;
-    for (size_t i = 0; i < p->n_ops; i++) {
-        struct op *op = &p->ops[i];
+    for (size_t i = 0; i < p->data.n_ops; i++) {
+        const struct plot_op *op = &p->data.ops[i];
+        struct place *at = &p->places[i];
         out_printf(o, "%.9e\t%.9e\t%d\t%u\n", op->intensity_flops_per_byte, op->rate_flops_per_s,
                    phase_point(p, op->phase), phase_looks[phase_look(p, op->phase)].rgb);
-        op->x = plot_panel_x(&p->panel, op->intensity_flops_per_byte);
-        op->y = plot_panel_y(&p->panel, op->rate_flops_per_s);
-        p->marks[i] = (struct plot_box){op->x - r, op->y - r, op->x + r, op->y + r};
+        at->x = plot_panel_x(&p->panel, op->intensity_flops_per_byte);
+        at->y = plot_panel_y(&p->panel, op->rate_flops_per_s);
+        p->marks[i] = (struct plot_box){at->x - r, at->y - r, at->x + r, at->y + r};
     }
     return ERR_OK;
 }
@@ -207,11 +132,13 @@ static enum err_code draw_points(struct picture *p, struct err *e)
 
 static struct plot_scene scene_of(const struct picture *p)
 {
-    return (struct plot_scene){.frame = p->panel.place,
+    struct plot_box frame = p->panel.place;
+    if (p->canvas->dumb) frame.x0 += 1; /* the axis itself takes a column */
+    return (struct plot_scene){.frame = frame,
                                .boxes = p->fixed,
                                .n_boxes = p->n_fixed,
                                .marks = p->marks,
-                               .n_marks = p->n_ops,
+                               .n_marks = p->data.n_ops,
                                .strokes = p->strokes,
                                .n_strokes = p->n_strokes,
                                .cells = p->canvas->dumb};
@@ -244,28 +171,19 @@ static enum err_code label_roofs(struct picture *p, struct err *e)
 {
     struct arena *a = p->canvas->arena;
     const struct plot_box *f = &p->panel.place;
-    const double ridge = ridge_of(&p->ceilings[0]), edge = p->canvas->dumb ? 1 : 6;
-    char number[UNITS_TEXT_MAX], other[UNITS_TEXT_MAX];
+    const double ridge = plot_ops_ridge(&p->data.ceilings[0]), edge = p->canvas->dumb ? 1 : 6;
+    char number[UNITS_TEXT_MAX];
     char *text = arena_printf(a, "ridge %s flops/byte", units_format_plain(number, ridge < 100 ? ridge : round(ridge)));
     if (!text) return err_nomem(e);
     const double x = plot_panel_x(&p->panel, ridge);
     fix_label(p, text, (struct plot_box){x, f->y0 + edge, x, f->y1}, false);
-    for (size_t i = 0; i < p->n_ceilings; i++) {
-        const struct ceiling *c = &p->ceilings[i];
-        units_format(number, UNITS_FLOPS_PER_S, c->peak_flops_per_s);
-        text = arena_printf(a, i ? "%s %s, ridge %s" : "%s %s", c->dtypes, number,
-                            units_format_plain(other, ridge_of(c) < 100 ? ridge_of(c) : round(ridge_of(c))));
-        if (!text) return err_nomem(e);
-        const double y = plot_panel_y(&p->panel, c->peak_flops_per_s), left = plot_panel_x(&p->panel, ridge_of(c));
-        fix_label(p, text, (struct plot_box){f->x1 - edge, y, left, y}, true);
-    }
     for (size_t i = 0; i < p->n_strokes; i++) {
         const struct plot_box s = p->strokes[i];
         if (fabs(s.x1 - s.x0) < 1 || fabs(s.y1 - s.y0) < 1) continue; /* the memory roofs are what slopes */
         text = NULL;
-        for (size_t j = 0; j < p->n_ceilings && !text; j++) {
-            const struct ceiling *c = &p->ceilings[j];
-            if (fabs(plot_panel_x(&p->panel, ridge_of(c)) - s.x1) > 0.01) continue;
+        for (size_t j = 0; j < p->data.n_ceilings && !text; j++) {
+            const struct plot_ceiling *c = &p->data.ceilings[j];
+            if (fabs(plot_panel_x(&p->panel, plot_ops_ridge(c)) - s.x1) > 0.01) continue;
             text = arena_printf(a, "memory %s", units_format(number, UNITS_BYTES_PER_S, c->bandwidth_bytes_per_s));
         }
         if (!text) return err_nomem(e);
@@ -273,6 +191,17 @@ static enum err_code label_roofs(struct picture *p, struct err *e)
                   true);
     }
     return ERR_OK;
+}
+
+/* Whether an operator of another phase lies so near to i that its marker does not tell whose a label is. */
+static bool ambiguous(const struct picture *p, size_t i)
+{
+    const double near = p->canvas->dumb ? 2 : 18;
+    for (size_t j = 0; j < p->data.n_ops; j++)
+        if (p->data.ops[j].phase != p->data.ops[i].phase && fabs(p->places[j].x - p->places[i].x) < near &&
+            fabs(p->places[j].y - p->places[i].y) < near)
+            return true;
+    return false;
 }
 
 /* One label for the operators of a phase that lie where i does. */
@@ -283,28 +212,29 @@ static enum err_code gather(struct picture *p, size_t i, const char **names, str
     const double near_x = c->dumb ? 1.5 : 11, near_y = c->dumb ? 0.6 : 9;
     size_t n = 0;
     double share = 0, sum_x = 0, sum_y = 0;
-    for (size_t j = i; j < p->n_ops; j++) {
-        struct op *o = &p->ops[j];
-        if (o->labelled || o->phase != p->ops[i].phase) continue;
-        if (fabs(o->x - p->ops[i].x) > near_x || fabs(o->y - p->ops[i].y) > near_y) continue;
-        o->labelled = true;
+    for (size_t j = i; j < p->data.n_ops; j++) {
+        const struct plot_op *o = &p->data.ops[j];
+        struct place *at = &p->places[j];
+        if (at->labelled || o->phase != p->data.ops[i].phase) continue;
+        if (fabs(at->x - p->places[i].x) > near_x || fabs(at->y - p->places[i].y) > near_y) continue;
+        at->labelled = true;
         names[n++] = o->name;
         share += o->share_frac;
-        sum_x += o->x;
-        sum_y += o->y;
+        sum_x += at->x;
+        sum_y += at->y;
     }
     char *joined = plot_names_join(c->arena, names, n, c->dumb ? 18 : 34), cut[PLOT_TEXT_MAX];
     if (!joined) return err_nomem(e);
     plot_text_fit(c, cut, joined, PLOT_SMALL, c->dumb ? 26 : 290);
-    /* which of the phases, where both lie at one place: their markers once more, as characters */
-    static const char *const glyphs[PHASES_MAX] = {"\u25a0 ", "\u25cb ", "\u25b2 ", "\u25c7 "};
-    const char glyph[] = {(char)('A' + phase_point(p, p->ops[i].phase) - 1), ':', '\0'};
-    const char *which = p->n_phases < 2 ? "" : c->dumb ? glyph : glyphs[phase_look(p, p->ops[i].phase)];
-    *text = arena_printf(c->arena, share >= 0.005 ? "%s%s %.0f%%" : "%s%s", which, cut, 100 * share);
+    const char *which =
+        ambiguous(p, i) && *p->data.phases[p->data.ops[i].phase] ? p->data.phases[p->data.ops[i].phase] : NULL;
+    char *label = arena_printf(c->arena, share >= 0.005 ? "%s %.0f%%" : "%s", cut, 100 * share);
+    if (label && which) label = arena_printf(c->arena, "%s (%s)", label, which);
+    *text = label;
     if (!*text) return err_nomem(e);
     *l = (struct plot_label){.x = sum_x / (double)n,
                              .y = sum_y / (double)n,
-                             .width = plot_text_wide(c, *text, PLOT_SMALL),
+                             .width = plot_text_wide(c, *text, PLOT_SMALL) + (c->dumb ? 1 : 0),
                              .height = c->dumb ? 1 : 14,
                              .weight = share};
     return ERR_OK;
@@ -314,16 +244,31 @@ static enum err_code gather(struct picture *p, size_t i, const char **names, str
 static enum err_code label_points(struct picture *p, size_t *n_left, struct err *e)
 {
     struct plot_canvas *c = p->canvas;
-    const char **names = arena_array(c->arena, p->n_ops, sizeof *names);
-    const char **texts = arena_array(c->arena, p->n_ops, sizeof *texts);
-    struct plot_label *labels = arena_array(c->arena, p->n_ops, sizeof *labels);
-    if (!names || !texts || !labels) return err_nomem(e);
+    const char **names = arena_array(c->arena, p->data.n_ops, sizeof *names);
+    const char **texts = arena_array(c->arena, p->data.n_ops, sizeof *texts);
+    size_t *phases = arena_array(c->arena, p->data.n_ops, sizeof *phases);
+    struct plot_label *labels = arena_array(c->arena, p->data.n_ops, sizeof *labels);
+    if (!names || !texts || !phases || !labels) return err_nomem(e);
     size_t n = 0;
-    for (size_t i = 0; i < p->n_ops; i++)
-        if (!p->ops[i].labelled) {
+    for (size_t i = 0; i < p->data.n_ops; i++)
+        if (!p->places[i].labelled) {
             TRY(gather(p, i, names, &labels[n], &texts[n], e));
-            n++;
+            phases[n++] = p->data.ops[i].phase;
         }
+    for (size_t i = 0; n > LABELS_MAX && i < LABELS_MAX; i++) { /* the heaviest to the front */
+        size_t most = i;
+        for (size_t j = i + 1; j < n; j++)
+            if (labels[j].weight > labels[most].weight) most = j;
+        const struct plot_label label = labels[i];
+        const char *text = texts[i];
+        const size_t phase = phases[i];
+        labels[i] = labels[most];
+        texts[i] = texts[most];
+        phases[i] = phases[most];
+        labels[most] = label;
+        texts[most] = text;
+        phases[most] = phase;
+    }
     const struct plot_scene scene = scene_of(p);
     plot_label_place(&scene, labels, n < LABELS_MAX ? n : LABELS_MAX);
     *n_left = 0;
@@ -334,7 +279,8 @@ static enum err_code label_points(struct picture *p, size_t *n_left, struct err 
             continue;
         }
         if (l->leader) plot_canvas_stroke(c, l->x, l->y, l->leader_x, l->leader_y, PLOT_STROKE_LEADER);
-        plot_canvas_text(c, l->box.x0, (l->box.y0 + l->box.y1) / 2, PLOT_SMALL, PLOT_LEFT, texts[i]);
+        plot_canvas_text_rgb(c, l->box.x0, (l->box.y0 + l->box.y1) / 2, PLOT_SMALL, PLOT_LEFT,
+                             phase_looks[phase_look(p, phases[i])].text_rgb, texts[i]);
     }
     return ERR_OK;
 }
@@ -347,25 +293,46 @@ static enum err_code one_only(const struct plot_csv *csv, const char *key, struc
     return err_set(e, ERR_USAGE, "a roofline shows one %s, the rows have several", key);
 }
 
+static enum err_code name_ceilings(struct picture *p, struct err *e)
+{
+    struct arena *a = p->canvas->arena;
+    for (size_t i = 0; i < p->data.n_ceilings; i++) {
+        const struct plot_ceiling *c = &p->data.ceilings[i];
+        const double ridge = plot_ops_ridge(c);
+        char number[UNITS_TEXT_MAX];
+        p->names[i].first = arena_printf(a, "%s", units_format(number, UNITS_FLOPS_PER_S, c->peak_flops_per_s));
+        p->names[i].then = arena_printf(a, i ? "%s, ridge %s" : "%s", c->dtypes,
+                                        units_format_plain(number, ridge < 100 ? ridge : round(ridge)));
+        if (!p->names[i].first || !p->names[i].then) return err_nomem(e);
+    }
+    return ERR_OK;
+}
+
 static enum err_code draw_frame(const struct plot_request *r, const struct plot_csv *csv, struct picture *p,
                                 struct err *e)
 {
     struct plot_canvas *c = p->canvas;
     const char *shared = r->subtitle;
-    if (!shared) TRY(plot_rows_shared(c->arena, csv, &shared, e));
+    const struct plot_rows rows = plot_rows_look(csv);
+    if (!shared) TRY(plot_rows_shared(c->arena, &rows, &shared, e));
     double y = plot_canvas_head(c, r->title, shared);
-    struct plot_entry entries[PHASES_MAX];
-    for (size_t i = 0; i < p->n_phases; i++)
-        entries[i] = (struct plot_entry){.text = *p->phases[i] ? p->phases[i] : "operator",
+    struct plot_entry entries[PLOT_PHASES_MAX];
+    for (size_t i = 0; i < p->data.n_phases; i++)
+        entries[i] = (struct plot_entry){.text = *p->data.phases[i] ? p->data.phases[i] : "operator",
                                          .point = phase_point(p, i),
                                          .rgb = phase_looks[phase_look(p, i)].rgb};
-    y = plot_canvas_legend(c, entries, p->n_phases, y);
+    y = plot_canvas_legend(c, entries, p->data.n_phases, y);
     plot_canvas_text(c, c->dumb ? 0 : 14, y, PLOT_NORMAL, PLOT_LEFT, c->dumb ? "FLOP/s" : "attainable FLOP/s");
-    p->panel.place = c->dumb ? (struct plot_box){6, 2, 77, y - 1} : (struct plot_box){104, 62, c->width - 22, y - 14};
+    TRY(name_ceilings(p, e));
+    const double right = c->width - plot_margin_wide(c, p->names, p->data.n_ceilings);
+    p->panel.place = c->dumb ? (struct plot_box){6, 2, right, y - 1} : (struct plot_box){104, 62, right, y - 14};
     plot_canvas_text(c, (p->panel.place.x0 + p->panel.place.x1) / 2, c->dumb ? 0 : 24, PLOT_NORMAL, PLOT_CENTER,
                      "arithmetic intensity (flops/byte)");
     choose_range(p);
     plot_canvas_panel(c, "main", &p->panel);
+    for (size_t i = 0; i < p->data.n_ceilings; i++)
+        p->names[i].y = plot_panel_y(&p->panel, p->data.ceilings[i].peak_flops_per_s);
+    plot_canvas_margin(c, right, p->names, p->data.n_ceilings);
     return ERR_OK;
 }
 
@@ -373,10 +340,10 @@ static void draw_note(const struct picture *p, size_t n_left)
 {
     char note[PLOT_TEXT_MAX] = "";
     size_t used = 0;
-    if (p->any_share) used += (size_t)snprintf(note, sizeof note, "%%: share of the phase's time. ");
-    if (p->n_without_flops)
+    if (p->data.any_share) used += (size_t)snprintf(note, sizeof note, "%%: share of the phase's time. ");
+    if (p->data.n_without_flops)
         used += (size_t)snprintf(note + used, sizeof note - used, "%zu operators without flops not shown. ",
-                                 p->n_without_flops);
+                                 p->data.n_without_flops);
     if (n_left) (void)snprintf(note + used, sizeof note - used, "%zu points unlabelled.", n_left);
     struct plot_canvas *c = p->canvas;
     if (!c->dumb) plot_canvas_text(c, c->width - 14, 9, PLOT_SMALL, PLOT_RIGHT, note);
@@ -389,11 +356,9 @@ enum err_code plot_roofline_build(const struct plot_request *r, struct plot_canv
     if (!p) return err_nomem(e);
     p->canvas = c;
     TRY(plot_csv_parse(c->arena, "roofline", r->csv, &csv, e));
-    if (plot_csv_column(&csv, "op") == csv.n_columns) return err_set(e, ERR_INPUT, "roofline: no column \"op\"");
     TRY(one_only(&csv, "model", e));
     TRY(one_only(&csv, "hardware", e));
-    TRY(read_ceilings(c->arena, r->ceilings_csv, p, e));
-    TRY(read_ops(c->arena, &csv, p, e));
+    TRY(plot_ops_read(c->arena, &csv, r->ceilings_csv, &p->data, e));
     TRY(draw_frame(r, &csv, p, e));
     TRY(draw_roofs(p, e));
     TRY(draw_points(p, e));

@@ -6,9 +6,8 @@
 /* Columns that name a configuration, and the word that a bare number needs in front. */
 static const struct {
     const char *key, *word;
-} naming[] = {{"model", ""}, {"hardware", ""}, {"batch", "batch "}, {"context", "context "}, {"fidelity", ""}};
-
-enum { NAMING_N = sizeof naming / sizeof naming[0] };
+} naming[PLOT_NAMING_N] = {
+    {"model", ""}, {"hardware", ""}, {"batch", "batch "}, {"context", "context "}, {"fidelity", ""}};
 
 bool plot_rows_alike(const struct plot_csv *csv, const char *key)
 {
@@ -29,13 +28,20 @@ static const char *shorten(struct arena *a, const char *s)
     return arena_printf(a, "%.*s...%s", (int)head, s, s + tail);
 }
 
-static enum err_code describe(struct arena *a, const struct plot_csv *csv, size_t row, bool alike, const char *except,
+struct plot_rows plot_rows_look(const struct plot_csv *csv)
+{
+    struct plot_rows r = {.csv = csv};
+    for (size_t i = 0; i < PLOT_NAMING_N; i++) r.alike[i] = plot_rows_alike(csv, naming[i].key);
+    return r;
+}
+
+static enum err_code describe(struct arena *a, const struct plot_rows *r, size_t row, bool alike, const char *except,
                               const char **out, struct err *e)
 {
     const char *text = "";
-    for (size_t i = 0; i < NAMING_N; i++) {
-        const char *value = csv->n_rows ? plot_csv_text(csv, row, naming[i].key) : "";
-        if (!*value || plot_rows_alike(csv, naming[i].key) != alike) continue;
+    for (size_t i = 0; i < PLOT_NAMING_N; i++) {
+        const char *value = r->csv->n_rows ? plot_csv_text(r->csv, row, naming[i].key) : "";
+        if (!*value || r->alike[i] != alike) continue;
         if (except && strcmp(naming[i].key, except) == 0) continue;
         value = shorten(a, value);
         if (!value) return err_nomem(e);
@@ -46,15 +52,15 @@ static enum err_code describe(struct arena *a, const struct plot_csv *csv, size_
     return ERR_OK;
 }
 
-enum err_code plot_rows_shared(struct arena *a, const struct plot_csv *csv, const char **out, struct err *e)
+enum err_code plot_rows_shared(struct arena *a, const struct plot_rows *r, const char **out, struct err *e)
 {
-    return describe(a, csv, 0, true, NULL, out, e);
+    return describe(a, r, 0, true, NULL, out, e);
 }
 
-enum err_code plot_rows_name(struct arena *a, const struct plot_csv *csv, size_t row, const char *except,
+enum err_code plot_rows_name(struct arena *a, const struct plot_rows *r, size_t row, const char *except,
                              const char **out, struct err *e)
 {
-    return describe(a, csv, row, false, except, out, e);
+    return describe(a, r, row, false, except, out, e);
 }
 
 double plot_rows_fit(const struct plot_csv *csv, size_t row)

@@ -9,13 +9,24 @@
 #include "calc/base/err.h"
 #include "calc/cli/plot_csv.h"
 
-/* plot_rows_shared -- what all rows have alike of model, hardware, batch, context, fidelity:
- * "Llama-2-13b, h100-sxm, batch 64, context 4096, roofline". "" when nothing. Errors: ERR_NOMEM. */
-enum err_code plot_rows_shared(struct arena *a, const struct plot_csv *csv, const char **out, struct err *e);
+enum { PLOT_NAMING_N = 5 };
 
-/* plot_rows_name -- the same of what is not alike, for one row, without the column `except`: the name of its series.
+/* The columns that name a configuration: model, hardware, batch, context, fidelity. */
+struct plot_rows {
+    const struct plot_csv *csv;
+    bool alike[PLOT_NAMING_N]; /* all rows have the same text there */
+};
+
+/* plot_rows_look -- find out what is alike. Cost: O(rows). */
+struct plot_rows plot_rows_look(const struct plot_csv *csv);
+
+/* plot_rows_shared -- what all rows have alike: "Llama-2-13b, h100-sxm, batch 64, context 4096, roofline"; "" when
+ * nothing. Errors: ERR_NOMEM. */
+enum err_code plot_rows_shared(struct arena *a, const struct plot_rows *r, const char **out, struct err *e);
+
+/* plot_rows_name -- what is not alike, of one row, without the column `except`: the name of its series.
  * Errors: ERR_NOMEM. */
-enum err_code plot_rows_name(struct arena *a, const struct plot_csv *csv, size_t row, const char *except,
+enum err_code plot_rows_name(struct arena *a, const struct plot_rows *r, size_t row, const char *except,
                              const char **out, struct err *e);
 
 /* plot_rows_alike -- whether all rows have the same text under key (also when there is no such column). */

@@ -23,7 +23,21 @@ static enum err_code kv_heads_of_rank(const struct mixer *x, int64_t tp, int64_t
     return divide("KV heads", x->kv_heads, tp, out, e);
 }
 
-/* The numbers of one layer kind on one rank; SYM_BINDINGS of them. */
+/* Elements that a layer caches per token, and their bytes, scales of a grouped format included: along the cached width of
+ * one layer. kv: KV heads of the rank. */
+static int64_t cached_elems(const struct mixer *x, int64_t kv)
+{
+    return x->kind == MIXER_LATENT ? x->kv_rank + x->rope_dim : kv * (x->head_dim + x->v_head_dim);
+}
+
+static double cached_bytes(const struct dtype *d, int64_t elems)
+{
+    const double plain = (double)elems * d->bits / 8;
+    if (!(d->scale_bits > 0) || d->group_in <= 0) return plain;
+    return plain + ceil((double)elems / (double)d->group_in) * d->scale_bits / 8;
+}
+
+/* The numbers of one layer kind on one rank. */
 enum { BINDINGS = 32 };
 
 struct env {
@@ -48,13 +62,12 @@ static enum err_code bind_model(struct sym_ctx *c, const struct cost_symbols *y,
     put(c, v, y->t, tp);
     for (size_t i = 0; i < WEIGHT_CLASSES; i++)
         v->at[v->n++] = (struct sym_binding){width[i], sym_num(c, m->weights[i].bits / 8)};
-    v->at[v->n++] = (struct sym_binding){y->b_kv, sym_num(c, m->kv.bits / 8)};
     v->at[v->n++] = (struct sym_binding){y->b_act, sym_num(c, m->activations.bits / 8)};
     return ERR_OK;
 }
 
-static enum err_code bind_kind(struct sym_ctx *c, const struct cost_symbols *y, const struct layer_kind *k, int64_t tp,
-                               struct env *v, struct err *e)
+static enum err_code bind_kind(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
+                               const struct layer_kind *k, int64_t tp, struct env *v, struct err *e)
 {
     const struct mixer *x = &k->mixer;
     const struct ffn *f = &k->ffn;
@@ -75,6 +88,9 @@ static enum err_code bind_kind(struct sym_ctx *c, const struct cost_symbols *y, 
     put(c, v, y->R, x->rope_dim);
     put(c, v, y->Q, x->q_rank);
     put(c, v, y->W, x->window_tokens);
+    const int64_t elems = x->kind == MIXER_NONE ? 0 : cached_elems(x, kv);
+    const struct sym *b_kv = sym_num(c, elems ? cached_bytes(&m->kv, elems) : m->kv.bits / 8);
+    v->at[v->n++] = (struct sym_binding){y->b_kv, elems ? sym_div(c, b_kv, sym_int(c, elems)) : b_kv};
     return ERR_OK;
 }
 
@@ -107,7 +123,7 @@ enum err_code cost_bind(struct sym_ctx *c, const struct cost_symbols *y, const s
         while (end < ops->n && ops->op[end].kind_index == kind) end++;
         struct env v = {.n = 0};
         TRY(bind_model(c, y, m, tp, &v));
-        if (kind >= 0) TRY(bind_kind(c, y, &m->kinds[kind], tp, &v, e));
+        if (kind >= 0) TRY(bind_kind(c, y, m, &m->kinds[kind], tp, &v, e));
         const struct sym *in[COST_OPS_CAP * 4];
         const struct sym **at[EXPRS];
         for (; i < end; i++) {
@@ -136,17 +152,12 @@ enum err_code cost_cache(struct sym_ctx *c, const struct cost_symbols *y, const 
                          struct cost_cache *out, struct err *e)
 {
     struct cost_cache r = {.bytes_per_sequence = sym_int(c, 0)};
-    const double element = m->kv.bits / 8;
     for (size_t i = 0; i < m->kinds_n; i++) {
         const struct mixer *x = &m->kinds[i].mixer;
         int64_t kv = 0;
         if (x->kind == MIXER_NONE) continue;
         if (x->kind == MIXER_ATTENTION) TRY(kv_heads_of_rank(x, tp, &kv, e));
-        const int64_t elems = x->kind == MIXER_LATENT ? x->kv_rank + x->rope_dim : kv * (x->head_dim + x->v_head_dim);
-        double bytes = (double)m->kinds[i].count * (double)elems * element;
-        /* scales of a grouped format, along the cached width of one layer */
-        if (m->kv.scale_bits > 0 && m->kv.group_in > 0)
-            bytes += (double)m->kinds[i].count * ceil((double)elems / (double)m->kv.group_in) * m->kv.scale_bits / 8;
+        const double bytes = (double)m->kinds[i].count * cached_bytes(&m->kv, cached_elems(x, kv));
         const struct sym *tokens = x->window_tokens ? sym_min(c, y->S, sym_int(c, x->window_tokens)) : y->S;
         r.bytes_per_sequence = sym_add(c, r.bytes_per_sequence, sym_mul(c, sym_num(c, bytes), tokens));
         *(x->window_tokens ? &r.bytes_per_token_windowed : &r.bytes_per_token_full) += bytes;

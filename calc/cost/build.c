@@ -44,17 +44,21 @@ struct cost_op *build_op(struct build *b, enum cost_op_kind kind, const char *na
     return op;
 }
 
+/* Bytes of the scales of one matrix, or 0. */
+static const struct sym *scale_bytes(struct build *b, const struct dtype *d, const struct sym *out, const struct sym *in)
+{
+    if (!(d->scale_bits > 0)) return INT(0);
+    const struct sym *down = sym_ceil(b->c, sym_div(b->c, out, INT(d->block_out)));
+    const struct sym *across = d->group_in < 0 ? INT(1) : sym_ceil(b->c, sym_div(b->c, in, INT(d->group_in)));
+    return PROD(sym_num(b->c, d->scale_bits / 8), down, across);
+}
+
 void build_tensor(struct build *b, struct cost_op *op, enum weight_class class, const struct sym *copies,
                   const struct sym *out, const struct sym *in)
 {
-    const struct dtype *d = &b->m->weights[class];
     const struct sym *elems = PROD(copies, out, in);
-    const struct sym *bytes = PROD(elems, width_of(Y, class));
-    if (d->scale_bits > 0) {
-        const struct sym *down = sym_ceil(b->c, sym_div(b->c, out, INT(d->block_out)));
-        const struct sym *across = d->group_in < 0 ? INT(1) : sym_ceil(b->c, sym_div(b->c, in, INT(d->group_in)));
-        bytes = SUM(bytes, PROD(sym_num(b->c, d->scale_bits / 8), copies, down, across));
-    }
+    const struct sym *scales = PROD(copies, scale_bytes(b, &b->m->weights[class], out, in));
+    const struct sym *bytes = SUM(PROD(elems, width_of(Y, class)), scales);
     op->tensor[op->tensors_n++] = (struct cost_tensor){.class = class, .elems = elems, .bytes = bytes};
 }
 
@@ -71,19 +75,27 @@ static void read_all(struct build *b, struct cost_op *op)
         if (!(op->tensor[i].norm && b->v->norms_uncounted)) op->weight_bytes = SUM(op->weight_bytes, op->tensor[i].bytes);
 }
 
+void build_stacked(struct build *b, const char *name, const char *shape, enum weight_class class, const struct sym *rows,
+                   const struct sym *in, size_t n, const struct sym *const *out, bool bias)
+{
+    const struct sym *width = sym_sum(b->c, n, out), *elems = PROD(in, width), *bytes = PROD(elems, width_of(Y, class));
+    struct cost_op *op = build_op(b, OP_LINEAR, name, shape);
+    for (size_t i = 0; i < n; i++) bytes = SUM(bytes, scale_bytes(b, &b->m->weights[class], out[i], in));
+    op->compute_class = (int)class;
+    op->flops = PROD(INT(2), rows, in, width);
+    op->activation_bytes = PROD(rows, SUM(in, width), Y->b_act);
+    op->tensor[op->tensors_n++] = (struct cost_tensor){.class = class, .elems = elems, .bytes = bytes};
+    if (bias) {
+        build_vector(b, op, width, false);
+        op->vector_flops = PROD(rows, width);
+    }
+    read_all(b, op);
+}
+
 void build_linear(struct build *b, const char *name, const char *shape, enum weight_class class, const struct sym *rows,
                   const struct sym *in, const struct sym *out, bool bias)
 {
-    struct cost_op *op = build_op(b, OP_LINEAR, name, shape);
-    op->compute_class = (int)class;
-    op->flops = PROD(INT(2), rows, in, out);
-    op->activation_bytes = PROD(rows, SUM(in, out), Y->b_act);
-    build_tensor(b, op, class, INT(1), out, in);
-    if (bias) {
-        build_vector(b, op, out, false);
-        op->vector_flops = PROD(rows, out);
-    }
-    read_all(b, op);
+    build_stacked(b, name, shape, class, rows, in, 1, &out, bias);
 }
 
 /* Elementwise flops per element of a norm: RMS x*x, +, *rstd, *w; layer norm further + for the mean, -mean, +bias. */

@@ -28,18 +28,25 @@ static void build_fused(struct build *b, const struct ffn *f, const struct sym *
     op->vector_flops = PROD(INT(f->gated ? ACT_FLOPS + GATE_FLOPS : ACT_FLOPS), b->rows, width);
     op->activation_bytes =
         SUM(PROD(INT(2), b->rows, Y->D, Y->b_act), PROD(INT(matrices - 1), b->rows, width, Y->b_act));
-    build_tensor(b, op, WEIGHT_FFN, INT(matrices), width, Y->D);
-    if (f->up_bias) build_vector(b, op, PROD(INT(matrices - 1), width), false);
-    if (f->down_bias) build_vector(b, op, Y->D, false);
+    build_tensor(b, op, WEIGHT_FFN, INT(matrices - 1), width, Y->D);
+    build_tensor(b, op, WEIGHT_FFN, INT(1), Y->D, width);
+    if (f->up_bias) {
+        build_vector(b, op, PROD(INT(matrices - 1), width), false);
+        op->vector_flops = SUM(op->vector_flops, PROD(INT(matrices - 1), b->rows, width));
+    }
+    if (f->down_bias) {
+        build_vector(b, op, Y->D, false);
+        op->vector_flops = SUM(op->vector_flops, PROD(b->rows, Y->D));
+    }
     for (size_t i = 0; i < op->tensors_n; i++) op->weight_bytes = SUM(op->weight_bytes, op->tensor[i].bytes);
 }
 
 static void build_dense(struct build *b, const char *up, const char *act, const char *down, const struct ffn *f,
                         const struct sym *width)
 {
-    const struct sym *out = f->gated ? PROD(INT(2), width) : width;
-    build_linear(b, up, f->gated ? "[B*T, D] x [D, 2F]" : "[B*T, D] x [D, F]", WEIGHT_FFN, b->rows, Y->D, out,
-                 f->up_bias);
+    const struct sym *const out[] = {width, width};
+    build_stacked(b, up, f->gated ? "[B*T, D] x [D, 2F]" : "[B*T, D] x [D, F]", WEIGHT_FFN, b->rows, Y->D,
+                  f->gated ? 2 : 1, out, f->up_bias);
     build_activation(b, act, b->rows, width, f->gated);
     build_linear(b, down, "[B*T, F] x [F, D]", WEIGHT_FFN, b->rows, width, Y->D, f->down_bias);
 }
@@ -52,16 +59,17 @@ static const struct sym *touched(struct build *b, const struct sym *n)
     return sym_mul(b->c, Y->E, sym_sub(b->c, one, missed));
 }
 
+/* One product with `matrices` of (width, in) per expert. */
 static void build_grouped(struct build *b, const char *name, const char *shape, const struct sym *in,
-                          const struct sym *out, bool bias)
+                          const struct sym *width, int64_t matrices, bool bias)
 {
-    const struct sym *n = PROD(b->rows, Y->k);
+    const struct sym *n = PROD(b->rows, Y->k), *out = PROD(INT(matrices), width);
     const struct sym *share = sym_div(b->c, touched(b, b->rows), Y->E);
     struct cost_op *op = build_op(b, OP_EXPERTS, name, shape);
     op->compute_class = WEIGHT_EXPERT;
     op->flops = PROD(INT(2), n, in, out);
     op->activation_bytes = PROD(n, SUM(in, out), Y->b_act);
-    build_tensor(b, op, WEIGHT_EXPERT, Y->E, out, in);
+    build_tensor(b, op, WEIGHT_EXPERT, PROD(INT(matrices), Y->E), width, in);
     if (bias) {
         const struct sym *elems = PROD(Y->E, out);
         op->tensor[op->tensors_n++] =
@@ -84,19 +92,20 @@ static void build_experts(struct build *b, const struct ffn *f)
         op->weight_bytes = op->tensor[0].bytes;
     }
     build_grouped(b, "experts_up", f->gated ? "[B*T*k, D] x [E, D, 2F]" : "[B*T*k, D] x [E, D, F]", Y->D,
-                  f->gated ? PROD(INT(2), Y->F) : Y->F, f->up_bias);
+                  Y->F, f->gated ? 2 : 1, f->up_bias);
     build_activation(b, "experts_act", n, Y->F, f->gated);
-    build_grouped(b, "experts_down", "[B*T*k, F] x [E, F, D]", Y->F, Y->D, f->down_bias);
+    build_grouped(b, "experts_down", "[B*T*k, F] x [E, F, D]", Y->F, Y->D, 1, f->down_bias);
     op = build_op(b, OP_COMBINE, "combine", "[B*T, k, D] -> [B*T, D]");
     op->vector_flops = PROD(INT(2), n, Y->D);
     op->activation_bytes = PROD(b->rows, SUM(PROD(Y->k, Y->D), Y->D), Y->b_act);
     if (f->shared_width == 0) return;
     const struct ffn shared = {.kind = FFN_DENSE, .gated = f->gated};
     build_dense(b, "shared_up", "shared_act", "shared_down", &shared, Y->Fs);
-    op = build_op(b, OP_RESIDUAL, "shared_add", "[B*T, D]");
-    op->vector_flops = PROD(b->rows, Y->D);
-    op->activation_bytes = PROD(INT(3), b->rows, Y->D, Y->b_act);
     if (f->shared_gate) build_linear(b, "shared_gate", "[B*T, D] x [D, 1]", WEIGHT_ROUTER, b->rows, Y->D, INT(1), false);
+    op = build_op(b, OP_RESIDUAL, "shared_add", "[B*T, D]");
+    op->vector_flops = PROD(INT(f->shared_gate ? 2 : 1), b->rows, Y->D); /* gated: times the gate, then the sum */
+    op->activation_bytes = PROD(INT(3), b->rows, Y->D, Y->b_act);
+    if (f->shared_gate) op->activation_bytes = SUM(op->activation_bytes, PROD(b->rows, Y->b_act));
 }
 
 void build_ffn(struct build *b, const struct ffn *f)

@@ -79,7 +79,8 @@ static void build_gqa(struct build *b, const struct mixer *x)
     const struct sym *q = PROD(Y->N, Y->H), *kv = PROD(Y->K, SUM(Y->H, Y->Hv));
     const struct sym *qk = PROD(SUM(Y->N, Y->K), Y->H);
     struct cost_op *op;
-    build_linear(b, "qkv_proj", "[B*T, D] x [D, N*H + K*(H+Hv)]", WEIGHT_MIXER, b->rows, Y->D, SUM(q, kv), x->qkv_bias);
+    const struct sym *const qkv[] = {q, PROD(Y->K, Y->H), PROD(Y->K, Y->Hv)};
+    build_stacked(b, "qkv_proj", "[B*T, D] x [D, N*H + K*(H+Hv)]", WEIGHT_MIXER, b->rows, Y->D, 3, qkv, x->qkv_bias);
     if (x->qk_norm) {
         op = build_op(b, OP_HEAD_NORM, "qk_norm", "[B*T, (N+K)*H]");
         op->vector_flops = PROD(INT(HEAD_NORM_FLOPS), b->rows, qk);
@@ -139,20 +140,25 @@ static void build_latent(struct build *b, const struct mixer *x)
     build_kv_write(b, cached);
     if (b->pass->absorbed) {
         build_absorb(b, "q_absorb", "[B*T, N, H] x [N, H, C]", Y->H, Y->C, PROD(Y->N, Y->H), Y->C);
-        build_core(b, "[B, T, N, C+R] on [B, S, C+R]", W, cached, Y->C, cached, true, false);
+        build_core(b, "[B, T, N, C+R] on [B, S, C+R]", W, cached, Y->C, cached, !b->pass->uncached, false);
         build_absorb(b, "v_absorb", "[B*T, N, C] x [N, C, Hv]", Y->C, Y->Hv, PROD(Y->N, Y->Hv), Y->C);
     } else {
-        /* The latents of all S tokens are expanded; those before the pass come from the cache. */
-        const struct sym *tokens = sym_mul(b->c, b->pass->B, b->pass->S);
-        const struct sym *old = sym_mul(b->c, b->pass->B, SUM(b->pass->S, NEG(b->pass->T)));
+        /* The latents of all S tokens are expanded; those before the pass come from the cache, latent and rope part. */
+        const struct sym *context = build_attended(b, NULL).keys;
+        const struct sym *tokens = sym_mul(b->c, b->pass->B, context);
+        const struct sym *old = sym_mul(b->c, b->pass->B, SUM(context, NEG(b->pass->T)));
         const struct sym *wide = PROD(Y->N, SUM(Y->H, Y->Hv));
         build_linear(b, "kv_b_proj", "[B*S, C] x [C, N*(H+Hv)]", WEIGHT_MIXER, tokens, Y->C, wide, false);
         op = &b->ops->op[b->ops->n - 1];
         if (!b->pass->uncached) {
             op->kv_bytes = PROD(old, cached, Y->b_kv);
             op->kv_needed_bytes = PROD(tokens, cached, Y->b_kv);
+            op->activation_bytes = PROD(SUM(PROD(b->rows, Y->C), PROD(tokens, wide)), Y->b_act);
         }
-        build_core(b, "[B, T, N, H+R] on [B, S, N, H+R+Hv]", W, key, Y->Hv, SUM(wide, Y->R), false, false);
+        build_core(b, "[B, T, N, H+R] on [B, S, N, H+R+Hv]", W, key, Y->Hv, wide, false, false);
+        /* the rope part of the keys: that of old tokens was read with their latents */
+        op = &b->ops->op[b->ops->n - 1];
+        op->activation_bytes = SUM(op->activation_bytes, PROD(b->rows, Y->R, Y->b_act));
     }
     build_linear(b, "o_proj", "[B*T, N*Hv] x [N*Hv, D]", WEIGHT_MIXER, b->rows, PROD(Y->N, Y->Hv), Y->D, x->o_bias);
 }

@@ -84,6 +84,20 @@ static bool exists(const char *path)
     return path && stat(path, &st) == 0;
 }
 
+/* The snapshot that refs/main names, NULL when there is none. */
+static const char *find_revision(struct arena *a, const char *repo)
+{
+    char revision[72] = "";
+    const char *ref = arena_printf(a, "%s/refs/main", repo);
+    FILE *f = ref ? fopen(ref, "r") : NULL;
+    if (!f) return NULL;
+    if (!fgets(revision, sizeof revision, f)) revision[0] = '\0';
+    (void)fclose(f);
+    revision[strspn(revision, "0123456789abcdef")] = '\0';
+    const char *path = revision[0] ? arena_printf(a, "%s/snapshots/%s/config.json", repo, revision) : NULL;
+    return exists(path) ? path : NULL;
+}
+
 /* "org/name" in the Hugging Face cache: models--org--name/snapshots/<revision>/config.json. */
 static const char *find_cached(struct arena *a, const char *id)
 {
@@ -95,7 +109,10 @@ static const char *find_cached(struct arena *a, const char *id)
                 : user ? arena_printf(a, "%s/.cache/huggingface/hub", user)
                        : NULL;
     if (!dir) return NULL;
-    dir = arena_printf(a, "%s/models--%.*s--%s/snapshots", dir, (int)(slash - id), id, slash + 1);
+    const char *repo = arena_printf(a, "%s/models--%.*s--%s", dir, (int)(slash - id), id, slash + 1);
+    const char *main_branch = repo ? find_revision(a, repo) : NULL;
+    if (main_branch) return main_branch;
+    dir = repo ? arena_printf(a, "%s/snapshots", repo) : NULL;
     DIR *d = dir ? opendir(dir) : NULL;
     const char *found = NULL;
     for (struct dirent *entry; d && !found && (entry = readdir(d)) != NULL;) {

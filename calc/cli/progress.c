@@ -1,0 +1,41 @@
+#include "calc/cli/progress.h"
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+static double now_s(void)
+{
+    struct timespec t;
+    if (clock_gettime(CLOCK_MONOTONIC, &t) != 0) return 0;
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9; /* not a unit */
+}
+
+void progress_start(struct progress *p, const char *what)
+{
+    *p = (struct progress){.what = what, .terminal = isatty(STDERR_FILENO) == 1};
+    if (p->terminal) p->start_s = now_s();
+}
+
+void progress_show(struct progress *p, size_t done, size_t total)
+{
+    enum { WIDTH = 40 };
+    if (!p->terminal || total == 0) return;
+    const double t = now_s();
+    if (t - p->start_s < 1 || t - p->shown_s < 0.1) return;
+    char bar[WIDTH + 1];
+    const size_t filled = (size_t)((double)WIDTH * (double)done / (double)total);
+    for (size_t i = 0; i < WIDTH; i++) bar[i] = i < filled ? '#' : '.';
+    bar[WIDTH] = '\0';
+    const double left_s = (t - p->start_s) * (double)(total - done) / (double)(done ? done : 1);
+    (void)fprintf(stderr, "\r[%s] %zu of %zu %s, %.0f s left ", bar, done, total, p->what, left_s);
+    (void)fflush(stderr);
+    p->shown_s = t;
+    p->shown = true;
+}
+
+void progress_end(struct progress *p)
+{
+    if (p->shown) (void)fprintf(stderr, "\r%79s\r", "");
+    p->shown = false;
+}

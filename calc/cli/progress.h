@@ -1,0 +1,19 @@
+/* progress -- a bar on standard error for work over a second, on a terminal only. */
+#ifndef RIDGE_CLI_PROGRESS_H
+#define RIDGE_CLI_PROGRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct progress {
+    const char *what; /* "points" */
+    double start_s, shown_s;
+    bool terminal, shown;
+};
+
+void progress_start(struct progress *p, const char *what);
+/* progress_show -- draw done of total when a second has passed since the start and a tenth since the last time. */
+void progress_show(struct progress *p, size_t done, size_t total);
+void progress_end(struct progress *p); /* wipe the bar */
+
+#endif

@@ -1,0 +1,705 @@
+/* The operators of calc/cost against an independent count (tests/naive.h): for one small model of every family's form, read
+ * from its config.json, each operator's flops and bytes must be what loops over elements count, exactly. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "calc/cost/cost.h"
+#include "calc/model/model.h"
+#include "calc/model/stored.h"
+#include "tests/naive.h"
+
+/* A config.json, and the architecture that it means: layer i is of form[pattern[i] - '0']. */
+struct subject {
+    const char *json, *pattern;
+    struct naive_model base; /* without formats: bf16 unless given; without layers */
+    struct naive_layer form[3];
+};
+
+#define RMS .norm_flops = 4, .norm_vectors = 1
+
+static const struct subject LLAMA = { /* head_dim is not D/N */
+    "{\"model_type\":\"llama\",\"hidden_size\":11,\"num_hidden_layers\":3,\"num_attention_heads\":6,"
+    "\"num_key_value_heads\":3,\"head_dim\":5,\"intermediate_size\":13,\"vocab_size\":23,\"torch_dtype\":\"float32\"}",
+    "000",
+    {.vocab = 23, .hidden = 11, RMS, .embed = {4}, .head = {4}, .mixer = {4}, .ffn = {4}, .other = {4}},
+    {{.heads = 6, .kv_heads = 3, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 13}}};
+
+static const struct subject LLAMA_BIASED = {
+    "{\"model_type\":\"llama\",\"hidden_size\":11,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"head_dim\":3,"
+    "\"num_key_value_heads\":1,\"intermediate_size\":7,\"vocab_size\":19,\"attention_bias\":true,\"mlp_bias\":true,"
+    "\"tie_word_embeddings\":true}",
+    "00",
+    {.vocab = 19, .hidden = 11, RMS, .tied = true},
+    {{.heads = 4, .kv_heads = 1, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 7, .qkv_bias = true, .o_bias = true,
+      .mlp_bias = true}}};
+
+static const struct subject GPT2 = { /* four times as wide as the model when the file does not say */
+    "{\"model_type\":\"gpt2\",\"n_embd\":15,\"n_layer\":2,\"n_head\":3,\"n_positions\":29,\"vocab_size\":31,"
+    "\"n_inner\":null}",
+    "00",
+    {.vocab = 31, .hidden = 15, .positions = 29, .norm_flops = 7, .norm_vectors = 2, .tied = true},
+    {{.heads = 3, .kv_heads = 3, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 60, .ungated = true,
+      .qkv_bias = true, .o_bias = true, .mlp_bias = true}}};
+
+static const struct subject QWEN2 = { /* the window starts at layer 1 */
+    "{\"model_type\":\"qwen2\",\"hidden_size\":14,\"num_hidden_layers\":3,\"num_attention_heads\":2,"
+    "\"num_key_value_heads\":1,\"intermediate_size\":9,\"vocab_size\":17,\"use_sliding_window\":true,"
+    "\"sliding_window\":6,\"max_window_layers\":1}",
+    "011",
+    {.vocab = 17, .hidden = 14, RMS},
+    {{.heads = 2, .kv_heads = 1, .key_dim = 7, .value_dim = 7, .norms = 2, .width = 9, .qkv_bias = true},
+     {.heads = 2, .kv_heads = 1, .key_dim = 7, .value_dim = 7, .norms = 2, .width = 9, .qkv_bias = true, .window = 6}}};
+
+static const struct subject QWEN3 = {
+    "{\"model_type\":\"qwen3\",\"hidden_size\":10,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"head_dim\":7,\"intermediate_size\":5,\"vocab_size\":21,\"sliding_window\":3,"
+    "\"use_sliding_window\":false}",
+    "00",
+    {.vocab = 21, .hidden = 10, RMS},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 7, .value_dim = 7, .norms = 2, .width = 5, .qk_norm = true}}};
+
+static const struct subject GEMMA2 = {
+    "{\"model_type\":\"gemma2\",\"hidden_size\":9,\"num_hidden_layers\":5,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"head_dim\":3,\"intermediate_size\":8,\"vocab_size\":26,\"sliding_window\":5}",
+    "01010",
+    {.vocab = 26, .hidden = 9, RMS, .tied = true},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 4, .width = 8, .window = 5},
+     {.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 4, .width = 8}}};
+
+static const struct subject GEMMA3 = { /* a window longer than any context here, every third layer full */
+    "{\"model_type\":\"gemma3_text\",\"hidden_size\":9,\"num_hidden_layers\":4,\"num_attention_heads\":3,"
+    "\"num_key_value_heads\":1,\"head_dim\":4,\"intermediate_size\":7,\"vocab_size\":22,\"sliding_window\":101,"
+    "\"sliding_window_pattern\":3}",
+    "0010",
+    {.vocab = 22, .hidden = 9, RMS, .tied = true},
+    {{.heads = 3, .kv_heads = 1, .key_dim = 4, .value_dim = 4, .norms = 4, .width = 7, .qk_norm = true, .window = 101},
+     {.heads = 3, .kv_heads = 1, .key_dim = 4, .value_dim = 4, .norms = 4, .width = 7, .qk_norm = true}}};
+
+static const struct subject MISTRAL = { /* a window of one token more than a chunk below */
+    "{\"model_type\":\"mistral\",\"hidden_size\":10,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+    "\"num_key_value_heads\":2,\"intermediate_size\":6,\"vocab_size\":12,\"sliding_window\":3}",
+    "00",
+    {.vocab = 12, .hidden = 10, RMS},
+    {{.heads = 2, .kv_heads = 2, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 6, .window = 3}}};
+
+static const struct subject MIXTRAL = {
+    "{\"model_type\":\"mixtral\",\"hidden_size\":10,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"head_dim\":3,\"intermediate_size\":6,\"vocab_size\":25,\"num_local_experts\":7,"
+    "\"num_experts_per_tok\":3,\"sliding_window\":null}",
+    "00",
+    {.vocab = 25, .hidden = 10, RMS},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .experts = 7, .chosen = 3,
+      .expert_width = 6}}};
+
+static const struct subject QWEN2_MOE = { /* every second layer has experts, the last one said to be dense */
+    "{\"model_type\":\"qwen2_moe\",\"hidden_size\":12,\"num_hidden_layers\":6,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":4,\"intermediate_size\":11,\"vocab_size\":15,\"num_experts\":5,\"num_experts_per_tok\":2,"
+    "\"moe_intermediate_size\":6,\"shared_expert_intermediate_size\":9,\"decoder_sparse_step\":2,"
+    "\"mlp_only_layers\":[5]}",
+    "010100",
+    {.vocab = 15, .hidden = 12, RMS},
+    {{.heads = 4, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 11, .qkv_bias = true},
+     {.heads = 4, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .qkv_bias = true, .experts = 5, .chosen = 2,
+      .expert_width = 6, .shared_width = 9, .shared_gate = true}}};
+
+static const struct subject QWEN3_MOE = {
+    "{\"model_type\":\"qwen3_moe\",\"hidden_size\":8,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"head_dim\":5,\"intermediate_size\":11,\"vocab_size\":15,\"num_experts\":6,"
+    "\"num_experts_per_tok\":6,\"moe_intermediate_size\":7}",
+    "00",
+    {.vocab = 15, .hidden = 8, RMS},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 5, .value_dim = 5, .norms = 2, .qk_norm = true, .experts = 6, .chosen = 6,
+      .expert_width = 7}}};
+
+static const struct subject DEEPSEEK_V2 = { /* one query matrix, a dense prefix, two shared experts */
+    "{\"model_type\":\"deepseek_v2\",\"hidden_size\":13,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":4,\"q_lora_rank\":null,\"kv_lora_rank\":9,\"qk_nope_head_dim\":5,\"qk_rope_head_dim\":2,"
+    "\"v_head_dim\":3,\"intermediate_size\":11,\"vocab_size\":18,\"n_routed_experts\":5,\"num_experts_per_tok\":2,"
+    "\"moe_intermediate_size\":4,\"n_shared_experts\":2,\"first_k_dense_replace\":1,\"topk_method\":\"greedy\"}",
+    "011",
+    {.vocab = 18, .hidden = 13, RMS},
+    {{.heads = 4, .key_dim = 5, .value_dim = 3, .kv_rank = 9, .rope_dim = 2, .norms = 2, .width = 11},
+     {.heads = 4, .key_dim = 5, .value_dim = 3, .kv_rank = 9, .rope_dim = 2, .norms = 2, .experts = 5, .chosen = 2,
+      .expert_width = 4, .shared_width = 8}}};
+
+static const struct subject DEEPSEEK_V3 = { /* a query latent and a routing bias */
+    "{\"model_type\":\"deepseek_v3\",\"hidden_size\":12,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+    "\"q_lora_rank\":7,\"kv_lora_rank\":10,\"qk_nope_head_dim\":3,\"qk_rope_head_dim\":4,\"v_head_dim\":5,"
+    "\"intermediate_size\":16,\"vocab_size\":18,\"n_routed_experts\":6,\"num_experts_per_tok\":2,"
+    "\"moe_intermediate_size\":8,\"n_shared_experts\":1,\"first_k_dense_replace\":2,\"topk_method\":\"noaux_tc\","
+    "\"num_nextn_predict_layers\":1}",
+    "001",
+    {.vocab = 18, .hidden = 12, RMS},
+    {{.heads = 4, .key_dim = 3, .value_dim = 5, .q_rank = 7, .kv_rank = 10, .rope_dim = 4, .norms = 2, .width = 16},
+     {.heads = 4, .key_dim = 3, .value_dim = 5, .q_rank = 7, .kv_rank = 10, .rope_dim = 4, .norms = 2, .experts = 6,
+      .chosen = 2, .expert_width = 8, .shared_width = 8, .correction = true}}};
+
+static const struct subject GPT_OSS = { /* sinks, biases everywhere, 4-bit experts in groups of 32 */
+    "{\"model_type\":\"gpt_oss\",\"hidden_size\":35,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"head_dim\":3,\"intermediate_size\":6,\"vocab_size\":14,\"num_local_experts\":4,"
+    "\"num_experts_per_tok\":2,\"experts_per_token\":2,\"sliding_window\":4,\"attention_bias\":true,"
+    "\"quantization_config\":{\"quant_method\":\"mxfp4\"}}",
+    "010",
+    {.vocab = 14, .hidden = 35, RMS, .expert = {.5, 1, 32, 1}},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .window = 4, .qkv_bias = true,
+      .o_bias = true, .sinks = true, .experts = 4, .chosen = 2, .expert_width = 6, .expert_bias = true,
+      .router_bias = true},
+     {.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .qkv_bias = true, .o_bias = true,
+      .sinks = true, .experts = 4, .chosen = 2, .expert_width = 6, .expert_bias = true, .router_bias = true}}};
+
+static const struct subject *const SUBJECTS[] = {
+    &LLAMA, &LLAMA_BIASED, &GPT2, &QWEN2, &QWEN3, &GEMMA2, &GEMMA3, &MISTRAL, &MIXTRAL, &QWEN2_MOE, &QWEN3_MOE,
+    &DEEPSEEK_V2, &DEEPSEEK_V3, &GPT_OSS};
+
+enum { SUBJECTS_N = sizeof SUBJECTS / sizeof SUBJECTS[0] };
+
+/* ---- both sides ---- */
+
+static void set_format(struct naive_format *f)
+{
+    if (f->element_bytes == 0) f->element_bytes = 2;
+}
+
+static struct naive_model architecture(const struct subject *s)
+{
+    struct naive_model m = s->base;
+    struct naive_format *const formats[] = {&m.embed, &m.head, &m.mixer, &m.ffn, &m.expert, &m.router, &m.other, &m.cache};
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) set_format(formats[i]);
+    if (m.activation_bytes == 0) m.activation_bytes = 2;
+    for (const char *p = s->pattern; *p; p++) {
+        m.layer[m.layers] = s->form[*p - '0'];
+        m.layer[m.layers++].type = *p - '0';
+    }
+    return m;
+}
+
+static struct model read_model(struct arena *a, const char *text)
+{
+    struct json j;
+    struct model m;
+    struct err e = {0};
+    if (json_parse(a, "config.json", text, strlen(text), &j, &e) != ERR_OK || model_parse(a, &j, &m, &e) != ERR_OK)
+        fail_msg("%s", e.text);
+    m.name = "test";
+    return m;
+}
+
+/* The fields of an operator, in one order for both sides. */
+enum { FIELDS = 9 };
+static const char *const FIELD[FIELDS] = {"flops", "vector_flops", "weight_bytes", "kv_bytes", "kv_needed_bytes",
+                                          "activation_bytes", "wire_bytes", "stored elements", "stored bytes"};
+
+static void naive_fields(const struct naive_op *op, double *v)
+{
+    const double of[FIELDS] = {op->flops, op->vector_flops, op->weight_bytes, op->kv_bytes, op->kv_needed_bytes,
+                               op->activation_bytes, op->wire_bytes, op->stored_elems, op->stored_bytes};
+    memcpy(v, of, sizeof of);
+}
+
+/* Values of all operators at a point; v holds FIELDS of each. M 0: one pass. */
+static void evaluate(struct arena *a, const struct model *m, const struct naive_pass *p, int M, struct cost_ops *ops,
+                     double *v)
+{
+    struct err e = {0};
+    struct sym_ctx *c = sym_open(a);
+    const struct cost_symbols y = cost_symbols_make(c);
+    const struct cost_conventions conv = {.causal_full = p->causal_full, .embed_full_table = p->embed_full_table,
+                                          .mlp_fused = p->mlp_fused, .head_all = p->head_all,
+                                          .norms_uncounted = p->norms_uncounted};
+    const struct cost_pass pass = {.name = "test", .B = y.B, .S = y.S, .absorbed = p->absorbed, .uncached = p->uncached,
+                                   .T = p->T == p->S ? y.S : p->T == 1 ? sym_int(c, 1) : y.T, .M = M ? y.M : NULL};
+    if (cost_build(a, c, &y, m, &conv, &pass, p->ranks, ops, &e) != ERR_OK) fail_msg("%s", e.text);
+    if (cost_bind(c, &y, m, p->ranks, ops, &e) != ERR_OK) fail_msg("%s", e.text);
+    for (size_t i = 0; i < ops->n; i++) {
+        const struct cost_op *op = &ops->op[i];
+        const struct sym *elems = sym_int(c, 0), *bytes = elems;
+        for (size_t j = 0; j < op->tensors_n; j++) {
+            if (op->tensor[j].shared) continue;
+            elems = sym_add(c, elems, op->tensor[j].elems);
+            bytes = sym_add(c, bytes, op->tensor[j].bytes);
+        }
+        const struct sym *const field[FIELDS] = {op->flops, op->vector_flops, op->weight_bytes, op->kv_bytes,
+                                                 op->kv_needed_bytes, op->activation_bytes, op->wire_bytes, elems, bytes};
+        const struct sym *const in[] = {y.B, y.S, y.T, y.M, y.r};
+        const double at[] = {p->B, p->S, p->T, M, 2.0 * (p->ranks - 1) / p->ranks};
+        const double *const column[] = {&at[0], &at[1], &at[2], &at[3], &at[4]};
+        double *out[FIELDS];
+        struct sym_tape *tape;
+        for (size_t f = 0; f < FIELDS; f++) out[f] = &v[i * FIELDS + f];
+        if (sym_tape_compile(a, FIELDS, field, 5, in, &tape, &e) != ERR_OK) fail_msg("%s: %s", op->name, e.text);
+        sym_tape_eval(tape, 1, column, out);
+    }
+}
+
+/* Weight bytes of experts are expectations; a mean over M steps, and a ring's chunk, may have a fraction without a finite
+ * binary form. All else is exact. */
+static bool equal(double got, double want, bool fraction)
+{
+    return fraction ? fabs(got - want) <= 1e-14 * fabs(want) : got == want;
+}
+
+/* The operator of layer type `type` (-1: outside) after `skip` others of its type. */
+static size_t find(const struct cost_ops *ops, int type, size_t skip)
+{
+    for (size_t i = 0; i < ops->n; i++)
+        if (ops->op[i].kind_index == type && skip-- == 0) return i;
+    fail_msg("no operator %zu more of layer type %d", skip, type);
+    return 0;
+}
+
+/* Every operator at one point, and the sums over all layers; M > 0: against the mean of M walks. */
+static void compare(struct arena *a, const struct model *m, const struct naive_model *n, const struct naive_pass *p, int M)
+{
+    struct naive_ops *walk = arena_alloc(a, sizeof *walk), *step = arena_alloc(a, sizeof *step);
+    double *v = arena_array(a, (size_t)FIELDS * 256, sizeof *v);
+    double total[FIELDS] = {0}, want_total[FIELDS] = {0};
+    struct cost_ops ops;
+    if (!walk || !step || !v) fail_msg("out of memory");
+    naive_count(n, p, walk);
+    for (int i = 1; i < M; i++) {
+        struct naive_pass earlier = *p;
+        earlier.S -= i;
+        naive_count(n, &earlier, step);
+        for (size_t k = 0; k < step->n; k++) {
+            walk->op[k].flops += step->op[k].flops;
+            walk->op[k].vector_flops += step->op[k].vector_flops;
+            walk->op[k].weight_bytes += step->op[k].weight_bytes;
+            walk->op[k].kv_bytes += step->op[k].kv_bytes;
+            walk->op[k].kv_needed_bytes += step->op[k].kv_needed_bytes;
+            walk->op[k].activation_bytes += step->op[k].activation_bytes;
+            walk->op[k].wire_bytes += step->op[k].wire_bytes;
+        }
+    }
+    evaluate(a, m, p, M, &ops, v);
+    size_t used[4] = {0}; /* operators met: of types 0.., and outside at 3 */
+    for (size_t i = 0; i < walk->n; i++) {
+        const struct naive_op *w = &walk->op[i];
+        const int type = w->layer < 0 ? -1 : n->layer[w->layer].type;
+        const bool first = w->layer >= 0 && (i == 0 || walk->op[i - 1].layer != w->layer);
+        if (first) used[type] = 0;
+        const size_t k = find(&ops, type, used[type < 0 ? 3 : type]++);
+        double want[FIELDS];
+        naive_fields(w, want);
+        assert_string_equal(ops.op[k].name, w->name);
+        for (size_t f = 0; f < FIELDS; f++) {
+            const double got = v[k * FIELDS + f] * (M && f < 7 ? M : 1);
+            want_total[f] += want[f];
+            if (!equal(got, want[f], M || f == 6 || (f == 2 && ops.op[k].kind == OP_EXPERTS)))
+                fail_msg("%s %s B=%d T=%d S=%d M=%d ranks=%d: %s of %s is %.17g, counted %.17g", m->family,
+                         m->kinds[type < 0 ? 0 : type].label, p->B, p->T, p->S, M, p->ranks, FIELD[f], w->name, got, want[f]);
+        }
+    }
+    for (size_t i = 0; i < ops.n; i++)
+        for (size_t f = 0; f < FIELDS; f++)
+            total[f] += (double)ops.op[i].count * v[i * FIELDS + f] * (M && f < 7 ? M : 1);
+    for (size_t f = 0; f < FIELDS; f++)
+        if (!equal(total[f], want_total[f], M || f == 6 || (f == 2 && strstr(m->kinds[m->kinds_n - 1].label, "experts"))))
+            fail_msg("%s: sum of %s is %.17g, counted %.17g", m->family, FIELD[f], total[f], want_total[f]);
+}
+
+static void compare_subject(const struct subject *s, const struct naive_pass *passes, size_t passes_n, int M)
+{
+    struct arena *a = arena_open();
+    const struct model m = read_model(a, s->json);
+    const struct naive_model n = architecture(s);
+    for (size_t i = 0; i < passes_n; i++) {
+        struct naive_pass p = passes[i];
+        if (p.ranks == 0) p.ranks = 1;
+        compare(a, &m, &n, &p, M);
+    }
+    arena_close(a);
+}
+
+static void compare_all(const struct naive_pass *passes, size_t passes_n)
+{
+    for (size_t i = 0; i < SUBJECTS_N; i++) compare_subject(SUBJECTS[i], passes, passes_n, 0);
+}
+
+#define COUNT(a) (sizeof(a) / sizeof(a)[0])
+
+static void test_prefill(void **state)
+{
+    (void)state;
+    static const struct naive_pass PASSES[] = {
+        {.B = 2, .T = 7, .S = 7}, {.B = 1, .T = 13, .S = 13}, {.B = 3, .T = 2, .S = 2}, {.B = 5, .T = 1, .S = 1}};
+    compare_all(PASSES, COUNT(PASSES));
+}
+
+static void test_chunk(void **state)
+{
+    (void)state;
+    static const struct naive_pass PASSES[] = {{.B = 2, .T = 4, .S = 11}, {.B = 1, .T = 6, .S = 7}, {.B = 3, .T = 2, .S = 13},
+                                               {.B = 2, .T = 3, .S = 5, .absorbed = true}};
+    compare_all(PASSES, COUNT(PASSES));
+}
+
+static void test_decode(void **state)
+{
+    (void)state;
+    static const struct naive_pass PASSES[] = {{.B = 3, .T = 1, .S = 11, .absorbed = true},
+                                               {.B = 1, .T = 1, .S = 5, .absorbed = true},
+                                               {.B = 2, .T = 1, .S = 4, .absorbed = true},
+                                               {.B = 7, .T = 1, .S = 17},
+                                               {.B = 2, .T = 1, .S = 2, .absorbed = true}};
+    compare_all(PASSES, COUNT(PASSES));
+}
+
+static void test_mean_of_decode_steps(void **state)
+{
+    (void)state;
+    static const struct naive_pass PASSES[] = {{.B = 2, .T = 1, .S = 11, .absorbed = true},
+                                               {.B = 3, .T = 1, .S = 9},
+                                               {.B = 1, .T = 1, .S = 7, .absorbed = true, .causal_full = true}};
+    static const int STEPS[] = {1, 2, 3, 6, 7};
+    for (size_t i = 0; i < SUBJECTS_N; i++)
+        for (size_t k = 0; k < COUNT(STEPS); k++) compare_subject(SUBJECTS[i], PASSES, COUNT(PASSES), STEPS[k]);
+}
+
+static void test_without_cache(void **state)
+{
+    (void)state;
+    static const struct naive_pass PASSES[] = {{.B = 2, .T = 7, .S = 7, .uncached = true},
+                                               {.B = 3, .T = 11, .S = 11, .uncached = true, .causal_full = true},
+                                               {.B = 1, .T = 5, .S = 5, .uncached = true, .absorbed = true}};
+    compare_all(PASSES, COUNT(PASSES));
+}
+
+static void test_conventions(void **state)
+{
+    (void)state;
+    static const struct naive_pass PASSES[] = {
+        {.B = 2, .T = 7, .S = 7, .causal_full = true},
+        {.B = 2, .T = 4, .S = 11, .causal_full = true},
+        {.B = 3, .T = 1, .S = 9, .causal_full = true, .absorbed = true},
+        {.B = 2, .T = 3, .S = 8, .mlp_fused = true},
+        {.B = 2, .T = 3, .S = 8, .head_all = true},
+        {.B = 2, .T = 3, .S = 8, .embed_full_table = true},
+        {.B = 2, .T = 3, .S = 8, .norms_uncounted = true},
+        {.B = 3, .T = 5, .S = 5, .causal_full = true, .mlp_fused = true, .head_all = true, .embed_full_table = true,
+         .norms_uncounted = true}};
+    compare_all(PASSES, COUNT(PASSES));
+}
+
+/* Parts that no family of the table has together. */
+static void test_head_bias_and_embedding_norm(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    static const struct naive_pass PASS = {.B = 2, .T = 3, .S = 8, .ranks = 1, .head_all = true};
+    static const struct subject *const OF[] = {&GPT2, &LLAMA};
+    for (size_t i = 0; i < COUNT(OF); i++) {
+        struct model m = read_model(a, OF[i]->json);
+        struct naive_model n = architecture(OF[i]);
+        m.head_bias = m.embed_norm = n.head_bias = n.embed_norm = true;
+        if (i == 1) {
+            m.norm = NORM_LAYER;
+            n.norm_flops = 6;
+        }
+        compare(a, &m, &n, &PASS, 0);
+    }
+    arena_close(a);
+}
+
+/* ---- stored formats: scales by counting the groups that the elements meet ---- */
+
+struct stored_case {
+    const char *config; /* "quantization_config" of the file, or NULL */
+    const char *name;   /* else a format for all linear layers */
+    struct naive_format format;
+};
+
+static void compare_stored(const struct subject *s, const struct stored_case *x, const char *kv, struct naive_format cache)
+{
+    struct arena *a = arena_open();
+    struct err e = {0};
+    static const struct naive_pass PASSES[] = {{.B = 2, .T = 1, .S = 5, .ranks = 1, .absorbed = true},
+                                               {.B = 1, .T = 3, .S = 3, .ranks = 1, .mlp_fused = true}};
+    const char *text = s->json;
+    if (x->config) /* the config's last brace makes room for the key */
+        text = arena_printf(a, "%.*s,\"quantization_config\":%s}", (int)strlen(s->json) - 1, s->json, x->config);
+    struct model m = read_model(a, text);
+    struct naive_model n = architecture(s);
+    if (x->name) assert_int_equal(stored_set_all(&m, x->name, &e), ERR_OK);
+    if (x->name || x->config) n.mixer = n.ffn = n.expert = x->format;
+    if (kv) {
+        assert_int_equal(dtype_find(kv, &m.kv, &e), ERR_OK);
+        n.cache = cache;
+    }
+    /* expanded prefill of a latent cache is not compared with a grouped cache: groups straddle its two parts */
+    for (size_t i = 0; i < COUNT(PASSES); i++) compare(a, &m, &n, &PASSES[i], 0);
+    arena_close(a);
+}
+
+static void test_stored_formats_of_small_models(void **state)
+{
+    (void)state;
+    static const struct stored_case CASES[] = {
+        {"{\"quant_method\":\"fp8\",\"weight_block_size\":[5,3]}", NULL, {1, 5, 3, 4}},
+        {"{\"quant_method\":\"fp8\",\"weight_block_size\":[4,7]}", NULL, {1, 4, 7, 4}},
+        {"{\"quant_method\":\"fp8\"}", NULL, {1, 0, 0, 0}},
+        {"{\"quant_method\":\"gptq\",\"bits\":4,\"group_size\":16}", NULL, {.5, 1, 16, 2.5}},
+        {NULL, "fp8-row", {1, 1, -1, 4}},
+        {NULL, "int8", {1, 1, -1, 2}},
+        {NULL, "nvfp4", {.5, 1, 16, 1}},
+        {NULL, "int8-g32", {1, 1, 32, 3}},
+    };
+    static const struct subject *const OF[] = {&LLAMA_BIASED, &GPT2, &GEMMA2, &QWEN2_MOE, &DEEPSEEK_V2, &DEEPSEEK_V3};
+    for (size_t i = 0; i < COUNT(CASES); i++)
+        for (size_t k = 0; k < COUNT(OF); k++) compare_stored(OF[k], &CASES[i], NULL, (struct naive_format){0});
+}
+
+static const struct subject WIDE = { /* wider than one group of 128, and no multiple of it */
+    "{\"model_type\":\"llama\",\"hidden_size\":131,\"num_hidden_layers\":1,\"num_attention_heads\":6,"
+    "\"num_key_value_heads\":2,\"head_dim\":47,\"intermediate_size\":139,\"vocab_size\":7}",
+    "0",
+    {.vocab = 7, .hidden = 131, RMS},
+    {{.heads = 6, .kv_heads = 2, .key_dim = 47, .value_dim = 47, .norms = 2, .width = 139}}};
+
+static void test_stored_formats_of_128(void **state)
+{
+    (void)state;
+    static const struct stored_case CASES[] = {
+        {"{\"quant_method\":\"fp8\",\"weight_block_size\":[128,128]}", NULL, {1, 128, 128, 4}},
+        {"{\"quant_method\":\"awq\",\"bits\":4,\"group_size\":128}", NULL, {.5, 1, 128, 2.5}},
+        {NULL, "int3", {.375, 1, 128, 2.5}},
+        {NULL, "mxfp4", {.5, 1, 32, 1}},
+        {NULL, "mxfp8", {1, 1, 32, 1}},
+        {NULL, "nf4", {.5, 1, 64, 4}},
+        {NULL, "nf4-double", {.5, 1, 64, 1.015625}},
+    };
+    for (size_t i = 0; i < COUNT(CASES); i++) compare_stored(&WIDE, &CASES[i], NULL, (struct naive_format){0});
+}
+
+static void test_grouped_cache(void **state)
+{
+    (void)state;
+    static const struct stored_case NONE = {NULL, NULL, {0}};
+    static const struct subject *const OF[] = {&WIDE, &LLAMA_BIASED, &GEMMA2, &GPT_OSS};
+    for (size_t i = 0; i < COUNT(OF); i++) {
+        compare_stored(OF[i], &NONE, "fp8", (struct naive_format){1, 1, 0, 0});
+        compare_stored(OF[i], &NONE, "int4-g16", (struct naive_format){.5, 1, 16, 2.5});
+        compare_stored(OF[i], &NONE, "mxfp8", (struct naive_format){1, 1, 32, 1});
+    }
+}
+
+/* ---- memory is the same description ---- */
+
+static double value_at(struct arena *a, const struct sym *x, const struct sym *var, double at)
+{
+    struct sym_tape *t;
+    struct err e = {0};
+    const double *const in[] = {&at};
+    double v, *const out[] = {&v};
+    if (sym_tape_compile(a, 1, &x, 1, &var, &t, &e) != ERR_OK) fail_msg("%s", e.text);
+    sym_tape_eval(t, 1, in, out);
+    return v;
+}
+
+/* What one decode step needs of the cache of one sequence (old read, new written) is the cache that it must keep. */
+static void test_memory_equals_what_is_walked(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    static const struct cost_conventions PLAIN = {0};
+    static const char *const KV[] = {"bf16", "int4-g16"};
+    for (size_t i = 0; i < SUBJECTS_N * COUNT(KV); i++) {
+        struct err e = {0};
+        struct model m = read_model(a, SUBJECTS[i / 2]->json);
+        struct naive_model n = architecture(SUBJECTS[i / 2]);
+        struct naive_ops *walk = arena_alloc(a, sizeof *walk);
+        const struct naive_pass decode = {.B = 1, .T = 1, .S = 9, .ranks = 1, .absorbed = true};
+        struct sym_ctx *c = sym_open(a);
+        const struct cost_symbols y = cost_symbols_make(c);
+        struct cost_cache cache;
+        struct cost_parameters count;
+        double needed = 0, per_token = 0, elems = 0;
+        assert_non_null(walk);
+        assert_int_equal(dtype_find(KV[i % 2], &m.kv, &e), ERR_OK);
+        n.cache = i % 2 ? (struct naive_format){.5, 1, 16, 2.5} : (struct naive_format){2, 1, 0, 0};
+        naive_count(&n, &decode, walk);
+        for (size_t k = 0; k < walk->n; k++) {
+            needed += walk->op[k].kv_needed_bytes;
+            elems += walk->op[k].stored_elems;
+            if (strcmp(walk->op[k].name, "kv_write") == 0) per_token += walk->op[k].kv_bytes;
+        }
+        assert_int_equal(cost_cache(c, &y, &m, 1, &cache, &e), ERR_OK);
+        assert_true(value_at(a, cache.bytes_per_sequence, y.S, 9) == needed);
+        assert_true(cache.bytes_per_token_full + cache.bytes_per_token_windowed == per_token);
+        assert_int_equal(cost_parameters(a, &m, &PLAIN, &count, &e), ERR_OK);
+        assert_true(count.total == elems);
+    }
+    arena_close(a);
+}
+
+/* ---- tensor parallelism ---- */
+
+static const struct subject SPLIT = { /* two KV heads: copied when there are four ranks */
+    "{\"model_type\":\"llama\",\"hidden_size\":11,\"num_hidden_layers\":2,\"num_attention_heads\":12,"
+    "\"num_key_value_heads\":2,\"head_dim\":5,\"intermediate_size\":28,\"vocab_size\":27,\"attention_bias\":true,"
+    "\"mlp_bias\":true}",
+    "00",
+    {.vocab = 27, .hidden = 11, RMS},
+    {{.heads = 12, .kv_heads = 2, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 28, .qkv_bias = true,
+      .o_bias = true, .mlp_bias = true}}};
+
+static const struct subject SPLIT_MOE = {
+    "{\"model_type\":\"qwen2_moe\",\"hidden_size\":12,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":1,\"intermediate_size\":12,\"vocab_size\":16,\"num_experts\":5,\"num_experts_per_tok\":2,"
+    "\"moe_intermediate_size\":8,\"shared_expert_intermediate_size\":20,\"decoder_sparse_step\":2}",
+    "010",
+    {.vocab = 16, .hidden = 12, RMS},
+    {{.heads = 4, .kv_heads = 1, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 12, .qkv_bias = true},
+     {.heads = 4, .kv_heads = 1, .key_dim = 3, .value_dim = 3, .norms = 2, .qkv_bias = true, .experts = 5, .chosen = 2,
+      .expert_width = 8, .shared_width = 20, .shared_gate = true}}};
+
+static const struct subject SPLIT_OSS = {
+    "{\"model_type\":\"gpt_oss\",\"hidden_size\":35,\"num_hidden_layers\":2,\"num_attention_heads\":8,"
+    "\"num_key_value_heads\":4,\"head_dim\":3,\"intermediate_size\":8,\"vocab_size\":14,\"num_local_experts\":3,"
+    "\"num_experts_per_tok\":2,\"sliding_window\":4,\"attention_bias\":true}",
+    "01",
+    {.vocab = 14, .hidden = 35, RMS},
+    {{.heads = 8, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .window = 4, .qkv_bias = true,
+      .o_bias = true, .sinks = true, .experts = 3, .chosen = 2, .expert_width = 8, .expert_bias = true,
+      .router_bias = true},
+     {.heads = 8, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .qkv_bias = true, .o_bias = true,
+      .sinks = true, .experts = 3, .chosen = 2, .expert_width = 8, .expert_bias = true, .router_bias = true}}};
+
+static const struct subject *const SPLITS[] = {&SPLIT, &SPLIT_MOE, &SPLIT_OSS, &DEEPSEEK_V3};
+
+static void test_tensor_parallel_rank(void **state)
+{
+    (void)state;
+    static const struct naive_pass PASSES[] = {{.B = 2, .T = 1, .S = 9, .ranks = 2, .absorbed = true},
+                                               {.B = 3, .T = 1, .S = 9, .ranks = 4, .absorbed = true},
+                                               {.B = 2, .T = 6, .S = 6, .ranks = 2},
+                                               {.B = 1, .T = 3, .S = 7, .ranks = 4, .head_all = true},
+                                               {.B = 2, .T = 5, .S = 5, .ranks = 4, .mlp_fused = true}};
+    for (size_t i = 0; i < COUNT(SPLITS); i++) compare_subject(SPLITS[i], PASSES, COUNT(PASSES), 0);
+}
+
+static double stored_bytes(struct arena *a, const struct model *m, int64_t ranks)
+{
+    struct err e = {0};
+    struct sym_ctx *c = sym_open(a);
+    const struct cost_symbols y = cost_symbols_make(c);
+    static const struct cost_conventions PLAIN = {0};
+    const struct cost_pass pass = {.name = "decode", .B = y.B, .T = sym_int(c, 1), .S = y.S, .absorbed = true};
+    struct cost_ops ops;
+    double v;
+    if (cost_build(a, c, &y, m, &PLAIN, &pass, ranks, &ops, &e) != ERR_OK) fail_msg("%s", e.text);
+    if (cost_bind(c, &y, m, ranks, &ops, &e) != ERR_OK) fail_msg("%s", e.text);
+    assert_true(sym_constant(cost_weight_bytes(c, &ops, &PLAIN), &v));
+    return v;
+}
+
+/* Elements that every rank has a copy of, and KV heads beyond the first copy: named here, one by one. */
+static void test_ranks_together_hold_the_model_and_named_copies(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    for (size_t i = 0; i < COUNT(SPLITS); i++)
+        for (int ranks = 2; ranks <= 4; ranks += 2) {
+            const struct model m = read_model(a, SPLITS[i]->json);
+            const struct naive_model n = architecture(SPLITS[i]);
+            int vocab = n.vocab;
+            while (vocab % ranks) vocab++;
+            double copied = n.hidden, extra = 2.0 * (vocab - n.vocab) * n.hidden; /* final norm; padded vocabulary */
+            for (int k = 0; k < n.layers; k++) {
+                const struct naive_layer *l = &n.layer[k];
+                copied += l->norms * n.hidden + (l->o_bias ? n.hidden : 0) + (l->mlp_bias ? n.hidden : 0);
+                copied += l->experts * (n.hidden + (l->router_bias ? 1 : 0) + (l->correction ? 1 : 0));
+                copied += (l->shared_gate ? n.hidden : 0) + (l->expert_bias ? l->experts * n.hidden : 0);
+                if (l->kv_rank) { /* down-projections into the latents, and their norms */
+                    copied += n.hidden * (l->q_rank + l->kv_rank + l->rope_dim) + l->q_rank + l->kv_rank;
+                } else if (l->kv_heads < ranks) { /* key and value heads, with their biases */
+                    const int width = l->key_dim + l->value_dim, heads = ranks - l->kv_heads;
+                    extra += heads * width * (n.hidden + (l->qkv_bias ? 1 : 0));
+                }
+            }
+            const double whole = stored_bytes(a, &m, 1), rank = stored_bytes(a, &m, ranks);
+            assert_true(ranks * rank == whole + 2 * ((ranks - 1) * copied + extra));
+        }
+    arena_close(a);
+}
+
+static void test_cache_of_a_rank(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    static const struct {
+        const struct subject *of;
+        int ranks;
+        double bytes; /* a token, all layers, bf16 */
+    } CASES[] = {
+        {&SPLIT, 1, 2 * 2 * (2 * 10)},     {&SPLIT, 2, 2 * 2 * (1 * 10)},
+        {&SPLIT, 4, 2 * 2 * (1 * 10)}, /* two heads on four ranks: each has one */
+        {&SPLIT_OSS, 4, 2 * 2 * (1 * 6)},
+        {&DEEPSEEK_V3, 1, 2 * 3 * 14},     {&DEEPSEEK_V3, 4, 2 * 3 * 14}, /* the latent is whole on every rank */
+    };
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        struct err e = {0};
+        const struct model m = read_model(a, CASES[i].of->json);
+        struct sym_ctx *c = sym_open(a);
+        const struct cost_symbols y = cost_symbols_make(c);
+        struct cost_cache cache;
+        assert_int_equal(cost_cache(c, &y, &m, CASES[i].ranks, &cache, &e), ERR_OK);
+        assert_true(cache.bytes_per_token_full + cache.bytes_per_token_windowed == CASES[i].bytes);
+    }
+    arena_close(a);
+}
+
+static void test_layouts_that_do_not_divide_are_refused(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    static const struct {
+        const struct subject *of;
+        int ranks;
+        const char *why;
+    } CASES[] = {{&SPLIT, 5, "heads"}, {&SPLIT, 3, "KV heads"}, {&GPT2, 2, "heads"}, {&QWEN2, 2, "columns of the MLP"},
+                 {&LLAMA, 2, "KV heads"}, {&SPLIT_MOE, 4, NULL}, {&QWEN2_MOE, 2, "columns of the MLP"}};
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        struct err e = {0};
+        const struct model m = read_model(a, CASES[i].of->json);
+        struct sym_ctx *c = sym_open(a);
+        const struct cost_symbols y = cost_symbols_make(c);
+        static const struct cost_conventions PLAIN = {0};
+        const struct cost_pass pass = {.name = "decode", .B = y.B, .T = sym_int(c, 1), .S = y.S, .absorbed = true};
+        struct cost_ops ops;
+        assert_int_equal(cost_build(a, c, &y, &m, &PLAIN, &pass, CASES[i].ranks, &ops, &e), ERR_OK);
+        const enum err_code code = cost_bind(c, &y, &m, CASES[i].ranks, &ops, &e);
+        assert_int_equal(code, CASES[i].why ? ERR_USAGE : ERR_OK);
+        if (CASES[i].why) assert_non_null(strstr(e.text, CASES[i].why));
+    }
+    arena_close(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_prefill),
+        cmocka_unit_test(test_chunk),
+        cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_mean_of_decode_steps),
+        cmocka_unit_test(test_without_cache),
+        cmocka_unit_test(test_conventions),
+        cmocka_unit_test(test_head_bias_and_embedding_norm),
+        cmocka_unit_test(test_stored_formats_of_small_models),
+        cmocka_unit_test(test_stored_formats_of_128),
+        cmocka_unit_test(test_grouped_cache),
+        cmocka_unit_test(test_memory_equals_what_is_walked),
+        cmocka_unit_test(test_tensor_parallel_rank),
+        cmocka_unit_test(test_ranks_together_hold_the_model_and_named_copies),
+        cmocka_unit_test(test_cache_of_a_rank),
+        cmocka_unit_test(test_layouts_that_do_not_divide_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
