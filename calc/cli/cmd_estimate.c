@@ -231,7 +231,8 @@ static enum err_code write_ops(struct sink *s, const struct estimate_request *q,
     t.columns = estimate_op_columns(&t.n_columns);
     t.stride_bytes = sizeof **rows;
     t.schema = "ridge.operators.1";
-    if (option_get(q->options, "columns")) TRY(table_select(s->arena, &t, option_get(q->options, "columns"), &t, e));
+    const char *keys = option_get(q->options, "columns");
+    if (keys && table_select(s->arena, &t, keys, &t, e) != ERR_OK) return err_prepend(e, "--columns: ");
     for (size_t i = 0; i < cases_n; i++) {
         if (s->rows[i].fits || q->ignore_memory)
             TRY(estimate_ops(s->arena, q, &cases[i], &s->rows[i], &rows[i], &n[i], e));
@@ -296,8 +297,7 @@ static enum err_code draw(struct sink *s, const struct estimate_request *q, cons
     t.columns = estimate_columns(&t.n_columns);
     if (strcmp(p.kind, "roofline") == 0) {
         struct estimate_op_row *ops;
-        if (s->rows_n != 1)
-            return err_set(e, ERR_USAGE, "a roofline picture shows one point: one model, device, batch and context");
+        if (!s->rows[0].fits && !q->ignore_memory) return ERR_OK; /* no times to show; judge says so */
         TRY(estimate_ops(s->arena, q, &cases[0], &s->rows[0], &ops, &t.n_rows, e));
         t.columns = estimate_op_columns(&t.n_columns);
         t.rows = ops;
@@ -320,12 +320,15 @@ static enum err_code open_sink(struct arena *a, const struct option_values *v, c
     s->table = (struct table){.columns = columns, .n_columns = columns_n, .stride_bytes = sizeof *s->rows,
                               .schema = "ridge.estimate.1", .tool = commands_tool(),
                               .scenario_json = option_scenario_json(a, v)};
-    if (option_get(v, "columns") && !q->by_op)
-        TRY(table_select(a, &s->table, option_get(v, "columns"), &s->table, e));
+    if (option_get(v, "columns") && !q->by_op &&
+        table_select(a, &s->table, option_get(v, "columns"), &s->table, e) != ERR_OK)
+        return err_prepend(e, "--columns: ");
     if (option_get(v, "plot-kind") && !option_get(v, "plot"))
         return err_set(e, ERR_USAGE, "--plot-kind says what --plot FILE shows; the file is missing");
     if (option_get(v, "plot")) TRY(plot_check(plot_kind(q), option_get(v, "plot"), e));
     const size_t rows = estimate_points(q) * cases_n;
+    if (option_get(v, "plot") && strcmp(plot_kind(q), "roofline") == 0 && rows != 1)
+        return err_set(e, ERR_USAGE, "a roofline picture shows one point: one model, device, batch and context");
     s->all_points = rows;
     progress_start(&s->progress, "points");
     const bool text = s->format == TABLE_TEXT || s->format == TABLE_MD;
@@ -397,6 +400,11 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     for (size_t m = 0; m < q.models_n; m++)
         for (size_t g = 0; g < q.gpus_n; g++)
             TRY(estimate_case_open(a, &q, q.models[m], q.gpus[g], &cases[m * q.gpus_n + g], e));
+    for (size_t i = 0; i < cases_n && q.engine; i++) { /* a bad flag is told before anything is written */
+        struct pool_request r;
+        struct pool p;
+        TRY(estimate_pool(&q, &cases[i], &r, &p, e));
+    }
     TRY(open_sink(a, &v, &q, cases_n, &s, e));
     if (s.streamed) TRY(table_begin(&s.table, s.format, s.out, e));
     enum err_code code = ERR_OK;

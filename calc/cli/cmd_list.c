@@ -270,7 +270,7 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     size_t at = 0;
     const size_t n = sizeof TOPICS / sizeof TOPICS[0];
     while (at < n && strcmp(TOPICS[at].name, topic) != 0) at++;
-    if (at == n) return err_set(e, ERR_USAGE, "ridge list: models, hardware, workloads, families, dtypes, columns or conventions");
+    if (at == n) return err_set(e, ERR_USAGE, "list: wanted one of models, hardware, workloads, families, dtypes, columns or conventions");
     TRY(TOPICS[at].list(&l, e));
     l.table.schema = "ridge.list.1";
     const bool sentences = l.table.columns == NAMED && format == TABLE_TEXT;

@@ -99,7 +99,7 @@ static const struct column OP_COLUMNS[] = {
     OPC(activation_bytes, COUNT, BYTES, COLUMN_SHOWN, "activ.", "bytes of inputs and outputs"),
     OPC(wire_bytes, COUNT, BYTES, 0, "sent", "bytes sent to other ranks"),
     OPC(bytes, COUNT, BYTES, 0, "bytes", "weights + KV + activations"),
-    OPC(intensity_flops_per_byte, REAL, FLOPS_PER_BYTE, COLUMN_SHOWN, "intensity", "flops per byte"),
+    OPC(intensity_flops_per_byte, REAL, FLOPS_PER_BYTE, COLUMN_SHOWN, "intensity", "matrix flops per byte (elementwise ones where there are no others)"),
     OPC(time_s, REAL, SECONDS, COLUMN_SHOWN, "time", "max over resources"),
     OPC(bound_by, STRING, NONE, COLUMN_SHOWN, "by", "the resource that binds"),
     OPC(share_frac, REAL, FRAC, COLUMN_SHOWN, "share", "of the phase"),

@@ -243,7 +243,7 @@ static void fill_op(const struct step *s, const struct cost_op *op, const struct
     row->activation_bytes = n * v[4];
     row->wire_bytes = n * v[5];
     row->bytes = row->weight_bytes + row->kv_bytes + row->activation_bytes;
-    row->intensity_flops_per_byte = (row->flops + row->vector_flops) / row->bytes;
+    row->intensity_flops_per_byte = (row->flops > 0 ? row->flops : row->vector_flops) / row->bytes;
     row->time_s = n * v[6];
     static const char *const BINDS[] = {"compute", "vector", "memory", "link"};
     size_t most = 0;

@@ -78,7 +78,7 @@ struct step_op {
     int64_t count;
     const char *compute; /* matrix unit */
     double flops, vector_flops, weight_bytes, kv_bytes, activation_bytes, wire_bytes, bytes;
-    double intensity_flops_per_byte; /* (matrix and vector flops)/bytes */
+    double intensity_flops_per_byte; /* matrix flops/bytes; vector flops/bytes where there are no others */
     double time_s, share_frac;
     const char *bound_by; /* "compute" "vector" "memory" "link" */
 };

@@ -1,5 +1,6 @@
 /* fuzz_config -- any bytes as a config.json: read as a model that keeps its own promises, or refused with one clean
  * sentence; never a crash, a leak or a hang. */
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include "calc/base/arena.h"
 #include "calc/base/err.h"
 #include "calc/base/json.h"
+#include "calc/cost/cost.h"
 #include "calc/model/model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -44,6 +46,21 @@ static void check_model(const struct model *m)
     require(layers == m->layers, "the layer kinds do not add up to the layers", m->family);
 }
 
+/* What was read can be counted and laid out, or is refused as out of range. */
+static void check_counts(struct arena *a, const struct model *m)
+{
+    static const struct cost_conventions PLAIN = {0};
+    struct cost_parameters p;
+    struct err e = {.code = ERR_OK};
+    const enum err_code code = cost_parameters(a, m, &PLAIN, &p, &e);
+    if (code != ERR_OK) {
+        require(code == ERR_RANGE || code == ERR_NOMEM, "a model that cannot be counted", e.text);
+        return;
+    }
+    require(p.active <= p.total && p.embedding + p.routed <= p.total, "parts exceed the total", m->family);
+    require(p.total == floor(p.total), "a fraction of a parameter", m->family);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct arena *a = arena_open();
@@ -53,10 +70,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct model m = {.name = "fuzz", .source = "fuzz.json"};
     enum err_code code = json_parse(a, "fuzz.json", (const char *)data, size, &j, &e);
     if (code == ERR_OK) code = model_parse(a, &j, &m, &e);
-    if (code == ERR_OK)
-        check_model(&m);
-    else
+    if (code != ERR_OK) {
         check_refusal(code, &e);
+    } else {
+        check_model(&m);
+        check_counts(a, &m);
+    }
     arena_close(a);
     return 0;
 }
