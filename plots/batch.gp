@@ -1,5 +1,6 @@
 # Decode step time (above) and aggregate throughput (below) against batch.
-# seriesN.tsv batch decode_step throughput_tok_per_s, N from 1 to series_n, drawn with line style look_N
+# seriesN.tsv batch decode_step throughput_tok_per_s mark, N from 1 to series_n, drawn with line style look_N;
+# mark is 1 where the point gets its marker
 # unfit.tsv from_batch to_batch look: where a series does not fit
 
 set multiplot
@@ -36,7 +37,9 @@ do for [panel in 'step rate'] {
              (column('to_batch')):(bottom):(top) notitle with boxxyerror fillcolor rgb '#555555', \
          '' using (column('from_batch')):(bottom):(0):(top - bottom):(100 + column('look')) \
              notitle with vectors arrowstyle variable, \
-         for [i = 1:series_n] file(i) using 'batch':(column(key)) notitle with linespoints linestyle look(i)
+         for [i = 1:series_n] file(i) using (column('batch')):(column(key)) notitle with lines linestyle look(i), \
+         for [i = 1:series_n] file(i) using (column('mark') == 1 ? column('batch') : NaN):(column(key)) \
+             notitle with points linestyle look(i)
 }
 load 'overlay.gp'
 unset multiplot

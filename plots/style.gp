@@ -17,7 +17,9 @@ array series_rgb[12] = [0x0072B2, 0xD55E00, 0x000000, 0x009E73, 0xCC79A7, 0xE69F
                         0x56B4E9, 0x0072B2, 0xD55E00, 0x000000, 0x009E73, 0xCC79A7]
 array series_point[12] = [7, 4, 9, 10, 13, 14, 6, 5, 8, 11, 12, 15]
 
-do for [i = 1:12] { set style line i linewidth 2 pointsize 1.1 linecolor rgb series_rgb[i] pointtype (dumb ? i : series_point[i]) }
+do for [i = 1:12] {
+    set style line i linewidth 2 pointsize 1.1 linecolor rgb series_rgb[i] pointtype (dumb ? i : series_point[i])
+}
 set style line 1 dashtype 1
 set style line 2 dashtype (12, 5)
 set style line 3 dashtype (2, 4)

@@ -59,7 +59,7 @@ struct walk {
     const struct naive_pass *p;
     struct naive_ops *ops;
     int layer;
-    int tokens; /* B*T */
+    int tokens;        /* B*T */
     int heads, groups; /* of this rank: query heads, and KV heads that they need */
     int group_of[64];  /* of a local head, among the local KV heads */
 };
@@ -133,8 +133,8 @@ static struct naive_op *product(struct walk *w, const char *name, int rows, int 
     return op;
 }
 
-static struct naive_op *linear(struct walk *w, const char *name, int rows, int in, int out, const struct naive_format *f,
-                               bool bias)
+static struct naive_op *linear(struct walk *w, const char *name, int rows, int in, int out,
+                               const struct naive_format *f, bool bias)
 {
     return product(w, name, rows, in, 1, &out, f, bias);
 }

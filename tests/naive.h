@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How a matrix is stored: bytes an element, and one scale per tile of rows x cols. cols 0: no scales, -1: a whole row. */
+/* How a matrix is stored: bytes an element, and one scale per tile of rows x cols. cols 0: no scales, -1: a whole row.
+ */
 struct naive_format {
     double element_bytes;
     int rows, cols;

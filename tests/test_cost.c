@@ -1,5 +1,5 @@
-/* The operators of calc/cost against an independent count (tests/naive.h): for one small model of every family's form, read
- * from its config.json, each operator's flops and bytes must be what loops over elements count, exactly. */
+/* The operators of calc/cost against an independent count (tests/naive.h): for one small model of every family's form,
+ * read from its config.json, each operator's flops and bytes must be what loops over elements count, exactly. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,13 +24,18 @@ struct subject {
 };
 
 #define RMS .norm_flops = 4, .norm_vectors = 1
+#define FP32                                                                                                           \
+    {                                                                                                                  \
+        4, 0, 0, 0                                                                                                     \
+    }
 
-static const struct subject LLAMA = { /* head_dim is not D/N */
-    "{\"model_type\":\"llama\",\"hidden_size\":11,\"num_hidden_layers\":3,\"num_attention_heads\":6,"
-    "\"num_key_value_heads\":3,\"head_dim\":5,\"intermediate_size\":13,\"vocab_size\":23,\"torch_dtype\":\"float32\"}",
-    "000",
-    {.vocab = 23, .hidden = 11, RMS, .embed = {4}, .head = {4}, .mixer = {4}, .ffn = {4}, .other = {4}},
-    {{.heads = 6, .kv_heads = 3, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 13}}};
+static const struct subject LLAMA =
+    {/* head_dim is not D/N */
+     "{\"model_type\":\"llama\",\"hidden_size\":11,\"num_hidden_layers\":3,\"num_attention_heads\":6,"
+     "\"num_key_value_heads\":3,\"head_dim\":5,\"intermediate_size\":13,\"vocab_size\":23,\"torch_dtype\":\"float32\"}",
+     "000",
+     {.vocab = 23, .hidden = 11, RMS, .embed = FP32, .head = FP32, .mixer = FP32, .ffn = FP32, .other = FP32},
+     {{.heads = 6, .kv_heads = 3, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 13}}};
 
 static const struct subject LLAMA_BIASED = {
     "{\"model_type\":\"llama\",\"hidden_size\":11,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"head_dim\":3,"
@@ -38,25 +43,49 @@ static const struct subject LLAMA_BIASED = {
     "\"tie_word_embeddings\":true}",
     "00",
     {.vocab = 19, .hidden = 11, RMS, .tied = true},
-    {{.heads = 4, .kv_heads = 1, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 7, .qkv_bias = true, .o_bias = true,
+    {{.heads = 4,
+      .kv_heads = 1,
+      .key_dim = 3,
+      .value_dim = 3,
+      .norms = 2,
+      .width = 7,
+      .qkv_bias = true,
+      .o_bias = true,
       .mlp_bias = true}}};
 
-static const struct subject GPT2 = { /* four times as wide as the model when the file does not say */
-    "{\"model_type\":\"gpt2\",\"n_embd\":15,\"n_layer\":2,\"n_head\":3,\"n_positions\":29,\"vocab_size\":31,"
-    "\"n_inner\":null}",
-    "00",
-    {.vocab = 31, .hidden = 15, .positions = 29, .norm_flops = 7, .norm_vectors = 2, .tied = true},
-    {{.heads = 3, .kv_heads = 3, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 60, .ungated = true,
-      .qkv_bias = true, .o_bias = true, .mlp_bias = true}}};
+static const struct subject GPT2 =
+    {/* four times as wide as the model when the file does not say */
+     "{\"model_type\":\"gpt2\",\"n_embd\":15,\"n_layer\":2,\"n_head\":3,\"n_positions\":29,\"vocab_size\":31,"
+     "\"n_inner\":null}",
+     "00",
+     {.vocab = 31, .hidden = 15, .positions = 29, .norm_flops = 7, .norm_vectors = 2, .tied = true},
+     {{.heads = 3,
+       .kv_heads = 3,
+       .key_dim = 5,
+       .value_dim = 5,
+       .norms = 2,
+       .width = 60,
+       .ungated = true,
+       .qkv_bias = true,
+       .o_bias = true,
+       .mlp_bias = true}}};
 
-static const struct subject QWEN2 = { /* the window starts at layer 1 */
-    "{\"model_type\":\"qwen2\",\"hidden_size\":14,\"num_hidden_layers\":3,\"num_attention_heads\":2,"
-    "\"num_key_value_heads\":1,\"intermediate_size\":9,\"vocab_size\":17,\"use_sliding_window\":true,"
-    "\"sliding_window\":6,\"max_window_layers\":1}",
-    "011",
-    {.vocab = 17, .hidden = 14, RMS},
-    {{.heads = 2, .kv_heads = 1, .key_dim = 7, .value_dim = 7, .norms = 2, .width = 9, .qkv_bias = true},
-     {.heads = 2, .kv_heads = 1, .key_dim = 7, .value_dim = 7, .norms = 2, .width = 9, .qkv_bias = true, .window = 6}}};
+static const struct subject QWEN2 =
+    {/* the window starts at layer 1 */
+     "{\"model_type\":\"qwen2\",\"hidden_size\":14,\"num_hidden_layers\":3,\"num_attention_heads\":2,"
+     "\"num_key_value_heads\":1,\"intermediate_size\":9,\"vocab_size\":17,\"use_sliding_window\":true,"
+     "\"sliding_window\":6,\"max_window_layers\":1}",
+     "011",
+     {.vocab = 17, .hidden = 14, RMS},
+     {{.heads = 2, .kv_heads = 1, .key_dim = 7, .value_dim = 7, .norms = 2, .width = 9, .qkv_bias = true},
+      {.heads = 2,
+       .kv_heads = 1,
+       .key_dim = 7,
+       .value_dim = 7,
+       .norms = 2,
+       .width = 9,
+       .qkv_bias = true,
+       .window = 6}}};
 
 static const struct subject QWEN3 = {
     "{\"model_type\":\"qwen3\",\"hidden_size\":10,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
@@ -74,21 +103,23 @@ static const struct subject GEMMA2 = {
     {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 4, .width = 8, .window = 5},
      {.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 4, .width = 8}}};
 
-static const struct subject GEMMA3 = { /* a window longer than any context here, every third layer full */
-    "{\"model_type\":\"gemma3_text\",\"hidden_size\":9,\"num_hidden_layers\":4,\"num_attention_heads\":3,"
-    "\"num_key_value_heads\":1,\"head_dim\":4,\"intermediate_size\":7,\"vocab_size\":22,\"sliding_window\":101,"
-    "\"sliding_window_pattern\":3}",
-    "0010",
-    {.vocab = 22, .hidden = 9, RMS, .tied = true},
-    {{.heads = 3, .kv_heads = 1, .key_dim = 4, .value_dim = 4, .norms = 4, .width = 7, .qk_norm = true, .window = 101},
-     {.heads = 3, .kv_heads = 1, .key_dim = 4, .value_dim = 4, .norms = 4, .width = 7, .qk_norm = true}}};
+static const struct subject GEMMA3 =
+    {/* a window longer than any context here, every third layer full */
+     "{\"model_type\":\"gemma3_text\",\"hidden_size\":9,\"num_hidden_layers\":4,\"num_attention_heads\":3,"
+     "\"num_key_value_heads\":1,\"head_dim\":4,\"intermediate_size\":7,\"vocab_size\":22,\"sliding_window\":101,"
+     "\"sliding_window_pattern\":3}",
+     "0010",
+     {.vocab = 22, .hidden = 9, RMS, .tied = true},
+     {{.heads = 3, .kv_heads = 1, .key_dim = 4, .value_dim = 4, .norms = 4, .width = 7, .qk_norm = true, .window = 101},
+      {.heads = 3, .kv_heads = 1, .key_dim = 4, .value_dim = 4, .norms = 4, .width = 7, .qk_norm = true}}};
 
-static const struct subject MISTRAL = { /* a window of one token more than a chunk below */
-    "{\"model_type\":\"mistral\",\"hidden_size\":10,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
-    "\"num_key_value_heads\":2,\"intermediate_size\":6,\"vocab_size\":12,\"sliding_window\":3}",
-    "00",
-    {.vocab = 12, .hidden = 10, RMS},
-    {{.heads = 2, .kv_heads = 2, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 6, .window = 3}}};
+static const struct subject MISTRAL =
+    {/* a window of one token more than a chunk below */
+     "{\"model_type\":\"mistral\",\"hidden_size\":10,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+     "\"num_key_value_heads\":2,\"intermediate_size\":6,\"vocab_size\":12,\"sliding_window\":3}",
+     "00",
+     {.vocab = 12, .hidden = 10, RMS},
+     {{.heads = 2, .kv_heads = 2, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 6, .window = 3}}};
 
 static const struct subject MIXTRAL = {
     "{\"model_type\":\"mixtral\",\"hidden_size\":10,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
@@ -96,19 +127,35 @@ static const struct subject MIXTRAL = {
     "\"num_experts_per_tok\":3,\"sliding_window\":null}",
     "00",
     {.vocab = 25, .hidden = 10, RMS},
-    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .experts = 7, .chosen = 3,
+    {{.heads = 4,
+      .kv_heads = 2,
+      .key_dim = 3,
+      .value_dim = 3,
+      .norms = 2,
+      .experts = 7,
+      .chosen = 3,
       .expert_width = 6}}};
 
-static const struct subject QWEN2_MOE = { /* every second layer has experts, the last one said to be dense */
-    "{\"model_type\":\"qwen2_moe\",\"hidden_size\":12,\"num_hidden_layers\":6,\"num_attention_heads\":4,"
-    "\"num_key_value_heads\":4,\"intermediate_size\":11,\"vocab_size\":15,\"num_experts\":5,\"num_experts_per_tok\":2,"
-    "\"moe_intermediate_size\":6,\"shared_expert_intermediate_size\":9,\"decoder_sparse_step\":2,"
-    "\"mlp_only_layers\":[5]}",
-    "010100",
-    {.vocab = 15, .hidden = 12, RMS},
-    {{.heads = 4, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 11, .qkv_bias = true},
-     {.heads = 4, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .qkv_bias = true, .experts = 5, .chosen = 2,
-      .expert_width = 6, .shared_width = 9, .shared_gate = true}}};
+static const struct subject QWEN2_MOE =
+    {/* every second layer has experts, the last one said to be dense */
+     "{\"model_type\":\"qwen2_moe\",\"hidden_size\":12,\"num_hidden_layers\":6,\"num_attention_heads\":4,"
+     "\"num_key_value_heads\":4,\"intermediate_size\":11,\"vocab_size\":15,\"num_experts\":5,\"num_experts_per_tok\":2,"
+     "\"moe_intermediate_size\":6,\"shared_expert_intermediate_size\":9,\"decoder_sparse_step\":2,"
+     "\"mlp_only_layers\":[5]}",
+     "010100",
+     {.vocab = 15, .hidden = 12, RMS},
+     {{.heads = 4, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 11, .qkv_bias = true},
+      {.heads = 4,
+       .kv_heads = 4,
+       .key_dim = 3,
+       .value_dim = 3,
+       .norms = 2,
+       .qkv_bias = true,
+       .experts = 5,
+       .chosen = 2,
+       .expert_width = 6,
+       .shared_width = 9,
+       .shared_gate = true}}};
 
 static const struct subject QWEN3_MOE = {
     "{\"model_type\":\"qwen3_moe\",\"hidden_size\":8,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
@@ -116,48 +163,98 @@ static const struct subject QWEN3_MOE = {
     "\"num_experts_per_tok\":6,\"moe_intermediate_size\":7}",
     "00",
     {.vocab = 15, .hidden = 8, RMS},
-    {{.heads = 4, .kv_heads = 2, .key_dim = 5, .value_dim = 5, .norms = 2, .qk_norm = true, .experts = 6, .chosen = 6,
+    {{.heads = 4,
+      .kv_heads = 2,
+      .key_dim = 5,
+      .value_dim = 5,
+      .norms = 2,
+      .qk_norm = true,
+      .experts = 6,
+      .chosen = 6,
       .expert_width = 7}}};
 
-static const struct subject DEEPSEEK_V2 = { /* one query matrix, a dense prefix, two shared experts */
-    "{\"model_type\":\"deepseek_v2\",\"hidden_size\":13,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
-    "\"num_key_value_heads\":4,\"q_lora_rank\":null,\"kv_lora_rank\":9,\"qk_nope_head_dim\":5,\"qk_rope_head_dim\":2,"
-    "\"v_head_dim\":3,\"intermediate_size\":11,\"vocab_size\":18,\"n_routed_experts\":5,\"num_experts_per_tok\":2,"
-    "\"moe_intermediate_size\":4,\"n_shared_experts\":2,\"first_k_dense_replace\":1,\"topk_method\":\"greedy\"}",
-    "011",
-    {.vocab = 18, .hidden = 13, RMS},
-    {{.heads = 4, .key_dim = 5, .value_dim = 3, .kv_rank = 9, .rope_dim = 2, .norms = 2, .width = 11},
-     {.heads = 4, .key_dim = 5, .value_dim = 3, .kv_rank = 9, .rope_dim = 2, .norms = 2, .experts = 5, .chosen = 2,
-      .expert_width = 4, .shared_width = 8}}};
+static const struct subject DEEPSEEK_V2 =
+    {/* one query matrix, a dense prefix, two shared experts */
+     "{\"model_type\":\"deepseek_v2\",\"hidden_size\":13,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+     "\"num_key_value_heads\":4,\"q_lora_rank\":null,\"kv_lora_rank\":9,\"qk_nope_head_dim\":5,\"qk_rope_head_dim\":2,"
+     "\"v_head_dim\":3,\"intermediate_size\":11,\"vocab_size\":18,\"n_routed_experts\":5,\"num_experts_per_tok\":2,"
+     "\"moe_intermediate_size\":4,\"n_shared_experts\":2,\"first_k_dense_replace\":1,\"topk_method\":\"greedy\"}",
+     "011",
+     {.vocab = 18, .hidden = 13, RMS},
+     {{.heads = 4, .key_dim = 5, .value_dim = 3, .kv_rank = 9, .rope_dim = 2, .norms = 2, .width = 11},
+      {.heads = 4,
+       .key_dim = 5,
+       .value_dim = 3,
+       .kv_rank = 9,
+       .rope_dim = 2,
+       .norms = 2,
+       .experts = 5,
+       .chosen = 2,
+       .expert_width = 4,
+       .shared_width = 8}}};
 
-static const struct subject DEEPSEEK_V3 = { /* a query latent and a routing bias */
-    "{\"model_type\":\"deepseek_v3\",\"hidden_size\":12,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
-    "\"q_lora_rank\":7,\"kv_lora_rank\":10,\"qk_nope_head_dim\":3,\"qk_rope_head_dim\":4,\"v_head_dim\":5,"
-    "\"intermediate_size\":16,\"vocab_size\":18,\"n_routed_experts\":6,\"num_experts_per_tok\":2,"
-    "\"moe_intermediate_size\":8,\"n_shared_experts\":1,\"first_k_dense_replace\":2,\"topk_method\":\"noaux_tc\","
-    "\"num_nextn_predict_layers\":1}",
-    "001",
-    {.vocab = 18, .hidden = 12, RMS},
-    {{.heads = 4, .key_dim = 3, .value_dim = 5, .q_rank = 7, .kv_rank = 10, .rope_dim = 4, .norms = 2, .width = 16},
-     {.heads = 4, .key_dim = 3, .value_dim = 5, .q_rank = 7, .kv_rank = 10, .rope_dim = 4, .norms = 2, .experts = 6,
-      .chosen = 2, .expert_width = 8, .shared_width = 8, .correction = true}}};
+static const struct subject DEEPSEEK_V3 =
+    {/* a query latent and a routing bias */
+     "{\"model_type\":\"deepseek_v3\",\"hidden_size\":12,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+     "\"q_lora_rank\":7,\"kv_lora_rank\":10,\"qk_nope_head_dim\":3,\"qk_rope_head_dim\":4,\"v_head_dim\":5,"
+     "\"intermediate_size\":16,\"vocab_size\":18,\"n_routed_experts\":6,\"num_experts_per_tok\":2,"
+     "\"moe_intermediate_size\":8,\"n_shared_experts\":1,\"first_k_dense_replace\":2,\"topk_method\":\"noaux_tc\","
+     "\"num_nextn_predict_layers\":1}",
+     "001",
+     {.vocab = 18, .hidden = 12, RMS},
+     {{.heads = 4, .key_dim = 3, .value_dim = 5, .q_rank = 7, .kv_rank = 10, .rope_dim = 4, .norms = 2, .width = 16},
+      {.heads = 4,
+       .key_dim = 3,
+       .value_dim = 5,
+       .q_rank = 7,
+       .kv_rank = 10,
+       .rope_dim = 4,
+       .norms = 2,
+       .experts = 6,
+       .chosen = 2,
+       .expert_width = 8,
+       .shared_width = 8,
+       .correction = true}}};
 
-static const struct subject GPT_OSS = { /* sinks, biases everywhere, 4-bit experts in groups of 32 */
-    "{\"model_type\":\"gpt_oss\",\"hidden_size\":35,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
-    "\"num_key_value_heads\":2,\"head_dim\":3,\"intermediate_size\":6,\"vocab_size\":14,\"num_local_experts\":4,"
-    "\"num_experts_per_tok\":2,\"experts_per_token\":2,\"sliding_window\":4,\"attention_bias\":true,"
-    "\"quantization_config\":{\"quant_method\":\"mxfp4\"}}",
-    "010",
-    {.vocab = 14, .hidden = 35, RMS, .expert = {.5, 1, 32, 1}},
-    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .window = 4, .qkv_bias = true,
-      .o_bias = true, .sinks = true, .experts = 4, .chosen = 2, .expert_width = 6, .expert_bias = true,
-      .router_bias = true},
-     {.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .qkv_bias = true, .o_bias = true,
-      .sinks = true, .experts = 4, .chosen = 2, .expert_width = 6, .expert_bias = true, .router_bias = true}}};
+static const struct subject GPT_OSS =
+    {/* sinks, biases everywhere, 4-bit experts in groups of 32 */
+     "{\"model_type\":\"gpt_oss\",\"hidden_size\":35,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+     "\"num_key_value_heads\":2,\"head_dim\":3,\"intermediate_size\":6,\"vocab_size\":14,\"num_local_experts\":4,"
+     "\"num_experts_per_tok\":2,\"experts_per_token\":2,\"sliding_window\":4,\"attention_bias\":true,"
+     "\"quantization_config\":{\"quant_method\":\"mxfp4\"}}",
+     "010",
+     {.vocab = 14, .hidden = 35, RMS, .expert = {.5, 1, 32, 1}},
+     {{.heads = 4,
+       .kv_heads = 2,
+       .key_dim = 3,
+       .value_dim = 3,
+       .norms = 2,
+       .window = 4,
+       .qkv_bias = true,
+       .o_bias = true,
+       .sinks = true,
+       .experts = 4,
+       .chosen = 2,
+       .expert_width = 6,
+       .expert_bias = true,
+       .router_bias = true},
+      {.heads = 4,
+       .kv_heads = 2,
+       .key_dim = 3,
+       .value_dim = 3,
+       .norms = 2,
+       .qkv_bias = true,
+       .o_bias = true,
+       .sinks = true,
+       .experts = 4,
+       .chosen = 2,
+       .expert_width = 6,
+       .expert_bias = true,
+       .router_bias = true}}};
 
-static const struct subject *const SUBJECTS[] = {
-    &LLAMA, &LLAMA_BIASED, &GPT2, &QWEN2, &QWEN3, &GEMMA2, &GEMMA3, &MISTRAL, &MIXTRAL, &QWEN2_MOE, &QWEN3_MOE,
-    &DEEPSEEK_V2, &DEEPSEEK_V3, &GPT_OSS};
+static const struct subject *const SUBJECTS[] = {&LLAMA,     &LLAMA_BIASED, &GPT2,        &QWEN2,   &QWEN3,
+                                                 &GEMMA2,    &GEMMA3,       &MISTRAL,     &MIXTRAL, &QWEN2_MOE,
+                                                 &QWEN3_MOE, &DEEPSEEK_V2,  &DEEPSEEK_V3, &GPT_OSS};
 
 enum { SUBJECTS_N = sizeof SUBJECTS / sizeof SUBJECTS[0] };
 
@@ -171,7 +268,8 @@ static void set_format(struct naive_format *f)
 static struct naive_model architecture(const struct subject *s)
 {
     struct naive_model m = s->base;
-    struct naive_format *const formats[] = {&m.embed, &m.head, &m.mixer, &m.ffn, &m.expert, &m.router, &m.other, &m.cache};
+    struct naive_format *const formats[] = {&m.embed,  &m.head,   &m.mixer, &m.ffn,
+                                            &m.expert, &m.router, &m.other, &m.cache};
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) set_format(formats[i]);
     if (m.activation_bytes == 0) m.activation_bytes = 2;
     for (const char *p = s->pattern; *p; p++) {
@@ -194,13 +292,15 @@ static struct model read_model(struct arena *a, const char *text)
 
 /* The fields of an operator, in one order for both sides. */
 enum { FIELDS = 9 };
-static const char *const FIELD[FIELDS] = {"flops", "vector_flops", "weight_bytes", "kv_bytes", "kv_needed_bytes",
-                                          "activation_bytes", "wire_bytes", "stored elements", "stored bytes"};
+static const char *const FIELD[FIELDS] = {"flops",      "vector_flops",    "weight_bytes",
+                                          "kv_bytes",   "kv_needed_bytes", "activation_bytes",
+                                          "wire_bytes", "stored elements", "stored bytes"};
 
 static void naive_fields(const struct naive_op *op, double *v)
 {
-    const double of[FIELDS] = {op->flops, op->vector_flops, op->weight_bytes, op->kv_bytes, op->kv_needed_bytes,
-                               op->activation_bytes, op->wire_bytes, op->stored_elems, op->stored_bytes};
+    const double of[FIELDS] = {op->flops,      op->vector_flops,    op->weight_bytes,
+                               op->kv_bytes,   op->kv_needed_bytes, op->activation_bytes,
+                               op->wire_bytes, op->stored_elems,    op->stored_bytes};
     memcpy(v, of, sizeof of);
 }
 
@@ -211,11 +311,20 @@ static void evaluate(struct arena *a, const struct model *m, const struct naive_
     struct err e = {0};
     struct sym_ctx *c = sym_open(a);
     const struct cost_symbols y = cost_symbols_make(c);
-    const struct cost_conventions conv = {.causal_full = p->causal_full, .embed_full_table = p->embed_full_table,
-                                          .mlp_fused = p->mlp_fused, .head_all = p->head_all,
+    const struct cost_conventions conv = {.causal_full = p->causal_full,
+                                          .embed_full_table = p->embed_full_table,
+                                          .mlp_fused = p->mlp_fused,
+                                          .head_all = p->head_all,
                                           .norms_uncounted = p->norms_uncounted};
-    const struct cost_pass pass = {.name = "test", .B = y.B, .S = y.S, .absorbed = p->absorbed, .uncached = p->uncached,
-                                   .T = p->T == p->S ? y.S : p->T == 1 ? sym_int(c, 1) : y.T, .M = M ? y.M : NULL};
+    const struct cost_pass pass = {.name = "test",
+                                   .B = y.B,
+                                   .S = y.S,
+                                   .absorbed = p->absorbed,
+                                   .uncached = p->uncached,
+                                   .T = p->T == p->S ? y.S
+                                        : p->T == 1  ? sym_int(c, 1)
+                                                     : y.T,
+                                   .M = M ? y.M : NULL};
     if (cost_build(a, c, &y, m, &conv, &pass, p->ranks, ops, &e) != ERR_OK) fail_msg("%s", e.text);
     if (cost_bind(c, &y, m, p->ranks, ops, &e) != ERR_OK) fail_msg("%s", e.text);
     for (size_t i = 0; i < ops->n; i++) {
@@ -226,8 +335,15 @@ static void evaluate(struct arena *a, const struct model *m, const struct naive_
             elems = sym_add(c, elems, op->tensor[j].elems);
             bytes = sym_add(c, bytes, op->tensor[j].bytes);
         }
-        const struct sym *const field[FIELDS] = {op->flops, op->vector_flops, op->weight_bytes, op->kv_bytes,
-                                                 op->kv_needed_bytes, op->activation_bytes, op->wire_bytes, elems, bytes};
+        const struct sym *const field[FIELDS] = {op->flops,
+                                                 op->vector_flops,
+                                                 op->weight_bytes,
+                                                 op->kv_bytes,
+                                                 op->kv_needed_bytes,
+                                                 op->activation_bytes,
+                                                 op->wire_bytes,
+                                                 elems,
+                                                 bytes};
         const struct sym *const in[] = {y.B, y.S, y.T, y.M, y.r};
         const double at[] = {p->B, p->S, p->T, M, 2.0 * (p->ranks - 1) / p->ranks};
         const double *const column[] = {&at[0], &at[1], &at[2], &at[3], &at[4]};
@@ -239,8 +355,8 @@ static void evaluate(struct arena *a, const struct model *m, const struct naive_
     }
 }
 
-/* Weight bytes of experts are expectations; a mean over M steps, and a ring's chunk, may have a fraction without a finite
- * binary form. All else is exact. */
+/* Weight bytes of experts are expectations; a mean over M steps, and a ring's chunk, may have a fraction without a
+ * finite binary form. All else is exact. */
 static bool equal(double got, double want, bool fraction)
 {
     return fraction ? fabs(got - want) <= 1e-14 * fabs(want) : got == want;
@@ -256,7 +372,8 @@ static size_t find(const struct cost_ops *ops, int type, size_t skip)
 }
 
 /* Every operator at one point, and the sums over all layers; M > 0: against the mean of M walks. */
-static void compare(struct arena *a, const struct model *m, const struct naive_model *n, const struct naive_pass *p, int M)
+static void compare(struct arena *a, const struct model *m, const struct naive_model *n, const struct naive_pass *p,
+                    int M)
 {
     struct naive_ops *walk = arena_alloc(a, sizeof *walk), *step = arena_alloc(a, sizeof *step);
     double *v = arena_array(a, (size_t)FIELDS * 256, sizeof *v);
@@ -294,14 +411,16 @@ static void compare(struct arena *a, const struct model *m, const struct naive_m
             want_total[f] += want[f];
             if (!equal(got, want[f], M || f == 6 || (f == 2 && ops.op[k].kind == OP_EXPERTS)))
                 fail_msg("%s %s B=%d T=%d S=%d M=%d ranks=%d: %s of %s is %.17g, counted %.17g", m->family,
-                         m->kinds[type < 0 ? 0 : type].label, p->B, p->T, p->S, M, p->ranks, FIELD[f], w->name, got, want[f]);
+                         m->kinds[type < 0 ? 0 : type].label, p->B, p->T, p->S, M, p->ranks, FIELD[f], w->name, got,
+                         want[f]);
         }
     }
     for (size_t i = 0; i < ops.n; i++)
         for (size_t f = 0; f < FIELDS; f++)
             total[f] += (double)ops.op[i].count * v[i * FIELDS + f] * (M && f < 7 ? M : 1);
     for (size_t f = 0; f < FIELDS; f++)
-        if (!equal(total[f], want_total[f], M || f == 6 || (f == 2 && strstr(m->kinds[m->kinds_n - 1].label, "experts"))))
+        if (!equal(total[f], want_total[f],
+                   M || f == 6 || (f == 2 && strstr(m->kinds[m->kinds_n - 1].label, "experts"))))
             fail_msg("%s: sum of %s is %.17g, counted %.17g", m->family, FIELD[f], total[f], want_total[f]);
 }
 
@@ -336,7 +455,9 @@ static void test_prefill(void **state)
 static void test_chunk(void **state)
 {
     (void)state;
-    static const struct naive_pass PASSES[] = {{.B = 2, .T = 4, .S = 11}, {.B = 1, .T = 6, .S = 7}, {.B = 3, .T = 2, .S = 13},
+    static const struct naive_pass PASSES[] = {{.B = 2, .T = 4, .S = 11},
+                                               {.B = 1, .T = 6, .S = 7},
+                                               {.B = 3, .T = 2, .S = 13},
                                                {.B = 2, .T = 3, .S = 5, .absorbed = true}};
     compare_all(PASSES, COUNT(PASSES));
 }
@@ -375,16 +496,21 @@ static void test_without_cache(void **state)
 static void test_conventions(void **state)
 {
     (void)state;
-    static const struct naive_pass PASSES[] = {
-        {.B = 2, .T = 7, .S = 7, .causal_full = true},
-        {.B = 2, .T = 4, .S = 11, .causal_full = true},
-        {.B = 3, .T = 1, .S = 9, .causal_full = true, .absorbed = true},
-        {.B = 2, .T = 3, .S = 8, .mlp_fused = true},
-        {.B = 2, .T = 3, .S = 8, .head_all = true},
-        {.B = 2, .T = 3, .S = 8, .embed_full_table = true},
-        {.B = 2, .T = 3, .S = 8, .norms_uncounted = true},
-        {.B = 3, .T = 5, .S = 5, .causal_full = true, .mlp_fused = true, .head_all = true, .embed_full_table = true,
-         .norms_uncounted = true}};
+    static const struct naive_pass PASSES[] = {{.B = 2, .T = 7, .S = 7, .causal_full = true},
+                                               {.B = 2, .T = 4, .S = 11, .causal_full = true},
+                                               {.B = 3, .T = 1, .S = 9, .causal_full = true, .absorbed = true},
+                                               {.B = 2, .T = 3, .S = 8, .mlp_fused = true},
+                                               {.B = 2, .T = 3, .S = 8, .head_all = true},
+                                               {.B = 2, .T = 3, .S = 8, .embed_full_table = true},
+                                               {.B = 2, .T = 3, .S = 8, .norms_uncounted = true},
+                                               {.B = 3,
+                                                .T = 5,
+                                                .S = 5,
+                                                .causal_full = true,
+                                                .mlp_fused = true,
+                                                .head_all = true,
+                                                .embed_full_table = true,
+                                                .norms_uncounted = true}};
     compare_all(PASSES, COUNT(PASSES));
 }
 
@@ -416,7 +542,8 @@ struct stored_case {
     struct naive_format format;
 };
 
-static void compare_stored(const struct subject *s, const struct stored_case *x, const char *kv, struct naive_format cache)
+static void compare_stored(const struct subject *s, const struct stored_case *x, const char *kv,
+                           struct naive_format cache)
 {
     struct arena *a = arena_open();
     struct err e = {0};
@@ -456,12 +583,13 @@ static void test_stored_formats_of_small_models(void **state)
         for (size_t k = 0; k < COUNT(OF); k++) compare_stored(OF[k], &CASES[i], NULL, (struct naive_format){0});
 }
 
-static const struct subject WIDE = { /* wider than one group of 128, and no multiple of it */
-    "{\"model_type\":\"llama\",\"hidden_size\":131,\"num_hidden_layers\":1,\"num_attention_heads\":6,"
-    "\"num_key_value_heads\":2,\"head_dim\":47,\"intermediate_size\":139,\"vocab_size\":7}",
-    "0",
-    {.vocab = 7, .hidden = 131, RMS},
-    {{.heads = 6, .kv_heads = 2, .key_dim = 47, .value_dim = 47, .norms = 2, .width = 139}}};
+static const struct subject WIDE =
+    {/* wider than one group of 128, and no multiple of it */
+     "{\"model_type\":\"llama\",\"hidden_size\":131,\"num_hidden_layers\":1,\"num_attention_heads\":6,"
+     "\"num_key_value_heads\":2,\"head_dim\":47,\"intermediate_size\":139,\"vocab_size\":7}",
+     "0",
+     {.vocab = 7, .hidden = 131, RMS},
+     {{.heads = 6, .kv_heads = 2, .key_dim = 47, .value_dim = 47, .norms = 2, .width = 139}}};
 
 static void test_stored_formats_of_128(void **state)
 {
@@ -541,14 +669,22 @@ static void test_memory_equals_what_is_walked(void **state)
 
 /* ---- tensor parallelism ---- */
 
-static const struct subject SPLIT = { /* two KV heads: copied when there are four ranks */
-    "{\"model_type\":\"llama\",\"hidden_size\":11,\"num_hidden_layers\":2,\"num_attention_heads\":12,"
-    "\"num_key_value_heads\":2,\"head_dim\":5,\"intermediate_size\":28,\"vocab_size\":27,\"attention_bias\":true,"
-    "\"mlp_bias\":true}",
-    "00",
-    {.vocab = 27, .hidden = 11, RMS},
-    {{.heads = 12, .kv_heads = 2, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 28, .qkv_bias = true,
-      .o_bias = true, .mlp_bias = true}}};
+static const struct subject SPLIT =
+    {/* two KV heads: copied when there are four ranks */
+     "{\"model_type\":\"llama\",\"hidden_size\":11,\"num_hidden_layers\":2,\"num_attention_heads\":12,"
+     "\"num_key_value_heads\":2,\"head_dim\":5,\"intermediate_size\":28,\"vocab_size\":27,\"attention_bias\":true,"
+     "\"mlp_bias\":true}",
+     "00",
+     {.vocab = 27, .hidden = 11, RMS},
+     {{.heads = 12,
+       .kv_heads = 2,
+       .key_dim = 5,
+       .value_dim = 5,
+       .norms = 2,
+       .width = 28,
+       .qkv_bias = true,
+       .o_bias = true,
+       .mlp_bias = true}}};
 
 static const struct subject SPLIT_MOE = {
     "{\"model_type\":\"qwen2_moe\",\"hidden_size\":12,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
@@ -557,8 +693,17 @@ static const struct subject SPLIT_MOE = {
     "010",
     {.vocab = 16, .hidden = 12, RMS},
     {{.heads = 4, .kv_heads = 1, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 12, .qkv_bias = true},
-     {.heads = 4, .kv_heads = 1, .key_dim = 3, .value_dim = 3, .norms = 2, .qkv_bias = true, .experts = 5, .chosen = 2,
-      .expert_width = 8, .shared_width = 20, .shared_gate = true}}};
+     {.heads = 4,
+      .kv_heads = 1,
+      .key_dim = 3,
+      .value_dim = 3,
+      .norms = 2,
+      .qkv_bias = true,
+      .experts = 5,
+      .chosen = 2,
+      .expert_width = 8,
+      .shared_width = 20,
+      .shared_gate = true}}};
 
 static const struct subject SPLIT_OSS = {
     "{\"model_type\":\"gpt_oss\",\"hidden_size\":35,\"num_hidden_layers\":2,\"num_attention_heads\":8,"
@@ -566,11 +711,33 @@ static const struct subject SPLIT_OSS = {
     "\"num_experts_per_tok\":2,\"sliding_window\":4,\"attention_bias\":true}",
     "01",
     {.vocab = 14, .hidden = 35, RMS},
-    {{.heads = 8, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .window = 4, .qkv_bias = true,
-      .o_bias = true, .sinks = true, .experts = 3, .chosen = 2, .expert_width = 8, .expert_bias = true,
+    {{.heads = 8,
+      .kv_heads = 4,
+      .key_dim = 3,
+      .value_dim = 3,
+      .norms = 2,
+      .window = 4,
+      .qkv_bias = true,
+      .o_bias = true,
+      .sinks = true,
+      .experts = 3,
+      .chosen = 2,
+      .expert_width = 8,
+      .expert_bias = true,
       .router_bias = true},
-     {.heads = 8, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .qkv_bias = true, .o_bias = true,
-      .sinks = true, .experts = 3, .chosen = 2, .expert_width = 8, .expert_bias = true, .router_bias = true}}};
+     {.heads = 8,
+      .kv_heads = 4,
+      .key_dim = 3,
+      .value_dim = 3,
+      .norms = 2,
+      .qkv_bias = true,
+      .o_bias = true,
+      .sinks = true,
+      .experts = 3,
+      .chosen = 2,
+      .expert_width = 8,
+      .expert_bias = true,
+      .router_bias = true}}};
 
 static const struct subject *const SPLITS[] = {&SPLIT, &SPLIT_MOE, &SPLIT_OSS, &DEEPSEEK_V3};
 
@@ -639,10 +806,10 @@ static void test_cache_of_a_rank(void **state)
         int ranks;
         double bytes; /* a token, all layers, bf16 */
     } CASES[] = {
-        {&SPLIT, 1, 2 * 2 * (2 * 10)},     {&SPLIT, 2, 2 * 2 * (1 * 10)},
+        {&SPLIT, 1, 2 * 2 * (2 * 10)},    {&SPLIT, 2, 2 * 2 * (1 * 10)},
         {&SPLIT, 4, 2 * 2 * (1 * 10)}, /* two heads on four ranks: each has one */
-        {&SPLIT_OSS, 4, 2 * 2 * (1 * 6)},
-        {&DEEPSEEK_V3, 1, 2 * 3 * 14},     {&DEEPSEEK_V3, 4, 2 * 3 * 14}, /* the latent is whole on every rank */
+        {&SPLIT_OSS, 4, 2 * 2 * (1 * 6)}, {&DEEPSEEK_V3, 1, 2 * 3 * 14},
+        {&DEEPSEEK_V3, 4, 2 * 3 * 14}, /* the latent is whole on every rank */
     };
     for (size_t i = 0; i < COUNT(CASES); i++) {
         struct err e = {0};
@@ -664,8 +831,13 @@ static void test_layouts_that_do_not_divide_are_refused(void **state)
         const struct subject *of;
         int ranks;
         const char *why;
-    } CASES[] = {{&SPLIT, 5, "heads"}, {&SPLIT, 3, "KV heads"}, {&GPT2, 2, "heads"}, {&QWEN2, 2, "columns of the MLP"},
-                 {&LLAMA, 2, "KV heads"}, {&SPLIT_MOE, 4, NULL}, {&QWEN2_MOE, 2, "columns of the MLP"}};
+    } CASES[] = {{&SPLIT, 5, "heads"},
+                 {&SPLIT, 3, "KV heads"},
+                 {&GPT2, 2, "heads"},
+                 {&QWEN2, 2, "columns of the MLP"},
+                 {&LLAMA, 2, "KV heads"},
+                 {&SPLIT_MOE, 4, NULL},
+                 {&QWEN2_MOE, 2, "columns of the MLP"}};
     for (size_t i = 0; i < COUNT(CASES); i++) {
         struct err e = {0};
         const struct model m = read_model(a, CASES[i].of->json);

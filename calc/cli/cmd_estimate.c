@@ -172,11 +172,13 @@ static enum err_code write_pool(struct out *o, const struct estimate_request *q,
     return ERR_OK;
 }
 
-/* Columns of a text table: what varies, and what was asked for. */
-static enum err_code text_columns(struct arena *a, const struct estimate_request *q, struct table *t, struct err *e)
+/* Columns of a table for people: what varies, and what was asked for. A table without a heading over it says in each row
+ * whose it is. */
+static enum err_code text_columns(struct arena *a, const struct estimate_request *q, bool headed, struct table *t,
+                                  struct err *e)
 {
     const char *keys = arena_printf(
-        a, "%s%s%s%s", q->batch_n > 1 || (q->context_n <= 1 && !q->averaged) ? "batch" : "context",
+        a, "%s%s%s%s%s", headed ? "" : "model,hardware,fidelity,", q->batch_n > 1 || (q->context_n <= 1 && !q->averaged) ? "batch" : "context",
         q->batch_n > 1 && estimate_points(q) > q->batch_n ? ",context" : "",
         q->only == ONLY_MEMORY ? ",weight_bytes,kv_bytes,kv_allocated_bytes,activation_bytes,memory_bytes,left_bytes,fits"
         : q->only == ONLY_ALL  ? ",kv_bytes,activation_bytes,memory_bytes,left_bytes,fits" : ",memory_bytes,left_bytes,fits",
@@ -196,7 +198,7 @@ static enum err_code write_text_case(struct sink *s, const struct estimate_reque
     write_heading(s->out, q, c);
     if (q->engine) TRY(write_pool(s->out, q, c, e));
     out_char(s->out, '\n');
-    if (!columns) TRY(text_columns(s->arena, q, &t, e));
+    if (!columns) TRY(text_columns(s->arena, q, true, &t, e));
     return table_write(&t, s->format, s->out, e);
 }
 
@@ -352,6 +354,7 @@ static enum err_code write_kept(struct sink *s, const struct estimate_request *q
     const char *columns = option_get(q->options, "columns");
     if (q->by_op) return write_ops(s, q, cases, cases_n, e);
     if (s->format != TABLE_TEXT) {
+        if (s->format == TABLE_MD && !columns) TRY(text_columns(s->arena, q, false, &s->table, e));
         s->table.rows = s->rows;
         s->table.n_rows = s->rows_n;
         return table_write(&s->table, s->format, s->out, e);

@@ -1,7 +1,9 @@
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "calc/base/text.h"
 #include "calc/cli/estimate.h"
 
 static enum err_code bytes_option(const struct option_values *v, const char *name, double *out, struct err *e)
@@ -33,6 +35,20 @@ static enum err_code fraction_option(const struct option_values *v, const char *
     return ERR_OK;
 }
 
+static enum err_code engine_option(const struct option_values *v, const struct pool_engine **out, struct err *e)
+{
+    size_t n;
+    const struct pool_engine *all = pool_engine_table(&n);
+    const char *name = option_get(v, "engine");
+    char names[200] = "", clean[64];
+    if (pool_engine_find(name, out, NULL) == ERR_OK) return ERR_OK;
+    for (size_t i = 0; i < n; i++) {
+        const size_t at = strlen(names);
+        (void)snprintf(names + at, sizeof names - at, "%s%s", i == 0 ? "" : i + 1 == n ? " or " : ", ", all[i].name);
+    }
+    return err_set(e, ERR_USAGE, "--engine is %s, not '%s'", names, text_clean(clean, sizeof clean, name, strlen(name)));
+}
+
 /* Hidden width of the MLP that a token passes: the dense one, or its routed and shared experts together; the widest kind. */
 static int64_t ffn_width(const struct model *m)
 {
@@ -53,7 +69,7 @@ enum err_code estimate_pool(const struct estimate_request *q, const struct estim
     const struct pool_engine *engine;
     const double visible = isnan(c->hw.memory_usable_bytes) ? hw_capacity_bytes(&c->hw) : c->hw.memory_usable_bytes;
     int64_t len = m->max_context_tokens;
-    TRY(pool_engine_find(option_get(v, "engine"), &engine, e));
+    TRY(engine_option(v, &engine, e));
     TRY(count_option(v, "max-model-len", &len, e));
     struct pool_request r;
     TRY(pool_defaults(engine, visible, strncmp(c->hw.key, "a100", 4) == 0, option_get(v, "offline") == NULL, len, &r, e));

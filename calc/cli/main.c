@@ -42,7 +42,9 @@ int main(int argc, char **argv)
     (void)signal(SIGPIPE, SIG_IGN);
     struct arena *a = arena_open();
     const enum err_code code = a ? dispatch(a, argc, argv, &e) : err_nomem(&e);
-    if (code != ERR_OK && e.text[0]) (void)fprintf(stderr, "ridge: %s\n", e.text);
+    char clean[sizeof e.text + 4];
+    if (code != ERR_OK && e.text[0]) /* it may quote a file or an argument */
+        (void)fprintf(stderr, "ridge: %s\n", text_clean(clean, sizeof clean, e.text, strlen(e.text)));
     arena_close(a);
     return (int)code;
 }

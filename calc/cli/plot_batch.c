@@ -143,7 +143,7 @@ static void choose_values(struct plot_panel *f, double lo, double hi)
 
 static void choose_range(struct picture *p)
 {
-    double b0 = INFINITY, b1 = 0, s0 = INFINITY, s1 = 0, r0 = INFINITY, r1 = 0;
+    double b0 = HUGE_VAL, b1 = 0, s0 = HUGE_VAL, s1 = 0, r0 = HUGE_VAL, r1 = 0;
     for (size_t i = 0; i < p->n_series; i++)
         for (size_t j = 0; j < p->series[i].n; j++) {
             const struct series *s = &p->series[i];
@@ -174,7 +174,7 @@ static void set_tics(struct picture *p)
 {
     struct plot_canvas *c = p->canvas;
     const double apart = c->dumb ? 6 : 42;
-    double last = -INFINITY, previous = 0;
+    double last = -HUGE_VAL, previous = 0;
     out_str(c->settings, "set xtics (");
     bool any = false, all = true;
     for (int pass = 0; pass < 2 && !any; pass++) {
@@ -207,23 +207,22 @@ static enum err_code write_series(struct picture *p, struct err *e)
         char *name = arena_printf(c->arena, "series%zu.tsv", ++n_drawn);
         if (!name) return err_nomem(e);
         struct out *o = NULL;
-        TRY(plot_canvas_file(c, name, "batch\tdecode_step\tthroughput_tok_per_s\n", &o, e));
+        TRY(plot_canvas_file(c, name, "batch\tdecode_step\tthroughput_tok_per_s\tmark\n", &o, e));
+        double last = -HUGE_VAL; /* where there are many points, only some are marked */
         for (size_t j = 0; j < s->n; j++) {
-            out_printf(o, "%.9g", s->batch[j]);
-            if (s->step_s[j] > 0)
-                out_printf(o, "\t%.9g", s->step_s[j] / p->step_scale.divisor);
-            else
-                out_str(o, "\tNaN");
-            if (s->rate_tok_per_s[j] > 0)
-                out_printf(o, "\t%.9g\n", s->rate_tok_per_s[j]);
-            else
-                out_str(o, "\tNaN\n");
+            const double x = plot_panel_x(&p->step, s->batch[j]);
+            const bool mark = x - last >= (c->dumb ? 3 : 14);
+            if (mark) last = x;
+            out_printf(o, "%.9g\t%.9g\t%.9g\t%d\n", s->batch[j],
+                       s->step_s[j] > 0 ? s->step_s[j] / p->step_scale.divisor : (double)NAN,
+                       s->rate_tok_per_s[j] > 0 ? s->rate_tok_per_s[j] : (double)NAN, mark);
         }
         out_printf(c->settings, "look_%zu = %zu\n", n_drawn, i + 1);
     }
     if (!n_drawn) { /* gnuplot enters an empty iteration once */
         struct out *o = NULL;
-        TRY(plot_canvas_file(c, "series1.tsv", "batch\tdecode_step\tthroughput_tok_per_s\nNaN\tNaN\tNaN\n", &o, e));
+        TRY(plot_canvas_file(c, "series1.tsv", "batch\tdecode_step\tthroughput_tok_per_s\tmark\nNaN\tNaN\tNaN\t0\n", &o,
+                             e));
         out_str(c->settings, "look_1 = 1\n");
     }
     plot_canvas_set(c, "series_n", n_drawn ? (double)n_drawn : 1);

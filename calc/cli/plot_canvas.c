@@ -268,7 +268,7 @@ double plot_margin_wide(const struct plot_canvas *c, const struct plot_margin *n
 void plot_canvas_margin(struct plot_canvas *c, double x, const struct plot_margin *names, size_t n)
 {
     const double line = c->dumb ? 1 : 14, left = x + (c->dumb ? 1 : 10), room = c->width - left - (c->dumb ? -1 : 4);
-    double last = -INFINITY;
+    double last = -HUGE_VAL;
     bool done[PLOT_MARGIN_MAX] = {false};
     for (size_t k = 0; k < n && k < PLOT_MARGIN_MAX; k++) {
         size_t i = n;

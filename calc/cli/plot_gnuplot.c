@@ -226,7 +226,7 @@ static enum err_code complain(const struct child *c, struct err *e)
         size_t len = end ? (size_t)(end - line) : c->used - i;
         i += len + 1;
         const bool blank = strspn(line, " \t\r") >= len;
-        const bool located = len > 8 && memmem(line, len, "\" line ", 7) != NULL;
+        const bool located = memmem(line, len, "\" line ", 7) && !memmem(line, len, "warning:", 8);
         if (blank || (best && !located)) continue;
         best = line;
         best_len = len;

@@ -174,7 +174,7 @@ void plot_label_place(const struct plot_scene *scene, struct plot_label *labels,
 {
     enum { ORDERS = 4 };
     int best = 0;
-    double least = INFINITY;
+    double least = HUGE_VAL;
     for (int order = 0; order < ORDERS; order++) {
         const double cost = place_all(scene, labels, n, order);
         if (!(cost < least)) continue;

@@ -120,7 +120,7 @@ static enum err_code read_bars(struct picture *p, struct err *e)
 
 static void choose_range(struct picture *p)
 {
-    double most = 0, least = INFINITY, capacity = 0;
+    double most = 0, least = HUGE_VAL, capacity = 0;
     for (size_t i = 0; i < p->n_bars; i++) {
         most = fmax(most, p->bars[i].sum);
         least = fmin(least, p->bars[i].sum);
@@ -137,7 +137,7 @@ static void set_tics(struct picture *p)
 {
     struct plot_canvas *c = p->canvas;
     const double apart = c->dumb ? 7 : 46;
-    double last = -INFINITY;
+    double last = -HUGE_VAL;
     out_str(c->settings, "set xtics (");
     for (size_t i = 0; i < p->n_bars; i++) {
         const double x = plot_panel_x(&p->panel, (double)i);
@@ -188,6 +188,11 @@ static void draw_bar(struct picture *p, size_t i)
     const struct bar *b = &p->bars[i];
     const double half = p->n_bars > 24 ? 0.45 : 0.32;
     double x0 = plot_panel_x(&p->panel, (double)i - half), x1 = plot_panel_x(&p->panel, (double)i + half);
+    const double over = x1 - x0 - (c->dumb ? 12 : 120);
+    if (over > 0) { /* a few bars are still bars */
+        x0 += over / 2;
+        x1 -= over / 2;
+    }
     if (c->dumb) { /* all of one width */
         const double wide = fmax(1, floor(x1 - x0));
         x0 = floor((x0 + x1 - wide) / 2 + 0.5);

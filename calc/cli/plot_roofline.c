@@ -34,7 +34,7 @@ struct picture {
 
 static void choose_range(struct picture *p)
 {
-    double x0 = INFINITY, x1 = 0, y0 = INFINITY, y1 = 0;
+    double x0 = HUGE_VAL, x1 = 0, y0 = HUGE_VAL, y1 = 0;
     for (size_t i = 0; i < p->data.n_ops; i++) {
         x0 = fmin(x0, p->data.ops[i].intensity_flops_per_byte);
         x1 = fmax(x1, p->data.ops[i].intensity_flops_per_byte);

@@ -1,10 +1,11 @@
 /* bench_sweep -- how many points a second one core answers: step_eval alone, then with rows and CSV.
  *
- * A point is a batch and a context of a whole model: every operator of every layer kind in both phases, memory and time.
+ * A point is a batch and a context of a whole model: every operator of every layer kind, both phases, memory and time.
  * Every figure stands beside the least that its work costs, measured in the same run:
- *   an instruction  d[i] = a[i]*k over blocks that stay in the first-level cache, 8 bytes read and 8 written
- *   a column        its values copied once through memory
- *   a CSV number    snprintf("%.17g"), the shortest way of the C library that always reads back exactly */
+ *   instruction  d[i] = a[i]*k over blocks that stay in the first-level cache: 8 bytes read and 8 written a point
+ *   column       its doubles copied once through memory
+ *   number       snprintf("%.17g"), the C library's one way that always reads back exactly
+ * Times are processor time, which others on the machine disturb less than the clock on the wall. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +18,16 @@
 #include "calc/cli/estimate.h"
 #include "calc/time/step.h"
 
-/* CHUNK is that of ridge estimate. Times are the least of several rounds: another process only ever adds to one. */
-enum { CHUNK = 4096, COLUMN = 1000000, BLOCK = 128, SAMPLE = 997, INPUTS = 4, ROUNDS = 5, SHORT_ROUNDS = 50 };
+/* CHUNK is that of ridge estimate, BLOCK that of a tape; BATCHES divides neither. */
+enum { CHUNK = 4096, COLUMN = 1000000, BLOCK = 128, BATCHES = 509, SAMPLE = 997, INPUTS = 4 };
+
+/* The least of ROUNDS counts, of more when one has fewer than POINTS points: noise only ever adds. */
+enum { ROUNDS = 3, POINTS = 1000000 };
 
 static double now_s(void)
 {
     struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
@@ -47,14 +51,15 @@ static __attribute__((noinline)) void scale_block(double *restrict d, const doub
     for (int i = 0; i < BLOCK; i++) d[i] = a[i] * k;
 }
 
-static double instruction_floor(void)
+/* memory holds 16 blocks: 16 KiB, half of a small first-level cache */
+static double instruction_floor(double *memory)
 {
-    static double block[16][BLOCK]; /* 16 KiB: half of a small first-level cache */
+    enum { BLOCKS = 16, TIMES = 200000 };
     double least_s = (double)NAN;
-    enum { TIMES = 200000 };
     for (int round = 0; round < ROUNDS; round++) {
         const double start = now_s();
-        for (int i = 0; i < TIMES; i++) scale_block(block[i % 16], block[(i + 7) % 16], 0.97);
+        for (int i = 0; i < TIMES; i++)
+            scale_block(memory + i % BLOCKS * BLOCK, memory + (i + 7) % BLOCKS * BLOCK, 0.97);
         keep_least(&least_s, start);
     }
     return least_s / TIMES / BLOCK * 1e9;
@@ -114,8 +119,8 @@ static void fill_columns(struct columns *x, size_t first, size_t width)
 static double sweep_ns(struct step *s, const struct columns *x, size_t n, size_t chunk, bool apart)
 {
     double least_s = (double)NAN;
-    const int rounds = n < COLUMN ? SHORT_ROUNDS : ROUNDS;
-    for (int round = 0; round < rounds; round++) {
+    const size_t rounds = n < POINTS ? POINTS / n : ROUNDS;
+    for (size_t round = 0; round < rounds; round++) {
         const double start = now_s();
         for (size_t at = 0; at < n; at += chunk) {
             const size_t base = apart ? at : 0;
@@ -133,52 +138,70 @@ static double sweep_ns(struct step *s, const struct columns *x, size_t n, size_t
 
 static const struct subject {
     const char *model, *gpu;
-} SUBJECTS[] = {{"llama-3.1-8b", "h100-sxm"},  {"llama-3.1-8b", "h200-sxm"},  {"llama-3.1-70b", "h100-sxm:8"},
-                {"gemma-3-27b", "h100-sxm"},   {"gpt-oss-120b", "h100-sxm"},  {"gpt-oss-120b", "h200-sxm"},
-                {"deepseek-v3", "h100-sxm:8"}, {"deepseek-v3", "h200-sxm:8"}};
+} SUBJECTS[] = {{"llama-3.1-8b", "h100-sxm"}, {"llama-3.1-8b", "h200-sxm"}, {"llama-3.1-70b", "h100-sxm:8"},
+                {"gemma-3-27b", "h100-sxm"},  {"gpt-oss-120b", "h200-sxm"}, {"deepseek-v3", "h200-sxm:8"}};
 enum { SUBJECTS_N = sizeof SUBJECTS / sizeof SUBJECTS[0] };
+
+struct asking {
+    struct option_values v;
+    struct estimate_request q;
+    struct estimate_case c;
+};
 
 /* The command line of ridge estimate, read as the program reads it. */
 static enum err_code ask(struct arena *a, const struct subject *s, enum step_fidelity f, const char *batch,
-                         const char *context, struct option_values *v, struct estimate_request *q,
-                         struct estimate_case *c, struct err *e)
+                         const char *context, struct asking *k, struct err *e)
 {
-    const char *const words[] = {"estimate",   "-m",         s->model, "-g",        s->gpu,  "--fidelity",
-                                 step_fidelity_name(f), "--batch", batch,    "--context", context, "--ignore-memory"};
+    const char *const words[] = {
+        "estimate", "-m",  s->model,    "-g",    s->gpu,           "--fidelity", step_fidelity_name(f),
+        "--batch",  batch, "--context", context, "--ignore-memory"};
     enum { WORDS = sizeof words / sizeof words[0] };
     char *argv[WORDS + 1] = {0};
     for (size_t i = 0; i < WORDS; i++)
         if (!(argv[i] = arena_strndup(a, words[i], strlen(words[i])))) return err_nomem(e);
-    TRY(option_parse(a, &command_estimate, WORDS, argv, v, e));
-    TRY(estimate_request_parse(a, v, q, e));
-    return estimate_case_open(a, q, s->model, s->gpu, c, e);
+    TRY(option_parse(a, &command_estimate, WORDS, argv, &k->v, e));
+    TRY(estimate_request_parse(a, &k->v, &k->q, e));
+    return estimate_case_open(a, &k->q, s->model, s->gpu, &k->c, e);
+}
+
+static void print_sweep_heading(const struct floors *least)
+{
+    (void)printf(
+        "  at least, in this run: an instruction %.3f ns a point (16 bytes of first-level cache), a double copied "
+        "%.3f ns, a number by \"%%.17g\" %.0f ns\n\n",
+        least->instruction_ns, least->copy_ns, least->printf_ns);
+    (void)printf("  step_eval, all %d values (bar: 3 Mpt/s). Columns of %d points used again, as ridge estimate does: "
+                 "ns a point for 1e4, 1e5, 1e6 points of B 1..%d;\n"
+                 "  hi/lo: B 4093..4099 over B 1..7; an instruction's ns, over the least; bytes of tape traffic at "
+                 "least. Columns of 1e6 points, %d bytes a point\n"
+                 "  through memory: in such chunks, in one call, over copying as many doubles.\n",
+                 STEP_VALUES_N, CHUNK, BATCHES, 8 * (INPUTS + STEP_VALUES_N));
+    (void)printf("  %-13s %-10s %-8s %4s %6s %6s %6s %6s %6s %6s %5s %6s %7s %6s %5s\n", "model", "device", "fidelity",
+                 "tape", "Mpt/s", "1e4", "1e5", "1e6", "hi/lo", "ns/ins", "x", "bytes", "columns", "one", "x");
 }
 
 static enum err_code sweep_subject(const struct subject *subject, enum step_fidelity f, struct columns *x,
                                    const struct floors *least, struct err *e)
 {
     struct arena *a = arena_open();
-    struct option_values v;
-    struct estimate_request q;
-    struct estimate_case c;
-    const enum err_code code = a ? ask(a, subject, f, "1", "1024", &v, &q, &c, e) : err_nomem(e);
+    struct asking k;
+    const enum err_code code = a ? ask(a, subject, f, "1", "1024", &k, e) : err_nomem(e);
     if (code == ERR_OK) {
-        const size_t length = step_length(c.step);
-        fill_columns(x, 1, 509);
-        const double small = sweep_ns(c.step, x, 10000, CHUNK, true), middle = sweep_ns(c.step, x, 100000, CHUNK, true);
-        const double chunks = sweep_ns(c.step, x, COLUMN, CHUNK, true);
-        const double program = sweep_ns(c.step, x, COLUMN, CHUNK, false);
-        const double whole = sweep_ns(c.step, x, COLUMN, COLUMN, true);
+        struct step *s = k.c.step;
+        const double length = (double)step_length(s);
+        fill_columns(x, 1, BATCHES);
+        const double small = sweep_ns(s, x, 10000, CHUNK, false), middle = sweep_ns(s, x, 100000, CHUNK, false);
+        const double most = sweep_ns(s, x, COLUMN, CHUNK, false);
+        const double apart = sweep_ns(s, x, COLUMN, CHUNK, true), one = sweep_ns(s, x, COLUMN, COLUMN, true);
         fill_columns(x, 1, 7);
-        const double low = sweep_ns(c.step, x, COLUMN, CHUNK, true);
+        const double low = sweep_ns(s, x, 100000, CHUNK, false);
         fill_columns(x, 4093, 7);
-        const double high = sweep_ns(c.step, x, COLUMN, CHUNK, true);
-        (void)printf("  %-13s %-10s %-8s %4zu %7.2f %6.1f %6.1f %6.1f %6.1f %6.1f %6.2f %7.1f %5.1f %6.3f %5.2f %5.0f "
-                     "%5.2f\n",
-                     subject->model, subject->gpu, step_fidelity_name(f), length, 1e3 / chunks, small, middle, chunks,
-                     program, whole, high / low, low, high, chunks / (double)length,
-                     chunks / (double)length / least->instruction_ns, 16.0 * (double)length,
-                     chunks / (least->copy_ns * (INPUTS + STEP_VALUES_N)));
+        const double high = sweep_ns(s, x, 100000, CHUNK, false);
+        (void)printf("  %-13s %-10s %-8s %4.0f %6.2f %6.1f %6.1f %6.1f %6.2f %6.3f %5.2f %6.0f %7.1f %6.1f %5.2f\n",
+                     subject->model, subject->gpu, step_fidelity_name(f), length, 1e3 / most, small, middle, most,
+                     high / low, most / length, most / length / least->instruction_ns, 16 * length, apart, one,
+                     apart / (least->copy_ns * (INPUTS + STEP_VALUES_N)));
+        (void)fflush(stdout);
     }
     arena_close(a);
     return code;
@@ -198,8 +221,7 @@ static enum err_code write_rows(const struct estimate_request *q, const struct e
         struct estimate_row *rows = scratch ? arena_array(scratch, n, sizeof *rows) : NULL;
         enum err_code code = rows ? estimate_eval(scratch, q, c, at, n, rows, e) : err_nomem(e);
         *eval_s += now_s() - start;
-        for (size_t i = 0; i < n && code == ERR_OK; i++)
-            code = table_row(t, TABLE_CSV, &rows[i], at + i == 0, o, e);
+        for (size_t i = 0; i < n && code == ERR_OK; i++) code = table_row(t, TABLE_CSV, &rows[i], at + i == 0, o, e);
         arena_close(scratch);
         TRY(code);
     }
@@ -236,7 +258,7 @@ static bool reads_back(const struct column *col, const void *row, const char *te
     memcpy(&real, at, sizeof real);
     if (!isfinite(real)) return *text == '\0';
     const double back = strtod(text, &end);
-    return *text && *end == '\0' && memcmp(&back, &real, sizeof real) == 0;
+    return *text && *end == '\0' && back == real;
 }
 
 /* Numbers of rows 0, SAMPLE, 2*SAMPLE, ... read back from the text of all. */
@@ -261,23 +283,17 @@ static enum err_code check_rows(struct arena *a, const struct estimate_request *
     return *text == '\0' ? ERR_OK : err_set(e, ERR_NO, "text is left behind the last row");
 }
 
-struct asking {
-    struct option_values v;
-    struct estimate_request q;
-    struct estimate_case c;
-};
-
 static enum err_code csv_of_subject(struct arena *a, const struct subject *s, enum step_fidelity f,
                                     const struct floors *least, struct err *e)
 {
     struct asking k;
-    TRY(ask(a, s, f, "1..509", "1024..131072+331", &k.v, &k.q, &k.c, e));
+    TRY(ask(a, s, f, "1..509", "1024..131072+661", &k, e));
     struct table t = {.stride_bytes = sizeof(struct estimate_row)};
     t.columns = estimate_columns(&t.n_columns);
     const size_t points = estimate_points(&k.q);
     struct out *null, *memory;
     double null_s = (double)NAN, eval_s = (double)NAN, unused = 0;
-    for (int round = 0; round < 3; round++) {
+    for (int round = 0; round < ROUNDS; round++) {
         double here_s = 0;
         TRY(out_open(a, "/dev/null", &null, e));
         const double start = now_s();
@@ -304,32 +320,31 @@ static enum err_code csv_of_subject(struct arena *a, const struct subject *s, en
     return ERR_OK;
 }
 
+static void print_csv_heading(void)
+{
+    (void)printf(
+        "\n  estimate_eval and table_row, every column, to CSV in /dev/null (bar: 100000 rows/s), and to memory: "
+        "ns a row, of it evaluation, bytes; reals in it,\n"
+        "  the rest of the time over \"%%.17g\" of them alone; numbers of a sample, all of which read back "
+        "exactly.\n");
+    (void)printf("  %-13s %-10s %-8s %7s %3s %9s %9s %6s %6s %6s %4s %6s %8s\n", "model", "device", "fidelity", "rows",
+                 "col", "rows/s", "to memory", "ns/row", "eval", "bytes", "real", "x", "exact");
+}
+
 static enum err_code run(struct arena *a, struct err *e)
 {
     struct columns x;
     TRY(open_columns(a, &x, e));
-    fill_columns(&x, 1, 509);
-    struct floors least = {.instruction_ns = instruction_floor(), .copy_ns = copy_floor(x.in[0], x.out[0], COLUMN)};
-    for (size_t i = 0; i < SAMPLE; i++) x.out[1][i] = x.in[0][i] / 3e3 * sqrt(x.in[1][i]);
-    least.printf_ns = printf_floor(x.out[1], SAMPLE);
-    (void)printf("  least costs in this run: an instruction %.3f ns a point (16 bytes of first-level cache), a double "
-                 "copied %.3f ns, a number by \"%%.17g\" %.0f ns\n\n",
-                 least.instruction_ns, least.copy_ns, least.printf_ns);
-    (void)printf("  step_eval on one core, all %d values. ns a point at n points in calls of %d (B = 1..509); program: "
-                 "one chunk's buffers used again; one: a single call\n"
-                 "  of 1e6; B = 4093..4099 over 1..7; an instruction, and over the least; bytes of tape traffic at "
-                 "least; a point over copying its columns\n",
-                 STEP_VALUES_N, CHUNK);
-    (void)printf("  %-13s %-10s %-8s %4s %7s %6s %6s %6s %6s %6s %6s %7s %5s %6s %5s %5s %5s\n", "model", "device",
-                 "fidelity", "tape", "Mpt/s", "1e4", "1e5", "1e6", "progr.", "one", "hi/lo", "B low", "high", "ns/ins",
-                 "x", "bytes", "x");
+    fill_columns(&x, 1, BATCHES);
+    for (size_t i = 0; i < COLUMN; i++) x.out[1][i] = x.in[0][i] / 3e3 * sqrt(x.in[1][i]);
+    const struct floors least = {.instruction_ns = instruction_floor(x.out[0]),
+                                 .copy_ns = copy_floor(x.out[1], x.out[2], COLUMN),
+                                 .printf_ns = printf_floor(x.out[1], COLUMN / 10)};
+    print_sweep_heading(&least);
     for (size_t i = 0; i < SUBJECTS_N; i++)
         for (enum step_fidelity f = STEP_BOUND; f <= STEP_ROOFLINE; f++)
             TRY(sweep_subject(&SUBJECTS[i], f, &x, &least, e));
-    (void)printf("\n  estimate_eval and table_row to CSV, all columns; ns a row, of it evaluation; formatting over "
-                 "\"%%.17g\" of its reals; numbers that read back exactly\n");
-    (void)printf("  %-13s %-10s %-8s %7s %3s %9s %9s %6s %6s %6s %4s %6s %8s\n", "model", "device", "fidelity", "rows",
-                 "col", "rows/s", "to memory", "ns/row", "eval", "bytes", "real", "x", "exact");
+    print_csv_heading();
     for (size_t i = 0; i < SUBJECTS_N; i++) {
         struct arena *own = arena_open();
         const enum err_code code = own ? csv_of_subject(own, &SUBJECTS[i], STEP_ROOFLINE, &least, e) : err_nomem(e);
