@@ -56,7 +56,7 @@ static struct model builtin(struct fixture *f, const char *name)
 static struct model parsed(struct fixture *f, const char *text)
 {
     struct json j;
-    struct model m;
+    struct model m = {0};
     struct err e = {0};
     if (json_parse(f->a, "config.json", text, strlen(text), &j, &e) != ERR_OK ||
         model_parse(f->a, &j, &m, &e) != ERR_OK)

@@ -1,5 +1,5 @@
-/* Models against published counts: the built-in files against their own "ridge.total_params" (each with its source), and
- * the real config.json files of ../shared against models/truth.csv. */
+/* Models against published counts: the built-in files against their own "ridge.total_params" (each with its source),
+ * and the real config.json files of ../shared against models/truth.csv. */
 #include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
@@ -97,8 +97,7 @@ static void test_truth_table(void **state)
         const struct cost_parameters p = count(a, &m);
         double full, windowed;
         cache_of(a, m, &full, &windowed);
-        const bool ok = p.total == total && p.active == active &&
-                        full == csv_num(&t, "kv_bytes_per_token_full_bf16") &&
+        const bool ok = p.total == total && p.active == active && full == csv_num(&t, "kv_bytes_per_token_full_bf16") &&
                         windowed == csv_num(&t, "kv_bytes_per_token_windowed_bf16");
         checked++;
         if (ok) continue;
@@ -108,7 +107,8 @@ static void test_truth_table(void **state)
                       csv_get(&t, "kv_bytes_per_token_windowed_bf16"));
     }
     csv_close(&t);
-    print_message("truth.csv: %zu rows equal, %zu of other families refused, %zu wrong\n", checked - wrong, refused, wrong);
+    print_message("truth.csv: %zu rows equal, %zu of other families refused, %zu wrong\n", checked - wrong, refused,
+                  wrong);
     assert_int_equal(wrong, 0);
     assert_true(checked >= 40);
     arena_close(a);

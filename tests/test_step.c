@@ -13,8 +13,11 @@
 #include "calc/time/step.h"
 #include "tests/csv.h"
 
-static const struct cost_conventions COURSE = {.causal_full = true, .embed_full_table = true, .mlp_fused = true,
-                                               .norms_uncounted = true, .activations_uncounted = true};
+static const struct cost_conventions COURSE = {.causal_full = true,
+                                               .embed_full_table = true,
+                                               .mlp_fused = true,
+                                               .norms_uncounted = true,
+                                               .activations_uncounted = true};
 
 struct point {
     double v[STEP_VALUES_N];
@@ -74,8 +77,8 @@ static void test_course_numbers(void **state)
         hw.bandwidth_bytes_per_s = 3.35e12;
         if (model_load(a, "llama-2-13b", &(struct model_setting){"K", ROWS[i].K}, ROWS[i].K ? 1 : 0, &m, &e) != ERR_OK)
             fail_msg("%s", e.text);
-        const struct step_setup setup = {.model = &m, .hw = &hw, .tp = 1, .fidelity = STEP_BOUND, .conventions = COURSE,
-                                         .block_tokens = 16};
+        const struct step_setup setup = {
+            .model = &m, .hw = &hw, .tp = 1, .fidelity = STEP_BOUND, .conventions = COURSE, .block_tokens = 16};
         struct step *s;
         assert_int_equal(step_compile(a, &setup, &s, &e), ERR_OK);
         assert_int_equal(cost_parameters(a, &m, &COURSE, &p, &e), ERR_OK);
@@ -114,9 +117,9 @@ static void test_course_polynomial_in_batch(void **state)
 static const struct {
     const char *model, *gpu;
     int64_t tp;
-} CASES[] = {{"llama-3.1-8b", "h100-sxm", 1},  {"gpt2-xl", "a100-80g", 1},      {"gemma-3-27b", "h200-sxm", 1},
-             {"gpt-oss-120b", "h100-sxm", 2},  {"deepseek-v3", "h200-sxm", 8},  {"deepseek-v2-lite", "l40s", 1},
-             {"qwen1.5-moe-a2.7b", "l4", 1},   {"qwen3-235b-a22b", "h100-sxm", 8}, {"mixtral-8x7b", "mi300x", 1},
+} CASES[] = {{"llama-3.1-8b", "h100-sxm", 1}, {"gpt2-xl", "a100-80g", 1},         {"gemma-3-27b", "h200-sxm", 1},
+             {"gpt-oss-120b", "h100-sxm", 2}, {"deepseek-v3", "h200-sxm", 8},     {"deepseek-v2-lite", "l40s", 1},
+             {"qwen1.5-moe-a2.7b", "l4", 1},  {"qwen3-235b-a22b", "h100-sxm", 8}, {"mixtral-8x7b", "mi300x", 1},
              {"phi-3-mini-4k", "rtx-4090", 1}};
 
 /* Sums over operators equal the totals exactly where all terms are whole, and within rounding for seconds. */
@@ -168,12 +171,14 @@ static void test_bound_never_exceeds_roofline_and_more_bandwidth_never_slows(voi
                                      (struct step_setup){.fidelity = STEP_BOUND, .tp = CASES[i].tp});
         fast = hw;
         fast.bandwidth_bytes_per_s *= 2;
-        struct step_setup setup = {.model = &m, .hw = &fast, .tp = CASES[i].tp, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
+        struct step_setup setup = {
+            .model = &m, .hw = &fast, .tp = CASES[i].tp, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
         struct step *faster;
         assert_int_equal(step_compile(a, &setup, &faster, &e), ERR_OK);
         for (double B = 1; B <= 512; B *= 8)
             for (double S = 17; S < 40000; S *= 13) {
-                const struct point r = eval(roof, B, S, S, 1), b = eval(bound, B, S, S, 1), f = eval(faster, B, S, S, 1);
+                const struct point r = eval(roof, B, S, S, 1), b = eval(bound, B, S, S, 1),
+                                   f = eval(faster, B, S, S, 1);
                 assert_true(b.v[STEP_decode_step_s] <= r.v[STEP_decode_step_s]);
                 assert_true(b.v[STEP_prefill_s] <= r.v[STEP_prefill_s]);
                 assert_true(f.v[STEP_decode_step_s] <= r.v[STEP_decode_step_s]);
@@ -192,7 +197,8 @@ static void test_average_over_a_generation_is_the_mean_of_its_steps(void **state
         struct arena *a = arena_open();
         struct model m;
         struct hw hw;
-        struct step *one = compile(a, &m, &hw, MODELS[i], NULL, "h100-sxm", (struct step_setup){.fidelity = STEP_BOUND});
+        struct step *one =
+            compile(a, &m, &hw, MODELS[i], NULL, "h100-sxm", (struct step_setup){.fidelity = STEP_BOUND});
         struct step *mean = compile(a, &m, &hw, MODELS[i], NULL, "h100-sxm",
                                     (struct step_setup){.fidelity = STEP_BOUND, .averaged = true});
         const double prompt = 911, steps = 257; /* crosses the 1024-token window of gemma-3 */

@@ -87,14 +87,10 @@ enum what { BYTES, RATE, FLOP_RATE, TIME };
 static enum err_code parse(enum what what, const char *s, double *v, struct err *e)
 {
     switch (what) {
-    case BYTES:
-        return units_parse_bytes(s, v, e);
-    case RATE:
-        return units_parse_rate(s, UNITS_BYTES_PER_S, v, e);
-    case FLOP_RATE:
-        return units_parse_rate(s, UNITS_FLOPS_PER_S, v, e);
-    case TIME:
-        break;
+    case BYTES: return units_parse_bytes(s, v, e);
+    case RATE: return units_parse_rate(s, UNITS_BYTES_PER_S, v, e);
+    case FLOP_RATE: return units_parse_rate(s, UNITS_FLOPS_PER_S, v, e);
+    case TIME: break;
     }
     return units_parse_time(s, v, e);
 }

@@ -4,12 +4,12 @@ _ridge()
     local line word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words=
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        words=$(ridge help 2>/dev/null | sed -n 's/^  \([a-z]\{3,\}\)  .*/\1/p')
+        words=$(ridge help 2>/dev/null | sed -n 's/^  ridge \([a-z]\{3,\}\)  .*/\1/p')
     else
         case $before in
         -m | --model) words=$(ridge list models --format csv 2>/dev/null | sed '1d; s/,.*//') ;;
-        -g | --hardware) words=$(ridge list hardware --format csv 2>/dev/null | sed '1d; s/,.*//') ;;
-        --format) words='text md csv json jsonl' ;;
+        -g | --gpu) words=$(ridge list hardware --format csv 2>/dev/null | sed '1d; s/,.*//') ;;
+        -f | --format) words='text md csv json jsonl' ;;
         *) words=$(ridge help "${COMP_WORDS[1]}" 2>/dev/null | grep -oE -e '(^|[ ,[])--[a-z][a-z-]*' | tr -d ' ,[') ;;
         esac
     fi

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_BYTES = 64 * 1024 - 64, ALIGN = 16 };
+enum { BLOCK_BYTES = 64 * 1024 - 64, ALIGN = 16 }; /* not a unit */
 
 struct block {
     struct block *next;

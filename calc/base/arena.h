@@ -1,7 +1,7 @@
 /* arena -- the one owner of memory.
  *
- * Everything reachable from a struct loaded or built lives in the arena passed in and dies with it; functions never keep
- * a pointer to their arguments beyond it; whoever calls _open calls _close. */
+ * Everything reachable from a struct loaded or built lives in the arena passed in and dies with it; functions never
+ * keep a pointer to their arguments beyond it; whoever calls _open calls _close. */
 #ifndef RIDGE_BASE_ARENA_H
 #define RIDGE_BASE_ARENA_H
 

@@ -29,7 +29,7 @@ static enum err_code hash_open_file(int fd, const char *name, char out[HASH_TEXT
     struct stat st;
     if (fstat(fd, &st) != 0) return err_set(e, ERR_IO, "%s: cannot read: %s", name, strerror(errno));
     if (!S_ISREG(st.st_mode)) return err_set(e, ERR_IO, "%s: is not a regular file", name);
-    char buffer[16 * 1024];
+    char buffer[16 * 1024]; /* not a unit */
     uint64_t h = hash_start();
     for (;;) {
         const ssize_t n = read(fd, buffer, sizeof buffer);

@@ -41,7 +41,7 @@ static enum err_code read_all(int fd, const char *name, struct bytes *b, struct 
     size_t room = 0;
     for (;;) {
         if (b->len + 1 >= room) {
-            room = room ? 2 * room : 64 * 1024;
+            room = room ? 2 * room : 64 * 1024; /* not a unit */
             char *grown = realloc(b->data, room);
             if (!grown) return err_nomem(e);
             b->data = grown;
@@ -375,4 +375,11 @@ const char *json_hash(const struct json *j, char out[17])
     size_t n = 0;
     const char *text = json_object_to_json_string_length(j->obj, JSON_C_TO_STRING_PLAIN, &n);
     return hash_text(out, hash_more(hash_start(), text ? text : "", n));
+}
+
+enum err_code json_attach(const struct json *j, const char *key, const struct json *value, struct err *e)
+{
+    if (!json_is_object(j)) return err_set(e, ERR_USAGE, "%s is not an object: nothing can be set in it", j->file);
+    if (json_object_object_add(j->obj, key, json_object_get(value->obj)) != 0) return err_nomem(e);
+    return ERR_OK;
 }

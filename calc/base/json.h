@@ -30,11 +30,12 @@ enum err_code json_load(struct arena *a, const char *path, struct json *out, str
 enum err_code json_parse(struct arena *a, const char *name, const char *text, size_t len, struct json *out,
                          struct err *e);
 
-/* json_get -- member key of an object; false when j is no object, or the member is absent or null. key may be a path with
- * dots ("attn_config.kv_n_heads"). */
+/* json_get -- member key of an object; false when j is no object, or the member is absent or null. key may be a path
+ * with dots ("attn_config.kv_n_heads"). */
 bool json_get(const struct json *j, const char *key, struct json *out);
 
-/* json_at -- element i of an array, or member i of an object (its name to *key when key is not NULL); false past the end. */
+/* json_at -- element i of an array, or member i of an object (its name to *key when key is not NULL); false past the
+ * end. */
 bool json_at(const struct json *j, size_t i, const char **key, struct json *out);
 size_t json_len(const struct json *j); /* elements of an array, members of an object, 0 otherwise */
 
@@ -51,9 +52,12 @@ enum err_code json_num(const struct json *j, double *out, struct err *e);
 enum err_code json_bool(const struct json *j, bool *out, struct err *e);
 enum err_code json_str(const struct json *j, const char **out, struct err *e);
 
-/* json_override -- set member key of object j to a value written as JSON ("8", "true", "[1, 2]"; a bare word is a string).
- * Errors: ERR_USAGE j is no object or the text is no value, ERR_NOMEM. */
+/* json_override -- set member key of object j to a value written as JSON ("8", "true", "[1, 2]"; a bare word is a
+ * string). Errors: ERR_USAGE j is no object or the text is no value, ERR_NOMEM. */
 enum err_code json_override(const struct json *j, const char *key, const char *value, struct err *e);
+
+/* json_attach -- make value (of any document) a member of object j. Errors: ERR_USAGE j is no object, ERR_NOMEM. */
+enum err_code json_attach(const struct json *j, const char *key, const struct json *value, struct err *e);
 
 /* json_hash -- FNV-1a over the value in compact form, 16 hexadecimal digits: what a record says of its input. */
 const char *json_hash(const struct json *j, char out[17]);

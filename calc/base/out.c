@@ -13,7 +13,7 @@
 
 #include "calc/base/text.h"
 
-enum { BUFFER_BYTES = 256 * 1024, TRIES_MAX = 100, PATH_TEXT_MAX = 200 };
+enum { BUFFER_BYTES = 256 * 1024, TRIES_MAX = 100, PATH_TEXT_MAX = 200 }; /* not a unit */
 
 enum out_kind {
     OUT_STDOUT, /* not ours to close */

@@ -32,9 +32,7 @@ struct table_field table_field_of(const struct column *c, const void *row)
         f.text = field_string(c, row);
         if (f.text) f.type = TABLE_STRING;
         break;
-    case COLUMN_BOOL:
-        f.type = *(const bool *)at ? TABLE_TRUE : TABLE_FALSE;
-        break;
+    case COLUMN_BOOL: f.type = *(const bool *)at ? TABLE_TRUE : TABLE_FALSE; break;
     case COLUMN_MAYBE:
         f.real = field_real(c, row);
         if (!isnan(f.real)) f.type = f.real != 0 ? TABLE_TRUE : TABLE_FALSE;
@@ -90,21 +88,12 @@ static void put_csv_row(const struct table *t, const void *row, struct out *o)
         if (i) out_char(o, ',');
         const struct table_field f = table_field_of(&t->columns[i], row);
         switch (f.type) {
-        case TABLE_UNKNOWN:
-            break;
-        case TABLE_TRUE:
-            out_write(o, "true", 4);
-            break;
-        case TABLE_FALSE:
-            out_write(o, "false", 5);
-            break;
+        case TABLE_UNKNOWN: break;
+        case TABLE_TRUE: out_write(o, "true", 4); break;
+        case TABLE_FALSE: out_write(o, "false", 5); break;
         case TABLE_WHOLE:
-        case TABLE_REAL:
-            put_number(&f, o);
-            break;
-        case TABLE_STRING:
-            put_csv_string(f.text, o);
-            break;
+        case TABLE_REAL: put_number(&f, o); break;
+        case TABLE_STRING: put_csv_string(f.text, o); break;
         }
     }
     out_char(o, '\n');
@@ -135,22 +124,12 @@ static void put_json_row(const struct table *t, const void *row, struct out *o)
         out_char(o, ':');
         const struct table_field f = table_field_of(&t->columns[i], row);
         switch (f.type) {
-        case TABLE_UNKNOWN:
-            out_write(o, "null", 4);
-            break;
-        case TABLE_TRUE:
-            out_write(o, "true", 4);
-            break;
-        case TABLE_FALSE:
-            out_write(o, "false", 5);
-            break;
+        case TABLE_UNKNOWN: out_write(o, "null", 4); break;
+        case TABLE_TRUE: out_write(o, "true", 4); break;
+        case TABLE_FALSE: out_write(o, "false", 5); break;
         case TABLE_WHOLE:
-        case TABLE_REAL:
-            put_number(&f, o);
-            break;
-        case TABLE_STRING:
-            put_json_string(f.text, o);
-            break;
+        case TABLE_REAL: put_number(&f, o); break;
+        case TABLE_STRING: put_json_string(f.text, o); break;
         }
     }
     out_char(o, '}');

@@ -51,17 +51,12 @@ static const char *format_cell(char out[CELL_MAX], const struct face *f, const v
     const struct table_field v = table_field_of(f->column, row);
     char number[UNITS_TEXT_MAX];
     switch (v.type) {
-    case TABLE_UNKNOWN:
-        return "-";
-    case TABLE_TRUE:
-        return "yes";
-    case TABLE_FALSE:
-        return "no";
-    case TABLE_STRING:
-        return text_clean(out, CELL_MAX, v.text, strlen(v.text));
+    case TABLE_UNKNOWN: return "-";
+    case TABLE_TRUE: return "yes";
+    case TABLE_FALSE: return "no";
+    case TABLE_STRING: return text_clean(out, CELL_MAX, v.text, strlen(v.text));
     case TABLE_WHOLE:
-    case TABLE_REAL:
-        break;
+    case TABLE_REAL: break;
     }
     if (shows_digits(f->column)) {
         const size_t n = v.type == TABLE_WHOLE ? text_int(out, v.whole) : text_real(out, v.real);

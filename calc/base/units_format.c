@@ -43,36 +43,22 @@ struct ladder {
 static struct ladder ladder_of(enum units_kind kind)
 {
     switch (kind) {
-    case UNITS_COUNT:
-        return LADDER(COUNT);
-    case UNITS_BYTES:
-        return LADDER(BYTES);
-    case UNITS_FLOPS:
-        return LADDER(FLOPS);
-    case UNITS_SECONDS:
-        return LADDER(SECONDS);
-    case UNITS_BYTES_PER_S:
-        return LADDER(BYTES_PER_S);
-    case UNITS_FLOPS_PER_S:
-        return LADDER(FLOPS_PER_S);
-    case UNITS_TOK_PER_S:
-        return LADDER(TOK_PER_S);
-    case UNITS_FLOPS_PER_BYTE:
-        return LADDER(INTENSITY);
-    case UNITS_BYTES_PER_TOKEN:
-        return LADDER(BYTES_PER_TOKEN);
-    case UNITS_BYTES_PER_SEQUENCE:
-        return LADDER(BYTES_PER_SEQ);
-    case UNITS_USD:
-        return LADDER(USD);
-    case UNITS_USD_PER_MTOK:
-        return LADDER(USD_PER_MTOK);
-    case UNITS_WATTS:
-        return LADDER(WATTS);
+    case UNITS_COUNT: return LADDER(COUNT);
+    case UNITS_BYTES: return LADDER(BYTES);
+    case UNITS_FLOPS: return LADDER(FLOPS);
+    case UNITS_SECONDS: return LADDER(SECONDS);
+    case UNITS_BYTES_PER_S: return LADDER(BYTES_PER_S);
+    case UNITS_FLOPS_PER_S: return LADDER(FLOPS_PER_S);
+    case UNITS_TOK_PER_S: return LADDER(TOK_PER_S);
+    case UNITS_FLOPS_PER_BYTE: return LADDER(INTENSITY);
+    case UNITS_BYTES_PER_TOKEN: return LADDER(BYTES_PER_TOKEN);
+    case UNITS_BYTES_PER_SEQUENCE: return LADDER(BYTES_PER_SEQ);
+    case UNITS_USD: return LADDER(USD);
+    case UNITS_USD_PER_MTOK: return LADDER(USD_PER_MTOK);
+    case UNITS_WATTS: return LADDER(WATTS);
     case UNITS_NONE:
     case UNITS_FRAC:
-    case UNITS_RATIO:
-        break;
+    case UNITS_RATIO: break;
     }
     return LADDER(NONE);
 }

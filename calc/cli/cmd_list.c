@@ -10,7 +10,12 @@
 #include "calc/model/family.h"
 
 static const struct option OPTIONS[] = {
-    {.name = "format", .letter = 'f', .kind = OPTION_TEXT, .value = "NAME", .fallback = "text", .group = "Output",
+    {.name = "format",
+     .letter = 'f',
+     .kind = OPTION_TEXT,
+     .value = "NAME",
+     .fallback = "text",
+     .group = "Output",
      .help = "text, md, csv, json or jsonl"},
     {.name = "output", .letter = 'o', .kind = OPTION_TEXT, .value = "FILE", .help = "write to a file"},
 };
@@ -21,6 +26,12 @@ static const struct option OPTIONS[] = {
 struct listing {
     struct arena *arena;
     struct table table;
+    const struct text_row *sentences; /* what text shows in place of the table, which would cut them; a row each */
+};
+
+/* A name with a sentence. */
+struct text_row {
+    const char *name, *unit, *meaning;
 };
 
 /* ---- models ---- */
@@ -60,14 +71,22 @@ static enum err_code list_models(struct listing *l, struct err *e)
         if (!c) return err_nomem(e);
         const struct cost_symbols y = cost_symbols_make(c);
         TRY(cost_cache(c, &y, &m, 1, &cache, e));
-        rows[i] = (struct model_row){.name = m.name, .family = m.family, .attention = m.attention,
-                                     .weights = m.weights[m.kinds[m.kinds_n - 1].ffn.kind == FFN_MOE ? WEIGHT_EXPERT : WEIGHT_FFN].name,
-                                     .total_params = p.total, .active_params = p.active, .layers = m.layers,
-                                     .max_context_tokens = m.max_context_tokens ? m.max_context_tokens : TABLE_INT_UNKNOWN,
-                                     .kv_bytes_per_token = cache.bytes_per_token_full + cache.bytes_per_token_windowed};
+        rows[i] = (struct model_row){
+            .name = m.name,
+            .family = m.family,
+            .attention = m.attention,
+            .weights = m.weights[m.kinds[m.kinds_n - 1].ffn.kind == FFN_MOE ? WEIGHT_EXPERT : WEIGHT_FFN].name,
+            .total_params = p.total,
+            .active_params = p.active,
+            .layers = m.layers,
+            .max_context_tokens = m.max_context_tokens ? m.max_context_tokens : TABLE_INT_UNKNOWN,
+            .kv_bytes_per_token = cache.bytes_per_token_full + cache.bytes_per_token_windowed};
     }
-    l->table = (struct table){.columns = MODEL_COLUMNS, .n_columns = sizeof MODEL_COLUMNS / sizeof MODEL_COLUMNS[0],
-                              .rows = rows, .n_rows = n, .stride_bytes = sizeof *rows};
+    l->table = (struct table){.columns = MODEL_COLUMNS,
+                              .n_columns = sizeof MODEL_COLUMNS / sizeof MODEL_COLUMNS[0],
+                              .rows = rows,
+                              .n_rows = n,
+                              .stride_bytes = sizeof *rows};
     return ERR_OK;
 }
 
@@ -89,7 +108,8 @@ static const struct column HW_COLUMNS[] = {
     COL(hw_row, ridge_flops_per_byte, REAL, FLOPS_PER_BYTE, "ridge", "bf16 peak / bandwidth"),
     COLUMN_AT(struct hw_row, link_bytes_per_s, COLUMN_REAL, UNITS_BYTES_PER_S, 0, "link", "one direction"),
     COLUMN_AT(struct hw_row, power_w, COLUMN_REAL, UNITS_WATTS, 0, "power", "board power"),
-    COLUMN_AT(struct hw_row, unverified, COLUMN_STRING, UNITS_NONE, 0, "unverified", "values that no source was read for, or on which sources disagree"),
+    COLUMN_AT(struct hw_row, unverified, COLUMN_STRING, UNITS_NONE, 0, "unverified",
+              "values that no source was read for, or on which sources disagree"),
 };
 
 static const char *unverified(struct arena *a, const struct hw *hw)
@@ -113,23 +133,26 @@ static enum err_code list_hardware(struct listing *l, struct err *e)
         struct hw hw;
         TRY(hw_load_builtin(l->arena, i, &hw, e));
         const enum hw_dtype half = isnan(hw.peak_flops_per_s[HW_BF16]) ? HW_FP16 : HW_BF16;
-        rows[i] = (struct hw_row){.key = hw.key, .name = hw.name, .capacity_bytes = hw_capacity_bytes(&hw),
+        rows[i] = (struct hw_row){.key = hw.key,
+                                  .name = hw.name,
+                                  .capacity_bytes = hw_capacity_bytes(&hw),
                                   .bandwidth_bytes_per_s = hw.bandwidth_bytes_per_s,
                                   .bf16_flops_per_s = hw.peak_flops_per_s[half],
                                   .fp8_flops_per_s = hw.peak_flops_per_s[HW_FP8],
-                                  .ridge_flops_per_byte = hw_ridge(&hw, half), .power_w = hw.power_w,
-                                  .link_bytes_per_s = hw.link_bytes_per_s, .unverified = unverified(l->arena, &hw)};
+                                  .ridge_flops_per_byte = hw_ridge(&hw, half),
+                                  .power_w = hw.power_w,
+                                  .link_bytes_per_s = hw.link_bytes_per_s,
+                                  .unverified = unverified(l->arena, &hw)};
     }
-    l->table = (struct table){.columns = HW_COLUMNS, .n_columns = sizeof HW_COLUMNS / sizeof HW_COLUMNS[0], .rows = rows,
-                              .n_rows = n, .stride_bytes = sizeof *rows};
+    l->table = (struct table){.columns = HW_COLUMNS,
+                              .n_columns = sizeof HW_COLUMNS / sizeof HW_COLUMNS[0],
+                              .rows = rows,
+                              .n_rows = n,
+                              .stride_bytes = sizeof *rows};
     return ERR_OK;
 }
 
 /* ---- lists of names with a sentence ---- */
-
-struct text_row {
-    const char *name, *unit, *meaning;
-};
 
 static const struct column NAMED[] = {
     COL(text_row, name, STRING, NONE, "name", "the name"),
@@ -139,7 +162,9 @@ static const struct column NAMED[] = {
 
 static enum err_code named(struct listing *l, const struct text_row *rows, size_t n)
 {
-    l->table = (struct table){.columns = NAMED, .n_columns = 3, .rows = rows, .n_rows = n, .stride_bytes = sizeof *rows};
+    l->table =
+        (struct table){.columns = NAMED, .n_columns = 3, .rows = rows, .n_rows = n, .stride_bytes = sizeof *rows};
+    l->sentences = rows;
     return ERR_OK;
 }
 
@@ -181,9 +206,11 @@ static enum err_code list_columns(struct listing *l, struct err *e)
 
 static const struct text_row CONVENTIONS[] = {
     {"multiply-add", "2 flops", "elementwise work is counted apart, against the vector peak"},
-    {"fidelity", "roofline", "sum over operators of their own maximum; bound: pooled; both are floors (--course: bound)"},
+    {"fidelity", "roofline",
+     "sum over operators of their own maximum; bound: pooled; both are floors (--course: bound)"},
     {"causal", "half", "attention pairs that the mask keeps (--course: full, all S*T)"},
-    {"fusion", "attention, qkv, gate+up", "each one kernel, all else a kernel of its own; operands cold between kernels"},
+    {"fusion", "attention, qkv, gate+up",
+     "each one kernel, all else a kernel of its own; operands cold between kernels"},
     {"mlp", "separate", "products are kernels of their own (--course: fused, gate and up outputs not read again)"},
     {"embedding", "gathered", "rows of the tokens are read (--course: full table)"},
     {"lm-head", "last", "logits of the last position only"},
@@ -217,7 +244,8 @@ static enum err_code list_workloads(struct listing *l, struct err *e)
     size_t n;
     const struct embed_file *f = embed_under("configs/workloads/", &n);
     struct workload_row *rows = arena_array(l->arena, n ? n : 1, sizeof *rows);
-    if (!rows) return err_nomem(e);
+    struct text_row *sentences = arena_array(l->arena, n ? n : 1, sizeof *sentences);
+    if (!rows || !sentences) return err_nomem(e);
     for (size_t i = 0; i < n; i++) {
         struct json j, item;
         const char *base = f[i].path + strlen("configs/workloads/");
@@ -227,9 +255,17 @@ static enum err_code list_workloads(struct listing *l, struct err *e)
         if (json_get(&j, "prompt_tokens", &item)) TRY(json_int(&item, 1, INT64_MAX, &rows[i].prompt_tokens, e));
         if (json_get(&j, "generate_tokens", &item)) TRY(json_int(&item, 1, INT64_MAX, &rows[i].generate_tokens, e));
         if (json_get(&j, "description", &item)) TRY(json_str(&item, &rows[i].description, e));
+        sentences[i] = (struct text_row){
+            .name = rows[i].name,
+            .unit = arena_printf(l->arena, "%lld tokens in, %lld out", (long long)rows[i].prompt_tokens,
+                                 (long long)rows[i].generate_tokens),
+            .meaning = rows[i].description ? rows[i].description : "",
+        };
+        if (!sentences[i].unit) return err_nomem(e);
     }
-    l->table = (struct table){.columns = WORKLOAD_COLUMNS, .n_columns = 4, .rows = rows, .n_rows = n,
-                              .stride_bytes = sizeof *rows};
+    l->sentences = sentences;
+    l->table = (struct table){
+        .columns = WORKLOAD_COLUMNS, .n_columns = 4, .rows = rows, .n_rows = n, .stride_bytes = sizeof *rows};
     return ERR_OK;
 }
 
@@ -243,8 +279,9 @@ static const struct topic {
     const char *name;
     enum err_code (*list)(struct listing *l, struct err *e);
 } TOPICS[] = {
-    {"models", list_models},   {"hardware", list_hardware}, {"families", list_families},
-    {"workloads", list_workloads}, {"dtypes", list_dtypes},   {"columns", list_columns},   {"conventions", list_conventions},
+    {"models", list_models},           {"hardware", list_hardware}, {"families", list_families},
+    {"workloads", list_workloads},     {"dtypes", list_dtypes},     {"columns", list_columns},
+    {"conventions", list_conventions},
 };
 
 /* Names with sentences, which a table would cut. */
@@ -270,14 +307,15 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     size_t at = 0;
     const size_t n = sizeof TOPICS / sizeof TOPICS[0];
     while (at < n && strcmp(TOPICS[at].name, topic) != 0) at++;
-    if (at == n) return err_set(e, ERR_USAGE, "list: wanted one of models, hardware, workloads, families, dtypes, columns or conventions");
+    if (at == n)
+        return err_set(e, ERR_USAGE,
+                       "list: wanted one of models, hardware, workloads, families, dtypes, columns or conventions");
     TRY(TOPICS[at].list(&l, e));
     l.table.schema = "ridge.list.1";
-    const bool sentences = l.table.columns == NAMED && format == TABLE_TEXT;
     l.table.tool = commands_tool();
     TRY(out_open(a, option_get(&v, "output"), &o, e));
-    if (sentences)
-        write_sentences(o, l.table.rows, l.table.n_rows);
+    if (l.sentences && format == TABLE_TEXT)
+        write_sentences(o, l.sentences, l.table.n_rows);
     else
         TRY(table_write(&l.table, format, o, e));
     return out_commit(o, e);

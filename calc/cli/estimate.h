@@ -18,15 +18,15 @@ struct estimate_request {
     size_t set_n;
     const int64_t *batch, *context, *prompt, *generate; /* context, or prompt x generate */
     size_t batch_n, context_n, prompt_n, generate_n;
-    int64_t tp;                      /* 0: as many as GPUs */
+    int64_t tp;                             /* 0: as many as GPUs */
     const char *weights, *kv, *activations; /* NULL: as stored */
     bool uncached, course, ignore_memory, by_op, averaged, prefill_together;
     enum step_fidelity fidelity;
     enum estimate_only only;
     struct cost_conventions conventions;
-    const char *conventions_text;    /* those that differ from the defaults */
+    const char *conventions_text; /* those that differ from the defaults */
     int64_t block_tokens;
-    bool engine;                     /* any engine flag was given */
+    bool engine; /* any engine flag was given */
     const struct option_values *options;
 };
 
@@ -49,9 +49,10 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
 
 /* A point of the answer. Strings are borrowed from the case. Bytes are per GPU. */
 struct estimate_row {
-    const char *model, *hardware, *phase, *fidelity, *conventions, *weights, *kv, *attention, *model_hash, *hardware_hash;
+    const char *model, *hardware, *phase, *fidelity, *conventions, *weights, *kv, *attention, *model_hash,
+        *hardware_hash;
     const char *prefill_bound_by, *decode_bound_by, *bound_by, *bounds, *marked;
-    int64_t gpus, tp, replicas, batch, context, prompt_tokens, generate_tokens, layers;
+    int64_t gpus, tp, replicas, batch, context, prompt_tokens, generate_tokens, layers, max_context_tokens;
     double total_params, active_params;
     double weight_bytes, kv_bytes_per_token, kv_bytes_per_token_windowed, kv_bytes_per_token_gpu;
     double state_bytes_per_sequence, state_bytes;
@@ -67,8 +68,8 @@ struct estimate_row {
 const struct column *estimate_columns(size_t *n);
 const struct column *estimate_op_columns(size_t *n);
 
-/* estimate_points -- how many points one case has. estimate_eval -- points first .. first+n-1 of it, context-major, batch
- * running fastest. Errors: ERR_NOMEM. */
+/* estimate_points -- how many points one case has. estimate_eval -- points first .. first+n-1 of it, context-major,
+ * batch running fastest. Errors: ERR_NOMEM. */
 size_t estimate_points(const struct estimate_request *q);
 enum err_code estimate_eval(struct arena *a, const struct estimate_request *q, const struct estimate_case *c,
                             size_t first, size_t n, struct estimate_row *rows, struct err *e);
@@ -81,10 +82,12 @@ struct estimate_op_row {
 };
 
 enum err_code estimate_ops(struct arena *a, const struct estimate_request *q, const struct estimate_case *c,
-                           const struct estimate_row *point, struct estimate_op_row **out, size_t *out_n, struct err *e);
+                           const struct estimate_row *point, struct estimate_op_row **out, size_t *out_n,
+                           struct err *e);
 
-/* estimate_pool -- the engine's cache pool for a case, from the engine flags. Errors: ERR_USAGE a flag's value; ERR_RANGE. */
-enum err_code estimate_pool(const struct estimate_request *q, const struct estimate_case *c, struct pool_request *request,
-                            struct pool *out, struct err *e);
+/* estimate_pool -- the engine's cache pool for a case, from the engine flags. Errors: ERR_USAGE a flag's value;
+ * ERR_RANGE. */
+enum err_code estimate_pool(const struct estimate_request *q, const struct estimate_case *c,
+                            struct pool_request *request, struct pool *out, struct err *e);
 
 #endif

@@ -46,10 +46,12 @@ static enum err_code engine_option(const struct option_values *v, const struct p
         const size_t at = strlen(names);
         (void)snprintf(names + at, sizeof names - at, "%s%s", i == 0 ? "" : i + 1 == n ? " or " : ", ", all[i].name);
     }
-    return err_set(e, ERR_USAGE, "--engine is %s, not '%s'", names, text_clean(clean, sizeof clean, name, strlen(name)));
+    return err_set(e, ERR_USAGE, "--engine is %s, not '%s'", names,
+                   text_clean(clean, sizeof clean, name, strlen(name)));
 }
 
-/* Hidden width of the MLP that a token passes: the dense one, or its routed and shared experts together; the widest kind. */
+/* Hidden width of the MLP that a token passes: the dense one, or its routed and shared experts together; the widest
+ * kind. */
 static int64_t ffn_width(const struct model *m)
 {
     int64_t most = 1;
@@ -61,8 +63,8 @@ static int64_t ffn_width(const struct model *m)
     return most;
 }
 
-enum err_code estimate_pool(const struct estimate_request *q, const struct estimate_case *c, struct pool_request *request,
-                            struct pool *out, struct err *e)
+enum err_code estimate_pool(const struct estimate_request *q, const struct estimate_case *c,
+                            struct pool_request *request, struct pool *out, struct err *e)
 {
     const struct option_values *v = q->options;
     const struct model *m = &c->model;
@@ -72,7 +74,8 @@ enum err_code estimate_pool(const struct estimate_request *q, const struct estim
     TRY(engine_option(v, &engine, e));
     TRY(count_option(v, "max-model-len", &len, e));
     struct pool_request r;
-    TRY(pool_defaults(engine, visible, strncmp(c->hw.key, "a100", 4) == 0, option_get(v, "offline") == NULL, len, &r, e));
+    TRY(pool_defaults(engine, visible, strncmp(c->hw.key, "a100", 4) == 0, option_get(v, "offline") == NULL, len, &r,
+                      e));
     r.weight_bytes_per_gpu = step_weight_bytes(c->step);
     r.kv_bytes_per_token_per_gpu = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step);
     r.max_model_len_tokens = len;

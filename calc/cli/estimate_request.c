@@ -48,8 +48,8 @@ static enum err_code parse_settings(struct arena *a, const char *text, struct es
 }
 
 /* An option with named values; *out is the index of the one given. */
-static enum err_code choose(const struct option_values *v, const char *name, const char *const *names, size_t n, int *out,
-                            struct err *e)
+static enum err_code choose(const struct option_values *v, const char *name, const char *const *names, size_t n,
+                            int *out, struct err *e)
 {
     const char *text = option_get(v, name);
     char all[160] = "";
@@ -88,11 +88,12 @@ static enum err_code parse_conventions(struct arena *a, const struct option_valu
     };
     q->prefill_together = prefill == 1;
     const struct cost_conventions *k = &q->conventions;
-    const char *text = arena_printf(
-        a, "%s%s%s%s%s%s%s%s%s", k->causal_full ? " causal=full" : "", k->embed_full_table ? " embedding=full" : "",
-        k->mlp_fused ? " mlp=fused" : "", k->head_all ? " lm-head=all" : "", k->norms_uncounted ? " norms=uncounted" : "",
-        k->activations_uncounted ? " activations=uncounted" : "", q->prefill_together ? " prefill=together" : "",
-        q->uncached ? " kv=none" : "", q->averaged ? " context=mean" : "");
+    const char *text = arena_printf(a, "%s%s%s%s%s%s%s%s%s", k->causal_full ? " causal=full" : "",
+                                    k->embed_full_table ? " embedding=full" : "", k->mlp_fused ? " mlp=fused" : "",
+                                    k->head_all ? " lm-head=all" : "", k->norms_uncounted ? " norms=uncounted" : "",
+                                    k->activations_uncounted ? " activations=uncounted" : "",
+                                    q->prefill_together ? " prefill=together" : "", q->uncached ? " kv=none" : "",
+                                    q->averaged ? " context=mean" : "");
     if (!text) return err_nomem(e);
     q->conventions_text = *text ? text + 1 : "default";
     return ERR_OK;
@@ -124,12 +125,12 @@ static enum err_code read_workload(struct arena *a, const char *name, struct est
         const char *path = arena_printf(a, "configs/workloads/%s.json", name);
         const struct embed_file *f = path ? embed_find(path) : NULL;
         if (!f)
-            return err_set(e, ERR_USAGE, "--workload: no workload '%.40s' (ridge list workloads), and no file of that name", name);
+            return err_set(e, ERR_USAGE,
+                           "--workload: no workload '%.40s' (ridge list workloads), and no file of that name", name);
         TRY(json_parse(a, f->path, (const char *)f->bytes, f->size, &j, e));
     }
     for (size_t i = 0; i < 2; i++) {
-        if (!json_get(&j, KEYS[i], &item))
-            return err_set(e, ERR_INPUT, "%s: %s is missing", j.file, KEYS[i]);
+        if (!json_get(&j, KEYS[i], &item)) return err_set(e, ERR_INPUT, "%s: %s is missing", j.file, KEYS[i]);
         TRY(json_int(&item, 1, TOKENS_MAX, &tokens[i], e));
     }
     q->prompt = &tokens[0];
@@ -147,13 +148,15 @@ static enum err_code parse_workload(struct arena *a, const struct option_values 
     TRY(range(a, v, "generate", TOKENS_MAX, &q->generate, &q->generate_n, e));
     if (option_get(v, "workload")) {
         if (q->prompt_n || q->generate_n)
-            return err_set(e, ERR_USAGE, "--workload gives the tokens in and out; it cannot stand beside --prompt or --generate");
+            return err_set(e, ERR_USAGE,
+                           "--workload gives the tokens in and out; it cannot stand beside --prompt or --generate");
         TRY(read_workload(a, option_get(v, "workload"), q, e));
     }
     if ((q->prompt_n > 0) != (q->generate_n > 0))
         return err_set(e, ERR_USAGE, "--prompt and --generate belong together: tokens in and tokens out of a request");
     if (q->prompt_n > 0 && option_given(v, "context"))
-        return err_set(e, ERR_USAGE, "--context fixes the context; it cannot stand beside --prompt, --generate or --workload");
+        return err_set(e, ERR_USAGE,
+                       "--context fixes the context; it cannot stand beside --prompt, --generate or --workload");
     q->averaged = q->prompt_n > 0;
     size_t points;
     if (__builtin_mul_overflow(q->batch_n, q->averaged ? q->prompt_n * q->generate_n : q->context_n, &points) ||
@@ -164,9 +167,16 @@ static enum err_code parse_workload(struct arena *a, const struct option_values 
 
 static bool any_engine(const struct option_values *v)
 {
-    static const char *const FLAGS[] = {"gpu-memory-utilization", "max-model-len", "max-num-seqs",
-                                        "max-num-batched-tokens", "engine",        "kv-cache-memory",
-                                        "non-torch-memory",       "activation-memory"};
+    static const char *const FLAGS[] = {"gpu-memory-utilization",
+                                        "max-model-len",
+                                        "max-num-seqs",
+                                        "max-num-batched-tokens",
+                                        "block-size",
+                                        "engine",
+                                        "offline",
+                                        "kv-cache-memory",
+                                        "non-torch-memory",
+                                        "activation-memory"};
     for (size_t i = 0; i < sizeof FLAGS / sizeof FLAGS[0]; i++)
         if (option_given(v, FLAGS[i])) return true;
     return false;

@@ -25,6 +25,7 @@ static const struct column COLUMNS[] = {
     ROW(kv, STRING, NONE, 0, "KV as", "format of the cache"),
     ROW(attention, STRING, NONE, 0, "attention", "form of attention"),
     ROW(layers, INT, COUNT, 0, "layers", "decoder layers"),
+    ROW(max_context_tokens, INT, COUNT, 0, "longest", "context that the model's file allows"),
     ROW(total_params, COUNT, COUNT, 0, "parameters", "stored parameters, a tied head once"),
     ROW(active_params, COUNT, COUNT, 0, "active", "parameters that one token uses"),
     ROW(kv_bytes_per_token, COUNT, BYTES, 0, "KV/token", "whole model, layers without a window"),
@@ -72,7 +73,7 @@ const struct column *estimate_columns(size_t *n)
 
 #define OPC(field, kind_, unit_, flags_, heading_, help_)                                                              \
     {                                                                                                                  \
-        .key = #field, .heading = (heading_), .help = (help_), .kind = COLUMN_##kind_, .unit = UNITS_##unit_,           \
+        .key = #field, .heading = (heading_), .help = (help_), .kind = COLUMN_##kind_, .unit = UNITS_##unit_,          \
         .offset = offsetof(struct estimate_op_row, op) + offsetof(struct step_op, field), .flags = (flags_)            \
     }
 #define OPR(field, kind, unit, flags, heading, help)                                                                   \
@@ -86,11 +87,16 @@ static const struct column OP_COLUMNS[] = {
     OPR(context, INT, COUNT, 0, "context", "tokens attended to"),
     OPC(phase, STRING, NONE, 0, "phase", "prefill or decode"),
     OPC(layer, STRING, NONE, 0, "layer", "layer kind, or model"),
-    {.key = "op", .heading = "op", .help = "the operator", .kind = COLUMN_STRING, .unit = UNITS_NONE,
-     .offset = offsetof(struct estimate_op_row, op) + offsetof(struct step_op, name), .flags = COLUMN_SHOWN},
+    {.key = "op",
+     .heading = "op",
+     .help = "the operator",
+     .kind = COLUMN_STRING,
+     .unit = UNITS_NONE,
+     .offset = offsetof(struct estimate_op_row, op) + offsetof(struct step_op, name),
+     .flags = COLUMN_SHOWN},
     OPC(kind, STRING, NONE, 0, "kind", "operator kind"),
     OPC(count, INT, COUNT, COLUMN_SHOWN, "x", "layers that have it; all figures are for all of them"),
-    OPC(shape, STRING, NONE, 0, "shape", "in the symbols of ridge explain"),
+    OPC(shape, STRING, NONE, 0, "shape", "in the symbols of calc/MODEL.md"),
     OPC(compute, STRING, NONE, 0, "unit", "matrix unit"),
     OPC(flops, COUNT, FLOPS, COLUMN_SHOWN, "flops", "on the matrix unit"),
     OPC(vector_flops, COUNT, FLOPS, 0, "vector flops", "elementwise"),
@@ -99,7 +105,8 @@ static const struct column OP_COLUMNS[] = {
     OPC(activation_bytes, COUNT, BYTES, COLUMN_SHOWN, "activ.", "bytes of inputs and outputs"),
     OPC(wire_bytes, COUNT, BYTES, 0, "sent", "bytes sent to other ranks"),
     OPC(bytes, COUNT, BYTES, 0, "bytes", "weights + KV + activations"),
-    OPC(intensity_flops_per_byte, REAL, FLOPS_PER_BYTE, COLUMN_SHOWN, "intensity", "matrix flops per byte (elementwise ones where there are no others)"),
+    OPC(intensity_flops_per_byte, REAL, FLOPS_PER_BYTE, COLUMN_SHOWN, "intensity",
+        "matrix flops per byte (elementwise ones where there are no others)"),
     OPC(time_s, REAL, SECONDS, COLUMN_SHOWN, "time", "max over resources"),
     OPC(bound_by, STRING, NONE, COLUMN_SHOWN, "by", "the resource that binds"),
     OPC(share_frac, REAL, FRAC, COLUMN_SHOWN, "share", "of the phase"),
@@ -165,9 +172,14 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
         return err_set(e, ERR_USAGE, "%lld GPUs are not a multiple of --tp %lld", (long long)c->gpus, (long long)c->tp);
     c->replicas = c->gpus / c->tp;
     TRY(cost_parameters(a, &c->model, &q->conventions, &c->params, e));
-    const struct step_setup setup = {.model = &c->model, .hw = &c->hw, .tp = c->tp, .fidelity = q->fidelity,
-                                     .conventions = q->conventions, .prefill_together = q->prefill_together,
-                                     .uncached = q->uncached, .averaged = q->averaged,
+    const struct step_setup setup = {.model = &c->model,
+                                     .hw = &c->hw,
+                                     .tp = c->tp,
+                                     .fidelity = q->fidelity,
+                                     .conventions = q->conventions,
+                                     .prefill_together = q->prefill_together,
+                                     .uncached = q->uncached,
+                                     .averaged = q->averaged,
                                      .block_tokens = q->block_tokens};
     return step_compile(a, &setup, &c->step, e);
 }
@@ -185,7 +197,12 @@ static const char *short_bounds(const char *prefill, const char *decode)
     static const char *const BOTH[3][3] = {{"comp/comp", "comp/mem", "comp/link"},
                                            {"mem/comp", "mem/mem", "mem/link"},
                                            {"link/comp", "link/mem", "link/link"}};
-    const size_t p = prefill[0] == 'c' ? 0 : prefill[0] == 'm' ? 1 : 2, d = decode[0] == 'c' ? 0 : decode[0] == 'm' ? 1 : 2;
+    const size_t p = prefill[0] == 'c'   ? 0
+                     : prefill[0] == 'm' ? 1
+                                         : 2,
+                 d = decode[0] == 'c'   ? 0
+                     : decode[0] == 'm' ? 1
+                                        : 2;
     return BOTH[p][d];
 }
 
@@ -230,12 +247,25 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
     const struct model *m = &c->model;
     const double replicated = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step);
     *r = (struct estimate_row){
-        .model = m->name, .hardware = c->hw.key, .phase = "serve", .fidelity = step_fidelity_name(q->fidelity),
-        .conventions = q->conventions_text, .weights = m->weights[m->kinds[m->kinds_n - 1].ffn.kind == FFN_MOE ?
-        WEIGHT_EXPERT : WEIGHT_FFN].name, .kv = q->uncached ? "none" : m->kv.name, .attention = m->attention,
-        .model_hash = m->hash, .hardware_hash = c->hw_hash, .gpus = c->gpus, .tp = c->tp, .replicas = c->replicas,
-        .layers = m->layers, .total_params = c->params.total, .active_params = c->params.active,
-        .weight_bytes = step_weight_bytes(c->step), .kv_bytes_per_token_gpu = replicated,
+        .model = m->name,
+        .hardware = c->hw.key,
+        .phase = "serve",
+        .fidelity = step_fidelity_name(q->fidelity),
+        .conventions = q->conventions_text,
+        .weights = m->weights[m->kinds[m->kinds_n - 1].ffn.kind == FFN_MOE ? WEIGHT_EXPERT : WEIGHT_FFN].name,
+        .kv = q->uncached ? "none" : m->kv.name,
+        .attention = m->attention,
+        .model_hash = m->hash,
+        .hardware_hash = c->hw_hash,
+        .gpus = c->gpus,
+        .tp = c->tp,
+        .replicas = c->replicas,
+        .layers = m->layers,
+        .max_context_tokens = m->max_context_tokens ? m->max_context_tokens : TABLE_INT_UNKNOWN,
+        .total_params = c->params.total,
+        .active_params = c->params.active,
+        .weight_bytes = step_weight_bytes(c->step),
+        .kv_bytes_per_token_gpu = replicated,
         .capacity_bytes = c->capacity_bytes};
 }
 
@@ -309,7 +339,8 @@ enum err_code estimate_eval(struct arena *a, const struct estimate_request *q, c
     step_eval(c->step, n, B, T, S, M, column);
     fill_constant(q, c, &constant);
     TRY(whole_cache(a, &c->model, &constant.kv_bytes_per_token, &constant.kv_bytes_per_token_windowed, e));
-    if (q->uncached) constant.kv_bytes_per_token = constant.kv_bytes_per_token_windowed = constant.kv_bytes_per_token_gpu = 0;
+    if (q->uncached)
+        constant.kv_bytes_per_token = constant.kv_bytes_per_token_windowed = constant.kv_bytes_per_token_gpu = 0;
     for (size_t i = 0; i < n; i++) {
         const struct asked k = asked_at(q, first + i);
         double v[STEP_VALUES_N];
@@ -328,8 +359,8 @@ enum err_code estimate_ops(struct arena *a, const struct estimate_request *q, co
     const double M = q->averaged ? (double)point->generate_tokens : 1;
     for (enum step_phase p = 0; p < STEP_PHASES; p++) {
         if (q->only == (p == STEP_PREFILL ? ONLY_DECODE : ONLY_PREFILL)) continue;
-        TRY(step_ops(a, c->step, p, (double)point->batch, (double)point->prompt_tokens, (double)point->context, M, &ops[p],
-                     &n[p], e));
+        TRY(step_ops(a, c->step, p, (double)point->batch, (double)point->prompt_tokens, (double)point->context, M,
+                     &ops[p], &n[p], e));
         total += n[p];
     }
     struct estimate_op_row *rows = arena_array(a, total, sizeof *rows);
@@ -337,9 +368,12 @@ enum err_code estimate_ops(struct arena *a, const struct estimate_request *q, co
     size_t at = 0;
     for (enum step_phase p = 0; p < STEP_PHASES; p++)
         for (size_t i = 0; i < n[p]; i++)
-            rows[at++] = (struct estimate_op_row){.model = point->model, .hardware = point->hardware,
-                                                  .fidelity = "roofline", .batch = point->batch,
-                                                  .context = point->context, .op = ops[p][i]};
+            rows[at++] = (struct estimate_op_row){.model = point->model,
+                                                  .hardware = point->hardware,
+                                                  .fidelity = "roofline",
+                                                  .batch = point->batch,
+                                                  .context = point->context,
+                                                  .op = ops[p][i]};
     *out = rows;
     *out_n = total;
     return ERR_OK;

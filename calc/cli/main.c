@@ -13,8 +13,8 @@ static enum err_code unknown(const char *name, struct err *e)
     for (size_t i = 0; i < n; i++) names[i] = all[i]->name;
     char near[200], clean[64];
     text_suggest(near, sizeof near, name, names, sizeof names[0], n);
-    return err_set(e, ERR_USAGE, "unknown command '%s'%s (ridge help)", text_clean(clean, sizeof clean, name, strlen(name)),
-                   near);
+    return err_set(e, ERR_USAGE, "unknown command '%s'%s (ridge help)",
+                   text_clean(clean, sizeof clean, name, strlen(name)), near);
 }
 
 static enum err_code dispatch(struct arena *a, int argc, char **argv, struct err *e)
@@ -23,9 +23,11 @@ static enum err_code dispatch(struct arena *a, int argc, char **argv, struct err
         (void)command_help.run(a, &command_help, argc, argv, e);
         return err_set(e, ERR_USAGE, "which command?");
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) return command_help.run(a, &command_help, 1, argv, e);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return command_help.run(a, &command_help, 1, argv, e);
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "version") == 0) {
-        if (printf("%s\n", commands_tool()) < 0 || fflush(stdout) != 0) return err_set(e, ERR_IO, "cannot write to standard output");
+        if (printf("%s\n", commands_tool()) < 0 || fflush(stdout) != 0)
+            return err_set(e, ERR_IO, "cannot write to standard output");
         return ERR_OK;
     }
     const struct command *c = commands_find(argv[1]);

@@ -33,7 +33,8 @@ static enum err_code store(struct arena *a, struct option_values *v, size_t at, 
     return ERR_OK;
 }
 
-/* One member of a scenario as option text: strings and numbers as they stand, true for flags, lists joined by commas. */
+/* One member of a scenario as option text: strings and numbers as they stand, true for flags, lists joined by commas.
+ */
 static enum err_code scenario_text(struct arena *a, const struct json *j, const char **out, struct err *e)
 {
     int64_t n;

@@ -11,24 +11,24 @@
 #include "calc/base/out.h"
 
 enum option_kind {
-    OPTION_TEXT,  /* takes a value; the last one counts */
-    OPTION_MANY,  /* takes a value; all count, joined by ',' */
-    OPTION_FLAG,  /* takes none */
+    OPTION_TEXT, /* takes a value; the last one counts */
+    OPTION_MANY, /* takes a value; all count, joined by ',' */
+    OPTION_FLAG, /* takes none */
 };
 
 struct option {
-    const char *name;   /* long form without "--" */
-    char letter;        /* short form, 0 none */
+    const char *name; /* long form without "--" */
+    char letter;      /* short form, 0 none */
     enum option_kind kind;
-    const char *value;  /* placeholder in help: "NAME[:COUNT],..." */
+    const char *value;    /* placeholder in help: "NAME[:COUNT],..." */
     const char *fallback; /* default, shown in help; NULL none */
     const char *help;
-    const char *group;  /* heading in help; the row that starts a group names it, others NULL */
+    const char *group; /* heading in help; the row that starts a group names it, others NULL */
 };
 
 struct command {
     const char *name, *summary;
-    const char *usage;  /* after the name */
+    const char *usage; /* after the name */
     const struct option *options;
     size_t options_n;
     const char *examples; /* lines for help */
@@ -44,9 +44,10 @@ struct option_values {
     size_t operands_n;
 };
 
-/* option_parse -- read argv[1..]. "--name value", "--name=value", "-x value", "-xvalue", "--" ends options. A --scenario FILE is
- * a JSON object of long names (or a record that ridge wrote, whose "scenario" is taken); the command line wins over it.
- * Errors: ERR_USAGE unknown option (nearest offered), missing or unwanted value; those of the scenario file. */
+/* option_parse -- read argv[1..]. "--name value", "--name=value", "-x value", "-xvalue", "--" ends options. A
+ * --scenario FILE is a JSON object of long names (or a record that ridge wrote, whose "scenario" is taken); the command
+ * line wins over it. Errors: ERR_USAGE unknown option (nearest offered), missing or unwanted value; those of the
+ * scenario file. */
 enum err_code option_parse(struct arena *a, const struct command *c, int argc, char **argv, struct option_values *out,
                            struct err *e);
 
@@ -57,7 +58,8 @@ bool option_given(const struct option_values *v, const char *name);
 /* option_scenario_json -- the given options as a JSON object that --scenario takes; NULL when memory is exhausted. */
 const char *option_scenario_json(struct arena *a, const struct option_values *v);
 
-/* option_wrap -- text in words from column `at` on, further lines indented, no line beyond 79 columns where words allow. */
+/* option_wrap -- text in words from column `at` on, further lines indented, no line beyond 79 columns where words
+ * allow. */
 void option_wrap(struct out *o, const char *text, size_t at, size_t indent);
 
 /* option_help -- the help page of a command; option_man -- its part of the manual page. */

@@ -9,7 +9,7 @@ enum { DIRECTIONS = 16, SIDEWAYS = 4, PLACES = DIRECTIONS + 2 * SIDEWAYS, SWEEPS
 static const double distances_px[] = {8, 14, 22, 34, 48, 64, 80, 100, 122, 148, 180, 220};
 static const double distances_cells[] = {1.5, 2, 3, 4, 6, 8, 11};
 
-static const double forbidden = 1e9;
+static const double forbidden = 1e9; /* not a unit */
 
 bool plot_box_overlap(const struct plot_box *a, const struct plot_box *b)
 {

@@ -23,8 +23,8 @@ static enum err_code kv_heads_of_rank(const struct mixer *x, int64_t tp, int64_t
     return divide("KV heads", x->kv_heads, tp, out, e);
 }
 
-/* Elements that a layer caches per token, and their bytes, scales of a grouped format included: along the cached width of
- * one layer. kv: KV heads of the rank. */
+/* Elements that a layer caches per token, and their bytes, scales of a grouped format included: along the cached width
+ * of one layer. kv: KV heads of the rank. */
 static int64_t cached_elems(const struct mixer *x, int64_t kv)
 {
     return x->kind == MIXER_LATENT ? x->kv_rank + x->rope_dim : kv * (x->head_dim + x->v_head_dim);
@@ -171,7 +171,8 @@ static enum err_code count_of(const struct sym *e, double *out, struct err *err)
 {
     double v;
     const double exact = 9007199254740992.0; /* 2^53 */
-    if (!sym_constant(e, &v) || !(v < exact)) return err_set(err, ERR_RANGE, "more than 2^53 parameters cannot be counted exactly");
+    if (!sym_constant(e, &v) || !(v < exact))
+        return err_set(err, ERR_RANGE, "more than 2^53 parameters cannot be counted exactly");
     *out += v;
     return ERR_OK;
 }
@@ -207,7 +208,8 @@ enum err_code cost_parameters(struct arena *a, const struct model *m, const stru
             r.active += elems / (double)f->experts * (double)f->experts_per_token;
         }
     }
-    if (!(r.total < 9007199254740992.0)) return err_set(e, ERR_RANGE, "more than 2^53 parameters cannot be counted exactly");
+    if (!(r.total < 9007199254740992.0))
+        return err_set(e, ERR_RANGE, "more than 2^53 parameters cannot be counted exactly");
     *out = r;
     return ERR_OK;
 }

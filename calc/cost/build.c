@@ -38,14 +38,25 @@ struct cost_op *build_op(struct build *b, enum cost_op_kind kind, const char *na
 {
     struct cost_op *op = &b->ops->op[b->ops->n < COST_OPS_CAP - 1 ? b->ops->n++ : b->ops->n];
     const struct sym *zero = INT(0);
-    *op = (struct cost_op){.kind = kind, .name = name, .shape = shape, .kind_index = b->kind_index, .count = b->count,
-                           .compute_class = -1, .flops = zero, .vector_flops = zero, .weight_bytes = zero,
-                           .kv_bytes = zero, .kv_needed_bytes = zero, .activation_bytes = zero, .wire_bytes = zero};
+    *op = (struct cost_op){.kind = kind,
+                           .name = name,
+                           .shape = shape,
+                           .kind_index = b->kind_index,
+                           .count = b->count,
+                           .compute_class = -1,
+                           .flops = zero,
+                           .vector_flops = zero,
+                           .weight_bytes = zero,
+                           .kv_bytes = zero,
+                           .kv_needed_bytes = zero,
+                           .activation_bytes = zero,
+                           .wire_bytes = zero};
     return op;
 }
 
 /* Bytes of the scales of one matrix, or 0. */
-static const struct sym *scale_bytes(struct build *b, const struct dtype *d, const struct sym *out, const struct sym *in)
+static const struct sym *scale_bytes(struct build *b, const struct dtype *d, const struct sym *out,
+                                     const struct sym *in)
 {
     if (!(d->scale_bits > 0)) return INT(0);
     const struct sym *down = sym_ceil(b->c, sym_div(b->c, out, INT(d->block_out)));
@@ -72,11 +83,12 @@ void build_vector(struct build *b, struct cost_op *op, const struct sym *n, bool
 static void read_all(struct build *b, struct cost_op *op)
 {
     for (size_t i = 0; i < op->tensors_n; i++)
-        if (!(op->tensor[i].norm && b->v->norms_uncounted)) op->weight_bytes = SUM(op->weight_bytes, op->tensor[i].bytes);
+        if (!(op->tensor[i].norm && b->v->norms_uncounted))
+            op->weight_bytes = SUM(op->weight_bytes, op->tensor[i].bytes);
 }
 
-void build_stacked(struct build *b, const char *name, const char *shape, enum weight_class class, const struct sym *rows,
-                   const struct sym *in, size_t n, const struct sym *const *out, bool bias)
+void build_stacked(struct build *b, const char *name, const char *shape, enum weight_class class,
+                   const struct sym *rows, const struct sym *in, size_t n, const struct sym *const *out, bool bias)
 {
     const struct sym *width = sym_sum(b->c, n, out), *elems = PROD(in, width), *bytes = PROD(elems, width_of(Y, class));
     struct cost_op *op = build_op(b, OP_LINEAR, name, shape);
@@ -177,8 +189,17 @@ enum err_code cost_build(struct arena *a, struct sym_ctx *c, const struct cost_s
 {
     struct cost_ops ops = {.op = arena_array(a, COST_OPS_CAP, sizeof *ops.op)};
     if (!ops.op) return err_nomem(e);
-    struct build build = {.arena = a, .c = c, .y = y, .m = m, .v = v, .pass = pass, .tp = tp, .kind_index = -1,
-                          .count = 1, .ops = &ops, .rows = sym_mul(c, pass->B, pass->T)};
+    struct build build = {.arena = a,
+                          .c = c,
+                          .y = y,
+                          .m = m,
+                          .v = v,
+                          .pass = pass,
+                          .tp = tp,
+                          .kind_index = -1,
+                          .count = 1,
+                          .ops = &ops,
+                          .rows = sym_mul(c, pass->B, pass->T)};
     struct build *b = &build;
     build_embedding(b);
     for (size_t i = 0; i < m->kinds_n; i++) {

@@ -29,10 +29,11 @@ void build_tensor(struct build *b, struct cost_op *op, enum weight_class class, 
 /* build_vector -- a vector of n elements in plain storage. */
 void build_vector(struct build *b, struct cost_op *op, const struct sym *n, bool norm);
 
-/* build_stacked -- y[rows, out] = x[rows, in] W as one product, where W is n matrices of out[i] rows that are stored side by
- * side (q, k and v; gate and up), each with scales of its own; with bias when asked. build_linear -- of one matrix. */
-void build_stacked(struct build *b, const char *name, const char *shape, enum weight_class class, const struct sym *rows,
-                   const struct sym *in, size_t n, const struct sym *const *out, bool bias);
+/* build_stacked -- y[rows, out] = x[rows, in] W as one product, where W is n matrices of out[i] rows that are stored
+ * side by side (q, k and v; gate and up), each with scales of its own; with bias when asked. build_linear -- of one
+ * matrix. */
+void build_stacked(struct build *b, const char *name, const char *shape, enum weight_class class,
+                   const struct sym *rows, const struct sym *in, size_t n, const struct sym *const *out, bool bias);
 void build_linear(struct build *b, const char *name, const char *shape, enum weight_class class, const struct sym *rows,
                   const struct sym *in, const struct sym *out, bool bias);
 

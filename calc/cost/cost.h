@@ -1,8 +1,9 @@
 /* cost -- the operators of a model in one forward pass, each with its FLOPs and bytes as exact expressions.
  *
- * This is the only place where such formulas exist: memory, time, intensity and explanations all read the same operators.
- * Derivations, sources and conventions: calc/MODEL.md. One multiply-add is 2 flops. Bytes are those of a kernel that reads
- * each operand once (infinite cache within a kernel) and finds nothing of it on chip (cold between kernels). */
+ * This is the only place where such formulas exist: memory, time, intensity and explanations all read the same
+ * operators. Derivations, sources and conventions: calc/MODEL.md. One multiply-add is 2 flops. Bytes are those of a
+ * kernel that reads each operand once (infinite cache within a kernel) and finds nothing of it on chip (cold between
+ * kernels). */
 #ifndef RIDGE_COST_COST_H
 #define RIDGE_COST_COST_H
 
@@ -83,7 +84,7 @@ enum cost_op_kind {
 #define X(id, name, meaning) OP_##id,
     COST_OPS(X)
 #undef X
-    OP_KINDS
+        OP_KINDS
 };
 
 const char *cost_op_name(enum cost_op_kind kind);
@@ -103,39 +104,39 @@ enum { COST_TENSORS_MAX = 4 };
 /* One operator of one layer (or of the model, kind_index -1), per forward pass on one tensor-parallel rank. */
 struct cost_op {
     enum cost_op_kind kind;
-    const char *name;    /* "qkv_proj" */
-    const char *shape;   /* for people: "[B*T, D] x [D, (N+2K)*H]" */
-    int kind_index;      /* layer kind, -1 outside the layers */
-    int64_t count;       /* layers that have it */
-    int compute_class;   /* weight class whose format decides the matrix unit; -1: the activations' */
-    const struct sym *flops;        /* on the matrix unit */
-    const struct sym *vector_flops; /* elementwise, on the vector unit */
-    const struct sym *weight_bytes; /* read */
-    const struct sym *kv_bytes;     /* cache read and written */
-    const struct sym *kv_needed_bytes; /* of them what no fusion avoids: old tokens read, new ones written */
+    const char *name;                   /* "qkv_proj" */
+    const char *shape;                  /* for people: "[B*T, D] x [D, (N+2K)*H]" */
+    int kind_index;                     /* layer kind, -1 outside the layers */
+    int64_t count;                      /* layers that have it */
+    int compute_class;                  /* weight class whose format decides the matrix unit; -1: the activations' */
+    const struct sym *flops;            /* on the matrix unit */
+    const struct sym *vector_flops;     /* elementwise, on the vector unit */
+    const struct sym *weight_bytes;     /* read */
+    const struct sym *kv_bytes;         /* cache read and written */
+    const struct sym *kv_needed_bytes;  /* of them what no fusion avoids: old tokens read, new ones written */
     const struct sym *activation_bytes; /* read and written */
-    const struct sym *wire_bytes;   /* sent by this rank */
+    const struct sym *wire_bytes;       /* sent by this rank */
     struct cost_tensor tensor[COST_TENSORS_MAX];
     size_t tensors_n;
 };
 
 /* Named switches; zero is the default of each. `ridge explain --conventions` says them all. */
 struct cost_conventions {
-    bool causal_full;      /* attention products counted for all S*T pairs, not only the causal ones */
-    bool embed_full_table; /* the whole input embedding is read each pass, not B*T rows */
-    bool mlp_fused;        /* gate, up, product and down are one kernel */
-    bool head_all;         /* logits for every position, not only the last */
-    bool norms_uncounted;  /* norms are left out of parameters and weight bytes */
+    bool causal_full;           /* attention products counted for all S*T pairs, not only the causal ones */
+    bool embed_full_table;      /* the whole input embedding is read each pass, not B*T rows */
+    bool mlp_fused;             /* gate, up, product and down are one kernel */
+    bool head_all;              /* logits for every position, not only the last */
+    bool norms_uncounted;       /* norms are left out of parameters and weight bytes */
     bool activations_uncounted; /* memory is weights, cache and state alone */
 };
 
 /* A forward pass: T new tokens against a context that ends at S. */
 struct cost_pass {
-    const char *name;            /* "prefill", "decode" */
+    const char *name; /* "prefill", "decode" */
     const struct sym *B, *T, *S;
-    const struct sym *M;         /* NULL: one pass; else the mean of M decode steps (T = 1), the last at S */
-    bool absorbed;               /* MLA: attend in the latent space */
-    bool uncached;               /* no cache: keys and values of all S tokens are made in the pass, T = S */
+    const struct sym *M; /* NULL: one pass; else the mean of M decode steps (T = 1), the last at S */
+    bool absorbed;       /* MLA: attend in the latent space */
+    bool uncached;       /* no cache: keys and values of all S tokens are made in the pass, T = S */
 };
 
 struct cost_ops {
@@ -143,21 +144,21 @@ struct cost_ops {
     size_t n;
 };
 
-/* cost_build -- the operators of a pass, symbolic in everything but structure and stored formats (a format with scales adds
- * its scale bytes; its element width is the symbol b_*). tp > 1 adds the collectives. Order is execution order.
+/* cost_build -- the operators of a pass, symbolic in everything but structure and stored formats (a format with scales
+ * adds its scale bytes; its element width is the symbol b_*). tp > 1 adds the collectives. Order is execution order.
  * Errors: ERR_NOMEM. Cost: O(layer kinds). */
 enum err_code cost_build(struct arena *a, struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
                          const struct cost_conventions *v, const struct cost_pass *pass, int64_t tp,
                          struct cost_ops *out, struct err *e);
 
 /* cost_bind -- replace all symbols of the model and its formats by the numbers of one of tp ranks; B, S, T, M, r stay.
- * Heads and widths are split (K heads replicated when fewer than tp), the vocabulary in ceil(V/tp) rows, latents, norms and
- * routers replicated. Errors: ERR_USAGE a layout that does not divide (names heads or width), ERR_NOMEM. */
+ * Heads and widths are split (K heads replicated when fewer than tp), the vocabulary in ceil(V/tp) rows, latents, norms
+ * and routers replicated. Errors: ERR_USAGE a layout that does not divide (names heads or width), ERR_NOMEM. */
 enum err_code cost_bind(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int64_t tp,
                         struct cost_ops *ops, struct err *e);
 
-/* cost_parameters -- exact counts: total counts every stored tensor once (tied head once, routing buffers included); active
- * takes experts_per_token of the experts; Errors: ERR_RANGE beyond 2^53. */
+/* cost_parameters -- exact counts: total counts every stored tensor once (tied head once, routing buffers included);
+ * active takes experts_per_token of the experts; Errors: ERR_RANGE beyond 2^53. */
 struct cost_parameters {
     double total, active, embedding, head, routed;
 };
@@ -167,8 +168,8 @@ enum err_code cost_parameters(struct arena *a, const struct model *m, const stru
 /* cost_weight_bytes -- bytes of all stored tensors of bound operators, and their elements. */
 const struct sym *cost_weight_bytes(struct sym_ctx *c, const struct cost_ops *ops, const struct cost_conventions *v);
 
-/* Cache of one sequence on one rank, bound: bytes at context S (windows cut), bytes per token that grow with context and
- * within the window only. An engine that gives every layer full length charges the sum of both. */
+/* Cache of one sequence on one rank, bound: bytes at context S (windows cut), bytes per token that grow with context
+ * and within the window only. An engine that gives every layer full length charges the sum of both. */
 struct cost_cache {
     const struct sym *bytes_per_sequence; /* in S and b_kv's number */
     double bytes_per_token_full, bytes_per_token_windowed;

@@ -17,8 +17,8 @@ static void build_activation(struct build *b, const char *name, const struct sym
     op->activation_bytes = PROD(INT(gated ? 3 : 2), rows, width, Y->b_act);
 }
 
-/* The course's kernel: X read, gate, up and down read, gate and up outputs written once and not charged as read again by
- * the third product, Y written. */
+/* The course's kernel: X read, gate, up and down read, gate and up outputs written once and not charged as read again
+ * by the third product, Y written. */
 static void build_fused(struct build *b, const struct ffn *f, const struct sym *width)
 {
     const int64_t matrices = f->gated ? 3 : 2;
@@ -51,7 +51,8 @@ static void build_dense(struct build *b, const char *up, const char *act, const 
     build_linear(b, down, "[B*T, F] x [F, D]", WEIGHT_FFN, b->rows, width, Y->D, f->down_bias);
 }
 
-/* Expected distinct experts of n tokens that each draw k of E without replacement: E(1-(1-k/E)^n); k exactly at n = 1. */
+/* Expected distinct experts of n tokens that each draw k of E without replacement: E(1-(1-k/E)^n); k exactly at n = 1.
+ */
 static const struct sym *touched(struct build *b, const struct sym *n)
 {
     const struct sym *one = INT(1);
@@ -91,8 +92,8 @@ static void build_experts(struct build *b, const struct ffn *f)
         build_vector(b, op, Y->E, false);
         op->weight_bytes = op->tensor[0].bytes;
     }
-    build_grouped(b, "experts_up", f->gated ? "[B*T*k, D] x [E, D, 2F]" : "[B*T*k, D] x [E, D, F]", Y->D,
-                  Y->F, f->gated ? 2 : 1, f->up_bias);
+    build_grouped(b, "experts_up", f->gated ? "[B*T*k, D] x [E, D, 2F]" : "[B*T*k, D] x [E, D, F]", Y->D, Y->F,
+                  f->gated ? 2 : 1, f->up_bias);
     build_activation(b, "experts_act", n, Y->F, f->gated);
     build_grouped(b, "experts_down", "[B*T*k, F] x [E, F, D]", Y->F, Y->D, 1, f->down_bias);
     op = build_op(b, OP_COMBINE, "combine", "[B*T, k, D] -> [B*T, D]");
@@ -101,7 +102,8 @@ static void build_experts(struct build *b, const struct ffn *f)
     if (f->shared_width == 0) return;
     const struct ffn shared = {.kind = FFN_DENSE, .gated = f->gated};
     build_dense(b, "shared_up", "shared_act", "shared_down", &shared, Y->Fs);
-    if (f->shared_gate) build_linear(b, "shared_gate", "[B*T, D] x [D, 1]", WEIGHT_ROUTER, b->rows, Y->D, INT(1), false);
+    if (f->shared_gate)
+        build_linear(b, "shared_gate", "[B*T, D] x [D, 1]", WEIGHT_ROUTER, b->rows, Y->D, INT(1), false);
     op = build_op(b, OP_RESIDUAL, "shared_add", "[B*T, D]");
     op->vector_flops = PROD(INT(f->shared_gate ? 2 : 1), b->rows, Y->D); /* gated: times the gate, then the sum */
     op->activation_bytes = PROD(INT(3), b->rows, Y->D, Y->b_act);

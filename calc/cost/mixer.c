@@ -15,8 +15,7 @@ static const struct sym *sum_min(struct build *b, const struct sym *S, const str
 {
     const struct sym *from = SUM(S, NEG(n));
     const struct sym *p = W ? MIN(MAX(W, from), S) : S;
-    const struct sym *triangle =
-        HALF(SUM(PROD(p, SUM(p, INT(1))), NEG(PROD(from, SUM(from, INT(1))))));
+    const struct sym *triangle = HALF(SUM(PROD(p, SUM(p, INT(1))), NEG(PROD(from, SUM(from, INT(1))))));
     return W ? SUM(triangle, PROD(SUM(S, NEG(p)), W)) : triangle;
 }
 

@@ -29,8 +29,8 @@ struct dtype {
 /* dtype_table -- all known formats, n of them. */
 const struct dtype *dtype_table(size_t *n);
 
-/* dtype_find -- by name, case-insensitively; "int4-g128", "int8-g64", ... are composed for any group of 16..4096 that is a
- * power of two. out is filled by value. Errors: ERR_USAGE naming the nearest formats. */
+/* dtype_find -- by name, case-insensitively; "int4-g128", "int8-g64", ... are composed for any group of 16..4096 that
+ * is a power of two. out is filled by value. Errors: ERR_USAGE naming the nearest formats. */
 enum err_code dtype_find(const char *name, struct dtype *out, struct err *e);
 
 #endif

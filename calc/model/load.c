@@ -33,7 +33,8 @@ size_t model_builtins(struct arena *a, const char *const **names)
     return n;
 }
 
-/* Whether `word`, in quotes, stands in the file's text: a look before parsing, since only one of many files is parsed. */
+/* Whether `word`, in quotes, stands in the file's text: a look before parsing, since only one of many files is parsed.
+ */
 static bool mentions(const struct embed_file *f, const char *word)
 {
     const size_t len = strlen(word);
@@ -49,7 +50,8 @@ static enum err_code parse_builtin(struct arena *a, const struct embed_file *f, 
 }
 
 /* A built-in by name or by an alias in its "ridge.aliases". */
-static enum err_code find_builtin(struct arena *a, const char *name, struct json *out, const char **proper, struct err *e)
+static enum err_code find_builtin(struct arena *a, const char *name, struct json *out, const char **proper,
+                                  struct err *e)
 {
     size_t n;
     const struct embed_file *f = embed_under(BUILTIN, &n);
@@ -130,10 +132,11 @@ static enum err_code unknown(struct arena *a, const char *name, struct err *e)
     char near[200] = "", clean[96];
     const size_t n = model_builtins(a, &names);
     if (n) text_suggest(near, sizeof near, name, names, sizeof *names, n);
-    return err_set(e, ERR_INPUT,
-                   "unknown model '%s'%s; wanted a built-in (ridge list models), a path to a config.json or its directory, "
-                   "or a Hugging Face id in the local cache",
-                   text_clean(clean, sizeof clean, name, strlen(name)), near);
+    return err_set(
+        e, ERR_INPUT,
+        "unknown model '%s'%s; wanted a built-in (ridge list models), a path to a config.json or its directory, "
+        "or a Hugging Face id in the local cache",
+        text_clean(clean, sizeof clean, name, strlen(name)), near);
 }
 
 /* The name shown: for a path, its directory or file without ".json". */
@@ -145,9 +148,25 @@ static const char *display_name(struct arena *a, const char *path)
         end -= 12;
     else if (end >= 5 && strncmp(path + end - 5, ".json", 5) == 0)
         end -= 5;
+    while (end > 1 && path[end - 1] == '/') end--;
     size_t start = end;
     while (start > 0 && path[start - 1] != '/') start--;
     return start == end ? path : arena_strndup(a, path + start, end - start);
+}
+
+/* hf_quant_config.json beside a config.json becomes its member "hf_quant_config". */
+static enum err_code attach_quantization(struct arena *a, const char *path, const struct json *j, struct err *e)
+{
+    static const char FILE_NAME[] = "config.json";
+    const size_t len = strlen(path), base = sizeof FILE_NAME - 1;
+    struct json q;
+    if (len < base || strcmp(path + len - base, FILE_NAME) != 0 || (len > base && path[len - base - 1] != '/'))
+        return ERR_OK;
+    const char *beside = arena_printf(a, "%.*shf_quant_config.json", (int)(len - base), path);
+    if (!beside) return err_nomem(e);
+    if (!exists(beside) || !json_is_object(j)) return ERR_OK;
+    TRY(json_load(a, beside, &q, e));
+    return json_attach(j, "hf_quant_config", &q, e);
 }
 
 static enum err_code open_source(struct arena *a, const char *name, struct json *j, const char **shown, struct err *e)
@@ -171,7 +190,8 @@ static enum err_code open_source(struct arena *a, const char *name, struct json 
         *shown = name;
     }
     if (!*shown) *shown = display_name(a, path);
-    return json_load(a, path, j, e);
+    TRY(json_load(a, path, j, e));
+    return attach_quantization(a, path, j, e);
 }
 
 /* A symbol of the course stands for whichever spelling the file uses. */
@@ -189,6 +209,41 @@ static const char *setting_key(const struct json *text, const char *key)
     return key;
 }
 
+/* Keys that the reader looks at beyond the quantities of family.h. */
+static const char *const READ_KEYS[] = {"tie_word_embeddings", "attention_bias",  "mlp_bias",
+                                        "use_sliding_window",  "layer_types",     "sliding_window_pattern",
+                                        "max_window_layers",   "mlp_only_layers", "topk_method",
+                                        "torch_dtype",         "dtype",           "model_type",
+                                        "quantization_config", "moe_layer_freq"};
+
+enum { READ_KEYS_N = sizeof READ_KEYS / sizeof READ_KEYS[0], KEYS_MAX = READ_KEYS_N + 8 * DIM_N };
+
+/* A key that stands in the file or that the reader would look at. */
+static bool known_key(const struct json *root, const struct json *text, const char *key)
+{
+    struct json j;
+    if (json_get(text, key, &j) || json_get(root, key, &j)) return true;
+    for (size_t i = 0; i < READ_KEYS_N; i++)
+        if (strcmp(READ_KEYS[i], key) == 0) return true;
+    for (enum dim d = 0; d < DIM_N; d++)
+        for (const char *const *spell = dim_spellings(d); *spell; spell++)
+            if (strcmp(*spell, key) == 0) return true;
+    return false;
+}
+
+static enum err_code unknown_key(const struct json *text, const char *key, struct err *e)
+{
+    const char *all[KEYS_MAX];
+    size_t n = 0;
+    char near[200], clean[64];
+    for (size_t i = 0; i < READ_KEYS_N; i++) all[n++] = READ_KEYS[i];
+    for (enum dim d = 0; d < DIM_N; d++)
+        for (const char *const *spell = dim_spellings(d); *spell; spell++) all[n++] = *spell;
+    text_suggest(near, sizeof near, key, all, sizeof all[0], n);
+    return err_set(e, ERR_USAGE, "--set: nothing reads a key '%s' in %s%s",
+                   text_clean(clean, sizeof clean, key, strlen(key)), text->file, near);
+}
+
 static enum err_code apply(const struct json *root, const struct model_setting *s, struct err *e)
 {
     static const char *const NESTED[] = {"text_config", "llm_config", "language_config"};
@@ -200,6 +255,7 @@ static enum err_code apply(const struct json *root, const struct model_setting *
             break;
         }
     const char *key = setting_key(&text, s->key);
+    if (!known_key(root, &text, key)) return unknown_key(&text, s->key, e);
     const struct json *where = !json_get(&text, key, &j) && json_get(root, key, &j) ? root : &text;
     return json_override(where, key, s->value, e);
 }

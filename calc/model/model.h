@@ -1,8 +1,9 @@
 /* model -- what a language model is: the one description from which parameters, memory, FLOPs, bytes and time follow.
  *
- * A model is an embedding, `layers` decoder layers of few distinct kinds, a final norm and an output head. A layer kind is a
- * token mixer (attention, latent attention, or none) and a feed-forward block, with norms around them. Kinds are
- * evaluated once and counted. All sizes are those of the whole model; a tensor-parallel rank is derived in calc/cost. */
+ * A model is an embedding, `layers` decoder layers of few distinct kinds, a final norm and an output head. A layer kind
+ * is a token mixer (attention, latent attention, or none) and a feed-forward block, with norms around them. Kinds are
+ * evaluated once and counted. All sizes are those of the whole model; a tensor-parallel rank is derived in calc/cost.
+ */
 #ifndef RIDGE_MODEL_MODEL_H
 #define RIDGE_MODEL_MODEL_H
 
@@ -22,13 +23,13 @@ enum mixer_kind { MIXER_NONE, MIXER_ATTENTION, MIXER_LATENT };
 struct mixer {
     enum mixer_kind kind;
     int64_t heads, kv_heads;
-    int64_t head_dim;      /* width of a query and key head; latent: the part without rope */
-    int64_t v_head_dim;    /* width of a value head */
-    int64_t window_tokens; /* keys a query can see, itself included; 0: all */
+    int64_t head_dim;                  /* width of a query and key head; latent: the part without rope */
+    int64_t v_head_dim;                /* width of a value head */
+    int64_t window_tokens;             /* keys a query can see, itself included; 0: all */
     int64_t q_rank, kv_rank, rope_dim; /* latent only */
     bool qkv_bias, o_bias;
-    bool qk_norm;          /* RMS norm over each query and key head, weight of head_dim */
-    bool sinks;            /* one learned logit per head beside the softmax */
+    bool qk_norm; /* RMS norm over each query and key head, weight of head_dim */
+    bool sinks;   /* one learned logit per head beside the softmax */
 };
 
 enum ffn_kind { FFN_NONE, FFN_DENSE, FFN_MOE };
@@ -40,9 +41,9 @@ struct ffn {
     bool up_bias, down_bias;
     int64_t width; /* dense width, or width of one routed expert */
     int64_t experts, experts_per_token;
-    int64_t shared_width;  /* all shared experts together; 0 none */
-    bool shared_gate;      /* a 1 x hidden gate on the shared expert's output */
-    bool router_bias;      /* bias of the router product */
+    int64_t shared_width;   /* all shared experts together; 0 none */
+    bool shared_gate;       /* a 1 x hidden gate on the shared expert's output */
+    bool router_bias;       /* bias of the router product */
     bool router_correction; /* load-balancing bias of `experts` elements, stored though not trained by gradient */
 };
 
@@ -52,32 +53,41 @@ struct layer_kind {
     int64_t count;
     struct mixer mixer;
     struct ffn ffn;
-    int64_t norms; /* norms of width `hidden` in a layer */
+    int64_t norms;     /* norms of width `hidden` in a layer */
     const char *label; /* "attention + mlp", "sliding attention + moe", ... */
 };
 
 /* Parts of a model that may be stored in different formats. */
-enum weight_class { WEIGHT_EMBED, WEIGHT_HEAD, WEIGHT_MIXER, WEIGHT_FFN, WEIGHT_EXPERT, WEIGHT_ROUTER, WEIGHT_OTHER, WEIGHT_CLASSES };
+enum weight_class {
+    WEIGHT_EMBED,
+    WEIGHT_HEAD,
+    WEIGHT_MIXER,
+    WEIGHT_FFN,
+    WEIGHT_EXPERT,
+    WEIGHT_ROUTER,
+    WEIGHT_OTHER,
+    WEIGHT_CLASSES
+};
 
 struct model {
     const char *name;
-    const char *source;      /* file or built-in it was read from */
-    const char *family;      /* row of the families table */
-    const char *attention;   /* "MHA", "GQA", "MQA", "MLA" and windows, for display */
+    const char *source;    /* file or built-in it was read from */
+    const char *family;    /* row of the families table */
+    const char *attention; /* "MHA", "GQA", "MQA", "MLA" and windows, for display */
     int64_t hidden, vocab, layers;
-    int64_t position_rows;   /* learned absolute positions; 0: none */
+    int64_t position_rows;      /* learned absolute positions; 0: none */
     int64_t max_context_tokens; /* 0 unknown */
-    bool tied;               /* the output head is the embedding */
+    bool tied;                  /* the output head is the embedding */
     bool head_bias;
     bool embed_norm;
     enum norm_kind norm;
     size_t kinds_n;
     struct layer_kind *kinds;
     struct dtype weights[WEIGHT_CLASSES]; /* as stored */
-    const char *weights_unknown; /* why the stored format could not be priced; NULL when weights[] holds */
+    const char *weights_unknown;          /* why the stored format could not be priced; NULL when weights[] holds */
     struct dtype kv, activations;
-    char hash[17];           /* of the file with its settings applied */
-    const char *notes;       /* what the file holds that is not counted ("vision tower not counted"); NULL none */
+    char hash[17];     /* of the file with its settings applied */
+    const char *notes; /* what the file holds that is not counted ("vision tower not counted"); NULL none */
 };
 
 /* model_parse -- a config.json, parsed, as a model. name and source are set by the caller.
@@ -90,9 +100,9 @@ struct model_setting {
     const char *key, *value;
 };
 
-/* model_load -- from a path to a config.json, a directory that holds one, a built-in name or alias, or a Hugging Face id in
- * the local cache ($HF_HOME, ~/.cache/huggingface/hub). Settings override keys before reading.
- * Errors: as model_parse; ERR_INPUT unknown name (nearest offered); ERR_IO. */
+/* model_load -- from a path to a config.json, a directory that holds one, a built-in name or alias, or a Hugging Face
+ * id in the local cache ($HF_HOME, ~/.cache/huggingface/hub). Settings override keys before reading. Errors: as
+ * model_parse; ERR_INPUT unknown name (nearest offered); ERR_IO. */
 enum err_code model_load(struct arena *a, const char *name, const struct model_setting *set, size_t n_set,
                          struct model *out, struct err *e);
 

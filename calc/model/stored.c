@@ -39,7 +39,7 @@ static bool first_of(const struct json *text, const struct json *root, const cha
 /* Lists of module names kept in full precision: attention as a whole is a case of its own. */
 static enum err_code keep_listed(const struct json *q, struct model *m, struct err *e)
 {
-    static const char *const LISTS[] = {"modules_to_not_convert", "ignored_layers", "ignore", NULL};
+    static const char *const LISTS[] = {"modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules", NULL};
     struct json list, item;
     for (size_t l = 0; LISTS[l]; l++) {
         if (!json_get(q, LISTS[l], &list)) continue;
@@ -119,6 +119,27 @@ static enum err_code read_quantization(struct arena *a, const struct json *q, st
     return keep_listed(q, m, e);
 }
 
+/* NVIDIA ModelOpt says it in a file of its own beside config.json. */
+static enum err_code read_modelopt(struct arena *a, const struct json *q, struct model *m, struct err *e)
+{
+    struct json j;
+    struct dtype d;
+    const char *algo = "", *kv = "";
+    if (json_get(q, "kv_cache_quant_algo", &j)) TRY(json_str(&j, &kv, e));
+    if (strcmp(kv, "FP8") == 0) TRY(dtype_find("fp8", &m->kv, e));
+    if (!json_get(q, "quant_algo", &j)) return ERR_OK;
+    TRY(json_str(&j, &algo, e));
+    if (strcmp(algo, "FP8") == 0 || strcmp(algo, "FP8_PB_WO") == 0) {
+        TRY(dtype_find(strcmp(algo, "FP8") == 0 ? "fp8" : "fp8-block128", &d, e));
+        set_linear(m, &d);
+        return keep_listed(q, m, e);
+    }
+    char clean[48];
+    m->weights_unknown = arena_printf(a, "hf_quant_config.json says \"%s\", which ridge cannot price",
+                                      text_clean(clean, sizeof clean, algo, strlen(algo)));
+    return m->weights_unknown ? ERR_OK : err_nomem(e);
+}
+
 enum err_code stored_read(struct arena *a, const struct json *root, const struct json *text, struct model *m,
                           struct err *e)
 {
@@ -137,6 +158,6 @@ enum err_code stored_read(struct arena *a, const struct json *root, const struct
     for (size_t c = 0; c < WEIGHT_CLASSES; c++) m->weights[c] = d;
     TRY(dtype_find(is_float(&d) && d.bits < 32 ? d.name : "bf16", &m->activations, e));
     m->kv = m->activations;
-    if (first_of(text, root, QUANT_KEYS, &j)) TRY(read_quantization(a, &j, m, e));
-    return ERR_OK;
+    if (json_get(root, "hf_quant_config.quantization", &j)) return read_modelopt(a, &j, m, e);
+    return first_of(text, root, QUANT_KEYS, &j) ? read_quantization(a, &j, m, e) : ERR_OK;
 }

@@ -9,8 +9,8 @@
 enum err_code stored_read(struct arena *a, const struct json *root, const struct json *text, struct model *m,
                           struct err *e);
 
-/* stored_set_all -- every class that inference engines quantise (linear layers and experts, not embedding, head, router,
- * norms) to `name`; a plain float format applies to all. Errors: ERR_USAGE unknown name. */
+/* stored_set_all -- every class that inference engines quantise (linear layers and experts, not embedding, head,
+ * router, norms) to `name`; a plain float format applies to all. Errors: ERR_USAGE unknown name. */
 enum err_code stored_set_all(struct model *m, const char *name, struct err *e);
 
 #endif

@@ -17,7 +17,7 @@
 #define V1_DEFAULTS                                                                                                    \
     .non_torch_bytes = .13 * GIB, .non_torch_tp_bytes = .55 * GIB, .large_gpu_bytes = 70 * GIB, .block_tokens = 16,    \
     .chunk_tokens = 2048, .chunk_offline_tokens = 8192, .chunk_large_tokens = 8192,                                    \
-    .chunk_large_offline_tokens = 16384, .seqs = 256, .seqs_large = 1024
+    .chunk_large_offline_tokens = 16384, .seqs = 256, .seqs_large = 1024 /* not a unit */
 
 static const struct pool_engine engines[] = {
     {

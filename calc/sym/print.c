@@ -70,21 +70,16 @@ static void add_denominator(struct pieces *p, const char *before, const struct s
 static enum rank rank_of(const struct sym *e)
 {
     switch (sym_op(e)) {
-    case SYM_ADD:
-        return RANK_SUM;
+    case SYM_ADD: return RANK_SUM;
     case SYM_MUL:
-    case SYM_DIV:
-        return RANK_PRODUCT;
-    case SYM_CONST:
-        return e->minus ? RANK_SUM : has_denominator(e) ? RANK_PRODUCT : RANK_ATOM;
-    case SYM_POW:
-        return RANK_POWER;
+    case SYM_DIV: return RANK_PRODUCT;
+    case SYM_CONST: return e->minus ? RANK_SUM : has_denominator(e) ? RANK_PRODUCT : RANK_ATOM;
+    case SYM_POW: return RANK_POWER;
     case SYM_VAR:
     case SYM_MIN:
     case SYM_MAX:
     case SYM_CEIL:
-    case SYM_FLOOR:
-        break;
+    case SYM_FLOOR: break;
     }
     return RANK_ATOM;
 }
@@ -168,12 +163,8 @@ static struct pieces pieces_of(const struct sym *e, bool bare)
     const bool own_minus = e->minus && (e->op == SYM_CONST || e->op == SYM_MUL); /* others take it from an operand */
     if (own_minus && !bare) add_text(&p, "-");
     switch (sym_op(e)) {
-    case SYM_CONST:
-        add_constant(&p, e);
-        break;
-    case SYM_VAR:
-        add_expr(&p, e, false);
-        break;
+    case SYM_CONST: add_constant(&p, e); break;
+    case SYM_VAR: add_expr(&p, e, false); break;
     case SYM_ADD:
         add_sum(&p, e);
         p.at[0].bare = bare;
@@ -196,18 +187,10 @@ static struct pieces pieces_of(const struct sym *e, bool bare)
         add_text(&p, "^");
         add_operand(&p, e->b, rank_of(e->b) < RANK_ATOM);
         break;
-    case SYM_MIN:
-        add_call(&p, "min(", e);
-        break;
-    case SYM_MAX:
-        add_call(&p, "max(", e);
-        break;
-    case SYM_CEIL:
-        add_call(&p, "ceil(", e);
-        break;
-    case SYM_FLOOR:
-        add_call(&p, "floor(", e);
-        break;
+    case SYM_MIN: add_call(&p, "min(", e); break;
+    case SYM_MAX: add_call(&p, "max(", e); break;
+    case SYM_CEIL: add_call(&p, "ceil(", e); break;
+    case SYM_FLOOR: add_call(&p, "floor(", e); break;
     }
     return p;
 }

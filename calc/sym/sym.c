@@ -37,27 +37,19 @@ double sym_pow_of(double x, double y)
 static double closed_value(enum sym_op op, const struct sym *a, const struct sym *b)
 {
     switch (op) {
-    case SYM_ADD:
-        return a->value + b->value;
+    case SYM_ADD: return a->value + b->value;
     case SYM_MUL: {
         const struct sym_scale s = sym_scale_of(a);
         return b->value * s.mul / s.div;
     }
-    case SYM_DIV:
-        return a->value / b->value;
-    case SYM_POW:
-        return sym_pow_of(a->value, b->value);
-    case SYM_MIN:
-        return sym_min_of(a->value, b->value);
-    case SYM_MAX:
-        return sym_max_of(a->value, b->value);
-    case SYM_CEIL:
-        return ceil(a->value);
-    case SYM_FLOOR:
-        return floor(a->value);
+    case SYM_DIV: return a->value / b->value;
+    case SYM_POW: return sym_pow_of(a->value, b->value);
+    case SYM_MIN: return sym_min_of(a->value, b->value);
+    case SYM_MAX: return sym_max_of(a->value, b->value);
+    case SYM_CEIL: return ceil(a->value);
+    case SYM_FLOOR: return floor(a->value);
     case SYM_CONST:
-    case SYM_VAR:
-        break;
+    case SYM_VAR: break;
     }
     return (double)NAN;
 }
@@ -127,20 +119,16 @@ static const struct sym *intern(struct sym_ctx *c, const struct sym *probe)
 static bool begins_minus(enum sym_op op, const struct sym *a, const struct sym *b)
 {
     switch (op) {
-    case SYM_ADD:
-        return a->minus && b->minus; /* the printer puts a positive operand first */
-    case SYM_MUL:
-        return a->minus && a->op == SYM_CONST;
-    case SYM_DIV:
-        return a->minus && a->op != SYM_ADD;
+    case SYM_ADD: return a->minus && b->minus; /* the printer puts a positive operand first */
+    case SYM_MUL: return a->minus && a->op == SYM_CONST;
+    case SYM_DIV: return a->minus && a->op != SYM_ADD;
     case SYM_CONST:
     case SYM_VAR:
     case SYM_POW:
     case SYM_MIN:
     case SYM_MAX:
     case SYM_CEIL:
-    case SYM_FLOOR:
-        break;
+    case SYM_FLOOR: break;
     }
     return false;
 }

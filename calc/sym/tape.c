@@ -143,25 +143,16 @@ static struct form form_of_pair(const struct sym *e, enum tape_op plain, enum ta
 static struct form form_of(const struct compiler *c, const struct sym *e)
 {
     switch (sym_op(e)) {
-    case SYM_ADD:
-        return form_of_sum(c, e->a, e->b);
-    case SYM_MUL:
-        return form_of_pair(e, OP_MUL, OP_MUL_K, OP_MUL_K);
-    case SYM_DIV:
-        return form_of_pair(e, OP_DIV, OP_DIV_K, OP_K_DIV);
-    case SYM_POW:
-        return form_of_pair(e, OP_POW, OP_POW_K, OP_K_POW);
-    case SYM_MIN:
-        return form_of_pair(e, OP_MIN, OP_MIN_K, OP_MIN_K);
-    case SYM_MAX:
-        return form_of_pair(e, OP_MAX, OP_MAX_K, OP_MAX_K);
-    case SYM_CEIL:
-        return (struct form){OP_CEIL, e->a, NULL, 0.0};
-    case SYM_FLOOR:
-        return (struct form){OP_FLOOR, e->a, NULL, 0.0};
+    case SYM_ADD: return form_of_sum(c, e->a, e->b);
+    case SYM_MUL: return form_of_pair(e, OP_MUL, OP_MUL_K, OP_MUL_K);
+    case SYM_DIV: return form_of_pair(e, OP_DIV, OP_DIV_K, OP_K_DIV);
+    case SYM_POW: return form_of_pair(e, OP_POW, OP_POW_K, OP_K_POW);
+    case SYM_MIN: return form_of_pair(e, OP_MIN, OP_MIN_K, OP_MIN_K);
+    case SYM_MAX: return form_of_pair(e, OP_MAX, OP_MAX_K, OP_MAX_K);
+    case SYM_CEIL: return (struct form){OP_CEIL, e->a, NULL, 0.0};
+    case SYM_FLOOR: return (struct form){OP_FLOOR, e->a, NULL, 0.0};
     case SYM_CONST:
-    case SYM_VAR:
-        break;
+    case SYM_VAR: break;
     }
     return (struct form){OP_FILL, NULL, NULL, e->value};
 }

@@ -144,9 +144,7 @@ static enum err_code parse_number(const struct json *j, enum units_kind kind, do
         TRY(json_int(j, 1, SM_MAX, &count, e));
         *out = (double)count;
         return ERR_OK;
-    case UNITS_USD:
-        TRY(json_num(j, out, e));
-        break;
+    case UNITS_USD: TRY(json_num(j, out, e)); break;
     default:
         if (!json_is_string(j)) {
             return json_want(j,

@@ -129,21 +129,49 @@ static const struct sym *total(struct arena *a, struct step *s, const struct pha
     return sym_sum(s->c, p->ops.n, term);
 }
 
-static const struct sym *pick_flops(const struct cost_op *o, const struct timed *t) { (void)t; return o->flops; }
-static const struct sym *pick_weights(const struct cost_op *o, const struct timed *t) { (void)t; return o->weight_bytes; }
-static const struct sym *pick_needed(const struct cost_op *o, const struct timed *t) { (void)t; return o->kv_needed_bytes; }
-static const struct sym *pick_bytes(const struct cost_op *o, const struct timed *t) { (void)o; return t->bytes; }
-static const struct sym *pick_compute(const struct cost_op *o, const struct timed *t) { (void)o; return t->compute_s; }
-static const struct sym *pick_link(const struct cost_op *o, const struct timed *t) { (void)o; return t->link_s; }
-static const struct sym *pick_time(const struct cost_op *o, const struct timed *t) { (void)o; return t->time_s; }
+static const struct sym *pick_flops(const struct cost_op *o, const struct timed *t)
+{
+    (void)t;
+    return o->flops;
+}
+static const struct sym *pick_weights(const struct cost_op *o, const struct timed *t)
+{
+    (void)t;
+    return o->weight_bytes;
+}
+static const struct sym *pick_needed(const struct cost_op *o, const struct timed *t)
+{
+    (void)t;
+    return o->kv_needed_bytes;
+}
+static const struct sym *pick_bytes(const struct cost_op *o, const struct timed *t)
+{
+    (void)o;
+    return t->bytes;
+}
+static const struct sym *pick_compute(const struct cost_op *o, const struct timed *t)
+{
+    (void)o;
+    return t->compute_s;
+}
+static const struct sym *pick_link(const struct cost_op *o, const struct timed *t)
+{
+    (void)o;
+    return t->link_s;
+}
+static const struct sym *pick_time(const struct cost_op *o, const struct timed *t)
+{
+    (void)o;
+    return t->time_s;
+}
 
 static void total_phase(struct arena *a, struct step *s, const struct phase *p, const struct sym **out)
 {
     struct sym_ctx *c = s->c;
     const bool bound = s->setup.fidelity == STEP_BOUND;
     const struct sym *flops = total(a, s, p, pick_flops);
-    const struct sym *bytes = bound ? sym_add(c, total(a, s, p, pick_weights), total(a, s, p, pick_needed))
-                                    : total(a, s, p, pick_bytes);
+    const struct sym *bytes =
+        bound ? sym_add(c, total(a, s, p, pick_weights), total(a, s, p, pick_needed)) : total(a, s, p, pick_bytes);
     const struct sym *compute = total(a, s, p, pick_compute), *link = total(a, s, p, pick_link);
     const struct sym *memory = per(c, bytes, s->setup.hw->bandwidth_bytes_per_s);
     out[0] = bound ? sym_max(c, sym_max(c, compute, memory), link) : total(a, s, p, pick_time);
@@ -180,8 +208,7 @@ static void total_memory(struct step *s, const struct sym **out)
                                      ? zero
                                      : sym_max(c, peak_activation(s, &s->phase[STEP_PREFILL], prompt),
                                                peak_activation(s, &s->phase[STEP_DECODE], decode));
-    out[STEP_memory_bytes] =
-        SYM_SUM(c, sym_num(c, s->weight_bytes), out[STEP_kv_bytes], out[STEP_activation_bytes]);
+    out[STEP_memory_bytes] = SYM_SUM(c, sym_num(c, s->weight_bytes), out[STEP_kv_bytes], out[STEP_activation_bytes]);
 }
 
 enum err_code step_compile(struct arena *a, const struct step_setup *setup, struct step **out, struct err *e)
@@ -265,9 +292,10 @@ enum err_code step_ops(struct arena *a, const struct step *s, enum step_phase ph
     for (size_t i = 0; i < n; i++) {
         const struct cost_op *op = &p->ops.op[i];
         const struct timed *t = &p->timed[i];
-        const struct sym *const v[OP_VALUES] = {op->flops, op->vector_flops, op->weight_bytes, op->kv_bytes,
-                                                op->activation_bytes, op->wire_bytes, t->time_s, t->compute_s,
-                                                t->vector_s, t->memory_s, t->link_s};
+        const struct sym *const v[OP_VALUES] = {
+            op->flops,      op->vector_flops, op->weight_bytes, op->kv_bytes, op->activation_bytes,
+            op->wire_bytes, t->time_s,        t->compute_s,     t->vector_s,  t->memory_s,
+            t->link_s};
         for (size_t k = 0; k < OP_VALUES; k++) exprs[i * OP_VALUES + k] = v[k];
     }
     for (size_t i = 0; i < n * OP_VALUES; i++) column[i] = &value[i];

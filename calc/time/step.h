@@ -1,10 +1,10 @@
 /* step -- a model on a device: memory, prefill time and decode step time as functions of batch and context.
  *
  * Two fidelities, both floors and never predictions of a server (MODEL.md "Time"):
- *   bound     max(matrix flops/peak, needed bytes/bandwidth, sent bytes/link), pooled over the pass: true whatever the fusion;
- *             needed bytes are weights once, old cache entries read and new ones written
- *   roofline  sum over dependent operators of max(matrix flops/peak, vector flops/vector peak, bytes/bandwidth, sent/link),
- *             each cold between kernels: the textbook figure
+ *   bound     max(matrix flops/peak, needed bytes/bandwidth, sent bytes/link), pooled over the pass: true whatever the
+ *             fusion; needed bytes are weights once, old cache entries read and new ones written
+ *   roofline  sum over dependent operators of max(matrix flops/peak, vector flops/vector peak, bytes/bandwidth,
+ *             sent/link), each cold between kernels: the textbook figure
  * The device enters as symbols that are bound last, so the same expressions serve columns of points and explanations. */
 #ifndef RIDGE_TIME_STEP_H
 #define RIDGE_TIME_STEP_H
@@ -21,25 +21,25 @@ const char *step_fidelity_name(enum step_fidelity f);
 struct step_setup {
     const struct model *model;
     const struct hw *hw;
-    int64_t tp;                /* ranks that share the model */
+    int64_t tp; /* ranks that share the model */
     enum step_fidelity fidelity;
     struct cost_conventions conventions;
-    bool prefill_together;     /* the prefill pass takes B prompts, not one */
-    bool uncached;             /* --kv none */
-    bool averaged;             /* decode time is the mean over M steps, the last at S; else one step at S */
-    int64_t block_tokens;      /* of the engine's cache pages, for allocated bytes */
+    bool prefill_together; /* the prefill pass takes B prompts, not one */
+    bool uncached;         /* --kv none */
+    bool averaged;         /* decode time is the mean over M steps, the last at S; else one step at S */
+    int64_t block_tokens;  /* of the engine's cache pages, for allocated bytes */
 };
 
 /* What a point yields, columns of step_eval. Bytes are per GPU. */
 #define STEP_VALUES(X)                                                                                                 \
-    X(kv_bytes)              /* cache at context S, windows cut, heads replicated when fewer than ranks */              \
-    X(kv_allocated_bytes)    /* the same in whole blocks, every layer at full length */                                 \
-    X(activation_bytes)      /* largest operator's inputs and outputs beside the residual stream */                     \
-    X(memory_bytes)          /* weights + kv_bytes + activation_bytes */                                                \
+    X(kv_bytes)           /* cache at context S, windows cut, heads replicated when fewer than ranks */                \
+    X(kv_allocated_bytes) /* the same in whole blocks, every layer at full length */                                   \
+    X(activation_bytes)   /* largest operator's inputs and outputs beside the residual stream */                       \
+    X(memory_bytes)       /* weights + kv_bytes + activation_bytes */                                                  \
     X(prefill_s)                                                                                                       \
     X(prefill_flops)                                                                                                   \
     X(prefill_bytes)                                                                                                   \
-    X(prefill_compute_s)     /* demand on the matrix unit alone */                                                      \
+    X(prefill_compute_s) /* demand on the matrix unit alone */                                                         \
     X(prefill_memory_s)                                                                                                \
     X(prefill_link_s)                                                                                                  \
     X(decode_step_s)                                                                                                   \
@@ -53,7 +53,7 @@ enum step_value {
 #define X(name) STEP_##name,
     STEP_VALUES(X)
 #undef X
-    STEP_VALUES_N
+        STEP_VALUES_N
 };
 
 struct step; /* compiled; lives in the arena */
@@ -67,10 +67,10 @@ enum err_code step_compile(struct arena *a, const struct step_setup *setup, stru
 void step_eval(struct step *s, size_t n, const double *B, const double *T, const double *S, const double *M,
                double *const out[STEP_VALUES_N]);
 
-double step_weight_bytes(const struct step *s);         /* per GPU */
+double step_weight_bytes(const struct step *s);                /* per GPU */
 double step_kv_bytes_per_token_full(const struct step *s);     /* per GPU, grows with context */
 double step_kv_bytes_per_token_windowed(const struct step *s); /* per GPU, within the window only */
-size_t step_length(const struct step *s);               /* instructions a point costs */
+size_t step_length(const struct step *s);                      /* instructions a point costs */
 
 /* One operator of a phase at one point, times its count; per GPU. */
 struct step_op {
@@ -87,8 +87,8 @@ struct step_op {
 enum err_code step_ops(struct arena *a, const struct step *s, enum step_phase phase, double B, double T, double S,
                        double M, struct step_op **out, size_t *out_n, struct err *e);
 
-/* step_peak -- the rate and name of the matrix unit for a stored format on a device: its own, else bf16, fp16, tf32, fp32.
- * Errors: ERR_INPUT none known. */
+/* step_peak -- the rate and name of the matrix unit for a stored format on a device: its own, else bf16, fp16, tf32,
+ * fp32. Errors: ERR_INPUT none known. */
 enum err_code step_peak(const struct hw *hw, const struct dtype *d, double *out_flops_per_s, const char **out_name,
                         struct err *e);
 

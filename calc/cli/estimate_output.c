@@ -1,0 +1,257 @@
+/* estimate_output -- the rows of `ridge estimate` as tables and pictures. */
+#include "calc/cli/estimate_output.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "calc/base/text.h"
+#include "calc/cli/plot.h"
+
+/* ---- text ---- */
+
+static int64_t most(const int64_t *list, size_t n)
+{
+    int64_t r = 0;
+    for (size_t i = 0; i < n; i++) r = list[i] > r ? list[i] : r;
+    return r;
+}
+
+static int64_t longest_context(const struct estimate_request *q)
+{
+    return q->averaged ? most(q->prompt, q->prompt_n) + most(q->generate, q->generate_n)
+                       : most(q->context, q->context_n);
+}
+
+static void write_heading(struct out *o, const struct estimate_request *q, const struct estimate_case *c)
+{
+    const struct model *m = &c->model;
+    char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], d[UNITS_TEXT_MAX], w[UNITS_TEXT_MAX];
+    char name[96];
+    const struct dtype *lin = &m->weights[m->kinds[m->kinds_n - 1].ffn.kind == FFN_MOE ? WEIGHT_EXPERT : WEIGHT_FFN];
+    out_printf(o, "%s on ", text_clean(name, sizeof name, m->name, strlen(m->name)));
+    if (c->gpus > 1) out_printf(o, "%lld x ", (long long)c->gpus);
+    out_printf(o, "%s", text_clean(name, sizeof name, c->hw.name, strlen(c->hw.name)));
+    if (c->gpus > 1) out_printf(o, " (TP %lld", (long long)c->tp);
+    if (c->replicas > 1) out_printf(o, ", %lld copies", (long long)c->replicas);
+    out_printf(o, "%s\n", c->gpus > 1 ? "; bytes are per GPU)" : "");
+    out_printf(o, "  %s parameters", units_format_count(a, c->params.total));
+    if (c->params.active < c->params.total) out_printf(o, " (%s active)", units_format_count(b, c->params.active));
+    out_printf(o, ", %lld layers, %s; weights %s, KV %s\n", (long long)m->layers, m->attention, lin->name,
+               q->uncached ? "none" : m->kv.name);
+    const double kv = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step);
+    out_printf(o, "  weights %s, KV %s bytes per token%s, capacity %s (%s)\n",
+               units_format_bytes(w, step_weight_bytes(c->step)), units_format_digits(a, q->uncached ? 0 : kv),
+               c->tp > 1 ? " and GPU" : "", units_format_bytes(b, c->capacity_bytes),
+               units_format_bytes_iec(d, c->capacity_bytes));
+    double peak;
+    const char *unit;
+    if (step_peak(&c->hw, lin, &peak, &unit, NULL) == ERR_OK)
+        out_printf(o, "  %s peak %s, bandwidth %s, ridge %.1f flops/byte\n", unit,
+                   units_format(a, UNITS_FLOPS_PER_S, peak),
+                   units_format(b, UNITS_BYTES_PER_S, c->hw.bandwidth_bytes_per_s), peak / c->hw.bandwidth_bytes_per_s);
+    out_printf(o, "  fidelity %s (a floor: servers are 2-4x slower), conventions %s\n", step_fidelity_name(q->fidelity),
+               q->conventions_text);
+    if (q->batch_n == 1) out_printf(o, "  batch %lld", (long long)q->batch[0]);
+    if (q->averaged && q->prompt_n == 1 && q->generate_n == 1)
+        out_printf(o, "%s%lld tokens in, %lld out", q->batch_n == 1 ? ", " : "  ", (long long)q->prompt[0],
+                   (long long)q->generate[0]);
+    else if (!q->averaged && q->context_n == 1)
+        out_printf(o, "%scontext %lld", q->batch_n == 1 ? ", " : "  ", (long long)q->context[0]);
+    if (q->batch_n == 1 || (q->averaged ? q->prompt_n * q->generate_n : q->context_n) == 1) out_char(o, '\n');
+    if (m->notes) out_printf(o, "  note: %s\n", m->notes);
+    const int64_t longest = longest_context(q);
+    if (m->max_context_tokens > 0 && longest > m->max_context_tokens)
+        out_printf(o, "  note: context %lld is beyond the %lld that the model's file allows\n", (long long)longest,
+                   (long long)m->max_context_tokens);
+}
+
+static enum err_code write_pool(struct out *o, const struct estimate_request *q, const struct estimate_case *c,
+                                struct err *e)
+{
+    struct pool_request r;
+    struct pool p;
+    char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], line[512];
+    TRY(estimate_pool(q, c, &r, &p, e));
+    out_printf(o, "  engine %s: utilization %.3g, max_num_seqs %lld, max_num_batched_tokens %lld, block %lld\n",
+               r.engine->name, r.utilization_frac, (long long)r.max_num_seqs, (long long)r.max_num_batched_tokens,
+               (long long)r.block_tokens);
+    if (!isnan(p.budget_bytes)) {
+        out_printf(o, "    budget %s", units_format_bytes_iec(a, p.budget_bytes));
+        out_printf(o, " - weights %s", units_format_bytes_iec(a, r.weight_bytes_per_gpu));
+        out_printf(o, " - activations %s (%s)", units_format_bytes_iec(a, p.activation_bytes), p.activation_by);
+        out_printf(o, " - other %s", units_format_bytes_iec(a, p.non_torch_bytes));
+        if (p.graph_bytes > 0) out_printf(o, " - graphs %s", units_format_bytes_iec(a, p.graph_bytes));
+        out_char(o, '\n');
+    }
+    out_printf(o, "    KV pool %s, %s tokens in %s blocks", units_format_bytes_iec(a, p.pool_bytes),
+               units_format_digits(b, (double)p.tokens), units_format_digits(line, (double)p.blocks));
+    if (!isnan(p.max_concurrency))
+        out_printf(o, ", %.2fx concurrency at %lld tokens", p.max_concurrency, (long long)r.max_model_len_tokens);
+    out_char(o, '\n');
+    if (p.verdict != POOL_STARTS) out_printf(o, "    %s\n", pool_explain(&r, &p, line, sizeof line));
+    return ERR_OK;
+}
+
+/* Columns of a table for people: what varies, and what was asked for. A table without a heading over it says in each
+ * row whose it is. */
+static enum err_code text_columns(struct arena *a, const struct estimate_request *q, bool headed, struct table *t,
+                                  struct err *e)
+{
+    const char *keys =
+        arena_printf(a, "%s%s%s%s%s", headed ? "" : "model,hardware,fidelity,",
+                     q->batch_n > 1 || (q->context_n <= 1 && !q->averaged) ? "batch" : "context",
+                     q->batch_n > 1 && estimate_points(q) > q->batch_n ? ",context" : "",
+                     q->only == ONLY_MEMORY
+                         ? ",weight_bytes,kv_bytes,kv_allocated_bytes,activation_bytes,memory_bytes,left_bytes,fits"
+                     : q->only == ONLY_ALL ? ",kv_bytes,activation_bytes,memory_bytes,left_bytes,fits"
+                                           : ",memory_bytes,left_bytes,fits",
+                     q->only == ONLY_ALL       ? ",prefill_s,decode_step_s,user_tok_per_s,throughput_tok_per_s,bounds"
+                     : q->only == ONLY_PREFILL ? ",prefill_s,prefill_bound_by"
+                     : q->only == ONLY_DECODE  ? ",decode_step_s,user_tok_per_s,throughput_tok_per_s,decode_bound_by"
+                                               : "");
+    if (!keys) return err_nomem(e);
+    return table_select(a, t, keys, t, e);
+}
+
+static enum err_code write_text_case(struct estimate_sink *s, const struct estimate_request *q,
+                                     const struct estimate_case *c, const struct estimate_row *rows, size_t n,
+                                     const char *columns, struct err *e)
+{
+    struct table t = s->table;
+    t.rows = rows;
+    t.n_rows = n;
+    write_heading(s->out, q, c);
+    if (q->engine) TRY(write_pool(s->out, q, c, e));
+    out_char(s->out, '\n');
+    if (!columns) TRY(text_columns(s->arena, q, true, &t, e));
+    return table_write(&t, s->format, s->out, e);
+}
+
+/* ---- by operator ---- */
+
+/* Tables of one point, a phase each. */
+static enum err_code write_phases(struct estimate_sink *s, const struct estimate_request *q,
+                                  const struct estimate_case *c, struct table t, const struct estimate_op_row *rows,
+                                  size_t n, struct err *e)
+{
+    write_heading(s->out, q, c);
+    for (size_t i = 0; i < n;) {
+        size_t end = i;
+        while (end < n && rows[end].op.phase == rows[i].op.phase) end++;
+        const bool one = !q->prefill_together && strcmp(rows[i].op.phase, step_phase_name(STEP_PREFILL)) == 0;
+        out_printf(s->out, "\n%s, batch %lld, context %lld (roofline, all layers)\n", rows[i].op.phase,
+                   one ? 1LL : (long long)rows[i].batch, (long long)rows[i].context);
+        t.rows = rows + i;
+        t.n_rows = end - i;
+        TRY(table_write(&t, s->format, s->out, e));
+        i = end;
+    }
+    return ERR_OK;
+}
+
+static enum err_code write_ops(struct estimate_sink *s, const struct estimate_request *q,
+                               const struct estimate_case *cases, size_t cases_n, struct err *e)
+{
+    struct table t = s->table;
+    struct estimate_op_row **rows = arena_array(s->arena, cases_n, sizeof *rows);
+    size_t *n = arena_array(s->arena, cases_n, sizeof *n), total = 0, at = 0;
+    if (!rows || !n) return err_nomem(e);
+    t.columns = estimate_op_columns(&t.n_columns);
+    t.stride_bytes = sizeof **rows;
+    t.schema = "ridge.operators.1";
+    const char *keys = option_get(q->options, "columns");
+    if (keys && table_select(s->arena, &t, keys, &t, e) != ERR_OK) return err_prepend(e, "--columns: ");
+    for (size_t i = 0; i < cases_n; i++) {
+        if (s->rows[i].fits || q->ignore_memory)
+            TRY(estimate_ops(s->arena, q, &cases[i], &s->rows[i], &rows[i], &n[i], e));
+        total += n[i];
+    }
+    if (s->format == TABLE_TEXT) {
+        for (size_t i = 0; i < cases_n; i++) {
+            if (i) out_char(s->out, '\n');
+            TRY(write_phases(s, q, &cases[i], t, rows[i], n[i], e));
+        }
+        return ERR_OK;
+    }
+    struct estimate_op_row *all = arena_array(s->arena, total ? total : 1, sizeof *all);
+    if (!all) return err_nomem(e);
+    for (size_t i = 0; i < cases_n; i++)
+        for (size_t k = 0; k < n[i]; k++) all[at++] = rows[i][k];
+    t.rows = all;
+    t.n_rows = total;
+    return table_write(&t, s->format, s->out, e);
+}
+
+/* ---- pictures ---- */
+
+static enum err_code csv_of(struct arena *a, const struct table *t, const char **out, struct err *e)
+{
+    struct out *o;
+    TRY(out_memory(a, &o, e));
+    TRY(table_write(t, TABLE_CSV, o, e));
+    *out = out_text(o, NULL);
+    return *out ? ERR_OK : err_nomem(e);
+}
+
+/* One row per peak rate that the device has, that of the model's weights first. */
+static enum err_code ceilings_csv(struct arena *a, const struct estimate_case *c, const char **out, struct err *e)
+{
+    struct out *o;
+    double peak;
+    const char *own;
+    const struct model *m = &c->model;
+    TRY(step_peak(&c->hw, &m->weights[WEIGHT_FFN], &peak, &own, e));
+    TRY(out_memory(a, &o, e));
+    out_str(o, "dtype,peak_flops_per_s,bandwidth_bytes_per_s\n");
+    out_printf(o, "%s,%.17g,%.17g\n", own, peak, c->hw.bandwidth_bytes_per_s);
+    for (enum hw_dtype d = HW_FP32_VECTOR; d < HW_DTYPES_N; d++)
+        if (!isnan(c->hw.peak_flops_per_s[d]) && strcmp(hw_dtype_name(d), own) != 0)
+            out_printf(o, "%s,%.17g,%.17g\n", hw_dtype_name(d), c->hw.peak_flops_per_s[d], c->hw.bandwidth_bytes_per_s);
+    *out = out_text(o, NULL);
+    return *out ? ERR_OK : err_nomem(e);
+}
+
+const char *estimate_plot_kind(const struct estimate_request *q)
+{
+    const char *kind = option_get(q->options, "plot-kind");
+    if (kind) return kind;
+    return q->by_op ? "roofline" : q->only == ONLY_MEMORY ? "memory" : "batch";
+}
+
+enum err_code estimate_draw(struct estimate_sink *s, const struct estimate_request *q,
+                            const struct estimate_case *cases, struct err *e)
+{
+    struct plot_request p = {.kind = estimate_plot_kind(q), .output = option_get(q->options, "plot")};
+    struct table t = {.rows = s->rows, .n_rows = s->rows_n, .stride_bytes = sizeof *s->rows};
+    t.columns = estimate_columns(&t.n_columns);
+    if (strcmp(p.kind, "roofline") == 0) {
+        struct estimate_op_row *ops;
+        if (!s->rows[0].fits && !q->ignore_memory) return ERR_OK; /* no times to show; judge says so */
+        TRY(estimate_ops(s->arena, q, &cases[0], &s->rows[0], &ops, &t.n_rows, e));
+        t.columns = estimate_op_columns(&t.n_columns);
+        t.rows = ops;
+        t.stride_bytes = sizeof *ops;
+        TRY(ceilings_csv(s->arena, &cases[0], &p.ceilings_csv, e));
+    }
+    TRY(csv_of(s->arena, &t, &p.csv, e));
+    return plot_render(s->arena, &p, e);
+}
+
+enum err_code estimate_write(struct estimate_sink *s, const struct estimate_request *q,
+                             const struct estimate_case *cases, size_t cases_n, struct err *e)
+{
+    const size_t each = estimate_points(q);
+    const char *columns = option_get(q->options, "columns");
+    if (q->by_op) return write_ops(s, q, cases, cases_n, e);
+    if (s->format != TABLE_TEXT) {
+        if (s->format == TABLE_MD && !columns) TRY(text_columns(s->arena, q, false, &s->table, e));
+        s->table.rows = s->rows;
+        s->table.n_rows = s->rows_n;
+        return table_write(&s->table, s->format, s->out, e);
+    }
+    for (size_t i = 0; i < cases_n; i++) {
+        if (i) out_char(s->out, '\n');
+        TRY(write_text_case(s, q, &cases[i], s->rows + i * each, each, columns, e));
+    }
+    return ERR_OK;
+}

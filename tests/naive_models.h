@@ -1,0 +1,193 @@
+/* naive_models -- small models of every family's form for tests: a config.json, and the architecture that it means. */
+#ifndef RIDGE_TESTS_NAIVE_MODELS_H
+#define RIDGE_TESTS_NAIVE_MODELS_H
+
+#include "tests/naive.h"
+
+/* Layer i is of form[pattern[i] - '0']. */
+struct subject {
+    const char *json, *pattern;
+    struct naive_model base; /* without layers; formats that are not given are bf16 */
+    struct naive_layer form[3];
+};
+
+/* clang-format off */
+#define RMS .norm_flops = 4, .norm_vectors = 1
+#define FP32 {4, 0, 0, 0}
+
+static const struct subject LLAMA = { /* head_dim is not D/N */
+    "{\"model_type\":\"llama\",\"hidden_size\":11,\"num_hidden_layers\":3,\"num_attention_heads\":6,"
+    "\"num_key_value_heads\":3,\"head_dim\":5,\"intermediate_size\":13,\"vocab_size\":23,\"torch_dtype\":\"float32\"}",
+    "000",
+    {.vocab = 23, .hidden = 11, RMS, .embed = FP32, .head = FP32, .mixer = FP32, .ffn = FP32, .other = FP32},
+    {{.heads = 6, .kv_heads = 3, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 13}}};
+
+static const struct subject LLAMA_BIASED = {
+    "{\"model_type\":\"llama\",\"hidden_size\":11,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"head_dim\":3,\"num_key_value_heads\":1,\"intermediate_size\":7,\"vocab_size\":19,\"attention_bias\":true,"
+    "\"mlp_bias\":true,\"tie_word_embeddings\":true}",
+    "00",
+    {.vocab = 19, .hidden = 11, RMS, .tied = true},
+    {{.heads = 4, .kv_heads = 1, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 7, .qkv_bias = true,
+      .o_bias = true, .mlp_bias = true}}};
+
+static const struct subject GPT2 = { /* four times as wide as the model when the file does not say */
+    "{\"model_type\":\"gpt2\",\"n_embd\":15,\"n_layer\":2,\"n_head\":3,\"n_positions\":29,\"vocab_size\":31,"
+    "\"n_inner\":null}",
+    "00",
+    {.vocab = 31, .hidden = 15, .positions = 29, .norm_flops = 7, .norm_vectors = 2, .tied = true},
+    {{.heads = 3, .kv_heads = 3, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 60, .ungated = true,
+      .qkv_bias = true, .o_bias = true, .mlp_bias = true}}};
+
+static const struct subject QWEN2 = { /* the window starts at layer 1 */
+    "{\"model_type\":\"qwen2\",\"hidden_size\":14,\"num_hidden_layers\":3,\"num_attention_heads\":2,"
+    "\"num_key_value_heads\":1,\"intermediate_size\":9,\"vocab_size\":17,\"use_sliding_window\":true,"
+    "\"sliding_window\":6,\"max_window_layers\":1}",
+    "011",
+    {.vocab = 17, .hidden = 14, RMS},
+    {{.heads = 2, .kv_heads = 1, .key_dim = 7, .value_dim = 7, .norms = 2, .width = 9, .qkv_bias = true},
+     {.heads = 2, .kv_heads = 1, .key_dim = 7, .value_dim = 7, .norms = 2, .width = 9, .qkv_bias = true, .window = 6}}};
+
+static const struct subject QWEN3 = {
+    "{\"model_type\":\"qwen3\",\"hidden_size\":10,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"head_dim\":7,\"intermediate_size\":5,\"vocab_size\":21,\"sliding_window\":3,"
+    "\"use_sliding_window\":false}",
+    "00",
+    {.vocab = 21, .hidden = 10, RMS},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 7, .value_dim = 7, .norms = 2, .width = 5, .qk_norm = true}}};
+
+static const struct subject GEMMA2 = {
+    "{\"model_type\":\"gemma2\",\"hidden_size\":9,\"num_hidden_layers\":5,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"head_dim\":3,\"intermediate_size\":8,\"vocab_size\":26,\"sliding_window\":5}",
+    "01010",
+    {.vocab = 26, .hidden = 9, RMS, .tied = true},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 4, .width = 8, .window = 5},
+     {.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 4, .width = 8}}};
+
+static const struct subject GEMMA3 = { /* a window longer than any context here, every third layer full */
+    "{\"model_type\":\"gemma3_text\",\"hidden_size\":9,\"num_hidden_layers\":4,\"num_attention_heads\":3,"
+    "\"num_key_value_heads\":1,\"head_dim\":4,\"intermediate_size\":7,\"vocab_size\":22,\"sliding_window\":101,"
+    "\"sliding_window_pattern\":3}",
+    "0010",
+    {.vocab = 22, .hidden = 9, RMS, .tied = true},
+    {{.heads = 3, .kv_heads = 1, .key_dim = 4, .value_dim = 4, .norms = 4, .width = 7, .qk_norm = true, .window = 101},
+     {.heads = 3, .kv_heads = 1, .key_dim = 4, .value_dim = 4, .norms = 4, .width = 7, .qk_norm = true}}};
+
+static const struct subject MISTRAL = { /* a window shorter than every chunk but one */
+    "{\"model_type\":\"mistral\",\"hidden_size\":10,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+    "\"num_key_value_heads\":2,\"intermediate_size\":6,\"vocab_size\":12,\"sliding_window\":3}",
+    "00",
+    {.vocab = 12, .hidden = 10, RMS},
+    {{.heads = 2, .kv_heads = 2, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 6, .window = 3}}};
+
+static const struct subject MIXTRAL = {
+    "{\"model_type\":\"mixtral\",\"hidden_size\":10,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"head_dim\":3,\"intermediate_size\":6,\"vocab_size\":25,\"num_local_experts\":7,"
+    "\"num_experts_per_tok\":3,\"sliding_window\":null}",
+    "00",
+    {.vocab = 25, .hidden = 10, RMS},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .experts = 7, .chosen = 3,
+      .expert_width = 6}}};
+
+static const struct subject QWEN2_MOE = { /* every second layer has experts, the last one said to be dense */
+    "{\"model_type\":\"qwen2_moe\",\"hidden_size\":12,\"num_hidden_layers\":6,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":4,\"intermediate_size\":11,\"vocab_size\":15,\"num_experts\":5,\"num_experts_per_tok\":2,"
+    "\"moe_intermediate_size\":6,\"shared_expert_intermediate_size\":9,\"decoder_sparse_step\":2,"
+    "\"mlp_only_layers\":[5]}",
+    "010100",
+    {.vocab = 15, .hidden = 12, RMS},
+    {{.heads = 4, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 11, .qkv_bias = true},
+     {.heads = 4, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .qkv_bias = true, .experts = 5, .chosen = 2,
+      .expert_width = 6, .shared_width = 9, .shared_gate = true}}};
+
+static const struct subject QWEN3_MOE = {
+    "{\"model_type\":\"qwen3_moe\",\"hidden_size\":8,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"head_dim\":5,\"intermediate_size\":11,\"vocab_size\":15,\"num_experts\":6,"
+    "\"num_experts_per_tok\":6,\"moe_intermediate_size\":7}",
+    "00",
+    {.vocab = 15, .hidden = 8, RMS},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 5, .value_dim = 5, .norms = 2, .qk_norm = true, .experts = 6,
+      .chosen = 6, .expert_width = 7}}};
+
+static const struct subject DEEPSEEK_V2 = { /* one query matrix, a dense prefix, two shared experts */
+    "{\"model_type\":\"deepseek_v2\",\"hidden_size\":13,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":4,\"q_lora_rank\":null,\"kv_lora_rank\":9,\"qk_nope_head_dim\":5,\"qk_rope_head_dim\":2,"
+    "\"v_head_dim\":3,\"intermediate_size\":11,\"vocab_size\":18,\"n_routed_experts\":5,\"num_experts_per_tok\":2,"
+    "\"moe_intermediate_size\":4,\"n_shared_experts\":2,\"first_k_dense_replace\":1,\"topk_method\":\"greedy\"}",
+    "011",
+    {.vocab = 18, .hidden = 13, RMS},
+    {{.heads = 4, .key_dim = 5, .value_dim = 3, .kv_rank = 9, .rope_dim = 2, .norms = 2, .width = 11},
+     {.heads = 4, .key_dim = 5, .value_dim = 3, .kv_rank = 9, .rope_dim = 2, .norms = 2, .experts = 5, .chosen = 2,
+      .expert_width = 4, .shared_width = 8}}};
+
+static const struct subject DEEPSEEK_V3 = { /* a query latent and a routing bias */
+    "{\"model_type\":\"deepseek_v3\",\"hidden_size\":12,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+    "\"q_lora_rank\":7,\"kv_lora_rank\":10,\"qk_nope_head_dim\":3,\"qk_rope_head_dim\":4,\"v_head_dim\":5,"
+    "\"intermediate_size\":16,\"vocab_size\":18,\"n_routed_experts\":6,\"num_experts_per_tok\":2,"
+    "\"moe_intermediate_size\":8,\"n_shared_experts\":1,\"first_k_dense_replace\":2,\"topk_method\":\"noaux_tc\","
+    "\"num_nextn_predict_layers\":1}",
+    "001",
+    {.vocab = 18, .hidden = 12, RMS},
+    {{.heads = 4, .key_dim = 3, .value_dim = 5, .q_rank = 7, .kv_rank = 10, .rope_dim = 4, .norms = 2, .width = 16},
+     {.heads = 4, .key_dim = 3, .value_dim = 5, .q_rank = 7, .kv_rank = 10, .rope_dim = 4, .norms = 2, .experts = 6,
+      .chosen = 2, .expert_width = 8, .shared_width = 8, .correction = true}}};
+
+static const struct subject GPT_OSS = { /* sinks, biases everywhere, 4-bit experts in groups of 32 */
+    "{\"model_type\":\"gpt_oss\",\"hidden_size\":35,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"head_dim\":3,\"intermediate_size\":6,\"vocab_size\":14,\"num_local_experts\":4,"
+    "\"num_experts_per_tok\":2,\"experts_per_token\":2,\"sliding_window\":4,\"attention_bias\":true,"
+    "\"quantization_config\":{\"quant_method\":\"mxfp4\"}}",
+    "010",
+    {.vocab = 14, .hidden = 35, RMS, .expert = {.5, 1, 32, 1}},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .window = 4, .qkv_bias = true,
+      .o_bias = true, .sinks = true, .experts = 4, .chosen = 2, .expert_width = 6, .expert_bias = true,
+      .router_bias = true},
+     {.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .qkv_bias = true, .o_bias = true,
+      .sinks = true, .experts = 4, .chosen = 2, .expert_width = 6, .expert_bias = true, .router_bias = true}}};
+
+/* Wider than one group of 128, and no multiple of it. */
+static const struct subject WIDE = {
+    "{\"model_type\":\"llama\",\"hidden_size\":131,\"num_hidden_layers\":1,\"num_attention_heads\":6,"
+    "\"num_key_value_heads\":2,\"head_dim\":47,\"intermediate_size\":139,\"vocab_size\":7}",
+    "0",
+    {.vocab = 7, .hidden = 131, RMS},
+    {{.heads = 6, .kv_heads = 2, .key_dim = 47, .value_dim = 47, .norms = 2, .width = 139}}};
+
+/* For tensor parallelism. Two KV heads: copied when there are four ranks. */
+static const struct subject SPLIT = {
+    "{\"model_type\":\"llama\",\"hidden_size\":11,\"num_hidden_layers\":2,\"num_attention_heads\":12,"
+    "\"num_key_value_heads\":2,\"head_dim\":5,\"intermediate_size\":28,\"vocab_size\":27,\"attention_bias\":true,"
+    "\"mlp_bias\":true}",
+    "00",
+    {.vocab = 27, .hidden = 11, RMS},
+    {{.heads = 12, .kv_heads = 2, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 28, .qkv_bias = true,
+      .o_bias = true, .mlp_bias = true}}};
+
+static const struct subject SPLIT_MOE = {
+    "{\"model_type\":\"qwen2_moe\",\"hidden_size\":12,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":1,\"intermediate_size\":12,\"vocab_size\":16,\"num_experts\":5,"
+    "\"num_experts_per_tok\":2,\"moe_intermediate_size\":8,\"shared_expert_intermediate_size\":20,"
+    "\"decoder_sparse_step\":2}",
+    "010",
+    {.vocab = 16, .hidden = 12, RMS},
+    {{.heads = 4, .kv_heads = 1, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 12, .qkv_bias = true},
+     {.heads = 4, .kv_heads = 1, .key_dim = 3, .value_dim = 3, .norms = 2, .qkv_bias = true, .experts = 5,
+      .chosen = 2, .expert_width = 8, .shared_width = 20, .shared_gate = true}}};
+
+static const struct subject SPLIT_OSS = {
+    "{\"model_type\":\"gpt_oss\",\"hidden_size\":35,\"num_hidden_layers\":2,\"num_attention_heads\":8,"
+    "\"num_key_value_heads\":4,\"head_dim\":3,\"intermediate_size\":8,\"vocab_size\":14,\"num_local_experts\":3,"
+    "\"num_experts_per_tok\":2,\"sliding_window\":4,\"attention_bias\":true}",
+    "01",
+    {.vocab = 14, .hidden = 35, RMS},
+    {{.heads = 8, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .window = 4, .qkv_bias = true,
+      .o_bias = true, .sinks = true, .experts = 3, .chosen = 2, .expert_width = 8, .expert_bias = true,
+      .router_bias = true},
+     {.heads = 8, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .qkv_bias = true, .o_bias = true,
+      .sinks = true, .experts = 3, .chosen = 2, .expert_width = 8, .expert_bias = true, .router_bias = true}}};
+/* clang-format on */
+
+#undef RMS
+#undef FP32
+
+#endif
