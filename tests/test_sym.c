@@ -374,15 +374,9 @@ static double naive(const struct sym *e, const double *v, double *memo, bool *do
     const bool leaf = e->op == SYM_CONST || e->op == SYM_VAR;
     const double a = leaf ? 0.0 : naive(e->a, v, memo, done), b = leaf || !e->b ? 0.0 : naive(e->b, v, memo, done);
     switch (sym_op(e)) {
-    case SYM_CONST:
-        r = e->opaque ? e->value : (double)e->num / (double)e->den;
-        break;
-    case SYM_VAR:
-        r = v[e->name[0] == 'w' ? 3 : e->name[0] - 'x'];
-        break;
-    case SYM_ADD:
-        r = a + b;
-        break;
+    case SYM_CONST: r = e->opaque ? e->value : (double)e->num / (double)e->den; break;
+    case SYM_VAR: r = v[e->name[0] == 'w' ? 3 : e->name[0] - 'x']; break;
+    case SYM_ADD: r = a + b; break;
     case SYM_MUL:
         if (e->a->op == SYM_CONST && !e->a->opaque) {
             r = b * (double)e->a->num;
@@ -391,9 +385,7 @@ static double naive(const struct sym *e, const double *v, double *memo, bool *do
             r = a * b;
         }
         break;
-    case SYM_DIV:
-        r = a / b;
-        break;
+    case SYM_DIV: r = a / b; break;
     case SYM_POW:
         if (b >= 2.0 && b <= 16.0 && b == floor(b)) { /* the bits of n from the low one */
             double square = a;
@@ -406,18 +398,10 @@ static double naive(const struct sym *e, const double *v, double *memo, bool *do
             r = pow(a, b);
         }
         break;
-    case SYM_MIN:
-        r = isnan(a) || isnan(b) ? (double)NAN : fmin(a, b);
-        break;
-    case SYM_MAX:
-        r = isnan(a) || isnan(b) ? (double)NAN : fmax(a, b);
-        break;
-    case SYM_CEIL:
-        r = ceil(a);
-        break;
-    case SYM_FLOOR:
-        r = floor(a);
-        break;
+    case SYM_MIN: r = isnan(a) || isnan(b) ? (double)NAN : fmin(a, b); break;
+    case SYM_MAX: r = isnan(a) || isnan(b) ? (double)NAN : fmax(a, b); break;
+    case SYM_CEIL: r = ceil(a); break;
+    case SYM_FLOOR: r = floor(a); break;
     }
     done[e->index] = true;
     memo[e->index] = r;
@@ -437,36 +421,23 @@ static const struct sym *random_node(struct fixture *f, const struct sym **pool,
     const struct sym *a = pool[rnd(s) % n], *b = pool[rnd(s) % n];
     const int64_t p = (int64_t)(rnd(s) % 41) - 20, q = (int64_t)(rnd(s) % 13) + 1;
     switch (rnd(s) % 14) {
-    case 0:
-        return sym_add(c, a, b);
-    case 1:
-        return sym_sub(c, a, b);
-    case 2:
-        return sym_mul(c, a, b);
-    case 3:
-        return sym_div(c, a, b);
-    case 4:
-        return sym_min(c, a, b);
-    case 5:
-        return sym_max(c, a, b);
-    case 6:
-        return sym_ceil(c, a);
-    case 7:
-        return sym_floor(c, a);
+    case 0: return sym_add(c, a, b);
+    case 1: return sym_sub(c, a, b);
+    case 2: return sym_mul(c, a, b);
+    case 3: return sym_div(c, a, b);
+    case 4: return sym_min(c, a, b);
+    case 5: return sym_max(c, a, b);
+    case 6: return sym_ceil(c, a);
+    case 7: return sym_floor(c, a);
     case 8: {
         static const int64_t power[] = {2, 3, 5, -1, 17};
         return sym_pow(c, a, num(f, power[rnd(s) % 5]));
     }
-    case 9:
-        return sym_mul(c, sym_rat(c, p, q), a);
-    case 10:
-        return sym_add(c, a, sym_rat(c, p, q));
-    case 11:
-        return sym_sum(c, 5, (const struct sym *[]){a, b, pool[rnd(s) % n], sym_mul(c, num(f, p), b), a});
-    case 12:
-        return sym_mul(c, sym_num(c, constant[rnd(s) % 5]), sym_div(c, num(f, q), a));
-    default:
-        return sym_pow(c, rnd(s) % 2 ? sym_rat(c, q, 7) : sym_max(c, a, num(f, 1)), sym_min(c, b, num(f, 4)));
+    case 9: return sym_mul(c, sym_rat(c, p, q), a);
+    case 10: return sym_add(c, a, sym_rat(c, p, q));
+    case 11: return sym_sum(c, 5, (const struct sym *[]){a, b, pool[rnd(s) % n], sym_mul(c, num(f, p), b), a});
+    case 12: return sym_mul(c, sym_num(c, constant[rnd(s) % 5]), sym_div(c, num(f, q), a));
+    default: return sym_pow(c, rnd(s) % 2 ? sym_rat(c, q, 7) : sym_max(c, a, num(f, 1)), sym_min(c, b, num(f, 4)));
     }
 }
 
@@ -522,21 +493,15 @@ static struct twin combine(struct fixture *f, struct twin a, struct twin b, uint
     const int64_t q = (int64_t)(rnd(s) % 97) + 2, p = (int64_t)(rnd(s) % 31) + 1;
     const double sum = a.bound + b.bound, most = a.bound > b.bound ? a.bound : b.bound;
     switch (rnd(s) % 9) {
-    case 0:
-        return (struct twin){sym_add(c, a.e, b.e), a.v + b.v, sum};
-    case 1:
-        return (struct twin){sym_sub(c, a.e, b.e), a.v - b.v, sum};
-    case 2:
-        return (struct twin){sym_mul(c, a.e, b.e), a.bound * b.bound < 0x1p52 ? a.v * b.v : 0, a.bound * b.bound};
-    case 3:
-        return (struct twin){sym_min(c, a.e, b.e), a.v < b.v ? a.v : b.v, most};
-    case 4:
-        return (struct twin){sym_max(c, a.e, b.e), a.v > b.v ? a.v : b.v, most};
+    case 0: return (struct twin){sym_add(c, a.e, b.e), a.v + b.v, sum};
+    case 1: return (struct twin){sym_sub(c, a.e, b.e), a.v - b.v, sum};
+    case 2: return (struct twin){sym_mul(c, a.e, b.e), a.bound * b.bound < 0x1p52 ? a.v * b.v : 0, a.bound * b.bound};
+    case 3: return (struct twin){sym_min(c, a.e, b.e), a.v < b.v ? a.v : b.v, most};
+    case 4: return (struct twin){sym_max(c, a.e, b.e), a.v > b.v ? a.v : b.v, most};
     case 5:
         return (struct twin){sym_floor(c, sym_mul(c, sym_rat(c, p, q), a.e)),
                              a.bound * (double)p < 0x1p52 ? floor_div(a.v * p, q) : 0, a.bound * (double)p};
-    case 6:
-        return (struct twin){sym_ceil(c, sym_div(c, a.e, num(f, q))), -floor_div(-a.v, q), a.bound + 1.0};
+    case 6: return (struct twin){sym_ceil(c, sym_div(c, a.e, num(f, q))), -floor_div(-a.v, q), a.bound + 1.0};
     case 7:
         return (struct twin){sym_pow(c, a.e, num(f, 3)), a.bound < 165140.0 ? a.v * a.v * a.v : 0,
                              a.bound * a.bound * a.bound};

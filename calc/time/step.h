@@ -5,7 +5,7 @@
  *             fusion; needed bytes are weights once, old cache entries read and new ones written
  *   roofline  sum over dependent operators of max(matrix flops/peak, vector flops/vector peak, bytes/bandwidth,
  *             sent/link), each cold between kernels: the textbook figure
- * The device enters as symbols that are bound last, so the same expressions serve columns of points and explanations. */
+ * The device enters as symbols that are bound last, so the same expressions serve columns of points. */
 #ifndef RIDGE_TIME_STEP_H
 #define RIDGE_TIME_STEP_H
 
