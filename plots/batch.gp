@@ -1,7 +1,7 @@
-# Decode step time (above) and aggregate throughput (below) against batch.
-# seriesN.tsv batch decode_step throughput_tok_per_s mark, N from 1 to series_n, drawn with line style look_N;
+# Decode step time (above) and aggregate throughput (below) against batch or context.
+# seriesN.tsv at decode_step throughput_tok_per_s mark, N from 1 to series_n, drawn with line style look_N;
 # mark is 1 where the point gets its marker
-# unfit.tsv from_batch to_batch look: where a series does not fit
+# unfit.tsv from to look: where a series does not fit
 
 set multiplot
 set lmargin at screen step_left
@@ -33,12 +33,12 @@ do for [panel in 'step rate'] {
     key = panel eq 'step' ? 'decode_step' : 'throughput_tok_per_s'
     if (panel eq 'step') { set format x '' } else { set format x '%.10g' }
     plot NaN notitle, \
-         'unfit.tsv' using (dumb ? NaN : column('from_batch')):(bottom):(column('from_batch')): \
-             (column('to_batch')):(bottom):(top) notitle with boxxyerror fillcolor rgb '#555555', \
-         '' using (column('from_batch')):(bottom):(0):(top - bottom):(100 + column('look')) \
+         'unfit.tsv' using (dumb ? NaN : column('from')):(bottom):(column('from')): \
+             (column('to')):(bottom):(top) notitle with boxxyerror fillcolor rgb '#555555', \
+         '' using (column('from')):(bottom):(0):(top - bottom):(100 + column('look')) \
              notitle with vectors arrowstyle variable, \
-         for [i = 1:series_n] file(i) using (column('batch')):(column(key)) notitle with lines linestyle look(i), \
-         for [i = 1:series_n] file(i) using (column('mark') == 1 ? column('batch') : NaN):(column(key)) \
+         for [i = 1:series_n] file(i) using (column('at')):(column(key)) notitle with lines linestyle look(i), \
+         for [i = 1:series_n] file(i) using (column('mark') == 1 ? column('at') : NaN):(column(key)) \
              notitle with points linestyle look(i)
 }
 load 'overlay.gp'

@@ -438,11 +438,11 @@ static void test_unknown_name_suggests(void **state)
     struct hw hw = {.sm_count = 1237};
     struct err e;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_int_equal(hw_load(*state, cases[i].name, &hw, &e), ERR_INPUT);
+        assert_int_equal(hw_load(*state, cases[i].name, &hw, &e), ERR_USAGE);
         if (!strstr(e.text, cases[i].near)) fail_msg("%s", e.text);
     }
-    assert_int_equal(hw_load(*state, "", &hw, &e), ERR_INPUT);
-    assert_int_equal(hw_load(*state, "x\x1b[31mred", &hw, &e), ERR_INPUT);
+    assert_int_equal(hw_load(*state, "", &hw, &e), ERR_USAGE);
+    assert_int_equal(hw_load(*state, "x\x1b[31mred", &hw, &e), ERR_USAGE);
     assert_null(strchr(e.text, '\x1b'));
     assert_true(hw.sm_count == 1237);
 }

@@ -114,11 +114,123 @@ static void test_truth_table(void **state)
     arena_close(a);
 }
 
+/* A built-in file as a document that a test may change. */
+static struct json document(struct arena *a, const char *name)
+{
+    struct err e = {0};
+    struct json j = {0};
+    const char *path = arena_printf(a, "configs/models/%s.json", name);
+    const struct embed_file *f = embed_find(path);
+    assert_non_null(f);
+    assert_int_equal(json_parse(a, path, (const char *)f->bytes, f->size, &j, &e), ERR_OK);
+    return j;
+}
+
+static enum err_code parse_changed(struct arena *a, const char *name, const char *key, const char *value, bool drop,
+                                   struct model *m, struct err *e)
+{
+    struct json j = document(a, name);
+    if (drop)
+        assert_true(json_drop(&j, key));
+    else
+        assert_int_equal(json_override(&j, key, value, e), ERR_OK);
+    return model_parse(a, &j, m, e);
+}
+
+/* A mixture of experts without its number of experts is refused: priced as dense it would be 3 to 18 times too small.
+ */
+static void test_experts_without_their_number_are_refused(void **state)
+{
+    static const char *const CASES[][2] = {{"qwen3-30b-a3b", "num_experts"},
+                                           {"qwen1.5-moe-a2.7b", "num_experts"},
+                                           {"gpt-oss-20b", "num_local_experts"},
+                                           {"deepseek-v2-lite", "n_routed_experts"},
+                                           {"deepseek-v3", "n_routed_experts"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct arena *a = arena_open();
+        struct err e = {0};
+        struct model m;
+        assert_int_equal(parse_changed(a, CASES[i][0], CASES[i][1], NULL, true, &m, &e), ERR_INPUT);
+        assert_int_equal(parse_changed(a, CASES[i][0], CASES[i][1], "null", false, &m, &e), ERR_INPUT);
+        assert_int_equal(parse_changed(a, CASES[i][0], CASES[i][1], "0", false, &m, &e), ERR_INPUT);
+        arena_close(a);
+    }
+}
+
+/* An absent key is the class default, null is "derive it" (Hugging Face transformers, configuration_*.py). */
+static void test_absent_keys_are_class_defaults_and_null_is_not(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct model m;
+    assert_int_equal(parse_changed(a, "mistral-7b-v0.1", "sliding_window", NULL, true, &m, &e), ERR_OK);
+    assert_int_equal(m.kinds[0].mixer.window_tokens, 4096);
+    assert_int_equal(parse_changed(a, "mistral-7b-v0.1", "sliding_window", "null", false, &m, &e), ERR_OK);
+    assert_int_equal(m.kinds[0].mixer.window_tokens, 0);
+    assert_int_equal(parse_changed(a, "deepseek-v3", "q_lora_rank", NULL, true, &m, &e), ERR_OK);
+    assert_int_equal(m.kinds[0].mixer.q_rank, 1536);
+    assert_int_equal(parse_changed(a, "deepseek-v3", "q_lora_rank", "null", false, &m, &e), ERR_OK);
+    assert_int_equal(m.kinds[0].mixer.q_rank, 0);
+    assert_int_equal(parse_changed(a, "qwen3-30b-a3b", "num_key_value_heads", NULL, true, &m, &e), ERR_OK);
+    assert_int_equal(m.kinds[0].mixer.kv_heads, 4);
+    assert_int_equal(parse_changed(a, "gpt-oss-20b", "num_key_value_heads", NULL, true, &m, &e), ERR_OK);
+    assert_int_equal(m.kinds[0].mixer.kv_heads, 8);
+    assert_int_equal(parse_changed(a, "gpt-oss-20b", "attention_bias", NULL, true, &m, &e), ERR_OK);
+    assert_true(m.kinds[0].mixer.qkv_bias && m.kinds[0].mixer.o_bias);
+    assert_int_equal(parse_changed(a, "qwen2-7b", "use_sliding_window", "true", false, &m, &e), ERR_OK);
+    arena_close(a);
+}
+
+/* Lists of modules that stay in full precision: whole blocks are priced, single matrices are not guessed. */
+static void test_modules_kept_in_full_precision(void **state)
+{
+    static const struct {
+        const char *quantization;
+        const char *mixer, *ffn; /* formats; NULL: not priced */
+    } CASES[] = {
+        {"{\"quant_method\": \"fp8\"}", "fp8", "fp8"},
+        {"{\"quant_method\": \"fp8\", \"modules_to_not_convert\": [\"mlp\", \"lm_head\"]}", "fp8", "bf16"},
+        {"{\"quant_method\": \"fp8\", \"ignored_layers\": [\"model.layers.*.self_attn\"]}", "bf16", "fp8"},
+        {"{\"quant_method\": \"fp8\", \"ignored_layers\": [\"model.layers.0.self_attn.q_proj\"]}", NULL, NULL},
+        {"{\"quant_method\": \"fp8\", \"ignored_layers\": [\"model.layers.0.self_attn\"]}", NULL, NULL},
+        {"{\"quant_method\": \"fp8\", \"ignored_layers\": [\"model.layers.0.input_layernorm\", \"lm_head\"]}", "fp8",
+         "fp8"},
+        {"{\"quant_method\": \"bitsandbytes\", \"load_in_8bit\": true, \"llm_int8_skip_modules\": [\"lm_head\", "
+         "\"down_proj\"]}",
+         NULL, NULL},
+        {"{\"quant_method\": \"mxfp4\"}", NULL, NULL},
+        {"{}", NULL, NULL},
+        {"{\"bits\": 4, \"group_size\": 64}", "int4-g64", "int4-g64"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct arena *a = arena_open();
+        struct err e = {0};
+        struct model m;
+        if (parse_changed(a, "llama-3.1-8b", "quantization_config", CASES[i].quantization, false, &m, &e) != ERR_OK)
+            fail_msg("%s: %s", CASES[i].quantization, e.text);
+        if (!CASES[i].mixer) {
+            assert_non_null(m.weights_unknown);
+        } else {
+            if (m.weights_unknown) fail_msg("%s: %s", CASES[i].quantization, m.weights_unknown);
+            assert_string_equal(m.weights[WEIGHT_MIXER].name, CASES[i].mixer);
+            assert_string_equal(m.weights[WEIGHT_FFN].name, CASES[i].ffn);
+            assert_string_equal(m.weights[WEIGHT_ROUTER].name, i == 9 ? "int4-g64" : "bf16");
+        }
+        arena_close(a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_builtin_totals_equal_their_published_count),
         cmocka_unit_test(test_truth_table),
+        cmocka_unit_test(test_experts_without_their_number_are_refused),
+        cmocka_unit_test(test_absent_keys_are_class_defaults_and_null_is_not),
+        cmocka_unit_test(test_modules_kept_in_full_precision),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "calc/cli/plot.h"
+#include "calc/cli/plot_canvas.h"
 #include "calc/cli/plot_csv.h"
 #include "calc/cli/plot_label.h"
 #include "calc/cli/plot_names.h"
@@ -206,11 +207,12 @@ static void test_rows(void **state)
         "model,hardware,batch,fits,memory_bytes,capacity_bytes\nm,h1,3,,7,11\nm,h2,3,no,7,11\nm,h2,3,,,11\n"
         "m,h2,3,,13,11\n";
     assert_int_equal(plot_csv_parse(r->arena, "t", text, &csv, &e), ERR_OK);
-    const struct plot_rows rows = plot_rows_look(&csv);
+    struct plot_rows rows = plot_rows_look(&csv);
+    plot_rows_axis(&rows, "batch");
     const char *out = NULL;
     assert_int_equal(plot_rows_shared(r->arena, &rows, &out, &e), ERR_OK);
     assert_string_equal(out, "m, batch 3");
-    assert_int_equal(plot_rows_name(r->arena, &rows, 1, "batch", &out, &e), ERR_OK);
+    assert_int_equal(plot_rows_name(r->arena, &rows, 1, &out, &e), ERR_OK);
     assert_string_equal(out, "h2");
     assert_true(plot_rows_fit(&csv, 0) > 0.5);
     assert_true(plot_rows_fit(&csv, 1) < 0.5);
@@ -536,6 +538,190 @@ static void test_gnuplot_is_told_only_files(void **state)
     assert_string_equal(read_all(r, q.output, &n), "2 --default-settings settings.gp\n");
 }
 
+/* -- what a batch picture holds: its tables as gnuplot gets them, without gnuplot -- */
+
+static char *tables(struct room *r, const char *kind, const char *csv)
+{
+    write_all(in_room(r, "gnuplot"), "#!/bin/sh\n/bin/cat *.tsv settings.gp >picture\n", 0755);
+    const struct plot_request q = {
+        .kind = kind, .csv = csv, .ceilings_csv = ceilings, .output = arena_printf(r->arena, "%s/x.png", r->dir)};
+    char *kept = arena_printf(r->arena, "%s", getenv("PATH"));
+    (void)setenv("PATH", r->dir, 1);
+    struct err e = {.code = ERR_OK};
+    const enum err_code code = plot_render(r->arena, &q, &e);
+    (void)setenv("PATH", kept, 1);
+    if (code != ERR_OK) fail_msg("%s: %s", kind, e.text);
+    size_t n = 0;
+    char *text = read_all(r, q.output, &n);
+    assert_non_null(text);
+    return text;
+}
+
+static void assert_says(const char *text, const char *part)
+{
+    if (!strstr(text, part)) fail_msg("does not say \"%s\"", part);
+}
+
+/* The lines behind a header. */
+static const char *table_rows(const char *text, const char *header)
+{
+    const char *at = strstr(text, header);
+    assert_non_null(at);
+    return at + strlen(header);
+}
+
+/* Bars of the strip that carry the marker of series i, counted by height; a bar's markers stand at its height. */
+static size_t bars_of(const char *text, size_t i)
+{
+    const struct plot_canvas pixels = {.dumb = false};
+    size_t n = 0;
+    double m[4], b[5];
+    const char *at = table_rows(text, "x\ty\tpoint\trgb\n");
+    for (; sscanf(at, "%lf %lf %lf %lf", &m[0], &m[1], &m[2], &m[3]) == 4; at = strchr(at, '\n') + 1) {
+        if ((int)m[2] != plot_series_point(&pixels, i + 1)) continue;
+        const char *box = table_rows(text, "x0\ty0\tx1\ty1\tlook\n");
+        for (; sscanf(box, "%lf %lf %lf %lf %lf", &b[0], &b[1], &b[2], &b[3], &b[4]) == 5; box = strchr(box, '\n') + 1)
+            n += (int)b[4] == PLOT_UNFIT && m[1] > b[1] && m[1] < b[3];
+    }
+    return n;
+}
+
+static size_t count(const char *text, const char *part)
+{
+    size_t n = 0;
+    for (const char *at = text; (at = strstr(at, part)) != NULL; at += strlen(part)) n++;
+    return n;
+}
+
+/* Whatever the order of the rows, a bar names the series of which some point does not fit, and those alone. */
+static void test_unfit_bars_name_their_series(void **state)
+{
+    struct room *r = *state;
+    enum { SERIES = 7, BATCHES = 5 };
+    static const int batches[BATCHES] = {3, 7, 13, 29, 61};
+    static const size_t fitting[][SERIES] = {{5, 3, 5, 5, 3, 1, 5},
+                                             {3, 5, 5, 5, 5, 5, 5},
+                                             {5, 5, 5, 5, 5, 5, 2},
+                                             {0, 5, 4, 0, 5, 4, 1},
+                                             {5, 5, 5, 5, 5, 5, 5}};
+    for (size_t k = 0; k < sizeof fitting / sizeof fitting[0]; k++)
+        for (size_t word = 0; word < 2; word++) {
+            const char *csv = "model,batch,decode_step_s,throughput_tok_per_s,fits\n";
+            for (size_t s = 0; s < SERIES; s++)
+                for (size_t b = 0; b < BATCHES; b++) {
+                    const int fits = b < fitting[k][s];
+                    csv = arena_printf(r->arena, "%sm%zu,%d,%s,%s,%s\n", csv, s, batches[b], fits ? "0.0171" : "",
+                                       fits ? "431" : "", word ? (fits ? "true" : "false") : (fits ? "yes" : "no"));
+                }
+            const char *text = tables(r, "batch", csv);
+            size_t bars = 0;
+            for (size_t s = 0; s < SERIES; s++) {
+                assert_int_equal(bars_of(text, s), fitting[k][s] < BATCHES);
+                bool first = fitting[k][s] < BATCHES;
+                for (size_t o = 0; o < s; o++) first = first && fitting[k][o] != fitting[k][s];
+                bars += first;
+            }
+            assert_int_equal(count(text, "does not fit"), bars);
+        }
+}
+
+static void test_series_by_columns(void **state)
+{
+    struct room *r = *state;
+    const char *text = tables(r, "batch",
+                              "model,hardware,gpus,tp,replicas,weights,kv,batch,decode_step_s,throughput_tok_per_s\n"
+                              "m,h100-sxm,1,1,1,bf16,fp8,3,0.017,176\nm,h100-sxm,1,1,1,bf16,fp8,7,0.019,368\n"
+                              "m,h100-sxm,2,2,1,bf16,fp8,3,0.011,272\nm,h100-sxm,2,2,1,bf16,fp8,7,0.013,538\n"
+                              "m,h100-sxm,8,8,1,bf16,fp8,3,0.005,600\nm,h100-sxm,8,8,1,bf16,fp8,7,0.007,997\n");
+    assert_says(text, "\"h100-sxm\"\n");
+    assert_says(text, "\"2 x h100-sxm TP 2\"\n");
+    assert_says(text, "\"8 x h100-sxm TP 8\"\n");
+    assert_says(text, "\"m, weights bf16, KV fp8\"\n");
+    assert_says(text, "\"batch (sequences)\"\n");
+    assert_says(text, "series_n = 3.0");
+    text = tables(r, "batch",
+                  "hardware,gpus,tp,weights,kv,batch,decode_step_s\nh,8,4,bf16,bf16,3,0.017\nh,8,4,bf16,bf16,7,0.019\n"
+                  "h,8,4,int4-g128,bf16,3,0.013\nh,8,4,int4-g128,fp8,3,0.011\nh,8,4,int4-g128,fp8,7,0.012\n"
+                  "h,8,2,int4-g128,fp8,7,0.023\n");
+    assert_says(text, "\"8 x h TP 4, weights bf16, KV bf16\"\n");
+    assert_says(text, "\"8 x h TP 4, weights int4-g128, KV bf16\"\n");
+    assert_says(text, "\"8 x h TP 4, weights int4-g128, KV fp8\"\n");
+    assert_says(text, "\"8 x h TP 2, weights int4-g128, KV fp8\"\n");
+    assert_says(text, "\"batch (sequences per copy)\"\n");
+    assert_says(text, "series_n = 4.0");
+    /* names that are alike once shortened are still two series */
+    const char *end = "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn", *csv = "model,batch,decode_step_s\n";
+    csv = arena_printf(r->arena, "%s%s1%s,3,0.017\n%s2%s,3,0.019\n", csv, end, end, end, end);
+    assert_says(tables(r, "batch", csv), "series_n = 2.0");
+}
+
+static void test_says_what_decides(void **state)
+{
+    struct room *r = *state;
+    const char *what = "\"m, 8 x h100-sxm TP 4, weights int4-g128, KV fp8, batch 13, context 2039, roofline\"\n";
+    const char *head = "model,hardware,gpus,tp,weights,kv,batch,context,fidelity";
+    const char *row = "m,h100-sxm,8,4,int4-g128,fp8,13,2039,roofline";
+    const char *csv = arena_printf(r->arena, "%s,decode_step_s\n%s,0.017\n", head, row);
+    assert_says(tables(r, "batch", csv), what);
+    csv = arena_printf(r->arena, "%s,weight_bytes,kv_bytes,capacity_bytes\n%s,13e9,7e9,79.2e9\n", head, row);
+    const char *text = tables(r, "memory", csv);
+    assert_says(text, what);
+    assert_says(text, "\"memory per GPU, GB\"\n");
+    assert_says(text, "\"79.2 GB usable each\"\n");
+    assert_says(text, "\"8 x h100-sxm TP 4\"\n");
+    csv = arena_printf(r->arena, "%s,op,flops,bytes\n%s,lm_head,7e11,13e6\n", head, row);
+    text = tables(r, "roofline", csv);
+    assert_says(text, what);
+    assert_says(text, "\"attainable FLOP/s per GPU\"\n");
+    csv = arena_printf(r->arena, "%sm,h100-sxm,8,4,int4-g128,bf16,13,2039,roofline,lm_head,7e11,13e6\n", csv);
+    const struct plot_request q = {
+        .kind = "roofline", .csv = csv, .ceilings_csv = ceilings, .output = in_room(r, "x.png")};
+    refuses(r, &q, ERR_USAGE, "one KV format");
+}
+
+static void test_context_axis(void **state)
+{
+    struct room *r = *state;
+    const char *head = "model,batch,context,prompt_tokens,generate_tokens,decode_step_s,throughput_tok_per_s,fits\n";
+    const char *csv =
+        arena_printf(r->arena,
+                     "%sm,1,1021,1021,,0.017,59,yes\nm,1,4093,4093,,0.019,53,yes\n"
+                     "m,1,131071,131071,,,,no\nn,1,4093,4093,,0.029,34,yes\nn,1,1021,1021,,0.023,43,yes\n",
+                     head);
+    const char *text = tables(r, "batch", csv);
+    assert_says(text, "\"context (tokens)\"\n");
+    assert_says(text, "\"batch 1\"\n");
+    assert_says(text, "\"m\"\n");
+    assert_says(text, "\"n\"\n");
+    assert_says(text, "does not fit from context 131071");
+    assert_says(text, "set xtics (1021, 4093, 131071)");
+    assert_says(text, "series_n = 2.0");
+    assert_int_equal(count(text, "\n1021\t"), 2);
+    assert_int_equal(bars_of(text, 0), 1);
+    assert_int_equal(bars_of(text, 1), 0);
+    /* both vary: batch, and a series per context; a row of prefill changes nothing */
+    csv = arena_printf(r->arena, "%sm,3,1021,,,0.017,59,\nm,7,1021,,,0.019,53,\nm,3,4093,,,0.023,53,\n", head);
+    text = tables(r, "batch", csv);
+    assert_says(text, "\"batch (sequences)\"\n");
+    assert_says(text, "\"context 1021\"\n");
+    assert_says(text, "\"context 4093\"\n");
+    csv = arena_printf(r->arena, "%sm,3,1021,,,0.017,59,\nm,7,1021,,,0.019,53,\n", head);
+    assert_says(tables(r, "batch", csv), "\"m, context 1021\"\n");
+    csv = arena_printf(r->arena, "phase,batch,context,decode_step_s\nprefill,1,1021,\ndecode,3,1021,0.017\n"
+                                 "decode,3,4093,0.019\n");
+    text = tables(r, "batch", csv);
+    assert_says(text, "\"context (tokens)\"\n");
+    assert_says(text, "series_n = 1.0");
+    /* two shares of one context are two points, unless the prompt is one for all */
+    csv = arena_printf(
+        r->arena, "%sm,3,1500,1000,500,0.017,59,\nm,3,1500,500,1000,0.019,53,\nm,3,1100,1000,100,0.016,61,\n", head);
+    text = tables(r, "batch", csv);
+    assert_says(text, "\"generating 500\"\n");
+    assert_says(text, "series_n = 3.0");
+    csv = arena_printf(r->arena, "%sm,3,1500,1000,500,0.017,59,\nm,3,1100,1000,100,0.016,61,\n", head);
+    assert_says(tables(r, "batch", csv), "series_n = 1.0");
+}
+
 static void test_unwritable(void **state)
 {
     struct room *r = *state;
@@ -593,6 +779,10 @@ int main(void)
         IN_ROOM(test_gnuplot_absent),
         IN_ROOM(test_gnuplot_failures),
         IN_ROOM(test_gnuplot_is_told_only_files),
+        IN_ROOM(test_unfit_bars_name_their_series),
+        IN_ROOM(test_series_by_columns),
+        IN_ROOM(test_says_what_decides),
+        IN_ROOM(test_context_axis),
         IN_ROOM(test_unwritable),
         IN_ROOM(test_interrupted),
     };

@@ -383,3 +383,15 @@ enum err_code json_attach(const struct json *j, const char *key, const struct js
     if (json_object_object_add(j->obj, key, json_object_get(value->obj)) != 0) return err_nomem(e);
     return ERR_OK;
 }
+
+bool json_has(const struct json *j, const char *key)
+{
+    return json_is_object(j) && json_object_object_get_ex(j->obj, key, NULL);
+}
+
+bool json_drop(const struct json *j, const char *key)
+{
+    if (!json_has(j, key)) return false;
+    json_object_object_del(j->obj, key);
+    return true;
+}

@@ -34,6 +34,9 @@ enum err_code json_parse(struct arena *a, const char *name, const char *text, si
  * with dots ("attn_config.kv_n_heads"). */
 bool json_get(const struct json *j, const char *key, struct json *out);
 
+/* json_has -- whether object j has the member key (no dots), null included. */
+bool json_has(const struct json *j, const char *key);
+
 /* json_at -- element i of an array, or member i of an object (its name to *key when key is not NULL); false past the
  * end. */
 bool json_at(const struct json *j, size_t i, const char **key, struct json *out);
@@ -55,6 +58,9 @@ enum err_code json_str(const struct json *j, const char **out, struct err *e);
 /* json_override -- set member key of object j to a value written as JSON ("8", "true", "[1, 2]"; a bare word is a
  * string). Errors: ERR_USAGE j is no object or the text is no value, ERR_NOMEM. */
 enum err_code json_override(const struct json *j, const char *key, const char *value, struct err *e);
+
+/* json_drop -- remove member key of object j; false when there was none. */
+bool json_drop(const struct json *j, const char *key);
 
 /* json_attach -- make value (of any document) a member of object j. Errors: ERR_USAGE j is no object, ERR_NOMEM. */
 enum err_code json_attach(const struct json *j, const char *key, const struct json *value, struct err *e);

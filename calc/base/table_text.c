@@ -15,6 +15,7 @@ struct face {
     struct units_scale scale;
     bool all_whole; /* shown as whole numbers without prefix */
     size_t width;
+    size_t gap; /* blanks behind it */
 };
 
 static const void *row_at(const struct table *t, size_t i) { return (const char *)t->rows + i * t->stride_bytes; }
@@ -33,6 +34,10 @@ static bool shows_digits(const struct column *c)
 static void format_scaled(char out[UNITS_TEXT_MAX], const struct face *f, double v)
 {
     const double x = v / f->scale.divisor;
+    if (f->column->unit == UNITS_FRAC) { /* shares, in percent */
+        (void)snprintf(out, UNITS_TEXT_MAX, "%.1f", x);
+        return;
+    }
     if (f->all_whole || v == 0 || fabs(x) >= 999.95) {
         units_format_plain(out, x);
         return;
@@ -82,6 +87,7 @@ static void find_scale(const struct table *t, struct face *f)
         whole = whole && x == floor(x);
     }
     f->scale = units_scale_for(f->column->unit, min, max);
+    if (f->column->unit == UNITS_FRAC) f->scale = (struct units_scale){.divisor = 0.01, .label = "%"};
     if (shows_digits(f->column)) { /* all digits go with the unit without prefix */
         f->scale = units_scale_for(f->column->unit, (double)NAN, (double)NAN);
         f->scale.divisor = 1;
@@ -118,7 +124,7 @@ static void put_aligned(struct out *o, const struct face *f, const char *s, bool
     const size_t len = strlen(s), w = text_width(s, len), fill = f->width > w ? f->width - w : 0;
     if (is_number(f->column)) pad(o, fill, ' ');
     out_write(o, s, len);
-    if (!last) pad(o, GAP + (is_number(f->column) ? 0 : fill), ' ');
+    if (!last) pad(o, f->gap + (is_number(f->column) ? 0 : fill), ' ');
 }
 
 /* Strings give way until the line fits a terminal, to half of STRING_COLUMNS_MAX at least. */
@@ -162,7 +168,7 @@ static void put_text_headings(struct out *o, const struct face *faces, size_t n)
     if (units) out_char(o, '\n');
     for (size_t i = 0; i < n; i++) {
         pad(o, faces[i].width, '-');
-        if (i + 1 < n) pad(o, GAP, ' ');
+        if (i + 1 < n) pad(o, faces[i].gap, ' ');
     }
     out_char(o, '\n');
 }
@@ -189,6 +195,10 @@ static void put_text(const struct table *t, struct face *faces, size_t n, struct
     const size_t limit = string_limit(faces, n);
     for (size_t i = 0; i < n; i++)
         if (faces[i].column->kind == COLUMN_STRING && faces[i].width > limit) faces[i].width = limit;
+    /* A line too wide for a terminal gives up one blank between columns. */
+    size_t total = (n - 1) * GAP;
+    for (size_t i = 0; i < n; i++) total += faces[i].width;
+    for (size_t i = 0; i < n; i++) faces[i].gap = total > LINE_COLUMNS ? 1 : GAP;
     put_text_headings(o, faces, n);
     for (size_t r = 0; r < t->n_rows; r++) {
         for (size_t i = 0; i < n; i++) {

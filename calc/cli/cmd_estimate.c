@@ -13,6 +13,15 @@
     {                                                                                                                  \
         .name = name_, .letter = letter_, .kind = OPTION_TEXT, .value = value_, .fallback = fallback_, .help = help_   \
     }
+#define ALTERNATIVE(number_, name_, letter_, value_, fallback_, help_)                                                 \
+    {                                                                                                                  \
+        .name = name_, .letter = letter_, .kind = OPTION_TEXT, .value = value_, .fallback = fallback_, .help = help_,  \
+        .alternative = number_                                                                                         \
+    }
+#define WRITES(name_, letter_, value_, help_)                                                                          \
+    {                                                                                                                  \
+        .name = name_, .letter = letter_, .kind = OPTION_TEXT, .value = value_, .help = help_, .typed_only = true      \
+    }
 #define FLAG(name_, help_)                                                                                             \
     {                                                                                                                  \
         .name = name_, .kind = OPTION_FLAG, .help = help_                                                              \
@@ -42,11 +51,13 @@ static const struct option OPTIONS[] = {
      .fallback = "1",
      .group = "Workload",
      .help = "sequences decoded together, per copy: 1,16,64 or 1..512*2 or 1..64+8"},
-    TEXT("context", 'c', "LIST", "1024", "tokens of context at the decode step, and of the prompt: 1Ki..128Ki*2"),
-    TEXT("prompt", 0, "LIST", NULL, "tokens in; with --generate the decode step is the mean over the generation"),
-    TEXT("generate", 0, "LIST", NULL, "tokens out"),
-    TEXT("workload", 0, "NAME", NULL,
-         "tokens in and out of a built-in workload (chat, code, long-context, reasoning) or a file"),
+    ALTERNATIVE(1, "context", 'c', "LIST", "1024",
+                "tokens of context at the decode step, and of the prompt: 1Ki..128Ki*2"),
+    ALTERNATIVE(2, "prompt", 0, "LIST", NULL,
+                "tokens in; with --generate the decode step is the mean over the generation"),
+    ALTERNATIVE(2, "generate", 0, "LIST", NULL, "tokens out"),
+    ALTERNATIVE(3, "workload", 0, "NAME", NULL,
+                "tokens in and out of a built-in workload (chat, code, long-context, reasoning) or a file"),
     {.name = "weights",
      .kind = OPTION_TEXT,
      .value = "FORMAT",
@@ -84,9 +95,9 @@ static const struct option OPTIONS[] = {
     {.name = "by-op", .kind = OPTION_FLAG, .group = "Output", .help = "one row per operator, for a single point"},
     TEXT("only", 0, "PART", "all", "memory, prefill or decode"),
     TEXT("format", 'f', "NAME", "text", "text, md, csv, json or jsonl"),
-    TEXT("output", 'o', "FILE", NULL, "write to a file, complete or not at all"),
+    WRITES("output", 'o', "FILE", "write to a file, complete or not at all"),
     TEXT("columns", 0, "KEY,...", NULL, "these columns, in this order (ridge list columns)"),
-    TEXT("plot", 0, "FILE", NULL, "a picture: .png .svg .pdf, or - for the terminal; with --by-op a roofline"),
+    WRITES("plot", 0, "FILE", "a picture: .png .svg .pdf, or - for the terminal; with --by-op a roofline"),
     TEXT("plot-kind", 0, "NAME", NULL,
          "roofline, batch or memory (default: roofline with --by-op, else batch; memory with --only memory)"),
     TEXT("scenario", 0, "FILE", NULL, "options from a JSON object, or from a result that ridge wrote as JSON"),
@@ -131,6 +142,23 @@ static enum err_code run_case(struct estimate_sink *s, const struct estimate_req
 
 /* ---- the command ---- */
 
+/* Combinations of outputs that would overwrite or mislead. */
+static enum err_code check_picture(const struct option_values *v, const struct estimate_request *q, struct err *e)
+{
+    const char *plot = option_get(v, "plot"), *output = option_get(v, "output");
+    if (q->by_op && q->only == ONLY_MEMORY) return err_set(e, ERR_USAGE, "--by-op shows times; --only memory has none");
+    if (!plot) return ERR_OK;
+    if (output && strcmp(plot, output) == 0)
+        return err_set(e, ERR_USAGE, "--plot and --output are the same file '%.80s'", plot);
+    if (strcmp(plot, "-") == 0 && !output && strcmp(option_get(v, "format"), "text") != 0)
+        return err_set(e, ERR_USAGE, "--plot - draws on standard output, where --format %s goes: add -o FILE",
+                       option_get(v, "format"));
+    if (strcmp(estimate_plot_kind(q), "batch") == 0 && (q->only == ONLY_PREFILL || q->only == ONLY_MEMORY))
+        return err_set(e, ERR_USAGE,
+                       "the batch picture shows decode steps; it cannot stand beside --only prefill or memory");
+    return ERR_OK;
+}
+
 static enum err_code open_sink(struct arena *a, const struct option_values *v, const struct estimate_request *q,
                                size_t cases_n, struct estimate_sink *s, struct err *e)
 {
@@ -149,6 +177,7 @@ static enum err_code open_sink(struct arena *a, const struct option_values *v, c
         return err_prepend(e, "--columns: ");
     if (option_get(v, "plot-kind") && !option_get(v, "plot"))
         return err_set(e, ERR_USAGE, "--plot-kind says what --plot FILE shows; the file is missing");
+    TRY(check_picture(v, q, e));
     if (option_get(v, "plot")) TRY(plot_check(estimate_plot_kind(q), option_get(v, "plot"), e));
     const size_t rows = estimate_points(q) * cases_n;
     if (option_get(v, "plot") && strcmp(estimate_plot_kind(q), "roofline") == 0 && rows != 1)
@@ -169,24 +198,23 @@ static enum err_code open_sink(struct arena *a, const struct option_values *v, c
     return out_open(a, option_get(v, "output"), &s->out, e);
 }
 
-/* The engine's own answer when its flags were given: no cache pool is a no. */
+/* No point that fits is a no; with engine flags every device whose engine does not start is named. */
 static enum err_code judge(const struct estimate_sink *s, const struct estimate_request *q,
                            const struct estimate_case *cases, size_t cases_n, struct err *e)
 {
     char need[UNITS_TEXT_MAX], more[UNITS_TEXT_MAX], have[UNITS_TEXT_MAX];
-    if (q->engine) {
-        bool starts = false;
-        struct pool_request r;
-        struct pool p;
-        char line[512] = "";
-        for (size_t i = 0; i < cases_n; i++) {
-            TRY(estimate_pool(q, &cases[i], &r, &p, e));
-            starts = starts || p.verdict == POOL_STARTS;
-            if (!starts) (void)pool_explain(&r, &p, line, sizeof line);
-        }
-        if (!starts) return err_set(e, ERR_NO, "the engine %s", line);
+    size_t refusals = 0;
+    char all[640] = "";
+    for (size_t i = 0; i < cases_n && q->engine; i++) {
+        if (!cases[i].engine.refusal[0]) continue;
+        const size_t at = strlen(all);
+        (void)snprintf(all + at, sizeof all - at, "%s%s: the engine %s", refusals++ ? "; " : "", cases[i].hw.key,
+                       cases[i].engine.refusal);
     }
+    if (refusals == cases_n) return err_set(e, ERR_NO, "%s", all);
     if (s->fits_n > 0 || q->ignore_memory) return ERR_OK;
+    if (isnan(s->least_short_bytes) || s->least_short_bytes <= 0)
+        return err_set(e, ERR_NO, "no point is within the engine's pool and limits");
     return err_set(e, ERR_NO, "%s: needs %s, %s more than the %s of one GPU",
                    s->points_n == 1 ? "does not fit" : "no point fits; the smallest shortfall",
                    units_format_bytes(need, s->need_bytes), units_format_bytes(more, s->least_short_bytes),
@@ -206,11 +234,6 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     for (size_t m = 0; m < q.models_n; m++)
         for (size_t g = 0; g < q.gpus_n; g++)
             TRY(estimate_case_open(a, &q, q.models[m], q.gpus[g], &cases[m * q.gpus_n + g], e));
-    for (size_t i = 0; i < cases_n && q.engine; i++) { /* a bad flag is told before anything is written */
-        struct pool_request r;
-        struct pool p;
-        TRY(estimate_pool(&q, &cases[i], &r, &p, e));
-    }
     TRY(open_sink(a, &v, &q, cases_n, &s, e));
     if (s.streamed) TRY(table_begin(&s.table, s.format, s.out, e));
     enum err_code code = ERR_OK;
@@ -233,10 +256,10 @@ const struct command command_estimate = {
     .options = OPTIONS,
     .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
     .examples = "  ridge estimate -m llama-2-13b -g h100-sxm --batch 1,16,64,256\n"
-                "  ridge estimate -m path/to/config.json -g h100-sxm:8 --tp 8 --kv fp8 --weights int4-g128\n"
-                "  ridge estimate -m llama-3.1-8b -g h100-sxm,l40s --batch 1..512*2 --context 1Ki..128Ki*2 -f csv -o "
-                "sweep.csv\n"
-                "  ridge estimate -m llama-3.1-8b -g h100-sxm --batch 64 --by-op --plot roofline.svg\n"
-                "  ridge estimate -m llama-3.1-8b -g h100-sxm --max-model-len 32768      # an engine's cache pool\n",
+                "  ridge estimate -m config.json -g h100-sxm:8 --kv fp8 --weights int4-g128\n"
+                "  ridge estimate -m llama-3.1-8b -g h100-sxm,l40s -b 1..512*2 -c 1Ki..128Ki*2 \\\n"
+                "      --format csv -o sweep.csv\n"
+                "  ridge estimate -m llama-3.1-8b -g h100-sxm -b 64 --by-op --plot roofline.svg\n"
+                "  ridge estimate -m llama-3.1-8b -g h100-sxm --max-model-len 32768\n",
     .run = run,
 };

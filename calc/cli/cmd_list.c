@@ -47,7 +47,7 @@ static const struct column MODEL_COLUMNS[] = {
     COL(model_row, family, STRING, NONE, "family", "row of ridge list families"),
     COL(model_row, total_params, COUNT, COUNT, "params", "stored parameters"),
     COL(model_row, active_params, COUNT, COUNT, "active", "parameters that one token uses"),
-    COL(model_row, layers, INT, COUNT, "layers", "decoder layers"),
+    COLUMN_AT(struct model_row, layers, COLUMN_INT, UNITS_COUNT, 0, "layers", "decoder layers"),
     COL(model_row, attention, STRING, NONE, "attention", "form of attention"),
     COL(model_row, kv_bytes_per_token, COUNT, BYTES, "KV/token", "all layers, as stored"),
     COLUMN_AT(struct model_row, max_context_tokens, COLUMN_INT, UNITS_COUNT, 0, "context", "the model's own limit"),
@@ -289,8 +289,10 @@ static void write_sentences(struct out *o, const struct text_row *rows, size_t n
 {
     enum { INDENT = 4 };
     for (size_t i = 0; i < n; i++) {
-        out_printf(o, "%s%s%s%s\n%*s", rows[i].name, *rows[i].unit ? "  (" : "", rows[i].unit, *rows[i].unit ? ")" : "",
-                   INDENT, "");
+        const size_t name = strlen(rows[i].name);
+        out_printf(o, "%s  ", rows[i].name);
+        option_wrap(o, rows[i].unit, name + 2, INDENT);
+        out_printf(o, "%*s", INDENT, "");
         option_wrap(o, rows[i].meaning, INDENT, INDENT);
     }
 }

@@ -33,6 +33,13 @@ struct estimate_request {
 enum err_code estimate_request_parse(struct arena *a, const struct option_values *v, struct estimate_request *out,
                                      struct err *e);
 
+/* An engine's cache pool for a case, from the engine flags. */
+struct estimate_engine {
+    struct pool_request request;
+    struct pool pool;
+    char refusal[320]; /* why it does not start; empty when it does */
+};
+
 /* One model on one device, ready to evaluate. */
 struct estimate_case {
     struct model model;
@@ -42,7 +49,14 @@ struct estimate_case {
     double capacity_bytes;
     char hw_hash[17];
     struct step *step;
+    struct estimate_engine engine; /* only with engine flags */
 };
+
+/* estimate_engine_open -- fill c->engine. Errors: ERR_USAGE a flag's value; ERR_RANGE. */
+enum err_code estimate_engine_open(const struct estimate_request *q, struct estimate_case *c, struct err *e);
+
+/* estimate_engine_admits -- whether the engine runs `batch` sequences of `context` tokens at once. */
+bool estimate_engine_admits(const struct estimate_engine *g, int64_t batch, int64_t context);
 
 enum err_code estimate_case_open(struct arena *a, const struct estimate_request *q, const char *model, const char *gpu,
                                  struct estimate_case *out, struct err *e);
@@ -61,12 +75,16 @@ struct estimate_row {
     double prefill_s, decode_step_s, user_tok_per_s, throughput_tok_per_s;
     double flops, bytes, intensity_flops_per_byte; /* of a decode step */
     double prefill_flops, prefill_bytes;
+    double pool_bytes, pool_blocks, pool_tokens, max_concurrency, engine_starts; /* NAN without engine flags */
     double prefill_compute_s, prefill_memory_s, prefill_link_s, decode_compute_s, decode_memory_s, decode_link_s;
 };
 
 /* estimate_columns -- all columns of a point; n of them. estimate_op_columns -- those of --by-op. */
 const struct column *estimate_columns(size_t *n);
 const struct column *estimate_op_columns(size_t *n);
+
+/* estimate_longest -- the longest context that is asked for. */
+int64_t estimate_longest(const struct estimate_request *q);
 
 /* estimate_points -- how many points one case has. estimate_eval -- points first .. first+n-1 of it, context-major,
  * batch running fastest. Errors: ERR_NOMEM. */
@@ -76,18 +94,13 @@ enum err_code estimate_eval(struct arena *a, const struct estimate_request *q, c
 
 /* An operator of a point, with what names the point. */
 struct estimate_op_row {
-    const char *model, *hardware, *fidelity;
-    int64_t batch, context;
+    const char *model, *hardware, *fidelity, *weights, *kv;
+    int64_t gpus, tp, batch, context;
     struct step_op op;
 };
 
 enum err_code estimate_ops(struct arena *a, const struct estimate_request *q, const struct estimate_case *c,
                            const struct estimate_row *point, struct estimate_op_row **out, size_t *out_n,
                            struct err *e);
-
-/* estimate_pool -- the engine's cache pool for a case, from the engine flags. Errors: ERR_USAGE a flag's value;
- * ERR_RANGE. */
-enum err_code estimate_pool(const struct estimate_request *q, const struct estimate_case *c,
-                            struct pool_request *request, struct pool *out, struct err *e);
 
 #endif

@@ -2,25 +2,13 @@
 #include "calc/cli/estimate_output.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "calc/base/text.h"
 #include "calc/cli/plot.h"
 
 /* ---- text ---- */
-
-static int64_t most(const int64_t *list, size_t n)
-{
-    int64_t r = 0;
-    for (size_t i = 0; i < n; i++) r = list[i] > r ? list[i] : r;
-    return r;
-}
-
-static int64_t longest_context(const struct estimate_request *q)
-{
-    return q->averaged ? most(q->prompt, q->prompt_n) + most(q->generate, q->generate_n)
-                       : most(q->context, q->context_n);
-}
 
 static void write_heading(struct out *o, const struct estimate_request *q, const struct estimate_case *c)
 {
@@ -49,8 +37,11 @@ static void write_heading(struct out *o, const struct estimate_request *q, const
         out_printf(o, "  %s peak %s, bandwidth %s, ridge %.1f flops/byte\n", unit,
                    units_format(a, UNITS_FLOPS_PER_S, peak),
                    units_format(b, UNITS_BYTES_PER_S, c->hw.bandwidth_bytes_per_s), peak / c->hw.bandwidth_bytes_per_s);
-    out_printf(o, "  fidelity %s (a floor: servers are 2-4x slower), conventions %s\n", step_fidelity_name(q->fidelity),
-               q->conventions_text);
+    char line[256];
+    (void)snprintf(line, sizeof line, "fidelity %s (a floor: servers are 2-4x slower), conventions %s",
+                   step_fidelity_name(q->fidelity), q->conventions_text);
+    out_str(o, "  ");
+    option_wrap(o, line, 2, 4);
     if (q->batch_n == 1) out_printf(o, "  batch %lld", (long long)q->batch[0]);
     if (q->averaged && q->prompt_n == 1 && q->generate_n == 1)
         out_printf(o, "%s%lld tokens in, %lld out", q->batch_n == 1 ? ", " : "  ", (long long)q->prompt[0],
@@ -59,37 +50,37 @@ static void write_heading(struct out *o, const struct estimate_request *q, const
         out_printf(o, "%scontext %lld", q->batch_n == 1 ? ", " : "  ", (long long)q->context[0]);
     if (q->batch_n == 1 || (q->averaged ? q->prompt_n * q->generate_n : q->context_n) == 1) out_char(o, '\n');
     if (m->notes) out_printf(o, "  note: %s\n", m->notes);
-    const int64_t longest = longest_context(q);
+    const int64_t longest = estimate_longest(q);
     if (m->max_context_tokens > 0 && longest > m->max_context_tokens)
         out_printf(o, "  note: context %lld is beyond the %lld that the model's file allows\n", (long long)longest,
                    (long long)m->max_context_tokens);
 }
 
-static enum err_code write_pool(struct out *o, const struct estimate_request *q, const struct estimate_case *c,
-                                struct err *e)
+static void write_pool(struct out *o, const struct estimate_engine *g)
 {
-    struct pool_request r;
-    struct pool p;
-    char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], line[512];
-    TRY(estimate_pool(q, c, &r, &p, e));
-    out_printf(o, "  engine %s: utilization %.3g, max_num_seqs %lld, max_num_batched_tokens %lld, block %lld\n",
-               r.engine->name, r.utilization_frac, (long long)r.max_num_seqs, (long long)r.max_num_batched_tokens,
-               (long long)r.block_tokens);
-    if (!isnan(p.budget_bytes)) {
-        out_printf(o, "    budget %s", units_format_bytes_iec(a, p.budget_bytes));
-        out_printf(o, " - weights %s", units_format_bytes_iec(a, r.weight_bytes_per_gpu));
-        out_printf(o, " - activations %s (%s)", units_format_bytes_iec(a, p.activation_bytes), p.activation_by);
-        out_printf(o, " - other %s", units_format_bytes_iec(a, p.non_torch_bytes));
-        if (p.graph_bytes > 0) out_printf(o, " - graphs %s", units_format_bytes_iec(a, p.graph_bytes));
-        out_char(o, '\n');
+    const struct pool_request *q = &g->request;
+    const struct pool *p = &g->pool;
+    char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
+    out_printf(o, "  engine %s: utilization %.3g, max_num_seqs %lld, max_num_batched_tokens %lld\n", q->engine->name,
+               q->utilization_frac, (long long)q->max_num_seqs, (long long)q->max_num_batched_tokens);
+    if (!isnan(p->budget_bytes)) {
+        out_printf(o, "    budget %s", units_format_bytes_iec(a, p->budget_bytes));
+        out_printf(o, " - weights %s", units_format_bytes_iec(a, q->weight_bytes_per_gpu));
+        out_printf(o, " - activations (%s) %s\n", p->activation_by, units_format_bytes_iec(a, p->activation_bytes));
+        out_printf(o, "    - outside the allocator %s", units_format_bytes_iec(a, p->non_torch_bytes));
+        if (p->graph_bytes > 0) out_printf(o, " - graphs %s", units_format_bytes_iec(a, p->graph_bytes));
+        out_printf(o, " = KV pool %s\n", units_format_bytes_iec(a, p->pool_bytes));
     }
-    out_printf(o, "    KV pool %s, %s tokens in %s blocks", units_format_bytes_iec(a, p.pool_bytes),
-               units_format_digits(b, (double)p.tokens), units_format_digits(line, (double)p.blocks));
-    if (!isnan(p.max_concurrency))
-        out_printf(o, ", %.2fx concurrency at %lld tokens", p.max_concurrency, (long long)r.max_model_len_tokens);
+    if (g->refusal[0]) {
+        out_str(o, "    ");
+        option_wrap(o, g->refusal, 4, 4);
+        return;
+    }
+    out_printf(o, "    KV pool: %s tokens", units_format_digits(a, (double)p->tokens));
+    out_printf(o, " in %s blocks of %lld", units_format_digits(b, (double)p->blocks), (long long)q->block_tokens);
+    if (!isnan(p->max_concurrency))
+        out_printf(o, ", %.2fx at %lld tokens", p->max_concurrency, (long long)q->max_model_len_tokens);
     out_char(o, '\n');
-    if (p.verdict != POOL_STARTS) out_printf(o, "    %s\n", pool_explain(&r, &p, line, sizeof line));
-    return ERR_OK;
 }
 
 /* Columns of a table for people: what varies, and what was asked for. A table without a heading over it says in each
@@ -105,7 +96,9 @@ static enum err_code text_columns(struct arena *a, const struct estimate_request
                          ? ",weight_bytes,kv_bytes,kv_allocated_bytes,activation_bytes,memory_bytes,left_bytes,fits"
                      : q->only == ONLY_ALL ? ",kv_bytes,activation_bytes,memory_bytes,left_bytes,fits"
                                            : ",memory_bytes,left_bytes,fits",
-                     q->only == ONLY_ALL       ? ",prefill_s,decode_step_s,user_tok_per_s,throughput_tok_per_s,bounds"
+                     q->only == ONLY_ALL && q->batch_n > 1 && estimate_points(q) > q->batch_n
+                         ? ",prefill_s,decode_step_s,throughput_tok_per_s,bounds"
+                     : q->only == ONLY_ALL     ? ",prefill_s,decode_step_s,user_tok_per_s,throughput_tok_per_s,bounds"
                      : q->only == ONLY_PREFILL ? ",prefill_s,prefill_bound_by"
                      : q->only == ONLY_DECODE  ? ",decode_step_s,user_tok_per_s,throughput_tok_per_s,decode_bound_by"
                                                : "");
@@ -121,7 +114,7 @@ static enum err_code write_text_case(struct estimate_sink *s, const struct estim
     t.rows = rows;
     t.n_rows = n;
     write_heading(s->out, q, c);
-    if (q->engine) TRY(write_pool(s->out, q, c, e));
+    if (q->engine) write_pool(s->out, &c->engine);
     out_char(s->out, '\n');
     if (!columns) TRY(text_columns(s->arena, q, true, &t, e));
     return table_write(&t, s->format, s->out, e);
@@ -162,7 +155,7 @@ static enum err_code write_ops(struct estimate_sink *s, const struct estimate_re
     const char *keys = option_get(q->options, "columns");
     if (keys && table_select(s->arena, &t, keys, &t, e) != ERR_OK) return err_prepend(e, "--columns: ");
     for (size_t i = 0; i < cases_n; i++) {
-        if (s->rows[i].fits || q->ignore_memory)
+        if ((s->rows[i].fits || q->ignore_memory) && step_timed(cases[i].step))
             TRY(estimate_ops(s->arena, q, &cases[i], &s->rows[i], &rows[i], &n[i], e));
         total += n[i];
     }

@@ -63,9 +63,34 @@ static int64_t ffn_width(const struct model *m)
     return most;
 }
 
-enum err_code estimate_pool(const struct estimate_request *q, const struct estimate_case *c,
-                            struct pool_request *request, struct pool *out, struct err *e)
+/* What vLLM refuses whatever the memory. */
+static void refuse_settings(struct estimate_engine *g, const struct model *m)
 {
+    const struct pool_request *r = &g->request;
+    if (m->max_context_tokens > 0 && r->max_model_len_tokens > m->max_context_tokens)
+        (void)snprintf(g->refusal, sizeof g->refusal,
+                       "refuses max_model_len %lld: the model's own limit is %lld tokens",
+                       (long long)r->max_model_len_tokens, (long long)m->max_context_tokens);
+    else if (r->max_num_batched_tokens < r->max_num_seqs)
+        (void)snprintf(g->refusal, sizeof g->refusal, "refuses max_num_batched_tokens %lld below max_num_seqs %lld",
+                       (long long)r->max_num_batched_tokens, (long long)r->max_num_seqs);
+    else if (g->pool.verdict != POOL_STARTS)
+        (void)pool_explain(r, &g->pool, g->refusal, sizeof g->refusal);
+}
+
+bool estimate_engine_admits(const struct estimate_engine *g, int64_t batch, int64_t context)
+{
+    const struct pool_request *r = &g->request;
+    if (g->refusal[0] || batch > r->max_num_seqs) return false;
+    if (r->max_model_len_tokens > 0 && context > r->max_model_len_tokens) return false;
+    const int64_t blocks = (context + r->block_tokens - 1) / r->block_tokens;
+    return (double)blocks * (double)batch <= (double)g->pool.blocks;
+}
+
+enum err_code estimate_engine_open(const struct estimate_request *q, struct estimate_case *c, struct err *e)
+{
+    struct pool *out = &c->engine.pool;
+    struct pool_request *request = &c->engine.request;
     const struct option_values *v = q->options;
     const struct model *m = &c->model;
     const struct pool_engine *engine;
@@ -90,7 +115,10 @@ enum err_code estimate_pool(const struct estimate_request *q, const struct estim
     TRY(bytes_option(v, "non-torch-memory", &r.non_torch_bytes, e));
     TRY(bytes_option(v, "activation-memory", &r.activation_bytes, e));
     if (option_given(v, "block-size")) r.block_tokens = q->block_tokens;
+    if (!isnan(r.pool_bytes) && r.pool_bytes > visible)
+        return err_set(e, ERR_USAGE, "--kv-cache-memory: more than the whole memory of %s", c->hw.name);
     TRY(pool_compute(&r, out, e));
     *request = r;
+    refuse_settings(&c->engine, m);
     return ERR_OK;
 }

@@ -91,7 +91,7 @@ static enum err_code parse_conventions(struct arena *a, const struct option_valu
     const char *text = arena_printf(a, "%s%s%s%s%s%s%s%s%s", k->causal_full ? " causal=full" : "",
                                     k->embed_full_table ? " embedding=full" : "", k->mlp_fused ? " mlp=fused" : "",
                                     k->head_all ? " lm-head=all" : "", k->norms_uncounted ? " norms=uncounted" : "",
-                                    k->activations_uncounted ? " activations=uncounted" : "",
+                                    k->activations_uncounted ? " memory=weights+cache" : "",
                                     q->prefill_together ? " prefill=together" : "", q->uncached ? " kv=none" : "",
                                     q->averaged ? " context=mean" : "");
     if (!text) return err_nomem(e);
@@ -211,7 +211,7 @@ enum err_code estimate_request_parse(struct arena *a, const struct option_values
     q.engine = any_engine(v);
     TRY(CHOOSE(v, "fidelity", &fidelity, e, "bound", "roofline"));
     TRY(CHOOSE(v, "only", &only, e, "all", "memory", "prefill", "decode"));
-    q.fidelity = q.course && !option_given(v, "fidelity") ? STEP_BOUND : (enum step_fidelity)fidelity;
+    q.fidelity = q.course && !q.by_op && !option_given(v, "fidelity") ? STEP_BOUND : (enum step_fidelity)fidelity;
     q.only = (enum estimate_only)only;
     TRY(parse_workload(a, v, &q, e));
     TRY(parse_conventions(a, v, &q, e));

@@ -40,7 +40,8 @@ static const struct column COLUMNS[] = {
     ROW(memory_bytes, COUNT, BYTES, COLUMN_SHOWN, "total", "weights + KV + state + activations on one GPU"),
     ROW(capacity_bytes, COUNT, BYTES, 0, "capacity", "usable memory of one GPU"),
     ROW(left_bytes, COUNT, BYTES, COLUMN_SHOWN, "left", "capacity - total; negative: so much is missing"),
-    ROW(fits, BOOL, NONE, COLUMN_SHOWN, "fits", "total within capacity"),
+    ROW(fits, BOOL, NONE, COLUMN_SHOWN, "fits",
+        "total within capacity; with engine flags also within its pool and limits"),
     ROW(prefill_s, REAL, SECONDS, COLUMN_SHOWN, "TTFT", "time to first token: the prefill alone, a floor"),
     ROW(prefill_bound_by, STRING, NONE, 0, "TTFT by", "resource with the largest demand in prefill"),
     ROW(decode_step_s, REAL, SECONDS, COLUMN_SHOWN, "step", "one decode step, a floor"),
@@ -60,6 +61,11 @@ static const struct column COLUMNS[] = {
     ROW(decode_compute_s, REAL, SECONDS, 0, "step compute", "matrix flops at peak"),
     ROW(decode_memory_s, REAL, SECONDS, 0, "step memory", "bytes at full bandwidth"),
     ROW(decode_link_s, REAL, SECONDS, 0, "step link", "bytes sent at full link rate"),
+    ROW(engine_starts, MAYBE, NONE, 0, "engine starts", "with engine flags: whether the engine starts"),
+    ROW(pool_bytes, COUNT, BYTES, 0, "pool", "the engine's cache pool on one GPU"),
+    ROW(pool_blocks, COUNT, COUNT, 0, "blocks", "blocks in the pool"),
+    ROW(pool_tokens, COUNT, COUNT, 0, "pool tokens", "tokens in the pool"),
+    ROW(max_concurrency, REAL, RATIO, 0, "concurrency", "sequences of max-model-len in the pool"),
     ROW(marked, STRING, NONE, 0, "marked", "\"does not fit\" where times are shown all the same"),
     ROW(model_hash, STRING, NONE, 0, "model hash", "FNV-1a of the model's file with its settings"),
     ROW(hardware_hash, STRING, NONE, 0, "device hash", "FNV-1a of the device's numbers"),
@@ -82,6 +88,10 @@ const struct column *estimate_columns(size_t *n)
 static const struct column OP_COLUMNS[] = {
     OPR(model, STRING, NONE, 0, "model", "the model"),
     OPR(hardware, STRING, NONE, 0, "device", "the device"),
+    OPR(gpus, INT, COUNT, 0, "GPUs", "devices in all"),
+    OPR(tp, INT, COUNT, 0, "TP", "ranks that share one copy; figures are of one rank"),
+    OPR(weights, STRING, NONE, 0, "weights as", "format of the linear layers"),
+    OPR(kv, STRING, NONE, 0, "KV as", "format of the cache"),
     OPR(fidelity, STRING, NONE, 0, "fidelity", "always roofline: an operator's own floor"),
     OPR(batch, INT, COUNT, 0, "batch", "sequences"),
     OPR(context, INT, COUNT, 0, "context", "tokens attended to"),
@@ -102,7 +112,7 @@ static const struct column OP_COLUMNS[] = {
     OPC(vector_flops, COUNT, FLOPS, 0, "vector flops", "elementwise"),
     OPC(weight_bytes, COUNT, BYTES, COLUMN_SHOWN, "weights", "bytes of weights read"),
     OPC(kv_bytes, COUNT, BYTES, COLUMN_SHOWN, "KV", "cache bytes read and written"),
-    OPC(activation_bytes, COUNT, BYTES, COLUMN_SHOWN, "activ.", "bytes of inputs and outputs"),
+    OPC(activation_bytes, COUNT, BYTES, COLUMN_SHOWN, "act.", "bytes of inputs and outputs"),
     OPC(wire_bytes, COUNT, BYTES, 0, "sent", "bytes sent to other ranks"),
     OPC(bytes, COUNT, BYTES, 0, "bytes", "weights + KV + activations"),
     OPC(intensity_flops_per_byte, REAL, FLOPS_PER_BYTE, COLUMN_SHOWN, "intensity",
@@ -181,10 +191,27 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
                                      .uncached = q->uncached,
                                      .averaged = q->averaged,
                                      .block_tokens = q->block_tokens};
-    return step_compile(a, &setup, &c->step, e);
+    TRY(step_compile(a, &setup, &c->step, e));
+    if (c->model.position_rows > 0 && estimate_longest(q) > c->model.position_rows)
+        return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", c->model.name,
+                       (long long)estimate_longest(q), (long long)c->model.position_rows);
+    return q->engine ? estimate_engine_open(q, c, e) : ERR_OK;
 }
 
 /* ---- points ---- */
+
+static int64_t most(const int64_t *list, size_t n)
+{
+    int64_t r = 0;
+    for (size_t i = 0; i < n; i++) r = list[i] > r ? list[i] : r;
+    return r;
+}
+
+int64_t estimate_longest(const struct estimate_request *q)
+{
+    if (q->averaged) return most(q->prompt, q->prompt_n) + most(q->generate, q->generate_n);
+    return most(q->context, q->context_n);
+}
 
 size_t estimate_points(const struct estimate_request *q)
 {
@@ -246,7 +273,14 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
 {
     const struct model *m = &c->model;
     const double replicated = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step);
+    const double unknown = (double)NAN;
     *r = (struct estimate_row){
+        .engine_starts = unknown,
+        .pool_bytes = unknown,
+        .pool_blocks = unknown,
+        .pool_tokens = unknown,
+        .max_concurrency = unknown,
+
         .model = m->name,
         .hardware = c->hw.key,
         .phase = "serve",
@@ -267,6 +301,15 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
         .weight_bytes = step_weight_bytes(c->step),
         .kv_bytes_per_token_gpu = replicated,
         .capacity_bytes = c->capacity_bytes};
+}
+
+static void fill_engine(const struct estimate_engine *g, struct estimate_row *r)
+{
+    r->engine_starts = g->refusal[0] ? 0 : 1;
+    r->pool_bytes = g->pool.pool_bytes;
+    r->pool_blocks = (double)g->pool.blocks;
+    r->pool_tokens = (double)g->pool.tokens;
+    r->max_concurrency = g->pool.max_concurrency;
 }
 
 /* Whole-model bytes per token, before any split. */
@@ -294,12 +337,16 @@ static void fill_point(const struct estimate_request *q, const struct estimate_c
     r->activation_bytes = v[STEP_activation_bytes];
     r->memory_bytes = v[STEP_memory_bytes];
     r->left_bytes = r->capacity_bytes - r->memory_bytes;
-    r->fits = r->left_bytes >= 0;
+    r->fits = r->left_bytes >= 0 && (!q->engine || estimate_engine_admits(&c->engine, k->batch, k->context));
     if ((!r->fits && !q->ignore_memory) || q->only == ONLY_MEMORY) {
         hide_times(r);
         return;
     }
     r->marked = r->fits ? NULL : "does not fit";
+    if (!step_timed(c->step)) {
+        hide_times(r);
+        return;
+    }
     r->prefill_s = v[STEP_prefill_s];
     r->prefill_flops = v[STEP_prefill_flops];
     r->prefill_bytes = v[STEP_prefill_bytes];
@@ -339,6 +386,7 @@ enum err_code estimate_eval(struct arena *a, const struct estimate_request *q, c
     step_eval(c->step, n, B, T, S, M, column);
     fill_constant(q, c, &constant);
     TRY(whole_cache(a, &c->model, &constant.kv_bytes_per_token, &constant.kv_bytes_per_token_windowed, e));
+    if (q->engine) fill_engine(&c->engine, &constant);
     if (q->uncached)
         constant.kv_bytes_per_token = constant.kv_bytes_per_token_windowed = constant.kv_bytes_per_token_gpu = 0;
     for (size_t i = 0; i < n; i++) {
@@ -371,6 +419,10 @@ enum err_code estimate_ops(struct arena *a, const struct estimate_request *q, co
             rows[at++] = (struct estimate_op_row){.model = point->model,
                                                   .hardware = point->hardware,
                                                   .fidelity = "roofline",
+                                                  .gpus = c->gpus,
+                                                  .tp = c->tp,
+                                                  .weights = point->weights,
+                                                  .kv = point->kv,
                                                   .batch = point->batch,
                                                   .context = point->context,
                                                   .op = ops[p][i]};

@@ -159,6 +159,11 @@ enum err_code option_parse(struct arena *a, const struct command *c, int argc, c
         if (strcmp(c->options[at].name, "scenario") == 0) scenario = value;
     }
     if (scenario) TRY(read_scenario(a, &v, scenario, e));
+    for (size_t i = 0; i < c->options_n; i++)
+        for (size_t k = 0; k < c->options_n && typed[i]; k++)
+            if (c->options[i].alternative && c->options[k].alternative &&
+                c->options[i].alternative != c->options[k].alternative)
+                v.given[k] = false;
     for (size_t i = 0; i < c->options_n; i++) {
         if (typed[i]) {
             v.text[i] = text[i];
@@ -201,7 +206,7 @@ const char *option_scenario_json(struct arena *a, const struct option_values *v)
     write_json_string(o, v->command->name);
     for (size_t i = 0; i < v->command->options_n; i++) {
         const struct option *opt = &v->command->options[i];
-        if (!v->given[i] || strcmp(opt->name, "scenario") == 0 || strcmp(opt->name, "output") == 0) continue;
+        if (!v->given[i] || strcmp(opt->name, "scenario") == 0 || opt->typed_only) continue;
         out_str(o, ", ");
         write_json_string(o, opt->name);
         out_str(o, ": ");

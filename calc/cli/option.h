@@ -23,6 +23,9 @@ struct option {
     const char *value;    /* placeholder in help: "NAME[:COUNT],..." */
     const char *fallback; /* default, shown in help; NULL none */
     const char *help;
+    int alternative;   /* options of different nonzero numbers exclude each other: a typed one drops a scenario's others
+                        */
+    bool typed_only;   /* names a file that is written: never taken from a scenario */
     const char *group; /* heading in help; the row that starts a group names it, others NULL */
 };
 

@@ -13,23 +13,26 @@
 /* What to draw. Texts are UTF-8 and untrusted; controls in them are left out. NULL where optional.
  *
  * kind "roofline": arithmetic intensity against attainable FLOP/s, log-log. csv holds operator rows of one model on one
- * device: op (required), phase, flops, bytes or intensity_flops_per_byte, time_s, share_frac; ceilings_csv holds
- * dtype, peak_flops_per_s, bandwidth_bytes_per_s, one row per compute dtype, the one computed in first: its ridge point
- * is the one marked. The rate of a point is flops / time_s, or what the first ceiling allows when time_s is empty.
- * Operators without flops have no place on the axes; their number is said.
+ * device in one set of formats: op (required), phase, flops, bytes or intensity_flops_per_byte, time_s, share_frac;
+ * with several GPUs, of one of them. ceilings_csv holds dtype, peak_flops_per_s, bandwidth_bytes_per_s, one row per
+ * compute dtype, the one computed in first: its ridge point is the one marked. The rate of a point is flops / time_s,
+ * or what the first ceiling allows when time_s is empty. Operators without flops have no place on the axes; their
+ * number is said.
  *
- * kind "batch": decode step time and aggregate throughput against batch (log2), one series per distinct (model,
- * hardware, context, fidelity), at most 12. csv holds sweep rows: batch (required), decode_step_s,
- * throughput_tok_per_s, fits. Rows of phase "prefill" are passed over.
+ * kind "batch": decode step time and aggregate throughput against batch, or against context when only that varies
+ * (log2); one series per distinct rest of (model, hardware, gpus, tp, weights, kv, batch, context, generate_tokens,
+ * fidelity), at most 12. csv holds sweep rows: batch (required), decode_step_s, throughput_tok_per_s, fits. Rows of
+ * phase "prefill" are passed over.
  *
  * kind "memory": stacked weight_bytes, kv_bytes, state_bytes, activation_bytes (what memory_bytes holds beyond them is
- * "other") against batch or context, whichever varies; capacity_bytes as a line per device. One model. */
+ * "other") against batch or context, whichever varies; with several GPUs, of one of them; capacity_bytes as a line
+ * per device. One model. */
 struct plot_request {
     const char *kind;
     const char *csv;          /* text of the data file, header first */
     const char *ceilings_csv; /* roofline only */
     const char *title;        /* optional */
-    const char *subtitle;     /* optional; otherwise what all rows share is said: model, hardware, context, fidelity */
+    const char *subtitle;     /* optional; otherwise what all rows share is said, as plot_rows_shared puts it */
     const char *output;       /* a path ending .png .svg .pdf, or "-": drawn in 79x24 characters on standard output */
 };
 

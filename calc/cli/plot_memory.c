@@ -27,13 +27,14 @@ struct bar {
 };
 
 struct capacity {
-    const char *hardware;
-    double bytes;
+    const char *device;
+    double bytes, gpus;
 };
 
 struct picture {
     struct plot_canvas *canvas;
     const struct plot_csv *csv;
+    struct plot_rows naming;
     const char *x_key;
     struct bar *bars;
     size_t n_bars;
@@ -42,8 +43,8 @@ struct picture {
     struct plot_margin names[CAPACITIES_MAX]; /* of the capacities */
     bool used[LAYERS_N];
     struct units_scale scale;
-    struct plot_panel panel; /* bar i stands at x = i, from 0 */
-    double captions_y;
+    struct plot_panel panel;        /* bar i stands at x = i, from 0 */
+    double captions_y, captions_x1; /* of the caption of the y axis: its line, its end */
 };
 
 /* -- reading -- */
@@ -86,13 +87,14 @@ static enum err_code add_bar(struct picture *p, const struct bar *b, struct err 
 static enum err_code add_capacity(struct picture *p, size_t row, struct err *e)
 {
     const double bytes = plot_csv_number(p->csv, row, "capacity_bytes");
-    const char *hardware = plot_csv_text(p->csv, row, "hardware");
     if (!(bytes > 0)) return ERR_OK;
+    const char *device = plot_rows_device(p->canvas->arena, &p->naming, row);
+    if (!device) return err_nomem(e);
     for (size_t i = 0; i < p->n_capacities; i++)
-        if (strcmp(p->capacities[i].hardware, hardware) == 0) return ERR_OK;
+        if (strcmp(p->capacities[i].device, device) == 0) return ERR_OK;
     if (p->n_capacities == CAPACITIES_MAX)
         return err_set(e, ERR_USAGE, "a memory plot has room for %d devices", CAPACITIES_MAX);
-    p->capacities[p->n_capacities++] = (struct capacity){hardware, bytes};
+    p->capacities[p->n_capacities++] = (struct capacity){device, bytes, plot_rows_gpus(p->csv, row)};
     return ERR_OK;
 }
 
@@ -234,14 +236,17 @@ static enum err_code draw_unfit(struct picture *p, struct err *e)
     if (!text) return err_nomem(e);
     const struct plot_box *f = &p->panel.place;
     const double x = plot_panel_x(&p->panel, (double)first - 0.5), half = c->dumb ? 0.5 : 8;
-    const double wide = plot_text_wide(c, text, PLOT_SMALL), y = p->captions_y;
+    const double wide = plot_text_wide(c, text, PLOT_SMALL), y = p->captions_y, pad = c->dumb ? 1 : 6;
     /* the caption of the axis stands on the same line */
-    const double clear = c->dumb ? 12 : 104;
-    plot_canvas_box(c, &(struct plot_box){fmax(x, clear), y - half, f->x1, y + half}, PLOT_UNFIT);
-    if (wide + 12 < f->x1 - x)
-        plot_canvas_text(c, (x + f->x1) / 2, y, PLOT_SMALL, PLOT_CENTER, text);
+    const double left = fmax(x, p->captions_x1 + pad);
+    const double inside = f->x1 - left - 2 * pad, beside = x - p->captions_x1 - 2 * pad;
+    char cut[PLOT_TEXT_MAX];
+    plot_canvas_box(c, &(struct plot_box){left, y - half, f->x1, y + half}, PLOT_UNFIT);
+    if (wide < inside || inside >= beside)
+        plot_canvas_text(c, (left + f->x1) / 2, y, PLOT_SMALL, PLOT_CENTER,
+                         plot_text_fit(c, cut, text, PLOT_SMALL, inside));
     else
-        plot_canvas_text(c, x - (c->dumb ? 1 : 6), y, PLOT_SMALL, PLOT_RIGHT, text);
+        plot_canvas_text(c, x - pad, y, PLOT_SMALL, PLOT_RIGHT, plot_text_fit(c, cut, text, PLOT_SMALL, beside));
     return ERR_OK;
 }
 
@@ -269,9 +274,9 @@ static enum err_code name_capacities(struct picture *p, struct err *e)
 {
     for (size_t i = 0; i < p->n_capacities; i++) {
         char number[UNITS_TEXT_MAX];
-        p->names[i].first =
-            arena_printf(p->canvas->arena, "%s usable", units_format_bytes(number, p->capacities[i].bytes));
-        p->names[i].then = p->capacities[i].hardware;
+        p->names[i].first = arena_printf(p->canvas->arena, p->capacities[i].gpus > 1 ? "%s usable each" : "%s usable",
+                                         units_format_bytes(number, p->capacities[i].bytes));
+        p->names[i].then = p->capacities[i].device;
         if (!p->names[i].first) return err_nomem(e);
     }
     return ERR_OK;
@@ -281,8 +286,7 @@ static enum err_code lay_out(const struct plot_request *r, struct picture *p, st
 {
     struct plot_canvas *c = p->canvas;
     const char *shared = r->subtitle;
-    const struct plot_rows rows = plot_rows_look(p->csv);
-    if (!shared) TRY(plot_rows_shared(c->arena, &rows, &shared, e));
+    if (!shared) TRY(plot_rows_shared(c->arena, &p->naming, &shared, e));
     double y = plot_canvas_head(c, r->title, shared);
     struct plot_entry entries[LAYERS_N];
     size_t n = 0;
@@ -292,14 +296,19 @@ static enum err_code lay_out(const struct plot_request *r, struct picture *p, st
     TRY(name_capacities(p, e));
     const double margin = plot_margin_wide(c, p->names, p->n_capacities);
     choose_range(p);
-    char *caption = arena_printf(c->arena, "memory, %s", p->scale.label);
+    char *caption =
+        arena_printf(c->arena, plot_rows_any_gpus(p->csv) ? "memory per GPU, %s" : "memory, %s", p->scale.label);
     if (!caption) return err_nomem(e);
+    const double left = c->dumb ? 0 : 14;
     p->captions_y = y - (c->dumb ? 0 : 2);
-    plot_canvas_text(c, c->dumb ? 0 : 14, p->captions_y, PLOT_NORMAL, PLOT_LEFT, caption);
+    p->captions_x1 = left + plot_text_wide(c, caption, PLOT_NORMAL);
+    plot_canvas_text(c, left, p->captions_y, PLOT_NORMAL, PLOT_LEFT, caption);
     p->panel.place = c->dumb ? (struct plot_box){7, 2, c->width - margin, y - 2}
                              : (struct plot_box){66, 62, c->width - margin, y - 32};
     plot_canvas_text(c, (p->panel.place.x0 + p->panel.place.x1) / 2, c->dumb ? 0 : 24, PLOT_NORMAL, PLOT_CENTER,
-                     strcmp(p->x_key, "batch") == 0 ? "batch (sequences)" : "context (tokens)");
+                     strcmp(p->x_key, "context") == 0 ? "context (tokens)"
+                     : plot_rows_any_copies(p->csv)   ? "batch (sequences per copy)"
+                                                      : "batch (sequences)");
     plot_canvas_panel(c, "main", &p->panel);
     return ERR_OK;
 }
@@ -312,6 +321,7 @@ enum err_code plot_memory_build(const struct plot_request *r, struct plot_canvas
     p->canvas = c;
     p->csv = &csv;
     TRY(plot_csv_parse(c->arena, "memory plot", r->csv, &csv, e));
+    p->naming = plot_rows_look(&csv);
     TRY(read_bars(p, e));
     TRY(lay_out(r, p, e));
     set_tics(p);

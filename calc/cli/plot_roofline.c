@@ -287,10 +287,17 @@ static enum err_code label_points(struct picture *p, size_t *n_left, struct err 
 
 /* -- all of it -- */
 
-static enum err_code one_only(const struct plot_csv *csv, const char *key, struct err *e)
+/* What the rows of a roofline may not differ in. */
+static enum err_code one_only(const struct plot_csv *csv, struct err *e)
 {
-    if (plot_rows_alike(csv, key)) return ERR_OK;
-    return err_set(e, ERR_USAGE, "a roofline shows one %s, the rows have several", key);
+    static const struct {
+        const char *key, *name;
+    } one[] = {{"model", "model"},     {"hardware", "hardware"},      {"gpus", "number of GPUs"},
+               {"tp", "degree of TP"}, {"weights", "weights format"}, {"kv", "KV format"}};
+    for (size_t i = 0; i < sizeof one / sizeof one[0]; i++)
+        if (!plot_rows_alike(csv, one[i].key))
+            return err_set(e, ERR_USAGE, "a roofline shows one %s, the rows have several", one[i].name);
+    return ERR_OK;
 }
 
 static enum err_code name_ceilings(struct picture *p, struct err *e)
@@ -322,7 +329,10 @@ static enum err_code draw_frame(const struct plot_request *r, const struct plot_
                                          .point = phase_point(p, i),
                                          .rgb = phase_looks[phase_look(p, i)].rgb};
     y = plot_canvas_legend(c, entries, p->data.n_phases, y);
-    plot_canvas_text(c, c->dumb ? 0 : 14, y, PLOT_NORMAL, PLOT_LEFT, c->dumb ? "FLOP/s" : "attainable FLOP/s");
+    char caption[PLOT_TEXT_MAX];
+    (void)snprintf(caption, sizeof caption, "%sFLOP/s%s", c->dumb ? "" : "attainable ",
+                   plot_rows_any_gpus(csv) ? " per GPU" : "");
+    plot_canvas_text(c, c->dumb ? 0 : 14, y, PLOT_NORMAL, PLOT_LEFT, caption);
     TRY(name_ceilings(p, e));
     const double right = c->width - plot_margin_wide(c, p->names, p->data.n_ceilings);
     p->panel.place = c->dumb ? (struct plot_box){6, 2, right, y - 1} : (struct plot_box){104, 62, right, y - 14};
@@ -356,8 +366,7 @@ enum err_code plot_roofline_build(const struct plot_request *r, struct plot_canv
     if (!p) return err_nomem(e);
     p->canvas = c;
     TRY(plot_csv_parse(c->arena, "roofline", r->csv, &csv, e));
-    TRY(one_only(&csv, "model", e));
-    TRY(one_only(&csv, "hardware", e));
+    TRY(one_only(&csv, e));
     TRY(plot_ops_read(c->arena, &csv, r->ceilings_csv, &p->data, e));
     TRY(draw_frame(r, &csv, p, e));
     TRY(draw_roofs(p, e));

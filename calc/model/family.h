@@ -73,6 +73,7 @@ struct family {
     bool tied;    /* class default of tie_word_embeddings */
     bool ungated; /* up and down only */
     bool qk_norm, sinks, positions, latent, expert_bias, router_bias;
+    bool bias_default;      /* class default of attention_bias */
     bool shared_gate;       /* a shared expert behind a 1 x hidden gate in every MoE layer */
     bool router_correction; /* class default: routing with a stored correction bias (topk_method noaux_tc) */
     enum bias_rule bias;

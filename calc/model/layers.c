@@ -62,7 +62,10 @@ enum err_code reader_dim(struct reader *r, enum dim d, int64_t lo, int64_t fallb
     bool found;
     TRY(find_dim(r, d, &j, &found));
     if (found) return json_int(&j, lo, DIM_MAX[d], out, r->e);
-    for (const struct family_default *p = r->family->defaults; p->value; p++) {
+    /* null is not absent: classes take it as "derive it", and only an absent key as their default. */
+    bool null = false;
+    for (const char *const *key = dim_spellings(d); *key; key++) null = null || json_has(&r->text, *key);
+    for (const struct family_default *p = r->family->defaults; p->value && !null; p++) {
         if (p->dim != d) continue;
         *out = p->value;
         return ERR_OK;
@@ -86,7 +89,7 @@ static enum err_code read_biases(struct reader *r, struct mixer *x, struct ffn *
     const struct family *fam = r->family;
     bool attention = false, mlp = false;
     if (fam->bias == BIAS_KEY) {
-        TRY(reader_flag(r, &r->text, "attention_bias", false, &attention));
+        TRY(reader_flag(r, &r->text, "attention_bias", fam->bias_default, &attention));
         TRY(reader_flag(r, &r->text, "mlp_bias", false, &mlp));
     }
     x->qkv_bias = attention || fam->bias == BIAS_QKV || fam->bias == BIAS_ALL;
@@ -211,6 +214,7 @@ static enum err_code plan_windows(struct reader *r, bool *windowed, int64_t *win
     int64_t period = fam->window_period ? fam->window_period : 1, from = 0;
     if (json_get(&r->text, "sliding_window_pattern", &j) || json_get(&r->text, "_sliding_window_pattern", &j))
         TRY(json_int(&j, 1, LAYERS_MAX, &period, r->e));
+    if (fam->window == WINDOW_OPT_IN) from = 28; /* class default of max_window_layers */
     if (json_get(&r->text, "max_window_layers", &j)) TRY(json_int(&j, 0, INT64_MAX, &from, r->e));
     for (int64_t i = 0; i < layers; i++) {
         switch (fam->window) {
@@ -244,8 +248,7 @@ static enum err_code plan_experts(struct reader *r, bool *moe)
     int64_t prefix = 0, step = 1, experts;
     struct json j, list, item;
     if (r->family->moe == MOE_NONE) return ERR_OK;
-    TRY(reader_dim(r, DIM_EXPERTS, 0, 0, &experts));
-    if (experts == 0) return ERR_OK;
+    TRY(reader_dim(r, DIM_EXPERTS, 1, -1, &experts));
     if (r->family->moe == MOE_DEEPSEEK) TRY(reader_dim(r, DIM_DENSE_PREFIX, 0, 0, &prefix));
     const bool listed = json_get(&r->text, "moe_layer_freq", &list) && json_is_array(&list);
     if (!listed && r->family->moe != MOE_EVERY) TRY(reader_dim(r, DIM_SPARSE_STEP, 1, 1, &step));

@@ -1,5 +1,6 @@
 /* load -- from what a person types after -m to a struct model. */
 #include <dirent.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,9 +134,9 @@ static enum err_code unknown(struct arena *a, const char *name, struct err *e)
     const size_t n = model_builtins(a, &names);
     if (n) text_suggest(near, sizeof near, name, names, sizeof *names, n);
     return err_set(
-        e, ERR_INPUT,
-        "unknown model '%s'%s; wanted a built-in (ridge list models), a path to a config.json or its directory, "
-        "or a Hugging Face id in the local cache",
+        e, ERR_USAGE,
+        "unknown model '%s': wanted a built-in (ridge list models), a path to a config.json or its directory, "
+        "or a Hugging Face id in the local cache%s",
         text_clean(clean, sizeof clean, name, strlen(name)), near);
 }
 
@@ -184,7 +185,7 @@ static enum err_code open_source(struct arena *a, const char *name, struct json 
         path = arena_printf(a, "%s/config.json", name);
         if (!path) return err_nomem(e);
         if (!exists(path)) return err_set(e, ERR_IO, "%s: no config.json in this directory", name);
-    } else if (!exists(name) && !file_like) {
+    } else if (!exists(name) && (errno == ENOENT || errno == ENOTDIR) && !file_like) {
         path = find_cached(a, name);
         if (!path) return unknown(a, name, e);
         *shown = name;

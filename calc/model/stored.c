@@ -36,20 +36,69 @@ static bool first_of(const struct json *text, const struct json *root, const cha
     return false;
 }
 
-/* Lists of module names kept in full precision: attention as a whole is a case of its own. */
+/* What a module name of a keep-list stands for. */
+enum kept { KEPT_PLAIN, KEPT_MIXER, KEPT_FFN, KEPT_EXPERTS, KEPT_ODD, KEPT_N };
+
+static bool ends_with(const char *s, const char *tail)
+{
+    const size_t n = strlen(s), t = strlen(tail);
+    return n >= t && strcmp(s + n - t, tail) == 0 && (n == t || s[n - t - 1] == '.');
+}
+
+/* Modules that no format here converts are plain; whole blocks are named; single matrices, patterns and others are odd.
+ */
+static enum kept kept_of(const char *name)
+{
+    static const char *const PLAIN[] = {"lm_head", "embed",  "norm",      "router",
+                                        "visual",  "vision", "projector", "correction"};
+    static const char *const GATES[] = {"gate", "gate.weight", "shared_expert_gate"};
+    for (size_t i = 0; i < sizeof PLAIN / sizeof PLAIN[0]; i++)
+        if (strstr(name, PLAIN[i])) return KEPT_PLAIN;
+    for (size_t i = 0; i < sizeof GATES / sizeof GATES[0]; i++)
+        if (ends_with(name, GATES[i])) return KEPT_PLAIN;
+    if (ends_with(name, "self_attn") || ends_with(name, "self_attn.*")) return KEPT_MIXER;
+    if (ends_with(name, "experts") || ends_with(name, "experts.*")) return KEPT_EXPERTS;
+    if (ends_with(name, "mlp") || ends_with(name, "mlp.*")) return KEPT_FFN;
+    return KEPT_ODD;
+}
+
+/* "model.layers.7.mlp": one layer; "mlp" or "model.layers.*.mlp": all of them. */
+static bool of_one_layer(const char *name)
+{
+    const char *at = strstr(name, "layers.");
+    return at && at[7] >= '0' && at[7] <= '9';
+}
+
+/* Lists of module names kept in full precision. Blocks must be kept in all layers or in none; else no price. */
 static enum err_code keep_listed(const struct json *q, struct model *m, struct err *e)
 {
-    static const char *const LISTS[] = {"modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules", NULL};
+    static const char *const LISTS[] = {"modules_to_not_convert", "ignored_layers",        "ignore",
+                                        "exclude_modules",        "llm_int8_skip_modules", NULL};
     struct json list, item;
+    int64_t some[KEPT_N] = {0};
+    bool all[KEPT_N] = {false};
     for (size_t l = 0; LISTS[l]; l++) {
         if (!json_get(q, LISTS[l], &list)) continue;
         if (!json_is_array(&list)) return json_want(&list, "a list of module names", e);
         for (size_t i = 0; json_at(&list, i, NULL, &item); i++) {
             const char *name;
             TRY(json_str(&item, &name, e));
-            if (strstr(name, "self_attn")) m->weights[WEIGHT_MIXER] = m->weights[WEIGHT_OTHER];
+            const enum kept k = kept_of(name);
+            if (of_one_layer(name))
+                some[k]++;
+            else
+                all[k] = true;
         }
     }
+    for (enum kept k = KEPT_MIXER; k <= KEPT_EXPERTS; k++) {
+        if (some[k] >= m->layers) all[k] = true;
+        if (some[k] > 0 && !all[k]) all[KEPT_ODD] = true;
+    }
+    if (all[KEPT_MIXER]) m->weights[WEIGHT_MIXER] = m->weights[WEIGHT_OTHER];
+    if (all[KEPT_FFN]) m->weights[WEIGHT_FFN] = m->weights[WEIGHT_EXPERT] = m->weights[WEIGHT_OTHER];
+    if (all[KEPT_EXPERTS]) m->weights[WEIGHT_EXPERT] = m->weights[WEIGHT_OTHER];
+    if (all[KEPT_ODD] || some[KEPT_ODD] > 0)
+        m->weights_unknown = "stored in a mixture of formats by single modules, which config.json alone does not price";
     return ERR_OK;
 }
 
@@ -68,6 +117,21 @@ static enum err_code read_grouped(struct arena *a, const struct json *q, struct 
         return ERR_OK;
     }
     set_linear(m, &d);
+    bool head = false;
+    if (json_get(q, "lm_head", &j)) TRY(json_bool(&j, &head, e));
+    if (head) m->weights[WEIGHT_HEAD] = d;
+    return ERR_OK;
+}
+
+/* MLX: groups with a 16-bit scale and a 16-bit bias on every linear layer and the embedding. */
+static enum err_code read_mlx(struct arena *a, const struct json *q, struct model *m, struct err *e)
+{
+    TRY(read_grouped(a, q, m, e));
+    if (m->weights_unknown) return ERR_OK;
+    struct dtype d = m->weights[WEIGHT_FFN];
+    d.scale_bits = 32;
+    set_linear(m, &d);
+    m->weights[WEIGHT_EMBED] = m->weights[WEIGHT_HEAD] = m->weights[WEIGHT_ROUTER] = d;
     return ERR_OK;
 }
 
@@ -82,6 +146,13 @@ static enum err_code read_bitsandbytes(const struct json *q, struct model *m, st
     TRY(dtype_find(eight ? "int8" : twice ? "nf4-double" : "nf4", &d, e));
     set_linear(m, &d);
     return ERR_OK;
+}
+
+static bool has_experts(const struct model *m)
+{
+    for (size_t i = 0; i < m->kinds_n; i++)
+        if (m->kinds[i].ffn.kind == FFN_MOE) return true;
+    return false;
 }
 
 static enum err_code read_quantization(struct arena *a, const struct json *q, struct model *m, struct err *e)
@@ -101,15 +172,22 @@ static enum err_code read_quantization(struct arena *a, const struct json *q, st
         if (blocks) {
             d.block_out = side[0];
             d.group_in = side[1];
+            if (side[0] != 128 || side[1] != 128) d.name = "fp8-block";
         }
         set_linear(m, &d);
     } else if (strcmp(method, "mxfp4") == 0) {
-        TRY(dtype_find("mxfp4", &m->weights[WEIGHT_EXPERT], e));
-        return ERR_OK; /* the format's own files convert experts only */
+        TRY(dtype_find("mxfp4", &m->weights[WEIGHT_EXPERT], e)); /* published files convert experts only */
+        if (!has_experts(m))
+            m->weights_unknown = "stored as mxfp4 without experts, and which layers it converts is not known";
+        return ERR_OK;
     } else if (strcmp(method, "awq") == 0 || strcmp(method, "gptq") == 0) {
         TRY(read_grouped(a, q, m, e));
     } else if (strcmp(method, "bitsandbytes") == 0) {
         TRY(read_bitsandbytes(q, m, e));
+    } else if (*method == '\0' && json_has(q, "bits") && json_has(q, "group_size")) {
+        TRY(read_mlx(a, q, m, e));
+    } else if (*method == '\0') {
+        m->weights_unknown = "quantised (its quantization_config names no quant_method)";
     } else {
         char clean[48];
         m->weights_unknown = arena_printf(a, "stored with quantisation method \"%s\", which ridge cannot price",
@@ -151,7 +229,9 @@ enum err_code stored_read(struct arena *a, const struct json *root, const struct
     if (first_of(text, root, FLOAT_KEYS, &j)) {
         TRY(json_str(&j, &name, e));
         if (strncmp(name, "torch.", 6) == 0) name += 6;
-        if (dtype_find(name, &d, NULL) != ERR_OK) return json_want(&j, "float32, float16 or bfloat16", e);
+        if (strcmp(name, "auto") == 0) name = "bf16";
+        if (dtype_find(name, &d, NULL) != ERR_OK || !is_float(&d))
+            return json_want(&j, "float32, float16 or bfloat16", e);
     } else {
         TRY(dtype_find(name, &d, e));
     }

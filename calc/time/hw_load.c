@@ -85,10 +85,10 @@ static enum err_code unknown(struct arena *a, const char *name, struct err *e)
     char shown[NAME_MAX_BYTES], near[256];
     (void)text_clean(shown, sizeof shown, name, strlen(name));
     if (list_family(near, sizeof near, name, keys, n))
-        return err_set(e, ERR_INPUT, "%s: names no single device; wanted one of %s", shown, near);
-    return err_set(e, ERR_INPUT,
-                   "%s: no such hardware; wanted one of `list hardware`, or a file (a path with '/' or .json)%s", shown,
-                   text_suggest(near, sizeof near, name, keys, sizeof *keys, n));
+        return err_set(e, ERR_USAGE, "%s: names no single device; wanted one of %s", shown, near);
+    return err_set(e, ERR_USAGE,
+                   "%s: no such hardware; wanted one of `ridge list hardware`, or a file (a path with '/' or .json)%s",
+                   shown, text_suggest(near, sizeof near, name, keys, sizeof *keys, n));
 }
 
 enum err_code hw_load(struct arena *a, const char *name, struct hw *out, struct err *e)

@@ -20,6 +20,7 @@ struct step {
     struct phase phase[STEP_PHASES];
     struct sym_tape *tape;
     double weight_bytes;
+    bool untimed; /* no peak rate is known */
     struct cost_cache cache;
 };
 
@@ -82,7 +83,11 @@ static enum err_code time_ops(struct arena *a, struct step *s, struct phase *p, 
         struct timed *t = &p->timed[i];
         double peak;
         const struct dtype *d = op->compute_class < 0 ? &u->model->activations : &u->model->weights[op->compute_class];
-        TRY(step_peak(u->hw, d, &peak, &t->unit, e));
+        if (step_peak(u->hw, d, &peak, &t->unit, NULL) != ERR_OK) {
+            s->untimed = true;
+            peak = 1;
+            t->unit = "unknown";
+        }
         op->wire_bytes = sym_bind(c, op->wire_bytes, &factor, 1);
         t->bytes = SYM_SUM(c, op->weight_bytes, op->kv_bytes, op->activation_bytes);
         t->compute_s = per(c, op->flops, peak);
@@ -246,6 +251,7 @@ void step_eval(struct step *s, size_t n, const double *B, const double *T, const
     sym_tape_eval(s->tape, n, in, out);
 }
 
+bool step_timed(const struct step *s) { return !s->untimed; }
 double step_weight_bytes(const struct step *s) { return s->weight_bytes; }
 double step_kv_bytes_per_token_full(const struct step *s) { return s->cache.bytes_per_token_full; }
 double step_kv_bytes_per_token_windowed(const struct step *s) { return s->cache.bytes_per_token_windowed; }

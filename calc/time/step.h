@@ -59,7 +59,7 @@ enum step_value {
 struct step; /* compiled; lives in the arena */
 
 /* step_compile -- operators built, bound to one rank and the device, compiled. Errors: ERR_USAGE a layout that does not
- * divide or a device without link; ERR_INPUT stored format unknown or a rate missing (named); ERR_NOMEM. */
+ * divide or a device without link; ERR_INPUT stored format unknown; ERR_NOMEM. */
 enum err_code step_compile(struct arena *a, const struct step_setup *setup, struct step **out, struct err *e);
 
 /* step_eval -- n points: batch B[i], prompt tokens T[i] (prefill), context S[i] of the (last) decode step, M[i] steps
@@ -67,7 +67,8 @@ enum err_code step_compile(struct arena *a, const struct step_setup *setup, stru
 void step_eval(struct step *s, size_t n, const double *B, const double *T, const double *S, const double *M,
                double *const out[STEP_VALUES_N]);
 
-double step_weight_bytes(const struct step *s);                /* per GPU */
+bool step_timed(const struct step *s);          /* false: the device has no known peak rate, times mean nothing */
+double step_weight_bytes(const struct step *s); /* per GPU */
 double step_kv_bytes_per_token_full(const struct step *s);     /* per GPU, grows with context */
 double step_kv_bytes_per_token_windowed(const struct step *s); /* per GPU, within the window only */
 size_t step_length(const struct step *s);                      /* instructions a point costs */

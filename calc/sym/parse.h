@@ -1,0 +1,72 @@
+/* parse -- what a person types, as an expression.
+ *
+ *   equation  = expression "=" expression
+ *   sum       = sign* term { ("+" | "-") sign* term }
+ *   term      = power { ("*" | "/") sign* power  |  power }      juxtaposition is multiplication
+ *   power     = operand [superscript] [ ("^" | "**") sign* power ]
+ *   operand   = number | name | call | "(" sum ")" | "[" sum "]" | "{" sum "}" | ceil and floor brackets
+ *   call      = ("min" | "max") "(" sum { "," sum } ")" | ("ceil" | "floor") "(" sum ")" | "pow" "(" sum "," sum ")"
+ *             | name of the caller's "(" text without parentheses ")"
+ *
+ * Choices where people differ:
+ *   - juxtaposition binds exactly like * and /, and all three go from left to right: 1/2B is (1/2)*B, a/bc is (a/b)*c;
+ *   - -x^2 is -(x^2); x^y^z is x^(y^z); x^-2 is allowed; 2^x² is 2^(x^2), x²^3 is (x^2)^3;
+ *   - names are the caller's, the longest that matches first and never taken back: with B, T and b_kv known, BT is B*T
+ *     and b_kv one symbol; case counts. A function name counts as one only in front of "(";
+ *   - no number follows an operand without an operator (B2, x 2, 1 000 are refused);
+ *   - decimals are exact rationals (0.5 is 1/2, 2.5e3 is 2500); one that int64/int64 cannot hold is its nearest double.
+ *     "e" with digits behind a number is always an exponent, "E" unless E is a name of the caller's.
+ * Also read: superscripts ² ⁻¹, − – × · ⋅ ∙ ∗ ÷ ∕ ⁄ ⌈⌉ ⌊⌋, the spaces of typesetting, and of LaTeX \frac{}{}, \cdot
+ * \times \ast \div, \left \right and the \big family, \min \max, \lceil \rceil \lfloor \rfloor, \mathrm{} \text{}
+ * \operatorname{} and the like around a name, \, \; \: \! \quad, and subscripts: b_{kv} and b_{\mathrm{kv}} are b_kv.
+ * Any other \word is the name word. x^23 is x to the 23rd, as typed, not LaTeX's x^2 3.
+ *
+ * Limits, each refused with ERR_RANGE: 64 KiB of text, PARSE_DEPTH_MAX nested brackets and exponents, 10,000 symbols,
+ * constant exponents beyond 1000 (of a decimal: also more than 6 digits), division by zero. Everything else that is
+ * refused is ERR_USAGE. Cost: linear in the text times the names that begin with the same byte, and n log n in the
+ * terms of a sum; the C stack is bounded by PARSE_DEPTH_MAX. */
+#ifndef RIDGE_SYM_PARSE_H
+#define RIDGE_SYM_PARSE_H
+
+#include <stddef.h>
+
+#include "calc/base/err.h"
+#include "calc/sym/sym.h"
+
+enum { PARSE_BYTES_MAX = 1 << 16, PARSE_DEPTH_MAX = 200, PARSE_SYMBOLS_MAX = 10000, PARSE_EXPONENT_MAX = 1000 };
+
+struct parse_symbol {
+    const char *text; /* not empty, not beginning with a digit; of two equal ones the first counts */
+    const struct sym *e;
+};
+
+struct parse_names {
+    const struct parse_symbol *symbols;
+    size_t n_symbols;
+    const char *const *calls; /* names that resolve answers for; they win over a symbol of the same name before "(" */
+    size_t n_calls;
+    /* The value of name(argument), as in flops(attention). argument is trimmed, not empty, UTF-8 without controls, and
+     * lives only during the call. On an error e->text is one sentence without a position, which is added. May be NULL
+     * when n_calls is 0. */
+    enum err_code (*resolve)(void *user, const char *name, const char *argument, const struct sym **out, struct err *e);
+    void *user;
+};
+
+/* Where the error is, for two lines below the sentence. */
+struct parse_error {
+    size_t column;     /* character of the text, from 1; 0 when the error has no place */
+    char excerpt[384]; /* the text around it, fit for a terminal, on one line */
+    char caret[128];   /* spaces and a '^' under the character */
+};
+
+/* sym_parse, sym_parse_equation -- read text (len bytes, UTF-8). where may be NULL. The sentence in e says the column
+ * and, for an unknown name, those nearest to it. On failure the out-pointers are untouched.
+ * Errors: ERR_USAGE not such an expression or equation, ERR_RANGE a limit above, ERR_NOMEM, whatever resolve returns.
+ */
+enum err_code sym_parse(struct sym_ctx *c, const char *text, size_t len, const struct parse_names *names,
+                        const struct sym **out, struct parse_error *where, struct err *e);
+enum err_code sym_parse_equation(struct sym_ctx *c, const char *text, size_t len, const struct parse_names *names,
+                                 const struct sym **lhs, const struct sym **rhs, struct parse_error *where,
+                                 struct err *e);
+
+#endif
