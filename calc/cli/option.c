@@ -87,12 +87,14 @@ static enum err_code read_scenario(struct arena *a, struct option_values *v, con
             e->code = ERR_INPUT;
             return err_prepend(e, "%s: ", path);
         }
+        if (c->options[at].typed_only)
+            return err_set(e, ERR_INPUT, "%s: --%s names a file to write, which only the command line can", path, key);
         const char *text;
         const bool flag = c->options[at].kind == OPTION_FLAG;
         if (flag && !json_is_bool(&item)) return json_want(&item, "true or false", e);
         if (!flag && json_is_bool(&item)) return json_want(&item, c->options[at].value, e);
         TRY(scenario_text(a, &item, &text, e));
-        if (text && !flag && !*text) return json_want(&item, c->options[at].value, e);
+        if (!flag && (!text || !*text)) return json_want(&item, c->options[at].value, e);
         if (text) TRY(store(a, v, at, text, e));
     }
     return ERR_OK;
