@@ -122,6 +122,13 @@ static enum err_code write_series(struct picture *p, struct err *e)
     return ERR_OK;
 }
 
+static bool nothing_drawn(const struct picture *p)
+{
+    for (size_t i = 0; i < p->sweep.n_series; i++)
+        if (p->sweep.series[i].n_points) return false;
+    return true;
+}
+
 /* Where the region of a series that does not fit begins: half-way, in its logarithm, from the last that does. */
 static double unfit_from(const struct picture *p, const struct plot_series *s)
 {
@@ -174,7 +181,9 @@ static enum err_code draw_unfit(struct picture *p, struct err *e)
     size_t drawn = 0;
     for (size_t i = 0; i < p->sweep.n_series; i++) {
         if (isnan(p->sweep.series[i].first_unfit)) continue;
-        out_printf(o, "%.9g\t%.9g\t%zu\n", unfit_from(p, &p->sweep.series[i]), p->x1, i + 1);
+        /* what never fits has no points to shade, and those of others do fit */
+        if (!isnan(p->sweep.series[i].last_fit) || nothing_drawn(p))
+            out_printf(o, "%.9g\t%.9g\t%zu\n", unfit_from(p, &p->sweep.series[i]), p->x1, i + 1);
         if (p->sweep.series[i].unfit_region < drawn) continue;
         TRY(draw_unfit_bar(p, i, p->strip.y1 - (0.5 + (double)drawn) * c->row, e));
         drawn++;
@@ -203,13 +212,6 @@ static enum err_code draw_captions(struct picture *p, struct err *e)
                      : plot_rows_any_copies(p->sweep.csv)   ? "batch (sequences per copy)"
                                                             : "batch (sequences)");
     return ERR_OK;
-}
-
-static bool nothing_drawn(const struct picture *p)
-{
-    for (size_t i = 0; i < p->sweep.n_series; i++)
-        if (p->sweep.series[i].n_points) return false;
-    return true;
 }
 
 static enum err_code lay_out(const struct plot_request *r, struct picture *p, struct err *e)

@@ -297,6 +297,13 @@ static void draw_sample(struct plot_canvas *c, const struct plot_entry *s, doubl
     }
 }
 
+static double widest_entry(const struct plot_canvas *c, const struct plot_entry *entries, size_t n, enum plot_size size)
+{
+    double wide = 0;
+    for (size_t i = 0; i < n; i++) wide = fmax(wide, plot_text_wide(c, entries[i].text, size));
+    return wide;
+}
+
 double plot_canvas_legend(struct plot_canvas *c, const struct plot_entry *entries, size_t n, double y)
 {
     if (!n) return y;
@@ -304,10 +311,16 @@ double plot_canvas_legend(struct plot_canvas *c, const struct plot_entry *entrie
     for (size_t i = 0; i < n; i++) lines = lines || entries[i].stroke;
     const double sample = c->dumb ? 2 : lines ? 46 : 22, gap = c->dumb ? 1 : 7, between = c->dumb ? 3 : 24;
     const double room = c->width - 2 * (c->dumb ? 0 : 20);
-    double wide = 0;
-    for (size_t i = 0; i < n; i++) wide = fmax(wide, plot_text_wide(c, entries[i].text, PLOT_NORMAL));
-    /* more than 6 lines: cut the names rather than the picture */
-    if (n > 6) wide = fmin(wide, room / 2 - sample - gap - between);
+    double wide = widest_entry(c, entries, n, PLOT_NORMAL), high = c->row;
+    enum plot_size size = PLOT_NORMAL;
+    /* more than 6 lines: smaller ones, rather than names cut where they differ; characters have one size only */
+    const double half = room / 2 - sample - gap - between;
+    if (n > 6 && wide > half && c->dumb) wide = half;
+    if (n > 6 && wide > half) {
+        size = PLOT_SMALL;
+        wide = widest_entry(c, entries, n, size);
+        high = 14;
+    }
     wide = fmin(wide, room - sample - gap);
     const double cell = sample + gap + wide;
     size_t columns = (size_t)fmax(1, floor((room + between) / (cell + between)));
@@ -317,11 +330,11 @@ double plot_canvas_legend(struct plot_canvas *c, const struct plot_entry *entrie
     const double x0 = (c->width - (double)columns * (cell + between) + between) / 2;
     for (size_t i = 0; i < n; i++) {
         const double x = (c->dumb ? floor(x0) : x0) + (double)(i / rows) * (cell + between);
-        const double line = y - (double)(i % rows) * c->row;
+        const double line = y - (double)(i % rows) * high;
         char cut[PLOT_TEXT_MAX];
         draw_sample(c, &entries[i], x, line, sample);
-        plot_canvas_text(c, x + sample + gap, line, PLOT_NORMAL, PLOT_LEFT,
-                         plot_text_fit(c, cut, entries[i].text, PLOT_NORMAL, wide));
+        plot_canvas_text(c, x + sample + gap, line, size, PLOT_LEFT,
+                         plot_text_fit(c, cut, entries[i].text, size, wide));
     }
-    return y - (double)rows * c->row;
+    return y - (double)rows * high - (c->row - high);
 }

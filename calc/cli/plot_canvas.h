@@ -123,7 +123,8 @@ struct plot_entry {
     enum plot_fill fill; /* sample box, 0 none */
 };
 
-/* plot_canvas_legend -- n entries in as many columns as fit, the first line at y. Returns the y below it. */
+/* plot_canvas_legend -- n entries in as many columns as fit, the first line at y; more than 6 that do not fit in two
+ * columns are written small, or on a terminal cut. Returns the y below it. */
 double plot_canvas_legend(struct plot_canvas *c, const struct plot_entry *entries, size_t n, double y);
 
 #endif

@@ -162,3 +162,34 @@ enum err_code quantity_topic(const struct quantity_scope *s, const char *name, e
     if (s->model) TRY(cost_bind(s->c, &s->y, m, 1, &ops, e));
     return collect(s, t, &ops, out, e);
 }
+
+static const char *const CALLS[] = {"flops",    "vector_flops",     "bytes",  "weight_bytes",
+                                    "kv_bytes", "activation_bytes", "params", "intensity"};
+
+const char *const *quantity_calls(size_t *n)
+{
+    *n = sizeof CALLS / sizeof CALLS[0];
+    return CALLS;
+}
+
+const char *quantity_meaning(const char *topic)
+{
+    for (size_t i = 0; i < TOPICS_N; i++)
+        if (strcmp(TOPICS[i].name, topic) == 0) return TOPICS[i].meaning;
+    return NULL;
+}
+
+enum err_code quantity_resolve(const struct quantity_scope *s, enum quantity_phase phase, const char *call,
+                               const char *argument, const struct sym **out, struct err *e)
+{
+    struct quantity_topic q;
+    TRY(quantity_topic(s, argument, phase, &q, e));
+    const struct sym *const value[] = {q.flops,    q.vector_flops,     q.bytes,  q.weight_bytes,
+                                       q.kv_bytes, q.activation_bytes, q.params, sym_div(s->c, q.flops, q.bytes)};
+    for (size_t i = 0; i < sizeof CALLS / sizeof CALLS[0]; i++)
+        if (strcmp(CALLS[i], call) == 0) {
+            *out = value[i];
+            return sym_check(s->c, e);
+        }
+    return err_set(e, ERR_USAGE, "no quantity '%.40s'", call);
+}

@@ -34,4 +34,16 @@ const char *const *quantity_names(void);
 enum err_code quantity_topic(const struct quantity_scope *s, const char *name, enum quantity_phase phase,
                              struct quantity_topic *out, struct err *e);
 
+/* quantity_resolve -- call(argument) of what a person types: flops, vector_flops, bytes, weight_bytes, kv_bytes,
+ * activation_bytes, params and intensity (flops/bytes) of a topic. Errors: as quantity_topic; ERR_USAGE unknown call.
+ */
+enum err_code quantity_resolve(const struct quantity_scope *s, enum quantity_phase phase, const char *call,
+                               const char *argument, const struct sym **out, struct err *e);
+
+/* quantity_calls -- the calls that quantity_resolve takes; *n of them. */
+const char *const *quantity_calls(size_t *n);
+
+/* quantity_meaning -- one sentence on a topic; NULL unknown. */
+const char *quantity_meaning(const char *topic);
+
 #endif
