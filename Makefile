@@ -186,6 +186,10 @@ $(BUILD)/ridge.1: $(BUILD)/ridge
 $(VERSIONED:%.c=$(BUILD)/obj/%.o): DEFINE = -DRIDGE_VERSION='"$(VERSION)"'
 $(VERSIONED:%.c=$(BUILD)/obj/%.o): $(BUILD)/version
 
+# FLINT is loaded while running, and only by what needs exact algebra: by the name of the version that its headers are of.
+FLINT_SO = $(or $(shell objdump -p "$$($(CC) -print-file-name=libflint.so)" 2>/dev/null | sed -n 's/.*SONAME *//p'),libflint.so)
+$(BUILD)/obj/calc/sym/flint.o $(BUILD)/fuzz/obj/calc/sym/flint.o: DEFINE = -DRIDGE_FLINT='"$(FLINT_SO)"'
+
 $(TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(HELP_OBJ) $(BUILD)/libridge.a
 	$(link) $(TEST_LIBS) $(LDLIBS)
 

@@ -7,6 +7,7 @@ set -u
 have_command() { command -v "$1" >/dev/null 2>&1; }
 have_library() { have_command pkg-config && pkg-config --exists "$1"; }
 have_libc() { have_command cc && echo '#include <stdio.h>' | cc -E - >/dev/null 2>&1; }
+have_flint() { have_command cc && echo '#include <flint/fmpz_mpoly.h>' | cc -E - >/dev/null 2>&1; }
 have_fuzzer() { have_command clang && [ -n "$(find "$(clang -print-resource-dir)/" -name 'libclang_rt.fuzzer*' 2>/dev/null)" ]; }
 
 missing=
@@ -26,6 +27,7 @@ for set in "$@"; do
         need make have_command make
         need pkg-config have_command pkg-config
         need libjson-c-dev have_library json-c
+        need libflint-dev have_flint
         need libcmocka-dev have_library cmocka
         need gnuplot-nox have_command gnuplot
         need git have_command git

@@ -109,6 +109,7 @@ static void count_fit(struct estimate_sink *s, const struct estimate_row *r)
 {
     s->points_n++;
     if (r->fits) s->fits_n++;
+    if (!r->fits && !s->because) s->because = r->unfit_because;
     if (!r->fits && !(-r->left_bytes >= s->least_short_bytes)) {
         s->least_short_bytes = -r->left_bytes;
         s->need_bytes = r->memory_bytes;
@@ -214,7 +215,8 @@ static enum err_code judge(const struct estimate_sink *s, const struct estimate_
     if (refusals == cases_n) return err_set(e, ERR_NO, "%s", all);
     if (s->fits_n > 0 || q->ignore_memory) return ERR_OK;
     if (isnan(s->least_short_bytes) || s->least_short_bytes <= 0)
-        return err_set(e, ERR_NO, "no point is within the engine's pool and limits");
+        return err_set(e, ERR_NO, "no point is within the engine's pool and limits: %s",
+                       s->because ? s->because : "its pool");
     return err_set(e, ERR_NO, "%s: needs %s, %s more than the %s of one GPU",
                    s->points_n == 1 ? "does not fit" : "no point fits; the smallest shortfall",
                    units_format_bytes(need, s->need_bytes), units_format_bytes(more, s->least_short_bytes),

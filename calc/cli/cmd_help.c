@@ -13,10 +13,13 @@ static void overview(struct out *o)
     size_t n;
     const struct command *const *all = commands_table(&n);
     out_str(o, "ridge -- what a language model's inference costs, in bytes, flops and seconds, and why\n\n");
-    for (size_t i = 0; i < n; i++) out_printf(o, "  ridge %-10s %s\n", all[i]->name, all[i]->summary);
+    for (size_t i = 0; i < n; i++) {
+        out_printf(o, "  ridge %-10s ", all[i]->name);
+        option_wrap(o, all[i]->summary, 19, 19);
+    }
     out_str(o, "\n  ridge help COMMAND for its options, ridge --version.\n\n"
-               "Exit codes: 0 answered, 1 the answer is no, 2 usage, 3 bad input file, 4 input or output,\n"
-               "5 out of range, 6 memory, 7 device.\n");
+               "Exit codes: 0 answered, 1 the answer is no, 2 usage, 3 bad input file,\n"
+               "4 input or output, 5 out of range, 6 memory, 7 device.\n");
 }
 
 static void manual(struct out *o)

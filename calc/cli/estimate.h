@@ -55,8 +55,8 @@ struct estimate_case {
 /* estimate_engine_open -- fill c->engine. Errors: ERR_USAGE a flag's value; ERR_RANGE. */
 enum err_code estimate_engine_open(const struct estimate_request *q, struct estimate_case *c, struct err *e);
 
-/* estimate_engine_admits -- whether the engine runs `batch` sequences of `context` tokens at once. */
-bool estimate_engine_admits(const struct estimate_engine *g, int64_t batch, int64_t context);
+/* estimate_engine_limit -- why the engine does not run `batch` sequences of `context` tokens at once; NULL: it does. */
+const char *estimate_engine_limit(const struct estimate_engine *g, int64_t batch, int64_t context);
 
 enum err_code estimate_case_open(struct arena *a, const struct estimate_request *q, const char *model, const char *gpu,
                                  struct estimate_case *out, struct err *e);
@@ -65,7 +65,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
 struct estimate_row {
     const char *model, *hardware, *phase, *fidelity, *conventions, *weights, *kv, *attention, *model_hash,
         *hardware_hash;
-    const char *prefill_bound_by, *decode_bound_by, *bound_by, *bounds, *marked;
+    const char *prefill_bound_by, *decode_bound_by, *bound_by, *bounds, *marked, *unfit_because;
     int64_t gpus, tp, replicas, batch, context, prompt_tokens, generate_tokens, layers, max_context_tokens;
     double total_params, active_params;
     double weight_bytes, kv_bytes_per_token, kv_bytes_per_token_windowed, kv_bytes_per_token_gpu;

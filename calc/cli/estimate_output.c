@@ -2,6 +2,7 @@
 #include "calc/cli/estimate_output.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,50 +11,80 @@
 
 /* ---- text ---- */
 
-static void write_heading(struct out *o, const struct estimate_request *q, const struct estimate_case *c)
+/* A line of the heading, wrapped at words under an indent. */
+__attribute__((format(printf, 3, 4))) static void put_line(struct out *o, size_t indent, const char *fmt, ...)
+{
+    char line[640];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    out_printf(o, "%*s", (int)indent, "");
+    option_wrap(o, line, indent, indent + 2);
+}
+
+static void write_model_lines(struct out *o, const struct estimate_request *q, const struct estimate_case *c)
 {
     const struct model *m = &c->model;
-    char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], d[UNITS_TEXT_MAX], w[UNITS_TEXT_MAX];
-    char name[96];
+    char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], d[UNITS_TEXT_MAX], active[UNITS_TEXT_MAX + 16] = "";
     const struct dtype *lin = &m->weights[m->kinds[m->kinds_n - 1].ffn.kind == FFN_MOE ? WEIGHT_EXPERT : WEIGHT_FFN];
-    out_printf(o, "%s on ", text_clean(name, sizeof name, m->name, strlen(m->name)));
-    if (c->gpus > 1) out_printf(o, "%lld x ", (long long)c->gpus);
-    out_printf(o, "%s", text_clean(name, sizeof name, c->hw.name, strlen(c->hw.name)));
-    if (c->gpus > 1) out_printf(o, " (TP %lld", (long long)c->tp);
-    if (c->replicas > 1) out_printf(o, ", %lld copies", (long long)c->replicas);
-    out_printf(o, "%s\n", c->gpus > 1 ? "; bytes are per GPU)" : "");
-    out_printf(o, "  %s parameters", units_format_count(a, c->params.total));
-    if (c->params.active < c->params.total) out_printf(o, " (%s active)", units_format_count(b, c->params.active));
-    out_printf(o, ", %lld layers, %s; weights %s, KV %s\n", (long long)m->layers, m->attention, lin->name,
-               q->uncached ? "none" : m->kv.name);
     const double kv = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step);
-    out_printf(o, "  weights %s, KV %s bytes per token%s, capacity %s (%s)\n",
-               units_format_bytes(w, step_weight_bytes(c->step)), units_format_digits(a, q->uncached ? 0 : kv),
-               c->tp > 1 ? " and GPU" : "", units_format_bytes(b, c->capacity_bytes),
-               units_format_bytes_iec(d, c->capacity_bytes));
+    if (c->params.active < c->params.total)
+        (void)snprintf(active, sizeof active, " (%s active)", units_format_count(a, c->params.active));
+    put_line(o, 2, "%s parameters%s, %lld layers, %s; weights %s, KV %s", units_format_count(b, c->params.total),
+             active, (long long)m->layers, m->attention, lin->name, q->uncached ? "none" : m->kv.name);
+    put_line(o, 2, "weights %s, KV %s bytes per token, capacity %s (%s)%s",
+             units_format_bytes(a, step_weight_bytes(c->step)), units_format_digits(b, q->uncached ? 0 : kv),
+             units_format_bytes(d, c->capacity_bytes), units_format_bytes_iec(active, c->capacity_bytes),
+             c->gpus > 1 ? ", each per GPU" : "");
     double peak;
     const char *unit;
     if (step_peak(&c->hw, lin, &peak, &unit, NULL) == ERR_OK)
-        out_printf(o, "  %s peak %s, bandwidth %s, ridge %.1f flops/byte\n", unit,
-                   units_format(a, UNITS_FLOPS_PER_S, peak),
-                   units_format(b, UNITS_BYTES_PER_S, c->hw.bandwidth_bytes_per_s), peak / c->hw.bandwidth_bytes_per_s);
-    char line[256];
-    (void)snprintf(line, sizeof line, "fidelity %s (a floor: servers are 2-4x slower), conventions %s",
-                   step_fidelity_name(q->fidelity), q->conventions_text);
+        put_line(o, 2, "%s peak %s, bandwidth %s, ridge %.1f flops/byte", unit,
+                 units_format(a, UNITS_FLOPS_PER_S, peak),
+                 units_format(b, UNITS_BYTES_PER_S, c->hw.bandwidth_bytes_per_s), peak / c->hw.bandwidth_bytes_per_s);
+}
+
+/* What all rows of the table share. */
+static void write_workload_line(struct out *o, const struct estimate_request *q)
+{
+    const bool one_batch = q->batch_n == 1;
+    const bool one_context = (q->averaged ? q->prompt_n * q->generate_n : q->context_n) == 1;
+    if (!one_batch && !one_context) return;
     out_str(o, "  ");
-    option_wrap(o, line, 2, 4);
-    if (q->batch_n == 1) out_printf(o, "  batch %lld", (long long)q->batch[0]);
-    if (q->averaged && q->prompt_n == 1 && q->generate_n == 1)
-        out_printf(o, "%s%lld tokens in, %lld out", q->batch_n == 1 ? ", " : "  ", (long long)q->prompt[0],
-                   (long long)q->generate[0]);
-    else if (!q->averaged && q->context_n == 1)
-        out_printf(o, "%scontext %lld", q->batch_n == 1 ? ", " : "  ", (long long)q->context[0]);
-    if (q->batch_n == 1 || (q->averaged ? q->prompt_n * q->generate_n : q->context_n) == 1) out_char(o, '\n');
-    if (m->notes) out_printf(o, "  note: %s\n", m->notes);
+    if (one_batch) out_printf(o, "batch %lld%s", (long long)q->batch[0], one_context ? ", " : "");
+    if (one_context && q->averaged)
+        out_printf(o, "%lld tokens in, %lld out", (long long)q->prompt[0], (long long)q->generate[0]);
+    else if (one_context)
+        out_printf(o, "context %lld", (long long)q->context[0]);
+    out_char(o, '\n');
+}
+
+static void write_heading(struct out *o, const struct estimate_request *q, const struct estimate_case *c)
+{
+    const struct model *m = &c->model;
+    char model[96], device[96], count[32] = "", layout[64] = "";
+    if (c->gpus > 1) {
+        (void)snprintf(count, sizeof count, "%lld x ", (long long)c->gpus);
+        (void)snprintf(layout, sizeof layout, " (TP %lld, %lld cop%s)", (long long)c->tp, (long long)c->replicas,
+                       c->replicas == 1 ? "y" : "ies");
+    }
+    put_line(o, 0, "%s on %s%s%s", text_clean(model, sizeof model, m->name, strlen(m->name)), count,
+             text_clean(device, sizeof device, c->hw.name, strlen(c->hw.name)), layout);
+    write_model_lines(o, q, c);
+    put_line(o, 2, "fidelity %s (a floor: servers are 2-4x slower), conventions %s", step_fidelity_name(q->fidelity),
+             q->conventions_text);
+    write_workload_line(o, q);
+    if (m->notes) put_line(o, 2, "note: %s", m->notes);
     const int64_t longest = estimate_longest(q);
     if (m->max_context_tokens > 0 && longest > m->max_context_tokens)
-        out_printf(o, "  note: context %lld is beyond the %lld that the model's file allows\n", (long long)longest,
-                   (long long)m->max_context_tokens);
+        put_line(o, 2, "note: context %lld is beyond the %lld that the model's file allows", (long long)longest,
+                 (long long)m->max_context_tokens);
+    if (q->engine && strcmp(m->weights[WEIGHT_EXPERT].name, "mxfp4") == 0)
+        put_line(
+            o, 2,
+            "note: engines pad mxfp4 experts when they load them (64.4 GiB were logged where 60.8 are stored): the "
+            "pool is an upper bound");
 }
 
 static void write_pool(struct out *o, const struct estimate_engine *g)
@@ -61,8 +92,8 @@ static void write_pool(struct out *o, const struct estimate_engine *g)
     const struct pool_request *q = &g->request;
     const struct pool *p = &g->pool;
     char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
-    out_printf(o, "  engine %s: utilization %.3g, max_num_seqs %lld, max_num_batched_tokens %lld\n", q->engine->name,
-               q->utilization_frac, (long long)q->max_num_seqs, (long long)q->max_num_batched_tokens);
+    put_line(o, 2, "engine %s: utilization %.3g, max_num_seqs %lld, max_num_batched_tokens %lld", q->engine->name,
+             q->utilization_frac, (long long)q->max_num_seqs, (long long)q->max_num_batched_tokens);
     if (!isnan(p->budget_bytes)) {
         out_printf(o, "    budget %s", units_format_bytes_iec(a, p->budget_bytes));
         out_printf(o, " - weights %s", units_format_bytes_iec(a, q->weight_bytes_per_gpu));

@@ -15,6 +15,7 @@ struct estimate_sink {
     struct estimate_row *rows;
     size_t rows_n, fits_n, points_n, all_points;
     struct progress progress;
+    const char *because;      /* why the first point that does not fit does not */
     double least_short_bytes; /* of points that do not fit */
     double need_bytes, capacity_bytes;
     const char *notes[64];

@@ -78,13 +78,27 @@ static void refuse_settings(struct estimate_engine *g, const struct model *m)
         (void)pool_explain(r, &g->pool, g->refusal, sizeof g->refusal);
 }
 
-bool estimate_engine_admits(const struct estimate_engine *g, int64_t batch, int64_t context)
+const char *estimate_engine_limit(const struct estimate_engine *g, int64_t batch, int64_t context)
 {
     const struct pool_request *r = &g->request;
-    if (g->refusal[0] || batch > r->max_num_seqs) return false;
-    if (r->max_model_len_tokens > 0 && context > r->max_model_len_tokens) return false;
+    if (g->refusal[0]) return "the engine does not start";
+    if (batch > r->max_num_seqs) return "batch beyond max_num_seqs";
+    if (r->max_model_len_tokens > 0 && context > r->max_model_len_tokens) return "context beyond max_model_len";
     const int64_t blocks = (context + r->block_tokens - 1) / r->block_tokens;
-    return (double)blocks * (double)batch <= (double)g->pool.blocks;
+    return (double)blocks * (double)batch > (double)g->pool.blocks ? "more blocks than the pool has" : NULL;
+}
+
+/* vLLM lays windowed and full layers out in groups of equal size g, the smaller count (the larger when under 1.5 times
+ * that), and pads each kind to a multiple of it. Returns padded layers / layers. Source: vLLM kv_cache_utils. */
+static double group_padding(const struct model *m)
+{
+    int64_t full = 0, windowed = 0;
+    for (size_t i = 0; i < m->kinds_n; i++) *(m->kinds[i].mixer.window_tokens ? &windowed : &full) += m->kinds[i].count;
+    if (full == 0 || windowed == 0) return 1;
+    const int64_t small = full < windowed ? full : windowed, large = full < windowed ? windowed : full;
+    const int64_t g = 2 * large < 3 * small ? large : small;
+    const int64_t groups = (full + g - 1) / g + (windowed + g - 1) / g;
+    return (double)(groups * g) / (double)(full + windowed);
 }
 
 enum err_code estimate_engine_open(const struct estimate_request *q, struct estimate_case *c, struct err *e)
@@ -94,6 +108,8 @@ enum err_code estimate_engine_open(const struct estimate_request *q, struct esti
     const struct option_values *v = q->options;
     const struct model *m = &c->model;
     const struct pool_engine *engine;
+    if (q->uncached)
+        return err_set(e, ERR_USAGE, "--kv none has no cache pool: it cannot stand beside an engine's flags");
     const double visible = isnan(c->hw.memory_usable_bytes) ? hw_capacity_bytes(&c->hw) : c->hw.memory_usable_bytes;
     int64_t len = m->max_context_tokens;
     TRY(engine_option(v, &engine, e));
@@ -103,6 +119,7 @@ enum err_code estimate_engine_open(const struct estimate_request *q, struct esti
                       e));
     r.weight_bytes_per_gpu = step_weight_bytes(c->step);
     r.kv_bytes_per_token_per_gpu = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step);
+    if (strcmp(engine->name, "vllm-v0") != 0) r.kv_bytes_per_token_per_gpu *= group_padding(m);
     r.max_model_len_tokens = len;
     r.vocab = m->vocab;
     r.hidden = m->hidden;
@@ -115,8 +132,9 @@ enum err_code estimate_engine_open(const struct estimate_request *q, struct esti
     TRY(bytes_option(v, "non-torch-memory", &r.non_torch_bytes, e));
     TRY(bytes_option(v, "activation-memory", &r.activation_bytes, e));
     if (option_given(v, "block-size")) r.block_tokens = q->block_tokens;
-    if (!isnan(r.pool_bytes) && r.pool_bytes > visible)
-        return err_set(e, ERR_USAGE, "--kv-cache-memory: more than the whole memory of %s", c->hw.name);
+    if (!isnan(r.pool_bytes) && r.pool_bytes + r.weight_bytes_per_gpu > visible)
+        return err_set(e, ERR_USAGE, "--kv-cache-memory: with the weights more than the whole memory of %s",
+                       c->hw.name);
     TRY(pool_compute(&r, out, e));
     *request = r;
     refuse_settings(&c->engine, m);

@@ -213,6 +213,8 @@ enum err_code estimate_request_parse(struct arena *a, const struct option_values
     TRY(CHOOSE(v, "only", &only, e, "all", "memory", "prefill", "decode"));
     q.fidelity = q.course && !q.by_op && !option_given(v, "fidelity") ? STEP_BOUND : (enum step_fidelity)fidelity;
     q.only = (enum estimate_only)only;
+    if (q.by_op && q.fidelity == STEP_BOUND)
+        return err_set(e, ERR_USAGE, "--by-op shows every operator at its own limit, which is --fidelity roofline");
     TRY(parse_workload(a, v, &q, e));
     TRY(parse_conventions(a, v, &q, e));
     *out = q;

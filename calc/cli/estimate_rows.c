@@ -42,6 +42,7 @@ static const struct column COLUMNS[] = {
     ROW(left_bytes, COUNT, BYTES, COLUMN_SHOWN, "left", "capacity - total; negative: so much is missing"),
     ROW(fits, BOOL, NONE, COLUMN_SHOWN, "fits",
         "total within capacity; with engine flags also within its pool and limits"),
+    ROW(unfit_because, STRING, NONE, 0, "because", "why a point does not fit: memory, or a limit of the engine"),
     ROW(prefill_s, REAL, SECONDS, COLUMN_SHOWN, "TTFT", "time to first token: the prefill alone, a floor"),
     ROW(prefill_bound_by, STRING, NONE, 0, "TTFT by", "resource with the largest demand in prefill"),
     ROW(decode_step_s, REAL, SECONDS, COLUMN_SHOWN, "step", "one decode step, a floor"),
@@ -306,7 +307,7 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
 static void fill_engine(const struct estimate_engine *g, struct estimate_row *r)
 {
     r->engine_starts = g->refusal[0] ? 0 : 1;
-    r->pool_bytes = g->pool.pool_bytes;
+    r->pool_bytes = floor(g->pool.pool_bytes);
     r->pool_blocks = (double)g->pool.blocks;
     r->pool_tokens = (double)g->pool.tokens;
     r->max_concurrency = g->pool.max_concurrency;
@@ -337,7 +338,9 @@ static void fill_point(const struct estimate_request *q, const struct estimate_c
     r->activation_bytes = v[STEP_activation_bytes];
     r->memory_bytes = v[STEP_memory_bytes];
     r->left_bytes = r->capacity_bytes - r->memory_bytes;
-    r->fits = r->left_bytes >= 0 && (!q->engine || estimate_engine_admits(&c->engine, k->batch, k->context));
+    r->unfit_because = r->left_bytes < 0 ? "memory" : NULL;
+    if (q->engine && !r->unfit_because) r->unfit_because = estimate_engine_limit(&c->engine, k->batch, k->context);
+    r->fits = r->unfit_because == NULL;
     if ((!r->fits && !q->ignore_memory) || q->only == ONLY_MEMORY) {
         hide_times(r);
         return;

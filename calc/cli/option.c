@@ -247,7 +247,10 @@ void option_wrap(struct out *o, const char *text, size_t at, size_t indent)
 
 void option_help(struct out *o, const struct command *c)
 {
-    out_printf(o, "ridge %s %s\n    %s\n", c->name, c->usage, c->summary);
+    out_printf(o, "ridge %s ", c->name);
+    option_wrap(o, c->usage, 7 + strlen(c->name), 4);
+    out_str(o, "    ");
+    option_wrap(o, c->summary, 4, 4);
     if (c->examples && *c->examples) out_printf(o, "\nExamples\n%s", c->examples);
     for (size_t i = 0; i < c->options_n; i++) {
         const struct option *p = &c->options[i];

@@ -173,6 +173,7 @@ static const struct family FAMILIES[] = {
      .norms = 2,
      .latent = true,
      .moe = MOE_DEEPSEEK,
+     .defaults = {{DIM_Q_RANK, 1536}},
      .blocks = "latent attention (MLA), dense prefix, experts with shared experts",
      .exact = "total, active and KV against Hub safetensors totals"},
     {.name = "deepseek_v3",

@@ -255,10 +255,35 @@ static enum err_code apply(const struct json *root, const struct model_setting *
             text = j;
             break;
         }
+    const char *dot = strrchr(s->key, '.');
+    if (dot) { /* "text_config.num_hidden_layers": a member that is there, of an object that is there */
+        char parent[128] = "";
+        if ((size_t)(dot - s->key) < sizeof parent) memcpy(parent, s->key, (size_t)(dot - s->key));
+        if (!json_get(root, parent, &j) || !json_has(&j, dot + 1)) return unknown_key(&text, s->key, e);
+        return json_override(&j, dot + 1, s->value, e);
+    }
     const char *key = setting_key(&text, s->key);
     if (!known_key(root, &text, key)) return unknown_key(&text, s->key, e);
     const struct json *where = !json_get(&text, key, &j) && json_get(root, key, &j) ? root : &text;
     return json_override(where, key, s->value, e);
+}
+
+/* Settings of windows on a family that has none would change nothing. */
+static enum err_code refuse_unread(const struct model *m, const struct model_setting *set, size_t n_set, struct err *e)
+{
+    static const char *const WINDOWS[] = {"W", "sliding_window", "use_sliding_window", "max_window_layers",
+                                          "sliding_window_pattern"};
+    size_t n;
+    const struct family *f = family_table(&n);
+    while (n > 1 && strcmp(f->name, m->family) != 0) f++, n--;
+    if (f->window != WINDOW_NONE) return ERR_OK;
+    for (size_t i = 0; i < n_set; i++)
+        for (size_t k = 0; k < sizeof WINDOWS / sizeof WINDOWS[0]; k++)
+            if (strcmp(set[i].key, WINDOWS[k]) == 0)
+                return err_set(e, ERR_USAGE,
+                               "--set %s: the %s family has no attention windows, so nothing would change", set[i].key,
+                               m->family);
+    return ERR_OK;
 }
 
 enum err_code model_load(struct arena *a, const char *name, const struct model_setting *set, size_t n_set,
@@ -270,6 +295,7 @@ enum err_code model_load(struct arena *a, const char *name, const struct model_s
     TRY(open_source(a, name, &j, &shown, e));
     for (size_t i = 0; i < n_set; i++) TRY(apply(&j, &set[i], e));
     TRY(model_parse(a, &j, &m, e));
+    TRY(refuse_unread(&m, set, n_set, e));
     m.name = shown;
     for (size_t i = 0; i < n_set; i++)
         m.name = m.name ? arena_printf(a, "%s %s=%s", m.name, set[i].key, set[i].value) : NULL;

@@ -143,9 +143,35 @@ static enum err_code read_bitsandbytes(const struct json *q, struct model *m, st
     /* bnb_4bit_* keys stand there even when load_in_8bit is true. */
     if (json_get(q, "load_in_8bit", &j)) TRY(json_bool(&j, &eight, e));
     if (json_get(q, "bnb_4bit_use_double_quant", &j)) TRY(json_bool(&j, &twice, e));
+    bool four = false;
+    if (json_get(q, "load_in_4bit", &j)) TRY(json_bool(&j, &four, e));
+    if (eight == four) {
+        m->weights_unknown = "stored by bitsandbytes, in 4 or 8 bits its file does not say";
+        return ERR_OK;
+    }
     TRY(dtype_find(eight ? "int8" : twice ? "nf4-double" : "nf4", &d, e));
     set_linear(m, &d);
     return ERR_OK;
+}
+
+/* Members that change formats module by module, in ways that are not read: no price rather than a wrong one. */
+static bool has_overrides(const struct json *q)
+{
+    static const char *const READ[] = {
+        "modules_to_not_convert", "ignored_layers",  "ignore", "exclude_modules", "llm_int8_skip_modules",
+        "weight_block_size",      "kv_cache_scheme", "meta",   "dataset"};
+    const char *key, *mode;
+    struct json item;
+    for (size_t i = 0; i < json_len(q) && json_at(q, i, &key, &item); i++) {
+        bool read = false;
+        for (size_t k = 0; k < sizeof READ / sizeof READ[0]; k++) read = read || strcmp(READ[k], key) == 0;
+        if (read) continue;
+        if (strchr(key, '.')) return true;
+        if ((json_is_object(&item) || json_is_array(&item)) && json_len(&item) > 0) return true;
+        if (strcmp(key, "mode") == 0 && json_str(&item, &mode, NULL) == ERR_OK && strcmp(mode, "affine") != 0)
+            return true;
+    }
+    return false;
 }
 
 static bool has_experts(const struct model *m)
@@ -162,8 +188,13 @@ static enum err_code read_quantization(struct arena *a, const struct json *q, st
     const char *method = "";
     if (!json_is_object(q)) return json_want(q, "an object", e);
     if (json_get(q, "quant_method", &j)) TRY(json_str(&j, &method, e));
+    if (has_overrides(q)) {
+        m->weights_unknown = "stored in formats that its quantisation changes module by module";
+        return ERR_OK;
+    }
     if (strcmp(method, "fp8") == 0) {
         const bool blocks = json_get(q, "weight_block_size", &j);
+        if (blocks && json_len(&j) != 2) return json_want(&j, "a list of two block sides", e);
         TRY(dtype_find(blocks ? "fp8-block128" : "fp8", &d, e));
         struct json item;
         int64_t side[2] = {128, 128};
