@@ -51,21 +51,19 @@ static void build_dense(struct build *b, const char *up, const char *act, const 
     build_linear(b, down, "[B*T, F] x [F, D]", WEIGHT_FFN, b->rows, width, Y->D, f->down_bias);
 }
 
-/* Expected distinct experts of n tokens that each draw k of E without replacement: E(1-(1-k/E)^n); k exactly at n = 1.
- */
-static const struct sym *touched(struct build *b, const struct sym *n)
+/* Expected share of the experts that n tokens touch, each drawing k of E without replacement: 1-(1-k/E)^n; k/E exactly
+ * at n = 1. */
+static const struct sym *share_touched(struct build *b, const struct sym *n)
 {
     const struct sym *one = INT(1);
-    const struct sym *missed = sym_pow(b->c, sym_sub(b->c, one, sym_div(b->c, Y->k, Y->E)), n);
-    return sym_mul(b->c, Y->E, sym_sub(b->c, one, missed));
+    return sym_sub(b->c, one, sym_pow(b->c, sym_sub(b->c, one, sym_div(b->c, Y->k, Y->E)), n));
 }
 
-/* One product with `matrices` of (width, in) per expert. */
 static void build_grouped(struct build *b, const char *name, const char *shape, const struct sym *in,
                           const struct sym *width, int64_t matrices, bool bias)
 {
     const struct sym *n = PROD(b->rows, Y->k), *out = PROD(INT(matrices), width);
-    const struct sym *share = sym_div(b->c, touched(b, b->rows), Y->E);
+    const struct sym *share = share_touched(b, b->rows);
     struct cost_op *op = build_op(b, OP_EXPERTS, name, shape);
     op->compute_class = WEIGHT_EXPERT;
     op->flops = PROD(INT(2), n, in, out);

@@ -141,6 +141,10 @@ enum err_code quantity_topic(const struct quantity_scope *s, const char *name, e
 {
     const struct topic *t = NULL;
     TRY(find_topic(name, &t, e));
+    const bool absorbs = strcmp(t->name, "latent_attention") == 0 || strcmp(t->name, "q_absorb") == 0 ||
+                         strcmp(t->name, "v_absorb") == 0;
+    if (s->model && absorbs && s->model->kinds[0].mixer.kind != MIXER_LATENT)
+        return err_set(e, ERR_USAGE, "%s has no latent attention", s->model->name);
     struct model textbook;
     const struct model *m = s->model;
     if (!m) {

@@ -1,0 +1,107 @@
+/* cmd_check -- whether two expressions are equal, by algebra: an answer against what the cost model derives. */
+#include <stdio.h>
+#include <string.h>
+
+#include "calc/cli/commands.h"
+#include "calc/cli/scope.h"
+#include "calc/sym/normal.h"
+#include "calc/sym/parse.h"
+
+static const struct option OPTIONS[] = {
+    {.name = "against",
+     .kind = OPTION_TEXT,
+     .value = "EXPRESSION",
+     .group = "What",
+     .help = "what it should equal; flops(mlp), bytes(...), intensity(...) and the like are the model's own"},
+    {.name = "model", .letter = 'm', .kind = OPTION_TEXT, .value = "NAME", .help = "put in the sizes of a model"},
+    {.name = "phase",
+     .kind = OPTION_TEXT,
+     .value = "any|prefill|decode",
+     .fallback = "any",
+     .help = "T free, T = S, or T = 1 in the model's own quantities"},
+    {.name = "course", .kind = OPTION_FLAG, .help = "as CS336 lecture 10 counts: all S*T pairs, K = N, N*H = D"},
+};
+
+struct asker {
+    const struct quantity_scope *scope;
+    enum quantity_phase phase;
+};
+
+static enum err_code resolve(void *user, const char *name, const char *argument, const struct sym **out, struct err *e)
+{
+    const struct asker *k = user;
+    return quantity_resolve(k->scope, k->phase, name, argument, out, e);
+}
+
+static enum err_code read_side(const struct quantity_scope *s, const struct parse_names *names, const char *text,
+                               const struct sym **out, struct err *e)
+{
+    struct parse_error where = {.column = 0};
+    if (sym_parse(s->c, text, strlen(text), names, out, &where, e) == ERR_OK) return ERR_OK;
+    return e->code;
+}
+
+/* The point where they differ, and both values there. */
+static enum err_code show_difference(const struct quantity_scope *s, const struct sym *a, const struct sym *b,
+                                     struct out *o, struct err *e)
+{
+    struct sym_point x;
+    char text[64];
+    double value[2] = {0, 0};
+    TRY(sym_counterexample(s->c, a, b, &x, e));
+    out_str(o, "not equal, for example at");
+    for (size_t i = 0; i < x.n; i++) {
+        (void)sym_print(x.at[i].value, text, sizeof text);
+        out_printf(o, "%s %s = %s", i ? "," : "", sym_name(x.at[i].var), text);
+    }
+    for (size_t i = 0; i < 2; i++) (void)sym_constant(x.value[i], &value[i]);
+    out_printf(o, ": %.12g against %.12g\n", value[0], value[1]);
+    return ERR_OK;
+}
+
+static enum err_code run(struct arena *a, const struct command *c, int argc, char **argv, struct err *e)
+{
+    struct option_values v;
+    struct quantity_scope s;
+    struct model model;
+    struct asker asker = {.scope = &s};
+    struct out *o;
+    const struct sym *left, *right;
+    bool equal;
+    TRY(option_parse(a, c, argc, argv, &v, e));
+    if (v.operands_n != 1 || !option_get(&v, "against"))
+        return err_set(e, ERR_USAGE, "check: ridge check 'EXPRESSION' --against 'EXPRESSION'");
+    TRY(scope_phase(&v, &asker.phase, e));
+    TRY(scope_open(a, &v, &model, &s, e));
+    const struct parse_symbol symbols[] = {
+#define X(field, text, meaning) {text, s.y.field},
+        COST_SYMBOLS(X)
+#undef X
+    };
+    struct parse_names names = {
+        .symbols = symbols, .n_symbols = sizeof symbols / sizeof symbols[0], .resolve = resolve, .user = &asker};
+    names.calls = quantity_calls(&names.n_calls);
+    if (read_side(&s, &names, v.operands[0], &left, e) != ERR_OK) return err_prepend(e, "'%.60s': ", v.operands[0]);
+    if (read_side(&s, &names, option_get(&v, "against"), &right, e) != ERR_OK)
+        return err_prepend(e, "--against '%.60s': ", option_get(&v, "against"));
+    TRY(sym_equal(s.c, left, right, &equal, e));
+    TRY(out_open(a, NULL, &o, e));
+    if (equal)
+        out_str(o, "equal\n");
+    else
+        TRY(show_difference(&s, left, right, o, e));
+    TRY(out_commit(o, e));
+    if (!equal) (void)err_set(e, ERR_NO, "%s", ""); /* said on standard output */
+    return equal ? ERR_OK : ERR_NO;
+}
+
+const struct command command_check = {
+    .name = "check",
+    .summary = "Whether two expressions are equal, by algebra.",
+    .usage = "EXPRESSION --against EXPRESSION [options]",
+    .options = OPTIONS,
+    .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
+    .examples = "  ridge check 'S*T/(T+S)' --against 'intensity(attention)' --course\n"
+                "  ridge check '6BTDF' --against 'flops(mlp)'\n",
+    .run = run,
+};

@@ -1,0 +1,32 @@
+#include "calc/cli/scope.h"
+
+#include <string.h>
+
+enum err_code scope_open(struct arena *a, const struct option_values *v, struct model *model,
+                         struct quantity_scope *out, struct err *e)
+{
+    struct quantity_scope s = {.arena = a, .c = sym_open(a), .course = option_get(v, "course") != NULL};
+    if (!s.c) return err_nomem(e);
+    s.y = cost_symbols_make(s.c);
+    s.conventions =
+        (struct cost_conventions){.causal_full = s.course, .embed_full_table = s.course, .norms_uncounted = s.course};
+    if (option_get(v, "model")) {
+        TRY(model_load(a, option_get(v, "model"), NULL, 0, model, e));
+        if (model->weights_unknown) return err_set(e, ERR_INPUT, "%s: %s", model->source, model->weights_unknown);
+        s.model = model;
+    }
+    *out = s;
+    return ERR_OK;
+}
+
+enum err_code scope_phase(const struct option_values *v, enum quantity_phase *out, struct err *e)
+{
+    const char *text = option_get(v, "phase");
+    static const char *const NAMES[] = {"any", "prefill", "decode"};
+    for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0]; i++)
+        if (strcmp(NAMES[i], text) == 0) {
+            *out = (enum quantity_phase)i;
+            return ERR_OK;
+        }
+    return err_set(e, ERR_USAGE, "--phase is any, prefill or decode, not '%.40s'", text);
+}

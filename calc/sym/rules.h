@@ -1,0 +1,45 @@
+/* rules -- atoms: their operands brought to canonical form, and those decided that can be. Private to this room. */
+#ifndef RIDGE_SYM_RULES_H
+#define RIDGE_SYM_RULES_H
+
+#include "calc/sym/algebra.h"
+#include "calc/sym/normal.h"
+
+struct rules {
+    struct sym_ctx *c;
+    const struct sym_known *known; /* low <= high */
+    size_t n_known;
+    const struct sym *const *group; /* variables that go to infinity together: what holds in the end, holds */
+    size_t n_group;
+    struct err *err;
+};
+
+/* rules_rewrite -- e with every atom normalised or decided, but itself not expanded. A maximum of two is written as
+ * a + b - min(a, b), so that the two are one generator. */
+enum err_code rules_rewrite(const struct rules *r, const struct sym *e, const struct sym **out);
+
+/* rules_expand -- the canonical form of what rules_rewrite gave; max still written with min. */
+enum err_code rules_expand(const struct rules *r, const struct sym *e, const struct sym **out);
+
+/* rules_shorten -- with max where that has fewer terms: the form that people see. */
+enum err_code rules_shorten(const struct rules *r, const struct sym *e, const struct sym **out);
+
+/* rules_normal -- the three in turn */
+enum err_code rules_normal(const struct rules *r, const struct sym *e, const struct sym **out);
+
+/* rules_sign -- of an expanded expression under the rules. With known pairs or a group PLUS means not negative (in the
+ * end), MINUS not positive. */
+enum err_code rules_sign(const struct rules *r, const struct sym *e, enum sym_sign *out);
+
+/* rules_root -- base^(p/q) with perfect powers taken out; base expanded. */
+enum err_code rules_root(const struct rules *r, const struct sym *base, int64_t p, int64_t q, const struct sym **out);
+
+/* rules_leading -- the terms of p with the highest power of the group's variables; that power. */
+enum err_code rules_leading(const struct rules *r, struct algebra *al, const struct poly *p, struct poly **out,
+                            int64_t *degree);
+
+/* rules_depends -- whether e has one of n variables in it, at whatever depth. */
+enum err_code rules_depends(const struct rules *r, const struct sym *e, size_t n, const struct sym *const *var,
+                            bool *yes);
+
+#endif
