@@ -9,9 +9,10 @@
  * sqrt(x)*sqrt(y). Variables stand for positive numbers.
  *
  * Everything here is exact, or refused with ERR_RANGE and a sentence: where expanding would take more than 200,000
- * terms, an exponent above 1000, a coefficient above 100,000 bits, more than 256 generators, or too long (the work is
- * weighed beforehand: a second or two at the most); and where the expression divides by zero. Errors of all: ERR_RANGE,
- * ERR_NOMEM, ERR_IO when FLINT is not on this system; it is loaded by the first call, in some milliseconds.
+ * terms, an exponent above 1000, a coefficient above 100,000 bits, more than 256 generators, more than 64 operands of
+ * one min or max; where finding a common factor or expanding would take too long (the work is weighed beforehand: about
+ * a second, once for each atom); and where the expression divides by zero. Errors of all: ERR_RANGE, ERR_NOMEM, ERR_IO
+ * when FLINT is not on this system; it is loaded by the first call, in some milliseconds. No state is kept.
  * Cost: tens of microseconds for the expressions of a lecture, a few milliseconds for 60 terms of 12 variables. */
 #ifndef RIDGE_SYM_NORMAL_H
 #define RIDGE_SYM_NORMAL_H
