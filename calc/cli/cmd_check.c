@@ -22,17 +22,6 @@ static const struct option OPTIONS[] = {
     {.name = "course", .kind = OPTION_FLAG, .help = "as CS336 lecture 10 counts: all S*T pairs, K = N, N*H = D"},
 };
 
-struct asker {
-    const struct quantity_scope *scope;
-    enum quantity_phase phase;
-};
-
-static enum err_code resolve(void *user, const char *name, const char *argument, const struct sym **out, struct err *e)
-{
-    const struct asker *k = user;
-    return quantity_resolve(k->scope, k->phase, name, argument, out, e);
-}
-
 static enum err_code read_side(const struct quantity_scope *s, const struct parse_names *names, const char *text,
                                const struct sym **out, struct err *e)
 {
@@ -64,23 +53,18 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     struct option_values v;
     struct quantity_scope s;
     struct model model;
-    struct asker asker = {.scope = &s};
+    struct scope_asker asker;
+    enum quantity_phase phase;
     struct out *o;
     const struct sym *left, *right;
     bool equal;
     TRY(option_parse(a, c, argc, argv, &v, e));
     if (v.operands_n != 1 || !option_get(&v, "against"))
         return err_set(e, ERR_USAGE, "check: ridge check 'EXPRESSION' --against 'EXPRESSION'");
-    TRY(scope_phase(&v, &asker.phase, e));
+    TRY(scope_phase(&v, &phase, e));
     TRY(scope_open(a, &v, &model, &s, e));
-    const struct parse_symbol symbols[] = {
-#define X(field, text, meaning) {text, s.y.field},
-        COST_SYMBOLS(X)
-#undef X
-    };
-    struct parse_names names = {
-        .symbols = symbols, .n_symbols = sizeof symbols / sizeof symbols[0], .resolve = resolve, .user = &asker};
-    names.calls = quantity_calls(&names.n_calls);
+    scope_asker_make(&s, phase, NULL, &asker);
+    const struct parse_names names = scope_names_of(&asker);
     if (read_side(&s, &names, v.operands[0], &left, e) != ERR_OK) return err_prepend(e, "'%.60s': ", v.operands[0]);
     if (read_side(&s, &names, option_get(&v, "against"), &right, e) != ERR_OK)
         return err_prepend(e, "--against '%.60s': ", option_get(&v, "against"));

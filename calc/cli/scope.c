@@ -30,3 +30,30 @@ enum err_code scope_phase(const struct option_values *v, enum quantity_phase *ou
         }
     return err_set(e, ERR_USAGE, "--phase is any, prefill or decode, not '%.40s'", text);
 }
+
+void scope_asker_make(const struct quantity_scope *s, enum quantity_phase phase, const struct sym *ridge,
+                      struct scope_asker *out)
+{
+    const struct parse_symbol all[] = {
+#define X(field, text, meaning) {text, s->y.field},
+        COST_SYMBOLS(X)
+#undef X
+    };
+    _Static_assert(sizeof all / sizeof all[0] < sizeof out->symbols / sizeof out->symbols[0], "room for ridge");
+    *out = (struct scope_asker){.scope = s, .phase = phase};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) out->symbols[out->n_symbols++] = all[i];
+    if (ridge) out->symbols[out->n_symbols++] = (struct parse_symbol){"ridge", ridge};
+}
+
+static enum err_code resolve(void *user, const char *name, const char *argument, const struct sym **out, struct err *e)
+{
+    const struct scope_asker *k = user;
+    return quantity_resolve(k->scope, k->phase, name, argument, out, e);
+}
+
+struct parse_names scope_names_of(struct scope_asker *k)
+{
+    struct parse_names names = {.symbols = k->symbols, .n_symbols = k->n_symbols, .resolve = resolve, .user = k};
+    names.calls = quantity_calls(&names.n_calls);
+    return names;
+}
