@@ -152,6 +152,7 @@ static enum err_code explain_numbers(struct page *p, const struct quantity_scope
     double peak;
     const char *unit;
     TRY(hw_load(p->arena, option_get(v, "gpu"), &hw, e));
+    if (s->course) hw_pin_course(&hw);
     TRY(step_peak(&hw, &s->model->activations, &peak, &unit, e));
     const double ridge = peak / hw.bandwidth_bytes_per_s;
     out_printf(p->out, "  %s, %s: ridge %.1f flops/byte, so %s-bound (factor %.3g)\n", hw.name, unit, ridge,

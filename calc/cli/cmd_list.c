@@ -71,16 +71,16 @@ static enum err_code list_models(struct listing *l, struct err *e)
         if (!c) return err_nomem(e);
         const struct cost_symbols y = cost_symbols_make(c);
         TRY(cost_cache(c, &y, &m, 1, &cache, e));
-        rows[i] = (struct model_row){
-            .name = m.name,
-            .family = m.family,
-            .attention = m.attention,
-            .weights = m.weights[m.kinds[m.kinds_n - 1].ffn.kind == FFN_MOE ? WEIGHT_EXPERT : WEIGHT_FFN].name,
-            .total_params = p.total,
-            .active_params = p.active,
-            .layers = m.layers,
-            .max_context_tokens = m.max_context_tokens ? m.max_context_tokens : TABLE_INT_UNKNOWN,
-            .kv_bytes_per_token = cache.bytes_per_token_full + cache.bytes_per_token_windowed};
+        rows[i] =
+            (struct model_row){.name = m.name,
+                               .family = m.family,
+                               .attention = m.attention,
+                               .weights = model_linear_format(&m)->name,
+                               .total_params = p.total,
+                               .active_params = p.active,
+                               .layers = m.layers,
+                               .max_context_tokens = m.max_context_tokens ? m.max_context_tokens : TABLE_INT_UNKNOWN,
+                               .kv_bytes_per_token = cache.bytes_per_token_full + cache.bytes_per_token_windowed};
     }
     l->table = (struct table){.columns = MODEL_COLUMNS,
                               .n_columns = sizeof MODEL_COLUMNS / sizeof MODEL_COLUMNS[0],

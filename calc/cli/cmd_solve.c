@@ -37,7 +37,7 @@ static enum err_code open_ridge(struct arena *a, const struct option_values *v, 
     *out = NULL;
     if (!option_get(v, "gpu")) return ERR_OK;
     TRY(hw_load(a, option_get(v, "gpu"), &hw, e));
-    if (s->course && strcmp(hw.key, "h100-sxm") == 0) hw.peak_flops_per_s[HW_BF16] = 989e12; /* not a unit */
+    if (s->course) hw_pin_course(&hw);
     TRY(dtype_find("bf16", &half, e));
     TRY(step_peak(&hw, &half, &peak, &unit, e));
     *out = sym_div(s->c, sym_num(s->c, peak), sym_num(s->c, hw.bandwidth_bytes_per_s));

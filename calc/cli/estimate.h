@@ -46,6 +46,7 @@ struct estimate_case {
     struct hw hw;
     int64_t gpus, tp, replicas;
     struct cost_parameters params;
+    double kv_full_bytes, kv_windowed_bytes; /* cache per token of the whole model, by kind of layer */
     double capacity_bytes;
     char hw_hash[17];
     struct step *step;

@@ -151,20 +151,24 @@ static enum err_code open_hw(struct arena *a, const char *gpu, struct estimate_c
     return ERR_OK;
 }
 
-/* The constants of the lecture for its own device; other devices keep theirs. */
-static void pin_course(struct estimate_case *c)
-{
-    if (strcmp(c->hw.key, "h100-sxm") != 0) return;
-    c->hw.peak_flops_per_s[HW_BF16] = c->hw.peak_flops_per_s[HW_FP16] = 989e12; /* not a unit: the lecture's constant */
-    c->hw.bandwidth_bytes_per_s = 3.35e12;                                      /* not a unit: the lecture's constant */
-    c->capacity_bytes = 80e9;                                                   /* not a unit: the lecture's constant */
-}
-
 static enum err_code set_formats(const struct estimate_request *q, struct model *m, struct err *e)
 {
     if (q->weights) TRY(stored_set_all(m, q->weights, e));
     if (q->kv) TRY(dtype_find(q->kv, &m->kv, e));
     if (q->activations) TRY(dtype_find(q->activations, &m->activations, e));
+    return ERR_OK;
+}
+
+/* Whole-model bytes per token, before any split. */
+static enum err_code whole_cache(struct arena *a, const struct model *m, double *full, double *windowed, struct err *e)
+{
+    struct sym_ctx *ctx = sym_open(a);
+    struct cost_cache cache;
+    if (!ctx) return err_nomem(e);
+    const struct cost_symbols y = cost_symbols_make(ctx);
+    TRY(cost_cache(ctx, &y, m, 1, &cache, e));
+    *full = cache.bytes_per_token_full;
+    *windowed = cache.bytes_per_token_windowed;
     return ERR_OK;
 }
 
@@ -176,13 +180,14 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     TRY(model_load(a, model, q->set, q->set_n, &c->model, e));
     TRY(set_formats(q, &c->model, e));
     TRY(open_hw(a, gpu, c, e));
+    if (q->course) hw_pin_course(&c->hw);
     c->capacity_bytes = hw_capacity_bytes(&c->hw);
-    if (q->course) pin_course(c);
     c->tp = q->tp ? q->tp : c->gpus;
     if (c->gpus % c->tp != 0)
         return err_set(e, ERR_USAGE, "%lld GPUs are not a multiple of --tp %lld", (long long)c->gpus, (long long)c->tp);
     c->replicas = c->gpus / c->tp;
     TRY(cost_parameters(a, &c->model, &q->conventions, &c->params, e));
+    TRY(whole_cache(a, &c->model, &c->kv_full_bytes, &c->kv_windowed_bytes, e));
     const struct step_setup setup = {.model = &c->model,
                                      .hw = &c->hw,
                                      .tp = c->tp,
@@ -275,33 +280,34 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
     const struct model *m = &c->model;
     const double replicated = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step);
     const double unknown = (double)NAN;
-    *r = (struct estimate_row){
-        .engine_starts = unknown,
-        .pool_bytes = unknown,
-        .pool_blocks = unknown,
-        .pool_tokens = unknown,
-        .max_concurrency = unknown,
+    *r = (struct estimate_row){.engine_starts = unknown,
+                               .pool_bytes = unknown,
+                               .pool_blocks = unknown,
+                               .pool_tokens = unknown,
+                               .max_concurrency = unknown,
 
-        .model = m->name,
-        .hardware = c->hw.key,
-        .phase = "serve",
-        .fidelity = step_fidelity_name(q->fidelity),
-        .conventions = q->conventions_text,
-        .weights = m->weights[m->kinds[m->kinds_n - 1].ffn.kind == FFN_MOE ? WEIGHT_EXPERT : WEIGHT_FFN].name,
-        .kv = q->uncached ? "none" : m->kv.name,
-        .attention = m->attention,
-        .model_hash = m->hash,
-        .hardware_hash = c->hw_hash,
-        .gpus = c->gpus,
-        .tp = c->tp,
-        .replicas = c->replicas,
-        .layers = m->layers,
-        .max_context_tokens = m->max_context_tokens ? m->max_context_tokens : TABLE_INT_UNKNOWN,
-        .total_params = c->params.total,
-        .active_params = c->params.active,
-        .weight_bytes = step_weight_bytes(c->step),
-        .kv_bytes_per_token_gpu = replicated,
-        .capacity_bytes = c->capacity_bytes};
+                               .model = m->name,
+                               .hardware = c->hw.key,
+                               .phase = "serve",
+                               .fidelity = step_fidelity_name(q->fidelity),
+                               .conventions = q->conventions_text,
+                               .weights = model_linear_format(m)->name,
+                               .kv = q->uncached ? "none" : m->kv.name,
+                               .attention = m->attention,
+                               .model_hash = m->hash,
+                               .hardware_hash = c->hw_hash,
+                               .gpus = c->gpus,
+                               .tp = c->tp,
+                               .replicas = c->replicas,
+                               .kv_bytes_per_token = c->kv_full_bytes,
+                               .kv_bytes_per_token_windowed = c->kv_windowed_bytes,
+                               .layers = m->layers,
+                               .max_context_tokens = m->max_context_tokens ? m->max_context_tokens : TABLE_INT_UNKNOWN,
+                               .total_params = c->params.total,
+                               .active_params = c->params.active,
+                               .weight_bytes = step_weight_bytes(c->step),
+                               .kv_bytes_per_token_gpu = replicated,
+                               .capacity_bytes = c->capacity_bytes};
 }
 
 static void fill_engine(const struct estimate_engine *g, struct estimate_row *r)
@@ -311,19 +317,6 @@ static void fill_engine(const struct estimate_engine *g, struct estimate_row *r)
     r->pool_blocks = (double)g->pool.blocks;
     r->pool_tokens = (double)g->pool.tokens;
     r->max_concurrency = g->pool.max_concurrency;
-}
-
-/* Whole-model bytes per token, before any split. */
-static enum err_code whole_cache(struct arena *a, const struct model *m, double *full, double *windowed, struct err *e)
-{
-    struct sym_ctx *ctx = sym_open(a);
-    struct cost_cache cache;
-    if (!ctx) return err_nomem(e);
-    const struct cost_symbols y = cost_symbols_make(ctx);
-    TRY(cost_cache(ctx, &y, m, 1, &cache, e));
-    *full = cache.bytes_per_token_full;
-    *windowed = cache.bytes_per_token_windowed;
-    return ERR_OK;
 }
 
 static void fill_point(const struct estimate_request *q, const struct estimate_case *c, const struct asked *k,
@@ -388,7 +381,6 @@ enum err_code estimate_eval(struct arena *a, const struct estimate_request *q, c
     }
     step_eval(c->step, n, B, T, S, M, column);
     fill_constant(q, c, &constant);
-    TRY(whole_cache(a, &c->model, &constant.kv_bytes_per_token, &constant.kv_bytes_per_token_windowed, e));
     if (q->engine) fill_engine(&c->engine, &constant);
     if (q->uncached)
         constant.kv_bytes_per_token = constant.kv_bytes_per_token_windowed = constant.kv_bytes_per_token_gpu = 0;

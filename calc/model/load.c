@@ -10,8 +10,7 @@
 
 #include "calc/base/embed.h"
 #include "calc/base/text.h"
-#include "calc/model/family.h"
-#include "calc/model/model.h"
+#include "calc/model/reader.h"
 
 #define BUILTIN "configs/models/"
 
@@ -247,14 +246,9 @@ static enum err_code unknown_key(const struct json *text, const char *key, struc
 
 static enum err_code apply(const struct json *root, const struct model_setting *s, struct err *e)
 {
-    static const char *const NESTED[] = {"text_config", "llm_config", "language_config"};
-    struct json text = *root, j;
+    struct json text, j;
     if (!json_is_object(root)) return ERR_OK; /* the reader says what is wrong */
-    for (size_t i = 0; i < sizeof NESTED / sizeof NESTED[0]; i++)
-        if (json_get(root, NESTED[i], &j) && json_is_object(&j)) {
-            text = j;
-            break;
-        }
+    TRY(reader_text_part(root, &text, e));
     const char *dot = strrchr(s->key, '.');
     if (dot) { /* "text_config.num_hidden_layers": a member that is there, of an object that is there */
         char parent[128] = "";

@@ -109,4 +109,8 @@ enum err_code model_load(struct arena *a, const char *name, const struct model_s
 /* model_builtins -- names of the built-in models, in order; returns how many. */
 size_t model_builtins(struct arena *a, const char *const **names);
 
+/* model_linear_format -- the format that most weights are stored in: of the experts where there are any, else of the
+ * MLP. */
+const struct dtype *model_linear_format(const struct model *m);
+
 #endif

@@ -27,17 +27,23 @@ static enum err_code unknown_family(struct reader *r, const struct json *where, 
                    where->file, key, clean, near);
 }
 
-static enum err_code find_family(struct reader *r)
+enum err_code reader_text_part(const struct json *root, struct json *out, struct err *e)
 {
     static const char *const NESTED[] = {"text_config", "llm_config", "language_config"};
-    r->text = *r->root;
+    struct json j;
+    *out = *root;
     for (size_t i = 0; i < sizeof NESTED / sizeof NESTED[0]; i++) {
-        struct json j;
-        if (!json_get(r->root, NESTED[i], &j)) continue;
-        if (!json_is_object(&j)) return json_want(&j, "an object", r->e);
-        r->text = j;
+        if (!json_get(root, NESTED[i], &j)) continue;
+        if (!json_is_object(&j)) return json_want(&j, "an object", e);
+        *out = j;
         break;
     }
+    return ERR_OK;
+}
+
+static enum err_code find_family(struct reader *r)
+{
+    TRY(reader_text_part(r->root, &r->text, r->e));
     struct json j;
     const char *type = NULL;
     const struct json *where = &r->text;

@@ -17,6 +17,10 @@ struct reader {
     struct err *e;
 };
 
+/* reader_text_part -- the language model's part of a file: text_config or its like when there is one, else root.
+ * Errors: ERR_INPUT such a member that is no object. */
+enum err_code reader_text_part(const struct json *root, struct json *out, struct err *e);
+
 /* reader_dim -- a quantity of the file, else the family's class default, else fallback; -1 as fallback makes it
  * required. */
 enum err_code reader_dim(struct reader *r, enum dim d, int64_t lo, int64_t fallback, int64_t *out);

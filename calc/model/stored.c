@@ -272,3 +272,8 @@ enum err_code stored_read(struct arena *a, const struct json *root, const struct
     if (json_get(root, "hf_quant_config.quantization", &j)) return read_modelopt(a, &j, m, e);
     return first_of(text, root, QUANT_KEYS, &j) ? read_quantization(a, &j, m, e) : ERR_OK;
 }
+
+const struct dtype *model_linear_format(const struct model *m)
+{
+    return &m->weights[has_experts(m) ? WEIGHT_EXPERT : WEIGHT_FFN];
+}
