@@ -21,7 +21,7 @@ FUZZ_S     ?= 600
 DEMO       ?= estimate -m llama-2-13b -g h100-sxm --batch 1,16,64,256 --context 1024
 
 # Libraries by their pkg-config names; a library without one goes to LDLIBS.
-PACKAGES      := json-c
+PACKAGES      := json-c gsl
 TEST_PACKAGES := cmocka
 
 # ---------------------------------------------------------------------------------------------------------------------

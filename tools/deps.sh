@@ -27,6 +27,7 @@ for set in "$@"; do
         need make have_command make
         need pkg-config have_command pkg-config
         need libjson-c-dev have_library json-c
+        need libgsl-dev have_library gsl
         need libflint-dev have_flint
         need libcmocka-dev have_library cmocka
         need gnuplot-nox have_command gnuplot

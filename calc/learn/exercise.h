@@ -1,0 +1,81 @@
+/* exercise -- questions with fresh numbers from a seed; answers come from the cost model, and are graded by algebra, or
+ * by a tolerance with units, with a hint that names the likely slip.
+ *
+ * The same name and seed give the same question on every machine. An exercise is one row of a bank (bank.h); its maker
+ * draws numbers, states the question and derives the answer from the same operators that `ridge estimate` evaluates.
+ */
+#ifndef RIDGE_LEARN_EXERCISE_H
+#define RIDGE_LEARN_EXERCISE_H
+
+#include "calc/base/json.h"
+#include "calc/base/units.h"
+#include "calc/learn/quantity.h"
+
+/* What an answer is. */
+enum exercise_kind {
+    EXERCISE_FORMULA, /* an expression in the question's symbols, equal by algebra */
+    EXERCISE_NUMBER,  /* a number, with a unit where its kind has one, within a tolerance */
+    EXERCISE_CHOICE,  /* one of a few words: "memory" or "compute", "yes" or "no" */
+};
+
+/* A wrong answer that people give, and what they forgot. */
+struct exercise_slip {
+    const struct sym *formula; /* EXERCISE_FORMULA */
+    double value;              /* EXERCISE_NUMBER, base units */
+    const char *hint;          /* one sentence: "This counts keys only: the cache holds K and V, twice as much." */
+};
+
+enum { EXERCISE_SLIPS_MAX = 8, EXERCISE_CHOICES_MAX = 6, EXERCISE_STEPS_MAX = 10 };
+
+/* A question as asked. Texts live in the maker's arena. */
+struct exercise_question {
+    enum exercise_kind kind;
+    const char *text;         /* the question; plain text, wrapped when shown */
+    const char *form;         /* how to answer: "an expression in B, T, D, F", "a time, such as 7.9 ms" */
+    const struct sym *answer; /* EXERCISE_FORMULA */
+    const struct sym *symbols[16]; /* that an answer may use */
+    size_t symbols_n;
+    double value;          /* EXERCISE_NUMBER: base units */
+    enum units_kind unit;  /* of value */
+    double tolerance_frac; /* relative; 0: exact (whole numbers) */
+    const char *choices[EXERCISE_CHOICES_MAX]; /* EXERCISE_CHOICE; the right one is choices[right] */
+    size_t choices_n, right;
+    struct exercise_slip slips[EXERCISE_SLIPS_MAX];
+    size_t slips_n;
+    const char *steps[EXERCISE_STEPS_MAX]; /* the solution, step by step, formulas first, then the numbers */
+    size_t steps_n;
+};
+
+struct exercise_maker; /* the draw, and helpers for makers: bank.h */
+
+struct exercise {
+    const char *name;  /* "mlp-intensity" */
+    const char *set;   /* "1 intensity"; sets follow the course */
+    const char *title; /* one line for the list */
+    const char *see;   /* what to read: "ridge explain mlp --course"; NULL none */
+    enum err_code (*make)(struct exercise_maker *m, struct exercise_question *q, struct err *e);
+};
+
+/* exercise_list -- all, in the order of the course; *n of them. exercise_find -- by name or number from 1; ERR_USAGE
+ * with the nearest names. */
+const struct exercise *exercise_list(size_t *n);
+enum err_code exercise_find(const char *name, const struct exercise **out, struct err *e);
+
+/* exercise_ask -- the question of a seed, in an arena and a context of expressions. Errors: ERR_NOMEM, and what the
+ * cost model reports. */
+enum err_code exercise_ask(struct arena *a, struct sym_ctx *c, const struct exercise *x, uint64_t seed,
+                           struct exercise_question *out, struct err *e);
+
+struct exercise_verdict {
+    bool right;
+    const char *hint;  /* on a wrong answer: the slip it is, or what is known (the wrong unit, a counterexample); NULL none */
+    const char *given; /* the answer as read, in base units or canonical form */
+};
+
+/* exercise_grade -- an answer as typed: "S*T/(S+T)", "7.9 ms", "0.0079 s", "12.5 GiB", "13,015,449,600", "memory".
+ * A number's unit may have any prefix; where the kind has a unit it must be there, unless the answer is a plain ratio.
+ * An answer that cannot be read is wrong and its hint says why; that is no error. Errors: ERR_NOMEM, ERR_IO no FLINT. */
+enum err_code exercise_grade(struct arena *a, struct sym_ctx *c, const struct exercise_question *q, const char *answer,
+                             struct exercise_verdict *out, struct err *e);
+
+#endif
