@@ -114,8 +114,27 @@ static size_t list(struct cost_op *op, const struct sym ***at)
     return n;
 }
 
+/* Values as asked: x times its number, or the symbol `free` left as it is. */
+static void bind_as(struct sym_ctx *c, const struct cost_binding *how, struct env *v)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < v->n; i++) {
+        const struct sym *var = v->at[i].var, *value = v->at[i].value;
+        if (var == how->free) continue;
+        v->at[n++] = (struct sym_binding){var, how->relative ? sym_mul(c, var, value) : value};
+    }
+    v->n = n;
+}
+
 enum err_code cost_bind(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int64_t tp,
                         struct cost_ops *ops, struct err *e)
+{
+    const struct cost_binding numbers = {.relative = false};
+    return cost_bind_as(c, y, m, tp, &numbers, ops, e);
+}
+
+enum err_code cost_bind_as(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int64_t tp,
+                           const struct cost_binding *how, struct cost_ops *ops, struct err *e)
 {
     for (size_t i = 0; i < ops->n;) {
         const int kind = ops->op[i].kind_index;
@@ -124,6 +143,7 @@ enum err_code cost_bind(struct sym_ctx *c, const struct cost_symbols *y, const s
         struct env v = {.n = 0};
         TRY(bind_model(c, y, m, tp, &v));
         if (kind >= 0) TRY(bind_kind(c, y, m, &m->kinds[kind], tp, &v, e));
+        if (how->relative || how->free) bind_as(c, how, &v);
         const struct sym *in[COST_OPS_CAP * 4];
         const struct sym **at[EXPRS];
         for (; i < end; i++) {

@@ -157,6 +157,15 @@ enum err_code cost_build(struct arena *a, struct sym_ctx *c, const struct cost_s
 enum err_code cost_bind(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int64_t tp,
                         struct cost_ops *ops, struct err *e);
 
+/* cost_bind_as -- the same, with one symbol left free (NULL: none), or every bound symbol x as x times its number, so
+ * that x = 1 is the model and d ln(.)/d ln(x) there says what a larger x costs. Errors: as cost_bind. */
+struct cost_binding {
+    const struct sym *free;
+    bool relative;
+};
+enum err_code cost_bind_as(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int64_t tp,
+                           const struct cost_binding *how, struct cost_ops *ops, struct err *e);
+
 /* cost_parameters -- exact counts: total counts every stored tensor once (tied head once, routing buffers included);
  * active takes experts_per_token of the experts; Errors: ERR_RANGE beyond 2^53. */
 struct cost_parameters {

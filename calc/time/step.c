@@ -2,21 +2,17 @@
 
 #include <math.h>
 
-/* An operator with its time, in the workload's symbols only. */
-struct timed {
-    const struct sym *compute_s, *vector_s, *memory_s, *link_s, *time_s, *bytes;
-    const char *unit;
-};
-
 struct phase {
     struct cost_ops ops;
     struct timed *timed; /* one an operator */
+    struct timed_total total;
 };
 
 struct step {
     struct step_setup setup;
     struct sym_ctx *c;
     struct cost_symbols y;
+    struct rates rates;
     struct phase phase[STEP_PHASES];
     struct sym_tape *tape;
     double weight_bytes;
@@ -30,76 +26,14 @@ const char *step_fidelity_name(enum step_fidelity f) { return f == STEP_BOUND ? 
 enum err_code step_peak(const struct hw *hw, const struct dtype *d, double *out_flops_per_s, const char **out_name,
                         struct err *e)
 {
-    static const enum hw_dtype FALLBACK[] = {HW_BF16, HW_FP16, HW_TF32, HW_FP32_VECTOR};
-    enum hw_dtype own;
-    if (hw_dtype_find(d->compute, &own) && !isnan(hw->peak_flops_per_s[own])) {
-        *out_flops_per_s = hw->peak_flops_per_s[own];
-        *out_name = hw_dtype_name(own);
-        return ERR_OK;
-    }
-    for (size_t i = 0; i < sizeof FALLBACK / sizeof FALLBACK[0]; i++) {
-        if (isnan(hw->peak_flops_per_s[FALLBACK[i]])) continue;
-        *out_flops_per_s = hw->peak_flops_per_s[FALLBACK[i]];
-        *out_name = hw_dtype_name(FALLBACK[i]);
-        return ERR_OK;
-    }
-    return err_set(e, ERR_INPUT, "%s: no peak rate is known, so no time can be given", hw->file);
-}
-
-static enum err_code link_rate(const struct step_setup *s, double *out_bytes_per_s, struct err *e)
-{
-    const struct hw *hw = s->hw;
-    if (s->tp == 1) {
-        *out_bytes_per_s = (double)INFINITY;
-        return ERR_OK;
-    }
-    *out_bytes_per_s = hw_link_rate(hw, (size_t)s->tp);
-    if (isnan(*out_bytes_per_s) && !isnan(hw->link_bytes_per_s) && (double)s->tp > hw->link_domain)
-        return err_set(e, ERR_USAGE, "%s: --tp %lld is more than the %.0f devices that its link joins", hw->name,
-                       (long long)s->tp, hw->link_domain);
-    if (isnan(*out_bytes_per_s)) *out_bytes_per_s = hw->pcie_bytes_per_s;
-    if (isnan(*out_bytes_per_s))
-        return err_set(e, ERR_INPUT, "%s: neither link nor pcie is known, so --tp %lld cannot be timed", hw->file,
-                       (long long)s->tp);
+    enum hw_dtype unit;
+    TRY(timed_unit(hw, d, &unit, e));
+    *out_flops_per_s = hw->peak_flops_per_s[unit];
+    *out_name = hw_dtype_name(unit);
     return ERR_OK;
 }
 
-static const struct sym *per(struct sym_ctx *c, const struct sym *amount, double rate)
-{
-    return sym_div(c, amount, sym_num(c, rate));
-}
-
-static enum err_code time_ops(struct arena *a, struct step *s, struct phase *p, double link, struct err *e)
-{
-    struct sym_ctx *c = s->c;
-    const struct step_setup *u = &s->setup;
-    const double vector = u->hw->peak_flops_per_s[HW_FP32_VECTOR];
-    const double ring = 2.0 * (double)(u->tp - 1) / (double)u->tp;
-    const struct sym_binding factor = {s->y.r, sym_num(c, u->hw->nvls && ring > 1 ? 1 : ring)};
-    p->timed = arena_array(a, p->ops.n, sizeof *p->timed);
-    if (!p->timed) return err_nomem(e);
-    for (size_t i = 0; i < p->ops.n; i++) {
-        struct cost_op *op = &p->ops.op[i];
-        struct timed *t = &p->timed[i];
-        double peak;
-        const struct dtype *d = op->compute_class < 0 ? &u->model->activations : &u->model->weights[op->compute_class];
-        if (step_peak(u->hw, d, &peak, &t->unit, NULL) != ERR_OK) {
-            s->untimed = true;
-            peak = 1;
-            t->unit = "unknown";
-        }
-        op->wire_bytes = sym_bind(c, op->wire_bytes, &factor, 1);
-        t->bytes = SYM_SUM(c, op->weight_bytes, op->kv_bytes, op->activation_bytes);
-        t->compute_s = per(c, op->flops, peak);
-        t->vector_s = isnan(vector) ? sym_int(c, 0) : per(c, op->vector_flops, vector);
-        t->memory_s = per(c, t->bytes, u->hw->bandwidth_bytes_per_s);
-        t->link_s = isinf(link) ? sym_int(c, 0) : per(c, op->wire_bytes, link);
-        t->time_s = sym_max(c, sym_max(c, t->compute_s, t->vector_s), sym_max(c, t->memory_s, t->link_s));
-    }
-    return sym_check(c, e);
-}
-
-static enum err_code build_phase(struct arena *a, struct step *s, enum step_phase which, double link, struct err *e)
+static enum err_code build_phase(struct arena *a, struct step *s, enum step_phase which, struct err *e)
 {
     struct sym_ctx *c = s->c;
     const struct step_setup *u = &s->setup;
@@ -120,71 +54,18 @@ static enum err_code build_phase(struct arena *a, struct step *s, enum step_phas
     struct phase *p = &s->phase[which];
     TRY(cost_build(a, c, &s->y, u->model, &u->conventions, &pass, u->tp, &p->ops, e));
     TRY(cost_bind(c, &s->y, u->model, u->tp, &p->ops, e));
-    return time_ops(a, s, p, link, e);
+    TRY(timed_ops(a, c, &s->rates, u->hw, u->model, u->tp, &p->ops, &p->timed, &s->untimed, e));
+    return timed_sum(a, c, &s->rates, u->fidelity, &p->ops, p->timed, NULL, &p->total, e);
 }
 
-/* Sum over operators of count times one of their expressions. */
-static const struct sym *total(struct arena *a, struct step *s, const struct phase *p,
-                               const struct sym *(*pick)(const struct cost_op *, const struct timed *))
+static void total_phase(const struct phase *p, const struct sym **out)
 {
-    const struct sym **term = arena_array(a, p->ops.n, sizeof *term);
-    if (!term) return sym_int(s->c, 0);
-    for (size_t i = 0; i < p->ops.n; i++)
-        term[i] = sym_mul(s->c, sym_int(s->c, p->ops.op[i].count), pick(&p->ops.op[i], &p->timed[i]));
-    return sym_sum(s->c, p->ops.n, term);
-}
-
-static const struct sym *pick_flops(const struct cost_op *o, const struct timed *t)
-{
-    (void)t;
-    return o->flops;
-}
-static const struct sym *pick_weights(const struct cost_op *o, const struct timed *t)
-{
-    (void)t;
-    return o->weight_bytes;
-}
-static const struct sym *pick_needed(const struct cost_op *o, const struct timed *t)
-{
-    (void)t;
-    return o->kv_needed_bytes;
-}
-static const struct sym *pick_bytes(const struct cost_op *o, const struct timed *t)
-{
-    (void)o;
-    return t->bytes;
-}
-static const struct sym *pick_compute(const struct cost_op *o, const struct timed *t)
-{
-    (void)o;
-    return t->compute_s;
-}
-static const struct sym *pick_link(const struct cost_op *o, const struct timed *t)
-{
-    (void)o;
-    return t->link_s;
-}
-static const struct sym *pick_time(const struct cost_op *o, const struct timed *t)
-{
-    (void)o;
-    return t->time_s;
-}
-
-static void total_phase(struct arena *a, struct step *s, const struct phase *p, const struct sym **out)
-{
-    struct sym_ctx *c = s->c;
-    const bool bound = s->setup.fidelity == STEP_BOUND;
-    const struct sym *flops = total(a, s, p, pick_flops);
-    const struct sym *bytes =
-        bound ? sym_add(c, total(a, s, p, pick_weights), total(a, s, p, pick_needed)) : total(a, s, p, pick_bytes);
-    const struct sym *compute = total(a, s, p, pick_compute), *link = total(a, s, p, pick_link);
-    const struct sym *memory = per(c, bytes, s->setup.hw->bandwidth_bytes_per_s);
-    out[0] = bound ? sym_max(c, sym_max(c, compute, memory), link) : total(a, s, p, pick_time);
-    out[1] = flops;
-    out[2] = bytes;
-    out[3] = compute;
-    out[4] = memory;
-    out[5] = link;
+    out[0] = p->total.time_s;
+    out[1] = p->total.flops;
+    out[2] = p->total.bytes;
+    out[3] = p->total.compute_s;
+    out[4] = p->total.memory_s;
+    out[5] = p->total.link_s;
 }
 
 /* Largest inputs and outputs of one operator, beside the residual stream that waits. */
@@ -227,16 +108,17 @@ enum err_code step_compile(struct arena *a, const struct step_setup *setup, stru
     s->c = sym_open(a);
     if (!s->c) return err_nomem(e);
     s->y = cost_symbols_make(s->c);
-    double link = 0;
-    TRY(link_rate(setup, &link, e));
-    for (enum step_phase p = 0; p < STEP_PHASES; p++) TRY(build_phase(a, s, p, link, e));
+    double link;
+    TRY(timed_link_rate(setup->hw, setup->tp, &link, e));
+    s->rates = rates_of(s->c, setup->hw, link);
+    for (enum step_phase p = 0; p < STEP_PHASES; p++) TRY(build_phase(a, s, p, e));
     TRY(cost_cache(s->c, &s->y, m, setup->tp, &s->cache, e));
     const struct sym *weights = cost_weight_bytes(s->c, &s->phase[STEP_DECODE].ops, &setup->conventions);
     if (!sym_constant(weights, &s->weight_bytes)) return err_set(e, ERR_RANGE, "%s: weights have no size", m->name);
     const struct sym *exprs[STEP_VALUES_N];
     total_memory(s, exprs);
-    total_phase(a, s, &s->phase[STEP_PREFILL], exprs + STEP_prefill_s);
-    total_phase(a, s, &s->phase[STEP_DECODE], exprs + STEP_decode_step_s);
+    total_phase(&s->phase[STEP_PREFILL], exprs + STEP_prefill_s);
+    total_phase(&s->phase[STEP_DECODE], exprs + STEP_decode_step_s);
     const struct sym *const in[] = {s->y.B, s->y.T, s->y.S, s->y.M};
     TRY(sym_check(s->c, e));
     TRY(sym_tape_compile(a, STEP_VALUES_N, exprs, 4, in, &s->tape, e));

@@ -5,14 +5,12 @@
  *             fusion; needed bytes are weights once, old cache entries read and new ones written
  *   roofline  sum over dependent operators of max(matrix flops/peak, vector flops/vector peak, bytes/bandwidth,
  *             sent/link), each cold between kernels: the textbook figure
- * The device enters as symbols that are bound last, so the same expressions serve columns of points. */
+ * The device enters through struct rates, as numbers here and as symbols where a formula is shown. */
 #ifndef RIDGE_TIME_STEP_H
 #define RIDGE_TIME_STEP_H
 
-#include "calc/cost/cost.h"
-#include "calc/time/hw.h"
+#include "calc/time/timed.h"
 
-enum step_fidelity { STEP_BOUND, STEP_ROOFLINE };
 enum step_phase { STEP_PREFILL, STEP_DECODE, STEP_PHASES };
 
 const char *step_phase_name(enum step_phase p);

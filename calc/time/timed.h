@@ -1,0 +1,66 @@
+/* timed -- seconds of operators as expressions, the device's rates being symbols until they are bound.
+ *
+ * An operator takes max(matrix flops/peak, vector flops/vector peak, bytes/bandwidth, sent bytes/link), cold between
+ * kernels. A pass takes the sum of that over its dependent operators (STEP_ROOFLINE), or pooled max(sum of flops/peak,
+ * (weights once + cache entries needed)/bandwidth, sent bytes/link) (STEP_BOUND). Derivation: MODEL.md "Time". Source:
+ * Williams, Waterman, Patterson, Roofline, CACM 52(4), 2009. */
+#ifndef RIDGE_TIME_TIMED_H
+#define RIDGE_TIME_TIMED_H
+
+#include "calc/cost/cost.h"
+#include "calc/time/hw.h"
+
+enum step_fidelity { STEP_BOUND, STEP_ROOFLINE };
+
+/* The rates as symbols, per device: peak_bf16, ... (flops/s; the vector unit's is peak_fp32_vector), bandwidth
+ * (bytes/s), link (bytes/s, one direction, to all other ranks together). */
+struct rates {
+    const struct sym *peak[HW_DTYPES_N], *bandwidth, *link;
+};
+enum { RATES_N = HW_DTYPES_N + 2 };
+
+struct rates rates_make(struct sym_ctx *c);
+
+/* rates_list -- all of them, with one sentence each; i < RATES_N. */
+const struct sym *rates_list(const struct rates *r, size_t i, const char **meaning);
+
+/* rates_of -- the numbers of a device in place of the symbols, so that the same functions give seconds of that device;
+ * unknown rates stay symbols. link_bytes_per_s: of timed_link_rate, NAN unknown. */
+struct rates rates_of(struct sym_ctx *c, const struct hw *hw, double link_bytes_per_s);
+
+/* timed_unit -- the matrix unit that a stored format computes in on a device: its own, else bf16, fp16, tf32, fp32. hw
+ * NULL: its own, else bf16. Errors: ERR_INPUT no peak rate is known. */
+enum err_code timed_unit(const struct hw *hw, const struct dtype *d, enum hw_dtype *out, struct err *e);
+
+/* timed_link_rate -- bytes/s that one of tp ranks sends to the others: hw_link_rate, else PCIe; NAN for tp 1. Errors:
+ * ERR_USAGE more ranks than the link joins; ERR_INPUT neither is known. */
+enum err_code timed_link_rate(const struct hw *hw, int64_t tp, double *out_bytes_per_s, struct err *e);
+
+/* An operator's time, once (not times its count). */
+struct timed {
+    const struct sym *compute_s, *vector_s, *memory_s, *link_s, *time_s;
+    const struct sym *bytes; /* weights + cache + activations */
+    const char *unit;        /* matrix unit; "unknown" when the device has no known peak */
+};
+
+/* timed_ops -- times of all operators; their wire_bytes get the number of r (MODEL.md "Collectives"). hw NULL: no
+ * device, own units. *untimed (may be NULL) becomes true where a device has no known peak: times then mean nothing.
+ * Errors: ERR_NOMEM. */
+enum err_code timed_ops(struct arena *a, struct sym_ctx *c, const struct rates *r, const struct hw *hw,
+                        const struct model *m, int64_t tp, struct cost_ops *ops, struct timed **out, bool *untimed,
+                        struct err *e);
+
+/* A pass: sums over operators of count times what one has. */
+struct timed_total {
+    const struct sym *flops, *vector_flops, *weight_bytes, *kv_bytes, *kv_needed_bytes, *activation_bytes, *wire_bytes;
+    const struct sym *bytes; /* that the fidelity charges: all of them, or those that no fusion avoids */
+    const struct sym *compute_s, *memory_s, *link_s, *time_s;
+};
+
+/* timed_sum -- layers: a further factor of every operator that belongs to a layer (a symbol for their number); NULL 1.
+ * Errors: ERR_NOMEM. */
+enum err_code timed_sum(struct arena *a, struct sym_ctx *c, const struct rates *r, enum step_fidelity fidelity,
+                        const struct cost_ops *ops, const struct timed *timed, const struct sym *layers,
+                        struct timed_total *out, struct err *e);
+
+#endif
