@@ -22,7 +22,7 @@ DEMO       ?= estimate -m llama-2-13b -g h100-sxm --batch 1,16,64,256 --context 
 
 # Libraries by their pkg-config names; a library without one goes to LDLIBS.
 PACKAGES      := json-c gsl
-TEST_PACKAGES := cmocka
+TEST_PACKAGES := cmocka gmp
 
 # ---------------------------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 /* Unit tests of calc/sym/normal.h: the lecture's derivations, canonical forms, atoms, roots, refusals, and random pairs
- * whose equality is known by construction and checked by residues. */
+ * whose equality is known by construction and checked by residues and at exact rational points. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +13,7 @@
 
 #include "calc/sym/node.h"
 #include "calc/sym/normal.h"
+#include "tests/sym_mpq.h"
 
 struct fixture {
     struct arena *a;
@@ -609,6 +610,29 @@ static void spoil(struct pair_maker *m, struct term *t)
         t->exp[draw(m, SYMBOLS)]++;
 }
 
+/* Whether a and b are equal where each symbol is some p/q, p and q up to 997: of the same at all points, of others not
+ * at all of a few. */
+static bool rational_agrees(struct pair_maker *m, const struct sym *a, const struct sym *b, bool same)
+{
+    enum { POINTS = 4 };
+    const struct sym *const both[] = {a, b};
+    mpq_t at[SYMBOLS], value[2];
+    bool ok = true, differ = false;
+    for (size_t i = 0; i < 2; i++) mpq_init(value[i]);
+    for (size_t i = 0; i < SYMBOLS; i++) mpq_init(at[i]);
+    for (int k = 0; k < (same ? 1 : POINTS) && ok && !differ; k++) {
+        for (size_t i = 0; i < SYMBOLS; i++) {
+            mpq_set_ui(at[i], 1 + (unsigned long)draw(m, 997), 1 + (unsigned long)draw(m, 997));
+            mpq_canonicalize(at[i]);
+        }
+        ok = sym_mpq(2, both, SYMBOLS, m->var, at, value);
+        differ = ok && mpq_cmp(value[0], value[1]) != 0;
+    }
+    for (size_t i = 0; i < SYMBOLS; i++) mpq_clear(at[i]);
+    for (size_t i = 0; i < 2; i++) mpq_clear(value[i]);
+    return ok && differ != same;
+}
+
 /* Whether the pair was told apart, or found equal, as it was built. */
 static bool pair_right(struct pair_maker *m, bool same, struct err *err)
 {
@@ -633,6 +657,7 @@ static bool pair_right(struct pair_maker *m, bool same, struct err *err)
         if (sym_normal(m->c, a, &na, err) != ERR_OK || sym_normal(m->c, b, &nb, err) != ERR_OK) return false;
         if ((na == nb) != same || residue(na, m->var, at) != residue(a, m->var, at)) return false;
     }
+    if (!rational_agrees(m, na ? na : a, b, same)) return false;
     return equal_ == same;
 }
 

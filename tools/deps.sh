@@ -29,6 +29,7 @@ for set in "$@"; do
         need libjson-c-dev have_library json-c
         need libgsl-dev have_library gsl
         need libflint-dev have_flint
+        need libgmp-dev have_library gmp
         need libcmocka-dev have_library cmocka
         need gnuplot-nox have_command gnuplot
         need git have_command git

@@ -10,6 +10,7 @@ enum err_code err_set(struct err *e, enum err_code code, const char *fmt, ...)
     va_list ap;
     va_start(ap, fmt);
     e->code = code;
+    e->below[0] = '\0';
     (void)vsnprintf(e->text, sizeof e->text, fmt, ap);
     va_end(ap);
     return code;

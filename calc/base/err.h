@@ -20,6 +20,7 @@ enum err_code {
 struct err {
     enum err_code code;
     char text[768];
+    char below[544]; /* two lines to show under it as they stand, or empty: a text and the caret under its fault */
 };
 
 /* err_set -- record code and sentence (where, what was found, what was wanted) and return code. e may be NULL. */

@@ -12,23 +12,10 @@ static const struct option OPTIONS[] = {
      .kind = OPTION_TEXT,
      .value = "EXPRESSION",
      .group = "What",
-     .help = "what it should equal; flops(mlp), bytes(...), intensity(...) and the like are the model's own"},
-    {.name = "model", .letter = 'm', .kind = OPTION_TEXT, .value = "NAME", .help = "put in the sizes of a model"},
-    {.name = "phase",
-     .kind = OPTION_TEXT,
-     .value = "any|prefill|decode",
-     .fallback = "any",
-     .help = "T free, T = S, or T = 1 in the model's own quantities"},
-    {.name = "course", .kind = OPTION_FLAG, .help = "as CS336 lecture 10 counts: all S*T pairs, K = N, N*H = D"},
+     .help = "what it should equal; flops(mlp), bytes(...), intensity(...), kv_bytes and the like are the model's own"},
+    SCOPE_MODEL,
+    SCOPE_CONVENTIONS("any"),
 };
-
-static enum err_code read_side(const struct quantity_scope *s, const struct parse_names *names, const char *text,
-                               const struct sym **out, struct err *e)
-{
-    struct parse_error where = {.column = 0};
-    if (sym_parse(s->c, text, strlen(text), names, out, &where, e) == ERR_OK) return ERR_OK;
-    return e->code;
-}
 
 /* The point where they differ, and both values there. */
 static enum err_code show_difference(const struct quantity_scope *s, const struct sym *a, const struct sym *b,
@@ -51,29 +38,30 @@ static enum err_code show_difference(const struct quantity_scope *s, const struc
 static enum err_code run(struct arena *a, const struct command *c, int argc, char **argv, struct err *e)
 {
     struct option_values v;
-    struct quantity_scope s;
-    struct model model;
+    struct scope s;
     struct scope_asker asker;
-    enum quantity_phase phase;
+    struct parse_error where = {.column = 0};
     struct out *o;
     const struct sym *left, *right;
     bool equal;
     TRY(option_parse(a, c, argc, argv, &v, e));
     if (v.operands_n != 1 || !option_get(&v, "against"))
         return err_set(e, ERR_USAGE, "check: ridge check 'EXPRESSION' --against 'EXPRESSION'");
-    TRY(scope_phase(&v, &phase, e));
-    TRY(scope_open(a, &v, &model, &s, e));
-    scope_asker_make(&s, phase, NULL, &asker);
+    TRY(scope_open(a, &v, NULL, &s, e));
+    TRY(scope_asker_make(&s, &asker, e));
     const struct parse_names names = scope_names_of(&asker);
-    if (read_side(&s, &names, v.operands[0], &left, e) != ERR_OK) return err_prepend(e, "'%.60s': ", v.operands[0]);
-    if (read_side(&s, &names, option_get(&v, "against"), &right, e) != ERR_OK)
-        return err_prepend(e, "--against '%.60s': ", option_get(&v, "against"));
-    TRY(sym_equal(s.c, left, right, &equal, e));
+    struct sym_ctx *ctx = s.quantity.c;
+    const char *text = v.operands[0], *against = option_get(&v, "against");
+    if (sym_parse(ctx, text, strlen(text), &names, &left, &where, e) != ERR_OK)
+        return scope_parse_failed("", text, &where, e);
+    if (sym_parse(ctx, against, strlen(against), &names, &right, &where, e) != ERR_OK)
+        return scope_parse_failed("--against ", against, &where, e);
+    TRY(sym_equal(ctx, left, right, &equal, e));
     TRY(out_open(a, NULL, &o, e));
     if (equal)
         out_str(o, "equal\n");
     else
-        TRY(show_difference(&s, left, right, o, e));
+        TRY(show_difference(&s.quantity, left, right, o, e));
     TRY(out_commit(o, e));
     if (!equal) (void)err_set(e, ERR_NO, "%s", ""); /* said on standard output */
     return equal ? ERR_OK : ERR_NO;

@@ -4,48 +4,7 @@
 
 #include "calc/base/embed.h"
 #include "calc/cli/estimate.h"
-
-static enum err_code split(struct arena *a, const char *text, const char *what, const char ***out, size_t *n,
-                           struct err *e)
-{
-    size_t count = 1;
-    for (const char *p = text; *p; p++) count += *p == ',';
-    const char **list = arena_array(a, count, sizeof *list);
-    if (!list) return err_nomem(e);
-    *n = 0;
-    for (const char *p = text;;) {
-        const size_t len = strcspn(p, ",");
-        if (len == 0) return err_set(e, ERR_USAGE, "%s: an empty name in the list '%.80s'", what, text);
-        list[*n] = arena_strndup(a, p, len);
-        if (!list[*n]) return err_nomem(e);
-        (*n)++;
-        if (p[len] == '\0') break;
-        p += len + 1;
-    }
-    *out = list;
-    return ERR_OK;
-}
-
-static enum err_code parse_settings(struct arena *a, const char *text, struct estimate_request *q, struct err *e)
-{
-    const char **list;
-    size_t n;
-    if (!text) return ERR_OK;
-    TRY(split(a, text, "--set", &list, &n, e));
-    struct model_setting *set = arena_array(a, n, sizeof *set);
-    if (!set) return err_nomem(e);
-    for (size_t i = 0; i < n; i++) {
-        const char *equals = strchr(list[i], '=');
-        if (!equals || equals == list[i] || !equals[1])
-            return err_set(e, ERR_USAGE, "--set: '%.60s' is no KEY=VALUE", list[i]);
-        set[i].key = arena_strndup(a, list[i], (size_t)(equals - list[i]));
-        set[i].value = equals + 1;
-        if (!set[i].key) return err_nomem(e);
-    }
-    q->set = set;
-    q->set_n = n;
-    return ERR_OK;
-}
+#include "calc/cli/scope.h"
 
 /* An option with named values; *out is the index of the one given. */
 static enum err_code choose(const struct option_values *v, const char *name, const char *const *names, size_t n,
@@ -192,9 +151,9 @@ enum err_code estimate_request_parse(struct arena *a, const struct option_values
                        v->operands[0]);
     if (!option_get(v, "model")) return err_set(e, ERR_USAGE, "estimate: which model? -m NAME (ridge list models)");
     if (!option_get(v, "gpu")) return err_set(e, ERR_USAGE, "estimate: which device? -g NAME (ridge list hardware)");
-    TRY(split(a, option_get(v, "model"), "-m", &q.models, &q.models_n, e));
-    TRY(split(a, option_get(v, "gpu"), "-g", &q.gpus, &q.gpus_n, e));
-    TRY(parse_settings(a, option_get(v, "set"), &q, e));
+    TRY(scope_list(a, option_get(v, "model"), "-m", &q.models, &q.models_n, e));
+    TRY(scope_list(a, option_get(v, "gpu"), "-g", &q.gpus, &q.gpus_n, e));
+    TRY(scope_settings(a, option_get(v, "set"), &q.set, &q.set_n, e));
     if (option_get(v, "tp")) {
         if (units_parse_count(option_get(v, "tp"), 1, 4096, &q.tp, e) != ERR_OK) return err_prepend(e, "--tp: ");
     }

@@ -3,6 +3,7 @@
 
 #include "calc/base/hash.h"
 #include "calc/cli/estimate.h"
+#include "calc/cli/scope.h"
 #include "calc/model/stored.h"
 
 #define ROW(field, kind, unit, flags, heading, help)                                                                   \
@@ -134,14 +135,7 @@ const struct column *estimate_op_columns(size_t *n)
 /* "h100-sxm:8" -> device and count. */
 static enum err_code open_hw(struct arena *a, const char *gpu, struct estimate_case *c, struct err *e)
 {
-    const char *colon = strrchr(gpu, ':');
-    c->gpus = 1;
-    if (colon) {
-        if (units_parse_count(colon + 1, 1, 1 << 20, &c->gpus, e) != ERR_OK) return err_prepend(e, "-g %.60s: ", gpu);
-        gpu = arena_strndup(a, gpu, (size_t)(colon - gpu));
-        if (!gpu) return err_nomem(e);
-    }
-    TRY(hw_load(a, gpu, &c->hw, e));
+    TRY(scope_gpu(a, gpu, &c->hw, &c->gpus, e));
     uint64_t h = hash_start();
     for (enum hw_field f = 0; f < HW_FIELDS_N; f++) {
         const double v = hw_value(&c->hw, f);

@@ -47,6 +47,11 @@ int main(int argc, char **argv)
     char clean[sizeof e.text + 4];
     if (code != ERR_OK && e.text[0]) /* it may quote a file or an argument */
         (void)fprintf(stderr, "ridge: %s\n", text_clean(clean, sizeof clean, e.text, strlen(e.text)));
+    for (const char *line = e.below; code != ERR_OK && *line;) {
+        const size_t n = strcspn(line, "\n");
+        (void)fprintf(stderr, "  %s\n", text_clean(clean, sizeof clean, line, n));
+        line += n + (line[n] == '\n');
+    }
     arena_close(a);
     return (int)code;
 }

@@ -1,54 +1,202 @@
 #include "calc/cli/scope.h"
 
+#include <stdio.h>
 #include <string.h>
 
-enum err_code scope_open(struct arena *a, const struct option_values *v, struct model *model,
-                         struct quantity_scope *out, struct err *e)
+#include "calc/model/stored.h"
+
+/* ---- lists, settings, devices ---- */
+
+enum err_code scope_list(struct arena *a, const char *text, const char *what, const char ***out, size_t *n,
+                         struct err *e)
 {
-    struct quantity_scope s = {.arena = a, .c = sym_open(a), .course = option_get(v, "course") != NULL};
-    if (!s.c) return err_nomem(e);
-    s.y = cost_symbols_make(s.c);
-    s.conventions =
-        (struct cost_conventions){.causal_full = s.course, .embed_full_table = s.course, .norms_uncounted = s.course};
-    if (option_get(v, "model")) {
-        TRY(model_load(a, option_get(v, "model"), NULL, 0, model, e));
-        if (model->weights_unknown) return err_set(e, ERR_INPUT, "%s: %s", model->source, model->weights_unknown);
-        s.model = model;
+    size_t count = 1;
+    for (const char *p = text; *p; p++) count += *p == ',';
+    const char **list = arena_array(a, count, sizeof *list);
+    if (!list) return err_nomem(e);
+    *n = 0;
+    for (const char *p = text;;) {
+        const size_t len = strcspn(p, ",");
+        if (len == 0) return err_set(e, ERR_USAGE, "%s: an empty name in the list '%.80s'", what, text);
+        list[*n] = arena_strndup(a, p, len);
+        if (!list[*n]) return err_nomem(e);
+        (*n)++;
+        if (p[len] == '\0') break;
+        p += len + 1;
     }
-    *out = s;
+    *out = list;
     return ERR_OK;
 }
 
-enum err_code scope_phase(const struct option_values *v, enum quantity_phase *out, struct err *e)
+enum err_code scope_settings(struct arena *a, const char *text, const struct model_setting **out, size_t *n,
+                             struct err *e)
 {
-    const char *text = option_get(v, "phase");
-    static const char *const NAMES[] = {"any", "prefill", "decode"};
-    for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0]; i++)
-        if (strcmp(NAMES[i], text) == 0) {
-            *out = (enum quantity_phase)i;
-            return ERR_OK;
-        }
-    return err_set(e, ERR_USAGE, "--phase is any, prefill or decode, not '%.40s'", text);
+    const char **list;
+    *out = NULL;
+    *n = 0;
+    if (!text) return ERR_OK;
+    size_t count;
+    TRY(scope_list(a, text, "--set", &list, &count, e));
+    struct model_setting *set = arena_array(a, count, sizeof *set);
+    if (!set) return err_nomem(e);
+    for (size_t i = 0; i < count; i++) {
+        const char *equals = strchr(list[i], '=');
+        if (!equals || equals == list[i] || !equals[1])
+            return err_set(e, ERR_USAGE, "--set: '%.60s' is no KEY=VALUE", list[i]);
+        set[i].key = arena_strndup(a, list[i], (size_t)(equals - list[i]));
+        set[i].value = equals + 1;
+        if (!set[i].key) return err_nomem(e);
+    }
+    *out = set;
+    *n = count;
+    return ERR_OK;
 }
 
-void scope_asker_make(const struct quantity_scope *s, enum quantity_phase phase, const struct sym *ridge,
-                      struct scope_asker *out)
+enum err_code scope_gpu(struct arena *a, const char *text, struct hw *hw, int64_t *n, struct err *e)
 {
+    const char *colon = strrchr(text, ':');
+    *n = 1;
+    if (colon) {
+        if (units_parse_count(colon + 1, 1, 1 << 20, n, e) != ERR_OK) return err_prepend(e, "-g %.60s: ", text);
+        text = arena_strndup(a, text, (size_t)(colon - text));
+        if (!text) return err_nomem(e);
+    }
+    return hw_load(a, text, hw, e);
+}
+
+/* ---- what the options open ---- */
+
+static enum err_code choose(const struct option_values *v, const char *name, const char *const *names, size_t n,
+                            const char *all, size_t *out, struct err *e)
+{
+    const char *text = option_get(v, name);
+    if (!text) return ERR_OK;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], text) == 0) {
+            *out = i;
+            return ERR_OK;
+        }
+    return err_set(e, ERR_USAGE, "--%s is %s, not '%.40s'", name, all, text);
+}
+
+static enum err_code count_option(const struct option_values *v, const char *name, int64_t most, int64_t *out,
+                                  struct err *e)
+{
+    if (!option_get(v, name)) return ERR_OK;
+    if (units_parse_count(option_get(v, name), 1, most, out, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
+    return ERR_OK;
+}
+
+static enum err_code open_model(struct arena *a, const struct option_values *v, struct scope *s, struct err *e)
+{
+    const struct model_setting *set;
+    size_t n;
+    const char *name = option_get(v, "model");
+    TRY(scope_settings(a, option_get(v, "set"), &set, &n, e));
+    if (!name) {
+        for (size_t i = 0; i < 3; i++) {
+            static const char *const OF_MODEL[] = {"set", "weights", "kv"};
+            if (option_get(v, OF_MODEL[i])) return err_set(e, ERR_USAGE, "--%s needs -m", OF_MODEL[i]);
+        }
+        return ERR_OK;
+    }
+    TRY(model_load(a, name, set, n, &s->model, e));
+    if (option_get(v, "weights")) TRY(stored_set_all(&s->model, option_get(v, "weights"), e));
+    if (option_get(v, "kv")) TRY(dtype_find(option_get(v, "kv"), &s->model.kv, e));
+    if (s->model.weights_unknown)
+        return err_set(e, ERR_INPUT, "%s: %s; state the format with --weights", s->model.source,
+                       s->model.weights_unknown);
+    s->quantity.model = &s->model;
+    return ERR_OK;
+}
+
+static enum err_code open_device(struct arena *a, const struct option_values *v, struct scope *s, struct err *e)
+{
+    int64_t tp = 0;
+    TRY(count_option(v, "tp", 1 << 20, &tp, e));
+    if (!option_get(v, "gpu")) {
+        if (tp) s->quantity.tp = tp;
+        return ERR_OK;
+    }
+    TRY(scope_gpu(a, option_get(v, "gpu"), &s->hw, &s->gpus, e));
+    if (s->quantity.course) hw_pin_course(&s->hw);
+    s->quantity.tp = tp ? tp : s->gpus;
+    if (s->gpus % s->quantity.tp != 0 && s->quantity.tp > s->gpus && s->gpus > 1)
+        return err_set(e, ERR_USAGE, "%lld GPUs are not a multiple of --tp %lld", (long long)s->gpus,
+                       (long long)s->quantity.tp);
+    return quantity_device(&s->quantity, &s->hw, e);
+}
+
+enum err_code scope_open(struct arena *a, const struct option_values *v, const char *free, struct scope *out,
+                         struct err *e)
+{
+    static const char *const PHASES[] = {"any", "prefill", "decode"}, *const FIDELITIES[] = {"bound", "roofline"};
+    int64_t layer = 0, tokens = 0;
+    size_t phase = 0, fidelity = STEP_ROOFLINE;
+    *out = (struct scope){.gpus = 0};
+    struct quantity_scope *q = &out->quantity;
+    TRY(quantity_open(a, option_get(v, "course") != NULL, q, e));
+    TRY(choose(v, "phase", PHASES, 3, "any, prefill or decode", &phase, e));
+    TRY(choose(v, "fidelity", FIDELITIES, 2, "bound or roofline", &fidelity, e));
+    TRY(count_option(v, "layer", 1 << 20, &layer, e));
+    TRY(count_option(v, "tokens", 1 << 20, &tokens, e));
+    out->phase = (enum quantity_phase)phase;
+    if (!q->course || option_given(v, "fidelity")) q->fidelity = (enum step_fidelity)fidelity;
+    if (tokens) q->tokens = sym_int(q->c, tokens);
+    TRY(open_model(a, v, out, e));
+    if (layer > (q->model ? (int64_t)q->model->kinds_n : 1))
+        return err_set(e, ERR_USAGE, "--layer %lld: %s has %zu kinds of layer", (long long)layer,
+                       q->model ? q->model->name : "the textbook decoder", q->model ? q->model->kinds_n : 1);
+    q->layer = (int)layer - 1;
+    TRY(open_device(a, v, out, e));
+    q->free = free ? scope_symbol(out, free) : NULL;
+    return ERR_OK;
+}
+
+enum err_code scope_numbers(const struct scope *s, const struct option_values *v, struct sym_binding out[2], size_t *n,
+                            struct err *e)
+{
+    int64_t batch = 0, context = 0;
+    *n = 0;
+    TRY(count_option(v, "batch", 1 << 24, &batch, e));
+    TRY(count_option(v, "context", 1 << 30, &context, e));
+    if (batch) out[(*n)++] = (struct sym_binding){s->quantity.y.B, sym_int(s->quantity.c, batch)};
+    if (context) out[(*n)++] = (struct sym_binding){s->quantity.y.S, sym_int(s->quantity.c, context)};
+    return ERR_OK;
+}
+
+/* ---- names ---- */
+
+enum err_code scope_asker_make(const struct scope *s, struct scope_asker *out, struct err *e)
+{
+    const struct quantity_scope *q = &s->quantity;
     const struct parse_symbol all[] = {
-#define X(field, text, meaning) {text, s->y.field},
+#define X(field, text, meaning) {text, q->y.field},
         COST_SYMBOLS(X)
 #undef X
     };
-    _Static_assert(sizeof all / sizeof all[0] < sizeof out->symbols / sizeof out->symbols[0], "room for ridge");
-    *out = (struct scope_asker){.scope = s, .phase = phase};
+    struct quantity_named named[QUANTITY_NAMED_MAX];
+    size_t n;
+    _Static_assert(sizeof all / sizeof all[0] + RATES_N + QUANTITY_NAMED_MAX <= SCOPE_SYMBOLS, "room for all names");
+    *out = (struct scope_asker){.scope = s};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) out->symbols[out->n_symbols++] = all[i];
-    if (ridge) out->symbols[out->n_symbols++] = (struct parse_symbol){"ridge", ridge};
+    const struct rates names = rates_make(q->c);
+    for (size_t i = 0; i < RATES_N; i++) {
+        const char *meaning;
+        const struct sym *var = rates_list(&names, i, &meaning), *value = rates_list(&q->rates, i, &meaning);
+        if (s->gpus && value == var) continue; /* a rate that the device has not */
+        out->symbols[out->n_symbols++] = (struct parse_symbol){sym_name(var), value};
+    }
+    TRY(quantity_named_all(q, named, &n, e));
+    for (size_t i = 0; i < n; i++)
+        out->symbols[out->n_symbols++] = (struct parse_symbol){named[i].name, named[i].value};
+    return ERR_OK;
 }
 
 static enum err_code resolve(void *user, const char *name, const char *argument, const struct sym **out, struct err *e)
 {
     const struct scope_asker *k = user;
-    return quantity_resolve(k->scope, k->phase, name, argument, out, e);
+    return quantity_resolve(&k->scope->quantity, k->scope->phase, name, argument, out, e);
 }
 
 struct parse_names scope_names_of(struct scope_asker *k)
@@ -56,4 +204,27 @@ struct parse_names scope_names_of(struct scope_asker *k)
     struct parse_names names = {.symbols = k->symbols, .n_symbols = k->n_symbols, .resolve = resolve, .user = k};
     names.calls = quantity_calls(&names.n_calls);
     return names;
+}
+
+const struct sym *scope_symbol(const struct scope *s, const char *name)
+{
+    const struct parse_symbol all[] = {
+#define X(field, text, meaning) {text, s->quantity.y.field},
+        COST_SYMBOLS(X)
+#undef X
+    };
+    const char *meaning;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (strcmp(all[i].text, name) == 0) return all[i].e;
+    const struct rates names = rates_make(s->quantity.c);
+    for (size_t i = 0; i < RATES_N; i++)
+        if (strcmp(sym_name(rates_list(&names, i, &meaning)), name) == 0) return rates_list(&names, i, &meaning);
+    return NULL;
+}
+
+enum err_code scope_parse_failed(const char *what, const char *text, const struct parse_error *where, struct err *e)
+{
+    (void)err_prepend(e, "%s'%.60s': ", what, text);
+    if (where->column) (void)snprintf(e->below, sizeof e->below, "%s\n%s", where->excerpt, where->caret);
+    return e->code;
 }

@@ -1,4 +1,5 @@
-/* scope -- the options that explain and check share: which conventions, which model. */
+/* scope -- options that several commands share, and what they open: a model with changes, a device and how many of it,
+ * conventions; and the names that a person's expression may use. */
 #ifndef RIDGE_CLI_SCOPE_H
 #define RIDGE_CLI_SCOPE_H
 
@@ -6,24 +7,83 @@
 #include "calc/learn/quantity.h"
 #include "calc/sym/parse.h"
 
-/* scope_open -- a context and the scope that --model and --course name; model (borrowed by the scope) is filled when
- * one is named. Errors: as model_load; ERR_NOMEM. */
-enum err_code scope_open(struct arena *a, const struct option_values *v, struct model *model,
-                         struct quantity_scope *out, struct err *e);
+/* Rows of an option table. */
+#define SCOPE_TEXT(name_, letter_, value_, fallback_, help_)                                                           \
+    {                                                                                                                  \
+        .name = name_, .letter = letter_, .kind = OPTION_TEXT, .value = value_, .fallback = fallback_, .help = help_   \
+    }
+#define SCOPE_MODEL                                                                                                    \
+    {.name = "model",                                                                                                  \
+     .letter = 'm',                                                                                                    \
+     .kind = OPTION_TEXT,                                                                                              \
+     .value = "NAME",                                                                                                  \
+     .group = "Where",                                                                                                 \
+     .help = "put in the sizes of a model; without it every size is a symbol"},                                        \
+        {.name = "set",                                                                                                \
+         .kind = OPTION_MANY,                                                                                          \
+         .value = "KEY=VALUE,...",                                                                                     \
+         .help = "change a key of the config before reading it; K=8 and other letters of the course work too"},        \
+        SCOPE_TEXT("weights", 0, "FORMAT", NULL, "number format of the weights (default: as stored)"),                 \
+        SCOPE_TEXT("kv", 0, "FORMAT", NULL, "number format of the cache"),                                             \
+        SCOPE_TEXT("gpu", 'g', "NAME[:N]", NULL, "put in the rates of a device; without it they are symbols"),         \
+        SCOPE_TEXT("tp", 0, "N", NULL, "GPUs that share the model (default: all of -g)"),                              \
+        SCOPE_TEXT("layer", 0, "N", NULL, "which kind of layer, from 1, where a model has several")
+#define SCOPE_CONVENTIONS(phase_)                                                                                      \
+    SCOPE_TEXT("phase", 0, "any|prefill|decode", phase_, "T free, T = S, or T = 1 in quantities of a layer"),          \
+        SCOPE_TEXT("tokens", 0, "N", NULL, "query tokens of a decode step (a verify step has several)"),               \
+        SCOPE_TEXT("fidelity", 0, "bound|roofline", "roofline", "seconds: pooled, or operator by operator"),           \
+    {                                                                                                                  \
+        .name = "course", .kind = OPTION_FLAG,                                                                         \
+        .help = "as CS336 lecture 10 counts: all S*T pairs, K = N, N*H = D, bound, its constants on h100-sxm"          \
+    }
 
-/* scope_phase -- --phase as a quantity_phase. Errors: ERR_USAGE. */
-enum err_code scope_phase(const struct option_values *v, enum quantity_phase *out, struct err *e);
+/* scope_list -- "a,b,c" as a list. Errors: ERR_USAGE an empty piece, naming the option `what`. */
+enum err_code scope_list(struct arena *a, const char *text, const char *what, const char ***out, size_t *n,
+                         struct err *e);
 
-/* scope_asker -- what a person's expression may name: the symbols, the quantities of a phase, and "ridge" unless it is
- * NULL. It must outlive the parse. scope_names_of -- as sym_parse takes it. */
-struct scope_asker {
-    const struct quantity_scope *scope;
+/* scope_settings -- --set "KEY=VALUE,..." (NULL: none). Errors: ERR_USAGE. */
+enum err_code scope_settings(struct arena *a, const char *text, const struct model_setting **out, size_t *n,
+                             struct err *e);
+
+/* scope_gpu -- "NAME[:N]" as a device and how many. Errors: as hw_load, units_parse_count. */
+enum err_code scope_gpu(struct arena *a, const char *text, struct hw *hw, int64_t *n, struct err *e);
+
+/* What the options opened. */
+struct scope {
+    struct quantity_scope quantity;
     enum quantity_phase phase;
-    struct parse_symbol symbols[48];
+    struct model model; /* filled when --model is given */
+    struct hw hw;       /* filled when --gpu is given */
+    int64_t gpus;       /* 0 without --gpu */
+};
+
+/* scope_open -- read the options above; out is borrowed from for as long as its quantity scope is used. The sizes of a
+ * model are numbers, except `free`, a symbol by name (NULL: none). Errors: those of the options; as model_load,
+ * hw_load. */
+enum err_code scope_open(struct arena *a, const struct option_values *v, const char *free, struct scope *out,
+                         struct err *e);
+
+/* scope_numbers -- a point given on the command line: --batch and --context as bindings of B and S (where given or
+ * where they have defaults), at most 2. Errors: ERR_USAGE. */
+enum err_code scope_numbers(const struct scope *s, const struct option_values *v, struct sym_binding out[2], size_t *n,
+                            struct err *e);
+
+enum { SCOPE_SYMBOLS = 96 };
+
+/* What a person's expression may name: the symbols, the device's rates, plain names and quantities of a phase. It must
+ * outlive the parse. scope_asker_make -- Errors: as quantity_named_all. scope_names_of -- as sym_parse takes it.
+ * scope_symbol -- the symbol of that name; NULL none. */
+struct scope_asker {
+    const struct scope *scope;
+    struct parse_symbol symbols[SCOPE_SYMBOLS];
     size_t n_symbols;
 };
-void scope_asker_make(const struct quantity_scope *s, enum quantity_phase phase, const struct sym *ridge,
-                      struct scope_asker *out);
+enum err_code scope_asker_make(const struct scope *s, struct scope_asker *out, struct err *e);
 struct parse_names scope_names_of(struct scope_asker *k);
+const struct sym *scope_symbol(const struct scope *s, const char *name);
+
+/* scope_parse_failed -- the sentence of a parse that failed, with the text and a caret below it; returns e->code. what:
+ * put in front ("--against "). */
+enum err_code scope_parse_failed(const char *what, const char *text, const struct parse_error *where, struct err *e);
 
 #endif

@@ -95,7 +95,7 @@ static enum err_code bind_kind(struct sym_ctx *c, const struct cost_symbols *y, 
 }
 
 /* The expressions of an operator, as one list. */
-enum { EXPRS = 7 + 2 * COST_TENSORS_MAX };
+enum { EXPRS = 8 + 2 * COST_TENSORS_MAX };
 
 static size_t list(struct cost_op *op, const struct sym ***at)
 {
@@ -105,6 +105,7 @@ static size_t list(struct cost_op *op, const struct sym ***at)
     at[n++] = &op->weight_bytes;
     at[n++] = &op->kv_bytes;
     at[n++] = &op->kv_needed_bytes;
+    at[n++] = &op->held_bytes;
     at[n++] = &op->activation_bytes;
     at[n++] = &op->wire_bytes;
     for (size_t i = 0; i < op->tensors_n; i++) {

@@ -49,6 +49,7 @@ struct cost_op *build_op(struct build *b, enum cost_op_kind kind, const char *na
                            .weight_bytes = zero,
                            .kv_bytes = zero,
                            .kv_needed_bytes = zero,
+                           .held_bytes = zero,
                            .activation_bytes = zero,
                            .wire_bytes = zero};
     return op;

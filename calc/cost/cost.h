@@ -114,6 +114,7 @@ struct cost_op {
     const struct sym *weight_bytes;     /* read */
     const struct sym *kv_bytes;         /* cache read and written */
     const struct sym *kv_needed_bytes;  /* of them what no fusion avoids: old tokens read, new ones written */
+    const struct sym *held_bytes;       /* of the batch, that this operator keeps in the cache at context S */
     const struct sym *activation_bytes; /* read and written */
     const struct sym *wire_bytes;       /* sent by this rank */
     struct cost_tensor tensor[COST_TENSORS_MAX];

@@ -43,11 +43,13 @@ struct attended build_attended(struct build *b, const struct sym *W)
 /* Elementwise flops of a softmax per score: max, -, exp, +, /. */
 enum { SOFTMAX_FLOPS = 5, ROPE_FLOPS = 3, HEAD_NORM_FLOPS = 4 };
 
-static void build_kv_write(struct build *b, const struct sym *width)
+/* W: tokens that stay in the cache, NULL all */
+static void build_kv_write(struct build *b, const struct sym *width, const struct sym *W)
 {
     if (b->pass->uncached) return;
     struct cost_op *op = build_op(b, OP_KV_WRITE, "kv_write", "[B*T, cached width]");
     op->kv_bytes = PROD(b->rows, width, Y->b_kv);
+    op->held_bytes = PROD(b->pass->B, W ? MIN(b->pass->S, W) : b->pass->S, width, Y->b_kv);
     op->activation_bytes = PROD(b->rows, width, Y->b_act);
 }
 
@@ -92,7 +94,7 @@ static void build_gqa(struct build *b, const struct mixer *x)
         op->vector_flops = PROD(INT(ROPE_FLOPS), b->rows, qk);
         op->activation_bytes = PROD(INT(2), b->rows, qk, Y->b_act);
     }
-    build_kv_write(b, kv);
+    build_kv_write(b, kv, x->window_tokens ? Y->W : NULL);
     build_core(b, "[B, T, N, H] on [B, S, K, H+Hv]", x->window_tokens ? Y->W : NULL, Y->H, Y->Hv, kv,
                !b->pass->uncached, x->sinks);
     build_linear(b, "o_proj", "[B*T, N*Hv] x [N*Hv, D]", WEIGHT_MIXER, b->rows, PROD(Y->N, Y->Hv), Y->D, x->o_bias);
@@ -136,7 +138,7 @@ static void build_latent(struct build *b, const struct mixer *x)
     const struct sym *turned = PROD(b->rows, SUM(Y->N, INT(1)), Y->R);
     op->vector_flops = PROD(INT(ROPE_FLOPS), turned);
     op->activation_bytes = PROD(INT(2), turned, Y->b_act);
-    build_kv_write(b, cached);
+    build_kv_write(b, cached, W);
     if (b->pass->absorbed) {
         build_absorb(b, "q_absorb", "[B*T, N, H] x [N, H, C]", Y->H, Y->C, PROD(Y->N, Y->H), Y->C);
         build_core(b, "[B, T, N, C+R] on [B, S, C+R]", W, cached, Y->C, cached, !b->pass->uncached, false);

@@ -23,7 +23,8 @@ enum err_code bank_device(struct exercise_maker *m, size_t n, const char *const 
 enum err_code bank_model(struct exercise_maker *m, size_t n, const char *const *names, struct model *out,
                          struct err *e);
 
-/* bank_printf -- a text in the maker's arena; "" when memory is exhausted (then sym_check or the caller's ERR_NOMEM). */
+/* bank_printf -- a text in the maker's arena; "" when memory is exhausted (then sym_check or the caller's ERR_NOMEM).
+ */
 const char *bank_printf(struct exercise_maker *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* bank_step, bank_slip, bank_slip_formula -- add to a question; beyond the room it has, an assertion of the tests. */

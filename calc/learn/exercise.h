@@ -30,14 +30,14 @@ enum { EXERCISE_SLIPS_MAX = 8, EXERCISE_CHOICES_MAX = 6, EXERCISE_STEPS_MAX = 10
 /* A question as asked. Texts live in the maker's arena. */
 struct exercise_question {
     enum exercise_kind kind;
-    const char *text;         /* the question; plain text, wrapped when shown */
-    const char *form;         /* how to answer: "an expression in B, T, D, F", "a time, such as 7.9 ms" */
-    const struct sym *answer; /* EXERCISE_FORMULA */
+    const char *text;              /* the question; plain text, wrapped when shown */
+    const char *form;              /* how to answer: "an expression in B, T, D, F", "a time, such as 7.9 ms" */
+    const struct sym *answer;      /* EXERCISE_FORMULA */
     const struct sym *symbols[16]; /* that an answer may use */
     size_t symbols_n;
-    double value;          /* EXERCISE_NUMBER: base units */
-    enum units_kind unit;  /* of value */
-    double tolerance_frac; /* relative; 0: exact (whole numbers) */
+    double value;                              /* EXERCISE_NUMBER: base units */
+    enum units_kind unit;                      /* of value */
+    double tolerance_frac;                     /* relative; 0: exact (whole numbers) */
     const char *choices[EXERCISE_CHOICES_MAX]; /* EXERCISE_CHOICE; the right one is choices[right] */
     size_t choices_n, right;
     struct exercise_slip slips[EXERCISE_SLIPS_MAX];
@@ -68,13 +68,15 @@ enum err_code exercise_ask(struct arena *a, struct sym_ctx *c, const struct exer
 
 struct exercise_verdict {
     bool right;
-    const char *hint;  /* on a wrong answer: the slip it is, or what is known (the wrong unit, a counterexample); NULL none */
+    const char
+        *hint; /* on a wrong answer: the slip it is, or what is known (the wrong unit, a counterexample); NULL none */
     const char *given; /* the answer as read, in base units or canonical form */
 };
 
 /* exercise_grade -- an answer as typed: "S*T/(S+T)", "7.9 ms", "0.0079 s", "12.5 GiB", "13,015,449,600", "memory".
  * A number's unit may have any prefix; where the kind has a unit it must be there, unless the answer is a plain ratio.
- * An answer that cannot be read is wrong and its hint says why; that is no error. Errors: ERR_NOMEM, ERR_IO no FLINT. */
+ * An answer that cannot be read is wrong and its hint says why; that is no error. Errors: ERR_NOMEM, ERR_IO no FLINT.
+ */
 enum err_code exercise_grade(struct arena *a, struct sym_ctx *c, const struct exercise_question *q, const char *answer,
                              struct exercise_verdict *out, struct err *e);
 

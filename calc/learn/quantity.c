@@ -1,49 +1,92 @@
 #include "calc/learn/quantity.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "calc/base/text.h"
 
-/* A topic: the operators of these names, from the first template that has them. */
+/* A topic: the operators of these names, from the first layer kind that has them; or all of a layer; or of a pass. */
+enum topic_extent { OPERATORS, LAYER, DECODE_STEP, PREFILL };
+
 struct topic {
     const char *name, *meaning;
     const char *ops[4];
     bool latent; /* needs the template with latent attention and experts */
     bool fused;  /* with the MLP as one kernel */
+    enum topic_extent extent;
 };
 
 static const struct topic TOPICS[] = {
-    {"embed", "a row of the embedding table for every token", {"embed"}, false, false},
-    {"norm", "RMS norm over the model width", {"mixer_norm"}, false, false},
-    {"qkv_proj", "queries, keys and values from the residual stream", {"qkv_proj"}, false, false},
-    {"rope", "rotary position embedding", {"rope"}, false, false},
-    {"kv_write", "new keys and values into the cache", {"kv_write"}, false, false},
-    {"attention", "scores, softmax and weighted sum in one kernel", {"attention"}, false, false},
-    {"o_proj", "heads back to the model width", {"o_proj"}, false, false},
-    {"mlp", "the gated MLP as one kernel", {"mlp"}, false, true},
-    {"up_proj", "gate and up products", {"up_proj"}, false, false},
-    {"mlp_act", "nonlinearity times the other branch", {"mlp_act"}, false, false},
-    {"down_proj", "back to the model width", {"down_proj"}, false, false},
-    {"residual", "sum with the residual stream", {"mixer_residual"}, false, false},
-    {"lm_head", "logits over the vocabulary", {"lm_head"}, false, false},
-    {"sample", "softmax over the vocabulary and a draw", {"sample"}, false, false},
-    {"router", "scores of the experts", {"router"}, true, false},
-    {"experts", "the routed experts' products", {"experts_up", "experts_down"}, true, false},
-    {"shared_expert", "the expert that every token passes", {"shared_up", "shared_down"}, true, false},
-    {"latent_attention", "attention in the cached latent space (MLA)", {"attention"}, true, false},
-    {"q_absorb", "queries into the latent space, head by head", {"q_absorb"}, true, false},
-    {"v_absorb", "latent sums out of it", {"v_absorb"}, true, false},
-    {"kv_a_proj", "the latent that is cached", {"kv_a_proj"}, true, false},
+    {"embed", "a row of the embedding table for every token", {"embed"}, false, false, OPERATORS},
+    {"norm", "RMS norm over the model width", {"mixer_norm"}, false, false, OPERATORS},
+    {"qkv_proj", "queries, keys and values from the residual stream", {"qkv_proj"}, false, false, OPERATORS},
+    {"rope", "rotary position embedding", {"rope"}, false, false, OPERATORS},
+    {"kv_write", "new keys and values into the cache", {"kv_write"}, false, false, OPERATORS},
+    {"attention", "scores, softmax and weighted sum in one kernel", {"attention"}, false, false, OPERATORS},
+    {"o_proj", "heads back to the model width", {"o_proj"}, false, false, OPERATORS},
+    {"mlp", "the gated MLP as one kernel", {"mlp"}, false, true, OPERATORS},
+    {"up_proj", "gate and up products", {"up_proj"}, false, false, OPERATORS},
+    {"mlp_act", "nonlinearity times the other branch", {"mlp_act"}, false, false, OPERATORS},
+    {"down_proj", "back to the model width", {"down_proj"}, false, false, OPERATORS},
+    {"residual", "sum with the residual stream", {"mixer_residual"}, false, false, OPERATORS},
+    {"lm_head", "logits over the vocabulary", {"lm_head"}, false, false, OPERATORS},
+    {"sample", "softmax over the vocabulary and a draw", {"sample"}, false, false, OPERATORS},
+    {"router", "scores of the experts", {"router"}, true, false, OPERATORS},
+    {"experts", "the routed experts' products", {"experts_up", "experts_down"}, true, false, OPERATORS},
+    {"shared_expert", "the expert that every token passes", {"shared_up", "shared_down"}, true, false, OPERATORS},
+    {"latent_attention", "attention in the cached latent space (MLA)", {"attention"}, true, false, OPERATORS},
+    {"q_absorb", "queries into the latent space, head by head", {"q_absorb"}, true, false, OPERATORS},
+    {"v_absorb", "latent sums out of it", {"v_absorb"}, true, false, OPERATORS},
+    {"kv_a_proj", "the latent that is cached", {"kv_a_proj"}, true, false, OPERATORS},
+    {"layer", "all operators of one layer", {NULL}, false, false, LAYER},
+    {"prefill", "the prompts' pass through the whole model, T = S", {NULL}, false, false, PREFILL},
+    {"decode_step", "one token for every sequence, through the whole model", {NULL}, false, false, DECODE_STEP},
 };
 
-enum { TOPICS_N = sizeof TOPICS / sizeof TOPICS[0] };
+enum { TOPICS_N = sizeof TOPICS / sizeof TOPICS[0], TOPIC_OPS = sizeof TOPICS[0].ops / sizeof TOPICS[0].ops[0] };
 
 static const char *const NAMES[] = {"embed",    "norm",     "qkv_proj",  "rope",    "kv_write",      "attention",
                                     "o_proj",   "mlp",      "up_proj",   "mlp_act", "down_proj",     "residual",
                                     "lm_head",  "sample",   "router",    "experts", "shared_expert", "latent_attention",
-                                    "q_absorb", "v_absorb", "kv_a_proj", NULL};
+                                    "q_absorb", "v_absorb", "kv_a_proj", "layer",   "prefill",       "decode_step",
+                                    NULL};
+_Static_assert(sizeof NAMES / sizeof NAMES[0] == TOPICS_N + 1, "one name a topic");
 
 const char *const *quantity_names(void) { return NAMES; }
+
+const char *quantity_meaning(const char *topic)
+{
+    for (size_t i = 0; i < TOPICS_N; i++)
+        if (strcmp(TOPICS[i].name, topic) == 0) return TOPICS[i].meaning;
+    return NULL;
+}
+
+enum err_code quantity_open(struct arena *a, bool course, struct quantity_scope *out, struct err *e)
+{
+    struct quantity_scope s = {.arena = a, .c = sym_open(a), .course = course, .tp = 1, .layer = -1};
+    if (!s.c) return err_nomem(e);
+    s.y = cost_symbols_make(s.c);
+    s.rates = rates_make(s.c);
+    s.fidelity = course ? STEP_BOUND : STEP_ROOFLINE;
+    s.conventions = (struct cost_conventions){.causal_full = course,
+                                              .embed_full_table = course,
+                                              .norms_uncounted = course,
+                                              .mlp_fused = course,
+                                              .activations_uncounted = course};
+    *out = s;
+    return sym_check(s.c, e);
+}
+
+enum err_code quantity_device(struct quantity_scope *s, const struct hw *hw, struct err *e)
+{
+    double link;
+    TRY(timed_link_rate(hw, s->tp, &link, e));
+    s->hw = hw;
+    s->rates = rates_of(s->c, hw, link);
+    return sym_check(s->c, e);
+}
+
+/* ---- the operators of a pass ---- */
 
 /* Decoders whose sizes are all symbols: the builders look only at structure and formats. */
 static enum err_code template_model(struct arena *a, bool latent, struct model *m, struct err *e)
@@ -59,6 +102,81 @@ static enum err_code template_model(struct arena *a, bool latent, struct model *
     return dtype_find("bf16", &m->activations, e);
 }
 
+/* Bytes per element as numbers, where a format has no scales of its own beside. */
+static size_t bind_widths(const struct quantity_scope *s, const struct model *m, struct sym_binding *env)
+{
+    const struct cost_symbols *y = &s->y;
+    const struct sym *const var[] = {y->b_embed, y->b_head, y->b_mixer, y->b_ffn, y->b_expert, y->b_router, y->b_other};
+    size_t n = 0;
+    for (size_t i = 0; i < WEIGHT_CLASSES; i++)
+        env[n++] = (struct sym_binding){var[i], sym_num(s->c, m->weights[i].bits / 8)};
+    env[n++] = (struct sym_binding){y->b_act, sym_num(s->c, m->activations.bits / 8)};
+    if (!(m->kv.scale_bits > 0)) env[n++] = (struct sym_binding){y->b_kv, sym_num(s->c, m->kv.bits / 8)};
+    return n;
+}
+
+/* Sizes as the symbols they are; of a textbook v heads as wide as k heads, and the lecture's heads. */
+static void bind_symbols(const struct quantity_scope *s, const struct topic *t, const struct model *m,
+                         struct cost_op *op)
+{
+    struct sym_ctx *c = s->c;
+    const struct cost_symbols *y = &s->y;
+    struct sym_binding env[WEIGHT_CLASSES + 8];
+    size_t n = bind_widths(s, m, env);
+    if (s->tp == 1) env[n++] = (struct sym_binding){y->t, sym_int(c, 1)};
+    const bool same = s->model && op->kind_index >= 0 && m->kinds[op->kind_index].mixer.kind == MIXER_ATTENTION &&
+                      m->kinds[op->kind_index].mixer.head_dim == m->kinds[op->kind_index].mixer.v_head_dim;
+    if (same || (!s->model && !t->latent)) env[n++] = (struct sym_binding){y->Hv, y->H};
+    if (!s->model && s->course && !t->latent && t->extent == OPERATORS) {
+        const struct sym *heads = sym_div(c, y->D, y->H);
+        env[n++] = (struct sym_binding){y->N, heads};
+        env[n++] = (struct sym_binding){y->K, heads};
+    }
+    const struct sym **at[] = {&op->flops,      &op->vector_flops,    &op->weight_bytes,     &op->kv_bytes,
+                               &op->held_bytes, &op->kv_needed_bytes, &op->activation_bytes, &op->wire_bytes};
+    for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) *at[i] = sym_bind(c, *at[i], env, n);
+    for (size_t i = 0; i < op->tensors_n; i++) {
+        op->tensor[i].elems = sym_bind(c, op->tensor[i].elems, env, n);
+        op->tensor[i].bytes = sym_bind(c, op->tensor[i].bytes, env, n);
+    }
+}
+
+static enum err_code bind_pass(const struct quantity_scope *s, const struct topic *t, struct quantity_pass *p,
+                               struct err *e)
+{
+    const struct cost_binding how = {.free = s->free, .relative = s->sizes == QUANTITY_RELATIVE};
+    p->layers = !s->model || s->sizes == QUANTITY_RELATIVE ? s->y.L : NULL;
+    if (s->model && s->sizes != QUANTITY_SYMBOLS) return cost_bind_as(s->c, &s->y, s->model, s->tp, &how, &p->ops, e);
+    for (size_t i = 0; i < p->ops.n; i++) bind_symbols(s, t, p->model, &p->ops.op[i]);
+    return sym_check(s->c, e);
+}
+
+static enum err_code build_pass(const struct quantity_scope *s, const struct topic *t, enum quantity_phase phase,
+                                struct quantity_pass *p, struct err *e)
+{
+    struct model *textbook = arena_array(s->arena, 1, sizeof *textbook);
+    if (!textbook) return err_nomem(e);
+    p->model = s->model;
+    if (!s->model) {
+        TRY(template_model(s->arena, t->latent, textbook, e));
+        p->model = textbook;
+    }
+    struct cost_conventions v = s->conventions;
+    if (t->extent == OPERATORS) v.mlp_fused = t->fused;
+    const struct sym *const tokens[] = {[QUANTITY_ANY] = s->y.T,
+                                        [QUANTITY_PREFILL] = s->y.S,
+                                        [QUANTITY_DECODE] = s->tokens ? s->tokens : sym_int(s->c, 1)};
+    const struct cost_pass pass = {.name = t->name,
+                                   .B = s->y.B,
+                                   .S = s->y.S,
+                                   .absorbed = t->extent == OPERATORS ? t->latent : phase == QUANTITY_DECODE,
+                                   .T = tokens[phase]};
+    TRY(cost_build(s->arena, s->c, &s->y, p->model, &v, &pass, s->tp, &p->ops, e));
+    return bind_pass(s, t, p, e);
+}
+
+/* ---- topics ---- */
+
 static enum err_code find_topic(const char *name, const struct topic **out, struct err *e)
 {
     char near[200], clean[64];
@@ -72,103 +190,100 @@ static enum err_code find_topic(const char *name, const struct topic **out, stru
                    near);
 }
 
-/* Widths of a textbook decoder as numbers, v heads as wide as k heads, and the lecture's heads. */
-static void bind_textbook(const struct quantity_scope *s, bool latent, struct cost_op *op)
+/* The kind of layer that a topic is of: the one asked for, else the first that has all its operators. */
+static enum err_code find_kind(const struct quantity_scope *s, const struct topic *t, const struct cost_ops *ops,
+                               int *out, struct err *e)
 {
-    struct sym_ctx *c = s->c;
-    const struct cost_symbols *y = &s->y;
-    const struct sym *two = sym_int(c, 2), *heads = sym_div(c, y->D, y->H);
-    const struct sym_binding env[] = {
-        {y->b_kv, two},
-        {y->b_act, two},
-        {y->b_embed, two},
-        {y->b_head, two},
-        {y->b_mixer, two},
-        {y->b_ffn, two},
-        {y->b_expert, two},
-        {y->b_router, two},
-        {y->b_other, two},
-        {y->t, sym_int(c, 1)},
-        {y->Hv, latent ? y->Hv : y->H},
-        {y->N, s->course && !latent ? heads : y->N},
-        {y->K, s->course && !latent ? heads : y->K},
-    };
-    const size_t n = sizeof env / sizeof env[0];
-    const struct sym **at[] = {&op->flops, &op->vector_flops, &op->weight_bytes, &op->kv_bytes, &op->activation_bytes};
-    for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) *at[i] = sym_bind(c, *at[i], env, n);
-    for (size_t i = 0; i < op->tensors_n; i++) op->tensor[i].elems = sym_bind(c, op->tensor[i].elems, env, n);
+    const struct model *m = s->model;
+    *out = s->layer;
+    if (t->extent == LAYER && s->layer < 0 && m && m->kinds_n > 1)
+        return err_set(e, ERR_USAGE, "%s has %zu kinds of layer, \"%.60s\" first: choose one with --layer 1..%zu",
+                       m->name, m->kinds_n, m->kinds[0].label, m->kinds_n);
+    if (t->extent == LAYER && s->layer < 0) *out = 0;
+    if (t->extent != OPERATORS || s->layer >= 0) return ERR_OK;
+    for (size_t i = 0; i < ops->n; i++)
+        if (strcmp(ops->op[i].name, t->ops[0]) == 0) {
+            *out = ops->op[i].kind_index;
+            return ERR_OK;
+        }
+    return ERR_OK;
 }
 
-static enum err_code collect(const struct quantity_scope *s, const struct topic *t, struct cost_ops *ops,
-                             struct quantity_topic *out, struct err *e)
+static bool belongs(const struct topic *t, const struct cost_op *op, int kind)
 {
-    const struct cost_op **list = arena_array(s->arena, sizeof t->ops / sizeof t->ops[0], sizeof *list);
-    if (!list) return err_nomem(e);
-    const struct sym *zero = sym_int(s->c, 0);
-    struct quantity_topic q = {.name = t->name,
-                               .meaning = t->meaning,
-                               .ops = list,
-                               .flops = zero,
-                               .vector_flops = zero,
-                               .weight_bytes = zero,
-                               .kv_bytes = zero,
-                               .activation_bytes = zero,
-                               .params = zero};
-    for (size_t k = 0; k < sizeof t->ops / sizeof t->ops[0] && t->ops[k]; k++)
-        for (size_t i = 0; i < ops->n; i++) {
-            struct cost_op *op = &ops->op[i];
-            if (strcmp(op->name, t->ops[k]) != 0) continue;
-            if (!s->model) bind_textbook(s, t->latent, op);
-            list[q.ops_n++] = op;
-            q.flops = sym_add(s->c, q.flops, op->flops);
-            q.vector_flops = sym_add(s->c, q.vector_flops, op->vector_flops);
-            q.weight_bytes = sym_add(s->c, q.weight_bytes, op->weight_bytes);
-            q.kv_bytes = sym_add(s->c, q.kv_bytes, op->kv_bytes);
-            q.activation_bytes = sym_add(s->c, q.activation_bytes, op->activation_bytes);
-            for (size_t j = 0; j < op->tensors_n; j++) q.params = sym_add(s->c, q.params, op->tensor[j].elems);
-            break; /* the first layer kind that has it */
-        }
-    if (q.ops_n == 0)
+    if (t->extent == DECODE_STEP || t->extent == PREFILL) return true;
+    if (t->extent == LAYER) return op->kind_index == kind;
+    for (size_t k = 0; k < TOPIC_OPS && t->ops[k]; k++)
+        if (strcmp(op->name, t->ops[k]) == 0) return op->kind_index < 0 || op->kind_index == kind;
+    return false;
+}
+
+static enum err_code select_ops(const struct quantity_scope *s, const struct topic *t, struct cost_ops *ops,
+                                struct err *e)
+{
+    int kind = -1;
+    size_t n = 0;
+    TRY(find_kind(s, t, ops, &kind, e));
+    for (size_t i = 0; i < ops->n; i++) {
+        if (!belongs(t, &ops->op[i], kind)) continue;
+        ops->op[n] = ops->op[i];
+        if (t->extent == OPERATORS || t->extent == LAYER) ops->op[n].count = 1;
+        n++;
+    }
+    ops->n = n;
+    if (n == 0)
         return err_set(e, ERR_USAGE, "%s has no %s", s->model ? s->model->name : "the textbook decoder", t->name);
-    q.bytes = SYM_SUM(s->c, q.weight_bytes, q.kv_bytes, q.activation_bytes);
-    TRY(sym_check(s->c, e));
-    *out = q;
     return ERR_OK;
+}
+
+const struct sym *quantity_params(const struct quantity_scope *s, const struct quantity_topic *q)
+{
+    const struct sym *sum = sym_int(s->c, 0);
+    for (size_t i = 0; i < q->pass.ops.n; i++) {
+        const struct cost_op *op = &q->pass.ops.op[i];
+        const struct sym *n = sym_int(s->c, op->count);
+        if (q->whole && q->pass.layers && op->kind_index >= 0) n = sym_mul(s->c, n, q->pass.layers);
+        for (size_t j = 0; j < op->tensors_n; j++) {
+            const struct cost_tensor *x = &op->tensor[j];
+            if (q->whole && (x->shared || (x->norm && s->conventions.norms_uncounted))) continue;
+            sum = sym_add(s->c, sum, sym_mul(s->c, n, x->elems));
+        }
+    }
+    return sum;
 }
 
 enum err_code quantity_topic(const struct quantity_scope *s, const char *name, enum quantity_phase phase,
                              struct quantity_topic *out, struct err *e)
 {
     const struct topic *t = NULL;
+    struct quantity_topic q = {.time_known = true};
+    bool untimed = false;
     TRY(find_topic(name, &t, e));
     const bool absorbs = strcmp(t->name, "latent_attention") == 0 || strcmp(t->name, "q_absorb") == 0 ||
                          strcmp(t->name, "v_absorb") == 0;
     if (s->model && absorbs && s->model->kinds[0].mixer.kind != MIXER_LATENT)
         return err_set(e, ERR_USAGE, "%s has no latent attention", s->model->name);
-    struct model textbook;
-    const struct model *m = s->model;
-    if (!m) {
-        TRY(template_model(s->arena, t->latent, &textbook, e));
-        m = &textbook;
-    }
-    struct cost_conventions v = s->conventions;
-    v.mlp_fused = t->fused;
-    const struct sym *one = sym_int(s->c, 1);
-    const struct cost_pass pass = {.name = t->name,
-                                   .B = s->y.B,
-                                   .S = s->y.S,
-                                   .absorbed = t->latent,
-                                   .T = phase == QUANTITY_PREFILL  ? s->y.S
-                                        : phase == QUANTITY_DECODE ? one
-                                                                   : s->y.T};
-    struct cost_ops ops;
-    TRY(cost_build(s->arena, s->c, &s->y, m, &v, &pass, 1, &ops, e));
-    if (s->model) TRY(cost_bind(s->c, &s->y, m, 1, &ops, e));
-    return collect(s, t, &ops, out, e);
+    q.name = t->name;
+    q.meaning = t->meaning;
+    q.layer = t->extent == LAYER;
+    q.whole = t->extent == DECODE_STEP || t->extent == PREFILL;
+    if (q.whole) phase = t->extent == PREFILL ? QUANTITY_PREFILL : QUANTITY_DECODE;
+    TRY(build_pass(s, t, phase, &q.pass, e));
+    TRY(select_ops(s, t, &q.pass.ops, e));
+    TRY(timed_ops(s->arena, s->c, &s->rates, s->hw, q.pass.model, s->tp, &q.pass.ops, &q.pass.timed, &untimed, e));
+    q.time_known = !untimed;
+    const enum step_fidelity fidelity = q.whole ? s->fidelity : STEP_ROOFLINE;
+    TRY(timed_sum(s->arena, s->c, &s->rates, fidelity, &q.pass.ops, q.pass.timed, q.whole ? q.pass.layers : NULL,
+                  &q.total, e));
+    q.bytes = q.total.bytes;
+    q.params = quantity_params(s, &q);
+    TRY(sym_check(s->c, e));
+    *out = q;
+    return ERR_OK;
 }
 
-static const char *const CALLS[] = {"flops",    "vector_flops",     "bytes",  "weight_bytes",
-                                    "kv_bytes", "activation_bytes", "params", "intensity"};
+static const char *const CALLS[] = {"flops",  "vector_flops", "bytes", "weight_bytes", "kv_bytes", "activation_bytes",
+                                    "params", "intensity",    "time"};
 
 const char *const *quantity_calls(size_t *n)
 {
@@ -176,22 +291,19 @@ const char *const *quantity_calls(size_t *n)
     return CALLS;
 }
 
-const char *quantity_meaning(const char *topic)
-{
-    for (size_t i = 0; i < TOPICS_N; i++)
-        if (strcmp(TOPICS[i].name, topic) == 0) return TOPICS[i].meaning;
-    return NULL;
-}
-
 enum err_code quantity_resolve(const struct quantity_scope *s, enum quantity_phase phase, const char *call,
                                const char *argument, const struct sym **out, struct err *e)
 {
     struct quantity_topic q;
     TRY(quantity_topic(s, argument, phase, &q, e));
-    const struct sym *const value[] = {q.flops,    q.vector_flops,     q.bytes,  q.weight_bytes,
-                                       q.kv_bytes, q.activation_bytes, q.params, sym_div(s->c, q.flops, q.bytes)};
+    const struct sym *const value[] = {
+        q.total.flops,    q.total.vector_flops,     q.bytes,  q.total.weight_bytes,
+        q.total.kv_bytes, q.total.activation_bytes, q.params, sym_div(s->c, q.total.flops, q.bytes),
+        q.total.time_s};
     for (size_t i = 0; i < sizeof CALLS / sizeof CALLS[0]; i++)
         if (strcmp(CALLS[i], call) == 0) {
+            if (strcmp(call, "time") == 0 && !q.time_known)
+                return err_set(e, ERR_INPUT, "%s: no peak rate is known, so no time can be given", s->hw->file);
             *out = value[i];
             return sym_check(s->c, e);
         }

@@ -1,49 +1,98 @@
-/* quantity -- names for what the cost model counts ("flops(mlp)", "kv_bytes", "ridge"), as expressions.
+/* quantity -- names for what the cost model counts ("flops(mlp)", "kv_bytes", "ridge", "decode_step"), as expressions.
  *
  * Without a model the expressions are those of a textbook decoder whose every size is a symbol; with one, its numbers
- * are put in. Bytes per element are numbers throughout: 2 where no model says otherwise. */
+ * are put in. Without a device its rates are symbols too (peak_bf16, bandwidth, link), so seconds are expressions. */
 #ifndef RIDGE_LEARN_QUANTITY_H
 #define RIDGE_LEARN_QUANTITY_H
 
-#include "calc/cost/cost.h"
+#include "calc/base/units.h"
+#include "calc/time/timed.h"
 
 enum quantity_phase { QUANTITY_ANY, QUANTITY_PREFILL, QUANTITY_DECODE };
+
+/* What stands for the sizes of a model. */
+enum quantity_sizes {
+    QUANTITY_NUMBERS,  /* its numbers */
+    QUANTITY_SYMBOLS,  /* the symbols of its structure; bytes per element are numbers where a format has no scales */
+    QUANTITY_RELATIVE, /* each symbol x times its number: x = 1 is the model (cost_bind_as) */
+};
 
 struct quantity_scope {
     struct arena *arena;
     struct sym_ctx *c;
     struct cost_symbols y;
+    struct rates rates;        /* symbols, or the numbers of hw */
     const struct model *model; /* NULL: the textbook's */
+    const struct hw *hw;       /* NULL: none; decides which matrix unit a format uses */
     struct cost_conventions conventions;
-    bool course; /* the lecture's attention: K = N heads, N*H = D */
+    enum step_fidelity fidelity;
+    enum quantity_sizes sizes;
+    const struct sym *free;   /* a symbol of the model that keeps no number; NULL none */
+    const struct sym *tokens; /* query tokens of a decode step, speculation's T; NULL: 1 */
+    int64_t tp;               /* ranks */
+    int layer;                /* which kind of layer topics are of; -1: the first that has it */
+    bool course;              /* the lecture's attention: K = N heads, N*H = D */
 };
 
-/* A topic: one operator, or several that belong together, of one layer kind, summed. Per layer and pass, one rank. */
+/* quantity_open -- a scope of the textbook with symbolic rates, in a context of its own. course: the lecture's
+ * conventions. Errors: ERR_NOMEM. */
+enum err_code quantity_open(struct arena *a, bool course, struct quantity_scope *out, struct err *e);
+
+/* quantity_device -- put a device's rates into the scope; hw is borrowed. Errors: as timed_link_rate. */
+enum err_code quantity_device(struct quantity_scope *s, const struct hw *hw, struct err *e);
+
+/* The operators of a pass, with their times. layers: what the count of a layer's operators is multiplied by. */
+struct quantity_pass {
+    struct cost_ops ops;
+    struct timed *timed;
+    const struct sym *layers;  /* NULL: 1 */
+    const struct model *model; /* the scope's, or the textbook's */
+};
+
+/* A topic: one operator, or several that belong together, of one layer kind, summed; or a layer; or a whole pass. */
 struct quantity_topic {
     const char *name, *meaning;
-    const struct cost_op *const *ops; /* what it consists of */
-    size_t ops_n;
-    const struct sym *flops, *vector_flops, *weight_bytes, *kv_bytes, *activation_bytes, *bytes, *params;
+    bool whole;                /* of the model and not of a layer */
+    bool layer;                /* all operators of a layer */
+    bool time_known;           /* time_s means something: the device has a peak rate */
+    struct quantity_pass pass; /* only the topic's operators; counts are 1 unless whole */
+    struct timed_total total;
+    const struct sym *bytes;  /* all that is moved; of a whole pass those that the fidelity charges */
+    const struct sym *params; /* elements of the weights; whole: each stored tensor once */
 };
 
-/* quantity_names -- topics that quantity_topic takes, NULL-terminated. */
+/* quantity_names -- topics that quantity_topic takes, NULL-terminated. quantity_meaning -- one sentence on a topic;
+ * NULL unknown. */
 const char *const *quantity_names(void);
+const char *quantity_meaning(const char *topic);
 
 /* quantity_topic -- the expressions of a topic in a phase: T and S free, T = S (prefill), or T = 1 (decode).
- * Errors: ERR_USAGE unknown topic (nearest offered) or one that the model has not; ERR_NOMEM. */
+ * Errors: ERR_USAGE unknown topic (nearest offered), one that the model has not, `layer` of a model with several kinds;
+ * ERR_NOMEM. */
 enum err_code quantity_topic(const struct quantity_scope *s, const char *name, enum quantity_phase phase,
                              struct quantity_topic *out, struct err *e);
 
-/* quantity_resolve -- call(argument) of what a person types: flops, vector_flops, bytes, weight_bytes, kv_bytes,
- * activation_bytes, params and intensity (flops/bytes) of a topic. Errors: as quantity_topic; ERR_USAGE unknown call.
- */
+/* quantity_params -- elements of the weights of a topic (of a pass: each stored tensor once). */
+const struct sym *quantity_params(const struct quantity_scope *s, const struct quantity_topic *q);
+
+/* quantity_calls -- call(topic) that quantity_resolve takes: flops, vector_flops, bytes, weight_bytes, kv_bytes,
+ * activation_bytes, params, intensity (flops/bytes) and time (seconds). Errors of resolve: as quantity_topic; ERR_USAGE
+ * unknown call. */
+const char *const *quantity_calls(size_t *n);
 enum err_code quantity_resolve(const struct quantity_scope *s, enum quantity_phase phase, const char *call,
                                const char *argument, const struct sym **out, struct err *e);
 
-/* quantity_calls -- the calls that quantity_resolve takes; *n of them. */
-const char *const *quantity_calls(size_t *n);
+/* Plain names: of the model, its passes and the device. */
+enum { QUANTITY_NAMED_MAX = 24 };
+struct quantity_named {
+    const char *name, *meaning;
+    enum units_kind unit;
+    const struct sym *value;
+};
 
-/* quantity_meaning -- one sentence on a topic; NULL unknown. */
-const char *quantity_meaning(const char *topic);
+/* quantity_named_all -- params, weight_bytes, kv_bytes, memory_bytes, decode_step, prefill, throughput, ridge, ... of
+ * the scope; *n of them. Errors: as quantity_topic. */
+enum err_code quantity_named_all(const struct quantity_scope *s, struct quantity_named out[QUANTITY_NAMED_MAX],
+                                 size_t *n, struct err *e);
 
 #endif

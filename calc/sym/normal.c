@@ -59,6 +59,16 @@ enum err_code sym_equal(struct sym_ctx *c, const struct sym *a, const struct sym
     return sym_equal_given(c, a, b, 0, NULL, equal, err);
 }
 
+enum err_code sym_fraction(struct sym_ctx *c, const struct sym *e, const struct sym **num, const struct sym **den,
+                           struct err *err)
+{
+    const struct sym *n;
+    TRY(sym_normal(c, e, &n, err));
+    *num = n->op == SYM_DIV ? n->a : n;
+    *den = n->op == SYM_DIV ? n->b : c->one;
+    return ERR_OK;
+}
+
 /* ---- counterexample ---- */
 
 enum { POINTS = 256, GROW_EVERY = 8 };

@@ -25,6 +25,10 @@
  * a + b - min(a,b). */
 enum err_code sym_normal(struct sym_ctx *c, const struct sym *e, const struct sym **out, struct err *err);
 
+/* sym_fraction -- numerator and denominator of the canonical form; the denominator of a polynomial is 1. */
+enum err_code sym_fraction(struct sym_ctx *c, const struct sym *e, const struct sym **num, const struct sym **den,
+                           struct err *err);
+
 /* sym_equal -- whether a and b are equal as rational functions of their generators. true is a proof; false means that
  * they differ somewhere, unless only a relation between atoms that is not known (above) makes them equal. */
 enum err_code sym_equal(struct sym_ctx *c, const struct sym *a, const struct sym *b, bool *equal, struct err *err);

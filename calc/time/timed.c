@@ -99,7 +99,10 @@ enum err_code timed_ops(struct arena *a, struct sym_ctx *c, const struct rates *
         t->vector_s = vector ? sym_div(c, op->vector_flops, r->peak[HW_FP32_VECTOR]) : zero;
         t->memory_s = sym_div(c, t->bytes, r->bandwidth);
         t->link_s = tp > 1 ? sym_div(c, op->wire_bytes, r->link) : zero;
-        t->time_s = sym_max(c, sym_max(c, t->compute_s, t->vector_s), sym_max(c, t->memory_s, t->link_s));
+        const struct sym *const part[] = {t->compute_s, t->vector_s, t->memory_s, t->link_s};
+        t->time_s = part[0];
+        for (size_t k = 1; k < sizeof part / sizeof part[0]; k++)
+            if (part[k] != zero) t->time_s = t->time_s == zero ? part[k] : sym_max(c, t->time_s, part[k]);
     }
     TRY(sym_check(c, e));
     *out = list;
@@ -137,7 +140,8 @@ enum err_code timed_sum(struct arena *a, struct sym_ctx *c, const struct rates *
     t.compute_s = sum[8];
     t.link_s = sum[9];
     t.memory_s = sym_div(c, t.bytes, r->bandwidth);
-    t.time_s = bound ? sym_max(c, sym_max(c, t.compute_s, t.memory_s), t.link_s) : sum[10];
+    t.time_s = bound ? sym_max(c, t.compute_s, t.memory_s) : sum[10];
+    if (bound && t.link_s != sym_int(c, 0)) t.time_s = sym_max(c, t.time_s, t.link_s);
     TRY(sym_check(c, e));
     *out = t;
     return ERR_OK;
