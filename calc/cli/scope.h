@@ -15,12 +15,18 @@ enum err_code scope_open(struct arena *a, const struct option_values *v, struct 
 enum err_code scope_phase(const struct option_values *v, enum quantity_phase *out, struct err *e);
 
 /* scope_asker -- what a person's expression may name: the symbols, the quantities of a phase, and "ridge" unless it is
- * NULL. It must outlive the parse. scope_names_of -- as sym_parse takes it. */
+ * NULL. It must outlive the parse. Each quantity is derived once, however often an expression names it: a text of calls
+ * stays as cheap as one of symbols. scope_names_of -- as sym_parse takes it. */
 struct scope_asker {
     const struct quantity_scope *scope;
     enum quantity_phase phase;
     struct parse_symbol symbols[48];
     size_t n_symbols;
+    struct scope_answer {
+        const char *call; /* "flops(mlp" */
+        const struct sym *value;
+    } known[256];
+    size_t n_known;
 };
 void scope_asker_make(const struct quantity_scope *s, enum quantity_phase phase, const struct sym *ridge,
                       struct scope_asker *out);
