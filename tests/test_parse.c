@@ -7,10 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "calc/sym/normal.h"
 #include "calc/sym/parse.h"
 #include "calc/sym/print.h"
 #include "tests/sym_mod.h"
@@ -316,6 +319,78 @@ static void test_bounds(void **state)
     expect(f, repeated(30, "_{", ""), ERR_USAGE, "not closed");
 }
 
+/* Processor time and peak memory of the process so far. */
+static double used_s(void)
+{
+    struct timespec t;
+    assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t), 0);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static long peak_kib(void)
+{
+    struct rusage u;
+    assert_int_equal(getrusage(RUSAGE_SELF, &u), 0);
+    return u.ru_maxrss;
+}
+
+enum { HOSTILE_BYTES = 1000000 };
+
+/* Texts that no command line can pass: a megabyte and more, each refused within a second and 16 MiB (the texts have up
+ * to 7 MB themselves). */
+static void test_hostile_bounds(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *head, *unit, *tail;
+    } TEXTS[] = {
+        {"", "(", "B"},     {"B^", "9", ""},       {"B^-", "7", ""},    {"2e", "9", "*B"},   {"0.", "3", "*B"},
+        {"B", "*B", ""},    {"S", "+T*B", ""},     {"", "max(B,", "1"}, {"B", "^B", ""},     {"", "\\frac{1}{", "B"},
+        {"", "flops(", ""}, {"x", "\xc2\xb2", ""}, {"", "_", ""},       {"", "\\left(", ""}, {"", "\xe2\x8c\x88", "B"},
+    };
+    for (size_t i = 0; i < sizeof TEXTS / sizeof TEXTS[0]; i++) {
+        char *many = repeated(HOSTILE_BYTES, TEXTS[i].unit, TEXTS[i].tail);
+        const size_t size = strlen(TEXTS[i].head) + strlen(many) + 1;
+        char *text = malloc(size);
+        assert_non_null(text);
+        (void)snprintf(text, size, "%s%s", TEXTS[i].head, many);
+        free(many);
+        const double before_s = used_s();
+        const long before_kib = peak_kib();
+        expect(f, text, ERR_RANGE, "more than 65536 bytes");
+        assert_true(used_s() - before_s < 1.0);
+        assert_true(peak_kib() - before_kib < 16 * 1024); /* not a unit */
+    }
+}
+
+/* ten thousand different symbols: read, and refused by the algebra; one more is refused by the parser */
+static void test_many_names(void **state)
+{
+    struct fixture *f = *state;
+    enum { MANY = 10000, WIDTH = 6 };
+    struct parse_symbol *symbols = arena_array(f->a, MANY, sizeof *symbols);
+    char *text = arena_array(f->a, MANY + 2, WIDTH);
+    const struct sym *e = NULL, *out = NULL;
+    struct err err = {0};
+    assert_true(symbols && text);
+    for (int i = 0; i < MANY; i++) {
+        const char *name = arena_printf(f->a, "a%04d", i);
+        assert_non_null(name);
+        symbols[i] = (struct parse_symbol){name, sym_var(f->c, name)};
+        (void)snprintf(text + i * WIDTH, WIDTH + 1, "%s%c", name, i + 1 < MANY ? '+' : ' ');
+    }
+    const struct parse_names names = {.symbols = symbols, .n_symbols = MANY};
+    const double before_s = used_s();
+    const long before_kib = peak_kib();
+    assert_int_equal(sym_parse(f->c, text, strlen(text), &names, &e, NULL, &err), ERR_OK);
+    assert_int_equal(sym_normal(f->c, e, &out, &err), ERR_RANGE);
+    assert_non_null(strstr(err.text, "10000 different symbols"));
+    assert_int_equal(sym_parse(f->c, strcat(text, "+a0007"), MANY * WIDTH + WIDTH, &names, &e, NULL, &err), ERR_RANGE);
+    assert_non_null(strstr(err.text, "more than 10000 symbols"));
+    assert_true(used_s() - before_s < 5.0);
+    assert_true(peak_kib() - before_kib < 64 * 1024); /* not a unit */
+}
+
 /* ---- printers ---- */
 
 static void assert_prints(struct fixture *f, enum sym_style style, const char *text, const char *want)
@@ -537,6 +612,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_caret, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(test_equation, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(test_bounds, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(test_hostile_bounds, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(test_many_names, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(test_latex_output, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(test_code_output, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(test_wrapped, open_fixture, close_fixture),

@@ -24,7 +24,12 @@ static enum err_code show_difference(const struct quantity_scope *s, const struc
     struct sym_point x;
     char text[64];
     double value[2] = {0, 0};
-    TRY(sym_counterexample(s->c, a, b, &x, e));
+    const enum err_code code = sym_counterexample(s->c, a, b, &x, e);
+    if (code == ERR_NO) { /* they differ, but too little or too far out for doubles to show */
+        out_str(o, "not equal\n");
+        return ERR_OK;
+    }
+    TRY(code);
     out_str(o, "not equal, for example at");
     for (size_t i = 0; i < x.n; i++) {
         (void)sym_print(x.at[i].value, text, sizeof text);

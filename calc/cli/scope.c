@@ -195,8 +195,20 @@ enum err_code scope_asker_make(const struct scope *s, struct scope_asker *out, s
 
 static enum err_code resolve(void *user, const char *name, const char *argument, const struct sym **out, struct err *e)
 {
-    const struct scope_asker *k = user;
-    return quantity_resolve(&k->scope->quantity, k->scope->phase, name, argument, out, e);
+    struct scope_asker *k = user;
+    const size_t n = strlen(name);
+    for (size_t i = 0; i < k->n_known; i++) {
+        const char *call = k->known[i].call;
+        if (strncmp(call, name, n) != 0 || call[n] != '(' || strcmp(call + n + 1, argument) != 0) continue;
+        *out = k->known[i].value;
+        return ERR_OK;
+    }
+    const struct quantity_scope *q = &k->scope->quantity;
+    TRY(quantity_resolve(q, k->scope->phase, name, argument, out, e));
+    const char *call = arena_printf(q->arena, "%s(%s", name, argument);
+    if (!call) return err_nomem(e);
+    if (k->n_known < sizeof k->known / sizeof k->known[0]) k->known[k->n_known++] = (struct scope_answer){call, *out};
+    return ERR_OK;
 }
 
 struct parse_names scope_names_of(struct scope_asker *k)

@@ -71,12 +71,18 @@ enum err_code scope_numbers(const struct scope *s, const struct option_values *v
 enum { SCOPE_SYMBOLS = 96 };
 
 /* What a person's expression may name: the symbols, the device's rates, plain names and quantities of a phase. It must
- * outlive the parse. scope_asker_make -- Errors: as quantity_named_all. scope_names_of -- as sym_parse takes it.
+ * outlive the parse. Each quantity is derived once, however often an expression names it: a text of calls stays as
+ * cheap as one of symbols. scope_asker_make -- Errors: as quantity_named_all. scope_names_of -- as sym_parse takes it.
  * scope_symbol -- the symbol of that name; NULL none. */
 struct scope_asker {
     const struct scope *scope;
     struct parse_symbol symbols[SCOPE_SYMBOLS];
     size_t n_symbols;
+    struct scope_answer {
+        const char *call; /* "flops(mlp" */
+        const struct sym *value;
+    } known[256];
+    size_t n_known;
 };
 enum err_code scope_asker_make(const struct scope *s, struct scope_asker *out, struct err *e);
 struct parse_names scope_names_of(struct scope_asker *k);
