@@ -28,7 +28,7 @@ static enum err_code list_topics(struct arena *a, struct out *o, struct err *e)
     struct quantity_named named[QUANTITY_NAMED_MAX];
     size_t n;
     const char *meaning;
-    TRY(quantity_open(a, false, &s, e));
+    TRY(quantity_open(a, NULL, false, &s, e));
     TRY(quantity_named_all(&s, named, &n, e));
     out_str(o, "ridge explain TOPIC, one of\n");
     for (const char *const *name = quantity_names(); *name; name++)

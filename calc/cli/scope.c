@@ -135,7 +135,7 @@ enum err_code scope_open(struct arena *a, const struct option_values *v, const c
     size_t phase = 0, fidelity = STEP_ROOFLINE;
     *out = (struct scope){.gpus = 0};
     struct quantity_scope *q = &out->quantity;
-    TRY(quantity_open(a, option_get(v, "course") != NULL, q, e));
+    TRY(quantity_open(a, NULL, option_get(v, "course") != NULL, q, e));
     TRY(choose(v, "phase", PHASES, 3, "any, prefill or decode", &phase, e));
     TRY(choose(v, "fidelity", FIDELITIES, 2, "bound or roofline", &fidelity, e));
     TRY(count_option(v, "layer", 1 << 20, &layer, e));

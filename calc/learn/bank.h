@@ -2,10 +2,13 @@
 #ifndef RIDGE_LEARN_BANK_H
 #define RIDGE_LEARN_BANK_H
 
+#include "calc/cost/cost.h"
 #include "calc/learn/exercise.h"
+#include "calc/model/model.h"
 #include "calc/time/hw.h"
 
-/* One question in the making. rng: splitmix64, seeded from the exercise's name and the seed. */
+/* One question in the making. rng: the state of splitmix64 (Steele, Lea, Flood, OOPSLA 2014), seeded from the
+ * exercise's name and the seed. */
 struct exercise_maker {
     struct arena *arena;
     struct sym_ctx *c;
@@ -14,7 +17,7 @@ struct exercise_maker {
     uint64_t rng;
 };
 
-/* bank_draw -- uniform in [lo, hi]. bank_pick -- one of n numbers. */
+/* bank_draw -- uniform in [lo, hi], lo <= hi. bank_pick -- one of n numbers, n >= 1. */
 int64_t bank_draw(struct exercise_maker *m, int64_t lo, int64_t hi);
 int64_t bank_pick(struct exercise_maker *m, size_t n, const int64_t *of);
 
@@ -27,7 +30,8 @@ enum err_code bank_model(struct exercise_maker *m, size_t n, const char *const *
  */
 const char *bank_printf(struct exercise_maker *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* bank_step, bank_slip, bank_slip_formula -- add to a question; beyond the room it has, an assertion of the tests. */
+/* bank_step, bank_slip, bank_slip_formula -- add to a question; what is beyond the room it has is dropped, and the
+ * tests of all exercises want some room to be left. */
 void bank_step(struct exercise_question *q, const char *text);
 void bank_slip(struct exercise_question *q, double value, const char *hint);
 void bank_slip_formula(struct exercise_question *q, const struct sym *formula, const char *hint);

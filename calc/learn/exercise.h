@@ -7,7 +7,6 @@
 #ifndef RIDGE_LEARN_EXERCISE_H
 #define RIDGE_LEARN_EXERCISE_H
 
-#include "calc/base/json.h"
 #include "calc/base/units.h"
 #include "calc/learn/quantity.h"
 
@@ -21,7 +20,7 @@ enum exercise_kind {
 /* A wrong answer that people give, and what they forgot. */
 struct exercise_slip {
     const struct sym *formula; /* EXERCISE_FORMULA */
-    double value;              /* EXERCISE_NUMBER, base units */
+    double value;              /* EXERCISE_NUMBER: base units; EXERCISE_CHOICE: which of the choices */
     const char *hint;          /* one sentence: "This counts keys only: the cache holds K and V, twice as much." */
 };
 
@@ -56,13 +55,19 @@ struct exercise {
     enum err_code (*make)(struct exercise_maker *m, struct exercise_question *q, struct err *e);
 };
 
-/* exercise_list -- all, in the order of the course; *n of them. exercise_find -- by name or number from 1; ERR_USAGE
- * with the nearest names. */
-const struct exercise *exercise_list(size_t *n);
-enum err_code exercise_find(const char *name, const struct exercise **out, struct err *e);
+/* exercise_count, exercise_at -- all exercises, in the order of the course: number i + 1 is exercise_at(i); NULL past
+ * the end. exercise_find -- by name or number from 1; at may be NULL. Errors: ERR_USAGE with the nearest names. */
+size_t exercise_count(void);
+const struct exercise *exercise_at(size_t i);
+enum err_code exercise_find(const char *name, size_t *at, const struct exercise **out, struct err *e);
 
-/* exercise_ask -- the question of a seed, in an arena and a context of expressions. Errors: ERR_NOMEM, and what the
- * cost model reports. */
+/* exercise_student_seed -- a student's own seed in a class that has one: from the bytes of the name, below 2^53 so that
+ * JSON keeps it. */
+int64_t exercise_student_seed(int64_t class_seed, const char *student);
+
+/* exercise_ask -- the question of a seed, in an arena and a context of expressions. A slip that this draw makes equal
+ * to the answer, or to a slip before it, within the tolerance, is left out. Errors: ERR_NOMEM, and what the cost model
+ * reports. Cost: a millisecond, most of it reading a device or a model. */
 enum err_code exercise_ask(struct arena *a, struct sym_ctx *c, const struct exercise *x, uint64_t seed,
                            struct exercise_question *out, struct err *e);
 
@@ -73,10 +78,19 @@ struct exercise_verdict {
     const char *given; /* the answer as read, in base units or canonical form */
 };
 
-/* exercise_grade -- an answer as typed: "S*T/(S+T)", "7.9 ms", "0.0079 s", "12.5 GiB", "13,015,449,600", "memory".
- * A number's unit may have any prefix; where the kind has a unit it must be there, unless the answer is a plain ratio.
- * An answer that cannot be read is wrong and its hint says why; that is no error. Errors: ERR_NOMEM, ERR_IO no FLINT.
- */
+enum { EXERCISE_ANSWER_MAX_BYTES = 4096 };
+
+/* exercise_grade -- an answer as typed.
+ *   a formula  in the question's symbols, as sym_parse reads it; "I = S*T/(S+T)" is its right side. Right when algebra
+ *              says so. On a wrong one: a slip of the question, else the factor it is off by, else a counterexample.
+ *   a number   "7.9 ms", "0.0079 s", "12.5 GiB", "13,015,449,600", "13.02B" and "13 billion" of a count, "43%" of a
+ *              part, "989e12/3.35e12"; the unit may have any prefix, decimal or binary, and must be there, except of
+ *              counts, parts, ratios and flops per byte. Right when within the tolerance. On a wrong one: a slip, the
+ *              wrong or missing unit, else GiB for GB, a power of 1000, bits for bytes, rounded too early, a factor of
+ *              a power of 2, else the direction.
+ *   a choice   one of the words; case and punctuation behind it do not count.
+ * What cannot be read, is empty, longer than EXERCISE_ANSWER_MAX_BYTES, not UTF-8 or has control characters is wrong
+ * and its hint says why; that is no error. Errors: ERR_NOMEM, ERR_IO no FLINT. */
 enum err_code exercise_grade(struct arena *a, struct sym_ctx *c, const struct exercise_question *q, const char *answer,
                              struct exercise_verdict *out, struct err *e);
 

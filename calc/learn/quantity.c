@@ -61,9 +61,9 @@ const char *quantity_meaning(const char *topic)
     return NULL;
 }
 
-enum err_code quantity_open(struct arena *a, bool course, struct quantity_scope *out, struct err *e)
+enum err_code quantity_open(struct arena *a, struct sym_ctx *c, bool course, struct quantity_scope *out, struct err *e)
 {
-    struct quantity_scope s = {.arena = a, .c = sym_open(a), .course = course, .tp = 1, .layer = -1};
+    struct quantity_scope s = {.arena = a, .c = c ? c : sym_open(a), .course = course, .tp = 1, .layer = -1};
     if (!s.c) return err_nomem(e);
     s.y = cost_symbols_make(s.c);
     s.rates = rates_make(s.c);

@@ -34,9 +34,9 @@ struct quantity_scope {
     bool course;              /* the lecture's attention: K = N heads, N*H = D */
 };
 
-/* quantity_open -- a scope of the textbook with symbolic rates, in a context of its own. course: the lecture's
+/* quantity_open -- a scope of the textbook with symbolic rates, in context c (NULL: a new one). course: the lecture's
  * conventions. Errors: ERR_NOMEM. */
-enum err_code quantity_open(struct arena *a, bool course, struct quantity_scope *out, struct err *e);
+enum err_code quantity_open(struct arena *a, struct sym_ctx *c, bool course, struct quantity_scope *out, struct err *e);
 
 /* quantity_device -- put a device's rates into the scope; hw is borrowed. Errors: as timed_link_rate. */
 enum err_code quantity_device(struct quantity_scope *s, const struct hw *hw, struct err *e);

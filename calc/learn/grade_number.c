@@ -1,0 +1,272 @@
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "calc/base/text.h"
+#include "calc/learn/grade.h"
+#include "calc/sym/parse.h"
+
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+static char previous(const char *text, size_t i)
+{
+    while (i > 0 && text[i - 1] == ' ') i--;
+    return i > 0 ? text[i - 1] : '\0';
+}
+
+static char following(const char *text, size_t i)
+{
+    while (text[++i] == ' ') continue;
+    return text[i];
+}
+
+/* An e of 1.3e10, at i. */
+static bool is_exponent(const char *text, size_t i)
+{
+    if ((text[i] != 'e' && text[i] != 'E') || i == 0 || !(is_digit(text[i - 1]) || text[i - 1] == '.')) return false;
+    const size_t sign = text[i + 1] == '-' || text[i + 1] == '+';
+    return is_digit(text[i + 1 + sign]);
+}
+
+/* Where the unit begins. An x between numbers is made a product. */
+static size_t split(char *text)
+{
+    size_t i = 0;
+    for (; text[i]; i++) {
+        if (is_exponent(text, i)) continue;
+        if ((text[i] == 'x' || text[i] == 'X') && is_digit(previous(text, i)) && is_digit(following(text, i))) {
+            text[i] = '*';
+            continue;
+        }
+        const bool micro = strncmp(text + i, "\xC2\xB5", 2) == 0 || strncmp(text + i, "\xCE\xBC", 2) == 0;
+        const bool times = strcmp(text + i, "\xC3\x97") == 0;
+        if (is_letter(text[i]) || text[i] == '%' || text[i] == '$' || micro || times) return i;
+    }
+    return i;
+}
+
+/* Whether the commas of a run of digits, commas and points group thousands; the run without them goes to out. */
+static bool ungroup(const char *run, size_t n, char *out, size_t *used)
+{
+    const size_t point = strcspn(run, "."), whole = point < n ? point : n;
+    size_t digits = 0, w = 0;
+    bool grouped = false;
+    for (size_t i = 0; i < n; i++) {
+        if (run[i] == ',' && (i > whole || digits == 0 || digits > 3 || (grouped && digits != 3))) return false;
+        if (i == whole && grouped && digits != 3) return false;
+        if (run[i] == ',') {
+            grouped = true;
+            digits = 0;
+            continue;
+        }
+        digits++;
+        out[w++] = run[i];
+    }
+    *used = w;
+    return !(grouped && whole == n && digits != 3);
+}
+
+/* Take the commas of 13,015,449,600 out; false where they do not group thousands. */
+static bool take_commas(char *text)
+{
+    size_t w = 0, used;
+    for (size_t i = 0; text[i];) {
+        const size_t n = strspn(text + i, "0123456789,.");
+        if (n == 0) {
+            text[w++] = text[i++];
+            continue;
+        }
+        if (!ungroup(text + i, n, text + w, &used)) return false;
+        i += n;
+        w += used;
+    }
+    text[w] = '\0';
+    return true;
+}
+
+static void trim_end(char *text)
+{
+    size_t n = strlen(text);
+    while (n && (text[n - 1] == ' ' || text[n - 1] == '\t')) text[--n] = '\0';
+}
+
+static const char *behind_signs(const char *text, bool dollars)
+{
+    for (;;) {
+        if (*text == ' ' || *text == '\t' || *text == '~' || (dollars && *text == '$'))
+            text++;
+        else if (strncmp(text, "\xE2\x89\x88", 3) == 0) /* almost equal */
+            text += 3;
+        else
+            return text;
+    }
+}
+
+static bool is_usd(enum units_kind kind) { return kind == UNITS_USD || kind == UNITS_USD_PER_MTOK; }
+
+/* The unit behind the number: its factor, or why it will not do. */
+static enum err_code read_unit(const struct grade *g, const char *unit, bool dollar, double *factor, const char **why,
+                               struct err *e)
+{
+    enum units_kind kind = UNITS_NONE;
+    const enum units_kind wanted = g->q->unit;
+    char clean[48];
+    *factor = 1;
+    if (!*unit && (dollar || grade_kind_bare(wanted))) return ERR_OK;
+    if (!*unit)
+        *why = arena_printf(g->arena, "%s was asked: give the unit", grade_kind_name(wanted));
+    else if (!grade_unit(unit, strlen(unit), wanted, &kind, factor))
+        *why = arena_printf(g->arena, "the unit '%s' is not known; %s was asked",
+                            text_clean(clean, sizeof clean, unit, strlen(unit)), grade_kind_name(wanted));
+    else if (kind != wanted)
+        *why = arena_printf(g->arena, "%s was asked; this is %s", grade_kind_name(wanted), grade_kind_name(kind));
+    else
+        return ERR_OK;
+    return *why ? ERR_OK : err_nomem(e);
+}
+
+static enum err_code read_value(const struct grade *g, char *text, double *value, const char **why, struct err *e)
+{
+    const struct sym *number;
+    struct err refused;
+    const struct parse_names none = {.symbols = NULL};
+    trim_end(text);
+    if (!*text) {
+        *why = "a number is asked";
+        return ERR_OK;
+    }
+    if (!take_commas(text)) {
+        *why = "a comma groups thousands (13,015,449,600); decimals have a point";
+        return ERR_OK;
+    }
+    const enum err_code code = sym_parse(g->c, text, strlen(text), &none, &number, NULL, &refused);
+    if (code == ERR_NOMEM) return err_nomem(e);
+    if (code != ERR_OK) {
+        *why = arena_printf(g->arena, "cannot be read as a number: %s", refused.text);
+        return *why ? ERR_OK : err_nomem(e);
+    }
+    if (!sym_constant(number, value) || !isfinite(*value)) *why = "a number is asked, not beyond all bounds";
+    return ERR_OK;
+}
+
+enum err_code grade_read_number(const struct grade *g, double *value, const char **why, struct err *e)
+{
+    size_t equals;
+    const char *right = behind_signs(grade_right_side(g->text, &equals), false);
+    const char *begin = behind_signs(right, is_usd(g->q->unit));
+    char *text = arena_strndup(g->arena, begin, strlen(begin));
+    double factor;
+    *why = NULL;
+    if (!text) return err_nomem(e);
+    if (equals > 1) {
+        *why = "more than one '=': give the last number alone";
+        return ERR_OK;
+    }
+    const bool dollar = begin != right;
+    const size_t at = split(text);
+    char *unit = arena_strndup(g->arena, text + at, strlen(text + at));
+    if (!unit) return err_nomem(e);
+    text[at] = '\0';
+    trim_end(text);
+    const size_t n = strlen(text);
+    if (dollar && n && text[n - 1] == '/') { /* $0.50/Mtok */
+        text[n - 1] = '\0';
+        unit = arena_printf(g->arena, "$/%s", unit);
+    } else if (dollar && *unit) {
+        unit = arena_printf(g->arena, "$%s%s", strncmp(unit, "per ", 4) == 0 ? " " : "", unit);
+    }
+    if (!unit) return err_nomem(e);
+    TRY(read_value(g, text, value, why, e));
+    if (*why) return ERR_OK;
+    TRY(read_unit(g, unit, dollar, &factor, why, e));
+    *value *= factor;
+    if (!*why && !isfinite(*value)) *why = "a number is asked, not beyond all bounds";
+    return ERR_OK;
+}
+
+static bool is_near(double value, double of, double tolerance_frac)
+{
+    return fabs(value - of) <= fmax(tolerance_frac, 4 * DBL_EPSILON) * fabs(of);
+}
+
+static bool is_bytes(enum units_kind kind)
+{
+    return kind == UNITS_BYTES || kind == UNITS_BYTES_PER_S || kind == UNITS_BYTES_PER_TOKEN ||
+           kind == UNITS_BYTES_PER_SEQUENCE;
+}
+
+/* A factor between what was given and what is right, either way round. */
+struct factor {
+    double factor;
+    bool bytes; /* only of bytes */
+    const char *hint;
+};
+
+static const struct factor FACTORS[] = {
+    {0x1p30 / 1e9, true, "off by 1.074, the ratio of GiB (2^30 bytes) to GB (1e9 bytes)"},
+    {0x1p20 / 1e6, true, "off by 1.049, the ratio of MiB (2^20 bytes) to MB (1e6 bytes)"},
+    {0x1p40 / 1e12, true, "off by 1.100, the ratio of TiB (2^40 bytes) to TB (1e12 bytes)"},
+    {0x1p10 / 1e3, true, "off by 1.024, the ratio of KiB (1024 bytes) to kB (1000 bytes)"}, /* not a unit */
+    {8, true, "off by a factor of 8: bits for bytes"},
+    {2, false, "off by a factor of 2"},
+    {4, false, "off by a factor of 4"},
+    {8, false, "off by a factor of 8"},
+    {16, false, "off by a factor of 16"},
+    {100, false, "off by a factor of 100: a part of one, or percent with its sign"},
+    {1e3, false, "off by a factor of 1000: check the prefix"},
+    {1e6, false, "off by a factor of a million: check the prefix"},
+    {1e9, false, "off by a factor of 1e9: check the prefix"},
+    {1e12, false, "off by a factor of 1e12: check the prefix"},
+};
+
+static const char *find_factor(const struct exercise_question *q, double value)
+{
+    const double tolerance_frac = fmin(fmax(q->tolerance_frac, 1e-6), 0.01);
+    const double ratio = value / q->value;
+    if (!(ratio > 0) || !isfinite(ratio)) return NULL;
+    for (size_t i = 0; i < sizeof FACTORS / sizeof FACTORS[0]; i++) {
+        const double f = FACTORS[i].factor;
+        if (FACTORS[i].bytes && !is_bytes(q->unit)) continue;
+        if (f == 100 && q->unit != UNITS_FRAC && q->unit != UNITS_RATIO) continue;
+        if (is_near(ratio, f, tolerance_frac) || is_near(ratio, 1 / f, tolerance_frac)) return FACTORS[i].hint;
+    }
+    return NULL;
+}
+
+static enum err_code say_number(const struct grade *g, double value, struct exercise_verdict *out, struct err *e)
+{
+    const struct exercise_question *q = g->q;
+    for (size_t i = 0; i < q->slips_n; i++)
+        if (is_near(value, q->slips[i].value, q->tolerance_frac)) return grade_wrong(g, out, e, "%s", q->slips[i].hint);
+    if (value < 0 && q->value > 0) return grade_wrong(g, out, e, "below zero, which it cannot be");
+    const char *factor = find_factor(q, value);
+    if (factor) return grade_wrong(g, out, e, "%s", factor);
+    const double off = fabs(value / q->value - 1);
+    if (q->tolerance_frac > 0 && off < fmax(0.02, 5 * q->tolerance_frac))
+        return grade_wrong(g, out, e, "near, but not within %.3g%%: rounded too early?", 100 * q->tolerance_frac);
+    if (!(q->tolerance_frac > 0) && off < 0.01)
+        return grade_wrong(g, out, e, "near, but the exact number is asked: give all digits");
+    return grade_wrong(g, out, e, value > q->value ? "too large" : "too small");
+}
+
+static enum err_code show_given(const struct grade *g, double value, struct exercise_verdict *out, struct err *e)
+{
+    char number[TEXT_NUMBER_MAX], unit[UNITS_TEXT_MAX];
+    const size_t n = text_real(number, value);
+    const char *base = strchr(units_format(unit, g->q->unit, g->q->unit == UNITS_COUNT ? NAN : 0), ' ');
+    out->given = arena_printf(g->arena, "%.*s%s", (int)n, number, base ? base : "");
+    return out->given ? ERR_OK : err_nomem(e);
+}
+
+enum err_code grade_number(const struct grade *g, struct exercise_verdict *out, struct err *e)
+{
+    double value = NAN;
+    const char *why;
+    TRY(grade_read_number(g, &value, &why, e));
+    if (why) return grade_wrong(g, out, e, "%s", why);
+    TRY(show_given(g, value, out, e));
+    out->right = is_near(value, g->q->value, g->q->tolerance_frac);
+    return out->right ? ERR_OK : say_number(g, value, out, e);
+}
