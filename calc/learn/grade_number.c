@@ -262,7 +262,7 @@ static enum err_code show_given(const struct grade *g, double value, struct exer
 
 enum err_code grade_number(const struct grade *g, struct exercise_verdict *out, struct err *e)
 {
-    double value = NAN;
+    double value = (double)NAN;
     const char *why;
     TRY(grade_read_number(g, &value, &why, e));
     if (why) return grade_wrong(g, out, e, "%s", why);
