@@ -38,8 +38,7 @@ enum err_code bank_cache_formula(struct exercise_maker *m, struct exercise_quest
     if (which == 2) bank_slip_formula(q, PROD(token, m->y.B), "This counts one token of each sequence.");
     bank_step(q, "A layer caches one key and one value of width H for each KV head: 2*K*H elements per token.");
     bank_step(q, bank_printf(m, "L layers of b_kv bytes an element: %s per token.", bank_show(m, token)));
-    if (which)
-        bank_step(q, bank_printf(m, "For %s tokens: %s.", bank_show(m, many), bank_show(m, q->answer)));
+    if (which) bank_step(q, bank_printf(m, "For %s tokens: %s.", bank_show(m, many), bank_show(m, q->answer)));
     return ERR_OK;
 }
 
@@ -179,11 +178,12 @@ enum err_code bank_cache_largest_batch(struct exercise_maker *m, struct exercise
     const double memory = hw.memory_label_bytes, room = memory - n.weight_bytes;
     const double heads = (double)x.heads / (double)x.kv_heads;
     bank_ask(q, UNITS_COUNT, floor(room / one), 0, "a whole number of sequences");
-    q->text = bank_printf(
-        m,
-        "%s, and %s parameters, all in 16 bits like the cache. Weights and KV cache share %s of memory. How "
-        "many sequences of S = %lld tokens fit at most?",
-        attention_sizes(m, &d), bank_digits(m, n.params), bank_shown(m, UNITS_BYTES, memory), (long long)S);
+    q->text =
+        bank_printf(m,
+                    "%s, and %s parameters (norms not counted), all in 16 bits like the cache. Weights and KV cache "
+                    "share %s of memory. How "
+                    "many sequences of S = %lld tokens fit at most?",
+                    attention_sizes(m, &d), bank_digits(m, n.params), bank_shown(m, UNITS_BYTES, memory), (long long)S);
     bank_slip(q, floor(memory / one), "This leaves no room for the weights.");
     bank_slip(q, floor((memory - n.params) / one), "This takes a parameter for a byte: 16 bits are two.");
     bank_slip(q, floor(room / one * 2), "This stores keys or values alone: the cache holds both.");
@@ -211,11 +211,11 @@ enum err_code bank_cache_equals_weights(struct exercise_maker *m, struct exercis
     const int64_t B = bank_draw(m, 2, 96);
     const double all = n.weight_bytes / n.kv_bytes_per_token, S = all / (double)B;
     bank_ask(q, UNITS_COUNT, S, 0.01, "a number of tokens, such as 4650");
-    q->text =
-        bank_printf(m,
-                    "%s, and %s parameters, all in 16 bits like the cache. At which context, in tokens, does the KV "
-                    "cache of B = %lld sequences take as much memory as the weights?",
-                    attention_sizes(m, &d), bank_digits(m, n.params), (long long)B);
+    q->text = bank_printf(m,
+                          "%s, and %s parameters (norms not counted), all in 16 bits like the cache. At which context, "
+                          "in tokens, does the KV "
+                          "cache of B = %lld sequences take as much memory as the weights?",
+                          attention_sizes(m, &d), bank_digits(m, n.params), (long long)B);
     bank_slip(q, all, "This is the context of one sequence: B of them share the cache.");
     bank_slip(q, S / 2, "This takes a parameter for a byte: 16 bits are two.");
     bank_slip(q, S * 2, "This counts keys or values alone, or elements for bytes: the cache is larger.");
@@ -326,12 +326,13 @@ enum err_code bank_cache_of_total(struct exercise_maker *m, struct exercise_ques
     TRY(bank_cache_bytes(m, &d, S, &one, e));
     const double cache = (double)B * one, total = cache + n.weight_bytes;
     bank_ask(q, UNITS_BYTES, cache, 0.01, BYTES_FORM);
-    q->text = bank_printf(
-        m,
-        "%s has %s parameters in 16 bits. A report says that at B = %lld and S = %lld \"its KV cache takes %s "
-        "bytes\", but that figure is the memory of weights and cache together. How much does the cache "
-        "take?",
-        d.name, bank_digits(m, n.params), (long long)B, (long long)S, bank_digits(m, total));
+    q->text =
+        bank_printf(m,
+                    "%s has %s parameters (norms not counted) in 16 bits. A report says that at B = %lld and S = %lld "
+                    "\"its KV cache takes %s "
+                    "bytes\", but that figure is the memory of weights and cache together. How much does the cache "
+                    "take?",
+                    d.name, bank_digits(m, n.params), (long long)B, (long long)S, bank_digits(m, total));
     bank_slip(q, total, "This is the figure of the report: the weights are still in it.");
     bank_slip(q, total - n.params, "This takes a parameter for a byte: 16 bits are two.");
     bank_slip(q, n.weight_bytes, "These are the weights, not the cache.");

@@ -13,7 +13,7 @@ enum err_code bank_flops_prefill_time(struct exercise_maker *m, struct exercise_
     q->text = bank_printf(
         m,
         "%s Its dense peak is %s in 16 bits. How long does the prefill of a prompt of S = %lld tokens take at "
-        "that peak? Count the flops of the parameters, not those between queries and keys.",
+        "that peak? Count the flops of all parameters, the embedding's too, and not those between queries and keys.",
         bank_served_text(m, &s), bank_shown(m, UNITS_FLOPS_PER_S, peak), (long long)s.S);
     bank_slip(q, 3 * prefill_s,
               "6 flops for each parameter and token are training: a forward pass has no backward part.");
@@ -43,9 +43,10 @@ enum err_code bank_flops_forward(struct exercise_maker *m, struct exercise_quest
     bank_ask(q, UNITS_FLOPS, 2 * p.active * tokens, 0.01, "flops with their unit, such as 26.6 TFLOP");
     q->text = bank_printf(
         m,
-        "%s has %s parameters. Of these, %s are in routed experts, of which each token takes k = %lld out of "
-        "E = %lld. How many flops is a forward pass over a prompt of S = %.0f tokens? Count the flops of the "
-        "parameters, not those between queries and keys.",
+        "%s has %s parameters (norms not counted). Of these, %s are in routed experts, of which each token takes k = "
+        "%lld out of "
+        "E = %lld. How many flops is a forward pass over a prompt of S = %.0f tokens? Count the flops of all "
+        "parameters, the embedding's too, and not those between queries and keys.",
         d.name, bank_digits(m, p.total), bank_digits(m, p.routed), (long long)f.experts_per_token, (long long)f.experts,
         tokens);
     bank_slip(q, 2 * p.total * tokens, "This puts every token through all experts: it takes k of them.");

@@ -117,8 +117,9 @@ static enum err_code make_weight_bytes(struct exercise_maker *m, struct exercise
     for (size_t i = 0; i < WEIGHT_CLASSES; i++) d.weights[i] = f;
     TRY(bank_count(m, &d, &n, e));
     bank_ask(q, UNITS_BYTES, n.weight_bytes, 0.01, BYTES_FORM);
-    q->text = bank_printf(m, "%s has %s parameters. How much memory do its weights take, all of them stored in %s?",
-                          d.name, bank_digits(m, n.params), f.name);
+    q->text = bank_printf(
+        m, "%s has %s parameters (norms not counted). How much memory do its weights take, all of them stored in %s?",
+        d.name, bank_digits(m, n.params), f.name);
     bank_slip(q, n.params * f.bits, "This counts bits: a byte has 8 of them.");
     if (f.bits > 8) bank_slip(q, n.params, "This takes a parameter for a byte.");
     bank_slip(q, 2 * n.params, "This takes 2 bytes for each parameter, as of bf16.");

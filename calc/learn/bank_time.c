@@ -216,7 +216,8 @@ static enum err_code make_cache_takes_over(struct exercise_maker *m, struct exer
         bank_served_text(m, &s), bank_shown(m, UNITS_FLOPS_PER_S, s.peak_flops_per_s), (long long)s.S);
     bank_slip(q, s.peak_flops_per_s / s.hw.bandwidth_bytes_per_s,
               "This is the ridge point, where arithmetic and bytes meet: the question compares two reads.");
-    bank_slip(q, B / 2, "Half of it is missing: a parameter has 2 bytes, and the bytes per token hold keys and values.");
+    bank_slip(q, B / 2,
+              "Half of it is missing: a parameter has 2 bytes, and the bytes per token hold keys and values.");
     bank_slip(q, s.n.weight_bytes / s.n.kv_bytes_per_token, "This leaves out the context: a sequence caches S tokens.");
     bank_step(q, "Both are read at the same bandwidth: weights = B*S*kv, so B = weights / (S*kv).");
     bank_step(q, bank_printf(m, "%s * 2 / (%lld * %s) = %.4g", bank_digits(m, s.n.params), (long long)s.S,
@@ -247,7 +248,8 @@ static enum err_code make_gqa_speed(struct exercise_maker *m, struct exercise_qu
     bank_ask(q, UNITS_RATIO, factor, 0.01, "a ratio, such as 2.39");
     q->text = bank_printf(
         m,
-        "%s (%s parameters, L = %lld layers of width D = %lld, N = %lld heads of width H = %lld, as many KV "
+        "%s (%s parameters without norms, L = %lld layers of width D = %lld, N = %lld heads of width H = %lld, as many "
+        "KV "
         "heads, 16 bits throughout) decodes B = %lld sequences at a context of S = %lld tokens, limited by "
         "the bandwidth. With K = %lld KV heads instead, how many times higher is the throughput at the same "
         "batch?",
@@ -302,19 +304,20 @@ static enum err_code make_token_price(struct exercise_maker *m, struct exercise_
 }
 
 #define SET "3 time"
+#define SEE_STEP "ridge estimate --course -m llama-2-13b -g h100-sxm --batch 1,64,256 --context 1024"
 #define SEE_MLP "ridge explain mlp --course"
 
 static const struct exercise ROWS[] = {
-    {"decode-latency", SET, "time of a decode step", "ridge explain attention --phase decode", make_decode_latency},
-    {"decode-throughput", SET, "tokens per second of a batch", NULL, make_decode_throughput},
-    {"latency-formula", SET, "time or throughput of a decode step, as a formula", NULL, make_latency_formula},
-    {"throughput-limit", SET, "what the throughput tends to as the batch grows", NULL, make_throughput_limit},
-    {"cache-takes-over", SET, "the batch from which the cache costs more than the weights", NULL,
+    {"decode-latency", SET, "time of a decode step", SEE_STEP, make_decode_latency},
+    {"decode-throughput", SET, "tokens per second of a batch", SEE_STEP, make_decode_throughput},
+    {"latency-formula", SET, "time or throughput of a decode step, as a formula", SEE_STEP, make_latency_formula},
+    {"throughput-limit", SET, "what the throughput tends to as the batch grows", SEE_STEP, make_throughput_limit},
+    {"cache-takes-over", SET, "the batch from which the cache costs more than the weights", SEE_STEP,
      make_cache_takes_over},
     {"mlp-bound", SET, "whether memory or compute bounds the MLP of a decode step", SEE_MLP, bank_flops_mlp_bound},
-    {"gqa-speed", SET, "how much faster fewer KV heads decode", NULL, make_gqa_speed},
-    {"replicas", SET, "throughput of several copies", NULL, make_replicas},
-    {"token-price", SET, "what a million tokens cost", NULL, make_token_price},
+    {"gqa-speed", SET, "how much faster fewer KV heads decode", SEE_STEP, make_gqa_speed},
+    {"replicas", SET, "throughput of several copies", SEE_STEP, make_replicas},
+    {"token-price", SET, "what a million tokens cost", SEE_STEP, make_token_price},
     {"prefill-time", SET, "time of a prefill at peak", SEE_MLP, bank_flops_prefill_time},
     {"forward-flops", SET, "flops of a forward pass through experts", "ridge explain experts", bank_flops_forward},
     {"attention-share", SET, "the part of attention in a prefill", "ridge explain attention --course",
