@@ -403,6 +403,17 @@ static struct workload workload_in(const char *t)
     return w;
 }
 
+/* A slip that works at the peak of the device, which the text does not state: one of the dense 16-bit peaks. */
+static void slip_at_peak(struct checked *k, double flops, bool rate)
+{
+    static const double PEAKS[] = {989e12, 989.4e12, 312e12, 2250e12, 1307.4e12};
+    for (size_t i = 0; i < k->q->slips_n; i++) {
+        if (!says(k->q->slips[i].hint, "of the arithmetic")) continue;
+        for (size_t j = 0; j < sizeof PEAKS / sizeof PEAKS[0]; j++)
+            if (near_to(k->q->slips[i].value, rate ? PEAKS[j] / flops : flops / PEAKS[j])) k->seen[i] = true;
+    }
+}
+
 static void check_decode_latency(struct checked *k)
 {
     const struct workload w = workload_in(k->q->text);
@@ -413,6 +424,7 @@ static void check_decode_latency(struct checked *k)
     slip(k, "a parameter for a byte", (w.n + w.cached) / w.bandwidth);
     slip(k, "again for each sequence", w.B * w.step_s);
     slip(k, "each token of the batch", w.step_s / w.B);
+    slip_at_peak(k, 2 * w.n * w.B, false);
 }
 
 static void check_decode_throughput(struct checked *k)
@@ -424,6 +436,7 @@ static void check_decode_throughput(struct checked *k)
     slip(k, "cache alone", w.B * w.bandwidth / w.cached);
     slip(k, "cache of one sequence", w.B * w.bandwidth / (w.weights + w.one));
     slip(k, "a parameter for a byte", w.B * w.bandwidth / (w.n + w.cached));
+    slip_at_peak(k, 2 * w.n, true);
 }
 
 static void check_latency_formula(struct checked *k)
@@ -457,6 +470,7 @@ static void check_throughput_limit(struct checked *k)
     slip(k, "keeps the weights", w.bandwidth / w.weights);
     slip(k, "one token of the cache", w.bandwidth / w.token);
     slip(k, "again", w.bandwidth / w.one / 2);
+    slip_at_peak(k, 2 * w.n, true);
 }
 
 static void check_cache_takes_over(struct checked *k)
@@ -688,8 +702,7 @@ static void test_answers_and_slips_follow_from_the_text(void **state)
             check_shape(&k);
             CHECKS[i].check(&k);
             for (size_t j = 0; j < q.slips_n; j++)
-                if (!k.seen[j] && !says(q.slips[j].hint, "arithmetic"))
-                    fail_msg("%s: not checked: %s", CHECKS[i].name, q.slips[j].hint);
+                if (!k.seen[j]) fail_msg("%s: not checked: %s", CHECKS[i].name, q.slips[j].hint);
             arena_close(a);
         }
 }
@@ -718,7 +731,7 @@ static void test_formula_slips_differ(void **state)
         }
 }
 
-/* Seeds differ: of 300 draws at least 40 numbers are new (the formulas have a few variants). */
+/* Seeds differ: 300 draws give many numbers (formulas have a few variants). */
 static void test_numbers_are_fresh(void **state)
 {
     (void)state;
@@ -739,7 +752,7 @@ static void test_numbers_are_fresh(void **state)
             arena_close(a);
             if (!number) break;
         }
-        if (number && n < 15) fail_msg("%s: %zu different answers", CHECKS[i].name, n);
+        if (number && n < 20) fail_msg("%s: %zu different answers", CHECKS[i].name, n);
     }
 }
 

@@ -42,13 +42,16 @@ enum err_code bank_cache_formula(struct exercise_maker *m, struct exercise_quest
     return ERR_OK;
 }
 
-/* A built-in model of one layer kind without window, and its attention. */
+/* A decoder of drawn sizes, or a built-in model of one layer kind without window; and its attention. */
 static enum err_code cached_model(struct exercise_maker *m, struct model *d, struct mixer *x, struct err *e)
 {
     static const char *const MODELS[] = {"llama-2-70b", "llama-3-8b",    "llama-3-70b",      "yi-34b",
                                          "phi-4",       "codellama-34b", "mixtral-8x7b",     "mixtral-8x22b",
                                          "qwen2.5-14b", "qwen2.5-32b",   "mistral-nemo-12b", "mistral-small-24b"};
-    TRY(bank_model(m, sizeof MODELS / sizeof MODELS[0], MODELS, d, e));
+    if (bank_draw(m, 0, 1))
+        TRY(bank_decoder(m, d, e));
+    else
+        TRY(bank_model(m, sizeof MODELS / sizeof MODELS[0], MODELS, d, e));
     *x = d->kinds[0].mixer;
     return ERR_OK;
 }

@@ -22,7 +22,7 @@ static enum err_code textbook(struct exercise_maker *m, struct model *out, struc
     *k = (struct layer_kind){.count = 1, .norms = 2, .label = "attention + mlp"};
     k->mixer.kind = MIXER_ATTENTION;
     k->ffn = (struct ffn){.kind = FFN_DENSE, .gated = true};
-    *out = (struct model){.name = "decoder", .source = "decoder", .kinds = k, .kinds_n = 1, .layers = 1};
+    *out = (struct model){.name = "A decoder", .source = "decoder", .kinds = k, .kinds_n = 1, .layers = 1};
     for (size_t i = 0; i < WEIGHT_CLASSES; i++) TRY(dtype_find("bf16", &out->weights[i], e));
     TRY(dtype_find("bf16", &out->kv, e));
     return dtype_find("bf16", &out->activations, e);
@@ -187,6 +187,12 @@ const char *bank_shown(struct exercise_maker *m, enum units_kind kind, double v)
 {
     char text[UNITS_TEXT_MAX];
     return bank_printf(m, "%s", units_format(text, kind, v));
+}
+
+const char *bank_peak_text(struct exercise_maker *m, double flops_per_s)
+{
+    const double tera = 1e12; /* not a unit */
+    return bank_printf(m, "%.8g TFLOP/s", flops_per_s / tera);
 }
 
 const char *bank_digits(struct exercise_maker *m, double count)

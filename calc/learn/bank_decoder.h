@@ -72,6 +72,9 @@ void bank_ask(struct exercise_question *q, enum units_kind unit, double value, d
 /* bank_served_text -- parameters, bytes cached per token, device and bandwidth, as a question states them. */
 const char *bank_served_text(struct exercise_maker *m, const struct bank_served *s);
 
+/* bank_peak_text -- a peak in full, "1307.4 TFLOP/s": a question must not round what it gives. */
+const char *bank_peak_text(struct exercise_maker *m, double flops_per_s);
+
 /* bank_shown, bank_digits -- units_format and units_format_digits as texts in the maker's arena. */
 const char *bank_shown(struct exercise_maker *m, enum units_kind kind, double v);
 const char *bank_digits(struct exercise_maker *m, double count);

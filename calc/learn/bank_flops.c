@@ -10,11 +10,11 @@ enum err_code bank_flops_prefill_time(struct exercise_maker *m, struct exercise_
     TRY(bank_served(m, &s, e));
     const double tokens = (double)s.S, peak = s.peak_flops_per_s, prefill_s = 2 * s.n.params * tokens / peak;
     bank_ask(q, UNITS_SECONDS, prefill_s, 0.01, TIME_FORM);
-    q->text = bank_printf(
-        m,
-        "%s Its dense peak is %s in 16 bits. How long does the prefill of a prompt of S = %lld tokens take at "
-        "that peak? Count the flops of all parameters, the embedding's too, and not those between queries and keys.",
-        bank_served_text(m, &s), bank_shown(m, UNITS_FLOPS_PER_S, peak), (long long)s.S);
+    q->text = bank_printf(m,
+                          "%s Its dense peak is %s in 16 bits. How long does the prefill of a prompt of S = %lld "
+                          "tokens take at that peak? Count every weight that works on a token, the embedding too, and "
+                          "leave aside the products of queries with keys and values.",
+                          bank_served_text(m, &s), bank_peak_text(m, peak), (long long)s.S);
     bank_slip(q, 3 * prefill_s,
               "6 flops for each parameter and token are training: a forward pass has no backward part.");
     bank_slip(q, prefill_s / 2, "This counts a multiply-add as one flop: it is two.");
@@ -25,7 +25,7 @@ enum err_code bank_flops_prefill_time(struct exercise_maker *m, struct exercise_
               "This reads the weights again for every token: a prefill takes all tokens through them at once.");
     bank_step(q, "A weight does one multiply-add for each token, which is 2 flops: t = 2 * parameters * S / peak.");
     bank_step(q, bank_printf(m, "2 * %s * %lld / %s = %s", bank_digits(m, s.n.params), (long long)s.S,
-                             bank_shown(m, UNITS_FLOPS_PER_S, peak), bank_shown(m, UNITS_SECONDS, prefill_s)));
+                             bank_peak_text(m, peak), bank_shown(m, UNITS_SECONDS, prefill_s)));
     return ERR_OK;
 }
 
@@ -44,9 +44,8 @@ enum err_code bank_flops_forward(struct exercise_maker *m, struct exercise_quest
     q->text = bank_printf(
         m,
         "%s has %s parameters (norms not counted). Of these, %s are in routed experts, of which each token takes k = "
-        "%lld out of "
-        "E = %lld. How many flops is a forward pass over a prompt of S = %.0f tokens? Count the flops of all "
-        "parameters, the embedding's too, and not those between queries and keys.",
+        "%lld out of E = %lld. How many flops is a forward pass over a prompt of S = %.0f tokens? Count every weight "
+        "that works on a token, the embedding too, and leave aside the products of queries with keys and values.",
         d.name, bank_digits(m, p.total), bank_digits(m, p.routed), (long long)f.experts_per_token, (long long)f.experts,
         tokens);
     bank_slip(q, 2 * p.total * tokens, "This puts every token through all experts: it takes k of them.");
@@ -95,13 +94,13 @@ enum err_code bank_flops_attention_share(struct exercise_maker *m, struct exerci
     const double all = core + qkv + o + mlp;
     const struct mixer x = d.kinds[0].mixer;
     bank_ask(q, UNITS_FRAC, core / all, 0.01, "a part, such as 0.43 or 43%");
-    q->text = bank_printf(
-        m,
-        "A layer has model width D = %lld, a gated MLP of width F = %lld, and attention with N = %lld query "
-        "heads and K = %lld KV heads of width H = %lld. In the prefill of S = %lld tokens, which part of the "
-        "layer's matrix flops is Q*K^T and the weighted sum of V, all S*S pairs counted?",
-        (long long)d.hidden, (long long)d.kinds[0].ffn.width, (long long)x.heads, (long long)x.kv_heads,
-        (long long)x.head_dim, (long long)S);
+    q->text =
+        bank_printf(m,
+                    "A layer has model width D = %lld, a gated MLP of width F = %lld, and attention with N = %lld "
+                    "query heads and K = %lld KV heads of width H = %lld. In the prefill of S = %lld tokens, which "
+                    "part of the layer's matrix flops is Q*K^T and the weighted sum of V, all S*S pairs counted?",
+                    (long long)d.hidden, (long long)d.kinds[0].ffn.width, (long long)x.heads, (long long)x.kv_heads,
+                    (long long)x.head_dim, (long long)S);
     bank_slip(q, core / 2 / (all - core / 2), "This counts half of it: both products, over all pairs, are asked.");
     bank_slip(q, core / (core + mlp), "This leaves out the projections W_Q, W_K, W_V and W_O.");
     bank_slip(q, core / (core + qkv + o), "This leaves out the MLP.");
@@ -143,16 +142,15 @@ enum err_code bank_flops_mlp_bound(struct exercise_maker *m, struct exercise_que
     q->form = "memory or compute";
     q->text = bank_printf(
         m,
-        "The gated MLP of a decode step (bf16, one kernel, width D = %lld to F = %lld and back) works on B = "
-        "%lld sequences on one %s with a bandwidth of %s and a dense peak of %s. Is it bound by memory or by "
-        "compute?",
+        "The gated MLP of a decode step (bf16, one kernel, width D = %lld to F = %lld and back) works on B = %lld "
+        "sequences on one %s with a bandwidth of %s and a dense peak of %s. Is it bound by memory or by compute?",
         (long long)d.hidden, (long long)F, (long long)B, hw.name,
-        bank_shown(m, UNITS_BYTES_PER_S, hw.bandwidth_bytes_per_s), bank_shown(m, UNITS_FLOPS_PER_S, peak));
+        bank_shown(m, UNITS_BYTES_PER_S, hw.bandwidth_bytes_per_s), bank_peak_text(m, peak));
     bank_slip(q, 0, "A batch shares the weights it reads: compare flops per byte with peak over bandwidth.");
     bank_slip(q, 1, "Compare flops per byte with peak over bandwidth: each weight read serves only B tokens.");
     bank_step(q, "flops 6*B*D*F, bytes 4*B*D + 4*B*F + 6*D*F: intensity = 3*B*D*F/(2*B*D + 2*B*F + 3*D*F)");
     bank_step(q, bank_printf(m, "intensity at B = %lld: %.4g flops per byte", (long long)B, intensity));
-    bank_step(q, bank_printf(m, "ridge point: %s / %s = %.4g flops per byte", bank_shown(m, UNITS_FLOPS_PER_S, peak),
+    bank_step(q, bank_printf(m, "ridge point: %s / %s = %.4g flops per byte", bank_peak_text(m, peak),
                              bank_shown(m, UNITS_BYTES_PER_S, hw.bandwidth_bytes_per_s), ridge));
     bank_step(q, bank_printf(m, "%s the ridge: bound by %s", q->right ? "above" : "below", q->choices[q->right]));
     return ERR_OK;
@@ -172,11 +170,10 @@ enum err_code bank_flops_training_days(struct exercise_maker *m, struct exercise
     const double tokens = 1000 * billion * (double)bank_draw(m, 1, 18), mfu = (double)bank_draw(m, 28, 58) / 100;
     const double days = 6 * params * tokens / (gpus * peak * mfu) / day_s;
     bank_ask(q, UNITS_NONE, days, 0.01, "a number of days, such as 143.9");
-    q->text = bank_printf(
-        m,
-        "A dense model of %.0f billion parameters is trained on %.0f trillion tokens with %.0f %s, of a dense "
-        "peak of %s each, at an MFU of %.0f %%. How many days does it take?",
-        params / billion, tokens / billion / 1000, gpus, hw.name, bank_shown(m, UNITS_FLOPS_PER_S, peak), 100 * mfu);
+    q->text = bank_printf(m,
+                          "A dense model of %.0f billion parameters is trained on %.0f trillion tokens with %.0f %s, "
+                          "of a dense peak of %s each, at an MFU of %.0f %%. How many days does it take?",
+                          params / billion, tokens / billion / 1000, gpus, hw.name, bank_peak_text(m, peak), 100 * mfu);
     bank_slip(q, days / 3,
               "2 flops for each parameter and token are the forward pass: the backward pass is twice that.");
     bank_slip(q, days * 2 / 3,
@@ -189,8 +186,8 @@ enum err_code bank_flops_training_days(struct exercise_maker *m, struct exercise
     bank_step(q, "flops = 6 * parameters * tokens (2 forward, 4 backward); rate = devices * peak * MFU");
     bank_step(q, bank_printf(m, "6 * %.0fe9 * %.0fe12 = %.4g flops", params / billion, tokens / billion / 1000,
                              6 * params * tokens));
-    bank_step(q, bank_printf(m, "%.0f * %s * %.2f = %.4g flops/s", gpus, bank_shown(m, UNITS_FLOPS_PER_S, peak), mfu,
-                             gpus * peak * mfu));
+    bank_step(q,
+              bank_printf(m, "%.0f * %s * %.2f = %.4g flops/s", gpus, bank_peak_text(m, peak), mfu, gpus * peak * mfu));
     bank_step(q, bank_printf(m, "%.4g / %.4g / 86400 s = %.4g days", 6 * params * tokens, gpus * peak * mfu, days));
     return ERR_OK;
 }
@@ -215,20 +212,17 @@ enum err_code bank_flops_training_memory(struct exercise_maker *m, struct exerci
     const double param = held.bits / 8, moment = moments.bits / 8, copy = MIXES[mix].copy ? single.bits / 8 : 0;
     const double each = 2 * param + 2 * moment + copy;
     bank_ask(q, UNITS_COUNT, memory / each, 0.01, "a number of parameters, such as 40e9 or 40 billion");
-    q->text = bank_printf(
-        m,
-        "%.0f devices with %s of memory each train a model with AdamW. Parameters and gradients are in %s, the "
-        "two moments in %s%s, and all of it is split over the devices without copies. How many parameters "
-        "can the model have at most, activations left aside?",
-        gpus, bank_shown(m, UNITS_BYTES, hw.memory_label_bytes), held.name, moments.name,
-        copy > 0 ? ", a master copy of the parameters in fp32" : "");
+    q->text = bank_printf(m,
+                          "%.0f devices with %s of memory each train a model with AdamW. Parameters and gradients are "
+                          "in %s, the two moments in %s%s, and all of it is split over the devices without copies. How "
+                          "many parameters can the model have at most, activations left aside?",
+                          gpus, bank_shown(m, UNITS_BYTES, hw.memory_label_bytes), held.name, moments.name,
+                          copy > 0 ? ", a master copy of the parameters in fp32" : "");
     bank_slip(q, memory / param, "This holds the parameters alone: training keeps gradients and moments too.");
     bank_slip(q, memory / (each - param),
               param < moment ? "This leaves out the gradients, one for each parameter."
                              : "This keeps one number too few: there are the parameter, its gradient and two moments.");
-    bank_slip(q, memory / (each - moment),
-              copy > 0 ? "This leaves out one of the two moments, or the master copy."
-                       : "This keeps one moment: AdamW has two.");
+    if (copy > 0) bank_slip(q, memory / (each - moment), "This leaves out one of the two moments, or the master copy.");
     bank_slip(q, memory / (each - 2 * moment),
               copy > 0 ? "This leaves out the two moments, or the master copy." : "This leaves out the two moments.");
     bank_slip(q, memory / each / gpus, "This is the memory of one device.");

@@ -213,7 +213,7 @@ static enum err_code make_cache_takes_over(struct exercise_maker *m, struct exer
         m,
         "%s Its dense peak is %s in 16 bits. At a context of S = %lld tokens, from which batch size on does a "
         "decode step spend more time on the KV cache than on the weights?",
-        bank_served_text(m, &s), bank_shown(m, UNITS_FLOPS_PER_S, s.peak_flops_per_s), (long long)s.S);
+        bank_served_text(m, &s), bank_peak_text(m, s.peak_flops_per_s), (long long)s.S);
     bank_slip(q, s.peak_flops_per_s / s.hw.bandwidth_bytes_per_s,
               "This is the ridge point, where arithmetic and bytes meet: the question compares two reads.");
     bank_slip(q, B / 2,
