@@ -1,10 +1,9 @@
 #include "calc/learn/bank.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
-#include "calc/base/arena.h"
-
-#include <stdarg.h>
+#include "calc/sym/normal.h"
 
 static uint64_t next(struct exercise_maker *m)
 {
@@ -48,6 +47,20 @@ const char *bank_printf(struct exercise_maker *m, const char *format, ...)
     if (text) (void)vsnprintf(text, (size_t)n + 1, format, again);
     va_end(again);
     return text ? text : "";
+}
+
+const char *bank_show(struct exercise_maker *m, const struct sym *e)
+{
+    const size_t n = sym_print(e, NULL, 0);
+    char *text = arena_alloc(m->arena, n + 1);
+    if (text) (void)sym_print(e, text, n + 1);
+    return text ? text : "";
+}
+
+const char *bank_show_normal(struct exercise_maker *m, const struct sym *e)
+{
+    const struct sym *normal;
+    return sym_normal(m->c, e, &normal, NULL) == ERR_OK ? bank_show(m, normal) : "";
 }
 
 void bank_step(struct exercise_question *q, const char *text)

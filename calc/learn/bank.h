@@ -30,6 +30,11 @@ enum err_code bank_model(struct exercise_maker *m, size_t n, const char *const *
  */
 const char *bank_printf(struct exercise_maker *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* bank_show, bank_show_normal -- an expression as a person writes it, as it is or in canonical form; "" as
+ * bank_printf, and where there is no canonical form. */
+const char *bank_show(struct exercise_maker *m, const struct sym *e);
+const char *bank_show_normal(struct exercise_maker *m, const struct sym *e);
+
 /* bank_step, bank_slip, bank_slip_formula -- add to a question; what is beyond the room it has is dropped, and the
  * tests of all exercises want some room to be left. */
 void bank_step(struct exercise_question *q, const char *text);
