@@ -51,9 +51,9 @@ static enum err_code product_derive(struct exercise_maker *m, struct product *p,
     struct quantity_topic t;
     TRY(quantity_topic(&m->textbook, "down_proj", QUANTITY_DECODE, &t, e));
     const struct sym_binding names[] = {{m->y.B, p->rows}, {m->y.F, p->in}, {m->y.D, p->out}};
-    p->flops = sym_bind(m->c, t.flops, names, 3);
-    p->weight_bytes = at_bytes(m, sym_bind(m->c, t.weight_bytes, names, 3), p->w->bytes);
-    p->activation_bytes = at_bytes(m, sym_bind(m->c, t.activation_bytes, names, 3), p->x->bytes);
+    p->flops = sym_bind(m->c, t.total.flops, names, 3);
+    p->weight_bytes = at_bytes(m, sym_bind(m->c, t.total.weight_bytes, names, 3), p->w->bytes);
+    p->activation_bytes = at_bytes(m, sym_bind(m->c, t.total.activation_bytes, names, 3), p->x->bytes);
     p->bytes = sym_add(m->c, p->weight_bytes, p->activation_bytes);
     return sym_check(m->c, e);
 }
@@ -232,7 +232,7 @@ static enum err_code mlp_flops(struct exercise_maker *m, struct exercise_questio
     q->text = bank_printf(
         m, "%s It has a gate, an up and a down projection. How many flops is that %s? Only matrix products count.",
         mlp_text(m, &p), all ? "in all L layers" : "in one layer");
-    q->answer = sym_mul(m->c, p.t.flops, layers);
+    q->answer = sym_mul(m->c, p.t.total.flops, layers);
     const struct sym *product = SYM_PROD(m->c, p.rows, m->y.D, m->y.F, layers);
     bank_slip_formula(q, sym_mul(m->c, sym_int(m->c, 4), product),
                       "This counts two products. A gated MLP has three: gate, up and down.");
@@ -241,7 +241,7 @@ static enum err_code mlp_flops(struct exercise_maker *m, struct exercise_questio
                       "This is one of its products. A gated MLP has three: gate, up and down.");
     bank_slip_formula(q, SYM_PROD(m->c, sym_int(m->c, 6), m->y.D, m->y.F, layers),
                       "This is for one token; count all that pass.");
-    if (all) bank_slip_formula(q, p.t.flops, "This is one layer; all layers were asked.");
+    if (all) bank_slip_formula(q, p.t.total.flops, "This is one layer; all layers were asked.");
     bank_step(q, bank_printf(m, "each product multiplies %s rows with a matrix of D x F or F x D: %s flops",
                              bank_show(m, p.rows),
                              bank_show(m, SYM_PROD(m->c, sym_int(m->c, 2), p.rows, m->y.D, m->y.F))));
@@ -267,8 +267,8 @@ static enum err_code mlp_intensity(struct exercise_maker *m, struct exercise_que
     const struct sym *b = sym_int(m->c, p.x->bytes), *elements = sym_div(m->c, p.bytes, b);
     const struct sym *matrix = SYM_PROD(m->c, b, m->y.D, m->y.F), *hidden = SYM_PROD(m->c, b, p.rows, m->y.F);
     q->text = bank_printf(m, "%s What is its arithmetic intensity, in flops per byte?", mlp_traffic(m, &p));
-    TRY(sym_normal(m->c, sym_div(m->c, p.t.flops, p.bytes), &q->answer, e));
-    const struct sym *two_thirds = sym_mul(m->c, p.t.flops, sym_rat(m->c, 2, 3));
+    TRY(sym_normal(m->c, sym_div(m->c, p.t.total.flops, p.bytes), &q->answer, e));
+    const struct sym *two_thirds = sym_mul(m->c, p.t.total.flops, sym_rat(m->c, 2, 3));
     bank_slip_formula(q, sym_div(m->c, two_thirds, p.bytes),
                       "The flops count two products. A gated MLP has three: gate, up and down.");
     bank_slip_formula(q,
@@ -276,21 +276,21 @@ static enum err_code mlp_intensity(struct exercise_maker *m, struct exercise_que
                               SYM_SUM(m->c, p.bytes, sym_mul(m->c, sym_int(m->c, -1), matrix),
                                       sym_mul(m->c, sym_int(m->c, -1), hidden))),
                       "This is an MLP without a gate. A gated one has three matrices, and two outputs of width F.");
-    bank_slip_formula(q, sym_div(m->c, p.t.flops, elements),
+    bank_slip_formula(q, sym_div(m->c, p.t.total.flops, elements),
                       "This divides by elements, not by bytes: the bytes per element are missing.");
-    bank_slip_formula(q, sym_div(m->c, p.t.flops, sym_mul(m->c, elements, sym_int(m->c, 2))),
+    bank_slip_formula(q, sym_div(m->c, p.t.total.flops, sym_mul(m->c, elements, sym_int(m->c, 2))),
                       "This counts 2 bytes for every element; read again which format the question names.");
-    bank_slip_formula(q, sym_div(m->c, p.t.flops, sym_sub(m->c, p.bytes, hidden)),
+    bank_slip_formula(q, sym_div(m->c, p.t.total.flops, sym_sub(m->c, p.bytes, hidden)),
                       "Gate and up each write an output of width F; this counts one of them.");
-    bank_slip_formula(q, sym_div(m->c, p.t.flops, SYM_SUM(m->c, p.bytes, hidden, hidden)),
+    bank_slip_formula(q, sym_div(m->c, p.t.total.flops, SYM_SUM(m->c, p.bytes, hidden, hidden)),
                       "This reads the outputs of gate and up again; in the fused kernel they are on the chip.");
-    bank_slip_formula(q, sym_div(m->c, p.t.flops, at_bytes(m, p.t.weight_bytes, p.x->bytes)),
+    bank_slip_formula(q, sym_div(m->c, p.t.total.flops, at_bytes(m, p.t.total.weight_bytes, p.x->bytes)),
                       "This counts the weights alone; X is read, and the outputs are written, as well.");
-    bank_step(q, bank_printf(m, "flops = %s", bank_show(m, p.t.flops)));
-    bank_step(
-        q, bank_printf(m, "bytes of the three matrices = %s", bank_show(m, at_bytes(m, p.t.weight_bytes, p.x->bytes))));
+    bank_step(q, bank_printf(m, "flops = %s", bank_show(m, p.t.total.flops)));
+    bank_step(q, bank_printf(m, "bytes of the three matrices = %s",
+                             bank_show(m, at_bytes(m, p.t.total.weight_bytes, p.x->bytes))));
     bank_step(q, bank_printf(m, "bytes of X, gate, up and the result = %s",
-                             bank_show_normal(m, at_bytes(m, p.t.activation_bytes, p.x->bytes))));
+                             bank_show_normal(m, at_bytes(m, p.t.total.activation_bytes, p.x->bytes))));
     bank_step(q, bank_printf(m, "intensity = flops / bytes = %s", bank_show(m, q->answer)));
     return sym_check(m->c, e);
 }
@@ -301,7 +301,7 @@ static enum err_code mlp_limit(struct exercise_maker *m, struct exercise_questio
     int64_t order;
     TRY(draw_mlp(m, &p, e));
     mlp_symbols(m, q, &p);
-    const struct sym *intensity = sym_div(m->c, p.t.flops, p.bytes);
+    const struct sym *intensity = sym_div(m->c, p.t.total.flops, p.bytes);
     TRY(sym_limit(m->c, intensity, 2, (const struct sym *[]){m->y.D, m->y.F}, &q->answer, &order, e));
     q->text = bank_printf(m, "%s What does the arithmetic intensity tend to when D and F are much larger than %s?",
                           mlp_traffic(m, &p), p.phase == QUANTITY_DECODE ? "B" : bank_show(m, p.rows));
@@ -320,8 +320,8 @@ static enum err_code mlp_limit(struct exercise_maker *m, struct exercise_questio
     }
     bank_step(q, bank_printf(m, "intensity = flops / bytes = %s", bank_show_normal(m, intensity)));
     bank_step(q, "of the bytes only the weights grow with D*F; the activations grow with D or F alone");
-    bank_step(q, bank_printf(m, "limit = %s / (%s) = %s", bank_show(m, p.t.flops),
-                             bank_show(m, at_bytes(m, p.t.weight_bytes, p.x->bytes)), bank_show(m, q->answer)));
+    bank_step(q, bank_printf(m, "limit = %s / (%s) = %s", bank_show(m, p.t.total.flops),
+                             bank_show(m, at_bytes(m, p.t.total.weight_bytes, p.x->bytes)), bank_show(m, q->answer)));
     return sym_check(m->c, e);
 }
 
@@ -337,8 +337,8 @@ static enum err_code derive_attention(struct exercise_maker *m, enum quantity_ph
                                       struct err *e)
 {
     TRY(quantity_topic(&m->textbook, "attention", phase, &p->t, e));
-    p->cache_bytes = at_bytes(m, p->t.kv_bytes, p->kv->bytes);
-    p->activation_bytes = at_bytes(m, p->t.activation_bytes, p->x->bytes);
+    p->cache_bytes = at_bytes(m, p->t.total.kv_bytes, p->kv->bytes);
+    p->activation_bytes = at_bytes(m, p->t.total.activation_bytes, p->x->bytes);
     p->bytes = sym_add(m->c, p->cache_bytes, p->activation_bytes);
     return sym_check(m->c, e);
 }
@@ -357,24 +357,26 @@ static void attention_slips(struct exercise_maker *m, struct exercise_question *
     const struct sym *half = sym_rat(c, 1, 2);
     const struct sym *elements = sym_add(c, sym_div(c, p->cache_bytes, sym_int(c, p->kv->bytes)),
                                          sym_div(c, p->activation_bytes, sym_int(c, p->x->bytes)));
-    bank_slip_formula(q, sym_div(c, p->t.flops, sym_add(c, sym_mul(c, p->cache_bytes, half), p->activation_bytes)),
+    bank_slip_formula(q,
+                      sym_div(c, p->t.total.flops, sym_add(c, sym_mul(c, p->cache_bytes, half), p->activation_bytes)),
                       "The bytes count keys or values, not both: the cache holds K and V.");
-    bank_slip_formula(q, sym_div(c, sym_mul(c, p->t.flops, half), p->bytes),
+    bank_slip_formula(q, sym_div(c, sym_mul(c, p->t.total.flops, half), p->bytes),
                       "The flops count one product. There are two: queries with keys, and weights with values.");
-    bank_slip_formula(q, sym_div(c, p->t.flops, sym_add(c, p->cache_bytes, sym_mul(c, p->activation_bytes, half))),
+    bank_slip_formula(q,
+                      sym_div(c, p->t.total.flops, sym_add(c, p->cache_bytes, sym_mul(c, p->activation_bytes, half))),
                       "Queries are read and outputs are written; this counts one of the two.");
-    bank_slip_formula(q, sym_div(c, p->t.flops, elements),
+    bank_slip_formula(q, sym_div(c, p->t.total.flops, elements),
                       "This divides by elements, not by bytes: the bytes per element are missing.");
-    bank_slip_formula(q, sym_div(c, p->t.flops, sym_mul(c, elements, sym_int(c, 2))),
+    bank_slip_formula(q, sym_div(c, p->t.total.flops, sym_mul(c, elements, sym_int(c, 2))),
                       "This counts 2 bytes for every element; read again which formats the question names.");
-    bank_slip_formula(q, sym_div(c, p->t.flops, p->cache_bytes),
+    bank_slip_formula(q, sym_div(c, p->t.total.flops, p->cache_bytes),
                       "This counts the cache alone; queries are read and outputs are written as well.");
 }
 
 static void attention_steps(struct exercise_maker *m, struct exercise_question *q, const struct attention *p)
 {
-    bank_step(
-        q, bank_printf(m, "flops = %s: queries with keys, then weights with values", bank_show_normal(m, p->t.flops)));
+    bank_step(q, bank_printf(m, "flops = %s: queries with keys, then weights with values",
+                             bank_show_normal(m, p->t.total.flops)));
     bank_step(q, bank_printf(m, "bytes of K and V = %s", bank_show_normal(m, p->cache_bytes)));
     bank_step(q, bank_printf(m, "bytes of queries and outputs = %s", bank_show_normal(m, p->activation_bytes)));
     bank_step(q, bank_printf(m, "intensity = flops / bytes = %s: B and D cancel", bank_show(m, q->answer)));
@@ -401,7 +403,7 @@ static enum err_code attention_intensity(struct exercise_maker *m, struct exerci
         "arithmetic "
         "intensity of attention, in flops per byte?",
         attention_formats(m, &p));
-    TRY(sym_normal(m->c, sym_div(m->c, p.t.flops, p.bytes), &q->answer, e));
+    TRY(sym_normal(m->c, sym_div(m->c, p.t.total.flops, p.bytes), &q->answer, e));
     attention_slips(m, q, &p);
     attention_steps(m, q, &p);
     return sym_check(m->c, e);
@@ -424,7 +426,7 @@ static enum err_code attention_phase(struct exercise_maker *m, struct exercise_q
                     "%s. As many heads for keys and values as for queries, D wide together. %s The scores stay on "
                     "the chip. What is the arithmetic intensity of attention, in flops per byte?",
                     what, attention_formats(m, &p));
-    TRY(sym_normal(m->c, sym_div(m->c, p.t.flops, p.bytes), &q->answer, e));
+    TRY(sym_normal(m->c, sym_div(m->c, p.t.total.flops, p.bytes), &q->answer, e));
     attention_slips(m, q, &p);
     attention_steps(m, q, &p);
     bank_step(q, phase == QUANTITY_PREFILL ? "it grows with the prompt: long prompts are compute-bound"

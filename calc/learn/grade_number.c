@@ -255,7 +255,7 @@ static enum err_code show_given(const struct grade *g, double value, struct exer
 {
     char number[TEXT_NUMBER_MAX], unit[UNITS_TEXT_MAX];
     const size_t n = text_real(number, value);
-    const char *base = strchr(units_format(unit, g->q->unit, g->q->unit == UNITS_COUNT ? NAN : 0), ' ');
+    const char *base = strchr(units_format(unit, g->q->unit, g->q->unit == UNITS_COUNT ? (double)NAN : 0), ' ');
     out->given = arena_printf(g->arena, "%.*s%s", (int)n, number, base ? base : "");
     return out->given ? ERR_OK : err_nomem(e);
 }
