@@ -1,6 +1,6 @@
 /* sym_mod -- an expression at a point of the integers modulo the prime 2^61 - 1: equal expressions have equal values,
- * with no rounding; unequal ones almost never do. Powers that are no small integer, min, max, ceil and floor are hashes
- * of what they are of. */
+ * with no rounding; unequal ones almost never do. Powers that are no small integer, min, max, ceil, floor, log and exp
+ * are hashes of what they are of. */
 #ifndef RIDGE_TESTS_SYM_MOD_H
 #define RIDGE_TESTS_SYM_MOD_H
 
@@ -73,7 +73,9 @@ static inline uint64_t mod_node(const struct sym *e, uint64_t a, uint64_t b)
     case SYM_MIN:
     case SYM_MAX: return mod_hash(e->op, mod_add(a, b), mod_mul(a, b)); /* of the unordered pair */
     case SYM_CEIL:
-    case SYM_FLOOR: break;
+    case SYM_FLOOR:
+    case SYM_LOG:
+    case SYM_EXP: break;
     }
     return mod_hash(e->op, a, b);
 }

@@ -170,7 +170,7 @@ static void test_names(void **state)
     assert_refused(f, "S + intensty(mlp)", ERR_USAGE, 5, "did you mean intensity?");
     assert_refused(f, "S + flor(x)", ERR_USAGE, 5, "did you mean floor?");
     assert_refused(f, "BQ", ERR_USAGE, 2, "unknown name 'Q' in 'BQ' at column 2");
-    assert_refused(f, "sqrt(x)", ERR_USAGE, 1, "unknown name 'sqrt'");
+    assert_refused(f, "cbrt(x)", ERR_USAGE, 1, "unknown name 'cbrt'");
     assert_refused(f, "b_kv2", ERR_USAGE, 5, "number behind an operand");
 }
 

@@ -367,6 +367,8 @@ static void test_print(void **state)
 
 /* ---- tape against a recursive evaluator that knows the documented order of operations ---- */
 
+static bool is_double(int64_t n) { return (long double)(double)n == (long double)n; }
+
 static double naive(const struct sym *e, const double *v, double *memo, bool *done)
 {
     if (done[e->index]) return memo[e->index];
@@ -374,11 +376,11 @@ static double naive(const struct sym *e, const double *v, double *memo, bool *do
     const bool leaf = e->op == SYM_CONST || e->op == SYM_VAR;
     const double a = leaf ? 0.0 : naive(e->a, v, memo, done), b = leaf || !e->b ? 0.0 : naive(e->b, v, memo, done);
     switch (sym_op(e)) {
-    case SYM_CONST: r = e->opaque ? e->value : (double)e->num / (double)e->den; break;
+    case SYM_CONST: r = e->opaque ? e->value : (double)((long double)e->num / (long double)e->den); break;
     case SYM_VAR: r = v[e->name[0] == 'w' ? 3 : e->name[0] - 'x']; break;
     case SYM_ADD: r = a + b; break;
     case SYM_MUL:
-        if (e->a->op == SYM_CONST && !e->a->opaque) {
+        if (e->a->op == SYM_CONST && !e->a->opaque && is_double(e->a->num) && is_double(e->a->den)) {
             r = b * (double)e->a->num;
             r = r / (double)e->a->den;
         } else {
@@ -402,6 +404,8 @@ static double naive(const struct sym *e, const double *v, double *memo, bool *do
     case SYM_MAX: r = isnan(a) || isnan(b) ? (double)NAN : fmax(a, b); break;
     case SYM_CEIL: r = ceil(a); break;
     case SYM_FLOOR: r = floor(a); break;
+    case SYM_LOG: r = log(a); break;
+    case SYM_EXP: r = exp(a); break;
     }
     done[e->index] = true;
     memo[e->index] = r;
@@ -420,7 +424,7 @@ static const struct sym *random_node(struct fixture *f, const struct sym **pool,
     struct sym_ctx *c = f->c;
     const struct sym *a = pool[rnd(s) % n], *b = pool[rnd(s) % n];
     const int64_t p = (int64_t)(rnd(s) % 41) - 20, q = (int64_t)(rnd(s) % 13) + 1;
-    switch (rnd(s) % 14) {
+    switch (rnd(s) % 16) {
     case 0: return sym_add(c, a, b);
     case 1: return sym_sub(c, a, b);
     case 2: return sym_mul(c, a, b);
@@ -436,6 +440,8 @@ static const struct sym *random_node(struct fixture *f, const struct sym **pool,
     case 9: return sym_mul(c, sym_rat(c, p, q), a);
     case 10: return sym_add(c, a, sym_rat(c, p, q));
     case 11: return sym_sum(c, 5, (const struct sym *[]){a, b, pool[rnd(s) % n], sym_mul(c, num(f, p), b), a});
+    case 13: return sym_log(c, a);
+    case 14: return sym_exp(c, sym_min(c, a, num(f, 7)));
     case 12: return sym_mul(c, sym_num(c, constant[rnd(s) % 5]), sym_div(c, num(f, q), a));
     default: return sym_pow(c, rnd(s) % 2 ? sym_rat(c, q, 7) : sym_max(c, a, num(f, 1)), sym_min(c, b, num(f, 4)));
     }

@@ -20,7 +20,9 @@ static bool is_generator(const struct sym *e)
     case SYM_MIN:
     case SYM_MAX:
     case SYM_CEIL:
-    case SYM_FLOOR: break;
+    case SYM_FLOOR:
+    case SYM_LOG:
+    case SYM_EXP: break;
     }
     return true;
 }

@@ -92,19 +92,7 @@ static const struct sym *bind_node(struct binder *b, const struct sym *e)
     if (e->op == SYM_ADD) return bind_sum(b, e);
     const struct sym *x = b->memo[at(b, e->a)], *y = e->b ? b->memo[at(b, e->b)] : NULL;
     if (x == e->a && y == e->b) return e;
-    switch (sym_op(e)) {
-    case SYM_MUL: return sym_mul(b->c, x, y);
-    case SYM_DIV: return sym_div(b->c, x, y);
-    case SYM_POW: return sym_pow(b->c, x, y);
-    case SYM_MIN: return sym_min(b->c, x, y);
-    case SYM_MAX: return sym_max(b->c, x, y);
-    case SYM_CEIL: return sym_ceil(b->c, x);
-    case SYM_FLOOR: return sym_floor(b->c, x);
-    case SYM_ADD:
-    case SYM_CONST:
-    case SYM_VAR: break;
-    }
-    return e;
+    return sym_rebuild(b->c, e, x, y);
 }
 
 static bool binder_make(struct binder *b, struct arena *scratch, size_t n, const struct sym *const *roots)

@@ -292,3 +292,36 @@ const struct sym *sym_floor(struct sym_ctx *c, const struct sym *a)
     if (sym_is_rational(a)) return sym_int(c, a->num / a->den - (a->num < 0));
     return sym_node(c, SYM_FLOOR, a, NULL);
 }
+
+const struct sym *sym_log(struct sym_ctx *c, const struct sym *a)
+{
+    if (c->failed) return &c->failed_node;
+    if (sym_is_int(a, 1)) return c->zero;
+    return a->op == SYM_EXP ? a->a : sym_node(c, SYM_LOG, a, NULL);
+}
+
+const struct sym *sym_exp(struct sym_ctx *c, const struct sym *a)
+{
+    if (c->failed) return &c->failed_node;
+    if (sym_is_int(a, 0)) return c->one;
+    return a->op == SYM_LOG && a->a->above ? a->a : sym_node(c, SYM_EXP, a, NULL);
+}
+
+const struct sym *sym_rebuild(struct sym_ctx *c, const struct sym *e, const struct sym *x, const struct sym *y)
+{
+    switch (sym_op(e)) {
+    case SYM_ADD: return sym_add(c, x, y);
+    case SYM_MUL: return sym_mul(c, x, y);
+    case SYM_DIV: return sym_div(c, x, y);
+    case SYM_POW: return sym_pow(c, x, y);
+    case SYM_MIN: return sym_min(c, x, y);
+    case SYM_MAX: return sym_max(c, x, y);
+    case SYM_CEIL: return sym_ceil(c, x);
+    case SYM_FLOOR: return sym_floor(c, x);
+    case SYM_LOG: return sym_log(c, x);
+    case SYM_EXP: return sym_exp(c, x);
+    case SYM_CONST:
+    case SYM_VAR: break;
+    }
+    return e;
+}

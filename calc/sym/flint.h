@@ -9,6 +9,8 @@
 
 #include <flint/fmpz.h>
 #include <flint/fmpz_mpoly.h>
+#include <flint/fmpz_mpoly_factor.h>
+#include <flint/ulong_extras.h>
 
 #include "calc/base/err.h"
 
@@ -19,6 +21,7 @@
     X(z_set, fmpz_set)                                                                                                 \
     X(z_get_si, fmpz_get_si)                                                                                           \
     X(z_get_d, fmpz_get_d)                                                                                             \
+    X(n_factor, n_factor)                                                                                              \
     X(z_fits_si, fmpz_fits_si)                                                                                         \
     X(z_sgn, fmpz_sgn)                                                                                                 \
     X(z_bits, fmpz_bits)                                                                                               \
@@ -61,7 +64,9 @@
     X(term_exp, fmpz_mpoly_get_term_exp_ui)                                                                            \
     X(push_term, fmpz_mpoly_push_term_fmpz_ui)                                                                         \
     X(sort_terms, fmpz_mpoly_sort_terms)                                                                               \
-    X(combine_terms, fmpz_mpoly_combine_like_terms)
+    X(combine_terms, fmpz_mpoly_combine_like_terms)                                                                    \
+    X(factor, fmpz_mpoly_factor)                                                                                       \
+    X(factor_clear, fmpz_mpoly_factor_clear)
 
 struct flint {
     void *library;

@@ -22,10 +22,11 @@ struct sym {
     bool opaque : 1; /* SYM_CONST that is a double, not num/den */
     bool whole : 1;  /* known to be an integer */
     bool minus : 1;  /* its text begins with a minus sign */
+    bool above : 1;  /* plainly positive, where every variable is */
     double value;    /* NAN unless closed */
     union {
         struct {
-            const struct sym *a, *b; /* b is NULL for SYM_CEIL and SYM_FLOOR */
+            const struct sym *a, *b; /* b is NULL for the functions of one operand */
         };
         struct {
             int64_t num, den; /* reduced, den > 0 */
@@ -76,6 +77,9 @@ const struct sym *sym_fail(struct sym_ctx *c);
 /* sym_node, sym_rational -- interned as they stand, no identity applied. */
 const struct sym *sym_node(struct sym_ctx *c, enum sym_op op, const struct sym *a, const struct sym *b);
 const struct sym *sym_rational(struct sym_ctx *c, struct rat r);
+
+/* sym_rebuild -- e, which has operands, with x and y (NULL where it has one) for them, through its builder. */
+const struct sym *sym_rebuild(struct sym_ctx *c, const struct sym *e, const struct sym *x, const struct sym *y);
 
 /* sym_factors -- the factors of a product without its constant, sorted; out holds SYM_BLOCK. Any other e is its own
  * factor. */

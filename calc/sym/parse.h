@@ -6,25 +6,33 @@
  *   power     = operand [superscript] [ ("^" | "**") sign* power ]
  *   operand   = number | name | call | "(" sum ")" | "[" sum "]" | "{" sum "}" | ceil and floor brackets
  *   call      = ("min" | "max") "(" sum { "," sum } ")" | ("ceil" | "floor") "(" sum ")" | "pow" "(" sum "," sum ")"
+ *             | ("log" | "ln" | "exp" | "sqrt") ( "(" sum ")" | "{" sum "}" )
+ *             | "sum" "(" sum "," name "," sum "," sum ")" | "\sum" "_" "{" name "=" sum "}" "^" operand term
  *             | name of the caller's "(" text without parentheses ")"
  *
  * Choices where people differ:
  *   - juxtaposition binds exactly like * and /, and all three go from left to right: 1/2B is (1/2)*B, a/bc is (a/b)*c;
  *   - -x^2 is -(x^2); x^y^z is x^(y^z); x^-2 is allowed; 2^x² is 2^(x^2), x²^3 is (x^2)^3;
  *   - names are the caller's, the longest that matches first and never taken back: with B, T and b_kv known, BT is B*T
- *     and b_kv one symbol; case counts. A function name counts as one only in front of "(";
+ *     and b_kv one symbol; case counts. A function name counts as one only in front of "(", log,
+ *     ln, exp and sqrt also in front of "{";
+ *   - log and ln are the natural logarithm, sqrt(x) is x^(1/2);
+ *   - sum(i^2, i, 1, n) and \sum_{i=1}^{n} i^2 bind i in what is summed, not in the bounds; it may be any name, and
+ * hides one of the caller's. \sum takes the term behind it up to the next + or -. The sum is replaced by its closed
+ * form at once: which there are, sym_sum_range says;
  *   - no number follows an operand without an operator (B2, x 2, 1 000 are refused);
  *   - decimals are exact rationals (0.5 is 1/2, 2.5e3 is 2500); one that int64/int64 cannot hold is its nearest double.
  *     "e" with digits behind a number is always an exponent, "E" unless E is a name of the caller's.
  * Also read: superscripts ² ⁻¹, − – × · ⋅ ∙ ∗ ÷ ∕ ⁄ ⌈⌉ ⌊⌋, the spaces of typesetting, and of LaTeX \frac{}{}, \cdot
- * \times \ast \div, \left \right and the \big family, \min \max, \lceil \rceil \lfloor \rfloor, \mathrm{} \text{}
- * \operatorname{} and the like around a name, \, \; \: \! \quad, and subscripts: b_{kv} and b_{\mathrm{kv}} are b_kv.
- * Any other \word is the name word. x^23 is x to the 23rd, as typed, not LaTeX's x^2 3.
+ * \times \ast \div, \left \right and the \big family, \min \max \log \ln \exp \sqrt{}, \lceil \rceil \lfloor \rfloor,
+ * \mathrm{} \text{} \operatorname{} and the like around a name, \, \; \: \! \quad, and subscripts: b_{kv} and
+ * b_{\mathrm{kv}} are b_kv. Any other \word is the name word. x^23 is x to the 23rd, as typed, not LaTeX's x^2 3.
  *
  * Limits, each refused with ERR_RANGE: 64 KiB of text, PARSE_DEPTH_MAX nested brackets and exponents, 10,000 symbols,
- * constant exponents beyond 1000 (of a decimal: also more than 6 digits), division by zero. Everything else that is
+ * constant exponents beyond 1000 (of a decimal: also more than 6 digits), division by zero, the logarithm of a number
+ * that is not positive, sums without a closed form or of more than RANGE_WORK steps altogether. Everything else that is
  * refused is ERR_USAGE. Cost: linear in the text times the names that begin with the same byte, and n log n in the
- * terms of a sum; the C stack is bounded by PARSE_DEPTH_MAX. */
+ * terms of a sum, besides the steps of sums over ranges; the C stack is bounded by PARSE_DEPTH_MAX. */
 #ifndef RIDGE_SYM_PARSE_H
 #define RIDGE_SYM_PARSE_H
 

@@ -154,7 +154,7 @@ static enum err_code read_unicode(struct reader *r)
 
 /* ---- LaTeX ---- */
 
-enum command { COMMAND_PUT, COMMAND_TEXT };
+enum command { COMMAND_PUT, COMMAND_TEXT, COMMAND_SUM };
 
 static const struct latex {
     const char *name;
@@ -165,6 +165,7 @@ static const struct latex {
     {"times", COMMAND_PUT, "*"},
     {"ast", COMMAND_PUT, "*"},
     {"div", COMMAND_PUT, "/"},
+    {"sum", COMMAND_SUM, {PARSE_SUM}},
     {"frac", COMMAND_PUT, {PARSE_FRAC}},
     {"dfrac", COMMAND_PUT, {PARSE_FRAC}},
     {"tfrac", COMMAND_PUT, {PARSE_FRAC}},
@@ -248,6 +249,20 @@ static enum err_code read_text(struct reader *r, const char *what)
     return ERR_OK;
 }
 
+/* \sum, and the subscript behind it, which is no name */
+static enum err_code read_sum(struct reader *r)
+{
+    static const char LIMITS[] = "\\limits";
+    const size_t n = sizeof LIMITS - 1;
+    put_char(r, PARSE_SUM);
+    skip_blanks(r);
+    if (r->in->len - r->i >= n && memcmp(r->in->text + r->i, LIMITS, n) == 0) r->i += n;
+    skip_blanks(r);
+    if (peek(r) != '_') return parse_fail(r->in, ERR_USAGE, r->from, "", "\\sum without _{name=low}");
+    r->i++;
+    return ERR_OK;
+}
+
 static enum err_code read_command(struct reader *r)
 {
     const size_t n = command_length(r, r->i);
@@ -269,6 +284,7 @@ static enum err_code read_command(struct reader *r)
         if (peek(r) != '_') put_char(r, ' ');
         return ERR_OK;
     }
+    if (x->what == COMMAND_SUM) return read_sum(r);
     if (x->what == COMMAND_PUT) {
         put(r, x->put, strlen(x->put));
         return ERR_OK;

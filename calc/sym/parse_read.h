@@ -23,6 +23,7 @@ enum parse_mark {
     PARSE_RCEIL,
     PARSE_LFLOOR,
     PARSE_RFLOOR,
+    PARSE_SUM, /* then {name=low}^... */
 };
 
 struct parse_chars {

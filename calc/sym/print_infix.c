@@ -19,7 +19,9 @@ static enum rank rank_of(const struct sym *e, enum sym_style style)
     case SYM_MIN:
     case SYM_MAX:
     case SYM_CEIL:
-    case SYM_FLOOR: break;
+    case SYM_FLOOR:
+    case SYM_LOG:
+    case SYM_EXP: break;
     }
     return RANK_ATOM;
 }
@@ -185,6 +187,8 @@ void print_infix_pieces(struct pieces *p, const struct sym *e, bool bare, enum s
     case SYM_MAX: add_extreme(p, e, style); break;
     case SYM_CEIL:
     case SYM_FLOOR: add_whole(p, e, style); break;
+    case SYM_LOG: add_call(p, "log", e); break;
+    case SYM_EXP: add_call(p, "exp", e); break;
     }
 }
 

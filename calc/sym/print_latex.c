@@ -33,7 +33,9 @@ static bool is_atom(const struct sym *e)
     case SYM_ADD:
     case SYM_MUL:
     case SYM_DIV:
-    case SYM_POW: break;
+    case SYM_POW:
+    case SYM_LOG: /* \log(x)^2 would be read as the logarithm of a square */
+    case SYM_EXP: break;
     }
     return false;
 }
@@ -178,6 +180,8 @@ void print_latex_pieces(struct pieces *p, const struct sym *e, bool bare, enum s
     case SYM_MAX: add_around(p, "\\max\\left(", e, "\\right)"); break;
     case SYM_CEIL: add_around(p, "\\left\\lceil ", e, " \\right\\rceil"); break;
     case SYM_FLOOR: add_around(p, "\\left\\lfloor ", e, " \\right\\rfloor"); break;
+    case SYM_LOG: add_around(p, "\\log\\left(", e, "\\right)"); break;
+    case SYM_EXP: add_around(p, "\\exp\\left(", e, "\\right)"); break;
     }
 }
 

@@ -131,7 +131,7 @@ static void take_whole_root(const struct algebra *al, fmpz_t z, uint64_t q, fmpz
 }
 
 /* outside and inside of the q-th root of x, a polynomial that is not zero: the number and the variables that divide
- * every term. Variables are positive; atoms need not be, and stay. */
+ * every term. Variables and exponentials are positive; other atoms need not be, and stay. */
 static enum err_code split_root(struct algebra *al, struct poly *x, uint64_t q, struct root *out)
 {
     ulong exp[ALGEBRA_GENERATORS] = {0};
@@ -140,7 +140,8 @@ static enum err_code split_root(struct algebra *al, struct poly *x, uint64_t q, 
     if (!content || !outside || !inside) return err_nomem(al->err);
     al->f.term_content(content->p, x->p, al->ring);
     al->f.term_exp(exp, content->p, 0, al->ring);
-    for (size_t j = 0; j < al->n_gen; j++) exp[j] = al->gen[j]->op == SYM_VAR ? exp[j] / q : 0;
+    for (size_t j = 0; j < al->n_gen; j++)
+        exp[j] = al->gen[j]->op == SYM_VAR || al->gen[j]->op == SYM_EXP ? exp[j] / q : 0;
     al->f.z_abs(al->z[0], &content->p->coeffs[0]);
     take_whole_root(al, al->z[0], q, al->z[1], al->z[2]);
     al->f.push_term(outside->p, al->z[1], exp, al->ring);

@@ -254,6 +254,13 @@ static enum err_code rewrite_power(struct rewriting *w, const struct sym *e, con
     return ERR_OK;
 }
 
+static enum err_code rewrite_transcendent(struct rewriting *w, const struct sym *e, const struct sym **out)
+{
+    struct form *f;
+    TRY(expanded_form(w, e->a, &f));
+    return e->op == SYM_LOG ? rules_log(w->r, f->expanded, out) : rules_exp(w->r, f->expanded, out);
+}
+
 static enum err_code rewrite_node(struct rewriting *w, const struct sym *e, const struct sym **out)
 {
     struct sym_ctx *c = w->r->c;
@@ -270,6 +277,8 @@ static enum err_code rewrite_node(struct rewriting *w, const struct sym *e, cons
     case SYM_MAX: return rewrite_extreme(w, e, out);
     case SYM_CEIL:
     case SYM_FLOOR: return rewrite_rounding(w, e, out);
+    case SYM_LOG:
+    case SYM_EXP: return rewrite_transcendent(w, e, out);
     case SYM_CONST:
     case SYM_VAR: break;
     }

@@ -34,6 +34,16 @@ enum err_code rules_sign(const struct rules *r, const struct sym *e, enum sym_si
 /* rules_root -- base^(p/q) with perfect powers taken out; base expanded. */
 enum err_code rules_root(const struct rules *r, const struct sym *base, int64_t p, int64_t q, const struct sym **out);
 
+/* rules_log, rules_exp -- of an expanded x, as sums and products of atoms: log(2*x^2/y) is log(2) + 2*log(x) - log(y),
+ * exp(x + 2*y) is exp(x)*exp(y)^2, exp(y*log(x)) is x^y. log: in logarithms of primes, of variables and other
+ * generators that are positive, and of irreducible polynomials; those whose sign is not known stay together in one
+ * logarithm. */
+enum err_code rules_log(const struct rules *r, const struct sym *x, const struct sym **out);
+enum err_code rules_exp(const struct rules *r, const struct sym *x, const struct sym **out);
+
+/* rules_generator_signs -- sign[generator]: 1, -1, or 0 where it is not known; ALGEBRA_GENERATORS places. */
+enum err_code rules_generator_signs(struct algebra *al, int8_t *sign);
+
 /* rules_leading -- the terms of p with the highest power of the group's variables; that power. */
 enum err_code rules_leading(const struct rules *r, struct algebra *al, const struct poly *p, struct poly **out,
                             int64_t *degree);

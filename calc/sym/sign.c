@@ -20,11 +20,14 @@ static int8_t of_node(const struct sym *e, int8_t x, int8_t y)
     case SYM_MAX: return x > 0 || y > 0 ? 1 : x < 0 && y < 0 ? -1 : 0;
     case SYM_CEIL: return x > 0 ? 1 : 0;
     case SYM_FLOOR: return x < 0 ? -1 : 0;
+    case SYM_LOG:
+        return sym_is_rational(e->a) ? of_number((double)(e->a->num > e->a->den) - (double)(e->a->num < e->a->den)) : 0;
+    case SYM_EXP: return 1;
     }
     return 0;
 }
 
-static enum err_code generator_signs(struct algebra *al, int8_t *sign)
+enum err_code rules_generator_signs(struct algebra *al, int8_t *sign)
 {
     size_t at = 0;
     int8_t *of = arena_array(al->scratch, al->order.n, sizeof *of);
@@ -83,7 +86,7 @@ static enum err_code sign_in(const struct rules *r, struct algebra *al, const st
 {
     int8_t sign[ALGEBRA_GENERATORS] = {0};
     struct ratfun v;
-    TRY(generator_signs(al, sign));
+    TRY(rules_generator_signs(al, sign));
     TRY(algebra_value(al, e, &v));
     *out = quotient_sign(poly_sign(al, v.num, sign), v.den ? poly_sign(al, v.den, sign) : 1);
     if (*out != SYM_SIGN_UNKNOWN || r->n_group == 0) return ERR_OK;

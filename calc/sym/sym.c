@@ -48,6 +48,8 @@ static double closed_value(enum sym_op op, const struct sym *a, const struct sym
     case SYM_MAX: return sym_max_of(a->value, b->value);
     case SYM_CEIL: return ceil(a->value);
     case SYM_FLOOR: return floor(a->value);
+    case SYM_LOG: return log(a->value);
+    case SYM_EXP: return exp(a->value);
     case SYM_CONST:
     case SYM_VAR: break;
     }
@@ -128,7 +130,28 @@ static bool begins_minus(enum sym_op op, const struct sym *a, const struct sym *
     case SYM_MIN:
     case SYM_MAX:
     case SYM_CEIL:
-    case SYM_FLOOR: break;
+    case SYM_FLOOR:
+    case SYM_LOG:
+    case SYM_EXP: break;
+    }
+    return false;
+}
+
+static bool is_above(enum sym_op op, const struct sym *a, const struct sym *b)
+{
+    switch (op) {
+    case SYM_ADD:
+    case SYM_MUL:
+    case SYM_DIV:
+    case SYM_MIN: return a->above && b->above;
+    case SYM_MAX: return a->above || b->above;
+    case SYM_POW:
+    case SYM_CEIL: return a->above;
+    case SYM_EXP: return true;
+    case SYM_CONST:
+    case SYM_VAR:
+    case SYM_FLOOR:
+    case SYM_LOG: break;
     }
     return false;
 }
@@ -153,8 +176,10 @@ const struct sym *sym_node(struct sym_ctx *c, enum sym_op op, const struct sym *
     p.closed = a->closed && (!b || b->closed);
     if (p.closed) p.value = closed_value(op, a, b);
     const bool whole = a->whole && (!b || b->whole);
-    p.whole = op == SYM_CEIL || op == SYM_FLOOR || (whole && op != SYM_DIV && op != SYM_POW);
+    p.whole = op == SYM_CEIL || op == SYM_FLOOR ||
+              (whole && op != SYM_DIV && op != SYM_POW && op != SYM_LOG && op != SYM_EXP);
     p.minus = begins_minus(op, a, b);
+    p.above = is_above(op, a, b);
     p.n_flat = count_flat(op, a, b);
     const unsigned x = a->need, y = b ? b->need : 0, n = x > y ? x : y > x ? y : x + 1;
     p.need = (uint8_t)(p.closed ? 0 : n < UINT8_MAX ? n : UINT8_MAX);
@@ -163,7 +188,8 @@ const struct sym *sym_node(struct sym_ctx *c, enum sym_op op, const struct sym *
 
 const struct sym *sym_rational(struct sym_ctx *c, struct rat r)
 {
-    struct sym p = {.op = SYM_CONST, .n_flat = 1, .closed = true, .whole = r.den == 1, .minus = r.num < 0};
+    struct sym p = {
+        .op = SYM_CONST, .n_flat = 1, .closed = true, .whole = r.den == 1, .minus = r.num<0, .above = r.num> 0};
     p.hash = mix(SYM_CONST, (uint64_t)r.num, (uint64_t)r.den);
     p.value = (double)((long double)r.num / (long double)r.den);
     p.num = r.num;
@@ -207,7 +233,8 @@ const struct sym *sym_num(struct sym_ctx *c, double x)
         e += zeros - 53;
         if (e < 0 && e > -63) return sym_rational(c, (struct rat){m, INT64_C(1) << -e});
     }
-    struct sym p = {.op = SYM_CONST, .n_flat = 1, .closed = true, .opaque = true, .minus = x < 0.0, .value = x};
+    struct sym p = {
+        .op = SYM_CONST, .n_flat = 1, .closed = true, .opaque = true, .minus = x<0.0, .above = x> 0.0, .value = x};
     p.whole = isfinite(x) && x == floor(x);
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -219,7 +246,7 @@ const struct sym *sym_var(struct sym_ctx *c, const char *name)
 {
     uint64_t h = UINT64_C(14695981039346656037);
     for (const char *s = name; *s; s++) h = (h ^ (unsigned char)*s) * UINT64_C(1099511628211);
-    struct sym p = {.op = SYM_VAR, .n_flat = 1, .hash = mix(SYM_VAR, h, 0), .value = (double)NAN};
+    struct sym p = {.op = SYM_VAR, .n_flat = 1, .above = true, .hash = mix(SYM_VAR, h, 0), .value = (double)NAN};
     p.name = name;
     return intern(c, &p);
 }

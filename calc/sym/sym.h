@@ -2,10 +2,11 @@
  *
  * Nodes are immutable, hash-consed (equal expressions are one pointer) and live in the context's arena. Constants are
  * rationals of int64; folding that would overflow is left undone, so it costs speed, never exactness. Building applies
- * only cheap identities: x+0, x*1, x*0, x-x, x/x, x^0, x^1, min(x,x), ceil of an integer; constants folded, those of
- * nested products too (2*(3*x) is 6*x, x/3 is (1/3)*x); commutative operands in one order; like terms of a sum
- * collected (c1*x + c2*x). Nothing is distributed except a minus sign over a sum inside a sum. A failed allocation
- * makes the context sticky-failed: builders then return a placeholder and sym_check reports it once. */
+ * only cheap identities: x+0, x*1, x*0, x-x, x/x, x^0, x^1, min(x,x), ceil of an integer, log(exp(x)), exp(log(x))
+ * where x is plainly positive when every variable is; constants folded, those of nested products too (2*(3*x) is 6*x,
+ * x/3 is (1/3)*x); commutative operands in one order; like terms of a sum collected (c1*x + c2*x). Nothing is
+ * distributed except a minus sign over a sum inside a sum. A failed allocation makes the context sticky-failed:
+ * builders then return a placeholder and sym_check reports it once. */
 #ifndef RIDGE_SYM_SYM_H
 #define RIDGE_SYM_SYM_H
 
@@ -20,7 +21,20 @@ struct sym_ctx;
 struct sym; /* one expression */
 
 /* a - b is kept as a + (-1)*b */
-enum sym_op { SYM_CONST, SYM_VAR, SYM_ADD, SYM_MUL, SYM_DIV, SYM_POW, SYM_MIN, SYM_MAX, SYM_CEIL, SYM_FLOOR };
+enum sym_op {
+    SYM_CONST,
+    SYM_VAR,
+    SYM_ADD,
+    SYM_MUL,
+    SYM_DIV,
+    SYM_POW,
+    SYM_MIN,
+    SYM_MAX,
+    SYM_CEIL,
+    SYM_FLOOR,
+    SYM_LOG, /* natural */
+    SYM_EXP,
+};
 
 struct sym_ctx *sym_open(struct arena *a); /* NULL when memory is exhausted; dies with the arena */
 enum err_code sym_check(const struct sym_ctx *c, struct err *e); /* ERR_NOMEM if any builder failed */
@@ -39,6 +53,9 @@ const struct sym *sym_min(struct sym_ctx *c, const struct sym *a, const struct s
 const struct sym *sym_max(struct sym_ctx *c, const struct sym *a, const struct sym *b);
 const struct sym *sym_ceil(struct sym_ctx *c, const struct sym *a);
 const struct sym *sym_floor(struct sym_ctx *c, const struct sym *a);
+/* sym_log, sym_exp -- of numbers only log(1) and exp(0) are folded; their doubles are libm's. */
+const struct sym *sym_log(struct sym_ctx *c, const struct sym *a);
+const struct sym *sym_exp(struct sym_ctx *c, const struct sym *a);
 /* sym_sum, sym_prod -- n-ary forms: SYM_SUM(c, a, b, ...). sym_sum flattens nested sums (of up to 64 terms each),
  * collects like terms and builds a shallow tree whatever n is. Cost: n log n. Empty: 0 and 1. */
 const struct sym *sym_sum(struct sym_ctx *c, size_t n, const struct sym *const *terms);
@@ -76,8 +93,8 @@ size_t sym_print(const struct sym *e, char *buf, size_t cap);
  * expression as kept: sums and products from the left in sorted order, sums of over 16 terms in blocks of 16 under a
  * balanced tree. So integers are exact to 2^53. Three rules of its own: a factor p/q with q no power of two gives
  * (x*p)/q, so that a whole result is whole (ceil(x/49) is safe); x^n with whole n in 2..16 is products by squaring, any
- * other power is libm's pow; and min and max are NAN when either operand is. A constant without a double (int64 beyond
- * 2^53) is its nearest double. */
+ * other power is libm's pow, as log and exp are libm's; and min and max are NAN when either operand is. A constant
+ * without a double (int64 beyond 2^53) is its nearest double. */
 struct sym_tape;
 
 /* sym_tape_compile -- common subexpressions are evaluated once; registers are reused. Errors: ERR_RANGE an expression

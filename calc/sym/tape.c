@@ -47,6 +47,8 @@ static inline double ceil_of(double x)
     OP(MAX, 2, sym_max_of(a[i], b[i]))                                                                                 \
     OP(CEIL, 1, ceil_of(a[i]))                                                                                         \
     OP(FLOOR, 1, floor_of(a[i]))                                                                                       \
+    OP(LOG, 1, log(a[i]))                                                                                              \
+    OP(EXP, 1, exp(a[i]))                                                                                              \
     OP(ADD_K, 1, a[i] + k)                                                                                             \
     OP(K_SUB, 1, k - a[i])                                                                                             \
     OP(MUL_K, 1, a[i] * k)                                                                                             \
@@ -151,6 +153,8 @@ static struct form form_of(const struct compiler *c, const struct sym *e)
     case SYM_MAX: return form_of_pair(e, OP_MAX, OP_MAX_K, OP_MAX_K);
     case SYM_CEIL: return (struct form){OP_CEIL, e->a, NULL, 0.0};
     case SYM_FLOOR: return (struct form){OP_FLOOR, e->a, NULL, 0.0};
+    case SYM_LOG: return (struct form){OP_LOG, e->a, NULL, 0.0};
+    case SYM_EXP: return (struct form){OP_EXP, e->a, NULL, 0.0};
     case SYM_CONST:
     case SYM_VAR: break;
     }

@@ -89,6 +89,17 @@ static enum err_code no_calls(void *user, const char *name, const char *argument
     return ERR_OK;
 }
 
+/* that of an equation, not of \sum_{i=1} */
+static int has_equals_sign(const char *text, size_t size)
+{
+    int depth = 0;
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] == '=' && depth == 0) return 1;
+        depth += (text[i] == '{') - (text[i] == '}');
+    }
+    return 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const NAMES[N_SYMBOLS] = {"B",  "S",    "T",        "D",     "F", "H",
@@ -107,7 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct sym *side[2] = {NULL, NULL};
     struct err e = {.code = ERR_OK};
     struct parse_error w;
-    const int equation = memchr(data ? data : (const uint8_t *)"", '=', size) != NULL;
+    const int equation = has_equals_sign((const char *)data, size);
     const enum err_code code = equation
                                    ? sym_parse_equation(c, (const char *)data, size, &names, &side[0], &side[1], &w, &e)
                                    : sym_parse(c, (const char *)data, size, &names, &side[0], &w, &e);

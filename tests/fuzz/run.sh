@@ -19,6 +19,7 @@ for f in configs/*/*.json; do
 done
 cat calc/model/*.c configs/*/*.json | grep -oE '"[A-Za-z0-9_.-]{2,40}"' | sort -u >"$BUILD/words.dict"
 printf '%s\n' '"Infinity"' '"NaN"' '"-1"' '"1e308"' '"9223372036854775807"' '"\\u0000"' '"null"' '"true"' >>"$BUILD/words.dict"
+printf '%s\n' '"sum("' '"log("' '"ln{"' '"exp("' '"sqrt{"' '"min("' '"ceil("' '"\\\\sum_{i=1}^{"' '", i, 1, "' >>"$BUILD/words.dict"
 
 for target in "$@"; do
     name=${target##*/}

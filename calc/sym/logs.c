@@ -1,0 +1,343 @@
+/* Logarithms and exponentials, taken apart as far as their arguments are products and sums. */
+#include <stdlib.h>
+
+#include "calc/sym/rules.h"
+
+enum { DEPTH = 16, EXPONENT = 64, EXPONENT_TERMS = 64, PRIME_LIMIT = 1000, FACTORS = 64 };
+
+/* What is factored: beyond these, in a polynomial that is not positive term by term, it may take long. */
+enum { FACTOR_TERMS = 60, FACTOR_DEGREE = 12, FACTOR_SYMBOLS = 6, FACTOR_BITS = 128 };
+
+/* A logarithm being taken apart. */
+struct logarithm {
+    const struct rules *r;
+    struct algebra *al;
+    int8_t sign[ALGEBRA_GENERATORS];
+    const struct sym *sum; /* what is out already */
+    int depth;             /* of powers within powers */
+    bool minus;            /* what is left is negative where the factors of joint are positive */
+    size_t n_joint;        /* factors whose sign is not known: they stay in one logarithm */
+    struct {
+        struct poly *p;
+        int64_t exponent; /* below 0: of the denominator */
+    } joint[FACTORS];
+};
+
+static enum err_code log_at(const struct rules *r, const struct sym *x, int depth, const struct sym **out);
+
+static void add_log(struct logarithm *l, int64_t times, const struct sym *log)
+{
+    struct sym_ctx *c = l->r->c;
+    l->sum = sym_add(c, l->sum, sym_mul(c, sym_int(c, times), log));
+}
+
+static enum err_code never_positive(const struct rules *r)
+{
+    return err_set(r->err, ERR_RANGE, "the expression has a logarithm of what is not positive");
+}
+
+/* ---- numbers ---- */
+
+/* times*log(z), z > 0; z is used up */
+static void add_number(struct logarithm *l, fmpz_t z, int64_t times)
+{
+    const struct flint *f = &l->al->f;
+    struct sym_ctx *c = l->r->c;
+    for (int64_t d = 2; d < PRIME_LIMIT && *z != 1; d++) {
+        int64_t n = 0;
+        for (; f->z_divisible_si(z, d); n++) f->z_divexact_ui(z, z, (ulong)d);
+        if (n) add_log(l, n * times, sym_log(c, sym_int(c, d)));
+    }
+    if (*z == 1) return;
+    if (!f->z_fits_si(z)) {
+        add_log(l, times, sym_log(c, algebra_write_number(l->al, z)));
+        return;
+    }
+    n_factor_t primes = {.num = 0};
+    f->n_factor(&primes, (ulong)f->z_get_si(z), 0);
+    for (int i = 0; i < primes.num; i++)
+        add_log(l, (int64_t)primes.exp[i] * times, sym_log(c, sym_int(c, (int64_t)primes.p[i])));
+}
+
+/* ---- generators ---- */
+
+static bool comes_out(const struct logarithm *l, size_t gen)
+{
+    const struct sym *g = l->al->gen[gen];
+    return l->sign[gen] > 0 ||
+           (g->op == SYM_POW && sym_is_rational(g->b)); /* a root is real where its base is positive */
+}
+
+static enum err_code add_generator(struct logarithm *l, size_t gen, int64_t times)
+{
+    const struct sym *g = l->al->gen[gen], *log = NULL;
+    if (g->op == SYM_POW && l->depth < DEPTH) {
+        const struct sym *base;
+        TRY(rules_expand(l->r, g->a, &base));
+        TRY(log_at(l->r, base, l->depth + 1, &log));
+        log = sym_mul(l->r->c, g->b, log);
+    }
+    add_log(l, times, log ? log : sym_log(l->r->c, g));
+    return ERR_OK;
+}
+
+/* the number and the generators that divide every term of p, out; what is left replaces it */
+static enum err_code take_content(struct logarithm *l, struct poly **p, int64_t side)
+{
+    struct algebra *al = l->al;
+    ulong exp[ALGEBRA_GENERATORS] = {0};
+    struct poly *content = poly_new(al), *taken = poly_new(al), *rest = poly_new(al);
+    if (!content || !taken || !rest) return err_nomem(al->err);
+    al->f.term_content(content->p, (*p)->p, al->ring);
+    al->f.term_exp(exp, content->p, 0, al->ring);
+    for (size_t j = 0; j < al->n_gen; j++) {
+        if (!comes_out(l, j)) exp[j] = 0;
+        if (exp[j]) TRY(add_generator(l, j, side * (int64_t)exp[j]));
+    }
+    al->f.z_abs(al->z[1], &content->p->coeffs[0]);
+    al->f.push_term(taken->p, al->z[1], exp, al->ring);
+    TRY(poly_sealed(al, taken));
+    if (!al->f.divides(rest->p, (*p)->p, taken->p, al->ring))
+        return err_set(al->err, ERR_RANGE, "a logarithm could not be simplified");
+    add_number(l, al->z[1], side);
+    poly_free(al, content);
+    poly_free(al, taken);
+    poly_free(al, *p);
+    *p = rest;
+    return poly_sealed(al, rest);
+}
+
+/* ---- polynomials ---- */
+
+/* one factor, of positive or unknown sign, or minus such a one */
+static enum err_code add_factor(struct logarithm *l, struct poly *p, int64_t exponent)
+{
+    struct algebra *al = l->al;
+    const struct sym *shown = NULL;
+    int sign = poly_sign(al, p, l->sign);
+    if (sign == -1) {
+        al->f.neg(p->p, p->p, al->ring);
+        if (exponent % 2) l->minus = !l->minus;
+        sign = 1;
+    }
+    if (poly_is_one(al, p)) return ERR_OK;
+    TRY(rules_shorten(l->r, poly_write(al, p), &shown));
+    if (sign == 1 || shown->above) { /* max(x, y) is plainly positive, x + y - min(x, y) is not */
+        add_log(l, exponent, sym_log(l->r->c, shown));
+        return ERR_OK;
+    }
+    if (l->n_joint == FACTORS) return err_set(al->err, ERR_RANGE, "a logarithm has more than %d factors", FACTORS);
+    l->joint[l->n_joint].p = p;
+    l->joint[l->n_joint++].exponent = exponent;
+    return ERR_OK;
+}
+
+static bool factors_soon(struct algebra *al, const struct poly *p)
+{
+    slong degree[ALGEBRA_GENERATORS] = {0};
+    int used = 0;
+    const slong bits = al->f.max_bits(p->p);
+    if (p->p->length > FACTOR_TERMS || bits > FACTOR_BITS || bits < -FACTOR_BITS) return false;
+    al->f.degrees_si(degree, p->p, al->ring);
+    for (size_t j = 0; j < al->n_gen; j++) {
+        if (degree[j] > FACTOR_DEGREE) return false;
+        used += degree[j] > 0;
+    }
+    return used <= FACTOR_SYMBOLS;
+}
+
+static enum err_code add_factors(struct logarithm *l, fmpz_mpoly_factor_t f, int64_t side)
+{
+    struct algebra *al = l->al;
+    if (al->f.z_sgn(f->constant) < 0) l->minus = !l->minus;
+    for (slong i = 0; i < f->num; i++) {
+        struct poly *p = poly_new(al);
+        if (!p) return err_nomem(al->err);
+        al->f.set(p->p, &f->poly[i], al->ring);
+        TRY(poly_sealed(al, p));
+        TRY(add_factor(l, p, side * al->f.z_get_si(&f->exp[i])));
+    }
+    return ERR_OK;
+}
+
+static enum err_code add_poly(struct logarithm *l, struct poly *p, int64_t side)
+{
+    struct algebra *al = l->al;
+    TRY(take_content(l, &p, side));
+    if (al->f.z_sgn(&p->p->coeffs[0]) < 0) {
+        al->f.neg(p->p, p->p, al->ring);
+        l->minus = !l->minus;
+    }
+    if (poly_is_one(al, p)) return ERR_OK;
+    if (!factors_soon(al, p)) return add_factor(l, p, side);
+    fmpz_mpoly_factor_t f = {{.constant = {1}, .constant_den = {1}}};
+    const bool done = al->f.factor(f, p->p, al->ring) != 0;
+    const enum err_code code = done ? add_factors(l, f, side) : add_factor(l, p, side);
+    al->f.factor_clear(f, al->ring);
+    return code;
+}
+
+/* ---- what stays together ---- */
+
+static int64_t gcd(int64_t a, int64_t b)
+{
+    while (b) {
+        const int64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a < 0 ? -a : a;
+}
+
+/* the product of the factors on one side, exponents divided by times; NULL for 1 */
+static enum err_code joint_side(struct logarithm *l, int64_t side, int64_t times, struct poly **out)
+{
+    *out = NULL;
+    for (size_t i = 0; i < l->n_joint; i++) {
+        const int64_t n = side * l->joint[i].exponent / times;
+        struct poly *power, *product;
+        if (n <= 0) continue;
+        TRY(poly_pow(l->al, l->joint[i].p, (uint64_t)n, &power));
+        if (*out) {
+            TRY(poly_mul(l->al, *out, power, &product));
+            power = product;
+        }
+        *out = power;
+    }
+    return ERR_OK;
+}
+
+/* The logarithm of all that has no known sign: its odd power comes out, its even one but for a square. Of a quotient
+ * and its inverse one is chosen. */
+static enum err_code add_joint(struct logarithm *l)
+{
+    struct sym_ctx *c = l->r->c;
+    int64_t times = 0;
+    struct poly *part[2];
+    const struct sym *side[2], *x;
+    for (size_t i = 0; i < l->n_joint; i++) times = gcd(times, l->joint[i].exponent);
+    if (l->minus && times % 2 == 0) return never_positive(l->r); /* also for none */
+    if (l->n_joint == 0) return ERR_OK;
+    if (times % 2 == 0) times /= 2;
+    TRY(joint_side(l, 1, times, &part[0]));
+    TRY(joint_side(l, -1, times, &part[1]));
+    for (int k = 0; k < 2; k++) side[k] = part[k] ? poly_write(l->al, part[k]) : c->one;
+    const bool inverse = !part[0] || (part[1] && side[1]->index < side[0]->index);
+    struct ratfun v = {.num = part[inverse ? 1 : 0], .den = part[inverse ? 0 : 1]};
+    if (l->minus) l->al->f.neg(v.num->p, v.num->p, l->al->ring);
+    x = ratfun_write(l->al, v);
+    TRY(sym_check(c, l->r->err));
+    TRY(rules_shorten(l->r, x, &x));
+    add_log(l, inverse ? -times : times, sym_log(c, x));
+    return ERR_OK;
+}
+
+static enum err_code log_in(struct logarithm *l, const struct sym *x)
+{
+    struct ratfun v;
+    TRY(rules_generator_signs(l->al, l->sign));
+    TRY(algebra_value(l->al, x, &v));
+    if (poly_is_zero(v.num)) return never_positive(l->r);
+    TRY(add_poly(l, v.num, 1));
+    if (v.den) TRY(add_poly(l, v.den, -1));
+    TRY(add_joint(l));
+    return sym_check(l->r->c, l->r->err);
+}
+
+static enum err_code log_at(const struct rules *r, const struct sym *x, int depth, const struct sym **out)
+{
+    struct algebra al;
+    TRY(algebra_open(&al, r->c, 1, &x, r->err));
+    struct logarithm *l = arena_alloc(al.scratch, sizeof *l);
+    enum err_code code = l ? ERR_OK : err_nomem(r->err);
+    if (l) {
+        *l = (struct logarithm){.r = r, .al = &al, .sum = r->c->zero, .depth = depth};
+        code = log_in(l, x);
+        if (code == ERR_OK) *out = l->sum;
+    }
+    algebra_close(&al);
+    return code;
+}
+
+enum err_code rules_log(const struct rules *r, const struct sym *x, const struct sym **out)
+{
+    return log_at(r, x, 0, out);
+}
+
+/* ---- exponentials ---- */
+
+/* exp(k*m), m the product of generators with these exponents */
+static enum err_code exp_of_term(const struct rules *r, struct algebra *al, struct rat k, ulong *exp,
+                                 const struct sym **out)
+{
+    struct sym_ctx *c = r->c;
+    const struct sym *m = c->one, *base = NULL;
+    size_t logs = 0, at = 0;
+    for (size_t j = 0; j < al->n_gen; j++) {
+        if (exp[j] == 0 || al->gen[j]->op != SYM_LOG) continue;
+        logs += exp[j];
+        at = j;
+    }
+    if (logs == 1) {
+        base = al->gen[at]->a;
+        exp[at] = 0;
+    }
+    for (size_t j = 0; j < al->n_gen; j++)
+        if (exp[j]) m = sym_mul(c, m, sym_pow(c, al->gen[j], sym_int(c, (int64_t)exp[j])));
+    const bool small = rat_magnitude(k.num) <= EXPONENT && k.den <= EXPONENT;
+    if (base && sym_is_int(m, 1) && k.den > 1 && k.den <= EXPONENT && rat_magnitude(k.num) <= ALGEBRA_EXPONENT) {
+        TRY(rules_expand(r, base, &base));
+        return rules_root(r, base, k.num, k.den, out);
+    }
+    if (base) {
+        *out = sym_pow(c, base, sym_mul(c, sym_rational(c, k), m));
+        return ERR_OK;
+    }
+    base = sym_exp(c, small ? m : sym_mul(c, sym_rational(c, k), m));
+    const struct sym *root = small && k.den > 1 ? sym_pow(c, base, sym_rat(c, 1, k.den)) : base;
+    *out = small ? sym_pow(c, root, sym_int(c, k.num)) : root;
+    return ERR_OK;
+}
+
+/* whether every coefficient of v is a rational of int64 */
+static bool splits(struct algebra *al, struct ratfun v)
+{
+    if (v.num->p->length > EXPONENT_TERMS) return false;
+    if (v.den && (!al->f.is_fmpz(v.den->p, al->ring) || !al->f.z_fits_si(&v.den->p->coeffs[0]))) return false;
+    for (slong i = 0; i < v.num->p->length; i++)
+        if (!al->f.z_fits_si(&v.num->p->coeffs[i])) return false;
+    return true;
+}
+
+static enum err_code exp_in(const struct rules *r, struct algebra *al, const struct sym *x, const struct sym **out)
+{
+    struct sym_ctx *c = r->c;
+    struct ratfun v;
+    const struct sym *product = c->one, *factor;
+    ulong exp[ALGEBRA_GENERATORS] = {0};
+    TRY(algebra_value(al, x, &v));
+    if (!splits(al, v)) {
+        TRY(rules_shorten(r, x, &x));
+        *out = sym_exp(c, x);
+        return ERR_OK;
+    }
+    const int64_t den = v.den ? al->f.z_get_si(&v.den->p->coeffs[0]) : 1;
+    for (slong i = 0; i < v.num->p->length; i++) {
+        struct rat k;
+        if (!rat_make(al->f.z_get_si(&v.num->p->coeffs[i]), den, &k)) continue; /* den > 0: never */
+        al->f.term_exp(exp, v.num->p, i, al->ring);
+        TRY(exp_of_term(r, al, k, exp, &factor));
+        product = sym_mul(c, product, factor);
+    }
+    *out = product;
+    return sym_check(c, r->err);
+}
+
+enum err_code rules_exp(const struct rules *r, const struct sym *x, const struct sym **out)
+{
+    struct algebra al;
+    TRY(algebra_open(&al, r->c, 1, &x, r->err));
+    const enum err_code code = exp_in(r, &al, x, out);
+    algebra_close(&al);
+    return code;
+}
