@@ -3,17 +3,30 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "calc/base/table.h"
 #include "calc/cli/commands.h"
 #include "calc/cli/explain_page.h"
 #include "calc/cli/scope.h"
+#include "calc/learn/sensitivity.h"
+#include "calc/time/step.h"
 
 static const struct option OPTIONS[] = {
     SCOPE_MODEL,
     SCOPE_CONVENTIONS("any"),
     SCOPE_TEXT("batch", 'b', "N", "1", "with -m: put in a batch"),
     SCOPE_TEXT("context", 'c', "N", "1024", "with -m: put in a context"),
+    {.name = "sensitivity",
+     .kind = OPTION_FLAG,
+     .help = "with -m: per cent of it for one per cent of each size, width and rate: what is worth improving"},
     {.name = "conventions", .kind = OPTION_FLAG, .help = "every convention and its default, as ridge list conventions"},
-    {.name = "latex", .kind = OPTION_FLAG, .group = "Output", .help = "a LaTeX document"},
+    {.name = "format",
+     .letter = 'f',
+     .kind = OPTION_TEXT,
+     .value = "text|md|csv|json|jsonl",
+     .fallback = "text",
+     .group = "Output",
+     .help = "of --sensitivity"},
+    {.name = "latex", .kind = OPTION_FLAG, .help = "a LaTeX document"},
     {.name = "output",
      .letter = 'o',
      .kind = OPTION_TEXT,
@@ -71,6 +84,54 @@ static enum err_code derive(struct arena *a, const struct option_values *v, cons
     return derive_topic(&q, topic, out, e);
 }
 
+/* ---- sensitivity ---- */
+
+static const struct column COLUMNS[] = {
+    COLUMN_AT(struct sensitivity_row, symbol, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN, "x", "what varies"),
+    COLUMN_AT(struct sensitivity_row, elasticity, COLUMN_REAL, UNITS_NONE, COLUMN_SHOWN, "d ln/d ln x",
+              "per cent of the quantity for one per cent of x"),
+    COLUMN_AT(struct sensitivity_row, meaning, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN, "meaning", "in words"),
+};
+
+static enum err_code show_sensitivity(struct arena *a, const struct option_values *v, const char *topic, struct err *e)
+{
+    struct scope s;
+    struct sensitivity r;
+    enum table_format format;
+    int64_t batch, context;
+    struct out *o;
+    char value[UNITS_TEXT_MAX];
+    if (option_get(v, "latex"))
+        return err_set(e, ERR_USAGE, "--sensitivity is a table: -f text, md, csv, json or jsonl");
+    TRY(table_format_parse(option_get(v, "format"), &format, e));
+    TRY(units_parse_count(option_get(v, "batch"), 1, 1 << 24, &batch, e));
+    TRY(units_parse_count(option_get(v, "context"), 1, 1 << 30, &context, e));
+    TRY(scope_open(a, v, NULL, &s, e));
+    TRY(sensitivity_of(&s.quantity, phase_of(&s, topic), topic, batch, context, &r, e));
+    const char *notes[] = {"a max takes the resource that binds at this point",
+                           "here two resources bind equally: a step to the other side answers differently"};
+    const struct table t = {.columns = COLUMNS,
+                            .n_columns = sizeof COLUMNS / sizeof COLUMNS[0],
+                            .rows = r.rows,
+                            .n_rows = r.n,
+                            .stride_bytes = sizeof *r.rows,
+                            .schema = "ridge-sensitivity-1",
+                            .tool = commands_tool(),
+                            .scenario_json = option_scenario_json(a, v),
+                            .notes = notes,
+                            .n_notes = r.kink ? 2 : 1};
+    TRY(out_open(a, option_get(v, "output"), &o, e));
+    if (format == TABLE_TEXT) {
+        out_printf(o, "%s of %s", topic, s.model.name);
+        if (s.gpus) out_printf(o, " on %s", s.hw.name);
+        out_printf(o, ": %s at batch %lld, context %lld (%s)\n", units_format(value, r.unit, r.value), (long long)batch,
+                   (long long)context, step_fidelity_name(s.quantity.fidelity));
+        out_str(o, "one per cent more of x makes it so many per cent more\n\n");
+    }
+    TRY(table_write(&t, format, o, e));
+    return out_commit(o, e);
+}
+
 static enum err_code run(struct arena *a, const struct command *c, int argc, char **argv, struct err *e)
 {
     struct option_values v;
@@ -83,6 +144,8 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
         return command_list.run(a, &command_list, 2, words, e);
     }
     if (v.operands_n > 1) return err_set(e, ERR_USAGE, "explain: one topic at a time (ridge explain lists them)");
+    if (option_get(&v, "sensitivity")) return show_sensitivity(a, &v, v.operands_n ? v.operands[0] : "decode_step", e);
+    if (option_given(&v, "format")) return err_set(e, ERR_USAGE, "--format goes with --sensitivity; see --latex");
     if (v.operands_n == 1) TRY(derive(a, &v, v.operands[0], &d, e));
     TRY(out_open(a, option_get(&v, "output"), &o, e));
     if (v.operands_n == 0)
@@ -101,6 +164,7 @@ const struct command command_explain = {
     .examples = "  ridge explain mlp\n"
                 "  ridge explain attention --course\n"
                 "  ridge explain attention --phase decode -m llama-2-13b -g h100-sxm -b 64\n"
-                "  ridge explain decode_step -m deepseek-v3 --latex -o step.tex\n",
+                "  ridge explain decode_step -m deepseek-v3 --latex -o step.tex\n"
+                "  ridge explain decode_step -m llama-2-13b -g h100-sxm -b 64 --sensitivity\n",
     .run = run,
 };
