@@ -33,6 +33,8 @@ static inline bool mpq_node(mpq_t out, const struct sym *e, const mpq_t a, const
         }
         mpq_set_si(out, e->num, (unsigned long)e->den);
         return true;
+    case SYM_LOG:
+    case SYM_EXP: return false; /* no rational value */
     case SYM_VAR: return false; /* bound before */
     case SYM_ADD: mpq_add(out, a, b); return true;
     case SYM_MUL: mpq_mul(out, a, b); return true;
