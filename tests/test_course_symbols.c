@@ -19,9 +19,6 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-static const struct cost_conventions COURSE = {
-    .causal_full = true, .embed_full_table = true, .norms_uncounted = true, .activations_uncounted = true};
-
 struct fixture {
     struct arena *a;
     struct quantity_scope scope;
@@ -43,8 +40,7 @@ static int open_fixture(void **state)
     struct fixture *f = calloc(1, sizeof *f);
     if (!f) return -1;
     f->a = arena_open();
-    f->scope = (struct quantity_scope){.arena = f->a, .c = sym_open(f->a), .course = true, .conventions = COURSE};
-    f->scope.y = cost_symbols_make(f->scope.c);
+    if (quantity_open(f->a, NULL, true, &f->scope, &f->err) != ERR_OK) return -1;
     f->c = sym_var(f->scope.c, "c");
     const struct parse_symbol all[] = {
 #define X(field, text, meaning) {text, f->scope.y.field},
@@ -201,7 +197,7 @@ static void test_derivations(void **state)
         if (k == COUNT(ENTRIES)) fail_msg("course.json has an entry for which there is no topic: %s", name);
         struct quantity_topic q;
         check(f, quantity_topic(&f->scope, ENTRIES[k].topic, ENTRIES[k].phase, &q, &f->err), name);
-        const struct sym *flops = q.flops, *bytes = q.bytes;
+        const struct sym *flops = q.total.flops, *bytes = q.bytes;
         if (ENTRIES[k].exchanged) {
             flops = exchanged(f, flops);
             bytes = exchanged(f, bytes);
@@ -244,7 +240,7 @@ static struct cost_ops pass_of(struct fixture *f, const struct model *m)
     const struct cost_symbols *y = &f->scope.y;
     const struct cost_pass pass = {.name = "decode", .B = y->B, .T = sym_int(f->scope.c, 1), .S = y->S};
     struct cost_ops ops = {0};
-    check(f, cost_build(f->a, f->scope.c, y, m, &COURSE, &pass, 1, &ops, &f->err), "build");
+    check(f, cost_build(f->a, f->scope.c, y, m, &f->scope.conventions, &pass, 1, &ops, &f->err), "build");
     return ops;
 }
 
@@ -327,7 +323,7 @@ static void test_polynomials_in_batch(void **state)
     check(f, cost_bind(c, y, &m, 1, &ops, &f->err), "bind");
     check(f, cost_cache(c, y, &m, 1, &cache, &f->err), "cache");
     const struct sym_binding context = {y->S, sym_num(c, number(f, &conventions, "S"))};
-    const struct sym *memory = sym_add(c, cost_weight_bytes(c, &ops, &COURSE),
+    const struct sym *memory = sym_add(c, cost_weight_bytes(c, &ops, &f->scope.conventions),
                                        sym_mul(c, y->B, sym_bind(c, cache.bytes_per_sequence, &context, 1)));
     assert_equal(f, memory, expression(f, &p, "K=40"), "memory");
 
