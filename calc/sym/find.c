@@ -8,7 +8,7 @@
 
 enum { PER_DECADE = 512, PER_DECADE_LEAST = 32, POINTS_LEAST = 257, EVALUATIONS_MAX = 1000000 };
 
-static const double INSTRUCTIONS_MAX = 1e9; /* on the grid, and again in polishing: some tenths of a second each */
+static const double INSTRUCTIONS_MAX = 1e9; /* not a unit */ /* on the grid, and again to polish: tenths of a second */
 
 struct finder {
     struct probe p;
