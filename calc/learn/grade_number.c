@@ -134,7 +134,7 @@ static enum err_code read_value(const struct grade *g, char *text, double *value
     const struct parse_names none = {.symbols = NULL};
     trim_end(text);
     if (!*text) {
-        *why = "a number is asked";
+        *why = "a finite number is asked, its unit behind it";
         return ERR_OK;
     }
     if (!take_commas(text)) {
@@ -194,7 +194,7 @@ static bool is_near(double value, double of, double tolerance_frac)
 static bool is_bytes(enum units_kind kind)
 {
     return kind == UNITS_BYTES || kind == UNITS_BYTES_PER_S || kind == UNITS_BYTES_PER_TOKEN ||
-           kind == UNITS_BYTES_PER_SEQUENCE;
+           kind == UNITS_BYTES_PER_SEQUENCE || kind == UNITS_FLOPS_PER_BYTE;
 }
 
 /* A factor between what was given and what is right, either way round. */
@@ -253,10 +253,9 @@ static enum err_code say_number(const struct grade *g, double value, struct exer
 
 static enum err_code show_given(const struct grade *g, double value, struct exercise_verdict *out, struct err *e)
 {
-    char number[TEXT_NUMBER_MAX], unit[UNITS_TEXT_MAX];
-    const size_t n = text_real(number, value);
+    char unit[UNITS_TEXT_MAX];
     const char *base = strchr(units_format(unit, g->q->unit, g->q->unit == UNITS_COUNT ? (double)NAN : 0), ' ');
-    out->given = arena_printf(g->arena, "%.*s%s", (int)n, number, base ? base : "");
+    out->given = arena_printf(g->arena, "%.12g%s", value, base ? base : "");
     return out->given ? ERR_OK : err_nomem(e);
 }
 
