@@ -269,6 +269,39 @@ static void check_slips(struct fixture *f, const char *name, const struct exerci
     }
 }
 
+/* Answers that are off by something no slip knows: wrong, with a hint that does not say what is right. */
+static void check_off(struct fixture *f, const char *name, const struct exercise_question *q)
+{
+    static const double FACTORS[] = {2, 0.5, 3, 8, 0.125, 1000, 1e-3, 1.0737, 1.04, 0.2, 17};
+    char text[TEXT_MAX];
+    for (size_t i = 0; i < sizeof FACTORS / sizeof FACTORS[0] && q->kind == EXERCISE_NUMBER; i++) {
+        if (fabs(FACTORS[i] - 1) <= q->tolerance_frac) continue;
+        const struct exercise_verdict v = grade(f, q, in_base(f, q->unit, q->value * FACTORS[i]));
+        if (v.right) fail_msg("%s takes %g times the answer", name, FACTORS[i]);
+        check_secret(f, name, q, v.hint);
+    }
+    if (q->kind != EXERCISE_FORMULA) return;
+    (void)sym_print(q->answer, text, sizeof text);
+    const char *first = sym_name(q->symbols[0]), *last = sym_name(q->symbols[q->symbols_n - 1]);
+    const char *const wrong[] = {arena_printf(f->a, "3*(%s)", text),
+                                 arena_printf(f->a, "(%s)/7", text),
+                                 arena_printf(f->a, "-(%s)", text),
+                                 arena_printf(f->a, "(%s)*%s", text, first),
+                                 arena_printf(f->a, "(%s)/%s/%s", text, first, last),
+                                 arena_printf(f->a, "%s + 1", text),
+                                 arena_printf(f->a, "(%s)^2", text),
+                                 arena_printf(f->a, "min(%s, %s)", first, last),
+                                 "1",
+                                 "0",
+                                 first,
+                                 last};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        const struct exercise_verdict v = grade(f, q, wrong[i]);
+        if (v.right && i < 7) fail_msg("%s takes '%s'", name, wrong[i]);
+        if (!v.right) check_secret(f, name, q, v.hint);
+    }
+}
+
 static const char *const HOSTILE[] = {
     "",
     "   \t ",
@@ -354,6 +387,7 @@ static void check_seeds(size_t at, size_t seeds)
         check_form(x->name, &q);
         check_right(&f, x->name, &q);
         check_slips(&f, x->name, &q);
+        if (s < 20) check_off(&f, x->name, &q);
         if (s == 0) check_hostile(&f, x->name, &q);
         texts[s] = arena_strndup(kept, q.text, strlen(q.text));
         size_t i = 0;

@@ -127,7 +127,9 @@ static enum err_code read_unit(const struct grade *g, const char *unit, bool dol
     return *why ? ERR_OK : err_nomem(e);
 }
 
-static enum err_code read_value(const struct grade *g, char *text, double *value, const char **why, struct err *e)
+/* text: the number alone, with nothing or a unit behind it. */
+static enum err_code read_value(const struct grade *g, char *text, bool has_unit, double *value, const char **why,
+                                struct err *e)
 {
     const struct sym *number;
     struct err refused;
@@ -143,6 +145,10 @@ static enum err_code read_value(const struct grade *g, char *text, double *value
     }
     const enum err_code code = sym_parse(g->c, text, strlen(text), &none, &number, NULL, &refused);
     if (code == ERR_NOMEM) return err_nomem(e);
+    if (code != ERR_OK && has_unit) {
+        *why = "this cannot be read as a number with its unit behind it";
+        return ERR_OK;
+    }
     if (code != ERR_OK) {
         *why = arena_printf(g->arena, "cannot be read as a number: %s", refused.text);
         return *why ? ERR_OK : err_nomem(e);
@@ -178,7 +184,7 @@ enum err_code grade_read_number(const struct grade *g, double *value, const char
         unit = arena_printf(g->arena, "$%s%s", strncmp(unit, "per ", 4) == 0 ? " " : "", unit);
     }
     if (!unit) return err_nomem(e);
-    TRY(read_value(g, text, value, why, e));
+    TRY(read_value(g, text, *unit != '\0', value, why, e));
     if (*why) return ERR_OK;
     TRY(read_unit(g, unit, dollar, &factor, why, e));
     *value *= factor;
