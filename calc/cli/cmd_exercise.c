@@ -7,6 +7,8 @@
 #include "calc/cli/exercise_marks.h"
 #include "calc/learn/exercise.h"
 
+enum { NAME_SHOWN_MAX = 256 };
+
 static const struct option OPTIONS[] = {
     {.name = "seed",
      .letter = 's',
@@ -140,9 +142,11 @@ static const char *joined_steps(struct arena *a, const struct exercise_question 
     return all;
 }
 
-/* A word that a shell leaves as it is. */
-static void write_quoted(struct out *o, const char *s)
+/* A word that a shell leaves as it is, and a terminal too. */
+static void write_quoted(struct out *o, const char *word)
 {
+    char clean[NAME_SHOWN_MAX];
+    const char *s = text_clean(clean, sizeof clean, word, strlen(word));
     out_char(o, '\'');
     for (; *s; s++) {
         if (*s == '\'')

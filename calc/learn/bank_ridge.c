@@ -1,7 +1,6 @@
-#include "calc/learn/bank_ridge.h"
+#include "calc/learn/bank_intensity.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "calc/sym/normal.h"
 

@@ -6,6 +6,7 @@
 #include "calc/base/hash.h"
 #include "calc/base/text.h"
 #include "calc/learn/bank.h"
+#include "calc/sym/normal.h"
 
 enum { NAMES_MAX = 256 };
 
@@ -74,19 +75,39 @@ static bool close_to(double a, double b, double tolerance_frac)
     return fabs(a - b) <= 2.0 * tolerance_frac * fmax(fabs(a), fabs(b));
 }
 
-static bool told_apart(const struct exercise_question *q, const struct exercise_slip *s, size_t kept)
+/* Whether a slip's formula is the answer's, or one of those kept before it. */
+static enum err_code is_known(struct sym_ctx *c, const struct exercise_question *q, const struct sym *formula,
+                              size_t kept, bool *known, struct err *e)
 {
-    if (q->kind == EXERCISE_CHOICE) return s->value != (double)q->right;
-    if (q->kind == EXERCISE_FORMULA) {
-        if (s->formula == q->answer) return false;
-        for (size_t i = 0; i < kept; i++)
-            if (q->slips[i].formula == s->formula) return false;
-        return true;
-    }
-    if (!isfinite(s->value) || close_to(s->value, q->value, q->tolerance_frac)) return false;
+    TRY(sym_equal(c, formula, q->answer, known, e));
+    for (size_t i = 0; i < kept && !*known; i++) TRY(sym_equal(c, formula, q->slips[i].formula, known, e));
+    return ERR_OK;
+}
+
+static bool is_near(const struct exercise_question *q, double value, size_t kept)
+{
+    if (!isfinite(value) || close_to(value, q->value, q->tolerance_frac)) return true;
     for (size_t i = 0; i < kept; i++)
-        if (close_to(s->value, q->slips[i].value, q->tolerance_frac)) return false;
-    return true;
+        if (close_to(value, q->slips[i].value, q->tolerance_frac)) return true;
+    return false;
+}
+
+/* Leave out slips that cannot be told from the answer or from one before them. */
+static enum err_code prune(struct sym_ctx *c, struct exercise_question *q, struct err *e)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < q->slips_n; i++) {
+        const struct exercise_slip *s = &q->slips[i];
+        bool known = false;
+        switch (q->kind) {
+        case EXERCISE_FORMULA: TRY(is_known(c, q, s->formula, kept, &known, e)); break;
+        case EXERCISE_NUMBER: known = is_near(q, s->value, kept); break;
+        case EXERCISE_CHOICE: known = s->value == (double)q->right; break;
+        }
+        if (!known) q->slips[kept++] = *s;
+    }
+    q->slips_n = kept;
+    return ERR_OK;
 }
 
 enum err_code exercise_ask(struct arena *a, struct sym_ctx *c, const struct exercise *x, uint64_t seed,
@@ -100,10 +121,7 @@ enum err_code exercise_ask(struct arena *a, struct sym_ctx *c, const struct exer
     struct exercise_question q = {.text = NULL};
     TRY(x->make(&m, &q, e));
     TRY(sym_check(c, e));
-    size_t kept = 0;
-    for (size_t i = 0; i < q.slips_n; i++)
-        if (told_apart(&q, &q.slips[i], kept)) q.slips[kept++] = q.slips[i];
-    q.slips_n = kept;
+    TRY(prune(c, &q, e));
     *out = q;
     return ERR_OK;
 }

@@ -57,6 +57,18 @@ static enum err_code say_number(const struct grade *g, const struct sym *ratio, 
                        sign ? ", and of the wrong sign" : "");
 }
 
+/* Whether the factor is the answer itself, up to a number: it must not be said. */
+static enum err_code is_answer(const struct grade *g, const struct sym *ratio, bool *is, struct err *e)
+{
+    const struct sym *left;
+    TRY(sym_normal(g->c, sym_div(g->c, ratio, g->q->answer), &left, e));
+    *is = sym_constant(left, NULL);
+    if (*is) return ERR_OK;
+    TRY(sym_normal(g->c, sym_mul(g->c, ratio, g->q->answer), &left, e));
+    *is = sym_constant(left, NULL);
+    return ERR_OK;
+}
+
 /* Off by a product of symbols that leaves most of the answer for the asker to find. */
 static enum err_code say_monomial(const struct grade *g, const struct sym *ratio, const double *power, bool *said,
                                   struct exercise_verdict *out, struct err *e)
@@ -86,7 +98,7 @@ static enum err_code say_factor(const struct grade *g, const struct sym *given, 
 {
     const struct sym *ratio;
     double power[SYMBOLS_MAX], x;
-    bool monomial;
+    bool monomial, secret;
     *said = false;
     if (sym_constant(given, &x) && x == 0) return ERR_OK;
     TRY(sym_normal(g->c, sym_div(g->c, given, g->q->answer), &ratio, e));
@@ -95,7 +107,8 @@ static enum err_code say_factor(const struct grade *g, const struct sym *given, 
         return say_number(g, ratio, out, e);
     }
     TRY(read_monomial(g, ratio, power, &monomial, e));
-    if (!monomial) return ERR_OK;
+    TRY(is_answer(g, ratio, &secret, e));
+    if (!monomial || secret) return ERR_OK;
     double coefficient;
     if (!sym_constant(at_ones(g, ratio), &coefficient)) return ERR_OK;
     return say_monomial(g, ratio, power, said, out, e);

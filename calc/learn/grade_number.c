@@ -127,14 +127,16 @@ static enum err_code read_unit(const struct grade *g, const char *unit, bool dol
     return *why ? ERR_OK : err_nomem(e);
 }
 
-static enum err_code read_value(const struct grade *g, char *text, double *value, const char **why, struct err *e)
+/* text: the number alone, with nothing or a unit behind it. */
+static enum err_code read_value(const struct grade *g, char *text, bool has_unit, double *value, const char **why,
+                                struct err *e)
 {
     const struct sym *number;
     struct err refused;
     const struct parse_names none = {.symbols = NULL};
     trim_end(text);
     if (!*text) {
-        *why = "a number is asked";
+        *why = "a finite number is asked, its unit behind it";
         return ERR_OK;
     }
     if (!take_commas(text)) {
@@ -143,6 +145,10 @@ static enum err_code read_value(const struct grade *g, char *text, double *value
     }
     const enum err_code code = sym_parse(g->c, text, strlen(text), &none, &number, NULL, &refused);
     if (code == ERR_NOMEM) return err_nomem(e);
+    if (code != ERR_OK && has_unit) {
+        *why = "this cannot be read as a number with its unit behind it";
+        return ERR_OK;
+    }
     if (code != ERR_OK) {
         *why = arena_printf(g->arena, "cannot be read as a number: %s", refused.text);
         return *why ? ERR_OK : err_nomem(e);
@@ -178,7 +184,7 @@ enum err_code grade_read_number(const struct grade *g, double *value, const char
         unit = arena_printf(g->arena, "$%s%s", strncmp(unit, "per ", 4) == 0 ? " " : "", unit);
     }
     if (!unit) return err_nomem(e);
-    TRY(read_value(g, text, value, why, e));
+    TRY(read_value(g, text, *unit != '\0', value, why, e));
     if (*why) return ERR_OK;
     TRY(read_unit(g, unit, dollar, &factor, why, e));
     *value *= factor;
@@ -194,7 +200,7 @@ static bool is_near(double value, double of, double tolerance_frac)
 static bool is_bytes(enum units_kind kind)
 {
     return kind == UNITS_BYTES || kind == UNITS_BYTES_PER_S || kind == UNITS_BYTES_PER_TOKEN ||
-           kind == UNITS_BYTES_PER_SEQUENCE;
+           kind == UNITS_BYTES_PER_SEQUENCE || kind == UNITS_FLOPS_PER_BYTE;
 }
 
 /* A factor between what was given and what is right, either way round. */
@@ -253,10 +259,9 @@ static enum err_code say_number(const struct grade *g, double value, struct exer
 
 static enum err_code show_given(const struct grade *g, double value, struct exercise_verdict *out, struct err *e)
 {
-    char number[TEXT_NUMBER_MAX], unit[UNITS_TEXT_MAX];
-    const size_t n = text_real(number, value);
+    char unit[UNITS_TEXT_MAX];
     const char *base = strchr(units_format(unit, g->q->unit, g->q->unit == UNITS_COUNT ? (double)NAN : 0), ' ');
-    out->given = arena_printf(g->arena, "%.*s%s", (int)n, number, base ? base : "");
+    out->given = arena_printf(g->arena, "%.12g%s", value, base ? base : "");
     return out->given ? ERR_OK : err_nomem(e);
 }
 
