@@ -141,6 +141,9 @@ static void test_without_closed_form(void **state)
     CROSSINGS("min(x, 100) + x/1000 = 90", 90000.0 / 1001.0);
     CROSSINGS("pow(2, x) = 1000", log(1000.0) / log(2.0));
     CROSSINGS("pow(x, x) = 100", 3.59728502354041750549);
+    CROSSINGS("log(x) = 3", exp(3.0));
+    CROSSINGS("x*log(x) = 100", 29.53659905432934);
+    CROSSINGS("exp(-x/1000) = 7/11", 1000.0 * log(11.0 / 7.0));
     CROSSINGS("x^(1/2) + x^(1/3) = 10", 42.41386831963472);
     CROSSINGS("1 - pow(1 - 1/8, x) = 0.9", log(0.1) / log(0.875));
     CROSSINGS("ceil(x/16) + x/1000 = 7.1", 100.0); /* between two steps */
@@ -265,6 +268,9 @@ static void test_undefined(void **state)
     assert_int_equal(r.n, 0);
     assert_int_equal(r.sign, 1);
     assert_true(r.defined_frac > 0.6 && r.defined_frac < 0.8);
+    r = find(f, "log(x - 3) = -20"); /* at the edge, where it falls to minus infinity */
+    assert_int_equal(r.n, 1);
+    assert_near(r.root[0].value, 3.0 + exp(-20.0), 1e-12);
     r = find(f, "(0 - x)^(1/2) = 1");
     assert_int_equal(r.n, 0);
     assert_int_equal(r.sign, 0);
