@@ -56,12 +56,15 @@ static enum err_code write_roots(struct arena *a, struct out *o, const struct sy
         const struct meet_root *r = &m->root[i];
         if (r->closed) write_formula(o, text, name, r->closed);
         if (!isnan(r->value))
-            out_printf(o, "%*s = %.6g%s\n", at, r->closed ? "" : name, r->value,
+            out_printf(o, "%*s = %.6g%s", at, r->closed ? "" : name, r->value,
                        r->jump ? " (a step: the sides pass each other there)" : "");
+        if (!isnan(r->value) && !isnan(r->until)) out_printf(o, " to %.6g", r->until);
+        if (!isnan(r->value)) out_char(o, '\n');
         if (!r->condition) continue;
         (void)sym_print_wrapped(r->condition, WIDTH - 12, INDENT, text, TEXT_MAX_BYTES);
         out_printf(o, "%*s   where %s > 0\n", at, "", text);
     }
+    if (m->more) out_str(o, "and more beyond\n");
     return ERR_OK;
 }
 

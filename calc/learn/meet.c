@@ -71,7 +71,7 @@ static enum err_code closed_roots(struct sym_ctx *c, const struct sym_solution *
 {
     m->always = x->kind == SYM_SOLVED_ALWAYS;
     for (size_t i = 0; x->kind == SYM_SOLVED_ROOTS && i < x->n; i++) {
-        struct meet_root r = {.closed = x->root[i], .value = (double)NAN};
+        struct meet_root r = {.closed = x->root[i], .value = (double)NAN, .until = (double)NAN};
         if (sym_constant(x->root[i], &r.value)) {
             if (!(r.value > 0)) continue; /* also a complex one */
             m->root[m->n++] = r;
@@ -94,7 +94,9 @@ static enum err_code numeric_roots(struct arena *a, struct sym_ctx *c, const str
     m->by_numbers = true;
     m->always = f.always;
     for (size_t i = 0; i < f.n; i++)
-        m->root[m->n++] = (struct meet_root){.value = f.root[i].value, .jump = f.root[i].jump};
+        m->root[m->n++] = (struct meet_root){
+            .value = f.root[i].value, .until = f.root[i].flat ? f.root[i].high : (double)NAN, .jump = f.root[i].jump};
+    m->more = f.more;
     if (m->n || m->always || isnan(f.closest_at)) return ERR_OK;
     m->reason = arena_printf(a, "closest at %s = %.6g, where the left is %.6g and the right %.6g", sym_name(var),
                              f.closest_at, f.closest_lhs, f.closest_rhs);

@@ -12,6 +12,7 @@ struct meet_root {
     const struct sym *closed;    /* closed form; NULL: found by numbers */
     const struct sym *condition; /* the root is positive where this is: its sign is not known; NULL: it is positive */
     double value;                /* NAN while symbols are left */
+    double until;                /* the sides are equal from value to here; NAN: at value alone */
     bool jump;                   /* the sides pass each other in a step and are equal nowhere */
 };
 
@@ -19,6 +20,7 @@ struct meet {
     bool always;                    /* equal for every value */
     bool by_numbers;                /* no closed form; equation says what was solved */
     const struct sym *left, *right; /* canonical; NULL where that cannot be had */
+    bool more;                      /* there are further ones beyond the last */
     size_t n;
     struct meet_root root[MEET_MAX];
     const char
