@@ -624,9 +624,14 @@ static void test_formulas(void **state)
     const struct sym *product = sym_mul(f.c, y.S, y.T), *sum = sym_add(f.c, y.S, y.T);
     struct exercise_question q = formula(&f, &y, sym_div(f.c, product, sum));
     bank_slip_formula(&q, sym_div(f.c, product, y.S), "the bytes of queries are missing");
-    static const char *const RIGHT[] = {
-        "S*T/(S+T)",         "ST/(T+S)",        "1/(1/S + 1/T)",          "\\frac{S T}{S + T}",
-        "I = S T / (S + T)", "2*S*T/(2*(S+T))", "(S^2*T + S*T^2)/(S+T)^2"};
+    static const char *const RIGHT[] = {"S*T/(S+T)",
+                                        "ST/(T+S)",
+                                        "1/(1/S + 1/T)",
+                                        "\\frac{S T}{S + T}",
+                                        "I = S T / (S + T)",
+                                        "2*S*T/(2*(S+T))",
+                                        "\\frac{1}{S+T} \\sum_{i=1}^{S} T",
+                                        "(S^2*T + S*T^2)/(S+T)^2"};
     for (size_t i = 0; i < sizeof RIGHT / sizeof RIGHT[0]; i++) assert_right(&f, "formula", &q, RIGHT[i]);
     assert_hint(&f, &q, "T", "the bytes of queries are missing");
     assert_hint(&f, &q, "2*S*T/(S+T)", "too large by a factor of exactly 2");
