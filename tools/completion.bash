@@ -1,4 +1,4 @@
-# bash completion of ridge: commands, their options, models and hardware, all asked of the program itself.
+# bash completion of ridge: commands, their options, models, hardware and exercises, all asked of the program itself.
 _ridge()
 {
     local line word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words=
@@ -10,6 +10,8 @@ _ridge()
         -m | --model) words=$(ridge list models --format csv 2>/dev/null | sed '1d; s/,.*//') ;;
         -g | --gpu) words=$(ridge list hardware --format csv 2>/dev/null | sed '1d; s/,.*//') ;;
         -f | --format) words='text md csv json jsonl' ;;
+        exercise) words='list show answer grade' ;;
+        show | answer) words=$(ridge exercise list --format csv 2>/dev/null | sed '1d; s/^[0-9]*,//; s/,.*//') ;;
         *) words=$(ridge help "${COMP_WORDS[1]}" 2>/dev/null | grep -oE -e '(^|[ ,[])--[a-z][a-z-]*' | tr -d ' ,[') ;;
         esac
     fi

@@ -29,11 +29,13 @@ static void attention_slips(struct exercise_maker *m, struct exercise_question *
     const struct sym *half = sym_rat(c, 1, 2);
     const struct sym *elements = sym_add(c, sym_div(c, p->cache_bytes, sym_int(c, p->kv->bytes)),
                                          sym_div(c, p->activation_bytes, sym_int(c, p->x->bytes)));
-    bank_slip_formula(q, sym_div(c, p->t.total.flops, sym_add(c, sym_mul(c, p->cache_bytes, half), p->activation_bytes)),
+    bank_slip_formula(q,
+                      sym_div(c, p->t.total.flops, sym_add(c, sym_mul(c, p->cache_bytes, half), p->activation_bytes)),
                       "The bytes count keys or values, not both: the cache holds K and V.");
     bank_slip_formula(q, sym_div(c, sym_mul(c, p->t.total.flops, half), p->bytes),
                       "The flops count one product. There are two: queries with keys, and weights with values.");
-    bank_slip_formula(q, sym_div(c, p->t.total.flops, sym_add(c, p->cache_bytes, sym_mul(c, p->activation_bytes, half))),
+    bank_slip_formula(q,
+                      sym_div(c, p->t.total.flops, sym_add(c, p->cache_bytes, sym_mul(c, p->activation_bytes, half))),
                       "Queries are read and outputs are written; this counts one of the two.");
     bank_slip_formula(q, sym_div(c, p->t.total.flops, elements),
                       "This divides by elements, not by bytes: the bytes per element are missing.");
@@ -45,8 +47,8 @@ static void attention_slips(struct exercise_maker *m, struct exercise_question *
 
 static void attention_steps(struct exercise_maker *m, struct exercise_question *q, const struct attention *p)
 {
-    bank_step(
-        q, bank_printf(m, "flops = %s: queries with keys, then weights with values", bank_show_normal(m, p->t.total.flops)));
+    bank_step(q, bank_printf(m, "flops = %s: queries with keys, then weights with values",
+                             bank_show_normal(m, p->t.total.flops)));
     bank_step(q, bank_printf(m, "bytes of K and V = %s", bank_show_normal(m, p->cache_bytes)));
     bank_step(q, bank_printf(m, "bytes of queries and outputs = %s", bank_show_normal(m, p->activation_bytes)));
     bank_step(q, bank_printf(m, "intensity = flops / bytes = %s: B and D cancel", bank_show(m, q->answer)));

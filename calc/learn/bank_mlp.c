@@ -132,7 +132,8 @@ enum err_code bank_mlp_limit(struct exercise_maker *m, struct exercise_question 
     }
     bank_step(q, bank_printf(m, "intensity = flops / bytes = %s", bank_show_normal(m, intensity)));
     bank_step(q, "of the bytes only the weights grow with D*F; the activations grow with D or F alone");
-    bank_step(q, bank_printf(m, "limit = %s / (%s) = %s", bank_show(m, p.t.total.flops),
-                             bank_show(m, bank_at_bytes(m, p.t.total.weight_bytes, p.x->bytes)), bank_show(m, q->answer)));
+    bank_step(q,
+              bank_printf(m, "limit = %s / (%s) = %s", bank_show(m, p.t.total.flops),
+                          bank_show(m, bank_at_bytes(m, p.t.total.weight_bytes, p.x->bytes)), bank_show(m, q->answer)));
     return sym_check(m->c, e);
 }

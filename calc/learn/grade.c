@@ -25,13 +25,17 @@ enum err_code grade_wrong(const struct grade *g, struct exercise_verdict *out, s
 
 const char *grade_right_side(const char *text, size_t *n)
 {
-    const char *at = strchr(text, '=');
+    const char *right = text;
+    int depth = 0;
     *n = 0;
-    for (const char *p = at; p; p = strchr(p + 1, '=')) (*n)++;
-    if (*n != 1) return text;
-    at++;
-    while (*at == ' ' || *at == '\t') at++;
-    return at;
+    for (const char *p = text; *p; p++) {
+        depth += (strchr("({[", *p) != NULL) - (strchr(")}]", *p) != NULL);
+        if (*p != '=' || depth > 0) continue; /* the i = 1 of a sum is in brackets */
+        right = p + 1;
+        (*n)++;
+    }
+    while (*right == ' ' || *right == '\t') right++;
+    return *n == 1 ? right : text;
 }
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }

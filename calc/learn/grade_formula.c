@@ -57,19 +57,18 @@ static enum err_code say_number(const struct grade *g, const struct sym *ratio, 
                        sign ? ", and of the wrong sign" : "");
 }
 
-/* Whether the factor is the answer itself, up to a number: it must not be said. */
-static enum err_code is_answer(const struct grade *g, const struct sym *ratio, bool *is, struct err *e)
+/* How many symbols the answer depends on. */
+static size_t count_symbols(const struct grade *g)
 {
-    const struct sym *left;
-    TRY(sym_normal(g->c, sym_div(g->c, ratio, g->q->answer), &left, e));
-    *is = sym_constant(left, NULL);
-    if (*is) return ERR_OK;
-    TRY(sym_normal(g->c, sym_mul(g->c, ratio, g->q->answer), &left, e));
-    *is = sym_constant(left, NULL);
-    return ERR_OK;
+    size_t n = 0;
+    for (size_t i = 0; i < g->q->symbols_n; i++) {
+        const struct sym_binding one = {g->q->symbols[i], sym_int(g->c, 1)};
+        n += sym_bind(g->c, g->q->answer, &one, 1) != g->q->answer;
+    }
+    return n;
 }
 
-/* Off by a product of symbols that leaves most of the answer for the asker to find. */
+/* Off by a product of symbols: said when it has fewer of them than the answer, which it would give away otherwise. */
 static enum err_code say_monomial(const struct grade *g, const struct sym *ratio, const double *power, bool *said,
                                   struct exercise_verdict *out, struct err *e)
 {
@@ -79,7 +78,7 @@ static enum err_code say_monomial(const struct grade *g, const struct sym *ratio
         up += power[i] > 0;
         down += power[i] < 0;
     }
-    *said = up + down <= 2;
+    *said = up + down <= 2 && up + down < count_symbols(g);
     if (!*said) return ERR_OK;
     const struct sym *shown = ratio;
     const char *how = "off by";
@@ -98,7 +97,7 @@ static enum err_code say_factor(const struct grade *g, const struct sym *given, 
 {
     const struct sym *ratio;
     double power[SYMBOLS_MAX], x;
-    bool monomial, secret;
+    bool monomial;
     *said = false;
     if (sym_constant(given, &x) && x == 0) return ERR_OK;
     TRY(sym_normal(g->c, sym_div(g->c, given, g->q->answer), &ratio, e));
@@ -107,8 +106,7 @@ static enum err_code say_factor(const struct grade *g, const struct sym *given, 
         return say_number(g, ratio, out, e);
     }
     TRY(read_monomial(g, ratio, power, &monomial, e));
-    TRY(is_answer(g, ratio, &secret, e));
-    if (!monomial || secret) return ERR_OK;
+    if (!monomial) return ERR_OK;
     double coefficient;
     if (!sym_constant(at_ones(g, ratio), &coefficient)) return ERR_OK;
     return say_monomial(g, ratio, power, said, out, e);

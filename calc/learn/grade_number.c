@@ -171,19 +171,13 @@ enum err_code grade_read_number(const struct grade *g, double *value, const char
         return ERR_OK;
     }
     const bool dollar = begin != right;
-    const size_t at = split(text);
-    char *unit = arena_strndup(g->arena, text + at, strlen(text + at));
+    size_t at = split(text);
+    const char *stroke = dollar && text[at] ? strchr(text, '/') : NULL;
+    if (stroke && (size_t)(stroke - text) < at) at = (size_t)(stroke - text); /* $0.50/1M tokens */
+    const bool word = strncmp(text + at, "per ", 4) == 0;
+    const char *unit = arena_printf(g->arena, "%s%s%s", dollar && text[at] ? "$" : "", word ? " " : "", text + at);
     if (!unit) return err_nomem(e);
     text[at] = '\0';
-    trim_end(text);
-    const size_t n = strlen(text);
-    if (dollar && n && text[n - 1] == '/') { /* $0.50/Mtok */
-        text[n - 1] = '\0';
-        unit = arena_printf(g->arena, "$/%s", unit);
-    } else if (dollar && *unit) {
-        unit = arena_printf(g->arena, "$%s%s", strncmp(unit, "per ", 4) == 0 ? " " : "", unit);
-    }
-    if (!unit) return err_nomem(e);
     TRY(read_value(g, text, *unit != '\0', value, why, e));
     if (*why) return ERR_OK;
     TRY(read_unit(g, unit, dollar, &factor, why, e));
