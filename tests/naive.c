@@ -189,6 +189,7 @@ static void share_heads(struct walk *w, const struct naive_layer *l)
 
 static bool sees(const struct naive_layer *l, int query, int key)
 {
+    if (l->chunked) return key <= query && key / l->window == query / l->window;
     return key <= query && (l->window == 0 || key > query - l->window);
 }
 
@@ -212,7 +213,7 @@ static void needed(struct walk *w, struct naive_op *op, const struct naive_layer
     struct matrix m = matrix_open(p->B * p->S, record, &w->m->cache, &op->kv_needed_bytes);
     for (int b = 0; b < p->B; b++)
         for (int key = 0; key < p->S; key++) {
-            bool use = key >= p->S - p->T && (l->window == 0 || key >= p->S - l->window);
+            bool use = key >= p->S - p->T && sees(l, p->S - 1, key);
             for (int q = p->S - p->T; key < p->S - p->T && q < p->S; q++) use = use || sees(l, q, key);
             for (int d = 0; use && d < record; d++) matrix_touch(&m, b * p->S + key, d);
         }
@@ -239,6 +240,7 @@ static struct naive_op *attend(struct walk *w, const struct naive_layer *l, cons
                         pairs++;
                         for (int d = 0; d < k->key_dim; d++) op->flops += 2;
                         op->vector_flops += 5; /* maximum, difference, exponential, sum, quotient */
+                        if (l->alibi) op->vector_flops += 2; /* slope times distance, added */
                         for (int d = 0; d < k->value_dim; d++) op->flops += 2;
                     }
                     if (sees(l, query, key)) touch_record(k, h, &held, b * p->S + key);
@@ -274,11 +276,15 @@ static void grouped_query(struct walk *w, const struct naive_layer *l)
     const int qkv[] = {q, keys, values};
     product(w, "qkv_proj", w->tokens, m->hidden, 3, qkv, &m->mixer, l->qkv_bias);
     if (l->qk_norm) {
-        part_norm(w, "qk_norm", q + keys);
-        for (int v = 0; v < 2; v++) vector(w, &w->ops->op[w->ops->n - 1], l->key_dim, !w->p->norms_uncounted);
+        struct naive_op *op = op_open(w, "qk_norm");
+        const int each[] = {w->heads, w->groups}, vectors = l->qk_vectors ? l->qk_vectors : 1;
+        elementwise(w, op, w->tokens * (q + keys), 1, 1, l->qk_flops ? l->qk_flops : 4);
+        for (int side = 0; side < 2 && !l->qk_bare; side++)
+            for (int v = 0; v < (l->qk_each ? each[side] : vectors); v++)
+                vector(w, op, l->key_dim, !w->p->norms_uncounted);
     }
     /* a pair turns by 4 products and 2 sums: 3 an element */
-    if (m->positions == 0) elementwise(w, op_open(w, "rope"), w->tokens * (q + keys), 1, 1, 3);
+    if (m->positions == 0 && !l->alibi && !l->unrotated) elementwise(w, op_open(w, "rope"), w->tokens * (q + keys), 1, 1, 3);
     write_cache(w, keys + values);
     struct held k = {.record = keys + values, .key_dim = l->key_dim, .value_dim = l->value_dim};
     for (int h = 0; h < w->heads; h++) {
@@ -511,6 +517,32 @@ static void head(struct walk *w, int vocab)
     elementwise(w, op_open(w, "sample"), w->p->B * ranks * vocab, 1, 0, 5);
 }
 
+/* One block after the other, each with its sum; or both from one input, one sum of the two and one with the input. */
+static void layer(struct walk *w, const struct naive_layer *l)
+{
+    const int before = l->parallel ? 1 : l->norms / 2;
+    share_heads(w, l);
+    norms(w, "mixer_norm", before);
+    if (l->kv_rank)
+        latent(w, l);
+    else
+        grouped_query(w, l);
+    if (!l->parallel) {
+        all_reduce(w, "mixer_all_reduce");
+        residual(w, "mixer_residual");
+    }
+    norms(w, "mlp_norm", l->norms - before);
+    if (l->experts)
+        experts(w, l);
+    else if (w->p->mlp_fused)
+        fused(w, l->width / w->p->ranks, !l->ungated, l->mlp_bias);
+    else
+        dense(w, "up_proj", "mlp_act", "down_proj", l->width / w->p->ranks, !l->ungated, l->mlp_bias);
+    if (l->parallel) residual(w, "branch_sum");
+    all_reduce(w, l->parallel ? "layer_all_reduce" : "mlp_all_reduce");
+    residual(w, l->parallel ? "layer_residual" : "mlp_residual");
+}
+
 void naive_count(const struct naive_model *m, const struct naive_pass *p, struct naive_ops *out)
 {
     struct walk w = {.m = m, .p = p, .ops = out, .layer = -1, .tokens = p->B * p->T};
@@ -518,26 +550,7 @@ void naive_count(const struct naive_model *m, const struct naive_pass *p, struct
     while (vocab * p->ranks < m->vocab) vocab++;
     out->n = 0;
     embedding(&w, vocab);
-    for (w.layer = 0; w.layer < m->layers; w.layer++) {
-        const struct naive_layer *l = &m->layer[w.layer];
-        share_heads(&w, l);
-        norms(&w, "mixer_norm", l->norms / 2);
-        if (l->kv_rank)
-            latent(&w, l);
-        else
-            grouped_query(&w, l);
-        all_reduce(&w, "mixer_all_reduce");
-        residual(&w, "mixer_residual");
-        norms(&w, "mlp_norm", l->norms - l->norms / 2);
-        if (l->experts)
-            experts(&w, l);
-        else if (p->mlp_fused)
-            fused(&w, l->width / p->ranks, !l->ungated, l->mlp_bias);
-        else
-            dense(&w, "up_proj", "mlp_act", "down_proj", l->width / p->ranks, !l->ungated, l->mlp_bias);
-        all_reduce(&w, "mlp_all_reduce");
-        residual(&w, "mlp_residual");
-    }
+    for (w.layer = 0; w.layer < m->layers; w.layer++) layer(&w, &m->layer[w.layer]);
     w.layer = -1;
     norms(&w, "final_norm", 1);
     head(&w, vocab);

@@ -21,8 +21,15 @@ struct naive_layer {
     int type; /* layers of one type are equal; types are numbered in order of appearance */
     int heads, kv_heads, key_dim, value_dim, window; /* key_dim of a latent mixer: without the rope part */
     int q_rank, kv_rank, rope_dim;                   /* kv_rank > 0: latent attention */
-    bool qkv_bias, o_bias, qk_norm, sinks;
-    int norms; /* over the model width */
+    bool chunked;   /* window is a block of keys, not the last ones */
+    bool unrotated; /* no rope */
+    bool alibi;
+    bool qkv_bias, o_bias, sinks;
+    bool qk_norm;                  /* of each query and key head */
+    bool qk_each, qk_bare;         /* a weight for every head; none at all; else one for the queries, one for the keys */
+    int qk_flops, qk_vectors;      /* an element, 4 when 0; vectors of such a weight, 1 when 0 */
+    bool parallel;                 /* mixer and MLP read the same input */
+    int norms;                     /* over the model width */
     int width; /* dense MLP; 0 with experts */
     bool ungated, mlp_bias;
     int experts, chosen, expert_width, shared_width;

@@ -185,9 +185,101 @@ static const struct subject SPLIT_OSS = {
       .router_bias = true},
      {.heads = 8, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .qkv_bias = true, .o_bias = true,
       .sinks = true, .experts = 3, .chosen = 2, .expert_width = 8, .expert_bias = true, .router_bias = true}}};
+#define LAYER_NORM .norm_flops = 7, .norm_vectors = 2
+#define WEIGHT_NORM .norm_flops = 6, .norm_vectors = 1
+
+static const struct subject FALCON = { /* one KV head, one norm, both blocks side by side, a biasless layer norm */
+    "{\"model_type\":\"falcon\",\"hidden_size\":15,\"num_hidden_layers\":2,\"num_attention_heads\":5,"
+    "\"multi_query\":true,\"parallel_attn\":true,\"bias\":false,\"vocab_size\":19,\"alibi\":true}",
+    "00",
+    {.vocab = 19, .hidden = 15, LAYER_NORM},
+    {{.heads = 5, .kv_heads = 1, .key_dim = 3, .value_dim = 3, .norms = 1, .width = 60, .ungated = true,
+      .parallel = true, .alibi = true}}};
+
+static const struct subject FALCON_NEW = { /* a norm for each branch, biases everywhere */
+    "{\"model_type\":\"falcon\",\"hidden_size\":12,\"num_hidden_layers\":2,\"num_attention_heads\":6,"
+    "\"num_kv_heads\":3,\"multi_query\":true,\"new_decoder_architecture\":true,\"bias\":true,\"vocab_size\":13,"
+    "\"ffn_hidden_size\":28}",
+    "00",
+    {.vocab = 13, .hidden = 12, LAYER_NORM},
+    {{.heads = 6, .kv_heads = 3, .key_dim = 2, .value_dim = 2, .norms = 2, .width = 28, .ungated = true,
+      .parallel = true, .qkv_bias = true, .o_bias = true, .mlp_bias = true}}};
+
+static const struct subject PHI = { /* norms of heads with a bias, a biased head */
+    "{\"model_type\":\"phi\",\"hidden_size\":14,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+    "\"num_key_value_heads\":1,\"intermediate_size\":9,\"qk_layernorm\":true,\"vocab_size\":17}",
+    "00",
+    {.vocab = 17, .hidden = 14, LAYER_NORM, .head_bias = true},
+    {{.heads = 2, .kv_heads = 1, .key_dim = 7, .value_dim = 7, .norms = 1, .width = 9, .ungated = true,
+      .parallel = true, .qkv_bias = true, .o_bias = true, .mlp_bias = true, .qk_norm = true, .qk_flops = 7,
+      .qk_vectors = 2}}};
+
+static const struct subject COHERE = { /* a weight for every head */
+    "{\"model_type\":\"cohere\",\"hidden_size\":10,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"head_dim\":3,\"intermediate_size\":7,\"use_qk_norm\":true,\"vocab_size\":23}",
+    "00",
+    {.vocab = 23, .hidden = 10, WEIGHT_NORM, .tied = true},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 1, .width = 7, .parallel = true,
+      .qk_norm = true, .qk_each = true, .qk_flops = 6}}};
+
+static const struct subject BLOOM = { /* a norm of the embedding, ALiBi */
+    "{\"model_type\":\"bloom\",\"n_embed\":9,\"n_layer\":2,\"num_attention_heads\":3,\"vocab_size\":21}",
+    "00",
+    {.vocab = 21, .hidden = 9, LAYER_NORM, .tied = true, .embed_norm = true},
+    {{.heads = 3, .kv_heads = 3, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 36, .ungated = true,
+      .qkv_bias = true, .o_bias = true, .mlp_bias = true, .alibi = true}}};
+
+static const struct subject MPT = { /* an MLP that is a multiple of the width */
+    "{\"model_type\":\"mpt\",\"d_model\":12,\"n_layers\":2,\"n_heads\":4,\"vocab_size\":17,"
+    "\"expansion_ratio\":1.5}",
+    "00",
+    {.vocab = 17, .hidden = 12, WEIGHT_NORM, .tied = true},
+    {{.heads = 4, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 18, .ungated = true,
+      .alibi = true}}};
+
+static const struct subject OPT = { /* two rows more of positions */
+    "{\"model_type\":\"opt\",\"hidden_size\":10,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+    "\"ffn_dim\":7,\"max_position_embeddings\":31,\"vocab_size\":18}",
+    "00",
+    {.vocab = 18, .hidden = 10, .positions = 33, LAYER_NORM, .tied = true},
+    {{.heads = 2, .kv_heads = 2, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 7, .ungated = true,
+      .qkv_bias = true, .o_bias = true, .mlp_bias = true}}};
+
+static const struct subject GPTJ = { /* only the MLP and the head are biased */
+    "{\"model_type\":\"gptj\",\"n_embd\":8,\"n_layer\":2,\"n_head\":2,\"vocab_size\":11,\"n_inner\":5}",
+    "00",
+    {.vocab = 11, .hidden = 8, LAYER_NORM, .head_bias = true},
+    {{.heads = 2, .kv_heads = 2, .key_dim = 4, .value_dim = 4, .norms = 1, .width = 5, .ungated = true,
+      .parallel = true, .mlp_bias = true}}};
+
+static const struct subject OLMO2 = { /* one norm over all queries, one over all keys */
+    "{\"model_type\":\"olmo2\",\"hidden_size\":12,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"intermediate_size\":7,\"vocab_size\":16}",
+    "00",
+    {.vocab = 16, .hidden = 12, RMS},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 7, .qk_norm = true,
+      .qk_each = true}}};
+
+static const struct subject QWEN1 = { /* the file's width is twice the true one */
+    "{\"model_type\":\"qwen\",\"hidden_size\":10,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+    "\"kv_channels\":5,\"intermediate_size\":14,\"vocab_size\":16,\"no_bias\":true}",
+    "00",
+    {.vocab = 16, .hidden = 10, RMS},
+    {{.heads = 2, .kv_heads = 2, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 7, .qkv_bias = true}}};
+
+/* Side by side on several ranks: one sum over ranks for both blocks. */
+static const struct subject SPLIT_FALCON = {
+    "{\"model_type\":\"falcon\",\"hidden_size\":16,\"num_hidden_layers\":2,\"num_attention_heads\":8,"
+    "\"multi_query\":true,\"parallel_attn\":true,\"bias\":true,\"vocab_size\":19,\"ffn_hidden_size\":12}",
+    "00",
+    {.vocab = 19, .hidden = 16, LAYER_NORM},
+    {{.heads = 8, .kv_heads = 1, .key_dim = 2, .value_dim = 2, .norms = 1, .width = 12, .ungated = true,
+      .parallel = true, .qkv_bias = true, .o_bias = true, .mlp_bias = true}}};
 /* clang-format on */
 
 #undef RMS
 #undef FP32
+#undef LAYER_NORM
+#undef WEIGHT_NORM
 
 #endif

@@ -16,9 +16,10 @@
 #include "calc/model/stored.h"
 #include "tests/naive_models.h"
 
-static const struct subject *const SUBJECTS[] = {&LLAMA,     &LLAMA_BIASED, &GPT2,        &QWEN2,   &QWEN3,
-                                                 &GEMMA2,    &GEMMA3,       &MISTRAL,     &MIXTRAL, &QWEN2_MOE,
-                                                 &QWEN3_MOE, &DEEPSEEK_V2,  &DEEPSEEK_V3, &GPT_OSS};
+static const struct subject *const SUBJECTS[] = {
+    &LLAMA,  &LLAMA_BIASED, &GPT2,    &QWEN2,  &QWEN3,     &GEMMA2,      &GEMMA3,      &MISTRAL,
+    &MIXTRAL, &QWEN2_MOE,   &QWEN3_MOE, &DEEPSEEK_V2, &DEEPSEEK_V3, &GPT_OSS, &FALCON,  &FALCON_NEW,
+    &PHI,    &COHERE,       &BLOOM,   &MPT,    &OPT,       &GPTJ,        &OLMO2,       &QWEN1};
 
 enum { SUBJECTS_N = sizeof SUBJECTS / sizeof SUBJECTS[0] };
 
@@ -425,7 +426,7 @@ static void test_memory_equals_what_is_walked(void **state)
 
 /* ---- tensor parallelism ---- */
 
-static const struct subject *const SPLITS[] = {&SPLIT, &SPLIT_MOE, &SPLIT_OSS, &DEEPSEEK_V3};
+static const struct subject *const SPLITS[] = {&SPLIT, &SPLIT_MOE, &SPLIT_OSS, &DEEPSEEK_V3, &SPLIT_FALCON};
 
 static void test_tensor_parallel_rank(void **state)
 {
@@ -464,10 +465,10 @@ static void test_ranks_together_hold_the_model_and_named_copies(void **state)
             const struct naive_model n = architecture(SPLITS[i]);
             int vocab = n.vocab;
             while (vocab % ranks) vocab++;
-            double copied = n.hidden, extra = 2.0 * (vocab - n.vocab) * n.hidden; /* final norm; padded vocabulary */
+            double copied = n.norm_vectors * n.hidden, extra = 2.0 * (vocab - n.vocab) * n.hidden; /* final norm; padded vocabulary */
             for (int k = 0; k < n.layers; k++) {
                 const struct naive_layer *l = &n.layer[k];
-                copied += l->norms * n.hidden + (l->o_bias ? n.hidden : 0) + (l->mlp_bias ? n.hidden : 0);
+                copied += l->norms * n.norm_vectors * n.hidden + (l->o_bias ? n.hidden : 0) + (l->mlp_bias ? n.hidden : 0);
                 copied += l->experts * (n.hidden + (l->router_bias ? 1 : 0) + (l->correction ? 1 : 0));
                 copied += (l->shared_gate ? n.hidden : 0) + (l->expert_bias ? l->experts * n.hidden : 0);
                 if (l->kv_rank) { /* down-projections into the latents, and their norms */

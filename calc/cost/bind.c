@@ -145,7 +145,7 @@ enum err_code cost_bind_as(struct sym_ctx *c, const struct cost_symbols *y, cons
         TRY(bind_model(c, y, m, tp, &v));
         if (kind >= 0) TRY(bind_kind(c, y, m, &m->kinds[kind], tp, &v, e));
         if (how->relative || how->free) bind_as(c, how, &v);
-        const struct sym *in[COST_OPS_CAP * 4];
+        const struct sym *in[EXPRS];
         const struct sym **at[EXPRS];
         for (; i < end; i++) {
             const size_t n = list(&ops->op[i], at);

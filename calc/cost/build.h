@@ -4,8 +4,6 @@
 
 #include "calc/cost/cost.h"
 
-enum { COST_OPS_CAP = 256 };
-
 struct build {
     struct arena *arena;
     struct sym_ctx *c;
@@ -17,7 +15,9 @@ struct build {
     int64_t tp;
     int kind_index;
     int64_t count;
+    bool parallel; /* in a layer whose blocks are summed before one reduction */
     struct cost_ops *ops;
+    size_t ops_cap;
 };
 
 /* build_op -- append an operator; the caller fills the expressions it has, the rest become 0. */
@@ -37,6 +37,10 @@ void build_stacked(struct build *b, const char *name, const char *shape, enum we
 void build_linear(struct build *b, const char *name, const char *shape, enum weight_class class, const struct sym *rows,
                   const struct sym *in, const struct sym *out, bool bias);
 
+/* build_norm_flops -- elementwise flops per element of a norm: RMS x*x, +, *rstd, *w; layer norm further + for the mean,
+ * -mean, and +bias. */
+int64_t build_norm_flops(enum norm_kind kind);
+
 /* build_norms -- n norms over the model width. */
 void build_norms(struct build *b, const char *name, int64_t n);
 void build_all_reduce(struct build *b, const char *name);
@@ -46,10 +50,10 @@ void build_mixer(struct build *b, const struct mixer *x);
 void build_ffn(struct build *b, const struct ffn *f);
 
 /* attended: per sequence and pass, (query, key) pairs that are computed, key positions that are read, and those that no
- * fusion avoids; W NULL without a window. MODEL.md "Pairs and keys". */
+ * fusion avoids; W NULL without a window, a block of it when chunked. MODEL.md "Pairs and keys". */
 struct attended {
     const struct sym *pairs, *keys, *needed;
 };
-struct attended build_attended(struct build *b, const struct sym *W);
+struct attended build_attended(struct build *b, const struct sym *W, bool chunked);
 
 #endif

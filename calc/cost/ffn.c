@@ -120,5 +120,5 @@ void build_ffn(struct build *b, const struct ffn *f)
         break;
     case FFN_MOE: build_experts(b, f); break;
     }
-    build_all_reduce(b, "mlp_all_reduce");
+    if (!b->parallel) build_all_reduce(b, "mlp_all_reduce");
 }

@@ -19,9 +19,38 @@ static const struct sym *sum_min(struct build *b, const struct sym *S, const str
     return W ? SUM(triangle, PROD(SUM(S, NEG(p)), W)) : triangle;
 }
 
-struct attended build_attended(struct build *b, const struct sym *W)
+/* Position of s within its block of W, 1 to W; sum of those of 1 .. s. */
+static const struct sym *within(struct build *b, const struct sym *s, const struct sym *W, const struct sym **sum)
+{
+    const struct sym *whole = SUM(sym_ceil(b->c, sym_div(b->c, s, W)), INT(-1)); /* blocks complete before s */
+    const struct sym *rest = SUM(s, NEG(PROD(whole, W)));
+    *sum = HALF(SUM(PROD(whole, W, SUM(W, INT(1))), PROD(rest, SUM(rest, INT(1)))));
+    return rest;
+}
+
+/* Keys in blocks of W: a query sees those of its own block up to itself. */
+static struct attended attended_chunked(struct build *b, const struct sym *W)
 {
     const struct sym *S = b->pass->S, *T = b->pass->T, *M = b->pass->M;
+    const struct sym *until, *before, *from = SUM(S, NEG(M ? M : T)), *none;
+    const struct sym *last = within(b, S, W, &until);
+    (void)within(b, from, W, &before);
+    if (M) {
+        const struct sym *mean = sym_div(b->c, SUM(until, NEG(before)), M);
+        return (struct attended){mean, mean, mean};
+    }
+    /* the first query, at S-T+1, reaches back to the beginning of its block */
+    const struct sym *first = within(b, SUM(from, INT(1)), W, &none);
+    const struct sym *old = SUM(first, INT(-1));
+    struct attended r = {.pairs = SUM(until, NEG(before)), .keys = SUM(old, T), .needed = SUM(old, MIN(T, last))};
+    if (b->v->causal_full) r.pairs = PROD(T, MIN(S, W));
+    return r;
+}
+
+struct attended build_attended(struct build *b, const struct sym *W, bool chunked)
+{
+    const struct sym *S = b->pass->S, *T = b->pass->T, *M = b->pass->M;
+    if (chunked) return attended_chunked(b, W);
     if (M) { /* decode steps with contexts S-M+1 .. S */
         const struct sym *mean = W ? sym_div(b->c, sum_min(b, S, M, W), M) : SUM(S, HALF(SUM(INT(1), NEG(M))));
         return (struct attended){mean, mean, mean};
@@ -40,8 +69,9 @@ struct attended build_attended(struct build *b, const struct sym *W)
     return r;
 }
 
-/* Elementwise flops of a softmax per score: max, -, exp, +, /. */
-enum { SOFTMAX_FLOPS = 5, ROPE_FLOPS = 3, HEAD_NORM_FLOPS = 4 };
+/* Elementwise flops of a softmax per score: max, -, exp, +, /. Of ALiBi: slope times distance, added. Of a norm without
+ * a weight: x*x, +, *rstd. */
+enum { SOFTMAX_FLOPS = 5, ALIBI_FLOPS = 2, ROPE_FLOPS = 3, HEAD_NORM_FLOPS = 4, PLAIN_NORM_FLOPS = 3 };
 
 /* W: tokens that stay in the cache, NULL all */
 static void build_kv_write(struct build *b, const struct sym *width, const struct sym *W)
@@ -53,15 +83,16 @@ static void build_kv_write(struct build *b, const struct sym *width, const struc
     op->activation_bytes = PROD(b->rows, width, Y->b_act);
 }
 
-/* Attention of `heads` queries of width q against keys and values held as `cached` elements per token. */
-static void build_core(struct build *b, const char *shape, const struct sym *W, const struct sym *qk,
-                       const struct sym *v, const struct sym *cached, bool from_cache, bool sinks)
+/* Attention of N queries of width qk against keys and values held as `cached` elements per token. */
+static void build_core(struct build *b, const struct mixer *x, const char *shape, const struct sym *qk,
+                       const struct sym *v, const struct sym *cached, bool from_cache)
 {
-    const struct attended at = build_attended(b, W);
+    const struct attended at = build_attended(b, x->window_tokens ? Y->W : NULL, x->chunked);
+    const int64_t per_pair = SOFTMAX_FLOPS + (x->position == POSITION_ALIBI ? ALIBI_FLOPS : 0);
     const struct sym *batch = b->pass->B;
     struct cost_op *op = build_op(b, OP_ATTENTION, "attention", shape);
     op->flops = PROD(INT(2), batch, Y->N, SUM(qk, v), at.pairs);
-    op->vector_flops = PROD(INT(SOFTMAX_FLOPS), batch, Y->N, at.pairs);
+    op->vector_flops = PROD(INT(per_pair), batch, Y->N, at.pairs);
     op->activation_bytes = PROD(b->rows, Y->N, SUM(qk, v), Y->b_act);
     if (from_cache) {
         op->kv_bytes = PROD(batch, at.keys, cached, Y->b_kv);
@@ -69,10 +100,23 @@ static void build_core(struct build *b, const char *shape, const struct sym *W, 
     } else {
         op->activation_bytes = SUM(op->activation_bytes, PROD(batch, at.keys, cached, Y->b_act));
     }
-    if (sinks) {
+    if (x->sinks) {
         build_vector(b, op, Y->N, false);
         op->weight_bytes = op->tensor[0].bytes;
     }
+}
+
+/* Norms of query and key heads before they rotate. */
+static void build_qk_norm(struct build *b, enum qk_norm kind, const struct sym *qk)
+{
+    if (kind == QK_NORM_NONE) return;
+    const enum norm_kind of = kind == QK_NORM_HEAD || b->m->norm == NORM_RMS ? b->m->norm : NORM_LAYER;
+    struct cost_op *op = build_op(b, OP_HEAD_NORM, "qk_norm", "[B*T, (N+K)*H]");
+    op->vector_flops = PROD(INT(kind == QK_NORM_PLAIN ? PLAIN_NORM_FLOPS : build_norm_flops(of)), b->rows, qk);
+    op->activation_bytes = PROD(INT(2), b->rows, qk, Y->b_act);
+    if (kind == QK_NORM_PLAIN) return;
+    build_vector(b, op, kind == QK_NORM_HEAD ? PROD(INT(of == NORM_LAYER_BIAS ? 4 : 2), Y->H) : qk, true);
+    if (!b->v->norms_uncounted) op->weight_bytes = op->tensor[0].bytes;
 }
 
 static void build_gqa(struct build *b, const struct mixer *x)
@@ -82,21 +126,14 @@ static void build_gqa(struct build *b, const struct mixer *x)
     struct cost_op *op;
     const struct sym *const qkv[] = {q, PROD(Y->K, Y->H), PROD(Y->K, Y->Hv)};
     build_stacked(b, "qkv_proj", "[B*T, D] x [D, N*H + K*(H+Hv)]", WEIGHT_MIXER, b->rows, Y->D, 3, qkv, x->qkv_bias);
-    if (x->qk_norm) {
-        op = build_op(b, OP_HEAD_NORM, "qk_norm", "[B*T, (N+K)*H]");
-        op->vector_flops = PROD(INT(HEAD_NORM_FLOPS), b->rows, qk);
-        op->activation_bytes = PROD(INT(2), b->rows, qk, Y->b_act);
-        build_vector(b, op, PROD(INT(2), Y->H), true);
-        if (!b->v->norms_uncounted) op->weight_bytes = op->tensor[0].bytes;
-    }
-    if (b->m->position_rows == 0) {
+    build_qk_norm(b, x->qk_norm, qk);
+    if (x->position == POSITION_ROPE) {
         op = build_op(b, OP_ROPE, "rope", "[B*T, (N+K)*H]");
         op->vector_flops = PROD(INT(ROPE_FLOPS), b->rows, qk);
         op->activation_bytes = PROD(INT(2), b->rows, qk, Y->b_act);
     }
     build_kv_write(b, kv, x->window_tokens ? Y->W : NULL);
-    build_core(b, "[B, T, N, H] on [B, S, K, H+Hv]", x->window_tokens ? Y->W : NULL, Y->H, Y->Hv, kv,
-               !b->pass->uncached, x->sinks);
+    build_core(b, x, "[B, T, N, H] on [B, S, K, H+Hv]", Y->H, Y->Hv, kv, !b->pass->uncached);
     build_linear(b, "o_proj", "[B*T, N*Hv] x [N*Hv, D]", WEIGHT_MIXER, b->rows, PROD(Y->N, Y->Hv), Y->D, x->o_bias);
 }
 
@@ -124,7 +161,6 @@ static void build_absorb(struct build *b, const char *name, const char *shape, c
 static void build_latent(struct build *b, const struct mixer *x)
 {
     const struct sym *key = SUM(Y->H, Y->R), *cached = SUM(Y->C, Y->R), *q = PROD(Y->N, key);
-    const struct sym *W = x->window_tokens ? Y->W : NULL;
     if (x->q_rank > 0) {
         build_linear(b, "q_a_proj", "[B*T, D] x [D, Q]", WEIGHT_MIXER, b->rows, Y->D, Y->Q, false);
         build_latent_norm(b, "q_a_norm", Y->Q);
@@ -138,14 +174,14 @@ static void build_latent(struct build *b, const struct mixer *x)
     const struct sym *turned = PROD(b->rows, SUM(Y->N, INT(1)), Y->R);
     op->vector_flops = PROD(INT(ROPE_FLOPS), turned);
     op->activation_bytes = PROD(INT(2), turned, Y->b_act);
-    build_kv_write(b, cached, W);
+    build_kv_write(b, cached, x->window_tokens ? Y->W : NULL);
     if (b->pass->absorbed) {
         build_absorb(b, "q_absorb", "[B*T, N, H] x [N, H, C]", Y->H, Y->C, PROD(Y->N, Y->H), Y->C);
-        build_core(b, "[B, T, N, C+R] on [B, S, C+R]", W, cached, Y->C, cached, !b->pass->uncached, false);
+        build_core(b, x, "[B, T, N, C+R] on [B, S, C+R]", cached, Y->C, cached, !b->pass->uncached);
         build_absorb(b, "v_absorb", "[B*T, N, C] x [N, C, Hv]", Y->C, Y->Hv, PROD(Y->N, Y->Hv), Y->C);
     } else {
         /* The latents of all S tokens are expanded; those before the pass come from the cache, latent and rope part. */
-        const struct sym *context = build_attended(b, NULL).keys;
+        const struct sym *context = build_attended(b, NULL, false).keys;
         const struct sym *tokens = sym_mul(b->c, b->pass->B, context);
         const struct sym *old = sym_mul(b->c, b->pass->B, SUM(context, NEG(b->pass->T)));
         const struct sym *wide = PROD(Y->N, SUM(Y->H, Y->Hv));
@@ -156,7 +192,7 @@ static void build_latent(struct build *b, const struct mixer *x)
             op->kv_needed_bytes = PROD(tokens, cached, Y->b_kv);
             op->activation_bytes = PROD(SUM(PROD(b->rows, Y->C), PROD(tokens, wide)), Y->b_act);
         }
-        build_core(b, "[B, T, N, H+R] on [B, S, N, H+R+Hv]", W, key, Y->Hv, wide, false, false);
+        build_core(b, x, "[B, T, N, H+R] on [B, S, N, H+R+Hv]", key, Y->Hv, wide, false);
         /* the rope part of the keys: that of old tokens was read with their latents */
         op = &b->ops->op[b->ops->n - 1];
         op->activation_bytes = SUM(op->activation_bytes, PROD(b->rows, Y->R, Y->b_act));
@@ -171,5 +207,5 @@ void build_mixer(struct build *b, const struct mixer *x)
     case MIXER_ATTENTION: build_gqa(b, x); break;
     case MIXER_LATENT: build_latent(b, x); break;
     }
-    build_all_reduce(b, "mixer_all_reduce");
+    if (!b->parallel) build_all_reduce(b, "mixer_all_reduce");
 }

@@ -18,6 +18,14 @@
 
 enum mixer_kind { MIXER_NONE, MIXER_ATTENTION, MIXER_LATENT };
 
+/* Norms of query and key heads: one weight of head_dim for all heads; a weight for every head, statistics within each;
+ * one norm over all heads together; or statistics alone. */
+enum qk_norm { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_EACH, QK_NORM_WIDE, QK_NORM_PLAIN };
+
+/* How a layer knows positions: rotation of queries and keys, not at all (or by a learned table, see position_rows), or
+ * a linear bias on every score (ALiBi, arXiv 2108.12409). */
+enum position_kind { POSITION_ROPE, POSITION_NONE, POSITION_ALIBI };
+
 /* Token mixer of one layer. Attention: q (heads*head_dim), k and v (kv_heads*...), o. Latent (MLA, arXiv 2405.04434):
  * q through q_rank (0: one matrix), k and v through a cached latent of kv_rank plus rope_dim shared rope elements. */
 struct mixer {
@@ -26,10 +34,12 @@ struct mixer {
     int64_t head_dim;                  /* width of a query and key head; latent: the part without rope */
     int64_t v_head_dim;                /* width of a value head */
     int64_t window_tokens;             /* keys a query can see, itself included; 0: all */
+    bool chunked;                      /* those of its own block of window_tokens instead of the last ones */
     int64_t q_rank, kv_rank, rope_dim; /* latent only */
     bool qkv_bias, o_bias;
-    bool qk_norm; /* RMS norm over each query and key head, weight of head_dim */
-    bool sinks;   /* one learned logit per head beside the softmax */
+    enum qk_norm qk_norm;
+    enum position_kind position;
+    bool sinks; /* one learned logit per head beside the softmax */
 };
 
 enum ffn_kind { FFN_NONE, FFN_DENSE, FFN_MOE };
@@ -54,7 +64,8 @@ struct layer_kind {
     struct mixer mixer;
     struct ffn ffn;
     int64_t norms;     /* norms of width `hidden` in a layer */
-    const char *label; /* "attention + mlp", "sliding attention + moe", ... */
+    bool parallel;     /* mixer and feed-forward read the same input, and one sum takes both */
+    const char *label; /* "attention + mlp", "sliding attention + experts", "attention | mlp" when parallel, ... */
 };
 
 /* Parts of a model that may be stored in different formats. */
