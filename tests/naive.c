@@ -233,10 +233,12 @@ static struct naive_op *attend(struct walk *w, const struct naive_layer *l, cons
         for (int t = 0; t < p->T; t++)
             for (int h = 0; h < w->heads; h++) {
                 const int query = p->S - p->T + t, row = (b * p->T + t) * w->heads + h;
-                /* full: as many pairs as the window or the context allows, masked ones too */
+                /* full: as many pairs as the window or the context allows, or as are in the block, masked ones too */
                 int pairs = 0;
                 for (int key = 0; key < p->S; key++) {
-                    if (p->causal_full ? l->window == 0 || pairs < l->window : sees(l, query, key)) {
+                    const bool unmasked = l->chunked ? key / l->window == query / l->window
+                                                     : l->window == 0 || pairs < l->window;
+                    if (p->causal_full ? unmasked : sees(l, query, key)) {
                         pairs++;
                         for (int d = 0; d < k->key_dim; d++) op->flops += 2;
                         op->vector_flops += 5; /* maximum, difference, exponential, sum, quotient */

@@ -267,6 +267,92 @@ static const struct subject QWEN1 = { /* the file's width is twice the true one 
     {.vocab = 16, .hidden = 10, RMS},
     {{.heads = 2, .kv_heads = 2, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 7, .qkv_bias = true}}};
 
+static const struct subject COHERE2 = { /* full layers do not rotate; every third here */
+    "{\"model_type\":\"cohere2\",\"hidden_size\":10,\"num_hidden_layers\":5,\"num_attention_heads\":2,"
+    "\"num_key_value_heads\":1,\"intermediate_size\":7,\"sliding_window\":4,\"sliding_window_pattern\":3,"
+    "\"attention_bias\":true,\"vocab_size\":23}",
+    "00100",
+    {.vocab = 23, .hidden = 10, WEIGHT_NORM, .tied = true},
+    {{.heads = 2, .kv_heads = 1, .key_dim = 5, .value_dim = 5, .norms = 1, .width = 7, .parallel = true, .window = 4,
+      .qkv_bias = true, .o_bias = true},
+     {.heads = 2, .kv_heads = 1, .key_dim = 5, .value_dim = 5, .norms = 1, .width = 7, .parallel = true,
+      .unrotated = true, .qkv_bias = true, .o_bias = true}}};
+
+static const struct subject EXAONE4 = { /* a string of letters, the last layer full whatever it says */
+    "{\"model_type\":\"exaone4\",\"hidden_size\":10,\"num_hidden_layers\":5,\"num_attention_heads\":2,"
+    "\"num_key_value_heads\":1,\"intermediate_size\":7,\"sliding_window\":3,\"sliding_window_pattern\":\"LGL\","
+    "\"vocab_size\":23}",
+    "01001",
+    {.vocab = 23, .hidden = 10, RMS},
+    {{.heads = 2, .kv_heads = 1, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 7, .qk_norm = true, .window = 3},
+     {.heads = 2, .kv_heads = 1, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 7, .qk_norm = true,
+      .unrotated = true}}};
+
+static const struct subject SMOLLM3 = { /* every second layer does not rotate */
+    "{\"model_type\":\"smollm3\",\"hidden_size\":10,\"num_hidden_layers\":3,\"num_attention_heads\":2,"
+    "\"num_key_value_heads\":1,\"intermediate_size\":7,\"no_rope_layer_interval\":2,\"vocab_size\":23}",
+    "010",
+    {.vocab = 23, .hidden = 10, RMS, .tied = true},
+    {{.heads = 2, .kv_heads = 1, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 7},
+     {.heads = 2, .kv_heads = 1, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 7, .unrotated = true}}};
+
+static const struct subject LLAMA4 = { /* chunks of three keys, norms without weights where they rotate, a shared expert */
+    "{\"model_type\":\"llama4_text\",\"hidden_size\":10,\"num_hidden_layers\":4,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"head_dim\":3,\"intermediate_size\":6,\"intermediate_size_mlp\":11,"
+    "\"attention_chunk_size\":3,\"no_rope_layers\":[1,1,0,1],\"interleave_moe_layer_step\":2,\"num_local_experts\":5,"
+    "\"num_experts_per_tok\":1,\"use_qk_norm\":true,\"vocab_size\":14}",
+    "0121",
+    {.vocab = 14, .hidden = 10, RMS},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 11, .qk_norm = true,
+      .qk_bare = true, .qk_flops = 3, .window = 3, .chunked = true},
+     {.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .qk_norm = true, .qk_bare = true,
+      .qk_flops = 3, .window = 3, .chunked = true, .experts = 5, .chosen = 1, .expert_width = 6, .shared_width = 6},
+     {.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 11, .unrotated = true}}};
+
+static const struct subject MIMO_V2 = { /* sliding layers have more KV heads and sinks; values narrower than keys */
+    "{\"model_type\":\"mimo_v2_flash\",\"hidden_size\":10,\"num_hidden_layers\":4,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":1,\"head_dim\":5,\"v_head_dim\":3,\"swa_num_attention_heads\":4,"
+    "\"swa_num_key_value_heads\":2,\"swa_head_dim\":5,\"swa_v_head_dim\":2,\"sliding_window_size\":4,"
+    "\"add_swa_attention_sink_bias\":true,\"hybrid_layer_pattern\":[0,1,1,0],\"moe_layer_freq\":[0,1,1,1],"
+    "\"intermediate_size\":9,\"moe_intermediate_size\":6,\"n_routed_experts\":5,\"num_experts_per_tok\":2,"
+    "\"vocab_size\":14}",
+    "0112",
+    {.vocab = 14, .hidden = 10, RMS},
+    {{.heads = 4, .kv_heads = 1, .key_dim = 5, .value_dim = 3, .norms = 2, .width = 9},
+     {.heads = 4, .kv_heads = 2, .key_dim = 5, .value_dim = 2, .norms = 2, .window = 4, .sinks = true, .experts = 5,
+      .chosen = 2, .expert_width = 6, .correction = true},
+     {.heads = 4, .kv_heads = 1, .key_dim = 5, .value_dim = 3, .norms = 2, .experts = 5, .chosen = 2,
+      .expert_width = 6, .correction = true}}};
+
+static const struct subject ERNIE = { /* experts in layers 1 to 3, every second one; two shared */
+    "{\"model_type\":\"ernie4_5_moe\",\"hidden_size\":10,\"num_hidden_layers\":6,\"num_attention_heads\":2,"
+    "\"num_key_value_heads\":1,\"intermediate_size\":9,\"moe_intermediate_size\":4,\"moe_num_experts\":5,\"moe_k\":2,"
+    "\"moe_num_shared_experts\":2,\"moe_layer_start_index\":1,\"moe_layer_end_index\":4,\"moe_layer_interval\":2,"
+    "\"vocab_size\":14}",
+    "010100",
+    {.vocab = 14, .hidden = 10, RMS, .tied = true},
+    {{.heads = 2, .kv_heads = 1, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 9},
+     {.heads = 2, .kv_heads = 1, .key_dim = 5, .value_dim = 5, .norms = 2, .experts = 5, .chosen = 2,
+      .expert_width = 4, .shared_width = 8, .correction = true}}};
+
+static const struct subject HUNYUAN = { /* lists of equal numbers; the shared expert as wide as intermediate_size */
+    "{\"model_type\":\"hunyuan\",\"hidden_size\":10,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+    "\"num_key_value_heads\":1,\"attention_head_dim\":3,\"intermediate_size\":9,\"moe_intermediate_size\":[4,4],"
+    "\"num_experts\":5,\"moe_topk\":[2,2],\"num_shared_expert\":[1,1],\"use_mixed_mlp_moe\":true,"
+    "\"use_qk_norm\":true,\"use_cla\":false,\"vocab_size\":14}",
+    "00",
+    {.vocab = 14, .hidden = 10, RMS},
+    {{.heads = 2, .kv_heads = 1, .key_dim = 3, .value_dim = 3, .norms = 2, .qk_norm = true, .experts = 5, .chosen = 2,
+      .expert_width = 4, .shared_width = 9}}};
+
+static const struct subject DBRX = { /* quantities of two levels */
+    "{\"model_type\":\"dbrx\",\"d_model\":12,\"n_layers\":2,\"n_heads\":4,\"attn_config\":{\"kv_n_heads\":2},"
+    "\"ffn_config\":{\"ffn_hidden_size\":7,\"moe_num_experts\":5,\"moe_top_k\":3},\"vocab_size\":14}",
+    "00",
+    {.vocab = 14, .hidden = 12, WEIGHT_NORM},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .experts = 5, .chosen = 3,
+      .expert_width = 7}}};
+
 /* Side by side on several ranks: one sum over ranks for both blocks. */
 static const struct subject SPLIT_FALCON = {
     "{\"model_type\":\"falcon\",\"hidden_size\":16,\"num_hidden_layers\":2,\"num_attention_heads\":8,"

@@ -43,7 +43,9 @@ static struct attended attended_chunked(struct build *b, const struct sym *W)
     const struct sym *first = within(b, SUM(from, INT(1)), W, &none);
     const struct sym *old = SUM(first, INT(-1));
     struct attended r = {.pairs = SUM(until, NEG(before)), .keys = SUM(old, T), .needed = SUM(old, MIN(T, last))};
-    if (b->v->causal_full) r.pairs = PROD(T, MIN(S, W));
+    /* full: queries of the block that S is in have its `last` keys, those of blocks before it W */
+    const struct sym *ends = MIN(T, last);
+    if (b->v->causal_full) r.pairs = SUM(PROD(ends, last), PROD(SUM(T, NEG(ends)), W));
     return r;
 }
 

@@ -105,3 +105,52 @@ enum err_code vary_baichuan(struct reader *r, int64_t layer, struct layer_kind *
     if (!json_get(&r->text, "max_position_embeddings", &j)) k->mixer.position = POSITION_ALIBI;
     return ERR_OK;
 }
+
+/* Llama 4: statistics alone as norms of rotated queries and keys; dense layers have a width of their own. */
+enum err_code vary_llama4(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct json j;
+    (void)layer;
+    if (k->mixer.position == POSITION_NONE) k->mixer.qk_norm = QK_NORM_NONE;
+    if (k->ffn.kind != FFN_DENSE) return ERR_OK;
+    if (!json_get(&r->text, "intermediate_size_mlp", &j))
+        return err_set(r->e, ERR_INPUT, "%s: intermediate_size_mlp is missing: dense layers have that width",
+                       r->text.file);
+    return json_int(&j, 1, 1 << 24, &k->ffn.width, r->e);
+}
+
+/* MiMo-V2: sliding layers have heads of their own, and sinks; values have a width of their own everywhere. */
+enum err_code vary_mimo_v2(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    static const char *const SINKS[] = {"add_full_attention_sink_bias", "add_swa_attention_sink_bias"};
+    const bool slides = k->mixer.window_tokens > 0;
+    struct mixer *x = &k->mixer;
+    struct json j;
+    (void)layer;
+    TRY(reader_dim(r, DIM_V_HEAD_DIM, 1, x->head_dim, &x->v_head_dim));
+    TRY(reader_flag(r, &r->text, SINKS[slides], false, &x->sinks));
+    if (!slides) return ERR_OK;
+    if (json_get(&r->text, "swa_num_attention_heads", &j)) TRY(json_int(&j, 1, 1 << 16, &x->heads, r->e));
+    if (json_get(&r->text, "swa_num_key_value_heads", &j)) TRY(json_int(&j, 1, 1 << 16, &x->kv_heads, r->e));
+    if (json_get(&r->text, "swa_head_dim", &j)) TRY(json_int(&j, 1, 1 << 16, &x->head_dim, r->e));
+    if (json_get(&r->text, "swa_v_head_dim", &j)) TRY(json_int(&j, 1, 1 << 16, &x->v_head_dim, r->e));
+    return ERR_OK;
+}
+
+/* MiniMax-M2: norms of queries and keys over all heads together, unless the file says otherwise. */
+enum err_code vary_minimax_m2(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct json j;
+    const char *type;
+    (void)layer;
+    if (k->mixer.qk_norm == QK_NORM_NONE || !json_get(&r->text, "qk_norm_type", &j)) return ERR_OK;
+    TRY(json_str(&j, &type, r->e));
+    return strcmp(type, "per_layer") == 0 ? ERR_OK : json_want(&j, "\"per_layer\"", r->e);
+}
+
+enum err_code vary_ernie_moe(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    (void)layer;
+    (void)k;
+    return want_flag(r, "use_bias", false, false, "biases in every expert");
+}

@@ -12,5 +12,9 @@ enum err_code vary_mpt(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_opt(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_chatglm(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_baichuan(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_llama4(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_mimo_v2(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_minimax_m2(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_ernie_moe(struct reader *r, int64_t layer, struct layer_kind *k);
 
 #endif
