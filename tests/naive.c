@@ -206,6 +206,36 @@ static void touch_record(const struct held *k, int h, struct matrix *m, int row)
     for (int d = 0; d < k->value_dim; d++) matrix_touch(m, row, k->value[h][d]);
 }
 
+/* The keys that a query selects among those it sees: such that queries share as few as they can, which is the most that
+ * a kernel may have to read. */
+static void select_keys(const struct naive_layer *l, int query, unsigned char *taken, unsigned char *chosen)
+{
+    int left = l->top_keys;
+    memset(chosen, 0, (size_t)query + 1);
+    for (int round = 0; round < 2; round++) /* keys that no query has, then others */
+        for (int key = 0; key <= query && left > 0; key++) {
+            if (chosen[key] || (round == 0 && taken[key])) continue;
+            chosen[key] = taken[key] = 1;
+            left--;
+        }
+}
+
+/* Keys of old tokens that must be read when queries agree as far as they can: the first one takes itself and fills up
+ * with old ones; new tokens are all written, since a later token may select any. */
+static void needed_selected(struct walk *w, struct naive_op *op, const struct naive_layer *l, int record)
+{
+    const struct naive_pass *p = w->p;
+    struct matrix m = matrix_open(p->B * p->S, record, &w->m->cache, &op->kv_needed_bytes);
+    for (int b = 0; b < p->B; b++) {
+        int left = l->top_keys - 1;
+        for (int key = 0; key < p->S; key++) {
+            if (key < p->S - p->T && left-- <= 0) continue;
+            for (int d = 0; d < record; d++) matrix_touch(&m, b * p->S + key, d);
+        }
+    }
+    matrix_close(&m);
+}
+
 /* Old tokens that any query sees are read; new ones are written while a later token could see them. */
 static void needed(struct walk *w, struct naive_op *op, const struct naive_layer *l, int record)
 {
@@ -229,28 +259,36 @@ static struct naive_op *attend(struct walk *w, const struct naive_layer *l, cons
     struct cells y = activations(w, op, w->tokens * w->heads * k->value_dim);
     struct matrix held = from_cache ? matrix_open(p->B * p->S, k->record, &w->m->cache, &op->kv_bytes)
                                     : matrix_open(p->B * p->S, k->record, &plain, &op->activation_bytes);
+    unsigned char taken[64], chosen[64]; /* of a sequence: by some query; by this one */
     for (int b = 0; b < p->B; b++)
         for (int t = 0; t < p->T; t++)
             for (int h = 0; h < w->heads; h++) {
                 const int query = p->S - p->T + t, row = (b * p->T + t) * w->heads + h;
+                if (t == 0 && h == 0) memset(taken, 0, sizeof taken);
+                if (l->top_keys && h == 0) select_keys(l, query, taken, chosen);
                 /* full: as many pairs as the window or the context allows, or as are in the block, masked ones too */
                 int pairs = 0;
                 for (int key = 0; key < p->S; key++) {
-                    const bool unmasked = l->chunked ? key / l->window == query / l->window
-                                                     : l->window == 0 || pairs < l->window;
-                    if (p->causal_full ? unmasked : sees(l, query, key)) {
+                    const bool unmasked = l->chunked    ? key / l->window == query / l->window
+                                          : l->top_keys ? pairs < l->top_keys
+                                                        : l->window == 0 || pairs < l->window;
+                    const bool seen = sees(l, query, key) && (!l->top_keys || chosen[key]);
+                    if (p->causal_full ? unmasked : seen) {
                         pairs++;
                         for (int d = 0; d < k->key_dim; d++) op->flops += 2;
-                        op->vector_flops += 5; /* maximum, difference, exponential, sum, quotient */
+                        op->vector_flops += 5;               /* maximum, difference, exponential, sum, quotient */
                         if (l->alibi) op->vector_flops += 2; /* slope times distance, added */
                         for (int d = 0; d < k->value_dim; d++) op->flops += 2;
                     }
-                    if (sees(l, query, key)) touch_record(k, h, &held, b * p->S + key);
+                    if (seen) touch_record(k, h, &held, b * p->S + key);
                 }
                 for (int d = 0; d < k->key_dim; d++) touch(&q, row * k->key_dim + d);
                 for (int d = 0; d < k->value_dim; d++) touch(&y, row * k->value_dim + d);
             }
-    if (from_cache) needed(w, op, l, k->record);
+    if (from_cache && l->top_keys)
+        needed_selected(w, op, l, k->record);
+    else if (from_cache)
+        needed(w, op, l, k->record);
     if (l->sinks) vector(w, op, w->heads, true);
     free(q.seen);
     free(y.seen);
@@ -258,10 +296,10 @@ static struct naive_op *attend(struct walk *w, const struct naive_layer *l, cons
     return op;
 }
 
-static void write_cache(struct walk *w, int record)
+static void write_cache(struct walk *w, const char *name, int record)
 {
     if (w->p->uncached) return;
-    struct naive_op *op = op_open(w, "kv_write");
+    struct naive_op *op = op_open(w, name);
     struct matrix m = matrix_open(w->tokens, record, &w->m->cache, &op->kv_bytes);
     for (int i = 0; i < w->tokens; i++)
         for (int d = 0; d < record; d++) {
@@ -286,8 +324,9 @@ static void grouped_query(struct walk *w, const struct naive_layer *l)
                 vector(w, op, l->key_dim, !w->p->norms_uncounted);
     }
     /* a pair turns by 4 products and 2 sums: 3 an element */
-    if (m->positions == 0 && !l->alibi && !l->unrotated) elementwise(w, op_open(w, "rope"), w->tokens * (q + keys), 1, 1, 3);
-    write_cache(w, keys + values);
+    if (m->positions == 0 && !l->alibi && !l->unrotated)
+        elementwise(w, op_open(w, "rope"), w->tokens * (q + keys), 1, 1, 3);
+    write_cache(w, "kv_write", keys + values);
     struct held k = {.record = keys + values, .key_dim = l->key_dim, .value_dim = l->value_dim};
     for (int h = 0; h < w->heads; h++) {
         for (int d = 0; d < l->key_dim; d++) k.key[h][d] = w->group_of[h] * l->key_dim + d;
@@ -360,6 +399,48 @@ static void attend_expanded(struct walk *w, const struct naive_layer *l)
     for (int i = 0; i < w->tokens * l->rope_dim; i++) op->activation_bytes += w->m->activation_bytes;
 }
 
+/* Scores of every key that a query sees, by small heads; one comparison each for the choice of the best. */
+static void indexer(struct walk *w, const struct naive_layer *l)
+{
+    const struct naive_model *m = w->m;
+    const struct naive_pass *p = w->p;
+    const struct naive_format plain = {.element_bytes = m->activation_bytes};
+    const int n = l->index_heads, dim = l->index_dim;
+    linear(w, "index_q_proj", w->tokens, l->q_rank, n * dim, &m->mixer, false);
+    linear(w, "index_k_proj", w->tokens, m->hidden, dim, &m->mixer, false);
+    struct naive_op *op = op_open(w, "index_k_norm"); /* a layer norm with bias */
+    elementwise(w, op, w->tokens * dim, 1, 1, 7);
+    for (int v = 0; v < 2; v++) vector(w, op, dim, !p->norms_uncounted);
+    elementwise(w, op_open(w, "index_rope"), w->tokens * (n + 1) * l->rope_dim, 1, 1, 3);
+    write_cache(w, "index_write", dim);
+    linear(w, "index_weights", w->tokens, m->hidden, n, &m->router, false);
+    op = op_open(w, "index");
+    struct cells q = activations(w, op, w->tokens * n * dim), weight = activations(w, op, w->tokens * n);
+    struct matrix keys = p->uncached ? matrix_open(p->B * p->S, dim, &plain, &op->activation_bytes)
+                                     : matrix_open(p->B * p->S, dim, &m->cache, &op->kv_bytes);
+    for (int b = 0; b < p->B; b++)
+        for (int t = 0; t < p->T; t++)
+            for (int key = 0; key < p->S; key++) {
+                const int token = b * p->T + t;
+                const bool seen = key <= p->S - p->T + t;
+                if (!seen && !p->causal_full) continue;
+                for (int h = 0; h < n; h++) {
+                    for (int d = 0; d < dim; d++) {
+                        op->flops += 2;
+                        touch(&q, (token * n + h) * dim + d);
+                        if (seen) matrix_touch(&keys, b * p->S + key, d);
+                    }
+                    op->vector_flops += 3; /* ReLU, times the head's weight, sum */
+                    touch(&weight, token * n + h);
+                }
+                op->vector_flops++;
+            }
+    if (!p->uncached) needed(w, op, l, dim);
+    free(q.seen);
+    free(weight.seen);
+    matrix_close(&keys);
+}
+
 static void latent(struct walk *w, const struct naive_layer *l)
 {
     const struct naive_model *m = w->m;
@@ -374,8 +455,9 @@ static void latent(struct walk *w, const struct naive_layer *l)
     linear(w, "kv_a_proj", w->tokens, m->hidden, l->kv_rank + l->rope_dim, &m->mixer, false);
     latent_norm(w, "kv_a_norm", l->kv_rank);
     elementwise(w, op_open(w, "rope"), w->tokens * (w->heads + 1) * l->rope_dim, 1, 1, 3);
-    write_cache(w, l->kv_rank + l->rope_dim);
-    if (w->p->absorbed)
+    write_cache(w, "kv_write", l->kv_rank + l->rope_dim);
+    if (l->index_heads) indexer(w, l);
+    if (w->p->absorbed || l->top_keys)
         attend_absorbed(w, l);
     else
         attend_expanded(w, l);

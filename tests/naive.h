@@ -21,16 +21,18 @@ struct naive_layer {
     int type; /* layers of one type are equal; types are numbered in order of appearance */
     int heads, kv_heads, key_dim, value_dim, window; /* key_dim of a latent mixer: without the rope part */
     int q_rank, kv_rank, rope_dim;                   /* kv_rank > 0: latent attention */
-    bool chunked;   /* window is a block of keys, not the last ones */
-    bool unrotated; /* no rope */
+    bool chunked;                                    /* window is a block of keys, not the last ones */
+    bool unrotated;                                  /* no rope */
     bool alibi;
+    int top_keys;               /* keys that a query selects; 0: all it sees */
+    int index_heads, index_dim; /* of the layer's own indexer; 0: it uses the choice of an earlier layer */
     bool qkv_bias, o_bias, sinks;
-    bool qk_norm;                  /* of each query and key head */
-    bool qk_each, qk_bare;         /* a weight for every head; none at all; else one for the queries, one for the keys */
-    int qk_flops, qk_vectors;      /* an element, 4 when 0; vectors of such a weight, 1 when 0 */
-    bool parallel;                 /* mixer and MLP read the same input */
-    int norms;                     /* over the model width */
-    int width; /* dense MLP; 0 with experts */
+    bool qk_norm;             /* of each query and key head */
+    bool qk_each, qk_bare;    /* a weight for every head; none at all; else one for the queries, one for the keys */
+    int qk_flops, qk_vectors; /* an element, 4 when 0; vectors of such a weight, 1 when 0 */
+    bool parallel;            /* mixer and MLP read the same input */
+    int norms;                /* over the model width */
+    int width;                /* dense MLP; 0 with experts */
     bool ungated, mlp_bias;
     int experts, chosen, expert_width, shared_width;
     bool expert_bias, router_bias, correction, shared_gate;

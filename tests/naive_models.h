@@ -353,6 +353,30 @@ static const struct subject DBRX = { /* quantities of two levels */
     {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .experts = 5, .chosen = 3,
       .expert_width = 7}}};
 
+static const struct subject MINICPM3 = { /* latent attention without experts; values of hidden / heads */
+    "{\"architectures\":[\"MiniCPM3ForCausalLM\"],\"hidden_size\":12,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"q_lora_rank\":7,\"kv_lora_rank\":9,\"qk_nope_head_dim\":5,\"qk_rope_head_dim\":2,\"intermediate_size\":11,"
+    "\"vocab_size\":18}",
+    "00",
+    {.vocab = 18, .hidden = 12, RMS, .tied = true},
+    {{.heads = 4, .key_dim = 5, .value_dim = 3, .q_rank = 7, .kv_rank = 9, .rope_dim = 2, .norms = 2, .width = 11}}};
+
+static const struct subject DSA = { /* an indexer in two layers, the third takes the choice of the second */
+    "{\"model_type\":\"glm_moe_dsa\",\"hidden_size\":12,\"num_hidden_layers\":4,\"num_attention_heads\":4,"
+    "\"q_lora_rank\":7,\"kv_lora_rank\":10,\"qk_nope_head_dim\":3,\"qk_rope_head_dim\":4,\"v_head_dim\":5,"
+    "\"index_topk\":3,\"index_n_heads\":2,\"index_head_dim\":6,\"indexer_types\":[\"full\",\"full\",\"shared\",\"full\"],"
+    "\"mlp_layer_types\":[\"dense\",\"sparse\",\"sparse\",\"sparse\"],\"intermediate_size\":16,\"vocab_size\":18,"
+    "\"n_routed_experts\":6,\"num_experts_per_tok\":2,\"moe_intermediate_size\":8,\"n_shared_experts\":1}",
+    "0121",
+    {.vocab = 18, .hidden = 12, RMS},
+    {{.heads = 4, .key_dim = 3, .value_dim = 5, .q_rank = 7, .kv_rank = 10, .rope_dim = 4, .norms = 2, .width = 16,
+      .top_keys = 3, .index_heads = 2, .index_dim = 6},
+     {.heads = 4, .key_dim = 3, .value_dim = 5, .q_rank = 7, .kv_rank = 10, .rope_dim = 4, .norms = 2, .top_keys = 3,
+      .index_heads = 2, .index_dim = 6, .experts = 6, .chosen = 2, .expert_width = 8, .shared_width = 8,
+      .correction = true},
+     {.heads = 4, .key_dim = 3, .value_dim = 5, .q_rank = 7, .kv_rank = 10, .rope_dim = 4, .norms = 2, .top_keys = 3,
+      .experts = 6, .chosen = 2, .expert_width = 8, .shared_width = 8, .correction = true}}};
+
 /* Side by side on several ranks: one sum over ranks for both blocks. */
 static const struct subject SPLIT_FALCON = {
     "{\"model_type\":\"falcon\",\"hidden_size\":16,\"num_hidden_layers\":2,\"num_attention_heads\":8,"

@@ -118,7 +118,8 @@ enum err_code estimate_engine_open(const struct estimate_request *q, struct esti
     TRY(pool_defaults(engine, visible, strncmp(c->hw.key, "a100", 4) == 0, option_get(v, "offline") == NULL, len, &r,
                       e));
     r.weight_bytes_per_gpu = step_weight_bytes(c->step);
-    r.kv_bytes_per_token_per_gpu = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step);
+    r.kv_bytes_per_token_per_gpu = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step) +
+                                   step_kv_bytes_per_token_index(c->step);
     if (strcmp(engine->name, "vllm-v0") != 0) r.kv_bytes_per_token_per_gpu *= group_padding(m);
     r.max_model_len_tokens = len;
     r.vocab = m->vocab;

@@ -37,8 +37,8 @@ void build_stacked(struct build *b, const char *name, const char *shape, enum we
 void build_linear(struct build *b, const char *name, const char *shape, enum weight_class class, const struct sym *rows,
                   const struct sym *in, const struct sym *out, bool bias);
 
-/* build_norm_flops -- elementwise flops per element of a norm: RMS x*x, +, *rstd, *w; layer norm further + for the mean,
- * -mean, and +bias. */
+/* build_norm_flops -- elementwise flops per element of a norm: RMS x*x, +, *rstd, *w; layer norm further + for the
+ * mean, -mean, and +bias. */
 int64_t build_norm_flops(enum norm_kind kind);
 
 /* build_norms -- n norms over the model width. */
@@ -55,5 +55,18 @@ struct attended {
     const struct sym *pairs, *keys, *needed;
 };
 struct attended build_attended(struct build *b, const struct sym *W, bool chunked);
+/* build_selected -- the same of U chosen keys a query; keys are those of choices that differ as much as they can. */
+struct attended build_selected(struct build *b, const struct sym *U);
+
+/* build_index -- the indexer of a sparse layer, up to the choice of keys. build_head_norm -- a norm of n weights (its
+ * bias too, counted by the caller) over `width` elements of each of the pass's tokens. build_cache_write -- `width`
+ * elements of each new token into a cache of `bytes` an element, where W tokens stay (NULL: all). build_rope --
+ * rotation of as many. */
+void build_index(struct build *b, const struct mixer *x);
+void build_head_norm(struct build *b, const char *name, const char *shape, int64_t flops, const struct sym *width,
+                     const struct sym *n);
+void build_cache_write(struct build *b, const char *name, const struct sym *width, const struct sym *bytes,
+                       const struct sym *W);
+void build_rope(struct build *b, const char *name, const char *shape, const struct sym *width);
 
 #endif

@@ -104,21 +104,22 @@ struct family {
     const char *multi_query_key; /* a flag that means one KV head; multi_query_default when absent */
     bool multi_query_default;
     bool embed_norm;
-    bool head_bias;          /* on the output head */
-    const char *bias_key;    /* see enum bias_rule */
-    bool bias_inverted;      /* the key says that there are none */
-    bool bias_default;       /* class default of the key */
-    bool head_bias_by_key;   /* lm_head_bias */
-    bool shared_gate;        /* a shared expert behind a 1 x hidden gate in every MoE layer */
-    bool router_correction;  /* class default: routing with a stored correction bias (topk_method noaux_tc) */
+    bool head_bias;             /* on the output head */
+    const char *bias_key;       /* see enum bias_rule */
+    bool bias_inverted;         /* the key says that there are none */
+    bool bias_default;          /* class default of the key */
+    bool head_bias_by_key;      /* lm_head_bias */
+    bool shared_gate;           /* a shared expert behind a 1 x hidden gate in every MoE layer */
+    bool router_correction;     /* class default: routing with a stored correction bias (topk_method noaux_tc) */
     const char *correction_key; /* a flag that says so instead; router_correction when absent */
     int64_t ffn_divisor;        /* the file's width is this many times the true one; 0 means 1 */
+    bool v_head_by_width;       /* class default of v_head_dim of latent attention: hidden / heads */
     bool layer_widths;          /* vary sets the width of the MLP, layer by layer */
     enum bias_rule bias;
     enum window_rule window;
     enum nope_rule nope;
     enum moe_rule moe;
-    int64_t window_period; /* class default of sliding_window_pattern */
+    int64_t window_period;    /* class default of sliding_window_pattern */
     const char *describes[6]; /* keys of unusual structure (reader.c) that the row does describe */
     /* What the fields above cannot say: called for each layer with what they make of it. NULL none. Files with
      * structure that neither describes are refused here. */

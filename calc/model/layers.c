@@ -67,7 +67,8 @@ static enum err_code read_latent(struct reader *r, struct mixer *x)
     TRY(reader_dim(r, DIM_KV_RANK, 1, -1, &x->kv_rank));
     TRY(reader_dim(r, DIM_NOPE_DIM, 1, -1, &x->head_dim));
     TRY(reader_dim(r, DIM_ROPE_DIM, 1, -1, &x->rope_dim));
-    TRY(reader_dim(r, DIM_V_HEAD_DIM, 1, -1, &x->v_head_dim));
+    const bool by_width = r->family->v_head_by_width && r->m->hidden % x->heads == 0;
+    TRY(reader_dim(r, DIM_V_HEAD_DIM, 1, by_width ? r->m->hidden / x->heads : -1, &x->v_head_dim));
     bool bias;
     TRY(reader_flag(r, &r->text, "attention_bias", false, &bias));
     if (bias) return err_set(r->e, ERR_INPUT, "%s: attention_bias with latent attention is not known", r->text.file);
@@ -118,7 +119,8 @@ static enum err_code read_expert_width(struct reader *r, struct ffn *f)
 {
     const enum moe_rule rule = r->family->moe;
     int64_t dense = -1;
-    if (rule == MOE_EVERY || rule == MOE_OPTIONAL || rule == MOE_LLAMA4) return reader_dim(r, DIM_FFN, 1, -1, &f->width);
+    if (rule == MOE_EVERY || rule == MOE_OPTIONAL || rule == MOE_LLAMA4)
+        return reader_dim(r, DIM_FFN, 1, -1, &f->width);
     if (rule == MOE_HUNYUAN) TRY(reader_dim(r, DIM_FFN, 1, -1, &dense));
     return reader_dim(r, DIM_EXPERT_WIDTH, 1, dense, &f->width);
 }

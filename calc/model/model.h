@@ -39,7 +39,14 @@ struct mixer {
     bool qkv_bias, o_bias;
     enum qk_norm qk_norm;
     enum position_kind position;
-    bool sinks; /* one learned logit per head beside the softmax */
+    bool sinks;     /* one learned logit per head beside the softmax */
+    bool shares_kv; /* attends to the cache of an earlier layer and makes no keys and values */
+    bool idle_kv;   /* its key and value weights are stored all the same */
+    bool v_is_k;    /* values are the keys before their norm: no matrix of their own, a cache all the same */
+    bool v_norm;    /* RMS norm without a weight over each value head */
+    /* Sparse attention (DeepSeek-V3.2): a query attends to the top_keys best keys by the scores of an indexer, 0: all.
+     * index_heads 0: by those of an earlier layer. index_dim elements a token are cached beside keys and values. */
+    int64_t top_keys, index_heads, index_dim;
 };
 
 enum ffn_kind { FFN_NONE, FFN_DENSE, FFN_MOE };

@@ -154,3 +154,29 @@ enum err_code vary_ernie_moe(struct reader *r, int64_t layer, struct layer_kind 
     (void)k;
     return want_flag(r, "use_bias", false, false, "biases in every expert");
 }
+
+/* DeepSeek sparse attention: an indexer in every layer, or in those that indexer_types calls "full"; the others take
+ * the choice of the last of those. */
+enum err_code vary_indexer(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    static const char *const KEYS[] = {"index_topk", "index_n_heads", "index_head_dim"};
+    struct mixer *x = &k->mixer;
+    int64_t *const into[] = {&x->top_keys, &x->index_heads, &x->index_dim};
+    struct json j, item;
+    const char *type = "full";
+    for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++) {
+        if (!json_get(&r->text, KEYS[i], &j))
+            return err_set(r->e, ERR_INPUT, "%s: %s is missing: the indexer's shape", r->text.file, KEYS[i]);
+        TRY(json_int(&j, 1, 1 << 20, into[i], r->e));
+    }
+    if (x->q_rank == 0)
+        return err_set(r->e, ERR_INPUT, "%s: q_lora_rank is missing: the indexer's queries come from it", r->text.file);
+    if (!json_get(&r->text, "indexer_types", &j)) return ERR_OK;
+    if (!json_is_array(&j) || json_len(&j) != (size_t)r->m->layers || !json_at(&j, (size_t)layer, NULL, &item))
+        return json_want(&j, "a list of one string per layer", r->e);
+    TRY(json_str(&item, &type, r->e));
+    if (strcmp(type, "full") == 0) return ERR_OK;
+    if (strcmp(type, "shared") != 0 || layer == 0) return json_want(&item, "\"full\", or \"shared\" after it", r->e);
+    x->index_heads = x->index_dim = 0;
+    return ERR_OK;
+}

@@ -16,5 +16,6 @@ enum err_code vary_llama4(struct reader *r, int64_t layer, struct layer_kind *k)
 enum err_code vary_mimo_v2(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_minimax_m2(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_ernie_moe(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_indexer(struct reader *r, int64_t layer, struct layer_kind *k);
 
 #endif

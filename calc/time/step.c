@@ -86,7 +86,8 @@ static void total_memory(struct step *s, const struct sym **out)
     const struct sym *prompt = u->prefill_together ? sym_mul(c, s->y.B, s->y.T) : s->y.T;
     const struct sym *decode = u->uncached ? sym_mul(c, s->y.B, s->y.S) : s->y.B;
     const struct sym *blocks = sym_ceil(c, sym_div(c, s->y.S, sym_int(c, u->block_tokens)));
-    const double per_token = s->cache.bytes_per_token_full + s->cache.bytes_per_token_windowed;
+    const double per_token =
+        s->cache.bytes_per_token_full + s->cache.bytes_per_token_windowed + s->cache.bytes_per_token_index;
     out[STEP_kv_bytes] = u->uncached ? zero : sym_mul(c, s->y.B, s->cache.bytes_per_sequence);
     out[STEP_kv_allocated_bytes] =
         u->uncached ? zero : SYM_PROD(c, s->y.B, blocks, sym_num(c, (double)u->block_tokens * per_token));
@@ -137,6 +138,7 @@ bool step_timed(const struct step *s) { return !s->untimed; }
 double step_weight_bytes(const struct step *s) { return s->weight_bytes; }
 double step_kv_bytes_per_token_full(const struct step *s) { return s->cache.bytes_per_token_full; }
 double step_kv_bytes_per_token_windowed(const struct step *s) { return s->cache.bytes_per_token_windowed; }
+double step_kv_bytes_per_token_index(const struct step *s) { return s->cache.bytes_per_token_index; }
 size_t step_length(const struct step *s) { return sym_tape_length(s->tape); }
 
 enum { OP_VALUES = 11 };
