@@ -59,6 +59,10 @@ static enum err_code bind_model(struct sym_ctx *c, const struct cost_symbols *y,
     put(c, v, y->D, m->hidden);
     put(c, v, y->V, (m->vocab + tp - 1) / tp);
     put(c, v, y->P, m->position_rows);
+    put(c, v, y->Dl, m->per_layer_dim);
+    put(c, v, y->Vl, (m->per_layer_vocab + tp - 1) / tp);
+    put(c, v, y->A, m->streams);
+    put(c, v, y->La, m->laurel_rank);
     put(c, v, y->t, tp);
     for (size_t i = 0; i < WEIGHT_CLASSES; i++)
         v->at[v->n++] = (struct sym_binding){width[i], sym_num(c, m->weights[i].bits / 8)};

@@ -132,8 +132,7 @@ void build_all_reduce(struct build *b, const char *name)
     op->activation_bytes = PROD(INT(2), b->rows, Y->D, Y->b_act);
 }
 
-/* y = a + b over the model width. */
-static void build_residual(struct build *b, const char *name)
+void build_residual(struct build *b, const char *name)
 {
     struct cost_op *op = build_op(b, OP_RESIDUAL, name, "[B*T, D]");
     op->vector_flops = PROD(b->rows, Y->D);
@@ -187,11 +186,14 @@ static void build_head(struct build *b)
 static void build_layer(struct build *b, const struct layer_kind *k)
 {
     const bool mixes = k->mixer.kind != MIXER_NONE, feeds = k->ffn.kind != FFN_NONE;
-    const int64_t before = mixes ? (k->norms + (k->parallel ? 1 : 0)) / 2 : 0;
+    const int64_t half = (k->norms + (k->parallel ? 1 : 0)) / 2, before = !mixes ? 0 : feeds ? half : k->norms;
     b->parallel = k->parallel;
+    build_predict(b);
     build_norms(b, "mixer_norm", before);
+    build_laurel(b);
     build_mixer(b, &k->mixer);
     if (mixes && !k->parallel) build_residual(b, "mixer_residual");
+    if (b->m->laurel_rank > 0) build_residual(b, "laurel_add");
     build_norms(b, "mlp_norm", k->norms - before);
     build_ffn(b, &k->ffn);
     b->parallel = false;
@@ -202,10 +204,11 @@ static void build_layer(struct build *b, const struct layer_kind *k)
     } else if (feeds) {
         build_residual(b, "mlp_residual");
     }
+    build_correct(b);
 }
 
 /* Room for the operators of every kind of layer, and of the model outside them. */
-enum { OPS_OF_LAYER = 40, OPS_OUTSIDE = 24 };
+enum { OPS_OF_LAYER = 64, OPS_OUTSIDE = 32 };
 
 enum err_code cost_build(struct arena *a, struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
                          const struct cost_conventions *v, const struct cost_pass *pass, int64_t tp,
@@ -228,6 +231,8 @@ enum err_code cost_build(struct arena *a, struct sym_ctx *c, const struct cost_s
                           .rows = sym_mul(c, pass->B, pass->T)};
     struct build *b = &build;
     build_embedding(b);
+    build_layer_inputs(b);
+    build_streams_open(b);
     for (size_t i = 0; i < m->kinds_n; i++) {
         b->kind_index = (int)i;
         b->count = m->kinds[i].count;
@@ -235,6 +240,7 @@ enum err_code cost_build(struct arena *a, struct sym_ctx *c, const struct cost_s
     }
     b->kind_index = -1;
     b->count = 1;
+    build_streams_close(b);
     build_norms(b, "final_norm", 1);
     build_head(b);
     TRY(sym_check(c, e));

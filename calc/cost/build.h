@@ -45,6 +45,20 @@ int64_t build_norm_flops(enum norm_kind kind);
 void build_norms(struct build *b, const char *name, int64_t n);
 void build_all_reduce(struct build *b, const char *name);
 
+/* build_residual -- y = a + b over the model width. */
+void build_residual(struct build *b, const char *name);
+
+/* Gemma 3n and 4 (streams.c): what stands before and after the layers, and within one. Nothing for other models. */
+void build_layer_inputs(struct build *b); /* per-layer inputs of all layers, once a pass */
+void build_streams_open(struct build *b); /* one stream becomes several, several one */
+void build_streams_close(struct build *b);
+void build_predict(struct build *b); /* before the blocks of a layer */
+void build_laurel(struct build *b);
+void build_correct(struct build *b); /* after them, with the layer's own input and scale */
+
+/* build_activation -- a nonlinearity over rows x width, times another branch when gated. */
+void build_activation(struct build *b, const char *name, const struct sym *rows, const struct sym *width, bool gated);
+
 /* build_mixer, build_ffn -- the blocks of a layer. */
 void build_mixer(struct build *b, const struct mixer *x);
 void build_ffn(struct build *b, const struct ffn *f);

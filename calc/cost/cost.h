@@ -40,6 +40,10 @@
     X(U, "U", "keys that a query selects (sparse attention)")                                                          \
     X(Ni, "Ni", "heads of the indexer (sparse attention)")                                                             \
     X(Hi, "Hi", "width of an indexer head")                                                                            \
+    X(Dl, "Dl", "width of a layer's own input by token")                                                               \
+    X(Vl, "Vl", "rows of the table of such inputs")                                                                    \
+    X(A, "A", "residual streams (AltUp)")                                                                              \
+    X(La, "La", "rank of a learned residual (LAuReL)")                                                                 \
     X(P, "P", "rows of the learned position table")                                                                    \
     X(t, "t", "tensor-parallel ranks")                                                                                 \
     X(r, "r", "bytes sent per byte all-reduced: 2(t-1)/t on a ring, 1 in a reducing switch")                           \
@@ -80,6 +84,8 @@ struct cost_symbols cost_symbols_make(struct sym_ctx *c);
     X(EXPERTS, "experts", "grouped product with the routed experts' weights")                                          \
     X(COMBINE, "combine", "weighted sum of the routed experts' outputs")                                               \
     X(RESIDUAL, "residual", "sum with the residual stream")                                                            \
+    X(STREAMS, "streams", "prediction or correction of the residual streams")                                          \
+    X(SCALE, "scale", "product of the residual stream with a stored number or vector")                                 \
     X(LM_HEAD, "lm_head", "logits")                                                                                    \
     X(SAMPLE, "sample", "softmax over the vocabulary and a draw")                                                      \
     X(ALL_REDUCE, "all_reduce", "sum over the tensor-parallel ranks")                                                  \

@@ -74,6 +74,7 @@ enum moe_rule {
     MOE_OPTIONAL, /* as MOE_EVERY where the file has a number of experts, else dense */
     MOE_LLAMA4,   /* interleave_moe_layer_step; one shared expert as wide as a routed one */
     MOE_ERNIE,    /* moe_layer_start_index, _end_index and _interval; shared experts */
+    MOE_BESIDE,   /* as MOE_OPTIONAL, every token passing a dense MLP of intermediate_size as well */
     MOE_HUNYUAN,  /* moe_layer_num_skipped; shared experts of intermediate_size when use_mixed_mlp_moe */
 };
 
@@ -124,9 +125,10 @@ struct family {
     /* What the fields above cannot say: called for each layer with what they make of it. NULL none. Files with
      * structure that neither describes are refused here. */
     enum err_code (*vary)(struct reader *r, int64_t layer, struct layer_kind *k);
-    struct family_default defaults[8]; /* class defaults of keys that files omit; value 0 ends */
-    const char *blocks;                /* for `ridge list families` */
-    const char *exact;                 /* what was checked, and against what */
+    enum err_code (*extend)(struct reader *r); /* what the model has outside its layers; NULL none */
+    struct family_default defaults[8];         /* class defaults of keys that files omit; value 0 ends */
+    const char *blocks;                        /* for `ridge list families` */
+    const char *exact;                         /* what was checked, and against what */
 };
 
 const struct family *family_table(size_t *n);

@@ -103,6 +103,7 @@ static enum err_code read_shared(struct reader *r, struct ffn *f)
         f->shared_gate = fam->shared_gate;
         return fam->shared_gate ? reader_dim(r, DIM_SHARED_WIDTH, 1, -1, &f->shared_width) : ERR_OK;
     case MOE_LLAMA4: shared = 1; break;
+    case MOE_BESIDE: return reader_dim(r, DIM_FFN, 1, -1, &f->shared_width);
     case MOE_HUNYUAN:
         TRY(reader_flag(r, &r->text, "use_mixed_mlp_moe", false, &mixed));
         TRY(reader_dim(r, DIM_FFN, 1, -1, &width));
@@ -224,10 +225,14 @@ static const char *kind_label(struct reader *r, const struct layer_kind *k)
 {
     const struct mixer *x = &k->mixer;
     const struct ffn *f = &k->ffn;
-    const char *mixer = x->kind == MIXER_LATENT ? "latent attention" : "attention";
+    const char *mixer = x->kind == MIXER_LATENT ? "latent attention"
+                        : x->shares_kv          ? "attention to shared KV"
+                                                : "attention";
+    const char *ffn = f->kind == FFN_MOE ? "experts" : "mlp";
+    if (x->kind == MIXER_NONE || f->kind == FFN_NONE)
+        return x->kind != MIXER_NONE ? mixer : f->kind != FFN_NONE ? ffn : "nothing";
     const char *local = !x->window_tokens ? "" : x->chunked ? "chunked " : "sliding ";
-    return arena_printf(r->arena, "%s%s %s %s", local, mixer, k->parallel ? "|" : "+",
-                        f->kind == FFN_MOE ? "experts" : "mlp");
+    return arena_printf(r->arena, "%s%s %s %s", local, mixer, k->parallel ? "|" : "+", ffn);
 }
 
 /* The kind equal to k among those there are, or a new one. Kinds are zeroed before they are filled, so bytes compare

@@ -61,6 +61,9 @@ struct ffn {
     int64_t shared_width;   /* all shared experts together; 0 none */
     bool shared_gate;       /* a 1 x hidden gate on the shared expert's output */
     bool router_bias;       /* bias of the router product */
+    bool router_norm;       /* the router reads an RMS norm of its own */
+    bool expert_scale;      /* one stored factor of each expert's routing weight */
+    int64_t branch_norms;   /* norms of width `hidden` around routed and shared experts, beyond those of the layer */
     bool router_correction; /* load-balancing bias of `experts` elements, stored though not trained by gradient */
 };
 
@@ -98,6 +101,12 @@ struct model {
     bool tied;                  /* the output head is the embedding */
     bool head_bias;
     bool embed_norm;
+    /* Gemma 3n and 4. per_layer_dim: elements that every layer adds to its input by token, from a table of
+     * per_layer_vocab rows for all layers together; streams: residual streams that a layer predicts and corrects
+     * (AltUp, arXiv 2301.13310); laurel_rank: of a learned residual beside attention (LAuReL, arXiv 2411.07501);
+     * layer_scale: a stored number times each layer's output. 0 none. */
+    int64_t per_layer_dim, per_layer_vocab, streams, laurel_rank;
+    bool layer_scale;
     enum norm_kind norm;
     size_t kinds_n;
     struct layer_kind *kinds;

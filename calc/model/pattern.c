@@ -95,7 +95,7 @@ static enum err_code read_steps(struct reader *r, bool listed, struct steps *s)
     const enum moe_rule rule = r->family->moe;
     struct json j;
     *s = (struct steps){0, r->m->layers - 1, 1, rule == MOE_DEEPSEEK ? 0 : 1};
-    if (rule == MOE_EVERY || rule == MOE_OPTIONAL) return ERR_OK;
+    if (rule == MOE_EVERY || rule == MOE_OPTIONAL || rule == MOE_BESIDE) return ERR_OK;
     if (rule == MOE_DEEPSEEK || rule == MOE_HUNYUAN || rule == MOE_ERNIE)
         TRY(reader_dim(r, DIM_DENSE_PREFIX, 0, rule == MOE_ERNIE ? 1 : 0, &s->first));
     if (!listed) TRY(reader_dim(r, DIM_SPARSE_STEP, 1, 1, &s->step));
@@ -113,7 +113,8 @@ enum err_code pattern_experts(struct reader *r, bool *moe)
     struct steps s;
     struct json list, types, item;
     if (rule == MOE_NONE) return ERR_OK;
-    TRY(reader_dim(r, DIM_EXPERTS, rule == MOE_OPTIONAL ? 0 : 1, rule == MOE_OPTIONAL ? 0 : -1, &experts));
+    const bool optional = rule == MOE_OPTIONAL || rule == MOE_BESIDE;
+    TRY(reader_dim(r, DIM_EXPERTS, optional ? 0 : 1, optional ? 0 : -1, &experts));
     if (experts == 0) return ERR_OK;
     if (json_get(&r->text, "mlp_layer_types", &types)) return by_types(r, &types, moe);
     const bool listed = json_get(&r->text, "moe_layer_freq", &list) && json_is_array(&list);

@@ -153,14 +153,17 @@ static enum err_code read_head(struct reader *r)
 
 static const char *describe_attention(struct reader *r)
 {
-    const struct mixer *x = &r->m->kinds[0].mixer;
+    const struct mixer *x = NULL;
     int64_t windowed = 0;
-    for (size_t i = 0; i < r->m->kinds_n; i++)
-        if (r->m->kinds[i].mixer.window_tokens) {
-            windowed += r->m->kinds[i].count;
-            x = &r->m->kinds[i].mixer;
-        }
-    const char *form = x->kind == MIXER_LATENT   ? "MLA"
+    for (size_t i = 0; i < r->m->kinds_n; i++) {
+        const struct mixer *of = &r->m->kinds[i].mixer;
+        if (of->kind == MIXER_NONE || (x && !of->window_tokens)) continue;
+        x = of;
+        if (of->window_tokens) windowed += r->m->kinds[i].count;
+    }
+    if (!x) return "none";
+    const char *form = x->top_keys               ? "MLA, sparse"
+                       : x->kind == MIXER_LATENT ? "MLA"
                        : x->kv_heads == x->heads ? "MHA"
                        : x->kv_heads == 1        ? "MQA"
                                                  : "GQA";
@@ -194,6 +197,7 @@ enum err_code model_parse(struct arena *a, const struct json *j, struct model *o
     TRY(reader_dim(&r, DIM_POSITIONS, 0, 0, &m.max_context_tokens));
     TRY(reader_layers(&r));
     TRY(read_head(&r));
+    if (r.family->extend) TRY(r.family->extend(&r));
     TRY(stored_read(a, j, &r.text, &m, e));
     m.attention = describe_attention(&r);
     note_uncounted(&r);

@@ -17,5 +17,13 @@ enum err_code vary_mimo_v2(struct reader *r, int64_t layer, struct layer_kind *k
 enum err_code vary_minimax_m2(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_ernie_moe(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_indexer(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_hunyuan(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_nas(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_gemma3n(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_gemma4(struct reader *r, int64_t layer, struct layer_kind *k);
+
+/* extend_gemma3n, extend_gemma4 -- family.extend of the two: per-layer inputs, streams, learned residuals, scales. */
+enum err_code extend_gemma3n(struct reader *r);
+enum err_code extend_gemma4(struct reader *r);
 
 #endif

@@ -68,14 +68,16 @@ static void total_phase(const struct phase *p, const struct sym **out)
     out[5] = p->total.link_s;
 }
 
-/* Largest inputs and outputs of one operator, beside the residual stream that waits. */
+/* Largest inputs and outputs of one operator, beside the residual stream (or streams) that waits. */
 static const struct sym *peak_activation(struct step *s, const struct phase *p, const struct sym *rows)
 {
     struct sym_ctx *c = s->c;
     const struct model *m = s->setup.model;
     const struct sym *most = sym_int(c, 0);
     for (size_t i = 0; i < p->ops.n; i++) most = sym_max(c, most, p->ops.op[i].activation_bytes);
-    return sym_add(c, most, SYM_PROD(c, rows, sym_int(c, m->hidden), sym_num(c, m->activations.bits / 8)));
+    return sym_add(
+        c, most,
+        SYM_PROD(c, rows, sym_int(c, m->hidden * (m->streams ? m->streams : 1)), sym_num(c, m->activations.bits / 8)));
 }
 
 static void total_memory(struct step *s, const struct sym **out)
