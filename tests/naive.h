@@ -24,6 +24,9 @@ struct naive_layer {
     bool chunked;                                    /* window is a block of keys, not the last ones */
     bool unrotated;                                  /* no rope */
     bool alibi;
+    bool no_mixer, no_mlp;
+    bool shares_kv, idle_kv;    /* attends to what an earlier layer holds; its own weights for it stored all the same */
+    bool v_is_k, v_norm;        /* no matrix of values; a norm of them without weights */
     int top_keys;               /* keys that a query selects; 0: all it sees */
     int index_heads, index_dim; /* of the layer's own indexer; 0: it uses the choice of an earlier layer */
     bool qkv_bias, o_bias, sinks;
@@ -35,12 +38,16 @@ struct naive_layer {
     int width;                /* dense MLP; 0 with experts */
     bool ungated, mlp_bias;
     int experts, chosen, expert_width, shared_width;
-    bool expert_bias, router_bias, correction, shared_gate;
+    bool expert_bias, router_bias, correction, shared_gate, router_norm, expert_scale;
+    int branch_norms; /* over the model width, around experts */
 };
 
 struct naive_model {
     int vocab, hidden, positions, layers;
     bool tied, head_bias, embed_norm;
+    int layer_dim, layer_vocab; /* a layer's own input by token; rows of the table of all of them */
+    int streams, laurel;        /* residual streams, 0 one; rank of the learned residual beside attention */
+    bool layer_scale;
     int norm_flops;   /* an element: RMS 4, layer norm 6, with bias 7 */
     int norm_vectors; /* 1, with bias 2 */
     struct naive_format embed, head, mixer, ffn, expert, router, other, cache;

@@ -8,7 +8,7 @@
 struct subject {
     const char *json, *pattern;
     struct naive_model base; /* without layers; formats that are not given are bf16 */
-    struct naive_layer form[3];
+    struct naive_layer form[4];
 };
 
 /* clang-format off */
@@ -376,6 +376,88 @@ static const struct subject DSA = { /* an indexer in two layers, the third takes
       .correction = true},
      {.heads = 4, .key_dim = 3, .value_dim = 5, .q_rank = 7, .kv_rank = 10, .rope_dim = 4, .norms = 2, .top_keys = 3,
       .experts = 6, .chosen = 2, .expert_width = 8, .shared_width = 8, .correction = true}}};
+
+static const struct subject GEMMA3N = { /* two of five layers use the KV of earlier ones, with idle weights of their own */
+    "{\"model_type\":\"gemma3n_text\",\"hidden_size\":9,\"num_hidden_layers\":5,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"head_dim\":3,\"intermediate_size\":[7,7,7,7,7],\"vocab_size\":22,\"sliding_window\":4,"
+    "\"layer_types\":[\"sliding_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention\","
+    "\"full_attention\"],\"vocab_size_per_layer_input\":19,\"hidden_size_per_layer_input\":5,\"altup_num_inputs\":3,"
+    "\"num_kv_shared_layers\":2,\"laurel_rank\":2}",
+    "00123",
+    {.vocab = 22, .hidden = 9, RMS, .tied = true, .layer_dim = 5, .layer_vocab = 19, .streams = 3, .laurel = 2},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 4, .width = 7, .qk_norm = true, .v_norm = true,
+      .window = 4},
+     {.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 4, .width = 7, .qk_norm = true, .v_norm = true},
+     {.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 4, .width = 7, .qk_norm = true, .v_norm = true,
+      .window = 4, .shares_kv = true, .idle_kv = true},
+     {.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 4, .width = 7, .qk_norm = true, .v_norm = true,
+      .shares_kv = true, .idle_kv = true}}};
+
+static const struct subject GEMMA4 = { /* full layers wider, with values that are keys; experts beside an MLP */
+    "{\"model_type\":\"gemma4_text\",\"hidden_size\":9,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"head_dim\":3,\"global_head_dim\":5,\"num_global_key_value_heads\":1,"
+    "\"attention_k_eq_v\":true,\"intermediate_size\":7,\"vocab_size\":22,\"sliding_window\":4,"
+    "\"layer_types\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\"],\"num_experts\":5,"
+    "\"top_k_experts\":2,\"moe_intermediate_size\":6,\"num_kv_shared_layers\":0,\"hidden_size_per_layer_input\":0}",
+    "010",
+    {.vocab = 22, .hidden = 9, RMS, .tied = true, .layer_scale = true},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 4, .qk_norm = true, .v_norm = true, .window = 4,
+      .experts = 5, .chosen = 2, .expert_width = 6, .shared_width = 7, .router_norm = true, .expert_scale = true,
+      .branch_norms = 3},
+     {.heads = 4, .kv_heads = 1, .key_dim = 5, .value_dim = 5, .norms = 4, .qk_norm = true, .v_norm = true,
+      .v_is_k = true, .experts = 5, .chosen = 2, .expert_width = 6, .shared_width = 7, .router_norm = true,
+      .expert_scale = true, .branch_norms = 3}}};
+
+static const struct subject GEMMA4_SMALL = { /* shared KV without weights, MLPs twice as wide there, inputs by layer */
+    "{\"model_type\":\"gemma4_text\",\"hidden_size\":9,\"num_hidden_layers\":4,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":1,\"head_dim\":3,\"global_head_dim\":5,\"intermediate_size\":7,\"vocab_size\":22,"
+    "\"sliding_window\":4,\"layer_types\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\","
+    "\"full_attention\"],\"num_kv_shared_layers\":2,\"hidden_size_per_layer_input\":4,\"vocab_size_per_layer_input\":17,"
+    "\"use_double_wide_mlp\":true}",
+    "0123",
+    {.vocab = 22, .hidden = 9, RMS, .tied = true, .layer_scale = true, .layer_dim = 4, .layer_vocab = 17},
+    {{.heads = 4, .kv_heads = 1, .key_dim = 3, .value_dim = 3, .norms = 4, .width = 7, .qk_norm = true, .v_norm = true,
+      .window = 4},
+     {.heads = 4, .kv_heads = 1, .key_dim = 5, .value_dim = 5, .norms = 4, .width = 7, .qk_norm = true, .v_norm = true},
+     {.heads = 4, .kv_heads = 1, .key_dim = 3, .value_dim = 3, .norms = 4, .width = 14, .qk_norm = true, .v_norm = true,
+      .window = 4, .shares_kv = true},
+     {.heads = 4, .kv_heads = 1, .key_dim = 5, .value_dim = 5, .norms = 4, .width = 14, .qk_norm = true, .v_norm = true,
+      .shares_kv = true}}};
+
+static const struct subject NAS = { /* a layer without attention, one without an MLP; widths by 2/3 of a multiple */
+    "{\"model_type\":\"nemotron-nas\",\"hidden_size\":12,\"num_hidden_layers\":4,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":null,\"intermediate_size\":null,\"vocab_size\":15,\"block_configs\":["
+    "{\"attention\":{\"n_heads_in_group\":2,\"no_op\":false},\"ffn\":{\"ffn_mult\":1.5,\"no_op\":false}},"
+    "{\"attention\":{\"n_heads_in_group\":null,\"no_op\":true},\"ffn\":{\"ffn_mult\":40,\"no_op\":false}},"
+    "{\"attention\":{\"n_heads_in_group\":4,\"no_op\":false},\"ffn\":{\"ffn_mult\":null,\"no_op\":true}},"
+    "{\"attention\":{\"n_heads_in_group\":2,\"no_op\":false},\"ffn\":{\"ffn_mult\":1.5,\"no_op\":false}}]}",
+    "0120",
+    {.vocab = 15, .hidden = 12, RMS},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 256},
+     {.no_mixer = true, .norms = 1, .width = 512},
+     {.heads = 4, .kv_heads = 1, .key_dim = 3, .value_dim = 3, .norms = 1, .no_mlp = true}}};
+
+static const struct subject CLA = { /* every second layer uses the KV of the one before it */
+    "{\"model_type\":\"hunyuan\",\"hidden_size\":10,\"num_hidden_layers\":4,\"num_attention_heads\":2,"
+    "\"num_key_value_heads\":1,\"intermediate_size\":9,\"num_experts\":5,\"moe_topk\":2,\"num_shared_expert\":1,"
+    "\"use_mixed_mlp_moe\":true,\"use_cla\":true,\"cla_share_factor\":2,\"vocab_size\":14}",
+    "0101",
+    {.vocab = 14, .hidden = 10, RMS},
+    {{.heads = 2, .kv_heads = 1, .key_dim = 5, .value_dim = 5, .norms = 2, .experts = 5, .chosen = 2,
+      .expert_width = 9, .shared_width = 9},
+     {.heads = 2, .kv_heads = 1, .key_dim = 5, .value_dim = 5, .norms = 2, .experts = 5, .chosen = 2,
+      .expert_width = 9, .shared_width = 9, .shares_kv = true}}};
+
+/* Inputs by layer and streams on several ranks: the table is split by rows, the rest copied. */
+static const struct subject SPLIT_GEMMA3N = {
+    "{\"model_type\":\"gemma3n_text\",\"hidden_size\":9,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"head_dim\":3,\"intermediate_size\":8,\"vocab_size\":22,\"sliding_window\":4,"
+    "\"layer_types\":[\"sliding_attention\",\"sliding_attention\"],\"vocab_size_per_layer_input\":19,"
+    "\"hidden_size_per_layer_input\":5,\"altup_num_inputs\":3,\"num_kv_shared_layers\":0,\"laurel_rank\":2}",
+    "00",
+    {.vocab = 22, .hidden = 9, RMS, .tied = true, .layer_dim = 5, .layer_vocab = 19, .streams = 3, .laurel = 2},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 4, .width = 8, .qk_norm = true, .v_norm = true,
+      .window = 4}}};
 
 /* Side by side on several ranks: one sum over ranks for both blocks. */
 static const struct subject SPLIT_FALCON = {

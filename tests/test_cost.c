@@ -17,10 +17,11 @@
 #include "tests/naive_models.h"
 
 static const struct subject *const SUBJECTS[] = {
-    &LLAMA,   &LLAMA_BIASED, &GPT2,      &QWEN2,       &QWEN3,       &GEMMA2,  &GEMMA3,  &MISTRAL,
-    &MIXTRAL, &QWEN2_MOE,    &QWEN3_MOE, &DEEPSEEK_V2, &DEEPSEEK_V3, &GPT_OSS, &FALCON,  &FALCON_NEW,
-    &PHI,     &COHERE,       &BLOOM,     &MPT,         &OPT,         &GPTJ,    &OLMO2,   &QWEN1,
-    &COHERE2, &EXAONE4,      &SMOLLM3,   &LLAMA4,      &MIMO_V2,     &ERNIE,   &HUNYUAN, &DBRX, &MINICPM3, &DSA};
+    &LLAMA,    &LLAMA_BIASED, &GPT2,      &QWEN2,       &QWEN3,        &GEMMA2,  &GEMMA3,  &MISTRAL,
+    &MIXTRAL,  &QWEN2_MOE,    &QWEN3_MOE, &DEEPSEEK_V2, &DEEPSEEK_V3,  &GPT_OSS, &FALCON,  &FALCON_NEW,
+    &PHI,      &COHERE,       &BLOOM,     &MPT,         &OPT,          &GPTJ,    &OLMO2,   &QWEN1,
+    &COHERE2,  &EXAONE4,      &SMOLLM3,   &LLAMA4,      &MIMO_V2,      &ERNIE,   &HUNYUAN, &DBRX,
+    &MINICPM3, &DSA,          &GEMMA3N,   &GEMMA4,      &GEMMA4_SMALL, &NAS,     &CLA};
 
 enum { SUBJECTS_N = sizeof SUBJECTS / sizeof SUBJECTS[0] };
 
@@ -162,13 +163,13 @@ static void compare(struct arena *a, const struct model *m, const struct naive_m
         }
     }
     evaluate(a, m, p, M, &ops, v);
-    size_t used[4] = {0}; /* operators met: of types 0.., and outside at 3 */
+    size_t used[5] = {0}; /* operators met: of types 0.., and outside at 4 */
     for (size_t i = 0; i < walk->n; i++) {
         const struct naive_op *w = &walk->op[i];
         const int type = w->layer < 0 ? -1 : n->layer[w->layer].type;
         const bool first = w->layer >= 0 && (i == 0 || walk->op[i - 1].layer != w->layer);
         if (first) used[type] = 0;
-        const size_t k = find(&ops, type, used[type < 0 ? 3 : type]++);
+        const size_t k = find(&ops, type, used[type < 0 ? 4 : type]++);
         double want[FIELDS];
         naive_fields(w, want);
         assert_string_equal(ops.op[k].name, w->name);
@@ -434,7 +435,8 @@ static void test_memory_equals_what_is_walked(void **state)
 
 /* ---- tensor parallelism ---- */
 
-static const struct subject *const SPLITS[] = {&SPLIT, &SPLIT_MOE, &SPLIT_OSS, &DEEPSEEK_V3, &SPLIT_FALCON, &DSA};
+static const struct subject *const SPLITS[] = {&SPLIT,        &SPLIT_MOE, &SPLIT_OSS,    &DEEPSEEK_V3,
+                                               &SPLIT_FALCON, &DSA,       &SPLIT_GEMMA3N};
 
 static void test_tensor_parallel_rank(void **state)
 {
@@ -473,18 +475,29 @@ static void test_ranks_together_hold_the_model_and_named_copies(void **state)
             const struct naive_model n = architecture(SPLITS[i]);
             int vocab = n.vocab;
             while (vocab % ranks) vocab++;
-            double copied = n.norm_vectors * n.hidden,
-                   extra = 2.0 * (vocab - n.vocab) * n.hidden; /* final norm; padded vocabulary */
+            int table = n.layer_vocab; /* of the layers' own inputs */
+            while (table % ranks) table++;
+            /* final norm; padded vocabularies */
+            double copied = n.norm_vectors * n.hidden, extra = (n.tied ? 1.0 : 2.0) * (vocab - n.vocab) * n.hidden;
+            extra += (double)(table - n.layer_vocab) * n.layers * n.layer_dim;
+            copied += (n.hidden * n.layers + 1) * n.layer_dim;
+            if (n.streams) copied += 2 * (n.streams - 1) * n.hidden * n.hidden;
             for (int k = 0; k < n.layers; k++) {
                 const struct naive_layer *l = &n.layer[k];
                 copied +=
                     l->norms * n.norm_vectors * n.hidden + (l->o_bias ? n.hidden : 0) + (l->mlp_bias ? n.hidden : 0);
+                copied += l->qk_norm && !l->qk_each ? 2 * l->key_dim : 0;
+                if (n.streams) /* router with its norm, coefficients, scale */
+                    copied += (2 + n.streams) * n.hidden + n.streams * n.streams * (n.streams + 1);
+                if (n.laurel) copied += (2 * n.laurel + 1) * n.hidden;
+                if (n.layer_dim) copied += (2 * n.layer_dim + 1) * n.hidden;
                 copied += l->experts * (n.hidden + (l->router_bias ? 1 : 0) + (l->correction ? 1 : 0));
                 copied += (l->shared_gate ? n.hidden : 0) + (l->expert_bias ? l->experts * n.hidden : 0);
                 if (l->kv_rank) { /* down-projections into the latents, and their norms */
                     copied += n.hidden * (l->q_rank + l->kv_rank + l->rope_dim) + l->q_rank + l->kv_rank;
                     if (l->index_heads) /* the whole indexer */
-                        copied += l->index_heads * (l->q_rank * l->index_dim + n.hidden) + l->index_dim * (n.hidden + 2);
+                        copied +=
+                            l->index_heads * (l->q_rank * l->index_dim + n.hidden) + l->index_dim * (n.hidden + 2);
                 } else if (l->kv_heads < ranks) { /* key and value heads, with their biases */
                     const int width = l->key_dim + l->value_dim, heads = ranks - l->kv_heads;
                     extra += heads * width * (n.hidden + (l->qkv_bias ? 1 : 0));
