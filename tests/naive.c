@@ -189,6 +189,7 @@ static void share_heads(struct walk *w, const struct naive_layer *l)
 
 static bool sees(const struct naive_layer *l, int query, int key)
 {
+    if (l->chunked) return key <= query && key / l->window == query / l->window;
     return key <= query && (l->window == 0 || key > query - l->window);
 }
 
@@ -205,6 +206,36 @@ static void touch_record(const struct held *k, int h, struct matrix *m, int row)
     for (int d = 0; d < k->value_dim; d++) matrix_touch(m, row, k->value[h][d]);
 }
 
+/* The keys that a query selects among those it sees: such that queries share as few as they can, which is the most that
+ * a kernel may have to read. */
+static void select_keys(const struct naive_layer *l, int query, unsigned char *taken, unsigned char *chosen)
+{
+    int left = l->top_keys;
+    memset(chosen, 0, (size_t)query + 1);
+    for (int round = 0; round < 2; round++) /* keys that no query has, then others */
+        for (int key = 0; key <= query && left > 0; key++) {
+            if (chosen[key] || (round == 0 && taken[key])) continue;
+            chosen[key] = taken[key] = 1;
+            left--;
+        }
+}
+
+/* Keys of old tokens that must be read when queries agree as far as they can: the first one takes itself and fills up
+ * with old ones; new tokens are all written, since a later token may select any. */
+static void needed_selected(struct walk *w, struct naive_op *op, const struct naive_layer *l, int record)
+{
+    const struct naive_pass *p = w->p;
+    struct matrix m = matrix_open(p->B * p->S, record, &w->m->cache, &op->kv_needed_bytes);
+    for (int b = 0; b < p->B; b++) {
+        int left = l->top_keys - 1;
+        for (int key = 0; key < p->S; key++) {
+            if (key < p->S - p->T && left-- <= 0) continue;
+            for (int d = 0; d < record; d++) matrix_touch(&m, b * p->S + key, d);
+        }
+    }
+    matrix_close(&m);
+}
+
 /* Old tokens that any query sees are read; new ones are written while a later token could see them. */
 static void needed(struct walk *w, struct naive_op *op, const struct naive_layer *l, int record)
 {
@@ -212,7 +243,7 @@ static void needed(struct walk *w, struct naive_op *op, const struct naive_layer
     struct matrix m = matrix_open(p->B * p->S, record, &w->m->cache, &op->kv_needed_bytes);
     for (int b = 0; b < p->B; b++)
         for (int key = 0; key < p->S; key++) {
-            bool use = key >= p->S - p->T && (l->window == 0 || key >= p->S - l->window);
+            bool use = key >= p->S - p->T && sees(l, p->S - 1, key);
             for (int q = p->S - p->T; key < p->S - p->T && q < p->S; q++) use = use || sees(l, q, key);
             for (int d = 0; use && d < record; d++) matrix_touch(&m, b * p->S + key, d);
         }
@@ -228,25 +259,36 @@ static struct naive_op *attend(struct walk *w, const struct naive_layer *l, cons
     struct cells y = activations(w, op, w->tokens * w->heads * k->value_dim);
     struct matrix held = from_cache ? matrix_open(p->B * p->S, k->record, &w->m->cache, &op->kv_bytes)
                                     : matrix_open(p->B * p->S, k->record, &plain, &op->activation_bytes);
+    unsigned char taken[64], chosen[64]; /* of a sequence: by some query; by this one */
     for (int b = 0; b < p->B; b++)
         for (int t = 0; t < p->T; t++)
             for (int h = 0; h < w->heads; h++) {
                 const int query = p->S - p->T + t, row = (b * p->T + t) * w->heads + h;
-                /* full: as many pairs as the window or the context allows, masked ones too */
+                if (t == 0 && h == 0) memset(taken, 0, sizeof taken);
+                if (l->top_keys && h == 0) select_keys(l, query, taken, chosen);
+                /* full: as many pairs as the window or the context allows, or as are in the block, masked ones too */
                 int pairs = 0;
                 for (int key = 0; key < p->S; key++) {
-                    if (p->causal_full ? l->window == 0 || pairs < l->window : sees(l, query, key)) {
+                    const bool unmasked = l->chunked    ? key / l->window == query / l->window
+                                          : l->top_keys ? pairs < l->top_keys
+                                                        : l->window == 0 || pairs < l->window;
+                    const bool seen = sees(l, query, key) && (!l->top_keys || chosen[key]);
+                    if (p->causal_full ? unmasked : seen) {
                         pairs++;
                         for (int d = 0; d < k->key_dim; d++) op->flops += 2;
-                        op->vector_flops += 5; /* maximum, difference, exponential, sum, quotient */
+                        op->vector_flops += 5;               /* maximum, difference, exponential, sum, quotient */
+                        if (l->alibi) op->vector_flops += 2; /* slope times distance, added */
                         for (int d = 0; d < k->value_dim; d++) op->flops += 2;
                     }
-                    if (sees(l, query, key)) touch_record(k, h, &held, b * p->S + key);
+                    if (seen) touch_record(k, h, &held, b * p->S + key);
                 }
                 for (int d = 0; d < k->key_dim; d++) touch(&q, row * k->key_dim + d);
                 for (int d = 0; d < k->value_dim; d++) touch(&y, row * k->value_dim + d);
             }
-    if (from_cache) needed(w, op, l, k->record);
+    if (from_cache && l->top_keys)
+        needed_selected(w, op, l, k->record);
+    else if (from_cache)
+        needed(w, op, l, k->record);
     if (l->sinks) vector(w, op, w->heads, true);
     free(q.seen);
     free(y.seen);
@@ -254,10 +296,10 @@ static struct naive_op *attend(struct walk *w, const struct naive_layer *l, cons
     return op;
 }
 
-static void write_cache(struct walk *w, int record)
+static void write_cache(struct walk *w, const char *name, int record)
 {
     if (w->p->uncached) return;
-    struct naive_op *op = op_open(w, "kv_write");
+    struct naive_op *op = op_open(w, name);
     struct matrix m = matrix_open(w->tokens, record, &w->m->cache, &op->kv_bytes);
     for (int i = 0; i < w->tokens; i++)
         for (int d = 0; d < record; d++) {
@@ -267,25 +309,42 @@ static void write_cache(struct walk *w, int record)
     matrix_close(&m);
 }
 
+/* Norms of query heads and of the key heads that the layer makes. */
+static void norm_heads(struct walk *w, const struct naive_layer *l, int width)
+{
+    const int each[] = {w->heads, w->groups}, vectors = l->qk_vectors ? l->qk_vectors : 1;
+    struct naive_op *op = op_open(w, "qk_norm");
+    elementwise(w, op, w->tokens * width, 1, 1, l->qk_flops ? l->qk_flops : 4);
+    for (int side = 0; side < (l->shares_kv ? 1 : 2) && !l->qk_bare; side++)
+        for (int v = 0; v < (l->qk_each ? each[side] : vectors); v++) vector(w, op, l->key_dim, !w->p->norms_uncounted);
+    if (l->idle_kv) vector(w, op, l->key_dim, false);
+}
+
 static void grouped_query(struct walk *w, const struct naive_layer *l)
 {
     const struct naive_model *m = w->m;
     const int q = w->heads * l->key_dim, keys = w->groups * l->key_dim, values = w->groups * l->value_dim;
-    const int qkv[] = {q, keys, values};
-    product(w, "qkv_proj", w->tokens, m->hidden, 3, qkv, &m->mixer, l->qkv_bias);
-    if (l->qk_norm) {
-        part_norm(w, "qk_norm", q + keys);
-        for (int v = 0; v < 2; v++) vector(w, &w->ops->op[w->ops->n - 1], l->key_dim, !w->p->norms_uncounted);
-    }
+    const int qkv[] = {q, keys, values}, made = l->shares_kv ? 0 : keys;
+    const char *name = l->shares_kv ? "q_proj" : l->v_is_k ? "qk_proj" : "qkv_proj";
+    struct naive_op *op = product(w, name, w->tokens, m->hidden,
+                                  l->shares_kv ? 1
+                                  : l->v_is_k  ? 2
+                                               : 3,
+                                  qkv, &m->mixer, l->qkv_bias);
+    for (int i = 1; i < 3 && l->idle_kv; i++) store(op, qkv[i], m->hidden, &m->mixer);
+    if (l->qk_norm) norm_heads(w, l, q + made);
+    if (l->v_norm && !l->shares_kv) elementwise(w, op_open(w, "v_norm"), w->tokens * values, 1, 1, 3);
     /* a pair turns by 4 products and 2 sums: 3 an element */
-    if (m->positions == 0) elementwise(w, op_open(w, "rope"), w->tokens * (q + keys), 1, 1, 3);
-    write_cache(w, keys + values);
+    if (m->positions == 0 && !l->alibi && !l->unrotated)
+        elementwise(w, op_open(w, "rope"), w->tokens * (q + made), 1, 1, 3);
+    if (!l->shares_kv) write_cache(w, "kv_write", keys + values);
     struct held k = {.record = keys + values, .key_dim = l->key_dim, .value_dim = l->value_dim};
     for (int h = 0; h < w->heads; h++) {
         for (int d = 0; d < l->key_dim; d++) k.key[h][d] = w->group_of[h] * l->key_dim + d;
         for (int d = 0; d < l->value_dim; d++) k.value[h][d] = keys + w->group_of[h] * l->value_dim + d;
     }
-    attend(w, l, &k, !w->p->uncached);
+    op = attend(w, l, &k, !w->p->uncached);
+    if (l->shares_kv) op->kv_needed_bytes = 0; /* moved for the layer that made it */
     linear(w, "o_proj", w->tokens, w->heads * l->value_dim, m->hidden, &m->mixer, l->o_bias);
 }
 
@@ -352,6 +411,48 @@ static void attend_expanded(struct walk *w, const struct naive_layer *l)
     for (int i = 0; i < w->tokens * l->rope_dim; i++) op->activation_bytes += w->m->activation_bytes;
 }
 
+/* Scores of every key that a query sees, by small heads; one comparison each for the choice of the best. */
+static void indexer(struct walk *w, const struct naive_layer *l)
+{
+    const struct naive_model *m = w->m;
+    const struct naive_pass *p = w->p;
+    const struct naive_format plain = {.element_bytes = m->activation_bytes};
+    const int n = l->index_heads, dim = l->index_dim;
+    linear(w, "index_q_proj", w->tokens, l->q_rank, n * dim, &m->mixer, false);
+    linear(w, "index_k_proj", w->tokens, m->hidden, dim, &m->mixer, false);
+    struct naive_op *op = op_open(w, "index_k_norm"); /* a layer norm with bias */
+    elementwise(w, op, w->tokens * dim, 1, 1, 7);
+    for (int v = 0; v < 2; v++) vector(w, op, dim, !p->norms_uncounted);
+    elementwise(w, op_open(w, "index_rope"), w->tokens * (n + 1) * l->rope_dim, 1, 1, 3);
+    write_cache(w, "index_write", dim);
+    linear(w, "index_weights", w->tokens, m->hidden, n, &m->router, false);
+    op = op_open(w, "index");
+    struct cells q = activations(w, op, w->tokens * n * dim), weight = activations(w, op, w->tokens * n);
+    struct matrix keys = p->uncached ? matrix_open(p->B * p->S, dim, &plain, &op->activation_bytes)
+                                     : matrix_open(p->B * p->S, dim, &m->cache, &op->kv_bytes);
+    for (int b = 0; b < p->B; b++)
+        for (int t = 0; t < p->T; t++)
+            for (int key = 0; key < p->S; key++) {
+                const int token = b * p->T + t;
+                const bool seen = key <= p->S - p->T + t;
+                if (!seen && !p->causal_full) continue;
+                for (int h = 0; h < n; h++) {
+                    for (int d = 0; d < dim; d++) {
+                        op->flops += 2;
+                        touch(&q, (token * n + h) * dim + d);
+                        if (seen) matrix_touch(&keys, b * p->S + key, d);
+                    }
+                    op->vector_flops += 3; /* ReLU, times the head's weight, sum */
+                    touch(&weight, token * n + h);
+                }
+                op->vector_flops++;
+            }
+    if (!p->uncached) needed(w, op, l, dim);
+    free(q.seen);
+    free(weight.seen);
+    matrix_close(&keys);
+}
+
 static void latent(struct walk *w, const struct naive_layer *l)
 {
     const struct naive_model *m = w->m;
@@ -366,8 +467,9 @@ static void latent(struct walk *w, const struct naive_layer *l)
     linear(w, "kv_a_proj", w->tokens, m->hidden, l->kv_rank + l->rope_dim, &m->mixer, false);
     latent_norm(w, "kv_a_norm", l->kv_rank);
     elementwise(w, op_open(w, "rope"), w->tokens * (w->heads + 1) * l->rope_dim, 1, 1, 3);
-    write_cache(w, l->kv_rank + l->rope_dim);
-    if (w->p->absorbed)
+    write_cache(w, "kv_write", l->kv_rank + l->rope_dim);
+    if (l->index_heads) indexer(w, l);
+    if (w->p->absorbed || l->top_keys)
         attend_absorbed(w, l);
     else
         attend_expanded(w, l);
@@ -451,6 +553,8 @@ static void experts(struct walk *w, const struct naive_layer *l)
 {
     const struct naive_model *m = w->m;
     const int width = l->expert_width / w->p->ranks, up[] = {width, width}, down[] = {m->hidden};
+    norms(w, "branch_norm", l->branch_norms);
+    norms(w, "router_norm", l->router_norm ? 1 : 0);
     linear(w, "router", w->tokens, m->hidden, l->experts, &m->router, l->router_bias);
     struct naive_op *op = op_open(w, "route");
     for (int t = 0; t < w->tokens; t++) {
@@ -458,6 +562,10 @@ static void experts(struct walk *w, const struct naive_layer *l)
         elementwise(w, op, l->chosen, 0, 1, 0);
     }
     if (l->correction) vector(w, op, l->experts, true);
+    if (l->expert_scale) {
+        vector(w, op, l->experts, true);
+        for (int i = 0; i < w->tokens * l->chosen; i++) op->vector_flops++;
+    }
     grouped(w, "experts_up", l, m->hidden, 2, up);
     activation(w, "experts_act", w->tokens * l->chosen * width, true);
     grouped(w, "experts_down", l, width, 1, down);
@@ -511,6 +619,187 @@ static void head(struct walk *w, int vocab)
     elementwise(w, op_open(w, "sample"), w->p->B * ranks * vocab, 1, 0, 5);
 }
 
+/* ---- several residual streams, and inputs by layer ---- */
+
+/* Inputs of all layers at once: a row of a table, and a product of the embedding, normed; their sum. */
+static void layer_inputs(struct walk *w)
+{
+    const struct naive_model *m = w->m;
+    const int wide = m->layers * m->layer_dim, ranks = w->p->ranks;
+    int rows = 0;
+    if (m->layer_dim == 0) return;
+    while (rows * ranks < m->layer_vocab) rows++;
+    struct naive_op *op = op_open(w, "layer_embed");
+    store(op, rows, wide, &m->embed);
+    for (int i = 0; i < w->tokens * wide; i++) {
+        op->activation_bytes += m->activation_bytes;
+        if (!w->p->embed_full_table) op->weight_bytes += m->embed.element_bytes;
+    }
+    if (w->p->embed_full_table) op->weight_bytes = op->stored_bytes;
+    if (ranks > 1) {
+        op = op_open(w, "layer_embed_all_reduce");
+        elementwise(w, op, w->tokens * wide, 1, 1, 0);
+        for (int step = 0; step < 2 * (ranks - 1); step++)
+            op->wire_bytes += (double)w->tokens * wide / ranks * m->activation_bytes;
+    }
+    linear(w, "layer_input_proj", w->tokens, m->hidden, wide, &m->ffn, false);
+    part_norm(w, "layer_input_norm", wide);
+    vector(w, &w->ops->op[w->ops->n - 1], m->layer_dim, !w->p->norms_uncounted);
+    elementwise(w, op_open(w, "layer_input_add"), w->tokens * wide, 2, 1, 1);
+}
+
+/* Matrices for all streams but the first; over one input, or each over its own. */
+static void stream_products(struct walk *w, const char *name, bool one_input)
+{
+    const struct naive_model *m = w->m;
+    struct naive_op *op = op_open(w, name);
+    for (int s = 1; s < m->streams; s++) {
+        struct matrix a = matrix_open(m->hidden, m->hidden, &m->ffn, &op->weight_bytes);
+        store(op, m->hidden, m->hidden, &m->ffn);
+        struct cells x = activations(w, op, w->tokens * m->hidden), y = activations(w, op, w->tokens * m->hidden);
+        if (one_input && s > 1) x.into = NULL; /* read for the first */
+        for (int t = 0; t < w->tokens; t++)
+            for (int o = 0; o < m->hidden; o++)
+                for (int i = 0; i < m->hidden; i++) {
+                    op->flops += 2;
+                    touch(&x, t * m->hidden + i);
+                    touch(&y, t * m->hidden + o);
+                    matrix_touch(&a, o, i);
+                }
+        free(x.seen);
+        free(y.seen);
+        matrix_close(&a);
+    }
+}
+
+/* Further streams get the size of the first: squares and sums of all, products of the further ones. */
+static void level(struct walk *w, const char *name)
+{
+    struct naive_op *op = op_open(w, name);
+    const int n = w->tokens * w->m->hidden;
+    elementwise(w, op, n, 1, 0, 2);
+    for (int s = 1; s < w->m->streams; s++) elementwise(w, op, n, 1, 1, 3);
+}
+
+/* Norm, router and hyperbolic tangent over the active stream; stored once a layer. */
+static void modalities(struct walk *w, const char *norm, const char *router, const char *tangent, bool stored)
+{
+    const size_t from = w->ops->n;
+    norms(w, norm, 1);
+    linear(w, router, w->tokens, w->m->hidden, w->m->streams, &w->m->router, false);
+    for (size_t i = from; i < w->ops->n && stored; i++) w->ops->op[i].stored_elems = w->ops->op[i].stored_bytes = 0;
+    activation(w, tangent, w->tokens * w->m->streams, false);
+}
+
+static void predict(struct walk *w)
+{
+    const struct naive_model *m = w->m;
+    const int n = m->streams;
+    if (n == 0) return;
+    modalities(w, "predict_norm", "predict_router", "predict_tanh", false);
+    linear(w, "predict_coefs", w->tokens, n, n * n, &m->router, false);
+    struct naive_op *op = op_open(w, "predict");
+    struct cells x = activations(w, op, w->tokens * n * m->hidden), y = activations(w, op, w->tokens * n * m->hidden);
+    struct cells mix = activations(w, op, w->tokens * n * n);
+    for (int t = 0; t < w->tokens; t++)
+        for (int to = 0; to < n; to++)
+            for (int d = 0; d < m->hidden; d++) {
+                for (int from = 0; from < n; from++) {
+                    op->flops += 2;
+                    touch(&x, (t * n + from) * m->hidden + d);
+                    touch(&mix, (t * n + from) * n + to);
+                }
+                op->vector_flops++; /* with the stream itself */
+                touch(&y, (t * n + to) * m->hidden + d);
+            }
+    free(x.seen);
+    free(y.seen);
+    free(mix.seen);
+}
+
+static void correct(struct walk *w)
+{
+    const struct naive_model *m = w->m;
+    const int n = m->streams;
+    if (n == 0) return;
+    modalities(w, "correct_norm", "correct_router", "correct_tanh", true);
+    linear(w, "correct_coefs", w->tokens, n, n, &m->router, false);
+    struct naive_op *op = op_open(w, "correct");
+    elementwise(w, op, w->tokens * m->hidden, 1, 0, 1); /* the layer's output less its prediction */
+    for (int s = 0; s < n; s++) elementwise(w, op, w->tokens * m->hidden, 1, 1, 2);
+    elementwise(w, op, w->tokens * n, 1, 0, 0);
+    op = op_open(w, "correct_scale");
+    elementwise(w, op, w->tokens * m->hidden, 1, 1, 1);
+    vector(w, op, m->hidden, true);
+}
+
+static void own_input(struct walk *w)
+{
+    const struct naive_model *m = w->m;
+    if (m->layer_dim == 0) return;
+    linear(w, "layer_gate", w->tokens, m->hidden, m->layer_dim, &m->ffn, false);
+    activation(w, "layer_gate_act", w->tokens * m->layer_dim, true);
+    linear(w, "layer_proj", w->tokens, m->layer_dim, m->hidden, &m->ffn, false);
+    norms(w, "layer_norm", 1);
+    if (m->streams == 0) {
+        residual(w, "layer_input_residual");
+        return;
+    }
+    struct naive_op *op = op_open(w, "layer_input_residual");
+    elementwise(w, op, w->tokens * m->hidden, 1, 0, 0);
+    for (int s = 1; s < m->streams; s++) elementwise(w, op, w->tokens * m->hidden, 1, 1, 1);
+}
+
+static void laurel(struct walk *w)
+{
+    const struct naive_model *m = w->m;
+    if (m->laurel == 0) return;
+    linear(w, "laurel_left", w->tokens, m->hidden, m->laurel, &m->ffn, false);
+    linear(w, "laurel_right", w->tokens, m->laurel, m->hidden, &m->ffn, false);
+    norms(w, "laurel_norm", 1);
+    residual(w, "laurel_residual");
+}
+
+static void feed_forward(struct walk *w, const struct naive_layer *l)
+{
+    if (l->experts)
+        experts(w, l);
+    else if (w->p->mlp_fused)
+        fused(w, l->width / w->p->ranks, !l->ungated, l->mlp_bias);
+    else
+        dense(w, "up_proj", "mlp_act", "down_proj", l->width / w->p->ranks, !l->ungated, l->mlp_bias);
+}
+
+/* One block after the other, each with its sum; or both from one input, one sum of the two and one with the input. */
+static void layer(struct walk *w, const struct naive_layer *l)
+{
+    const int before = l->no_mixer ? 0 : l->no_mlp ? l->norms : l->parallel ? 1 : l->norms / 2;
+    if (!l->no_mixer) share_heads(w, l);
+    predict(w);
+    norms(w, "mixer_norm", before);
+    laurel(w);
+    if (!l->no_mixer && l->kv_rank) latent(w, l);
+    if (!l->no_mixer && !l->kv_rank) grouped_query(w, l);
+    if (!l->parallel && !l->no_mixer) {
+        all_reduce(w, "mixer_all_reduce");
+        residual(w, "mixer_residual");
+    }
+    if (w->m->laurel) residual(w, "laurel_add");
+    norms(w, "mlp_norm", l->norms - before);
+    if (!l->no_mlp) {
+        feed_forward(w, l);
+        if (l->parallel) residual(w, "branch_sum");
+        all_reduce(w, l->parallel ? "layer_all_reduce" : "mlp_all_reduce");
+        residual(w, l->parallel ? "layer_residual" : "mlp_residual");
+    }
+    correct(w);
+    own_input(w);
+    if (!w->m->layer_scale) return;
+    struct naive_op *op = op_open(w, "layer_scale");
+    elementwise(w, op, w->tokens * w->m->hidden, 1, 1, 1);
+    vector(w, op, 1, true);
+}
+
 void naive_count(const struct naive_model *m, const struct naive_pass *p, struct naive_ops *out)
 {
     struct walk w = {.m = m, .p = p, .ops = out, .layer = -1, .tokens = p->B * p->T};
@@ -518,27 +807,19 @@ void naive_count(const struct naive_model *m, const struct naive_pass *p, struct
     while (vocab * p->ranks < m->vocab) vocab++;
     out->n = 0;
     embedding(&w, vocab);
-    for (w.layer = 0; w.layer < m->layers; w.layer++) {
-        const struct naive_layer *l = &m->layer[w.layer];
-        share_heads(&w, l);
-        norms(&w, "mixer_norm", l->norms / 2);
-        if (l->kv_rank)
-            latent(&w, l);
-        else
-            grouped_query(&w, l);
-        all_reduce(&w, "mixer_all_reduce");
-        residual(&w, "mixer_residual");
-        norms(&w, "mlp_norm", l->norms - l->norms / 2);
-        if (l->experts)
-            experts(&w, l);
-        else if (p->mlp_fused)
-            fused(&w, l->width / p->ranks, !l->ungated, l->mlp_bias);
-        else
-            dense(&w, "up_proj", "mlp_act", "down_proj", l->width / p->ranks, !l->ungated, l->mlp_bias);
-        all_reduce(&w, "mlp_all_reduce");
-        residual(&w, "mlp_residual");
+    layer_inputs(&w);
+    if (m->streams) {
+        stream_products(&w, "streams_open", true);
+        level(&w, "streams_level");
     }
+    for (w.layer = 0; w.layer < m->layers; w.layer++) layer(&w, &m->layer[w.layer]);
     w.layer = -1;
+    if (m->streams) {
+        stream_products(&w, "streams_close", false);
+        level(&w, "streams_relevel");
+        struct naive_op *op = op_open(&w, "streams_mean");
+        for (int s = 0; s < m->streams; s++) elementwise(&w, op, w.tokens * m->hidden, 1, s == 0, 1);
+    }
     norms(&w, "final_norm", 1);
     head(&w, vocab);
 }

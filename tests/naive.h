@@ -21,17 +21,33 @@ struct naive_layer {
     int type; /* layers of one type are equal; types are numbered in order of appearance */
     int heads, kv_heads, key_dim, value_dim, window; /* key_dim of a latent mixer: without the rope part */
     int q_rank, kv_rank, rope_dim;                   /* kv_rank > 0: latent attention */
-    bool qkv_bias, o_bias, qk_norm, sinks;
-    int norms; /* over the model width */
-    int width; /* dense MLP; 0 with experts */
+    bool chunked;                                    /* window is a block of keys, not the last ones */
+    bool unrotated;                                  /* no rope */
+    bool alibi;
+    bool no_mixer, no_mlp;
+    bool shares_kv, idle_kv;    /* attends to what an earlier layer holds; its own weights for it stored all the same */
+    bool v_is_k, v_norm;        /* no matrix of values; a norm of them without weights */
+    int top_keys;               /* keys that a query selects; 0: all it sees */
+    int index_heads, index_dim; /* of the layer's own indexer; 0: it uses the choice of an earlier layer */
+    bool qkv_bias, o_bias, sinks;
+    bool qk_norm;             /* of each query and key head */
+    bool qk_each, qk_bare;    /* a weight for every head; none at all; else one for the queries, one for the keys */
+    int qk_flops, qk_vectors; /* an element, 4 when 0; vectors of such a weight, 1 when 0 */
+    bool parallel;            /* mixer and MLP read the same input */
+    int norms;                /* over the model width */
+    int width;                /* dense MLP; 0 with experts */
     bool ungated, mlp_bias;
     int experts, chosen, expert_width, shared_width;
-    bool expert_bias, router_bias, correction, shared_gate;
+    bool expert_bias, router_bias, correction, shared_gate, router_norm, expert_scale;
+    int branch_norms; /* over the model width, around experts */
 };
 
 struct naive_model {
     int vocab, hidden, positions, layers;
     bool tied, head_bias, embed_norm;
+    int layer_dim, layer_vocab; /* a layer's own input by token; rows of the table of all of them */
+    int streams, laurel;        /* residual streams, 0 one; rank of the learned residual beside attention */
+    bool layer_scale;
     int norm_flops;   /* an element: RMS 4, layer norm 6, with bias 7 */
     int norm_vectors; /* 1, with bias 2 */
     struct naive_format embed, head, mixer, ffn, expert, router, other, cache;

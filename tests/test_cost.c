@@ -16,9 +16,12 @@
 #include "calc/model/stored.h"
 #include "tests/naive_models.h"
 
-static const struct subject *const SUBJECTS[] = {&LLAMA,     &LLAMA_BIASED, &GPT2,        &QWEN2,   &QWEN3,
-                                                 &GEMMA2,    &GEMMA3,       &MISTRAL,     &MIXTRAL, &QWEN2_MOE,
-                                                 &QWEN3_MOE, &DEEPSEEK_V2,  &DEEPSEEK_V3, &GPT_OSS};
+static const struct subject *const SUBJECTS[] = {
+    &LLAMA,    &LLAMA_BIASED, &GPT2,      &QWEN2,       &QWEN3,        &GEMMA2,  &GEMMA3,  &MISTRAL,
+    &MIXTRAL,  &QWEN2_MOE,    &QWEN3_MOE, &DEEPSEEK_V2, &DEEPSEEK_V3,  &GPT_OSS, &FALCON,  &FALCON_NEW,
+    &PHI,      &COHERE,       &BLOOM,     &MPT,         &OPT,          &GPTJ,    &OLMO2,   &QWEN1,
+    &COHERE2,  &EXAONE4,      &SMOLLM3,   &LLAMA4,      &MIMO_V2,      &ERNIE,   &HUNYUAN, &DBRX,
+    &MINICPM3, &DSA,          &GEMMA3N,   &GEMMA4,      &GEMMA4_SMALL, &NAS,     &CLA};
 
 enum { SUBJECTS_N = sizeof SUBJECTS / sizeof SUBJECTS[0] };
 
@@ -160,13 +163,13 @@ static void compare(struct arena *a, const struct model *m, const struct naive_m
         }
     }
     evaluate(a, m, p, M, &ops, v);
-    size_t used[4] = {0}; /* operators met: of types 0.., and outside at 3 */
+    size_t used[5] = {0}; /* operators met: of types 0.., and outside at 4 */
     for (size_t i = 0; i < walk->n; i++) {
         const struct naive_op *w = &walk->op[i];
         const int type = w->layer < 0 ? -1 : n->layer[w->layer].type;
         const bool first = w->layer >= 0 && (i == 0 || walk->op[i - 1].layer != w->layer);
         if (first) used[type] = 0;
-        const size_t k = find(&ops, type, used[type < 0 ? 3 : type]++);
+        const size_t k = find(&ops, type, used[type < 0 ? 4 : type]++);
         double want[FIELDS];
         naive_fields(w, want);
         assert_string_equal(ops.op[k].name, w->name);
@@ -182,9 +185,10 @@ static void compare(struct arena *a, const struct model *m, const struct naive_m
     for (size_t i = 0; i < ops.n; i++)
         for (size_t f = 0; f < FIELDS; f++)
             total[f] += (double)ops.op[i].count * v[i * FIELDS + f] * (M && f < 7 ? M : 1);
+    bool experts = false;
+    for (size_t i = 0; i < m->kinds_n; i++) experts = experts || m->kinds[i].ffn.kind == FFN_MOE;
     for (size_t f = 0; f < FIELDS; f++)
-        if (!equal(total[f], want_total[f],
-                   M || f == 6 || (f == 2 && strstr(m->kinds[m->kinds_n - 1].label, "experts"))))
+        if (!equal(total[f], want_total[f], M || f == 6 || (f == 2 && experts)))
             fail_msg("%s: sum of %s is %.17g, counted %.17g", m->family, FIELD[f], total[f], want_total[f]);
 }
 
@@ -404,7 +408,7 @@ static void test_memory_equals_what_is_walked(void **state)
         const struct cost_symbols y = cost_symbols_make(c);
         struct cost_cache cache;
         struct cost_parameters count;
-        double needed = 0, per_token = 0, elems = 0;
+        double needed = 0, per_token = 0, index = 0, elems = 0;
         assert_non_null(walk);
         assert_int_equal(dtype_find(KV[i % 2], &m.kv, &e), ERR_OK);
         n.cache = i % 2 ? (struct naive_format){.5, 1, 16, 2.5} : (struct naive_format){2, 1, 0, 0};
@@ -412,11 +416,17 @@ static void test_memory_equals_what_is_walked(void **state)
         for (size_t k = 0; k < walk->n; k++) {
             needed += walk->op[k].kv_needed_bytes;
             elems += walk->op[k].stored_elems;
-            if (strcmp(walk->op[k].name, "kv_write") == 0) per_token += walk->op[k].kv_bytes;
+            if (strcmp(walk->op[k].name, "index_write") == 0) index += walk->op[k].kv_bytes;
+            if (strcmp(walk->op[k].name, "kv_write") != 0) continue;
+            per_token += walk->op[k].kv_bytes;
+            /* keys that were not chosen are kept for later tokens */
+            const int top = n.layer[walk->op[k].layer].top_keys;
+            if (top) needed += (9 - top) * walk->op[k].kv_bytes;
         }
         assert_int_equal(cost_cache(c, &y, &m, 1, &cache, &e), ERR_OK);
         assert_true(value_at(a, cache.bytes_per_sequence, y.S, 9) == needed);
         assert_true(cache.bytes_per_token_full + cache.bytes_per_token_windowed == per_token);
+        assert_true(cache.bytes_per_token_index == index);
         assert_int_equal(cost_parameters(a, &m, &PLAIN, &count, &e), ERR_OK);
         assert_true(count.total == elems);
     }
@@ -425,7 +435,8 @@ static void test_memory_equals_what_is_walked(void **state)
 
 /* ---- tensor parallelism ---- */
 
-static const struct subject *const SPLITS[] = {&SPLIT, &SPLIT_MOE, &SPLIT_OSS, &DEEPSEEK_V3};
+static const struct subject *const SPLITS[] = {&SPLIT,        &SPLIT_MOE, &SPLIT_OSS,    &DEEPSEEK_V3,
+                                               &SPLIT_FALCON, &DSA,       &SPLIT_GEMMA3N};
 
 static void test_tensor_parallel_rank(void **state)
 {
@@ -464,14 +475,29 @@ static void test_ranks_together_hold_the_model_and_named_copies(void **state)
             const struct naive_model n = architecture(SPLITS[i]);
             int vocab = n.vocab;
             while (vocab % ranks) vocab++;
-            double copied = n.hidden, extra = 2.0 * (vocab - n.vocab) * n.hidden; /* final norm; padded vocabulary */
+            int table = n.layer_vocab; /* of the layers' own inputs */
+            while (table % ranks) table++;
+            /* final norm; padded vocabularies */
+            double copied = n.norm_vectors * n.hidden, extra = (n.tied ? 1.0 : 2.0) * (vocab - n.vocab) * n.hidden;
+            extra += (double)(table - n.layer_vocab) * n.layers * n.layer_dim;
+            copied += (n.hidden * n.layers + 1) * n.layer_dim;
+            if (n.streams) copied += 2 * (n.streams - 1) * n.hidden * n.hidden;
             for (int k = 0; k < n.layers; k++) {
                 const struct naive_layer *l = &n.layer[k];
-                copied += l->norms * n.hidden + (l->o_bias ? n.hidden : 0) + (l->mlp_bias ? n.hidden : 0);
+                copied +=
+                    l->norms * n.norm_vectors * n.hidden + (l->o_bias ? n.hidden : 0) + (l->mlp_bias ? n.hidden : 0);
+                copied += l->qk_norm && !l->qk_each ? 2 * l->key_dim : 0;
+                if (n.streams) /* router with its norm, coefficients, scale */
+                    copied += (2 + n.streams) * n.hidden + n.streams * n.streams * (n.streams + 1);
+                if (n.laurel) copied += (2 * n.laurel + 1) * n.hidden;
+                if (n.layer_dim) copied += (2 * n.layer_dim + 1) * n.hidden;
                 copied += l->experts * (n.hidden + (l->router_bias ? 1 : 0) + (l->correction ? 1 : 0));
                 copied += (l->shared_gate ? n.hidden : 0) + (l->expert_bias ? l->experts * n.hidden : 0);
                 if (l->kv_rank) { /* down-projections into the latents, and their norms */
                     copied += n.hidden * (l->q_rank + l->kv_rank + l->rope_dim) + l->q_rank + l->kv_rank;
+                    if (l->index_heads) /* the whole indexer */
+                        copied +=
+                            l->index_heads * (l->q_rank * l->index_dim + n.hidden) + l->index_dim * (n.hidden + 2);
                 } else if (l->kv_heads < ranks) { /* key and value heads, with their biases */
                     const int width = l->key_dim + l->value_dim, heads = ranks - l->kv_heads;
                     extra += heads * width * (n.hidden + (l->qkv_bias ? 1 : 0));

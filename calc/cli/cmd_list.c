@@ -80,7 +80,8 @@ static enum err_code list_models(struct listing *l, struct err *e)
                                .active_params = p.active,
                                .layers = m.layers,
                                .max_context_tokens = m.max_context_tokens ? m.max_context_tokens : TABLE_INT_UNKNOWN,
-                               .kv_bytes_per_token = cache.bytes_per_token_full + cache.bytes_per_token_windowed};
+                               .kv_bytes_per_token = cache.bytes_per_token_full + cache.bytes_per_token_windowed +
+                                                     cache.bytes_per_token_index};
     }
     l->table = (struct table){.columns = MODEL_COLUMNS,
                               .n_columns = sizeof MODEL_COLUMNS / sizeof MODEL_COLUMNS[0],

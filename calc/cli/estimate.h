@@ -46,7 +46,7 @@ struct estimate_case {
     struct hw hw;
     int64_t gpus, tp, replicas;
     struct cost_parameters params;
-    double kv_full_bytes, kv_windowed_bytes; /* cache per token of the whole model, by kind of layer */
+    double kv_full_bytes, kv_windowed_bytes, kv_index_bytes; /* cache per token of the whole model, by kind */
     double capacity_bytes;
     char hw_hash[17];
     struct step *step;
@@ -69,7 +69,8 @@ struct estimate_row {
     const char *prefill_bound_by, *decode_bound_by, *bound_by, *bounds, *marked, *unfit_because;
     int64_t gpus, tp, replicas, batch, context, prompt_tokens, generate_tokens, layers, max_context_tokens;
     double total_params, active_params;
-    double weight_bytes, kv_bytes_per_token, kv_bytes_per_token_windowed, kv_bytes_per_token_gpu;
+    double weight_bytes, kv_bytes_per_token, kv_bytes_per_token_windowed, kv_bytes_per_token_index,
+        kv_bytes_per_token_gpu;
     double state_bytes_per_sequence, state_bytes;
     double kv_bytes, kv_allocated_bytes, activation_bytes, memory_bytes, capacity_bytes, left_bytes;
     bool fits;

@@ -28,7 +28,8 @@ static void write_model_lines(struct out *o, const struct estimate_request *q, c
     const struct model *m = &c->model;
     char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], d[UNITS_TEXT_MAX], active[UNITS_TEXT_MAX + 16] = "";
     const struct dtype *lin = model_linear_format(m);
-    const double kv = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step);
+    const double kv = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step) +
+                      step_kv_bytes_per_token_index(c->step);
     if (c->params.active < c->params.total)
         (void)snprintf(active, sizeof active, " (%s active)", units_format_count(a, c->params.active));
     put_line(o, 2, "%s parameters%s, %lld layers, %s; weights %s, KV %s", units_format_count(b, c->params.total),

@@ -93,7 +93,9 @@ const char *estimate_engine_limit(const struct estimate_engine *g, int64_t batch
 static double group_padding(const struct model *m)
 {
     int64_t full = 0, windowed = 0;
-    for (size_t i = 0; i < m->kinds_n; i++) *(m->kinds[i].mixer.window_tokens ? &windowed : &full) += m->kinds[i].count;
+    for (size_t i = 0; i < m->kinds_n; i++)
+        if (m->kinds[i].mixer.kind != MIXER_NONE && !m->kinds[i].mixer.shares_kv)
+            *(m->kinds[i].mixer.window_tokens ? &windowed : &full) += m->kinds[i].count;
     if (full == 0 || windowed == 0) return 1;
     const int64_t small = full < windowed ? full : windowed, large = full < windowed ? windowed : full;
     const int64_t g = 2 * large < 3 * small ? large : small;
@@ -118,7 +120,8 @@ enum err_code estimate_engine_open(const struct estimate_request *q, struct esti
     TRY(pool_defaults(engine, visible, strncmp(c->hw.key, "a100", 4) == 0, option_get(v, "offline") == NULL, len, &r,
                       e));
     r.weight_bytes_per_gpu = step_weight_bytes(c->step);
-    r.kv_bytes_per_token_per_gpu = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step);
+    r.kv_bytes_per_token_per_gpu = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step) +
+                                   step_kv_bytes_per_token_index(c->step);
     if (strcmp(engine->name, "vllm-v0") != 0) r.kv_bytes_per_token_per_gpu *= group_padding(m);
     r.max_model_len_tokens = len;
     r.vocab = m->vocab;

@@ -31,7 +31,9 @@ static const struct column COLUMNS[] = {
     ROW(active_params, COUNT, COUNT, 0, "active", "parameters that one token uses"),
     ROW(kv_bytes_per_token, COUNT, BYTES, 0, "KV/token", "whole model, layers without a window"),
     ROW(kv_bytes_per_token_windowed, COUNT, BYTES, 0, "KV/token win", "whole model, layers with a window, within it"),
-    ROW(kv_bytes_per_token_gpu, COUNT, BYTES, 0, "KV/token GPU", "one GPU, all layers, replicated heads included"),
+    ROW(kv_bytes_per_token_index, COUNT, BYTES, 0, "KV/token idx", "whole model, keys of indexers (sparse attention)"),
+    ROW(kv_bytes_per_token_gpu, COUNT, BYTES, 0, "KV/token GPU",
+        "one GPU, all layers and indexers, replicated heads included"),
     ROW(state_bytes_per_sequence, COUNT, BYTES, 0, "state/seq", "constant recurrent state of a sequence"),
     ROW(weight_bytes, COUNT, BYTES, COLUMN_SHOWN, "weights", "stored weights on one GPU"),
     ROW(kv_bytes, COUNT, BYTES, COLUMN_SHOWN, "KV", "cache on one GPU at the full context, windows cut"),
@@ -154,15 +156,16 @@ static enum err_code set_formats(const struct estimate_request *q, struct model 
 }
 
 /* Whole-model bytes per token, before any split. */
-static enum err_code whole_cache(struct arena *a, const struct model *m, double *full, double *windowed, struct err *e)
+static enum err_code whole_cache(struct arena *a, const struct model *m, struct estimate_case *c, struct err *e)
 {
     struct sym_ctx *ctx = sym_open(a);
     struct cost_cache cache;
     if (!ctx) return err_nomem(e);
     const struct cost_symbols y = cost_symbols_make(ctx);
     TRY(cost_cache(ctx, &y, m, 1, &cache, e));
-    *full = cache.bytes_per_token_full;
-    *windowed = cache.bytes_per_token_windowed;
+    c->kv_full_bytes = cache.bytes_per_token_full;
+    c->kv_windowed_bytes = cache.bytes_per_token_windowed;
+    c->kv_index_bytes = cache.bytes_per_token_index;
     return ERR_OK;
 }
 
@@ -181,7 +184,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
         return err_set(e, ERR_USAGE, "%lld GPUs are not a multiple of --tp %lld", (long long)c->gpus, (long long)c->tp);
     c->replicas = c->gpus / c->tp;
     TRY(cost_parameters(a, &c->model, &q->conventions, &c->params, e));
-    TRY(whole_cache(a, &c->model, &c->kv_full_bytes, &c->kv_windowed_bytes, e));
+    TRY(whole_cache(a, &c->model, c, e));
     const struct step_setup setup = {.model = &c->model,
                                      .hw = &c->hw,
                                      .tp = c->tp,
@@ -272,7 +275,8 @@ static void hide_times(struct estimate_row *r)
 static void fill_constant(const struct estimate_request *q, const struct estimate_case *c, struct estimate_row *r)
 {
     const struct model *m = &c->model;
-    const double replicated = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step);
+    const double replicated = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step) +
+                              step_kv_bytes_per_token_index(c->step);
     const double unknown = (double)NAN;
     *r = (struct estimate_row){.engine_starts = unknown,
                                .pool_bytes = unknown,
@@ -295,6 +299,7 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
                                .replicas = c->replicas,
                                .kv_bytes_per_token = c->kv_full_bytes,
                                .kv_bytes_per_token_windowed = c->kv_windowed_bytes,
+                               .kv_bytes_per_token_index = c->kv_index_bytes,
                                .layers = m->layers,
                                .max_context_tokens = m->max_context_tokens ? m->max_context_tokens : TABLE_INT_UNKNOWN,
                                .total_params = c->params.total,
@@ -377,7 +382,8 @@ enum err_code estimate_eval(struct arena *a, const struct estimate_request *q, c
     fill_constant(q, c, &constant);
     if (q->engine) fill_engine(&c->engine, &constant);
     if (q->uncached)
-        constant.kv_bytes_per_token = constant.kv_bytes_per_token_windowed = constant.kv_bytes_per_token_gpu = 0;
+        constant.kv_bytes_per_token = constant.kv_bytes_per_token_windowed = constant.kv_bytes_per_token_index =
+            constant.kv_bytes_per_token_gpu = 0;
     for (size_t i = 0; i < n; i++) {
         const struct asked k = asked_at(q, first + i);
         double v[STEP_VALUES_N];

@@ -38,7 +38,7 @@ static double cached_bytes(const struct dtype *d, int64_t elems)
 }
 
 /* The numbers of one layer kind on one rank. */
-enum { BINDINGS = 32 };
+enum { BINDINGS = 48 };
 
 struct env {
     struct sym_binding at[BINDINGS];
@@ -59,6 +59,10 @@ static enum err_code bind_model(struct sym_ctx *c, const struct cost_symbols *y,
     put(c, v, y->D, m->hidden);
     put(c, v, y->V, (m->vocab + tp - 1) / tp);
     put(c, v, y->P, m->position_rows);
+    put(c, v, y->Dl, m->per_layer_dim);
+    put(c, v, y->Vl, (m->per_layer_vocab + tp - 1) / tp);
+    put(c, v, y->A, m->streams);
+    put(c, v, y->La, m->laurel_rank);
     put(c, v, y->t, tp);
     for (size_t i = 0; i < WEIGHT_CLASSES; i++)
         v->at[v->n++] = (struct sym_binding){width[i], sym_num(c, m->weights[i].bits / 8)};
@@ -88,6 +92,11 @@ static enum err_code bind_kind(struct sym_ctx *c, const struct cost_symbols *y, 
     put(c, v, y->R, x->rope_dim);
     put(c, v, y->Q, x->q_rank);
     put(c, v, y->W, x->window_tokens);
+    put(c, v, y->U, x->top_keys);
+    put(c, v, y->Ni, x->index_heads);
+    put(c, v, y->Hi, x->index_dim);
+    const double index_bytes = x->index_dim ? cached_bytes(&m->kv, x->index_dim) / (double)x->index_dim : 0;
+    v->at[v->n++] = (struct sym_binding){y->b_index, sym_num(c, index_bytes)};
     const int64_t elems = x->kind == MIXER_NONE ? 0 : cached_elems(x, kv);
     const struct sym *b_kv = sym_num(c, elems ? cached_bytes(&m->kv, elems) : m->kv.bits / 8);
     v->at[v->n++] = (struct sym_binding){y->b_kv, elems ? sym_div(c, b_kv, sym_int(c, elems)) : b_kv};
@@ -145,7 +154,7 @@ enum err_code cost_bind_as(struct sym_ctx *c, const struct cost_symbols *y, cons
         TRY(bind_model(c, y, m, tp, &v));
         if (kind >= 0) TRY(bind_kind(c, y, m, &m->kinds[kind], tp, &v, e));
         if (how->relative || how->free) bind_as(c, how, &v);
-        const struct sym *in[COST_OPS_CAP * 4];
+        const struct sym *in[EXPRS];
         const struct sym **at[EXPRS];
         for (; i < end; i++) {
             const size_t n = list(&ops->op[i], at);
@@ -176,12 +185,16 @@ enum err_code cost_cache(struct sym_ctx *c, const struct cost_symbols *y, const 
     for (size_t i = 0; i < m->kinds_n; i++) {
         const struct mixer *x = &m->kinds[i].mixer;
         int64_t kv = 0;
-        if (x->kind == MIXER_NONE) continue;
+        if (x->kind == MIXER_NONE || x->shares_kv) continue;
         if (x->kind == MIXER_ATTENTION) TRY(kv_heads_of_rank(x, tp, &kv, e));
         const double bytes = (double)m->kinds[i].count * cached_bytes(&m->kv, cached_elems(x, kv));
         const struct sym *tokens = x->window_tokens ? sym_min(c, y->S, sym_int(c, x->window_tokens)) : y->S;
         r.bytes_per_sequence = sym_add(c, r.bytes_per_sequence, sym_mul(c, sym_num(c, bytes), tokens));
         *(x->window_tokens ? &r.bytes_per_token_windowed : &r.bytes_per_token_full) += bytes;
+        if (x->index_heads == 0) continue;
+        const double index = (double)m->kinds[i].count * cached_bytes(&m->kv, x->index_dim);
+        r.bytes_per_sequence = sym_add(c, r.bytes_per_sequence, sym_mul(c, sym_num(c, index), y->S));
+        r.bytes_per_token_index += index;
     }
     TRY(sym_check(c, e));
     *out = r;

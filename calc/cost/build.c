@@ -36,7 +36,7 @@ static const struct sym *width_of(const struct cost_symbols *y, enum weight_clas
 
 struct cost_op *build_op(struct build *b, enum cost_op_kind kind, const char *name, const char *shape)
 {
-    struct cost_op *op = &b->ops->op[b->ops->n < COST_OPS_CAP - 1 ? b->ops->n++ : b->ops->n];
+    struct cost_op *op = &b->ops->op[b->ops->n < b->ops_cap - 1 ? b->ops->n++ : b->ops->n];
     const struct sym *zero = INT(0);
     *op = (struct cost_op){.kind = kind,
                            .name = name,
@@ -111,15 +111,14 @@ void build_linear(struct build *b, const char *name, const char *shape, enum wei
     build_stacked(b, name, shape, class, rows, in, 1, &out, bias);
 }
 
-/* Elementwise flops per element of a norm: RMS x*x, +, *rstd, *w; layer norm further + for the mean, -mean, +bias. */
-static int64_t norm_flops(enum norm_kind kind) { return kind == NORM_RMS ? 4 : kind == NORM_LAYER ? 6 : 7; }
+int64_t build_norm_flops(enum norm_kind kind) { return kind == NORM_RMS ? 4 : kind == NORM_LAYER ? 6 : 7; }
 
 void build_norms(struct build *b, const char *name, int64_t n)
 {
     if (n == 0) return;
     struct cost_op *op = build_op(b, OP_NORM, name, "[B*T, D]");
     const struct sym *elems = PROD(INT(n), b->rows, Y->D);
-    op->vector_flops = PROD(INT(norm_flops(b->m->norm)), elems);
+    op->vector_flops = PROD(INT(build_norm_flops(b->m->norm)), elems);
     op->activation_bytes = PROD(INT(2), elems, Y->b_act);
     build_vector(b, op, PROD(INT(b->m->norm == NORM_LAYER_BIAS ? 2 * n : n), Y->D), true);
     read_all(b, op);
@@ -133,7 +132,7 @@ void build_all_reduce(struct build *b, const char *name)
     op->activation_bytes = PROD(INT(2), b->rows, Y->D, Y->b_act);
 }
 
-static void build_residual(struct build *b, const char *name)
+void build_residual(struct build *b, const char *name)
 {
     struct cost_op *op = build_op(b, OP_RESIDUAL, name, "[B*T, D]");
     op->vector_flops = PROD(b->rows, Y->D);
@@ -184,11 +183,39 @@ static void build_head(struct build *b)
     op->activation_bytes = PROD(b->pass->B, Y->t, Y->V, Y->b_act);
 }
 
+static void build_layer(struct build *b, const struct layer_kind *k)
+{
+    const bool mixes = k->mixer.kind != MIXER_NONE, feeds = k->ffn.kind != FFN_NONE;
+    const int64_t half = (k->norms + (k->parallel ? 1 : 0)) / 2, before = !mixes ? 0 : feeds ? half : k->norms;
+    b->parallel = k->parallel;
+    build_predict(b);
+    build_norms(b, "mixer_norm", before);
+    build_laurel(b);
+    build_mixer(b, &k->mixer);
+    if (mixes && !k->parallel) build_residual(b, "mixer_residual");
+    if (b->m->laurel_rank > 0) build_residual(b, "laurel_add");
+    build_norms(b, "mlp_norm", k->norms - before);
+    build_ffn(b, &k->ffn);
+    b->parallel = false;
+    if (k->parallel) {
+        build_residual(b, "branch_sum");
+        build_all_reduce(b, "layer_all_reduce");
+        build_residual(b, "layer_residual");
+    } else if (feeds) {
+        build_residual(b, "mlp_residual");
+    }
+    build_correct(b);
+}
+
+/* Room for the operators of every kind of layer, and of the model outside them. */
+enum { OPS_OF_LAYER = 64, OPS_OUTSIDE = 32 };
+
 enum err_code cost_build(struct arena *a, struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
                          const struct cost_conventions *v, const struct cost_pass *pass, int64_t tp,
                          struct cost_ops *out, struct err *e)
 {
-    struct cost_ops ops = {.op = arena_array(a, COST_OPS_CAP, sizeof *ops.op)};
+    const size_t cap = OPS_OUTSIDE + OPS_OF_LAYER * m->kinds_n;
+    struct cost_ops ops = {.op = arena_array(a, cap, sizeof *ops.op)};
     if (!ops.op) return err_nomem(e);
     struct build build = {.arena = a,
                           .c = c,
@@ -200,23 +227,20 @@ enum err_code cost_build(struct arena *a, struct sym_ctx *c, const struct cost_s
                           .kind_index = -1,
                           .count = 1,
                           .ops = &ops,
+                          .ops_cap = cap,
                           .rows = sym_mul(c, pass->B, pass->T)};
     struct build *b = &build;
     build_embedding(b);
+    build_layer_inputs(b);
+    build_streams_open(b);
     for (size_t i = 0; i < m->kinds_n; i++) {
-        const struct layer_kind *kind = &m->kinds[i];
         b->kind_index = (int)i;
-        b->count = kind->count;
-        const int64_t before = kind->mixer.kind == MIXER_NONE ? 0 : kind->norms / 2;
-        build_norms(b, "mixer_norm", before);
-        build_mixer(b, &kind->mixer);
-        if (kind->mixer.kind != MIXER_NONE) build_residual(b, "mixer_residual");
-        build_norms(b, "mlp_norm", kind->norms - before);
-        build_ffn(b, &kind->ffn);
-        if (kind->ffn.kind != FFN_NONE) build_residual(b, "mlp_residual");
+        b->count = m->kinds[i].count;
+        build_layer(b, &m->kinds[i]);
     }
     b->kind_index = -1;
     b->count = 1;
+    build_streams_close(b);
     build_norms(b, "final_norm", 1);
     build_head(b);
     TRY(sym_check(c, e));

@@ -4,8 +4,6 @@
 
 #include "calc/cost/cost.h"
 
-enum { COST_OPS_CAP = 256 };
-
 struct build {
     struct arena *arena;
     struct sym_ctx *c;
@@ -17,7 +15,9 @@ struct build {
     int64_t tp;
     int kind_index;
     int64_t count;
+    bool parallel; /* in a layer whose blocks are summed before one reduction */
     struct cost_ops *ops;
+    size_t ops_cap;
 };
 
 /* build_op -- append an operator; the caller fills the expressions it has, the rest become 0. */
@@ -37,19 +37,50 @@ void build_stacked(struct build *b, const char *name, const char *shape, enum we
 void build_linear(struct build *b, const char *name, const char *shape, enum weight_class class, const struct sym *rows,
                   const struct sym *in, const struct sym *out, bool bias);
 
+/* build_norm_flops -- elementwise flops per element of a norm: RMS x*x, +, *rstd, *w; layer norm further + for the
+ * mean, -mean, and +bias. */
+int64_t build_norm_flops(enum norm_kind kind);
+
 /* build_norms -- n norms over the model width. */
 void build_norms(struct build *b, const char *name, int64_t n);
 void build_all_reduce(struct build *b, const char *name);
+
+/* build_residual -- y = a + b over the model width. */
+void build_residual(struct build *b, const char *name);
+
+/* Gemma 3n and 4 (streams.c): what stands before and after the layers, and within one. Nothing for other models. */
+void build_layer_inputs(struct build *b); /* per-layer inputs of all layers, once a pass */
+void build_streams_open(struct build *b); /* one stream becomes several, several one */
+void build_streams_close(struct build *b);
+void build_predict(struct build *b); /* before the blocks of a layer */
+void build_laurel(struct build *b);
+void build_correct(struct build *b); /* after them, with the layer's own input and scale */
+
+/* build_activation -- a nonlinearity over rows x width, times another branch when gated. */
+void build_activation(struct build *b, const char *name, const struct sym *rows, const struct sym *width, bool gated);
 
 /* build_mixer, build_ffn -- the blocks of a layer. */
 void build_mixer(struct build *b, const struct mixer *x);
 void build_ffn(struct build *b, const struct ffn *f);
 
 /* attended: per sequence and pass, (query, key) pairs that are computed, key positions that are read, and those that no
- * fusion avoids; W NULL without a window. MODEL.md "Pairs and keys". */
+ * fusion avoids; W NULL without a window, a block of it when chunked. MODEL.md "Pairs and keys". */
 struct attended {
     const struct sym *pairs, *keys, *needed;
 };
-struct attended build_attended(struct build *b, const struct sym *W);
+struct attended build_attended(struct build *b, const struct sym *W, bool chunked);
+/* build_selected -- the same of U chosen keys a query; keys are those of choices that differ as much as they can. */
+struct attended build_selected(struct build *b, const struct sym *U);
+
+/* build_index -- the indexer of a sparse layer, up to the choice of keys. build_head_norm -- a norm of n weights (its
+ * bias too, counted by the caller) over `width` elements of each of the pass's tokens. build_cache_write -- `width`
+ * elements of each new token into a cache of `bytes` an element, where W tokens stay (NULL: all). build_rope --
+ * rotation of as many. */
+void build_index(struct build *b, const struct mixer *x);
+void build_head_norm(struct build *b, const char *name, const char *shape, int64_t flops, const struct sym *width,
+                     const struct sym *n);
+void build_cache_write(struct build *b, const char *name, const struct sym *width, const struct sym *bytes,
+                       const struct sym *W);
+void build_rope(struct build *b, const char *name, const char *shape, const struct sym *width);
 
 #endif

@@ -37,10 +37,18 @@
     X(R, "R", "shared rope part of a key (MLA)")                                                                       \
     X(Q, "Q", "width of the query latent (MLA)")                                                                       \
     X(W, "W", "attention window")                                                                                      \
+    X(U, "U", "keys that a query selects (sparse attention)")                                                          \
+    X(Ni, "Ni", "heads of the indexer (sparse attention)")                                                             \
+    X(Hi, "Hi", "width of an indexer head")                                                                            \
+    X(Dl, "Dl", "width of a layer's own input by token")                                                               \
+    X(Vl, "Vl", "rows of the table of such inputs")                                                                    \
+    X(A, "A", "residual streams (AltUp)")                                                                              \
+    X(La, "La", "rank of a learned residual (LAuReL)")                                                                 \
     X(P, "P", "rows of the learned position table")                                                                    \
     X(t, "t", "tensor-parallel ranks")                                                                                 \
     X(r, "r", "bytes sent per byte all-reduced: 2(t-1)/t on a ring, 1 in a reducing switch")                           \
     X(b_kv, "b_kv", "bytes per cached element")                                                                        \
+    X(b_index, "b_index", "bytes per cached element of an indexer")                                                    \
     X(b_act, "b_act", "bytes per activation element")                                                                  \
     X(b_embed, "b_embed", "bytes per element of the embedding")                                                        \
     X(b_head, "b_head", "bytes per element of the output head")                                                        \
@@ -68,6 +76,7 @@ struct cost_symbols cost_symbols_make(struct sym_ctx *c);
     X(ROPE, "rope", "rotary position embedding of queries and keys")                                                   \
     X(KV_WRITE, "kv_write", "new keys and values, or latents, into the cache")                                         \
     X(ATTENTION, "attention", "scores, softmax and weighted sum, fused")                                               \
+    X(INDEX, "index", "scores of the indexer and choice of the best keys")                                             \
     X(ABSORB, "absorb", "per-head product that moves queries into, or values out of, the latent space")                \
     X(MLP, "mlp", "whole MLP in one kernel (the course's convention)")                                                 \
     X(ACTIVATION, "activation", "nonlinearity, times the other branch when gated")                                     \
@@ -75,6 +84,8 @@ struct cost_symbols cost_symbols_make(struct sym_ctx *c);
     X(EXPERTS, "experts", "grouped product with the routed experts' weights")                                          \
     X(COMBINE, "combine", "weighted sum of the routed experts' outputs")                                               \
     X(RESIDUAL, "residual", "sum with the residual stream")                                                            \
+    X(STREAMS, "streams", "prediction or correction of the residual streams")                                          \
+    X(SCALE, "scale", "product of the residual stream with a stored number or vector")                                 \
     X(LM_HEAD, "lm_head", "logits")                                                                                    \
     X(SAMPLE, "sample", "softmax over the vocabulary and a draw")                                                      \
     X(ALL_REDUCE, "all_reduce", "sum over the tensor-parallel ranks")                                                  \
@@ -178,11 +189,12 @@ enum err_code cost_parameters(struct arena *a, const struct model *m, const stru
 /* cost_weight_bytes -- bytes of all stored tensors of bound operators, and their elements. */
 const struct sym *cost_weight_bytes(struct sym_ctx *c, const struct cost_ops *ops, const struct cost_conventions *v);
 
-/* Cache of one sequence on one rank, bound: bytes at context S (windows cut), bytes per token that grow with context
- * and within the window only. An engine that gives every layer full length charges the sum of both. */
+/* Cache of one sequence on one rank, bound: bytes at context S (windows cut, indexers included), bytes per token of
+ * keys and values that grow with context and within the window only, and of indexers' keys, which grow. An engine that
+ * gives every layer full length charges the sum of all. Layers that share the cache of another have none. */
 struct cost_cache {
     const struct sym *bytes_per_sequence; /* in S and b_kv's number */
-    double bytes_per_token_full, bytes_per_token_windowed;
+    double bytes_per_token_full, bytes_per_token_windowed, bytes_per_token_index;
 };
 enum err_code cost_cache(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int64_t tp,
                          struct cost_cache *out, struct err *e);

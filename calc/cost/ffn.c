@@ -9,8 +9,7 @@
 /* Elementwise flops of the nonlinearity: SiLU x/(1+exp(-x)) is neg, exp, +, /; the gate multiplies once more. */
 enum { ACT_FLOPS = 4, GATE_FLOPS = 1 };
 
-static void build_activation(struct build *b, const char *name, const struct sym *rows, const struct sym *width,
-                             bool gated)
+void build_activation(struct build *b, const char *name, const struct sym *rows, const struct sym *width, bool gated)
 {
     struct cost_op *op = build_op(b, OP_ACTIVATION, name, gated ? "[rows, 2F] -> [rows, F]" : "[rows, F]");
     op->vector_flops = PROD(INT(gated ? ACT_FLOPS + GATE_FLOPS : ACT_FLOPS), rows, width);
@@ -82,12 +81,16 @@ static void build_grouped(struct build *b, const char *name, const char *shape, 
 static void build_experts(struct build *b, const struct ffn *f)
 {
     const struct sym *n = PROD(b->rows, Y->k);
+    build_norms(b, "branch_norm", f->branch_norms);
+    build_norms(b, "router_norm", f->router_norm ? 1 : 0);
     build_linear(b, "router", "[B*T, D] x [D, E]", WEIGHT_ROUTER, b->rows, Y->D, Y->E, f->router_bias);
     struct cost_op *op = build_op(b, OP_ROUTE, "route", "[B*T, E] -> [B*T, k]");
     op->vector_flops = PROD(INT(5), b->rows, Y->E);
     op->activation_bytes = PROD(b->rows, SUM(Y->E, Y->k), Y->b_act);
-    if (f->router_correction) {
-        build_vector(b, op, Y->E, false);
+    const int64_t vectors = (f->router_correction ? 1 : 0) + (f->expert_scale ? 1 : 0);
+    if (f->expert_scale) op->vector_flops = SUM(op->vector_flops, n);
+    if (vectors > 0) {
+        build_vector(b, op, PROD(INT(vectors), Y->E), false);
         op->weight_bytes = op->tensor[0].bytes;
     }
     build_grouped(b, "experts_up", f->gated ? "[B*T*k, D] x [E, D, 2F]" : "[B*T*k, D] x [E, D, F]", Y->D, Y->F,
@@ -120,5 +123,5 @@ void build_ffn(struct build *b, const struct ffn *f)
         break;
     case FFN_MOE: build_experts(b, f); break;
     }
-    build_all_reduce(b, "mlp_all_reduce");
+    if (!b->parallel) build_all_reduce(b, "mlp_all_reduce");
 }

@@ -19,9 +19,40 @@ static const struct sym *sum_min(struct build *b, const struct sym *S, const str
     return W ? SUM(triangle, PROD(SUM(S, NEG(p)), W)) : triangle;
 }
 
-struct attended build_attended(struct build *b, const struct sym *W)
+/* Position of s within its block of W, 1 to W; sum of those of 1 .. s. */
+static const struct sym *within(struct build *b, const struct sym *s, const struct sym *W, const struct sym **sum)
+{
+    const struct sym *whole = SUM(sym_ceil(b->c, sym_div(b->c, s, W)), INT(-1)); /* blocks complete before s */
+    const struct sym *rest = SUM(s, NEG(PROD(whole, W)));
+    *sum = HALF(SUM(PROD(whole, W, SUM(W, INT(1))), PROD(rest, SUM(rest, INT(1)))));
+    return rest;
+}
+
+/* Keys in blocks of W: a query sees those of its own block up to itself. */
+static struct attended attended_chunked(struct build *b, const struct sym *W)
 {
     const struct sym *S = b->pass->S, *T = b->pass->T, *M = b->pass->M;
+    const struct sym *until, *before, *from = SUM(S, NEG(M ? M : T)), *none;
+    const struct sym *last = within(b, S, W, &until);
+    (void)within(b, from, W, &before);
+    if (M) {
+        const struct sym *mean = sym_div(b->c, SUM(until, NEG(before)), M);
+        return (struct attended){mean, mean, mean};
+    }
+    /* the first query, at S-T+1, reaches back to the beginning of its block */
+    const struct sym *first = within(b, SUM(from, INT(1)), W, &none);
+    const struct sym *old = SUM(first, INT(-1));
+    struct attended r = {.pairs = SUM(until, NEG(before)), .keys = SUM(old, T), .needed = SUM(old, MIN(T, last))};
+    /* full: queries of the block that S is in have its `last` keys, those of blocks before it W */
+    const struct sym *ends = MIN(T, last);
+    if (b->v->causal_full) r.pairs = SUM(PROD(ends, last), PROD(SUM(T, NEG(ends)), W));
+    return r;
+}
+
+struct attended build_attended(struct build *b, const struct sym *W, bool chunked)
+{
+    const struct sym *S = b->pass->S, *T = b->pass->T, *M = b->pass->M;
+    if (chunked) return attended_chunked(b, W);
     if (M) { /* decode steps with contexts S-M+1 .. S */
         const struct sym *mean = W ? sym_div(b->c, sum_min(b, S, M, W), M) : SUM(S, HALF(SUM(INT(1), NEG(M))));
         return (struct attended){mean, mean, mean};
@@ -40,28 +71,60 @@ struct attended build_attended(struct build *b, const struct sym *W)
     return r;
 }
 
-/* Elementwise flops of a softmax per score: max, -, exp, +, /. */
-enum { SOFTMAX_FLOPS = 5, ROPE_FLOPS = 3, HEAD_NORM_FLOPS = 4 };
+struct attended build_selected(struct build *b, const struct sym *U)
+{
+    const struct sym *S = b->pass->S, *T = b->pass->T;
+    struct attended r = build_attended(b, U, false);
+    double one;
+    if (b->pass->M || (sym_constant(T, &one) && one == 1)) return r;
+    r.keys = MIN(S, PROD(T, U));
+    r.needed = SUM(MIN(SUM(S, NEG(T)), SUM(U, INT(-1))), T);
+    return r;
+}
 
-/* W: tokens that stay in the cache, NULL all */
-static void build_kv_write(struct build *b, const struct sym *width, const struct sym *W)
+/* Elementwise flops of a softmax per score: max, -, exp, +, /. Of ALiBi: slope times distance, added. Of a norm without
+ * a weight: x*x, +, *rstd. */
+enum { SOFTMAX_FLOPS = 5, ALIBI_FLOPS = 2, ROPE_FLOPS = 3, HEAD_NORM_FLOPS = 4, PLAIN_NORM_FLOPS = 3 };
+
+void build_cache_write(struct build *b, const char *name, const struct sym *width, const struct sym *bytes,
+                       const struct sym *W)
 {
     if (b->pass->uncached) return;
-    struct cost_op *op = build_op(b, OP_KV_WRITE, "kv_write", "[B*T, cached width]");
-    op->kv_bytes = PROD(b->rows, width, Y->b_kv);
-    op->held_bytes = PROD(b->pass->B, W ? MIN(b->pass->S, W) : b->pass->S, width, Y->b_kv);
+    struct cost_op *op = build_op(b, OP_KV_WRITE, name, "[B*T, cached width]");
+    op->kv_bytes = PROD(b->rows, width, bytes);
+    op->held_bytes = PROD(b->pass->B, W ? MIN(b->pass->S, W) : b->pass->S, width, bytes);
     op->activation_bytes = PROD(b->rows, width, Y->b_act);
 }
 
-/* Attention of `heads` queries of width q against keys and values held as `cached` elements per token. */
-static void build_core(struct build *b, const char *shape, const struct sym *W, const struct sym *qk,
-                       const struct sym *v, const struct sym *cached, bool from_cache, bool sinks)
+void build_rope(struct build *b, const char *name, const char *shape, const struct sym *width)
 {
-    const struct attended at = build_attended(b, W);
+    struct cost_op *op = build_op(b, OP_ROPE, name, shape);
+    op->vector_flops = PROD(INT(ROPE_FLOPS), b->rows, width);
+    op->activation_bytes = PROD(INT(2), b->rows, width, Y->b_act);
+}
+
+void build_head_norm(struct build *b, const char *name, const char *shape, int64_t flops, const struct sym *width,
+                     const struct sym *n)
+{
+    struct cost_op *op = build_op(b, OP_HEAD_NORM, name, shape);
+    op->vector_flops = PROD(INT(flops), b->rows, width);
+    op->activation_bytes = PROD(INT(2), b->rows, width, Y->b_act);
+    if (!n) return;
+    build_vector(b, op, n, true);
+    if (!b->v->norms_uncounted) op->weight_bytes = op->tensor[0].bytes;
+}
+
+/* Attention of N queries of width qk against keys and values held as `cached` elements per token. */
+static void build_core(struct build *b, const struct mixer *x, const char *shape, const struct sym *qk,
+                       const struct sym *v, const struct sym *cached, bool from_cache)
+{
+    const struct attended at =
+        x->top_keys ? build_selected(b, Y->U) : build_attended(b, x->window_tokens ? Y->W : NULL, x->chunked);
+    const int64_t per_pair = SOFTMAX_FLOPS + (x->position == POSITION_ALIBI ? ALIBI_FLOPS : 0);
     const struct sym *batch = b->pass->B;
     struct cost_op *op = build_op(b, OP_ATTENTION, "attention", shape);
     op->flops = PROD(INT(2), batch, Y->N, SUM(qk, v), at.pairs);
-    op->vector_flops = PROD(INT(SOFTMAX_FLOPS), batch, Y->N, at.pairs);
+    op->vector_flops = PROD(INT(per_pair), batch, Y->N, at.pairs);
     op->activation_bytes = PROD(b->rows, Y->N, SUM(qk, v), Y->b_act);
     if (from_cache) {
         op->kv_bytes = PROD(batch, at.keys, cached, Y->b_kv);
@@ -69,44 +132,57 @@ static void build_core(struct build *b, const char *shape, const struct sym *W, 
     } else {
         op->activation_bytes = SUM(op->activation_bytes, PROD(batch, at.keys, cached, Y->b_act));
     }
-    if (sinks) {
+    if (x->sinks) {
         build_vector(b, op, Y->N, false);
         op->weight_bytes = op->tensor[0].bytes;
     }
 }
 
-static void build_gqa(struct build *b, const struct mixer *x)
+/* Norms of query and key heads, `width` elements together, before they rotate. */
+static void build_qk_norm(struct build *b, const struct mixer *x, const struct sym *width)
 {
-    const struct sym *q = PROD(Y->N, Y->H), *kv = PROD(Y->K, SUM(Y->H, Y->Hv));
-    const struct sym *qk = PROD(SUM(Y->N, Y->K), Y->H);
-    struct cost_op *op;
-    const struct sym *const qkv[] = {q, PROD(Y->K, Y->H), PROD(Y->K, Y->Hv)};
-    build_stacked(b, "qkv_proj", "[B*T, D] x [D, N*H + K*(H+Hv)]", WEIGHT_MIXER, b->rows, Y->D, 3, qkv, x->qkv_bias);
-    if (x->qk_norm) {
-        op = build_op(b, OP_HEAD_NORM, "qk_norm", "[B*T, (N+K)*H]");
-        op->vector_flops = PROD(INT(HEAD_NORM_FLOPS), b->rows, qk);
-        op->activation_bytes = PROD(INT(2), b->rows, qk, Y->b_act);
-        build_vector(b, op, PROD(INT(2), Y->H), true);
-        if (!b->v->norms_uncounted) op->weight_bytes = op->tensor[0].bytes;
-    }
-    if (b->m->position_rows == 0) {
-        op = build_op(b, OP_ROPE, "rope", "[B*T, (N+K)*H]");
-        op->vector_flops = PROD(INT(ROPE_FLOPS), b->rows, qk);
-        op->activation_bytes = PROD(INT(2), b->rows, qk, Y->b_act);
-    }
-    build_kv_write(b, kv, x->window_tokens ? Y->W : NULL);
-    build_core(b, "[B, T, N, H] on [B, S, K, H+Hv]", x->window_tokens ? Y->W : NULL, Y->H, Y->Hv, kv,
-               !b->pass->uncached, x->sinks);
-    build_linear(b, "o_proj", "[B*T, N*Hv] x [N*Hv, D]", WEIGHT_MIXER, b->rows, PROD(Y->N, Y->Hv), Y->D, x->o_bias);
+    const enum qk_norm kind = x->qk_norm;
+    if (kind == QK_NORM_NONE) return;
+    const enum norm_kind of = kind == QK_NORM_HEAD || b->m->norm == NORM_RMS ? b->m->norm : NORM_LAYER;
+    const int64_t sides = x->shares_kv ? 1 : 2;
+    const struct sym *shared = PROD(INT(of == NORM_LAYER_BIAS ? 2 * sides : sides), Y->H);
+    const bool plain = kind == QK_NORM_PLAIN;
+    build_head_norm(b, "qk_norm", "[B*T, (N+K)*H]", plain ? PLAIN_NORM_FLOPS : build_norm_flops(of), width,
+                    plain                  ? NULL
+                    : kind == QK_NORM_HEAD ? shared
+                                           : width);
+    if (x->idle_kv && kind == QK_NORM_HEAD) build_vector(b, &b->ops->op[b->ops->n - 1], Y->H, true);
 }
 
-static void build_latent_norm(struct build *b, const char *name, const struct sym *width)
+/* Queries, and keys and values of the layer's own. */
+static void build_qkv(struct build *b, const struct mixer *x)
 {
-    struct cost_op *op = build_op(b, OP_HEAD_NORM, name, "[B*T, latent]");
-    op->vector_flops = PROD(INT(HEAD_NORM_FLOPS), b->rows, width);
-    op->activation_bytes = PROD(INT(2), b->rows, width, Y->b_act);
-    build_vector(b, op, width, true);
-    if (!b->v->norms_uncounted) op->weight_bytes = op->tensor[0].bytes;
+    const struct sym *q = PROD(Y->N, Y->H), *k = PROD(Y->K, Y->H), *v = PROD(Y->K, Y->Hv);
+    const struct sym *const all[] = {q, k, v};
+    if (x->shares_kv) {
+        build_linear(b, "q_proj", "[B*T, D] x [D, N*H]", WEIGHT_MIXER, b->rows, Y->D, q, x->qkv_bias);
+        struct cost_op *op = &b->ops->op[b->ops->n - 1];
+        for (size_t i = 1; x->idle_kv && i < 3; i++) build_tensor(b, op, WEIGHT_MIXER, INT(1), all[i], Y->D);
+    } else if (x->v_is_k) {
+        build_stacked(b, "qk_proj", "[B*T, D] x [D, (N+K)*H]", WEIGHT_MIXER, b->rows, Y->D, 2, all, x->qkv_bias);
+    } else {
+        build_stacked(b, "qkv_proj", "[B*T, D] x [D, N*H + K*(H+Hv)]", WEIGHT_MIXER, b->rows, Y->D, 3, all,
+                      x->qkv_bias);
+    }
+    const struct sym *turned = x->shares_kv ? q : SUM(q, k);
+    build_qk_norm(b, x, turned);
+    if (x->v_norm && !x->shares_kv) build_head_norm(b, "v_norm", "[B*T, K*Hv]", PLAIN_NORM_FLOPS, v, NULL);
+    if (x->position == POSITION_ROPE) build_rope(b, "rope", x->shares_kv ? "[B*T, N*H]" : "[B*T, (N+K)*H]", turned);
+}
+
+static void build_gqa(struct build *b, const struct mixer *x)
+{
+    const struct sym *kv = PROD(Y->K, SUM(Y->H, Y->Hv));
+    build_qkv(b, x);
+    if (!x->shares_kv) build_cache_write(b, "kv_write", kv, Y->b_kv, x->window_tokens ? Y->W : NULL);
+    build_core(b, x, "[B, T, N, H] on [B, S, K, H+Hv]", Y->H, Y->Hv, kv, !b->pass->uncached);
+    if (x->shares_kv) b->ops->op[b->ops->n - 1].kv_needed_bytes = INT(0); /* the layer that made them has them */
+    build_linear(b, "o_proj", "[B*T, N*Hv] x [N*Hv, D]", WEIGHT_MIXER, b->rows, PROD(Y->N, Y->Hv), Y->D, x->o_bias);
 }
 
 /* One product per head with its own slice of the latent's expansion. */
@@ -124,39 +200,36 @@ static void build_absorb(struct build *b, const char *name, const char *shape, c
 static void build_latent(struct build *b, const struct mixer *x)
 {
     const struct sym *key = SUM(Y->H, Y->R), *cached = SUM(Y->C, Y->R), *q = PROD(Y->N, key);
-    const struct sym *W = x->window_tokens ? Y->W : NULL;
     if (x->q_rank > 0) {
         build_linear(b, "q_a_proj", "[B*T, D] x [D, Q]", WEIGHT_MIXER, b->rows, Y->D, Y->Q, false);
-        build_latent_norm(b, "q_a_norm", Y->Q);
+        build_head_norm(b, "q_a_norm", "[B*T, latent]", HEAD_NORM_FLOPS, Y->Q, Y->Q);
         build_linear(b, "q_b_proj", "[B*T, Q] x [Q, N*(H+R)]", WEIGHT_MIXER, b->rows, Y->Q, q, false);
     } else {
         build_linear(b, "q_proj", "[B*T, D] x [D, N*(H+R)]", WEIGHT_MIXER, b->rows, Y->D, q, false);
     }
     build_linear(b, "kv_a_proj", "[B*T, D] x [D, C+R]", WEIGHT_MIXER, b->rows, Y->D, cached, false);
-    build_latent_norm(b, "kv_a_norm", Y->C);
-    struct cost_op *op = build_op(b, OP_ROPE, "rope", "[B*T, (N+1)*R]");
-    const struct sym *turned = PROD(b->rows, SUM(Y->N, INT(1)), Y->R);
-    op->vector_flops = PROD(INT(ROPE_FLOPS), turned);
-    op->activation_bytes = PROD(INT(2), turned, Y->b_act);
-    build_kv_write(b, cached, W);
-    if (b->pass->absorbed) {
+    build_head_norm(b, "kv_a_norm", "[B*T, latent]", HEAD_NORM_FLOPS, Y->C, Y->C);
+    build_rope(b, "rope", "[B*T, (N+1)*R]", PROD(SUM(Y->N, INT(1)), Y->R));
+    build_cache_write(b, "kv_write", cached, Y->b_kv, x->window_tokens ? Y->W : NULL);
+    build_index(b, x);
+    if (b->pass->absorbed || x->top_keys > 0) { /* chosen keys are gathered as latents, in prefill too */
         build_absorb(b, "q_absorb", "[B*T, N, H] x [N, H, C]", Y->H, Y->C, PROD(Y->N, Y->H), Y->C);
-        build_core(b, "[B, T, N, C+R] on [B, S, C+R]", W, cached, Y->C, cached, !b->pass->uncached, false);
+        build_core(b, x, "[B, T, N, C+R] on [B, S, C+R]", cached, Y->C, cached, !b->pass->uncached);
         build_absorb(b, "v_absorb", "[B*T, N, C] x [N, C, Hv]", Y->C, Y->Hv, PROD(Y->N, Y->Hv), Y->C);
     } else {
         /* The latents of all S tokens are expanded; those before the pass come from the cache, latent and rope part. */
-        const struct sym *context = build_attended(b, NULL).keys;
+        const struct sym *context = build_attended(b, NULL, false).keys;
         const struct sym *tokens = sym_mul(b->c, b->pass->B, context);
         const struct sym *old = sym_mul(b->c, b->pass->B, SUM(context, NEG(b->pass->T)));
         const struct sym *wide = PROD(Y->N, SUM(Y->H, Y->Hv));
         build_linear(b, "kv_b_proj", "[B*S, C] x [C, N*(H+Hv)]", WEIGHT_MIXER, tokens, Y->C, wide, false);
-        op = &b->ops->op[b->ops->n - 1];
+        struct cost_op *op = &b->ops->op[b->ops->n - 1];
         if (!b->pass->uncached) {
             op->kv_bytes = PROD(old, cached, Y->b_kv);
             op->kv_needed_bytes = PROD(tokens, cached, Y->b_kv);
             op->activation_bytes = PROD(SUM(PROD(b->rows, Y->C), PROD(tokens, wide)), Y->b_act);
         }
-        build_core(b, "[B, T, N, H+R] on [B, S, N, H+R+Hv]", W, key, Y->Hv, wide, false, false);
+        build_core(b, x, "[B, T, N, H+R] on [B, S, N, H+R+Hv]", key, Y->Hv, wide, false);
         /* the rope part of the keys: that of old tokens was read with their latents */
         op = &b->ops->op[b->ops->n - 1];
         op->activation_bytes = SUM(op->activation_bytes, PROD(b->rows, Y->R, Y->b_act));
@@ -171,5 +244,5 @@ void build_mixer(struct build *b, const struct mixer *x)
     case MIXER_ATTENTION: build_gqa(b, x); break;
     case MIXER_LATENT: build_latent(b, x); break;
     }
-    build_all_reduce(b, "mixer_all_reduce");
+    if (!b->parallel) build_all_reduce(b, "mixer_all_reduce");
 }

@@ -37,11 +37,16 @@ enum dim {
 const char *const *dim_spellings(enum dim d);
 const char *dim_symbol(enum dim d);
 
+/* Which linear layers have biases. "The key" is family.bias_key, attention_bias when the row names none. */
 enum bias_rule {
     BIAS_NONE,
-    BIAS_KEY, /* "attention_bias": q, k, v and o; "mlp_bias": the MLP */
-    BIAS_QKV, /* q, k, v always, without a key */
-    BIAS_ALL, /* every linear but the head */
+    BIAS_KEY,           /* the key: q, k, v and o; "mlp_bias": the MLP */
+    BIAS_KEY_QKV,       /* the key: q, k and v */
+    BIAS_KEY_ATTENTION, /* the key: q, k, v and o, the MLP never */
+    BIAS_KEY_ALL,       /* the key: every linear but the head */
+    BIAS_QKV,           /* q, k, v always, without a key */
+    BIAS_MLP,           /* the MLP always; q, k, v and o by family.bias_key, never when there is none */
+    BIAS_ALL,           /* every linear but the head */
 };
 
 enum window_rule {
@@ -50,19 +55,35 @@ enum window_rule {
     WINDOW_OPT_IN,    /* layers from max_window_layers on, only when use_sliding_window is true */
     WINDOW_ALTERNATE, /* even layers slide */
     WINDOW_PERIOD,    /* every sliding_window_pattern-th layer is full, the others slide */
+    WINDOW_LISTED,    /* hybrid_layer_pattern: 1 slides, 0 is full */
+    WINDOW_CHUNK,     /* layers with rope (no_rope_layers) attend within chunks of attention_chunk_size */
+};
+
+/* Layers that do not know positions in a family that otherwise rotates. */
+enum nope_rule {
+    NOPE_NONE,
+    NOPE_FULL, /* layers without a window, where the file has windows */
+    NOPE_LIST, /* no_rope_layers: 0 marks them; without a list every no_rope_layer_interval-th */
 };
 
 enum moe_rule {
     MOE_NONE,
     MOE_EVERY,    /* all layers; experts as wide as intermediate_size */
     MOE_QWEN,     /* decoder_sparse_step and mlp_only_layers */
-    MOE_DEEPSEEK, /* first_k_dense_replace and moe_layer_freq, shared experts */
+    MOE_DEEPSEEK, /* first_k_dense_replace and moe_layer_freq or mlp_layer_types, shared experts */
+    MOE_OPTIONAL, /* as MOE_EVERY where the file has a number of experts, else dense */
+    MOE_LLAMA4,   /* interleave_moe_layer_step; one shared expert as wide as a routed one */
+    MOE_ERNIE,    /* moe_layer_start_index, _end_index and _interval; shared experts */
+    MOE_BESIDE,   /* as MOE_OPTIONAL, every token passing a dense MLP of intermediate_size as well */
+    MOE_HUNYUAN,  /* moe_layer_num_skipped; shared experts of intermediate_size when use_mixed_mlp_moe */
 };
 
 struct family_default {
     enum dim dim;
     int64_t value;
 };
+
+struct reader;
 
 struct family {
     const char *name;
@@ -72,17 +93,42 @@ struct family {
     int norms;    /* of width D in a layer */
     bool tied;    /* class default of tie_word_embeddings */
     bool ungated; /* up and down only */
-    bool qk_norm, sinks, positions, latent, expert_bias, router_bias;
-    bool bias_default;      /* class default of attention_bias */
-    bool shared_gate;       /* a shared expert behind a 1 x hidden gate in every MoE layer */
-    bool router_correction; /* class default: routing with a stored correction bias (topk_method noaux_tc) */
+    bool sinks, positions, latent, expert_bias, router_bias;
+    enum qk_norm qk_norm;
+    const char *qk_norm_key; /* a flag without which qk_norm does not hold; qk_norm_default when absent */
+    bool qk_norm_default;
+    enum position_kind position;
+    int64_t position_offset;  /* rows of the learned position table beyond the longest context */
+    const char *alibi_key;    /* a flag that turns rope into ALiBi */
+    const char *parallel_key; /* a flag of parallel attention and MLP; parallel when absent or without one */
+    bool parallel;
+    const char *multi_query_key; /* a flag that means one KV head; multi_query_default when absent */
+    bool multi_query_default;
+    bool embed_norm;
+    bool head_bias;             /* on the output head */
+    const char *bias_key;       /* see enum bias_rule */
+    bool bias_inverted;         /* the key says that there are none */
+    bool bias_default;          /* class default of the key */
+    bool head_bias_by_key;      /* lm_head_bias */
+    bool shared_gate;           /* a shared expert behind a 1 x hidden gate in every MoE layer */
+    bool router_correction;     /* class default: routing with a stored correction bias (topk_method noaux_tc) */
+    const char *correction_key; /* a flag that says so instead; router_correction when absent */
+    int64_t ffn_divisor;        /* the file's width is this many times the true one; 0 means 1 */
+    bool v_head_by_width;       /* class default of v_head_dim of latent attention: hidden / heads */
+    bool layer_widths;          /* vary sets the width of the MLP, layer by layer */
     enum bias_rule bias;
     enum window_rule window;
+    enum nope_rule nope;
     enum moe_rule moe;
-    int64_t window_period;             /* class default of sliding_window_pattern */
-    struct family_default defaults[8]; /* class defaults of keys that files omit; value 0 ends */
-    const char *blocks;                /* for `ridge list families` */
-    const char *exact;                 /* what was checked, and against what */
+    int64_t window_period;    /* class default of sliding_window_pattern */
+    const char *describes[6]; /* keys of unusual structure (reader.c) that the row does describe */
+    /* What the fields above cannot say: called for each layer with what they make of it. NULL none. Files with
+     * structure that neither describes are refused here. */
+    enum err_code (*vary)(struct reader *r, int64_t layer, struct layer_kind *k);
+    enum err_code (*extend)(struct reader *r); /* what the model has outside its layers; NULL none */
+    struct family_default defaults[8];         /* class defaults of keys that files omit; value 0 ends */
+    const char *blocks;                        /* for `ridge list families` */
+    const char *exact;                         /* what was checked, and against what */
 };
 
 const struct family *family_table(size_t *n);

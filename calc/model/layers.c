@@ -1,118 +1,61 @@
 /* layers -- blocks of a model as its family builds them, and which layer has which. */
 #include <string.h>
 
+#include "calc/model/pattern.h"
 #include "calc/model/reader.h"
 
-static const int64_t DIM_MAX[DIM_N] = {[DIM_LAYERS] = LAYERS_MAX,
-                                       [DIM_HIDDEN] = 1 << 22,
-                                       [DIM_FFN] = 1 << 24,
-                                       [DIM_HEADS] = 1 << 16,
-                                       [DIM_KV_HEADS] = 1 << 16,
-                                       [DIM_HEAD_DIM] = 1 << 16,
-                                       [DIM_VOCAB] = 1 << 28,
-                                       [DIM_POSITIONS] = (int64_t)1 << 40,
-                                       [DIM_WINDOW] = (int64_t)1 << 40,
-                                       [DIM_EXPERTS] = EXPERTS_MAX,
-                                       [DIM_EXPERTS_PER_TOKEN] = EXPERTS_MAX,
-                                       [DIM_EXPERT_WIDTH] = 1 << 24,
-                                       [DIM_SHARED_EXPERTS] = EXPERTS_MAX,
-                                       [DIM_SHARED_WIDTH] = 1 << 24,
-                                       [DIM_DENSE_PREFIX] = LAYERS_MAX,
-                                       [DIM_SPARSE_STEP] = LAYERS_MAX,
-                                       [DIM_Q_RANK] = 1 << 22,
-                                       [DIM_KV_RANK] = 1 << 22,
-                                       [DIM_NOPE_DIM] = 1 << 16,
-                                       [DIM_ROPE_DIM] = 1 << 16,
-                                       [DIM_V_HEAD_DIM] = 1 << 16};
-
-/* The first spelling that the file has; synonyms that contradict each other are refused. */
-static enum err_code find_dim(struct reader *r, enum dim d, struct json *out, bool *found)
-{
-    const char *const *keys = dim_spellings(d);
-    int64_t first = 0;
-    *found = false;
-    for (size_t i = 0; keys[i]; i++) {
-        struct json j;
-        if (!json_get(&r->text, keys[i], &j) || !json_is_number(&j)) {
-            if (!*found && json_get(&r->text, keys[i], &j)) { /* present with a wrong type: report that */
-                *out = j;
-                *found = true;
-                return ERR_OK;
-            }
-            continue;
-        }
-        int64_t v;
-        TRY(json_int(&j, INT64_MIN, INT64_MAX, &v, r->e));
-        if (*found && v != first && d != DIM_POSITIONS && d != DIM_SPARSE_STEP)
-            return err_set(r->e, ERR_INPUT, "%s: %s and %s say different numbers (%lld and %lld) for one quantity",
-                           out->file, out->path, j.path, (long long)first, (long long)v);
-        if (!*found) {
-            *out = j;
-            first = v;
-            *found = true;
-        }
-    }
-    return ERR_OK;
-}
-
-/* A quantity of the file, else the family's class default, else fallback; -1 as fallback makes the key required. */
-enum err_code reader_dim(struct reader *r, enum dim d, int64_t lo, int64_t fallback, int64_t *out)
-{
-    struct json j;
-    bool found;
-    TRY(find_dim(r, d, &j, &found));
-    if (found) return json_int(&j, lo, DIM_MAX[d], out, r->e);
-    /* null is not absent: classes take it as "derive it", and only an absent key as their default. */
-    bool null = false;
-    for (const char *const *key = dim_spellings(d); *key; key++) null = null || json_has(&r->text, *key);
-    for (const struct family_default *p = r->family->defaults; p->value && !null; p++) {
-        if (p->dim != d) continue;
-        *out = p->value;
-        return ERR_OK;
-    }
-    if (fallback < 0)
-        return err_set(r->e, ERR_INPUT, "%s: %s%s%s is missing, and the %s family has no default for it", r->text.file,
-                       r->text.path, *r->text.path ? "." : "", dim_spellings(d)[0], r->family->name);
-    *out = fallback;
-    return ERR_OK;
-}
-
-enum err_code reader_flag(struct reader *r, const struct json *where, const char *key, bool fallback, bool *out)
-{
-    struct json j;
-    *out = fallback;
-    return json_get(where, key, &j) ? json_bool(&j, out, r->e) : ERR_OK;
-}
+/* More different layers than any published model has. */
+enum { KINDS_MAX = 128 };
 
 static enum err_code read_biases(struct reader *r, struct mixer *x, struct ffn *f)
 {
     const struct family *fam = r->family;
-    bool attention = false, mlp = false;
-    if (fam->bias == BIAS_KEY) {
-        TRY(reader_flag(r, &r->text, "attention_bias", fam->bias_default, &attention));
-        TRY(reader_flag(r, &r->text, "mlp_bias", false, &mlp));
+    const enum bias_rule rule = fam->bias;
+    const char *key = fam->bias_key ? fam->bias_key : "attention_bias";
+    bool by_key = false, mlp = false;
+    if ((rule >= BIAS_KEY && rule <= BIAS_KEY_ALL) || (rule == BIAS_MLP && fam->bias_key)) {
+        TRY(reader_flag(r, &r->text, key, fam->bias_default != fam->bias_inverted, &by_key));
+        by_key = by_key != fam->bias_inverted;
     }
-    x->qkv_bias = attention || fam->bias == BIAS_QKV || fam->bias == BIAS_ALL;
-    x->o_bias = attention || fam->bias == BIAS_ALL;
-    f->up_bias = f->down_bias = mlp || fam->bias == BIAS_ALL;
+    if (rule == BIAS_KEY) TRY(reader_flag(r, &r->text, "mlp_bias", false, &mlp));
+    x->qkv_bias = by_key || rule == BIAS_QKV || rule == BIAS_ALL;
+    x->o_bias = (by_key && rule != BIAS_KEY_QKV) || rule == BIAS_ALL;
+    f->up_bias = f->down_bias = mlp || (by_key && rule == BIAS_KEY_ALL) || rule == BIAS_MLP || rule == BIAS_ALL;
+    return ERR_OK;
+}
+
+static enum err_code read_positions(struct reader *r, struct mixer *x)
+{
+    const struct family *fam = r->family;
+    bool alibi = false;
+    x->position = fam->positions ? POSITION_NONE : fam->position;
+    if (fam->alibi_key) TRY(reader_flag(r, &r->text, fam->alibi_key, false, &alibi));
+    if (alibi) x->position = POSITION_ALIBI;
     return ERR_OK;
 }
 
 static enum err_code read_attention(struct reader *r, struct mixer *x)
 {
     const struct model *m = r->m;
+    const struct family *fam = r->family;
+    bool one = false, normed = true;
     x->kind = MIXER_ATTENTION;
     TRY(reader_dim(r, DIM_HEADS, 1, -1, &x->heads));
-    TRY(reader_dim(r, DIM_KV_HEADS, 1, x->heads, &x->kv_heads));
+    if (fam->multi_query_key) TRY(reader_flag(r, &r->text, fam->multi_query_key, fam->multi_query_default, &one));
+    if (one)
+        x->kv_heads = 1;
+    else
+        TRY(reader_dim(r, DIM_KV_HEADS, 1, x->heads, &x->kv_heads));
     const int64_t by_width = m->hidden % x->heads == 0 ? m->hidden / x->heads : -1;
     TRY(reader_dim(r, DIM_HEAD_DIM, 1, by_width, &x->head_dim));
     x->v_head_dim = x->head_dim;
     if (x->heads % x->kv_heads != 0)
         return err_set(r->e, ERR_INPUT, "%s: %lld query heads are not a multiple of %lld KV heads", r->text.file,
                        (long long)x->heads, (long long)x->kv_heads);
-    x->qk_norm = r->family->qk_norm;
-    x->sinks = r->family->sinks;
-    return ERR_OK;
+    if (fam->qk_norm_key) TRY(reader_flag(r, &r->text, fam->qk_norm_key, fam->qk_norm_default, &normed));
+    x->qk_norm = normed ? fam->qk_norm : QK_NORM_NONE;
+    x->sinks = fam->sinks;
+    return read_positions(r, x);
 }
 
 static enum err_code read_latent(struct reader *r, struct mixer *x)
@@ -124,7 +67,8 @@ static enum err_code read_latent(struct reader *r, struct mixer *x)
     TRY(reader_dim(r, DIM_KV_RANK, 1, -1, &x->kv_rank));
     TRY(reader_dim(r, DIM_NOPE_DIM, 1, -1, &x->head_dim));
     TRY(reader_dim(r, DIM_ROPE_DIM, 1, -1, &x->rope_dim));
-    TRY(reader_dim(r, DIM_V_HEAD_DIM, 1, -1, &x->v_head_dim));
+    const bool by_width = r->family->v_head_by_width && r->m->hidden % x->heads == 0;
+    TRY(reader_dim(r, DIM_V_HEAD_DIM, 1, by_width ? r->m->hidden / x->heads : -1, &x->v_head_dim));
     bool bias;
     TRY(reader_flag(r, &r->text, "attention_bias", false, &bias));
     if (bias) return err_set(r->e, ERR_INPUT, "%s: attention_bias with latent attention is not known", r->text.file);
@@ -133,9 +77,53 @@ static enum err_code read_latent(struct reader *r, struct mixer *x)
 
 static enum err_code read_dense(struct reader *r, struct ffn *f)
 {
+    const struct family *fam = r->family;
+    const int64_t divisor = fam->ffn_divisor ? fam->ffn_divisor : 1;
     f->kind = FFN_DENSE;
-    f->gated = !r->family->ungated;
-    return reader_dim(r, DIM_FFN, 1, r->family->ungated ? 4 * r->m->hidden : -1, &f->width);
+    f->gated = !fam->ungated;
+    TRY(reader_dim(r, DIM_FFN, 1, fam->ungated ? 4 * r->m->hidden : fam->layer_widths ? divisor : -1, &f->width));
+    if (f->width % divisor != 0)
+        return err_set(r->e, ERR_INPUT, "%s: an MLP width of %lld, which the %s family divides by %lld", r->text.file,
+                       (long long)f->width, fam->name, (long long)divisor);
+    f->width /= divisor;
+    return ERR_OK;
+}
+
+/* Shared experts together, as each rule spells them. */
+static enum err_code read_shared(struct reader *r, struct ffn *f)
+{
+    const struct family *fam = r->family;
+    int64_t shared = 0, width = f->width;
+    bool mixed = true;
+    switch (fam->moe) {
+    case MOE_NONE:
+    case MOE_EVERY:
+    case MOE_OPTIONAL: return ERR_OK;
+    case MOE_QWEN:
+        f->shared_gate = fam->shared_gate;
+        return fam->shared_gate ? reader_dim(r, DIM_SHARED_WIDTH, 1, -1, &f->shared_width) : ERR_OK;
+    case MOE_LLAMA4: shared = 1; break;
+    case MOE_BESIDE: return reader_dim(r, DIM_FFN, 1, -1, &f->shared_width);
+    case MOE_HUNYUAN:
+        TRY(reader_flag(r, &r->text, "use_mixed_mlp_moe", false, &mixed));
+        TRY(reader_dim(r, DIM_FFN, 1, -1, &width));
+        if (mixed) TRY(reader_dim(r, DIM_SHARED_EXPERTS, 1, 1, &shared));
+        break;
+    case MOE_DEEPSEEK:
+    case MOE_ERNIE: TRY(reader_dim(r, DIM_SHARED_EXPERTS, 0, 0, &shared)); break;
+    }
+    f->shared_width = shared * width;
+    return ERR_OK;
+}
+
+static enum err_code read_expert_width(struct reader *r, struct ffn *f)
+{
+    const enum moe_rule rule = r->family->moe;
+    int64_t dense = -1;
+    if (rule == MOE_EVERY || rule == MOE_OPTIONAL || rule == MOE_LLAMA4)
+        return reader_dim(r, DIM_FFN, 1, -1, &f->width);
+    if (rule == MOE_HUNYUAN) TRY(reader_dim(r, DIM_FFN, 1, -1, &dense));
+    return reader_dim(r, DIM_EXPERT_WIDTH, 1, dense, &f->width);
 }
 
 static enum err_code read_experts(struct reader *r, struct ffn *f)
@@ -148,21 +136,19 @@ static enum err_code read_experts(struct reader *r, struct ffn *f)
     if (f->experts_per_token > f->experts)
         return err_set(r->e, ERR_INPUT, "%s: %lld experts per token, but only %lld experts", r->text.file,
                        (long long)f->experts_per_token, (long long)f->experts);
-    TRY(reader_dim(r, fam->moe == MOE_EVERY ? DIM_FFN : DIM_EXPERT_WIDTH, 1, -1, &f->width));
+    TRY(read_expert_width(r, f));
+    TRY(read_shared(r, f));
     f->up_bias = f->down_bias = fam->expert_bias;
     f->router_bias = fam->router_bias;
-    if (fam->moe == MOE_QWEN) {
-        if (fam->shared_gate) TRY(reader_dim(r, DIM_SHARED_WIDTH, 1, -1, &f->shared_width));
-        f->shared_gate = fam->shared_gate;
-    } else if (fam->moe == MOE_DEEPSEEK) {
-        int64_t shared;
-        TRY(reader_dim(r, DIM_SHARED_EXPERTS, 0, 0, &shared));
-        f->shared_width = shared * f->width;
-        struct json j;
-        const char *method = fam->router_correction ? "noaux_tc" : "";
-        if (json_get(&r->text, "topk_method", &j)) TRY(json_str(&j, &method, r->e));
-        f->router_correction = strcmp(method, "noaux_tc") == 0;
+    struct json j;
+    const char *method = "";
+    bool corrected = fam->router_correction;
+    if (fam->moe == MOE_DEEPSEEK && json_get(&r->text, "topk_method", &j)) {
+        TRY(json_str(&j, &method, r->e));
+        corrected = strcmp(method, "noaux_tc") == 0;
     }
+    if (fam->correction_key) TRY(reader_flag(r, &r->text, fam->correction_key, fam->router_correction, &corrected));
+    f->router_correction = corrected;
     return ERR_OK;
 }
 
@@ -181,7 +167,8 @@ static enum err_code read_layer_types(struct reader *r, bool *windowed, bool *gi
     for (size_t i = 0; json_at(&list, i, NULL, &item); i++) {
         const char *kind;
         TRY(json_str(&item, &kind, r->e));
-        windowed[i] = strcmp(kind, "sliding_attention") == 0;
+        const char *local = r->family->window == WINDOW_CHUNK ? "chunked_attention" : "sliding_attention";
+        windowed[i] = strcmp(kind, local) == 0;
         if (!windowed[i] && strcmp(kind, "full_attention") != 0)
             return json_want(&item,
                              "\"full_attention\" or \"sliding_attention\" (others have cache layouts that the "
@@ -212,8 +199,12 @@ static enum err_code plan_windows(struct reader *r, bool *windowed, int64_t *win
     }
     if (given) return ERR_OK;
     int64_t period = fam->window_period ? fam->window_period : 1, from = 0;
-    if (json_get(&r->text, "sliding_window_pattern", &j) || json_get(&r->text, "_sliding_window_pattern", &j))
+    if (json_get(&r->text, "sliding_window_pattern", &j) || json_get(&r->text, "_sliding_window_pattern", &j)) {
+        if (json_is_string(&j)) return pattern_letters(r, &j, windowed);
         TRY(json_int(&j, 1, LAYERS_MAX, &period, r->e));
+    }
+    if (fam->window == WINDOW_LISTED) return pattern_numbers(r, "hybrid_layer_pattern", windowed);
+    if (fam->window == WINDOW_CHUNK) return pattern_rope(r, windowed);
     if (fam->window == WINDOW_OPT_IN) from = 28; /* class default of max_window_layers */
     if (json_get(&r->text, "max_window_layers", &j)) TRY(json_int(&j, 0, INT64_MAX, &from, r->e));
     for (int64_t i = 0; i < layers; i++) {
@@ -222,86 +213,84 @@ static enum err_code plan_windows(struct reader *r, bool *windowed, int64_t *win
         case WINDOW_OPT_IN: windowed[i] = i >= from; break;
         case WINDOW_ALTERNATE: windowed[i] = i % 2 == 0; break;
         case WINDOW_PERIOD: windowed[i] = (i + 1) % period != 0; break;
-        case WINDOW_NONE: break;
+        case WINDOW_NONE:
+        case WINDOW_LISTED:
+        case WINDOW_CHUNK: break;
         }
     }
     return ERR_OK;
 }
 
-/* mlp_only_layers: indices whose feed-forward stays dense. */
-static enum err_code clear_listed(struct reader *r, const char *key, bool *flags)
+static const char *kind_label(struct reader *r, const struct layer_kind *k)
 {
-    struct json list, item;
-    if (!json_get(&r->text, key, &list)) return ERR_OK;
-    if (!json_is_array(&list)) return json_want(&list, "a list of layer numbers", r->e);
-    for (size_t i = 0; json_at(&list, i, NULL, &item); i++) {
-        int64_t at;
-        TRY(json_int(&item, 0, r->m->layers - 1, &at, r->e));
-        flags[at] = false;
-    }
-    return ERR_OK;
+    const struct mixer *x = &k->mixer;
+    const struct ffn *f = &k->ffn;
+    const char *mixer = x->kind == MIXER_LATENT ? "latent attention"
+                        : x->shares_kv          ? "attention to shared KV"
+                                                : "attention";
+    const char *ffn = f->kind == FFN_MOE ? "experts" : "mlp";
+    if (x->kind == MIXER_NONE || f->kind == FFN_NONE)
+        return x->kind != MIXER_NONE ? mixer : f->kind != FFN_NONE ? ffn : "nothing";
+    const char *local = !x->window_tokens ? "" : x->chunked ? "chunked " : "sliding ";
+    return arena_printf(r->arena, "%s%s %s %s", local, mixer, k->parallel ? "|" : "+", ffn);
 }
 
-static enum err_code plan_experts(struct reader *r, bool *moe)
+/* The kind equal to k among those there are, or a new one. Kinds are zeroed before they are filled, so bytes compare
+ * them; two that differ in padding alone would only be listed twice. */
+static enum err_code count_kind(struct reader *r, const struct layer_kind *k)
 {
-    const int64_t layers = r->m->layers;
-    int64_t prefix = 0, step = 1, experts;
-    struct json j, list, item;
-    if (r->family->moe == MOE_NONE) return ERR_OK;
-    TRY(reader_dim(r, DIM_EXPERTS, 1, -1, &experts));
-    if (r->family->moe == MOE_DEEPSEEK) TRY(reader_dim(r, DIM_DENSE_PREFIX, 0, 0, &prefix));
-    const bool listed = json_get(&r->text, "moe_layer_freq", &list) && json_is_array(&list);
-    if (!listed && r->family->moe != MOE_EVERY) TRY(reader_dim(r, DIM_SPARSE_STEP, 1, 1, &step));
-    if (listed && json_len(&list) != (size_t)layers)
-        return err_set(r->e, ERR_INPUT, "%s: %s has %zu entries for %lld layers", list.file, list.path, json_len(&list),
-                       (long long)layers);
-    for (int64_t i = 0; i < layers; i++) {
-        int64_t on = 1;
-        if (listed && json_at(&list, (size_t)i, NULL, &item)) TRY(json_int(&item, 0, 1, &on, r->e));
-        const bool in_step = r->family->moe == MOE_QWEN ? (i + 1) % step == 0 : i % step == 0;
-        moe[i] = on && i >= prefix && in_step;
+    struct model *m = r->m;
+    for (size_t i = 0; i < m->kinds_n; i++) {
+        struct layer_kind *have = &m->kinds[i];
+        if (memcmp(&have->mixer, &k->mixer, sizeof k->mixer) != 0 || memcmp(&have->ffn, &k->ffn, sizeof k->ffn) != 0 ||
+            have->norms != k->norms || have->parallel != k->parallel)
+            continue;
+        have->count++;
+        return ERR_OK;
     }
-    if (json_get(&r->text, "mlp_only_layers", &j)) TRY(clear_listed(r, "mlp_only_layers", moe));
-    return ERR_OK;
-}
-
-static const char *kind_label(struct reader *r, const struct mixer *x, const struct ffn *f)
-{
-    return arena_printf(r->arena, "%s%s + %s", x->window_tokens ? "sliding " : "",
-                        x->kind == MIXER_LATENT ? "latent attention" : "attention",
-                        f->kind == FFN_MOE ? "experts" : "mlp");
+    if (m->kinds_n == KINDS_MAX)
+        return err_set(r->e, ERR_INPUT, "%s: more than %d kinds of layers", r->text.file, KINDS_MAX);
+    struct layer_kind *new = &m->kinds[m->kinds_n++];
+    memcpy(new, k, sizeof *new);
+    new->count = 1;
+    new->label = kind_label(r, new);
+    return new->label ? ERR_OK : err_nomem(r->e);
 }
 
 enum err_code reader_layers(struct reader *r)
 {
     struct model *m = r->m;
+    const struct family *fam = r->family;
     struct mixer mixer = {0};
     struct ffn dense = {0}, experts = {0};
     int64_t window;
+    bool parallel = fam->parallel;
     bool *windowed = arena_array(r->arena, (size_t)m->layers, sizeof *windowed);
     bool *moe = arena_array(r->arena, (size_t)m->layers, sizeof *moe);
-    m->kinds = arena_array(r->arena, 4, sizeof *m->kinds);
-    if (!windowed || !moe || !m->kinds) return err_nomem(r->e);
-    TRY(r->family->latent ? read_latent(r, &mixer) : read_attention(r, &mixer));
+    bool *turns = arena_array(r->arena, (size_t)m->layers, sizeof *turns);
+    struct layer_kind *k = arena_alloc(r->arena, sizeof *k);
+    m->kinds = arena_array(r->arena, KINDS_MAX, sizeof *m->kinds);
+    if (!windowed || !moe || !turns || !k || !m->kinds) return err_nomem(r->e);
+    TRY(fam->latent ? read_latent(r, &mixer) : read_attention(r, &mixer));
+    if (fam->parallel_key) TRY(reader_flag(r, &r->text, fam->parallel_key, fam->parallel, &parallel));
     TRY(plan_windows(r, windowed, &window));
-    TRY(plan_experts(r, moe));
+    TRY(pattern_experts(r, moe));
+    TRY(pattern_turns(r, windowed, turns));
     bool any[2] = {false, false};
     for (int64_t i = 0; i < m->layers; i++) any[moe[i]] = true;
     if (any[0]) TRY(read_dense(r, &dense));
     TRY(read_biases(r, &mixer, &dense));
     if (any[1]) TRY(read_experts(r, &experts));
-    size_t at[2][2] = {{0}}; /* 1 + index of the kind, by windowed and moe */
     for (int64_t i = 0; i < m->layers; i++) {
-        size_t *slot = &at[windowed[i]][moe[i]];
-        if (*slot == 0) {
-            struct layer_kind *k = &m->kinds[m->kinds_n];
-            *slot = ++m->kinds_n;
-            *k = (struct layer_kind){.mixer = mixer, .ffn = moe[i] ? experts : dense, .norms = r->family->norms};
-            k->mixer.window_tokens = windowed[i] ? window : 0;
-            k->label = kind_label(r, &k->mixer, &k->ffn);
-            if (!k->label) return err_nomem(r->e);
-        }
-        m->kinds[*slot - 1].count++;
+        memcpy(&k->mixer, &mixer, sizeof mixer);
+        memcpy(&k->ffn, moe[i] ? &experts : &dense, sizeof dense);
+        k->norms = fam->norms;
+        k->parallel = parallel;
+        k->mixer.window_tokens = windowed[i] ? window : 0;
+        k->mixer.chunked = windowed[i] && fam->window == WINDOW_CHUNK;
+        if (!turns[i]) k->mixer.position = POSITION_NONE;
+        if (fam->vary) TRY(fam->vary(r, i, k));
+        TRY(count_kind(r, k));
     }
     return ERR_OK;
 }

@@ -18,6 +18,14 @@
 
 enum mixer_kind { MIXER_NONE, MIXER_ATTENTION, MIXER_LATENT };
 
+/* Norms of query and key heads: one weight of head_dim for all heads; a weight for every head, statistics within each;
+ * one norm over all heads together; or statistics alone. */
+enum qk_norm { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_EACH, QK_NORM_WIDE, QK_NORM_PLAIN };
+
+/* How a layer knows positions: rotation of queries and keys, not at all (or by a learned table, see position_rows), or
+ * a linear bias on every score (ALiBi, arXiv 2108.12409). */
+enum position_kind { POSITION_ROPE, POSITION_NONE, POSITION_ALIBI };
+
 /* Token mixer of one layer. Attention: q (heads*head_dim), k and v (kv_heads*...), o. Latent (MLA, arXiv 2405.04434):
  * q through q_rank (0: one matrix), k and v through a cached latent of kv_rank plus rope_dim shared rope elements. */
 struct mixer {
@@ -26,10 +34,19 @@ struct mixer {
     int64_t head_dim;                  /* width of a query and key head; latent: the part without rope */
     int64_t v_head_dim;                /* width of a value head */
     int64_t window_tokens;             /* keys a query can see, itself included; 0: all */
+    bool chunked;                      /* those of its own block of window_tokens instead of the last ones */
     int64_t q_rank, kv_rank, rope_dim; /* latent only */
     bool qkv_bias, o_bias;
-    bool qk_norm; /* RMS norm over each query and key head, weight of head_dim */
-    bool sinks;   /* one learned logit per head beside the softmax */
+    enum qk_norm qk_norm;
+    enum position_kind position;
+    bool sinks;     /* one learned logit per head beside the softmax */
+    bool shares_kv; /* attends to the cache of an earlier layer and makes no keys and values */
+    bool idle_kv;   /* its key and value weights are stored all the same */
+    bool v_is_k;    /* values are the keys before their norm: no matrix of their own, a cache all the same */
+    bool v_norm;    /* RMS norm without a weight over each value head */
+    /* Sparse attention (DeepSeek-V3.2): a query attends to the top_keys best keys by the scores of an indexer, 0: all.
+     * index_heads 0: by those of an earlier layer. index_dim elements a token are cached beside keys and values. */
+    int64_t top_keys, index_heads, index_dim;
 };
 
 enum ffn_kind { FFN_NONE, FFN_DENSE, FFN_MOE };
@@ -44,6 +61,9 @@ struct ffn {
     int64_t shared_width;   /* all shared experts together; 0 none */
     bool shared_gate;       /* a 1 x hidden gate on the shared expert's output */
     bool router_bias;       /* bias of the router product */
+    bool router_norm;       /* the router reads an RMS norm of its own */
+    bool expert_scale;      /* one stored factor of each expert's routing weight */
+    int64_t branch_norms;   /* norms of width `hidden` around routed and shared experts, beyond those of the layer */
     bool router_correction; /* load-balancing bias of `experts` elements, stored though not trained by gradient */
 };
 
@@ -54,7 +74,8 @@ struct layer_kind {
     struct mixer mixer;
     struct ffn ffn;
     int64_t norms;     /* norms of width `hidden` in a layer */
-    const char *label; /* "attention + mlp", "sliding attention + moe", ... */
+    bool parallel;     /* mixer and feed-forward read the same input, and one sum takes both */
+    const char *label; /* "attention + mlp", "sliding attention + experts", "attention | mlp" when parallel, ... */
 };
 
 /* Parts of a model that may be stored in different formats. */
@@ -80,6 +101,12 @@ struct model {
     bool tied;                  /* the output head is the embedding */
     bool head_bias;
     bool embed_norm;
+    /* Gemma 3n and 4. per_layer_dim: elements that every layer adds to its input by token, from a table of
+     * per_layer_vocab rows for all layers together; streams: residual streams that a layer predicts and corrects
+     * (AltUp, arXiv 2301.13310); laurel_rank: of a learned residual beside attention (LAuReL, arXiv 2411.07501);
+     * layer_scale: a stored number times each layer's output. 0 none. */
+    int64_t per_layer_dim, per_layer_vocab, streams, laurel_rank;
+    bool layer_scale;
     enum norm_kind norm;
     size_t kinds_n;
     struct layer_kind *kinds;

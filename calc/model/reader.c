@@ -66,6 +66,23 @@ static enum err_code find_family(struct reader *r)
     return r->family ? ERR_OK : unknown_family(r, where, j.path, type);
 }
 
+/* Zero, false and an empty list say that a structure is not used. */
+static bool is_off(const struct json *j)
+{
+    int64_t n;
+    bool on;
+    if (json_is_bool(j)) return json_bool(j, &on, NULL) == ERR_OK && !on;
+    if (json_is_number(j)) return json_int(j, INT64_MIN, INT64_MAX, &n, NULL) == ERR_OK && n == 0;
+    return json_is_array(j) && json_len(j) == 0;
+}
+
+static bool described(const struct family *f, const char *key)
+{
+    for (size_t i = 0; i < sizeof f->describes / sizeof f->describes[0] && f->describes[i]; i++)
+        if (strcmp(f->describes[i], key) == 0) return true;
+    return false;
+}
+
 /* Keys that change the structure in ways the family's row does not describe: the file is not what its model_type says.
  */
 static enum err_code refuse_foreign(struct reader *r)
@@ -79,22 +96,28 @@ static enum err_code refuse_foreign(struct reader *r)
         {"cross_attention_layers", "cross attention"},
         {"layers_block_type", "a hybrid of layer types"},
         {"hybrid_override_pattern", "a hybrid of layer types"},
+        {"hybrid_layer_pattern", "layers of two attention shapes"},
         {"linear_attn_config", "linear attention"},
         {"num_kv_shared_layers", "caches shared across layers"},
+        {"use_cla", "caches shared across layers"},
+        {"use_mla", "latent attention"},
         {"index_topk", "sparse indexed attention"},
+        {"sparse_config", "sparse attention"},
         {"attn_type_list", "a hybrid of layer types"},
         {"attention_chunk_size", "chunked attention"},
         {"compress_ratios", "compressed attention"},
+        {"hidden_size_per_layer_input", "per-layer embeddings"},
+        {"global_head_dim", "layers of two attention shapes"},
+        {"attention_k_eq_v", "values that are the keys"},
+        {"moe_latent_size", "experts in a latent space"},
+        {"shared_intermediate_size", "a shared expert"},
     };
     struct json j;
     for (size_t i = 0; i < sizeof FOREIGN / sizeof FOREIGN[0]; i++)
-        if (json_get(&r->text, FOREIGN[i].key, &j))
+        if (json_get(&r->text, FOREIGN[i].key, &j) && !is_off(&j) && !described(r->family, FOREIGN[i].key))
             return err_set(r->e, ERR_INPUT,
                            "%s: %s means %s, which the %s family does not describe: refused, not guessed", j.file,
                            j.path, FOREIGN[i].meaning, r->family->name);
-    bool cla;
-    TRY(reader_flag(r, &r->text, "use_cla", false, &cla));
-    if (cla) return err_set(r->e, ERR_INPUT, "%s: use_cla means caches shared across layers: refused", r->text.file);
     if (!r->family->latent && json_get(&r->text, "kv_lora_rank", &j))
         return err_set(r->e, ERR_INPUT, "%s: %s means latent attention, but the %s family has none", j.file, j.path,
                        r->family->name);
@@ -117,24 +140,30 @@ static enum err_code read_head(struct reader *r)
     TRY(reader_flag(r, r->root, "tie_word_embeddings", r->family->tied, &m->tied));
     TRY(reader_flag(r, &r->text, "tie_word_embeddings", m->tied, &m->tied));
     m->norm = r->family->norm;
+    m->embed_norm = r->family->embed_norm;
+    m->head_bias = r->family->head_bias;
+    if (r->family->head_bias_by_key) TRY(reader_flag(r, &r->text, "lm_head_bias", false, &m->head_bias));
     if (!r->family->positions) return ERR_OK;
     if (m->max_context_tokens == 0)
         return err_set(r->e, ERR_INPUT, "%s: n_positions is missing: the learned position table has that many rows",
                        r->text.file);
-    m->position_rows = m->max_context_tokens;
+    m->position_rows = m->max_context_tokens + r->family->position_offset;
     return ERR_OK;
 }
 
 static const char *describe_attention(struct reader *r)
 {
-    const struct mixer *x = &r->m->kinds[0].mixer;
+    const struct mixer *x = NULL;
     int64_t windowed = 0;
-    for (size_t i = 0; i < r->m->kinds_n; i++)
-        if (r->m->kinds[i].mixer.window_tokens) {
-            windowed += r->m->kinds[i].count;
-            x = &r->m->kinds[i].mixer;
-        }
-    const char *form = x->kind == MIXER_LATENT   ? "MLA"
+    for (size_t i = 0; i < r->m->kinds_n; i++) {
+        const struct mixer *of = &r->m->kinds[i].mixer;
+        if (of->kind == MIXER_NONE || (x && !of->window_tokens)) continue;
+        x = of;
+        if (of->window_tokens) windowed += r->m->kinds[i].count;
+    }
+    if (!x) return "none";
+    const char *form = x->top_keys               ? "MLA, sparse"
+                       : x->kind == MIXER_LATENT ? "MLA"
                        : x->kv_heads == x->heads ? "MHA"
                        : x->kv_heads == 1        ? "MQA"
                                                  : "GQA";
@@ -168,6 +197,7 @@ enum err_code model_parse(struct arena *a, const struct json *j, struct model *o
     TRY(reader_dim(&r, DIM_POSITIONS, 0, 0, &m.max_context_tokens));
     TRY(reader_layers(&r));
     TRY(read_head(&r));
+    if (r.family->extend) TRY(r.family->extend(&r));
     TRY(stored_read(a, j, &r.text, &m, e));
     m.attention = describe_attention(&r);
     note_uncounted(&r);

@@ -68,14 +68,16 @@ static void total_phase(const struct phase *p, const struct sym **out)
     out[5] = p->total.link_s;
 }
 
-/* Largest inputs and outputs of one operator, beside the residual stream that waits. */
+/* Largest inputs and outputs of one operator, beside the residual stream (or streams) that waits. */
 static const struct sym *peak_activation(struct step *s, const struct phase *p, const struct sym *rows)
 {
     struct sym_ctx *c = s->c;
     const struct model *m = s->setup.model;
     const struct sym *most = sym_int(c, 0);
     for (size_t i = 0; i < p->ops.n; i++) most = sym_max(c, most, p->ops.op[i].activation_bytes);
-    return sym_add(c, most, SYM_PROD(c, rows, sym_int(c, m->hidden), sym_num(c, m->activations.bits / 8)));
+    return sym_add(
+        c, most,
+        SYM_PROD(c, rows, sym_int(c, m->hidden * (m->streams ? m->streams : 1)), sym_num(c, m->activations.bits / 8)));
 }
 
 static void total_memory(struct step *s, const struct sym **out)
@@ -86,7 +88,8 @@ static void total_memory(struct step *s, const struct sym **out)
     const struct sym *prompt = u->prefill_together ? sym_mul(c, s->y.B, s->y.T) : s->y.T;
     const struct sym *decode = u->uncached ? sym_mul(c, s->y.B, s->y.S) : s->y.B;
     const struct sym *blocks = sym_ceil(c, sym_div(c, s->y.S, sym_int(c, u->block_tokens)));
-    const double per_token = s->cache.bytes_per_token_full + s->cache.bytes_per_token_windowed;
+    const double per_token =
+        s->cache.bytes_per_token_full + s->cache.bytes_per_token_windowed + s->cache.bytes_per_token_index;
     out[STEP_kv_bytes] = u->uncached ? zero : sym_mul(c, s->y.B, s->cache.bytes_per_sequence);
     out[STEP_kv_allocated_bytes] =
         u->uncached ? zero : SYM_PROD(c, s->y.B, blocks, sym_num(c, (double)u->block_tokens * per_token));
@@ -137,6 +140,7 @@ bool step_timed(const struct step *s) { return !s->untimed; }
 double step_weight_bytes(const struct step *s) { return s->weight_bytes; }
 double step_kv_bytes_per_token_full(const struct step *s) { return s->cache.bytes_per_token_full; }
 double step_kv_bytes_per_token_windowed(const struct step *s) { return s->cache.bytes_per_token_windowed; }
+double step_kv_bytes_per_token_index(const struct step *s) { return s->cache.bytes_per_token_index; }
 size_t step_length(const struct step *s) { return sym_tape_length(s->tape); }
 
 enum { OP_VALUES = 11 };

@@ -69,6 +69,7 @@ bool step_timed(const struct step *s);          /* false: the device has no know
 double step_weight_bytes(const struct step *s); /* per GPU */
 double step_kv_bytes_per_token_full(const struct step *s);     /* per GPU, grows with context */
 double step_kv_bytes_per_token_windowed(const struct step *s); /* per GPU, within the window only */
+double step_kv_bytes_per_token_index(const struct step *s);    /* per GPU, of indexers' keys; grows with context */
 size_t step_length(const struct step *s);                      /* instructions a point costs */
 
 /* One operator of a phase at one point, times its count; per GPU. */

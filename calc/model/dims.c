@@ -1,0 +1,144 @@
+/* dims -- quantities of a config.json under their many spellings. */
+#include <string.h>
+
+#include "calc/model/reader.h"
+
+struct spelling {
+    const char *symbol;
+    const char *keys[8];
+};
+
+static const struct spelling SPELLINGS[DIM_N] = {
+    [DIM_LAYERS] = {"L", {"num_hidden_layers", "n_layer", "n_layers", "num_layers"}},
+    [DIM_HIDDEN] = {"D", {"hidden_size", "n_embd", "n_embed", "d_model"}},
+    [DIM_FFN] = {"F", {"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "ffn_config.ffn_hidden_size"}},
+    [DIM_HEADS] = {"N", {"num_attention_heads", "n_head", "n_heads", "num_heads"}},
+    [DIM_KV_HEADS] = {"K",
+                      {"num_key_value_heads", "n_head_kv", "num_kv_heads", "multi_query_group_num",
+                       "attn_config.kv_n_heads"}},
+    [DIM_HEAD_DIM] = {"H", {"head_dim", "kv_channels", "attention_head_dim"}},
+    [DIM_VOCAB] = {"V", {"vocab_size", "padded_vocab_size"}},
+    [DIM_POSITIONS] = {NULL, {"max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len"}},
+    [DIM_WINDOW] = {"W", {"sliding_window", "sliding_window_size", "attention_chunk_size"}},
+    [DIM_EXPERTS] = {"E",
+                     {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts",
+                      "ffn_config.moe_num_experts"}},
+    [DIM_EXPERTS_PER_TOKEN] = {"k",
+                               {"num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk",
+                                "moe_k", "top_k_experts", "ffn_config.moe_top_k"}},
+    [DIM_EXPERT_WIDTH] = {NULL, {"moe_intermediate_size", "expert_hidden_size"}},
+    [DIM_SHARED_EXPERTS] = {NULL,
+                            {"n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert"}},
+    [DIM_SHARED_WIDTH] = {NULL, {"shared_expert_intermediate_size"}},
+    [DIM_DENSE_PREFIX] = {NULL, {"first_k_dense_replace", "moe_layer_num_skipped", "moe_layer_start_index"}},
+    [DIM_SPARSE_STEP] = {NULL,
+                         {"decoder_sparse_step", "moe_layer_freq", "interleave_moe_layer_step", "moe_layer_interval"}},
+    [DIM_Q_RANK] = {NULL, {"q_lora_rank"}},
+    [DIM_KV_RANK] = {"C", {"kv_lora_rank"}},
+    [DIM_NOPE_DIM] = {NULL, {"qk_nope_head_dim"}},
+    [DIM_ROPE_DIM] = {"R", {"qk_rope_head_dim"}},
+    [DIM_V_HEAD_DIM] = {NULL, {"v_head_dim"}},
+};
+
+const char *const *dim_spellings(enum dim d) { return SPELLINGS[d].keys; }
+const char *dim_symbol(enum dim d) { return SPELLINGS[d].symbol; }
+
+static const int64_t DIM_MAX[DIM_N] = {[DIM_LAYERS] = LAYERS_MAX,
+                                       [DIM_HIDDEN] = 1 << 22,
+                                       [DIM_FFN] = 1 << 24,
+                                       [DIM_HEADS] = 1 << 16,
+                                       [DIM_KV_HEADS] = 1 << 16,
+                                       [DIM_HEAD_DIM] = 1 << 16,
+                                       [DIM_VOCAB] = 1 << 28,
+                                       [DIM_POSITIONS] = (int64_t)1 << 40,
+                                       [DIM_WINDOW] = (int64_t)1 << 40,
+                                       [DIM_EXPERTS] = EXPERTS_MAX,
+                                       [DIM_EXPERTS_PER_TOKEN] = EXPERTS_MAX,
+                                       [DIM_EXPERT_WIDTH] = 1 << 24,
+                                       [DIM_SHARED_EXPERTS] = EXPERTS_MAX,
+                                       [DIM_SHARED_WIDTH] = 1 << 24,
+                                       [DIM_DENSE_PREFIX] = LAYERS_MAX,
+                                       [DIM_SPARSE_STEP] = LAYERS_MAX,
+                                       [DIM_Q_RANK] = 1 << 22,
+                                       [DIM_KV_RANK] = 1 << 22,
+                                       [DIM_NOPE_DIM] = 1 << 16,
+                                       [DIM_ROPE_DIM] = 1 << 16,
+                                       [DIM_V_HEAD_DIM] = 1 << 16};
+
+/* A list of one number per layer is that number when all are equal. */
+static enum err_code same_in_all_layers(struct reader *r, struct json *j)
+{
+    struct json first, item;
+    int64_t one, other;
+    if (!json_is_array(j) || !json_at(j, 0, NULL, &first) || !json_is_number(&first)) return ERR_OK;
+    TRY(json_int(&first, INT64_MIN, INT64_MAX, &one, r->e));
+    for (size_t i = 1; json_at(j, i, NULL, &item); i++) {
+        TRY(json_int(&item, INT64_MIN, INT64_MAX, &other, r->e));
+        if (other != one)
+            return err_set(r->e, ERR_INPUT, "%s: %s differs from %s, and the %s family has one for all layers", j->file,
+                           item.path, first.path, r->family->name);
+    }
+    *j = first;
+    return ERR_OK;
+}
+
+/* The first spelling that the file has; synonyms that contradict each other are refused. */
+static enum err_code find_dim(struct reader *r, enum dim d, struct json *out, bool *found)
+{
+    const char *const *keys = dim_spellings(d);
+    int64_t first = 0;
+    *found = false;
+    for (size_t i = 0; keys[i]; i++) {
+        struct json j;
+        if (!json_get(&r->text, keys[i], &j)) continue;
+        TRY(same_in_all_layers(r, &j));
+        if (!json_is_number(&j)) {
+            if (!*found) { /* present with a wrong type: report that */
+                *out = j;
+                *found = true;
+                return ERR_OK;
+            }
+            continue;
+        }
+        int64_t v;
+        TRY(json_int(&j, INT64_MIN, INT64_MAX, &v, r->e));
+        if (*found && v != first && d != DIM_POSITIONS && d != DIM_SPARSE_STEP)
+            return err_set(r->e, ERR_INPUT, "%s: %s and %s say different numbers (%lld and %lld) for one quantity",
+                           out->file, out->path, j.path, (long long)first, (long long)v);
+        if (!*found) {
+            *out = j;
+            first = v;
+            *found = true;
+        }
+    }
+    return ERR_OK;
+}
+
+/* A quantity of the file, else the family's class default, else fallback; -1 as fallback makes the key required. */
+enum err_code reader_dim(struct reader *r, enum dim d, int64_t lo, int64_t fallback, int64_t *out)
+{
+    struct json j;
+    bool found;
+    TRY(find_dim(r, d, &j, &found));
+    if (found) return json_int(&j, lo, DIM_MAX[d], out, r->e);
+    /* null is not absent: classes take it as "derive it", and only an absent key as their default. */
+    bool null = false;
+    for (const char *const *key = dim_spellings(d); *key; key++) null = null || json_has(&r->text, *key);
+    for (const struct family_default *p = r->family->defaults; p->value && !null; p++) {
+        if (p->dim != d) continue;
+        *out = p->value;
+        return ERR_OK;
+    }
+    if (fallback < 0)
+        return err_set(r->e, ERR_INPUT, "%s: %s%s%s is missing, and the %s family has no default for it", r->text.file,
+                       r->text.path, *r->text.path ? "." : "", dim_spellings(d)[0], r->family->name);
+    *out = fallback;
+    return ERR_OK;
+}
+
+enum err_code reader_flag(struct reader *r, const struct json *where, const char *key, bool fallback, bool *out)
+{
+    struct json j;
+    *out = fallback;
+    return json_get(where, key, &j) ? json_bool(&j, out, r->e) : ERR_OK;
+}

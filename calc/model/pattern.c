@@ -1,0 +1,133 @@
+#include "calc/model/pattern.h"
+
+#include <string.h>
+
+enum { ROPE_INTERVAL = 4 }; /* class default of no_rope_layer_interval (Llama 4, SmolLM3) */
+
+static enum err_code want_length(struct reader *r, const struct json *list)
+{
+    if (!json_is_array(list)) return json_want(list, "a list of one entry per layer", r->e);
+    if (json_len(list) == (size_t)r->m->layers) return ERR_OK;
+    return err_set(r->e, ERR_INPUT, "%s: %s has %zu entries for %lld layers", list->file, list->path, json_len(list),
+                   (long long)r->m->layers);
+}
+
+enum err_code pattern_letters(struct reader *r, const struct json *pattern, bool *flags)
+{
+    const char *s;
+    TRY(json_str(pattern, &s, r->e));
+    const size_t n = strlen(s);
+    if (n == 0 || strspn(s, "LG") != n) return json_want(pattern, "letters L (sliding) and G (full)", r->e);
+    for (int64_t i = 0; i < r->m->layers; i++) flags[i] = s[(size_t)i % n] == 'L' && i + 1 < r->m->layers;
+    return ERR_OK;
+}
+
+enum err_code pattern_numbers(struct reader *r, const char *key, bool *flags)
+{
+    struct json list, item;
+    if (!json_get(&r->text, key, &list))
+        return err_set(r->e, ERR_INPUT, "%s: %s is missing: it says which layers slide", r->text.file, key);
+    TRY(want_length(r, &list));
+    for (size_t i = 0; json_at(&list, i, NULL, &item); i++) {
+        int64_t v;
+        TRY(json_int(&item, 0, 1, &v, r->e));
+        flags[i] = v == 1;
+    }
+    return ERR_OK;
+}
+
+enum err_code pattern_rope(struct reader *r, bool *flags)
+{
+    struct json list, j;
+    int64_t interval = ROPE_INTERVAL;
+    if (json_get(&r->text, "no_rope_layers", &list) && json_len(&list) > 0)
+        return pattern_numbers(r, "no_rope_layers", flags);
+    if (json_get(&r->text, "no_rope_layer_interval", &j)) TRY(json_int(&j, 1, LAYERS_MAX, &interval, r->e));
+    for (int64_t i = 0; i < r->m->layers; i++) flags[i] = (i + 1) % interval != 0;
+    return ERR_OK;
+}
+
+enum err_code pattern_turns(struct reader *r, const bool *windowed, bool *turns)
+{
+    bool any = false;
+    for (int64_t i = 0; i < r->m->layers; i++) any = any || windowed[i];
+    for (int64_t i = 0; i < r->m->layers; i++) turns[i] = r->family->nope != NOPE_FULL || windowed[i] || !any;
+    return r->family->nope == NOPE_LIST ? pattern_rope(r, turns) : ERR_OK;
+}
+
+/* ---- experts ---- */
+
+/* A list of layer numbers; sets or clears their flags. */
+static enum err_code mark_listed(struct reader *r, const char *key, bool value, bool *flags)
+{
+    struct json list, item;
+    if (!json_get(&r->text, key, &list)) return ERR_OK;
+    if (!json_is_array(&list)) return json_want(&list, "a list of layer numbers", r->e);
+    for (size_t i = 0; json_at(&list, i, NULL, &item); i++) {
+        int64_t at;
+        TRY(json_int(&item, 0, r->m->layers - 1, &at, r->e));
+        flags[at] = value;
+    }
+    return ERR_OK;
+}
+
+/* mlp_layer_types: "dense" or "sparse". */
+static enum err_code by_types(struct reader *r, const struct json *list, bool *moe)
+{
+    struct json item;
+    TRY(want_length(r, list));
+    for (size_t i = 0; json_at(list, i, NULL, &item); i++) {
+        const char *type;
+        TRY(json_str(&item, &type, r->e));
+        moe[i] = strcmp(type, "sparse") == 0;
+        if (!moe[i] && strcmp(type, "dense") != 0) return json_want(&item, "\"dense\" or \"sparse\"", r->e);
+    }
+    return ERR_OK;
+}
+
+/* Steps of a rule: layers from `first` to `last` whose number, counted from `from`, is a multiple of step. */
+struct steps {
+    int64_t first, last, step, from;
+};
+
+static enum err_code read_steps(struct reader *r, bool listed, struct steps *s)
+{
+    const enum moe_rule rule = r->family->moe;
+    struct json j;
+    *s = (struct steps){0, r->m->layers - 1, 1, rule == MOE_DEEPSEEK ? 0 : 1};
+    if (rule == MOE_EVERY || rule == MOE_OPTIONAL || rule == MOE_BESIDE) return ERR_OK;
+    if (rule == MOE_DEEPSEEK || rule == MOE_HUNYUAN || rule == MOE_ERNIE)
+        TRY(reader_dim(r, DIM_DENSE_PREFIX, 0, rule == MOE_ERNIE ? 1 : 0, &s->first));
+    if (!listed) TRY(reader_dim(r, DIM_SPARSE_STEP, 1, 1, &s->step));
+    if (rule == MOE_ERNIE && json_get(&r->text, "moe_layer_end_index", &j)) {
+        TRY(json_int(&j, -1, LAYERS_MAX, &s->last, r->e));
+        if (s->last < 0) s->last = r->m->layers - 1;
+    }
+    return ERR_OK;
+}
+
+enum err_code pattern_experts(struct reader *r, bool *moe)
+{
+    const enum moe_rule rule = r->family->moe;
+    int64_t experts;
+    struct steps s;
+    struct json list, types, item;
+    if (rule == MOE_NONE) return ERR_OK;
+    const bool optional = rule == MOE_OPTIONAL || rule == MOE_BESIDE;
+    TRY(reader_dim(r, DIM_EXPERTS, optional ? 0 : 1, optional ? 0 : -1, &experts));
+    if (experts == 0) return ERR_OK;
+    if (json_get(&r->text, "mlp_layer_types", &types)) return by_types(r, &types, moe);
+    const bool listed = json_get(&r->text, "moe_layer_freq", &list) && json_is_array(&list);
+    if (listed) TRY(want_length(r, &list));
+    TRY(read_steps(r, listed, &s));
+    for (int64_t i = 0; i < r->m->layers; i++) {
+        int64_t on = 1;
+        if (listed && json_at(&list, (size_t)i, NULL, &item)) TRY(json_int(&item, 0, 1, &on, r->e));
+        moe[i] = on && i >= s.first && i <= s.last && (i + s.from) % s.step == 0;
+    }
+    if (rule == MOE_LLAMA4 && json_has(&r->text, "moe_layers") && json_get(&r->text, "moe_layers", &list)) {
+        memset(moe, 0, (size_t)r->m->layers * sizeof *moe);
+        return mark_listed(r, "moe_layers", true, moe);
+    }
+    return mark_listed(r, "mlp_only_layers", false, moe);
+}

@@ -1,0 +1,182 @@
+#include "calc/model/vary.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A flag that must have one value for the row to hold. */
+static enum err_code want_flag(struct reader *r, const char *key, bool wanted, bool fallback, const char *meaning)
+{
+    bool v;
+    TRY(reader_flag(r, &r->text, key, fallback, &v));
+    if (v == wanted) return ERR_OK;
+    return err_set(r->e, ERR_INPUT, "%s: %s is %s, which means %s: the %s family does not describe that", r->text.file,
+                   key, v ? "true" : "false", meaning, r->family->name);
+}
+
+/* Falcon: the new architecture has grouped heads and a norm for each branch, the old one has one KV head (or all of
+ * them) and one norm for both. Files of before the key say it by n_head_kv. Source: transformers, modeling_falcon. */
+enum err_code vary_falcon(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct mixer *x = &k->mixer;
+    struct json j;
+    bool new, one;
+    int64_t norms = 2;
+    (void)layer;
+    TRY(reader_flag(r, &r->text, "new_decoder_architecture", json_get(&r->text, "n_head_kv", &j), &new));
+    TRY(reader_flag(r, &r->text, "multi_query", true, &one));
+    if (new) {
+        if (json_get(&r->text, "num_ln_in_parallel_attn", &j)) TRY(json_int(&j, 1, 2, &norms, r->e));
+        k->parallel = true;
+        k->norms = norms;
+        return ERR_OK;
+    }
+    x->kv_heads = one ? 1 : x->heads;
+    k->norms = k->parallel ? 1 : 2;
+    return ERR_OK;
+}
+
+/* StableLM: parallel blocks share one norm. */
+enum err_code vary_stablelm(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    (void)r;
+    (void)layer;
+    if (k->parallel) k->norms = 1;
+    return ERR_OK;
+}
+
+/* MPT: the MLP is a multiple of the width; published models have ALiBi and neither biases nor norms of queries. */
+enum err_code vary_mpt(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct json j;
+    double ratio = 4;
+    (void)layer;
+    TRY(want_flag(r, "no_bias", true, true, "biases"));
+    TRY(want_flag(r, "attn_config.alibi", true, true, "learned positions"));
+    TRY(want_flag(r, "attn_config.qk_ln", false, false, "norms of queries and keys"));
+    if (json_get(&r->text, "attn_config.attn_type", &j)) {
+        const char *type;
+        TRY(json_str(&j, &type, r->e));
+        if (strcmp(type, "multihead_attention") != 0) return json_want(&j, "\"multihead_attention\"", r->e);
+    }
+    if (json_get(&r->text, "expansion_ratio", &j)) TRY(json_num(&j, &ratio, r->e));
+    const double width = ratio * (double)r->m->hidden;
+    if (!(ratio > 0) || !(ratio <= 64) || floor(width) < width)
+        return json_want(&j, "a multiple of the width that is whole", r->e);
+    k->ffn.width = (int64_t)width;
+    return ERR_OK;
+}
+
+/* OPT: pre-norm models whose embedding is as wide as the model. */
+enum err_code vary_opt(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct json j;
+    int64_t width = r->m->hidden;
+    (void)layer;
+    (void)k;
+    TRY(want_flag(r, "do_layer_norm_before", true, true, "norms after the blocks and none at the end"));
+    if (json_get(&r->text, "word_embed_proj_dim", &j)) TRY(json_int(&j, 1, INT64_MAX, &width, r->e));
+    if (width == r->m->hidden) return ERR_OK;
+    return err_set(r->e, ERR_INPUT, "%s: %s is not the model's width: projections in and out are not described", j.file,
+                   j.path);
+}
+
+/* ChatGLM 2 and later; the first ChatGLM has the same model_type and another structure. */
+enum err_code vary_chatglm(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct json j;
+    bool grouped;
+    (void)layer;
+    if (json_get(&r->text, "inner_hidden_size", &j))
+        return err_set(r->e, ERR_INPUT, "%s: %s marks the first ChatGLM, whose prefix attention is not described",
+                       j.file, j.path);
+    TRY(want_flag(r, "rmsnorm", true, true, "layer norms"));
+    TRY(want_flag(r, "add_bias_linear", false, false, "biases in all linear layers"));
+    TRY(want_flag(r, "post_layer_norm", true, true, "no final norm"));
+    TRY(reader_flag(r, &r->text, "multi_query_attention", false, &grouped));
+    if (!grouped) k->mixer.kv_heads = k->mixer.heads;
+    return ERR_OK;
+}
+
+/* Baichuan: the 13B models have ALiBi, and say so only by naming model_max_length alone. */
+enum err_code vary_baichuan(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct json j;
+    (void)layer;
+    if (!json_get(&r->text, "max_position_embeddings", &j)) k->mixer.position = POSITION_ALIBI;
+    return ERR_OK;
+}
+
+/* Llama 4: statistics alone as norms of rotated queries and keys; dense layers have a width of their own. */
+enum err_code vary_llama4(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct json j;
+    (void)layer;
+    if (k->mixer.position == POSITION_NONE) k->mixer.qk_norm = QK_NORM_NONE;
+    if (k->ffn.kind != FFN_DENSE) return ERR_OK;
+    if (!json_get(&r->text, "intermediate_size_mlp", &j))
+        return err_set(r->e, ERR_INPUT, "%s: intermediate_size_mlp is missing: dense layers have that width",
+                       r->text.file);
+    return json_int(&j, 1, 1 << 24, &k->ffn.width, r->e);
+}
+
+/* MiMo-V2: sliding layers have heads of their own, and sinks; values have a width of their own everywhere. */
+enum err_code vary_mimo_v2(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    static const char *const SINKS[] = {"add_full_attention_sink_bias", "add_swa_attention_sink_bias"};
+    const bool slides = k->mixer.window_tokens > 0;
+    struct mixer *x = &k->mixer;
+    struct json j;
+    (void)layer;
+    TRY(reader_dim(r, DIM_V_HEAD_DIM, 1, x->head_dim, &x->v_head_dim));
+    TRY(reader_flag(r, &r->text, SINKS[slides], false, &x->sinks));
+    if (!slides) return ERR_OK;
+    if (json_get(&r->text, "swa_num_attention_heads", &j)) TRY(json_int(&j, 1, 1 << 16, &x->heads, r->e));
+    if (json_get(&r->text, "swa_num_key_value_heads", &j)) TRY(json_int(&j, 1, 1 << 16, &x->kv_heads, r->e));
+    if (json_get(&r->text, "swa_head_dim", &j)) TRY(json_int(&j, 1, 1 << 16, &x->head_dim, r->e));
+    if (json_get(&r->text, "swa_v_head_dim", &j)) TRY(json_int(&j, 1, 1 << 16, &x->v_head_dim, r->e));
+    return ERR_OK;
+}
+
+/* MiniMax-M2: norms of queries and keys over all heads together, unless the file says otherwise. */
+enum err_code vary_minimax_m2(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct json j;
+    const char *type;
+    (void)layer;
+    if (k->mixer.qk_norm == QK_NORM_NONE || !json_get(&r->text, "qk_norm_type", &j)) return ERR_OK;
+    TRY(json_str(&j, &type, r->e));
+    return strcmp(type, "per_layer") == 0 ? ERR_OK : json_want(&j, "\"per_layer\"", r->e);
+}
+
+enum err_code vary_ernie_moe(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    (void)layer;
+    (void)k;
+    return want_flag(r, "use_bias", false, false, "biases in every expert");
+}
+
+/* DeepSeek sparse attention: an indexer in every layer, or in those that indexer_types calls "full"; the others take
+ * the choice of the last of those. */
+enum err_code vary_indexer(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    static const char *const KEYS[] = {"index_topk", "index_n_heads", "index_head_dim"};
+    struct mixer *x = &k->mixer;
+    int64_t *const into[] = {&x->top_keys, &x->index_heads, &x->index_dim};
+    struct json j, item;
+    const char *type = "full";
+    for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++) {
+        if (!json_get(&r->text, KEYS[i], &j))
+            return err_set(r->e, ERR_INPUT, "%s: %s is missing: the indexer's shape", r->text.file, KEYS[i]);
+        TRY(json_int(&j, 1, 1 << 20, into[i], r->e));
+    }
+    if (x->q_rank == 0)
+        return err_set(r->e, ERR_INPUT, "%s: q_lora_rank is missing: the indexer's queries come from it", r->text.file);
+    if (!json_get(&r->text, "indexer_types", &j)) return ERR_OK;
+    if (!json_is_array(&j) || json_len(&j) != (size_t)r->m->layers || !json_at(&j, (size_t)layer, NULL, &item))
+        return json_want(&j, "a list of one string per layer", r->e);
+    TRY(json_str(&item, &type, r->e));
+    if (strcmp(type, "full") == 0) return ERR_OK;
+    if (strcmp(type, "shared") != 0 || layer == 0) return json_want(&item, "\"full\", or \"shared\" after it", r->e);
+    x->index_heads = x->index_dim = 0;
+    return ERR_OK;
+}

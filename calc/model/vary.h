@@ -1,0 +1,29 @@
+/* vary -- what a family's layers have that no field of its row can say; private to calc/model.
+ *
+ * Each is a family.vary: it sees one layer as the fields make it and changes it, or refuses the file. */
+#ifndef RIDGE_MODEL_VARY_H
+#define RIDGE_MODEL_VARY_H
+
+#include "calc/model/reader.h"
+
+enum err_code vary_falcon(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_stablelm(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_mpt(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_opt(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_chatglm(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_baichuan(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_llama4(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_mimo_v2(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_minimax_m2(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_ernie_moe(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_indexer(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_hunyuan(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_nas(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_gemma3n(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_gemma4(struct reader *r, int64_t layer, struct layer_kind *k);
+
+/* extend_gemma3n, extend_gemma4 -- family.extend of the two: per-layer inputs, streams, learned residuals, scales. */
+enum err_code extend_gemma3n(struct reader *r);
+enum err_code extend_gemma4(struct reader *r);
+
+#endif

@@ -1,0 +1,151 @@
+/* vary_shapes -- families whose layers differ in shape, or share what an earlier layer made. */
+#include <math.h>
+#include <string.h>
+
+#include "calc/model/vary.h"
+
+/* A whole number of the text part, else fallback. */
+static enum err_code whole(struct reader *r, const char *key, int64_t lo, int64_t hi, int64_t fallback, int64_t *out)
+{
+    struct json j;
+    *out = fallback;
+    return json_get(&r->text, key, &j) ? json_int(&j, lo, hi, out, r->e) : ERR_OK;
+}
+
+/* Hunyuan: with use_cla every cla_share_factor-th layer makes keys and values, and those after it use them. */
+enum err_code vary_hunyuan(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    bool shares;
+    int64_t factor;
+    TRY(reader_flag(r, &r->text, "use_cla", false, &shares));
+    if (!shares) return ERR_OK;
+    TRY(whole(r, "cla_share_factor", 1, LAYERS_MAX, 1, &factor));
+    k->mixer.shares_kv = layer % factor != 0;
+    k->mixer.idle_kv = false;
+    return ERR_OK;
+}
+
+/* ---- layers found by architecture search (Nemotron NAS, DeciLM) ---- */
+
+static enum err_code refuse_replaced(struct reader *r, const struct json *block)
+{
+    static const char *const UNUSUAL[] = {"replace_with_linear", "sparsify",
+                                          "num_sink_tokens",     "window_length",
+                                          "unshifted_sink",      "use_prefill_window_in_sink_attention"};
+    struct json j;
+    bool on;
+    for (size_t i = 0; i < sizeof UNUSUAL / sizeof UNUSUAL[0]; i++)
+        if (json_get(block, UNUSUAL[i], &j) && (!json_is_bool(&j) || (json_bool(&j, &on, NULL) == ERR_OK && on)))
+            return err_set(r->e, ERR_INPUT, "%s: %s is used, which the %s family does not describe", j.file, j.path,
+                           r->family->name);
+    return ERR_OK;
+}
+
+/* Width of a gated MLP: mult*2/3 of the model's, whole, rounded up to a multiple of 256. */
+static enum err_code nas_width(struct reader *r, const struct json *block, int64_t *out)
+{
+    struct json j;
+    double mult;
+    if (json_get(block, "intermediate_size", &j)) return json_int(&j, 1, 1 << 24, out, r->e);
+    if (!json_get(block, "ffn_mult", &j))
+        return err_set(r->e, ERR_INPUT, "%s: %s has neither ffn_mult nor intermediate_size", block->file, block->path);
+    TRY(json_num(&j, &mult, r->e));
+    if (!(mult > 0) || !(mult <= 64)) return json_want(&j, "a number between 0 and 64", r->e);
+    const int64_t width = (int64_t)floor(2 * mult * (double)r->m->hidden / 3);
+    *out = (width + 255) / 256 * 256;
+    return ERR_OK;
+}
+
+enum err_code vary_nas(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct json list, block, attention, ffn;
+    bool none;
+    int64_t group;
+    if (!json_get(&r->text, "block_configs", &list))
+        return err_set(r->e, ERR_INPUT, "%s: block_configs is missing: the shapes of the layers", r->text.file);
+    if (!json_is_array(&list) || json_len(&list) != (size_t)r->m->layers ||
+        !json_at(&list, (size_t)layer, NULL, &block))
+        return json_want(&list, "a list of one object per layer", r->e);
+    if (!json_get(&block, "attention", &attention) || !json_get(&block, "ffn", &ffn))
+        return json_want(&block, "an object with attention and ffn", r->e);
+    TRY(refuse_replaced(r, &attention));
+    TRY(refuse_replaced(r, &ffn));
+    k->norms = 2;
+    TRY(reader_flag(r, &attention, "no_op", false, &none));
+    if (none) {
+        memset(&k->mixer, 0, sizeof k->mixer);
+        k->norms--;
+    } else {
+        struct json j;
+        if (!json_get(&attention, "n_heads_in_group", &j))
+            return err_set(r->e, ERR_INPUT, "%s: %s.n_heads_in_group is missing", attention.file, attention.path);
+        TRY(json_int(&j, 1, k->mixer.heads, &group, r->e));
+        if (k->mixer.heads % group != 0) return json_want(&j, "a divisor of the query heads", r->e);
+        k->mixer.kv_heads = k->mixer.heads / group;
+    }
+    TRY(reader_flag(r, &ffn, "no_op", false, &none));
+    if (!none) return nas_width(r, &ffn, &k->ffn.width);
+    memset(&k->ffn, 0, sizeof k->ffn);
+    k->norms--;
+    return ERR_OK;
+}
+
+/* ---- Gemma 3n and 4 ---- */
+
+/* Whether a layer is one of the last num_kv_shared_layers. */
+static enum err_code shares_last(struct reader *r, int64_t layer, int64_t fallback, bool *out)
+{
+    int64_t shared;
+    TRY(whole(r, "num_kv_shared_layers", 0, r->m->layers, fallback, &shared));
+    *out = layer >= r->m->layers - shared && shared < r->m->layers;
+    return ERR_OK;
+}
+
+enum err_code vary_gemma3n(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    k->mixer.v_norm = true;
+    TRY(shares_last(r, layer, 15, &k->mixer.shares_kv)); /* class default */
+    k->mixer.idle_kv = k->mixer.shares_kv;
+    return ERR_OK;
+}
+
+enum err_code vary_gemma4(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct mixer *x = &k->mixer;
+    bool same, doubled;
+    x->v_norm = true;
+    TRY(shares_last(r, layer, 0, &x->shares_kv));
+    TRY(reader_flag(r, &r->text, "attention_k_eq_v", false, &same));
+    if (x->window_tokens == 0) { /* global layers */
+        TRY(whole(r, "global_head_dim", 1, 1 << 16, x->head_dim, &x->head_dim));
+        x->v_head_dim = x->head_dim;
+        x->v_is_k = same;
+        if (same) TRY(whole(r, "num_global_key_value_heads", 1, x->heads, x->kv_heads, &x->kv_heads));
+    }
+    TRY(reader_flag(r, &r->text, "use_double_wide_mlp", true, &doubled));
+    if (k->ffn.kind == FFN_DENSE && doubled && x->shares_kv) k->ffn.width *= 2;
+    if (k->ffn.kind != FFN_MOE) return ERR_OK;
+    k->ffn.router_norm = k->ffn.expert_scale = true;
+    k->ffn.branch_norms = 3; /* before the experts, and after each branch */
+    return ERR_OK;
+}
+
+static enum err_code read_layer_inputs(struct reader *r, int64_t fallback)
+{
+    TRY(whole(r, "hidden_size_per_layer_input", 0, 1 << 20, fallback, &r->m->per_layer_dim));
+    if (r->m->per_layer_dim == 0) return ERR_OK;
+    return whole(r, "vocab_size_per_layer_input", 1, 1 << 28, r->m->vocab, &r->m->per_layer_vocab);
+}
+
+enum err_code extend_gemma3n(struct reader *r)
+{
+    TRY(whole(r, "altup_num_inputs", 1, 64, 4, &r->m->streams)); /* class defaults */
+    TRY(whole(r, "laurel_rank", 1, 1 << 20, 64, &r->m->laurel_rank));
+    return read_layer_inputs(r, 256);
+}
+
+enum err_code extend_gemma4(struct reader *r)
+{
+    r->m->layer_scale = true;
+    return read_layer_inputs(r, 0);
+}
