@@ -225,10 +225,12 @@ static void test_directories(void **state)
     refused(f, "none.safetensors", ERR_IO, "cannot open");
     refused(f, "none.gguf", ERR_IO, "cannot open");
     refused(f, "x.bin", ERR_USAGE, "wanted a .safetensors file");
-    assert_false(tensors_present(f->dir));
+    enum tensor_format format;
+    assert_false(tensors_present(f->dir, &format));
     static const char ONE[] = "{\"x\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]}}";
     checkpoint_safetensors(f->dir, "b.safetensors", ONE, 3);
-    assert_true(tensors_present(f->dir));
+    assert_true(tensors_present(f->dir, &format));
+    assert_int_equal(format, TENSOR_FORMAT_SAFETENSORS);
     assert_int_equal(opened(f, "").total_bytes, 3);
     checkpoint_safetensors(f->dir, "a.safetensors", ONE, 3);
     refused(f, "", ERR_IO, "2 files like 'a.safetensors' and no index");

@@ -261,14 +261,25 @@ static enum err_code open_path(struct tensor_builder *b, const char *path, struc
                    tensor_clean(clean, path, strlen(path)));
 }
 
-bool tensors_present(const char *path)
+bool tensors_present(const char *path, enum tensor_format *format)
 {
+    static const enum tensor_format FORMATS[FOUND_KINDS] = {
+        [FOUND_INDEX] = TENSOR_FORMAT_SAFETENSORS,
+        [FOUND_SAFETENSORS] = TENSOR_FORMAT_SAFETENSORS,
+        [FOUND_GGUF] = TENSOR_FORMAT_GGUF,
+        [FOUND_PICKLE_INDEX] = TENSOR_FORMAT_INDEX,
+    };
     struct found found[FOUND_KINDS] = {{0}};
-    if (!is_directory(path)) return kind_of(path) != FOUND_KINDS || has_suffix(path, ".gguf");
-    if (look_around(path, found, NULL) != ERR_OK) return false;
-    for (enum found_kind k = FOUND_INDEX; k < FOUND_KINDS; k++)
-        if (found[k].n > 0) return true;
-    return false;
+    enum found_kind k = FOUND_INDEX;
+    if (!is_directory(path)) {
+        k = has_suffix(path, ".gguf") ? FOUND_GGUF : kind_of(path);
+    } else {
+        if (look_around(path, found, NULL) != ERR_OK) return false;
+        while (k < FOUND_KINDS && found[k].n == 0) k++;
+    }
+    if (k == FOUND_KINDS) return false;
+    *format = FORMATS[k];
+    return true;
 }
 
 /* ---- the whole ---- */

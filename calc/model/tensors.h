@@ -84,9 +84,9 @@ struct tensor_set {
  */
 enum err_code tensors_open(struct arena *a, const char *path, struct tensor_set *out, struct err *e);
 
-/* tensors_present -- whether tensors_open would find something at path: the right suffix, or a directory that holds
- * such a file. Reads no file. */
-bool tensors_present(const char *path);
+/* tensors_present -- whether tensors_open would look into something at path, and of which format (INDEX: over pickles):
+ * the right suffix, or a directory that holds such a file. Reads no file. */
+bool tensors_present(const char *path, enum tensor_format *format);
 
 /* What tensors of one type hold together. */
 struct tensor_total {
