@@ -100,8 +100,9 @@ static enum err_code read_tensor(struct tensor_builder *b, const struct tensor_s
     const struct tensor *added = &b->tensors[b->n - 1];
     if (end >= t.begin_bytes && end - t.begin_bytes == added->bytes) return ERR_OK;
     return err_set(b->err, ERR_INPUT,
-                   "%s: tensor '%s': its offsets [%lld, %lld) are not the %lld bytes of its %s shape", src->name, name,
-                   (long long)t.begin_bytes, (long long)end, (long long)added->bytes, added->type->name);
+                   "%s: tensor '%s': its offsets [%lld, %lld) are not the %lld bytes of its %s shape", src->name,
+                   tensor_clean(name, key.s, key.len), (long long)t.begin_bytes, (long long)end,
+                   (long long)added->bytes, added->type->name);
 }
 
 static enum err_code read_metadata(struct tensor_builder *b, struct json_scan *s, bool keep)

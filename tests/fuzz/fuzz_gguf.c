@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calc/model/checkpoint.h"
 #include "calc/model/tensors_read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -41,6 +42,27 @@ static void check_tensors(const struct tensor_builder *b, int64_t data_bytes)
     require(sum <= data_bytes, "bytes with two owners", "sum");
 }
 
+/* A set that was read is a model, or is refused with a sentence. */
+static void as_model(struct arena *a, const struct tensor_builder *b)
+{
+    struct tensor_set s = {.format = TENSOR_FORMAT_GGUF, .tensors = b->tensors, .n = b->n};
+    struct err e = {.code = ERR_OK};
+    struct json j;
+    struct model m;
+    s.meta = b->meta;
+    s.meta_n = b->meta_n;
+    enum err_code code = gguf_config(a, &s, "fuzz.gguf", &j, &e);
+    if (code == ERR_OK) code = model_parse(a, &j, &m, &e);
+    if (code == ERR_OK) code = gguf_formats(a, &s, &m, &e);
+    if (code != ERR_OK) {
+        check_refusal(code, &e);
+        return;
+    }
+    require(m.layers >= 1 && m.hidden >= 1 && m.vocab >= 1, "a model without layers, width or vocabulary", m.family);
+    for (size_t c = 0; c < WEIGHT_CLASSES; c++)
+        require(m.weights[c].bits > 0 && m.weights[c].name, "a class of weights without a format", m.family);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct arena *a = arena_open();
@@ -54,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             check_refusal(code, &e);
         else
             check_tensors(&b, (int64_t)size - header);
+        if (code == ERR_OK) as_model(a, &b);
     }
     tensor_builder_close(&b);
     arena_close(a);
