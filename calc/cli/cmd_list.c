@@ -7,6 +7,7 @@
 #include "calc/base/text.h"
 #include "calc/cli/commands.h"
 #include "calc/cli/estimate.h"
+#include "calc/cli/list_tensors.h"
 #include "calc/model/family.h"
 
 static const struct option OPTIONS[] = {
@@ -18,6 +19,7 @@ static const struct option OPTIONS[] = {
      .group = "Output",
      .help = "text, md, csv, json or jsonl"},
     {.name = "output", .letter = 'o', .kind = OPTION_TEXT, .value = "FILE", .help = "write to a file"},
+    {.name = "by-type", .kind = OPTION_FLAG, .help = "tensors: only the totals by dtype"},
 };
 
 #define COL(row, field, kind, unit, heading, help)                                                                     \
@@ -298,6 +300,20 @@ static void write_sentences(struct out *o, const struct text_row *rows, size_t n
     }
 }
 
+/* The one topic that is not built in. */
+static enum err_code run_tensors(struct arena *a, const struct option_values *v, enum table_format format,
+                                 struct err *e)
+{
+    struct out *o;
+    if (v->operands_n != 2)
+        return err_set(
+            e, ERR_USAGE,
+            "list tensors: wanted one path: a .safetensors file, a ....index.json, a .gguf or their directory");
+    TRY(out_open(a, option_get(v, "output"), &o, e));
+    TRY(list_tensors(a, v->operands[1], option_get(v, "by-type") != NULL, format, o, e));
+    return out_commit(o, e);
+}
+
 static enum err_code run(struct arena *a, const struct command *c, int argc, char **argv, struct err *e)
 {
     struct option_values v;
@@ -306,13 +322,16 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     struct listing l = {.arena = a};
     TRY(option_parse(a, c, argc, argv, &v, e));
     TRY(table_format_parse(option_get(&v, "format"), &format, e));
+    if (v.operands_n > 0 && strcmp(v.operands[0], "tensors") == 0) return run_tensors(a, &v, format, e);
+    if (option_given(&v, "by-type")) return err_set(e, ERR_USAGE, "--by-type is for: ridge list tensors PATH");
     const char *topic = v.operands_n == 1 ? v.operands[0] : "";
     size_t at = 0;
     const size_t n = sizeof TOPICS / sizeof TOPICS[0];
     while (at < n && strcmp(TOPICS[at].name, topic) != 0) at++;
     if (at == n)
         return err_set(e, ERR_USAGE,
-                       "list: wanted one of models, hardware, workloads, families, dtypes, columns or conventions");
+                       "list: wanted one of models, hardware, workloads, families, dtypes, columns, conventions "
+                       "or tensors PATH");
     TRY(TOPICS[at].list(&l, e));
     l.table.schema = "ridge.list.1";
     l.table.tool = commands_tool();
@@ -326,10 +345,13 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
 
 const struct command command_list = {
     .name = "list",
-    .summary = "What is built in: models, hardware, workloads, families, dtypes, columns, conventions.",
-    .usage = "models|hardware|workloads|families|dtypes|columns|conventions [options]",
+    .summary =
+        "What is built in: models, hardware, workloads, families, dtypes, columns, conventions; or the tensors of "
+        "a checkpoint.",
+    .usage = "models|hardware|workloads|families|dtypes|columns|conventions|tensors PATH [options]",
     .options = OPTIONS,
     .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
-    .examples = "  ridge list models\n  ridge list hardware -f csv\n",
+    .examples = "  ridge list models\n  ridge list hardware -f csv\n"
+                "  ridge list tensors model.gguf --by-type\n",
     .run = run,
 };

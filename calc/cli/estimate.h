@@ -62,6 +62,11 @@ const char *estimate_engine_limit(const struct estimate_engine *g, int64_t batch
 enum err_code estimate_case_open(struct arena *a, const struct estimate_request *q, const char *model, const char *gpu,
                                  struct estimate_case *out, struct err *e);
 
+/* estimate_note_stored -- where the checkpoint behind a model holds other numbers of parameters or bytes than its
+ * config explains, a note of m says both. Bytes are not compared when q stores the weights in another way. Errors:
+ * ERR_RANGE, ERR_NOMEM. */
+enum err_code estimate_note_stored(struct arena *a, const struct estimate_request *q, struct model *m, struct err *e);
+
 /* A point of the answer. Strings are borrowed from the case. Bytes are per GPU. */
 struct estimate_row {
     const char *model, *hardware, *phase, *fidelity, *conventions, *weights, *kv, *attention, *model_hash,
@@ -69,6 +74,7 @@ struct estimate_row {
     const char *prefill_bound_by, *decode_bound_by, *bound_by, *bounds, *marked, *unfit_because;
     int64_t gpus, tp, replicas, batch, context, prompt_tokens, generate_tokens, layers, max_context_tokens;
     double total_params, active_params;
+    double stored_bytes, stored_elements; /* NAN without a checkpoint */
     double weight_bytes, kv_bytes_per_token, kv_bytes_per_token_windowed, kv_bytes_per_token_index,
         kv_bytes_per_token_gpu;
     double state_bytes_per_sequence, state_bytes;

@@ -29,6 +29,8 @@ static const struct column COLUMNS[] = {
     ROW(max_context_tokens, INT, COUNT, 0, "longest", "context that the model's file allows"),
     ROW(total_params, COUNT, COUNT, 0, "parameters", "stored parameters, a tied head once"),
     ROW(active_params, COUNT, COUNT, 0, "active", "parameters that one token uses"),
+    ROW(stored_bytes, COUNT, BYTES, 0, "stored", "bytes of all tensors of the checkpoint, by its own headers"),
+    ROW(stored_elements, COUNT, COUNT, 0, "elements", "elements of those tensors, packed ones as stored"),
     ROW(kv_bytes_per_token, COUNT, BYTES, 0, "KV/token", "whole model, layers without a window"),
     ROW(kv_bytes_per_token_windowed, COUNT, BYTES, 0, "KV/token win", "whole model, layers with a window, within it"),
     ROW(kv_bytes_per_token_index, COUNT, BYTES, 0, "KV/token idx", "whole model, keys of indexers (sparse attention)"),
@@ -195,6 +197,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
                                      .averaged = q->averaged,
                                      .block_tokens = q->block_tokens};
     TRY(step_compile(a, &setup, &c->step, e));
+    TRY(estimate_note_stored(a, q, &c->model, e));
     if (c->model.position_rows > 0 && estimate_longest(q) > c->model.position_rows)
         return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", c->model.name,
                        (long long)estimate_longest(q), (long long)c->model.position_rows);
@@ -304,6 +307,8 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
                                .max_context_tokens = m->max_context_tokens ? m->max_context_tokens : TABLE_INT_UNKNOWN,
                                .total_params = c->params.total,
                                .active_params = c->params.active,
+                               .stored_bytes = m->stored_bytes,
+                               .stored_elements = m->stored_elems,
                                .weight_bytes = step_weight_bytes(c->step),
                                .kv_bytes_per_token_gpu = replicated,
                                .capacity_bytes = c->capacity_bytes};

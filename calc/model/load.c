@@ -10,6 +10,7 @@
 
 #include "calc/base/embed.h"
 #include "calc/base/text.h"
+#include "calc/model/checkpoint.h"
 #include "calc/model/reader.h"
 
 #define BUILTIN "configs/models/"
@@ -135,18 +136,18 @@ static enum err_code unknown(struct arena *a, const char *name, struct err *e)
     return err_set(
         e, ERR_USAGE,
         "unknown model '%s': wanted a built-in (ridge list models), a path to a config.json or its directory, "
-        "or a Hugging Face id in the local cache%s",
+        "a .gguf, or a Hugging Face id in the local cache%s",
         text_clean(clean, sizeof clean, name, strlen(name)), near);
 }
 
-/* The name shown: for a path, its directory or file without ".json". */
+/* The name shown: for a path, its directory or file without ".json" or ".gguf". */
 static const char *display_name(struct arena *a, const char *path)
 {
     size_t end = strlen(path);
     while (end > 1 && path[end - 1] == '/') end--;
     if (end >= 12 && strncmp(path + end - 12, "/config.json", 12) == 0)
         end -= 12;
-    else if (end >= 5 && strncmp(path + end - 5, ".json", 5) == 0)
+    else if (end >= 5 && (strncmp(path + end - 5, ".json", 5) == 0 || strncmp(path + end - 5, ".gguf", 5) == 0))
         end -= 5;
     while (end > 1 && path[end - 1] == '/') end--;
     size_t start = end;
@@ -169,29 +170,64 @@ static enum err_code attach_quantization(struct arena *a, const char *path, cons
     return json_attach(j, "hf_quant_config", &q, e);
 }
 
-static enum err_code open_source(struct arena *a, const char *name, struct json *j, const char **shown, struct err *e)
+/* Where a model comes from: a config, and a checkpoint that says more. */
+struct source {
+    struct json config;
+    const char *shown; /* the name for people */
+    const char *path;  /* of the config.json; NULL for a built-in and for GGUF */
+    bool gguf;         /* the config is that of tensors */
+    struct tensor_set tensors;
+};
+
+static bool is_gguf(const char *name)
+{
+    const size_t len = strlen(name);
+    return len > 5 && strcmp(name + len - 5, ".gguf") == 0;
+}
+
+static enum err_code open_gguf(struct arena *a, const char *path, struct source *s, struct err *e)
+{
+    s->gguf = true;
+    s->shown = display_name(a, path);
+    TRY(tensors_open(a, path, &s->tensors, e));
+    return gguf_config(a, &s->tensors, path, &s->config, e);
+}
+
+static enum err_code open_directory(struct arena *a, const char *name, struct source *s, struct err *e)
+{
+    enum tensor_format format;
+    s->path = arena_printf(a, "%s/config.json", name);
+    if (!s->path) return err_nomem(e);
+    if (exists(s->path)) return ERR_OK;
+    if (tensors_present(name, &format) && format == TENSOR_FORMAT_GGUF) return open_gguf(a, name, s, e);
+    return err_set(e, ERR_IO, "%s: no config.json in this directory", name);
+}
+
+static enum err_code open_source(struct arena *a, const char *name, struct source *s, struct err *e)
 {
     const size_t len = strlen(name);
     const bool file_like = len > 5 && strcmp(name + len - 5, ".json") == 0;
     if (len == 0) return err_set(e, ERR_USAGE, "the model's name is empty");
     if (!file_like) {
-        TRY(find_builtin(a, name, j, shown, e));
-        if (*shown) return ERR_OK;
+        TRY(find_builtin(a, name, &s->config, &s->shown, e));
+        if (s->shown) return ERR_OK;
     }
-    const char *path = name;
     struct stat st;
     if (stat(name, &st) == 0 && S_ISDIR(st.st_mode)) {
-        path = arena_printf(a, "%s/config.json", name);
-        if (!path) return err_nomem(e);
-        if (!exists(path)) return err_set(e, ERR_IO, "%s: no config.json in this directory", name);
+        TRY(open_directory(a, name, s, e));
+        if (s->gguf) return ERR_OK;
+    } else if (is_gguf(name)) {
+        return open_gguf(a, name, s, e);
     } else if (!exists(name) && (errno == ENOENT || errno == ENOTDIR) && !file_like) {
-        path = find_cached(a, name);
-        if (!path) return unknown(a, name, e);
-        *shown = name;
+        s->path = find_cached(a, name);
+        if (!s->path) return unknown(a, name, e);
+        s->shown = name;
+    } else {
+        s->path = name;
     }
-    if (!*shown) *shown = display_name(a, path);
-    TRY(json_load(a, path, j, e));
-    return attach_quantization(a, path, j, e);
+    if (!s->shown) s->shown = display_name(a, s->path);
+    TRY(json_load(a, s->path, &s->config, e));
+    return attach_quantization(a, s->path, &s->config, e);
 }
 
 /* A symbol of the course stands for whichever spelling the file uses. */
@@ -283,14 +319,16 @@ static enum err_code refuse_unread(const struct model *m, const struct model_set
 enum err_code model_load(struct arena *a, const char *name, const struct model_setting *set, size_t n_set,
                          struct model *out, struct err *e)
 {
-    struct json j = {0};
-    const char *shown = NULL;
+    struct source s = {.shown = NULL};
     struct model m;
-    TRY(open_source(a, name, &j, &shown, e));
-    for (size_t i = 0; i < n_set; i++) TRY(apply(&j, &set[i], e));
-    TRY(model_parse(a, &j, &m, e));
+    TRY(open_source(a, name, &s, e));
+    for (size_t i = 0; i < n_set; i++) TRY(apply(&s.config, &set[i], e));
+    TRY(model_parse(a, &s.config, &m, e));
     TRY(refuse_unread(&m, set, n_set, e));
-    m.name = shown;
+    if (s.gguf) TRY(gguf_formats(a, &s.tensors, &m, e));
+    if (s.gguf && n_set == 0) TRY(checkpoint_stored(a, &s.tensors, &m, e));
+    if (s.path && n_set == 0) TRY(checkpoint_beside(a, s.path, &m, e));
+    m.name = s.shown;
     for (size_t i = 0; i < n_set; i++)
         m.name = m.name ? arena_printf(a, "%s %s=%s", m.name, set[i].key, set[i].value) : NULL;
     if (!m.name) return err_nomem(e);

@@ -113,7 +113,9 @@ struct model {
     struct dtype weights[WEIGHT_CLASSES]; /* as stored */
     const char *weights_unknown;          /* why the stored format could not be priced; NULL when weights[] holds */
     struct dtype kv, activations;
-    char hash[17];     /* of the file with its settings applied */
+    double stored_bytes, stored_elems; /* of the checkpoint's tensors, by their own headers; NAN no checkpoint */
+    bool stored_plain;                 /* stored elements are parameters: no packed ones among them */
+    char hash[17];                     /* of the file with its settings applied */
     const char *notes; /* what the file holds that is not counted ("vision tower not counted"); NULL none */
 };
 
@@ -127,9 +129,11 @@ struct model_setting {
     const char *key, *value;
 };
 
-/* model_load -- from a path to a config.json, a directory that holds one, a built-in name or alias, or a Hugging Face
- * id in the local cache ($HF_HOME, ~/.cache/huggingface/hub). Settings override keys before reading. Errors: as
- * model_parse; ERR_INPUT unknown name (nearest offered); ERR_IO. */
+/* model_load -- from a path to a config.json, a directory that holds one, a .gguf or a directory with one and no
+ * config.json, a built-in name or alias, or a Hugging Face id in the local cache ($HF_HOME, ~/.cache/huggingface/hub).
+ * Settings override keys before reading. Tensors beside a config.json fill stored_* (not with settings: then it is
+ * another model); those of a .gguf also say how its weights are stored. Errors: as model_parse; ERR_INPUT unknown name
+ * (nearest offered), a .gguf that lies; ERR_IO. */
 enum err_code model_load(struct arena *a, const char *name, const struct model_setting *set, size_t n_set,
                          struct model *out, struct err *e);
 

@@ -185,7 +185,7 @@ static void note_uncounted(struct reader *r)
 
 enum err_code model_parse(struct arena *a, const struct json *j, struct model *out, struct err *e)
 {
-    struct model m = {.source = j->file};
+    struct model m = {.source = j->file, .stored_bytes = (double)NAN, .stored_elems = (double)NAN};
     struct reader r = {.arena = a, .root = j, .m = &m, .e = e};
     if (!json_is_object(j)) return json_want(j, "an object (a Hugging Face config.json)", e);
     TRY(find_family(&r));

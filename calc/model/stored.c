@@ -19,7 +19,9 @@ enum err_code stored_set_all(struct model *m, const char *name, struct err *e)
     if (is_float(&d)) {
         for (size_t c = 0; c < WEIGHT_CLASSES; c++) m->weights[c] = d;
     } else {
-        const bool known = !m->weights_unknown && m->weights[WEIGHT_EMBED].name && is_float(&m->weights[WEIGHT_EMBED]);
+        const bool known = !m->weights_unknown && m->weights[WEIGHT_EMBED].name &&
+                           is_float(&m->weights[WEIGHT_EMBED]) &&
+                           dtype_find(m->weights[WEIGHT_EMBED].name, &rest, NULL) == ERR_OK;
         TRY(dtype_find(known ? m->weights[WEIGHT_EMBED].name : "bf16", &rest, e));
         for (size_t c = 0; c < WEIGHT_CLASSES; c++) m->weights[c] = rest;
         set_linear(m, &d);

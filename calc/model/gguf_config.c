@@ -1,0 +1,307 @@
+/* gguf_config -- a GGUF file as a model: its metadata spelled as a config.json, its tensors as stored formats. */
+#include <string.h>
+
+#include "calc/base/out.h"
+#include "calc/base/text.h"
+#include "calc/model/checkpoint.h"
+#include "calc/model/family.h"
+
+/* general.architecture, and the family that its tensors are those of. */
+static const struct {
+    const char *architecture, *model_type;
+    const char *with_experts;    /* when expert_count is above 0; NULL the same */
+    const char *with_correction; /* when a routing correction is stored; NULL the same */
+} ARCHITECTURES[] = {
+    {"llama", "llama", "mixtral", NULL},   {"mistral3", "mistral", NULL, NULL},
+    {"qwen2", "qwen2", NULL, NULL},        {"qwen2moe", "qwen2_moe", NULL, NULL},
+    {"qwen3", "qwen3", NULL, NULL},        {"qwen3moe", "qwen3_moe", NULL, NULL},
+    {"gemma", "gemma", NULL, NULL},        {"gemma2", "gemma2", NULL, NULL},
+    {"gemma3", "gemma3_text", NULL, NULL}, {"phi3", "phi3", NULL, NULL},
+    {"gpt2", "gpt2", NULL, NULL},          {"deepseek", "deepseek", NULL, NULL},
+    {"gpt-oss", "gpt_oss", NULL, NULL},    {"deepseek2", "deepseek_v2", NULL, "deepseek_v3"},
+};
+
+/* Keys behind "<architecture>.", and what a config.json calls them. */
+static const struct {
+    const char *gguf, *config;
+} KEYS[] = {
+    {"embedding_length", "hidden_size"},
+    {"attention.head_count", "num_attention_heads"},
+    {"attention.head_count_kv", "num_key_value_heads"},
+    {"context_length", "max_position_embeddings"},
+    {"expert_count", "num_experts"},
+    {"expert_used_count", "num_experts_per_tok"},
+    {"expert_feed_forward_length", "moe_intermediate_size"},
+    {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"},
+    {"expert_shared_count", "n_shared_experts"},
+    {"leading_dense_block_count", "first_k_dense_replace"},
+    {"attention.kv_lora_rank", "kv_lora_rank"},
+};
+
+struct translation {
+    struct arena *arena;
+    const struct tensor_set *set;
+    const char *name, *architecture;
+    const struct family *family;
+    struct out *out;
+    struct err *err;
+};
+
+/* ---- metadata ---- */
+
+/* A whole number of the architecture's; a list must say the same for all layers. */
+static enum err_code number(const struct translation *t, const char *key, int64_t *out, bool *found)
+{
+    const char *full = arena_printf(t->arena, "%s.%s", t->architecture, key);
+    if (!full) return err_nomem(t->err);
+    const struct tensor_meta *m = tensors_meta(t->set, full);
+    *found = m != NULL;
+    if (!m) return ERR_OK;
+    *out = m->integer;
+    if (m->kind == TENSOR_META_ARRAY && m->ints && m->array_n > 0) {
+        *out = m->ints[0];
+        for (int64_t i = 1; i < m->array_n; i++)
+            if (m->ints[i] != *out)
+                return err_set(t->err, ERR_INPUT,
+                               "%s: %s is %lld in one layer and %lld in another, which the %s family does not describe",
+                               t->name, full, (long long)*out, (long long)m->ints[i], t->family->name);
+    } else if (m->kind != TENSOR_META_INT) {
+        *out = -1;
+    }
+    return *out >= 0 ? ERR_OK : err_set(t->err, ERR_INPUT, "%s: %s is no whole number from 0", t->name, full);
+}
+
+static void put(const struct translation *t, const char *key, int64_t v)
+{
+    out_printf(t->out, ",\"%s\":%lld", key, (long long)v);
+}
+
+static enum err_code copy(const struct translation *t, const char *gguf, const char *config, bool *found)
+{
+    int64_t v;
+    TRY(number(t, gguf, &v, found));
+    if (*found) put(t, config, v);
+    return ERR_OK;
+}
+
+static bool has_tensor(const struct translation *t, const char *name) { return tensors_find(t->set, name) != NULL; }
+
+/* Whether a tensor of any layer has this name behind "blk.N.". */
+static bool has_in_layers(const struct tensor_set *s, const char *tail)
+{
+    const size_t n = strlen(tail);
+    for (size_t i = 0; i < s->n; i++) {
+        const size_t len = strlen(s->tensors[i].name);
+        if (len > n + 1 && s->tensors[i].name[len - n - 1] == '.' && strcmp(s->tensors[i].name + len - n, tail) == 0)
+            return true;
+    }
+    return false;
+}
+
+static enum err_code put_layers(const struct translation *t)
+{
+    int64_t layers, extra = 0;
+    bool found;
+    TRY(number(t, "nextn_predict_layers", &extra, &found)); /* counted in, but not part of the decoder */
+    if (!found) extra = 0;
+    TRY(number(t, "block_count", &layers, &found));
+    if (!found) return err_set(t->err, ERR_INPUT, "%s: %s.block_count is missing", t->name, t->architecture);
+    put(t, "num_hidden_layers", layers - extra);
+    return ERR_OK;
+}
+
+/* Widths of heads; latent attention splits its keys in a part with rope and one without. */
+static enum err_code put_heads(const struct translation *t)
+{
+    int64_t key, value, rope;
+    bool has_key, has_value, found;
+    TRY(number(t, "attention.key_length", &key, &has_key));
+    TRY(number(t, "attention.value_length", &value, &has_value));
+    if (!t->family->latent) {
+        if (has_key) put(t, "head_dim", key);
+        if (has_key && has_value && key != value)
+            return err_set(t->err, ERR_INPUT, "%s: keys of %lld and values of %lld: the %s family has one width",
+                           t->name, (long long)key, (long long)value, t->family->name);
+        return ERR_OK;
+    }
+    TRY(number(t, "attention.key_length_mla", &rope, &found)); /* then the plain ones are of the latents */
+    if (found) key = rope;
+    TRY(number(t, "attention.value_length_mla", &rope, &found));
+    if (found) value = rope;
+    TRY(number(t, "rope.dimension_count", &rope, &found));
+    if (!has_key || !has_value || !found || key <= rope)
+        return err_set(t->err, ERR_INPUT,
+                       "%s: attention.key_length, attention.value_length and rope.dimension_count do not describe "
+                       "latent attention",
+                       t->name);
+    put(t, "qk_nope_head_dim", key - rope);
+    put(t, "qk_rope_head_dim", rope);
+    put(t, "v_head_dim", value);
+    TRY(copy(t, "attention.q_lora_rank", "q_lora_rank", &found));
+    if (!found) out_str(t->out, ",\"q_lora_rank\":null"); /* absent: one matrix, not the class default */
+    return ERR_OK;
+}
+
+static enum err_code put_widths(const struct translation *t)
+{
+    bool found = false;
+    if (t->family->moe == MOE_EVERY) TRY(copy(t, "expert_feed_forward_length", "intermediate_size", &found));
+    return found ? ERR_OK : copy(t, "feed_forward_length", "intermediate_size", &found);
+}
+
+/* The window, and which layers have it: a period, or a flag for each layer. */
+static enum err_code put_windows(const struct translation *t)
+{
+    bool found;
+    TRY(copy(t, "attention.sliding_window", "sliding_window", &found));
+    if (!found && t->family->window == WINDOW_EVERY) out_str(t->out, ",\"sliding_window\":null");
+    const char *key = arena_printf(t->arena, "%s.attention.sliding_window_pattern", t->architecture);
+    if (!key) return err_nomem(t->err);
+    const struct tensor_meta *m = tensors_meta(t->set, key);
+    if (!m || t->family->window == WINDOW_NONE) return ERR_OK;
+    if (m->kind == TENSOR_META_INT && t->family->window == WINDOW_PERIOD) {
+        put(t, "sliding_window_pattern", m->integer);
+    } else if (m->kind == TENSOR_META_ARRAY && m->ints) {
+        out_str(t->out, ",\"layer_types\":[");
+        for (int64_t i = 0; i < m->array_n; i++)
+            out_printf(t->out, "%s\"%s_attention\"", i ? "," : "", m->ints[i] ? "sliding" : "full");
+        out_char(t->out, ']');
+    }
+    return ERR_OK;
+}
+
+static void put_flags(const struct translation *t)
+{
+    static const char *const FLAG[] = {"false", "true"};
+    out_printf(t->out, ",\"tie_word_embeddings\":%s", FLAG[!has_tensor(t, "output.weight")]);
+    out_printf(t->out, ",\"attention_bias\":%s", FLAG[has_in_layers(t->set, "attn_q.bias")]);
+    out_printf(t->out, ",\"mlp_bias\":%s", FLAG[has_in_layers(t->set, "ffn_up.bias")]);
+    if (has_in_layers(t->set, "exp_probs_b.bias")) out_str(t->out, ",\"topk_method\":\"noaux_tc\"");
+}
+
+static enum err_code find_family(struct translation *t, const char **model_type)
+{
+    char clean[48];
+    const struct tensor_meta *m = tensors_meta(t->set, "general.architecture");
+    if (!m || m->kind != TENSOR_META_TEXT)
+        return err_set(t->err, ERR_INPUT, "%s: general.architecture is missing: not a language model", t->name);
+    t->architecture = m->text;
+    size_t i = 0;
+    const size_t n = sizeof ARCHITECTURES / sizeof ARCHITECTURES[0];
+    while (i < n && strcmp(ARCHITECTURES[i].architecture, m->text) != 0) i++;
+    if (i == n)
+        return err_set(t->err, ERR_INPUT,
+                       "%s: general.architecture \"%s\" is one that ridge does not know, so its parameters and cache "
+                       "would be guesses",
+                       t->name, text_clean(clean, sizeof clean, m->text, strlen(m->text)));
+    *model_type = ARCHITECTURES[i].model_type;
+    t->family = family_find(*model_type);
+    int64_t experts = 0;
+    bool found;
+    TRY(number(t, "expert_count", &experts, &found));
+    if (found && experts > 0 && ARCHITECTURES[i].with_experts) *model_type = ARCHITECTURES[i].with_experts;
+    if (has_in_layers(t->set, "exp_probs_b.bias") && ARCHITECTURES[i].with_correction)
+        *model_type = ARCHITECTURES[i].with_correction;
+    t->family = family_find(*model_type);
+    return ERR_OK;
+}
+
+enum err_code gguf_config(struct arena *a, const struct tensor_set *s, const char *name, struct json *out,
+                          struct err *e)
+{
+    struct translation t = {.arena = a, .set = s, .err = e};
+    const char *model_type = NULL;
+    char clean[200];
+    bool found;
+    size_t len;
+    t.name = text_clean(clean, sizeof clean, name, strlen(name));
+    TRY(find_family(&t, &model_type));
+    const struct tensor *embedding = tensors_find(s, "token_embd.weight");
+    if (!embedding || embedding->dims != 2)
+        return err_set(e, ERR_INPUT, "%s: no matrix token_embd.weight: not a language model", t.name);
+    TRY(out_memory(a, &t.out, e));
+    out_printf(t.out, "{\"model_type\":\"%s\",\"torch_dtype\":\"float16\"", model_type);
+    put(&t, "vocab_size", embedding->shape[0]);
+    put(&t, "stored_bytes", s->total_bytes); /* so that the hash of a model tells its quantisations apart */
+    TRY(put_layers(&t));
+    for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++) TRY(copy(&t, KEYS[i].gguf, KEYS[i].config, &found));
+    TRY(put_heads(&t));
+    TRY(put_widths(&t));
+    TRY(put_windows(&t));
+    put_flags(&t);
+    out_char(t.out, '}');
+    const char *text = out_text(t.out, &len);
+    return text ? json_parse(a, name, text, len, out, e) : err_nomem(e);
+}
+
+/* ---- formats ---- */
+
+/* Which class of the model a tensor belongs to; WEIGHT_CLASSES none. Vectors are in the model's own "other". */
+static enum weight_class class_of(const char *name)
+{
+    static const struct {
+        const char *part;
+        enum weight_class class;
+    } PARTS[] = {
+        {"rope_", WEIGHT_CLASSES},       {".bias", WEIGHT_OTHER},
+        {"norm", WEIGHT_OTHER},          {"sinks", WEIGHT_OTHER},
+        {"exp_probs_b", WEIGHT_OTHER},   {"token_embd", WEIGHT_EMBED},
+        {"position_embd", WEIGHT_EMBED}, {"ffn_gate_inp", WEIGHT_ROUTER},
+        {"_exps", WEIGHT_EXPERT},        {"ffn_", WEIGHT_FFN},
+        {"attn_", WEIGHT_MIXER},
+    };
+    if (strcmp(name, "output.weight") == 0) return WEIGHT_HEAD;
+    for (size_t i = 0; i < sizeof PARTS / sizeof PARTS[0]; i++)
+        if (strstr(name, PARTS[i].part)) return PARTS[i].class;
+    return WEIGHT_CLASSES;
+}
+
+/* What the tensors of a class add up to. */
+struct class_sum {
+    double elems, bytes;
+    const struct tensor_type *types[3]; /* the first ones met */
+    size_t types_n;                     /* how many there are, at most one more than are kept */
+};
+
+static void add_type(struct class_sum *c, const struct tensor_type *type)
+{
+    enum { KEPT = sizeof c->types / sizeof c->types[0] };
+    for (size_t i = 0; i < c->types_n && i < KEPT; i++)
+        if (c->types[i] == type) return;
+    if (c->types_n < KEPT) c->types[c->types_n] = type;
+    if (c->types_n <= KEPT) c->types_n++;
+}
+
+static enum err_code make_format(struct arena *a, const struct class_sum *c, struct dtype *out, struct err *e)
+{
+    if (c->types_n == 1 && dtype_find(c->types[0]->name, out, NULL) == ERR_OK) return ERR_OK;
+    if (c->types_n == 1 && strcmp(c->types[0]->name, "F16") == 0) return dtype_find("fp16", out, e);
+    if (c->types_n == 1 && strcmp(c->types[0]->name, "F32") == 0) return dtype_find("fp32", out, e);
+    const char *name = c->types[0]->name;
+    for (size_t i = 1; i < c->types_n && name; i++)
+        name = arena_printf(a, "%s+%s", name, i < 3 ? c->types[i]->name : "...");
+    if (!name) return err_nomem(e);
+    *out = (struct dtype){.name = name,
+                          .bits = c->bytes * 8 / c->elems,
+                          .block_out = 1,
+                          .compute = "bf16",
+                          .note = "of GGUF, scales within its blocks, weight-only"};
+    return ERR_OK;
+}
+
+enum err_code gguf_formats(struct arena *a, const struct tensor_set *s, struct model *m, struct err *e)
+{
+    struct class_sum sum[WEIGHT_CLASSES] = {{0}};
+    for (size_t i = 0; i < s->n; i++) {
+        const struct tensor *t = &s->tensors[i];
+        const enum weight_class c = class_of(t->name);
+        if (c == WEIGHT_CLASSES || t->elems == 0) continue;
+        sum[c].elems += (double)t->elems;
+        sum[c].bytes += (double)t->bytes;
+        add_type(&sum[c], t->type);
+    }
+    for (enum weight_class c = WEIGHT_EMBED; c < WEIGHT_CLASSES; c++)
+        if (sum[c].types_n > 0) TRY(make_format(a, &sum[c], &m->weights[c], e));
+    m->weights_unknown = NULL;
+    return ERR_OK;
+}

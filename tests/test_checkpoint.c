@@ -1,0 +1,521 @@
+/* Checkpoints as models: GGUF files of every architecture, written tensor by tensor, must be explained to the last
+ * parameter and byte; safetensors beside a config.json are summed and never stand in its way. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "calc/cost/cost.h"
+#include "calc/model/model.h"
+#include "tests/checkpoint.h"
+
+enum { F32 = 0, F16 = 1, Q4_0 = 2, Q8_0 = 8, BF16 = 30 };
+
+/* A GGUF file that grows: pairs and the tensor table apart, counts when it is written. */
+struct writer {
+    struct checkpoint_gguf pairs, table, all;
+    uint64_t pairs_n, tensors_n, offset, elems;
+    double bytes;
+    char dir[64], arch[16];
+    struct arena *arena;
+};
+
+static int open_writer(void **state)
+{
+    struct arena *a = arena_open();
+    struct writer *w = a ? arena_alloc(a, sizeof *w) : NULL;
+    if (!w || !checkpoint_dir_make(w->dir, sizeof w->dir, "checkpoint")) return 1;
+    w->arena = a;
+    *state = w;
+    return 0;
+}
+
+static int close_writer(void **state)
+{
+    struct writer *w = *state;
+    checkpoint_dir_remove(w->dir);
+    arena_close(w->arena);
+    return 0;
+}
+
+static void begin(struct writer *w, const char *arch)
+{
+    w->pairs.n = w->table.n = 0;
+    w->pairs_n = 1;
+    w->tensors_n = w->offset = w->elems = 0;
+    w->bytes = 0;
+    (void)snprintf(w->arch, sizeof w->arch, "%s", arch);
+    checkpoint_pair_text(&w->pairs, "general.architecture", arch);
+}
+
+static void pair(struct writer *w, const char *key, uint32_t v)
+{
+    char full[96];
+    (void)snprintf(full, sizeof full, "%s.%s", w->arch, key);
+    checkpoint_pair_u32(&w->pairs, full, v);
+    w->pairs_n++;
+}
+
+/* A tensor of rows x cols (x copies), slowest side first as a model describes it; 0 leaves a side out. */
+static void tensor(struct writer *w, const char *name, uint32_t type, uint64_t copies, uint64_t rows, uint64_t cols)
+{
+    const uint64_t block = type == Q4_0 || type == Q8_0 ? 32 : 1;
+    const uint64_t each = type == F32 ? 4 : type == Q4_0 ? 18 : type == Q8_0 ? 34 : 2;
+    const uint64_t elems = (copies ? copies : 1) * (rows ? rows : 1) * cols, bytes = elems / block * each;
+    assert_int_equal(cols % block, 0);
+    checkpoint_tensor(&w->table, name, type, copies ? 3 : rows ? 2 : 1, cols, rows, copies, w->offset);
+    w->tensors_n++;
+    w->elems += elems;
+    w->bytes += (double)bytes;
+    w->offset += (bytes + 31) / 32 * 32;
+}
+
+__attribute__((format(printf, 6, 7))) static void layer(struct writer *w, uint32_t type, uint64_t copies, uint64_t rows,
+                                                        uint64_t cols, const char *fmt, ...)
+{
+    char name[96];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(name, sizeof name, fmt, ap);
+    va_end(ap);
+    tensor(w, name, type, copies, rows, cols);
+}
+
+static void finish(struct writer *w)
+{
+    checkpoint_gguf_begin(&w->all, 3, w->tensors_n, w->pairs_n);
+    for (size_t i = 0; i < w->pairs.n; i++) checkpoint_put(&w->all, 1, w->pairs.bytes[i]);
+    for (size_t i = 0; i < w->table.n; i++) checkpoint_put(&w->all, 1, w->table.bytes[i]);
+    checkpoint_gguf_write(&w->all, w->dir, "m.gguf", (int64_t)w->offset);
+}
+
+static const char *at(const struct writer *w, const char *name)
+{
+    return arena_printf(w->arena, "%s/%s", w->dir, name);
+}
+
+static struct model loaded(const struct writer *w, const char *name)
+{
+    struct model m;
+    struct err e = {0};
+    if (model_load(w->arena, at(w, name), NULL, 0, &m, &e) != ERR_OK) fail_msg("%s %s: %s", w->arch, name, e.text);
+    return m;
+}
+
+static double weight_bytes(struct arena *a, const struct model *m)
+{
+    static const struct cost_conventions PLAIN = {0};
+    struct sym_ctx *c = sym_open(a);
+    struct cost_ops ops;
+    struct err e = {0};
+    double bytes = -1;
+    const struct cost_symbols y = cost_symbols_make(c);
+    const struct cost_pass pass = {.name = "decode", .B = y.B, .T = sym_int(c, 1), .S = y.S, .absorbed = true};
+    assert_int_equal(cost_build(a, c, &y, m, &PLAIN, &pass, 1, &ops, &e), ERR_OK);
+    assert_int_equal(cost_bind(c, &y, m, 1, &ops, &e), ERR_OK);
+    assert_true(sym_constant(cost_weight_bytes(c, &ops, &PLAIN), &bytes));
+    return bytes;
+}
+
+/* The file as a model of that family, explained to the last parameter and byte. */
+static struct model explained(struct writer *w, const char *family)
+{
+    static const struct cost_conventions PLAIN = {0};
+    struct cost_parameters p;
+    struct err e = {0};
+    finish(w);
+    const struct model m = loaded(w, "m.gguf");
+    assert_string_equal(m.family, family);
+    assert_string_equal(m.name, "m");
+    assert_true(m.stored_elems == (double)w->elems);
+    assert_true(m.stored_bytes == w->bytes);
+    assert_true(m.stored_plain);
+    if (cost_parameters(w->arena, &m, &PLAIN, &p, &e) != ERR_OK) fail_msg("%s: %s", w->arch, e.text);
+    if (p.total != (double)w->elems) fail_msg("%s: %.0f parameters of %.0f", w->arch, p.total, (double)w->elems);
+    const double bytes = weight_bytes(w->arena, &m);
+    if (!(fabs(bytes - w->bytes) < 1e-3)) fail_msg("%s: %.3f bytes of %.0f", w->arch, bytes, w->bytes);
+    return m;
+}
+
+/* ---- pieces ---- */
+
+enum { L = 3, D = 192, F = 352, N = 6, K = 2, H = 64, V = 1009, E = 7, TOP = 2, FE = 96 };
+
+static void put_shape(struct writer *w)
+{
+    pair(w, "block_count", L);
+    pair(w, "embedding_length", D);
+    pair(w, "attention.head_count", N);
+    pair(w, "attention.head_count_kv", K);
+    pair(w, "attention.key_length", H);
+    pair(w, "attention.value_length", H);
+    pair(w, "context_length", 4099);
+}
+
+static void put_outside(struct writer *w, bool tied)
+{
+    tensor(w, "token_embd.weight", Q8_0, 0, V, D);
+    if (!tied) tensor(w, "output.weight", F16, 0, V, D);
+    tensor(w, "output_norm.weight", F32, 0, 0, D);
+}
+
+enum { BIAS = 1, O_BIAS = 2, QK_NORM = 4, SINKS = 8, FUSED = 16 };
+
+static void put_attention(struct writer *w, int i, unsigned flags)
+{
+    const uint32_t type = i == 1 ? Q8_0 : Q4_0; /* formats that change from layer to layer */
+    if (flags & FUSED) {
+        layer(w, type, 0, (N + 2 * K) * H, D, "blk.%d.attn_qkv.weight", i);
+    } else {
+        layer(w, type, 0, N * H, D, "blk.%d.attn_q.weight", i);
+        layer(w, type, 0, K * H, D, "blk.%d.attn_k.weight", i);
+        layer(w, type, 0, K * H, D, "blk.%d.attn_v.weight", i);
+    }
+    layer(w, type, 0, D, N * H, "blk.%d.attn_output.weight", i);
+    if (flags & BIAS) {
+        layer(w, F32, 0, 0, N * H, "blk.%d.attn_q.bias", i);
+        layer(w, F32, 0, 0, K * H, "blk.%d.attn_k.bias", i);
+        layer(w, F32, 0, 0, K * H, "blk.%d.attn_v.bias", i);
+    }
+    if (flags & O_BIAS) layer(w, F32, 0, 0, D, "blk.%d.attn_output.bias", i);
+    if (flags & SINKS) layer(w, F32, 0, 0, N, "blk.%d.attn_sinks.weight", i);
+    if (flags & QK_NORM) {
+        layer(w, F32, 0, 0, H, "blk.%d.attn_q_norm.weight", i);
+        layer(w, F32, 0, 0, H, "blk.%d.attn_k_norm.weight", i);
+    }
+}
+
+static void put_norms(struct writer *w, int i, int n)
+{
+    static const char *const NAMES[] = {"attn_norm", "ffn_norm", "post_attention_norm", "post_ffw_norm"};
+    for (int k = 0; k < n; k++) layer(w, F32, 0, 0, D, "blk.%d.%s.weight", i, NAMES[k]);
+}
+
+static void put_mlp(struct writer *w, int i, bool fused)
+{
+    if (!fused) layer(w, Q4_0, 0, F, D, "blk.%d.ffn_gate.weight", i);
+    layer(w, Q4_0, 0, fused ? 2 * F : F, D, "blk.%d.ffn_up.weight", i);
+    layer(w, Q8_0, 0, D, F, "blk.%d.ffn_down.weight", i);
+}
+
+static void put_experts(struct writer *w, int i, uint64_t width)
+{
+    layer(w, F32, 0, E, D, "blk.%d.ffn_gate_inp.weight", i);
+    layer(w, Q4_0, E, width, D, "blk.%d.ffn_gate_exps.weight", i);
+    layer(w, Q4_0, E, width, D, "blk.%d.ffn_up_exps.weight", i);
+    layer(w, Q8_0, E, D, width, "blk.%d.ffn_down_exps.weight", i);
+}
+
+/* ---- architectures ---- */
+
+static void test_dense(void **state)
+{
+    struct writer *w = *state;
+    static const struct {
+        const char *arch, *family;
+        bool tied;
+        unsigned attention;
+        int norms;
+    } ROWS[] = {
+        {"llama", "llama", false, 0, 2},      {"llama", "llama", true, BIAS | O_BIAS, 2},
+        {"mistral3", "mistral", false, 0, 2}, {"qwen2", "qwen2", false, BIAS, 2},
+        {"qwen3", "qwen3", true, QK_NORM, 2}, {"gemma", "gemma", true, 0, 2},
+        {"gemma2", "gemma2", true, 0, 4},     {"gemma3", "gemma3", true, QK_NORM, 4},
+        {"phi3", "phi3", false, FUSED, 2},
+    };
+    for (size_t r = 0; r < sizeof ROWS / sizeof ROWS[0]; r++) {
+        begin(w, ROWS[r].arch);
+        put_shape(w);
+        pair(w, "feed_forward_length", F);
+        put_outside(w, ROWS[r].tied);
+        for (int i = 0; i < L; i++) {
+            put_attention(w, i, ROWS[r].attention);
+            put_norms(w, i, ROWS[r].norms);
+            put_mlp(w, i, ROWS[r].attention & FUSED);
+        }
+        const struct model m = explained(w, ROWS[r].family);
+        assert_int_equal(m.vocab, V);
+        assert_int_equal(m.max_context_tokens, 4099);
+        assert_int_equal(m.tied, ROWS[r].tied);
+        assert_int_equal(m.kinds[0].mixer.head_dim, H);
+        assert_string_equal(m.weights[WEIGHT_MIXER].name, "Q4_0+Q8_0");
+        assert_string_equal(m.weights[WEIGHT_EMBED].name, "Q8_0");
+        assert_true(m.weights[WEIGHT_EMBED].bits == 8.5);
+        if (!m.tied) assert_string_equal(m.weights[WEIGHT_HEAD].name, "fp16");
+        if (strcmp(ROWS[r].arch, "mistral3") == 0) assert_int_equal(m.kinds[0].mixer.window_tokens, 0);
+    }
+}
+
+static void test_windows(void **state)
+{
+    struct writer *w = *state;
+    begin(w, "gemma3");
+    put_shape(w);
+    pair(w, "feed_forward_length", F);
+    pair(w, "attention.sliding_window", 523);
+    checkpoint_put_text(&w->pairs, "gemma3.attention.sliding_window_pattern");
+    checkpoint_put(&w->pairs, 4, 9);
+    checkpoint_put(&w->pairs, 4, 7);
+    checkpoint_put(&w->pairs, 8, L);
+    checkpoint_put(&w->pairs, L, 0x010001); /* sliding, full, sliding */
+    w->pairs_n++;
+    put_outside(w, true);
+    for (int i = 0; i < L; i++) {
+        put_attention(w, i, QK_NORM);
+        put_norms(w, i, 4);
+        put_mlp(w, i, false);
+    }
+    const struct model m = explained(w, "gemma3");
+    assert_int_equal(m.kinds_n, 2);
+    assert_int_equal(m.kinds[0].mixer.window_tokens, 523);
+    assert_int_equal(m.kinds[0].count, 2);
+    assert_int_equal(m.kinds[1].mixer.window_tokens, 0);
+}
+
+static void test_experts(void **state)
+{
+    struct writer *w = *state;
+    static const struct {
+        const char *arch, *family;
+        unsigned attention;
+        bool own_width;
+    } ROWS[] = {
+        {"llama", "mixtral", 0, false},
+        {"qwen3moe", "qwen3_moe", QK_NORM, true},
+        {"qwen2moe", "qwen2_moe", BIAS, true},
+        {"gpt-oss", "gpt_oss", BIAS | O_BIAS | SINKS, true},
+    };
+    for (size_t r = 0; r < sizeof ROWS / sizeof ROWS[0]; r++) {
+        const bool oss = strcmp(ROWS[r].arch, "gpt-oss") == 0, shared = strcmp(ROWS[r].arch, "qwen2moe") == 0;
+        const uint64_t width = ROWS[r].own_width ? FE : F;
+        begin(w, ROWS[r].arch);
+        put_shape(w);
+        pair(w, "feed_forward_length", F);
+        pair(w, "expert_count", E);
+        pair(w, "expert_used_count", TOP);
+        if (ROWS[r].own_width) pair(w, "expert_feed_forward_length", FE);
+        if (shared) pair(w, "expert_shared_feed_forward_length", F);
+        put_outside(w, false);
+        for (int i = 0; i < L; i++) {
+            put_attention(w, i, ROWS[r].attention);
+            put_norms(w, i, 2);
+            put_experts(w, i, width);
+            if (oss) {
+                layer(w, F32, 0, 0, E, "blk.%d.ffn_gate_inp.bias", i);
+                layer(w, F32, 0, E, width, "blk.%d.ffn_gate_exps.bias", i);
+                layer(w, F32, 0, E, width, "blk.%d.ffn_up_exps.bias", i);
+                layer(w, F32, 0, E, D, "blk.%d.ffn_down_exps.bias", i);
+            }
+            if (shared) {
+                layer(w, F32, 0, 0, D, "blk.%d.ffn_gate_inp_shexp.weight", i);
+                layer(w, Q4_0, 0, F, D, "blk.%d.ffn_gate_shexp.weight", i);
+                layer(w, Q4_0, 0, F, D, "blk.%d.ffn_up_shexp.weight", i);
+                layer(w, Q4_0, 0, D, F, "blk.%d.ffn_down_shexp.weight", i);
+            }
+        }
+        const struct model m = explained(w, ROWS[r].family);
+        assert_int_equal(m.kinds[0].ffn.experts_per_token, TOP);
+        assert_int_equal(m.kinds[0].ffn.width, width);
+    }
+}
+
+/* Latent attention; with the latent widths among the keys, as newer files have them, and without. */
+static void test_latent(void **state)
+{
+    struct writer *w = *state;
+    enum { C = 128, R = 32, NOPE = 64, VALUE = 96, Q = 160, PREFIX = 1 };
+    for (int form = 0; form < 3; form++) {
+        const bool latents = form > 0, compressed = form != 1, corrected = form == 2;
+        begin(w, "deepseek2");
+        pair(w, "block_count", L);
+        pair(w, "embedding_length", D);
+        pair(w, "attention.head_count", N);
+        pair(w, "attention.head_count_kv", latents ? 1 : N);
+        pair(w, "attention.key_length", latents ? C + R : NOPE + R);
+        pair(w, "attention.value_length", latents ? C : VALUE);
+        if (latents) pair(w, "attention.key_length_mla", NOPE + R);
+        if (latents) pair(w, "attention.value_length_mla", VALUE);
+        pair(w, "attention.kv_lora_rank", C);
+        if (compressed) pair(w, "attention.q_lora_rank", Q);
+        pair(w, "rope.dimension_count", R);
+        pair(w, "feed_forward_length", F);
+        pair(w, "expert_feed_forward_length", FE);
+        pair(w, "expert_count", E);
+        pair(w, "expert_used_count", TOP);
+        pair(w, "expert_shared_count", 2);
+        pair(w, "leading_dense_block_count", PREFIX);
+        put_outside(w, false);
+        for (int i = 0; i < L; i++) {
+            if (compressed) {
+                layer(w, Q4_0, 0, Q, D, "blk.%d.attn_q_a.weight", i);
+                layer(w, F32, 0, 0, Q, "blk.%d.attn_q_a_norm.weight", i);
+                layer(w, Q4_0, 0, N * (NOPE + R), Q, "blk.%d.attn_q_b.weight", i);
+            } else {
+                layer(w, Q4_0, 0, N * (NOPE + R), D, "blk.%d.attn_q.weight", i);
+            }
+            layer(w, Q8_0, 0, C + R, D, "blk.%d.attn_kv_a_mqa.weight", i);
+            layer(w, F32, 0, 0, C, "blk.%d.attn_kv_a_norm.weight", i);
+            if (latents) {
+                layer(w, Q8_0, N, C, NOPE, "blk.%d.attn_k_b.weight", i);
+                layer(w, Q8_0, N, VALUE, C, "blk.%d.attn_v_b.weight", i);
+            } else {
+                layer(w, Q8_0, 0, N * (NOPE + VALUE), C, "blk.%d.attn_kv_b.weight", i);
+            }
+            layer(w, Q4_0, 0, D, N * VALUE, "blk.%d.attn_output.weight", i);
+            put_norms(w, i, 2);
+            if (i < PREFIX) {
+                put_mlp(w, i, false);
+                continue;
+            }
+            put_experts(w, i, FE);
+            if (corrected) layer(w, F32, 0, 0, E, "blk.%d.exp_probs_b.bias", i);
+            layer(w, Q4_0, 0, 2 * FE, D, "blk.%d.ffn_gate_shexp.weight", i);
+            layer(w, Q4_0, 0, 2 * FE, D, "blk.%d.ffn_up_shexp.weight", i);
+            layer(w, Q4_0, 0, D, 2 * FE, "blk.%d.ffn_down_shexp.weight", i);
+        }
+        const struct model m = explained(w, corrected ? "deepseek_v3" : "deepseek_v2");
+        assert_int_equal(m.kinds[0].mixer.rope_dim, R);
+        assert_int_equal(m.kinds[0].mixer.head_dim, NOPE);
+        assert_int_equal(m.kinds[0].mixer.v_head_dim, VALUE);
+    }
+}
+
+static void put_llama(struct writer *w)
+{
+    begin(w, "llama");
+    put_shape(w);
+    pair(w, "feed_forward_length", F);
+    put_outside(w, false);
+    for (int i = 0; i < L; i++) {
+        put_attention(w, i, 0);
+        put_norms(w, i, 2);
+        put_mlp(w, i, false);
+    }
+}
+
+static void refused(const struct writer *w, const char *name, enum err_code code, const char *sentence)
+{
+    struct model m;
+    struct err e = {0};
+    const enum err_code got = model_load(w->arena, at(w, name), NULL, 0, &m, &e);
+    if (got != code || !strstr(e.text, sentence))
+        fail_msg("%s: %d \"%s\", wanted %d \"%s\"", name, (int)got, e.text, (int)code, sentence);
+}
+
+static void test_what_a_gguf_must_say(void **state)
+{
+    struct writer *w = *state;
+    begin(w, "mamba");
+    finish(w);
+    refused(w, "m.gguf", ERR_INPUT, "general.architecture \"mamba\" is one that ridge does not know");
+    begin(w, "llama");
+    finish(w);
+    refused(w, "m.gguf", ERR_INPUT, "no matrix token_embd.weight");
+    put_outside(w, false);
+    finish(w);
+    refused(w, "m.gguf", ERR_INPUT, "llama.block_count is missing");
+    pair(w, "block_count", L);
+    finish(w);
+    refused(w, "m.gguf", ERR_INPUT, "hidden_size is missing");
+    begin(w, "llama");
+    put_outside(w, false);
+    put_shape(w);
+    checkpoint_put_text(&w->pairs, "llama.feed_forward_length");
+    checkpoint_put(&w->pairs, 4, 9);
+    checkpoint_put(&w->pairs, 4, 5);
+    checkpoint_put(&w->pairs, 8, 2);
+    checkpoint_put(&w->pairs, 8, (uint64_t)F << 32 | FE);
+    w->pairs_n++;
+    finish(w);
+    refused(w, "m.gguf", ERR_INPUT, "llama.feed_forward_length is 96 in one layer and 352 in another");
+    checkpoint_pair_u32(&w->pairs, "general.architecture", 7);
+    w->pairs_n++;
+    finish(w);
+    refused(w, "m.gguf", ERR_INPUT, "is there twice");
+    refused(w, "none.gguf", ERR_IO, "cannot open");
+}
+
+static void test_settings_change_a_gguf(void **state)
+{
+    struct writer *w = *state;
+    put_llama(w);
+    const struct model plain = explained(w, "llama");
+    const struct model_setting set = {"L", "2"};
+    struct model m;
+    struct err e = {0};
+    assert_int_equal(model_load(w->arena, at(w, "m.gguf"), &set, 1, &m, &e), ERR_OK);
+    assert_int_equal(m.layers, 2);
+    assert_true(isnan(m.stored_bytes));
+    assert_true(m.weights[WEIGHT_FFN].bits == plain.weights[WEIGHT_FFN].bits);
+    assert_string_not_equal(m.hash, plain.hash);
+    const struct model folder = loaded(w, "");
+    assert_string_equal(folder.hash, plain.hash);
+    assert_true(folder.stored_bytes == plain.stored_bytes);
+}
+
+static const char CONFIG[] = "{\"model_type\":\"llama\",\"hidden_size\":7,\"num_hidden_layers\":1,\"vocab_size\":11,"
+                             "\"num_attention_heads\":1,\"intermediate_size\":13,\"tie_word_embeddings\":true}";
+
+static void test_safetensors_beside_a_config(void **state)
+{
+    struct writer *w = *state;
+    checkpoint_file(w->dir, "config.json", CONFIG, sizeof CONFIG - 1, 0);
+    struct model m = loaded(w, "");
+    assert_true(isnan(m.stored_bytes) && isnan(m.stored_elems));
+    assert_null(m.notes);
+    checkpoint_safetensors(w->dir, "model.safetensors",
+                           "{\"x\":{\"dtype\":\"BF16\",\"shape\":[17,19],\"data_offsets\":[0,646]}}", 646);
+    for (int i = 0; i < 2; i++) {
+        m = loaded(w, i ? "config.json" : "");
+        assert_true(m.stored_bytes == 646);
+        assert_true(m.stored_elems == 323);
+        assert_true(m.stored_plain);
+        assert_null(m.notes);
+    }
+    const struct model_setting set = {"L", "2"};
+    struct err e = {0};
+    assert_int_equal(model_load(w->arena, w->dir, &set, 1, &m, &e), ERR_OK);
+    assert_true(isnan(m.stored_bytes));
+    /* packed */
+    checkpoint_safetensors(w->dir, "model.safetensors",
+                           "{\"x\":{\"dtype\":\"U8\",\"shape\":[17,19],\"data_offsets\":[0,323]}}", 323);
+    m = loaded(w, "");
+    assert_true(m.stored_bytes == 323);
+    assert_false(m.stored_plain);
+    /* one that lies is left out, and named */
+    checkpoint_safetensors(w->dir, "model.safetensors",
+                           "{\"x\":{\"dtype\":\"U8\",\"shape\":[17,19],\"data_offsets\":[0,323]}}", 322);
+    m = loaded(w, "");
+    assert_true(isnan(m.stored_bytes));
+    assert_non_null(strstr(m.notes, "its tensors are left out: "));
+    assert_non_null(strstr(m.notes, "model.safetensors: ends 1 bytes before"));
+    /* an index alone */
+    static const char INDEX[] = "{\"metadata\":{\"total_size\":647.0},\"weight_map\":{\"x\":\"s.safetensors\"}}";
+    checkpoint_file(w->dir, "model.safetensors.index.json", INDEX, sizeof INDEX - 1, 0);
+    m = loaded(w, "");
+    assert_true(m.stored_bytes == 647);
+    assert_true(isnan(m.stored_elems));
+    assert_non_null(strstr(m.notes, "only an index was read"));
+}
+
+#define RUN(test) cmocka_unit_test_setup_teardown(test, open_writer, close_writer)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RUN(test_dense),
+        RUN(test_windows),
+        RUN(test_experts),
+        RUN(test_latent),
+        RUN(test_what_a_gguf_must_say),
+        RUN(test_settings_change_a_gguf),
+        RUN(test_safetensors_beside_a_config),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
