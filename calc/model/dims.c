@@ -91,7 +91,8 @@ static enum err_code find_dim(struct reader *r, enum dim d, struct json *out, bo
     for (size_t i = 0; keys[i]; i++) {
         struct json j;
         if (!json_get(&r->text, keys[i], &j)) continue;
-        TRY(same_in_all_layers(r, &j));
+        const bool of_model = d == DIM_LAYERS || d == DIM_HIDDEN || d == DIM_VOCAB || d == DIM_POSITIONS;
+        if (!of_model) TRY(same_in_all_layers(r, &j));
         if (!json_is_number(&j)) {
             if (!*found) { /* present with a wrong type: report that */
                 *out = j;
