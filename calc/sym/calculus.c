@@ -40,8 +40,9 @@ static const struct sym *diff_power(const struct diff *d, const struct sym *e)
     struct sym_ctx *c = d->r->c;
     const struct sym *lower = sym_pow(c, e->a, sym_sub(c, e->b, c->one));
     const struct sym *da = diff_of(d, e->a), *db = diff_of(d, e->b);
-    const struct sym *of_base = sym_is_int(da, 0) ? c->zero : SYM_PROD(c, e->b, lower, da);
-    return sym_is_int(db, 0) ? of_base : sym_add(c, of_base, SYM_PROD(c, e, sym_log(c, e->a), db));
+    if (sym_is_rational(e->b)) return sym_is_int(da, 0) ? c->zero : SYM_PROD(c, e->b, lower, da);
+    const struct sym *of_base = sym_div(c, sym_mul(c, e->b, da), e->a); /* x^(y - 1) is not known to be x^y/x */
+    return sym_mul(c, e, sym_is_int(db, 0) ? of_base : sym_add(c, of_base, sym_mul(c, sym_log(c, e->a), db)));
 }
 
 static enum err_code diff_node(const struct diff *d, const struct sym *e, const struct sym **out)

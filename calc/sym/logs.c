@@ -38,6 +38,22 @@ static enum err_code never_positive(const struct rules *r)
 
 /* ---- numbers ---- */
 
+/* z, with no divisor below PRIME_LIMIT, and beyond 64 bits, as the power of a smaller number where it is one */
+static void take_power(const struct flint *f, fmpz_t z, int64_t *times)
+{
+    static const int64_t PRIME[] = {2, 3, 5, 7, 11, 13};
+    fmpz_t root = {0};
+    for (size_t i = 0; i < sizeof PRIME / sizeof PRIME[0] && !f->z_fits_si(z);) {
+        if (!f->z_root(root, z, PRIME[i])) { /* true when exact */
+            i++;
+            continue;
+        }
+        f->z_set(z, root);
+        *times *= PRIME[i];
+    }
+    flint_z_clear(f, root);
+}
+
 /* times*log(z), z > 0; z is used up */
 static void add_number(struct logarithm *l, fmpz_t z, int64_t times)
 {
@@ -49,6 +65,7 @@ static void add_number(struct logarithm *l, fmpz_t z, int64_t times)
         if (n) add_log(l, n * times, sym_log(c, sym_int(c, d)));
     }
     if (*z == 1) return;
+    take_power(f, z, &times);
     if (!f->z_fits_si(z)) {
         add_log(l, times, sym_log(c, algebra_write_number(l->al, z)));
         return;
@@ -266,25 +283,11 @@ enum err_code rules_log(const struct rules *r, const struct sym *x, const struct
 
 /* ---- exponentials ---- */
 
-/* exp(k*m), m the product of generators with these exponents */
-static enum err_code exp_of_term(const struct rules *r, struct algebra *al, struct rat k, ulong *exp,
+/* exp(k*m); base: b of a log(b) that was a factor of m and is no longer, or NULL */
+static enum err_code exp_of_term(const struct rules *r, struct rat k, const struct sym *base, const struct sym *m,
                                  const struct sym **out)
 {
     struct sym_ctx *c = r->c;
-    const struct sym *m = c->one, *base = NULL;
-    size_t logs = 0, at = 0;
-    for (size_t j = 0; j < al->n_gen; j++) {
-        if (exp[j] == 0 || al->gen[j]->op != SYM_LOG) continue;
-        logs += exp[j];
-        at = j;
-    }
-    if (logs == 1) {
-        base = al->gen[at]->a;
-        exp[at] = 0;
-    }
-    for (size_t j = 0; j < al->n_gen; j++)
-        if (exp[j]) m = sym_mul(c, m, sym_pow(c, al->gen[j], sym_int(c, (int64_t)exp[j])));
-    const bool small = rat_magnitude(k.num) <= EXPONENT && k.den <= EXPONENT;
     if (base && sym_is_int(m, 1) && k.den > 1 && k.den <= EXPONENT && rat_magnitude(k.num) <= ALGEBRA_EXPONENT) {
         TRY(rules_expand(r, base, &base));
         return rules_root(r, base, k.num, k.den, out);
@@ -293,40 +296,96 @@ static enum err_code exp_of_term(const struct rules *r, struct algebra *al, stru
         *out = sym_pow(c, base, sym_mul(c, sym_rational(c, k), m));
         return ERR_OK;
     }
-    base = sym_exp(c, small ? m : sym_mul(c, sym_rational(c, k), m));
-    const struct sym *root = small && k.den > 1 ? sym_pow(c, base, sym_rat(c, 1, k.den)) : base;
-    *out = small ? sym_pow(c, root, sym_int(c, k.num)) : root;
+    if (rat_magnitude(k.num) > EXPONENT || k.den > EXPONENT) { /* only the sign comes out */
+        const bool minus = k.num < 0 && rat_make(k.num, -k.den, &k);
+        *out = sym_exp(c, sym_mul(c, sym_rational(c, k), m));
+        if (minus) *out = sym_pow(c, *out, c->minus_one);
+        return ERR_OK;
+    }
+    const struct sym *x = sym_exp(c, m);
+    if (k.den > 1) x = sym_pow(c, x, sym_rat(c, 1, k.den));
+    *out = sym_pow(c, x, sym_int(c, k.num));
     return ERR_OK;
 }
 
-/* whether every coefficient of v is a rational of int64 */
-static bool splits(struct algebra *al, struct ratfun v)
+/* The monomial with these exponents over den (NULL: 1), in lowest terms; *base gets b of a single factor log(b) above,
+ * which is left out. */
+static enum err_code write_term(const struct rules *r, struct algebra *al, const ulong *exp, const struct poly *den,
+                                const struct sym **base, const struct sym **m)
 {
-    if (v.num->p->length > EXPONENT_TERMS) return false;
-    if (v.den && (!al->f.is_fmpz(v.den->p, al->ring) || !al->f.z_fits_si(&v.den->p->coeffs[0]))) return false;
+    ulong rest[ALGEBRA_GENERATORS] = {0};
+    struct ratfun v = {.num = poly_new(al)};
+    size_t logs = 0, at = 0;
+    if (!v.num) return err_nomem(al->err);
+    flint_z_clear(&al->f, al->z[1]);
+    *al->z[1] = 1;
+    al->f.push_term(v.num->p, al->z[1], exp, al->ring);
+    if (den) TRY(poly_copy(al, den, &v.den));
+    TRY(ratfun_lowest(al, &v));
+    al->f.term_exp(rest, v.num->p, 0, al->ring);
+    for (size_t j = 0; j < al->n_gen; j++) {
+        if (rest[j] == 0 || al->gen[j]->op != SYM_LOG) continue;
+        logs += rest[j];
+        at = j;
+    }
+    *base = logs == 1 ? al->gen[at]->a : NULL;
+    if (*base) rest[at] = 0;
+    struct poly *num = poly_new(al);
+    if (!num) return err_nomem(al->err);
+    al->f.push_term(num->p, al->z[1], rest, al->ring);
+    *m = ratfun_write(al, (struct ratfun){num, v.den});
+    poly_free(al, num);
+    ratfun_free(al, &v);
+    TRY(sym_check(r->c, r->err));
+    return rules_shorten(r, *m, m);
+}
+
+/* v = (sum of numbers times monomials)/(number times den): den NULL for 1; false when a number is too long, or there
+ * are too many terms */
+static enum err_code split_sum(struct algebra *al, struct ratfun v, bool *splits, int64_t *number, struct poly **den)
+{
+    *splits = v.num->p->length <= EXPONENT_TERMS;
+    *number = 1;
+    *den = NULL;
     for (slong i = 0; i < v.num->p->length; i++)
-        if (!al->f.z_fits_si(&v.num->p->coeffs[i])) return false;
-    return true;
+        *splits = *splits && al->f.z_fits_si(&v.num->p->coeffs[i]) && al->f.z_get_si(&v.num->p->coeffs[i]) != INT64_MIN;
+    if (!v.den) return ERR_OK;
+    ulong exp[ALGEBRA_GENERATORS] = {0};
+    struct poly *content = poly_new(al), *number_only = poly_new(al), *rest = poly_new(al);
+    if (!content || !number_only || !rest) return err_nomem(al->err);
+    al->f.term_content(content->p, v.den->p, al->ring);
+    *splits = *splits && al->f.z_fits_si(&content->p->coeffs[0]);
+    if (!*splits) return ERR_OK;
+    *number = al->f.z_get_si(&content->p->coeffs[0]);
+    al->f.push_term(number_only->p, &content->p->coeffs[0], exp, al->ring);
+    if (!al->f.divides(rest->p, v.den->p, number_only->p, al->ring))
+        return err_set(al->err, ERR_RANGE, "an exponent could not be simplified");
+    if (!poly_is_one(al, rest)) *den = rest;
+    return poly_sealed(al, rest);
 }
 
 static enum err_code exp_in(const struct rules *r, struct algebra *al, const struct sym *x, const struct sym **out)
 {
     struct sym_ctx *c = r->c;
     struct ratfun v;
-    const struct sym *product = c->one, *factor;
+    const struct sym *product = c->one, *factor = NULL, *base = NULL, *m = NULL;
+    struct poly *den;
+    int64_t number;
+    bool splits;
     ulong exp[ALGEBRA_GENERATORS] = {0};
     TRY(algebra_value(al, x, &v));
-    if (!splits(al, v)) {
+    TRY(split_sum(al, v, &splits, &number, &den));
+    if (!splits) {
         TRY(rules_shorten(r, x, &x));
         *out = sym_exp(c, x);
         return ERR_OK;
     }
-    const int64_t den = v.den ? al->f.z_get_si(&v.den->p->coeffs[0]) : 1;
     for (slong i = 0; i < v.num->p->length; i++) {
         struct rat k;
-        if (!rat_make(al->f.z_get_si(&v.num->p->coeffs[i]), den, &k)) continue; /* den > 0: never */
+        if (!rat_make(al->f.z_get_si(&v.num->p->coeffs[i]), number, &k)) continue; /* number > 0: never */
         al->f.term_exp(exp, v.num->p, i, al->ring);
-        TRY(exp_of_term(r, al, k, exp, &factor));
+        TRY(write_term(r, al, exp, den, &base, &m));
+        TRY(exp_of_term(r, k, base, m, &factor));
         product = sym_mul(c, product, factor);
     }
     *out = product;

@@ -3,18 +3,15 @@
  *
  * An expression is a rational function over the integers in its generators: variables, and atoms, which are min, max,
  * ceil, floor, log, exp and powers that are no whole constant power. The operands of an atom are brought to canonical
- form first,
- * so equal atoms are one generator. Known of atoms: min(a,b) + max(a,b) = a + b; min and max are associative, and
- * decided where the sign of a - b is; ceil and floor of numbers; g = b^(p/q) obeys g^q = b^p, with factors that are
- * perfect powers taken out; log(a*b) = log(a) + log(b) of what is positive, log(a^n) = n*log(a), log(exp(a)) = a, with
- numbers
- * taken into primes (below 2^63, after those below 1000) and small polynomials into irreducible ones; exp(a + b) =
- * exp(a)*exp(b), exp(n*a) = exp(a)^n for |n| and its denominator up to 64, exp(a*log(b)) = b^a, for an exponent of up
- to 64 terms
- * without a denominator of its own; nothing else, so ceil(x + 1) is not known to be ceil(x) + 1, nor sqrt(x*y) to be
- * sqrt(x)*sqrt(y). Variables stand for positive numbers.
- Logarithms and powers that are not whole are those of positive
- * numbers, and the log of what never is one is refused.
+ * form first, so equal atoms are one generator. Known of atoms: min(a,b) + max(a,b) = a + b; min and max are
+ * associative, and decided where the sign of a - b is; ceil and floor of numbers; g = b^(p/q) obeys g^q = b^p, with
+ * factors that are perfect powers taken out; log(a*b) = log(a) + log(b) of what is positive, log(a^n) = n*log(a),
+ * log(exp(a)) = a, with numbers taken into primes (below 2^63, after those below 1000) and small polynomials into
+ * irreducible ones; exp(a + b) = exp(a)*exp(b) term by term of an exponent's numerator (up to 64 terms), exp(n*a) =
+ * exp(a)^n for |n| and its denominator up to 64, exp(a*log(b)) = b^a; nothing else, so exp(x/(x + y))*exp(y/(x + y)) is
+ * not known to be exp(1), ceil(x + 1) is not known to be ceil(x) + 1, nor sqrt(x*y) to be sqrt(x)*sqrt(y). Variables
+ * stand for positive numbers. Logarithms and powers that are not whole are those of positive numbers, and the log of
+ * what never is one is refused.
  *
  * Everything here is exact, or refused with ERR_RANGE and a sentence: where expanding would take more than 200,000
  * terms, an exponent above 1000, a coefficient above 100,000 bits, more than 256 generators, more than 64 operands of

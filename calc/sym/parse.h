@@ -14,12 +14,12 @@
  *   - juxtaposition binds exactly like * and /, and all three go from left to right: 1/2B is (1/2)*B, a/bc is (a/b)*c;
  *   - -x^2 is -(x^2); x^y^z is x^(y^z); x^-2 is allowed; 2^x² is 2^(x^2), x²^3 is (x^2)^3;
  *   - names are the caller's, the longest that matches first and never taken back: with B, T and b_kv known, BT is B*T
- *     and b_kv one symbol; case counts. A function name counts as one only in front of "(", log,
- *     ln, exp and sqrt also in front of "{";
+ *     and b_kv one symbol; case counts. A function name counts as one only in front of "(", log, ln, exp and sqrt also
+ *     in front of "{";
  *   - log and ln are the natural logarithm, sqrt(x) is x^(1/2);
  *   - sum(i^2, i, 1, n) and \sum_{i=1}^{n} i^2 bind i in what is summed, not in the bounds; it may be any name, and
- * hides one of the caller's. \sum takes the term behind it up to the next + or -. The sum is replaced by its closed
- * form at once: which there are, sym_sum_range says;
+ *     hides one of the caller's. \sum takes the term behind it, to the next + or -. The sum becomes its closed form at
+ *     once; which there are, sym_sum_range says;
  *   - no number follows an operand without an operator (B2, x 2, 1 000 are refused);
  *   - decimals are exact rationals (0.5 is 1/2, 2.5e3 is 2500); one that int64/int64 cannot hold is its nearest double.
  *     "e" with digits behind a number is always an exponent, "E" unless E is a name of the caller's.

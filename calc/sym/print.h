@@ -11,13 +11,14 @@
 #include "calc/sym/sym.h"
 
 /* SYM_TEXT     what sym_print writes; sym_parse reads it back.
- * SYM_LATEX    math mode: \frac{2 B D F}{3}, \min\left(S, W\right), \log\left(x\right),
- *              \left\lceil x \right\rceil; products by juxtaposition, with \cdot before a number; b_kv is
- * b_{\mathrm{kv}}, Hv is \mathrm{Hv}, gamma is \gamma. sym_parse reads it back. SYM_C        an expression of doubles,
- * for <math.h>: fmin, fmax, ceil, floor, pow, log, exp; every number a double (2.0). Names are identifiers: of any
- * other byte the code (_x and two hexadecimal digits), an underscore before a leading digit. fmin and fmax pass over a
- * NAN, which a tape does not. SYM_GNUPLOT  ** for powers, min and max as (a < b ? a : b), so nested ones double the
- * text; never integer division, whatever the type of the variables. Names as in C. */
+ * SYM_LATEX    math mode: \frac{2 B D F}{3}, \min\left(S, W\right), \log\left(x\right), \left\lceil x \right\rceil;
+ *              products by juxtaposition, with \cdot before a number; b_kv is b_{\mathrm{kv}}, Hv is \mathrm{Hv}, gamma
+ *              is \gamma. sym_parse reads it back.
+ * SYM_C        an expression of doubles, for <math.h>: fmin, fmax, ceil, floor, pow, log, exp; every number a double
+ *              (2.0). Names are identifiers: of any other byte the code (_x and two hexadecimal digits), an underscore
+ *              before a leading digit. fmin and fmax pass over a NAN, which a tape does not.
+ * SYM_GNUPLOT  ** for powers, min and max as (a < b ? a : b), so nested ones double the text; never integer division,
+ *              whatever the type of the variables. Names as in C. */
 enum sym_style { SYM_TEXT, SYM_LATEX, SYM_C, SYM_GNUPLOT };
 
 size_t sym_print_as(const struct sym *e, enum sym_style style, char *buf, size_t cap);

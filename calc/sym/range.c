@@ -276,8 +276,8 @@ static enum err_code closed_form_refused(const struct body *b, const char *why)
 {
     return err_set(
         b->r->err, ERR_RANGE,
-        "no closed form of the sum: its variable is %s, and between numbers it would have to have at most %d "
-        "terms",
+        "no closed form of the sum: its variable is %s; term by term it is added up only between numbers, and "
+        "of at most %d terms",
         why, RANGE_TERMS_MAX);
 }
 
@@ -368,14 +368,19 @@ static enum err_code sum_terms(struct body *b, int64_t low, size_t n, const stru
 static enum err_code sum_body(struct body *b, const struct sym *low, const struct sym *high, size_t depth,
                               const struct sym **out)
 {
+    const struct range *r = b->r, quiet = {r->c, r->var, r->steps, NULL};
     size_t n = 0;
     TRY(body_open(b));
     if (!b->why && !b->atom) return sum_polynomial(b, low, high, out);
+    const bool few = few_terms(low, high, &n);
+    if (few && n <= RANGE_FEW) return sum_terms(b, low->num, n, out);
     *out = NULL;
-    if (!b->why) TRY(sum_split(b, low, high, depth, out));
-    if (*out) return ERR_OK;
-    if (few_terms(low, high, &n)) return sum_terms(b, low->num, n, out);
-    return closed_form_refused(b, b->why);
+    if (few) b->r = &quiet; /* that it cannot be split is no error then */
+    const enum err_code code = b->why ? ERR_OK : sum_split(b, low, high, depth, out);
+    b->r = r;
+    if (code != ERR_OK && !(few && code == ERR_RANGE)) return code;
+    if (code == ERR_OK && *out) return ERR_OK;
+    return few ? sum_terms(b, low->num, n, out) : closed_form_refused(b, b->why);
 }
 
 static enum err_code sum_of(const struct range *r, const struct sym *e, const struct sym *low, const struct sym *high,
