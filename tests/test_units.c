@@ -302,6 +302,72 @@ static void test_parse_reads_what_format_writes(void **state)
     }
 }
 
+static const struct {
+    const char *text;
+    enum units_kind wanted, kind;
+    double factor;
+} WORDS[] = {
+    {"B", UNITS_BYTES, UNITS_BYTES, 1},
+    {"B", UNITS_COUNT, UNITS_COUNT, 1e9},
+    {"billion parameters", UNITS_COUNT, UNITS_COUNT, 1e9},
+    {"Ki", UNITS_COUNT, UNITS_COUNT, 0x1p10},
+    {"GPUs", UNITS_COUNT, UNITS_COUNT, 1},
+    {"tokens", UNITS_COUNT, UNITS_COUNT, 1},
+    {"GB", UNITS_COUNT, UNITS_BYTES, 1e9},
+    {"h", UNITS_COUNT, UNITS_SECONDS, 3600},
+    {"MiB", UNITS_SECONDS, UNITS_BYTES, 0x1p20},
+    {"gigabytes", UNITS_BYTES, UNITS_BYTES, 1e9},
+    {"Gibibytes", UNITS_BYTES, UNITS_BYTES, 0x1p30},
+    {"Mbit", UNITS_BYTES, UNITS_BYTES, 125000},
+    {" ms ", UNITS_SECONDS, UNITS_SECONDS, 1e-3},
+    {"\xC2\xB5s", UNITS_SECONDS, UNITS_SECONDS, 1e-6},
+    {"Minutes", UNITS_SECONDS, UNITS_SECONDS, 60},
+    {"days", UNITS_SECONDS, UNITS_SECONDS, 86400},
+    {"Gb/s", UNITS_BYTES_PER_S, UNITS_BYTES_PER_S, 1.25e8},
+    {"GBps", UNITS_BYTES_PER_S, UNITS_BYTES_PER_S, 1e9},
+    {"TB per second", UNITS_BYTES_PER_S, UNITS_BYTES_PER_S, 1e12},
+    {"TFLOPS", UNITS_FLOPS_PER_S, UNITS_FLOPS_PER_S, 1e12},
+    {"TFLOPS", UNITS_FLOPS, UNITS_FLOPS, 1e12},
+    {"gflop", UNITS_FLOPS, UNITS_FLOPS, 1e9},
+    {"TOP/s", UNITS_FLOPS_PER_S, UNITS_FLOPS_PER_S, 1e12},
+    {"tps", UNITS_TOK_PER_S, UNITS_TOK_PER_S, 1},
+    {"ktok/s", UNITS_TOK_PER_S, UNITS_TOK_PER_S, 1e3},
+    {"flops per byte", UNITS_FLOPS_PER_BYTE, UNITS_FLOPS_PER_BYTE, 1},
+    {"kB", UNITS_BYTES_PER_TOKEN, UNITS_BYTES_PER_TOKEN, 1e3},
+    {"KiB/token", UNITS_BYTES_PER_TOKEN, UNITS_BYTES_PER_TOKEN, 0x1p10},
+    {"B/seq", UNITS_BYTES_PER_TOKEN, UNITS_BYTES_PER_SEQUENCE, 1},
+    {"%", UNITS_FRAC, UNITS_FRAC, 0.01},
+    {"x", UNITS_RATIO, UNITS_RATIO, 1},
+    {"cents", UNITS_USD, UNITS_USD, 0.01},
+    {"$/1M tokens", UNITS_USD_PER_MTOK, UNITS_USD_PER_MTOK, 1},
+    {"USD per million tokens", UNITS_USD_PER_MTOK, UNITS_USD_PER_MTOK, 1},
+    {"$/ktok", UNITS_USD_PER_MTOK, UNITS_USD_PER_MTOK, 1e3},
+    {"kW", UNITS_WATTS, UNITS_WATTS, 1e3},
+};
+
+static void test_words(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) {
+        enum units_kind kind = UNITS_NONE;
+        double factor = 0;
+        if (!units_read_word(WORDS[i].text, strlen(WORDS[i].text), WORDS[i].wanted, &kind, &factor))
+            fail_msg("'%s' is not read", WORDS[i].text);
+        if (kind != WORDS[i].kind || fabs(factor / WORDS[i].factor - 1) > 1e-15)
+            fail_msg("'%s' is kind %d, factor %g", WORDS[i].text, (int)kind, factor);
+    }
+    static const char *const NONE[] = {"", " ", "G", "MS", "GGB", "kmB", "s/s/s", "/s", "s/", "parsec", "tok/GB", "sB"};
+    for (size_t i = 0; i < sizeof NONE / sizeof NONE[0]; i++) {
+        enum units_kind kind;
+        double factor;
+        if (units_read_word(NONE[i], strlen(NONE[i]), UNITS_SECONDS, &kind, &factor)) fail_msg("'%s' is read", NONE[i]);
+    }
+    static const char LONG[] = "tokens tokens tokens tokens tokens tokens tokens tokens tokens tokens tokens tokens";
+    enum units_kind kind;
+    double factor;
+    assert_false(units_read_word(LONG, sizeof LONG - 1, UNITS_COUNT, &kind, &factor));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +375,7 @@ int main(void)
         cmocka_unit_test(test_quantities),
         cmocka_unit_test_setup_teardown(test_ranges, open_arena, close_arena),
         cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_words),
         cmocka_unit_test(test_parse_reads_what_format_writes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

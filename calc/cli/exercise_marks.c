@@ -7,7 +7,7 @@
 #include "calc/cli/commands.h"
 #include "calc/learn/marks.h"
 
-enum { SHOWN_MAX = 200 };
+enum { SHOWN_MAX = 200, HINT_MAX = 800 };
 
 #define COL(row, field, kind, flags, heading, help)                                                                    \
     COLUMN_AT(struct row, field, COLUMN_##kind, UNITS_NONE, flags, heading, help)
@@ -127,7 +127,7 @@ static void write_clean(struct out *o, const char *s)
 
 static void write_text(const struct marks *m, struct out *o)
 {
-    char clean[1024];
+    char clean[HINT_MAX];
     for (size_t i = 0; i < m->rows_n; i++) {
         const struct mark *r = &m->rows[i];
         if (r->right) continue;

@@ -111,7 +111,7 @@ enum err_code bank_product_limit(struct exercise_maker *m, struct exercise_quest
 
 enum err_code bank_product_matvec(struct exercise_maker *m, struct exercise_question *q, struct err *e)
 {
-    static const int64_t WIDTHS[] = {1024, 2048, 2560, 3072, 4096, 5120, 6144, 8192};
+    static const int64_t WIDTHS[] = {1536, 2048, 2560, 3072, 4096, 5120, 6144, 8192};
     static const int64_t HIDDEN[] = {2816, 5632, 8192, 11008, 13824, 14336, 18944, 28672};
     struct product p = {.rows = m->y.B, .in = m->y.D, .out = m->y.F, .w = bank_draw_precision(m)};
     const int64_t D = bank_pick(m, 8, WIDTHS), F = bank_pick(m, 8, HIDDEN);

@@ -43,7 +43,7 @@ enum err_code bank_ridge_h100(struct exercise_maker *m, struct exercise_question
     return ERR_OK;
 }
 
-/* Devices whose dense rates of both formats were read in a source. */
+/* A device, the format asked, and another that it has. */
 static const struct {
     const char *key;
     enum hw_dtype dtype, other;
@@ -91,11 +91,11 @@ enum err_code bank_ridge_cpu(struct exercise_maker *m, struct exercise_question 
     static const int64_t CORES[] = {6, 8, 12, 16, 24, 32, 48, 64, 96}, CHANNELS[] = {2, 4, 8, 12};
     static const int64_t RATES[] = {3200, 4800, 5600, 6000, 6400};
     (void)e;
-    const double cores = (double)bank_pick(m, 9, CORES), ghz = (double)bank_draw(m, 20, 44) / 10;
+    const double cores = (double)bank_pick(m, 9, CORES), ghz_tenths = (double)bank_draw(m, 20, 44);
     const double bits = bank_draw(m, 0, 1) ? 512 : 256, lanes = bits / 32;
     const double channels = (double)bank_pick(m, 4, CHANNELS), rate = (double)bank_pick(m, 5, RATES);
-    const double peak = cores * ghz * 1e9 * 2 * lanes * 2; /* cycles/s times 2 units times lanes times 2 flops */
-    const double bandwidth = channels * rate * 1e6 * 8;    /* transfers of 64 bits */
+    const double peak = cores * ghz_tenths * 1e8 * 2 * lanes * 2; /* two units, a multiply-add of 2 flops a lane */
+    const double bandwidth = channels * rate * 1e6 * 8;           /* transfers of 64 bits */
     ask_intensity(q);
     q->value = peak / bandwidth;
     q->text =
@@ -103,7 +103,7 @@ enum err_code bank_ridge_cpu(struct exercise_maker *m, struct exercise_question 
                     "A CPU has %.0f cores at %.1f GHz; each core has two %.0f-bit vector units that do one fused "
                     "multiply-add of fp32 per lane and cycle. Its memory has %.0f channels of %.0f million transfers "
                     "of 64 bits a second. What is its ridge point for fp32, in flops per byte?",
-                    cores, ghz, bits, channels, rate);
+                    cores, ghz_tenths / 10, bits, channels, rate);
     bank_slip(q, q->value / 2, "Half: a fused multiply-add is 2 flops, and each core has two units.");
     bank_slip(q, q->value / 4, "A quarter: a fused multiply-add is 2 flops, and each core has two units.");
     bank_slip(q, q->value / lanes, "This counts one element at a time; a vector unit does a lane for every 32 bits.");
@@ -112,7 +112,7 @@ enum err_code bank_ridge_cpu(struct exercise_maker *m, struct exercise_question 
     bank_slip(q, q->value / 8, "The 64 bits of a transfer are 8 bytes.");
     bank_slip(q, q->value * 8, "A transfer moves 64 bits: 8 bytes, not one.");
     bank_step(q, bank_printf(m, "peak = %.0f cores * %.1fe9 cycles/s * 2 units * %.0f lanes * 2 flops = %.5g flops/s",
-                             cores, ghz, lanes, peak));
+                             cores, ghz_tenths / 10, lanes, peak));
     bank_step(q, bank_printf(m, "bandwidth = %.0f channels * %.0fe6 transfers/s * 8 bytes = %.5g bytes/s", channels,
                              rate, bandwidth));
     bank_step(q, bank_printf(m, "ridge = peak / bandwidth = %.4g flops per byte", q->value));

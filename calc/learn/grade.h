@@ -27,12 +27,4 @@ const char *grade_right_side(const char *text, size_t *n);
  * else NULL. Errors: ERR_NOMEM. */
 enum err_code grade_read_number(const struct grade *g, double *value, const char **why, struct err *e);
 
-/* grade_unit -- what a unit such as "GiB/s" or "tokens per second" is. *kind UNITS_NONE: not known; *factor to base
- * units. wanted decides what several readings leave open ("B" is a billion of a count). */
-bool grade_unit(const char *text, size_t len, enum units_kind wanted, enum units_kind *kind, double *factor);
-
-/* grade_kind_name -- "a time (s, ms, us)"; grade_kind_bare -- whether a number of the kind may stand without a unit. */
-const char *grade_kind_name(enum units_kind kind);
-bool grade_kind_bare(enum units_kind kind);
-
 #endif

@@ -114,14 +114,14 @@ static enum err_code read_unit(const struct grade *g, const char *unit, bool dol
     const enum units_kind wanted = g->q->unit;
     char clean[48];
     *factor = 1;
-    if (!*unit && (dollar || grade_kind_bare(wanted))) return ERR_OK;
+    if (!*unit && (dollar || units_kind_bare(wanted))) return ERR_OK;
     if (!*unit)
-        *why = arena_printf(g->arena, "%s was asked: give the unit", grade_kind_name(wanted));
-    else if (!grade_unit(unit, strlen(unit), wanted, &kind, factor))
+        *why = arena_printf(g->arena, "%s was asked: give the unit", units_kind_name(wanted));
+    else if (!units_read_word(unit, strlen(unit), wanted, &kind, factor))
         *why = arena_printf(g->arena, "the unit '%s' is not known; %s was asked",
-                            text_clean(clean, sizeof clean, unit, strlen(unit)), grade_kind_name(wanted));
+                            text_clean(clean, sizeof clean, unit, strlen(unit)), units_kind_name(wanted));
     else if (kind != wanted)
-        *why = arena_printf(g->arena, "%s was asked; this is %s", grade_kind_name(wanted), grade_kind_name(kind));
+        *why = arena_printf(g->arena, "%s was asked; this is %s", units_kind_name(wanted), units_kind_name(kind));
     else
         return ERR_OK;
     return *why ? ERR_OK : err_nomem(e);
@@ -205,10 +205,10 @@ struct factor {
 };
 
 static const struct factor FACTORS[] = {
-    {0x1p30 / 1e9, true, "off by 1.074, the ratio of GiB (2^30 bytes) to GB (1e9 bytes)"},
-    {0x1p20 / 1e6, true, "off by 1.049, the ratio of MiB (2^20 bytes) to MB (1e6 bytes)"},
-    {0x1p40 / 1e12, true, "off by 1.100, the ratio of TiB (2^40 bytes) to TB (1e12 bytes)"},
-    {0x1p10 / 1e3, true, "off by 1.024, the ratio of KiB (1024 bytes) to kB (1000 bytes)"}, /* not a unit */
+    {1.073741824, true, "off by 1.074, the ratio of GiB (2^30 bytes) to GB (1e9 bytes)"},
+    {1.048576, true, "off by 1.049, the ratio of MiB (2^20 bytes) to MB (1e6 bytes)"},
+    {1.099511627776, true, "off by 1.100, the ratio of TiB (2^40 bytes) to TB (1e12 bytes)"},
+    {1.024, true, "off by 1.024, the ratio of KiB (1024 bytes) to kB (1000 bytes)"},
     {8, true, "off by a factor of 8: bits for bytes"},
     {2, false, "off by a factor of 2"},
     {4, false, "off by a factor of 4"},
@@ -217,8 +217,8 @@ static const struct factor FACTORS[] = {
     {100, false, "off by a factor of 100: a part of one, or percent with its sign"},
     {1e3, false, "off by a factor of 1000: check the prefix"},
     {1e6, false, "off by a factor of a million: check the prefix"},
-    {1e9, false, "off by a factor of 1e9: check the prefix"},
-    {1e12, false, "off by a factor of 1e12: check the prefix"},
+    {1e9, false, "off by a factor of 1e9: check the prefix"},   /* not a unit */
+    {1e12, false, "off by a factor of 1e12: check the prefix"}, /* not a unit */
 };
 
 static const char *find_factor(const struct exercise_question *q, double value)

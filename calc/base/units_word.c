@@ -1,7 +1,6 @@
-#include <math.h>
 #include <string.h>
 
-#include "calc/learn/grade.h"
+#include "calc/base/units.h"
 
 enum { UNIT_MAX = 64 };
 
@@ -204,7 +203,7 @@ static bool read_rate(struct span t, enum units_kind *kind, double *factor)
     return false;
 }
 
-bool grade_unit(const char *text, size_t len, enum units_kind wanted, enum units_kind *kind, double *factor)
+bool units_read_word(const char *text, size_t len, enum units_kind wanted, enum units_kind *kind, double *factor)
 {
     char room[UNIT_MAX];
     const struct span t = with_strokes(text, len, room);
@@ -251,5 +250,5 @@ static const struct {
     [UNITS_WATTS] = {"watts (W, kW)", false},
 };
 
-const char *grade_kind_name(enum units_kind kind) { return NAMES[kind].name; }
-bool grade_kind_bare(enum units_kind kind) { return NAMES[kind].bare; }
+const char *units_kind_name(enum units_kind kind) { return NAMES[kind].name; }
+bool units_kind_bare(enum units_kind kind) { return NAMES[kind].bare; }
