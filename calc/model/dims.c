@@ -65,12 +65,17 @@ static const int64_t DIM_MAX[DIM_N] = {[DIM_LAYERS] = LAYERS_MAX,
                                        [DIM_ROPE_DIM] = 1 << 16,
                                        [DIM_V_HEAD_DIM] = 1 << 16};
 
-/* A list of one number per layer is that number when all are equal. */
-static enum err_code same_in_all_layers(struct reader *r, struct json *j)
+/* A list of one number per layer, of a quantity that layers have, is that number when all are equal. */
+static enum err_code same_in_all_layers(struct reader *r, enum dim d, struct json *j)
 {
+    const bool of_layer = (d == DIM_FFN || d == DIM_HEADS || d == DIM_KV_HEADS || d == DIM_EXPERTS_PER_TOKEN ||
+                           d == DIM_EXPERT_WIDTH || d == DIM_SHARED_EXPERTS);
     struct json first, item;
     int64_t one, other;
-    if (!json_is_array(j) || !json_at(j, 0, NULL, &first) || !json_is_number(&first)) return ERR_OK;
+    if (!of_layer || !json_is_array(j) || !json_at(j, 0, NULL, &first) || !json_is_number(&first)) return ERR_OK;
+    if (json_len(j) != (size_t)r->m->layers)
+        return err_set(r->e, ERR_INPUT, "%s: %s has %zu entries for %lld layers", j->file, j->path, json_len(j),
+                       (long long)r->m->layers);
     TRY(json_int(&first, INT64_MIN, INT64_MAX, &one, r->e));
     for (size_t i = 1; json_at(j, i, NULL, &item); i++) {
         TRY(json_int(&item, INT64_MIN, INT64_MAX, &other, r->e));
@@ -91,8 +96,7 @@ static enum err_code find_dim(struct reader *r, enum dim d, struct json *out, bo
     for (size_t i = 0; keys[i]; i++) {
         struct json j;
         if (!json_get(&r->text, keys[i], &j)) continue;
-        const bool of_model = d == DIM_LAYERS || d == DIM_HIDDEN || d == DIM_VOCAB || d == DIM_POSITIONS;
-        if (!of_model) TRY(same_in_all_layers(r, &j));
+        TRY(same_in_all_layers(r, d, &j));
         if (!json_is_number(&j)) {
             if (!*found) { /* present with a wrong type: report that */
                 *out = j;
