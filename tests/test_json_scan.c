@@ -1,0 +1,159 @@
+/* The scan of JSON text: values, places of what is wrong, and strings at every alignment. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "calc/base/json_scan.h"
+
+struct scanned {
+    struct json_scan s;
+    struct err e;
+};
+
+static int open_arena(void **state)
+{
+    *state = arena_open();
+    return *state == NULL;
+}
+
+static int close_arena(void **state)
+{
+    arena_close(*state);
+    return 0;
+}
+
+static void start(struct scanned *k, struct arena *a, const char *text)
+{
+    k->e = (struct err){.code = ERR_OK};
+    k->s = json_scan_open(a, "x.json", text, strlen(text), &k->e);
+}
+
+static void test_a_document(void **state)
+{
+    struct scanned k;
+    struct json_text key, text;
+    int64_t n;
+    double x;
+    bool more;
+    start(&k, *state,
+          "\xEF\xBB\xBF { \"a\" : [ 17 , -9223372036854775808,9223372036854775807 ],\n\"b\\u0041\":-2.5e-1,"
+          "\"skip\":{\"x\":[[],{},[1,{\"y\":null}],true,false,\"s\\\"\"]},\"c\":\"\\ud83d\\ude00\\n\\/\" } tail");
+    assert_int_equal(json_scan_object(&k.s), ERR_OK);
+    assert_int_equal(json_scan_member(&k.s, &key, &more), ERR_OK);
+    assert_true(more && json_text_is(key, "a"));
+    assert_int_equal(json_scan_array(&k.s), ERR_OK);
+    static const int64_t WANT[] = {17, INT64_MIN, INT64_MAX};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(json_scan_element(&k.s, &more), ERR_OK);
+        assert_true(more);
+        assert_int_equal(json_scan_int(&k.s, INT64_MIN, INT64_MAX, &n), ERR_OK);
+        assert_true(n == WANT[i]);
+    }
+    assert_int_equal(json_scan_element(&k.s, &more), ERR_OK);
+    assert_false(more);
+    assert_int_equal(json_scan_member(&k.s, &key, &more), ERR_OK);
+    assert_true(json_text_is(key, "bA"));
+    assert_int_equal(json_scan_number(&k.s, &x), ERR_OK);
+    assert_true(x == -0.25);
+    assert_int_equal(json_scan_member(&k.s, &key, &more), ERR_OK);
+    assert_int_equal(json_scan_skip(&k.s), ERR_OK);
+    assert_int_equal(json_scan_member(&k.s, &key, &more), ERR_OK);
+    assert_int_equal(json_scan_text(&k.s, &text), ERR_OK);
+    assert_true(json_text_is(text, "\xF0\x9F\x98\x80\n/"));
+    assert_int_equal(json_scan_member(&k.s, &key, &more), ERR_OK);
+    assert_false(more);
+    assert_int_equal(json_scan_peek(&k.s), 't');
+}
+
+/* Runs of plain bytes are taken eight at a time: whatever ends one must be seen at each place. */
+static void test_strings_at_every_place(void **state)
+{
+    static const struct {
+        const char *piece, *meaning; /* NULL: refused */
+    } PIECES[] = {
+        {"", ""},          {"\\\\", "\\"}, {"\\\"", "\""},          {"\xC3\xA9", "\xC3\xA9"}, {"\x7F", "\x7F"},
+        {"!", "!"},        {"[", "["},     {"\x1F", NULL},          {"\x80", NULL},           {"\xFF", NULL},
+        {"\xC3(", NULL},   {"\\q", NULL},  {"\\u12g4", NULL},       {"\\uDC00", NULL},        {"\\uD800x", NULL},
+        {"\\u0000", NULL}, {"\n", NULL},   {"\\ud800\\u0041", NULL}};
+    static const char PAD[] = "abcdefghijklmnopqrst";
+    for (size_t p = 0; p < sizeof PIECES / sizeof PIECES[0]; p++)
+        for (size_t before = 0; before < 20; before++)
+            for (size_t after = 0; after < 20; after++) {
+                struct scanned k;
+                struct json_text text;
+                char in[80], want[80];
+                (void)snprintf(in, sizeof in, "\"%.*s%s%.*s\"", (int)before, PAD, PIECES[p].piece, (int)after, PAD);
+                (void)snprintf(want, sizeof want, "%.*s%s%.*s", (int)before, PAD,
+                               PIECES[p].meaning ? PIECES[p].meaning : "", (int)after, PAD);
+                start(&k, *state, in);
+                const enum err_code code = json_scan_text(&k.s, &text);
+                if (!PIECES[p].meaning)
+                    assert_int_equal(code, ERR_INPUT);
+                else if (code != ERR_OK || !json_text_is(text, want))
+                    fail_msg("%s: %s", in, k.e.text);
+                for (size_t cut = 0; after == 7 && before % 5 == 0 && cut < strlen(in); cut++) { /* cut short */
+                    char *exact = malloc(cut ? cut : 1);
+                    assert_non_null(exact);
+                    memcpy(exact, in, cut);
+                    k.s = json_scan_open(*state, "x.json", exact, cut, &k.e);
+                    assert_int_equal(json_scan_text(&k.s, &text), ERR_INPUT);
+                    free(exact);
+                }
+            }
+}
+
+static void test_what_is_refused(void **state)
+{
+    static const char *const WRONG[] = {"",      "{",   "[1,]", "[,1]",  "[1 2]", "{\"a\"}", "{\"a\":1,}", "{a:1}",
+                                        "[01]",  "[-]", "[1.]", "[.5]",  "[1e]",  "[+1]",    "[NaN]",      "[tru]",
+                                        "[\"a]", "[}",  "{]",   "[1e+]", "nul",   "'a'",     "[1]]x",      "[\"\\\"]"};
+    for (size_t i = 0; i < sizeof WRONG / sizeof WRONG[0]; i++) {
+        struct scanned k;
+        start(&k, *state, WRONG[i]);
+        const bool whole = strcmp(WRONG[i], "[1]]x") == 0; /* what stands behind a value is the caller's matter */
+        if ((json_scan_skip(&k.s) == ERR_OK) != whole) fail_msg("%s", WRONG[i]);
+        if (!whole) assert_non_null(strstr(k.e.text, "x.json: byte "));
+    }
+    static const char *const INTS[] = {
+        "9223372036854775808",       "-9223372036854775809", "1.0", "1e2", "01", "-", "x", "-0x",
+        "99999999999999999999999999"};
+    for (size_t i = 0; i < sizeof INTS / sizeof INTS[0]; i++) {
+        struct scanned k;
+        int64_t n = 7;
+        start(&k, *state, INTS[i]);
+        const enum err_code code = json_scan_int(&k.s, INT64_MIN, INT64_MAX, &n);
+        if ((code == ERR_OK) != (strcmp(INTS[i], "-0x") == 0)) fail_msg("%s", INTS[i]);
+        if (code != ERR_OK) assert_int_equal(n, 7);
+    }
+    struct scanned k;
+    int64_t n;
+    double x;
+    start(&k, *state, " 31");
+    assert_int_equal(json_scan_int(&k.s, 0, 30, &n), ERR_INPUT);
+    assert_string_equal(k.e.text, "x.json: byte 1: found \"31\", wanted an integer within its bounds");
+    assert_int_equal(json_scan_int(&k.s, 0, 31, &n), ERR_OK);
+    start(&k, *state, "1e999");
+    assert_int_equal(json_scan_number(&k.s, &x), ERR_INPUT);
+    char deep[200];
+    for (int depth = 64; depth <= 65; depth++) {
+        memset(deep, '[', (size_t)depth);
+        memset(deep + depth, ']', (size_t)depth);
+        k.s = json_scan_open(*state, "x.json", deep, 2 * (size_t)depth, &k.e);
+        assert_int_equal(json_scan_skip(&k.s), depth == 64 ? ERR_OK : ERR_INPUT);
+    }
+}
+
+#define RUN(test) cmocka_unit_test_setup_teardown(test, open_arena, close_arena)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {RUN(test_a_document), RUN(test_strings_at_every_place),
+                                       RUN(test_what_is_refused)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
