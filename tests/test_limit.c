@@ -20,8 +20,7 @@ static struct step *compile(struct arena *a, struct model *m, struct hw *hw, con
     struct step *s = NULL;
     if (model_load(a, model, NULL, 0, m, &e) != ERR_OK) fail_msg("%s", e.text);
     if (hw_load(a, gpu, hw, &e) != ERR_OK) fail_msg("%s", e.text);
-    const struct step_setup setup = {
-        .model = m, .hw = hw, .tp = tp, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
+    const struct step_setup setup = {.model = m, .hw = hw, .tp = tp, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
     if (step_compile(a, &setup, &s, &e) != ERR_OK) fail_msg("%s: %s", model, e.text);
     return s;
 }
@@ -83,9 +82,9 @@ static void test_batch_against_a_loop(void **state)
     static const struct {
         const char *model, *gpu;
         int64_t tp, context;
-    } ROWS[] = {{"llama-3.1-8b", "h100-sxm", 1, 4099},  {"llama-2-13b", "a100-80g", 1, 1021},
-                {"gemma-3-27b", "h200-sxm", 2, 3001},   {"deepseek-v3", "h200-sxm", 8, 911},
-                {"mixtral-8x7b", "mi300x", 1, 1777},    {"mistral-7b-v0.1", "rtx-4090", 1, 5003},
+    } ROWS[] = {{"llama-3.1-8b", "h100-sxm", 1, 4099}, {"llama-2-13b", "a100-80g", 1, 1021},
+                {"gemma-3-27b", "h200-sxm", 2, 3001},  {"deepseek-v3", "h200-sxm", 8, 911},
+                {"mixtral-8x7b", "mi300x", 1, 1777},   {"mistral-7b-v0.1", "rtx-4090", 1, 5003},
                 {"gpt-oss-20b", "h100-sxm", 1, 4099}};
     (void)state;
     for (size_t i = 0; i < COUNT(ROWS); i++) {

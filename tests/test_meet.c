@@ -96,7 +96,8 @@ static void test_closed_forms(void **state)
     assert_true(meet(f, "(x + K)^2 = x^2 + 2*x*K + K^2").always);
 }
 
-/* Where a root is positive only for some values of the other symbols, the condition is of them and says exactly that. */
+/* Where a root is positive only for some values of the other symbols, the condition is of them and says exactly that.
+ */
 static void test_conditions(void **state)
 {
     static const struct {
@@ -155,13 +156,21 @@ static void test_reasons(void **state)
     }
 }
 
-/* No real root: the least of x^2 - 4x + 13 is 9. */
+/* No real root: where the sides come closest, between them. x^2 + 13 = 4x is nearest, by the ratio of the sides, where
+ * the derivative of 4x/(x^2 + 13) is 0: x = sqrt(13). 100 + x^2 = 3x: x = 10; 3x - x^2 - 200 never is positive. */
 static void test_complex_roots_are_none(void **state)
 {
     struct fixture *f = *state;
-    const struct meet m = meet(f, "x^2 + 13 = 4*x");
+    struct meet m = meet(f, "x^2 + 13 = 4*x");
     assert_int_equal(m.n, 0);
-    assert_non_null(m.reason);
+    if (!m.reason || !strstr(m.reason, "; closest at x = 3.6055")) fail_msg("%s", m.reason);
+    m = meet(f, "x^2 + 100 = 3*x");
+    if (!m.reason || !strstr(m.reason, "closest at x = 10, where the left is 200 and the right 30"))
+        fail_msg("%s", m.reason);
+    m = meet(f, "3*x - x^2 = 200");
+    if (!m.reason ||
+        !strstr(m.reason, "the left side falls with x without bound, from 0; the right is 200; closest at x = 1.5,"))
+        fail_msg("%s", m.reason);
 }
 
 static void test_by_numbers(void **state)
