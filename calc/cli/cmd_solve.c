@@ -183,9 +183,12 @@ static enum err_code largest(struct arena *a, const struct option_values *v, enu
         out_printf(o, "  %-22s", "the next does not");
         write_point(o, &r.next, step_timed(q.step));
         out_printf(o, "  it breaks %s\n", r.because);
-    } else if (of == LIMIT_CONTEXT && r.value == own) {
+    } else if (of == LIMIT_CONTEXT && r.value && r.value == own) {
         out_printf(o, "  the model's own limit, %lld tokens, is reached first\n", (long long)own);
     }
+    if (of == LIMIT_BATCH && own > 0 && q.other > own)
+        out_printf(o, "  context %lld is beyond the model's own limit, %lld tokens\n", (long long)q.other,
+                   (long long)own);
     TRY(out_commit(o, e));
     if (r.value) return ERR_OK;
     return err_set(e, ERR_NO, "not even %s 1: %s", NAMES[of], r.because);

@@ -22,7 +22,7 @@ static const char *describe(struct arena *a, struct sym_ctx *c, const char *side
     struct err why = {.code = ERR_OK};
     const struct sym *limit, *rest;
     int64_t order = 0;
-    enum sym_sign slope = SYM_SIGN_UNKNOWN;
+    enum sym_sign slope = SYM_SIGN_UNKNOWN, end = SYM_SIGN_UNKNOWN;
     const struct sym_binding zero = {var, sym_int(c, 0)};
     if (sym_normal(c, e, &e, &why) != ERR_OK) return arena_printf(a, "the %s side has no closed form", side);
     if (sym_bind(c, e, &zero, 1) == e) return arena_printf(a, "the %s is %s", side, value_text(a, e));
@@ -32,7 +32,8 @@ static const char *describe(struct arena *a, struct sym_ctx *c, const char *side
         return arena_printf(a, "the %s side varies with %s", side, name);
     if (order > 0) {
         const char *from = sym_normal(c, sym_bind(c, e, &zero, 1), &rest, &why) == ERR_OK ? value_text(a, rest) : NULL;
-        const char *how = slope == SYM_SIGN_MINUS ? "falls" : "grows";
+        (void)sym_sign(c, limit, &end, &why);
+        const char *how = end == SYM_SIGN_MINUS ? "falls" : end == SYM_SIGN_PLUS ? "grows" : "varies";
         return from ? arena_printf(a, "the %s side %s with %s without bound, from %s", side, how, name, from)
                     : arena_printf(a, "the %s side %s with %s without bound", side, how, name);
     }
@@ -44,11 +45,37 @@ static const char *describe(struct arena *a, struct sym_ctx *c, const char *side
     return arena_printf(a, "the %s side tends to %s as %s grows", side, to, name);
 }
 
+enum { AT_LEAST_EXPONENT = -6, AT_MOST_EXPONENT = 18 }; /* of ten: where numbers are looked for */
+
+static const char *closest_text(struct arena *a, const struct sym_found *f, const struct sym *var)
+{
+    return arena_printf(a, "closest at %s = %.6g, where the left is %.6g and the right %.6g", sym_name(var),
+                        f->closest_at, f->closest_lhs, f->closest_rhs);
+}
+
+static enum err_code look(struct sym_ctx *c, const struct sym *left, const struct sym *right, const struct sym *var,
+                          struct sym_found *f, struct err *e)
+{
+    return sym_find(c, left, right, var, pow(10, AT_LEAST_EXPONENT), pow(10, AT_MOST_EXPONENT), f, e);
+}
+
+/* What each side does; where neither gains on the other all the way, also where they come closest, inside the range. */
 static enum err_code give_reason(struct arena *a, struct sym_ctx *c, const struct sym *left, const struct sym *right,
                                  const struct sym *var, struct meet *m, struct err *e)
 {
+    struct err why = {.code = ERR_OK};
+    struct sym_found f = {.closest_at = (double)NAN};
     const char *l = describe(a, c, "left", left, var), *r = describe(a, c, "right", right, var);
     m->reason = l && r ? arena_printf(a, "%s; %s", l, r) : NULL;
+    if (!m->reason) return err_nomem(e);
+    enum sym_sign gains = SYM_SIGN_UNKNOWN;
+    (void)sym_monotone(c, sym_sub(c, left, right), var, &gains, &why);
+    if (gains != SYM_SIGN_UNKNOWN || look(c, left, right, var, &f, &why) != ERR_OK) return sym_check(c, e);
+    const double exponent = log10(f.closest_at);
+    if (exponent > AT_LEAST_EXPONENT + 1 && exponent < AT_MOST_EXPONENT - 1) {
+        const char *at = closest_text(a, &f, var);
+        m->reason = at ? arena_printf(a, "%s; %s", m->reason, at) : NULL;
+    }
     return m->reason ? sym_check(c, e) : err_nomem(e);
 }
 
@@ -90,7 +117,7 @@ static enum err_code numeric_roots(struct arena *a, struct sym_ctx *c, const str
                                    const struct sym *var, struct meet *m, struct err *e)
 {
     struct sym_found f;
-    TRY(sym_find(c, left, right, var, 1e-6, 1e18, &f, e));
+    TRY(look(c, left, right, var, &f, e));
     m->by_numbers = true;
     m->always = f.always;
     for (size_t i = 0; i < f.n; i++)
@@ -98,8 +125,7 @@ static enum err_code numeric_roots(struct arena *a, struct sym_ctx *c, const str
             .value = f.root[i].value, .until = f.root[i].flat ? f.root[i].high : (double)NAN, .jump = f.root[i].jump};
     m->more = f.more;
     if (m->n || m->always || isnan(f.closest_at)) return ERR_OK;
-    m->reason = arena_printf(a, "closest at %s = %.6g, where the left is %.6g and the right %.6g", sym_name(var),
-                             f.closest_at, f.closest_lhs, f.closest_rhs);
+    m->reason = closest_text(a, &f, var);
     return m->reason ? ERR_OK : err_nomem(e);
 }
 

@@ -169,7 +169,7 @@ static enum err_code build_pass(const struct quantity_scope *s, const struct top
     const struct cost_pass pass = {.name = t->name,
                                    .B = s->y.B,
                                    .S = s->y.S,
-                                   .absorbed = t->extent == OPERATORS ? t->latent : phase == QUANTITY_DECODE,
+                                   .absorbed = phase == QUANTITY_DECODE || (t->extent == OPERATORS && t->latent),
                                    .T = tokens[phase]};
     TRY(cost_build(s->arena, s->c, &s->y, p->model, &v, &pass, s->tp, &p->ops, e));
     return bind_pass(s, t, p, e);
@@ -252,6 +252,13 @@ const struct sym *quantity_params(const struct quantity_scope *s, const struct q
     return sum;
 }
 
+static bool has_latent(const struct model *m)
+{
+    for (size_t i = 0; i < m->kinds_n; i++)
+        if (m->kinds[i].mixer.kind == MIXER_LATENT) return true;
+    return false;
+}
+
 enum err_code quantity_topic(const struct quantity_scope *s, const char *name, enum quantity_phase phase,
                              struct quantity_topic *out, struct err *e)
 {
@@ -261,7 +268,7 @@ enum err_code quantity_topic(const struct quantity_scope *s, const char *name, e
     TRY(find_topic(name, &t, e));
     const bool absorbs = strcmp(t->name, "latent_attention") == 0 || strcmp(t->name, "q_absorb") == 0 ||
                          strcmp(t->name, "v_absorb") == 0;
-    if (s->model && absorbs && s->model->kinds[0].mixer.kind != MIXER_LATENT)
+    if (s->model && absorbs && !has_latent(s->model))
         return err_set(e, ERR_USAGE, "%s has no latent attention", s->model->name);
     q.name = t->name;
     q.meaning = t->meaning;
