@@ -492,7 +492,7 @@ static void test_coinciding(void **state)
     (void)state;
     struct fixture f = begin();
     struct err e;
-    struct exercise_question q;
+    struct exercise_question q = {.text = NULL};
     const struct exercise x = {.name = "x", .make = make_coinciding};
     assert_int_equal(exercise_ask(f.a, f.c, &x, 3, &q, &e), ERR_OK);
     assert_int_equal(q.slips_n, 2);
