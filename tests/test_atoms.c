@@ -209,6 +209,7 @@ static void test_equality(void **state)
         {"log(max(x, y)^2)", "2*log(max(x, y))"},
         {"log(exp(x - y)*z)", "x - y + log(z)"},
         {"log(sqrt(x - y))", "log(x - y)/2"},
+        {"log(min(-x, -y)/min(-S, -T))", "log(-min(-x, -y)) - log(-min(-S, -T))"},
         {"exp(x + y)/exp(y)", "exp(x)"},
         {"exp(2*x)*exp(-3*x)*exp(x)", "1"},
         {"exp(x/2)^2", "exp(x)"},
@@ -244,7 +245,7 @@ static void test_equality(void **state)
     assert_int_equal(sym_normal(f->c, parse(f, "log(2*x^2/y)"), &out, &f->err), ERR_OK);
     assert_true(equal(f, out, parse(f, "log(2) + 2*log(x) - log(y)")));
     const char *const never[] = {"log(x*(y + z) - x*y - x*z)", "log(-x*y)", "log((x - y)*(x - y)/(-z))",
-                                 "log(-(x - y)^2)"};
+                                 "log(-(x - y)^2)", "log(z*min(-x, -y))"};
     for (size_t k = 0; k < sizeof never / sizeof never[0]; k++) {
         const struct sym *e = parse(f, never[k]);
         assert_int_equal(sym_normal(f->c, e, &out, &f->err), ERR_RANGE);
