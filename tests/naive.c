@@ -561,7 +561,11 @@ static void experts(struct walk *w, const struct naive_layer *l)
         elementwise(w, op, l->experts, 1, 0, 5);
         elementwise(w, op, l->chosen, 0, 1, 0);
     }
-    if (l->correction) vector(w, op, l->experts, true);
+    if (l->correction) { /* kept in four bytes */
+        const struct naive_format wide = {.element_bytes = 4};
+        store(op, 1, l->experts, &wide);
+        for (int i = 0; i < l->experts; i++) op->weight_bytes += 4;
+    }
     if (l->expert_scale) {
         vector(w, op, l->experts, true);
         for (int i = 0; i < w->tokens * l->chosen; i++) op->vector_flops++;

@@ -491,7 +491,7 @@ static void test_ranks_together_hold_the_model_and_named_copies(void **state)
                     copied += (2 + n.streams) * n.hidden + n.streams * n.streams * (n.streams + 1);
                 if (n.laurel) copied += (2 * n.laurel + 1) * n.hidden;
                 if (n.layer_dim) copied += (2 * n.layer_dim + 1) * n.hidden;
-                copied += l->experts * (n.hidden + (l->router_bias ? 1 : 0) + (l->correction ? 1 : 0));
+                copied += l->experts * (n.hidden + (l->router_bias ? 1 : 0) + (l->correction ? 2 : 0)); /* fp32 */
                 copied += (l->shared_gate ? n.hidden : 0) + (l->expert_bias ? l->experts * n.hidden : 0);
                 if (l->kv_rank) { /* down-projections into the latents, and their norms */
                     copied += n.hidden * (l->q_rank + l->kv_rank + l->rope_dim) + l->q_rank + l->kv_rank;

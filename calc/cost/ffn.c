@@ -9,6 +9,8 @@
 /* Elementwise flops of the nonlinearity: SiLU x/(1+exp(-x)) is neg, exp, +, /; the gate multiplies once more. */
 enum { ACT_FLOPS = 4, GATE_FLOPS = 1 };
 
+enum { FP32_BYTES = 4 };
+
 void build_activation(struct build *b, const char *name, const struct sym *rows, const struct sym *width, bool gated)
 {
     struct cost_op *op = build_op(b, OP_ACTIVATION, name, gated ? "[rows, 2F] -> [rows, F]" : "[rows, F]");
@@ -87,12 +89,14 @@ static void build_experts(struct build *b, const struct ffn *f)
     struct cost_op *op = build_op(b, OP_ROUTE, "route", "[B*T, E] -> [B*T, k]");
     op->vector_flops = PROD(INT(5), b->rows, Y->E);
     op->activation_bytes = PROD(b->rows, SUM(Y->E, Y->k), Y->b_act);
-    const int64_t vectors = (f->router_correction ? 1 : 0) + (f->expert_scale ? 1 : 0);
-    if (f->expert_scale) op->vector_flops = SUM(op->vector_flops, n);
-    if (vectors > 0) {
-        build_vector(b, op, PROD(INT(vectors), Y->E), false);
-        op->weight_bytes = op->tensor[0].bytes;
+    if (f->router_correction) /* stored in fp32 whatever the file's format */
+        op->tensor[op->tensors_n++] =
+            (struct cost_tensor){.class = WEIGHT_OTHER, .elems = Y->E, .bytes = PROD(INT(FP32_BYTES), Y->E)};
+    if (f->expert_scale) {
+        op->vector_flops = SUM(op->vector_flops, n);
+        build_vector(b, op, Y->E, false);
     }
+    for (size_t i = 0; i < op->tensors_n; i++) op->weight_bytes = SUM(op->weight_bytes, op->tensor[i].bytes);
     build_grouped(b, "experts_up", f->gated ? "[B*T*k, D] x [E, D, 2F]" : "[B*T*k, D] x [E, D, F]", Y->D, Y->F,
                   f->gated ? 2 : 1, f->up_bias);
     build_activation(b, "experts_act", n, Y->F, f->gated);

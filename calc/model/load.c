@@ -246,11 +246,36 @@ static const char *setting_key(const struct json *text, const char *key)
 }
 
 /* Keys that the reader looks at beyond the quantities of family.h. */
-static const char *const READ_KEYS[] = {"tie_word_embeddings", "attention_bias",  "mlp_bias",
-                                        "use_sliding_window",  "layer_types",     "sliding_window_pattern",
-                                        "max_window_layers",   "mlp_only_layers", "topk_method",
-                                        "torch_dtype",         "dtype",           "model_type",
-                                        "quantization_config", "moe_layer_freq"};
+static const char *const READ_KEYS[] = {"tie_word_embeddings",
+                                        "attention_bias",
+                                        "mlp_bias",
+                                        "use_sliding_window",
+                                        "layer_types",
+                                        "sliding_window_pattern",
+                                        "max_window_layers",
+                                        "mlp_only_layers",
+                                        "topk_method",
+                                        "torch_dtype",
+                                        "dtype",
+                                        "model_type",
+                                        "quantization_config",
+                                        "moe_layer_freq",
+                                        "mlp_layer_types",
+                                        "no_rope_layers",
+                                        "no_rope_layer_interval",
+                                        "hybrid_layer_pattern",
+                                        "use_qk_norm",
+                                        "lm_head_bias",
+                                        "intermediate_size_mlp",
+                                        "num_kv_shared_layers",
+                                        "use_cla",
+                                        "cla_share_factor",
+                                        "index_topk",
+                                        "index_n_heads",
+                                        "index_head_dim",
+                                        "multi_query",
+                                        "parallel_attn",
+                                        "use_parallel_residual"};
 
 enum { READ_KEYS_N = sizeof READ_KEYS / sizeof READ_KEYS[0], KEYS_MAX = READ_KEYS_N + 8 * DIM_N };
 
@@ -285,14 +310,15 @@ static enum err_code apply(const struct json *root, const struct model_setting *
     struct json text, j;
     if (!json_is_object(root)) return ERR_OK; /* the reader says what is wrong */
     TRY(reader_text_part(root, &text, e));
-    const char *dot = strrchr(s->key, '.');
+    const char *key = setting_key(&text, s->key), *dot = strrchr(key, '.');
     if (dot) { /* "text_config.num_hidden_layers": a member that is there, of an object that is there */
         char parent[128] = "";
-        if ((size_t)(dot - s->key) < sizeof parent) memcpy(parent, s->key, (size_t)(dot - s->key));
-        if (!json_get(root, parent, &j) || !json_has(&j, dot + 1)) return unknown_key(&text, s->key, e);
+        if ((size_t)(dot - key) < sizeof parent) memcpy(parent, key, (size_t)(dot - key));
+        /* a symbol's key stands in the text part, one written out where it says */
+        if (!json_get(key == s->key ? root : &text, parent, &j) || !json_has(&j, dot + 1))
+            return unknown_key(&text, s->key, e);
         return json_override(&j, dot + 1, s->value, e);
     }
-    const char *key = setting_key(&text, s->key);
     if (!known_key(root, &text, key)) return unknown_key(&text, s->key, e);
     const struct json *where = !json_get(&text, key, &j) && json_get(root, key, &j) ? root : &text;
     return json_override(where, key, s->value, e);
