@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "calc/base/text.h"
 #include "calc/cli/option.h"
 #include "calc/sym/print.h"
 
@@ -30,7 +31,10 @@ static void text_line(struct out *o, char *buf, const struct derive_line *l)
     if ((int)strlen(l->label) >= width) out_printf(o, "\n%*s", LABEL, "");
     if (l->formula) text_formula(o, buf, "", l->formula);
     if (l->text && l->formula) out_printf(o, "%*s", LABEL, "");
-    if (l->text) option_wrap(o, l->text, LABEL, LABEL);
+    if (l->text && LABEL + text_width(l->text, strlen(l->text)) <= WIDTH)
+        out_printf(o, "%s\n", l->text);
+    else if (l->text)
+        option_wrap(o, l->text, LABEL, LABEL);
     if (!l->numbers) return;
     out_printf(o, "%*s", LABEL, "");
     text_formula(o, buf, "= ", l->numbers);
