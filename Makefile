@@ -96,6 +96,10 @@ check: all tests ## the tests alone, installing nothing
 .PHONY: tests
 tests: $(TESTS) $(BENCHES) $(FUZZ:%.c=$(BUILD)/obj/%.o)
 
+.PHONY: latex
+latex: $(BUILD)/ridge ## compile every page of `ridge explain --latex` with pdflatex, where there is one
+	@RIDGE=$(BUILD)/ridge sh tests/latex.sh
+
 .PHONY: bench
 bench: $(BENCHES) ## build and run the benchmarks
 	@for b in $(BENCHES); do echo "$$b"; $$b || exit; done

@@ -230,7 +230,7 @@ static void test_relative_sizes_at_one_are_the_model(void **state)
         s.sizes = QUANTITY_RELATIVE;
         assert_int_equal(quantity_named_all(&s, got, &got_n, &e), ERR_OK);
         assert_int_equal(got_n, want_n);
-        struct sym_binding one[48];
+        struct sym_binding one[64];
         size_t k = 0;
 #define X(field, text, meaning)                                                                                        \
     if (y.field != y.B && y.field != y.S) one[k++] = (struct sym_binding){y.field, sym_int(s.c, 1)};
@@ -268,6 +268,13 @@ static size_t numbers_of(const struct quantity_scope *s, struct sym_binding *env
                  {y->R, k->mixer.rope_dim},
                  {y->Q, k->mixer.q_rank},
                  {y->W, k->mixer.window_tokens},
+                 {y->U, k->mixer.top_keys},
+                 {y->Ni, k->mixer.index_heads},
+                 {y->Hi, k->mixer.index_dim},
+                 {y->Dl, m->per_layer_dim},
+                 {y->Vl, m->per_layer_vocab},
+                 {y->A, m->streams},
+                 {y->La, m->laurel_rank},
                  {y->P, m->position_rows},
                  {y->t, 1}};
     size_t n = 0;
@@ -290,7 +297,7 @@ static void test_symbols_with_numbers_bound_are_the_numbers(void **state)
         open_or_fail(&f, all[i], i % 2 ? "h100-sxm" : NULL, 1, i % 4 == 1);
         if (f.model.kinds_n == 1) {
             struct quantity_named want[QUANTITY_NAMED_MAX], got[QUANTITY_NAMED_MAX];
-            struct sym_binding env[32];
+            struct sym_binding env[48];
             size_t want_n, got_n;
             struct quantity_scope s = f.scope;
             single++;

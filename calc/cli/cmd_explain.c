@@ -78,7 +78,7 @@ static enum err_code derive(struct arena *a, const struct option_values *v, cons
     symbols.sizes = QUANTITY_SYMBOLS;
     symbols.rates = rates_make(symbols.c);
     struct derive_request q = {
-        .symbols = &symbols, .numbers = s.quantity.model ? &s.quantity : NULL, .phase = phase_of(&s, topic)};
+        .symbols = &symbols, .numbers = s.quantity.model || s.gpus ? &s.quantity : NULL, .phase = phase_of(&s, topic)};
     TRY(units_parse_count(option_get(v, "batch"), 1, 1 << 24, &q.batch, e));
     TRY(units_parse_count(option_get(v, "context"), 1, 1 << 30, &q.context, e));
     return derive_topic(&q, topic, out, e);

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "calc/learn/tidy.h"
+
 /* ---- reasons ---- */
 
 /* "295.3", "8", or the formula where symbols are left. */
@@ -105,6 +107,7 @@ static enum err_code closed_roots(struct sym_ctx *c, const struct sym_solution *
             continue;
         }
         enum sym_sign sign = SYM_SIGN_UNKNOWN;
+        TRY(tidy(c, x->root[i], &r.closed, e));
         TRY(sym_sign(c, x->root[i], &sign, e));
         if (sign == SYM_SIGN_MINUS || sign == SYM_SIGN_ZERO) continue;
         if (sign == SYM_SIGN_UNKNOWN) TRY(condition_of(c, x->root[i], &r.condition, e));

@@ -111,7 +111,10 @@ static size_t bind_widths(const struct quantity_scope *s, const struct model *m,
     for (size_t i = 0; i < WEIGHT_CLASSES; i++)
         env[n++] = (struct sym_binding){var[i], sym_num(s->c, m->weights[i].bits / 8)};
     env[n++] = (struct sym_binding){y->b_act, sym_num(s->c, m->activations.bits / 8)};
-    if (!(m->kv.scale_bits > 0)) env[n++] = (struct sym_binding){y->b_kv, sym_num(s->c, m->kv.bits / 8)};
+    if (!(m->kv.scale_bits > 0)) {
+        env[n++] = (struct sym_binding){y->b_kv, sym_num(s->c, m->kv.bits / 8)};
+        env[n++] = (struct sym_binding){y->b_index, sym_num(s->c, m->kv.bits / 8)};
+    }
     return n;
 }
 
