@@ -27,7 +27,7 @@ report() { # report NAME: from rc and the log of set.tex
         /^PAGE / { page = substr($0, 6) }
         /^!/ { print page ": " $0 }
         match($0, /^Overfull \\hbox \([0-9.]*pt/) {
-            if (substr($0, RSTART + 15, RLENGTH - 17) + 0 > wide) print page ": " $0
+            if (substr($0, RSTART + 16, RLENGTH - 18) + 0 > wide) print page ": " $0
         }' set.log >why
     if [ "$rc" = 0 ] && [ ! -s why ]; then
         echo "ok $t - $1"

@@ -196,6 +196,50 @@ static void test_formulas_read_back(void **state)
     each_page(check_formulas, false);
 }
 
+/* the penalties of line breaking out of a formula of a LaTeX page, in place */
+static void strip_breaks(char *text)
+{
+    static const char *const BREAKS[] = {"\\displaystyle ", "\\,\\penalty700", "\\penalty500 ", "\\penalty0 ", "= "};
+    for (size_t i = 0; i < COUNT(BREAKS); i++)
+        for (char *at; (at = strstr(text, BREAKS[i]));)
+            memmove(at, at + strlen(BREAKS[i]), strlen(at + strlen(BREAKS[i])) + 1);
+}
+
+/* The formulas between dollars, in order, are those of the page. */
+static void check_latex(struct page *p)
+{
+    struct out *o;
+    char *text = arena_alloc(p->f.a, TEXT_MAX_BYTES);
+    bool equal;
+    assert_int_equal(out_memory(p->f.a, &o, &p->err), ERR_OK);
+    assert_int_equal(explain_page_latex(p->f.a, o, &p->d, &p->err), ERR_OK);
+    const char *at = strchr(out_text(o, NULL), '$');
+    for (size_t i = 0; i < p->d.n; i++)
+        for (size_t k = 0; k < 2 * p->d.section[i].n; k++) {
+            const struct derive_line *l = &p->d.section[i].line[k / 2];
+            const struct sym *want = k % 2 ? l->numbers : l->formula;
+            if (!want) continue;
+            assert_non_null(at);
+            const size_t n = strcspn(at + 1, "$");
+            assert_true(n < TEXT_MAX_BYTES);
+            memcpy(text, at + 1, n);
+            text[n] = '\0';
+            strip_breaks(text);
+            const struct sym *back = read_back(p, text);
+            at = strchr(at + n + 2, '$');
+            if (back == want) continue;
+            assert_int_equal(sym_equal(p->f.scope.c, back, want, &equal, &p->err), ERR_OK);
+            if (!equal) fail_msg("%s of %s: read back differs: %s", p->topic, p->of->model, text);
+        }
+    assert_null(at);
+}
+
+static void test_latex_formulas_read_back(void **state)
+{
+    (void)state;
+    each_page(check_latex, true);
+}
+
 /* The numbers of one rank of a model with one kind of layer, and of its device. */
 static size_t numbers_of(const struct page *p, struct sym_binding *env)
 {
@@ -407,6 +451,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pages_fit_a_terminal),
         cmocka_unit_test(test_formulas_read_back),
+        cmocka_unit_test(test_latex_formulas_read_back),
         cmocka_unit_test(test_numbers_are_the_formulas_with_numbers),
         cmocka_unit_test(test_sums_are_those_of_the_cost_model),
         cmocka_unit_test(test_the_lecture),
