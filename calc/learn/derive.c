@@ -226,19 +226,25 @@ static enum err_code put_sums(struct derive_page *p, const struct quantity_topic
     return put_intensity(p, t, with);
 }
 
+/* "; on one of 8 ranks, ..." */
+static const char *rank_text(struct derive_page *p)
+{
+    const struct quantity_scope *s = p->q->symbols;
+    if (s->tp == 1) return "";
+    return PRINTF(p, "; on one of %lld ranks, N, K, F, V being its share", (long long)s->tp);
+}
+
 /* Of what, and by which conventions: the model, the kind of layer, the rank. */
 static const char *about_text(struct derive_page *p, const struct quantity_topic *t)
 {
-    const struct quantity_scope *s = p->q->symbols;
-    const struct model *m = s->model;
+    const struct model *m = p->q->symbols->model;
     const int kind = t->whole || t->pass.ops.n == 0 ? -1 : t->pass.ops.op[0].kind_index;
     const char *of = t->whole || kind < 0 ? "per pass" : "per layer and pass";
     if (m) of = PRINTF(p, "%s, %s", of, derive_page_clean(p, m->name));
     if (m && kind >= 0 && m->kinds_n > 1)
         of = PRINTF(p, "%s, layer kind %d of %zu: %s, %lld layers", of, kind + 1, m->kinds_n, m->kinds[kind].label,
                     (long long)m->kinds[kind].count);
-    if (s->tp > 1) of = PRINTF(p, "%s; on one of %lld ranks, N, K, F, V being its share", of, (long long)s->tp);
-    return PRINTF(p, "%s; 1 multiply-add is 2 flops%s", of, m ? "" : "; 2 bytes per element");
+    return PRINTF(p, "%s%s; 1 multiply-add is 2 flops%s", of, rank_text(p), m ? "" : "; 2 bytes per element");
 }
 
 /* A page with many operators begins with what they come to. */
@@ -300,6 +306,9 @@ static enum err_code derive_named(struct derive_page *p, const char *topic, bool
     if (p->q->numbers) TRY(quantity_named_all(p->q->numbers, with, &with_n, p->e));
     while (k < with_n && strcmp(with[k].name, topic) != 0) k++;
     p->d->title = PRINTF(p, "%s: %s", list[i].name, list[i].meaning);
+    const struct model *m = p->q->symbols->model;
+    p->d->about = PRINTF(p, "%s%s", m ? derive_page_clean(p, m->name) : "the textbook's decoder, 2 bytes per element",
+                         rank_text(p));
     derive_page_begin(p, "formula", NULL);
     TRY(put_named(p, &list[i], k < with_n ? with[k].value : NULL));
     if (k == with_n) return ERR_OK;
