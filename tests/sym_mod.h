@@ -1,6 +1,7 @@
 /* sym_mod -- an expression at a point of the integers modulo the prime 2^61 - 1: equal expressions have equal values,
- * with no rounding; unequal ones almost never do. Powers that are no small integer, min, max, ceil, floor, log and exp
- * are hashes of what they are of. */
+ * with no rounding; unequal ones almost never do. Powers that are no small integer are hashes of what they are of, as
+ * min, max, ceil and floor are unless of small fractions; exp is a permutation and log its inverse. So the builder's
+ * identities hold: S*(1/S) is written S*1/S and read as 1, and log, ceil and min of both must agree. */
 #ifndef RIDGE_TESTS_SYM_MOD_H
 #define RIDGE_TESTS_SYM_MOD_H
 
@@ -50,9 +51,36 @@ static inline uint64_t mod_hash(uint64_t op, uint64_t a, uint64_t b)
     return ((h ^ h >> 32) * UINT64_C(0x94D049BB133111EB)) % SYM_MOD_P;
 }
 
+/* a = n/d with |n| and d below 2^15, if there is such a fraction: Euclid, stopped halfway */
+static inline bool mod_fraction(uint64_t a, int64_t *n, int64_t *d)
+{
+    const int64_t limit = INT64_C(1) << 15;
+    int64_t r = (int64_t)SYM_MOD_P, s = (int64_t)a, t = 0, u = 1; /* r = t*a, s = u*a, and |t|, |u| <= p */
+    while (s >= limit) {
+        const int64_t q = r / s, next = r - q * s, v = t - q * u;
+        r = s;
+        s = next;
+        t = u;
+        u = v;
+    }
+    *n = u < 0 ? -s : s;
+    *d = u < 0 ? -u : u;
+    return *d < limit;
+}
+
+/* A permutation of the residues and its inverse, with 0 -> 1, for exp and log: 1 + 31*a^17; 17 is prime to p - 1. */
+enum { MOD_EXP_POWER = 17, MOD_EXP_FACTOR = 31 };
+static inline uint64_t mod_exp(uint64_t a) { return mod_add(1, mod_mul(MOD_EXP_FACTOR, mod_pow(a, MOD_EXP_POWER))); }
+static inline uint64_t mod_log(uint64_t a)
+{
+    const uint64_t root = UINT64_C(1763291712928118903); /* its inverse modulo p - 1 */
+    return mod_pow(mod_mul(mod_add(a, SYM_MOD_P - 1), mod_inverse(MOD_EXP_FACTOR)), root);
+}
+
 static inline uint64_t mod_node(const struct sym *e, uint64_t a, uint64_t b)
 {
     uint64_t h = 1469598103;
+    int64_t n = 0, d = 1, m = 0, f = 1;
     switch (sym_op(e)) {
     case SYM_CONST:
         if (!e->opaque) return mod_mul(mod_int(e->num), mod_inverse(mod_int(e->den)));
@@ -67,15 +95,21 @@ static inline uint64_t mod_node(const struct sym *e, uint64_t a, uint64_t b)
     case SYM_MUL: return mod_mul(a, b);
     case SYM_DIV: return mod_mul(a, mod_inverse(b));
     case SYM_POW:
+        if (a == 1) return 1;
         if (b < 4096) return mod_pow(a, b);
         if (SYM_MOD_P - b < 4096) return mod_inverse(mod_pow(a, SYM_MOD_P - b));
         break;
     case SYM_MIN:
-    case SYM_MAX: return mod_hash(e->op, mod_add(a, b), mod_mul(a, b)); /* of the unordered pair */
+    case SYM_MAX:
+        if (a == b) return a;
+        if (mod_fraction(a, &n, &d) && mod_fraction(b, &m, &f)) return (e->op == SYM_MIN) == (n * f < m * d) ? a : b;
+        return mod_hash(e->op, mod_add(a, b), mod_mul(a, b)); /* of the unordered pair */
     case SYM_CEIL:
     case SYM_FLOOR:
-    case SYM_LOG:
-    case SYM_EXP: break;
+        if (!mod_fraction(a, &n, &d)) break;
+        return mod_int(n / d + (n % d > 0 && e->op == SYM_CEIL) - (n % d < 0 && e->op == SYM_FLOOR));
+    case SYM_LOG: return mod_log(a);
+    case SYM_EXP: return mod_exp(a);
     }
     return mod_hash(e->op, a, b);
 }
