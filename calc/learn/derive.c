@@ -94,6 +94,7 @@ static enum err_code put_op(struct page *p, const struct cost_op *op, const stru
         {"elementwise", op->vector_flops, with ? with->vector_flops : NULL, false},
         {"weights read", op->weight_bytes, with ? with->weight_bytes : NULL, false},
         {"cache bytes", op->kv_bytes, with ? with->kv_bytes : NULL, false},
+        {"state bytes", op->state_bytes, with ? with->state_bytes : NULL, false},
         {"activations", op->activation_bytes, with ? with->activation_bytes : NULL, true},
         {"sent", op->wire_bytes, with ? with->wire_bytes : NULL, false},
     };
@@ -243,11 +244,12 @@ static enum err_code put_point(struct page *p, const struct quantity_topic *with
 /* ---- whole passes ---- */
 
 /* One of the sums over the operators of a layer kind, once; kind -1: outside the layers. */
-enum { GROUP_FLOPS, GROUP_WEIGHTS, GROUP_CACHE, GROUP_ACTIVATIONS, GROUPS };
+enum { GROUP_FLOPS, GROUP_WEIGHTS, GROUP_CACHE, GROUP_STATE, GROUP_ACTIVATIONS, GROUPS };
 
-static const struct sym *group_of(const struct cost_op *op, int group)
+static const struct sym *group_of(const struct cost_op *op, int group, bool needed)
 {
-    const struct sym *const of[GROUPS] = {op->flops, op->weight_bytes, op->kv_bytes, op->activation_bytes};
+    const struct sym *const of[GROUPS] = {op->flops, needed ? op->weight_needed_bytes : op->weight_bytes, op->kv_bytes,
+                                          needed ? op->state_needed_bytes : op->state_bytes, op->activation_bytes};
     return of[group];
 }
 
@@ -255,8 +257,9 @@ static enum err_code group_sum(struct page *p, const struct quantity_topic *t, i
                                const struct sym **out)
 {
     const struct sym *sum = sym_int(p->c, 0);
+    const bool needed = p->q->symbols->fidelity == STEP_BOUND;
     for (size_t i = 0; i < t->pass.ops.n; i++)
-        if (t->pass.ops.op[i].kind_index == kind) sum = sym_add(p->c, sum, group_of(&t->pass.ops.op[i], group));
+        if (t->pass.ops.op[i].kind_index == kind) sum = sym_add(p->c, sum, group_of(&t->pass.ops.op[i], group, needed));
     return sym_normal(p->c, sum, out, p->e);
 }
 
@@ -276,7 +279,7 @@ static enum err_code grouped(struct page *p, const struct quantity_topic *t, int
 
 static enum err_code put_groups(struct page *p, const struct quantity_topic *t, const struct quantity_topic *with)
 {
-    static const char *const LABELS[GROUPS] = {"FLOPs", "weights", "cache", "activations"};
+    static const char *const LABELS[GROUPS] = {"FLOPs", "weights", "cache", "state", "activations"};
     const bool bound = p->q->symbols->fidelity == STEP_BOUND;
     begin(p, "in all",
           bound ? "compulsory traffic: weights once, cache entries that no fusion avoids"
@@ -292,13 +295,18 @@ static enum err_code put_groups(struct page *p, const struct quantity_topic *t, 
         if (with)
             TRY(sym_normal(p->c,
                            g == GROUP_FLOPS     ? with->total.flops
-                           : g == GROUP_WEIGHTS ? with->total.weight_bytes
+                           : g == GROUP_WEIGHTS ? bound ? with->total.weight_needed_bytes : with->total.weight_bytes
+                           : g == GROUP_STATE   ? bound ? with->total.state_needed_bytes : with->total.state_bytes
                            : g == GROUP_CACHE   ? with->total.kv_bytes
                                                 : with->total.activation_bytes,
                            &numbers, p->e));
         if (!is_zero(sum)) put_formula(p, LABELS[g], sum, numbers);
     }
-    put(p, (struct derive_line){.label = "bytes", .text = bound ? "weights + cache" : "weights + cache + activations"});
+    const bool state = !is_zero(t->total.state_bytes);
+    put(p, (struct derive_line){.label = "bytes",
+                                .text = bound   ? state ? "weights + cache + state" : "weights + cache"
+                                        : state ? "weights + cache + state + activations"
+                                                : "weights + cache + activations"});
     return ERR_OK;
 }
 

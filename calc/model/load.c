@@ -250,7 +250,8 @@ static const char *const READ_KEYS[] = {"tie_word_embeddings", "attention_bias",
                                         "use_sliding_window",  "layer_types",     "sliding_window_pattern",
                                         "max_window_layers",   "mlp_only_layers", "topk_method",
                                         "torch_dtype",         "dtype",           "model_type",
-                                        "quantization_config", "moe_layer_freq"};
+                                        "quantization_config", "moe_layer_freq",  "layers_block_type",
+                                        "mamba_ssm_dtype",     "use_bias",        "use_conv_bias"};
 
 enum { READ_KEYS_N = sizeof READ_KEYS / sizeof READ_KEYS[0], KEYS_MAX = READ_KEYS_N + 8 * DIM_N };
 
