@@ -1,23 +1,16 @@
-#include "tests/naive.h"
+#include "tests/naive_walk.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of an array that are charged once each, when first touched. */
-struct cells {
-    unsigned char *seen;
-    double element_bytes;
-    double *into; /* NULL: touched for free */
-};
-
-static struct cells cells_open(int n, double element_bytes, double *into)
+struct cells cells_open(int n, double element_bytes, double *into)
 {
     struct cells c = {.seen = calloc((size_t)n + 1, 1), .element_bytes = element_bytes, .into = into};
     if (!c.seen) abort();
     return c;
 }
 
-static void touch(struct cells *c, int i)
+void touch(struct cells *c, int i)
 {
     if (c->seen[i]) return;
     c->seen[i] = 1;
@@ -52,19 +45,7 @@ static void matrix_close(struct matrix *m)
     free(m->scale.seen);
 }
 
-/* ---- what one walk knows ---- */
-
-struct walk {
-    const struct naive_model *m;
-    const struct naive_pass *p;
-    struct naive_ops *ops;
-    int layer;
-    int tokens;        /* B*T */
-    int heads, groups; /* of this rank: query heads, and KV heads that they need */
-    int group_of[64];  /* of a local head, among the local KV heads */
-};
-
-static struct naive_op *op_open(struct walk *w, const char *name)
+struct naive_op *op_open(struct walk *w, const char *name)
 {
     if (w->ops->n == NAIVE_OPS) abort();
     struct naive_op *op = &w->ops->op[w->ops->n++];
@@ -73,7 +54,7 @@ static struct naive_op *op_open(struct walk *w, const char *name)
 }
 
 /* Keep a matrix in memory: every element and every scale. */
-static void store(struct naive_op *op, int rows, int cols, const struct naive_format *f)
+void store(struct naive_op *op, int rows, int cols, const struct naive_format *f)
 {
     struct matrix m = matrix_open(rows, cols, f, &op->stored_bytes);
     for (int i = 0; i < rows; i++)
@@ -85,19 +66,19 @@ static void store(struct naive_op *op, int rows, int cols, const struct naive_fo
 }
 
 /* Store a vector and, where the operator uses it, read it. */
-static void vector(struct walk *w, struct naive_op *op, int n, bool read)
+void vector(struct walk *w, struct naive_op *op, int n, bool read)
 {
     store(op, 1, n, &w->m->other);
     for (int i = 0; read && i < n; i++) op->weight_bytes += w->m->other.element_bytes;
 }
 
-static struct cells activations(struct walk *w, struct naive_op *op, int n)
+struct cells activations(struct walk *w, struct naive_op *op, int n)
 {
     return cells_open(n, w->m->activation_bytes, &op->activation_bytes);
 }
 
 /* An elementwise kernel: each element of n_in arrays read, each of n_out arrays written. */
-static void elementwise(struct walk *w, struct naive_op *op, int n, int n_in, int n_out, int flops)
+void elementwise(struct walk *w, struct naive_op *op, int n, int n_in, int n_out, int flops)
 {
     for (int i = 0; i < n; i++) {
         for (int j = 0; j < n_in + n_out; j++) op->activation_bytes += w->m->activation_bytes;
@@ -106,8 +87,8 @@ static void elementwise(struct walk *w, struct naive_op *op, int n, int n_in, in
 }
 
 /* y[rows, ...] = x[rows, in] with n matrices of out[i] rows over one x. */
-static struct naive_op *product(struct walk *w, const char *name, int rows, int in, int n, const int *out,
-                                const struct naive_format *f, bool bias)
+struct naive_op *product(struct walk *w, const char *name, int rows, int in, int n, const int *out,
+                         const struct naive_format *f, bool bias)
 {
     struct naive_op *op = op_open(w, name);
     struct cells x = activations(w, op, rows * in);
@@ -133,8 +114,8 @@ static struct naive_op *product(struct walk *w, const char *name, int rows, int 
     return op;
 }
 
-static struct naive_op *linear(struct walk *w, const char *name, int rows, int in, int out,
-                               const struct naive_format *f, bool bias)
+struct naive_op *linear(struct walk *w, const char *name, int rows, int in, int out, const struct naive_format *f,
+                        bool bias)
 {
     return product(w, name, rows, in, 1, &out, f, bias);
 }
@@ -162,14 +143,16 @@ static void residual(struct walk *w, const char *name)
 }
 
 /* A ring: the vector in as many chunks as ranks; each rank passes a chunk on 2(ranks-1) times. */
-static void all_reduce(struct walk *w, const char *name)
+void all_reduce_of(struct walk *w, const char *name, int n)
 {
-    const int n = w->tokens * w->m->hidden, ranks = w->p->ranks;
+    const int ranks = w->p->ranks;
     if (ranks == 1) return;
     struct naive_op *op = op_open(w, name);
     elementwise(w, op, n, 1, 1, 0);
     for (int step = 0; step < 2 * (ranks - 1); step++) op->wire_bytes += (double)n / ranks * w->m->activation_bytes;
 }
+
+static void all_reduce(struct walk *w, const char *name) { all_reduce_of(w, name, w->tokens * w->m->hidden); }
 
 /* ---- attention ---- */
 
@@ -324,9 +307,9 @@ static void grouped_query(struct walk *w, const struct naive_layer *l)
 {
     const struct naive_model *m = w->m;
     const int q = w->heads * l->key_dim, keys = w->groups * l->key_dim, values = w->groups * l->value_dim;
-    const int qkv[] = {q, keys, values}, made = l->shares_kv ? 0 : keys;
+    const int qkv[] = {l->output_gate ? 2 * q : q, keys, values}, made = l->shares_kv ? 0 : keys;
     const char *name = l->shares_kv ? "q_proj" : l->v_is_k ? "qk_proj" : "qkv_proj";
-    struct naive_op *op = product(w, name, w->tokens, m->hidden,
+    struct naive_op *op = product(w, name, w->tokens, l->doubled_input ? 2 * m->hidden : m->hidden,
                                   l->shares_kv ? 1
                                   : l->v_is_k  ? 2
                                                : 3,
@@ -345,6 +328,7 @@ static void grouped_query(struct walk *w, const struct naive_layer *l)
     }
     op = attend(w, l, &k, !w->p->uncached);
     if (l->shares_kv) op->kv_needed_bytes = 0; /* moved for the layer that made it */
+    if (l->output_gate) elementwise(w, op_open(w, "output_gate"), w->tokens * w->heads * l->value_dim, 2, 1, 5);
     linear(w, "o_proj", w->tokens, w->heads * l->value_dim, m->hidden, &m->mixer, l->o_bias);
 }
 
@@ -466,7 +450,7 @@ static void latent(struct walk *w, const struct naive_layer *l)
     }
     linear(w, "kv_a_proj", w->tokens, m->hidden, l->kv_rank + l->rope_dim, &m->mixer, false);
     latent_norm(w, "kv_a_norm", l->kv_rank);
-    elementwise(w, op_open(w, "rope"), w->tokens * (w->heads + 1) * l->rope_dim, 1, 1, 3);
+    if (!l->unrotated) elementwise(w, op_open(w, "rope"), w->tokens * (w->heads + 1) * l->rope_dim, 1, 1, 3);
     write_cache(w, "kv_write", l->kv_rank + l->rope_dim);
     if (l->index_heads) indexer(w, l);
     if (w->p->absorbed || l->top_keys)
@@ -484,10 +468,16 @@ static void activation(struct walk *w, const char *name, int n, bool gated)
     elementwise(w, op_open(w, name), n, gated ? 2 : 1, 1, gated ? 5 : 4);
 }
 
-static void dense(struct walk *w, const char *up, const char *act, const char *down, int width, bool gated, bool bias)
+static void dense(struct walk *w, const char *up, const char *act, const char *down, int width, bool gated, bool bias,
+                  int adapter)
 {
     const int out[] = {width, width};
     product(w, up, w->tokens, w->m->hidden, gated ? 2 : 1, out, &w->m->ffn, bias);
+    if (adapter) {
+        linear(w, "adapter_down", w->tokens, w->m->hidden, adapter, &w->m->ffn, false);
+        linear(w, "adapter_up", w->tokens, adapter, gated ? 2 * width : width, &w->m->ffn, false);
+        elementwise(w, op_open(w, "adapter_add"), w->tokens * (gated ? 2 * width : width), 2, 1, 1);
+    }
     activation(w, act, w->tokens * width, gated);
     linear(w, down, w->tokens, width, w->m->hidden, &w->m->ffn, bias);
 }
@@ -499,7 +489,7 @@ static void fused(struct walk *w, int width, bool gated, bool bias)
     struct walk parts = *w;
     struct naive_ops scratch = {.n = 0};
     parts.ops = &scratch;
-    dense(&parts, "up", "act", "down", width, gated, bias);
+    dense(&parts, "up", "act", "down", width, gated, bias, 0);
     struct naive_op *op = op_open(w, "mlp");
     for (size_t i = 0; i < scratch.n; i++) {
         op->flops += scratch.op[i].flops;
@@ -552,7 +542,8 @@ static void grouped(struct walk *w, const char *name, const struct naive_layer *
 static void experts(struct walk *w, const struct naive_layer *l)
 {
     const struct naive_model *m = w->m;
-    const int width = l->expert_width / w->p->ranks, up[] = {width, width}, down[] = {m->hidden};
+    const int stream = l->latent ? l->latent : m->hidden;
+    const int width = l->expert_width / w->p->ranks, up[] = {width, width}, down[] = {stream};
     norms(w, "branch_norm", l->branch_norms);
     norms(w, "router_norm", l->router_norm ? 1 : 0);
     linear(w, "router", w->tokens, m->hidden, l->experts, &m->router, l->router_bias);
@@ -570,18 +561,45 @@ static void experts(struct walk *w, const struct naive_layer *l)
         vector(w, op, l->experts, true);
         for (int i = 0; i < w->tokens * l->chosen; i++) op->vector_flops++;
     }
-    grouped(w, "experts_up", l, m->hidden, 2, up);
-    activation(w, "experts_act", w->tokens * l->chosen * width, true);
+    if (l->latent) linear(w, "latent_down", w->tokens, m->hidden, l->latent, &m->ffn, false);
+    grouped(w, "experts_up", l, stream, l->ungated ? 1 : 2, up);
+    activation(w, "experts_act", w->tokens * l->chosen * width, !l->ungated);
     grouped(w, "experts_down", l, width, 1, down);
     op = op_open(w, "combine");
-    elementwise(w, op, w->tokens * l->chosen * m->hidden, 1, 0, 2);
-    elementwise(w, op, w->tokens * m->hidden, 0, 1, 0);
+    elementwise(w, op, w->tokens * l->chosen * stream, 1, 0, 2);
+    elementwise(w, op, w->tokens * stream, 0, 1, 0);
+    if (l->latent) linear(w, "latent_up", w->tokens, l->latent, m->hidden, &m->ffn, false);
     if (l->shared_width == 0) return;
-    dense(w, "shared_up", "shared_act", "shared_down", l->shared_width / w->p->ranks, true, false);
+    dense(w, "shared_up", "shared_act", "shared_down", l->shared_width / w->p->ranks, !l->ungated, false, 0);
     if (l->shared_gate) linear(w, "shared_gate", w->tokens, m->hidden, 1, &m->router, false);
     op = op_open(w, "shared_add");
     elementwise(w, op, w->tokens * m->hidden, 2, 1, l->shared_gate ? 2 : 1);
     if (l->shared_gate) elementwise(w, op, w->tokens, 1, 0, 0);
+}
+
+static void channel_mix(struct walk *w, int width)
+{
+    const struct naive_model *m = w->m;
+    naive_token_shift(w, "channel_shift", 2);
+    linear(w, "up_proj", w->tokens, m->hidden, width, &m->ffn, false);
+    activation(w, "mlp_act", w->tokens * width, false);
+    linear(w, "down_proj", w->tokens, width, m->hidden, &m->ffn, false);
+    linear(w, "receptance", w->tokens, m->hidden, m->hidden, &m->ffn, false);
+    elementwise(w, op_open(w, "channel_gate"), w->tokens * m->hidden, 2, 1, 5);
+}
+
+/* Of a layer that uses an earlier one's weights only its adapter and the product after it are stored. */
+static void return_borrowed(struct walk *w, size_t start)
+{
+    static const char *const OWN[] = {"adapter_down", "adapter_up", "block_proj"};
+    for (size_t i = start; i < w->ops->n; i++) {
+        struct naive_op *op = &w->ops->op[i];
+        bool own = false;
+        for (size_t k = 0; k < sizeof OWN / sizeof OWN[0]; k++) own = own || strcmp(OWN[k], op->name) == 0;
+        if (own) continue;
+        op->stored_elems = op->stored_bytes = 0;
+        op->reread = true;
+    }
 }
 
 /* ---- the whole ---- */
@@ -691,7 +709,10 @@ static void modalities(struct walk *w, const char *norm, const char *router, con
     const size_t from = w->ops->n;
     norms(w, norm, 1);
     linear(w, router, w->tokens, w->m->hidden, w->m->streams, &w->m->router, false);
-    for (size_t i = from; i < w->ops->n && stored; i++) w->ops->op[i].stored_elems = w->ops->op[i].stored_bytes = 0;
+    for (size_t i = from; i < w->ops->n && stored; i++) {
+        w->ops->op[i].stored_elems = w->ops->op[i].stored_bytes = 0;
+        w->ops->op[i].reread = true;
+    }
     activation(w, tangent, w->tokens * w->m->streams, false);
 }
 
@@ -768,25 +789,30 @@ static void feed_forward(struct walk *w, const struct naive_layer *l)
 {
     if (l->experts)
         experts(w, l);
-    else if (w->p->mlp_fused)
+    else if (l->channel_mix)
+        channel_mix(w, l->width / w->p->ranks);
+    else if (w->p->mlp_fused && !l->adapter_rank)
         fused(w, l->width / w->p->ranks, !l->ungated, l->mlp_bias);
     else
-        dense(w, "up_proj", "mlp_act", "down_proj", l->width / w->p->ranks, !l->ungated, l->mlp_bias);
+        dense(w, "up_proj", "mlp_act", "down_proj", l->width / w->p->ranks, !l->ungated, l->mlp_bias, l->adapter_rank);
 }
 
 /* One block after the other, each with its sum; or both from one input, one sum of the two and one with the input. */
 static void layer(struct walk *w, const struct naive_layer *l)
 {
-    const int before = l->no_mixer ? 0 : l->no_mlp ? l->norms : l->parallel ? 1 : l->norms / 2;
+    const int half = l->one_residual ? l->norms - l->norms / 2 : l->norms / 2;
+    const int before = l->no_mixer ? 0 : l->no_mlp ? l->norms : l->parallel ? 1 : half;
+    const size_t start = w->ops->n;
     if (!l->no_mixer) share_heads(w, l);
     predict(w);
     norms(w, "mixer_norm", before);
     laurel(w);
+    if (l->state.block) naive_recurrent(w, l);
     if (!l->no_mixer && l->kv_rank) latent(w, l);
-    if (!l->no_mixer && !l->kv_rank) grouped_query(w, l);
+    if (!l->no_mixer && !l->kv_rank && !l->state.block) grouped_query(w, l);
     if (!l->parallel && !l->no_mixer) {
         all_reduce(w, "mixer_all_reduce");
-        residual(w, "mixer_residual");
+        if (!l->one_residual) residual(w, "mixer_residual");
     }
     if (w->m->laurel) residual(w, "laurel_add");
     norms(w, "mlp_norm", l->norms - before);
@@ -794,8 +820,10 @@ static void layer(struct walk *w, const struct naive_layer *l)
         feed_forward(w, l);
         if (l->parallel) residual(w, "branch_sum");
         all_reduce(w, l->parallel ? "layer_all_reduce" : "mlp_all_reduce");
+        if (l->out_proj) linear(w, "block_proj", w->tokens, w->m->hidden, w->m->hidden, &w->m->ffn, false);
         residual(w, l->parallel ? "layer_residual" : "mlp_residual");
     }
+    if (l->borrowed) return_borrowed(w, start);
     correct(w);
     own_input(w);
     if (!w->m->layer_scale) return;

@@ -17,6 +17,21 @@ struct naive_format {
     double scale_bytes;
 };
 
+/* What a recurrent mixer consists of; its heads, widths and groups are the layer's. */
+enum naive_block { NAIVE_NO_STATE, NAIVE_SELECTIVE, NAIVE_SSD, NAIVE_LINEAR, NAIVE_LRU, NAIVE_CONV, NAIVE_TIME_MIX };
+enum naive_decay { NAIVE_NO_DECAY, NAIVE_DECAY_FIXED, NAIVE_DECAY_HEAD, NAIVE_DECAY_CHANNEL };
+
+struct naive_recurrence {
+    enum naive_block block;
+    int taps, chunk, rank;
+    bool conv_bias, proj_bias, inner_norms, inner_weights;
+    enum naive_decay decay;
+    bool delta, decay_weights, decay_bias;
+    bool gate, gate_low_rank, gate_bias;
+    bool head_norm, wide_norm; /* of the output */
+    bool rope, activated;
+};
+
 struct naive_layer {
     int type; /* layers of one type are equal; types are numbered in order of appearance */
     int heads, kv_heads, key_dim, value_dim, window; /* key_dim of a latent mixer: without the rope part */
@@ -30,14 +45,19 @@ struct naive_layer {
     int top_keys;               /* keys that a query selects; 0: all it sees */
     int index_heads, index_dim; /* of the layer's own indexer; 0: it uses the choice of an earlier layer */
     bool qkv_bias, o_bias, sinks;
-    bool qk_norm;             /* of each query and key head */
-    bool qk_each, qk_bare;    /* a weight for every head; none at all; else one for the queries, one for the keys */
-    int qk_flops, qk_vectors; /* an element, 4 when 0; vectors of such a weight, 1 when 0 */
-    bool parallel;            /* mixer and MLP read the same input */
-    int norms;                /* over the model width */
-    int width;                /* dense MLP; 0 with experts */
-    bool ungated, mlp_bias;
-    int experts, chosen, expert_width, shared_width;
+    bool output_gate, doubled_input;
+    struct naive_recurrence state;
+    bool borrowed, one_residual; /* big matrices stored by an earlier layer; one sum with the stream */
+    bool qk_norm;                /* of each query and key head */
+    bool qk_each, qk_bare;       /* a weight for every head; none at all; else one for the queries, one for the keys */
+    int qk_flops, qk_vectors;    /* an element, 4 when 0; vectors of such a weight, 1 when 0 */
+    bool parallel;               /* mixer and MLP read the same input */
+    int norms;                   /* over the model width */
+    int width;                   /* dense MLP; 0 with experts */
+    bool ungated, mlp_bias, channel_mix;
+    int adapter_rank; /* of a low-rank product beside gate and up */
+    bool out_proj;    /* a product of model width after the block */
+    int experts, chosen, expert_width, shared_width, latent;
     bool expert_bias, router_bias, correction, shared_gate, router_norm, expert_scale;
     int branch_norms; /* over the model width, around experts */
 };
@@ -52,6 +72,7 @@ struct naive_model {
     int norm_vectors; /* 1, with bias 2 */
     struct naive_format embed, head, mixer, ffn, expert, router, other, cache;
     double activation_bytes; /* an element */
+    double state_bytes;      /* an element of a recurrent state */
     struct naive_layer layer[12];
 };
 
@@ -59,6 +80,7 @@ struct naive_pass {
     int B, T, S; /* T queries at positions S-T .. S-1 of each sequence */
     int ranks;   /* tensor parallel; rank 0 is counted */
     bool absorbed, uncached;
+    bool continued; /* a decode step, though it is the first token */
     bool causal_full, embed_full_table, mlp_fused, head_all, norms_uncounted;
 };
 
@@ -66,7 +88,9 @@ struct naive_op {
     const char *name;
     int layer; /* -1 outside the layers */
     double flops, vector_flops, weight_bytes, kv_bytes, kv_needed_bytes, activation_bytes, wire_bytes;
+    double state_bytes, state_needed_bytes;
     double stored_elems, stored_bytes;
+    bool reread; /* an earlier layer's weights */
 };
 
 enum { NAIVE_OPS = 400 };

@@ -14,14 +14,65 @@
 #include "calc/cost/cost.h"
 #include "calc/model/model.h"
 #include "calc/model/stored.h"
-#include "tests/naive_models.h"
+#include "tests/naive_recurrent_models.h"
 
-static const struct subject *const SUBJECTS[] = {
-    &LLAMA,    &LLAMA_BIASED, &GPT2,      &QWEN2,       &QWEN3,        &GEMMA2,  &GEMMA3,  &MISTRAL,
-    &MIXTRAL,  &QWEN2_MOE,    &QWEN3_MOE, &DEEPSEEK_V2, &DEEPSEEK_V3,  &GPT_OSS, &FALCON,  &FALCON_NEW,
-    &PHI,      &COHERE,       &BLOOM,     &MPT,         &OPT,          &GPTJ,    &OLMO2,   &QWEN1,
-    &COHERE2,  &EXAONE4,      &SMOLLM3,   &LLAMA4,      &MIMO_V2,      &ERNIE,   &HUNYUAN, &DBRX,
-    &MINICPM3, &DSA,          &GEMMA3N,   &GEMMA4,      &GEMMA4_SMALL, &NAS,     &CLA};
+static const struct subject *const SUBJECTS[] = {&LLAMA,
+                                                 &LLAMA_BIASED,
+                                                 &GPT2,
+                                                 &QWEN2,
+                                                 &QWEN3,
+                                                 &GEMMA2,
+                                                 &GEMMA3,
+                                                 &MISTRAL,
+                                                 &MIXTRAL,
+                                                 &QWEN2_MOE,
+                                                 &QWEN3_MOE,
+                                                 &DEEPSEEK_V2,
+                                                 &DEEPSEEK_V3,
+                                                 &GPT_OSS,
+                                                 &FALCON,
+                                                 &FALCON_NEW,
+                                                 &PHI,
+                                                 &COHERE,
+                                                 &BLOOM,
+                                                 &MPT,
+                                                 &OPT,
+                                                 &GPTJ,
+                                                 &OLMO2,
+                                                 &QWEN1,
+                                                 &COHERE2,
+                                                 &EXAONE4,
+                                                 &SMOLLM3,
+                                                 &LLAMA4,
+                                                 &MIMO_V2,
+                                                 &ERNIE,
+                                                 &HUNYUAN,
+                                                 &DBRX,
+                                                 &MINICPM3,
+                                                 &DSA,
+                                                 &GEMMA3N,
+                                                 &GEMMA4,
+                                                 &GEMMA4_SMALL,
+                                                 &NAS,
+                                                 &CLA,
+                                                 &MAMBA,
+                                                 &FALCON_MAMBA,
+                                                 &MAMBA2,
+                                                 &JAMBA,
+                                                 &ZAMBA2,
+                                                 &NEMOTRON_H,
+                                                 &GRANITE_HYBRID,
+                                                 &QWEN3_NEXT,
+                                                 &QWEN3_5,
+                                                 &KIMI_LINEAR,
+                                                 &MINIMAX,
+                                                 &LFM2,
+                                                 &RECURRENT_GEMMA,
+                                                 &GATED_DELTANET,
+                                                 &GLA,
+                                                 &RETNET,
+                                                 &RWKV5,
+                                                 &DELTA_NET};
 
 enum { SUBJECTS_N = sizeof SUBJECTS / sizeof SUBJECTS[0] };
 
@@ -39,6 +90,7 @@ static struct naive_model architecture(const struct subject *s)
                                             &m.expert, &m.router, &m.other, &m.cache};
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) set_format(formats[i]);
     if (m.activation_bytes == 0) m.activation_bytes = 2;
+    if (m.state_bytes == 0) m.state_bytes = 4;
     for (const char *p = s->pattern; *p; p++) {
         m.layer[m.layers] = s->form[*p - '0'];
         m.layer[m.layers++].type = *p - '0';
@@ -58,16 +110,40 @@ static struct model read_model(struct arena *a, const char *text)
 }
 
 /* The fields of an operator, in one order for both sides. */
-enum { FIELDS = 9 };
-static const char *const FIELD[FIELDS] = {"flops",      "vector_flops",    "weight_bytes",
-                                          "kv_bytes",   "kv_needed_bytes", "activation_bytes",
-                                          "wire_bytes", "stored elements", "stored bytes"};
+enum {
+    FIELDS = 12,
+    PER_PASS = 10,
+    WEIGHTS = 2,
+    WIRE = 6,
+    NEEDED_WEIGHTS = 9
+}; /* the last ones are of the model, not of a pass */
+static const char *const FIELD[FIELDS] = {"flops",
+                                          "vector_flops",
+                                          "weight_bytes",
+                                          "kv_bytes",
+                                          "kv_needed_bytes",
+                                          "activation_bytes",
+                                          "wire_bytes",
+                                          "state_bytes",
+                                          "state_needed_bytes",
+                                          "weight_needed_bytes",
+                                          "stored elements",
+                                          "stored bytes"};
 
 static void naive_fields(const struct naive_op *op, double *v)
 {
-    const double of[FIELDS] = {op->flops,      op->vector_flops,    op->weight_bytes,
-                               op->kv_bytes,   op->kv_needed_bytes, op->activation_bytes,
-                               op->wire_bytes, op->stored_elems,    op->stored_bytes};
+    const double of[FIELDS] = {op->flops,
+                               op->vector_flops,
+                               op->weight_bytes,
+                               op->kv_bytes,
+                               op->kv_needed_bytes,
+                               op->activation_bytes,
+                               op->wire_bytes,
+                               op->state_bytes,
+                               op->state_needed_bytes,
+                               op->reread ? 0 : op->weight_bytes,
+                               op->stored_elems,
+                               op->stored_bytes};
     memcpy(v, of, sizeof of);
 }
 
@@ -109,6 +185,9 @@ static void evaluate(struct arena *a, const struct model *m, const struct naive_
                                                  op->kv_needed_bytes,
                                                  op->activation_bytes,
                                                  op->wire_bytes,
+                                                 op->state_bytes,
+                                                 op->state_needed_bytes,
+                                                 op->weight_needed_bytes,
                                                  elems,
                                                  bytes};
         const struct sym *const in[] = {y.B, y.S, y.T, y.M, y.r};
@@ -124,9 +203,15 @@ static void evaluate(struct arena *a, const struct model *m, const struct naive_
 
 /* Weight bytes of experts are expectations; a mean over M steps, and a ring's chunk, may have a fraction without a
  * finite binary form. All else is exact. */
-static bool equal(double got, double want, bool fraction)
+static bool equal(double got, double want, bool inexact)
 {
-    return fraction ? fabs(got - want) <= 1e-14 * fabs(want) : got == want;
+    return inexact ? fabs(got - want) <= 1e-14 * fabs(want) : got == want;
+}
+
+/* Whether a field may have such a fraction. */
+static bool fraction(size_t field, int M, bool experts)
+{
+    return M || field == WIRE || (experts && (field == WEIGHTS || field == NEEDED_WEIGHTS));
 }
 
 /* The operator of layer type `type` (-1: outside) after `skip` others of its type. */
@@ -151,6 +236,7 @@ static void compare(struct arena *a, const struct model *m, const struct naive_m
     for (int i = 1; i < M; i++) {
         struct naive_pass earlier = *p;
         earlier.S -= i;
+        earlier.continued = true;
         naive_count(n, &earlier, step);
         for (size_t k = 0; k < step->n; k++) {
             walk->op[k].flops += step->op[k].flops;
@@ -160,6 +246,8 @@ static void compare(struct arena *a, const struct model *m, const struct naive_m
             walk->op[k].kv_needed_bytes += step->op[k].kv_needed_bytes;
             walk->op[k].activation_bytes += step->op[k].activation_bytes;
             walk->op[k].wire_bytes += step->op[k].wire_bytes;
+            walk->op[k].state_bytes += step->op[k].state_bytes;
+            walk->op[k].state_needed_bytes += step->op[k].state_needed_bytes;
         }
     }
     evaluate(a, m, p, M, &ops, v);
@@ -174,9 +262,9 @@ static void compare(struct arena *a, const struct model *m, const struct naive_m
         naive_fields(w, want);
         assert_string_equal(ops.op[k].name, w->name);
         for (size_t f = 0; f < FIELDS; f++) {
-            const double got = v[k * FIELDS + f] * (M && f < 7 ? M : 1);
+            const double got = v[k * FIELDS + f] * (M && f < PER_PASS ? M : 1);
             want_total[f] += want[f];
-            if (!equal(got, want[f], M || f == 6 || (f == 2 && ops.op[k].kind == OP_EXPERTS)))
+            if (!equal(got, want[f], fraction(f, M, ops.op[k].kind == OP_EXPERTS)))
                 fail_msg("%s %s B=%d T=%d S=%d M=%d ranks=%d: %s of %s is %.17g, counted %.17g", m->family,
                          m->kinds[type < 0 ? 0 : type].label, p->B, p->T, p->S, M, p->ranks, FIELD[f], w->name, got,
                          want[f]);
@@ -184,11 +272,11 @@ static void compare(struct arena *a, const struct model *m, const struct naive_m
     }
     for (size_t i = 0; i < ops.n; i++)
         for (size_t f = 0; f < FIELDS; f++)
-            total[f] += (double)ops.op[i].count * v[i * FIELDS + f] * (M && f < 7 ? M : 1);
+            total[f] += (double)ops.op[i].count * v[i * FIELDS + f] * (M && f < PER_PASS ? M : 1);
     bool experts = false;
     for (size_t i = 0; i < m->kinds_n; i++) experts = experts || m->kinds[i].ffn.kind == FFN_MOE;
     for (size_t f = 0; f < FIELDS; f++)
-        if (!equal(total[f], want_total[f], M || f == 6 || (f == 2 && experts)))
+        if (!equal(total[f], want_total[f], fraction(f, M, experts)))
             fail_msg("%s: sum of %s is %.17g, counted %.17g", m->family, FIELD[f], total[f], want_total[f]);
 }
 
@@ -280,6 +368,31 @@ static void test_conventions(void **state)
                                                 .embed_full_table = true,
                                                 .norms_uncounted = true}};
     compare_all(PASSES, COUNT(PASSES));
+}
+
+/* Several chunks of a scan, the last one cut short or whole: with published lengths these small passes are one chunk.
+ */
+static void test_chunks_of_a_scan(void **state)
+{
+    (void)state;
+    static const struct subject *const OF[] = {&MAMBA2, &QWEN3_NEXT,     &KIMI_LINEAR, &MINIMAX,
+                                               &GLA,    &GATED_DELTANET, &DELTA_NET};
+    static const struct naive_pass PASSES[] = {
+        {.B = 2, .T = 13, .S = 13}, {.B = 1, .T = 12, .S = 17},
+        {.B = 1, .T = 4, .S = 4},   {.B = 2, .T = 9, .S = 9, .uncached = true},
+        {.B = 1, .T = 2, .S = 5},   {.B = 1, .T = 11, .S = 11, .causal_full = true}};
+    for (size_t i = 0; i < COUNT(OF); i++)
+        for (size_t k = 0; k < COUNT(PASSES); k++) {
+            struct arena *a = arena_open();
+            struct model m = read_model(a, OF[i]->json);
+            struct naive_model n = architecture(OF[i]);
+            struct naive_pass p = PASSES[k];
+            p.ranks = 1;
+            for (size_t j = 0; j < m.kinds_n; j++) m.kinds[j].mixer.recurrence.chunk_tokens = 4;
+            for (int j = 0; j < n.layers; j++) n.layer[j].state.chunk = 4;
+            compare(a, &m, &n, &p, 0);
+            arena_close(a);
+        }
 }
 
 /* Parts that no family of the table has together. */
@@ -408,7 +521,7 @@ static void test_memory_equals_what_is_walked(void **state)
         const struct cost_symbols y = cost_symbols_make(c);
         struct cost_cache cache;
         struct cost_parameters count;
-        double needed = 0, per_token = 0, index = 0, elems = 0;
+        double needed = 0, per_token = 0, index = 0, elems = 0, state_bytes = 0;
         assert_non_null(walk);
         assert_int_equal(dtype_find(KV[i % 2], &m.kv, &e), ERR_OK);
         n.cache = i % 2 ? (struct naive_format){.5, 1, 16, 2.5} : (struct naive_format){2, 1, 0, 0};
@@ -416,6 +529,7 @@ static void test_memory_equals_what_is_walked(void **state)
         for (size_t k = 0; k < walk->n; k++) {
             needed += walk->op[k].kv_needed_bytes;
             elems += walk->op[k].stored_elems;
+            state_bytes += walk->op[k].state_bytes;
             if (strcmp(walk->op[k].name, "index_write") == 0) index += walk->op[k].kv_bytes;
             if (strcmp(walk->op[k].name, "kv_write") != 0) continue;
             per_token += walk->op[k].kv_bytes;
@@ -427,6 +541,7 @@ static void test_memory_equals_what_is_walked(void **state)
         assert_true(value_at(a, cache.bytes_per_sequence, y.S, 9) == needed);
         assert_true(cache.bytes_per_token_full + cache.bytes_per_token_windowed == per_token);
         assert_true(cache.bytes_per_token_index == index);
+        assert_true(2 * cache.state_bytes_per_sequence == state_bytes); /* read and written */
         assert_int_equal(cost_parameters(a, &m, &PLAIN, &count, &e), ERR_OK);
         assert_true(count.total == elems);
     }
@@ -438,6 +553,9 @@ static void test_memory_equals_what_is_walked(void **state)
 static const struct subject *const SPLITS[] = {&SPLIT,        &SPLIT_MOE, &SPLIT_OSS,    &DEEPSEEK_V3,
                                                &SPLIT_FALCON, &DSA,       &SPLIT_GEMMA3N};
 
+static const struct subject *const STATEFUL[] = {&SPLIT_JAMBA,   &SPLIT_NEMOTRON_H, &SPLIT_QWEN3_5, &SPLIT_KIMI,
+                                                 &SPLIT_GRIFFIN, &SPLIT_ZAMBA2,     &SPLIT_RWKV5,   &LFM2};
+
 static void test_tensor_parallel_rank(void **state)
 {
     (void)state;
@@ -447,6 +565,31 @@ static void test_tensor_parallel_rank(void **state)
                                                {.B = 1, .T = 3, .S = 7, .ranks = 4, .head_all = true},
                                                {.B = 2, .T = 5, .S = 5, .ranks = 4, .mlp_fused = true}};
     for (size_t i = 0; i < COUNT(SPLITS); i++) compare_subject(SPLITS[i], PASSES, COUNT(PASSES), 0);
+    for (size_t i = 0; i < COUNT(STATEFUL); i++) compare_subject(STATEFUL[i], PASSES, COUNT(PASSES), 0);
+}
+
+/* What a rank reads and writes of its state in a step is twice what it keeps; groups are copied, heads are not. */
+static void test_state_of_a_rank(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    for (size_t i = 0; i < COUNT(STATEFUL); i++)
+        for (int ranks = 1; ranks <= 4; ranks *= 2) {
+            struct err e = {0};
+            const struct model m = read_model(a, STATEFUL[i]->json);
+            const struct naive_model n = architecture(STATEFUL[i]);
+            const struct naive_pass decode = {.B = 1, .T = 1, .S = 7, .ranks = ranks, .absorbed = true};
+            struct naive_ops *walk = arena_alloc(a, sizeof *walk);
+            struct sym_ctx *c = sym_open(a);
+            const struct cost_symbols y = cost_symbols_make(c);
+            struct cost_cache cache;
+            double walked = 0;
+            naive_count(&n, &decode, walk);
+            for (size_t k = 0; k < walk->n; k++) walked += walk->op[k].state_bytes;
+            assert_int_equal(cost_cache(c, &y, &m, ranks, &cache, &e), ERR_OK);
+            assert_true(walked > 0 && 2 * cache.state_bytes_per_sequence == walked);
+        }
+    arena_close(a);
 }
 
 static double stored_bytes(struct arena *a, const struct model *m, int64_t ranks)
@@ -575,12 +718,14 @@ int main(void)
         cmocka_unit_test(test_mean_of_decode_steps),
         cmocka_unit_test(test_without_cache),
         cmocka_unit_test(test_conventions),
+        cmocka_unit_test(test_chunks_of_a_scan),
         cmocka_unit_test(test_head_bias_and_embedding_norm),
         cmocka_unit_test(test_stored_formats_of_small_models),
         cmocka_unit_test(test_stored_formats_of_128),
         cmocka_unit_test(test_grouped_cache),
         cmocka_unit_test(test_memory_equals_what_is_walked),
         cmocka_unit_test(test_tensor_parallel_rank),
+        cmocka_unit_test(test_state_of_a_rank),
         cmocka_unit_test(test_ranks_together_hold_the_model_and_named_copies),
         cmocka_unit_test(test_cache_of_a_rank),
         cmocka_unit_test(test_layouts_that_do_not_divide_are_refused),

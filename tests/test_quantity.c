@@ -123,7 +123,9 @@ static void test_parameters_and_weights(void **state)
         assert_int_equal(step_compile(f.a, &setup, &step, &e), ERR_OK);
         assert_same(named_at(&f.scope, "weight_bytes", 1, 1), step_weight_bytes(step), all[i], "weight_bytes");
         assert_same(named_at(&f.scope, "memory_bytes", 3, 1021),
-                    step_weight_bytes(step) + named_at(&f.scope, "kv_bytes", 3, 1021), all[i], "memory_bytes");
+                    step_weight_bytes(step) + named_at(&f.scope, "kv_bytes", 3, 1021) +
+                        3 * step_state_bytes_per_sequence(step),
+                    all[i], "memory_bytes");
         arena_close(f.a);
     }
     arena_close(names);
@@ -276,6 +278,9 @@ static size_t numbers_of(const struct quantity_scope *s, struct sym_binding *env
                  {y->A, m->streams},
                  {y->La, m->laurel_rank},
                  {y->P, m->position_rows},
+                 {y->J, k->mixer.recurrence.conv_taps},
+                 {y->Tc, k->mixer.recurrence.chunk_tokens},
+                 {y->Ra, k->mixer.recurrence.rank},
                  {y->t, 1}};
     size_t n = 0;
     for (size_t i = 0; i < COUNT(sizes); i++)

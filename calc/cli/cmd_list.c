@@ -40,7 +40,7 @@ struct text_row {
 
 struct model_row {
     const char *name, *family, *attention, *weights;
-    double total_params, active_params, kv_bytes_per_token;
+    double total_params, active_params, kv_bytes_per_token, state_bytes_per_sequence;
     int64_t layers, max_context_tokens;
 };
 
@@ -52,6 +52,8 @@ static const struct column MODEL_COLUMNS[] = {
     COLUMN_AT(struct model_row, layers, COLUMN_INT, UNITS_COUNT, 0, "layers", "decoder layers"),
     COL(model_row, attention, STRING, NONE, "attention", "form of attention"),
     COL(model_row, kv_bytes_per_token, COUNT, BYTES, "KV/token", "all layers, as stored"),
+    COLUMN_AT(struct model_row, state_bytes_per_sequence, COLUMN_COUNT, UNITS_BYTES, 0, "state/seq",
+              "recurrent state of a sequence"),
     COLUMN_AT(struct model_row, max_context_tokens, COLUMN_INT, UNITS_COUNT, 0, "context", "the model's own limit"),
     COLUMN_AT(struct model_row, weights, COLUMN_STRING, UNITS_NONE, 0, "weights", "format of the linear layers"),
 };
@@ -83,7 +85,8 @@ static enum err_code list_models(struct listing *l, struct err *e)
                                .layers = m.layers,
                                .max_context_tokens = m.max_context_tokens ? m.max_context_tokens : TABLE_INT_UNKNOWN,
                                .kv_bytes_per_token = cache.bytes_per_token_full + cache.bytes_per_token_windowed +
-                                                     cache.bytes_per_token_index};
+                                                     cache.bytes_per_token_index,
+                               .state_bytes_per_sequence = cache.state_bytes_per_sequence};
     }
     l->table = (struct table){.columns = MODEL_COLUMNS,
                               .n_columns = sizeof MODEL_COLUMNS / sizeof MODEL_COLUMNS[0],
@@ -224,6 +227,8 @@ static const struct text_row CONVENTIONS[] = {
     {"throughput", "decode only", "batch * copies / step time"},
     {"capacity", "usable", "what a process can have; else visible, else label (--course: 80e9 bytes)"},
     {"fits", "per GPU", "weights + KV at full context + state + activations within capacity"},
+    {"scan", "chunked", "of the published length, states between chunks on chip; a decode step is elementwise"},
+    {"state", "fp32", "recurrent matrices, unless the file says otherwise; convolution columns as activations"},
     {"kv_bytes", "needed", "windows cut; heads copied when fewer than ranks; latents copied on every rank"},
     {"kv_allocated_bytes", "engine", "whole blocks, every layer at full length"},
     {"GB, GiB", "1e9, 2^30", "a bare G is refused"},

@@ -47,6 +47,7 @@ struct estimate_case {
     int64_t gpus, tp, replicas;
     struct cost_parameters params;
     double kv_full_bytes, kv_windowed_bytes, kv_index_bytes; /* cache per token of the whole model, by kind */
+    double state_bytes;                                      /* of one sequence, whole model */
     double capacity_bytes;
     char hw_hash[17];
     struct step *step;

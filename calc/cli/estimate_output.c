@@ -34,8 +34,12 @@ static void write_model_lines(struct out *o, const struct estimate_request *q, c
         (void)snprintf(active, sizeof active, " (%s active)", units_format_count(a, c->params.active));
     put_line(o, 2, "%s parameters%s, %lld layers, %s; weights %s, KV %s", units_format_count(b, c->params.total),
              active, (long long)m->layers, m->attention, lin->name, q->uncached ? "none" : m->kv.name);
-    put_line(o, 2, "weights %s, KV %s bytes per token, capacity %s (%s)%s",
-             units_format_bytes(a, step_weight_bytes(c->step)), units_format_digits(b, q->uncached ? 0 : kv),
+    char state[UNITS_TEXT_MAX + 32] = "";
+    if (c->state_bytes > 0 && !q->uncached)
+        (void)snprintf(state, sizeof state, ", state %s per sequence",
+                       units_format_bytes(a, step_state_bytes_per_sequence(c->step)));
+    put_line(o, 2, "weights %s, KV %s bytes per token%s, capacity %s (%s)%s",
+             units_format_bytes(a, step_weight_bytes(c->step)), units_format_digits(b, q->uncached ? 0 : kv), state,
              units_format_bytes(d, c->capacity_bytes), units_format_bytes_iec(active, c->capacity_bytes),
              c->gpus > 1 ? ", each per GPU" : "");
     double peak;
@@ -117,13 +121,14 @@ static void write_pool(struct out *o, const struct estimate_engine *g)
 
 /* Columns of a table for people: what varies, and what was asked for. A table without a heading over it says in each
  * row whose it is. */
-static enum err_code text_columns(struct arena *a, const struct estimate_request *q, bool headed, struct table *t,
-                                  struct err *e)
+static enum err_code text_columns(struct arena *a, const struct estimate_request *q, bool headed, bool state,
+                                  struct table *t, struct err *e)
 {
     const char *keys =
-        arena_printf(a, "%s%s%s%s%s", headed ? "" : "model,hardware,fidelity,",
+        arena_printf(a, "%s%s%s%s%s%s", headed ? "" : "model,hardware,fidelity,",
                      q->batch_n > 1 || (q->context_n <= 1 && !q->averaged) ? "batch" : "context",
                      q->batch_n > 1 && estimate_points(q) > q->batch_n ? ",context" : "",
+                     state && q->only == ONLY_ALL ? ",state_bytes" : "",
                      q->only == ONLY_MEMORY
                          ? ",weight_bytes,kv_bytes,kv_allocated_bytes,activation_bytes,memory_bytes,left_bytes,fits"
                      : q->only == ONLY_ALL ? ",kv_bytes,activation_bytes,memory_bytes,left_bytes,fits"
@@ -148,7 +153,7 @@ static enum err_code write_text_case(struct estimate_sink *s, const struct estim
     write_heading(s->out, q, c);
     if (q->engine) write_pool(s->out, &c->engine);
     out_char(s->out, '\n');
-    if (!columns) TRY(text_columns(s->arena, q, true, &t, e));
+    if (!columns) TRY(text_columns(s->arena, q, true, c->state_bytes > 0, &t, e));
     return table_write(&t, s->format, s->out, e);
 }
 
@@ -269,7 +274,7 @@ enum err_code estimate_write(struct estimate_sink *s, const struct estimate_requ
     const char *columns = option_get(q->options, "columns");
     if (q->by_op) return write_ops(s, q, cases, cases_n, e);
     if (s->format != TABLE_TEXT) {
-        if (s->format == TABLE_MD && !columns) TRY(text_columns(s->arena, q, false, &s->table, e));
+        if (s->format == TABLE_MD && !columns) TRY(text_columns(s->arena, q, false, false, &s->table, e));
         s->table.rows = s->rows;
         s->table.n_rows = s->rows_n;
         return table_write(&s->table, s->format, s->out, e);

@@ -112,6 +112,11 @@ enum err_code estimate_engine_open(const struct estimate_request *q, struct esti
     const struct pool_engine *engine;
     if (q->uncached)
         return err_set(e, ERR_USAGE, "--kv none has no cache pool: it cannot stand beside an engine's flags");
+    if (c->state_bytes > 0)
+        return err_set(e, ERR_USAGE,
+                       "%s keeps recurrent state beside its cache, and how an engine lays both out in pages is not "
+                       "known here: no pool",
+                       m->name);
     const double visible = isnan(c->hw.memory_usable_bytes) ? hw_capacity_bytes(&c->hw) : c->hw.memory_usable_bytes;
     int64_t len = m->max_context_tokens;
     TRY(engine_option(v, &engine, e));

@@ -118,9 +118,10 @@ static const struct column OP_COLUMNS[] = {
     OPC(vector_flops, COUNT, FLOPS, 0, "vector flops", "elementwise"),
     OPC(weight_bytes, COUNT, BYTES, COLUMN_SHOWN, "weights", "bytes of weights read"),
     OPC(kv_bytes, COUNT, BYTES, COLUMN_SHOWN, "KV", "cache bytes read and written"),
+    OPC(state_bytes, COUNT, BYTES, 0, "state", "recurrent state read and written"),
     OPC(activation_bytes, COUNT, BYTES, COLUMN_SHOWN, "act.", "bytes of inputs and outputs"),
     OPC(wire_bytes, COUNT, BYTES, 0, "sent", "bytes sent to other ranks"),
-    OPC(bytes, COUNT, BYTES, 0, "bytes", "weights + KV + activations"),
+    OPC(bytes, COUNT, BYTES, 0, "bytes", "weights + KV + state + activations"),
     OPC(intensity_flops_per_byte, REAL, FLOPS_PER_BYTE, COLUMN_SHOWN, "intensity",
         "matrix flops per byte (elementwise ones where there are no others)"),
     OPC(time_s, REAL, SECONDS, COLUMN_SHOWN, "time", "max over resources"),
@@ -157,7 +158,7 @@ static enum err_code set_formats(const struct estimate_request *q, struct model 
     return ERR_OK;
 }
 
-/* Whole-model bytes per token, before any split. */
+/* Whole-model bytes per token and of state, before any split. */
 static enum err_code whole_cache(struct arena *a, const struct model *m, struct estimate_case *c, struct err *e)
 {
     struct sym_ctx *ctx = sym_open(a);
@@ -168,6 +169,7 @@ static enum err_code whole_cache(struct arena *a, const struct model *m, struct 
     c->kv_full_bytes = cache.bytes_per_token_full;
     c->kv_windowed_bytes = cache.bytes_per_token_windowed;
     c->kv_index_bytes = cache.bytes_per_token_index;
+    c->state_bytes = cache.state_bytes_per_sequence;
     return ERR_OK;
 }
 
@@ -311,6 +313,7 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
                                .stored_elements = m->stored_elems,
                                .weight_bytes = step_weight_bytes(c->step),
                                .kv_bytes_per_token_gpu = replicated,
+                               .state_bytes_per_sequence = q->uncached ? 0 : c->state_bytes,
                                .capacity_bytes = c->capacity_bytes};
 }
 
@@ -332,6 +335,7 @@ static void fill_point(const struct estimate_request *q, const struct estimate_c
     r->generate_tokens = k->generate;
     r->kv_bytes = v[STEP_kv_bytes];
     r->kv_allocated_bytes = v[STEP_kv_allocated_bytes];
+    r->state_bytes = v[STEP_state_bytes];
     r->activation_bytes = v[STEP_activation_bytes];
     r->memory_bytes = v[STEP_memory_bytes];
     r->left_bytes = r->capacity_bytes - r->memory_bytes;

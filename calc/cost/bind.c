@@ -38,7 +38,7 @@ static double cached_bytes(const struct dtype *d, int64_t elems)
 }
 
 /* The numbers of one layer kind on one rank. */
-enum { BINDINGS = 48 };
+enum { BINDINGS = 64 };
 
 struct env {
     struct sym_binding at[BINDINGS];
@@ -67,6 +67,7 @@ static enum err_code bind_model(struct sym_ctx *c, const struct cost_symbols *y,
     for (size_t i = 0; i < WEIGHT_CLASSES; i++)
         v->at[v->n++] = (struct sym_binding){width[i], sym_num(c, m->weights[i].bits / 8)};
     v->at[v->n++] = (struct sym_binding){y->b_act, sym_num(c, m->activations.bits / 8)};
+    v->at[v->n++] = (struct sym_binding){y->b_state, sym_num(c, m->state.bits / 8)};
     return ERR_OK;
 }
 
@@ -77,7 +78,7 @@ static enum err_code bind_kind(struct sym_ctx *c, const struct cost_symbols *y, 
     const struct ffn *f = &k->ffn;
     int64_t heads = 0, kv = 0, width = 0, shared = 0;
     if (x->kind != MIXER_NONE) TRY(divide("heads", x->heads, tp, &heads, e));
-    if (x->kind == MIXER_ATTENTION) TRY(kv_heads_of_rank(x, tp, &kv, e));
+    if (x->kind == MIXER_ATTENTION || x->kind == MIXER_RECURRENT) TRY(kv_heads_of_rank(x, tp, &kv, e));
     TRY(divide(f->kind == FFN_MOE ? "columns of an expert" : "columns of the MLP", f->width, tp, &width, e));
     TRY(divide("columns of the shared expert", f->shared_width, tp, &shared, e));
     put(c, v, y->N, heads);
@@ -97,14 +98,19 @@ static enum err_code bind_kind(struct sym_ctx *c, const struct cost_symbols *y, 
     put(c, v, y->Hi, x->index_dim);
     const double index_bytes = x->index_dim ? cached_bytes(&m->kv, x->index_dim) / (double)x->index_dim : 0;
     v->at[v->n++] = (struct sym_binding){y->b_index, sym_num(c, index_bytes)};
-    const int64_t elems = x->kind == MIXER_NONE ? 0 : cached_elems(x, kv);
+    put(c, v, y->J, x->recurrence.conv_taps);
+    put(c, v, y->Tc, x->recurrence.chunk_tokens);
+    put(c, v, y->Ra, x->kind == MIXER_RECURRENT ? x->recurrence.rank : f->adapter_rank);
+    put(c, v, y->Z, f->latent_width);
+    const bool caches = x->kind == MIXER_ATTENTION || x->kind == MIXER_LATENT;
+    const int64_t elems = caches ? cached_elems(x, kv) : 0;
     const struct sym *b_kv = sym_num(c, elems ? cached_bytes(&m->kv, elems) : m->kv.bits / 8);
     v->at[v->n++] = (struct sym_binding){y->b_kv, elems ? sym_div(c, b_kv, sym_int(c, elems)) : b_kv};
     return ERR_OK;
 }
 
 /* The expressions of an operator, as one list. */
-enum { EXPRS = 8 + 2 * COST_TENSORS_MAX };
+enum { EXPRS = 11 + 2 * COST_TENSORS_MAX };
 
 static size_t list(struct cost_op *op, const struct sym ***at)
 {
@@ -112,9 +118,12 @@ static size_t list(struct cost_op *op, const struct sym ***at)
     at[n++] = &op->flops;
     at[n++] = &op->vector_flops;
     at[n++] = &op->weight_bytes;
+    at[n++] = &op->weight_needed_bytes;
     at[n++] = &op->kv_bytes;
     at[n++] = &op->kv_needed_bytes;
     at[n++] = &op->held_bytes;
+    at[n++] = &op->state_bytes;
+    at[n++] = &op->state_needed_bytes;
     at[n++] = &op->activation_bytes;
     at[n++] = &op->wire_bytes;
     for (size_t i = 0; i < op->tensors_n; i++) {
@@ -178,6 +187,19 @@ const struct sym *cost_weight_bytes(struct sym_ctx *c, const struct cost_ops *op
     return sum;
 }
 
+/* State of one sequence in a layer of one kind on one rank. */
+static enum err_code state_bytes(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
+                                 const struct layer_kind *k, int64_t tp, double *out, struct err *e)
+{
+    struct env v = {.n = 0};
+    TRY(bind_model(c, y, m, tp, &v));
+    TRY(bind_kind(c, y, m, k, tp, &v, e));
+    const struct scan_state s = scan_state(c, y, k);
+    const struct sym *bytes = SYM_SUM(c, sym_mul(c, s.conv, y->b_act), sym_mul(c, s.recurrent, y->b_state));
+    if (!sym_constant(sym_bind(c, bytes, v.at, v.n), out)) return err_set(e, ERR_RANGE, "a state has no size");
+    return ERR_OK;
+}
+
 enum err_code cost_cache(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int64_t tp,
                          struct cost_cache *out, struct err *e)
 {
@@ -186,6 +208,12 @@ enum err_code cost_cache(struct sym_ctx *c, const struct cost_symbols *y, const 
         const struct mixer *x = &m->kinds[i].mixer;
         int64_t kv = 0;
         if (x->kind == MIXER_NONE || x->shares_kv) continue;
+        if (x->kind == MIXER_RECURRENT) {
+            double state;
+            TRY(state_bytes(c, y, m, &m->kinds[i], tp, &state, e));
+            r.state_bytes_per_sequence += (double)m->kinds[i].count * state;
+            continue;
+        }
         if (x->kind == MIXER_ATTENTION) TRY(kv_heads_of_rank(x, tp, &kv, e));
         const double bytes = (double)m->kinds[i].count * cached_bytes(&m->kv, cached_elems(x, kv));
         const struct sym *tokens = x->window_tokens ? sym_min(c, y->S, sym_int(c, x->window_tokens)) : y->S;

@@ -47,9 +47,12 @@ struct cost_op *build_op(struct build *b, enum cost_op_kind kind, const char *na
                            .flops = zero,
                            .vector_flops = zero,
                            .weight_bytes = zero,
+                           .weight_needed_bytes = zero,
                            .kv_bytes = zero,
                            .kv_needed_bytes = zero,
                            .held_bytes = zero,
+                           .state_bytes = zero,
+                           .state_needed_bytes = zero,
                            .activation_bytes = zero,
                            .wire_bytes = zero};
     return op;
@@ -71,13 +74,14 @@ void build_tensor(struct build *b, struct cost_op *op, enum weight_class class, 
     const struct sym *elems = PROD(copies, out, in);
     const struct sym *scales = PROD(copies, scale_bytes(b, &b->m->weights[class], out, in));
     const struct sym *bytes = SUM(PROD(elems, width_of(Y, class)), scales);
-    op->tensor[op->tensors_n++] = (struct cost_tensor){.class = class, .elems = elems, .bytes = bytes};
+    op->tensor[op->tensors_n++] =
+        (struct cost_tensor){.class = class, .elems = elems, .bytes = bytes, .shared = b->borrowed};
 }
 
 void build_vector(struct build *b, struct cost_op *op, const struct sym *n, bool norm)
 {
-    op->tensor[op->tensors_n++] =
-        (struct cost_tensor){.class = WEIGHT_OTHER, .elems = n, .bytes = PROD(n, Y->b_other), .norm = norm};
+    op->tensor[op->tensors_n++] = (struct cost_tensor){
+        .class = WEIGHT_OTHER, .elems = n, .bytes = PROD(n, Y->b_other), .norm = norm, .shared = b->borrowed};
 }
 
 /* All tensors of the operator are read whole in a pass. */
@@ -97,7 +101,8 @@ void build_stacked(struct build *b, const char *name, const char *shape, enum we
     op->compute_class = (int)class;
     op->flops = PROD(INT(2), rows, in, width);
     op->activation_bytes = PROD(rows, SUM(in, width), Y->b_act);
-    op->tensor[op->tensors_n++] = (struct cost_tensor){.class = class, .elems = elems, .bytes = bytes};
+    op->tensor[op->tensors_n++] =
+        (struct cost_tensor){.class = class, .elems = elems, .bytes = bytes, .shared = b->borrowed};
     if (bias) {
         build_vector(b, op, width, false);
         op->vector_flops = PROD(rows, width);
@@ -186,17 +191,21 @@ static void build_head(struct build *b)
 static void build_layer(struct build *b, const struct layer_kind *k)
 {
     const bool mixes = k->mixer.kind != MIXER_NONE, feeds = k->ffn.kind != FFN_NONE;
-    const int64_t half = (k->norms + (k->parallel ? 1 : 0)) / 2, before = !mixes ? 0 : feeds ? half : k->norms;
+    const int64_t half = (k->norms + (k->parallel || k->one_residual ? 1 : 0)) / 2, before = !mixes  ? 0
+                                                                                             : feeds ? half
+                                                                                                     : k->norms;
     b->parallel = k->parallel;
+    b->borrowed = k->borrowed;
     build_predict(b);
     build_norms(b, "mixer_norm", before);
     build_laurel(b);
     build_mixer(b, &k->mixer);
-    if (mixes && !k->parallel) build_residual(b, "mixer_residual");
+    if (mixes && !k->parallel && !k->one_residual) build_residual(b, "mixer_residual");
     if (b->m->laurel_rank > 0) build_residual(b, "laurel_add");
     build_norms(b, "mlp_norm", k->norms - before);
     build_ffn(b, &k->ffn);
     b->parallel = false;
+    b->borrowed = false;
     if (k->parallel) {
         build_residual(b, "branch_sum");
         build_all_reduce(b, "layer_all_reduce");
@@ -205,6 +214,17 @@ static void build_layer(struct build *b, const struct layer_kind *k)
         build_residual(b, "mlp_residual");
     }
     build_correct(b);
+}
+
+/* Weights that an earlier layer owns were read by it already. */
+static void set_needed_weights(struct cost_ops *ops)
+{
+    for (size_t i = 0; i < ops->n; i++) {
+        struct cost_op *op = &ops->op[i];
+        bool own = op->kind_index < 0;
+        for (size_t j = 0; j < op->tensors_n; j++) own = own || !op->tensor[j].shared;
+        if (own) op->weight_needed_bytes = op->weight_bytes;
+    }
 }
 
 /* Room for the operators of every kind of layer, and of the model outside them. */
@@ -243,6 +263,7 @@ enum err_code cost_build(struct arena *a, struct sym_ctx *c, const struct cost_s
     build_streams_close(b);
     build_norms(b, "final_norm", 1);
     build_head(b);
+    set_needed_weights(&ops);
     TRY(sym_check(c, e));
     *out = ops;
     return ERR_OK;

@@ -15,6 +15,7 @@ struct build {
     int64_t tp;
     int kind_index;
     int64_t count;
+    bool borrowed; /* tensors belong to an earlier layer */
     bool parallel; /* in a layer whose blocks are summed before one reduction */
     struct cost_ops *ops;
     size_t ops_cap;
@@ -59,8 +60,13 @@ void build_correct(struct build *b); /* after them, with the layer's own input a
 /* build_activation -- a nonlinearity over rows x width, times another branch when gated. */
 void build_activation(struct build *b, const char *name, const struct sym *rows, const struct sym *width, bool gated);
 
-/* build_mixer, build_ffn -- the blocks of a layer. */
+/* build_elementwise -- a kernel over n elements: `arrays` of them read and written, all told. */
+void build_elementwise(struct build *b, enum cost_op_kind kind, const char *name, const char *shape,
+                       const struct sym *n, int64_t flops, int64_t arrays);
+
+/* build_mixer, build_recurrent, build_ffn -- the blocks of a layer. */
 void build_mixer(struct build *b, const struct mixer *x);
+void build_recurrent(struct build *b, const struct mixer *x);
 void build_ffn(struct build *b, const struct ffn *f);
 
 /* attended: per sequence and pass, (query, key) pairs that are computed, key positions that are read, and those that no
@@ -82,5 +88,19 @@ void build_head_norm(struct build *b, const char *name, const char *shape, int64
 void build_cache_write(struct build *b, const char *name, const struct sym *width, const struct sym *bytes,
                        const struct sym *W);
 void build_rope(struct build *b, const char *name, const char *shape, const struct sym *width);
+
+/* scan_state -- elements that a recurrent layer keeps of one sequence: columns of short convolutions and shifted tokens
+ * (stored as activations), and the recurrence's own. */
+struct scan_state {
+    const struct sym *conv, *recurrent;
+};
+struct scan_state scan_state(struct sym_ctx *c, const struct cost_symbols *y, const struct layer_kind *k);
+
+/* build_conv -- the short convolution over `channels`, with flops elementwise flops an element after it (nonlinearity,
+ * gates) and reading `inputs` elements a channel. build_scan -- the recurrence itself. MODEL.md "Scans". */
+void build_conv(struct build *b, const struct mixer *x, const struct sym *channels, int64_t flops, int64_t inputs);
+/* build_token_shift -- n mixtures of each token with the one before it, over the model width. */
+void build_token_shift(struct build *b, const char *name, int64_t n);
+void build_scan(struct build *b, const struct mixer *x);
 
 #endif

@@ -45,10 +45,15 @@
     X(A, "A", "residual streams (AltUp)")                                                                              \
     X(La, "La", "rank of a learned residual (LAuReL)")                                                                 \
     X(P, "P", "rows of the learned position table")                                                                    \
+    X(J, "J", "taps of a short convolution")                                                                           \
+    X(Tc, "Tc", "tokens of a chunk of a scan")                                                                         \
+    X(Ra, "Ra", "rank of the low-rank products of a recurrent mixer, or of an adapter")                                \
+    X(Z, "Z", "width of the projection in which latent experts work")                                                  \
     X(t, "t", "tensor-parallel ranks")                                                                                 \
     X(r, "r", "bytes sent per byte all-reduced: 2(t-1)/t on a ring, 1 in a reducing switch")                           \
     X(b_kv, "b_kv", "bytes per cached element")                                                                        \
     X(b_index, "b_index", "bytes per cached element of an indexer")                                                    \
+    X(b_state, "b_state", "bytes per element of a recurrent state")                                                    \
     X(b_act, "b_act", "bytes per activation element")                                                                  \
     X(b_embed, "b_embed", "bytes per element of the embedding")                                                        \
     X(b_head, "b_head", "bytes per element of the output head")                                                        \
@@ -84,6 +89,9 @@ struct cost_symbols cost_symbols_make(struct sym_ctx *c);
     X(EXPERTS, "experts", "grouped product with the routed experts' weights")                                          \
     X(COMBINE, "combine", "weighted sum of the routed experts' outputs")                                               \
     X(RESIDUAL, "residual", "sum with the residual stream")                                                            \
+    X(CONV, "conv", "short causal convolution of each channel")                                                        \
+    X(SCAN, "scan", "recurrence over the tokens, state read and written")                                              \
+    X(GATED_NORM, "gated_norm", "norm of a recurrent mixer's output, times its gate")                                  \
     X(STREAMS, "streams", "prediction or correction of the residual streams")                                          \
     X(SCALE, "scale", "product of the residual stream with a stored number or vector")                                 \
     X(LM_HEAD, "lm_head", "logits")                                                                                    \
@@ -115,19 +123,22 @@ enum { COST_TENSORS_MAX = 4 };
 /* One operator of one layer (or of the model, kind_index -1), per forward pass on one tensor-parallel rank. */
 struct cost_op {
     enum cost_op_kind kind;
-    const char *name;                   /* "qkv_proj" */
-    const char *shape;                  /* for people: "[B*T, D] x [D, (N+2K)*H]" */
-    int kind_index;                     /* layer kind, -1 outside the layers */
-    int64_t count;                      /* layers that have it */
-    int compute_class;                  /* weight class whose format decides the matrix unit; -1: the activations' */
-    const struct sym *flops;            /* on the matrix unit */
-    const struct sym *vector_flops;     /* elementwise, on the vector unit */
-    const struct sym *weight_bytes;     /* read */
-    const struct sym *kv_bytes;         /* cache read and written */
-    const struct sym *kv_needed_bytes;  /* of them what no fusion avoids: old tokens read, new ones written */
-    const struct sym *held_bytes;       /* of the batch, that this operator keeps in the cache at context S */
-    const struct sym *activation_bytes; /* read and written */
-    const struct sym *wire_bytes;       /* sent by this rank */
+    const char *name;                      /* "qkv_proj" */
+    const char *shape;                     /* for people: "[B*T, D] x [D, (N+2K)*H]" */
+    int kind_index;                        /* layer kind, -1 outside the layers */
+    int64_t count;                         /* layers that have it */
+    int compute_class;                     /* weight class whose format decides the matrix unit; -1: the activations' */
+    const struct sym *flops;               /* on the matrix unit */
+    const struct sym *vector_flops;        /* elementwise, on the vector unit */
+    const struct sym *weight_bytes;        /* read */
+    const struct sym *weight_needed_bytes; /* of them what no fusion avoids: nothing for those of an earlier layer */
+    const struct sym *kv_bytes;            /* cache read and written */
+    const struct sym *kv_needed_bytes;     /* of them what no fusion avoids: old tokens read, new ones written */
+    const struct sym *held_bytes;          /* of the batch, that this operator keeps in cache or state at S */
+    const struct sym *state_bytes;         /* recurrent state read and written */
+    const struct sym *state_needed_bytes;  /* of them what no fusion avoids */
+    const struct sym *activation_bytes;    /* read and written */
+    const struct sym *wire_bytes;          /* sent by this rank */
     struct cost_tensor tensor[COST_TENSORS_MAX];
     size_t tensors_n;
 };
@@ -191,10 +202,12 @@ const struct sym *cost_weight_bytes(struct sym_ctx *c, const struct cost_ops *op
 
 /* Cache of one sequence on one rank, bound: bytes at context S (windows cut, indexers included), bytes per token of
  * keys and values that grow with context and within the window only, and of indexers' keys, which grow. An engine that
- * gives every layer full length charges the sum of all. Layers that share the cache of another have none. */
+ * gives every layer full length charges the sum of all. Layers that share the cache of another have none. The state of
+ * recurrent layers (matrices, and columns of the short convolutions) is beside it and does not grow. */
 struct cost_cache {
     const struct sym *bytes_per_sequence; /* in S and b_kv's number */
     double bytes_per_token_full, bytes_per_token_windowed, bytes_per_token_index;
+    double state_bytes_per_sequence;
 };
 enum err_code cost_cache(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int64_t tp,
                          struct cost_cache *out, struct err *e);

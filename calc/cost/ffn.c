@@ -42,14 +42,40 @@ static void build_fused(struct build *b, const struct ffn *f, const struct sym *
     for (size_t i = 0; i < op->tensors_n; i++) op->weight_bytes = SUM(op->weight_bytes, op->tensor[i].bytes);
 }
 
+/* A low-rank product of the layer's own beside gate and up, whose weights other layers share. */
+static void build_adapter(struct build *b, const struct sym *out)
+{
+    const bool borrowed = b->borrowed;
+    b->borrowed = false;
+    build_linear(b, "adapter_down", "[B*T, D] x [D, Ra]", WEIGHT_FFN, b->rows, Y->D, Y->Ra, false);
+    build_linear(b, "adapter_up", "[B*T, Ra] x [Ra, 2F]", WEIGHT_FFN, b->rows, Y->Ra, out, false);
+    b->borrowed = borrowed;
+    struct cost_op *op = build_op(b, OP_RESIDUAL, "adapter_add", "[B*T, 2F]");
+    op->vector_flops = PROD(b->rows, out);
+    op->activation_bytes = PROD(INT(3), b->rows, out, Y->b_act);
+}
+
 static void build_dense(struct build *b, const char *up, const char *act, const char *down, const struct ffn *f,
                         const struct sym *width)
 {
     const struct sym *const out[] = {width, width};
     build_stacked(b, up, f->gated ? "[B*T, D] x [D, 2F]" : "[B*T, D] x [D, F]", WEIGHT_FFN, b->rows, Y->D,
                   f->gated ? 2 : 1, out, f->up_bias);
+    if (f->adapter_rank > 0) build_adapter(b, PROD(INT(f->gated ? 2 : 1), width));
     build_activation(b, act, b->rows, width, f->gated);
     build_linear(b, down, "[B*T, F] x [F, D]", WEIGHT_FFN, b->rows, width, Y->D, f->down_bias);
+}
+
+/* RWKV's channel mix: two mixtures with the token before; squared ReLU between two products; a gate of the second
+ * mixture, whose product every rank has whole. */
+static void build_channel_mix(struct build *b)
+{
+    build_token_shift(b, "channel_shift", 2);
+    build_linear(b, "up_proj", "[B*T, D] x [D, F]", WEIGHT_FFN, b->rows, Y->D, Y->F, false);
+    build_activation(b, "mlp_act", b->rows, Y->F, false);
+    build_linear(b, "down_proj", "[B*T, F] x [F, D]", WEIGHT_FFN, b->rows, Y->F, Y->D, false);
+    build_linear(b, "receptance", "[B*T, D] x [D, D]", WEIGHT_FFN, b->rows, Y->D, Y->D, false);
+    build_elementwise(b, OP_ACTIVATION, "channel_gate", "[B*T, D]", PROD(b->rows, Y->D), ACT_FLOPS + GATE_FLOPS, 3);
 }
 
 /* Expected share of the experts that n tokens touch, each drawing k of E without replacement: 1-(1-k/E)^n; k/E exactly
@@ -72,8 +98,8 @@ static void build_grouped(struct build *b, const char *name, const char *shape, 
     build_tensor(b, op, WEIGHT_EXPERT, PROD(INT(matrices), Y->E), width, in);
     if (bias) {
         const struct sym *elems = PROD(Y->E, out);
-        op->tensor[op->tensors_n++] =
-            (struct cost_tensor){.class = WEIGHT_EXPERT, .elems = elems, .bytes = PROD(elems, Y->b_other)};
+        op->tensor[op->tensors_n++] = (struct cost_tensor){
+            .class = WEIGHT_EXPERT, .elems = elems, .bytes = PROD(elems, Y->b_other), .shared = b->borrowed};
         op->vector_flops = PROD(n, out);
     }
     for (size_t i = 0; i < op->tensors_n; i++)
@@ -97,13 +123,17 @@ static void build_experts(struct build *b, const struct ffn *f)
         build_vector(b, op, Y->E, false);
     }
     for (size_t i = 0; i < op->tensors_n; i++) op->weight_bytes = SUM(op->weight_bytes, op->tensor[i].bytes);
-    build_grouped(b, "experts_up", f->gated ? "[B*T*k, D] x [E, D, 2F]" : "[B*T*k, D] x [E, D, F]", Y->D, Y->F,
+    const bool latent = f->latent_width > 0;
+    const struct sym *width = latent ? Y->Z : Y->D;
+    if (latent) build_linear(b, "latent_down", "[B*T, D] x [D, Z]", WEIGHT_FFN, b->rows, Y->D, Y->Z, false);
+    build_grouped(b, "experts_up", f->gated ? "[B*T*k, D] x [E, D, 2F]" : "[B*T*k, D] x [E, D, F]", width, Y->F,
                   f->gated ? 2 : 1, f->up_bias);
     build_activation(b, "experts_act", n, Y->F, f->gated);
-    build_grouped(b, "experts_down", "[B*T*k, F] x [E, F, D]", Y->F, Y->D, 1, f->down_bias);
+    build_grouped(b, "experts_down", "[B*T*k, F] x [E, F, D]", Y->F, width, 1, f->down_bias);
     op = build_op(b, OP_COMBINE, "combine", "[B*T, k, D] -> [B*T, D]");
-    op->vector_flops = PROD(INT(2), n, Y->D);
-    op->activation_bytes = PROD(b->rows, SUM(PROD(Y->k, Y->D), Y->D), Y->b_act);
+    op->vector_flops = PROD(INT(2), n, width);
+    op->activation_bytes = PROD(b->rows, SUM(PROD(Y->k, width), width), Y->b_act);
+    if (latent) build_linear(b, "latent_up", "[B*T, Z] x [Z, D]", WEIGHT_FFN, b->rows, Y->Z, Y->D, false);
     if (f->shared_width == 0) return;
     const struct ffn shared = {.kind = FFN_DENSE, .gated = f->gated};
     build_dense(b, "shared_up", "shared_act", "shared_down", &shared, Y->Fs);
@@ -120,7 +150,9 @@ void build_ffn(struct build *b, const struct ffn *f)
     switch (f->kind) {
     case FFN_NONE: return;
     case FFN_DENSE:
-        if (b->v->mlp_fused)
+        if (f->channel_mix)
+            build_channel_mix(b);
+        else if (b->v->mlp_fused && f->adapter_rank == 0)
             build_fused(b, f, Y->F);
         else
             build_dense(b, "up_proj", "mlp_act", "down_proj", f, Y->F);
@@ -128,4 +160,8 @@ void build_ffn(struct build *b, const struct ffn *f)
     case FFN_MOE: build_experts(b, f); break;
     }
     if (!b->parallel) build_all_reduce(b, "mlp_all_reduce");
+    if (f->out_proj) {
+        b->borrowed = false;
+        build_linear(b, "block_proj", "[B*T, D] x [D, D]", WEIGHT_FFN, b->rows, Y->D, Y->D, false);
+    }
 }

@@ -82,9 +82,9 @@ struct attended build_selected(struct build *b, const struct sym *U)
     return r;
 }
 
-/* Elementwise flops of a softmax per score: max, -, exp, +, /. Of ALiBi: slope times distance, added. Of a norm without
- * a weight: x*x, +, *rstd. */
-enum { SOFTMAX_FLOPS = 5, ALIBI_FLOPS = 2, ROPE_FLOPS = 3, HEAD_NORM_FLOPS = 4, PLAIN_NORM_FLOPS = 3 };
+/* Elementwise flops of a softmax per score: max, -, exp, +, /. Of ALiBi: slope times distance, added. Of a sigmoid
+ * gate: neg, exp, +, /, times. Of a norm without a weight: x*x, +, *rstd. */
+enum { SOFTMAX_FLOPS = 5, GATE_FLOPS = 5, ALIBI_FLOPS = 2, ROPE_FLOPS = 3, HEAD_NORM_FLOPS = 4, PLAIN_NORM_FLOPS = 3 };
 
 void build_cache_write(struct build *b, const char *name, const struct sym *width, const struct sym *bytes,
                        const struct sym *W)
@@ -158,7 +158,8 @@ static void build_qk_norm(struct build *b, const struct mixer *x, const struct s
 static void build_qkv(struct build *b, const struct mixer *x)
 {
     const struct sym *q = PROD(Y->N, Y->H), *k = PROD(Y->K, Y->H), *v = PROD(Y->K, Y->Hv);
-    const struct sym *const all[] = {q, k, v};
+    const struct sym *const all[] = {x->output_gate ? PROD(INT(2), q) : q, k, v};
+    const struct sym *in = x->doubled_input ? PROD(INT(2), Y->D) : Y->D;
     if (x->shares_kv) {
         build_linear(b, "q_proj", "[B*T, D] x [D, N*H]", WEIGHT_MIXER, b->rows, Y->D, q, x->qkv_bias);
         struct cost_op *op = &b->ops->op[b->ops->n - 1];
@@ -166,8 +167,9 @@ static void build_qkv(struct build *b, const struct mixer *x)
     } else if (x->v_is_k) {
         build_stacked(b, "qk_proj", "[B*T, D] x [D, (N+K)*H]", WEIGHT_MIXER, b->rows, Y->D, 2, all, x->qkv_bias);
     } else {
-        build_stacked(b, "qkv_proj", "[B*T, D] x [D, N*H + K*(H+Hv)]", WEIGHT_MIXER, b->rows, Y->D, 3, all,
-                      x->qkv_bias);
+        build_stacked(b, "qkv_proj",
+                      x->output_gate ? "[B*T, D] x [D, 2*N*H + K*(H+Hv)]" : "[B*T, D] x [D, N*H + K*(H+Hv)]",
+                      WEIGHT_MIXER, b->rows, in, 3, all, x->qkv_bias);
     }
     const struct sym *turned = x->shares_kv ? q : SUM(q, k);
     build_qk_norm(b, x, turned);
@@ -182,6 +184,8 @@ static void build_gqa(struct build *b, const struct mixer *x)
     if (!x->shares_kv) build_cache_write(b, "kv_write", kv, Y->b_kv, x->window_tokens ? Y->W : NULL);
     build_core(b, x, "[B, T, N, H] on [B, S, K, H+Hv]", Y->H, Y->Hv, kv, !b->pass->uncached);
     if (x->shares_kv) b->ops->op[b->ops->n - 1].kv_needed_bytes = INT(0); /* the layer that made them has them */
+    if (x->output_gate)
+        build_elementwise(b, OP_ACTIVATION, "output_gate", "[B*T, N*Hv]", PROD(b->rows, Y->N, Y->Hv), GATE_FLOPS, 3);
     build_linear(b, "o_proj", "[B*T, N*Hv] x [N*Hv, D]", WEIGHT_MIXER, b->rows, PROD(Y->N, Y->Hv), Y->D, x->o_bias);
 }
 
@@ -209,7 +213,7 @@ static void build_latent(struct build *b, const struct mixer *x)
     }
     build_linear(b, "kv_a_proj", "[B*T, D] x [D, C+R]", WEIGHT_MIXER, b->rows, Y->D, cached, false);
     build_head_norm(b, "kv_a_norm", "[B*T, latent]", HEAD_NORM_FLOPS, Y->C, Y->C);
-    build_rope(b, "rope", "[B*T, (N+1)*R]", PROD(SUM(Y->N, INT(1)), Y->R));
+    if (x->position == POSITION_ROPE) build_rope(b, "rope", "[B*T, (N+1)*R]", PROD(SUM(Y->N, INT(1)), Y->R));
     build_cache_write(b, "kv_write", cached, Y->b_kv, x->window_tokens ? Y->W : NULL);
     build_index(b, x);
     if (b->pass->absorbed || x->top_keys > 0) { /* chosen keys are gathered as latents, in prefill too */
@@ -243,6 +247,7 @@ void build_mixer(struct build *b, const struct mixer *x)
     case MIXER_NONE: return;
     case MIXER_ATTENTION: build_gqa(b, x); break;
     case MIXER_LATENT: build_latent(b, x); break;
+    case MIXER_RECURRENT: build_recurrent(b, x); break;
     }
     if (!b->parallel) build_all_reduce(b, "mixer_all_reduce");
 }

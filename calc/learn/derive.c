@@ -44,6 +44,7 @@ static enum err_code put_op(struct derive_page *p, const struct cost_op *op, con
         {"elementwise", op->vector_flops, with ? with->vector_flops : NULL},
         {"weights read", op->weight_bytes, with ? with->weight_bytes : NULL},
         {"cache bytes", op->kv_bytes, with ? with->kv_bytes : NULL},
+        {"state bytes", op->state_bytes, with ? with->state_bytes : NULL},
         {"activations", op->activation_bytes, with ? with->activation_bytes : NULL},
         {"sent", op->wire_bytes, with ? with->wire_bytes : NULL},
     };
@@ -90,18 +91,27 @@ static enum err_code put_intensity(struct derive_page *p, const struct quantity_
 /* ---- whole passes ---- */
 
 /* One of the sums over the operators of a layer kind, once; kind -1: outside the layers. */
-enum { GROUP_FLOPS, GROUP_WEIGHTS, GROUP_CACHE, GROUP_ACTIVATIONS, GROUP_SENT, GROUPS };
+enum { GROUP_FLOPS, GROUP_WEIGHTS, GROUP_CACHE, GROUP_STATE, GROUP_ACTIVATIONS, GROUP_SENT, GROUPS };
 
-static const struct sym *group_of(const struct cost_op *op, int group)
+static const struct sym *group_of(const struct cost_op *op, int group, bool needed)
 {
-    const struct sym *const of[GROUPS] = {op->flops, op->weight_bytes, op->kv_bytes, op->activation_bytes,
+    const struct sym *const of[GROUPS] = {op->flops,
+                                          needed ? op->weight_needed_bytes : op->weight_bytes,
+                                          op->kv_bytes,
+                                          needed ? op->state_needed_bytes : op->state_bytes,
+                                          op->activation_bytes,
                                           op->wire_bytes};
     return of[group];
 }
 
-static const struct sym *group_total(const struct timed_total *t, int group)
+static const struct sym *group_total(const struct timed_total *t, int group, bool needed)
 {
-    const struct sym *const of[GROUPS] = {t->flops, t->weight_bytes, t->kv_bytes, t->activation_bytes, t->wire_bytes};
+    const struct sym *const of[GROUPS] = {t->flops,
+                                          needed ? t->weight_needed_bytes : t->weight_bytes,
+                                          t->kv_bytes,
+                                          needed ? t->state_needed_bytes : t->state_bytes,
+                                          t->activation_bytes,
+                                          t->wire_bytes};
     return of[group];
 }
 
@@ -109,8 +119,9 @@ static enum err_code group_sum(struct derive_page *p, const struct quantity_topi
                                const struct sym **out)
 {
     const struct sym *sum = sym_int(p->c, 0);
+    const bool needed = p->q->symbols->fidelity == STEP_BOUND;
     for (size_t i = 0; i < t->pass.ops.n; i++)
-        if (t->pass.ops.op[i].kind_index == kind) sum = sym_add(p->c, sum, group_of(&t->pass.ops.op[i], group));
+        if (t->pass.ops.op[i].kind_index == kind) sum = sym_add(p->c, sum, group_of(&t->pass.ops.op[i], group, needed));
     return sym_normal(p->c, sum, out, p->e);
 }
 
@@ -148,7 +159,7 @@ static const char *pooled_flops(struct derive_page *p, const struct quantity_top
 static enum err_code put_groups(struct derive_page *p, const struct quantity_topic *t,
                                 const struct quantity_topic *with)
 {
-    static const char *const LABELS[GROUPS] = {"FLOPs", "weights", "cache", "activations", "sent"};
+    static const char *const LABELS[GROUPS] = {"FLOPs", "weights", "cache", "state", "activations", "sent"};
     const bool bound = p->q->symbols->fidelity == STEP_BOUND;
     derive_page_begin(p, "in all",
                       bound ? "compulsory traffic: weights once, cache entries that no fusion avoids"
@@ -161,10 +172,14 @@ static enum err_code put_groups(struct derive_page *p, const struct quantity_top
             continue;
         }
         TRY(grouped(p, t, g, &sum));
-        if (with) TRY(sym_normal(p->c, group_total(&with->total, g), &numbers, p->e));
+        if (with) TRY(sym_normal(p->c, group_total(&with->total, g, bound), &numbers, p->e));
         if (!derive_page_is_zero(sum)) derive_page_formula(p, LABELS[g], sum, numbers);
     }
-    put_text(p, "bytes", bound ? "weights + cache" : "weights + cache + activations");
+    const bool state = !derive_page_is_zero(t->total.state_bytes);
+    put_text(p, "bytes",
+             bound   ? state ? "weights + cache + state" : "weights + cache"
+             : state ? "weights + cache + state + activations"
+                     : "weights + cache + activations");
     if (!t->time_known) return ERR_OK;
     const char *link = p->q->symbols->tp > 1 ? ", sent/link" : "";
     if (bound)

@@ -20,11 +20,14 @@ static const struct sym *active_params(const struct quantity_scope *s, const str
     return sum;
 }
 
-static const struct sym *sum_held(const struct quantity_scope *s, const struct quantity_topic *q)
+/* Of the cache, or of recurrent state. */
+static const struct sym *sum_held(const struct quantity_scope *s, const struct quantity_topic *q, bool state)
 {
+    const struct sym *zero = sym_int(s->c, 0);
     const struct sym *sum = sym_int(s->c, 0);
     for (size_t i = 0; i < q->pass.ops.n; i++) {
         const struct cost_op *op = &q->pass.ops.op[i];
+        if ((op->state_bytes != zero) != state) continue;
         const struct sym *n = sym_int(s->c, op->count);
         if (q->pass.layers && op->kind_index >= 0) n = sym_mul(s->c, n, q->pass.layers);
         sum = sym_add(s->c, sum, sym_mul(s->c, n, op->held_bytes));
@@ -70,14 +73,21 @@ enum err_code quantity_named_all(const struct quantity_scope *s, struct quantity
     TRY(quantity_topic(&one, "decode_step", QUANTITY_DECODE, &held, e));
     TRY(quantity_topic(s, "decode_step", QUANTITY_DECODE, &decode, e));
     TRY(quantity_topic(s, "prefill", QUANTITY_PREFILL, &prefill, e));
-    const struct sym *weights = stored_bytes(s, &held), *kv = sum_held(s, &held);
+    const struct sym *weights = stored_bytes(s, &held), *kv = sum_held(s, &held, false),
+                     *state = sum_held(s, &held, true);
     size_t k = 0;
     out[k++] = (struct quantity_named){"params", "parameters, each stored tensor once", UNITS_COUNT, held.params};
     out[k++] = (struct quantity_named){"active_params", "parameters that one token passes", UNITS_COUNT,
                                        active_params(s, &held)};
     out[k++] = (struct quantity_named){"weight_bytes", "weights as stored, one rank", UNITS_BYTES, weights};
     out[k++] = (struct quantity_named){"kv_bytes", "cache of B sequences at context S, one rank", UNITS_BYTES, kv};
-    out[k++] = (struct quantity_named){"memory_bytes", "weight_bytes + kv_bytes", UNITS_BYTES, sym_add(c, weights, kv)};
+    const bool stateful = state != sym_int(c, 0);
+    if (stateful)
+        out[k++] =
+            (struct quantity_named){"state_bytes", "recurrent state of B sequences, one rank", UNITS_BYTES, state};
+    out[k++] = (struct quantity_named){"memory_bytes",
+                                       stateful ? "weight_bytes + kv_bytes + state_bytes" : "weight_bytes + kv_bytes",
+                                       UNITS_BYTES, SYM_SUM(c, weights, kv, state)};
     if (decode.time_known && find_ridge(s, held.pass.model, &peak, NULL) == ERR_OK) {
         out[k++] =
             (struct quantity_named){"decode_step", "seconds of one decode step", UNITS_SECONDS, decode.total.time_s};

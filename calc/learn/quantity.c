@@ -111,6 +111,7 @@ static size_t bind_widths(const struct quantity_scope *s, const struct model *m,
     for (size_t i = 0; i < WEIGHT_CLASSES; i++)
         env[n++] = (struct sym_binding){var[i], sym_num(s->c, m->weights[i].bits / 8)};
     env[n++] = (struct sym_binding){y->b_act, sym_num(s->c, m->activations.bits / 8)};
+    env[n++] = (struct sym_binding){y->b_state, sym_num(s->c, m->state.bits / 8)};
     if (!(m->kv.scale_bits > 0)) {
         env[n++] = (struct sym_binding){y->b_kv, sym_num(s->c, m->kv.bits / 8)};
         env[n++] = (struct sym_binding){y->b_index, sym_num(s->c, m->kv.bits / 8)};
@@ -135,8 +136,17 @@ static void bind_symbols(const struct quantity_scope *s, const struct topic *t, 
         env[n++] = (struct sym_binding){y->N, heads};
         env[n++] = (struct sym_binding){y->K, heads};
     }
-    const struct sym **at[] = {&op->flops,      &op->vector_flops,    &op->weight_bytes,     &op->kv_bytes,
-                               &op->held_bytes, &op->kv_needed_bytes, &op->activation_bytes, &op->wire_bytes};
+    const struct sym **at[] = {&op->flops,
+                               &op->vector_flops,
+                               &op->weight_bytes,
+                               &op->kv_bytes,
+                               &op->held_bytes,
+                               &op->kv_needed_bytes,
+                               &op->activation_bytes,
+                               &op->wire_bytes,
+                               &op->weight_needed_bytes,
+                               &op->state_bytes,
+                               &op->state_needed_bytes};
     for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) *at[i] = sym_bind(c, *at[i], env, n);
     for (size_t i = 0; i < op->tensors_n; i++) {
         op->tensor[i].elems = sym_bind(c, op->tensor[i].elems, env, n);
@@ -292,8 +302,8 @@ enum err_code quantity_topic(const struct quantity_scope *s, const char *name, e
     return ERR_OK;
 }
 
-static const char *const CALLS[] = {"flops",  "vector_flops", "bytes", "weight_bytes", "kv_bytes", "activation_bytes",
-                                    "params", "intensity",    "time"};
+static const char *const CALLS[] = {"flops",       "vector_flops",     "bytes",  "weight_bytes", "kv_bytes",
+                                    "state_bytes", "activation_bytes", "params", "intensity",    "time"};
 
 const char *const *quantity_calls(size_t *n)
 {
@@ -306,10 +316,16 @@ enum err_code quantity_resolve(const struct quantity_scope *s, enum quantity_pha
 {
     struct quantity_topic q;
     TRY(quantity_topic(s, argument, phase, &q, e));
-    const struct sym *const value[] = {
-        q.total.flops,    q.total.vector_flops,     q.bytes,  q.total.weight_bytes,
-        q.total.kv_bytes, q.total.activation_bytes, q.params, sym_div(s->c, q.total.flops, q.bytes),
-        q.total.time_s};
+    const struct sym *const value[] = {q.total.flops,
+                                       q.total.vector_flops,
+                                       q.bytes,
+                                       q.total.weight_bytes,
+                                       q.total.kv_bytes,
+                                       q.total.state_bytes,
+                                       q.total.activation_bytes,
+                                       q.params,
+                                       sym_div(s->c, q.total.flops, q.bytes),
+                                       q.total.time_s};
     for (size_t i = 0; i < sizeof CALLS / sizeof CALLS[0]; i++)
         if (strcmp(CALLS[i], call) == 0) {
             if (strcmp(call, "time") == 0 && !q.time_known)

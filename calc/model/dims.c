@@ -5,21 +5,25 @@
 
 struct spelling {
     const char *symbol;
-    const char *keys[8];
+    const char *keys[9];
 };
 
 static const struct spelling SPELLINGS[DIM_N] = {
     [DIM_LAYERS] = {"L", {"num_hidden_layers", "n_layer", "n_layers", "num_layers"}},
     [DIM_HIDDEN] = {"D", {"hidden_size", "n_embd", "n_embed", "d_model"}},
-    [DIM_FFN] = {"F", {"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "ffn_config.ffn_hidden_size"}},
+    [DIM_FFN] = {"F",
+                 {"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "block_ff_dim",
+                  "ffn_config.ffn_hidden_size"}},
     [DIM_HEADS] = {"N", {"num_attention_heads", "n_head", "n_heads", "num_heads"}},
     [DIM_KV_HEADS] = {"K",
                       {"num_key_value_heads", "n_head_kv", "num_kv_heads", "multi_query_group_num",
                        "attn_config.kv_n_heads"}},
     [DIM_HEAD_DIM] = {"H", {"head_dim", "kv_channels", "attention_head_dim"}},
     [DIM_VOCAB] = {"V", {"vocab_size", "padded_vocab_size"}},
-    [DIM_POSITIONS] = {NULL, {"max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len"}},
-    [DIM_WINDOW] = {"W", {"sliding_window", "sliding_window_size", "attention_chunk_size"}},
+    [DIM_POSITIONS] = {NULL,
+                       {"max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len",
+                        "model_max_length"}},
+    [DIM_WINDOW] = {"W", {"sliding_window", "sliding_window_size", "attention_chunk_size", "attention_window_size"}},
     [DIM_EXPERTS] = {"E",
                      {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts",
                       "ffn_config.moe_num_experts"}},
@@ -29,7 +33,9 @@ static const struct spelling SPELLINGS[DIM_N] = {
     [DIM_EXPERT_WIDTH] = {NULL, {"moe_intermediate_size", "expert_hidden_size"}},
     [DIM_SHARED_EXPERTS] = {NULL,
                             {"n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert"}},
-    [DIM_SHARED_WIDTH] = {NULL, {"shared_expert_intermediate_size"}},
+    [DIM_SHARED_WIDTH] = {NULL,
+                          {"shared_expert_intermediate_size", "moe_shared_expert_intermediate_size",
+                           "shared_intermediate_size"}},
     [DIM_DENSE_PREFIX] = {NULL, {"first_k_dense_replace", "moe_layer_num_skipped", "moe_layer_start_index"}},
     [DIM_SPARSE_STEP] = {NULL,
                          {"decoder_sparse_step", "moe_layer_freq", "interleave_moe_layer_step", "moe_layer_interval"}},
@@ -38,6 +44,20 @@ static const struct spelling SPELLINGS[DIM_N] = {
     [DIM_NOPE_DIM] = {NULL, {"qk_nope_head_dim"}},
     [DIM_ROPE_DIM] = {"R", {"qk_rope_head_dim"}},
     [DIM_V_HEAD_DIM] = {NULL, {"v_head_dim"}},
+    [DIM_STATE] = {NULL, {"state_size", "ssm_state_size", "mamba_d_state", "mamba_state_dim"}},
+    [DIM_CONV_TAPS] = {NULL,
+                       {"conv_kernel", "mamba_d_conv", "conv_dimension", "linear_conv_kernel_dim", "conv1d_width",
+                        "conv_L_cache", "conv_size", "short_conv_kernel_size"}},
+    [DIM_SCAN_HEADS] = {NULL, {"mamba_num_heads", "mamba_n_heads", "n_mamba_heads", "linear_num_value_heads"}},
+    [DIM_SCAN_HEAD_DIM] = {NULL, {"mamba_head_dim", "mamba_d_head", "mamba_headdim", "linear_value_head_dim"}},
+    [DIM_SCAN_KEY_HEADS] = {NULL, {"linear_num_key_heads"}},
+    [DIM_SCAN_KEY_DIM] = {NULL, {"linear_key_head_dim"}},
+    [DIM_GROUPS] = {NULL, {"n_groups", "mamba_n_groups", "mamba_ngroups", "mamba_num_groups"}},
+    [DIM_EXPAND] = {NULL, {"expand", "mamba_expand", "expansion_factor"}},
+    [DIM_CHUNK] = {NULL, {"chunk_size", "mamba_chunk_size"}},
+    [DIM_STEP_RANK] = {NULL, {"time_step_rank", "mamba_dt_rank"}},
+    [DIM_LRU_WIDTH] = {NULL, {"lru_width"}},
+    [DIM_LATENT_WIDTH] = {NULL, {"moe_latent_size"}},
 };
 
 const char *const *dim_spellings(enum dim d) { return SPELLINGS[d].keys; }
@@ -63,7 +83,19 @@ static const int64_t DIM_MAX[DIM_N] = {[DIM_LAYERS] = LAYERS_MAX,
                                        [DIM_KV_RANK] = 1 << 22,
                                        [DIM_NOPE_DIM] = 1 << 16,
                                        [DIM_ROPE_DIM] = 1 << 16,
-                                       [DIM_V_HEAD_DIM] = 1 << 16};
+                                       [DIM_V_HEAD_DIM] = 1 << 16,
+                                       [DIM_STATE] = 1 << 16,
+                                       [DIM_CONV_TAPS] = 1 << 10,
+                                       [DIM_SCAN_HEADS] = 1 << 16,
+                                       [DIM_SCAN_HEAD_DIM] = 1 << 16,
+                                       [DIM_SCAN_KEY_HEADS] = 1 << 16,
+                                       [DIM_SCAN_KEY_DIM] = 1 << 16,
+                                       [DIM_GROUPS] = 1 << 16,
+                                       [DIM_EXPAND] = 1 << 10,
+                                       [DIM_CHUNK] = 1 << 20,
+                                       [DIM_STEP_RANK] = 1 << 22,
+                                       [DIM_LRU_WIDTH] = 1 << 22,
+                                       [DIM_LATENT_WIDTH] = 1 << 22};
 
 /* A list of one number per layer, of a quantity that layers have, is that number when all are equal. */
 static enum err_code same_in_all_layers(struct reader *r, enum dim d, struct json *j)

@@ -29,6 +29,18 @@ enum dim {
     DIM_NOPE_DIM,
     DIM_ROPE_DIM,
     DIM_V_HEAD_DIM,
+    DIM_STATE,
+    DIM_CONV_TAPS,
+    DIM_SCAN_HEADS,
+    DIM_SCAN_HEAD_DIM,
+    DIM_SCAN_KEY_HEADS,
+    DIM_SCAN_KEY_DIM,
+    DIM_GROUPS,
+    DIM_EXPAND,
+    DIM_CHUNK,
+    DIM_STEP_RANK,
+    DIM_LRU_WIDTH,
+    DIM_LATENT_WIDTH,
     DIM_N
 };
 
@@ -47,6 +59,7 @@ enum bias_rule {
     BIAS_QKV,           /* q, k, v always, without a key */
     BIAS_MLP,           /* the MLP always; q, k, v and o by family.bias_key, never when there is none */
     BIAS_ALL,           /* every linear but the head */
+    BIAS_OUT,           /* o and the MLP always; the key: q, k and v */
 };
 
 enum window_rule {
@@ -75,7 +88,34 @@ enum moe_rule {
     MOE_LLAMA4,   /* interleave_moe_layer_step; one shared expert as wide as a routed one */
     MOE_ERNIE,    /* moe_layer_start_index, _end_index and _interval; shared experts */
     MOE_BESIDE,   /* as MOE_OPTIONAL, every token passing a dense MLP of intermediate_size as well */
-    MOE_HUNYUAN,  /* moe_layer_num_skipped; shared experts of intermediate_size when use_mixed_mlp_moe */
+    MOE_SHARED,  /* as MOE_OPTIONAL, beside a shared MLP of shared_intermediate_size, which is the whole without experts
+                  */
+    MOE_PERIOD,  /* expert_layer_period and expert_layer_offset; experts as wide as intermediate_size */
+    MOE_LETTERS, /* the layers that the hybrid pattern says; shared experts of a width of their own */
+    MOE_HUNYUAN, /* moe_layer_num_skipped; shared experts of intermediate_size when use_mixed_mlp_moe */
+};
+
+/* Which layers of a family with recurrent mixers attend. */
+enum hybrid_rule {
+    HYBRID_NONE,    /* all; no recurrent mixer */
+    HYBRID_NEVER,   /* none */
+    HYBRID_TYPES,   /* layer_types or layers_block_type, a word a layer; without it every full_attention_interval-th */
+    HYBRID_PERIOD,  /* attn_layer_period and attn_layer_offset */
+    HYBRID_FLAGS,   /* attn_type_list: 1 attends */
+    HYBRID_INDEXES, /* full_attn_idxs, from 0, or layer_types */
+    HYBRID_LISTS,   /* linear_attn_config.full_attn_layers and .kda_layers, from 1 */
+    HYBRID_LETTERS, /* hybrid_override_pattern or layers_block_type, one block a layer */
+    HYBRID_TILED,   /* block_types, repeated */
+    HYBRID_SHARED,  /* layers_block_type: all layers are recurrent, "hybrid" ones after a shared attention block */
+};
+
+/* How the width of the dense MLP follows from the file. */
+enum ffn_rule {
+    FFN_PLAIN,   /* as it says */
+    FFN_ABSENT,  /* layers are mixers alone */
+    FFN_ROUNDED, /* block_auto_adjust_ff_dim: 2/3 of it, times a factor, rounded up to block_multiple_of */
+    FFN_RATIO,   /* without intermediate_size 2/3 of hidden_ratio*hidden_size, rounded up to 256 */
+    FFN_CHANNEL, /* channel mix; without intermediate_size 7/2 of hidden_size, rounded down to 32 */
 };
 
 struct family_default {
@@ -120,6 +160,11 @@ struct family {
     enum window_rule window;
     enum nope_rule nope;
     enum moe_rule moe;
+    enum hybrid_rule hybrid;
+    enum ffn_rule ffn;
+    bool output_gate; /* of attention */
+    /* Fills a recurrent mixer from the file; NULL without one. */
+    enum err_code (*recurrent)(struct reader *r, struct mixer *x);
     int64_t window_period;    /* class default of sliding_window_pattern */
     const char *describes[6]; /* keys of unusual structure (reader.c) that the row does describe */
     /* What the fields above cannot say: called for each layer with what they make of it. NULL none. Files with

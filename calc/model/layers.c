@@ -7,20 +7,22 @@
 /* More different layers than any published model has. */
 enum { KINDS_MAX = 128 };
 
-static enum err_code read_biases(struct reader *r, struct mixer *x, struct ffn *f)
+enum err_code reader_biases(struct reader *r, struct mixer *x, struct ffn *f)
 {
     const struct family *fam = r->family;
     const enum bias_rule rule = fam->bias;
     const char *key = fam->bias_key ? fam->bias_key : "attention_bias";
     bool by_key = false, mlp = false;
-    if ((rule >= BIAS_KEY && rule <= BIAS_KEY_ALL) || (rule == BIAS_MLP && fam->bias_key)) {
+    const bool keyed = (rule >= BIAS_KEY && rule <= BIAS_KEY_ALL) || rule == BIAS_OUT;
+    if (keyed || (rule == BIAS_MLP && fam->bias_key)) {
         TRY(reader_flag(r, &r->text, key, fam->bias_default != fam->bias_inverted, &by_key));
         by_key = by_key != fam->bias_inverted;
     }
     if (rule == BIAS_KEY) TRY(reader_flag(r, &r->text, "mlp_bias", false, &mlp));
     x->qkv_bias = by_key || rule == BIAS_QKV || rule == BIAS_ALL;
-    x->o_bias = (by_key && rule != BIAS_KEY_QKV) || rule == BIAS_ALL;
-    f->up_bias = f->down_bias = mlp || (by_key && rule == BIAS_KEY_ALL) || rule == BIAS_MLP || rule == BIAS_ALL;
+    const bool always = rule == BIAS_ALL || rule == BIAS_OUT;
+    x->o_bias = (by_key && rule != BIAS_KEY_QKV) || always;
+    f->up_bias = f->down_bias = mlp || (by_key && rule == BIAS_KEY_ALL) || rule == BIAS_MLP || always;
     return ERR_OK;
 }
 
@@ -55,6 +57,7 @@ static enum err_code read_attention(struct reader *r, struct mixer *x)
     if (fam->qk_norm_key) TRY(reader_flag(r, &r->text, fam->qk_norm_key, fam->qk_norm_default, &normed));
     x->qk_norm = normed ? fam->qk_norm : QK_NORM_NONE;
     x->sinks = fam->sinks;
+    x->output_gate = fam->output_gate;
     return read_positions(r, x);
 }
 
@@ -71,11 +74,12 @@ static enum err_code read_latent(struct reader *r, struct mixer *x)
     TRY(reader_dim(r, DIM_V_HEAD_DIM, 1, by_width ? r->m->hidden / x->heads : -1, &x->v_head_dim));
     bool bias;
     TRY(reader_flag(r, &r->text, "attention_bias", false, &bias));
+    x->position = r->family->position;
     if (bias) return err_set(r->e, ERR_INPUT, "%s: attention_bias with latent attention is not known", r->text.file);
     return ERR_OK;
 }
 
-static enum err_code read_dense(struct reader *r, struct ffn *f)
+enum err_code reader_dense(struct reader *r, struct ffn *f)
 {
     const struct family *fam = r->family;
     const int64_t divisor = fam->ffn_divisor ? fam->ffn_divisor : 1;
@@ -98,10 +102,18 @@ static enum err_code read_shared(struct reader *r, struct ffn *f)
     switch (fam->moe) {
     case MOE_NONE:
     case MOE_EVERY:
+    case MOE_PERIOD:
     case MOE_OPTIONAL: return ERR_OK;
     case MOE_QWEN:
         f->shared_gate = fam->shared_gate;
         return fam->shared_gate ? reader_dim(r, DIM_SHARED_WIDTH, 1, -1, &f->shared_width) : ERR_OK;
+    case MOE_SHARED:
+        TRY(reader_dim(r, DIM_SHARED_WIDTH, 0, 0, &f->shared_width));
+        f->shared_gate = fam->shared_gate && f->shared_width > 0;
+        return ERR_OK;
+    case MOE_LETTERS:
+        TRY(reader_dim(r, DIM_LATENT_WIDTH, 0, 0, &f->latent_width));
+        return reader_dim(r, DIM_SHARED_WIDTH, 0, 0, &f->shared_width);
     case MOE_LLAMA4: shared = 1; break;
     case MOE_BESIDE: return reader_dim(r, DIM_FFN, 1, -1, &f->shared_width);
     case MOE_HUNYUAN:
@@ -120,17 +132,17 @@ static enum err_code read_expert_width(struct reader *r, struct ffn *f)
 {
     const enum moe_rule rule = r->family->moe;
     int64_t dense = -1;
-    if (rule == MOE_EVERY || rule == MOE_OPTIONAL || rule == MOE_LLAMA4)
+    if (rule == MOE_EVERY || rule == MOE_OPTIONAL || rule == MOE_LLAMA4 || rule == MOE_SHARED || rule == MOE_PERIOD)
         return reader_dim(r, DIM_FFN, 1, -1, &f->width);
     if (rule == MOE_HUNYUAN) TRY(reader_dim(r, DIM_FFN, 1, -1, &dense));
     return reader_dim(r, DIM_EXPERT_WIDTH, 1, dense, &f->width);
 }
 
-static enum err_code read_experts(struct reader *r, struct ffn *f)
+enum err_code reader_experts(struct reader *r, struct ffn *f)
 {
     const struct family *fam = r->family;
     f->kind = FFN_MOE;
-    f->gated = true;
+    f->gated = !fam->ungated;
     TRY(reader_dim(r, DIM_EXPERTS, 1, -1, &f->experts));
     TRY(reader_dim(r, DIM_EXPERTS_PER_TOKEN, 1, -1, &f->experts_per_token));
     if (f->experts_per_token > f->experts)
@@ -225,9 +237,11 @@ static const char *kind_label(struct reader *r, const struct layer_kind *k)
 {
     const struct mixer *x = &k->mixer;
     const struct ffn *f = &k->ffn;
-    const char *mixer = x->kind == MIXER_LATENT ? "latent attention"
-                        : x->shares_kv          ? "attention to shared KV"
-                                                : "attention";
+    const char *mixer = x->kind == MIXER_RECURRENT ? recurrent_name(x)
+                        : x->doubled_input         ? "shared attention"
+                        : x->kind == MIXER_LATENT  ? "latent attention"
+                        : x->shares_kv             ? "attention to shared KV"
+                                                   : "attention";
     const char *ffn = f->kind == FFN_MOE ? "experts" : "mlp";
     if (x->kind == MIXER_NONE || f->kind == FFN_NONE)
         return x->kind != MIXER_NONE ? mixer : f->kind != FFN_NONE ? ffn : "nothing";
@@ -237,17 +251,19 @@ static const char *kind_label(struct reader *r, const struct layer_kind *k)
 
 /* The kind equal to k among those there are, or a new one. Kinds are zeroed before they are filled, so bytes compare
  * them; two that differ in padding alone would only be listed twice. */
-static enum err_code count_kind(struct reader *r, const struct layer_kind *k)
+enum err_code reader_count_kind(struct reader *r, const struct layer_kind *k)
 {
     struct model *m = r->m;
     for (size_t i = 0; i < m->kinds_n; i++) {
         struct layer_kind *have = &m->kinds[i];
         if (memcmp(&have->mixer, &k->mixer, sizeof k->mixer) != 0 || memcmp(&have->ffn, &k->ffn, sizeof k->ffn) != 0 ||
-            have->norms != k->norms || have->parallel != k->parallel)
+            have->norms != k->norms || have->parallel != k->parallel || have->borrowed != k->borrowed)
             continue;
         have->count++;
         return ERR_OK;
     }
+    if (!m->kinds) m->kinds = arena_array(r->arena, KINDS_MAX, sizeof *m->kinds);
+    if (!m->kinds) return err_nomem(r->e);
     if (m->kinds_n == KINDS_MAX)
         return err_set(r->e, ERR_INPUT, "%s: more than %d kinds of layers", r->text.file, KINDS_MAX);
     struct layer_kind *new = &m->kinds[m->kinds_n++];
@@ -255,6 +271,11 @@ static enum err_code count_kind(struct reader *r, const struct layer_kind *k)
     new->count = 1;
     new->label = kind_label(r, new);
     return new->label ? ERR_OK : err_nomem(r->e);
+}
+
+enum err_code reader_attention(struct reader *r, struct mixer *x)
+{
+    return r->family->latent ? read_latent(r, x) : read_attention(r, x);
 }
 
 enum err_code reader_layers(struct reader *r)
@@ -269,18 +290,18 @@ enum err_code reader_layers(struct reader *r)
     bool *moe = arena_array(r->arena, (size_t)m->layers, sizeof *moe);
     bool *turns = arena_array(r->arena, (size_t)m->layers, sizeof *turns);
     struct layer_kind *k = arena_alloc(r->arena, sizeof *k);
-    m->kinds = arena_array(r->arena, KINDS_MAX, sizeof *m->kinds);
-    if (!windowed || !moe || !turns || !k || !m->kinds) return err_nomem(r->e);
-    TRY(fam->latent ? read_latent(r, &mixer) : read_attention(r, &mixer));
+    if (!windowed || !moe || !turns || !k) return err_nomem(r->e);
+    if (fam->hybrid != HYBRID_NONE) return reader_hybrid(r);
+    TRY(reader_attention(r, &mixer));
     if (fam->parallel_key) TRY(reader_flag(r, &r->text, fam->parallel_key, fam->parallel, &parallel));
     TRY(plan_windows(r, windowed, &window));
     TRY(pattern_experts(r, moe));
     TRY(pattern_turns(r, windowed, turns));
     bool any[2] = {false, false};
     for (int64_t i = 0; i < m->layers; i++) any[moe[i]] = true;
-    if (any[0]) TRY(read_dense(r, &dense));
-    TRY(read_biases(r, &mixer, &dense));
-    if (any[1]) TRY(read_experts(r, &experts));
+    if (any[0]) TRY(reader_dense(r, &dense));
+    TRY(reader_biases(r, &mixer, &dense));
+    if (any[1]) TRY(reader_experts(r, &experts));
     for (int64_t i = 0; i < m->layers; i++) {
         memcpy(&k->mixer, &mixer, sizeof mixer);
         memcpy(&k->ffn, moe[i] ? &experts : &dense, sizeof dense);
@@ -290,7 +311,7 @@ enum err_code reader_layers(struct reader *r)
         k->mixer.chunked = windowed[i] && fam->window == WINDOW_CHUNK;
         if (!turns[i]) k->mixer.position = POSITION_NONE;
         if (fam->vary) TRY(fam->vary(r, i, k));
-        TRY(count_kind(r, k));
+        TRY(reader_count_kind(r, k));
     }
     return ERR_OK;
 }

@@ -275,7 +275,11 @@ static const char *const READ_KEYS[] = {"tie_word_embeddings",
                                         "index_head_dim",
                                         "multi_query",
                                         "parallel_attn",
-                                        "use_parallel_residual"};
+                                        "use_parallel_residual",
+                                        "layers_block_type",
+                                        "mamba_ssm_dtype",
+                                        "use_bias",
+                                        "use_conv_bias"};
 
 enum { READ_KEYS_N = sizeof READ_KEYS / sizeof READ_KEYS[0], KEYS_MAX = READ_KEYS_N + 8 * DIM_N };
 

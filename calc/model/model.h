@@ -1,8 +1,9 @@
 /* model -- what a language model is: the one description from which parameters, memory, FLOPs, bytes and time follow.
  *
  * A model is an embedding, `layers` decoder layers of few distinct kinds, a final norm and an output head. A layer kind
- * is a token mixer (attention, latent attention, or none) and a feed-forward block, with norms around them. Kinds are
- * evaluated once and counted. All sizes are those of the whole model; a tensor-parallel rank is derived in calc/cost.
+ * is a token mixer (attention, latent attention, a recurrence, or none) and a feed-forward block, with norms around
+ * them. Kinds are evaluated once and counted. All sizes are those of the whole model; a tensor-parallel rank is derived
+ * in calc/cost.
  */
 #ifndef RIDGE_MODEL_MODEL_H
 #define RIDGE_MODEL_MODEL_H
@@ -16,7 +17,46 @@
 #include "calc/base/json.h"
 #include "calc/model/dtype.h"
 
-enum mixer_kind { MIXER_NONE, MIXER_ATTENTION, MIXER_LATENT };
+enum mixer_kind { MIXER_NONE, MIXER_ATTENTION, MIXER_LATENT, MIXER_RECURRENT };
+
+/* Recurrent mixers carry a state of constant size from token to token instead of a cache. In all of them the state is
+ * `heads` matrices of head_dim x v_head_dim, written by keys (kv_heads groups of head_dim) and values. */
+enum recurrent_block {
+    RECURRENT_SELECTIVE, /* Mamba-1: a head is one channel (v_head_dim 1), head_dim its state; arXiv 2312.00752 */
+    RECURRENT_SSD,       /* Mamba-2: head_dim is the state size, kv_heads the groups of B and C; arXiv 2405.21060 */
+    RECURRENT_LINEAR,    /* linear attention and the delta rule on projected q, k, v */
+    RECURRENT_LRU,       /* RG-LRU: a head is a block of the gates, its state a vector; arXiv 2402.19427 */
+    RECURRENT_CONV,      /* a gated short convolution alone: a head is one channel */
+    RECURRENT_TIME_MIX,  /* RWKV-5: a stored decay and bonus a key element; arXiv 2404.05892 */
+};
+
+enum decay_kind {
+    DECAY_NONE,
+    DECAY_FIXED,   /* one constant a head */
+    DECAY_HEAD,    /* one number a token and head */
+    DECAY_CHANNEL, /* one number a token and key element */
+};
+
+enum recurrent_gate { GATE_NONE, GATE_FULL, GATE_LOW_RANK };
+enum recurrent_norm { OUTPUT_PLAIN, OUTPUT_HEAD_NORM, OUTPUT_WIDE_NORM };
+
+struct recurrence {
+    enum recurrent_block block;
+    int64_t conv_taps;    /* of the short causal convolution; 0: none */
+    int64_t chunk_tokens; /* of the scan in a pass of many tokens */
+    int64_t rank;         /* of the low-rank products: time step, decay, gate; 0: none */
+    bool conv_bias, proj_bias;
+    bool inner_norms;         /* Mamba-1: RMS norms of time step, B and C */
+    bool inner_norm_weights;  /* with a weight each */
+    bool delta;               /* the state first forgets what it would answer to the key; arXiv 2406.06484 */
+    enum decay_kind decay;    /* linear */
+    bool decay_weights;       /* a stored rate a head and a bias a decay */
+    bool decay_bias;          /* the decay's last product has a bias */
+    enum recurrent_gate gate; /* of the output */
+    bool gate_bias;
+    enum recurrent_norm norm; /* of the output, before the gate */
+    bool rope, activated;     /* queries and keys turn; q, k and v pass a nonlinearity without a convolution */
+};
 
 /* Norms of query and key heads: one weight of head_dim for all heads; a weight for every head, statistics within each;
  * one norm over all heads together; or statistics alone. */
@@ -47,6 +87,9 @@ struct mixer {
     /* Sparse attention (DeepSeek-V3.2): a query attends to the top_keys best keys by the scores of an indexer, 0: all.
      * index_heads 0: by those of an earlier layer. index_dim elements a token are cached beside keys and values. */
     int64_t top_keys, index_heads, index_dim;
+    bool output_gate;   /* a second query-sized product, whose sigmoid multiplies the output */
+    bool doubled_input; /* reads the residual stream beside the embedding: 2*hidden wide */
+    struct recurrence recurrence;
 };
 
 enum ffn_kind { FFN_NONE, FFN_DENSE, FFN_MOE };
@@ -59,6 +102,10 @@ struct ffn {
     int64_t width; /* dense width, or width of one routed expert */
     int64_t experts, experts_per_token;
     int64_t shared_width;   /* all shared experts together; 0 none */
+    int64_t latent_width;   /* routed experts work in a projection of the stream; 0: in the stream itself */
+    int64_t adapter_rank;   /* a low-rank product of its own beside gate and up, which other layers share; 0 none */
+    bool out_proj;          /* a hidden x hidden product after the block */
+    bool channel_mix;       /* RWKV: inputs mixed with the token before, squared ReLU, a gate of hidden x hidden */
     bool shared_gate;       /* a 1 x hidden gate on the shared expert's output */
     bool router_bias;       /* bias of the router product */
     bool router_norm;       /* the router reads an RMS norm of its own */
@@ -74,6 +121,8 @@ struct layer_kind {
     struct mixer mixer;
     struct ffn ffn;
     int64_t norms;     /* norms of width `hidden` in a layer */
+    bool borrowed;     /* its weights are those of the kind before it, adapters and out_proj apart */
+    bool one_residual; /* the stream is added to once, after the feed-forward block */
     bool parallel;     /* mixer and feed-forward read the same input, and one sum takes both */
     const char *label; /* "attention + mlp", "sliding attention + experts", "attention | mlp" when parallel, ... */
 };
@@ -113,6 +162,7 @@ struct model {
     struct dtype weights[WEIGHT_CLASSES]; /* as stored */
     const char *weights_unknown;          /* why the stored format could not be priced; NULL when weights[] holds */
     struct dtype kv, activations;
+    struct dtype state;                /* of recurrent states; that of convolutions is kept as activations */
     double stored_bytes, stored_elems; /* of the checkpoint's tensors, by their own headers; NAN no checkpoint */
     bool stored_plain;                 /* stored elements are parameters: no packed ones among them */
     char hash[17];                     /* of the file with its settings applied */

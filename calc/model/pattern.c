@@ -95,7 +95,7 @@ static enum err_code read_steps(struct reader *r, bool listed, struct steps *s)
     const enum moe_rule rule = r->family->moe;
     struct json j;
     *s = (struct steps){0, r->m->layers - 1, 1, rule == MOE_DEEPSEEK ? 0 : 1};
-    if (rule == MOE_EVERY || rule == MOE_OPTIONAL || rule == MOE_BESIDE) return ERR_OK;
+    if (rule == MOE_EVERY || rule == MOE_OPTIONAL || rule == MOE_BESIDE || rule == MOE_SHARED) return ERR_OK;
     if (rule == MOE_DEEPSEEK || rule == MOE_HUNYUAN || rule == MOE_ERNIE)
         TRY(reader_dim(r, DIM_DENSE_PREFIX, 0, rule == MOE_ERNIE ? 1 : 0, &s->first));
     if (!listed) TRY(reader_dim(r, DIM_SPARSE_STEP, 1, 1, &s->step));
@@ -106,16 +106,28 @@ static enum err_code read_steps(struct reader *r, bool listed, struct steps *s)
     return ERR_OK;
 }
 
+/* expert_layer_period, expert_layer_offset: class defaults 2 and 1; one expert is a dense layer. */
+static enum err_code by_period(struct reader *r, int64_t experts, bool *moe)
+{
+    int64_t period = 2, offset = 1;
+    struct json j;
+    if (json_get(&r->text, "expert_layer_period", &j)) TRY(json_int(&j, 1, LAYERS_MAX, &period, r->e));
+    if (json_get(&r->text, "expert_layer_offset", &j)) TRY(json_int(&j, 0, period - 1, &offset, r->e));
+    for (int64_t i = 0; i < r->m->layers; i++) moe[i] = experts > 1 && i % period == offset;
+    return ERR_OK;
+}
+
 enum err_code pattern_experts(struct reader *r, bool *moe)
 {
     const enum moe_rule rule = r->family->moe;
     int64_t experts;
     struct steps s;
     struct json list, types, item;
-    if (rule == MOE_NONE) return ERR_OK;
-    const bool optional = rule == MOE_OPTIONAL || rule == MOE_BESIDE;
+    if (rule == MOE_NONE || rule == MOE_LETTERS) return ERR_OK; /* letters: the hybrid pattern says */
+    const bool optional = rule == MOE_OPTIONAL || rule == MOE_BESIDE || rule == MOE_SHARED;
     TRY(reader_dim(r, DIM_EXPERTS, optional ? 0 : 1, optional ? 0 : -1, &experts));
     if (experts == 0) return ERR_OK;
+    if (rule == MOE_PERIOD) return by_period(r, experts, moe);
     if (json_get(&r->text, "mlp_layer_types", &types)) return by_types(r, &types, moe);
     const bool listed = json_get(&r->text, "moe_layer_freq", &list) && json_is_array(&list);
     if (listed) TRY(want_length(r, &list));

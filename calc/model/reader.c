@@ -151,22 +151,44 @@ static enum err_code read_head(struct reader *r)
     return ERR_OK;
 }
 
+/* "GQA 4/40, mamba-2": attention beside recurrent mixers, `form` of the first. */
+static const char *describe_hybrid(struct reader *r, const char *form, const struct mixer *attention)
+{
+    const struct mixer *other = NULL;
+    int64_t attending = 0;
+    for (size_t i = 0; i < r->m->kinds_n; i++) {
+        const struct layer_kind *k = &r->m->kinds[i];
+        if (k->mixer.kind == MIXER_RECURRENT)
+            other = &k->mixer;
+        else if (k->mixer.kind != MIXER_NONE)
+            attending += k->count;
+    }
+    if (!other) return form;
+    if (!attending) return recurrent_name(other);
+    const char *within =
+        attention->window_tokens ? arena_printf(r->arena, " within %lld", (long long)attention->window_tokens) : "";
+    if (!within) return NULL;
+    return arena_printf(r->arena, "%s %lld/%lld%s, %s", form, (long long)attending, (long long)r->m->layers, within,
+                        recurrent_name(other));
+}
+
 static const char *describe_attention(struct reader *r)
 {
     const struct mixer *x = NULL;
     int64_t windowed = 0;
     for (size_t i = 0; i < r->m->kinds_n; i++) {
         const struct mixer *of = &r->m->kinds[i].mixer;
-        if (of->kind == MIXER_NONE || (x && !of->window_tokens)) continue;
+        if (of->kind == MIXER_NONE || of->kind == MIXER_RECURRENT || (x && !of->window_tokens)) continue;
         x = of;
         if (of->window_tokens) windowed += r->m->kinds[i].count;
     }
-    if (!x) return "none";
+    if (!x) return r->family->hybrid == HYBRID_NONE ? "none" : describe_hybrid(r, "none", NULL);
     const char *form = x->top_keys               ? "MLA, sparse"
                        : x->kind == MIXER_LATENT ? "MLA"
                        : x->kv_heads == x->heads ? "MHA"
                        : x->kv_heads == 1        ? "MQA"
                                                  : "GQA";
+    if (r->family->hybrid != HYBRID_NONE) return describe_hybrid(r, form, x);
     if (!windowed) return form;
     return arena_printf(r->arena, "%s, %lld/%lld within %lld", form, (long long)windowed, (long long)r->m->layers,
                         (long long)x->window_tokens);
@@ -183,6 +205,15 @@ static void note_uncounted(struct reader *r)
         note(r, "multi-token prediction layers not counted");
 }
 
+/* Layers; of files that list their blocks without a number, the length of the list. */
+static enum err_code read_depth(struct reader *r)
+{
+    struct json j;
+    const bool listed = r->family->hybrid != HYBRID_NONE && json_get(&r->text, "layers_block_type", &j);
+    const int64_t n = listed ? (int64_t)json_len(&j) : 0;
+    return reader_dim(r, DIM_LAYERS, 1, n > 0 && n <= LAYERS_MAX ? n : -1, &r->m->layers);
+}
+
 enum err_code model_parse(struct arena *a, const struct json *j, struct model *out, struct err *e)
 {
     struct model m = {.source = j->file, .stored_bytes = (double)NAN, .stored_elems = (double)NAN};
@@ -192,7 +223,7 @@ enum err_code model_parse(struct arena *a, const struct json *j, struct model *o
     m.family = r.family->name;
     TRY(refuse_foreign(&r));
     TRY(reader_dim(&r, DIM_HIDDEN, 1, -1, &m.hidden));
-    TRY(reader_dim(&r, DIM_LAYERS, 1, -1, &m.layers));
+    TRY(read_depth(&r));
     TRY(reader_dim(&r, DIM_VOCAB, 1, -1, &m.vocab));
     TRY(reader_dim(&r, DIM_POSITIONS, 0, 0, &m.max_context_tokens));
     TRY(reader_layers(&r));

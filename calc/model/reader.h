@@ -28,6 +28,36 @@ enum err_code reader_dim(struct reader *r, enum dim d, int64_t lo, int64_t fallb
 /* reader_flag -- a boolean of an object, else fallback. */
 enum err_code reader_flag(struct reader *r, const struct json *where, const char *key, bool fallback, bool *out);
 
+/* reader_attention, reader_dense, reader_experts, reader_biases -- blocks as the family's row and the file say;
+ * reader_count_kind -- one more layer like k, in r->m->kinds (of KINDS_MAX); k is zeroed before it is filled, bytes
+ * compare. */
+enum err_code reader_attention(struct reader *r, struct mixer *x);
+enum err_code reader_dense(struct reader *r, struct ffn *f);
+enum err_code reader_experts(struct reader *r, struct ffn *f);
+enum err_code reader_biases(struct reader *r, struct mixer *x, struct ffn *f);
+enum err_code reader_count_kind(struct reader *r, const struct layer_kind *k);
+
+/* reader_hybrid -- the same as reader_layers for a family with recurrent mixers. */
+enum err_code reader_hybrid(struct reader *r);
+
+/* recurrent_* -- recurrent mixers, by the keys of the families that have them. */
+enum err_code recurrent_mamba(struct reader *r, struct mixer *x);            /* expand, state_size, time_step_rank */
+enum err_code recurrent_mamba_weightless(struct reader *r, struct mixer *x); /* with inner norms that store nothing */
+enum err_code recurrent_mamba_normed(struct reader *r, struct mixer *x);     /* with inner norms */
+enum err_code recurrent_mamba2(struct reader *r, struct mixer *x);
+enum err_code recurrent_gated_delta(struct reader *r, struct mixer *x); /* linear_* keys */
+enum err_code recurrent_kimi_delta(struct reader *r, struct mixer *x);  /* linear_attn_config */
+enum err_code recurrent_lightning(struct reader *r, struct mixer *x);   /* the attention's own heads, none shared */
+enum err_code recurrent_fla_gated_delta(struct reader *r, struct mixer *x);
+enum err_code recurrent_fla_delta(struct reader *r, struct mixer *x);
+enum err_code recurrent_fla_gated_linear(struct reader *r, struct mixer *x);
+enum err_code recurrent_fla_retention(struct reader *r, struct mixer *x);
+enum err_code recurrent_lru(struct reader *r, struct mixer *x);
+enum err_code recurrent_short_conv(struct reader *r, struct mixer *x); /* conv_L_cache taps */
+enum err_code recurrent_time_mix(struct reader *r, struct mixer *x);   /* head_size, attention_hidden_size */
+/* recurrent_name -- for people: "mamba-2", "delta rule", ... */
+const char *recurrent_name(const struct mixer *x);
+
 /* reader_layers -- fill r->m->kinds: blocks as the family builds them, and which layer has which. */
 enum err_code reader_layers(struct reader *r);
 

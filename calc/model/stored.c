@@ -251,6 +251,20 @@ static enum err_code read_modelopt(struct arena *a, const struct json *q, struct
     return m->weights_unknown ? ERR_OK : err_nomem(e);
 }
 
+/* Recurrent states are kept in fp32 unless the file says otherwise. */
+static enum err_code read_state(const struct json *text, const struct json *root, struct model *m, struct err *e)
+{
+    static const char *const KEYS[] = {"mamba_ssm_cache_dtype", "mamba_ssm_dtype", NULL};
+    struct json j;
+    const char *name = "fp32";
+    if (first_of(text, root, KEYS, &j)) TRY(json_str(&j, &name, e));
+    if (strncmp(name, "torch.", 6) == 0) name += 6;
+    if (strcmp(name, "auto") == 0) name = m->activations.name;
+    if (dtype_find(name, &m->state, NULL) != ERR_OK || !is_float(&m->state))
+        return json_want(&j, "float32, float16 or bfloat16", e);
+    return ERR_OK;
+}
+
 enum err_code stored_read(struct arena *a, const struct json *root, const struct json *text, struct model *m,
                           struct err *e)
 {
@@ -271,6 +285,7 @@ enum err_code stored_read(struct arena *a, const struct json *root, const struct
     for (size_t c = 0; c < WEIGHT_CLASSES; c++) m->weights[c] = d;
     TRY(dtype_find(is_float(&d) && d.bits < 32 ? d.name : "bf16", &m->activations, e));
     m->kv = m->activations;
+    TRY(read_state(text, root, m, e));
     if (json_get(root, "hf_quant_config.quantization", &j)) return read_modelopt(a, &j, m, e);
     return first_of(text, root, QUANT_KEYS, &j) ? read_quantization(a, &j, m, e) : ERR_OK;
 }

@@ -97,7 +97,9 @@ static void total_memory(struct step *s, const struct sym **out)
                                      ? zero
                                      : sym_max(c, peak_activation(s, &s->phase[STEP_PREFILL], prompt),
                                                peak_activation(s, &s->phase[STEP_DECODE], decode));
-    out[STEP_memory_bytes] = SYM_SUM(c, sym_num(c, s->weight_bytes), out[STEP_kv_bytes], out[STEP_activation_bytes]);
+    out[STEP_state_bytes] = u->uncached ? zero : sym_mul(c, s->y.B, sym_num(c, s->cache.state_bytes_per_sequence));
+    out[STEP_memory_bytes] =
+        SYM_SUM(c, sym_num(c, s->weight_bytes), out[STEP_kv_bytes], out[STEP_state_bytes], out[STEP_activation_bytes]);
 }
 
 enum err_code step_compile(struct arena *a, const struct step_setup *setup, struct step **out, struct err *e)
@@ -141,9 +143,13 @@ double step_weight_bytes(const struct step *s) { return s->weight_bytes; }
 double step_kv_bytes_per_token_full(const struct step *s) { return s->cache.bytes_per_token_full; }
 double step_kv_bytes_per_token_windowed(const struct step *s) { return s->cache.bytes_per_token_windowed; }
 double step_kv_bytes_per_token_index(const struct step *s) { return s->cache.bytes_per_token_index; }
+double step_state_bytes_per_sequence(const struct step *s)
+{
+    return s->setup.uncached ? 0 : s->cache.state_bytes_per_sequence;
+}
 size_t step_length(const struct step *s) { return sym_tape_length(s->tape); }
 
-enum { OP_VALUES = 11 };
+enum { OP_VALUES = 12 };
 
 static void fill_op(const struct step *s, const struct cost_op *op, const struct timed *t, const double *v,
                     struct step_op *row)
@@ -161,7 +167,8 @@ static void fill_op(const struct step *s, const struct cost_op *op, const struct
     row->kv_bytes = n * v[3];
     row->activation_bytes = n * v[4];
     row->wire_bytes = n * v[5];
-    row->bytes = row->weight_bytes + row->kv_bytes + row->activation_bytes;
+    row->state_bytes = n * v[11];
+    row->bytes = row->weight_bytes + row->kv_bytes + row->state_bytes + row->activation_bytes;
     row->intensity_flops_per_byte = (row->flops > 0 ? row->flops : row->vector_flops) / row->bytes;
     row->time_s = n * v[6];
     static const char *const BINDS[] = {"compute", "vector", "memory", "link"};
@@ -187,7 +194,7 @@ enum err_code step_ops(struct arena *a, const struct step *s, enum step_phase ph
         const struct sym *const v[OP_VALUES] = {
             op->flops,      op->vector_flops, op->weight_bytes, op->kv_bytes, op->activation_bytes,
             op->wire_bytes, t->time_s,        t->compute_s,     t->vector_s,  t->memory_s,
-            t->link_s};
+            t->link_s,      op->state_bytes};
         for (size_t k = 0; k < OP_VALUES; k++) exprs[i * OP_VALUES + k] = v[k];
     }
     for (size_t i = 0; i < n * OP_VALUES; i++) column[i] = &value[i];

@@ -32,8 +32,9 @@ struct step_setup {
 #define STEP_VALUES(X)                                                                                                 \
     X(kv_bytes)           /* cache at context S, windows cut, heads replicated when fewer than ranks */                \
     X(kv_allocated_bytes) /* the same in whole blocks, every layer at full length */                                   \
+    X(state_bytes)        /* of recurrent layers, whatever the context */                                              \
     X(activation_bytes)   /* largest operator's inputs and outputs beside the residual stream */                       \
-    X(memory_bytes)       /* weights + kv_bytes + activation_bytes */                                                  \
+    X(memory_bytes)       /* weights + kv_bytes + state_bytes + activation_bytes */                                    \
     X(prefill_s)                                                                                                       \
     X(prefill_flops)                                                                                                   \
     X(prefill_bytes)                                                                                                   \
@@ -69,6 +70,7 @@ bool step_timed(const struct step *s);          /* false: the device has no know
 double step_weight_bytes(const struct step *s); /* per GPU */
 double step_kv_bytes_per_token_full(const struct step *s);     /* per GPU, grows with context */
 double step_kv_bytes_per_token_windowed(const struct step *s); /* per GPU, within the window only */
+double step_state_bytes_per_sequence(const struct step *s);    /* per GPU */
 double step_kv_bytes_per_token_index(const struct step *s);    /* per GPU, of indexers' keys; grows with context */
 size_t step_length(const struct step *s);                      /* instructions a point costs */
 
@@ -77,7 +79,7 @@ struct step_op {
     const char *phase, *layer, *name, *kind, *shape;
     int64_t count;
     const char *compute; /* matrix unit */
-    double flops, vector_flops, weight_bytes, kv_bytes, activation_bytes, wire_bytes, bytes;
+    double flops, vector_flops, weight_bytes, kv_bytes, state_bytes, activation_bytes, wire_bytes, bytes;
     double intensity_flops_per_byte; /* matrix flops/bytes; vector flops/bytes where there are no others */
     double time_s, share_frac;
     const char *bound_by; /* "compute" "vector" "memory" "link" */

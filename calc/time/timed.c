@@ -94,7 +94,7 @@ enum err_code timed_ops(struct arena *a, struct sym_ctx *c, const struct rates *
         t->unit = known ? hw_dtype_name(unit) : "unknown";
         if (!known && untimed) *untimed = true;
         op->wire_bytes = sym_bind(c, op->wire_bytes, &factor, 1);
-        t->bytes = SYM_SUM(c, op->weight_bytes, op->kv_bytes, op->activation_bytes);
+        t->bytes = SYM_SUM(c, op->weight_bytes, op->kv_bytes, op->state_bytes, op->activation_bytes);
         t->compute_s = known ? sym_div(c, op->flops, r->peak[unit]) : zero;
         t->vector_s = vector ? sym_div(c, op->vector_flops, r->peak[HW_FP32_VECTOR]) : zero;
         t->memory_s = sym_div(c, t->bytes, r->bandwidth);
@@ -113,15 +113,19 @@ enum err_code timed_sum(struct arena *a, struct sym_ctx *c, const struct rates *
                         const struct cost_ops *ops, const struct timed *timed, const struct sym *layers,
                         struct timed_total *out, struct err *e)
 {
-    enum { SUMS = 11 };
+    enum { SUMS = 14 };
     const struct sym **term = arena_array(a, ops->n * SUMS, sizeof *term);
     if (!term) return err_nomem(e);
     for (size_t i = 0; i < ops->n; i++) {
         const struct cost_op *o = &ops->op[i];
         const struct timed *t = &timed[i];
-        const struct sym *const part[SUMS] = {o->flops,           o->vector_flops,     o->weight_bytes, o->kv_bytes,
-                                              o->kv_needed_bytes, o->activation_bytes, o->wire_bytes,   t->bytes,
-                                              t->compute_s,       t->link_s,           t->time_s};
+        const struct sym *const part[SUMS] = {o->flops,           o->vector_flops,
+                                              o->weight_bytes,    o->kv_bytes,
+                                              o->kv_needed_bytes, o->activation_bytes,
+                                              o->wire_bytes,      t->bytes,
+                                              t->compute_s,       t->link_s,
+                                              t->time_s,          o->weight_needed_bytes,
+                                              o->state_bytes,     o->state_needed_bytes};
         const struct sym *n = sym_int(c, o->count);
         if (layers && o->kind_index >= 0) n = sym_mul(c, n, layers);
         for (size_t k = 0; k < SUMS; k++) term[k * ops->n + i] = sym_mul(c, n, part[k]);
@@ -134,9 +138,12 @@ enum err_code timed_sum(struct arena *a, struct sym_ctx *c, const struct rates *
                             .kv_bytes = sum[3],
                             .kv_needed_bytes = sum[4],
                             .activation_bytes = sum[5],
-                            .wire_bytes = sum[6]};
+                            .wire_bytes = sum[6],
+                            .weight_needed_bytes = sum[11],
+                            .state_bytes = sum[12],
+                            .state_needed_bytes = sum[13]};
     const bool bound = fidelity == STEP_BOUND;
-    t.bytes = bound ? sym_add(c, t.weight_bytes, t.kv_needed_bytes) : sum[7];
+    t.bytes = bound ? SYM_SUM(c, t.weight_needed_bytes, t.kv_needed_bytes, t.state_needed_bytes) : sum[7];
     t.compute_s = sum[8];
     t.link_s = sum[9];
     t.memory_s = sym_div(c, t.bytes, r->bandwidth);

@@ -2,8 +2,8 @@
  *
  * An operator takes max(matrix flops/peak, vector flops/vector peak, bytes/bandwidth, sent bytes/link), cold between
  * kernels. A pass takes the sum of that over its dependent operators (STEP_ROOFLINE), or pooled max(sum of flops/peak,
- * (weights once + cache entries needed)/bandwidth, sent bytes/link) (STEP_BOUND). Derivation: MODEL.md "Time". Source:
- * Williams, Waterman, Patterson, Roofline, CACM 52(4), 2009. */
+ * (weights once + cache entries and state needed)/bandwidth, sent bytes/link) (STEP_BOUND). Derivation: MODEL.md
+ * "Time". Source: Williams, Waterman, Patterson, Roofline, CACM 52(4), 2009. */
 #ifndef RIDGE_TIME_TIMED_H
 #define RIDGE_TIME_TIMED_H
 
@@ -39,7 +39,7 @@ enum err_code timed_link_rate(const struct hw *hw, int64_t tp, double *out_bytes
 /* An operator's time, once (not times its count). */
 struct timed {
     const struct sym *compute_s, *vector_s, *memory_s, *link_s, *time_s;
-    const struct sym *bytes; /* weights + cache + activations */
+    const struct sym *bytes; /* weights + cache + state + activations */
     const char *unit;        /* matrix unit; "unknown" when the device has no known peak */
 };
 
@@ -53,6 +53,7 @@ enum err_code timed_ops(struct arena *a, struct sym_ctx *c, const struct rates *
 /* A pass: sums over operators of count times what one has. */
 struct timed_total {
     const struct sym *flops, *vector_flops, *weight_bytes, *kv_bytes, *kv_needed_bytes, *activation_bytes, *wire_bytes;
+    const struct sym *weight_needed_bytes, *state_bytes, *state_needed_bytes;
     const struct sym *bytes; /* that the fidelity charges: all of them, or those that no fusion avoids */
     const struct sym *compute_s, *memory_s, *link_s, *time_s;
 };

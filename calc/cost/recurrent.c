@@ -1,0 +1,174 @@
+/* recurrent -- mixers with a state, operator by operator. Derivations: MODEL.md "Recurrent mixers". */
+#include "calc/cost/build.h"
+
+#define Y (b->y)
+#define INT(n) sym_int(b->c, (n))
+#define PROD(...) SYM_PROD(b->c, __VA_ARGS__)
+#define SUM(...) SYM_SUM(b->c, __VA_ARGS__)
+
+/* Elementwise flops: of SiLU or a sigmoid, and of an RMS norm. */
+enum { ACT_FLOPS = 4, NORM_FLOPS = 4, BIASED_NORM_FLOPS = 7, ROPE_FLOPS = 3 };
+
+/* Norm of the output, if any, and its gate, if any, in one kernel. */
+static void build_output(struct build *b, const struct recurrence *p, bool gated)
+{
+    const struct sym *elems = PROD(b->rows, Y->N, Y->Hv);
+    const bool normed = p->norm != OUTPUT_PLAIN;
+    if (!normed && !gated) return;
+    struct cost_op *op = build_op(b, OP_GATED_NORM, normed ? "output_norm" : "output_gate", "[B*T, N*Hv]");
+    op->vector_flops = PROD(INT((normed ? NORM_FLOPS : 0) + (gated ? ACT_FLOPS + 1 : 0)), elems);
+    op->activation_bytes = PROD(INT(gated ? 3 : 2), elems, Y->b_act);
+    if (!normed) return;
+    build_vector(b, op, p->norm == OUTPUT_HEAD_NORM ? Y->Hv : PROD(Y->N, Y->Hv), true);
+    if (!b->v->norms_uncounted) op->weight_bytes = op->tensor[0].bytes;
+}
+
+/* Products whose inputs are split over the ranks give parts of a sum. */
+static void sum_parts(struct build *b, const char *name, const struct sym *width)
+{
+    if (b->tp == 1) return;
+    struct cost_op *op = build_op(b, OP_ALL_REDUCE, name, "[B*T, Ra+2H] over t ranks");
+    op->wire_bytes = PROD(Y->r, b->rows, width, Y->b_act);
+    op->activation_bytes = PROD(INT(2), b->rows, width, Y->b_act);
+}
+
+static void build_selective(struct build *b, const struct mixer *x)
+{
+    const struct recurrence *p = &x->recurrence;
+    const struct sym *low = SUM(Y->Ra, PROD(INT(2), Y->H));
+    build_linear(b, "in_proj", "[B*T, D] x [D, 2N]", WEIGHT_MIXER, b->rows, Y->D, PROD(INT(2), Y->N), p->proj_bias);
+    build_conv(b, x, Y->N, ACT_FLOPS, 1);
+    build_linear(b, "x_proj", "[B*T, N] x [N, Ra+2H]", WEIGHT_MIXER, b->rows, Y->N, low, false);
+    sum_parts(b, "x_all_reduce", low);
+    if (p->inner_norms) {
+        struct cost_op *op = build_op(b, OP_HEAD_NORM, "inner_norm", "[B*T, Ra+2H]");
+        op->vector_flops = PROD(INT(NORM_FLOPS), b->rows, low);
+        op->activation_bytes = PROD(INT(2), b->rows, low, Y->b_act);
+        if (p->inner_norm_weights) {
+            build_vector(b, op, low, true);
+            if (!b->v->norms_uncounted) op->weight_bytes = op->tensor[0].bytes;
+        }
+    }
+    build_linear(b, "dt_proj", "[B*T, Ra] x [Ra, N]", WEIGHT_MIXER, b->rows, Y->Ra, Y->N, true);
+    build_scan(b, x);
+    build_linear(b, "out_proj", "[B*T, N] x [N, D]", WEIGHT_MIXER, b->rows, Y->N, Y->D, p->proj_bias);
+}
+
+static void build_ssd(struct build *b, const struct mixer *x)
+{
+    const struct recurrence *p = &x->recurrence;
+    const struct sym *values = PROD(Y->N, Y->Hv), *mixed = SUM(values, PROD(INT(2), Y->K, Y->H));
+    build_linear(b, "in_proj", "[B*T, D] x [D, 2N*Hv + 2K*H + N]", WEIGHT_MIXER, b->rows, Y->D,
+                 SUM(values, mixed, Y->N), p->proj_bias);
+    build_conv(b, x, mixed, ACT_FLOPS, 1);
+    build_scan(b, x);
+    build_output(b, p, true);
+    build_linear(b, "out_proj", "[B*T, N*Hv] x [N*Hv, D]", WEIGHT_MIXER, b->rows, values, Y->D, p->proj_bias);
+}
+
+/* Rates of the delta rule and raw decays, from the stream. */
+static void build_rates(struct build *b, const struct recurrence *p)
+{
+    const struct sym *const heads[] = {Y->N, Y->N};
+    const size_t n = (size_t)(p->delta ? 1 : 0) + (p->decay == DECAY_HEAD ? 1 : 0);
+    if (n > 0)
+        build_stacked(b, "rates_proj", n == 2 ? "[B*T, D] x [D, 2N]" : "[B*T, D] x [D, N]", WEIGHT_MIXER, b->rows, Y->D,
+                      n, heads, false);
+    if (p->decay != DECAY_CHANNEL) return;
+    const struct sym *out = PROD(Y->N, Y->H);
+    if (p->rank > 0) build_linear(b, "decay_down", "[B*T, D] x [D, Ra]", WEIGHT_MIXER, b->rows, Y->D, Y->Ra, false);
+    build_linear(b, "decay_up", p->rank > 0 ? "[B*T, Ra] x [Ra, N*H]" : "[B*T, D] x [D, N*H]", WEIGHT_MIXER, b->rows,
+                 p->rank > 0 ? Y->Ra : Y->D, out, p->decay_bias);
+}
+
+void build_elementwise(struct build *b, enum cost_op_kind kind, const char *name, const char *shape,
+                       const struct sym *n, int64_t flops, int64_t arrays)
+{
+    struct cost_op *op = build_op(b, kind, name, shape);
+    op->vector_flops = PROD(INT(flops), n);
+    op->activation_bytes = PROD(INT(arrays), n, Y->b_act);
+}
+
+static void build_linear_attention(struct build *b, const struct mixer *x)
+{
+    const struct recurrence *p = &x->recurrence;
+    const struct sym *keys = PROD(Y->K, Y->H), *values = PROD(Y->N, Y->Hv), *turned = PROD(INT(2), keys);
+    const struct sym *const in[] = {keys, keys, values, values};
+    const bool full = p->gate == GATE_FULL;
+    build_stacked(b, "qkv_proj", full ? "[B*T, D] x [D, 2K*H + 2N*Hv]" : "[B*T, D] x [D, 2K*H + N*Hv]", WEIGHT_MIXER,
+                  b->rows, Y->D, full ? 4 : 3, in, p->proj_bias);
+    build_rates(b, p);
+    if (p->gate == GATE_LOW_RANK) {
+        build_linear(b, "gate_down", "[B*T, D] x [D, Ra]", WEIGHT_MIXER, b->rows, Y->D, Y->Ra, false);
+        build_linear(b, "gate_up", "[B*T, Ra] x [Ra, N*Hv]", WEIGHT_MIXER, b->rows, Y->Ra, values, p->gate_bias);
+    }
+    if (p->conv_taps > 0)
+        build_conv(b, x, SUM(turned, values), ACT_FLOPS, 1);
+    else if (p->activated)
+        build_elementwise(b, OP_ACTIVATION, "qkv_act", "[B*T, 2K*H + N*Hv]", PROD(b->rows, SUM(turned, values)),
+                          ACT_FLOPS, 2);
+    if (p->rope) build_elementwise(b, OP_ROPE, "rope", "[B*T, 2K*H]", PROD(b->rows, turned), ROPE_FLOPS, 2);
+    build_scan(b, x);
+    build_output(b, p, p->gate != GATE_NONE);
+    build_linear(b, "out_proj", "[B*T, N*Hv] x [N*Hv, D]", WEIGHT_MIXER, b->rows, values, Y->D, p->proj_bias);
+}
+
+/* Griffin's recurrent block: a gated branch beside a convolution, block-diagonal gates and the recurrence. */
+static void build_lru(struct build *b, const struct mixer *x)
+{
+    const struct recurrence *p = &x->recurrence;
+    const struct sym *width = PROD(Y->N, Y->Hv), *elems = PROD(b->rows, width), *two = INT(2);
+    const struct sym *const in[] = {width, width};
+    build_stacked(b, "in_proj", "[B*T, D] x [D, 2N*Hv]", WEIGHT_MIXER, b->rows, Y->D, 2, in, p->proj_bias);
+    build_elementwise(b, OP_ACTIVATION, "branch_act", "[B*T, N*Hv]", elems, ACT_FLOPS, 2);
+    build_conv(b, x, width, 0, 1);
+    struct cost_op *op = build_op(b, OP_LINEAR, "gates", "[B*T, N, Hv] x [N, Hv, 2Hv]");
+    op->compute_class = WEIGHT_MIXER;
+    op->flops = PROD(INT(4), elems, Y->Hv);
+    op->vector_flops = PROD(two, elems);
+    op->activation_bytes = PROD(INT(3), elems, Y->b_act);
+    build_tensor(b, op, WEIGHT_MIXER, PROD(two, Y->N), Y->Hv, Y->Hv);
+    build_vector(b, op, PROD(two, width), false);
+    op->weight_bytes = SUM(op->tensor[0].bytes, op->tensor[1].bytes);
+    build_scan(b, x);
+    build_elementwise(b, OP_ACTIVATION, "branch_gate", "[B*T, N*Hv]", elems, 1, 3);
+    build_linear(b, "out_proj", "[B*T, N*Hv] x [N*Hv, D]", WEIGHT_MIXER, b->rows, width, Y->D, p->proj_bias);
+}
+
+/* A convolution between two gates, all three made of the stream. */
+static void build_gated_conv(struct build *b, const struct mixer *x)
+{
+    const struct recurrence *p = &x->recurrence;
+    build_linear(b, "in_proj", "[B*T, D] x [D, 3N]", WEIGHT_MIXER, b->rows, Y->D, PROD(INT(3), Y->N), p->proj_bias);
+    build_conv(b, x, Y->N, 2, 3);
+    build_linear(b, "out_proj", "[B*T, N] x [N, D]", WEIGHT_MIXER, b->rows, Y->N, Y->D, p->proj_bias);
+}
+
+/* RWKV-5: r, k, v and gate of four mixtures with the token before; a norm of each head with weight and bias. */
+static void build_time_mix(struct build *b, const struct mixer *x)
+{
+    const struct sym *keys = PROD(Y->N, Y->H), *values = PROD(Y->N, Y->Hv);
+    const struct sym *elems = PROD(b->rows, values);
+    build_token_shift(b, "time_shift", 4);
+    static const char *const NAMES[] = {"r_proj", "k_proj", "v_proj", "g_proj"};
+    for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0]; i++)
+        build_linear(b, NAMES[i], "[B*T, D] x [D, N*H]", WEIGHT_MIXER, b->rows, Y->D, i < 2 ? keys : values, false);
+    build_scan(b, x);
+    build_elementwise(b, OP_GATED_NORM, "output_norm", "[B*T, N*Hv]", elems, BIASED_NORM_FLOPS + ACT_FLOPS + 1, 3);
+    struct cost_op *op = &b->ops->op[b->ops->n - 1];
+    build_vector(b, op, PROD(INT(2), values), true);
+    if (!b->v->norms_uncounted) op->weight_bytes = op->tensor[0].bytes;
+    build_linear(b, "out_proj", "[B*T, N*Hv] x [N*Hv, D]", WEIGHT_MIXER, b->rows, values, Y->D, false);
+}
+
+void build_recurrent(struct build *b, const struct mixer *x)
+{
+    switch (x->recurrence.block) {
+    case RECURRENT_SELECTIVE: build_selective(b, x); break;
+    case RECURRENT_SSD: build_ssd(b, x); break;
+    case RECURRENT_LINEAR: build_linear_attention(b, x); break;
+    case RECURRENT_LRU: build_lru(b, x); break;
+    case RECURRENT_CONV: build_gated_conv(b, x); break;
+    case RECURRENT_TIME_MIX: build_time_mix(b, x); break;
+    }
+}

@@ -1,0 +1,256 @@
+/* scan -- short convolutions and recurrences over the tokens. Derivations: MODEL.md "Scans". */
+#include "calc/cost/build.h"
+
+#define Y (b->y)
+#define INT(n) sym_int(b->c, (n))
+#define PROD(...) SYM_PROD(b->c, __VA_ARGS__)
+#define SUM(...) SYM_SUM(b->c, __VA_ARGS__)
+#define NEG(x) sym_mul(b->c, INT(-1), (x))
+#define OVER(x, n) sym_div(b->c, (x), INT(n))
+
+/* Elementwise flops. A decay is made of its input by a sum, a softplus (exp, +, log) and a product. */
+enum { DECAY_FLOPS = 5, SOFTPLUS_FLOPS = 3, SIGMOID_FLOPS = 4, UNIT_FLOPS = 3, SILU_GATE_FLOPS = 5 };
+
+/* Channels that pass the short convolution. */
+static const struct sym *conv_channels(struct sym_ctx *c, const struct cost_symbols *y, const struct mixer *x)
+{
+    const struct sym *values = sym_mul(c, y->N, y->Hv);
+    const bool keys = x->recurrence.block == RECURRENT_SSD || x->recurrence.block == RECURRENT_LINEAR;
+    return keys ? sym_add(c, values, SYM_PROD(c, sym_int(c, 2), y->K, y->H)) : values;
+}
+
+/* Elements of the recurrence itself. */
+static const struct sym *state_elems(struct sym_ctx *c, const struct cost_symbols *y, enum recurrent_block block)
+{
+    switch (block) {
+    case RECURRENT_SELECTIVE:
+    case RECURRENT_SSD:
+    case RECURRENT_LINEAR:
+    case RECURRENT_TIME_MIX: return SYM_PROD(c, y->N, y->H, y->Hv);
+    case RECURRENT_LRU: return sym_mul(c, y->N, y->Hv);
+    case RECURRENT_CONV: break;
+    }
+    return sym_int(c, 0);
+}
+
+struct scan_state scan_state(struct sym_ctx *c, const struct cost_symbols *y, const struct layer_kind *k)
+{
+    const struct mixer *x = &k->mixer;
+    const struct recurrence *p = &x->recurrence;
+    struct scan_state s = {sym_int(c, 0), sym_int(c, 0)};
+    if (x->kind != MIXER_RECURRENT) return s;
+    s.recurrent = state_elems(c, y, p->block);
+    if (p->conv_taps > 0) s.conv = sym_mul(c, sym_sub(c, y->J, sym_int(c, 1)), conv_channels(c, y, x));
+    if (p->block == RECURRENT_TIME_MIX) s.conv = y->D;
+    if (k->ffn.channel_mix) s.conv = sym_add(c, s.conv, y->D);
+    return s;
+}
+
+/* A pass that begins with its sequences finds no state, and one without a cache leaves none. */
+static bool continues(const struct build *b) { return !b->pass->uncached && b->pass->S != b->pass->T; }
+
+static void charge_state(struct build *b, struct cost_op *op, const struct sym *elems, const struct sym *element_bytes)
+{
+    if (b->pass->uncached) return;
+    const struct sym *bytes = PROD(b->pass->B, elems, element_bytes);
+    op->held_bytes = bytes;
+    op->state_bytes = op->state_needed_bytes = continues(b) ? PROD(INT(2), bytes) : bytes;
+}
+
+/* All tensors are read whole. */
+static void read_tensors(struct build *b, struct cost_op *op)
+{
+    for (size_t i = 0; i < op->tensors_n; i++) op->weight_bytes = SUM(op->weight_bytes, op->tensor[i].bytes);
+}
+
+void build_conv(struct build *b, const struct mixer *x, const struct sym *channels, int64_t flops, int64_t inputs)
+{
+    struct cost_op *op = build_op(b, OP_CONV, "conv", "[B*T, channels] with J taps each");
+    const bool bias = x->recurrence.conv_bias;
+    const struct sym *elems = PROD(b->rows, channels), *old = SUM(Y->J, INT(-1));
+    op->vector_flops = PROD(SUM(PROD(INT(2), Y->J), INT(flops + bias)), elems);
+    op->activation_bytes = PROD(INT(inputs + 1), elems, Y->b_act);
+    build_vector(b, op, PROD(channels, Y->J), false);
+    if (bias) build_vector(b, op, channels, false);
+    read_tensors(b, op);
+    charge_state(b, op, PROD(old, channels), Y->b_act);
+    if (b->pass->uncached) return;
+    /* a ring of columns needs only the new ones written */
+    const struct sym *columns = sym_min(b->c, b->pass->T, old);
+    if (continues(b)) columns = SUM(columns, old);
+    op->state_needed_bytes = PROD(b->pass->B, columns, channels, Y->b_act);
+}
+
+/* x*mix + before*(1 - mix), n times: 3 flops an element. */
+void build_token_shift(struct build *b, const char *name, int64_t n)
+{
+    const struct sym *elems = PROD(b->rows, Y->D);
+    build_elementwise(b, OP_CONV, name, "[B*T, D] with the token before", elems, 3 * n, 1 + n);
+    struct cost_op *op = &b->ops->op[b->ops->n - 1];
+    build_vector(b, op, PROD(INT(n), Y->D), false);
+    read_tensors(b, op);
+    charge_state(b, op, Y->D, Y->b_act);
+}
+
+/* What the T tokens of one sequence are as chunks of U: pairs of a query with a key of its own chunk, those with an
+ * earlier key, multiply-adds that invert a unit triangle by substitution, and how many chunks. */
+struct chunks {
+    const struct sym *pairs, *earlier, *solve, *count;
+};
+
+static struct chunks cut(struct build *b)
+{
+    const struct sym *T = b->pass->T, *U = Y->Tc, *one = INT(1), *two = INT(2);
+    struct chunks r;
+    r.count = sym_ceil(b->c, sym_div(b->c, T, U));
+    const struct sym *full = SUM(r.count, INT(-1)), *rest = SUM(T, NEG(PROD(full, U)));
+    if (b->v->causal_full) {
+        r.pairs = r.earlier = SUM(PROD(full, U, U), PROD(rest, rest));
+    } else {
+        r.pairs = OVER(SUM(PROD(full, U, SUM(U, one)), PROD(rest, SUM(rest, one))), 2);
+        r.earlier = SUM(r.pairs, NEG(T));
+    }
+    const struct sym *whole = PROD(full, U, sym_sub(b->c, U, one), sym_sub(b->c, U, two));
+    r.solve = OVER(SUM(whole, PROD(rest, sym_sub(b->c, rest, one), sym_sub(b->c, rest, two))), 6);
+    return r;
+}
+
+/* Decays that the scan reads per token, all heads. */
+static const struct sym *decays(struct build *b, enum decay_kind kind)
+{
+    return kind == DECAY_HEAD ? Y->N : kind == DECAY_CHANNEL ? PROD(Y->N, Y->H) : INT(0);
+}
+
+/* One token after the other: the state decays, takes up k v' and answers q; the delta rule first subtracts from v what
+ * the state answers to k. All elementwise. */
+static const struct sym *step_flops(struct build *b, const struct recurrence *p, enum decay_kind decay)
+{
+    const struct sym *state = PROD(Y->N, Y->H, Y->Hv), *values = PROD(Y->N, Y->Hv);
+    const struct sym *n = PROD(INT(decay == DECAY_NONE ? 4 : 5), state);
+    n = SUM(n, PROD(INT(DECAY_FLOPS + 1), decays(b, decay)));
+    if (p->delta)
+        n = SUM(n, PROD(INT(2), state), PROD(INT(2), values), PROD(INT(SIGMOID_FLOPS), Y->N),
+                PROD(INT(2 * UNIT_FLOPS), Y->K, Y->H));
+    return PROD(b->rows, n);
+}
+
+/* Chunks: scores and weighted values within, one state between. Products on the matrix unit. */
+static const struct sym *chunk_products(struct build *b, const struct recurrence *p, const struct chunks *at)
+{
+    const struct sym *state = PROD(Y->N, Y->H, Y->Hv), *two = INT(2);
+    const struct sym *scored = p->delta ? Y->N : Y->K; /* heads of a group share scores, unless each turns its keys */
+    const struct sym *n =
+        SUM(PROD(SUM(PROD(scored, Y->H), PROD(Y->N, Y->Hv)), at->pairs), PROD(two, state, b->pass->T));
+    if (p->delta) {
+        const struct sym *head = SUM(PROD(Y->H, at->earlier), PROD(SUM(Y->H, Y->Hv), at->pairs), at->solve);
+        n = SUM(n, PROD(Y->N, head), PROD(state, b->pass->T));
+    }
+    return PROD(two, b->pass->B, n);
+}
+
+static const struct sym *chunk_elementwise(struct build *b, const struct recurrence *p, enum decay_kind decay,
+                                           const struct chunks *at)
+{
+    const struct sym *N = Y->N, *H = Y->H, *Hv = Y->Hv, *T = b->pass->T;
+    const struct sym *token = Hv, *pair = INT(0),
+                     *earlier = INT(0); /* per head; within and before the chunk are added */
+    switch (decay) {
+    case DECAY_NONE: break;
+    case DECAY_FIXED:
+        pair = INT(1);
+        token = PROD(INT(3), Hv);
+        break;
+    case DECAY_HEAD:
+        pair = earlier = INT(3);
+        token = SUM(PROD(INT(3), Hv), INT(DECAY_FLOPS + 4));
+        break;
+    case DECAY_CHANNEL: token = SUM(Hv, PROD(INT(DECAY_FLOPS + 9), H)); break;
+    }
+    const struct sym *n = PROD(N, H, Hv, at->count, INT(decay == DECAY_NONE ? 1 : 2));
+    if (p->delta) {
+        const bool decayed = decay == DECAY_HEAD || decay == DECAY_CHANNEL;
+        token = SUM(token, INT(SIGMOID_FLOPS), PROD(INT(decayed ? 2 : 1), H), PROD(INT(2), Hv));
+        n = SUM(n, PROD(INT(2 * UNIT_FLOPS), Y->K, H, T), PROD(N, SUM(earlier, INT(1)), at->earlier));
+    }
+    n = SUM(n, PROD(N, pair, at->pairs), PROD(N, token, T));
+    return PROD(b->pass->B, n);
+}
+
+static void build_linear_scan(struct build *b, const struct mixer *x)
+{
+    const struct recurrence *p = &x->recurrence;
+    const bool ssd = p->block == RECURRENT_SSD;
+    const enum decay_kind decay = ssd ? DECAY_HEAD : p->decay;
+    const struct sym *values = PROD(Y->N, Y->Hv), *inputs = decays(b, decay);
+    struct cost_op *op = build_op(b, OP_SCAN, "scan", "[B, T, N, Hv] with states [B, N, H, Hv]");
+    double one;
+    if (sym_constant(b->pass->T, &one) && one == 1) {
+        op->vector_flops = step_flops(b, p, decay);
+    } else {
+        const struct chunks at = cut(b);
+        op->flops = chunk_products(b, p, &at);
+        op->vector_flops = chunk_elementwise(b, p, decay, &at);
+    }
+    if (ssd) { /* the step scales its input, and D passes it on */
+        op->vector_flops = SUM(op->vector_flops, PROD(INT(3), b->rows, values));
+        build_vector(b, op, PROD(INT(3), Y->N), false);
+    } else if (p->decay_weights) {
+        build_vector(b, op, SUM(Y->N, inputs), false);
+    }
+    if (p->delta) inputs = SUM(inputs, Y->N);
+    read_tensors(b, op);
+    op->activation_bytes = PROD(b->rows, SUM(PROD(INT(2), Y->K, Y->H), PROD(INT(2), values), inputs), Y->b_act);
+    charge_state(b, op, state_elems(b->c, Y, x->recurrence.block), Y->b_state);
+}
+
+/* Mamba-1: exp(step*A) and step*B*x of each state element, its update and its part of the output; per channel softplus
+ * of the step, step*x, D and the gate. */
+static void build_selective_scan(struct build *b, const struct mixer *x)
+{
+    struct cost_op *op = build_op(b, OP_SCAN, "scan", "[B, T, N] with states [B, N, H]");
+    op->vector_flops = PROD(b->rows, Y->N, SUM(PROD(INT(7), Y->H), INT(SOFTPLUS_FLOPS + 1 + 2 + SILU_GATE_FLOPS)));
+    op->activation_bytes = PROD(b->rows, SUM(PROD(INT(4), Y->N), PROD(INT(2), Y->H)), Y->b_act);
+    build_vector(b, op, PROD(Y->N, SUM(Y->H, INT(1))), false);
+    read_tensors(b, op);
+    charge_state(b, op, state_elems(b->c, Y, x->recurrence.block), Y->b_state);
+}
+
+/* RG-LRU: two sigmoids, log decay, exp, 1 - square, root, two products with the input, update. */
+enum { LRU_FLOPS = 2 * SIGMOID_FLOPS + 9 };
+
+static void build_lru_scan(struct build *b, const struct mixer *x)
+{
+    const struct sym *width = PROD(Y->N, Y->Hv), *elems = PROD(b->rows, width);
+    struct cost_op *op = build_op(b, OP_SCAN, "scan", "[B, T, N*Hv] with states [B, N*Hv]");
+    op->vector_flops = PROD(INT(LRU_FLOPS), elems);
+    op->activation_bytes = PROD(INT(4), elems, Y->b_act); /* input, two gates; output */
+    build_vector(b, op, width, false);
+    read_tensors(b, op);
+    charge_state(b, op, state_elems(b->c, Y, x->recurrence.block), Y->b_state);
+}
+
+/* RWKV: k*v, times the bonus plus the state, times r summed; state times decay plus k*v. Token by token in any pass. */
+enum { TIME_MIX_FLOPS = 1 + 2 + 2 + 2 };
+
+static void build_time_mix_scan(struct build *b)
+{
+    const struct sym *state = PROD(Y->N, Y->H, Y->Hv), *keys = PROD(Y->N, Y->H), *two = INT(2);
+    struct cost_op *op = build_op(b, OP_SCAN, "scan", "[B, T, N, Hv] with states [B, N, H, Hv]");
+    op->vector_flops = PROD(INT(TIME_MIX_FLOPS), b->rows, state);
+    op->activation_bytes = PROD(two, b->rows, SUM(keys, PROD(Y->N, Y->Hv)), Y->b_act);
+    build_vector(b, op, PROD(two, keys), false);
+    read_tensors(b, op);
+    charge_state(b, op, state, Y->b_state);
+}
+
+void build_scan(struct build *b, const struct mixer *x)
+{
+    switch (x->recurrence.block) {
+    case RECURRENT_SELECTIVE: build_selective_scan(b, x); break;
+    case RECURRENT_SSD:
+    case RECURRENT_LINEAR: build_linear_scan(b, x); break;
+    case RECURRENT_LRU: build_lru_scan(b, x); break;
+    case RECURRENT_TIME_MIX: build_time_mix_scan(b); break;
+    case RECURRENT_CONV: break;
+    }
+}

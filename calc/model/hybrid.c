@@ -1,0 +1,363 @@
+/* hybrid -- which layer of a model with recurrent mixers attends, which has a state, and which has neither. */
+#include <string.h>
+
+#include "calc/model/pattern.h"
+#include "calc/model/reader.h"
+
+enum place { PLACE_NONE, PLACE_ATTENTION, PLACE_RECURRENT, PLACES };
+enum feed { FEED_NONE, FEED_DENSE, FEED_EXPERTS, FEEDS };
+
+struct plan {
+    enum place mixer;
+    enum feed ffn;
+    bool shared; /* a shared attention block goes before the layer */
+};
+
+struct hybrid {
+    struct reader *r;
+    struct plan *layer;
+    bool one_block; /* a layer is a mixer or a feed-forward block */
+};
+
+static enum err_code wrong_length(struct reader *r, const struct json *list, size_t n)
+{
+    return err_set(r->e, ERR_INPUT, "%s: %s has %zu entries for %lld layers", list->file, list->path, n,
+                   (long long)r->m->layers);
+}
+
+static enum err_code missing(struct reader *r, const char *key)
+{
+    return err_set(r->e, ERR_INPUT, "%s: %s is missing, so which layers of the %s family attend is not known",
+                   r->text.file, key, r->family->name);
+}
+
+/* Words of layer_types and layers_block_type. */
+static bool place_of(const struct hybrid *h, const char *word, struct plan *out)
+{
+    static const struct {
+        const char *word;
+        struct plan plan;
+    } WORDS[] = {
+        {"full_attention", {PLACE_ATTENTION, FEED_NONE, false}},
+        {"attention", {PLACE_ATTENTION, FEED_NONE, false}},
+        {"linear_attention", {PLACE_RECURRENT, FEED_NONE, false}},
+        {"mamba", {PLACE_RECURRENT, FEED_NONE, false}},
+        {"recurrent", {PLACE_RECURRENT, FEED_NONE, false}},
+        {"conv", {PLACE_RECURRENT, FEED_NONE, false}},
+        {"hybrid", {PLACE_RECURRENT, FEED_NONE, true}},
+        {"mlp", {PLACE_NONE, FEED_DENSE, false}},
+        {"moe", {PLACE_NONE, FEED_EXPERTS, false}},
+    };
+    for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) {
+        if (strcmp(WORDS[i].word, word) != 0) continue;
+        *out = WORDS[i].plan;
+        const bool shares = h->r->family->hybrid == HYBRID_SHARED;
+        return out->shared                ? shares
+               : out->mixer == PLACE_NONE ? h->one_block
+                                          : out->mixer == PLACE_RECURRENT || !shares;
+    }
+    return false;
+}
+
+/* A list of one word a layer, or one that is repeated over the layers. */
+static enum err_code read_words(struct hybrid *h, const struct json *list, bool tiled)
+{
+    struct reader *r = h->r;
+    struct json item;
+    const char *word;
+    const size_t layers = (size_t)r->m->layers, n = json_len(list);
+    if (!json_is_array(list) || n == 0) return json_want(list, "a list of one word per layer", r->e);
+    if (!tiled && n != layers) return wrong_length(r, list, n);
+    for (size_t i = 0; i < layers; i++) {
+        (void)json_at(list, i % n, NULL, &item);
+        TRY(json_str(&item, &word, r->e));
+        if (!place_of(h, word, &h->layer[i]))
+            return json_want(&item, "a kind of layer that the family describes (attention, mamba, ...)", r->e);
+    }
+    return ERR_OK;
+}
+
+static enum err_code read_letters(struct hybrid *h, const struct json *text)
+{
+    static const struct plan PLANS[] = {{PLACE_RECURRENT, FEED_NONE, false},
+                                        {PLACE_ATTENTION, FEED_NONE, false},
+                                        {PLACE_NONE, FEED_DENSE, false},
+                                        {PLACE_NONE, FEED_EXPERTS, false}};
+    static const char LETTERS[] = "M*-E";
+    struct reader *r = h->r;
+    const char *pattern;
+    TRY(json_str(text, &pattern, r->e));
+    if (strlen(pattern) != (size_t)r->m->layers) return wrong_length(r, text, strlen(pattern));
+    for (size_t i = 0; pattern[i]; i++) {
+        const char *at = strchr(LETTERS, pattern[i]);
+        if (!at) return json_want(text, "the letters M, *, - and E, one a layer", r->e);
+        h->layer[i] = PLANS[at - LETTERS];
+    }
+    return ERR_OK;
+}
+
+/* Every period-th layer attends, from `offset` on. */
+static void place_period(struct hybrid *h, int64_t period, int64_t offset)
+{
+    for (int64_t i = 0; i < h->r->m->layers; i++)
+        h->layer[i].mixer = i % period == offset ? PLACE_ATTENTION : PLACE_RECURRENT;
+}
+
+/* Layer numbers, counted from `first`, that get `place`; each layer at most once. */
+static enum err_code read_numbers(struct hybrid *h, const struct json *list, int64_t first, enum place place)
+{
+    struct reader *r = h->r;
+    struct json item;
+    if (!json_is_array(list)) return json_want(list, "a list of layer numbers", r->e);
+    for (size_t i = 0; json_at(list, i, NULL, &item); i++) {
+        int64_t at;
+        TRY(json_int(&item, first, r->m->layers - 1 + first, &at, r->e));
+        if (h->layer[at - first].mixer != PLACE_NONE) return json_want(&item, "each layer once", r->e);
+        h->layer[at - first].mixer = place;
+    }
+    return ERR_OK;
+}
+
+static enum err_code read_flags(struct hybrid *h)
+{
+    struct reader *r = h->r;
+    struct json list, item;
+    if (!json_get(&r->text, "attn_type_list", &list)) return missing(r, "attn_type_list");
+    if (!json_is_array(&list) || json_len(&list) != (size_t)r->m->layers)
+        return wrong_length(r, &list, json_len(&list));
+    for (size_t i = 0; json_at(&list, i, NULL, &item); i++) {
+        int64_t full;
+        TRY(json_int(&item, 0, 1, &full, r->e));
+        h->layer[i].mixer = full ? PLACE_ATTENTION : PLACE_RECURRENT;
+    }
+    return ERR_OK;
+}
+
+static enum err_code read_lists(struct hybrid *h)
+{
+    struct reader *r = h->r;
+    struct json full, linear;
+    if (!json_get(&r->text, "linear_attn_config.full_attn_layers", &full) ||
+        !json_get(&r->text, "linear_attn_config.kda_layers", &linear))
+        return missing(r, "linear_attn_config.full_attn_layers or .kda_layers");
+    TRY(read_numbers(h, &full, 1, PLACE_ATTENTION));
+    TRY(read_numbers(h, &linear, 1, PLACE_RECURRENT));
+    for (int64_t i = 0; i < r->m->layers; i++)
+        if (h->layer[i].mixer == PLACE_NONE) return json_want(&linear, "every layer in one of the two lists", r->e);
+    return ERR_OK;
+}
+
+static enum err_code read_indexes(struct hybrid *h)
+{
+    struct reader *r = h->r;
+    struct json list;
+    if (json_get(&r->text, "layer_types", &list)) return read_words(h, &list, false);
+    if (!json_get(&r->text, "full_attn_idxs", &list)) return missing(r, "full_attn_idxs");
+    TRY(read_numbers(h, &list, 0, PLACE_ATTENTION));
+    for (int64_t i = 0; i < r->m->layers; i++)
+        if (h->layer[i].mixer == PLACE_NONE) h->layer[i].mixer = PLACE_RECURRENT;
+    return ERR_OK;
+}
+
+static enum err_code read_interval(struct hybrid *h, const char *key, const char *offset_key, int64_t period,
+                                   int64_t offset)
+{
+    struct reader *r = h->r;
+    struct json j;
+    if (json_get(&r->text, key, &j)) TRY(json_int(&j, 1, LAYERS_MAX, &period, r->e));
+    if (offset_key && json_get(&r->text, offset_key, &j)) TRY(json_int(&j, 0, period - 1, &offset, r->e));
+    place_period(h, period, offset_key ? offset : period - 1);
+    return ERR_OK;
+}
+
+static enum err_code place_mixers(struct hybrid *h)
+{
+    struct reader *r = h->r;
+    const enum hybrid_rule rule = r->family->hybrid;
+    struct json j;
+    const bool words = json_get(&r->text, "layers_block_type", &j) || json_get(&r->text, "layer_types", &j);
+    switch (rule) {
+    case HYBRID_NONE:
+    case HYBRID_NEVER:
+        for (int64_t i = 0; i < r->m->layers; i++) h->layer[i].mixer = PLACE_RECURRENT;
+        return ERR_OK;
+    case HYBRID_TYPES:
+        if (words) return read_words(h, &j, false);
+        if (!json_has(&r->text, "full_attention_interval") && !r->family->output_gate) return missing(r, "layer_types");
+        return read_interval(h, "full_attention_interval", NULL, 4, 3);
+    case HYBRID_PERIOD:
+        if (words) return read_words(h, &j, false);
+        return read_interval(h, "attn_layer_period", "attn_layer_offset", 8, 4);
+    case HYBRID_FLAGS: return read_flags(h);
+    case HYBRID_INDEXES: return read_indexes(h);
+    case HYBRID_LISTS: return read_lists(h);
+    case HYBRID_LETTERS:
+        if (json_get(&r->text, "hybrid_override_pattern", &j)) return read_letters(h, &j);
+        return words ? read_words(h, &j, false) : missing(r, "hybrid_override_pattern");
+    case HYBRID_TILED:
+        if (json_get(&r->text, "block_types", &j) || json_get(&r->text, "_block_types", &j))
+            return read_words(h, &j, true);
+        return missing(r, "block_types");
+    case HYBRID_SHARED: return words ? read_words(h, &j, false) : missing(r, "layers_block_type");
+    }
+    return ERR_OK;
+}
+
+static enum err_code place_ffns(struct hybrid *h)
+{
+    struct reader *r = h->r;
+    bool *moe = arena_array(r->arena, (size_t)r->m->layers, sizeof *moe);
+    if (!moe) return err_nomem(r->e);
+    if (h->one_block || r->family->ffn == FFN_ABSENT) return ERR_OK;
+    TRY(pattern_experts(r, moe));
+    for (int64_t i = 0; i < r->m->layers; i++) h->layer[i].ffn = moe[i] ? FEED_EXPERTS : FEED_DENSE;
+    return ERR_OK;
+}
+
+/* ---- dense widths ---- */
+
+static enum err_code round_width(struct reader *r, int64_t *width)
+{
+    bool adjust;
+    double factor = 1;
+    int64_t multiple = 256; /* class default; not a unit */
+    struct json j;
+    TRY(reader_flag(r, &r->text, "block_auto_adjust_ff_dim", true, &adjust));
+    if (!adjust) return ERR_OK;
+    if (json_get(&r->text, "block_ffn_dim_multiplier", &j)) TRY(json_num(&j, &factor, r->e));
+    if (json_get(&r->text, "block_multiple_of", &j)) TRY(json_int(&j, 1, 1 << 20, &multiple, r->e));
+    const double scaled = factor * (double)(2 * *width / 3);
+    if (!(scaled >= 1 && scaled <= 1 << 24)) return json_want(&j, "a factor that leaves a width", r->e);
+    *width = ((int64_t)scaled + multiple - 1) / multiple * multiple;
+    return ERR_OK;
+}
+
+static enum err_code read_ratio(struct reader *r, struct ffn *f)
+{
+    int64_t ratio = 0;
+    struct json j;
+    if (json_get(&r->text, "hidden_ratio", &j)) TRY(json_int(&j, 1, 64, &ratio, r->e));
+    const int64_t width = 2 * ratio * r->m->hidden / 3;
+    f->kind = FFN_DENSE;
+    f->gated = true;
+    return reader_dim(r, DIM_FFN, 1, ratio ? (width + 255) / 256 * 256 : -1, &f->width); /* not a unit */
+}
+
+static enum err_code read_channel(struct reader *r, struct ffn *f)
+{
+    f->kind = FFN_DENSE;
+    f->channel_mix = true;
+    return reader_dim(r, DIM_FFN, 1, 7 * r->m->hidden / 2 / 32 * 32, &f->width); /* not a unit */
+}
+
+static enum err_code read_dense(struct reader *r, struct ffn *f)
+{
+    if (r->family->ffn == FFN_RATIO) return read_ratio(r, f);
+    if (r->family->ffn == FFN_CHANNEL) return read_channel(r, f);
+    if (r->family->moe == MOE_SHARED) { /* without experts the shared MLP is all there is */
+        f->kind = FFN_DENSE;
+        f->gated = true;
+        return reader_dim(r, DIM_SHARED_WIDTH, 1, -1, &f->width);
+    }
+    TRY(reader_dense(r, f));
+    return r->family->ffn == FFN_ROUNDED ? round_width(r, &f->width) : ERR_OK;
+}
+
+/* ---- kinds ---- */
+
+/* A shared block attends to the stream beside the embedding, passes an MLP and a product of the layer's own, and is
+ * added to the stream before the recurrent mixer. */
+static enum err_code read_shared(struct reader *r, struct layer_kind *k)
+{
+    static const char *const ATTENTION_ADAPTERS[] = {"use_shared_attention_lora", "use_shared_attention_adapter",
+                                                     "add_bias_linear"};
+    bool other, turned, adapted;
+    struct json j;
+    for (size_t i = 0; i < sizeof ATTENTION_ADAPTERS / sizeof ATTENTION_ADAPTERS[0]; i++) {
+        TRY(reader_flag(r, &r->text, ATTENTION_ADAPTERS[i], false, &other));
+        if (other)
+            return err_set(r->e, ERR_INPUT,
+                           "%s: %s is true, which the %s family does not describe: refused, not guessed", r->text.file,
+                           ATTENTION_ADAPTERS[i], r->family->name);
+    }
+    struct mixer *x = &k->mixer;
+    x->kind = MIXER_ATTENTION;
+    TRY(reader_dim(r, DIM_HEADS, 1, -1, &x->heads));
+    TRY(reader_dim(r, DIM_KV_HEADS, 1, x->heads, &x->kv_heads));
+    if (x->heads % x->kv_heads != 0 || 2 * r->m->hidden % x->heads != 0)
+        return err_set(r->e, ERR_INPUT, "%s: twice hidden_size is no multiple of %lld heads, or these of %lld KV heads",
+                       r->text.file, (long long)x->heads, (long long)x->kv_heads);
+    TRY(reader_flag(r, &r->text, "use_mem_rope", true, &turned));
+    x->position = turned ? POSITION_ROPE : POSITION_NONE;
+    x->doubled_input = true;
+    x->head_dim = x->v_head_dim = 2 * r->m->hidden / x->heads; /* whatever kv_channels says */
+    TRY(reader_dense(r, &k->ffn));
+    TRY(reader_flag(r, &r->text, "use_shared_block_lora", true, &adapted));
+    if (adapted) {
+        k->ffn.adapter_rank = 128;
+        if (json_get(&r->text, "adapter_rank", &j) || json_get(&r->text, "lora_rank", &j))
+            TRY(json_int(&j, 1, 1 << 20, &k->ffn.adapter_rank, r->e));
+    }
+    k->ffn.out_proj = true;
+    k->norms = 3; /* of the doubled input, of the MLP's */
+    k->one_residual = true;
+    return ERR_OK;
+}
+
+/* The mixers and feed-forward blocks that the layers of a plan use. */
+struct blocks {
+    struct mixer mixer[PLACES];
+    struct ffn ffn[FEEDS];
+    struct layer_kind shared;
+    int64_t owners; /* shared blocks with weights of their own; later uses take them in turn */
+};
+
+static enum err_code read_blocks(struct hybrid *h, struct blocks *b)
+{
+    struct reader *r = h->r;
+    const struct family *fam = r->family;
+    int64_t n[PLACES] = {0}, feeds[FEEDS] = {0}, shared = 0;
+    struct json j;
+    for (int64_t i = 0; i < r->m->layers; i++) {
+        n[h->layer[i].mixer]++;
+        feeds[h->layer[i].ffn]++;
+        shared += h->layer[i].shared;
+    }
+    struct mixer *attention = &b->mixer[PLACE_ATTENTION];
+    if (n[PLACE_ATTENTION]) TRY(reader_attention(r, attention));
+    if (n[PLACE_ATTENTION] && fam->window == WINDOW_EVERY)
+        TRY(reader_dim(r, DIM_WINDOW, 0, 0, &attention->window_tokens));
+    if (n[PLACE_RECURRENT]) TRY(fam->recurrent(r, &b->mixer[PLACE_RECURRENT]));
+    if (feeds[FEED_DENSE]) TRY(read_dense(r, &b->ffn[FEED_DENSE]));
+    TRY(reader_biases(r, attention, &b->ffn[FEED_DENSE]));
+    if (feeds[FEED_EXPERTS]) TRY(reader_experts(r, &b->ffn[FEED_EXPERTS]));
+    if (shared) TRY(read_shared(r, &b->shared));
+    b->owners = 1;
+    return json_get(&r->text, "num_mem_blocks", &j) ? json_int(&j, 1, LAYERS_MAX, &b->owners, r->e) : ERR_OK;
+}
+
+enum err_code reader_hybrid(struct reader *r)
+{
+    struct model *m = r->m;
+    struct hybrid h = {.r = r, .one_block = r->family->hybrid == HYBRID_LETTERS};
+    struct blocks *b = arena_alloc(r->arena, sizeof *b);
+    struct layer_kind *k = arena_alloc(r->arena, sizeof *k);
+    int64_t shared = 0;
+    h.layer = arena_array(r->arena, (size_t)m->layers, sizeof *h.layer);
+    if (!h.layer || !b || !k) return err_nomem(r->e);
+    TRY(place_mixers(&h));
+    TRY(place_ffns(&h));
+    TRY(read_blocks(&h, b));
+    k->norms = r->family->norms;
+    for (int64_t i = 0; i < m->layers; i++) {
+        const struct plan *p = &h.layer[i];
+        if (p->shared) {
+            b->shared.borrowed = shared++ >= b->owners;
+            TRY(reader_count_kind(r, &b->shared));
+        }
+        memcpy(&k->mixer, &b->mixer[p->mixer], sizeof k->mixer);
+        memcpy(&k->ffn, &b->ffn[p->ffn], sizeof k->ffn);
+        TRY(reader_count_kind(r, k));
+    }
+    return ERR_OK;
+}

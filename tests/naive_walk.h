@@ -1,0 +1,46 @@
+/* naive_walk -- what the counters of tests/naive.c and tests/naive_scan.c share: arrays whose elements are charged when
+ * first touched, and the operators that both have. */
+#ifndef RIDGE_TESTS_NAIVE_WALK_H
+#define RIDGE_TESTS_NAIVE_WALK_H
+
+#include "tests/naive.h"
+
+/* Bytes of an array that are charged once each, when first touched. */
+struct cells {
+    unsigned char *seen;
+    double element_bytes;
+    double *into; /* NULL: touched for free */
+};
+
+/* What one walk knows. */
+struct walk {
+    const struct naive_model *m;
+    const struct naive_pass *p;
+    struct naive_ops *ops;
+    int layer;
+    int tokens;        /* B*T */
+    int heads, groups; /* of this rank: query heads, and KV heads that they need */
+    int group_of[64];  /* of a local head, among the local KV heads */
+};
+
+struct cells cells_open(int n, double element_bytes, double *into);
+void touch(struct cells *c, int i);
+
+struct naive_op *op_open(struct walk *w, const char *name);
+/* store -- a matrix is kept; vector -- a vector, and read when used; elementwise -- n elements of n_in and n_out
+ * arrays; product -- of n matrices with one input; linear -- of one. */
+void store(struct naive_op *op, int rows, int cols, const struct naive_format *f);
+void vector(struct walk *w, struct naive_op *op, int n, bool read);
+struct cells activations(struct walk *w, struct naive_op *op, int n);
+void elementwise(struct walk *w, struct naive_op *op, int n, int n_in, int n_out, int flops);
+struct naive_op *product(struct walk *w, const char *name, int rows, int in, int n, const int *out,
+                         const struct naive_format *f, bool bias);
+struct naive_op *linear(struct walk *w, const char *name, int rows, int in, int out, const struct naive_format *f,
+                        bool bias);
+void all_reduce_of(struct walk *w, const char *name, int n);
+
+/* naive_token_shift -- n mixtures with the token before. naive_recurrent -- all operators of a mixer with a state. */
+void naive_token_shift(struct walk *w, const char *name, int n);
+void naive_recurrent(struct walk *w, const struct naive_layer *l);
+
+#endif
