@@ -117,10 +117,23 @@ static void test_course_polynomial_in_batch(void **state)
 static const struct {
     const char *model, *gpu;
     int64_t tp;
-} CASES[] = {{"llama-3.1-8b", "h100-sxm", 1}, {"gpt2-xl", "a100-80g", 1},         {"gemma-3-27b", "h200-sxm", 1},
-             {"gpt-oss-120b", "h100-sxm", 2}, {"deepseek-v3", "h200-sxm", 8},     {"deepseek-v2-lite", "l40s", 1},
-             {"qwen1.5-moe-a2.7b", "l4", 1},  {"qwen3-235b-a22b", "h100-sxm", 8}, {"mixtral-8x7b", "mi300x", 1},
-             {"phi-3-mini-4k", "rtx-4090", 1}};
+} CASES[] = {{"llama-3.1-8b", "h100-sxm", 1},
+             {"gpt2-xl", "a100-80g", 1},
+             {"gemma-3-27b", "h200-sxm", 1},
+             {"gpt-oss-120b", "h100-sxm", 2},
+             {"deepseek-v3", "h200-sxm", 8},
+             {"deepseek-v2-lite", "l40s", 1},
+             {"qwen1.5-moe-a2.7b", "l4", 1},
+             {"qwen3-235b-a22b", "h100-sxm", 8},
+             {"mixtral-8x7b", "mi300x", 1},
+             {"phi-3-mini-4k", "rtx-4090", 1},
+             {"nemotron-nano-9b-v2", "h100-sxm", 2},
+             {"qwen3.5-27b", "h200-sxm", 4},
+             {"zamba2-7b", "h100-sxm", 1},
+             {"kimi-linear-48b-a3b", "h200-sxm", 1},
+             {"recurrentgemma-2b", "l40s", 1},
+             {"falcon-mamba-7b", "h100-sxm", 2},
+             {"lfm2-1.2b", "l4", 1}};
 
 /* Sums over operators equal the totals exactly where all terms are whole, and within rounding for seconds. */
 static void test_operators_sum_to_totals(void **state)
@@ -192,7 +205,7 @@ static void test_bound_never_exceeds_roofline_and_more_bandwidth_never_slows(voi
 static void test_average_over_a_generation_is_the_mean_of_its_steps(void **state)
 {
     (void)state;
-    static const char *const MODELS[] = {"llama-3.1-8b", "gemma-3-4b", "deepseek-v2-lite"};
+    static const char *const MODELS[] = {"llama-3.1-8b", "gemma-3-4b", "deepseek-v2-lite", "nemotron-nano-9b-v2"};
     for (size_t i = 0; i < sizeof MODELS / sizeof MODELS[0]; i++) {
         struct arena *a = arena_open();
         struct model m;
@@ -213,6 +226,37 @@ static void test_average_over_a_generation_is_the_mean_of_its_steps(void **state
         assert_close(p.v[STEP_decode_flops], flops / steps, "flops");
         arena_close(a);
     }
+}
+
+/* State is read and written in every decode step whatever the context, and its traffic grows with the batch: MiniMax-M1
+ * has 70*64*128*128 elements of 4 bytes a sequence. */
+static void test_state_is_read_and_written(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct model m;
+    struct hw hw;
+    struct err e = {0};
+    const double one = 70.0 * 64 * 128 * 128 * 4, B = 64;
+    struct step *s =
+        compile(a, &m, &hw, "minimax-m1-80k", NULL, "h100-sxm", (struct step_setup){.fidelity = STEP_BOUND});
+    struct step *none = compile(a, &m, &hw, "minimax-m1-80k", NULL, "h100-sxm",
+                                (struct step_setup){.fidelity = STEP_BOUND, .uncached = true});
+    for (double S = 100; S < 1e6; S *= 37) {
+        struct step_op *op;
+        size_t n;
+        double walked[STEP_PHASES] = {0};
+        for (enum step_phase p = 0; p < STEP_PHASES; p++) {
+            assert_int_equal(step_ops(a, s, p, B, S, S, 1, &op, &n, &e), ERR_OK);
+            for (size_t i = 0; i < n; i++) walked[p] += op[i].state_bytes;
+        }
+        assert_true(walked[STEP_DECODE] == 2 * B * one);
+        assert_true(walked[STEP_PREFILL] == one); /* a prompt alone, from nothing */
+        assert_true(eval(s, B, S, S, 1).v[STEP_state_bytes] == B * one);
+        assert_true(eval(none, B, S, S, 1).v[STEP_state_bytes] == 0);
+    }
+    assert_true(step_state_bytes_per_sequence(s) == one);
+    arena_close(a);
 }
 
 /* Claims on record that a bound refutes: 138 GB do not fit in 80, and one sequence of Llama-2-70B in fp16 cannot pass
@@ -238,6 +282,7 @@ int main(void)
         cmocka_unit_test(test_operators_sum_to_totals),
         cmocka_unit_test(test_bound_never_exceeds_roofline_and_more_bandwidth_never_slows),
         cmocka_unit_test(test_average_over_a_generation_is_the_mean_of_its_steps),
+        cmocka_unit_test(test_state_is_read_and_written),
         cmocka_unit_test(test_impossible_claims_are_refuted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
