@@ -76,8 +76,8 @@ enum err_code quantity_topic(const struct quantity_scope *s, const char *name, e
 const struct sym *quantity_params(const struct quantity_scope *s, const struct quantity_topic *q);
 
 /* quantity_calls -- call(topic) that quantity_resolve takes: flops, vector_flops, bytes, weight_bytes, kv_bytes,
- * state_bytes, activation_bytes, params, intensity (flops/bytes) and time (seconds). Errors of resolve: as quantity_topic; ERR_USAGE
- * unknown call. */
+ * state_bytes, activation_bytes, params, intensity (flops/bytes) and time (seconds). Errors of resolve: as
+ * quantity_topic; ERR_USAGE unknown call. */
 const char *const *quantity_calls(size_t *n);
 enum err_code quantity_resolve(const struct quantity_scope *s, enum quantity_phase phase, const char *call,
                                const char *argument, const struct sym **out, struct err *e);
