@@ -179,6 +179,10 @@ static enum err_code write_phases(struct estimate_sink *s, const struct estimate
     return ERR_OK;
 }
 
+/* What people see of operators with a state: the shown columns, and that. */
+static const char STATEFUL[] = "op,count,flops,weight_bytes,kv_bytes,state_bytes,activation_bytes,"
+                               "intensity_flops_per_byte,time_s,bound_by,share_frac";
+
 static enum err_code write_ops(struct estimate_sink *s, const struct estimate_request *q,
                                const struct estimate_case *cases, size_t cases_n, struct err *e)
 {
@@ -198,8 +202,10 @@ static enum err_code write_ops(struct estimate_sink *s, const struct estimate_re
     }
     if (s->format == TABLE_TEXT) {
         for (size_t i = 0; i < cases_n; i++) {
+            struct table of = t;
             if (i) out_char(s->out, '\n');
-            TRY(write_phases(s, q, &cases[i], t, rows[i], n[i], e));
+            if (!keys && cases[i].state_bytes > 0) TRY(table_select(s->arena, &t, STATEFUL, &of, e));
+            TRY(write_phases(s, q, &cases[i], of, rows[i], n[i], e));
         }
         return ERR_OK;
     }

@@ -238,7 +238,7 @@ static const char *kind_label(struct reader *r, const struct layer_kind *k)
     const struct mixer *x = &k->mixer;
     const struct ffn *f = &k->ffn;
     const char *mixer = x->kind == MIXER_RECURRENT ? recurrent_name(x)
-                        : x->doubled_input         ? "shared attention"
+                        : x->doubled_input         ? k->borrowed ? "shared attention again" : "shared attention"
                         : x->kind == MIXER_LATENT  ? "latent attention"
                         : x->shares_kv             ? "attention to shared KV"
                                                    : "attention";

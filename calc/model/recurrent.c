@@ -274,6 +274,7 @@ enum err_code recurrent_lru(struct reader *r, struct mixer *x)
     if (width % x->heads != 0)
         return err_set(r->e, ERR_INPUT, "%s: lru_width %lld is not a multiple of %lld blocks", r->text.file,
                        (long long)width, (long long)x->heads);
+    x->head_dim = 1; /* a state is a vector */
     x->v_head_dim = width / x->heads;
     x->kv_heads = x->heads;
     p->conv_bias = p->proj_bias = true;
@@ -284,7 +285,7 @@ enum err_code recurrent_short_conv(struct reader *r, struct mixer *x)
 {
     struct recurrence *p = begin(x, RECURRENT_CONV);
     x->heads = x->kv_heads = r->m->hidden;
-    x->v_head_dim = 1;
+    x->head_dim = x->v_head_dim = 1;
     TRY(reader_dim(r, DIM_CONV_TAPS, 1, 3, &p->conv_taps));
     TRY(reader_flag(r, &r->text, "conv_bias", false, &p->conv_bias));
     p->proj_bias = p->conv_bias;

@@ -37,7 +37,7 @@ static void check_model(const struct model *m)
     for (size_t i = 0; i < m->kinds_n; i++) {
         const struct layer_kind *k = &m->kinds[i];
         require(k->count >= 1, "a layer kind that no layer has", k->label);
-        layers += k->count;
+        if (!k->mixer.doubled_input) layers += k->count; /* shared blocks stand before layers of their own */
         require(k->mixer.kind == MIXER_NONE || (k->mixer.heads >= 1 && k->mixer.head_dim >= 1), "no heads", k->label);
         require(k->mixer.kind != MIXER_ATTENTION || k->mixer.kv_heads >= 1, "attention without KV heads", k->label);
         require(k->ffn.kind != FFN_MOE || k->ffn.experts >= k->ffn.experts_per_token,
