@@ -68,6 +68,7 @@ struct sym_ctx {
     size_t n_terms, cap_terms;
     const struct sym *zero, *one, *minus_one;
     struct sym failed_node;
+    uint64_t *work; /* of exact algebra, left for several calculations together; NULL: each has its own limit only */
     bool failed;
 };
 

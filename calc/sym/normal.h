@@ -48,15 +48,26 @@ enum err_code sym_normal_given(struct sym_ctx *c, const struct sym *e, size_t n,
 enum err_code sym_equal_given(struct sym_ctx *c, const struct sym *a, const struct sym *b, size_t n,
                               const struct sym_known *known, bool *equal, struct err *err);
 
-/* sym_counterexample -- a point of small positive whole numbers where a and b have different values, always the same
- * one. value[0] and value[1] are a and b there: exact constants, except where a root or an opaque power leaves a
- * closed expression (sym_constant gives its double, and they differ by more than rounding). All in the context's arena.
- * Errors besides: ERR_NO none found among 256 points. */
+/* sym_compare -- three answers instead of sym_equal's two. EQUAL is proved by algebra. DIFFER is proved by a point,
+ * always the same one: the first of some hundreds of points of small positive whole numbers, then of fractions, then of
+ * numbers from 2^-10 to 2^40, where bounds on the two values, rounded outwards, do not overlap; failing that, where
+ * exact evaluation shows them different. UNKNOWN: equal, as far as can be told, at every point tried where both have a
+ * value, but not proved so: only a relation between atoms that is not known (above) can make them equal. point may be
+ * NULL and is set when they differ: value[0] and value[1] are a and b there, exact constants as a rule, closed
+ * expressions or opaque doubles where that takes too long (sym_constant gives the double of each). All in the context's
+ * arena. Errors: those of sym_equal when no point tells either, but ERR_RANGE for what is too large or takes too long
+ * is UNKNOWN; ERR_RANGE when there is no point where both have a value. Cost: sym_equal's; where it proves nothing,
+ * some milliseconds more for a lecture's expressions, about a second at most. */
 struct sym_point {
     size_t n;
     struct sym_binding *at; /* the variables of both, by name */
     const struct sym *value[2];
 };
+enum sym_verdict { SYM_VERDICT_EQUAL, SYM_VERDICT_DIFFER, SYM_VERDICT_UNKNOWN };
+enum err_code sym_compare(struct sym_ctx *c, const struct sym *a, const struct sym *b, enum sym_verdict *verdict,
+                          struct sym_point *point, struct err *err);
+
+/* sym_counterexample -- such a point alone; nothing is proved first. Errors besides: ERR_NO none found. */
 enum err_code sym_counterexample(struct sym_ctx *c, const struct sym *a, const struct sym *b, struct sym_point *out,
                                  struct err *err);
 

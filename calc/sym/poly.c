@@ -43,8 +43,10 @@ static enum err_code too_large(struct algebra *al)
 
 static enum err_code spend(struct algebra *al, uint64_t work)
 {
+    uint64_t *left = al->c->work;
     al->work += work;
-    if (al->work <= WORK) return ERR_OK;
+    if (left) *left -= work < *left ? work : *left;
+    if (al->work <= WORK && (!left || *left)) return ERR_OK;
     return err_set(al->err, ERR_RANGE, "expanding the expression would take too long");
 }
 
