@@ -35,7 +35,8 @@ static double cached_bytes(const struct dtype *d, int64_t elems, int64_t heads)
     const double plain = (double)elems * d->bits / 8;
     if (d->group_in == GROUP_HEAD) return plain + (double)heads * d->scale_bits / 8;
     if (!(d->scale_bits > 0) || d->group_in <= 0) return plain;
-    return plain + ceil((double)elems / (double)d->group_in) * d->scale_bits / 8;
+    const double above = d->super_groups > 0 ? d->super_bits / (double)d->super_groups : 0; /* shared by tokens */
+    return plain + ceil((double)elems / (double)d->group_in) * (d->scale_bits + above) / 8;
 }
 
 /* Vectors that a layer caches per token: a key and a value of each KV head, one latent. */

@@ -313,11 +313,13 @@ static bool matches_name(const struct module_pattern *p, const char *name)
     return false;
 }
 
-/* A dense MLP beside the experts is spelled as one where its own norms tell it from a shared expert (Gemma 4). */
+/* Experts stand in the MLP, and beside them a shared one; or (Gemma 4, whose branches have norms of their own) beside
+ * the MLP, with their router. */
 static bool spelled(const struct layer_kind *k, enum module module, const char *name)
 {
-    const bool shared = module >= MODULE_SHARED_GATE && module <= MODULE_SHARED_DOWN;
-    return !shared || (strstr(name, "shared") != NULL) == (k->ffn.branch_norms == 0);
+    const bool beside = k->ffn.branch_norms > 0, bare = strncmp(name, "experts.", 8) == 0 || !strchr(name, '.');
+    if (module >= MODULE_SHARED_GATE && module <= MODULE_SHARED_DOWN) return (strstr(name, "shared") == NULL) == beside;
+    return !(module >= MODULE_EXPERT_GATE && module <= MODULE_ROUTER) || bare == beside;
 }
 
 bool module_pattern_matches(const struct module_pattern *p, int64_t layer, const struct layer_kind *k,
