@@ -21,22 +21,31 @@ void touch(struct cells *c, int i)
 struct matrix {
     struct cells element, scale;
     int rows, cols, tile_rows, tile_cols, tiles_across;
+    bool flat;
 };
 
 static struct matrix matrix_open(int rows, int cols, const struct naive_format *f, double *into)
 {
     struct matrix m = {.rows = rows, .cols = cols, .tile_rows = f->rows > 0 ? f->rows : 1};
     m.tile_cols = f->cols > 0 ? f->cols : cols;
+    m.flat = f->flat;
+    int tiles = 0;
     for (int at = 0; at < cols; at += m.tile_cols) m.tiles_across++;
+    for (int at = 0; at < rows * cols; at += m.flat ? m.tile_cols : rows * cols) tiles++;
+    if (!m.flat) tiles = rows * m.tiles_across;
     m.element = cells_open(rows * cols, f->element_bytes, into);
-    m.scale = cells_open(rows * m.tiles_across, f->scale_bytes, f->cols == 0 ? NULL : into);
+    m.scale = cells_open(tiles, f->scale_bytes, f->cols == 0 ? NULL : into);
+    *into += f->matrix_bytes;
+    for (int at = 0; at < cols; at++) *into += f->column_bytes;
+    for (int at = 0; f->tiles && at < tiles; at += f->tiles) *into += f->tiles_bytes;
     return m;
 }
 
 static void matrix_touch(struct matrix *m, int row, int col)
 {
     touch(&m->element, row * m->cols + col);
-    touch(&m->scale, row / m->tile_rows * m->tiles_across + col / m->tile_cols);
+    touch(&m->scale,
+          m->flat ? (row * m->cols + col) / m->tile_cols : row / m->tile_rows * m->tiles_across + col / m->tile_cols);
 }
 
 static void matrix_close(struct matrix *m)
@@ -342,9 +351,11 @@ static void latent_norm(struct walk *w, const char *name, int width)
 static void per_head(struct walk *w, const char *name, int in, int out, int rows, int cols)
 {
     struct naive_op *op = op_open(w, name);
-    struct matrix a = matrix_open(w->heads * rows, cols, &w->m->mixer, &op->weight_bytes);
+    struct naive_format f = w->m->mixer;
+    if (cols == in) f.matrix_bytes = f.column_bytes = 0; /* of the matrix that both halves share: once */
+    struct matrix a = matrix_open(w->heads * rows, cols, &f, &op->weight_bytes);
     struct cells x = activations(w, op, w->tokens * w->heads * in), y = activations(w, op, w->tokens * w->heads * out);
-    store(op, w->heads * rows, cols, &w->m->mixer);
+    store(op, w->heads * rows, cols, &f);
     for (int t = 0; t < w->tokens; t++)
         for (int h = 0; h < w->heads; h++)
             for (int o = 0; o < out; o++)

@@ -10,12 +10,20 @@
 #include <stddef.h>
 
 /* How a matrix is stored: bytes an element, and one scale per tile of rows x cols. cols 0: no scales, -1: a whole row.
- */
+ * Beside them bytes for each matrix and each of its columns, and for each `tiles` scales of a matrix or fewer. */
 struct naive_format {
     double element_bytes;
     int rows, cols;
-    double scale_bytes;
+    double scale_bytes, matrix_bytes, column_bytes;
+    int tiles;
+    double tiles_bytes;
+    bool flat; /* tiles run through the rows */
 };
+
+#define NAIVE_TILED(element, rows, cols, scale)                                                                        \
+    {                                                                                                                  \
+        element, rows, cols, scale, 0, 0, 0, 0, false                                                                  \
+    }
 
 /* What a recurrent mixer consists of; its heads, widths and groups are the layer's. */
 enum naive_block { NAIVE_NO_STATE, NAIVE_SELECTIVE, NAIVE_SSD, NAIVE_LINEAR, NAIVE_LRU, NAIVE_CONV, NAIVE_TIME_MIX };

@@ -450,14 +450,16 @@ static void test_stored_formats_of_small_models(void **state)
 {
     (void)state;
     static const struct stored_case CASES[] = {
-        {"{\"quant_method\":\"fp8\",\"weight_block_size\":[5,3]}", NULL, {1, 5, 3, 4}},
-        {"{\"quant_method\":\"fp8\",\"weight_block_size\":[4,7]}", NULL, {1, 4, 7, 4}},
-        {"{\"quant_method\":\"fp8\"}", NULL, {1, 0, 0, 0}},
-        {"{\"quant_method\":\"gptq\",\"bits\":4,\"group_size\":16}", NULL, {.5, 1, 16, 2.5}},
-        {NULL, "fp8-row", {1, 1, -1, 4}},
-        {NULL, "int8", {1, 1, -1, 2}},
-        {NULL, "nvfp4", {.5, 1, 16, 1}},
-        {NULL, "int8-g32", {1, 1, 32, 3}},
+        {"{\"quant_method\":\"fp8\",\"weight_block_size\":[5,3]}", NULL, NAIVE_TILED(1, 5, 3, 4)},
+        {"{\"quant_method\":\"fp8\",\"weight_block_size\":[4,7]}", NULL, NAIVE_TILED(1, 4, 7, 4)},
+        {"{\"quant_method\":\"fp8\"}", NULL, {1, 0, 0, 0, 4, 0, 0, 0, false}},
+        {"{\"quant_method\":\"fp8\",\"activation_scheme\":\"static\"}", NULL, {1, 0, 0, 0, 8, 0, 0, 0, false}},
+        {"{\"quant_method\":\"gptq\",\"bits\":4,\"group_size\":16}", NULL, {.5, 1, 16, 2.5, 0, 4, 0, 0, false}},
+        {"{\"quant_method\":\"gptq\",\"bits\":8,\"group_size\":-1}", NULL, {1, 1, -1, 3, 0, 4, 0, 0, false}},
+        {NULL, "fp8-row", NAIVE_TILED(1, 1, -1, 4)},
+        {NULL, "int8", NAIVE_TILED(1, 1, -1, 2)},
+        {NULL, "nvfp4", {.5, 1, 16, 1, 4, 0, 0, 0, false}},
+        {NULL, "int8-g32", NAIVE_TILED(1, 1, 32, 3)},
     };
     static const struct subject *const OF[] = {&LLAMA_BIASED, &GPT2, &GEMMA2, &QWEN2_MOE, &DEEPSEEK_V2, &DEEPSEEK_V3};
     for (size_t i = 0; i < COUNT(CASES); i++)
@@ -468,13 +470,14 @@ static void test_stored_formats_of_128(void **state)
 {
     (void)state;
     static const struct stored_case CASES[] = {
-        {"{\"quant_method\":\"fp8\",\"weight_block_size\":[128,128]}", NULL, {1, 128, 128, 4}},
-        {"{\"quant_method\":\"awq\",\"bits\":4,\"group_size\":128}", NULL, {.5, 1, 128, 2.5}},
-        {NULL, "int3", {.375, 1, 128, 2.5}},
-        {NULL, "mxfp4", {.5, 1, 32, 1}},
-        {NULL, "mxfp8", {1, 1, 32, 1}},
-        {NULL, "nf4", {.5, 1, 64, 4}},
-        {NULL, "nf4-double", {.5, 1, 64, 1.015625}},
+        {"{\"quant_method\":\"fp8\",\"weight_block_size\":[128,128]}", NULL, NAIVE_TILED(1, 128, 128, 4)},
+        {"{\"quant_method\":\"awq\",\"bits\":4,\"group_size\":128}", NULL, NAIVE_TILED(.5, 1, 128, 2.5)},
+        {NULL, "int3", NAIVE_TILED(.375, 1, 128, 2.375)},
+        {NULL, "mxfp4", NAIVE_TILED(.5, 1, 32, 1)},
+        {NULL, "mxfp8", NAIVE_TILED(1, 1, 32, 1)},
+        {NULL, "nf4", {.5, 1, 64, 4, 64, 0, 0, 0, true}},
+        {NULL, "nf4-double", {.5, 1, 64, 1, 1088, 0, 256, 4, true}},
+        {NULL, "q4_k", NAIVE_TILED(.5, 1, 256, 16)},
     };
     for (size_t i = 0; i < COUNT(CASES); i++) compare_stored(&WIDE, &CASES[i], NULL, (struct naive_format){0});
 }
@@ -485,9 +488,9 @@ static void test_grouped_cache(void **state)
     static const struct stored_case NONE = {NULL, NULL, {0}};
     static const struct subject *const OF[] = {&WIDE, &LLAMA_BIASED, &GEMMA2, &GPT_OSS};
     for (size_t i = 0; i < COUNT(OF); i++) {
-        compare_stored(OF[i], &NONE, "fp8", (struct naive_format){1, 1, 0, 0});
-        compare_stored(OF[i], &NONE, "int4-g16", (struct naive_format){.5, 1, 16, 2.5});
-        compare_stored(OF[i], &NONE, "mxfp8", (struct naive_format){1, 1, 32, 1});
+        compare_stored(OF[i], &NONE, "fp8", (struct naive_format)NAIVE_TILED(1, 1, 0, 0));
+        compare_stored(OF[i], &NONE, "int4-g16", (struct naive_format)NAIVE_TILED(.5, 1, 16, 2.5));
+        compare_stored(OF[i], &NONE, "mxfp8", (struct naive_format)NAIVE_TILED(1, 1, 32, 1));
     }
 }
 
@@ -524,7 +527,8 @@ static void test_memory_equals_what_is_walked(void **state)
         double needed = 0, per_token = 0, index = 0, elems = 0, state_bytes = 0;
         assert_non_null(walk);
         assert_int_equal(dtype_find(KV[i % 2], &m.kv, &e), ERR_OK);
-        n.cache = i % 2 ? (struct naive_format){.5, 1, 16, 2.5} : (struct naive_format){2, 1, 0, 0};
+        n.cache =
+            i % 2 ? (struct naive_format)NAIVE_TILED(.5, 1, 16, 2.5) : (struct naive_format)NAIVE_TILED(2, 1, 0, 0);
         naive_count(&n, &decode, walk);
         for (size_t k = 0; k < walk->n; k++) {
             needed += walk->op[k].kv_needed_bytes;

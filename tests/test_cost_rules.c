@@ -355,17 +355,17 @@ static void test_four_bits_include_their_scales(void **state)
     struct fixture *f = *state;
     static const struct {
         const char *name;
-        double bits_of_weight;
-    } CASES[] = {{"int4-g128", 4.15625},
-                 {"int4-g64", 4.3125},
-                 {"int3-g128", 3.15625},
-                 {"mxfp4", 4.25},
-                 {"nvfp4", 4.5},
-                 {"nf4", 4.5},
-                 {"nf4-double", 4.126953125},
-                 {"mxfp8", 8.25},
-                 {"fp8", 8},
-                 {"fp8-block128", 8.001953125}};
+        double bits_of_weight, bytes_of_matrix; /* of 7 matrices a layer */
+    } CASES[] = {{"int4-g128", 4.15625, 0},
+                 {"int4-g64", 4.3125, 0},
+                 {"int3-g128", 3.1484375, 0},
+                 {"mxfp4", 4.25, 0},
+                 {"nvfp4", 4.5, 4},
+                 {"nf4", 4.5, 64},
+                 {"nf4-double", 4.126953125, 1088},
+                 {"mxfp8", 8.25, 0},
+                 {"fp8", 8, 0},
+                 {"fp8-block128", 8.001953125, 0}};
     for (size_t i = 0; i < COUNT(CASES); i++) {
         struct model m = builtin(f, "llama-2-7b");
         struct err e = {0};
@@ -373,7 +373,8 @@ static void test_four_bits_include_their_scales(void **state)
         const struct cost_ops ops = bound(f, &m, DECODE, PLAIN);
         const double rest = 2.0 * (2.0 * 32000 * 4096 + 65 * 4096),
                      linear = 32.0 * (4 * 4096.0 * 4096 + 3 * 4096.0 * 11008);
-        assert_true(all_stored(f, &ops) == rest + linear * CASES[i].bits_of_weight / 8);
+        assert_true(all_stored(f, &ops) ==
+                    rest + linear * CASES[i].bits_of_weight / 8 + 32 * 7 * CASES[i].bytes_of_matrix);
     }
 }
 

@@ -191,9 +191,14 @@ static enum err_code list_dtypes(struct listing *l, struct err *e)
     struct text_row *rows = arena_array(l->arena, n, sizeof *rows);
     if (!rows) return err_nomem(e);
     for (size_t i = 0; i < n; i++) {
-        const double per = d[i].group_in > 0 ? d[i].scale_bits / (double)(d[i].group_in * d[i].block_out) : 0;
-        rows[i] = (struct text_row){d[i].name, arena_printf(l->arena, "%.6g bits", d[i].bits + per),
-                                    arena_printf(l->arena, "computes in %s; %s", d[i].compute, d[i].note)};
+        const bool rows_alone = d[i].group_in < 0; /* then bits depend on the length of a row */
+        const char *of = d[i].group_in == GROUP_HEAD ? "head" : "row";
+        const char *bits = rows_alone ? arena_printf(l->arena, "%g + %g/%s bits", d[i].bits, d[i].scale_bits, of)
+                                      : arena_printf(l->arena, "%.6g bits", dtype_bits_per_weight(&d[i], 1));
+        rows[i] = (struct text_row){d[i].name, bits,
+                                    arena_printf(l->arena, "computes in %s; %s%s%s%s", d[i].compute, d[i].note,
+                                                 d[i].source ? " (" : "", d[i].source ? d[i].source : "",
+                                                 d[i].source ? ")" : "")};
         if (!rows[i].unit || !rows[i].meaning) return err_nomem(e);
     }
     return named(l, rows, n);

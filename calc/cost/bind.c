@@ -24,18 +24,23 @@ static enum err_code kv_heads_of_rank(const struct mixer *x, int64_t tp, int64_t
 }
 
 /* Elements that a layer caches per token, and their bytes, scales of a grouped format included: along the cached width
- * of one layer. kv: KV heads of the rank. */
+ * of one layer, or with each of `heads` vectors. kv: KV heads of the rank. */
 static int64_t cached_elems(const struct mixer *x, int64_t kv)
 {
     return x->kind == MIXER_LATENT ? x->kv_rank + x->rope_dim : kv * (x->head_dim + x->v_head_dim);
 }
 
-static double cached_bytes(const struct dtype *d, int64_t elems)
+static double cached_bytes(const struct dtype *d, int64_t elems, int64_t heads)
 {
     const double plain = (double)elems * d->bits / 8;
+    if (d->group_in == GROUP_HEAD) return plain + (double)heads * d->scale_bits / 8;
     if (!(d->scale_bits > 0) || d->group_in <= 0) return plain;
-    return plain + ceil((double)elems / (double)d->group_in) * d->scale_bits / 8;
+    const double above = d->super_groups > 0 ? d->super_bits / (double)d->super_groups : 0; /* shared by tokens */
+    return plain + ceil((double)elems / (double)d->group_in) * (d->scale_bits + above) / 8;
 }
+
+/* Vectors that a layer caches per token: a key and a value of each KV head, one latent. */
+static int64_t cached_heads(const struct mixer *x, int64_t kv) { return x->kind == MIXER_LATENT ? 1 : 2 * kv; }
 
 /* The numbers of one layer kind on one rank. */
 enum { BINDINGS = 64 };
@@ -96,7 +101,7 @@ static enum err_code bind_kind(struct sym_ctx *c, const struct cost_symbols *y, 
     put(c, v, y->U, x->top_keys);
     put(c, v, y->Ni, x->index_heads);
     put(c, v, y->Hi, x->index_dim);
-    const double index_bytes = x->index_dim ? cached_bytes(&m->kv, x->index_dim) / (double)x->index_dim : 0;
+    const double index_bytes = x->index_dim ? cached_bytes(&m->kv, x->index_dim, 1) / (double)x->index_dim : 0;
     v->at[v->n++] = (struct sym_binding){y->b_index, sym_num(c, index_bytes)};
     put(c, v, y->J, x->recurrence.conv_taps);
     put(c, v, y->Tc, x->recurrence.chunk_tokens);
@@ -104,13 +109,13 @@ static enum err_code bind_kind(struct sym_ctx *c, const struct cost_symbols *y, 
     put(c, v, y->Z, f->latent_width);
     const bool caches = x->kind == MIXER_ATTENTION || x->kind == MIXER_LATENT;
     const int64_t elems = caches ? cached_elems(x, kv) : 0;
-    const struct sym *b_kv = sym_num(c, elems ? cached_bytes(&m->kv, elems) : m->kv.bits / 8);
+    const struct sym *b_kv = sym_num(c, elems ? cached_bytes(&m->kv, elems, cached_heads(x, kv)) : m->kv.bits / 8);
     v->at[v->n++] = (struct sym_binding){y->b_kv, elems ? sym_div(c, b_kv, sym_int(c, elems)) : b_kv};
     return ERR_OK;
 }
 
 /* The expressions of an operator, as one list. */
-enum { EXPRS = 11 + 2 * COST_TENSORS_MAX };
+enum { EXPRS = 12 + 2 * COST_TENSORS_MAX };
 
 static size_t list(struct cost_op *op, const struct sym ***at)
 {
@@ -126,6 +131,7 @@ static size_t list(struct cost_op *op, const struct sym ***at)
     at[n++] = &op->state_needed_bytes;
     at[n++] = &op->activation_bytes;
     at[n++] = &op->wire_bytes;
+    if (op->half_flops) at[n++] = &op->half_flops;
     for (size_t i = 0; i < op->tensors_n; i++) {
         at[n++] = &op->tensor[i].elems;
         at[n++] = &op->tensor[i].bytes;
@@ -215,12 +221,12 @@ enum err_code cost_cache(struct sym_ctx *c, const struct cost_symbols *y, const 
             continue;
         }
         if (x->kind == MIXER_ATTENTION) TRY(kv_heads_of_rank(x, tp, &kv, e));
-        const double bytes = (double)m->kinds[i].count * cached_bytes(&m->kv, cached_elems(x, kv));
+        const double bytes = (double)m->kinds[i].count * cached_bytes(&m->kv, cached_elems(x, kv), cached_heads(x, kv));
         const struct sym *tokens = x->window_tokens ? sym_min(c, y->S, sym_int(c, x->window_tokens)) : y->S;
         r.bytes_per_sequence = sym_add(c, r.bytes_per_sequence, sym_mul(c, sym_num(c, bytes), tokens));
         *(x->window_tokens ? &r.bytes_per_token_windowed : &r.bytes_per_token_full) += bytes;
         if (x->index_heads == 0) continue;
-        const double index = (double)m->kinds[i].count * cached_bytes(&m->kv, x->index_dim);
+        const double index = (double)m->kinds[i].count * cached_bytes(&m->kv, x->index_dim, 1);
         r.bytes_per_sequence = sym_add(c, r.bytes_per_sequence, sym_mul(c, sym_num(c, index), y->S));
         r.bytes_per_token_index += index;
     }

@@ -25,8 +25,9 @@ static const struct {
 const char *cost_op_name(enum cost_op_kind kind) { return KINDS[kind].name; }
 const char *cost_op_meaning(enum cost_op_kind kind) { return KINDS[kind].meaning; }
 
-static const struct sym *width_of(const struct cost_symbols *y, enum weight_class class)
+const struct sym *build_width(const struct build *b, enum weight_class class)
 {
+    const struct cost_symbols *y = b->y;
     const struct sym *const width[WEIGHT_CLASSES] = {
         [WEIGHT_EMBED] = y->b_embed, [WEIGHT_HEAD] = y->b_head,     [WEIGHT_MIXER] = y->b_mixer,
         [WEIGHT_FFN] = y->b_ffn,     [WEIGHT_EXPERT] = y->b_expert, [WEIGHT_ROUTER] = y->b_router,
@@ -58,26 +59,6 @@ struct cost_op *build_op(struct build *b, enum cost_op_kind kind, const char *na
     return op;
 }
 
-/* Bytes of the scales of one matrix, or 0. */
-static const struct sym *scale_bytes(struct build *b, const struct dtype *d, const struct sym *out,
-                                     const struct sym *in)
-{
-    if (!(d->scale_bits > 0)) return INT(0);
-    const struct sym *down = sym_ceil(b->c, sym_div(b->c, out, INT(d->block_out)));
-    const struct sym *across = d->group_in < 0 ? INT(1) : sym_ceil(b->c, sym_div(b->c, in, INT(d->group_in)));
-    return PROD(sym_num(b->c, d->scale_bits / 8), down, across);
-}
-
-void build_tensor(struct build *b, struct cost_op *op, enum weight_class class, const struct sym *copies,
-                  const struct sym *out, const struct sym *in)
-{
-    const struct sym *elems = PROD(copies, out, in);
-    const struct sym *scales = PROD(copies, scale_bytes(b, &b->m->weights[class], out, in));
-    const struct sym *bytes = SUM(PROD(elems, width_of(Y, class)), scales);
-    op->tensor[op->tensors_n++] =
-        (struct cost_tensor){.class = class, .elems = elems, .bytes = bytes, .shared = b->borrowed};
-}
-
 void build_vector(struct build *b, struct cost_op *op, const struct sym *n, bool norm)
 {
     op->tensor[op->tensors_n++] = (struct cost_tensor){
@@ -95,19 +76,19 @@ static void read_all(struct build *b, struct cost_op *op)
 void build_stacked(struct build *b, const char *name, const char *shape, enum weight_class class,
                    const struct sym *rows, const struct sym *in, size_t n, const struct sym *const *out, bool bias)
 {
-    const struct sym *width = sym_sum(b->c, n, out), *elems = PROD(in, width), *bytes = PROD(elems, width_of(Y, class));
+    const struct build_stack stack = {.all = n, .n = n, .copies = INT(1), .out = out, .in = in};
+    const struct sym *width = sym_sum(b->c, n, out);
     struct cost_op *op = build_op(b, OP_LINEAR, name, shape);
-    for (size_t i = 0; i < n; i++) bytes = SUM(bytes, scale_bytes(b, &b->m->weights[class], out[i], in));
     op->compute_class = (int)class;
     op->flops = PROD(INT(2), rows, in, width);
     op->activation_bytes = PROD(rows, SUM(in, width), Y->b_act);
-    op->tensor[op->tensors_n++] =
-        (struct cost_tensor){.class = class, .elems = elems, .bytes = bytes, .shared = b->borrowed};
+    build_matrices(b, op, class, &stack);
     if (bias) {
         build_vector(b, op, width, false);
         op->vector_flops = PROD(rows, width);
     }
     read_all(b, op);
+    build_outliers(b, op, class, &stack, rows, INT(1));
 }
 
 void build_linear(struct build *b, const char *name, const char *shape, enum weight_class class, const struct sym *rows,

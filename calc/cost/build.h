@@ -24,6 +24,23 @@ struct build {
 /* build_op -- append an operator; the caller fills the expressions it has, the rest become 0. */
 struct cost_op *build_op(struct build *b, enum cost_op_kind kind, const char *name, const char *shape);
 
+/* A tensor of n matrices of out[i] rows and `in` columns side by side, `copies` times; they are those from `first` on
+ * of the `all` that the operator has. */
+struct build_stack {
+    size_t first, all, n;
+    const struct sym *copies, *const *out, *in;
+};
+
+/* build_matrices -- append the tensor; each matrix is stored in the format of its own, or that of the class, with
+ * scales of its own. build_width -- bytes per element of a class. */
+void build_matrices(struct build *b, struct cost_op *op, enum weight_class class, const struct build_stack *s);
+const struct sym *build_width(const struct build *b, enum weight_class class);
+
+/* build_outliers -- what a format with outlier columns adds to a product of `rows` with a share of the copies: those
+ * columns of the weight and of the input once more in 16 bits, and their product summed into the output. */
+void build_outliers(struct build *b, struct cost_op *op, enum weight_class class, const struct build_stack *s,
+                    const struct sym *rows, const struct sym *share);
+
 /* build_tensor -- copies tensors of out x in elements; bytes by the class's stored format. norm: counts as a norm. */
 void build_tensor(struct build *b, struct cost_op *op, enum weight_class class, const struct sym *copies,
                   const struct sym *out, const struct sym *in);

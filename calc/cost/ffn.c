@@ -29,8 +29,12 @@ static void build_fused(struct build *b, const struct ffn *f, const struct sym *
     op->vector_flops = PROD(INT(f->gated ? ACT_FLOPS + GATE_FLOPS : ACT_FLOPS), b->rows, width);
     op->activation_bytes =
         SUM(PROD(INT(2), b->rows, Y->D, Y->b_act), PROD(INT(matrices - 1), b->rows, width, Y->b_act));
-    build_tensor(b, op, WEIGHT_FFN, INT(matrices - 1), width, Y->D);
-    build_tensor(b, op, WEIGHT_FFN, INT(1), Y->D, width);
+    const struct sym *const wide[] = {width, width};
+    const size_t all = (size_t)matrices;
+    const struct build_stack up = {.all = all, .n = all - 1, .copies = INT(1), .out = wide, .in = Y->D};
+    const struct build_stack down = {.first = all - 1, .all = all, .n = 1, .copies = INT(1), .out = &Y->D, .in = width};
+    build_matrices(b, op, WEIGHT_FFN, &up);
+    build_matrices(b, op, WEIGHT_FFN, &down);
     if (f->up_bias) {
         build_vector(b, op, PROD(INT(matrices - 1), width), false);
         op->vector_flops = SUM(op->vector_flops, PROD(INT(matrices - 1), b->rows, width));
@@ -40,6 +44,8 @@ static void build_fused(struct build *b, const struct ffn *f, const struct sym *
         op->vector_flops = SUM(op->vector_flops, PROD(b->rows, Y->D));
     }
     for (size_t i = 0; i < op->tensors_n; i++) op->weight_bytes = SUM(op->weight_bytes, op->tensor[i].bytes);
+    build_outliers(b, op, WEIGHT_FFN, &up, b->rows, INT(1));
+    build_outliers(b, op, WEIGHT_FFN, &down, b->rows, INT(1));
 }
 
 /* A low-rank product of the layer's own beside gate and up, whose weights other layers share. */
@@ -95,7 +101,10 @@ static void build_grouped(struct build *b, const char *name, const char *shape, 
     op->compute_class = WEIGHT_EXPERT;
     op->flops = PROD(INT(2), n, in, out);
     op->activation_bytes = PROD(n, SUM(in, out), Y->b_act);
-    build_tensor(b, op, WEIGHT_EXPERT, PROD(INT(matrices), Y->E), width, in);
+    const struct sym *const wide[] = {width, width};
+    const size_t all = (size_t)matrices;
+    const struct build_stack stack = {.all = all, .n = all, .copies = Y->E, .out = wide, .in = in};
+    build_matrices(b, op, WEIGHT_EXPERT, &stack);
     if (bias) {
         const struct sym *elems = PROD(Y->E, out);
         op->tensor[op->tensors_n++] = (struct cost_tensor){
@@ -104,6 +113,7 @@ static void build_grouped(struct build *b, const char *name, const char *shape, 
     }
     for (size_t i = 0; i < op->tensors_n; i++)
         op->weight_bytes = SUM(op->weight_bytes, PROD(share, op->tensor[i].bytes));
+    build_outliers(b, op, WEIGHT_EXPERT, &stack, n, share);
 }
 
 static void build_experts(struct build *b, const struct ffn *f)

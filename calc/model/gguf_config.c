@@ -274,7 +274,7 @@ static void add_type(struct class_sum *c, const struct tensor_type *type)
 
 static enum err_code make_format(struct arena *a, const struct class_sum *c, struct dtype *out, struct err *e)
 {
-    if (c->types_n == 1 && dtype_find(c->types[0]->name, out, NULL) == ERR_OK) return ERR_OK;
+    if (c->types_n == 1 && dtype_find(c->types[0]->name, out, NULL) == ERR_OK && out->group_in == 0) return ERR_OK;
     if (c->types_n == 1 && strcmp(c->types[0]->name, "F16") == 0) return dtype_find("fp16", out, e);
     if (c->types_n == 1 && strcmp(c->types[0]->name, "F32") == 0) return dtype_find("fp32", out, e);
     const char *name = c->types[0]->name;

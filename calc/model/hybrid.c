@@ -351,6 +351,7 @@ enum err_code reader_hybrid(struct reader *r)
     k->norms = r->family->norms;
     for (int64_t i = 0; i < m->layers; i++) {
         const struct plan *p = &h.layer[i];
+        r->layer = i;
         if (p->shared) {
             b->shared.borrowed = shared++ >= b->owners;
             TRY(reader_count_kind(r, &b->shared));

@@ -249,6 +249,17 @@ static const char *kind_label(struct reader *r, const struct layer_kind *k)
     return arena_printf(r->arena, "%s%s %s %s", local, mixer, k->parallel ? "|" : "+", ffn);
 }
 
+/* Remember that the layer being read is of kind i. */
+static enum err_code place(struct reader *r, size_t i)
+{
+    struct model *m = r->m;
+    const size_t room = 2 * (size_t)m->layers; /* a layer may have a shared block of another kind in front */
+    if (!m->layer_kinds) m->layer_kinds = arena_array(r->arena, room, sizeof *m->layer_kinds);
+    if (!m->layer_kinds) return err_nomem(r->e);
+    if (m->layer_kinds_n < room) m->layer_kinds[m->layer_kinds_n++] = (struct layer_place){r->layer, i};
+    return ERR_OK;
+}
+
 /* The kind equal to k among those there are, or a new one. Kinds are zeroed before they are filled, so bytes compare
  * them; two that differ in padding alone would only be listed twice. */
 enum err_code reader_count_kind(struct reader *r, const struct layer_kind *k)
@@ -260,7 +271,7 @@ enum err_code reader_count_kind(struct reader *r, const struct layer_kind *k)
             have->norms != k->norms || have->parallel != k->parallel || have->borrowed != k->borrowed)
             continue;
         have->count++;
-        return ERR_OK;
+        return place(r, i);
     }
     if (!m->kinds) m->kinds = arena_array(r->arena, KINDS_MAX, sizeof *m->kinds);
     if (!m->kinds) return err_nomem(r->e);
@@ -270,7 +281,7 @@ enum err_code reader_count_kind(struct reader *r, const struct layer_kind *k)
     memcpy(new, k, sizeof *new);
     new->count = 1;
     new->label = kind_label(r, new);
-    return new->label ? ERR_OK : err_nomem(r->e);
+    return new->label ? place(r, m->kinds_n - 1) : err_nomem(r->e);
 }
 
 enum err_code reader_attention(struct reader *r, struct mixer *x)
@@ -303,6 +314,7 @@ enum err_code reader_layers(struct reader *r)
     TRY(reader_biases(r, &mixer, &dense));
     if (any[1]) TRY(reader_experts(r, &experts));
     for (int64_t i = 0; i < m->layers; i++) {
+        r->layer = i;
         memcpy(&k->mixer, &mixer, sizeof mixer);
         memcpy(&k->ffn, moe[i] ? &experts : &dense, sizeof dense);
         k->norms = fam->norms;

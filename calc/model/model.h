@@ -116,6 +116,39 @@ struct ffn {
 
 enum norm_kind { NORM_RMS, NORM_LAYER, NORM_LAYER_BIAS };
 
+/* Matrices that a checkpoint may store in formats of their own. */
+enum module {
+    MODULE_Q,
+    MODULE_K,
+    MODULE_V,
+    MODULE_O,
+    MODULE_Q_A, /* latent attention: down into and up from the latents */
+    MODULE_Q_B,
+    MODULE_KV_A,
+    MODULE_KV_B,
+    MODULE_INDEX_Q,
+    MODULE_INDEX_K,
+    MODULE_STATE_IN, /* recurrent: what makes keys and values, the gate, the rates; back to the stream */
+    MODULE_STATE_GATE,
+    MODULE_STATE_RATES,
+    MODULE_STATE_OUT,
+    MODULE_LATENT_DOWN, /* of experts in a latent space */
+    MODULE_LATENT_UP,
+    MODULE_GATE, /* of the dense MLP */
+    MODULE_UP,
+    MODULE_DOWN,
+    MODULE_SHARED_GATE,
+    MODULE_SHARED_UP,
+    MODULE_SHARED_DOWN,
+    MODULE_EXPERT_GATE,
+    MODULE_EXPERT_UP,
+    MODULE_EXPERT_DOWN,
+    MODULE_ROUTER, /* from here on kept as floats by all formats that do not say otherwise */
+    MODULE_SHARED_SWITCH,
+    MODULE_INDEX_WEIGHTS,
+    MODULES
+};
+
 struct layer_kind {
     int64_t count;
     struct mixer mixer;
@@ -125,6 +158,13 @@ struct layer_kind {
     bool one_residual; /* the stream is added to once, after the feed-forward block */
     bool parallel;     /* mixer and feed-forward read the same input, and one sum takes both */
     const char *label; /* "attention + mlp", "sliding attention + experts", "attention | mlp" when parallel, ... */
+    const struct dtype *const *formats; /* by enum module; NULL entries, or NULL: that of the weight class */
+};
+
+/* One layer and its kind. */
+struct layer_place {
+    int64_t layer;
+    size_t kind;
 };
 
 /* Parts of a model that may be stored in different formats. */
@@ -159,8 +199,12 @@ struct model {
     enum norm_kind norm;
     size_t kinds_n;
     struct layer_kind *kinds;
+    size_t layer_kinds_n;
+    struct layer_place *layer_kinds;      /* in order, as read: of whole_kinds where there are any */
     struct dtype weights[WEIGHT_CLASSES]; /* as stored */
-    const char *weights_unknown;          /* why the stored format could not be priced; NULL when weights[] holds */
+    size_t whole_kinds_n; /* kinds before layers that differ in formats alone were told apart; 0 they were not */
+    struct layer_kind *whole_kinds;
+    const char *weights_unknown; /* why the stored format could not be priced; NULL when weights[] holds */
     struct dtype kv, activations;
     struct dtype state;                /* of recurrent states; that of convolutions is kept as activations */
     double stored_bytes, stored_elems; /* of the checkpoint's tensors, by their own headers; NAN no checkpoint */

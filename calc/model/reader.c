@@ -229,8 +229,7 @@ enum err_code model_parse(struct arena *a, const struct json *j, struct model *o
     TRY(reader_layers(&r));
     TRY(read_head(&r));
     if (r.family->extend) TRY(r.family->extend(&r));
-    TRY(stored_read(a, j, &r.text, &m, e));
-    if (r.family->router_fp32) TRY(dtype_find("fp32", &m.weights[WEIGHT_ROUTER], e));
+    TRY(stored_read(a, j, &r.text, r.family->router_fp32, &m, e));
     m.attention = describe_attention(&r);
     note_uncounted(&r);
     (void)json_hash(j, m.hash);

@@ -13,6 +13,7 @@ struct reader {
     const struct json *root;
     struct json text; /* the language model's part: root, or text_config and its like */
     const struct family *family;
+    int64_t layer; /* that is being read */
     struct model *m;
     struct err *e;
 };

@@ -4,13 +4,16 @@
 
 #include "calc/model/model.h"
 
-/* stored_read -- fill m->weights, m->kv, m->activations; root is the file, text its language-model part.
- * A method that is not known leaves m->weights_unknown set: sizes then need --weights. Errors: ERR_INPUT. */
-enum err_code stored_read(struct arena *a, const struct json *root, const struct json *text, struct model *m,
-                          struct err *e);
+/* stored_read -- fill m->weights, m->kv, m->activations, and the formats of m->kinds where a quantisation converts some
+ * matrices of a class and not others; root is the file, text its language-model part. What cannot be priced leaves
+ * m->weights_unknown set, with what is missing: sizes then need --weights. Errors: ERR_INPUT a wrong type, a number
+ * beyond its bounds, a pattern of modules that cannot be read. */
+enum err_code stored_read(struct arena *a, const struct json *root, const struct json *text, bool router_fp32,
+                          struct model *m, struct err *e);
 
 /* stored_set_all -- every class that inference engines quantise (linear layers and experts, not embedding, head,
- * router, norms) to `name`; a plain float format applies to all. Errors: ERR_USAGE unknown name. */
+ * router, norms) to `name`; a plain float format applies to all. Layers that differed in formats alone are of one kind
+ * again. Errors: ERR_USAGE unknown name. */
 enum err_code stored_set_all(struct model *m, const char *name, struct err *e);
 
 #endif

@@ -1,0 +1,360 @@
+#include "calc/model/modules.h"
+
+#include <ctype.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calc/base/text.h"
+
+enum { PATTERN_MAX = 400, NAME_MAX_LEN = 160, SPELLINGS = 12 };
+
+/* Names within a layer. An expert is number 0: patterns that name one by its number are rewritten to it. */
+static const struct {
+    enum weight_class class;
+    const char *name[SPELLINGS];
+} MODULE[MODULES] = {
+    [MODULE_Q] = {WEIGHT_MIXER, {"self_attn.q_proj", "attn.q_proj", "mixer.q_proj", "self_attn.qkv_proj"}},
+    [MODULE_K] = {WEIGHT_MIXER, {"self_attn.k_proj", "attn.k_proj", "mixer.k_proj", "self_attn.qkv_proj"}},
+    [MODULE_V] = {WEIGHT_MIXER, {"self_attn.v_proj", "attn.v_proj", "mixer.v_proj", "self_attn.qkv_proj"}},
+    [MODULE_O] = {WEIGHT_MIXER, {"self_attn.o_proj", "attn.o_proj", "mixer.o_proj"}},
+    [MODULE_Q_A] = {WEIGHT_MIXER, {"self_attn.q_a_proj", "self_attn.fused_qkv_a_proj", "attn.wq_a"}},
+    [MODULE_Q_B] = {WEIGHT_MIXER, {"self_attn.q_b_proj", "attn.wq_b"}},
+    [MODULE_KV_A] = {WEIGHT_MIXER, {"self_attn.kv_a_proj_with_mqa", "self_attn.fused_qkv_a_proj", "attn.wkv_a"}},
+    [MODULE_KV_B] = {WEIGHT_MIXER, {"self_attn.kv_b_proj", "attn.wkv_b"}},
+    [MODULE_INDEX_Q] = {WEIGHT_MIXER, {"self_attn.indexer.wq_b", "attn.indexer.wq_b"}},
+    [MODULE_INDEX_K] = {WEIGHT_MIXER, {"self_attn.indexer.wk", "attn.indexer.wk"}},
+    [MODULE_STATE_IN] = {WEIGHT_MIXER,
+                         {"linear_attn.in_proj_qkv", "linear_attn.in_proj_qkvz", "mixer.in_proj", "mamba.in_proj",
+                          "conv.in_proj", "self_attn.qkv_proj"}},
+    [MODULE_STATE_GATE] = {WEIGHT_MIXER,
+                           {"linear_attn.in_proj_z", "linear_attn.in_proj_qkvz", "self_attn.output_gate"}},
+    [MODULE_STATE_RATES] = {WEIGHT_MIXER, {"linear_attn.in_proj_a", "linear_attn.in_proj_b", "linear_attn.in_proj_ba"}},
+    [MODULE_STATE_OUT] = {WEIGHT_MIXER,
+                          {"linear_attn.out_proj", "mixer.out_proj", "mamba.out_proj", "conv.out_proj",
+                           "self_attn.out_proj"}},
+    [MODULE_LATENT_DOWN] = {WEIGHT_FFN, {"mixer.fc1_latent_proj"}},
+    [MODULE_LATENT_UP] = {WEIGHT_FFN, {"mixer.fc2_latent_proj"}},
+    [MODULE_GATE] = {WEIGHT_FFN,
+                     {"mlp.gate_proj", "mlp.gate_up_proj", "feed_forward.gate_proj", "feed_forward.w1", "ffn.w1"}},
+    [MODULE_UP] = {WEIGHT_FFN,
+                   {"mlp.up_proj", "mlp.gate_up_proj", "feed_forward.up_proj", "feed_forward.w3", "ffn.w3",
+                    "mixer.up_proj", "mlp.fc1", "mlp.c_fc"}},
+    [MODULE_DOWN] = {WEIGHT_FFN,
+                     {"mlp.down_proj", "feed_forward.down_proj", "feed_forward.w2", "ffn.w2", "mixer.down_proj",
+                      "mlp.fc2", "mlp.c_proj"}},
+    [MODULE_SHARED_GATE] = {WEIGHT_FFN,
+                            {"mlp.shared_experts.gate_proj", "mlp.shared_expert.gate_proj",
+                             "feed_forward.shared_expert.gate_proj", "block_sparse_moe.shared_experts.gate_proj",
+                             "ffn.shared_experts.w1", "mlp.shared_experts.gate_up_proj",
+                             "mlp.shared_expert.gate_up_proj", "mlp.shared_mlp.gate_proj", "mlp.gate_proj"}},
+    [MODULE_SHARED_UP] = {WEIGHT_FFN,
+                          {"mlp.shared_experts.up_proj", "mlp.shared_expert.up_proj",
+                           "feed_forward.shared_expert.up_proj", "block_sparse_moe.shared_experts.up_proj",
+                           "ffn.shared_experts.w3", "mlp.shared_experts.gate_up_proj", "mlp.shared_expert.gate_up_proj",
+                           "mixer.shared_experts.up_proj", "mlp.shared_mlp.up_proj", "mlp.up_proj"}},
+    [MODULE_SHARED_DOWN] = {WEIGHT_FFN,
+                            {"mlp.shared_experts.down_proj", "mlp.shared_expert.down_proj",
+                             "feed_forward.shared_expert.down_proj", "block_sparse_moe.shared_experts.down_proj",
+                             "ffn.shared_experts.w2", "mixer.shared_experts.down_proj", "mlp.shared_mlp.down_proj",
+                             "mlp.down_proj"}},
+    [MODULE_EXPERT_GATE] = {WEIGHT_EXPERT,
+                            {"mlp.experts.0.gate_proj", "mlp.experts.gate_up_proj", "mlp.switch_mlp.gate_proj",
+                             "block_sparse_moe.experts.0.w1", "block_sparse_moe.switch_mlp.gate_proj",
+                             "feed_forward.experts.0.gate_proj", "feed_forward.experts.gate_up_proj",
+                             "ffn.experts.0.w1", "experts.0.gate_proj", "experts.gate_up_proj"}},
+    [MODULE_EXPERT_UP] = {WEIGHT_EXPERT,
+                          {"mlp.experts.0.up_proj", "mlp.experts.gate_up_proj", "mlp.switch_mlp.up_proj",
+                           "block_sparse_moe.experts.0.w3", "block_sparse_moe.switch_mlp.up_proj",
+                           "feed_forward.experts.0.up_proj", "feed_forward.experts.gate_up_proj", "ffn.experts.0.w3",
+                           "mixer.experts.0.up_proj", "experts.0.up_proj", "experts.gate_up_proj"}},
+    [MODULE_EXPERT_DOWN] = {WEIGHT_EXPERT,
+                            {"mlp.experts.0.down_proj", "mlp.experts.down_proj", "mlp.switch_mlp.down_proj",
+                             "block_sparse_moe.experts.0.w2", "block_sparse_moe.switch_mlp.down_proj",
+                             "feed_forward.experts.0.down_proj", "feed_forward.experts.down_proj", "ffn.experts.0.w2",
+                             "mixer.experts.0.down_proj", "experts.0.down_proj", "experts.down_proj"}},
+    [MODULE_ROUTER] = {WEIGHT_ROUTER,
+                       {"mlp.gate", "mlp.router", "block_sparse_moe.gate", "feed_forward.router", "ffn.gate",
+                        "mixer.gate", "router", "mlp.gate.wg"}},
+    [MODULE_SHARED_SWITCH] = {WEIGHT_ROUTER, {"mlp.shared_expert_gate"}},
+    [MODULE_INDEX_WEIGHTS] = {WEIGHT_ROUTER, {"self_attn.indexer.weights_proj", "attn.indexer.weights_proj"}},
+};
+
+/* What stands in front of "layers.7": regular expressions are tried with each. */
+static const char *const FRONT[] = {"model.", "language_model.model.", "model.language_model.", "backbone.", ""};
+
+enum { FRONTS = sizeof FRONT / sizeof FRONT[0] };
+
+enum weight_class module_class(enum module module) { return MODULE[module].class; }
+
+bool module_present(const struct layer_kind *k, enum module module)
+{
+    const struct mixer *x = &k->mixer;
+    const struct ffn *f = &k->ffn;
+    const bool attends = x->kind == MIXER_ATTENTION, latent = x->kind == MIXER_LATENT, keys = attends && !x->shares_kv;
+    const bool recurs = x->kind == MIXER_RECURRENT;
+    switch (module) {
+    case MODULE_Q: return attends || (latent && x->q_rank == 0);
+    case MODULE_K: return keys || (attends && x->idle_kv);
+    case MODULE_V: return (keys || (attends && x->idle_kv)) && !x->v_is_k;
+    case MODULE_O: return attends || latent;
+    case MODULE_Q_A:
+    case MODULE_Q_B: return latent && x->q_rank > 0;
+    case MODULE_KV_A:
+    case MODULE_KV_B: return latent;
+    case MODULE_INDEX_Q:
+    case MODULE_INDEX_K:
+    case MODULE_INDEX_WEIGHTS: return x->index_heads > 0;
+    case MODULE_STATE_IN:
+    case MODULE_STATE_OUT: return recurs;
+    case MODULE_STATE_GATE: return recurs && x->recurrence.gate == GATE_FULL;
+    case MODULE_STATE_RATES:
+        return recurs && x->recurrence.block == RECURRENT_LINEAR &&
+               (x->recurrence.delta || x->recurrence.decay == DECAY_HEAD);
+    case MODULE_LATENT_DOWN:
+    case MODULE_LATENT_UP: return f->kind == FFN_MOE && f->latent_width > 0;
+    case MODULE_GATE: return f->kind == FFN_DENSE && f->gated;
+    case MODULE_UP:
+    case MODULE_DOWN: return f->kind == FFN_DENSE;
+    case MODULE_SHARED_GATE: return f->kind == FFN_MOE && f->shared_width > 0 && f->gated;
+    case MODULE_SHARED_UP:
+    case MODULE_SHARED_DOWN: return f->kind == FFN_MOE && f->shared_width > 0;
+    case MODULE_EXPERT_GATE: return f->kind == FFN_MOE && f->gated;
+    case MODULE_EXPERT_UP:
+    case MODULE_EXPERT_DOWN:
+    case MODULE_ROUTER: return f->kind == FFN_MOE;
+    case MODULE_SHARED_SWITCH: return f->kind == FFN_MOE && f->shared_gate;
+    case MODULES: break;
+    }
+    return false;
+}
+
+bool module_covers(const struct layer_kind *k)
+{
+    const struct mixer *x = &k->mixer;
+    const struct recurrence *p = &x->recurrence;
+    if (k->borrowed || x->doubled_input || k->ffn.out_proj || k->ffn.channel_mix || k->ffn.adapter_rank > 0)
+        return false;
+    if (x->kind != MIXER_RECURRENT) return true;
+    return p->block == RECURRENT_SSD || p->block == RECURRENT_CONV ||
+           (p->block == RECURRENT_LINEAR && p->rank == 0 && p->decay != DECAY_CHANNEL && p->gate != GATE_LOW_RANK);
+}
+
+/* ---- reading ---- */
+
+static enum err_code refuse(const char *file, const char *given, const char *why, struct err *e)
+{
+    char clean[64];
+    return err_set(e, ERR_INPUT, "%s: the pattern \"%s\" of modules %s; state the format with --weights", file,
+                   text_clean(clean, sizeof clean, given, strnlen(given, PATTERN_MAX)), why);
+}
+
+static void release_regex(void *p)
+{
+    regfree(p);
+    free(p);
+}
+
+/* The grammar that is read is that of both Python and POSIX: characters, \. and \d, . * + ? | ( ) ^ $. */
+static enum err_code compile(struct arena *a, const char *file, struct module_pattern *p, struct err *e)
+{
+    char text[2 * PATTERN_MAX + 8], *to = text;
+    *to++ = '^';
+    *to++ = '(';
+    for (const char *s = p->text; *s; s++) {
+        if (isalnum((unsigned char)*s) || strchr("_-/:. *+|()^$", *s)) {
+            *to++ = *s;
+        } else if (*s == '?' && s > p->text && s[-1] == '(') { /* (?: */
+            if (s[1] != ':') return refuse(file, p->given, "uses a regular expression that is not read", e);
+            s++;
+        } else if (*s == '?') {
+            if (s > p->text && strchr("*+?", s[-1])) continue; /* a lazy repetition matches the same */
+            *to++ = *s;
+        } else if (*s == '\\' && s[1] == 'd') {
+            const char digits[] = "[0-9]";
+            memcpy(to, digits, sizeof digits - 1);
+            to += sizeof digits - 1;
+            s++;
+        } else if (*s == '\\' && s[1] && strchr(".-_/", s[1])) {
+            if (s[1] == '.') *to++ = '\\';
+            *to++ = *++s;
+        } else {
+            return refuse(file, p->given, "uses a regular expression that is not read", e);
+        }
+        if (to - text > 2 * PATTERN_MAX) return refuse(file, p->given, "is too long", e);
+    }
+    *to++ = ')';
+    *to = '\0';
+    regex_t *re = malloc(sizeof *re);
+    if (!re) return err_nomem(e);
+    if (regcomp(re, text, REG_EXTENDED | REG_NOSUB) != 0) {
+        free(re);
+        return refuse(file, p->given, "is no regular expression", e);
+    }
+    p->compiled = re;
+    p->by_layer = strpbrk(p->text, "0123456789") || strstr(p->text, "\\d");
+    return arena_defer(a, release_regex, re, e);
+}
+
+/* Words that stand in front of every name of a language model. */
+static const char *strip(const char *s)
+{
+    static const char *const WORDS[] = {"model.", "language_model.", "backbone.", "transformer."};
+    for (bool again = true; again;) {
+        again = false;
+        for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) {
+            const size_t len = strlen(WORDS[i]);
+            if (strncmp(s, WORDS[i], len) != 0 || s[len] == '\0') continue;
+            s += len;
+            again = true;
+        }
+    }
+    return s;
+}
+
+/* "experts.17.down_proj" becomes "experts.0.down_proj". */
+static enum err_code unify_experts(struct arena *a, struct module_pattern *p, struct err *e)
+{
+    static const char WORD[] = "experts.";
+    const char *at = strstr(p->text, WORD);
+    if (!at) return ERR_OK;
+    at += sizeof WORD - 1;
+    const size_t digits = strspn(at, "0123456789");
+    if (digits == 0 || (at[digits] != '.' && at[digits] != '\0')) return ERR_OK;
+    p->of_one_expert = true;
+    p->text = arena_printf(a, "%.*s0%s", (int)(at - p->text), p->text, at + digits);
+    return p->text ? ERR_OK : err_nomem(e);
+}
+
+enum err_code module_pattern_read(struct arena *a, const char *file, const char *given, bool regex,
+                                  struct module_pattern *out, struct err *e)
+{
+    struct module_pattern p = {.given = given, .text = given, .layer = -1};
+    if (strlen(given) > PATTERN_MAX) return refuse(file, given, "is longer than 400 characters", e);
+    if (strncmp(given, "re:", 3) == 0) {
+        regex = true;
+        p.text = given + 3;
+    }
+    if (regex) {
+        p.kind = PATTERN_REGEX;
+        TRY(compile(a, file, &p, e));
+        *out = p;
+        return ERR_OK;
+    }
+    if (strpbrk(given, "[]?{}()|\\^$+")) return refuse(file, given, "is neither a name nor one with *", e);
+    if (*given == '\0') return refuse(file, given, "is empty", e);
+    p.kind = strchr(given, '*') ? PATTERN_GLOB : PATTERN_NAME;
+    p.text = strip(given);
+    size_t len = strlen(p.text);
+    if (len > 7 && strcmp(p.text + len - 7, ".weight") == 0) len -= 7;
+    p.text = arena_strndup(a, p.text, len);
+    if (!p.text) return err_nomem(e);
+    TRY(unify_experts(a, &p, e));
+    /* "layers.7": a glob may go on after the digits, "layers.7*" */
+    if (strncmp(p.text, "layers.", 7) == 0) {
+        const size_t digits = strspn(p.text + 7, "0123456789");
+        if (digits > 0 && digits < 7 && (p.text[7 + digits] == '.' || p.text[7 + digits] == '\0'))
+            p.layer = strtol(p.text + 7, NULL, 10);
+    }
+    *out = p;
+    return ERR_OK;
+}
+
+/* ---- matching ---- */
+
+/* * stands for any text; linear in both but for one step back. */
+static bool glob(const char *p, const char *s)
+{
+    const char *star = NULL, *from = NULL;
+    while (*s) {
+        if (*p == '*') {
+            star = p++;
+            from = s;
+        } else if (*p == *s) {
+            p++;
+            s++;
+        } else if (star) {
+            p = star + 1;
+            s = ++from;
+        } else {
+            return false;
+        }
+    }
+    while (*p == '*') p++;
+    return *p == '\0';
+}
+
+/* Words of p, divided by dots, one after the other among those of s. */
+static bool has_words(const char *s, const char *p)
+{
+    const size_t len = strlen(p);
+    for (const char *at = s; (at = strstr(at, p)) != NULL; at++)
+        if ((at == s || at[-1] == '.') && (at[len] == '.' || at[len] == '\0')) return true;
+    return false;
+}
+
+static bool matches_name(const struct module_pattern *p, const char *name)
+{
+    char longer[NAME_MAX_LEN + PATTERN_MAX + 4];
+    switch (p->kind) {
+    case PATTERN_NAME: return has_words(name, p->text);
+    case PATTERN_GLOB:
+        if (glob(p->text, name)) return true;
+        (void)snprintf(longer, sizeof longer, "%s.*", p->text); /* a block that the name stands in */
+        return glob(longer, name);
+    case PATTERN_REGEX:
+        for (size_t i = 0; i < FRONTS; i++) {
+            (void)snprintf(longer, sizeof longer, "%s%s", FRONT[i], name);
+            if (regexec(p->compiled, longer, 0, NULL, 0) == 0) return true;
+        }
+        return false;
+    }
+    return false;
+}
+
+/* Experts stand in the MLP, and beside them a shared one; or (Gemma 4, whose branches have norms of their own) beside
+ * the MLP, with their router. */
+static bool spelled(const struct layer_kind *k, enum module module, const char *name)
+{
+    const bool beside = k->ffn.branch_norms > 0, bare = strncmp(name, "experts.", 8) == 0 || !strchr(name, '.');
+    if (module >= MODULE_SHARED_GATE && module <= MODULE_SHARED_DOWN) return (strstr(name, "shared") == NULL) == beside;
+    return !(module >= MODULE_EXPERT_GATE && module <= MODULE_ROUTER) || bare == beside;
+}
+
+bool module_pattern_matches(const struct module_pattern *p, int64_t layer, const struct layer_kind *k,
+                            enum module module)
+{
+    char name[NAME_MAX_LEN];
+    if (p->layer >= 0 && p->layer != layer) return false;
+    for (size_t i = 0; i < SPELLINGS && MODULE[module].name[i]; i++) {
+        if (!spelled(k, module, MODULE[module].name[i])) continue;
+        if (p->kind == PATTERN_REGEX && strstr(MODULE[module].name[i], "switch_mlp")) continue; /* MLX has names only */
+        (void)snprintf(name, sizeof name, "layers.%lld.%s", (long long)layer, MODULE[module].name[i]);
+        if (matches_name(p, name)) return true;
+    }
+    return false;
+}
+
+bool module_pattern_matches_head(const struct module_pattern *p)
+{
+    return matches_name(p, "lm_head") || matches_name(p, "head") || matches_name(p, "output_layer");
+}
+
+bool module_pattern_matches_embed(const struct module_pattern *p)
+{
+    return matches_name(p, "embed_tokens") || matches_name(p, "embeddings") || matches_name(p, "wte");
+}
+
+bool module_pattern_is_foreign(const struct module_pattern *p, int64_t layers)
+{
+    static const char *const WORDS[] = {"visual", "vision", "audio",      "image",   "projector",   "norm",
+                                        "mtp",    "conv1d", "correction", "eh_proj", "shared_head", "rotary",
+                                        "bias",   "patch_", "adaptor",    "adapter", "speech",      "vit"};
+    if (p->layer >= layers) return true;
+    for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++)
+        if (strstr(p->given, WORDS[i])) return true;
+    if (p->kind != PATTERN_GLOB || strncmp(p->text, "layers.", 7) != 0) return false;
+    const size_t digits = strspn(p->text + 7, "0123456789"); /* "layers.61*" */
+    return digits > 0 && digits < 7 && strtol(p->text + 7, NULL, 10) >= layers;
+}

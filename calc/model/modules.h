@@ -1,0 +1,48 @@
+/* modules -- names of a checkpoint's matrices, and the patterns by which quantisation configs speak of them; private to
+ * calc/model. */
+#ifndef RIDGE_MODEL_MODULES_H
+#define RIDGE_MODEL_MODULES_H
+
+#include "calc/model/model.h"
+
+enum pattern_kind { PATTERN_NAME, PATTERN_GLOB, PATTERN_REGEX };
+
+struct module_pattern {
+    const char *given; /* as the file has it */
+    enum pattern_kind kind;
+    const char *text;   /* without the parts of a name that every module has in front */
+    int64_t layer;      /* the one that it names, -1: it names none, or several */
+    bool of_one_expert; /* names one expert by its number */
+    bool by_layer;      /* a regular expression in which digits count */
+    void *compiled;     /* of a regular expression */
+};
+
+/* module_pattern_read -- a name ("model.layers.7.mlp", "lm_head"), a name with * for any text ("model.layers.1*"), or
+ * with "re:" a regular expression that matches from the front, as compressed-tensors writes it. regex: the text is one
+ * without saying so. Errors: ERR_INPUT a pattern beyond 400 characters, or in a grammar that is not read (look-ahead,
+ * back-references, counted repetition, character sets of glob); ERR_NOMEM. */
+enum err_code module_pattern_read(struct arena *a, const char *file, const char *given, bool regex,
+                                  struct module_pattern *out, struct err *e);
+
+/* module_pattern_matches -- whether the pattern names the module of a layer: it, a block that it stands in, or its last
+ * words. Modules are spelled as Hugging Face families spell them (self_attn or attn or mixer; mlp, block_sparse_moe,
+ * feed_forward, ffn; gate_proj, w1; experts one by one or together). */
+bool module_pattern_matches(const struct module_pattern *p, int64_t layer, const struct layer_kind *k,
+                            enum module module);
+
+/* module_pattern_matches_head, _embed -- the same of the output head and the embedding. */
+bool module_pattern_matches_head(const struct module_pattern *p);
+bool module_pattern_matches_embed(const struct module_pattern *p);
+
+/* module_pattern_is_foreign -- whether it names what is no matrix of this model: a vision or audio part, a layer behind
+ * the last one (multi-token prediction), norms, convolutions, biases. */
+bool module_pattern_is_foreign(const struct module_pattern *p, int64_t layers);
+
+/* module_class -- where a module's weights are counted. module_present -- whether a layer has it. */
+enum weight_class module_class(enum module module);
+bool module_present(const struct layer_kind *k, enum module module);
+
+/* module_covers -- whether all matrices of a layer are among enum module. */
+bool module_covers(const struct layer_kind *k);
+
+#endif
