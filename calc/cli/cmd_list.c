@@ -9,6 +9,7 @@
 #include "calc/cli/estimate.h"
 #include "calc/cli/list_tensors.h"
 #include "calc/model/family.h"
+#include "calc/model/whatif.h"
 
 static const struct option OPTIONS[] = {
     {.name = "format",
@@ -283,13 +284,29 @@ static enum err_code list_conventions(struct listing *l, struct err *e)
     return named(l, CONVENTIONS, sizeof CONVENTIONS / sizeof CONVENTIONS[0]);
 }
 
+/* ---- what-ifs ---- */
+
+static enum err_code list_whatifs(struct listing *l, struct err *e)
+{
+    size_t n;
+    const struct whatif *all = whatif_table(&n);
+    struct text_row *rows = arena_array(l->arena, n, sizeof *rows);
+    if (!rows) return err_nomem(e);
+    for (size_t i = 0; i < n; i++) {
+        const char *form = all[i].value ? arena_printf(l->arena, "%s=%s", all[i].name, all[i].value) : all[i].name;
+        if (!form) return err_nomem(e);
+        rows[i] = (struct text_row){all[i].name, form, all[i].help};
+    }
+    return named(l, rows, n);
+}
+
 static const struct topic {
     const char *name;
     enum err_code (*list)(struct listing *l, struct err *e);
 } TOPICS[] = {
     {"models", list_models},           {"hardware", list_hardware}, {"families", list_families},
     {"workloads", list_workloads},     {"dtypes", list_dtypes},     {"columns", list_columns},
-    {"conventions", list_conventions},
+    {"conventions", list_conventions}, {"what-ifs", list_whatifs},
 };
 
 /* Names with sentences, which a table would cut. */
@@ -335,8 +352,8 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     while (at < n && strcmp(TOPICS[at].name, topic) != 0) at++;
     if (at == n)
         return err_set(e, ERR_USAGE,
-                       "list: wanted one of models, hardware, workloads, families, dtypes, columns, conventions "
-                       "or tensors PATH");
+                       "list: wanted one of models, hardware, workloads, families, dtypes, columns, conventions, "
+                       "what-ifs or tensors PATH");
     TRY(TOPICS[at].list(&l, e));
     l.table.schema = "ridge.list.1";
     l.table.tool = commands_tool();
@@ -350,10 +367,10 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
 
 const struct command command_list = {
     .name = "list",
-    .summary =
-        "What is built in: models, hardware, workloads, families, dtypes, columns, conventions; or the tensors of "
-        "a checkpoint.",
-    .usage = "models|hardware|workloads|families|dtypes|columns|conventions|tensors PATH [options]",
+    .summary = "What is built in: models, hardware, workloads, families, dtypes, columns, conventions, what-ifs; or "
+               "the tensors of "
+               "a checkpoint.",
+    .usage = "models|hardware|workloads|families|dtypes|columns|conventions|what-ifs|tensors PATH [options]",
     .options = OPTIONS,
     .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
     .examples = "  ridge list models\n  ridge list hardware -f csv\n"

@@ -16,6 +16,7 @@ struct estimate_request {
     size_t models_n, gpus_n;
     const struct model_setting *set;
     size_t set_n;
+    const char *what_if;                                /* stacked changes of the model; NULL none */
     const int64_t *batch, *context, *prompt, *generate; /* context, or prompt x generate */
     size_t batch_n, context_n, prompt_n, generate_n;
     int64_t tp;                             /* 0: as many as GPUs */

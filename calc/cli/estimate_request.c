@@ -159,6 +159,7 @@ enum err_code estimate_request_parse(struct arena *a, const struct option_values
     }
     if (units_parse_count(option_get(v, "block-size"), 1, 1 << 20, &q.block_tokens, e) != ERR_OK)
         return err_prepend(e, "--block-size: ");
+    q.what_if = option_get(v, "what-if");
     q.weights = option_get(v, "weights");
     q.kv = option_get(v, "kv");
     q.activations = option_get(v, "activations");

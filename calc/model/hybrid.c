@@ -353,11 +353,11 @@ enum err_code reader_hybrid(struct reader *r)
         const struct plan *p = &h.layer[i];
         if (p->shared) {
             b->shared.borrowed = shared++ >= b->owners;
-            TRY(reader_count_kind(r, &b->shared));
+            TRY(reader_count_kind(r->arena, r->m, &b->shared, r->e));
         }
         memcpy(&k->mixer, &b->mixer[p->mixer], sizeof k->mixer);
         memcpy(&k->ffn, &b->ffn[p->ffn], sizeof k->ffn);
-        TRY(reader_count_kind(r, k));
+        TRY(reader_count_kind(r->arena, r->m, k, r->e));
     }
     return ERR_OK;
 }

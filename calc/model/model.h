@@ -159,6 +159,8 @@ struct model {
     enum norm_kind norm;
     size_t kinds_n;
     struct layer_kind *kinds;
+    size_t order_n;
+    uint16_t *order; /* kinds[] index of each block in the order they run, order_n of them; NULL: kind after kind */
     struct dtype weights[WEIGHT_CLASSES]; /* as stored */
     const char *weights_unknown;          /* why the stored format could not be priced; NULL when weights[] holds */
     struct dtype kv, activations;
