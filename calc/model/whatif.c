@@ -88,26 +88,27 @@ static enum err_code change_heads(struct change *c)
 /* ---- the table ---- */
 
 static const struct whatif TABLE[] = {
-    {"gqa", "N", "N KV heads, each for an equal group of query heads (arXiv 2305.13245)", false, change_kv_heads},
-    {"mqa", NULL, "one KV head for all query heads (arXiv 1911.02150)", false, change_multi_query},
-    {"mha", NULL, "a KV head for every query head", false, change_multi_head},
+    {"gqa", "N", "N KV heads, each for an equal group of query heads (arXiv 2305.13245)", WHATIF_LAYERS,
+     change_kv_heads},
+    {"mqa", NULL, "one KV head for all query heads (arXiv 1911.02150)", WHATIF_LAYERS, change_multi_query},
+    {"mha", NULL, "a KV head for every query head", WHATIF_LAYERS, change_multi_head},
     {"mla", "C+R[:Q]",
      "latent attention: C + R elements cached a token and layer, queries through a latent of Q (arXiv 2405.04434)",
-     false, change_latent},
+     WHATIF_LAYERS, change_latent},
     {"cla", "N",
-     "N successive layers with caches of one shape share the keys and values of the first (arXiv 2405.12981)", false,
-     change_across_layers},
+     "N successive layers with caches of one shape share the keys and values of the first (arXiv 2405.12981)",
+     WHATIF_LAYERS, change_across_layers},
     {"window", "W[:a/b]|none",
      "a of every b attention layers see the last W tokens, the last b - a of each b see all; W alone: every layer",
-     false, change_window},
-    {"layers", "N", "the first N layers (depth pruning)", false, change_layers},
-    {"hidden", "N", "model width; heads, head widths and the MLP stay (width pruning, arXiv 2407.14679)", false,
+     WHATIF_LAYERS, change_window},
+    {"layers", "N", "the first N layers (depth pruning)", WHATIF_LAYERS, change_layers},
+    {"hidden", "N", "model width; heads, head widths and the MLP stay (width pruning, arXiv 2407.14679)", WHATIF_LAYERS,
      change_hidden},
-    {"ffn", "N", "width of the MLP", false, change_ffn},
-    {"heads", "N", "query heads; KV heads stay, or are as many where they were", false, change_heads},
-    {"weights", "FORMAT", "number format of the linear layers (ridge list dtypes)", false, change_weights},
-    {"kv", "FORMAT", "number format of the cache", true, change_kv},
-    {"activations", "FORMAT", "number format of activations", true, change_activations},
+    {"ffn", "N", "width of the MLP", WHATIF_LAYERS, change_ffn},
+    {"heads", "N", "query heads; KV heads stay, or are as many where they were", WHATIF_LAYERS, change_heads},
+    {"weights", "FORMAT", "number format of the linear layers (ridge list dtypes)", WHATIF_WEIGHTS, change_weights},
+    {"kv", "FORMAT", "number format of the cache", WHATIF_CACHE, change_kv},
+    {"activations", "FORMAT", "number format of activations", WHATIF_CACHE, change_activations},
 };
 
 enum { TABLE_N = sizeof TABLE / sizeof TABLE[0] };
@@ -193,7 +194,7 @@ static enum err_code take_apart(struct change *c, const struct model *m)
     return ERR_OK;
 }
 
-static enum err_code put_together(struct change *c, bool weights_kept)
+static enum err_code put_together(struct change *c)
 {
     struct model *m = c->m;
     m->kinds = NULL;
@@ -201,8 +202,24 @@ static enum err_code put_together(struct change *c, bool weights_kept)
     m->kinds_n = m->order_n = 0;
     for (size_t i = 0; i < c->layers_n; i++) TRY(reader_count_kind(c->arena, m, &c->layer[i], c->e));
     m->attention = reader_attention_text(c->arena, m);
+    return m->attention ? ERR_OK : err_nomem(c->e);
+}
+
+/* Kinds of its own for a model whose formats change. */
+static enum err_code own_kinds(struct change *c)
+{
+    const struct layer_kind *from = c->m->kinds;
+    c->m->kinds = arena_array(c->arena, c->m->kinds_n, sizeof *from);
+    if (!c->m->kinds) return err_nomem(c->e);
+    memcpy(c->m->kinds, from, c->m->kinds_n * sizeof *from);
+    return ERR_OK;
+}
+
+static enum err_code rename_model(struct change *c, bool weights_kept)
+{
+    struct model *m = c->m;
     m->name = arena_printf(c->arena, "%s %s", m->name, c->text);
-    if (!m->attention || !m->name) return err_nomem(c->e);
+    if (!m->name) return err_nomem(c->e);
     uint64_t h = hash_start();
     h = hash_more(h, m->hash, strlen(m->hash));
     h = hash_more(h, c->text, strlen(c->text));
@@ -233,9 +250,10 @@ enum err_code whatif_apply(struct arena *a, struct model *m, const char *text, s
     struct change c = {.arena = a, .m = &next, .text = text, .value = equals && equals[1] ? equals + 1 : NULL, .e = e};
     if (row->value && !c.value) return change_refuse(&c, "it takes a value: %s=%s", row->name, row->value);
     if (!row->value && equals) return change_refuse(&c, "it takes no value");
-    TRY(take_apart(&c, m));
+    TRY(row->extent == WHATIF_LAYERS ? take_apart(&c, m) : own_kinds(&c));
     TRY(row->apply(&c));
-    TRY(put_together(&c, row->weights_kept));
+    if (row->extent == WHATIF_LAYERS) TRY(put_together(&c));
+    TRY(rename_model(&c, row->extent == WHATIF_CACHE));
     *m = next;
     return ERR_OK;
 }

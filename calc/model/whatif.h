@@ -15,7 +15,8 @@ struct whatif {
     const char *name;  /* "gqa" */
     const char *value; /* its grammar, for people: "N"; NULL: it takes none */
     const char *help;  /* one sentence */
-    bool weights_kept; /* the stored weights stay what they are: only the cache or activations change */
+    /* What it leaves alone: nothing; all but formats of weights; all but those of cache and activations. */
+    enum whatif_extent { WHATIF_LAYERS, WHATIF_WEIGHTS, WHATIF_CACHE } extent;
     enum err_code (*apply)(struct change *c);
 };
 
