@@ -253,6 +253,19 @@ static void test_pruning(void **state)
     want_params("mistral-nemo-12b", "hidden=4096+ffn=11520", nemo, false);
     assert_true(fabs(nemo - 8.41e9) < 0.005e9);
     want_cache("mistral-nemo-12b", "hidden=4096+ffn=11520", 163840, 0);
+    /* Nemotron-4 15B to Minitron 8B and 4B: two matrices in the MLP, norms with biases. */
+    static const struct {
+        const char *model, *stack;
+        double d, f, heads;
+    } PATH[] = {{"minitron-8b", "hidden=4096+ffn=16384", 4096, 16384, 48},
+                {"minitron-4b", "hidden=3072+ffn=9216+heads=24", 3072, 9216, 24}};
+    for (size_t i = 0; i < COUNT(PATH); i++) {
+        const double q = PATH[i].heads * 128, p = PATH[i].d;
+        const double want = 2 * 256000 * p + 2 * p + 32 * (2 * p * q + 2 * p * 1024 + 2 * p * PATH[i].f + 4 * p);
+        want_params("nemotron-4-15b", PATH[i].stack, want, false);
+        want_params(PATH[i].model, "kv=bf16", want, false);
+        want_cache("nemotron-4-15b", PATH[i].stack, 131072, 0);
+    }
     /* Heads: KV heads stay, or are as many where they were. */
     want_params("llama-2-13b", "heads=20", OUTSIDE + L * (MLP + 4.0 * D * 2560), false);
     want_cache("llama-2-13b", "heads=20", 819200.0 / 2, 0);
@@ -275,7 +288,7 @@ static void test_formats(void **state)
 {
     (void)state;
     const double linear = L * (4.0 * D * D + 3.0 * D * F), rest = 2.0 * V * D + (2.0 * L + 1) * D;
-    /* 4 + (16 + 4)/128 and 3 + 20/128 bits, every row being a multiple of 128; 8 bits and a 16-bit scale a row. */
+    /* 4 + (16 + 4)/128 bits, every row being a multiple of 128; 8 bits and a 16-bit scale a row. */
     const double rows = L * (4.0 * D + 2.0 * F + D);
     const struct {
         const char *what;
@@ -284,7 +297,6 @@ static void test_formats(void **state)
         {"weights=fp8", linear + 2 * rest},
         {"weights=int8", linear + 2 * rows + 2 * rest},
         {"weights=int4-g128", linear * (4 + 20.0 / 128) / 8 + 2 * rest},
-        {"weights=int3-g128", linear * (3 + 20.0 / 128) / 8 + 2 * rest},
     };
     for (size_t i = 0; i < COUNT(FORMATS); i++) {
         const struct model m = changed("llama-2-13b", FORMATS[i].what);
@@ -292,6 +304,10 @@ static void test_formats(void **state)
         if (fabs(found - FORMATS[i].bytes) > 0)
             fail_msg("%s: %.17g bytes, want %.17g", FORMATS[i].what, found, FORMATS[i].bytes);
     }
+    /* 3 bits, a 16-bit scale and a zero point of 3 or 4 bits for 128 of them. */
+    const struct model three = changed("llama-2-13b", "weights=int3-g128");
+    const double bits = (figures(&three, 1, 1024).weights - 2 * rest) * 8 / linear;
+    assert_true(bits >= 3 + 19.0 / 128 && bits <= 3 + 20.0 / 128);
     want_cache("llama-2-13b", "kv=fp8", 819200.0 / 2, 0);
     want_cache("llama-2-13b", "kv=int8+gqa=8", 163840.0 / 2, 0);
     assert_string_equal(changed("llama-2-13b", "activations=fp32").activations.name, "fp32");

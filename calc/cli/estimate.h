@@ -34,6 +34,9 @@ struct estimate_request {
 enum err_code estimate_request_parse(struct arena *a, const struct option_values *v, struct estimate_request *out,
                                      struct err *e);
 
+/* estimate_conventions_text -- fill q->conventions_text from the conventions that q holds. Errors: ERR_NOMEM. */
+enum err_code estimate_conventions_text(struct arena *a, struct estimate_request *q, struct err *e);
+
 /* An engine's cache pool for a case, from the engine flags. */
 struct estimate_engine {
     struct pool_request request;
