@@ -30,6 +30,16 @@ static enum err_code set_format(struct change *c, struct dtype *out)
 }
 
 static enum err_code change_kv(struct change *c) { return set_format(c, &c->m->kv); }
+
+static enum err_code change_state(struct change *c)
+{
+    struct dtype d;
+    TRY(set_format(c, &d));
+    if (d.bits < 16) return change_refuse(c, "recurrent states are kept in fp32, bf16 or fp16");
+    c->m->state = d;
+    return ERR_OK;
+}
+
 static enum err_code change_activations(struct change *c) { return set_format(c, &c->m->activations); }
 
 /* ---- pruning ---- */
@@ -101,6 +111,12 @@ static const struct whatif TABLE[] = {
     {"window", "W[:a/b]|none",
      "a of every b attention layers see the last W tokens, the last b - a of each b see all; W alone: every layer",
      WHATIF_LAYERS, change_window},
+    {"ssm", "a/b",
+     "a of every b attention layers become Mamba-2 mixers twice as wide as the model, states of 128 (arXiv 2405.21060)",
+     WHATIF_LAYERS, change_state_space},
+    {"linear", "a/b",
+     "a of every b attention layers become linear attention of the same heads with a fixed decay (arXiv 2501.08313)",
+     WHATIF_LAYERS, change_linear},
     {"layers", "N", "the first N layers (depth pruning)", WHATIF_LAYERS, change_layers},
     {"hidden", "N", "model width; heads, head widths and the MLP stay (width pruning, arXiv 2407.14679)", WHATIF_LAYERS,
      change_hidden},
@@ -108,6 +124,7 @@ static const struct whatif TABLE[] = {
     {"heads", "N", "query heads; KV heads stay, or are as many where they were", WHATIF_LAYERS, change_heads},
     {"weights", "FORMAT", "number format of the linear layers (ridge list dtypes)", WHATIF_WEIGHTS, change_weights},
     {"kv", "FORMAT", "number format of the cache", WHATIF_CACHE, change_kv},
+    {"state", "FORMAT", "number format of recurrent states: fp32, bf16 or fp16", WHATIF_CACHE, change_state},
     {"activations", "FORMAT", "number format of activations", WHATIF_CACHE, change_activations},
 };
 
@@ -137,11 +154,21 @@ enum err_code change_whole(const struct change *c, int64_t hi, int64_t *out)
     return err_prepend(c->e, "what-if %.60s: ", c->text);
 }
 
+enum err_code change_owned(const struct change *c)
+{
+    for (size_t i = 0; i < c->layers_n; i++)
+        if (c->layer[i].borrowed)
+            return change_refuse(c, "layers run the weights of others, so they cannot differ from them");
+    return ERR_OK;
+}
+
 enum err_code change_part(const struct change *c, const char *text, struct part *out)
 {
     const char *slash = strchr(text, '/');
-    int64_t attending;
-    TRY(change_attending(c, true, &attending));
+    int64_t attending = 0;
+    TRY(change_owned(c));
+    for (size_t i = 0; i < c->layers_n; i++)
+        attending += c->layer[i].mixer.kind == MIXER_ATTENTION || c->layer[i].mixer.kind == MIXER_LATENT;
     const char *some = slash ? arena_strndup(c->arena, text, (size_t)(slash - text)) : text;
     if (!some) return err_nomem(c->e);
     if (!slash || units_parse_count(slash + 1, 1, LAYERS_MAX, &out->of, NULL) != ERR_OK ||

@@ -62,6 +62,8 @@ static enum err_code can_be_latent(const struct change *c, const struct mixer *x
     if (x->window_tokens > 0)
         return change_refuse(c, "layers see a window of %lld tokens, and a latent within a window is not known",
                              (long long)x->window_tokens);
+    if (x->output_gate || x->doubled_input)
+        return change_refuse(c, "attention has a gate or a second input, which latent attention has in no known model");
     if (x->v_is_k) return change_refuse(c, "values are the keys themselves, so there is nothing to compress together");
     return ERR_OK;
 }
@@ -112,6 +114,7 @@ enum err_code change_across_layers(struct change *c)
     TRY(change_attending(c, true, &attending));
     if (n == 1) return change_refuse(c, "one layer shares with no other: wanted 2 or more");
     TRY(change_unshared(c, "a second sharing"));
+    TRY(change_owned(c));
     for (size_t i = 0; i < c->layers_n; i++) {
         struct mixer *x = &c->layer[i].mixer;
         int64_t before = 0;
