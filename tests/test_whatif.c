@@ -391,6 +391,25 @@ static void test_stacks(void **state)
     assert_string_not_equal(a.hash, c.hash);
 }
 
+/* What a checkpoint's headers say holds while its weights do. */
+static void test_stored(void **state)
+{
+    static const struct {
+        const char *what;
+        bool kept;
+    } CASES[] = {{"kv=fp8", true}, {"activations=fp32", true}, {"weights=fp8", false}, {"gqa=8", false}};
+    (void)state;
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        struct model m = load("llama-2-13b");
+        struct err e = {0};
+        m.stored_bytes = 26031728640.0;
+        m.stored_elems = 13015864320.0;
+        assert_int_equal(whatif_apply(A, &m, CASES[i].what, &e), ERR_OK);
+        assert_int_equal(isnan(m.stored_bytes), !CASES[i].kept);
+        assert_int_equal(isnan(m.stored_elems), !CASES[i].kept);
+    }
+}
+
 /* Every row of the table on every built-in model: a whole model comes out that can be timed, or a sentence. */
 static void test_all_models(void **state)
 {
@@ -424,8 +443,8 @@ static void test_all_models(void **state)
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_arena, close_arena)
-    const struct CMUnitTest tests[] = {TEST(test_fewer_heads), TEST(test_latent), TEST(test_across_layers),
-                                       TEST(test_window),      TEST(test_states), TEST(test_pruning),
-                                       TEST(test_formats),     TEST(test_stacks), TEST(test_all_models)};
+    const struct CMUnitTest tests[] = {
+        TEST(test_fewer_heads), TEST(test_latent),  TEST(test_across_layers), TEST(test_window), TEST(test_states),
+        TEST(test_pruning),     TEST(test_formats), TEST(test_stacks),        TEST(test_stored), TEST(test_all_models)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
