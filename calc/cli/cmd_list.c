@@ -6,9 +6,12 @@
 #include "calc/base/table.h"
 #include "calc/base/text.h"
 #include "calc/cli/commands.h"
+#include "calc/cli/compare.h"
 #include "calc/cli/estimate.h"
 #include "calc/cli/list_tensors.h"
+#include "calc/cli/preset.h"
 #include "calc/model/family.h"
+#include "calc/model/whatif.h"
 
 static const struct option OPTIONS[] = {
     {.name = "format",
@@ -206,13 +209,14 @@ static enum err_code list_dtypes(struct listing *l, struct err *e)
 
 static enum err_code list_columns(struct listing *l, struct err *e)
 {
-    size_t n, m;
-    const struct column *c = estimate_columns(&n), *o = estimate_op_columns(&m);
-    struct text_row *rows = arena_array(l->arena, n + m, sizeof *rows);
+    size_t n, m, k;
+    const struct column *c = estimate_columns(&n), *o = estimate_op_columns(&m), *p = compare_columns(&k);
+    struct text_row *rows = arena_array(l->arena, n + m + k, sizeof *rows);
     if (!rows) return err_nomem(e);
     for (size_t i = 0; i < n; i++) rows[i] = (struct text_row){c[i].key, "estimate", c[i].help};
     for (size_t i = 0; i < m; i++) rows[n + i] = (struct text_row){o[i].key, "--by-op", o[i].help};
-    return named(l, rows, n + m);
+    for (size_t i = 0; i < k; i++) rows[n + m + i] = (struct text_row){p[i].key, "compare", p[i].help};
+    return named(l, rows, n + m + k);
 }
 
 static const struct text_row CONVENTIONS[] = {
@@ -288,13 +292,44 @@ static enum err_code list_conventions(struct listing *l, struct err *e)
     return named(l, CONVENTIONS, sizeof CONVENTIONS / sizeof CONVENTIONS[0]);
 }
 
+/* ---- what-ifs, presets ---- */
+
+static enum err_code list_whatifs(struct listing *l, struct err *e)
+{
+    size_t n;
+    const struct whatif *all = whatif_table(&n);
+    struct text_row *rows = arena_array(l->arena, n, sizeof *rows);
+    if (!rows) return err_nomem(e);
+    for (size_t i = 0; i < n; i++) {
+        const char *form = all[i].value ? arena_printf(l->arena, "%s=%s", all[i].name, all[i].value) : all[i].name;
+        if (!form) return err_nomem(e);
+        rows[i] = (struct text_row){all[i].name, form, all[i].help};
+    }
+    return named(l, rows, n);
+}
+
+static enum err_code list_presets(struct listing *l, struct err *e)
+{
+    size_t n;
+    struct preset *all;
+    TRY(preset_builtins(l->arena, &all, &n, e));
+    struct text_row *rows = arena_array(l->arena, n ? n : 1, sizeof *rows);
+    if (!rows) return err_nomem(e);
+    for (size_t i = 0; i < n; i++) {
+        const char *size = arena_printf(l->arena, "%zu variants", all[i].variants_n);
+        if (!size) return err_nomem(e);
+        rows[i] = (struct text_row){all[i].name, size, all[i].about ? all[i].about : ""};
+    }
+    return named(l, rows, n);
+}
+
 static const struct topic {
     const char *name;
     enum err_code (*list)(struct listing *l, struct err *e);
 } TOPICS[] = {
     {"models", list_models},           {"hardware", list_hardware}, {"families", list_families},
     {"workloads", list_workloads},     {"dtypes", list_dtypes},     {"columns", list_columns},
-    {"conventions", list_conventions},
+    {"conventions", list_conventions}, {"what-ifs", list_whatifs},  {"presets", list_presets},
 };
 
 /* Names with sentences, which a table would cut. */
@@ -340,8 +375,8 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     while (at < n && strcmp(TOPICS[at].name, topic) != 0) at++;
     if (at == n)
         return err_set(e, ERR_USAGE,
-                       "list: wanted one of models, hardware, workloads, families, dtypes, columns, conventions "
-                       "or tensors PATH");
+                       "list: wanted one of models, hardware, workloads, families, dtypes, columns, conventions, "
+                       "what-ifs, presets or tensors PATH");
     TRY(TOPICS[at].list(&l, e));
     l.table.schema = "ridge.list.1";
     l.table.tool = commands_tool();
@@ -355,10 +390,10 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
 
 const struct command command_list = {
     .name = "list",
-    .summary =
-        "What is built in: models, hardware, workloads, families, dtypes, columns, conventions; or the tensors of "
-        "a checkpoint.",
-    .usage = "models|hardware|workloads|families|dtypes|columns|conventions|tensors PATH [options]",
+    .summary = "What is built in: models, hardware, workloads, families, dtypes, columns, conventions, what-ifs; or "
+               "the tensors of "
+               "a checkpoint.",
+    .usage = "models|hardware|workloads|families|dtypes|columns|conventions|what-ifs|presets|tensors PATH [options]",
     .options = OPTIONS,
     .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
     .examples = "  ridge list models\n  ridge list hardware -f csv\n"

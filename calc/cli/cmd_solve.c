@@ -150,8 +150,7 @@ static enum err_code largest(struct arena *a, const struct option_values *v, enu
     struct sym_binding point[2];
     size_t n;
     struct out *o;
-    struct limit_request q = {
-        .of = of, .other = of == LIMIT_BATCH ? 1024 : 1, .most = INT64_C(1) << 40}; /* not a unit */
+    struct limit_request q = {.of = of, .other = of == LIMIT_BATCH ? 1024 : 1, .most = LIMIT_MOST}; /* not a unit */
     char weights[UNITS_TEXT_MAX], capacity[UNITS_TEXT_MAX];
     TRY(scope_open(a, v, NULL, &s, e));
     if (!s.quantity.model || !s.gpus)

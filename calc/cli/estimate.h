@@ -16,6 +16,7 @@ struct estimate_request {
     size_t models_n, gpus_n;
     const struct model_setting *set;
     size_t set_n;
+    const char *what_if;                                /* stacked changes of the model; NULL none */
     const int64_t *batch, *context, *prompt, *generate; /* context, or prompt x generate */
     size_t batch_n, context_n, prompt_n, generate_n;
     int64_t tp;                             /* 0: as many as GPUs */
@@ -32,6 +33,9 @@ struct estimate_request {
 
 enum err_code estimate_request_parse(struct arena *a, const struct option_values *v, struct estimate_request *out,
                                      struct err *e);
+
+/* estimate_conventions_text -- fill q->conventions_text from the conventions that q holds. Errors: ERR_NOMEM. */
+enum err_code estimate_conventions_text(struct arena *a, struct estimate_request *q, struct err *e);
 
 /* An engine's cache pool for a case, from the engine flags. */
 struct estimate_engine {

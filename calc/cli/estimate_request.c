@@ -36,16 +36,18 @@ static enum err_code parse_conventions(struct arena *a, const struct option_valu
     TRY(CHOOSE(v, "mlp", &mlp, e, "separate", "fused"));
     TRY(CHOOSE(v, "lm-head", &head, e, "last", "all"));
     TRY(CHOOSE(v, "prefill", &prefill, e, "one", "together"));
-    const bool course = q->course;
-    q->conventions = (struct cost_conventions){
-        .causal_full = causal == 1 || (course && !option_given(v, "causal")),
-        .embed_full_table = embed == 1 || (course && !option_given(v, "embedding")),
-        .mlp_fused = mlp == 1 || (course && !option_given(v, "mlp")),
-        .head_all = head == 1,
-        .norms_uncounted = course,
-        .activations_uncounted = course,
-    };
+    struct cost_conventions *k = &q->conventions;
+    *k = cost_conventions_of(q->course);
+    if (option_given(v, "causal")) k->causal_full = causal == 1;
+    if (option_given(v, "embedding")) k->embed_full_table = embed == 1;
+    if (option_given(v, "mlp")) k->mlp_fused = mlp == 1;
+    k->head_all = head == 1;
     q->prefill_together = prefill == 1;
+    return estimate_conventions_text(a, q, e);
+}
+
+enum err_code estimate_conventions_text(struct arena *a, struct estimate_request *q, struct err *e)
+{
     const struct cost_conventions *k = &q->conventions;
     const char *text = arena_printf(a, "%s%s%s%s%s%s%s%s%s", k->causal_full ? " causal=full" : "",
                                     k->embed_full_table ? " embedding=full" : "", k->mlp_fused ? " mlp=fused" : "",
@@ -159,6 +161,7 @@ enum err_code estimate_request_parse(struct arena *a, const struct option_values
     }
     if (units_parse_count(option_get(v, "block-size"), 1, 1 << 20, &q.block_tokens, e) != ERR_OK)
         return err_prepend(e, "--block-size: ");
+    q.what_if = option_get(v, "what-if");
     q.weights = option_get(v, "weights");
     q.kv = option_get(v, "kv");
     q.activations = option_get(v, "activations");

@@ -5,6 +5,7 @@
 #include "calc/cli/estimate.h"
 #include "calc/cli/scope.h"
 #include "calc/model/stored.h"
+#include "calc/model/whatif.h"
 
 #define ROW(field, kind, unit, flags, heading, help)                                                                   \
     COLUMN_AT(struct estimate_row, field, COLUMN_##kind, UNITS_##unit, flags, heading, help)
@@ -180,6 +181,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     *c = (struct estimate_case){0};
     TRY(model_load(a, model, q->set, q->set_n, &c->model, e));
     TRY(set_formats(q, &c->model, e));
+    if (q->what_if) TRY(whatif_apply_all(a, &c->model, q->what_if, e));
     TRY(open_hw(a, gpu, c, e));
     if (q->course) hw_pin_course(&c->hw);
     c->capacity_bytes = hw_capacity_bytes(&c->hw);

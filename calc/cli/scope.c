@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "calc/model/stored.h"
+#include "calc/model/whatif.h"
 
 /* ---- lists, settings, devices ---- */
 
@@ -94,8 +95,8 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     const char *name = option_get(v, "model");
     TRY(scope_settings(a, option_get(v, "set"), &set, &n, e));
     if (!name) {
-        for (size_t i = 0; i < 3; i++) {
-            static const char *const OF_MODEL[] = {"set", "weights", "kv"};
+        static const char *const OF_MODEL[] = {"set", "weights", "kv", "what-if"};
+        for (size_t i = 0; i < sizeof OF_MODEL / sizeof OF_MODEL[0]; i++) {
             if (option_get(v, OF_MODEL[i])) return err_set(e, ERR_USAGE, "--%s needs -m", OF_MODEL[i]);
         }
         return ERR_OK;
@@ -103,6 +104,7 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     TRY(model_load(a, name, set, n, &s->model, e));
     if (option_get(v, "weights")) TRY(stored_set_all(&s->model, option_get(v, "weights"), e));
     if (option_get(v, "kv")) TRY(dtype_find(option_get(v, "kv"), &s->model.kv, e));
+    if (option_get(v, "what-if")) TRY(whatif_apply_all(a, &s->model, option_get(v, "what-if"), e));
     if (s->model.weights_unknown)
         return err_set(e, ERR_INPUT, "%s: %s; state the format with --weights", s->model.source,
                        s->model.weights_unknown);

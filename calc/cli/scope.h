@@ -23,6 +23,10 @@
          .kind = OPTION_MANY,                                                                                          \
          .value = "KEY=VALUE,...",                                                                                     \
          .help = "change a key of the config before reading it; K=8 and other letters of the course work too"},        \
+        {.name = "what-if",                                                                                            \
+         .kind = OPTION_MANY,                                                                                          \
+         .value = "CHANGE,...",                                                                                        \
+         .help = "change the model that was read: gqa=8, mla=512+64, ... (ridge list what-ifs)"},                      \
         SCOPE_TEXT("weights", 0, "FORMAT", NULL, "number format of the weights (default: as stored)"),                 \
         SCOPE_TEXT("kv", 0, "FORMAT", NULL, "number format of the cache"),                                             \
         SCOPE_TEXT("gpu", 'g', "NAME[:N]", NULL, "put in the rates of a device; without it they are symbols"),         \

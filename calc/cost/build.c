@@ -25,6 +25,15 @@ static const struct {
 const char *cost_op_name(enum cost_op_kind kind) { return KINDS[kind].name; }
 const char *cost_op_meaning(enum cost_op_kind kind) { return KINDS[kind].meaning; }
 
+struct cost_conventions cost_conventions_of(bool course)
+{
+    return (struct cost_conventions){.causal_full = course,
+                                     .embed_full_table = course,
+                                     .mlp_fused = course,
+                                     .norms_uncounted = course,
+                                     .activations_uncounted = course};
+}
+
 const struct sym *build_width(const struct build *b, enum weight_class class)
 {
     const struct cost_symbols *y = b->y;

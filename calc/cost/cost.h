@@ -155,6 +155,9 @@ struct cost_conventions {
     bool activations_uncounted; /* memory is weights, cache and state alone */
 };
 
+/* cost_conventions_of -- the defaults, or those of the course (CS336 lecture 10). */
+struct cost_conventions cost_conventions_of(bool course);
+
 /* A forward pass: T new tokens against a context that ends at S. */
 struct cost_pass {
     const char *name; /* "prefill", "decode" */

@@ -68,11 +68,7 @@ enum err_code quantity_open(struct arena *a, struct sym_ctx *c, bool course, str
     s.y = cost_symbols_make(s.c);
     s.rates = rates_make(s.c);
     s.fidelity = course ? STEP_BOUND : STEP_ROOFLINE;
-    s.conventions = (struct cost_conventions){.causal_full = course,
-                                              .embed_full_table = course,
-                                              .norms_uncounted = course,
-                                              .mlp_fused = course,
-                                              .activations_uncounted = course};
+    s.conventions = cost_conventions_of(course);
     *out = s;
     return sym_check(s.c, e);
 }

@@ -157,12 +157,14 @@ static void set_kinds(struct apply *w, struct variant *v, size_t n)
     }
 }
 
-static enum err_code split(struct apply *w, struct variant *v, size_t n, struct err *e)
+/* place: which variant each block is */
+static enum err_code split(struct apply *w, struct variant *v, size_t n, const size_t *place, struct err *e)
 {
     struct model *m = w->m;
     struct layer_kind *kinds = arena_array(w->arena, n, sizeof *kinds);
-    size_t to = 0;
-    if (!kinds) return err_nomem(e);
+    struct layer_place *order = arena_array(w->arena, m->order_n + 1, sizeof *order);
+    size_t *index = arena_array(w->arena, n + 1, sizeof *index), to = 0;
+    if (!kinds || !order || !index) return err_nomem(e);
     for (size_t i = 0; i < n; i++) { /* said before formats that are their class's are dropped */
         bool alone = true;
         for (size_t k = 0; k < n; k++) alone = alone && (k == i || v[k].of != v[i].of);
@@ -172,7 +174,13 @@ static enum err_code split(struct apply *w, struct variant *v, size_t n, struct 
     set_kinds(w, v, n);
     for (size_t of = 0; of < m->kinds_n; of++)
         for (size_t i = 0; i < n; i++)
-            if (v[i].of == of) kinds[to++] = v[i].kind;
+            if (v[i].of == of) {
+                index[i] = to;
+                kinds[to++] = v[i].kind;
+            }
+    for (size_t i = 0; i < m->order_n; i++) order[i] = (struct layer_place){m->order[i].layer, index[place[i]]};
+    m->whole_order = m->order;
+    m->order = order;
     m->whole_kinds = m->kinds;
     m->whole_kinds_n = m->kinds_n;
     m->kinds = kinds;
@@ -208,10 +216,11 @@ enum err_code format_plan_apply(struct arena *a, const struct format_plan *p, st
     struct variant *v = arena_array(a, VARIANTS_MAX, sizeof *v);
     size_t n = 0;
     w.memo = arena_array(a, (p->rules_n + 1) * MODULES, 1);
-    if (!plain || !v || !w.memo) return err_nomem(e);
+    size_t *place = arena_array(a, m->order_n + 1, sizeof *place);
+    if (!place || !plain || !v || !w.memo) return err_nomem(e);
     *plain = m->weights[WEIGHT_OTHER];
-    for (size_t i = 0; i < m->layer_kinds_n; i++) {
-        const struct layer_place at = m->layer_kinds[i];
+    for (size_t i = 0; i < m->order_n; i++) {
+        const struct layer_place at = m->order[i];
         const struct layer_kind *k = &m->kinds[at.kind];
         const struct dtype **format = arena_array(a, MODULES, sizeof *format);
         if (!format) return err_nomem(e);
@@ -230,6 +239,7 @@ enum err_code format_plan_apply(struct arena *a, const struct format_plan *p, st
             v[n++].kind.count = 0;
         }
         v[same].kind.count++;
+        place[i] = same;
     }
     const struct dtype *head = format_of_end(&w, p->head ? p->head : p->elsewhere, module_pattern_matches_head);
     const struct dtype *embed = format_of_end(&w, p->elsewhere, module_pattern_matches_embed);
@@ -238,5 +248,5 @@ enum err_code format_plan_apply(struct arena *a, const struct format_plan *p, st
     if (head) m->weights[WEIGHT_HEAD] = *head;
     if (embed) m->weights[WEIGHT_EMBED] = *embed;
     set_classes(&w, v, n);
-    return split(&w, v, n, e);
+    return split(&w, v, n, place, e);
 }

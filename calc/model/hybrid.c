@@ -354,11 +354,11 @@ enum err_code reader_hybrid(struct reader *r)
         r->layer = i;
         if (p->shared) {
             b->shared.borrowed = shared++ >= b->owners;
-            TRY(reader_count_kind(r, &b->shared));
+            TRY(reader_count_kind(r->arena, r->m, i, &b->shared, r->e));
         }
         memcpy(&k->mixer, &b->mixer[p->mixer], sizeof k->mixer);
         memcpy(&k->ffn, &b->ffn[p->ffn], sizeof k->ffn);
-        TRY(reader_count_kind(r, k));
+        TRY(reader_count_kind(r->arena, r->m, i, k, r->e));
     }
     return ERR_OK;
 }

@@ -4,8 +4,8 @@
 #include "calc/model/pattern.h"
 #include "calc/model/reader.h"
 
-/* More different layers than any published model has. */
-enum { KINDS_MAX = 128 };
+/* More different layers than any published model has; blocks that a layer may count as. */
+enum { KINDS_MAX = 128, ORDER_SPARE = 2 };
 
 enum err_code reader_biases(struct reader *r, struct mixer *x, struct ffn *f)
 {
@@ -233,7 +233,7 @@ static enum err_code plan_windows(struct reader *r, bool *windowed, int64_t *win
     return ERR_OK;
 }
 
-static const char *kind_label(struct reader *r, const struct layer_kind *k)
+static const char *kind_label(struct arena *a, const struct layer_kind *k)
 {
     const struct mixer *x = &k->mixer;
     const struct ffn *f = &k->ffn;
@@ -246,42 +246,39 @@ static const char *kind_label(struct reader *r, const struct layer_kind *k)
     if (x->kind == MIXER_NONE || f->kind == FFN_NONE)
         return x->kind != MIXER_NONE ? mixer : f->kind != FFN_NONE ? ffn : "nothing";
     const char *local = !x->window_tokens ? "" : x->chunked ? "chunked " : "sliding ";
-    return arena_printf(r->arena, "%s%s %s %s", local, mixer, k->parallel ? "|" : "+", ffn);
+    return arena_printf(a, "%s%s %s %s", local, mixer, k->parallel ? "|" : "+", ffn);
 }
 
-/* Remember that the layer being read is of kind i. */
-static enum err_code place(struct reader *r, size_t i)
+static bool same_kind(const struct layer_kind *a, const struct layer_kind *b)
 {
-    struct model *m = r->m;
-    const size_t room = 2 * (size_t)m->layers; /* a layer may have a shared block of another kind in front */
-    if (!m->layer_kinds) m->layer_kinds = arena_array(r->arena, room, sizeof *m->layer_kinds);
-    if (!m->layer_kinds) return err_nomem(r->e);
-    if (m->layer_kinds_n < room) m->layer_kinds[m->layer_kinds_n++] = (struct layer_place){r->layer, i};
-    return ERR_OK;
+    return memcmp(&a->mixer, &b->mixer, sizeof a->mixer) == 0 && memcmp(&a->ffn, &b->ffn, sizeof a->ffn) == 0 &&
+           a->norms == b->norms && a->parallel == b->parallel && a->borrowed == b->borrowed &&
+           a->one_residual == b->one_residual && a->formats == b->formats;
 }
 
-/* The kind equal to k among those there are, or a new one. Kinds are zeroed before they are filled, so bytes compare
- * them; two that differ in padding alone would only be listed twice. */
-enum err_code reader_count_kind(struct reader *r, const struct layer_kind *k)
+enum err_code reader_count_kind(struct arena *a, struct model *m, int64_t layer, const struct layer_kind *k,
+                                struct err *e)
 {
-    struct model *m = r->m;
-    for (size_t i = 0; i < m->kinds_n; i++) {
-        struct layer_kind *have = &m->kinds[i];
-        if (memcmp(&have->mixer, &k->mixer, sizeof k->mixer) != 0 || memcmp(&have->ffn, &k->ffn, sizeof k->ffn) != 0 ||
-            have->norms != k->norms || have->parallel != k->parallel || have->borrowed != k->borrowed)
-            continue;
-        have->count++;
-        return place(r, i);
+    const size_t most = ORDER_SPARE * (size_t)m->layers;
+    size_t at = 0;
+    if (!m->kinds) {
+        m->kinds = arena_array(a, KINDS_MAX, sizeof *m->kinds);
+        m->order = arena_array(a, most, sizeof *m->order);
+        if (!m->kinds || !m->order) return err_nomem(e);
     }
-    if (!m->kinds) m->kinds = arena_array(r->arena, KINDS_MAX, sizeof *m->kinds);
-    if (!m->kinds) return err_nomem(r->e);
-    if (m->kinds_n == KINDS_MAX)
-        return err_set(r->e, ERR_INPUT, "%s: more than %d kinds of layers", r->text.file, KINDS_MAX);
-    struct layer_kind *new = &m->kinds[m->kinds_n++];
-    memcpy(new, k, sizeof *new);
-    new->count = 1;
-    new->label = kind_label(r, new);
-    return new->label ? place(r, m->kinds_n - 1) : err_nomem(r->e);
+    while (at < m->kinds_n && !same_kind(&m->kinds[at], k)) at++;
+    if (at == KINDS_MAX || m->order_n == most)
+        return err_set(e, ERR_INPUT, "%s: more than %d kinds of layers", m->source, KINDS_MAX);
+    if (at == m->kinds_n) {
+        struct layer_kind *new = &m->kinds[m->kinds_n++];
+        memcpy(new, k, sizeof *new);
+        new->count = 0;
+        new->label = kind_label(a, new);
+        if (!new->label) return err_nomem(e);
+    }
+    m->kinds[at].count++;
+    m->order[m->order_n++] = (struct layer_place){layer, at};
+    return ERR_OK;
 }
 
 enum err_code reader_attention(struct reader *r, struct mixer *x)
@@ -323,7 +320,7 @@ enum err_code reader_layers(struct reader *r)
         k->mixer.chunked = windowed[i] && fam->window == WINDOW_CHUNK;
         if (!turns[i]) k->mixer.position = POSITION_NONE;
         if (fam->vary) TRY(fam->vary(r, i, k));
-        TRY(reader_count_kind(r, k));
+        TRY(reader_count_kind(r->arena, m, i, k, r->e));
     }
     return ERR_OK;
 }

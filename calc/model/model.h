@@ -163,8 +163,8 @@ struct layer_kind {
 
 /* One layer and its kind. */
 struct layer_place {
-    int64_t layer;
-    size_t kind;
+    int64_t layer; /* from 0; a block in front of a layer has its number */
+    size_t kind;   /* of kinds[] */
 };
 
 /* Parts of a model that may be stored in different formats. */
@@ -199,11 +199,12 @@ struct model {
     enum norm_kind norm;
     size_t kinds_n;
     struct layer_kind *kinds;
-    size_t layer_kinds_n;
-    struct layer_place *layer_kinds;      /* in order, as read: of whole_kinds where there are any */
+    size_t order_n;
+    struct layer_place *order;            /* each block in the order they run; NULL: kind after kind */
     struct dtype weights[WEIGHT_CLASSES]; /* as stored */
     size_t whole_kinds_n; /* kinds before layers that differ in formats alone were told apart; 0 they were not */
     struct layer_kind *whole_kinds;
+    struct layer_place *whole_order;
     const char *weights_unknown; /* why the stored format could not be priced; NULL when weights[] holds */
     struct dtype kv, activations;
     struct dtype state;                /* of recurrent states; that of convolutions is kept as activations */

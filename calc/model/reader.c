@@ -151,47 +151,48 @@ static enum err_code read_head(struct reader *r)
     return ERR_OK;
 }
 
-/* "GQA 4/40, mamba-2": attention beside recurrent mixers, `form` of the first. */
-static const char *describe_hybrid(struct reader *r, const char *form, const struct mixer *attention)
+/* What attends in a model, and what does instead. */
+struct attending {
+    const struct mixer *first, *recurrent; /* NULL none; first: one with a window where there is any */
+    int64_t layers, windowed, sharing;
+};
+
+static struct attending look_at(const struct model *m)
 {
-    const struct mixer *other = NULL;
-    int64_t attending = 0;
-    for (size_t i = 0; i < r->m->kinds_n; i++) {
-        const struct layer_kind *k = &r->m->kinds[i];
-        if (k->mixer.kind == MIXER_RECURRENT)
-            other = &k->mixer;
-        else if (k->mixer.kind != MIXER_NONE)
-            attending += k->count;
+    struct attending r = {.first = NULL};
+    for (size_t i = 0; i < m->kinds_n; i++) {
+        const struct layer_kind *k = &m->kinds[i];
+        const struct mixer *x = &k->mixer;
+        if (x->kind == MIXER_RECURRENT) r.recurrent = x;
+        if (x->kind == MIXER_NONE || x->kind == MIXER_RECURRENT) continue;
+        r.layers += k->count;
+        if (x->shares_kv) r.sharing += k->count;
+        if (x->window_tokens) r.windowed += k->count;
+        if (!r.first || x->window_tokens) r.first = x;
     }
-    if (!other) return form;
-    if (!attending) return recurrent_name(other);
-    const char *within =
-        attention->window_tokens ? arena_printf(r->arena, " within %lld", (long long)attention->window_tokens) : "";
-    if (!within) return NULL;
-    return arena_printf(r->arena, "%s %lld/%lld%s, %s", form, (long long)attending, (long long)r->m->layers, within,
-                        recurrent_name(other));
+    return r;
 }
 
-static const char *describe_attention(struct reader *r)
+/* "GQA, 20/24 within 1024", "MHA, 20/40 share KV"; "GQA 4/40, mamba-2" beside recurrent mixers. */
+const char *reader_attention_text(struct arena *a, const struct model *m)
 {
-    const struct mixer *x = NULL;
-    int64_t windowed = 0;
-    for (size_t i = 0; i < r->m->kinds_n; i++) {
-        const struct mixer *of = &r->m->kinds[i].mixer;
-        if (of->kind == MIXER_NONE || of->kind == MIXER_RECURRENT || (x && !of->window_tokens)) continue;
-        x = of;
-        if (of->window_tokens) windowed += r->m->kinds[i].count;
-    }
-    if (!x) return r->family->hybrid == HYBRID_NONE ? "none" : describe_hybrid(r, "none", NULL);
-    const char *form = x->top_keys               ? "MLA, sparse"
+    const struct attending on = look_at(m);
+    const struct mixer *x = on.first;
+    if (!x) return on.recurrent ? recurrent_name(on.recurrent) : "none";
+    const char *text = x->top_keys               ? "MLA, sparse"
                        : x->kind == MIXER_LATENT ? "MLA"
                        : x->kv_heads == x->heads ? "MHA"
                        : x->kv_heads == 1        ? "MQA"
                                                  : "GQA";
-    if (r->family->hybrid != HYBRID_NONE) return describe_hybrid(r, form, x);
-    if (!windowed) return form;
-    return arena_printf(r->arena, "%s, %lld/%lld within %lld", form, (long long)windowed, (long long)r->m->layers,
-                        (long long)x->window_tokens);
+    const long long layers = m->layers;
+    const bool all = on.recurrent && on.windowed == on.layers;
+    if (on.recurrent) text = arena_printf(a, "%s %lld/%lld", text, (long long)on.layers, layers);
+    if (all && text) text = arena_printf(a, "%s within %lld", text, (long long)x->window_tokens);
+    if (on.windowed && !all && text)
+        text = arena_printf(a, "%s, %lld/%lld within %lld", text, (long long)on.windowed, layers,
+                            (long long)x->window_tokens);
+    if (on.sharing && text) text = arena_printf(a, "%s, %lld/%lld share KV", text, (long long)on.sharing, layers);
+    return on.recurrent && text ? arena_printf(a, "%s, %s", text, recurrent_name(on.recurrent)) : text;
 }
 
 static void note_uncounted(struct reader *r)
@@ -230,7 +231,7 @@ enum err_code model_parse(struct arena *a, const struct json *j, struct model *o
     TRY(read_head(&r));
     if (r.family->extend) TRY(r.family->extend(&r));
     TRY(stored_read(a, j, &r.text, r.family->router_fp32, &m, e));
-    m.attention = describe_attention(&r);
+    m.attention = reader_attention_text(a, &m);
     note_uncounted(&r);
     (void)json_hash(j, m.hash);
     if (!m.attention) return err_nomem(e);

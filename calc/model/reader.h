@@ -29,14 +29,20 @@ enum err_code reader_dim(struct reader *r, enum dim d, int64_t lo, int64_t fallb
 /* reader_flag -- a boolean of an object, else fallback. */
 enum err_code reader_flag(struct reader *r, const struct json *where, const char *key, bool fallback, bool *out);
 
-/* reader_attention, reader_dense, reader_experts, reader_biases -- blocks as the family's row and the file say;
- * reader_count_kind -- one more layer like k, in r->m->kinds (of KINDS_MAX); k is zeroed before it is filled, bytes
- * compare. */
+/* reader_attention, reader_dense, reader_experts, reader_biases -- blocks as the family's row and the file say. */
 enum err_code reader_attention(struct reader *r, struct mixer *x);
 enum err_code reader_dense(struct reader *r, struct ffn *f);
 enum err_code reader_experts(struct reader *r, struct ffn *f);
 enum err_code reader_biases(struct reader *r, struct mixer *x, struct ffn *f);
-enum err_code reader_count_kind(struct reader *r, const struct layer_kind *k);
+
+/* reader_count_kind -- one more layer like k, after those counted so far: kinds and order of m. Kinds are zeroed before
+ * they are filled, so bytes compare them; two that differ in padding alone would only be listed twice. Errors:
+ * ERR_INPUT too many kinds or layers; ERR_NOMEM. */
+enum err_code reader_count_kind(struct arena *a, struct model *m, int64_t layer, const struct layer_kind *k,
+                                struct err *e);
+
+/* reader_attention_text -- the form of attention for people, from the kinds of m; NULL when memory is exhausted. */
+const char *reader_attention_text(struct arena *a, const struct model *m);
 
 /* reader_hybrid -- the same as reader_layers for a family with recurrent mixers. */
 enum err_code reader_hybrid(struct reader *r);

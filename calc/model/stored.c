@@ -25,6 +25,7 @@ enum err_code stored_set_all(struct model *m, const char *name, struct err *e)
     if (m->whole_kinds_n > 0) {
         m->kinds = m->whole_kinds;
         m->kinds_n = m->whole_kinds_n;
+        m->order = m->whole_order;
         m->whole_kinds_n = 0;
     }
     m->weights_unknown = NULL;

@@ -7,6 +7,9 @@
 
 #include "calc/time/step.h"
 
+/* Larger than any answer: what to ask for when the model sets no limit. */
+#define LIMIT_MOST (INT64_C(1) << 40) /* not a unit */
+
 enum limit_of { LIMIT_BATCH, LIMIT_CONTEXT };
 
 struct limit_request {

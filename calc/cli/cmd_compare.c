@@ -1,0 +1,356 @@
+/* cmd_compare -- models, or changes of a model, side by side. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "calc/base/text.h"
+#include "calc/cli/commands.h"
+#include "calc/cli/compare.h"
+#include "calc/cli/preset.h"
+#include "calc/cli/scope.h"
+
+static const struct option OPTIONS[] = {
+    {.name = "model",
+     .letter = 'm',
+     .kind = OPTION_MANY,
+     .value = "NAME,...",
+     .group = "What",
+     .help = "models as for estimate; each is a row, the first is what the ratios are to"},
+    {.name = "what-if",
+     .kind = OPTION_MANY,
+     .value = "CHANGE,...",
+     .help = "a further row for every change; changes of one row are joined by +: gqa=8+kv=fp8 (ridge list what-ifs)"},
+    SCOPE_TEXT("preset", 0, "NAME", NULL, "rows of a built-in comparison (ridge list presets) or of a file"),
+    SCOPE_TEXT("gpu", 'g', "NAME[:N]", NULL, "a built-in device (ridge list hardware) or a file, and how many of it"),
+    SCOPE_TEXT("tp", 0, "N", NULL, "GPUs that share one copy of the model (default: all; the others hold copies)"),
+    {.name = "set",
+     .kind = OPTION_MANY,
+     .value = "KEY=VALUE,...",
+     .help = "change a key of every config before reading it"},
+    SCOPE_TEXT("weights", 0, "FORMAT", NULL, "format of the linear layers of every row (default: as stored)"),
+    SCOPE_TEXT("kv", 0, "FORMAT", NULL, "format of the cache of every row"),
+    {.name = "context",
+     .letter = 'c',
+     .kind = OPTION_TEXT,
+     .value = "N",
+     .fallback = "1024",
+     .group = "Workload",
+     .help = "tokens of a sequence"},
+    SCOPE_TEXT("batch", 'b', "N", "1", "sequences that memory is shown for; a row that they do not fit has no times"),
+    SCOPE_TEXT("tpot", 0, "TIME", NULL, "the largest batch is one whose decode step takes at most this: 50ms"),
+    SCOPE_TEXT("ttft", 0, "TIME", NULL, "the same of a prompt's prefill"),
+    {.name = "fidelity",
+     .kind = OPTION_TEXT,
+     .value = "bound|roofline",
+     .fallback = "roofline",
+     .group = "How it is counted",
+     .help = "roofline: every operator at its own limit, in sequence; bound: all work pooled"},
+    {.name = "course",
+     .kind = OPTION_FLAG,
+     .help = "the conventions and constants of CS336 lecture 10 (ridge list conventions)"},
+    {.name = "format",
+     .letter = 'f',
+     .kind = OPTION_TEXT,
+     .value = "NAME",
+     .fallback = "text",
+     .group = "Output",
+     .help = "text, md, csv, json or jsonl"},
+    {.name = "output",
+     .letter = 'o',
+     .kind = OPTION_TEXT,
+     .value = "FILE",
+     .typed_only = true,
+     .help = "write to a file, complete or not at all"},
+    SCOPE_TEXT("columns", 0, "KEY,...", NULL, "these columns, in this order (ridge list columns)"),
+    SCOPE_TEXT("scenario", 0, "FILE", NULL, "options from a JSON object, or from a result that ridge wrote as JSON"),
+};
+
+enum { BATCH_MAX = 1 << 24, TOKENS_MAX = 1 << 30, NOTES_MAX = 64 };
+
+/* Everything that one run holds. */
+struct comparison {
+    struct arena *arena;
+    struct compare_request request;
+    const char **models;
+    struct compare_variant *variant;
+    struct estimate_case *cases; /* of the rows */
+    struct compare_row *rows;
+    size_t models_n, variants_n, rows_n;
+};
+
+/* ---- the request ---- */
+
+static enum err_code count_of(struct arena *a, const struct option_values *v, const char *name, int64_t most,
+                              const int64_t **out, struct err *e)
+{
+    int64_t *n = arena_array(a, 1, sizeof *n);
+    if (!n) return err_nomem(e);
+    if (units_parse_count(option_get(v, name), 1, most, n, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
+    *out = n;
+    return ERR_OK;
+}
+
+static enum err_code time_of(const struct option_values *v, const char *name, double *out, struct err *e)
+{
+    *out = (double)NAN;
+    if (!option_get(v, name)) return ERR_OK;
+    if (units_parse_time(option_get(v, name), out, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
+    return ERR_OK;
+}
+
+static enum err_code read_request(struct arena *a, const struct option_values *v, struct compare_request *out,
+                                  struct err *e)
+{
+    struct compare_request q = {.gpu = option_get(v, "gpu")};
+    struct estimate_request *m = &q.estimate;
+    const char *fidelity = option_get(v, "fidelity");
+    *m = (struct estimate_request){.options = v, .batch_n = 1, .context_n = 1, .block_tokens = 16};
+    if (v->operands_n)
+        return err_set(e, ERR_USAGE, "compare: '%.60s' belongs to no option (models go after -m)", v->operands[0]);
+    if (!q.gpu) return err_set(e, ERR_USAGE, "compare: which device? -g NAME (ridge list hardware)");
+    if (strchr(q.gpu, ',')) return err_set(e, ERR_USAGE, "compare: one device; give -g NAME once");
+    if (strcmp(fidelity, "roofline") != 0 && strcmp(fidelity, "bound") != 0)
+        return err_set(e, ERR_USAGE, "--fidelity is bound or roofline, not '%.40s'", fidelity);
+    TRY(scope_settings(a, option_get(v, "set"), &m->set, &m->set_n, e));
+    if (option_get(v, "tp") && units_parse_count(option_get(v, "tp"), 1, 4096, &m->tp, e) != ERR_OK) /* not a unit */
+        return err_prepend(e, "--tp: ");
+    TRY(count_of(a, v, "batch", BATCH_MAX, &m->batch, e));
+    TRY(count_of(a, v, "context", TOKENS_MAX, &m->context, e));
+    TRY(time_of(v, "tpot", &q.tpot_s, e));
+    TRY(time_of(v, "ttft", &q.ttft_s, e));
+    m->weights = option_get(v, "weights");
+    m->kv = option_get(v, "kv");
+    m->course = option_get(v, "course") != NULL;
+    m->conventions = cost_conventions_of(m->course);
+    m->fidelity =
+        strcmp(fidelity, "bound") == 0 || (m->course && !option_given(v, "fidelity")) ? STEP_BOUND : STEP_ROOFLINE;
+    TRY(estimate_conventions_text(a, m, e));
+    *out = q;
+    return ERR_OK;
+}
+
+/* ---- the rows to be ---- */
+
+static void add(struct comparison *k, const char *label, const char *model, const char *what_if)
+{
+    k->variant[k->variants_n++] = (struct compare_variant){.label = label, .model = model, .what_if = what_if};
+}
+
+static void add_preset(struct comparison *k, const struct preset *p, const char *model)
+{
+    for (size_t i = 0; i < p->variants_n; i++) {
+        const struct preset_variant *v = &p->variant[i];
+        const char *label = v->name ? v->name : v->what_if ? v->what_if : v->model;
+        add(k, label, v->model ? v->model : model, v->what_if);
+        struct compare_variant *to = &k->variant[k->variants_n - 1];
+        to->says = v->says;
+        to->source = v->source;
+        to->optional = !v->model;
+    }
+}
+
+/* Each model as it is, then its changes, then those of the preset. */
+static enum err_code read_variants(struct comparison *k, const struct option_values *v, struct err *e)
+{
+    struct arena *a = k->arena;
+    struct preset preset = {.variants_n = 0};
+    const char **changes = NULL;
+    size_t changes_n = 0;
+    if (option_get(v, "preset")) TRY(preset_load(a, option_get(v, "preset"), &preset, e));
+    if (preset.model && option_get(v, "model"))
+        return err_set(e, ERR_USAGE, "--preset %s compares models of its own: leave -m out", preset.name);
+    const char *models = preset.model ? preset.model : option_get(v, "model");
+    if (!models) return err_set(e, ERR_USAGE, "compare: which models? -m NAME,... (ridge list models)");
+    TRY(scope_list(a, models, "-m", &k->models, &k->models_n, e));
+    if (option_get(v, "what-if")) TRY(scope_list(a, option_get(v, "what-if"), "--what-if", &changes, &changes_n, e));
+    k->variant = arena_array(a, k->models_n * (1 + changes_n + preset.variants_n), sizeof *k->variant);
+    if (!k->variant) return err_nomem(e);
+    for (size_t m = 0; m < k->models_n; m++) {
+        add(k, k->models[m], k->models[m], NULL);
+        for (size_t i = 0; i < changes_n; i++) {
+            const char *label = k->models_n == 1 ? changes[i] : arena_printf(a, "%s %s", k->models[m], changes[i]);
+            if (!label) return err_nomem(e);
+            add(k, label, k->models[m], changes[i]);
+        }
+        add_preset(k, &preset, k->models[m]);
+    }
+    return ERR_OK;
+}
+
+static enum err_code fill_rows(struct comparison *k, struct err *e)
+{
+    k->cases = arena_array(k->arena, k->variants_n, sizeof *k->cases);
+    k->rows = arena_array(k->arena, k->variants_n, sizeof *k->rows);
+    if (!k->cases || !k->rows) return err_nomem(e);
+    for (size_t i = 0; i < k->variants_n; i++) {
+        struct compare_variant *v = &k->variant[i];
+        struct estimate_case *c = &k->cases[k->rows_n];
+        struct err own = {.code = ERR_OK};
+        const enum err_code code = compare_open(k->arena, &k->request, v, c, &own);
+        if (code == ERR_USAGE && v->optional) {
+            v->left_out_because = arena_strndup(k->arena, own.text, strlen(own.text));
+            if (!v->left_out_because) return err_nomem(e);
+            continue;
+        }
+        if (code != ERR_OK) return err_set(e, code, "%s", own.text);
+        TRY(compare_fill(k->arena, &k->request, v, c, &k->rows[k->rows_n], e));
+        k->rows_n++;
+    }
+    compare_ratios(k->rows, k->rows_n);
+    return ERR_OK;
+}
+
+/* ---- output ---- */
+
+static void put_wrapped(struct out *o, size_t indent, const char *text)
+{
+    out_printf(o, "%*s", (int)indent, "");
+    option_wrap(o, text, indent, indent + 2);
+}
+
+static enum err_code write_heading(struct comparison *k, struct out *o, struct err *e)
+{
+    const struct estimate_case *c = &k->cases[0];
+    const struct estimate_request *q = &k->request.estimate;
+    const struct model *m = &c->model;
+    char name[96], device[96], count[32] = "", capacity[UNITS_TEXT_MAX];
+    if (c->gpus > 1) (void)snprintf(count, sizeof count, "%lld x ", (long long)c->gpus);
+    const char *line = arena_printf(
+        k->arena, "%s and others on %s%s, context %lld", text_clean(name, sizeof name, m->name, strlen(m->name)), count,
+        text_clean(device, sizeof device, c->hw.name, strlen(c->hw.name)), (long long)q->context[0]);
+    if (!line) return err_nomem(e);
+    put_wrapped(o, 0, line);
+    line = arena_printf(k->arena,
+                        "fidelity %s (a floor: servers are 2-4x slower), conventions %s; capacity %s%s; times are of "
+                        "the largest batch that fits%s, ratios to the first row",
+                        step_fidelity_name(q->fidelity), q->conventions_text,
+                        units_format_bytes(capacity, c->capacity_bytes), c->gpus > 1 ? " per GPU" : "",
+                        isnan(k->request.tpot_s) && isnan(k->request.ttft_s) ? "" : " in memory and promised times");
+    if (!line) return err_nomem(e);
+    put_wrapped(o, 2, line);
+    if (m->max_context_tokens > 0 && q->context[0] > m->max_context_tokens) {
+        line = arena_printf(k->arena, "note: context %lld is beyond the %lld that the model's file allows",
+                            (long long)q->context[0], (long long)m->max_context_tokens);
+        if (!line) return err_nomem(e);
+        put_wrapped(o, 2, line);
+    }
+    out_char(o, '\n');
+    return ERR_OK;
+}
+
+/* What is said of the variants, and why some have no row. */
+static enum err_code make_notes(struct comparison *k, const char ***out, size_t *n, struct err *e)
+{
+    const char **notes = arena_array(k->arena, k->variants_n, sizeof *notes);
+    if (!notes) return err_nomem(e);
+    *n = 0;
+    for (size_t i = 0; i < k->variants_n; i++) {
+        const struct compare_variant *v = &k->variant[i];
+        const bool named = v->what_if && strcmp(v->what_if, v->label) != 0;
+        if (!v->says && !v->left_out_because) continue;
+        notes[*n] = arena_printf(
+            k->arena, "%s%s%s%s: %s%s%s%s", v->label, named ? " (" : "", named ? v->what_if : "", named ? ")" : "",
+            v->left_out_because ? "left out, " : "", v->left_out_because ? v->left_out_because : v->says,
+            v->source && !v->left_out_because ? " -- " : "", v->source && !v->left_out_because ? v->source : "");
+        if (!notes[*n]) return err_nomem(e);
+        (*n)++;
+    }
+    *out = notes;
+    return ERR_OK;
+}
+
+/* Columns of a table for people: as many as a terminal has room for, with the one that tells these rows apart best. */
+static const char *text_columns(const struct comparison *k)
+{
+    bool active = false, state = false;
+    for (size_t i = 0; i < k->rows_n; i++) {
+        active = active || k->rows[i].active_params < k->rows[i].total_params;
+        state = state || k->rows[i].state_bytes_per_sequence > 0;
+    }
+    return arena_printf(k->arena,
+                        "variant,total_params,%s,kv_bytes_per_sequence,kv_ratio,max_batch,max_batch_ratio,"
+                        "decode_step_s,throughput_tok_per_s,throughput_ratio",
+                        k->request.estimate.batch[0] > 1 ? "memory_bytes"
+                        : state                          ? "state_bytes_per_sequence"
+                        : active                         ? "active_params"
+                                                         : "weight_bytes");
+}
+
+static enum err_code write_all(struct comparison *k, const struct option_values *v, enum table_format format,
+                               struct out *o, struct err *e)
+{
+    const char *columns = option_get(v, "columns");
+    const char **notes = NULL;
+    struct table t = {.rows = k->rows,
+                      .n_rows = k->rows_n,
+                      .stride_bytes = sizeof *k->rows,
+                      .schema = "ridge.compare.1",
+                      .tool = commands_tool(),
+                      .scenario_json = option_scenario_json(k->arena, v)};
+    t.columns = compare_columns(&t.n_columns);
+    TRY(make_notes(k, &notes, &t.n_notes, e));
+    if (!columns && format == TABLE_TEXT) columns = text_columns(k);
+    if (!columns && format == TABLE_TEXT) return err_nomem(e);
+    if (columns && table_select(k->arena, &t, columns, &t, e) != ERR_OK) return err_prepend(e, "--columns: ");
+    if (format != TABLE_TEXT) {
+        t.notes = notes;
+        return table_write(&t, format, o, e);
+    }
+    const size_t notes_n = t.n_notes;
+    t.n_notes = 0;
+    TRY(write_heading(k, o, e));
+    TRY(table_write(&t, format, o, e));
+    if (notes_n) out_char(o, '\n');
+    for (size_t i = 0; i < notes_n; i++) {
+        char *clean = arena_alloc(k->arena, strlen(notes[i]) + 8);
+        if (!clean) return err_nomem(e);
+        put_wrapped(o, 0, text_clean(clean, strlen(notes[i]) + 8, notes[i], strlen(notes[i])));
+    }
+    return ERR_OK;
+}
+
+/* ---- the command ---- */
+
+/* No row that fits is a no. */
+static enum err_code judge(const struct comparison *k, struct err *e)
+{
+    char need[UNITS_TEXT_MAX], have[UNITS_TEXT_MAX];
+    const struct compare_row *least = &k->rows[0];
+    for (size_t i = 0; i < k->rows_n; i++) {
+        if (k->rows[i].fits && k->rows[i].max_batch > 0) return ERR_OK;
+        if (k->rows[i].memory_bytes < least->memory_bytes) least = &k->rows[i];
+    }
+    if (least->fits) return err_set(e, ERR_NO, "no row keeps the promised times, not even at batch 1");
+    return err_set(e, ERR_NO, "no row fits: the smallest needs %s of the %s of one GPU",
+                   units_format_bytes(need, least->memory_bytes), units_format_bytes(have, least->capacity_bytes));
+}
+
+static enum err_code run(struct arena *a, const struct command *c, int argc, char **argv, struct err *e)
+{
+    struct option_values v;
+    struct comparison k = {.arena = a};
+    enum table_format format;
+    struct out *o;
+    TRY(option_parse(a, c, argc, argv, &v, e));
+    if (table_format_parse(option_get(&v, "format"), &format, e) != ERR_OK) return err_prepend(e, "--format: ");
+    TRY(read_request(a, &v, &k.request, e));
+    TRY(read_variants(&k, &v, e));
+    TRY(fill_rows(&k, e));
+    TRY(out_open(a, option_get(&v, "output"), &o, e));
+    TRY(write_all(&k, &v, format, o, e));
+    TRY(out_commit(o, e));
+    return judge(&k, e);
+}
+
+const struct command command_compare = {
+    .name = "compare",
+    .summary = "Models, or changes of a model, side by side: cache, largest batch, throughput.",
+    .usage = "-m MODEL,... -g DEVICE [--what-if CHANGE]... [--preset NAME] [options]",
+    .options = OPTIONS,
+    .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
+    .examples = "  ridge compare -m llama-2-13b,llama-3.1-8b -g h100-sxm -c 8Ki\n"
+                "  ridge compare -m llama-2-13b -g h100-sxm --what-if gqa=8 --what-if gqa=8+kv=fp8\n"
+                "  ridge compare -m llama-2-13b -g h100-sxm -c 32Ki --preset slim\n"
+                "  ridge compare --preset prune -g h100-sxm\n",
+    .run = run,
+};
