@@ -93,7 +93,7 @@ static void test_differ(void **state)
         {"min(B, S)*max(B, D)", "B*S"},
         {"(1 - 1/E)^B", "1 - B/E"},
         {"exp(B)", "exp(D)"},
-        {"10^300*B*10^300", "10^300*D*10^300"},
+        {"10^300*B*10^300/10^590", "10^300*D*10^300/10^590"},
         {"sqrt(2) + sqrt(3)", "3.1462643699419723"},
     };
     struct fixture *f = *state;

@@ -719,6 +719,34 @@ static void test_failed_context(void **state)
 
 #define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, open_fixture, close_fixture)
 
+/* numbers that no double holds, and what becomes of them */
+static void test_wide_numbers(void **state)
+{
+    struct fixture *f = *state;
+    struct sym_ctx *c = f->c;
+    const struct sym *three = sym_int(c, 3), *four = sym_int(c, 4), *big[2];
+    double v = 0.0;
+    for (int i = 0; i < 2; i++) big[i] = sym_pow(c, i ? four : three, sym_int(c, 700));
+    assert_true(sym_constant(sym_div(c, big[0], big[1]), &v));
+    assert_true(fabs(v / pow(0.75, 700.0) - 1.0) < 1e-12);
+    assert_true(sym_constant(big[1], &v) && isinf(v));
+    assert_true(sym_constant(sym_div(c, three, big[1]), &v) && v == 0.0);
+    assert_true(sym_constant(sym_mul(c, sym_div(c, three, big[1]), sym_mul(c, big[1], sym_rat(c, 7, 5))), &v));
+    assert_true(fabs(v - 4.2) < 1e-12);
+    assert_true(sym_constant(sym_log(c, big[1]), &v) && fabs(v - 700.0 * log(4.0)) < 1e-9);
+    assert_true(sym_constant(sym_sub(c, sym_add(c, big[1], big[0]), big[1]), &v));
+    assert_true(sym_constant(sym_div(c, sym_max(c, big[0], big[1]), sym_min(c, big[1], sym_mul(c, four, big[1]))), &v));
+    assert_true(v == 1.0);
+    const struct sym *half = sym_pow(c, big[1], sym_rat(c, 1, 2));
+    assert_true(sym_constant(sym_div(c, half, sym_pow(c, sym_int(c, 2), sym_int(c, 690))), &v));
+    assert_true(fabs(v - 1024.0) < 1e-9); /* not a unit */
+    assert_true(sym_constant(sym_ceil(c, sym_div(c, three, big[1])), &v) && v == 1.0);
+    const struct sym *e = sym_exp(c, sym_int(c, 900)), *inverse = sym_exp(c, sym_int(c, -897));
+    assert_true(sym_constant(sym_mul(c, e, inverse), &v) && fabs(v / exp(3.0) - 1.0) < 1e-12);
+    const struct sym *nan = sym_num(c, (double)NAN);
+    assert_true(sym_constant(sym_min(c, big[1], nan), &v) && isnan(v));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -740,6 +768,7 @@ int main(void)
         WITH_FIXTURE(test_tape_is_short),
         WITH_FIXTURE(test_unknown_variable),
         WITH_FIXTURE(test_deep),
+        WITH_FIXTURE(test_wide_numbers),
         cmocka_unit_test(test_failed_context),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -256,7 +256,8 @@ static const struct sym *generator_power(struct algebra *al, size_t gen, ulong n
     return sym_pow(al->c, g, sym_int(al->c, (int64_t)n));
 }
 
-const struct sym *poly_write(struct algebra *al, const struct poly *p)
+/* p over a number, NULL for 1 */
+static const struct sym *write_over(struct algebra *al, const struct poly *p, const struct sym *number)
 {
     const size_t n = (size_t)p->p->length;
     ulong exp[ALGEBRA_GENERATORS] = {0};
@@ -265,6 +266,7 @@ const struct sym *poly_write(struct algebra *al, const struct poly *p)
     for (size_t i = 0; i < n; i++) {
         al->f.term_exp(exp, p->p, (slong)i, al->ring);
         const struct sym *t = algebra_write_number(al, &p->p->coeffs[i]);
+        if (number) t = sym_div(al->c, t, number);
         for (size_t j = 0; j < al->n_gen; j++)
             if (exp[j]) t = sym_mul(al->c, t, generator_power(al, j, exp[j]));
         term[i] = t;
@@ -272,8 +274,27 @@ const struct sym *poly_write(struct algebra *al, const struct poly *p)
     return sym_sum(al->c, n, term);
 }
 
+const struct sym *poly_write(struct algebra *al, const struct poly *p) { return write_over(al, p, NULL); }
+
+static uint64_t bits_of(const struct algebra *al, const struct poly *p) { return rat_magnitude(al->f.max_bits(p->p)); }
+
+/* Numbers beyond what a double holds above and below the stroke: each coefficient gets its own stroke, so that the
+ * quotient has a value where both sides alone are infinite. */
+static const struct sym *write_long(struct algebra *al, struct ratfun r)
+{
+    struct sym_ctx *c = al->c;
+    if (al->f.is_fmpz(r.den->p, al->ring)) return write_over(al, r.num, algebra_write_number(al, &r.den->p->coeffs[0]));
+    const uint64_t x = bits_of(al, r.num), y = bits_of(al, r.den);
+    const struct sym *scale = sym_pow(c, sym_int(c, 2), sym_int(c, (int64_t)(x < y ? x : y)));
+    return sym_div(c, write_over(al, r.num, scale), write_over(al, r.den, scale));
+}
+
 const struct sym *ratfun_write(struct algebra *al, struct ratfun r)
 {
+    enum { LONG_BITS = 900 };
+    if (r.den && bits_of(al, r.den) > LONG_BITS && bits_of(al, r.num) > LONG_BITS &&
+        !(al->f.is_fmpz(r.num->p, al->ring) && al->f.is_fmpz(r.den->p, al->ring)))
+        return write_long(al, r);
     const struct sym *num = poly_write(al, r.num);
     return r.den ? sym_div(al->c, num, poly_write(al, r.den)) : num;
 }

@@ -55,7 +55,7 @@ static enum err_code forwards(struct sweep *s, size_t n, const struct sym_at *po
         const struct sym *e = s->order.node[i], *a = sym_left(e), *b = sym_right(e);
         if (s->given[i]) continue;
         if (e->op == SYM_VAR) return err_set(err, ERR_RANGE, "variable '%s' has no value at the point", e->name);
-        s->value[i] = e->closed ? e->value : node_value(s, e);
+        s->value[i] = e->closed ? sym_value(e) : node_value(s, e);
         s->varies[i] = (a && s->varies[position(s, a)]) || (b && s->varies[position(s, b)]);
     }
     return ERR_OK;

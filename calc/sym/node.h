@@ -7,6 +7,8 @@
 #ifndef RIDGE_SYM_NODE_H
 #define RIDGE_SYM_NODE_H
 
+#include <math.h>
+
 #include "calc/sym/rat.h"
 #include "calc/sym/sym.h"
 
@@ -15,15 +17,16 @@ enum { SYM_BLOCK = 16, SYM_POW_MAX = 16 };
 struct sym {
     uint32_t index; /* order of creation: operands come before their users; 0 is the placeholder of a failed context */
     uint32_t hash;
-    uint32_t n_flat; /* terms of a sum, factors of a product, as flattening sees them; 1 for all else */
-    uint8_t op;      /* enum sym_op */
-    uint8_t need;    /* registers that evaluation needs (Sethi-Ullman), saturating */
-    bool closed : 1; /* has no variable; value is valid */
-    bool opaque : 1; /* SYM_CONST that is a double, not num/den */
-    bool whole : 1;  /* known to be an integer */
-    bool minus : 1;  /* its text begins with a minus sign */
-    bool above : 1;  /* plainly positive, where every variable is */
-    double value;    /* NAN unless closed */
+    uint32_t n_flat;  /* terms of a sum, factors of a product, as flattening sees them; 1 for all else */
+    uint8_t op;       /* enum sym_op */
+    uint8_t need;     /* registers that evaluation needs (Sethi-Ullman), saturating */
+    bool closed : 1;  /* has no variable; value is valid */
+    bool opaque : 1;  /* SYM_CONST that is a double, not num/den */
+    bool whole : 1;   /* known to be an integer */
+    bool minus : 1;   /* its text begins with a minus sign */
+    bool above : 1;   /* plainly positive, where every variable is */
+    int32_t exponent; /* the value is value*2^exponent: 0 unless that is beyond the normal doubles */
+    double value;     /* NAN unless closed */
     union {
         struct {
             const struct sym *a, *b; /* b is NULL for the functions of one operand */
@@ -34,6 +37,9 @@ struct sym {
         const char *name;
     };
 };
+
+/* sym_value -- of a closed e, as a double: infinite or 0 where it is beyond them */
+static inline double sym_value(const struct sym *e) { return e->exponent ? ldexp(e->value, e->exponent) : e->value; }
 
 static inline bool sym_is_rational(const struct sym *e) { return e->op == SYM_CONST && !e->opaque; }
 static inline bool sym_is_int(const struct sym *e, int64_t n)
@@ -97,6 +103,10 @@ struct sym_scale {
     double mul, div;
 };
 struct sym_scale sym_scale_of(const struct sym *k);
+
+/* sym_closed_value -- of op on closed a and b (NULL where it has one): the tape's arithmetic, and beyond what doubles
+ * hold a mantissa with an exponent of its own, so that 3^700/4^700 has its value. */
+double sym_closed_value(enum sym_op op, const struct sym *a, const struct sym *b, int32_t *exponent);
 
 /* sym_min_of, sym_max_of -- NAN if either is: unknown stays unknown. */
 static inline double sym_min_of(double x, double y) { return x < y || x != x ? x : y; }

@@ -20,7 +20,7 @@ struct sym_scale sym_scale_of(const struct sym *k)
 {
     if (sym_is_rational(k) && (k->den & (k->den - 1)) != 0 && fits_double(k->num) && fits_double(k->den))
         return (struct sym_scale){(double)k->num, (double)k->den};
-    return (struct sym_scale){k->value, 1.0};
+    return (struct sym_scale){sym_value(k), 1.0};
 }
 
 double sym_pow_of(double x, double y)
@@ -32,28 +32,6 @@ double sym_pow_of(double x, double y)
         n >>= 1;
         if (n == 0) return r;
     }
-}
-
-static double closed_value(enum sym_op op, const struct sym *a, const struct sym *b)
-{
-    switch (op) {
-    case SYM_ADD: return a->value + b->value;
-    case SYM_MUL: {
-        const struct sym_scale s = sym_scale_of(a);
-        return b->value * s.mul / s.div;
-    }
-    case SYM_DIV: return a->value / b->value;
-    case SYM_POW: return sym_pow_of(a->value, b->value);
-    case SYM_MIN: return sym_min_of(a->value, b->value);
-    case SYM_MAX: return sym_max_of(a->value, b->value);
-    case SYM_CEIL: return ceil(a->value);
-    case SYM_FLOOR: return floor(a->value);
-    case SYM_LOG: return log(a->value);
-    case SYM_EXP: return exp(a->value);
-    case SYM_CONST:
-    case SYM_VAR: break;
-    }
-    return (double)NAN;
 }
 
 /* ---- interning ---- */
@@ -174,7 +152,7 @@ const struct sym *sym_node(struct sym_ctx *c, enum sym_op op, const struct sym *
     p.a = a;
     p.b = b;
     p.closed = a->closed && (!b || b->closed);
-    if (p.closed) p.value = closed_value(op, a, b);
+    if (p.closed) p.value = sym_closed_value(op, a, b, &p.exponent);
     const bool whole = a->whole && (!b || b->whole);
     p.whole = op == SYM_CEIL || op == SYM_FLOOR ||
               (whole && op != SYM_DIV && op != SYM_POW && op != SYM_LOG && op != SYM_EXP);
@@ -256,6 +234,6 @@ const char *sym_name(const struct sym *e) { return e->op == SYM_VAR ? e->name : 
 
 bool sym_constant(const struct sym *e, double *value)
 {
-    if (e->closed && value) *value = e->value;
+    if (e->closed && value) *value = sym_value(e);
     return e->closed;
 }

@@ -125,20 +125,20 @@ static bool fuses(const struct compiler *c, const struct sym *e)
 
 static struct form form_of_sum(const struct compiler *c, const struct sym *a, const struct sym *b)
 {
-    if (b->closed && is_negated(a)) return (struct form){OP_K_SUB, a->b, NULL, b->value};
-    if (b->closed) return (struct form){OP_ADD_K, a, NULL, b->value};
+    if (b->closed && is_negated(a)) return (struct form){OP_K_SUB, a->b, NULL, sym_value(b)};
+    if (b->closed) return (struct form){OP_ADD_K, a, NULL, sym_value(b)};
     if (is_negated(b)) return (struct form){OP_SUB, a, b->b, 0.0};
     if (is_negated(a)) return (struct form){OP_SUB, b, a->b, 0.0};
-    if (fuses(c, b)) return (struct form){OP_MUL_K_ADD, b->b, a, b->a->value};
-    if (fuses(c, a)) return (struct form){OP_MUL_K_ADD, a->b, b, a->a->value};
+    if (fuses(c, b)) return (struct form){OP_MUL_K_ADD, b->b, a, sym_value(b->a)};
+    if (fuses(c, a)) return (struct form){OP_MUL_K_ADD, a->b, b, sym_value(a->a)};
     return (struct form){OP_ADD, a, b, 0.0};
 }
 
 /* with_k when the right operand is closed, k_with when the left one is */
 static struct form form_of_pair(const struct sym *e, enum tape_op plain, enum tape_op with_k, enum tape_op k_with)
 {
-    if (e->b->closed) return (struct form){with_k, e->a, NULL, e->b->value};
-    if (e->a->closed) return (struct form){k_with, e->b, NULL, e->a->value};
+    if (e->b->closed) return (struct form){with_k, e->a, NULL, sym_value(e->b)};
+    if (e->a->closed) return (struct form){k_with, e->b, NULL, sym_value(e->a)};
     return (struct form){plain, e->a, e->b, 0.0};
 }
 
@@ -158,7 +158,7 @@ static struct form form_of(const struct compiler *c, const struct sym *e)
     case SYM_CONST:
     case SYM_VAR: break;
     }
-    return (struct form){OP_FILL, NULL, NULL, e->value};
+    return (struct form){OP_FILL, NULL, NULL, sym_value(e)};
 }
 
 static uint32_t add_ins(struct compiler *c, enum tape_op op, uint32_t a, uint32_t b, double k)
@@ -252,7 +252,7 @@ static void place_outputs(struct compiler *c, size_t n_out, const struct sym *co
         const uint32_t out = (uint32_t)(c->n_in + j), v = c->value[at(c, exprs[j])];
         uint32_t extra;
         if (exprs[j]->closed) {
-            extra = add_ins(c, OP_FILL, 0, 0, exprs[j]->value);
+            extra = add_ins(c, OP_FILL, 0, 0, sym_value(exprs[j]));
         } else if (v < c->n_in || (v < n_values && slot[v] != UINT32_MAX)) {
             extra = add_ins(c, OP_COPY, v, 0, 0.0);
         } else {
