@@ -133,7 +133,7 @@ static void test_parameters_and_weights(void **state)
 
 /* ---- steps ---- */
 
-static void check_step(struct learn *f, enum step_fidelity fidelity, bool course)
+static void check_step(struct learn *f, enum step_fidelity fidelity, bool course, bool together)
 {
     const char *name = f->model.name;
     struct err e = {0};
@@ -141,12 +141,13 @@ static void check_step(struct learn *f, enum step_fidelity fidelity, bool course
     struct quantity_topic decode, prefill;
     struct quantity_scope *s = &f->scope;
     s->fidelity = fidelity;
+    s->prefill_together = together;
     const struct step_setup setup = {.model = &f->model,
                                      .hw = &f->hw,
                                      .tp = s->tp,
                                      .fidelity = fidelity,
                                      .conventions = course ? COURSE : (struct cost_conventions){0},
-                                     .prefill_together = true,
+                                     .prefill_together = together,
                                      .block_tokens = 16};
     if (step_compile(f->a, &setup, &step, &e) != ERR_OK) fail_msg("%s: %s", name, e.text);
     assert_int_equal(quantity_topic(s, "decode_step", QUANTITY_ANY, &decode, &e), ERR_OK);
@@ -201,8 +202,8 @@ static void test_steps_are_those_of_estimate(void **state)
             struct learn f;
             open_or_fail(&f, all[i], GPUS[(i + (size_t)tp) % COUNT(GPUS)], tp, i % 3 == 0);
             if (divides(&f.model, tp)) {
-                check_step(&f, STEP_BOUND, i % 3 == 0);
-                check_step(&f, STEP_ROOFLINE, i % 3 == 0);
+                check_step(&f, STEP_BOUND, i % 3 == 0, i % 2 == 0);
+                check_step(&f, STEP_ROOFLINE, i % 3 == 0, i % 2 == 1);
                 split += tp == 8;
             }
             arena_close(f.a);

@@ -61,6 +61,7 @@ static void open_case(struct learn *f, size_t i, enum step_fidelity fidelity)
     struct err e = {0};
     if (learn_open(f, CASES[i].model, CASES[i].gpu, CASES[i].tp, false, &e) != ERR_OK) fail_msg("%s", e.text);
     f->scope.fidelity = fidelity;
+    f->scope.prefill_together = i % 2;
 }
 
 /* One kind of unit over the time it takes: rates twice as high halve it. */
@@ -96,14 +97,14 @@ struct values {
 };
 
 static struct values step_at(struct arena *a, const struct model *m, const struct hw *hw, int64_t tp,
-                             enum step_fidelity fidelity, double B, double S)
+                             enum step_fidelity fidelity, bool together, double B, double S)
 {
     struct err e = {0};
     struct step *step = NULL;
     struct values v;
     double *out[STEP_VALUES_N] = {0};
     const struct step_setup setup = {
-        .model = m, .hw = hw, .tp = tp, .fidelity = fidelity, .prefill_together = true, .block_tokens = 16};
+        .model = m, .hw = hw, .tp = tp, .fidelity = fidelity, .prefill_together = together, .block_tokens = 16};
     if (step_compile(a, &setup, &step, &e) != ERR_OK) fail_msg("%s: %s", m->name, e.text);
     out[STEP_decode_step_s] = &v.decode_s;
     out[STEP_prefill_s] = &v.prefill_s;
@@ -146,8 +147,8 @@ static void test_rates_against_a_changed_device(void **state)
                     if (k > HW_DTYPES_N) hw.link_bytes_per_s *= x;
                     if (k > HW_DTYPES_N) hw.link_pair_bytes_per_s *= x;
                     if (k > HW_DTYPES_N) hw.pcie_bytes_per_s *= x;
-                    v[side] = step_at(f.a, &f.model, &hw, CASES[i].tp, (enum step_fidelity)fidelity, (double)CASES[i].B,
-                                      (double)CASES[i].S);
+                    v[side] = step_at(f.a, &f.model, &hw, CASES[i].tp, (enum step_fidelity)fidelity,
+                                      f.scope.prefill_together, (double)CASES[i].B, (double)CASES[i].S);
                 }
                 check(&decode, symbol, log_slope(v[0].decode_s, v[1].decode_s, H), 1e-7, CASES[i].model);
                 check(&prefill, symbol, log_slope(v[0].prefill_s, v[1].prefill_s, H), 1e-7, CASES[i].model);
@@ -172,7 +173,8 @@ static void test_batch_and_context_against_other_points(void **state)
                 for (int side = 0; side < 2; side++) {
                     const double x = side ? 1 - H : 1 + H;
                     v[side] = step_at(f.a, &f.model, &f.hw, CASES[i].tp, (enum step_fidelity)fidelity,
-                                      (double)CASES[i].B * (var ? 1 : x), (double)CASES[i].S * (var ? x : 1));
+                                      f.scope.prefill_together, (double)CASES[i].B * (var ? 1 : x),
+                                      (double)CASES[i].S * (var ? x : 1));
                 }
                 const char *symbol = var ? "S" : "B";
                 const double want = log_slope(v[0].decode_s, v[1].decode_s, H);
@@ -213,7 +215,7 @@ static void test_sizes_against_changed_models(void **state)
             (void)snprintf(text, sizeof text, "%lld", (long long)(ROWS[i].at + (side ? -1 : 1) * ROWS[i].by));
             const struct model_setting set = {ROWS[i].key, text};
             if (model_load(f.a, ROWS[i].model, &set, 1, &m, &e) != ERR_OK) fail_msg("%s", e.text);
-            v[side] = step_at(f.a, &m, &f.hw, 1, STEP_ROOFLINE, 67, 1021);
+            v[side] = step_at(f.a, &m, &f.hw, 1, STEP_ROOFLINE, false, 67, 1021);
         }
         const double x = (double)ROWS[i].at / (2 * (double)ROWS[i].by);
         check(&decode, ROWS[i].symbol, x * (v[0].decode_s - v[1].decode_s) / decode.value, 1e-9, ROWS[i].model);

@@ -96,6 +96,7 @@ static void find_scale(const struct table *t, struct face *f)
 }
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 /* The faces of the columns to show, malloc; *n of them. NULL when memory ran out. */
 static struct face *faces_of(const struct table *t, size_t *n)
@@ -193,8 +194,14 @@ static void put_text(const struct table *t, struct face *faces, size_t n, struct
         }
     }
     const size_t limit = string_limit(faces, n);
+    const size_t wish = n ? faces[n - 1].width : 0; /* of the last column */
     for (size_t i = 0; i < n; i++)
         if (faces[i].column->kind == COLUMN_STRING && faces[i].width > limit) faces[i].width = limit;
+    /* The last column takes what is left of the line. */
+    size_t used = (n - 1) * GAP;
+    for (size_t i = 0; i < n; i++) used += faces[i].width;
+    if (used < LINE_COLUMNS && wish > faces[n - 1].width)
+        faces[n - 1].width = smaller(wish, faces[n - 1].width + LINE_COLUMNS - used);
     /* A line too wide for a terminal gives up one blank between columns. */
     size_t total = (n - 1) * GAP;
     for (size_t i = 0; i < n; i++) total += faces[i].width;

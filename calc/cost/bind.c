@@ -48,6 +48,7 @@ enum { BINDINGS = 64 };
 struct env {
     struct sym_binding at[BINDINGS];
     size_t n;
+    size_t n_model; /* the first ones are of the model, whatever the layer */
 };
 
 static void put(struct sym_ctx *c, struct env *v, const struct sym *var, int64_t value)
@@ -73,6 +74,7 @@ static enum err_code bind_model(struct sym_ctx *c, const struct cost_symbols *y,
         v->at[v->n++] = (struct sym_binding){width[i], sym_num(c, m->weights[i].bits / 8)};
     v->at[v->n++] = (struct sym_binding){y->b_act, sym_num(c, m->activations.bits / 8)};
     v->at[v->n++] = (struct sym_binding){y->b_state, sym_num(c, m->state.bits / 8)};
+    v->n_model = v->n;
     return ERR_OK;
 }
 
@@ -139,22 +141,80 @@ static size_t list(struct cost_op *op, const struct sym ***at)
     return n;
 }
 
-/* Values as asked: x times its number, or the symbol `free` left as it is. */
-static void bind_as(struct sym_ctx *c, const struct cost_binding *how, struct env *v)
+/* The part that one rank has of a free size of the whole model: as much as of the model's own; of KV heads at least
+ * one. */
+static const struct sym *part_of_rank(struct sym_ctx *c, const struct cost_symbols *y, int64_t tp,
+                                      const struct sym *free, const struct sym *rank, const struct sym *whole)
 {
-    size_t n = 0;
+    double own = 0;
+    if (tp == 1 || !sym_constant(whole, &own) || !(own > 0)) return free;
+    if (free == y->K) return sym_max(c, sym_int(c, 1), sym_div(c, free, sym_int(c, tp)));
+    return sym_mul(c, free, sym_div(c, rank, whole));
+}
+
+/* What a binding is asked of: one kind of layer (-1: outside them). */
+struct place {
+    const struct cost_symbols *y;
+    const struct model *m;
+    int64_t tp;
+    int kind;
+};
+
+static enum err_code bind_place(struct sym_ctx *c, const struct place *p, struct env *v, struct err *e)
+{
+    v->n = 0;
+    TRY(bind_model(c, p->y, p->m, p->tp, v));
+    return p->kind >= 0 ? bind_kind(c, p->y, p->m, &p->m->kinds[p->kind], p->tp, v, e) : ERR_OK;
+}
+
+/* Value heads that are as wide as the key heads, which one number describes. */
+static bool same_heads(const struct place *p)
+{
+    if (p->kind < 0) return false;
+    const struct mixer *x = &p->m->kinds[p->kind].mixer;
+    return x->kind == MIXER_ATTENTION && x->head_dim == x->v_head_dim;
+}
+
+/* Values as asked: x times its number, or the symbol `free` for itself. */
+static enum err_code bind_as(struct sym_ctx *c, const struct cost_binding *how, const struct place *p, struct env *v,
+                             struct err *e)
+{
+    const struct place all = {p->y, p->m, 1, p->kind};
+    struct env whole;
+    TRY(bind_place(c, &all, &whole, e));
+    const struct sym **hv = NULL, *h = NULL;
     for (size_t i = 0; i < v->n; i++) {
-        const struct sym *var = v->at[i].var, *value = v->at[i].value;
-        if (var == how->free) continue;
-        v->at[n++] = (struct sym_binding){var, how->relative ? sym_mul(c, var, value) : value};
+        struct sym_binding *b = &v->at[i];
+        const bool here = i < v->n_model || how->free_kind < 0 || how->free_kind == p->kind;
+        if (how->relative) b->value = sym_mul(c, b->var, b->value);
+        if (b->var == how->free && here) b->value = part_of_rank(c, p->y, p->tp, b->var, b->value, whole.at[i].value);
+        if (b->var == p->y->H) h = b->value;
+        if (b->var == p->y->Hv) hv = &b->value;
     }
-    v->n = n;
+    if (h && hv && same_heads(p)) *hv = h;
+    return ERR_OK;
+}
+
+enum err_code cost_size(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int kind, int64_t tp,
+                        const struct sym *var, const struct sym **out, struct err *e)
+{
+    const struct place at = {y, m, tp, kind};
+    struct env v;
+    double value = 0;
+    *out = NULL;
+    TRY(bind_place(c, &at, &v, e));
+    for (size_t i = 0; i < v.n && !*out; i++)
+        if (v.at[i].var == var) *out = v.at[i].value;
+    if (*out && sym_constant(*out, &value) && !(value > 0)) *out = NULL;
+    const enum mixer_kind mixer = kind < 0 ? MIXER_NONE : m->kinds[kind].mixer.kind;
+    if (var == y->b_kv && mixer != MIXER_ATTENTION && mixer != MIXER_LATENT) *out = NULL;
+    return sym_check(c, e);
 }
 
 enum err_code cost_bind(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int64_t tp,
                         struct cost_ops *ops, struct err *e)
 {
-    const struct cost_binding numbers = {.relative = false};
+    const struct cost_binding numbers = {.free_kind = -1};
     return cost_bind_as(c, y, m, tp, &numbers, ops, e);
 }
 
@@ -165,10 +225,10 @@ enum err_code cost_bind_as(struct sym_ctx *c, const struct cost_symbols *y, cons
         const int kind = ops->op[i].kind_index;
         size_t end = i;
         while (end < ops->n && ops->op[end].kind_index == kind) end++;
-        struct env v = {.n = 0};
-        TRY(bind_model(c, y, m, tp, &v));
-        if (kind >= 0) TRY(bind_kind(c, y, m, &m->kinds[kind], tp, &v, e));
-        if (how->relative || how->free) bind_as(c, how, &v);
+        const struct place at_kind = {y, m, tp, kind};
+        struct env v;
+        TRY(bind_place(c, &at_kind, &v, e));
+        if (how->relative || how->free) TRY(bind_as(c, how, &at_kind, &v, e));
         const struct sym *in[EXPRS];
         const struct sym **at[EXPRS];
         for (; i < end; i++) {

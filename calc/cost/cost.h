@@ -186,13 +186,23 @@ enum err_code cost_bind(struct sym_ctx *c, const struct cost_symbols *y, const s
                         struct cost_ops *ops, struct err *e);
 
 /* cost_bind_as -- the same, with one symbol left free (NULL: none), or every bound symbol x as x times its number, so
- * that x = 1 is the model and d ln(.)/d ln(x) there says what a larger x costs. Errors: as cost_bind. */
+ * that x = 1 is the model and d ln(.)/d ln(x) there says what a larger x costs. A free symbol is the size of the whole
+ * model, of which a rank has the share that it has of the model's own (F/t; of KV heads at least one); free_kind: a
+ * size of layers is free in this kind alone, -1: in all. Where value heads are as wide as key heads (plain attention),
+ * Hv is H. Errors: as cost_bind. */
 struct cost_binding {
     const struct sym *free;
+    int free_kind;
     bool relative;
 };
 enum err_code cost_bind_as(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int64_t tp,
                            const struct cost_binding *how, struct cost_ops *ops, struct err *e);
+
+/* cost_size -- the number of a symbol in one kind of layer (-1: outside the layers) on one of tp ranks; tp 1: of the
+ * whole model. NULL where that part of the model has no such size: a dense MLP no E, and nothing B, S or r. Errors: as
+ * cost_bind. */
+enum err_code cost_size(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int kind, int64_t tp,
+                        const struct sym *var, const struct sym **out, struct err *e);
 
 /* cost_parameters -- exact counts: total counts every stored tensor once (tied head once, routing buffers included);
  * active takes experts_per_token of the experts; Errors: ERR_RANGE beyond 2^53. */

@@ -1,6 +1,15 @@
 /* The plain names of quantity.h. */
 #include "calc/learn/quantity.h"
 
+/* What stands for a size of an operator's layer: its symbol, its number, or both. */
+static const struct sym *size_or_number(const struct quantity_scope *s, const struct cost_op *op, const struct sym *var,
+                                        int64_t number)
+{
+    if (!s->model || s->sizes == QUANTITY_SYMBOLS) return var;
+    if (s->sizes == QUANTITY_RELATIVE) return sym_mul(s->c, var, sym_int(s->c, number));
+    return s->free == var && (s->layer < 0 || s->layer == op->kind_index) ? var : sym_int(s->c, number);
+}
+
 /* Elements of the weights that a token passes: k of E experts. */
 static const struct sym *active_params(const struct quantity_scope *s, const struct quantity_topic *q)
 {
@@ -12,9 +21,8 @@ static const struct sym *active_params(const struct quantity_scope *s, const str
         const struct ffn *f = &q->pass.model->kinds[op->kind_index].ffn;
         part.pass.ops = (struct cost_ops){&q->pass.ops.op[i], 1};
         const struct sym *all = quantity_params(s, &part);
-        const struct sym *share = s->model && s->sizes != QUANTITY_SYMBOLS
-                                      ? sym_rat(s->c, f->experts_per_token, f->experts)
-                                      : sym_div(s->c, s->y.k, s->y.E);
+        const struct sym *share = sym_div(s->c, size_or_number(s, op, s->y.k, f->experts_per_token),
+                                          size_or_number(s, op, s->y.E, f->experts));
         sum = sym_add(s->c, sum, sym_mul(s->c, all, sym_sub(s->c, share, sym_int(s->c, 1))));
     }
     return sum;
@@ -53,56 +61,87 @@ static const struct sym *stored_bytes(const struct quantity_scope *s, const stru
     return sym_add(s->c, q->pass.layers ? sym_mul(s->c, q->pass.layers, in_layers) : in_layers, outside);
 }
 
-static enum err_code find_ridge(const struct quantity_scope *s, const struct model *m, const struct sym **peak,
-                                struct err *e)
+enum err_code quantity_linear_unit(const struct quantity_scope *s, enum hw_dtype *out, struct err *e)
 {
+    struct dtype textbook;
+    if (!s->model) TRY(dtype_find("bf16", &textbook, e));
+    return timed_unit(s->hw, s->model ? model_linear_format(s->model) : &textbook, out, e);
+}
+
+const struct sym *quantity_ridge(const struct quantity_scope *s, enum hw_dtype unit)
+{
+    return sym_div(s->c, s->rates.peak[unit], s->rates.bandwidth);
+}
+
+struct list {
+    const struct quantity_scope *s;
+    struct quantity_named *out;
+    size_t n;
+};
+
+static void put(struct list *l, const char *name, enum units_kind unit, const struct sym *value, const char *meaning)
+{
+    l->out[l->n++] = (struct quantity_named){name, meaning, unit, value};
+}
+
+/* What is stored. whole: a decode step of the whole model; held: of one rank. */
+static void put_stored(struct list *l, const struct quantity_topic *whole, const struct quantity_topic *held)
+{
+    const struct quantity_scope *s = l->s;
+    const struct sym *weights = stored_bytes(s, held), *kv = sum_held(s, held, false), *state = sum_held(s, held, true);
+    const bool stateful = state != sym_int(s->c, 0);
+    put(l, "params", UNITS_COUNT, whole->params, "parameters, each stored tensor once");
+    put(l, "active_params", UNITS_COUNT, active_params(s, whole), "parameters that one token passes");
+    put(l, "weight_bytes", UNITS_BYTES, weights, "weights as stored, one rank");
+    put(l, "kv_bytes", UNITS_BYTES, kv, "cache of B sequences at context S, one rank");
+    if (stateful) put(l, "state_bytes", UNITS_BYTES, state, "recurrent state of B sequences, one rank");
+    put(l, "memory_bytes", UNITS_BYTES, SYM_SUM(s->c, weights, kv, state),
+        stateful ? "weight_bytes + kv_bytes + state_bytes" : "weight_bytes + kv_bytes");
+}
+
+/* What the device makes of it. */
+static enum err_code put_timed(struct list *l, struct err *e)
+{
+    const struct quantity_scope *s = l->s;
+    struct quantity_topic decode, prefill;
     enum hw_dtype unit;
-    TRY(timed_unit(s->hw, &m->activations, &unit, e));
-    *peak = s->rates.peak[unit];
+    TRY(quantity_topic(s, "decode_step", QUANTITY_DECODE, &decode, e));
+    TRY(quantity_topic(s, "prefill", QUANTITY_PREFILL, &prefill, e));
+    if (!decode.time_known || quantity_linear_unit(s, &unit, NULL) != ERR_OK) return ERR_OK;
+    const char *name = hw_dtype_name(unit), *all = "B / decode_step, tokens per second";
+    if (s->copies > 1)
+        all = arena_printf(s->arena, "%lld copies of B / decode_step, tokens per second", (long long)s->copies);
+    const char *ridge =
+        arena_printf(s->arena, "peak / bandwidth, flops per byte of the %s unit, the linear layers'", name);
+    const char *peak = arena_printf(s->arena, "flops/s of the %s unit, the linear layers'", name);
+    if (!all || !ridge || !peak) return err_nomem(e);
+    put(l, "decode_step", UNITS_SECONDS, decode.total.time_s, "seconds of one decode step");
+    put(l, "prefill", UNITS_SECONDS, prefill.total.time_s,
+        s->prefill_together ? "seconds of a prefill of B prompts of S tokens"
+                            : "seconds of a prefill of one prompt of S tokens");
+    put(l, "throughput", UNITS_TOK_PER_S,
+        sym_mul(s->c, sym_int(s->c, s->copies), sym_div(s->c, s->y.B, decode.total.time_s)), all);
+    put(l, "ridge", UNITS_FLOPS_PER_BYTE, quantity_ridge(s, unit), ridge);
+    put(l, "peak", UNITS_FLOPS_PER_S, s->rates.peak[unit], peak);
     return ERR_OK;
 }
 
 enum err_code quantity_named_all(const struct quantity_scope *s, struct quantity_named out[QUANTITY_NAMED_MAX],
                                  size_t *n, struct err *e)
 {
-    struct sym_ctx *c = s->c;
     struct quantity_scope one = *s;
-    struct quantity_topic held, decode, prefill;
-    const struct sym *peak;
+    struct quantity_topic held, whole;
+    struct list l = {s, out, 0};
     one.tokens = NULL;
     TRY(quantity_topic(&one, "decode_step", QUANTITY_DECODE, &held, e));
-    TRY(quantity_topic(s, "decode_step", QUANTITY_DECODE, &decode, e));
-    TRY(quantity_topic(s, "prefill", QUANTITY_PREFILL, &prefill, e));
-    const struct sym *weights = stored_bytes(s, &held), *kv = sum_held(s, &held, false),
-                     *state = sum_held(s, &held, true);
-    size_t k = 0;
-    out[k++] = (struct quantity_named){"params", "parameters, each stored tensor once", UNITS_COUNT, held.params};
-    out[k++] = (struct quantity_named){"active_params", "parameters that one token passes", UNITS_COUNT,
-                                       active_params(s, &held)};
-    out[k++] = (struct quantity_named){"weight_bytes", "weights as stored, one rank", UNITS_BYTES, weights};
-    out[k++] = (struct quantity_named){"kv_bytes", "cache of B sequences at context S, one rank", UNITS_BYTES, kv};
-    const bool stateful = state != sym_int(c, 0);
-    if (stateful)
-        out[k++] =
-            (struct quantity_named){"state_bytes", "recurrent state of B sequences, one rank", UNITS_BYTES, state};
-    out[k++] = (struct quantity_named){"memory_bytes",
-                                       stateful ? "weight_bytes + kv_bytes + state_bytes" : "weight_bytes + kv_bytes",
-                                       UNITS_BYTES, SYM_SUM(c, weights, kv, state)};
-    if (decode.time_known && find_ridge(s, held.pass.model, &peak, NULL) == ERR_OK) {
-        out[k++] =
-            (struct quantity_named){"decode_step", "seconds of one decode step", UNITS_SECONDS, decode.total.time_s};
-        out[k++] = (struct quantity_named){"prefill", "seconds of a prefill of B prompts of S tokens", UNITS_SECONDS,
-                                           prefill.total.time_s};
-        out[k++] = (struct quantity_named){"throughput", "B / decode_step, tokens per second", UNITS_TOK_PER_S,
-                                           sym_div(c, s->y.B, decode.total.time_s)};
-        out[k++] = (struct quantity_named){"ridge", "peak / bandwidth, flops per byte", UNITS_FLOPS_PER_BYTE,
-                                           sym_div(c, peak, s->rates.bandwidth)};
-        out[k++] = (struct quantity_named){"peak", "flops/s of the matrix unit for the activations' format",
-                                           UNITS_FLOPS_PER_S, peak};
-    }
+    whole = held;
+    one.tp = 1;
+    if (s->tp > 1) TRY(quantity_topic(&one, "decode_step", QUANTITY_DECODE, &whole, e));
+    put_stored(&l, &whole, &held);
+    TRY(put_timed(&l, e));
     if (s->hw)
-        out[k++] = (struct quantity_named){"capacity_bytes", "memory that a process can use", UNITS_BYTES,
-                                           sym_num(c, hw_capacity_bytes(s->hw))};
-    *n = k;
-    return sym_check(c, e);
+        put(&l, "capacity_bytes", UNITS_BYTES, sym_num(s->c, hw_capacity_bytes(s->hw)),
+            "memory that a process can use");
+    *n = l.n;
+    return sym_check(s->c, e);
 }

@@ -39,7 +39,7 @@ static const struct topic TOPICS[] = {
     {"v_absorb", "latent sums out of it", {"v_absorb"}, true, false, OPERATORS},
     {"kv_a_proj", "the latent that is cached", {"kv_a_proj"}, true, false, OPERATORS},
     {"layer", "all operators of one layer", {NULL}, false, false, LAYER},
-    {"prefill", "the prompts' pass through the whole model, T = S", {NULL}, false, false, PREFILL},
+    {"prefill", "a prompt's pass through the whole model, T = S", {NULL}, false, false, PREFILL},
     {"decode_step", "one token for every sequence, through the whole model", {NULL}, false, false, DECODE_STEP},
 };
 
@@ -63,7 +63,8 @@ const char *quantity_meaning(const char *topic)
 
 enum err_code quantity_open(struct arena *a, struct sym_ctx *c, bool course, struct quantity_scope *out, struct err *e)
 {
-    struct quantity_scope s = {.arena = a, .c = c ? c : sym_open(a), .course = course, .tp = 1, .layer = -1};
+    struct quantity_scope s = {
+        .arena = a, .c = c ? c : sym_open(a), .course = course, .tp = 1, .copies = 1, .layer = -1};
     if (!s.c) return err_nomem(e);
     s.y = cost_symbols_make(s.c);
     s.rates = rates_make(s.c);
@@ -73,12 +74,21 @@ enum err_code quantity_open(struct arena *a, struct sym_ctx *c, bool course, str
     return sym_check(s.c, e);
 }
 
+static const struct sym **rate_at(struct rates *r, size_t i)
+{
+    return i < HW_DTYPES_N ? &r->peak[i] : i == HW_DTYPES_N ? &r->bandwidth : &r->link;
+}
+
 enum err_code quantity_device(struct quantity_scope *s, const struct hw *hw, struct err *e)
 {
     double link;
     TRY(timed_link_rate(hw, s->tp, &link, e));
     s->hw = hw;
     s->rates = rates_of(s->c, hw, link);
+    const struct rates names = rates_make(s->c);
+    const char *meaning;
+    for (size_t i = 0; s->free && i < RATES_N; i++)
+        if (rates_list(&names, i, &meaning) == s->free) *rate_at(&s->rates, i) = s->free;
     return sym_check(s->c, e);
 }
 
@@ -153,8 +163,10 @@ static void bind_symbols(const struct quantity_scope *s, const struct topic *t, 
 static enum err_code bind_pass(const struct quantity_scope *s, const struct topic *t, struct quantity_pass *p,
                                struct err *e)
 {
-    const struct cost_binding how = {.free = s->free, .relative = s->sizes == QUANTITY_RELATIVE};
+    const struct cost_binding how = {.free = s->free, .free_kind = s->layer, .relative = s->sizes == QUANTITY_RELATIVE};
     p->layers = !s->model || s->sizes == QUANTITY_RELATIVE ? s->y.L : NULL;
+    if (s->model && s->sizes == QUANTITY_NUMBERS && s->free == s->y.L) /* times the count that each operator has */
+        p->layers = sym_div(s->c, s->y.L, sym_int(s->c, s->model->layers));
     if (s->model && s->sizes != QUANTITY_SYMBOLS) return cost_bind_as(s->c, &s->y, s->model, s->tp, &how, &p->ops, e);
     for (size_t i = 0; i < p->ops.n; i++) bind_symbols(s, t, p->model, &p->ops.op[i]);
     return sym_check(s->c, e);
@@ -176,7 +188,7 @@ static enum err_code build_pass(const struct quantity_scope *s, const struct top
                                         [QUANTITY_PREFILL] = s->y.S,
                                         [QUANTITY_DECODE] = s->tokens ? s->tokens : sym_int(s->c, 1)};
     const struct cost_pass pass = {.name = t->name,
-                                   .B = s->y.B,
+                                   .B = t->extent == PREFILL && !s->prefill_together ? sym_int(s->c, 1) : s->y.B,
                                    .S = s->y.S,
                                    .absorbed = phase == QUANTITY_DECODE || (t->extent == OPERATORS && t->latent),
                                    .T = tokens[phase]};
@@ -227,11 +239,40 @@ static bool belongs(const struct topic *t, const struct cost_op *op, int kind)
     return false;
 }
 
+/* "2" or "1, 3 and 4": the kinds of layer that have a topic */
+static const char *kinds_text(const struct quantity_scope *s, const struct topic *t, const struct cost_ops *ops)
+{
+    const char *text = NULL;
+    for (size_t k = 0; k < s->model->kinds_n; k++) {
+        bool has = false;
+        for (size_t i = 0; i < ops->n && !has; i++)
+            has = ops->op[i].kind_index == (int)k && belongs(t, &ops->op[i], (int)k);
+        if (has) text = text ? arena_printf(s->arena, "%s, %zu", text, k + 1) : arena_printf(s->arena, "%zu", k + 1);
+    }
+    return text;
+}
+
+/* The topic is not in this model, or not in the kind of layer that was chosen. */
+static enum err_code refuse_topic(const struct quantity_scope *s, const struct topic *t, const struct cost_ops *ops,
+                                  struct err *e)
+{
+    const struct model *m = s->model;
+    if (!m || s->layer < 0 || m->kinds_n == 1)
+        return err_set(e, ERR_USAGE, "%s has no %s", m ? m->name : "the textbook decoder", t->name);
+    const char *label = m->kinds[s->layer].label, *kinds = kinds_text(s, t, ops);
+    if (!kinds) return err_set(e, ERR_USAGE, "%s has no %s in any kind of layer", m->name, t->name);
+    return err_set(e, ERR_USAGE, "layer kind %d of %s, \"%.60s\", has no %s; --layer %s has", s->layer + 1, m->name,
+                   label, t->name, kinds);
+}
+
 static enum err_code select_ops(const struct quantity_scope *s, const struct topic *t, struct cost_ops *ops,
                                 struct err *e)
 {
     int kind = -1;
     size_t n = 0;
+    struct cost_ops all = {arena_array(s->arena, ops->n, sizeof *all.op), ops->n};
+    if (!all.op) return err_nomem(e);
+    memcpy(all.op, ops->op, ops->n * sizeof *all.op);
     TRY(find_kind(s, t, ops, &kind, e));
     for (size_t i = 0; i < ops->n; i++) {
         if (!belongs(t, &ops->op[i], kind)) continue;
@@ -240,9 +281,7 @@ static enum err_code select_ops(const struct quantity_scope *s, const struct top
         n++;
     }
     ops->n = n;
-    if (n == 0)
-        return err_set(e, ERR_USAGE, "%s has no %s", s->model ? s->model->name : "the textbook decoder", t->name);
-    return ERR_OK;
+    return n ? ERR_OK : refuse_topic(s, t, &all, e);
 }
 
 const struct sym *quantity_params(const struct quantity_scope *s, const struct quantity_topic *q)
@@ -307,27 +346,53 @@ const char *const *quantity_calls(size_t *n)
     return CALLS;
 }
 
-enum err_code quantity_resolve(const struct quantity_scope *s, enum quantity_phase phase, const char *call,
-                               const char *argument, const struct sym **out, struct err *e)
+enum err_code quantity_value(const struct quantity_scope *s, const struct quantity_topic *q, const char *call,
+                             const struct sym **out, struct err *e)
 {
-    struct quantity_topic q;
-    TRY(quantity_topic(s, argument, phase, &q, e));
-    const struct sym *const value[] = {q.total.flops,
-                                       q.total.vector_flops,
-                                       q.bytes,
-                                       q.total.weight_bytes,
-                                       q.total.kv_bytes,
-                                       q.total.state_bytes,
-                                       q.total.activation_bytes,
-                                       q.params,
-                                       sym_div(s->c, q.total.flops, q.bytes),
-                                       q.total.time_s};
+    struct quantity_scope all = *s;
+    struct quantity_topic model;
+    const struct sym *params = q->params;
+    if (s->tp > 1 && strcmp(call, "params") == 0) { /* of the model, not of a rank */
+        all.tp = 1;
+        TRY(quantity_topic(&all, q->name, QUANTITY_ANY, &model, e));
+        params = model.params;
+    }
+    const struct sym *const value[] = {q->total.flops,
+                                       q->total.vector_flops,
+                                       q->bytes,
+                                       q->total.weight_bytes,
+                                       q->total.kv_bytes,
+                                       q->total.state_bytes,
+                                       q->total.activation_bytes,
+                                       params,
+                                       sym_div(s->c, q->total.flops, q->bytes),
+                                       q->total.time_s};
     for (size_t i = 0; i < sizeof CALLS / sizeof CALLS[0]; i++)
         if (strcmp(CALLS[i], call) == 0) {
-            if (strcmp(call, "time") == 0 && !q.time_known)
+            if (strcmp(call, "time") == 0 && !q->time_known)
                 return err_set(e, ERR_INPUT, "%s: no peak rate is known, so no time can be given", s->hw->file);
             *out = value[i];
             return sym_check(s->c, e);
         }
     return err_set(e, ERR_USAGE, "no quantity '%.40s'", call);
+}
+
+enum err_code quantity_resolve(const struct quantity_scope *s, enum quantity_phase phase, const char *call,
+                               const char *argument, const struct sym **out, struct err *e)
+{
+    struct quantity_topic q;
+    TRY(quantity_topic(s, argument, phase, &q, e));
+    return quantity_value(s, &q, call, out, e);
+}
+
+bool quantity_unit(const struct quantity_topic *q, enum hw_dtype *out)
+{
+    const char *unit = NULL;
+    for (size_t i = 0; i < q->pass.ops.n; i++) {
+        double flops = 1;
+        if (sym_constant(q->pass.ops.op[i].flops, &flops) && !(flops > 0)) continue;
+        if (unit && strcmp(unit, q->pass.timed[i].unit) != 0) return false;
+        unit = q->pass.timed[i].unit;
+    }
+    return unit && hw_dtype_find(unit, out);
 }

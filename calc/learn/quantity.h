@@ -27,9 +27,12 @@ struct quantity_scope {
     struct cost_conventions conventions;
     enum step_fidelity fidelity;
     enum quantity_sizes sizes;
-    const struct sym *free;   /* a symbol of the model that keeps no number; NULL none */
+    const struct sym *free;   /* a size of the whole model, or a rate, that keeps no number; NULL none. Of a size of
+                                 layers: in kind `layer` alone, where that is chosen; L: only of one kind of layer */
     const struct sym *tokens; /* query tokens of a decode step, speculation's T; NULL: 1 */
     int64_t tp;               /* ranks */
+    int64_t copies;           /* of the model, each with B sequences of its own: throughput is that of all */
+    bool prefill_together;    /* prefill takes the prompts of B sequences in one pass, not one prompt */
     int layer;                /* which kind of layer topics are of; -1: the first that has it */
     bool course;              /* the lecture's attention: K = N heads, N*H = D */
 };
@@ -38,7 +41,8 @@ struct quantity_scope {
  * conventions. Errors: ERR_NOMEM. */
 enum err_code quantity_open(struct arena *a, struct sym_ctx *c, bool course, struct quantity_scope *out, struct err *e);
 
-/* quantity_device -- put a device's rates into the scope; hw is borrowed. Errors: as timed_link_rate. */
+/* quantity_device -- put a device's rates into the scope, but for `free`; hw is borrowed. Errors: as timed_link_rate.
+ */
 enum err_code quantity_device(struct quantity_scope *s, const struct hw *hw, struct err *e);
 
 /* The operators of a pass, with their times. layers: what the count of a layer's operators is multiplied by. */
@@ -76,11 +80,15 @@ enum err_code quantity_topic(const struct quantity_scope *s, const char *name, e
 const struct sym *quantity_params(const struct quantity_scope *s, const struct quantity_topic *q);
 
 /* quantity_calls -- call(topic) that quantity_resolve takes: flops, vector_flops, bytes, weight_bytes, kv_bytes,
- * state_bytes, activation_bytes, params, intensity (flops/bytes) and time (seconds). Errors of resolve: as
- * quantity_topic; ERR_USAGE unknown call. */
+ * state_bytes, activation_bytes, params (of the whole model; all others of one rank), intensity (flops/bytes) and time
+ * (seconds). quantity_value -- the same of a topic that is there. Errors: as quantity_topic; ERR_USAGE unknown call.
+ * quantity_unit -- the matrix unit that all flops of a topic run on; false: several, or it has none. */
 const char *const *quantity_calls(size_t *n);
 enum err_code quantity_resolve(const struct quantity_scope *s, enum quantity_phase phase, const char *call,
                                const char *argument, const struct sym **out, struct err *e);
+enum err_code quantity_value(const struct quantity_scope *s, const struct quantity_topic *q, const char *call,
+                             const struct sym **out, struct err *e);
+bool quantity_unit(const struct quantity_topic *q, enum hw_dtype *out);
 
 /* Plain names: of the model, its passes and the device. */
 enum { QUANTITY_NAMED_MAX = 24 };
@@ -91,8 +99,14 @@ struct quantity_named {
 };
 
 /* quantity_named_all -- params, weight_bytes, kv_bytes, memory_bytes, decode_step, prefill, throughput, ridge, ... of
- * the scope; *n of them. Errors: as quantity_topic. */
+ * the scope; *n of them. Parameters are of the whole model, bytes and seconds of one rank, throughput of all copies.
+ * ridge and peak are of the unit of the linear layers' format (quantity_linear_unit). Errors: as quantity_topic. */
 enum err_code quantity_named_all(const struct quantity_scope *s, struct quantity_named out[QUANTITY_NAMED_MAX],
                                  size_t *n, struct err *e);
+
+/* quantity_linear_unit -- the matrix unit of the format that most weights have. quantity_ridge -- peak/bandwidth of a
+ * unit. Errors: ERR_INPUT no peak rate is known. */
+enum err_code quantity_linear_unit(const struct quantity_scope *s, enum hw_dtype *out, struct err *e);
+const struct sym *quantity_ridge(const struct quantity_scope *s, enum hw_dtype unit);
 
 #endif

@@ -10,7 +10,7 @@ enum { SYMBOLS_MAX = 64, ROUND = 2000 };
 
 struct variable {
     struct sym_at at;
-    const char *meaning;
+    const char *meaning; /* NULL: a layout and no size, so no row */
 };
 
 /* The point: B, S, T as numbers, sizes and widths as 1 (times their numbers), rates as the device's. */
@@ -32,7 +32,8 @@ static size_t list_point(const struct quantity_scope *s, const struct quantity_s
         if (all[i].var == y->B) value = (double)batch;
         if (all[i].var == y->S) value = (double)context;
         if (all[i].var == y->T) value = phase == QUANTITY_DECODE ? 1 : (double)context;
-        out[n++] = (struct variable){{all[i].var, value}, all[i].meaning};
+        const bool layout = all[i].var == y->t || all[i].var == y->r;
+        out[n++] = (struct variable){{all[i].var, value}, layout ? NULL : all[i].meaning};
     }
     for (size_t i = 0; i < RATES_N; i++) {
         const char *meaning;
@@ -73,6 +74,12 @@ static int by_magnitude(const void *x, const void *y)
     return strcmp(a->symbol, b->symbol);
 }
 
+static bool occurs(const struct quantity_scope *s, const struct sym *e, const struct sym *var)
+{
+    const struct sym_binding one = {var, sym_int(s->c, 1)};
+    return sym_bind(s->c, e, &one, 1) != e;
+}
+
 enum err_code sensitivity_of(const struct quantity_scope *scope, enum quantity_phase phase, const char *quantity,
                              int64_t batch, int64_t context, struct sensitivity *out, struct err *e)
 {
@@ -91,10 +98,12 @@ enum err_code sensitivity_of(const struct quantity_scope *scope, enum quantity_p
     const size_t n = list_point(&s, scope, phase, batch, context, var);
     for (size_t i = 0; i < n; i++) at[i] = var[i].at;
     TRY(sym_elasticity(NULL, expr, n, at, &r.value, elasticity, &r.kink, e));
+    r.of_batch = occurs(&s, expr, s.y.B);
+    r.of_context = occurs(&s, expr, s.y.S) || occurs(&s, expr, s.y.T);
     r.rows = arena_array(s.arena, n, sizeof *r.rows);
     if (!r.rows) return err_nomem(e);
     for (size_t i = 0; i < n; i++)
-        if (fabs(elasticity[i]) * ROUND >= 1)
+        if (var[i].meaning && fabs(elasticity[i]) * ROUND >= 1)
             r.rows[r.n++] = (struct sensitivity_row){sym_name(at[i].var), var[i].meaning, elasticity[i]};
     if (r.n) qsort(r.rows, r.n, sizeof *r.rows, by_magnitude);
     *out = r;

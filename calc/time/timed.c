@@ -75,13 +75,17 @@ enum err_code timed_link_rate(const struct hw *hw, int64_t tp, double *out_bytes
     return ERR_OK;
 }
 
+const struct sym *timed_wire_factor(struct sym_ctx *c, const struct hw *hw, int64_t tp)
+{
+    return hw && hw->nvls && tp > 2 ? sym_int(c, 1) : sym_rat(c, 2 * (tp - 1), tp);
+}
+
 enum err_code timed_ops(struct arena *a, struct sym_ctx *c, const struct rates *r, const struct hw *hw,
                         const struct model *m, int64_t tp, struct cost_ops *ops, struct timed **out, bool *untimed,
                         struct err *e)
 {
     const struct sym *zero = sym_int(c, 0), *sent = sym_var(c, "r");
-    const struct sym *ring = sym_rat(c, 2 * (tp - 1), tp);
-    const struct sym_binding factor = {sent, hw && hw->nvls && tp > 2 ? sym_int(c, 1) : ring};
+    const struct sym_binding factor = {sent, timed_wire_factor(c, hw, tp)};
     const bool vector = !hw || !isnan(hw->peak_flops_per_s[HW_FP32_VECTOR]);
     struct timed *list = arena_array(a, ops->n, sizeof *list);
     if (!list) return err_nomem(e);

@@ -36,6 +36,10 @@ enum err_code timed_unit(const struct hw *hw, const struct dtype *d, enum hw_dty
  * ERR_USAGE more ranks than the link joins; ERR_INPUT neither is known. */
 enum err_code timed_link_rate(const struct hw *hw, int64_t tp, double *out_bytes_per_s, struct err *e);
 
+/* timed_wire_factor -- the number of r: bytes that a rank sends for a byte all-reduced, 2(t-1)/t on a ring, 1 in a
+ * switch that reduces (more than two ranks). hw NULL: a ring. */
+const struct sym *timed_wire_factor(struct sym_ctx *c, const struct hw *hw, int64_t tp);
+
 /* An operator's time, once (not times its count). */
 struct timed {
     const struct sym *compute_s, *vector_s, *memory_s, *link_s, *time_s;
