@@ -133,7 +133,7 @@ static size_t list(struct cost_op *op, const struct sym ***at)
     at[n++] = &op->state_needed_bytes;
     at[n++] = &op->activation_bytes;
     at[n++] = &op->wire_bytes;
-    if (op->half_flops) at[n++] = &op->half_flops;
+    at[n++] = &op->half_flops;
     for (size_t i = 0; i < op->tensors_n; i++) {
         at[n++] = &op->tensor[i].elems;
         at[n++] = &op->tensor[i].bytes;

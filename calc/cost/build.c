@@ -55,6 +55,7 @@ struct cost_op *build_op(struct build *b, enum cost_op_kind kind, const char *na
                            .count = b->count,
                            .compute_class = -1,
                            .flops = zero,
+                           .half_flops = zero,
                            .vector_flops = zero,
                            .weight_bytes = zero,
                            .weight_needed_bytes = zero,

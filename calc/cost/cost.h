@@ -130,7 +130,7 @@ struct cost_op {
     int compute_class;                     /* weight class whose format decides the matrix unit; -1: the activations' */
     const struct dtype *format;            /* its own format, which decides instead; NULL: that of the class */
     const struct sym *flops;               /* on the matrix unit */
-    const struct sym *half_flops;          /* of them in 16 bits whatever the format (outlier columns); NULL none */
+    const struct sym *half_flops;          /* of them in 16 bits whatever the format (outlier columns) */
     const struct sym *vector_flops;        /* elementwise, on the vector unit */
     const struct sym *weight_bytes;        /* read */
     const struct sym *weight_needed_bytes; /* of them what no fusion avoids: nothing for those of an earlier layer */

@@ -84,7 +84,7 @@ static const struct sym *scale_bytes(struct build *b, const struct dtype *d, con
         if (d->flat) {
             groups = sym_ceil(b->c, sym_div(b->c, PROD(out, in), INT(d->group_in)));
         } else {
-            const struct sym *down = sym_ceil(b->c, sym_div(b->c, out, INT(d->block_out)));
+            const struct sym *down = d->block_out == 1 ? out : sym_ceil(b->c, sym_div(b->c, out, INT(d->block_out)));
             const struct sym *across = d->group_in < 0 ? INT(1) : sym_ceil(b->c, sym_div(b->c, in, INT(d->group_in)));
             groups = PROD(down, across);
         }
@@ -146,7 +146,7 @@ void build_outliers(struct build *b, struct cost_op *op, enum weight_class class
         const struct sym *columns = PROD(sym_rat(b->c, llround(d->outlier_frac * PARTS), PARTS), s->in);
         const struct sym *flops = PROD(INT(2), rows, columns, s->out[i]);
         op->flops = SUM(op->flops, flops);
-        op->half_flops = op->half_flops ? SUM(op->half_flops, flops) : flops;
+        op->half_flops = SUM(op->half_flops, flops);
         op->weight_bytes = SUM(op->weight_bytes, PROD(s->copies, share, columns, s->out[i], Y->b_act));
         op->activation_bytes = SUM(op->activation_bytes, PROD(rows, SUM(columns, s->out[i], s->out[i]), Y->b_act));
     }

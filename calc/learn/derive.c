@@ -20,7 +20,9 @@ static const char *time_text(struct derive_page *p, const struct cost_op *op, co
 {
     const char *part[4];
     size_t n = 0;
-    if (!derive_page_is_zero(op->flops)) part[n++] = PRINTF(p, "FLOPs/peak_%s", t->unit);
+    if (!derive_page_is_zero(op->flops))
+        part[n++] = t->half_unit ? PRINTF(p, "(FLOPs - outliers)/peak_%s + outliers/peak_%s", t->unit, t->half_unit)
+                                 : PRINTF(p, "FLOPs/peak_%s", t->unit);
     if (!derive_page_is_zero(op->vector_flops)) part[n++] = "elementwise/peak_fp32_vector";
     if (!derive_page_is_zero(t->bytes)) part[n++] = "bytes/bandwidth";
     if (!derive_page_is_zero(op->wire_bytes)) part[n++] = "sent/link";
@@ -41,6 +43,7 @@ static enum err_code put_op(struct derive_page *p, const struct cost_op *op, con
         const struct sym *formula, *numbers;
     } rows[] = {
         {"FLOPs", op->flops, with ? with->flops : NULL},
+        {"outliers", op->half_flops, with ? with->half_flops : NULL},
         {"elementwise", op->vector_flops, with ? with->vector_flops : NULL},
         {"weights read", op->weight_bytes, with ? with->weight_bytes : NULL},
         {"cache bytes", op->kv_bytes, with ? with->kv_bytes : NULL},

@@ -143,6 +143,7 @@ static void bind_symbols(const struct quantity_scope *s, const struct topic *t, 
         env[n++] = (struct sym_binding){y->K, heads};
     }
     const struct sym **at[] = {&op->flops,
+                               &op->half_flops,
                                &op->vector_flops,
                                &op->weight_bytes,
                                &op->kv_bytes,

@@ -103,9 +103,11 @@ enum err_code timed_ops(struct arena *a, struct sym_ctx *c, const struct rates *
         t->bytes = SYM_SUM(c, op->weight_bytes, op->kv_bytes, op->state_bytes, op->activation_bytes);
         t->compute_s = known ? sym_div(c, op->flops, r->peak[unit]) : zero;
         enum hw_dtype half;
-        if (known && op->half_flops && timed_unit(hw, &m->activations, &half, NULL) == ERR_OK)
+        if (known && op->half_flops != zero && timed_unit(hw, &m->activations, &half, NULL) == ERR_OK) {
+            t->half_unit = hw_dtype_name(half);
             t->compute_s = sym_add(c, sym_div(c, sym_sub(c, op->flops, op->half_flops), r->peak[unit]),
                                    sym_div(c, op->half_flops, r->peak[half]));
+        }
         t->vector_s = vector ? sym_div(c, op->vector_flops, r->peak[HW_FP32_VECTOR]) : zero;
         t->memory_s = sym_div(c, t->bytes, r->bandwidth);
         t->link_s = tp > 1 ? sym_div(c, op->wire_bytes, r->link) : zero;

@@ -45,6 +45,7 @@ struct timed {
     const struct sym *compute_s, *vector_s, *memory_s, *link_s, *time_s;
     const struct sym *bytes; /* weights + cache + state + activations */
     const char *unit;        /* matrix unit; "unknown" when the device has no known peak */
+    const char *half_unit;   /* that of flops in 16 bits beside it (outlier columns); NULL none */
 };
 
 /* timed_ops -- times of all operators; their wire_bytes get the number of r (MODEL.md "Collectives"). hw NULL: no
