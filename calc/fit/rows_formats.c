@@ -290,7 +290,8 @@ static enum err_code finish_collective(struct arena *a, struct row *r, struct er
                {"alltoall", KERNEL_ALL_TO_ALL}};
     struct kernel *k = &r->kernel;
     TRY(dtype_of(r, e));
-    r->dtype = ""; /* only bytes count */
+    r->dtype = "";                                            /* only bytes count */
+    if (!*r->framework && *r->version) r->framework = "nccl"; /* files that give the library's version alone */
     if (!(k->per_node > 0)) k->per_node = k->ranks;
     for (size_t i = 0; i < COUNT(ops); i++) {
         if (strcmp(ops[i].op, r->op) != 0) continue;

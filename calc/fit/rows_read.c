@@ -283,8 +283,7 @@ static enum err_code read_piece(struct arena *a, const char *piece, const struct
     enum err_code code = ERR_OK;
     struct rows_filter lenient = *filter;
     lenient.lenient = true;
-    for (size_t i = 0; i < g.gl_pathc && code == ERR_OK; i++)
-        code = rows_read_file(a, g.gl_pathv[i], &lenient, out, e);
+    for (size_t i = 0; i < g.gl_pathc && code == ERR_OK; i++) code = rows_read_file(a, g.gl_pathv[i], &lenient, out, e);
     globfree(&g);
     return code;
 }

@@ -79,7 +79,7 @@ struct kernel_param {
     double lo, hi, start[2]; /* two starts for the fit */
 };
 
-enum { KERNEL_PARAMS_MAX = 14, KERNEL_FEATURES_MAX = 384 };
+enum { KERNEL_PARAMS_MAX = 14, KERNEL_FEATURES_MAX = 1536 };
 
 /* What a form needs of a call, computed once. */
 struct kernel_features {
