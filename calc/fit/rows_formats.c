@@ -196,7 +196,11 @@ static enum err_code finish_attention(struct arena *a, struct row *r, struct err
     if (k->kv_heads > k->heads)
         return err_set(e, ERR_INPUT, "n_kv_heads %g is above n_heads %g", k->kv_heads, k->heads);
     k->value_dim = k->head_dim;
-    return name_row(a, r, NULL, NULL, arena_printf(a, "%g,%g,%g,%g", k->heads, k->kv_heads, k->head_dim, k->window), e);
+    /* TensorRT-LLM has a kernel for groups of 2 to 32 heads, and one without groups for all else */
+    const double group = k->heads / k->kv_heads;
+    k->ungrouped = k->kind == KERNEL_DECODE && strcmp(r->framework, "trtllm") == 0 && !(group > 1 && group <= 32);
+    return name_row(a, r, NULL, k->ungrouped > 0 ? "ungrouped" : NULL,
+                    arena_printf(a, "%g,%g,%g,%g", k->heads, k->kv_heads, k->head_dim, k->window), e);
 }
 
 static enum err_code finish_mla(struct arena *a, struct row *r, struct err *e)

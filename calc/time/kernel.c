@@ -189,8 +189,8 @@ const struct kernel_form *kernel_form_of(const struct kernel *k)
     case KERNEL_MLA_BMM: return &kernel_gemm_form;
     case KERNEL_PREFILL:
     case KERNEL_MLA_PREFILL: return &kernel_prefill_form;
-    case KERNEL_DECODE:
-    case KERNEL_MLA_DECODE: return &kernel_decode_form;
+    case KERNEL_DECODE: return &kernel_decode_form;
+    case KERNEL_MLA_DECODE: return &kernel_mla_decode_form;
     case KERNEL_MOE: return &kernel_moe_form;
     case KERNEL_SCAN: return &kernel_scan_form;
     case KERNEL_CONV: return &kernel_conv_form;

@@ -45,6 +45,7 @@ struct kernel {
     double context_tokens;                       /* decode: keys, the new one included */
     double heads, kv_heads, head_dim, value_dim; /* MLA decode: head_dim = latent + rope, value_dim = latent */
     double window;                               /* 0: none */
+    double ungrouped; /* decode: 1 where the query heads of a group do not share one reading of their keys */
     double tokens, width, hidden, topk, experts, tp, ep, gated; /* MoE; hidden before tp; gated 0 or 1 */
     double active_experts, routed_rows, max_rows;               /* MoE, of this rank; NAN: expected values */
     double key_heads, state_dim, chunk_tokens, state_bytes;     /* scan; state_bytes: per element of the state */
@@ -132,8 +133,8 @@ const char *kernel_kind_name(enum kernel_kind kind);
 bool kernel_kind_find(const char *name, enum kernel_kind *out);
 
 /* The forms, one a class; for kernel.c. */
-extern const struct kernel_form kernel_gemm_form, kernel_prefill_form, kernel_decode_form, kernel_moe_form,
-    kernel_scan_form, kernel_conv_form, kernel_elementwise_form, kernel_collective_form;
+extern const struct kernel_form kernel_gemm_form, kernel_prefill_form, kernel_decode_form, kernel_mla_decode_form,
+    kernel_moe_form, kernel_scan_form, kernel_conv_form, kernel_elementwise_form, kernel_collective_form;
 
 /* kernel_norm -- (x^p + y^p)^(1/p) of x, y >= 0: the sum for p = 1, the larger for large p. */
 double kernel_norm(double x, double y, double p);

@@ -101,36 +101,52 @@ enum {
     D_START,
     D_BLOCK,
     D_STREAM,
-    D_COMPUTE,
+    D_OTHER,
     D_MEMORY,
     D_HOT_RATE,
-    D_HOT_ROOM,
+    D_ROOM,
     D_COMBINE,
     D_COMBINE_RATE,
     D_NORM,
     D_STEP,
-    D_SEQUENCE,
+    D_QUERY,
     DECODE_N
 };
 
+/* What both forms of decode share. */
+#define DECODE_SHARED                                                                                                  \
+    [D_START] = {"start_s", "s", "start-up", 1e-6, 1e-4, {9e-6, 5e-6}}, [D_BLOCK] = {"block_s",                        \
+                                                                                     "s",                              \
+                                                                                     "start and end of a block",       \
+                                                                                     1e-9,                             \
+                                                                                     5e-5,                             \
+                                                                                     {2e-6, 5e-6}},                    \
+    [D_STREAM] = {"stream_ratio", "ratio", "rate at which one SM reads, to its share of the bandwidth", 0.2, 60,       \
+                  {2, 5}},                                                                                             \
+    [D_MEMORY] = {"memory_frac", "fraction", "of the bandwidth", 0.05, 1, {0.9, 0.7}},                                 \
+    [D_HOT_RATE] = {"hot_ratio", "ratio", "rate of what is in the last-level cache, to the bandwidth", 1, 20, {2, 4}}, \
+    [D_COMBINE] = {"combine_s", "s", "start-up of the sum over splits", 1e-9, 5e-5, {2e-6, 5e-6}},                     \
+    [D_COMBINE_RATE] = {"combine_ratio", "ratio", "rate of partial results, to the bandwidth", 0.02, 50, {1, 0.3}},    \
+    [D_NORM] = {"overlap", "exponent", "of the norm that joins blocks and memory: 1 no overlap", 0.7, 16, {2, 4}},     \
+    [D_STEP] = {"step_s", "s", "latency of a step over 128 keys", 1e-10, 5e-6, {2e-7, 5e-7}}
+
 static const struct kernel_param decode_params[DECODE_N] = {
-    [D_START] = {"start_s", "s", "start-up", 1e-6, 1e-4, {9e-6, 5e-6}},
-    [D_BLOCK] = {"block_s", "s", "start and end of a block", 1e-9, 5e-5, {2e-6, 5e-6}},
-    [D_STREAM] =
-        {"stream_ratio", "ratio", "rate at which one SM reads, to its share of the bandwidth", 0.2, 60, {2, 5}},
-    [D_COMPUTE] = {"compute_frac", "fraction", "of the peak rate", 0.02, 1, {0.5, 0.9}},
-    [D_MEMORY] = {"memory_frac", "fraction", "of the bandwidth", 0.05, 1, {0.9, 0.7}},
-    [D_HOT_RATE] = {"hot_ratio", "ratio", "rate of what is in the last-level cache, to the bandwidth", 1, 20, {2, 4}},
-    [D_HOT_ROOM] = {"hot_frac", "fraction", "of the last-level cache that keeps the keys", 0.05, 1, {0.7, 0.4}},
-    [D_COMBINE] = {"combine_s", "s", "start-up of the sum over splits", 1e-9, 5e-5, {2e-6, 5e-6}},
-    [D_COMBINE_RATE] = {"combine_ratio", "ratio", "rate of partial results, to the bandwidth", 0.02, 50, {1, 0.3}},
-    [D_NORM] = {"overlap", "exponent", "of the norm that joins blocks and memory: 1 no overlap", 0.7, 16, {2, 4}},
-    [D_STEP] = {"step_s", "s", "latency of a step over 128 keys", 1e-10, 5e-6, {2e-7, 5e-7}},
-    [D_SEQUENCE] = {"sequence_s", "s", "per sequence: cache indices and schedule", 1e-11, 1e-6, {1e-9, 1e-8}},
+    DECODE_SHARED,
+    [D_ROOM] = {"hot_frac", "fraction", "of the last-level cache that keeps the keys", 0.05, 1, {0.7, 0.4}},
+    [D_OTHER] = {"window_s", "s", "what a window that hides keys adds", 1e-8, 1e-4, {1e-6, 1e-5}},
+    [D_QUERY] = {"sequence_s", "s", "per sequence: cache indices and schedule", 1e-11, 1e-6, {1e-9, 1e-8}},
+};
+
+static const struct kernel_param mla_decode_params[DECODE_N] = {
+    DECODE_SHARED,
+    [D_ROOM] = {"sequence_s", "s", "per sequence: cache indices and schedule", 1e-11, 1e-6, {1e-9, 1e-8}},
+    [D_OTHER] = {"compute_frac", "fraction", "of the peak rate", 0.02, 1, {0.5, 0.9}},
+    [D_QUERY] =
+        {"query_ratio", "ratio", "rate of rotating and laying out queries, to the bandwidth", 0.05, 50, {1, 10}},
 };
 
 /* Features, then per split: blocks in a row, what they read and compute, steps, whether split, partial results. */
-enum { D_MEMORY_S, D_BYTES, D_BATCH, D_SPLITS, D_SPLIT_N = 6 };
+enum { D_MEMORY_S, D_BYTES, D_READ_S, D_WINDOWED, D_BATCH, D_QUERIES, D_SPLITS, D_SPLIT_N = 6 };
 enum { D_ROWS = 64 };
 static const double splits[] = {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128};
 
@@ -141,13 +157,17 @@ static void prepare_decode(const struct kernel *k, const struct hw *hw, const st
     const double sm = hw->sm_count, rate = hw->bandwidth_bytes_per_s, wide = k->head_dim + k->value_dim;
     const double peak = w->compute_s > 0 ? w->flops / w->compute_s : 1;
     const double keys = k->window > 0 ? fmin(k->window, k->context_tokens) : k->context_tokens;
-    const double heads = latent ? 1 : k->kv_heads, group = k->heads / heads;
+    /* heads whose keys a block reads once */
+    const double heads = latent ? 1 : k->ungrouped > 0 ? k->heads : k->kv_heads, group = k->heads / heads;
     const double units = k->batch * heads * ceil(group / D_ROWS), blocks = ceil(keys / KEYS);
-    const double read = KEYS * (latent ? k->head_dim : wide) * k->kv_element_bytes;
+    const double entry = (latent ? k->head_dim : wide) * k->kv_element_bytes, read = KEYS * entry;
     double *v = out->v;
     v[D_MEMORY_S] = w->memory_s;
     v[D_BYTES] = w->bytes / hw->l2_bytes;
+    v[D_READ_S] = units * keys * entry / rate;
+    v[D_WINDOWED] = k->window > 0 && k->window < k->context_tokens;
     v[D_BATCH] = k->batch;
+    v[D_QUERIES] = latent ? 2 * k->batch * k->heads * k->head_dim * k->element_bytes / rate : k->batch;
     size_t at = D_SPLITS;
     for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) {
         const double s = splits[i];
@@ -163,30 +183,41 @@ static void prepare_decode(const struct kernel *k, const struct hw *hw, const st
     out->n = at;
 }
 
-static double decode_s(const struct kernel_features *f, const double *p)
+/* What the blocks of the best split take; compute: 1 / part of the peak, or 0 where flops do not count; hot_frac: of
+ * the keys, in the cache. */
+static double blocks_s(const struct kernel_features *f, const double *p, double compute, double hot_frac)
 {
-    const double *v = f->v, cold = 1 / p[D_MEMORY], hot_frac = kernel_hot_frac(v[D_BYTES], p[D_HOT_ROOM]);
-    const double hot = fmin(cold, 1 / p[D_HOT_RATE]), stream = 1 / p[D_STREAM], compute = 1 / p[D_COMPUTE];
-    const double partial = 1 / p[D_COMBINE_RATE];
-    const double memory_s = v[D_MEMORY_S] * (hot_frac * hot + (1 - hot_frac) * cold);
-    double best = HUGE_VAL, blocks_s = 0, combine_s = 0;
+    const double *v = f->v, cold = 1 / p[D_MEMORY];
+    const double hot = fmin(cold, 1 / p[D_HOT_RATE]), stream = 1 / p[D_STREAM], partial = 1 / p[D_COMBINE_RATE];
+    const double memory_s = fmax(v[D_MEMORY_S] * (hot_frac * hot + (1 - hot_frac) * cold), v[D_READ_S] * hot);
+    double best = HUGE_VAL, all_s = 0, combine_s = 0;
     for (size_t i = D_SPLITS; i < f->n; i += D_SPLIT_N) {
         const double own_s = v[i] * p[D_BLOCK] + v[i + 1] * stream + v[i + 2] * compute + v[i + 3] * p[D_STEP];
         const double sum_s = v[i + 4] * p[D_COMBINE] + v[i + 5] * partial;
         if (fmax(own_s, memory_s) + sum_s >= best) continue;
         best = fmax(own_s, memory_s) + sum_s;
-        blocks_s = own_s;
+        all_s = own_s;
         combine_s = sum_s;
     }
-    const double total = kernel_norm(blocks_s, memory_s, p[D_NORM]) + combine_s;
-    return p[D_START] + total + v[D_BATCH] * p[D_SEQUENCE];
+    return kernel_norm(all_s, memory_s, p[D_NORM]) + combine_s;
 }
 
-const struct kernel_form kernel_decode_form = {
-    .name = "split keys",
-    .meaning = "start + norm(blocks of the best split over the SMs, memory) + combination",
-    .params = decode_params,
-    .n_params = DECODE_N,
-    .prepare = prepare_decode,
-    .time_s = decode_s,
-};
+static double decode_s(const struct kernel_features *f, const double *p)
+{
+    return p[D_START] + blocks_s(f, p, 0, kernel_hot_frac(f->v[D_BYTES], p[D_ROOM])) + f->v[D_WINDOWED] * p[D_OTHER] +
+           f->v[D_QUERIES] * p[D_QUERY];
+}
+
+static double mla_decode_s(const struct kernel_features *f, const double *p)
+{
+    return p[D_START] + blocks_s(f, p, 1 / p[D_OTHER], 0) + f->v[D_BATCH] * p[D_ROOM] + f->v[D_QUERIES] / p[D_QUERY];
+}
+
+#define DECODE_FORM(name_, params_, time_)                                                                             \
+    {                                                                                                                  \
+        .name = (name_), .meaning = "start + norm(blocks of the best split over the SMs, memory) + combination",       \
+        .params = (params_), .n_params = DECODE_N, .prepare = prepare_decode, .time_s = (time_)                        \
+    }
+
+const struct kernel_form kernel_decode_form = DECODE_FORM("split keys", decode_params, decode_s);
+const struct kernel_form kernel_mla_decode_form = DECODE_FORM("split latents", mla_decode_params, mla_decode_s);
