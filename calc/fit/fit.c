@@ -4,6 +4,7 @@
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_multifit_nlinear.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,14 +151,21 @@ static enum err_code descend(struct problem *m, const double *start, double *p, 
     return code;
 }
 
+/* A fixed choice of 0 or 1 for parameter i in start s, without pattern (multiplicative hash of Knuth). */
+static int mixture(size_t i, int s)
+{
+    const uint32_t h = (uint32_t)(i * 31 + (size_t)s * 977 + 7) * UINT32_C(2654435761);
+    return (int)(h >> 31);
+}
+
 static enum err_code solve(struct problem *m, int starts, double *p, double *deviation, struct err *e)
 {
     double start[KERNEL_PARAMS_MAX], found[KERNEL_PARAMS_MAX], spread[KERNEL_PARAMS_MAX], cost, best = HUGE_VAL;
     gsl_error_handler_t *before = gsl_set_error_handler_off();
     enum err_code code = ERR_OK;
     for (int s = 0; s < starts && code == ERR_OK; s++) {
-        /* the two starts of every parameter, then every other one of each */
-        for (size_t i = 0; i < m->n_params; i++) start[i] = m->params[i]->start[s < 2 ? s : ((int)i + s) % 2];
+        /* the two starts of every parameter, then mixtures of them */
+        for (size_t i = 0; i < m->n_params; i++) start[i] = m->params[i]->start[s < 2 ? s : mixture(i, s)];
         code = descend(m, start, found, &cost, deviation ? spread : NULL, e);
         if (code != ERR_OK || !(cost < best)) continue;
         best = cost;

@@ -73,7 +73,7 @@ static enum err_code run_split(struct work *k, struct split *s, gsl_rng *rng, do
     for (size_t i = 0; i < out_n; i++) s->out[order[i]] = true;
     for (size_t i = 0; i < k->n; i++)
         if (!s->out[k->points[i].family]) k->at[fitted++] = i;
-    TRY(fit_params(k->like, k->points, k->at, fitted, 1, p, NULL, e));
+    TRY(fit_params(k->like, k->points, k->at, fitted, 3, p, NULL, e));
     TRY(fit_baseline(k->points, k->at, fitted, base, e));
     errors(k, s->out, p, false, &score[0], &score[1]);
     errors(k, s->out, base, true, &score[2], &score[3]);
@@ -162,7 +162,7 @@ static void without_splits(struct fit_class *c)
 enum err_code fit_class(struct arena *a, const struct hw *hw, const struct row *const *rows, size_t n, int splits,
                         struct fit_class *out, struct err *e)
 {
-    enum { STARTS = 4 };
+    enum { STARTS = 8 };
     double deviation[KERNEL_PARAMS_MAX], unused;
     struct work k = {.like = &rows[0]->kernel, .n = n, .splits = splits};
     struct fit_class c = {.name = rows[0]->class_name, .like = rows[0]->kernel, .rows_n = n};

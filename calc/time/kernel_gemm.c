@@ -88,7 +88,7 @@ static double time_s(const struct kernel_features *f, const double *p)
                             v[WEIGHT_S] * (weight_hot * hot + (1 - weight_hot) * cold) + v[OUTPUT_S] * cold;
     double best = HUGE_VAL, partial_s = 0;
     for (size_t i = CANDIDATES; i < f->n; i += CANDIDATE_N) {
-        const double waves_s = v[i] * whole + v[i + 1] * part + v[i + 2] * feed + v[i + 3] * p[WAVE];
+        const double waves_s = fmax(v[i] * whole + v[i + 1] * part, v[i + 2] * feed) + v[i + 3] * p[WAVE];
         const double split_s = v[i + 4] * split + v[i + 5] * p[SPLIT_START];
         if (waves_s + split_s >= best) continue;
         best = waves_s + split_s;
