@@ -196,10 +196,12 @@ static enum err_code finish_attention(struct arena *a, struct row *r, struct err
     if (k->kv_heads > k->heads)
         return err_set(e, ERR_INPUT, "n_kv_heads %g is above n_heads %g", k->kv_heads, k->heads);
     k->value_dim = k->head_dim;
-    /* TensorRT-LLM has a kernel for groups of 2 to 32 heads, and one without groups for all else */
+    /* TensorRT-LLM decodes groups of 2 to 32 heads with one kernel and all else with one that knows no groups; its
+     * prefill never packs the heads of a group into one block of rows */
     const double group = k->heads / k->kv_heads;
-    k->ungrouped = k->kind == KERNEL_DECODE && strcmp(r->framework, "trtllm") == 0 && !(group > 1 && group <= 32);
-    return name_row(a, r, NULL, k->ungrouped > 0 ? "ungrouped" : NULL,
+    const bool trtllm = strcmp(r->framework, "trtllm") == 0, decode = k->kind == KERNEL_DECODE;
+    k->ungrouped = trtllm && !(decode && group > 1 && group <= 32);
+    return name_row(a, r, NULL, decode && k->ungrouped > 0 ? "ungrouped" : NULL,
                     arena_printf(a, "%g,%g,%g,%g", k->heads, k->kv_heads, k->head_dim, k->window), e);
 }
 
@@ -236,7 +238,7 @@ static enum err_code finish_delta(struct arena *a, struct row *r, struct err *e)
     k->state_bytes = separate ? 2 : 4;
     k->channels = k->key_heads * k->state_dim * (separate ? 1 : 2) + (separate ? 0 : k->heads * k->value_dim);
     if (is_conv(r->op)) k->kind = KERNEL_CONV;
-    return name_row(a, r, r->op, NULL, arena_printf(a, "%g,%g", k->key_heads, k->heads), e);
+    return name_row(a, r, r->op, "delta", arena_printf(a, "%g,%g", k->key_heads, k->heads), e);
 }
 
 static enum err_code finish_mamba(struct arena *a, struct row *r, struct err *e)
@@ -246,7 +248,7 @@ static enum err_code finish_mamba(struct arena *a, struct row *r, struct err *e)
     k->channels = k->heads * k->value_dim + 2 * k->key_heads * k->state_dim;
     k->state_bytes = 2;
     if (is_conv(r->op)) k->kind = KERNEL_CONV;
-    return name_row(a, r, r->op, NULL, arena_printf(a, "%g,%g,%g", k->heads, k->value_dim, k->state_dim), e);
+    return name_row(a, r, r->op, "mamba2", arena_printf(a, "%g,%g,%g", k->heads, k->value_dim, k->state_dim), e);
 }
 
 static enum err_code finish_quant(struct arena *a, struct row *r, struct err *e)

@@ -60,7 +60,7 @@ static void prepare_prefill(const struct kernel *k, const struct hw *hw, const s
     v[HEAD_WIDTH] = wide / 2;
     v[TOKENS] = k->batch * k->query_tokens / 1000; /* not a unit */
     size_t at = PACKINGS;
-    for (int i = 0; i < (group > 1 ? 2 : 1); i++) {
+    for (int i = 0; i < (group > 1 && !(k->ungrouped > 0) ? 2 : 1); i++) {
         const double packed = i ? group : 1, heads = k->batch * (i ? k->kv_heads : k->heads);
         const struct blocks b = count_blocks(k, packed);
         const double step_s = 2 * ROWS * KEYS * wide / (peak / sm);

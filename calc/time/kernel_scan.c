@@ -58,25 +58,27 @@ const struct kernel_form kernel_scan_form = {
 
 /* -- convolution -- */
 
-enum { C_START, C_ROW, C_PARALLEL, C_MEMORY, C_NORM, C_HOT_RATE, C_HOT_ROOM, CONV_N };
+enum { C_START, C_ROW, C_PARALLEL, C_BLOCK, C_MEMORY, C_NORM, C_HOT_RATE, C_HOT_ROOM, CONV_N };
 
 static const struct kernel_param conv_params[CONV_N] = {
     [C_START] = {"start_s", "s", "start-up", 1e-7, 1e-4, {2e-6, 8e-6}},
     [C_ROW] = {"row_s", "s", "a token of one sequence, after the one before it", 1e-13, 1e-6, {1e-9, 1e-8}},
     [C_PARALLEL] = {"parallel_s", "s", "1000 elements on one SM, in any order", 1e-12, 1e-5, {1e-8, 1e-7}},
+    [C_BLOCK] = {"block_s", "s", "a channel of a sequence, on one SM", 1e-12, 1e-5, {1e-10, 1e-7}},
     [C_MEMORY] = {"memory_frac", "fraction", "of the bandwidth", 0.03, 1, {0.8, 0.4}},
     [C_NORM] = {"overlap", "exponent", "of the norm that joins rows and memory: 1 no overlap", 0.7, 16, {2, 1.2}},
     [C_HOT_RATE] = {"hot_ratio", "ratio", "rate of what is in the last-level cache, to the bandwidth", 1, 20, {2, 4}},
     [C_HOT_ROOM] = {"hot_frac", "fraction", "of the last-level cache that keeps the operands", 0.05, 1, {0.7, 0.4}},
 };
 
-enum { C_TOKENS, C_ELEMENTS, C_MEMORY_S, C_BYTES, CONV_FEATURES_N };
+enum { C_TOKENS, C_ELEMENTS, C_BLOCKS, C_MEMORY_S, C_BYTES, CONV_FEATURES_N };
 
 static void prepare_conv(const struct kernel *k, const struct hw *hw, const struct kernel_work *w,
                          struct kernel_features *out)
 {
     out->v[C_TOKENS] = k->query_tokens;
     out->v[C_ELEMENTS] = k->batch * k->query_tokens * k->channels / hw->sm_count / 1000; /* not a unit */
+    out->v[C_BLOCKS] = k->batch * k->channels / hw->sm_count;
     out->v[C_MEMORY_S] = w->memory_s;
     out->v[C_BYTES] = w->bytes / hw->l2_bytes;
     out->n = CONV_FEATURES_N;
@@ -84,7 +86,7 @@ static void prepare_conv(const struct kernel *k, const struct hw *hw, const stru
 
 static double conv_s(const struct kernel_features *f, const double *p)
 {
-    const double *v = f->v, rows_s = v[C_TOKENS] * p[C_ROW] + v[C_ELEMENTS] * p[C_PARALLEL];
+    const double *v = f->v, rows_s = v[C_TOKENS] * p[C_ROW] + v[C_ELEMENTS] * p[C_PARALLEL] + v[C_BLOCKS] * p[C_BLOCK];
     return p[C_START] + kernel_norm(rows_s,
                                     memory_s(v[C_MEMORY_S], v[C_BYTES], p[C_MEMORY], p[C_HOT_RATE], p[C_HOT_ROOM]),
                                     p[C_NORM]);
