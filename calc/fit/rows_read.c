@@ -2,7 +2,7 @@
 
 #include <ctype.h>
 #include <glob.h>
-#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -22,8 +22,10 @@ static bool first_word_is(const char *key, const char *word, size_t len)
     return strncasecmp(key, word, len) == 0 && !isalnum((unsigned char)key[len]);
 }
 
+/* A word with a digit in it: "dgx" names a machine that may hold any of several devices. */
 static bool is_device_word(const char *word, size_t len)
 {
+    if (strcspn(word, "0123456789") >= len) return false;
     static const char PREFIX[] = "configs/hardware/";
     size_t n;
     const struct embed_file *f = embed_under(PREFIX, &n);
@@ -61,57 +63,52 @@ static int find_column(const struct cells *c, const char *name, size_t len)
 
 static int column(const struct cells *c, const char *name) { return find_column(c, name, strlen(name)); }
 
-/* Columns that a format wants and the header lacks, as text; how many of the wanted ones are there. */
-static size_t match(const struct cells *c, const struct rows_format *f, char *missing, size_t cap, size_t *missing_n)
+/* The next of the columns that a format wants, numbers first, then texts; false at the end. */
+static bool wanted_column(const struct rows_format *f, size_t i, const char **name, size_t *len)
 {
-    size_t found = 0;
-    *missing_n = 0;
-    missing[0] = '\0';
-    for (size_t i = 0; i < f->numbers_n + 16; i++) {
-        const char *name = i < f->numbers_n ? f->numbers[i].column : f->texts;
-        size_t len = strlen(name);
-        if (i >= f->numbers_n) {
-            for (size_t skip = i - f->numbers_n; skip && *name; skip--) {
-                name += strcspn(name, ",");
-                name += *name == ',';
-            }
-            len = strcspn(name, ",");
-            if (!len) break;
-        }
-        if (find_column(c, name, len) >= 0) {
-            found++;
-            continue;
-        }
-        const size_t used = strlen(missing);
-        if (used + len + 3 < cap) {
-            memcpy(missing + used, *missing_n ? ", " : "", *missing_n ? 2 : 0);
-            memcpy(missing + used + (*missing_n ? 2 : 0), name, len);
-            missing[used + (*missing_n ? 2 : 0) + len] = '\0';
-        }
-        (*missing_n)++;
+    *name = i < f->numbers_n ? f->numbers[i].column : f->texts;
+    for (size_t skip = i < f->numbers_n ? 0 : i - f->numbers_n; skip && **name; skip--) {
+        *name += strcspn(*name, ",");
+        *name += **name == ',';
     }
-    return found;
+    *len = strcspn(*name, ",");
+    return *len > 0;
+}
+
+/* How many columns that a format wants the header lacks; their names to missing[cap], as many as fit. */
+static size_t lacking(const struct cells *c, const struct rows_format *f, char *missing, size_t cap)
+{
+    const char *name;
+    size_t len, n = 0;
+    missing[0] = '\0';
+    for (size_t i = 0; wanted_column(f, i, &name, &len); i++) {
+        if (find_column(c, name, len) >= 0) continue;
+        const size_t used = strlen(missing);
+        if (used + len + 3 < cap) (void)snprintf(missing + used, cap - used, "%s%.*s", n ? ", " : "", (int)len, name);
+        n++;
+    }
+    return n;
 }
 
 static bool of_some_kind(const struct cells *c)
 {
     char missing[4];
-    size_t n = 1;
-    for (size_t i = 0; i < rows_formats_n && n; i++) (void)match(c, &rows_formats[i], missing, sizeof missing, &n);
-    return n == 0;
+    size_t i = 0;
+    while (i < rows_formats_n && lacking(c, &rows_formats[i], missing, sizeof missing) > 0) i++;
+    return i < rows_formats_n;
 }
 
 static enum err_code make_plan(const struct cells *c, struct plan *out, struct err *e)
 {
     char missing[256], best_missing[256] = "";
-    size_t best = 0, n;
+    size_t best = 0;
     const struct rows_format *nearest = NULL;
     *out = (struct plan){.time_at = -1};
     for (size_t i = 0; i < rows_formats_n && !out->format; i++) {
-        const size_t found = match(c, &rows_formats[i], missing, sizeof missing, &n);
+        const size_t n = lacking(c, &rows_formats[i], missing, sizeof missing);
         if (n == 0) out->format = &rows_formats[i];
-        if (nearest && found <= best) continue;
-        best = found;
+        if (nearest && n >= best) continue;
+        best = n;
         nearest = &rows_formats[i];
         memcpy(best_missing, missing, sizeof missing);
     }
