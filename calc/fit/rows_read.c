@@ -10,7 +10,7 @@
 
 #include "calc/base/embed.h"
 #include "calc/base/text.h"
-#include "calc/fit/cells.h"
+#include "calc/fit/rows_cells.h"
 
 enum { WORD_MAX = 64, ROWS_MAX = 1000000 };
 
@@ -54,14 +54,14 @@ struct plan {
     double time_factor;
 };
 
-static int find_column(const struct cells *c, const char *name, size_t len)
+static int find_column(const struct rows_cells *c, const char *name, size_t len)
 {
     for (size_t i = 0; i < c->n; i++)
         if (strlen(c->cell[i]) == len && strncmp(c->cell[i], name, len) == 0) return (int)i;
     return -1;
 }
 
-static int column(const struct cells *c, const char *name) { return find_column(c, name, strlen(name)); }
+static int column(const struct rows_cells *c, const char *name) { return find_column(c, name, strlen(name)); }
 
 /* The next of the columns that a format wants, numbers first, then texts; false at the end. */
 static bool wanted_column(const struct rows_format *f, size_t i, const char **name, size_t *len)
@@ -76,7 +76,7 @@ static bool wanted_column(const struct rows_format *f, size_t i, const char **na
 }
 
 /* How many columns that a format wants the header lacks; their names to missing[cap], as many as fit. */
-static size_t lacking(const struct cells *c, const struct rows_format *f, char *missing, size_t cap)
+static size_t lacking(const struct rows_cells *c, const struct rows_format *f, char *missing, size_t cap)
 {
     const char *name;
     size_t len, n = 0;
@@ -90,7 +90,7 @@ static size_t lacking(const struct cells *c, const struct rows_format *f, char *
     return n;
 }
 
-static bool of_some_kind(const struct cells *c)
+static bool of_some_kind(const struct rows_cells *c)
 {
     char missing[4];
     size_t i = 0;
@@ -98,7 +98,7 @@ static bool of_some_kind(const struct cells *c)
     return i < rows_formats_n;
 }
 
-static enum err_code make_plan(const struct cells *c, struct plan *out, struct err *e)
+static enum err_code make_plan(const struct rows_cells *c, struct plan *out, struct err *e)
 {
     char missing[256], best_missing[256] = "";
     size_t best = 0;
@@ -129,7 +129,7 @@ static enum err_code make_plan(const struct cells *c, struct plan *out, struct e
     return ERR_OK;
 }
 
-static enum err_code number(const struct cells *c, const char *name, int at, double lo, double hi, double *out,
+static enum err_code number(const struct rows_cells *c, const char *name, int at, double lo, double hi, double *out,
                             struct err *e)
 {
     char *end, shown[40];
@@ -143,7 +143,7 @@ static enum err_code number(const struct cells *c, const char *name, int at, dou
     return ERR_OK;
 }
 
-static enum err_code read_row(struct arena *a, const struct cells *c, const struct plan *p, struct row *r,
+static enum err_code read_row(struct arena *a, const struct rows_cells *c, const struct plan *p, struct row *r,
                               struct err *e)
 {
     const struct rows_format *f = p->format;
@@ -215,20 +215,20 @@ enum err_code rows_read_file(struct arena *a, const char *path, const struct row
 {
     const char *slash = strrchr(path, '/');
     if (names_other(filter->hw, slash ? slash + 1 : path)) return note_file(a, out, path, 0, "of another device", e);
-    struct cells *c = arena_alloc(a, sizeof *c);
+    struct rows_cells *c = arena_alloc(a, sizeof *c);
     struct plan p;
     struct row r;
     bool more;
     const size_t before = out->n;
     if (!c) return err_nomem(e);
-    TRY(cells_open(a, path, c, e));
-    TRY(cells_next(c, &more, e));
+    TRY(rows_cells_open(a, path, c, e));
+    TRY(rows_cells_next(c, &more, e));
     if (!more) return err_set(e, ERR_INPUT, "%s: empty, wanted a line of column names", c->name);
     if (filter->lenient && !of_some_kind(c)) return note_file(a, out, path, 0, "columns of no kind of kernel", e);
     TRY(make_plan(c, &p, e));
     const size_t columns = c->n;
     for (;;) {
-        TRY(cells_next(c, &more, e));
+        TRY(rows_cells_next(c, &more, e));
         if (!more) break;
         if (c->n != columns)
             return err_set(e, ERR_INPUT, "%s: line %zu: %zu cells, wanted the %zu of the header", c->name, c->row_line,

@@ -1,4 +1,4 @@
-#include "calc/fit/cells.h"
+#include "calc/fit/rows_cells.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "calc/base/text.h"
 
-enum err_code cells_open(struct arena *a, const char *path, struct cells *out, struct err *e)
+enum err_code rows_cells_open(struct arena *a, const char *path, struct rows_cells *out, struct err *e)
 {
     char shown[256];
     struct stat st;
@@ -18,7 +18,7 @@ enum err_code cells_open(struct arena *a, const char *path, struct cells *out, s
         (void)fclose(f);
         return err_set(e, ERR_IO, "%s: cannot read: not a regular file", shown);
     }
-    if (st.st_size > CELLS_FILE_MAX) {
+    if (st.st_size > ROWS_CELLS_FILE_MAX) {
         (void)fclose(f);
         return err_set(e, ERR_INPUT, "%s: larger than 64 MiB", shown);
     }
@@ -31,12 +31,12 @@ enum err_code cells_open(struct arena *a, const char *path, struct cells *out, s
     if (failed) return err_set(e, ERR_IO, "%s: cannot read", shown);
     if (memchr(text, '\0', got)) return err_set(e, ERR_INPUT, "%s: holds a NUL byte, wanted CSV text", shown);
     const size_t mark = got >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* byte order mark */
-    *out = (struct cells){.name = name, .at = text + mark, .end = text + got, .line = 1};
+    *out = (struct rows_cells){.name = name, .at = text + mark, .end = text + got, .line = 1};
     return ERR_OK;
 }
 
 /* A quoted cell in place; c->at is left behind the closing quote. */
-static enum err_code quoted(struct cells *c, const char **cell, size_t *len, struct err *e)
+static enum err_code quoted(struct rows_cells *c, const char **cell, size_t *len, struct err *e)
 {
     const size_t line = c->line;
     char *from = c->at + 1, *to = from;
@@ -58,25 +58,26 @@ static enum err_code quoted(struct cells *c, const char **cell, size_t *len, str
     return ERR_OK;
 }
 
-static enum err_code next_cell(struct cells *c, struct err *e)
+static enum err_code next_cell(struct rows_cells *c, struct err *e)
 {
     size_t len = 0;
     const char *cell = c->at;
-    if (c->n == CELLS_COLUMNS_MAX)
-        return err_set(e, ERR_INPUT, "%s: line %zu: more than %d columns", c->name, c->line, CELLS_COLUMNS_MAX);
+    if (c->n == ROWS_CELLS_COLUMNS_MAX)
+        return err_set(e, ERR_INPUT, "%s: line %zu: more than %d columns", c->name, c->line, ROWS_CELLS_COLUMNS_MAX);
     if (c->at < c->end && *c->at == '"') {
         TRY(quoted(c, &cell, &len, e));
     } else {
         len = strcspn(c->at, ",\r\n");
         c->at += len;
     }
-    if (len > CELLS_TEXT_MAX)
-        return err_set(e, ERR_INPUT, "%s: line %zu: a cell of more than %d bytes", c->name, c->line, CELLS_TEXT_MAX);
+    if (len > ROWS_CELLS_TEXT_MAX)
+        return err_set(e, ERR_INPUT, "%s: line %zu: a cell of more than %d bytes", c->name, c->line,
+                       ROWS_CELLS_TEXT_MAX);
     c->cell[c->n++] = cell;
     return ERR_OK;
 }
 
-enum err_code cells_next(struct cells *c, bool *more, struct err *e)
+enum err_code rows_cells_next(struct rows_cells *c, bool *more, struct err *e)
 {
     for (; c->at < c->end && (*c->at == '\n' || *c->at == '\r'); c->at++) c->line += *c->at == '\n';
     c->n = 0;
