@@ -54,7 +54,7 @@ static const struct option OPTIONS[] = {
 
 /* A line of the summary. */
 struct line {
-    const char *name;
+    const char *name, *kind, *class_name;
     int64_t rows, families, params;
     double fitted_frac, held_out_frac, held_out_sd, baseline_frac, ratio, large_frac, large_baseline_frac,
         coverage_frac;
@@ -63,7 +63,9 @@ struct line {
 #define LINE(field, kind, unit, heading, help) COLUMN_AT(struct line, field, kind, unit, COLUMN_SHOWN, heading, help)
 
 static const struct column COLUMNS[] = {
-    LINE(name, COLUMN_STRING, UNITS_NONE, "class", "calls that one set of parameters describes"),
+    COLUMN_AT(struct line, name, COLUMN_STRING, UNITS_NONE, 0, "name", "calls that one set of parameters describes"),
+    LINE(kind, COLUMN_STRING, UNITS_NONE, "kind", "kind of kernel"),
+    LINE(class_name, COLUMN_STRING, UNITS_NONE, "class", "the rest of the name"),
     LINE(rows, COLUMN_INT, UNITS_NONE, "rows", "measured rows"),
     LINE(families, COLUMN_INT, UNITS_NONE, "families", "shape families, left out whole"),
     LINE(params, COLUMN_INT, UNITS_NONE, "params", "parameters fitted"),
@@ -91,7 +93,10 @@ static enum err_code write_summary(struct arena *a, const struct fit_class *clas
     if (!lines) return err_nomem(e);
     for (size_t i = 0; i < n; i++) {
         const struct fit_class *c = &classes[i];
+        const char *slash = strchr(c->name, '/');
         lines[i] = (struct line){.name = c->name,
+                                 .kind = kernel_kind_name(c->like.kind),
+                                 .class_name = slash ? slash + 1 : c->name,
                                  .rows = (int64_t)c->rows_n,
                                  .families = (int64_t)c->families_n,
                                  .params = (int64_t)c->n_params,
