@@ -26,7 +26,10 @@
  *
  * kind "memory": stacked weight_bytes, kv_bytes, state_bytes, activation_bytes (what memory_bytes holds beyond them is
  * "other") against batch or context, whichever varies; with several GPUs, of one of them; capacity_bytes as a line
- * per device. One model. */
+ * per device. One model.
+ *
+ * kind "scatter": calibrated over measured against measured times, one mark a row, a look per text of `group` (at most
+ * 12; further ones share the last). csv holds group, measured_s, calibrated_s. Ratios beyond 5 stand at the edge. */
 struct plot_request {
     const char *kind;
     const char *csv;          /* text of the data file, header first */

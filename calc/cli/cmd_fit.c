@@ -1,0 +1,183 @@
+/* cmd_fit -- parameters of calibrated kernel times from measured rows. */
+#include <math.h>
+#include <string.h>
+
+#include "calc/base/table.h"
+#include "calc/base/text.h"
+#include "calc/cli/commands.h"
+#include "calc/cli/fit_plot.h"
+#include "calc/cli/progress.h"
+#include "calc/fit/efficiency.h"
+#include "calc/fit/validate.h"
+
+static const struct option OPTIONS[] = {
+    {.name = "from",
+     .kind = OPTION_MANY,
+     .value = "FILE|DIR|GLOB,...",
+     .group = "What",
+     .help = "measured rows, CSV; of a directory its *.csv"},
+    {.name = "device", .letter = 'g', .kind = OPTION_TEXT, .value = "DEVICE", .help = "the device they ran on"},
+    {.name = "framework", .kind = OPTION_TEXT, .value = "NAME", .help = "rows of this framework only: vllm"},
+    {.name = "kind",
+     .kind = OPTION_MANY,
+     .value = "KIND,...",
+     .help = "kinds of kernels: gemm, prefill, decode, moe, ..."},
+    {.name = "source",
+     .kind = OPTION_TEXT,
+     .value = "TEXT",
+     .help = "who measured the rows, and where they are; goes to the file"},
+    {.name = "date", .kind = OPTION_TEXT, .value = "YYYY-MM", .help = "when; goes to the file"},
+    {.name = "splits",
+     .kind = OPTION_TEXT,
+     .value = "N",
+     .fallback = "20",
+     .help = "random splits for held-out errors: 20, or 0 to go without errors and bands"},
+    {.name = "format",
+     .letter = 'f',
+     .kind = OPTION_TEXT,
+     .value = "FORMAT",
+     .fallback = "text",
+     .group = "Output",
+     .help = "of the summary: text, md, csv, json, jsonl"},
+    {.name = "output",
+     .letter = 'o',
+     .kind = OPTION_TEXT,
+     .value = "FILE",
+     .typed_only = true,
+     .help = "the efficiencies, JSON; without it only the summary"},
+    {.name = "plot",
+     .kind = OPTION_TEXT,
+     .value = "FILE",
+     .typed_only = true,
+     .help = "calibrated against measured: .png .svg .pdf, or - for the terminal"},
+};
+
+/* A line of the summary. */
+struct line {
+    const char *name, *kind, *class_name;
+    int64_t rows, families, params;
+    double fitted_frac, held_out_frac, held_out_sd, baseline_frac, ratio, large_frac, large_baseline_frac,
+        coverage_frac;
+};
+
+#define LINE(field, kind, unit, heading, help) COLUMN_AT(struct line, field, kind, unit, COLUMN_SHOWN, heading, help)
+
+static const struct column COLUMNS[] = {
+    COLUMN_AT(struct line, name, COLUMN_STRING, UNITS_NONE, 0, "name", "calls that one set of parameters describes"),
+    LINE(kind, COLUMN_STRING, UNITS_NONE, "kind", "kind of kernel"),
+    LINE(class_name, COLUMN_STRING, UNITS_NONE, "class", "the rest of the name"),
+    LINE(rows, COLUMN_INT, UNITS_NONE, "rows", "measured rows"),
+    LINE(families, COLUMN_INT, UNITS_NONE, "families", "shape families, left out whole"),
+    LINE(params, COLUMN_INT, UNITS_NONE, "params", "parameters fitted"),
+    LINE(fitted_frac, COLUMN_REAL, UNITS_FRAC, "fitted", "mean error of the rows fitted"),
+    LINE(held_out_frac, COLUMN_REAL, UNITS_FRAC, "held out", "mean error of families left out"),
+    LINE(held_out_sd, COLUMN_REAL, UNITS_FRAC, "+-", "its standard deviation over the splits"),
+    LINE(baseline_frac, COLUMN_REAL, UNITS_FRAC, "3 params", "the same of start + max(flops, bytes)"),
+    LINE(ratio, COLUMN_REAL, UNITS_RATIO, "ratio", "held out over that"),
+    LINE(large_frac, COLUMN_REAL, UNITS_FRAC, "> 20 us", "held out, bound above 20 us"),
+    LINE(large_baseline_frac, COLUMN_REAL, UNITS_FRAC, "3 params", "the same of start + max(flops, bytes)"),
+    LINE(coverage_frac, COLUMN_REAL, UNITS_FRAC, "in band", "held-out rows within P10..P90, wanted 0.8"),
+};
+
+static void show_progress(void *closure, size_t n, size_t of)
+{
+    struct progress *p = closure;
+    progress_show(p, n, of);
+}
+
+static enum err_code write_summary(struct arena *a, const struct fit_class *classes, size_t n, enum table_format format,
+                                   struct err *e)
+{
+    struct line *lines = arena_array(a, n ? n : 1, sizeof *lines);
+    struct out *o;
+    if (!lines) return err_nomem(e);
+    for (size_t i = 0; i < n; i++) {
+        const struct fit_class *c = &classes[i];
+        const char *slash = strchr(c->name, '/');
+        lines[i] = (struct line){.name = c->name,
+                                 .kind = kernel_kind_name(c->like.kind),
+                                 .class_name = slash ? slash + 1 : c->name,
+                                 .rows = (int64_t)c->rows_n,
+                                 .families = (int64_t)c->families_n,
+                                 .params = (int64_t)c->n_params,
+                                 .fitted_frac = c->mape_frac,
+                                 .held_out_frac = c->held_out.mean,
+                                 .held_out_sd = c->held_out.sd,
+                                 .baseline_frac = c->held_out_baseline.mean,
+                                 .ratio = c->held_out.mean / c->held_out_baseline.mean,
+                                 .large_frac = c->large.mean,
+                                 .large_baseline_frac = c->large_baseline.mean,
+                                 .coverage_frac = c->coverage_frac.mean};
+    }
+    const struct table t = {.columns = COLUMNS,
+                            .n_columns = sizeof COLUMNS / sizeof COLUMNS[0],
+                            .rows = lines,
+                            .n_rows = n,
+                            .stride_bytes = sizeof *lines,
+                            .schema = "ridge.fit.1",
+                            .tool = commands_tool()};
+    TRY(out_open(a, NULL, &o, e));
+    TRY(table_write(&t, format, o, e));
+    return out_commit(o, e);
+}
+
+/* The classes as a file would give them, for the picture. */
+static enum err_code draw(struct arena *a, const struct hw *hw, const struct rows *rows,
+                          const struct fit_class *classes, size_t n, const char *output, struct err *e)
+{
+    const struct efficiency f = {.classes = classes, .n = n};
+    struct validate_row *v;
+    TRY(validate_rows(a, hw, rows, &f, &v, e));
+    return fit_plot(a, v, rows->n, hw->name, output, e);
+}
+
+static enum err_code run(struct arena *a, const struct command *c, int argc, char **argv, struct err *e)
+{
+    struct option_values v;
+    struct hw hw;
+    struct rows rows;
+    struct fit_class *classes;
+    enum table_format format;
+    size_t n;
+    int64_t splits;
+    TRY(option_parse(a, c, argc, argv, &v, e));
+    if (v.operands_n || !option_get(&v, "from") || !option_get(&v, "device"))
+        return err_set(e, ERR_USAGE, "fit: ridge fit --from FILE|DIR|GLOB,... --device DEVICE [-o FILE.json]");
+    TRY(table_format_parse(option_get(&v, "format"), &format, e));
+    if (units_parse_count(option_get(&v, "splits"), 0, FIT_SPLITS, &splits, e) != ERR_OK)
+        return e ? err_prepend(e, "--splits: ") : ERR_USAGE;
+    const char *plot = option_get(&v, "plot"), *output = option_get(&v, "output");
+    if (plot) TRY(fit_plot_check(plot, e));
+    TRY(hw_load(a, option_get(&v, "device"), &hw, e));
+    const struct rows_filter filter = {
+        .hw = &hw, .framework = option_get(&v, "framework"), .kinds = option_get(&v, "kind")};
+    TRY(rows_read(a, option_get(&v, "from"), &filter, &rows, e));
+    struct progress bar;
+    progress_start(&bar, "rows");
+    const enum err_code code = fit_rows(a, &hw, &rows, (int)splits, show_progress, &bar, &classes, &n, e);
+    progress_end(&bar);
+    TRY(code);
+    if (!n) return err_set(e, ERR_NO, "no class has %d rows or more, of %zu in all", FIT_ROWS_MIN, rows.n);
+    if (output) {
+        struct out *o;
+        const struct efficiency_origin origin = {hw.key, filter.framework, option_get(&v, "source"),
+                                                 option_get(&v, "date")};
+        TRY(out_open(a, output, &o, e));
+        TRY(efficiency_write(o, &origin, &rows, classes, n, e));
+        TRY(out_commit(o, e));
+    }
+    if (plot) TRY(draw(a, &hw, &rows, classes, n, plot, e));
+    const bool taken = (output && strcmp(output, "-") == 0) || (plot && strcmp(plot, "-") == 0);
+    return taken ? ERR_OK : write_summary(a, classes, n, format, e);
+}
+
+const struct command command_fit = {
+    .name = "fit",
+    .summary = "Fit calibrated kernel times to measured rows; errors on shapes left out.",
+    .usage = "--from FILE|DIR|GLOB,... --device DEVICE [options]",
+    .options = OPTIONS,
+    .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
+    .examples = "  ridge fit --from rows/ --device h100-sxm --framework vllm -o h100-sxm.vllm.json\n"
+                "  ridge fit --from 'rows/gemm_*.csv' -g h100-sxm --kind gemm --plot fit.svg\n",
+    .run = run,
+};

@@ -1,0 +1,158 @@
+/* cmd_validate -- measured rows against bounds and calibrated times. */
+#include <math.h>
+#include <string.h>
+
+#include "calc/base/table.h"
+#include "calc/cli/commands.h"
+#include "calc/cli/fit_plot.h"
+#include "calc/fit/validate.h"
+
+static const struct option OPTIONS[] = {
+    {.name = "from",
+     .kind = OPTION_MANY,
+     .value = "FILE|DIR|GLOB,...",
+     .group = "What",
+     .help = "measured rows, CSV; of a directory its *.csv"},
+    {.name = "device", .letter = 'g', .kind = OPTION_TEXT, .value = "DEVICE", .help = "the device they ran on"},
+    {.name = "efficiency",
+     .kind = OPTION_TEXT,
+     .value = "NAME|FILE",
+     .help = "fitted parameters: a file that ridge fit wrote, or a built-in such as h100-sxm.vllm; without them bounds "
+             "alone"},
+    {.name = "framework", .kind = OPTION_TEXT, .value = "NAME", .help = "rows of this framework only: vllm"},
+    {.name = "kind",
+     .kind = OPTION_MANY,
+     .value = "KIND,...",
+     .help = "kinds of kernels: gemm, prefill, decode, moe, ..."},
+    {.name = "by",
+     .kind = OPTION_MANY,
+     .value = "WORD,...",
+     .fallback = "kind,regime",
+     .group = "Output",
+     .help = "group by: any of kind, regime, framework, class"},
+    {.name = "rows", .kind = OPTION_FLAG, .help = "every row instead of groups"},
+    {.name = "format",
+     .letter = 'f',
+     .kind = OPTION_TEXT,
+     .value = "FORMAT",
+     .fallback = "text",
+     .help = "text, md, csv, json, jsonl"},
+    {.name = "output",
+     .letter = 'o',
+     .kind = OPTION_TEXT,
+     .value = "FILE",
+     .typed_only = true,
+     .help = "write there instead of standard output"},
+    {.name = "plot",
+     .kind = OPTION_TEXT,
+     .value = "FILE",
+     .typed_only = true,
+     .help = "calibrated against measured: .png .svg .pdf, or - for the terminal"},
+};
+
+#define GROUP(field, kind, unit, heading, help)                                                                        \
+    COLUMN_AT(struct validate_group, field, kind, unit, COLUMN_SHOWN, heading, help)
+
+static const struct column GROUPS[] = {
+    GROUP(group, COLUMN_STRING, UNITS_NONE, "group", "what the rows share"),
+    GROUP(rows, COLUMN_INT, UNITS_NONE, "rows", "measured rows"),
+    GROUP(below_bound, COLUMN_INT, UNITS_NONE, "< bound", "measured below the credited bound"),
+    GROUP(weak, COLUMN_INT, UNITS_NONE, "weak", "of which the bytes fit the cache: only flops bound them"),
+    GROUP(bound_ratio, COLUMN_REAL, UNITS_RATIO, "meas/bound", "geometric mean of measured over the bound"),
+    GROUP(calibrated, COLUMN_INT, UNITS_NONE, "fitted", "rows whose class has parameters"),
+    GROUP(below_bound_fitted, COLUMN_INT, UNITS_NONE, "fit < bound", "calibrated below the credited bound"),
+    GROUP(mape_frac, COLUMN_REAL, UNITS_FRAC, "mean err", "mean error of the calibrated time"),
+    GROUP(median_frac, COLUMN_REAL, UNITS_FRAC, "median", "its median"),
+    GROUP(p90_frac, COLUMN_REAL, UNITS_FRAC, "P90", "its ninetieth percentile"),
+    GROUP(baseline_mape_frac, COLUMN_REAL, UNITS_FRAC, "3 params", "mean error of start + max(flops, bytes)"),
+    GROUP(coverage_frac, COLUMN_REAL, UNITS_FRAC, "in band", "measured within P10..P90"),
+};
+
+#define ROW(field, kind, unit, heading, help)                                                                          \
+    COLUMN_AT(struct validate_row, field, kind, unit, COLUMN_SHOWN, heading, help)
+
+static const struct column ROWS[] = {
+    ROW(file, COLUMN_STRING, UNITS_NONE, "file", "where the row stands"),
+    ROW(line, COLUMN_INT, UNITS_NONE, "line", "line of the file"),
+    ROW(kind, COLUMN_STRING, UNITS_NONE, "kind", "kind of kernel"),
+    ROW(class_name, COLUMN_STRING, UNITS_NONE, "class", "calls that one set of parameters describes"),
+    ROW(regime, COLUMN_STRING, UNITS_NONE, "regime", "tiny, memory or compute"),
+    ROW(bound_s, COLUMN_REAL, UNITS_SECONDS, "bound", "max(flops/peak, bytes/bandwidth)"),
+    ROW(credited_bound_s, COLUMN_REAL, UNITS_SECONDS, "credited", "the same, a cache full of bytes forgiven"),
+    ROW(baseline_s, COLUMN_REAL, UNITS_SECONDS, "3 params", "start + max(flops, bytes)"),
+    ROW(p10_s, COLUMN_REAL, UNITS_SECONDS, "P10", "of ten such calls one is faster"),
+    ROW(calibrated_s, COLUMN_REAL, UNITS_SECONDS, "calibrated", "calibrated time"),
+    ROW(p90_s, COLUMN_REAL, UNITS_SECONDS, "P90", "of ten such calls one is slower"),
+    ROW(measured_s, COLUMN_REAL, UNITS_SECONDS, "measured", "measured time"),
+};
+
+static enum err_code sentences(struct arena *a, const struct rows *rows, const struct efficiency *f,
+                               const struct hw *hw, const char **notes, size_t *n, struct err *e)
+{
+    size_t passed = 0;
+    for (size_t i = 0; i < rows->files_n; i++) passed += rows->files[i].why != NULL;
+    *n = 0;
+    if (passed) {
+        notes[*n] = arena_printf(a, "%zu file%s passed over: of another device, or columns of no kind of kernel.",
+                                 passed, passed == 1 ? "" : "s");
+        if (!notes[(*n)++]) return err_nomem(e);
+    }
+    if (f && strcmp(f->device, hw->key) != 0) {
+        notes[*n] = arena_printf(a, "Parameters of %.40s, rates of %s.", f->device, hw->key);
+        if (!notes[(*n)++]) return err_nomem(e);
+    }
+    return ERR_OK;
+}
+
+static enum err_code run(struct arena *a, const struct command *c, int argc, char **argv, struct err *e)
+{
+    struct option_values v;
+    struct hw hw;
+    struct rows rows;
+    struct efficiency f;
+    struct validate_row *row;
+    struct validate_group *groups;
+    enum table_format format;
+    struct out *o;
+    size_t n;
+    const char *notes[2];
+    TRY(option_parse(a, c, argc, argv, &v, e));
+    if (v.operands_n || !option_get(&v, "from") || !option_get(&v, "device"))
+        return err_set(e, ERR_USAGE, "validate: ridge validate --from FILE|DIR|GLOB,... --device DEVICE [options]");
+    TRY(table_format_parse(option_get(&v, "format"), &format, e));
+    const char *plot = option_get(&v, "plot"), *efficiency = option_get(&v, "efficiency");
+    if (plot) TRY(fit_plot_check(plot, e));
+    if (plot && !efficiency) return err_set(e, ERR_USAGE, "--plot: needs --efficiency, the times to draw");
+    TRY(hw_load(a, option_get(&v, "device"), &hw, e));
+    if (efficiency) TRY(efficiency_load(a, efficiency, &f, e));
+    const struct rows_filter filter = {
+        .hw = &hw, .framework = option_get(&v, "framework"), .kinds = option_get(&v, "kind")};
+    TRY(rows_read(a, option_get(&v, "from"), &filter, &rows, e));
+    TRY(validate_rows(a, &hw, &rows, efficiency ? &f : NULL, &row, e));
+    TRY(validate_groups(a, row, rows.n, &hw, option_get(&v, "by"), &groups, &n, e));
+    struct table t = {.schema = "ridge.validate.1", .tool = commands_tool(), .notes = notes};
+    t.scenario_json = option_scenario_json(a, &v);
+    TRY(sentences(a, &rows, efficiency ? &f : NULL, &hw, notes, &t.n_notes, e));
+    const bool all = option_given(&v, "rows");
+    t.columns = all ? ROWS : GROUPS;
+    t.n_columns = all ? sizeof ROWS / sizeof ROWS[0] : sizeof GROUPS / sizeof GROUPS[0];
+    t.rows = all ? (const void *)row : (const void *)groups;
+    t.n_rows = all ? rows.n : n;
+    t.stride_bytes = all ? sizeof *row : sizeof *groups;
+    if (plot) TRY(fit_plot(a, row, rows.n, hw.name, plot, e));
+    if (plot && strcmp(plot, "-") == 0) return ERR_OK;
+    TRY(out_open(a, option_get(&v, "output"), &o, e));
+    TRY(table_write(&t, format, o, e));
+    return out_commit(o, e);
+}
+
+const struct command command_validate = {
+    .name = "validate",
+    .summary = "Measured kernel times against their bounds and calibrated times.",
+    .usage = "--from FILE|DIR|GLOB,... --device DEVICE [options]",
+    .options = OPTIONS,
+    .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
+    .examples = "  ridge validate --from rows/ -g h100-sxm\n"
+                "  ridge validate --from rows/ -g h100-sxm --efficiency h100-sxm.vllm --framework vllm --by class\n",
+    .run = run,
+};

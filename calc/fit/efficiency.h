@@ -1,0 +1,38 @@
+/* efficiency -- fitted parameters as a file: configs/efficiency/<device>[.<framework>].json, or one of the user's.
+ *
+ * {"schema": "ridge.efficiency.1", "device", "framework", "source", "date", "files": [{"name", "rows", "hash"}],
+ *  "classes": [{"name", "form", "rows", "families", "params": [{"name", "unit", "value", "low", "high", "at_limit"}],
+ *    "baseline": [3 numbers], "error": {...}, "bands": [{"regime", "rows", "p10", "p50", "p90"}]}]}
+ * Fractions are of one, times seconds, factors of a band measured over calibrated. */
+#ifndef RIDGE_FIT_EFFICIENCY_H
+#define RIDGE_FIT_EFFICIENCY_H
+
+#include "calc/base/json.h"
+#include "calc/base/out.h"
+#include "calc/fit/fit.h"
+
+struct efficiency_origin {
+    const char *device, *framework, *source, *date; /* framework, source, date may be NULL */
+};
+
+/* efficiency_write -- classes with where they come from. Same input, same bytes. Errors: as hash_file (the rows' files
+ * are named with their hashes), as out_check. */
+enum err_code efficiency_write(struct out *o, const struct efficiency_origin *origin, const struct rows *rows,
+                               const struct fit_class *classes, size_t n, struct err *e);
+
+/* A file of parameters, read. */
+struct efficiency {
+    const char *file, *device, *source;
+    const struct fit_class *classes; /* name, n_params, p, baseline and band; the rest is 0 */
+    size_t n;
+};
+
+/* efficiency_load -- by path (has '/' or ends in ".json"), else a built-in by name: "h100-sxm.vllm". Errors: ERR_INPUT
+ * naming file and key: unknown name, a form or parameter that is not this program's, a value outside its bounds, a band
+ * that is not ascending; ERR_IO; ERR_NOMEM. */
+enum err_code efficiency_load(struct arena *a, const char *name, struct efficiency *out, struct err *e);
+
+/* efficiency_find -- the class of a name, NULL when the file has none. */
+const struct fit_class *efficiency_find(const struct efficiency *f, const char *class_name);
+
+#endif

@@ -1,0 +1,221 @@
+#include <gsl/gsl_randist.h>
+#include <gsl/gsl_rng.h>
+#include <gsl/gsl_sort_double.h>
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calc/fit/fit.h"
+
+#define HELD_OUT_FRAC 0.3 /* of the families */
+
+enum { SEED = 20260829 };
+
+/* What a split leaves: residuals of the points left out. */
+struct split {
+    bool *out;     /* [families] */
+    double *ratio; /* [points] measured over predicted; NAN where the point was fitted */
+};
+
+struct work {
+    const struct kernel *like;
+    struct fit_point *points;
+    size_t n, families;
+    int splits;
+    struct split *split;
+    size_t *at; /* [n] of the points fitted */
+    double *room;
+};
+
+static double error_of(const struct work *k, size_t i, const double *p, bool baseline)
+{
+    const struct fit_point *x = &k->points[i];
+    const double s =
+        baseline ? kernel_baseline_s(&x->work, p) : kernel_time_s(kernel_form_of(k->like), &x->features, p);
+    return fabs(s - x->time_s) / x->time_s;
+}
+
+/* Mean error of the points of which `out` says so (NULL: all), and of those with a large bound. */
+static void errors(const struct work *k, const bool *out, const double *p, bool baseline, double *all, double *large)
+{
+    double sum = 0, large_sum = 0;
+    size_t n = 0, large_n = 0;
+    for (size_t i = 0; i < k->n; i++) {
+        if (out && !out[k->points[i].family]) continue;
+        const double x = error_of(k, i, p, baseline);
+        sum += x;
+        n++;
+        if (!(k->points[i].work.bound_s > FIT_LARGE_S)) continue;
+        large_sum += x;
+        large_n++;
+    }
+    *all = n ? sum / (double)n : (double)NAN;
+    *large = large_n ? large_sum / (double)large_n : (double)NAN;
+}
+
+static struct fit_mean mean_of(double *v, size_t n)
+{
+    size_t m = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!isnan(v[i])) v[m++] = v[i];
+    if (!m) return (struct fit_mean){(double)NAN, (double)NAN};
+    return (struct fit_mean){gsl_stats_mean(v, 1, m), m > 1 ? gsl_stats_sd(v, 1, m) : (double)NAN};
+}
+
+static enum err_code run_split(struct work *k, struct split *s, gsl_rng *rng, double score[4], struct err *e)
+{
+    double p[KERNEL_PARAMS_MAX], base[KERNEL_BASELINE_PARAMS_N];
+    size_t *order = k->at, fitted = 0;
+    for (size_t i = 0; i < k->families; i++) order[i] = i;
+    gsl_ran_shuffle(rng, order, k->families, sizeof *order);
+    const size_t out_n = (size_t)fmax(1, floor(HELD_OUT_FRAC * (double)k->families));
+    for (size_t i = 0; i < out_n; i++) s->out[order[i]] = true;
+    for (size_t i = 0; i < k->n; i++)
+        if (!s->out[k->points[i].family]) k->at[fitted++] = i;
+    TRY(fit_params(k->like, k->points, k->at, fitted, 3, p, NULL, e));
+    TRY(fit_baseline(k->points, k->at, fitted, base, e));
+    errors(k, s->out, p, false, &score[0], &score[1]);
+    errors(k, s->out, base, true, &score[2], &score[3]);
+    for (size_t i = 0; i < k->n; i++)
+        s->ratio[i] = s->out[k->points[i].family]
+                          ? k->points[i].time_s / kernel_time_s(kernel_form_of(k->like), &k->points[i].features, p)
+                          : (double)NAN;
+    return ERR_OK;
+}
+
+/* Band of the held-out ratios of a regime; without (may be NULL): families that do not count, and split skip. */
+static struct fit_band band_of(const struct work *k, enum fit_regime regime, int skip, const bool *without)
+{
+    size_t n = 0;
+    for (int s = 0; s < k->splits; s++) {
+        if (s == skip) continue;
+        for (size_t i = 0; i < k->n; i++) {
+            if (isnan(k->split[s].ratio[i]) || fit_regime_of(&k->points[i].work) != regime) continue;
+            if (without && without[k->points[i].family]) continue;
+            k->room[n++] = k->split[s].ratio[i];
+        }
+    }
+    if (!n) return (struct fit_band){0, (double)NAN, (double)NAN, (double)NAN};
+    gsl_sort(k->room, 1, n);
+    return (struct fit_band){n, gsl_stats_quantile_from_sorted_data(k->room, 1, n, 0.1),
+                             gsl_stats_quantile_from_sorted_data(k->room, 1, n, 0.5),
+                             gsl_stats_quantile_from_sorted_data(k->room, 1, n, 0.9)};
+}
+
+/* Part of a split's held-out rows inside the band of other families. */
+static double coverage_of(const struct work *k, int s)
+{
+    size_t inside = 0, n = 0;
+    for (int r = 0; r < FIT_REGIMES_N; r++) {
+        const struct fit_band b = band_of(k, (enum fit_regime)r, s, k->split[s].out);
+        if (!b.n) continue;
+        for (size_t i = 0; i < k->n; i++) {
+            const double x = k->split[s].ratio[i];
+            if (isnan(x) || fit_regime_of(&k->points[i].work) != (enum fit_regime)r) continue;
+            n++;
+            inside += x >= b.p10 && x <= b.p90;
+        }
+    }
+    return n ? (double)inside / (double)n : (double)NAN;
+}
+
+static enum err_code run_splits(struct arena *a, struct work *k, struct fit_class *out, struct err *e)
+{
+    const size_t splits = (size_t)k->splits;
+    double *score = arena_array(a, 5 * splits, sizeof *score);
+    k->split = arena_array(a, splits, sizeof *k->split);
+    k->room = arena_array(a, splits * k->n, sizeof *k->room);
+    gsl_rng *rng = gsl_rng_alloc(gsl_rng_mt19937);
+    if (!score || !k->split || !k->room || !rng) {
+        gsl_rng_free(rng);
+        return err_nomem(e);
+    }
+    gsl_rng_set(rng, SEED);
+    enum err_code code = ERR_OK;
+    for (size_t s = 0; s < splits && code == ERR_OK; s++) {
+        double v[4] = {0};
+        k->split[s].out = arena_array(a, k->families, sizeof(bool));
+        k->split[s].ratio = arena_array(a, k->n, sizeof(double));
+        code = k->split[s].out && k->split[s].ratio ? run_split(k, &k->split[s], rng, v, e) : err_nomem(e);
+        for (size_t j = 0; j < 4; j++) score[j * splits + s] = v[j];
+    }
+    gsl_rng_free(rng);
+    TRY(code);
+    for (int s = 0; s < k->splits; s++) score[4 * splits + (size_t)s] = coverage_of(k, s);
+    for (int r = 0; r < FIT_REGIMES_N; r++) out->band[r] = band_of(k, (enum fit_regime)r, -1, NULL);
+    out->held_out = mean_of(score, splits);
+    out->large = mean_of(score + splits, splits);
+    out->held_out_baseline = mean_of(score + 2 * splits, splits);
+    out->large_baseline = mean_of(score + 3 * splits, splits);
+    out->coverage_frac = mean_of(score + 4 * splits, splits);
+    return ERR_OK;
+}
+
+static void without_splits(struct fit_class *c)
+{
+    const struct fit_mean none = {(double)NAN, (double)NAN};
+    c->held_out = c->held_out_baseline = c->large = c->large_baseline = c->coverage_frac = none;
+    for (int r = 0; r < FIT_REGIMES_N; r++) c->band[r] = (struct fit_band){0, (double)NAN, (double)NAN, (double)NAN};
+}
+
+enum err_code fit_class(struct arena *a, const struct hw *hw, const struct row *const *rows, size_t n, int splits,
+                        struct fit_class *out, struct err *e)
+{
+    enum { STARTS = 8 };
+    double deviation[KERNEL_PARAMS_MAX], unused;
+    struct work k = {.like = &rows[0]->kernel, .n = n, .splits = splits};
+    struct fit_class c = {.name = rows[0]->class_name, .like = rows[0]->kernel, .rows_n = n};
+    TRY(fit_points(a, hw, rows, n, &k.points, &k.families, e));
+    k.at = arena_array(a, n, sizeof *k.at);
+    if (!k.at) return err_nomem(e);
+    for (size_t i = 0; i < n; i++) k.at[i] = i;
+    c.families_n = k.families;
+    c.n_params = kernel_params_n(k.like);
+    TRY(fit_params(k.like, k.points, k.at, n, STARTS, c.p, deviation, e));
+    TRY(fit_baseline(k.points, k.at, n, c.baseline, e));
+    errors(&k, NULL, c.p, false, &c.mape_frac, &unused);
+    errors(&k, NULL, c.baseline, true, &c.baseline_mape_frac, &unused);
+    for (size_t i = 0; i < n; i++) c.large_n += k.points[i].work.bound_s > FIT_LARGE_S;
+    for (size_t i = 0; i < c.n_params; i++) {
+        const struct kernel_param *param = kernel_param(k.like, i);
+        c.lo[i] = fmax(param->lo, c.p[i] * exp(-1.96 * deviation[i]));
+        c.hi[i] = fmin(param->hi, c.p[i] * exp(1.96 * deviation[i]));
+    }
+    without_splits(&c);
+    if (splits > 0 && k.families > 3) TRY(run_splits(a, &k, &c, e));
+    *out = c;
+    return ERR_OK;
+}
+
+static int by_class(const void *x, const void *y)
+{
+    const struct row *const *a = x, *const *b = y;
+    const int c = strcmp((*a)->class_name, (*b)->class_name);
+    if (c) return c;
+    return *a < *b ? -1 : *a > *b; /* both in one array: the order read */
+}
+
+enum err_code fit_rows(struct arena *a, const struct hw *hw, const struct rows *rows, int splits,
+                       void (*done)(void *closure, size_t n, size_t of), void *closure, struct fit_class **out,
+                       size_t *out_n, struct err *e)
+{
+    const struct row **sorted = arena_array(a, rows->n ? rows->n : 1, sizeof *sorted);
+    if (!sorted) return err_nomem(e);
+    for (size_t i = 0; i < rows->n; i++) sorted[i] = &rows->v[i];
+    qsort(sorted, rows->n, sizeof *sorted, by_class);
+    size_t classes = 0, found = 0;
+    for (size_t i = 0; i < rows->n; i++)
+        classes += i == 0 || strcmp(sorted[i]->class_name, sorted[i - 1]->class_name) != 0;
+    struct fit_class *v = arena_array(a, classes ? classes : 1, sizeof *v);
+    if (!v) return err_nomem(e);
+    for (size_t from = 0, to; from < rows->n; from = to) {
+        for (to = from + 1; to < rows->n && strcmp(sorted[to]->class_name, sorted[from]->class_name) == 0; to++)
+            continue;
+        if (to - from >= FIT_ROWS_MIN) TRY(fit_class(a, hw, sorted + from, to - from, splits, &v[found++], e));
+        if (done) done(closure, to, rows->n);
+    }
+    *out = v;
+    *out_n = found;
+    return ERR_OK;
+}

@@ -1,0 +1,52 @@
+/* rows -- measured calls of kernels, from CSV files: one schema for all kinds.
+ *
+ * A file's kind follows from its columns (rows.c has the table); a column that no table names is passed over. Seconds
+ * come from time_s or latency_us. A file whose name, or a row whose device or machine, names another device by the
+ * first word of its key (h100, a100, ...) is passed over. */
+#ifndef RIDGE_FIT_ROWS_H
+#define RIDGE_FIT_ROWS_H
+
+#include "calc/time/kernel.h"
+
+struct row {
+    struct kernel kernel;
+    const char *class_name; /* calls that one set of parameters describes */
+    const char *family;     /* calls of one shape but for tokens */
+    const char *op, *dtype, *kv_dtype, *framework, *version, *kernel_name, *device; /* "" where the file has none */
+    const char *file;
+    size_t line;
+    double time_s;
+};
+
+/* A file that was read, or why it was passed over. */
+struct rows_file {
+    const char *path;
+    size_t n;
+    const char *why; /* NULL: read */
+};
+
+struct rows {
+    struct row *v;
+    size_t n;
+    struct rows_file *files;
+    size_t files_n;
+};
+
+/* What to keep; NULL all. */
+struct rows_filter {
+    const struct hw *hw;
+    const char *framework, *kinds; /* kinds: names joined by ',' */
+    bool lenient;                  /* a file with columns of no kind is passed over (set for directories and globs) */
+};
+
+/* rows_read -- the rows of `from`: files, directories (their *.csv) and glob patterns, joined by ','. In order of path
+ * and line. Errors: ERR_USAGE nothing matches, or an unknown kind; ERR_IO; ERR_INPUT naming file and line: columns
+ * missing, a cell that is no number or out of range, a dtype that is not known; ERR_NOMEM. Cost: O(bytes). */
+enum err_code rows_read(struct arena *a, const char *from, const struct rows_filter *filter, struct rows *out,
+                        struct err *e);
+
+/* rows_read_file -- the same of one file, appended to out. */
+enum err_code rows_read_file(struct arena *a, const char *path, const struct rows_filter *filter, struct rows *out,
+                             struct err *e);
+
+#endif

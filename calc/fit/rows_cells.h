@@ -1,0 +1,30 @@
+/* rows_cells -- a CSV file (RFC 4180) as cells, for files from outside: every fault names file and line. */
+#ifndef RIDGE_FIT_ROWS_CELLS_H
+#define RIDGE_FIT_ROWS_CELLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "calc/base/arena.h"
+#include "calc/base/err.h"
+
+enum { ROWS_CELLS_COLUMNS_MAX = 256, ROWS_CELLS_TEXT_MAX = 4096, ROWS_CELLS_FILE_MAX = 1 << 26 };
+
+struct rows_cells {
+    const char *name; /* of the file, clean */
+    char *at, *end;   /* what is still to be read */
+    size_t line;      /* of what is read next, from 1 */
+    size_t row_line;  /* of the row last read */
+    size_t n;         /* cells of the row last read */
+    const char *cell[ROWS_CELLS_COLUMNS_MAX];
+};
+
+/* rows_cells_open -- read a regular file of at most ROWS_CELLS_FILE_MAX bytes. Errors: ERR_IO; ERR_INPUT too large, or
+ * a NUL byte; ERR_NOMEM. */
+enum err_code rows_cells_open(struct arena *a, const char *path, struct rows_cells *out, struct err *e);
+
+/* rows_cells_next -- the next row that is not blank; *more false at the end. Cells live as long as the arena. Errors:
+ * ERR_INPUT a quote that does not end, text behind a closing quote, too many or too long cells. */
+enum err_code rows_cells_next(struct rows_cells *c, bool *more, struct err *e);
+
+#endif

@@ -1,0 +1,310 @@
+#include "calc/fit/rows_formats.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "calc/base/text.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define AT(field) offsetof(struct kernel, field)
+
+enum { CLASS_MAX = 160 };
+
+static enum err_code finish_gemm(struct arena *a, struct row *r, struct err *e);
+static enum err_code finish_bmm(struct arena *a, struct row *r, struct err *e);
+static enum err_code finish_attention(struct arena *a, struct row *r, struct err *e);
+static enum err_code finish_mla(struct arena *a, struct row *r, struct err *e);
+static enum err_code finish_moe(struct arena *a, struct row *r, struct err *e);
+static enum err_code finish_delta(struct arena *a, struct row *r, struct err *e);
+static enum err_code finish_mamba(struct arena *a, struct row *r, struct err *e);
+static enum err_code finish_quant(struct arena *a, struct row *r, struct err *e);
+static enum err_code finish_elementwise(struct arena *a, struct row *r, struct err *e);
+static enum err_code finish_collective(struct arena *a, struct row *r, struct err *e);
+
+#define SIZE 1, 1e9      /* not a unit */
+#define SIZE_OR_0 0, 1e9 /* not a unit */
+
+static const struct rows_number moe_numbers[] = {
+    {"num_tokens", AT(tokens), SIZE},
+    {"hidden", AT(width), SIZE},
+    {"inter_full", AT(hidden), SIZE},
+    {"topk", AT(topk), SIZE},
+    {"num_experts", AT(experts), SIZE},
+    {"moe_tp", AT(tp), SIZE},
+    {"moe_ep", AT(ep), SIZE},
+    {"gated", AT(gated), 0, 1},
+    {"derived_active_experts_rank0", AT(active_experts), SIZE_OR_0},
+    {"derived_routed_rows_rank0", AT(routed_rows), SIZE_OR_0},
+    {"derived_max_rows_one_expert", AT(max_rows), SIZE_OR_0},
+};
+static const struct rows_number mla_prefill_numbers[] = {
+    {"batch", AT(batch), SIZE},
+    {"q_len", AT(query_tokens), SIZE},
+    {"prefix_len", AT(prefix_tokens), SIZE_OR_0},
+    {"n_heads_local", AT(heads), SIZE},
+    {"qk_head_dim", AT(head_dim), SIZE},
+    {"v_head_dim", AT(value_dim), SIZE},
+};
+static const struct rows_number mla_decode_numbers[] = {
+    {"batch", AT(batch), SIZE},         {"kv_len", AT(context_tokens), SIZE},
+    {"n_heads_local", AT(heads), SIZE}, {"kv_lora_rank", AT(value_dim), SIZE},
+    {"rope_dim", AT(head_dim), SIZE},
+};
+static const struct rows_number prefill_numbers[] = {
+    {"batch", AT(batch), SIZE},         {"q_len", AT(query_tokens), SIZE}, {"n_heads", AT(heads), SIZE},
+    {"n_kv_heads", AT(kv_heads), SIZE}, {"head_dim", AT(head_dim), SIZE},  {"window", AT(window), SIZE_OR_0},
+};
+static const struct rows_number decode_numbers[] = {
+    {"batch", AT(batch), SIZE},         {"kv_len", AT(context_tokens), SIZE}, {"n_heads", AT(heads), SIZE},
+    {"n_kv_heads", AT(kv_heads), SIZE}, {"head_dim", AT(head_dim), SIZE},     {"window", AT(window), SIZE_OR_0},
+};
+static const struct rows_number bmm_numbers[] = {
+    {"m_per_head", AT(m), SIZE}, {"n_heads_local", AT(groups), SIZE}, {"n", AT(n), SIZE}, {"k", AT(k), SIZE}};
+static const struct rows_number gemm_numbers[] = {{"m", AT(m), SIZE}, {"n", AT(n), SIZE}, {"k", AT(k), SIZE}};
+static const struct rows_number quant_numbers[] = {{"m", AT(m), SIZE}, {"k", AT(k), SIZE}};
+static const struct rows_number delta_numbers[] = {
+    {"batch", AT(batch), SIZE},          {"seq_len", AT(query_tokens), SIZE}, {"n_k_heads", AT(key_heads), SIZE},
+    {"head_k_dim", AT(state_dim), SIZE}, {"n_v_heads", AT(heads), SIZE},      {"head_v_dim", AT(value_dim), SIZE},
+    {"d_conv", AT(taps), SIZE},
+};
+static const struct rows_number mamba_numbers[] = {
+    {"batch", AT(batch), SIZE},
+    {"seq_len", AT(query_tokens), SIZE},
+    {"n_heads", AT(heads), SIZE},
+    {"head_dim", AT(value_dim), SIZE},
+    {"d_state", AT(state_dim), SIZE},
+    {"n_groups", AT(key_heads), SIZE},
+    {"chunk_size", AT(chunk_tokens), SIZE},
+    {"d_conv", AT(taps), SIZE},
+};
+static const struct rows_number elementwise_numbers[] = {
+    {"num_tokens", AT(m), SIZE},
+    {"hidden", AT(width), SIZE},
+    {"ffn_full", AT(hidden), SIZE},
+    {"n_heads_full", AT(heads), SIZE},
+    {"n_kv_heads_full", AT(kv_heads), SIZE},
+    {"tp", AT(tp), SIZE},
+};
+static const struct rows_number collective_numbers[] = {{"n_gpus", AT(ranks), 2, 1e6},
+                                                        {"bytes", AT(payload_bytes), 1, 1e15}};
+
+#define NUMBERS(array) array, COUNT(array)
+
+const struct rows_format rows_formats[] = {
+    {KERNEL_MOE, NUMBERS(moe_numbers), "dtype", NULL, finish_moe},
+    {KERNEL_MLA_PREFILL, NUMBERS(mla_prefill_numbers), "q_dtype,kv_dtype", NULL, finish_mla},
+    {KERNEL_MLA_DECODE, NUMBERS(mla_decode_numbers), "q_dtype,kv_dtype", NULL, finish_mla},
+    {KERNEL_PREFILL, NUMBERS(prefill_numbers), "q_dtype,kv_dtype", NULL, finish_attention},
+    {KERNEL_DECODE, NUMBERS(decode_numbers), "q_dtype,kv_dtype", NULL, finish_attention},
+    {KERNEL_MLA_BMM, NUMBERS(bmm_numbers), "dtype", NULL, finish_bmm},
+    {KERNEL_GEMM, NUMBERS(gemm_numbers), "", "fp16", finish_gemm},
+    {KERNEL_SCAN, NUMBERS(delta_numbers), "op", "bf16", finish_delta},
+    {KERNEL_SCAN, NUMBERS(mamba_numbers), "op", "bf16", finish_mamba},
+    {KERNEL_ELEMENTWISE, NUMBERS(elementwise_numbers), "op", "fp16", finish_elementwise},
+    {KERNEL_ELEMENTWISE, NUMBERS(quant_numbers), "op", "bf16", finish_quant},
+    {KERNEL_COLLECTIVE, NUMBERS(collective_numbers), "op", "fp16", finish_collective},
+};
+
+const size_t rows_formats_n = COUNT(rows_formats);
+
+const struct rows_number rows_optional[ROWS_OPTIONAL_N] = {{"devices_per_node", AT(per_node), SIZE},
+                                                           {"prefix_len", AT(prefix_tokens), SIZE_OR_0}};
+
+const struct rows_text rows_texts[ROWS_TEXTS_N] = {
+    {"dtype", offsetof(struct row, dtype)},        {"q_dtype", offsetof(struct row, dtype)},
+    {"kv_dtype", offsetof(struct row, kv_dtype)},  {"framework", offsetof(struct row, framework)},
+    {"version", offsetof(struct row, version)},    {"nccl_version", offsetof(struct row, version)},
+    {"kernel", offsetof(struct row, kernel_name)}, {"op", offsetof(struct row, op)},
+    {"device", offsetof(struct row, device)},      {"machine", offsetof(struct row, device)},
+};
+
+/* -- formats of numbers -- */
+
+static const struct {
+    const char *name;
+    enum hw_dtype unit;
+    double bytes;
+    enum kernel_quant quant;
+} dtypes[] = {
+    {"bf16", HW_BF16, 2, KERNEL_QUANT_NONE},         {"fp16", HW_FP16, 2, KERNEL_QUANT_NONE},
+    {"fp8", HW_FP8, 1, KERNEL_QUANT_NONE},           {"fp8_dynquant", HW_FP8, 1, KERNEL_QUANT_DYNAMIC},
+    {"fp8_block128", HW_FP8, 1, KERNEL_QUANT_BLOCK}, {"int8", HW_INT8, 1, KERNEL_QUANT_NONE},
+};
+
+static bool find_dtype(const char *name, size_t *at)
+{
+    for (*at = 0; *at < COUNT(dtypes); (*at)++)
+        if (strcmp(dtypes[*at].name, name) == 0) return true;
+    return false;
+}
+
+static enum err_code dtype_of(struct row *r, struct err *e)
+{
+    size_t at, kv;
+    char shown[40];
+    if (!find_dtype(r->dtype, &at))
+        return err_set(e, ERR_INPUT, "dtype \"%s\" is not known",
+                       text_clean(shown, sizeof shown, r->dtype, strlen(r->dtype)));
+    r->kernel.unit = dtypes[at].unit;
+    r->kernel.quant = dtypes[at].quant;
+    r->kernel.element_bytes = r->kernel.kv_element_bytes = dtypes[at].bytes;
+    if (!*r->kv_dtype) return ERR_OK;
+    if (!find_dtype(r->kv_dtype, &kv))
+        return err_set(e, ERR_INPUT, "kv_dtype \"%s\" is not known",
+                       text_clean(shown, sizeof shown, r->kv_dtype, strlen(r->kv_dtype)));
+    r->kernel.kv_element_bytes = dtypes[kv].bytes;
+    if (dtypes[kv].unit == HW_FP8) r->kernel.unit = HW_FP8; /* the faster unit may be used: a bound must allow it */
+    return ERR_OK;
+}
+
+/* -- what a row of each kind means -- */
+
+static enum err_code name_row(struct arena *a, struct row *r, const char *op, const char *more, const char *family,
+                              struct err *e)
+{
+    const char *parts[] = {op, r->dtype, r->kv_dtype, r->framework, more};
+    char name[CLASS_MAX];
+    int n = snprintf(name, sizeof name, "%s", kernel_kind_name(r->kernel.kind));
+    for (size_t i = 0; i < COUNT(parts); i++)
+        if (parts[i] && *parts[i] && n >= 0 && n < CLASS_MAX)
+            n += snprintf(name + n, (size_t)(CLASS_MAX - n), "/%s", parts[i]);
+    char clean[CLASS_MAX];
+    (void)text_clean(clean, sizeof clean, name, strlen(name));
+    r->class_name = arena_strndup(a, clean, strlen(clean));
+    r->family = family;
+    return r->class_name && r->family ? ERR_OK : err_nomem(e);
+}
+
+static enum err_code finish_gemm(struct arena *a, struct row *r, struct err *e)
+{
+    r->kernel.groups = 1;
+    TRY(dtype_of(r, e));
+    return name_row(a, r, NULL, NULL, arena_printf(a, "%g,%g", r->kernel.n, r->kernel.k), e);
+}
+
+static enum err_code finish_bmm(struct arena *a, struct row *r, struct err *e)
+{
+    TRY(dtype_of(r, e));
+    if (r->kernel.unit == HW_FP8) r->kernel.quant = KERNEL_QUANT_BLOCK;
+    return name_row(a, r, NULL, NULL, arena_printf(a, "%g,%g,%g", r->kernel.groups, r->kernel.n, r->kernel.k), e);
+}
+
+static enum err_code finish_attention(struct arena *a, struct row *r, struct err *e)
+{
+    struct kernel *k = &r->kernel;
+    TRY(dtype_of(r, e));
+    if (k->kv_heads > k->heads)
+        return err_set(e, ERR_INPUT, "n_kv_heads %g is above n_heads %g", k->kv_heads, k->heads);
+    k->value_dim = k->head_dim;
+    /* TensorRT-LLM decodes groups of 2 to 32 heads with one kernel and all else with one that knows no groups; its
+     * prefill never packs the heads of a group into one block of rows */
+    const double group = k->heads / k->kv_heads;
+    const bool trtllm = strcmp(r->framework, "trtllm") == 0, decode = k->kind == KERNEL_DECODE;
+    k->ungrouped = trtllm && !(decode && group > 1 && group <= 32);
+    return name_row(a, r, NULL, decode && k->ungrouped > 0 ? "ungrouped" : NULL,
+                    arena_printf(a, "%g,%g,%g,%g", k->heads, k->kv_heads, k->head_dim, k->window), e);
+}
+
+static enum err_code finish_mla(struct arena *a, struct row *r, struct err *e)
+{
+    struct kernel *k = &r->kernel;
+    TRY(dtype_of(r, e));
+    if (k->kind == KERNEL_MLA_DECODE) k->head_dim += k->value_dim; /* latent and rope part */
+    k->kv_heads = k->kind == KERNEL_MLA_DECODE ? 1 : k->heads;
+    return name_row(a, r, NULL, NULL, arena_printf(a, "%g,%g", k->heads, k->prefix_tokens), e);
+}
+
+static enum err_code finish_moe(struct arena *a, struct row *r, struct err *e)
+{
+    struct kernel *k = &r->kernel;
+    TRY(dtype_of(r, e));
+    if (k->unit == HW_FP8 && k->quant == KERNEL_QUANT_NONE) k->quant = KERNEL_QUANT_DYNAMIC;
+    if (k->topk > k->experts) return err_set(e, ERR_INPUT, "topk %g is above num_experts %g", k->topk, k->experts);
+    return name_row(a, r, NULL, r->kernel_name,
+                    arena_printf(a, "%g,%g,%g,%g", k->experts, k->topk, k->width, k->hidden), e);
+}
+
+/* Operators of recurrent layers: which are convolutions; of decode, one token per sequence. */
+static bool is_conv(const char *op) { return strncmp(op, "causal_conv1d", strlen("causal_conv1d")) == 0; }
+
+static enum err_code finish_delta(struct arena *a, struct row *r, struct err *e)
+{
+    enum { CHUNK = 64 };
+    struct kernel *k = &r->kernel;
+    const bool separate = strcmp(r->framework, "trtllm") == 0; /* convolves keys alone, keeps states in bf16 */
+    TRY(dtype_of(r, e));
+    k->gated = 1;
+    k->chunk_tokens = k->query_tokens > 1 ? CHUNK : 1;
+    k->state_bytes = separate ? 2 : 4;
+    k->channels = k->key_heads * k->state_dim * (separate ? 1 : 2) + (separate ? 0 : k->heads * k->value_dim);
+    if (is_conv(r->op)) k->kind = KERNEL_CONV;
+    return name_row(a, r, r->op, "delta", arena_printf(a, "%g,%g", k->key_heads, k->heads), e);
+}
+
+static enum err_code finish_mamba(struct arena *a, struct row *r, struct err *e)
+{
+    struct kernel *k = &r->kernel;
+    TRY(dtype_of(r, e));
+    k->channels = k->heads * k->value_dim + 2 * k->key_heads * k->state_dim;
+    k->state_bytes = 2;
+    if (is_conv(r->op)) k->kind = KERNEL_CONV;
+    return name_row(a, r, r->op, "mamba2", arena_printf(a, "%g,%g,%g", k->heads, k->value_dim, k->state_dim), e);
+}
+
+static enum err_code finish_quant(struct arena *a, struct row *r, struct err *e)
+{
+    struct kernel *k = &r->kernel;
+    TRY(dtype_of(r, e));
+    /* a scale needs one reading; scaling reads bf16 and writes fp8 */
+    k->moved_bytes = k->m * k->k * (strcmp(r->op, "compute_scale") == 0 ? 2 : 3);
+    return name_row(a, r, r->op, NULL, arena_printf(a, "%g", k->k), e);
+}
+
+static enum err_code finish_elementwise(struct arena *a, struct row *r, struct err *e)
+{
+    struct kernel *k = &r->kernel;
+    const double head = k->width / k->heads;
+    const struct {
+        const char *op;
+        double elements; /* read and written, per token */
+    } ops[] = {
+        {"emb", 2 * k->width},
+        {"input_layernorm", 2 * k->width},
+        {"post_attention_layernorm", 2 * k->width},
+        {"add", 3 * k->width},
+        {"attn_rope", 2 * head * (k->heads + k->kv_heads) / k->tp},
+        {"mlp_act", 3 * k->hidden / k->tp},
+    };
+    TRY(dtype_of(r, e));
+    for (size_t i = 0; i < COUNT(ops); i++) {
+        if (strcmp(ops[i].op, r->op) != 0) continue;
+        k->moved_bytes = k->m * ops[i].elements * k->element_bytes;
+        return name_row(a, r, r->op, NULL, arena_printf(a, "%g,%g,%g", k->width, k->hidden, k->tp), e);
+    }
+    char shown[40];
+    return err_set(e, ERR_INPUT, "op \"%s\" is not known", text_clean(shown, sizeof shown, r->op, strlen(r->op)));
+}
+
+static enum err_code finish_collective(struct arena *a, struct row *r, struct err *e)
+{
+    static const struct {
+        const char *op;
+        enum kernel_collective collective;
+    } ops[] = {{"all_reduce", KERNEL_ALL_REDUCE},
+               {"all_gather", KERNEL_ALL_GATHER},
+               {"reduce_scatter", KERNEL_REDUCE_SCATTER},
+               {"alltoall", KERNEL_ALL_TO_ALL}};
+    struct kernel *k = &r->kernel;
+    TRY(dtype_of(r, e));
+    r->dtype = "";                                            /* only bytes count */
+    if (!*r->framework && *r->version) r->framework = "nccl"; /* files that give the library's version alone */
+    if (!(k->per_node > 0)) k->per_node = k->ranks;
+    for (size_t i = 0; i < COUNT(ops); i++) {
+        if (strcmp(ops[i].op, r->op) != 0) continue;
+        k->collective = ops[i].collective;
+        const char *more = k->per_node < k->ranks ? "across_nodes" : r->kernel_name;
+        return name_row(a, r, r->op, more, arena_printf(a, "%g", k->payload_bytes), e);
+    }
+    char shown[40];
+    return err_set(e, ERR_INPUT, "op \"%s\" is not known", text_clean(shown, sizeof shown, r->op, strlen(r->op)));
+}

@@ -1,0 +1,41 @@
+/* rows_formats -- which columns files of each kind have; one table for rows_read.c. */
+#ifndef RIDGE_FIT_ROWS_FORMATS_H
+#define RIDGE_FIT_ROWS_FORMATS_H
+
+#include "calc/fit/rows.h"
+
+enum { ROWS_NUMBERS_MAX = 24, ROWS_TEXTS_N = 10, ROWS_OPTIONAL_N = 2 };
+
+/* A number of a row: its column, its place in struct kernel, its range. */
+struct rows_number {
+    const char *column;
+    size_t offset;
+    double lo, hi;
+};
+
+/* A text of a row: its column, its place in struct row. */
+struct rows_text {
+    const char *column;
+    size_t offset;
+};
+
+/* What stands where in files of one kind. */
+struct rows_format {
+    enum kernel_kind kind;
+    const struct rows_number *numbers;
+    size_t numbers_n;
+    const char *texts; /* further columns that must be there, joined by ',' */
+    const char *dtype; /* where the file has no such column; NULL it has */
+    /* what a row means: completes the kernel, names class and family. Errors: ERR_INPUT without file and line. */
+    enum err_code (*finish)(struct arena *a, struct row *r, struct err *e);
+};
+
+/* In this order: the first whose columns are all there is the file's. */
+extern const struct rows_format rows_formats[];
+extern const size_t rows_formats_n;
+
+/* Texts and numbers that any file may have. */
+extern const struct rows_text rows_texts[ROWS_TEXTS_N];
+extern const struct rows_number rows_optional[ROWS_OPTIONAL_N];
+
+#endif

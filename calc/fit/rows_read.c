@@ -1,0 +1,305 @@
+#include "calc/fit/rows_formats.h"
+
+#include <ctype.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "calc/base/embed.h"
+#include "calc/base/text.h"
+#include "calc/fit/rows_cells.h"
+
+enum { WORD_MAX = 64, ROWS_MAX = 1000000 };
+
+/* -- which device -- */
+
+/* Whether key, "h100-sxm", begins with the word. */
+static bool first_word_is(const char *key, const char *word, size_t len)
+{
+    return strncasecmp(key, word, len) == 0 && !isalnum((unsigned char)key[len]);
+}
+
+/* A word with a digit in it: "dgx" names a machine that may hold any of several devices. */
+static bool is_device_word(const char *word, size_t len)
+{
+    if (strcspn(word, "0123456789") >= len) return false;
+    static const char PREFIX[] = "configs/hardware/";
+    size_t n;
+    const struct embed_file *f = embed_under(PREFIX, &n);
+    for (size_t i = 0; i < n; i++)
+        if (first_word_is(f[i].path + sizeof PREFIX - 1, word, len)) return true;
+    return false;
+}
+
+/* Whether a text has a word that is another device's. */
+static bool names_other(const struct hw *hw, const char *text)
+{
+    for (const char *p = text; hw && *p;) {
+        size_t len = 0;
+        while (isalnum((unsigned char)p[len])) len++;
+        if (len > 1 && !first_word_is(hw->key, p, len) && is_device_word(p, len)) return true;
+        p += len + (p[len] != '\0');
+    }
+    return false;
+}
+
+/* -- columns -- */
+
+struct plan {
+    const struct rows_format *format;
+    int number_at[ROWS_NUMBERS_MAX], text_at[ROWS_TEXTS_N], optional_at[ROWS_OPTIONAL_N], time_at;
+    double time_factor;
+};
+
+static int find_column(const struct rows_cells *c, const char *name, size_t len)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (strlen(c->cell[i]) == len && strncmp(c->cell[i], name, len) == 0) return (int)i;
+    return -1;
+}
+
+static int column(const struct rows_cells *c, const char *name) { return find_column(c, name, strlen(name)); }
+
+/* The next of the columns that a format wants, numbers first, then texts; false at the end. */
+static bool wanted_column(const struct rows_format *f, size_t i, const char **name, size_t *len)
+{
+    *name = i < f->numbers_n ? f->numbers[i].column : f->texts;
+    for (size_t skip = i < f->numbers_n ? 0 : i - f->numbers_n; skip && **name; skip--) {
+        *name += strcspn(*name, ",");
+        *name += **name == ',';
+    }
+    *len = strcspn(*name, ",");
+    return *len > 0;
+}
+
+/* How many columns that a format wants the header lacks; their names to missing[cap], as many as fit. */
+static size_t lacking(const struct rows_cells *c, const struct rows_format *f, char *missing, size_t cap)
+{
+    const char *name;
+    size_t len, n = 0;
+    missing[0] = '\0';
+    for (size_t i = 0; wanted_column(f, i, &name, &len); i++) {
+        if (find_column(c, name, len) >= 0) continue;
+        const size_t used = strlen(missing);
+        if (used + len + 3 < cap) (void)snprintf(missing + used, cap - used, "%s%.*s", n ? ", " : "", (int)len, name);
+        n++;
+    }
+    return n;
+}
+
+static bool of_some_kind(const struct rows_cells *c)
+{
+    char missing[4];
+    size_t i = 0;
+    while (i < rows_formats_n && lacking(c, &rows_formats[i], missing, sizeof missing) > 0) i++;
+    return i < rows_formats_n;
+}
+
+static enum err_code make_plan(const struct rows_cells *c, struct plan *out, struct err *e)
+{
+    char missing[256], best_missing[256] = "";
+    size_t best = 0;
+    const struct rows_format *nearest = NULL;
+    *out = (struct plan){.time_at = -1};
+    for (size_t i = 0; i < rows_formats_n && !out->format; i++) {
+        const size_t n = lacking(c, &rows_formats[i], missing, sizeof missing);
+        if (n == 0) out->format = &rows_formats[i];
+        if (nearest && n >= best) continue;
+        best = n;
+        nearest = &rows_formats[i];
+        memcpy(best_missing, missing, sizeof missing);
+    }
+    if (!out->format)
+        return err_set(e, ERR_INPUT, "%s: line %zu: these columns are of no kind of kernel; of %s are missing: %s",
+                       c->name, c->row_line, kernel_kind_name(nearest->kind), best_missing);
+    out->time_at = column(c, "time_s");
+    out->time_factor = 1;
+    if (out->time_at < 0) {
+        out->time_at = column(c, "latency_us");
+        out->time_factor = 1e-6;
+    }
+    if (out->time_at < 0)
+        return err_set(e, ERR_INPUT, "%s: line %zu: missing column: time_s or latency_us", c->name, c->row_line);
+    for (size_t i = 0; i < out->format->numbers_n; i++) out->number_at[i] = column(c, out->format->numbers[i].column);
+    for (size_t i = 0; i < ROWS_OPTIONAL_N; i++) out->optional_at[i] = column(c, rows_optional[i].column);
+    for (size_t i = 0; i < ROWS_TEXTS_N; i++) out->text_at[i] = column(c, rows_texts[i].column);
+    return ERR_OK;
+}
+
+static enum err_code number(const struct rows_cells *c, const char *name, int at, double lo, double hi, double *out,
+                            struct err *e)
+{
+    char *end, shown[40];
+    const char *s = c->cell[at];
+    const double v = strtod(s, &end);
+    const bool decimal = *s && strspn(s, "0123456789+-.eE") == strlen(s);
+    if (!decimal || end == s || *end || !(v >= lo && v <= hi))
+        return err_set(e, ERR_INPUT, "%s: line %zu: %s: found \"%s\", wanted a number from %g to %g", c->name,
+                       c->row_line, name, text_clean(shown, sizeof shown, s, strlen(s)), lo, hi);
+    *out = v;
+    return ERR_OK;
+}
+
+static enum err_code read_row(struct arena *a, const struct rows_cells *c, const struct plan *p, struct row *r,
+                              struct err *e)
+{
+    const struct rows_format *f = p->format;
+    char *base = (char *)&r->kernel, *row = (char *)r;
+    *r = (struct row){.kernel = {.kind = f->kind}, .file = c->name, .line = c->row_line};
+    for (size_t i = 0; i < f->numbers_n; i++)
+        TRY(number(c, f->numbers[i].column, p->number_at[i], f->numbers[i].lo, f->numbers[i].hi,
+                   (double *)(void *)(base + f->numbers[i].offset), e));
+    for (size_t i = 0; i < ROWS_OPTIONAL_N; i++) {
+        if (p->optional_at[i] < 0) continue;
+        TRY(number(c, rows_optional[i].column, p->optional_at[i], rows_optional[i].lo, rows_optional[i].hi,
+                   (double *)(void *)(base + rows_optional[i].offset), e));
+    }
+    r->dtype = r->kv_dtype = r->framework = r->version = r->kernel_name = r->op = r->device = "";
+    if (f->dtype) r->dtype = f->dtype;
+    for (size_t i = 0; i < ROWS_TEXTS_N; i++) {
+        if (p->text_at[i] < 0) continue;
+        const char *text = c->cell[p->text_at[i]];
+        memcpy(row + rows_texts[i].offset, &text, sizeof text);
+    }
+    TRY(number(c, p->time_factor < 1 ? "latency_us" : "time_s", p->time_at, 1e-9, 1e9, &r->time_s, e)); /* not a unit */
+    r->time_s *= p->time_factor;
+    if (f->finish(a, r, e) == ERR_OK) return ERR_OK;
+    if (!e) return ERR_INPUT;
+    return e->code == ERR_NOMEM ? ERR_NOMEM : err_prepend(e, "%s: line %zu: ", c->name, c->row_line);
+}
+
+/* -- files -- */
+
+static bool wanted_kind(const char *kinds, const char *name)
+{
+    const size_t len = strlen(name);
+    for (const char *p = kinds; p && *p;) {
+        const size_t n = strcspn(p, ",");
+        if (n == len && strncmp(p, name, len) == 0) return true;
+        p += n + (p[n] == ',');
+    }
+    return !kinds;
+}
+
+static enum err_code append(struct arena *a, struct rows *out, const struct row *r, struct err *e)
+{
+    if (out->n >= ROWS_MAX) return err_set(e, ERR_RANGE, "more than %d rows", ROWS_MAX);
+    if ((out->n & (out->n - 1)) == 0 && (out->n == 0 || out->n >= 256)) {
+        const size_t room = out->n ? 2 * out->n : 256;
+        struct row *grown = arena_array(a, room, sizeof *grown);
+        if (!grown) return err_nomem(e);
+        if (out->n) memcpy(grown, out->v, out->n * sizeof *grown);
+        out->v = grown;
+    }
+    out->v[out->n++] = *r;
+    return ERR_OK;
+}
+
+static enum err_code note_file(struct arena *a, struct rows *out, const char *path, size_t n, const char *why,
+                               struct err *e)
+{
+    struct rows_file *grown = arena_array(a, out->files_n + 1, sizeof *grown);
+    char *copy = arena_strndup(a, path, strlen(path));
+    if (!grown || !copy) return err_nomem(e);
+    if (out->files_n) memcpy(grown, out->files, out->files_n * sizeof *grown);
+    grown[out->files_n++] = (struct rows_file){copy, n, why};
+    out->files = grown;
+    return ERR_OK;
+}
+
+enum err_code rows_read_file(struct arena *a, const char *path, const struct rows_filter *filter, struct rows *out,
+                             struct err *e)
+{
+    const char *slash = strrchr(path, '/');
+    if (names_other(filter->hw, slash ? slash + 1 : path)) return note_file(a, out, path, 0, "of another device", e);
+    struct rows_cells *c = arena_alloc(a, sizeof *c);
+    struct plan p;
+    struct row r;
+    bool more;
+    const size_t before = out->n;
+    if (!c) return err_nomem(e);
+    TRY(rows_cells_open(a, path, c, e));
+    TRY(rows_cells_next(c, &more, e));
+    if (!more) return err_set(e, ERR_INPUT, "%s: empty, wanted a line of column names", c->name);
+    if (filter->lenient && !of_some_kind(c)) return note_file(a, out, path, 0, "columns of no kind of kernel", e);
+    TRY(make_plan(c, &p, e));
+    const size_t columns = c->n;
+    for (;;) {
+        TRY(rows_cells_next(c, &more, e));
+        if (!more) break;
+        if (c->n != columns)
+            return err_set(e, ERR_INPUT, "%s: line %zu: %zu cells, wanted the %zu of the header", c->name, c->row_line,
+                           c->n, columns);
+        TRY(read_row(a, c, &p, &r, e));
+        if (names_other(filter->hw, r.device)) continue;
+        if (filter->framework && strcmp(filter->framework, r.framework) != 0) continue;
+        if (!wanted_kind(filter->kinds, kernel_kind_name(r.kernel.kind))) continue;
+        TRY(append(a, out, &r, e));
+    }
+    return note_file(a, out, path, out->n - before, NULL, e);
+}
+
+static enum err_code check_kinds(const char *kinds, struct err *e)
+{
+    char word[WORD_MAX], shown[WORD_MAX];
+    enum kernel_kind kind;
+    for (const char *p = kinds; p && *p;) {
+        const size_t n = strcspn(p, ","), len = n < WORD_MAX - 1 ? n : WORD_MAX - 1;
+        memcpy(word, p, len);
+        word[len] = '\0';
+        if (!kernel_kind_find(word, &kind))
+            return err_set(e, ERR_USAGE,
+                           "no kind of kernel \"%s\"; there are gemm, prefill, decode, mla_prefill, mla_decode, "
+                           "mla_bmm, moe, scan, conv, elementwise and collective",
+                           text_clean(shown, sizeof shown, word, len));
+        p += n + (p[n] == ',');
+    }
+    return ERR_OK;
+}
+
+/* One piece of --from: a directory stands for its *.csv, anything else is a pattern. */
+static enum err_code read_piece(struct arena *a, const char *piece, const struct rows_filter *filter, struct rows *out,
+                                struct err *e)
+{
+    struct stat st;
+    glob_t g;
+    const bool there = stat(piece, &st) == 0;
+    const char *pattern = there && S_ISDIR(st.st_mode) ? arena_printf(a, "%s/*.csv", piece) : piece;
+    if (!pattern) return err_nomem(e);
+    if (there && !S_ISDIR(st.st_mode)) return rows_read_file(a, piece, filter, out, e);
+    const int failed = glob(pattern, 0, NULL, &g);
+    if (failed) {
+        char shown[256];
+        (void)text_clean(shown, sizeof shown, pattern, strlen(pattern));
+        if (failed == GLOB_NOSPACE) return err_nomem(e);
+        return err_set(e, strpbrk(pattern, "*?[") ? ERR_USAGE : ERR_IO, "%s: no such file", shown);
+    }
+    enum err_code code = ERR_OK;
+    struct rows_filter lenient = *filter;
+    lenient.lenient = true;
+    for (size_t i = 0; i < g.gl_pathc && code == ERR_OK; i++) code = rows_read_file(a, g.gl_pathv[i], &lenient, out, e);
+    globfree(&g);
+    return code;
+}
+
+enum err_code rows_read(struct arena *a, const char *from, const struct rows_filter *filter, struct rows *out,
+                        struct err *e)
+{
+    struct rows rows = {.n = 0};
+    TRY(check_kinds(filter->kinds, e));
+    for (const char *p = from; *p;) {
+        const size_t n = strcspn(p, ",");
+        char *piece = arena_strndup(a, p, n);
+        if (!piece) return err_nomem(e);
+        if (n) TRY(read_piece(a, piece, filter, &rows, e));
+        p += n + (p[n] == ',');
+    }
+    if (!rows.n)
+        return err_set(e, ERR_NO, "no rows: %zu file%s read, none of this device, framework and kind", rows.files_n,
+                       rows.files_n == 1 ? "" : "s");
+    *out = rows;
+    return ERR_OK;
+}

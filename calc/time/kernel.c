@@ -1,0 +1,236 @@
+#include "calc/time/kernel.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const kind_names[KERNEL_KINDS_N] = {
+    [KERNEL_GEMM] = "gemm",
+    [KERNEL_PREFILL] = "prefill",
+    [KERNEL_DECODE] = "decode",
+    [KERNEL_MLA_PREFILL] = "mla_prefill",
+    [KERNEL_MLA_DECODE] = "mla_decode",
+    [KERNEL_MLA_BMM] = "mla_bmm",
+    [KERNEL_MOE] = "moe",
+    [KERNEL_SCAN] = "scan",
+    [KERNEL_CONV] = "conv",
+    [KERNEL_ELEMENTWISE] = "elementwise",
+    [KERNEL_COLLECTIVE] = "collective",
+};
+
+const char *kernel_kind_name(enum kernel_kind kind) { return kind_names[kind]; }
+
+bool kernel_kind_find(const char *name, enum kernel_kind *out)
+{
+    for (int i = 0; i < KERNEL_KINDS_N; i++) {
+        if (strcmp(kind_names[i], name) != 0) continue;
+        *out = (enum kernel_kind)i;
+        return true;
+    }
+    return false;
+}
+
+double kernel_norm(double x, double y, double p)
+{
+    const double big = fmax(x, y), small = fmin(x, y);
+    if (!(big > 0)) return 0;
+    return big * pow(1 + pow(small / big, p), 1 / p);
+}
+
+double kernel_hot_frac(double bytes, double room_bytes) { return fmin(1, fmax(0, 2 - bytes / room_bytes)); }
+
+double kernel_throttle(double compute_s, double most) { return 1 + most * compute_s / (compute_s + 1e-3); }
+
+double kernel_experts(double tokens, double topk, double experts)
+{
+    if (topk >= experts) return experts;
+    return experts * -expm1(tokens * log1p(-topk / experts));
+}
+
+double kernel_pairs(double query_tokens, double prefix_tokens, double window)
+{
+    const double t = query_tokens, p = prefix_tokens;
+    if (!(window > 0)) return t * p + t * (t + 1) / 2;
+    const double rising = fmin(fmax(window - p, 0), t); /* queries that see fewer than a window */
+    return rising * p + rising * (rising + 1) / 2 + (t - rising) * window;
+}
+
+/* -- work -- */
+
+enum { BF16_BYTES = 2 };
+
+static void gemm_work(const struct kernel *k, struct kernel_work *w)
+{
+    const double input = k->quant == KERNEL_QUANT_NONE ? k->element_bytes : BF16_BYTES;
+    const double output = fmax(k->element_bytes, BF16_BYTES);
+    w->flops = 2 * k->groups * k->m * k->n * k->k;
+    w->bytes = k->groups * (k->m * k->k * input + k->n * k->k * k->element_bytes + k->m * k->n * output);
+    /* writes the quantised copy, the product reads it */
+    if (k->quant != KERNEL_QUANT_NONE) w->quant_bytes = 2 * k->groups * k->m * k->k * k->element_bytes;
+}
+
+static void prefill_work(const struct kernel *k, struct kernel_work *w)
+{
+    const double wide = k->head_dim + k->value_dim, t = k->query_tokens;
+    const double keys = k->window > 0 ? fmin(k->prefix_tokens, k->window - 1) + t : k->prefix_tokens + t;
+    w->flops = 2 * k->batch * k->heads * wide * kernel_pairs(t, k->prefix_tokens, k->window);
+    w->bytes = k->batch * (t * k->heads * (k->head_dim * k->element_bytes + k->value_dim * BF16_BYTES) +
+                           keys * k->kv_heads * wide * k->kv_element_bytes);
+}
+
+static void decode_work(const struct kernel *k, struct kernel_work *w)
+{
+    const double keys = k->window > 0 ? fmin(k->context_tokens, k->window) : k->context_tokens;
+    const double wide = k->head_dim + k->value_dim;
+    /* absorbed latent attention: the value is the first part of the key */
+    const double entry = k->kind == KERNEL_MLA_DECODE ? k->head_dim : k->kv_heads * wide;
+    w->flops = 2 * k->batch * k->heads * wide * keys;
+    w->bytes = k->batch * (k->heads * (k->head_dim * k->element_bytes + k->value_dim * BF16_BYTES) +
+                           keys * entry * k->kv_element_bytes);
+}
+
+static void moe_work(const struct kernel *k, struct kernel_work *w)
+{
+    const double active =
+        isnan(k->active_experts) ? kernel_experts(k->tokens, k->topk, k->experts) / k->ep : k->active_experts;
+    const double rows = isnan(k->routed_rows) ? k->tokens * k->topk / k->ep : k->routed_rows;
+    const double products = 2 + k->gated, hidden = k->hidden / k->tp;
+    w->flops = 2 * rows * products * k->width * hidden;
+    w->bytes = active * products * k->width * hidden * k->element_bytes +
+               fmin(k->tokens, rows) * k->width * BF16_BYTES * 2; /* tokens in and out, those with a row here */
+    if (k->quant != KERNEL_QUANT_NONE) w->quant_bytes = rows * (k->width + hidden) * (BF16_BYTES + 1);
+}
+
+static void scan_work(const struct kernel *k, struct kernel_work *w)
+{
+    const double t = k->batch * k->query_tokens, state = k->state_dim * k->value_dim;
+    /* delta rule: state x key, outer product, state x query; Mamba-2 has no first one, so it is not counted there */
+    w->flops = 2 * t * k->heads * state * (k->gated > 0 ? 3 : 2);
+    w->bytes = t * BF16_BYTES * (2 * k->key_heads * k->state_dim + 2 * k->heads * k->value_dim) +
+               2 * k->batch * k->heads * state * k->state_bytes;
+}
+
+static void conv_work(const struct kernel *k, struct kernel_work *w)
+{
+    w->bytes = k->batch * k->channels * BF16_BYTES * 2 * (k->query_tokens + (k->query_tokens > 1 ? 0 : k->taps - 1));
+}
+
+/* Bytes that one rank must send, or receive, whichever is more. */
+static double wire_bytes(const struct kernel *k, const struct hw *hw)
+{
+    const double n = k->ranks, ring = (n - 1) / n * k->payload_bytes;
+    if (k->collective != KERNEL_ALL_REDUCE) return ring;
+    return hw->nvls && k->per_node >= n ? fmin(2 * ring, k->payload_bytes) : 2 * ring; /* the switch sums */
+}
+
+static enum err_code collective_work(const struct kernel *k, const struct hw *hw, struct kernel_work *w, struct err *e)
+{
+    double rate = hw_link_rate(hw, (size_t)fmin(k->per_node, 1e6));
+    if (isnan(rate)) rate = fmax(hw->link_bytes_per_s, hw->pcie_bytes_per_s);
+    if (isnan(rate)) return err_set(e, ERR_INPUT, "%s: link.per_direction: not known", hw->file);
+    w->bytes = wire_bytes(k, hw);
+    w->memory_s = w->bound_s = w->credited_bound_s = w->bytes / rate;
+    return ERR_OK;
+}
+
+enum err_code kernel_work(const struct kernel *k, const struct hw *hw, struct kernel_work *out, struct err *e)
+{
+    struct kernel_work w = {.flops = 0};
+    double peak = 1;
+    switch (k->kind) {
+    case KERNEL_GEMM:
+    case KERNEL_MLA_BMM: gemm_work(k, &w); break;
+    case KERNEL_PREFILL:
+    case KERNEL_MLA_PREFILL: prefill_work(k, &w); break;
+    case KERNEL_DECODE:
+    case KERNEL_MLA_DECODE: decode_work(k, &w); break;
+    case KERNEL_MOE: moe_work(k, &w); break;
+    case KERNEL_SCAN: scan_work(k, &w); break;
+    case KERNEL_CONV: conv_work(k, &w); break;
+    case KERNEL_ELEMENTWISE: w.bytes = k->moved_bytes; break;
+    case KERNEL_COLLECTIVE:
+        TRY(collective_work(k, hw, &w, e));
+        *out = w;
+        return ERR_OK;
+    case KERNEL_KINDS_N: break;
+    }
+    if (w.flops > 0) TRY(hw_peak(hw, k->unit, &peak, e));
+    const double credit = isnan(hw->l2_bytes) ? 0 : hw->l2_bytes;
+    w.compute_s = w.flops / peak;
+    w.memory_s = w.bytes / hw->bandwidth_bytes_per_s;
+    w.bound_s = fmax(w.compute_s, w.memory_s);
+    w.credited_bound_s = fmax(w.compute_s, fmax(0, w.bytes - credit) / hw->bandwidth_bytes_per_s);
+    w.weak = w.bytes < credit;
+    *out = w;
+    return ERR_OK;
+}
+
+/* -- forms -- */
+
+static const struct kernel_param quant_params[2] = {
+    {"quant_start_s", "s", "start-up of the quantisation kernels", 1e-8, 3e-5, {3e-6, 1e-6}},
+    {"quant_bandwidth_frac", "fraction", "of the bandwidth that quantising reaches", 0.02, 1, {0.5, 0.3}},
+};
+
+const struct kernel_param kernel_baseline_params[KERNEL_BASELINE_PARAMS_N] = {
+    {"start_s", "s", "start-up", 1e-7, 3e-4, {5e-6, 2e-5}},
+    {"compute_frac", "fraction", "of the peak rate", 0.01, 1, {0.6, 0.3}},
+    {"memory_frac", "fraction", "of the bandwidth", 0.01, 1, {0.8, 0.4}},
+};
+
+double kernel_baseline_s(const struct kernel_work *w, const double *p)
+{
+    return p[0] + fmax(w->compute_s / p[1], w->memory_s / p[2]);
+}
+
+const struct kernel_form *kernel_form_of(const struct kernel *k)
+{
+    switch (k->kind) {
+    case KERNEL_GEMM:
+    case KERNEL_MLA_BMM: return &kernel_gemm_form;
+    case KERNEL_PREFILL:
+    case KERNEL_MLA_PREFILL: return &kernel_prefill_form;
+    case KERNEL_DECODE: return &kernel_decode_form;
+    case KERNEL_MLA_DECODE: return &kernel_mla_decode_form;
+    case KERNEL_MOE: return &kernel_moe_form;
+    case KERNEL_SCAN: return &kernel_scan_form;
+    case KERNEL_CONV: return &kernel_conv_form;
+    case KERNEL_ELEMENTWISE: return &kernel_elementwise_form;
+    case KERNEL_COLLECTIVE:
+    case KERNEL_KINDS_N: break;
+    }
+    return &kernel_collective_form;
+}
+
+size_t kernel_params_n(const struct kernel *k)
+{
+    return kernel_form_of(k)->n_params + (k->quant != KERNEL_QUANT_NONE ? 2 : 0);
+}
+
+const struct kernel_param *kernel_param(const struct kernel *k, size_t i)
+{
+    const struct kernel_form *form = kernel_form_of(k);
+    return i < form->n_params ? &form->params[i] : &quant_params[i - form->n_params];
+}
+
+enum err_code kernel_prepare(const struct kernel *k, const struct hw *hw, double *room, struct kernel_features *out,
+                             struct err *e)
+{
+    struct kernel_work w;
+    TRY(kernel_work(k, hw, &w, e));
+    if (isnan(hw->sm_count)) return err_set(e, ERR_INPUT, "%s: sm_count: not known", hw->file);
+    if (isnan(hw->l2_bytes)) return err_set(e, ERR_INPUT, "%s: l2: not known", hw->file);
+    out->credited_bound_s = w.credited_bound_s;
+    out->quant_s = w.quant_bytes / hw->bandwidth_bytes_per_s;
+    out->quantised = k->quant != KERNEL_QUANT_NONE;
+    out->n = 0;
+    out->v = room;
+    kernel_form_of(k)->prepare(k, hw, &w, out);
+    return ERR_OK;
+}
+
+double kernel_time_s(const struct kernel_form *form, const struct kernel_features *f, const double *p)
+{
+    double s = form->time_s(f, p);
+    if (f->quantised) s += p[form->n_params] + f->quant_s / p[form->n_params + 1];
+    return fmax(s, f->credited_bound_s);
+}

@@ -1,0 +1,142 @@
+/* kernel -- one call of a measured kernel: its exact work, the time it cannot beat, and a calibrated time.
+ *
+ * Work is what any implementation must do: multiply-adds of the unmasked products, and each operand moved once. The
+ * bound is max(flops/peak, bytes/bandwidth). A loop that replays a kernel finds up to a last-level cache full of its
+ * operands on chip, so what a measurement is held against is the credited bound,
+ *   max(flops/peak, max(0, bytes - L2)/bandwidth); of collectives max(sent, received) bytes / link, nothing credited.
+ * The calibrated time is a form per class with few parameters, physical ones, never below the credited bound.
+ * Derivations: MODEL.md "Calibrated times". */
+#ifndef RIDGE_TIME_KERNEL_H
+#define RIDGE_TIME_KERNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "calc/time/hw.h"
+
+enum kernel_kind {
+    KERNEL_GEMM,        /* [m, k] x [k, n], groups of them */
+    KERNEL_PREFILL,     /* causal attention of whole prompts */
+    KERNEL_DECODE,      /* attention of one query token per sequence */
+    KERNEL_MLA_PREFILL, /* latent attention, keys and values expanded per head */
+    KERNEL_MLA_DECODE,  /* latent attention, absorbed */
+    KERNEL_MLA_BMM,     /* the per-head products that absorption adds */
+    KERNEL_MOE,         /* routed experts: permute, two grouped products, combine */
+    KERNEL_SCAN,        /* recurrent state over tokens: gated delta rule, Mamba-2 */
+    KERNEL_CONV,        /* depthwise causal convolution */
+    KERNEL_ELEMENTWISE, /* norm, activation, sum, quantisation */
+    KERNEL_COLLECTIVE,
+    KERNEL_KINDS_N
+};
+
+/* What is quantised inside the timing: the activations, from bf16. */
+enum kernel_quant { KERNEL_QUANT_NONE, KERNEL_QUANT_DYNAMIC, KERNEL_QUANT_BLOCK };
+
+enum kernel_collective { KERNEL_ALL_REDUCE, KERNEL_ALL_GATHER, KERNEL_REDUCE_SCATTER, KERNEL_ALL_TO_ALL };
+
+/* A call. Only the fields of its kind count; sizes are whole numbers. */
+struct kernel {
+    enum kernel_kind kind;
+    enum kernel_quant quant;
+    enum hw_dtype unit;                          /* matrix unit that computes */
+    double element_bytes, kv_element_bytes;      /* of weights or queries, of keys and values */
+    double m, n, k, groups;                      /* products */
+    double batch, query_tokens, prefix_tokens;   /* attention, scan, conv: per sequence */
+    double context_tokens;                       /* decode: keys, the new one included */
+    double heads, kv_heads, head_dim, value_dim; /* MLA decode: head_dim = latent + rope, value_dim = latent */
+    double window;                               /* 0: none */
+    double ungrouped; /* 1 where the query heads of a group do not share one reading of their keys */
+    double tokens, width, hidden, topk, experts, tp, ep, gated; /* MoE; hidden before tp; gated 0 or 1 */
+    double active_experts, routed_rows, max_rows;               /* MoE, of this rank; NAN: expected values */
+    double key_heads, state_dim, chunk_tokens, state_bytes;     /* scan; state_bytes: per element of the state */
+    double channels, taps;                                      /* conv */
+    double moved_bytes;                                         /* elementwise: all bytes read and written */
+    enum kernel_collective collective;
+    double ranks, payload_bytes, per_node; /* all-gather, reduce-scatter: of the whole; per_node: ranks in one node */
+};
+
+struct kernel_work {
+    double flops, bytes;              /* bytes: moved from and to memory, or over the link of one rank */
+    double quant_bytes;               /* that quantising moves beyond bytes */
+    double compute_s, memory_s;       /* flops/peak; bytes/bandwidth or bytes/link */
+    double bound_s, credited_bound_s; /* credited_bound_s <= bound_s */
+    bool weak;                        /* bytes < L2: only the flops are left in the credited bound */
+};
+
+/* kernel_work -- the work of k on hw. Errors: ERR_INPUT no peak, bandwidth or link is known. Cost: O(1). */
+enum err_code kernel_work(const struct kernel *k, const struct hw *hw, struct kernel_work *out, struct err *e);
+
+/* kernel_experts -- expected distinct experts that tokens touch with topk of experts each, drawn independently and
+ * uniformly: E*(1 - (1 - k/E)^tokens); k for one token, E in the limit. */
+double kernel_experts(double tokens, double topk, double experts);
+
+/* kernel_pairs -- (query, key) pairs of a causal prefill of T tokens behind P cached ones with window W (0: none):
+ * the sum of min(s, W) over s = P+1 .. P+T. */
+double kernel_pairs(double query_tokens, double prefix_tokens, double window);
+
+/* A parameter of a form. Bounds are inclusive and positive; the fit works on the logarithm. */
+struct kernel_param {
+    const char *name, *unit, *meaning;
+    double lo, hi, start[2]; /* two starts for the fit */
+};
+
+enum { KERNEL_PARAMS_MAX = 14, KERNEL_FEATURES_MAX = 1536 };
+
+/* What a form needs of a call, computed once. */
+struct kernel_features {
+    double credited_bound_s, quant_s; /* quant_s: quantisation bytes / bandwidth */
+    bool quantised;
+    size_t n;
+    double *v; /* [n], at most KERNEL_FEATURES_MAX */
+};
+
+struct kernel_form {
+    const char *name, *meaning;
+    const struct kernel_param *params;
+    size_t n_params;
+    void (*prepare)(const struct kernel *k, const struct hw *hw, const struct kernel_work *w,
+                    struct kernel_features *out);
+    double (*time_s)(const struct kernel_features *f, const double *p);
+};
+
+/* kernel_form_of -- the form of a call's class. kernel_params_n, kernel_param -- its parameters, and the two of
+ * quantisation where one is inside: start-up and part of the bandwidth. */
+const struct kernel_form *kernel_form_of(const struct kernel *k);
+size_t kernel_params_n(const struct kernel *k);
+const struct kernel_param *kernel_param(const struct kernel *k, size_t i);
+
+/* kernel_prepare -- the features of a call; room[KERNEL_FEATURES_MAX] takes them, out->v points there. Errors: as
+ * kernel_work; ERR_INPUT the number of SMs or the cache size is not known. */
+enum err_code kernel_prepare(const struct kernel *k, const struct hw *hw, double *room, struct kernel_features *out,
+                             struct err *e);
+
+/* kernel_hot_frac -- part of `bytes` that a replay finds in a cache of which room_bytes are its own: 1 up to the room,
+ * falling to 0 at twice the room. */
+double kernel_hot_frac(double bytes, double room_bytes);
+
+/* kernel_throttle -- factor of a kernel that computes for compute_s: clocks fall as power is drawn for milliseconds,
+ * 1 + most * c/(c + 1 ms). */
+double kernel_throttle(double compute_s, double most);
+
+/* kernel_time_s -- calibrated seconds with parameters p[kernel_params_n]: max(credited bound, form + quantisation).
+ * Cost: under a microsecond. */
+double kernel_time_s(const struct kernel_form *form, const struct kernel_features *f, const double *p);
+
+/* The three-parameter model that forms are compared with: t0 + max(flops/(eta_compute*peak), bytes/(eta_memory*rate)).
+ */
+enum { KERNEL_BASELINE_PARAMS_N = 3 };
+extern const struct kernel_param kernel_baseline_params[KERNEL_BASELINE_PARAMS_N];
+double kernel_baseline_s(const struct kernel_work *w, const double *p);
+
+/* kernel_kind_name -- "gemm" and back; false for another text. */
+const char *kernel_kind_name(enum kernel_kind kind);
+bool kernel_kind_find(const char *name, enum kernel_kind *out);
+
+/* The forms, one a class; for kernel.c. */
+extern const struct kernel_form kernel_gemm_form, kernel_prefill_form, kernel_decode_form, kernel_mla_decode_form,
+    kernel_moe_form, kernel_scan_form, kernel_conv_form, kernel_elementwise_form, kernel_collective_form;
+
+/* kernel_norm -- (x^p + y^p)^(1/p) of x, y >= 0: the sum for p = 1, the larger for large p. */
+double kernel_norm(double x, double y, double p);
+
+#endif

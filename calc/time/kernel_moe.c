@@ -1,0 +1,96 @@
+/* Routed experts: permute, grouped products in waves of tiles, combine. */
+#include <math.h>
+
+#include "calc/time/kernel.h"
+
+enum { START, COMPUTE, FEED, WAVE, MEMORY, NORM, PERMUTE, EXPERT, PAIR, FOREIGN, HOT_RATE, THROTTLE, PARAMS_N };
+
+static const struct kernel_param params[PARAMS_N] = {
+    [START] = {"start_s", "s", "start-up of all kernels", 1e-6, 2e-4, {2e-5, 3e-5}},
+    [COMPUTE] = {"compute_frac", "fraction", "of the peak rate inside a tile", 0.03, 1, {0.8, 0.4}},
+    [FEED] = {"feed_ratio", "ratio", "rate at which one SM is fed, to its share of the bandwidth", 0.2, 60, {4, 1.5}},
+    [WAVE] = {"wave_s", "s", "start and end of a wave of tiles", 1e-9, 5e-5, {1e-6, 3e-6}},
+    [MEMORY] = {"memory_frac", "fraction", "of the bandwidth", 0.05, 1, {0.9, 0.7}},
+    [NORM] = {"overlap", "exponent", "of the norm that joins compute and memory: 1 no overlap", 0.7, 16, {2, 1.2}},
+    [PERMUTE] =
+        {"permute_frac", "fraction", "of the bandwidth, for rows gathered, activated and summed", 0.01, 1, {0.5, 0.2}},
+    [EXPERT] = {"expert_s", "s", "per expert of this rank", 1e-11, 1e-6, {3e-8, 1e-8}},
+    [PAIR] = {"pair_s", "s", "per 1000 (token, expert) pairs of all ranks: sorting", 1e-10, 1e-4, {1e-8, 1e-6}},
+    [FOREIGN] =
+        {"foreign_ratio", "ratio", "rate of passing over rows of other ranks, to the bandwidth", 0.02, 1e4, {100, 1}},
+    [HOT_RATE] = {"hot_ratio", "ratio", "rate of what is in the last-level cache, to the bandwidth", 1, 20, {1.5, 4}},
+    [THROTTLE] = {"throttle_frac", "fraction", "of time that long products lose to lower clocks", 1e-3, 1, {0.1, 0.02}},
+};
+
+enum { MEMORY_S, HOT, PERMUTE_S, EXPERTS, PAIRS, FOREIGN_S, TILES, TILE_N = 3 };
+
+static const double rows_tiles[] = {16, 32, 64, 128};
+static const double column_tiles[] = {32, 64, 128, 256};
+
+struct load {
+    double active, mean, most; /* experts with rows; rows of one */
+};
+
+/* Waves of one grouped product [rows of each expert, depth] x [depth, columns]. */
+static void add_product(const struct load *l, double columns, double depth, double tm, double tn, double sm, double *c)
+{
+    const double per_expert = ceil(l->mean / tm);
+    const double blocks = (l->active * per_expert + ceil(l->most / tm) - per_expert) * ceil(columns / tn);
+    const double waves = ceil(blocks / sm);
+    c[0] += waves * 2 * tm * tn * depth;
+    c[1] += waves * (tm + tn) * depth;
+    c[2] += waves;
+}
+
+static void prepare(const struct kernel *k, const struct hw *hw, const struct kernel_work *w,
+                    struct kernel_features *out)
+{
+    const double sm = hw->sm_count, rate = hw->bandwidth_bytes_per_s, hidden = k->hidden / k->tp;
+    const double pairs = k->tokens * k->topk, local = k->experts / k->ep;
+    const double active =
+        isnan(k->active_experts) ? kernel_experts(k->tokens, k->topk, k->experts) / k->ep : k->active_experts;
+    const double rows = isnan(k->routed_rows) ? pairs / k->ep : k->routed_rows;
+    const double mean = rows / fmax(active, 1), most = isnan(k->max_rows) ? mean : k->max_rows;
+    const struct load l = {active, mean, fmax(mean, most)};
+    double *v = out->v;
+    v[MEMORY_S] = active * (2 + k->gated) * k->width * hidden * k->element_bytes / rate;
+    v[HOT] = v[MEMORY_S] * rate / hw->l2_bytes;
+    v[PERMUTE_S] = rows * 2 * (3 * k->width + (2 + k->gated) * hidden) / rate;
+    v[EXPERTS] = local;
+    v[PAIRS] = pairs / 1000; /* not a unit */
+    v[FOREIGN_S] = (pairs - fmin(rows, pairs)) * 2 * (k->width + (1 + k->gated) * hidden) / rate;
+    const double flops_s = w->flops > 0 ? sm * w->compute_s / w->flops : 0;
+    size_t at = TILES;
+    for (size_t i = 0; i < sizeof rows_tiles / sizeof rows_tiles[0]; i++) {
+        for (size_t j = 0; j < sizeof column_tiles / sizeof column_tiles[0]; j++) {
+            double c[TILE_N] = {0, 0, 0};
+            add_product(&l, (1 + k->gated) * hidden, k->width, rows_tiles[i], column_tiles[j], sm, c);
+            add_product(&l, k->width, hidden, rows_tiles[i], column_tiles[j], sm, c);
+            v[at++] = c[0] * flops_s;
+            v[at++] = c[1] * k->element_bytes * sm / rate;
+            v[at++] = c[2];
+        }
+    }
+    out->n = at;
+}
+
+static double time_s(const struct kernel_features *f, const double *p)
+{
+    const double *v = f->v, compute = 1 / p[COMPUTE], feed = 1 / p[FEED], cold = 1 / p[MEMORY];
+    const double hot_frac = kernel_hot_frac(v[HOT], 1), hot = fmin(cold, 1 / p[HOT_RATE]);
+    double best = HUGE_VAL;
+    for (size_t i = TILES; i < f->n; i += TILE_N)
+        best = fmin(best, v[i] * compute + v[i + 1] * feed + v[i + 2] * p[WAVE]);
+    best *= kernel_throttle(best, p[THROTTLE]);
+    return p[START] + kernel_norm(best, v[MEMORY_S] * (hot_frac * hot + (1 - hot_frac) * cold), p[NORM]) +
+           v[PERMUTE_S] / p[PERMUTE] + v[EXPERTS] * p[EXPERT] + v[PAIRS] * p[PAIR] + v[FOREIGN_S] / p[FOREIGN];
+}
+
+const struct kernel_form kernel_moe_form = {
+    .name = "grouped tiles",
+    .meaning = "start + norm(waves of the fastest tile, weights of active experts) + permutation + experts + pairs",
+    .params = params,
+    .n_params = PARAMS_N,
+    .prepare = prepare,
+    .time_s = time_s,
+};

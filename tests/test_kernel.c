@@ -1,0 +1,504 @@
+/* Work of every kind of kernel against counts made one multiply-add and one byte at a time; mistakes that published
+ * calculators make, which these counts must not; the forms against their bounds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "calc/time/kernel.h"
+
+static int open_arena(void **state)
+{
+    *state = arena_open();
+    return *state == NULL;
+}
+
+static int close_arena(void **state)
+{
+    arena_close(*state);
+    return 0;
+}
+
+static void near(double found, double wanted, double relative)
+{
+    if (!(fabs(found - wanted) <= relative * fabs(wanted))) fail_msg("found %.17g, wanted %.17g", found, wanted);
+}
+
+static struct hw device(void **state, const char *name)
+{
+    struct hw hw = {.file = NULL};
+    struct err e = {.code = ERR_OK};
+    if (hw_load(*state, name, &hw, &e) != ERR_OK) fail_msg("%s", e.text);
+    return hw;
+}
+
+static struct kernel_work work(const struct kernel *k, const struct hw *hw)
+{
+    struct kernel_work w = {.flops = -1};
+    struct err e = {.code = ERR_OK};
+    if (kernel_work(k, hw, &w, &e) != ERR_OK) fail_msg("%s", e.text);
+    return w;
+}
+
+/* (query, key) pairs, one at a time. */
+static double naive_pairs(int t, int p, int window)
+{
+    double n = 0;
+    for (int q = p; q < p + t; q++)
+        for (int k = 0; k <= q; k++) n += window == 0 || q - k < window;
+    return n;
+}
+
+static void test_pairs_are_those_of_a_loop(void **state)
+{
+    (void)state;
+    static const int cases[][3] = {{1, 0, 0},    {7, 0, 0},   {13, 5, 0},  {37, 0, 11}, {37, 3, 11},
+                                   {37, 29, 11}, {5, 2, 97},  {11, 0, 11}, {22, 0, 11}, {1, 53, 17},
+                                   {2, 16, 17},  {3, 15, 17}, {17, 16, 1}, {29, 0, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        near(kernel_pairs(cases[i][0], cases[i][1], cases[i][2]), naive_pairs(cases[i][0], cases[i][1], cases[i][2]),
+             0);
+    /* mean of the minimum, not the minimum of the mean: S = 2W is 3,072 a query, not 4,096 */
+    near(kernel_pairs(8192, 0, 4096) / 8192, 3072.25, 1e-12);
+}
+
+static void test_product(void **state)
+{
+    const struct hw hw = device(state, "h100-sxm");
+    const struct kernel k = {
+        .kind = KERNEL_GEMM, .unit = HW_BF16, .element_bytes = 2, .m = 13, .n = 17, .k = 29, .groups = 1};
+    double flops = 0, bytes = 0;
+    for (int m = 0; m < 13; m++)
+        for (int n = 0; n < 17; n++)
+            for (int i = 0; i < 29; i++) flops += 2;
+    for (int i = 0; i < 13 * 29 + 17 * 29 + 13 * 17; i++) bytes += 2;
+    const struct kernel_work w = work(&k, &hw);
+    near(w.flops, flops, 0);
+    near(w.bytes, bytes, 0);
+    near(w.compute_s, flops / 989.4e12, 1e-12);
+    near(w.memory_s, bytes / 3.35e12, 1e-12); /* bytes by bytes/s: not elements, and no GiB/s */
+    assert_true(w.weak);
+    near(w.credited_bound_s, w.compute_s, 0);
+    /* a head of a model multiplies and adds: 2 flops, and for every row */
+    const struct kernel head = {
+        .kind = KERNEL_GEMM, .unit = HW_BF16, .element_bytes = 2, .m = 64, .n = 32000, .k = 5120, .groups = 1};
+    near(work(&head, &hw).flops, 2.0 * 64 * 5120 * 32000, 0);
+}
+
+static void test_quantised_product(void **state)
+{
+    const struct hw hw = device(state, "h100-sxm");
+    const struct kernel k = {.kind = KERNEL_GEMM,
+                             .quant = KERNEL_QUANT_BLOCK,
+                             .unit = HW_FP8,
+                             .element_bytes = 1,
+                             .m = 101,
+                             .n = 211,
+                             .k = 307,
+                             .groups = 1};
+    const struct kernel_work w = work(&k, &hw);
+    near(w.bytes, 101 * 307 * 2 + 211 * 307 * 1 + 101 * 211 * 2, 0); /* bf16 in and out, fp8 weights */
+    near(w.quant_bytes, 101 * 307 * 2, 0);                           /* fp8 copy written and read */
+    near(w.compute_s, 2.0 * 101 * 211 * 307 / 1978.9e12, 1e-12);
+    assert_int_equal(kernel_params_n(&k), kernel_form_of(&k)->n_params + 2);
+}
+
+static void test_credit_is_one_cache(void **state)
+{
+    const struct hw hw = device(state, "h100-sxm");
+    const struct kernel k = {
+        .kind = KERNEL_GEMM, .unit = HW_BF16, .element_bytes = 2, .m = 3, .n = 14336, .k = 8192, .groups = 1};
+    const struct kernel_work w = work(&k, &hw);
+    assert_false(w.weak);
+    near(w.credited_bound_s, (w.bytes - hw.l2_bytes) / 3.35e12, 1e-12);
+    assert_true(w.credited_bound_s < w.bound_s);
+}
+
+static struct kernel decode(double batch, double context)
+{
+    return (struct kernel){.kind = KERNEL_DECODE,
+                           .unit = HW_BF16,
+                           .element_bytes = 2,
+                           .kv_element_bytes = 2,
+                           .batch = batch,
+                           .context_tokens = context,
+                           .heads = 64,
+                           .kv_heads = 8,
+                           .head_dim = 128,
+                           .value_dim = 128};
+}
+
+static void test_decode_reads_keys_of_kv_heads(void **state)
+{
+    const struct hw hw = device(state, "h100-sxm");
+    struct kernel k = decode(64, 1024);
+    const struct kernel_work w = work(&k, &hw);
+    const double kv = 64.0 * 1024 * 8 * 256 * 2, queries = 64.0 * 64 * 256 * 2;
+    near(w.bytes, kv + queries, 0); /* per KV head, not per query head: 8 times less; each once, not twice */
+    near(w.flops, 64.0 * 64 * 1024 * 256 * 2, 0);
+    /* 80 layers of Llama-2-70B at batch 64, context 1024: 21.47 GB, which one calculator puts at 171.8 */
+    near(80 * kv, 21.47e9, 1e-3);
+    k.context_tokens = 2048;
+    near(work(&k, &hw).flops, 2 * w.flops, 0); /* attention over a context costs flops in decode too */
+    k.window = 512;
+    near(work(&k, &hw).flops, w.flops / 2, 0);
+    k.window = 4096;
+    near(work(&k, &hw).flops, 2 * w.flops, 0);
+    k = decode(7, 997);
+    k.kv_element_bytes = 1;
+    near(work(&k, &hw).bytes, 7.0 * 997 * 8 * 256 + 7.0 * 64 * 256 * 2, 0);
+}
+
+static void test_prefill(void **state)
+{
+    const struct hw hw = device(state, "h100-sxm");
+    struct kernel k = {.kind = KERNEL_PREFILL,
+                       .unit = HW_BF16,
+                       .element_bytes = 2,
+                       .kv_element_bytes = 2,
+                       .batch = 3,
+                       .query_tokens = 37,
+                       .heads = 10,
+                       .kv_heads = 2,
+                       .head_dim = 64,
+                       .value_dim = 64};
+    for (int window = 0; window < 60; window += 13) {
+        for (int prefix = 0; prefix < 40; prefix += 19) {
+            double flops = 0, keys = 0;
+            for (int key = 0; key < prefix + 37; key++) { /* read when any query sees it */
+                bool seen = false;
+                for (int q = prefix; q < prefix + 37; q++) seen |= key <= q && (window == 0 || q - key < window);
+                keys += seen;
+            }
+            for (int s = 0; s < 3 * 10; s++) flops += naive_pairs(37, prefix, window) * 2 * 128;
+            k.window = window;
+            k.prefix_tokens = prefix;
+            near(work(&k, &hw).flops, flops, 0);
+            near(work(&k, &hw).bytes, 3 * (37.0 * 10 * 128 * 2 + keys * 2 * 128 * 2), 0);
+        }
+    }
+}
+
+static void test_latent_attention(void **state)
+{
+    const struct hw hw = device(state, "h100-sxm");
+    const struct kernel k = {.kind = KERNEL_MLA_DECODE,
+                             .unit = HW_BF16,
+                             .element_bytes = 2,
+                             .kv_element_bytes = 2,
+                             .batch = 5,
+                             .context_tokens = 1009,
+                             .heads = 128,
+                             .kv_heads = 1,
+                             .head_dim = 576,
+                             .value_dim = 512};
+    const struct kernel_work w = work(&k, &hw);
+    /* 576 elements a token, of which 512 serve as the value as well: neither 512 nor 1088 nor once per head */
+    near(w.bytes, 5.0 * (1009 * 576 * 2 + 128 * (576 + 512) * 2), 0);
+    near(w.flops, 5.0 * 1009 * 128 * 2 * (576 + 512), 0);
+    const struct kernel p = {.kind = KERNEL_MLA_PREFILL,
+                             .unit = HW_BF16,
+                             .element_bytes = 2,
+                             .kv_element_bytes = 2,
+                             .batch = 2,
+                             .query_tokens = 31,
+                             .heads = 16,
+                             .kv_heads = 16,
+                             .head_dim = 192,
+                             .value_dim = 128};
+    near(work(&p, &hw).flops, 2.0 * 16 * naive_pairs(31, 0, 0) * 2 * 320, 0);
+    near(work(&p, &hw).bytes, 2.0 * 31 * 16 * 2 * (192 + 128 + 192 + 128), 0);
+}
+
+/* Expected distinct experts by summing over all draws of small cases. */
+static double naive_experts(int tokens, int topk, int experts)
+{
+    /* one expert is missed by a token with probability C(E-1, k)/C(E, k) = 1 - k/E */
+    double missed = 1;
+    for (int t = 0; t < tokens; t++) missed *= 1 - (double)topk / experts;
+    return experts * (1 - missed);
+}
+
+static void test_experts(void **state)
+{
+    (void)state;
+    static const int cases[][3] = {{1, 2, 8}, {1, 8, 128}, {3, 2, 8}, {17, 8, 256}, {64, 8, 256}, {5, 10, 512}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        near(kernel_experts(cases[i][0], cases[i][1], cases[i][2]),
+             naive_experts(cases[i][0], cases[i][1], cases[i][2]), 1e-12);
+    near(kernel_experts(1, 2, 8), 2, 1e-12);     /* not 1.875: one token's experts differ */
+    near(kernel_experts(1, 8, 128), 8, 1e-12);   /* not 7.785 */
+    near(kernel_experts(64, 2, 8), 8, 1e-6);     /* not 2 of 8 */
+    assert_true(kernel_experts(4, 8, 256) < 32); /* an expectation, below min(E, tokens*k) */
+    near(kernel_experts(9, 8, 8), 8, 0);
+}
+
+static struct kernel experts(double tokens)
+{
+    return (struct kernel){.kind = KERNEL_MOE,
+                           .unit = HW_BF16,
+                           .element_bytes = 2,
+                           .tokens = tokens,
+                           .width = 4096,
+                           .hidden = 14336,
+                           .topk = 2,
+                           .experts = 8,
+                           .tp = 2,
+                           .ep = 1,
+                           .gated = 1,
+                           .active_experts = (double)NAN,
+                           .routed_rows = (double)NAN,
+                           .max_rows = (double)NAN};
+}
+
+static void test_routed_experts(void **state)
+{
+    const struct hw hw = device(state, "h100-sxm");
+    struct kernel k = experts(1);
+    const double one = 3.0 * 4096 * 7168; /* elements of an expert of this rank, three matrices */
+    struct kernel_work w = work(&k, &hw);
+    near(w.flops, 2 * 2 * one, 1e-12);
+    near(w.bytes, 2 * one * 2 + 4096 * 4, 1e-12);
+    k = experts(64);
+    w = work(&k, &hw);
+    near(w.flops, 64 * 2 * 2 * one, 1e-12);
+    near(w.bytes, kernel_experts(64, 2, 8) * one * 2 + 64 * 4096 * 4, 1e-12);
+    k.active_experts = 3; /* what was observed goes before what is expected */
+    k.routed_rows = 41;
+    k.gated = 0;
+    w = work(&k, &hw);
+    near(w.flops, 41 * 2 * one * 2 / 3, 1e-12);
+    near(w.bytes, 3 * one * 2 * 2 / 3 + 41 * 4096 * 4, 1e-12);
+}
+
+static void test_recurrent_layers(void **state)
+{
+    const struct hw hw = device(state, "h100-sxm");
+    struct kernel k = {.kind = KERNEL_SCAN,
+                       .unit = HW_BF16,
+                       .element_bytes = 2,
+                       .batch = 3,
+                       .query_tokens = 71,
+                       .heads = 8,
+                       .key_heads = 4,
+                       .state_dim = 128,
+                       .value_dim = 64,
+                       .chunk_tokens = 64,
+                       .state_bytes = 4,
+                       .gated = 1};
+    double flops = 0;
+    for (int t = 0; t < 3 * 71 * 8; t++) flops += 3.0 * 2 * 128 * 64;
+    near(work(&k, &hw).flops, flops, 0); /* a state has flops, and is written back */
+    near(work(&k, &hw).bytes, 3.0 * 71 * 2 * (2 * 4 * 128 + 2 * 8 * 64) + 2.0 * 3 * 8 * 128 * 64 * 4, 0);
+    k = (struct kernel){.kind = KERNEL_CONV, .batch = 3, .query_tokens = 71, .channels = 1009, .taps = 4};
+    near(work(&k, &hw).bytes, 3.0 * 71 * 1009 * 4, 0);
+    k.query_tokens = 1;
+    near(work(&k, &hw).bytes, 3.0 * 1009 * 4 * 4, 0);
+}
+
+static void test_collectives(void **state)
+{
+    const struct hw h100 = device(state, "h100-sxm"), a100 = device(state, "a100-80g");
+    struct kernel k = {.kind = KERNEL_COLLECTIVE,
+                       .collective = KERNEL_ALL_REDUCE,
+                       .ranks = 8,
+                       .per_node = 8,
+                       .payload_bytes = 1000003};
+    near(work(&k, &a100).bytes, 2 * 7.0 / 8 * 1000003, 1e-12); /* around a ring */
+    near(work(&k, &a100).bound_s, 2 * 7.0 / 8 * 1000003 / 300e9, 1e-12);
+    near(work(&k, &h100).bytes, 1000003, 1e-12); /* the switch sums */
+    near(work(&k, &h100).bound_s, 1000003 / 450e9, 1e-12);
+    near(work(&k, &h100).credited_bound_s, work(&k, &h100).bound_s, 0); /* a link forgives nothing */
+    k.ranks = k.per_node = 2;
+    near(work(&k, &h100).bytes, 1000003, 1e-12);
+    k.collective = KERNEL_ALL_GATHER;
+    k.ranks = k.per_node = 4;
+    near(work(&k, &h100).bytes, 0.75 * 1000003, 1e-12);
+}
+
+static void test_unknown_peak_is_refused(void **state)
+{
+    struct hw hw = device(state, "h100-sxm");
+    struct kernel k = decode(3, 101);
+    struct kernel_work w = {.flops = 7};
+    struct err e = {.code = ERR_OK};
+    hw.peak_flops_per_s[HW_BF16] = (double)NAN;
+    assert_int_equal(kernel_work(&k, &hw, &w, &e), ERR_INPUT);
+    assert_non_null(strstr(e.text, "peak.bf16"));
+    near(w.flops, 7, 0);
+    hw = device(state, "h100-sxm");
+    hw.sm_count = (double)NAN;
+    double room[KERNEL_FEATURES_MAX];
+    struct kernel_features f;
+    assert_int_equal(kernel_prepare(&k, &hw, room, &f, &e), ERR_INPUT);
+    assert_non_null(strstr(e.text, "sm_count"));
+}
+
+/* -- forms -- */
+
+static const struct kernel samples[] = {
+    {.kind = KERNEL_GEMM, .unit = HW_BF16, .element_bytes = 2, .m = 97, .n = 4096, .k = 7168, .groups = 1},
+    {.kind = KERNEL_GEMM,
+     .quant = KERNEL_QUANT_BLOCK,
+     .unit = HW_FP8,
+     .element_bytes = 1,
+     .m = 5003,
+     .n = 1536,
+     .k = 7168,
+     .groups = 1},
+    {.kind = KERNEL_PREFILL,
+     .unit = HW_BF16,
+     .element_bytes = 2,
+     .kv_element_bytes = 2,
+     .batch = 3,
+     .query_tokens = 2999,
+     .heads = 32,
+     .kv_heads = 8,
+     .head_dim = 128,
+     .value_dim = 128},
+    {.kind = KERNEL_DECODE,
+     .unit = HW_BF16,
+     .element_bytes = 2,
+     .kv_element_bytes = 2,
+     .batch = 61,
+     .context_tokens = 7001,
+     .heads = 32,
+     .kv_heads = 8,
+     .head_dim = 128,
+     .value_dim = 128},
+    {.kind = KERNEL_MLA_DECODE,
+     .unit = HW_BF16,
+     .element_bytes = 2,
+     .kv_element_bytes = 2,
+     .batch = 61,
+     .context_tokens = 7001,
+     .heads = 16,
+     .kv_heads = 1,
+     .head_dim = 576,
+     .value_dim = 512},
+    {.kind = KERNEL_MOE,
+     .unit = HW_BF16,
+     .element_bytes = 2,
+     .tokens = 611,
+     .width = 2048,
+     .hidden = 768,
+     .topk = 8,
+     .experts = 128,
+     .tp = 1,
+     .ep = 2,
+     .gated = 1,
+     .active_experts = 60,
+     .routed_rows = 2444,
+     .max_rows = 50},
+    {.kind = KERNEL_SCAN,
+     .unit = HW_BF16,
+     .batch = 3,
+     .query_tokens = 4099,
+     .heads = 32,
+     .key_heads = 16,
+     .state_dim = 128,
+     .value_dim = 128,
+     .chunk_tokens = 64,
+     .state_bytes = 4,
+     .gated = 1},
+    {.kind = KERNEL_CONV, .batch = 3, .query_tokens = 4099, .channels = 8192, .taps = 4},
+    {.kind = KERNEL_ELEMENTWISE, .m = 7001, .moved_bytes = 7001.0 * 8192 * 4},
+    {.kind = KERNEL_COLLECTIVE, .collective = KERNEL_ALL_REDUCE, .ranks = 8, .per_node = 8, .payload_bytes = 7e7},
+};
+
+static void test_calibrated_times_respect_bounds(void **state)
+{
+    const struct hw hw = device(state, "h100-sxm");
+    uint64_t seed = 88172645463325252U;
+    for (size_t i = 0; i < sizeof samples / sizeof samples[0]; i++) {
+        const struct kernel *k = &samples[i];
+        const struct kernel_form *form = kernel_form_of(k);
+        double room[KERNEL_FEATURES_MAX], p[KERNEL_PARAMS_MAX];
+        struct kernel_features f;
+        struct err e = {.code = ERR_OK};
+        const size_t n = kernel_params_n(k);
+        assert_true(n <= 12 + (k->quant ? 2U : 0U));
+        if (kernel_prepare(k, &hw, room, &f, &e) != ERR_OK) fail_msg("%s", e.text);
+        assert_true(f.n <= KERNEL_FEATURES_MAX);
+        for (int trial = 0; trial < 300; trial++) {
+            for (size_t j = 0; j < n; j++) {
+                seed ^= seed << 13;
+                seed ^= seed >> 7;
+                seed ^= seed << 17;
+                const struct kernel_param *q = kernel_param(k, j);
+                p[j] = q->lo * pow(q->hi / q->lo, (double)(seed >> 11) / 9007199254740992.0);
+                assert_true(q->lo > 0 && q->lo < q->hi && q->start[0] >= q->lo && q->start[0] <= q->hi);
+                assert_true(q->start[1] >= q->lo && q->start[1] <= q->hi);
+            }
+            const double s = kernel_time_s(form, &f, p);
+            assert_true(isfinite(s) && s >= work(k, &hw).credited_bound_s);
+            /* a start-up that is longer makes no call shorter */
+            const double before = s;
+            p[0] = kernel_param(k, 0)->hi;
+            assert_true(kernel_time_s(form, &f, p) >= before * (1 - 1e-12));
+        }
+    }
+}
+
+static void test_more_work_takes_longer(void **state)
+{
+    const struct hw hw = device(state, "h100-sxm");
+    for (size_t i = 0; i < 5; i++) {
+        double room[KERNEL_FEATURES_MAX], p[KERNEL_PARAMS_MAX], before = 0;
+        struct kernel k = samples[i];
+        for (size_t j = 0; j < kernel_params_n(&k); j++) p[j] = kernel_param(&k, j)->start[0];
+        for (int step = 0; step < 8; step++) {
+            struct kernel_features f;
+            assert_int_equal(kernel_prepare(&k, &hw, room, &f, NULL), ERR_OK);
+            const double s = kernel_time_s(kernel_form_of(&k), &f, p);
+            assert_true(s >= before);
+            before = s;
+            k.m *= 4;
+            k.query_tokens *= 2;
+            k.context_tokens *= 4;
+        }
+    }
+}
+
+static void test_kinds_have_names(void **state)
+{
+    (void)state;
+    enum kernel_kind kind;
+    for (int i = 0; i < KERNEL_KINDS_N; i++) {
+        assert_true(kernel_kind_find(kernel_kind_name((enum kernel_kind)i), &kind));
+        assert_int_equal(kind, i);
+    }
+    assert_false(kernel_kind_find("gem", &kind));
+    near(kernel_norm(3, 4, 2), 5, 1e-12);
+    near(kernel_norm(3, 4, 1), 7, 1e-12);
+    near(kernel_norm(0, 0, 3), 0, 0);
+    near(kernel_hot_frac(70, 100), 1, 0);
+    near(kernel_hot_frac(150, 100), 0.5, 1e-12);
+    near(kernel_hot_frac(230, 100), 0, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pairs_are_those_of_a_loop),
+        cmocka_unit_test(test_product),
+        cmocka_unit_test(test_quantised_product),
+        cmocka_unit_test(test_credit_is_one_cache),
+        cmocka_unit_test(test_decode_reads_keys_of_kv_heads),
+        cmocka_unit_test(test_prefill),
+        cmocka_unit_test(test_latent_attention),
+        cmocka_unit_test(test_experts),
+        cmocka_unit_test(test_routed_experts),
+        cmocka_unit_test(test_recurrent_layers),
+        cmocka_unit_test(test_collectives),
+        cmocka_unit_test(test_unknown_peak_is_refused),
+        cmocka_unit_test(test_calibrated_times_respect_bounds),
+        cmocka_unit_test(test_more_work_takes_longer),
+        cmocka_unit_test(test_kinds_have_names),
+    };
+    return cmocka_run_group_tests(tests, open_arena, close_arena);
+}
