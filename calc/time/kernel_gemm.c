@@ -55,9 +55,12 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
     v[REUSE] = (input + weights + output) / hw->l2_bytes;
     v[COPIES] = (input + COPIES_N * weights + output) / hw->l2_bytes;
     const double rate_s = w->flops > 0 ? sm * w->compute_s / w->flops : 0; /* of one SM, per flop */
+    /* with block scales partial products are added up outside the matrix unit; tiles of 64 rows describe what is measured */
+    const bool narrow = k->quant == KERNEL_QUANT_BLOCK && k->kind == KERNEL_GEMM;
     size_t n = 0;
     for (size_t t = 0; t < COUNT(tile_rows) * COUNT(tile_columns); t++) {
         const double tm = tile_rows[t / COUNT(tile_columns)], tn = tile_columns[t % COUNT(tile_columns)];
+        if (narrow && tm > 64) continue;
         const double blocks = k->groups * ceil(k->m / tm) * ceil(k->n / tn);
         for (size_t i = 0; i < COUNT(splits); i++) {
             const double s = splits[i], depth = ceil(k->k / s / K_STEP) * K_STEP;
