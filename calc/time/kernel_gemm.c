@@ -55,7 +55,8 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
     v[REUSE] = (input + weights + output) / hw->l2_bytes;
     v[COPIES] = (input + COPIES_N * weights + output) / hw->l2_bytes;
     const double rate_s = w->flops > 0 ? sm * w->compute_s / w->flops : 0; /* of one SM, per flop */
-    /* with block scales partial products are added up outside the matrix unit; tiles of 64 rows describe what is measured */
+    /* with block scales partial products are added up outside the matrix unit; tiles of 64 rows describe what is
+     * measured */
     const bool narrow = k->quant == KERNEL_QUANT_BLOCK && k->kind == KERNEL_GEMM;
     size_t n = 0;
     for (size_t t = 0; t < COUNT(tile_rows) * COUNT(tile_columns); t++) {
