@@ -52,7 +52,7 @@ static int open_fixture(void **state)
     f->a = arena_open();
     f->c = sym_open(f->a);
     for (size_t i = 0; i < N_NAMES; i++) f->symbols[i] = (struct parse_symbol){NAMES[i], sym_var(f->c, NAMES[i])};
-    f->names = (struct parse_names){f->symbols, N_NAMES, CALLS, 2, resolve, f};
+    f->names = (struct parse_names){f->symbols, N_NAMES, CALLS, 2, resolve, f, false};
     *state = f;
     return 0;
 }
@@ -151,6 +151,88 @@ static void test_numbers(void **state)
     assert_refused(f, "x + .", ERR_USAGE, 5, "'.' is not expected");
 }
 
+/* whole numbers beyond 64 bits are exact */
+static void test_long_numbers(void **state)
+{
+    struct fixture *f = *state;
+    struct sym_ctx *c = f->c;
+    const struct sym *a = parse(f, "123456789012345678901234567890"), *b = parse(f, "123456789012345678901234567891");
+    const struct sym *ten = sym_int(c, 10), *head = sym_int(c, INT64_C(123456789012345678));
+    const struct sym *want = sym_add(c, sym_mul(c, sym_pow(c, ten, sym_int(c, 12)), head), sym_int(c, 901234567890));
+    double v = 0.0;
+    bool equal = true;
+    assert_true(sym_constant(a, &v) && fabs(v / 123456789012345678901234567890.0 - 1.0) < 1e-15);
+    assert_int_equal(sym_equal(c, a, b, &equal, NULL), ERR_OK);
+    assert_false(equal);
+    assert_int_equal(sym_equal(c, a, want, &equal, NULL), ERR_OK);
+    assert_true(equal);
+    assert_int_equal(sym_equal(c, sym_sub(c, b, a), sym_int(c, 1), &equal, NULL), ERR_OK);
+    assert_true(equal);
+    assert_ptr_equal(parse(f, "9223372036854775808"), parse(f, "09223372036854775808"));
+    char text[128];
+    (void)sym_print(a, text, sizeof text);
+    assert_string_equal(text, "123456789012345678901234567890");
+    (void)sym_print(sym_mul(c, sym_mul(c, sym_int(c, -1), a), sym_pow(c, f->symbols[0].e, sym_int(c, 2))), text,
+                    sizeof text);
+    assert_non_null(strstr(text, "123456789012345678901234567890"));
+}
+
+static void test_units(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *text, *want;
+    } PAIRS[] = {
+        {"5TB", "5*10^12"},
+        {"5 TB", "5*10^12"},
+        {"100kB + 3MB", "100000 + 3000000"},
+        {"80GiB", "80*2^30"},
+        {"1s + 50 ms + 7us + 3\xc2\xb5s + 2 min", "1 + 1/20 + 7/1000000 + 3/1000000 + 120"},
+        {"3.35 TB/s", "335*10^10"},
+        {"989 TFLOP/s", "989*10^12"},
+        {"989TFLOPS", "989*10^12"},
+        {"400 Gbit/s", "50*10^9"},
+        {"400Gbps", "50*10^9"},
+        {"20kB/token", "20000"},
+        {"36 GB/h", "10^7"},
+        {"4096 tokens", "4096"},
+        {"25% * S", "S/4"},
+        {"2BDF", "2*B*D*F"},
+        {"2B", "2*B"},
+        {"6BTDF", "6*B*T*D*F"},
+        {"2 B", "2*B"},
+        {"3 S", "3*S"},
+        {"2H", "2*H"},
+        {"7min(S, T)", "7*min(S, T)"},
+        {"5MB/B", "5000000/B"},
+        {"5MB/S", "5000000/S"},
+        {"8TBS", "8*T*B*S"},
+        {"2^30 GB", "2^30*10^9"},
+        {"2^-3 GB", "10^9/8"},
+        {"2^3B", "8*B"},
+        {"S^2 x", "S^2*x"},
+        {"3\\,\\mathrm{GB}", "3*10^9"},
+        {"sum(2s, s, 1, 3)", "12"},
+        {"(5 ms)^2", "1/40000"},
+        {"2E-3", "2*E - 3"},
+    };
+    for (size_t i = 0; i < sizeof PAIRS / sizeof PAIRS[0]; i++) {
+        const struct sym *want = parse(f, PAIRS[i].want);
+        f->names.units = true;
+        const struct sym *got = parse(f, PAIRS[i].text);
+        f->names.units = false;
+        if (got != want) fail_msg("%s", PAIRS[i].text);
+    }
+    assert_refused(f, "5kB", ERR_USAGE, 2, "unknown name 'kB'");
+    f->names.units = true;
+    assert_refused(f, "x TQ", ERR_USAGE, 4, "unknown name 'Q'");
+    assert_refused(f, "5 Q", ERR_USAGE, 3, "unknown name 'Q'");
+    assert_refused(f, "3b", ERR_USAGE, 2, "unknown name 'b'");
+    assert_refused(f, "2 H2", ERR_USAGE, 4, "number behind an operand");
+    assert_refused(f, "5 GB 3", ERR_USAGE, 6, "number behind an operand");
+    f->names.units = false;
+}
+
 static void test_names(void **state)
 {
     struct fixture *f = *state;
@@ -164,7 +246,13 @@ static void test_names(void **state)
     assert_refused(f, "flops(moe)", ERR_INPUT, 1, "no operator 'moe' has flops at column 1");
     assert_refused(f, "2*flops()", ERR_USAGE, 8, "flops of nothing");
     assert_refused(f, "flops(mlp", ERR_USAGE, 6, "not closed");
-    assert_refused(f, "flops", ERR_USAGE, 1, "unknown name 'flops' at column 1");
+    assert_refused(f, "flops", ERR_USAGE, 1, "flops wants an argument, as in flops(...), at column 1");
+    assert_refused(f, "2*min + S", ERR_USAGE, 3, "the function min without brackets");
+    assert_refused(f, "abs(B - S)", ERR_USAGE, 1, "no abs: symbols are positive");
+    assert_refused(f, "2E3", ERR_USAGE, 3, "E is a symbol here, a power of ten is written 1e3");
+    assert_same(f, "H_v + H_{v} + H_\\mathrm{v}", "3*Hv");
+    assert_same(f, "H_{v}B", "Hv*B");
+    assert_refused(f, "H_w", ERR_USAGE, 2, "unknown name '_w'");
     assert_refused(f, "2*B*b_kw", ERR_USAGE, 5, "unknown name 'b_kw' at column 5; did you mean b_kv?");
     assert_refused(f, "S + kv_byte", ERR_USAGE, 5, "did you mean kv_bytes?");
     assert_refused(f, "S + intensty(mlp)", ERR_USAGE, 5, "did you mean intensity?");
@@ -186,6 +274,11 @@ static void test_typography(void **state)
     assert_same(f, "B\xe2\x80\x89S\xe2\x80\xafT", "B*S*T");
     assert_same(f, "\xe2\x8c\x88T/7\xe2\x8c\x89 \xc3\xb7 \xe2\x8c\x8aT/3\xe2\x8c\x8b", "ceil(T/7)/floor(T/3)");
     assert_same(f, "[S + {T*(B)}]", "S + T*B");
+    assert_same(f, "\xe2\x88\x9a(S*T) + \xe2\x88\x9aT", "sqrt(S*T) + sqrt(T)");
+    assert_same(f, "2\xe2\x88\x9aT^3", "2*sqrt(T)^3");
+    assert_same(f, "\xc2\xbdS + \xc2\xbc*T/\xc2\xbe", "S/2 + T/3");
+    assert_refused(f, "2\xc2\xbd", ERR_USAGE, 2, "a fraction behind a digit");
+    assert_refused(f, "\xe2\x88\x9aST", ERR_USAGE, 1, "sqrt of several factors without brackets");
     assert_refused(f, "x\xc2\xb2\xe2\x81\xbb", ERR_USAGE, 2, "superscript that is no number");
     assert_refused(f, "\xc2\xb2", ERR_USAGE, 1, "superscript");
     assert_refused(f, "S\xc2\xb7\xff", ERR_USAGE, 3, "not UTF-8");
@@ -207,6 +300,19 @@ static void test_latex_input(void **state)
     assert_same(f, "\\left\\lceil\\frac{T}{7}\\right\\rceil", "ceil(T/7)");
     assert_same(f, "\\operatorname{flops}(\\text{mlp})\\gamma", "17*gamma");
     assert_same(f, "b_{kv}S", "b_kv*S");
+    assert_same(f, "\\frac12 B + \\frac1{S}", "B/2 + 1/S");
+    assert_same(f, "\\sqrt[3]{B} + sqrt[4](S)", "B^(1/3) + S^(1/4)");
+    assert_same(f, "\\log B + \\ln B^2 + log x", "log(B) + log(B^2) + log(x)");
+    assert_same(f, "\\log_2 B + log_2(S) + log2(T) + \\log_{10}\\left(D\\right) + log10(F)",
+                "log(B)/log(2) + log(S)/log(2) + log(T)/log(2) + log(D)/log(10) + log(F)/log(10)");
+    assert_same(f, "\\log \\frac{S}{T} - \\exp x", "log(S/T) - exp(x)");
+    assert_same(f, "$ S + T $", "S + T");
+    assert_same(f, "$$\\(S\\) + \\[T\\]$$", "S + T");
+    assert_refused(f, "\\log 2B", ERR_USAGE, 1, "log of several factors without brackets");
+    assert_refused(f, "\\sqrt[B]{S}", ERR_USAGE, 6, "a root whose index is no whole number from 2");
+    assert_refused(f, "\\log_1 S", ERR_RANGE, 1, "a base below 2");
+    assert_refused(f, "S$", ERR_USAGE, 2, "'$' is not expected");
+    assert_refused(f, "S$T$", ERR_USAGE, 2, "'$' is not expected");
     assert_refused(f, "\\frac S T", ERR_USAGE, 1, "two arguments in braces");
     assert_refused(f, "B \\foo", ERR_USAGE, 3, "unknown name 'foo'");
     assert_refused(f, "b_{kv", ERR_USAGE, 3, "not closed");
@@ -606,6 +712,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_structure, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(test_numbers, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(test_long_numbers, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(test_units, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(test_names, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(test_typography, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(test_latex_input, open_fixture, close_fixture),

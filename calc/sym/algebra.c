@@ -55,6 +55,37 @@ static int compare(const void *x, const void *y)
     return 0;
 }
 
+static int64_t gcd(int64_t a, int64_t b)
+{
+    while (b) {
+        const int64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
+/* One root of each base, of the least common multiple of their indices. Those of one base are neighbours: their order
+ * goes by the base first. */
+static void join_roots(struct algebra *al)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < al->n_gen;) {
+        const struct sym *first = al->gen[i++];
+        const int64_t index = algebra_root_index(first);
+        int64_t all = index;
+        for (; index && i < al->n_gen; i++) {
+            const int64_t q = algebra_root_index(al->gen[i]);
+            if (q == 0 || al->gen[i]->a != first->a) break;
+            const int64_t more = q / gcd(all, q);
+            if (all > ALGEBRA_EXPONENT / more) break; /* the rest stay apart */
+            all *= more;
+        }
+        al->gen[kept++] = all == index ? first : sym_pow(al->c, first->a, sym_rat(al->c, 1, all));
+    }
+    al->n_gen = kept;
+}
+
 /* What the roots need, counted from the top down. */
 static enum err_code find_generators(struct algebra *al, size_t n, const struct sym *const *exprs)
 {
@@ -67,7 +98,7 @@ static enum err_code find_generators(struct algebra *al, size_t n, const struct 
         if (is_generator(e)) {
             found++;
             y = NULL;
-            if (!algebra_root_index(e)) x = NULL;
+            if (!algebra_root_index(e) && !algebra_is_part(e)) x = NULL;
         } else if (e->op == SYM_POW) {
             y = NULL;
         }
@@ -84,6 +115,7 @@ static enum err_code find_generators(struct algebra *al, size_t n, const struct 
     for (size_t i = 0; i < al->order.n; i++)
         if (al->uses[i] && is_generator(al->order.node[i])) al->gen[al->n_gen++] = al->order.node[i];
     if (found) qsort(al->gen, found, sizeof *al->gen, compare);
+    join_roots(al);
     return ERR_OK;
 }
 
@@ -122,10 +154,20 @@ static enum err_code constant_value(struct algebra *al, const struct sym *e, str
 static enum err_code generator_value(struct algebra *al, const struct sym *e, struct ratfun *out)
 {
     size_t i = 0;
-    while (al->gen[i] != e) i++;
+    ulong exp[ALGEBRA_GENERATORS] = {0};
+    const int64_t q = algebra_root_index(e);
+    while (i < al->n_gen && al->gen[i] != e) i++;
+    exp[i < al->n_gen ? i : 0] = 1;
+    if (i == al->n_gen) { /* a root that was joined with others */
+        for (i = 0; algebra_root_index(al->gen[i]) % q != 0 || al->gen[i]->a != e->a;) i++;
+        exp[0] = 0;
+        exp[i] = (ulong)(algebra_root_index(al->gen[i]) / q);
+    }
     out->num = poly_new(al);
     if (!out->num) return err_nomem(al->err);
-    al->f.gen(out->num->p, (slong)i, al->ring);
+    flint_z_clear(&al->f, al->z[0]);
+    *al->z[0] = 1;
+    al->f.push_term(out->num->p, al->z[0], exp, al->ring);
     return ERR_OK;
 }
 
@@ -180,7 +222,8 @@ static enum err_code find_values(struct algebra *al)
     for (size_t i = 0; i < al->order.n; i++)
         if (al->uses[i]) TRY(node_value(al, al->order.node[i], &al->value[i]));
     for (size_t j = 0; j < al->n_gen; j++)
-        if (algebra_root_index(al->gen[j])) al->radicand[j] = *operand(al, al->gen[j]->a);
+        if (algebra_root_index(al->gen[j]) || algebra_is_part(al->gen[j]))
+            al->radicand[j] = *operand(al, al->gen[j]->a);
     return ERR_OK;
 }
 

@@ -36,7 +36,7 @@ struct algebra {
     fmpz_mpoly_ctx_t ring;
     struct sym_order order;  /* of all nodes of the expressions */
     const struct sym **gen;  /* variables by name, then atoms in an order that does not depend on the expression */
-    struct ratfun *radicand; /* [generator] of a root POW(b, 1/q): b; num NULL for others */
+    struct ratfun *radicand; /* [generator] of a root POW(b, 1/q): b; of a part MAX(b, 0): b; num NULL for others */
     size_t n_gen;
     uint32_t *uses;           /* [position in order] users that have not taken the value yet; 0: not needed */
     struct ratfun *value;     /* [position in order] */
@@ -47,7 +47,8 @@ struct algebra {
 };
 
 /* algebra_open -- the ring of the generators of the expressions, and the value of every node in it. Generators are
- * variables, min, max, ceil, floor, and powers whose exponent is no whole constant; those of a root's base too. Nothing
+ * variables, min, max, ceil, floor, and powers whose exponent is no whole constant; those of a root's base and of a
+ * part's operand too. Several roots of one base are powers of one generator: B^(1/2) and B^(1/3) of B^(1/6). Nothing
  * else inside an atom is looked at. On failure there is nothing to close. Errors: ERR_RANGE more than
  * ALGEBRA_GENERATORS, a limit passed, division by zero, a constant that is no number; ERR_IO no FLINT; ERR_NOMEM. */
 enum err_code algebra_open(struct algebra *al, struct sym_ctx *c, size_t n, const struct sym *const *exprs,
@@ -57,8 +58,9 @@ void algebra_close(struct algebra *al);
 /* algebra_value -- a copy of the value of one of the expressions that algebra_open got. */
 enum err_code algebra_value(struct algebra *al, const struct sym *e, struct ratfun *out);
 
-/* algebra_reduce -- *r with each root g = b^(1/q) brought to powers below q (g^q = b), square roots out of the
- * denominator, lowest terms again. Canonical up to relations between different roots. */
+/* algebra_reduce -- *r with each root g = b^(1/q) brought to powers below q (g^q = b), each part g = max(b, 0) to
+ * powers below 2 (g^2 = b*g), square roots, factors that are roots, and parts out of the denominator, lowest terms
+ * again. Canonical up to relations between different roots. */
 enum err_code algebra_reduce(struct algebra *al, struct ratfun *r);
 
 /* poly_write, ratfun_write -- as an expression: sum of coefficient times powers of generators. */
@@ -68,6 +70,9 @@ const struct sym *algebra_write_number(struct algebra *al, const fmpz_t z);
 
 /* algebra_root_index -- q when e is POW(b, 1/q), q > 1, else 0. */
 int64_t algebra_root_index(const struct sym *e);
+
+/* algebra_is_part -- e is MAX(b, 0) */
+static inline bool algebra_is_part(const struct sym *e) { return e->op == SYM_MAX && sym_is_int(e->b, 0); }
 
 /* poly_new -- zero; NULL when memory is exhausted. poly_free may get NULL. poly_sealed accounts p after FLINT wrote it
  * and refuses it when it passed a limit. */

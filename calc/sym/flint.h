@@ -23,6 +23,7 @@
     X(z_get_d, fmpz_get_d)                                                                                             \
     X(n_factor, n_factor)                                                                                              \
     X(z_fits_si, fmpz_fits_si)                                                                                         \
+    X(z_equal, fmpz_equal)                                                                                             \
     X(z_sgn, fmpz_sgn)                                                                                                 \
     X(z_bits, fmpz_bits)                                                                                               \
     X(z_abs, fmpz_abs)                                                                                                 \

@@ -1,12 +1,9 @@
 /* Logarithms and exponentials, taken apart as far as their arguments are products and sums. */
 #include <stdlib.h>
 
-#include "calc/sym/rules.h"
+#include "calc/sym/factor.h"
 
 enum { DEPTH = 16, EXPONENT = 64, EXPONENT_TERMS = 64, PRIME_LIMIT = 1000, FACTORS = 64 };
-
-/* What is factored: beyond these, in a polynomial that is not positive term by term, it may take long. */
-enum { FACTOR_TERMS = 60, FACTOR_DEGREE = 12, FACTOR_SYMBOLS = 6, FACTOR_BITS = 128 };
 
 /* A logarithm being taken apart. */
 struct logarithm {
@@ -149,20 +146,6 @@ static enum err_code add_factor(struct logarithm *l, struct poly *p, int64_t exp
     return ERR_OK;
 }
 
-static bool factors_soon(struct algebra *al, const struct poly *p)
-{
-    slong degree[ALGEBRA_GENERATORS] = {0};
-    int used = 0;
-    const slong bits = al->f.max_bits(p->p);
-    if (p->p->length > FACTOR_TERMS || bits > FACTOR_BITS || bits < -FACTOR_BITS) return false;
-    al->f.degrees_si(degree, p->p, al->ring);
-    for (size_t j = 0; j < al->n_gen; j++) {
-        if (degree[j] > FACTOR_DEGREE) return false;
-        used += degree[j] > 0;
-    }
-    return used <= FACTOR_SYMBOLS;
-}
-
 static enum err_code add_factors(struct logarithm *l, fmpz_mpoly_factor_t f, int64_t side)
 {
     struct algebra *al = l->al;
@@ -186,7 +169,7 @@ static enum err_code add_poly(struct logarithm *l, struct poly *p, int64_t side)
         l->minus = !l->minus;
     }
     if (poly_is_one(al, p)) return ERR_OK;
-    if (!factors_soon(al, p)) return add_factor(l, p, side);
+    if (!factor_soon(al, p)) return add_factor(l, p, side);
     fmpz_mpoly_factor_t f = {{.constant = {1}, .constant_den = {1}}};
     const bool done = al->f.factor(f, p->p, al->ring) != 0;
     const enum err_code code = done ? add_factors(l, f, side) : add_factor(l, p, side);
@@ -292,17 +275,18 @@ static enum err_code exp_of_term(const struct rules *r, struct rat k, const stru
         TRY(rules_expand(r, base, &base));
         return rules_root(r, base, k.num, k.den, out);
     }
-    if (base) {
+    const bool apart = rat_magnitude(k.num) <= EXPONENT && k.den <= EXPONENT;
+    if (base && !(r->prove && apart && !sym_is_int(m, 1))) {
         *out = sym_pow(c, base, sym_mul(c, sym_rational(c, k), m));
         return ERR_OK;
     }
-    if (rat_magnitude(k.num) > EXPONENT || k.den > EXPONENT) { /* only the sign comes out */
+    if (!apart) { /* only the sign comes out */
         const bool minus = k.num < 0 && rat_make(k.num, -k.den, &k);
         *out = sym_exp(c, sym_mul(c, sym_rational(c, k), m));
         if (minus) *out = sym_pow(c, *out, c->minus_one);
         return ERR_OK;
     }
-    const struct sym *x = sym_exp(c, m);
+    const struct sym *x = base ? sym_pow(c, base, m) : sym_exp(c, m);
     if (k.den > 1) x = sym_pow(c, x, sym_rat(c, 1, k.den));
     *out = sym_pow(c, x, sym_int(c, k.num));
     return ERR_OK;

@@ -8,10 +8,13 @@
  * factors that are perfect powers taken out; log(a*b) = log(a) + log(b) of what is positive, log(a^n) = n*log(a),
  * log(exp(a)) = a, with numbers taken into primes (below 2^63, after those below 1000) and small polynomials into
  * irreducible ones; exp(a + b) = exp(a)*exp(b) term by term of an exponent's numerator (up to 64 terms), exp(n*a) =
- * exp(a)^n for |n| and its denominator up to 64, exp(a*log(b)) = b^a; nothing else, so exp(x/(x + y))*exp(y/(x + y)) is
- * not known to be exp(1), ceil(x + 1) is not known to be ceil(x) + 1, nor sqrt(x*y) to be sqrt(x)*sqrt(y). Variables
- * stand for positive numbers. Logarithms and powers that are not whole are those of positive numbers, and the log of
- * what never is one is refused.
+ * exp(a)^n for |n| and its denominator up to 64, exp(a*log(b)) = b^a; max(a, min(a,b)) = a; whole numbers out of ceil
+ * and floor; of roots, factors that are positive and perfect powers, in polynomials of up to 60 terms. sym_equal and
+ * sym_compare know more: roots and powers of products, quotients and sums, so sqrt(a*b) = sqrt(a)*sqrt(b), a^(b + 1) =
+ * a*a^b, 4^a = (2^a)^2; common factors and terms out of min and max, min(a,b)*max(a,b) = a*b, floor(a) = -ceil(-a).
+ * Nothing else, so exp(x/(x + y))*exp(y/(x + y)) is not known to be exp(1), nor max(min(x, y), min(x, z)) to be
+ * min(x, max(y, z)). Variables stand for positive numbers. Logarithms and powers that are not whole are those of positive
+ * numbers, and the log of what never is one is refused.
  *
  * Everything here is exact, or refused with ERR_RANGE and a sentence: where expanding would take more than 200,000
  * terms, an exponent above 1000, a coefficient above 100,000 bits, more than 256 generators, more than 64 operands of
@@ -26,8 +29,9 @@
 
 /* sym_normal -- the canonical form: num/den, both expanded, without common factor, the leading coefficient of den
  * positive. Two expressions have one canonical form (one pointer) when they are equal as rational functions of their
- * generators and of at most one square root. Where a minimum's complement is shorter the form has max(a,b) for
- * a + b - min(a,b). */
+ * generators and of at most one square root. What only sym_equal proves (above) is not brought to one form: those
+ * that show it are long, and lose digits or overflow as doubles. Where a minimum's complement is shorter the form has
+ * max(a,b) for a + b - min(a,b). */
 enum err_code sym_normal(struct sym_ctx *c, const struct sym *e, const struct sym **out, struct err *err);
 
 /* sym_fraction -- numerator and denominator of the canonical form; the denominator of a polynomial is 1. */

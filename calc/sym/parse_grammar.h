@@ -18,7 +18,8 @@ struct parser {
     size_t i;                 /* next character of t */
     const struct sym **terms; /* of the sums being read, a stack; a term has at least one character */
     size_t n_terms, n_symbols;
-    bool upper_e; /* E is no name, so 2E3 is 2000 */
+    bool upper_e;  /* E is no name, so 2E3 is 2000 */
+    bool exponent; /* the next operand is one, and has no unit */
     const struct parse_bound *bound;
     uint64_t steps; /* left for sums over ranges, all together */
 };
@@ -37,7 +38,38 @@ enum err_code parse_unexpected(struct parser *p);
 enum err_code parse_sum(struct parser *p, int depth, const struct sym **out);
 enum err_code parse_term(struct parser *p, int depth, const struct sym **out);
 enum err_code parse_operand(struct parser *p, int depth, const struct sym **out);
+enum err_code parse_power(struct parser *p, int depth, const struct sym **out);
 enum err_code parse_close(struct parser *p, size_t open, char close);
+static inline bool parse_begins_operand(char c)
+{
+    return parse_is_name_char(c) || c == '.' || c == '(' || c == '[' || c == '{' || c == PARSE_FRAC ||
+           c == PARSE_LCEIL || c == PARSE_LFLOOR || c == PARSE_SUM;
+}
+
+/* parse_bracketed -- the sum in brackets at p->i. parse_fraction -- from its mark on.
+ * parse_quotient, parse_raised -- a/b and a^b, checked; at: where the operator is. */
+enum err_code parse_bracketed(struct parser *p, int depth, char close, const struct sym **out);
+enum err_code parse_fraction(struct parser *p, int depth, const struct sym **out);
+enum err_code parse_quotient(struct parser *p, const struct sym *a, const struct sym *b, size_t at,
+                             const struct sym **out);
+enum err_code parse_raised(struct parser *p, const struct sym *a, const struct sym *b, size_t at,
+                           const struct sym **out);
+
+/* parse_functions -- all n. parse_function_begins -- whether f is called at i, behind its name. parse_function -- the
+ * call, from behind the name on. parse_call -- name(argument) of the caller's, from behind the name on. */
+struct parse_function {
+    const char *name;
+    enum sym_op op;
+    size_t n_min, n_max;
+};
+const struct parse_function *parse_functions(size_t *n);
+bool parse_function_begins(const struct parser *p, const struct parse_function *f, size_t i);
+enum err_code parse_function(struct parser *p, int depth, const struct parse_function *f, size_t name,
+                             const struct sym **out);
+enum err_code parse_call(struct parser *p, const char *name, size_t at, const struct sym **out);
+
+/* parse_unit -- *out, a number that ends at p->i, times the unit behind it, if there is one. */
+enum err_code parse_unit(struct parser *p, const struct sym **out);
 
 /* parse_range_call -- sum(body, i, low, high) from its "(" on; name: where "sum" is.
  * parse_range_latex -- \sum_{i=low}^{high} term, from its mark on. */

@@ -44,6 +44,21 @@ static bool exact(struct sym_ctx *c, struct decimal d, const struct sym **out)
     return true;
 }
 
+/* a whole number of many digits, 18 at a time */
+static const struct sym *long_whole(struct sym_ctx *c, const char *digits, size_t n)
+{
+    enum { CHUNK = 18 };
+    const struct sym *r = sym_int(c, 0), *ten = sym_int(c, 10);
+    for (size_t i = 0; i < n;) {
+        const size_t k = n - i < CHUNK ? n - i : CHUNK;
+        int64_t chunk = 0;
+        for (size_t j = 0; j < k; j++) chunk = 10 * chunk + (digits[i + j] - '0');
+        r = sym_add(c, sym_mul(c, sym_pow(c, ten, sym_int(c, (int64_t)k)), r), sym_int(c, chunk));
+        i += k;
+    }
+    return r;
+}
+
 /* the exponent behind a number, if there is one at i; its end */
 static size_t exponent_end(const struct parse_chars *t, size_t i, bool upper_e)
 {
@@ -88,6 +103,6 @@ enum err_code parse_number(const struct parse_input *in, struct sym_ctx *c, cons
     t->s[end] = after;
     if (!isfinite(x) || (x < 0x1p-1022 && !zero))
         return parse_fail(in, ERR_RANGE, t->at[begin], "", "a number beyond what a double holds");
-    *out = sym_num(c, x);
+    *out = point || end > k ? sym_num(c, x) : long_whole(c, t->s + begin, k - begin);
     return ERR_OK;
 }

@@ -114,6 +114,18 @@ static int plain_of(uint32_t code) /* 0: no operator, bracket or space */
     return 0;
 }
 
+/* what stands for more than one character; NULL: none */
+static const char *word_of(uint32_t code)
+{
+    switch (code) {
+    case 0x221A: return " sqrt ";
+    case 0x00BD: return "(1/2)";
+    case 0x00BC: return "(1/4)";
+    case 0x00BE: return "(3/4)";
+    default: return NULL;
+    }
+}
+
 static int superscript_of(uint32_t code) /* 0: none */
 {
     switch (code) {
@@ -133,8 +145,13 @@ static enum err_code read_unicode(struct reader *r)
     if (k == 0) return fail(r, r->i, "bytes that are not UTF-8");
     const int plain = plain_of(code);
     if (!plain && text_is_hostile(code)) return fail(r, r->i, "a control character");
+    const char *word = word_of(code);
+    if (word && code != 0x221A && r->out->n && parse_is_digit(r->out->s[r->out->n - 1]))
+        return fail(r, r->i, "a fraction behind a digit: 2.5 is written so");
     if (plain) {
         put_char(r, plain);
+    } else if (word) {
+        put(r, word, strlen(word));
     } else if (!superscript_of(code)) {
         put(r, r->in->text + r->i, k);
     } else {
@@ -269,7 +286,7 @@ static enum err_code read_command(struct reader *r)
     const char *word = r->in->text + r->i + 1;
     if (n == 0) {
         const char c = r->i + 1 < r->in->len ? *word : '\0';
-        static const char FROM[] = ",;:! \\{}_", TO[] = "      ()_";
+        static const char FROM[] = ",;:! \\{}_()[]", TO[] = "      ()_    ";
         const char *known = c ? strchr(FROM, c) : NULL;
         if (!known) return fail(r, r->i, "a backslash that begins no command");
         put_char(r, TO[known - FROM]);
@@ -308,14 +325,23 @@ static enum err_code read_subscript(struct reader *r)
     return peek(r) == '{' ? read_text(r, "the subscript") : fail(r, r->i, "a subscript without braces");
 }
 
+/* one of the dollars around all of a formula, one or two on either side */
+static bool is_math_mark(const struct parse_input *in, size_t i)
+{
+    const char *s = in->text;
+    const size_t n = in->len;
+    if (s[i] != '$' || n < 2 || s[0] != '$' || s[n - 1] != '$') return false;
+    return i == 0 || i == n - 1 || (n > 4 && s[1] == '$' && s[n - 2] == '$' && (i == 1 || i == n - 2));
+}
+
 enum err_code parse_read(const struct parse_input *in, struct arena *scratch, struct parse_chars *out)
 {
     struct reader r = {in, out, 0, 0};
     if (in->len > PARSE_BYTES_MAX)
         return parse_fail(in, ERR_RANGE, PARSE_BYTES_MAX, "", "an expression of more than %d bytes", PARSE_BYTES_MAX);
     *out = (struct parse_chars){.n = 0};
-    out->s = arena_alloc(scratch, 2 * in->len + 8); /* a superscript of 2 bytes becomes 3, _{} 2 */
-    out->at = arena_array(scratch, 2 * in->len + 8, sizeof *out->at);
+    out->s = arena_alloc(scratch, 3 * in->len + 8); /* a half, of 2 bytes, becomes (1/2) */
+    out->at = arena_array(scratch, 3 * in->len + 8, sizeof *out->at);
     if (!out->s || !out->at) return err_nomem(in->e);
     while (r.i < in->len) {
         const unsigned char c = (unsigned char)in->text[r.i];
@@ -329,7 +355,7 @@ enum err_code parse_read(const struct parse_input *in, struct arena *scratch, st
         } else if (c == 0x7f || (c < ' ' && (c < '\t' || c > '\r'))) {
             return fail(&r, r.i, "a control character");
         } else {
-            put_char(&r, c <= ' ' || c == '~' ? ' ' : c);
+            put_char(&r, c <= ' ' || c == '~' || is_math_mark(in, r.i) ? ' ' : c);
             r.i++;
         }
     }

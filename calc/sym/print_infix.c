@@ -7,8 +7,66 @@
 
 enum rank { RANK_SUM, RANK_PRODUCT, RANK_POWER, RANK_ATOM };
 
+enum { LIMB_DIGITS = 18, LONG_DEPTH = 6 };
+static const uint64_t LIMB = UINT64_C(1000000000000000000); /* not a unit */
+
+/* A positive whole number below 10^36: high*10^18 + low. */
+struct long_whole {
+    uint64_t high, low;
+};
+
+/* x*n by doubling: no type is longer than 64 bits. false: too large */
+static bool long_times(struct long_whole x, uint64_t n, struct long_whole *out)
+{
+    struct long_whole r = {0, 0};
+    for (int bit = 63; bit >= 0; bit--) {
+        r.low *= 2;
+        r.high = 2 * r.high + (r.low >= LIMB);
+        r.low -= r.low >= LIMB ? LIMB : 0;
+        if (n >> bit & 1) {
+            r.low += x.low;
+            r.high += x.high + (r.low >= LIMB);
+            r.low -= r.low >= LIMB ? LIMB : 0;
+        }
+        if (r.high >= LIMB) return false;
+    }
+    *out = r;
+    return true;
+}
+
+/* e as such a number: what the parser and exact algebra build of numbers beyond 64 bits */
+static bool read_long(const struct sym *e, int depth, struct long_whole *out)
+{
+    struct long_whole x, y;
+    if (!e->closed || !e->above || depth > LONG_DEPTH) return false;
+    if (e->op == SYM_CONST) {
+        if (e->opaque || e->den != 1) return false;
+        *out = (struct long_whole){(uint64_t)e->num / LIMB, (uint64_t)e->num % LIMB};
+        return true;
+    }
+    if (e->op != SYM_ADD && e->op != SYM_MUL) return false;
+    if (!read_long(e->a, depth + 1, &x) || !read_long(e->b, depth + 1, &y)) return false;
+    if (e->op == SYM_MUL) {
+        if (x.high > 9 && y.high > 9) return false;
+        const struct long_whole n = x.high > 9 ? y : x;
+        return long_times(x.high > 9 ? x : y, n.high * LIMB + n.low, out);
+    }
+    x.low += y.low;
+    x.high += y.high + (x.low >= LIMB);
+    x.low -= x.low >= LIMB ? LIMB : 0;
+    *out = x;
+    return x.high < LIMB;
+}
+
+static bool is_long(const struct sym *e, enum sym_style style, struct long_whole *out)
+{
+    return style == SYM_TEXT && e->closed && e->whole && (e->op == SYM_ADD || e->op == SYM_MUL) && read_long(e, 0, out);
+}
+
 static enum rank rank_of(const struct sym *e, enum sym_style style)
 {
+    struct long_whole n;
+    if (is_long(e, style, &n)) return RANK_ATOM;
     switch (sym_op(e)) {
     case SYM_ADD: return RANK_SUM;
     case SYM_MUL:
@@ -168,8 +226,25 @@ static void add_whole(struct pieces *p, const struct sym *e, enum sym_style styl
     if (style == SYM_GNUPLOT) print_text(p, ")");
 }
 
+static void add_long(struct pieces *p, struct long_whole n)
+{
+    char text[32];
+    if (n.high) {
+        add_integer(p, "", n.high, "", SYM_TEXT);
+        (void)snprintf(text, sizeof text, "%0*llu", LIMB_DIGITS, (unsigned long long)n.low);
+        print_text(p, text);
+    } else {
+        add_integer(p, "", n.low, "", SYM_TEXT);
+    }
+}
+
 void print_infix_pieces(struct pieces *p, const struct sym *e, bool bare, enum sym_style style)
 {
+    struct long_whole n;
+    if (is_long(e, style, &n)) {
+        add_long(p, n);
+        return;
+    }
     if (e->minus && (e->op == SYM_CONST || e->op == SYM_MUL) && !bare) print_text(p, "-");
     switch (sym_op(e)) {
     case SYM_CONST: add_constant(p, e, style); break;

@@ -78,6 +78,7 @@ enum err_code rules_shorten(const struct rules *r, const struct sym *e, const st
     size_t n = 0, terms = 0;
     bool any;
     *out = e;
+    if (r->prove) return ERR_OK;
     TRY(has_minimum(r, e, &any));
     if (!any) return ERR_OK;
     TRY(find_minima(r, e, minimum, &n, &terms));
@@ -177,6 +178,30 @@ static enum err_code keep_best(struct rewriting *w, bool smallest, struct form *
     return ERR_OK;
 }
 
+/* whether one of the operands of e, a min or max of several, is x */
+static bool has_operand(const struct sym *e, const struct sym *x)
+{
+    const uint8_t op = e->op;
+    for (; e->op == op; e = e->a)
+        if (e->b == x || e->a == x) return true;
+    return false;
+}
+
+/* max(x, min(x, y)) is x */
+static void drop_absorbed(enum sym_op op, struct form **leaf, size_t *n)
+{
+    const uint8_t other = op == SYM_MIN ? SYM_MAX : SYM_MIN;
+    for (size_t i = 0; i < *n;) {
+        bool absorbed = false;
+        for (size_t j = 0; j < *n && leaf[i]->shown->op == other; j++)
+            absorbed = absorbed || has_operand(leaf[i]->shown, leaf[j]->shown);
+        if (absorbed)
+            leaf[i] = leaf[--*n];
+        else
+            i++;
+    }
+}
+
 static void sort_leaves(struct form **leaf, size_t n)
 {
     for (size_t i = 1; i < n; i++)
@@ -193,10 +218,16 @@ static enum err_code rewrite_extreme(struct rewriting *w, const struct sym *e, c
     struct form *leaf[OPERANDS];
     size_t n;
     TRY(gather(w, e, leaf, &n));
+    drop_absorbed(e->op, leaf, &n);
     TRY(keep_best(w, e->op == SYM_MIN, leaf, &n));
     if (n == 1) {
         *out = leaf[0]->expanded;
         return ERR_OK;
+    }
+    if (w->r->prove) {
+        const struct sym *x[OPERANDS];
+        for (size_t i = 0; i < n; i++) x[i] = leaf[i]->expanded;
+        return prove_extreme(w->r, sym_op(e), n, x, out);
     }
     sort_leaves(leaf, n);
     if (n == 2 && e->op == SYM_MAX) {
@@ -228,13 +259,72 @@ static enum err_code round_number(const struct rules *r, const struct sym *e, bo
     return code;
 }
 
+/* What of x = num/number is whole whatever the symbols are: its constant term, and terms of ceil and floor with a whole
+ * coefficient. prove: the constant's rest is between 0 and 1; else its sign stays, so (S - 1)/16 does. */
+static enum err_code whole_part(const struct rules *r, struct algebra *al, const struct sym *x, const struct sym **out)
+{
+    struct ratfun v;
+    ulong exp[ALGEBRA_GENERATORS] = {0}, none[ALGEBRA_GENERATORS] = {0};
+    *out = al->c->zero;
+    TRY(algebra_value(al, x, &v));
+    if (v.den && !al->f.is_fmpz(v.den->p, al->ring)) return ERR_OK;
+    struct poly *whole = poly_new(al);
+    if (!whole) return err_nomem(al->err);
+    flint_z_clear(&al->f, al->z[2]);
+    *al->z[2] = 1;
+    if (v.den) al->f.z_set(al->z[2], &v.den->p->coeffs[0]);
+    for (slong i = 0; i < v.num->p->length; i++) {
+        const fmpz *k = &v.num->p->coeffs[i];
+        bool takes = true, constant = true;
+        al->f.term_exp(exp, v.num->p, i, al->ring);
+        for (size_t j = 0; j < al->n_gen; j++) {
+            takes = takes && (exp[j] == 0 || al->gen[j]->whole);
+            constant = constant && exp[j] == 0;
+        }
+        if (!takes) continue;
+        if (al->f.z_sgn(k) < 0 && !r->prove)
+            al->f.z_cdiv_q(al->z[1], k, al->z[2]);
+        else
+            al->f.z_fdiv_q(al->z[1], k, al->z[2]);
+        al->f.z_mul(al->z[3], al->z[1], al->z[2]);
+        if (!constant && !al->f.z_equal(al->z[3], k)) continue;
+        if (al->f.z_sgn(al->z[1])) al->f.push_term(whole->p, al->z[1], constant ? none : exp, al->ring);
+    }
+    TRY(poly_sealed(al, whole));
+    *out = poly_write(al, whole);
+    return sym_check(al->c, al->err);
+}
+
+static enum err_code split_rounded(const struct rules *r, const struct sym *x, const struct sym **whole,
+                                   const struct sym **rest)
+{
+    struct algebra al;
+    *rest = x;
+    TRY(algebra_open(&al, r->c, 1, &x, r->err));
+    const enum err_code code = whole_part(r, &al, x, whole);
+    algebra_close(&al);
+    TRY(code);
+    return sym_is_int(*whole, 0) ? ERR_OK : rules_expand(r, sym_sub(r->c, x, *whole), rest);
+}
+
+/* The whole part outside. prove: a floor is written with ceil. */
 static enum err_code rewrite_rounding(struct rewriting *w, const struct sym *e, const struct sym **out)
 {
     struct form *f;
-    const bool up = e->op == SYM_CEIL;
+    struct sym_ctx *c = w->r->c;
+    const bool up = e->op == SYM_CEIL || w->r->prove;
     TRY(expanded_form(w, e->a, &f));
-    *out = up ? sym_ceil(w->r->c, f->shown) : sym_floor(w->r->c, f->shown);
-    if (f->expanded->closed && !f->expanded->whole && sym_left(*out)) return round_number(w->r, f->expanded, up, out);
+    const struct sym *x = f->expanded, *whole = c->zero, *rest;
+    *out = e->op == SYM_CEIL ? sym_ceil(c, f->shown) : sym_floor(c, f->shown);
+    if (!sym_left(*out)) return ERR_OK;
+    if (x->closed) return x->whole ? ERR_OK : round_number(w->r, x, e->op == SYM_CEIL, out);
+    const bool minus = up && e->op == SYM_FLOOR;
+    if (minus) TRY(rules_expand(w->r, sym_mul(c, c->minus_one, x), &x));
+    TRY(split_rounded(w->r, x, &whole, &rest));
+    if (!minus && sym_is_int(whole, 0)) return ERR_OK;
+    TRY(rules_shorten(w->r, rest, &rest));
+    *out = sym_add(c, whole, up ? sym_ceil(c, rest) : sym_floor(c, rest));
+    if (minus) *out = sym_mul(c, c->minus_one, *out);
     return ERR_OK;
 }
 
@@ -250,6 +340,7 @@ static enum err_code rewrite_power(struct rewriting *w, const struct sym *e, con
     TRY(expanded_form(w, e->a, &base));
     if (sym_is_rational(n) && rat_magnitude(n->num) <= ALGEBRA_EXPONENT && n->den <= OPERANDS)
         return rules_root(w->r, base->expanded, n->num, n->den, out);
+    if (w->r->prove) return prove_power(w->r, base->expanded, exponent->expanded, out);
     *out = sym_pow(w->r->c, base->shown, n);
     return ERR_OK;
 }

@@ -12,6 +12,7 @@ struct rules {
     const struct sym *const *group; /* variables that go to infinity together: what holds in the end, holds */
     size_t n_group;
     struct err *err;
+    bool prove; /* forms that show more to be equal and are no sight: what sym_equal tries last */
 };
 
 /* rules_rewrite -- e with every atom normalised or decided, but itself not expanded. A maximum of two is written as
@@ -27,11 +28,12 @@ enum err_code rules_shorten(const struct rules *r, const struct sym *e, const st
 /* rules_normal -- the three in turn */
 enum err_code rules_normal(const struct rules *r, const struct sym *e, const struct sym **out);
 
-/* rules_sign -- of an expanded expression under the rules. With known pairs or a group PLUS means not negative (in the
- * end), MINUS not positive. */
+/* rules_sign -- of an expanded expression under the rules. With known pairs, a group, or prove, PLUS means not negative
+ * (in the end), MINUS not positive. */
 enum err_code rules_sign(const struct rules *r, const struct sym *e, enum sym_sign *out);
 
-/* rules_root -- base^(p/q) with perfect powers taken out; base expanded. */
+/* rules_root -- base^(p/q) with perfect powers taken out; base expanded. With prove each factor that is positive has a
+ * root of its own. */
 enum err_code rules_root(const struct rules *r, const struct sym *base, int64_t p, int64_t q, const struct sym **out);
 
 /* rules_log, rules_exp -- of an expanded x, as sums and products of atoms: log(2*x^2/y) is log(2) + 2*log(x) - log(y),
@@ -40,6 +42,16 @@ enum err_code rules_root(const struct rules *r, const struct sym *base, int64_t 
  * logarithm. */
 enum err_code rules_log(const struct rules *r, const struct sym *x, const struct sym **out);
 enum err_code rules_exp(const struct rules *r, const struct sym *x, const struct sym **out);
+
+/* prove_extreme -- with prove, the min or max (op) of n expanded operands. Of two it is written with the part
+ * max(d, 0) of their difference d: max(x, y) = y + max(x - y, 0), min(x, y) = x - max(x - y, 0), and
+ * max(u*d, 0) = u*max(d, 0) for positive u, max(-d, 0) = max(d, 0) - d; so d is a product of distinct irreducible
+ * polynomials of unknown sign. What several have in common, as factor or term, comes out.
+ * prove_power -- with prove, base^exponent, both expanded: B^(D + 1) is B*B^D, 4^B is (2^B)^2, (2*B)^D is 2^D*B^D. */
+enum err_code prove_extreme(const struct rules *r, enum sym_op op, size_t n, const struct sym *const *x,
+                            const struct sym **out);
+enum err_code prove_power(const struct rules *r, const struct sym *base, const struct sym *exponent,
+                          const struct sym **out);
 
 /* rules_generator_signs -- sign[generator]: 1, -1, or 0 where it is not known; ALGEBRA_GENERATORS places. */
 enum err_code rules_generator_signs(struct algebra *al, int8_t *sign);

@@ -38,7 +38,11 @@ enum err_code rules_generator_signs(struct algebra *al, int8_t *sign)
         const int8_t y = b && sym_order_find(&al->order, b, &at) ? of[at] : 0;
         of[i] = of_node(e, x, y);
     }
-    for (size_t j = 0; j < al->n_gen; j++) sign[j] = sym_order_find(&al->order, al->gen[j], &at) ? of[at] : 0;
+    for (size_t j = 0; j < al->n_gen; j++) {
+        const struct sym *g = al->gen[j];
+        const bool joined = algebra_root_index(g) && !sym_order_find(&al->order, g, &at); /* of several roots */
+        sign[j] = sym_order_find(&al->order, joined ? g->a : g, &at) && (!joined || of[at] > 0) ? of[at] : 0;
+    }
     return ERR_OK;
 }
 
@@ -87,6 +91,8 @@ static enum err_code sign_in(const struct rules *r, struct algebra *al, const st
     int8_t sign[ALGEBRA_GENERATORS] = {0};
     struct ratfun v;
     TRY(rules_generator_signs(al, sign));
+    for (size_t j = 0; r->prove && j < al->n_gen; j++)
+        if (algebra_is_part(al->gen[j])) sign[j] = 1;
     TRY(algebra_value(al, e, &v));
     *out = quotient_sign(poly_sign(al, v.num, sign), v.den ? poly_sign(al, v.den, sign) : 1);
     if (*out != SYM_SIGN_UNKNOWN || r->n_group == 0) return ERR_OK;
