@@ -43,6 +43,8 @@ static const struct topic TOPICS[] = {
     {"decode_step", "one token for every sequence, through the whole model", {NULL}, false, false, DECODE_STEP},
 };
 
+static const char TOGETHER[] = "the pass of B prompts through the whole model, T = S";
+
 enum { TOPICS_N = sizeof TOPICS / sizeof TOPICS[0], TOPIC_OPS = sizeof TOPICS[0].ops / sizeof TOPICS[0].ops[0] };
 
 static const char *const NAMES[] = {"embed",    "norm",     "qkv_proj",  "rope",    "kv_write",      "attention",
@@ -320,7 +322,7 @@ enum err_code quantity_topic(const struct quantity_scope *s, const char *name, e
     if (s->model && absorbs && !has_latent(s->model))
         return err_set(e, ERR_USAGE, "%s has no latent attention", s->model->name);
     q.name = t->name;
-    q.meaning = t->meaning;
+    q.meaning = t->extent == PREFILL && s->prefill_together ? TOGETHER : t->meaning;
     q.layer = t->extent == LAYER;
     q.whole = t->extent == DECODE_STEP || t->extent == PREFILL;
     if (q.whole) phase = t->extent == PREFILL ? QUANTITY_PREFILL : QUANTITY_DECODE;
@@ -386,14 +388,14 @@ enum err_code quantity_resolve(const struct quantity_scope *s, enum quantity_pha
     return quantity_value(s, &q, call, out, e);
 }
 
-bool quantity_unit(const struct quantity_topic *q, enum hw_dtype *out)
+unsigned quantity_units(const struct quantity_topic *q)
 {
-    const char *unit = NULL;
+    unsigned units = 0;
     for (size_t i = 0; i < q->pass.ops.n; i++) {
+        enum hw_dtype unit;
         double flops = 1;
         if (sym_constant(q->pass.ops.op[i].flops, &flops) && !(flops > 0)) continue;
-        if (unit && strcmp(unit, q->pass.timed[i].unit) != 0) return false;
-        unit = q->pass.timed[i].unit;
+        if (hw_dtype_find(q->pass.timed[i].unit, &unit)) units |= 1U << unit;
     }
-    return unit && hw_dtype_find(unit, out);
+    return units;
 }
