@@ -1,4 +1,5 @@
 /* cmd_check -- whether two expressions are equal, by algebra: an answer against what the cost model derives. */
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,17 +23,21 @@ static const struct option OPTIONS[] = {
 static void write_values(struct out *o, const struct sym *const value[2])
 {
     static const int DIGITS[] = {12, 17};
+    static const char FAR[] = "more than doubles hold";
     char text[2][64] = {"", ""};
     for (size_t k = 0; k < sizeof DIGITS / sizeof DIGITS[0] && strcmp(text[0], text[1]) == 0; k++)
         for (size_t i = 0; i < 2; i++) {
             double v = (double)NAN;
             (void)sym_constant(value[i], &v);
-            (void)snprintf(text[i], sizeof text[i], "%.*g", DIGITS[k], v);
+            if (fabs(v) < DBL_MAX)
+                (void)snprintf(text[i], sizeof text[i], "%.*g", DIGITS[k], v);
+            else
+                (void)snprintf(text[i], sizeof text[i], "%s%s", v < 0 ? "minus " : "", FAR);
         }
     if (strcmp(text[0], text[1]) != 0)
         out_printf(o, ": %s against %s\n", text[0], text[1]);
     else
-        out_printf(o, ": both about %s, apart in further digits\n", text[0]);
+        out_printf(o, ": both %s, apart in further digits\n", text[0]);
 }
 
 /* The point where they differ, and both values there. */
@@ -47,21 +52,6 @@ static void write_difference(struct out *o, const struct sym_point *x)
     write_values(o, x->value);
 }
 
-/* Proved equal; different at a point; or neither can be shown. */
-enum verdict { EQUAL, DIFFERENT, UNDECIDED };
-
-static enum err_code compare(struct sym_ctx *c, const struct sym *const side[2], enum verdict *out, struct sym_point *x,
-                             struct err *e)
-{
-    bool equal;
-    TRY(sym_equal(c, side[0], side[1], &equal, e));
-    *out = equal ? EQUAL : DIFFERENT;
-    if (equal) return ERR_OK;
-    const enum err_code code = sym_counterexample(c, side[0], side[1], x, e);
-    if (code == ERR_NO) *out = UNDECIDED;
-    return code == ERR_NO ? ERR_OK : code;
-}
-
 static enum err_code run(struct arena *a, const struct command *c, int argc, char **argv, struct err *e)
 {
     struct option_values v;
@@ -71,9 +61,12 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     struct sym_point x = {.n = 0};
     struct out *o;
     const struct sym *side[2];
-    enum verdict verdict;
+    enum sym_verdict verdict;
     const char *note;
     TRY(option_parse(a, c, argc, argv, &v, e));
+    for (size_t i = 0; i < v.operands_n; i++)
+        if (strcmp(v.operands[i], "--against") == 0)
+            return err_set(e, ERR_USAGE, "check: behind -- there are no options; --against goes in front of it");
     if (v.operands_n != 1 || !option_get(&v, "against"))
         return err_set(e, ERR_USAGE, "check: ridge check 'EXPRESSION' --against 'EXPRESSION'");
     TRY(scope_open(a, &v, NULL, &s, e));
@@ -85,15 +78,15 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
         if (sym_parse(ctx, text[i], strlen(text[i]), &names, &side[i], &where, e) != ERR_OK)
             return scope_parse_failed(i ? "--against " : "", text[i], &where, e);
     TRY(scope_settle(&asker, 2, side, &note, e));
-    TRY(compare(ctx, side, &verdict, &x, e));
+    TRY(sym_compare(ctx, side[0], side[1], &verdict, &x, e));
     TRY(out_open(a, NULL, &o, e));
     if (note) out_printf(o, "%s\n", note);
-    if (verdict == EQUAL) out_str(o, "equal\n");
-    if (verdict == DIFFERENT) write_difference(o, &x);
-    if (verdict == UNDECIDED) out_str(o, "equal at every point tried, but not proved by algebra\n");
+    if (verdict == SYM_VERDICT_EQUAL) out_str(o, "equal\n");
+    if (verdict == SYM_VERDICT_DIFFER) write_difference(o, &x);
+    if (verdict == SYM_VERDICT_UNKNOWN) out_str(o, "equal at every point tried, but not proved by algebra\n");
     TRY(out_commit(o, e));
-    if (verdict == EQUAL) return ERR_OK;
-    return err_set(e, verdict == DIFFERENT ? ERR_NO : ERR_RANGE, "%s", ""); /* said on standard output */
+    if (verdict == SYM_VERDICT_EQUAL) return ERR_OK;
+    return err_set(e, verdict == SYM_VERDICT_DIFFER ? ERR_NO : ERR_RANGE, "%s", ""); /* said on standard output */
 }
 
 const struct command command_check = {
@@ -103,6 +96,9 @@ const struct command command_check = {
     .options = OPTIONS,
     .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
     .examples = "  ridge check 'S*T/(T+S)' --against 'intensity(attention)' --course\n"
-                "  ridge check '6BTDF' --against 'flops(mlp)'\n",
+                "  ridge check '6BTDF' --against 'flops(mlp)'\n"
+                "\nFunctions: sum(x, i, from, to), min, max, ceil, floor, sqrt, pow, log (natural), exp.\n"
+                "Exit status: 0 equal, 1 not equal (with a point), 5 neither could be shown.\n",
+    .formulas = true,
     .run = run,
 };

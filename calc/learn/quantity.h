@@ -58,6 +58,7 @@ struct quantity_topic {
     const char *name, *meaning;
     bool whole;                /* of the model and not of a layer */
     bool layer;                /* all operators of a layer */
+    bool prompt;               /* the prefill of one prompt, whatever B */
     bool time_known;           /* time_s means something: the device has a peak rate */
     struct quantity_pass pass; /* only the topic's operators; counts are 1 unless whole */
     struct timed_total total;
