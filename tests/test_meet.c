@@ -62,7 +62,7 @@ static struct meet meet(struct fixture *f, const char *text)
     const struct sym *l = NULL, *r = NULL;
     struct meet m = {.n = 0};
     if (sym_parse_equation(f->c, text, strlen(text), &f->names, &l, &r, NULL, &f->err) != ERR_OK ||
-        meet_solve(f->a, f->c, l, r, f->x, &m, &f->err) != ERR_OK)
+        meet_solve(f->a, f->c, l, r, f->x, NULL, &m, &f->err) != ERR_OK)
         fail_msg("%s: %s", text, f->err.text);
     return m;
 }
@@ -203,7 +203,7 @@ static void test_neither_closed_nor_numbers(void **state)
 {
     struct fixture *f = *state;
     struct meet m;
-    assert_int_equal(meet_solve(f->a, f->c, parsed(f, "max(K*x, A)"), parsed(f, "x + 3"), f->x, &m, &f->err),
+    assert_int_equal(meet_solve(f->a, f->c, parsed(f, "max(K*x, A)"), parsed(f, "x + 3"), f->x, NULL, &m, &f->err),
                      ERR_RANGE);
     assert_non_null(strstr(f->err.text, "no numbers"));
 }
@@ -219,13 +219,13 @@ static void test_a_model_meets(void **state)
     const struct quantity_scope *s = &f.scope;
     const struct sym_binding batch = {s->y.B, sym_int(s->c, 29)};
     const struct sym *kv = sym_bind(s->c, learn_named(s, "kv_bytes", &e), &batch, 1);
-    assert_int_equal(meet_solve(f.a, s->c, kv, learn_named(s, "weight_bytes", &e), s->y.S, &m, &e), ERR_OK);
+    assert_int_equal(meet_solve(f.a, s->c, kv, learn_named(s, "weight_bytes", &e), s->y.S, NULL, &m, &e), ERR_OK);
     assert_int_equal(m.n, 1);
     assert_true(fabs(m.root[0].value - learn_at(s, learn_named(s, "weight_bytes", &e), 1, 1) / (29 * 131072.0)) < 1e-9);
 
     const struct sym_binding context = {s->y.S, sym_int(s->c, 8191)};
     const struct sym *step = sym_bind(s->c, learn_named(s, "decode_step", &e), &context, 1);
-    assert_int_equal(meet_solve(f.a, s->c, step, sym_rat(s->c, 23, 1000), s->y.B, &m, &e), ERR_OK);
+    assert_int_equal(meet_solve(f.a, s->c, step, sym_rat(s->c, 23, 1000), s->y.B, NULL, &m, &e), ERR_OK);
     assert_true(m.n == 1 && m.by_numbers);
     const struct sym_binding found = {s->y.B, sym_num(s->c, m.root[0].value)};
     double seconds = 0;

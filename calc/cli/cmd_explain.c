@@ -38,6 +38,10 @@ static const struct option OPTIONS[] = {
 static enum err_code list_topics(struct arena *a, struct out *o, struct err *e)
 {
     struct quantity_scope s;
+    static const char *const OTHERS[][2] = {
+        {"state_bytes", "recurrent state of B sequences, one rank (of a model that has some)"},
+        {"capacity_bytes", "memory that a process can use (of a device: -g)"},
+    };
     struct quantity_named named[QUANTITY_NAMED_MAX];
     size_t n;
     const char *meaning;
@@ -48,7 +52,12 @@ static enum err_code list_topics(struct arena *a, struct out *o, struct err *e)
         out_printf(o, "  %-18s%s\n", *name, quantity_meaning(*name));
     out_str(o, "\nor a quantity of the whole model\n");
     for (size_t i = 0; i < n; i++)
-        if (!quantity_meaning(named[i].name)) out_printf(o, "  %-18s%s\n", named[i].name, named[i].meaning);
+        if (!quantity_meaning(named[i].name)) {
+            out_printf(o, "  %-18s", named[i].name);
+            option_wrap(o, named[i].meaning, 20, 20);
+        }
+    for (size_t i = 0; i < sizeof OTHERS / sizeof OTHERS[0]; i++)
+        out_printf(o, "  %-18s%s\n", OTHERS[i][0], OTHERS[i][1]);
     out_str(o, "\nSymbols\n");
 #define X(field, text, meaning_)                                                                                       \
     out_printf(o, "  %-18s", text);                                                                                    \
@@ -69,29 +78,90 @@ static enum quantity_phase phase_of(const struct scope *s, const char *topic)
     return strcmp(topic, "prefill") == 0 ? QUANTITY_PREFILL : s->phase;
 }
 
+/* An option that says nothing about the topic is refused: it would be ignored. */
+static enum err_code refuse_options(const struct option_values *v, const char *topic, bool model, struct err *e)
+{
+    static const char *const POINT[] = {"batch", "context"};
+    const bool decodes = strcmp(topic, "decode_step") == 0 || strcmp(topic, "throughput") == 0;
+    const bool prefill = strcmp(topic, "prefill") == 0, own = decodes || prefill || !quantity_meaning(topic);
+    for (size_t i = 0; i < sizeof POINT / sizeof POINT[0] && !model; i++)
+        if (option_given(v, POINT[i])) return err_set(e, ERR_USAGE, "--%s needs -m", POINT[i]);
+    if (own && option_given(v, "phase"))
+        return err_set(e, ERR_USAGE, "--phase is of quantities of a layer; %s has one of its own", topic);
+    if (own && option_given(v, "layer"))
+        return err_set(e, ERR_USAGE, "--layer is of quantities of a layer; %s is of the whole model", topic);
+    if (option_given(v, "tokens") && !decodes && (own || strcmp(option_get(v, "phase"), "prefill") == 0))
+        return err_set(e, ERR_USAGE, "--tokens are those of a decode step, which this is not");
+    if (!prefill && option_given(v, "prefill")) return err_set(e, ERR_USAGE, "--prefill is of the topic prefill");
+    if (prefill && option_given(v, "batch") && strcmp(option_get(v, "prefill"), "together") != 0)
+        return err_set(e, ERR_USAGE, "--batch: prefill takes one prompt; --prefill together takes those of the batch");
+    return ERR_OK;
+}
+
+/* The scope, and the point; the default context ends with a learned position table. */
+static enum err_code open_topic(struct arena *a, const struct option_values *v, struct scope *s, int64_t *batch,
+                                int64_t *context, struct err *e)
+{
+    TRY(scope_open(a, v, NULL, s, e));
+    TRY(units_parse_count(option_get(v, "batch"), 1, 1 << 24, batch, e));
+    TRY(units_parse_count(option_get(v, "context"), 1, 1 << 30, context, e));
+    const int64_t rows = s->quantity.model ? s->model.position_rows : 0;
+    if (!option_given(v, "context") && rows > 0 && rows < *context) *context = rows;
+    return scope_context(s, *context, e);
+}
+
 static enum err_code derive(struct arena *a, const struct option_values *v, const char *topic, struct derivation *out,
                             struct err *e)
 {
     struct scope s;
-    TRY(scope_open(a, v, NULL, &s, e));
+    int64_t batch, context;
+    TRY(open_topic(a, v, &s, &batch, &context, e));
     struct quantity_scope symbols = s.quantity;
     symbols.sizes = QUANTITY_SYMBOLS;
     symbols.rates = rates_make(symbols.c);
-    struct derive_request q = {
-        .symbols = &symbols, .numbers = s.quantity.model || s.gpus ? &s.quantity : NULL, .phase = phase_of(&s, topic)};
-    TRY(units_parse_count(option_get(v, "batch"), 1, 1 << 24, &q.batch, e));
-    TRY(units_parse_count(option_get(v, "context"), 1, 1 << 30, &q.context, e));
-    return derive_topic(&q, topic, out, e);
+    const struct derive_request q = {.symbols = &symbols,
+                                     .numbers = s.quantity.model || s.gpus ? &s.quantity : NULL,
+                                     .phase = phase_of(&s, topic),
+                                     .batch = batch,
+                                     .context = context};
+    TRY(derive_topic(&q, topic, out, e));
+    return refuse_options(v, topic, s.quantity.model, e);
 }
 
 /* ---- sensitivity ---- */
 
 static const struct column COLUMNS[] = {
     COLUMN_AT(struct sensitivity_row, symbol, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN, "x", "what varies"),
-    COLUMN_AT(struct sensitivity_row, elasticity, COLUMN_REAL, UNITS_NONE, COLUMN_SHOWN, "d ln/d ln x",
+    COLUMN_AT(struct sensitivity_row, elasticity, COLUMN_REAL, UNITS_NONE, COLUMN_SHOWN, "% for 1%",
               "per cent of the quantity for one per cent of x"),
     COLUMN_AT(struct sensitivity_row, meaning, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN, "meaning", "in words"),
 };
+
+/* "decode_step of llama-2-13b on NVIDIA H100 SXM 80 GB: 24.05 ms at batch 64, context 1024, T = 1, roofline" */
+static enum err_code write_title(struct out *o, struct arena *a, const struct scope *s, const char *topic,
+                                 const struct sensitivity *r, int64_t batch, int64_t context, struct err *e)
+{
+    char value[UNITS_TEXT_MAX];
+    const bool of_layer = quantity_meaning(topic) && strcmp(topic, "prefill") != 0;
+    const bool timed = r->unit == UNITS_SECONDS || r->unit == UNITS_TOK_PER_S;
+    const char *at = "", *tokens = "";
+    if (r->of_batch) at = arena_printf(a, " at batch %lld", (long long)batch);
+    if (r->of_context && at) at = arena_printf(a, "%s%s context %lld", at, *at ? "," : " at", (long long)context);
+    if (of_layer)
+        tokens = phase_of(s, topic) != QUANTITY_DECODE ? ", T = S"
+                 : s->tokens                           ? arena_printf(a, ", T = %lld", (long long)s->tokens)
+                                                       : ", T = 1";
+    const char *title =
+        at && tokens ? arena_printf(a, "%s of %s%s%s: %s%s%s%s%s", topic, s->model.name, s->gpus ? " on " : "",
+                                    s->gpus ? s->hw.name : "", units_format(value, r->unit, r->value), at, tokens,
+                                    timed ? ", " : "", timed ? step_fidelity_name(s->quantity.fidelity) : "")
+                     : NULL;
+    if (!title) return err_nomem(e);
+    option_wrap(o, title, 0, 4);
+    option_wrap(o, "one per cent more of x makes it so many per cent more:", 0, 4);
+    out_char(o, '\n');
+    return ERR_OK;
+}
 
 static enum err_code show_sensitivity(struct arena *a, const struct option_values *v, const char *topic, struct err *e)
 {
@@ -100,16 +170,15 @@ static enum err_code show_sensitivity(struct arena *a, const struct option_value
     enum table_format format;
     int64_t batch, context;
     struct out *o;
-    char value[UNITS_TEXT_MAX];
     if (option_get(v, "latex"))
         return err_set(e, ERR_USAGE, "--sensitivity is a table: -f text, md, csv, json or jsonl");
     TRY(table_format_parse(option_get(v, "format"), &format, e));
-    TRY(units_parse_count(option_get(v, "batch"), 1, 1 << 24, &batch, e));
-    TRY(units_parse_count(option_get(v, "context"), 1, 1 << 30, &context, e));
-    TRY(scope_open(a, v, NULL, &s, e));
+    TRY(open_topic(a, v, &s, &batch, &context, e));
     TRY(sensitivity_of(&s.quantity, phase_of(&s, topic), topic, batch, context, &r, e));
+    TRY(refuse_options(v, topic, true, e));
     const char *notes[] = {"a max takes the resource that binds at this point",
                            "here two resources bind equally: a step to the other side answers differently"};
+    const bool timed = r.unit == UNITS_SECONDS || r.unit == UNITS_TOK_PER_S;
     const struct table t = {.columns = COLUMNS,
                             .n_columns = sizeof COLUMNS / sizeof COLUMNS[0],
                             .rows = r.rows,
@@ -119,15 +188,9 @@ static enum err_code show_sensitivity(struct arena *a, const struct option_value
                             .tool = commands_tool(),
                             .scenario_json = option_scenario_json(a, v),
                             .notes = notes,
-                            .n_notes = r.kink ? 2 : 1};
+                            .n_notes = r.kink ? 2 : timed};
     TRY(out_open(a, option_get(v, "output"), &o, e));
-    if (format == TABLE_TEXT) {
-        out_printf(o, "%s of %s", topic, s.model.name);
-        if (s.gpus) out_printf(o, " on %s", s.hw.name);
-        out_printf(o, ": %s at batch %lld, context %lld (%s)\n", units_format(value, r.unit, r.value), (long long)batch,
-                   (long long)context, step_fidelity_name(s.quantity.fidelity));
-        out_str(o, "one per cent more of x makes it so many per cent more\n\n");
-    }
+    if (format == TABLE_TEXT) TRY(write_title(o, a, &s, topic, &r, batch, context, e));
     TRY(table_write(&t, format, o, e));
     return out_commit(o, e);
 }
@@ -139,6 +202,10 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     struct out *o;
     TRY(option_parse(a, c, argc, argv, &v, e));
     if (option_get(&v, "conventions")) {
+        for (size_t i = 0; i < c->options_n; i++)
+            if (v.operands_n ||
+                (option_given(&v, c->options[i].name) && strcmp(c->options[i].name, "conventions") != 0))
+                return err_set(e, ERR_USAGE, "--conventions is a list of its own, beside no topic or option");
         char list[] = "list", conventions[] = "conventions";
         char *words[] = {list, conventions, NULL};
         return command_list.run(a, &command_list, 2, words, e);
@@ -146,6 +213,9 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     if (v.operands_n > 1) return err_set(e, ERR_USAGE, "explain: one topic at a time (ridge explain lists them)");
     if (option_get(&v, "sensitivity")) return show_sensitivity(a, &v, v.operands_n ? v.operands[0] : "decode_step", e);
     if (option_given(&v, "format")) return err_set(e, ERR_USAGE, "--format goes with --sensitivity; see --latex");
+    for (size_t i = 0; v.operands_n == 0 && i < c->options_n; i++)
+        if (option_given(&v, c->options[i].name) && strcmp(c->options[i].name, "output") != 0)
+            return err_set(e, ERR_USAGE, "explain: --%s goes with a topic", c->options[i].name);
     if (v.operands_n == 1) TRY(derive(a, &v, v.operands[0], &d, e));
     TRY(out_open(a, option_get(&v, "output"), &o, e));
     if (v.operands_n == 0)

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "calc/cli/commands.h"
 #include "calc/cli/scope.h"
@@ -24,7 +25,7 @@ static const struct option OPTIONS[] = {
     SCOPE_CONVENTIONS("decode"),
 };
 
-enum { TEXT_MAX_BYTES = 1 << 16, INDENT = 4, WIDTH = 79 };
+enum { TEXT_MAX_BYTES = 1 << 16, INDENT = 4, WIDTH = 79, DIGITS_MAX = 40 };
 
 static void write_formula(struct out *o, char *text, const char *name, const struct sym *e)
 {
@@ -40,6 +41,29 @@ static void write_formula(struct out *o, char *text, const char *name, const str
     }
 }
 
+/* A formula with numbers that nobody reads is none; a product of numbers is one. */
+static bool is_readable(const struct sym *e, char *text)
+{
+    size_t digits = 0;
+    (void)sym_print(e, text, TEXT_MAX_BYTES);
+    for (const char *p = text; *p && digits <= DIGITS_MAX; p++)
+        digits = *p >= '0' && *p <= '9' ? digits + 1 : *p == '*' ? digits : 0;
+    return digits <= DIGITS_MAX;
+}
+
+static void write_value(struct out *o, const char *name, int at, const struct meet_root *r)
+{
+    if (isinf(r->until))
+        out_printf(o, "%*s >= %.6g\n", at, name, r->value);
+    else if (!isnan(r->until) && !(r->value > 0))
+        out_printf(o, "%*s <= %.6g\n", at, name, r->until);
+    else if (!isnan(r->until))
+        out_printf(o, "%*s = %.6g to %.6g\n", at, name, r->value, r->until);
+    else
+        out_printf(o, "%*s = %.6g%s\n", at, name, r->value,
+                   r->jump ? " (a step: the sides pass each other there)" : "");
+}
+
 static enum err_code write_roots(struct arena *a, struct out *o, const struct sym *var, const struct meet *m,
                                  struct err *e)
 {
@@ -47,19 +71,16 @@ static enum err_code write_roots(struct arena *a, struct out *o, const struct sy
     if (!text) return err_nomem(e);
     const char *name = sym_name(var);
     const int at = (int)strlen(name);
-    if (m->by_numbers && m->n) {
+    if (m->by_numbers && m->n && is_readable(m->left, text) && is_readable(m->right, text)) {
         out_str(o, "no closed form; by numbers, where the two are equal:\n");
         write_formula(o, text, "  left ", m->left);
         write_formula(o, text, "  right", m->right);
     }
     for (size_t i = 0; i < m->n; i++) {
         const struct meet_root *r = &m->root[i];
-        if (r->closed) write_formula(o, text, name, r->closed);
-        if (!isnan(r->value))
-            out_printf(o, "%*s = %.6g%s", at, r->closed ? "" : name, r->value,
-                       r->jump ? " (a step: the sides pass each other there)" : "");
-        if (!isnan(r->value) && !isnan(r->until)) out_printf(o, " to %.6g", r->until);
-        if (!isnan(r->value)) out_char(o, '\n');
+        const bool closed = r->closed && (isnan(r->value) || is_readable(r->closed, text));
+        if (closed) write_formula(o, text, name, r->closed);
+        if (!isnan(r->value)) write_value(o, closed ? "" : name, at, r);
         if (!r->condition) continue;
         (void)sym_print_wrapped(r->condition, WIDTH - 12, INDENT, text, TEXT_MAX_BYTES);
         out_printf(o, "%*s   where %s > 0\n", at, "", text);
@@ -75,39 +96,71 @@ static const struct {
 } UNITS[] = {{"ms", 1, 1000},     {"us", 1, 1000000}, {"GB", 1000000000, 1},
              {"GiB", 1 << 30, 1}, {"MB", 1000000, 1}, {"MiB", 1 << 20, 1}}; /* not a unit */
 
+/* No value will do: where it was looked for, and why not. */
+static enum err_code refuse(struct arena *a, const struct meet *m, const struct scope_limits *limits, const char *name,
+                            struct err *e)
+{
+    const char *where = arena_printf(a, "positive %s%s%s", name, *limits->text ? " " : "", limits->text);
+    if (m->by_numbers && !isnan(limits->high))
+        where = arena_printf(a, "%s from %g %s", name, m->low, limits->text);
+    else if (m->by_numbers && !isnan(limits->low))
+        where = arena_printf(a, "%s %s to %g", name, limits->text, m->high);
+    else if (m->by_numbers)
+        where = arena_printf(a, "%s between %g and %g", name, m->low, m->high);
+    if (!where) return err_nomem(e);
+    return err_set(e, ERR_NO, "no %s makes the two sides equal: %s", where, m->reason);
+}
+
+static enum err_code read_equation(const struct option_values *v, struct scope_asker *asker, const struct sym *side[2],
+                                   const char **note, struct err *e)
+{
+    const struct scope *s = asker->scope;
+    struct sym_binding point[2];
+    struct parse_error where = {.column = 0};
+    struct sym_ctx *c = s->quantity.c;
+    const char *text = v->operands[0];
+    size_t n;
+    for (size_t i = 0; i < sizeof UNITS / sizeof UNITS[0]; i++)
+        asker->symbols[asker->n_symbols++] =
+            (struct parse_symbol){UNITS[i].text, sym_rat(c, UNITS[i].num, UNITS[i].den)};
+    const struct parse_names names = scope_names_of(asker);
+    if (sym_parse_equation(c, text, strlen(text), &names, &side[0], &side[1], &where, e) != ERR_OK)
+        return scope_parse_failed("", text, &where, e);
+    TRY(scope_numbers(s, v, point, &n, e));
+    for (size_t i = 0; i < n; i++)
+        if (point[i].var == s->quantity.free)
+            return err_set(e, ERR_USAGE, "--for %s: it has a value already", option_get(v, "for"));
+    TRY(scope_settle(asker, 2, side, note, e));
+    for (size_t i = 0; i < 2; i++) side[i] = sym_bind(c, side[i], point, n);
+    return sym_check(c, e);
+}
+
 static enum err_code solve(struct arena *a, const struct option_values *v, struct err *e)
 {
     struct scope s;
     struct scope_asker asker;
-    struct sym_binding point[2];
-    size_t n;
+    struct scope_limits limits;
     struct meet m;
-    struct parse_error where = {.column = 0};
     struct out *o;
-    const struct sym *left, *right;
-    const char *text = v->operands[0], *wanted = option_get(v, "for");
+    const struct sym *side[2];
+    const char *wanted = option_get(v, "for"), *note;
     TRY(scope_open(a, v, wanted, &s, e));
-    const struct sym *var = scope_symbol(&s, wanted);
-    if (!var) return err_set(e, ERR_USAGE, "--for: no symbol '%.20s' (ridge explain lists them)", wanted);
-    struct sym_ctx *c = s.quantity.c;
     TRY(scope_asker_make(&s, &asker, e));
-    for (size_t i = 0; i < sizeof UNITS / sizeof UNITS[0]; i++)
-        asker.symbols[asker.n_symbols++] = (struct parse_symbol){UNITS[i].text, sym_rat(c, UNITS[i].num, UNITS[i].den)};
-    const struct parse_names names = scope_names_of(&asker);
-    if (sym_parse_equation(c, text, strlen(text), &names, &left, &right, &where, e) != ERR_OK)
-        return scope_parse_failed("", text, &where, e);
-    TRY(scope_numbers(&s, v, point, &n, e));
-    for (size_t i = 0; i < n; i++)
-        if (point[i].var == var) return err_set(e, ERR_USAGE, "--for %s: it has a value already", wanted);
-    left = sym_bind(c, left, point, n);
-    right = sym_bind(c, right, point, n);
-    TRY(meet_solve(a, c, left, right, var, &m, e));
+    TRY(read_equation(v, &asker, side, &note, e));
+    TRY(scope_limits(&asker, &limits, e));
+    const struct sym *var = s.quantity.free;
+    const struct meet_limits within = {limits.low, limits.high};
+    const enum err_code code = meet_solve(a, s.quantity.c, side[0], side[1], var, &within, &m, e);
+    const char *missing = code == ERR_RANGE ? scope_missing(&asker, 2, side, var) : NULL;
+    if (missing)
+        return err_set(e, ERR_USAGE, "%s has no closed form here, and numbers need values: give %s", wanted, missing);
+    TRY(code);
     TRY(out_open(a, NULL, &o, e));
+    if (note) out_printf(o, "%s\n", note);
     if (m.always) out_printf(o, "always true: %s does not matter\n", wanted);
     TRY(write_roots(a, o, var, &m, e));
     TRY(out_commit(o, e));
-    if (m.always || m.n) return ERR_OK;
-    return err_set(e, ERR_NO, "no positive %s makes the two sides equal: %s", wanted, m.reason);
+    return m.always || m.n ? ERR_OK : refuse(a, &m, &limits, wanted, e);
 }
 
 /* ---- largest batch and context ---- */
@@ -128,6 +181,7 @@ static enum err_code open_step(struct arena *a, const struct scope *s, struct st
                                      .tp = q->tp,
                                      .fidelity = q->fidelity,
                                      .conventions = q->conventions,
+                                     .prefill_together = q->prefill_together,
                                      .block_tokens = 16};
     return step_compile(a, &setup, out, e);
 }
@@ -152,6 +206,10 @@ static enum err_code largest(struct arena *a, const struct option_values *v, enu
     struct out *o;
     struct limit_request q = {.of = of, .other = of == LIMIT_BATCH ? 1024 : 1, .most = LIMIT_MOST}; /* not a unit */
     char weights[UNITS_TEXT_MAX], capacity[UNITS_TEXT_MAX];
+    static const char *const OTHERS[] = {"phase", "layer", "tokens"};
+    for (size_t i = 0; i < sizeof OTHERS / sizeof OTHERS[0]; i++)
+        if (option_given(v, OTHERS[i]))
+            return err_set(e, ERR_USAGE, "max %s: --%s says nothing here", NAMES[of], OTHERS[i]);
     TRY(scope_open(a, v, NULL, &s, e));
     if (!s.quantity.model || !s.gpus)
         return err_set(e, ERR_USAGE, "max %s: name a model (-m) and a device (-g)", NAMES[of]);
@@ -160,6 +218,8 @@ static enum err_code largest(struct arena *a, const struct option_values *v, enu
                        option_given(v, "for") ? "for" : NAMES[of]);
     TRY(scope_numbers(&s, v, point, &n, e));
     double other;
+    const int64_t rows = s.model.position_rows; /* of a learned position table, beyond which there is no pass */
+    if (rows > 0 && q.other > rows && of == LIMIT_BATCH) q.other = rows;
     if (n && sym_constant(point[0].value, &other)) q.other = (int64_t)other;
     TRY(time_option(v, "tpot", &q.tpot_s, e));
     TRY(time_option(v, "ttft", &q.ttft_s, e));
@@ -169,6 +229,7 @@ static enum err_code largest(struct arena *a, const struct option_values *v, enu
     q.capacity_bytes = hw_capacity_bytes(&s.hw);
     const int64_t own = s.model.max_context_tokens;
     if (of == LIMIT_CONTEXT && own > 0) q.most = own;
+    if (of == LIMIT_CONTEXT && rows > 0 && rows < q.most) q.most = rows;
     const struct limit r = limit_find(&q);
     TRY(out_open(a, NULL, &o, e));
     out_printf(o, "weights %s, capacity %s of each GPU%s\n", units_format_bytes(weights, step_weight_bytes(q.step)),
@@ -182,8 +243,8 @@ static enum err_code largest(struct arena *a, const struct option_values *v, enu
         out_printf(o, "  %-22s", "the next does not");
         write_point(o, &r.next, step_timed(q.step));
         out_printf(o, "  it breaks %s\n", r.because);
-    } else if (of == LIMIT_CONTEXT && r.value && r.value == own) {
-        out_printf(o, "  the model's own limit, %lld tokens, is reached first\n", (long long)own);
+    } else if (of == LIMIT_CONTEXT && r.value && r.value == q.most && own > 0) {
+        out_printf(o, "  the model's own limit, %lld tokens, is reached first\n", (long long)q.most);
     }
     if (of == LIMIT_BATCH && own > 0 && q.other > own)
         out_printf(o, "  context %lld is beyond the model's own limit, %lld tokens\n", (long long)q.other,
@@ -193,12 +254,27 @@ static enum err_code largest(struct arena *a, const struct option_values *v, enu
     return err_set(e, ERR_NO, "not even %s 1: %s", NAMES[of], r.because);
 }
 
+/* "max batch" in any case and with any blanks */
+static bool says(const char *text, const char *first, const char *second)
+{
+    const char *const word[] = {first, second};
+    for (size_t i = 0; i < 2; i++) {
+        text += strspn(text, " \t");
+        const size_t n = strcspn(text, " \t");
+        if (n != strlen(word[i]) || strncasecmp(text, word[i], n) != 0) return false;
+        text += n;
+    }
+    return text[strspn(text, " \t")] == '\0';
+}
+
 static enum err_code run(struct arena *a, const struct command *c, int argc, char **argv, struct err *e)
 {
     struct option_values v;
     TRY(option_parse(a, c, argc, argv, &v, e));
-    if (v.operands_n == 1 && strcmp(v.operands[0], "max batch") == 0) return largest(a, &v, LIMIT_BATCH, e);
-    if (v.operands_n == 1 && strcmp(v.operands[0], "max context") == 0) return largest(a, &v, LIMIT_CONTEXT, e);
+    if (v.operands_n == 1 && says(v.operands[0], "max", "batch")) return largest(a, &v, LIMIT_BATCH, e);
+    if (v.operands_n == 1 && says(v.operands[0], "max", "context")) return largest(a, &v, LIMIT_CONTEXT, e);
+    if (v.operands_n == 1 && strchr(v.operands[0], '=') && !option_get(&v, "for"))
+        return err_set(e, ERR_USAGE, "solve: for which symbol? --for SYMBOL");
     if (v.operands_n != 1 || !option_get(&v, "for"))
         return err_set(e, ERR_USAGE, "solve: ridge solve 'LEFT = RIGHT' --for SYMBOL, or 'max batch', 'max context'");
     if (option_given(&v, "tpot") || option_given(&v, "ttft"))
@@ -215,6 +291,8 @@ const struct command command_solve = {
     .examples = "  ridge solve 'intensity(mlp) = ridge' --for B -m llama-2-13b -g h100-sxm\n"
                 "  ridge solve 'kv_bytes = weight_bytes' --for S -m llama-3.1-8b --batch 32\n"
                 "  ridge solve 'decode_step = 50ms' --for B -m llama-3.1-8b -g h100-sxm -c 8192\n"
-                "  ridge solve 'max batch' -m llama-3.1-8b -g h100-sxm -c 8192 --tpot 50ms\n",
+                "  ridge solve 'max batch' -m llama-3.1-8b -g h100-sxm -c 8192 --tpot 50ms\n"
+                "\nFunctions: sum(x, i, from, to), min, max, ceil, floor, sqrt, pow, log (natural), exp.\n",
+    .formulas = true,
     .run = run,
 };

@@ -132,6 +132,15 @@ static enum err_code take(const struct command *c, int argc, char **argv, int *i
     return ERR_OK;
 }
 
+/* "-B": a minus sign and what no short option begins with */
+static bool is_formula(const struct command *c, const char *arg)
+{
+    if (!c->formulas || arg[1] == '-') return false;
+    for (size_t i = 0; i < c->options_n; i++)
+        if (c->options[i].letter == arg[1]) return false;
+    return true;
+}
+
 enum err_code option_parse(struct arena *a, const struct command *c, int argc, char **argv, struct option_values *out,
                            struct err *e)
 {
@@ -147,12 +156,12 @@ enum err_code option_parse(struct arena *a, const struct command *c, int argc, c
     struct option_values line = {.command = c, .text = text, .given = typed};
     for (int i = 1; i < argc; i++) {
         size_t at;
-        const char *value;
+        const char *value = NULL;
         if (strcmp(argv[i], "--") == 0) {
             while (++i < argc) v.operands[v.operands_n++] = argv[i];
             break;
         }
-        if (argv[i][0] != '-' || argv[i][1] == '\0') {
+        if (argv[i][0] != '-' || argv[i][1] == '\0' || is_formula(c, argv[i])) {
             v.operands[v.operands_n++] = argv[i];
             continue;
         }

@@ -35,6 +35,7 @@ struct command {
     const struct option *options;
     size_t options_n;
     const char *examples; /* lines for help */
+    bool formulas;        /* operands are formulas: "-B" is one, where B is no short option */
     enum err_code (*run)(struct arena *a, const struct command *c, int argc, char **argv, struct err *e);
 };
 
@@ -47,7 +48,8 @@ struct option_values {
     size_t operands_n;
 };
 
-/* option_parse -- read argv[1..]. "--name value", "--name=value", "-x value", "-xvalue", "--" ends options. A
+/* option_parse -- read argv[1..]. "--name value", "--name=value", "-x value", "-xvalue", "--" ends options; of a
+ * command with formulas "-2*B" is an operand. A
  * --scenario FILE is a JSON object of long names (or a record that ridge wrote, whose "scenario" is taken); the command
  * line wins over it. Errors: ERR_USAGE unknown option (nearest offered), missing or unwanted value; those of the
  * scenario file. */

@@ -95,7 +95,7 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     const char *name = option_get(v, "model");
     TRY(scope_settings(a, option_get(v, "set"), &set, &n, e));
     if (!name) {
-        static const char *const OF_MODEL[] = {"set", "weights", "kv", "what-if"};
+        static const char *const OF_MODEL[] = {"set", "weights", "kv", "what-if", "layer"};
         for (size_t i = 0; i < sizeof OF_MODEL / sizeof OF_MODEL[0]; i++) {
             if (option_get(v, OF_MODEL[i])) return err_set(e, ERR_USAGE, "--%s needs -m", OF_MODEL[i]);
         }
@@ -123,35 +123,51 @@ static enum err_code open_device(struct arena *a, const struct option_values *v,
     TRY(scope_gpu(a, option_get(v, "gpu"), &s->hw, &s->gpus, e));
     if (s->quantity.course) hw_pin_course(&s->hw);
     s->quantity.tp = tp ? tp : s->gpus;
-    if (s->gpus % s->quantity.tp != 0 && s->quantity.tp > s->gpus && s->gpus > 1)
+    if (s->gpus > 1 && s->gpus % s->quantity.tp != 0)
         return err_set(e, ERR_USAGE, "%lld GPUs are not a multiple of --tp %lld", (long long)s->gpus,
                        (long long)s->quantity.tp);
+    if (s->gpus > 1) s->quantity.copies = s->gpus / s->quantity.tp;
     return quantity_device(&s->quantity, &s->hw, e);
 }
 
 enum err_code scope_open(struct arena *a, const struct option_values *v, const char *free, struct scope *out,
                          struct err *e)
 {
-    static const char *const PHASES[] = {"any", "prefill", "decode"}, *const FIDELITIES[] = {"bound", "roofline"};
+    static const char *const PHASES[] = {"any", "prefill", "decode"}, *const FIDELITIES[] = {"bound", "roofline"},
+                             *const PROMPTS[] = {"one", "together"};
     int64_t layer = 0, tokens = 0;
-    size_t phase = 0, fidelity = STEP_ROOFLINE;
+    size_t phase = 0, fidelity = STEP_ROOFLINE, prompts = 0;
     *out = (struct scope){.gpus = 0};
     struct quantity_scope *q = &out->quantity;
     TRY(quantity_open(a, NULL, option_get(v, "course") != NULL, q, e));
     TRY(choose(v, "phase", PHASES, 3, "any, prefill or decode", &phase, e));
     TRY(choose(v, "fidelity", FIDELITIES, 2, "bound or roofline", &fidelity, e));
+    TRY(choose(v, "prefill", PROMPTS, 2, "one or together", &prompts, e));
     TRY(count_option(v, "layer", 1 << 20, &layer, e));
     TRY(count_option(v, "tokens", 1 << 20, &tokens, e));
     out->phase = (enum quantity_phase)phase;
+    out->tokens = tokens;
+    q->prefill_together = prompts == 1;
     if (!q->course || option_given(v, "fidelity")) q->fidelity = (enum step_fidelity)fidelity;
     if (tokens) q->tokens = sym_int(q->c, tokens);
     TRY(open_model(a, v, out, e));
-    if (layer > (q->model ? (int64_t)q->model->kinds_n : 1))
-        return err_set(e, ERR_USAGE, "--layer %lld: %s has %zu kinds of layer", (long long)layer,
-                       q->model ? q->model->name : "the textbook decoder", q->model ? q->model->kinds_n : 1);
+    if (q->model && layer > (int64_t)q->model->kinds_n)
+        return err_set(e, ERR_USAGE, "--layer %lld: %s has %zu kind%s of layer", (long long)layer, q->model->name,
+                       q->model->kinds_n, q->model->kinds_n == 1 ? "" : "s");
     q->layer = (int)layer - 1;
-    TRY(open_device(a, v, out, e));
-    q->free = free ? scope_symbol(out, free) : NULL;
+    if (free) TRY(scope_free(out, free, e));
+    return open_device(a, v, out, e);
+}
+
+enum err_code scope_context(const struct scope *s, int64_t context, struct err *e)
+{
+    const struct model *m = s->quantity.model;
+    if (m && m->position_rows > 0 && context > m->position_rows)
+        return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", m->name,
+                       (long long)context, (long long)m->position_rows);
+    if (s->tokens > context)
+        return err_set(e, ERR_USAGE, "--tokens %lld: the context, %lld tokens, has the new ones in it",
+                       (long long)s->tokens, (long long)context);
     return ERR_OK;
 }
 
@@ -162,83 +178,8 @@ enum err_code scope_numbers(const struct scope *s, const struct option_values *v
     *n = 0;
     TRY(count_option(v, "batch", 1 << 24, &batch, e));
     TRY(count_option(v, "context", 1 << 30, &context, e));
+    if (context) TRY(scope_context(s, context, e));
     if (batch) out[(*n)++] = (struct sym_binding){s->quantity.y.B, sym_int(s->quantity.c, batch)};
     if (context) out[(*n)++] = (struct sym_binding){s->quantity.y.S, sym_int(s->quantity.c, context)};
     return ERR_OK;
-}
-
-/* ---- names ---- */
-
-enum err_code scope_asker_make(const struct scope *s, struct scope_asker *out, struct err *e)
-{
-    const struct quantity_scope *q = &s->quantity;
-    const struct parse_symbol all[] = {
-#define X(field, text, meaning) {text, q->y.field},
-        COST_SYMBOLS(X)
-#undef X
-    };
-    struct quantity_named named[QUANTITY_NAMED_MAX];
-    size_t n;
-    _Static_assert(sizeof all / sizeof all[0] + RATES_N + QUANTITY_NAMED_MAX <= SCOPE_SYMBOLS, "room for all names");
-    *out = (struct scope_asker){.scope = s};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) out->symbols[out->n_symbols++] = all[i];
-    const struct rates names = rates_make(q->c);
-    for (size_t i = 0; i < RATES_N; i++) {
-        const char *meaning;
-        const struct sym *var = rates_list(&names, i, &meaning), *value = rates_list(&q->rates, i, &meaning);
-        if (s->gpus && value == var) continue; /* a rate that the device has not */
-        out->symbols[out->n_symbols++] = (struct parse_symbol){sym_name(var), value};
-    }
-    TRY(quantity_named_all(q, named, &n, e));
-    for (size_t i = 0; i < n; i++)
-        out->symbols[out->n_symbols++] = (struct parse_symbol){named[i].name, named[i].value};
-    return ERR_OK;
-}
-
-static enum err_code resolve(void *user, const char *name, const char *argument, const struct sym **out, struct err *e)
-{
-    struct scope_asker *k = user;
-    const size_t n = strlen(name);
-    for (size_t i = 0; i < k->n_known; i++) {
-        const char *call = k->known[i].call;
-        if (strncmp(call, name, n) != 0 || call[n] != '(' || strcmp(call + n + 1, argument) != 0) continue;
-        *out = k->known[i].value;
-        return ERR_OK;
-    }
-    const struct quantity_scope *q = &k->scope->quantity;
-    TRY(quantity_resolve(q, k->scope->phase, name, argument, out, e));
-    const char *call = arena_printf(q->arena, "%s(%s", name, argument);
-    if (!call) return err_nomem(e);
-    if (k->n_known < sizeof k->known / sizeof k->known[0]) k->known[k->n_known++] = (struct scope_answer){call, *out};
-    return ERR_OK;
-}
-
-struct parse_names scope_names_of(struct scope_asker *k)
-{
-    struct parse_names names = {.symbols = k->symbols, .n_symbols = k->n_symbols, .resolve = resolve, .user = k};
-    names.calls = quantity_calls(&names.n_calls);
-    return names;
-}
-
-const struct sym *scope_symbol(const struct scope *s, const char *name)
-{
-    const struct parse_symbol all[] = {
-#define X(field, text, meaning) {text, s->quantity.y.field},
-        COST_SYMBOLS(X)
-#undef X
-    };
-    const char *meaning;
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (strcmp(all[i].text, name) == 0) return all[i].e;
-    const struct rates names = rates_make(s->quantity.c);
-    for (size_t i = 0; i < RATES_N; i++)
-        if (strcmp(sym_name(rates_list(&names, i, &meaning)), name) == 0) return rates_list(&names, i, &meaning);
-    return NULL;
-}
-
-enum err_code scope_parse_failed(const char *what, const char *text, const struct parse_error *where, struct err *e)
-{
-    (void)err_prepend(e, "%s'%.60s': ", what, text);
-    if (where->column) (void)snprintf(e->below, sizeof e->below, "%s\n%s", where->excerpt, where->caret);
-    return e->code;
 }

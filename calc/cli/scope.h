@@ -35,6 +35,7 @@
 #define SCOPE_CONVENTIONS(phase_)                                                                                      \
     SCOPE_TEXT("phase", 0, "any|prefill|decode", phase_, "T free, T = S, or T = 1 in quantities of a layer"),          \
         SCOPE_TEXT("tokens", 0, "N", NULL, "query tokens of a decode step (a verify step has several)"),               \
+        SCOPE_TEXT("prefill", 0, "one|together", "one", "prefill one prompt alone, or B together"),                    \
         SCOPE_TEXT("fidelity", 0, "bound|roofline", "roofline", "seconds: pooled, or operator by operator"),           \
     {                                                                                                                  \
         .name = "course", .kind = OPTION_FLAG,                                                                         \
@@ -59,38 +60,72 @@ struct scope {
     struct model model; /* filled when --model is given */
     struct hw hw;       /* filled when --gpu is given */
     int64_t gpus;       /* 0 without --gpu */
+    int64_t tokens;     /* --tokens; 0 without */
 };
 
 /* scope_open -- read the options above; out is borrowed from for as long as its quantity scope is used. The sizes of a
- * model are numbers, except `free`, a symbol by name (NULL: none). Errors: those of the options; as model_load,
- * hw_load. */
+ * model and the rates of a device are numbers, except `free`, a symbol by name (NULL: none). Errors: those of the
+ * options; as model_load, hw_load; ERR_USAGE no such symbol, or one that nothing is free in (t, r, M; T in a phase; L
+ * of layers of several kinds; a size that the model has not). */
 enum err_code scope_open(struct arena *a, const struct option_values *v, const char *free, struct scope *out,
                          struct err *e);
 
+/* scope_free -- leave a symbol free by name, where that can be (scope_open does); before a device is put in. */
+enum err_code scope_free(struct scope *s, const char *name, struct err *e);
+
 /* scope_numbers -- a point given on the command line: --batch and --context as bindings of B and S (where given or
- * where they have defaults), at most 2. Errors: ERR_USAGE. */
+ * where they have defaults), at most 2. Errors: ERR_USAGE, also for a context beyond a learned position table. */
 enum err_code scope_numbers(const struct scope *s, const struct option_values *v, struct sym_binding out[2], size_t *n,
                             struct err *e);
 
-enum { SCOPE_SYMBOLS = 96 };
+/* scope_context -- whether a pass at a context can be: not beyond the model's learned position table, nor shorter than
+ * the query tokens of a step. Errors: ERR_USAGE. */
+enum err_code scope_context(const struct scope *s, int64_t context, struct err *e);
 
-/* What a person's expression may name: the symbols, the device's rates, plain names and quantities of a phase. It must
- * outlive the parse. Each quantity is derived once, however often an expression names it: a text of calls stays as
- * cheap as one of symbols. scope_asker_make -- Errors: as quantity_named_all. scope_names_of -- as sym_parse takes it.
- * scope_symbol -- the symbol of that name; NULL none. */
+enum { SCOPE_SYMBOLS = 128 };
+
+/* What a person's expression may name: symbols, the device's rates, plain names and quantities of a phase. With a model
+ * every symbol is the number of the whole model, but for the free one; T is what the phase makes it. Plain names are
+ * read as symbols, so that what an expression uses is known, and get their values from scope_settle. It must outlive
+ * the parse. Each quantity is derived once, however often an expression names it: a text of calls stays as cheap as one
+ * of symbols. scope_asker_make -- Errors: as quantity_named_all. scope_names_of -- as sym_parse takes it. */
 struct scope_asker {
     const struct scope *scope;
     struct parse_symbol symbols[SCOPE_SYMBOLS];
     size_t n_symbols;
+    struct quantity_named named[QUANTITY_NAMED_MAX];
+    size_t n_named;
     struct scope_answer {
         const char *call; /* "flops(mlp" */
         const struct sym *value;
     } known[256];
     size_t n_known;
+    uint64_t kinds; /* of layer that the quantities so far are of */
+    unsigned units; /* matrix units that they run on, bits of enum hw_dtype */
+    bool decodes;   /* a decode step is among them */
 };
 enum err_code scope_asker_make(const struct scope *s, struct scope_asker *out, struct err *e);
 struct parse_names scope_names_of(struct scope_asker *k);
-const struct sym *scope_symbol(const struct scope *s, const char *name);
+
+/* scope_settle -- put the values of plain names into n expressions that were parsed with k. ridge and peak are those of
+ * the unit that all topics named beside them run on, where that is one, else of the linear layers' format. *note: a
+ * sentence on which unit that is, where it is open; NULL: nothing to say. Errors: ERR_USAGE a symbol that the model has
+ * several numbers for, or none; the free one does not occur; --tokens without a decode step; ERR_INPUT no rate known.
+ */
+enum err_code scope_settle(struct scope_asker *k, size_t n, const struct sym **e, const char **note, struct err *err);
+
+/* scope_limits -- between what numbers the free symbol makes sense: k up to E, K up to N, S up to the rows of a learned
+ * position table and from the query tokens on. *low, *high NAN: no limit; *text names it ("up to E = 8"). Errors: as
+ * sizes_of. */
+struct scope_limits {
+    double low, high;
+    const char *text;
+};
+enum err_code scope_limits(const struct scope_asker *k, struct scope_limits *out, struct err *e);
+
+/* scope_missing -- what would give the symbols of n expressions, but for var, their values: "--context for S; -g for
+ * peak_bf16, bandwidth". NULL: nothing is missing. */
+const char *scope_missing(const struct scope_asker *k, size_t n, const struct sym *const *e, const struct sym *var);
 
 /* scope_parse_failed -- the sentence of a parse that failed, with the text and a caret below it; returns e->code. what:
  * put in front ("--against "). */

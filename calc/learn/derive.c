@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "calc/learn/derive_page.h"
+#include "calc/learn/sizes.h"
 #include "calc/learn/tidy.h"
 #include "calc/sym/normal.h"
 #include "calc/sym/print.h"
@@ -249,17 +250,65 @@ static const char *rank_text(struct derive_page *p)
     return PRINTF(p, "; on one of %lld ranks, N, K, F, V being its share", (long long)s->tp);
 }
 
+/* ", layer kind 2 of 3: ..., 58 layers (--layer chooses)" */
+static const char *kind_text(struct derive_page *p, int kind)
+{
+    const struct model *m = p->q->symbols->model;
+    if (!m || kind < 0 || m->kinds_n == 1) return "";
+    const struct layer_kind *k = &m->kinds[kind];
+    return PRINTF(p, ", layer kind %d of %zu: %s, %lld layer%s%s", kind + 1, m->kinds_n, k->label, (long long)k->count,
+                  k->count == 1 ? "" : "s", p->q->symbols->layer < 0 ? " (--layer chooses another)" : "");
+}
+
 /* Of what, and by which conventions: the model, the kind of layer, the rank. */
 static const char *about_text(struct derive_page *p, const struct quantity_topic *t)
 {
     const struct model *m = p->q->symbols->model;
     const int kind = t->whole || t->pass.ops.n == 0 ? -1 : t->pass.ops.op[0].kind_index;
-    const char *of = t->whole || kind < 0 ? "per pass" : "per layer and pass";
-    if (m) of = PRINTF(p, "%s, %s", of, derive_page_clean(p, m->name));
-    if (m && kind >= 0 && m->kinds_n > 1)
-        of = PRINTF(p, "%s, layer kind %d of %zu: %s, %lld layers", of, kind + 1, m->kinds_n, m->kinds[kind].label,
-                    (long long)m->kinds[kind].count);
-    return PRINTF(p, "%s%s; 1 multiply-add is 2 flops%s", of, rank_text(p), m ? "" : "; 2 bytes per element");
+    return PRINTF(p, "%s%s%s%s%s; 1 multiply-add is 2 flops%s",
+                  t->whole || kind < 0 ? "per pass" : "per layer and pass", m ? ", " : "",
+                  m ? derive_page_clean(p, m->name) : "", kind_text(p, kind), rank_text(p),
+                  m ? "" : "; 2 bytes per element");
+}
+
+/* ---- sizes ---- */
+
+static bool occurs(struct derive_page *p, const struct sym *e, const struct sym *var)
+{
+    const struct sym_binding one = {var, sym_int(p->c, 1)};
+    return e && sym_bind(p->c, e, &one, 1) != e;
+}
+
+/* What the symbols of the page's formulas are in the model. */
+static enum err_code put_sizes(struct derive_page *p, size_t n, const struct sym *const *formula, uint64_t kinds,
+                               bool rank)
+{
+    enum { NUMBERS = 24 }; /* columns */
+    const struct quantity_scope *s = p->q->symbols;
+    struct sizes all[SIZES_SYMBOLS];
+    const char *text[SIZES_SYMBOLS];
+    size_t sizes = 0, used = 0, width = 0;
+    if (s->model) TRY(sizes_all(s, kinds, all, &sizes, p->e));
+    for (size_t i = 0; i < sizes; i++) {
+        bool is = false;
+        for (size_t k = 0; k < n && !is; k++) is = occurs(p, formula[k], all[i].var);
+        if (!is || all[i].n == 0) continue;
+        text[used] = sizes_text(s, &all[i], rank);
+        if (!text[used]) return err_nomem(p->e);
+        if (strlen(text[used]) > width && strlen(text[used]) <= NUMBERS) width = strlen(text[used]);
+        all[used++] = all[i];
+    }
+    if (used) derive_page_begin(p, "where", NULL);
+    for (size_t i = 0; i < used; i++)
+        put_text(p, sym_name(all[i].var), PRINTF(p, "%-*s  %s", (int)width, text[i], all[i].meaning));
+    return sym_check(p->c, p->e);
+}
+
+static enum err_code put_topic_sizes(struct derive_page *p, const struct quantity_topic *t)
+{
+    const struct timed_total *x = &t->total;
+    const struct sym *const sums[] = {x->flops, x->vector_flops, t->bytes, x->kv_bytes, x->wire_bytes, t->pass.layers};
+    return put_sizes(p, sizeof sums / sizeof sums[0], sums, sizes_kinds(t), true);
 }
 
 /* A page with many operators begins with what they come to. */
@@ -267,11 +316,8 @@ static enum err_code derive_many(struct derive_page *p, const struct quantity_to
                                  const struct quantity_topic *with)
 {
     if (with) TRY(derive_point(p, with));
-    if (t->whole) {
-        TRY(put_groups(p, t, with));
-        return derive_ops(p, t, with);
-    }
-    TRY(put_sums(p, t, with));
+    TRY(t->whole ? put_groups(p, t, with) : put_sums(p, t, with));
+    TRY(put_topic_sizes(p, t));
     return derive_ops(p, t, with);
 }
 
@@ -290,6 +336,7 @@ static enum err_code derive_operators(struct derive_page *p, const char *topic)
     TRY(derive_ops(p, &t, with));
     TRY(put_sums(p, &t, with));
     if (q->phase == QUANTITY_ANY) TRY(derive_phases(p, topic));
+    TRY(put_topic_sizes(p, &t));
     return with ? derive_point(p, with) : ERR_OK;
 }
 
@@ -304,7 +351,8 @@ static enum err_code put_named(struct derive_page *p, const struct quantity_name
     TRY(tidy(p->c, what->value, &formula, p->e));
     if (strcmp(what->name, "throughput") != 0 || sym_print(formula, NULL, 0) <= FORMULA_LONG)
         return derive_page_normal(p, what->name, formula, numbers);
-    derive_page_formula(p, what->name, sym_div(p->c, p->q->symbols->y.B, sym_var(p->c, "decode_step")), NULL);
+    const struct sym *rate = sym_div(p->c, p->q->symbols->y.B, sym_var(p->c, "decode_step"));
+    derive_page_formula(p, what->name, sym_mul(p->c, sym_int(p->c, p->q->symbols->copies), rate), NULL);
     return sym_check(p->c, p->e);
 }
 
@@ -322,10 +370,12 @@ static enum err_code derive_named(struct derive_page *p, const char *topic, bool
     while (k < with_n && strcmp(with[k].name, topic) != 0) k++;
     p->d->title = PRINTF(p, "%s: %s", list[i].name, list[i].meaning);
     const struct model *m = p->q->symbols->model;
+    const bool of_model = strcmp(topic, "params") == 0 || strcmp(topic, "active_params") == 0; /* not of a rank */
     p->d->about = PRINTF(p, "%s%s", m ? derive_page_clean(p, m->name) : "the textbook's decoder, 2 bytes per element",
-                         rank_text(p));
+                         of_model ? "" : rank_text(p));
     derive_page_begin(p, "formula", NULL);
     TRY(put_named(p, &list[i], k < with_n ? with[k].value : NULL));
+    TRY(put_sizes(p, 1, &list[i].value, UINT64_MAX, !of_model));
     if (k == with_n) return ERR_OK;
     TRY(derive_page_value(p, with[k].value, &v));
     if (isnan(v)) return ERR_OK; /* symbols are left */

@@ -153,10 +153,13 @@ enum err_code derive_point(struct derive_page *p, const struct quantity_topic *w
     TRY(derive_page_value(p, with->bytes, &v));
     if (isnan(v)) return ERR_OK; /* symbols are left */
     if (with->pass.ops.n && with->pass.ops.op[0].kind_index < 0 && !with->whole) extent = "once in a pass";
-    derive_page_begin(p,
-                      derive_page_text(p, "at B = %lld, S = %lld, T = %.0f, %s", (long long)q->batch,
-                                       (long long)q->context, derive_page_tokens(p), extent),
-                      NULL);
+    if (with->prompt) extent = "one prompt through the whole model";
+    if (q->numbers->tp > 1) extent = derive_page_text(p, "%s, one of %lld ranks", extent, (long long)q->numbers->tp);
+    const char *batch = with->prompt ? "" : derive_page_text(p, "B = %lld, ", (long long)q->batch);
+    derive_page_begin(
+        p,
+        derive_page_text(p, "at %sS = %lld, T = %.0f, %s", batch, (long long)q->context, derive_page_tokens(p), extent),
+        NULL);
     TRY(put_amounts(p, with));
     return q->numbers->hw && with->time_known ? put_times(p, with) : ERR_OK;
 }

@@ -12,14 +12,17 @@ struct meet_root {
     const struct sym *closed;    /* closed form; NULL: found by numbers */
     const struct sym *condition; /* the root is positive where this is: its sign is not known; NULL: it is positive */
     double value;                /* NAN while symbols are left */
-    double until;                /* the sides are equal from value to here; NAN: at value alone */
+    double until;                /* the sides are equal from value (0: from nothing on) to here (INFINITY: and for all
+                                    larger ones); NAN: at value alone */
     bool jump;                   /* the sides pass each other in a step and are equal nowhere */
 };
 
 struct meet {
     bool always;                    /* equal for every value */
     bool by_numbers;                /* no closed form; equation says what was solved */
+    double low, high;               /* by numbers: where they were looked for */
     const struct sym *left, *right; /* canonical; NULL where that cannot be had */
+    const struct sym *hole;         /* a value that would do, but a side divides by zero there; NULL none */
     bool more;                      /* there are further ones beyond the last */
     size_t n;
     struct meet_root root[MEET_MAX];
@@ -27,10 +30,17 @@ struct meet {
         *reason; /* n == 0 and not always: "the left side grows with S, but only towards 8; the right is 295.3" */
 };
 
-/* meet_solve -- the positive values of var with left = right: in closed form as far as sym_solve goes, else by numbers
- * between 1e-6 and 1e18 (sym_find). Errors: ERR_RANGE no closed form, and symbols are left so that there are no
- * numbers either (both said); ERR_NOMEM. */
+/* Values of var that are answers: from low to high, NAN no limit. */
+struct meet_limits {
+    double low, high;
+};
+
+/* meet_solve -- the positive values of var within limits (NULL: none) with left = right: in closed form as far as
+ * sym_solve goes, else by numbers (sym_find) between 1e-6 and 1e18, and where there are none between 1e-30 and 1e30. A
+ * value where a side divides by zero is none, though both sides have the same limit there. Of two roots in symbols the
+ * sum and the product say which are positive (Vieta). Errors: ERR_RANGE no closed form, and symbols are left so that
+ * there are no numbers either (both said); ERR_NOMEM. */
 enum err_code meet_solve(struct arena *a, struct sym_ctx *c, const struct sym *left, const struct sym *right,
-                         const struct sym *var, struct meet *out, struct err *e);
+                         const struct sym *var, const struct meet_limits *limits, struct meet *out, struct err *e);
 
 #endif

@@ -112,8 +112,8 @@ static enum err_code put_timed(struct list *l, struct err *e)
     if (s->copies > 1)
         all = arena_printf(s->arena, "%lld copies of B / decode_step, tokens per second", (long long)s->copies);
     const char *ridge =
-        arena_printf(s->arena, "peak / bandwidth, flops per byte of the %s unit, the linear layers'", name);
-    const char *peak = arena_printf(s->arena, "flops/s of the %s unit, the linear layers'", name);
+        arena_printf(s->arena, "peak / bandwidth, flops per byte: %s, the unit of the linear layers", name);
+    const char *peak = arena_printf(s->arena, "flops/s of the matrix unit of the linear layers: %s", name);
     if (!all || !ridge || !peak) return err_nomem(e);
     put(l, "decode_step", UNITS_SECONDS, decode.total.time_s, "seconds of one decode step");
     put(l, "prefill", UNITS_SECONDS, prefill.total.time_s,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "calc/base/text.h"
+#include "calc/learn/tidy.h"
 
 /* A topic: the operators of these names, from the first layer kind that has them; or all of a layer; or of a pass. */
 enum topic_extent { OPERATORS, LAYER, DECODE_STEP, PREFILL };
@@ -42,6 +43,8 @@ static const struct topic TOPICS[] = {
     {"prefill", "a prompt's pass through the whole model, T = S", {NULL}, false, false, PREFILL},
     {"decode_step", "one token for every sequence, through the whole model", {NULL}, false, false, DECODE_STEP},
 };
+
+static const char TOGETHER[] = "the pass of B prompts through the whole model, T = S";
 
 enum { TOPICS_N = sizeof TOPICS / sizeof TOPICS[0], TOPIC_OPS = sizeof TOPICS[0].ops / sizeof TOPICS[0].ops[0] };
 
@@ -126,8 +129,8 @@ static size_t bind_widths(const struct quantity_scope *s, const struct model *m,
 }
 
 /* Sizes as the symbols they are; of a textbook v heads as wide as k heads, and the lecture's heads. */
-static void bind_symbols(const struct quantity_scope *s, const struct topic *t, const struct model *m,
-                         struct cost_op *op)
+static enum err_code bind_symbols(const struct quantity_scope *s, const struct topic *t, const struct model *m,
+                                  struct cost_op *op, struct err *e)
 {
     struct sym_ctx *c = s->c;
     const struct cost_symbols *y = &s->y;
@@ -137,28 +140,25 @@ static void bind_symbols(const struct quantity_scope *s, const struct topic *t, 
     const bool same = s->model && op->kind_index >= 0 && m->kinds[op->kind_index].mixer.kind == MIXER_ATTENTION &&
                       m->kinds[op->kind_index].mixer.head_dim == m->kinds[op->kind_index].mixer.v_head_dim;
     if (same || (!s->model && !t->latent)) env[n++] = (struct sym_binding){y->Hv, y->H};
-    if (!s->model && s->course && !t->latent && t->extent == OPERATORS) {
+    const bool lecture = !s->model && s->course && !t->latent && t->extent == OPERATORS;
+    if (lecture) {
         const struct sym *heads = sym_div(c, y->D, y->H);
         env[n++] = (struct sym_binding){y->N, heads};
         env[n++] = (struct sym_binding){y->K, heads};
     }
-    const struct sym **at[] = {&op->flops,
-                               &op->half_flops,
-                               &op->vector_flops,
-                               &op->weight_bytes,
-                               &op->kv_bytes,
-                               &op->held_bytes,
-                               &op->kv_needed_bytes,
-                               &op->activation_bytes,
-                               &op->wire_bytes,
-                               &op->weight_needed_bytes,
-                               &op->state_bytes,
-                               &op->state_needed_bytes};
-    for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) *at[i] = sym_bind(c, *at[i], env, n);
+    const struct sym **at[] = {
+        &op->flops,      &op->half_flops,          &op->vector_flops,    &op->weight_bytes,
+        &op->kv_bytes,   &op->held_bytes,          &op->kv_needed_bytes, &op->activation_bytes,
+        &op->wire_bytes, &op->weight_needed_bytes, &op->state_bytes,     &op->state_needed_bytes};
+    for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
+        *at[i] = sym_bind(c, *at[i], env, n);
+        if (lecture) TRY(tidy(c, *at[i], at[i], e)); /* D/H heads of width H are D */
+    }
     for (size_t i = 0; i < op->tensors_n; i++) {
         op->tensor[i].elems = sym_bind(c, op->tensor[i].elems, env, n);
         op->tensor[i].bytes = sym_bind(c, op->tensor[i].bytes, env, n);
     }
+    return sym_check(c, e);
 }
 
 static enum err_code bind_pass(const struct quantity_scope *s, const struct topic *t, struct quantity_pass *p,
@@ -169,8 +169,8 @@ static enum err_code bind_pass(const struct quantity_scope *s, const struct topi
     if (s->model && s->sizes == QUANTITY_NUMBERS && s->free == s->y.L) /* times the count that each operator has */
         p->layers = sym_div(s->c, s->y.L, sym_int(s->c, s->model->layers));
     if (s->model && s->sizes != QUANTITY_SYMBOLS) return cost_bind_as(s->c, &s->y, s->model, s->tp, &how, &p->ops, e);
-    for (size_t i = 0; i < p->ops.n; i++) bind_symbols(s, t, p->model, &p->ops.op[i]);
-    return sym_check(s->c, e);
+    for (size_t i = 0; i < p->ops.n; i++) TRY(bind_symbols(s, t, p->model, &p->ops.op[i], e));
+    return ERR_OK;
 }
 
 static enum err_code build_pass(const struct quantity_scope *s, const struct topic *t, enum quantity_phase phase,
@@ -320,8 +320,9 @@ enum err_code quantity_topic(const struct quantity_scope *s, const char *name, e
     if (s->model && absorbs && !has_latent(s->model))
         return err_set(e, ERR_USAGE, "%s has no latent attention", s->model->name);
     q.name = t->name;
-    q.meaning = t->meaning;
+    q.meaning = t->extent == PREFILL && s->prefill_together ? TOGETHER : t->meaning;
     q.layer = t->extent == LAYER;
+    q.prompt = t->extent == PREFILL && !s->prefill_together;
     q.whole = t->extent == DECODE_STEP || t->extent == PREFILL;
     if (q.whole) phase = t->extent == PREFILL ? QUANTITY_PREFILL : QUANTITY_DECODE;
     TRY(build_pass(s, t, phase, &q.pass, e));
@@ -386,14 +387,14 @@ enum err_code quantity_resolve(const struct quantity_scope *s, enum quantity_pha
     return quantity_value(s, &q, call, out, e);
 }
 
-bool quantity_unit(const struct quantity_topic *q, enum hw_dtype *out)
+unsigned quantity_units(const struct quantity_topic *q)
 {
-    const char *unit = NULL;
+    unsigned units = 0;
     for (size_t i = 0; i < q->pass.ops.n; i++) {
+        enum hw_dtype unit;
         double flops = 1;
         if (sym_constant(q->pass.ops.op[i].flops, &flops) && !(flops > 0)) continue;
-        if (unit && strcmp(unit, q->pass.timed[i].unit) != 0) return false;
-        unit = q->pass.timed[i].unit;
+        if (hw_dtype_find(q->pass.timed[i].unit, &unit)) units |= 1U << unit;
     }
-    return unit && hw_dtype_find(unit, out);
+    return units;
 }

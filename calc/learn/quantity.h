@@ -58,6 +58,7 @@ struct quantity_topic {
     const char *name, *meaning;
     bool whole;                /* of the model and not of a layer */
     bool layer;                /* all operators of a layer */
+    bool prompt;               /* the prefill of one prompt, whatever B */
     bool time_known;           /* time_s means something: the device has a peak rate */
     struct quantity_pass pass; /* only the topic's operators; counts are 1 unless whole */
     struct timed_total total;
@@ -82,13 +83,13 @@ const struct sym *quantity_params(const struct quantity_scope *s, const struct q
 /* quantity_calls -- call(topic) that quantity_resolve takes: flops, vector_flops, bytes, weight_bytes, kv_bytes,
  * state_bytes, activation_bytes, params (of the whole model; all others of one rank), intensity (flops/bytes) and time
  * (seconds). quantity_value -- the same of a topic that is there. Errors: as quantity_topic; ERR_USAGE unknown call.
- * quantity_unit -- the matrix unit that all flops of a topic run on; false: several, or it has none. */
+ * quantity_units -- the matrix units that the flops of a topic run on, bit u: unit u of enum hw_dtype. */
 const char *const *quantity_calls(size_t *n);
 enum err_code quantity_resolve(const struct quantity_scope *s, enum quantity_phase phase, const char *call,
                                const char *argument, const struct sym **out, struct err *e);
 enum err_code quantity_value(const struct quantity_scope *s, const struct quantity_topic *q, const char *call,
                              const struct sym **out, struct err *e);
-bool quantity_unit(const struct quantity_topic *q, enum hw_dtype *out);
+unsigned quantity_units(const struct quantity_topic *q);
 
 /* Plain names: of the model, its passes and the device. */
 enum { QUANTITY_NAMED_MAX = 24 };

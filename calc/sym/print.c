@@ -30,7 +30,9 @@ void print_sum(struct pieces *p, const struct sym *e, bool bare)
 
 bool print_is_decimal(const struct sym *e)
 {
-    return e->opaque || (e->den > 64 && (e->den & (e->den - 1)) == 0 && rat_magnitude(e->num) <= UINT64_C(1) << 53);
+    const bool part = !e->opaque && rat_magnitude(e->num) == 1 && e->den <= 512; /* x/128, not 0.0078125*x */
+    return !part &&
+           (e->opaque || (e->den > 64 && (e->den & (e->den - 1)) == 0 && rat_magnitude(e->num) <= UINT64_C(1) << 53));
 }
 
 bool print_has_denominator(const struct sym *e) { return !print_is_decimal(e) && e->den != 1; }
