@@ -181,6 +181,7 @@ static void share_heads(struct walk *w, const struct naive_layer *l)
 
 static bool sees(const struct naive_layer *l, int query, int key)
 {
+    if (l->both_ways) return l->block == 0 || key / l->block <= query / l->block;
     if (l->chunked) return key <= query && key / l->window == query / l->window;
     return key <= query && (l->window == 0 || key > query - l->window);
 }
@@ -261,7 +262,8 @@ static struct naive_op *attend(struct walk *w, const struct naive_layer *l, cons
                 /* full: as many pairs as the window or the context allows, or as are in the block, masked ones too */
                 int pairs = 0;
                 for (int key = 0; key < p->S; key++) {
-                    const bool unmasked = l->chunked    ? key / l->window == query / l->window
+                    const bool unmasked = l->both_ways  ? true
+                                          : l->chunked  ? key / l->window == query / l->window
                                           : l->top_keys ? pairs < l->top_keys
                                                         : l->window == 0 || pairs < l->window;
                     const bool seen = sees(l, query, key) && (!l->top_keys || chosen[key]);
@@ -329,6 +331,19 @@ static void grouped_query(struct walk *w, const struct naive_layer *l)
     /* a pair turns by 4 products and 2 sums: 3 an element */
     if (m->positions == 0 && !l->alibi && !l->unrotated)
         elementwise(w, op_open(w, "rope"), w->tokens * (q + made), 1, 1, 3);
+    if (l->features_kv) { /* weights that the block's own tokens have met */
+        op = product(w, "feature_kv", w->tokens, m->hidden, 2, qkv + 1, &m->mixer, l->qkv_bias);
+        op->stored_elems = op->stored_bytes = 0;
+        op->reread = true;
+        if (l->qk_norm) {
+            op = op_open(w, "feature_k_norm");
+            elementwise(w, op, w->tokens * keys, 1, 1, 4);
+            vector(w, op, l->key_dim, !w->p->norms_uncounted);
+            op->stored_elems = op->stored_bytes = 0;
+            op->reread = true;
+        }
+        elementwise(w, op_open(w, "feature_rope"), w->tokens * keys, 1, 1, 3);
+    }
     if (!l->shares_kv) write_cache(w, "kv_write", keys + values);
     struct held k = {.record = keys + values, .key_dim = l->key_dim, .value_dim = l->value_dim};
     for (int h = 0; h < w->heads; h++) {
@@ -618,14 +633,16 @@ static void return_borrowed(struct walk *w, size_t start)
 static void embedding(struct walk *w, int rows)
 {
     const struct naive_model *m = w->m;
+    if (m->no_embedding) return;
     struct naive_op *op = op_open(w, "embed");
-    store(op, rows, m->hidden, &m->embed);
+    store(op, rows + m->embed_extra, m->hidden, &m->embed);
     for (int t = 0; t < w->tokens; t++)
         for (int d = 0; d < m->hidden; d++) {
             op->activation_bytes += m->activation_bytes;
             if (!w->p->embed_full_table) op->weight_bytes += m->embed.element_bytes;
         }
     if (w->p->embed_full_table) op->weight_bytes = op->stored_bytes;
+    if (m->embed_borrowed) op->stored_elems = op->stored_bytes = 0;
     if (m->positions > 0) {
         op = op_open(w, "positions");
         store(op, m->positions, m->hidden, &m->embed);
@@ -636,20 +653,46 @@ static void embedding(struct walk *w, int rows)
     if (m->embed_norm) norms(w, "embed_norm", 1);
 }
 
+/* Vectors side by side, each normed, become one. */
+static void join(struct walk *w)
+{
+    const struct naive_model *m = w->m;
+    if (m->joined == 0) return;
+    norms(w, "join_norm", m->norms_before);
+    linear(w, "join_proj", w->tokens, m->joined * m->hidden, m->hidden, &m->head, m->joined_bias);
+    norms(w, "feature_norm", m->norms_after);
+}
+
 static void head(struct walk *w, int vocab)
 {
     const struct naive_model *m = w->m;
-    const int rows = w->p->head_all ? w->tokens : w->p->B, ranks = w->p->ranks;
-    struct naive_op *op = linear(w, "lm_head", rows, m->hidden, vocab, m->tied ? &m->embed : &m->head, m->head_bias);
-    if (m->tied) op->stored_elems = op->stored_bytes = 0; /* the embedding's */
-    if (m->tied && m->head_bias) vector(w, op, vocab, false);
+    const int rows = w->p->head_all || w->p->all_logits ? w->tokens : w->p->B, ranks = w->p->ranks;
+    const int heads = m->heads ? m->heads : 1, drawn = w->p->all_logits ? w->tokens : w->p->B;
+    struct naive_op *op = op_open(w, "lm_head"), each = {.name = "lm_head", .layer = w->layer};
+    for (int h = 0; h < heads; h++) { /* each over its own vector */
+        struct naive_ops one = {.n = 0};
+        struct walk part = *w;
+        part.ops = &one;
+        linear(&part, "lm_head", rows, m->hidden, vocab, m->tied ? &m->embed : &m->head, m->head_bias);
+        if (m->tied || m->head_borrowed)
+            one.op->stored_elems = one.op->stored_bytes = 0; /* the embedding's, another's */
+        if (m->tied && m->head_bias) vector(&part, one.op, vocab, false);
+        each.flops += one.op->flops;
+        each.vector_flops += one.op->vector_flops;
+        each.weight_bytes += one.op->weight_bytes;
+        each.activation_bytes += one.op->activation_bytes;
+        each.stored_elems += one.op->stored_elems;
+        each.stored_bytes += one.op->stored_bytes;
+    }
+    *op = each;
     if (ranks > 1) {
         op = op_open(w, "logits_all_gather");
-        elementwise(w, op, rows * vocab, 1, 0, 0);
-        for (int from = 0; from < ranks; from++) elementwise(w, op, rows * vocab, 0, 1, 0);
-        for (int to = 1; to < ranks; to++) op->wire_bytes += rows * vocab * m->activation_bytes;
+        const int logits = rows * heads * vocab;
+        elementwise(w, op, logits, 1, 0, 0);
+        for (int from = 0; from < ranks; from++) elementwise(w, op, logits, 0, 1, 0);
+        for (int to = 1; to < ranks; to++) op->wire_bytes += logits * m->activation_bytes;
     }
-    elementwise(w, op_open(w, "sample"), w->p->B * ranks * vocab, 1, 0, 5);
+    elementwise(w, op_open(w, "sample"), drawn * heads * ranks * vocab, 1, 0, 5);
 }
 
 /* ---- several residual streams, and inputs by layer ---- */
@@ -798,7 +841,10 @@ static void laurel(struct walk *w)
 
 static void feed_forward(struct walk *w, const struct naive_layer *l)
 {
-    if (l->experts)
+    if (l->residual_unit) {
+        linear(w, "unit_proj", w->tokens, w->m->hidden, w->m->hidden, &w->m->ffn, l->mlp_bias);
+        activation(w, "unit_act", w->tokens * w->m->hidden, false);
+    } else if (l->experts)
         experts(w, l);
     else if (l->channel_mix)
         channel_mix(w, l->width / w->p->ranks);
@@ -808,10 +854,22 @@ static void feed_forward(struct walk *w, const struct naive_layer *l)
         dense(w, "up_proj", "mlp_act", "down_proj", l->width / w->p->ranks, !l->ungated, l->mlp_bias, l->adapter_rank);
 }
 
+/* Nothing runs: what is stored stays. */
+static void hold_back(struct walk *w, size_t start)
+{
+    struct naive_op *op = op_open(w, "image_gates");
+    vector(w, op, 2, false);
+    for (size_t i = start; i < w->ops->n; i++) {
+        op = &w->ops->op[i];
+        *op = (struct naive_op){
+            .name = op->name, .layer = op->layer, .stored_elems = op->stored_elems, .stored_bytes = op->stored_bytes};
+    }
+}
+
 /* One block after the other, each with its sum; or both from one input, one sum of the two and one with the input. */
 static void layer(struct walk *w, const struct naive_layer *l)
 {
-    const int half = l->one_residual ? l->norms - l->norms / 2 : l->norms / 2;
+    const int half = l->one_residual || l->doubled_input ? l->norms - l->norms / 2 : l->norms / 2;
     const int before = l->no_mixer ? 0 : l->no_mlp ? l->norms : l->parallel ? 1 : half;
     const size_t start = w->ops->n;
     if (!l->no_mixer) share_heads(w, l);
@@ -830,11 +888,12 @@ static void layer(struct walk *w, const struct naive_layer *l)
     if (!l->no_mlp) {
         feed_forward(w, l);
         if (l->parallel) residual(w, "branch_sum");
-        all_reduce(w, l->parallel ? "layer_all_reduce" : "mlp_all_reduce");
+        if (!l->residual_unit) all_reduce(w, l->parallel ? "layer_all_reduce" : "mlp_all_reduce");
         if (l->out_proj) linear(w, "block_proj", w->tokens, w->m->hidden, w->m->hidden, &w->m->ffn, false);
         residual(w, l->parallel ? "layer_residual" : "mlp_residual");
     }
     if (l->borrowed) return_borrowed(w, start);
+    if (l->images) hold_back(w, start);
     correct(w);
     own_input(w);
     if (!w->m->layer_scale) return;
@@ -846,10 +905,13 @@ static void layer(struct walk *w, const struct naive_layer *l)
 void naive_count(const struct naive_model *m, const struct naive_pass *p, struct naive_ops *out)
 {
     struct walk w = {.m = m, .p = p, .ops = out, .layer = -1, .tokens = p->B * p->T};
-    int vocab = 0; /* rows of rank 0 when all ranks have equally many */
+    const int tokens = m->head_rows ? m->head_rows : m->vocab;
+    int vocab = 0, known = 0; /* rows of rank 0 when all ranks have equally many */
     while (vocab * p->ranks < m->vocab) vocab++;
+    while (known * p->ranks < tokens) known++;
     out->n = 0;
     embedding(&w, vocab);
+    join(&w);
     layer_inputs(&w);
     if (m->streams) {
         stream_products(&w, "streams_open", true);
@@ -863,6 +925,6 @@ void naive_count(const struct naive_model *m, const struct naive_pass *p, struct
         struct naive_op *op = op_open(&w, "streams_mean");
         for (int s = 0; s < m->streams; s++) elementwise(&w, op, w.tokens * m->hidden, 1, s == 0, 1);
     }
-    norms(&w, "final_norm", 1);
-    head(&w, vocab);
+    if (!m->no_final_norm) norms(&w, "final_norm", 1);
+    head(&w, known);
 }

@@ -63,8 +63,13 @@ struct naive_layer {
     int norms;                   /* over the model width */
     int width;                   /* dense MLP; 0 with experts */
     bool ungated, mlp_bias, channel_mix;
-    int adapter_rank; /* of a low-rank product beside gate and up */
-    bool out_proj;    /* a product of model width after the block */
+    bool residual_unit; /* one product of the model width, with bias by mlp_bias, and a nonlinearity */
+    bool both_ways;     /* queries see later tokens too, */
+    int block;          /* within blocks of so many and all before them; 0: all */
+    bool features_kv;   /* as many features of another model become keys and values by the same weights, and are kept */
+    bool images;        /* held for an image that is not there; two gates */
+    int adapter_rank;   /* of a low-rank product beside gate and up */
+    bool out_proj;      /* a product of model width after the block */
     int experts, chosen, expert_width, shared_width, latent;
     bool expert_bias, router_bias, correction, shared_gate, router_norm, expert_scale;
     int branch_norms; /* over the model width, around experts */
@@ -76,8 +81,14 @@ struct naive_model {
     int layer_dim, layer_vocab; /* a layer's own input by token; rows of the table of all of them */
     int streams, laurel;        /* residual streams, 0 one; rank of the learned residual beside attention */
     bool layer_scale;
-    int norm_flops;   /* an element: RMS 4, layer norm 6, with bias 7 */
-    int norm_vectors; /* 1, with bias 2 */
+    int embed_extra; /* rows of the embedding beyond the vocabulary */
+    int joined;      /* vectors of the model width that one product makes one of, before the layers */
+    bool joined_bias, no_embedding, no_final_norm;
+    int norms_before, norms_after;      /* that product */
+    bool embed_borrowed, head_borrowed; /* stored by another model */
+    int heads, head_rows;               /* of output, 0 one; tokens of each, 0 the vocabulary */
+    int norm_flops;                     /* an element: RMS 4, layer norm 6, with bias 7 */
+    int norm_vectors;                   /* 1, with bias 2 */
     struct naive_format embed, head, mixer, ffn, expert, router, other, cache;
     double activation_bytes; /* an element */
     double state_bytes;      /* an element of a recurrent state */
@@ -88,7 +99,8 @@ struct naive_pass {
     int B, T, S; /* T queries at positions S-T .. S-1 of each sequence */
     int ranks;   /* tensor parallel; rank 0 is counted */
     bool absorbed, uncached;
-    bool continued; /* a decode step, though it is the first token */
+    bool all_logits; /* a token for every position */
+    bool continued;  /* a decode step, though it is the first token */
     bool causal_full, embed_full_table, mlp_fused, head_all, norms_uncounted;
 };
 

@@ -14,7 +14,7 @@
 #include "calc/cost/cost.h"
 #include "calc/model/model.h"
 #include "calc/model/stored.h"
-#include "tests/naive_recurrent_models.h"
+#include "tests/naive_draft_models.h"
 
 static const struct subject *const SUBJECTS[] = {&LLAMA,
                                                  &LLAMA_BIASED,
@@ -72,7 +72,15 @@ static const struct subject *const SUBJECTS[] = {&LLAMA,
                                                  &GLA,
                                                  &RETNET,
                                                  &RWKV5,
-                                                 &DELTA_NET};
+                                                 &DELTA_NET,
+                                                 &EAGLE1,
+                                                 &EAGLE3,
+                                                 &DFLASH,
+                                                 &MEDUSA,
+                                                 &MLLAMA,
+                                                 &LLADA,
+                                                 &DREAM,
+                                                 &SDAR};
 
 enum { SUBJECTS_N = sizeof SUBJECTS / sizeof SUBJECTS[0] };
 
@@ -164,6 +172,7 @@ static void evaluate(struct arena *a, const struct model *m, const struct naive_
                                    .S = y.S,
                                    .absorbed = p->absorbed,
                                    .uncached = p->uncached,
+                                   .all_logits = p->all_logits,
                                    .T = p->T == p->S ? y.S
                                         : p->T == 1  ? sym_int(c, 1)
                                                      : y.T,
@@ -395,6 +404,66 @@ static void test_chunks_of_a_scan(void **state)
         }
 }
 
+/* Blocks of tokens that are denoised or verified together: logits and a draw for each. */
+static void test_passes_of_blocks(void **state)
+{
+    (void)state;
+    static const struct subject *const OF[] = {&LLAMA, &EAGLE3, &DFLASH, &MEDUSA, &LLADA, &DREAM, &SDAR};
+    static const struct naive_pass PASSES[] = {{.B = 2, .T = 4, .S = 12, .all_logits = true},
+                                               {.B = 3, .T = 3, .S = 7, .all_logits = true, .absorbed = true},
+                                               {.B = 1, .T = 11, .S = 11, .all_logits = true, .uncached = true}};
+    for (size_t i = 0; i < COUNT(OF); i++) compare_subject(OF[i], PASSES, COUNT(PASSES), 0);
+}
+
+/* Blocks of a generation, the last at S: their mean. */
+static void test_mean_over_blocks(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    for (int blocks = 1; blocks <= 3; blocks++) {
+        const struct model m = read_model(a, LLADA.json);
+        const struct naive_model n = architecture(&LLADA);
+        struct naive_ops *walk = arena_alloc(a, sizeof *walk);
+        double v[FIELDS * 64], sum[2] = {0}, want[2] = {0};
+        struct cost_ops ops;
+        struct naive_pass p = {.B = 2, .T = 5, .S = 17, .ranks = 1, .all_logits = true};
+        evaluate(a, &m, &p, 5 * blocks, &ops, v);
+        for (size_t i = 0; i < ops.n; i++) {
+            sum[0] += (double)ops.op[i].count * v[i * FIELDS] * blocks;
+            sum[1] += (double)ops.op[i].count * v[i * FIELDS + 3] * blocks;
+        }
+        for (int k = 0; k < blocks; k++, p.S -= 5) {
+            naive_count(&n, &p, walk);
+            for (size_t i = 0; i < walk->n; i++) {
+                want[0] += walk->op[i].flops;
+                want[1] += walk->op[i].kv_bytes;
+            }
+        }
+        assert_true(sum[0] == want[0] && sum[1] == want[1]);
+    }
+    arena_close(a);
+}
+
+/* Modules of multi-token prediction, as drafts of their own. */
+static void test_multi_token_modules(void **state)
+{
+    (void)state;
+    static const struct subject *const OF[] = {&MTP_COPIED, &MTP_STACKED, &MTP_LETTERED};
+    static const struct naive_pass PASSES[] = {{.B = 2, .T = 1, .S = 9, .ranks = 1, .absorbed = true},
+                                               {.B = 1, .T = 5, .S = 5, .ranks = 1, .norms_uncounted = true}};
+    struct arena *a = arena_open();
+    for (size_t i = 0; i < COUNT(OF); i++)
+        for (size_t k = 0; k < COUNT(PASSES); k++) {
+            const struct model whole = read_model(a, OF[i]->json);
+            const struct naive_model n = architecture(OF[i]);
+            struct model m;
+            assert_true(model_mtp(&whole, &m));
+            assert_int_equal(whole.mtp.modules, 1);
+            compare(a, &m, &n, &PASSES[k], 0);
+        }
+    arena_close(a);
+}
+
 /* Parts that no family of the table has together. */
 static void test_head_bias_and_embedding_norm(void **state)
 {
@@ -557,6 +626,8 @@ static void test_memory_equals_what_is_walked(void **state)
 static const struct subject *const SPLITS[] = {&SPLIT,        &SPLIT_MOE, &SPLIT_OSS,    &DEEPSEEK_V3,
                                                &SPLIT_FALCON, &DSA,       &SPLIT_GEMMA3N};
 
+static const struct subject *const DRAFTS[] = {&SPLIT_EAGLE3, &MEDUSA, &DFLASH};
+
 static const struct subject *const STATEFUL[] = {&SPLIT_JAMBA,   &SPLIT_NEMOTRON_H, &SPLIT_QWEN3_5, &SPLIT_KIMI,
                                                  &SPLIT_GRIFFIN, &SPLIT_ZAMBA2,     &SPLIT_RWKV5,   &LFM2};
 
@@ -570,6 +641,9 @@ static void test_tensor_parallel_rank(void **state)
                                                {.B = 2, .T = 5, .S = 5, .ranks = 4, .mlp_fused = true}};
     for (size_t i = 0; i < COUNT(SPLITS); i++) compare_subject(SPLITS[i], PASSES, COUNT(PASSES), 0);
     for (size_t i = 0; i < COUNT(STATEFUL); i++) compare_subject(STATEFUL[i], PASSES, COUNT(PASSES), 0);
+    for (size_t i = 0; i < COUNT(DRAFTS); i++)
+        for (size_t k = 0; k < COUNT(PASSES); k++)
+            if (DRAFTS[i] != &DFLASH || PASSES[k].ranks == 2) compare_subject(DRAFTS[i], &PASSES[k], 1, 0);
 }
 
 /* What a rank reads and writes of its state in a step is twice what it keeps; groups are copied, heads are not. */
@@ -723,6 +797,9 @@ int main(void)
         cmocka_unit_test(test_without_cache),
         cmocka_unit_test(test_conventions),
         cmocka_unit_test(test_chunks_of_a_scan),
+        cmocka_unit_test(test_passes_of_blocks),
+        cmocka_unit_test(test_mean_over_blocks),
+        cmocka_unit_test(test_multi_token_modules),
         cmocka_unit_test(test_head_bias_and_embedding_norm),
         cmocka_unit_test(test_stored_formats_of_small_models),
         cmocka_unit_test(test_stored_formats_of_128),

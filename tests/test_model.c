@@ -28,6 +28,13 @@ static struct cost_parameters count(struct arena *a, const struct model *m)
     return p;
 }
 
+/* All modules of multi-token prediction. */
+static double count_mtp(struct arena *a, const struct model *m)
+{
+    struct model module;
+    return model_mtp(m, &module) ? (double)m->mtp.modules * count(a, &module).total : 0;
+}
+
 /* Cached bytes per token in bf16, and bytes of state, whole model. */
 static struct cost_cache cache_of(struct arena *a, struct model m)
 {
@@ -62,6 +69,11 @@ static void test_builtin_totals_equal_their_published_count(void **state)
         assert_int_equal(json_num(&stated, &want, &e), ERR_OK);
         assert_true(json_get(&j, "ridge.source", &stated));
         const double got = count(a, &m).total;
+        if (json_get(&j, "ridge.tower_params", &stated)) {
+            double tower;
+            assert_int_equal(json_num(&stated, &tower, &e), ERR_OK);
+            if (m.tower.params != tower) fail_msg("%s: tower %.0f, published %.0f", names[i], m.tower.params, tower);
+        }
         if (got != want) fail_msg("%s: %.0f parameters, published %.0f", names[i], got, want);
     }
     arena_close(a);
@@ -82,7 +94,7 @@ static void test_truth_table(void **state)
         arena_close(a);
         skip();
     }
-    size_t checked = 0, stateful = 0, refused = 0, wrong = 0;
+    size_t checked = 0, stateful = 0, refused = 0, wrong = 0, towers = 0, mtp = 0;
     while (csv_next(&t)) {
         struct err e = {0};
         struct model m;
@@ -96,9 +108,18 @@ static void test_truth_table(void **state)
         }
         const double total = csv_num(&t, "total_params"), active = csv_num(&t, "active_params");
         const double state_bytes = csv_num(&t, "state_bytes_per_sequence");
-        if ((isnan(total) && isnan(state_bytes)) || undetermined(csv_get(&t, "notes"))) continue;
+        if ((isnan(total) && isnan(csv_num(&t, "kv_bytes_per_token_full_bf16"))) || undetermined(csv_get(&t, "notes")))
+            continue;
         const struct cost_parameters p = count(a, &m);
         const struct cost_cache c = cache_of(a, m);
+        const double tower = csv_num(&t, "params_vision_audio"), modules = csv_num(&t, "params_mtp");
+        if ((tower > 0 && m.tower.params != tower) || (modules > 0 && count_mtp(a, &m) != modules)) {
+            wrong++;
+            print_message("%s: tower %.0f (%.0f), multi-token %.0f (%.0f)\n", m.name, m.tower.params, tower,
+                          count_mtp(a, &m), modules);
+        }
+        towers += tower > 0;
+        mtp += modules > 0;
         const bool ok = agrees(p.total, total) && agrees(p.active, active) &&
                         agrees(c.bytes_per_token_full, csv_num(&t, "kv_bytes_per_token_full_bf16")) &&
                         agrees(c.bytes_per_token_windowed, csv_num(&t, "kv_bytes_per_token_windowed_bf16")) &&
@@ -116,7 +137,8 @@ static void test_truth_table(void **state)
     print_message("truth.csv: %zu rows equal, %zu of them with a state, %zu of other families refused, %zu wrong\n",
                   checked - wrong, stateful, refused, wrong);
     assert_int_equal(wrong, 0);
-    assert_true(checked >= 110 && stateful >= 20);
+    print_message("           %zu towers and %zu multi-token modules equal\n", towers, mtp);
+    assert_true(checked >= 110 && stateful >= 20 && towers >= 9 && mtp >= 8);
     arena_close(a);
 }
 
@@ -137,7 +159,7 @@ static double stored(struct arena *a, const struct model *m)
 }
 
 /* What a checkpoint holds beside the model that its row describes, in bytes: from the row's own columns and notes. */
-static double beside(const struct csv *t, double v, double D)
+static double beside(const struct csv *t)
 {
     static const struct {
         const char *model;
@@ -157,9 +179,6 @@ static double beside(const struct csv *t, double v, double D)
     double sum = 2 * csv_num(t, "params_vision_audio");
     for (size_t i = 0; i < sizeof BUFFERS / sizeof BUFFERS[0]; i++)
         if (strcmp(BUFFERS[i].model, name) == 0) sum += BUFFERS[i].bytes;
-    /* a layer for multi-token prediction: one more layer (read as such), embedding and head once more, a projection of
-     * [2D, D] and three norms, none of them quantised */
-    if (csv_num(t, "params_mtp") > 0) sum += 2 * (2 * v * D + 2 * D * D + 3 * D);
     return sum;
 }
 
@@ -178,21 +197,21 @@ static void test_stored_bytes(void **state)
     while (csv_next(&t)) {
         struct err e = {0};
         struct model m;
-        char file[256], more[16];
+        char file[256];
+        struct model module;
         bool evident = false;
         for (size_t i = 0; i < sizeof EVIDENCE / sizeof EVIDENCE[0]; i++)
             evident = evident || strstr(csv_get(&t, "weight_bytes_basis"), EVIDENCE[i]);
-        const double want = csv_num(&t, "weight_bytes"), layers = csv_num(&t, "n_layers");
+        const double want = csv_num(&t, "weight_bytes");
         if (!evident || isnan(want)) continue;
         (void)snprintf(file, sizeof file, "models/configs/%s", csv_get(&t, "source_file"));
-        (void)snprintf(more, sizeof more, "%.0f", layers + (csv_num(&t, "params_mtp") > 0 ? 1 : 0));
-        const struct model_setting set = {"L", more};
-        if (model_load(a, csv_shared(a, file), &set, 1, &m, &e) != ERR_OK || m.weights_unknown) {
+        if (model_load(a, csv_shared(a, file), NULL, 0, &m, &e) != ERR_OK || m.weights_unknown) {
             refused++; /* a family or format that is not described */
             print_message("%s: %s\n", csv_get(&t, "model"), e.code != ERR_OK ? e.text : m.weights_unknown);
             continue;
         }
-        const double got = stored(a, &m) + beside(&t, (double)m.vocab, (double)m.hidden);
+        double got = stored(a, &m) + beside(&t);
+        if (csv_num(&t, "params_mtp") > 0 && model_mtp(&m, &module)) got += (double)m.mtp.modules * stored(a, &module);
         if (got == want) {
             equal++;
             continue;
@@ -228,6 +247,183 @@ static enum err_code parse_changed(struct arena *a, const char *name, const char
     else
         assert_int_equal(json_override(&j, key, value, e), ERR_OK);
     return model_parse(a, &j, m, e);
+}
+
+static struct model parse_text(struct arena *a, const char *text)
+{
+    struct json j;
+    struct model m = {0};
+    struct err e = {0};
+    if (json_parse(a, "config.json", text, strlen(text), &j, &e) != ERR_OK || model_parse(a, &j, &m, &e) != ERR_OK)
+        fail_msg("%s", e.text);
+    return m;
+}
+
+/* Published totals of whole checkpoints, less the text model. Counts of the safetensors: llava-hf/llava-1.5-7b-hf (a
+ * vocabulary of 32064), mistralai/Mistral-Small-3.1-24B-Instruct-2503, OpenGVLab/InternVL2_5-2B,
+ * meta-llama/Llama-3.2-11B-Vision-Instruct. */
+static void test_towers_of_published_checkpoints(void **state)
+{
+    static const struct {
+        const char *config;
+        double total;
+    } CASES[] = {
+        {"{\"model_type\":\"llava\",\"text_config\":{\"model_type\":\"llama\",\"hidden_size\":4096,"
+         "\"num_hidden_layers\":32,\"num_attention_heads\":32,\"intermediate_size\":11008,\"vocab_size\":32064},"
+         "\"vision_config\":{\"model_type\":\"clip_vision_model\",\"hidden_size\":1024,\"image_size\":336,"
+         "\"intermediate_size\":4096,\"num_hidden_layers\":24,\"patch_size\":14}}",
+         7063427072},
+        {"{\"model_type\":\"mistral3\",\"multimodal_projector_bias\":false,\"spatial_merge_size\":2,"
+         "\"text_config\":{\"model_type\":\"mistral\",\"hidden_size\":5120,\"num_hidden_layers\":40,"
+         "\"num_attention_heads\":32,\"num_key_value_heads\":8,\"head_dim\":128,\"intermediate_size\":32768,"
+         "\"vocab_size\":131072,\"sliding_window\":null},\"vision_config\":{\"model_type\":\"pixtral\","
+         "\"hidden_size\":1024,\"image_size\":1540,\"intermediate_size\":4096,\"num_hidden_layers\":24,"
+         "\"patch_size\":14}}",
+         24011361280},
+        {"{\"model_type\":\"internvl_chat\",\"downsample_ratio\":0.5,\"llm_config\":{\"model_type\":\"internlm2\","
+         "\"hidden_size\":2048,\"num_hidden_layers\":24,\"num_attention_heads\":16,\"num_key_value_heads\":8,"
+         "\"intermediate_size\":8192,\"vocab_size\":92553,\"bias\":false},\"vision_config\":{\"model_type\":"
+         "\"intern_vit_6b\",\"hidden_size\":1024,\"image_size\":448,\"intermediate_size\":4096,"
+         "\"num_hidden_layers\":24,\"patch_size\":14}}",
+         2205754368},
+        {"{\"model_type\":\"mllama\",\"text_config\":{\"model_type\":\"mllama_text_model\",\"hidden_size\":4096,"
+         "\"num_hidden_layers\":40,\"num_attention_heads\":32,\"num_key_value_heads\":8,\"intermediate_size\":14336,"
+         "\"vocab_size\":128256,\"cross_attention_layers\":[3,8,13,18,23,28,33,38],\"tie_word_embeddings\":false},"
+         "\"vision_config\":{\"model_type\":\"mllama_vision_model\",\"hidden_size\":1280,\"image_size\":560,"
+         "\"intermediate_size\":5120,\"num_hidden_layers\":32,\"num_global_layers\":8,\"patch_size\":14,"
+         "\"max_num_tiles\":4,\"vision_output_dim\":7680,\"supported_aspect_ratios\":"
+         "[[1,1],[1,2],[1,3],[1,4],[2,1],[2,2],[3,1],[4,1]]}}",
+         10670220835},
+    };
+    (void)state;
+    struct arena *a = arena_open();
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        const struct model m = parse_text(a, CASES[i].config);
+        const double got = count(a, &m).total + m.tower.params;
+        if (got != CASES[i].total) fail_msg("%s: %.0f, published %.0f", m.tower.name, got, CASES[i].total);
+        assert_true(m.tower.whole_params > 0 && m.tower.whole_params < m.tower.params);
+    }
+    arena_close(a);
+}
+
+/* Towers that no row describes, or that the file cut short, are not guessed. */
+static void test_towers_that_are_not_known(void **state)
+{
+    static const char *const BESIDE[] = {
+        "\"vision_config\":{\"model_type\":\"siglip_vision_model\",\"hidden_size\":1152}",
+        "\"vision_config\":{\"model_type\":\"siglip_vision_model\",\"hidden_size\":1152,\"num_hidden_layers\":27,"
+        "\"intermediate_size\":4304,\"image_size\":896,\"patch_size\":14,\"vision_use_head\":true}",
+        "\"vision_config\":{\"model_type\":\"another\",\"hidden_size\":1152}",
+        "\"audio_config\":{\"hidden_size\":1152}"};
+    (void)state;
+    struct arena *a = arena_open();
+    for (size_t i = 0; i < sizeof BESIDE / sizeof BESIDE[0]; i++) {
+        const char *text = arena_printf(a,
+                                        "{\"model_type\":\"gemma3\",\"text_config\":{\"model_type\":"
+                                        "\"gemma3_text\",\"hidden_size\":2560,\"intermediate_size\":10240,"
+                                        "\"num_hidden_layers\":34,\"sliding_window\":1024},%s}",
+                                        BESIDE[i]);
+        const struct model m = parse_text(a, text);
+        assert_true(isnan(m.tower.params));
+        assert_non_null(strstr(m.notes, "tower not counted"));
+    }
+    arena_close(a);
+}
+
+/* ---- draft heads ---- */
+
+/* EAGLE: sizes that its authors publish, in billions (README of SafeAILab/EAGLE). The others tensor by tensor. */
+static void test_draft_heads(void **state)
+{
+    static const struct {
+        const char *config, *family;
+        double total, within;
+    } CASES[] = {
+        {"{\"model_type\":\"eagle\",\"hidden_size\":4096,\"num_hidden_layers\":1,\"num_attention_heads\":32,"
+         "\"num_key_value_heads\":32,\"intermediate_size\":11008,\"vocab_size\":32000,\"bias\":false}",
+         "eagle", .24e9, 5e6},
+        {"{\"model_type\":\"llama\",\"architectures\":[\"EagleLlamaForCausalLM\"],\"hidden_size\":4096,"
+         "\"num_hidden_layers\":1,\"num_attention_heads\":32,\"num_key_value_heads\":8,\"intermediate_size\":14336,"
+         "\"vocab_size\":128256}",
+         "eagle", .25e9, 5e6},
+        {"{\"model_type\":\"eagle\",\"hidden_size\":8192,\"num_hidden_layers\":1,\"num_attention_heads\":64,"
+         "\"num_key_value_heads\":8,\"intermediate_size\":28672,\"vocab_size\":32000}",
+         "eagle", .99e9, 5e6},
+        /* 3*4096^2 joined; 8192*(4096+2*1024) + 4096^2 attention; 3*4096*14336; 4 norms; 32000*4096 */
+        {"{\"model_type\":\"llama\",\"architectures\":[\"LlamaForCausalLM\"],\"hidden_size\":4096,"
+         "\"num_hidden_layers\":1,\"num_attention_heads\":32,\"num_key_value_heads\":8,\"intermediate_size\":14336,"
+         "\"vocab_size\":128256,\"draft_vocab_size\":32000}",
+         "eagle3", 50331648.0 + 50331648 + 16777216 + 176160768 + 16384 + 131072000, 0},
+        /* 5*2560^2; five layers of 2560*128*(2*32+2*8) + 3*2560*9728 + 2*2560 + 2*128; 2 norms */
+        {"{\"model_type\":\"qwen3\",\"hidden_size\":2560,\"num_hidden_layers\":5,\"num_attention_heads\":32,"
+         "\"num_key_value_heads\":8,\"head_dim\":128,\"intermediate_size\":9728,\"vocab_size\":151936,"
+         "\"block_size\":16,\"dflash_config\":{\"target_layer_ids\":[1,9,17,25,33]}}",
+         "dflash", 32768000.0 + 5 * (26214400.0 + 74711040 + 5120 + 256) + 5120, 0},
+        {"{\"medusa_num_heads\":5,\"medusa_num_layers\":1,\"hidden_size\":4096,\"vocab_size\":32000}", "medusa",
+         5 * (4096.0 * 4096 + 4096 + 32000.0 * 4096), 0},
+        {"{\"model_type\":\"medusa\",\"num_heads\":3,\"num_hidden_layers\":2,\"medusa_fc_bias\":false,"
+         "\"hidden_size\":512,\"vocab_size\":1000}",
+         "medusa", 3 * (2 * 512.0 * 512 + 1000.0 * 512), 0},
+    };
+    (void)state;
+    struct arena *a = arena_open();
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        const struct model m = parse_text(a, CASES[i].config);
+        const double got = count(a, &m).total;
+        assert_string_equal(m.family, CASES[i].family);
+        if (fabs(got - CASES[i].total) > CASES[i].within)
+            fail_msg("%zu %s: %.0f parameters, want %.0f", i, m.family, got, CASES[i].total);
+    }
+    arena_close(a);
+}
+
+static void test_draft_heads_that_cannot_be_known(void **state)
+{
+    static const char *const CASES[][2] = {
+        {"{\"medusa_num_heads\":3,\"base_model_name_or_path\":\"lmsys/vicuna-7b-v1.3\"}", "lmsys/vicuna-7b-v1.3"},
+        {"{\"medusa_num_heads\":3,\"hidden_size\":64}", "--set vocab_size"},
+        {"{\"model_type\":\"medusa\",\"hidden_size\":64,\"vocab_size\":100}", "medusa_num_heads"},
+        {"{\"model_type\":\"llama\",\"draft_vocab_size\":100,\"target_hidden_size\":128,\"hidden_size\":64,"
+         "\"num_hidden_layers\":1,\"num_attention_heads\":4,\"intermediate_size\":8,\"vocab_size\":200}",
+         "target_hidden_size"},
+        {"{\"model_type\":\"llama\",\"draft_vocab_size\":300,\"hidden_size\":64,\"num_hidden_layers\":1,"
+         "\"num_attention_heads\":4,\"intermediate_size\":8,\"vocab_size\":200}",
+         "draft_vocab_size"},
+        {"{\"model_type\":\"qwen3\",\"dflash_config\":{},\"hidden_size\":64,\"num_hidden_layers\":1,"
+         "\"num_attention_heads\":4,\"num_key_value_heads\":4,\"intermediate_size\":8,\"vocab_size\":200}",
+         "block_size"},
+        {"{\"model_type\":\"mllama_text_model\",\"hidden_size\":64,\"num_hidden_layers\":1,"
+         "\"num_attention_heads\":8,\"intermediate_size\":8,\"vocab_size\":200}",
+         "cross_attention_layers"},
+        {"{\"model_type\":\"llada\",\"d_model\":64,\"n_layers\":1,\"n_heads\":4,\"mlp_hidden_size\":8,"
+         "\"vocab_size\":200,\"embedding_size\":256}",
+         "vocab_size"},
+    };
+    (void)state;
+    struct arena *a = arena_open();
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct json j;
+        struct model m;
+        struct err e = {0};
+        assert_int_equal(json_parse(a, "config.json", CASES[i][0], strlen(CASES[i][0]), &j, &e), ERR_OK);
+        if (model_parse(a, &j, &m, &e) != ERR_INPUT) fail_msg("%s: not refused", CASES[i][0]);
+        if (!strstr(e.text, CASES[i][1])) fail_msg("'%s' does not say '%s'", e.text, CASES[i][1]);
+    }
+    arena_close(a);
+}
+
+/* A small LLaDA whose code counts itself: 124,327,616 (d_model 448, 6 layers; a published training log). */
+static void test_diffusion_models(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    const struct model m =
+        parse_text(a, "{\"model_type\":\"llada\",\"d_model\":448,\"n_layers\":6,\"n_heads\":7,\"n_kv_heads\":7,"
+                      "\"mlp_hidden_size\":768,\"mlp_ratio\":2,\"vocab_size\":126464,\"embedding_size\":126464,"
+                      "\"weight_tying\":false,\"max_sequence_length\":1024,\"alibi\":false,\"rope\":true}");
+    assert_true(count(a, &m).total == 124327616);
+    assert_true(m.diffusion && m.bidirectional && !m.block_causal && m.block_tokens == 0);
+    arena_close(a);
 }
 
 /* A mixture of experts without its number of experts is refused: priced as dense it would be 3 to 18 times too small.
@@ -364,6 +560,11 @@ int main(void)
         cmocka_unit_test(test_builtin_totals_equal_their_published_count),
         cmocka_unit_test(test_truth_table),
         cmocka_unit_test(test_stored_bytes),
+        cmocka_unit_test(test_towers_of_published_checkpoints),
+        cmocka_unit_test(test_towers_that_are_not_known),
+        cmocka_unit_test(test_draft_heads),
+        cmocka_unit_test(test_draft_heads_that_cannot_be_known),
+        cmocka_unit_test(test_diffusion_models),
         cmocka_unit_test(test_experts_without_their_number_are_refused),
         cmocka_unit_test(test_absent_keys_are_class_defaults_and_null_is_not),
         cmocka_unit_test(test_modules_kept_in_full_precision),

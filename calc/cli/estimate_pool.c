@@ -94,7 +94,7 @@ static double group_padding(const struct model *m)
 {
     int64_t full = 0, windowed = 0;
     for (size_t i = 0; i < m->kinds_n; i++)
-        if (m->kinds[i].mixer.kind != MIXER_NONE && !m->kinds[i].mixer.shares_kv)
+        if (m->kinds[i].mixer.kind != MIXER_NONE && !m->kinds[i].mixer.shares_kv && !m->kinds[i].mixer.images)
             *(m->kinds[i].mixer.window_tokens ? &windowed : &full) += m->kinds[i].count;
     if (full == 0 || windowed == 0) return 1;
     const int64_t small = full < windowed ? full : windowed, large = full < windowed ? windowed : full;

@@ -65,6 +65,8 @@ static enum err_code bind_model(struct sym_ctx *c, const struct cost_symbols *y,
     put(c, v, y->D, m->hidden);
     put(c, v, y->V, (m->vocab + tp - 1) / tp);
     put(c, v, y->P, m->position_rows);
+    put(c, v, y->Nj, m->draft.joined);
+    put(c, v, y->Vd, (m->draft.head_rows + tp - 1) / tp);
     put(c, v, y->Dl, m->per_layer_dim);
     put(c, v, y->Vl, (m->per_layer_vocab + tp - 1) / tp);
     put(c, v, y->A, m->streams);
@@ -273,7 +275,7 @@ enum err_code cost_cache(struct sym_ctx *c, const struct cost_symbols *y, const 
     for (size_t i = 0; i < m->kinds_n; i++) {
         const struct mixer *x = &m->kinds[i].mixer;
         int64_t kv = 0;
-        if (x->kind == MIXER_NONE || x->shares_kv) continue;
+        if (x->kind == MIXER_NONE || x->shares_kv || x->images) continue;
         if (x->kind == MIXER_RECURRENT) {
             double state;
             TRY(state_bytes(c, y, m, &m->kinds[i], tp, &state, e));

@@ -137,8 +137,11 @@ void build_residual(struct build *b, const char *name)
 
 static void build_embedding(struct build *b)
 {
+    if (b->m->draft.no_embedding) return;
     struct cost_op *op = build_op(b, OP_EMBED, "embed", "[B*T] rows of [V, D]");
-    build_tensor(b, op, WEIGHT_EMBED, INT(1), Y->V, Y->D);
+    const int64_t further = b->m->embed_extra_rows;
+    build_tensor(b, op, WEIGHT_EMBED, INT(1), further ? SUM(Y->V, INT(further)) : Y->V, Y->D);
+    op->tensor[0].shared = b->m->draft.embed_borrowed;
     op->weight_bytes = b->v->embed_full_table ? op->tensor[0].bytes : PROD(b->rows, Y->D, Y->b_embed);
     op->activation_bytes = PROD(b->rows, Y->D, Y->b_act);
     if (b->m->position_rows > 0) {
@@ -153,15 +156,30 @@ static void build_embedding(struct build *b)
     if (b->m->embed_norm) build_norms(b, "embed_norm", 1);
 }
 
+/* A draft head makes one vector of several: the target's features, or one of them beside the embedding. */
+static void build_join(struct build *b)
+{
+    const struct model_draft *d = &b->m->draft;
+    if (d->joined == 0) return;
+    build_norms(b, "join_norm", d->norms_before);
+    build_linear(b, "join_proj", "[B*T, Nj*D] x [Nj*D, D]", WEIGHT_HEAD, b->rows, PROD(Y->Nj, Y->D), Y->D,
+                 d->joined_bias);
+    build_norms(b, "feature_norm", d->norms_after);
+}
+
 static void build_head(struct build *b)
 {
-    const struct sym *rows = b->v->head_all ? b->rows : b->pass->B;
-    struct cost_op *op = build_op(b, OP_LM_HEAD, "lm_head", b->v->head_all ? "[B*T, D] x [D, V]" : "[B, D] x [D, V]");
+    const struct model_draft *d = &b->m->draft;
+    const bool all = b->v->head_all || b->pass->all_logits;
+    const struct sym *rows = all ? b->rows : b->pass->B, *drawn = b->pass->all_logits ? b->rows : b->pass->B;
+    const struct sym *heads = INT(d->heads ? d->heads : 1), *tokens = d->head_rows ? Y->Vd : Y->V;
+    const struct sym *wide = PROD(heads, tokens);
+    struct cost_op *op = build_op(b, OP_LM_HEAD, "lm_head", all ? "[B*T, D] x [D, V]" : "[B, D] x [D, V]");
     op->compute_class = WEIGHT_HEAD;
-    op->flops = PROD(INT(2), rows, Y->D, Y->V);
-    op->activation_bytes = PROD(rows, SUM(Y->D, Y->V), Y->b_act);
-    build_tensor(b, op, b->m->tied ? WEIGHT_EMBED : WEIGHT_HEAD, INT(1), Y->V, Y->D);
-    op->tensor[0].shared = b->m->tied;
+    op->flops = PROD(INT(2), rows, Y->D, wide);
+    op->activation_bytes = PROD(rows, SUM(PROD(heads, Y->D), wide), Y->b_act);
+    build_tensor(b, op, b->m->tied ? WEIGHT_EMBED : WEIGHT_HEAD, heads, tokens, Y->D);
+    op->tensor[0].shared = b->m->tied || d->head_borrowed;
     if (b->m->tied) op->compute_class = WEIGHT_EMBED;
     if (b->m->head_bias) {
         build_vector(b, op, Y->V, false);
@@ -170,21 +188,20 @@ static void build_head(struct build *b)
     read_all(b, op);
     if (b->tp > 1) {
         op = build_op(b, OP_ALL_GATHER, "logits_all_gather", "[rows, V] of each of t ranks");
-        op->wire_bytes = PROD(SUM(Y->t, INT(-1)), rows, Y->V, Y->b_act);
-        op->activation_bytes = PROD(SUM(Y->t, INT(1)), rows, Y->V, Y->b_act);
+        op->wire_bytes = PROD(SUM(Y->t, INT(-1)), rows, wide, Y->b_act);
+        op->activation_bytes = PROD(SUM(Y->t, INT(1)), rows, wide, Y->b_act);
     }
     /* Each rank draws from the whole distribution: t*V logits. max, -, exp, +, / per logit. */
     op = build_op(b, OP_SAMPLE, "sample", "[B, V]");
-    op->vector_flops = PROD(INT(5), b->pass->B, Y->t, Y->V);
-    op->activation_bytes = PROD(b->pass->B, Y->t, Y->V, Y->b_act);
+    op->vector_flops = PROD(INT(5), drawn, Y->t, wide);
+    op->activation_bytes = PROD(drawn, Y->t, wide, Y->b_act);
 }
 
 static void build_layer(struct build *b, const struct layer_kind *k)
 {
     const bool mixes = k->mixer.kind != MIXER_NONE, feeds = k->ffn.kind != FFN_NONE;
-    const int64_t half = (k->norms + (k->parallel || k->one_residual ? 1 : 0)) / 2, before = !mixes  ? 0
-                                                                                             : feeds ? half
-                                                                                                     : k->norms;
+    const bool more = k->parallel || k->one_residual || k->mixer.doubled_input;
+    const int64_t half = (k->norms + (more ? 1 : 0)) / 2, before = !mixes ? 0 : feeds ? half : k->norms;
     b->parallel = k->parallel;
     b->borrowed = k->borrowed;
     build_predict(b);
@@ -205,6 +222,19 @@ static void build_layer(struct build *b, const struct layer_kind *k)
         build_residual(b, "mlp_residual");
     }
     build_correct(b);
+}
+
+/* A layer that needs an image: without one its weights are held and nothing of it runs. Two gates scale its blocks. */
+static void hold_back(struct build *b, size_t from)
+{
+    const struct sym *zero = INT(0);
+    struct cost_op *op = build_op(b, OP_SCALE, "image_gates", "[B*T, D]");
+    build_vector(b, op, INT(2), false);
+    for (size_t i = from; i < b->ops->n; i++) {
+        op = &b->ops->op[i];
+        op->flops = op->vector_flops = op->weight_bytes = op->kv_bytes = op->kv_needed_bytes = op->held_bytes =
+            op->state_bytes = op->state_needed_bytes = op->activation_bytes = op->wire_bytes = zero;
+    }
 }
 
 /* Weights that an earlier layer owns were read by it already. */
@@ -242,17 +272,20 @@ enum err_code cost_build(struct arena *a, struct sym_ctx *c, const struct cost_s
                           .rows = sym_mul(c, pass->B, pass->T)};
     struct build *b = &build;
     build_embedding(b);
+    build_join(b);
     build_layer_inputs(b);
     build_streams_open(b);
     for (size_t i = 0; i < m->kinds_n; i++) {
         b->kind_index = (int)i;
         b->count = m->kinds[i].count;
+        const size_t from = ops.n;
         build_layer(b, &m->kinds[i]);
+        if (m->kinds[i].mixer.images) hold_back(b, from);
     }
     b->kind_index = -1;
     b->count = 1;
     build_streams_close(b);
-    build_norms(b, "final_norm", 1);
+    if (!m->draft.no_final_norm) build_norms(b, "final_norm", 1);
     build_head(b);
     set_needed_weights(&ops);
     TRY(sym_check(c, e));

@@ -44,6 +44,8 @@
     X(Vl, "Vl", "rows of the table of such inputs")                                                                    \
     X(A, "A", "residual streams (AltUp)")                                                                              \
     X(La, "La", "rank of a learned residual (LAuReL)")                                                                 \
+    X(Nj, "Nj", "vectors that a draft head joins into one")                                                            \
+    X(Vd, "Vd", "tokens that a draft head knows")                                                                      \
     X(P, "P", "rows of the learned position table")                                                                    \
     X(J, "J", "taps of a short convolution")                                                                           \
     X(Tc, "Tc", "tokens of a chunk of a scan")                                                                         \
@@ -162,9 +164,10 @@ struct cost_conventions cost_conventions_of(bool course);
 struct cost_pass {
     const char *name; /* "prefill", "decode" */
     const struct sym *B, *T, *S;
-    const struct sym *M; /* NULL: one pass; else the mean of M decode steps (T = 1), the last at S */
+    const struct sym *M; /* NULL: one pass; else the mean of decode steps of T over M tokens, the last at S */
     bool absorbed;       /* MLA: attend in the latent space */
     bool uncached;       /* no cache: keys and values of all S tokens are made in the pass, T = S */
+    bool all_logits;     /* of every position, and a token drawn for each: a denoising or a verifying pass */
 };
 
 struct cost_ops {

@@ -84,6 +84,13 @@ static void build_channel_mix(struct build *b)
     build_elementwise(b, OP_ACTIVATION, "channel_gate", "[B*T, D]", PROD(b->rows, Y->D), ACT_FLOPS + GATE_FLOPS, 3);
 }
 
+/* Medusa: a product of the stream's own width, which every rank has whole, through a nonlinearity. */
+static void build_residual_unit(struct build *b, const struct ffn *f)
+{
+    build_linear(b, "unit_proj", "[B*T, D] x [D, D]", WEIGHT_FFN, b->rows, Y->D, Y->D, f->up_bias);
+    build_activation(b, "unit_act", b->rows, Y->D, false);
+}
+
 /* Expected share of the experts that n tokens touch, each drawing k of E without replacement: 1-(1-k/E)^n; k/E exactly
  * at n = 1. */
 static const struct sym *share_touched(struct build *b, const struct sym *n)
@@ -160,6 +167,10 @@ void build_ffn(struct build *b, const struct ffn *f)
     switch (f->kind) {
     case FFN_NONE: return;
     case FFN_DENSE:
+        if (f->residual_unit) {
+            build_residual_unit(b, f);
+            return;
+        }
         if (f->channel_mix)
             build_channel_mix(b);
         else if (b->v->mlp_fused && f->adapter_rank == 0)

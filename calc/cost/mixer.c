@@ -49,9 +49,30 @@ static struct attended attended_chunked(struct build *b, const struct sym *W)
     return r;
 }
 
+/* Queries at 1 .. n, in blocks of J tokens, each of which sees its block to the end or to S: their pairs. */
+static const struct sym *pairs_of_blocks(struct build *b, const struct sym *n, const struct sym *J)
+{
+    const struct sym *whole = SUM(sym_ceil(b->c, sym_div(b->c, n, J)), INT(-1)), *next = SUM(whole, INT(1));
+    const struct sym *rest = SUM(n, NEG(PROD(whole, J)));
+    return SUM(HALF(PROD(J, J, whole, next)), PROD(rest, MIN(b->pass->S, PROD(next, J))));
+}
+
+/* Tokens that see each other: all of the context, or block by block. */
+static struct attended attended_both(struct build *b)
+{
+    const struct sym *S = b->pass->S, *T = b->pass->T, *M = b->pass->M;
+    const struct sym *mean = M ? SUM(S, HALF(SUM(T, NEG(M)))) : S;
+    struct attended r = {PROD(T, mean), mean, mean};
+    if (!b->m->block_causal || b->v->causal_full || M) return r;
+    const struct sym *J = INT(b->m->block_tokens);
+    r.pairs = SUM(pairs_of_blocks(b, S, J), NEG(pairs_of_blocks(b, SUM(S, NEG(T)), J)));
+    return r;
+}
+
 struct attended build_attended(struct build *b, const struct sym *W, bool chunked)
 {
     const struct sym *S = b->pass->S, *T = b->pass->T, *M = b->pass->M;
+    if (b->m->bidirectional) return attended_both(b);
     if (chunked) return attended_chunked(b, W);
     if (M) { /* decode steps with contexts S-M+1 .. S */
         const struct sym *mean = W ? sym_div(b->c, sum_min(b, S, M, W), M) : SUM(S, HALF(SUM(INT(1), NEG(M))));
@@ -177,10 +198,26 @@ static void build_qkv(struct build *b, const struct mixer *x)
     if (x->position == POSITION_ROPE) build_rope(b, "rope", x->shares_kv ? "[B*T, N*H]" : "[B*T, (N+K)*H]", turned);
 }
 
+/* A target's features as keys and values, by the weights that the block's own tokens have passed. */
+static void build_features(struct build *b, const struct mixer *x, const struct sym *kv)
+{
+    const struct sym *k = PROD(Y->K, Y->H);
+    build_linear(b, "feature_kv", "[B*T, D] x [D, K*(H+Hv)]", WEIGHT_MIXER, b->rows, Y->D, kv, x->qkv_bias);
+    struct cost_op *op = &b->ops->op[b->ops->n - 1];
+    for (size_t i = 0; i < op->tensors_n; i++) op->tensor[i].shared = true;
+    if (x->qk_norm == QK_NORM_HEAD) {
+        build_head_norm(b, "feature_k_norm", "[B*T, K*H]", build_norm_flops(b->m->norm), k,
+                        b->m->norm == NORM_LAYER_BIAS ? PROD(INT(2), Y->H) : Y->H);
+        b->ops->op[b->ops->n - 1].tensor[0].shared = true;
+    }
+    if (x->position == POSITION_ROPE) build_rope(b, "feature_rope", "[B*T, K*H]", k);
+}
+
 static void build_gqa(struct build *b, const struct mixer *x)
 {
     const struct sym *kv = PROD(Y->K, SUM(Y->H, Y->Hv));
     build_qkv(b, x);
+    if (x->features_kv) build_features(b, x, kv);
     if (!x->shares_kv) build_cache_write(b, "kv_write", kv, Y->b_kv, x->window_tokens ? Y->W : NULL);
     build_core(b, x, "[B, T, N, H] on [B, S, K, H+Hv]", Y->H, Y->Hv, kv, !b->pass->uncached);
     if (x->shares_kv) b->ops->op[b->ops->n - 1].kv_needed_bytes = INT(0); /* the layer that made them has them */

@@ -109,6 +109,14 @@ enum hybrid_rule {
     HYBRID_SHARED,  /* layers_block_type: all layers are recurrent, "hybrid" ones after a shared attention block */
 };
 
+/* How a checkpoint stores modules of multi-token prediction (num_nextn_predict_layers, mtp_num_hidden_layers). */
+enum mtp_rule {
+    MTP_NONE,   /* not known */
+    MTP_SHARED, /* modules of a layer each, with the model's embedding and head */
+    MTP_COPIES, /* the same with copies of both */
+    MTP_STACK,  /* one module of so many layers, with the model's embedding and head */
+};
+
 /* How the width of the dense MLP follows from the file. */
 enum ffn_rule {
     FFN_PLAIN,   /* as it says */
@@ -128,7 +136,9 @@ struct reader;
 struct family {
     const char *name;
     const char *types[6];         /* model_type values */
-    const char *architectures[4]; /* for files without model_type */
+    const char *architectures[4]; /* for files without model_type; of a draft for all */
+    bool draft;                   /* a head that drafts for another model: */
+    const char *mark;             /* a key that says so whatever the model_type; NULL none */
     enum norm_kind norm;
     int norms;    /* of width D in a layer */
     bool tied;    /* class default of tie_word_embeddings */
@@ -163,7 +173,10 @@ struct family {
     enum moe_rule moe;
     enum hybrid_rule hybrid;
     enum ffn_rule ffn;
-    bool output_gate; /* of attention */
+    enum mtp_rule mtp;
+    bool diffusion;    /* denoises tokens that see each other */
+    bool block_causal; /* those of a block, block by block */
+    bool output_gate;  /* of attention */
     /* Fills a recurrent mixer from the file; NULL without one. */
     enum err_code (*recurrent)(struct reader *r, struct mixer *x);
     int64_t window_period;    /* class default of sliding_window_pattern */
@@ -172,9 +185,11 @@ struct family {
      * structure that neither describes are refused here. */
     enum err_code (*vary)(struct reader *r, int64_t layer, struct layer_kind *k);
     enum err_code (*extend)(struct reader *r); /* what the model has outside its layers; NULL none */
-    struct family_default defaults[8];         /* class defaults of keys that files omit; value 0 ends */
-    const char *blocks;                        /* for `ridge list families` */
-    const char *exact;                         /* what was checked, and against what */
+    /* Reads sizes and layers in place of the common way; NULL that. */
+    enum err_code (*structure)(struct reader *r);
+    struct family_default defaults[8]; /* class defaults of keys that files omit; value 0 ends */
+    const char *blocks;                /* for `ridge list families` */
+    const char *exact;                 /* what was checked, and against what */
 };
 
 const struct family *family_table(size_t *n);

@@ -279,7 +279,13 @@ static const char *const READ_KEYS[] = {"tie_word_embeddings",
                                         "layers_block_type",
                                         "mamba_ssm_dtype",
                                         "use_bias",
-                                        "use_conv_bias"};
+                                        "use_conv_bias",
+                                        "num_nextn_predict_layers",
+                                        "mtp_num_hidden_layers",
+                                        "draft_vocab_size",
+                                        "medusa_num_heads",
+                                        "medusa_num_layers",
+                                        "block_size"};
 
 enum { READ_KEYS_N = sizeof READ_KEYS / sizeof READ_KEYS[0], KEYS_MAX = READ_KEYS_N + 8 * DIM_N };
 

@@ -89,6 +89,8 @@ struct mixer {
     int64_t top_keys, index_heads, index_dim;
     bool output_gate;   /* a second query-sized product, whose sigmoid multiplies the output */
     bool doubled_input; /* reads the residual stream beside the embedding: 2*hidden wide */
+    bool features_kv;   /* a target's features become keys and values too, by the same weights, and these are kept */
+    bool images;        /* keys and values are those of an image: without one the layer is skipped, its weights held */
     struct recurrence recurrence;
 };
 
@@ -105,6 +107,7 @@ struct ffn {
     int64_t latent_width;   /* routed experts work in a projection of the stream; 0: in the stream itself */
     int64_t adapter_rank;   /* a low-rank product of its own beside gate and up, which other layers share; 0 none */
     bool out_proj;          /* a hidden x hidden product after the block */
+    bool residual_unit;     /* Medusa: one hidden x hidden product and a nonlinearity, added to the stream */
     bool channel_mix;       /* RWKV: inputs mixed with the token before, squared ReLU, a gate of hidden x hidden */
     bool shared_gate;       /* a 1 x hidden gate on the shared expert's output */
     bool router_bias;       /* bias of the router product */
@@ -179,6 +182,34 @@ enum weight_class {
     WEIGHT_CLASSES
 };
 
+/* An encoder of images beside the language model, with what joins it to the stream (MODEL.md "Towers"): parameters, and
+ * of them those that every tensor-parallel rank has a copy of. 0: the file has none; NAN: it has one that is not
+ * described. */
+struct model_tower {
+    const char *name; /* NULL none */
+    double params, whole_params;
+};
+
+/* What a draft head has in place of a decoder's ends: it reads hidden vectors of a target model, and may use the
+ * target's embedding and output head. All zero: a model of its own. MODEL.md "Draft heads". */
+struct model_draft {
+    int64_t joined; /* vectors of width hidden, side by side, that one product makes one of; 0: none */
+    bool joined_bias;
+    int64_t norms_before, norms_after;  /* norms of width hidden before that product, and after it */
+    bool embed_borrowed, head_borrowed; /* the target's: read, not stored */
+    bool no_embedding, no_final_norm;
+    int64_t head_rows; /* tokens that its own output head knows; 0: vocab */
+    int64_t heads;     /* output heads, a matrix each; 0: one */
+};
+
+/* Multi-token prediction: modules of layers that the checkpoint stores beside the model. 0 modules: none. */
+struct model_mtp {
+    int64_t modules, layers; /* layers of one module */
+    struct layer_kind *kinds;
+    size_t kinds_n;
+    bool copies; /* each stores an embedding and an output head of its own */
+};
+
 struct model {
     const char *name;
     const char *source;    /* file or built-in it was read from */
@@ -196,6 +227,15 @@ struct model {
      * layer_scale: a stored number times each layer's output. 0 none. */
     int64_t per_layer_dim, per_layer_vocab, streams, laurel_rank;
     bool layer_scale;
+    int64_t embed_extra_rows; /* of the input embedding, beyond the vocabulary */
+    struct model_tower tower;
+    struct model_draft draft;
+    struct model_mtp mtp;
+    /* Queries see later tokens too: all of them, or with block_causal those of their own block. diffusion: a pass
+     * proposes block_tokens at once (0: the whole sequence), and block_steps passes settle them (0: as many as there
+     * are tokens). MODEL.md "Diffusion". */
+    bool bidirectional, block_causal, diffusion;
+    int64_t block_tokens, block_steps;
     enum norm_kind norm;
     size_t kinds_n;
     struct layer_kind *kinds;
@@ -231,6 +271,9 @@ struct model_setting {
  * (nearest offered), a .gguf that lies; ERR_IO. */
 enum err_code model_load(struct arena *a, const char *name, const struct model_setting *set, size_t n_set,
                          struct model *out, struct err *e);
+
+/* model_mtp -- one module of m's multi-token prediction as a draft model, in m's formats; false: it has none. */
+bool model_mtp(const struct model *m, struct model *out);
 
 /* model_builtins -- names of the built-in models, in order; returns how many. */
 size_t model_builtins(struct arena *a, const char *const **names);

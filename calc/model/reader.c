@@ -4,12 +4,14 @@
 #include <string.h>
 
 #include "calc/base/text.h"
-#include "calc/model/reader.h"
+#include "calc/model/draft.h"
 #include "calc/model/stored.h"
+#include "calc/model/towers.h"
 
-static void note(struct reader *r, const char *text)
+enum err_code reader_note(struct reader *r, const char *text)
 {
     r->m->notes = r->m->notes ? arena_printf(r->arena, "%s; %s", r->m->notes, text) : text;
+    return r->m->notes ? ERR_OK : err_nomem(r->e);
 }
 
 /* ---- which part of the file, which family ---- */
@@ -41,11 +43,29 @@ enum err_code reader_text_part(const struct json *root, struct json *out, struct
     return ERR_OK;
 }
 
+/* A draft head is known by a key of its own or by its architecture: its model_type is mostly that of its target. */
+static const struct family *find_draft(struct reader *r)
+{
+    struct json j, list, first;
+    const char *architecture = "";
+    size_t n;
+    const struct family *f = family_table(&n);
+    if (json_get(r->root, "architectures", &list) && json_at(&list, 0, NULL, &first))
+        (void)json_str(&first, &architecture, NULL);
+    const struct family *by_name = family_find_architecture(architecture);
+    if (by_name && by_name->draft) return by_name;
+    for (size_t i = 0; i < n; i++)
+        if (f[i].mark && json_get(&r->text, f[i].mark, &j)) return &f[i];
+    return NULL;
+}
+
 static enum err_code find_family(struct reader *r)
 {
     TRY(reader_text_part(r->root, &r->text, r->e));
     struct json j;
     const char *type = NULL;
+    r->family = find_draft(r);
+    if (r->family) return ERR_OK;
     const struct json *where = &r->text;
     if (!json_get(&r->text, "model_type", &j)) {
         where = r->root;
@@ -90,8 +110,6 @@ static enum err_code refuse_foreign(struct reader *r)
     static const struct {
         const char *key, *meaning;
     } FOREIGN[] = {
-        {"draft_vocab_size", "a speculative draft head"},
-        {"dflash_config", "a block-diffusion draft"},
         {"block_configs", "per-layer shapes"},
         {"cross_attention_layers", "cross attention"},
         {"layers_block_type", "a hybrid of layer types"},
@@ -139,6 +157,7 @@ static enum err_code read_head(struct reader *r)
     /* The flag may stand outside the text part (Qwen3-VL) or inside (Ministral-3); the inner one wins. */
     TRY(reader_flag(r, r->root, "tie_word_embeddings", r->family->tied, &m->tied));
     TRY(reader_flag(r, &r->text, "tie_word_embeddings", m->tied, &m->tied));
+    TRY(reader_flag(r, &r->text, "weight_tying", m->tied, &m->tied)); /* LLaDA's spelling */
     m->norm = r->family->norm;
     m->embed_norm = r->family->embed_norm;
     m->head_bias = r->family->head_bias;
@@ -195,17 +214,6 @@ const char *reader_attention_text(struct arena *a, const struct model *m)
     return on.recurrent && text ? arena_printf(a, "%s, %s", text, recurrent_name(on.recurrent)) : text;
 }
 
-static void note_uncounted(struct reader *r)
-{
-    struct json j;
-    int64_t mtp = 0;
-    if (json_get(r->root, "vision_config", &j)) note(r, "vision tower not counted");
-    if (json_get(r->root, "audio_config", &j)) note(r, "audio tower not counted");
-    if (json_get(&r->text, "num_nextn_predict_layers", &j) && json_int(&j, 0, LAYERS_MAX, &mtp, NULL) == ERR_OK &&
-        mtp > 0)
-        note(r, "multi-token prediction layers not counted");
-}
-
 /* Layers; of files that list their blocks without a number, the length of the list. */
 static enum err_code read_depth(struct reader *r)
 {
@@ -213,6 +221,25 @@ static enum err_code read_depth(struct reader *r)
     const bool listed = r->family->hybrid != HYBRID_NONE && json_get(&r->text, "layers_block_type", &j);
     const int64_t n = listed ? (int64_t)json_len(&j) : 0;
     return reader_dim(r, DIM_LAYERS, 1, n > 0 && n <= LAYERS_MAX ? n : -1, &r->m->layers);
+}
+
+/* Sizes and layers. */
+static enum err_code read_structure(struct reader *r)
+{
+    struct model *m = r->m;
+    TRY(reader_dim(r, DIM_POSITIONS, 0, 0, &m->max_context_tokens));
+    if (r->family->structure) return r->family->structure(r);
+    TRY(reader_dim(r, DIM_HIDDEN, 1, -1, &m->hidden));
+    TRY(read_depth(r));
+    TRY(reader_dim(r, DIM_VOCAB, 1, -1, &m->vocab));
+    TRY(reader_layers(r));
+    m->diffusion = m->bidirectional = r->family->diffusion;
+    m->block_causal = r->family->block_causal;
+    for (size_t i = 0; i < m->kinds_n && m->bidirectional; i++)
+        if (m->kinds[i].mixer.window_tokens > 0)
+            return err_set(r->e, ERR_INPUT, "%s: windows of tokens that see each other are not described",
+                           r->text.file);
+    return ERR_OK;
 }
 
 enum err_code model_parse(struct arena *a, const struct json *j, struct model *out, struct err *e)
@@ -223,16 +250,13 @@ enum err_code model_parse(struct arena *a, const struct json *j, struct model *o
     TRY(find_family(&r));
     m.family = r.family->name;
     TRY(refuse_foreign(&r));
-    TRY(reader_dim(&r, DIM_HIDDEN, 1, -1, &m.hidden));
-    TRY(read_depth(&r));
-    TRY(reader_dim(&r, DIM_VOCAB, 1, -1, &m.vocab));
-    TRY(reader_dim(&r, DIM_POSITIONS, 0, 0, &m.max_context_tokens));
-    TRY(reader_layers(&r));
+    TRY(read_structure(&r));
     TRY(read_head(&r));
     if (r.family->extend) TRY(r.family->extend(&r));
+    TRY(draft_read_mtp(&r));
     TRY(stored_read(a, j, &r.text, r.family->router_fp32, &m, e));
     m.attention = reader_attention_text(a, &m);
-    note_uncounted(&r);
+    TRY(towers_read(&r));
     (void)json_hash(j, m.hash);
     if (!m.attention) return err_nomem(e);
     *out = m;

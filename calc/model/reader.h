@@ -29,6 +29,9 @@ enum err_code reader_dim(struct reader *r, enum dim d, int64_t lo, int64_t fallb
 /* reader_flag -- a boolean of an object, else fallback. */
 enum err_code reader_flag(struct reader *r, const struct json *where, const char *key, bool fallback, bool *out);
 
+/* reader_note -- join a sentence to m->notes; text is kept. Errors: ERR_NOMEM. */
+enum err_code reader_note(struct reader *r, const char *text);
+
 /* reader_attention, reader_dense, reader_experts, reader_biases -- blocks as the family's row and the file say. */
 enum err_code reader_attention(struct reader *r, struct mixer *x);
 enum err_code reader_dense(struct reader *r, struct ffn *f);

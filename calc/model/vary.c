@@ -180,3 +180,59 @@ enum err_code vary_indexer(struct reader *r, int64_t layer, struct layer_kind *k
     x->index_heads = x->index_dim = 0;
     return ERR_OK;
 }
+
+/* Llama 3.2 vision: the layers of cross_attention_layers have queries of the text and keys and values of an image, a
+ * norm of each head, and a gate on either block. */
+enum err_code vary_mllama(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct json list, item;
+    int64_t at;
+    if (!json_get(&r->text, "cross_attention_layers", &list))
+        return err_set(r->e, ERR_INPUT, "%s: cross_attention_layers is missing: which layers attend to images",
+                       r->text.file);
+    if (!json_is_array(&list)) return json_want(&list, "a list of layer numbers", r->e);
+    for (size_t i = 0; json_at(&list, i, NULL, &item); i++) {
+        TRY(json_int(&item, 0, r->m->layers - 1, &at, r->e));
+        if (at != layer) continue;
+        k->mixer.images = true;
+        k->mixer.qk_norm = QK_NORM_HEAD;
+        k->mixer.position = POSITION_NONE;
+    }
+    return ERR_OK;
+}
+
+enum err_code extend_mllama(struct reader *r)
+{
+    r->m->embed_extra_rows = 8; /* fixed in the class: the image token and its like */
+    return ERR_OK;
+}
+
+/* LLaDA: keys of the code it is made of; published models have neither biases nor norms of queries. */
+enum err_code vary_llada(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct json j;
+    const char *norm = "rms", *block = "llama";
+    int64_t rows = r->m->vocab;
+    (void)layer;
+    (void)k;
+    TRY(want_flag(r, "include_bias", false, false, "biases"));
+    TRY(want_flag(r, "include_qkv_bias", false, false, "biases of queries, keys and values"));
+    TRY(want_flag(r, "attention_layer_norm", false, false, "norms of queries and keys"));
+    TRY(want_flag(r, "rope", true, true, "learned positions"));
+    TRY(want_flag(r, "input_emb_norm", false, false, "a norm of the embedding"));
+    if (json_get(&r->text, "layer_norm_type", &j)) TRY(json_str(&j, &norm, r->e));
+    if (strcmp(norm, "rms") != 0) return json_want(&j, "\"rms\"", r->e);
+    if (json_get(&r->text, "block_type", &j)) TRY(json_str(&j, &block, r->e));
+    if (strcmp(block, "llama") != 0) return json_want(&j, "\"llama\"", r->e);
+    if (json_get(&r->text, "embedding_size", &j)) TRY(json_int(&j, 1, INT64_MAX, &rows, r->e));
+    return rows == r->m->vocab ? ERR_OK : json_want(&j, "as many rows as vocab_size", r->e);
+}
+
+/* SDAR: its file names no block; published chat models were trained with 4 (sglang, dllm/config.py). */
+enum err_code extend_blocks(struct reader *r)
+{
+    struct json j;
+    r->m->block_tokens = 4;
+    if (json_get(&r->text, "block_size", &j)) return json_int(&j, 1, 1 << 20, &r->m->block_tokens, r->e);
+    return ERR_OK;
+}
