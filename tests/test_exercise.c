@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -171,6 +172,30 @@ static void check_form(const char *name, const struct exercise_question *q)
         assert_in_range(q->choices_n, 2, EXERCISE_CHOICES_MAX);
         assert_true(q->right < q->choices_n);
     }
+}
+
+/* The form says the tolerance, and shows a number that is none of the answer, with the digits that it takes. */
+static void check_sample(struct fixture *f, const char *name, const struct exercise_question *q)
+{
+    if (q->kind != EXERCISE_NUMBER) return;
+    assert_true(q->unit != UNITS_COUNT || q->things);
+    if (q->tolerance_frac == 0) {
+        assert_non_null(strstr(q->form, ", exact"));
+        return;
+    }
+    const char *within = arena_printf(f->a, ", within %g%%", 100 * q->tolerance_frac);
+    const char *at = strstr(q->form, ", such as "), *end = strstr(q->form, within);
+    if (!at || !end || strlen(end) != strlen(within)) fail_msg("%s: the form '%s'", name, q->form);
+    char *sample = arena_strndup(f->a, at + 10, (size_t)(end - at) - 10);
+    char *other = strstr(sample, " or ");
+    if (other) *other = '\0';
+    size_t digits = 0;
+    for (const char *p = sample + strspn(sample, "$0."); (*p >= '0' && *p <= '9') || *p == '.'; p++)
+        digits += *p != '.';
+    assert_int_equal(digits, 4);
+    const struct exercise_verdict v = grade(f, q, sample);
+    if (v.right) fail_msg("%s: the sample '%s' is the answer", name, sample);
+    if (strstr(v.hint, "was asked") || strstr(v.hint, "cannot be")) fail_msg("%s: '%s': %s", name, sample, v.hint);
 }
 
 static void check_right(struct fixture *f, const char *name, const struct exercise_question *q)
@@ -387,6 +412,7 @@ static void check_seeds(size_t at, size_t seeds)
         assert_true(q.value == twice.value && q.slips_n == twice.slips_n && q.right == twice.right);
         drawn = q.kind != EXERCISE_FORMULA;
         check_form(x->name, &q);
+        check_sample(&f, x->name, &q);
         check_right(&f, x->name, &q);
         check_slips(&f, x->name, &q);
         if (s < 20) check_off(&f, x->name, &q);
@@ -786,6 +812,36 @@ static void test_long(void **state)
     end(&f);
 }
 
+/* What would take seconds to expand, for the answer, for each slip, or at each point: the whole costs no more than one
+ * proof. */
+static void test_bounded(void **state)
+{
+    (void)state;
+    static const char *const HEAVY[] = {"(B+S+T)^40*(B+S+1)^40",
+                                        "(B+S+T+1)^43",
+                                        "((B+S+T)^31+7)^31",
+                                        "x = (B+S+T+1)^43 = (B+S+T+1)^44",
+                                        "469**999999.29999999999999999999**9999999999999999999999999**S",
+                                        "0007187182055329890302**999**S",
+                                        "B**99999999999999**S",
+                                        "exp(exp(exp(S)))",
+                                        "ceil((B+S+T+1)^43/7)",
+                                        "log((B+S+T)^99)*log(B^2+S)^99",
+                                        "sqrt((B+S+T+1)^43)"};
+    for (size_t i = 0; i < sizeof HEAVY / sizeof HEAVY[0]; i++) {
+        struct fixture f = begin();
+        const struct cost_symbols y = cost_symbols_make(f.c);
+        struct exercise_question q = formula(&f, &y, sym_div(f.c, sym_mul(f.c, y.S, y.T), sym_add(f.c, y.S, y.T)));
+        for (int64_t n = 2; n < 12; n++)
+            bank_slip_formula(&q, sym_mul(f.c, sym_int(f.c, n), q.answer), "this is a multiple of what is right");
+        const clock_t from = clock();
+        assert_hint(&f, &q, HEAVY[i], "");
+        const double s = (double)(clock() - from) / CLOCKS_PER_SEC;
+        if (s > 2.5) fail_msg("'%s' takes %.1f s", HEAVY[i], s); /* well under 1 s; instruments are slower */
+        end(&f);
+    }
+}
+
 /* ---- answers against a count by hand ---- */
 
 /* The numbers of a text in their order. */
@@ -843,6 +899,40 @@ static void test_against_counts(void **state)
     }
 }
 
+/* What batch-ridge says of other batches, from the ridge and the sizes of the text. */
+static void test_batch_slips(void **state)
+{
+    (void)state;
+    size_t met = 0;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct fixture f = begin();
+        double x[3], ridge;
+        const struct exercise_question q = ask(&f, "batch-ridge", seed);
+        assert_true(numbers_of(q.text, x, 3) == 3);
+        assert_int_equal(numbers_of(strstr(q.steps[1], "bandwidth = "), &ridge, 1), 1);
+        for (size_t i = 0; i < q.slips_n; i++) {
+            const double B = q.slips[i].value, elements = B * x[0] + B * x[2] + x[0] * x[2];
+            const double intensity = 2 * B * x[0] * x[2] / (2 * elements);
+            const char *hint = q.slips[i].hint;
+            if (strncmp(hint, "This takes the sparse", 20) == 0) {
+                assert_true(fabs(intensity / (2 * ridge) - 1) < 1e-4);
+                met |= 1;
+            } else if (strncmp(hint, "This divides by elements", 20) == 0) {
+                assert_true(fabs(2 * intensity / ridge - 1) < 1e-4);
+                met |= 2;
+            } else if (strncmp(hint, "This leaves out the bytes of the result", 38) == 0) {
+                assert_true(fabs(B * x[0] * x[2] / (elements - B * x[2]) / ridge - 1) < 1e-4);
+                met |= 4;
+            } else if (strncmp(hint, "This leaves out the bytes of X", 30) == 0) {
+                assert_true(fabs(B * x[0] * x[2] / (elements - B * x[0]) / ridge - 1) < 1e-4);
+                met |= 8;
+            }
+        }
+        end(&f);
+    }
+    assert_int_equal(met, 15);
+}
+
 /* Below B the product is under the ridge, at B not. */
 static void test_batch_meets_ridge(void **state)
 {
@@ -864,6 +954,66 @@ static void test_batch_meets_ridge(void **state)
 }
 
 /* The formulas of the lecture: CS336 Spring 2025, lecture 10. */
+/* Answers that students give most, to questions that say this and that, and what the hint must speak of. */
+static void test_typical(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *exercise, *says[3], *answer, *hint;
+    } TYPICAL[] = {
+        {"matmul-limit",
+         {"W of D x F; all elements are bf16", "X of B x D"},
+         "B*D*F/(B*D + B*F + D*F)",
+         "intensity itself"},
+        {"mlp-limit",
+         {"T tokens each", "elements are bf16"},
+         "6*B*T*D*F/(4*B*T*D + 4*B*T*F + 6*D*F)",
+         "intensity itself"},
+        {"parameters-formula",
+         {"is tied", "and K KV", "is gated"},
+         "L*(3*D*F + 2*D*N*H + 2*D*K*H)",
+         "leaves out the embedding"},
+        {"parameters-formula",
+         {"not tied", "and K KV", "is gated"},
+         "V*D + L*(3*D*F + 2*D*N*H + 2*D*K*H)",
+         "leaves out the embedding"},
+        {"parameters-formula",
+         {"not tied", "and K KV", "is gated"},
+         "L*(3*D*F + 2*D*N*H + 2*D*K*H)",
+         "leaves out embedding and output head"},
+        {"parameters-formula",
+         {"not tied", "and K KV", "is gated"},
+         "2*V*D + L*(3*D*F + 2*D^2 + 2*D*K*H)",
+         "N*H need not be D"},
+        {"parameters-formula",
+         {"not tied", "as many KV", "is gated"},
+         "2*V*D + L*(3*D*F + 4*D^2)",
+         "N*H need not be D"},
+        {"latency-formula", {"seconds of one step"}, "B*bw/(w + 4*B*S*L*K*H)", "the time of a step is asked"},
+        {"latency-formula", {"tokens per second"}, "(w + 4*B*S*L*K*H)/bw", "tokens per second are asked"},
+        {"latency-formula", {"seconds of one step"}, "(w + 4*B*S*K*H)/bw", "one layer"},
+        {"attention-intensity",
+         {"cached in bf16 (2 bytes an element), queries and outputs are fp32"},
+         "S*T/(S + T)",
+         "which formats"},
+        {"attention-intensity", {"cached in fp8", "outputs are fp8"}, "S*T/(S + T)", "Or: "},
+        {"mlp-flops", {"in all L layers", "T tokens each"}, "12*B*T*D*F*L", "too large by a constant factor"},
+    };
+    for (size_t i = 0; i < sizeof TYPICAL / sizeof TYPICAL[0]; i++) {
+        size_t met = 0;
+        for (uint64_t seed = 0; seed < 400 && met < 2; seed++) {
+            struct fixture f = begin();
+            const struct exercise_question q = ask(&f, TYPICAL[i].exercise, seed);
+            bool says = true;
+            for (size_t k = 0; k < 3 && TYPICAL[i].says[k]; k++) says &= strstr(q.text, TYPICAL[i].says[k]) != NULL;
+            if (says) assert_hint(&f, &q, TYPICAL[i].answer, TYPICAL[i].hint);
+            met += says;
+            end(&f);
+        }
+        if (!met) fail_msg("%s, '%s': not met", TYPICAL[i].exercise, TYPICAL[i].answer);
+    }
+}
+
 static void test_lecture(void **state)
 {
     (void)state;
@@ -1010,9 +1160,12 @@ int main(void)
         cmocka_unit_test(test_formulas),
         cmocka_unit_test(test_choices),
         cmocka_unit_test(test_long),
+        cmocka_unit_test(test_bounded),
         cmocka_unit_test(test_against_counts),
         cmocka_unit_test(test_batch_meets_ridge),
+        cmocka_unit_test(test_batch_slips),
         cmocka_unit_test(test_lecture),
+        cmocka_unit_test(test_typical),
         cmocka_unit_test(test_marks),
         cmocka_unit_test(test_every_exercise),
     };

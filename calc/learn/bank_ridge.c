@@ -214,8 +214,8 @@ enum err_code bank_ridge_batch(struct exercise_maker *m, struct exercise_questio
                           meeting_text(m, &p, "B"));
     bank_slip(q, p.ridge,
               "That is where the limit of large widths, B, meets the ridge; X and the result move bytes too.");
-    bank_slip(q, 1 / (1 / p.ridge - 1 / D), "This leaves out the bytes of the result.");
-    bank_slip(q, 1 / (1 / p.ridge - 1 / F), "This leaves out the bytes of X.");
+    bank_slip(q, 1 / (1 / p.ridge - 1 / F), "This leaves out the bytes of the result."); /* B*F of B*D*F */
+    bank_slip(q, 1 / (1 / p.ridge - 1 / D), "This leaves out the bytes of X.");
     const double sparse = 1 / (1 / (2 * p.ridge) - 1 / D - 1 / F), elements = 1 / (2 / p.ridge - 1 / D - 1 / F);
     if (sparse > 0) bank_slip(q, sparse, "This takes the sparse peak, or counts a multiply-add as one flop.");
     if (elements > 0) bank_slip(q, elements, "This divides by elements, not by bytes: an element has 2.");

@@ -112,7 +112,7 @@ static enum err_code check_side(const struct grade *g, const char *side, bool fi
 {
     const struct sym *s;
     struct err refused;
-    bool equal = false;
+    enum sym_verdict verdict = SYM_VERDICT_DIFFER;
     *why = NULL;
     enum err_code code = read_expression(g, side, &s, &refused);
     if (is_unread(code)) {
@@ -120,12 +120,12 @@ static enum err_code check_side(const struct grade *g, const char *side, bool fi
             *why = arena_printf(g->arena, "what is in front of '=' cannot be read: %s", refused.text);
         return ERR_OK;
     }
-    if (code == ERR_OK) code = sym_equal(g->c, s, last, &equal, &refused);
+    if (code == ERR_OK) code = sym_compare(g->c, s, last, &verdict, NULL, &refused);
     if (code == ERR_NOMEM || code == ERR_IO) {
         if (e) *e = refused;
         return code;
     }
-    if (!equal) *why = "the sides of '=' are not equal: give one expression";
+    if (verdict != SYM_VERDICT_EQUAL) *why = "the sides of '=' are not equal: give one expression";
     return ERR_OK;
 }
 
@@ -134,8 +134,9 @@ static enum err_code check_side(const struct grade *g, const char *side, bool fi
 /* What the algebra may not have seen through. */
 static const char *atoms_of(const struct grade *g, const struct sym *e)
 {
-    static const char *const ATOMS[][2] = {{"sqrt(", "square roots"}, {"^(", "broken powers"}, {"log(", "logarithms"},
-                                           {"exp(", "exponentials"},  {"min(", "min"},         {"max(", "max"},
+    static const char *const ATOMS[][2] = {{"sqrt(", "square roots"}, {"^(", "powers that are not whole"},
+                                           {"log(", "logarithms"},    {"exp(", "exponentials"},
+                                           {"min(", "min"},           {"max(", "max"},
                                            {"ceil(", "ceil"},         {"floor(", "floor"}};
     char *text = arena_alloc(g->arena, PRINTED_MAX);
     const char *all = "";
@@ -157,41 +158,48 @@ static enum err_code say_unproved(const struct grade *g, const struct sym *given
                        atoms);
 }
 
-/* Whether given is proved equal to the answer. Refusals of algebra are left to the caller. */
-static enum err_code prove(const struct grade *g, const struct sym *given, const struct grade_values *v, bool *equal,
-                           struct exercise_verdict *out, struct err *e)
+/* The answer as read: in canonical form, or as it stands where that has not been worked out. */
+static enum err_code show_given(const struct grade *g, const struct sym *given, bool canonical,
+                                struct exercise_verdict *out, struct err *e)
 {
-    const struct sym *a, *b;
+    const struct sym *normal = given;
     char *shown = arena_alloc(g->arena, SHOWN_MAX);
     if (!shown) return err_nomem(e);
-    TRY(sym_normal(g->c, given, &a, e));
-    (void)sym_print(a, shown, SHOWN_MAX);
+    if (canonical) TRY(sym_normal(g->c, given, &normal, e));
+    (void)sym_print(normal, shown, SHOWN_MAX);
     out->given = shown;
-    TRY(sym_normal(g->c, g->q->answer, &b, e));
-    *equal = a == b;
-    if (*equal || !grade_values_agree(v->given, v->right)) return ERR_OK;
-    return sym_equal(g->c, a, b, equal, e);
+    return ERR_OK;
+}
+
+/* Where the values differ a point proves it, and nothing is expanded; else algebra decides. */
+static enum err_code decide(const struct grade *g, const struct sym *given, bool agree, enum sym_verdict *verdict,
+                            struct err *e)
+{
+    struct sym_point point;
+    *verdict = SYM_VERDICT_DIFFER;
+    if (agree) return sym_compare(g->c, given, g->q->answer, verdict, NULL, e);
+    const enum err_code code = sym_counterexample(g->c, given, g->q->answer, &point, e);
+    return is_refusal(code) ? sym_compare(g->c, given, g->q->answer, verdict, NULL, e) : code;
 }
 
 static enum err_code compare(const struct grade *g, const struct sym *given, struct exercise_verdict *out,
                              struct err *e)
 {
     struct err refused;
+    enum sym_verdict verdict;
     struct grade_values *v = arena_alloc(g->arena, sizeof *v);
     if (!v) return err_nomem(e);
     TRY(grade_values_make(g, given, v, e));
-    const enum err_code code = prove(g, given, v, &out->right, out, &refused);
-    if (code != ERR_OK && !is_refusal(code)) {
+    const enum err_code code = decide(g, given, grade_values_agree(v->given, v->right), &verdict, &refused);
+    if (is_refusal(code)) return grade_wrong(g, out, e, "cannot be compared: %s", refused.text);
+    if (code != ERR_OK) {
         if (e) *e = refused;
         return code;
     }
-    if (code == ERR_OK && out->right) return ERR_OK;
-    bool valued = false;
-    for (size_t p = 0; p < GRADE_POINTS_N; p++) valued |= v->given[p] - v->given[p] == 0; /* finite */
-    if (code != ERR_OK && (!valued || grade_values_agree(v->given, v->right)))
-        return grade_wrong(g, out, e, "cannot be compared: %s", refused.text);
-    if (grade_values_agree(v->given, v->right)) return say_unproved(g, given, out, e);
-    return grade_values_say(v, out, e);
+    out->right = verdict == SYM_VERDICT_EQUAL;
+    TRY(show_given(g, given, out->right, out, e));
+    if (out->right) return ERR_OK;
+    return verdict == SYM_VERDICT_UNKNOWN ? say_unproved(g, given, out, e) : grade_values_say(v, out, e);
 }
 
 enum err_code grade_formula(const struct grade *g, struct exercise_verdict *out, struct err *e)
