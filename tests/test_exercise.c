@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -163,6 +164,7 @@ static void check_form(const char *name, const struct exercise_question *q)
     if (q->kind == EXERCISE_FORMULA) {
         assert_non_null(q->answer);
         assert_in_range(q->symbols_n, 1, 16);
+        assert_true(q->unit != UNITS_NONE);
     } else if (q->kind == EXERCISE_NUMBER) {
         if (!isfinite(q->value) || q->value <= 0) fail_msg("%s: the answer is %g", name, q->value);
         assert_true(q->tolerance_frac >= 0 && q->tolerance_frac <= 0.05);
@@ -170,6 +172,30 @@ static void check_form(const char *name, const struct exercise_question *q)
         assert_in_range(q->choices_n, 2, EXERCISE_CHOICES_MAX);
         assert_true(q->right < q->choices_n);
     }
+}
+
+/* The form says the tolerance, and shows a number that is none of the answer, with the digits that it takes. */
+static void check_sample(struct fixture *f, const char *name, const struct exercise_question *q)
+{
+    if (q->kind != EXERCISE_NUMBER) return;
+    assert_true(q->unit != UNITS_COUNT || q->things);
+    if (q->tolerance_frac == 0) {
+        assert_non_null(strstr(q->form, ", exact"));
+        return;
+    }
+    const char *within = arena_printf(f->a, ", within %g%%", 100 * q->tolerance_frac);
+    const char *at = strstr(q->form, ", such as "), *end = strstr(q->form, within);
+    if (!at || !end || strlen(end) != strlen(within)) fail_msg("%s: the form '%s'", name, q->form);
+    char *sample = arena_strndup(f->a, at + 10, (size_t)(end - at) - 10);
+    char *other = strstr(sample, " or ");
+    if (other) *other = '\0';
+    size_t digits = 0;
+    for (const char *p = sample + strspn(sample, "$0."); (*p >= '0' && *p <= '9') || *p == '.'; p++)
+        digits += *p != '.';
+    assert_int_equal(digits, 4);
+    const struct exercise_verdict v = grade(f, q, sample);
+    if (v.right) fail_msg("%s: the sample '%s' is the answer", name, sample);
+    if (strstr(v.hint, "was asked") || strstr(v.hint, "cannot be")) fail_msg("%s: '%s': %s", name, sample, v.hint);
 }
 
 static void check_right(struct fixture *f, const char *name, const struct exercise_question *q)
@@ -386,6 +412,7 @@ static void check_seeds(size_t at, size_t seeds)
         assert_true(q.value == twice.value && q.slips_n == twice.slips_n && q.right == twice.right);
         drawn = q.kind != EXERCISE_FORMULA;
         check_form(x->name, &q);
+        check_sample(&f, x->name, &q);
         check_right(&f, x->name, &q);
         check_slips(&f, x->name, &q);
         if (s < 20) check_off(&f, x->name, &q);
@@ -480,6 +507,8 @@ static enum err_code make_coinciding(struct exercise_maker *m, struct exercise_q
     bank_slip(q, 17.1, "the answer");
     bank_slip(q, 34, "first");
     bank_slip(q, 34.2, "the same");
+    bank_slip(q, 34, "first");
+    bank_slip(q, 33.9, "a third");
     bank_slip(q, (double)NAN, "not a number");
     bank_slip(q, 51, "second");
     for (int i = 0; i < 20; i++) bank_step(q, "step");
@@ -496,7 +525,7 @@ static void test_coinciding(void **state)
     const struct exercise x = {.name = "x", .make = make_coinciding};
     assert_int_equal(exercise_ask(f.a, f.c, &x, 3, &q, &e), ERR_OK);
     assert_int_equal(q.slips_n, 2);
-    assert_string_equal(q.slips[0].hint, "first");
+    assert_string_equal(q.slips[0].hint, "Either: first Or: the same Or: a third");
     assert_string_equal(q.slips[1].hint, "second");
     assert_int_equal(q.steps_n, EXERCISE_STEPS_MAX);
     end(&f);
@@ -533,7 +562,21 @@ static void test_times(void **state)
     assert_hint(&f, &q, "7.9 s", "factor of 1000");
     assert_hint(&f, &q, "7.9 us", "factor of 1000");
     assert_hint(&f, &q, "7.9 ns", "million");
-    assert_hint(&f, &q, "15.8 ms", "factor of 2");
+    assert_hint(&f, &q, "15.8 ms", "constant factor: a 2");
+    assert_hint(&f, &q, "126.4 ms", "constant factor: a power of 2");
+    assert_right(&f, "time", &q, "26.5/3.35 = 7.91 ms");
+    assert_right(&f, "time", &q, "26.5e9/3.35e12 = 7.91 ms");
+    assert_right(&f, "time", &q, "t \xE2\x89\x88 7.91 ms");
+    assert_right(&f, "time", &q, "\xE2\x89\x88 7.91 ms");
+    assert_right(&f, "time", &q, "0.0079 s = 7.9 ms");
+    assert_right(&f, "time", &q, "$t \\approx 7.9\\,\\text{ms}$");
+    assert_right(&f, "time", &q, "7.9 \\times 10^{-3}\\,\\mathrm{s}");
+    assert_right(&f, "time", &q, "7.9 ms per step");
+    assert_right(&f, "time", &q, "7.9 ms/step");
+    assert_hint(&f, &q, "8.5 ms = 7.9 ms", "not equal");
+    assert_hint(&f, &q, "7.9 s = 7.9 ms = 7.9 GB", "this is a number of bytes");
+    assert_hint(&f, &q, "26.5 GB/3.35 TB/s = 7.91 ms", "in front of '='");
+    assert_hint(&f, &q, "= 7.9 ms", "in front of '='");
     assert_hint(&f, &q, "23.7 ms", "three of them");
     assert_hint(&f, &q, "8 ms", "rounded too early");
     assert_hint(&f, &q, "12 ms", "too large");
@@ -562,7 +605,8 @@ static void test_bytes_and_counts(void **state)
     assert_hint(&f, &bytes, "13.42 G", "'G' is not known");
     assert_hint(&f, &bytes, "13421772800", "give the unit");
 
-    const struct exercise_question count = number(UNITS_COUNT, 13015449600, 0);
+    struct exercise_question count = number(UNITS_COUNT, 13015449600, 0);
+    count.things = "parameter,param";
     assert_right(&f, "count", &count, "13,015,449,600");
     assert_right(&f, "count", &count, "13015449600");
     assert_right(&f, "count", &count, "13.0154496B");
@@ -571,8 +615,14 @@ static void test_bytes_and_counts(void **state)
     assert_right(&f, "count", &count, "1.30154496e10");
     assert_hint(&f, &count, "13.02B", "give all digits");
     assert_hint(&f, &count, "13,015,449,601", "give all digits");
-    assert_hint(&f, &count, "13.0154496 GB", "a count was asked; this is a number of bytes");
-    assert_hint(&f, &count, "26,030,899,200", "factor of 2");
+    assert_right(&f, "count", &count, "13,015,449,600 parameters");
+    assert_right(&f, "count", &count, "13.0154496 Gparams");
+    assert_right(&f, "count", &count, "13.0154496G");
+    assert_right(&f, "count", &count, "13015.4496 Mparam");
+    assert_hint(&f, &count, "13,015,449,600 potatoes", "'potatoes' is not known; a count (of parameters) was asked");
+    assert_hint(&f, &count, "13,015,449,600 tokens", "'tokens' is not known");
+    assert_hint(&f, &count, "13.0154496 GB", "a count (of parameters) was asked; this is a number of bytes");
+    assert_hint(&f, &count, "26,030,899,200", "constant factor");
     assert_hint(&f, &count, "13,0154,49600", "a comma groups thousands");
     assert_hint(&f, &count, "13.015,449", "a comma groups thousands");
 
@@ -585,6 +635,45 @@ static void test_bytes_and_counts(void **state)
     assert_right(&f, "ridge", &ridge, "989e12/3.35e12");
     assert_right(&f, "ridge", &ridge, "295");
     assert_right(&f, "ridge", &ridge, "I = 295 flops per byte");
+    assert_right(&f, "ridge", &ridge, "989/3.35 = 295.2 flop/byte");
+    assert_hint(&f, &ridge, "302", "rounded too early");
+    assert_hint(&f, &ridge, "317", "too large");   /* 1.074 times: no GiB in flops per byte */
+    assert_hint(&f, &ridge, "303.1", "too early"); /* 1.027 */
+    assert_hint(&f, &ridge, "590.4", "constant factor");
+    assert_right(&f, "part", &part, "43 per cent");
+    assert_right(&f, "part", &part, "43% of the layer");
+
+    const struct exercise_question rate = number(UNITS_TOK_PER_S, 2898, 0.01);
+    static const char *const RATES[] = {
+        "2898 1/s", "2898 / s", "2898/s", "2898 t/s", "2.898 ktok/s", "2898 tokens/s", "2898 tok per second",
+        "2898 tps"};
+    for (size_t i = 0; i < sizeof RATES / sizeof RATES[0]; i++) assert_right(&f, "rate", &rate, RATES[i]);
+    assert_hint(&f, &rate, "2898", "give the unit");
+    const struct exercise_question token = number(UNITS_BYTES_PER_TOKEN, 131072, 0.01);
+    assert_right(&f, "token", &token, "131.1 kB/token");
+    assert_right(&f, "token", &token, "128 KiB");
+    assert_hint(&f, &token, "131.1 KiB", "ratio of KiB");
+    assert_hint(&f, &token, "128 kB", "ratio of KiB");
+
+    struct exercise_question days = number(UNITS_SECONDS, 616.9 * 86400, 0.01);
+    days.bare = "days";
+    static const char *const DAYS[] = {"617",        "617 days", "617 d",      "14805 h",
+                                       "88.1 weeks", "t = 617",  "1.69 years", "6*10^10/97.26e6 = 617"};
+    for (size_t i = 0; i < sizeof DAYS / sizeof DAYS[0]; i++) assert_right(&f, "days", &days, DAYS[i]);
+    assert_hint(&f, &days, "617 GB", "this is a number of bytes");
+    assert_hint(&f, &days, "617 potatoes", "as days or with its unit");
+
+    struct exercise_question few = number(UNITS_COUNT, 248, 0);
+    few.things = "sequence,seq";
+    assert_right(&f, "few", &few, "248 seqs");
+    assert_hint(&f, &few, "247", "this is not it");
+    assert_hint(&f, &few, "248.2", "a whole number is asked");
+    assert_hint(&f, &few, "248 potatoes", "a count (of sequences)");
+    assert_hint(&f, &few, "300", "too large");
+    const struct exercise_question half = number(UNITS_RATIO, 0.5, 0.01);
+    assert_right(&f, "half", &half, "\xC2\xBD");
+    assert_hint(&f, &half, "2\xC2\xBD", "cannot be read");
+    assert_right(&f, "half", &half, "0.5 times smaller");
     end(&f);
 }
 
@@ -592,6 +681,7 @@ static struct exercise_question formula(struct fixture *f, const struct cost_sym
 {
     struct exercise_question q = {
         .kind = EXERCISE_FORMULA, .text = "q", .form = "an expression in B, S, T", .answer = answer};
+    q.unit = UNITS_FLOPS_PER_BYTE;
     q.symbols[q.symbols_n++] = y->B;
     q.symbols[q.symbols_n++] = y->S;
     q.symbols[q.symbols_n++] = y->T;
@@ -617,11 +707,11 @@ static void test_formulas(void **state)
                                         "(S^2*T + S*T^2)/(S+T)^2"};
     for (size_t i = 0; i < sizeof RIGHT / sizeof RIGHT[0]; i++) assert_right(&f, "formula", &q, RIGHT[i]);
     assert_hint(&f, &q, "T", "the bytes of queries are missing");
-    assert_hint(&f, &q, "2*S*T/(S+T)", "too large by a factor of exactly 2");
-    assert_hint(&f, &q, "S*T/(2*S+2*T)", "too small by a factor of exactly 2");
-    assert_hint(&f, &q, "2*S*T/(3*(S+T))", "too small by a factor of exactly 3/2");
+    assert_hint(&f, &q, "2*S*T/(S+T)", "too large by a constant factor");
+    assert_hint(&f, &q, "S*T/(2*S+2*T)", "too small by a constant factor");
+    assert_hint(&f, &q, "2*S*T/(3*(S+T))", "too small by a constant factor");
     assert_hint(&f, &q, "-S*T/(S+T)", "off by the sign");
-    assert_hint(&f, &q, "-4*S*T/(S+T)", "exactly 4, and of the wrong sign");
+    assert_hint(&f, &q, "-4*S*T/(S+T)", "constant factor, and of the wrong sign");
     assert_hint(&f, &q, "B*S*T/(S+T)", "too large by a factor of B");
     assert_hint(&f, &q, "S/(S+T)", "too small by a factor of T");
     assert_hint(&f, &q, "S^2/(S+T)", "it should be");
@@ -632,14 +722,38 @@ static void test_formulas(void **state)
     assert_hint(&f, &q, "S - S", "depends on the symbols");
     assert_hint(&f, &q, "S*T/(S+X)", "unknown name 'X'");
     assert_hint(&f, &q, "S*T/(S+T", "bracket");
-    assert_hint(&f, &q, "a = b = S", "more than one '='");
+    assert_hint(&f, &q, "a = b = S", "in front of '=' cannot be read");
+    static const char *const SIDES[] = {"I = 2*S*T/(2*S+2*T) = ST/(S+T)",
+                                        "1/(1/S+1/T) = S*T/(S+T)",
+                                        "I_{attn} = S*T/(S+T)",
+                                        "C(S) = S*T/(S+T)",
+                                        "$I = \\frac{ST}{S+T}$",
+                                        "\\(\\frac{ST}{S+T}\\)",
+                                        "S*T/(S+T) flop/byte",
+                                        "S*T/(S+T) flops per byte",
+                                        "\\frac{ST}{S+T}\\,\\text{FLOP/B}",
+                                        "S*T/(S+T) [flop/byte]",
+                                        "2(\xC2\xBD S T)/(S+T)"};
+    for (size_t i = 0; i < sizeof SIDES / sizeof SIDES[0]; i++) assert_right(&f, "sides", &q, SIDES[i]);
+    assert_hint(&f, &q, "2*S*T/(S+T) = S*T/(S+T)", "not equal");
+    assert_hint(&f, &q, "B = S*T/(S+T)", "not equal");
+    assert_hint(&f, &q, "I = S = S*T/(S+T)", "not equal");
+    assert_hint(&f, &q, "I + J = S*T/(S+T)", "in front of '='");
+    assert_hint(&f, &q, "S*T/(S+T) GB", "this is a number of bytes");
+    assert_hint(&f, &q, "S*T/(S+T) kflop/byte", "no prefix");
+    assert_hint(&f, &q, "s*t/(s+t)", "case counts");
+    assert_hint(&f, &q, "st/(s+T)", "case counts");
+    /* proved, or said not to be */
+    assert_right(&f, "root", &q, "S*T/(sqrt(S+T)^2)");
+    const struct exercise_verdict v = grade(&f, &q, "S*T/(S+T)*ceil(B + 1)/(ceil(B) + 1)");
+    assert_true(v.right || strstr(v.hint, "could not be proved equal: write it without ceil"));
     assert_hint(&f, &q, "intensity(attention)", "cannot be read");
     assert_hint(&f, &q, "S/(T-T)", "cannot be");
     assert_string_equal(grade(&f, &q, "2*S*T/(2*T+2*S)").given, "S*T/(S + T)");
     q = formula(&f, &y, SYM_PROD(f.c, sym_int(f.c, 6), y.B, y.S, y.T));
     assert_hint(&f, &q, "6*B*T^2", "off by a factor of T/S");
     assert_hint(&f, &q, "6*B", "too small by a factor of S*T");
-    assert_hint(&f, &q, "12*B*S", "too small by a factor of T/2");
+    assert_hint(&f, &q, "12*B*S", "too small by a factor of T, and off by a constant");
     assert_hint(&f, &q, "6*S^3*T/B", "off by a factor of S^2/B^2");
     q = formula(&f, &y, sym_mul(f.c, sym_int(f.c, 2), y.B)); /* the factor would say it */
     assert_hint(&f, &q, "T", "it should be");
@@ -655,6 +769,7 @@ static void test_choices(void **state)
                                         .text = "q",
                                         .form = "a word",
                                         .choices = {"memory", "compute", "both"},
+                                        .also = {"bandwidth,mem"},
                                         .choices_n = 3,
                                         .right = 1,
                                         .slips = {{.value = 2, .hint = "only one of them"}},
@@ -664,8 +779,14 @@ static void test_choices(void **state)
     assert_right(&f, "choice", &q, "Compute!?");
     assert_hint(&f, &q, "both", "only one of them");
     assert_hint(&f, &q, "memory", "numbers of the question");
-    assert_hint(&f, &q, "bandwidth", "one of: memory, compute, both");
-    assert_hint(&f, &q, "compute bound", "one of: memory, compute, both");
+    assert_hint(&f, &q, "bandwidth", "numbers of the question");
+    static const char *const RIGHT[] = {"compute bound",    "compute-bound",       "Compute-Bound.",
+                                        "bound by compute", "It is compute-bound", "limited by compute"};
+    for (size_t i = 0; i < sizeof RIGHT / sizeof RIGHT[0]; i++) assert_right(&f, "choice", &q, RIGHT[i]);
+    assert_hint(&f, &q, "memory-bandwidth bound", "numbers of the question");
+    static const char *const NONE[] = {"not memory", "memory or compute", "bound", "-", "it is", "computer", "comput"};
+    for (size_t i = 0; i < sizeof NONE / sizeof NONE[0]; i++)
+        assert_hint(&f, &q, NONE[i], "one of: memory, compute, both");
     end(&f);
 }
 
@@ -689,6 +810,36 @@ static void test_long(void **state)
     assert_hint(&f, &time, "7.9\nms", "control characters");
     assert_hint(&f, &time, "", "empty");
     end(&f);
+}
+
+/* What would take seconds to expand, for the answer, for each slip, or at each point: the whole costs no more than one
+ * proof. */
+static void test_bounded(void **state)
+{
+    (void)state;
+    static const char *const HEAVY[] = {"(B+S+T)^40*(B+S+1)^40",
+                                        "(B+S+T+1)^43",
+                                        "((B+S+T)^31+7)^31",
+                                        "x = (B+S+T+1)^43 = (B+S+T+1)^44",
+                                        "469**999999.29999999999999999999**9999999999999999999999999**S",
+                                        "0007187182055329890302**999**S",
+                                        "B**99999999999999**S",
+                                        "exp(exp(exp(S)))",
+                                        "ceil((B+S+T+1)^43/7)",
+                                        "log((B+S+T)^99)*log(B^2+S)^99",
+                                        "sqrt((B+S+T+1)^43)"};
+    for (size_t i = 0; i < sizeof HEAVY / sizeof HEAVY[0]; i++) {
+        struct fixture f = begin();
+        const struct cost_symbols y = cost_symbols_make(f.c);
+        struct exercise_question q = formula(&f, &y, sym_div(f.c, sym_mul(f.c, y.S, y.T), sym_add(f.c, y.S, y.T)));
+        for (int64_t n = 2; n < 12; n++)
+            bank_slip_formula(&q, sym_mul(f.c, sym_int(f.c, n), q.answer), "this is a multiple of what is right");
+        const clock_t from = clock();
+        assert_hint(&f, &q, HEAVY[i], "");
+        const double s = (double)(clock() - from) / CLOCKS_PER_SEC;
+        if (s > 2.5) fail_msg("'%s' takes %.1f s", HEAVY[i], s); /* well under 1 s; instruments are slower */
+        end(&f);
+    }
 }
 
 /* ---- answers against a count by hand ---- */
@@ -748,6 +899,40 @@ static void test_against_counts(void **state)
     }
 }
 
+/* What batch-ridge says of other batches, from the ridge and the sizes of the text. */
+static void test_batch_slips(void **state)
+{
+    (void)state;
+    size_t met = 0;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct fixture f = begin();
+        double x[3], ridge;
+        const struct exercise_question q = ask(&f, "batch-ridge", seed);
+        assert_true(numbers_of(q.text, x, 3) == 3);
+        assert_int_equal(numbers_of(strstr(q.steps[1], "bandwidth = "), &ridge, 1), 1);
+        for (size_t i = 0; i < q.slips_n; i++) {
+            const double B = q.slips[i].value, elements = B * x[0] + B * x[2] + x[0] * x[2];
+            const double intensity = 2 * B * x[0] * x[2] / (2 * elements);
+            const char *hint = q.slips[i].hint;
+            if (strncmp(hint, "This takes the sparse", 20) == 0) {
+                assert_true(fabs(intensity / (2 * ridge) - 1) < 1e-4);
+                met |= 1;
+            } else if (strncmp(hint, "This divides by elements", 20) == 0) {
+                assert_true(fabs(2 * intensity / ridge - 1) < 1e-4);
+                met |= 2;
+            } else if (strncmp(hint, "This leaves out the bytes of the result", 38) == 0) {
+                assert_true(fabs(B * x[0] * x[2] / (elements - B * x[2]) / ridge - 1) < 1e-4);
+                met |= 4;
+            } else if (strncmp(hint, "This leaves out the bytes of X", 30) == 0) {
+                assert_true(fabs(B * x[0] * x[2] / (elements - B * x[0]) / ridge - 1) < 1e-4);
+                met |= 8;
+            }
+        }
+        end(&f);
+    }
+    assert_int_equal(met, 15);
+}
+
 /* Below B the product is under the ridge, at B not. */
 static void test_batch_meets_ridge(void **state)
 {
@@ -769,6 +954,66 @@ static void test_batch_meets_ridge(void **state)
 }
 
 /* The formulas of the lecture: CS336 Spring 2025, lecture 10. */
+/* Answers that students give most, to questions that say this and that, and what the hint must speak of. */
+static void test_typical(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *exercise, *says[3], *answer, *hint;
+    } TYPICAL[] = {
+        {"matmul-limit",
+         {"W of D x F; all elements are bf16", "X of B x D"},
+         "B*D*F/(B*D + B*F + D*F)",
+         "intensity itself"},
+        {"mlp-limit",
+         {"T tokens each", "elements are bf16"},
+         "6*B*T*D*F/(4*B*T*D + 4*B*T*F + 6*D*F)",
+         "intensity itself"},
+        {"parameters-formula",
+         {"is tied", "and K KV", "is gated"},
+         "L*(3*D*F + 2*D*N*H + 2*D*K*H)",
+         "leaves out the embedding"},
+        {"parameters-formula",
+         {"not tied", "and K KV", "is gated"},
+         "V*D + L*(3*D*F + 2*D*N*H + 2*D*K*H)",
+         "leaves out the embedding"},
+        {"parameters-formula",
+         {"not tied", "and K KV", "is gated"},
+         "L*(3*D*F + 2*D*N*H + 2*D*K*H)",
+         "leaves out embedding and output head"},
+        {"parameters-formula",
+         {"not tied", "and K KV", "is gated"},
+         "2*V*D + L*(3*D*F + 2*D^2 + 2*D*K*H)",
+         "N*H need not be D"},
+        {"parameters-formula",
+         {"not tied", "as many KV", "is gated"},
+         "2*V*D + L*(3*D*F + 4*D^2)",
+         "N*H need not be D"},
+        {"latency-formula", {"seconds of one step"}, "B*bw/(w + 4*B*S*L*K*H)", "the time of a step is asked"},
+        {"latency-formula", {"tokens per second"}, "(w + 4*B*S*L*K*H)/bw", "tokens per second are asked"},
+        {"latency-formula", {"seconds of one step"}, "(w + 4*B*S*K*H)/bw", "one layer"},
+        {"attention-intensity",
+         {"cached in bf16 (2 bytes an element), queries and outputs are fp32"},
+         "S*T/(S + T)",
+         "which formats"},
+        {"attention-intensity", {"cached in fp8", "outputs are fp8"}, "S*T/(S + T)", "Or: "},
+        {"mlp-flops", {"in all L layers", "T tokens each"}, "12*B*T*D*F*L", "too large by a constant factor"},
+    };
+    for (size_t i = 0; i < sizeof TYPICAL / sizeof TYPICAL[0]; i++) {
+        size_t met = 0;
+        for (uint64_t seed = 0; seed < 400 && met < 2; seed++) {
+            struct fixture f = begin();
+            const struct exercise_question q = ask(&f, TYPICAL[i].exercise, seed);
+            bool says = true;
+            for (size_t k = 0; k < 3 && TYPICAL[i].says[k]; k++) says &= strstr(q.text, TYPICAL[i].says[k]) != NULL;
+            if (says) assert_hint(&f, &q, TYPICAL[i].answer, TYPICAL[i].hint);
+            met += says;
+            end(&f);
+        }
+        if (!met) fail_msg("%s, '%s': not met", TYPICAL[i].exercise, TYPICAL[i].answer);
+    }
+}
+
 static void test_lecture(void **state)
 {
     (void)state;
@@ -915,9 +1160,12 @@ int main(void)
         cmocka_unit_test(test_formulas),
         cmocka_unit_test(test_choices),
         cmocka_unit_test(test_long),
+        cmocka_unit_test(test_bounded),
         cmocka_unit_test(test_against_counts),
         cmocka_unit_test(test_batch_meets_ridge),
+        cmocka_unit_test(test_batch_slips),
         cmocka_unit_test(test_lecture),
+        cmocka_unit_test(test_typical),
         cmocka_unit_test(test_marks),
         cmocka_unit_test(test_every_exercise),
     };

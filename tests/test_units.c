@@ -311,8 +311,30 @@ static const struct {
     {"B", UNITS_COUNT, UNITS_COUNT, 1e9},
     {"billion parameters", UNITS_COUNT, UNITS_COUNT, 1e9},
     {"Ki", UNITS_COUNT, UNITS_COUNT, 0x1p10},
-    {"GPUs", UNITS_COUNT, UNITS_COUNT, 1},
-    {"tokens", UNITS_COUNT, UNITS_COUNT, 1},
+    {"Params", UNITS_COUNT, UNITS_COUNT, 1},
+    {"G", UNITS_COUNT, UNITS_COUNT, 1e9},
+    {"Mparams", UNITS_COUNT, UNITS_COUNT, 1e6},
+    {"Bparam", UNITS_COUNT, UNITS_COUNT, 1e9},
+    {"giga parameters", UNITS_COUNT, UNITS_COUNT, 1e9},
+    {"GiB", UNITS_COUNT, UNITS_BYTES, 0x1p30},
+    {"d", UNITS_SECONDS, UNITS_SECONDS, 86400},
+    {"weeks", UNITS_SECONDS, UNITS_SECONDS, 604800},
+    {"years", UNITS_SECONDS, UNITS_SECONDS, 31557600},
+    {"ms/step", UNITS_SECONDS, UNITS_SECONDS, 1e-3},
+    {"ms per token", UNITS_SECONDS, UNITS_SECONDS, 1e-3},
+    {"1/s", UNITS_TOK_PER_S, UNITS_TOK_PER_S, 1},
+    {"/s", UNITS_TOK_PER_S, UNITS_TOK_PER_S, 1},
+    {"1 / min", UNITS_TOK_PER_S, UNITS_TOK_PER_S, 1.0 / 60},
+    {"t/s", UNITS_TOK_PER_S, UNITS_TOK_PER_S, 1},
+    {"GB per pass", UNITS_BYTES, UNITS_BYTES, 1e9},
+    {"per cent", UNITS_FRAC, UNITS_FRAC, 0.01},
+    {"% of the layer", UNITS_FRAC, UNITS_FRAC, 0.01},
+    {"pct", UNITS_RATIO, UNITS_RATIO, 0.01},
+    {"times smaller", UNITS_RATIO, UNITS_RATIO, 1},
+    {"x", UNITS_RATIO, UNITS_RATIO, 1},
+    {"-fold", UNITS_RATIO, UNITS_RATIO, 1},
+    {"$/M", UNITS_USD_PER_MTOK, UNITS_USD_PER_MTOK, 1},
+    {"$ per million", UNITS_USD_PER_MTOK, UNITS_USD_PER_MTOK, 1},
     {"GB", UNITS_COUNT, UNITS_BYTES, 1e9},
     {"h", UNITS_COUNT, UNITS_SECONDS, 3600},
     {"MiB", UNITS_SECONDS, UNITS_BYTES, 0x1p20},
@@ -351,21 +373,33 @@ static void test_words(void **state)
     for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) {
         enum units_kind kind = UNITS_NONE;
         double factor = 0;
-        if (!units_read_word(WORDS[i].text, strlen(WORDS[i].text), WORDS[i].wanted, &kind, &factor))
+        if (!units_read_word(WORDS[i].text, strlen(WORDS[i].text), WORDS[i].wanted, "parameter,param", &kind, &factor))
             fail_msg("'%s' is not read", WORDS[i].text);
         if (kind != WORDS[i].kind || fabs(factor / WORDS[i].factor - 1) > 1e-15)
             fail_msg("'%s' is kind %d, factor %g", WORDS[i].text, (int)kind, factor);
     }
-    static const char *const NONE[] = {"", " ", "G", "MS", "GGB", "kmB", "s/s/s", "/s", "s/", "parsec", "tok/GB", "sB"};
+    static const char *const NONE[] = {"",   " ",   "G",   "MS", "GGB",           "kmB",    "s/s/s",  "/s",
+                                       "s/", "1/s", "t/s", "t",  "times smaller", "parsec", "tok/GB", "sB"};
     for (size_t i = 0; i < sizeof NONE / sizeof NONE[0]; i++) {
         enum units_kind kind;
         double factor;
-        if (units_read_word(NONE[i], strlen(NONE[i]), UNITS_SECONDS, &kind, &factor)) fail_msg("'%s' is read", NONE[i]);
+        if (units_read_word(NONE[i], strlen(NONE[i]), UNITS_SECONDS, NULL, &kind, &factor))
+            fail_msg("'%s' is read", NONE[i]);
+    }
+    /* behind a count only what is counted */
+    static const char *const OTHER[] = {"potatoes", "GPUs",      "tokens",           "sequences",       "parameterss",
+                                        "para",     "Gpotatoes", "billion potatoes", "params potatoes", "of 80 GB"};
+    for (size_t i = 0; i < sizeof OTHER / sizeof OTHER[0]; i++) {
+        enum units_kind kind;
+        double factor;
+        if (units_read_word(OTHER[i], strlen(OTHER[i]), UNITS_COUNT, "parameter,param", &kind, &factor))
+            fail_msg("'%s' is read", OTHER[i]);
+        assert_false(units_read_word(OTHER[i], strlen(OTHER[i]), UNITS_COUNT, NULL, &kind, &factor));
     }
     static const char LONG[] = "tokens tokens tokens tokens tokens tokens tokens tokens tokens tokens tokens tokens";
     enum units_kind kind;
     double factor;
-    assert_false(units_read_word(LONG, sizeof LONG - 1, UNITS_COUNT, &kind, &factor));
+    assert_false(units_read_word(LONG, sizeof LONG - 1, UNITS_COUNT, "token", &kind, &factor));
 }
 
 int main(void)

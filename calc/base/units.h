@@ -53,12 +53,15 @@ enum err_code units_parse_rate(const char *s, enum units_kind kind, double *out_
 enum err_code units_parse_time(const char *s, double *out_s, struct err *e);
 
 /* units_read_word -- what the unit behind a number is, as people write it: "GiB", "ms", "microseconds", "TFLOPS",
- * "tokens per second", "kB/tok", "flops per byte", "$/1M tokens", "%", "x"; of a count also "B" and "billion", with or
- * without the things counted ("billion tokens", "GPUs"). wanted decides what several readings leave open: of a count
- * "B" is 1e9, of anything else bytes; and what a question says already may be missing ("kB" for bytes per token,
- * "TFLOPS" for flops per second). *kind and *factor (to base units) are set when it is a unit, which need not be
- * the one wanted; else false. Bits are eighths of bytes. Case counts where it tells units apart (ms, Mb, MB). */
-bool units_read_word(const char *text, size_t len, enum units_kind wanted, enum units_kind *kind, double *factor);
+ * "tokens per second", "1/s", "kB/tok", "flops per byte", "$/1M tokens", "%", "x"; of a count also "B", "G" and
+ * "billion", with or without the things counted ("billion tokens", "Gparams"), which are those in things: a list with
+ * commas, each with an s behind it or none ("parameter,param"); NULL: none may be named. wanted decides what several
+ * readings leave open: of a count "B" is 1e9, of anything else bytes; and what a question says already may be missing
+ * ("kB" for bytes per token, "TFLOPS" for flops per second, "1/s" for tokens per second) or be there ("ms/step").
+ * *kind and *factor (to base units) are set when it is a unit, which need not be the one wanted; else false. Bits are
+ * eighths of bytes. Case counts where it tells units apart (ms, Mb, MB). */
+bool units_read_word(const char *text, size_t len, enum units_kind wanted, const char *things, enum units_kind *kind,
+                     double *factor);
 
 /* units_kind_name -- "a time (s, ms, us)". units_kind_bare -- whether a number of the kind may stand without a unit:
  * counts, parts, ratios, flops per byte. */

@@ -4,7 +4,7 @@
 
 enum { UNIT_MAX = 64 };
 
-enum base { NOTHING, BYTE, FLOP, SECOND, TOKEN, SEQUENCE, DOLLAR, WATT, PART, TIMES, BASES_N };
+enum base { NOTHING, BYTE, FLOP, SECOND, TOKEN, SEQUENCE, STEP, DOLLAR, WATT, PART, TIMES };
 
 struct word {
     const char *text;
@@ -14,22 +14,26 @@ struct word {
 
 /* As typed: case counts, and a symbol of a prefix may stand in front. */
 static const struct word SYMBOLS[] = {
-    {"B", BYTE, 1}, {"b", BYTE, 0.125}, {"s", SECOND, 1}, {"W", WATT, 1}, {"$", DOLLAR, 1}, {"%", PART, 0.01},
+    {"B", BYTE, 1}, {"b", BYTE, 0.125}, {"s", SECOND, 1},  {"d", SECOND, 86400},
+    {"W", WATT, 1}, {"$", DOLLAR, 1},   {"%", PART, 0.01},
 };
 
 /* In any case; a prefix, as symbol or word, may stand in front of those that have an SI prefix. */
 static const struct word WORDS[] = {
-    {"byte", BYTE, 1},         {"bytes", BYTE, 1},         {"bit", BYTE, 0.125},    {"bits", BYTE, 0.125},
-    {"flop", FLOP, 1},         {"flops", FLOP, 1},         {"op", FLOP, 1},         {"ops", FLOP, 1},
-    {"sec", SECOND, 1},        {"secs", SECOND, 1},        {"second", SECOND, 1},   {"seconds", SECOND, 1},
-    {"min", SECOND, 60},       {"mins", SECOND, 60},       {"minute", SECOND, 60},  {"minutes", SECOND, 60},
-    {"h", SECOND, 3600},       {"hr", SECOND, 3600},       {"hrs", SECOND, 3600},   {"hour", SECOND, 3600},
-    {"hours", SECOND, 3600},   {"day", SECOND, 86400},     {"days", SECOND, 86400}, {"tok", TOKEN, 1},
-    {"toks", TOKEN, 1},        {"token", TOKEN, 1},        {"tokens", TOKEN, 1},    {"seq", SEQUENCE, 1},
-    {"sequence", SEQUENCE, 1}, {"sequences", SEQUENCE, 1}, {"usd", DOLLAR, 1},      {"dollar", DOLLAR, 1},
-    {"dollars", DOLLAR, 1},    {"cent", DOLLAR, 0.01},     {"cents", DOLLAR, 0.01}, {"watt", WATT, 1},
-    {"watts", WATT, 1},        {"percent", PART, 0.01},    {"x", TIMES, 1},         {"times", TIMES, 1},
-    {"\xC3\x97", TIMES, 1},
+    {"byte", BYTE, 1},           {"bytes", BYTE, 1},        {"bit", BYTE, 0.125},     {"bits", BYTE, 0.125},
+    {"flop", FLOP, 1},           {"flops", FLOP, 1},        {"op", FLOP, 1},          {"ops", FLOP, 1},
+    {"sec", SECOND, 1},          {"secs", SECOND, 1},       {"second", SECOND, 1},    {"seconds", SECOND, 1},
+    {"min", SECOND, 60},         {"mins", SECOND, 60},      {"minute", SECOND, 60},   {"minutes", SECOND, 60},
+    {"h", SECOND, 3600},         {"hr", SECOND, 3600},      {"hrs", SECOND, 3600},    {"hour", SECOND, 3600},
+    {"hours", SECOND, 3600},     {"day", SECOND, 86400},    {"days", SECOND, 86400},  {"wk", SECOND, 604800},
+    {"week", SECOND, 604800},    {"weeks", SECOND, 604800}, {"yr", SECOND, 31557600}, {"year", SECOND, 31557600},
+    {"years", SECOND, 31557600}, {"tok", TOKEN, 1},         {"toks", TOKEN, 1},       {"token", TOKEN, 1},
+    {"tokens", TOKEN, 1},        {"seq", SEQUENCE, 1},      {"seqs", SEQUENCE, 1},    {"sequence", SEQUENCE, 1},
+    {"sequences", SEQUENCE, 1},  {"step", STEP, 1},         {"steps", STEP, 1},       {"pass", STEP, 1},
+    {"passes", STEP, 1},         {"usd", DOLLAR, 1},        {"dollar", DOLLAR, 1},    {"dollars", DOLLAR, 1},
+    {"cent", DOLLAR, 0.01},      {"cents", DOLLAR, 0.01},   {"watt", WATT, 1},        {"watts", WATT, 1},
+    {"percent", PART, 0.01},     {"per cent", PART, 0.01},  {"pct", PART, 0.01},      {"x", TIMES, 1},
+    {"times", TIMES, 1},         {"fold", TIMES, 1},        {"-fold", TIMES, 1},      {"\xC3\x97", TIMES, 1},
 };
 
 static const struct {
@@ -49,9 +53,10 @@ static const struct {
     const char *text;
     double factor;
 } SCALES[] = {
-    {"B", 1e9},         {"bn", 1e9},    {"billion", 1e9}, {"M", 1e6},        {"mn", 1e6},
-    {"million", 1e6},   {"K", 1e3},     {"k", 1e3},       {"thousand", 1e3}, {"T", 1e12},
-    {"trillion", 1e12}, {"Ki", 0x1p10}, {"Mi", 0x1p20},   {"Gi", 0x1p30},
+    {"B", 1e9},         {"bn", 1e9},       {"billion", 1e9}, {"G", 1e9},     {"giga", 1e9},
+    {"M", 1e6},         {"mn", 1e6},       {"million", 1e6}, {"mega", 1e6},  {"K", 1e3},
+    {"k", 1e3},         {"thousand", 1e3}, {"kilo", 1e3},    {"T", 1e12},    {"tera", 1e12},
+    {"trillion", 1e12}, {"Ki", 0x1p10},    {"Mi", 0x1p20},   {"Gi", 0x1p30},
 };
 
 struct span {
@@ -133,6 +138,10 @@ static const struct {
     {BYTE, TOKEN, UNITS_BYTES_PER_TOKEN, 1},
     {BYTE, SEQUENCE, UNITS_BYTES_PER_SEQUENCE, 1},
     {DOLLAR, TOKEN, UNITS_USD_PER_MTOK, 1e6},
+    {SECOND, STEP, UNITS_SECONDS, 1},  /* of one step: the question says of what */
+    {SECOND, TOKEN, UNITS_SECONDS, 1}, /* of one token of each sequence */
+    {BYTE, STEP, UNITS_BYTES, 1},
+    {FLOP, STEP, UNITS_FLOPS, 1},
 };
 
 /* What may be left out behind the stroke, because the question says it. */
@@ -145,26 +154,34 @@ static enum units_kind short_for(enum units_kind kind, enum units_kind wanted)
     return kind;
 }
 
-/* "GPUs", "of 80 GB"? Only words: a count may say of what. */
-static bool is_noun(struct span t)
+/* Whether t is one of the things, a list with commas, of which each may have an s behind it. */
+static bool is_thing(struct span t, const char *things)
 {
-    for (size_t i = 0; i < t.len; i++)
-        if (!(lower(t.s[i]) >= 'a' && lower(t.s[i]) <= 'z') && t.s[i] != ' ' && t.s[i] != '-') return false;
-    return true;
+    for (const char *at = things; at && *at;) {
+        const size_t n = strcspn(at, ",");
+        const bool plural = t.len == n + 1 && lower(t.s[n]) == 's';
+        size_t i = 0;
+        while (i < n && i < t.len && lower(t.s[i]) == lower(at[i])) i++;
+        if (i == n && (t.len == n || plural)) return true;
+        at += n + (at[n] == ',');
+    }
+    return false;
 }
 
-static bool read_count(struct span t, double *factor)
+/* "billion", "M", "Gparams", "sequences". */
+static bool read_count(struct span t, const char *things, double *factor)
 {
     *factor = 1;
+    if (is_thing(t, things)) return true;
     for (size_t i = 0; i < sizeof SCALES / sizeof SCALES[0]; i++) {
         const size_t n = strlen(SCALES[i].text);
-        const bool word = n > 2;
-        if (!begins(t, SCALES[i].text, word) || (t.len > n && t.s[n] != ' ')) continue;
+        if (!begins(t, SCALES[i].text, n > 2)) continue;
+        const struct span rest = behind(t, n);
+        if (rest.len && !is_thing(rest, things)) continue;
         *factor = SCALES[i].factor;
-        t = behind(t, n);
-        break;
+        return true;
     }
-    return is_noun(t);
+    return false;
 }
 
 /* The text with " per " as a stroke. */
@@ -174,7 +191,7 @@ static struct span with_strokes(const char *text, size_t len, char room[UNIT_MAX
     if (len >= UNIT_MAX) return out;
     for (size_t i = 0; i < len; i++) {
         const struct span rest = {text + i, len - i};
-        if (begins(rest, " per ", true)) {
+        if (begins(rest, " per ", true) && !begins(rest, " per cent", true)) {
             room[out.len++] = '/';
             i += 4;
         } else {
@@ -203,29 +220,66 @@ static bool read_rate(struct span t, enum units_kind *kind, double *factor)
     return false;
 }
 
-bool units_read_word(const char *text, size_t len, enum units_kind wanted, enum units_kind *kind, double *factor)
+/* "57 times smaller", "43% of the layer": what the question says already, cut off. */
+static struct span without_comparison(struct span t, enum units_kind wanted)
+{
+    static const char *const WORDS_OF[] = {"smaller", "larger", "faster", "slower", "higher", "lower",
+                                           "fewer",   "less",   "more",   "longer", "shorter"};
+    if (wanted == UNITS_FRAC || wanted == UNITS_RATIO)
+        for (size_t i = 1; i + 4 <= t.len; i++)
+            if (begins((struct span){t.s + i, t.len - i}, " of ", true)) return trim((struct span){t.s, i});
+    for (size_t i = 0; i < sizeof WORDS_OF / sizeof WORDS_OF[0] && wanted == UNITS_RATIO; i++) {
+        const size_t n = strlen(WORDS_OF[i]);
+        if (t.len > n + 1 && t.s[t.len - n - 1] == ' ' && begins((struct span){t.s + t.len - n, n}, WORDS_OF[i], true))
+            return trim((struct span){t.s, t.len - n});
+    }
+    return t;
+}
+
+/* What stands in front of the stroke and behind it, "t/s", "1/s", "$/1M" included. */
+static bool read_ratio(struct span t, enum units_kind wanted, enum base *above, double *up, enum base *below,
+                       double *down)
+{
+    const char *stroke = memchr(t.s, '/', t.len);
+    const struct span top = trim((struct span){t.s, stroke ? (size_t)(stroke - t.s) : t.len});
+    if (!stroke) return read_atom(top, above, up);
+    const struct span bottom = behind(t, (size_t)(stroke - t.s) + 1);
+    const bool rate = wanted == UNITS_TOK_PER_S && (top.len == 0 || is_exactly(top, "1") || is_exactly(top, "t"));
+    if (rate)
+        *above = TOKEN;
+    else if (!read_atom(top, above, up))
+        return false;
+    if (read_atom(bottom, below, down)) return true;
+    if (*above != DOLLAR) return false;
+    const struct span million = bottom.len && *bottom.s == '1' ? behind(bottom, 1) : bottom; /* of tokens */
+    *below = TOKEN;
+    *down = 1e6;
+    return is_exactly(million, "M") || (million.len == 7 && begins(million, "million", true));
+}
+
+bool units_read_word(const char *text, size_t len, enum units_kind wanted, const char *things, enum units_kind *kind,
+                     double *factor)
 {
     char room[UNIT_MAX];
-    const struct span t = with_strokes(text, len, room);
+    const struct span t = without_comparison(with_strokes(text, len, room), wanted);
     enum base above = NOTHING, below = NOTHING;
     double up = 1, down = 1;
     *kind = UNITS_NONE;
     if (t.len == 0) return false;
-    if (wanted == UNITS_COUNT && is_exactly(t, "B")) return read_count(t, factor) ? (*kind = UNITS_COUNT, true) : false;
+    if (wanted == UNITS_COUNT && read_count(t, things, factor)) {
+        *kind = UNITS_COUNT;
+        return true;
+    }
     if (read_rate(t, kind, factor)) return true;
-    const char *stroke = memchr(t.s, '/', t.len);
-    const size_t n = stroke ? (size_t)(stroke - t.s) : t.len;
-    const bool known =
-        read_atom(trim((struct span){t.s, n}), &above, &up) && (!stroke || read_atom(behind(t, n + 1), &below, &down));
-    for (size_t i = 0; i < sizeof KINDS / sizeof KINDS[0] && known; i++)
+    if (!read_ratio(t, wanted, &above, &up, &below, &down)) return false;
+    if (wanted == UNITS_COUNT && (above == TOKEN || above == SEQUENCE) && below == NOTHING) return false;
+    for (size_t i = 0; i < sizeof KINDS / sizeof KINDS[0]; i++)
         if (KINDS[i].above == above && KINDS[i].below == below) {
             *kind = short_for(KINDS[i].kind, wanted);
             *factor = up / down * KINDS[i].factor;
             return true;
         }
-    if (known || wanted != UNITS_COUNT || !read_count(t, factor)) return false;
-    *kind = UNITS_COUNT;
-    return true;
+    return false;
 }
 
 static const struct {

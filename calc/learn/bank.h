@@ -35,6 +35,10 @@ const char *bank_printf(struct exercise_maker *m, const char *format, ...) __att
 const char *bank_show(struct exercise_maker *m, const struct sym *e);
 const char *bank_show_normal(struct exercise_maker *m, const struct sym *e);
 
+/* Other words for the choices "memory" and "compute". */
+#define BANK_ALSO_MEMORY "bandwidth,mem"
+#define BANK_ALSO_COMPUTE "arithmetic,math,flops,peak"
+
 /* bank_step, bank_slip, bank_slip_formula -- add to a question; what is beyond the room it has is dropped, and the
  * tests of all exercises want some room to be left. */
 void bank_step(struct exercise_question *q, const char *text);

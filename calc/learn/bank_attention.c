@@ -127,7 +127,7 @@ enum err_code bank_attention_batching(struct exercise_maker *m, struct exercise_
     q->kind = EXERCISE_NUMBER;
     q->unit = UNITS_RATIO;
     q->tolerance_frac = 0.01;
-    q->form = "a ratio, such as 3.5, within 1%";
+    q->form = "a ratio";
     q->value = at[1] / at[0];
     q->text = bank_printf(
         m,
@@ -147,7 +147,7 @@ enum err_code bank_attention_batching(struct exercise_maker *m, struct exercise_
     if (!attends)
         bank_slip(q, 1, "All sequences use the same weights, which are read once: flops grow faster than bytes.");
     if (attends) bank_slip(q, at[1], "This is the intensity itself; the factor by which it grows was asked.");
-    bank_slip(q, (double)few / (double)many, "Upside down: the larger batch is above the stroke.");
+    bank_slip(q, (double)few / (double)many, "Upside down: the intensity at the larger batch is what is divided.");
     bank_step(q, bank_printf(m, "intensity = %s", bank_show(m, intensity)));
     bank_step(q, bank_printf(m, "at B = %lld: %.5g; at B = %lld: %.5g flops per byte", (long long)few, at[0],
                              (long long)many, at[1]));

@@ -5,8 +5,10 @@
 #define INT(n) sym_int(m->c, (n))
 #define PROD(...) SYM_PROD(m->c, __VA_ARGS__)
 
-static const char COUNT_FORM[] = "a whole number, exact";
-static const char BYTES_FORM[] = "bytes with their unit, such as 26.87 GB";
+static const double GIB_PER_GB = 1.073741824; /* not a unit */
+
+static const char COUNT_FORM[] = "a whole number of tokens";
+static const char BYTES_FORM[] = "bytes with their unit";
 
 enum err_code bank_cache_formula(struct exercise_maker *m, struct exercise_question *q, struct err *e)
 {
@@ -16,6 +18,7 @@ enum err_code bank_cache_formula(struct exercise_maker *m, struct exercise_quest
     const struct sym *token, *many = which == 0 ? INT(1) : which == 1 ? m->y.S : PROD(m->y.B, m->y.S);
     TRY(bank_kv_token(m, &token, e));
     q->kind = EXERCISE_FORMULA;
+    q->unit = UNITS_BYTES;
     q->answer = PROD(token, many);
     const struct sym *const names[] = {m->y.L, m->y.D, m->y.N, m->y.K, m->y.H, m->y.b_kv, m->y.S, m->y.B};
     q->symbols_n = 6 + (size_t)which;
@@ -72,7 +75,7 @@ static void cache_slips(struct exercise_question *q, const struct model *d)
 {
     const struct mixer *x = &d->kinds[0].mixer;
     bank_slip(q, q->value / 2,
-              d->kv.bits == 16 ? "Half of it is missing: keys and values are both cached, of 2 bytes an element."
+              d->kv.bits == 16 ? "Keys and values are both cached, of 2 bytes an element: one of these is missing."
                                : "This stores keys or values alone: the cache holds both.");
     bank_slip(q, q->value / (double)x->kv_heads * (double)x->heads,
               "This caches the query heads: only the K KV heads have keys and values.");
@@ -87,7 +90,7 @@ enum err_code bank_cache_token(struct exercise_maker *m, struct exercise_questio
     TRY(cached_model(m, &d, &x, e));
     TRY(dtype_find(bank_draw(m, 0, 2) ? "bf16" : "fp8", &d.kv, e));
     TRY(bank_count(m, &d, &n, e));
-    bank_ask(q, UNITS_BYTES, n.kv_bytes_per_token, 0.01, "bytes with their unit, such as 819.2 kB");
+    bank_ask(q, UNITS_BYTES_PER_TOKEN, n.kv_bytes_per_token, 0.01, BYTES_FORM);
     q->text = bank_printf(m, "%s. The cache is kept in %s. How much does each token add to the KV cache?",
                           attention_sizes(m, &d), d.kv.name);
     cache_slips(q, &d);
@@ -181,6 +184,7 @@ enum err_code bank_cache_largest_batch(struct exercise_maker *m, struct exercise
     const double memory = hw.memory_label_bytes, room = memory - n.weight_bytes;
     const double heads = (double)x.heads / (double)x.kv_heads;
     bank_ask(q, UNITS_COUNT, floor(room / one), 0, "a whole number of sequences");
+    q->things = "sequence,seq,request,user";
     q->text =
         bank_printf(m,
                     "%s, and %s parameters (norms not counted), all in 16 bits like the cache. Weights and KV cache "
@@ -188,6 +192,7 @@ enum err_code bank_cache_largest_batch(struct exercise_maker *m, struct exercise
                     "many sequences of S = %lld tokens fit at most?",
                     attention_sizes(m, &d), bank_digits(m, n.params), bank_shown(m, UNITS_BYTES, memory), (long long)S);
     bank_slip(q, floor(memory / one), "This leaves no room for the weights.");
+    bank_slip(q, floor((memory * GIB_PER_GB - n.weight_bytes) / one), "This takes GB for GiB: a GB is 1e9 bytes.");
     bank_slip(q, floor((memory - n.params) / one), "This takes a parameter for a byte: 16 bits are two.");
     bank_slip(q, floor(room / one * 2), "This stores keys or values alone: the cache holds both.");
     bank_slip(q, floor(room / (one * heads)), "This caches the query heads: only the K KV heads have keys and values.");
@@ -213,7 +218,8 @@ enum err_code bank_cache_equals_weights(struct exercise_maker *m, struct exercis
     TRY(bank_count(m, &d, &n, e));
     const int64_t B = bank_draw(m, 2, 96);
     const double all = n.weight_bytes / n.kv_bytes_per_token, S = all / (double)B;
-    bank_ask(q, UNITS_COUNT, S, 0.01, "a number of tokens, such as 4650");
+    bank_ask(q, UNITS_COUNT, S, 0.01, "a number of tokens (need not be whole)");
+    q->things = "token,tok";
     q->text = bank_printf(m,
                           "%s, and %s parameters (norms not counted), all in 16 bits like the cache. At which context, "
                           "in tokens, does the KV "
@@ -250,7 +256,7 @@ enum err_code bank_cache_latent(struct exercise_maker *m, struct exercise_questi
     TRY(bank_count(m, &full, &n, e));
     TRY(bank_count(m, &latent, &small, e));
     const double factor = n.kv_bytes_per_token / small.kv_bytes_per_token;
-    bank_ask(q, UNITS_RATIO, factor, 0.01, "a ratio, such as 56.9");
+    bank_ask(q, UNITS_RATIO, factor, 0.01, "a ratio");
     q->text =
         bank_printf(m,
                     "Multi-head attention with N = %lld heads of width H = %lld is replaced by latent attention (MLA), "
@@ -293,7 +299,7 @@ enum err_code bank_cache_window(struct exercise_maker *m, struct exercise_questi
     d.kinds_n = 2;
     TRY(bank_cache_bytes(m, &d, S, &bytes, e));
     const double layer = full / (double)(d.layers * S);
-    bank_ask(q, UNITS_BYTES, bytes, 0.01, BYTES_FORM);
+    bank_ask(q, UNITS_BYTES_PER_SEQUENCE, bytes, 0.01, BYTES_FORM);
     q->text = bank_printf(
         m,
         "A decoder has L = %lld layers with K = %lld KV heads of width H = %lld. One layer in %lld attends to "
@@ -363,6 +369,7 @@ enum err_code bank_cache_without(struct exercise_maker *m, struct exercise_quest
     }
     const double P = (double)p, G = (double)g;
     bank_ask(q, UNITS_COUNT, tokens, 0, COUNT_FORM);
+    q->things = "token,tok";
     q->text =
         bank_printf(m,
                     "A prompt has P = %lld tokens, and G = %lld tokens are generated, one in a forward pass; the pass "

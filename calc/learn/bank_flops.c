@@ -2,7 +2,9 @@
 
 #define INT(n) sym_int(m->c, (n))
 
-static const char TIME_FORM[] = "a time with its unit, such as 7.9 ms";
+static const double GIB_PER_GB = 1.073741824; /* not a unit */
+
+static const char TIME_FORM[] = "a time with its unit";
 
 enum err_code bank_flops_prefill_time(struct exercise_maker *m, struct exercise_question *q, struct err *e)
 {
@@ -40,7 +42,7 @@ enum err_code bank_flops_forward(struct exercise_maker *m, struct exercise_quest
     TRY(cost_parameters(m->arena, &d, &v, &p, e));
     const double tokens = 128 * (double)bank_draw(m, 2, 64);
     const struct ffn f = d.kinds[d.kinds_n - 1].ffn;
-    bank_ask(q, UNITS_FLOPS, 2 * p.active * tokens, 0.01, "flops with their unit, such as 26.6 TFLOP");
+    bank_ask(q, UNITS_FLOPS, 2 * p.active * tokens, 0.01, "flops with their unit");
     q->text = bank_printf(
         m,
         "%s has %s parameters (norms not counted). Of these, %s are in routed experts, of which each token takes k = "
@@ -93,7 +95,7 @@ enum err_code bank_flops_attention_share(struct exercise_maker *m, struct exerci
     TRY(prefill_flops(m, &s, "mlp", S, &mlp, e));
     const double all = core + qkv + o + mlp;
     const struct mixer x = d.kinds[0].mixer;
-    bank_ask(q, UNITS_FRAC, core / all, 0.01, "a part, such as 0.43 or 43%");
+    bank_ask(q, UNITS_FRAC, core / all, 0.01, "a part");
     q->text =
         bank_printf(m,
                     "A layer has model width D = %lld, a gated MLP of width F = %lld, and attention with N = %lld "
@@ -106,6 +108,7 @@ enum err_code bank_flops_attention_share(struct exercise_maker *m, struct exerci
     bank_slip(q, core / (core + qkv + o), "This leaves out the MLP.");
     bank_slip(q, (core + qkv + o) / all, "This counts the projections as part of the products over pairs.");
     bank_slip(q, core / (all - mlp / 3), "This counts two matrices in the MLP: a gated one has gate, up and down.");
+    bank_slip(q, 1 - core / all, "This is the rest of the layer: projections and MLP.");
     bank_slip(q, core / (all - core), "This is the ratio to the rest of the layer, not a part of the whole.");
     bank_step(q, "pairs: two products of 2*N*H*S*S, so 4*N*H*S^2");
     bank_step(q, "projections: 2*S*D*(2*N*H + 2*K*H); MLP: 6*S*D*F");
@@ -139,6 +142,8 @@ enum err_code bank_flops_mlp_bound(struct exercise_maker *m, struct exercise_que
     q->choices[1] = "compute";
     q->choices_n = 2;
     q->right = intensity > ridge;
+    q->also[0] = BANK_ALSO_MEMORY;
+    q->also[1] = BANK_ALSO_COMPUTE;
     q->form = "memory or compute";
     q->text = bank_printf(
         m,
@@ -169,20 +174,22 @@ enum err_code bank_flops_training_days(struct exercise_maker *m, struct exercise
     const double params = billion * (double)bank_pick(m, 11, BILLIONS), gpus = (double)bank_pick(m, 7, DEVICES);
     const double tokens = 1000 * billion * (double)bank_draw(m, 1, 18), mfu = (double)bank_draw(m, 28, 58) / 100;
     const double days = 6 * params * tokens / (gpus * peak * mfu) / day_s;
-    bank_ask(q, UNITS_NONE, days, 0.01, "a number of days, such as 143.9");
+    bank_ask(q, UNITS_SECONDS, days * day_s, 0.01, "a number of days, or a time with its unit");
+    q->bare = "days";
     q->text = bank_printf(m,
                           "A dense model of %.0f billion parameters is trained on %.0f trillion tokens with %.0f %s, "
                           "of a dense peak of %s each, at an MFU of %.0f %%. How many days does it take?",
                           params / billion, tokens / billion / 1000, gpus, hw.name, bank_peak_text(m, peak), 100 * mfu);
-    bank_slip(q, days / 3,
+    bank_slip(q, day_s * days / 3,
               "2 flops for each parameter and token are the forward pass: the backward pass is twice that.");
-    bank_slip(q, days * 2 / 3,
+    bank_slip(q, day_s * days * 2 / 3,
               "4 flops for each parameter and token are the backward pass: the forward pass comes on top.");
-    bank_slip(q, days * mfu, "This runs at the full peak: only the MFU's part of it is reached.");
-    bank_slip(q, days * mfu * mfu, "This multiplies by the MFU: a lower one makes it take longer.");
-    bank_slip(q, days / 2, "This doubles the rate: datasheets print a sparse peak that dense products never see.");
-    bank_slip(q, days * gpus, "This is one device.");
-    bank_slip(q, days * 24, "These are hours.");
+    bank_slip(q, day_s * days * mfu, "This runs at the full peak: only the MFU's part of it is reached.");
+    bank_slip(q, day_s * days * mfu * mfu, "This multiplies by the MFU: a lower one makes it take longer.");
+    bank_slip(q, day_s * days / 2,
+              "This doubles the rate: datasheets print a sparse peak that dense products never see.");
+    bank_slip(q, day_s * days * gpus, "This is one device.");
+    bank_slip(q, day_s * days * 24, "These are hours.");
     bank_step(q, "flops = 6 * parameters * tokens (2 forward, 4 backward); rate = devices * peak * MFU");
     bank_step(q, bank_printf(m, "6 * %.0fe9 * %.0fe12 = %.4g flops", params / billion, tokens / billion / 1000,
                              6 * params * tokens));
@@ -211,7 +218,8 @@ enum err_code bank_flops_training_memory(struct exercise_maker *m, struct exerci
     const double gpus = (double)bank_draw(m, 2, 64), memory = gpus * hw.memory_label_bytes;
     const double param = held.bits / 8, moment = moments.bits / 8, copy = MIXES[mix].copy ? single.bits / 8 : 0;
     const double each = 2 * param + 2 * moment + copy;
-    bank_ask(q, UNITS_COUNT, memory / each, 0.01, "a number of parameters, such as 40e9 or 40 billion");
+    bank_ask(q, UNITS_COUNT, memory / each, 0.01, "a number of parameters");
+    q->things = "parameter,param,weight";
     q->text = bank_printf(m,
                           "%.0f devices with %s of memory each train a model with AdamW. Parameters and gradients are "
                           "in %s, the two moments in %s%s, and all of it is split over the devices without copies. How "
@@ -226,6 +234,10 @@ enum err_code bank_flops_training_memory(struct exercise_maker *m, struct exerci
     bank_slip(q, memory / (each - 2 * moment),
               copy > 0 ? "This leaves out the two moments, or the master copy." : "This leaves out the two moments.");
     bank_slip(q, memory / each / gpus, "This is the memory of one device.");
+    if (moment < single.bits / 8)
+        bank_slip(q, memory / (2 * param + 2 * single.bits / 8 + copy),
+                  "This keeps the moments in fp32: read again which format the question names.");
+    bank_slip(q, memory * GIB_PER_GB / each, "This takes GB for GiB: a GB is 1e9 bytes.");
     bank_step(q, "bytes per parameter: parameter + gradient + two moments + master copy, where there is one");
     bank_step(q, bank_printf(m, "%g + %g + 2 * %g + %g = %g", param, param, moment, copy, each));
     bank_step(q,

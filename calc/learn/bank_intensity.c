@@ -25,6 +25,7 @@ void bank_use_symbols(struct exercise_maker *m, struct exercise_question *q, siz
     for (size_t i = 0; i < q->symbols_n; i++)
         all = bank_printf(m, "%s%s%s", all, i ? ", " : "", sym_name(q->symbols[i]));
     q->kind = EXERCISE_FORMULA;
+    q->unit = UNITS_FLOPS_PER_BYTE;
     q->form = bank_printf(m, "an expression in %s", all);
 }
 

@@ -3,8 +3,12 @@
 #define INT(n) sym_int(m->c, (n))
 #define PROD(...) SYM_PROD(m->c, __VA_ARGS__)
 
-static const char COUNT_FORM[] = "a whole number, exact";
-static const char BYTES_FORM[] = "bytes with their unit, such as 26.87 GB";
+static const char COUNT_FORM[] = "a whole number of parameters";
+static const char BYTES_FORM[] = "bytes with their unit";
+static const char PARAMETERS[] = "parameter,param,weight";
+static const char LEFT_EMBEDDING[] = "This leaves out the embedding, a matrix of V x D.";
+static const char LEFT_ENDS[] = "This leaves out embedding and output head, each a matrix of V x D.";
+static const char SQUARE[] = "This takes W_Q and W_O for D x D: they are D x N*H, and N*H need not be D.";
 static const char NORMS[] =
     "Each layer has the projections W_Q, W_K, W_V and W_O and a gated MLP of three matrices; there "
     "are no biases, and norms are not counted.";
@@ -35,6 +39,7 @@ static enum err_code make_parameters(struct exercise_maker *m, struct exercise_q
     TRY(total_of(m, &flawed, &two, e));
     const double o_proj = (double)d.layers * (double)d.hidden * (double)(x.heads * x.v_head_dim);
     bank_ask(q, UNITS_COUNT, total, 0, COUNT_FORM);
+    q->things = PARAMETERS;
     q->text = bank_printf(m, "A Llama-like decoder has %s. %s The output head %s. How many parameters does it have?",
                           bank_decoder_sizes(m, &d), NORMS,
                           d.tied ? "is the embedding's matrix (tied)" : "is a matrix of its own (not tied)");
@@ -44,6 +49,10 @@ static enum err_code make_parameters(struct exercise_maker *m, struct exercise_q
     bank_slip(q, two, "This counts two matrices in the MLP: a gated one has gate, up and down.");
     bank_slip(q, wide, "This makes W_K and W_V as wide as W_Q: they have K heads, not N.");
     bank_slip(q, total - o_proj, "This leaves out W_O, which brings the heads back to the model width.");
+    const double ends = (double)((d.tied ? 1 : 2) * d.vocab * d.hidden), D = (double)d.hidden;
+    bank_slip(q, total - ends, d.tied ? LEFT_EMBEDDING : LEFT_ENDS);
+    if (!d.tied) bank_slip(q, total - ends / 2, LEFT_EMBEDDING);
+    bank_slip(q, total + 2 * ((double)d.layers * D * D - o_proj), SQUARE);
     const struct bank_template t = {.tied = d.tied, .gated = true};
     const struct sym *formula;
     TRY(bank_parameters(m, &t, &formula, e));
@@ -67,6 +76,8 @@ static enum err_code make_parameters_formula(struct exercise_maker *m, struct ex
     other_mlp.gated = !t.gated;
     other_heads.mha = true;
     q->kind = EXERCISE_FORMULA;
+    q->unit = UNITS_COUNT;
+    q->things = PARAMETERS;
     TRY(bank_parameters(m, &t, &q->answer, e));
     const struct sym *const names[] = {m->y.V, m->y.D, m->y.F, m->y.L, m->y.N, m->y.H, m->y.K};
     q->symbols_n = t.mha ? 6 : 7;
@@ -95,6 +106,11 @@ static enum err_code make_parameters_formula(struct exercise_maker *m, struct ex
                       "This leaves out one projection of D by N*H: attention has W_Q and W_O of that size.");
     const struct sym_binding one = {m->y.L, INT(1)};
     bank_slip_formula(q, sym_bind(m->c, q->answer, &one, 1), "This counts one layer only.");
+    const struct sym *end = PROD(m->y.V, m->y.D), *square = PROD(m->y.L, m->y.D, m->y.D);
+    bank_slip_formula(q, sym_sub(m->c, q->answer, end), LEFT_EMBEDDING);
+    if (!t.tied) bank_slip_formula(q, sym_sub(m->c, q->answer, PROD(INT(2), end)), LEFT_ENDS);
+    const struct sym *heads = PROD(m->y.L, m->y.D, m->y.N, m->y.H);
+    bank_slip_formula(q, sym_add(m->c, q->answer, PROD(INT(t.mha ? 4 : 2), sym_sub(m->c, square, heads))), SQUARE);
     bank_step(q, t.tied ? "Embedding and head are one matrix: V*D." : "Embedding and head: 2*V*D.");
     bank_step(q, t.gated ? "MLP of a layer: gate and up of D x F, down of F x D: 3*D*F."
                          : "MLP of a layer: up of D x F, down of F x D: 2*D*F.");
@@ -149,7 +165,7 @@ static enum err_code make_group_scales(struct exercise_maker *m, struct exercise
     TRY(bank_count(m, &plain, &all4, e));
     const double ends = p.embedding + p.head, layers = p.total - ends, groups = layers / (double)g;
     const double zero_bits = f.scale_bits - 16;
-    bank_ask(q, UNITS_BYTES, n.weight_bytes, 0.002, "bytes with their unit and four digits, such as 7.134 GB");
+    bank_ask(q, UNITS_BYTES, n.weight_bytes, 0.002, "bytes with their unit and four digits");
     q->text =
         bank_printf(m,
                     "The layers of a decoder hold %s parameters, its embedding and output head together %s. The "

@@ -42,6 +42,7 @@ enum err_code bank_mlp_flops(struct exercise_maker *m, struct exercise_question 
     const bool all = bank_draw(m, 0, 1) == 1;
     const struct sym *one = sym_int(m->c, 1), *layers = all ? m->y.L : one;
     if (all) BANK_USE(m, q, m->y.L);
+    q->unit = UNITS_FLOPS;
     q->text = bank_printf(
         m, "%s It has a gate, an up and a down projection. How many flops is that %s? Only matrix products count.",
         mlp_text(m, &p), all ? "in all L layers" : "in one layer");
@@ -118,12 +119,13 @@ enum err_code bank_mlp_limit(struct exercise_maker *m, struct exercise_question 
     q->text = bank_printf(m, "%s What does the arithmetic intensity tend to when D and F are much larger than %s?",
                           mlp_traffic(m, &p), p.phase == QUANTITY_DECODE ? "B" : bank_show(m, p.rows));
     bank_slip_formula(q, sym_mul(m->c, q->answer, sym_rat(m->c, 2, 3)),
-                      "Two of three: the third product, the gate, is in the bytes but not in the flops.");
+                      "The gate's product is missing in the flops, though its bytes are counted.");
     bank_slip_formula(q, sym_mul(m->c, q->answer, sym_rat(m->c, 1, 2)),
-                      "Half of it: a multiplication and an addition are 2 flops.");
+                      "A multiplication and an addition are 2 flops; this counts them as one.");
     bank_slip_formula(q, sym_mul(m->c, sym_int(m->c, 2), p.rows),
                       "This divides by elements, not by bytes: the bytes per element are missing.");
     bank_slip_formula(q, p.rows, "That holds at 2 bytes an element; this question has another format.");
+    bank_slip_formula(q, intensity, "This is the intensity itself: let D and F grow beyond all bounds.");
     if (p.phase != QUANTITY_DECODE) {
         bank_slip_formula(q, sym_div(m->c, q->answer, p.tokens),
                           "Every token uses the weights that are read, not only one of each sequence.");

@@ -94,10 +94,13 @@ enum err_code bank_product_limit(struct exercise_maker *m, struct exercise_quest
                           "nothing beside them. What does the arithmetic intensity tend to, in flops per byte?",
                           product_text(m, &p), sym_name(group[0]), sym_name(group[1]), sym_name(dims[left]));
     bank_slip_formula(q, sym_mul(m->c, q->answer, sym_rat(m->c, 1, 2)),
-                      "Half of it: a multiplication and an addition are 2 flops.");
+                      "A multiplication and an addition are 2 flops; this counts them as one.");
     bank_slip_formula(q, sym_mul(m->c, sym_int(m->c, 2), dims[left]),
                       "The flops per element of the matrix that stays; divide by the bytes of an element.");
     bank_slip_formula(q, dims[left], "That holds at 2 bytes an element; this question has other formats.");
+    bank_slip_formula(q, intensity,
+                      bank_printf(m, "This is the intensity itself: let %s and %s grow beyond all bounds.",
+                                  sym_name(group[0]), sym_name(group[1])));
     bank_slip_formula(q, group[0], "That one is large and cancels; what remains is the one that is not.");
     bank_slip_formula(q, group[1], "That one is large and cancels; what remains is the one that is not.");
     bank_step(q, bank_printf(m, "intensity = flops / bytes = %s", bank_show_normal(m, intensity)));
@@ -123,7 +126,7 @@ enum err_code bank_product_matvec(struct exercise_maker *m, struct exercise_ques
     q->kind = EXERCISE_NUMBER;
     q->unit = UNITS_FLOPS_PER_BYTE;
     q->tolerance_frac = 0.01;
-    q->form = "a number of flops per byte, such as 12.5, within 1%";
+    q->form = "a number of flops per byte";
     q->text =
         bank_printf(m,
                     "While one sequence decodes, a vector of %lld elements is multiplied with a weight matrix of %lld "
@@ -135,7 +138,7 @@ enum err_code bank_product_matvec(struct exercise_maker *m, struct exercise_ques
     bank_slip(q, q->value * per / 2,
               "This counts 2 bytes for every element; read again which format the question names.");
     bank_slip(q, 2 * cells / (per * ends), "This leaves out the bytes of the weight matrix, nearly all there are.");
-    bank_slip(q, (double)D, "The flops of a vector use every weight once: nothing of the matrix is used D times.");
+    bank_slip(q, (double)D, "That holds where each weight that is read serves D rows: a single vector uses it once.");
     bank_step(q, bank_printf(m, "intensity = %s with B = 1", bank_show_normal(m, sym_div(m->c, p.flops, p.bytes))));
     bank_step(q, bank_printf(m, "flops = 2*%lld*%lld = %.0f", (long long)D, (long long)F, 2 * cells));
     bank_step(q, bank_printf(m, "bytes = %lld*(%lld*%lld + %lld + %lld) = %.0f", (long long)p.w->bytes, (long long)D,

@@ -9,7 +9,7 @@ static void ask_intensity(struct exercise_question *q)
     q->kind = EXERCISE_NUMBER;
     q->unit = UNITS_FLOPS_PER_BYTE;
     q->tolerance_frac = 0.01;
-    q->form = "a number of flops per byte, such as 12.5, within 1%";
+    q->form = "a number of flops per byte";
 }
 
 enum err_code bank_ridge_h100(struct exercise_maker *m, struct exercise_question *q, struct err *e)
@@ -31,10 +31,11 @@ enum err_code bank_ridge_h100(struct exercise_maker *m, struct exercise_question
                     "kernel compute-bound, going by what the device reaches?",
                     peak, bandwidth, reached, streamed);
     bank_slip(q, plain, "That is the ridge of the datasheet; both rates here are lower, and by different parts.");
-    bank_slip(q, plain * streamed / reached, "The two parts are the wrong way round: the peak is above the stroke.");
+    bank_slip(q, plain * streamed / reached,
+              "The two parts are the wrong way round: the peak is divided by the bandwidth.");
     bank_slip(q, plain * reached / 100, "This lowers the peak but not the bandwidth.");
     bank_slip(q, plain * 100 / streamed, "This lowers the bandwidth but not the peak.");
-    bank_slip(q, 2 * q->value, "Twice: the rate with structured sparsity, which a dense product does not have.");
+    bank_slip(q, 2 * q->value, "This takes the rate with structured sparsity, which a dense product does not have.");
     bank_slip(q, 1 / q->value, "Upside down: bytes per flop.");
     bank_step(q, bank_printf(m, "ridge = peak / bandwidth = %s / %s = %.4g flops per byte by the datasheet", peak,
                              bandwidth, plain));
@@ -77,10 +78,10 @@ enum err_code bank_ridge_device(struct exercise_maker *m, struct exercise_questi
                           hw.name, text[0], hw_dtype_name(swap ? other : dtype), text[1],
                           hw_dtype_name(swap ? dtype : other), text[2], hw_dtype_name(dtype));
     bank_slip(q, wrong / hw.bandwidth_bytes_per_s, "That is the ridge of the other format.");
-    bank_slip(q, 2 * q->value, "Twice: the rate with structured sparsity, which a dense product does not have.");
+    bank_slip(q, 2 * q->value, "This takes the rate with structured sparsity, which a dense product does not have.");
     bank_slip(q, 1 / q->value, "Upside down: bytes per flop.");
     bank_slip(q, 989.0 / 3.35, "That is the H100 in bf16; this is another device or format.");
-    bank_slip(q, q->value / 2, "Half: the flops of a multiply-add are counted in the peak already.");
+    bank_slip(q, q->value / 2, "The flops of a multiply-add are counted in the peak already.");
     bank_step(q, "ridge = peak of the format / memory bandwidth");
     bank_step(q, bank_printf(m, "= %s / %s = %.4g flops per byte", text[swap], text[2], q->value));
     return ERR_OK;
@@ -104,8 +105,9 @@ enum err_code bank_ridge_cpu(struct exercise_maker *m, struct exercise_question 
                     "multiply-add of fp32 per lane and cycle. Its memory has %.0f channels of %.0f million transfers "
                     "of 64 bits a second. What is its ridge point for fp32, in flops per byte?",
                     cores, ghz_tenths / 10, bits, channels, rate);
-    bank_slip(q, q->value / 2, "Half: a fused multiply-add is 2 flops, and each core has two units.");
-    bank_slip(q, q->value / 4, "A quarter: a fused multiply-add is 2 flops, and each core has two units.");
+    bank_slip(q, q->value / 2,
+              "A fused multiply-add is 2 flops, and each core has two units: one of the two is missing.");
+    bank_slip(q, q->value / 4, "A fused multiply-add is 2 flops, and each core has two units: both are missing.");
     bank_slip(q, q->value / lanes, "This counts one element at a time; a vector unit does a lane for every 32 bits.");
     bank_slip(q, q->value / cores, "This is the peak of one core; all of them share the memory.");
     bank_slip(q, q->value * channels, "This is the bandwidth of one channel.");
@@ -170,6 +172,8 @@ enum err_code bank_ridge_bound(struct exercise_maker *m, struct exercise_questio
         off = at / p.ridge;
     } while (off > 0.8 && off < 1.25);
     q->kind = EXERCISE_CHOICE;
+    q->also[0] = BANK_ALSO_MEMORY;
+    q->also[1] = BANK_ALSO_COMPUTE;
     q->form = "one word: memory or compute";
     q->choices[0] = "memory";
     q->choices[1] = "compute";
@@ -201,7 +205,8 @@ enum err_code bank_ridge_batch(struct exercise_maker *m, struct exercise_questio
     q->kind = EXERCISE_NUMBER;
     q->unit = UNITS_COUNT;
     q->tolerance_frac = 0.01;
-    q->form = "a number of rows, within 1%";
+    q->form = "a number of rows";
+    q->things = "row,token,sequence,seq";
     q->value = ceil(root);
     q->text = bank_printf(m,
                           "%s Operands are read once, the result is written once. What is the smallest B at which the "
@@ -209,10 +214,11 @@ enum err_code bank_ridge_batch(struct exercise_maker *m, struct exercise_questio
                           meeting_text(m, &p, "B"));
     bank_slip(q, p.ridge,
               "That is where the limit of large widths, B, meets the ridge; X and the result move bytes too.");
-    bank_slip(q, 1 / (1 / p.ridge - 1 / D), "This leaves out the bytes of the result.");
-    bank_slip(q, 1 / (1 / p.ridge - 1 / F), "This leaves out the bytes of X.");
-    bank_slip(q, 2 * q->value, "Twice: with the sparse peak, or with a multiply-add counted as one.");
-    bank_slip(q, q->value / 2, "Half: at 2 bytes an element, flops per element are twice the flops per byte.");
+    bank_slip(q, 1 / (1 / p.ridge - 1 / F), "This leaves out the bytes of the result."); /* B*F of B*D*F */
+    bank_slip(q, 1 / (1 / p.ridge - 1 / D), "This leaves out the bytes of X.");
+    const double sparse = 1 / (1 / (2 * p.ridge) - 1 / D - 1 / F), elements = 1 / (2 / p.ridge - 1 / D - 1 / F);
+    if (sparse > 0) bank_slip(q, sparse, "This takes the sparse peak, or counts a multiply-add as one flop.");
+    if (elements > 0) bank_slip(q, elements, "This divides by elements, not by bytes: an element has 2.");
     bank_step(q, "intensity = 2*B*D*F / (2*(B*D + B*F + D*F)), so 1/intensity = 1/B + 1/D + 1/F");
     bank_step(q, bank_printf(m, "ridge = peak / bandwidth = %.5g flops per byte", p.ridge));
     bank_step(q, bank_printf(m, "1/B = 1/%.5g - 1/%lld - 1/%lld, so B = %.5g", p.ridge, (long long)p.D, (long long)p.F,

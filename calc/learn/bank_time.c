@@ -5,8 +5,8 @@
 #define INT(n) sym_int(m->c, (n))
 #define PROD(...) SYM_PROD(m->c, __VA_ARGS__)
 
-static const char TIME_FORM[] = "a time with its unit, such as 7.9 ms";
-static const char RATE_FORM[] = "tokens per second, such as 2689 tok/s";
+static const char TIME_FORM[] = "a time with its unit";
+static const char RATE_FORM[] = "tokens per second with their unit";
 static const char CACHE_ONE[] = "This reads the cache of one sequence: every sequence has its own.";
 static const char NO_CACHE[] = "This reads the weights alone: a step reads the KV cache too.";
 
@@ -117,6 +117,7 @@ static enum err_code make_latency_formula(struct exercise_maker *m, struct exerc
     };
     const struct sym *const names[] = {w, bw, m->y.B, m->y.S, m->y.L, m->y.N, m->y.K, m->y.H};
     q->kind = EXERCISE_FORMULA;
+    q->unit = rate ? UNITS_TOK_PER_S : UNITS_SECONDS;
     q->symbols_n = sizeof names / sizeof names[0];
     for (size_t i = 0; i < q->symbols_n; i++) q->symbols[i] = names[i];
     q->form = "an expression in w, bw, B, S, L, N, K, H";
@@ -137,6 +138,12 @@ static enum err_code make_latency_formula(struct exercise_maker *m, struct exerc
     if (rate)
         bank_slip_formula(q, sym_div(m->c, bw, of[0].bytes),
                           "This counts one token in a step: each sequence of the batch gets one.");
+    const struct sym *step = sym_div(m->c, of[0].bytes, bw);
+    const struct sym_binding layer = {m->y.L, INT(1)};
+    bank_slip_formula(q, rate ? step : sym_div(m->c, m->y.B, step),
+                      rate ? "This is the time of a step: tokens per second are asked."
+                           : "These are tokens per second: the time of a step is asked.");
+    bank_slip_formula(q, sym_bind(m->c, q->answer, &layer, 1), "This reads the cache of one layer: each has its own.");
     bank_step(q, "weights, read once: w");
     bank_step(q, "cache, of every sequence: B*S tokens of 2*L*K*H elements of 2 bytes");
     bank_step(q, "time of a step: t = (w + 4*B*S*L*K*H)/bw");
@@ -208,7 +215,8 @@ static enum err_code make_cache_takes_over(struct exercise_maker *m, struct exer
     TRY(bank_served(m, &s, e));
     TRY(bank_cache_bytes(m, &s.model, s.S, &one, e));
     const double B = s.n.weight_bytes / one;
-    bank_ask(q, UNITS_COUNT, B, 0.02, "a number of sequences, such as 31.7 (need not be whole)");
+    bank_ask(q, UNITS_COUNT, B, 0.02, "a number of sequences (need not be whole)");
+    q->things = "sequence,seq,request,user";
     q->text = bank_printf(
         m,
         "%s Its dense peak is %s in 16 bits. At a context of S = %lld tokens, from which batch size on does a "
@@ -216,8 +224,7 @@ static enum err_code make_cache_takes_over(struct exercise_maker *m, struct exer
         bank_served_text(m, &s), bank_peak_text(m, s.peak_flops_per_s), (long long)s.S);
     bank_slip(q, s.peak_flops_per_s / s.hw.bandwidth_bytes_per_s,
               "This is the ridge point, where arithmetic and bytes meet: the question compares two reads.");
-    bank_slip(q, B / 2,
-              "Half of it is missing: a parameter has 2 bytes, and the bytes per token hold keys and values.");
+    bank_slip(q, B / 2, "A parameter has 2 bytes; the bytes per token hold keys and values already.");
     bank_slip(q, s.n.weight_bytes / s.n.kv_bytes_per_token, "This leaves out the context: a sequence caches S tokens.");
     bank_step(q, "Both are read at the same bandwidth: weights = B*S*kv, so B = weights / (S*kv).");
     bank_step(q, bank_printf(m, "%s * 2 / (%lld * %s) = %.4g", bank_digits(m, s.n.params), (long long)s.S,
@@ -245,7 +252,7 @@ static enum err_code make_gqa_speed(struct exercise_maker *m, struct exercise_qu
     TRY(bank_cache_bytes(m, &few, S, &small, e));
     const struct mixer x = full.kinds[0].mixer;
     const double n = (double)B, before = a.weight_bytes + n * one, factor = slow_s / fast_s;
-    bank_ask(q, UNITS_RATIO, factor, 0.01, "a ratio, such as 2.39");
+    bank_ask(q, UNITS_RATIO, factor, 0.01, "a ratio");
     q->text = bank_printf(
         m,
         "%s (%s parameters without norms, L = %lld layers of width D = %lld, N = %lld heads of width H = %lld, as many "
@@ -283,7 +290,7 @@ static enum err_code make_token_price(struct exercise_maker *m, struct exercise_
     const double usd_per_h = (double)bank_draw(m, (int64_t)ceil(100 * low), (int64_t)floor(100 * high)) / 100;
     const double tok_per_s = (double)s.B / d.step_s, Mtok = 1e6, hour_s = 3600;
     const double usd = usd_per_h / hour_s / tok_per_s * Mtok;
-    bank_ask(q, UNITS_USD_PER_MTOK, usd, 0.01, "dollars per million tokens, such as 0.52 $/Mtok");
+    bank_ask(q, UNITS_USD_PER_MTOK, usd, 0.01, "dollars per million tokens with their unit");
     q->text =
         bank_printf(m,
                     "%s The device costs %.2f $ an hour and decodes B = %lld sequences at a context of S = %lld tokens "

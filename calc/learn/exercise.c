@@ -75,39 +75,89 @@ static bool close_to(double a, double b, double tolerance_frac)
     return fabs(a - b) <= 2.0 * tolerance_frac * fmax(fabs(a), fabs(b));
 }
 
-/* Whether a slip's formula is the answer's, or one of those kept before it. */
-static enum err_code is_known(struct sym_ctx *c, const struct exercise_question *q, const struct sym *formula,
-                              size_t kept, bool *known, struct err *e)
+/* Whether two slips, or a slip and the answer, cannot be told apart. */
+static enum err_code is_same(struct sym_ctx *c, const struct exercise_question *q, const struct exercise_slip *a,
+                             const struct exercise_slip *b, bool *same, struct err *e)
 {
-    TRY(sym_equal(c, formula, q->answer, known, e));
-    for (size_t i = 0; i < kept && !*known; i++) TRY(sym_equal(c, formula, q->slips[i].formula, known, e));
+    switch (q->kind) {
+    case EXERCISE_FORMULA: return sym_equal(c, a->formula, b->formula, same, e);
+    case EXERCISE_NUMBER: *same = close_to(a->value, b->value, q->tolerance_frac); break;
+    case EXERCISE_CHOICE: *same = a->value == b->value; break;
+    }
     return ERR_OK;
 }
 
-static bool is_near(const struct exercise_question *q, double value, size_t kept)
+/* Leave out slips that cannot be told from the answer; of those that are one answer, the hint says them all. */
+static enum err_code prune(struct arena *a, struct sym_ctx *c, struct exercise_question *q, struct err *e)
 {
-    if (!isfinite(value) || close_to(value, q->value, q->tolerance_frac)) return true;
-    for (size_t i = 0; i < kept; i++)
-        if (close_to(value, q->slips[i].value, q->tolerance_frac)) return true;
-    return false;
-}
-
-/* Leave out slips that cannot be told from the answer or from one before them. */
-static enum err_code prune(struct sym_ctx *c, struct exercise_question *q, struct err *e)
-{
+    const double value = q->kind == EXERCISE_CHOICE ? (double)q->right : q->value;
+    const struct exercise_slip right = {.formula = q->answer, .value = value};
+    bool joined[EXERCISE_SLIPS_MAX] = {false};
     size_t kept = 0;
     for (size_t i = 0; i < q->slips_n; i++) {
-        const struct exercise_slip *s = &q->slips[i];
-        bool known = false;
-        switch (q->kind) {
-        case EXERCISE_FORMULA: TRY(is_known(c, q, s->formula, kept, &known, e)); break;
-        case EXERCISE_NUMBER: known = is_near(q, s->value, kept); break;
-        case EXERCISE_CHOICE: known = s->value == (double)q->right; break;
+        struct exercise_slip s = q->slips[i];
+        bool same = q->kind == EXERCISE_NUMBER && !isfinite(s.value);
+        size_t k = 0;
+        if (q->kind == EXERCISE_FORMULA)
+            TRY(sym_normal(c, s.formula, &s.formula, e)); /* sizes cancel that no one sees */
+        if (!same) TRY(is_same(c, q, &s, &right, &same, e));
+        if (same) continue;
+        for (; k < kept && !same; k += !same) TRY(is_same(c, q, &s, &q->slips[k], &same, e));
+        if (!same) {
+            q->slips[kept++] = s;
+            continue;
         }
-        if (!known) q->slips[kept++] = *s;
+        if (strstr(q->slips[k].hint, s.hint)) continue;
+        q->slips[k].hint = arena_printf(a, "%s%s Or: %s", joined[k] ? "" : "Either: ", q->slips[k].hint, s.hint);
+        if (!q->slips[k].hint) return err_nomem(e);
+        joined[k] = true;
     }
     q->slips_n = kept;
     return ERR_OK;
+}
+
+/* How a number of each kind may look, with the digits that its tolerance asks for; the second where the first is near
+ * what is right. */
+static const struct {
+    const char *text;
+    double value;
+} SAMPLES[][2] = {
+    [UNITS_NONE] = {{"143.9", 143.9}, {"61.37", 61.37}},
+    [UNITS_COUNT] = {{"31.74", 31.74}, {"4653", 4653}},
+    [UNITS_BYTES] = {{"26.87 GB", 26.87e9}, {"4.713 GB", 4.713e9}},                   /* not a unit */
+    [UNITS_FLOPS] = {{"26.61 TFLOP", 26.61e12}, {"481.3 TFLOP", 481.3e12}},           /* not a unit */
+    [UNITS_SECONDS] = {{"7.913 ms", 7.913e-3}, {"31.64 ms", 31.64e-3}},               /* not a unit */
+    [UNITS_BYTES_PER_S] = {{"2.147 TB/s", 2.147e12}, {"861.3 GB/s", 861.3e9}},        /* not a unit */
+    [UNITS_FLOPS_PER_S] = {{"417.9 TFLOP/s", 417.9e12}, {"83.16 TFLOP/s", 83.16e12}}, /* not a unit */
+    [UNITS_TOK_PER_S] = {{"2689 tok/s", 2689}, {"517.3 tok/s", 517.3}},
+    [UNITS_FRAC] = {{"0.4316 or 43.16%", 0.4316}, {"0.2718 or 27.18%", 0.2718}},
+    [UNITS_RATIO] = {{"3.517", 3.517}, {"12.83", 12.83}},
+    [UNITS_FLOPS_PER_BYTE] = {{"12.53", 12.53}, {"187.3", 187.3}},
+    [UNITS_BYTES_PER_TOKEN] = {{"786.3 kB", 786.3e3}, {"97.46 kB", 97.46e3}},    /* not a unit */
+    [UNITS_BYTES_PER_SEQUENCE] = {{"26.87 GB", 26.87e9}, {"713.4 MB", 713.4e6}}, /* not a unit */
+    [UNITS_USD] = {{"$41.73", 41.73}, {"$8.316", 8.316}},
+    [UNITS_USD_PER_MTOK] = {{"0.5247 $/Mtok", 0.5247}, {"2.318 $/Mtok", 2.318}},
+    [UNITS_WATTS] = {{"683.4 W", 683.4}, {"91.37 W", 91.37}},
+};
+
+/* The maker's form, a sample that is not the answer, and the tolerance. */
+static enum err_code finish_form(struct arena *a, struct exercise_question *q, struct err *e)
+{
+    if (q->kind != EXERCISE_NUMBER) return ERR_OK;
+    const double large = 1e6; /* not a unit */
+    const bool many = q->unit == UNITS_COUNT && fabs(q->value) >= large;
+    double unit = many ? 1e9 : 1; /* not a unit */
+    enum units_kind kind;
+    if (q->bare) (void)units_read_word(q->bare, strlen(q->bare), q->unit, q->things, &kind, &unit);
+    const enum units_kind shown = q->bare || many ? UNITS_NONE : q->unit;
+    const size_t which = close_to(SAMPLES[shown][0].value * unit, q->value, 0.05);
+    const char *text = SAMPLES[shown][which].text, *behind = q->bare ? q->bare : many ? "billion" : "";
+    if (q->tolerance_frac > 0)
+        q->form = arena_printf(a, "%s, such as %s%s%s, within %g%%", q->form, text, *behind ? " " : "", behind,
+                               100 * q->tolerance_frac);
+    else
+        q->form = arena_printf(a, "%s, exact", q->form);
+    return q->form ? ERR_OK : err_nomem(e);
 }
 
 enum err_code exercise_ask(struct arena *a, struct sym_ctx *c, const struct exercise *x, uint64_t seed,
@@ -121,7 +171,8 @@ enum err_code exercise_ask(struct arena *a, struct sym_ctx *c, const struct exer
     struct exercise_question q = {.text = NULL};
     TRY(x->make(&m, &q, e));
     TRY(sym_check(c, e));
-    TRY(prune(c, &q, e));
+    TRY(prune(a, c, &q, e));
+    TRY(finish_form(a, &q, e));
     *out = q;
     return ERR_OK;
 }

@@ -23,19 +23,94 @@ enum err_code grade_wrong(const struct grade *g, struct exercise_verdict *out, s
     return ERR_OK;
 }
 
-const char *grade_right_side(const char *text, size_t *n)
+static const struct {
+    const char *text, *plain;
+} FRACTIONS[] = {
+    {"\xC2\xBD", "(1/2)"},     {"\xC2\xBC", "(1/4)"},     {"\xC2\xBE", "(3/4)"},
+    {"\xE2\x85\x93", "(1/3)"}, {"\xE2\x85\x94", "(2/3)"}, {"\xE2\x85\x9B", "(1/8)"},
+};
+
+static bool is_framed(const char *s, size_t n, const char *open, const char *close)
 {
-    const char *right = text;
-    int depth = 0;
-    *n = 0;
-    for (const char *p = text; *p; p++) {
-        depth += (strchr("({[", *p) != NULL) - (strchr(")}]", *p) != NULL);
-        if (*p != '=' || depth > 0) continue; /* the i = 1 of a sum is in brackets */
-        right = p + 1;
-        (*n)++;
+    const size_t a = strlen(open), b = strlen(close);
+    return n > a + b && strncmp(s, open, a) == 0 && strcmp(s + n - b, close) == 0;
+}
+
+/* Drop the frames of LaTeX. */
+static char *unframed(struct arena *a, const char *text)
+{
+    static const char *const FRAMES[][2] = {{"$$", "$$"}, {"$", "$"}, {"\\(", "\\)"}, {"\\[", "\\]"}};
+    for (size_t i = 0; i < sizeof FRAMES / sizeof FRAMES[0]; i++) {
+        const size_t n = strlen(text), open = strlen(FRAMES[i][0]), close = strlen(FRAMES[i][1]);
+        if (is_framed(text, n, FRAMES[i][0], FRAMES[i][1])) return arena_strndup(a, text + open, n - open - close);
     }
-    while (*right == ' ' || *right == '\t') right++;
-    return *n == 1 ? right : text;
+    return arena_strndup(a, text, strlen(text));
+}
+
+const char *grade_plain(struct arena *a, const char *text)
+{
+    const char *s = unframed(a, text);
+    if (!s) return NULL;
+    char *out = arena_alloc(a, 3 * strlen(s) + 1); /* a character of 2 bytes becomes 5 */
+    size_t w = 0;
+    if (!out) return NULL;
+    while (*s) {
+        size_t i = 0;
+        const bool mixed = w && out[w - 1] >= '0' && out[w - 1] <= '9'; /* 2 1/2 is no product */
+        while (i < sizeof FRACTIONS / sizeof FRACTIONS[0] &&
+               (mixed || strncmp(s, FRACTIONS[i].text, strlen(FRACTIONS[i].text)) != 0))
+            i++;
+        if (i == sizeof FRACTIONS / sizeof FRACTIONS[0]) {
+            out[w++] = *s++;
+            continue;
+        }
+        memcpy(out + w, FRACTIONS[i].plain, strlen(FRACTIONS[i].plain));
+        w += strlen(FRACTIONS[i].plain);
+        s += strlen(FRACTIONS[i].text);
+    }
+    return out;
+}
+
+/* A side without blanks at its ends. */
+static const char *trimmed(struct arena *a, const char *s, size_t len)
+{
+    while (len && (*s == ' ' || *s == '\t')) s++, len--;
+    while (len && (s[len - 1] == ' ' || s[len - 1] == '\t')) len--;
+    return arena_strndup(a, s, len);
+}
+
+size_t grade_sides(const struct grade *g, const char *side[GRADE_SIDES_MAX])
+{
+    static const char ALMOST[] = "\xE2\x89\x88", LATEX[] = "\\approx";
+    const char *from = g->text;
+    size_t n = 0;
+    int depth = 0;
+    for (const char *p = from;; p++) {
+        size_t sign = *p == '=';
+        if (strncmp(p, ALMOST, 3) == 0) sign = 3;
+        if (strncmp(p, LATEX, 7) == 0) sign = 7;
+        if (strncmp(p, ALMOST, 3) == 0 && p == from && n == 0) sign = 0; /* "almost 295" */
+        if (*p) depth += (strchr("({[", *p) != NULL) - (strchr(")}]", *p) != NULL);
+        if (*p && (!sign || depth > 0)) continue; /* the i = 1 of a sum is in brackets */
+        if (*p && n + 1 == GRADE_SIDES_MAX) sign = strlen(p);
+        side[n] = trimmed(g->arena, from, (size_t)(p - from));
+        if (!side[n++]) return 0;
+        if (!*p || n == GRADE_SIDES_MAX) return n;
+        from = p + sign;
+        p = from - 1;
+    }
+}
+
+bool grade_is_label(const char *side)
+{
+    bool letters = false;
+    for (const char *p = side; *p; p++) {
+        const bool letter = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z');
+        if (p == side && !letter && *p != '\\') return false;
+        if (strchr("+-*/^%$", *p)) return false;
+        letters |= letter;
+    }
+    return letters;
 }
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
@@ -54,15 +129,36 @@ static const char *unfit(const char *s, size_t len)
     return NULL;
 }
 
-static bool is_same_word(const char *a, size_t len, const char *word)
+static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
+
+/* Whether a word is in a list with commas. */
+static bool is_among(const char *word, size_t len, const char *list)
 {
-    if (strlen(word) != len) return false;
-    for (size_t i = 0; i < len; i++) {
-        const char x = a[i] >= 'A' && a[i] <= 'Z' ? (char)(a[i] - 'A' + 'a') : a[i];
-        const char y = word[i] >= 'A' && word[i] <= 'Z' ? (char)(word[i] - 'A' + 'a') : word[i];
-        if (x != y) return false;
+    for (const char *at = list; at && *at;) {
+        const size_t n = strcspn(at, ",");
+        size_t i = 0;
+        while (i < n && i < len && lower(word[i]) == lower(at[i])) i++;
+        if (i == n && n == len) return true;
+        at += n + (at[n] == ',');
     }
-    return true;
+    return false;
+}
+
+/* Which choice all words of the text are, those around it left out; choices_n: none, or several. */
+static size_t read_choice(const struct exercise_question *q, const char *text)
+{
+    static const char AROUND[] = "it,is,it's,its,the,by,bound,limited,answer";
+    size_t at = q->choices_n;
+    for (const char *p = text; *p;) {
+        const size_t n = strcspn(p, " \t-,.;:!?");
+        size_t i = 0;
+        while (i < q->choices_n && !is_among(p, n, q->choices[i]) && !is_among(p, n, q->also[i])) i++;
+        if (n && i == q->choices_n && !is_among(p, n, AROUND)) return i;
+        if (i < q->choices_n && at < q->choices_n && at != i) return q->choices_n;
+        if (n && i < q->choices_n) at = i;
+        p += n + (p[n] != '\0');
+    }
+    return at;
 }
 
 static enum err_code list_choices(const struct grade *g, struct exercise_verdict *out, struct err *e)
@@ -77,9 +173,7 @@ static enum err_code list_choices(const struct grade *g, struct exercise_verdict
 
 static enum err_code grade_choice(const struct grade *g, struct exercise_verdict *out, struct err *e)
 {
-    size_t len = strlen(g->text), at = 0;
-    while (len && strchr(".,;:!?", g->text[len - 1])) len--;
-    while (at < g->q->choices_n && !is_same_word(g->text, len, g->q->choices[at])) at++;
+    const size_t at = read_choice(g->q, g->text);
     if (at == g->q->choices_n) return list_choices(g, out, e);
     out->given = g->q->choices[at];
     out->right = at == g->q->right;
@@ -106,7 +200,9 @@ enum err_code exercise_grade(struct arena *a, struct sym_ctx *c, const struct ex
         *out = v;
         return ERR_OK;
     }
-    g.text = arena_strndup(a, answer, len);
+    text = arena_strndup(a, answer, len);
+    if (!text) return err_nomem(e);
+    g.text = grade_plain(a, text);
     if (!g.text) return err_nomem(e);
     switch (q->kind) {
     case EXERCISE_FORMULA: TRY(grade_formula(&g, &v, e)); break;

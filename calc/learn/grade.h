@@ -20,11 +20,29 @@ enum err_code grade_number(const struct grade *g, struct exercise_verdict *out, 
 enum err_code grade_wrong(const struct grade *g, struct exercise_verdict *out, struct err *e, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* grade_right_side -- "I = S*T/(S+T)" without what is in front of a single '='. *n: how many '=' there are. */
-const char *grade_right_side(const char *text, size_t *n);
+/* grade_plain -- text without the frame of a formula ($...$, \(...\)), with 1/2 for its character and the like. NULL
+ * when memory is exhausted. */
+const char *grade_plain(struct arena *a, const char *text);
 
-/* grade_read_number -- text as a number in the base unit of the kind asked for. Where it is none, *why is one sentence,
- * else NULL. Errors: ERR_NOMEM. */
-enum err_code grade_read_number(const struct grade *g, double *value, const char **why, struct err *e);
+/* grade_sides -- split "I = 2*x = x + x" at '=' outside brackets, and at the sign of almost equal; the sides are
+ * trimmed and live in the arena, GRADE_SIDES_MAX at most. Returns how many there are, 0 when memory is exhausted. */
+enum { GRADE_SIDES_MAX = 8 };
+size_t grade_sides(const struct grade *g, const char *side[GRADE_SIDES_MAX]);
+
+/* grade_is_label -- whether a side is a name and no expression: "I", "KV cache", "t_step", "C(S)". */
+bool grade_is_label(const char *side);
+
+/* grade_plain_units -- spacing, products and words set upright of LaTeX as plain text, in place. */
+void grade_plain_units(char *text);
+
+/* A number as typed: value in the base unit of the kind asked for, raw as in front of its unit, and the factor of that
+ * (1: there was no unit). */
+struct grade_number {
+    double value, raw, factor;
+};
+
+/* grade_read_number -- text as such. Where it is none, *why is one sentence, else NULL. Errors: ERR_NOMEM. */
+enum err_code grade_read_number(const struct grade *g, const char *text, struct grade_number *out, const char **why,
+                                struct err *e);
 
 #endif

@@ -1,172 +1,215 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "calc/learn/grade.h"
+#include "calc/learn/grade_values.h"
 #include "calc/sym/normal.h"
 #include "calc/sym/parse.h"
 
-enum { SYMBOLS_MAX = 16, TEXT_MAX = 200 };
+enum { SHOWN_MAX = 200, PRINTED_MAX = 4096 };
 
 /* Refusals of algebra (too large, division by zero) are the answer's fault; anything else is ours. */
 static bool is_refusal(enum err_code code) { return code == ERR_RANGE || code == ERR_NO; }
 
-static bool has_symbol(const struct sym *e) { return !sym_constant(e, NULL); }
+/* What the reader refuses is the answer's fault too. */
+static bool is_unread(enum err_code code) { return code == ERR_USAGE || code == ERR_RANGE; }
 
-/* The value of r where every symbol is 1, as an expression. */
-static const struct sym *at_ones(const struct grade *g, const struct sym *r)
+/* ---- reading ---- */
+
+/* text in the question's symbols; any_case: a letter stands for a symbol of the other case too, where that is no symbol
+ * of its own. */
+static enum err_code read_in_case(const struct grade *g, const char *text, bool any_case, const struct sym **out,
+                                  struct err *e)
 {
-    struct sym_binding env[SYMBOLS_MAX];
-    for (size_t i = 0; i < g->q->symbols_n; i++) env[i] = (struct sym_binding){g->q->symbols[i], sym_int(g->c, 1)};
-    return sym_bind(g->c, r, env, g->q->symbols_n);
+    struct parse_symbol symbols[2 * GRADE_SYMBOLS_MAX];
+    char other[GRADE_SYMBOLS_MAX][2];
+    size_t n = 0;
+    for (size_t i = 0; i < g->q->symbols_n; i++)
+        symbols[n++] = (struct parse_symbol){sym_name(g->q->symbols[i]), g->q->symbols[i]};
+    for (size_t i = 0; i < g->q->symbols_n && any_case; i++) {
+        const char *name = sym_name(g->q->symbols[i]), letter = *name;
+        if (name[1] || !((letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z'))) continue;
+        other[i][0] = (char)(letter ^ ('a' ^ 'A'));
+        other[i][1] = '\0';
+        symbols[n++] = (struct parse_symbol){other[i], g->q->symbols[i]}; /* of two equal ones the first counts */
+    }
+    const struct parse_names names = {.symbols = symbols, .n_symbols = n};
+    return sym_parse(g->c, text, strlen(text), &names, out, NULL, e);
 }
 
-/* Whether r is coefficient * product of symbols to whole powers: x * r' / r is then a number for every symbol x. */
-static enum err_code read_monomial(const struct grade *g, const struct sym *r, double power[SYMBOLS_MAX], bool *is,
-                                   struct err *e)
+static enum err_code read_expression(const struct grade *g, const char *text, const struct sym **out, struct err *e)
 {
-    *is = false;
-    for (size_t i = 0; i < g->q->symbols_n; i++) {
-        const struct sym *d, *k, *x = g->q->symbols[i];
-        struct err refused;
-        enum err_code code = sym_diff(g->c, r, x, &d, &refused);
-        if (code == ERR_OK) code = sym_normal(g->c, sym_div(g->c, sym_mul(g->c, x, d), r), &k, &refused);
-        if (is_refusal(code)) return ERR_OK;
-        if (code != ERR_OK) {
-            *e = refused;
-            return code;
-        }
-        if (!sym_constant(k, &power[i])) return ERR_OK;
+    return read_in_case(g, text, false, out, e);
+}
+
+/* A unit without its brackets, and as plain text. */
+static const char *plain_unit(const struct grade *g, const char *text)
+{
+    char *unit = arena_strndup(g->arena, text, strlen(text));
+    if (!unit) return NULL;
+    grade_plain_units(unit);
+    while (*unit == ' ' || *unit == '(' || *unit == '[') unit++;
+    size_t n = strlen(unit);
+    while (n && strchr(" )].", unit[n - 1])) unit[--n] = '\0';
+    return unit;
+}
+
+/* Where a unit may begin: behind a blank, or at a word that LaTeX sets upright. */
+static bool may_begin_unit(const char *text, size_t i)
+{
+    return text[i] == ' ' || strncmp(text + i, "\\,", 2) == 0 || strncmp(text + i, "\\text{", 6) == 0 ||
+           strncmp(text + i, "\\mathrm{", 8) == 0;
+}
+
+/* An expression with the unit of its values behind it; *why: what is wrong with that. ERR_USAGE: it is none. */
+static enum err_code read_with_unit(const struct grade *g, const char *text, const struct sym **out, const char **why,
+                                    struct err *e)
+{
+    *why = NULL;
+    for (size_t i = strlen(text); i-- > 1;) {
+        enum units_kind kind;
+        double factor;
+        if (!may_begin_unit(text, i)) continue;
+        const char *unit = plain_unit(g, text + i), *front = arena_strndup(g->arena, text, i);
+        if (!unit || !front) return err_nomem(e);
+        if (!units_read_word(unit, strlen(unit), g->q->unit, g->q->things, &kind, &factor)) continue;
+        const enum err_code code = read_expression(g, front, out, e);
+        if (is_unread(code)) continue;
+        TRY(code);
+        if (kind != g->q->unit && g->q->unit != UNITS_NONE)
+            *why =
+                arena_printf(g->arena, "%s was asked; this is %s", units_kind_name(g->q->unit), units_kind_name(kind));
+        else if (factor != 1)
+            *why = "the unit behind a formula has no prefix: give the formula alone";
+        return ERR_OK;
     }
-    *is = true;
+    return ERR_USAGE;
+}
+
+/* The last side as an expression; *why one sentence when it is none. */
+static enum err_code read_answer(const struct grade *g, const char *text, const struct sym **out, const char **why,
+                                 struct err *e)
+{
+    const struct sym *other;
+    struct err refused, ignored;
+    *why = NULL;
+    const enum err_code code = read_expression(g, text, out, &refused);
+    if (!is_unread(code)) {
+        if (code != ERR_OK && e) *e = refused;
+        return code;
+    }
+    const enum err_code with_unit = read_with_unit(g, text, out, why, e);
+    if (with_unit != ERR_USAGE) return with_unit;
+    if (read_in_case(g, text, true, &other, &ignored) == ERR_OK)
+        *why = arena_printf(g->arena, "case counts: what is asked is %s", g->q->form);
+    else
+        *why = arena_printf(g->arena, "cannot be read: %s", refused.text);
+    return *why ? ERR_OK : err_nomem(e);
+}
+
+/* A side in front of the last: a name that is no expression, or what is equal to the last. */
+static enum err_code check_side(const struct grade *g, const char *side, bool first, const struct sym *last,
+                                const char **why, struct err *e)
+{
+    const struct sym *s;
+    struct err refused;
+    enum sym_verdict verdict = SYM_VERDICT_DIFFER;
+    *why = NULL;
+    enum err_code code = read_expression(g, side, &s, &refused);
+    if (is_unread(code)) {
+        if (!first || !grade_is_label(side))
+            *why = arena_printf(g->arena, "what is in front of '=' cannot be read: %s", refused.text);
+        return ERR_OK;
+    }
+    if (code == ERR_OK) code = sym_compare(g->c, s, last, &verdict, NULL, &refused);
+    if (code == ERR_NOMEM || code == ERR_IO) {
+        if (e) *e = refused;
+        return code;
+    }
+    if (verdict != SYM_VERDICT_EQUAL) *why = "the sides of '=' are not equal: give one expression";
     return ERR_OK;
 }
 
-/* Off by a number: answer = ratio * expected. */
-static enum err_code say_number(const struct grade *g, const struct sym *ratio, struct exercise_verdict *out,
-                                struct err *e)
+/* ---- comparing ---- */
+
+/* What the algebra may not have seen through. */
+static const char *atoms_of(const struct grade *g, const struct sym *e)
 {
-    char text[TEXT_MAX];
-    double x;
-    (void)sym_constant(ratio, &x);
-    const bool sign = x<0, more = x> 1 || x < -1;
-    if (x == -1) return grade_wrong(g, out, e, "off by the sign");
-    const struct sym *factor = more ? ratio : sym_div(g->c, sym_int(g->c, 1), ratio);
-    if (sign) factor = sym_mul(g->c, sym_int(g->c, -1), factor);
-    (void)sym_print(factor, text, sizeof text);
-    return grade_wrong(g, out, e, "%s by a factor of exactly %s%s", more ? "too large" : "too small", text,
-                       sign ? ", and of the wrong sign" : "");
+    static const char *const ATOMS[][2] = {{"sqrt(", "square roots"}, {"^(", "powers that are not whole"},
+                                           {"log(", "logarithms"},    {"exp(", "exponentials"},
+                                           {"min(", "min"},           {"max(", "max"},
+                                           {"ceil(", "ceil"},         {"floor(", "floor"}};
+    char *text = arena_alloc(g->arena, PRINTED_MAX);
+    const char *all = "";
+    if (!text) return NULL;
+    (void)sym_print(e, text, PRINTED_MAX);
+    for (size_t i = 0; i < sizeof ATOMS / sizeof ATOMS[0] && all; i++)
+        if (strstr(text, ATOMS[i][0])) all = arena_printf(g->arena, "%s%s%s", all, *all ? ", " : "", ATOMS[i][1]);
+    return all && !*all ? "powers of sums" : all;
 }
 
-/* How many symbols the answer depends on. */
-static size_t count_symbols(const struct grade *g)
+static enum err_code say_unproved(const struct grade *g, const struct sym *given, struct exercise_verdict *out,
+                                  struct err *e)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < g->q->symbols_n; i++) {
-        const struct sym_binding one = {g->q->symbols[i], sym_int(g->c, 1)};
-        n += sym_bind(g->c, g->q->answer, &one, 1) != g->q->answer;
-    }
-    return n;
+    const char *atoms = atoms_of(g, given);
+    if (!atoms) return err_nomem(e);
+    return grade_wrong(g, out, e,
+                       "this gives the right values wherever it was tried, but could not be proved equal: write it "
+                       "without %s",
+                       atoms);
 }
 
-/* Off by a product of symbols: said when it has fewer of them than the answer, which it would give away otherwise. */
-static enum err_code say_monomial(const struct grade *g, const struct sym *ratio, const double *power, bool *said,
-                                  struct exercise_verdict *out, struct err *e)
-{
-    char text[TEXT_MAX];
-    size_t up = 0, down = 0;
-    for (size_t i = 0; i < g->q->symbols_n; i++) {
-        up += power[i] > 0;
-        down += power[i] < 0;
-    }
-    *said = up + down <= 2 && up + down < count_symbols(g);
-    if (!*said) return ERR_OK;
-    const struct sym *shown = ratio;
-    const char *how = "off by";
-    if (down == 0) how = "too large by";
-    if (up == 0) {
-        how = "too small by";
-        TRY(sym_normal(g->c, sym_div(g->c, sym_int(g->c, 1), ratio), &shown, e));
-    }
-    (void)sym_print(shown, text, sizeof text);
-    return grade_wrong(g, out, e, "%s a factor of %s", how, text);
-}
-
-/* The factor between the answer and what is right; *said when it is one that helps. */
-static enum err_code say_factor(const struct grade *g, const struct sym *given, bool *said,
+/* The answer as read: in canonical form, or as it stands where that has not been worked out. */
+static enum err_code show_given(const struct grade *g, const struct sym *given, bool canonical,
                                 struct exercise_verdict *out, struct err *e)
 {
-    const struct sym *ratio;
-    double power[SYMBOLS_MAX], x;
-    bool monomial;
-    *said = false;
-    if (sym_constant(given, &x) && x == 0) return ERR_OK;
-    TRY(sym_normal(g->c, sym_div(g->c, given, g->q->answer), &ratio, e));
-    if (sym_constant(ratio, NULL)) {
-        *said = true;
-        return say_number(g, ratio, out, e);
-    }
-    TRY(read_monomial(g, ratio, power, &monomial, e));
-    if (!monomial) return ERR_OK;
-    double coefficient;
-    if (!sym_constant(at_ones(g, ratio), &coefficient)) return ERR_OK;
-    return say_monomial(g, ratio, power, said, out, e);
+    const struct sym *normal = given;
+    char *shown = arena_alloc(g->arena, SHOWN_MAX);
+    if (!shown) return err_nomem(e);
+    if (canonical) TRY(sym_normal(g->c, given, &normal, e));
+    (void)sym_print(normal, shown, SHOWN_MAX);
+    out->given = shown;
+    return ERR_OK;
 }
 
-static enum err_code say_counterexample(const struct grade *g, const struct sym *given, struct exercise_verdict *out,
-                                        struct err *e)
+/* Where the values differ a point proves it, and nothing is expanded; else algebra decides. */
+static enum err_code decide(const struct grade *g, const struct sym *given, bool agree, enum sym_verdict *verdict,
+                            struct err *e)
 {
-    struct sym_point x;
-    char at[TEXT_MAX] = "", number[64];
-    double value[2] = {0, 0};
-    TRY(sym_counterexample(g->c, given, g->q->answer, &x, e));
-    for (size_t i = 0; i < x.n; i++) {
-        const size_t n = strlen(at);
-        (void)sym_print(x.at[i].value, number, sizeof number);
-        (void)snprintf(at + n, sizeof at - n, "%s%s = %s", i ? ", " : "", sym_name(x.at[i].var), number);
-    }
-    for (size_t i = 0; i < 2; i++) (void)sym_constant(x.value[i], &value[i]);
-    return grade_wrong(g, out, e, "at %s this gives %.6g, and it should be %.6g", at, value[0], value[1]);
+    struct sym_point point;
+    *verdict = SYM_VERDICT_DIFFER;
+    if (agree) return sym_compare(g->c, given, g->q->answer, verdict, NULL, e);
+    const enum err_code code = sym_counterexample(g->c, given, g->q->answer, &point, e);
+    return is_refusal(code) ? sym_compare(g->c, given, g->q->answer, verdict, NULL, e) : code;
 }
 
 static enum err_code compare(const struct grade *g, const struct sym *given, struct exercise_verdict *out,
                              struct err *e)
 {
-    bool said;
-    TRY(sym_equal(g->c, given, g->q->answer, &out->right, e));
-    if (out->right) return ERR_OK;
-    for (size_t i = 0; i < g->q->slips_n; i++) {
-        bool is;
-        TRY(sym_equal(g->c, given, g->q->slips[i].formula, &is, e));
-        if (is) return grade_wrong(g, out, e, "%s", g->q->slips[i].hint);
+    struct err refused;
+    enum sym_verdict verdict;
+    struct grade_values *v = arena_alloc(g->arena, sizeof *v);
+    if (!v) return err_nomem(e);
+    TRY(grade_values_make(g, given, v, e));
+    const enum err_code code = decide(g, given, grade_values_agree(v->given, v->right), &verdict, &refused);
+    if (is_refusal(code)) return grade_wrong(g, out, e, "cannot be compared: %s", refused.text);
+    if (code != ERR_OK) {
+        if (e) *e = refused;
+        return code;
     }
-    if (!has_symbol(given) && has_symbol(g->q->answer))
-        return grade_wrong(g, out, e, "a number; what is asked depends on the symbols: %s", g->q->form);
-    TRY(say_factor(g, given, &said, out, e));
-    return said ? ERR_OK : say_counterexample(g, given, out, e);
+    out->right = verdict == SYM_VERDICT_EQUAL;
+    TRY(show_given(g, given, out->right, out, e));
+    if (out->right) return ERR_OK;
+    return verdict == SYM_VERDICT_UNKNOWN ? say_unproved(g, given, out, e) : grade_values_say(v, out, e);
 }
 
 enum err_code grade_formula(const struct grade *g, struct exercise_verdict *out, struct err *e)
 {
-    struct parse_symbol symbols[SYMBOLS_MAX];
-    size_t equals;
-    const char *text = grade_right_side(g->text, &equals);
-    const struct sym *given, *normal;
-    struct err refused;
-    if (equals > 1) return grade_wrong(g, out, e, "more than one '=': give the last expression alone");
-    for (size_t i = 0; i < g->q->symbols_n; i++)
-        symbols[i] = (struct parse_symbol){sym_name(g->q->symbols[i]), g->q->symbols[i]};
-    const struct parse_names names = {.symbols = symbols, .n_symbols = g->q->symbols_n};
-    enum err_code code = sym_parse(g->c, text, strlen(text), &names, &given, NULL, &refused);
-    if (code == ERR_USAGE || code == ERR_RANGE) return grade_wrong(g, out, e, "cannot be read: %s", refused.text);
-    if (code == ERR_OK) code = sym_normal(g->c, given, &normal, &refused);
-    if (code == ERR_OK) {
-        char *shown = arena_alloc(g->arena, TEXT_MAX);
-        if (!shown) return err_nomem(e);
-        (void)sym_print(normal, shown, TEXT_MAX);
-        out->given = shown;
-        code = compare(g, given, out, &refused);
-    }
-    if (is_refusal(code)) return grade_wrong(g, out, e, "cannot be compared: %s", refused.text);
-    if (code != ERR_OK && e) *e = refused;
-    return code;
+    const char *side[GRADE_SIDES_MAX], *why;
+    const struct sym *given;
+    const size_t n = grade_sides(g, side);
+    if (n == 0) return err_nomem(e);
+    TRY(read_answer(g, side[n - 1], &given, &why, e));
+    for (size_t i = 0; i + 1 < n && !why; i++) TRY(check_side(g, side[i], i == 0, given, &why, e));
+    if (why) return grade_wrong(g, out, e, "%s", why);
+    return compare(g, given, out, e);
 }

@@ -106,22 +106,35 @@ static const char *behind_signs(const char *text, bool dollars)
 
 static bool is_usd(enum units_kind kind) { return kind == UNITS_USD || kind == UNITS_USD_PER_MTOK; }
 
+/* What was asked, for a sentence: "a time (s, ms, us)", "a number of days", "a count of sequences". */
+static const char *wanted_name(const struct grade *g)
+{
+    const struct exercise_question *q = g->q;
+    if (q->bare) return arena_printf(g->arena, "%s, as %s or with its unit,", units_kind_name(q->unit), q->bare);
+    if (q->unit != UNITS_COUNT || !q->things) return units_kind_name(q->unit);
+    return arena_printf(g->arena, "a count (of %.*ss)", (int)strcspn(q->things, ","), q->things);
+}
+
 /* The unit behind the number: its factor, or why it will not do. */
 static enum err_code read_unit(const struct grade *g, const char *unit, bool dollar, double *factor, const char **why,
                                struct err *e)
 {
     enum units_kind kind = UNITS_NONE;
-    const enum units_kind wanted = g->q->unit;
+    const struct exercise_question *q = g->q;
+    const char *asked = wanted_name(g);
     char clean[48];
     *factor = 1;
-    if (!*unit && (dollar || units_kind_bare(wanted))) return ERR_OK;
+    if (!asked) return err_nomem(e);
+    if (!*unit && q->bare && units_read_word(q->bare, strlen(q->bare), q->unit, q->things, &kind, factor))
+        return ERR_OK;
+    if (!*unit && (dollar || units_kind_bare(q->unit))) return ERR_OK;
     if (!*unit)
-        *why = arena_printf(g->arena, "%s was asked: give the unit", units_kind_name(wanted));
-    else if (!units_read_word(unit, strlen(unit), wanted, &kind, factor))
+        *why = arena_printf(g->arena, "%s was asked: give the unit", asked);
+    else if (!units_read_word(unit, strlen(unit), q->unit, q->things, &kind, factor))
         *why = arena_printf(g->arena, "the unit '%s' is not known; %s was asked",
-                            text_clean(clean, sizeof clean, unit, strlen(unit)), units_kind_name(wanted));
-    else if (kind != wanted)
-        *why = arena_printf(g->arena, "%s was asked; this is %s", units_kind_name(wanted), units_kind_name(kind));
+                            text_clean(clean, sizeof clean, unit, strlen(unit)), asked);
+    else if (kind != q->unit)
+        *why = arena_printf(g->arena, "%s was asked; this is %s", asked, units_kind_name(kind));
     else
         return ERR_OK;
     return *why ? ERR_OK : err_nomem(e);
@@ -157,32 +170,68 @@ static enum err_code read_value(const struct grade *g, char *text, bool has_unit
     return ERR_OK;
 }
 
-enum err_code grade_read_number(const struct grade *g, double *value, const char **why, struct err *e)
+void grade_plain_units(char *text)
 {
-    size_t equals;
-    const char *right = behind_signs(grade_right_side(g->text, &equals), false);
-    const char *begin = behind_signs(right, is_usd(g->q->unit));
-    char *text = arena_strndup(g->arena, begin, strlen(begin));
-    double factor;
-    *why = NULL;
-    if (!text) return err_nomem(e);
-    if (equals > 1) {
-        *why = "more than one '=': give the last number alone";
-        return ERR_OK;
+    static const struct {
+        const char *from, *to;
+    } WORDS[] = {{"\\,", " "}, {"\\;", " "}, {"\\ ", " "}, {"\\times", "*"}, {"\\cdot", "*"}, {"\\%", "%"}};
+    static const char *const UPRIGHT[] = {"\\text{", "\\mathrm{", "\\textrm{"};
+    size_t w = 0;
+    for (char *p = text; *p;) {
+        size_t i = 0, u = 0;
+        while (i < sizeof WORDS / sizeof WORDS[0] && strncmp(p, WORDS[i].from, strlen(WORDS[i].from)) != 0) i++;
+        while (u < sizeof UPRIGHT / sizeof UPRIGHT[0] && strncmp(p, UPRIGHT[u], strlen(UPRIGHT[u])) != 0) u++;
+        char *close = u < sizeof UPRIGHT / sizeof UPRIGHT[0] ? strchr(p, '}') : NULL;
+        if (close) {
+            *close = ' ';
+            p += strlen(UPRIGHT[u]);
+        } else if (i < sizeof WORDS / sizeof WORDS[0]) {
+            text[w++] = *WORDS[i].to;
+            p += strlen(WORDS[i].from);
+        } else {
+            text[w++] = *p++;
+        }
     }
+    text[w] = '\0';
+    trim_end(text);
+}
+
+/* The "1/" or "/" of 2898 1/s, which split leaves with the number: where the unit begins with it. */
+static size_t begin_of_rate(const char *text, size_t at)
+{
+    size_t i = at;
+    while (i > 0 && text[i - 1] == ' ') i--;
+    if (i == 0 || text[i - 1] != '/') return at;
+    i--;
+    size_t one = i;
+    while (one > 0 && text[one - 1] == ' ') one--;
+    if (one > 1 && text[one - 1] == '1' && text[one - 2] == ' ') return one - 1;
+    return i;
+}
+
+enum err_code grade_read_number(const struct grade *g, const char *text, struct grade_number *out, const char **why,
+                                struct err *e)
+{
+    const char *right = behind_signs(text, false), *begin = behind_signs(right, is_usd(g->q->unit));
+    char *number = arena_strndup(g->arena, begin, strlen(begin));
+    *why = NULL;
+    if (!number) return err_nomem(e);
     const bool dollar = begin != right;
-    size_t at = split(text);
-    const char *stroke = dollar && text[at] ? strchr(text, '/') : NULL;
-    if (stroke && (size_t)(stroke - text) < at) at = (size_t)(stroke - text); /* $0.50/1M tokens */
-    const bool word = strncmp(text + at, "per ", 4) == 0;
-    const char *unit = arena_printf(g->arena, "%s%s%s", dollar && text[at] ? "$" : "", word ? " " : "", text + at);
+    grade_plain_units(number);
+    size_t at = split(number);
+    const char *stroke = dollar && number[at] ? strchr(number, '/') : NULL;
+    if (stroke && (size_t)(stroke - number) < at) at = (size_t)(stroke - number); /* $0.50/1M tokens */
+    if (number[at] && !dollar) at = begin_of_rate(number, at);
+    const bool word = strncmp(number + at, "per ", 4) == 0;
+    const char *sign = dollar && number[at] ? "$" : "";
+    const char *unit = arena_printf(g->arena, "%s%s%s", sign, word ? " " : "", number + at);
     if (!unit) return err_nomem(e);
-    text[at] = '\0';
-    TRY(read_value(g, text, *unit != '\0', value, why, e));
+    number[at] = '\0';
+    TRY(read_value(g, number, *unit != '\0', &out->raw, why, e));
     if (*why) return ERR_OK;
-    TRY(read_unit(g, unit, dollar, &factor, why, e));
-    *value *= factor;
-    if (!*why && !isfinite(*value)) *why = "a number is asked, not beyond all bounds";
+    TRY(read_unit(g, unit, dollar, &out->factor, why, e));
+    out->value = out->raw * out->factor;
+    if (!*why && !isfinite(out->value)) *why = "a number is asked, not beyond all bounds";
     return ERR_OK;
 }
 
@@ -194,60 +243,81 @@ static bool is_near(double value, double of, double tolerance_frac)
 static bool is_bytes(enum units_kind kind)
 {
     return kind == UNITS_BYTES || kind == UNITS_BYTES_PER_S || kind == UNITS_BYTES_PER_TOKEN ||
-           kind == UNITS_BYTES_PER_SEQUENCE || kind == UNITS_FLOPS_PER_BYTE;
+           kind == UNITS_BYTES_PER_SEQUENCE;
 }
 
-/* A factor between what was given and what is right, either way round. */
-struct factor {
-    double factor;
-    bool bytes; /* only of bytes */
+/* The prefixes of bytes that differ by a few percent, as factors of both kinds. */
+static const struct {
+    double decimal, binary;
     const char *hint;
+} PREFIXES[] = {
+    {1e3, 0x1p10, "off by 1.024, the ratio of KiB (1024 bytes) to kB (1000 bytes)"},
+    {1e6, 0x1p20, "off by 1.049, the ratio of MiB (2^20 bytes) to MB (1e6 bytes)"},
+    {1e9, 0x1p30, "off by 1.074, the ratio of GiB (2^30 bytes) to GB (1e9 bytes)"},   /* not a unit */
+    {1e12, 0x1p40, "off by 1.100, the ratio of TiB (2^40 bytes) to TB (1e12 bytes)"}, /* not a unit */
 };
 
-static const struct factor FACTORS[] = {
-    {1.073741824, true, "off by 1.074, the ratio of GiB (2^30 bytes) to GB (1e9 bytes)"},
-    {1.048576, true, "off by 1.049, the ratio of MiB (2^20 bytes) to MB (1e6 bytes)"},
-    {1.099511627776, true, "off by 1.100, the ratio of TiB (2^40 bytes) to TB (1e12 bytes)"},
-    {1.024, true, "off by 1.024, the ratio of KiB (1024 bytes) to kB (1000 bytes)"},
-    {8, true, "off by a factor of 8: bits for bytes"},
-    {2, false, "off by a factor of 2"},
-    {4, false, "off by a factor of 4"},
-    {8, false, "off by a factor of 8"},
-    {16, false, "off by a factor of 16"},
-    {100, false, "off by a factor of 100: a part of one, or percent with its sign"},
-    {1e3, false, "off by a factor of 1000: check the prefix"},
-    {1e6, false, "off by a factor of a million: check the prefix"},
-    {1e9, false, "off by a factor of 1e9: check the prefix"},   /* not a unit */
-    {1e12, false, "off by a factor of 1e12: check the prefix"}, /* not a unit */
+/* A factor between what was given and what is right, either way round. */
+static const struct {
+    double factor;
+    bool bytes, part; /* only of bytes; only of parts and ratios */
+    const char *hint;
+} FACTORS[] = {
+    {8, true, false, "off by a factor of 8: bits for bytes"},
+    {2, false, false, "off by a constant factor: a 2 is too many, or missing"},
+    {4, false, false, "off by a constant factor: a power of 2 is too many, or missing"},
+    {8, false, false, "off by a constant factor: a power of 2 is too many, or missing"},
+    {16, false, false, "off by a constant factor: a power of 2 is too many, or missing"},
+    {100, false, true, "off by a factor of 100: a part of one, or percent with its sign"},
+    {1e3, false, false, "off by a factor of 1000: check the prefix"},
+    {1e6, false, false, "off by a factor of a million: check the prefix"},
+    {1e9, false, false, "off by a factor of 1e9: check the prefix"},   /* not a unit */
+    {1e12, false, false, "off by a factor of 1e12: check the prefix"}, /* not a unit */
 };
 
-static const char *find_factor(const struct exercise_question *q, double value)
+static const char *find_factor(const struct exercise_question *q, const struct grade_number *x)
 {
     const double tolerance_frac = fmin(fmax(q->tolerance_frac, 1e-6), 0.01);
-    const double ratio = value / q->value;
+    const double ratio = x->value / q->value;
     if (!(ratio > 0) || !isfinite(ratio)) return NULL;
+    for (size_t i = 0; i < sizeof PREFIXES / sizeof PREFIXES[0] && is_bytes(q->unit); i++) {
+        const double f = PREFIXES[i].binary / PREFIXES[i].decimal;
+        const bool typed = x->factor == PREFIXES[i].decimal || x->factor == PREFIXES[i].binary;
+        if (typed && (is_near(ratio, f, tolerance_frac) || is_near(ratio, 1 / f, tolerance_frac)))
+            return PREFIXES[i].hint;
+    }
     for (size_t i = 0; i < sizeof FACTORS / sizeof FACTORS[0]; i++) {
         const double f = FACTORS[i].factor;
-        if (FACTORS[i].bytes && !is_bytes(q->unit)) continue;
-        if (f == 100 && q->unit != UNITS_FRAC && q->unit != UNITS_RATIO) continue;
+        if (FACTORS[i].bytes && !is_bytes(q->unit) && q->unit != UNITS_FLOPS_PER_BYTE) continue;
+        if (FACTORS[i].part && q->unit != UNITS_FRAC && q->unit != UNITS_RATIO) continue;
         if (is_near(ratio, f, tolerance_frac) || is_near(ratio, 1 / f, tolerance_frac)) return FACTORS[i].hint;
     }
     return NULL;
 }
 
-static enum err_code say_number(const struct grade *g, double value, struct exercise_verdict *out, struct err *e)
+/* Near an exact answer: what is wrong with it. */
+static const char *near_whole(const struct exercise_question *q, double value)
+{
+    enum { DIGITS_MIN = 100000 }; /* a number of so many digits is rounded, a smaller one is miscounted */
+    if (value != floor(value)) return "a whole number is asked, and this is none";
+    return q->value < DIGITS_MIN ? "near, but the exact number is asked, and this is not it"
+                                 : "near, but the exact number is asked: give all digits";
+}
+
+static enum err_code say_number(const struct grade *g, const struct grade_number *x, struct exercise_verdict *out,
+                                struct err *e)
 {
     const struct exercise_question *q = g->q;
+    const double value = x->value;
     for (size_t i = 0; i < q->slips_n; i++)
         if (is_near(value, q->slips[i].value, q->tolerance_frac)) return grade_wrong(g, out, e, "%s", q->slips[i].hint);
     if (value < 0 && q->value > 0) return grade_wrong(g, out, e, "below zero, which it cannot be");
-    const char *factor = find_factor(q, value);
+    const char *factor = find_factor(q, x);
     if (factor) return grade_wrong(g, out, e, "%s", factor);
     const double off = fabs(value / q->value - 1);
     if (q->tolerance_frac > 0 && off < fmax(0.02, 5 * q->tolerance_frac))
         return grade_wrong(g, out, e, "near, but not within %.3g%%: rounded too early?", 100 * q->tolerance_frac);
-    if (!(q->tolerance_frac > 0) && off < 0.01)
-        return grade_wrong(g, out, e, "near, but the exact number is asked: give all digits");
+    if (!(q->tolerance_frac > 0) && off < 0.01) return grade_wrong(g, out, e, "%s", near_whole(q, value));
     return grade_wrong(g, out, e, value > q->value ? "too large" : "too small");
 }
 
@@ -259,13 +329,39 @@ static enum err_code show_given(const struct grade *g, double value, struct exer
     return out->given ? ERR_OK : err_nomem(e);
 }
 
+/* A side in front of the last '=': a name, or the same number, there or before its unit; else *why. */
+static enum err_code check_side(const struct grade *g, const char *side, bool first, const struct grade_number *last,
+                                const char **why, struct err *e)
+{
+    const double tolerance_frac = fmax(g->q->tolerance_frac, 0.01); /* what is computed is written rounded */
+    struct grade_number x = {0, 0, 1};
+    *why = NULL;
+    if (first && grade_is_label(side)) return ERR_OK;
+    TRY(grade_read_number(g, side, &x, why, e));
+    if (*why) {
+        char *number = arena_strndup(g->arena, side, strlen(side));
+        if (!number) return err_nomem(e);
+        *why = NULL;
+        TRY(read_value(g, number, false, &x.raw, why, e));
+        x.value = x.raw;
+    }
+    if (*why)
+        *why = "what is in front of '=' cannot be read: give the last number alone";
+    else if (!is_near(x.value, last->value, tolerance_frac) && !is_near(x.raw, last->raw, tolerance_frac))
+        *why = "the sides of '=' are not equal: give one number";
+    return ERR_OK;
+}
+
 enum err_code grade_number(const struct grade *g, struct exercise_verdict *out, struct err *e)
 {
-    double value = (double)NAN;
-    const char *why;
-    TRY(grade_read_number(g, &value, &why, e));
+    struct grade_number x = {0, 0, 1};
+    const char *side[GRADE_SIDES_MAX], *why;
+    const size_t n = grade_sides(g, side);
+    if (n == 0) return err_nomem(e);
+    TRY(grade_read_number(g, side[n - 1], &x, &why, e));
+    for (size_t i = 0; i + 1 < n && !why; i++) TRY(check_side(g, side[i], i == 0, &x, &why, e));
     if (why) return grade_wrong(g, out, e, "%s", why);
-    TRY(show_given(g, value, out, e));
-    out->right = is_near(value, g->q->value, g->q->tolerance_frac);
-    return out->right ? ERR_OK : say_number(g, value, out, e);
+    TRY(show_given(g, x.value, out, e));
+    out->right = is_near(x.value, g->q->value, g->q->tolerance_frac);
+    return out->right ? ERR_OK : say_number(g, &x, out, e);
 }
