@@ -43,7 +43,7 @@ static bool has_capital(const char *s, size_t n)
 static bool read_unit(const char *s, size_t n, enum units_kind *kind, double *factor)
 {
     if (n == 0 || n > UNIT_BYTES_MAX || (n == 1 && *s == 'b')) return false;
-    if (!units_read_word(s, n, UNITS_NONE, kind, factor) || !is_wanted(*kind)) return false;
+    if (!units_read_word(s, n, UNITS_NONE, NULL, kind, factor) || !is_wanted(*kind)) return false;
     if (*kind == UNITS_SECONDS && has_capital(s, n)) return false;
     return *kind != UNITS_BYTES || *factor >= 0.125;
 }
@@ -123,7 +123,7 @@ enum err_code parse_unit(struct parser *p, const struct sym **out)
     double unused;
     const bool rate = m && n + 1 + m <= UNIT_BYTES_MAX && read_unit(s + i + n + 1, m, &below, &per) &&
                       !has_capital(s + i + n + 1, m) && !is_product(p, s + i + n + 1, m) &&
-                      units_read_word(s + i, n + 1 + m, UNITS_NONE, &whole, &unused) && is_wanted(whole);
+                      units_read_word(s + i, n + 1 + m, UNITS_NONE, NULL, &whole, &unused) && is_wanted(whole);
     if (!is_always(s + i, n) && ((!rate && is_product(p, s + i, n)) || is_call(p, i, n))) return ERR_OK;
     *out = sym_mul(p->c, *out, exact(p->c, factor));
     if (rate) *out = sym_div(p->c, *out, exact(p->c, per));
