@@ -142,18 +142,10 @@ static void bind_symbols(const struct quantity_scope *s, const struct topic *t, 
         env[n++] = (struct sym_binding){y->N, heads};
         env[n++] = (struct sym_binding){y->K, heads};
     }
-    const struct sym **at[] = {&op->flops,
-                               &op->half_flops,
-                               &op->vector_flops,
-                               &op->weight_bytes,
-                               &op->kv_bytes,
-                               &op->held_bytes,
-                               &op->kv_needed_bytes,
-                               &op->activation_bytes,
-                               &op->wire_bytes,
-                               &op->weight_needed_bytes,
-                               &op->state_bytes,
-                               &op->state_needed_bytes};
+    const struct sym **at[] = {
+        &op->flops,      &op->half_flops,          &op->vector_flops,    &op->weight_bytes,
+        &op->kv_bytes,   &op->held_bytes,          &op->kv_needed_bytes, &op->activation_bytes,
+        &op->wire_bytes, &op->weight_needed_bytes, &op->state_bytes,     &op->state_needed_bytes};
     for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) *at[i] = sym_bind(c, *at[i], env, n);
     for (size_t i = 0; i < op->tensors_n; i++) {
         op->tensor[i].elems = sym_bind(c, op->tensor[i].elems, env, n);
