@@ -13,7 +13,7 @@ struct subject {
 
 /* clang-format off */
 #define RMS .norm_flops = 4, .norm_vectors = 1
-#define FP32 {4, 0, 0, 0}
+#define FP32 NAIVE_TILED(4, 0, 0, 0)
 
 static const struct subject LLAMA = { /* head_dim is not D/N */
     "{\"model_type\":\"llama\",\"hidden_size\":11,\"num_hidden_layers\":3,\"num_attention_heads\":6,"
@@ -138,7 +138,7 @@ static const struct subject GPT_OSS = { /* sinks, biases everywhere, 4-bit exper
     "\"num_experts_per_tok\":2,\"experts_per_token\":2,\"sliding_window\":4,\"attention_bias\":true,"
     "\"quantization_config\":{\"quant_method\":\"mxfp4\"}}",
     "010",
-    {.vocab = 14, .hidden = 35, RMS, .expert = {.5, 1, 32, 1}},
+    {.vocab = 14, .hidden = 35, RMS, .expert = NAIVE_TILED(.5, 1, 32, 1)},
     {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .window = 4, .qkv_bias = true,
       .o_bias = true, .sinks = true, .experts = 4, .chosen = 2, .expert_width = 6, .expert_bias = true,
       .router_bias = true},

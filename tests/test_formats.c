@@ -309,6 +309,23 @@ static void test_mlx_overrides(void **state)
     arena_close(a);
 }
 
+/* Routers in fp32, as MiniMax stores them, stay so beside a quantisation. */
+static void test_routers_in_fp32_stay(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct model m;
+    static const struct model_setting SET = {"quantization_config", "{\"quant_method\":\"fp8\"}"};
+    assert_int_equal(model_load(a, "minimax-m1-80k", NULL, 0, &m, &e), ERR_OK);
+    assert_string_equal(m.weights[WEIGHT_ROUTER].name, "fp32");
+    assert_int_equal(model_load(a, "minimax-m1-80k", &SET, 1, &m, &e), ERR_OK);
+    assert_null(m.weights_unknown);
+    assert_string_equal(m.weights[WEIGHT_EXPERT].name, "fp8");
+    assert_string_equal(m.weights[WEIGHT_ROUTER].name, "fp32");
+    arena_close(a);
+}
+
 /* Experts named one by one: all of them are a format, some of them are refused. */
 static void test_experts_one_by_one(void **state)
 {
@@ -657,6 +674,7 @@ int main(void)
         cmocka_unit_test(test_bytes_of_a_small_model),
         cmocka_unit_test(test_layers_told_apart),
         cmocka_unit_test(test_mlx_overrides),
+        cmocka_unit_test(test_routers_in_fp32_stay),
         cmocka_unit_test(test_experts_one_by_one),
         cmocka_unit_test(test_published_int8),
         cmocka_unit_test(test_modelopt_files),

@@ -212,13 +212,14 @@ enum err_code format_plan_apply(struct arena *a, const struct format_plan *p, st
 {
     enum { VARIANTS_MAX = 256 };
     struct apply w = {.arena = a, .p = *p, .m = m};
-    struct dtype *plain = arena_alloc(a, sizeof *plain);
+    struct dtype *plain = arena_array(a, 2, sizeof *plain); /* of linear layers and of routers */
     struct variant *v = arena_array(a, VARIANTS_MAX, sizeof *v);
     size_t n = 0;
     w.memo = arena_array(a, (p->rules_n + 1) * MODULES, 1);
     size_t *place = arena_array(a, m->order_n + 1, sizeof *place);
     if (!place || !plain || !v || !w.memo) return err_nomem(e);
-    *plain = m->weights[WEIGHT_OTHER];
+    plain[0] = m->weights[WEIGHT_OTHER];
+    plain[1] = m->weights[WEIGHT_ROUTER];
     for (size_t i = 0; i < m->order_n; i++) {
         const struct layer_place at = m->order[i];
         const struct layer_kind *k = &m->kinds[at.kind];
@@ -227,7 +228,7 @@ enum err_code format_plan_apply(struct arena *a, const struct format_plan *p, st
         for (enum module u = MODULE_Q; u < MODULES; u++) {
             if (!module_present(k, u)) continue;
             const struct dtype *d = format_of(&w, at.layer, k, u);
-            format[u] = d ? d : plain;
+            format[u] = d ? d : &plain[u >= MODULE_ROUTER ? 1 : 0];
         }
         const size_t same = find_variant(v, n, at.kind, format);
         if (same == VARIANTS_MAX) {

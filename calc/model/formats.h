@@ -29,8 +29,9 @@ enum err_code format_plan_add(struct arena *a, struct format_plan *p, const char
 
 /* format_plan_apply -- m->weights by class, and where a rule cuts through a class the formats of single matrices:
  * layers of a kind that differ in them become kinds of their own. m->kinds and m->order are those of the layers;
- * WEIGHT_OTHER is the float format. Sets m->weights_unknown, naming the pattern, where a rule names nothing that is
- * known or some experts of a layer but not all. Errors: ERR_INPUT, ERR_NOMEM. Cost: O(layers * modules * rules). */
+ * WEIGHT_OTHER has the float format, WEIGHT_ROUTER that of routers. Sets m->weights_unknown, naming the pattern, where
+ * a rule names nothing that is known or some experts of a layer but not all. Errors: ERR_INPUT, ERR_NOMEM. Cost:
+ * O(layers * modules * rules). */
 enum err_code format_plan_apply(struct arena *a, const struct format_plan *p, struct model *m, struct err *e);
 
 #endif
