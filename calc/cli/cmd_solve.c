@@ -89,13 +89,6 @@ static enum err_code write_roots(struct arena *a, struct out *o, const struct sy
     return ERR_OK;
 }
 
-/* Words for what an equation states in a person's own units. */
-static const struct {
-    const char *text;
-    int64_t num, den;
-} UNITS[] = {{"ms", 1, 1000},     {"us", 1, 1000000}, {"GB", 1000000000, 1},
-             {"GiB", 1 << 30, 1}, {"MB", 1000000, 1}, {"MiB", 1 << 20, 1}}; /* not a unit */
-
 /* No value will do: where it was looked for, and why not. */
 static enum err_code refuse(struct arena *a, const struct meet *m, const struct scope_limits *limits, const char *name,
                             struct err *e)
@@ -120,9 +113,6 @@ static enum err_code read_equation(const struct option_values *v, struct scope_a
     struct sym_ctx *c = s->quantity.c;
     const char *text = v->operands[0];
     size_t n;
-    for (size_t i = 0; i < sizeof UNITS / sizeof UNITS[0]; i++)
-        asker->symbols[asker->n_symbols++] =
-            (struct parse_symbol){UNITS[i].text, sym_rat(c, UNITS[i].num, UNITS[i].den)};
     const struct parse_names names = scope_names_of(asker);
     if (sym_parse_equation(c, text, strlen(text), &names, &side[0], &side[1], &where, e) != ERR_OK)
         return scope_parse_failed("", text, &where, e);

@@ -160,7 +160,8 @@ static enum err_code resolve(void *user, const char *name, const char *argument,
 
 struct parse_names scope_names_of(struct scope_asker *k)
 {
-    struct parse_names names = {.symbols = k->symbols, .n_symbols = k->n_symbols, .resolve = resolve, .user = k};
+    struct parse_names names = {
+        .symbols = k->symbols, .n_symbols = k->n_symbols, .resolve = resolve, .user = k, .units = true};
     names.calls = quantity_calls(&names.n_calls);
     return names;
 }
