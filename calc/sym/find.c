@@ -3,6 +3,8 @@
 #include <float.h>
 #include <gsl/gsl_errno.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "calc/sym/probe.h"
 
@@ -110,6 +112,14 @@ static void look_at_minimum(struct finder *f, size_t i)
     }
 }
 
+/* x: well outside a stretch of zeros that reaches an end of the range. Still next to nothing there: no stretch, but a
+ * difference that rounding swallows. */
+static bool dies_away(struct finder *f, double x)
+{
+    const struct probe_point y = probe_at(&f->p, x);
+    return probe_defined(&y) && (fabs(y.gap) <= 1e-12 * y.scale || fabs(y.gap) < 1e-100);
+}
+
 /* Grid points first..last are zero within rounding, their neighbours not. */
 static void take_zeros(struct finder *f, size_t first, size_t last)
 {
@@ -118,7 +128,10 @@ static void take_zeros(struct finder *f, size_t first, size_t last)
     size_t least = first;
     for (size_t i = first; i <= last; i++)
         if (fabs(f->at[i].gap) < fabs(f->at[least].gap)) least = i;
-    probe_zero(&f->p, a, f->at[least], b, &r);
+    probe_zeros(&f->p, a, f->at[first], f->at[least], f->at[last], b, &r);
+    r.from_lo = r.flat && !a;
+    r.to_hi = r.flat && !b;
+    if (r.flat && !a != !b && dies_away(f, a ? r.low / 2.0 : 2.0 * r.high)) return;
     if (!r.flat && r.below * r.above < 0 && f->at[least].gap != 0.0)
         cross(f, *a, *b);
     else
@@ -165,6 +178,40 @@ static void nearer(const struct finder *f, struct probe_point *best, struct prob
     if (probe_defined(&y) && probe_closeness(&f->p, &y) < probe_closeness(&f->p, best)) *best = y;
 }
 
+static bool has_sides(const struct probe_point *y, const struct probe_point *best)
+{
+    return y->lhs == best->lhs && y->rhs == best->rhs;
+}
+
+/* the last x towards `outside` where both sides are those of best, which are those of inside */
+static double reach(struct finder *f, const struct probe_point *best, double inside, double outside)
+{
+    for (;;) {
+        const double mid = inside + (outside - inside) / 2.0;
+        if (mid == inside || mid == outside) return inside;
+        const struct probe_point y = probe_at(&f->p, mid);
+        if (has_sides(&y, best))
+            inside = mid;
+        else
+            outside = mid;
+    }
+}
+
+/* The first of the grid points where the sides are closest is at; both may stay as they are for a while. */
+static void extend_closest(struct finder *f, size_t at, struct probe_point *best)
+{
+    size_t last = at;
+    while (last + 1 < f->n && has_sides(&f->at[last + 1], best)) last++;
+    if (last < at + 2) return;
+    f->out->closest_until = last + 1 < f->n ? reach(f, best, f->at[last].x, f->at[last + 1].x) : f->at[last].x;
+    if (at == 0) return;
+    char text[32];
+    double x = reach(f, best, f->at[at].x, f->at[at - 1].x);
+    (void)snprintf(text, sizeof text, "%.12g", x);
+    const struct probe_point y = probe_at(&f->p, strtod(text, NULL));
+    best->x = fabs(y.x - x) <= 1e-12 * x && has_sides(&y, best) ? y.x : x;
+}
+
 static void look_at_closest(struct finder *f)
 {
     size_t at = f->n;
@@ -179,10 +226,11 @@ static void look_at_closest(struct finder *f)
         nearer(f, &best, probe_minimum(&f->p, probe_closeness, *a, best, *b));
     if (a && !probe_defined(a)) nearer(f, &best, probe_edge(&f->p, f->at[at], a->x));
     if (b && !probe_defined(b)) nearer(f, &best, probe_edge(&f->p, f->at[at], b->x));
+    if (best.x == f->at[at].x) extend_closest(f, at, &best);
     f->out->closest_at = best.x;
     f->out->closest_lhs = best.lhs;
     f->out->closest_rhs = best.rhs;
-    f->out->closest_frac = f->p.side_is_zero ? 1.0 : probe_closeness(&f->p, &best);
+    f->out->closest_frac = f->p.side_is_zero ? 1.0 : fabs(best.lhs - best.rhs) / fmax(fabs(best.lhs), fabs(best.rhs));
 }
 
 static void look_at_signs(struct finder *f)
@@ -203,8 +251,11 @@ static enum err_code find(struct arena *scratch, struct sym_ctx *c, const struct
                           const struct sym *var, double lo, double hi, struct sym_found *out, struct err *err)
 {
     const double unknown = (double)NAN;
-    struct sym_found r = {
-        .closest_at = unknown, .closest_lhs = unknown, .closest_rhs = unknown, .closest_frac = unknown};
+    struct sym_found r = {.closest_at = unknown,
+                          .closest_lhs = unknown,
+                          .closest_rhs = unknown,
+                          .closest_frac = unknown,
+                          .closest_until = unknown};
     struct finder f = {.out = &r};
     if (!(lo > 0.0 && lo < hi && isfinite(hi)))
         return err_set(err, ERR_RANGE, "%.6g to %.6g is no range of positive numbers", lo, hi);

@@ -5,11 +5,15 @@
 #include <gsl/gsl_min.h>
 #include <gsl/gsl_roots.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "calc/sym/node.h"
 
 enum { TERMS_MAX = 512, OUTPUTS = 4, STEPS_MAX = 200 };
+
+static const double OPPOSITE = 1e4; /* not a unit */ /* above every logarithm of a ratio of doubles */
 
 /* ---- evaluation ---- */
 
@@ -99,8 +103,11 @@ int probe_sign(const struct probe_point *y)
 
 double probe_closeness(const struct probe *p, const struct probe_point *y)
 {
-    const double least = fmax(fabs(y->lhs), fabs(y->rhs)), gap = fabs(y->lhs - y->rhs);
-    return p->side_is_zero ? gap : least > 0.0 ? gap / least : 0.0;
+    const double gap = fabs(y->lhs - y->rhs), less = fmin(fabs(y->lhs), fabs(y->rhs));
+    if (p->side_is_zero || gap == 0.0) return gap;
+    if (!(y->lhs > 0.0 && y->rhs > 0.0) && !(y->lhs < 0.0 && y->rhs < 0.0)) return OPPOSITE + log(gap);
+    if (isfinite(gap / less)) return log1p(gap / less);
+    return fabs(log(fabs(y->lhs)) - log(fabs(y->rhs)));
 }
 
 double probe_gap(const struct probe *p, const struct probe_point *y)
@@ -276,8 +283,29 @@ static bool is_stretch(struct probe *p, belongs *in, struct probe_point low, str
     return high.x - low.x > (in == is_zero ? 1e-2 : 1e-9) * high.x && all_inside(p, in, low.x, high.x);
 }
 
+/* The end of a stretch, last inside, as the rounder number that is as good: 48 for 48.000000000000007, not in it where
+ * the sides make a step there; 100 for what rounding makes of it. */
+static struct probe_point round_end(struct probe *p, belongs *in, struct probe_point end, int outwards, bool *open)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%.12g", end.x);
+    const double x = strtod(text, NULL);
+    *open = false;
+    if (x == end.x || fabs(x - end.x) > 1e-12 * end.x) return end;
+    struct probe_point y = probe_at(p, x);
+    if (in(&y)) return y;
+    *open = (x > end.x) == (outwards > 0);
+    return *open ? y : end;
+}
+
 void probe_zero(struct probe *p, const struct probe_point *a, struct probe_point z, const struct probe_point *b,
                 struct sym_root *out)
+{
+    probe_zeros(p, a, z, z, z, b, out);
+}
+
+void probe_zeros(struct probe *p, const struct probe_point *a, struct probe_point first, struct probe_point z,
+                 struct probe_point last, const struct probe_point *b, struct sym_root *out)
 {
     static belongs *const KINDS[] = {is_zero, is_exact_zero};
     struct sym_root r = {.value = z.x, .low = z.x, .high = z.x};
@@ -285,10 +313,15 @@ void probe_zero(struct probe *p, const struct probe_point *a, struct probe_point
     r.above = (int8_t)(b ? sign_of(b->gap) : 0);
     r.touch = r.below && r.below == r.above;
     for (size_t i = 0; i < sizeof KINDS / sizeof KINDS[0] && !r.flat; i++) {
-        if (!KINDS[i](&z)) continue;
-        const struct probe_point low = a ? last_of(p, KINDS[i], z, a->x) : z;
-        const struct probe_point high = b ? last_of(p, KINDS[i], z, b->x) : z;
-        if (!is_stretch(p, KINDS[i], low, high)) continue;
+        belongs *in = KINDS[i];
+        if (!in(&z)) continue;
+        if (!in(&first)) first = z;
+        if (!in(&last)) last = z;
+        struct probe_point low = a ? last_of(p, in, first, a->x) : first;
+        struct probe_point high = b ? last_of(p, in, last, b->x) : last;
+        if (!is_stretch(p, in, low, high)) continue;
+        if (a) low = round_end(p, in, low, -1, &r.open_low);
+        if (b) high = round_end(p, in, high, 1, &r.open_high);
         r.flat = true;
         r.value = r.low = low.x;
         r.high = high.x;

@@ -30,16 +30,21 @@ void probe_column(struct probe *p, size_t n, struct probe_point *point, double *
 int probe_sign(const struct probe_point *y);
 static inline bool probe_defined(const struct probe_point *y) { return y->gap == y->gap; }
 
-/* probe_closeness -- what `closest` minimises. */
+/* probe_closeness -- what `closest` minimises: the logarithm of the ratio of the sides, which tells 1e-228 from 1e-229;
+ * above that, where they have opposite signs or one is zero, what is between them; that alone where one side is 0
+ * throughout. */
 double probe_closeness(const struct probe *p, const struct probe_point *y);
 
 /* probe_crossing -- the root between a and b, whose gaps have opposite signs. false: a pole, or undefined between.
  * probe_zero -- the root around z, where the gap is zero; a and b are the last points outside, NULL at an end of the
- * range. probe_edge -- the last defined point, seen from a, which is, towards b, where the sides are no numbers.
- * probe_minimum -- of key over (a.x, b.x), m inside being less than both; ends early where the gap changes sign. */
+ * range. probe_zeros -- the same where it is zero within rounding at first <= z <= last, too. probe_edge -- the last
+ * defined point, seen from a, which is, towards b, where the sides are no numbers. probe_minimum -- of key over (a.x,
+ * b.x), m inside being less than both; ends early where the gap changes sign. */
 bool probe_crossing(struct probe *p, struct probe_point a, struct probe_point b, struct sym_root *out);
 void probe_zero(struct probe *p, const struct probe_point *a, struct probe_point z, const struct probe_point *b,
                 struct sym_root *out);
+void probe_zeros(struct probe *p, const struct probe_point *a, struct probe_point first, struct probe_point z,
+                 struct probe_point last, const struct probe_point *b, struct sym_root *out);
 struct probe_point probe_edge(struct probe *p, struct probe_point a, double b);
 typedef double probe_key(const struct probe *p, const struct probe_point *y);
 double probe_gap(const struct probe *p, const struct probe_point *y); /* a key: |gap| */
