@@ -311,6 +311,62 @@ static void test_ranges(void **state)
     assert_non_null(strstr(f->err.text, "A has no value"));
 }
 
+/* stretches: their true ends, in them or not, and the ends of the range */
+static void test_stretches(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *text;
+        double low, high;
+        bool open_low, open_high, from_lo, to_hi;
+    } ROWS[] = {
+        {"min(x, 100) = 100", 100, 1e9, false, false, false, true},
+        {"max(x, 137) = 137", 1e-3, 137, false, false, true, false},
+        {"ceil(x/16) = 4", 48, 64, true, false, false, false},
+        {"floor(x/16) = 4", 64, 80, false, true, false, false},
+        {"ceil(x/13) = 7", 78, 91, true, false, false, false},
+        {"4194304*min(x, 4096) = 17179869184", 4096, 1e9, false, false, false, true},
+        {"min(max(x, 7), 91)*3 = 21", 1e-3, 7, false, false, true, false},
+        {"max(x, 7) + max(17 - x, 0) = 17", 7, 17, false, false, false, false},
+        {"ceil(x) = 1", 1e-3, 1, false, false, true, false},
+        {"floor(x/1000) = 0", 1e-3, 1000, false, true, true, false},
+    };
+    for (size_t i = 0; i < sizeof ROWS / sizeof ROWS[0]; i++) {
+        const struct sym_found r = find(f, ROWS[i].text);
+        if (r.n != 1 || !r.root[0].flat) fail_msg("%s: %zu roots", ROWS[i].text, r.n);
+        const struct sym_root *x = &r.root[0];
+        if (x->low != ROWS[i].low || x->high != ROWS[i].high)
+            fail_msg("%s: from %.17g to %.17g", ROWS[i].text, x->low, x->high);
+        if (x->open_low != ROWS[i].open_low || x->open_high != ROWS[i].open_high || x->from_lo != ROWS[i].from_lo ||
+            x->to_hi != ROWS[i].to_hi)
+            fail_msg("%s: %d %d %d %d", ROWS[i].text, x->open_low, x->open_high, x->from_lo, x->to_hi);
+    }
+    /* what only dies away is no stretch */
+    static const char *const NEARER[] = {"(x/(x + 1))^(1/2) = 1", "exp(-x) = 0", "(3/4)^x = 0", "1 + 1/x^2 = 1",
+                                         "(1 + x)^(1/2) = 1"};
+    for (size_t i = 0; i < sizeof NEARER / sizeof NEARER[0]; i++) {
+        const struct sym_found r = find_in(f, NEARER[i], 1e-30, 1e30);
+        if (r.n || r.always) fail_msg("%s: %zu roots, from %g to %g", NEARER[i], r.n, r.root[0].low, r.root[0].high);
+    }
+}
+
+static void test_closest(void **state)
+{
+    struct fixture *f = *state;
+    struct sym_found r = find(f, "x^4 = 1e300"); /* all ratios round to nothing */
+    assert_true(r.n == 0 && r.closest_at == 1e9);
+    r = find(f, "x^(1/2) = -3"); /* opposite signs: by what is between */
+    assert_true(r.n == 0 && r.closest_at == 1e-3);
+    r = find(f, "5*min(x, 4096) = 30000");
+    assert_true(r.n == 0 && r.closest_at == 4096.0 && r.closest_until == 1e9 && r.closest_lhs == 20480.0);
+    r = find(f, "max(x, 7)/3 = 2");
+    assert_true(r.n == 0 && r.closest_at == 1e-3);
+    assert_near(r.closest_until, 7.0, 1e-12);
+    r = find(f, "x + 13/x = 7");
+    assert_true(r.n == 0 && r.closest_until != r.closest_until);
+    assert_near(r.closest_at, sqrt(13.0), 1e-6);
+}
+
 static void handler(const char *reason, const char *file, int line, int code)
 {
     (void)reason;
@@ -427,19 +483,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
     const struct CMUnitTest tests[] = {
-        TEST(test_polynomials),
-        TEST(test_sides),
-        TEST(test_without_closed_form),
-        TEST(test_steps),
-        TEST(test_poles),
-        TEST(test_touches),
-        TEST(test_none),
-        TEST(test_undefined),
-        TEST(test_ranges),
-        TEST(test_leaves_gsl_alone),
-        TEST(test_hostile),
-        TEST(test_largest_whole),
-        TEST(test_largest_whole_against_loop),
+        TEST(test_polynomials), TEST(test_sides),         TEST(test_without_closed_form),
+        TEST(test_steps),       TEST(test_poles),         TEST(test_touches),
+        TEST(test_none),        TEST(test_undefined),     TEST(test_ranges),
+        TEST(test_stretches),   TEST(test_closest),       TEST(test_leaves_gsl_alone),
+        TEST(test_hostile),     TEST(test_largest_whole), TEST(test_largest_whole_against_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

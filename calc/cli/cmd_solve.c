@@ -54,11 +54,12 @@ static bool is_readable(const struct sym *e, char *text)
 static void write_value(struct out *o, const char *name, int at, const struct meet_root *r)
 {
     if (isinf(r->until))
-        out_printf(o, "%*s >= %.6g\n", at, name, r->value);
+        out_printf(o, "%*s %s %.6g\n", at, name, r->after ? ">" : ">=", r->value);
     else if (!isnan(r->until) && !(r->value > 0))
-        out_printf(o, "%*s <= %.6g\n", at, name, r->until);
+        out_printf(o, "%*s %s %.6g\n", at, name, r->before ? "<" : "<=", r->until);
     else if (!isnan(r->until))
-        out_printf(o, "%*s = %.6g to %.6g\n", at, name, r->value, r->until);
+        out_printf(o, "%*s = %.6g%s to %.6g%s\n", at, name, r->value, r->after ? " (not itself)" : "", r->until,
+                   r->before ? " (not itself)" : "");
     else
         out_printf(o, "%*s = %.6g%s\n", at, name, r->value,
                    r->jump ? " (a step: the sides pass each other there)" : "");

@@ -167,7 +167,9 @@ static void take_roots(const struct equation *q, const struct sym_found *f, doub
     for (size_t i = 0; i < f->n; i++) {
         const struct sym_root *x = &f->root[i];
         struct meet_root r = {.value = x->value, .until = x->flat ? x->high : (double)NAN, .jump = x->jump};
-        const bool from_low = x->flat && x->low <= low * 1.001, to_high = x->flat && x->high >= high * 0.999;
+        const bool from_low = x->from_lo, to_high = x->to_hi;
+        r.after = x->open_low;
+        r.before = x->open_high;
         if (far && (from_low || to_high)) continue; /* the sides only come nearer than doubles tell apart */
         if (from_low && !(q->low >= low)) r.value = 0;
         if (to_high) r.until = q->high <= high ? q->high : (double)INFINITY;

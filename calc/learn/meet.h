@@ -14,6 +14,7 @@ struct meet_root {
     double value;                /* NAN while symbols are left */
     double until;                /* the sides are equal from value (0: from nothing on) to here (INFINITY: and for all
                                     larger ones); NAN: at value alone */
+    bool after, before;          /* of a stretch: not at value itself, not at until itself: a side makes a step there */
     bool jump;                   /* the sides pass each other in a step and are equal nowhere */
 };
 

@@ -103,6 +103,10 @@ static const char *closest(const struct asked *q, const struct sym *left, const 
     const double at = f->closest_at, l = f->closest_lhs, r = f->closest_rhs;
     if (isnan(at) || !isfinite(l) || !isfinite(r)) return NULL;
     const double end = fmin(apart(q, left, right, q->low), apart(q, left, right, q->high));
+    const double until = f->closest_until;
+    if (!described && until >= q->high && at > q->low * 10 && f->closest_frac < 1)
+        return arena_printf(q->a, "closest from %s = %.6g on, where the left is %.6g and the right %.6g", name, at, l,
+                            r);
     if (at > q->low * 10 && at < q->high / 10 && f->closest_frac < 1 && f->closest_frac < 0.999 * end)
         return arena_printf(q->a, "closest at %s = %.6g, where the left is %.6g and the right %.6g", name, at, l, r);
     if (described) return NULL;
