@@ -151,9 +151,58 @@ static void test_what_is_refused(void **state)
 
 #define RUN(test) cmocka_unit_test_setup_teardown(test, open_arena, close_arena)
 
+/* The whole of a text: strict JSON, each name once in its object, nothing behind. */
+static void test_a_whole_text(void **state)
+{
+    static const char *const RIGHT[] = {"{}",
+                                        " [] ",
+                                        "3",
+                                        "{\"a\": {\"a\": 1}, \"b\": [{\"a\": 1}, {\"a\": 2}]}\n",
+                                        "{\"\": 1, \"a\": 2, \"A\": 3, \"aa\": 4}",
+                                        "[[[1], 2], {\"x\": []}, {}]",
+                                        "\xEF\xBB\xBF{\"a\": null}"};
+    static const struct {
+        const char *text, *what;
+    } WRONG[] = {
+        {"", "found the end"},
+        {"{} {}", "wanted the end of the file"},
+        {"[1]x", "wanted the end of the file"},
+        {"{\"a\": 1, \"b\": 2, \"a\": 3}", "two members \"a\""},
+        {"{\"x\": [1, {\"k\": 1, \"\\u006b\": 2}]}", "two members \"k\""},
+        {"{'a': 1}", "wanted a member's name"},
+        {"{\"a\": 1} // why", "wanted the end of the file"},
+        {"{\"a\": /* why */ 1}", "wanted a value"},
+        {"{\"a\": NaN}", "wanted a value"},
+        {"{\"a\\u0000b\": 1}", "not all zero"},
+        {"{\"a\": 1,}", "member's name"},
+        {"[1, [2, 3]", "found the end"},
+    };
+    struct scanned k;
+    for (size_t i = 0; i < sizeof RIGHT / sizeof RIGHT[0]; i++) {
+        start(&k, *state, RIGHT[i]);
+        if (json_scan_all(&k.s) != ERR_OK) fail_msg("%s: %s", RIGHT[i], k.e.text);
+    }
+    for (size_t i = 0; i < sizeof WRONG / sizeof WRONG[0]; i++) {
+        start(&k, *state, WRONG[i].text);
+        assert_int_equal(json_scan_all(&k.s), ERR_INPUT);
+        if (!strstr(k.e.text, WRONG[i].what)) fail_msg("%s: %s", WRONG[i].text, k.e.text);
+    }
+    static const char NUL[] = "{}\0{}";
+    k.s = json_scan_open(*state, "x.json", NUL, sizeof NUL - 1, &k.e);
+    assert_int_equal(json_scan_all(&k.s), ERR_INPUT);
+    char deep[300] = "";
+    for (int levels = 64; levels <= 65; levels++) {
+        memset(deep, '[', (size_t)levels);
+        memset(deep + levels, ']', (size_t)levels);
+        deep[2 * levels] = '\0';
+        start(&k, *state, deep);
+        assert_int_equal(json_scan_all(&k.s), levels == 64 ? ERR_OK : ERR_INPUT);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {RUN(test_a_document), RUN(test_strings_at_every_place),
-                                       RUN(test_what_is_refused)};
+                                       RUN(test_what_is_refused), RUN(test_a_whole_text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "calc/base/json_scan.h"
 #include "calc/base/text.h"
 
 #define json_bool json_c_bool /* json-c has a type of this name, json.h a function */
@@ -152,15 +153,32 @@ static enum err_code parse_text(struct arena *a, const char *name, const char *t
     return ERR_OK;
 }
 
-enum err_code json_load(struct arena *a, const char *path, struct json *out, struct err *e)
+static enum err_code check_strict(struct arena *a, const char *name, const struct bytes *b, struct err *e)
+{
+    struct json_scan s = json_scan_open(a, name, b->data, b->len, e);
+    return json_scan_all(&s);
+}
+
+static enum err_code load(struct arena *a, const char *path, bool strict, struct json *out, struct err *e)
 {
     char name[NAME_MAX_BYTES];
     text_clean(name, sizeof name, path, strlen(path));
     struct bytes b = {0};
     enum err_code code = read_file(path, name, &b, e);
+    if (code == ERR_OK && strict) code = check_strict(a, name, &b, e);
     if (code == ERR_OK) code = parse_text(a, name, b.data, b.len, out, e);
     free(b.data);
     return code;
+}
+
+enum err_code json_load(struct arena *a, const char *path, struct json *out, struct err *e)
+{
+    return load(a, path, false, out, e);
+}
+
+enum err_code json_load_strict(struct arena *a, const char *path, struct json *out, struct err *e)
+{
+    return load(a, path, true, out, e);
 }
 
 enum err_code json_parse(struct arena *a, const char *name, const char *text, size_t len, struct json *out,

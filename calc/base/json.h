@@ -26,6 +26,10 @@ struct json {
  * content, ERR_NOMEM. */
 enum err_code json_load(struct arena *a, const char *path, struct json *out, struct err *e);
 
+/* json_load_strict -- the same of JSON as the standard has it (RFC 8259), where what is read twice or passed over would
+ * be lost: nothing behind the value, no member of an object twice, no comments, single quotes, NaN or NUL. */
+enum err_code json_load_strict(struct arena *a, const char *path, struct json *out, struct err *e);
+
 /* json_parse -- parse len bytes; name is what messages call them. Errors: ERR_INPUT, ERR_NOMEM. */
 enum err_code json_parse(struct arena *a, const char *name, const char *text, size_t len, struct json *out,
                          struct err *e);

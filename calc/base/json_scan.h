@@ -52,6 +52,10 @@ enum err_code json_scan_number(struct json_scan *s, double *out);
 /* json_scan_skip -- any value. */
 enum err_code json_scan_skip(struct json_scan *s);
 
+/* json_scan_all -- the whole text, from its start: one value with nothing but blanks behind it, and no object with two
+ * members of one name (named). Cost: n log n in the members of an object. */
+enum err_code json_scan_all(struct json_scan *s);
+
 /* json_scan_want -- ERR_INPUT "name: byte N: found X, wanted <wanted>" at the place of the scan. */
 enum err_code json_scan_want(const struct json_scan *s, const char *wanted);
 

@@ -24,7 +24,7 @@ static const struct column ROWS[] = {
 static const struct column STUDENTS[] = {
     COL(marks_student, student, STRING, COLUMN_SHOWN, "student", "as in the file"),
     COL(marks_student, right, INT, COLUMN_SHOWN, "right", "answers that are"),
-    COL(marks_student, of, INT, COLUMN_SHOWN, "of", "answers given"),
+    COL(marks_student, of, INT, COLUMN_SHOWN, "of", "answers asked, or given where the file does not say"),
 };
 
 static struct table rows_table(const struct marks *m)
@@ -44,7 +44,9 @@ static struct table students_table(const struct marks *m)
                           .n_columns = sizeof STUDENTS / sizeof STUDENTS[0],
                           .rows = m->students,
                           .n_rows = m->students_n,
-                          .stride_bytes = sizeof *m->students};
+                          .stride_bytes = sizeof *m->students,
+                          .schema = "ridge.exercise.totals.1",
+                          .tool = commands_tool()};
 }
 
 static void write_json_string(struct out *o, const char *s)
@@ -134,8 +136,8 @@ static void write_text(const struct marks *m, struct out *o)
         write_clean(o, r->student);
         out_str(o, ", ");
         write_clean(o, r->exercise);
-        out_str(o, ": ");
-        write_clean(o, r->answer);
+        out_str(o, r->answer ? ": " : "");
+        if (r->answer) write_clean(o, r->answer);
         out_str(o, "\n    ");
         const char *hint = r->hint ? r->hint : "";
         option_wrap(o, text_clean(clean, sizeof clean, hint, strlen(hint)), 4, 4);
@@ -146,28 +148,39 @@ static void write_text(const struct marks *m, struct out *o)
     }
 }
 
-enum err_code exercise_marks(struct arena *a, const char *path, int64_t class_seed, const char *format, struct out *o,
+static enum err_code write_marks(const struct marks *m, const struct exercise_marking *how, enum table_format as,
+                                 struct out *o, struct err *e)
+{
+    const struct table rows = rows_table(m), students = students_table(m);
+    if (how->totals) return table_write(&students, as, o, e);
+    if (as == TABLE_JSON) return write_json(m, o, e);
+    if (as == TABLE_TEXT) {
+        write_text(m, o);
+        return ERR_OK;
+    }
+    TRY(table_write(&rows, as, o, e));
+    if (as != TABLE_MD) return ERR_OK;
+    out_char(o, '\n');
+    return table_write(&students, as, o, e);
+}
+
+enum err_code exercise_marks(struct arena *a, const char *path, const struct exercise_marking *how, struct out *o,
                              struct err *e)
 {
     struct json file;
     struct marks m;
     enum table_format as = TABLE_TEXT;
-    const bool tap = strcmp(format, "tap") == 0;
-    if (!tap) TRY(table_format_parse(format, &as, e));
-    TRY(json_load(a, strcmp(path, "-") == 0 ? "/dev/stdin" : path, &file, e));
-    TRY(marks_grade(a, &file, class_seed, &m, e));
+    const bool tap = strcmp(how->format, "tap") == 0;
+    if (!tap) TRY(table_format_parse(how->format, &as, e));
+    if (tap && how->totals) return err_set(e, ERR_USAGE, "exercise: --totals has no form in TAP; wanted csv, json, md");
+    TRY(json_load_strict(a, strcmp(path, "-") == 0 ? "/dev/stdin" : path, &file, e));
+    TRY(marks_grade(a, &file, how->class_seed, how->seed_typed, &m, e));
     for (size_t i = 0; i < m.rows_n; i++)
         if (m.rows[i].seed < 0) m.rows[i].seed = TABLE_INT_UNKNOWN;
     if (tap)
         write_tap(&m, o);
-    else if (as == TABLE_JSON)
-        TRY(write_json(&m, o, e));
-    else if (as == TABLE_TEXT)
-        write_text(&m, o);
-    else {
-        const struct table t = rows_table(&m);
-        TRY(table_write(&t, as, o, e));
-    }
+    else
+        TRY(write_marks(&m, how, as, o, e));
     for (size_t i = 0; i < m.rows_n; i++)
         if (!m.rows[i].right) return err_set(e, ERR_NO, "%s", ""); /* said in what was written */
     return ERR_OK;

@@ -71,12 +71,13 @@ const char *grade_plain(struct arena *a, const char *text)
     return out;
 }
 
-/* A side without blanks at its ends. */
+/* A side without blanks at its ends, and without a frame of its own. */
 static const char *trimmed(struct arena *a, const char *s, size_t len)
 {
     while (len && (*s == ' ' || *s == '\t')) s++, len--;
     while (len && (s[len - 1] == ' ' || s[len - 1] == '\t')) len--;
-    return arena_strndup(a, s, len);
+    const char *side = arena_strndup(a, s, len);
+    return side ? unframed(a, side) : NULL;
 }
 
 size_t grade_sides(const struct grade *g, const char *side[GRADE_SIDES_MAX])

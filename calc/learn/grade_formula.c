@@ -70,6 +70,7 @@ static enum err_code read_with_unit(const struct grade *g, const char *text, con
         double factor;
         if (!may_begin_unit(text, i)) continue;
         const char *unit = plain_unit(g, text + i), *front = arena_strndup(g->arena, text, i);
+        if (front) front = grade_plain(g->arena, front); /* $...$ flop/byte */
         if (!unit || !front) return err_nomem(e);
         if (!units_read_word(unit, strlen(unit), g->q->unit, g->q->things, &kind, &factor)) continue;
         const enum err_code code = read_expression(g, front, out, e);
