@@ -259,6 +259,91 @@ static void test_state_is_read_and_written(void **state)
     arena_close(a);
 }
 
+/* Sums over the operators of a decode step, attention and the gathered embedding apart. */
+struct work {
+    double flops, attention_flops, weight_bytes;
+};
+
+static struct work walk(struct arena *a, const struct step *s, double S)
+{
+    struct step_op *op;
+    size_t n;
+    struct err e = {0};
+    struct work w = {0};
+    assert_int_equal(step_ops(a, s, STEP_DECODE, 1, S, S, 1, &op, &n, &e), ERR_OK);
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(op[i].name, "embed") == 0) continue;
+        *(strcmp(op[i].name, "attention") == 0 ? &w.attention_flops : &w.flops) += op[i].flops;
+        w.weight_bytes += op[i].weight_bytes;
+    }
+    return w;
+}
+
+/* Rules for LLaDA 8B with N weights in products (all but the input embedding and 65 norms) and 32 layers of 32 heads of
+ * 128: a generation of G tokens in s passes costs s*2*N*(P+G) flops and s*4*L*h*c*(P+G)^2 of attention, s*(P+G)/G times
+ * the flops and s/G times the weight reads of the same shape with a cache and one token a step; in blocks of b with s_b
+ * passes each, s_b/b weight reads and 2*N*s_b flops a token. LLaDA arXiv 2502.09992, BD3-LM 2503.09573. */
+static void test_diffusion_passes(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct model m, causal;
+    struct hw hw;
+    struct err e = {0};
+    const double norms = 65.0 * 4096, N = 8015581184.0 - 126464.0 * 4096 - norms, P = 337, G = 128, s_G = 32;
+    const double b = 16, s_b = 5;
+    struct step *whole = compile(a, &m, &hw, "llada-8b", NULL, "h100-sxm",
+                                 (struct step_setup){.fidelity = STEP_ROOFLINE, .uncached = true});
+    struct step *blocks = compile(a, &m, &hw, "llada-8b", NULL, "h100-sxm",
+                                  (struct step_setup){.fidelity = STEP_ROOFLINE, .pass_tokens = (int64_t)b});
+    struct step *ordinary;
+    causal = m;
+    causal.diffusion = causal.bidirectional = false;
+    const struct step_setup setup = {
+        .model = &causal, .hw = &hw, .tp = 1, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
+    assert_int_equal(step_compile(a, &setup, &ordinary, &e), ERR_OK);
+    const struct work w = walk(a, whole, P + G), of_block = walk(a, blocks, P + G), one = walk(a, ordinary, P + G);
+    assert_true(s_G * w.flops == s_G * 2 * N * (P + G));
+    assert_true(w.attention_flops == 4 * 32.0 * 32 * 128 * (P + G) * (P + G));
+    assert_true(one.flops == 2 * N);
+    assert_true(s_G * w.flops == s_G * (P + G) / G * (G * one.flops));
+    assert_true(s_G * w.weight_bytes == s_G / G * (G * one.weight_bytes) && w.weight_bytes == 2 * (N + norms));
+    assert_true(s_b * of_block.weight_bytes / b == s_b / b * one.weight_bytes);
+    assert_true(s_b * of_block.flops / b == 2 * N * s_b);
+    assert_true(of_block.attention_flops == 4 * 32.0 * 32 * 128 * b * (P + G)); /* both ways within the block */
+    assert_true(eval(whole, 3, 1, P + G, 1).v[STEP_kv_bytes] == 0);
+    assert_true(eval(blocks, 3, P, P + G, G).v[STEP_kv_bytes] == 3 * 524288.0 * (P + G));
+    arena_close(a);
+}
+
+/* EAGLE for Llama 3 8B: a draft step reads its layer and the target's head, about a tenth of what the target reads. */
+static void test_draft_step_reads_a_tenth_of_its_target(void **state)
+{
+    static const char CONFIG[] = "{\"model_type\":\"eagle\",\"hidden_size\":4096,\"num_hidden_layers\":1,"
+                                 "\"num_attention_heads\":32,\"num_key_value_heads\":8,\"intermediate_size\":14336,"
+                                 "\"vocab_size\":128256,\"torch_dtype\":\"bfloat16\"}";
+    (void)state;
+    struct arena *a = arena_open();
+    struct model m, draft;
+    struct hw hw;
+    struct json j;
+    struct err e = {0};
+    struct step *target =
+        compile(a, &m, &hw, "llama-3-8b", NULL, "h100-sxm", (struct step_setup){.fidelity = STEP_ROOFLINE});
+    struct step *head;
+    assert_int_equal(json_parse(a, "config.json", CONFIG, sizeof CONFIG - 1, &j, &e), ERR_OK);
+    assert_int_equal(model_parse(a, &j, &draft, &e), ERR_OK);
+    draft.name = "eagle";
+    const struct step_setup setup = {
+        .model = &draft, .hw = &hw, .tp = 1, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
+    assert_int_equal(step_compile(a, &setup, &head, &e), ERR_OK);
+    const double c = walk(a, head, 512).weight_bytes / walk(a, target, 512).weight_bytes;
+    assert_true(c > .10 && c < .105); /* (.25 + .53) / 7.5 */
+    /* one layer of cache more: 135,168 bytes a token instead of 131,072 */
+    assert_true(step_kv_bytes_per_token_full(head) + step_kv_bytes_per_token_full(target) == 135168);
+    arena_close(a);
+}
+
 /* Claims on record that a bound refutes: 138 GB do not fit in 80, and one sequence of Llama-2-70B in fp16 cannot pass
  * 24 tokens/s at 3.35 TB/s. */
 static void test_impossible_claims_are_refuted(void **state)
@@ -283,6 +368,8 @@ int main(void)
         cmocka_unit_test(test_bound_never_exceeds_roofline_and_more_bandwidth_never_slows),
         cmocka_unit_test(test_average_over_a_generation_is_the_mean_of_its_steps),
         cmocka_unit_test(test_state_is_read_and_written),
+        cmocka_unit_test(test_diffusion_passes),
+        cmocka_unit_test(test_draft_step_reads_a_tenth_of_its_target),
         cmocka_unit_test(test_impossible_claims_are_refuted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,9 @@ struct estimate_request {
     struct cost_conventions conventions;
     const char *conventions_text; /* those that differ from the defaults */
     int64_t block_tokens;
-    bool engine; /* any engine flag was given */
+    int64_t steps, diffusion_block; /* of a diffusion model; 0: the model's */
+    bool towerless;                 /* image towers are not loaded */
+    bool engine;                    /* any engine flag was given */
     const struct option_values *options;
 };
 
@@ -44,6 +46,18 @@ struct estimate_engine {
     char refusal[320]; /* why it does not start; empty when it does */
 };
 
+/* What a checkpoint holds beside the language model. NAN: it does, and how much is not known. */
+struct estimate_beside {
+    double tower_params, tower_bytes; /* bytes of one GPU, loaded; 0 with --no-towers */
+    double mtp_params, mtp_bytes;     /* of multi-token modules, of the whole model, not loaded */
+};
+
+/* How a diffusion model generates: blocks of so many tokens (0: the whole sequence at once, without a cache), each
+ * settled in `steps` passes (0: as many as tokens). */
+struct estimate_diffusion {
+    int64_t block_tokens, steps;
+};
+
 /* One model on one device, ready to evaluate. */
 struct estimate_case {
     struct model model;
@@ -54,6 +68,9 @@ struct estimate_case {
     double state_bytes;                                      /* of one sequence, whole model */
     double capacity_bytes;
     char hw_hash[17];
+    bool uncached; /* --kv none, or a diffusion model that passes whole sequences */
+    struct estimate_beside beside;
+    struct estimate_diffusion diffusion;
     struct step *step;
     struct estimate_engine engine; /* only with engine flags */
 };
@@ -67,10 +84,29 @@ const char *estimate_engine_limit(const struct estimate_engine *g, int64_t batch
 enum err_code estimate_case_open(struct arena *a, const struct estimate_request *q, const char *model, const char *gpu,
                                  struct estimate_case *out, struct err *e);
 
+/* estimate_beside_open, estimate_diffusion_open -- fill c->beside; c->diffusion and c->uncached. Errors: ERR_USAGE
+ * options of diffusion for another model, or steps without a number of tokens; ERR_RANGE, ERR_NOMEM. */
+enum err_code estimate_beside_open(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
+                                   struct err *e);
+enum err_code estimate_diffusion_open(const struct estimate_request *q, struct estimate_case *c, struct err *e);
+
+/* estimate_passes -- passes that settle `generate` tokens of a diffusion model, the last block like the others;
+ * estimate_tokens_per_pass -- tokens that a pass settles, on average; of other models NAN and 1. */
+double estimate_passes(const struct estimate_case *c, int64_t generate);
+double estimate_tokens_per_pass(const struct estimate_case *c, int64_t generate);
+
+/* estimate_generated -- tokens made for `generate` of them: a diffusion model fills its blocks. */
+double estimate_generated(const struct estimate_case *c, int64_t generate);
+
+/* estimate_weight_bytes -- stored bytes of a whole model's weights. Errors: ERR_RANGE, ERR_NOMEM. */
+enum err_code estimate_weight_bytes(struct arena *a, const struct model *m, double *out, struct err *e);
+
 /* estimate_note_stored -- where the checkpoint behind a model holds other numbers of parameters or bytes than its
- * config explains, a note of m says both. Bytes are not compared when q stores the weights in another way. Errors:
- * ERR_RANGE, ERR_NOMEM. */
-enum err_code estimate_note_stored(struct arena *a, const struct estimate_request *q, struct model *m, struct err *e);
+ * config explains, with its tower and multi-token modules or without, a note of c->model says both; modules that it
+ * does not hold become none. Bytes are not compared when q stores the weights in another way. Errors: ERR_RANGE,
+ * ERR_NOMEM. */
+enum err_code estimate_note_stored(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
+                                   struct err *e);
 
 /* A point of the answer. Strings are borrowed from the case. Bytes are per GPU. */
 struct estimate_row {
@@ -80,6 +116,8 @@ struct estimate_row {
     int64_t gpus, tp, replicas, batch, context, prompt_tokens, generate_tokens, layers, max_context_tokens;
     double total_params, active_params;
     double stored_bytes, stored_elements; /* NAN without a checkpoint */
+    double tower_params, tower_bytes, mtp_params, mtp_weight_bytes;
+    double passes, tokens_per_pass; /* of a diffusion model; NAN others */
     double weight_bytes, kv_bytes_per_token, kv_bytes_per_token_windowed, kv_bytes_per_token_index,
         kv_bytes_per_token_gpu;
     double state_bytes_per_sequence, state_bytes;

@@ -23,7 +23,7 @@ __attribute__((format(printf, 3, 4))) static void put_line(struct out *o, size_t
     option_wrap(o, line, indent, indent + 2);
 }
 
-static void write_model_lines(struct out *o, const struct estimate_request *q, const struct estimate_case *c)
+static void write_model_lines(struct out *o, const struct estimate_case *c)
 {
     const struct model *m = &c->model;
     char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], d[UNITS_TEXT_MAX], active[UNITS_TEXT_MAX + 16] = "";
@@ -33,13 +33,13 @@ static void write_model_lines(struct out *o, const struct estimate_request *q, c
     if (c->params.active < c->params.total)
         (void)snprintf(active, sizeof active, " (%s active)", units_format_count(a, c->params.active));
     put_line(o, 2, "%s parameters%s, %lld layers, %s; weights %s, KV %s", units_format_count(b, c->params.total),
-             active, (long long)m->layers, m->attention, lin->name, q->uncached ? "none" : m->kv.name);
+             active, (long long)m->layers, m->attention, lin->name, c->uncached ? "none" : m->kv.name);
     char state[UNITS_TEXT_MAX + 32] = "";
-    if (c->state_bytes > 0 && !q->uncached)
+    if (c->state_bytes > 0 && !c->uncached)
         (void)snprintf(state, sizeof state, ", state %s per sequence",
                        units_format_bytes(a, step_state_bytes_per_sequence(c->step)));
     put_line(o, 2, "weights %s, KV %s bytes per token%s, capacity %s (%s)%s",
-             units_format_bytes(a, step_weight_bytes(c->step)), units_format_digits(b, q->uncached ? 0 : kv), state,
+             units_format_bytes(a, step_weight_bytes(c->step)), units_format_digits(b, c->uncached ? 0 : kv), state,
              units_format_bytes(d, c->capacity_bytes), units_format_bytes_iec(active, c->capacity_bytes),
              c->gpus > 1 ? ", each per GPU" : "");
     double peak;
@@ -48,6 +48,34 @@ static void write_model_lines(struct out *o, const struct estimate_request *q, c
         put_line(o, 2, "%s peak %s, bandwidth %s, ridge %.1f flops/byte", unit,
                  units_format(a, UNITS_FLOPS_PER_S, peak),
                  units_format(b, UNITS_BYTES_PER_S, c->hw.bandwidth_bytes_per_s), peak / c->hw.bandwidth_bytes_per_s);
+}
+
+/* What the checkpoint holds beside, and how tokens come about where not one by one. */
+static void write_beside_lines(struct out *o, const struct estimate_request *q, const struct estimate_case *c)
+{
+    char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
+    const struct estimate_beside *x = &c->beside;
+    const struct estimate_diffusion *d = &c->diffusion;
+    if (x->tower_params > 0)
+        put_line(o, 2, "beside it %s, %s parameters: %s%s", c->model.tower.name, units_format_count(a, x->tower_params),
+                 q->towerless ? "not loaded" : units_format_bytes(b, x->tower_bytes),
+                 q->towerless  ? " (--no-towers)"
+                 : c->gpus > 1 ? " of memory per GPU (--no-towers to serve text alone)"
+                               : " of memory (--no-towers to serve text alone)");
+    if (x->mtp_params > 0)
+        put_line(o, 2, "beside it %lld multi-token module%s, %s parameters, %s: not in memory here",
+                 (long long)c->model.mtp.modules, c->model.mtp.modules == 1 ? "" : "s",
+                 units_format_count(a, x->mtp_params), units_format_bytes(b, x->mtp_bytes));
+    if (c->model.draft.joined > 0 || c->model.draft.no_embedding)
+        put_line(o, 2, "a draft head: a pass of it alone, its target not included");
+    if (!c->model.diffusion) return;
+    if (d->block_tokens == 0)
+        put_line(o, 2, "diffusion over the whole sequence, no cache: a step is one pass over the context, %s",
+                 d->steps ? "--steps of them for all tokens" : "as many as tokens");
+    else
+        put_line(o, 2, "diffusion in blocks of %lld tokens, %lld pass%s each%s", (long long)d->block_tokens,
+                 (long long)(d->steps ? d->steps : d->block_tokens), d->steps == 1 ? "" : "es",
+                 c->uncached ? ", over the whole sequence: --kv none" : ", tokens before them cached");
 }
 
 /* What all rows of the table share. */
@@ -76,7 +104,8 @@ static void write_heading(struct out *o, const struct estimate_request *q, const
     }
     put_line(o, 0, "%s on %s%s%s", text_clean(model, sizeof model, m->name, strlen(m->name)), count,
              text_clean(device, sizeof device, c->hw.name, strlen(c->hw.name)), layout);
-    write_model_lines(o, q, c);
+    write_model_lines(o, c);
+    write_beside_lines(o, q, c);
     put_line(o, 2, "fidelity %s (a floor: servers are 2-4x slower), conventions %s", step_fidelity_name(q->fidelity),
              q->conventions_text);
     write_workload_line(o, q);

@@ -110,6 +110,8 @@ enum err_code estimate_engine_open(const struct estimate_request *q, struct esti
     const struct option_values *v = q->options;
     const struct model *m = &c->model;
     const struct pool_engine *engine;
+    if (c->uncached && !q->uncached)
+        return err_set(e, ERR_USAGE, "%s passes whole sequences and keeps no cache: no pool", m->name);
     if (q->uncached)
         return err_set(e, ERR_USAGE, "--kv none has no cache pool: it cannot stand beside an engine's flags");
     if (c->state_bytes > 0)
@@ -124,7 +126,7 @@ enum err_code estimate_engine_open(const struct estimate_request *q, struct esti
     struct pool_request r;
     TRY(pool_defaults(engine, visible, strncmp(c->hw.key, "a100", 4) == 0, option_get(v, "offline") == NULL, len, &r,
                       e));
-    r.weight_bytes_per_gpu = step_weight_bytes(c->step);
+    r.weight_bytes_per_gpu = step_weight_bytes(c->step) + (isnan(c->beside.tower_bytes) ? 0 : c->beside.tower_bytes);
     r.kv_bytes_per_token_per_gpu = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step) +
                                    step_kv_bytes_per_token_index(c->step);
     if (strcmp(engine->name, "vllm-v0") != 0) r.kv_bytes_per_token_per_gpu *= group_padding(m);

@@ -162,6 +162,12 @@ enum err_code estimate_request_parse(struct arena *a, const struct option_values
     if (units_parse_count(option_get(v, "block-size"), 1, 1 << 20, &q.block_tokens, e) != ERR_OK)
         return err_prepend(e, "--block-size: ");
     q.what_if = option_get(v, "what-if");
+    if (option_get(v, "steps") && units_parse_count(option_get(v, "steps"), 1, TOKENS_MAX, &q.steps, e) != ERR_OK)
+        return err_prepend(e, "--steps: ");
+    if (option_get(v, "block") &&
+        units_parse_count(option_get(v, "block"), 1, 1 << 20, &q.diffusion_block, e) != ERR_OK)
+        return err_prepend(e, "--block: ");
+    q.towerless = option_get(v, "no-towers") != NULL;
     q.weights = option_get(v, "weights");
     q.kv = option_get(v, "kv");
     q.activations = option_get(v, "activations");

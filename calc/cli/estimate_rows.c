@@ -32,6 +32,10 @@ static const struct column COLUMNS[] = {
     ROW(active_params, COUNT, COUNT, 0, "active", "parameters that one token uses"),
     ROW(stored_bytes, COUNT, BYTES, 0, "stored", "bytes of all tensors of the checkpoint, by its own headers"),
     ROW(stored_elements, COUNT, COUNT, 0, "elements", "elements of those tensors, packed ones as stored"),
+    ROW(tower_params, COUNT, COUNT, 0, "tower params",
+        "of an image tower and what joins it to the model, beside those"),
+    ROW(mtp_params, COUNT, COUNT, 0, "MTP params", "of multi-token prediction modules, beside those"),
+    ROW(mtp_weight_bytes, COUNT, BYTES, 0, "MTP", "stored bytes of such modules, the whole model's; not in memory"),
     ROW(kv_bytes_per_token, COUNT, BYTES, 0, "KV/token", "whole model, layers without a window"),
     ROW(kv_bytes_per_token_windowed, COUNT, BYTES, 0, "KV/token win", "whole model, layers with a window, within it"),
     ROW(kv_bytes_per_token_index, COUNT, BYTES, 0, "KV/token idx", "whole model, keys of indexers (sparse attention)"),
@@ -39,11 +43,13 @@ static const struct column COLUMNS[] = {
         "one GPU, all layers and indexers, replicated heads included"),
     ROW(state_bytes_per_sequence, COUNT, BYTES, 0, "state/seq", "constant recurrent state of a sequence"),
     ROW(weight_bytes, COUNT, BYTES, COLUMN_SHOWN, "weights", "stored weights on one GPU"),
+    ROW(tower_bytes, COUNT, BYTES, 0, "tower", "of an image tower on one GPU, in memory; 0 with --no-towers"),
     ROW(kv_bytes, COUNT, BYTES, COLUMN_SHOWN, "KV", "cache on one GPU at the full context, windows cut"),
     ROW(kv_allocated_bytes, COUNT, BYTES, 0, "KV alloc.", "the same as an engine allots it: whole blocks, no windows"),
     ROW(state_bytes, COUNT, BYTES, 0, "state", "recurrent state on one GPU"),
     ROW(activation_bytes, COUNT, BYTES, COLUMN_SHOWN, "act.", "largest operator's inputs and outputs"),
-    ROW(memory_bytes, COUNT, BYTES, COLUMN_SHOWN, "total", "weights + KV + state + activations on one GPU"),
+    ROW(memory_bytes, COUNT, BYTES, COLUMN_SHOWN, "total",
+        "weights + image tower + KV + state + activations on one GPU"),
     ROW(capacity_bytes, COUNT, BYTES, 0, "capacity", "usable memory of one GPU"),
     ROW(left_bytes, COUNT, BYTES, COLUMN_SHOWN, "left", "capacity - total; negative: so much is missing"),
     ROW(fits, BOOL, NONE, COLUMN_SHOWN, "fits",
@@ -53,8 +59,10 @@ static const struct column COLUMNS[] = {
     ROW(prefill_bound_by, STRING, NONE, 0, "TTFT by", "resource with the largest demand in prefill"),
     ROW(decode_step_s, REAL, SECONDS, COLUMN_SHOWN, "step", "one decode step, a floor"),
     ROW(decode_bound_by, STRING, NONE, 0, "step by", "resource with the largest demand in a decode step"),
-    ROW(user_tok_per_s, REAL, TOK_PER_S, COLUMN_SHOWN, "user", "1/step, a ceiling"),
-    ROW(throughput_tok_per_s, REAL, TOK_PER_S, COLUMN_SHOWN, "all", "batch*copies/step, decode only, a ceiling"),
+    ROW(passes, COUNT, COUNT, 0, "passes", "of a diffusion model, to settle the tokens generated"),
+    ROW(tokens_per_pass, REAL, RATIO, 0, "tokens/pass", "of a diffusion model, that a pass settles"),
+    ROW(user_tok_per_s, REAL, TOK_PER_S, COLUMN_SHOWN, "user", "1/step (times tokens_per_pass), a ceiling"),
+    ROW(throughput_tok_per_s, REAL, TOK_PER_S, COLUMN_SHOWN, "all", "batch*copies times that, decode only, a ceiling"),
     ROW(bound_by, STRING, NONE, 0, "bound by", "as decode_bound_by"),
     ROW(bounds, STRING, NONE, COLUMN_SHOWN, "bound by", "prefill/step: comp(ute), mem(ory) or link"),
     ROW(flops, COUNT, FLOPS, 0, "flops", "of a decode step on one GPU"),
@@ -191,17 +199,21 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     c->replicas = c->gpus / c->tp;
     TRY(cost_parameters(a, &c->model, &q->conventions, &c->params, e));
     TRY(whole_cache(a, &c->model, c, e));
+    TRY(estimate_beside_open(a, q, c, e));
+    TRY(estimate_diffusion_open(q, c, e));
     const struct step_setup setup = {.model = &c->model,
                                      .hw = &c->hw,
                                      .tp = c->tp,
                                      .fidelity = q->fidelity,
                                      .conventions = q->conventions,
                                      .prefill_together = q->prefill_together,
-                                     .uncached = q->uncached,
+                                     .uncached = c->uncached,
                                      .averaged = q->averaged,
-                                     .block_tokens = q->block_tokens};
+                                     .block_tokens = q->block_tokens,
+                                     .pass_tokens = c->diffusion.block_tokens,
+                                     .beside_bytes = isnan(c->beside.tower_bytes) ? 0 : c->beside.tower_bytes};
     TRY(step_compile(a, &setup, &c->step, e));
-    TRY(estimate_note_stored(a, q, &c->model, e));
+    TRY(estimate_note_stored(a, q, c, e));
     if (c->model.position_rows > 0 && estimate_longest(q) > c->model.position_rows)
         return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", c->model.name,
                        (long long)estimate_longest(q), (long long)c->model.position_rows);
@@ -279,6 +291,16 @@ static void hide_times(struct estimate_row *r)
     r->prefill_bound_by = r->decode_bound_by = r->bound_by = r->bounds = NULL;
 }
 
+/* Passes over whole sequences have no prefill apart. */
+static void hide_prefill(struct estimate_row *r)
+{
+    const double unknown = (double)NAN;
+    r->prefill_s = r->prefill_flops = r->prefill_bytes = unknown;
+    r->prefill_compute_s = r->prefill_memory_s = r->prefill_link_s = unknown;
+    r->prefill_bound_by = NULL;
+    r->bounds = r->decode_bound_by;
+}
+
 static void fill_constant(const struct estimate_request *q, const struct estimate_case *c, struct estimate_row *r)
 {
     const struct model *m = &c->model;
@@ -297,7 +319,7 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
                                .fidelity = step_fidelity_name(q->fidelity),
                                .conventions = q->conventions_text,
                                .weights = model_linear_format(m)->name,
-                               .kv = q->uncached ? "none" : m->kv.name,
+                               .kv = c->uncached ? "none" : m->kv.name,
                                .attention = m->attention,
                                .model_hash = m->hash,
                                .hardware_hash = c->hw_hash,
@@ -315,7 +337,11 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
                                .stored_elements = m->stored_elems,
                                .weight_bytes = step_weight_bytes(c->step),
                                .kv_bytes_per_token_gpu = replicated,
-                               .state_bytes_per_sequence = q->uncached ? 0 : c->state_bytes,
+                               .state_bytes_per_sequence = c->uncached ? 0 : c->state_bytes,
+                               .tower_params = c->beside.tower_params,
+                               .tower_bytes = c->beside.tower_bytes,
+                               .mtp_params = c->beside.mtp_params,
+                               .mtp_weight_bytes = c->beside.mtp_bytes,
                                .capacity_bytes = c->capacity_bytes};
 }
 
@@ -335,6 +361,8 @@ static void fill_point(const struct estimate_request *q, const struct estimate_c
     r->context = k->context;
     r->prompt_tokens = k->prompt;
     r->generate_tokens = k->generate;
+    r->passes = estimate_passes(c, k->generate);
+    r->tokens_per_pass = c->model.diffusion ? estimate_tokens_per_pass(c, k->generate) : (double)NAN;
     r->kv_bytes = v[STEP_kv_bytes];
     r->kv_allocated_bytes = v[STEP_kv_allocated_bytes];
     r->state_bytes = v[STEP_state_bytes];
@@ -366,11 +394,13 @@ static void fill_point(const struct estimate_request *q, const struct estimate_c
     r->decode_memory_s = v[STEP_decode_memory_s];
     r->decode_link_s = v[STEP_decode_link_s];
     r->intensity_flops_per_byte = r->flops / r->bytes;
-    r->user_tok_per_s = 1 / r->decode_step_s;
-    r->throughput_tok_per_s = (double)(k->batch * c->replicas) / r->decode_step_s;
+    const double settled = estimate_tokens_per_pass(c, k->generate);
+    r->user_tok_per_s = settled / r->decode_step_s;
+    r->throughput_tok_per_s = settled * (double)(k->batch * c->replicas) / r->decode_step_s;
     r->prefill_bound_by = binder(r->prefill_compute_s, r->prefill_memory_s, r->prefill_link_s);
     r->bound_by = r->decode_bound_by = binder(r->decode_compute_s, r->decode_memory_s, r->decode_link_s);
     r->bounds = short_bounds(r->prefill_bound_by, r->decode_bound_by);
+    if (c->model.diffusion && c->diffusion.block_tokens == 0) hide_prefill(r);
 }
 
 enum err_code estimate_eval(struct arena *a, const struct estimate_request *q, const struct estimate_case *c,
@@ -386,13 +416,13 @@ enum err_code estimate_eval(struct arena *a, const struct estimate_request *q, c
         const struct asked k = asked_at(q, first + i);
         B[i] = (double)k.batch;
         T[i] = (double)k.prompt;
-        S[i] = (double)k.context;
-        M[i] = q->averaged ? (double)k.generate : 1;
+        M[i] = q->averaged ? estimate_generated(c, k.generate) : 1;
+        S[i] = q->averaged ? T[i] + M[i] : (double)k.context;
     }
     step_eval(c->step, n, B, T, S, M, column);
     fill_constant(q, c, &constant);
     if (q->engine) fill_engine(&c->engine, &constant);
-    if (q->uncached)
+    if (c->uncached)
         constant.kv_bytes_per_token = constant.kv_bytes_per_token_windowed = constant.kv_bytes_per_token_index =
             constant.kv_bytes_per_token_gpu = 0;
     for (size_t i = 0; i < n; i++) {
@@ -410,11 +440,12 @@ enum err_code estimate_ops(struct arena *a, const struct estimate_request *q, co
 {
     struct step_op *ops[STEP_PHASES];
     size_t n[STEP_PHASES] = {0}, total = 0;
-    const double M = q->averaged ? (double)point->generate_tokens : 1;
+    const double M = q->averaged ? estimate_generated(c, point->generate_tokens) : 1;
+    const double S = q->averaged ? (double)point->prompt_tokens + M : (double)point->context;
     for (enum step_phase p = 0; p < STEP_PHASES; p++) {
         if (q->only == (p == STEP_PREFILL ? ONLY_DECODE : ONLY_PREFILL)) continue;
-        TRY(step_ops(a, c->step, p, (double)point->batch, (double)point->prompt_tokens, (double)point->context, M,
-                     &ops[p], &n[p], e));
+        if (p == STEP_PREFILL && c->model.diffusion && c->diffusion.block_tokens == 0) continue;
+        TRY(step_ops(a, c->step, p, (double)point->batch, (double)point->prompt_tokens, S, M, &ops[p], &n[p], e));
         total += n[p];
     }
     struct estimate_op_row *rows = arena_array(a, total, sizeof *rows);

@@ -5,22 +5,6 @@
 #include "calc/base/units.h"
 #include "calc/cli/estimate.h"
 
-/* Bytes of the whole model's weights as its formats have them. */
-static enum err_code explained_bytes(struct arena *a, const struct model *m, double *out, struct err *e)
-{
-    static const struct cost_conventions PLAIN = {0};
-    struct sym_ctx *c = sym_open(a);
-    struct cost_ops ops;
-    if (!c) return err_nomem(e);
-    const struct cost_symbols y = cost_symbols_make(c);
-    const struct cost_pass pass = {.name = "decode", .B = y.B, .T = sym_int(c, 1), .S = y.S, .absorbed = true};
-    TRY(cost_build(a, c, &y, m, &PLAIN, &pass, 1, &ops, e));
-    TRY(cost_bind(c, &y, m, 1, &ops, e));
-    const struct sym *bytes = cost_weight_bytes(c, &ops, &PLAIN);
-    TRY(sym_check(c, e));
-    return sym_constant(bytes, out) ? ERR_OK : err_set(e, ERR_RANGE, "the bytes of the weights are no number");
-}
-
 static enum err_code add_note(struct arena *a, struct model *m, const char *what, double holds, double explains,
                               struct err *e)
 {
@@ -33,16 +17,46 @@ static enum err_code add_note(struct arena *a, struct model *m, const char *what
     return m->notes ? ERR_OK : err_nomem(e);
 }
 
-enum err_code estimate_note_stored(struct arena *a, const struct estimate_request *q, struct model *m, struct err *e)
+/* What a checkpoint may hold: the model, with or without its tower and its multi-token modules. The sum that comes
+ * nearest to `holds`; *modules: whether they are in it. */
+static double nearest(double holds, double model, double tower, double mtp, bool *modules)
+{
+    const double beside[] = {tower, 0};
+    double best = model + mtp + tower;
+    *modules = mtp > 0;
+    for (size_t i = 0; i < 2; i++)
+        for (size_t k = 0; k < 2; k++) {
+            const double sum = model + beside[i] + (k ? 0 : mtp);
+            if (!(fabs(holds - sum) < fabs(holds - best))) continue;
+            best = sum;
+            *modules = k == 0 && mtp > 0;
+        }
+    return best;
+}
+
+enum err_code estimate_note_stored(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
+                                   struct err *e)
 {
     static const struct cost_conventions PLAIN = {0};
+    struct model *m = &c->model;
     struct cost_parameters p;
     double bytes;
+    bool modules = true;
+    const double tower = isnan(m->tower.params) ? 0 : m->tower.params;
+    const double tower_bytes = tower * m->weights[WEIGHT_OTHER].bits / 8;
     if (m->stored_plain && !isnan(m->stored_elems)) {
         TRY(cost_parameters(a, m, &PLAIN, &p, e));
-        TRY(add_note(a, m, "parameters", m->stored_elems, p.total, e));
+        const double explains = nearest(m->stored_elems, p.total, tower, c->beside.mtp_params, &modules);
+        TRY(add_note(a, m, "parameters", m->stored_elems, explains, e));
     }
-    if (q->weights || m->weights_unknown || isnan(m->stored_bytes)) return ERR_OK; /* other formats than the stored */
-    TRY(explained_bytes(a, m, &bytes, e));
-    return add_note(a, m, "bytes", m->stored_bytes, bytes, e);
+    if (!q->weights && !m->weights_unknown && !isnan(m->stored_bytes)) { /* in the formats that are stored */
+        TRY(estimate_weight_bytes(a, m, &bytes, e));
+        const double explains = nearest(m->stored_bytes, bytes, tower_bytes, c->beside.mtp_bytes, &modules);
+        TRY(add_note(a, m, "bytes", m->stored_bytes, explains, e));
+    }
+    if (modules || !(c->beside.mtp_params > 0)) return ERR_OK;
+    c->beside.mtp_params = c->beside.mtp_bytes = 0;
+    m->notes = arena_printf(a, "%s%sthe checkpoint does not hold the multi-token modules that the config names",
+                            m->notes ? m->notes : "", m->notes ? "; " : "");
+    return m->notes ? ERR_OK : err_nomem(e);
 }

@@ -46,11 +46,12 @@ static enum err_code build_phase(struct arena *a, struct step *s, enum step_phas
         pass.T = pass.S = s->y.S;
         pass.uncached = true;
     } else {
-        pass.T = one;
+        pass.T = sym_int(c, u->pass_tokens > 0 ? u->pass_tokens : 1);
         pass.S = s->y.S;
         pass.M = u->averaged ? s->y.M : NULL;
         pass.absorbed = true;
     }
+    pass.all_logits = u->model->diffusion && which == STEP_DECODE;
     struct phase *p = &s->phase[which];
     TRY(cost_build(a, c, &s->y, u->model, &u->conventions, &pass, u->tp, &p->ops, e));
     TRY(cost_bind(c, &s->y, u->model, u->tp, &p->ops, e));
@@ -86,7 +87,8 @@ static void total_memory(struct step *s, const struct sym **out)
     const struct step_setup *u = &s->setup;
     const struct sym *zero = sym_int(c, 0);
     const struct sym *prompt = u->prefill_together ? sym_mul(c, s->y.B, s->y.T) : s->y.T;
-    const struct sym *decode = u->uncached ? sym_mul(c, s->y.B, s->y.S) : s->y.B;
+    const struct sym *decode =
+        sym_mul(c, s->y.B, u->uncached ? s->y.S : sym_int(c, u->pass_tokens > 0 ? u->pass_tokens : 1));
     const struct sym *blocks = sym_ceil(c, sym_div(c, s->y.S, sym_int(c, u->block_tokens)));
     const double per_token =
         s->cache.bytes_per_token_full + s->cache.bytes_per_token_windowed + s->cache.bytes_per_token_index;
@@ -98,8 +100,8 @@ static void total_memory(struct step *s, const struct sym **out)
                                      : sym_max(c, peak_activation(s, &s->phase[STEP_PREFILL], prompt),
                                                peak_activation(s, &s->phase[STEP_DECODE], decode));
     out[STEP_state_bytes] = u->uncached ? zero : sym_mul(c, s->y.B, sym_num(c, s->cache.state_bytes_per_sequence));
-    out[STEP_memory_bytes] =
-        SYM_SUM(c, sym_num(c, s->weight_bytes), out[STEP_kv_bytes], out[STEP_state_bytes], out[STEP_activation_bytes]);
+    out[STEP_memory_bytes] = SYM_SUM(c, sym_num(c, s->weight_bytes + u->beside_bytes), out[STEP_kv_bytes],
+                                     out[STEP_state_bytes], out[STEP_activation_bytes]);
 }
 
 enum err_code step_compile(struct arena *a, const struct step_setup *setup, struct step **out, struct err *e)

@@ -26,6 +26,8 @@ struct step_setup {
     bool uncached;         /* --kv none */
     bool averaged;         /* decode time is the mean over M steps, the last at S; else one step at S */
     int64_t block_tokens;  /* of the engine's cache pages, for allocated bytes */
+    int64_t pass_tokens;   /* query tokens of a sequence in a decode step; 0: one */
+    double beside_bytes;   /* per GPU, held beside the model's weights: an image tower */
 };
 
 /* What a point yields, columns of step_eval. Bytes are per GPU. */
@@ -34,7 +36,7 @@ struct step_setup {
     X(kv_allocated_bytes) /* the same in whole blocks, every layer at full length */                                   \
     X(state_bytes)        /* of recurrent layers, whatever the context */                                              \
     X(activation_bytes)   /* largest operator's inputs and outputs beside the residual stream */                       \
-    X(memory_bytes)       /* weights + kv_bytes + state_bytes + activation_bytes */                                    \
+    X(memory_bytes)       /* weights + beside_bytes + kv_bytes + state_bytes + activation_bytes */                     \
     X(prefill_s)                                                                                                       \
     X(prefill_flops)                                                                                                   \
     X(prefill_bytes)                                                                                                   \

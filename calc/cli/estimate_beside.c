@@ -1,0 +1,98 @@
+/* estimate_beside -- what a checkpoint holds beside the language model, and how a diffusion model generates. */
+#include <math.h>
+
+#include "calc/cli/estimate.h"
+
+enum err_code estimate_weight_bytes(struct arena *a, const struct model *m, double *out, struct err *e)
+{
+    static const struct cost_conventions PLAIN = {0};
+    struct sym_ctx *c = sym_open(a);
+    struct cost_ops ops;
+    if (!c) return err_nomem(e);
+    const struct cost_symbols y = cost_symbols_make(c);
+    const struct cost_pass pass = {.name = "decode", .B = y.B, .T = sym_int(c, 1), .S = y.S, .absorbed = true};
+    TRY(cost_build(a, c, &y, m, &PLAIN, &pass, 1, &ops, e));
+    TRY(cost_bind(c, &y, m, 1, &ops, e));
+    const struct sym *bytes = cost_weight_bytes(c, &ops, &PLAIN);
+    TRY(sym_check(c, e));
+    return sym_constant(bytes, out) ? ERR_OK : err_set(e, ERR_RANGE, "the bytes of the weights are no number");
+}
+
+/* Towers keep the file's plain format, whatever the linear layers are stored in. */
+enum err_code estimate_beside_open(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
+                                   struct err *e)
+{
+    static const struct cost_conventions PLAIN = {0};
+    const struct model *m = &c->model;
+    const struct model_tower *t = &m->tower;
+    struct estimate_beside *b = &c->beside;
+    struct model module;
+    const double element = m->weights[WEIGHT_OTHER].bits / 8;
+    *b = (struct estimate_beside){.tower_params = t->params};
+    b->tower_bytes = ((t->params - t->whole_params) / (double)c->tp + t->whole_params) * element;
+    if (q->towerless) b->tower_bytes = 0;
+    if (!model_mtp(m, &module)) return ERR_OK;
+    struct cost_parameters p;
+    const double modules = (double)m->mtp.modules;
+    TRY(cost_parameters(a, &module, &PLAIN, &p, e));
+    b->mtp_params = modules * p.total;
+    if (m->weights_unknown) {
+        b->mtp_bytes = (double)NAN;
+        return ERR_OK;
+    }
+    TRY(estimate_weight_bytes(a, &module, &b->mtp_bytes, e));
+    b->mtp_bytes *= modules;
+    return ERR_OK;
+}
+
+enum err_code estimate_diffusion_open(const struct estimate_request *q, struct estimate_case *c, struct err *e)
+{
+    const struct model *m = &c->model;
+    struct estimate_diffusion *d = &c->diffusion;
+    c->uncached = q->uncached;
+    if (!m->diffusion) {
+        if (q->steps || q->diffusion_block)
+            return err_set(e, ERR_USAGE, "%s makes one token a pass: --steps and --block are for diffusion models",
+                           m->name);
+        return ERR_OK;
+    }
+    d->block_tokens = q->diffusion_block ? q->diffusion_block : m->block_tokens;
+    d->steps = q->steps ? q->steps : m->block_steps;
+    if (d->block_tokens == 0) c->uncached = true;
+    if (d->block_tokens == 0 && d->steps > 0 && !q->averaged)
+        return err_set(e, ERR_USAGE,
+                       "%s settles the whole sequence in --steps passes: state how many tokens with --prompt and "
+                       "--generate, or their --block",
+                       m->name);
+    if (d->block_tokens > 0 && d->steps > d->block_tokens)
+        return err_set(e, ERR_USAGE, "--steps %lld are more than the %lld tokens of a block", (long long)d->steps,
+                       (long long)d->block_tokens);
+    return ERR_OK;
+}
+
+/* Blocks of a generation, and passes of each. */
+static double passes_of(const struct estimate_diffusion *d, double tokens)
+{
+    const double block = d->block_tokens > 0 ? (double)d->block_tokens : tokens;
+    return ceil(tokens / block) * (d->steps > 0 ? (double)d->steps : block);
+}
+
+double estimate_generated(const struct estimate_case *c, int64_t generate)
+{
+    const double block = (double)c->diffusion.block_tokens;
+    return block > 0 ? ceil((double)generate / block) * block : (double)generate;
+}
+
+double estimate_passes(const struct estimate_case *c, int64_t generate)
+{
+    if (!c->model.diffusion || generate <= 0) return (double)NAN;
+    return passes_of(&c->diffusion, (double)generate);
+}
+
+double estimate_tokens_per_pass(const struct estimate_case *c, int64_t generate)
+{
+    const struct estimate_diffusion *d = &c->diffusion;
+    if (!c->model.diffusion) return 1;
+    if (generate > 0) return (double)generate / passes_of(d, (double)generate);
+    return d->steps > 0 ? (double)d->block_tokens / (double)d->steps : 1;
+}
