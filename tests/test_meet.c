@@ -199,6 +199,91 @@ static void test_by_numbers(void **state)
     assert_true(meet(f, "max(x, 3) + min(x, 3) = x + 3").always);
 }
 
+/* Beyond the usual range, and where even the far one has nothing. */
+static void test_far_away(void **state)
+{
+    struct fixture *f = *state;
+    struct meet m = meet(f, "x^3 = 1e60");
+    assert_true(m.n == 1 && m.by_numbers && fabs(m.root[0].value / 1e20 - 1) < 1e-12);
+    m = meet(f, "x^3 = 8e-75");
+    assert_true(m.n == 1 && fabs(m.root[0].value / 2e-25 - 1) < 1e-12);
+    m = meet(f, "x^4 = 1e300");
+    assert_true(m.n == 0 && m.low <= 1.001e-30 && m.high >= 0.999e30);
+    assert_string_equal(m.reason, "the left side grows with x without bound, from 0; the right is 1e+300");
+    m = meet(f, "x^(1/2) = -3");
+    assert_int_equal(m.n, 0);
+    assert_string_equal(m.reason, "the left side is the larger one throughout");
+    m = meet(f, "x^3 + x + 7 = x^3 + x + 7 + 1/(x + 1)^3"); /* the same to rounding, far out, and equal nowhere */
+    assert_int_equal(m.n, 0);
+}
+
+/* A value where a side divides by zero is none, in numbers and in symbols; others beside it are. */
+static void test_holes(void **state)
+{
+    struct fixture *f = *state;
+    struct meet m = meet(f, "(x^2 - 4)/(x - 2) = 4");
+    assert_int_equal(m.n, 0);
+    assert_string_equal(m.reason, "they would meet at x = 2, where a side divides by zero");
+    m = meet(f, "(x^2 - K^2)/(x - K) = 2*K");
+    assert_int_equal(m.n, 0);
+    assert_string_equal(m.reason, "they would meet at x = K, where a side divides by zero");
+    m = meet(f, "x*(x - 3)/(x - 3)*(x - 5) = 5*x - 21 + x - x"); /* x^2 - 10x + 21: 3 is a hole, 7 is not */
+    assert_true(m.n == 1 && fabs(m.root[0].value - 7) < 1e-12);
+}
+
+/* Which of two roots is positive: by their sum and product. */
+static void test_pairs(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t n;
+        const char *condition; /* NULL: none */
+    } ROWS[] = {
+        {"x^2 + K^2 = 100", 1, "100 - K^2"}, {"x^2 + K^2 + A*x = 100", 1, "100 - K^2"},
+        {"K*x^2 + A*x = N", 1, NULL},        {"x^2 + K^2 = A*x", 2, "A^2 - 4*K^2"},
+        {"x^2 + A*x + K = 0", 0, NULL},      {"x^2 = A", 1, NULL},
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < COUNT(ROWS); i++) {
+        const struct meet m = meet(f, ROWS[i].text);
+        bool equal;
+        if (m.n != ROWS[i].n) fail_msg("%s: %zu roots", ROWS[i].text, m.n);
+        for (size_t k = 0; k < m.n; k++) {
+            assert_true((m.root[k].condition == NULL) == (ROWS[i].condition == NULL));
+            if (!ROWS[i].condition) continue;
+            const struct sym *want = parsed(f, ROWS[i].condition);
+            assert_int_equal(sym_equal(f->c, m.root[k].condition, want, &equal, &f->err), ERR_OK);
+            if (!equal) fail_msg("%s: the condition", ROWS[i].text);
+        }
+    }
+    const struct meet larger = meet(f, "x^2 + 6*A*x = K"); /* 1 is a root where K = 1 + 6A; the other is negative */
+    const struct sym_binding env[] = {{f->symbols[2].e, sym_int(f->c, 5)}, {f->symbols[1].e, sym_int(f->c, 31)}};
+    double v = 0;
+    assert_int_equal(larger.n, 1);
+    assert_true(sym_constant(sym_bind(f->c, larger.root[0].closed, env, 2), &v) && fabs(v - 1) < 1e-9);
+}
+
+/* Answers lie within limits, closed or by numbers. */
+static void test_limits(void **state)
+{
+    struct fixture *f = *state;
+    struct meet m;
+    const struct meet_limits eight = {.low = (double)NAN, .high = 8}, three = {.low = 3, .high = (double)NAN};
+    const struct sym *cubic = parsed(f, "x^3 + 11*x"), *rest = parsed(f, "6*x^2 + 6"); /* 1, 2, 3 */
+    assert_int_equal(meet_solve(f->a, f->c, parsed(f, "2*x"), parsed(f, "17"), f->x, &eight, &m, &f->err), ERR_OK);
+    assert_true(m.n == 0 && !m.by_numbers && m.reason);
+    assert_int_equal(meet_solve(f->a, f->c, parsed(f, "2*x"), parsed(f, "16"), f->x, &eight, &m, &f->err), ERR_OK);
+    assert_true(m.n == 1);
+    assert_int_equal(meet_solve(f->a, f->c, parsed(f, "x^2 + 91"), parsed(f, "20*x"), f->x, &eight, &m, &f->err),
+                     ERR_OK);
+    assert_true(m.n == 1 && fabs(m.root[0].value - 7) < 1e-12);
+    const struct meet_limits some = {.low = 1.5, .high = 2.5};
+    assert_int_equal(meet_solve(f->a, f->c, cubic, rest, f->x, &some, &m, &f->err), ERR_OK);
+    assert_true(m.n == 1 && m.by_numbers && fabs(m.root[0].value - 2) < 1e-9);
+    assert_int_equal(meet_solve(f->a, f->c, parsed(f, "2*x"), parsed(f, "5"), f->x, &three, &m, &f->err), ERR_OK);
+    assert_int_equal(m.n, 0);
+}
+
 static void test_neither_closed_nor_numbers(void **state)
 {
     struct fixture *f = *state;
@@ -243,6 +328,10 @@ int main(void)
         TEST(test_reasons),
         TEST(test_complex_roots_are_none),
         TEST(test_by_numbers),
+        TEST(test_far_away),
+        TEST(test_holes),
+        TEST(test_pairs),
+        TEST(test_limits),
         TEST(test_neither_closed_nor_numbers),
         cmocka_unit_test(test_a_model_meets),
     };

@@ -126,6 +126,13 @@ static enum err_code read_equation(const struct option_values *v, struct scope_a
     return sym_check(c, e);
 }
 
+static enum err_code read_context(const struct option_values *v, int64_t *out, struct err *e)
+{
+    *out = 0;
+    const char *text = option_get(v, "context");
+    return text ? units_parse_count(text, 1, 1 << 30, out, e) : ERR_OK;
+}
+
 static enum err_code solve(struct arena *a, const struct option_values *v, struct err *e)
 {
     struct scope s;
@@ -135,10 +142,12 @@ static enum err_code solve(struct arena *a, const struct option_values *v, struc
     struct out *o;
     const struct sym *side[2];
     const char *wanted = option_get(v, "for"), *note;
+    int64_t context;
     TRY(scope_open(a, v, wanted, &s, e));
     TRY(scope_asker_make(&s, &asker, e));
     TRY(read_equation(v, &asker, side, &note, e));
-    TRY(scope_limits(&asker, &limits, e));
+    TRY(read_context(v, &context, e));
+    TRY(scope_limits(&asker, context, &limits, e));
     const struct sym *var = s.quantity.free;
     const struct meet_limits within = {limits.low, limits.high};
     const enum err_code code = meet_solve(a, s.quantity.c, side[0], side[1], var, &within, &m, e);

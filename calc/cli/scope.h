@@ -114,14 +114,14 @@ struct parse_names scope_names_of(struct scope_asker *k);
  */
 enum err_code scope_settle(struct scope_asker *k, size_t n, const struct sym **e, const char **note, struct err *err);
 
-/* scope_limits -- between what numbers the free symbol makes sense: k up to E, K up to N, S up to the rows of a learned
- * position table and from the query tokens on. *low, *high NAN: no limit; *text names it ("up to E = 8"). Errors: as
- * sizes_of. */
+/* scope_limits -- between what numbers the free symbol makes sense: k up to E, K up to N, T up to the context (0:
+ * none is given), S up to the rows of a learned position table and from the query tokens on. *low, *high NAN: no limit;
+ * *text names it ("up to E = 8"). Errors: as sizes_of. */
 struct scope_limits {
     double low, high;
     const char *text;
 };
-enum err_code scope_limits(const struct scope_asker *k, struct scope_limits *out, struct err *e);
+enum err_code scope_limits(const struct scope_asker *k, int64_t context, struct scope_limits *out, struct err *e);
 
 /* scope_missing -- what would give the symbols of n expressions, but for var, their values: "--context for S; -g for
  * peak_bf16, bandwidth". NULL: nothing is missing. */

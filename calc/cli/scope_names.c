@@ -117,6 +117,13 @@ static enum err_code add_sizes(struct scope_asker *k, struct err *e)
     return ERR_OK;
 }
 
+static bool is_named(const struct scope_asker *k, const char *name)
+{
+    for (size_t i = 0; i < k->n_named; i++)
+        if (strcmp(k->named[i].name, name) == 0) return true;
+    return false;
+}
+
 enum err_code scope_asker_make(const struct scope *s, struct scope_asker *out, struct err *e)
 {
     const struct quantity_scope *q = &s->quantity;
@@ -132,6 +139,10 @@ enum err_code scope_asker_make(const struct scope *s, struct scope_asker *out, s
     }
     TRY(quantity_named_all(q, out->named, &out->n_named, e));
     for (size_t i = 0; i < out->n_named; i++) add_symbol(out, out->named[i].name, sym_var(q->c, out->named[i].name));
+    size_t calls;
+    const char *const *call = quantity_calls(&calls);
+    for (size_t i = 0; i < calls; i++)
+        if (!is_named(out, call[i])) add_symbol(out, call[i], sym_var(q->c, call[i])); /* without its topic */
     return sym_check(q->c, e);
 }
 
@@ -238,10 +249,23 @@ static enum err_code refuse_sizes(const struct scope_asker *k, size_t n, const s
     return ERR_OK;
 }
 
+/* "flops" alone, which is of no topic. */
+static enum err_code refuse_calls(const struct scope_asker *k, size_t n, const struct sym *const *e, struct err *err)
+{
+    size_t calls;
+    const char *const *call = quantity_calls(&calls);
+    for (size_t i = 0; i < calls; i++)
+        if (!is_named(k, call[i]) && occurs_any(k->scope, n, e, sym_var(k->scope->quantity.c, call[i])))
+            return err_set(err, ERR_USAGE, "%s of what? %s(TOPIC), such as %s(mlp); ridge explain lists topics",
+                           call[i], call[i], call[i]);
+    return ERR_OK;
+}
+
 enum err_code scope_settle(struct scope_asker *k, size_t n, const struct sym **e, const char **note, struct err *err)
 {
     const struct scope *s = k->scope;
     const struct quantity_scope *q = &s->quantity;
+    TRY(refuse_calls(k, n, e, err));
     TRY(put_values(k, n, e, note, err));
     TRY(refuse_sizes(k, n, e, err));
     if (s->tokens && s->phase != QUANTITY_DECODE && !k->decodes)
@@ -253,7 +277,7 @@ enum err_code scope_settle(struct scope_asker *k, size_t n, const struct sym **e
 
 /* ---- limits ---- */
 
-enum err_code scope_limits(const struct scope_asker *k, struct scope_limits *out, struct err *e)
+enum err_code scope_limits(const struct scope_asker *k, int64_t context, struct scope_limits *out, struct err *e)
 {
     const struct scope *s = k->scope;
     const struct quantity_scope *q = &s->quantity;
@@ -281,6 +305,10 @@ enum err_code scope_limits(const struct scope_asker *k, struct scope_limits *out
     if (q->free == y->S && s->tokens > 1) l.low = (double)s->tokens;
     if (q->free == y->S && s->tokens > 1 && isnan(l.high))
         l.text = arena_printf(q->arena, "from the %lld new tokens", (long long)s->tokens);
+    if (q->free == y->T && context) {
+        l.high = (double)context;
+        l.text = arena_printf(q->arena, "up to S = %lld", (long long)context);
+    }
     if (!l.text) return err_nomem(e);
     *out = l;
     return ERR_OK;

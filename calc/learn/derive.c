@@ -283,7 +283,7 @@ static bool occurs(struct derive_page *p, const struct sym *e, const struct sym 
 static enum err_code put_sizes(struct derive_page *p, size_t n, const struct sym *const *formula, uint64_t kinds,
                                bool rank)
 {
-    enum { NUMBERS = 24 }; /* columns */
+    enum { NUMBERS = 24, LINE = 62 }; /* columns */
     const struct quantity_scope *s = p->q->symbols;
     struct sizes all[SIZES_SYMBOLS];
     const char *text[SIZES_SYMBOLS];
@@ -299,8 +299,13 @@ static enum err_code put_sizes(struct derive_page *p, size_t n, const struct sym
         all[used++] = all[i];
     }
     if (used) derive_page_begin(p, "where", NULL);
-    for (size_t i = 0; i < used; i++)
-        put_text(p, sym_name(all[i].var), PRINTF(p, "%-*s  %s", (int)width, text[i], all[i].meaning));
+    for (size_t i = 0; i < used; i++) {
+        const char *meaning = all[i].meaning;
+        const size_t all_of_it = strlen(meaning), short_of_it = strcspn(meaning, "(");
+        const bool fits = width + 2 + all_of_it <= LINE || short_of_it == all_of_it;
+        put_text(p, sym_name(all[i].var),
+                 PRINTF(p, "%-*s  %.*s", (int)width, text[i], (int)(fits ? all_of_it : short_of_it - 1), meaning));
+    }
     return sym_check(p->c, p->e);
 }
 
