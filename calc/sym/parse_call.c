@@ -82,7 +82,7 @@ static bool takes_braces(const struct parse_function *f)
 }
 
 static bool is_sqrt(const struct parse_function *f) { return f->op == SYM_POW && f->n_max == 1; }
-static bool is_plain_log(const struct parse_function *f) { return f->op == SYM_LOG && f->name[3] == '\0'; }
+static bool is_plain_log(const struct parse_function *f) { return strcmp(f->name, "log") == 0; }
 
 bool parse_function_begins(const struct parser *p, const struct parse_function *f, size_t i)
 {
@@ -105,7 +105,7 @@ bool parse_function_begins(const struct parser *p, const struct parse_function *
 /* log_2 and log10: what to divide the natural logarithm by; NULL: nothing */
 static enum err_code log_base(struct parser *p, const struct parse_function *f, size_t name, const struct sym **base)
 {
-    long n = f->op == SYM_LOG && f->name[3] ? strtol(f->name + 3, NULL, 10) : 0;
+    long n = strncmp(f->name, "log", 3) == 0 ? strtol(f->name + 3, NULL, 10) : 0;
     *base = NULL;
     if (is_plain_log(f) && p->t.s[p->i] == '_') {
         const size_t digits = strspn(p->t.s + p->i + 1, "0123456789");
