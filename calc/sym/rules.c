@@ -241,72 +241,6 @@ static enum err_code rewrite_extreme(struct rewriting *w, const struct sym *e, c
     return ERR_OK;
 }
 
-/* a number too long for the builder */
-static enum err_code round_number(const struct rules *r, const struct sym *e, bool up, const struct sym **out)
-{
-    struct algebra al;
-    struct ratfun v;
-    TRY(algebra_open(&al, r->c, 1, &e, r->err));
-    const enum err_code code = algebra_value(&al, e, &v);
-    if (code == ERR_OK && ratfun_constant(&al, v, al.z[1], al.z[2])) {
-        if (up)
-            al.f.z_cdiv_q(al.z[1], al.z[1], al.z[2]);
-        else
-            al.f.z_fdiv_q(al.z[1], al.z[1], al.z[2]);
-        *out = algebra_write_number(&al, al.z[1]);
-    }
-    algebra_close(&al);
-    return code;
-}
-
-/* What of x = num/number is whole whatever the symbols are: its constant term, and terms of ceil and floor with a whole
- * coefficient. prove: the constant's rest is between 0 and 1; else its sign stays, so (S - 1)/16 does. */
-static enum err_code whole_part(const struct rules *r, struct algebra *al, const struct sym *x, const struct sym **out)
-{
-    struct ratfun v;
-    ulong exp[ALGEBRA_GENERATORS] = {0}, none[ALGEBRA_GENERATORS] = {0};
-    *out = al->c->zero;
-    TRY(algebra_value(al, x, &v));
-    if (v.den && !al->f.is_fmpz(v.den->p, al->ring)) return ERR_OK;
-    struct poly *whole = poly_new(al);
-    if (!whole) return err_nomem(al->err);
-    flint_z_clear(&al->f, al->z[2]);
-    *al->z[2] = 1;
-    if (v.den) al->f.z_set(al->z[2], &v.den->p->coeffs[0]);
-    for (slong i = 0; i < v.num->p->length; i++) {
-        const fmpz *k = &v.num->p->coeffs[i];
-        bool takes = true, constant = true;
-        al->f.term_exp(exp, v.num->p, i, al->ring);
-        for (size_t j = 0; j < al->n_gen; j++) {
-            takes = takes && (exp[j] == 0 || al->gen[j]->whole);
-            constant = constant && exp[j] == 0;
-        }
-        if (!takes) continue;
-        if (al->f.z_sgn(k) < 0 && !r->prove)
-            al->f.z_cdiv_q(al->z[1], k, al->z[2]);
-        else
-            al->f.z_fdiv_q(al->z[1], k, al->z[2]);
-        al->f.z_mul(al->z[3], al->z[1], al->z[2]);
-        if (!constant && !al->f.z_equal(al->z[3], k)) continue;
-        if (al->f.z_sgn(al->z[1])) al->f.push_term(whole->p, al->z[1], constant ? none : exp, al->ring);
-    }
-    TRY(poly_sealed(al, whole));
-    *out = poly_write(al, whole);
-    return sym_check(al->c, al->err);
-}
-
-static enum err_code split_rounded(const struct rules *r, const struct sym *x, const struct sym **whole,
-                                   const struct sym **rest)
-{
-    struct algebra al;
-    *rest = x;
-    TRY(algebra_open(&al, r->c, 1, &x, r->err));
-    const enum err_code code = whole_part(r, &al, x, whole);
-    algebra_close(&al);
-    TRY(code);
-    return sym_is_int(*whole, 0) ? ERR_OK : rules_expand(r, sym_sub(r->c, x, *whole), rest);
-}
-
 /* The whole part outside. prove: a floor is written with ceil. */
 static enum err_code rewrite_rounding(struct rewriting *w, const struct sym *e, const struct sym **out)
 {
@@ -317,10 +251,10 @@ static enum err_code rewrite_rounding(struct rewriting *w, const struct sym *e, 
     const struct sym *x = f->expanded, *whole = c->zero, *rest;
     *out = e->op == SYM_CEIL ? sym_ceil(c, f->shown) : sym_floor(c, f->shown);
     if (!sym_left(*out)) return ERR_OK;
-    if (x->closed) return x->whole ? ERR_OK : round_number(w->r, x, e->op == SYM_CEIL, out);
+    if (x->closed) return x->whole ? ERR_OK : rules_round_number(w->r, x, e->op == SYM_CEIL, out);
     const bool minus = up && e->op == SYM_FLOOR;
     if (minus) TRY(rules_expand(w->r, sym_mul(c, c->minus_one, x), &x));
-    TRY(split_rounded(w->r, x, &whole, &rest));
+    TRY(rules_whole_part(w->r, x, &whole, &rest));
     if (!minus && sym_is_int(whole, 0)) return ERR_OK;
     TRY(rules_shorten(w->r, rest, &rest));
     *out = sym_add(c, whole, up ? sym_ceil(c, rest) : sym_floor(c, rest));

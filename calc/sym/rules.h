@@ -36,6 +36,13 @@ enum err_code rules_sign(const struct rules *r, const struct sym *e, enum sym_si
  * root of its own. */
 enum err_code rules_root(const struct rules *r, const struct sym *base, int64_t p, int64_t q, const struct sym **out);
 
+/* rules_whole_part -- of an expanded x, what is whole whatever the symbols are, and the rest, expanded.
+ * rules_round_number -- *out = the ceil (up) or floor of an expanded number, however long; left as it is where that is
+ * not rational. */
+enum err_code rules_whole_part(const struct rules *r, const struct sym *x, const struct sym **whole,
+                               const struct sym **rest);
+enum err_code rules_round_number(const struct rules *r, const struct sym *e, bool up, const struct sym **out);
+
 /* rules_log, rules_exp -- of an expanded x, as sums and products of atoms: log(2*x^2/y) is log(2) + 2*log(x) - log(y),
  * exp(x + 2*y) is exp(x)*exp(y)^2, exp(y*log(x)) is x^y. log: in logarithms of primes, of variables and other
  * generators that are positive, and of irreducible polynomials; those whose sign is not known stay together in one

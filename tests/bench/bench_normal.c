@@ -60,6 +60,31 @@ static int report_equal(struct bench *b, const char *what, const struct sym *x, 
     return 0;
 }
 
+/* two expressions that differ, and two that are equal but not proved so */
+static int compared(struct bench *b)
+{
+    struct sym_ctx *c = b->c;
+    const struct sym *B = sym_var(c, "B"), *D = sym_var(c, "D"), *S = sym_var(c, "S"), *two = sym_int(c, 2);
+    const struct sym *pair[][2] = {
+        {sym_div(c, sym_mul(c, B, D), sym_add(c, B, D)), sym_div(c, B, two)},
+        {sym_max(c, sym_min(c, B, D), sym_min(c, B, S)), sym_min(c, B, sym_max(c, D, S))},
+        {sym_pow(c, sym_mul(c, B, D), sym_rat(c, 1, 2)),
+         sym_mul(c, sym_pow(c, B, sym_rat(c, 1, 2)), sym_pow(c, D, sym_rat(c, 1, 2)))},
+    };
+    static const char *const WHAT[] = {"apart at a point", "equal at all points, not proved", "roots, proved at last"};
+    for (size_t k = 0; k < sizeof pair / sizeof pair[0]; k++) {
+        double least_s = (double)INFINITY;
+        for (int i = 0; i < ROUNDS; i++) {
+            enum sym_verdict v;
+            const double start = now_s();
+            if (sym_compare(c, pair[k][0], pair[k][1], &v, NULL, NULL) != ERR_OK) return 1;
+            least_s = fmin(least_s, now_s() - start);
+        }
+        (void)printf("  %-34s %10.1f us\n", WHAT[k], least_s * 1e6);
+    }
+    return 0;
+}
+
 static int lecture(struct bench *b)
 {
     struct sym_ctx *c = b->c;
@@ -163,7 +188,7 @@ int main(void)
     const double start = now_s();
     if (sym_normal(b.c, b.var[0], &out, NULL) != ERR_OK) return 1;
     (void)printf("  %-34s %10.1f us\n", "first call of a process", (now_s() - start) * 1e6);
-    const int failed = lecture(&b) + sums(&b);
+    const int failed = lecture(&b) + compared(&b) + sums(&b);
     bounded(&b);
     arena_close(a);
     return failed != 0;
