@@ -49,5 +49,6 @@ void bank_slip_formula(struct exercise_question *q, const struct sym *formula, c
 const struct exercise *bank_intensity(size_t *n); /* matrix products, MLP, attention, the ridge line */
 const struct exercise *bank_memory(size_t *n);    /* parameters, weights, KV cache, GQA, quantisation */
 const struct exercise *bank_time(size_t *n);      /* latency, throughput, batching, replicas, training flops */
+const struct exercise *bank_architectures(size_t *n); /* MLA, shared caches, windows, states, experts, formats */
 
 #endif
