@@ -4,6 +4,7 @@
 
 #include "calc/base/table.h"
 #include "calc/cli/option.h"
+#include "calc/cost/lora.h"
 #include "calc/model/model.h"
 #include "calc/serve/pool.h"
 #include "calc/time/step.h"
@@ -29,6 +30,7 @@ struct estimate_request {
     int64_t block_tokens;
     int64_t steps, diffusion_block; /* of a diffusion model; 0: the model's */
     bool towerless;                 /* image towers are not loaded */
+    struct lora lora;               /* an adapter that is priced; rank 0 none */
     bool engine;                    /* any engine flag was given */
     const struct option_values *options;
 };
@@ -50,6 +52,8 @@ struct estimate_engine {
 struct estimate_beside {
     double tower_params, tower_bytes; /* bytes of one GPU, loaded; 0 with --no-towers */
     double mtp_params, mtp_bytes;     /* of multi-token modules, of the whole model, not loaded */
+    struct lora_cost lora;            /* of one adapter; NAN without --lora */
+    double lora_bytes;                /* of it, whole, not loaded */
 };
 
 /* How a diffusion model generates: blocks of so many tokens (0: the whole sequence at once, without a cache), each
@@ -117,6 +121,7 @@ struct estimate_row {
     double total_params, active_params;
     double stored_bytes, stored_elements; /* NAN without a checkpoint */
     double tower_params, tower_bytes, mtp_params, mtp_weight_bytes;
+    double lora_params, lora_bytes, lora_flops_per_token;
     double passes, tokens_per_pass; /* of a diffusion model; NAN others */
     double weight_bytes, kv_bytes_per_token, kv_bytes_per_token_windowed, kv_bytes_per_token_index,
         kv_bytes_per_token_gpu;

@@ -31,6 +31,9 @@ enum err_code estimate_beside_open(struct arena *a, const struct estimate_reques
     *b = (struct estimate_beside){.tower_params = t->params};
     b->tower_bytes = ((t->params - t->whole_params) / (double)c->tp + t->whole_params) * element;
     if (q->towerless) b->tower_bytes = 0;
+    b->lora = (struct lora_cost){.params = (double)NAN, .flops_per_token = (double)NAN};
+    if (q->lora.rank > 0) TRY(lora_cost(m, &q->lora, &b->lora, e));
+    b->lora_bytes = b->lora.params * m->activations.bits / 8;
     if (!model_mtp(m, &module)) return ERR_OK;
     struct cost_parameters p;
     const double modules = (double)m->mtp.modules;

@@ -53,7 +53,7 @@ static void write_model_lines(struct out *o, const struct estimate_case *c)
 /* What the checkpoint holds beside, and how tokens come about where not one by one. */
 static void write_beside_lines(struct out *o, const struct estimate_request *q, const struct estimate_case *c)
 {
-    char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
+    char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], d_text[UNITS_TEXT_MAX];
     const struct estimate_beside *x = &c->beside;
     const struct estimate_diffusion *d = &c->diffusion;
     if (x->tower_params > 0)
@@ -66,6 +66,10 @@ static void write_beside_lines(struct out *o, const struct estimate_request *q, 
         put_line(o, 2, "beside it %lld multi-token module%s, %s parameters, %s: not in memory here",
                  (long long)c->model.mtp.modules, c->model.mtp.modules == 1 ? "" : "s",
                  units_format_count(a, x->mtp_params), units_format_bytes(b, x->mtp_bytes));
+    if (x->lora.params > 0) /* 2 flops a parameter */
+        put_line(o, 2, "an adapter of rank %lld: %s parameters, %s, not in memory here; %s per token more",
+                 (long long)q->lora.rank, units_format_count(a, x->lora.params), units_format_bytes(b, x->lora_bytes),
+                 units_format(d_text, UNITS_FLOPS, x->lora.flops_per_token));
     if (c->model.draft.joined > 0 || c->model.draft.no_embedding)
         put_line(o, 2, "a draft head: a pass of it alone, its target not included");
     if (!c->model.diffusion) return;

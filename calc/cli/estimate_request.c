@@ -167,6 +167,8 @@ enum err_code estimate_request_parse(struct arena *a, const struct option_values
     if (option_get(v, "block") &&
         units_parse_count(option_get(v, "block"), 1, 1 << 20, &q.diffusion_block, e) != ERR_OK)
         return err_prepend(e, "--block: ");
+    if (option_get(v, "lora") && lora_parse(option_get(v, "lora"), &q.lora, e) != ERR_OK)
+        return err_prepend(e, "--lora: ");
     q.towerless = option_get(v, "no-towers") != NULL;
     q.weights = option_get(v, "weights");
     q.kv = option_get(v, "kv");

@@ -36,6 +36,9 @@ static const struct column COLUMNS[] = {
         "of an image tower and what joins it to the model, beside those"),
     ROW(mtp_params, COUNT, COUNT, 0, "MTP params", "of multi-token prediction modules, beside those"),
     ROW(mtp_weight_bytes, COUNT, BYTES, 0, "MTP", "stored bytes of such modules, the whole model's; not in memory"),
+    ROW(lora_params, COUNT, COUNT, 0, "LoRA params", "of one adapter, with --lora"),
+    ROW(lora_bytes, COUNT, BYTES, 0, "LoRA", "of one adapter in the format of activations; not in memory"),
+    ROW(lora_flops_per_token, COUNT, FLOPS, 0, "LoRA flops", "matrix flops that an adapter adds to a token"),
     ROW(kv_bytes_per_token, COUNT, BYTES, 0, "KV/token", "whole model, layers without a window"),
     ROW(kv_bytes_per_token_windowed, COUNT, BYTES, 0, "KV/token win", "whole model, layers with a window, within it"),
     ROW(kv_bytes_per_token_index, COUNT, BYTES, 0, "KV/token idx", "whole model, keys of indexers (sparse attention)"),
@@ -342,6 +345,9 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
                                .tower_bytes = c->beside.tower_bytes,
                                .mtp_params = c->beside.mtp_params,
                                .mtp_weight_bytes = c->beside.mtp_bytes,
+                               .lora_params = c->beside.lora.params,
+                               .lora_bytes = c->beside.lora_bytes,
+                               .lora_flops_per_token = c->beside.lora.flops_per_token,
                                .capacity_bytes = c->capacity_bytes};
 }
 
