@@ -150,7 +150,7 @@ static enum err_code add_note(struct arena *a, struct calibrated *c, const char 
 static enum err_code add_notes(struct arena *a, struct calibrated *c, struct err *e)
 {
     const struct source *s = c->setup.source;
-    const char *foreign = arena_printf(a, "not measured with %s, so by kernels of others", s->framework);
+    const char *foreign = arena_printf(a, "not measured with %s, so by kernels of others", s->kernels);
     if (!foreign) return err_nomem(e);
     TRY(add_note(a, c, "no measured kernel, so roofline / 0.6 and a start-up of 2 us", is_estimated, e));
     TRY(add_note(a, c, foreign, is_foreign, e));
@@ -160,9 +160,10 @@ static enum err_code add_notes(struct arena *a, struct calibrated *c, struct err
     for (enum step_phase p = 0; p < STEP_PHASES; p++) {
         if (c->phase[p].steps || c->notes_n == NOTES_MAX) continue;
         const char *text = arena_printf(a,
-                                        "no whole %s steps of %s were measured: the band is that of kernels wrong all "
+                                        "no whole %s steps%s%s were measured: the band is that of kernels wrong all "
                                         "at once, at least the widest of steps that were",
-                                        step_phase_name(p), s->framework);
+                                        step_phase_name(p), s->framework == s->kernels ? " of " : " alone",
+                                        s->framework == s->kernels ? s->framework : "");
         if (!text) return err_nomem(e);
         c->note[c->notes_n++] = text;
     }
@@ -214,7 +215,7 @@ static struct calibrated_time call_time(struct calibrated *c, const struct call 
         t.s = t.p10_s = t.p90_s = (double)NAN;
         return t;
     }
-    t.s = kernel_time_s(kernel_form_of(&k), &f, of->p);
+    t.s = kernel_time_s(kernel_form_of(&k), &f, call->p);
     const struct fit_band *band = &of->band[fit_regime_of(&w)];
     const bool known = band->n > 0;
     t.p10_s = t.s * (known ? fmin(band->p10, 1) : CALL_DEFAULT_P10);
@@ -259,7 +260,8 @@ static struct call_point point_of(const struct step_setup *u, enum step_phase ph
                                   double M)
 {
     if (phase == STEP_PREFILL) return (struct call_point){u->prefill_together ? B : 1, T, T};
-    return (struct call_point){B, u->uncached ? S : 1, u->averaged ? S - (M - 1) / 2 : S};
+    const double tokens = u->pass_tokens > 0 ? (double)u->pass_tokens : 1;
+    return (struct call_point){B, u->uncached ? S : tokens, u->averaged && !u->uncached ? S - (M - 1) / 2 : S};
 }
 
 static struct sums sum_calls(struct calibrated *c, enum step_phase phase, double B, double T, double S, double M)

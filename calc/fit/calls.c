@@ -25,16 +25,18 @@ struct maker {
     const struct ffn *ffn;
     double tp;
     bool decode; /* one new token a sequence */
+    bool absorbed; /* latent attention in the latent space */
     bool eager;
 };
 
-static bool is_trtllm(const struct maker *m) { return strcmp(m->source->framework, "trtllm") == 0; }
+static bool is_trtllm(const struct maker *m) { return strcmp(m->source->kernels, "trtllm") == 0; }
 
 static void take(struct call *c, const struct maker *m, const struct source_want *want, size_t n)
 {
     c->of = source_find(m->source, want, n);
     c->how = c->of.class ? CALL_MEASURED : CALL_ROOFLINE;
     if (!c->of.class) return;
+    memcpy(c->p, c->of.class->p, sizeof c->p);
     const bool block = strstr(c->of.class->name, "block") != NULL || c->of.class->like.kind == KERNEL_MLA_BMM;
     c->kernel.quant = c->of.class->like.quant == KERNEL_QUANT_NONE ? KERNEL_QUANT_NONE
                       : block                                      ? KERNEL_QUANT_BLOCK
@@ -65,6 +67,17 @@ static const char *format_of(const struct maker *m)
     return d->block_out > 1 || d->group_in > 0 ? "fp8_block128" : "fp8_dynquant";
 }
 
+/* One scale for a tensor, or one a token: the norm or activation before the product applies it. (Scales of blocks are a
+ * kernel of their own.) The class was measured with that kernel, whose start-up its fit cannot tell from the product's:
+ * 16-bit products have none. */
+static void fuse_quant(struct call *c, const struct maker *m)
+{
+    const struct source_want want[] = {{"gemm/bf16/", NULL, NULL}};
+    const struct source_class plain = source_find(m->source, want, 1);
+    c->kernel.quant = KERNEL_QUANT_NONE;
+    if (plain.class && plain.class->p[0] < c->p[0]) c->p[0] = plain.class->p[0]; /* start_s leads the form */
+}
+
 static void make_product(struct call *c, const struct maker *m)
 {
     char prefix[64];
@@ -78,6 +91,7 @@ static void make_product(struct call *c, const struct maker *m)
     c->kernel.k = in;
     c->kernel.element_bytes = element_bytes(m);
     take(c, m, want, 1);
+    if (c->kernel.quant == KERNEL_QUANT_DYNAMIC) fuse_quant(c, m);
     if (c->kernel.quant != KERNEL_QUANT_NONE) c->launches = 2;
 }
 
@@ -110,7 +124,7 @@ static void make_latent(struct call *c, const struct maker *m)
         const struct source_want want[] = {{fp8 ? "mla_decode/bf16/fp8/" : "mla_decode/bf16/bf16/", NULL, NULL},
                                            {"mla_decode/", NULL, NULL}};
         take(c, m, want, COUNT(want));
-    } else if (x->top_keys == 0) { /* keys and values of each head are expanded */
+    } else if (x->top_keys == 0 && !m->absorbed) { /* keys and values of each head are expanded */
         k->kind = KERNEL_MLA_PREFILL;
         k->kv_heads = k->heads;
         k->head_dim = (double)(x->head_dim + x->rope_dim);
@@ -251,7 +265,7 @@ static void make_kind(struct call *c, const struct maker *m)
     case OP_ALL_GATHER: make_collective(c, m); break;
     case OP_RESIDUAL: c->how = CALL_FUSED; break;
     case OP_KV_WRITE: /* vLLM's and TensorRT-LLM's attention was measured with it */
-        if (strcmp(m->source->framework, "sglang") == 0)
+        if (strcmp(m->source->kernels, "sglang") == 0)
             make_moved(c, m);
         else
             c->how = CALL_INSIDE;
@@ -293,7 +307,8 @@ struct call call_make(const struct step_pass *pass, enum step_phase phase, size_
                             .mixer = kind ? &kind->mixer : NULL,
                             .ffn = kind ? &kind->ffn : NULL,
                             .tp = (double)pass->setup->tp,
-                            .decode = phase == STEP_DECODE && !pass->setup->uncached,
+                            .decode = phase == STEP_DECODE && !pass->setup->uncached && pass->setup->pass_tokens <= 1,
+                            .absorbed = phase == STEP_DECODE && !pass->setup->uncached,
                             .eager = eager};
     struct call c = {.how = CALL_ROOFLINE, .count = (double)op->count, .launches = 1, .op = i};
     const struct sym *const work[] = {op->flops,    op->vector_flops, op->weight_bytes,     op->kv_bytes,
@@ -324,6 +339,7 @@ struct kernel call_at(const struct call *c, const struct call_point *at, double 
     case KERNEL_MLA_PREFILL:
     case KERNEL_SCAN:
     case KERNEL_CONV:
+        k.prefix_tokens = at->context - at->tokens;
         k.batch = at->batch;
         k.query_tokens = at->tokens;
         break;

@@ -24,6 +24,7 @@ struct call {
     enum call_how how;
     struct kernel kernel; /* all but what a point sets */
     struct source_class of;
+    double p[KERNEL_PARAMS_MAX]; /* of the class, as this call takes them */
     double count, launches; /* launches: kernels of one call */
     bool by_context;        /* its work changes with the context in a decode step */
     size_t op;              /* of the pass */

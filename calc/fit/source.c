@@ -59,26 +59,36 @@ static bool stem_of(const char *path, char *stem, char *device)
     return true;
 }
 
-/* The measured device nearest to hw and other than it; *key NULL: none of its kind. */
-static enum err_code nearest(struct arena *a, const struct hw *hw, const char **key, struct hw *out, struct err *e)
+/* A measured device other than hw, of its kind. */
+struct near {
+    const char *key;
+    double distance;
+};
+
+enum { NEAR_MAX = 64 };
+
+/* All of them, nearest first. */
+static enum err_code nearest(struct arena *a, const struct hw *hw, struct near *out, size_t *out_n, struct err *e)
 {
     size_t n;
     const struct embed_file *f = embed_under(FOLDER, &n);
-    double least = HUGE_VAL;
-    *key = NULL;
-    for (size_t i = 0; i < n; i++) {
+    *out_n = 0;
+    for (size_t i = 0; i < n && *out_n < NEAR_MAX; i++) {
         char stem[NAME_MAX_BYTES], device[NAME_MAX_BYTES];
         if (!stem_of(f[i].path, stem, device) || strcmp(device, hw->key) == 0) continue;
-        if (*key && strcmp(device, *key) == 0) continue;
+        if (*out_n && strcmp(device, out[*out_n - 1].key) == 0) continue; /* files of a device are neighbours */
         struct hw h;
         TRY(hw_load(a, device, &h, e));
-        const double d = distance(hw, &h);
-        if (!same_kind(hw, &h) || d >= least) continue;
-        least = d;
-        *out = h;
-        *key = arena_strndup(a, device, strlen(device));
-        if (!*key) return err_nomem(e);
+        if (!same_kind(hw, &h)) continue;
+        out[*out_n] = (struct near){arena_strndup(a, device, strlen(device)), distance(hw, &h)};
+        if (!out[(*out_n)++].key) return err_nomem(e);
     }
+    for (size_t i = 1; i < *out_n; i++)
+        for (size_t k = i; k > 0 && out[k].distance < out[k - 1].distance; k--) {
+            const struct near swap = out[k];
+            out[k] = out[k - 1];
+            out[k - 1] = swap;
+        }
     return ERR_OK;
 }
 
@@ -117,7 +127,7 @@ static enum err_code add_device(struct arena *a, const struct hw *hw, const char
             char stem[NAME_MAX_BYTES], of[NAME_MAX_BYTES];
             if (!stem_of(f[i].path, stem, of) || strcmp(of, device) != 0) continue;
             const char *tail = stem[strlen(of)] ? stem + strlen(of) + 1 : "";
-            if ((strcmp(tail, s->framework) == 0 || !*tail) != (pass == 0)) continue;
+            if ((strcmp(tail, s->kernels) == 0 || !*tail) != (pass == 0)) continue;
             const char *name = arena_strndup(a, stem, strlen(stem));
             if (!name) return err_nomem(e);
             TRY(add(a, hw, name, s, e));
@@ -128,27 +138,31 @@ static enum err_code add_device(struct arena *a, const struct hw *hw, const char
 static enum err_code choose_framework(const char *framework, struct source *s, struct err *e)
 {
     const char *of_file = s->n ? s->file[0].framework : NULL;
-    s->framework = FRAMEWORKS[0];
+    s->framework = s->kernels = FRAMEWORKS[0];
+    if (framework && strcmp(framework, "none") == 0) {
+        s->framework = "none";
+        return ERR_OK;
+    }
     for (size_t i = 0; i < FRAMEWORKS_N; i++) {
         if (framework ? strcmp(framework, FRAMEWORKS[i]) != 0 : !of_file || strcmp(of_file, FRAMEWORKS[i]) != 0)
             continue;
-        s->framework = FRAMEWORKS[i];
+        s->framework = s->kernels = FRAMEWORKS[i];
         return ERR_OK;
     }
-    return framework ? err_set(e, ERR_USAGE, "--framework is vllm, trtllm or sglang, not '%.40s'", framework) : ERR_OK;
+    return framework ? err_set(e, ERR_USAGE, "--framework is vllm, trtllm, sglang or none, not '%.40s'", framework) : ERR_OK;
 }
 
 enum err_code source_open(struct arena *a, const struct hw *hw, const char *name, const char *framework,
                           struct source *out, struct err *e)
 {
-    const char *key;
-    struct hw near;
+    struct near near[NEAR_MAX];
+    size_t n;
     *out = (struct source){.n = 0};
     if (name) TRY(add(a, hw, name, out, e));
     TRY(choose_framework(framework, out, e));
     TRY(add_device(a, hw, hw->key, out, e));
-    TRY(nearest(a, hw, &key, &near, e));
-    if (key) TRY(add_device(a, hw, key, out, e));
+    TRY(nearest(a, hw, near, &n, e));
+    for (size_t i = 0; i < n; i++) TRY(add_device(a, hw, near[i].key, out, e));
     if (!out->n)
         return err_set(e, ERR_USAGE,
                        "%s: no %s has been measured, so it has no calibrated times (--efficiency FILE names some)",
@@ -180,7 +194,7 @@ static struct source_class find_of(const struct source *s, const struct source_w
                     return (struct source_class){.class = &s->file[i].classes[k],
                                                  .transfer = s->transfer[i],
                                                  .file = s->file[i].file,
-                                                 .other_framework = strcmp(framework, s->framework) != 0};
+                                                 .other_framework = strcmp(framework, s->kernels) != 0};
         }
     return (struct source_class){.class = NULL};
 }
@@ -189,7 +203,7 @@ struct source_class source_find(const struct source *s, const struct source_want
 {
     struct source_class c = {.class = NULL};
     for (int pass = 0; pass < 2 && !c.class; pass++) {
-        c = find_of(s, want, n, s->framework, pass == 0);
+        c = find_of(s, want, n, s->kernels, pass == 0);
         for (size_t i = 0; i < FRAMEWORKS_N && !c.class; i++) c = find_of(s, want, n, FRAMEWORKS[i], pass == 0);
     }
     for (int pass = 0; pass < 2 && !c.class; pass++) c = find_of(s, want, n, "nccl", pass == 0);

@@ -25,7 +25,8 @@ struct source {
     struct efficiency file[SOURCE_FILES_MAX];
     enum source_transfer transfer[SOURCE_FILES_MAX];
     size_t n;
-    const char *framework; /* "vllm" "trtllm" "sglang" */
+    const char *framework; /* "vllm" "trtllm" "sglang"; "none": kernels alone, as in a compiled loop */
+    const char *kernels;   /* whose kernels: those of the framework, of vllm with none */
     const char *name;      /* of the first file: "h100-sxm.vllm" */
 };
 
