@@ -80,7 +80,12 @@ static const struct option OPTIONS[] = {
      .value = "NAME",
      .fallback = "roofline",
      .group = "How it is counted",
-     .help = "roofline: every operator at its own limit, in sequence; bound: all work pooled"},
+     .help = "roofline: every operator at its own limit, in sequence; bound: all work pooled; calibrated: as measured "
+             "kernels take, median with P10 and P90"},
+    TEXT("efficiency", 0, "NAME|FILE", NULL,
+         "calibrated: parameters of ridge fit (default: the device's own, else those of the nearest measured device)"),
+    TEXT("framework", 0, "NAME", NULL, "calibrated: whose kernels and steps: vllm, trtllm or sglang; none: no engine around them (default: vllm)"),
+    TEXT("launch", 0, "graph|eager", "graph", "calibrated: kernels replayed in a graph, or launched one by one"),
     FLAG("course", "the conventions and constants of CS336 lecture 10 (ridge list conventions)"),
     TEXT("causal", 0, "half|full", "half", "attention products: pairs that the mask keeps, or all"),
     TEXT("prefill", 0, "one|together", "one", "prefill one prompt alone, or B together"),
@@ -272,6 +277,7 @@ const struct command command_estimate = {
                 "  ridge estimate -m llama-3.1-8b -g h100-sxm,l40s -b 1..512*2 -c 1Ki..128Ki*2 \\\n"
                 "      --format csv -o sweep.csv\n"
                 "  ridge estimate -m llama-3.1-8b -g h100-sxm -b 64 --by-op --plot roofline.svg\n"
-                "  ridge estimate -m llama-3.1-8b -g h100-sxm --max-model-len 32768\n",
+                "  ridge estimate -m llama-3.1-8b -g h100-sxm --max-model-len 32768\n"
+                "  ridge estimate -m llama-3.1-70b -g h100-sxm:8 -b 1..256*2 --fidelity calibrated\n",
     .run = run,
 };

@@ -5,6 +5,7 @@
 #include "calc/base/table.h"
 #include "calc/cli/option.h"
 #include "calc/cost/lora.h"
+#include "calc/fit/calibrated.h"
 #include "calc/model/model.h"
 #include "calc/serve/pool.h"
 #include "calc/time/step.h"
@@ -23,7 +24,9 @@ struct estimate_request {
     int64_t tp;                             /* 0: as many as GPUs */
     const char *weights, *kv, *activations; /* NULL: as stored */
     bool uncached, course, ignore_memory, by_op, averaged, prefill_together;
-    enum step_fidelity fidelity;
+    enum step_fidelity fidelity; /* of the floors; bound where times are calibrated */
+    bool calibrated, eager;
+    const char *efficiency, *framework; /* NULL: of the device */
     enum estimate_only only;
     struct cost_conventions conventions;
     const char *conventions_text; /* those that differ from the defaults */
@@ -40,6 +43,9 @@ enum err_code estimate_request_parse(struct arena *a, const struct option_values
 
 /* estimate_conventions_text -- fill q->conventions_text from the conventions that q holds. Errors: ERR_NOMEM. */
 enum err_code estimate_conventions_text(struct arena *a, struct estimate_request *q, struct err *e);
+
+/* estimate_fidelity_name -- bound, roofline or calibrated. */
+const char *estimate_fidelity_name(const struct estimate_request *q);
 
 /* An engine's cache pool for a case, from the engine flags. */
 struct estimate_engine {
@@ -76,6 +82,8 @@ struct estimate_case {
     struct estimate_beside beside;
     struct estimate_diffusion diffusion;
     struct step *step;
+    struct source source; /* of calibrated times, and they; NULL without */
+    struct calibrated *calibrated;
     struct estimate_engine engine; /* only with engine flags */
 };
 
@@ -129,6 +137,9 @@ struct estimate_row {
     double kv_bytes, kv_allocated_bytes, activation_bytes, memory_bytes, capacity_bytes, left_bytes;
     bool fits;
     double prefill_s, decode_step_s, user_tok_per_s, throughput_tok_per_s;
+    double prefill_s_p10, prefill_s_p90, decode_step_s_p10, decode_step_s_p90; /* NAN unless calibrated */
+    double user_tok_per_s_p10, user_tok_per_s_p90, throughput_tok_per_s_p10, throughput_tok_per_s_p90;
+    const char *efficiency, *framework, *transferred; /* NULL unless calibrated */
     double flops, bytes, intensity_flops_per_byte; /* of a decode step */
     double prefill_flops, prefill_bytes;
     double pool_bytes, pool_blocks, pool_tokens, max_concurrency, engine_starts; /* NAN without engine flags */

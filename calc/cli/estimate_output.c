@@ -97,6 +97,25 @@ static void write_workload_line(struct out *o, const struct estimate_request *q)
     out_char(o, '\n');
 }
 
+/* Whose measurements times rest on, and where they do not. */
+static void write_calibrated(struct out *o, const struct estimate_request *q, const struct estimate_case *c)
+{
+    const struct source *s = &c->source;
+    char from[160] = "", name[96], device[96];
+    if (s->transfer[0] != SOURCE_OWN) {
+        const struct source_widening *w = &source_transfers[s->transfer[0]];
+        (void)snprintf(from, sizeof from, ", transferred from %s (%s: P10 x %.2f, P90 x %.2f)",
+                       text_clean(device, sizeof device, s->file[0].device, strlen(s->file[0].device)), w->meaning,
+                       w->low, w->high);
+    }
+    put_line(o, 2, "fidelity calibrated (median of kernels as measured%s), conventions %s",
+             q->eager ? ", launched one by one" : ", in graphs", q->conventions_text);
+    put_line(o, 2, "efficiency %s, framework %s%s", text_clean(name, sizeof name, s->name, strlen(s->name)), s->framework,
+             from);
+    const char *note;
+    for (size_t i = 0; (note = calibrated_note(c->calibrated, i)) != NULL; i++) put_line(o, 2, "note: %s", note);
+}
+
 static void write_heading(struct out *o, const struct estimate_request *q, const struct estimate_case *c)
 {
     const struct model *m = &c->model;
@@ -110,8 +129,11 @@ static void write_heading(struct out *o, const struct estimate_request *q, const
              text_clean(device, sizeof device, c->hw.name, strlen(c->hw.name)), layout);
     write_model_lines(o, c);
     write_beside_lines(o, q, c);
-    put_line(o, 2, "fidelity %s (a floor: servers are 2-4x slower), conventions %s", step_fidelity_name(q->fidelity),
-             q->conventions_text);
+    if (c->calibrated)
+        write_calibrated(o, q, c);
+    else
+        put_line(o, 2, "fidelity %s (a floor: servers are 2-4x slower), conventions %s",
+                 step_fidelity_name(q->fidelity), q->conventions_text);
     write_workload_line(o, q);
     if (m->notes) put_line(o, 2, "note: %s", m->notes);
     const int64_t longest = estimate_longest(q);
@@ -152,11 +174,28 @@ static void write_pool(struct out *o, const struct estimate_engine *g)
     out_char(o, '\n');
 }
 
+/* The same of calibrated times: a band beside each, and of memory only what is left. */
+static enum err_code calibrated_columns(struct arena *a, const struct estimate_request *q, bool headed, struct table *t,
+                                        struct err *e)
+{
+    const bool both = q->batch_n > 1 && estimate_points(q) > q->batch_n;
+    const char *keys = arena_printf(
+        a, "%s%s%s,left_bytes%s%s", headed ? "" : "model,hardware,fidelity,",
+        q->batch_n > 1 || (q->context_n <= 1 && !q->averaged) ? "batch" : "context", both ? ",context" : "",
+        q->only == ONLY_DECODE ? "" : ",prefill_s,prefill_s_p10,prefill_s_p90",
+        q->only == ONLY_PREFILL  ? ""
+        : q->only == ONLY_DECODE ? ",decode_step_s,decode_step_s_p10,decode_step_s_p90,user_tok_per_s,throughput_tok_per_s"
+                                 : ",decode_step_s,decode_step_s_p10,decode_step_s_p90,throughput_tok_per_s");
+    if (!keys) return err_nomem(e);
+    return table_select(a, t, keys, t, e);
+}
+
 /* Columns of a table for people: what varies, and what was asked for. A table without a heading over it says in each
  * row whose it is. */
 static enum err_code text_columns(struct arena *a, const struct estimate_request *q, bool headed, bool state,
                                   struct table *t, struct err *e)
 {
+    if (q->calibrated && q->only != ONLY_MEMORY) return calibrated_columns(a, q, headed, t, e);
     const char *keys =
         arena_printf(a, "%s%s%s%s%s%s", headed ? "" : "model,hardware,fidelity,",
                      q->batch_n > 1 || (q->context_n <= 1 && !q->averaged) ? "batch" : "context",
@@ -202,8 +241,8 @@ static enum err_code write_phases(struct estimate_sink *s, const struct estimate
         size_t end = i;
         while (end < n && rows[end].op.phase == rows[i].op.phase) end++;
         const bool one = !q->prefill_together && strcmp(rows[i].op.phase, step_phase_name(STEP_PREFILL)) == 0;
-        out_printf(s->out, "\n%s, batch %lld, context %lld (roofline, all layers)\n", rows[i].op.phase,
-                   one ? 1LL : (long long)rows[i].batch, (long long)rows[i].context);
+        out_printf(s->out, "\n%s, batch %lld, context %lld (%s, all layers)\n", rows[i].op.phase,
+                   one ? 1LL : (long long)rows[i].batch, (long long)rows[i].context, rows[i].fidelity);
         t.rows = rows + i;
         t.n_rows = end - i;
         TRY(table_write(&t, s->format, s->out, e));

@@ -143,6 +143,25 @@ static bool any_engine(const struct option_values *v)
     return false;
 }
 
+/* What only calibrated times read. */
+static enum err_code parse_calibrated(const struct option_values *v, bool calibrated, struct estimate_request *q,
+                                      struct err *e)
+{
+    static const char *const FLAGS[] = {"efficiency", "framework", "launch"};
+    int launch;
+    TRY(CHOOSE(v, "launch", &launch, e, "graph", "eager"));
+    for (size_t i = 0; i < sizeof FLAGS / sizeof FLAGS[0] && !calibrated; i++)
+        if (option_given(v, FLAGS[i]))
+            return err_set(e, ERR_USAGE, "--%s says how times are calibrated; it needs --fidelity calibrated", FLAGS[i]);
+    if (calibrated && q->course)
+        return err_set(e, ERR_USAGE, "--course counts by hand, so it has no calibrated times");
+    q->calibrated = calibrated;
+    q->eager = launch == 1;
+    q->efficiency = option_get(v, "efficiency");
+    q->framework = option_get(v, "framework");
+    return ERR_OK;
+}
+
 enum err_code estimate_request_parse(struct arena *a, const struct option_values *v, struct estimate_request *out,
                                      struct err *e)
 {
@@ -179,11 +198,14 @@ enum err_code estimate_request_parse(struct arena *a, const struct option_values
     q.ignore_memory = option_get(v, "ignore-memory") != NULL;
     q.by_op = option_get(v, "by-op") != NULL;
     q.engine = any_engine(v);
-    TRY(CHOOSE(v, "fidelity", &fidelity, e, "bound", "roofline"));
+    TRY(CHOOSE(v, "fidelity", &fidelity, e, "bound", "roofline", "calibrated"));
+    TRY(parse_calibrated(v, fidelity == 2, &q, e));
     TRY(CHOOSE(v, "only", &only, e, "all", "memory", "prefill", "decode"));
-    q.fidelity = q.course && !q.by_op && !option_given(v, "fidelity") ? STEP_BOUND : (enum step_fidelity)fidelity;
+    q.fidelity = q.calibrated                                               ? STEP_BOUND
+                 : q.course && !q.by_op && !option_given(v, "fidelity") ? STEP_BOUND
+                                                                        : (enum step_fidelity)fidelity;
     q.only = (enum estimate_only)only;
-    if (q.by_op && q.fidelity == STEP_BOUND)
+    if (q.by_op && q.fidelity == STEP_BOUND && !q.calibrated)
         return err_set(e, ERR_USAGE, "--by-op shows every operator at its own limit, which is --fidelity roofline");
     TRY(parse_workload(a, v, &q, e));
     TRY(parse_conventions(a, v, &q, e));

@@ -21,7 +21,11 @@ static const struct column COLUMNS[] = {
     ROW(prompt_tokens, INT, COUNT, 0, "prompt", "tokens prefilled"),
     ROW(generate_tokens, INT, COUNT, 0, "output", "tokens generated"),
     ROW(phase, STRING, NONE, 0, "phase", "what the row is about"),
-    ROW(fidelity, STRING, NONE, 0, "fidelity", "bound or roofline: both are floors, servers are 2-4 times slower"),
+    ROW(fidelity, STRING, NONE, 0, "fidelity",
+        "bound or roofline: floors, servers are 2-4 times slower; calibrated: medians of measured kernels"),
+    ROW(efficiency, STRING, NONE, 0, "efficiency", "parameters of calibrated times: the first file"),
+    ROW(framework, STRING, NONE, 0, "framework", "whose kernels calibrated times are of"),
+    ROW(transferred, STRING, NONE, 0, "transferred", "the measured device that parameters of this one come from"),
     ROW(conventions, STRING, NONE, 0, "conventions", "those that differ from the defaults"),
     ROW(weights, STRING, NONE, 0, "weights as", "format of the linear layers"),
     ROW(kv, STRING, NONE, 0, "KV as", "format of the cache"),
@@ -58,14 +62,23 @@ static const struct column COLUMNS[] = {
     ROW(fits, BOOL, NONE, COLUMN_SHOWN, "fits",
         "total within capacity; with engine flags also within its pool and limits"),
     ROW(unfit_because, STRING, NONE, 0, "because", "why a point does not fit: memory, or a limit of the engine"),
-    ROW(prefill_s, REAL, SECONDS, COLUMN_SHOWN, "TTFT", "time to first token: the prefill alone, a floor"),
+    ROW(prefill_s, REAL, SECONDS, COLUMN_SHOWN, "TTFT", "time to first token: the prefill alone; a floor, or a median"),
+    ROW(prefill_s_p10, REAL, SECONDS, 0, "P10", "a tenth of prefills is faster (calibrated)"),
+    ROW(prefill_s_p90, REAL, SECONDS, 0, "P90", "a tenth of prefills is slower (calibrated)"),
     ROW(prefill_bound_by, STRING, NONE, 0, "TTFT by", "resource with the largest demand in prefill"),
-    ROW(decode_step_s, REAL, SECONDS, COLUMN_SHOWN, "step", "one decode step, a floor"),
+    ROW(decode_step_s, REAL, SECONDS, COLUMN_SHOWN, "step", "one decode step; a floor, or a median"),
+    ROW(decode_step_s_p10, REAL, SECONDS, 0, "P10", "a tenth of decode steps is faster (calibrated)"),
+    ROW(decode_step_s_p90, REAL, SECONDS, 0, "P90", "a tenth of decode steps is slower (calibrated)"),
     ROW(decode_bound_by, STRING, NONE, 0, "step by", "resource with the largest demand in a decode step"),
     ROW(passes, COUNT, COUNT, 0, "passes", "of a diffusion model, to settle the tokens generated"),
     ROW(tokens_per_pass, REAL, RATIO, 0, "tokens/pass", "of a diffusion model, that a pass settles"),
-    ROW(user_tok_per_s, REAL, TOK_PER_S, COLUMN_SHOWN, "user", "1/step (times tokens_per_pass), a ceiling"),
-    ROW(throughput_tok_per_s, REAL, TOK_PER_S, COLUMN_SHOWN, "all", "batch*copies times that, decode only, a ceiling"),
+    ROW(user_tok_per_s, REAL, TOK_PER_S, COLUMN_SHOWN, "user", "1/step (times tokens_per_pass); a ceiling, or a median"),
+    ROW(user_tok_per_s_p10, REAL, TOK_PER_S, 0, "P10", "by step_p90: a tenth is slower (calibrated)"),
+    ROW(user_tok_per_s_p90, REAL, TOK_PER_S, 0, "P90", "by step_p10: a tenth is faster (calibrated)"),
+    ROW(throughput_tok_per_s, REAL, TOK_PER_S, COLUMN_SHOWN, "all",
+        "batch*copies times that, decode only; a ceiling, or a median"),
+    ROW(throughput_tok_per_s_p10, REAL, TOK_PER_S, 0, "P10", "batch*copies times user_p10 (calibrated)"),
+    ROW(throughput_tok_per_s_p90, REAL, TOK_PER_S, 0, "P90", "batch*copies times user_p90 (calibrated)"),
     ROW(bound_by, STRING, NONE, 0, "bound by", "as decode_bound_by"),
     ROW(bounds, STRING, NONE, COLUMN_SHOWN, "bound by", "prefill/step: comp(ute), mem(ory) or link"),
     ROW(flops, COUNT, FLOPS, 0, "flops", "of a decode step on one GPU"),
@@ -110,7 +123,7 @@ static const struct column OP_COLUMNS[] = {
     OPR(tp, INT, COUNT, 0, "TP", "ranks that share one copy; figures are of one rank"),
     OPR(weights, STRING, NONE, 0, "weights as", "format of the linear layers"),
     OPR(kv, STRING, NONE, 0, "KV as", "format of the cache"),
-    OPR(fidelity, STRING, NONE, 0, "fidelity", "always roofline: an operator's own floor"),
+    OPR(fidelity, STRING, NONE, 0, "fidelity", "roofline: an operator's own floor; calibrated: as measured"),
     OPR(batch, INT, COUNT, 0, "batch", "sequences"),
     OPR(context, INT, COUNT, 0, "context", "tokens attended to"),
     OPC(phase, STRING, NONE, 0, "phase", "prefill or decode"),
@@ -137,7 +150,8 @@ static const struct column OP_COLUMNS[] = {
     OPC(intensity_flops_per_byte, REAL, FLOPS_PER_BYTE, COLUMN_SHOWN, "intensity",
         "matrix flops per byte (elementwise ones where there are no others)"),
     OPC(time_s, REAL, SECONDS, COLUMN_SHOWN, "time", "max over resources"),
-    OPC(bound_by, STRING, NONE, COLUMN_SHOWN, "by", "the resource that binds"),
+    OPC(bound_by, STRING, NONE, COLUMN_SHOWN, "by",
+        "the resource that binds; calibrated: measured, fused or inside (another kernel), estimated"),
     OPC(share_frac, REAL, FRAC, COLUMN_SHOWN, "share", "of the phase"),
 };
 
@@ -185,6 +199,19 @@ static enum err_code whole_cache(struct arena *a, const struct model *m, struct 
     return ERR_OK;
 }
 
+static enum err_code open_calibrated(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
+                                     struct err *e)
+{
+    const struct calibrated_setup setup = {.step = c->step, .source = &c->source, .eager = q->eager};
+    TRY(source_open(a, &c->hw, q->efficiency, q->framework, &c->source, e));
+    return calibrated_open(a, &setup, &c->calibrated, e);
+}
+
+const char *estimate_fidelity_name(const struct estimate_request *q)
+{
+    return q->calibrated ? "calibrated" : step_fidelity_name(q->fidelity);
+}
+
 enum err_code estimate_case_open(struct arena *a, const struct estimate_request *q, const char *model, const char *gpu,
                                  struct estimate_case *out, struct err *e)
 {
@@ -216,6 +243,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
                                      .pass_tokens = c->diffusion.block_tokens,
                                      .beside_bytes = isnan(c->beside.tower_bytes) ? 0 : c->beside.tower_bytes};
     TRY(step_compile(a, &setup, &c->step, e));
+    if (q->calibrated) TRY(open_calibrated(a, q, c, e));
     TRY(estimate_note_stored(a, q, c, e));
     if (c->model.position_rows > 0 && estimate_longest(q) > c->model.position_rows)
         return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", c->model.name,
@@ -291,6 +319,9 @@ static void hide_times(struct estimate_row *r)
     r->flops = r->bytes = r->intensity_flops_per_byte = r->prefill_flops = r->prefill_bytes = unknown;
     r->prefill_compute_s = r->prefill_memory_s = r->prefill_link_s = unknown;
     r->decode_compute_s = r->decode_memory_s = r->decode_link_s = unknown;
+    r->prefill_s_p10 = r->prefill_s_p90 = r->decode_step_s_p10 = r->decode_step_s_p90 = unknown;
+    r->user_tok_per_s_p10 = r->user_tok_per_s_p90 = unknown;
+    r->throughput_tok_per_s_p10 = r->throughput_tok_per_s_p90 = unknown;
     r->prefill_bound_by = r->decode_bound_by = r->bound_by = r->bounds = NULL;
 }
 
@@ -299,6 +330,7 @@ static void hide_prefill(struct estimate_row *r)
 {
     const double unknown = (double)NAN;
     r->prefill_s = r->prefill_flops = r->prefill_bytes = unknown;
+    r->prefill_s_p10 = r->prefill_s_p90 = unknown;
     r->prefill_compute_s = r->prefill_memory_s = r->prefill_link_s = unknown;
     r->prefill_bound_by = NULL;
     r->bounds = r->decode_bound_by;
@@ -311,6 +343,19 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
                               step_kv_bytes_per_token_index(c->step);
     const double unknown = (double)NAN;
     *r = (struct estimate_row){.engine_starts = unknown,
+                               .prefill_s_p10 = unknown,
+                               .prefill_s_p90 = unknown,
+                               .decode_step_s_p10 = unknown,
+                               .decode_step_s_p90 = unknown,
+                               .user_tok_per_s_p10 = unknown,
+                               .user_tok_per_s_p90 = unknown,
+                               .throughput_tok_per_s_p10 = unknown,
+                               .throughput_tok_per_s_p90 = unknown,
+                               .efficiency = c->calibrated ? c->source.name : NULL,
+                               .framework = c->calibrated ? c->source.framework : NULL,
+                               .transferred = c->calibrated && c->source.transfer[0] != SOURCE_OWN
+                                                  ? c->source.file[0].device
+                                                  : NULL,
                                .pool_bytes = unknown,
                                .pool_blocks = unknown,
                                .pool_tokens = unknown,
@@ -319,7 +364,7 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
                                .model = m->name,
                                .hardware = c->hw.key,
                                .phase = "serve",
-                               .fidelity = step_fidelity_name(q->fidelity),
+                               .fidelity = estimate_fidelity_name(q),
                                .conventions = q->conventions_text,
                                .weights = model_linear_format(m)->name,
                                .kv = c->uncached ? "none" : m->kv.name,
@@ -358,6 +403,26 @@ static void fill_engine(const struct estimate_engine *g, struct estimate_row *r)
     r->pool_blocks = (double)g->pool.blocks;
     r->pool_tokens = (double)g->pool.tokens;
     r->max_concurrency = g->pool.max_concurrency;
+}
+
+/* Calibrated times of a point in place of floors; floors alone have no band. */
+static void fill_calibrated(const struct estimate_request *q, const struct estimate_case *c, const struct asked *k,
+                            struct estimate_row *r)
+{
+    const double B = (double)k->batch, T = (double)k->prompt;
+    const double M = q->averaged ? estimate_generated(c, k->generate) : 1, S = q->averaged ? T + M : (double)k->context;
+    struct calibrated_time t;
+    if (q->only != ONLY_DECODE) {
+        calibrated_eval(c->calibrated, STEP_PREFILL, 1, &B, &T, &S, &M, &r->prefill_s, &t);
+        r->prefill_s = t.s;
+        r->prefill_s_p10 = t.p10_s;
+        r->prefill_s_p90 = t.p90_s;
+    }
+    if (q->only == ONLY_PREFILL) return;
+    calibrated_eval(c->calibrated, STEP_DECODE, 1, &B, &T, &S, &M, &r->decode_step_s, &t);
+    r->decode_step_s = t.s;
+    r->decode_step_s_p10 = t.p10_s;
+    r->decode_step_s_p90 = t.p90_s;
 }
 
 static void fill_point(const struct estimate_request *q, const struct estimate_case *c, const struct asked *k,
@@ -400,9 +465,14 @@ static void fill_point(const struct estimate_request *q, const struct estimate_c
     r->decode_memory_s = v[STEP_decode_memory_s];
     r->decode_link_s = v[STEP_decode_link_s];
     r->intensity_flops_per_byte = r->flops / r->bytes;
-    const double settled = estimate_tokens_per_pass(c, k->generate);
+    const double settled = estimate_tokens_per_pass(c, k->generate), all = (double)(k->batch * c->replicas);
+    if (c->calibrated) fill_calibrated(q, c, k, r);
     r->user_tok_per_s = settled / r->decode_step_s;
-    r->throughput_tok_per_s = settled * (double)(k->batch * c->replicas) / r->decode_step_s;
+    r->user_tok_per_s_p10 = settled / r->decode_step_s_p90;
+    r->user_tok_per_s_p90 = settled / r->decode_step_s_p10;
+    r->throughput_tok_per_s = settled * all / r->decode_step_s;
+    r->throughput_tok_per_s_p10 = all * r->user_tok_per_s_p10;
+    r->throughput_tok_per_s_p90 = all * r->user_tok_per_s_p90;
     r->prefill_bound_by = binder(r->prefill_compute_s, r->prefill_memory_s, r->prefill_link_s);
     r->bound_by = r->decode_bound_by = binder(r->decode_compute_s, r->decode_memory_s, r->decode_link_s);
     r->bounds = short_bounds(r->prefill_bound_by, r->decode_bound_by);
@@ -452,6 +522,8 @@ enum err_code estimate_ops(struct arena *a, const struct estimate_request *q, co
         if (q->only == (p == STEP_PREFILL ? ONLY_DECODE : ONLY_PREFILL)) continue;
         if (p == STEP_PREFILL && c->model.diffusion && c->diffusion.block_tokens == 0) continue;
         TRY(step_ops(a, c->step, p, (double)point->batch, (double)point->prompt_tokens, S, M, &ops[p], &n[p], e));
+        if (c->calibrated)
+            calibrated_ops(c->calibrated, p, (double)point->batch, (double)point->prompt_tokens, S, M, ops[p], n[p]);
         total += n[p];
     }
     struct estimate_op_row *rows = arena_array(a, total, sizeof *rows);
@@ -461,7 +533,7 @@ enum err_code estimate_ops(struct arena *a, const struct estimate_request *q, co
         for (size_t i = 0; i < n[p]; i++)
             rows[at++] = (struct estimate_op_row){.model = point->model,
                                                   .hardware = point->hardware,
-                                                  .fidelity = "roofline",
+                                                  .fidelity = c->calibrated ? "calibrated" : "roofline",
                                                   .gpus = c->gpus,
                                                   .tp = c->tp,
                                                   .weights = point->weights,

@@ -119,7 +119,7 @@ static enum err_code bind_kind(struct sym_ctx *c, const struct cost_symbols *y, 
 }
 
 /* The expressions of an operator, as one list. */
-enum { EXPRS = 12 + 2 * COST_TENSORS_MAX };
+enum { EXPRS = 15 + 2 * COST_TENSORS_MAX };
 
 static size_t list(struct cost_op *op, const struct sym ***at)
 {
@@ -136,6 +136,9 @@ static size_t list(struct cost_op *op, const struct sym ***at)
     at[n++] = &op->activation_bytes;
     at[n++] = &op->wire_bytes;
     at[n++] = &op->half_flops;
+    at[n++] = &op->rows;
+    at[n++] = &op->in;
+    at[n++] = &op->out;
     for (size_t i = 0; i < op->tensors_n; i++) {
         at[n++] = &op->tensor[i].elems;
         at[n++] = &op->tensor[i].bytes;

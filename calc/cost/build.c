@@ -65,7 +65,10 @@ struct cost_op *build_op(struct build *b, enum cost_op_kind kind, const char *na
                            .state_bytes = zero,
                            .state_needed_bytes = zero,
                            .activation_bytes = zero,
-                           .wire_bytes = zero};
+                           .wire_bytes = zero,
+                           .rows = zero,
+                           .in = zero,
+                           .out = zero};
     return op;
 }
 
@@ -90,6 +93,9 @@ void build_stacked(struct build *b, const char *name, const char *shape, enum we
     const struct sym *width = sym_sum(b->c, n, out);
     struct cost_op *op = build_op(b, OP_LINEAR, name, shape);
     op->compute_class = (int)class;
+    op->rows = rows;
+    op->in = in;
+    op->out = width;
     op->flops = PROD(INT(2), rows, in, width);
     op->activation_bytes = PROD(rows, SUM(in, width), Y->b_act);
     build_matrices(b, op, class, &stack);
@@ -176,6 +182,9 @@ static void build_head(struct build *b)
     const struct sym *wide = PROD(heads, tokens);
     struct cost_op *op = build_op(b, OP_LM_HEAD, "lm_head", all ? "[B*T, D] x [D, V]" : "[B, D] x [D, V]");
     op->compute_class = WEIGHT_HEAD;
+    op->rows = rows;
+    op->in = Y->D;
+    op->out = wide;
     op->flops = PROD(INT(2), rows, Y->D, wide);
     op->activation_bytes = PROD(rows, SUM(PROD(heads, Y->D), wide), Y->b_act);
     build_tensor(b, op, b->m->tied ? WEIGHT_EMBED : WEIGHT_HEAD, heads, tokens, Y->D);

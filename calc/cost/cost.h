@@ -143,6 +143,7 @@ struct cost_op {
     const struct sym *state_needed_bytes;  /* of them what no fusion avoids */
     const struct sym *activation_bytes;    /* read and written */
     const struct sym *wire_bytes;          /* sent by this rank */
+    const struct sym *rows, *in, *out;     /* of a product [rows, in] x [in, out], of one matrix of many; else 0 */
     struct cost_tensor tensor[COST_TENSORS_MAX];
     size_t tensors_n;
 };

@@ -106,6 +106,9 @@ static void build_grouped(struct build *b, const char *name, const char *shape, 
     const struct sym *share = share_touched(b, b->rows);
     struct cost_op *op = build_op(b, OP_EXPERTS, name, shape);
     op->compute_class = WEIGHT_EXPERT;
+    op->rows = b->rows;
+    op->in = in;
+    op->out = out;
     op->flops = PROD(INT(2), n, in, out);
     op->activation_bytes = PROD(n, SUM(in, out), Y->b_act);
     const struct sym *const wide[] = {width, width};

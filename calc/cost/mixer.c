@@ -232,6 +232,9 @@ static void build_absorb(struct build *b, const char *name, const char *shape, c
 {
     struct cost_op *op = build_op(b, OP_ABSORB, name, shape);
     op->compute_class = WEIGHT_MIXER;
+    op->rows = b->rows;
+    op->in = in;
+    op->out = out;
     op->flops = PROD(INT(2), b->rows, Y->N, in, out);
     op->activation_bytes = PROD(b->rows, Y->N, SUM(in, out), Y->b_act);
     build_tensor(b, op, WEIGHT_MIXER, INT(1), w_out, w_in);

@@ -264,6 +264,7 @@ enum err_code efficiency_load(struct arena *a, const char *name, struct efficien
         return err_set(e, ERR_INPUT, "%s: schema: wanted \"ridge.efficiency.1\"", j.file);
     TRY(text_of(&j, "device", &f.device, e));
     if (json_get(&j, "source", &item)) TRY(json_str(&item, &f.source, e));
+    if (json_get(&j, "framework", &item) && json_is_string(&item)) TRY(json_str(&item, &f.framework, e));
     TRY(member(&j, "classes", &list, e));
     f.n = json_len(&list);
     struct fit_class *classes = arena_array(a, f.n ? f.n : 1, sizeof *classes);

@@ -132,6 +132,27 @@ static enum err_code collective_work(const struct kernel *k, const struct hw *hw
     return ERR_OK;
 }
 
+/* Bytes of weights and cache, which a cold call finds in memory. */
+static double memory_bytes(const struct kernel *k, const struct kernel_work *w)
+{
+    const double queries = k->batch * k->heads * (k->head_dim * k->element_bytes + k->value_dim * BF16_BYTES);
+    switch (k->kind) {
+    case KERNEL_GEMM:
+    case KERNEL_MLA_BMM: return k->groups * k->n * k->k * k->element_bytes;
+    case KERNEL_DECODE:
+    case KERNEL_MLA_DECODE: return w->bytes - queries;
+    case KERNEL_MOE: return fmax(0, w->bytes - 2 * k->tokens * k->width * BF16_BYTES);
+    case KERNEL_SCAN: return 2 * k->batch * k->heads * k->state_dim * k->value_dim * k->state_bytes;
+    case KERNEL_PREFILL:
+    case KERNEL_MLA_PREFILL:
+    case KERNEL_CONV:
+    case KERNEL_ELEMENTWISE:
+    case KERNEL_COLLECTIVE:
+    case KERNEL_KINDS_N: break;
+    }
+    return 0;
+}
+
 enum err_code kernel_work(const struct kernel *k, const struct hw *hw, struct kernel_work *out, struct err *e)
 {
     struct kernel_work w = {.flops = 0};
@@ -154,7 +175,8 @@ enum err_code kernel_work(const struct kernel *k, const struct hw *hw, struct ke
     case KERNEL_KINDS_N: break;
     }
     if (w.flops > 0) TRY(hw_peak(hw, k->unit, &peak, e));
-    const double credit = isnan(hw->l2_bytes) ? 0 : hw->l2_bytes;
+    double credit = isnan(hw->l2_bytes) ? 0 : hw->l2_bytes;
+    if (k->cold) credit = fmin(credit, w.bytes - memory_bytes(k, &w));
     w.compute_s = w.flops / peak;
     w.memory_s = w.bytes / hw->bandwidth_bytes_per_s;
     w.bound_s = fmax(w.compute_s, w.memory_s);

@@ -4,6 +4,7 @@
  * bound is max(flops/peak, bytes/bandwidth). A loop that replays a kernel finds up to a last-level cache full of its
  * operands on chip, so what a measurement is held against is the credited bound,
  *   max(flops/peak, max(0, bytes - L2)/bandwidth); of collectives max(sent, received) bytes / link, nothing credited.
+ * Of a cold call, in a step that reads other weights in between, at most its activations are credited.
  * The calibrated time is a form per class with few parameters, physical ones, never below the credited bound.
  * Derivations: MODEL.md "Calibrated times". */
 #ifndef RIDGE_TIME_KERNEL_H
@@ -45,6 +46,7 @@ struct kernel {
     double context_tokens;                       /* decode: keys, the new one included */
     double heads, kv_heads, head_dim, value_dim; /* MLA decode: head_dim = latent + rope, value_dim = latent */
     double window;                               /* 0: none */
+    bool cold;        /* weights and cache come from memory, as in a step that reads many: no call left them on chip */
     double ungrouped; /* 1 where the query heads of a group do not share one reading of their keys */
     double tokens, width, hidden, topk, experts, tp, ep, gated; /* MoE; hidden before tp; gated 0 or 1 */
     double active_experts, routed_rows, max_rows;               /* MoE, of this rank; NAN: expected values */

@@ -163,7 +163,7 @@ static void prepare_decode(const struct kernel *k, const struct hw *hw, const st
     const double entry = (latent ? k->head_dim : wide) * k->kv_element_bytes, read = KEYS * entry;
     double *v = out->v;
     v[D_MEMORY_S] = w->memory_s;
-    v[D_BYTES] = w->bytes / hw->l2_bytes;
+    v[D_BYTES] = k->cold ? HUGE_VAL : w->bytes / hw->l2_bytes;
     v[D_READ_S] = units * keys * entry / rate;
     v[D_WINDOWED] = k->window > 0 && k->window < k->context_tokens;
     v[D_BATCH] = k->batch;

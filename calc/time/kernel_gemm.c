@@ -53,7 +53,7 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
     v[WEIGHT_S] = weights / rate;
     v[OUTPUT_S] = output / rate;
     v[REUSE] = (input + weights + output) / hw->l2_bytes;
-    v[COPIES] = (input + COPIES_N * weights + output) / hw->l2_bytes;
+    v[COPIES] = k->cold ? HUGE_VAL : (input + COPIES_N * weights + output) / hw->l2_bytes;
     const double rate_s = w->flops > 0 ? sm * w->compute_s / w->flops : 0; /* of one SM, per flop */
     /* with block scales partial products are added up outside the matrix unit; tiles of 64 rows describe what is
      * measured */

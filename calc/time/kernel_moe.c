@@ -54,7 +54,7 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
     const struct load l = {active, mean, fmax(mean, most)};
     double *v = out->v;
     v[MEMORY_S] = active * (2 + k->gated) * k->width * hidden * k->element_bytes / rate;
-    v[HOT] = v[MEMORY_S] * rate / hw->l2_bytes;
+    v[HOT] = k->cold ? HUGE_VAL : v[MEMORY_S] * rate / hw->l2_bytes;
     v[PERMUTE_S] = rows * 2 * (3 * k->width + (2 + k->gated) * hidden) / rate;
     v[EXPERTS] = local;
     v[PAIRS] = pairs / 1000; /* not a unit */

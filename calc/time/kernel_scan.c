@@ -28,7 +28,7 @@ static void prepare_scan(const struct kernel *k, const struct hw *hw, const stru
     out->v[ALL_CHUNKS] = chunks * units / hw->sm_count;
     out->v[COMPUTE_S] = w->compute_s;
     out->v[MEMORY_S] = w->memory_s;
-    out->v[BYTES] = w->bytes / hw->l2_bytes;
+    out->v[BYTES] = k->cold ? HUGE_VAL : w->bytes / hw->l2_bytes;
     out->n = SCAN_FEATURES_N;
 }
 

@@ -151,6 +151,17 @@ double step_state_bytes_per_sequence(const struct step *s)
 }
 size_t step_length(const struct step *s) { return sym_tape_length(s->tape); }
 
+struct step_pass step_pass_of(const struct step *s, enum step_phase phase)
+{
+    const struct phase *p = &s->phase[phase];
+    return (struct step_pass){.setup = &s->setup,
+                              .c = s->c,
+                              .in = {s->y.B, s->y.T, s->y.S, s->y.M},
+                              .op = p->ops.op,
+                              .timed = p->timed,
+                              .n = p->ops.n};
+}
+
 enum { OP_VALUES = 12 };
 
 static void fill_op(const struct step *s, const struct cost_op *op, const struct timed *t, const double *v,

@@ -91,6 +91,19 @@ struct step_op {
 enum err_code step_ops(struct arena *a, const struct step *s, enum step_phase phase, double B, double T, double S,
                        double M, struct step_op **out, size_t *out_n, struct err *e);
 
+/* The operators of a phase with their times, and what their expressions are in: for whoever prices each anew. */
+struct step_pass {
+    const struct step_setup *setup;
+    struct sym_ctx *c;
+    const struct sym *in[4]; /* B, T, S, M */
+    const struct cost_op *op;
+    const struct timed *timed;
+    size_t n;
+};
+
+/* step_pass_of -- all of it is borrowed from the step. */
+struct step_pass step_pass_of(const struct step *s, enum step_phase phase);
+
 /* step_peak -- the rate and name of the matrix unit for a stored format on a device: its own, else bf16, fp16, tf32,
  * fp32. Errors: ERR_INPUT none known. */
 enum err_code step_peak(const struct hw *hw, const struct dtype *d, double *out_flops_per_s, const char **out_name,

@@ -1,0 +1,345 @@
+#include "calc/fit/calibrated.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "calc/fit/calls.h"
+#include "calc/fit/steps.h"
+
+/* Calls whose work one tape gives, a number each: rows of a product, bytes of what is moved, roofline seconds of what
+ * nobody measured. */
+struct part {
+    struct call *call;
+    double *value;
+    double **column;
+    size_t n;
+    struct sym_tape *tape;
+};
+
+/* Sums over calls. wide_*: of the seconds times what transfers make of a band; p10, p90: of kernels' own bands, widened
+ * alike. */
+struct sums {
+    double s, p10_s, p90_s, wide_low_s, wide_high_s, launches;
+};
+
+/* What was summed for one key, so that a sweep sums each number of rows once. */
+struct memo {
+    double batch, tokens, context;
+    struct sums sums;
+};
+
+enum { MEMOS = 1 << 12, NOTES_MAX = 6, NOTE_BYTES = 320 };
+
+struct phase_calls {
+    struct step_pass pass;
+    struct part fixed, moving; /* moving: with the context, at the same number of rows */
+    struct memo *memo;         /* [MEMOS] of fixed */
+    const struct steps *steps;
+};
+
+struct calibrated {
+    struct calibrated_setup setup;
+    const struct hw *hw;
+    struct phase_calls phase[STEP_PHASES];
+    double widest_low, widest_high; /* of all whole steps measured */
+    double *room;                   /* [KERNEL_FEATURES_MAX] */
+    const char *note[NOTES_MAX];
+    size_t notes_n;
+};
+
+/* -- opening -- */
+
+static const struct sym *value_of(const struct step_pass *pass, const struct call *c)
+{
+    const struct cost_op *op = &pass->op[c->op];
+    const struct timed *t = &pass->timed[c->op];
+    if (c->how == CALL_ROOFLINE) return t->time_s;
+    if (c->how == CALL_FUSED) return t->bytes;
+    if (c->how != CALL_MEASURED) return sym_int(pass->c, 0);
+    switch (c->kernel.kind) {
+    case KERNEL_GEMM:
+    case KERNEL_MLA_BMM:
+    case KERNEL_MOE: return op->rows;
+    case KERNEL_ELEMENTWISE:
+    case KERNEL_COLLECTIVE: return t->bytes;
+    case KERNEL_PREFILL:
+    case KERNEL_DECODE:
+    case KERNEL_MLA_PREFILL:
+    case KERNEL_MLA_DECODE:
+    case KERNEL_SCAN:
+    case KERNEL_CONV:
+    case KERNEL_KINDS_N: break;
+    }
+    return sym_int(pass->c, 0);
+}
+
+static enum err_code open_part(struct arena *a, const struct step_pass *pass, struct part *p, struct err *e)
+{
+    const struct sym **expr = arena_array(a, p->n + 1, sizeof *expr);
+    p->value = arena_array(a, p->n + 1, sizeof *p->value);
+    p->column = arena_array(a, p->n + 1, sizeof *p->column);
+    if (!expr || !p->value || !p->column) return err_nomem(e);
+    for (size_t i = 0; i < p->n; i++) {
+        expr[i] = value_of(pass, &p->call[i]);
+        p->column[i] = &p->value[i];
+    }
+    return p->n ? sym_tape_compile(a, p->n, expr, 4, pass->in, &p->tape, e) : ERR_OK;
+}
+
+static enum err_code open_phase(struct arena *a, struct calibrated *c, enum step_phase which, struct err *e)
+{
+    struct phase_calls *p = &c->phase[which];
+    p->pass = step_pass_of(c->setup.step, which);
+    p->steps = steps_find(c->setup.source->framework, which);
+    p->fixed.call = arena_array(a, p->pass.n, sizeof *p->fixed.call);
+    p->moving.call = arena_array(a, p->pass.n, sizeof *p->moving.call);
+    p->memo = arena_array(a, MEMOS, sizeof *p->memo);
+    if (!p->fixed.call || !p->moving.call || !p->memo) return err_nomem(e);
+    for (size_t i = 0; i < MEMOS; i++) p->memo[i].batch = (double)NAN;
+    for (size_t i = 0; i < p->pass.n; i++) {
+        struct call call = call_make(&p->pass, which, i, c->setup.source, c->setup.eager);
+        struct kernel_features f;
+        const struct call_point one = {1, 1, 1};
+        const struct kernel k = call_at(&call, &one, 1, 1);
+        if (call.how == CALL_MEASURED && kernel_prepare(&k, c->hw, c->room, &f, NULL) != ERR_OK)
+            call.how = CALL_ROOFLINE; /* the device's file lacks a number that the form needs */
+        struct part *part = which == STEP_DECODE && call.by_context ? &p->moving : &p->fixed;
+        part->call[part->n++] = call;
+    }
+    TRY(open_part(a, &p->pass, &p->fixed, e));
+    return open_part(a, &p->pass, &p->moving, e);
+}
+
+/* -- what is said of it -- */
+
+static bool is_estimated(const struct call *c) { return c->how == CALL_ROOFLINE; }
+static bool is_foreign(const struct call *c) { return c->how == CALL_MEASURED && c->of.other_framework; }
+static bool is_moved_here(const struct call *c) { return c->how == CALL_MEASURED && c->of.transfer != SOURCE_OWN; }
+static bool is_narrow(const struct call *c)
+{
+    return c->how == CALL_MEASURED && (c->kernel.kind == KERNEL_GEMM || c->kernel.kind == KERNEL_MOE) &&
+           c->kernel.quant == KERNEL_QUANT_NONE && c->kernel.unit != HW_FP8 && c->kernel.element_bytes < 2;
+}
+
+/* One note: the names of operators of which `is` holds, behind a sentence. */
+static enum err_code add_note(struct arena *a, struct calibrated *c, const char *before, bool (*is)(const struct call *),
+                              struct err *e)
+{
+    char names[NOTE_BYTES] = "";
+    for (int p = 0; p < STEP_PHASES; p++)
+        for (int k = 0; k < 2; k++) {
+            const struct part *part = k ? &c->phase[p].moving : &c->phase[p].fixed;
+            for (size_t i = 0; i < part->n; i++) {
+                const char *name = c->phase[p].pass.op[part->call[i].op].name;
+                const size_t used = strlen(names);
+                if (!is(&part->call[i]) || used + strlen(name) + 3 > sizeof names) continue;
+                const char *have = strstr(names, name);
+                const char end = have ? have[strlen(name)] : ' ';
+                if (have && (have == names || have[-1] == ' ') && (end == ',' || !end)) continue;
+                (void)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", name);
+            }
+        }
+    if (!*names || c->notes_n == NOTES_MAX) return ERR_OK;
+    const char *text = arena_printf(a, "%s: %s", before, names);
+    if (!text) return err_nomem(e);
+    c->note[c->notes_n++] = text;
+    return ERR_OK;
+}
+
+static enum err_code add_notes(struct arena *a, struct calibrated *c, struct err *e)
+{
+    const struct source *s = c->setup.source;
+    const char *foreign = arena_printf(a, "not measured with %s, so by kernels of others", s->kernels);
+    if (!foreign) return err_nomem(e);
+    TRY(add_note(a, c, "no measured kernel, so roofline / 0.6 and a start-up of 2 us", is_estimated, e));
+    TRY(add_note(a, c, foreign, is_foreign, e));
+    TRY(add_note(a, c, "stored narrower than computed, by kernels of 16-bit weights", is_narrow, e));
+    if (s->transfer[0] == SOURCE_OWN)
+        TRY(add_note(a, c, "not measured here, transferred from the nearest device", is_moved_here, e));
+    for (enum step_phase p = 0; p < STEP_PHASES; p++) {
+        if (c->phase[p].steps || c->notes_n == NOTES_MAX) continue;
+        const char *text = arena_printf(a,
+                                        "no whole %s steps%s%s were measured: the band is that of kernels wrong all "
+                                        "at once, at least the widest of steps that were",
+                                        step_phase_name(p), s->framework == s->kernels ? " of " : " alone",
+                                        s->framework == s->kernels ? s->framework : "");
+        if (!text) return err_nomem(e);
+        c->note[c->notes_n++] = text;
+    }
+    return ERR_OK;
+}
+
+const char *calibrated_note(const struct calibrated *c, size_t i) { return i < c->notes_n ? c->note[i] : NULL; }
+
+enum err_code calibrated_open(struct arena *a, const struct calibrated_setup *setup, struct calibrated **out,
+                              struct err *e)
+{
+    struct calibrated *c = arena_alloc(a, sizeof *c);
+    if (!c) return err_nomem(e);
+    *c = (struct calibrated){.setup = *setup, .room = arena_array(a, KERNEL_FEATURES_MAX, sizeof *c->room)};
+    if (!c->room) return err_nomem(e);
+    c->hw = step_pass_of(setup->step, STEP_DECODE).setup->hw;
+    steps_widest(&c->widest_low, &c->widest_high);
+    for (enum step_phase p = 0; p < STEP_PHASES; p++) TRY(open_phase(a, c, p, e));
+    TRY(add_notes(a, c, e));
+    *out = c;
+    return ERR_OK;
+}
+
+/* -- evaluation -- */
+
+/* Seconds of one call, and its band; not times its count. */
+static struct calibrated_time call_time(struct calibrated *c, const struct call *call, const struct call_point *at,
+                                        double value)
+{
+    struct calibrated_time t = {0, 0, 0};
+    switch (call->how) {
+    case CALL_INSIDE:
+    case CALL_NOTHING: return t;
+    case CALL_FUSED:
+        t.s = t.p10_s = t.p90_s = value / c->hw->bandwidth_bytes_per_s;
+        return t;
+    case CALL_ROOFLINE:
+        t.s = value / CALL_DEFAULT_FRAC + CALL_START_S;
+        t.p10_s = t.s * CALL_DEFAULT_P10;
+        t.p90_s = t.s * CALL_DEFAULT_P90;
+        return t;
+    case CALL_MEASURED: break;
+    }
+    const struct kernel k = call_at(call, at, value, value);
+    const struct fit_class *of = call->of.class;
+    struct kernel_work w;
+    struct kernel_features f;
+    if (kernel_work(&k, c->hw, &w, NULL) != ERR_OK || kernel_prepare(&k, c->hw, c->room, &f, NULL) != ERR_OK) {
+        t.s = t.p10_s = t.p90_s = (double)NAN;
+        return t;
+    }
+    t.s = kernel_time_s(kernel_form_of(&k), &f, call->p);
+    const struct fit_band *band = &of->band[fit_regime_of(&w)];
+    const bool known = band->n > 0;
+    t.p10_s = t.s * (known ? fmin(band->p10, 1) : CALL_DEFAULT_P10);
+    t.p90_s = t.s * (known ? fmax(band->p90, 1) : CALL_DEFAULT_P90);
+    return t;
+}
+
+static void add_part(struct calibrated *c, const struct part *p, const struct call_point *at, const double *const in[4],
+                     struct sums *out)
+{
+    if (p->n) sym_tape_eval(p->tape, 1, in, p->column);
+    for (size_t i = 0; i < p->n; i++) {
+        const struct call *call = &p->call[i];
+        if (call->how == CALL_INSIDE || call->how == CALL_NOTHING) continue;
+        const struct calibrated_time t = call_time(c, call, at, p->value[i]);
+        const struct source_widening *w =
+            &source_transfers[call->how == CALL_MEASURED ? call->of.transfer : SOURCE_OWN];
+        out->s += call->count * t.s;
+        out->p10_s += call->count * t.p10_s * w->low;
+        out->p90_s += call->count * t.p90_s * w->high;
+        out->wide_low_s += call->count * t.s * w->low;
+        out->wide_high_s += call->count * t.s * w->high;
+        out->launches += call->count * call->launches;
+    }
+}
+
+/* The memo's slot of a key: a mix of the bits of three numbers (multiplier: the golden ratio's, Knuth 6.4). */
+static size_t slot_of(double x, double y, double z)
+{
+    const double parts[] = {x, y, z};
+    unsigned long long h = 0;
+    for (size_t i = 0; i < 3; i++) {
+        unsigned long long bits;
+        memcpy(&bits, &parts[i], sizeof bits);
+        h = (h ^ bits) * 0x9E3779B97F4A7C15ULL;
+        h ^= h >> 29;
+    }
+    return (size_t)(h % MEMOS);
+}
+
+static struct call_point point_of(const struct step_setup *u, enum step_phase phase, double B, double T, double S,
+                                  double M)
+{
+    if (phase == STEP_PREFILL) return (struct call_point){u->prefill_together ? B : 1, T, T};
+    const double tokens = u->pass_tokens > 0 ? (double)u->pass_tokens : 1;
+    return (struct call_point){B, u->uncached ? S : tokens, u->averaged && !u->uncached ? S - (M - 1) / 2 : S};
+}
+
+static struct sums sum_calls(struct calibrated *c, enum step_phase phase, double B, double T, double S, double M)
+{
+    struct phase_calls *p = &c->phase[phase];
+    const double *const in[] = {&B, &T, &S, &M};
+    const struct call_point at = point_of(p->pass.setup, phase, B, T, S, M);
+    struct memo *m = &p->memo[slot_of(at.batch, at.tokens, (double)phase)];
+    if (!(m->batch == at.batch && m->tokens == at.tokens)) {
+        struct sums fixed = {0, 0, 0, 0, 0, 0};
+        add_part(c, &p->fixed, &at, in, &fixed);
+        *m = (struct memo){.batch = at.batch, .tokens = at.tokens, .sums = fixed};
+    }
+    struct sums all = m->sums;
+    add_part(c, &p->moving, &at, in, &all);
+    return all;
+}
+
+static struct calibrated_time finish(const struct calibrated *c, const struct phase_calls *p, const struct sums *sums,
+                                     double floor_s)
+{
+    const double low = sums->wide_low_s / sums->s, high = sums->wide_high_s / sums->s;
+    const double host_s = p->steps ? p->steps->host_s : 0;
+    double kernels_s = sums->s;
+    if (c->setup.eager) kernels_s = fmax(kernels_s, sums->launches * STEPS_LAUNCH_S);
+    const double s = host_s + kernels_s;
+    struct calibrated_time t;
+    if (p->steps) {
+        t.s = s * p->steps->band.p50;
+        t.p10_s = s * p->steps->band.p10 * low;
+        t.p90_s = s * p->steps->band.p90 * high;
+    } else {
+        t.s = s;
+        t.p10_s = s * fmin(sums->p10_s / sums->s, c->widest_low * low);
+        t.p90_s = s * fmax(sums->p90_s / sums->s, c->widest_high * high);
+    }
+    t.s = fmax(t.s, floor_s);
+    t.p10_s = fmax(t.p10_s, floor_s);
+    t.p90_s = fmax(t.p90_s, floor_s);
+    return t;
+}
+
+void calibrated_eval(struct calibrated *c, enum step_phase phase, size_t n, const double *B, const double *T,
+                     const double *S, const double *M, const double *floor_s, struct calibrated_time *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct sums sums = sum_calls(c, phase, B[i], T[i], S[i], M ? M[i] : 1);
+        out[i] = finish(c, &c->phase[phase], &sums, floor_s[i]);
+    }
+}
+
+double calibrated_sum_s(struct calibrated *c, enum step_phase phase, double B, double T, double S, double M)
+{
+    return sum_calls(c, phase, B, T, S, M).s;
+}
+
+void calibrated_ops(struct calibrated *c, enum step_phase phase, double B, double T, double S, double M,
+                    struct step_op *ops, size_t n)
+{
+    static const char *const HOW[] = {[CALL_MEASURED] = "measured",
+                                      [CALL_FUSED] = "fused",
+                                      [CALL_INSIDE] = "inside",
+                                      [CALL_NOTHING] = "nothing",
+                                      [CALL_ROOFLINE] = "estimated"};
+    struct phase_calls *p = &c->phase[phase];
+    const double *const in[] = {&B, &T, &S, &M};
+    const struct call_point at = point_of(p->pass.setup, phase, B, T, S, M);
+    double sum = 0;
+    for (int k = 0; k < 2; k++) {
+        const struct part *part = k ? &p->moving : &p->fixed;
+        if (part->n) sym_tape_eval(part->tape, 1, in, part->column);
+        for (size_t i = 0; i < part->n; i++) {
+            const struct call *call = &part->call[i];
+            if (call->op >= n) continue;
+            ops[call->op].time_s = call->count * call_time(c, call, &at, part->value[i]).s;
+            ops[call->op].bound_by = HOW[call->how];
+            sum += ops[call->op].time_s;
+        }
+    }
+    for (size_t i = 0; i < n; i++) ops[i].share_frac = ops[i].time_s / sum;
+}

@@ -1,0 +1,50 @@
+/* calibrated -- seconds of a prefill or decode step as kernels that were measured take them.
+ *
+ * Every operator of the step becomes a call of the kernel that an engine runs for it, timed by the form and the
+ * parameters of its measured class (source.h); operators inside another's kernel take nothing of their own. Calls are
+ * cold: their weights and caches come from memory. A step takes, of the sum over its calls,
+ *   graph  host_s + sum                        (a replay launches nothing by itself)
+ *   eager  host_s + max(sum, launches*launch_s)  (launches run ahead of the device until they are the slower)
+ * times what whole steps of the framework were measured at over that sum (steps.h), and never less than the bound.
+ * Derivation, fusions and defaults: MODEL.md "Calibrated steps". */
+#ifndef RIDGE_FIT_CALIBRATED_H
+#define RIDGE_FIT_CALIBRATED_H
+
+#include "calc/fit/source.h"
+#include "calc/time/step.h"
+
+struct calibrated_setup {
+    const struct step *step; /* compiled for bound, whose times are the floor */
+    const struct source *source;
+    bool eager;
+};
+
+struct calibrated; /* lives in the arena; keeps what it computed, so one thread at a time */
+
+/* Median, P10 and P90. */
+struct calibrated_time {
+    double s, p10_s, p90_s;
+};
+
+/* calibrated_open -- Errors: ERR_NOMEM; ERR_RANGE an expression too large. */
+enum err_code calibrated_open(struct arena *a, const struct calibrated_setup *setup, struct calibrated **out,
+                              struct err *e);
+
+/* calibrated_eval -- the times of a phase at n points as those of step_eval (M may be NULL); floor_s: the bound of each
+ * point. Cost: that of attention per point, and of all other operators once per number of rows. */
+void calibrated_eval(struct calibrated *c, enum step_phase phase, size_t n, const double *B, const double *T,
+                     const double *S, const double *M, const double *floor_s, struct calibrated_time *out);
+
+/* calibrated_ops -- the calibrated seconds of operators that step_ops gave for the same phase and point, times their
+ * counts: sets time_s, bound_by ("measured", "fused", "inside", "estimated") and share_frac; what the host adds and
+ * what whole steps were measured at are in none of them. */
+void calibrated_ops(struct calibrated *c, enum step_phase phase, double B, double T, double S, double M,
+                    struct step_op *ops, size_t n);
+
+/* calibrated_sum_s -- that sum of one point: kernels alone. */
+double calibrated_sum_s(struct calibrated *c, enum step_phase phase, double B, double T, double S, double M);
+
+/* calibrated_note -- the i-th sentence on what was not measured as it is used; NULL at the end. */
+const char *calibrated_note(const struct calibrated *c, size_t i);
+
+#endif

@@ -1,0 +1,361 @@
+/* Operators as kernels. Which of them engines run as one kernel is the list of fusions in MODEL.md "Calibrated steps".
+ */
+#include "calc/fit/calls.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "calc/base/text.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static double constant(const struct sym *x)
+{
+    double v;
+    return sym_constant(x, &v) ? v : (double)NAN;
+}
+
+struct maker {
+    const struct step_pass *pass;
+    const struct cost_op *op;
+    const struct timed *timed;
+    const struct source *source;
+    const struct mixer *mixer; /* NULL outside the layers */
+    const struct ffn *ffn;
+    double tp;
+    bool decode; /* one new token a sequence */
+    bool absorbed; /* latent attention in the latent space */
+    bool eager;
+};
+
+static bool is_trtllm(const struct maker *m) { return strcmp(m->source->kernels, "trtllm") == 0; }
+
+static void take(struct call *c, const struct maker *m, const struct source_want *want, size_t n)
+{
+    c->of = source_find(m->source, want, n);
+    c->how = c->of.class ? CALL_MEASURED : CALL_ROOFLINE;
+    if (!c->of.class) return;
+    memcpy(c->p, c->of.class->p, sizeof c->p);
+    const bool block = strstr(c->of.class->name, "block") != NULL || c->of.class->like.kind == KERNEL_MLA_BMM;
+    c->kernel.quant = c->of.class->like.quant == KERNEL_QUANT_NONE ? KERNEL_QUANT_NONE
+                      : block                                      ? KERNEL_QUANT_BLOCK
+                                                                   : KERNEL_QUANT_DYNAMIC;
+}
+
+/* Bytes of a stored element of the operator's matrices, scales included; the activations' without one. */
+static double element_bytes(const struct maker *m)
+{
+    for (size_t i = 0; i < m->op->tensors_n; i++) {
+        const struct cost_tensor *t = &m->op->tensor[i];
+        if (t->norm || (t->class == WEIGHT_OTHER && m->op->tensors_n > 1)) continue;
+        const double elems = constant(t->elems), bytes = constant(t->bytes);
+        if (elems > 0) return bytes / elems;
+    }
+    return m->pass->setup->model->activations.bits / 8;
+}
+
+/* "bf16", "fp8_block128" or "fp8_dynquant": what the operator's products are called in the measurements. */
+static const char *format_of(const struct maker *m)
+{
+    const struct model *model = m->pass->setup->model;
+    const struct dtype *d = m->op->format              ? m->op->format
+                            : m->op->compute_class < 0 ? &model->activations
+                                                       : &model->weights[m->op->compute_class];
+    if (strcmp(m->timed->unit, "fp8") != 0)
+        return strcmp(m->timed->unit, "bf16") == 0 || strcmp(m->timed->unit, "fp16") == 0 ? "bf16" : m->timed->unit;
+    return d->block_out > 1 || d->group_in > 0 ? "fp8_block128" : "fp8_dynquant";
+}
+
+/* One scale for a tensor, or one a token: the norm or activation before the product applies it. (Scales of blocks are a
+ * kernel of their own.) The class was measured with that kernel, whose start-up its fit cannot tell from the product's:
+ * 16-bit products have none. */
+static void fuse_quant(struct call *c, const struct maker *m)
+{
+    const struct source_want want[] = {{"gemm/bf16/", NULL, NULL}};
+    const struct source_class plain = source_find(m->source, want, 1);
+    c->kernel.quant = KERNEL_QUANT_NONE;
+    if (plain.class && plain.class->p[0] < c->p[0]) c->p[0] = plain.class->p[0]; /* start_s leads the form */
+}
+
+static void make_product(struct call *c, const struct maker *m)
+{
+    char prefix[64];
+    const double in = constant(m->op->in), out = constant(m->op->out);
+    if (!(in > 0 && out > 0)) return;
+    (void)snprintf(prefix, sizeof prefix, "gemm/%s/", format_of(m));
+    const struct source_want want[] = {{prefix, NULL, NULL}};
+    c->kernel.kind = KERNEL_GEMM;
+    c->kernel.groups = 1;
+    c->kernel.n = out;
+    c->kernel.k = in;
+    c->kernel.element_bytes = element_bytes(m);
+    take(c, m, want, 1);
+    if (c->kernel.quant == KERNEL_QUANT_DYNAMIC) fuse_quant(c, m);
+    if (c->kernel.quant != KERNEL_QUANT_NONE) c->launches = 2;
+}
+
+static void make_absorb(struct call *c, const struct maker *m)
+{
+    char prefix[64];
+    (void)snprintf(prefix, sizeof prefix, "mla_bmm/%s/", strcmp(m->timed->unit, "fp8") == 0 ? "fp8" : "bf16");
+    const struct source_want want[] = {{prefix, NULL, NULL}, {"mla_bmm/bf16/", NULL, NULL}};
+    c->kernel.kind = KERNEL_MLA_BMM;
+    c->kernel.groups = (double)m->mixer->heads / m->tp;
+    c->kernel.n = constant(m->op->out);
+    c->kernel.k = constant(m->op->in);
+    c->kernel.element_bytes = element_bytes(m);
+    take(c, m, want, COUNT(want));
+}
+
+/* -- attention -- */
+
+static void make_latent(struct call *c, const struct maker *m)
+{
+    const struct mixer *x = m->mixer;
+    struct kernel *k = &c->kernel;
+    const bool fp8 = m->pass->setup->model->kv.bits <= 8;
+    if (m->decode) {
+        k->kind = KERNEL_MLA_DECODE;
+        k->kv_heads = 1;
+        k->head_dim = (double)(x->kv_rank + x->rope_dim);
+        k->value_dim = (double)x->kv_rank;
+        k->window = (double)x->top_keys; /* the chosen keys are as many */
+        const struct source_want want[] = {{fp8 ? "mla_decode/bf16/fp8/" : "mla_decode/bf16/bf16/", NULL, NULL},
+                                           {"mla_decode/", NULL, NULL}};
+        take(c, m, want, COUNT(want));
+    } else if (x->top_keys == 0 && !m->absorbed) { /* keys and values of each head are expanded */
+        k->kind = KERNEL_MLA_PREFILL;
+        k->kv_heads = k->heads;
+        k->head_dim = (double)(x->head_dim + x->rope_dim);
+        k->value_dim = (double)x->v_head_dim;
+        const struct source_want want[] = {{fp8 ? "mla_prefill/bf16/fp8/" : "mla_prefill/bf16/bf16/", NULL, NULL},
+                                           {"mla_prefill/", NULL, NULL}};
+        take(c, m, want, COUNT(want));
+    }
+}
+
+static void make_attention(struct call *c, const struct maker *m)
+{
+    const struct mixer *x = m->mixer;
+    const struct model *model = m->pass->setup->model;
+    struct kernel *k = &c->kernel;
+    c->launches = 2;
+    k->heads = (double)x->heads / m->tp;
+    k->element_bytes = 2;
+    k->kv_element_bytes = m->pass->setup->uncached ? model->activations.bits / 8 : model->kv.bits / 8;
+    k->unit = HW_BF16;
+    if (x->kind == MIXER_LATENT) {
+        make_latent(c, m);
+        return;
+    }
+    k->kv_heads = fmax(1, (double)x->kv_heads / m->tp);
+    k->head_dim = (double)x->head_dim;
+    k->value_dim = (double)x->v_head_dim;
+    k->window = (double)x->window_tokens;
+    if (model->bidirectional || x->images || x->kind != MIXER_ATTENTION) return;
+    const bool fp8 = k->kv_element_bytes <= 1;
+    const double group = k->heads / k->kv_heads;
+    /* as the measured classes: fit/rows_formats.c */
+    const bool alone = is_trtllm(m) && !(m->decode && group > 1 && group <= 32);
+    k->kind = m->decode ? KERNEL_DECODE : KERNEL_PREFILL;
+    k->ungrouped = alone;
+    const char *with = m->decode && alone ? "/ungrouped" : NULL, *without = m->decode && !alone ? "/ungrouped" : NULL;
+    const char *kind = m->decode ? "decode" : "prefill";
+    char mixed[32], narrow[32], plain[32];
+    (void)snprintf(mixed, sizeof mixed, "%s/bf16/fp8/", kind);
+    (void)snprintf(narrow, sizeof narrow, "%s/fp8/fp8/", kind);
+    (void)snprintf(plain, sizeof plain, "%s/bf16/bf16/", kind);
+    const struct source_want want[] = {{mixed, with, without}, {narrow, with, without}, {plain, with, without}};
+    take(c, m, fp8 ? want : want + 2, fp8 ? 3 : 1);
+    if (c->of.class && strstr(c->of.class->name, "fp8/fp8/")) k->element_bytes = 1;
+}
+
+/* -- experts, scans -- */
+
+/* One measurement holds the choice of experts, both products and what is between and after them: the first product
+ * stands for all of it. */
+static void make_experts(struct call *c, const struct maker *m)
+{
+    const struct ffn *f = m->ffn;
+    char prefix[64];
+    c->kernel.kind = KERNEL_MOE;
+    c->launches = 6;
+    if (strcmp(m->op->name, "experts_up") != 0) {
+        c->how = CALL_INSIDE;
+        return;
+    }
+    struct kernel *k = &c->kernel;
+    k->width = (double)(f->latent_width ? f->latent_width : m->pass->setup->model->hidden);
+    k->hidden = (double)f->width;
+    k->topk = (double)f->experts_per_token;
+    k->experts = (double)f->experts;
+    k->tp = m->tp;
+    k->ep = 1;
+    k->gated = f->gated;
+    k->active_experts = k->routed_rows = k->max_rows = (double)NAN;
+    k->element_bytes = element_bytes(m);
+    const char *format = format_of(m);
+    (void)snprintf(prefix, sizeof prefix, "moe/%s/", strcmp(format, "fp8_dynquant") == 0 ? "fp8/" : format);
+    if (prefix[strlen(prefix) - 2] == '/') prefix[strlen(prefix) - 1] = '\0';
+    const struct source_want want[] = {{prefix, f->gated ? NULL : "nongated", f->gated ? "nongated" : NULL},
+                                       {prefix, NULL, "nongated"}};
+    take(c, m, want, COUNT(want));
+}
+
+static void make_scan(struct call *c, const struct maker *m, bool conv)
+{
+    const struct mixer *x = m->mixer;
+    const struct recurrence *r = &x->recurrence;
+    struct kernel *k = &c->kernel;
+    const bool delta = r->block == RECURRENT_LINEAR && r->delta, ssd = r->block == RECURRENT_SSD;
+    k->kind = conv ? KERNEL_CONV : KERNEL_SCAN;
+    k->unit = HW_BF16;
+    k->heads = (double)x->heads / m->tp;
+    k->key_heads = fmax(1, (double)x->kv_heads / m->tp);
+    k->state_dim = (double)x->head_dim;
+    k->value_dim = (double)x->v_head_dim;
+    k->chunk_tokens = m->decode ? 1 : (double)(r->chunk_tokens > 0 ? r->chunk_tokens : 64);
+    k->state_bytes = m->pass->setup->model->state.bits / 8;
+    k->gated = delta;
+    k->taps = (double)r->conv_taps;
+    k->channels = k->heads * k->value_dim + 2 * k->key_heads * k->state_dim;
+    if (!delta && !ssd) return;
+    const char *prefix = conv ? m->decode ? "conv/causal_conv1d_update/" : "conv/causal_conv1d_fn/"
+                         : m->decode ? "scan/fused_recurrent"
+                                     : "scan/chunk";
+    const struct source_want want[] = {{prefix, delta ? "/delta" : "/mamba2", NULL}};
+    take(c, m, want, 1);
+}
+
+/* -- the rest -- */
+
+static void make_collective(struct call *c, const struct maker *m)
+{
+    struct kernel *k = &c->kernel;
+    const bool reduce = m->op->kind == OP_ALL_REDUCE;
+    k->kind = KERNEL_COLLECTIVE;
+    k->collective = reduce ? KERNEL_ALL_REDUCE : KERNEL_ALL_GATHER;
+    k->ranks = k->per_node = m->tp;
+    const struct source_want want[] = {
+        {reduce ? "collective/all_reduce/" : "collective/all_gather/", NULL, m->eager ? "_graph" : "_eager"}};
+    take(c, m, want, 1);
+}
+
+static void make_moved(struct call *c, const struct maker *m)
+{
+    const struct source_want want[] = {{"elementwise/scale_matrix/", NULL, NULL}};
+    c->kernel.kind = KERNEL_ELEMENTWISE;
+    take(c, m, want, 1);
+}
+
+static void make_kind(struct call *c, const struct maker *m)
+{
+    switch (m->op->kind) {
+    case OP_LINEAR:
+    case OP_LM_HEAD: make_product(c, m); break;
+    case OP_ATTENTION: make_attention(c, m); break;
+    case OP_ABSORB: make_absorb(c, m); break;
+    case OP_EXPERTS: make_experts(c, m); break;
+    case OP_ROUTE:
+    case OP_COMBINE: c->how = CALL_INSIDE; break;
+    case OP_SCAN: make_scan(c, m, false); break;
+    case OP_CONV: make_scan(c, m, true); break;
+    case OP_ALL_REDUCE:
+    case OP_ALL_GATHER: make_collective(c, m); break;
+    case OP_RESIDUAL: c->how = CALL_FUSED; break;
+    case OP_KV_WRITE: /* vLLM's and TensorRT-LLM's attention was measured with it */
+        if (strcmp(m->source->kernels, "sglang") == 0)
+            make_moved(c, m);
+        else
+            c->how = CALL_INSIDE;
+        break;
+    case OP_ROPE:
+        if (is_trtllm(m))
+            c->how = CALL_INSIDE;
+        else
+            make_moved(c, m);
+        break;
+    case OP_ACTIVATION:
+        if (strncmp(m->op->name, "experts", strlen("experts")) == 0)
+            c->how = CALL_INSIDE;
+        else
+            make_moved(c, m);
+        break;
+    case OP_EMBED:
+    case OP_POSITIONS:
+    case OP_NORM:
+    case OP_HEAD_NORM:
+    case OP_GATED_NORM:
+    case OP_STREAMS:
+    case OP_SCALE:
+    case OP_SAMPLE: make_moved(c, m); break;
+    case OP_INDEX:
+    case OP_MLP:
+    case OP_KINDS: break;
+    }
+}
+
+struct call call_make(const struct step_pass *pass, enum step_phase phase, size_t i, const struct source *s, bool eager)
+{
+    const struct cost_op *op = &pass->op[i];
+    const struct layer_kind *kind = op->kind_index < 0 ? NULL : &pass->setup->model->kinds[op->kind_index];
+    const struct maker m = {.pass = pass,
+                            .op = op,
+                            .timed = &pass->timed[i],
+                            .source = s,
+                            .mixer = kind ? &kind->mixer : NULL,
+                            .ffn = kind ? &kind->ffn : NULL,
+                            .tp = (double)pass->setup->tp,
+                            .decode = phase == STEP_DECODE && !pass->setup->uncached && pass->setup->pass_tokens <= 1,
+                            .absorbed = phase == STEP_DECODE && !pass->setup->uncached,
+                            .eager = eager};
+    struct call c = {.how = CALL_ROOFLINE, .count = (double)op->count, .launches = 1, .op = i};
+    const struct sym *const work[] = {op->flops,    op->vector_flops, op->weight_bytes,     op->kv_bytes,
+                                      op->state_bytes, op->wire_bytes,   op->activation_bytes};
+    bool idle = true;
+    for (size_t k = 0; k < COUNT(work); k++) idle = idle && constant(work[k]) == 0; /* NAN is no zero */
+    c.by_context = op->kind == OP_ATTENTION || op->kind == OP_INDEX || pass->setup->uncached;
+    if (idle) {
+        c.how = CALL_NOTHING;
+        return c;
+    }
+    c.kernel.cold = true;
+    c.kernel.unit = HW_BF16;
+    (void)hw_dtype_find(m.timed->unit, &c.kernel.unit);
+    make_kind(&c, &m);
+    if (c.how == CALL_INSIDE || c.how == CALL_FUSED) c.launches = 0;
+    return c;
+}
+
+struct kernel call_at(const struct call *c, const struct call_point *at, double rows, double bytes)
+{
+    struct kernel k = c->kernel;
+    switch (k.kind) {
+    case KERNEL_GEMM:
+    case KERNEL_MLA_BMM: k.m = rows; break;
+    case KERNEL_MOE: k.tokens = rows; break;
+    case KERNEL_PREFILL:
+    case KERNEL_MLA_PREFILL:
+    case KERNEL_SCAN:
+    case KERNEL_CONV:
+        k.prefix_tokens = at->context - at->tokens;
+        k.batch = at->batch;
+        k.query_tokens = at->tokens;
+        break;
+    case KERNEL_DECODE:
+    case KERNEL_MLA_DECODE:
+        k.batch = at->batch;
+        k.context_tokens = at->context;
+        break;
+    case KERNEL_ELEMENTWISE:
+        k.m = at->batch * at->tokens;
+        k.moved_bytes = bytes;
+        break;
+    case KERNEL_COLLECTIVE: /* read and written: the sum twice; the parts of all and the own one */
+        k.payload_bytes = k.collective == KERNEL_ALL_REDUCE ? bytes / 2 : bytes * k.ranks / (k.ranks + 1);
+        break;
+    case KERNEL_KINDS_N: break;
+    }
+    return k;
+}

@@ -1,0 +1,45 @@
+/* calls -- an operator of a step as the call of a kernel; private to calc/fit. */
+#ifndef RIDGE_FIT_CALLS_H
+#define RIDGE_FIT_CALLS_H
+
+#include "calc/fit/source.h"
+#include "calc/time/step.h"
+
+enum call_how {
+    CALL_MEASURED, /* a kernel with a measured class */
+    CALL_FUSED,    /* its bytes move in the kernel next to it: no start-up of its own */
+    CALL_INSIDE,   /* part of another call, whose measurement holds it */
+    CALL_NOTHING,  /* no work at all: held back, or moved by no kernel */
+    CALL_ROOFLINE, /* no class: its own roofline over CALL_DEFAULT_FRAC, and a start-up */
+};
+
+/* What an operator without a measured class reaches of its roofline, its P10 and P90 of time over that median (0.85 and
+ * 0.3 of the roofline), and its start-up: that of the smallest elementwise kernel. */
+#define CALL_DEFAULT_FRAC 0.6
+#define CALL_DEFAULT_P10 (CALL_DEFAULT_FRAC / 0.85)
+#define CALL_DEFAULT_P90 (CALL_DEFAULT_FRAC / 0.3)
+#define CALL_START_S 2e-6
+
+struct call {
+    enum call_how how;
+    struct kernel kernel; /* all but what a point sets */
+    struct source_class of;
+    double p[KERNEL_PARAMS_MAX]; /* of the class, as this call takes them */
+    double count, launches; /* launches: kernels of one call */
+    bool by_context;        /* its work changes with the context in a decode step */
+    size_t op;              /* of the pass */
+};
+
+/* What a point asks of a phase: sequences of the pass, new tokens of each, context (the mean over the steps). */
+struct call_point {
+    double batch, tokens, context;
+};
+
+/* call_make -- how operator i of a phase is called. */
+struct call call_make(const struct step_pass *pass, enum step_phase phase, size_t i, const struct source *s,
+                      bool eager);
+
+/* call_at -- the kernel of a call at a point; rows and bytes of its operator there. */
+struct kernel call_at(const struct call *c, const struct call_point *at, double rows, double bytes);
+
+#endif

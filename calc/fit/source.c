@@ -1,0 +1,211 @@
+#include "calc/fit/source.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "calc/base/embed.h"
+
+static const char FOLDER[] = "configs/efficiency/";
+static const char *const FRAMEWORKS[] = {"vllm", "trtllm", "sglang"};
+enum { FRAMEWORKS_N = sizeof FRAMEWORKS / sizeof FRAMEWORKS[0], NAME_MAX_BYTES = 200 };
+
+/* P10 and P90 of measured over calibrated, all rows of one device by parameters of another, over those by its own:
+ * h200-sxm by h100-sxm.vllm 0.908..1.240 and by h100-sxm.trtllm 0.914..1.306, h100-sxm by h200-sxm 0.799..1.116;
+ * a100-80g by h100-sxm.vllm 0.875..1.574, by h200-sxm 0.837..1.522, h100-sxm by a100-80g 0.632..1.289; own ones
+ * 0.88..1.18. The widest of each. Source: `ridge validate --rows` on the rows that the files were fitted to. */
+const struct source_widening source_transfers[SOURCE_TRANSFERS_N] = {
+    [SOURCE_OWN] = {"", 1, 1},
+    [SOURCE_SAME_GENERATION] = {"of its generation", 0.90, 1.11},
+    [SOURCE_OTHER_GENERATION] = {"of another generation", 0.72, 1.37},
+};
+
+/* -- the nearest measured device -- */
+
+static double log_ratio(double x, double y) { return isnan(x) || isnan(y) ? 0 : fabs(log(x / y)); }
+
+static double sm_peak(const struct hw *h) { return h->peak_flops_per_s[HW_BF16] / h->sm_count; }
+
+/* The same peak of one SM within a quarter, and fp8 on both or on neither. */
+static bool same_generation(const struct hw *x, const struct hw *y)
+{
+    const bool fp8 = isnan(x->peak_flops_per_s[HW_FP8]) == isnan(y->peak_flops_per_s[HW_FP8]);
+    return fp8 && x->vendor && y->vendor && strcmp(x->vendor, y->vendor) == 0 &&
+           log_ratio(sm_peak(x), sm_peak(y)) < log(1.25);
+}
+
+static double distance(const struct hw *x, const struct hw *y)
+{
+    return (same_generation(x, y) ? 0 : 10) + log_ratio(x->peak_flops_per_s[HW_BF16], y->peak_flops_per_s[HW_BF16]) +
+           log_ratio(x->bandwidth_bytes_per_s, y->bandwidth_bytes_per_s) + log_ratio(x->sm_count, y->sm_count) +
+           log_ratio(x->l2_bytes, y->l2_bytes) + log_ratio(x->link_bytes_per_s, y->link_bytes_per_s);
+}
+
+static bool same_kind(const struct hw *x, const struct hw *y)
+{
+    return x->device_kind && y->device_kind && strcmp(x->device_kind, y->device_kind) == 0;
+}
+
+/* "configs/efficiency/h100-sxm.vllm.json" -> "h100-sxm.vllm" and its device. */
+static bool stem_of(const char *path, char *stem, char *device)
+{
+    const char *from = path + sizeof FOLDER - 1;
+    const size_t len = strlen(from), end = strlen(".json");
+    if (len <= end || len - end >= NAME_MAX_BYTES) return false;
+    memcpy(stem, from, len - end);
+    stem[len - end] = '\0';
+    const size_t head = strcspn(stem, ".");
+    memcpy(device, stem, head);
+    device[head] = '\0';
+    return true;
+}
+
+/* A measured device other than hw, of its kind. */
+struct near {
+    const char *key;
+    double distance;
+};
+
+enum { NEAR_MAX = 64 };
+
+/* All of them, nearest first. */
+static enum err_code nearest(struct arena *a, const struct hw *hw, struct near *out, size_t *out_n, struct err *e)
+{
+    size_t n;
+    const struct embed_file *f = embed_under(FOLDER, &n);
+    *out_n = 0;
+    for (size_t i = 0; i < n && *out_n < NEAR_MAX; i++) {
+        char stem[NAME_MAX_BYTES], device[NAME_MAX_BYTES];
+        if (!stem_of(f[i].path, stem, device) || strcmp(device, hw->key) == 0) continue;
+        if (*out_n && strcmp(device, out[*out_n - 1].key) == 0) continue; /* files of a device are neighbours */
+        struct hw h;
+        TRY(hw_load(a, device, &h, e));
+        if (!same_kind(hw, &h)) continue;
+        out[*out_n] = (struct near){arena_strndup(a, device, strlen(device)), distance(hw, &h)};
+        if (!out[(*out_n)++].key) return err_nomem(e);
+    }
+    for (size_t i = 1; i < *out_n; i++)
+        for (size_t k = i; k > 0 && out[k].distance < out[k - 1].distance; k--) {
+            const struct near swap = out[k];
+            out[k] = out[k - 1];
+            out[k - 1] = swap;
+        }
+    return ERR_OK;
+}
+
+/* -- files -- */
+
+static enum source_transfer transfer_from(struct arena *a, const struct hw *hw, const struct efficiency *f)
+{
+    struct hw from;
+    struct err unknown;
+    if (strcmp(f->device, hw->key) == 0) return SOURCE_OWN;
+    if (hw_load(a, f->device, &from, &unknown) != ERR_OK) return SOURCE_OTHER_GENERATION;
+    return same_generation(hw, &from) ? SOURCE_SAME_GENERATION : SOURCE_OTHER_GENERATION;
+}
+
+static enum err_code add(struct arena *a, const struct hw *hw, const char *name, struct source *s, struct err *e)
+{
+    if (s->n == SOURCE_FILES_MAX) return err_set(e, ERR_RANGE, "more than %d files of efficiencies", SOURCE_FILES_MAX);
+    for (size_t i = 0; i < s->n; i++) {
+        const char *have = s->file[i].file, *at = strstr(have, name);
+        if (at == have + sizeof FOLDER - 1 && strcmp(at + strlen(name), ".json") == 0) return ERR_OK;
+    }
+    TRY(efficiency_load(a, name, &s->file[s->n], e));
+    s->transfer[s->n] = transfer_from(a, hw, &s->file[s->n]);
+    if (s->n++ == 0) s->name = name;
+    return ERR_OK;
+}
+
+/* All built-in files of a device, the framework's first. */
+static enum err_code add_device(struct arena *a, const struct hw *hw, const char *device, struct source *s,
+                                struct err *e)
+{
+    size_t n;
+    const struct embed_file *f = embed_under(FOLDER, &n);
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < n; i++) {
+            char stem[NAME_MAX_BYTES], of[NAME_MAX_BYTES];
+            if (!stem_of(f[i].path, stem, of) || strcmp(of, device) != 0) continue;
+            const char *tail = stem[strlen(of)] ? stem + strlen(of) + 1 : "";
+            if ((strcmp(tail, s->kernels) == 0 || !*tail) != (pass == 0)) continue;
+            const char *name = arena_strndup(a, stem, strlen(stem));
+            if (!name) return err_nomem(e);
+            TRY(add(a, hw, name, s, e));
+        }
+    return ERR_OK;
+}
+
+static enum err_code choose_framework(const char *framework, struct source *s, struct err *e)
+{
+    const char *of_file = s->n ? s->file[0].framework : NULL;
+    s->framework = s->kernels = FRAMEWORKS[0];
+    if (framework && strcmp(framework, "none") == 0) {
+        s->framework = "none";
+        return ERR_OK;
+    }
+    for (size_t i = 0; i < FRAMEWORKS_N; i++) {
+        if (framework ? strcmp(framework, FRAMEWORKS[i]) != 0 : !of_file || strcmp(of_file, FRAMEWORKS[i]) != 0)
+            continue;
+        s->framework = s->kernels = FRAMEWORKS[i];
+        return ERR_OK;
+    }
+    return framework ? err_set(e, ERR_USAGE, "--framework is vllm, trtllm, sglang or none, not '%.40s'", framework) : ERR_OK;
+}
+
+enum err_code source_open(struct arena *a, const struct hw *hw, const char *name, const char *framework,
+                          struct source *out, struct err *e)
+{
+    struct near near[NEAR_MAX];
+    size_t n;
+    *out = (struct source){.n = 0};
+    if (name) TRY(add(a, hw, name, out, e));
+    TRY(choose_framework(framework, out, e));
+    TRY(add_device(a, hw, hw->key, out, e));
+    TRY(nearest(a, hw, near, &n, e));
+    for (size_t i = 0; i < n; i++) TRY(add_device(a, hw, near[i].key, out, e));
+    if (!out->n)
+        return err_set(e, ERR_USAGE,
+                       "%s: no %s has been measured, so it has no calibrated times (--efficiency FILE names some)",
+                       hw->key, hw->device_kind ? hw->device_kind : "device of its kind");
+    return ERR_OK;
+}
+
+/* -- classes -- */
+
+static bool matches(const char *name, const struct source_want *w, const char *framework)
+{
+    if (strncmp(name, w->prefix, strlen(w->prefix)) != 0) return false;
+    if (w->with && !strstr(name, w->with)) return false;
+    if (w->without && strstr(name, w->without)) return false;
+    const size_t len = strlen(framework);
+    for (const char *at = strstr(name, framework); at; at = strstr(at + 1, framework))
+        if (at > name && at[-1] == '/' && (at[len] == '/' || !at[len])) return true;
+    return false;
+}
+
+static struct source_class find_of(const struct source *s, const struct source_want *want, size_t n,
+                                   const char *framework, bool own)
+{
+    for (size_t w = 0; w < n; w++)
+        for (size_t i = 0; i < s->n; i++) {
+            if ((s->transfer[i] == SOURCE_OWN) != own) continue;
+            for (size_t k = 0; k < s->file[i].n; k++)
+                if (matches(s->file[i].classes[k].name, &want[w], framework))
+                    return (struct source_class){.class = &s->file[i].classes[k],
+                                                 .transfer = s->transfer[i],
+                                                 .file = s->file[i].file,
+                                                 .other_framework = strcmp(framework, s->kernels) != 0};
+        }
+    return (struct source_class){.class = NULL};
+}
+
+struct source_class source_find(const struct source *s, const struct source_want *want, size_t n)
+{
+    struct source_class c = {.class = NULL};
+    for (int pass = 0; pass < 2 && !c.class; pass++) {
+        c = find_of(s, want, n, s->kernels, pass == 0);
+        for (size_t i = 0; i < FRAMEWORKS_N && !c.class; i++) c = find_of(s, want, n, FRAMEWORKS[i], pass == 0);
+    }
+    for (int pass = 0; pass < 2 && !c.class; pass++) c = find_of(s, want, n, "nccl", pass == 0);
+    return c;
+}
