@@ -98,6 +98,7 @@ const struct command command_check = {
     .examples = "  ridge check 'S*T/(T+S)' --against 'intensity(attention)' --course\n"
                 "  ridge check '6BTDF' --against 'flops(mlp)'\n"
                 "\nFunctions: sum(x, i, from, to), min, max, ceil, floor, sqrt, pow, log (natural), exp.\n"
+                "Units behind a number: 50ms, 80GB, 16GiB, 3.35TB/s, 989TFLOP/s.\n"
                 "Exit status: 0 equal, 1 not equal (with a point), 5 neither could be shown.\n",
     .formulas = true,
     .run = run,

@@ -42,18 +42,24 @@ static double reached_at(const struct asked *q, const struct sym *e, const struc
     return last->flat && last->high >= q->high * 0.999 ? last->value : (double)NAN;
 }
 
+/* ", from 3": the value at 0, where there is one; "" otherwise. */
+static const char *from_text(const struct asked *q, const struct sym *e)
+{
+    struct err why = {.code = ERR_OK};
+    const struct sym *rest;
+    const char *from = sym_normal(q->c, at_zero(q, e), &rest, &why) == ERR_OK ? value_text(q, rest) : NULL;
+    return from ? arena_printf(q->a, ", from %s", from) : "";
+}
+
 static const char *without_bound(const struct asked *q, const char *side, const struct sym *e,
                                  const struct sym *leading)
 {
     struct err why = {.code = ERR_OK};
-    const struct sym *rest;
     enum sym_sign end = SYM_SIGN_UNKNOWN;
-    const char *name = sym_name(q->var);
-    const char *from = sym_normal(q->c, at_zero(q, e), &rest, &why) == ERR_OK ? value_text(q, rest) : NULL;
+    const char *name = sym_name(q->var), *from = from_text(q, e);
     (void)sym_sign(q->c, leading, &end, &why);
     const char *how = end == SYM_SIGN_MINUS ? "falls" : end == SYM_SIGN_PLUS ? "grows" : "varies";
-    return from ? arena_printf(q->a, "the %s side %s with %s without bound, from %s", side, how, name, from)
-                : arena_printf(q->a, "the %s side %s with %s without bound", side, how, name);
+    return from ? arena_printf(q->a, "the %s side %s with %s without bound%s", side, how, name, from) : NULL;
 }
 
 /* What a side does as var grows from 0 without bound; NULL: algebra cannot say. */
@@ -79,8 +85,12 @@ static const char *describe(const struct asked *q, const char *side, const struc
     if (slope == SYM_SIGN_MINUS)
         return arena_printf(q->a, "the %s side falls with %s, but only towards %s", side, name, to);
     const double from = order < 0 ? (double)NAN : reached_at(q, e, limit);
-    if (!isnan(from)) return arena_printf(q->a, "the %s side stays at %s from %s = %.6g on", side, to, name, from);
-    return arena_printf(q->a, "the %s side tends to %s as %s grows", side, to, name);
+    const char *start = from_text(q, e);
+    if (!start) return NULL;
+    if (!isnan(from))
+        return arena_printf(q->a, "the %s side stays at %s from %s = %.6g on%s%s", side, to, name, from,
+                            *start ? ", and comes there" : "", *start ? start + 1 : "");
+    return arena_printf(q->a, "the %s side tends to %s as %s grows%s", side, to, name, start);
 }
 
 /* |left - right| by the larger of them, at a value of the variable; 1 where they are no numbers. */
