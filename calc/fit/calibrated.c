@@ -123,8 +123,8 @@ static bool is_narrow(const struct call *c)
 }
 
 /* One note: the names of operators of which `is` holds, behind a sentence. */
-static enum err_code add_note(struct arena *a, struct calibrated *c, const char *before, bool (*is)(const struct call *),
-                              struct err *e)
+static enum err_code add_note(struct arena *a, struct calibrated *c, const char *before,
+                              bool (*is)(const struct call *), struct err *e)
 {
     char names[NOTE_BYTES] = "";
     for (int p = 0; p < STEP_PHASES; p++)
@@ -197,9 +197,7 @@ static struct calibrated_time call_time(struct calibrated *c, const struct call 
     switch (call->how) {
     case CALL_INSIDE:
     case CALL_NOTHING: return t;
-    case CALL_FUSED:
-        t.s = t.p10_s = t.p90_s = value / c->hw->bandwidth_bytes_per_s;
-        return t;
+    case CALL_FUSED: t.s = t.p10_s = t.p90_s = value / c->hw->bandwidth_bytes_per_s; return t;
     case CALL_ROOFLINE:
         t.s = value / CALL_DEFAULT_FRAC + CALL_START_S;
         t.p10_s = t.s * CALL_DEFAULT_P10;
