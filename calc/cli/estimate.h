@@ -140,7 +140,7 @@ struct estimate_row {
     double prefill_s_p10, prefill_s_p90, decode_step_s_p10, decode_step_s_p90; /* NAN unless calibrated */
     double user_tok_per_s_p10, user_tok_per_s_p90, throughput_tok_per_s_p10, throughput_tok_per_s_p90;
     const char *efficiency, *framework, *transferred; /* NULL unless calibrated */
-    double flops, bytes, intensity_flops_per_byte; /* of a decode step */
+    double flops, bytes, intensity_flops_per_byte;    /* of a decode step */
     double prefill_flops, prefill_bytes;
     double pool_bytes, pool_blocks, pool_tokens, max_concurrency, engine_starts; /* NAN without engine flags */
     double prefill_compute_s, prefill_memory_s, prefill_link_s, decode_compute_s, decode_memory_s, decode_link_s;

@@ -110,8 +110,8 @@ static void write_calibrated(struct out *o, const struct estimate_request *q, co
     }
     put_line(o, 2, "fidelity calibrated (median of kernels as measured%s), conventions %s",
              q->eager ? ", launched one by one" : ", in graphs", q->conventions_text);
-    put_line(o, 2, "efficiency %s, framework %s%s", text_clean(name, sizeof name, s->name, strlen(s->name)), s->framework,
-             from);
+    put_line(o, 2, "efficiency %s, framework %s%s", text_clean(name, sizeof name, s->name, strlen(s->name)),
+             s->framework, from);
     const char *note;
     for (size_t i = 0; (note = calibrated_note(c->calibrated, i)) != NULL; i++) put_line(o, 2, "note: %s", note);
 }
@@ -179,13 +179,14 @@ static enum err_code calibrated_columns(struct arena *a, const struct estimate_r
                                         struct err *e)
 {
     const bool both = q->batch_n > 1 && estimate_points(q) > q->batch_n;
-    const char *keys = arena_printf(
-        a, "%s%s%s,left_bytes%s%s", headed ? "" : "model,hardware,fidelity,",
-        q->batch_n > 1 || (q->context_n <= 1 && !q->averaged) ? "batch" : "context", both ? ",context" : "",
-        q->only == ONLY_DECODE ? "" : ",prefill_s,prefill_s_p10,prefill_s_p90",
-        q->only == ONLY_PREFILL  ? ""
-        : q->only == ONLY_DECODE ? ",decode_step_s,decode_step_s_p10,decode_step_s_p90,user_tok_per_s,throughput_tok_per_s"
-                                 : ",decode_step_s,decode_step_s_p10,decode_step_s_p90,throughput_tok_per_s");
+    const char *keys =
+        arena_printf(a, "%s%s%s,left_bytes%s%s", headed ? "" : "model,hardware,fidelity,",
+                     q->batch_n > 1 || (q->context_n <= 1 && !q->averaged) ? "batch" : "context",
+                     both ? ",context" : "", q->only == ONLY_DECODE ? "" : ",prefill_s,prefill_s_p10,prefill_s_p90",
+                     q->only == ONLY_PREFILL ? ""
+                     : q->only == ONLY_DECODE
+                         ? ",decode_step_s,decode_step_s_p10,decode_step_s_p90,user_tok_per_s,throughput_tok_per_s"
+                         : ",decode_step_s,decode_step_s_p10,decode_step_s_p90,throughput_tok_per_s");
     if (!keys) return err_nomem(e);
     return table_select(a, t, keys, t, e);
 }

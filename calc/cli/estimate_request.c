@@ -152,9 +152,9 @@ static enum err_code parse_calibrated(const struct option_values *v, bool calibr
     TRY(CHOOSE(v, "launch", &launch, e, "graph", "eager"));
     for (size_t i = 0; i < sizeof FLAGS / sizeof FLAGS[0] && !calibrated; i++)
         if (option_given(v, FLAGS[i]))
-            return err_set(e, ERR_USAGE, "--%s says how times are calibrated; it needs --fidelity calibrated", FLAGS[i]);
-    if (calibrated && q->course)
-        return err_set(e, ERR_USAGE, "--course counts by hand, so it has no calibrated times");
+            return err_set(e, ERR_USAGE, "--%s says how times are calibrated; it needs --fidelity calibrated",
+                           FLAGS[i]);
+    if (calibrated && q->course) return err_set(e, ERR_USAGE, "--course counts by hand, so it has no calibrated times");
     q->calibrated = calibrated;
     q->eager = launch == 1;
     q->efficiency = option_get(v, "efficiency");
@@ -201,7 +201,7 @@ enum err_code estimate_request_parse(struct arena *a, const struct option_values
     TRY(CHOOSE(v, "fidelity", &fidelity, e, "bound", "roofline", "calibrated"));
     TRY(parse_calibrated(v, fidelity == 2, &q, e));
     TRY(CHOOSE(v, "only", &only, e, "all", "memory", "prefill", "decode"));
-    q.fidelity = q.calibrated                                               ? STEP_BOUND
+    q.fidelity = q.calibrated                                           ? STEP_BOUND
                  : q.course && !q.by_op && !option_given(v, "fidelity") ? STEP_BOUND
                                                                         : (enum step_fidelity)fidelity;
     q.only = (enum estimate_only)only;

@@ -25,11 +25,11 @@ struct sums {
 
 /* What was summed for one key, so that a sweep sums each number of rows once. */
 struct memo {
-    double batch, tokens, context;
+    double batch, tokens; /* NAN: free */
     struct sums sums;
 };
 
-enum { MEMOS = 1 << 12, NOTES_MAX = 6, NOTE_BYTES = 320 };
+enum { MEMOS = 1 << 14, PROBES = 8, NOTES_MAX = 6, NOTE_BYTES = 320 };
 
 struct phase_calls {
     struct step_pass pass;
@@ -123,8 +123,8 @@ static bool is_narrow(const struct call *c)
 }
 
 /* One note: the names of operators of which `is` holds, behind a sentence. */
-static enum err_code add_note(struct arena *a, struct calibrated *c, const char *before, bool (*is)(const struct call *),
-                              struct err *e)
+static enum err_code add_note(struct arena *a, struct calibrated *c, const char *before,
+                              bool (*is)(const struct call *), struct err *e)
 {
     char names[NOTE_BYTES] = "";
     for (int p = 0; p < STEP_PHASES; p++)
@@ -197,9 +197,7 @@ static struct calibrated_time call_time(struct calibrated *c, const struct call 
     switch (call->how) {
     case CALL_INSIDE:
     case CALL_NOTHING: return t;
-    case CALL_FUSED:
-        t.s = t.p10_s = t.p90_s = value / c->hw->bandwidth_bytes_per_s;
-        return t;
+    case CALL_FUSED: t.s = t.p10_s = t.p90_s = value / c->hw->bandwidth_bytes_per_s; return t;
     case CALL_ROOFLINE:
         t.s = value / CALL_DEFAULT_FRAC + CALL_START_S;
         t.p10_s = t.s * CALL_DEFAULT_P10;
@@ -242,18 +240,23 @@ static void add_part(struct calibrated *c, const struct part *p, const struct ca
     }
 }
 
-/* The memo's slot of a key: a mix of the bits of three numbers (multiplier: the golden ratio's, Knuth 6.4). */
-static size_t slot_of(double x, double y, double z)
+/* The memo of a key: its own, a free one, or the first of those it may have. The hash mixes the bits of both numbers
+ * (multiplier: the golden ratio's, Knuth 6.4). */
+static struct memo *memo_of(struct memo *memos, double batch, double tokens)
 {
-    const double parts[] = {x, y, z};
+    const double parts[] = {batch, tokens};
     unsigned long long h = 0;
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 2; i++) {
         unsigned long long bits;
         memcpy(&bits, &parts[i], sizeof bits);
         h = (h ^ bits) * 0x9E3779B97F4A7C15ULL;
         h ^= h >> 29;
     }
-    return (size_t)(h % MEMOS);
+    for (size_t i = 0; i < PROBES; i++) {
+        struct memo *m = &memos[(h + i) % MEMOS];
+        if (isnan(m->batch) || (m->batch == batch && m->tokens == tokens)) return m;
+    }
+    return &memos[h % MEMOS];
 }
 
 static struct call_point point_of(const struct step_setup *u, enum step_phase phase, double B, double T, double S,
@@ -269,7 +272,7 @@ static struct sums sum_calls(struct calibrated *c, enum step_phase phase, double
     struct phase_calls *p = &c->phase[phase];
     const double *const in[] = {&B, &T, &S, &M};
     const struct call_point at = point_of(p->pass.setup, phase, B, T, S, M);
-    struct memo *m = &p->memo[slot_of(at.batch, at.tokens, (double)phase)];
+    struct memo *m = memo_of(p->memo, at.batch, at.tokens);
     if (!(m->batch == at.batch && m->tokens == at.tokens)) {
         struct sums fixed = {0, 0, 0, 0, 0, 0};
         add_part(c, &p->fixed, &at, in, &fixed);

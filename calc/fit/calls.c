@@ -24,7 +24,7 @@ struct maker {
     const struct mixer *mixer; /* NULL outside the layers */
     const struct ffn *ffn;
     double tp;
-    bool decode; /* one new token a sequence */
+    bool decode;   /* one new token a sequence */
     bool absorbed; /* latent attention in the latent space */
     bool eager;
 };
@@ -221,7 +221,7 @@ static void make_scan(struct call *c, const struct maker *m, bool conv)
     k->taps = (double)r->conv_taps;
     k->channels = k->heads * k->value_dim + 2 * k->key_heads * k->state_dim;
     if (!delta && !ssd) return;
-    const char *prefix = conv ? m->decode ? "conv/causal_conv1d_update/" : "conv/causal_conv1d_fn/"
+    const char *prefix = conv        ? m->decode ? "conv/causal_conv1d_update/" : "conv/causal_conv1d_fn/"
                          : m->decode ? "scan/fused_recurrent"
                                      : "scan/chunk";
     const struct source_want want[] = {{prefix, delta ? "/delta" : "/mamba2", NULL}};
@@ -311,7 +311,7 @@ struct call call_make(const struct step_pass *pass, enum step_phase phase, size_
                             .absorbed = phase == STEP_DECODE && !pass->setup->uncached,
                             .eager = eager};
     struct call c = {.how = CALL_ROOFLINE, .count = (double)op->count, .launches = 1, .op = i};
-    const struct sym *const work[] = {op->flops,    op->vector_flops, op->weight_bytes,     op->kv_bytes,
+    const struct sym *const work[] = {op->flops,       op->vector_flops, op->weight_bytes,    op->kv_bytes,
                                       op->state_bytes, op->wire_bytes,   op->activation_bytes};
     bool idle = true;
     for (size_t k = 0; k < COUNT(work); k++) idle = idle && constant(work[k]) == 0; /* NAN is no zero */

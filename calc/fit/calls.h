@@ -25,9 +25,9 @@ struct call {
     struct kernel kernel; /* all but what a point sets */
     struct source_class of;
     double p[KERNEL_PARAMS_MAX]; /* of the class, as this call takes them */
-    double count, launches; /* launches: kernels of one call */
-    bool by_context;        /* its work changes with the context in a decode step */
-    size_t op;              /* of the pass */
+    double count, launches;      /* launches: kernels of one call */
+    bool by_context;             /* its work changes with the context in a decode step */
+    size_t op;                   /* of the pass */
 };
 
 /* What a point asks of a phase: sequences of the pass, new tokens of each, context (the mean over the steps). */

@@ -149,7 +149,8 @@ static enum err_code choose_framework(const char *framework, struct source *s, s
         s->framework = s->kernels = FRAMEWORKS[i];
         return ERR_OK;
     }
-    return framework ? err_set(e, ERR_USAGE, "--framework is vllm, trtllm, sglang or none, not '%.40s'", framework) : ERR_OK;
+    return framework ? err_set(e, ERR_USAGE, "--framework is vllm, trtllm, sglang or none, not '%.40s'", framework)
+                     : ERR_OK;
 }
 
 enum err_code source_open(struct arena *a, const struct hw *hw, const char *name, const char *framework,
@@ -157,7 +158,7 @@ enum err_code source_open(struct arena *a, const struct hw *hw, const char *name
 {
     struct near near[NEAR_MAX];
     size_t n;
-    *out = (struct source){.n = 0};
+    *out = (struct source){.named = name != NULL};
     if (name) TRY(add(a, hw, name, out, e));
     TRY(choose_framework(framework, out, e));
     TRY(add_device(a, hw, hw->key, out, e));
@@ -188,7 +189,7 @@ static struct source_class find_of(const struct source *s, const struct source_w
 {
     for (size_t w = 0; w < n; w++)
         for (size_t i = 0; i < s->n; i++) {
-            if ((s->transfer[i] == SOURCE_OWN) != own) continue;
+            if ((s->transfer[i] == SOURCE_OWN || (i == 0 && s->named)) != own) continue;
             for (size_t k = 0; k < s->file[i].n; k++)
                 if (matches(s->file[i].classes[k].name, &want[w], framework))
                     return (struct source_class){.class = &s->file[i].classes[k],

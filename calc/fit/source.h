@@ -25,14 +25,15 @@ struct source {
     struct efficiency file[SOURCE_FILES_MAX];
     enum source_transfer transfer[SOURCE_FILES_MAX];
     size_t n;
+    bool named;            /* the first file was asked for: its classes go before all others */
     const char *framework; /* "vllm" "trtllm" "sglang"; "none": kernels alone, as in a compiled loop */
     const char *kernels;   /* whose kernels: those of the framework, of vllm with none */
     const char *name;      /* of the first file: "h100-sxm.vllm" */
 };
 
-/* source_open -- the files of hw. name NULL: its own for the framework, else its own, else those of the nearest measured
- * device; a name or a path comes first. framework NULL: that of the file named, else vllm. Errors: ERR_USAGE another
- * framework, or a device of a kind that nothing measured is of; as efficiency_load. */
+/* source_open -- the files of hw. name NULL: its own for the framework, else its own, else those of the nearest
+ * measured device; a name or a path comes first. framework NULL: that of the file named, else vllm. Errors: ERR_USAGE
+ * another framework, or a device of a kind that nothing measured is of; as efficiency_load. */
 enum err_code source_open(struct arena *a, const struct hw *hw, const char *name, const char *framework,
                           struct source *out, struct err *e);
 

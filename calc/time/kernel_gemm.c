@@ -73,7 +73,8 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
                                            waves,
                                            s > 1 ? s * k->groups * k->m * k->n * 8 / rate : 0,
                                            s > 1};
-            if (dominated(v + CANDIDATES, n, c)) continue;
+            /* a fit asks often and saves by it; a step asks once */
+            if (!k->cold && dominated(v + CANDIDATES, n, c)) continue;
             for (size_t j = 0; j < CANDIDATE_N; j++) v[CANDIDATES + CANDIDATE_N * n + j] = c[j];
             n++;
         }

@@ -1,0 +1,382 @@
+/* Calibrated steps: a small model's kernels added up by hand, and what holds of any model and device. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "calc/fit/calibrated.h"
+#include "calc/fit/steps.h"
+#include "calc/model/stored.h"
+
+struct case_of {
+    struct model model;
+    struct hw hw;
+    struct step *step;
+    struct source source;
+    struct calibrated *c;
+};
+
+struct asked {
+    const char *model, *gpu, *framework, *efficiency, *weights;
+    int64_t tp;
+    bool eager, averaged, uncached;
+};
+
+static void open_case(struct arena *a, const struct asked *q, struct case_of *k)
+{
+    struct err e = {0};
+    if (model_load(a, q->model, NULL, 0, &k->model, &e) != ERR_OK) fail_msg("%s", e.text);
+    if (q->weights && stored_set_all(&k->model, q->weights, &e) != ERR_OK) fail_msg("%s", e.text);
+    if (hw_load(a, q->gpu, &k->hw, &e) != ERR_OK) fail_msg("%s", e.text);
+    const struct step_setup setup = {.model = &k->model,
+                                     .hw = &k->hw,
+                                     .tp = q->tp ? q->tp : 1,
+                                     .fidelity = STEP_BOUND,
+                                     .averaged = q->averaged,
+                                     .uncached = q->uncached,
+                                     .block_tokens = 16};
+    if (step_compile(a, &setup, &k->step, &e) != ERR_OK) fail_msg("%s: %s", q->model, e.text);
+    if (source_open(a, &k->hw, q->efficiency, q->framework, &k->source, &e) != ERR_OK) fail_msg("%s", e.text);
+    const struct calibrated_setup of = {.step = k->step, .source = &k->source, .eager = q->eager};
+    if (calibrated_open(a, &of, &k->c, &e) != ERR_OK) fail_msg("%s", e.text);
+}
+
+static double floor_of(struct case_of *k, enum step_phase phase, double B, double S, double M)
+{
+    double v = 0, *column[STEP_VALUES_N] = {0};
+    column[phase == STEP_PREFILL ? STEP_prefill_s : STEP_decode_step_s] = &v;
+    step_eval(k->step, 1, &B, &S, &S, &M, column);
+    return v;
+}
+
+static struct calibrated_time time_of(struct case_of *k, enum step_phase phase, double B, double S)
+{
+    const double M = 1, floor_s = floor_of(k, phase, B, S, M);
+    struct calibrated_time t;
+    calibrated_eval(k->c, phase, 1, &B, &S, &S, &M, &floor_s, &t);
+    return t;
+}
+
+/* -- by hand -- */
+
+struct hand {
+    struct hw hw;
+    struct efficiency vllm, trtllm;
+    double room[KERNEL_FEATURES_MAX];
+};
+
+static double kernel_s(struct hand *h, const struct efficiency *f, const char *class_name, struct kernel k)
+{
+    const struct fit_class *c = efficiency_find(f, class_name);
+    struct kernel_features features;
+    struct err e = {0};
+    assert_non_null(c);
+    k.cold = true;
+    k.unit = HW_BF16;
+    assert_int_equal(kernel_prepare(&k, &h->hw, h->room, &features, &e), ERR_OK);
+    return kernel_time_s(kernel_form_of(&k), &features, c->p);
+}
+
+static double product_s(struct hand *h, double m, double k, double n)
+{
+    return kernel_s(h, &h->vllm, "gemm/bf16/vllm",
+                    (struct kernel){.kind = KERNEL_GEMM, .groups = 1, .m = m, .n = n, .k = k, .element_bytes = 2});
+}
+
+static double moved_s(struct hand *h, double rows, double bytes)
+{
+    return kernel_s(h, &h->trtllm, "elementwise/scale_matrix/bf16/trtllm",
+                    (struct kernel){.kind = KERNEL_ELEMENTWISE, .m = rows, .moved_bytes = bytes});
+}
+
+/* SmolLM2-360M, bf16: 32 layers, width 960, 15 heads on 5 KV heads of 64, MLP 2560, 49152 tokens, tied. Inputs and
+ * outputs of every kernel counted once; residual sums move three arrays at full bandwidth; the cache is written within
+ * attention. */
+static void test_a_decode_step_is_the_sum_of_its_kernels(void **state)
+{
+    enum { LAYERS = 32, D = 960, N = 15, K = 5, H = 64, F = 2560, V = 49152 };
+    const double B = 37, S = 1531, b = 2;
+    (void)state;
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct hand h;
+    struct case_of k;
+    assert_int_equal(hw_load(a, "h100-sxm", &h.hw, &e), ERR_OK);
+    assert_int_equal(efficiency_load(a, "h100-sxm.vllm", &h.vllm, &e), ERR_OK);
+    assert_int_equal(efficiency_load(a, "h100-sxm.trtllm", &h.trtllm, &e), ERR_OK);
+    const double norm = moved_s(&h, B, 2 * B * D * b + D * b), sum3 = 3 * B * D * b / h.hw.bandwidth_bytes_per_s;
+    const double attention = kernel_s(&h, &h.vllm, "decode/bf16/bf16/vllm",
+                                      (struct kernel){.kind = KERNEL_DECODE,
+                                                      .batch = B,
+                                                      .context_tokens = S,
+                                                      .heads = N,
+                                                      .kv_heads = K,
+                                                      .head_dim = H,
+                                                      .value_dim = H,
+                                                      .element_bytes = 2,
+                                                      .kv_element_bytes = 2});
+    const double layer = norm + product_s(&h, B, D, (N + 2 * K) * H) + moved_s(&h, B, 2 * B * (N + K) * H * b) +
+                         attention + product_s(&h, B, N * H, D) + sum3 + norm + product_s(&h, B, D, 2 * F) +
+                         moved_s(&h, B, 3 * B * F * b) + product_s(&h, B, F, D) + sum3;
+    const double want =
+        moved_s(&h, B, 2 * B * D * b) + LAYERS * layer + norm + product_s(&h, B, D, V) + moved_s(&h, B, B * V * b);
+    open_case(a, &(struct asked){.model = "smollm2-360m", .gpu = "h100-sxm"}, &k);
+    const double got = calibrated_sum_s(k.c, STEP_DECODE, B, S, S, 1);
+    if (!(fabs(got - want) < 1e-12 * want)) fail_msg("%.17g s, by hand %.17g", got, want);
+    const struct steps *steps = steps_find("vllm", STEP_DECODE);
+    assert_non_null(steps);
+    const struct calibrated_time t = time_of(&k, STEP_DECODE, B, S);
+    const double whole = steps->host_s + want;
+    assert_true(fabs(t.s - whole * steps->band.p50) < 1e-12 * whole);
+    assert_true(fabs(t.p10_s - whole * steps->band.p10) < 1e-12 * whole);
+    assert_true(fabs(t.p90_s - whole * steps->band.p90) < 1e-12 * whole);
+    arena_close(a);
+}
+
+/* Two ranks: halves of heads and widths, and two sums of B*D*2 bytes a layer in place of none. */
+static void test_ranks_add_their_collectives(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct hand h;
+    struct case_of k;
+    struct step_op *ops;
+    size_t n;
+    assert_int_equal(hw_load(a, "h100-sxm", &h.hw, &e), ERR_OK);
+    assert_int_equal(efficiency_load(a, "h100-sxm.vllm", &h.vllm, &e), ERR_OK);
+    open_case(a, &(struct asked){.model = "llama-3.1-8b", .gpu = "h100-sxm", .tp = 2}, &k);
+    const double B = 23, D = 4096;
+    const double one = kernel_s(&h, &h.vllm, "collective/all_reduce/vllm/vLLM_custom_graph",
+                                (struct kernel){.kind = KERNEL_COLLECTIVE,
+                                                .collective = KERNEL_ALL_REDUCE,
+                                                .ranks = 2,
+                                                .per_node = 2,
+                                                .payload_bytes = B * D * 2});
+    assert_int_equal(step_ops(a, k.step, STEP_DECODE, B, 777, 777, 1, &ops, &n, &e), ERR_OK);
+    calibrated_ops(k.c, STEP_DECODE, B, 777, 777, 1, ops, n);
+    double sum = 0, reduced = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum += ops[i].time_s;
+        if (strcmp(ops[i].kind, "all_reduce") == 0) reduced += ops[i].time_s;
+    }
+    assert_true(fabs(reduced - 65 * one) < 1e-12 * reduced); /* the embedding's too */
+    assert_true(fabs(sum - calibrated_sum_s(k.c, STEP_DECODE, B, 777, 777, 1)) < 1e-12 * sum);
+    arena_close(a);
+}
+
+/* -- what holds of all -- */
+
+static const struct asked MANY[] = {
+    {.model = "llama-3.1-70b", .gpu = "h100-sxm", .tp = 8},
+    {.model = "deepseek-r1", .gpu = "h200-sxm", .tp = 8, .framework = "sglang"},
+    {.model = "deepseek-v3.2", .gpu = "h200-sxm", .tp = 8},
+    {.model = "qwen3-30b-a3b", .gpu = "a100-80g"},
+    {.model = "gpt-oss-20b", .gpu = "h100-sxm", .framework = "trtllm"},
+    {.model = "gemma-3-12b", .gpu = "l40s", .averaged = true},
+    {.model = "qwen3-coder-next", .gpu = "h100-sxm", .tp = 2},
+    {.model = "falcon-mamba-7b", .gpu = "h100-sxm"},
+    {.model = "nemotron-nano-9b-v2", .gpu = "h100-sxm", .framework = "trtllm"},
+    {.model = "gpt2", .gpu = "rtx-4090", .framework = "none"},
+    {.model = "llama-3.1-8b", .gpu = "mi300x", .weights = "int4-g128"},
+    {.model = "llama-3.1-8b", .gpu = "h100-sxm", .weights = "fp8", .eager = true},
+    {.model = "llama-3.2-1b", .gpu = "h100-sxm", .uncached = true},
+};
+
+static void test_never_below_the_bound_and_bands_in_order(void **state)
+{
+    static const double BATCH[] = {1, 3, 17, 131, 509}, CONTEXT[] = {7, 641, 4099};
+    (void)state;
+    for (size_t i = 0; i < sizeof MANY / sizeof MANY[0]; i++) {
+        struct arena *a = arena_open();
+        struct case_of k;
+        open_case(a, &MANY[i], &k);
+        for (size_t s = 0; s < 3; s++) {
+            double before = 0;
+            for (size_t b = 0; b < 5; b++)
+                for (enum step_phase p = 0; p < STEP_PHASES; p++) {
+                    const double S = MANY[i].model[3] == '2' && CONTEXT[s] > 1024 ? 1021 : CONTEXT[s];
+                    const struct calibrated_time t = time_of(&k, p, BATCH[b], S);
+                    if (!(t.s >= floor_of(&k, p, BATCH[b], S, 1) && t.p10_s >= floor_of(&k, p, BATCH[b], S, 1)))
+                        fail_msg("%s, batch %g, context %g: %g s is below the bound", MANY[i].model, BATCH[b], S, t.s);
+                    if (!(t.p10_s <= t.p90_s && t.s <= t.p90_s && isfinite(t.p90_s)))
+                        fail_msg("%s: %g %g %g", MANY[i].model, t.p10_s, t.s, t.p90_s);
+                    if (p == STEP_PREFILL) continue;
+                    /* tiles round: a larger batch may be a little faster */
+                    if (t.s < 0.93 * before)
+                        fail_msg("%s: batch %g takes %g s, a smaller one %g", MANY[i].model, BATCH[b], t.s, before);
+                    before = t.s;
+                }
+        }
+        arena_close(a);
+    }
+}
+
+/* The order of points does not matter, though what was summed is kept. */
+static void test_what_is_kept_changes_nothing(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct case_of k, fresh;
+    const struct asked q = {.model = "qwen3-1.7b", .gpu = "h100-sxm"};
+    open_case(a, &q, &k);
+    enum { POINTS = 5003 };
+    double *first = arena_array(a, POINTS, sizeof *first);
+    for (int i = 0; i < POINTS; i++) first[i] = calibrated_sum_s(k.c, STEP_DECODE, i % 617 + 1, 64, 64 + i % 7, 1);
+    for (int i = POINTS - 1; i >= 0; i--)
+        assert_true(calibrated_sum_s(k.c, STEP_DECODE, i % 617 + 1, 64, 64 + i % 7, 1) == first[i]);
+    open_case(a, &q, &fresh);
+    for (int i = 0; i < POINTS; i += 97)
+        assert_true(calibrated_sum_s(fresh.c, STEP_DECODE, i % 617 + 1, 64, 64 + i % 7, 1) == first[i]);
+    arena_close(a);
+}
+
+static bool noted(const struct case_of *k, const char *begin, const char *word)
+{
+    const char *note;
+    for (size_t i = 0; (note = calibrated_note(k->c, i)) != NULL; i++)
+        if (strncmp(note, begin, strlen(begin)) == 0 && strstr(note, word)) return true;
+    return false;
+}
+
+static void test_what_was_not_measured_is_said(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct case_of k;
+    open_case(a, &(struct asked){.model = "falcon-mamba-7b", .gpu = "h100-sxm"}, &k);
+    assert_true(noted(&k, "no measured kernel", "scan"));
+    assert_false(noted(&k, "no measured kernel", "in_proj"));
+    assert_true(noted(&k, "no whole prefill steps of vllm", "band"));
+    open_case(a, &(struct asked){.model = "llama-3.1-8b", .gpu = "h100-sxm"}, &k);
+    assert_false(noted(&k, "no measured kernel", ""));
+    assert_true(noted(&k, "not measured with vllm", "mlp_norm"));
+    open_case(a, &(struct asked){.model = "llama-3.1-8b", .gpu = "h100-sxm", .weights = "int4-g128"}, &k);
+    assert_true(noted(&k, "stored narrower than computed", "up_proj"));
+    open_case(a, &(struct asked){.model = "deepseek-v3.2", .gpu = "h200-sxm", .tp = 8}, &k);
+    assert_true(noted(&k, "no measured kernel", "index"));
+    assert_true(noted(&k, "not measured here, transferred", "attention"));
+    arena_close(a);
+}
+
+/* -- transfers -- */
+
+static void test_transfers_take_the_nearest_device(void **state)
+{
+    static const struct {
+        const char *gpu, *from;
+        enum source_transfer transfer;
+    } ROWS[] = {
+        {"h100-sxm", "h100-sxm", SOURCE_OWN},
+        {"a100-80g", "a100-80g", SOURCE_OWN},
+        {"a100-40g", "a100-80g", SOURCE_SAME_GENERATION},
+        {"h100-pcie", "h100-sxm", SOURCE_SAME_GENERATION},
+        {"b200-sxm", "h200-sxm", SOURCE_OTHER_GENERATION},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof ROWS / sizeof ROWS[0]; i++) {
+        struct arena *a = arena_open();
+        struct case_of k;
+        open_case(a, &(struct asked){.model = "llama-3.1-8b", .gpu = ROWS[i].gpu}, &k);
+        if (strcmp(k.source.file[0].device, ROWS[i].from) != 0)
+            fail_msg("%s: from %s, want %s", ROWS[i].gpu, k.source.file[0].device, ROWS[i].from);
+        assert_int_equal(k.source.transfer[0], ROWS[i].transfer);
+        arena_close(a);
+    }
+}
+
+/* Rates are parts of the datasheet's: half the bandwidth and half the peak, and what is not start-up doubles. */
+static void test_a_transfer_follows_the_datasheet(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct case_of k, half;
+    const struct asked q = {.model = "llama-3.1-70b", .gpu = "h100-sxm", .framework = "none"};
+    open_case(a, &q, &k);
+    open_case(a, &q, &half);
+    half.hw.bandwidth_bytes_per_s /= 2;
+    for (size_t i = 0; i < HW_DTYPES_N; i++) half.hw.peak_flops_per_s[i] /= 2;
+    const struct step_setup setup = {
+        .model = &half.model, .hw = &half.hw, .tp = 1, .fidelity = STEP_BOUND, .block_tokens = 16};
+    assert_int_equal(step_compile(a, &setup, &half.step, &e), ERR_OK);
+    const struct calibrated_setup of = {.step = half.step, .source = &half.source};
+    assert_int_equal(calibrated_open(a, &of, &half.c, &e), ERR_OK);
+    const double full_s = calibrated_sum_s(k.c, STEP_DECODE, 1, 512, 512, 1);
+    const double half_s = calibrated_sum_s(half.c, STEP_DECODE, 1, 512, 512, 1);
+    assert_true(half_s > 1.8 * full_s && half_s < 2.0 * full_s);
+    arena_close(a);
+}
+
+/* The band of a transfer is the own one, wider by what transfers were measured to cost. */
+static void test_a_transfer_widens_the_band(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct case_of own, moved;
+    open_case(a, &(struct asked){.model = "llama-3.1-8b", .gpu = "h100-sxm"}, &own);
+    open_case(a, &(struct asked){.model = "llama-3.1-8b", .gpu = "h100-sxm", .efficiency = "a100-80g"}, &moved);
+    const struct calibrated_time x = time_of(&own, STEP_DECODE, 19, 811), y = time_of(&moved, STEP_DECODE, 19, 811);
+    assert_true(y.p90_s / y.s > 1.2 * x.p90_s / x.s);
+    assert_true(y.p10_s / y.s < 0.85 * x.p10_s / x.s);
+    assert_string_equal(moved.source.name, "a100-80g");
+    assert_int_equal(moved.source.transfer[0], SOURCE_OTHER_GENERATION);
+    arena_close(a);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct hw hw;
+    struct source s;
+    struct err e = {0};
+    assert_int_equal(hw_load(a, "tpu-v5e", &hw, &e), ERR_OK);
+    assert_int_equal(source_open(a, &hw, NULL, NULL, &s, &e), ERR_USAGE);
+    assert_non_null(strstr(e.text, "tpu-v5e"));
+    assert_int_equal(hw_load(a, "h100-sxm", &hw, &e), ERR_OK);
+    assert_int_equal(source_open(a, &hw, NULL, "tgi", &s, &e), ERR_USAGE);
+    assert_int_equal(source_open(a, &hw, "h100-sxm.tgi", NULL, &s, &e), ERR_INPUT);
+    arena_close(a);
+}
+
+/* -- launches -- */
+
+static void test_launching_one_by_one_is_never_faster(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct case_of graph, eager;
+    open_case(a, &(struct asked){.model = "llama-3.2-1b", .gpu = "h100-sxm"}, &graph);
+    open_case(a, &(struct asked){.model = "llama-3.2-1b", .gpu = "h100-sxm", .eager = true}, &eager);
+    const struct steps *steps = steps_find("vllm", STEP_DECODE);
+    /* 16 layers of 4 products, attention (2 kernels), 2 norms, rope, activation; embedding, norm, head, draw */
+    const double want = (steps->host_s + (16 * 10 + 4) * STEPS_LAUNCH_S) * steps->band.p50;
+    const double got = time_of(&eager, STEP_DECODE, 1, 97).s;
+    assert_true(fabs(got - want) < 1e-12 * want);
+    assert_true(got > time_of(&graph, STEP_DECODE, 1, 97).s);
+    /* a long prefill hides the launches */
+    assert_true(time_of(&eager, STEP_PREFILL, 1, 8191).s == time_of(&graph, STEP_PREFILL, 1, 8191).s);
+    arena_close(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_decode_step_is_the_sum_of_its_kernels),
+        cmocka_unit_test(test_ranks_add_their_collectives),
+        cmocka_unit_test(test_never_below_the_bound_and_bands_in_order),
+        cmocka_unit_test(test_what_is_kept_changes_nothing),
+        cmocka_unit_test(test_what_was_not_measured_is_said),
+        cmocka_unit_test(test_transfers_take_the_nearest_device),
+        cmocka_unit_test(test_a_transfer_follows_the_datasheet),
+        cmocka_unit_test(test_a_transfer_widens_the_band),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_launching_one_by_one_is_never_faster),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
