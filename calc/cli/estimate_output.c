@@ -110,8 +110,8 @@ static void write_calibrated(struct out *o, const struct estimate_request *q, co
     }
     put_line(o, 2, "fidelity calibrated (median of kernels as measured%s), conventions %s",
              q->eager ? ", launched one by one" : ", in graphs", q->conventions_text);
-    put_line(o, 2, "efficiency %s, framework %s%s", text_clean(name, sizeof name, s->name, strlen(s->name)), s->framework,
-             from);
+    put_line(o, 2, "efficiency %s, framework %s%s", text_clean(name, sizeof name, s->name, strlen(s->name)),
+             s->framework, from);
     const char *note;
     for (size_t i = 0; (note = calibrated_note(c->calibrated, i)) != NULL; i++) put_line(o, 2, "note: %s", note);
 }
@@ -134,6 +134,7 @@ static void write_heading(struct out *o, const struct estimate_request *q, const
     else
         put_line(o, 2, "fidelity %s (a floor: servers are 2-4x slower), conventions %s",
                  step_fidelity_name(q->fidelity), q->conventions_text);
+    if (q->drafting.draft) estimate_drafting_write(o, q, c);
     write_workload_line(o, q);
     if (m->notes) put_line(o, 2, "note: %s", m->notes);
     const int64_t longest = estimate_longest(q);
@@ -179,13 +180,14 @@ static enum err_code calibrated_columns(struct arena *a, const struct estimate_r
                                         struct err *e)
 {
     const bool both = q->batch_n > 1 && estimate_points(q) > q->batch_n;
-    const char *keys = arena_printf(
-        a, "%s%s%s,left_bytes%s%s", headed ? "" : "model,hardware,fidelity,",
-        q->batch_n > 1 || (q->context_n <= 1 && !q->averaged) ? "batch" : "context", both ? ",context" : "",
-        q->only == ONLY_DECODE ? "" : ",prefill_s,prefill_s_p10,prefill_s_p90",
-        q->only == ONLY_PREFILL  ? ""
-        : q->only == ONLY_DECODE ? ",decode_step_s,decode_step_s_p10,decode_step_s_p90,user_tok_per_s,throughput_tok_per_s"
-                                 : ",decode_step_s,decode_step_s_p10,decode_step_s_p90,throughput_tok_per_s");
+    const char *keys =
+        arena_printf(a, "%s%s%s,left_bytes%s%s", headed ? "" : "model,hardware,fidelity,",
+                     q->batch_n > 1 || (q->context_n <= 1 && !q->averaged) ? "batch" : "context",
+                     both ? ",context" : "", q->only == ONLY_DECODE ? "" : ",prefill_s,prefill_s_p10,prefill_s_p90",
+                     q->only == ONLY_PREFILL ? ""
+                     : q->only == ONLY_DECODE
+                         ? ",decode_step_s,decode_step_s_p10,decode_step_s_p90,user_tok_per_s,throughput_tok_per_s"
+                         : ",decode_step_s,decode_step_s_p10,decode_step_s_p90,throughput_tok_per_s");
     if (!keys) return err_nomem(e);
     return table_select(a, t, keys, t, e);
 }
@@ -211,6 +213,8 @@ static enum err_code text_columns(struct arena *a, const struct estimate_request
                      : q->only == ONLY_PREFILL ? ",prefill_s,prefill_bound_by"
                      : q->only == ONLY_DECODE  ? ",decode_step_s,user_tok_per_s,throughput_tok_per_s,decode_bound_by"
                                                : "");
+    const char *drafting = headed ? NULL : estimate_drafting_keys(q);
+    if (keys && drafting) keys = arena_printf(a, "%s,%s", keys, drafting);
     if (!keys) return err_nomem(e);
     return table_select(a, t, keys, t, e);
 }
@@ -226,7 +230,9 @@ static enum err_code write_text_case(struct estimate_sink *s, const struct estim
     if (q->engine) write_pool(s->out, &c->engine);
     out_char(s->out, '\n');
     if (!columns) TRY(text_columns(s->arena, q, true, c->state_bytes > 0, &t, e));
-    return table_write(&t, s->format, s->out, e);
+    TRY(table_write(&t, s->format, s->out, e));
+    if (columns || !estimate_drafting_keys(q)) return ERR_OK;
+    return estimate_drafting_table(s->arena, q, &s->table, rows, n, s->out, e);
 }
 
 /* ---- by operator ---- */
