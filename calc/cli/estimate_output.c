@@ -62,7 +62,8 @@ static void write_beside_lines(struct out *o, const struct estimate_request *q, 
                  q->towerless  ? " (--no-towers)"
                  : c->gpus > 1 ? " of memory per GPU (--no-towers to serve text alone)"
                                : " of memory (--no-towers to serve text alone)");
-    if (x->mtp_params > 0)
+    const bool drafts = q->drafting.draft && strcmp(q->drafting.draft, "mtp") == 0;
+    if (x->mtp_params > 0 && !drafts)
         put_line(o, 2, "beside it %lld multi-token module%s, %s parameters, %s: not in memory here",
                  (long long)c->model.mtp.modules, c->model.mtp.modules == 1 ? "" : "s",
                  units_format_count(a, x->mtp_params), units_format_bytes(b, x->mtp_bytes));
