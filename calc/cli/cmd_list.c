@@ -234,6 +234,7 @@ static const struct text_row CONVENTIONS[] = {
     {"context", "fixed", "decode step at S; with --prompt and --generate the mean over the generation"},
     {"prefill", "one", "the prompt of one sequence; together: B of them in one pass"},
     {"throughput", "decode only", "batch * copies / step time"},
+    {"bonus", "drawn", "speculation: one token more when no drafted one is refused (--no-bonus, --course: none)"},
     {"capacity", "usable", "what a process can have; else visible, else label (--course: 80e9 bytes)"},
     {"fits", "per GPU", "weights + KV at full context + state + activations within capacity"},
     {"scan", "chunked", "of the published length, states between chunks on chip; a decode step is elementwise"},

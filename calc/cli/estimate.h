@@ -8,7 +8,7 @@
 #include "calc/fit/calibrated.h"
 #include "calc/model/model.h"
 #include "calc/serve/pool.h"
-#include "calc/time/step.h"
+#include "calc/time/speculate.h"
 
 enum estimate_only { ONLY_ALL, ONLY_MEMORY, ONLY_PREFILL, ONLY_DECODE };
 
@@ -35,6 +35,17 @@ struct estimate_request {
     bool towerless;                 /* image towers are not loaded */
     struct lora lora;               /* an adapter that is priced; rank 0 none */
     bool engine;                    /* any engine flag was given */
+    struct estimate_drafting {
+        const char *draft; /* a model, eagle, medusa=N or mtp; NULL: no speculation */
+        const char *accept_text;
+        struct speculate_accept accept;
+        bool bonus;
+        const char *passes; /* NULL: as the draft is made */
+        int64_t gamma;      /* 0: the best */
+        int64_t tp;         /* 0: the target's where it divides, else 1 */
+        bool has_tree;
+        struct speculate_tree tree;
+    } drafting;
     const struct option_values *options;
 };
 
@@ -46,6 +57,9 @@ enum err_code estimate_conventions_text(struct arena *a, struct estimate_request
 
 /* estimate_fidelity_name -- bound, roofline or calibrated. */
 const char *estimate_fidelity_name(const struct estimate_request *q);
+
+/* estimate_drafting_parse -- q->drafting from the options; --course drafts without the bonus. Errors: ERR_USAGE. */
+enum err_code estimate_drafting_parse(const struct option_values *v, struct estimate_request *q, struct err *e);
 
 /* An engine's cache pool for a case, from the engine flags. */
 struct estimate_engine {
@@ -85,7 +99,15 @@ struct estimate_case {
     struct source source; /* of calibrated times, and they; NULL without */
     struct calibrated *calibrated;
     struct estimate_engine engine; /* only with engine flags */
+    struct model draft;            /* only with --draft */
+    int64_t draft_tp;
+    struct speculate_setup speculation;
 };
+
+/* estimate_drafting_open -- the draft of a case and its steps, and the target's verify pass. setup: the target's.
+ * Errors: ERR_USAGE a layout that does not divide, or a tree deeper than the acceptance; those of model_load. */
+enum err_code estimate_drafting_open(struct arena *a, const struct estimate_request *q, const struct step_setup *setup,
+                                     struct estimate_case *c, struct err *e);
 
 /* estimate_engine_open -- fill c->engine. Errors: ERR_USAGE a flag's value; ERR_RANGE. */
 enum err_code estimate_engine_open(const struct estimate_request *q, struct estimate_case *c, struct err *e);
@@ -144,7 +166,27 @@ struct estimate_row {
     double prefill_flops, prefill_bytes;
     double pool_bytes, pool_blocks, pool_tokens, max_concurrency, engine_starts; /* NAN without engine flags */
     double prefill_compute_s, prefill_memory_s, prefill_link_s, decode_compute_s, decode_memory_s, decode_link_s;
+    const char *draft, *accept; /* speculation; NULL, TABLE_INT_UNKNOWN and NAN without */
+    int64_t draft_tp, gamma, verify_tokens, best_gamma, spec_pays_until_batch;
+    double bonus_token, draft_weight_bytes, draft_kv_bytes;
+    double tokens_per_step, draft_s, verify_s, spec_step_s, spec_user_tok_per_s, spec_throughput_tok_per_s,
+        spec_speedup;
 };
+
+/* estimate_drafting_fill -- memory of a point with a draft, and times unless hidden: p of this point, pays_until of
+ * speculate_pays_until. estimate_drafting_constant -- fields that all points of a case share. */
+void estimate_drafting_constant(const struct estimate_request *q, const struct estimate_case *c,
+                                struct estimate_row *r);
+void estimate_drafting_memory(const struct speculate_point *p, struct estimate_row *r);
+void estimate_drafting_times(const struct estimate_case *c, const struct speculate_point *p, int64_t pays_until,
+                             struct estimate_row *r);
+
+/* estimate_drafting_write -- lines that say who drafts, under the heading of a case. estimate_drafting_table -- a table
+ * of the n rows under its own; keys of its columns are estimate_drafting_keys. */
+void estimate_drafting_write(struct out *o, const struct estimate_request *q, const struct estimate_case *c);
+const char *estimate_drafting_keys(const struct estimate_request *q);
+enum err_code estimate_drafting_table(struct arena *a, const struct estimate_request *q, const struct table *t,
+                                      const struct estimate_row *rows, size_t n, struct out *o, struct err *e);
 
 /* estimate_columns -- all columns of a point; n of them. estimate_op_columns -- those of --by-op. */
 const struct column *estimate_columns(size_t *n);

@@ -62,7 +62,8 @@ static void write_beside_lines(struct out *o, const struct estimate_request *q, 
                  q->towerless  ? " (--no-towers)"
                  : c->gpus > 1 ? " of memory per GPU (--no-towers to serve text alone)"
                                : " of memory (--no-towers to serve text alone)");
-    if (x->mtp_params > 0)
+    const bool drafts = q->drafting.draft && strcmp(q->drafting.draft, "mtp") == 0;
+    if (x->mtp_params > 0 && !drafts)
         put_line(o, 2, "beside it %lld multi-token module%s, %s parameters, %s: not in memory here",
                  (long long)c->model.mtp.modules, c->model.mtp.modules == 1 ? "" : "s",
                  units_format_count(a, x->mtp_params), units_format_bytes(b, x->mtp_bytes));
@@ -134,6 +135,7 @@ static void write_heading(struct out *o, const struct estimate_request *q, const
     else
         put_line(o, 2, "fidelity %s (a floor: servers are 2-4x slower), conventions %s",
                  step_fidelity_name(q->fidelity), q->conventions_text);
+    if (q->drafting.draft) estimate_drafting_write(o, q, c);
     write_workload_line(o, q);
     if (m->notes) put_line(o, 2, "note: %s", m->notes);
     const int64_t longest = estimate_longest(q);
@@ -212,6 +214,8 @@ static enum err_code text_columns(struct arena *a, const struct estimate_request
                      : q->only == ONLY_PREFILL ? ",prefill_s,prefill_bound_by"
                      : q->only == ONLY_DECODE  ? ",decode_step_s,user_tok_per_s,throughput_tok_per_s,decode_bound_by"
                                                : "");
+    const char *drafting = headed ? NULL : estimate_drafting_keys(q);
+    if (keys && drafting) keys = arena_printf(a, "%s,%s", keys, drafting);
     if (!keys) return err_nomem(e);
     return table_select(a, t, keys, t, e);
 }
@@ -227,7 +231,9 @@ static enum err_code write_text_case(struct estimate_sink *s, const struct estim
     if (q->engine) write_pool(s->out, &c->engine);
     out_char(s->out, '\n');
     if (!columns) TRY(text_columns(s->arena, q, true, c->state_bytes > 0, &t, e));
-    return table_write(&t, s->format, s->out, e);
+    TRY(table_write(&t, s->format, s->out, e));
+    if (columns || !estimate_drafting_keys(q)) return ERR_OK;
+    return estimate_drafting_table(s->arena, q, &s->table, rows, n, s->out, e);
 }
 
 /* ---- by operator ---- */

@@ -103,6 +103,23 @@ static double group_padding(const struct model *m)
     return (double)(groups * g) / (double)(full + windowed);
 }
 
+/* The draft's weights come off the pool, its cache is in every block, and its tokens want logits. */
+static enum err_code add_draft(const struct estimate_case *c, struct pool_request *r, struct err *e)
+{
+    const struct speculate_setup *s = &c->speculation;
+    if (!s->shape && s->gamma == 0)
+        return err_set(e, ERR_USAGE,
+                       "an engine drafts a number of tokens that is set before it starts: give --gamma N");
+    if (step_state_bytes_per_sequence(s->draft) > 0)
+        return err_set(e, ERR_USAGE, "%s keeps recurrent state beside its cache: no pool", c->draft.name);
+    r->weight_bytes_per_gpu += step_weight_bytes(s->draft);
+    r->kv_bytes_per_token_per_gpu += step_kv_bytes_per_token_full(s->draft) +
+                                     step_kv_bytes_per_token_windowed(s->draft) +
+                                     step_kv_bytes_per_token_index(s->draft);
+    r->draft_tokens = s->shape ? s->shape->drafted : s->gamma;
+    return ERR_OK;
+}
+
 enum err_code estimate_engine_open(const struct estimate_request *q, struct estimate_case *c, struct err *e)
 {
     struct pool *out = &c->engine.pool;
@@ -130,6 +147,7 @@ enum err_code estimate_engine_open(const struct estimate_request *q, struct esti
     r.kv_bytes_per_token_per_gpu = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step) +
                                    step_kv_bytes_per_token_index(c->step);
     if (strcmp(engine->name, "vllm-v0") != 0) r.kv_bytes_per_token_per_gpu *= group_padding(m);
+    if (q->drafting.draft) TRY(add_draft(c, &r, e));
     r.max_model_len_tokens = len;
     r.vocab = m->vocab;
     r.hidden = m->hidden;

@@ -56,7 +56,7 @@ static const struct column COLUMNS[] = {
     ROW(state_bytes, COUNT, BYTES, 0, "state", "recurrent state on one GPU"),
     ROW(activation_bytes, COUNT, BYTES, COLUMN_SHOWN, "act.", "largest operator's inputs and outputs"),
     ROW(memory_bytes, COUNT, BYTES, COLUMN_SHOWN, "total",
-        "weights + image tower + KV + state + activations on one GPU"),
+        "weights + image tower + KV + state + activations on one GPU, and the draft's"),
     ROW(capacity_bytes, COUNT, BYTES, 0, "capacity", "usable memory of one GPU"),
     ROW(left_bytes, COUNT, BYTES, COLUMN_SHOWN, "left", "capacity - total; negative: so much is missing"),
     ROW(fits, BOOL, NONE, COLUMN_SHOWN, "fits",
@@ -98,6 +98,24 @@ static const struct column COLUMNS[] = {
     ROW(pool_blocks, COUNT, COUNT, 0, "blocks", "blocks in the pool"),
     ROW(pool_tokens, COUNT, COUNT, 0, "pool tokens", "tokens in the pool"),
     ROW(max_concurrency, REAL, RATIO, 0, "concurrency", "sequences of max-model-len in the pool"),
+    ROW(draft, STRING, NONE, 0, "draft", "speculation: the model that drafts"),
+    ROW(draft_tp, INT, COUNT, 0, "draft TP", "ranks that share the draft"),
+    ROW(accept, STRING, NONE, 0, "accept", "part of the drafted tokens that is kept, when those before were; by depth"),
+    ROW(bonus_token, MAYBE, NONE, 0, "bonus", "whether a step in which nothing is refused yields one token more"),
+    ROW(gamma, INT, COUNT, 0, "gamma", "tokens drafted one after the other; of a tree its depth"),
+    ROW(best_gamma, INT, COUNT, 0, "best", "gamma of the fastest chain, up to 32 or as far as acceptance is given"),
+    ROW(verify_tokens, INT, COUNT, 0, "verified", "query tokens of a sequence in the verify pass"),
+    ROW(tokens_per_step, REAL, COUNT, 0, "tokens", "expected tokens that a step yields a sequence"),
+    ROW(draft_s, REAL, SECONDS, 0, "draft", "all passes of the draft in a step, a floor"),
+    ROW(verify_s, REAL, SECONDS, 0, "verify", "the target's pass over the drafted tokens, a floor"),
+    ROW(spec_step_s, REAL, SECONDS, 0, "spec. step", "draft + verify, a floor"),
+    ROW(spec_user_tok_per_s, REAL, TOK_PER_S, 0, "spec. user", "tokens/step of one sequence"),
+    ROW(spec_throughput_tok_per_s, REAL, TOK_PER_S, 0, "spec. all", "batch*copies*tokens/step"),
+    ROW(spec_speedup, REAL, RATIO, 0, "speedup", "over decoding one token a step; below 1 it does not pay"),
+    ROW(spec_pays_until_batch, INT, COUNT, 0, "pays until",
+        "largest batch at which it pays at this context, whatever the memory; 0 none, 65536 that or more"),
+    ROW(draft_weight_bytes, COUNT, BYTES, 0, "draft weights", "on the GPU that holds most of the draft"),
+    ROW(draft_kv_bytes, COUNT, BYTES, 0, "draft KV", "cache and state of the draft on that GPU"),
     ROW(marked, STRING, NONE, 0, "marked", "\"does not fit\" where times are shown all the same"),
     ROW(model_hash, STRING, NONE, 0, "model hash", "FNV-1a of the model's file with its settings"),
     ROW(hardware_hash, STRING, NONE, 0, "device hash", "FNV-1a of the device's numbers"),
@@ -245,6 +263,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
                                      .beside_bytes = isnan(c->beside.tower_bytes) ? 0 : c->beside.tower_bytes};
     TRY(step_compile(a, &setup, &c->step, e));
     if (q->calibrated) TRY(open_calibrated(a, q, c, e));
+    if (q->drafting.draft) TRY(estimate_drafting_open(a, q, &setup, c, e));
     TRY(estimate_note_stored(a, q, c, e));
     if (c->model.position_rows > 0 && estimate_longest(q) > c->model.position_rows)
         return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", c->model.name,
@@ -323,6 +342,9 @@ static void hide_times(struct estimate_row *r)
     r->prefill_s_p10 = r->prefill_s_p90 = r->decode_step_s_p10 = r->decode_step_s_p90 = unknown;
     r->user_tok_per_s_p10 = r->user_tok_per_s_p90 = unknown;
     r->throughput_tok_per_s_p10 = r->throughput_tok_per_s_p90 = unknown;
+    r->tokens_per_step = r->draft_s = r->verify_s = r->spec_step_s = unknown;
+    r->spec_user_tok_per_s = r->spec_throughput_tok_per_s = r->spec_speedup = unknown;
+    r->gamma = r->best_gamma = r->verify_tokens = r->spec_pays_until_batch = TABLE_INT_UNKNOWN;
     r->prefill_bound_by = r->decode_bound_by = r->bound_by = r->bounds = NULL;
 }
 
@@ -425,8 +447,25 @@ static void fill_calibrated(const struct estimate_request *q, const struct estim
     r->decode_step_s_p90 = t.p90_s;
 }
 
+/* Speculation at a point; batches of one context share what it says about them. */
+struct drafted {
+    struct speculate_point point;
+    struct asked of;
+    int64_t pays_until;
+};
+
+static void speculate(const struct estimate_request *q, const struct estimate_case *c, const struct asked *k,
+                      struct drafted *d)
+{
+    const struct speculate_setup *s = &c->speculation;
+    const double T = (double)k->prompt, S = (double)k->context, M = q->averaged ? (double)k->generate : 1;
+    speculate_eval(s, (double)k->batch, T, S, M, &d->point);
+    if (k->context != d->of.context || k->prompt != d->of.prompt) d->pays_until = speculate_pays_until(s, T, S, M);
+    d->of = *k;
+}
+
 static void fill_point(const struct estimate_request *q, const struct estimate_case *c, const struct asked *k,
-                       const double *v, struct estimate_row *r)
+                       const double *v, const struct drafted *drafted, struct estimate_row *r)
 {
     r->batch = k->batch;
     r->context = k->context;
@@ -439,6 +478,7 @@ static void fill_point(const struct estimate_request *q, const struct estimate_c
     r->state_bytes = v[STEP_state_bytes];
     r->activation_bytes = v[STEP_activation_bytes];
     r->memory_bytes = v[STEP_memory_bytes];
+    if (q->drafting.draft) estimate_drafting_memory(&drafted->point, r);
     r->left_bytes = r->capacity_bytes - r->memory_bytes;
     r->unfit_because = r->left_bytes < 0 ? "memory" : NULL;
     if (q->engine && !r->unfit_because) r->unfit_because = estimate_engine_limit(&c->engine, k->batch, k->context);
@@ -477,6 +517,7 @@ static void fill_point(const struct estimate_request *q, const struct estimate_c
     r->bound_by = r->decode_bound_by = binder(r->decode_compute_s, r->decode_memory_s, r->decode_link_s);
     r->bounds = short_bounds(r->prefill_bound_by, r->decode_bound_by);
     if (c->model.diffusion && c->diffusion.block_tokens == 0) hide_prefill(r);
+    if (q->drafting.draft) estimate_drafting_times(c, &drafted->point, drafted->pays_until, r);
 }
 
 enum err_code estimate_eval(struct arena *a, const struct estimate_request *q, const struct estimate_case *c,
@@ -498,15 +539,18 @@ enum err_code estimate_eval(struct arena *a, const struct estimate_request *q, c
     step_eval(c->step, n, B, T, S, M, column);
     fill_constant(q, c, &constant);
     if (q->engine) fill_engine(&c->engine, &constant);
+    estimate_drafting_constant(q, c, &constant);
     if (c->uncached)
         constant.kv_bytes_per_token = constant.kv_bytes_per_token_windowed = constant.kv_bytes_per_token_index =
             constant.kv_bytes_per_token_gpu = 0;
+    struct drafted drafted = {.of = {.context = 0}};
     for (size_t i = 0; i < n; i++) {
         const struct asked k = asked_at(q, first + i);
         double v[STEP_VALUES_N];
         for (size_t j = 0; j < STEP_VALUES_N; j++) v[j] = column[j][i];
         rows[i] = constant;
-        fill_point(q, c, &k, v, &rows[i]);
+        if (q->drafting.draft) speculate(q, c, &k, &drafted);
+        fill_point(q, c, &k, v, &drafted, &rows[i]);
     }
     return ERR_OK;
 }
@@ -514,8 +558,9 @@ enum err_code estimate_eval(struct arena *a, const struct estimate_request *q, c
 enum err_code estimate_ops(struct arena *a, const struct estimate_request *q, const struct estimate_case *c,
                            const struct estimate_row *point, struct estimate_op_row **out, size_t *out_n, struct err *e)
 {
-    struct step_op *ops[STEP_PHASES];
-    size_t n[STEP_PHASES] = {0}, total = 0;
+    enum { VERIFY = STEP_PHASES, PHASES };
+    struct step_op *ops[PHASES];
+    size_t n[PHASES] = {0}, total = 0;
     const double M = q->averaged ? estimate_generated(c, point->generate_tokens) : 1;
     const double S = q->averaged ? (double)point->prompt_tokens + M : (double)point->context;
     for (enum step_phase p = 0; p < STEP_PHASES; p++) {
@@ -526,10 +571,15 @@ enum err_code estimate_ops(struct arena *a, const struct estimate_request *q, co
             calibrated_ops(c->calibrated, p, (double)point->batch, (double)point->prompt_tokens, S, M, ops[p], n[p]);
         total += n[p];
     }
+    if (q->drafting.draft && point->verify_tokens != TABLE_INT_UNKNOWN) {
+        TRY(step_ops(a, c->speculation.verify, STEP_DECODE, (double)point->batch, (double)point->verify_tokens,
+                     S - (M - 1) / 2, 1, &ops[VERIFY], &n[VERIFY], e));
+        total += n[VERIFY];
+    }
     struct estimate_op_row *rows = arena_array(a, total, sizeof *rows);
     if (!rows) return err_nomem(e);
     size_t at = 0;
-    for (enum step_phase p = 0; p < STEP_PHASES; p++)
+    for (size_t p = 0; p < PHASES; p++)
         for (size_t i = 0; i < n[p]; i++)
             rows[at++] = (struct estimate_op_row){.model = point->model,
                                                   .hardware = point->hardware,

@@ -201,7 +201,7 @@ static void build_head(struct build *b)
         op->activation_bytes = PROD(SUM(Y->t, INT(1)), rows, wide, Y->b_act);
     }
     /* Each rank draws from the whole distribution: t*V logits. max, -, exp, +, / per logit. */
-    op = build_op(b, OP_SAMPLE, "sample", "[B, V]");
+    op = build_op(b, OP_SAMPLE, "sample", b->pass->all_logits ? "[B*T, V]" : "[B, V]");
     op->vector_flops = PROD(INT(5), drawn, Y->t, wide);
     op->activation_bytes = PROD(drawn, Y->t, wide, Y->b_act);
 }

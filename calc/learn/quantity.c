@@ -192,6 +192,7 @@ static enum err_code build_pass(const struct quantity_scope *s, const struct top
                                    .B = t->extent == PREFILL && !s->prefill_together ? sym_int(s->c, 1) : s->y.B,
                                    .S = s->y.S,
                                    .absorbed = phase == QUANTITY_DECODE || (t->extent == OPERATORS && t->latent),
+                                   .all_logits = phase == QUANTITY_DECODE && s->tokens,
                                    .T = tokens[phase]};
     TRY(cost_build(s->arena, s->c, &s->y, p->model, &v, &pass, s->tp, &p->ops, e));
     return bind_pass(s, t, p, e);

@@ -211,3 +211,61 @@ bool model_mtp(const struct model *m, struct model *out)
         (struct model_draft){.joined = 2, .norms_before = 2, .embed_borrowed = !t->copies, .head_borrowed = !t->copies};
     return true;
 }
+
+/* ---- heads for any model ---- */
+
+/* m with one kind of layer, and nothing around its layers but the embedding and the output head. */
+static enum err_code bare(struct arena *a, const struct model *m, const char *what, int64_t layers, struct model *out,
+                          struct layer_kind **kind, struct err *e)
+{
+    *kind = arena_array(a, 1, sizeof **kind);
+    *out = *m;
+    out->name = arena_printf(a, "%s of %s", what, m->name);
+    if (!*kind || !out->name) return err_nomem(e);
+    out->kinds = *kind;
+    out->kinds_n = 1;
+    out->layers = layers;
+    out->order = out->whole_order = NULL;
+    out->order_n = out->whole_kinds_n = 0;
+    out->mtp = (struct model_mtp){.modules = 0};
+    out->tower = (struct model_tower){.params = 0};
+    out->tied = out->embed_norm = out->head_bias = out->layer_scale = false;
+    out->embed_extra_rows = out->position_rows = 0;
+    out->per_layer_dim = out->per_layer_vocab = out->streams = out->laurel_rank = 0;
+    return ERR_OK;
+}
+
+enum err_code model_eagle(struct arena *a, const struct model *m, struct model *out, struct err *e)
+{
+    const struct layer_kind *last = &m->kinds[m->order_n ? m->order[m->order_n - 1].kind : m->kinds_n - 1];
+    struct model r;
+    struct layer_kind *k;
+    if ((last->mixer.kind != MIXER_ATTENTION && last->mixer.kind != MIXER_LATENT) || last->ffn.kind != FFN_DENSE)
+        return err_set(
+            e, ERR_USAGE,
+            "%s ends in no layer of attention and an MLP, so what its EAGLE head is made of is not known: give "
+            "the head's own config.json",
+            m->name);
+    TRY(bare(a, m, "EAGLE head", 1, &r, &k, e));
+    memcpy(k, last, sizeof *k);
+    k->count = 1;
+    k->norms = 1;
+    k->borrowed = k->mixer.shares_kv = false;
+    r.draft = (struct model_draft){
+        .joined = 2, .joined_bias = true, .embed_borrowed = true, .head_borrowed = true, .no_final_norm = true};
+    *out = r;
+    return ERR_OK;
+}
+
+enum err_code model_medusa(struct arena *a, const struct model *m, int64_t heads, struct model *out, struct err *e)
+{
+    struct model r;
+    struct layer_kind *k;
+    TRY(bare(a, m, "Medusa heads", heads, &r, &k, e));
+    *k = (struct layer_kind){
+        .count = heads, .ffn = {.kind = FFN_DENSE, .residual_unit = true, .up_bias = true}, .label = "head"};
+    r.attention = "none";
+    r.draft = (struct model_draft){.heads = heads, .no_embedding = true, .no_final_norm = true};
+    *out = r;
+    return ERR_OK;
+}

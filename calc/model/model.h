@@ -275,6 +275,13 @@ enum err_code model_load(struct arena *a, const char *name, const struct model_s
 /* model_mtp -- one module of m's multi-token prediction as a draft model, in m's formats; false: it has none. */
 bool model_mtp(const struct model *m, struct model *out);
 
+/* model_eagle -- a draft head as published for models without experts: the feature and the embedding joined, one
+ * decoder layer like m's last, m's embedding and output head. model_medusa -- heads of one residual unit and an output
+ * matrix each, over m's last hidden vector. Heads of other shapes have files of their own (model_load). Errors:
+ * ERR_USAGE m's last layer is no attention with an MLP; ERR_NOMEM. Source: 2401.15077; 2401.10774. */
+enum err_code model_eagle(struct arena *a, const struct model *m, struct model *out, struct err *e);
+enum err_code model_medusa(struct arena *a, const struct model *m, int64_t heads, struct model *out, struct err *e);
+
 /* model_builtins -- names of the built-in models, in order; returns how many. */
 size_t model_builtins(struct arena *a, const char *const **names);
 

@@ -33,25 +33,40 @@ enum err_code step_peak(const struct hw *hw, const struct dtype *d, double *out_
     return ERR_OK;
 }
 
+static const char *phase_name(const struct step *s, enum step_phase p)
+{
+    return p == STEP_DECODE && s->setup.verify ? "verify" : step_phase_name(p);
+}
+
+/* Tokens that the last query of the decode step attends to. */
+static const struct sym *last_context(const struct step *s)
+{
+    return s->setup.verify ? SYM_SUM(s->c, s->y.S, s->y.T, sym_int(s->c, -1)) : s->y.S;
+}
+
 static enum err_code build_phase(struct arena *a, struct step *s, enum step_phase which, struct err *e)
 {
     struct sym_ctx *c = s->c;
     const struct step_setup *u = &s->setup;
     const struct sym *one = sym_int(c, 1);
-    struct cost_pass pass = {.name = step_phase_name(which), .B = s->y.B, .T = s->y.T, .S = s->y.T};
+    struct cost_pass pass = {.name = phase_name(s, which), .B = s->y.B, .T = s->y.T, .S = s->y.T};
     if (which == STEP_PREFILL) {
         if (!u->prefill_together) pass.B = one;
         pass.uncached = u->uncached;
     } else if (u->uncached) {
         pass.T = pass.S = s->y.S;
         pass.uncached = true;
+    } else if (u->verify) {
+        pass.T = s->y.T;
+        pass.S = last_context(s);
+        pass.absorbed = true;
     } else {
         pass.T = sym_int(c, u->pass_tokens > 0 ? u->pass_tokens : 1);
         pass.S = s->y.S;
         pass.M = u->averaged ? s->y.M : NULL;
         pass.absorbed = true;
     }
-    pass.all_logits = u->model->diffusion && which == STEP_DECODE;
+    pass.all_logits = which == STEP_DECODE && (u->model->diffusion || u->verify);
     struct phase *p = &s->phase[which];
     TRY(cost_build(a, c, &s->y, u->model, &u->conventions, &pass, u->tp, &p->ops, e));
     TRY(cost_bind(c, &s->y, u->model, u->tp, &p->ops, e));
@@ -87,12 +102,15 @@ static void total_memory(struct step *s, const struct sym **out)
     const struct step_setup *u = &s->setup;
     const struct sym *zero = sym_int(c, 0);
     const struct sym *prompt = u->prefill_together ? sym_mul(c, s->y.B, s->y.T) : s->y.T;
-    const struct sym *decode =
-        sym_mul(c, s->y.B, u->uncached ? s->y.S : sym_int(c, u->pass_tokens > 0 ? u->pass_tokens : 1));
-    const struct sym *blocks = sym_ceil(c, sym_div(c, s->y.S, sym_int(c, u->block_tokens)));
+    const struct sym *passed = u->verify ? s->y.T : sym_int(c, u->pass_tokens > 0 ? u->pass_tokens : 1);
+    const struct sym *decode = sym_mul(c, s->y.B, u->uncached ? s->y.S : passed);
+    const struct sym_binding held = {s->y.S, last_context(s)};
+    const struct sym *blocks = sym_ceil(c, sym_div(c, held.value, sym_int(c, u->block_tokens)));
+    const struct sym *sequence =
+        u->verify ? sym_bind(c, s->cache.bytes_per_sequence, &held, 1) : s->cache.bytes_per_sequence;
     const double per_token =
         s->cache.bytes_per_token_full + s->cache.bytes_per_token_windowed + s->cache.bytes_per_token_index;
-    out[STEP_kv_bytes] = u->uncached ? zero : sym_mul(c, s->y.B, s->cache.bytes_per_sequence);
+    out[STEP_kv_bytes] = u->uncached ? zero : sym_mul(c, s->y.B, sequence);
     out[STEP_kv_allocated_bytes] =
         u->uncached ? zero : SYM_PROD(c, s->y.B, blocks, sym_num(c, (double)u->block_tokens * per_token));
     out[STEP_activation_bytes] = u->conventions.activations_uncounted
@@ -218,7 +236,7 @@ enum err_code step_ops(struct arena *a, const struct step *s, enum step_phase ph
     sym_tape_eval(tape, 1, at, column);
     double sum = 0;
     for (size_t i = 0; i < n; i++) {
-        rows[i].phase = step_phase_name(phase);
+        rows[i].phase = phase_name(s, phase);
         fill_op(s, &p->ops.op[i], &p->timed[i], value + i * OP_VALUES, &rows[i]);
         sum += rows[i].time_s;
     }

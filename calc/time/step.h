@@ -25,6 +25,8 @@ struct step_setup {
     bool prefill_together; /* the prefill pass takes B prompts, not one */
     bool uncached;         /* --kv none */
     bool averaged;         /* decode time is the mean over M steps, the last at S; else one step at S */
+    bool verify;           /* the decode step has T query tokens, the first at context S, the last at S+T-1, and judges
+                              them all (speculation); at T = 1 it is a decode step */
     int64_t block_tokens;  /* of the engine's cache pages, for allocated bytes */
     int64_t pass_tokens;   /* query tokens of a sequence in a decode step; 0: one */
     double beside_bytes;   /* per GPU, held beside the model's weights: an image tower */
@@ -63,8 +65,9 @@ struct step; /* compiled; lives in the arena */
  * divide or a device without link; ERR_INPUT stored format unknown; ERR_NOMEM. */
 enum err_code step_compile(struct arena *a, const struct step_setup *setup, struct step **out, struct err *e);
 
-/* step_eval -- n points: batch B[i], prompt tokens T[i] (prefill), context S[i] of the (last) decode step, M[i] steps
- * averaged (may be NULL when not averaged). out[v] is a column or NULL. Cost: O(n * operators of all layer kinds). */
+/* step_eval -- n points: batch B[i], tokens T[i] (the prompt of prefill; of a verify step its query tokens), context
+ * S[i] of the (last) decode step, M[i] steps averaged (may be NULL when not averaged). out[v] is a column or NULL.
+ * Cost: O(n * operators of all layer kinds). */
 void step_eval(struct step *s, size_t n, const double *B, const double *T, const double *S, const double *M,
                double *const out[STEP_VALUES_N]);
 

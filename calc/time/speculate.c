@@ -1,0 +1,207 @@
+#include "calc/time/speculate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calc/base/text.h"
+
+/* ---- acceptance ---- */
+
+enum err_code speculate_accept_parse(const char *text, struct speculate_accept *out, struct err *e)
+{
+    char clean[64];
+    struct speculate_accept a = {.n = 0};
+    for (const char *at = text;; at++) {
+        char *end;
+        const double x = strtod(at, &end);
+        if (end == at || (*end != ',' && *end != '\0') || !(x >= 0 && x <= 1) || a.n == SPECULATE_DEPTH_MAX)
+            return err_set(e, ERR_USAGE,
+                           "'%s' is no acceptance: a part between 0 and 1, or one for each depth, at most %d",
+                           text_clean(clean, sizeof clean, text, strlen(text)), SPECULATE_DEPTH_MAX);
+        a.at[a.n++] = x;
+        if (*end == '\0') break;
+        at = end;
+    }
+    *out = a;
+    return ERR_OK;
+}
+
+int64_t speculate_depth_max(const struct speculate_accept *a)
+{
+    return a->n == 1 ? SPECULATE_DEPTH_MAX : (int64_t)a->n;
+}
+
+double speculate_accept_at(const struct speculate_accept *a, int64_t depth)
+{
+    if (a->n == 1) return a->at[0];
+    return depth <= (int64_t)a->n ? a->at[depth - 1] : (double)NAN;
+}
+
+/* ---- chains ---- */
+
+double speculate_kept(const struct speculate_accept *a, int64_t gamma)
+{
+    double sum = 0, reached = 1;
+    for (int64_t i = 1; i <= gamma; i++) {
+        reached *= speculate_accept_at(a, i);
+        sum += reached;
+    }
+    return sum;
+}
+
+double speculate_tokens(const struct speculate_accept *a, int64_t gamma, bool bonus)
+{
+    return 1 + speculate_kept(a, bonus ? gamma : gamma - 1);
+}
+
+double speculate_speedup(double tokens, double decode_s, double draft_s, double verify_s)
+{
+    return tokens * decode_s / (draft_s + verify_s);
+}
+
+int64_t speculate_best(const struct speculate_accept *a, bool bonus, int64_t n, double decode_s, const double *draft_s,
+                       const double *verify_s, double *out_speedup)
+{
+    int64_t best = 1;
+    double most = (double)NAN;
+    for (int64_t gamma = 1; gamma <= n; gamma++) {
+        const double speedup =
+            speculate_speedup(speculate_tokens(a, gamma, bonus), decode_s, draft_s[gamma - 1], verify_s[gamma - 1]);
+        if (speedup <= most || isnan(speedup)) continue;
+        most = speedup;
+        best = gamma;
+    }
+    *out_speedup = most;
+    return best;
+}
+
+/* ---- trees ---- */
+
+struct speculate_tree speculate_chain(int64_t gamma)
+{
+    struct speculate_tree t = {.depth = gamma};
+    for (int64_t d = 0; d < gamma; d++) t.width[d] = 1;
+    return t;
+}
+
+enum err_code speculate_tree_parse(const char *text, struct speculate_tree *out, struct err *e)
+{
+    char clean[64];
+    struct speculate_tree t = {.children = strchr(text, 'x') != NULL};
+    int64_t level = 1, sum = 0;
+    bool bad = false;
+    for (const char *at = text; !bad; at++) {
+        int64_t n = 0;
+        const char *digit = at;
+        for (; *at >= '0' && *at <= '9' && n <= SPECULATE_NODES_MAX; at++) n = 10 * n + (*at - '0');
+        bad = at == digit || n < 1 || n > SPECULATE_NODES_MAX || t.depth == SPECULATE_DEPTH_MAX ||
+              (*at != '\0' && *at != (t.children ? 'x' : ','));
+        if (bad) break;
+        t.width[t.depth++] = n;
+        level = t.children ? level * n : n;
+        sum += level;
+        bad = sum > SPECULATE_NODES_MAX;
+        if (*at == '\0') break;
+    }
+    if (bad)
+        return err_set(e, ERR_USAGE,
+                       "'%s' is no tree: nodes at each depth (1,3,2,1) or children of each node (4x2x1), at most %d "
+                       "deep and %d nodes",
+                       text_clean(clean, sizeof clean, text, strlen(text)), SPECULATE_DEPTH_MAX, SPECULATE_NODES_MAX);
+    *out = t;
+    return ERR_OK;
+}
+
+/* A depth of the tree: what reaches each node, and how many children it has. */
+struct level {
+    double *reached;
+    int64_t *children;
+    int64_t n;
+};
+
+static enum err_code level_make(struct arena *a, int64_t n, struct level *out, struct err *e)
+{
+    out->n = n;
+    out->reached = arena_array(a, (size_t)n, sizeof *out->reached);
+    out->children = arena_array(a, (size_t)n, sizeof *out->children);
+    if (!out->reached || !out->children) return err_nomem(e);
+    for (int64_t i = 0; i < n; i++) out->children[i] = 0;
+    return ERR_OK;
+}
+
+/* The n likeliest children of the nodes above. A node's next child is its likeliest that is not yet there. */
+static void hang(struct level *above, double p, struct level *below)
+{
+    for (int64_t i = 0; i < below->n; i++) {
+        int64_t parent = 0;
+        double most = -1;
+        for (int64_t k = 0; k < above->n; k++) {
+            const double reached = above->reached[k] * p * pow(1 - p, (double)above->children[k]);
+            if (!(reached > most)) continue;
+            most = reached;
+            parent = k;
+        }
+        above->children[parent]++;
+        below->reached[i] = most;
+    }
+}
+
+static enum err_code shape_by_depth(struct arena *a, const struct speculate_tree *t, const struct speculate_accept *p,
+                                    struct speculate_shape *r, int64_t *inner, double *ends, struct err *e)
+{
+    struct level above, below = {0};
+    TRY(level_make(a, 1, &above, e));
+    above.reached[0] = 1;
+    *inner = 0;
+    *ends = 0;
+    for (int64_t d = 0; d <= t->depth; d++) {
+        if (d < t->depth) {
+            TRY(level_make(a, t->width[d], &below, e));
+            hang(&above, speculate_accept_at(p, d + 1), &below);
+            for (int64_t i = 0; i < below.n; i++) r->kept_tokens += below.reached[i];
+            r->nodes[d] = below.n;
+            r->drafted += below.n;
+        }
+        for (int64_t i = 0; i < above.n; i++) {
+            if (above.children[i] == 0) *ends += above.reached[i];
+            if (above.children[i] > 0 && d > 0) ++*inner;
+        }
+        above = below;
+    }
+    return ERR_OK;
+}
+
+static void shape_by_children(const struct speculate_tree *t, const struct speculate_accept *p,
+                              struct speculate_shape *r, int64_t *inner, double *ends)
+{
+    int64_t level = 1;
+    double reached = 1;
+    for (int64_t d = 0; d < t->depth; d++) {
+        level *= t->width[d];
+        reached *= 1 - pow(1 - speculate_accept_at(p, d + 1), (double)t->width[d]);
+        r->kept_tokens += reached;
+        r->nodes[d] = level;
+        r->drafted += level;
+    }
+    *inner = r->drafted - level;
+    *ends = reached;
+}
+
+enum err_code speculate_tree_shape(struct arena *a, const struct speculate_tree *t, const struct speculate_accept *p,
+                                   bool bonus, struct speculate_shape *out, struct err *e)
+{
+    struct speculate_shape r = {.depth = t->depth};
+    int64_t inner; /* nodes with children, the root not among them */
+    double ends;   /* probability that a walk ends in a node without */
+    if (t->depth > speculate_depth_max(p))
+        return err_set(e, ERR_USAGE, "a tree %lld deep wants as many acceptances, not %zu", (long long)t->depth, p->n);
+    if (t->children)
+        shape_by_children(t, p, &r, &inner, &ends);
+    else
+        TRY(shape_by_depth(a, t, p, &r, &inner, &ends, e));
+    r.query_tokens = 1 + (bonus ? r.drafted : inner);
+    r.tokens = 1 + r.kept_tokens - (bonus ? 0 : ends);
+    *out = r;
+    return ERR_OK;
+}

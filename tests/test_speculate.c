@@ -1,0 +1,728 @@
+/* Speculation: published vectors, closed forms, the accept-and-refuse loop played out, and steps of real models. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "calc/base/arena.h"
+#include "calc/time/speculate.h"
+#include "tests/csv.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static void assert_close(double got, double want, double part, const char *what)
+{
+    if (!(fabs(got - want) <= part * fabs(want))) fail_msg("%s: %.17g, want %.17g", what, got, want);
+}
+
+static struct speculate_accept constant(double a) { return (struct speculate_accept){.at = {a}, .n = 1}; }
+
+/* ---- vectors ---- */
+
+static char *shared_text(struct arena *a, const char *file)
+{
+    FILE *f = fopen(csv_shared(a, file), "rb");
+    if (!f) return NULL;
+    enum { MOST = 1 << 16 };
+    char *text = arena_array(a, MOST, 1);
+    if (text) text[fread(text, 1, MOST - 1, f)] = '\0';
+    (void)fclose(f);
+    return text;
+}
+
+static int64_t best_at(double alpha, double c, double *speedup)
+{
+    const struct speculate_accept a = constant(alpha);
+    double draft[SPECULATE_DEPTH_MAX], verify[SPECULATE_DEPTH_MAX];
+    for (int i = 0; i < SPECULATE_DEPTH_MAX; i++) {
+        draft[i] = (i + 1) * c;
+        verify[i] = 1;
+    }
+    return speculate_best(&a, true, SPECULATE_DEPTH_MAX, 1, draft, verify, speedup);
+}
+
+/* "Best gamma (speed-up): alpha .6,c .1: 3 (1.67); .7,.05: 6 (2.35); ..." and the expected tokens at alpha .8. */
+static void test_shared_vectors(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    const char *text = shared_text(a, "serving/formulas.md");
+    if (!text) {
+        arena_close(a);
+        skip();
+    }
+    int gamma[4], n = 0;
+    double want[4], alpha, c, speedup;
+    const char *at = strstr(text, "Test: alpha .8: gamma ");
+    assert_non_null(at);
+    assert_int_equal(sscanf(at, "Test: alpha .8: gamma %d/%d/%d/%d -> %lf / %lf / %lf / %lf", &gamma[0], &gamma[1],
+                            &gamma[2], &gamma[3], &want[0], &want[1], &want[2], &want[3]),
+                     8);
+    for (int i = 0; i < 4; i++) {
+        const struct speculate_accept p = constant(.8);
+        assert_true(fabs(speculate_tokens(&p, gamma[i], true) - want[i]) < 6e-4);
+    }
+    at = strstr(text, "Best gamma (speed-up):");
+    assert_non_null(at);
+    at += strlen("Best gamma (speed-up):");
+    for (int best;
+         sscanf(at, n == 0 ? " alpha %lf,c %lf: %d (%lf)" : " %lf,%lf: %d (%lf)", &alpha, &c, &best, &want[0]) == 4;
+         n++) {
+        assert_int_equal(best_at(alpha, c, &speedup), best);
+        assert_true(fabs(speedup - want[0]) < 6e-3);
+        at = strchr(at, ')') + 1;
+        if (*at == ';') at++;
+    }
+    assert_int_equal(n, 6);
+    arena_close(a);
+}
+
+/* Mean lengths measured at depths 1 to 5, and what a constant acceptance would have made of the first. */
+static void test_shared_depths(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    const char *text = shared_text(a, "serving/formulas.md"), *at = text ? strstr(text, "MTP mean lengths ") : NULL;
+    if (!text) {
+        arena_close(a);
+        skip();
+    }
+    double mean[5], geometric, first;
+    int depth;
+    assert_non_null(at);
+    assert_int_equal(
+        sscanf(at, "MTP mean lengths %lf, %lf, %lf, %lf, %lf", &mean[0], &mean[1], &mean[2], &mean[3], &mean[4]), 5);
+    struct speculate_accept p = {.n = 5};
+    for (int i = 0; i < 5; i++)
+        p.at[i] = (mean[i] - (i ? mean[i - 1] : 1)) / (i == 0 ? 1 : mean[i - 1] - (i > 1 ? mean[i - 2] : 1));
+    for (int i = 0; i < 5; i++) assert_close(speculate_tokens(&p, i + 1, true), mean[i], 1e-12, "mean length");
+    at = strstr(text, "the geometric law with ");
+    assert_non_null(at);
+    assert_int_equal(sscanf(at, "the geometric law with %lf predicts %lf at depth %d", &first, &geometric, &depth), 3);
+    p = constant(first);
+    assert_true(fabs(speculate_tokens(&p, depth, true) - geometric) < 6e-3);
+    arena_close(a);
+}
+
+/* The same by hand: a = 3/5: 1 + 3/5 + 9/25 = 49/25, and so on. */
+static void test_by_hand(void **state)
+{
+    (void)state;
+    const struct speculate_accept a = constant(.6);
+    assert_close(speculate_tokens(&a, 2, true), 49. / 25, 1e-15, "a = 3/5, two drafts");
+    assert_close(speculate_tokens(&a, 2, false), 8. / 5, 1e-15, "no bonus");
+    assert_close(speculate_kept(&a, 2), 24. / 25, 1e-15, "kept");
+    const struct speculate_accept depths = {.at = {.9, .5, .2}, .n = 3};
+    assert_close(speculate_tokens(&depths, 3, true), 1 + .9 + .45 + .09, 1e-15, "by depth");
+    assert_close(speculate_tokens(&depths, 3, false), 1 + .9 + .45, 1e-15, "by depth, no bonus");
+    assert_true(isnan(speculate_tokens(&depths, 4, true)));
+    assert_true(speculate_depth_max(&depths) == 3 && isnan(speculate_accept_at(&depths, 4)));
+    double speedup;
+    /* a = .8, c = .5: (1 + .8 + .64)/2 = 1.22 at two drafts, 1.8/1.5 = 1.2 at one, 2.952/2.5 = 1.18 at three */
+    assert_int_equal(best_at(.8, .5, &speedup), 2);
+    assert_close(speedup, 1.22, 1e-12, "speedup");
+    assert_int_equal(best_at(.1, .9, &speedup), 1); /* even the best is a loss: a < c */
+    assert_true(speedup < 1);
+}
+
+/* Closed forms of the geometric series; gamma drafts are neither gamma nor gamma + 1 tokens unless all are kept. */
+static void test_closed_forms(void **state)
+{
+    (void)state;
+    static const double ALPHAS[] = {.07, .31, .59, .83, .97};
+    for (size_t i = 0; i < COUNT(ALPHAS); i++)
+        for (int64_t g = 1; g <= SPECULATE_DEPTH_MAX; g++) {
+            const double a = ALPHAS[i];
+            const struct speculate_accept p = constant(a);
+            assert_close(speculate_tokens(&p, g, true), (1 - pow(a, (double)g + 1)) / (1 - a), 1e-13, "bonus");
+            assert_close(speculate_tokens(&p, g, false), (1 - pow(a, (double)g)) / (1 - a), 1e-13, "no bonus");
+            assert_close(speculate_kept(&p, g), a * (1 - pow(a, (double)g)) / (1 - a), 1e-13, "kept");
+            assert_true(speculate_tokens(&p, g, true) < (double)g + 1);
+        }
+    for (int64_t g = 1; g <= 7; g++) {
+        const struct speculate_accept all = constant(1), none = constant(0);
+        assert_true(speculate_tokens(&all, g, true) == (double)g + 1);
+        assert_true(speculate_tokens(&all, g, false) == (double)g);
+        assert_true(speculate_tokens(&none, g, true) == 1 && speculate_tokens(&none, g, false) == 1);
+    }
+}
+
+/* Chinchilla drafts K = 4 at 1.8 ms a token where it takes 14.1 ms itself; its gains (1.92, 2.46, as the lecture quotes
+ * them) must lie below what full acceptance allows and come from acceptances that a draft can have. Source:
+ * 2302.01318, section 4. */
+static void test_chinchilla(void **state)
+{
+    (void)state;
+    static const double GAINS[] = {1.92, 2.46};
+    const double draft = 4 * 1.8 / 14.1;
+    const struct speculate_accept all = constant(1);
+    const double ceiling = speculate_speedup(speculate_tokens(&all, 4, true), 1, draft, 1);
+    double before = 0;
+    for (size_t i = 0; i < COUNT(GAINS); i++) {
+        assert_true(GAINS[i] < ceiling);
+        double lo = 0, hi = 1;
+        for (int k = 0; k < 60; k++) {
+            const struct speculate_accept p = constant((lo + hi) / 2);
+            *(speculate_speedup(speculate_tokens(&p, 4, true), 1, draft, 1) < GAINS[i] ? &lo : &hi) = (lo + hi) / 2;
+        }
+        assert_true(lo > .6 && lo < .9 && lo > before);
+        before = lo;
+    }
+}
+
+/* ---- the loop, played out ---- */
+
+static uint64_t random_next(uint64_t *s)
+{
+    uint64_t z = (*s += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static double random_unit(uint64_t *s) { return (double)(random_next(s) >> 11) * 0x1p-53; }
+
+enum { WORDS = 5 };
+
+static int draw(uint64_t *s, const double *p)
+{
+    double u = random_unit(s);
+    for (int i = 0; i < WORDS - 1; i++) {
+        if (u < p[i]) return i;
+        u -= p[i];
+    }
+    return WORDS - 1;
+}
+
+/* One step with target p and draft q: tokens kept, replaced and, with the bonus, added. */
+static int play_step(uint64_t *s, const double *p, const double *q, int gamma, bool bonus, int *out)
+{
+    double rest[WORDS], sum = 0;
+    for (int i = 0; i < WORDS; i++) sum += rest[i] = fmax(p[i] - q[i], 0);
+    for (int i = 0; i < WORDS; i++) rest[i] /= sum;
+    for (int g = 0; g < gamma; g++) {
+        const int x = draw(s, q);
+        if (random_unit(s) * q[x] < p[x]) {
+            out[g] = x;
+            continue;
+        }
+        out[g] = draw(s, rest);
+        return g + 1;
+    }
+    if (!bonus) return gamma;
+    out[gamma] = draw(s, p);
+    return gamma + 1;
+}
+
+/* Acceptance is the sum of min(p, q); the mean length of a step is the formula's, and what comes out is a sample of the
+ * target whatever the draft. */
+static void test_chain_against_loop(void **state)
+{
+    (void)state;
+    static const double P[WORDS] = {.41, .23, .17, .13, .06}, Q[WORDS] = {.19, .31, .11, .29, .10};
+    enum { STEPS = 200000, GAMMA = 4 };
+    double alpha = 0;
+    uint64_t seed = 20231;
+    for (int i = 0; i < WORDS; i++) alpha += fmin(P[i], Q[i]);
+    const struct speculate_accept a = constant(alpha);
+    for (int bonus = 0; bonus < 2; bonus++)
+        for (int gamma = 1; gamma <= GAMMA; gamma++) {
+            double sum = 0, squares = 0, first[WORDS] = {0};
+            for (int k = 0; k < STEPS; k++) {
+                int words[GAMMA + 1];
+                const int n = play_step(&seed, P, Q, gamma, bonus, words);
+                sum += n;
+                squares += (double)n * n;
+                first[words[0]] += 1. / STEPS;
+            }
+            const double mean = sum / STEPS, deviation = sqrt(fmax(squares / STEPS - mean * mean, 0) / STEPS);
+            const double want = speculate_tokens(&a, gamma, bonus);
+            if (!(fabs(mean - want) <= 5 * deviation)) fail_msg("gamma %d: %.5f, want %.5f", gamma, mean, want);
+            for (int i = 0; i < WORDS; i++) assert_true(fabs(first[i] - P[i]) < 5 * sqrt(P[i] / STEPS));
+        }
+}
+
+/* Children are tried in turn at every node, down to a refusal of all or to a node without any. */
+static int play_tree(uint64_t *s, const struct speculate_tree *t, const struct speculate_accept *p, bool bonus)
+{
+    for (int64_t d = 0; d < t->depth; d++) {
+        bool kept = false;
+        for (int64_t k = 0; k < t->width[d] && !kept; k++) kept = random_unit(s) < speculate_accept_at(p, d + 1);
+        if (!kept) return (int)d + 1;
+    }
+    return (int)t->depth + (bonus ? 1 : 0);
+}
+
+static void test_tree_against_loop(void **state)
+{
+    (void)state;
+    static const char *const TREES[] = {"3x2x1", "1x5x2x3", "7x1"};
+    enum { STEPS = 200000 };
+    const struct speculate_accept p = {.at = {.61, .43, .37, .29}, .n = 4};
+    struct arena *a = arena_open();
+    struct err e = {0};
+    uint64_t seed = 90017;
+    for (size_t i = 0; i < COUNT(TREES); i++)
+        for (int bonus = 0; bonus < 2; bonus++) {
+            struct speculate_tree t;
+            struct speculate_shape shape;
+            assert_int_equal(speculate_tree_parse(TREES[i], &t, &e), ERR_OK);
+            assert_int_equal(speculate_tree_shape(a, &t, &p, bonus, &shape, &e), ERR_OK);
+            double sum = 0, squares = 0;
+            for (int k = 0; k < STEPS; k++) {
+                const int n = play_tree(&seed, &t, &p, bonus);
+                sum += n;
+                squares += (double)n * n;
+            }
+            const double mean = sum / STEPS, deviation = sqrt((squares / STEPS - mean * mean) / STEPS);
+            if (!(fabs(mean - shape.tokens) <= 5 * deviation))
+                fail_msg("%s: %.5f, want %.5f", TREES[i], mean, shape.tokens);
+        }
+    arena_close(a);
+}
+
+/* ---- trees ---- */
+
+/* Largest expected kept tokens of all ways to hang width[d..] under nodes of these probabilities. */
+static double hang_all(const double *above, int n, const struct speculate_tree *t, int64_t d,
+                       const struct speculate_accept *p);
+
+static double share_out(const double *above, int n, int at, int left, double *below, int m,
+                        const struct speculate_tree *t, int64_t d, const struct speculate_accept *p)
+{
+    if (at == n) {
+        if (left > 0) return -1;
+        double sum = 0;
+        for (int i = 0; i < m; i++) sum += below[i];
+        return sum + hang_all(below, m, t, d + 1, p);
+    }
+    double most = -1, q = above[at] * speculate_accept_at(p, d + 1);
+    for (int k = 0; k <= left; k++) { /* this node gets k children */
+        const double sum = share_out(above, n, at + 1, left - k, below, m + k, t, d, p);
+        if (sum > most) most = sum;
+        below[m + k] = q;
+        q *= 1 - speculate_accept_at(p, d + 1);
+    }
+    return most;
+}
+
+static double hang_all(const double *above, int n, const struct speculate_tree *t, int64_t d,
+                       const struct speculate_accept *p)
+{
+    double below[16];
+    return d == t->depth ? 0 : share_out(above, n, 0, (int)t->width[d], below, 0, t, d, p);
+}
+
+/* No way to hang the nodes keeps more tokens. */
+static void test_nodes_hang_where_they_are_likeliest(void **state)
+{
+    (void)state;
+    static const char *const TREES[] = {"1,3,2,1", "3,4,2", "2,5,3", "4,1,3,2", "7"};
+    static const double ROOT[] = {1};
+    const struct speculate_accept p = {.at = {.53, .71, .37, .62}, .n = 4};
+    struct arena *a = arena_open();
+    struct err e = {0};
+    for (size_t i = 0; i < COUNT(TREES); i++) {
+        struct speculate_tree t;
+        struct speculate_shape shape;
+        assert_int_equal(speculate_tree_parse(TREES[i], &t, &e), ERR_OK);
+        assert_int_equal(speculate_tree_shape(a, &t, &p, true, &shape, &e), ERR_OK);
+        assert_close(shape.kept_tokens, hang_all(ROOT, 1, &t, 0, &p), 1e-12, TREES[i]);
+        assert_close(shape.tokens, 1 + shape.kept_tokens, 1e-15, TREES[i]);
+        assert_int_equal(shape.query_tokens, shape.drafted + 1);
+    }
+    /* by hand: two at depth 1 (p, p(1-p)), one below the first: .53 + .53*.47 + .53*.71 */
+    struct speculate_tree t;
+    struct speculate_shape shape;
+    assert_int_equal(speculate_tree_parse("2,1", &t, &e), ERR_OK);
+    assert_int_equal(speculate_tree_shape(a, &t, &p, true, &shape, &e), ERR_OK);
+    assert_close(shape.kept_tokens, .53 + .53 * .47 + .53 * .71, 1e-14, "2,1");
+    /* without the bonus a walk that ends at the second node, or at the last one, yields one less; only the first node's
+     * logits are needed beside the last token's */
+    assert_int_equal(speculate_tree_shape(a, &t, &p, false, &shape, &e), ERR_OK);
+    assert_int_equal(shape.query_tokens, 2);
+    assert_close(shape.tokens, 1 + .53, 1e-14, "2,1 without bonus");
+    arena_close(a);
+}
+
+static void test_tree_shapes(void **state)
+{
+    (void)state;
+    const struct speculate_accept p = {.at = {.7, .6, .5, .4}, .n = 4};
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct speculate_tree t;
+    struct speculate_shape x, y;
+    for (int64_t g = 1; g <= 4; g++)
+        for (int bonus = 0; bonus < 2; bonus++) { /* a chain is a tree */
+            t = speculate_chain(g);
+            assert_int_equal(speculate_tree_shape(a, &t, &p, bonus, &x, &e), ERR_OK);
+            assert_close(x.tokens, speculate_tokens(&p, g, bonus), 1e-14, "chain");
+            assert_int_equal(x.query_tokens, bonus ? g + 1 : g);
+            assert_int_equal(x.drafted, g);
+        }
+    /* children of each node: 4 + 8 + 8 nodes, each level reached with 1-(1-p)^k */
+    assert_int_equal(speculate_tree_parse("4x2x1", &t, &e), ERR_OK);
+    assert_int_equal(speculate_tree_shape(a, &t, &p, true, &x, &e), ERR_OK);
+    assert_int_equal(x.drafted, 20);
+    const double one = 1 - pow(.3, 4), two = one * (1 - .16), three = two * .5;
+    assert_close(x.tokens, 1 + one + two + three, 1e-14, "4x2x1");
+    /* as many nodes hung where they are likeliest keep no less */
+    assert_int_equal(speculate_tree_parse("4,8,8", &t, &e), ERR_OK);
+    assert_int_equal(speculate_tree_shape(a, &t, &p, true, &y, &e), ERR_OK);
+    assert_true(y.tokens >= x.tokens);
+    assert_int_equal(speculate_tree_parse("2,2,2,2,2", &t, &e), ERR_OK);
+    assert_int_equal(speculate_tree_shape(a, &t, &p, true, &x, &e), ERR_USAGE); /* deeper than is known */
+    static const char *const BAD[] = {
+        "",  "0",    "3,",  ",3", "3,0,1", "3x",    "2,3x1", "1-2",  "4097",    "99x99",
+        "a", "1,,1", "3.5", "-1", "x2",    "64x64", "+3",    "1, 2", "4000,97", "9999999999999999999999"};
+    for (size_t i = 0; i < COUNT(BAD); i++)
+        if (speculate_tree_parse(BAD[i], &t, &e) != ERR_USAGE) fail_msg("'%s' is taken for a tree", BAD[i]);
+    static const char *const REFUSED[] = {"", "1.1", "-.1", ".8,", ",.8", "nan", "x", ".8;.7", "80%", "inf"};
+    struct speculate_accept q;
+    for (size_t i = 0; i < COUNT(REFUSED); i++)
+        if (speculate_accept_parse(REFUSED[i], &q, &e) != ERR_USAGE) fail_msg("'%s' is taken", REFUSED[i]);
+    assert_int_equal(speculate_accept_parse("0.9,.5,1", &q, &e), ERR_OK);
+    assert_true(q.n == 3 && q.at[0] == .9 && q.at[1] == .5 && q.at[2] == 1);
+    arena_close(a);
+}
+
+/* ---- steps of models ---- */
+
+struct pair {
+    struct arena *a;
+    struct model target, draft;
+    struct hw hw;
+    struct speculate_setup setup;
+};
+
+static struct step *compile(struct arena *a, const struct model *m, const struct hw *hw, int64_t tp,
+                            enum step_fidelity fidelity, bool verify)
+{
+    struct err e = {0};
+    struct step *s;
+    const struct step_setup setup = {
+        .model = m, .hw = hw, .tp = tp, .fidelity = fidelity, .block_tokens = 16, .verify = verify};
+    if (step_compile(a, &setup, &s, &e) != ERR_OK) fail_msg("%s: %s", m->name, e.text);
+    return s;
+}
+
+static void open_pair(struct pair *p, const char *target, const char *draft, const char *gpu, int64_t tp)
+{
+    struct err e = {0};
+    p->a = arena_open();
+    assert_int_equal(model_load(p->a, target, NULL, 0, &p->target, &e), ERR_OK);
+    assert_int_equal(model_load(p->a, draft, NULL, 0, &p->draft, &e), ERR_OK);
+    assert_int_equal(hw_load(p->a, gpu, &p->hw, &e), ERR_OK);
+    p->setup = (struct speculate_setup){.target = compile(p->a, &p->target, &p->hw, tp, STEP_ROOFLINE, false),
+                                        .verify = compile(p->a, &p->target, &p->hw, tp, STEP_ROOFLINE, true),
+                                        .draft = compile(p->a, &p->draft, &p->hw, tp, STEP_ROOFLINE, false),
+                                        .draft_wide = compile(p->a, &p->draft, &p->hw, tp, STEP_ROOFLINE, true),
+                                        .accept = constant(.8),
+                                        .bonus = true};
+}
+
+static void at(struct step *s, double B, double T, double S, double v[STEP_VALUES_N])
+{
+    const double M = 1;
+    double *column[STEP_VALUES_N];
+    for (size_t i = 0; i < STEP_VALUES_N; i++) column[i] = &v[i];
+    step_eval(s, 1, &B, &T, &S, &M, column);
+}
+
+static const struct {
+    const char *model, *gpu;
+    int64_t tp;
+} MODELS[] = {{"llama-3.1-8b", "h100-sxm", 1}, {"gemma-3-27b", "h200-sxm", 1},     {"gpt-oss-120b", "h100-sxm", 2},
+              {"deepseek-v3", "h200-sxm", 8},  {"qwen3-235b-a22b", "h100-sxm", 8}, {"mixtral-8x7b", "mi300x", 1}};
+
+/* A verify pass of one token is a decode step; of T it computes what the T decode steps at S .. S+T-1 compute, and
+ * reads the weights once: it is not priced as T steps. */
+static void test_verify_is_decode_of_many(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(MODELS); i++)
+        for (int bound = 0; bound < 2; bound++) {
+            struct arena *a = arena_open();
+            struct model m;
+            struct hw hw;
+            struct err e = {0};
+            const enum step_fidelity fidelity = bound ? STEP_BOUND : STEP_ROOFLINE;
+            assert_int_equal(model_load(a, MODELS[i].model, NULL, 0, &m, &e), ERR_OK);
+            assert_int_equal(hw_load(a, MODELS[i].gpu, &hw, &e), ERR_OK);
+            struct step *decode = compile(a, &m, &hw, MODELS[i].tp, fidelity, false);
+            struct step *verify = compile(a, &m, &hw, MODELS[i].tp, fidelity, true);
+            double one[STEP_VALUES_N], many[STEP_VALUES_N], flops = 0, seconds = 0;
+            const double B = 3, S = 1531, T = 7;
+            at(decode, B, S, S, one);
+            at(verify, B, 1, S, many);
+            for (enum step_value v = STEP_decode_step_s; v <= STEP_decode_link_s; v++)
+                assert_close(many[v], one[v], 1e-13, MODELS[i].model);
+            assert_close(many[STEP_kv_bytes], one[STEP_kv_bytes], 1e-15, MODELS[i].model);
+            at(verify, B, T, S, many);
+            for (double k = 0; k < T; k++) {
+                at(decode, B, S, S + k, one);
+                flops += one[STEP_decode_flops];
+                seconds += one[STEP_decode_step_s];
+            }
+            assert_close(many[STEP_decode_flops], flops, 1e-13, MODELS[i].model);
+            assert_true(many[STEP_decode_step_s] < seconds);
+            assert_true(many[STEP_decode_step_s] > one[STEP_decode_step_s]);
+            assert_close(many[STEP_kv_bytes], one[STEP_kv_bytes], 1e-15, MODELS[i].model); /* one is at S+T-1 */
+            arena_close(a);
+        }
+}
+
+/* Bound of a dense model: the weights once, the cache up to the last token, T rows of the embedding. */
+static void test_verify_reads_weights_once(void **state)
+{
+    (void)state;
+    struct pair p;
+    open_pair(&p, "llama-3.1-8b", "llama-3.2-1b", "h100-sxm", 1);
+    struct step *decode = compile(p.a, &p.target, &p.hw, 1, STEP_BOUND, false);
+    struct step *verify = compile(p.a, &p.target, &p.hw, 1, STEP_BOUND, true);
+    double one[STEP_VALUES_N], many[STEP_VALUES_N];
+    const double B = 5, S = 977, T = 6;
+    at(decode, B, S, S + T - 1, one);
+    at(verify, B, T, S, many);
+    assert_close(many[STEP_decode_bytes], one[STEP_decode_bytes] + B * (T - 1) * (double)p.target.hidden * 2, 1e-15,
+                 "bytes of a verify pass");
+    at(decode, B, S, S, one);
+    assert_true(many[STEP_decode_step_s] < 1.02 * one[STEP_decode_step_s]); /* memory-bound: nearly free */
+    arena_close(p.a);
+}
+
+static double expert_bytes(struct arena *a, struct step *s, double B, double T, double S)
+{
+    struct step_op *ops;
+    size_t n;
+    struct err e = {0};
+    double sum = 0;
+    assert_int_equal(step_ops(a, s, STEP_DECODE, B, T, S, 1, &ops, &n, &e), ERR_OK);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(ops[i].kind, "experts") == 0) sum += ops[i].weight_bytes;
+    return sum;
+}
+
+/* A verify pass touches the experts of all its tokens: E*(1-(1-k/E)^(B*T)), k of them for one token. */
+static void test_verify_touches_more_experts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        double E, k, B, T, touched; /* published to the last digit */
+    } ROWS[] = {{"mixtral-8x7b", 8, 2, 1, 4, 5.47},    {"mixtral-8x7b", 8, 2, 4, 4, 7.92},
+                {"qwen3-30b-a3b", 128, 8, 2, 4, 51.6}, {"qwen3-30b-a3b", 128, 8, 4, 8, 111.8},
+                {"deepseek-v3", 256, 8, 1, 8, 57.4},   {"deepseek-v3", 256, 8, 16, 4, 222.4},
+                {"gpt-oss-120b", 128, 4, 2, 4, 28.7}};
+    for (size_t i = 0; i < COUNT(ROWS); i++) {
+        struct arena *a = arena_open();
+        struct model m;
+        struct hw hw;
+        struct err e = {0};
+        assert_int_equal(model_load(a, ROWS[i].model, NULL, 0, &m, &e), ERR_OK);
+        assert_int_equal(hw_load(a, "h200-sxm", &hw, &e), ERR_OK);
+        struct step *verify = compile(a, &m, &hw, 1, STEP_ROOFLINE, true);
+        const double S = 1009, one = expert_bytes(a, verify, 1, 1, S);
+        const double n = expert_bytes(a, verify, ROWS[i].B, ROWS[i].T, S) / one * ROWS[i].k;
+        assert_true(fabs(n - ROWS[i].touched) < .06);
+        assert_close(n, ROWS[i].E * (1 - pow(1 - ROWS[i].k / ROWS[i].E, ROWS[i].B * ROWS[i].T)), 1e-12, ROWS[i].model);
+        assert_close(expert_bytes(a, verify, ROWS[i].B, ROWS[i].T, S),
+                     expert_bytes(a, compile(a, &m, &hw, 1, STEP_ROOFLINE, false), ROWS[i].B * ROWS[i].T, 1, S), 1e-12,
+                     "as a decode step of as many sequences");
+        arena_close(a);
+    }
+}
+
+/* A step adds up, its drafts are decode steps of the draft at growing contexts, and both caches hold them. */
+static void test_step_of_a_pair(void **state)
+{
+    (void)state;
+    struct pair p;
+    struct speculate_point x;
+    double v[STEP_VALUES_N], draft = 0;
+    const double B = 11, T = 700, S = 1301;
+    open_pair(&p, "llama-3.1-70b", "llama-3.2-1b", "h100-sxm", 4);
+    p.setup.gamma = 5;
+    speculate_eval(&p.setup, B, T, S, 1, &x);
+    for (double k = 0; k < 5; k++) {
+        at(p.setup.draft, B, S, S + k, v);
+        draft += v[STEP_decode_step_s];
+    }
+    assert_close(x.draft_s, draft, 1e-13, "draft_s");
+    assert_close(x.draft_kv_bytes, v[STEP_kv_bytes], 1e-15, "the draft's cache"); /* v is at S+4 */
+    assert_true(x.draft_kv_bytes == B * (S + 4) * step_kv_bytes_per_token_full(p.setup.draft));
+    assert_true(x.kv_bytes == B * (S + 5) * step_kv_bytes_per_token_full(p.setup.target));
+    at(p.setup.verify, B, 6, S, v);
+    assert_true(x.verify_s == v[STEP_decode_step_s] && x.query_tokens == 6);
+    at(p.setup.target, B, T, S, v);
+    assert_true(x.decode_s == v[STEP_decode_step_s]);
+    assert_true(x.step_s == x.draft_s + x.verify_s);
+    assert_close(x.tokens, (1 - pow(.8, 6)) / .2, 1e-14, "tokens");
+    assert_close(x.speedup, x.tokens * x.decode_s / x.step_s, 1e-15, "speedup");
+    /* without the bonus: a token less at most, a row less to judge */
+    p.setup.bonus = false;
+    struct speculate_point y;
+    speculate_eval(&p.setup, B, T, S, 1, &y);
+    assert_true(y.query_tokens == 5 && y.verify_s < x.verify_s && y.draft_s == x.draft_s);
+    assert_close(y.tokens, x.tokens - pow(.8, 5), 1e-14, "no bonus");
+    p.setup.bonus = true;
+    p.setup.one_pass = true; /* heads beside each other: one pass, and nothing of its own is read again */
+    speculate_eval(&p.setup, B, T, S, 1, &y);
+    at(p.setup.draft, B, S, S, v);
+    assert_true(y.draft_s == v[STEP_decode_step_s] && y.draft_kv_bytes == v[STEP_kv_bytes]);
+    assert_true(y.verify_s == x.verify_s && y.tokens == x.tokens);
+    arena_close(p.a);
+}
+
+/* The best gamma is no slower than any other; as a mean over M steps it is a step at their mean context. */
+static void test_best_gamma_of_a_pair(void **state)
+{
+    (void)state;
+    static const double BATCH[] = {1, 13, 89, 307};
+    struct pair p;
+    open_pair(&p, "qwen3-32b", "qwen3-0.6b", "h100-sxm", 2);
+    for (size_t i = 0; i < COUNT(BATCH); i++) {
+        struct speculate_point best, x;
+        p.setup.gamma = 0;
+        speculate_eval(&p.setup, BATCH[i], 500, 1100, 1, &best);
+        assert_int_equal(best.gamma, best.best_gamma);
+        for (p.setup.gamma = 1; p.setup.gamma <= SPECULATE_DEPTH_MAX; p.setup.gamma++) {
+            speculate_eval(&p.setup, BATCH[i], 500, 1100, 1, &x);
+            assert_int_equal(x.best_gamma, best.gamma);
+            assert_true(x.speedup <= best.speedup);
+            if (x.gamma == best.gamma) assert_true(x.speedup == best.speedup);
+        }
+        p.setup.gamma = 3;
+        struct speculate_point mean;
+        speculate_eval(&p.setup, BATCH[i], 500, 1100, 201, &mean); /* contexts 900 .. 1100 */
+        speculate_eval(&p.setup, BATCH[i], 500, 1000, 1, &x);
+        assert_true(mean.verify_s == x.verify_s && mean.draft_s == x.draft_s);
+        assert_true(mean.kv_bytes > x.kv_bytes); /* memory is that of the longest */
+    }
+    arena_close(p.a);
+}
+
+/* A dense target gains less the larger the batch, down to a loss; experts make small batches worse than middling ones.
+ */
+static void test_gain_falls_with_batch(void **state)
+{
+    (void)state;
+    struct pair p;
+    struct speculate_point x;
+    double before = (double)INFINITY;
+    open_pair(&p, "llama-3.1-8b", "llama-3.2-1b", "h100-sxm", 1);
+    p.setup.gamma = 3;
+    for (double B = 1; B <= 4096; B *= 2) {
+        speculate_eval(&p.setup, B, 64, 64, 1, &x);
+        assert_true(x.speedup < before);
+        before = x.speedup;
+    }
+    assert_true(before < 1);
+    /* flat until 4B rows reach the ridge of 295: B 74 */
+    struct speculate_point one, most;
+    speculate_eval(&p.setup, 1, 64, 64, 1, &one);
+    speculate_eval(&p.setup, 64, 64, 64, 1, &x);
+    speculate_eval(&p.setup, 256, 64, 64, 1, &most);
+    assert_true(x.verify_s < 1.3 * one.verify_s && most.verify_s > 2 * x.verify_s);
+    arena_close(p.a);
+    open_pair(&p, "mixtral-8x7b", "llama-3.2-1b", "h100-sxm", 4);
+    p.setup.gamma = 3;
+    speculate_eval(&p.setup, 1, 64, 64, 1, &one);
+    speculate_eval(&p.setup, 16, 64, 64, 1, &x);
+    assert_true(one.verify_s > 1.5 * one.decode_s && x.verify_s < 1.2 * x.decode_s && one.speedup < x.speedup);
+    arena_close(p.a);
+}
+
+/* The last batch that pays pays, the next does not; none and all are told apart. */
+static void test_where_it_stops_paying(void **state)
+{
+    (void)state;
+    struct pair p;
+    struct speculate_point x;
+    open_pair(&p, "llama-3.1-8b", "llama-3.2-1b", "h100-sxm", 1);
+    for (int64_t gamma = 1; gamma <= 5; gamma += 2) {
+        p.setup.gamma = gamma;
+        const int64_t last = speculate_pays_until(&p.setup, 64, 64, 1);
+        assert_true(last > 1 && last < SPECULATE_BATCH_MAX);
+        speculate_eval(&p.setup, (double)last, 64, 64, 1, &x);
+        assert_true(x.speedup > 1);
+        for (int64_t B = last + 1; B < last + 200; B++) {
+            speculate_eval(&p.setup, (double)B, 64, 64, 1, &x);
+            assert_true(x.speedup <= 1);
+        }
+    }
+    p.setup.accept = constant(.01);
+    assert_int_equal(speculate_pays_until(&p.setup, 64, 64, 1), 0);
+    /* a long cache is read once for all drafted tokens, whatever the batch */
+    p.setup.accept = constant(.8);
+    assert_int_equal(speculate_pays_until(&p.setup, 64, 65536, 1), SPECULATE_BATCH_MAX);
+    arena_close(p.a);
+}
+
+/* A chain of one node a depth is the chain; a wide tree costs more to draft and to judge. */
+static void test_tree_of_a_pair(void **state)
+{
+    (void)state;
+    struct pair p;
+    struct speculate_point chain, tree;
+    struct speculate_shape shape;
+    struct err e = {0};
+    open_pair(&p, "llama-3.1-8b", "llama-3.2-1b", "h100-sxm", 1);
+    p.setup.gamma = 4;
+    speculate_eval(&p.setup, 3, 900, 900, 1, &chain);
+    struct speculate_tree t = speculate_chain(4);
+    assert_int_equal(speculate_tree_shape(p.a, &t, &p.setup.accept, true, &shape, &e), ERR_OK);
+    p.setup.shape = &shape;
+    speculate_eval(&p.setup, 3, 900, 900, 1, &tree);
+    assert_close(tree.draft_s, chain.draft_s, 1e-14, "draft_s");
+    assert_true(tree.verify_s == chain.verify_s && tree.draft_kv_bytes == chain.draft_kv_bytes);
+    assert_close(tree.tokens, chain.tokens, 1e-14, "tokens");
+    assert_int_equal(speculate_tree_parse("3,5,2,1", &t, &e), ERR_OK);
+    assert_int_equal(speculate_tree_shape(p.a, &t, &p.setup.accept, true, &shape, &e), ERR_OK);
+    speculate_eval(&p.setup, 3, 900, 900, 1, &tree);
+    /* passes over the last token, then over 3, 5 and 2 nodes */
+    static const double NODES[] = {1, 3, 5, 2};
+    double v[STEP_VALUES_N], sum = 0, end = 900;
+    for (size_t i = 0; i < COUNT(NODES); i++) {
+        at(p.setup.draft_wide, 3, NODES[i], end - (NODES[i] - 1) + (i ? NODES[i] : 0), v);
+        sum += v[STEP_decode_step_s];
+        end += i ? NODES[i] : 0;
+    }
+    assert_close(tree.draft_s, sum, 1e-13, "draft_s of a tree");
+    assert_int_equal(tree.query_tokens, 12);
+    assert_true(tree.tokens > chain.tokens && tree.verify_s > chain.verify_s);
+    assert_true(tree.draft_kv_bytes == 3 * (900 + 10) * step_kv_bytes_per_token_full(p.setup.draft));
+    assert_true(tree.kv_bytes == 3 * (900 + 11) * step_kv_bytes_per_token_full(p.setup.target));
+    arena_close(p.a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shared_vectors),
+        cmocka_unit_test(test_shared_depths),
+        cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(test_closed_forms),
+        cmocka_unit_test(test_chinchilla),
+        cmocka_unit_test(test_chain_against_loop),
+        cmocka_unit_test(test_tree_against_loop),
+        cmocka_unit_test(test_nodes_hang_where_they_are_likeliest),
+        cmocka_unit_test(test_tree_shapes),
+        cmocka_unit_test(test_verify_is_decode_of_many),
+        cmocka_unit_test(test_verify_reads_weights_once),
+        cmocka_unit_test(test_verify_touches_more_experts),
+        cmocka_unit_test(test_step_of_a_pair),
+        cmocka_unit_test(test_best_gamma_of_a_pair),
+        cmocka_unit_test(test_gain_falls_with_batch),
+        cmocka_unit_test(test_where_it_stops_paying),
+        cmocka_unit_test(test_tree_of_a_pair),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
