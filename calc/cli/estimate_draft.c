@@ -18,6 +18,9 @@ enum err_code estimate_drafting_parse(const struct option_values *v, struct esti
         q->drafting = d;
         return ERR_OK;
     }
+    if (q->calibrated)
+        return err_set(e, ERR_USAGE,
+                       "--draft is priced by floors (--fidelity bound or roofline), not by measured kernels");
     if (q->uncached)
         return err_set(e, ERR_USAGE, "--draft: decoding without a cache (--kv none) is not verified ahead");
     if (q->only == ONLY_PREFILL) return err_set(e, ERR_USAGE, "--draft changes decoding; --only prefill has none");
