@@ -311,8 +311,8 @@ static void test_towers_that_are_not_known(void **state)
 {
     static const char *const BESIDE[] = {
         "\"vision_config\":{\"model_type\":\"siglip_vision_model\",\"hidden_size\":1152}",
-        "\"vision_config\":{\"model_type\":\"siglip_vision_model\",\"hidden_size\":1152,\"num_hidden_layers\":27,"
-        "\"intermediate_size\":4304,\"image_size\":896,\"patch_size\":14,\"vision_use_head\":true}",
+        ("\"vision_config\":{\"model_type\":\"siglip_vision_model\",\"hidden_size\":1152,\"num_hidden_layers\":27,"
+         "\"intermediate_size\":4304,\"image_size\":896,\"patch_size\":14,\"vision_use_head\":true}"),
         "\"vision_config\":{\"model_type\":\"another\",\"hidden_size\":1152}",
         "\"audio_config\":{\"hidden_size\":1152}"};
     (void)state;
