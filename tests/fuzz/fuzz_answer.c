@@ -41,9 +41,12 @@ static struct exercise_question ask(struct sym_ctx *c, uint8_t what)
         q.unit = (enum units_kind)(what % (KINDS + 2));
         q.value = 0.0079;
         q.tolerance_frac = what & 128 ? 0 : 0.01;
+        q.things = q.unit == UNITS_COUNT ? "sequence,seq" : NULL;
+        q.bare = q.unit == UNITS_SECONDS && what & 64 ? "days" : NULL;
         q.slips[q.slips_n++] = (struct exercise_slip){.value = 0.0237, .hint = "three of them"};
     } else if (what % (KINDS + 2) == KINDS) {
         q.kind = EXERCISE_FORMULA;
+        q.unit = UNITS_FLOPS_PER_BYTE;
         q.answer = sym_div(c, sym_mul(c, y.S, y.T), sym_add(c, y.S, y.T));
         q.symbols[q.symbols_n++] = y.B;
         q.symbols[q.symbols_n++] = y.S;
@@ -51,6 +54,7 @@ static struct exercise_question ask(struct sym_ctx *c, uint8_t what)
         q.slips[q.slips_n++] = (struct exercise_slip){.formula = y.T, .hint = "half of the bytes"};
     } else {
         q.kind = EXERCISE_CHOICE;
+        q.also[0] = "bandwidth,mem";
         q.choices[q.choices_n++] = "memory";
         q.choices[q.choices_n++] = "compute";
     }
