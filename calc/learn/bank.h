@@ -46,9 +46,9 @@ void bank_slip(struct exercise_question *q, double value, const char *hint);
 void bank_slip_formula(struct exercise_question *q, const struct sym *formula, const char *hint);
 
 /* The sets, one file each (bank_<set>.c): rows in the order of the course, *n of them. */
-const struct exercise *bank_intensity(size_t *n); /* matrix products, MLP, attention, the ridge line */
-const struct exercise *bank_memory(size_t *n);    /* parameters, weights, KV cache, GQA, quantisation */
-const struct exercise *bank_time(size_t *n);      /* latency, throughput, batching, replicas, training flops */
+const struct exercise *bank_intensity(size_t *n);     /* matrix products, MLP, attention, the ridge line */
+const struct exercise *bank_memory(size_t *n);        /* parameters, weights, KV cache, GQA, quantisation */
+const struct exercise *bank_time(size_t *n);          /* latency, throughput, batching, replicas, training flops */
 const struct exercise *bank_architectures(size_t *n); /* MLA, shared caches, windows, states, experts, formats */
 
 #endif

@@ -3,7 +3,7 @@
 #include <float.h>
 #include <math.h>
 
-enum { POWER_MAX = 1024 };
+enum { POWER_MAX = 1024 }; /* not a unit */
 
 static const struct interval NONE = {(double)NAN, (double)NAN};
 static const double TINY = 1e-290; /* not a unit */ /* products below it may have lost digits that fma cannot show */

@@ -13,8 +13,8 @@
  * sym_compare know more: roots and powers of products, quotients and sums, so sqrt(a*b) = sqrt(a)*sqrt(b), a^(b + 1) =
  * a*a^b, 4^a = (2^a)^2; common factors and terms out of min and max, min(a,b)*max(a,b) = a*b, floor(a) = -ceil(-a).
  * Nothing else, so exp(x/(x + y))*exp(y/(x + y)) is not known to be exp(1), nor max(min(x, y), min(x, z)) to be
- * min(x, max(y, z)). Variables stand for positive numbers. Logarithms and powers that are not whole are those of positive
- * numbers, and the log of what never is one is refused.
+ * min(x, max(y, z)). Variables stand for positive numbers. Logarithms and powers that are not whole are those of
+ * positive numbers, and the log of what never is one is refused.
  *
  * Everything here is exact, or refused with ERR_RANGE and a sentence: where expanding would take more than 200,000
  * terms, an exponent above 1000, a coefficient above 100,000 bits, more than 256 generators, more than 64 operands of
