@@ -23,7 +23,7 @@ enum err_code efficiency_write(struct out *o, const struct efficiency_origin *or
 /* A file of parameters, read. */
 struct efficiency {
     const char *file, *device, *source;
-    const char *framework; /* NULL: of several */
+    const char *framework;           /* NULL: of several */
     const struct fit_class *classes; /* name, n_params, p, baseline and band; the rest is 0 */
     size_t n;
 };
