@@ -249,7 +249,8 @@ static enum err_code write_phases(struct estimate_sink *s, const struct estimate
         while (end < n && rows[end].op.phase == rows[i].op.phase) end++;
         const bool one = !q->prefill_together && strcmp(rows[i].op.phase, step_phase_name(STEP_PREFILL)) == 0;
         out_printf(s->out, "\n%s, batch %lld, context %lld (%s, all layers)\n", rows[i].op.phase,
-                   one ? 1LL : (long long)rows[i].batch, (long long)rows[i].context, rows[i].fidelity);
+                   one ? 1LL : (long long)rows[i].batch, (long long)rows[i].context,
+                   c->calibrated ? "calibrated kernels without the engine around them" : "roofline");
         t.rows = rows + i;
         t.n_rows = end - i;
         TRY(table_write(&t, s->format, s->out, e));

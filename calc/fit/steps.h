@@ -23,7 +23,7 @@ const struct steps *steps_find(const char *framework, enum step_phase phase);
 /* steps_widest -- the lowest P10 and the highest P90 of all of them; 1 of none. */
 void steps_widest(double *low, double *high);
 
-/* Host seconds of one kernel launched by itself; measured: start-up of all-reduce kernels called eagerly over that in a
+/* Host seconds of one kernel launched by itself; measured: start-up of vLLM's all-reduce called eagerly over that in a
  * graph. */
 #define STEPS_LAUNCH_S 16e-6
 
