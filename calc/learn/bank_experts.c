@@ -7,7 +7,8 @@
 /* A decoder with routed experts in every layer. */
 static enum err_code draw_experts(struct exercise_maker *m, struct model *d, struct err *e)
 {
-    static const int64_t EXPERTS[] = {8, 16, 32, 60, 64, 128, 160, 256}, WIDTHS[] = {768, 1024, 1408, 1536, 2048, 3584};
+    static const int64_t EXPERTS[] = {8, 16, 32, 60, 64, 128, 160, 256},
+                         WIDTHS[] = {768, 1024, 1408, 1536, 2048, 3584}; /* not a unit */
     TRY(bank_decoder(m, d, e));
     const int64_t E = bank_pick(m, 8, EXPERTS);
     struct ffn *f = &d->kinds[0].ffn;
