@@ -276,6 +276,7 @@ static void test_transfers_take_the_nearest_device(void **state)
         {"a100-40g", "a100-80g", SOURCE_SAME_GENERATION},
         {"h100-pcie", "h100-sxm", SOURCE_SAME_GENERATION},
         {"b200-sxm", "h200-sxm", SOURCE_OTHER_GENERATION},
+        {"v100-32g", "a100-80g", SOURCE_OTHER_GENERATION}, /* no bf16 */
     };
     (void)state;
     for (size_t i = 0; i < sizeof ROWS / sizeof ROWS[0]; i++) {

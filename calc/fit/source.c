@@ -23,14 +23,21 @@ const struct source_widening source_transfers[SOURCE_TRANSFERS_N] = {
 
 static double log_ratio(double x, double y) { return isnan(x) || isnan(y) ? 0 : fabs(log(x / y)); }
 
-static double sm_peak(const struct hw *h) { return h->peak_flops_per_s[HW_BF16] / h->sm_count; }
+/* Of one SM, flops/s in 16 bits; NAN unknown. */
+static double sm_peak(const struct hw *h)
+{
+    const double bf16 = h->peak_flops_per_s[HW_BF16];
+    return (isnan(bf16) ? h->peak_flops_per_s[HW_FP16] : bf16) / h->sm_count;
+}
 
-/* The same peak of one SM within a quarter, and fp8 on both or on neither. */
+/* The same peak of one SM within a quarter, and bf16 and fp8 each on both or on neither. */
 static bool same_generation(const struct hw *x, const struct hw *y)
 {
-    const bool fp8 = isnan(x->peak_flops_per_s[HW_FP8]) == isnan(y->peak_flops_per_s[HW_FP8]);
-    return fp8 && x->vendor && y->vendor && strcmp(x->vendor, y->vendor) == 0 &&
-           log_ratio(sm_peak(x), sm_peak(y)) < log(1.25);
+    const enum hw_dtype units[] = {HW_BF16, HW_FP8};
+    for (size_t i = 0; i < 2; i++)
+        if (isnan(x->peak_flops_per_s[units[i]]) != isnan(y->peak_flops_per_s[units[i]])) return false;
+    return x->vendor && y->vendor && strcmp(x->vendor, y->vendor) == 0 &&
+           fabs(log(sm_peak(x) / sm_peak(y))) < log(1.25);
 }
 
 static double distance(const struct hw *x, const struct hw *y)
