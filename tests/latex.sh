@@ -62,7 +62,7 @@ while read -r options; do
         sed -e '1,/^\\begin{document}/d' -e '/^\\end{document}/d' page.tex >>bodies
         printf '\\clearpage\n' >>bodies
     done
-    if [ "$pages" -lt 20 ]; then
+    if [ "$pages" -lt 12 ]; then
         rc=1
         : >set.log
         report "explain $options: only $pages pages"

@@ -198,7 +198,7 @@ static enum err_code choose_unit(const struct scope_asker *k, enum hw_dtype *out
         if (k->units == 1U << u) *out = (enum hw_dtype)u;
     *note = NULL;
     if (!open) return ERR_OK;
-    *note = arena_printf(q->arena, "ridge: that of %s, %s", hw_dtype_name(*out),
+    *note = arena_printf(q->arena, "note: ridge is that of %s, %s", hw_dtype_name(*out),
                          one ? "the unit of the topics" : "the unit of the linear layers");
     return *note ? ERR_OK : err_nomem(e);
 }
