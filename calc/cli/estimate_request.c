@@ -209,8 +209,6 @@ enum err_code estimate_request_parse(struct arena *a, const struct option_values
         return err_set(e, ERR_USAGE, "--by-op shows every operator at its own limit, which is --fidelity roofline");
     TRY(parse_workload(a, v, &q, e));
     TRY(estimate_drafting_parse(v, &q, e));
-    if (q.calibrated && q.drafting.draft)
-        return err_set(e, ERR_USAGE, "--draft weighs floors against floors: --fidelity bound or roofline");
     TRY(parse_conventions(a, v, &q, e));
     *out = q;
     return ERR_OK;
