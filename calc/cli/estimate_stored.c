@@ -34,6 +34,15 @@ static double nearest(double holds, double model, double tower, double mtp, bool
     return best;
 }
 
+/* Formats that the file leaves open, when nothing else was named. */
+static enum err_code note_formats(struct arena *a, const struct estimate_request *q, struct model *m, struct err *e)
+{
+    const bool fp32 = m->weights[WEIGHT_OTHER].bits > 16;
+    if (!m->formats_assumed || q->weights || (fp32 && q->kv)) return ERR_OK;
+    m->notes = arena_printf(a, "%s%s%s", m->notes ? m->notes : "", m->notes ? "; " : "", m->formats_assumed);
+    return m->notes ? ERR_OK : err_nomem(e);
+}
+
 enum err_code estimate_note_stored(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
                                    struct err *e)
 {
@@ -44,6 +53,7 @@ enum err_code estimate_note_stored(struct arena *a, const struct estimate_reques
     bool modules = true;
     const double tower = isnan(m->tower.params) ? 0 : m->tower.params;
     const double tower_bytes = tower * m->weights[WEIGHT_OTHER].bits / 8;
+    TRY(note_formats(a, q, m, e));
     if (m->stored_plain && !isnan(m->stored_elems)) {
         TRY(cost_parameters(a, m, &PLAIN, &p, e));
         const double explains = nearest(m->stored_elems, p.total, tower, c->beside.mtp_params, &modules);

@@ -362,6 +362,7 @@ enum err_code model_load(struct arena *a, const char *name, const struct model_s
     TRY(model_parse(a, &s.config, &m, e));
     TRY(refuse_unread(&m, set, n_set, e));
     if (s.gguf) TRY(gguf_formats(a, &s.tensors, &m, e));
+    if (s.gguf) m.formats_assumed = NULL;
     if (s.gguf && n_set == 0) TRY(checkpoint_stored(a, &s.tensors, &m, e));
     if (s.path && n_set == 0) TRY(checkpoint_beside(a, s.path, &m, e));
     m.name = s.shown;

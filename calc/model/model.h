@@ -246,6 +246,7 @@ struct model {
     struct layer_kind *whole_kinds;
     struct layer_place *whole_order;
     const char *weights_unknown; /* why the stored format could not be priced; NULL when weights[] holds */
+    const char *formats_assumed; /* a sentence where the file leaves them open; NULL, or another format was named */
     struct dtype kv, activations;
     struct dtype state;                /* of recurrent states; that of convolutions is kept as activations */
     double stored_bytes, stored_elems; /* of the checkpoint's tensors, by their own headers; NAN no checkpoint */
