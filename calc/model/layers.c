@@ -239,8 +239,9 @@ static enum err_code check_windows(struct reader *r, const bool *windowed)
     TRY(derive_windows(r, other, &key));
     for (int64_t i = 0; i < r->m->layers && key; i++)
         if (other[i] != windowed[i])
-            return err_set(r->e, ERR_INPUT, "%s: layer_types and %s contradict each other about the window of layer %lld",
-                           r->text.file, key, (long long)i);
+            return err_set(r->e, ERR_INPUT,
+                           "%s: layer_types and %s contradict each other about the window of layer %lld", r->text.file,
+                           key, (long long)i);
     return ERR_OK;
 }
 

@@ -285,6 +285,7 @@ static const char *const READ_KEYS[] = {"tie_word_embeddings",
                                         "draft_vocab_size",
                                         "medusa_num_heads",
                                         "medusa_num_layers",
+                                        "num_labels",
                                         "block_size"};
 
 enum { READ_KEYS_N = sizeof READ_KEYS / sizeof READ_KEYS[0], KEYS_MAX = READ_KEYS_N + 8 * DIM_N };

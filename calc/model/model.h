@@ -190,15 +190,16 @@ struct model_tower {
     double params, whole_params;
 };
 
-/* What a draft head has in place of a decoder's ends: it reads hidden vectors of a target model, and may use the
- * target's embedding and output head. All zero: a model of its own. MODEL.md "Draft heads". */
+/* What a model has in place of a decoder's ends. A classifier has a head of so many labels, an encoder of text none. A
+ * draft head reads hidden vectors of a target model, and may use the target's embedding and output head. All zero: a
+ * model of its own. MODEL.md "Draft heads". */
 struct model_draft {
     int64_t joined; /* vectors of width hidden, side by side, that one product makes one of; 0: none */
     bool joined_bias;
     int64_t norms_before, norms_after;  /* norms of width hidden before that product, and after it */
     bool embed_borrowed, head_borrowed; /* the target's: read, not stored */
-    bool no_embedding, no_final_norm;
-    int64_t head_rows; /* tokens that its own output head knows; 0: vocab */
+    bool no_embedding, no_final_norm, no_head;
+    int64_t head_rows; /* tokens, or labels, that its own output head knows; 0: vocab */
     int64_t heads;     /* output heads, a matrix each; 0: one */
 };
 

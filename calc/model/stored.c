@@ -107,7 +107,7 @@ static enum err_code float_of(const struct json *j, struct dtype *d, bool *said,
     *said = strcmp(name, "auto") != 0;
     if (!*said) return ERR_OK;
     return dtype_find(name, d, NULL) == ERR_OK && is_float(d) ? ERR_OK
-                                                             : json_want(j, "float32, float16 or bfloat16", e);
+                                                              : json_want(j, "float32, float16 or bfloat16", e);
 }
 
 /* dtype or torch_dtype, of the text part or of the whole; those that contradict each other are refused. */

@@ -170,7 +170,9 @@ enum err_code stored_compressed(struct stored *s, const struct json *q)
     TRY(stored_keep(s, q));
     TRY(stored_cache_scheme(s, q));
     TRY(read_groups(s, q, &any));
-    return any || s->m->weights_unknown ? ERR_OK : stored_unknown(s, "quantised (its %s has no config_groups with weights)", q->path);
+    return any || s->m->weights_unknown
+               ? ERR_OK
+               : stored_unknown(s, "quantised (its %s has no config_groups with weights)", q->path);
 }
 
 /* ---- ModelOpt ---- */
