@@ -53,7 +53,6 @@ enum err_code estimate_note_stored(struct arena *a, const struct estimate_reques
     bool modules = true;
     const double tower = isnan(m->tower.params) ? 0 : m->tower.params;
     const double tower_bytes = tower * m->weights[WEIGHT_OTHER].bits / 8;
-    TRY(note_formats(a, q, m, e));
     if (m->stored_plain && !isnan(m->stored_elems)) {
         TRY(cost_parameters(a, m, &PLAIN, &p, e));
         const double explains = nearest(m->stored_elems, p.total, tower, c->beside.mtp_params, &modules);
@@ -64,6 +63,7 @@ enum err_code estimate_note_stored(struct arena *a, const struct estimate_reques
         const double explains = nearest(m->stored_bytes, bytes, tower_bytes, c->beside.mtp_bytes, &modules);
         TRY(add_note(a, m, "bytes", m->stored_bytes, explains, e));
     }
+    TRY(note_formats(a, q, m, e));
     if (modules || !(c->beside.mtp_params > 0)) return ERR_OK;
     c->beside.mtp_params = c->beside.mtp_bytes = 0;
     m->notes = arena_printf(a, "%s%sthe checkpoint does not hold the multi-token modules that the config names",
