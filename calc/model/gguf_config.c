@@ -114,11 +114,11 @@ static enum err_code check_blocks(const struct translation *t, int64_t blocks)
         seen[at] = true;
         n++;
         if (at >= blocks)
-            return err_set(t->err, ERR_INPUT, "%s: %s.block_count is %lld, but there are tensors of block %ld", t->name,
+            return err_set(t->err, ERR_INPUT, "%s: %s.block_count is %lld, and block %ld has tensors", t->name,
                            t->architecture, (long long)blocks, at);
     }
     if (n == 0 || n == blocks) return ERR_OK;
-    return err_set(t->err, ERR_INPUT, "%s: %s.block_count is %lld, but there are tensors of %lld blocks", t->name,
+    return err_set(t->err, ERR_INPUT, "%s: %s.block_count is %lld, and %lld blocks have tensors", t->name,
                    t->architecture, (long long)blocks, (long long)n);
 }
 
