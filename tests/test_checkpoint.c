@@ -434,6 +434,20 @@ static void test_what_a_gguf_must_say(void **state)
     w->pairs_n++;
     finish(w);
     refused(w, "m.gguf", ERR_INPUT, "llama.feed_forward_length is 96 in one layer and 352 in another");
+    begin(w, "llama"); /* fewer blocks than it says, one beyond them, another width */
+    put_outside(w, false);
+    put_shape(w);
+    layer(w, F32, 0, 3, 7, "blk.%d.attn_q.weight", 0);
+    finish(w);
+    refused(w, "m.gguf", ERR_INPUT, "and 1 blocks have tensors");
+    layer(w, F32, 0, 3, 7, "blk.%d.attn_q.weight", L);
+    finish(w);
+    refused(w, "m.gguf", ERR_INPUT, arena_printf(w->arena, "block_count is %d, and block %d has tensors", L, L));
+    begin(w, "llama");
+    tensor(w, "token_embd.weight", F32, 0, 101, 53);
+    put_shape(w);
+    finish(w);
+    refused(w, "m.gguf", ERR_INPUT, "but rows of token_embd.weight have 53");
     checkpoint_pair_u32(&w->pairs, "general.architecture", 7);
     w->pairs_n++;
     finish(w);

@@ -376,12 +376,16 @@ static void test_published_int8(void **state)
 /* A config with the hf_quant_config.json of its quantised copy. */
 static bool with_modelopt(struct arena *a, const char *config, const char *beside, struct model *m)
 {
-    struct json j, q;
+    struct json j, q, text;
     struct err e = {0};
     const char *path = csv_shared(a, arena_printf(a, "models/configs/%s.json", config));
     if (!path || json_load(a, path, &j, &e) != ERR_OK) return false;
     path = csv_shared(a, arena_printf(a, "models/hf_quant/%s_hf_quant_config.json", beside));
     if (json_load(a, path, &q, &e) != ERR_OK) return false;
+    /* without the original's */
+    assert_int_equal(json_override(&j, "quantization_config", "null", &e), ERR_OK);
+    if (json_get(&j, "text_config", &text))
+        assert_int_equal(json_override(&text, "quantization_config", "null", &e), ERR_OK);
     assert_int_equal(json_attach(&j, "hf_quant_config", &q, &e), ERR_OK);
     if (model_parse(a, &j, m, &e) != ERR_OK) fail_msg("%s: %s", beside, e.text);
     m->name = beside;
@@ -641,7 +645,7 @@ static void test_what_cannot_be_priced_says_why(void **state)
         {"{\"quant_method\":\"gptq\",\"bits\":4,\"group_size\":0}", "groups of 0"},
         {"{\"quant_method\":\"gptq\",\"bits\":4,\"checkpoint_format\":\"marlin\"}", "\"marlin\""},
         {"{\"quant_method\":\"bitsandbytes\"}", "4 or 8 bits"},
-        {"{\"quant_method\":\"bitsandbytes\",\"load_in_4bit\":true,\"load_in_8bit\":true}", "4 or 8 bits"},
+        {"{\"quant_method\":\"bitsandbytes\",\"load_in_4bit\":true,\"load_in_8bit\":true}", "both true"},
         {"{\"quant_method\":\"bitsandbytes\",\"load_in_4bit\":true,\"bnb_4bit_quant_type\":\"int\"}", "\"int\""},
         {"{\"bits\":4,\"group_size\":64,\"mode\":\"odd\"}", "\"odd\""},
         {"{\"quant_method\":\"compressed-tensors\"}", "no config_groups"},

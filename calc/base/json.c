@@ -62,7 +62,9 @@ static enum err_code read_all(int fd, const char *name, struct bytes *b, struct 
 
 static enum err_code read_file(const char *path, const char *name, struct bytes *b, struct err *e)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    /* without O_NONBLOCK opening a pipe waits for who writes it */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    const bool inherited = strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
     if (fd < 0) return err_set(e, ERR_IO, "%s: cannot open: %s", name, strerror(errno));
     struct stat st;
     enum err_code code = ERR_OK;
@@ -70,6 +72,10 @@ static enum err_code read_file(const char *path, const char *name, struct bytes 
         code = err_set(e, ERR_IO, "%s: cannot read: %s", name, strerror(errno));
     else if (S_ISDIR(st.st_mode))
         code = err_set(e, ERR_IO, "%s: is a directory, wanted a JSON file", name);
+    else if (S_ISFIFO(st.st_mode) && !inherited)
+        code = err_set(e, ERR_IO, "%s: is a pipe, wanted a JSON file", name);
+    else if (fcntl(fd, F_SETFL, 0) != 0)
+        code = err_set(e, ERR_IO, "%s: cannot read: %s", name, strerror(errno));
     else if (S_ISREG(st.st_mode) && st.st_size > FILE_MAX_BYTES)
         code = too_large(name, e);
     else
@@ -153,9 +159,10 @@ static enum err_code parse_text(struct arena *a, const char *name, const char *t
     return ERR_OK;
 }
 
-static enum err_code check_strict(struct arena *a, const char *name, const struct bytes *b, struct err *e)
+static enum err_code check_whole(struct arena *a, const char *name, const struct bytes *b, bool strict, struct err *e)
 {
     struct json_scan s = json_scan_open(a, name, b->data, b->len, e);
+    s.words = !strict;
     return json_scan_all(&s);
 }
 
@@ -165,8 +172,9 @@ static enum err_code load(struct arena *a, const char *path, bool strict, struct
     text_clean(name, sizeof name, path, strlen(path));
     struct bytes b = {0};
     enum err_code code = read_file(path, name, &b, e);
-    if (code == ERR_OK && strict) code = check_strict(a, name, &b, e);
+    if (code == ERR_OK && strict) code = check_whole(a, name, &b, true, e);
     if (code == ERR_OK) code = parse_text(a, name, b.data, b.len, out, e);
+    if (code == ERR_OK && !strict) code = check_whole(a, name, &b, false, e);
     free(b.data);
     return code;
 }

@@ -22,12 +22,13 @@ struct json {
     struct arena *arena;
 };
 
-/* json_load -- read and parse a file. Errors: ERR_IO cannot read (a directory, no permission, missing), ERR_INPUT bad
+/* json_load -- read and parse a file: JSON as the standard has it (RFC 8259) and the words NaN, Infinity and -Infinity,
+ * as Python writes them. Nothing behind the value and no member of an object twice: what is passed over would be lost.
+ * Errors: ERR_IO cannot read (a directory, a pipe other than one of /dev, no permission, missing), ERR_INPUT bad
  * content, ERR_NOMEM. */
 enum err_code json_load(struct arena *a, const char *path, struct json *out, struct err *e);
 
-/* json_load_strict -- the same of JSON as the standard has it (RFC 8259), where what is read twice or passed over would
- * be lost: nothing behind the value, no member of an object twice, no comments, single quotes, NaN or NUL. */
+/* json_load_strict -- the same without those words. */
 enum err_code json_load_strict(struct arena *a, const char *path, struct json *out, struct err *e);
 
 /* json_parse -- parse len bytes; name is what messages call them. Errors: ERR_INPUT, ERR_NOMEM. */

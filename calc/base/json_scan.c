@@ -278,8 +278,8 @@ enum err_code json_scan_number(struct json_scan *s, double *out)
 
 static enum err_code skip_word(struct json_scan *s)
 {
-    static const char *const WORDS[] = {"true", "false", "null"};
-    for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) {
+    static const char *const WORDS[] = {"true", "false", "null", "NaN", "Infinity", "-Infinity"};
+    for (size_t i = 0; i < (s->words ? sizeof WORDS / sizeof WORDS[0] : 3); i++) {
         const size_t n = strlen(WORDS[i]);
         if (s->len - s->at < n || memcmp(s->text + s->at, WORDS[i], n) != 0) continue;
         s->at += n;
@@ -294,7 +294,8 @@ static enum err_code skip_plain(struct json_scan *s)
     const char c = json_scan_peek(s);
     struct json_text text;
     if (c == '"') return json_scan_text(s, &text);
-    if (c != '-' && (c < '0' || c > '9')) return skip_word(s);
+    const bool endless = s->words && c == '-' && s->len - s->at > 1 && s->text[s->at + 1] == 'I';
+    if (endless || (c != '-' && (c < '0' || c > '9'))) return skip_word(s);
     const size_t n = number_len(s->text + s->at, s->len - s->at);
     if (n == 0) return json_scan_want(s, "a number");
     s->at += n;

@@ -20,6 +20,7 @@ struct json_scan {
     const char *text;
     size_t at, len;
     bool fresh; /* just behind an opening bracket: no comma is due */
+    bool words; /* false; true: NaN, Infinity and -Infinity are values that are skipped, as Python writes them */
     struct err *err;
 };
 

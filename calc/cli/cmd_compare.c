@@ -241,9 +241,14 @@ static enum err_code write_heading(struct comparison *k, struct out *o, struct e
 /* What is said of the variants, and why some have no row. */
 static enum err_code make_notes(struct comparison *k, const char ***out, size_t *n, struct err *e)
 {
-    const char **notes = arena_array(k->arena, k->variants_n, sizeof *notes);
+    const char **notes = arena_array(k->arena, 2 * k->variants_n, sizeof *notes);
     if (!notes) return err_nomem(e);
     *n = 0;
+    for (size_t i = 0; i < k->rows_n; i++) { /* of the files */
+        if (k->rows[i].what_if || !k->rows[i].notes) continue;
+        notes[*n] = arena_printf(k->arena, "%s: %s", k->rows[i].variant, k->rows[i].notes);
+        if (!notes[(*n)++]) return err_nomem(e);
+    }
     for (size_t i = 0; i < k->variants_n; i++) {
         const struct compare_variant *v = &k->variant[i];
         const bool named = v->what_if && strcmp(v->what_if, v->label) != 0;

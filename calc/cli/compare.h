@@ -25,7 +25,7 @@ struct compare_variant {
  * of the largest batch that fits, at the full context; NAN in a row that does not fit at the batch asked for. */
 struct compare_row {
     const char *variant, *model, *what_if, *hardware, *fidelity, *conventions, *weights, *kv, *attention;
-    const char *max_batch_by, *bound_by, *model_hash, *hardware_hash, *says, *source;
+    const char *max_batch_by, *bound_by, *model_hash, *hardware_hash, *says, *source, *notes;
     int64_t gpus, tp, replicas, layers, context, batch, max_batch;
     double total_params, active_params;
     double kv_bytes_per_token, kv_bytes_per_token_windowed, kv_bytes_per_token_index, kv_bytes_per_sequence;

@@ -52,6 +52,7 @@ static const struct column COLUMNS[] = {
     ROW(batch_throughput_tok_per_s, REAL, TOK_PER_S, 0, "all at B", "its batch*copies/step, a ceiling"),
     ROW(says, STRING, NONE, 0, "accuracy", "what is reported of it"),
     ROW(source, STRING, NONE, 0, "source", "and where"),
+    ROW(notes, STRING, NONE, 0, "notes", "what of the model's files is not counted, assumed or contradicted"),
     ROW(model_hash, STRING, NONE, 0, "model hash", "FNV-1a of the model's file, its settings and what-ifs"),
     ROW(hardware_hash, STRING, NONE, 0, "device hash", "FNV-1a of the device's numbers"),
 };
@@ -93,6 +94,7 @@ static void take_point(const struct estimate_row *p, struct compare_row *r)
     r->weights = p->weights;
     r->kv = p->kv;
     r->attention = p->attention;
+    r->notes = p->notes;
     r->model_hash = p->model_hash;
     r->hardware_hash = p->hardware_hash;
     r->gpus = p->gpus;

@@ -144,7 +144,7 @@ enum err_code estimate_note_stored(struct arena *a, const struct estimate_reques
 
 /* A point of the answer. Strings are borrowed from the case. Bytes are per GPU. */
 struct estimate_row {
-    const char *model, *hardware, *phase, *fidelity, *conventions, *weights, *kv, *attention, *model_hash,
+    const char *model, *hardware, *phase, *fidelity, *conventions, *weights, *kv, *attention, *notes, *model_hash,
         *hardware_hash;
     const char *prefill_bound_by, *decode_bound_by, *bound_by, *bounds, *marked, *unfit_because;
     int64_t gpus, tp, replicas, batch, context, prompt_tokens, generate_tokens, layers, max_context_tokens;

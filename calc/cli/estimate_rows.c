@@ -117,6 +117,7 @@ static const struct column COLUMNS[] = {
     ROW(efficiency, STRING, NONE, 0, "efficiency", "parameters of calibrated times: the first file"),
     ROW(framework, STRING, NONE, 0, "framework", "whose kernels calibrated times are of"),
     ROW(transferred, STRING, NONE, 0, "transferred", "the measured device that parameters of this one come from"),
+    ROW(notes, STRING, NONE, 0, "notes", "what of the model's files is not counted, assumed or contradicted"),
     ROW(model_hash, STRING, NONE, 0, "model hash", "FNV-1a of the model's file with its settings"),
     ROW(hardware_hash, STRING, NONE, 0, "device hash", "FNV-1a of the device's numbers"),
 };
@@ -391,6 +392,7 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
         .weights = model_linear_format(m)->name,
         .kv = c->uncached ? "none" : m->kv.name,
         .attention = m->attention,
+        .notes = m->notes,
         .model_hash = m->hash,
         .hardware_hash = c->hw_hash,
         .gpus = c->gpus,

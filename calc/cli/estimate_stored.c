@@ -34,6 +34,15 @@ static double nearest(double holds, double model, double tower, double mtp, bool
     return best;
 }
 
+/* Formats that the file leaves open, when nothing else was named. */
+static enum err_code note_formats(struct arena *a, const struct estimate_request *q, struct model *m, struct err *e)
+{
+    const bool fp32 = m->weights[WEIGHT_OTHER].bits > 16;
+    if (!m->formats_assumed || q->weights || (fp32 && q->kv)) return ERR_OK;
+    m->notes = arena_printf(a, "%s%s%s", m->notes ? m->notes : "", m->notes ? "; " : "", m->formats_assumed);
+    return m->notes ? ERR_OK : err_nomem(e);
+}
+
 enum err_code estimate_note_stored(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
                                    struct err *e)
 {
@@ -54,6 +63,7 @@ enum err_code estimate_note_stored(struct arena *a, const struct estimate_reques
         const double explains = nearest(m->stored_bytes, bytes, tower_bytes, c->beside.mtp_bytes, &modules);
         TRY(add_note(a, m, "bytes", m->stored_bytes, explains, e));
     }
+    TRY(note_formats(a, q, m, e));
     if (modules || !(c->beside.mtp_params > 0)) return ERR_OK;
     c->beside.mtp_params = c->beside.mtp_bytes = 0;
     m->notes = arena_printf(a, "%s%sthe checkpoint does not hold the multi-token modules that the config names",

@@ -191,8 +191,8 @@ static void build_head(struct build *b)
     op->tensor[0].shared = b->m->tied || d->head_borrowed;
     if (b->m->tied) op->compute_class = WEIGHT_EMBED;
     if (b->m->head_bias) {
-        build_vector(b, op, Y->V, false);
-        op->vector_flops = PROD(rows, Y->V);
+        build_vector(b, op, tokens, false);
+        op->vector_flops = PROD(rows, tokens);
     }
     read_all(b, op);
     if (b->tp > 1) {
@@ -295,7 +295,7 @@ enum err_code cost_build(struct arena *a, struct sym_ctx *c, const struct cost_s
     b->count = 1;
     build_streams_close(b);
     if (!m->draft.no_final_norm) build_norms(b, "final_norm", 1);
-    build_head(b);
+    if (!m->draft.no_head) build_head(b);
     set_needed_weights(&ops);
     TRY(sym_check(c, e));
     *out = ops;

@@ -3,10 +3,53 @@
 #include <math.h>
 #include <string.h>
 
+#include "calc/model/stored.h"
+
 static enum err_code note(struct arena *a, struct model *m, const char *text, struct err *e)
 {
     m->notes = m->notes ? arena_printf(a, "%s; %s", m->notes, text) : text;
     return m->notes ? ERR_OK : err_nomem(e);
+}
+
+/* The one float type of all matrices of layers, NULL none: tensors of two and more sides whose name has a number in it.
+ */
+static const struct tensor_type *one_float(const struct tensor_set *s)
+{
+    static const char *const FLOATS[] = {"F32", "F16", "BF16", "F8_E4M3", "F8_E5M2"};
+    const struct tensor_type *only = NULL;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct tensor *t = &s->tensors[i];
+        const char *dot = strchr(t->name, '.');
+        while (dot && !(dot[1] >= '0' && dot[1] <= '9')) dot = strchr(dot + 1, '.');
+        if (t->dims < 2 || !dot || strstr(t->name, "vis")) continue;
+        if (!t->type || (only && t->type != only)) return NULL;
+        only = t->type;
+    }
+    for (size_t i = 0; only && i < sizeof FLOATS / sizeof FLOATS[0]; i++)
+        if (strcmp(FLOATS[i], only->name) == 0) return only;
+    return NULL;
+}
+
+/* Of files that name no quantisation the tensors say the format, whatever torch_dtype says. */
+static enum err_code take_format(struct arena *a, const struct tensor_set *s, struct model *m, struct err *e)
+{
+    static const char *const NAMES[][2] = {{"F32", "fp32"}, {"F16", "fp16"}, {"BF16", "bf16"}};
+    const struct tensor_type *type = one_float(s);
+    const struct dtype *said = &m->weights[WEIGHT_OTHER];
+    if (!type || m->weights_unknown || m->whole_kinds_n > 0) return ERR_OK;
+    for (enum weight_class c = WEIGHT_MIXER; c <= WEIGHT_EXPERT; c++)
+        if (!dtype_same(&m->weights[c], said)) return ERR_OK;
+    const char *name = "fp8", *was = said->name;
+    for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0]; i++)
+        if (strcmp(NAMES[i][0], type->name) == 0) name = NAMES[i][1];
+    m->formats_assumed = NULL;
+    if (strcmp(name, was) == 0) return ERR_OK;
+    const struct dtype router = m->weights[WEIGHT_ROUTER];
+    TRY(stored_set_all(m, name, e));
+    if (router.bits > said->bits) m->weights[WEIGHT_ROUTER] = router;
+    const char *text = arena_printf(a, "the tensors of its layers are %s, where the config says %s: counted as stored",
+                                    type->name, was);
+    return text ? note(a, m, text, e) : err_nomem(e);
 }
 
 enum err_code checkpoint_stored(struct arena *a, const struct tensor_set *s, struct model *m, struct err *e)
@@ -19,6 +62,7 @@ enum err_code checkpoint_stored(struct arena *a, const struct tensor_set *s, str
     m->stored_bytes = (double)s->total_bytes;
     m->stored_elems = (double)s->total_elems;
     m->stored_plain = s->format == TENSOR_FORMAT_GGUF || tensors_plain(s);
+    if (s->format != TENSOR_FORMAT_GGUF) TRY(take_format(a, s, m, e));
     return s->notes ? note(a, m, s->notes, e) : ERR_OK;
 }
 

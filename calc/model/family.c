@@ -743,6 +743,7 @@ static const struct family FAMILIES[] = {
      .ungated = true,
      .position = POSITION_NONE,
      .router_correction = true,
+     .scan_heads_decide = true,
      .bias = BIAS_KEY,
      .hybrid = HYBRID_LETTERS,
      .recurrent = recurrent_mamba2,

@@ -164,6 +164,7 @@ struct family {
     bool router_fp32;           /* routers are stored in fp32 whatever the format of the file */
     bool router_correction;     /* class default: routing with a stored correction bias (topk_method noaux_tc) */
     const char *correction_key; /* a flag that says so instead; router_correction when absent */
+    bool scan_heads_decide;     /* Mamba-2: heads times their width is the inner width, whatever expand says */
     int64_t ffn_divisor;        /* the file's width is this many times the true one; 0 means 1 */
     bool v_head_by_width;       /* class default of v_head_dim of latent attention: hidden / heads */
     bool layer_widths;          /* vary sets the width of the MLP, layer by layer */

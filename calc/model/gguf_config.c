@@ -1,10 +1,11 @@
 /* gguf_config -- a GGUF file as a model: its metadata spelled as a config.json, its tensors as stored formats. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "calc/base/out.h"
 #include "calc/base/text.h"
 #include "calc/model/checkpoint.h"
-#include "calc/model/family.h"
+#include "calc/model/reader.h"
 
 /* general.architecture, and the family that its tensors are those of. */
 static const struct {
@@ -98,6 +99,29 @@ static bool has_in_layers(const struct tensor_set *s, const char *tail)
     return false;
 }
 
+/* Every block of block_count has tensors, and none beyond has. */
+static enum err_code check_blocks(const struct translation *t, int64_t blocks)
+{
+    bool *seen = arena_array(t->arena, LAYERS_MAX, sizeof *seen);
+    int64_t n = 0;
+    if (!seen) return err_nomem(t->err);
+    for (size_t i = 0; i < t->set->n; i++) {
+        const char *name = t->set->tensors[i].name;
+        char *end;
+        if (strncmp(name, "blk.", 4) != 0) continue;
+        const long at = strtol(name + 4, &end, 10);
+        if (end == name + 4 || *end != '.' || at < 0 || at >= LAYERS_MAX || seen[at]) continue;
+        seen[at] = true;
+        n++;
+        if (at >= blocks)
+            return err_set(t->err, ERR_INPUT, "%s: %s.block_count is %lld, and block %ld has tensors", t->name,
+                           t->architecture, (long long)blocks, at);
+    }
+    if (n == 0 || n == blocks) return ERR_OK;
+    return err_set(t->err, ERR_INPUT, "%s: %s.block_count is %lld, and %lld blocks have tensors", t->name,
+                   t->architecture, (long long)blocks, (long long)n);
+}
+
 static enum err_code put_layers(const struct translation *t)
 {
     int64_t layers, extra = 0;
@@ -107,7 +131,7 @@ static enum err_code put_layers(const struct translation *t)
     TRY(number(t, "block_count", &layers, &found));
     if (!found) return err_set(t->err, ERR_INPUT, "%s: %s.block_count is missing", t->name, t->architecture);
     put(t, "num_hidden_layers", layers - extra);
-    return ERR_OK;
+    return check_blocks(t, layers);
 }
 
 /* Widths of heads; latent attention splits its keys in a part with rope and one without. */
@@ -219,6 +243,11 @@ enum err_code gguf_config(struct arena *a, const struct tensor_set *s, const cha
     const struct tensor *embedding = tensors_find(s, "token_embd.weight");
     if (!embedding || embedding->dims != 2)
         return err_set(e, ERR_INPUT, "%s: no matrix token_embd.weight: not a language model", t.name);
+    int64_t width;
+    TRY(number(&t, "embedding_length", &width, &found));
+    if (found && width != embedding->shape[1])
+        return err_set(e, ERR_INPUT, "%s: %s.embedding_length is %lld, but rows of token_embd.weight have %lld", t.name,
+                       t.architecture, (long long)width, (long long)embedding->shape[1]);
     TRY(out_memory(a, &t.out, e));
     out_printf(t.out, "{\"model_type\":\"%s\",\"torch_dtype\":\"float16\"", model_type);
     put(&t, "vocab_size", embedding->shape[0]);

@@ -123,8 +123,8 @@ static enum err_code read_flags(struct hybrid *h)
     struct reader *r = h->r;
     struct json list, item;
     if (!json_get(&r->text, "attn_type_list", &list)) return missing(r, "attn_type_list");
-    if (!json_is_array(&list) || json_len(&list) != (size_t)r->m->layers)
-        return wrong_length(r, &list, json_len(&list));
+    if (!json_is_array(&list)) return json_want(&list, "a list of 0 (recurrent) and 1 (attention), one a layer", r->e);
+    if (json_len(&list) != (size_t)r->m->layers) return wrong_length(r, &list, json_len(&list));
     for (size_t i = 0; json_at(&list, i, NULL, &item); i++) {
         int64_t full;
         TRY(json_int(&item, 0, 1, &full, r->e));
@@ -199,6 +199,69 @@ static enum err_code place_mixers(struct hybrid *h)
             return read_words(h, &j, true);
         return missing(r, "block_types");
     case HYBRID_SHARED: return words ? read_words(h, &j, false) : missing(r, "layers_block_type");
+    }
+    return ERR_OK;
+}
+
+/* The same layers read from another key of the file. */
+static enum err_code read_again(struct hybrid *h, const char *key, const struct json *list)
+{
+    struct reader *r = h->r;
+    struct json item;
+    if (strcmp(key, "full_attention_interval") == 0) return read_interval(h, key, NULL, 4, 3);
+    if (strcmp(key, "attn_layer_period") == 0) return read_interval(h, key, "attn_layer_offset", 8, 4);
+    if (strcmp(key, "full_attn_idxs") == 0) {
+        TRY(read_numbers(h, list, 0, PLACE_ATTENTION));
+        for (int64_t i = 0; i < r->m->layers; i++)
+            if (h->layer[i].mixer == PLACE_NONE) h->layer[i].mixer = PLACE_RECURRENT;
+        return ERR_OK;
+    }
+    if (strcmp(key, "hybrid_layer_ids") != 0) return read_words(h, list, strstr(key, "block_types") != NULL);
+    for (int64_t i = 0; i < r->m->layers; i++) h->layer[i].mixer = PLACE_RECURRENT;
+    for (size_t i = 0; json_at(list, i, NULL, &item); i++) {
+        int64_t at;
+        TRY(json_int(&item, 0, r->m->layers - 1, &at, r->e));
+        h->layer[at].shared = true;
+    }
+    return ERR_OK;
+}
+
+/* Files that say twice which layer is what must say the same. */
+static enum err_code check_twice(struct hybrid *h)
+{
+    static const struct {
+        enum hybrid_rule rule;
+        const char *first, *second; /* of which the first decided */
+    } TWICE[] = {
+        {HYBRID_TYPES, "layers_block_type", "layer_types"},
+        {HYBRID_TYPES, "layers_block_type", "full_attention_interval"},
+        {HYBRID_TYPES, "layer_types", "full_attention_interval"},
+        {HYBRID_PERIOD, "layers_block_type", "layer_types"},
+        {HYBRID_PERIOD, "layers_block_type", "attn_layer_period"},
+        {HYBRID_PERIOD, "layer_types", "attn_layer_period"},
+        {HYBRID_FLAGS, "attn_type_list", "layer_types"},
+        {HYBRID_INDEXES, "layer_types", "full_attn_idxs"},
+        {HYBRID_LETTERS, "hybrid_override_pattern", "layers_block_type"},
+        {HYBRID_LETTERS, "layers_block_type", "layer_types"},
+        {HYBRID_TILED, "block_types", "_block_types"},
+        {HYBRID_SHARED, "layers_block_type", "layer_types"},
+        {HYBRID_SHARED, "layers_block_type", "hybrid_layer_ids"},
+    };
+    struct reader *r = h->r;
+    struct json first, second;
+    for (size_t i = 0; i < sizeof TWICE / sizeof TWICE[0]; i++) {
+        if (TWICE[i].rule != r->family->hybrid || !json_get(&r->text, TWICE[i].first, &first) ||
+            !json_get(&r->text, TWICE[i].second, &second))
+            continue;
+        struct hybrid other = *h;
+        other.layer = arena_array(r->arena, (size_t)r->m->layers, sizeof *other.layer);
+        if (!other.layer) return err_nomem(r->e);
+        TRY(read_again(&other, TWICE[i].second, &second));
+        for (int64_t k = 0; k < r->m->layers; k++)
+            if (other.layer[k].mixer != h->layer[k].mixer || other.layer[k].ffn != h->layer[k].ffn ||
+                other.layer[k].shared != h->layer[k].shared)
+                return err_set(r->e, ERR_INPUT, "%s: %s and %s contradict each other about layer %lld", r->text.file,
+                               first.path, second.path, (long long)k);
     }
     return ERR_OK;
 }
@@ -346,6 +409,7 @@ enum err_code reader_hybrid(struct reader *r)
     h.layer = arena_array(r->arena, (size_t)m->layers, sizeof *h.layer);
     if (!h.layer || !b || !k) return err_nomem(r->e);
     TRY(place_mixers(&h));
+    TRY(check_twice(&h));
     TRY(place_ffns(&h));
     TRY(read_blocks(&h, b));
     k->norms = r->family->norms;

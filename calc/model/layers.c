@@ -190,11 +190,66 @@ static enum err_code read_layer_types(struct reader *r, bool *windowed, bool *gi
     return ERR_OK;
 }
 
+/* Windows by the keys beside layer_types; *key: the one that the file has, NULL where the class alone decides. */
+static enum err_code derive_windows(struct reader *r, bool *windowed, const char **key)
+{
+    const struct family *fam = r->family;
+    int64_t period = fam->window_period ? fam->window_period : 1, from = 0;
+    struct json j;
+    *key = NULL;
+    if (json_get(&r->text, "sliding_window_pattern", &j) || json_get(&r->text, "_sliding_window_pattern", &j)) {
+        if (json_is_string(&j) || fam->window == WINDOW_PERIOD) *key = j.path;
+        if (json_is_string(&j)) return pattern_letters(r, &j, windowed);
+        TRY(json_int(&j, 1, LAYERS_MAX, &period, r->e));
+    }
+    if (fam->window == WINDOW_LISTED) {
+        *key = "hybrid_layer_pattern";
+        return pattern_numbers(r, *key, windowed);
+    }
+    if (fam->window == WINDOW_CHUNK) {
+        *key = json_get(&r->text, "no_rope_layers", &j) && json_len(&j) > 0 ? "no_rope_layers" : NULL;
+        return pattern_rope(r, windowed);
+    }
+    if (fam->window == WINDOW_OPT_IN) from = 28; /* class default of max_window_layers */
+    if (json_get(&r->text, "max_window_layers", &j)) {
+        if (fam->window == WINDOW_OPT_IN) *key = j.path;
+        TRY(json_int(&j, 0, INT64_MAX, &from, r->e));
+    }
+    for (int64_t i = 0; i < r->m->layers; i++) {
+        switch (fam->window) {
+        case WINDOW_EVERY: windowed[i] = true; break;
+        case WINDOW_OPT_IN: windowed[i] = i >= from; break;
+        case WINDOW_ALTERNATE: windowed[i] = i % 2 == 0; break;
+        case WINDOW_PERIOD: windowed[i] = (i + 1) % period != 0; break;
+        case WINDOW_NONE:
+        case WINDOW_LISTED:
+        case WINDOW_CHUNK: break;
+        }
+    }
+    return ERR_OK;
+}
+
+/* layer_types decides; another key of the file must say the same. */
+static enum err_code check_windows(struct reader *r, const bool *windowed)
+{
+    bool *other = arena_array(r->arena, (size_t)r->m->layers, sizeof *other);
+    const char *key;
+    if (!other) return err_nomem(r->e);
+    if (r->family->window == WINDOW_LISTED && !json_has(&r->text, "hybrid_layer_pattern")) return ERR_OK;
+    TRY(derive_windows(r, other, &key));
+    for (int64_t i = 0; i < r->m->layers && key; i++)
+        if (other[i] != windowed[i])
+            return err_set(r->e, ERR_INPUT,
+                           "%s: layer_types and %s contradict each other about the window of layer %lld", r->text.file,
+                           key, (long long)i);
+    return ERR_OK;
+}
+
 static enum err_code plan_windows(struct reader *r, bool *windowed, int64_t *window)
 {
     const struct family *fam = r->family;
     const int64_t layers = r->m->layers;
-    struct json j;
+    const char *key;
     bool use, given;
     *window = 0;
     TRY(reader_flag(r, &r->text, "use_sliding_window", fam->window != WINDOW_OPT_IN, &use));
@@ -205,30 +260,27 @@ static enum err_code plan_windows(struct reader *r, bool *windowed, int64_t *win
         return err_set(r->e, ERR_INPUT, "%s: layer_types has sliding layers, but the %s family has none", r->text.file,
                        fam->name);
     if (fam->window != WINDOW_NONE && use) TRY(reader_dim(r, DIM_WINDOW, 0, 0, window));
-    if (*window == 0) {
-        for (int64_t i = 0; i < layers; i++) windowed[i] = false;
-        return ERR_OK;
-    }
-    if (given) return ERR_OK;
-    int64_t period = fam->window_period ? fam->window_period : 1, from = 0;
-    if (json_get(&r->text, "sliding_window_pattern", &j) || json_get(&r->text, "_sliding_window_pattern", &j)) {
-        if (json_is_string(&j)) return pattern_letters(r, &j, windowed);
-        TRY(json_int(&j, 1, LAYERS_MAX, &period, r->e));
-    }
-    if (fam->window == WINDOW_LISTED) return pattern_numbers(r, "hybrid_layer_pattern", windowed);
-    if (fam->window == WINDOW_CHUNK) return pattern_rope(r, windowed);
-    if (fam->window == WINDOW_OPT_IN) from = 28; /* class default of max_window_layers */
-    if (json_get(&r->text, "max_window_layers", &j)) TRY(json_int(&j, 0, INT64_MAX, &from, r->e));
-    for (int64_t i = 0; i < layers; i++) {
-        switch (fam->window) {
-        case WINDOW_EVERY: windowed[i] = true; break;
-        case WINDOW_OPT_IN: windowed[i] = i >= from; break;
-        case WINDOW_ALTERNATE: windowed[i] = i % 2 == 0; break;
-        case WINDOW_PERIOD: windowed[i] = (i + 1) % period != 0; break;
-        case WINDOW_NONE:
-        case WINDOW_LISTED:
-        case WINDOW_CHUNK: break;
-        }
+    if (*window == 0 && listed)
+        return err_set(r->e, ERR_INPUT, "%s: layer_types has sliding layers, but %s, so they have no window",
+                       r->text.file, use ? "no sliding_window is stated" : "use_sliding_window is false");
+    if (*window == 0) return ERR_OK;
+    return given ? check_windows(r, windowed) : derive_windows(r, windowed, &key);
+}
+
+/* Layers that attend to an earlier one's cache need one that has it: of the same reach. */
+static enum err_code check_sharing(struct reader *r)
+{
+    const struct model *m = r->m;
+    bool owned[2] = {false, false};
+    for (size_t i = 0; i < m->order_n; i++) {
+        const struct mixer *x = &m->kinds[m->order[i].kind].mixer;
+        if (x->kind != MIXER_ATTENTION) continue;
+        const bool windowed = x->window_tokens > 0;
+        if (x->shares_kv && !owned[windowed])
+            return err_set(r->e, ERR_INPUT,
+                           "%s: layer %lld attends to the cache of an earlier layer %s a window, and there is none",
+                           r->text.file, (long long)m->order[i].layer, windowed ? "with" : "without");
+        owned[windowed] = owned[windowed] || !x->shares_kv;
     }
     return ERR_OK;
 }
@@ -324,5 +376,5 @@ enum err_code reader_layers(struct reader *r)
         if (fam->vary) TRY(fam->vary(r, i, k));
         TRY(reader_count_kind(r->arena, m, i, k, r->e));
     }
-    return ERR_OK;
+    return check_sharing(r);
 }

@@ -285,6 +285,7 @@ static const char *const READ_KEYS[] = {"tie_word_embeddings",
                                         "draft_vocab_size",
                                         "medusa_num_heads",
                                         "medusa_num_layers",
+                                        "num_labels",
                                         "block_size"};
 
 enum { READ_KEYS_N = sizeof READ_KEYS / sizeof READ_KEYS[0], KEYS_MAX = READ_KEYS_N + 8 * DIM_N };
@@ -352,16 +353,64 @@ static enum err_code refuse_unread(const struct model *m, const struct model_set
     return ERR_OK;
 }
 
+/* Settings in their order or from the last to the first; marks those after which the model is another, or is none. */
+static enum err_code apply_all(struct arena *a, const struct json *config, const struct model_setting *set, size_t n,
+                               bool backwards, bool *tells, struct err *e)
+{
+    char before[17], after[17];
+    struct model was, is;
+    struct err ignored = {.code = ERR_OK};
+    for (size_t k = 0; k < n; k++) {
+        const size_t i = backwards ? n - 1 - k : k;
+        (void)json_hash(config, before);
+        const bool known = model_parse(a, config, &was, &ignored) == ERR_OK;
+        TRY(apply(config, &set[i], e));
+        (void)json_hash(config, after);
+        if (!known || strcmp(before, after) == 0 || model_parse(a, config, &is, &ignored) != ERR_OK ||
+            !model_same(&was, &is))
+            tells[i] = true;
+    }
+    return ERR_OK;
+}
+
+/* A key that the family does not read would be passed over, and so would one of two values of a key. A setting may tell
+ * only with another one, whichever comes first: so they are tried in both orders. */
+static enum err_code apply_settings(struct arena *a, const char *name, const struct json *config,
+                                    const struct model_setting *set, size_t n, struct err *e)
+{
+    bool *tells = arena_array(a, n + 1, sizeof *tells), all = true;
+    struct source again = {.shown = NULL};
+    struct model m;
+    if (!tells) return err_nomem(e);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(set[i].key, set[k].key) == 0)
+                return err_set(e, ERR_USAGE, "--set: %.60s is given twice", set[i].key);
+    TRY(apply_all(a, config, set, n, false, tells, e));
+    for (size_t i = 0; i < n; i++) all = all && tells[i];
+    if (all) return ERR_OK;
+    TRY(model_parse(a, config, &m, e));
+    TRY(refuse_unread(&m, set, n, e));
+    TRY(open_source(a, name, &again, e));
+    TRY(apply_all(a, &again.config, set, n, true, tells, e));
+    for (size_t i = 0; i < n; i++)
+        if (!tells[i])
+            return err_set(e, ERR_USAGE, "--set %.60s: the %s family does not read it here, so nothing would change",
+                           set[i].key, m.family);
+    return ERR_OK;
+}
+
 enum err_code model_load(struct arena *a, const char *name, const struct model_setting *set, size_t n_set,
                          struct model *out, struct err *e)
 {
     struct source s = {.shown = NULL};
     struct model m;
     TRY(open_source(a, name, &s, e));
-    for (size_t i = 0; i < n_set; i++) TRY(apply(&s.config, &set[i], e));
+    TRY(apply_settings(a, name, &s.config, set, n_set, e));
     TRY(model_parse(a, &s.config, &m, e));
     TRY(refuse_unread(&m, set, n_set, e));
     if (s.gguf) TRY(gguf_formats(a, &s.tensors, &m, e));
+    if (s.gguf) m.formats_assumed = NULL;
     if (s.gguf && n_set == 0) TRY(checkpoint_stored(a, &s.tensors, &m, e));
     if (s.path && n_set == 0) TRY(checkpoint_beside(a, s.path, &m, e));
     m.name = s.shown;

@@ -190,15 +190,16 @@ struct model_tower {
     double params, whole_params;
 };
 
-/* What a draft head has in place of a decoder's ends: it reads hidden vectors of a target model, and may use the
- * target's embedding and output head. All zero: a model of its own. MODEL.md "Draft heads". */
+/* What a model has in place of a decoder's ends. A classifier has a head of so many labels, an encoder of text none. A
+ * draft head reads hidden vectors of a target model, and may use the target's embedding and output head. All zero: a
+ * model of its own. MODEL.md "Draft heads". */
 struct model_draft {
     int64_t joined; /* vectors of width hidden, side by side, that one product makes one of; 0: none */
     bool joined_bias;
     int64_t norms_before, norms_after;  /* norms of width hidden before that product, and after it */
     bool embed_borrowed, head_borrowed; /* the target's: read, not stored */
-    bool no_embedding, no_final_norm;
-    int64_t head_rows; /* tokens that its own output head knows; 0: vocab */
+    bool no_embedding, no_final_norm, no_head;
+    int64_t head_rows; /* tokens, or labels, that its own output head knows; 0: vocab */
     int64_t heads;     /* output heads, a matrix each; 0: one */
 };
 
@@ -246,6 +247,7 @@ struct model {
     struct layer_kind *whole_kinds;
     struct layer_place *whole_order;
     const char *weights_unknown; /* why the stored format could not be priced; NULL when weights[] holds */
+    const char *formats_assumed; /* a sentence where the file leaves them open; NULL, or another format was named */
     struct dtype kv, activations;
     struct dtype state;                /* of recurrent states; that of convolutions is kept as activations */
     double stored_bytes, stored_elems; /* of the checkpoint's tensors, by their own headers; NAN no checkpoint */
@@ -281,6 +283,9 @@ bool model_mtp(const struct model *m, struct model *out);
  * ERR_USAGE m's last layer is no attention with an MLP; ERR_NOMEM. Source: 2401.15077; 2401.10774. */
 enum err_code model_eagle(struct arena *a, const struct model *m, struct model *out, struct err *e);
 enum err_code model_medusa(struct arena *a, const struct model *m, int64_t heads, struct model *out, struct err *e);
+/* model_same -- whether two descriptions cost the same, whatever their names, notes and sources: sizes, layers and their
+ * order, formats of what there is. */
+bool model_same(const struct model *a, const struct model *b);
 
 /* model_builtins -- names of the built-in models, in order; returns how many. */
 size_t model_builtins(struct arena *a, const char *const **names);

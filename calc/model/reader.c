@@ -86,6 +86,101 @@ static enum err_code find_family(struct reader *r)
     return r->family ? ERR_OK : unknown_family(r, where, j.path, type);
 }
 
+/* ---- architectures ---- */
+
+/* What the class of a task has for a head: by the end of its name. */
+enum task { TASK_HEADLESS, TASK_SEQUENCES, TASK_TOKENS, TASK_ANSWERS, TASK_REWARDS };
+
+static const struct {
+    const char *ending;
+    enum task task;
+} TASKS[] = {{"ForSequenceClassification", TASK_SEQUENCES},
+             {"ForTokenClassification", TASK_TOKENS},
+             {"ForQuestionAnswering", TASK_ANSWERS},
+             {"ForProcessRewardModel", TASK_REWARDS},
+             {"ForRewardModel", TASK_REWARDS},
+             {"RewardModel", TASK_REWARDS},
+             {"Model", TASK_HEADLESS}};
+
+/* The family whose decoder a class of a task stands on; NULL none. */
+static const struct family *family_of_task(struct reader *r, const char *name, enum task *task)
+{
+    static const char *const USUAL[] = {"ForCausalLM", "LMHeadModel", "ForConditionalGeneration"};
+    const size_t len = strlen(name);
+    for (size_t i = 0; i < sizeof TASKS / sizeof TASKS[0]; i++) {
+        const size_t end = strlen(TASKS[i].ending);
+        if (len <= end || strcmp(name + len - end, TASKS[i].ending) != 0) continue;
+        for (size_t k = 0; k < sizeof USUAL / sizeof USUAL[0]; k++) {
+            const char *usual = arena_printf(r->arena, "%.*s%s", (int)(len - end), name, USUAL[k]);
+            const struct family *f = usual ? family_find_architecture(usual) : NULL;
+            *task = TASKS[i].task;
+            if (f) return f;
+        }
+    }
+    return NULL;
+}
+
+/* num_labels, or as many as id2label names; class default 2. */
+static enum err_code read_labels(struct reader *r, int64_t *out)
+{
+    struct json j, names;
+    *out = 2;
+    const bool named = json_get(r->root, "id2label", &names) && json_is_object(&names) && json_len(&names) > 0;
+    if (named) *out = (int64_t)json_len(&names);
+    if (!json_get(r->root, "num_labels", &j)) return ERR_OK;
+    TRY(json_int(&j, 1, 1 << 24, out, r->e));
+    if (named && *out != (int64_t)json_len(&names))
+        return err_set(r->e, ERR_INPUT, "%s: num_labels is %lld, and id2label names %zu", j.file, (long long)*out,
+                       json_len(&names));
+    return ERR_OK;
+}
+
+/* A head of labels in place of the tokens', or none. */
+static enum err_code read_task(struct reader *r, const char *name, enum task task)
+{
+    struct model *m = r->m;
+    char clean[64];
+    int64_t labels = 2;
+    text_clean(clean, sizeof clean, name, strlen(name));
+    if (task == TASK_REWARDS)
+        return err_set(r->e, ERR_INPUT,
+                       "%s: architectures says %s, whose head has no shape that all such classes share: refused, not "
+                       "guessed",
+                       r->root->file, clean);
+    if (task == TASK_SEQUENCES || task == TASK_TOKENS) TRY(read_labels(r, &labels));
+    m->head_bias = task == TASK_TOKENS || task == TASK_ANSWERS;
+    m->tied = false;
+    m->draft.no_head = task == TASK_HEADLESS;
+    m->draft.head_rows = task == TASK_HEADLESS ? 0 : labels;
+    const char *text = task == TASK_HEADLESS ? arena_printf(r->arena, "%s has no output head", clean)
+                                             : arena_printf(r->arena, "%s has a head of %lld labels, none of tokens",
+                                                            clean, (long long)labels);
+    return text ? reader_note(r, text) : err_nomem(r->e);
+}
+
+/* The class that a file names belongs to its family; what that class has for a head. Classes around a text part, and of
+ * drafts, say other things. */
+static enum err_code read_architecture(struct reader *r)
+{
+    struct json list, first;
+    const char *name;
+    enum task task = TASK_HEADLESS;
+    char clean[64];
+    if (r->family->draft || r->text.obj != r->root->obj) return ERR_OK;
+    if (!json_get(r->root, "architectures", &list) || !json_at(&list, 0, NULL, &first)) return ERR_OK;
+    TRY(json_str(&first, &name, r->e));
+    const struct family *usual = family_find_architecture(name);
+    const struct family *f = usual ? usual : family_of_task(r, name, &task);
+    text_clean(clean, sizeof clean, name, strlen(name));
+    if (f && f != r->family)
+        return err_set(r->e, ERR_INPUT, "%s: architectures says %s, of the %s family, but the rest says %s", list.file,
+                       clean, f->name, r->family->name);
+    if (f) return usual ? ERR_OK : read_task(r, name, task);
+    const char *text = arena_printf(r->arena, "architectures says %s, which ridge does not know: counted as %s", clean,
+                                    r->family->name);
+    return text ? reader_note(r, text) : err_nomem(r->e);
+}
+
 /* Zero, false and an empty list say that a structure is not used. */
 static bool is_off(const struct json *j)
 {
@@ -136,6 +231,15 @@ static enum err_code refuse_foreign(struct reader *r)
             return err_set(r->e, ERR_INPUT,
                            "%s: %s means %s, which the %s family does not describe: refused, not guessed", j.file,
                            j.path, FOREIGN[i].meaning, r->family->name);
+    static const char *const CROSSED[] = {"is_encoder_decoder", "add_cross_attention"};
+    for (size_t i = 0; i < 4; i++) {
+        bool on;
+        TRY(reader_flag(r, i < 2 ? &r->text : r->root, CROSSED[i % 2], false, &on));
+        if (on)
+            return err_set(r->e, ERR_INPUT,
+                           "%s: %s is true, which means cross attention: the %s family does not describe that",
+                           r->text.file, CROSSED[i % 2], r->family->name);
+    }
     if (!r->family->latent && json_get(&r->text, "kv_lora_rank", &j))
         return err_set(r->e, ERR_INPUT, "%s: %s means latent attention, but the %s family has none", j.file, j.path,
                        r->family->name);
@@ -252,6 +356,7 @@ enum err_code model_parse(struct arena *a, const struct json *j, struct model *o
     TRY(refuse_foreign(&r));
     TRY(read_structure(&r));
     TRY(read_head(&r));
+    TRY(read_architecture(&r));
     if (r.family->extend) TRY(r.family->extend(&r));
     TRY(draft_read_mtp(&r));
     TRY(stored_read(a, j, &r.text, r.family->router_fp32, &m, e));

@@ -88,6 +88,11 @@ enum err_code recurrent_mamba2(struct reader *r, struct mixer *x)
     TRY(dim_or_auto(r, pure ? DIM_HEAD_DIM : DIM_SCAN_HEAD_DIM, &x->v_head_dim));
     if (x->v_head_dim == 0) x->v_head_dim = x->heads ? inner / x->heads : 64; /* not a unit */
     if (x->heads == 0) x->heads = inner / x->v_head_dim;
+    if (!r->family->scan_heads_decide && x->heads * x->v_head_dim != inner)
+        return err_set(
+            r->e, ERR_INPUT,
+            "%s: %lld recurrent heads of %lld are not the inner width of %lld that expand and hidden_size give",
+            r->text.file, (long long)x->heads, (long long)x->v_head_dim, (long long)inner);
     TRY(reader_dim(r, DIM_GROUPS, 1, 1, &x->kv_heads));
     TRY(reader_dim(r, DIM_STATE, 1, 128, &x->head_dim));
     TRY(reader_dim(r, DIM_CONV_TAPS, 1, 4, &p->conv_taps));

@@ -29,6 +29,7 @@ enum err_code stored_set_all(struct model *m, const char *name, struct err *e)
         m->whole_kinds_n = 0;
     }
     m->weights_unknown = NULL;
+    m->formats_assumed = NULL;
     return ERR_OK;
 }
 
@@ -97,16 +98,40 @@ static enum err_code read_quantization(struct stored *s, const struct json *q)
     return stored_unknown(s, "stored with quantisation method \"%s\", which ridge cannot price", method);
 }
 
-static enum err_code read_float(const struct json *root, const struct json *text, struct dtype *d, struct err *e)
+/* A float format as a file names it; "auto" is none. */
+static enum err_code float_of(const struct json *j, struct dtype *d, bool *said, struct err *e)
 {
-    static const char *const KEYS[] = {"dtype", "torch_dtype", NULL};
-    struct json j;
-    const char *name = "bf16";
-    if (!first_of(text, root, KEYS, &j)) return dtype_find(name, d, e);
-    TRY(json_str(&j, &name, e));
+    const char *name;
+    TRY(json_str(j, &name, e));
     if (strncmp(name, "torch.", 6) == 0) name += 6;
-    if (strcmp(name, "auto") == 0) name = "bf16";
-    if (dtype_find(name, d, NULL) != ERR_OK || !is_float(d)) return json_want(&j, "float32, float16 or bfloat16", e);
+    *said = strcmp(name, "auto") != 0;
+    if (!*said) return ERR_OK;
+    return dtype_find(name, d, NULL) == ERR_OK && is_float(d) ? ERR_OK
+                                                              : json_want(j, "float32, float16 or bfloat16", e);
+}
+
+/* dtype or torch_dtype, of the text part or of the whole; those that contradict each other are refused. */
+static enum err_code read_float(const struct json *root, const struct json *text, struct dtype *d, bool *said,
+                                struct err *e)
+{
+    static const char *const KEYS[] = {"dtype", "torch_dtype"};
+    const struct json *const parts[] = {text, root};
+    struct json first = {.file = NULL}, j;
+    *said = false;
+    TRY(dtype_find("bf16", d, e));
+    for (size_t i = 0; i < 4; i++) {
+        struct dtype other;
+        bool known;
+        if (!json_get(parts[i / 2], KEYS[i % 2], &j)) continue;
+        TRY(float_of(&j, &other, &known, e));
+        if (!known) continue;
+        if (*said && !dtype_same(&other, d))
+            return err_set(e, ERR_INPUT, "%s: %s and %s say different formats (%s and %s) for one quantity", j.file,
+                           first.path, j.path, d->name, other.name);
+        if (!*said) first = j;
+        *said = true;
+        *d = other;
+    }
     return ERR_OK;
 }
 
@@ -124,27 +149,80 @@ static enum err_code read_state(const struct json *text, const struct json *root
     return ERR_OK;
 }
 
+/* ---- several statements of one quantisation ---- */
+
+enum { STATEMENTS_MAX = 7 };
+
+struct statement {
+    struct json object;
+    bool modelopt; /* hf_quant_config.json's, which names no method */
+};
+
+static enum err_code find_statements(const struct json *root, const struct json *text, struct statement *out, size_t *n,
+                                     struct err *e)
+{
+    static const char *const KEYS[] = {"quantization_config", "quantization", "compression_config"};
+    const struct json *const parts[] = {text, root};
+    struct json j;
+    *n = 0;
+    if (json_get(root, "hf_quant_config.quantization", &j)) {
+        if (!json_is_object(&j)) return json_want(&j, "an object", e);
+        out[(*n)++] = (struct statement){j, true};
+    }
+    for (size_t i = 0; i < 3; i++)
+        for (size_t p = 0; p < (text->obj == root->obj ? 1 : 2); p++)
+            if (json_get(parts[p], KEYS[i], &j)) out[(*n)++] = (struct statement){j, false};
+    return ERR_OK;
+}
+
+/* The format that a plan gives linear layers: by itself, or of experts by its first rule that has one. */
+static const struct dtype *main_format(const struct format_plan *p)
+{
+    if (p->linear) return p->linear;
+    for (size_t i = 0; i < p->rules_n; i++)
+        if (p->rule[i].format) return p->rule[i].format;
+    return NULL;
+}
+
+/* A second statement must name the format of the first; lists of what stays may differ in their spelling. */
+static enum err_code compare_statement(struct stored *s, const struct statement *first, const struct statement *other)
+{
+    struct model copy = *s->m;
+    struct stored t = {.arena = s->arena, .m = &copy, .plan = {.file = s->plan.file}, .e = s->e};
+    TRY(other->modelopt ? stored_modelopt(&t, &other->object) : read_quantization(&t, &other->object));
+    const struct dtype *a = main_format(&s->plan), *b = main_format(&t.plan);
+    const bool same = a && b ? a->bits == b->bits && a->group_in == b->group_in && a->block_out == b->block_out &&
+                                   strcmp(a->compute, b->compute) == 0
+                             : a == b;
+    if (same && !copy.weights_unknown) return ERR_OK;
+    s->m->weights_unknown = arena_printf(s->arena, "quantised in two ways: %s says %s, %s says %s", first->object.path,
+                                         a ? a->name : "no format", other->object.path,
+                                         copy.weights_unknown ? "something that ridge cannot price"
+                                         : b                  ? b->name
+                                                              : "no format");
+    return s->m->weights_unknown ? ERR_OK : err_nomem(s->e);
+}
+
 enum err_code stored_read(struct arena *a, const struct json *root, const struct json *text, bool router_fp32,
                           struct model *m, struct err *e)
 {
-    static const char *const QUANT_KEYS[] = {"quantization_config", "quantization", "compression_config", NULL};
-    struct stored s = {.arena = a, .m = m, .plan = {.file = root->file}, .e = e};
-    struct json j;
+    struct statement one[STATEMENTS_MAX];
+    size_t n;
     struct dtype d;
-    TRY(read_float(root, text, &d, e));
+    bool said;
+    TRY(read_float(root, text, &d, &said, e));
     for (size_t c = 0; c < WEIGHT_CLASSES; c++) m->weights[c] = d;
     if (router_fp32) TRY(dtype_find("fp32", &m->weights[WEIGHT_ROUTER], e));
     TRY(dtype_find(is_float(&d) && d.bits < 32 ? d.name : "bf16", &m->activations, e));
     m->kv = m->activations;
+    if (!said) m->formats_assumed = "the file names no dtype: bf16 is assumed (--weights states another)";
+    if (d.bits > 16) m->formats_assumed = "weights are stored in fp32; activations and cache are taken as bf16 (--kv)";
     TRY(read_state(text, root, m, e));
-    if (json_get(root, "hf_quant_config.quantization", &j)) {
-        if (!json_is_object(&j)) return json_want(&j, "an object", e);
-        TRY(stored_modelopt(&s, &j));
-    } else if (first_of(text, root, QUANT_KEYS, &j)) {
-        TRY(read_quantization(&s, &j));
-    } else {
-        return ERR_OK;
-    }
+    TRY(find_statements(root, text, one, &n, e));
+    if (n == 0) return ERR_OK;
+    struct stored s = {.arena = a, .m = m, .plan = {.file = root->file}, .e = e};
+    TRY(one[0].modelopt ? stored_modelopt(&s, &one[0].object) : read_quantization(&s, &one[0].object));
+    for (size_t i = 1; i < n && !m->weights_unknown; i++) TRY(compare_statement(&s, &one[0], &one[i]));
     for (size_t i = 0; i < m->kinds_n && !m->weights_unknown; i++)
         if (!module_covers(&m->kinds[i]))
             TRY(stored_unknown(&s, "quantised, and which matrices of its layers of %s that converts is not known",

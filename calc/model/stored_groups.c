@@ -142,8 +142,8 @@ static enum err_code read_groups(struct stored *s, const struct json *q, bool *a
 {
     struct json groups, group;
     const char *key;
-    *any = json_get(q, "config_groups", &groups);
-    if (!*any) return ERR_OK;
+    *any = false;
+    if (!json_get(q, "config_groups", &groups)) return ERR_OK;
     if (!json_is_object(&groups)) return json_want(&groups, "an object of groups", s->e);
     for (size_t i = 0; json_at(&groups, i, &key, &group); i++) {
         struct scheme w, x;
@@ -155,6 +155,7 @@ static enum err_code read_groups(struct stored *s, const struct json *q, bool *a
         TRY(scheme_format(s, &w, &x, &d));
         if (!d) return stored_unknown(s, "stored in a scheme of \"%s\" that is not read", group.path);
         TRY(read_targets(s, &group, d));
+        *any = true;
     }
     return ERR_OK;
 }
@@ -169,7 +170,9 @@ enum err_code stored_compressed(struct stored *s, const struct json *q)
     TRY(stored_keep(s, q));
     TRY(stored_cache_scheme(s, q));
     TRY(read_groups(s, q, &any));
-    return any ? ERR_OK : stored_unknown(s, "quantised (its %s has no config_groups)", q->path);
+    return any || s->m->weights_unknown
+               ? ERR_OK
+               : stored_unknown(s, "quantised (its %s has no config_groups with weights)", q->path);
 }
 
 /* ---- ModelOpt ---- */

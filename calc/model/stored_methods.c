@@ -249,7 +249,10 @@ enum err_code stored_bitsandbytes(struct stored *s, const struct json *q)
     if (json_get(q, "bnb_4bit_quant_type", &j)) TRY(json_str(&j, &type, s->e));
     if (json_get(q, "llm_int8_has_fp16_weight", &j)) TRY(json_bool(&j, &half, s->e));
     if (json_get(q, "llm_int8_threshold", &j)) TRY(json_num(&j, &threshold, s->e));
-    if (eight == four) return stored_unknown(s, "stored by bitsandbytes, in 4 or 8 bits its file does not say", "");
+    if (eight && four)
+        return stored_unknown(
+            s, "stored by bitsandbytes in 4 and in 8 bits: load_in_4bit and load_in_8bit are both true", "");
+    if (!eight && !four) return stored_unknown(s, "stored by bitsandbytes, in 4 or 8 bits its file does not say", "");
     if (eight && half) return stored_unknown(s, "stored in 16 bits and converted by bitsandbytes when loaded", "");
     if (four && strcmp(type, "nf4") != 0 && strcmp(type, "fp4") != 0)
         return stored_unknown(s, "stored by bitsandbytes as \"%s\", which ridge cannot price", type);

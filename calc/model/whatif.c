@@ -174,9 +174,10 @@ enum err_code change_part(const struct change *c, const char *text, struct part 
     if (!slash || units_parse_count(slash + 1, 1, LAYERS_MAX, &out->of, NULL) != ERR_OK ||
         units_parse_count(some, 1, out->of, &out->some, NULL) != ERR_OK)
         return change_refuse(c, "'%.20s' is no part of the layers such as 5/6", text);
+    if (attending == 0) return change_refuse(c, "the model has no attention");
     if (out->of > attending)
-        return change_refuse(c, "only %lld layers attend, fewer than one period of %lld", (long long)attending,
-                             (long long)out->of);
+        return change_refuse(c, "only %lld layer%s, fewer than one period of %lld", (long long)attending,
+                             attending == 1 ? " attends" : "s attend", (long long)out->of);
     return ERR_OK;
 }
 
@@ -280,6 +281,7 @@ enum err_code whatif_apply(struct arena *a, struct model *m, const char *text, s
     TRY(row->extent == WHATIF_LAYERS ? take_apart(&c, m) : own_kinds(&c));
     TRY(row->apply(&c));
     if (row->extent == WHATIF_LAYERS) TRY(put_together(&c));
+    if (model_same(&next, m)) return change_refuse(&c, "nothing would change");
     TRY(rename_model(&c, row->extent == WHATIF_CACHE));
     *m = next;
     return ERR_OK;

@@ -113,6 +113,7 @@ enum err_code change_across_layers(struct change *c)
     TRY(change_whole(c, LAYERS_MAX, &n));
     TRY(change_attending(c, true, &attending));
     if (n == 1) return change_refuse(c, "one layer shares with no other: wanted 2 or more");
+    if (n > attending) return change_refuse(c, "wanted at most %lld, as many layers as attend", (long long)attending);
     TRY(change_unshared(c, "a second sharing"));
     TRY(change_owned(c));
     for (size_t i = 0; i < c->layers_n; i++) {

@@ -1,0 +1,77 @@
+/* same -- whether two descriptions cost the same. */
+#include <string.h>
+
+#include "calc/model/model.h"
+
+static bool same_formats(const struct layer_kind *a, const struct layer_kind *b)
+{
+    if (!a->formats || !b->formats) return a->formats == b->formats;
+    for (int i = 0; i < MODULES; i++) {
+        const struct dtype *x = a->formats[i], *y = b->formats[i];
+        if (x && y ? !dtype_same(x, y) : x != y) return false;
+    }
+    return true;
+}
+
+static bool same_kinds(const struct layer_kind *a, const struct layer_kind *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (a[i].count != b[i].count || memcmp(&a[i].mixer, &b[i].mixer, sizeof a->mixer) != 0 ||
+            memcmp(&a[i].ffn, &b[i].ffn, sizeof a->ffn) != 0 || a[i].norms != b[i].norms ||
+            a[i].borrowed != b[i].borrowed || a[i].one_residual != b[i].one_residual ||
+            a[i].parallel != b[i].parallel || !same_formats(&a[i], &b[i]))
+            return false;
+    return true;
+}
+
+static bool same_order(const struct model *a, const struct model *b)
+{
+    if (!a->order || !b->order) return true;
+    if (a->order_n != b->order_n) return false;
+    for (size_t i = 0; i < a->order_n; i++)
+        if (a->order[i].kind != b->order[i].kind || a->order[i].layer != b->order[i].layer) return false;
+    return true;
+}
+
+static bool has(const struct model *m, bool recurrent)
+{
+    for (size_t i = 0; i < m->kinds_n; i++)
+        if (m->kinds[i].mixer.kind != MIXER_NONE && (m->kinds[i].mixer.kind == MIXER_RECURRENT) == recurrent)
+            return true;
+    return false;
+}
+
+static bool same_number(double x, double y) { return x == y || (x != x && y != y); }
+
+/* Formats of what the model has: a cache where layers attend, states where some are recurrent. */
+static bool same_dtypes(const struct model *a, const struct model *b)
+{
+    for (int c = 0; c < WEIGHT_CLASSES; c++)
+        if (!dtype_same(&a->weights[c], &b->weights[c])) return false;
+    return (a->weights_unknown == NULL) == (b->weights_unknown == NULL) &&
+           dtype_same(&a->activations, &b->activations) && (!has(a, false) || dtype_same(&a->kv, &b->kv)) &&
+           (!has(a, true) || dtype_same(&a->state, &b->state));
+}
+
+static bool same_ends(const struct model *a, const struct model *b)
+{
+    const struct model_draft *x = &a->draft, *y = &b->draft;
+    return a->tied == b->tied && a->head_bias == b->head_bias && a->embed_norm == b->embed_norm &&
+           a->embed_extra_rows == b->embed_extra_rows && a->position_rows == b->position_rows &&
+           x->joined == y->joined && x->head_rows == y->head_rows && x->heads == y->heads && x->no_head == y->no_head &&
+           x->joined_bias == y->joined_bias && x->norms_before == y->norms_before && x->norms_after == y->norms_after &&
+           a->mtp.modules == b->mtp.modules && a->mtp.layers == b->mtp.layers &&
+           same_number(a->tower.params, b->tower.params) && same_number(a->tower.whole_params, b->tower.whole_params);
+}
+
+bool model_same(const struct model *a, const struct model *b)
+{
+    return strcmp(a->family, b->family) == 0 && a->hidden == b->hidden && a->vocab == b->vocab &&
+           a->layers == b->layers && a->max_context_tokens == b->max_context_tokens && a->norm == b->norm &&
+           a->per_layer_dim == b->per_layer_dim && a->per_layer_vocab == b->per_layer_vocab &&
+           a->streams == b->streams && a->laurel_rank == b->laurel_rank && a->layer_scale == b->layer_scale &&
+           a->bidirectional == b->bidirectional && a->block_causal == b->block_causal && a->diffusion == b->diffusion &&
+           a->block_tokens == b->block_tokens && a->block_steps == b->block_steps && same_ends(a, b) &&
+           same_dtypes(a, b) && a->kinds_n == b->kinds_n && same_kinds(a->kinds, b->kinds, a->kinds_n) &&
+           same_order(a, b);
+}
