@@ -85,20 +85,19 @@ struct exercise_verdict {
 enum { EXERCISE_ANSWER_MAX_BYTES = 4096 };
 
 /* exercise_grade -- an answer as typed.
- *   a formula  in the question's symbols, as sym_parse reads it, also in $...$, with the unit of its values behind it,
- *              and with a fraction such as the character for 1/2. Right when algebra proves it. On a wrong one: a slip
- *              of the question, else the symbols it is off by, else a counterexample; where values agree and there is
- *              no proof, that is said.
+ *   a formula  in the question's symbols, as sym_parse reads it, also in $...$ and with the unit of its values behind.
+ *              Right when algebra proves it. On a wrong one: a slip of the question, else the symbols it is off by,
+ *              else a counterexample; where values agree and there is no proof, that is said.
  *   a number   "7.9 ms", "0.0079 s", "12.5 GiB", "13,015,449,600", "13.02B" and "13 billion" of a count, "43%" of a
  *              part, "989e12/3.35e12"; the unit may have any prefix, decimal or binary, and must be there, except of
- *              counts, parts, ratios and flops per byte. Behind a count may stand what was asked for and nothing else.
+ *              counts, parts, ratios and flops per byte. Behind a count may stand what was asked for, nothing else.
  *              Right when within the tolerance. On a wrong one: a slip, the wrong or missing unit, else GiB for GB, a
  *              power of 1000, bits for bytes, rounded too early, a small constant factor, else the direction.
  *   a choice   one of the words, or another for it, alone or as "memory-bound" and "bound by memory".
  * "I = S*T/(S+T)": in front of '=' stands a name that is none of the symbols, or what is equal to the right side; the
  * last side counts. What cannot be read, is empty, longer than EXERCISE_ANSWER_MAX_BYTES, not UTF-8 or has control
  * characters is wrong and its hint says why; that is no error. Errors: ERR_NOMEM, ERR_IO no FLINT. Cost: well under a
- * second whatever is typed: one proof, which the algebra bounds, and doubles at some points for the hint. */
+ * second whatever is typed: a point disproves, else one proof, which the algebra bounds; doubles make the hint. */
 enum err_code exercise_grade(struct arena *a, struct sym_ctx *c, const struct exercise_question *q, const char *answer,
                              struct exercise_verdict *out, struct err *e);
 

@@ -23,21 +23,13 @@ enum err_code grade_wrong(const struct grade *g, struct exercise_verdict *out, s
     return ERR_OK;
 }
 
-static const struct {
-    const char *text, *plain;
-} FRACTIONS[] = {
-    {"\xC2\xBD", "(1/2)"},     {"\xC2\xBC", "(1/4)"},     {"\xC2\xBE", "(3/4)"},
-    {"\xE2\x85\x93", "(1/3)"}, {"\xE2\x85\x94", "(2/3)"}, {"\xE2\x85\x9B", "(1/8)"},
-};
-
 static bool is_framed(const char *s, size_t n, const char *open, const char *close)
 {
     const size_t a = strlen(open), b = strlen(close);
     return n > a + b && strncmp(s, open, a) == 0 && strcmp(s + n - b, close) == 0;
 }
 
-/* Drop the frames of LaTeX. */
-static char *unframed(struct arena *a, const char *text)
+const char *grade_plain(struct arena *a, const char *text)
 {
     static const char *const FRAMES[][2] = {{"$$", "$$"}, {"$", "$"}, {"\\(", "\\)"}, {"\\[", "\\]"}};
     for (size_t i = 0; i < sizeof FRAMES / sizeof FRAMES[0]; i++) {
@@ -47,37 +39,13 @@ static char *unframed(struct arena *a, const char *text)
     return arena_strndup(a, text, strlen(text));
 }
 
-const char *grade_plain(struct arena *a, const char *text)
-{
-    const char *s = unframed(a, text);
-    if (!s) return NULL;
-    char *out = arena_alloc(a, 3 * strlen(s) + 1); /* a character of 2 bytes becomes 5 */
-    size_t w = 0;
-    if (!out) return NULL;
-    while (*s) {
-        size_t i = 0;
-        const bool mixed = w && out[w - 1] >= '0' && out[w - 1] <= '9'; /* 2 1/2 is no product */
-        while (i < sizeof FRACTIONS / sizeof FRACTIONS[0] &&
-               (mixed || strncmp(s, FRACTIONS[i].text, strlen(FRACTIONS[i].text)) != 0))
-            i++;
-        if (i == sizeof FRACTIONS / sizeof FRACTIONS[0]) {
-            out[w++] = *s++;
-            continue;
-        }
-        memcpy(out + w, FRACTIONS[i].plain, strlen(FRACTIONS[i].plain));
-        w += strlen(FRACTIONS[i].plain);
-        s += strlen(FRACTIONS[i].text);
-    }
-    return out;
-}
-
 /* A side without blanks at its ends, and without a frame of its own. */
 static const char *trimmed(struct arena *a, const char *s, size_t len)
 {
     while (len && (*s == ' ' || *s == '\t')) s++, len--;
     while (len && (s[len - 1] == ' ' || s[len - 1] == '\t')) len--;
     const char *side = arena_strndup(a, s, len);
-    return side ? unframed(a, side) : NULL;
+    return side ? grade_plain(a, side) : NULL;
 }
 
 size_t grade_sides(const struct grade *g, const char *side[GRADE_SIDES_MAX])

@@ -20,8 +20,8 @@ enum err_code grade_number(const struct grade *g, struct exercise_verdict *out, 
 enum err_code grade_wrong(const struct grade *g, struct exercise_verdict *out, struct err *e, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* grade_plain -- text without the frame of a formula ($...$, \(...\)), with 1/2 for its character and the like. NULL
- * when memory is exhausted. */
+/* grade_plain -- text without the frame of a formula ($...$, \(...\)): a side of '=' or what a unit follows may have
+ * one of its own. NULL when memory is exhausted. */
 const char *grade_plain(struct arena *a, const char *text);
 
 /* grade_sides -- split "I = 2*x = x + x" at '=' outside brackets, and at the sign of almost equal; the sides are
