@@ -1,5 +1,6 @@
 #!/bin/sh
-# run.sh TARGET... -- run libFuzzer programs one after the other, FUZZ_S seconds each (600), in the folder BUILD
+# run.sh TARGET... -- run libFuzzer programs one after the other, FUZZ_S seconds each (600), UNIT_S at most for one input (10;
+# more on a busy machine), in the folder BUILD
 # (build/fuzz). Target fuzz_X starts from tests/fuzz/seeds/fuzz_X where that exists, and always from configs/*/*.json; words
 # of the sources and of those files are its dictionary. The corpus found is kept between runs, and what failed is left as
 # BUILD/fuzz_X-*. Exit status 1 when a target found something.
@@ -7,6 +8,7 @@ set -u
 
 BUILD=${BUILD:-build/fuzz}
 FUZZ_S=${FUZZ_S:-600}
+UNIT_S=${UNIT_S:-10}
 here=$(dirname "$0")
 status=0
 [ $# -gt 0 ] || { echo "run.sh: no target" >&2; exit 2; }
@@ -28,7 +30,7 @@ for target in "$@"; do
     printf '%s for %s s\n' "$name" "$FUZZ_S"
     set -- "$corpus" "$BUILD/seeds"
     [ -d "$here/seeds/$name" ] && set -- "$@" "$here/seeds/$name"
-    "$target" -max_total_time="$FUZZ_S" -timeout=10 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
+    "$target" -max_total_time="$FUZZ_S" -timeout="$UNIT_S" -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
         -dict="$BUILD/words.dict" -artifact_prefix="$BUILD/$name-" "$@" >"$BUILD/$name.log" 2>&1
     rc=$?
     if [ "$rc" -ne 0 ]; then
