@@ -48,10 +48,10 @@ static enum err_code change_kv(struct change *c)
 static enum err_code change_state(struct change *c)
 {
     struct dtype d;
-    if (!has_mixer(c, true))
-        return change_refuse(c, "no layer is recurrent, so there is no state and nothing would change");
     TRY(set_format(c, &d));
     if (d.bits < 16) return change_refuse(c, "recurrent states are kept in fp32, bf16 or fp16");
+    if (!has_mixer(c, true))
+        return change_refuse(c, "no layer is recurrent, so there is no state and nothing would change");
     c->m->state = d;
     return ERR_OK;
 }
