@@ -276,7 +276,7 @@ static void test_states(void **state)
     refused("llama-2-13b", "ssm=7", "such as 5/6");
     refused("llama-2-13b", "cla=2+linear=7/8", "earlier layer");
     refused("deepseek-v3.2", "ssm=7/8", "indexer");
-    refused("falcon-mamba-7b", "linear=7/8", "fewer than one period");
+    refused("falcon-mamba-7b", "linear=7/8", "no attention");
     refused("falcon-mamba-7b", "gqa=8", "no attention");
     refused("zamba2-7b", "window=1024:1/2", "weights of others");
     refused("zamba2-7b", "layers=16", "none can be left out");

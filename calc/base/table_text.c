@@ -143,12 +143,19 @@ static size_t string_limit(const struct face *faces, size_t n)
     return limit;
 }
 
-/* Cut s to at most columns wide, marked "...". */
+/* Cut s to at most columns wide, marked "...": a path at its start, for its end says more. */
 static void cut_to(char *s, size_t columns)
 {
     const size_t len = strlen(s);
     if (text_width(s, len) <= columns) return;
     size_t at = 0;
+    if (strchr(s, '/') && columns > 3) {
+        while (at < len && text_width(s + at, len - at) > columns - 3)
+            at += larger(1, text_utf8_len(s + at, len - at, NULL));
+        memmove(s + 3, s + at, len - at + 1);
+        memcpy(s, "...", 3);
+        return;
+    }
     while (at < len) {
         const size_t n = larger(1, text_utf8_len(s + at, len - at, NULL));
         if (text_width(s, at + n) > columns - 3) break;

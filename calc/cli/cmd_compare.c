@@ -20,7 +20,10 @@ static const struct option OPTIONS[] = {
      .kind = OPTION_MANY,
      .value = "CHANGE,...",
      .help = "a further row for every change; changes of one row are joined by +: gqa=8+kv=fp8 (ridge list what-ifs)"},
-    SCOPE_TEXT("preset", 0, "NAME", NULL, "rows of a built-in comparison (ridge list presets) or of a file"),
+    {.name = "preset",
+     .kind = OPTION_MANY,
+     .value = "NAME,...",
+     .help = "rows of a built-in comparison (ridge list presets) or of a file"},
     SCOPE_TEXT("gpu", 'g', "NAME[:N]", NULL, "a built-in device (ridge list hardware) or a file, and how many of it"),
     SCOPE_TEXT("tp", 0, "N", NULL, "GPUs that share one copy of the model (default: all; the others hold copies)"),
     {.name = "set",
@@ -76,6 +79,7 @@ struct comparison {
     struct estimate_case *cases; /* of the rows */
     struct compare_row *rows;
     size_t models_n, variants_n, rows_n;
+    bool nothing_left; /* none of a preset's changes could be made */
 };
 
 /* ---- the request ---- */
@@ -136,34 +140,61 @@ static void add(struct comparison *k, const char *label, const char *model, cons
     k->variant[k->variants_n++] = (struct compare_variant){.label = label, .model = model, .what_if = what_if};
 }
 
-static void add_preset(struct comparison *k, const struct preset *p, const char *model)
+static enum err_code add_preset(struct comparison *k, const struct preset *p, const char *model, struct err *e)
 {
     for (size_t i = 0; i < p->variants_n; i++) {
         const struct preset_variant *v = &p->variant[i];
-        const char *label = v->name ? v->name : v->what_if ? v->what_if : v->model;
+        const char *own = v->name ? v->name : v->what_if ? v->what_if : v->model;
+        const char *label = k->models_n == 1 || v->model ? own : arena_printf(k->arena, "%s %s", model, own);
+        if (!label) return err_nomem(e);
         add(k, label, v->model ? v->model : model, v->what_if);
         struct compare_variant *to = &k->variant[k->variants_n - 1];
         to->says = v->says;
         to->source = v->source;
         to->optional = !v->model;
     }
+    return ERR_OK;
+}
+
+/* Presets by name; one that brings models of its own stands alone. */
+static enum err_code read_presets(struct comparison *k, const struct option_values *v, struct preset **out, size_t *n,
+                                  struct err *e)
+{
+    const char **names = NULL;
+    *n = 0;
+    if (option_get(v, "preset")) TRY(scope_list(k->arena, option_get(v, "preset"), "--preset", &names, n, e));
+    *out = arena_array(k->arena, *n + 1, sizeof **out);
+    if (!*out) return err_nomem(e);
+    for (size_t i = 0; i < *n; i++) {
+        for (size_t other = 0; other < i; other++)
+            if (strcmp(names[other], names[i]) == 0)
+                return err_set(e, ERR_USAGE, "--preset: '%.60s' is given twice", names[i]);
+        TRY(preset_load(k->arena, names[i], &(*out)[i], e));
+        const struct preset *p = &(*out)[i];
+        if (p->model && option_get(v, "model"))
+            return err_set(e, ERR_USAGE, "--preset %s compares models of its own: leave -m out", p->name);
+        if (p->model && *n > 1)
+            return err_set(e, ERR_USAGE, "--preset %s compares models of its own: leave the other presets out",
+                           p->name);
+    }
+    return ERR_OK;
 }
 
 /* Each model as it is, then its changes, then those of the preset. */
 static enum err_code read_variants(struct comparison *k, const struct option_values *v, struct err *e)
 {
     struct arena *a = k->arena;
-    struct preset preset = {.variants_n = 0};
+    struct preset *preset;
+    size_t presets_n, rows = 0;
     const char **changes = NULL;
     size_t changes_n = 0;
-    if (option_get(v, "preset")) TRY(preset_load(a, option_get(v, "preset"), &preset, e));
-    if (preset.model && option_get(v, "model"))
-        return err_set(e, ERR_USAGE, "--preset %s compares models of its own: leave -m out", preset.name);
-    const char *models = preset.model ? preset.model : option_get(v, "model");
+    TRY(read_presets(k, v, &preset, &presets_n, e));
+    for (size_t i = 0; i < presets_n; i++) rows += preset[i].variants_n;
+    const char *models = presets_n == 1 && preset[0].model ? preset[0].model : option_get(v, "model");
     if (!models) return err_set(e, ERR_USAGE, "compare: which models? -m NAME,... (ridge list models)");
     TRY(scope_list(a, models, "-m", &k->models, &k->models_n, e));
     if (option_get(v, "what-if")) TRY(scope_list(a, option_get(v, "what-if"), "--what-if", &changes, &changes_n, e));
-    k->variant = arena_array(a, k->models_n * (1 + changes_n + preset.variants_n), sizeof *k->variant);
+    k->variant = arena_array(a, k->models_n * (1 + changes_n + rows), sizeof *k->variant);
     if (!k->variant) return err_nomem(e);
     for (size_t m = 0; m < k->models_n; m++) {
         add(k, k->models[m], k->models[m], NULL);
@@ -172,7 +203,7 @@ static enum err_code read_variants(struct comparison *k, const struct option_val
             if (!label) return err_nomem(e);
             add(k, label, k->models[m], changes[i]);
         }
-        add_preset(k, &preset, k->models[m]);
+        for (size_t i = 0; i < presets_n; i++) TRY(add_preset(k, &preset[i], k->models[m], e));
     }
     return ERR_OK;
 }
@@ -182,8 +213,10 @@ static enum err_code fill_rows(struct comparison *k, struct err *e)
     k->cases = arena_array(k->arena, k->variants_n, sizeof *k->cases);
     k->rows = arena_array(k->arena, k->variants_n, sizeof *k->rows);
     if (!k->cases || !k->rows) return err_nomem(e);
+    size_t base = 0, changes = 0, optional = 0;
     for (size_t i = 0; i < k->variants_n; i++) {
         struct compare_variant *v = &k->variant[i];
+        optional += v->optional;
         struct estimate_case *c = &k->cases[k->rows_n];
         struct err own = {.code = ERR_OK};
         const enum err_code code = compare_open(k->arena, &k->request, v, c, &own);
@@ -193,10 +226,18 @@ static enum err_code fill_rows(struct comparison *k, struct err *e)
             continue;
         }
         if (code != ERR_OK) return err_set(e, code, "%s", own.text);
-        TRY(compare_fill(k->arena, &k->request, v, c, &k->rows[k->rows_n], e));
+        struct compare_row *row = &k->rows[k->rows_n];
+        TRY(compare_fill(k->arena, &k->request, v, c, row, e));
+        if (!v->what_if) base = k->rows_n;
+        if (v->optional && row->kv_bytes_per_sequence > k->rows[base].kv_bytes_per_sequence) {
+            v->left_out_because = "its cache would be larger than the model's own";
+            continue;
+        }
+        changes += v->optional;
         k->rows_n++;
     }
     compare_ratios(k->rows, k->rows_n);
+    k->nothing_left = optional > 0 && changes == 0;
     return ERR_OK;
 }
 
@@ -215,9 +256,10 @@ static enum err_code write_heading(struct comparison *k, struct out *o, struct e
     const struct model *m = &c->model;
     char name[96], device[96], count[32] = "", capacity[UNITS_TEXT_MAX];
     if (c->gpus > 1) (void)snprintf(count, sizeof count, "%lld x ", (long long)c->gpus);
-    const char *line = arena_printf(
-        k->arena, "%s and others on %s%s, context %lld", text_clean(name, sizeof name, m->name, strlen(m->name)), count,
-        text_clean(device, sizeof device, c->hw.name, strlen(c->hw.name)), (long long)q->context[0]);
+    const char *line =
+        arena_printf(k->arena, "%s%s on %s%s, context %lld", text_clean(name, sizeof name, m->name, strlen(m->name)),
+                     k->rows_n > 1 ? " and others" : "", count,
+                     text_clean(device, sizeof device, c->hw.name, strlen(c->hw.name)), (long long)q->context[0]);
     if (!line) return err_nomem(e);
     put_wrapped(o, 0, line);
     line = arena_printf(k->arena,
@@ -238,6 +280,14 @@ static enum err_code write_heading(struct comparison *k, struct out *o, struct e
     return ERR_OK;
 }
 
+/* Whether an earlier row, of another model, comes with the same words. */
+static bool said_before(const struct comparison *k, size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (!k->variant[i].left_out_because && k->variant[i].says == k->variant[at].says) return true;
+    return false;
+}
+
 /* What is said of the variants, and why some have no row. */
 static enum err_code make_notes(struct comparison *k, const char ***out, size_t *n, struct err *e)
 {
@@ -252,7 +302,7 @@ static enum err_code make_notes(struct comparison *k, const char ***out, size_t 
     for (size_t i = 0; i < k->variants_n; i++) {
         const struct compare_variant *v = &k->variant[i];
         const bool named = v->what_if && strcmp(v->what_if, v->label) != 0;
-        if (!v->says && !v->left_out_because) continue;
+        if (!v->left_out_because && (!v->says || said_before(k, i))) continue;
         notes[*n] = arena_printf(
             k->arena, "%s%s%s%s: %s%s%s%s", v->label, named ? " (" : "", named ? v->what_if : "", named ? ")" : "",
             v->left_out_because ? "left out, " : "", v->left_out_because ? v->left_out_because : v->says,
@@ -321,6 +371,7 @@ static enum err_code judge(const struct comparison *k, struct err *e)
 {
     char need[UNITS_TEXT_MAX], have[UNITS_TEXT_MAX];
     const struct compare_row *least = &k->rows[0];
+    if (k->nothing_left) return err_set(e, ERR_NO, "no model here can be changed in any way of the preset");
     for (size_t i = 0; i < k->rows_n; i++) {
         if (k->rows[i].fits && k->rows[i].max_batch > 0) return ERR_OK;
         if (k->rows[i].memory_bytes < least->memory_bytes) least = &k->rows[i];

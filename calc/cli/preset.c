@@ -15,10 +15,29 @@ static enum err_code text_of(const struct json *j, const char *key, const char *
     return json_get(j, key, &item) ? json_str(&item, out, e) : ERR_OK;
 }
 
+/* What nothing reads would be passed over. */
+static enum err_code only(const struct json *j, const char *const *known, struct err *e)
+{
+    const char *key;
+    struct json item;
+    char clean[60];
+    for (size_t i = 0; json_at(j, i, &key, &item); i++) {
+        size_t k = 0;
+        while (known[k] && strcmp(known[k], key) != 0) k++;
+        if (!known[k])
+            return err_set(e, ERR_INPUT, "%s: %s%s\"%s\" is no key of a preset", j->file, j->path, *j->path ? ": " : "",
+                           text_clean(clean, sizeof clean, key, strlen(key)));
+    }
+    return ERR_OK;
+}
+
 static enum err_code read_preset(struct arena *a, const struct json *j, struct preset *out, struct err *e)
 {
+    static const char *const KEYS[] = {"about", "model", "variants", NULL};
+    static const char *const VARIANT_KEYS[] = {"name", "model", "what_if", "says", "source", NULL};
     struct json list, item;
     if (!json_is_object(j)) return json_want(j, "an object with variants", e);
+    TRY(only(j, KEYS, e));
     TRY(text_of(j, "about", &out->about, e));
     TRY(text_of(j, "model", &out->model, e));
     if (!json_get(j, "variants", &list)) return err_set(e, ERR_INPUT, "%s: variants is missing", j->file);
@@ -34,6 +53,7 @@ static enum err_code read_preset(struct arena *a, const struct json *j, struct p
         TRY(text_of(&item, "what_if", &v->what_if, e));
         TRY(text_of(&item, "says", &v->says, e));
         TRY(text_of(&item, "source", &v->source, e));
+        TRY(only(&item, VARIANT_KEYS, e));
         if (!v->model && !v->what_if) return json_want(&item, "an object with what_if or model", e);
     }
     return ERR_OK;

@@ -163,7 +163,11 @@ static bool compose_groups(const char *name, struct dtype *out)
     for (size_t i = 0; i < sizeof OF / sizeof OF[0]; i++) {
         const size_t len = strlen(OF[i].prefix);
         if (strncasecmp(name, OF[i].prefix, len) != 0 || !whole(name + len, 2, 8, &end, &bits)) continue;
-        if (strncasecmp(end, "-g", 2) != 0 || !whole(end + 2, 8, 4096, &end, &group) || *end) return false;
+        const bool row = strcasecmp(end, "-row") == 0;
+        if (row)
+            group = GROUP_ROW;
+        else if (strncasecmp(end, "-g", 2) != 0 || !whole(end + 2, 8, 4096, &end, &group) || *end)
+            return false;
         if (!find_row(OF[i].row, out)) return false;
         out->name = name;
         out->bits = (double)bits;

@@ -49,6 +49,14 @@ static enum err_code read_attention(struct reader *r, struct mixer *x)
     else
         TRY(reader_dim(r, DIM_KV_HEADS, 1, x->heads, &x->kv_heads));
     const int64_t by_width = m->hidden % x->heads == 0 ? m->hidden / x->heads : -1;
+    struct json j;
+    bool stated = by_width > 0;
+    for (const char *const *key = dim_spellings(DIM_HEAD_DIM); *key && !stated; key++)
+        stated = json_get(&r->text, *key, &j);
+    for (const struct family_default *p = fam->defaults; p->value && !stated; p++) stated = p->dim == DIM_HEAD_DIM;
+    if (!stated)
+        return err_set(r->e, ERR_INPUT, "%s: a width of %lld is no multiple of %lld heads, and no head_dim is stated",
+                       r->text.file, (long long)m->hidden, (long long)x->heads);
     TRY(reader_dim(r, DIM_HEAD_DIM, 1, by_width, &x->head_dim));
     x->v_head_dim = x->head_dim;
     if (x->heads % x->kv_heads != 0)

@@ -213,6 +213,13 @@ static enum err_code open_source(struct arena *a, const char *name, struct sourc
         if (s->shown) return ERR_OK;
     }
     struct stat st;
+    static const char TENSORS[] = ".safetensors", INDEX[] = ".safetensors.index.json";
+    if ((len >= sizeof TENSORS && strcmp(name + len - sizeof TENSORS + 1, TENSORS) == 0) ||
+        (len >= sizeof INDEX && strcmp(name + len - sizeof INDEX + 1, INDEX) == 0))
+        return err_set(e, ERR_USAGE,
+                       "%.200s: tensors alone do not say how they are joined: give their directory, with "
+                       "the config.json in it",
+                       name);
     if (stat(name, &st) == 0 && S_ISDIR(st.st_mode)) {
         TRY(open_directory(a, name, s, e));
         if (s->gguf) return ERR_OK;

@@ -309,7 +309,8 @@ const char *reader_attention_text(struct arena *a, const struct model *m)
                                                  : "GQA";
     const long long layers = m->layers;
     const bool all = on.recurrent && on.windowed == on.layers;
-    if (on.recurrent) text = arena_printf(a, "%s %lld/%lld", text, (long long)on.layers, layers);
+    const bool some = on.layers < m->layers; /* others have a state, or no mixer at all */
+    if (on.recurrent || some) text = arena_printf(a, "%s %lld/%lld", text, (long long)on.layers, layers);
     if (all && text) text = arena_printf(a, "%s within %lld", text, (long long)x->window_tokens);
     if (on.windowed && !all && text)
         text = arena_printf(a, "%s, %lld/%lld within %lld", text, (long long)on.windowed, layers,

@@ -170,6 +170,8 @@ enum err_code stored_gptq(struct stored *s, const struct json *q)
     if (json_get(q, "is_marlin_format", &j)) TRY(json_bool(&j, &marlin, s->e));
     if (marlin || (strcmp(format, "gptq") != 0 && strcmp(format, "gptq_v2") != 0))
         return stored_unknown(s, "stored by GPTQ in a layout \"%s\" that is not read", marlin ? "marlin" : format);
+    if (bits != 2 && bits != 3 && bits != 4 && bits != 8)
+        return stored_unknown(s, "stored by GPTQ in a number of bits that its kernels do not have (2, 3, 4 or 8)", "");
     TRY(grouped(s, "gptq", bits, group, &d));
     if (!d) return ERR_OK;
     s->plan.linear = d;

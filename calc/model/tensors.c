@@ -80,6 +80,10 @@ static enum err_code open_parts(struct tensor_builder *b, const char *path, int6
         TRY(read_shard(b, true, name, (int)i, &s->shards[i]));
         tensor_clean(clean, name, strlen(name));
         const int64_t no = meta_int(b, first, "split.no", -1), count = meta_int(b, first, "split.count", -1);
+        if (no < 0 || count < 0)
+            return err_set(b->err, ERR_INPUT,
+                           "%s: its name says part %lld of %lld, its metadata has no split.no and split.count", clean,
+                           (long long)i, (long long)parts);
         if (no != i || count != parts)
             return err_set(b->err, ERR_INPUT,
                            "%s: its name says part %lld of %lld, its metadata part %lld of %lld (counted from 0)",

@@ -29,13 +29,29 @@ static enum err_code set_format(struct change *c, struct dtype *out)
     return err_prepend(c->e, "what-if %.60s: ", c->text);
 }
 
-static enum err_code change_kv(struct change *c) { return set_format(c, &c->m->kv); }
+static bool has_mixer(const struct change *c, bool recurrent)
+{
+    for (size_t i = 0; i < c->m->kinds_n; i++) {
+        const enum mixer_kind kind = c->m->kinds[i].mixer.kind;
+        if (kind != MIXER_NONE && (kind == MIXER_RECURRENT) == recurrent) return true;
+    }
+    return false;
+}
+
+static enum err_code change_kv(struct change *c)
+{
+    if (!has_mixer(c, false))
+        return change_refuse(c, "no layer attends, so there is no cache and nothing would change");
+    return set_format(c, &c->m->kv);
+}
 
 static enum err_code change_state(struct change *c)
 {
     struct dtype d;
     TRY(set_format(c, &d));
     if (d.bits < 16) return change_refuse(c, "recurrent states are kept in fp32, bf16 or fp16");
+    if (!has_mixer(c, true))
+        return change_refuse(c, "no layer is recurrent, so there is no state and nothing would change");
     c->m->state = d;
     return ERR_OK;
 }
@@ -281,7 +297,6 @@ enum err_code whatif_apply(struct arena *a, struct model *m, const char *text, s
     TRY(row->extent == WHATIF_LAYERS ? take_apart(&c, m) : own_kinds(&c));
     TRY(row->apply(&c));
     if (row->extent == WHATIF_LAYERS) TRY(put_together(&c));
-    if (model_same(&next, m)) return change_refuse(&c, "nothing would change");
     TRY(rename_model(&c, row->extent == WHATIF_CACHE));
     *m = next;
     return ERR_OK;
