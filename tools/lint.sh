@@ -83,7 +83,7 @@ awk -F: -v rooms="$ROOMS" -v folders="$FOLDERS" '
     }' "$work/code" | report 'layering'
 
 grep -E '^calc/' "$work/code" | grep -vE '^calc/base/units[^/]*:|NOT_A_UNIT$' |
-    grep -E '(^|[^[:alnum:]_.])(1e9|1e12|1024|1073741824)($|[^[:alnum:]_.])' |
+    grep -E '^[^:]+:[0-9]+:(.*[^[:alnum:]_.])?(1e9|1e12|1024|1073741824)($|[^[:alnum:]_.])' |
     report 'unit factors outside calc/base/units'
 grep -E '(^|[^[:alnum:]_])(strcpy|strcat|sprintf|vsprintf|strtok|atoi|atol|atoll|atof|gets|alloca) *\(' "$work/code" |
     report 'forbidden functions'

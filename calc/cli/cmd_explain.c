@@ -50,7 +50,8 @@ static enum err_code list_topics(struct arena *a, struct out *o, struct err *e)
     out_str(o, "ridge explain TOPIC, one of\n");
     for (const char *const *name = quantity_names(); *name; name++)
         out_printf(o, "  %-18s%s\n", *name, quantity_meaning(*name));
-    out_str(o, "\nor a quantity of the whole model\n");
+    out_str(o, "\nor, with -m, any operator of the model (ridge estimate --by-op names them), or a quantity of the "
+               "whole model\n");
     for (size_t i = 0; i < n; i++)
         if (!quantity_meaning(named[i].name)) {
             out_printf(o, "  %-18s", named[i].name);
@@ -79,12 +80,13 @@ static enum quantity_phase phase_of(const struct scope *s, const char *topic)
 }
 
 /* An option that says nothing about the topic is refused: it would be ignored. */
-static enum err_code refuse_options(const struct option_values *v, const char *topic, bool model, struct err *e)
+static enum err_code refuse_options(const struct option_values *v, const char *topic, const struct quantity_scope *s,
+                                    struct err *e)
 {
     static const char *const POINT[] = {"batch", "context"};
     const bool decodes = strcmp(topic, "decode_step") == 0 || strcmp(topic, "throughput") == 0;
-    const bool prefill = strcmp(topic, "prefill") == 0, own = decodes || prefill || !quantity_meaning(topic);
-    for (size_t i = 0; i < sizeof POINT / sizeof POINT[0] && !model; i++)
+    const bool prefill = strcmp(topic, "prefill") == 0, own = !quantity_of_layer(s, topic);
+    for (size_t i = 0; i < sizeof POINT / sizeof POINT[0] && !s->model; i++)
         if (option_given(v, POINT[i])) return err_set(e, ERR_USAGE, "--%s needs -m", POINT[i]);
     if (own && option_given(v, "phase"))
         return err_set(e, ERR_USAGE, "--phase is of quantities of a layer; %s has one of its own", topic);
@@ -125,7 +127,7 @@ static enum err_code derive(struct arena *a, const struct option_values *v, cons
                                      .batch = batch,
                                      .context = context};
     TRY(derive_topic(&q, topic, out, e));
-    return refuse_options(v, topic, s.quantity.model, e);
+    return refuse_options(v, topic, &s.quantity, e);
 }
 
 /* ---- sensitivity ---- */
@@ -142,7 +144,7 @@ static enum err_code write_title(struct out *o, struct arena *a, const struct sc
                                  const struct sensitivity *r, int64_t batch, int64_t context, struct err *e)
 {
     char value[UNITS_TEXT_MAX];
-    const bool of_layer = quantity_meaning(topic) && strcmp(topic, "prefill") != 0;
+    const bool of_layer = quantity_of_layer(&s->quantity, topic) || strcmp(topic, "decode_step") == 0;
     const bool timed = r->unit == UNITS_SECONDS || r->unit == UNITS_TOK_PER_S;
     const char *at = "", *tokens = "";
     if (r->of_batch) at = arena_printf(a, " at batch %lld", (long long)batch);
@@ -175,7 +177,7 @@ static enum err_code show_sensitivity(struct arena *a, const struct option_value
     TRY(table_format_parse(option_get(v, "format"), &format, e));
     TRY(open_topic(a, v, &s, &batch, &context, e));
     TRY(sensitivity_of(&s.quantity, phase_of(&s, topic), topic, batch, context, &r, e));
-    TRY(refuse_options(v, topic, true, e));
+    TRY(refuse_options(v, topic, &s.quantity, e));
     const char *notes[] = {"a max takes the resource that binds at this point",
                            "here two resources bind equally: a step to the other side answers differently"};
     const bool timed = r.unit == UNITS_SECONDS || r.unit == UNITS_TOK_PER_S;

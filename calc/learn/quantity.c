@@ -200,7 +200,33 @@ static enum err_code build_pass(const struct quantity_scope *s, const struct top
 
 /* ---- topics ---- */
 
-static enum err_code find_topic(const char *name, const struct topic **out, struct err *e)
+/* Any other operator of a model, by its own name: what families have beyond the textbook (scan, conv, index, ...). */
+static bool own_operator(const struct quantity_scope *s, const char *name, struct topic *made)
+{
+    struct quantity_pass p;
+    struct err ignored;
+    *made = (struct topic){.name = name, .ops = {name}, .extent = OPERATORS};
+    if (!s->model || build_pass(s, made, QUANTITY_DECODE, &p, &ignored) != ERR_OK) return false;
+    for (size_t i = 0; i < p.ops.n; i++) {
+        if (strcmp(p.ops.op[i].name, name) != 0) continue;
+        made->name = made->ops[0] = p.ops.op[i].name;
+        made->meaning = cost_op_meaning(p.ops.op[i].kind);
+        return true;
+    }
+    return false;
+}
+
+bool quantity_of_layer(const struct quantity_scope *s, const char *name)
+{
+    struct topic own;
+    for (size_t i = 0; i < TOPICS_N; i++)
+        if (strcmp(TOPICS[i].name, name) == 0) return TOPICS[i].extent == OPERATORS || TOPICS[i].extent == LAYER;
+    return own_operator(s, name, &own);
+}
+
+/* made: where a topic that only the model has is kept */
+static enum err_code find_topic(const struct quantity_scope *s, const char *name, struct topic *made,
+                                const struct topic **out, struct err *e)
 {
     char near[200], clean[64];
     for (size_t i = 0; i < TOPICS_N; i++)
@@ -208,6 +234,10 @@ static enum err_code find_topic(const char *name, const struct topic **out, stru
             *out = &TOPICS[i];
             return ERR_OK;
         }
+    if (own_operator(s, name, made)) {
+        *out = made;
+        return ERR_OK;
+    }
     text_suggest(near, sizeof near, name, &TOPICS[0].name, sizeof TOPICS[0], TOPICS_N);
     return err_set(e, ERR_USAGE, "no topic '%s'%s (ridge explain)", text_clean(clean, sizeof clean, name, strlen(name)),
                    near);
@@ -313,9 +343,10 @@ enum err_code quantity_topic(const struct quantity_scope *s, const char *name, e
                              struct quantity_topic *out, struct err *e)
 {
     const struct topic *t = NULL;
+    struct topic own;
     struct quantity_topic q = {.time_known = true};
     bool untimed = false;
-    TRY(find_topic(name, &t, e));
+    TRY(find_topic(s, name, &own, &t, e));
     const bool absorbs = strcmp(t->name, "latent_attention") == 0 || strcmp(t->name, "q_absorb") == 0 ||
                          strcmp(t->name, "v_absorb") == 0;
     if (s->model && absorbs && !has_latent(s->model))

@@ -71,6 +71,10 @@ struct quantity_topic {
 const char *const *quantity_names(void);
 const char *quantity_meaning(const char *topic);
 
+/* quantity_of_layer -- whether a topic is of a layer (an operator of the textbook or of the model, or all of them) and
+ * not of the whole model. */
+bool quantity_of_layer(const struct quantity_scope *s, const char *name);
+
 /* quantity_topic -- the expressions of a topic in a phase: T and S free, T = S (prefill), or T = 1 (decode).
  * Errors: ERR_USAGE unknown topic (nearest offered), one that the model has not, `layer` of a model with several kinds;
  * ERR_NOMEM. */
