@@ -149,7 +149,7 @@ static void cut_to(char *s, size_t columns)
     const size_t len = strlen(s);
     if (text_width(s, len) <= columns) return;
     size_t at = 0;
-    if (strchr(s, '/') && columns > 3) {
+    if ((s[0] == '/' || s[0] == '.') && strchr(s, '/') && columns > 3) {
         while (at < len && text_width(s + at, len - at) > columns - 3)
             at += larger(1, text_utf8_len(s + at, len - at, NULL));
         memmove(s + 3, s + at, len - at + 1);
