@@ -42,8 +42,9 @@ struct dtype {
 const struct dtype *dtype_table(size_t *n);
 
 /* dtype_find -- by name, case-insensitively. Composed are "int4-g64", "gptq4-g64", "mlx4-g64" (bits 2 to 8,
- * groups of 8 to 4096, or "-row" in their place), and "llm-int8:0.005" (a share of outlier columns below 1). out is filled by value; the name of
- * a composed format is the caller's string. Errors: ERR_USAGE naming the nearest formats. */
+ * groups of 8 to 4096, or "-row" in their place), and "llm-int8:0.005" (a share of outlier columns below 1). out is
+ * filled by value; the name of a composed format is the caller's string. Errors: ERR_USAGE naming the nearest formats.
+ */
 enum err_code dtype_find(const char *name, struct dtype *out, struct err *e);
 
 /* dtype_bits_per_weight -- bits of an element of a large matrix with rows of `in` elements, scales included:

@@ -283,8 +283,8 @@ bool model_mtp(const struct model *m, struct model *out);
  * ERR_USAGE m's last layer is no attention with an MLP; ERR_NOMEM. Source: 2401.15077; 2401.10774. */
 enum err_code model_eagle(struct arena *a, const struct model *m, struct model *out, struct err *e);
 enum err_code model_medusa(struct arena *a, const struct model *m, int64_t heads, struct model *out, struct err *e);
-/* model_same -- whether two descriptions cost the same, whatever their names, notes and sources: sizes, layers and their
- * order, formats of what there is. */
+/* model_same -- whether two descriptions cost the same, whatever their names, notes and sources: sizes, layers and
+ * their order, formats of what there is. */
 bool model_same(const struct model *a, const struct model *b);
 
 /* model_builtins -- names of the built-in models, in order; returns how many. */
