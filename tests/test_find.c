@@ -1,5 +1,5 @@
 /* Unit tests of calc/sym/find.h: roots of known polynomials and of what has no closed form, why there is none, poles,
- * touches, steps and stretches, undefined regions, hostile sizes, and largest whole numbers against a loop. */
+ * touches, steps and stretches, undefined regions, hostile sizes. */
 #include <gsl/gsl_errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -414,80 +414,15 @@ static void test_hostile(void **state)
     assert_near(r.closest_frac, 0.5, 1e-6);
 }
 
-/* ---- whole numbers ---- */
-
-static enum err_code largest(struct fixture *f, const char *text, int64_t lo, int64_t hi, struct sym_whole *out)
-{
-    const struct sym *l = NULL, *r = NULL;
-    read_equation(f, text, &l, &r);
-    f->err.text[0] = '\0';
-    return sym_largest_whole(f->c, l, r, f->x, lo, hi, out, &f->err);
-}
-
-static void test_largest_whole(void **state)
-{
-    struct fixture *f = *state;
-    struct sym_whole w = {.value = 97};
-    assert_int_equal(largest(f, "7x + 3 = 1000", 1, 1000000, &w), ERR_OK);
-    assert_int_equal(w.value, 142);
-    assert_false(w.at_hi);
-    assert_true(w.lhs == 997.0 && w.rhs == 1000.0);
-    assert_int_equal(largest(f, "7x + 6 = 1000", 1, 142, &w), ERR_OK);
-    assert_int_equal(w.value, 142);
-    assert_true(w.at_hi && w.lhs == 1000.0);
-    assert_int_equal(largest(f, "838860800x + 26030899200 = 80000000000", 1, INT64_C(1) << 53, &w), ERR_OK);
-    assert_int_equal(w.value, 64);
-    assert_int_equal(largest(f, "x = 9007199254740991", 0, INT64_C(1) << 53, &w), ERR_OK);
-    assert_int_equal(w.value, INT64_C(9007199254740991));
-    assert_int_equal(largest(f, "x = 9007199254740992", 0, INT64_C(1) << 53, &w), ERR_OK);
-    assert_true(w.at_hi);
-    assert_int_equal(largest(f, "5 = 7", 13, 10007, &w), ERR_OK); /* not in it at all */
-    assert_true(w.value == 10007 && w.at_hi);
-    assert_int_equal(largest(f, "x = 13", 13, 13, &w), ERR_OK);
-    assert_int_equal(w.value, 13);
-    w.value = 97;
-    assert_int_equal(largest(f, "x = 12", 13, 13, &w), ERR_NO);
-    assert_int_equal(largest(f, "100x = 12", 1, 1000, &w), ERR_NO);
-    assert_non_null(strstr(f->err.text, "x = 1: 100 against 12"));
-    assert_int_equal(largest(f, "100/x = 12", 1, 1000, &w), ERR_RANGE);
-    assert_non_null(strstr(f->err.text, "falls"));
-    assert_int_equal(largest(f, "x = 2x - 5", 1, 1000, &w), ERR_RANGE);
-    assert_int_equal(largest(f, "(x - 5)^(1/2) = 12", 1, 1000, &w), ERR_RANGE);
-    assert_non_null(strstr(f->err.text, "x = 1"));
-    assert_int_equal(largest(f, "x*K = 12", 1, 1000, &w), ERR_RANGE);
-    assert_non_null(strstr(f->err.text, "K has no value"));
-    assert_int_equal(largest(f, "x = 12", -1, 1000, &w), ERR_RANGE);
-    assert_int_equal(largest(f, "x = 12", 5, 4, &w), ERR_RANGE);
-    assert_int_equal(largest(f, "x = 12", 5, (INT64_C(1) << 53) + 1, &w), ERR_RANGE);
-    assert_int_equal(w.value, 97);
-}
-
-/* blocks and window against a loop over all whole numbers */
-static void test_largest_whole_against_loop(void **state)
-{
-    struct fixture *f = *state;
-    for (int64_t limit = 37; limit < 200000; limit = limit * 3 + 11) {
-        char text[128];
-        struct sym_whole w = {.value = 0};
-        int64_t want = 0;
-        (void)snprintf(text, sizeof text, "16*ceil(x/16)*3 + min(x, 4096)*5 + x = %lld", (long long)limit);
-        for (int64_t x = 1; x <= 60000; x++)
-            if ((x + 15) / 16 * 16 * 3 + (x < 4096 ? x : 4096) * 5 + x <= limit) want = x;
-        const enum err_code code = largest(f, text, 1, INT64_C(1) << 40, &w);
-        assert_int_equal(code, want ? ERR_OK : ERR_NO);
-        assert_int_equal(w.value, want);
-    }
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
     const struct CMUnitTest tests[] = {
-        TEST(test_polynomials), TEST(test_sides),         TEST(test_without_closed_form),
-        TEST(test_steps),       TEST(test_poles),         TEST(test_touches),
-        TEST(test_none),        TEST(test_undefined),     TEST(test_ranges),
-        TEST(test_stretches),   TEST(test_closest),       TEST(test_leaves_gsl_alone),
-        TEST(test_hostile),     TEST(test_largest_whole), TEST(test_largest_whole_against_loop),
+        TEST(test_polynomials), TEST(test_sides),     TEST(test_without_closed_form),
+        TEST(test_steps),       TEST(test_poles),     TEST(test_touches),
+        TEST(test_none),        TEST(test_undefined), TEST(test_ranges),
+        TEST(test_stretches),   TEST(test_closest),   TEST(test_leaves_gsl_alone),
+        TEST(test_hostile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

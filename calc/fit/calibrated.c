@@ -149,10 +149,14 @@ static enum err_code add_note(struct arena *a, struct calibrated *c, const char 
 
 static enum err_code add_notes(struct arena *a, struct calibrated *c, struct err *e)
 {
+    char start[UNITS_TEXT_MAX];
     const struct source *s = c->setup.source;
     const char *foreign = arena_printf(a, "not measured with %s, so by kernels of others", s->kernels);
     if (!foreign) return err_nomem(e);
-    TRY(add_note(a, c, "no measured kernel, so roofline / 0.6 and a start-up of 2 us", is_estimated, e));
+    const char *estimated = arena_printf(a, "no measured kernel, so roofline / %g and a start-up of %s",
+                                         CALL_DEFAULT_FRAC, units_format_time(start, CALL_START_S));
+    if (!estimated) return err_nomem(e);
+    TRY(add_note(a, c, estimated, is_estimated, e));
     TRY(add_note(a, c, foreign, is_foreign, e));
     TRY(add_note(a, c, "stored narrower than computed, by kernels of 16-bit weights", is_narrow, e));
     if (s->transfer[0] == SOURCE_OWN)

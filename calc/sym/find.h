@@ -1,5 +1,5 @@
 /* find -- where two expressions in one variable meet, by numbers: for equations that sym_solve has no closed form for
- * (degree 3 and more, min, max, ceil, powers), and for the largest whole number that still fits. */
+ * (degree 3 and more, min, max, ceil, powers). */
 #ifndef RIDGE_SYM_FIND_H
 #define RIDGE_SYM_FIND_H
 
@@ -47,19 +47,5 @@ struct sym_found {
  * twelve decades; a second at most. */
 enum err_code sym_find(struct sym_ctx *c, const struct sym *lhs, const struct sym *rhs, const struct sym *var,
                        double lo, double hi, struct sym_found *out, struct err *err);
-
-/* sym_largest_whole -- the largest whole value of var in [lo, hi], 0 <= lo <= hi <= 2^53, at which lhs <= rhs, where
- * lhs - rhs does not decrease from one whole number to the next: how many sequences fit, how long a context. That it
- * does not is checked where it is evaluated: at lo + 1, 2, 4, ..., and in the halving between. Arithmetic is the
- * tape's: whole numbers are exact to 2^53. Errors: ERR_NO even lo is too large (both sides said); ERR_RANGE lhs - rhs
- * is seen to decrease, or is no number somewhere, or another variable is not bound, or lo and hi are no such range;
- * ERR_NOMEM. Cost: about 2*log2(hi - lo) evaluations. */
-struct sym_whole {
-    int64_t value;
-    bool at_hi;      /* value is hi, and larger ones may fit as well */
-    double lhs, rhs; /* at value */
-};
-enum err_code sym_largest_whole(struct sym_ctx *c, const struct sym *lhs, const struct sym *rhs, const struct sym *var,
-                                int64_t lo, int64_t hi, struct sym_whole *out, struct err *err);
 
 #endif
