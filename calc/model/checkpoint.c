@@ -19,10 +19,11 @@ static const struct tensor_type *one_float(const struct tensor_set *s)
     const struct tensor_type *only = NULL;
     for (size_t i = 0; i < s->n; i++) {
         const struct tensor *t = &s->tensors[i];
+        if (t->dims < 2 || (only && t->type == only)) continue; /* nearly all: their names need no look */
         const char *dot = strchr(t->name, '.');
         while (dot && !(dot[1] >= '0' && dot[1] <= '9')) dot = strchr(dot + 1, '.');
-        if (t->dims < 2 || !dot || strstr(t->name, "vis")) continue;
-        if (!t->type || (only && t->type != only)) return NULL;
+        if (!dot || strstr(t->name, "vis")) continue;
+        if (!t->type || only) return NULL;
         only = t->type;
     }
     for (size_t i = 0; only && i < sizeof FLOATS / sizeof FLOATS[0]; i++)
