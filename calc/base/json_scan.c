@@ -212,7 +212,7 @@ enum err_code json_scan_text(struct json_scan *s, struct json_text *out)
     TRY(take(s, '"', "a string"));
     bool escaped = false;
     size_t i = s->at;
-    for (;;) {
+    while (i < s->len) { /* an escape may leap beyond */
         i += plain_len(s->text + i, s->len - i);
         if (i >= s->len || s->text[i] == '"') break;
         const bool backslash = s->text[i] == '\\';

@@ -285,6 +285,14 @@ static enum err_code find_row(const char *text, size_t name_len, const struct wh
                    text_clean(clean, sizeof clean, text, name_len), near);
 }
 
+static enum err_code note_restated(struct arena *a, struct model *m, const char *text, struct err *e)
+{
+    char clean[80];
+    m->notes = arena_printf(a, "%s%swhat-if %s changes nothing: the model is so already", m->notes ? m->notes : "",
+                            m->notes ? "; " : "", text_clean(clean, sizeof clean, text, strlen(text)));
+    return m->notes ? ERR_OK : err_nomem(e);
+}
+
 enum err_code whatif_apply(struct arena *a, struct model *m, const char *text, struct err *e)
 {
     const char *equals = strchr(text, '=');
@@ -298,6 +306,7 @@ enum err_code whatif_apply(struct arena *a, struct model *m, const char *text, s
     TRY(row->apply(&c));
     if (row->extent == WHATIF_LAYERS) TRY(put_together(&c));
     TRY(rename_model(&c, row->extent == WHATIF_CACHE));
+    if (model_same(m, &next)) TRY(note_restated(a, &next, text, e));
     *m = next;
     return ERR_OK;
 }
