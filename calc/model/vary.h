@@ -22,6 +22,9 @@ enum err_code vary_nas(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_gemma3n(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_gemma4(struct reader *r, int64_t layer, struct layer_kind *k);
 
+enum err_code vary_biases(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_dots(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_bailing(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_mllama(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_llada(struct reader *r, int64_t layer, struct layer_kind *k);
 
