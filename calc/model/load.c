@@ -382,6 +382,23 @@ static enum err_code apply_all(struct arena *a, const struct json *config, const
     return ERR_OK;
 }
 
+/* Whether some other value of the key would make another model: then the family reads it, and the one given is what the
+ * model has without it. config has all settings, and keeps them. */
+static enum err_code find_read(struct arena *a, const struct json *config, const struct model *m,
+                               const struct model_setting *set, bool *read, struct err *e)
+{
+    static const char *const OTHERS[] = {"1", "2", "3", "true", "false"};
+    struct err ignored = {.code = ERR_OK};
+    struct model is;
+    *read = false;
+    for (size_t i = 0; i < sizeof OTHERS / sizeof OTHERS[0] && !*read; i++) {
+        const struct model_setting other = {set->key, OTHERS[i]};
+        TRY(apply(config, &other, e));
+        *read = model_parse(a, config, &is, &ignored) == ERR_OK && !model_same(m, &is);
+    }
+    return apply(config, set, e);
+}
+
 /* A key that the family does not read would be passed over, and so would one of two values of a key. A setting may tell
  * only with another one, whichever comes first: so they are tried in both orders. */
 static enum err_code apply_settings(struct arena *a, const char *name, const struct json *config,
@@ -402,14 +419,17 @@ static enum err_code apply_settings(struct arena *a, const char *name, const str
     TRY(refuse_unread(&m, set, n, e));
     TRY(open_source(a, name, &again, e));
     TRY(apply_all(a, &again.config, set, n, true, tells, restates, e));
-    for (size_t i = 0; i < n; i++)
-        if (!tells[i])
+    for (size_t i = 0; i < n; i++) {
+        if (tells[i]) continue;
+        TRY(find_read(a, &again.config, &m, &set[i], &restates[i], e));
+        if (!restates[i])
             return err_set(e, ERR_USAGE, "--set %.60s: the %s family does not read it here, so nothing would change",
                            set[i].key, m.family);
+    }
     return ERR_OK;
 }
 
-/* Settings whose key has the value already. */
+/* Settings of what the model has already. */
 static enum err_code note_restated(struct arena *a, const struct model_setting *set, const bool *restates, size_t n,
                                    struct model *m, struct err *e)
 {
@@ -417,7 +437,7 @@ static enum err_code note_restated(struct arena *a, const struct model_setting *
         char key[64], value[64];
         if (!restates[i]) continue;
         m->notes =
-            arena_printf(a, "%s%s--set %s=%s changes nothing: the file says so already", m->notes ? m->notes : "",
+            arena_printf(a, "%s%ssetting %s=%s changes nothing: the model has it already", m->notes ? m->notes : "",
                          m->notes ? "; " : "", text_clean(key, sizeof key, set[i].key, strlen(set[i].key)),
                          text_clean(value, sizeof value, set[i].value, strlen(set[i].value)));
         if (!m->notes) return err_nomem(e);

@@ -288,7 +288,7 @@ static enum err_code find_row(const char *text, size_t name_len, const struct wh
 static enum err_code note_restated(struct arena *a, struct model *m, const char *text, struct err *e)
 {
     char clean[80];
-    m->notes = arena_printf(a, "%s%swhat-if %s changes nothing: the model is so already", m->notes ? m->notes : "",
+    m->notes = arena_printf(a, "%s%swhat-if %s changes nothing: the model has it already", m->notes ? m->notes : "",
                             m->notes ? "; " : "", text_clean(clean, sizeof clean, text, strlen(text)));
     return m->notes ? ERR_OK : err_nomem(e);
 }
