@@ -239,11 +239,10 @@ enum err_code json_scan_text(struct json_scan *s, struct json_text *out)
 
 /* ---- numbers ---- */
 
-/* An integer whose first byte is at s->at. */
-static inline enum err_code read_int(struct json_scan *s, int64_t lo, int64_t hi, int64_t *out)
+enum err_code json_scan_int(struct json_scan *s, int64_t lo, int64_t hi, int64_t *out)
 {
     const char *p = s->text;
-    const bool minus = s->at < s->len && p[s->at] == '-';
+    const bool minus = peek(s) == '-';
     size_t i = s->at + (minus ? 1 : 0);
     const size_t first = i, safe = s->len - i < 18 ? s->len : i + 18; /* so many digits are within 64 bits */
     int64_t v = 0;
@@ -262,26 +261,19 @@ static inline enum err_code read_int(struct json_scan *s, int64_t lo, int64_t hi
     return ERR_OK;
 }
 
-enum err_code json_scan_int(struct json_scan *s, int64_t lo, int64_t hi, int64_t *out)
-{
-    (void)peek(s);
-    return read_int(s, lo, hi, out);
-}
-
 enum err_code json_scan_ints(struct json_scan *s, int64_t lo, int64_t hi, int64_t *out, size_t max, size_t *n,
                              const char *wanted)
 {
     TRY(json_scan_array(s));
     for (*n = 0;; ++*n) {
-        char c = peek(s);
+        const char c = peek(s);
         if (c == ']') break;
         if (*n == max) return json_scan_want(s, wanted);
         if (*n > 0) {
             if (c != ',') return json_scan_want(s, "a comma or the end of the list");
             s->at++;
-            (void)peek(s);
         }
-        TRY(read_int(s, lo, hi, &out[*n]));
+        TRY(json_scan_int(s, lo, hi, &out[*n]));
     }
     s->at++;
     s->fresh = false;

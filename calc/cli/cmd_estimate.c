@@ -18,10 +18,6 @@
         .name = name_, .letter = letter_, .kind = OPTION_TEXT, .value = value_, .fallback = fallback_, .help = help_,  \
         .alternative = number_                                                                                         \
     }
-#define WRITES(name_, letter_, value_, help_)                                                                          \
-    {                                                                                                                  \
-        .name = name_, .letter = letter_, .kind = OPTION_TEXT, .value = value_, .help = help_, .typed_only = true      \
-    }
 #define FLAG(name_, help_)                                                                                             \
     {                                                                                                                  \
         .name = name_, .kind = OPTION_FLAG, .help = help_                                                              \
@@ -126,9 +122,9 @@ static const struct option OPTIONS[] = {
     {.name = "by-op", .kind = OPTION_FLAG, .group = "Output", .help = "one row per operator, for a single point"},
     TEXT("only", 0, "PART", "all", "memory, prefill or decode"),
     TEXT("format", 'f', "NAME", "text", "text, md, csv, json or jsonl"),
-    WRITES("output", 'o', "FILE", "write to a file, complete or not at all"),
+    OPTION_FILE("output", 'o', "write to a file, complete or not at all"),
     TEXT("columns", 0, "KEY,...", NULL, "these columns, in this order (ridge list columns)"),
-    WRITES("plot", 0, "FILE", "a picture: .png .svg .pdf, or - for the terminal; with --by-op a roofline"),
+    OPTION_FILE("plot", 0, "a picture: .png .svg .pdf, or - for the terminal; with --by-op a roofline"),
     TEXT("plot-kind", 0, "NAME", NULL,
          "roofline, batch or memory (default: roofline with --by-op, else batch; memory with --only memory)"),
     TEXT("scenario", 0, "FILE", NULL, "options from a JSON object, or from a result that ridge wrote as JSON"),

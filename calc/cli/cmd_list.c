@@ -14,14 +14,8 @@
 #include "calc/model/whatif.h"
 
 static const struct option OPTIONS[] = {
-    {.name = "format",
-     .letter = 'f',
-     .kind = OPTION_TEXT,
-     .value = "NAME",
-     .fallback = "text",
-     .group = "Output",
-     .help = "text, md, csv, json or jsonl"},
-    {.name = "output", .letter = 'o', .kind = OPTION_TEXT, .value = "FILE", .help = "write to a file"},
+    OPTION_FORMAT("text, md, csv, json or jsonl"),
+    OPTION_FILE("output", 'o', "write to a file"),
     {.name = "by-type", .kind = OPTION_FLAG, .help = "tensors: only the totals by dtype"},
 };
 
