@@ -340,6 +340,31 @@ static void test_refused(void **state)
     }
 }
 
+/* A text part is saved as what differs from its class: LLaVA 1.5 7B names a vocabulary, and 7,063,427,072 parameters in
+ * all. In a file of its own such sizes are missing. */
+static void test_text_parts(void **state)
+{
+#define TEXT_PART "\"model_type\":\"llama\",\"max_position_embeddings\":4096,\"vocab_size\":32064"
+    static const char LLAVA[] =
+        "{\"model_type\":\"llava\",\"text_config\":{" TEXT_PART "},\"vision_config\":{\"hidden_size\":1024,"
+        "\"image_size\":336,\"intermediate_size\":4096,\"model_type\":\"clip_vision_model\",\"num_attention_heads\":16,"
+        "\"num_hidden_layers\":24,\"patch_size\":14,\"projection_dim\":768,\"vocab_size\":32000}}";
+    static const struct cost_conventions PLAIN = {0};
+    struct arena *a = arena_open();
+    struct model m;
+    struct cost_parameters p;
+    struct err e = {.code = ERR_OK};
+    (void)state;
+    assert_int_equal(read_model(a, LLAVA, &m, &e), ERR_OK);
+    assert_int_equal(cost_parameters(a, &m, &PLAIN, &p, &e), ERR_OK);
+    assert_true(p.total + m.tower.params == 7063427072.0);
+    assert_non_null(strstr(m.notes, "those of the class of llama"));
+    assert_int_equal(read_model(a, "{" TEXT_PART "}", &m, &e), ERR_INPUT);
+    assert_non_null(strstr(e.text, "is missing, and the llama family has no default for it"));
+    arena_close(a);
+#undef TEXT_PART
+}
+
 /* Keys of the output's and the MLP's bias are read where the class has them. */
 static void test_biases(void **state)
 {
@@ -362,6 +387,7 @@ static void test_biases(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_totals), cmocka_unit_test(test_absent_heads),
-                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_biases)};
+                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_text_parts),
+                                       cmocka_unit_test(test_biases)};
     return cmocka_run_group_tests_name("published", tests, NULL, NULL);
 }

@@ -189,8 +189,11 @@ struct family {
     /* Reads sizes and layers in place of the common way; NULL that. */
     enum err_code (*structure)(struct reader *r);
     struct family_default defaults[8]; /* class defaults of keys that files omit; value 0 ends */
-    const char *blocks;                /* for `ridge list families` */
-    const char *exact;                 /* what was checked, and against what */
+    /* Sizes of the class that a text part within a larger file omits, since it is saved as what differs from them; in a
+     * file of its own they are missing. */
+    struct family_default nested[8];
+    const char *blocks; /* for `ridge list families` */
+    const char *exact;  /* what was checked, and against what */
 };
 
 const struct family *family_table(size_t *n);

@@ -363,6 +363,9 @@ enum err_code model_parse(struct arena *a, const struct json *j, struct model *o
     TRY(stored_read(a, j, &r.text, r.family->router_fp32, &m, e));
     m.attention = reader_attention_text(a, &m);
     TRY(towers_read(&r));
+    if (r.sizes_of_class)
+        TRY(reader_note(
+            &r, arena_printf(a, "sizes that %s does not state are those of the class of %s", r.text.path, m.family)));
     (void)json_hash(j, m.hash);
     if (!m.attention) return err_nomem(e);
     *out = m;

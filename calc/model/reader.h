@@ -13,7 +13,8 @@ struct reader {
     const struct json *root;
     struct json text; /* the language model's part: root, or text_config and its like */
     const struct family *family;
-    int64_t layer; /* that is being read */
+    int64_t layer;       /* that is being read */
+    bool sizes_of_class; /* some were not in the text part */
     struct model *m;
     struct err *e;
 };
