@@ -1,5 +1,6 @@
-/* Parameter counts that others published, each of a config.json cut down to the keys that decide sizes: totals of the
- * safetensors files of the model's page on the Hub. And what classes take a key that is absent for. */
+/* Parameter counts of published models, as quoted and not read here from their files, each beside a config.json cut
+ * down to the keys that decide sizes. A count that ends in the same unit is evidence for both; one that does not proves
+ * neither. And what classes take a key that is absent for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
