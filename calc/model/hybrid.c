@@ -159,6 +159,23 @@ static enum err_code read_indexes(struct hybrid *h)
     return ERR_OK;
 }
 
+/* flash-linear-attention: attn names layers that attend; without it none does. */
+static enum err_code read_attn(struct hybrid *h)
+{
+    struct reader *r = h->r;
+    struct json attn, list;
+    if (json_get(&r->text, "attn", &attn)) {
+        if (!json_is_object(&attn)) return json_want(&attn, "an object with layers and num_heads", r->e);
+        if (!json_get(&attn, "layers", &list)) return missing(r, "attn.layers");
+        TRY(read_numbers(h, &list, 0, PLACE_ATTENTION));
+    } else if (r->family->attn_required) {
+        return missing(r, "attn");
+    }
+    for (int64_t i = 0; i < r->m->layers; i++)
+        if (h->layer[i].mixer == PLACE_NONE) h->layer[i].mixer = PLACE_RECURRENT;
+    return ERR_OK;
+}
+
 static enum err_code read_interval(struct hybrid *h, const char *key, const char *offset_key, int64_t period,
                                    int64_t offset)
 {
@@ -190,6 +207,7 @@ static enum err_code place_mixers(struct hybrid *h)
         return read_interval(h, "attn_layer_period", "attn_layer_offset", 8, 4);
     case HYBRID_FLAGS: return read_flags(h);
     case HYBRID_INDEXES: return read_indexes(h);
+    case HYBRID_ATTN: return read_attn(h);
     case HYBRID_LISTS: return read_lists(h);
     case HYBRID_LETTERS:
         if (json_get(&r->text, "hybrid_override_pattern", &j)) return read_letters(h, &j);
@@ -295,14 +313,36 @@ static enum err_code round_width(struct reader *r, int64_t *width)
     return ERR_OK;
 }
 
+/* RWKV-6: 7/2 of hidden_size, rounded up to 32 by flash-linear-attention and down by RWKV's own code. RWKV-7: 4 times,
+ * rounded up, without a gate. */
+static enum err_code read_channel_by_ratio(struct reader *r, struct ffn *f, bool bare)
+{
+    double ratio = bare ? 4 : 3.5;
+    struct json j;
+    const bool stated = json_get(&r->text, "hidden_ratio", &j);
+    if (stated) TRY(json_num(&j, &ratio, r->e));
+    const double width = ratio * (double)r->m->hidden;
+    if (!(width >= 1 && width <= 1 << 24)) return json_want(&j, "a ratio that leaves a width", r->e);
+    const int64_t whole = (int64_t)width, up = stated || bare ? 31 : 0;
+    f->kind = FFN_DENSE;
+    f->channel_mix = true;
+    f->channel_bare = bare;
+    return reader_dim(r, DIM_FFN, 1, (whole + up) / 32 * 32, &f->width); /* not a unit */
+}
+
 static enum err_code read_ratio(struct reader *r, struct ffn *f)
 {
-    int64_t ratio = 0;
+    const bool always = r->family->ffn == FFN_RATIO_ALWAYS;
+    int64_t ratio = always ? 4 : 0;
     struct json j;
     if (json_get(&r->text, "hidden_ratio", &j)) TRY(json_int(&j, 1, 64, &ratio, r->e));
     const int64_t width = 2 * ratio * r->m->hidden / 3;
     f->kind = FFN_DENSE;
     f->gated = true;
+    if (always) {                             /* intermediate_size is that of the mixers */
+        f->width = (width + 255) / 256 * 256; /* not a unit */
+        return ERR_OK;
+    }
     return reader_dim(r, DIM_FFN, 1, ratio ? (width + 255) / 256 * 256 : -1, &f->width); /* not a unit */
 }
 
@@ -317,6 +357,9 @@ static enum err_code read_dense(struct reader *r, struct ffn *f)
 {
     if (r->family->ffn == FFN_RATIO) return read_ratio(r, f);
     if (r->family->ffn == FFN_CHANNEL) return read_channel(r, f);
+    if (r->family->ffn == FFN_CHANNEL_RATIO) return read_channel_by_ratio(r, f, false);
+    if (r->family->ffn == FFN_CHANNEL_BARE) return read_channel_by_ratio(r, f, true);
+    if (r->family->ffn == FFN_RATIO_ALWAYS) return read_ratio(r, f);
     if (r->family->moe == MOE_SHARED) { /* without experts the shared MLP is all there is */
         f->kind = FFN_DENSE;
         f->gated = true;
@@ -332,17 +375,17 @@ static enum err_code read_dense(struct reader *r, struct ffn *f)
  * added to the stream before the recurrent mixer. */
 static enum err_code read_shared(struct reader *r, struct layer_kind *k)
 {
-    static const char *const ATTENTION_ADAPTERS[] = {"use_shared_attention_lora", "use_shared_attention_adapter",
-                                                     "add_bias_linear"};
-    bool other, turned, adapted;
+    bool biased, turned, adapted, attention;
+    int64_t rank = 128; /* class default; not a unit */
     struct json j;
-    for (size_t i = 0; i < sizeof ATTENTION_ADAPTERS / sizeof ATTENTION_ADAPTERS[0]; i++) {
-        TRY(reader_flag(r, &r->text, ATTENTION_ADAPTERS[i], false, &other));
-        if (other)
-            return err_set(r->e, ERR_INPUT,
-                           "%s: %s is true, which the %s family does not describe: refused, not guessed", r->text.file,
-                           ATTENTION_ADAPTERS[i], r->family->name);
-    }
+    TRY(reader_flag(r, &r->text, "add_bias_linear", false, &biased));
+    if (biased)
+        return err_set(r->e, ERR_INPUT,
+                       "%s: add_bias_linear is true, which the %s family does not describe: refused, "
+                       "not guessed",
+                       r->text.file, r->family->name);
+    if (json_get(&r->text, "adapter_rank", &j) || json_get(&r->text, "lora_rank", &j))
+        TRY(json_int(&j, 1, 1 << 20, &rank, r->e));
     struct mixer *x = &k->mixer;
     x->kind = MIXER_ATTENTION;
     TRY(reader_dim(r, DIM_HEADS, 1, -1, &x->heads));
@@ -356,14 +399,36 @@ static enum err_code read_shared(struct reader *r, struct layer_kind *k)
     x->head_dim = x->v_head_dim = 2 * r->m->hidden / x->heads; /* whatever kv_channels says */
     TRY(reader_dense(r, &k->ffn));
     TRY(reader_flag(r, &r->text, "use_shared_block_lora", true, &adapted));
-    if (adapted) {
-        k->ffn.adapter_rank = 128;
-        if (json_get(&r->text, "adapter_rank", &j) || json_get(&r->text, "lora_rank", &j))
-            TRY(json_int(&j, 1, 1 << 20, &k->ffn.adapter_rank, r->e));
-    }
+    if (adapted) k->ffn.adapter_rank = rank;
+    TRY(reader_flag(r, &r->text, "use_shared_attention_lora", false, &attention));
+    TRY(reader_flag(r, &r->text, "use_shared_attention_adapter", attention, &attention));
+    if (attention) x->adapter_rank = rank;
     k->ffn.out_proj = true;
     k->norms = 3; /* of the doubled input, of the MLP's */
     k->one_residual = true;
+    return ERR_OK;
+}
+
+/* Attention of flash-linear-attention's mixed models, by the members of attn. */
+static enum err_code read_attn_mixer(struct reader *r, struct mixer *x)
+{
+    struct json attn, j;
+    if (!json_get(&r->text, "attn", &attn) || !json_get(&attn, "num_heads", &j))
+        return err_set(r->e, ERR_INPUT, "%s: attn.num_heads is missing, so what its layers cache is not known",
+                       r->text.file);
+    x->kind = MIXER_ATTENTION;
+    TRY(json_int(&j, 1, 1 << 16, &x->heads, r->e));
+    x->kv_heads = x->heads;
+    if (json_get(&attn, "num_kv_heads", &j)) TRY(json_int(&j, 1, 1 << 16, &x->kv_heads, r->e));
+    if (json_get(&attn, "window_size", &j)) TRY(json_int(&j, 1, (int64_t)1 << 40, &x->window_tokens, r->e));
+    if (r->m->hidden % x->heads != 0 || x->heads % x->kv_heads != 0)
+        return err_set(r->e, ERR_INPUT, "%s: hidden_size %lld is no multiple of %lld heads, or these of %lld KV heads",
+                       r->text.file, (long long)r->m->hidden, (long long)x->heads, (long long)x->kv_heads);
+    x->head_dim = x->v_head_dim = r->m->hidden / x->heads;
+    TRY(reader_flag(r, &attn, "qkv_bias", false, &x->qkv_bias));
+    bool normed;
+    TRY(reader_flag(r, &attn, "qk_norm", false, &normed));
+    x->qk_norm = normed ? QK_NORM_HEAD : QK_NORM_NONE;
     return ERR_OK;
 }
 
@@ -387,12 +452,13 @@ static enum err_code read_blocks(struct hybrid *h, struct blocks *b)
         shared += h->layer[i].shared;
     }
     struct mixer *attention = &b->mixer[PLACE_ATTENTION];
-    if (n[PLACE_ATTENTION]) TRY(reader_attention(r, attention));
+    const bool named = fam->hybrid == HYBRID_ATTN;
+    if (n[PLACE_ATTENTION]) TRY(named ? read_attn_mixer(r, attention) : reader_attention(r, attention));
     if (n[PLACE_ATTENTION] && fam->window == WINDOW_EVERY)
         TRY(reader_dim(r, DIM_WINDOW, 0, 0, &attention->window_tokens));
     if (n[PLACE_RECURRENT]) TRY(fam->recurrent(r, &b->mixer[PLACE_RECURRENT]));
     if (feeds[FEED_DENSE]) TRY(read_dense(r, &b->ffn[FEED_DENSE]));
-    TRY(reader_biases(r, attention, &b->ffn[FEED_DENSE]));
+    if (!named) TRY(reader_biases(r, attention, &b->ffn[FEED_DENSE]));
     if (feeds[FEED_EXPERTS]) TRY(reader_experts(r, &b->ffn[FEED_EXPERTS]));
     if (shared) TRY(read_shared(r, &b->shared));
     b->owners = 1;
@@ -422,6 +488,7 @@ enum err_code reader_hybrid(struct reader *r)
         }
         memcpy(&k->mixer, &b->mixer[p->mixer], sizeof k->mixer);
         memcpy(&k->ffn, &b->ffn[p->ffn], sizeof k->ffn);
+        if (r->family->vary) TRY(r->family->vary(r, i, k));
         TRY(reader_count_kind(r->arena, r->m, i, k, r->e));
     }
     return ERR_OK;
