@@ -230,21 +230,22 @@ static void implicit(struct walk *w, const struct naive_layer *l)
         for (int t = 0; t < w->tokens; t++) op->kv_bytes += row.stored_bytes;
     }
     struct naive_op *op = op_open(w, "long_conv");
-    const bool whole = p->S == p->T && !p->continued;
+    const bool step = p->T == 1 && (p->S > 1 || p->continued), whole = p->S == p->T && !step;
+    double direct = 0, transformed = 0;
     for (int c = 0; c < N; c++) {
         for (int b = 0; b < p->B; b++) {
             for (int k = 0; k < p->S; k++) {
                 if (p->uncached) op->activation_bytes += w->m->activation_bytes;
-                for (int q = p->S - p->T; q < p->S && !whole; q++)
-                    if (p->causal_full || k <= q) op->vector_flops += 2;
+                for (int q = p->S - p->T; q < p->S; q++)
+                    if (p->causal_full || k <= q) direct += 2;
             }
-            if (!whole) continue;
-            op->vector_flops += 2 * transform(2 * p->T) / 2; /* there and back, of real numbers */
-            for (int f = 0; f < p->T + 1; f++) op->vector_flops += 6;
+            transformed += 2 * transform(p->S + p->T) / 2;              /* there and back, of real numbers */
+            for (int f = 0; f < p->S + p->T + 2; f++) transformed += 3; /* complex products of half of them and one */
         }
-        if (whole) op->vector_flops += transform(2 * p->T) / 2;
+        transformed += transform(p->S + p->T) / 2;
         for (int k = 0; k < p->S; k++) op->weight_bytes += w->m->other.element_bytes; /* the filter */
     }
+    op->vector_flops += step ? direct : whole ? transformed : fmin(direct, transformed);
     for (int i = 0; i < p->B * p->S && !p->uncached; i++) {
         op->kv_bytes += row.stored_bytes;
         op->kv_needed_bytes += row.stored_bytes;

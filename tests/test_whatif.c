@@ -277,6 +277,14 @@ static void test_states(void **state)
     refused("llama-2-13b", "cla=2+linear=7/8", "earlier layer");
     refused("deepseek-v3.2", "ssm=7/8", "indexer");
     refused("falcon-mamba-7b", "linear=7/8", "no attention");
+    /* HyenaDNA: an MLP of 5-64-64-64-256, its sines, 32770 times of 6 and a window go, 4*17 stored numbers come */
+    const double filter = 5 * 64 + 64 + 2 * (64 * 64 + 64) + 64 * 256 + 64 + 32770 * 6 + 256; /* not a unit */
+    want_params("hyenadna-small-32k", "poles=17", 4069168 + 4 * (4 * 17 * 256 - filter), false);
+    want_state("hyenadna-small-32k", "poles=17", 4 * (2 * 17 * 256 * 4.0 + 2 * 3 * 256 * 2.0));
+    want_cache("hyenadna-small-32k", "poles=17", 0, 0);
+    want_state("stripedhyena-hessian-7b", "poles=5", 16 * (2 * 5 * 4096 * 4.0 + 2 * 3 * 4096 * 2.0));
+    refused("stripedhyena-hessian-7b", "poles=2", "nothing would change");
+    refused("lfm2-1.2b", "poles=2", "long convolution");
     refused("falcon-mamba-7b", "gqa=8", "no attention");
     refused("zamba2-7b", "window=1024:1/2", "weights of others");
     refused("zamba2-7b", "layers=16", "none can be left out");
@@ -413,10 +421,10 @@ static void test_stored(void **state)
 /* Every row of the table on every built-in model: a whole model comes out that can be timed, or a sentence. */
 static void test_all_models(void **state)
 {
-    static const char *const TRIED[] = {"gqa=4",           "mqa",      "mha",         "mla=256+32", "cla=2",
-                                        "window=512:3/4",  "ssm=2/3",  "linear=2/3",  "layers=2",   "hidden=1920",
-                                        "ffn=2560",        "heads=16", "weights=fp8", "kv=fp8",     "state=bf16",
-                                        "activations=bf16"};
+    static const char *const TRIED[] = {
+        "gqa=4",    "mqa",         "mha",     "mla=256+32", "cla=2",           "window=512:3/4",
+        "ssm=2/3",  "linear=2/3",  "poles=3", "layers=2",   "hidden=1920",     "ffn=2560",
+        "heads=16", "weights=fp8", "kv=fp8",  "state=bf16", "activations=bf16"};
     const char *const *names;
     size_t rows;
     (void)state;

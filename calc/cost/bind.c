@@ -23,22 +23,16 @@ static enum err_code kv_heads_of_rank(const struct mixer *x, int64_t tp, int64_t
     return divide("KV heads", x->kv_heads, tp, out, e);
 }
 
-/* A long convolution whose filter has no poles needs all its inputs again. */
-static bool keeps_inputs(const struct mixer *x)
-{
-    return x->kind == MIXER_RECURRENT && x->recurrence.block == RECURRENT_FILTER && x->recurrence.filter_width > 0;
-}
-
 static bool caches(const struct mixer *x)
 {
-    return x->kind == MIXER_ATTENTION || x->kind == MIXER_LATENT || keeps_inputs(x);
+    return x->kind == MIXER_ATTENTION || x->kind == MIXER_LATENT || model_keeps_inputs(x);
 }
 
 /* Elements that a layer caches per token, and their bytes, scales of a grouped format included: along the cached width
  * of one layer, or with each of `heads` vectors. kv: KV heads of the rank. */
 static int64_t cached_elems(const struct mixer *x, int64_t kv)
 {
-    if (keeps_inputs(x)) return kv;
+    if (model_keeps_inputs(x)) return kv;
     return x->kind == MIXER_LATENT ? x->kv_rank + x->rope_dim : kv * (x->head_dim + x->v_head_dim);
 }
 
@@ -54,7 +48,7 @@ static double cached_bytes(const struct dtype *d, int64_t elems, int64_t heads)
 /* Vectors that a layer caches per token: a key and a value of each KV head, one latent, one input. */
 static int64_t cached_heads(const struct mixer *x, int64_t kv)
 {
-    return x->kind == MIXER_LATENT || keeps_inputs(x) ? 1 : 2 * kv;
+    return x->kind == MIXER_LATENT || model_keeps_inputs(x) ? 1 : 2 * kv;
 }
 
 /* The numbers of one layer kind on one rank. */

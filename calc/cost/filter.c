@@ -86,23 +86,30 @@ static const struct sym *transform(struct build *b, const struct sym *n)
     return PROD(sym_rat(b->c, 5, 2), n, log2);
 }
 
-/* Without: all inputs so far are kept. A whole prompt is convolved by transforms of twice its length, the filter's once
- * for the batch; a pass that continues multiplies every output with all inputs before it. The filter itself is made
- * once and then read. */
+/* By transforms over S+T points: the last T of a circular convolution are then free of what comes round. Of the inputs,
+ * and back, of each sequence; of the filter once; between them a complex product. */
+static const struct sym *transformed(struct build *b)
+{
+    const struct sym *n = SUM(b->pass->S, b->pass->T), *t = transform(b, n);
+    const struct sym *half = SUM(sym_div(b->c, n, INT(2)), INT(1));
+    return PROD(Y->N, SUM(PROD(b->pass->B, SUM(PROD(INT(2), t), PROD(INT(6), half))), t));
+}
+
+/* Without: all inputs so far are kept. A whole prompt is convolved by transforms; a step multiplies its output with all
+ * inputs before it; other passes do what is less. The filter itself is made once and then read. */
 static void build_explicit(struct build *b, const struct recurrence *p)
 {
-    const struct sym *B = b->pass->B, *T = b->pass->T, *N = Y->N, *two = INT(2);
+    const struct sym *B = b->pass->B, *N = Y->N, *two = INT(2);
     const struct attended at = build_attended(b, NULL, false);
     build_elementwise(b, OP_ACTIVATION, "input_gate", "[B*T, N]", PROD(b->rows, N), 1, 3);
     build_cache_write(b, "history_write", N, Y->b_kv, NULL);
     struct cost_op *op = build_op(b, OP_LONG_CONV, "long_conv", "[B, T, N] on [B, S, N] with filters [S, N]");
+    const struct sym *direct = PROD(two, B, N, at.pairs);
     double one;
-    if (b->pass->S == T && !(sym_constant(T, &one) && one == 1)) {
-        const struct sym *n = PROD(two, T), *t = transform(b, n);
-        op->vector_flops = PROD(N, SUM(PROD(B, SUM(PROD(two, t), PROD(INT(6), SUM(T, INT(1))))), t));
-    } else {
-        op->vector_flops = PROD(two, B, N, at.pairs);
-    }
+    if (b->pass->M || (sym_constant(b->pass->T, &one) && one == 1))
+        op->vector_flops = direct;
+    else
+        op->vector_flops = b->pass->S == b->pass->T ? transformed(b) : sym_min(b->c, direct, transformed(b));
     op->vector_flops = SUM(op->vector_flops, PROD(INT(SKIP_FLOPS + 1), b->rows, N));
     op->activation_bytes = PROD(two, b->rows, N, Y->b_act);
     if (b->pass->uncached) {

@@ -59,8 +59,8 @@ struct scan_state scan_state(struct sym_ctx *c, const struct cost_symbols *y, co
     const bool recurs = x->kind == MIXER_RECURRENT;
     const enum recurrent_block block = p->block;
     if (recurs) s.recurrent = state_elems(c, y, p);
-    if (p->conv_taps > 0 && (!recurs || block != RECURRENT_DIAGONAL))
-        s.conv = sym_mul(c, sym_sub(c, y->J, sym_int(c, 1)), conv_channels(c, y, x));
+    const bool convolves = recurs ? block != RECURRENT_DIAGONAL : x->kind == MIXER_ATTENTION;
+    if (p->conv_taps > 0 && convolves) s.conv = sym_mul(c, sym_sub(c, y->J, sym_int(c, 1)), conv_channels(c, y, x));
     if (recurs && (block == RECURRENT_TIME_MIX || block == RECURRENT_FINCH || block == RECURRENT_GOOSE)) s.conv = y->D;
     if (k->ffn.channel_mix) s.conv = sym_add(c, s.conv, y->D);
     return s;

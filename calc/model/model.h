@@ -111,6 +111,10 @@ struct mixer {
     struct recurrence recurrence; /* of attention: the short convolution of q, k and v alone */
 };
 
+/* model_keeps_inputs -- a long convolution whose filter has no poles: every input of a sequence is kept, as in a cache.
+ */
+bool model_keeps_inputs(const struct mixer *x);
+
 enum ffn_kind { FFN_NONE, FFN_DENSE, FFN_MOE };
 
 /* Feed-forward block. Gated: gate and up of (width, hidden), down of (hidden, width); else up and down only. */

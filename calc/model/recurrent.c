@@ -295,6 +295,11 @@ enum err_code recurrent_short_conv(struct reader *r, struct mixer *x)
     return ERR_OK;
 }
 
+bool model_keeps_inputs(const struct mixer *x)
+{
+    return x->kind == MIXER_RECURRENT && x->recurrence.block == RECURRENT_FILTER && x->recurrence.filter_width > 0;
+}
+
 const char *recurrent_name(const struct mixer *x)
 {
     switch (x->recurrence.block) {
