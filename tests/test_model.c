@@ -628,6 +628,7 @@ static void test_hybrids_that_cannot_be_known_are_refused(void **state)
                  {"stripedhyena-hessian-7b", "smeared_gqa", "true"},
                  {"hyenadna-small-32k", "max_seq_len", NULL},
                  {"hyenadna-small-32k", "hyena_order", "3"},
+                 {"falcon-mamba-7b", "attn", "{\"layers\": [3], \"num_heads\": 8}"},
                  {"lfm2-1.2b", "full_attn_idxs", NULL},
                  {"lfm2-1.2b", "full_attn_idxs", "[2, 2]"},
                  {"lfm2-1.2b", "full_attn_idxs", "[16]"},

@@ -210,7 +210,7 @@ static bool described(const struct family *f, const char *key)
 {
     for (size_t i = 0; i < sizeof f->describes / sizeof f->describes[0] && f->describes[i]; i++)
         if (strcmp(f->describes[i], key) == 0) return true;
-    return false;
+    return f->hybrid == HYBRID_ATTN && strcmp(key, "attn.layers") == 0;
 }
 
 /* Keys that change the structure in ways the family's row does not describe: the file is not what its model_type says.
@@ -239,6 +239,7 @@ static enum err_code refuse_foreign(struct reader *r)
         {"attention_k_eq_v", "values that are the keys"},
         {"moe_latent_size", "experts in a latent space"},
         {"shared_intermediate_size", "a shared expert"},
+        {"attn.layers", "attention in some layers"},
     };
     struct json j;
     for (size_t i = 0; i < sizeof FOREIGN / sizeof FOREIGN[0]; i++)
