@@ -574,10 +574,25 @@ static void test_state_of_long_convolutions(void **state)
     struct cost_cache c = cache_of(a, m);
     assert_true(c.state_bytes_per_sequence == 16 * (2 * 3 * 4096 * 2.0 + 2 * 2 * 4096 * 4.0));
     assert_true(c.bytes_per_token_full == 16 * 2 * 8 * 128 * 2.0); /* of its attention */
-    assert_int_equal(model_load(a, "hyenadna-small-32k", NULL, 0, &m, &e), ERR_OK);
-    m.activations = m.kv;
+    /* LongSafari/hyenadna-large-1m-seqlen-hf by the keys of its HyenaConfig; the Hub rounds its total to 54.6M */
+    static const char DNA[] =
+        "{\"model_type\":\"hyenadna\",\"d_model\":256,\"n_layer\":8,\"d_inner\":1024,\"vocab_size\":12,"
+        "\"pad_vocab_size_multiple\":8,\"filter_order\":64,\"emb_dim\":5,\"num_inner_mlps\":2,\"hyena_order\":2,"
+        "\"short_filter_order\":3,\"max_seq_len\":1000002,\"train_freq\":true,\"torch_dtype\":\"float32\"}";
+    m = parse_text(a, DNA);
+    assert_true(count(a, &m).total == 54556768);
     c = cache_of(a, m);
-    assert_true(c.bytes_per_token_full == 4 * 256 * 2.0);
+    assert_true(c.bytes_per_token_full == 8 * 256 * 2.0);
+    /* more than one long convolution a layer, and a filter whose stored times are not known */
+    static const char *const REFUSED[] = {
+        "{\"model_type\":\"hyenadna\",\"d_model\":256,\"n_layer\":8,\"vocab_size\":12,\"max_seq_len\":99,"
+        "\"hyena_order\":3}",
+        "{\"model_type\":\"hyenadna\",\"d_model\":256,\"n_layer\":8,\"vocab_size\":12}"};
+    for (size_t i = 0; i < 2; i++) {
+        struct json j;
+        assert_int_equal(json_parse(a, "config.json", REFUSED[i], strlen(REFUSED[i]), &j, &e), ERR_OK);
+        assert_int_equal(model_parse(a, &j, &m, &e), ERR_INPUT);
+    }
     arena_close(a);
 }
 
@@ -626,8 +641,6 @@ static void test_hybrids_that_cannot_be_known_are_refused(void **state)
                  {"stripedhyena-hessian-7b", "hyena_filter_groups", "2"},
                  {"stripedhyena-hessian-7b", "hyena_layer_idxs", "[0]"},
                  {"stripedhyena-hessian-7b", "smeared_gqa", "true"},
-                 {"hyenadna-small-32k", "max_seq_len", NULL},
-                 {"hyenadna-small-32k", "hyena_order", "3"},
                  {"falcon-mamba-7b", "attn", "{\"layers\": [3], \"num_heads\": 8}"},
                  {"lfm2-1.2b", "full_attn_idxs", NULL},
                  {"lfm2-1.2b", "full_attn_idxs", "[2, 2]"},
