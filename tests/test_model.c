@@ -512,6 +512,90 @@ static void test_modules_kept_in_full_precision(void **state)
     }
 }
 
+/* The published formula of RWKV-5's and -6's parameters and sums over the tensor lists of others, for sizes that no
+ * built-in file has. */
+static void test_recurrent_totals_by_their_tensor_lists(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    /* 3B: 13 products of D*D a layer, 16 vectors, mixtures of rank 32 and a decay of 64 */
+    struct model m = parse_text(a, "{\"model_type\":\"rwkv6\",\"hidden_size\":2560,\"num_hidden_layers\":32,"
+                                   "\"attention_hidden_size\":2560,\"head_size\":64,\"vocab_size\":65536,"
+                                   "\"tie_word_embeddings\":false}");
+    const double D = 2560, L = 32;
+    assert_true(count(a, &m).total == 13 * D * D * L + L * D * (16 + 10 * 32 + 2 * 64) + 4 * D + 2 * 65536 * D);
+    /* the same as flash-linear-attention spells it */
+    m = parse_text(a, "{\"model_type\":\"rwkv6\",\"hidden_size\":2560,\"num_hidden_layers\":32,\"num_heads\":40,"
+                      "\"expand_k\":1.0,\"expand_v\":1.0,\"proj_low_rank_dim\":32,\"gate_low_rank_dim\":64,"
+                      "\"hidden_ratio\":3.5,\"norm_first\":true,\"vocab_size\":65536}");
+    assert_true(count(a, &m).total == 3099863040);
+    /* Mamba-2 by its authors' file and by transformers' (370M: 48 layers of 1024, vocabulary 50288) */
+    m = parse_text(a, "{\"d_model\":1024,\"n_layer\":48,\"vocab_size\":50277,\"ssm_cfg\":{\"layer\":\"Mamba2\"},"
+                      "\"rms_norm\":true,\"pad_vocab_size_multiple\":16,\"tie_embeddings\":true}");
+    const double theirs = count(a, &m).total, state_bytes = cache_of(a, m).state_bytes_per_sequence;
+    m = parse_text(a, "{\"model_type\":\"mamba2\",\"hidden_size\":1024,\"num_hidden_layers\":48,\"vocab_size\":50288,"
+                      "\"state_size\":128,\"expand\":2,\"head_dim\":64,\"num_heads\":32,\"n_groups\":1,"
+                      "\"tie_word_embeddings\":true}");
+    assert_true(count(a, &m).total == theirs && cache_of(a, m).state_bytes_per_sequence == state_bytes);
+    /* Mamba-1 as well (370M) */
+    m = parse_text(a, "{\"d_model\":1024,\"n_layer\":48,\"vocab_size\":50277,\"ssm_cfg\":{},"
+                      "\"pad_vocab_size_multiple\":8}");
+    assert_true(count(a, &m).total == 371516416);
+    m = parse_text(a, "{\"model_type\":\"mamba\",\"hidden_size\":1024,\"num_hidden_layers\":48,\"vocab_size\":50280,"
+                      "\"ssm_cfg\":{},\"state_size\":16}");
+    assert_true(count(a, &m).total == 371516416);
+    assert_string_equal(m.family, "mamba"); /* model_type decides where it stands */
+    arena_close(a);
+}
+
+/* The state of a Taylor map is that of the expanded width: 1 + 16 + 256, and the sum of weights beside the values. */
+static void test_state_of_a_taylor_map(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct model m;
+    assert_int_equal(model_load(a, "based-360m", NULL, 0, &m, &e), ERR_OK);
+    const double linear = 5 * 16.0 * 273 * (64 + 1) * 4, columns = 17.0 * 2 * 2048 * 2;
+    const struct cost_cache c = cache_of(a, m);
+    assert_true(c.state_bytes_per_sequence == linear + columns);
+    assert_true(c.bytes_per_token_full == 0 && c.bytes_per_token_windowed == 5 * 2.0 * 1024 * 2);
+    arena_close(a);
+}
+
+/* Poles make the state of a long convolution constant; a filter without them keeps every input. */
+static void test_state_of_long_convolutions(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct model m;
+    assert_int_equal(model_load(a, "stripedhyena-hessian-7b", NULL, 0, &m, &e), ERR_OK);
+    struct cost_cache c = cache_of(a, m);
+    assert_true(c.state_bytes_per_sequence == 16 * (2 * 3 * 4096 * 2.0 + 2 * 2 * 4096 * 4.0));
+    assert_true(c.bytes_per_token_full == 16 * 2 * 8 * 128 * 2.0); /* of its attention */
+    /* LongSafari/hyenadna-large-1m-seqlen-hf by the keys of its HyenaConfig; the Hub rounds its total to 54.6M */
+    static const char DNA[] =
+        "{\"model_type\":\"hyenadna\",\"d_model\":256,\"n_layer\":8,\"d_inner\":1024,\"vocab_size\":12,"
+        "\"pad_vocab_size_multiple\":8,\"filter_order\":64,\"emb_dim\":5,\"num_inner_mlps\":2,\"hyena_order\":2,"
+        "\"short_filter_order\":3,\"max_seq_len\":1000002,\"train_freq\":true,\"torch_dtype\":\"float32\"}";
+    m = parse_text(a, DNA);
+    assert_true(count(a, &m).total == 54556768);
+    c = cache_of(a, m);
+    assert_true(c.bytes_per_token_full == 8 * 256 * 2.0);
+    /* more than one long convolution a layer, and a filter whose stored times are not known */
+    static const char *const REFUSED[] = {
+        "{\"model_type\":\"hyenadna\",\"d_model\":256,\"n_layer\":8,\"vocab_size\":12,\"max_seq_len\":99,"
+        "\"hyena_order\":3}",
+        "{\"model_type\":\"hyenadna\",\"d_model\":256,\"n_layer\":8,\"vocab_size\":12}"};
+    for (size_t i = 0; i < 2; i++) {
+        struct json j;
+        assert_int_equal(json_parse(a, "config.json", REFUSED[i], strlen(REFUSED[i]), &j, &e), ERR_OK);
+        assert_int_equal(model_parse(a, &j, &m, &e), ERR_INPUT);
+    }
+    arena_close(a);
+}
+
 /* Which layers attend must be said in full, and what a family does not describe is refused. */
 static void test_hybrids_that_cannot_be_known_are_refused(void **state)
 {
@@ -530,7 +614,34 @@ static void test_hybrids_that_cannot_be_known_are_refused(void **state)
                  {"recurrentgemma-2b", "_block_types", "[]"},
                  {"recurrentgemma-2b", "lru_width", "2561"},
                  {"zamba2-7b", "layers_block_type", NULL},
-                 {"zamba2-7b", "use_shared_attention_lora", "true"},
+                 {"zamba2-7b", "add_bias_linear", "true"},
+                 {"rwkv7-goose-0.1b", "a_low_rank_dim", NULL},
+                 {"rwkv7-goose-0.1b", "head_dim", "65"},
+                 {"rwkv7-goose-0.1b", "value_dim", "[768, 512]"},
+                 {"rwkv7-goose-0.1b", "attn", "{\"num_heads\": 12}"},
+                 {"rwkv7-goose-0.1b", "attn", "{\"layers\": [3]}"},
+                 {"rwkv7-goose-0.1b", "attn", "{\"layers\": [12], \"num_heads\": 12}"},
+                 {"rwkv7-goose-0.1b", "attn", "{\"layers\": [3], \"num_heads\": 7}"},
+                 {"rwkv6-finch-1.6b", "expand_k", "1.0"}, /* then the ranks must be stated */
+                 {"rwkv6-finch-1.6b", "head_size", "63"},
+                 {"mamba2attn-2.7b", "attn_cfg", NULL},
+                 {"mamba2attn-2.7b", "ssm_cfg", "{\"layer\": \"Mamba3\"}"},
+                 {"mamba2attn-2.7b", "ssm_cfg", "{\"layer\": \"Mamba2\", \"rmsnorm\": false}"},
+                 {"mamba2attn-2.7b", "ssm_cfg", "{\"layer\": \"Mamba2\", \"d_ssm\": 64}"},
+                 {"mamba2attn-2.7b", "ssm_cfg", "{\"layer\": \"Mamba2\", \"headdim\": 63}"},
+                 {"mamba2attn-2.7b", "moe_layer_idx", "[0, 1]"},
+                 {"mamba2-130m", "ssm_cfg", NULL},
+                 {"h3-125m", "attn_cfg", NULL},
+                 {"h3-125m", "ssm_cfg", "{\"mode\": \"nplr\"}"},
+                 {"h3-125m", "ssm_cfg", "{\"mode\": \"diag\", \"n_ssm\": 1}"},
+                 {"based-360m", "mixer", "{\"_target_\": \"based.models.mixers.hyena.Hyena\"}"},
+                 {"based-360m", "mixer", "{\"expand_proj\": 4}"},
+                 {"based-360m", "alt_mixer", "{\"_target_\": \"x.LinearAttention\", \"feature_dim\": 16}"},
+                 {"stripedhyena-hessian-7b", "state_size", NULL},
+                 {"stripedhyena-hessian-7b", "hyena_filter_groups", "2"},
+                 {"stripedhyena-hessian-7b", "hyena_layer_idxs", "[0]"},
+                 {"stripedhyena-hessian-7b", "smeared_gqa", "true"},
+                 {"falcon-mamba-7b", "attn", "{\"layers\": [3], \"num_heads\": 8}"},
                  {"lfm2-1.2b", "full_attn_idxs", NULL},
                  {"lfm2-1.2b", "full_attn_idxs", "[2, 2]"},
                  {"lfm2-1.2b", "full_attn_idxs", "[16]"},
@@ -558,6 +669,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_builtin_totals_equal_their_published_count),
+        cmocka_unit_test(test_recurrent_totals_by_their_tensor_lists),
+        cmocka_unit_test(test_state_of_a_taylor_map),
+        cmocka_unit_test(test_state_of_long_convolutions),
         cmocka_unit_test(test_truth_table),
         cmocka_unit_test(test_stored_bytes),
         cmocka_unit_test(test_towers_of_published_checkpoints),

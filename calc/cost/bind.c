@@ -23,10 +23,16 @@ static enum err_code kv_heads_of_rank(const struct mixer *x, int64_t tp, int64_t
     return divide("KV heads", x->kv_heads, tp, out, e);
 }
 
+static bool caches(const struct mixer *x)
+{
+    return x->kind == MIXER_ATTENTION || x->kind == MIXER_LATENT || model_keeps_inputs(x);
+}
+
 /* Elements that a layer caches per token, and their bytes, scales of a grouped format included: along the cached width
  * of one layer, or with each of `heads` vectors. kv: KV heads of the rank. */
 static int64_t cached_elems(const struct mixer *x, int64_t kv)
 {
+    if (model_keeps_inputs(x)) return kv;
     return x->kind == MIXER_LATENT ? x->kv_rank + x->rope_dim : kv * (x->head_dim + x->v_head_dim);
 }
 
@@ -39,8 +45,11 @@ static double cached_bytes(const struct dtype *d, int64_t elems, int64_t heads)
     return plain + ceil((double)elems / (double)d->group_in) * (d->scale_bits + above) / 8;
 }
 
-/* Vectors that a layer caches per token: a key and a value of each KV head, one latent. */
-static int64_t cached_heads(const struct mixer *x, int64_t kv) { return x->kind == MIXER_LATENT ? 1 : 2 * kv; }
+/* Vectors that a layer caches per token: a key and a value of each KV head, one latent, one input. */
+static int64_t cached_heads(const struct mixer *x, int64_t kv)
+{
+    return x->kind == MIXER_LATENT || model_keeps_inputs(x) ? 1 : 2 * kv;
+}
 
 /* The numbers of one layer kind on one rank. */
 enum { BINDINGS = 64 };
@@ -109,10 +118,20 @@ static enum err_code bind_kind(struct sym_ctx *c, const struct cost_symbols *y, 
     v->at[v->n++] = (struct sym_binding){y->b_index, sym_num(c, index_bytes)};
     put(c, v, y->J, x->recurrence.conv_taps);
     put(c, v, y->Tc, x->recurrence.chunk_tokens);
-    put(c, v, y->Ra, x->kind == MIXER_RECURRENT ? x->recurrence.rank : f->adapter_rank);
+    put(c, v, y->Ra,
+        x->kind == MIXER_RECURRENT ? x->recurrence.rank
+        : f->adapter_rank > 0      ? f->adapter_rank
+                                   : x->adapter_rank);
+    put(c, v, y->Rm, x->recurrence.mix_rank);
+    put(c, v, y->Ri, x->recurrence.rate_rank);
+    put(c, v, y->Rv, x->recurrence.value_rank);
+    put(c, v, y->Rg, x->recurrence.gate_rank);
+    put(c, v, y->Hf, x->recurrence.feature_dim);
+    put(c, v, y->Fw, x->recurrence.filter_width);
+    put(c, v, y->Fe, x->recurrence.filter_inputs);
+    put(c, v, y->Ft, x->recurrence.filter_tokens);
     put(c, v, y->Z, f->latent_width);
-    const bool caches = x->kind == MIXER_ATTENTION || x->kind == MIXER_LATENT;
-    const int64_t elems = caches ? cached_elems(x, kv) : 0;
+    const int64_t elems = caches(x) ? cached_elems(x, kv) : 0;
     const struct sym *b_kv = sym_num(c, elems ? cached_bytes(&m->kv, elems, cached_heads(x, kv)) : m->kv.bits / 8);
     v->at[v->n++] = (struct sym_binding){y->b_kv, elems ? sym_div(c, b_kv, sym_int(c, elems)) : b_kv};
     return ERR_OK;
@@ -211,8 +230,7 @@ enum err_code cost_size(struct sym_ctx *c, const struct cost_symbols *y, const s
     for (size_t i = 0; i < v.n && !*out; i++)
         if (v.at[i].var == var) *out = v.at[i].value;
     if (*out && sym_constant(*out, &value) && !(value > 0)) *out = NULL;
-    const enum mixer_kind mixer = kind < 0 ? MIXER_NONE : m->kinds[kind].mixer.kind;
-    if (var == y->b_kv && mixer != MIXER_ATTENTION && mixer != MIXER_LATENT) *out = NULL;
+    if (var == y->b_kv && (kind < 0 || !caches(&m->kinds[kind].mixer))) *out = NULL;
     return sym_check(c, e);
 }
 
@@ -278,14 +296,12 @@ enum err_code cost_cache(struct sym_ctx *c, const struct cost_symbols *y, const 
     for (size_t i = 0; i < m->kinds_n; i++) {
         const struct mixer *x = &m->kinds[i].mixer;
         int64_t kv = 0;
+        double state;
         if (x->kind == MIXER_NONE || x->shares_kv || x->images) continue;
-        if (x->kind == MIXER_RECURRENT) {
-            double state;
-            TRY(state_bytes(c, y, m, &m->kinds[i], tp, &state, e));
-            r.state_bytes_per_sequence += (double)m->kinds[i].count * state;
-            continue;
-        }
-        if (x->kind == MIXER_ATTENTION) TRY(kv_heads_of_rank(x, tp, &kv, e));
+        TRY(state_bytes(c, y, m, &m->kinds[i], tp, &state, e));
+        r.state_bytes_per_sequence += (double)m->kinds[i].count * state;
+        if (!caches(x)) continue;
+        if (x->kind != MIXER_LATENT) TRY(kv_heads_of_rank(x, tp, &kv, e));
         const double bytes = (double)m->kinds[i].count * cached_bytes(&m->kv, cached_elems(x, kv), cached_heads(x, kv));
         const struct sym *tokens = x->window_tokens ? sym_min(c, y->S, sym_int(c, x->window_tokens)) : y->S;
         r.bytes_per_sequence = sym_add(c, r.bytes_per_sequence, sym_mul(c, sym_num(c, bytes), tokens));

@@ -50,6 +50,14 @@
     X(J, "J", "taps of a short convolution")                                                                           \
     X(Tc, "Tc", "tokens of a chunk of a scan")                                                                         \
     X(Ra, "Ra", "rank of the low-rank products of a recurrent mixer, or of an adapter")                                \
+    X(Rm, "Rm", "rank of the mixtures with the token before (RWKV-6)")                                                 \
+    X(Ri, "Ri", "rank of the rates of RWKV-7")                                                                         \
+    X(Rv, "Rv", "rank of the share of the first layer's values (RWKV-7)")                                              \
+    X(Rg, "Rg", "rank of the gate of RWKV-7")                                                                          \
+    X(Hf, "Hf", "width of queries and keys before a Taylor map")                                                       \
+    X(Fw, "Fw", "width of the MLP that makes a filter")                                                                \
+    X(Fe, "Fe", "inputs of that MLP")                                                                                  \
+    X(Ft, "Ft", "times that are stored for it")                                                                        \
     X(Z, "Z", "width of the projection in which latent experts work")                                                  \
     X(t, "t", "tensor-parallel ranks")                                                                                 \
     X(r, "r", "bytes sent per byte all-reduced: 2(t-1)/t on a ring, 1 in a reducing switch")                           \
@@ -93,6 +101,7 @@ struct cost_symbols cost_symbols_make(struct sym_ctx *c);
     X(RESIDUAL, "residual", "sum with the residual stream")                                                            \
     X(CONV, "conv", "short causal convolution of each channel")                                                        \
     X(SCAN, "scan", "recurrence over the tokens, state read and written")                                              \
+    X(LONG_CONV, "long_conv", "convolution of each channel with a filter as long as the context")                      \
     X(GATED_NORM, "gated_norm", "norm of a recurrent mixer's output, times its gate")                                  \
     X(STREAMS, "streams", "prediction or correction of the residual streams")                                          \
     X(SCALE, "scale", "product of the residual stream with a stored number or vector")                                 \

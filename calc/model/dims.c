@@ -22,7 +22,7 @@ static const struct spelling SPELLINGS[DIM_N] = {
     [DIM_VOCAB] = {"V", {"vocab_size", "padded_vocab_size"}},
     [DIM_POSITIONS] = {NULL,
                        {"max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len",
-                        "max_sequence_length", "model_max_length"}},
+                        "max_sequence_length", "model_max_length", "max_seqlen"}},
     [DIM_WINDOW] = {"W", {"sliding_window", "sliding_window_size", "attention_chunk_size", "attention_window_size"}},
     [DIM_EXPERTS] = {"E",
                      {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts",

@@ -36,7 +36,8 @@ static bool same_order(const struct model *a, const struct model *b)
 static bool has(const struct model *m, bool recurrent)
 {
     for (size_t i = 0; i < m->kinds_n; i++)
-        if (m->kinds[i].mixer.kind != MIXER_NONE && (m->kinds[i].mixer.kind == MIXER_RECURRENT) == recurrent)
+        if ((!recurrent && model_keeps_inputs(&m->kinds[i].mixer)) ||
+            (m->kinds[i].mixer.kind != MIXER_NONE && (m->kinds[i].mixer.kind == MIXER_RECURRENT) == recurrent))
             return true;
     return false;
 }
