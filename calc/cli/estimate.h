@@ -65,7 +65,8 @@ enum err_code estimate_drafting_parse(const struct option_values *v, struct esti
 struct estimate_engine {
     struct pool_request request;
     struct pool pool;
-    char refusal[320]; /* why it does not start; empty when it does */
+    struct pages *pages; /* layers of several kinds; NULL uniform */
+    char refusal[320];   /* why it does not start; empty when it does */
 };
 
 /* What a checkpoint holds beside the language model. NAN: it does, and how much is not known. */
@@ -109,8 +110,15 @@ struct estimate_case {
 enum err_code estimate_drafting_open(struct arena *a, const struct estimate_request *q, const struct step_setup *setup,
                                      struct estimate_case *c, struct err *e);
 
-/* estimate_engine_open -- fill c->engine. Errors: ERR_USAGE a flag's value; ERR_RANGE. */
-enum err_code estimate_engine_open(const struct estimate_request *q, struct estimate_case *c, struct err *e);
+/* estimate_engine_open -- fill c->engine. Errors: ERR_USAGE a flag's value, or a cache that the engine's rule does not
+ * cover; ERR_RANGE, ERR_NOMEM. */
+enum err_code estimate_engine_open(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
+                                   struct err *e);
+
+/* estimate_pages_open -- c->engine.pages, where the engine lays layers of several kinds out in one pool, from the
+ * settings in r and the options. Errors: as estimate_engine_open. */
+enum err_code estimate_pages_open(struct arena *a, const struct option_values *v, struct estimate_case *c,
+                                  struct pool_request *r, struct err *e);
 
 /* estimate_engine_limit -- why the engine does not run `batch` sequences of `context` tokens at once; NULL: it does. */
 const char *estimate_engine_limit(const struct estimate_engine *g, int64_t batch, int64_t context);

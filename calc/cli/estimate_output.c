@@ -149,6 +149,18 @@ static void write_heading(struct out *o, const struct estimate_request *q, const
             "pool is an upper bound");
 }
 
+/* Layers of several kinds in one pool: what a block is, and what a state costs in it. */
+static void write_pages(struct out *o, const struct pages *g)
+{
+    char page[UNITS_TEXT_MAX], state[UNITS_TEXT_MAX];
+    out_printf(o, "    %lld group%s of %lld layers", (long long)g->groups, g->groups == 1 ? "" : "s",
+               (long long)g->group_layers);
+    if (g->padding_layers > 0) out_printf(o, " (%lld of padding)", (long long)g->padding_layers);
+    out_printf(o, ", page %s", units_format_bytes_iec(page, (double)g->page_bytes));
+    if (g->state_bytes > 0) out_printf(o, ", state %s", units_format_bytes_iec(state, (double)g->state_bytes));
+    out_char(o, '\n');
+}
+
 static void write_pool(struct out *o, const struct estimate_engine *g)
 {
     const struct pool_request *q = &g->request;
@@ -170,10 +182,11 @@ static void write_pool(struct out *o, const struct estimate_engine *g)
         return;
     }
     out_printf(o, "    KV pool: %s tokens", units_format_digits(a, (double)p->tokens));
-    out_printf(o, " in %s blocks of %lld", units_format_digits(b, (double)p->blocks), (long long)q->block_tokens);
+    out_printf(o, " in %s blocks of %lld", units_format_digits(b, (double)p->blocks), (long long)p->block_tokens);
     if (!isnan(p->max_concurrency))
         out_printf(o, ", %.2fx at %lld tokens", p->max_concurrency, (long long)q->max_model_len_tokens);
     out_char(o, '\n');
+    if (g->pages) write_pages(o, g->pages);
 }
 
 /* The same of calibrated times: a band beside each, and of memory only what is left. */

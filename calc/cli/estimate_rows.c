@@ -270,7 +270,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     if (c->model.position_rows > 0 && estimate_longest(q) > c->model.position_rows)
         return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", c->model.name,
                        (long long)estimate_longest(q), (long long)c->model.position_rows);
-    return q->engine ? estimate_engine_open(q, c, e) : ERR_OK;
+    return q->engine ? estimate_engine_open(a, q, c, e) : ERR_OK;
 }
 
 /* ---- points ---- */

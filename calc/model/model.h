@@ -250,6 +250,7 @@ struct model {
     const char *formats_assumed; /* a sentence where the file leaves them open; NULL, or another format was named */
     struct dtype kv, activations;
     struct dtype state;                /* of recurrent states; that of convolutions is kept as activations */
+    bool state_assumed;                /* the file does not say it */
     double stored_bytes, stored_elems; /* of the checkpoint's tensors, by their own headers; NAN no checkpoint */
     bool stored_plain;                 /* stored elements are parameters: no packed ones among them */
     char hash[17];                     /* of the file with its settings applied */
