@@ -72,6 +72,7 @@ struct estimate_engine {
 /* What a checkpoint holds beside the language model. NAN: it does, and how much is not known. */
 struct estimate_beside {
     double tower_params, tower_bytes; /* bytes of one GPU, loaded; 0 with --no-towers */
+    double audio_params, audio_bytes; /* the same of an encoder of sound */
     double mtp_params, mtp_bytes;     /* of multi-token modules, of the whole model, not loaded */
     struct lora_cost lora;            /* of one adapter; NAN without --lora */
     double lora_bytes;                /* of it, whole, not loaded */
@@ -104,6 +105,9 @@ struct estimate_case {
     int64_t draft_tp;
     struct speculate_setup speculation;
 };
+
+/* estimate_tower_bytes -- of one GPU, towers that are loaded; unknown ones are nothing here. */
+double estimate_tower_bytes(const struct estimate_case *c);
 
 /* estimate_drafting_open -- the draft of a case and its steps, and the target's verify pass. setup: the target's.
  * Errors: ERR_USAGE a layout that does not divide, or a tree deeper than the acceptance; those of model_load. */
@@ -159,6 +163,7 @@ struct estimate_row {
     double total_params, active_params;
     double stored_bytes, stored_elements; /* NAN without a checkpoint */
     double tower_params, tower_bytes, mtp_params, mtp_weight_bytes;
+    double audio_params, audio_bytes, image_tokens, image_token_pixels, audio_tokens; /* tokens: NAN not known */
     double lora_params, lora_bytes, lora_flops_per_token;
     double passes, tokens_per_pass; /* of a diffusion model; NAN others */
     double weight_bytes, kv_bytes_per_token, kv_bytes_per_token_windowed, kv_bytes_per_token_index,

@@ -128,7 +128,7 @@ enum err_code estimate_engine_open(struct arena *a, const struct estimate_reques
     struct pool_request r;
     TRY(pool_defaults(engine, visible, strncmp(c->hw.key, "a100", 4) == 0, option_get(v, "offline") == NULL, len, &r,
                       e));
-    r.weight_bytes_per_gpu = step_weight_bytes(c->step) + (isnan(c->beside.tower_bytes) ? 0 : c->beside.tower_bytes);
+    r.weight_bytes_per_gpu = step_weight_bytes(c->step) + estimate_tower_bytes(c);
     r.kv_bytes_per_token_per_gpu = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step) +
                                    step_kv_bytes_per_token_index(c->step);
     if (option_given(v, "block-size")) r.block_tokens = q->block_tokens;

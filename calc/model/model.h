@@ -182,12 +182,14 @@ enum weight_class {
     WEIGHT_CLASSES
 };
 
-/* An encoder of images beside the language model, with what joins it to the stream (MODEL.md "Towers"): parameters, and
- * of them those that every tensor-parallel rank has a copy of. 0: the file has none; NAN: it has one that is not
- * described. */
+/* An encoder of images or of sound beside the language model, with what joins it to the stream (MODEL.md "Towers"):
+ * parameters, and of them those that every tensor-parallel rank has a copy of. 0: the file has none; NAN: it has one
+ * that is not described. */
 struct model_tower {
     const char *name; /* NULL none */
     double params, whole_params;
+    double tokens;        /* that an image (or each tile of it), or 30 seconds of sound, becomes; 0 not known */
+    int64_t token_pixels; /* images keep their size: side of the square of pixels that becomes one token; 0 */
 };
 
 /* What a model has in place of a decoder's ends. A classifier has a head of so many labels, an encoder of text none. A
@@ -228,8 +230,8 @@ struct model {
      * layer_scale: a stored number times each layer's output. 0 none. */
     int64_t per_layer_dim, per_layer_vocab, streams, laurel_rank;
     bool layer_scale;
-    int64_t embed_extra_rows; /* of the input embedding, beyond the vocabulary */
-    struct model_tower tower;
+    int64_t embed_extra_rows;        /* of the input embedding, beyond the vocabulary */
+    struct model_tower tower, audio; /* of images, of sound */
     struct model_draft draft;
     struct model_mtp mtp;
     /* Queries see later tokens too: all of them, or with block_causal those of their own block. diffusion: a pass
