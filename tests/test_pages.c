@@ -123,6 +123,24 @@ static void test_logged_pools(void **state)
     assert_int_equal(v.tokens, 217264);
     near_to(v.max_concurrency, 313.37, .005);
 
+    /* The same with a drafter of 5 windowed layers that drafts 7 tokens, prefix caching: blocks of 832 (1.71 %), 1,018
+     * of them, 8.78 times 4,096 (4 groups of 5 blocks, 10 of 2 + 7, one of 5 + 1). */
+    const int64_t columns = delta_bytes(48) + 7 * (2 * 16 * 128 + 48 * 128) * 2;
+    const struct pages_kind drafted[] = {{.keep = PAGES_TOKENS, .layers = 16, .bytes = 4096},
+                                         {.keep = PAGES_STATE, .layers = 48, .bytes = columns},
+                                         {.keep = PAGES_WINDOW, .layers = 5, .bytes = 4096, .window_tokens = 2048}};
+    const struct pages_rule seven = {
+        .block_tokens = 16, .align_tokens = 16, .states = PAGES_STATES_ALIGN, .draft_tokens = 7};
+    struct err e = {.code = ERR_OK};
+    assert_int_equal(pages_lay(drafted, 3, &seven, &p, &e), ERR_OK);
+    assert_int_equal(p.block_tokens, 832);
+    near_to(padding_percent(&p), 1.71, .005);
+    assert_int_equal(p.padding_layers, 4 + 2);
+    v = pool_of(&p, "vllm-runner-v2", 1018.0 * 5 * 832 * 4096, 4096, 4);
+    assert_int_equal(v.blocks, 1018);
+    near_to(v.max_concurrency, 8.78, .005);
+    assert_int_equal(v.tokens, 35945);
+
     /* Gemma 3 27B: 8 padding layers, 205,696 tokens from 109.86 GiB in 89,994 blocks. */
     const struct pages_kind windows[] = {{.keep = PAGES_WINDOW, .layers = 52, .bytes = 8192, .window_tokens = 1024},
                                          {.keep = PAGES_TOKENS, .layers = 10, .bytes = 8192}};

@@ -119,10 +119,10 @@ enum err_code estimate_drafting_open(struct arena *a, const struct estimate_requ
 enum err_code estimate_engine_open(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
                                    struct err *e);
 
-/* estimate_pages_open -- c->engine.pages, where the engine lays layers of several kinds out in one pool, from the
- * settings in r and the options. Errors: as estimate_engine_open. */
+/* estimate_pages_open -- c->engine.pages, where the engine lays layers of several kinds out in one pool, those of a
+ * draft (NULL none) among them, from the settings in r and the options. Errors: as estimate_engine_open. */
 enum err_code estimate_pages_open(struct arena *a, const struct option_values *v, struct estimate_case *c,
-                                  struct pool_request *r, struct err *e);
+                                  const struct model *draft, struct pool_request *r, struct err *e);
 
 /* estimate_engine_limit -- why the engine does not run `batch` sequences of `context` tokens at once; NULL: it does. */
 const char *estimate_engine_limit(const struct estimate_engine *g, int64_t batch, int64_t context);

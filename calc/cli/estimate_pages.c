@@ -66,20 +66,23 @@ static enum err_code whole_bytes(double bytes, int64_t *out, struct err *e)
 }
 
 /* One kind of layers; false: it keeps nothing of its own. */
-static enum err_code lay_kind(struct arena *a, const struct option_values *v, const struct estimate_case *c,
-                              const struct layer_kind *k, struct pages_kind *out, bool *keeps, struct err *e)
+static enum err_code lay_kind(struct arena *a, const struct option_values *v, const struct model *of, int64_t tp,
+                              int64_t drafts, const struct layer_kind *k, struct pages_kind *out, bool *keeps,
+                              struct err *e)
 {
     const struct mixer *x = &k->mixer;
-    struct model m = c->model;
+    struct layer_kind kind = *k;
+    struct model m = *of;
     struct cost_kind_cache one;
     if (x->kind == MIXER_RECURRENT) {
         const enum recurrent_block b = x->recurrence.block;
         if (b == RECURRENT_LRU || b == RECURRENT_TIME_MIX || k->ffn.channel_mix)
             return err_set(e, ERR_USAGE, "%s keeps recurrent states of a kind that vLLM does not serve: no pool",
                            m.name);
-        TRY(state_format(option_get(v, "mamba-ssm-cache-dtype"), &c->model, k, &m.state, e));
+        TRY(state_format(option_get(v, "mamba-ssm-cache-dtype"), of, k, &m.state, e));
+        if (x->recurrence.conv_taps > 0) kind.mixer.recurrence.conv_taps += drafts; /* columns of drafted tokens */
     }
-    TRY(cost_kind_cache(a, &m, k, c->tp, &one, e));
+    TRY(cost_kind_cache(a, &m, &kind, tp, &one, e));
     const double bytes = one.token_bytes + one.index_bytes + one.state_bytes;
     *keeps = bytes > 0;
     if (!*keeps) return ERR_OK;
@@ -119,25 +122,30 @@ static enum err_code check_states(const struct option_values *v, const struct es
 }
 
 enum err_code estimate_pages_open(struct arena *a, const struct option_values *v, struct estimate_case *c,
-                                  struct pool_request *r, struct err *e)
+                                  const struct model *draft, struct pool_request *r, struct err *e)
 {
     const struct model *m = &c->model;
-    struct pages_rule rule = {
-        .block_tokens = r->block_tokens, .align_tokens = alignment(c), .max_model_len_tokens = r->max_model_len_tokens};
+    struct pages_rule rule = {.block_tokens = r->block_tokens,
+                              .align_tokens = alignment(c),
+                              .draft_tokens = r->draft_tokens,
+                              .max_model_len_tokens = r->max_model_len_tokens};
     size_t n = 0;
     TRY(cache_mode(v, &rule.states, e));
     TRY(check_states(v, c, r->engine, e));
-    if (!r->engine->groups_layers || !keeps_otherwise(m)) return ERR_OK;
+    if (!r->engine->groups_layers || !(keeps_otherwise(m) || (draft && keeps_otherwise(draft)))) return ERR_OK;
     if (r->engine->block_aligns && r->block_tokens > rule.align_tokens) rule.align_tokens = r->block_tokens;
-    struct pages_kind *kinds = arena_array(a, m->kinds_n, sizeof *kinds);
+    const size_t most = m->kinds_n + (draft ? draft->kinds_n : 0);
+    struct pages_kind *kinds = arena_array(a, most, sizeof *kinds);
     struct pages *pages = arena_alloc(a, sizeof *pages);
     if (!kinds || !pages) return err_nomem(e);
-    for (size_t i = 0; i < m->kinds_n; i++) {
-        const int64_t chunk = m->kinds[i].mixer.recurrence.chunk_tokens;
+    for (size_t i = 0; i < most; i++) {
+        const bool own = i < m->kinds_n;
+        const struct layer_kind *k = own ? &m->kinds[i] : &draft->kinds[i - m->kinds_n];
         bool keeps;
-        TRY(lay_kind(a, v, c, &m->kinds[i], &kinds[n], &keeps, e));
+        TRY(lay_kind(a, v, own ? m : draft, own ? c->tp : c->draft_tp, rule.draft_tokens, k, &kinds[n], &keeps, e));
         n += keeps;
-        if (keeps && chunk > rule.chunk_tokens) rule.chunk_tokens = chunk;
+        if (keeps && k->mixer.recurrence.chunk_tokens > rule.chunk_tokens)
+            rule.chunk_tokens = k->mixer.recurrence.chunk_tokens;
     }
     if (rule.chunk_tokens == 0) rule.chunk_tokens = 1;
     r->pages = c->engine.pages = pages;

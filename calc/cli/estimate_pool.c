@@ -96,11 +96,9 @@ static enum err_code add_draft(const struct estimate_case *c, struct pool_reques
     if (!s->shape && s->gamma == 0)
         return err_set(e, ERR_USAGE,
                        "an engine drafts a number of tokens that is set before it starts: give --gamma N");
-    if (step_state_bytes_per_sequence(s->draft) > 0 || c->engine.pages)
-        return err_set(
-            e, ERR_USAGE,
-            "how an engine lays the cache of %s out beside layers of several kinds is not known here: no pool",
-            c->draft.name);
+    if (step_state_bytes_per_sequence(s->draft) > 0)
+        return err_set(e, ERR_USAGE, "%s keeps recurrent states, and how an engine drafts with them is not known here",
+                       c->draft.name);
     r->weight_bytes_per_gpu += step_weight_bytes(s->draft);
     r->kv_bytes_per_token_per_gpu += step_kv_bytes_per_token_full(s->draft) +
                                      step_kv_bytes_per_token_windowed(s->draft) +
@@ -134,8 +132,8 @@ enum err_code estimate_engine_open(struct arena *a, const struct estimate_reques
     if (option_given(v, "block-size")) r.block_tokens = q->block_tokens;
     r.max_model_len_tokens = len;
     r.tp = c->tp;
-    TRY(estimate_pages_open(a, v, c, &r, e));
     if (q->drafting.draft) TRY(add_draft(c, &r, e));
+    TRY(estimate_pages_open(a, v, c, q->drafting.draft ? &c->draft : NULL, &r, e));
     r.vocab = m->vocab;
     r.hidden = m->hidden;
     r.ffn_width = ffn_width(m);

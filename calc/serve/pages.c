@@ -132,9 +132,10 @@ static enum err_code group(struct pages *p, struct err *e)
 enum err_code pages_lay(const struct pages_kind *kinds, size_t n, const struct pages_rule *rule, struct pages *out,
                         struct err *e)
 {
-    struct pages p = {.states = rule->states};
+    struct pages p = {.states = rule->states, .draft_tokens = rule->draft_tokens};
     int64_t block;
-    TRY(check("kinds of layers", n > PAGES_TYPES_MAX ? -1 : (int64_t)n, e));
+    TRY(check("kinds of layers", (int64_t)n, e));
+    TRY(check("drafted tokens and one", plus(rule->draft_tokens, 1), e));
     TRY(check("block", rule->block_tokens, e));
     TRY(check("alignment of a block", rule->align_tokens, e));
     for (size_t i = 0; i < n; i++) TRY(add_kind(&kinds[i], &p, e));
@@ -167,7 +168,7 @@ static int64_t of_type(const struct pages *p, const struct pages_type *t, int64_
     case PAGES_STATE: break;
     }
     if (p->states == PAGES_STATES_ALL) return ceil_div(tokens, p->block_tokens);
-    return p->states == PAGES_STATES_ALIGN ? 2 : 1;
+    return plus(p->states == PAGES_STATES_ALIGN ? 2 : 1, p->draft_tokens);
 }
 
 int64_t pages_of_sequence(const struct pages *p, int64_t tokens, int64_t step_tokens)

@@ -14,7 +14,8 @@
  *     every token      ceil(len / block)
  *     window w         ceil(min(w - 1 + step, len) / block) + 1       step: tokens scheduled at once
  *     chunks of w      ceil(min(w + step, len) / block)
- *     state            1; kept at a boundary for prefix caching ("align"): 2; at every block ("all"): ceil(len / block)
+ *     state            1; kept at a boundary for prefix caching ("align"): 2; and one more for each drafted token,
+ * after any of which it may go on; kept at every block ("all"): ceil(len / block)
  *
  * Source: vLLM, v1/core/kv_cache_utils.py (unify_kv_cache_spec_page_size, _get_kv_cache_groups_uniform_page_size,
  * get_max_concurrency_for_kv_cache_config), v1/kv_cache_interface.py (max_memory_usage_bytes),
@@ -47,6 +48,7 @@ struct pages_rule {
     int64_t align_tokens; /* >= 1, a raised block is a multiple of it */
     enum pages_states states;
     int64_t chunk_tokens;         /* of the scan; PAGES_STATES_ALL: a block is a multiple of it as well */
+    int64_t draft_tokens;         /* >= 0, speculated per step */
     int64_t max_model_len_tokens; /* 0 unknown; a model of states alone has blocks of that many tokens */
 };
 
@@ -62,6 +64,7 @@ struct pages {
     size_t types_n;
     struct pages_type type[PAGES_TYPES_MAX];
     enum pages_states states;
+    int64_t draft_tokens;
     int64_t block_tokens;   /* the shortest block of all types */
     int64_t page_bytes;     /* of a layer */
     int64_t group_layers;   /* g */
@@ -70,9 +73,9 @@ struct pages {
     int64_t state_bytes;    /* the largest state before padding; 0 none */
 };
 
-/* pages_lay -- the layout of n kinds, 1 <= n <= PAGES_TYPES_MAX. Kinds that keep alike may be given apart. Errors:
- * ERR_RANGE a number outside its domain or beyond 64 bits; ERR_USAGE pages that cannot be made equal, or states alone
- * without a max_model_len. Cost: O(n * n). */
+/* pages_lay -- the layout of n >= 1 kinds, of at most PAGES_TYPES_MAX types. Errors: ERR_RANGE a number outside its
+ * domain or beyond 64 bits; ERR_USAGE pages that cannot be made equal, or states alone without a max_model_len. Cost:
+ * O(n * n). */
 enum err_code pages_lay(const struct pages_kind *kinds, size_t n, const struct pages_rule *rule, struct pages *out,
                         struct err *e);
 
