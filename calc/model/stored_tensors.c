@@ -315,6 +315,16 @@ static bool same_storage(const struct dtype *a, const struct dtype *b)
            a->super_groups == b->super_groups;
 }
 
+/* Whether the config gives the format of most tensors to some matrices of m: then its lists say which. */
+static bool agrees(const struct model *m, const struct dtype *linear)
+{
+    if (same_storage(model_linear_format(m), linear)) return true;
+    for (size_t i = 0; i < m->kinds_n; i++)
+        for (enum module u = MODULE_Q; u < MODULES && m->kinds[i].formats; u++)
+            if (m->kinds[i].formats[u] && same_storage(m->kinds[i].formats[u], linear)) return true;
+    return false;
+}
+
 /* Every class in the file's float format again, layers of one kind together. */
 static void make_plain(struct model *m)
 {
@@ -340,7 +350,7 @@ enum err_code stored_tensors_apply(struct arena *a, const struct tensor_set *s, 
     if (m->weights[WEIGHT_OTHER].bits < 16) return ERR_OK;
     TRY(stored_tensors_plan(a, s, m, &plan, &floats, e));
     if (!plan.linear && !floats) return ERR_OK;
-    if (!unknown && (floats ? said->bits >= 16 : same_storage(said, plan.linear))) return ERR_OK;
+    if (!unknown && (floats ? said->bits >= 16 : agrees(m, plan.linear))) return ERR_OK;
     for (size_t i = 0; i < m->kinds_n && plan.linear; i++)
         if (!module_covers(&m->kinds[i])) return ERR_OK;
     const char *name = unknown ? unknown : said->name;
