@@ -272,8 +272,8 @@ struct model_setting {
 /* model_load -- from a path to a config.json, a directory that holds one, a .gguf or a directory with one and no
  * config.json, a built-in name or alias, or a Hugging Face id in the local cache ($HF_HOME, ~/.cache/huggingface/hub).
  * Settings override keys before reading. Tensors beside a config.json fill stored_* (not with settings: then it is
- * another model) and say how its weights are stored, where the config says otherwise; so do those of a .gguf. Errors: as
- * model_parse; ERR_INPUT unknown name (nearest offered), a .gguf that lies; ERR_IO. */
+ * another model) and say how its weights are stored, where the config says otherwise; so do those of a .gguf. Errors:
+ * as model_parse; ERR_INPUT unknown name (nearest offered), a .gguf that lies; ERR_IO. */
 enum err_code model_load(struct arena *a, const char *name, const struct model_setting *set, size_t n_set,
                          struct model *out, struct err *e);
 
