@@ -289,27 +289,52 @@ static enum err_code state_bytes(struct sym_ctx *c, const struct cost_symbols *y
     return ERR_OK;
 }
 
+/* A layer that has no cache or state of its own keeps nothing. */
+static enum err_code kind_cache(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
+                                const struct layer_kind *k, int64_t tp, struct cost_kind_cache *out, struct err *e)
+{
+    const struct mixer *x = &k->mixer;
+    int64_t kv = 0;
+    *out = (struct cost_kind_cache){.token_bytes = 0};
+    if (x->kind == MIXER_NONE || x->shares_kv || x->images) return ERR_OK;
+    TRY(state_bytes(c, y, m, k, tp, &out->state_bytes, e));
+    if (!caches(x)) return ERR_OK;
+    if (x->kind != MIXER_LATENT) TRY(kv_heads_of_rank(x, tp, &kv, e));
+    out->token_bytes = cached_bytes(&m->kv, cached_elems(x, kv), cached_heads(x, kv));
+    if (x->index_heads > 0) out->index_bytes = cached_bytes(&m->kv, x->index_dim, 1);
+    return ERR_OK;
+}
+
+enum err_code cost_kind_cache(struct arena *a, const struct model *m, const struct layer_kind *k, int64_t tp,
+                              struct cost_kind_cache *out, struct err *e)
+{
+    struct sym_ctx *c = sym_open(a);
+    if (!c) return err_nomem(e);
+    const struct cost_symbols y = cost_symbols_make(c);
+    TRY(kind_cache(c, &y, m, k, tp, out, e));
+    return sym_check(c, e);
+}
+
 enum err_code cost_cache(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int64_t tp,
                          struct cost_cache *out, struct err *e)
 {
     struct cost_cache r = {.bytes_per_sequence = sym_int(c, 0)};
     for (size_t i = 0; i < m->kinds_n; i++) {
         const struct mixer *x = &m->kinds[i].mixer;
-        int64_t kv = 0;
-        double state;
-        if (x->kind == MIXER_NONE || x->shares_kv || x->images) continue;
-        TRY(state_bytes(c, y, m, &m->kinds[i], tp, &state, e));
-        r.state_bytes_per_sequence += (double)m->kinds[i].count * state;
-        if (!caches(x)) continue;
-        if (x->kind != MIXER_LATENT) TRY(kv_heads_of_rank(x, tp, &kv, e));
-        const double bytes = (double)m->kinds[i].count * cached_bytes(&m->kv, cached_elems(x, kv), cached_heads(x, kv));
-        const struct sym *tokens = x->window_tokens ? sym_min(c, y->S, sym_int(c, x->window_tokens)) : y->S;
-        r.bytes_per_sequence = sym_add(c, r.bytes_per_sequence, sym_mul(c, sym_num(c, bytes), tokens));
-        *(x->window_tokens ? &r.bytes_per_token_windowed : &r.bytes_per_token_full) += bytes;
-        if (x->index_heads == 0) continue;
-        const double index = (double)m->kinds[i].count * cached_bytes(&m->kv, x->index_dim, 1);
-        r.bytes_per_sequence = sym_add(c, r.bytes_per_sequence, sym_mul(c, sym_num(c, index), y->S));
-        r.bytes_per_token_index += index;
+        const double n = (double)m->kinds[i].count;
+        struct cost_kind_cache one;
+        TRY(kind_cache(c, y, m, &m->kinds[i], tp, &one, e));
+        r.state_bytes_per_sequence += n * one.state_bytes;
+        if (one.token_bytes > 0) {
+            const struct sym *tokens = x->window_tokens ? sym_min(c, y->S, sym_int(c, x->window_tokens)) : y->S;
+            r.bytes_per_sequence =
+                sym_add(c, r.bytes_per_sequence, sym_mul(c, sym_num(c, n * one.token_bytes), tokens));
+            *(x->window_tokens ? &r.bytes_per_token_windowed : &r.bytes_per_token_full) += n * one.token_bytes;
+        }
+        if (one.index_bytes > 0) {
+            r.bytes_per_sequence = sym_add(c, r.bytes_per_sequence, sym_mul(c, sym_num(c, n * one.index_bytes), y->S));
+            r.bytes_per_token_index += n * one.index_bytes;
+        }
     }
     TRY(sym_check(c, e));
     *out = r;

@@ -240,4 +240,13 @@ struct cost_cache {
 enum err_code cost_cache(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int64_t tp,
                          struct cost_cache *out, struct err *e);
 
+/* cost_kind_cache -- what one layer of kind k keeps on one of tp ranks: bytes of a token in its cache, of a token's key
+ * for the indexer, and of a sequence's state; 0 where it keeps none. Errors: ERR_USAGE heads that do not divide;
+ * ERR_NOMEM. */
+struct cost_kind_cache {
+    double token_bytes, index_bytes, state_bytes;
+};
+enum err_code cost_kind_cache(struct arena *a, const struct model *m, const struct layer_kind *k, int64_t tp,
+                              struct cost_kind_cache *out, struct err *e);
+
 #endif

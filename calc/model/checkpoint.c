@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "calc/model/stored.h"
+#include "calc/model/stored_tensors.h"
 
 static enum err_code note(struct arena *a, struct model *m, const char *text, struct err *e)
 {
@@ -53,6 +54,21 @@ static enum err_code take_format(struct arena *a, const struct tensor_set *s, st
     return text ? note(a, m, text, e) : err_nomem(e);
 }
 
+/* What the tensors are quantised as, where the config says otherwise, or nothing that can be priced: a checkpoint that
+ * was converted again often keeps the quantization_config of what it was made from. */
+static enum err_code take_quantisation(struct arena *a, const struct tensor_set *s, struct model *m, struct err *e)
+{
+    const char *was;
+    TRY(stored_tensors_apply(a, s, m, &was, e));
+    if (!was || m->weights_unknown) return ERR_OK;
+    m->formats_assumed = NULL;
+    const char *text = arena_printf(a,
+                                    "the tensors of its layers are stored as %s, where the config says %s: counted "
+                                    "as stored",
+                                    model_linear_format(m)->name, was);
+    return text ? note(a, m, text, e) : err_nomem(e);
+}
+
 enum err_code checkpoint_stored(struct arena *a, const struct tensor_set *s, struct model *m, struct err *e)
 {
     if (s->headers_missing) {
@@ -63,7 +79,11 @@ enum err_code checkpoint_stored(struct arena *a, const struct tensor_set *s, str
     m->stored_bytes = (double)s->total_bytes;
     m->stored_elems = (double)s->total_elems;
     m->stored_plain = s->format == TENSOR_FORMAT_GGUF || tensors_plain(s);
-    if (s->format != TENSOR_FORMAT_GGUF) TRY(take_format(a, s, m, e));
+    if (s->format != TENSOR_FORMAT_GGUF) {
+        TRY(take_quantisation(a, s, m, e));
+        TRY(take_format(a, s, m, e));
+    }
+    TRY(checkpoint_widths(a, s, m, e));
     return s->notes ? note(a, m, s->notes, e) : ERR_OK;
 }
 

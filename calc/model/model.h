@@ -204,12 +204,14 @@ enum weight_class {
     WEIGHT_CLASSES
 };
 
-/* An encoder of images beside the language model, with what joins it to the stream (MODEL.md "Towers"): parameters, and
- * of them those that every tensor-parallel rank has a copy of. 0: the file has none; NAN: it has one that is not
- * described. */
+/* An encoder of images or of sound beside the language model, with what joins it to the stream (MODEL.md "Towers"):
+ * parameters, and of them those that every tensor-parallel rank has a copy of. 0: the file has none; NAN: it has one
+ * that is not described. */
 struct model_tower {
     const char *name; /* NULL none */
     double params, whole_params;
+    double tokens;        /* that an image (or each tile of it), or 30 seconds of sound, becomes; 0 not known */
+    int64_t token_pixels; /* images keep their size: side of the square of pixels that becomes one token; 0 */
 };
 
 /* What a model has in place of a decoder's ends. A classifier has a head of so many labels, an encoder of text none. A
@@ -250,8 +252,8 @@ struct model {
      * layer_scale: a stored number times each layer's output. 0 none. */
     int64_t per_layer_dim, per_layer_vocab, streams, laurel_rank;
     bool layer_scale;
-    int64_t embed_extra_rows; /* of the input embedding, beyond the vocabulary */
-    struct model_tower tower;
+    int64_t embed_extra_rows;        /* of the input embedding, beyond the vocabulary */
+    struct model_tower tower, audio; /* of images, of sound */
     struct model_draft draft;
     struct model_mtp mtp;
     /* Queries see later tokens too: all of them, or with block_causal those of their own block. diffusion: a pass
@@ -272,6 +274,7 @@ struct model {
     const char *formats_assumed; /* a sentence where the file leaves them open; NULL, or another format was named */
     struct dtype kv, activations;
     struct dtype state;                /* of recurrent states; that of convolutions is kept as activations */
+    bool state_assumed;                /* the file does not say it */
     double stored_bytes, stored_elems; /* of the checkpoint's tensors, by their own headers; NAN no checkpoint */
     bool stored_plain;                 /* stored elements are parameters: no packed ones among them */
     char hash[17];                     /* of the file with its settings applied */
@@ -291,8 +294,8 @@ struct model_setting {
 /* model_load -- from a path to a config.json, a directory that holds one, a .gguf or a directory with one and no
  * config.json, a built-in name or alias, or a Hugging Face id in the local cache ($HF_HOME, ~/.cache/huggingface/hub).
  * Settings override keys before reading. Tensors beside a config.json fill stored_* (not with settings: then it is
- * another model); those of a .gguf also say how its weights are stored. Errors: as model_parse; ERR_INPUT unknown name
- * (nearest offered), a .gguf that lies; ERR_IO. */
+ * another model) and say how its weights are stored, where the config says otherwise; so do those of a .gguf. Errors:
+ * as model_parse; ERR_INPUT unknown name (nearest offered), a .gguf that lies; ERR_IO. */
 enum err_code model_load(struct arena *a, const char *name, const struct model_setting *set, size_t n_set,
                          struct model *out, struct err *e);
 

@@ -34,6 +34,10 @@ enum err_code reader_text_part(const struct json *root, struct json *out, struct
     static const char *const NESTED[] = {"text_config", "llm_config", "language_config"};
     struct json j;
     *out = *root;
+    if (json_get(root, "thinker_config", &j)) { /* of a model that also talks: the part that reads */
+        if (!json_is_object(&j)) return json_want(&j, "an object", e);
+        return reader_text_part(&j, out, e);
+    }
     for (size_t i = 0; i < sizeof NESTED / sizeof NESTED[0]; i++) {
         if (!json_get(root, NESTED[i], &j)) continue;
         if (!json_is_object(&j)) return json_want(&j, "an object", e);
