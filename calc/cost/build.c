@@ -72,6 +72,20 @@ struct cost_op *build_op(struct build *b, enum cost_op_kind kind, const char *na
     return op;
 }
 
+const struct sym *build_each(struct build *b, const struct sym *each)
+{
+    struct cost_sums *s = b->pass->sums;
+    if (!s) return each;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->at[i].each == each && s->at[i].kind_index == b->kind_index) return s->at[i].var;
+    const char *name = arena_printf(b->arena, "%s_%zu", s->name, s->n);
+    const struct sym *var = name && s->n < s->cap ? sym_var(b->c, name) : NULL;
+    if (var) s->at[s->n++] = (struct cost_sum){.var = var, .each = each, .kind_index = b->kind_index};
+    return var;
+}
+
+void build_apart(struct build *b) { b->ops->op[b->ops->n - 1].apart = true; }
+
 void build_vector(struct build *b, struct cost_op *op, const struct sym *n, bool norm)
 {
     op->tensor[op->tensors_n++] = (struct cost_tensor){
@@ -177,7 +191,8 @@ static void build_head(struct build *b)
 {
     const struct model_draft *d = &b->m->draft;
     const bool all = b->v->head_all || b->pass->all_logits;
-    const struct sym *rows = all ? b->rows : b->pass->B, *drawn = b->pass->all_logits ? b->rows : b->pass->B;
+    const struct sym *sequences = b->pass->sums ? b->pass->step_sequences : b->pass->B;
+    const struct sym *rows = all ? b->rows : sequences, *drawn = b->pass->all_logits ? b->rows : sequences;
     const struct sym *heads = INT(d->heads ? d->heads : 1), *tokens = d->head_rows ? Y->Vd : Y->V;
     const struct sym *wide = PROD(heads, tokens);
     struct cost_op *op = build_op(b, OP_LM_HEAD, "lm_head", all ? "[B*T, D] x [D, V]" : "[B, D] x [D, V]");
@@ -278,7 +293,10 @@ enum err_code cost_build(struct arena *a, struct sym_ctx *c, const struct cost_s
                           .count = 1,
                           .ops = &ops,
                           .ops_cap = cap,
-                          .rows = sym_mul(c, pass->B, pass->T)};
+                          .many = pass->sums ? sym_int(c, 1) : pass->B,
+                          .tokens = pass->sums ? pass->rows : pass->T,
+                          .part_rows = pass->sums ? pass->rows : sym_mul(c, pass->B, pass->T),
+                          .rows = pass->sums ? pass->step_rows : sym_mul(c, pass->B, pass->T)};
     struct build *b = &build;
     build_embedding(b);
     build_join(b);

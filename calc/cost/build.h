@@ -12,6 +12,9 @@ struct build {
     const struct cost_conventions *v;
     const struct cost_pass *pass;
     const struct sym *rows; /* B*T */
+    /* Of the sequences that attend by themselves: how often what one has is taken (B), tokens of one, of all. In a part
+     * of a mixed pass one takes the sums over them (build_each), so that they are 1, and its tokens both times. */
+    const struct sym *many, *tokens, *part_rows;
     int64_t tp;
     int kind_index;
     int64_t count;
@@ -20,6 +23,13 @@ struct build {
     struct cost_ops *ops;
     size_t ops_cap;
 };
+
+/* build_each -- what one sequence has, to be taken `many` times; in a part of a mixed pass the sum over its sequences,
+ * a symbol of its own. */
+const struct sym *build_each(struct build *b, const struct sym *each);
+
+/* build_apart -- mark the last operator as working on each sequence by itself. */
+void build_apart(struct build *b);
 
 /* build_op -- append an operator; the caller fills the expressions it has, the rest become 0. */
 struct cost_op *build_op(struct build *b, enum cost_op_kind kind, const char *name, const char *shape);

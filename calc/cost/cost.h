@@ -137,6 +137,7 @@ struct cost_op {
     const char *name;                      /* "qkv_proj" */
     const char *shape;                     /* for people: "[B*T, D] x [D, (N+2K)*H]" */
     int kind_index;                        /* layer kind, -1 outside the layers */
+    bool apart;                            /* works on each sequence by itself: no other's tokens go through with it */
     int64_t count;                         /* layers that have it */
     int compute_class;                     /* weight class whose format decides the matrix unit; -1: the activations' */
     const struct dtype *format;            /* its own format, which decides instead; NULL: that of the class */
@@ -174,10 +175,24 @@ struct cost_conventions cost_conventions_of(bool course);
 struct cost_pass {
     const char *name; /* "prefill", "decode" */
     const struct sym *B, *T, *S;
-    const struct sym *M; /* NULL: one pass; else the mean of decode steps of T over M tokens, the last at S */
-    bool absorbed;       /* MLA: attend in the latent space */
-    bool uncached;       /* no cache: keys and values of all S tokens are made in the pass, T = S */
-    bool all_logits;     /* of every position, and a token drawn for each: a denoising or a verifying pass */
+    const struct sym *M;    /* NULL: one pass; else the mean of decode steps of T over M tokens, the last at S */
+    bool absorbed;          /* MLA: attend in the latent space */
+    bool uncached;          /* no cache: keys and values of all S tokens are made in the pass, T = S */
+    bool all_logits;        /* of every position, and a token drawn for each: a denoising or a verifying pass */
+    struct cost_sums *sums; /* NULL; else the pass is a part of a mixed one (mixed.h): T and S are of one sequence, */
+    const struct sym *rows; /* and all its sequences give `rows` tokens of the `step_rows` and `step_sequences` */
+    const struct sym *step_rows, *step_sequences; /* of the whole step */
+};
+
+/* Sums over the sequences of a part of a mixed pass: var stands for the sum of `each`, an expression in T and S. */
+struct cost_sum {
+    const struct sym *var, *each;
+    int kind_index;
+};
+struct cost_sums {
+    const char *name; /* of the part */
+    struct cost_sum *at;
+    size_t n, cap;
 };
 
 struct cost_ops {

@@ -27,8 +27,8 @@ void build_diagonal_scan(struct build *b, const struct recurrence *p)
     struct cost_op *op = build_op(b, OP_SCAN, "scan", "[B, T, channels] with states [B, channels, 2H]");
     const struct sym *flops = PROD(channels, SUM(poles, INT(1 + SKIP_FLOPS)));
     if (gated) flops = SUM(flops, PROD(INT(3), channels), NEG(values)); /* k*v; times q, summed over key elements */
-    op->vector_flops = PROD(b->rows, flops);
-    op->activation_bytes = PROD(INT(gated ? 4 : 2), b->rows, values, Y->b_act);
+    op->vector_flops = PROD(b->part_rows, flops);
+    op->activation_bytes = PROD(INT(gated ? 4 : 2), b->part_rows, values, Y->b_act);
     /* of each head: poles, outputs and, where they are stored, inputs, all complex; a step and a skip */
     build_vector(b, op, PROD(gated ? Y->N : values, SUM(PROD(INT(gated ? 6 : 4), Y->H), INT(2))), false);
     build_read(b, op);
@@ -40,8 +40,8 @@ static void build_shift(struct build *b)
 {
     const struct sym *keys = PROD(Y->N, Y->Hv);
     struct cost_op *op = build_op(b, OP_SCAN, "shift", "[B, T, N*Hv] with states [B, N*Hv, J]");
-    op->vector_flops = PROD(b->rows, keys, SUM(PROD(INT(SHIFT_FLOPS), Y->J), INT(SKIP_FLOPS)));
-    op->activation_bytes = PROD(INT(2), b->rows, keys, Y->b_act);
+    op->vector_flops = PROD(b->part_rows, keys, SUM(PROD(INT(SHIFT_FLOPS), Y->J), INT(SKIP_FLOPS)));
+    op->activation_bytes = PROD(INT(2), b->part_rows, keys, Y->b_act);
     build_vector(b, op, PROD(keys, SUM(PROD(INT(2), Y->J), INT(1))), false);
     build_read(b, op);
     build_state(b, op, PROD(keys, Y->J), Y->b_state);
@@ -72,8 +72,8 @@ static void build_modal(struct build *b)
 {
     const struct sym *poles = PROD(INT(POLE_FLOPS + TAKE_FLOPS + ANSWER_FLOPS), Y->H);
     struct cost_op *op = build_op(b, OP_SCAN, "scan", "[B, T, N] with states [B, N, 2H]");
-    op->vector_flops = PROD(b->rows, Y->N, SUM(poles, INT(1 + SKIP_FLOPS + 1)));
-    op->activation_bytes = PROD(INT(4), b->rows, Y->N, Y->b_act);
+    op->vector_flops = PROD(b->part_rows, Y->N, SUM(poles, INT(1 + SKIP_FLOPS + 1)));
+    op->activation_bytes = PROD(INT(4), b->part_rows, Y->N, Y->b_act);
     build_vector(b, op, PROD(Y->N, SUM(PROD(INT(4), Y->H), INT(1))), false);
     build_read(b, op);
     build_state(b, op, PROD(INT(2), Y->N, Y->H), Y->b_state);

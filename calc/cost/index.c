@@ -21,15 +21,16 @@ void build_index(struct build *b, const struct mixer *x)
     build_cache_write(b, "index_write", Y->Hi, Y->b_index, NULL);
     build_linear(b, "index_weights", "[B*T, D] x [D, Ni]", WEIGHT_ROUTER, b->rows, Y->D, Y->Ni, false);
     const struct attended at = build_attended(b, NULL, false);
-    const struct sym *pairs = PROD(b->pass->B, at.pairs), *keys = PROD(b->pass->B, at.keys, Y->Hi);
+    const struct sym *pairs = PROD(b->many, at.pairs), *keys = PROD(b->many, at.keys, Y->Hi);
     struct cost_op *op = build_op(b, OP_INDEX, "index", "[B, T, Ni, Hi] on [B, S, Hi]");
+    build_apart(b);
     op->flops = PROD(INT(2), pairs, wide);
     op->vector_flops = PROD(pairs, SUM(PROD(INT(SCORE_FLOPS), Y->Ni), INT(CHOICE_FLOPS)));
-    op->activation_bytes = PROD(b->rows, SUM(wide, Y->Ni), Y->b_act);
+    op->activation_bytes = PROD(b->part_rows, SUM(wide, Y->Ni), Y->b_act);
     if (b->pass->uncached) {
         op->activation_bytes = SUM(op->activation_bytes, PROD(keys, Y->b_act));
         return;
     }
     op->kv_bytes = PROD(keys, Y->b_index);
-    op->kv_needed_bytes = PROD(b->pass->B, at.needed, Y->Hi, Y->b_index);
+    op->kv_needed_bytes = PROD(b->many, at.needed, Y->Hi, Y->b_index);
 }

@@ -69,7 +69,7 @@ static struct attended attended_both(struct build *b)
     return r;
 }
 
-struct attended build_attended(struct build *b, const struct sym *W, bool chunked)
+static struct attended attended_of(struct build *b, const struct sym *W, bool chunked)
 {
     const struct sym *S = b->pass->S, *T = b->pass->T, *M = b->pass->M;
     if (b->m->bidirectional) return attended_both(b);
@@ -92,15 +92,25 @@ struct attended build_attended(struct build *b, const struct sym *W, bool chunke
     return r;
 }
 
+static struct attended each_of(struct build *b, struct attended r)
+{
+    return (struct attended){build_each(b, r.pairs), build_each(b, r.keys), build_each(b, r.needed)};
+}
+
+struct attended build_attended(struct build *b, const struct sym *W, bool chunked)
+{
+    return each_of(b, attended_of(b, W, chunked));
+}
+
 struct attended build_selected(struct build *b, const struct sym *U)
 {
     const struct sym *S = b->pass->S, *T = b->pass->T;
-    struct attended r = build_attended(b, U, false);
+    struct attended r = attended_of(b, U, false);
     double one;
-    if (b->pass->M || (sym_constant(T, &one) && one == 1)) return r;
+    if (b->pass->M || (sym_constant(T, &one) && one == 1)) return each_of(b, r);
     r.keys = MIN(S, PROD(T, U));
     r.needed = SUM(MIN(SUM(S, NEG(T)), SUM(U, INT(-1))), T);
-    return r;
+    return each_of(b, r);
 }
 
 /* Elementwise flops of a softmax per score: max, -, exp, +, /. Of ALiBi: slope times distance, added. Of a sigmoid
@@ -113,7 +123,7 @@ void build_cache_write(struct build *b, const char *name, const struct sym *widt
     if (b->pass->uncached) return;
     struct cost_op *op = build_op(b, OP_KV_WRITE, name, "[B*T, cached width]");
     op->kv_bytes = PROD(b->rows, width, bytes);
-    op->held_bytes = PROD(b->pass->B, W ? MIN(b->pass->S, W) : b->pass->S, width, bytes);
+    op->held_bytes = PROD(b->many, build_each(b, W ? MIN(b->pass->S, W) : b->pass->S), width, bytes);
     op->activation_bytes = PROD(b->rows, width, Y->b_act);
 }
 
@@ -142,11 +152,12 @@ static void build_core(struct build *b, const struct mixer *x, const char *shape
     const struct attended at =
         x->top_keys ? build_selected(b, Y->U) : build_attended(b, x->window_tokens ? Y->W : NULL, x->chunked);
     const int64_t per_pair = SOFTMAX_FLOPS + (x->position == POSITION_ALIBI ? ALIBI_FLOPS : 0);
-    const struct sym *batch = b->pass->B;
+    const struct sym *batch = b->many;
     struct cost_op *op = build_op(b, OP_ATTENTION, "attention", shape);
+    build_apart(b);
     op->flops = PROD(INT(2), batch, Y->N, SUM(qk, v), at.pairs);
     op->vector_flops = PROD(INT(per_pair), batch, Y->N, at.pairs);
-    op->activation_bytes = PROD(b->rows, Y->N, SUM(qk, v), Y->b_act);
+    op->activation_bytes = PROD(b->part_rows, Y->N, SUM(qk, v), Y->b_act);
     if (from_cache) {
         op->kv_bytes = PROD(batch, at.keys, cached, Y->b_kv);
         op->kv_needed_bytes = PROD(batch, at.needed, cached, Y->b_kv);
@@ -250,12 +261,13 @@ static void build_absorb(struct build *b, const char *name, const char *shape, c
                          const struct sym *out, const struct sym *w_out, const struct sym *w_in)
 {
     struct cost_op *op = build_op(b, OP_ABSORB, name, shape);
+    build_apart(b);
     op->compute_class = WEIGHT_MIXER;
-    op->rows = b->rows;
+    op->rows = b->part_rows;
     op->in = in;
     op->out = out;
-    op->flops = PROD(INT(2), b->rows, Y->N, in, out);
-    op->activation_bytes = PROD(b->rows, Y->N, SUM(in, out), Y->b_act);
+    op->flops = PROD(INT(2), b->part_rows, Y->N, in, out);
+    op->activation_bytes = PROD(b->part_rows, Y->N, SUM(in, out), Y->b_act);
     build_tensor(b, op, WEIGHT_MIXER, INT(1), w_out, w_in);
     op->weight_bytes = op->tensor[0].bytes;
 }
@@ -282,20 +294,21 @@ static void build_latent(struct build *b, const struct mixer *x)
     } else {
         /* The latents of all S tokens are expanded; those before the pass come from the cache, latent and rope part. */
         const struct sym *context = build_attended(b, NULL, false).keys;
-        const struct sym *tokens = sym_mul(b->c, b->pass->B, context);
-        const struct sym *old = sym_mul(b->c, b->pass->B, SUM(context, NEG(b->pass->T)));
+        const struct sym *tokens = sym_mul(b->c, b->many, context);
+        const struct sym *old = sym_mul(b->c, b->many, SUM(context, NEG(b->tokens)));
         const struct sym *wide = PROD(Y->N, SUM(Y->H, Y->Hv));
         build_linear(b, "kv_b_proj", "[B*S, C] x [C, N*(H+Hv)]", WEIGHT_MIXER, tokens, Y->C, wide, false);
+        build_apart(b);
         struct cost_op *op = &b->ops->op[b->ops->n - 1];
         if (!b->pass->uncached) {
             op->kv_bytes = PROD(old, cached, Y->b_kv);
             op->kv_needed_bytes = PROD(tokens, cached, Y->b_kv);
-            op->activation_bytes = PROD(SUM(PROD(b->rows, Y->C), PROD(tokens, wide)), Y->b_act);
+            op->activation_bytes = PROD(SUM(PROD(b->part_rows, Y->C), PROD(tokens, wide)), Y->b_act);
         }
         build_core(b, x, "[B, T, N, H+R] on [B, S, N, H+R+Hv]", key, Y->Hv, wide, false);
         /* the rope part of the keys: that of old tokens was read with their latents */
         op = &b->ops->op[b->ops->n - 1];
-        op->activation_bytes = SUM(op->activation_bytes, PROD(b->rows, Y->R, Y->b_act));
+        op->activation_bytes = SUM(op->activation_bytes, PROD(b->part_rows, Y->R, Y->b_act));
     }
     build_linear(b, "o_proj", "[B*T, N*Hv] x [N*Hv, D]", WEIGHT_MIXER, b->rows, PROD(Y->N, Y->Hv), Y->D, x->o_bias);
 }

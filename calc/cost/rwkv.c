@@ -31,10 +31,10 @@ void build_time_mix_scan(struct build *b, const struct recurrence *p)
     const struct sym *flops = PROD(INT(goose ? GOOSE_FLOPS : BONUS_FLOPS), state);
     if (finch) flops = SUM(flops, PROD(INT(FINCH_DECAY_FLOPS), keys));
     if (goose) flops = SUM(flops, PROD(INT(GOOSE_DECAY_FLOPS), keys));
-    op->vector_flops = PROD(b->rows, flops);
+    op->vector_flops = PROD(b->part_rows, flops);
     /* r and k; RWKV-6 a decay, RWKV-7 a decay, a removed key and its rate */
     const struct sym *read = PROD(INT(goose ? 5 : finch ? 3 : 2), keys);
-    op->activation_bytes = PROD(b->rows, SUM(read, PROD(two, Y->N, Y->Hv)), Y->b_act);
+    op->activation_bytes = PROD(b->part_rows, SUM(read, PROD(two, Y->N, Y->Hv)), Y->b_act);
     if (!goose) build_vector(b, op, PROD(INT(finch ? 1 : 2), keys), false); /* a bonus, and RWKV-5's decay */
     build_read(b, op);
     build_state(b, op, state, Y->b_state);

@@ -69,12 +69,22 @@ struct scan_state scan_state(struct sym_ctx *c, const struct cost_symbols *y, co
 /* A pass that begins with its sequences finds no state, and one without a cache leaves none. */
 static bool continues(const struct build *b) { return !b->pass->uncached && b->pass->S != b->pass->T; }
 
+/* Of a sequence in a mixed pass: what it leaves, and what it found where it had begun before. */
+static const struct sym *found(struct build *b, const struct sym *leaves, const struct sym *finds)
+{
+    const struct sym *begun = sym_min(b->c, INT(1), SUM(b->pass->S, NEG(b->pass->T)));
+    return build_each(b, SUM(leaves, PROD(finds, begun)));
+}
+
 void build_state(struct build *b, struct cost_op *op, const struct sym *elems, const struct sym *element_bytes)
 {
+    build_apart(b);
     if (b->pass->uncached) return;
-    const struct sym *bytes = PROD(b->pass->B, elems, element_bytes);
+    const struct sym *bytes = PROD(b->many, build_each(b, INT(1)), elems, element_bytes);
     op->held_bytes = bytes;
-    op->state_bytes = op->state_needed_bytes = continues(b) ? PROD(INT(2), bytes) : bytes;
+    op->state_bytes = op->state_needed_bytes = b->pass->sums  ? PROD(found(b, INT(1), INT(1)), elems, element_bytes)
+                                               : continues(b) ? PROD(INT(2), bytes)
+                                                              : bytes;
 }
 
 /* All tensors are read whole. */
@@ -89,7 +99,7 @@ void build_conv(struct build *b, const struct mixer *x, const struct sym *channe
 {
     struct cost_op *op = build_op(b, OP_CONV, "conv", "[B*T, channels] with J taps each");
     const bool bias = x->recurrence.conv_bias;
-    const struct sym *elems = PROD(b->rows, channels), *old = SUM(Y->J, INT(-1));
+    const struct sym *elems = PROD(b->part_rows, channels), *old = SUM(Y->J, INT(-1));
     op->vector_flops = PROD(SUM(PROD(INT(2), Y->J), INT(flops + bias)), elems);
     op->activation_bytes = PROD(INT(inputs + 1), elems, Y->b_act);
     build_vector(b, op, PROD(channels, Y->J), false);
@@ -99,14 +109,17 @@ void build_conv(struct build *b, const struct mixer *x, const struct sym *channe
     if (b->pass->uncached) return;
     /* a ring of columns needs only the new ones written */
     const struct sym *columns = sym_min(b->c, b->pass->T, old);
-    if (continues(b)) columns = SUM(columns, old);
-    op->state_needed_bytes = PROD(b->pass->B, columns, channels, Y->b_act);
+    if (b->pass->sums)
+        columns = found(b, columns, old);
+    else if (continues(b))
+        columns = SUM(columns, old);
+    op->state_needed_bytes = PROD(b->many, columns, channels, Y->b_act);
 }
 
 /* x*mix + before*(1 - mix), n times: 3 flops an element. */
 void build_token_shift(struct build *b, const char *name, int64_t n)
 {
-    const struct sym *elems = PROD(b->rows, Y->D);
+    const struct sym *elems = PROD(b->part_rows, Y->D);
     build_elementwise(b, OP_CONV, name, "[B*T, D] with the token before", elems, 3 * n, 1 + n);
     struct cost_op *op = &b->ops->op[b->ops->n - 1];
     build_vector(b, op, PROD(INT(n), Y->D), false);
@@ -134,7 +147,8 @@ static struct chunks cut(struct build *b)
     }
     const struct sym *whole = PROD(full, U, sym_sub(b->c, U, one), sym_sub(b->c, U, two));
     r.solve = OVER(SUM(whole, PROD(rest, sym_sub(b->c, rest, one), sym_sub(b->c, rest, two))), 6);
-    return r;
+    return (struct chunks){build_each(b, r.pairs), build_each(b, r.earlier), build_each(b, r.solve),
+                           build_each(b, r.count)};
 }
 
 /* Decays that the scan reads per token, all heads. */
@@ -165,7 +179,7 @@ static const struct sym *step_flops(struct build *b, const struct recurrence *p,
                 PROD(INT(2 * UNIT_FLOPS), Y->K, Y->H));
     if (p->feature_dim > 0) /* the sum of the keys takes one up, answers the query, and divides */
         n = SUM(n, map_flops(b), PROD(INT(3), Y->N, Y->H), values, Y->N);
-    return PROD(b->rows, n);
+    return PROD(b->part_rows, n);
 }
 
 /* Chunks: scores and weighted values within, one state between. Products on the matrix unit. */
@@ -174,18 +188,18 @@ static const struct sym *chunk_products(struct build *b, const struct recurrence
     const struct sym *state = PROD(Y->N, Y->H, Y->Hv), *two = INT(2);
     const struct sym *scored = p->delta ? Y->N : Y->K; /* heads of a group share scores, unless each turns its keys */
     const struct sym *n =
-        SUM(PROD(SUM(PROD(scored, key_width(Y, p)), PROD(Y->N, Y->Hv)), at->pairs), PROD(two, state, b->pass->T));
+        SUM(PROD(SUM(PROD(scored, key_width(Y, p)), PROD(Y->N, Y->Hv)), at->pairs), PROD(two, state, b->tokens));
     if (p->delta) {
         const struct sym *head = SUM(PROD(Y->H, at->earlier), PROD(SUM(Y->H, Y->Hv), at->pairs), at->solve);
-        n = SUM(n, PROD(Y->N, head), PROD(state, b->pass->T));
+        n = SUM(n, PROD(Y->N, head), PROD(state, b->tokens));
     }
-    return PROD(two, b->pass->B, n);
+    return PROD(two, b->many, n);
 }
 
 static const struct sym *chunk_elementwise(struct build *b, const struct recurrence *p, enum decay_kind decay,
                                            const struct chunks *at)
 {
-    const struct sym *N = Y->N, *H = Y->H, *Hv = Y->Hv, *T = b->pass->T;
+    const struct sym *N = Y->N, *H = Y->H, *Hv = Y->Hv, *T = b->tokens;
     const struct sym *token = Hv, *pair = INT(0),
                      *earlier = INT(0); /* per head; within and before the chunk are added */
     switch (decay) {
@@ -212,7 +226,7 @@ static const struct sym *chunk_elementwise(struct build *b, const struct recurre
         n = SUM(n, PROD(map_flops(b), T), PROD(N, H, at->count));
     }
     n = SUM(n, PROD(N, pair, at->pairs), PROD(N, token, T));
-    return PROD(b->pass->B, n);
+    return PROD(b->many, n);
 }
 
 static void build_linear_scan(struct build *b, const struct mixer *x)
@@ -231,7 +245,7 @@ static void build_linear_scan(struct build *b, const struct mixer *x)
         op->vector_flops = chunk_elementwise(b, p, decay, &at);
     }
     if (ssd) { /* the step scales its input, and D passes it on */
-        op->vector_flops = SUM(op->vector_flops, PROD(INT(3), b->rows, values));
+        op->vector_flops = SUM(op->vector_flops, PROD(INT(3), b->part_rows, values));
         build_vector(b, op, PROD(INT(3), Y->N), false);
     } else if (p->decay_weights) {
         build_vector(b, op, SUM(Y->N, inputs), false);
@@ -239,7 +253,7 @@ static void build_linear_scan(struct build *b, const struct mixer *x)
     if (p->delta) inputs = SUM(inputs, Y->N);
     build_read(b, op);
     op->activation_bytes =
-        PROD(b->rows, SUM(PROD(INT(2), Y->K, key_width(Y, p)), PROD(INT(2), values), inputs), Y->b_act);
+        PROD(b->part_rows, SUM(PROD(INT(2), Y->K, key_width(Y, p)), PROD(INT(2), values), inputs), Y->b_act);
     build_state(b, op, state_elems(b->c, Y, &x->recurrence), Y->b_state);
 }
 
@@ -248,8 +262,8 @@ static void build_linear_scan(struct build *b, const struct mixer *x)
 static void build_selective_scan(struct build *b, const struct mixer *x)
 {
     struct cost_op *op = build_op(b, OP_SCAN, "scan", "[B, T, N] with states [B, N, H]");
-    op->vector_flops = PROD(b->rows, Y->N, SUM(PROD(INT(7), Y->H), INT(SOFTPLUS_FLOPS + 1 + 2 + SILU_GATE_FLOPS)));
-    op->activation_bytes = PROD(b->rows, SUM(PROD(INT(4), Y->N), PROD(INT(2), Y->H)), Y->b_act);
+    op->vector_flops = PROD(b->part_rows, Y->N, SUM(PROD(INT(7), Y->H), INT(SOFTPLUS_FLOPS + 1 + 2 + SILU_GATE_FLOPS)));
+    op->activation_bytes = PROD(b->part_rows, SUM(PROD(INT(4), Y->N), PROD(INT(2), Y->H)), Y->b_act);
     build_vector(b, op, PROD(Y->N, SUM(Y->H, INT(1))), false);
     build_read(b, op);
     build_state(b, op, state_elems(b->c, Y, &x->recurrence), Y->b_state);
@@ -260,7 +274,7 @@ enum { LRU_FLOPS = 2 * SIGMOID_FLOPS + 9 };
 
 static void build_lru_scan(struct build *b, const struct mixer *x)
 {
-    const struct sym *width = PROD(Y->N, Y->Hv), *elems = PROD(b->rows, width);
+    const struct sym *width = PROD(Y->N, Y->Hv), *elems = PROD(b->part_rows, width);
     struct cost_op *op = build_op(b, OP_SCAN, "scan", "[B, T, N*Hv] with states [B, N*Hv]");
     op->vector_flops = PROD(INT(LRU_FLOPS), elems);
     op->activation_bytes = PROD(INT(4), elems, Y->b_act); /* input, two gates; output */

@@ -84,13 +84,11 @@ static void total_phase(const struct phase *p, const struct sym **out)
     out[5] = p->total.link_s;
 }
 
-/* Largest inputs and outputs of one operator, beside the residual stream (or streams) that waits. */
-static const struct sym *peak_activation(struct step *s, const struct phase *p, const struct sym *rows)
+const struct sym *step_activation(struct sym_ctx *c, const struct model *m, const struct cost_ops *ops,
+                                  const struct sym *rows)
 {
-    struct sym_ctx *c = s->c;
-    const struct model *m = s->setup.model;
     const struct sym *most = sym_int(c, 0);
-    for (size_t i = 0; i < p->ops.n; i++) most = sym_max(c, most, p->ops.op[i].activation_bytes);
+    for (size_t i = 0; i < ops->n; i++) most = sym_max(c, most, ops->op[i].activation_bytes);
     return sym_add(
         c, most,
         SYM_PROD(c, rows, sym_int(c, m->hidden * (m->streams ? m->streams : 1)), sym_num(c, m->activations.bits / 8)));
@@ -115,8 +113,8 @@ static void total_memory(struct step *s, const struct sym **out)
         u->uncached ? zero : SYM_PROD(c, s->y.B, blocks, sym_num(c, (double)u->block_tokens * per_token));
     out[STEP_activation_bytes] = u->conventions.activations_uncounted
                                      ? zero
-                                     : sym_max(c, peak_activation(s, &s->phase[STEP_PREFILL], prompt),
-                                               peak_activation(s, &s->phase[STEP_DECODE], decode));
+                                     : sym_max(c, step_activation(c, u->model, &s->phase[STEP_PREFILL].ops, prompt),
+                                               step_activation(c, u->model, &s->phase[STEP_DECODE].ops, decode));
     out[STEP_state_bytes] = u->uncached ? zero : sym_mul(c, s->y.B, sym_num(c, s->cache.state_bytes_per_sequence));
     out[STEP_memory_bytes] = SYM_SUM(c, sym_num(c, s->weight_bytes + u->beside_bytes), out[STEP_kv_bytes],
                                      out[STEP_state_bytes], out[STEP_activation_bytes]);
@@ -182,11 +180,11 @@ struct step_pass step_pass_of(const struct step *s, enum step_phase phase)
 
 enum { OP_VALUES = 12 };
 
-static void fill_op(const struct step *s, const struct cost_op *op, const struct timed *t, const double *v,
+static void fill_op(const struct model *m, const struct cost_op *op, const struct timed *t, const double *v,
                     struct step_op *row)
 {
     const double n = (double)op->count;
-    row->layer = op->kind_index < 0 ? "model" : s->setup.model->kinds[op->kind_index].label;
+    row->layer = op->kind_index < 0 ? "model" : m->kinds[op->kind_index].label;
     row->name = op->name;
     row->kind = cost_op_name(op->kind);
     row->shape = op->shape;
@@ -209,19 +207,19 @@ static void fill_op(const struct step *s, const struct cost_op *op, const struct
     row->bound_by = BINDS[most];
 }
 
-enum err_code step_ops(struct arena *a, const struct step *s, enum step_phase phase, double B, double T, double S,
-                       double M, struct step_op **out, size_t *out_n, struct err *e)
+enum err_code step_ops_of(struct arena *a, const struct step_list *l, const double *values, struct step_op **out,
+                          struct err *e)
 {
-    const struct phase *p = &s->phase[phase];
-    const size_t n = p->ops.n;
+    const size_t n = l->n;
     const struct sym **exprs = arena_array(a, n * OP_VALUES, sizeof *exprs);
     double *value = arena_array(a, n * OP_VALUES, sizeof *value);
     double **column = arena_array(a, n * OP_VALUES, sizeof *column);
+    const double **at = arena_array(a, l->in_n, sizeof *at);
     struct step_op *rows = arena_array(a, n, sizeof *rows);
-    if (!exprs || !value || !column || !rows) return err_nomem(e);
+    if (!exprs || !value || !column || !rows || !at) return err_nomem(e);
     for (size_t i = 0; i < n; i++) {
-        const struct cost_op *op = &p->ops.op[i];
-        const struct timed *t = &p->timed[i];
+        const struct cost_op *op = &l->op[i];
+        const struct timed *t = &l->timed[i];
         const struct sym *const v[OP_VALUES] = {
             op->flops,      op->vector_flops, op->weight_bytes, op->kv_bytes, op->activation_bytes,
             op->wire_bytes, t->time_s,        t->compute_s,     t->vector_s,  t->memory_s,
@@ -229,19 +227,34 @@ enum err_code step_ops(struct arena *a, const struct step *s, enum step_phase ph
         for (size_t k = 0; k < OP_VALUES; k++) exprs[i * OP_VALUES + k] = v[k];
     }
     for (size_t i = 0; i < n * OP_VALUES; i++) column[i] = &value[i];
-    const struct sym *const in[] = {s->y.B, s->y.T, s->y.S, s->y.M};
-    const double *const at[] = {&B, &T, &S, &M};
+    for (size_t i = 0; i < l->in_n; i++) at[i] = &values[i];
     struct sym_tape *tape;
-    TRY(sym_tape_compile(a, n * OP_VALUES, exprs, 4, in, &tape, e));
+    TRY(sym_tape_compile(a, n * OP_VALUES, exprs, l->in_n, l->in, &tape, e));
     sym_tape_eval(tape, 1, at, column);
     double sum = 0;
     for (size_t i = 0; i < n; i++) {
-        rows[i].phase = phase_name(s, phase);
-        fill_op(s, &p->ops.op[i], &p->timed[i], value + i * OP_VALUES, &rows[i]);
+        rows[i].phase = l->phase;
+        fill_op(l->model, &l->op[i], &l->timed[i], value + i * OP_VALUES, &rows[i]);
         sum += rows[i].time_s;
     }
     for (size_t i = 0; i < n; i++) rows[i].share_frac = rows[i].time_s / sum;
     *out = rows;
-    *out_n = n;
     return ERR_OK;
+}
+
+enum err_code step_ops(struct arena *a, const struct step *s, enum step_phase phase, double B, double T, double S,
+                       double M, struct step_op **out, size_t *out_n, struct err *e)
+{
+    const struct phase *p = &s->phase[phase];
+    const struct sym *const in[] = {s->y.B, s->y.T, s->y.S, s->y.M};
+    const double values[] = {B, T, S, M};
+    const struct step_list list = {.model = s->setup.model,
+                                   .phase = phase_name(s, phase),
+                                   .op = p->ops.op,
+                                   .timed = p->timed,
+                                   .n = p->ops.n,
+                                   .in = in,
+                                   .in_n = 4};
+    *out_n = p->ops.n;
+    return step_ops_of(a, &list, values, out, e);
 }

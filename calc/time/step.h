@@ -94,6 +94,26 @@ struct step_op {
 enum err_code step_ops(struct arena *a, const struct step *s, enum step_phase phase, double B, double T, double S,
                        double M, struct step_op **out, size_t *out_n, struct err *e);
 
+/* Operators with their times, in the symbols in[in_n]. */
+struct step_list {
+    const struct model *model;
+    const char *phase;
+    const struct cost_op *op;
+    const struct timed *timed;
+    size_t n;
+    const struct sym *const *in;
+    size_t in_n;
+};
+
+/* step_ops_of -- rows of any such list, l->n of them, where its symbols have these values. Errors: ERR_NOMEM. */
+enum err_code step_ops_of(struct arena *a, const struct step_list *l, const double *values, struct step_op **out,
+                          struct err *e);
+
+/* step_activation -- bytes of the largest inputs and outputs of one operator, beside the residual stream (or streams)
+ * of `rows` tokens that waits. */
+const struct sym *step_activation(struct sym_ctx *c, const struct model *m, const struct cost_ops *ops,
+                                  const struct sym *rows);
+
 /* The operators of a phase with their times, and what their expressions are in: for whoever prices each anew. */
 struct step_pass {
     const struct step_setup *setup;

@@ -1,0 +1,131 @@
+/* mixed -- two passes over the same tokens become one: the operators that both share once, the others of each. */
+#include "calc/cost/mixed.h"
+
+#include <string.h>
+
+enum { SUMS_OUTSIDE = 8, SUMS_OF_LAYER = 16 };
+
+static const char *const PARTS[MIXED_PARTS] = {[MIXED_DECODE] = "decode", [MIXED_PREFILL] = "prefill"};
+
+static enum err_code open_part(struct arena *a, struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
+                               enum mixed_part part, struct cost_sums *out, struct err *e)
+{
+    const struct sym *const first[] = {sym_int(c, 1), part == MIXED_DECODE ? sym_int(c, 1) : y->T, y->S};
+    const size_t cap = SUMS_OUTSIDE + SUMS_OF_LAYER * m->kinds_n;
+    *out = (struct cost_sums){.name = PARTS[part], .at = arena_array(a, cap, sizeof *out->at), .cap = cap};
+    if (!out->at) return err_nomem(e);
+    for (size_t i = 0; i < sizeof first / sizeof first[0]; i++) { /* sequences, tokens, contexts */
+        const char *name = arena_printf(a, "%s_%zu", out->name, i);
+        if (!name) return err_nomem(e);
+        out->at[out->n++] = (struct cost_sum){.var = sym_var(c, name), .each = first[i], .kind_index = -1};
+    }
+    return ERR_OK;
+}
+
+/* The operator of a part alone: named after it, and its weights are read where the part has any sequence. What no
+ * fusion avoids reading is counted once, in the part that decodes. */
+static enum err_code take_apart(struct arena *a, struct sym_ctx *c, const struct cost_sums *s, enum mixed_part part,
+                                struct cost_op *op, struct err *e)
+{
+    const struct sym *any = sym_min(c, sym_int(c, 1), s->at[0].var);
+    op->name = arena_printf(a, "%s_%s", s->name, op->name);
+    if (!op->name) return err_nomem(e);
+    op->weight_needed_bytes = part == MIXED_DECODE ? op->weight_bytes : sym_int(c, 0);
+    op->weight_bytes = sym_mul(c, op->weight_bytes, any);
+    for (size_t i = 0; i < op->tensors_n; i++) op->tensor[i].shared = op->tensor[i].shared || part == MIXED_PREFILL;
+    return ERR_OK;
+}
+
+/* Both lists in execution order, side by side: a part's own operators stand between the same shared ones. */
+static enum err_code join(struct arena *a, struct sym_ctx *c, struct cost_mixed *x, const struct cost_ops list[],
+                          struct err *e)
+{
+    size_t at[MIXED_PARTS] = {0};
+    x->ops.op = arena_array(a, list[MIXED_DECODE].n + list[MIXED_PREFILL].n, sizeof *x->ops.op);
+    if (!x->ops.op) return err_nomem(e);
+    x->ops.n = 0;
+    for (;;) {
+        for (enum mixed_part p = 0; p < MIXED_PARTS; p++)
+            for (; at[p] < list[p].n && list[p].op[at[p]].apart; at[p]++) {
+                struct cost_op *op = &x->ops.op[x->ops.n++];
+                *op = list[p].op[at[p]];
+                TRY(take_apart(a, c, &x->part[p], p, op, e));
+            }
+        if (at[MIXED_DECODE] == list[MIXED_DECODE].n) return ERR_OK;
+        const struct cost_op *one = &list[MIXED_DECODE].op[at[MIXED_DECODE]++],
+                             *other = &list[MIXED_PREFILL].op[at[MIXED_PREFILL]++];
+        struct cost_op *op = &x->ops.op[x->ops.n++];
+        *op = *one;
+        op->held_bytes = sym_add(c, one->held_bytes, other->held_bytes);
+    }
+}
+
+enum err_code cost_build_mixed(struct arena *a, struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
+                               const struct cost_conventions *v, int64_t tp, struct cost_mixed *out, struct err *e)
+{
+    struct cost_ops list[MIXED_PARTS];
+    if (m->diffusion || m->bidirectional)
+        return err_set(e, ERR_USAGE, "%s settles blocks of tokens, which are not mixed with prompts", m->name);
+    if (m->draft.joined > 0 || m->draft.no_embedding || m->draft.heads > 0)
+        return err_set(e, ERR_USAGE, "%s is a draft head: its passes follow its target's", m->name);
+    for (size_t i = 0; i < m->kinds_n; i++)
+        if (m->kinds[i].mixer.recurrence.filter_width > 0)
+            return err_set(e, ERR_USAGE, "%s convolves whole sequences, and how pieces of them mix is not described",
+                           m->name);
+    for (enum mixed_part p = 0; p < MIXED_PARTS; p++) TRY(open_part(a, c, y, m, p, &out->part[p], e));
+    const struct cost_sum *decode = out->part[MIXED_DECODE].at, *prefill = out->part[MIXED_PREFILL].at;
+    const struct sym *rows = sym_add(c, decode[1].var, prefill[1].var);
+    const struct sym *sequences = sym_add(c, decode[0].var, prefill[0].var);
+    for (enum mixed_part p = 0; p < MIXED_PARTS; p++) {
+        const struct cost_pass pass = {.name = PARTS[p],
+                                       .B = sym_int(c, 1),
+                                       .T = p == MIXED_DECODE ? sym_int(c, 1) : y->T,
+                                       .S = y->S,
+                                       .absorbed = p == MIXED_DECODE,
+                                       .sums = &out->part[p],
+                                       .rows = out->part[p].at[1].var,
+                                       .step_rows = rows,
+                                       .step_sequences = sequences};
+        TRY(cost_build(a, c, y, m, v, &pass, tp, &list[p], e));
+    }
+    out->rows = rows;
+    TRY(join(a, c, out, list, e));
+    return sym_check(c, e);
+}
+
+/* A sum is bound like the operators of its layer kind. */
+static enum err_code bind_sums(struct arena *a, struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
+                               int64_t tp, struct cost_sums *s, struct err *e)
+{
+    const struct sym *zero = sym_int(c, 0);
+    struct cost_ops ops = {.op = arena_array(a, s->n, sizeof *ops.op), .n = s->n};
+    if (!ops.op) return err_nomem(e);
+    for (size_t i = 0; i < s->n; i++)
+        ops.op[i] = (struct cost_op){.kind_index = s->at[i].kind_index,
+                                     .flops = s->at[i].each,
+                                     .half_flops = zero,
+                                     .vector_flops = zero,
+                                     .weight_bytes = zero,
+                                     .weight_needed_bytes = zero,
+                                     .kv_bytes = zero,
+                                     .kv_needed_bytes = zero,
+                                     .held_bytes = zero,
+                                     .state_bytes = zero,
+                                     .state_needed_bytes = zero,
+                                     .activation_bytes = zero,
+                                     .wire_bytes = zero,
+                                     .rows = zero,
+                                     .in = zero,
+                                     .out = zero};
+    TRY(cost_bind(c, y, m, tp, &ops, e));
+    for (size_t i = 0; i < s->n; i++) s->at[i].each = ops.op[i].flops;
+    return ERR_OK;
+}
+
+enum err_code cost_bind_mixed(struct arena *a, struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
+                              int64_t tp, struct cost_mixed *mixed, struct err *e)
+{
+    TRY(cost_bind(c, y, m, tp, &mixed->ops, e));
+    for (enum mixed_part p = 0; p < MIXED_PARTS; p++) TRY(bind_sums(a, c, y, m, tp, &mixed->part[p], e));
+    return ERR_OK;
+}

@@ -1,0 +1,228 @@
+#include "calc/time/mix.h"
+
+#include <math.h>
+#include <string.h>
+
+struct part {
+    size_t n;              /* sums */
+    struct sym_tape *tape; /* what one sequence adds, from its T and S */
+    double *each, **column;
+    double *growth; /* of a settled decoding sequence, by a token of context */
+};
+
+struct mix_plan {
+    struct step_setup setup;
+    struct sym_ctx *c;
+    struct cost_mixed mixed;
+    struct timed *timed;
+    struct part part[MIXED_PARTS];
+    const struct sym **in; /* all sums, those of one part after the other's */
+    const double **at;
+    size_t in_n;
+    struct sym_tape *tape;
+    double settled_tokens;
+    bool untimed;
+};
+
+/* What each sequence of a part adds, at T and S. */
+static void add(struct mix *x, enum mixed_part which, double n, double T, double S)
+{
+    struct part *p = &x->plan->part[which];
+    const double *const in[] = {&T, &S};
+    sym_tape_eval(p->tape, 1, in, p->column);
+    for (size_t i = 0; i < p->n; i++) x->sum[which][i] += n * p->each[i];
+}
+
+static enum err_code open_part(struct arena *a, struct mix_plan *p, const struct cost_symbols *y, enum mixed_part which,
+                               struct err *e)
+{
+    const struct cost_sums *s = &p->mixed.part[which];
+    struct part *t = &p->part[which];
+    const struct sym **each = arena_array(a, s->n, sizeof *each), *const in[] = {y->T, y->S};
+    *t = (struct part){.n = s->n,
+                       .each = arena_array(a, s->n, sizeof *t->each),
+                       .column = arena_array(a, s->n, sizeof *t->column),
+                       .growth = arena_array(a, s->n, sizeof *t->growth)};
+    if (!each || !t->each || !t->column || !t->growth) return err_nomem(e);
+    for (size_t i = 0; i < s->n; i++) {
+        each[i] = s->at[i].each;
+        t->column[i] = &t->each[i];
+        p->in[p->in_n++] = s->at[i].var;
+    }
+    return sym_tape_compile(a, s->n, each, 2, in, &t->tape, e);
+}
+
+/* The context from which on sums grow evenly: the largest window or choice of keys. */
+static double settled(const struct model *m)
+{
+    double most = 2; /* tokens of the first context that a state was found at */
+    for (size_t i = 0; i < m->kinds_n; i++) {
+        const struct mixer *x = &m->kinds[i].mixer;
+        if (x->kind != MIXER_ATTENTION && x->kind != MIXER_LATENT) continue;
+        if (x->chunked) return (double)INFINITY;
+        most = fmax(most, (double)(x->window_tokens > x->top_keys ? x->window_tokens : x->top_keys));
+    }
+    return most;
+}
+
+static void find_growth(struct mix_plan *p)
+{
+    struct part *t = &p->part[MIXED_DECODE];
+    const double one = 1, S = p->settled_tokens, next = S + 1;
+    const double *const from[] = {&one, &S}, *const to[] = {&one, &next};
+    for (size_t i = 0; i < t->n; i++) t->growth[i] = 0;
+    if (!(p->settled_tokens < (double)INFINITY)) return;
+    sym_tape_eval(t->tape, 1, from, t->column);
+    for (size_t i = 0; i < t->n; i++) t->growth[i] = -t->each[i];
+    sym_tape_eval(t->tape, 1, to, t->column);
+    for (size_t i = 0; i < t->n; i++) t->growth[i] += t->each[i];
+}
+
+/* Bytes that the cache holds for the sequences of the step, and that state takes. */
+static void add_held(struct sym_ctx *c, const struct cost_ops *ops, const struct sym **kv, const struct sym **state)
+{
+    *kv = *state = sym_int(c, 0);
+    for (size_t i = 0; i < ops->n; i++) {
+        const struct cost_op *op = &ops->op[i];
+        const struct sym *held = sym_mul(c, sym_int(c, op->count), op->held_bytes);
+        const struct sym **to = op->kind == OP_KV_WRITE ? kv : state;
+        *to = sym_add(c, *to, held);
+    }
+}
+
+static enum err_code compile(struct arena *a, struct mix_plan *p, const struct cost_symbols *y, struct err *e)
+{
+    struct sym_ctx *c = p->c;
+    const struct step_setup *u = &p->setup;
+    const struct sym *value[MIX_VALUES_N];
+    struct timed_total total;
+    double link, weight_bytes;
+    TRY(timed_link_rate(u->hw, u->tp, &link, e));
+    const struct rates rates = rates_of(c, u->hw, link);
+    TRY(cost_build_mixed(a, c, y, u->model, &u->conventions, u->tp, &p->mixed, e));
+    TRY(cost_bind_mixed(a, c, y, u->model, u->tp, &p->mixed, e));
+    TRY(timed_ops(a, c, &rates, u->hw, u->model, u->tp, &p->mixed.ops, &p->timed, &p->untimed, e));
+    TRY(timed_sum(a, c, &rates, u->fidelity, &p->mixed.ops, p->timed, NULL, &total, e));
+    const struct sym *weights = cost_weight_bytes(c, &p->mixed.ops, &u->conventions);
+    if (!sym_constant(weights, &weight_bytes)) return err_set(e, ERR_RANGE, "%s: weights have no size", u->model->name);
+    value[MIX_step_s] = total.time_s;
+    value[MIX_flops] = total.flops;
+    value[MIX_bytes] = total.bytes;
+    value[MIX_compute_s] = total.compute_s;
+    value[MIX_memory_s] = total.memory_s;
+    value[MIX_link_s] = total.link_s;
+    add_held(c, &p->mixed.ops, &value[MIX_kv_bytes], &value[MIX_state_bytes]);
+    value[MIX_activation_bytes] = u->conventions.activations_uncounted
+                                      ? sym_int(c, 0)
+                                      : step_activation(c, u->model, &p->mixed.ops, p->mixed.rows);
+    value[MIX_memory_bytes] = SYM_SUM(c, sym_num(c, weight_bytes + u->beside_bytes), value[MIX_kv_bytes],
+                                      value[MIX_state_bytes], value[MIX_activation_bytes]);
+    const size_t sums = p->mixed.part[MIXED_DECODE].n + p->mixed.part[MIXED_PREFILL].n;
+    p->in = arena_array(a, sums, sizeof *p->in);
+    p->at = arena_array(a, sums, sizeof *p->at);
+    if (!p->in || !p->at) return err_nomem(e);
+    for (enum mixed_part k = 0; k < MIXED_PARTS; k++) TRY(open_part(a, p, y, k, e));
+    TRY(sym_check(c, e));
+    return sym_tape_compile(a, MIX_VALUES_N, value, p->in_n, p->in, &p->tape, e);
+}
+
+enum err_code mix_compile(struct arena *a, const struct step_setup *setup, struct mix_plan **out, struct err *e)
+{
+    const struct model *m = setup->model;
+    if (m->weights_unknown)
+        return err_set(e, ERR_INPUT, "%s: %s; state the format with --weights", m->source, m->weights_unknown);
+    struct mix_plan *p = arena_alloc(a, sizeof *p);
+    if (!p) return err_nomem(e);
+    *p = (struct mix_plan){.setup = *setup, .c = sym_open(a)};
+    if (!p->c) return err_nomem(e);
+    const struct cost_symbols y = cost_symbols_make(p->c);
+    TRY(compile(a, p, &y, e));
+    p->settled_tokens = settled(m);
+    find_growth(p);
+    *out = p;
+    return ERR_OK;
+}
+
+bool mix_timed(const struct mix_plan *p) { return !p->untimed; }
+double mix_settled_tokens(const struct mix_plan *p) { return p->settled_tokens; }
+
+enum err_code mix_open(struct arena *a, struct mix_plan *p, struct mix *out, struct err *e)
+{
+    out->plan = p;
+    for (enum mixed_part k = 0; k < MIXED_PARTS; k++) {
+        out->sum[k] = arena_array(a, p->part[k].n, sizeof *out->sum[k]);
+        if (!out->sum[k]) return err_nomem(e);
+    }
+    mix_clear(out);
+    return ERR_OK;
+}
+
+void mix_clear(struct mix *x)
+{
+    for (enum mixed_part k = 0; k < MIXED_PARTS; k++)
+        for (size_t i = 0; i < x->plan->part[k].n; i++) x->sum[k][i] = 0;
+}
+
+void mix_copy(struct mix *to, const struct mix *from)
+{
+    for (enum mixed_part k = 0; k < MIXED_PARTS; k++)
+        for (size_t i = 0; i < from->plan->part[k].n; i++) to->sum[k][i] = from->sum[k][i];
+}
+
+void mix_decode(struct mix *x, double n, double context) { add(x, MIXED_DECODE, n, 1, context); }
+
+void mix_prefill(struct mix *x, double n, double tokens, double prefix)
+{
+    add(x, MIXED_PREFILL, n, tokens, prefix + tokens);
+}
+
+void mix_advance(struct mix *x, double n)
+{
+    const struct part *t = &x->plan->part[MIXED_DECODE];
+    for (size_t i = 0; i < t->n; i++) x->sum[MIXED_DECODE][i] += n * t->growth[i];
+}
+
+double mix_sequences(const struct mix *x) { return x->sum[MIXED_DECODE][0] + x->sum[MIXED_PREFILL][0]; }
+double mix_tokens(const struct mix *x) { return x->sum[MIXED_DECODE][1] + x->sum[MIXED_PREFILL][1]; }
+
+void mix_eval(const struct mix *x, double out[MIX_VALUES_N])
+{
+    struct mix_plan *p = x->plan;
+    double *column[MIX_VALUES_N];
+    size_t n = 0;
+    for (enum mixed_part k = 0; k < MIXED_PARTS; k++)
+        for (size_t i = 0; i < p->part[k].n; i++) p->at[n++] = &x->sum[k][i];
+    for (size_t i = 0; i < MIX_VALUES_N; i++) column[i] = &out[i];
+    sym_tape_eval(p->tape, 1, p->at, column);
+}
+
+void mix_prompt(struct mix *scratch, double tokens, double chunk, double out[MIX_VALUES_N])
+{
+    for (size_t i = 0; i < MIX_VALUES_N; i++) out[i] = 0;
+    for (double from = 0; from < tokens; from += chunk) {
+        double v[MIX_VALUES_N];
+        mix_clear(scratch);
+        mix_prefill(scratch, 1, fmin(chunk, tokens - from), from);
+        mix_eval(scratch, v);
+        for (size_t i = 0; i < MIX_VALUES_N; i++) out[i] = i < MIX_kv_bytes ? out[i] + v[i] : fmax(out[i], v[i]);
+    }
+}
+
+enum err_code mix_ops(struct arena *a, const struct mix *x, struct step_op **out, size_t *out_n, struct err *e)
+{
+    const struct mix_plan *p = x->plan;
+    double *values = arena_array(a, p->in_n, sizeof *values);
+    if (!values) return err_nomem(e);
+    size_t n = 0;
+    for (enum mixed_part k = 0; k < MIXED_PARTS; k++)
+        for (size_t i = 0; i < p->part[k].n; i++) values[n++] = x->sum[k][i];
+    const struct step_list list = {.model = p->setup.model,
+                                   .phase = "mixed",
+                                   .op = p->mixed.ops.op,
+                                   .timed = p->timed,
+                                   .n = p->mixed.ops.n,
+                                   .in = p->in,
+                                   .in_n = p->in_n};
+    *out_n = list.n;
+    return step_ops_of(a, &list, values, out, e);
+}

@@ -1,0 +1,317 @@
+/* Mixed steps: equal to plain passes where those say the same, sums counted one by one, prompts in pieces. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "calc/time/mix.h"
+
+static const char *const MODELS[] = {
+    "llama-3.1-8b",      "gemma-3-27b",  "deepseek-v3", "gpt-oss-20b",         "mixtral-8x7b",   "falcon-mamba-7b",
+    "jamba-1.5-mini",    "qwen3.5-27b",  "zamba2-7b",   "kimi-linear-48b-a3b", "llama-4-scout",  "deepseek-v3.2",
+    "recurrentgemma-2b", "gemma-3n-e4b", "glm-5.2",     "hunyuan-a13b",        "minimax-m1-80k", "lfm2-1.2b"};
+
+struct fixture {
+    struct arena *a;
+    struct model m;
+    struct hw hw;
+    struct step *step;
+    struct mix_plan *plan;
+    struct mix mix;
+};
+
+static void open_model(struct fixture *f, const char *model, const char *gpu, struct step_setup u)
+{
+    struct err e = {0};
+    f->a = arena_open();
+    if (model_load(f->a, model, NULL, 0, &f->m, &e) != ERR_OK) fail_msg("%s", e.text);
+    if (hw_load(f->a, gpu, &f->hw, &e) != ERR_OK) fail_msg("%s", e.text);
+    u.model = &f->m;
+    u.hw = &f->hw;
+    u.block_tokens = 16;
+    if (!u.tp) u.tp = 1;
+    if (step_compile(f->a, &u, &f->step, &e) != ERR_OK) fail_msg("%s: %s", model, e.text);
+    if (mix_compile(f->a, &u, &f->plan, &e) != ERR_OK) fail_msg("%s: %s", model, e.text);
+    if (mix_open(f->a, f->plan, &f->mix, &e) != ERR_OK) fail_msg("%s", e.text);
+}
+
+static void step_at(struct fixture *f, double B, double T, double S, double v[STEP_VALUES_N])
+{
+    const double M = 1;
+    double *column[STEP_VALUES_N];
+    for (size_t i = 0; i < STEP_VALUES_N; i++) column[i] = &v[i];
+    step_eval(f->step, 1, &B, &T, &S, &M, column);
+}
+
+static void close_to(double got, double want, const char *model, const char *what)
+{
+    if (!(fabs(got - want) <= 1e-12 * fabs(want))) fail_msg("%s: %s is %.17g, want %.17g", model, what, got, want);
+}
+
+/* Sequences that all decode at one context are a decode step, and one whole prompt is a prefill, in all that both say.
+ */
+static void test_plain_passes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof MODELS / sizeof *MODELS; i++)
+        for (int bound = 0; bound < 2; bound++) {
+            struct fixture f;
+            double v[STEP_VALUES_N], x[MIX_VALUES_N];
+            const struct step_setup u = {.fidelity = bound ? STEP_BOUND : STEP_ROOFLINE};
+            open_model(&f, MODELS[i], "h100-sxm", u);
+            step_at(&f, 37, 1283, 4099, v);
+            mix_decode(&f.mix, 30, 4099);
+            mix_decode(&f.mix, 7, 4099);
+            mix_eval(&f.mix, x);
+            close_to(x[MIX_flops], v[STEP_decode_flops], MODELS[i], "decode flops");
+            close_to(x[MIX_bytes], v[STEP_decode_bytes], MODELS[i], "decode bytes");
+            close_to(x[MIX_step_s], v[STEP_decode_step_s], MODELS[i], "decode s");
+            close_to(x[MIX_kv_bytes], v[STEP_kv_bytes], MODELS[i], "kv");
+            close_to(x[MIX_state_bytes], v[STEP_state_bytes], MODELS[i], "state");
+            mix_clear(&f.mix);
+            mix_prefill(&f.mix, 1, 1283, 0);
+            mix_eval(&f.mix, x);
+            close_to(x[MIX_flops], v[STEP_prefill_flops], MODELS[i], "prefill flops");
+            close_to(x[MIX_step_s], v[STEP_prefill_s], MODELS[i], "prefill s");
+            if (!bound) close_to(x[MIX_bytes], v[STEP_prefill_bytes], MODELS[i], "prefill bytes");
+            arena_close(f.a);
+        }
+}
+
+struct piece {
+    double n, tokens, prefix; /* tokens 0: decodes at context prefix */
+};
+
+/* Query and key pairs of one layer, each looked at by itself. window 0: none. */
+static double pairs_of(const struct piece *p, size_t n, int64_t window)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        const int64_t T = p[i].tokens > 0 ? (int64_t)p[i].tokens : 1;
+        const int64_t S = p[i].tokens > 0 ? (int64_t)(p[i].prefix + p[i].tokens) : (int64_t)p[i].prefix;
+        double one = 0;
+        for (int64_t q = S - T + 1; q <= S; q++)
+            for (int64_t k = 1; k <= q; k++) one += window == 0 || k > q - window;
+        sum += p[i].n * one;
+    }
+    return sum;
+}
+
+static double keys_of(const struct piece *p, size_t n, int64_t window)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        const int64_t T = p[i].tokens > 0 ? (int64_t)p[i].tokens : 1;
+        const int64_t S = p[i].tokens > 0 ? (int64_t)(p[i].prefix + p[i].tokens) : (int64_t)p[i].prefix;
+        int64_t seen = 0;
+        for (int64_t k = 1; k <= S; k++) seen += window == 0 || k > (S - T + 1) - window; /* by some query */
+        sum += p[i].n * (double)seen;
+    }
+    return sum;
+}
+
+static const struct piece PIECES[] = {{11, 0, 97}, {5, 0, 1511}, {1, 0, 7}, {1, 389, 0}, {2, 173, 1409}, {1, 1, 613}};
+enum { PIECES_N = sizeof PIECES / sizeof PIECES[0], DECODES = 3, DECODED = 17, PREFILLED = 389 + 2 * 173 + 1 };
+
+static void fill(struct mix *x)
+{
+    mix_clear(x);
+    for (size_t i = 0; i < PIECES_N; i++)
+        if (PIECES[i].tokens > 0)
+            mix_prefill(x, PIECES[i].n, PIECES[i].tokens, PIECES[i].prefix);
+        else
+            mix_decode(x, PIECES[i].n, PIECES[i].prefix);
+}
+
+/* Sequences of all kinds in one step: attention by the naive count of each part, products over all tokens at once. */
+static void test_sums(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct step_op *op;
+    size_t n;
+    struct err e = {0};
+    open_model(&f, "gemma-3-27b", "h100-sxm", (struct step_setup){.fidelity = STEP_ROOFLINE});
+    fill(&f.mix);
+    assert_true(mix_tokens(&f.mix) == DECODED + PREFILLED);
+    assert_true(mix_sequences(&f.mix) == DECODED + 4);
+    assert_int_equal(mix_ops(f.a, &f.mix, &op, &n, &e), ERR_OK);
+    size_t attentions = 0, products = 0;
+    for (size_t i = 0; i < n; i++) {
+        const bool decode = strcmp(op[i].name, "decode_attention") == 0,
+                   prefill = strcmp(op[i].name, "prefill_attention") == 0;
+        if (strcmp(op[i].name, "lm_head") == 0) /* a row a sequence */
+            close_to(op[i].flops, 2.0 * (DECODED + 4) * (double)f.m.hidden * (double)f.m.vocab, "gemma", "head");
+        if (strcmp(op[i].name, "down_proj") == 0) {
+            const double rows = DECODED + PREFILLED, D = (double)f.m.hidden, F = 21504;
+            products++;
+            close_to(op[i].flops, 2 * rows * D * F * (double)op[i].count, "gemma", "down_proj");
+            close_to(op[i].weight_bytes, 2 * D * F * (double)op[i].count, "gemma", "its weights, read once");
+        }
+        if (!decode && !prefill) continue;
+        attentions++;
+        const struct mixer *x = NULL;
+        for (size_t k = 0; k < f.m.kinds_n; k++)
+            if (strcmp(f.m.kinds[k].label, op[i].layer) == 0) x = &f.m.kinds[k].mixer;
+        assert_non_null(x);
+        const struct piece *of = decode ? PIECES : PIECES + DECODES;
+        const size_t of_n = decode ? DECODES : PIECES_N - DECODES;
+        const double pairs = pairs_of(of, of_n, x->window_tokens), keys = keys_of(of, of_n, x->window_tokens);
+        close_to(op[i].flops, 4 * pairs * (double)(x->heads * x->head_dim * op[i].count), "gemma", "pairs");
+        close_to(op[i].kv_bytes, 4 * keys * (double)(x->kv_heads * x->head_dim * op[i].count), "gemma", "keys");
+    }
+    assert_true(attentions == 4 && products == 2);
+    arena_close(f.a);
+}
+
+/* A step holds each weight once however it is mixed: less than its parts by themselves. */
+static void test_together_costs_less(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof MODELS / sizeof *MODELS; i++) {
+        struct fixture f;
+        double both[MIX_VALUES_N], decode[MIX_VALUES_N], prefill[MIX_VALUES_N];
+        open_model(&f, MODELS[i], "h100-sxm", (struct step_setup){.fidelity = STEP_ROOFLINE});
+        mix_decode(&f.mix, 32, 1511);
+        mix_eval(&f.mix, decode);
+        mix_prefill(&f.mix, 1, 211, 1021);
+        mix_eval(&f.mix, both);
+        mix_decode(&f.mix, -32, 1511);
+        mix_eval(&f.mix, prefill);
+        assert_true(both[MIX_step_s] < decode[MIX_step_s] + prefill[MIX_step_s]);
+        assert_true(both[MIX_step_s] > decode[MIX_step_s] && both[MIX_step_s] > prefill[MIX_step_s]);
+        const bool experts = f.m.kinds[f.m.kinds_n - 1].ffn.kind == FFN_MOE;
+        if (!experts) close_to(both[MIX_flops], decode[MIX_flops] + prefill[MIX_flops], MODELS[i], "flops of both");
+        arena_close(f.a);
+    }
+}
+
+/* Pieces of a prompt have together the pairs of the whole: exact, whatever the mask. Peers that take the mean of the
+ * context, or the minimum of the mean and the window, do not come out. */
+static void test_prompt_in_pieces(void **state)
+{
+    (void)state;
+    static const double CHUNKS[] = {1, 97, 512, 1024, 5000};
+    for (size_t i = 0; i < sizeof MODELS / sizeof *MODELS; i++) {
+        struct fixture f;
+        struct step_op *op;
+        struct err e = {0};
+        size_t n;
+        open_model(&f, MODELS[i], "h100-sxm", (struct step_setup){.fidelity = STEP_ROOFLINE});
+        double whole[4] = {0}, tokens = 2311;
+        for (size_t k = 0; k < sizeof CHUNKS / sizeof *CHUNKS; k++) {
+            double sum[4] = {0}; /* attention of each layer kind */
+            for (double from = 0; from < tokens; from += CHUNKS[k]) {
+                if (CHUNKS[k] == 1 && from < tokens - 64 && from > 64) continue; /* pieces of one: both ends */
+                mix_clear(&f.mix);
+                mix_prefill(&f.mix, 1, fmin(CHUNKS[k], tokens - from), from);
+                assert_int_equal(mix_ops(f.a, &f.mix, &op, &n, &e), ERR_OK);
+                for (size_t j = 0; j < n; j++)
+                    for (size_t q = 0; q < f.m.kinds_n && q < 4; q++)
+                        if (strcmp(op[j].name, "prefill_attention") == 0 &&
+                            strcmp(op[j].layer, f.m.kinds[q].label) == 0)
+                            sum[q] += op[j].flops;
+            }
+            if (CHUNKS[k] == 1) continue;
+            for (size_t q = 0; q < 4; q++) {
+                if (k == 1) whole[q] = sum[q];
+                close_to(sum[q], whole[q], MODELS[i], "pairs of all pieces");
+            }
+        }
+        arena_close(f.a);
+    }
+}
+
+/* Weights are read again for each piece; times add up. */
+static void test_prompt_times(void **state)
+{
+    (void)state;
+    struct fixture f;
+    double v[STEP_VALUES_N], whole[MIX_VALUES_N], pieces[MIX_VALUES_N];
+    open_model(&f, "llama-3.1-8b", "h100-sxm", (struct step_setup){.fidelity = STEP_ROOFLINE});
+    step_at(&f, 1, 4096, 4096, v);
+    mix_prompt(&f.mix, 4096, 4096, whole);
+    close_to(whole[MIX_step_s], v[STEP_prefill_s], "llama", "one piece");
+    mix_prompt(&f.mix, 4096, 64, pieces);
+    assert_true(pieces[MIX_step_s] > 1.5 * whole[MIX_step_s]);
+    /* 64 pieces read 64 times the 7,504,658,432 elements that a pass reads (all but the embedding) */
+    assert_true(pieces[MIX_bytes] - whole[MIX_bytes] > 63 * 2 * 7504658432.0);
+    /* and the cache of 131,072 bytes a token: kv*T^2/(2C) = 131072*4096^2/128 in all pieces, 131072*4096 in one */
+    arena_close(f.a);
+}
+
+/* A simulator's batch: sequences grow by a token a step. */
+static void test_advance(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof MODELS / sizeof *MODELS; i++) {
+        struct fixture f;
+        struct mix again;
+        struct err e = {0};
+        double context[13], x[MIX_VALUES_N], y[MIX_VALUES_N];
+        open_model(&f, MODELS[i], "h100-sxm", (struct step_setup){.fidelity = STEP_ROOFLINE});
+        assert_int_equal(mix_open(f.a, f.plan, &again, &e), ERR_OK);
+        const double settled = mix_settled_tokens(f.plan);
+        for (size_t k = 0; k < 13; k++) {
+            context[k] = (double)(k * k * 211 + 89);
+            mix_decode(&f.mix, 1, context[k]);
+        }
+        for (int step = 0; step < 300; step++) {
+            double old = 0;
+            for (size_t k = 0; k < 13; k++) {
+                if (context[k] >= settled)
+                    old++;
+                else {
+                    mix_decode(&f.mix, -1, context[k]);
+                    mix_decode(&f.mix, 1, context[k] + 1);
+                }
+                context[k]++;
+            }
+            mix_advance(&f.mix, old);
+        }
+        for (size_t k = 0; k < 13; k++) mix_decode(&again, 1, context[k]);
+        mix_eval(&f.mix, x);
+        mix_eval(&again, y);
+        for (size_t v = 0; v < MIX_VALUES_N; v++)
+            if (x[v] != y[v]) fail_msg("%s: value %zu is %.17g, not %.17g", MODELS[i], v, x[v], y[v]);
+        mix_copy(&f.mix, &again);
+        mix_eval(&f.mix, x);
+        assert_true(x[MIX_step_s] == y[MIX_step_s]);
+        arena_close(f.a);
+    }
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct model m;
+    struct hw hw;
+    struct mix_plan *p;
+    assert_int_equal(model_load(a, "llada-8b", NULL, 0, &m, &e), ERR_OK);
+    assert_int_equal(hw_load(a, "h100-sxm", &hw, &e), ERR_OK);
+    const struct step_setup u = {.model = &m, .hw = &hw, .tp = 1, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
+    assert_int_equal(mix_compile(a, &u, &p, &e), ERR_USAGE);
+    assert_non_null(strstr(e.text, "blocks"));
+    arena_close(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plain_passes),
+        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_together_costs_less),
+        cmocka_unit_test(test_prompt_in_pieces),
+        cmocka_unit_test(test_prompt_times),
+        cmocka_unit_test(test_advance),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
