@@ -365,6 +365,69 @@ static void test_launching_one_by_one_is_never_faster(void **state)
     arena_close(a);
 }
 
+/* Sequences that all decode are a decode step, one whole prompt is a prefill, a pass that judges one token decodes. */
+static void test_mixed(void **state)
+{
+    (void)state;
+    static const char *const MODELS[] = {"llama-3.1-8b", "gemma-3-27b", "deepseek-v2-lite", "qwen3.5-27b",
+                                         "gpt-oss-20b"};
+    for (size_t i = 0; i < sizeof MODELS / sizeof *MODELS; i++) {
+        struct arena *a = arena_open();
+        struct case_of k = {0};
+        struct mix_plan *plan;
+        struct mix mix;
+        struct err e = {0};
+        const struct asked q = {.model = MODELS[i], .gpu = "h100-sxm"};
+        open_case(a, &q, &k);
+        struct step_setup u = {.model = &k.model, .hw = &k.hw, .tp = 1, .fidelity = STEP_BOUND, .block_tokens = 16};
+        assert_int_equal(mix_compile(a, &u, &plan, &e), ERR_OK);
+        assert_int_equal(mix_open(a, plan, &mix, &e), ERR_OK);
+        const struct calibrated_setup of = {.step = k.step, .source = &k.source, .mix = plan};
+        assert_int_equal(calibrated_open(a, &of, &k.c, &e), ERR_OK);
+        struct calibrated_time x, y;
+        double v[MIX_VALUES_N];
+        mix_decode(&mix, 37, 4099);
+        mix_eval(&mix, v);
+        calibrated_mix_eval(k.c, &mix, v[MIX_step_s], &x);
+        y = time_of(&k, STEP_DECODE, 37, 4099);
+        assert_true(fabs(x.s / y.s - 1) < 1e-12 && fabs(x.p90_s / y.p90_s - 1) < 1e-12);
+        const double decode_s = x.s;
+        mix_clear(&mix);
+        mix_prefill(&mix, 1, 1283, 0);
+        mix_eval(&mix, v);
+        calibrated_mix_eval(k.c, &mix, v[MIX_step_s], &x);
+        y = time_of(&k, STEP_PREFILL, 1, 1283);
+        assert_true(fabs(x.s / y.s - 1) < 1e-12 && fabs(x.p10_s / y.p10_s - 1) < 1e-12);
+        const double prefill_s = x.s;
+        mix_decode(&mix, 37, 4099);
+        mix_eval(&mix, v);
+        calibrated_mix_eval(k.c, &mix, v[MIX_step_s], &x);
+        assert_true(x.s > decode_s && x.s > prefill_s && x.s < decode_s + prefill_s);
+        assert_true(x.p10_s < x.s && x.s < x.p90_s && x.p10_s >= v[MIX_step_s]);
+        struct step_op *op;
+        size_t n;
+        double sum = 0;
+        assert_int_equal(mix_ops(a, &mix, &op, &n, &e), ERR_OK);
+        calibrated_mix_ops(k.c, &mix, op, n);
+        for (size_t j = 0; j < n; j++) sum += op[j].time_s;
+        assert_true(sum < x.s && sum > 0.5 * x.s);
+        calibrated_mix_prompt(k.c, &mix, 1283, 256, &y);
+        assert_true(y.s > prefill_s);
+        u.verify = true;
+        struct case_of judge = k;
+        assert_int_equal(step_compile(a, &u, &judge.step, &e), ERR_OK);
+        const struct calibrated_setup with = {.step = judge.step, .source = &k.source};
+        assert_int_equal(calibrated_open(a, &with, &judge.c, &e), ERR_OK);
+        const double B = 37, S = 4099, M = 1, none = 0, T[] = {1, 5};
+        calibrated_eval(judge.c, STEP_DECODE, 1, &B, &T[0], &S, &M, &none, &x);
+        const double scans = strcmp(MODELS[i], "qwen3.5-27b") == 0 ? 0.15 : 1e-12; /* of many tokens, whatever T */
+        assert_true(fabs(x.s / decode_s - 1) < scans);
+        calibrated_eval(judge.c, STEP_DECODE, 1, &B, &T[1], &S, &M, &none, &y);
+        assert_true(y.s > x.s && y.s < 5 * x.s); /* neither free nor as dear as steps one by one */
+        arena_close(a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -378,6 +441,7 @@ int main(void)
         cmocka_unit_test(test_a_transfer_widens_the_band),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_launching_one_by_one_is_never_faster),
+        cmocka_unit_test(test_mixed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,6 +53,7 @@ struct cost_op *build_op(struct build *b, enum cost_op_kind kind, const char *na
                            .shape = shape,
                            .kind_index = b->kind_index,
                            .count = b->count,
+                           .part = -1,
                            .compute_class = -1,
                            .flops = zero,
                            .half_flops = zero,

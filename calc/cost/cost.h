@@ -138,6 +138,7 @@ struct cost_op {
     const char *shape;                     /* for people: "[B*T, D] x [D, (N+2K)*H]" */
     int kind_index;                        /* layer kind, -1 outside the layers */
     bool apart;                            /* works on each sequence by itself: no other's tokens go through with it */
+    int part;                              /* of a mixed pass: whose sequences (enum mixed_part); -1: of all */
     int64_t count;                         /* layers that have it */
     int compute_class;                     /* weight class whose format decides the matrix unit; -1: the activations' */
     const struct dtype *format;            /* its own format, which decides instead; NULL: that of the class */

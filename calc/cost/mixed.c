@@ -30,6 +30,7 @@ static enum err_code take_apart(struct arena *a, struct sym_ctx *c, const struct
     const struct sym *any = sym_min(c, sym_int(c, 1), s->at[0].var);
     op->name = arena_printf(a, "%s_%s", s->name, op->name);
     if (!op->name) return err_nomem(e);
+    op->part = (int)part;
     op->weight_needed_bytes = part == MIXED_DECODE ? op->weight_bytes : sym_int(c, 0);
     op->weight_bytes = sym_mul(c, op->weight_bytes, any);
     for (size_t i = 0; i < op->tensors_n; i++) op->tensor[i].shared = op->tensor[i].shared || part == MIXED_PREFILL;

@@ -29,7 +29,7 @@ struct memo {
     struct sums sums;
 };
 
-enum { MEMOS = 1 << 14, PROBES = 8, NOTES_MAX = 6, NOTE_BYTES = 320 };
+enum { MEMOS = 1 << 14, PROBES = 8, NOTES_MAX = 8, NOTE_BYTES = 320, MIXED = STEP_PHASES, PASSES };
 
 struct phase_calls {
     struct step_pass pass;
@@ -41,9 +41,9 @@ struct phase_calls {
 struct calibrated {
     struct calibrated_setup setup;
     const struct hw *hw;
-    struct phase_calls phase[STEP_PHASES];
-    double widest_low, widest_high; /* of all whole steps measured */
-    double *room;                   /* [KERNEL_FEATURES_MAX] */
+    struct phase_calls phase[PASSES]; /* the last of them mixed */
+    double widest_low, widest_high;   /* of all whole steps measured */
+    double *room;                     /* [KERNEL_FEATURES_MAX] */
     const char *note[NOTES_MAX];
     size_t notes_n;
 };
@@ -84,27 +84,39 @@ static enum err_code open_part(struct arena *a, const struct step_pass *pass, st
         expr[i] = value_of(pass, &p->call[i]);
         p->column[i] = &p->value[i];
     }
-    return p->n ? sym_tape_compile(a, p->n, expr, 4, pass->in, &p->tape, e) : ERR_OK;
+    return p->n ? sym_tape_compile(a, p->n, expr, pass->in_n, pass->in, &p->tape, e) : ERR_OK;
 }
 
-static enum err_code open_phase(struct arena *a, struct calibrated *c, enum step_phase which, struct err *e)
+/* What the operators of a pass are called for, unless they are of a part of a mixed one. */
+static enum call_pass pass_kind(const struct step_pass *pass, int which)
+{
+    if (which == STEP_PREFILL || which == MIXED) return CALL_PREFILL;
+    return pass->setup->verify ? CALL_VERIFY : CALL_DECODE;
+}
+
+static enum err_code open_phase(struct arena *a, struct calibrated *c, int which, struct err *e)
 {
     struct phase_calls *p = &c->phase[which];
-    p->pass = step_pass_of(c->setup.step, which);
-    p->steps = steps_find(c->setup.source->framework, which);
+    if (which == MIXED) {
+        if (!c->setup.mix) return ERR_OK;
+        p->pass = mix_pass_of(c->setup.mix);
+    } else {
+        p->pass = step_pass_of(c->setup.step, (enum step_phase)which);
+        p->steps = steps_find(c->setup.source->framework, (enum step_phase)which);
+    }
     p->fixed.call = arena_array(a, p->pass.n, sizeof *p->fixed.call);
     p->moving.call = arena_array(a, p->pass.n, sizeof *p->moving.call);
-    p->memo = arena_array(a, MEMOS, sizeof *p->memo);
-    if (!p->fixed.call || !p->moving.call || !p->memo) return err_nomem(e);
-    for (size_t i = 0; i < MEMOS; i++) p->memo[i].batch = (double)NAN;
+    p->memo = which == MIXED ? NULL : arena_array(a, MEMOS, sizeof *p->memo);
+    if (!p->fixed.call || !p->moving.call || (!p->memo && which != MIXED)) return err_nomem(e);
+    for (size_t i = 0; p->memo && i < MEMOS; i++) p->memo[i].batch = (double)NAN;
     for (size_t i = 0; i < p->pass.n; i++) {
-        struct call call = call_make(&p->pass, which, i, c->setup.source, c->setup.eager);
+        struct call call = call_make(&p->pass, pass_kind(&p->pass, which), i, c->setup.source, c->setup.eager);
         struct kernel_features f;
         const struct call_point one = {1, 1, 1};
         const struct kernel k = call_at(&call, &one, 1, 1);
         if (call.how == CALL_MEASURED && kernel_prepare(&k, c->hw, c->room, &f, NULL) != ERR_OK)
             call.how = CALL_ROOFLINE; /* the device's file lacks a number that the form needs */
-        struct part *part = which == STEP_DECODE && call.by_context ? &p->moving : &p->fixed;
+        struct part *part = which != STEP_PREFILL && call.by_context ? &p->moving : &p->fixed;
         part->call[part->n++] = call;
     }
     TRY(open_part(a, &p->pass, &p->fixed, e));
@@ -116,6 +128,8 @@ static enum err_code open_phase(struct arena *a, struct calibrated *c, enum step
 static bool is_estimated(const struct call *c) { return c->how == CALL_ROOFLINE; }
 static bool is_foreign(const struct call *c) { return c->how == CALL_MEASURED && c->of.other_framework; }
 static bool is_moved_here(const struct call *c) { return c->how == CALL_MEASURED && c->of.transfer != SOURCE_OWN; }
+static bool is_packed(const struct call *c) { return c->how == CALL_MEASURED && c->packed; }
+static bool is_both_ways(const struct call *c) { return c->how == CALL_MEASURED && c->both_ways; }
 static bool is_narrow(const struct call *c)
 {
     return c->how == CALL_MEASURED && (c->kernel.kind == KERNEL_GEMM || c->kernel.kind == KERNEL_MOE) &&
@@ -127,7 +141,7 @@ static enum err_code add_note(struct arena *a, struct calibrated *c, const char 
                               bool (*is)(const struct call *), struct err *e)
 {
     char names[NOTE_BYTES] = "";
-    for (int p = 0; p < STEP_PHASES; p++)
+    for (int p = 0; p < PASSES; p++)
         for (int k = 0; k < 2; k++) {
             const struct part *part = k ? &c->phase[p].moving : &c->phase[p].fixed;
             for (size_t i = 0; i < part->n; i++) {
@@ -159,6 +173,8 @@ static enum err_code add_notes(struct arena *a, struct calibrated *c, struct err
     TRY(add_note(a, c, estimated, is_estimated, e));
     TRY(add_note(a, c, foreign, is_foreign, e));
     TRY(add_note(a, c, "stored narrower than computed, by kernels of 16-bit weights", is_narrow, e));
+    TRY(add_note(a, c, "several tokens of a sequence by kernels of one with as many times the heads", is_packed, e));
+    TRY(add_note(a, c, "tokens that see each other by causal kernels of as many pairs", is_both_ways, e));
     if (s->transfer[0] == SOURCE_OWN)
         TRY(add_note(a, c, "not measured here, transferred from the nearest device", is_moved_here, e));
     for (enum step_phase p = 0; p < STEP_PHASES; p++) {
@@ -185,7 +201,7 @@ enum err_code calibrated_open(struct arena *a, const struct calibrated_setup *se
     if (!c->room) return err_nomem(e);
     c->hw = step_pass_of(setup->step, STEP_DECODE).setup->hw;
     steps_widest(&c->widest_low, &c->widest_high);
-    for (enum step_phase p = 0; p < STEP_PHASES; p++) TRY(open_phase(a, c, p, e));
+    for (int p = 0; p < PASSES; p++) TRY(open_phase(a, c, p, e));
     TRY(add_notes(a, c, e));
     *out = c;
     return ERR_OK;
@@ -225,13 +241,16 @@ static struct calibrated_time call_time(struct calibrated *c, const struct call 
     return t;
 }
 
-static void add_part(struct calibrated *c, const struct part *p, const struct call_point *at, const double *const in[4],
-                     struct sums *out)
+/* at: of all sequences, and of each part of a mixed pass. */
+static void add_part(struct calibrated *c, const struct part *p, const struct call_point *points,
+                     const double *const *in, struct sums *out)
 {
     if (p->n) sym_tape_eval(p->tape, 1, in, p->column);
     for (size_t i = 0; i < p->n; i++) {
         const struct call *call = &p->call[i];
         if (call->how == CALL_INSIDE || call->how == CALL_NOTHING) continue;
+        const struct call_point *at = &points[call->part + 1];
+        if (!(at->batch > 0)) continue;
         const struct calibrated_time t = call_time(c, call, at, p->value[i]);
         const struct source_widening *w =
             &source_transfers[call->how == CALL_MEASURED ? call->of.transfer : SOURCE_OWN];
@@ -267,6 +286,7 @@ static struct call_point point_of(const struct step_setup *u, enum step_phase ph
                                   double M)
 {
     if (phase == STEP_PREFILL) return (struct call_point){u->prefill_together ? B : 1, T, T};
+    if (u->verify) return (struct call_point){B, T, S + T - 1};
     const double tokens = u->pass_tokens > 0 ? (double)u->pass_tokens : 1;
     return (struct call_point){B, u->uncached ? S : tokens, u->averaged && !u->uncached ? S - (M - 1) / 2 : S};
 }
@@ -276,30 +296,31 @@ static struct sums sum_calls(struct calibrated *c, enum step_phase phase, double
     struct phase_calls *p = &c->phase[phase];
     const double *const in[] = {&B, &T, &S, &M};
     const struct call_point at = point_of(p->pass.setup, phase, B, T, S, M);
+    const struct call_point points[] = {at}; /* no parts */
     struct memo *m = memo_of(p->memo, at.batch, at.tokens);
     if (!(m->batch == at.batch && m->tokens == at.tokens)) {
         struct sums fixed = {0, 0, 0, 0, 0, 0};
-        add_part(c, &p->fixed, &at, in, &fixed);
+        add_part(c, &p->fixed, points, in, &fixed);
         *m = (struct memo){.batch = at.batch, .tokens = at.tokens, .sums = fixed};
     }
     struct sums all = m->sums;
-    add_part(c, &p->moving, &at, in, &all);
+    add_part(c, &p->moving, points, in, &all);
     return all;
 }
 
-static struct calibrated_time finish(const struct calibrated *c, const struct phase_calls *p, const struct sums *sums,
-                                     double floor_s)
+/* NULL steps: none were measured, and host_s is what their engine's host adds. */
+static struct calibrated_time finish(const struct calibrated *c, const struct steps *steps, double host_s,
+                                     const struct sums *sums, double floor_s)
 {
     const double low = sums->wide_low_s / sums->s, high = sums->wide_high_s / sums->s;
-    const double host_s = p->steps ? p->steps->host_s : 0;
     double kernels_s = sums->s;
     if (c->setup.eager) kernels_s = fmax(kernels_s, sums->launches * STEPS_LAUNCH_S);
-    const double s = host_s + kernels_s;
+    const double s = (c->setup.hostless ? 0 : host_s) + kernels_s;
     struct calibrated_time t;
-    if (p->steps) {
-        t.s = s * p->steps->band.p50;
-        t.p10_s = s * p->steps->band.p10 * low;
-        t.p90_s = s * p->steps->band.p90 * high;
+    if (steps) {
+        t.s = s * steps->band.p50;
+        t.p10_s = s * steps->band.p10 * low;
+        t.p90_s = s * steps->band.p90 * high;
     } else {
         t.s = s;
         t.p10_s = s * fmin(sums->p10_s / sums->s, c->widest_low * low);
@@ -311,12 +332,56 @@ static struct calibrated_time finish(const struct calibrated *c, const struct ph
     return t;
 }
 
+/* What a mixed pass asks of its calls: of all tokens, of those that decode, of pieces of prompts. */
+static void mixed_points(const struct mix *x, struct call_point points[1 + MIXED_PARTS])
+{
+    const double all = mix_sequences(x);
+    points[0] = (struct call_point){all, mix_tokens(x) / all, 0};
+    for (enum mixed_part k = 0; k < MIXED_PARTS; k++) {
+        const struct mix_mean m = mix_mean(x, k);
+        points[1 + k] = (struct call_point){m.sequences, m.tokens, m.context};
+    }
+}
+
+void calibrated_mix_eval(struct calibrated *c, const struct mix *x, double floor_s, struct calibrated_time *out)
+{
+    const struct phase_calls *p = &c->phase[MIXED];
+    const struct steps *decode = c->phase[STEP_DECODE].steps, *prefill = c->phase[STEP_PREFILL].steps;
+    struct call_point points[1 + MIXED_PARTS];
+    struct sums sums = {0, 0, 0, 0, 0, 0};
+    mixed_points(x, points);
+    add_part(c, &p->fixed, points, mix_sums(x), &sums);
+    add_part(c, &p->moving, points, mix_sums(x), &sums);
+    const bool decodes = points[1 + MIXED_DECODE].batch > 0, prefills = points[1 + MIXED_PREFILL].batch > 0;
+    const struct steps *of = decodes && prefills ? NULL : decodes ? decode : prefill;
+    const struct steps *host = decodes ? decode : prefill;
+    *out = finish(c, of, host ? host->host_s : 0, &sums, floor_s);
+}
+
+void calibrated_mix_prompt(struct calibrated *c, struct mix *scratch, double tokens, double chunk,
+                           struct calibrated_time *out)
+{
+    *out = (struct calibrated_time){0, 0, 0};
+    for (double from = 0; from < tokens; from += chunk) {
+        struct calibrated_time t;
+        double v[MIX_VALUES_N];
+        mix_clear(scratch);
+        mix_prefill(scratch, 1, fmin(chunk, tokens - from), from);
+        mix_eval(scratch, v);
+        calibrated_mix_eval(c, scratch, v[MIX_step_s], &t);
+        out->s += t.s;
+        out->p10_s += t.p10_s;
+        out->p90_s += t.p90_s;
+    }
+}
+
 void calibrated_eval(struct calibrated *c, enum step_phase phase, size_t n, const double *B, const double *T,
                      const double *S, const double *M, const double *floor_s, struct calibrated_time *out)
 {
     for (size_t i = 0; i < n; i++) {
         const struct sums sums = sum_calls(c, phase, B[i], T[i], S[i], M ? M[i] : 1);
-        out[i] = finish(c, &c->phase[phase], &sums, floor_s[i]);
+        const struct steps *steps = c->phase[phase].steps;
+        out[i] = finish(c, steps, steps ? steps->host_s : 0, &sums, floor_s[i]);
     }
 }
 
@@ -325,28 +390,42 @@ double calibrated_sum_s(struct calibrated *c, enum step_phase phase, double B, d
     return sum_calls(c, phase, B, T, S, M).s;
 }
 
-void calibrated_ops(struct calibrated *c, enum step_phase phase, double B, double T, double S, double M,
-                    struct step_op *ops, size_t n)
+static void set_ops(struct calibrated *c, const struct phase_calls *p, const struct call_point *points,
+                    const double *const *in, struct step_op *ops, size_t n)
 {
     static const char *const HOW[] = {[CALL_MEASURED] = "measured",
                                       [CALL_FUSED] = "fused",
                                       [CALL_INSIDE] = "inside",
                                       [CALL_NOTHING] = "nothing",
                                       [CALL_ROOFLINE] = "estimated"};
-    struct phase_calls *p = &c->phase[phase];
-    const double *const in[] = {&B, &T, &S, &M};
-    const struct call_point at = point_of(p->pass.setup, phase, B, T, S, M);
     double sum = 0;
     for (int k = 0; k < 2; k++) {
         const struct part *part = k ? &p->moving : &p->fixed;
         if (part->n) sym_tape_eval(part->tape, 1, in, part->column);
         for (size_t i = 0; i < part->n; i++) {
             const struct call *call = &part->call[i];
+            const struct call_point *at = &points[call->part + 1];
             if (call->op >= n) continue;
-            ops[call->op].time_s = call->count * call_time(c, call, &at, part->value[i]).s;
-            ops[call->op].bound_by = HOW[call->how];
+            ops[call->op].time_s = at->batch > 0 ? call->count * call_time(c, call, at, part->value[i]).s : 0;
+            ops[call->op].bound_by = at->batch > 0 ? HOW[call->how] : HOW[CALL_NOTHING];
             sum += ops[call->op].time_s;
         }
     }
     for (size_t i = 0; i < n; i++) ops[i].share_frac = ops[i].time_s / sum;
+}
+
+void calibrated_ops(struct calibrated *c, enum step_phase phase, double B, double T, double S, double M,
+                    struct step_op *ops, size_t n)
+{
+    const struct phase_calls *p = &c->phase[phase];
+    const double *const in[] = {&B, &T, &S, &M};
+    const struct call_point points[] = {point_of(p->pass.setup, phase, B, T, S, M)};
+    set_ops(c, p, points, in, ops, n);
+}
+
+void calibrated_mix_ops(struct calibrated *c, const struct mix *x, struct step_op *ops, size_t n)
+{
+    struct call_point points[1 + MIXED_PARTS];
+    mixed_points(x, points);
+    set_ops(c, &c->phase[MIXED], points, mix_sums(x), ops, n);
 }

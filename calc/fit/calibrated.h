@@ -11,12 +11,15 @@
 #define RIDGE_FIT_CALIBRATED_H
 
 #include "calc/fit/source.h"
+#include "calc/time/mix.h"
 #include "calc/time/step.h"
 
 struct calibrated_setup {
     const struct step *step; /* compiled for bound, whose times are the floor */
     const struct source *source;
     bool eager;
+    bool hostless;              /* a pass within a step of another model: what the host adds is that one's */
+    const struct mix_plan *mix; /* for calibrated_mix_eval; of the same model and device; NULL none */
 };
 
 struct calibrated; /* lives in the arena; keeps what it computed, so one thread at a time */
@@ -34,6 +37,16 @@ enum err_code calibrated_open(struct arena *a, const struct calibrated_setup *se
  * point. Cost: that of attention per point, and of all other operators once per number of rows. */
 void calibrated_eval(struct calibrated *c, enum step_phase phase, size_t n, const double *B, const double *T,
                      const double *S, const double *M, const double *floor_s, struct calibrated_time *out);
+
+/* calibrated_mix_eval -- the times of a mixed step; floor_s: its bound. Pieces of prompts attend as so many of their
+ * mean size. Steps that only decode are those of calibrated_eval, one whole prompt a prefill; of steps that do both
+ * none was measured, and their band is the wider rule. calibrated_mix_ops -- as calibrated_ops. */
+void calibrated_mix_eval(struct calibrated *c, const struct mix *x, double floor_s, struct calibrated_time *out);
+void calibrated_mix_ops(struct calibrated *c, const struct mix *x, struct step_op *ops, size_t n);
+
+/* calibrated_mix_prompt -- mix_prompt in calibrated times; floor_s: none, each piece has its own bound. */
+void calibrated_mix_prompt(struct calibrated *c, struct mix *scratch, double tokens, double chunk,
+                           struct calibrated_time *out);
 
 /* calibrated_ops -- the calibrated seconds of operators that step_ops gave for the same phase and point, times their
  * counts: sets time_s, bound_by ("measured", "fused", "inside", "estimated") and share_frac; what the host adds and

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "calc/base/text.h"
+#include "calc/cost/mixed.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -25,6 +26,7 @@ struct maker {
     const struct ffn *ffn;
     double tp;
     bool decode;   /* one new token a sequence */
+    bool verify;   /* several, which the pass judges */
     bool absorbed; /* latent attention in the latent space */
     bool eager;
 };
@@ -115,7 +117,8 @@ static void make_latent(struct call *c, const struct maker *m)
     const struct mixer *x = m->mixer;
     struct kernel *k = &c->kernel;
     const bool fp8 = m->pass->setup->model->kv.bits <= 8;
-    if (m->decode) {
+    if (m->decode || m->verify) { /* rows of several tokens fill the blocks that the heads of one do */
+        c->packed = m->verify;
         k->kind = KERNEL_MLA_DECODE;
         k->kv_heads = 1;
         k->head_dim = (double)(x->kv_rank + x->rope_dim);
@@ -153,15 +156,18 @@ static void make_attention(struct call *c, const struct maker *m)
     k->head_dim = (double)x->head_dim;
     k->value_dim = (double)x->v_head_dim;
     k->window = (double)x->window_tokens;
-    if (model->bidirectional || x->images || x->kind != MIXER_ATTENTION) return;
+    if (x->images || x->kind != MIXER_ATTENTION) return;
+    c->both_ways = model->bidirectional;
     const bool fp8 = k->kv_element_bytes <= 1;
     const double group = k->heads / k->kv_heads;
     /* as the measured classes: fit/rows_formats.c */
-    const bool alone = is_trtllm(m) && !(m->decode && group > 1 && group <= 32);
-    k->kind = m->decode ? KERNEL_DECODE : KERNEL_PREFILL;
+    const bool decode = m->decode || m->verify;
+    const bool alone = is_trtllm(m) && !(decode && group > 1 && group <= 32);
+    c->packed = m->verify;
+    k->kind = decode ? KERNEL_DECODE : KERNEL_PREFILL;
     k->ungrouped = alone;
-    const char *with = m->decode && alone ? "/ungrouped" : NULL, *without = m->decode && !alone ? "/ungrouped" : NULL;
-    const char *kind = m->decode ? "decode" : "prefill";
+    const char *with = decode && alone ? "/ungrouped" : NULL, *without = decode && !alone ? "/ungrouped" : NULL;
+    const char *kind = decode ? "decode" : "prefill";
     char mixed[32], narrow[32], plain[32];
     (void)snprintf(mixed, sizeof mixed, "%s/bf16/fp8/", kind);
     (void)snprintf(narrow, sizeof narrow, "%s/fp8/fp8/", kind);
@@ -297,9 +303,11 @@ static void make_kind(struct call *c, const struct maker *m)
     }
 }
 
-struct call call_make(const struct step_pass *pass, enum step_phase phase, size_t i, const struct source *s, bool eager)
+struct call call_make(const struct step_pass *pass, enum call_pass which, size_t i, const struct source *s, bool eager)
 {
     const struct cost_op *op = &pass->op[i];
+    const bool cached = !pass->setup->uncached;
+    if (op->part >= 0) which = op->part == MIXED_DECODE ? CALL_DECODE : CALL_PREFILL;
     const struct layer_kind *kind = op->kind_index < 0 ? NULL : &pass->setup->model->kinds[op->kind_index];
     const struct maker m = {.pass = pass,
                             .op = op,
@@ -308,10 +316,11 @@ struct call call_make(const struct step_pass *pass, enum step_phase phase, size_
                             .mixer = kind ? &kind->mixer : NULL,
                             .ffn = kind ? &kind->ffn : NULL,
                             .tp = (double)pass->setup->tp,
-                            .decode = phase == STEP_DECODE && !pass->setup->uncached && pass->setup->pass_tokens <= 1,
-                            .absorbed = phase == STEP_DECODE && !pass->setup->uncached,
+                            .decode = which == CALL_DECODE && cached && pass->setup->pass_tokens <= 1,
+                            .verify = which == CALL_VERIFY,
+                            .absorbed = which != CALL_PREFILL && cached,
                             .eager = eager};
-    struct call c = {.how = CALL_ROOFLINE, .count = (double)op->count, .launches = 1, .op = i};
+    struct call c = {.how = CALL_ROOFLINE, .count = (double)op->count, .launches = 1, .op = i, .part = op->part};
     const struct sym *const work[] = {op->flops,       op->vector_flops, op->weight_bytes,    op->kv_bytes,
                                       op->state_bytes, op->wire_bytes,   op->activation_bytes};
     bool idle = true;
@@ -341,14 +350,17 @@ struct kernel call_at(const struct call *c, const struct call_point *at, double 
     case KERNEL_MLA_PREFILL:
     case KERNEL_SCAN:
     case KERNEL_CONV:
-        k.prefix_tokens = at->context - at->tokens;
         k.batch = at->batch;
-        k.query_tokens = at->tokens;
+        k.query_tokens = round(at->tokens);
+        k.prefix_tokens = round(at->context) - k.query_tokens;
+        /* a causal call of as many pairs, T*P + T*(T+1)/2 = T*S */
+        if (c->both_ways) k.prefix_tokens = round(at->context - (k.query_tokens + 1) / 2);
         break;
     case KERNEL_DECODE:
     case KERNEL_MLA_DECODE:
         k.batch = at->batch;
         k.context_tokens = at->context;
+        if (c->packed) k.heads *= at->tokens;
         break;
     case KERNEL_ELEMENTWISE:
         k.m = at->batch * at->tokens;

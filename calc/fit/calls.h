@@ -27,6 +27,8 @@ struct call {
     double p[KERNEL_PARAMS_MAX]; /* of the class, as this call takes them */
     double count, launches;      /* launches: kernels of one call */
     bool by_context;             /* its work changes with the context in a decode step */
+    bool packed, both_ways;      /* query tokens as further heads; each token sees all (call_at) */
+    int part;                    /* of a mixed pass, as cost_op */
     size_t op;                   /* of the pass */
 };
 
@@ -35,9 +37,12 @@ struct call_point {
     double batch, tokens, context;
 };
 
-/* call_make -- how operator i of a phase is called. */
-struct call call_make(const struct step_pass *pass, enum step_phase phase, size_t i, const struct source *s,
-                      bool eager);
+/* What of a pass a call is made for: one token of each sequence against its cache, several of them to be judged, whole
+ * prompts or pieces of them. */
+enum call_pass { CALL_DECODE, CALL_VERIFY, CALL_PREFILL };
+
+/* call_make -- how operator i of a pass is called; of a mixed pass by the part that it is of. */
+struct call call_make(const struct step_pass *pass, enum call_pass which, size_t i, const struct source *s, bool eager);
 
 /* call_at -- the kernel of a call at a point; rows and bytes of its operator there. */
 struct kernel call_at(const struct call *c, const struct call_point *at, double rows, double bytes);

@@ -185,15 +185,37 @@ void mix_advance(struct mix *x, double n)
 double mix_sequences(const struct mix *x) { return x->sum[MIXED_DECODE][0] + x->sum[MIXED_PREFILL][0]; }
 double mix_tokens(const struct mix *x) { return x->sum[MIXED_DECODE][1] + x->sum[MIXED_PREFILL][1]; }
 
-void mix_eval(const struct mix *x, double out[MIX_VALUES_N])
+struct mix_mean mix_mean(const struct mix *x, enum mixed_part part)
+{
+    const double *s = x->sum[part];
+    return (struct mix_mean){s[0], s[1] / s[0], s[2] / s[0]};
+}
+
+struct step_pass mix_pass_of(const struct mix_plan *p)
+{
+    return (struct step_pass){.setup = &p->setup,
+                              .c = p->c,
+                              .in = p->in,
+                              .in_n = p->in_n,
+                              .op = p->mixed.ops.op,
+                              .timed = p->timed,
+                              .n = p->mixed.ops.n};
+}
+
+const double *const *mix_sums(const struct mix *x)
 {
     struct mix_plan *p = x->plan;
-    double *column[MIX_VALUES_N];
     size_t n = 0;
     for (enum mixed_part k = 0; k < MIXED_PARTS; k++)
         for (size_t i = 0; i < p->part[k].n; i++) p->at[n++] = &x->sum[k][i];
+    return p->at;
+}
+
+void mix_eval(const struct mix *x, double out[MIX_VALUES_N])
+{
+    double *column[MIX_VALUES_N];
     for (size_t i = 0; i < MIX_VALUES_N; i++) column[i] = &out[i];
-    sym_tape_eval(p->tape, 1, p->at, column);
+    sym_tape_eval(x->plan->tape, 1, mix_sums(x), column);
 }
 
 void mix_prompt(struct mix *scratch, double tokens, double chunk, double out[MIX_VALUES_N])

@@ -64,12 +64,23 @@ void mix_advance(struct mix *x, double n);
 double mix_tokens(const struct mix *x);    /* of the step */
 double mix_sequences(const struct mix *x); /* in it */
 
+/* mix_mean -- sequences of a part, and the tokens and contexts that each has on average (NAN of none). */
+struct mix_mean {
+    double sequences, tokens, context;
+};
+struct mix_mean mix_mean(const struct mix *x, enum mixed_part part);
+
 /* mix_eval -- the values of a step. Cost: O(operators of all layer kinds). */
 void mix_eval(const struct mix *x, double out[MIX_VALUES_N]);
 
 /* mix_prompt -- a prompt of `tokens` tokens in pieces of `chunk`, each a step of its own: sums of times, flops and
  * bytes over its steps, memory of the largest. scratch: any mix of the plan, emptied. Cost: tokens/chunk steps. */
 void mix_prompt(struct mix *scratch, double tokens, double chunk, double out[MIX_VALUES_N]);
+
+/* mix_pass_of -- the operators of a plan, for whoever prices each anew; borrowed. mix_sums -- where the values of its
+ * symbols are, in_n of them; until the mix changes. */
+struct step_pass mix_pass_of(const struct mix_plan *p);
+const double *const *mix_sums(const struct mix *x);
 
 /* mix_ops -- the operators of a step. Errors: ERR_NOMEM. */
 enum err_code mix_ops(struct arena *a, const struct mix *x, struct step_op **out, size_t *out_n, struct err *e);

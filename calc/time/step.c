@@ -12,6 +12,7 @@ struct step {
     struct step_setup setup;
     struct sym_ctx *c;
     struct cost_symbols y;
+    const struct sym *in[4]; /* B, T, S, M */
     struct rates rates;
     struct phase phase[STEP_PHASES];
     struct sym_tape *tape;
@@ -131,6 +132,8 @@ enum err_code step_compile(struct arena *a, const struct step_setup *setup, stru
     s->c = sym_open(a);
     if (!s->c) return err_nomem(e);
     s->y = cost_symbols_make(s->c);
+    const struct sym *const in[] = {s->y.B, s->y.T, s->y.S, s->y.M};
+    for (size_t i = 0; i < 4; i++) s->in[i] = in[i];
     double link;
     TRY(timed_link_rate(setup->hw, setup->tp, &link, e));
     s->rates = rates_of(s->c, setup->hw, link);
@@ -142,9 +145,8 @@ enum err_code step_compile(struct arena *a, const struct step_setup *setup, stru
     total_memory(s, exprs);
     total_phase(&s->phase[STEP_PREFILL], exprs + STEP_prefill_s);
     total_phase(&s->phase[STEP_DECODE], exprs + STEP_decode_step_s);
-    const struct sym *const in[] = {s->y.B, s->y.T, s->y.S, s->y.M};
     TRY(sym_check(s->c, e));
-    TRY(sym_tape_compile(a, STEP_VALUES_N, exprs, 4, in, &s->tape, e));
+    TRY(sym_tape_compile(a, STEP_VALUES_N, exprs, 4, s->in, &s->tape, e));
     *out = s;
     return ERR_OK;
 }
@@ -170,12 +172,8 @@ size_t step_length(const struct step *s) { return sym_tape_length(s->tape); }
 struct step_pass step_pass_of(const struct step *s, enum step_phase phase)
 {
     const struct phase *p = &s->phase[phase];
-    return (struct step_pass){.setup = &s->setup,
-                              .c = s->c,
-                              .in = {s->y.B, s->y.T, s->y.S, s->y.M},
-                              .op = p->ops.op,
-                              .timed = p->timed,
-                              .n = p->ops.n};
+    return (struct step_pass){
+        .setup = &s->setup, .c = s->c, .in = s->in, .in_n = 4, .op = p->ops.op, .timed = p->timed, .n = p->ops.n};
 }
 
 enum { OP_VALUES = 12 };
@@ -246,14 +244,13 @@ enum err_code step_ops(struct arena *a, const struct step *s, enum step_phase ph
                        double M, struct step_op **out, size_t *out_n, struct err *e)
 {
     const struct phase *p = &s->phase[phase];
-    const struct sym *const in[] = {s->y.B, s->y.T, s->y.S, s->y.M};
     const double values[] = {B, T, S, M};
     const struct step_list list = {.model = s->setup.model,
                                    .phase = phase_name(s, phase),
                                    .op = p->ops.op,
                                    .timed = p->timed,
                                    .n = p->ops.n,
-                                   .in = in,
+                                   .in = s->in,
                                    .in_n = 4};
     *out_n = p->ops.n;
     return step_ops_of(a, &list, values, out, e);

@@ -118,7 +118,8 @@ const struct sym *step_activation(struct sym_ctx *c, const struct model *m, cons
 struct step_pass {
     const struct step_setup *setup;
     struct sym_ctx *c;
-    const struct sym *in[4]; /* B, T, S, M */
+    const struct sym *const *in; /* B, T, S, M; of a mixed pass its sums */
+    size_t in_n;
     const struct cost_op *op;
     const struct timed *timed;
     size_t n;
