@@ -58,6 +58,11 @@ static const struct option OPTIONS[] = {
     ALTERNATIVE(2, "generate", 0, "LIST", NULL, "tokens out"),
     ALTERNATIVE(3, "workload", 0, "NAME", NULL,
                 "tokens in and out of a built-in workload (chat, code, long-context, reasoning) or a file"),
+    ALTERNATIVE(
+        4, "mix", 0, "ITEM,...", NULL,
+        "one step of several: decode=N@CONTEXT sequences, prefill=[N x]TOKENS[@CACHED] pieces of prompts, as in "
+        "decode=32@1500,prefill=512@1024 or prefill=2x512"),
+    TEXT("chunk", 0, "N", NULL, "prefill in pieces of N tokens, a step each (default: whole prompts)"),
     TEXT("block", 0, "N", NULL,
          "diffusion models: tokens of a block, those before it cached (default: the model's; else whole sequences)"),
     TEXT("steps", 0, "N", NULL, "diffusion models: passes that settle a block, or all tokens (default: one a token)"),
@@ -267,6 +272,7 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     for (size_t m = 0; m < q.models_n; m++)
         for (size_t g = 0; g < q.gpus_n; g++)
             TRY(estimate_case_open(a, &q, q.models[m], q.gpus[g], &cases[m * q.gpus_n + g], e));
+    if (q.mix_text) return estimate_mix_run(a, &q, cases, cases_n, e);
     TRY(open_sink(a, &v, &q, cases_n, &s, e));
     if (s.streamed) TRY(table_begin(&s.table, s.format, s.out, e));
     enum err_code code = ERR_OK;
@@ -294,6 +300,7 @@ const struct command command_estimate = {
                 "      --format csv -o sweep.csv\n"
                 "  ridge estimate -m llama-3.1-8b -g h100-sxm -b 64 --by-op --plot roofline.svg\n"
                 "  ridge estimate -m llama-3.1-8b -g h100-sxm --max-model-len 32768\n"
+                "  ridge estimate -m llama-3.1-8b -g h100-sxm --mix decode=32@1500,prefill=512@1024\n"
                 "  ridge estimate -m llama-3.1-70b -g h100-sxm:8 -b 1..256*2 --fidelity calibrated\n",
     .run = run,
 };

@@ -8,6 +8,7 @@
 #include "calc/fit/calibrated.h"
 #include "calc/model/model.h"
 #include "calc/serve/pool.h"
+#include "calc/time/mix.h"
 #include "calc/time/speculate.h"
 
 enum estimate_only { ONLY_ALL, ONLY_MEMORY, ONLY_PREFILL, ONLY_DECODE };
@@ -35,6 +36,13 @@ struct estimate_request {
     bool towerless;                 /* image towers are not loaded */
     struct lora lora;               /* an adapter that is priced; rank 0 none */
     bool engine;                    /* any engine flag was given */
+    int64_t chunk;                  /* tokens of a piece of a prompt; 0: prompts whole */
+    const char *mix_text;           /* a mixed step instead of prefill and decode; NULL none */
+    struct estimate_piece {
+        bool decode;
+        int64_t n, tokens, context; /* sequences; of a prompt new tokens, and cached ones before them */
+    } * mix;
+    size_t mix_n;
     struct estimate_drafting {
         const char *draft; /* a model, eagle, medusa=N or mtp; NULL: no speculation */
         const char *accept_text;
@@ -100,6 +108,8 @@ struct estimate_case {
     struct step *step;
     struct source source; /* of calibrated times, and they; NULL without */
     struct calibrated *calibrated;
+    struct mix_plan *mix_plan; /* only with --mix or --chunk */
+    struct mix mix;
     struct estimate_engine engine; /* only with engine flags */
     struct model draft;            /* only with --draft */
     int64_t draft_tp;
@@ -108,6 +118,20 @@ struct estimate_case {
 
 /* estimate_tower_bytes -- of one GPU, towers that are loaded; unknown ones are nothing here. */
 double estimate_tower_bytes(const struct estimate_case *c);
+
+/* estimate_mix_parse -- q->mix and q->chunk from the options. Errors: ERR_USAGE. estimate_mix_run -- the answer to
+ * --mix: a row for each case. Errors: those of the tables; ERR_NO nothing fits. */
+enum err_code estimate_mix_parse(struct arena *a, const struct option_values *v, struct estimate_request *q,
+                                 struct err *e);
+enum err_code estimate_mix_run(struct arena *a, const struct estimate_request *q, const struct estimate_case *cases,
+                               size_t cases_n, struct err *e);
+
+/* estimate_chunked -- prefill values of step_eval's, activations and memory for a prompt of T tokens in pieces of
+ * --chunk. estimate_chunked_ops -- the operators of all its pieces. Errors: ERR_NOMEM. */
+void estimate_chunked(const struct estimate_request *q, const struct estimate_case *c, double B, double T, double S,
+                      double M, double v[STEP_VALUES_N]);
+enum err_code estimate_chunked_ops(struct arena *a, const struct estimate_request *q, const struct estimate_case *c,
+                                   double T, struct step_op **out, size_t *out_n, struct err *e);
 
 /* estimate_drafting_open -- the draft of a case and its steps, and the target's verify pass. setup: the target's.
  * Errors: ERR_USAGE a layout that does not divide, or a tree deeper than the acceptance; those of model_load. */

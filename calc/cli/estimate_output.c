@@ -94,6 +94,11 @@ static void write_beside_lines(struct out *o, const struct estimate_request *q, 
 /* What all rows of the table share. */
 static void write_workload_line(struct out *o, const struct estimate_request *q)
 {
+    if (q->mix_text) {
+        put_line(o, 2, "one step of %s", q->mix_text);
+        return;
+    }
+    if (q->chunk) put_line(o, 2, "prompts in pieces of %lld tokens, a step each", (long long)q->chunk);
     const bool one_batch = q->batch_n == 1;
     const bool one_context = (q->averaged ? q->prompt_n * q->generate_n : q->context_n) == 1;
     if (!one_batch && !one_context) return;
@@ -125,7 +130,7 @@ static void write_calibrated(struct out *o, const struct estimate_request *q, co
     for (size_t i = 0; (note = calibrated_note(c->calibrated, i)) != NULL; i++) put_line(o, 2, "note: %s", note);
 }
 
-static void write_heading(struct out *o, const struct estimate_request *q, const struct estimate_case *c)
+void estimate_write_heading(struct out *o, const struct estimate_request *q, const struct estimate_case *c)
 {
     const struct model *m = &c->model;
     char model[96], device[96], count[32] = "", layout[64] = "";
@@ -248,7 +253,7 @@ static enum err_code write_text_case(struct estimate_sink *s, const struct estim
     struct table t = s->table;
     t.rows = rows;
     t.n_rows = n;
-    write_heading(s->out, q, c);
+    estimate_write_heading(s->out, q, c);
     if (q->engine) write_pool(s->out, &c->engine);
     out_char(s->out, '\n');
     if (!columns) TRY(text_columns(s->arena, q, true, c->state_bytes > 0, &t, e));
@@ -264,7 +269,7 @@ static enum err_code write_phases(struct estimate_sink *s, const struct estimate
                                   const struct estimate_case *c, struct table t, const struct estimate_op_row *rows,
                                   size_t n, struct err *e)
 {
-    write_heading(s->out, q, c);
+    estimate_write_heading(s->out, q, c);
     for (size_t i = 0; i < n;) {
         size_t end = i;
         while (end < n && rows[end].op.phase == rows[i].op.phase) end++;

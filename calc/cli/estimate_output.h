@@ -26,6 +26,9 @@ struct estimate_sink {
 enum err_code estimate_write(struct estimate_sink *s, const struct estimate_request *q,
                              const struct estimate_case *cases, size_t cases_n, struct err *e);
 
+/* estimate_write_heading -- the lines over the table of a case. */
+void estimate_write_heading(struct out *o, const struct estimate_request *q, const struct estimate_case *c);
+
 /* estimate_plot_kind -- of the picture that was asked for. estimate_draw -- draw it. Errors: as plot_render. */
 const char *estimate_plot_kind(const struct estimate_request *q);
 enum err_code estimate_draw(struct estimate_sink *s, const struct estimate_request *q,

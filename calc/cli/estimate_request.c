@@ -49,12 +49,13 @@ static enum err_code parse_conventions(struct arena *a, const struct option_valu
 enum err_code estimate_conventions_text(struct arena *a, struct estimate_request *q, struct err *e)
 {
     const struct cost_conventions *k = &q->conventions;
-    const char *text = arena_printf(
-        a, "%s%s%s%s%s%s%s%s%s%s", k->causal_full ? " causal=full" : "", k->embed_full_table ? " embedding=full" : "",
-        k->mlp_fused ? " mlp=fused" : "", k->head_all ? " lm-head=all" : "",
-        k->norms_uncounted ? " norms=uncounted" : "", k->activations_uncounted ? " memory=weights+cache" : "",
-        q->prefill_together ? " prefill=together" : "", q->uncached ? " kv=none" : "",
-        q->averaged ? " context=mean" : "", q->drafting.draft && !q->drafting.bonus ? " bonus=none" : "");
+    const char *text = arena_printf(a, "%s%s%s%s%s%s%s%s%s%s%s", k->causal_full ? " causal=full" : "",
+                                    k->embed_full_table ? " embedding=full" : "", k->mlp_fused ? " mlp=fused" : "",
+                                    k->head_all ? " lm-head=all" : "", k->norms_uncounted ? " norms=uncounted" : "",
+                                    k->activations_uncounted ? " memory=weights+cache" : "",
+                                    q->prefill_together ? " prefill=together" : "", q->uncached ? " kv=none" : "",
+                                    q->chunk ? " prefill=pieces" : "", q->averaged ? " context=mean" : "",
+                                    q->drafting.draft && !q->drafting.bonus ? " bonus=none" : "");
     if (!text) return err_nomem(e);
     q->conventions_text = *text ? text + 1 : "default";
     return ERR_OK;
@@ -211,6 +212,7 @@ enum err_code estimate_request_parse(struct arena *a, const struct option_values
         return err_set(e, ERR_USAGE, "--by-op shows every operator at its own limit, which is --fidelity roofline");
     TRY(parse_workload(a, v, &q, e));
     TRY(estimate_drafting_parse(v, &q, e));
+    TRY(estimate_mix_parse(a, v, &q, e));
     TRY(parse_conventions(a, v, &q, e));
     *out = q;
     return ERR_OK;

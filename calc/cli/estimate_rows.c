@@ -229,7 +229,8 @@ static enum err_code whole_cache(struct arena *a, const struct model *m, struct 
 static enum err_code open_calibrated(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
                                      struct err *e)
 {
-    const struct calibrated_setup setup = {.step = c->step, .source = &c->source, .eager = q->eager};
+    const struct calibrated_setup setup = {
+        .step = c->step, .source = &c->source, .eager = q->eager, .mix = c->mix_plan};
     TRY(source_open(a, &c->hw, q->efficiency, q->framework, &c->source, e));
     return calibrated_open(a, &setup, &c->calibrated, e);
 }
@@ -270,6 +271,11 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
                                      .pass_tokens = c->diffusion.block_tokens,
                                      .beside_bytes = estimate_tower_bytes(c)};
     TRY(step_compile(a, &setup, &c->step, e));
+    if (q->chunk || q->mix_text) {
+        if (mix_compile(a, &setup, &c->mix_plan, e) != ERR_OK)
+            return err_prepend(e, q->chunk ? "--chunk: " : "--mix: ");
+        TRY(mix_open(a, c->mix_plan, &c->mix, e));
+    }
     if (q->calibrated) TRY(open_calibrated(a, q, c, e));
     if (q->drafting.draft) TRY(estimate_drafting_open(a, q, &setup, c, e));
     TRY(estimate_note_stored(a, q, c, e));
@@ -449,7 +455,11 @@ static void fill_calibrated(const struct estimate_request *q, const struct estim
     const double M = q->averaged ? estimate_generated(c, k->generate) : 1, S = q->averaged ? T + M : (double)k->context;
     struct calibrated_time t;
     if (q->only != ONLY_DECODE) {
-        calibrated_eval(c->calibrated, STEP_PREFILL, 1, &B, &T, &S, &M, &r->prefill_s, &t);
+        struct mix pieces = c->mix;
+        if (q->chunk)
+            calibrated_mix_prompt(c->calibrated, &pieces, T, (double)q->chunk, &t);
+        else
+            calibrated_eval(c->calibrated, STEP_PREFILL, 1, &B, &T, &S, &M, &r->prefill_s, &t);
         r->prefill_s = t.s;
         r->prefill_s_p10 = t.p10_s;
         r->prefill_s_p90 = t.p90_s;
@@ -562,6 +572,7 @@ enum err_code estimate_eval(struct arena *a, const struct estimate_request *q, c
         const struct asked k = asked_at(q, first + i);
         double v[STEP_VALUES_N];
         for (size_t j = 0; j < STEP_VALUES_N; j++) v[j] = column[j][i];
+        if (q->chunk) estimate_chunked(q, c, B[i], T[i], S[i], M[i], v);
         rows[i] = constant;
         if (q->drafting.draft) speculate(q, c, &k, &drafted);
         fill_point(q, c, &k, v, &drafted, &rows[i]);
@@ -580,6 +591,11 @@ enum err_code estimate_ops(struct arena *a, const struct estimate_request *q, co
     for (enum step_phase p = 0; p < STEP_PHASES; p++) {
         if (q->only == (p == STEP_PREFILL ? ONLY_DECODE : ONLY_PREFILL)) continue;
         if (p == STEP_PREFILL && c->model.diffusion && c->diffusion.block_tokens == 0) continue;
+        if (p == STEP_PREFILL && q->chunk) {
+            TRY(estimate_chunked_ops(a, q, c, (double)point->prompt_tokens, &ops[p], &n[p], e));
+            total += n[p];
+            continue;
+        }
         TRY(step_ops(a, c->step, p, (double)point->batch, (double)point->prompt_tokens, S, M, &ops[p], &n[p], e));
         if (c->calibrated)
             calibrated_ops(c->calibrated, p, (double)point->batch, (double)point->prompt_tokens, S, M, ops[p], n[p]);
