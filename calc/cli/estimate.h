@@ -114,6 +114,7 @@ struct estimate_case {
     struct model draft;            /* only with --draft */
     int64_t draft_tp;
     struct speculate_setup speculation;
+    struct estimate_clock *clock; /* of it, calibrated; NULL without */
 };
 
 /* estimate_tower_bytes -- of one GPU, towers that are loaded; unknown ones are nothing here. */
@@ -208,6 +209,7 @@ struct estimate_row {
     double bonus_token, draft_weight_bytes, draft_kv_bytes;
     double tokens_per_step, draft_s, verify_s, spec_step_s, spec_user_tok_per_s, spec_throughput_tok_per_s,
         spec_speedup;
+    double spec_step_s_p10, spec_step_s_p90, spec_throughput_tok_per_s_p10, spec_throughput_tok_per_s_p90;
 };
 
 /* estimate_drafting_fill -- memory of a point with a draft, and times unless hidden: p of this point, pays_until of
@@ -217,6 +219,12 @@ void estimate_drafting_constant(const struct estimate_request *q, const struct e
 void estimate_drafting_memory(const struct speculate_point *p, struct estimate_row *r);
 void estimate_drafting_times(const struct estimate_case *c, const struct speculate_point *p, int64_t pays_until,
                              struct estimate_row *r);
+
+/* estimate_drafting_band -- P10 and P90 of a step of the gamma that point p has, at calibrated times (NAN of floors).
+ * estimate_drafting_ops -- calibrated_ops of the pass that judges. */
+void estimate_drafting_band(const struct estimate_case *c, double B, double T, double S, double M,
+                            const struct speculate_point *p, struct estimate_row *r);
+void estimate_drafting_ops(const struct estimate_case *c, double B, double T, double S, struct step_op *ops, size_t n);
 
 /* estimate_drafting_write -- lines that say who drafts, under the heading of a case. estimate_drafting_table -- a table
  * of the n rows under its own; keys of its columns are estimate_drafting_keys. */

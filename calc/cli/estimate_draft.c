@@ -18,9 +18,6 @@ enum err_code estimate_drafting_parse(const struct option_values *v, struct esti
         q->drafting = d;
         return ERR_OK;
     }
-    if (q->calibrated)
-        return err_set(e, ERR_USAGE,
-                       "--draft is priced by floors (--fidelity bound or roofline), not by measured kernels");
     if (q->uncached)
         return err_set(e, ERR_USAGE, "--draft: decoding without a cache (--kv none) is not verified ahead");
     if (q->only == ONLY_PREFILL) return err_set(e, ERR_USAGE, "--draft changes decoding; --only prefill has none");
@@ -66,6 +63,47 @@ static enum err_code open_draft(struct arena *a, const struct estimate_request *
     }
     c->draft_tp = setup->tp;
     return code == ERR_OK ? ERR_OK : err_prepend(e, "--draft: ");
+}
+
+/* Calibrated times of the steps of a speculation. A draft's passes are within a step of the target, whose host they
+ * share. */
+enum { TARGET, JUDGE, DRAFT, DRAFT_WIDE, CLOCKS };
+struct estimate_clock {
+    const struct step *step[CLOCKS];
+    struct calibrated *of[CLOCKS];
+    int part; /* which number of calibrated_time: 0 the median, 1 P10, 2 P90 */
+};
+
+static double clock_seconds(void *self, struct step *of, double B, double T, double S, double M)
+{
+    const struct estimate_clock *k = self;
+    for (size_t i = 0; i < CLOCKS; i++) {
+        if (k->step[i] != of) continue;
+        double bound_s, *column[STEP_VALUES_N] = {0};
+        struct calibrated_time t;
+        column[STEP_decode_step_s] = &bound_s;
+        step_eval(of, 1, &B, &T, &S, &M, column);
+        calibrated_eval(k->of[i], STEP_DECODE, 1, &B, &T, &S, &M, &bound_s, &t);
+        return k->part == 0 ? t.s : k->part == 1 ? t.p10_s : t.p90_s;
+    }
+    return (double)NAN;
+}
+
+static enum err_code open_clock(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
+                                struct err *e)
+{
+    struct speculate_setup *s = &c->speculation;
+    struct estimate_clock *k = arena_alloc(a, sizeof *k);
+    if (!k) return err_nomem(e);
+    *k = (struct estimate_clock){.step = {s->target, s->verify, s->draft, s->draft_wide}, .of = {c->calibrated}};
+    for (size_t i = JUDGE; i < CLOCKS; i++) {
+        const struct calibrated_setup of = {
+            .step = k->step[i], .source = &c->source, .eager = q->eager, .hostless = i != JUDGE};
+        if (k->step[i]) TRY(calibrated_open(a, &of, &k->of[i], e));
+    }
+    s->clock = (struct speculate_clock){.seconds = clock_seconds, .self = k};
+    c->clock = k;
+    return ERR_OK;
 }
 
 /* A model of its own, or one made from the target. */
@@ -115,13 +153,14 @@ enum err_code estimate_drafting_open(struct arena *a, const struct estimate_requ
     if (s->depth_max > 0 && depth > s->depth_max)
         return err_set(e, ERR_USAGE, "--draft %s makes at most %lld tokens in a row, not %lld", d->draft,
                        (long long)s->depth_max, (long long)depth);
-    if (!d->has_tree) return ERR_OK;
+    if (!d->has_tree) return q->calibrated ? open_clock(a, q, c, e) : ERR_OK;
     s->shape = arena_array(a, 1, sizeof *s->shape);
     if (!s->shape) return err_nomem(e);
     if (speculate_tree_shape(a, &d->tree, &d->accept, d->bonus, s->shape, e) != ERR_OK)
         return err_prepend(e, "--tree: ");
     draft.verify = true;
-    return step_compile(a, &draft, &s->draft_wide, e);
+    TRY(step_compile(a, &draft, &s->draft_wide, e));
+    return q->calibrated ? open_clock(a, q, c, e) : ERR_OK;
 }
 
 /* ---- rows ---- */
@@ -137,7 +176,35 @@ void estimate_drafting_constant(const struct estimate_request *q, const struct e
     r->draft_weight_bytes = any ? step_weight_bytes(c->speculation.draft) : unknown;
     r->draft_kv_bytes = r->tokens_per_step = r->draft_s = r->verify_s = r->spec_step_s = unknown;
     r->spec_user_tok_per_s = r->spec_throughput_tok_per_s = r->spec_speedup = unknown;
+    r->spec_step_s_p10 = r->spec_step_s_p90 = unknown;
+    r->spec_throughput_tok_per_s_p10 = r->spec_throughput_tok_per_s_p90 = unknown;
     r->gamma = r->best_gamma = r->verify_tokens = r->spec_pays_until_batch = TABLE_INT_UNKNOWN;
+}
+
+void estimate_drafting_band(const struct estimate_case *c, double B, double T, double S, double M,
+                            const struct speculate_point *p, struct estimate_row *r)
+{
+    if (!c->clock || isnan(r->spec_step_s)) return;
+    struct speculate_setup s = c->speculation;
+    double step_s[3];
+    if (!s.shape) s.gamma = p->gamma;
+    for (int part = 1; part <= 2; part++) {
+        struct speculate_point at;
+        c->clock->part = part;
+        speculate_eval(&s, B, T, S, M, &at);
+        step_s[part] = at.step_s;
+    }
+    c->clock->part = 0;
+    const double tokens = (double)(r->batch * c->replicas) * p->tokens;
+    r->spec_step_s_p10 = step_s[1];
+    r->spec_step_s_p90 = step_s[2];
+    r->spec_throughput_tok_per_s_p10 = tokens / step_s[2];
+    r->spec_throughput_tok_per_s_p90 = tokens / step_s[1];
+}
+
+void estimate_drafting_ops(const struct estimate_case *c, double B, double T, double S, struct step_op *ops, size_t n)
+{
+    if (c->clock) calibrated_ops(c->clock->of[JUDGE], STEP_DECODE, B, T, S, 1, ops, n);
 }
 
 void estimate_drafting_memory(const struct speculate_point *p, struct estimate_row *r)
@@ -205,6 +272,15 @@ void estimate_drafting_write(struct out *o, const struct estimate_request *q, co
                        (long long)c->draft.vocab, (long long)c->model.vocab);
         put_wrapped(o, line);
     }
+    if (c->clock)
+        for (size_t i = 0; i < CLOCKS; i++) {
+            const char *note;
+            for (size_t n = 0; i != TARGET && c->clock->of[i] && (note = calibrated_note(c->clock->of[i], n)); n++) {
+                if (strncmp(note, "several tokens", strlen("several tokens")) != 0) continue;
+                (void)snprintf(line, sizeof line, "note: %s: %s", i == JUDGE ? "judging" : "drafting", note);
+                put_wrapped(o, line);
+            }
+        }
     if (c->state_bytes > 0)
         put_wrapped(o, "note: what an engine keeps to take a recurrent state back after a refusal is not counted");
 }
@@ -214,6 +290,11 @@ const char *estimate_drafting_keys(const struct estimate_request *q)
     if (!q->drafting.draft) return NULL;
     if (q->only == ONLY_MEMORY) return "draft_weight_bytes,draft_kv_bytes";
     const bool contexts = estimate_points(q) > q->batch_n; /* then it is told per row where it stops paying */
+    if (q->calibrated)
+        return contexts ? "gamma,tokens_per_step,spec_step_s,spec_step_s_p10,spec_step_s_p90,"
+                          "spec_throughput_tok_per_s,spec_speedup,best_gamma,spec_pays_until_batch"
+                        : "gamma,tokens_per_step,draft_s,verify_s,spec_step_s_p10,spec_step_s_p90,"
+                          "spec_throughput_tok_per_s,spec_speedup,best_gamma";
     if (q->drafting.has_tree)
         return contexts ? "verify_tokens,tokens_per_step,draft_s,verify_s,spec_throughput_tok_per_s,spec_speedup,"
                           "spec_pays_until_batch"

@@ -110,11 +110,15 @@ static const struct column COLUMNS[] = {
     ROW(best_gamma, INT, COUNT, 0, "best", "gamma of the fastest chain, up to 32 or as far as acceptance is given"),
     ROW(verify_tokens, INT, COUNT, 0, "verified", "query tokens of a sequence in the verify pass"),
     ROW(tokens_per_step, REAL, COUNT, 0, "tokens", "expected tokens that a step yields a sequence"),
-    ROW(draft_s, REAL, SECONDS, 0, "draft", "all passes of the draft in a step, a floor"),
-    ROW(verify_s, REAL, SECONDS, 0, "verify", "the target's pass over the drafted tokens, a floor"),
-    ROW(spec_step_s, REAL, SECONDS, 0, "spec. step", "draft + verify, a floor"),
+    ROW(draft_s, REAL, SECONDS, 0, "draft", "all passes of the draft in a step; a floor, or a median"),
+    ROW(verify_s, REAL, SECONDS, 0, "verify", "the target's pass over the drafted tokens; a floor, or a median"),
+    ROW(spec_step_s, REAL, SECONDS, 0, "spec. step", "draft + verify; a floor, or a median"),
+    ROW(spec_step_s_p10, REAL, SECONDS, 0, "P10", "a tenth of such steps is faster (calibrated)"),
+    ROW(spec_step_s_p90, REAL, SECONDS, 0, "P90", "a tenth of such steps is slower (calibrated)"),
     ROW(spec_user_tok_per_s, REAL, TOK_PER_S, 0, "spec. user", "tokens/step of one sequence"),
     ROW(spec_throughput_tok_per_s, REAL, TOK_PER_S, 0, "spec. all", "batch*copies*tokens/step"),
+    ROW(spec_throughput_tok_per_s_p10, REAL, TOK_PER_S, 0, "P10", "by spec_step_p90: a tenth is slower (calibrated)"),
+    ROW(spec_throughput_tok_per_s_p90, REAL, TOK_PER_S, 0, "P90", "by spec_step_p10: a tenth is faster (calibrated)"),
     ROW(spec_speedup, REAL, RATIO, 0, "speedup", "over decoding one token a step; below 1 it does not pay"),
     ROW(spec_pays_until_batch, INT, COUNT, 0, "pays until",
         "largest batch at which it pays at this context, whatever the memory; 0 none, 65536 that or more"),
@@ -358,6 +362,8 @@ static void hide_times(struct estimate_row *r)
     r->throughput_tok_per_s_p10 = r->throughput_tok_per_s_p90 = unknown;
     r->tokens_per_step = r->draft_s = r->verify_s = r->spec_step_s = unknown;
     r->spec_user_tok_per_s = r->spec_throughput_tok_per_s = r->spec_speedup = unknown;
+    r->spec_step_s_p10 = r->spec_step_s_p90 = unknown;
+    r->spec_throughput_tok_per_s_p10 = r->spec_throughput_tok_per_s_p90 = unknown;
     r->gamma = r->best_gamma = r->verify_tokens = r->spec_pays_until_batch = TABLE_INT_UNKNOWN;
     r->prefill_bound_by = r->decode_bound_by = r->bound_by = r->bounds = NULL;
 }
@@ -541,7 +547,10 @@ static void fill_point(const struct estimate_request *q, const struct estimate_c
     r->bound_by = r->decode_bound_by = binder(r->decode_compute_s, r->decode_memory_s, r->decode_link_s);
     r->bounds = short_bounds(r->prefill_bound_by, r->decode_bound_by);
     if (c->model.diffusion && c->diffusion.block_tokens == 0) hide_prefill(r);
-    if (q->drafting.draft) estimate_drafting_times(c, &drafted->point, drafted->pays_until, r);
+    if (!q->drafting.draft) return;
+    estimate_drafting_times(c, &drafted->point, drafted->pays_until, r);
+    estimate_drafting_band(c, (double)k->batch, (double)k->prompt, (double)k->context,
+                           q->averaged ? (double)k->generate : 1, &drafted->point, r);
 }
 
 enum err_code estimate_eval(struct arena *a, const struct estimate_request *q, const struct estimate_case *c,
@@ -604,6 +613,8 @@ enum err_code estimate_ops(struct arena *a, const struct estimate_request *q, co
     if (q->drafting.draft && point->verify_tokens != TABLE_INT_UNKNOWN) {
         TRY(step_ops(a, c->speculation.verify, STEP_DECODE, (double)point->batch, (double)point->verify_tokens,
                      S - (M - 1) / 2, 1, &ops[VERIFY], &n[VERIFY], e));
+        estimate_drafting_ops(c, (double)point->batch, (double)point->verify_tokens, S - (M - 1) / 2, ops[VERIFY],
+                              n[VERIFY]);
         total += n[VERIFY];
     }
     struct estimate_op_row *rows = arena_array(a, total, sizeof *rows);

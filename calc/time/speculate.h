@@ -80,12 +80,19 @@ int64_t speculate_best(const struct speculate_accept *a, bool bonus, int64_t n, 
 
 /* ---- on a device ---- */
 
+/* Other seconds than a step's own: of a decode step of `of`, one of the steps below, or of its pass over T tokens. */
+struct speculate_clock {
+    double (*seconds)(void *self, struct step *of, double B, double T, double S, double M);
+    void *self;
+};
+
 /* Two models on the same devices, draft and target in turn. Steps are borrowed. */
 struct speculate_setup {
-    struct step *target;     /* ordinary */
-    struct step *verify;     /* the target, compiled with verify */
-    struct step *draft;      /* ordinary */
-    struct step *draft_wide; /* the draft, compiled with verify: passes over several nodes of a tree; else NULL */
+    struct step *target;          /* ordinary */
+    struct step *verify;          /* the target, compiled with verify */
+    struct step *draft;           /* ordinary */
+    struct step *draft_wide;      /* the draft, compiled with verify: passes over several nodes of a tree; else NULL */
+    struct speculate_clock clock; /* seconds NULL: the steps' own */
     struct speculate_accept accept;
     bool bonus;
     bool one_pass;                 /* one pass of the draft proposes all depths (Medusa's heads), not one a depth */

@@ -14,8 +14,12 @@ static void values_at(struct step *s, double B, double T, double S, double M, do
 }
 
 /* Seconds of decode steps (or of verify passes of T[i] tokens) at n points of one batch. */
-static void seconds_at(struct step *s, size_t n, double batch, const double *T, const double *S, double *out)
+static void seconds_at(const struct speculate_setup *of, struct step *s, size_t n, double batch, const double *T,
+                       const double *S, double *out)
 {
+    const struct speculate_clock *k = &of->clock;
+    for (size_t i = 0; k->seconds && i < n; i++) out[i] = k->seconds(k->self, s, batch, T[i], S[i], 1);
+    if (k->seconds) return;
     double B[DEPTHS], M[DEPTHS];
     double *column[STEP_VALUES_N] = {0};
     for (size_t i = 0; i < n; i++) {
@@ -37,9 +41,9 @@ static void chain_seconds(const struct speculate_setup *s, double B, double S, i
         at[i] = S + (double)i;
         first[i] = S;
     }
-    seconds_at(s->draft, (size_t)n, B, one, at, draft_s);
+    seconds_at(s, s->draft, (size_t)n, B, one, at, draft_s);
     for (int64_t i = 1; i < n; i++) draft_s[i] = s->one_pass ? draft_s[0] : draft_s[i] + draft_s[i - 1];
-    seconds_at(s->verify, (size_t)n, B, tokens, first, verify_s);
+    seconds_at(s, s->verify, (size_t)n, B, tokens, first, verify_s);
 }
 
 /* One pass of the draft a depth, over the nodes above; the first over the last token. */
@@ -50,7 +54,7 @@ static double tree_draft_s(const struct speculate_setup *s, double B, double S)
     for (int64_t d = 0; d < passes; d++) {
         const double nodes = d == 0 ? 1 : (double)s->shape->nodes[d - 1], first = d == 0 ? S : S + 1 + held;
         double t;
-        seconds_at(nodes > 1 ? s->draft_wide : s->draft, 1, B, &nodes, &first, &t);
+        seconds_at(s, nodes > 1 ? s->draft_wide : s->draft, 1, B, &nodes, &first, &t);
         sum += t;
         if (d > 0) held += nodes;
     }
@@ -73,7 +77,8 @@ void speculate_eval(const struct speculate_setup *s, double B, double T, double 
     const int64_t deepest = s->depth_max > 0 && s->depth_max < known ? s->depth_max : known;
     struct speculate_point p = {0};
     values_at(s->target, B, T, S, M, v);
-    p.decode_s = v[STEP_decode_step_s];
+    const struct speculate_clock *k = &s->clock;
+    p.decode_s = k->seconds ? k->seconds(k->self, s->target, B, T, S, M) : v[STEP_decode_step_s];
     chain_seconds(s, B, mean, deepest, draft_s, verify_s);
     p.best_gamma = speculate_best(&s->accept, s->bonus, deepest, p.decode_s, draft_s, verify_s, &best);
     p.gamma = s->shape ? s->shape->depth : s->gamma ? s->gamma : p.best_gamma;
@@ -81,7 +86,8 @@ void speculate_eval(const struct speculate_setup *s, double B, double T, double 
     p.tokens = s->shape ? s->shape->tokens : speculate_tokens(&s->accept, p.gamma, s->bonus);
     p.draft_s = s->shape ? tree_draft_s(s, B, mean) : draft_s[p.gamma - 1];
     values_at(s->verify, B, (double)p.query_tokens, mean, 1, v);
-    p.verify_s = v[STEP_decode_step_s];
+    const double judged = (double)p.query_tokens;
+    seconds_at(s, s->verify, 1, B, &judged, &mean, &p.verify_s);
     p.verify_flops = v[STEP_decode_flops];
     p.verify_bytes = v[STEP_decode_bytes];
     p.step_s = p.draft_s + p.verify_s;
