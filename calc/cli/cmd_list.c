@@ -9,6 +9,7 @@
 #include "calc/cli/compare.h"
 #include "calc/cli/estimate.h"
 #include "calc/cli/list_tensors.h"
+#include "calc/cli/peers.h"
 #include "calc/cli/preset.h"
 #include "calc/model/family.h"
 #include "calc/model/whatif.h"
@@ -241,6 +242,12 @@ static const struct text_row CONVENTIONS[] = {
     {"kv_allocated_bytes", "engine", "whole blocks, every layer at full length"},
     {"GB, GiB", "1e9, 2^30", "a bare G is refused"},
     {"device constants", "data files", "--course on h100-sxm: 989e12 flops/s, 3.35e12 bytes/s, 80e9 bytes"},
+    {"fuse", "none", "elementwise operators are kernels of their own; names (--fuse) are done in the kernel beside"},
+    {"overlap", "none", "collectives wait for what they sum; links: they run beside all else (--overlap)"},
+    {"routing", "uniform", "experts that tokens touch: E*(1-(1-k/E)^n), k of one token; other rules: --routing"},
+    {"latent", "by pass", "decode absorbed, prefill expanded (--latent); heads as they are (--head-multiple)"},
+    {"mixed step", "one of both", "products over all tokens, attention apart (--mix); a row of logits a sequence"},
+    {"prompt", "whole", "in one pass; --chunk N: in pieces, weights read for each"},
 };
 
 struct workload_row {
@@ -287,8 +294,18 @@ static enum err_code list_workloads(struct listing *l, struct err *e)
 
 static enum err_code list_conventions(struct listing *l, struct err *e)
 {
-    (void)e;
-    return named(l, CONVENTIONS, sizeof CONVENTIONS / sizeof CONVENTIONS[0]);
+    const size_t own = sizeof CONVENTIONS / sizeof CONVENTIONS[0];
+    size_t n;
+    const struct peer *peers = peers_list(&n);
+    struct text_row *rows = arena_array(l->arena, own + n, sizeof *rows);
+    if (!rows) return err_nomem(e);
+    for (size_t i = 0; i < own; i++) rows[i] = CONVENTIONS[i];
+    for (size_t i = 0; i < n; i++) {
+        const char *name = arena_printf(l->arena, "--like %s", peers[i].name);
+        if (!name) return err_nomem(e);
+        rows[own + i] = (struct text_row){name, "another tool", peers[i].meaning};
+    }
+    return named(l, rows, own + n);
 }
 
 /* ---- what-ifs, presets ---- */

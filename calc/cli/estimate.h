@@ -36,6 +36,7 @@ struct estimate_request {
     bool towerless;                 /* image towers are not loaded */
     struct lora lora;               /* an adapter that is priced; rank 0 none */
     bool engine;                    /* any engine flag was given */
+    bool overlapped;                /* collectives run beside other operators */
     int64_t chunk;                  /* tokens of a piece of a prompt; 0: prompts whole */
     const char *mix_text;           /* a mixed step instead of prefill and decode; NULL none */
     struct estimate_piece {
@@ -119,6 +120,15 @@ struct estimate_case {
 
 /* estimate_tower_bytes -- of one GPU, towers that are loaded; unknown ones are nothing here. */
 double estimate_tower_bytes(const struct estimate_case *c);
+
+/* estimate_switches_like -- q's conventions and fidelity as another tool counts (--like). estimate_switches_parse --
+ * fusions, routing, forms and overlap. estimate_switches_check -- whether a case has what they are about.
+ * estimate_switches_text -- those that differ from the defaults, each behind a blank; NULL: no memory. Errors:
+ * ERR_USAGE. */
+enum err_code estimate_switches_like(const struct option_values *v, struct estimate_request *q, struct err *e);
+enum err_code estimate_switches_parse(const struct option_values *v, struct estimate_request *q, struct err *e);
+enum err_code estimate_switches_check(const struct estimate_request *q, const struct estimate_case *c, struct err *e);
+const char *estimate_switches_text(struct arena *a, const struct estimate_request *q);
 
 /* estimate_mix_parse -- q->mix and q->chunk from the options. Errors: ERR_USAGE. estimate_mix_run -- the answer to
  * --mix: a row for each case. Errors: those of the tables; ERR_NO nothing fits. */

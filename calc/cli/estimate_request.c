@@ -38,10 +38,12 @@ static enum err_code parse_conventions(struct arena *a, const struct option_valu
     TRY(CHOOSE(v, "prefill", &prefill, e, "one", "together"));
     struct cost_conventions *k = &q->conventions;
     *k = cost_conventions_of(q->course);
+    TRY(estimate_switches_like(v, q, e));
     if (option_given(v, "causal")) k->causal_full = causal == 1;
     if (option_given(v, "embedding")) k->embed_full_table = embed == 1;
     if (option_given(v, "mlp")) k->mlp_fused = mlp == 1;
-    k->head_all = head == 1;
+    if (option_given(v, "lm-head")) k->head_all = head == 1;
+    TRY(estimate_switches_parse(v, q, e));
     q->prefill_together = prefill == 1;
     return estimate_conventions_text(a, q, e);
 }
@@ -49,13 +51,15 @@ static enum err_code parse_conventions(struct arena *a, const struct option_valu
 enum err_code estimate_conventions_text(struct arena *a, struct estimate_request *q, struct err *e)
 {
     const struct cost_conventions *k = &q->conventions;
-    const char *text = arena_printf(a, "%s%s%s%s%s%s%s%s%s%s%s", k->causal_full ? " causal=full" : "",
+    const char *more = estimate_switches_text(a, q);
+    if (!more) return err_nomem(e);
+    const char *text = arena_printf(a, "%s%s%s%s%s%s%s%s%s%s%s%s", k->causal_full ? " causal=full" : "",
                                     k->embed_full_table ? " embedding=full" : "", k->mlp_fused ? " mlp=fused" : "",
                                     k->head_all ? " lm-head=all" : "", k->norms_uncounted ? " norms=uncounted" : "",
                                     k->activations_uncounted ? " memory=weights+cache" : "",
                                     q->prefill_together ? " prefill=together" : "", q->uncached ? " kv=none" : "",
                                     q->chunk ? " prefill=pieces" : "", q->averaged ? " context=mean" : "",
-                                    q->drafting.draft && !q->drafting.bonus ? " bonus=none" : "");
+                                    q->drafting.draft && !q->drafting.bonus ? " bonus=none" : "", more);
     if (!text) return err_nomem(e);
     q->conventions_text = *text ? text + 1 : "default";
     return ERR_OK;

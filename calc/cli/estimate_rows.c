@@ -261,6 +261,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     c->replicas = c->gpus / c->tp;
     TRY(cost_parameters(a, &c->model, &q->conventions, &c->params, e));
     TRY(whole_cache(a, &c->model, c, e));
+    TRY(estimate_switches_check(q, c, e));
     TRY(estimate_beside_open(a, q, c, e));
     TRY(estimate_diffusion_open(q, c, e));
     const struct step_setup setup = {.model = &c->model,
@@ -271,6 +272,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
                                      .prefill_together = q->prefill_together,
                                      .uncached = c->uncached,
                                      .averaged = q->averaged,
+                                     .overlapped = q->overlapped,
                                      .block_tokens = q->block_tokens,
                                      .pass_tokens = c->diffusion.block_tokens,
                                      .beside_bytes = estimate_tower_bytes(c)};

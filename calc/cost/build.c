@@ -1,4 +1,5 @@
 #include "calc/cost/build.h"
+#include "calc/cost/fusion.h"
 
 #define Y (b->y)
 #define INT(n) sym_int(b->c, (n))
@@ -315,6 +316,7 @@ enum err_code cost_build(struct arena *a, struct sym_ctx *c, const struct cost_s
     build_streams_close(b);
     if (!m->draft.no_final_norm) build_norms(b, "final_norm", 1);
     if (!m->draft.no_head) build_head(b);
+    if (v->fused) fusion_apply(c, v->fused, &ops);
     set_needed_weights(&ops);
     TRY(sym_check(c, e));
     *out = ops;

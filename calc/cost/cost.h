@@ -13,6 +13,7 @@
 
 #include "calc/base/arena.h"
 #include "calc/base/err.h"
+#include "calc/cost/routing.h"
 #include "calc/model/model.h"
 #include "calc/sym/sym.h"
 
@@ -159,6 +160,9 @@ struct cost_op {
     size_t tensors_n;
 };
 
+/* Which form latent attention takes: that of the pass (decode absorbed, prefill expanded), or one for both. */
+enum cost_latent { LATENT_BY_PASS, LATENT_ABSORBED, LATENT_EXPANDED };
+
 /* Named switches; zero is the default of each. `ridge explain --conventions` says them all. */
 struct cost_conventions {
     bool causal_full;           /* attention products counted for all S*T pairs, not only the causal ones */
@@ -167,6 +171,10 @@ struct cost_conventions {
     bool head_all;              /* logits for every position, not only the last */
     bool norms_uncounted;       /* norms are left out of parameters and weight bytes */
     bool activations_uncounted; /* memory is weights, cache and state alone */
+    unsigned fused;             /* elementwise work done in the kernel beside it (fusion.h) */
+    struct routing routing;     /* distinct experts of a pass */
+    enum cost_latent latent;    /* of latent attention without a choice of keys */
+    int64_t head_multiple;      /* query heads of absorbed attention fill blocks of so many; 0: no blocks */
 };
 
 /* cost_conventions_of -- the defaults, or those of the course (CS336 lecture 10). */

@@ -92,10 +92,39 @@ static void build_residual_unit(struct build *b, const struct ffn *f)
     build_activation(b, "unit_act", b->rows, Y->D, false);
 }
 
+/* Of experts drawn with probabilities of their own: 1 - mean of (1-p)^n. */
+static const struct sym *share_skewed(struct build *b, const struct sym *n)
+{
+    const struct ffn *f = &b->m->kinds[b->kind_index].ffn;
+    double *p = arena_array(b->arena, (size_t)f->experts, sizeof *p);
+    const struct sym **missed = arena_array(b->arena, (size_t)f->experts, sizeof *missed);
+    if (!p || !missed) return NULL;
+    routing_popularity(b->v->routing.exponent, f->experts, f->experts_per_token, p);
+    for (int64_t i = 0; i < f->experts; i++) missed[i] = p[i] < 1 ? sym_pow(b->c, sym_num(b->c, 1 - p[i]), n) : INT(0);
+    return sym_sub(b->c, INT(1), sym_div(b->c, sym_sum(b->c, (size_t)f->experts, missed), INT(f->experts)));
+}
+
+/* The same by other rules than the default (routing.h). */
+static const struct sym *share_by_rule(struct build *b, const struct sym *n)
+{
+    const struct sym *one = INT(1);
+    switch (b->v->routing.rule) {
+    case ROUTING_ZIPF: return share_skewed(b, n);
+    case ROUTING_REPLACEMENT:
+        return sym_sub(b->c, one, sym_pow(b->c, sym_sub(b->c, one, sym_div(b->c, one, Y->E)), PROD(n, Y->k)));
+    case ROUTING_UPPER: return sym_min(b->c, one, sym_div(b->c, PROD(n, Y->k), Y->E));
+    case ROUTING_ACTIVE: return sym_div(b->c, Y->k, Y->E);
+    case ROUTING_ALL:
+    case ROUTING_UNIFORM: break;
+    }
+    return one;
+}
+
 /* Expected share of the experts that n tokens touch, each drawing k of E without replacement: 1-(1-k/E)^n; k/E exactly
  * at n = 1. */
 static const struct sym *share_touched(struct build *b, const struct sym *n)
 {
+    if (b->v->routing.rule != ROUTING_UNIFORM) return share_by_rule(b, n);
     const struct sym *one = INT(1);
     return sym_sub(b->c, one, sym_pow(b->c, sym_sub(b->c, one, sym_div(b->c, Y->k, Y->E)), n));
 }

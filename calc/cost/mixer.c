@@ -152,11 +152,13 @@ static void build_core(struct build *b, const struct mixer *x, const char *shape
     const struct attended at =
         x->top_keys ? build_selected(b, Y->U) : build_attended(b, x->window_tokens ? Y->W : NULL, x->chunked);
     const int64_t per_pair = SOFTMAX_FLOPS + (x->position == POSITION_ALIBI ? ALIBI_FLOPS : 0);
-    const struct sym *batch = b->many;
+    const struct sym *batch = b->many, *heads = Y->N;
+    if (x->kind == MIXER_LATENT && v == Y->C && b->v->head_multiple > 0) /* absorbed: blocks of heads */
+        heads = PROD(INT(b->v->head_multiple), sym_ceil(b->c, sym_div(b->c, Y->N, INT(b->v->head_multiple))));
     struct cost_op *op = build_op(b, OP_ATTENTION, "attention", shape);
     build_apart(b);
-    op->flops = PROD(INT(2), batch, Y->N, SUM(qk, v), at.pairs);
-    op->vector_flops = PROD(INT(per_pair), batch, Y->N, at.pairs);
+    op->flops = PROD(INT(2), batch, heads, SUM(qk, v), at.pairs);
+    op->vector_flops = PROD(INT(per_pair), batch, heads, at.pairs);
     op->activation_bytes = PROD(b->part_rows, Y->N, SUM(qk, v), Y->b_act);
     if (from_cache) {
         op->kv_bytes = PROD(batch, at.keys, cached, Y->b_kv);
@@ -287,7 +289,8 @@ static void build_latent(struct build *b, const struct mixer *x)
     if (x->position == POSITION_ROPE) build_rope(b, "rope", "[B*T, (N+1)*R]", PROD(SUM(Y->N, INT(1)), Y->R));
     build_cache_write(b, "kv_write", cached, Y->b_kv, x->window_tokens ? Y->W : NULL);
     build_index(b, x);
-    if (b->pass->absorbed || x->top_keys > 0) { /* chosen keys are gathered as latents, in prefill too */
+    const bool absorbed = b->v->latent == LATENT_BY_PASS ? b->pass->absorbed : b->v->latent == LATENT_ABSORBED;
+    if (absorbed || x->top_keys > 0) { /* chosen keys are gathered as latents, in prefill too */
         build_absorb(b, "q_absorb", "[B*T, N, H] x [N, H, C]", Y->H, Y->C, PROD(Y->N, Y->H), Y->C);
         build_core(b, x, "[B, T, N, C+R] on [B, S, C+R]", cached, Y->C, cached, !b->pass->uncached);
         build_absorb(b, "v_absorb", "[B*T, N, C] x [N, C, Hv]", Y->C, Y->Hv, PROD(Y->N, Y->Hv), Y->C);

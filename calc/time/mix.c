@@ -103,6 +103,7 @@ static enum err_code compile(struct arena *a, struct mix_plan *p, const struct c
     TRY(cost_bind_mixed(a, c, y, u->model, u->tp, &p->mixed, e));
     TRY(timed_ops(a, c, &rates, u->hw, u->model, u->tp, &p->mixed.ops, &p->timed, &p->untimed, e));
     TRY(timed_sum(a, c, &rates, u->fidelity, &p->mixed.ops, p->timed, NULL, &total, e));
+    if (u->overlapped && u->fidelity == STEP_ROOFLINE) total.time_s = step_overlapped(c, &p->mixed.ops, p->timed);
     const struct sym *weights = cost_weight_bytes(c, &p->mixed.ops, &u->conventions);
     if (!sym_constant(weights, &weight_bytes)) return err_set(e, ERR_RANGE, "%s: weights have no size", u->model->name);
     value[MIX_step_s] = total.time_s;

@@ -72,7 +72,19 @@ static enum err_code build_phase(struct arena *a, struct step *s, enum step_phas
     TRY(cost_build(a, c, &s->y, u->model, &u->conventions, &pass, u->tp, &p->ops, e));
     TRY(cost_bind(c, &s->y, u->model, u->tp, &p->ops, e));
     TRY(timed_ops(a, c, &s->rates, u->hw, u->model, u->tp, &p->ops, &p->timed, &s->untimed, e));
-    return timed_sum(a, c, &s->rates, u->fidelity, &p->ops, p->timed, NULL, &p->total, e);
+    TRY(timed_sum(a, c, &s->rates, u->fidelity, &p->ops, p->timed, NULL, &p->total, e));
+    if (u->overlapped && u->fidelity == STEP_ROOFLINE) p->total.time_s = step_overlapped(c, &p->ops, p->timed);
+    return sym_check(c, e);
+}
+
+const struct sym *step_overlapped(struct sym_ctx *c, const struct cost_ops *ops, const struct timed *timed)
+{
+    const struct sym *zero = sym_int(c, 0), *computes = zero, *sends = zero;
+    for (size_t i = 0; i < ops->n; i++) {
+        const struct sym **to = ops->op[i].wire_bytes == zero ? &computes : &sends;
+        *to = sym_add(c, *to, sym_mul(c, sym_int(c, ops->op[i].count), timed[i].time_s));
+    }
+    return sym_max(c, computes, sends);
 }
 
 static void total_phase(const struct phase *p, const struct sym **out)

@@ -29,6 +29,7 @@ struct step_setup {
                               them all (speculation); at T = 1 it is a decode step */
     int64_t block_tokens;  /* of the engine's cache pages, for allocated bytes */
     int64_t pass_tokens;   /* query tokens of a sequence in a decode step; 0: one */
+    bool overlapped;       /* roofline: what is sent goes on while other operators compute */
     double beside_bytes;   /* per GPU, held beside the model's weights: an image tower */
 };
 
@@ -108,6 +109,9 @@ struct step_list {
 /* step_ops_of -- rows of any such list, l->n of them, where its symbols have these values. Errors: ERR_NOMEM. */
 enum err_code step_ops_of(struct arena *a, const struct step_list *l, const double *values, struct step_op **out,
                           struct err *e);
+
+/* step_overlapped -- seconds of a pass whose collectives run beside its other operators: the longer of the two sums. */
+const struct sym *step_overlapped(struct sym_ctx *c, const struct cost_ops *ops, const struct timed *timed);
 
 /* step_activation -- bytes of the largest inputs and outputs of one operator, beside the residual stream (or streams)
  * of `rows` tokens that waits. */
