@@ -49,6 +49,7 @@ void routing_popularity(double exponent, int64_t experts, int64_t k, double *p)
         p[i - 1] = pow((double)i, -exponent);
         rest += p[i - 1];
     }
+    if (k >= experts) certain = experts;
     while (certain < k && p[certain] * (double)(k - certain) >= rest) rest -= p[certain++];
     const double scale = certain < k ? (double)(k - certain) / rest : 0;
     for (int64_t i = 0; i < experts; i++) p[i] = i < certain ? 1 : p[i] * scale;

@@ -1,0 +1,279 @@
+/* Switches of how a pass is counted: rules of routing, fusions, forms of latent attention, overlap. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "calc/cost/fusion.h"
+#include "calc/model/stored.h"
+#include "calc/time/step.h"
+
+struct fixture {
+    struct arena *a;
+    struct model m;
+    struct hw hw;
+    struct step *step;
+};
+
+static void open_step(struct fixture *f, const char *model, const char *gpu, const char *weights, struct step_setup u)
+{
+    struct err e = {0};
+    f->a = arena_open();
+    if (model_load(f->a, model, NULL, 0, &f->m, &e) != ERR_OK) fail_msg("%s", e.text);
+    if (weights && stored_set_all(&f->m, weights, &e) != ERR_OK) fail_msg("%s", e.text);
+    if (hw_load(f->a, gpu, &f->hw, &e) != ERR_OK) fail_msg("%s", e.text);
+    u.model = &f->m;
+    u.hw = &f->hw;
+    u.block_tokens = 16;
+    u.fidelity = STEP_ROOFLINE;
+    if (!u.tp) u.tp = 1;
+    if (step_compile(f->a, &u, &f->step, &e) != ERR_OK) fail_msg("%s: %s", model, e.text);
+}
+
+static struct step_op op_at(struct fixture *f, enum step_phase phase, double B, double S, const char *name)
+{
+    struct step_op *op, r = {.name = NULL};
+    size_t n;
+    struct err e = {0};
+    assert_int_equal(step_ops(f->a, f->step, phase, B, S, S, 1, &op, &n, &e), ERR_OK);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(op[i].name, name) == 0) r = op[i];
+    if (!r.name) fail_msg("no operator %s", name);
+    return r;
+}
+
+static void close_to(double got, double want, double tolerance)
+{
+    if (!(fabs(got - want) <= tolerance * fabs(want))) fail_msg("%.17g, want %.17g", got, want);
+}
+
+/* ---- routing ---- */
+
+/* Experts read in a decode step of B tokens, by the weights of one product. */
+static double experts_read(const char *model, const char *rule, double B)
+{
+    struct fixture f;
+    struct step_setup u = {.tp = 1};
+    struct err e = {0};
+    assert_int_equal(routing_parse(rule, &u.conventions.routing, &e), ERR_OK);
+    open_step(&f, model, "h100-sxm", "bf16", u);
+    const struct step_op op = op_at(&f, STEP_DECODE, B, 1021, "experts_up");
+    const struct ffn *x = &f.m.kinds[f.m.kinds_n - 1].ffn;
+    const double one = (double)(f.m.hidden * x->width) * 2 * 2 * (double)op.count; /* gate and up, 2 bytes */
+    arena_close(f.a);
+    return op.weight_bytes / one;
+}
+
+static void test_experts_of_one_token(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *rule;
+        double touched; /* by one token */
+    } CASES[] = {
+        {"mixtral-8x7b", "uniform", 2},         {"mixtral-8x7b", "zipf:0.7", 2},
+        {"mixtral-8x7b", "zipf:3", 2},          {"qwen3-30b-a3b", "zipf:1.1", 8},
+        {"deepseek-v3", "zipf:1", 8},           {"mixtral-8x7b", "active", 2},
+        {"mixtral-8x7b", "upper", 2},           {"mixtral-8x7b", "all", 8},
+        {"mixtral-8x7b", "replacement", 1.875}, {"qwen3-30b-a3b", "replacement", 7.7846347979521},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        close_to(experts_read(CASES[i].model, CASES[i].rule, 1), CASES[i].touched, 1e-7);
+}
+
+/* Known: uniform 5.47 of 8 at four tokens and 51.6 of 128 at eight; tools that read k at any batch, or all, are wrong.
+ */
+static void test_experts_of_many(void **state)
+{
+    (void)state;
+    close_to(experts_read("mixtral-8x7b", "uniform", 4), 8 * (1 - pow(0.75, 4)), 1e-12);
+    close_to(experts_read("qwen3-30b-a3b", "uniform", 8), 128 * (1 - pow(1 - 8.0 / 128, 8)), 1e-12);
+    close_to(experts_read("qwen3-30b-a3b", "zipf:0", 8), 128 * (1 - pow(1 - 8.0 / 128, 8)), 1e-12);
+    assert_true(experts_read("mixtral-8x7b", "active", 64) == 2);
+    assert_true(experts_read("mixtral-8x7b", "upper", 3) == 6 && experts_read("mixtral-8x7b", "upper", 5) == 8);
+    double before = experts_read("qwen3-30b-a3b", "uniform", 16);
+    for (int s = 1; s < 5; s++) { /* the more skewed, the fewer */
+        const char rule[] = {'z', 'i', 'p', 'f', ':', (char)('0' + s), '\0'};
+        const double now = experts_read("qwen3-30b-a3b", rule, 16);
+        assert_true(now < before && now >= 8);
+        before = now;
+    }
+}
+
+/* Draws with those very probabilities and exactly k different experts each: one point a step on a line of lengths p,
+ * counted. */
+static void test_experts_drawn(void **state)
+{
+    (void)state;
+    enum { E = 61, K = 7, N = 13, ROUNDS = 20000 };
+    double p[E], sum = 0, seen = 0;
+    routing_popularity(0.83, E, K, p);
+    for (int i = 0; i < E; i++) {
+        assert_true(p[i] > 0 && p[i] <= 1 && (i == 0 || p[i] <= p[i - 1]));
+        sum += p[i];
+    }
+    close_to(sum, K, 1e-12);
+    uint64_t random = 88172645463325252u;
+    for (int round = 0; round < ROUNDS; round++) {
+        bool touched[E] = {false};
+        for (int n = 0; n < N; n++) {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            double at = (double)(random >> 11) / 9007199254740992.0, end = 0;
+            int drawn = 0;
+            for (int i = 0; i < E; i++) {
+                end += p[i];
+                if (at >= end || drawn == K) continue;
+                touched[i] = true; /* no expert twice: its length is at most the step */
+                at += 1;
+                drawn++;
+            }
+            assert_true(drawn >= K - 1 && drawn <= K);
+        }
+        for (int i = 0; i < E; i++) seen += touched[i];
+    }
+    double expected = 0;
+    for (int i = 0; i < E; i++) expected += 1 - pow(1 - p[i], N);
+    close_to(seen / ROUNDS, expected, 0.005);
+}
+
+static void test_rules_refused(void **state)
+{
+    (void)state;
+    static const char *const BAD[] = {"", "zipf", "zipf:", "zipf:-1", "zipf:nan", "zipf:17", "zipf:1x", "Uniform"};
+    struct routing r;
+    struct err e = {0};
+    for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) assert_int_equal(routing_parse(BAD[i], &r, &e), ERR_USAGE);
+    double p[5];
+    routing_popularity(9, 5, 5, p); /* k = E: all are certain */
+    for (int i = 0; i < 5; i++) assert_true(p[i] == 1);
+}
+
+/* ---- fusion ---- */
+
+/* Llama 3.1 8B, B = 19: D = 4096, F = 14336, N*H = 4096, K*H = 1024, 16 bits; bytes of activations, by hand. */
+static void test_fusions(void **state)
+{
+    (void)state;
+    enum { B = 19, L = 32, D = 4096, F = 14336, KV = 1024 };
+    const double n = 2.0 * B * L;
+    static const char *const NAMES[] = {"up_proj", "mlp_act", "mixer_residual", "mlp_norm", "rope", "kv_write"};
+    const double apart[] = {n * (D + 2 * F), n * 3 * F, n * 3 * D, n * 2 * D, n * 2 * (D + KV), n * 2 * KV};
+    const double fused[] = {n * (D + F), 0, n * D, n * D, 0, 0};
+    for (int all = 0; all < 2; all++) {
+        struct fixture f;
+        const struct step_setup u = {.conventions = {.fused = all ? FUSION_ALL : 0}};
+        open_step(&f, "llama-3.1-8b", "h100-sxm", NULL, u);
+        for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+            const struct step_op op = op_at(&f, STEP_DECODE, B, 1021, NAMES[i]);
+            assert_true(op.activation_bytes == (all ? fused : apart)[i]);
+        }
+        const struct step_op write = op_at(&f, STEP_DECODE, B, 1021, "kv_write");
+        assert_true(write.kv_bytes == n * 2 * KV); /* the cache is written all the same */
+        arena_close(f.a);
+    }
+    unsigned parsed;
+    struct err e = {0};
+    assert_int_equal(fusion_parse("rope,norm", &parsed, &e), ERR_OK);
+    assert_true(parsed == (FUSION_ROPE | FUSION_NORM));
+    assert_int_equal(fusion_parse("rope,attention", &parsed, &e), ERR_USAGE);
+    assert_int_equal(fusion_parse("", &parsed, &e), ERR_USAGE);
+}
+
+/* ---- latent attention ---- */
+
+/* DeepSeek-V3: 278,528 flops a pair absorbed, 81,920 expanded and 33,554,432 a key for expanding; 128 heads on 8 ranks
+ * are 16, which a kernel of 64 computes as 64. */
+static void test_latent(void **state)
+{
+    (void)state;
+    const double B = 3, S = 1021, L = 61;
+    struct fixture f;
+    open_step(&f, "deepseek-v3", "h200-sxm", NULL, (struct step_setup){.tp = 1});
+    close_to(op_at(&f, STEP_DECODE, B, S, "attention").flops, 278528 * B * S * 58, 1e-12);
+    close_to(op_at(&f, STEP_PREFILL, B, S, "attention").flops, 81920 * S * (S + 1) / 2 * 58, 1e-12);
+    arena_close(f.a);
+    open_step(&f, "deepseek-v3", "h200-sxm", NULL, (struct step_setup){.conventions = {.latent = LATENT_EXPANDED}});
+    close_to(op_at(&f, STEP_DECODE, B, S, "attention").flops, 81920 * B * S * 58, 1e-12);
+    close_to(op_at(&f, STEP_DECODE, B, S, "kv_b_proj").flops, 33554432 * B * S * 58, 1e-12);
+    arena_close(f.a);
+    open_step(&f, "deepseek-v3", "h200-sxm", NULL, (struct step_setup){.conventions = {.latent = LATENT_ABSORBED}});
+    close_to(op_at(&f, STEP_PREFILL, B, S, "attention").flops, 278528 * S * (S + 1) / 2 * 58, 1e-12);
+    arena_close(f.a);
+    open_step(&f, "deepseek-v3", "h200-sxm", NULL, (struct step_setup){.tp = 8, .conventions = {.head_multiple = 64}});
+    close_to(op_at(&f, STEP_DECODE, B, S, "attention").flops, 278528 / 2.0 * B * S * 58, 1e-12);
+    assert_true(L > 58);
+    arena_close(f.a);
+}
+
+/* ---- overlap ---- */
+
+static void test_overlap(void **state)
+{
+    (void)state;
+    struct fixture f, g;
+    double t[2][2];
+    const double B = 37, S = 2053, M = 1;
+    open_step(&f, "llama-3.1-70b", "h100-sxm", NULL, (struct step_setup){.tp = 8});
+    open_step(&g, "llama-3.1-70b", "h100-sxm", NULL, (struct step_setup){.tp = 8, .overlapped = true});
+    struct fixture *const both[] = {&f, &g};
+    for (int i = 0; i < 2; i++) {
+        double *column[STEP_VALUES_N] = {0};
+        column[STEP_prefill_s] = &t[i][0];
+        column[STEP_decode_step_s] = &t[i][1];
+        step_eval(both[i]->step, 1, &B, &S, &S, &M, column);
+    }
+    for (int phase = 0; phase < 2; phase++) {
+        struct step_op *op;
+        size_t n;
+        struct err e = {0};
+        double computes = 0, sends = 0;
+        assert_int_equal(step_ops(f.a, f.step, (enum step_phase)phase, B, S, S, 1, &op, &n, &e), ERR_OK);
+        for (size_t i = 0; i < n; i++) *(op[i].wire_bytes > 0 ? &sends : &computes) += op[i].time_s;
+        close_to(t[0][phase], computes + sends, 1e-12);
+        close_to(t[1][phase], fmax(computes, sends), 1e-12);
+    }
+    arena_close(f.a);
+    arena_close(g.a);
+}
+
+/* ---- formats ---- */
+
+/* int4 weights with 16-bit activations are multiplied in bf16, fp8 on a device without fp8 too; LLM.int8() has two
+ * paths, most of it on the int8 unit. */
+static void test_units(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *gpu, *weights, *unit;
+    } CASES[] = {{"h100-sxm", "int4-g128", "bf16"},
+                 {"a100-80g", "fp8", "bf16"},
+                 {"h100-sxm", "fp8", "fp8"},
+                 {"a100-80g", "llm-int8", "int8"}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct fixture f;
+        open_step(&f, "llama-3.1-8b", CASES[i].gpu, CASES[i].weights, (struct step_setup){.tp = 1});
+        assert_string_equal(op_at(&f, STEP_DECODE, 19, 1021, "up_proj").compute, CASES[i].unit);
+        arena_close(f.a);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_experts_of_one_token),
+        cmocka_unit_test(test_experts_of_many),
+        cmocka_unit_test(test_experts_drawn),
+        cmocka_unit_test(test_rules_refused),
+        cmocka_unit_test(test_fusions),
+        cmocka_unit_test(test_latent),
+        cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_units),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
