@@ -91,6 +91,20 @@ static const struct option OPTIONS[] = {
     TEXT("draft-passes", 0, "depth|one", NULL,
          "passes of the draft in a step: one for each depth, or one for all (default: one for heads side by side)"),
     TEXT("draft-tp", 0, "N", NULL, "GPUs that share the draft (default: --tp where the draft divides, else 1)"),
+    {.name = "train",
+     .kind = OPTION_TEXT,
+     .value = "TOKENS",
+     .group = "Training instead of serving",
+     .help = "a run over so many tokens (15e12): days, memory by what it holds, a step of --batch sequences of "
+             "--context tokens a copy"},
+    TEXT("mfu", 0, "FRAC", NULL,
+         "part of the peak flops that the run reaches (default: 1, a floor; runs reach 0.3-0.5)"),
+    TEXT("params", 0, "N", NULL, "count 6*N*tokens flops (default: the model's active parameters)"),
+    TEXT("optimizer", 0, "NAME", "adamw",
+         "precision and optimizer: adamw, adamw-fp32-grad, adamw-fp32, adamw-bf16, adamw-8bit, momentum, sgd"),
+    TEXT("zero", 0, "0..3", "3", "split over copies: 1 the optimizer's state, 2 gradients too, 3 parameters too"),
+    TEXT("recompute", 0, "WHAT", "attention",
+         "computed anew in the backward pass: attention (its softmax), layers (all but their inputs) or none"),
     {.name = "fidelity",
      .kind = OPTION_TEXT,
      .value = "NAME",
@@ -283,6 +297,7 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     for (size_t m = 0; m < q.models_n; m++)
         for (size_t g = 0; g < q.gpus_n; g++)
             TRY(estimate_case_open(a, &q, q.models[m], q.gpus[g], &cases[m * q.gpus_n + g], e));
+    if (q.training.tokens > 0) return estimate_train_run(a, &q, cases, cases_n, e);
     if (q.mix_text) return estimate_mix_run(a, &q, cases, cases_n, e);
     TRY(open_sink(a, &v, &q, cases_n, &s, e));
     if (s.streamed) TRY(table_begin(&s.table, s.format, s.out, e));
@@ -312,6 +327,7 @@ const struct command command_estimate = {
                 "  ridge estimate -m llama-3.1-8b -g h100-sxm -b 64 --by-op --plot roofline.svg\n"
                 "  ridge estimate -m llama-3.1-8b -g h100-sxm --max-model-len 32768\n"
                 "  ridge estimate -m llama-3.1-8b -g h100-sxm --mix decode=32@1500,prefill=512@1024\n"
+                "  ridge estimate -m llama-3.1-70b -g h100-sxm:1024 --train 15e12 --mfu 0.5\n"
                 "  ridge estimate -m llama-3.1-70b -g h100-sxm:8 -b 1..256*2 --fidelity calibrated\n",
     .run = run,
 };

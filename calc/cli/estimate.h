@@ -10,6 +10,7 @@
 #include "calc/serve/pool.h"
 #include "calc/time/mix.h"
 #include "calc/time/speculate.h"
+#include "calc/time/train.h"
 
 enum estimate_only { ONLY_ALL, ONLY_MEMORY, ONLY_PREFILL, ONLY_DECODE };
 
@@ -55,6 +56,14 @@ struct estimate_request {
         bool has_tree;
         struct speculate_tree tree;
     } drafting;
+    struct estimate_training {
+        double tokens; /* 0: no training */
+        double mfu;    /* part of the peak that the run reaches */
+        double params; /* that flops are counted by; NAN: the model's active ones */
+        const struct train_recipe *recipe;
+        enum train_recompute recompute;
+        int64_t zero;
+    } training;
     const struct option_values *options;
 };
 
@@ -129,6 +138,13 @@ enum err_code estimate_switches_like(const struct option_values *v, struct estim
 enum err_code estimate_switches_parse(const struct option_values *v, struct estimate_request *q, struct err *e);
 enum err_code estimate_switches_check(const struct estimate_request *q, const struct estimate_case *c, struct err *e);
 const char *estimate_switches_text(struct arena *a, const struct estimate_request *q);
+
+/* estimate_train_parse -- q->training from the options, and one rank a copy where --tp says nothing.
+ * estimate_train_run -- the answer to --train: a row for each case, sequence length and batch. Errors: ERR_USAGE; as
+ * train_compile; ERR_NO nothing fits. */
+enum err_code estimate_train_parse(const struct option_values *v, struct estimate_request *q, struct err *e);
+enum err_code estimate_train_run(struct arena *a, const struct estimate_request *q, const struct estimate_case *cases,
+                                 size_t cases_n, struct err *e);
 
 /* estimate_mix_parse -- q->mix and q->chunk from the options. Errors: ERR_USAGE. estimate_mix_run -- the answer to
  * --mix: a row for each case. Errors: those of the tables; ERR_NO nothing fits. */

@@ -217,6 +217,7 @@ enum err_code estimate_request_parse(struct arena *a, const struct option_values
     TRY(parse_workload(a, v, &q, e));
     TRY(estimate_drafting_parse(v, &q, e));
     TRY(estimate_mix_parse(a, v, &q, e));
+    TRY(estimate_train_parse(v, &q, e));
     TRY(parse_conventions(a, v, &q, e));
     *out = q;
     return ERR_OK;
