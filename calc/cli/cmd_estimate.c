@@ -58,10 +58,9 @@ static const struct option OPTIONS[] = {
     ALTERNATIVE(2, "generate", 0, "LIST", NULL, "tokens out"),
     ALTERNATIVE(3, "workload", 0, "NAME", NULL,
                 "tokens in and out of a built-in workload (chat, code, long-context, reasoning) or a file"),
-    ALTERNATIVE(
-        4, "mix", 0, "ITEM,...", NULL,
-        "one step of several: decode=N@CONTEXT sequences, prefill=[N x]TOKENS[@CACHED] pieces of prompts, as in "
-        "decode=32@1500,prefill=512@1024 or prefill=2x512"),
+    ALTERNATIVE(4, "mix", 0, "ITEM,...", NULL,
+                "one step of several: decode=N@CONTEXT sequences, prefill=[Nx]TOKENS[@CACHED] pieces of prompts, as in "
+                "decode=32@1500,prefill=512@1024 or prefill=2x512"),
     TEXT("chunk", 0, "N", NULL, "prefill in pieces of N tokens, a step each (default: whole prompts)"),
     TEXT("block", 0, "N", NULL,
          "diffusion models: tokens of a block, those before it cached (default: the model's; else whole sequences)"),
@@ -96,7 +95,7 @@ static const struct option OPTIONS[] = {
      .value = "TOKENS",
      .group = "Training instead of serving",
      .help = "a run over so many tokens (15e12): days, memory by what it holds, a step of --batch sequences of "
-             "--context tokens a copy"},
+             "--context tokens a copy (--tp is 1 unless given)"},
     TEXT("mfu", 0, "FRAC", NULL,
          "part of the peak flops that the run reaches (default: 1, a floor; runs reach 0.3-0.5)"),
     TEXT("params", 0, "N", NULL, "count 6*N*tokens flops (default: the model's active parameters)"),

@@ -205,14 +205,18 @@ static enum err_code list_dtypes(struct listing *l, struct err *e)
 
 static enum err_code list_columns(struct listing *l, struct err *e)
 {
-    size_t n, m, k;
-    const struct column *c = estimate_columns(&n), *o = estimate_op_columns(&m), *p = compare_columns(&k);
-    struct text_row *rows = arena_array(l->arena, n + m + k, sizeof *rows);
+    enum { TABLES = 5 };
+    size_t n[TABLES], all = 0, at = 0;
+    const struct column *const of[TABLES] = {estimate_columns(&n[0]), estimate_op_columns(&n[1]),
+                                             estimate_mix_columns(&n[2]), estimate_train_columns(&n[3]),
+                                             compare_columns(&n[4])};
+    static const char *const WHERE[TABLES] = {"estimate", "--by-op", "--mix", "--train", "compare"};
+    for (size_t t = 0; t < TABLES; t++) all += n[t];
+    struct text_row *rows = arena_array(l->arena, all, sizeof *rows);
     if (!rows) return err_nomem(e);
-    for (size_t i = 0; i < n; i++) rows[i] = (struct text_row){c[i].key, "estimate", c[i].help};
-    for (size_t i = 0; i < m; i++) rows[n + i] = (struct text_row){o[i].key, "--by-op", o[i].help};
-    for (size_t i = 0; i < k; i++) rows[n + m + i] = (struct text_row){p[i].key, "compare", p[i].help};
-    return named(l, rows, n + m + k);
+    for (size_t t = 0; t < TABLES; t++)
+        for (size_t i = 0; i < n[t]; i++) rows[at++] = (struct text_row){of[t][i].key, WHERE[t], of[t][i].help};
+    return named(l, rows, all);
 }
 
 static const struct text_row CONVENTIONS[] = {

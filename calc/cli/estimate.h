@@ -259,7 +259,11 @@ const char *estimate_drafting_keys(const struct estimate_request *q);
 enum err_code estimate_drafting_table(struct arena *a, const struct estimate_request *q, const struct table *t,
                                       const struct estimate_row *rows, size_t n, struct out *o, struct err *e);
 
-/* estimate_columns -- all columns of a point; n of them. estimate_op_columns -- those of --by-op. */
+/* estimate_columns -- all columns of a point; n of them. estimate_op_columns -- those of --by-op; and of --mix,
+ * --train.
+ */
+const struct column *estimate_mix_columns(size_t *n);
+const struct column *estimate_train_columns(size_t *n);
 const struct column *estimate_columns(size_t *n);
 const struct column *estimate_op_columns(size_t *n);
 

@@ -220,6 +220,12 @@ static const struct column COLUMNS[] = {
     ROW(notes, STRING, NONE, 0, "notes", "what of the model's files is not counted, assumed or contradicted"),
 };
 
+const struct column *estimate_mix_columns(size_t *n)
+{
+    *n = sizeof COLUMNS / sizeof COLUMNS[0];
+    return COLUMNS;
+}
+
 enum which { ALL, DECODES, PREFILLS };
 
 static void fill(const struct estimate_request *q, struct mix *x, enum which which)
