@@ -33,8 +33,8 @@ enum { MEMOS = 1 << 14, PROBES = 8, NOTES_MAX = 8, NOTE_BYTES = 320, MIXED = STE
 
 struct phase_calls {
     struct step_pass pass;
-    struct part fixed, moving; /* moving: with the context, at the same number of rows */
-    struct memo *memo;         /* [MEMOS] of fixed */
+    struct part fixed, moving; /* moving: with the context, at the same number of rows; of a mixed pass its parts */
+    struct memo *memo;         /* [MEMOS] of fixed; of a mixed pass by sequences and tokens in all */
     const struct steps *steps;
 };
 
@@ -106,9 +106,9 @@ static enum err_code open_phase(struct arena *a, struct calibrated *c, int which
     }
     p->fixed.call = arena_array(a, p->pass.n, sizeof *p->fixed.call);
     p->moving.call = arena_array(a, p->pass.n, sizeof *p->moving.call);
-    p->memo = which == MIXED ? NULL : arena_array(a, MEMOS, sizeof *p->memo);
-    if (!p->fixed.call || !p->moving.call || (!p->memo && which != MIXED)) return err_nomem(e);
-    for (size_t i = 0; p->memo && i < MEMOS; i++) p->memo[i].batch = (double)NAN;
+    p->memo = arena_array(a, MEMOS, sizeof *p->memo);
+    if (!p->fixed.call || !p->moving.call || !p->memo) return err_nomem(e);
+    for (size_t i = 0; i < MEMOS; i++) p->memo[i].batch = (double)NAN;
     for (size_t i = 0; i < p->pass.n; i++) {
         struct call call = call_make(&p->pass, pass_kind(&p->pass, which), i, c->setup.source, c->setup.eager);
         struct kernel_features f;
@@ -116,7 +116,8 @@ static enum err_code open_phase(struct arena *a, struct calibrated *c, int which
         const struct kernel k = call_at(&call, &one, 1, 1);
         if (call.how == CALL_MEASURED && kernel_prepare(&k, c->hw, c->room, &f, NULL) != ERR_OK)
             call.how = CALL_ROOFLINE; /* the device's file lacks a number that the form needs */
-        struct part *part = which != STEP_PREFILL && call.by_context ? &p->moving : &p->fixed;
+        const bool moves = which == MIXED ? call.part >= 0 : which == STEP_DECODE && call.by_context;
+        struct part *part = moves ? &p->moving : &p->fixed;
         part->call[part->n++] = call;
     }
     TRY(open_part(a, &p->pass, &p->fixed, e));
@@ -348,9 +349,14 @@ void calibrated_mix_eval(struct calibrated *c, const struct mix *x, double floor
     const struct phase_calls *p = &c->phase[MIXED];
     const struct steps *decode = c->phase[STEP_DECODE].steps, *prefill = c->phase[STEP_PREFILL].steps;
     struct call_point points[1 + MIXED_PARTS];
-    struct sums sums = {0, 0, 0, 0, 0, 0};
     mixed_points(x, points);
-    add_part(c, &p->fixed, points, mix_sums(x), &sums);
+    struct memo *m = memo_of(p->memo, mix_sequences(x), mix_tokens(x)); /* all that works on tokens together */
+    if (!(m->batch == mix_sequences(x) && m->tokens == mix_tokens(x))) {
+        struct sums fixed = {0, 0, 0, 0, 0, 0};
+        add_part(c, &p->fixed, points, mix_sums(x), &fixed);
+        *m = (struct memo){.batch = mix_sequences(x), .tokens = mix_tokens(x), .sums = fixed};
+    }
+    struct sums sums = m->sums;
     add_part(c, &p->moving, points, mix_sums(x), &sums);
     const bool decodes = points[1 + MIXED_DECODE].batch > 0, prefills = points[1 + MIXED_PREFILL].batch > 0;
     const struct steps *of = decodes && prefills ? NULL : decodes ? decode : prefill;
