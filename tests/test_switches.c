@@ -192,7 +192,7 @@ static void test_fusions(void **state)
 static void test_latent(void **state)
 {
     (void)state;
-    const double B = 3, S = 1021, L = 61;
+    const double B = 3, S = 1021; /* 58 layers of experts, 3 dense ones apart */
     struct fixture f;
     open_step(&f, "deepseek-v3", "h200-sxm", NULL, (struct step_setup){.tp = 1});
     close_to(op_at(&f, STEP_DECODE, B, S, "attention").flops, 278528 * B * S * 58, 1e-12);
@@ -207,7 +207,6 @@ static void test_latent(void **state)
     arena_close(f.a);
     open_step(&f, "deepseek-v3", "h200-sxm", NULL, (struct step_setup){.tp = 8, .conventions = {.head_multiple = 64}});
     close_to(op_at(&f, STEP_DECODE, B, S, "attention").flops, 278528 / 2.0 * B * S * 58, 1e-12);
-    assert_true(L > 58);
     arena_close(f.a);
 }
 

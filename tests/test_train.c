@@ -28,7 +28,7 @@ static void open_plan(struct fixture *f, const char *model, struct train_setup u
     if (!u.tp) u.tp = 1;
     if (!u.copies) u.copies = 1;
     if (!u.recipe) u.recipe = train_recipe_find("adamw");
-    if (train_compile(f->a, &u, 0, &f->plan, &e) != ERR_OK) fail_msg("%s: %s", model, e.text);
+    if (train_compile(f->a, &u, &f->plan, &e) != ERR_OK) fail_msg("%s: %s", model, e.text);
 }
 
 static void close_to(double got, double want, double tolerance)
@@ -147,10 +147,10 @@ static void test_refused(void **state)
     assert_int_equal(hw_load(a, "h100-sxm", &hw, &e), ERR_OK);
     struct train_setup u = {
         .model = &m, .hw = &hw, .tp = 1, .copies = 1, .recipe = train_recipe_find("sgd"), .zero = 4};
-    assert_int_equal(train_compile(a, &u, 0, &p, &e), ERR_USAGE);
+    assert_int_equal(train_compile(a, &u, &p, &e), ERR_USAGE);
     u.zero = 0;
     u.tp = 7;
-    assert_int_equal(train_compile(a, &u, 0, &p, &e), ERR_USAGE);
+    assert_int_equal(train_compile(a, &u, &p, &e), ERR_USAGE);
     arena_close(a);
 }
 

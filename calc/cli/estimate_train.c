@@ -288,7 +288,7 @@ enum err_code estimate_train_run(struct arena *a, const struct estimate_request 
                                           .zero = (int)q->training.zero};
         if (c->model.diffusion || c->model.draft.joined > 0)
             return err_set(e, ERR_USAGE, "--train: how %s is trained is not described", c->model.name);
-        TRY(train_compile(a, &setup, c->params.total, &p, e));
+        TRY(train_compile(a, &setup, &p, e));
         for (size_t k = 0; k < each; k++) {
             rows[i * each + k] = fill_row(q, c, p, q->batch[k % q->batch_n], q->context[k / q->batch_n]);
             fits += rows[i * each + k].fits;

@@ -8,7 +8,7 @@ struct train_plan {
     struct train_setup setup;
     struct step *step;
     struct sym_tape *saved; /* activations kept, in B and S */
-    double params, rank_params, peak_flops_per_s, link_bytes_per_s;
+    double rank_params, peak_flops_per_s, link_bytes_per_s;
 };
 
 double train_flops(double params, double tokens) { return 2 * (FORWARD_PARTS + BACKWARD_PARTS) * params * tokens; }
@@ -61,14 +61,13 @@ static enum err_code rank_params(struct arena *a, struct train_plan *p, struct e
     return ERR_OK;
 }
 
-enum err_code train_compile(struct arena *a, const struct train_setup *setup, double params, struct train_plan **out,
-                            struct err *e)
+enum err_code train_compile(struct arena *a, const struct train_setup *setup, struct train_plan **out, struct err *e)
 {
     const char *unit;
     if (setup->zero < 0 || setup->zero > 3) return err_set(e, ERR_USAGE, "ZeRO has stages 0 to 3");
     struct train_plan *p = arena_alloc(a, sizeof *p);
     if (!p) return err_nomem(e);
-    *p = (struct train_plan){.setup = *setup, .params = params};
+    *p = (struct train_plan){.setup = *setup};
     struct step_setup u = {.model = setup->model,
                            .hw = setup->hw,
                            .tp = setup->tp,

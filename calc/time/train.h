@@ -36,8 +36,7 @@ struct train_step {
 };
 
 /* train_compile -- Errors: as step_compile; ERR_USAGE a zero stage that is none. */
-enum err_code train_compile(struct arena *a, const struct train_setup *setup, double params, struct train_plan **out,
-                            struct err *e);
+enum err_code train_compile(struct arena *a, const struct train_setup *setup, struct train_plan **out, struct err *e);
 void train_eval(struct train_plan *p, double B, double S, struct train_step *out);
 
 /* train_flops -- 6*params*tokens. train_run_s -- seconds of so many flops on n devices of a peak at a part of it. */
