@@ -115,7 +115,8 @@ static const struct sym *saved_by(const struct saved *s, const struct cost_op *o
                                                                          : SYM_PROD(c, bytes, sym_rat(c, 2, 3));
     case OP_NORM:
     case OP_HEAD_NORM:
-    case OP_CONV: return sym_div(c, bytes, sym_int(c, 2));
+    case OP_CONV:
+    case OP_LONG_CONV: return sym_div(c, bytes, sym_int(c, 2));
     case OP_MLP:
     case OP_GATED_NORM:
     case OP_ROUTE:
