@@ -12,9 +12,10 @@
 #include "calc/time/mix.h"
 
 static const char *const MODELS[] = {
-    "llama-3.1-8b",      "gemma-3-27b",  "deepseek-v3", "gpt-oss-20b",         "mixtral-8x7b",   "falcon-mamba-7b",
-    "jamba-1.5-mini",    "qwen3.5-27b",  "zamba2-7b",   "kimi-linear-48b-a3b", "llama-4-scout",  "deepseek-v3.2",
-    "recurrentgemma-2b", "gemma-3n-e4b", "glm-5.2",     "hunyuan-a13b",        "minimax-m1-80k", "lfm2-1.2b"};
+    "llama-3.1-8b",      "gemma-3-27b",      "deepseek-v3", "gpt-oss-20b",         "mixtral-8x7b",   "falcon-mamba-7b",
+    "jamba-1.5-mini",    "qwen3.5-27b",      "zamba2-7b",   "kimi-linear-48b-a3b", "llama-4-scout",  "deepseek-v3.2",
+    "recurrentgemma-2b", "gemma-3n-e4b",     "glm-5.2",     "hunyuan-a13b",        "minimax-m1-80k", "lfm2-1.2b",
+    "rwkv6-finch-1.6b",  "rwkv7-goose-0.4b", "h3-125m"};
 
 struct fixture {
     struct arena *a;
