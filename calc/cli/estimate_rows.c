@@ -254,7 +254,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     TRY(estimate_diffusion_open(q, c, e));
     const struct step_setup setup = {.model = &c->model,
                                      .hw = &c->hw,
-                                     .tp = c->tp,
+                                     .layout = {.tp = c->tp},
                                      .fidelity = q->fidelity,
                                      .conventions = q->conventions,
                                      .prefill_together = q->prefill_together,

@@ -292,6 +292,8 @@ static void make_kind(struct call *c, const struct maker *m)
     case OP_SAMPLE: make_moved(c, m); break;
     case OP_INDEX:
     case OP_MLP:
+    case OP_ALL_TO_ALL:
+    case OP_SEND:
     case OP_KINDS: break;
     }
 }
@@ -306,7 +308,7 @@ struct call call_make(const struct step_pass *pass, enum step_phase phase, size_
                             .source = s,
                             .mixer = kind ? &kind->mixer : NULL,
                             .ffn = kind ? &kind->ffn : NULL,
-                            .tp = (double)pass->setup->tp,
+                            .tp = (double)layout_whole(&pass->setup->layout).tp,
                             .decode = phase == STEP_DECODE && !pass->setup->uncached && pass->setup->pass_tokens <= 1,
                             .absorbed = phase == STEP_DECODE && !pass->setup->uncached,
                             .eager = eager};

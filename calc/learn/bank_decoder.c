@@ -103,7 +103,7 @@ enum err_code bank_decode_s(struct exercise_maker *m, const struct model *d, con
                             double *out, struct err *e)
 {
     const struct step_setup setup = {
-        .model = d, .hw = hw, .tp = 1, .fidelity = STEP_BOUND, .conventions = bank_course(m), .block_tokens = 1};
+        .model = d, .hw = hw, .layout = {.tp = 1}, .fidelity = STEP_BOUND, .conventions = bank_course(m), .block_tokens = 1};
     struct step *s;
     double *column[STEP_VALUES_N] = {0};
     TRY(step_compile(m->arena, &setup, &s, e));
