@@ -39,7 +39,8 @@ static const struct option OPTIONS[] = {
      .kind = OPTION_MANY,
      .value = "NAME[:N],...",
      .help = "a built-in device (ridge list hardware) or a file of your own, and how many of it"},
-    TEXT("tp", 0, "N", NULL, "GPUs that share one copy of the model (default: all; the others hold further copies)"),
+    TEXT("tp", 0, "N", NULL, "GPUs that share every layer of one copy (default: all; the others hold further copies)"),
+    LAYOUT_OPTIONS,
     {.name = "set",
      .kind = OPTION_MANY,
      .value = "KEY=VALUE,...",
@@ -294,6 +295,7 @@ const struct command command_estimate = {
                 "      --format csv -o sweep.csv\n"
                 "  ridge estimate -m llama-3.1-8b -g h100-sxm -b 64 --by-op --plot roofline.svg\n"
                 "  ridge estimate -m llama-3.1-8b -g h100-sxm --max-model-len 32768\n"
-                "  ridge estimate -m llama-3.1-70b -g h100-sxm:8 -b 1..256*2 --fidelity calibrated\n",
+                "  ridge estimate -m llama-3.1-70b -g h100-sxm:8 -b 1..256*2 --fidelity calibrated\n"
+                "  ridge estimate -m deepseek-v3 -g h200-sxm:16 --tp 1 --attention-dp 16 --ep 16 -b 512\n",
     .run = run,
 };

@@ -189,7 +189,7 @@ enum err_code cost_build(struct arena *a, struct sym_ctx *c, const struct cost_s
                          struct cost_ops *out, struct err *e);
 
 /* A layout of ranks; with `free` its numbers stay symbols (t, r and those of layout.h) and all collectives are there,
- * so that one list of operators serves every layout. sp and dedup are of the structure, never free. */
+ * so that one list of operators serves every layout. sp is of the structure, never free. */
 struct cost_layout {
     struct layout layout;
     bool free;

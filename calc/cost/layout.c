@@ -69,10 +69,10 @@ static void copies(const struct layout *w, const struct model *m, double *near, 
     if (!f || w->dp == 1) return;
     const double ranks = (double)all, q = (double)nodes, here = nodes > 1 ? (double)w->per_node : ranks;
     const double k = (double)f->experts_per_token, columns = (double)(all / w->ep);
-    if (w->dedup || k * columns >= ranks) { /* as many as ranks: a gather, each rank once, each node once */
-        const double rank = w->dedup ? layout_touched(f->experts, f->experts_per_token, w->ep) : 1;
-        const double node =
-            w->dedup && w->ep % nodes == 0 ? layout_touched(f->experts, f->experts_per_token, nodes) : 1;
+    if (w->dispatch != LAYOUT_COPIES || k * columns >= ranks) {
+        const bool once = w->dispatch == LAYOUT_ONCE, whole = w->ep % nodes == 0; /* parts do not straddle nodes */
+        const double rank = once ? layout_touched(f->experts, f->experts_per_token, w->ep) : 1;
+        const double node = once && whole ? layout_touched(f->experts, f->experts_per_token, nodes) : 1;
         *near = (ranks - q) * rank;
         *far = (q - 1) * node;
         return;
@@ -193,6 +193,11 @@ static int64_t stage_from(int64_t layers, int64_t pp, int64_t s)
     const int64_t from = pp - 1 - more; /* stages from .. pp-2 have one more */
     const int64_t extra = s <= from ? 0 : s - from < more ? s - from : more;
     return s * each + extra;
+}
+
+int64_t layout_stage_layers(int64_t layers, int64_t pp, int64_t s)
+{
+    return stage_from(layers, pp, s + 1) - stage_from(layers, pp, s);
 }
 
 int64_t layout_stage(const struct model *m, int64_t pp, int64_t s, int64_t *out_counts)

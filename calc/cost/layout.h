@@ -14,6 +14,14 @@
 #include "calc/model/model.h"
 #include "calc/sym/sym.h"
 
+/* How often a token is sent to the ranks of its experts. */
+enum layout_dispatch {
+    LAYOUT_COPIES, /* once for each expert and rank that has columns of it; where that is every rank or more, as GATHER
+                    */
+    LAYOUT_ONCE,   /* once to a node that has one of its experts, there once to each rank that has one */
+    LAYOUT_GATHER, /* once to every node, there to every rank */
+};
+
 /* 0 of a number stands for 1, of per_node for all, of microbatches for pp: all zero is one GPU. */
 struct layout {
     int64_t tp; /* ranks that split attention, dense blocks and vocabulary of a group */
@@ -24,8 +32,8 @@ struct layout {
     int64_t per_node;     /* GPUs that one node's link joins */
     int64_t microbatches; /* parts of a batch that are in the stages at once */
     bool sp;              /* norms and residual sums on 1/tp of the tokens */
-    bool dedup;           /* a token is sent once to a node and once to a rank, not once for each of its experts */
-    double skew;          /* routed tokens of the busiest part over the mean; 0: 1 */
+    enum layout_dispatch dispatch;
+    double skew; /* routed tokens of the busiest part over the mean; 0: 1 */
 };
 
 /* What a layout is to the expressions: field, text, meaning. t and r are of cost.h. */
@@ -85,6 +93,9 @@ enum err_code layout_kv_heads(const struct mixer *x, int64_t tp, int64_t *out, s
  * model's order, L/pp to a stage; what is left over goes one each to the stages before the last, from its neighbour
  * back. Source: vLLM get_pp_indices. */
 int64_t layout_stage(const struct model *m, int64_t pp, int64_t s, int64_t *out_counts);
+
+/* layout_stage_layers -- how many layers stage s of pp has. */
+int64_t layout_stage_layers(int64_t layers, int64_t pp, int64_t s);
 
 /* layout_crosses -- whether stage s hands its stream to another node. */
 bool layout_crosses(const struct layout *l, int64_t s);

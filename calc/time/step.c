@@ -320,8 +320,8 @@ static void place_stage(struct step *s, const struct layout *w, const struct tim
 static bool same_layout(const struct layout *a, const struct layout *b)
 {
     return a->tp == b->tp && a->dp == b->dp && a->ep == b->ep && a->pp == b->pp && a->replicas == b->replicas &&
-           a->per_node == b->per_node && a->microbatches == b->microbatches && a->sp == b->sp && a->dedup == b->dedup &&
-           !(a->skew < b->skew) && !(a->skew > b->skew);
+           a->per_node == b->per_node && a->microbatches == b->microbatches && a->sp == b->sp &&
+           a->dispatch == b->dispatch && !(a->skew < b->skew) && !(a->skew > b->skew);
 }
 
 static enum err_code place(struct step *s, const struct layout *w, struct err *e)
@@ -341,19 +341,21 @@ static enum err_code place(struct step *s, const struct layout *w, struct err *e
 /* Where the values of a phase lie, and how many follow its time. */
 enum { PHASE_VALUES = 6 };
 
+static double most_of(const struct placed *p, size_t value)
+{
+    double most = 0;
+    for (size_t i = 0; i < p->n; i++) most = fmax(most, p->out[value][i]);
+    return most;
+}
+
 /* Stages one after the other: `round` microbatches each, all of which have passed when `drained`. */
 static void join_phase(const struct placed *p, size_t time, size_t sent, double round, bool drained, double *out)
 {
     double sum = 0;
-    size_t slowest = 0;
-    for (size_t i = 0; i < p->n; i++) {
-        sum += (double)p->stages[i] * p->out[time][i];
-        if (p->out[time][i] > p->out[time][slowest]) slowest = i;
-    }
-    const double most = p->out[time][slowest];
-    for (size_t v = time + 1; v < time + PHASE_VALUES; v++) out[v] = round * p->out[v][slowest];
-    out[sent] = round * p->out[sent][slowest];
-    out[sent + 1] = round * p->out[sent + 1][slowest];
+    for (size_t i = 0; i < p->n; i++) sum += (double)p->stages[i] * p->out[time][i];
+    const double most = most_of(p, time);
+    for (size_t v = time + 1; v < time + PHASE_VALUES; v++) out[v] = round * most_of(p, v);
+    for (size_t v = sent; v < sent + 2; v++) out[v] = round * most_of(p, v);
     out[time] = drained ? sum + (round - 1) * most : fmax(sum, round * most);
 }
 
@@ -376,13 +378,6 @@ static void eval_placed(struct step *s, const double point[POINT_INPUTS], double
     for (size_t v = 0; v < sizeof MEMORY / sizeof *MEMORY; v++) out[MEMORY[v]] = p->out[MEMORY[v]][fullest];
     join_phase(p, STEP_prefill_s, STEP_prefill_wire_bytes, s->setup.prefill_together ? m : 1, true, out);
     join_phase(p, STEP_decode_step_s, STEP_decode_wire_bytes, m, false, out);
-}
-
-static double most_of(const struct placed *p, size_t value)
-{
-    double most = 0;
-    for (size_t i = 0; i < p->n; i++) most = fmax(most, p->out[value][i]);
-    return most;
 }
 
 /* Weights and cache of the rank that has most of each. */

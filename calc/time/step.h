@@ -38,7 +38,7 @@ struct step_setup {
 /* What a point yields, columns of step_eval. Bytes are per GPU. B is the batch of one copy of the model: an attention
  * group has ceil(B/dp) of it, a microbatch its part of that. With stages, a decode step is the time between two tokens
  * of a sequence in the steady state, max(sum of stages, m * slowest stage); prefill passes all stages; flops, bytes and
- * seconds by resource are those of the slowest stage, all microbatches. MODEL.md "Layouts". */
+ * seconds by resource are the largest of any stage, for all microbatches. MODEL.md "Layouts". */
 #define STEP_VALUES(X)                                                                                                 \
     X(kv_bytes)           /* cache at context S, windows cut, heads replicated when fewer than ranks */                \
     X(kv_allocated_bytes) /* the same in whole blocks, every layer at full length */                                   \
