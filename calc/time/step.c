@@ -424,7 +424,7 @@ static enum err_code open_rates(struct step *s, const struct sym **sent, struct 
     TRY(timed_links(u->hw, &u->layout, &u->latency, &k, e));
     s->rates = rates_of(s->c, u->hw, k.link_bytes_per_s);
     if (!isnan(k.spread_bytes_per_s)) s->rates.spread = sym_num(s->c, k.spread_bytes_per_s);
-    if (!isnan(k.fabric_bytes_per_s)) s->rates.fabric = sym_num(s->c, k.fabric_bytes_per_s);
+    s->rates.fabric = sym_num(s->c, known(k.fabric_bytes_per_s)); /* in one node nothing is sent over it */
     if (u->latency.link_s > 0 || u->latency.fabric_s > 0) {
         s->rates.sum_s = sym_num(s->c, k.sum_s);
         s->rates.gather_s = sym_num(s->c, k.gather_s);
