@@ -705,13 +705,13 @@ static void test_illegal_layouts_are_named(void **state)
         {"llama-3.1-70b", {.ep = 2, .tp = 2}, "no experts"},
         {"llama-3.1-70b", {.dp = 2}, "no experts"},
         {"llama-3.1-70b", {.tp = 24}, "64 heads cannot be split over 24"},
-        {"llama-3.1-70b", {.tp = 16, .per_node = 12, .pp = 3}, "16 ranks of a tensor-parallel group do not fill nodes"},
+        {"llama-3.1-70b", {.tp = 16, .per_node = 12, .pp = 3}, "a TP group of 16 ranks does not fill nodes of 12"},
         {"llama-3.1-70b", {.tp = 2, .pp = 3}, NULL},
         {"qwen2-0.5b", {.tp = 4}, "14 heads cannot be split over 4"},
         {"gpt-oss-120b", {.tp = 5, .ep = 5}, "64 heads"},
         {"mixtral-8x7b", {.dp = 3}, "14336 columns of an expert cannot be split over 3"},
-        {"gemma-3n-e4b", {.pp = 2}, "so stages cannot part them"},
-        {"zamba2-7b", {.pp = 3}, "layers share weights with earlier ones"},
+        {"gemma-3n-e4b", {.pp = 2}, "stages cannot part layers that share a cache"},
+        {"zamba2-7b", {.pp = 3}, "stages cannot part layers that share weights"},
     };
     for (size_t i = 0; i < COUNT(CASES); i++) {
         struct err e = {0};

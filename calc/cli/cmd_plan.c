@@ -167,7 +167,7 @@ static enum err_code open_plan(struct arena *a, const struct option_values *v, s
     TRY(open_model(a, v, &p->model, e));
     TRY(scope_gpu(a, option_get(v, "gpu"), &p->hw, &p->gpus, e));
     if (p->gpus > GPUS_MAX) return err_set(e, ERR_RANGE, "more than %d GPUs", (int)GPUS_MAX);
-    TRY(layout_options_nodes(&p->asked, p->gpus, &p->hw, &p->per_node, e));
+    TRY(layout_options_nodes(&p->asked, p->gpus, p->gpus, &p->hw, &p->per_node, e));
     if (p->model.position_rows > 0 && p->context > p->model.position_rows)
         return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", p->model.name,
                        (long long)p->context, (long long)p->model.position_rows);
@@ -290,6 +290,8 @@ static void write_heading(struct out *o, const struct plan *p)
     put_line(o, "fidelity %s (a floor: servers are 2-4x slower)%s", step_fidelity_name(p->setup.fidelity),
              p->setup.latency.link_s > 0 || p->setup.latency.fabric_s > 0 ? ", latency of links charged"
                                                                           : ", links without latency");
+    if (p->model.tower.name) put_line(o, "an image tower beside the model is not in memory here");
+    if (p->model.notes) put_line(o, "note: %s", p->model.notes);
     if (p->asked.layout.skew > 1)
         put_line(o, "the busiest part of the experts has %.3g times the mean tokens", p->asked.layout.skew);
 }

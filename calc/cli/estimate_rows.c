@@ -248,7 +248,7 @@ const char *estimate_fidelity_name(const struct estimate_request *q)
 /* What is known of tensor parallelism alone. */
 static enum err_code check_layout(const struct estimate_request *q, const struct estimate_case *c, struct err *e)
 {
-    static const char HOW[] = "tensor parallelism in one node and copies; %s of other layouts is not described here";
+    static const char HOW[] = "%s knows tensor parallelism in one node and copies, no other layout";
     if (layout_plain(&c->layout)) return ERR_OK;
     if (q->calibrated) return err_set(e, ERR_USAGE, HOW, "a calibrated time");
     if (q->drafting.draft) return err_set(e, ERR_USAGE, HOW, "speculation");

@@ -59,24 +59,29 @@ enum err_code layout_options_parse(const struct option_values *v, struct layout_
     return ERR_OK;
 }
 
-enum err_code layout_options_nodes(const struct layout_request *q, int64_t gpus, struct hw *hw, int64_t *per_node,
-                                   struct err *e)
+enum err_code layout_options_nodes(const struct layout_request *q, int64_t gpus, int64_t copy, struct hw *hw,
+                                   int64_t *per_node, struct err *e)
 {
     if (q->fabric_bytes_per_s > 0) hw->fabric_bytes_per_s = q->fabric_bytes_per_s;
     const bool linked = !isnan(hw->link_bytes_per_s) && !isnan(hw->fabric_bytes_per_s);
-    int64_t nodes = q->nodes;
     *per_node = gpus;
-    if (!nodes && linked && (double)gpus > hw->link_domain) {
-        const int64_t here = (int64_t)hw->link_domain;
-        if (gpus % here != 0)
-            return err_set(e, ERR_USAGE, "%lld GPUs do not fill nodes of %lld (--nodes N)", (long long)gpus,
-                           (long long)here);
-        nodes = gpus / here;
+    if (q->nodes) {
+        if (gpus % q->nodes != 0)
+            return err_set(e, ERR_USAGE, "%lld GPUs do not fill --nodes %lld", (long long)gpus, (long long)q->nodes);
+        *per_node = gpus / q->nodes;
+        return ERR_OK;
     }
-    if (!nodes) return ERR_OK;
-    if (gpus % nodes != 0)
-        return err_set(e, ERR_USAGE, "%lld GPUs do not fill --nodes %lld", (long long)gpus, (long long)nodes);
-    *per_node = gpus / nodes;
+    if (!linked || !((double)gpus > hw->link_domain)) return ERR_OK;
+    const int64_t here = (int64_t)hw->link_domain;
+    const bool fills = gpus % here == 0;
+    if (copy <= here && !(fills && here % copy == 0)) { /* a copy to a node */
+        *per_node = copy;
+        return ERR_OK;
+    }
+    if (!fills)
+        return err_set(e, ERR_USAGE, "%lld GPUs do not fill nodes of %lld (--nodes N)", (long long)gpus,
+                       (long long)here);
+    *per_node = here;
     return ERR_OK;
 }
 
@@ -86,7 +91,6 @@ enum err_code layout_options_open(const struct layout_request *q, int64_t gpus, 
                                   struct err *e)
 {
     struct layout l = q->layout;
-    TRY(layout_options_nodes(q, gpus, hw, &l.per_node, e));
     const int64_t rest = or_one(l.pp) * or_one(l.dp), copies = or_one(l.replicas);
     if (!l.tp) {
         if (gpus % (rest * copies) != 0)
@@ -104,6 +108,7 @@ enum err_code layout_options_open(const struct layout_request *q, int64_t gpus, 
         return err_set(e, ERR_USAGE, "%lld GPUs hold %lld copies of %lld GPUs, not --replicas %lld", (long long)gpus,
                        (long long)found, (long long)(rest * l.tp), (long long)l.replicas);
     l.replicas = found;
+    TRY(layout_options_nodes(q, gpus, rest * l.tp, hw, &l.per_node, e));
     *out = layout_whole(&l);
     return ERR_OK;
 }

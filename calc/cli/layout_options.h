@@ -47,9 +47,11 @@ struct layout_request {
 /* layout_options_parse -- from the options above and tp. Errors: ERR_USAGE. */
 enum err_code layout_options_parse(const struct option_values *v, struct layout_request *out, struct err *e);
 
-/* layout_options_nodes -- GPUs of a node, and the fabric in *hw. Errors: ERR_USAGE GPUs that do not fill nodes. */
-enum err_code layout_options_nodes(const struct layout_request *q, int64_t gpus, struct hw *hw, int64_t *per_node,
-                                   struct err *e);
+/* layout_options_nodes -- GPUs of a node, and the fabric in *hw: as --nodes says, else those that the link joins, where
+ * there are more; copies of `copy` GPUs that would not fill such nodes have one each. Errors: ERR_USAGE GPUs that do
+ * not fill nodes. */
+enum err_code layout_options_nodes(const struct layout_request *q, int64_t gpus, int64_t copy, struct hw *hw,
+                                   int64_t *per_node, struct err *e);
 
 /* layout_options_open -- the layout on so many GPUs: what was not given follows, all ranks of a copy being tensor
  * parallel and all GPUs copies. Errors: as layout_options_nodes; ERR_USAGE GPUs that are not a multiple of a copy. */

@@ -132,7 +132,7 @@ static enum err_code check_kind(const struct layer_kind *k, const struct layout 
     TRY(layout_split("columns of the shared expert", f->shared_width, RANKS, w->tp, &n, e));
     if (f->kind != FFN_MOE) return layout_split("columns of the MLP", f->width, RANKS, w->tp, &n, e);
     TRY(layout_split("experts", f->experts, "expert-parallel parts", w->ep, &n, e));
-    return layout_split("columns of an expert", f->width, w->ep > 1 || w->dp > 1 ? "ranks of a part" : RANKS,
+    return layout_split("columns of an expert", f->width, w->ep > 1 || w->dp > 1 ? "ranks" : RANKS,
                         layout_group(w) / w->ep, &n, e);
 }
 
@@ -140,7 +140,7 @@ static enum err_code check_kind(const struct layer_kind *k, const struct layout 
 static enum err_code check_nodes(const char *what, int64_t n, const struct layout *w, struct err *e)
 {
     if (n % w->per_node == 0 || w->per_node % n == 0 || layout_gpus(w) <= w->per_node) return ERR_OK;
-    return err_set(e, ERR_USAGE, "%lld ranks of %s do not fill nodes of %lld GPUs", (long long)n, what,
+    return err_set(e, ERR_USAGE, "%s of %lld ranks does not fill nodes of %lld GPUs", what, (long long)n,
                    (long long)w->per_node);
 }
 
@@ -151,10 +151,10 @@ static enum err_code check_stages(const struct model *m, const struct layout *w,
         return err_set(e, ERR_USAGE, "%lld layers cannot fill %lld stages", (long long)m->layers, (long long)w->pp);
     for (size_t i = 0; i < m->kinds_n; i++)
         if (m->kinds[i].borrowed || m->kinds[i].mixer.shares_kv)
-            return err_set(e, ERR_USAGE, "layers share %s with earlier ones, so stages cannot part them",
+            return err_set(e, ERR_USAGE, "stages cannot part layers that share %s",
                            m->kinds[i].borrowed ? "weights" : "a cache");
     if (m->per_layer_dim > 0 || m->streams > 0)
-        return err_set(e, ERR_USAGE, "layers read more than one stream, which stages do not hand on here");
+        return err_set(e, ERR_USAGE, "stages hand on one stream, and layers read several");
     return ERR_OK;
 }
 
@@ -180,7 +180,7 @@ enum err_code layout_check(const struct model *m, const struct layout *l, struct
         return err_set(e, ERR_USAGE, "skew is between 1 (all parts alike) and %.4g (all tokens to one part)", most);
     for (size_t i = 0; i < m->kinds_n; i++) TRY(check_kind(&m->kinds[i], &w, e));
     TRY(check_stages(m, &w, e));
-    TRY(check_nodes("a tensor-parallel group", w.tp, &w, e));
+    TRY(check_nodes("a TP group", w.tp, &w, e));
     return check_nodes("a stage", group, &w, e);
 }
 
