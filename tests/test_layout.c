@@ -463,6 +463,26 @@ static void test_sums_over_ranks(void **state)
     arena_close(a);
 }
 
+/* One rank sums with nobody; all ranks of two nodes do. */
+static void test_one_rank_sends_nothing(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    static const char *const MODELS[] = {"llama-3.1-8b", "deepseek-v3"};
+    for (size_t i = 0; i < COUNT(MODELS); i++) {
+        const struct model m = load(a, MODELS[i]);
+        const struct hw hw = device(a, "h200-sxm");
+        const struct step_setup any = {.any_layout = true, .latency = {5e-6, 20e-6}, .fidelity = STEP_ROOFLINE};
+        double v[STEP_VALUES_N], w[STEP_VALUES_N];
+        eval(compile(a, &m, &hw, any), &(struct layout){.tp = 1}, 7, 1009, 1009, v);
+        eval(compile(a, &m, &hw, (struct step_setup){.fidelity = STEP_ROOFLINE}), NULL, 7, 1009, 1009, w);
+        assert_true(v[STEP_decode_wire_bytes] == 0 && v[STEP_decode_fabric_bytes] == 0 && v[STEP_prefill_link_s] == 0);
+        near_to(v[STEP_decode_step_s], w[STEP_decode_step_s], 1e-12);
+        near_to(v[STEP_activation_bytes], w[STEP_activation_bytes], 1e-12);
+    }
+    arena_close(a);
+}
+
 /* Over two nodes of 8: what a node cannot sum itself goes over the fabric, an eighth of it by each rank. */
 static void test_sums_over_nodes(void **state)
 {
@@ -801,6 +821,7 @@ int main(void)
         cmocka_unit_test(test_skew),
         cmocka_unit_test(test_intensity_of_latent_attention),
         cmocka_unit_test(test_sums_over_ranks),
+        cmocka_unit_test(test_one_rank_sends_nothing),
         cmocka_unit_test(test_sums_over_nodes),
         cmocka_unit_test(test_latency_of_links),
         cmocka_unit_test(test_all_to_all),

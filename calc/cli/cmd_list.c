@@ -9,6 +9,7 @@
 #include "calc/cli/compare.h"
 #include "calc/cli/estimate.h"
 #include "calc/cli/list_tensors.h"
+#include "calc/cli/plan.h"
 #include "calc/cli/preset.h"
 #include "calc/model/family.h"
 #include "calc/model/whatif.h"
@@ -105,7 +106,7 @@ static enum err_code list_models(struct listing *l, struct err *e)
 struct hw_row {
     const char *key, *name, *unverified;
     double capacity_bytes, bandwidth_bytes_per_s, bf16_flops_per_s, fp8_flops_per_s, ridge_flops_per_byte, power_w;
-    double link_bytes_per_s;
+    double link_bytes_per_s, fabric_bytes_per_s;
 };
 
 static const struct column HW_COLUMNS[] = {
@@ -117,6 +118,8 @@ static const struct column HW_COLUMNS[] = {
     COL(hw_row, fp8_flops_per_s, REAL, FLOPS_PER_S, "fp8", "dense"),
     COL(hw_row, ridge_flops_per_byte, REAL, FLOPS_PER_BYTE, "ridge", "bf16 peak / bandwidth"),
     COLUMN_AT(struct hw_row, link_bytes_per_s, COLUMN_REAL, UNITS_BYTES_PER_S, 0, "link", "one direction"),
+    COLUMN_AT(struct hw_row, fabric_bytes_per_s, COLUMN_REAL, UNITS_BYTES_PER_S, 0, "fabric",
+              "between nodes, one direction of one device"),
     COLUMN_AT(struct hw_row, power_w, COLUMN_REAL, UNITS_WATTS, 0, "power", "board power"),
     COLUMN_AT(struct hw_row, unverified, COLUMN_STRING, UNITS_NONE, 0, "unverified",
               "values that no source was read for, or on which sources disagree"),
@@ -152,6 +155,7 @@ static enum err_code list_hardware(struct listing *l, struct err *e)
                                   .ridge_flops_per_byte = hw_ridge(&hw, half),
                                   .power_w = hw.power_w,
                                   .link_bytes_per_s = hw.link_bytes_per_s,
+                                  .fabric_bytes_per_s = hw.fabric_bytes_per_s,
                                   .unverified = unverified(l->arena, &hw)};
     }
     l->table = (struct table){.columns = HW_COLUMNS,
@@ -211,13 +215,16 @@ static enum err_code list_dtypes(struct listing *l, struct err *e)
 static enum err_code list_columns(struct listing *l, struct err *e)
 {
     size_t n, m, k;
+    size_t layouts;
     const struct column *c = estimate_columns(&n), *o = estimate_op_columns(&m), *p = compare_columns(&k);
-    struct text_row *rows = arena_array(l->arena, n + m + k, sizeof *rows);
+    const struct column *y = plan_columns(&layouts);
+    struct text_row *rows = arena_array(l->arena, n + m + k + layouts, sizeof *rows);
     if (!rows) return err_nomem(e);
     for (size_t i = 0; i < n; i++) rows[i] = (struct text_row){c[i].key, "estimate", c[i].help};
     for (size_t i = 0; i < m; i++) rows[n + i] = (struct text_row){o[i].key, "--by-op", o[i].help};
     for (size_t i = 0; i < k; i++) rows[n + m + i] = (struct text_row){p[i].key, "compare", p[i].help};
-    return named(l, rows, n + m + k);
+    for (size_t i = 0; i < layouts; i++) rows[n + m + k + i] = (struct text_row){y[i].key, "plan", y[i].help};
+    return named(l, rows, n + m + k + layouts);
 }
 
 static const struct text_row CONVENTIONS[] = {

@@ -8,6 +8,7 @@
 #include "calc/base/text.h"
 #include "calc/cli/commands.h"
 #include "calc/cli/layout_options.h"
+#include "calc/cli/plan.h"
 #include "calc/cli/scope.h"
 #include "calc/model/stored.h"
 #include "calc/model/whatif.h"
@@ -61,7 +62,8 @@ static const struct option OPTIONS[] = {
      .value = "FILE",
      .typed_only = true,
      .help = "write to a file, complete or not at all"},
-    LAYOUT_TEXT("columns", "KEY,...", NULL, "these columns, in this order"),
+    LAYOUT_TEXT("columns", "KEY,...", NULL, "these columns, in this order (ridge list columns)"),
+    LAYOUT_TEXT("scenario", "FILE", NULL, "options from a JSON object, or from a result that ridge wrote as JSON"),
 };
 
 struct row {
@@ -115,6 +117,12 @@ static const struct column COLUMNS[] = {
     ROW(throughput_tok_per_s, REAL, TOK_PER_S, COLUMN_SHOWN, "all", "batch/step, decode only, a ceiling"),
     ROW(why, STRING, NONE, 0, "why not", "memory that is missing, or what does not divide"),
 };
+
+const struct column *plan_columns(size_t *n)
+{
+    *n = sizeof COLUMNS / sizeof COLUMNS[0];
+    return COLUMNS;
+}
 
 /* Everything that a listing needs. */
 struct plan {

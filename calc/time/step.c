@@ -1,53 +1,13 @@
 #include "calc/time/step.h"
 
 #include <math.h>
-#include <string.h>
+
+#include "calc/time/step_place.h"
 
 struct phase {
     struct cost_ops ops;
     struct timed *timed; /* one an operator */
     struct timed_total total;
-};
-
-/* Further values of a stage, behind those of a point. */
-enum { VALUE_FULL = STEP_VALUES_N, VALUE_WINDOWED, VALUE_INDEX, VALUE_STATE, VALUES };
-
-/* Inputs of the tape: of a point; with stages also those of a stage, and the layers of each kind behind all; of a free
- * layout its numbers in between. */
-enum {
-    IN_B,
-    IN_T,
-    IN_S,
-    IN_M,
-    POINT_INPUTS,
-    IN_HELD = POINT_INPUTS, /* sequences in the cache */
-    IN_FIRST,
-    IN_LAST,
-    IN_HOP_NEAR,
-    IN_HOP_FAR,
-    STAGE_INPUTS,
-    IN_TP = STAGE_INPUTS,
-    IN_R,
-    IN_LINK,
-    IN_SPREAD,
-    IN_FABRIC,
-    IN_SUM_S,
-    IN_GATHER_S,
-    IN_SPREAD_S,
-    IN_HOP_S,
-    IN_LAYOUT,
-    LAYOUT_INPUTS = IN_LAYOUT + LAYOUT_NUMBERS
-};
-
-/* A layout as columns of the tape, one for each different stage. */
-struct placed {
-    bool valid;
-    struct layout of;
-    size_t n;
-    int64_t *stages; /* how many are like column i */
-    double **in;     /* [inputs][n] */
-    double **out;    /* [VALUES][n] */
-    int64_t *layers; /* room of one stage */
 };
 
 struct step {
@@ -198,8 +158,6 @@ static void total_memory(struct step *s, const struct sym **out)
 
 /* ---- layouts ---- */
 
-static double known(double rate) { return isnan(rate) ? 1 : rate; }
-
 /* Symbols that the tape takes: of a point, a stage, a free layout, and layers of each kind. */
 static enum err_code open_inputs(struct arena *a, struct step *s, struct err *e)
 {
@@ -250,136 +208,6 @@ static enum err_code open_inputs(struct arena *a, struct step *s, struct err *e)
     return ERR_OK;
 }
 
-/* Room for as many columns as there can be stages. */
-static enum err_code open_columns(struct arena *a, struct step *s, struct err *e)
-{
-    struct placed *p = &s->placed;
-    const struct model *m = s->setup.model;
-    const size_t cap = (size_t)m->layers + 1;
-    double *room = arena_array(a, cap * (s->inputs_n + VALUES), sizeof *room);
-    p->in = arena_array(a, s->inputs_n, sizeof *p->in);
-    p->out = arena_array(a, VALUES, sizeof *p->out);
-    p->stages = arena_array(a, cap, sizeof *p->stages);
-    p->layers = arena_array(a, m->kinds_n + 1, sizeof *p->layers);
-    if (!room || !p->in || !p->out || !p->stages || !p->layers) return err_nomem(e);
-    for (size_t i = 0; i < s->inputs_n; i++) p->in[i] = room + i * cap;
-    for (size_t i = 0; i < VALUES; i++) p->out[i] = room + (s->inputs_n + i) * cap;
-    return ERR_OK;
-}
-
-/* The numbers of a layout in column i of a free step. */
-static void place_numbers(struct step *s, const struct layout *w, const struct timed_links *k, size_t i)
-{
-    double number[LAYOUT_NUMBERS];
-    struct placed *p = &s->placed;
-    layout_numbers(w, s->setup.model, false, number);
-    for (size_t n = 0; n < LAYOUT_NUMBERS; n++) p->in[IN_LAYOUT + n][i] = number[n];
-    p->in[IN_TP][i] = (double)w->tp;
-    p->in[IN_R][i] = k->wire_factor;
-    p->in[IN_LINK][i] = known(k->link_bytes_per_s);
-    p->in[IN_SPREAD][i] = known(k->spread_bytes_per_s);
-    p->in[IN_FABRIC][i] = known(k->fabric_bytes_per_s);
-    p->in[IN_SUM_S][i] = k->sum_s;
-    p->in[IN_GATHER_S][i] = k->gather_s;
-    p->in[IN_SPREAD_S][i] = k->spread_s;
-    p->in[IN_HOP_S][i] = k->hop_s;
-}
-
-/* Stage `at` as a column: one that is there already, or a new one. */
-static void place_stage(struct step *s, const struct layout *w, const struct timed_links *k, int64_t at)
-{
-    struct placed *p = &s->placed;
-    const size_t kinds = s->setup.model->kinds_n, layers = s->inputs_n - kinds;
-    double number[LAYOUT_NUMBERS];
-    (void)layout_stage(s->setup.model, w->pp, at, p->layers);
-    layout_numbers(w, s->setup.model, layout_crosses(w, at), number);
-    const size_t i = p->n;
-    p->in[IN_FIRST][i] = at == 0 ? 1 : 0;
-    p->in[IN_LAST][i] = at == w->pp - 1 ? 1 : 0;
-    p->in[IN_HOP_NEAR][i] = number[LAYOUT_hop_near];
-    p->in[IN_HOP_FAR][i] = number[LAYOUT_hop_far];
-    if (s->layout.free) {
-        place_numbers(s, w, k, i);
-        p->in[IN_LAYOUT + LAYOUT_hop_near][i] = number[LAYOUT_hop_near];
-        p->in[IN_LAYOUT + LAYOUT_hop_far][i] = number[LAYOUT_hop_far];
-    }
-    for (size_t n = 0; n < kinds; n++) p->in[layers + n][i] = (double)p->layers[n];
-    for (size_t j = 0; j < p->n; j++) {
-        bool same = true;
-        for (size_t n = IN_FIRST; n < s->inputs_n && same; n++) {
-            const double x = p->in[n][j], y = p->in[n][i];
-            same = !(x < y) && !(x > y);
-        }
-        if (!same) continue;
-        p->stages[j]++;
-        return;
-    }
-    p->stages[p->n++] = 1;
-}
-
-static bool same_layout(const struct layout *a, const struct layout *b)
-{
-    return a->tp == b->tp && a->dp == b->dp && a->ep == b->ep && a->pp == b->pp && a->replicas == b->replicas &&
-           a->per_node == b->per_node && a->microbatches == b->microbatches && a->sp == b->sp &&
-           a->dispatch == b->dispatch && !(a->skew < b->skew) && !(a->skew > b->skew);
-}
-
-static enum err_code place(struct step *s, const struct layout *w, struct err *e)
-{
-    struct placed *p = &s->placed;
-    struct timed_links links;
-    if (p->valid && same_layout(w, &p->of)) return ERR_OK;
-    TRY(layout_check(s->setup.model, w, e));
-    TRY(timed_links(s->setup.hw, w, &s->setup.latency, &links, e));
-    p->n = 0;
-    for (int64_t at = 0; at < w->pp; at++) place_stage(s, w, &links, at);
-    p->of = *w;
-    p->valid = true;
-    return ERR_OK;
-}
-
-/* Where the values of a phase lie, and how many follow its time. */
-enum { PHASE_VALUES = 6 };
-
-static double most_of(const struct placed *p, size_t value)
-{
-    double most = 0;
-    for (size_t i = 0; i < p->n; i++) most = fmax(most, p->out[value][i]);
-    return most;
-}
-
-/* Stages one after the other: `round` microbatches each, all of which have passed when `drained`. */
-static void join_phase(const struct placed *p, size_t time, size_t sent, double round, bool drained, double *out)
-{
-    double sum = 0;
-    for (size_t i = 0; i < p->n; i++) sum += (double)p->stages[i] * p->out[time][i];
-    const double most = most_of(p, time);
-    for (size_t v = time + 1; v < time + PHASE_VALUES; v++) out[v] = round * most_of(p, v);
-    for (size_t v = sent; v < sent + 2; v++) out[v] = round * most_of(p, v);
-    out[time] = drained ? sum + (round - 1) * most : fmax(sum, round * most);
-}
-
-/* A point in the layout that is placed. */
-static void eval_placed(struct step *s, const double point[POINT_INPUTS], double *out)
-{
-    static const size_t MEMORY[] = {STEP_kv_bytes,         STEP_kv_allocated_bytes, STEP_state_bytes,
-                                    STEP_activation_bytes, STEP_memory_bytes,       STEP_weight_bytes};
-    struct placed *p = &s->placed;
-    const double held = ceil(point[IN_B] / (double)p->of.dp), m = fmin((double)p->of.microbatches, held);
-    for (size_t i = 0; i < p->n; i++) {
-        p->in[IN_B][i] = ceil(held / m);
-        for (size_t v = IN_T; v < POINT_INPUTS; v++) p->in[v][i] = point[v];
-        p->in[IN_HELD][i] = held;
-    }
-    sym_tape_eval(s->tape, p->n, (const double *const *)p->in, p->out);
-    size_t fullest = 0;
-    for (size_t i = 1; i < p->n; i++)
-        if (p->out[STEP_memory_bytes][i] > p->out[STEP_memory_bytes][fullest]) fullest = i;
-    for (size_t v = 0; v < sizeof MEMORY / sizeof *MEMORY; v++) out[MEMORY[v]] = p->out[MEMORY[v]][fullest];
-    join_phase(p, STEP_prefill_s, STEP_prefill_wire_bytes, s->setup.prefill_together ? m : 1, true, out);
-    join_phase(p, STEP_decode_step_s, STEP_decode_wire_bytes, m, false, out);
-}
-
 /* Weights and cache of the rank that has most of each. */
 static enum err_code measure(struct step *s, struct err *e)
 {
@@ -396,13 +224,13 @@ static enum err_code measure(struct step *s, struct err *e)
     const struct layout w = layout_whole(&s->setup.layout);
     const double point[POINT_INPUTS] = {1, 1, 1, 1};
     double out[STEP_VALUES_N];
-    TRY(place(s, &w, e));
-    eval_placed(s, point, out);
-    s->weight_bytes = most_of(&s->placed, STEP_weight_bytes);
-    s->cache.bytes_per_token_full = most_of(&s->placed, VALUE_FULL);
-    s->cache.bytes_per_token_windowed = most_of(&s->placed, VALUE_WINDOWED);
-    s->cache.bytes_per_token_index = most_of(&s->placed, VALUE_INDEX);
-    s->cache.state_bytes_per_sequence = most_of(&s->placed, VALUE_STATE);
+    TRY(step_place(&s->placed, &w, e));
+    step_place_eval(&s->placed, point, out);
+    s->weight_bytes = step_place_most(&s->placed, STEP_weight_bytes);
+    s->cache.bytes_per_token_full = step_place_most(&s->placed, VALUE_FULL);
+    s->cache.bytes_per_token_windowed = step_place_most(&s->placed, VALUE_WINDOWED);
+    s->cache.bytes_per_token_index = step_place_most(&s->placed, VALUE_INDEX);
+    s->cache.state_bytes_per_sequence = step_place_most(&s->placed, VALUE_STATE);
     return ERR_OK;
 }
 
@@ -424,7 +252,8 @@ static enum err_code open_rates(struct step *s, const struct sym **sent, struct 
     TRY(timed_links(u->hw, &u->layout, &u->latency, &k, e));
     s->rates = rates_of(s->c, u->hw, k.link_bytes_per_s);
     if (!isnan(k.spread_bytes_per_s)) s->rates.spread = sym_num(s->c, k.spread_bytes_per_s);
-    s->rates.fabric = sym_num(s->c, known(k.fabric_bytes_per_s)); /* in one node nothing is sent over it */
+    /* in one node nothing is sent over it, whatever the number */
+    s->rates.fabric = sym_num(s->c, isnan(k.fabric_bytes_per_s) ? 1 : k.fabric_bytes_per_s);
     if (u->latency.link_s > 0 || u->latency.fabric_s > 0) {
         s->rates.sum_s = sym_num(s->c, k.sum_s);
         s->rates.gather_s = sym_num(s->c, k.gather_s);
@@ -460,7 +289,11 @@ enum err_code step_compile(struct arena *a, const struct step_setup *setup, stru
     total_phase(&s->phase[STEP_DECODE], exprs + STEP_decode_step_s, exprs + STEP_decode_wire_bytes);
     TRY(sym_check(s->c, e));
     TRY(sym_tape_compile(a, s->staged ? VALUES : STEP_VALUES_N, exprs, s->inputs_n, s->inputs, &s->tape, e));
-    if (s->staged) TRY(open_columns(a, s, e));
+    if (s->staged) {
+        s->placed =
+            (struct placed){.setup = &s->setup, .tape = s->tape, .inputs_n = s->inputs_n, .free = s->layout.free};
+        TRY(step_place_open(a, &s->placed, e));
+    }
     TRY(measure(s, e));
     *out = s;
     return ERR_OK;
@@ -473,8 +306,8 @@ enum err_code step_eval_layout(struct step *s, const struct layout *l, double B,
     double *column[STEP_VALUES_N];
     if (s->staged) {
         const struct layout w = layout_whole(l ? l : &s->setup.layout);
-        TRY(place(s, &w, e));
-        eval_placed(s, point, out);
+        TRY(step_place(&s->placed, &w, e));
+        step_place_eval(&s->placed, point, out);
         return ERR_OK;
     }
     for (size_t v = 0; v < STEP_VALUES_N; v++) column[v] = &out[v];
@@ -493,7 +326,7 @@ void step_eval(struct step *s, size_t n, const double *B, const double *T, const
     }
     for (size_t i = 0; i < n; i++) {
         const double point[POINT_INPUTS] = {B[i], T[i], S[i], M ? M[i] : 1};
-        eval_placed(s, point, value);
+        step_place_eval(&s->placed, point, value);
         for (size_t v = 0; v < STEP_VALUES_N; v++)
             if (out[v]) out[v][i] = value[v];
     }
