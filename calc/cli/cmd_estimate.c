@@ -296,6 +296,6 @@ const struct command command_estimate = {
                 "  ridge estimate -m llama-3.1-8b -g h100-sxm -b 64 --by-op --plot roofline.svg\n"
                 "  ridge estimate -m llama-3.1-8b -g h100-sxm --max-model-len 32768\n"
                 "  ridge estimate -m llama-3.1-70b -g h100-sxm:8 -b 1..256*2 --fidelity calibrated\n"
-                "  ridge estimate -m deepseek-v3 -g h200-sxm:16 --tp 1 --attention-dp 16 --ep 16 -b 512\n",
+                "  ridge estimate -m deepseek-v3 -g h200-sxm:16 --attention-dp 16 --ep 16 -b 512\n",
     .run = run,
 };

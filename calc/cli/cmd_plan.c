@@ -321,7 +321,10 @@ static void write_rejected(struct out *o, const struct plan *p)
             before = before || k < i;
             same++;
         }
-        if (!before) put_line(o, "%zu cannot be: %s", same, p->items[i].why);
+        char why[256];
+        if (!before)
+            put_line(o, "%zu cannot be: %s", same,
+                     text_clean(why, sizeof why, p->items[i].why, strlen(p->items[i].why)));
     }
 }
 
@@ -408,6 +411,6 @@ const struct command command_plan = {
     .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
     .examples = "  ridge plan --layouts -m deepseek-v3 -g h200-sxm:16 -b 1024 --top 10\n"
                 "  ridge plan --layouts -m llama-3.1-70b -g h100-sxm:16 --nodes 2 --all\n"
-                "  ridge plan --layouts -m mixtral-8x7b -g h100-sxm:8 --tp 4 -f csv -o layouts.csv\n",
+                "  ridge plan --layouts -m mixtral-8x7b -g h100-sxm:8 --tp 4 -f csv -o all.csv\n",
     .run = run,
 };
