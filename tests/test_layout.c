@@ -585,6 +585,9 @@ static void test_tokens_sent_once(void **state)
     l.ep = 1; /* every rank has columns of every expert: each gets the token once */
     layout_numbers(&l, &m, false, n);
     assert_true(n[LAYOUT_near] == 28 && n[LAYOUT_far] == 3);
+    l.skew = 3; /* nor more often where it is busiest */
+    layout_numbers(&l, &m, false, n);
+    assert_true(n[LAYOUT_near] == 28 && n[LAYOUT_far] == 3);
     l.dp = 1;
     l.tp = 32; /* all ranks have all tokens */
     layout_numbers(&l, &m, false, n);

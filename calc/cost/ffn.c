@@ -168,10 +168,10 @@ static void build_all_to_all(struct build *b, const char *name, const struct sym
 {
     if (!b->spread) return;
     struct cost_op *op = build_op(b, OP_ALL_TO_ALL, name, "[B*T/t, D] to and from the ranks of k experts");
-    const struct sym *own = sym_ceil(b->c, sym_div(b->c, b->rows, Y->t)), *sent = PROD(b->skew, own, width, bytes);
-    op->wire_bytes = PROD(b->ly.near, sent);
-    op->fabric_bytes = PROD(b->ly.far, sent);
-    op->activation_bytes = PROD(b->is_spread, SUM(own, PROD(SUM(b->ly.near, b->ly.far), b->skew, own)), width, bytes);
+    const struct sym *own = sym_ceil(b->c, sym_div(b->c, b->rows, Y->t)), *once = PROD(own, width, bytes);
+    op->wire_bytes = PROD(b->ly.near, once);
+    op->fabric_bytes = PROD(b->ly.far, once);
+    op->activation_bytes = PROD(b->is_spread, SUM(INT(1), b->ly.near, b->ly.far), once);
 }
 
 static void build_experts(struct build *b, const struct ffn *f)

@@ -58,7 +58,8 @@ double layout_touched(int64_t experts, int64_t experts_per_token, int64_t parts)
     return 1 - none;
 }
 
-/* Copies of a token that its rank sends, within the node and over the fabric. */
+/* Copies of a token that its rank sends, within the node and over the fabric; of those that arrive at the busiest part
+ * as many as bind. */
 static void copies(const struct layout *w, const struct model *m, double *near, double *far)
 {
     const struct ffn *f = NULL;
@@ -71,14 +72,15 @@ static void copies(const struct layout *w, const struct model *m, double *near, 
     const double k = (double)f->experts_per_token, columns = (double)(all / w->ep);
     if (w->dispatch != LAYOUT_COPIES || k * columns >= ranks) {
         const bool once = w->dispatch == LAYOUT_ONCE, whole = w->ep % nodes == 0; /* parts do not straddle nodes */
-        const double rank = once ? layout_touched(f->experts, f->experts_per_token, w->ep) : 1;
-        const double node = once && whole ? layout_touched(f->experts, f->experts_per_token, nodes) : 1;
+        const double rank = once ? fmin(1, w->skew * layout_touched(f->experts, f->experts_per_token, w->ep)) : 1;
+        const double node =
+            once && whole ? fmin(1, w->skew * layout_touched(f->experts, f->experts_per_token, nodes)) : 1;
         *near = (ranks - q) * rank;
         *far = (q - 1) * node;
         return;
     }
-    *near = k * columns * (here - 1) / ranks;
-    *far = k * columns * (ranks - here) / ranks;
+    *near = w->skew * k * columns * (here - 1) / ranks;
+    *far = w->skew * k * columns * (ranks - here) / ranks;
 }
 
 void layout_numbers(const struct layout *l, const struct model *m, bool crosses, double out[LAYOUT_NUMBERS])
