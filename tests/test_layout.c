@@ -392,6 +392,64 @@ static void test_experts_that_a_part_reads(void **state)
     arena_close(a);
 }
 
+/* Operators of experts over ranks, each number by hand; a layer's. */
+static void test_operators_of_experts(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    const struct model m = load(a, "deepseek-v3");
+    const struct hw hw = device(a, "h200-sxm");
+    /* 4 groups of 2 ranks, 8 parts: a group has 24 of 96 sequences, a rank sends 12 */
+    struct layout l = {.tp = 2, .dp = 4, .ep = 8, .per_node = 8};
+    struct step *s = compile(a, &m, &hw, (struct step_setup){.layout = l, .fidelity = STEP_ROOFLINE});
+    const double pairs = 96.0 * 8 / 8, fp8 = 1 + 4.0 / 128;
+    struct step_op op = find_op(a, s, STEP_DECODE, 96, 1000, "experts_up", 0);
+    assert_true(op.count == 58 && op.flops == 58 * 2 * pairs * 7168 * 2 * 2048);
+    assert_true(op.activation_bytes == 58 * pairs * (7168 + 2 * 2048) * 2);
+    op = find_op(a, s, STEP_DECODE, 96, 1000, "experts_act", 0);
+    assert_true(op.vector_flops == 58 * 5 * pairs * 2048);
+    op = find_op(a, s, STEP_DECODE, 96, 1000, "combine", 0); /* a rank's 12 tokens, 8 results each */
+    assert_true(op.vector_flops == 58 * 2 * 12 * 8.0 * 7168);
+    assert_true(op.activation_bytes == 58 * (12 * 8 + 12) * 7168.0 * 2);
+    op = find_op(a, s, STEP_DECODE, 96, 1000, "dispatch", 0); /* 8 experts of 8 ranks: to all 7 others */
+    near_to(op.wire_bytes, 58 * 7 * 12 * 7168 * fp8, 1e-12);
+    near_to(op.activation_bytes, 58 * 8 * 12 * 7168 * fp8, 1e-12);
+    assert_true(op.fabric_bytes == 0);
+    op = find_op(a, s, STEP_DECODE, 96, 1000, "mlp_all_reduce", 1); /* of the layers with experts */
+    assert_true(op.count == 58 && op.wire_bytes == 58 * 24 * 7168.0 * 2);
+    /* without groups every rank has all tokens: a part's own results are summed */
+    l = (struct layout){.tp = 8, .ep = 4};
+    s = compile(a, &m, &hw, (struct step_setup){.layout = l, .fidelity = STEP_ROOFLINE});
+    op = find_op(a, s, STEP_DECODE, 96, 1000, "combine", 0);
+    assert_true(op.vector_flops == 58 * 2 * (96 * 8.0 / 4) * 7168);
+    assert_true(op.activation_bytes == 58 * (96 * 8 / 4 + 96) * 7168.0 * 2);
+    op = find_op(a, s, STEP_DECODE, 96, 1000, "experts_down", 0); /* two ranks split the columns */
+    assert_true(op.flops == 58 * 2 * (96 * 8.0 / 4) * 1024 * 7168);
+    arena_close(a);
+}
+
+/* The stream to the next stage: within a node the whole of it from each rank; to another node a part of it. */
+static void test_hand_over(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    const struct model m = load(a, "llama-3.1-70b");
+    const struct hw hw = device(a, "h100-sxm");
+    struct layout l = {.tp = 4, .pp = 2, .microbatches = 1, .per_node = 8};
+    struct step *s = compile(a, &m, &hw, (struct step_setup){.layout = l, .fidelity = STEP_ROOFLINE});
+    struct step_op op = find_op(a, s, STEP_DECODE, 36, 1000, "stage_send", 0);
+    assert_true(op.count == 1 && op.wire_bytes == 36 * 8192.0 * 2 && op.fabric_bytes == 0);
+    assert_true(op.activation_bytes == 2 * 36 * 8192.0 * 2);
+    l.per_node = 4;
+    s = compile(a, &m, &hw, (struct step_setup){.layout = l, .fidelity = STEP_ROOFLINE});
+    op = find_op(a, s, STEP_DECODE, 36, 1000, "stage_send", 0);
+    assert_true(op.wire_bytes == 3.0 / 4 * 36 * 8192 * 2 && op.fabric_bytes == 36 * 8192.0 * 2 / 4);
+    /* stages 1 and 3 of 4 end their nodes */
+    l = (struct layout){.tp = 4, .pp = 4, .per_node = 8};
+    assert_true(!layout_crosses(&l, 0) && layout_crosses(&l, 1) && !layout_crosses(&l, 2));
+    arena_close(a);
+}
+
 /* The busiest part has skew times the tokens, and so much more work, and as many bytes arrive there. */
 static void test_skew(void **state)
 {
@@ -821,6 +879,8 @@ int main(void)
         cmocka_unit_test(test_ranks_share_the_work),
         cmocka_unit_test(test_an_uneven_batch),
         cmocka_unit_test(test_experts_that_a_part_reads),
+        cmocka_unit_test(test_operators_of_experts),
+        cmocka_unit_test(test_hand_over),
         cmocka_unit_test(test_skew),
         cmocka_unit_test(test_intensity_of_latent_attention),
         cmocka_unit_test(test_sums_over_ranks),
