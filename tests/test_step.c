@@ -76,8 +76,12 @@ static void test_course_numbers(void **state)
         hw.bandwidth_bytes_per_s = 3.35e12;
         if (model_load(a, "llama-2-13b", &(struct model_setting){"K", ROWS[i].K}, ROWS[i].K ? 1 : 0, &m, &e) != ERR_OK)
             fail_msg("%s", e.text);
-        const struct step_setup setup = {
-            .model = &m, .hw = &hw, .layout = {.tp = 1}, .fidelity = STEP_BOUND, .conventions = COURSE, .block_tokens = 16};
+        const struct step_setup setup = {.model = &m,
+                                         .hw = &hw,
+                                         .layout = {.tp = 1},
+                                         .fidelity = STEP_BOUND,
+                                         .conventions = COURSE,
+                                         .block_tokens = 16};
         struct step *s;
         assert_int_equal(step_compile(a, &setup, &s, &e), ERR_OK);
         assert_int_equal(cost_parameters(a, &m, &COURSE, &p, &e), ERR_OK);

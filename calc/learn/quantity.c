@@ -147,10 +147,9 @@ static enum err_code bind_symbols(const struct quantity_scope *s, const struct t
         env[n++] = (struct sym_binding){y->K, heads};
     }
     const struct sym **at[] = {
-        &op->flops,      &op->half_flops,          &op->vector_flops,    &op->weight_bytes,
-        &op->kv_bytes,   &op->held_bytes,          &op->kv_needed_bytes, &op->activation_bytes,
-        &op->wire_bytes, &op->weight_needed_bytes, &op->state_bytes,     &op->state_needed_bytes,
-        &op->fabric_bytes};
+        &op->flops,       &op->half_flops,         &op->vector_flops,     &op->weight_bytes, &op->kv_bytes,
+        &op->held_bytes,  &op->kv_needed_bytes,    &op->activation_bytes, &op->wire_bytes,   &op->weight_needed_bytes,
+        &op->state_bytes, &op->state_needed_bytes, &op->fabric_bytes};
     for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
         *at[i] = sym_bind(c, *at[i], env, n);
         if (lecture) TRY(tidy(c, *at[i], at[i], e)); /* D/H heads of width H are D */
