@@ -314,6 +314,27 @@ static void norm_heads(struct walk *w, const struct naive_layer *l, int width)
     if (l->idle_kv) vector(w, op, l->key_dim, false);
 }
 
+/* A low-rank product beside each of q, k and v. */
+static void qkv_adapters(struct walk *w, int in, int rank, const int *out)
+{
+    const int down[] = {rank, rank, rank}, wide = out[0] + out[1] + out[2];
+    struct naive_op *op = product(w, "qkv_adapter_down", w->tokens, in, 3, down, &w->m->mixer, false);
+    op = op_open(w, "qkv_adapter_up");
+    for (int side = 0; side < 3; side++) {
+        const double before = op->stored_bytes;
+        store(op, out[side], rank, &w->m->mixer);
+        op->weight_bytes += op->stored_bytes - before;
+        for (int t = 0; t < w->tokens; t++) {
+            for (int k = 0; k < rank; k++) op->activation_bytes += w->m->activation_bytes;
+            for (int o = 0; o < out[side]; o++) {
+                op->activation_bytes += w->m->activation_bytes;
+                for (int k = 0; k < rank; k++) op->flops += 2;
+            }
+        }
+    }
+    elementwise(w, op_open(w, "qkv_adapter_add"), w->tokens * wide, 2, 1, 1);
+}
+
 static void grouped_query(struct walk *w, const struct naive_layer *l)
 {
     const struct naive_model *m = w->m;
@@ -326,6 +347,8 @@ static void grouped_query(struct walk *w, const struct naive_layer *l)
                                                : 3,
                                   qkv, &m->mixer, l->qkv_bias);
     for (int i = 1; i < 3 && l->idle_kv; i++) store(op, qkv[i], m->hidden, &m->mixer);
+    if (l->qkv_rank) qkv_adapters(w, l->doubled_input ? 2 * m->hidden : m->hidden, l->qkv_rank, qkv);
+    if (l->state.taps) naive_conv(w, l, q + keys + values, 0, 1);
     if (l->qk_norm) norm_heads(w, l, q + made);
     if (l->v_norm && !l->shares_kv) elementwise(w, op_open(w, "v_norm"), w->tokens * values, 1, 1, 3);
     /* a pair turns by 4 products and 2 sums: 3 an element */
@@ -603,13 +626,14 @@ static void experts(struct walk *w, const struct naive_layer *l)
     if (l->shared_gate) elementwise(w, op, w->tokens, 1, 0, 0);
 }
 
-static void channel_mix(struct walk *w, int width)
+static void channel_mix(struct walk *w, int width, bool bare)
 {
     const struct naive_model *m = w->m;
-    naive_token_shift(w, "channel_shift", 2);
+    naive_token_shift(w, "channel_shift", bare ? 1 : 2);
     linear(w, "up_proj", w->tokens, m->hidden, width, &m->ffn, false);
     activation(w, "mlp_act", w->tokens * width, false);
     linear(w, "down_proj", w->tokens, width, m->hidden, &m->ffn, false);
+    if (bare) return;
     linear(w, "receptance", w->tokens, m->hidden, m->hidden, &m->ffn, false);
     elementwise(w, op_open(w, "channel_gate"), w->tokens * m->hidden, 2, 1, 5);
 }
@@ -617,7 +641,7 @@ static void channel_mix(struct walk *w, int width)
 /* Of a layer that uses an earlier one's weights only its adapter and the product after it are stored. */
 static void return_borrowed(struct walk *w, size_t start)
 {
-    static const char *const OWN[] = {"adapter_down", "adapter_up", "block_proj"};
+    static const char *const OWN[] = {"adapter_down", "adapter_up", "block_proj", "qkv_adapter_down", "qkv_adapter_up"};
     for (size_t i = start; i < w->ops->n; i++) {
         struct naive_op *op = &w->ops->op[i];
         bool own = false;
@@ -847,7 +871,7 @@ static void feed_forward(struct walk *w, const struct naive_layer *l)
     } else if (l->experts)
         experts(w, l);
     else if (l->channel_mix)
-        channel_mix(w, l->width / w->p->ranks);
+        channel_mix(w, l->width / w->p->ranks, l->channel_bare);
     else if (w->p->mlp_fused && !l->adapter_rank)
         fused(w, l->width / w->p->ranks, !l->ungated, l->mlp_bias);
     else

@@ -26,12 +26,28 @@ struct naive_format {
     }
 
 /* What a recurrent mixer consists of; its heads, widths and groups are the layer's. */
-enum naive_block { NAIVE_NO_STATE, NAIVE_SELECTIVE, NAIVE_SSD, NAIVE_LINEAR, NAIVE_LRU, NAIVE_CONV, NAIVE_TIME_MIX };
+enum naive_block {
+    NAIVE_NO_STATE,
+    NAIVE_SELECTIVE,
+    NAIVE_SSD,
+    NAIVE_LINEAR,
+    NAIVE_LRU,
+    NAIVE_CONV,
+    NAIVE_TIME_MIX,
+    NAIVE_FINCH,
+    NAIVE_GOOSE,
+    NAIVE_DIAGONAL,
+    NAIVE_FILTER
+};
 enum naive_decay { NAIVE_NO_DECAY, NAIVE_DECAY_FIXED, NAIVE_DECAY_HEAD, NAIVE_DECAY_CHANNEL };
 
 struct naive_recurrence {
     enum naive_block block;
     int taps, chunk, rank;
+    int mix_rank, rate_rank, value_rank, gate_rank; /* RWKV-6 and -7 */
+    int feature_dim;                                /* of a Taylor map; 0: none */
+    int filter_width, filter_inputs, filter_layers, filter_tokens;
+    bool filter_sines;
     bool conv_bias, proj_bias, inner_norms, inner_weights;
     enum naive_decay decay;
     bool delta, decay_weights, decay_bias;
@@ -62,13 +78,14 @@ struct naive_layer {
     bool parallel;               /* mixer and MLP read the same input */
     int norms;                   /* over the model width */
     int width;                   /* dense MLP; 0 with experts */
-    bool ungated, mlp_bias, channel_mix;
+    bool ungated, mlp_bias, channel_mix, channel_bare;
     bool residual_unit; /* one product of the model width, with bias by mlp_bias, and a nonlinearity */
     bool both_ways;     /* queries see later tokens too, */
     int block;          /* within blocks of so many and all before them; 0: all */
     bool features_kv;   /* as many features of another model become keys and values by the same weights, and are kept */
     bool images;        /* held for an image that is not there; two gates */
     int adapter_rank;   /* of a low-rank product beside gate and up */
+    int qkv_rank;       /* of such products beside q, k and v */
     bool out_proj;      /* a product of model width after the block */
     int experts, chosen, expert_width, shared_width, latent;
     bool expert_bias, router_bias, correction, shared_gate, router_norm, expert_scale;

@@ -228,6 +228,144 @@ static const struct subject RWKV5 = { /* 7/2 of 20, down to a multiple of 32; a 
     {{.heads = 3, .kv_heads = 3, .key_dim = 4, .value_dim = 4, .norms = 2, .width = 64, .ungated = true,
       .channel_mix = true, .state = {.block = NAIVE_TIME_MIX}}}};
 
+static const struct subject RWKV6 = { /* keys half as wide as values; 7/2 of 20 up to a multiple of 32 */
+    "{\"model_type\":\"rwkv6\",\"hidden_size\":20,\"num_hidden_layers\":3,\"num_heads\":5,\"expand_k\":0.5,"
+    "\"expand_v\":1.0,\"proj_low_rank_dim\":3,\"gate_low_rank_dim\":7,\"hidden_ratio\":3.5,\"norm_first\":false,"
+    "\"intermediate_size\":null,\"vocab_size\":10,\"attn\":{\"layers\":[1],\"num_heads\":4,\"num_kv_heads\":2,"
+    "\"qkv_bias\":true,\"window_size\":5}}",
+    "010",
+    {.vocab = 10, .hidden = 20, .norm_flops = 7, .norm_vectors = 2},
+    {{.heads = 5, .kv_heads = 5, .key_dim = 2, .value_dim = 4, .norms = 2, .width = 96, .ungated = true,
+      .channel_mix = true, .state = {.block = NAIVE_FINCH, .rank = 7, .mix_rank = 3}},
+     {.heads = 4, .kv_heads = 2, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 96, .ungated = true,
+      .channel_mix = true, .qkv_bias = true, .window = 5}}};
+
+static const struct subject RWKV7 = { /* the first layer has values of its own alone; head_dim, not num_heads */
+    "{\"model_type\":\"rwkv7\",\"hidden_size\":12,\"num_hidden_layers\":3,\"num_heads\":32,\"head_dim\":4,"
+    "\"decay_low_rank_dim\":5,\"a_low_rank_dim\":3,\"v_low_rank_dim\":2,\"gate_low_rank_dim\":7,"
+    "\"value_dim\":[18,18,18],\"norm_bias\":false,\"hidden_ratio\":4.0,\"vocab_size\":11}",
+    "011",
+    {.vocab = 11, .hidden = 12, .norm_flops = 6, .norm_vectors = 1, .embed_norm = true},
+    {{.heads = 3, .kv_heads = 3, .key_dim = 4, .value_dim = 6, .norms = 2, .width = 64, .ungated = true,
+      .channel_mix = true, .channel_bare = true,
+      .state = {.block = NAIVE_GOOSE, .rank = 5, .rate_rank = 3, .gate_rank = 7}},
+     {.heads = 3, .kv_heads = 3, .key_dim = 4, .value_dim = 6, .norms = 2, .width = 64, .ungated = true,
+      .channel_mix = true, .channel_bare = true,
+      .state = {.block = NAIVE_GOOSE, .rank = 5, .rate_rank = 3, .value_rank = 2, .gate_rank = 7}}}};
+
+static const struct subject SAMBA = { /* intermediate_size is that of the mixers */
+    "{\"model_type\":\"samba\",\"hidden_size\":15,\"num_hidden_layers\":3,\"state_size\":5,\"expand\":2,"
+    "\"conv_kernel\":4,\"time_step_rank\":2,\"intermediate_size\":30,\"hidden_ratio\":4,\"vocab_size\":13,"
+    "\"attn\":{\"layers\":[1],\"num_heads\":3,\"num_kv_heads\":1,\"window_size\":6}}",
+    "010",
+    {.vocab = 13, .hidden = 15, RMS},
+    {{.heads = 30, .kv_heads = 1, .key_dim = 5, .value_dim = 1, .norms = 2, .width = 256,
+      .state = {.block = NAIVE_SELECTIVE, .taps = 4, .rank = 2, .conv_bias = true}},
+     {.heads = 3, .kv_heads = 1, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 256, .window = 6}}};
+
+static const struct subject GLA_MIXED = { /* a layer of attention without a window */
+    "{\"model_type\":\"gla\",\"hidden_size\":12,\"num_hidden_layers\":3,\"num_heads\":3,\"expand_k\":0.5,"
+    "\"expand_v\":1,\"intermediate_size\":7,\"vocab_size\":10,\"attn\":{\"layers\":[2],\"num_heads\":2}}",
+    "001",
+    {.vocab = 10, .hidden = 12, RMS},
+    {{.heads = 3, .kv_heads = 3, .key_dim = 2, .value_dim = 4, .norms = 2, .width = 7,
+      .state = {.block = NAIVE_LINEAR, .chunk = 64, .rank = 16, .decay = NAIVE_DECAY_CHANNEL,
+                .decay_bias = true, .gate = true, .head_norm = true}},
+     {.heads = 2, .kv_heads = 2, .key_dim = 6, .value_dim = 6, .norms = 2, .width = 7}}};
+
+static const struct subject BASED = { /* 17 up to 24 tokens; half of the window and the token; an MLP of 128 */
+    "{\"model_type\":\"gpt2\",\"n_embd\":6,\"n_layer\":4,\"n_head\":2,\"n_inner\":5,\"vocab_size\":17,"
+    "\"pad_vocab_size_multiple\":8,\"n_positions\":0,\"rms_norm\":true,\"activation_function\":\"swiglu\","
+    "\"mlp_fc1_bias\":false,\"mlp_fc2_bias\":false,\"qkv_proj_bias\":false,\"out_proj_bias\":true,"
+    "\"rotary_emb_fraction\":1,\"alt_mixer_layers\":[1],\"alt_mixer_2_layers\":[2],"
+    "\"mixer\":{\"_target_\":\"based.models.mixers.convolution.BaseConv\",\"expand_proj\":4,\"kernel_sizes\":9},"
+    "\"alt_mixer\":{\"_target_\":\"based.models.mixers.linear_attention.LinearAttention\",\"feature_dim\":2,"
+    "\"num_heads\":3,\"feature_map\":{\"_target_\":\"based.models.mixers.linear_attention.TaylorExp\"}},"
+    "\"alt_mixer_2\":{\"_target_\":\"based.models.mixers.slide_attention.SlidingAttention\",\"window_size\":6}}",
+    "0120",
+    {.vocab = 24, .hidden = 6, RMS, .tied = true},
+    {{.heads = 12, .kv_heads = 12, .value_dim = 1, .norms = 2, .width = 128,
+      .state = {.block = NAIVE_CONV, .taps = 3, .proj_bias = true, .activated = true}},
+     {.heads = 3, .kv_heads = 3, .key_dim = 7, .value_dim = 2, .norms = 2, .width = 128,
+      .state = {.block = NAIVE_LINEAR, .chunk = 64, .feature_dim = 2}},
+     {.heads = 2, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 128, .o_bias = true,
+      .window = 4}}};
+
+static const struct subject H3 = { /* heads of two elements: four channels each */
+    "{\"d_model\":6,\"n_layer\":3,\"d_inner\":11,\"vocab_size\":13,\"pad_vocab_size_multiple\":8,"
+    "\"ssm_cfg\":{\"mode\":\"diag\",\"measure\":\"diag-lin\",\"d_state\":10,\"head_dim\":2},"
+    "\"attn_layer_idx\":[1],\"attn_cfg\":{\"num_heads\":2,\"rotary_emb_dim\":2}}",
+    "010",
+    {.vocab = 16, .hidden = 6, .norm_flops = 7, .norm_vectors = 2, .tied = true},
+    {{.heads = 3, .kv_heads = 3, .key_dim = 5, .value_dim = 2, .norms = 2, .width = 11, .ungated = true,
+      .mlp_bias = true, .state = {.block = NAIVE_DIAGONAL, .taps = 10}},
+     {.heads = 2, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 11, .ungated = true,
+      .mlp_bias = true, .qkv_bias = true, .o_bias = true}}};
+
+static const struct subject S4D = {
+    "{\"model_type\":\"s4d\",\"d_model\":7,\"n_layers\":2,\"d_state\":6,\"vocab_size\":11}",
+    "00",
+    {.vocab = 11, .hidden = 7, .norm_flops = 7, .norm_vectors = 2},
+    {{.heads = 7, .kv_heads = 7, .key_dim = 3, .value_dim = 1, .norms = 1, .no_mlp = true,
+      .state = {.block = NAIVE_DIAGONAL}}}};
+
+static const struct subject MAMBA_SSM = { /* no model_type: Mamba-1 where ssm_cfg names no layer */
+    "{\"d_model\":18,\"n_layer\":2,\"vocab_size\":21,\"ssm_cfg\":{\"d_state\":5},\"rms_norm\":false,"
+    "\"pad_vocab_size_multiple\":8}",
+    "00",
+    {.vocab = 24, .hidden = 18, .norm_flops = 7, .norm_vectors = 2, .tied = true},
+    {{.heads = 36, .kv_heads = 1, .key_dim = 5, .value_dim = 1, .norms = 1, .no_mlp = true,
+      .state = {.block = NAIVE_SELECTIVE, .taps = 4, .rank = 2, .conv_bias = true}}}};
+
+static const struct subject MAMBA2_ATTN = { /* attention past a convolution of its own; an MLP of 128 in all layers */
+    "{\"d_model\":6,\"n_layer\":3,\"d_intermediate\":9,\"vocab_size\":16,\"ssm_cfg\":{\"layer\":\"Mamba2\","
+    "\"headdim\":3,\"d_state\":5,\"ngroups\":2,\"chunk_size\":4},\"attn_layer_idx\":[1],\"tie_embeddings\":false,"
+    "\"attn_cfg\":{\"num_heads\":4,\"num_heads_kv\":2,\"head_dim\":3,\"d_conv\":4,\"qkv_proj_bias\":false,"
+    "\"out_proj_bias\":false}}",
+    "010",
+    {.vocab = 16, .hidden = 6, RMS},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 5, .value_dim = 3, .norms = 2, .width = 128,
+      .state = {.block = NAIVE_SSD, .taps = 4, .chunk = 4, .conv_bias = true, .decay = NAIVE_DECAY_HEAD,
+                .wide_norm = true}},
+     {.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 128, .unrotated = true,
+      .state = {.taps = 4, .conv_bias = true}}}};
+
+static const struct subject STRIPED_HYENA = { /* a list names a layer beyond the last */
+    "{\"model_type\":\"stripedhyena\",\"hidden_size\":8,\"num_layers\":3,\"num_attention_heads\":4,"
+    "\"proj_groups\":2,\"inner_mlp_size\":13,\"state_size\":3,\"short_filter_length\":3,\"hyena_filter_groups\":1,"
+    "\"attn_layer_idxs\":[1],\"hyena_layer_idxs\":[0,2,4],\"qkv_proj_bias\":false,\"mha_out_proj_bias\":true,"
+    "\"tie_embeddings\":true,\"vocab_size\":17}",
+    "010",
+    {.vocab = 17, .hidden = 8, RMS, .tied = true},
+    {{.heads = 8, .kv_heads = 8, .key_dim = 3, .value_dim = 1, .norms = 2, .width = 13,
+      .state = {.block = NAIVE_FILTER, .taps = 3, .conv_bias = true}},
+     {.heads = 4, .kv_heads = 2, .key_dim = 2, .value_dim = 2, .norms = 2, .width = 13, .o_bias = true}}};
+
+static const struct subject HYENA_DNA = {
+    "{\"model_type\":\"hyenadna\",\"d_model\":6,\"n_layer\":2,\"d_inner\":11,\"vocab_size\":12,"
+    "\"filter_order\":5,\"emb_dim\":3,\"num_inner_mlps\":2,\"max_seq_len\":29}",
+    "00",
+    {.vocab = 16, .hidden = 6, .norm_flops = 7, .norm_vectors = 2},
+    {{.heads = 6, .kv_heads = 6, .value_dim = 1, .norms = 2, .width = 11, .ungated = true, .mlp_bias = true,
+      .state = {.block = NAIVE_FILTER, .taps = 3, .conv_bias = true, .filter_width = 5, .filter_inputs = 3,
+                .filter_layers = 2, .filter_tokens = 29, .filter_sines = true}}}};
+
+static const struct subject ZAMBA2_ADAPTED = { /* q, k and v have low-rank products of each layer's own */
+    "{\"model_type\":\"zamba2\",\"hidden_size\":10,\"num_hidden_layers\":3,\"num_mem_blocks\":1,"
+    "\"layers_block_type\":[\"hybrid\",\"hybrid\",\"mamba\"],\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":4,\"intermediate_size\":8,\"adapter_rank\":3,\"mamba_expand\":2,"
+    "\"n_mamba_heads\":4,\"mamba_ngroups\":1,\"mamba_d_state\":3,\"vocab_size\":17,\"use_mem_rope\":false,"
+    "\"use_shared_attention_adapter\":true}",
+    "01211",
+    {.vocab = 17, .hidden = 10, RMS, .tied = true},
+    {{.heads = 4, .kv_heads = 4, .key_dim = 5, .value_dim = 5, .norms = 3, .doubled_input = true, .unrotated = true,
+      .width = 8, .adapter_rank = 3, .qkv_rank = 3, .out_proj = true, .one_residual = true},
+     {.heads = 4, .kv_heads = 1, .key_dim = 3, .value_dim = 5, .norms = 1, .no_mlp = true,
+      .state = {.block = NAIVE_SSD, .taps = 4, .chunk = 256, .conv_bias = true, .decay = NAIVE_DECAY_HEAD,
+                .wide_norm = true}},
+     {.heads = 4, .kv_heads = 4, .key_dim = 5, .value_dim = 5, .norms = 3, .doubled_input = true, .unrotated = true,
+      .width = 8, .adapter_rank = 3, .qkv_rank = 3, .out_proj = true, .one_residual = true, .borrowed = true}}};
+
 /* ---- for tensor parallelism: all that is split divides by four, groups and KV heads do not ---- */
 
 static const struct subject SPLIT_JAMBA = {
@@ -317,6 +455,48 @@ static const struct subject SPLIT_RWKV5 = {
     {.vocab = 10, .hidden = 20, .norm_flops = 7, .norm_vectors = 2, .embed_norm = true},
     {{.heads = 4, .kv_heads = 4, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 28, .ungated = true,
       .channel_mix = true, .state = {.block = NAIVE_TIME_MIX}}}};
+
+static const struct subject SPLIT_RWKV6 = { /* ranks by RWKV's own rule */
+    "{\"model_type\":\"rwkv6\",\"hidden_size\":20,\"num_hidden_layers\":2,\"head_size\":5,"
+    "\"intermediate_size\":28,\"vocab_size\":10}",
+    "00",
+    {.vocab = 10, .hidden = 20, .norm_flops = 7, .norm_vectors = 2, .embed_norm = true},
+    {{.heads = 4, .kv_heads = 4, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 28, .ungated = true,
+      .channel_mix = true, .state = {.block = NAIVE_FINCH, .rank = 64, .mix_rank = 32}}}};
+
+static const struct subject SPLIT_RWKV7 = {
+    "{\"model_type\":\"rwkv7\",\"hidden_size\":12,\"num_hidden_layers\":2,\"head_dim\":3,"
+    "\"decay_low_rank_dim\":5,\"a_low_rank_dim\":3,\"v_low_rank_dim\":2,\"gate_low_rank_dim\":7,"
+    "\"intermediate_size\":20,\"vocab_size\":11}",
+    "01",
+    {.vocab = 11, .hidden = 12, .norm_flops = 7, .norm_vectors = 2, .embed_norm = true},
+    {{.heads = 4, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 20, .ungated = true,
+      .channel_mix = true, .channel_bare = true,
+      .state = {.block = NAIVE_GOOSE, .rank = 5, .rate_rank = 3, .gate_rank = 7}},
+     {.heads = 4, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 20, .ungated = true,
+      .channel_mix = true, .channel_bare = true,
+      .state = {.block = NAIVE_GOOSE, .rank = 5, .rate_rank = 3, .value_rank = 2, .gate_rank = 7}}}};
+
+static const struct subject SPLIT_H3 = {
+    "{\"d_model\":8,\"n_layer\":2,\"d_inner\":12,\"vocab_size\":13,"
+    "\"ssm_cfg\":{\"mode\":\"diag\",\"d_state\":6},\"attn_layer_idx\":[1],\"attn_cfg\":{\"num_heads\":4}}",
+    "01",
+    {.vocab = 13, .hidden = 8, .norm_flops = 7, .norm_vectors = 2, .tied = true},
+    {{.heads = 8, .kv_heads = 8, .key_dim = 3, .value_dim = 1, .norms = 2, .width = 12, .ungated = true,
+      .mlp_bias = true, .state = {.block = NAIVE_DIAGONAL, .taps = 6}},
+     {.heads = 4, .kv_heads = 4, .key_dim = 2, .value_dim = 2, .norms = 2, .width = 12, .ungated = true,
+      .mlp_bias = true, .qkv_bias = true, .o_bias = true, .unrotated = true}}};
+
+static const struct subject SPLIT_HYENA = {
+    "{\"model_type\":\"stripedhyena\",\"hidden_size\":8,\"num_layers\":2,\"num_attention_heads\":4,"
+    "\"proj_groups\":1,\"inner_mlp_size\":12,\"state_size\":3,\"short_filter_length\":3,\"hyena_filter_groups\":1,"
+    "\"attn_layer_idxs\":[1],\"hyena_layer_idxs\":[0],\"qkv_proj_bias\":false,\"mha_out_proj_bias\":false,"
+    "\"vocab_size\":17}",
+    "01",
+    {.vocab = 17, .hidden = 8, RMS},
+    {{.heads = 8, .kv_heads = 8, .key_dim = 3, .value_dim = 1, .norms = 2, .width = 12,
+      .state = {.block = NAIVE_FILTER, .taps = 3, .conv_bias = true}},
+     {.heads = 4, .kv_heads = 4, .key_dim = 2, .value_dim = 2, .norms = 2, .width = 12}}};
 
 /* clang-format on */
 #undef KDA_STATE

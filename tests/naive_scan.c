@@ -8,7 +8,7 @@ static bool found(const struct walk *w) { return !w->p->uncached && (w->p->S > w
 
 static bool stepwise(const struct walk *w) { return w->p->T == 1 && found(w); }
 
-static void touch_state(const struct walk *w, struct naive_op *op, double element_bytes)
+void naive_state(const struct walk *w, struct naive_op *op, double element_bytes)
 {
     if (found(w)) {
         op->state_bytes += element_bytes;
@@ -33,7 +33,7 @@ static void conv_columns(struct walk *w, struct naive_op *op, const struct naive
     }
 }
 
-static void conv(struct walk *w, const struct naive_layer *l, int channels, int flops, int inputs)
+void naive_conv(struct walk *w, const struct naive_layer *l, int channels, int flops, int inputs)
 {
     struct naive_op *op = op_open(w, "conv");
     for (int b = 0; b < w->p->B; b++)
@@ -127,13 +127,25 @@ static void decay_token(struct naive_op *op, const struct naive_layer *l)
     }
 }
 
+/* Keys and queries of one token and group become 1, themselves and their products. */
+static void taylor(struct naive_op *op, const struct naive_layer *l)
+{
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; i < l->state.feature_dim; i++) {
+            op->vector_flops += 1; /* scaled */
+            for (int k = 0; k < l->state.feature_dim; k++) op->vector_flops += 2;
+        }
+}
+
 static void scan_chunk(struct walk *w, struct naive_op *op, const struct naive_layer *l, int h, struct chunk c)
 {
     const bool first = h == 0 || w->group_of[h] != w->group_of[h - 1];
     for (int q = c.from; q < c.to; q++) {
         for (int k = c.from; k < c.to; k++) {
             if (!paired(w, q, k)) continue;
-            for (int d = 0; d < l->key_dim && (first || l->state.delta); d++) op->flops += 2;
+            const int wide = l->state.feature_dim ? l->state.feature_dim : l->key_dim;
+            for (int d = 0; d < wide && (first || l->state.delta); d++) op->flops += 2;
+            if (l->state.feature_dim) op->vector_flops += 4 + 1; /* its polynomial; the sum of weights */
             for (int e = 0; e < l->value_dim; e++) op->flops += 2;
             if (l->state.decay == NAIVE_DECAY_FIXED) op->vector_flops++;
             if (l->state.decay == NAIVE_DECAY_HEAD) op->vector_flops += 3;
@@ -144,7 +156,13 @@ static void scan_chunk(struct walk *w, struct naive_op *op, const struct naive_l
             op->vector_flops++;                                  /* both parts of the output */
         }
         decay_token(op, l);
+        if (!l->state.feature_dim) continue;
+        if (first) taylor(op, l);
+        for (int d = 0; d < l->key_dim; d++) op->vector_flops += 2 + 1; /* query on the sum of keys; key into it */
+        op->vector_flops += 2;                                          /* both sums of weights; one over it */
+        for (int e = 0; e < l->value_dim; e++) op->vector_flops += 1;
     }
+    for (int d = 0; d < l->key_dim && l->state.feature_dim; d++) op->vector_flops += 1; /* the chunk's keys */
     if (l->state.delta) correct(w, op, l, c);
     for (int i = 0; i < l->key_dim * l->value_dim; i++)
         op->vector_flops += l->state.decay == NAIVE_NO_DECAY ? 1 : 2; /* state: times decay, plus the chunk's */
@@ -170,16 +188,22 @@ static void linear_scan(struct walk *w, const struct naive_layer *l)
 {
     const struct naive_pass *p = w->p;
     struct naive_op *op = op_open(w, "scan");
-    const int values = w->heads * l->value_dim, keys = w->groups * l->key_dim;
+    const int wide = l->state.feature_dim ? l->state.feature_dim : l->key_dim;
+    const int values = w->heads * l->value_dim, keys = w->groups * wide;
     elementwise(w, op, w->tokens * keys, 2, 0, l->state.delta ? 6 : 0); /* unit vectors: square, sum, times root */
     elementwise(w, op, w->tokens * values, 1, 1, 0);
     elementwise(w, op, w->tokens * decays(w, l), 1, 0, 0);
     if (l->state.delta) elementwise(w, op, w->tokens * w->heads, 1, 0, 0);
     for (int b = 0; b < p->B; b++)
         for (int h = 0; h < w->heads; h++) {
-            for (int i = 0; i < l->key_dim * l->value_dim; i++) touch_state(w, op, w->m->state_bytes);
+            for (int i = 0; i < l->key_dim * l->value_dim; i++) naive_state(w, op, w->m->state_bytes);
+            for (int i = 0; i < l->key_dim && l->state.feature_dim; i++) naive_state(w, op, w->m->state_bytes);
             if (stepwise(w)) {
                 step_head(op, l);
+                if (!l->state.feature_dim) continue;
+                if (h == 0 || w->group_of[h] != w->group_of[h - 1]) taylor(op, l);
+                for (int d = 0; d < l->key_dim; d++) op->vector_flops += 3;
+                op->vector_flops += 1 + l->value_dim; /* one over the sum of weights, times it */
                 continue;
             }
             for (int t = 0; t < p->T; t += l->state.chunk)
@@ -200,7 +224,7 @@ static void selective_scan(struct walk *w, const struct naive_layer *l)
     const int n = l->key_dim;
     for (int b = 0; b < w->p->B; b++)
         for (int c = 0; c < w->heads; c++) {
-            for (int i = 0; i < n; i++) touch_state(w, op, w->m->state_bytes);
+            for (int i = 0; i < n; i++) naive_state(w, op, w->m->state_bytes);
             for (int t = 0; t < w->p->T; t++) {
                 op->vector_flops += 3; /* softplus of the step: exponential, sum, logarithm */
                 op->vector_flops += 1; /* step times input */
@@ -236,7 +260,7 @@ static void selective(struct walk *w, const struct naive_layer *l)
     const struct naive_model *m = w->m;
     const int low = l->state.rank + 2 * l->key_dim;
     linear(w, "in_proj", w->tokens, m->hidden, 2 * w->heads, &m->mixer, l->state.proj_bias);
-    conv(w, l, w->heads, 4, 1);
+    naive_conv(w, l, w->heads, 4, 1);
     linear(w, "x_proj", w->tokens, w->heads, low, &m->mixer, false);
     all_reduce_of(w, "x_all_reduce", w->tokens * low);
     if (l->state.inner_norms) {
@@ -254,7 +278,7 @@ static void dual(struct walk *w, const struct naive_layer *l)
     const struct naive_model *m = w->m;
     const int values = w->heads * l->value_dim, keys = w->groups * l->key_dim;
     linear(w, "in_proj", w->tokens, m->hidden, 2 * values + 2 * keys + w->heads, &m->mixer, l->state.proj_bias);
-    conv(w, l, values + 2 * keys, 4, 1);
+    naive_conv(w, l, values + 2 * keys, 4, 1);
     linear_scan(w, l);
     output(w, l, true);
     linear(w, "out_proj", w->tokens, values, m->hidden, &m->mixer, l->state.proj_bias);
@@ -274,7 +298,8 @@ static void rates(struct walk *w, const struct naive_layer *l)
 static void linear_attention(struct walk *w, const struct naive_layer *l)
 {
     const struct naive_model *m = w->m;
-    const int values = w->heads * l->value_dim, keys = w->groups * l->key_dim, in[] = {keys, keys, values, values};
+    const int wide = l->state.feature_dim ? l->state.feature_dim : l->key_dim;
+    const int values = w->heads * l->value_dim, keys = w->groups * wide, in[] = {keys, keys, values, values};
     const bool low = l->state.gate_low_rank;
     product(w, "qkv_proj", w->tokens, m->hidden, l->state.gate && !low ? 4 : 3, in, &m->mixer, l->state.proj_bias);
     rates(w, l);
@@ -283,7 +308,7 @@ static void linear_attention(struct walk *w, const struct naive_layer *l)
         linear(w, "gate_up", w->tokens, l->state.rank, values, &m->mixer, l->state.gate_bias);
     }
     if (l->state.taps)
-        conv(w, l, 2 * keys + values, 4, 1);
+        naive_conv(w, l, 2 * keys + values, 4, 1);
     else if (l->state.activated)
         elementwise(w, op_open(w, "qkv_act"), w->tokens * (2 * keys + values), 1, 1, 4);
     if (l->state.rope) elementwise(w, op_open(w, "rope"), w->tokens * 2 * keys, 1, 1, 3);
@@ -322,11 +347,11 @@ static void lru(struct walk *w, const struct naive_layer *l)
     const int width = w->heads * l->value_dim, in[] = {width, width};
     product(w, "in_proj", w->tokens, m->hidden, 2, in, &m->mixer, l->state.proj_bias);
     elementwise(w, op_open(w, "branch_act"), w->tokens * width, 1, 1, 4);
-    conv(w, l, width, 0, 1);
+    naive_conv(w, l, width, 0, 1);
     block_gates(w, w->heads, l->value_dim);
     struct naive_op *op = op_open(w, "scan");
     for (int b = 0; b < w->p->B; b++)
-        for (int i = 0; i < width; i++) touch_state(w, op, m->state_bytes);
+        for (int i = 0; i < width; i++) naive_state(w, op, m->state_bytes);
     elementwise(w, op, w->tokens * width, 3, 1, 4 + 4); /* two sigmoids */
     elementwise(w, op, w->tokens * width, 0, 0, 1 + 1); /* log decay, decay */
     elementwise(w, op, w->tokens * width, 0, 0, 3);     /* root of 1 - square */
@@ -340,8 +365,9 @@ static void lru(struct walk *w, const struct naive_layer *l)
 static void gated_conv(struct walk *w, const struct naive_layer *l)
 {
     const struct naive_model *m = w->m;
-    linear(w, "in_proj", w->tokens, m->hidden, 3 * w->heads, &m->mixer, l->state.proj_bias);
-    conv(w, l, w->heads, 2, 3); /* gate before, gate after */
+    const bool one = l->state.activated; /* SiLU and a gate after, none before */
+    linear(w, "in_proj", w->tokens, m->hidden, (one ? 2 : 3) * w->heads, &m->mixer, l->state.proj_bias);
+    naive_conv(w, l, w->heads, one ? 4 + 1 : 2, one ? 2 : 3); /* else gate before, gate after */
     linear(w, "out_proj", w->tokens, w->heads, m->hidden, &m->mixer, l->state.proj_bias);
 }
 
@@ -351,7 +377,7 @@ void naive_token_shift(struct walk *w, const char *name, int n)
     elementwise(w, op, w->tokens * w->m->hidden, 1, n, 3 * n);
     for (int i = 0; i < n; i++) vector(w, op, w->m->hidden, true);
     for (int b = 0; b < w->p->B; b++)
-        for (int d = 0; d < w->m->hidden; d++) touch_state(w, op, w->m->activation_bytes);
+        for (int d = 0; d < w->m->hidden; d++) naive_state(w, op, w->m->activation_bytes);
 }
 
 static void time_mix(struct walk *w, const struct naive_layer *l)
@@ -365,7 +391,7 @@ static void time_mix(struct walk *w, const struct naive_layer *l)
     for (int b = 0; b < w->p->B; b++)
         for (int h = 0; h < w->heads; h++)
             for (int i = 0; i < l->key_dim * l->value_dim; i++) {
-                touch_state(w, op, m->state_bytes);
+                naive_state(w, op, m->state_bytes);
                 for (int t = 0; t < w->p->T; t++) {
                     op->vector_flops += 1; /* key times value */
                     op->vector_flops += 2; /* times bonus, plus state */
@@ -390,6 +416,10 @@ void naive_recurrent(struct walk *w, const struct naive_layer *l)
     case NAIVE_LRU: lru(w, l); break;
     case NAIVE_CONV: gated_conv(w, l); break;
     case NAIVE_TIME_MIX: time_mix(w, l); break;
+    case NAIVE_FINCH: naive_finch(w, l); break;
+    case NAIVE_GOOSE: naive_goose(w, l); break;
+    case NAIVE_DIAGONAL: naive_diagonal(w, l); break;
+    case NAIVE_FILTER: naive_filter(w, l); break;
     case NAIVE_NO_STATE: abort();
     }
 }

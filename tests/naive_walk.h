@@ -41,6 +41,15 @@ void all_reduce_of(struct walk *w, const char *name, int n);
 
 /* naive_token_shift -- n mixtures with the token before. naive_recurrent -- all operators of a mixer with a state. */
 void naive_token_shift(struct walk *w, const char *name, int n);
+/* naive_conv -- a short convolution of so many channels, with flops an element after it and arrays read. naive_state --
+ * one element of a sequence's state, found and left. */
+void naive_conv(struct walk *w, const struct naive_layer *l, int channels, int flops, int inputs);
+void naive_state(const struct walk *w, struct naive_op *op, double element_bytes);
+/* naive_finch, naive_goose, naive_diagonal, naive_filter -- mixers of naive_mixers.c. */
+void naive_finch(struct walk *w, const struct naive_layer *l);
+void naive_goose(struct walk *w, const struct naive_layer *l);
+void naive_diagonal(struct walk *w, const struct naive_layer *l);
+void naive_filter(struct walk *w, const struct naive_layer *l);
 void naive_recurrent(struct walk *w, const struct naive_layer *l);
 
 #endif

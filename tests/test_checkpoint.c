@@ -133,6 +133,7 @@ static struct model explained(struct writer *w, const char *family)
     const struct model m = loaded(w, "m.gguf");
     assert_string_equal(m.family, family);
     assert_string_equal(m.name, "m");
+    if (m.notes && strstr(m.notes, "tensor ")) fail_msg("%s: %s", w->arch, m.notes);
     assert_true(m.stored_elems == (double)w->elems);
     assert_true(m.stored_bytes == w->bytes);
     assert_true(m.stored_plain);
@@ -518,6 +519,95 @@ static void test_safetensors_beside_a_config(void **state)
     assert_non_null(strstr(m.notes, "only an index was read"));
 }
 
+/* A llama whose metadata says one size other than its tensors have, as GGUF; the note that must come of it. */
+static void disagrees(struct writer *w, const char *key, uint32_t says, const char *arch, const char *note)
+{
+    static const struct {
+        const char *key;
+        uint32_t v;
+    } PAIRS[] = {{"block_count", L},          {"embedding_length", D},
+                 {"attention.head_count", N}, {"attention.head_count_kv", K},
+                 {"attention.key_length", H}, {"attention.value_length", H},
+                 {"feed_forward_length", F},  {"expert_count", E},
+                 {"expert_used_count", TOP},  {"expert_feed_forward_length", FE}};
+    const bool experts = strcmp(arch, "qwen3moe") == 0;
+    const bool heads = strcmp(key, "attention.key_length") == 0; /* keys and values have one width */
+    begin(w, arch);
+    for (size_t i = 0; i < (experts ? 10 : 7); i++) {
+        const bool also = heads && strcmp(PAIRS[i].key, "attention.value_length") == 0;
+        pair(w, PAIRS[i].key, also || strcmp(PAIRS[i].key, key) == 0 ? says : PAIRS[i].v);
+    }
+    put_outside(w, false);
+    for (int i = 0; i < L; i++) {
+        put_attention(w, i, experts ? QK_NORM : 0);
+        put_norms(w, i, 2);
+        if (experts)
+            put_experts(w, i, FE);
+        else
+            put_mlp(w, i, false);
+    }
+    finish(w);
+    const struct model m = loaded(w, "m.gguf");
+    if (!note) {
+        if (m.notes) fail_msg("%s %s: %s", arch, key, m.notes);
+        return;
+    }
+    if (!m.notes || !strstr(m.notes, note))
+        fail_msg("%s %u: \"%s\", wanted \"%s\"", key, says, m.notes ? m.notes : "", note);
+}
+
+static void test_widths_of_a_gguf(void **state)
+{
+    struct writer *w = *state;
+    disagrees(w, "", 0, "llama", NULL);
+    disagrees(w, "", 0, "qwen3moe", NULL);
+    disagrees(w, "feed_forward_length", 384, "llama",
+              "tensor blk.0.ffn_gate.weight is 352 x 192, the config explains 384 x 192, and 8 more");
+    disagrees(w, "attention.head_count_kv", 3, "llama",
+              "tensor blk.0.attn_k.weight is 128 x 192, the config explains 192 x 192, and 5 more");
+    disagrees(w, "attention.head_count", 8, "llama",
+              "tensor blk.0.attn_q.weight is 384 x 192, the config explains 512 x 192, and 5 more");
+    disagrees(w, "attention.key_length", 32, "llama",
+              "tensor blk.0.attn_q.weight is 384 x 192, the config explains 192 x 192, and 11 more");
+    disagrees(w, "expert_feed_forward_length", 64, "qwen3moe",
+              "tensor blk.0.ffn_gate_exps.weight is 7 x 96 x 192, the config explains 7 x 64 x 192, and 8 more");
+    disagrees(w, "expert_count", 5, "qwen3moe",
+              "tensor blk.0.ffn_gate_exps.weight is 7 x 96 x 192, the config explains 5 x 96 x 192, and 8 more");
+}
+
+/* The same of safetensors; what is packed, of no layer or beyond the last one is not held against the config. */
+static void test_widths_of_safetensors(void **state)
+{
+    struct writer *w = *state;
+    static const struct {
+        const char *name, *type, *shape;
+        int bytes;
+        const char *note;
+    } FILES[] = {
+        {"model.layers.0.mlp.up_proj.weight", "BF16", "13,7", 182, NULL},
+        {"model.layers.0.mlp.up_proj.weight", "BF16", "12,7", 168,
+         "tensor model.layers.0.mlp.up_proj.weight is 12 x 7, the config explains 13 x 7"},
+        {"model.layers.0.mlp.down_proj.weight", "F8_E4M3", "7,11", 77,
+         "tensor model.layers.0.mlp.down_proj.weight is 7 x 11, the config explains 7 x 13"},
+        {"model.layers.0.self_attn.o_proj.weight", "BF16", "7,5", 70,
+         "tensor model.layers.0.self_attn.o_proj.weight is 7 x 5, the config explains 7 x 7"},
+        {"model.layers.1.mlp.up_proj.weight", "BF16", "12,7", 168, NULL},
+        {"mtp.layers.0.mlp.up_proj.weight", "BF16", "12,7", 168, NULL},
+        {"model.layers.0.mlp.up_proj.weight", "U8", "12,7", 84, NULL},
+    };
+    checkpoint_file(w->dir, "config.json", CONFIG, sizeof CONFIG - 1, 0);
+    for (size_t i = 0; i < sizeof FILES / sizeof FILES[0]; i++) {
+        const char *header =
+            arena_printf(w->arena, "{\"%s\":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[0,%d]}}", FILES[i].name,
+                         FILES[i].type, FILES[i].shape, FILES[i].bytes);
+        checkpoint_safetensors(w->dir, "model.safetensors", header, FILES[i].bytes);
+        const struct model m = loaded(w, "");
+        const bool said = m.notes && strstr(m.notes, "tensor ");
+        if (FILES[i].note ? !said || !strstr(m.notes, FILES[i].note) : said)
+            fail_msg("%zu: %s", i, m.notes ? m.notes : "nothing");
+    }
+}
+
 #define RUN(test) cmocka_unit_test_setup_teardown(test, open_writer, close_writer)
 
 int main(void)
@@ -530,6 +620,8 @@ int main(void)
         RUN(test_what_a_gguf_must_say),
         RUN(test_settings_change_a_gguf),
         RUN(test_safetensors_beside_a_config),
+        RUN(test_widths_of_a_gguf),
+        RUN(test_widths_of_safetensors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

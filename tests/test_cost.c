@@ -73,6 +73,18 @@ static const struct subject *const SUBJECTS[] = {&LLAMA,
                                                  &RETNET,
                                                  &RWKV5,
                                                  &DELTA_NET,
+                                                 &RWKV6,
+                                                 &RWKV7,
+                                                 &SAMBA,
+                                                 &GLA_MIXED,
+                                                 &BASED,
+                                                 &H3,
+                                                 &S4D,
+                                                 &MAMBA_SSM,
+                                                 &MAMBA2_ATTN,
+                                                 &STRIPED_HYENA,
+                                                 &HYENA_DNA,
+                                                 &ZAMBA2_ADAPTED,
                                                  &EAGLE1,
                                                  &EAGLE3,
                                                  &DFLASH,
@@ -121,6 +133,7 @@ static struct model read_model(struct arena *a, const char *text)
 enum {
     FIELDS = 12,
     PER_PASS = 10,
+    VECTOR = 1,
     WEIGHTS = 2,
     WIRE = 6,
     NEEDED_WEIGHTS = 9
@@ -217,10 +230,11 @@ static bool equal(double got, double want, bool inexact)
     return inexact ? fabs(got - want) <= 1e-14 * fabs(want) : got == want;
 }
 
-/* Whether a field may have such a fraction. */
-static bool fraction(size_t field, int M, bool experts)
+/* Whether a field may have such a fraction; so may the logarithm of a transform. */
+static bool fraction(size_t field, int M, bool experts, bool transformed)
 {
-    return M || field == WIRE || (experts && (field == WEIGHTS || field == NEEDED_WEIGHTS));
+    return M || field == WIRE || (transformed && field == VECTOR) ||
+           (experts && (field == WEIGHTS || field == NEEDED_WEIGHTS));
 }
 
 /* The operator of layer type `type` (-1: outside) after `skip` others of its type. */
@@ -273,7 +287,7 @@ static void compare(struct arena *a, const struct model *m, const struct naive_m
         for (size_t f = 0; f < FIELDS; f++) {
             const double got = v[k * FIELDS + f] * (M && f < PER_PASS ? M : 1);
             want_total[f] += want[f];
-            if (!equal(got, want[f], fraction(f, M, ops.op[k].kind == OP_EXPERTS)))
+            if (!equal(got, want[f], fraction(f, M, ops.op[k].kind == OP_EXPERTS, ops.op[k].kind == OP_LONG_CONV)))
                 fail_msg("%s %s B=%d T=%d S=%d M=%d ranks=%d: %s of %s is %.17g, counted %.17g", m->family,
                          m->kinds[type < 0 ? 0 : type].label, p->B, p->T, p->S, M, p->ranks, FIELD[f], w->name, got,
                          want[f]);
@@ -282,10 +296,11 @@ static void compare(struct arena *a, const struct model *m, const struct naive_m
     for (size_t i = 0; i < ops.n; i++)
         for (size_t f = 0; f < FIELDS; f++)
             total[f] += (double)ops.op[i].count * v[i * FIELDS + f] * (M && f < PER_PASS ? M : 1);
-    bool experts = false;
+    bool experts = false, transformed = false;
     for (size_t i = 0; i < m->kinds_n; i++) experts = experts || m->kinds[i].ffn.kind == FFN_MOE;
+    for (size_t i = 0; i < ops.n; i++) transformed = transformed || ops.op[i].kind == OP_LONG_CONV;
     for (size_t f = 0; f < FIELDS; f++)
-        if (!equal(total[f], want_total[f], fraction(f, M, experts)))
+        if (!equal(total[f], want_total[f], fraction(f, M, experts, transformed)))
             fail_msg("%s: sum of %s is %.17g, counted %.17g", m->family, FIELD[f], total[f], want_total[f]);
 }
 
@@ -385,7 +400,7 @@ static void test_chunks_of_a_scan(void **state)
 {
     (void)state;
     static const struct subject *const OF[] = {&MAMBA2, &QWEN3_NEXT,     &KIMI_LINEAR, &MINIMAX,
-                                               &GLA,    &GATED_DELTANET, &DELTA_NET};
+                                               &GLA,    &GATED_DELTANET, &DELTA_NET,   &BASED};
     static const struct naive_pass PASSES[] = {
         {.B = 2, .T = 13, .S = 13}, {.B = 1, .T = 12, .S = 17},
         {.B = 1, .T = 4, .S = 4},   {.B = 2, .T = 9, .S = 9, .uncached = true},
@@ -604,7 +619,7 @@ static void test_memory_equals_what_is_walked(void **state)
             elems += walk->op[k].stored_elems;
             state_bytes += walk->op[k].state_bytes;
             if (strcmp(walk->op[k].name, "index_write") == 0) index += walk->op[k].kv_bytes;
-            if (strcmp(walk->op[k].name, "kv_write") != 0) continue;
+            if (strcmp(walk->op[k].name, "kv_write") != 0 && strcmp(walk->op[k].name, "history_write") != 0) continue;
             per_token += walk->op[k].kv_bytes;
             /* keys that were not chosen are kept for later tokens */
             const int top = n.layer[walk->op[k].layer].top_keys;
@@ -628,8 +643,9 @@ static const struct subject *const SPLITS[] = {&SPLIT,        &SPLIT_MOE, &SPLIT
 
 static const struct subject *const DRAFTS[] = {&SPLIT_EAGLE3, &MEDUSA, &DFLASH};
 
-static const struct subject *const STATEFUL[] = {&SPLIT_JAMBA,   &SPLIT_NEMOTRON_H, &SPLIT_QWEN3_5, &SPLIT_KIMI,
-                                                 &SPLIT_GRIFFIN, &SPLIT_ZAMBA2,     &SPLIT_RWKV5,   &LFM2};
+static const struct subject *const STATEFUL[] = {
+    &SPLIT_JAMBA, &SPLIT_NEMOTRON_H, &SPLIT_QWEN3_5, &SPLIT_KIMI, &SPLIT_GRIFFIN, &SPLIT_ZAMBA2,  &SPLIT_RWKV5,
+    &LFM2,        &SPLIT_RWKV6,      &SPLIT_RWKV7,   &SPLIT_H3,   &SPLIT_HYENA,   &ZAMBA2_ADAPTED};
 
 static void test_tensor_parallel_rank(void **state)
 {

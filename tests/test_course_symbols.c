@@ -23,7 +23,7 @@ struct fixture {
     struct arena *a;
     struct quantity_scope scope;
     const struct sym *c; /* what grows in a limit */
-    struct parse_symbol symbols[48];
+    struct parse_symbol symbols[64];
     struct parse_names names;
     struct json course;
     bool found;

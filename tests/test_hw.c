@@ -148,7 +148,6 @@ static void test_h100_in_base_units(void **state)
     assert_int_equal(hw.origin[HW_PEAK + HW_FP4].status, HW_ABSENT);
     assert_string_equal(hw_field_key(HW_PEAK + HW_BF16), "peak.bf16");
     assert_int_equal(hw_field_kind(HW_POWER), UNITS_WATTS);
-    assert_string_equal(hw_status_name(HW_CONFLICT), "conflict");
 
     double peak = 17;
     struct err e;

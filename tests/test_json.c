@@ -73,7 +73,7 @@ static void test_paths_and_values(void **state)
     assert_int_equal(json_num(&m, &x, &e), ERR_OK);
     assert_true(x == 13.5);
     assert_int_equal(json_int(&m, 0, 100, &n, &e), ERR_INPUT);
-    assert_string_equal(e.text, "x.json: text_config.heads[1].x: found 13.5, wanted an integer of 64 bits");
+    assert_string_equal(e.text, "x.json: text_config.heads[1].x: found 13.5, wanted a whole number of 64 bits");
 
     m = member(&j, "on");
     bool on = false;

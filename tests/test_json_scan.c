@@ -200,9 +200,84 @@ static void test_a_whole_text(void **state)
     }
 }
 
+static void test_lists_of_integers(void **state)
+{
+    static const struct {
+        const char *text, *error;
+        size_t n;
+    } CASES[] = {
+        {"[]", NULL, 0},
+        {" [ 17 , 0,\n-31 ] ", NULL, 3},
+        {"[9223372036854775807,-9223372036854775808]", NULL, 2},
+        {"[1,2,3,4]", "no fourth", 0},
+        {"[1 2]", "a comma or the end of the list", 0},
+        {"[1,]", "an integer", 0},
+        {"[,1]", "an integer", 0},
+        {"[01]", "an integer", 0},
+        {"[1.0]", "an integer", 0},
+        {"[9223372036854775808]", "within its bounds", 0},
+        {"[1", "the end", 0},
+        {"{}", "a list", 0},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct scanned k;
+        int64_t v[3] = {0};
+        size_t n = 0;
+        start(&k, *state, CASES[i].text);
+        const enum err_code code = json_scan_ints(&k.s, INT64_MIN, INT64_MAX, v, 3, &n, "no fourth");
+        if ((code == ERR_OK) != (CASES[i].error == NULL)) fail_msg("%s", CASES[i].text);
+        if (code != ERR_OK && !strstr(k.e.text, CASES[i].error)) fail_msg("%s: %s", CASES[i].text, k.e.text);
+        if (code == ERR_OK) assert_int_equal(n, CASES[i].n);
+        if (code == ERR_OK && n == 3) assert_int_equal(v[2], -31);
+        if (code == ERR_OK && n == 2) assert_true(v[0] == INT64_MAX && v[1] == INT64_MIN);
+    }
+}
+
+/* A key that is foretold is read where it is, and nothing is where it is not. */
+static void test_a_member_that_is_known(void **state)
+{
+    static const struct {
+        const char *text, *known;
+        bool hit;
+    } CASES[] = {
+        {"{\"layers.7\":5}", "layers.7", true},   {"{ \"layers.7\" : 5}", "layers.7", true},
+        {"{\"layers.77\":5}", "layers.7", false}, {"{\"layers\":5}", "layers.7", false},
+        {"{\"layers.7\"}", "layers.7", false},    {"{\"layers.7", "layers.7", false},
+        {"{\"layers.7\"", "layers.7", false},     {"{}", "layers.7", false},
+        {"{layers.7:5}", "layers.7", false},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct scanned k;
+        int64_t v;
+        start(&k, *state, CASES[i].text);
+        assert_int_equal(json_scan_object(&k.s), ERR_OK);
+        const size_t at = k.s.at;
+        const struct json_text known = {CASES[i].known, strlen(CASES[i].known)};
+        if (json_scan_member_known(&k.s, known) != CASES[i].hit) fail_msg("%s", CASES[i].text);
+        if (!CASES[i].hit) assert_int_equal(k.s.at, at);
+        if (CASES[i].hit) assert_int_equal(json_scan_int(&k.s, 5, 5, &v), ERR_OK);
+    }
+    struct scanned k;
+    const struct json_text b = {"b", 1};
+    int64_t v;
+    start(&k, *state, "{\"a\":1 \"b\":2}");
+    assert_int_equal(json_scan_object(&k.s), ERR_OK);
+    assert_true(json_scan_member_known(&k.s, (struct json_text){"a", 1}));
+    assert_int_equal(json_scan_int(&k.s, 1, 1, &v), ERR_OK);
+    assert_false(json_scan_member_known(&k.s, b)); /* without its comma */
+    start(&k, *state, "{\"a\":1 , \"b\":2}");
+    assert_int_equal(json_scan_object(&k.s), ERR_OK);
+    assert_true(json_scan_member_known(&k.s, (struct json_text){"a", 1}));
+    assert_int_equal(json_scan_int(&k.s, 1, 1, &v), ERR_OK);
+    assert_true(json_scan_member_known(&k.s, b));
+    assert_true(json_scan_literal(&k.s, "2}"));
+    assert_int_equal(k.s.at, k.s.len);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {RUN(test_a_document), RUN(test_strings_at_every_place),
-                                       RUN(test_what_is_refused), RUN(test_a_whole_text)};
+    const struct CMUnitTest tests[] = {
+        RUN(test_a_document),        RUN(test_strings_at_every_place), RUN(test_what_is_refused),
+        RUN(test_lists_of_integers), RUN(test_a_member_that_is_known), RUN(test_a_whole_text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

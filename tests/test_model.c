@@ -306,6 +306,136 @@ static void test_towers_of_published_checkpoints(void **state)
     arena_close(a);
 }
 
+/* Against Hub safetensors totals: what Kimi-VL A3B has beyond Moonlight 16B A3B (16,407,657,776 and 15,960,111,936, the
+ * rotary buffers in both), 25,805,936,206 - 25,233,141,790 of Gemma 4 26B A4B (of which 569,550,384
+ * in the tower), both Gemma 3n, 7,849,978,192 and 5,439,438,272, and 8,397,094,912 of Qwen2-Audio, whose index says
+ * 16,794,189,824 bytes. */
+static void test_towers_of_sound(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    static const char AUDIO[] =
+        "{\"model_type\":\"qwen2_audio\",\"audio_config\":{\"model_type\":\"qwen2_audio_encoder\",\"num_mel_bins\":128,"
+        "\"encoder_layers\":32,\"encoder_attention_heads\":20,\"encoder_ffn_dim\":5120,\"d_model\":1280,"
+        "\"max_source_positions\":1500},\"text_config\":{\"model_type\":\"qwen2\",\"hidden_size\":4096,"
+        "\"num_hidden_layers\":32,\"num_attention_heads\":32,\"num_key_value_heads\":32,"
+        "\"intermediate_size\":11008,\"vocab_size\":156032}}";
+    struct model m = parse_text(a, AUDIO);
+    assert_true(count(a, &m).total + m.audio.params == 8397094912);
+    assert_true(m.audio.tokens == 750);
+    assert_true(m.tower.params == 0);
+    /* 32 layers: products of queries, keys, values, output and MLP, biases of all but keys and of what goes back */
+    assert_true(m.audio.params - m.audio.whole_params ==
+                32.0 * (4 * 1280 * 1280 + 2 * 1280 + 2.0 * 1280 * 5120 + 5120));
+    static const char *const GEMMA[] = {
+        "", ",\"intermediate_size\":8192,\"num_hidden_layers\":30,\"num_kv_shared_layers\":10"};
+    static const double TOTAL[] = {7849978192, 5439438272};
+    for (size_t i = 0; i < 2; i++) {
+        m = parse_text(a,
+                       arena_printf(a,
+                                    "{\"model_type\":\"gemma3n\",\"text_config\":{\"model_type\":\"gemma3n_text\","
+                                    "\"hidden_size\":2048%s%s},\"vision_config\":{\"model_type\":\"gemma3n_vision\"},"
+                                    "\"audio_config\":{\"model_type\":\"gemma3n_audio\"}}",
+                                    i ? "" : ",\"intermediate_size\":16384,\"num_hidden_layers\":35", GEMMA[i]));
+        const double text = count(a, &m).total, got = text + m.tower.params + m.audio.params;
+        if (got != TOTAL[i]) fail_msg("%zu: %.0f of text, %.0f, published %.0f", i, text, got, TOTAL[i]);
+        assert_true(m.tower.tokens == 256 && m.audio.tokens == 188);
+        assert_true(m.tower.params == 294126912 + 128 * 2048 + 2 * 2048 + 2048 * 2048);
+    }
+    m = parse_text(a, "{\"model_type\":\"gemma4\",\"text_config\":{\"model_type\":\"gemma4_text\",\"hidden_size\":2816,"
+                      "\"intermediate_size\":2112,\"num_hidden_layers\":30,\"num_attention_heads\":16,"
+                      "\"num_key_value_heads\":8,\"head_dim\":256,\"sliding_window\":1024,\"vocab_size\":262144},"
+                      "\"vision_config\":{\"model_type\":\"gemma4_vision\",\"hidden_size\":1152,\"head_dim\":72,"
+                      "\"intermediate_size\":4304,\"num_hidden_layers\":27,\"patch_size\":16,"
+                      "\"position_embedding_size\":10240,\"standardize\":true,\"default_output_length\":280}}");
+    assert_true(m.tower.params == 25805936206.0 - 25233141790.0);
+    assert_true(m.tower.tokens == 280);
+    m = parse_text(a, "{\"model_type\":\"kimi_vl\",\"text_config\":{\"model_type\":\"llama\",\"hidden_size\":2048,"
+                      "\"num_hidden_layers\":3,\"num_attention_heads\":16,\"intermediate_size\":96,\"vocab_size\":31},"
+                      "\"vision_config\":{\"model_type\":\"moonvit\",\"hidden_size\":1152,\"init_pos_emb_height\":64,"
+                      "\"init_pos_emb_width\":64,\"intermediate_size\":4304,\"merge_kernel_size\":[2,2],"
+                      "\"num_attention_heads\":16,\"num_hidden_layers\":27,\"patch_size\":14}}");
+    assert_true(m.tower.params == 16407657776.0 - 15960111936.0);
+    assert_int_equal(m.tower.token_pixels, 28);
+    m = parse_text(a, "{\"model_type\":\"kimi_k25\",\"text_config\":{\"model_type\":\"llama\",\"hidden_size\":7168,"
+                      "\"num_hidden_layers\":3,\"num_attention_heads\":16,\"intermediate_size\":96,\"vocab_size\":31},"
+                      "\"vision_config\":{\"vt_hidden_size\":1152,\"vt_intermediate_size\":4304,"
+                      "\"vt_num_hidden_layers\":27,\"patch_size\":14,\"merge_kernel_size\":[2,2]}}");
+    assert_true(m.tower.params == 16407657776.0 - 15960111936.0 + (7168.0 - 2048) * (4608 + 1));
+    arena_close(a);
+}
+
+/* Projectors that are told apart by a key, against a sum by hand; sizes that a class has by itself. */
+static void test_ears(void **state)
+{
+    /* convolutions of 3 taps, two norms a layer and one behind them, no bias of keys */
+    const double layers = 3.0 * (4 * 64 * 64 + 3 * 64 + 2 * 64 * 160 + 160 + 64 + 4 * 64);
+    const double encoder = layers + 3 * 20 * 64 + 64 + 3 * 64 * 64 + 64 + 2 * 64, rows = 150 * 64;
+    static const struct {
+        const char *root, *encoder, *text, *more, *own;
+        double behind, tokens;
+        bool rows;
+    } CASES[] = {
+        {"qwen2_audio", "qwen2_audio_encoder", "qwen2", "", "", 64 * 48 + 48, 75, true},
+        {"qwen2_5_omni_thinker", "qwen2_5_omni_audio_encoder", "qwen2_5_omni_text", ",\"output_dim\":48", "",
+         64 * 48 + 48 + 2 * 48, 75, false},
+        {"voxtral", "voxtral_encoder", "llama", "", "", 160 * 48 + 48 * 48, 60, true},
+        {"ultravox", "whisper", "llama", "", ",\"hidden_size\":40,\"stack_factor\":8",
+         8 * 64 + 8 * 64 * 40 + 20 * 48 + 48, 19, true},
+        {"ultravox", "whisper", "llama", "", ",\"hidden_size\":40,\"stack_factor\":8,\"projector_ln_mid\":true",
+         8 * 64 + 8 * 64 * 40 + 20 * 48 + 20, 19, true},
+        {"ultravox", "whisper", "llama", "", ",\"hidden_size\":40,\"stack_factor\":7,\"projector_act\":\"gelu\"",
+         7 * 64 + 7 * 64 * 40 + 40 * 48 + 48, 22, true},
+    };
+    (void)state;
+    struct arena *a = arena_open();
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        const struct model m =
+            parse_text(a, arena_printf(a,
+                                       "{\"model_type\":\"%s\",\"audio_config\":{\"model_type\":\"%s\",\"d_model\":64,"
+                                       "\"encoder_layers\":3,\"encoder_ffn_dim\":160,\"num_mel_bins\":20,"
+                                       "\"max_source_positions\":150%s},\"text_config\":{\"model_type\":\"%s\","
+                                       "\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+                                       "\"num_key_value_heads\":4,\"intermediate_size\":96,\"vocab_size\":31}%s}",
+                                       CASES[i].root, CASES[i].encoder, CASES[i].more, CASES[i].text, CASES[i].own));
+        const double want = encoder + CASES[i].behind + (CASES[i].rows ? rows : 0);
+        if (m.audio.params < want || m.audio.params > want)
+            fail_msg("%zu: %.0f, by hand %.0f (%s)", i, m.audio.params, want, m.notes ? m.notes : "");
+        if (m.audio.tokens < CASES[i].tokens || m.audio.tokens > CASES[i].tokens)
+            fail_msg("%zu: %g tokens", i, m.audio.tokens);
+    }
+    /* what is not described: another encoder, sizes that no class has by itself, another projector */
+    static const char *const UNKNOWN[] = {
+        "{\"model_type\":\"llama\",\"audio_config\":{\"d_model\":64}",
+        "{\"model_type\":\"ultravox\",\"audio_config\":{\"model_type\":\"wav2vec2\"}",
+        "{\"model_type\":\"ultravox\",\"audio_config\":{\"model_type\":\"whisper\"}",
+        "{\"model_type\":\"ultravox\",\"num_projector_layers\":2,\"audio_config\":{\"model_type\":\"whisper\","
+        "\"d_model\":64,\"encoder_layers\":3,\"encoder_ffn_dim\":160,\"num_mel_bins\":20,"
+        "\"max_source_positions\":150}"};
+    for (size_t i = 0; i < sizeof UNKNOWN / sizeof UNKNOWN[0]; i++) {
+        const char *text = arena_printf(a,
+                                        "%s,\"text_config\":{\"model_type\":\"llama\",\"hidden_size\":48,"
+                                        "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"intermediate_size\":96,"
+                                        "\"vocab_size\":31}}",
+                                        UNKNOWN[i]);
+        const struct model m = parse_text(a, text);
+        if (!isnan(m.audio.params)) fail_msg("%zu: %.0f", i, m.audio.params);
+        assert_non_null(strstr(m.notes, "audio tower not counted"));
+    }
+    /* the part that reads of a model that also talks */
+    const struct model m = parse_text(
+        a,
+        "{\"model_type\":\"qwen2_5_omni\",\"thinker_config\":{\"model_type\":\"qwen2_5_omni_thinker\","
+        "\"audio_config\":{\"model_type\":\"qwen2_5_omni_audio_encoder\"},\"text_config\":{\"model_type\":"
+        "\"qwen2_5_omni_text\",\"hidden_size\":3584,\"num_hidden_layers\":28,\"num_attention_heads\":28,"
+        "\"num_key_value_heads\":4,\"intermediate_size\":18944,\"vocab_size\":152064,\"tie_word_embeddings\":false}},"
+        "\"talker_config\":{\"model_type\":\"qwen2_5_omni_talker\"}}");
+    assert_int_equal(m.layers, 28);
+    assert_true(m.audio.tokens == 750);
+    assert_true(m.audio.params == 636968960.0 - 1500 * 1280 + 1280 * 3584 + 3584 + 2 * 3584);
+    arena_close(a);
+}
+
 /* Towers that no row describes, or that the file cut short, are not guessed. */
 static void test_towers_that_are_not_known(void **state)
 {
@@ -324,7 +454,7 @@ static void test_towers_that_are_not_known(void **state)
                                         "\"num_hidden_layers\":34,\"sliding_window\":1024},%s}",
                                         BESIDE[i]);
         const struct model m = parse_text(a, text);
-        assert_true(isnan(m.tower.params));
+        assert_true(isnan(i == 3 ? m.audio.params : m.tower.params));
         assert_non_null(strstr(m.notes, "tower not counted"));
     }
     arena_close(a);
@@ -512,6 +642,90 @@ static void test_modules_kept_in_full_precision(void **state)
     }
 }
 
+/* The published formula of RWKV-5's and -6's parameters and sums over the tensor lists of others, for sizes that no
+ * built-in file has. */
+static void test_recurrent_totals_by_their_tensor_lists(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    /* 3B: 13 products of D*D a layer, 16 vectors, mixtures of rank 32 and a decay of 64 */
+    struct model m = parse_text(a, "{\"model_type\":\"rwkv6\",\"hidden_size\":2560,\"num_hidden_layers\":32,"
+                                   "\"attention_hidden_size\":2560,\"head_size\":64,\"vocab_size\":65536,"
+                                   "\"tie_word_embeddings\":false}");
+    const double D = 2560, L = 32;
+    assert_true(count(a, &m).total == 13 * D * D * L + L * D * (16 + 10 * 32 + 2 * 64) + 4 * D + 2 * 65536 * D);
+    /* the same as flash-linear-attention spells it */
+    m = parse_text(a, "{\"model_type\":\"rwkv6\",\"hidden_size\":2560,\"num_hidden_layers\":32,\"num_heads\":40,"
+                      "\"expand_k\":1.0,\"expand_v\":1.0,\"proj_low_rank_dim\":32,\"gate_low_rank_dim\":64,"
+                      "\"hidden_ratio\":3.5,\"norm_first\":true,\"vocab_size\":65536}");
+    assert_true(count(a, &m).total == 3099863040);
+    /* Mamba-2 by its authors' file and by transformers' (370M: 48 layers of 1024, vocabulary 50288) */
+    m = parse_text(a, "{\"d_model\":1024,\"n_layer\":48,\"vocab_size\":50277,\"ssm_cfg\":{\"layer\":\"Mamba2\"},"
+                      "\"rms_norm\":true,\"pad_vocab_size_multiple\":16,\"tie_embeddings\":true}");
+    const double theirs = count(a, &m).total, state_bytes = cache_of(a, m).state_bytes_per_sequence;
+    m = parse_text(a, "{\"model_type\":\"mamba2\",\"hidden_size\":1024,\"num_hidden_layers\":48,\"vocab_size\":50288,"
+                      "\"state_size\":128,\"expand\":2,\"head_dim\":64,\"num_heads\":32,\"n_groups\":1,"
+                      "\"tie_word_embeddings\":true}");
+    assert_true(count(a, &m).total == theirs && cache_of(a, m).state_bytes_per_sequence == state_bytes);
+    /* Mamba-1 as well (370M) */
+    m = parse_text(a, "{\"d_model\":1024,\"n_layer\":48,\"vocab_size\":50277,\"ssm_cfg\":{},"
+                      "\"pad_vocab_size_multiple\":8}");
+    assert_true(count(a, &m).total == 371516416);
+    m = parse_text(a, "{\"model_type\":\"mamba\",\"hidden_size\":1024,\"num_hidden_layers\":48,\"vocab_size\":50280,"
+                      "\"ssm_cfg\":{},\"state_size\":16}");
+    assert_true(count(a, &m).total == 371516416);
+    assert_string_equal(m.family, "mamba"); /* model_type decides where it stands */
+    arena_close(a);
+}
+
+/* The state of a Taylor map is that of the expanded width: 1 + 16 + 256, and the sum of weights beside the values. */
+static void test_state_of_a_taylor_map(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct model m;
+    assert_int_equal(model_load(a, "based-360m", NULL, 0, &m, &e), ERR_OK);
+    const double linear = 5 * 16.0 * 273 * (64 + 1) * 4, columns = 17.0 * 2 * 2048 * 2;
+    const struct cost_cache c = cache_of(a, m);
+    assert_true(c.state_bytes_per_sequence == linear + columns);
+    assert_true(c.bytes_per_token_full == 0 && c.bytes_per_token_windowed == 5 * 2.0 * 1024 * 2);
+    arena_close(a);
+}
+
+/* Poles make the state of a long convolution constant; a filter without them keeps every input. */
+static void test_state_of_long_convolutions(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct model m;
+    assert_int_equal(model_load(a, "stripedhyena-hessian-7b", NULL, 0, &m, &e), ERR_OK);
+    struct cost_cache c = cache_of(a, m);
+    assert_true(c.state_bytes_per_sequence == 16 * (2 * 3 * 4096 * 2.0 + 2 * 2 * 4096 * 4.0));
+    assert_true(c.bytes_per_token_full == 16 * 2 * 8 * 128 * 2.0); /* of its attention */
+    /* LongSafari/hyenadna-large-1m-seqlen-hf by the keys of its HyenaConfig; the Hub rounds its total to 54.6M */
+    static const char DNA[] =
+        "{\"model_type\":\"hyenadna\",\"d_model\":256,\"n_layer\":8,\"d_inner\":1024,\"vocab_size\":12,"
+        "\"pad_vocab_size_multiple\":8,\"filter_order\":64,\"emb_dim\":5,\"num_inner_mlps\":2,\"hyena_order\":2,"
+        "\"short_filter_order\":3,\"max_seq_len\":1000002,\"train_freq\":true,\"torch_dtype\":\"float32\"}";
+    m = parse_text(a, DNA);
+    assert_true(count(a, &m).total == 54556768);
+    c = cache_of(a, m);
+    assert_true(c.bytes_per_token_full == 8 * 256 * 2.0);
+    /* more than one long convolution a layer, and a filter whose stored times are not known */
+    static const char *const REFUSED[] = {
+        "{\"model_type\":\"hyenadna\",\"d_model\":256,\"n_layer\":8,\"vocab_size\":12,\"max_seq_len\":99,"
+        "\"hyena_order\":3}",
+        "{\"model_type\":\"hyenadna\",\"d_model\":256,\"n_layer\":8,\"vocab_size\":12}"};
+    for (size_t i = 0; i < 2; i++) {
+        struct json j;
+        assert_int_equal(json_parse(a, "config.json", REFUSED[i], strlen(REFUSED[i]), &j, &e), ERR_OK);
+        assert_int_equal(model_parse(a, &j, &m, &e), ERR_INPUT);
+    }
+    arena_close(a);
+}
+
 /* Which layers attend must be said in full, and what a family does not describe is refused. */
 static void test_hybrids_that_cannot_be_known_are_refused(void **state)
 {
@@ -530,7 +744,34 @@ static void test_hybrids_that_cannot_be_known_are_refused(void **state)
                  {"recurrentgemma-2b", "_block_types", "[]"},
                  {"recurrentgemma-2b", "lru_width", "2561"},
                  {"zamba2-7b", "layers_block_type", NULL},
-                 {"zamba2-7b", "use_shared_attention_lora", "true"},
+                 {"zamba2-7b", "add_bias_linear", "true"},
+                 {"rwkv7-goose-0.1b", "a_low_rank_dim", NULL},
+                 {"rwkv7-goose-0.1b", "head_dim", "65"},
+                 {"rwkv7-goose-0.1b", "value_dim", "[768, 512]"},
+                 {"rwkv7-goose-0.1b", "attn", "{\"num_heads\": 12}"},
+                 {"rwkv7-goose-0.1b", "attn", "{\"layers\": [3]}"},
+                 {"rwkv7-goose-0.1b", "attn", "{\"layers\": [12], \"num_heads\": 12}"},
+                 {"rwkv7-goose-0.1b", "attn", "{\"layers\": [3], \"num_heads\": 7}"},
+                 {"rwkv6-finch-1.6b", "expand_k", "1.0"}, /* then the ranks must be stated */
+                 {"rwkv6-finch-1.6b", "head_size", "63"},
+                 {"mamba2attn-2.7b", "attn_cfg", NULL},
+                 {"mamba2attn-2.7b", "ssm_cfg", "{\"layer\": \"Mamba3\"}"},
+                 {"mamba2attn-2.7b", "ssm_cfg", "{\"layer\": \"Mamba2\", \"rmsnorm\": false}"},
+                 {"mamba2attn-2.7b", "ssm_cfg", "{\"layer\": \"Mamba2\", \"d_ssm\": 64}"},
+                 {"mamba2attn-2.7b", "ssm_cfg", "{\"layer\": \"Mamba2\", \"headdim\": 63}"},
+                 {"mamba2attn-2.7b", "moe_layer_idx", "[0, 1]"},
+                 {"mamba2-130m", "ssm_cfg", NULL},
+                 {"h3-125m", "attn_cfg", NULL},
+                 {"h3-125m", "ssm_cfg", "{\"mode\": \"nplr\"}"},
+                 {"h3-125m", "ssm_cfg", "{\"mode\": \"diag\", \"n_ssm\": 1}"},
+                 {"based-360m", "mixer", "{\"_target_\": \"based.models.mixers.hyena.Hyena\"}"},
+                 {"based-360m", "mixer", "{\"expand_proj\": 4}"},
+                 {"based-360m", "alt_mixer", "{\"_target_\": \"x.LinearAttention\", \"feature_dim\": 16}"},
+                 {"stripedhyena-hessian-7b", "state_size", NULL},
+                 {"stripedhyena-hessian-7b", "hyena_filter_groups", "2"},
+                 {"stripedhyena-hessian-7b", "hyena_layer_idxs", "[0]"},
+                 {"stripedhyena-hessian-7b", "smeared_gqa", "true"},
+                 {"falcon-mamba-7b", "attn", "{\"layers\": [3], \"num_heads\": 8}"},
                  {"lfm2-1.2b", "full_attn_idxs", NULL},
                  {"lfm2-1.2b", "full_attn_idxs", "[2, 2]"},
                  {"lfm2-1.2b", "full_attn_idxs", "[16]"},
@@ -558,9 +799,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_builtin_totals_equal_their_published_count),
+        cmocka_unit_test(test_recurrent_totals_by_their_tensor_lists),
+        cmocka_unit_test(test_state_of_a_taylor_map),
+        cmocka_unit_test(test_state_of_long_convolutions),
         cmocka_unit_test(test_truth_table),
         cmocka_unit_test(test_stored_bytes),
         cmocka_unit_test(test_towers_of_published_checkpoints),
+        cmocka_unit_test(test_towers_of_sound),
+        cmocka_unit_test(test_ears),
         cmocka_unit_test(test_towers_that_are_not_known),
         cmocka_unit_test(test_draft_heads),
         cmocka_unit_test(test_draft_heads_that_cannot_be_known),

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "calc/serve/pool.h"
+#include "tests/csv.h"
 
 #define GIB 0x1p30
 
@@ -350,93 +351,19 @@ static void test_refusals(void **state)
     assert_int_equal(untouched.tp, 7919);
 }
 
-/* A CSV file in memory: cells[row * columns + column], row 0 the header, quotes taken off. */
-struct csv {
-    char *text;
-    char **cells;
-    size_t columns, rows;
-};
-
 /* Skips the test when the shared folder is absent. */
-static char *read_shared(const char *name)
+static bool open_shared(struct csv *c, struct arena *a, const char *name)
 {
-    const char *root = getenv("RIDGE_SHARED");
-    char path[1024];
-    (void)snprintf(path, sizeof path, "%s/serving/%s", root ? root : "../shared", name);
-    FILE *f = fopen(path, "rb");
-    if (!f) {
-        print_message("%s is absent\n", path);
-        skip();
-        return NULL;
-    }
-    assert_int_equal(fseek(f, 0, SEEK_END), 0);
-    const long size = ftell(f);
-    assert_true(size > 0);
-    rewind(f);
-    char *text = malloc((size_t)size + 1);
-    assert_non_null(text);
-    assert_int_equal(fread(text, 1, (size_t)size, f), (size_t)size);
-    text[size] = '\0';
-    (void)fclose(f);
-    return text;
+    if (csv_open(c, csv_shared(a, name))) return true;
+    print_message("%s is absent\n", name);
+    arena_close(a);
+    skip();
+    return false;
 }
 
-static struct csv csv_open(const char *name)
+static int64_t whole(const struct csv *c, const char *column)
 {
-    struct csv c = {.text = read_shared(name)};
-    if (!c.text) return c;
-    const size_t size = strlen(c.text);
-    c.cells = malloc((size + 1) * sizeof *c.cells);
-    assert_non_null(c.cells);
-    size_t n = 0, used = 0;
-    bool quoted = false;
-    c.cells[n++] = c.text;
-    for (size_t i = 0; i < size; i++) {
-        const char ch = c.text[i];
-        if (ch == '"' && quoted && c.text[i + 1] == '"') {
-            c.text[used++] = c.text[i++];
-        } else if (ch == '"') {
-            quoted = !quoted;
-        } else if (!quoted && (ch == ',' || ch == '\n')) {
-            c.text[used++] = '\0';
-            if (ch == '\n' && !c.columns) c.columns = n;
-            if (ch == '\n') assert_int_equal(n % c.columns, 0);
-            if (i + 1 < size) c.cells[n++] = c.text + used;
-        } else if (ch != '\r') {
-            c.text[used++] = ch;
-        }
-    }
-    c.text[used] = '\0';
-    assert_int_equal(n % c.columns, 0);
-    c.rows = n / c.columns;
-    return c;
-}
-
-static void csv_close(struct csv *c)
-{
-    free(c->cells);
-    free(c->text);
-}
-
-static const char *cell(const struct csv *c, size_t row, const char *column)
-{
-    for (size_t i = 0; i < c->columns; i++)
-        if (strcmp(c->cells[i], column) == 0) return c->cells[row * c->columns + i];
-    fail_msg("no column %s", column);
-    return "";
-}
-
-static double number(const struct csv *c, size_t row, const char *column)
-{
-    const char *s = cell(c, row, column);
-    char *end;
-    const double v = strtod(s, &end);
-    return end == s ? unknown : v;
-}
-
-static int64_t whole(const struct csv *c, size_t row, const char *column)
-{
-    const double v = number(c, row, column);
+    const double v = csv_num(c, column);
     return isnan(v) ? 0 : (int64_t)v;
 }
 
@@ -444,46 +371,48 @@ static int64_t whole(const struct csv *c, size_t row, const char *column)
 static void test_activation_logs(void **state)
 {
     (void)state;
-    struct csv c = csv_open("activation_fit.csv");
-    if (!c.text) return;
+    struct arena *arena = arena_open();
+    struct csv c;
+    if (!open_shared(&c, arena, "serving/activation_fit.csv")) return;
     size_t checked = 0, outliers = 0;
-    for (size_t r = 1; r < c.rows; r++) {
-        const char *note = cell(&c, r, "note");
+    for (size_t r = 1; csv_next(&c); r++) {
+        const char *note = csv_get(&c, "note");
         struct pool_request q = {
             .engine = engine(strstr(note, "runner V2") ? "vllm-runner-v2" : "vllm-v1"),
-            .max_num_seqs = whole(&c, r, "max_num_seqs"),
-            .max_num_batched_tokens = whole(&c, r, "prefill_tokens"),
+            .max_num_seqs = whole(&c, "max_num_seqs"),
+            .max_num_batched_tokens = whole(&c, "prefill_tokens"),
             .chunked_prefill = true,
-            .vocab = whole(&c, r, "vocab"),
-            .hidden = whole(&c, r, "hidden"),
-            .ffn_width = whole(&c, r, "ffn"),
-            .tp = whole(&c, r, "tp"),
+            .vocab = whole(&c, "vocab"),
+            .hidden = whole(&c, "hidden"),
+            .ffn_width = whole(&c, "ffn"),
+            .tp = whole(&c, "tp"),
         };
         struct pool_activation a;
         struct err e = {.code = ERR_OK};
         assert_int_equal(pool_activation_predict(&q, &a, &e), ERR_OK);
-        const double logged = number(&c, r, "observed_GiB"), miss = a.bytes / GIB - logged;
+        const double logged = csv_num(&c, "observed_GiB"), miss = a.bytes / GIB - logged;
         const bool outlier = strstr(note, "OUTLIER") != NULL;
-        print_message("%-26s %-9s log %5.2f  rule %5.2f by %-7s %+5.2f GiB%s\n", cell(&c, r, "model"),
-                      cell(&c, r, "gpu"), logged, a.bytes / GIB, a.by, miss,
+        print_message("%-26s %-9s log %5.2f  rule %5.2f by %-7s %+5.2f GiB%s\n", csv_get(&c, "model"),
+                      csv_get(&c, "gpu"), logged, a.bytes / GIB, a.by, miss,
                       outlier ? "  outlier: vision profile" : "");
-        near_to(a.bytes / GIB, number(&c, r, "calc_GiB"), .01);
+        near_to(a.bytes / GIB, csv_num(&c, "calc_GiB"), .01);
         if (outlier) outliers++;
         if (!outlier && fabs(miss) > .12) fail_msg("row %zu is %.3f GiB off", r, miss);
         checked++;
     }
     assert_true(checked >= 19 && outliers == 1);
     csv_close(&c);
+    arena_close(arena);
 }
 
 /* Bytes of one token on one rank from the row's own layout; NAN where the row states none or is no uniform one. */
-static double row_kv_bytes(const struct csv *c, size_t r)
+static double row_kv_bytes(const struct csv *c)
 {
-    const double layers = number(c, r, "kv_layers"), elem = number(c, r, "kv_elem_bytes");
-    const double latent = number(c, r, "mla_dim"), dim = number(c, r, "head_dim");
-    if (strncmp(cell(c, r, "kind"), "hybrid", 6) == 0 || whole(c, r, "pp") > 1) return unknown;
+    const double layers = csv_num(c, "kv_layers"), elem = csv_num(c, "kv_elem_bytes");
+    const double latent = csv_num(c, "mla_dim"), dim = csv_num(c, "head_dim");
+    if (strncmp(csv_get(c, "kind"), "hybrid", 6) == 0 || whole(c, "pp") > 1) return unknown;
     if (!isnan(latent)) return layers * latent * elem;
-    return layers * 2 * ceil(number(c, r, "kv_heads") / number(c, r, "tp")) * dim * elem;
+    return layers * 2 * ceil(csv_num(c, "kv_heads") / csv_num(c, "tp")) * dim * elem;
 }
 
 /* Settings that a row's text, its source or its card's other rows give. NAN and 0: from the row, or the engine's
@@ -544,7 +473,6 @@ static const char *explained(const char *id, char what)
 /* One row of the logs and what came of it. */
 struct row {
     const struct csv *c;
-    size_t r;
     const char *id, *why;
     struct pool_request q; /* with the terms that the row prints */
     double pool_gib;       /* printed; NAN when not */
@@ -562,21 +490,21 @@ static bool judge(struct row *w, char what, bool good)
     return good;
 }
 
-static struct row row_read(const struct csv *c, size_t r)
+static struct row row_read(const struct csv *c)
 {
-    struct row w = {.c = c, .r = r, .id = cell(c, r, "case_id"), .pool_gib = number(c, r, "kv_GiB_reported")};
-    w.q = request("vllm-v1", 1, whole(c, r, "max_model_len"));
-    w.q.visible_bytes = number(c, r, "gpu_total_GiB") * GIB;
-    w.q.utilization_frac = number(c, r, "gmu");
-    w.q.weight_bytes_per_gpu = number(c, r, "weights_GiB_rank") * GIB;
-    w.q.activation_bytes = number(c, r, "activation_GiB") * GIB;
-    w.q.non_torch_bytes = number(c, r, "non_torch_GiB") * GIB;
-    w.q.kv_bytes_per_token_per_gpu = row_kv_bytes(c, r);
-    w.q.swap_bytes = number(c, r, "swap_GiB") * GIB;
-    w.q.block_tokens = isnan(number(c, r, "block_size")) ? 16 : whole(c, r, "block_size");
-    w.q.tp = whole(c, r, "tp") ? whole(c, r, "tp") : 1;
-    w.blocks = whole(c, r, "gpu_blocks");
-    w.tokens = whole(c, r, "kv_tokens_reported");
+    struct row w = {.c = c, .id = csv_get(c, "case_id"), .pool_gib = csv_num(c, "kv_GiB_reported")};
+    w.q = request("vllm-v1", 1, whole(c, "max_model_len"));
+    w.q.visible_bytes = csv_num(c, "gpu_total_GiB") * GIB;
+    w.q.utilization_frac = csv_num(c, "gmu");
+    w.q.weight_bytes_per_gpu = csv_num(c, "weights_GiB_rank") * GIB;
+    w.q.activation_bytes = csv_num(c, "activation_GiB") * GIB;
+    w.q.non_torch_bytes = csv_num(c, "non_torch_GiB") * GIB;
+    w.q.kv_bytes_per_token_per_gpu = row_kv_bytes(c);
+    w.q.swap_bytes = csv_num(c, "swap_GiB") * GIB;
+    w.q.block_tokens = isnan(csv_num(c, "block_size")) ? 16 : whole(c, "block_size");
+    w.q.tp = whole(c, "tp") ? whole(c, "tp") : 1;
+    w.blocks = whole(c, "gpu_blocks");
+    w.tokens = whole(c, "kv_tokens_reported");
     return w;
 }
 
@@ -632,7 +560,7 @@ static bool check_prediction(struct row *w, char *shown, size_t cap, size_t *goo
     (void)snprintf(w->remark, sizeof w->remark, "%s", s ? s->note : not_predicted(w));
     if (!s) return false;
     const double total = isnan(s->total_gib) ? w->q.visible_bytes : s->total_gib * GIB;
-    const bool a100 = strstr(cell(w->c, w->r, "gpu"), "A100") != NULL;
+    const bool a100 = strstr(csv_get(w->c, "gpu"), "A100") != NULL;
     struct pool_request q;
     struct err e = {.code = ERR_OK};
     const int64_t len = s->len ? s->len : w->q.max_model_len_tokens;
@@ -658,7 +586,7 @@ static bool check_prediction(struct row *w, char *shown, size_t cap, size_t *goo
 
 static bool check_cpu_blocks(const struct row *w)
 {
-    const int64_t logged = whole(w->c, w->r, "cpu_blocks");
+    const int64_t logged = whole(w->c, "cpu_blocks");
     if (!logged || isnan(w->q.kv_bytes_per_token_per_gpu) || isnan(w->q.swap_bytes)) return false;
     struct pool_request q = w->q;
     q.pool_bytes = 0;
@@ -677,13 +605,14 @@ static const char *text_of(char out[24], int digits, double v)
 static void test_engine_logs(void **state)
 {
     (void)state;
-    struct csv c = csv_open("engine_logs.csv");
-    if (!c.text) return;
+    struct arena *arena = arena_open();
+    struct csv c;
+    if (!open_shared(&c, arena, "serving/engine_logs.csv")) return;
     size_t tokens = 0, exact = 0, budgets = 0, closed = 0, predicted = 0, near = 0, cpu = 0;
     print_message("%-5s %-24s %8s %7s %7s %-16s %-7s %-20s %s\n", "row", "model", "B/token", "GiB", "tokens",
                   "computed", "budget", "predicted/log GiB", "remark");
-    for (size_t r = 1; r < c.rows; r++) {
-        struct row w = row_read(&c, r);
+    while (csv_next(&c)) {
+        struct row w = row_read(&c);
         char by_pool[48], by_budget[48], by_rule[48];
         tokens += check_tokens(&w, by_pool, sizeof by_pool, &exact);
         budgets += check_budget(&w, by_budget, sizeof by_budget, &closed);
@@ -691,7 +620,7 @@ static void test_engine_logs(void **state)
         cpu += check_cpu_blocks(&w);
         char kv_bytes[24], pool_gib[24], logged[24];
         const int64_t shown = w.tokens ? w.tokens : w.blocks * w.q.block_tokens;
-        print_message("%-5s %-24.24s %8s %7s %7s %-16s %-7s %-20s %s%s%s\n", w.id, cell(&c, r, "model"),
+        print_message("%-5s %-24.24s %8s %7s %7s %-16s %-7s %-20s %s%s%s\n", w.id, csv_get(&c, "model"),
                       text_of(kv_bytes, 0, w.q.kv_bytes_per_token_per_gpu), text_of(pool_gib, 2, w.pool_gib),
                       text_of(logged, 0, shown ? (double)shown : unknown), by_pool, by_budget, by_rule,
                       w.why ? "MISS: " : "", w.why ? w.why : w.remark,
@@ -701,6 +630,7 @@ static void test_engine_logs(void **state)
                   tokens, closed, budgets, near, predicted, cpu, cpu);
     assert_true(tokens >= 18 && budgets >= 14 && near >= 15 && cpu >= 10);
     csv_close(&c);
+    arena_close(arena);
 }
 
 int main(void)

@@ -282,6 +282,14 @@ static size_t numbers_of(const struct quantity_scope *s, struct sym_binding *env
                  {y->J, k->mixer.recurrence.conv_taps},
                  {y->Tc, k->mixer.recurrence.chunk_tokens},
                  {y->Ra, k->mixer.recurrence.rank},
+                 {y->Rm, k->mixer.recurrence.mix_rank},
+                 {y->Ri, k->mixer.recurrence.rate_rank},
+                 {y->Rv, k->mixer.recurrence.value_rank},
+                 {y->Rg, k->mixer.recurrence.gate_rank},
+                 {y->Hf, k->mixer.recurrence.feature_dim},
+                 {y->Fw, k->mixer.recurrence.filter_width},
+                 {y->Fe, k->mixer.recurrence.filter_inputs},
+                 {y->Ft, k->mixer.recurrence.filter_tokens},
                  {y->t, 1}};
     size_t n = 0;
     for (size_t i = 0; i < COUNT(sizes); i++)

@@ -218,6 +218,63 @@ static void test_shards_that_are_not_there(void **state)
     assert_true(p.index_total_bytes == 13731385408.0);
 }
 
+/* Two shards of 41 tensors each; the index in steps of `step` through them, once with tensor `twice` named again. */
+static void write_many(const struct fixture *f, int step, int twice)
+{
+    enum { EACH = 41, ALL = 2 * EACH };
+    char text[16384];
+    for (int shard = 0; shard < 2; shard++) {
+        size_t n = 0;
+        for (int i = 0; i < EACH; i++)
+            n += (size_t)snprintf(text + n, sizeof text - n,
+                                  "%s\"l.%d.\\u0077\":{\"dtype\":\"U8\",\"shape\":[%d],\"data_offsets\":[%d,%d]}",
+                                  i ? "," : "{", shard * EACH + i, i, i * (i - 1) / 2, i * (i + 1) / 2);
+        (void)snprintf(text + n, sizeof text - n, "}");
+        checkpoint_safetensors(f->dir, shard ? "s2.safetensors" : "s1.safetensors", text, EACH * (EACH - 1) / 2);
+    }
+    size_t n = 0;
+    for (int i = 0; i < ALL; i++) {
+        const int k = i * step % ALL;
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s\"l.%d.%s\":\"s%d.safetensors\"", i ? "," : "", k,
+                              k % 3 ? "w" : "\\u0077", k / EACH + 1);
+    }
+    if (twice >= 0) (void)snprintf(text + n, sizeof text - n, ",\"l.%d.w\":\"s1.safetensors\"", twice);
+    write_index(f, arena_printf(f->arena, "{\"weight_map\":{%s}}", text));
+}
+
+/* Whatever order an index has, and however names are spelled, it names the same; and one of them twice is refused. */
+static void test_orders_of_an_index(void **state)
+{
+    const struct fixture *f = *state;
+    static const int STEPS[] = {1, 3, 7, 81, 45}; /* none shares a factor with 82 */
+    for (size_t i = 0; i < sizeof STEPS / sizeof STEPS[0]; i++) {
+        write_many(f, STEPS[i], -1);
+        const struct tensor_set s = opened(f, "");
+        assert_int_equal(s.n, 82);
+        assert_int_equal(s.total_bytes, 2 * 820);
+        for (int k = 0; k < 82; k++) {
+            char name[32];
+            (void)snprintf(name, sizeof name, "l.%d.w", k);
+            assert_int_equal(found(&s, name)->shard == found(&s, "l.0.w")->shard, k < 41);
+            assert_int_equal(found(&s, name)->elems, k % 41);
+            assert_int_equal(found(&s, name)->shape[0], k % 41);
+        }
+    }
+    static const int TWICE[] = {0, 17, 40, 41, 80, 81};
+    for (size_t i = 0; i < sizeof TWICE / sizeof TWICE[0]; i++) {
+        write_many(f, STEPS[i % 5], TWICE[i]);
+        refused(f, "", ERR_INPUT, arena_printf(f->arena, "'l.%d.w' is there twice", TWICE[i]));
+    }
+    /* a name whose spelling needs escapes is not taken for the bytes that it stands for */
+    write_index(f, "{\"weight_map\":{\"a\\\"b\":\"s1.safetensors\"}}");
+    checkpoint_safetensors(f->dir, "s1.safetensors",
+                           "{\"a\\\"b\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]}}", 3);
+    assert_int_equal(opened(f, "").total_bytes, 3);
+    checkpoint_safetensors(f->dir, "s1.safetensors",
+                           "{\"a\"b\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]}}", 3);
+    refused(f, "", ERR_INPUT, "wanted a colon");
+}
+
 static void test_directories(void **state)
 {
     const struct fixture *f = *state;
@@ -764,6 +821,7 @@ int main(void)
         RUN(test_shards_with_index),
         RUN(test_index_against_shards),
         RUN(test_shards_that_are_not_there),
+        RUN(test_orders_of_an_index),
         RUN(test_directories),
         RUN(test_safetensors_that_lie),
         RUN(test_indexes_that_lie),

@@ -278,6 +278,9 @@ static void test_states(void **state)
     refused("llama-2-13b", "cla=2+linear=7/8", "earlier layer");
     refused("deepseek-v3.2", "ssm=7/8", "indexer");
     refused("falcon-mamba-7b", "linear=7/8", "no attention");
+    want_state("stripedhyena-hessian-7b", "poles=5", 16 * (2 * 5 * 4096 * 4.0 + 2 * 3 * 4096 * 2.0));
+    refused("stripedhyena-hessian-7b", "poles=2", "nothing would change");
+    refused("lfm2-1.2b", "poles=2", "long convolution");
     refused("falcon-mamba-7b", "gqa=8", "no attention");
     refused("zamba2-7b", "window=1024:1/2", "weights of others");
     refused("zamba2-7b", "layers=16", "none can be left out");
@@ -414,10 +417,10 @@ static void test_stored(void **state)
 /* Every row of the table on every built-in model: a whole model comes out that can be timed, or a sentence. */
 static void test_all_models(void **state)
 {
-    static const char *const TRIED[] = {"gqa=4",           "mqa",      "mha",         "mla=256+32", "cla=2",
-                                        "window=512:3/4",  "ssm=2/3",  "linear=2/3",  "layers=2",   "hidden=1920",
-                                        "ffn=2560",        "heads=16", "weights=fp8", "kv=fp8",     "state=bf16",
-                                        "activations=bf16"};
+    static const char *const TRIED[] = {
+        "gqa=4",    "mqa",         "mha",     "mla=256+32", "cla=2",           "window=512:3/4",
+        "ssm=2/3",  "linear=2/3",  "poles=3", "layers=2",   "hidden=1920",     "ffn=2560",
+        "heads=16", "weights=fp8", "kv=fp8",  "state=bf16", "activations=bf16"};
     const char *const *names;
     size_t rows;
     (void)state;

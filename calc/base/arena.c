@@ -1,3 +1,5 @@
+#define _DEFAULT_SOURCE /* madvise, MAP_ANONYMOUS */
+
 #include "calc/base/arena.h"
 
 #include <stdarg.h>
@@ -5,12 +7,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { BLOCK_BYTES = 64 * 1024 - 64, ALIGN = 16 }; /* not a unit */
+/* From BIG_BYTES on a block has pages of HUGE_BYTES where the system gives them: the first touch of a page costs as
+ * much as reading all of it. */
+enum { BLOCK_BYTES = 64 * 1024 - 64, ALIGN = 16, BIG_BYTES = 1 << 20, HUGE_BYTES = 2 << 20 }; /* not a unit */
 
 struct block {
     struct block *next;
     size_t used, size;
+    void *mapped; /* what to give back instead of the block; NULL: the block is of calloc */
+    size_t mapped_bytes;
     _Alignas(16) unsigned char data[];
 };
 
@@ -25,6 +32,31 @@ struct arena {
     struct deferred *deferred;
 };
 
+static struct block *block_open(size_t data)
+{
+#if defined MADV_HUGEPAGE && defined MAP_ANONYMOUS
+    if (data >= BIG_BYTES) {
+        const size_t bytes = (sizeof(struct block) + data + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
+        void *p = mmap(NULL, bytes + HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED) return NULL;
+        struct block *b = (void *)((unsigned char *)p + (HUGE_BYTES - (uintptr_t)p % HUGE_BYTES) % HUGE_BYTES);
+        (void)madvise(b, bytes, MADV_HUGEPAGE); /* advice: small pages do as well */
+        b->mapped = p;
+        b->mapped_bytes = bytes + HUGE_BYTES;
+        return b;
+    }
+#endif
+    return calloc(1, sizeof(struct block) + data);
+}
+
+static void block_close(struct block *b)
+{
+    if (b->mapped)
+        (void)munmap(b->mapped, b->mapped_bytes);
+    else
+        free(b);
+}
+
 struct arena *arena_open(void) { return calloc(1, sizeof(struct arena)); }
 
 void arena_close(struct arena *a)
@@ -33,7 +65,7 @@ void arena_close(struct arena *a)
     for (struct deferred *d = a->deferred; d; d = d->next) d->release(d->what);
     for (struct block *b = a->blocks, *next; b; b = next) {
         next = b->next;
-        free(b);
+        block_close(b);
     }
     free(a);
 }
@@ -45,7 +77,7 @@ void *arena_alloc(struct arena *a, size_t size)
     struct block *b = a->blocks;
     if (!b || b->size - b->used < size) {
         const size_t data = size > BLOCK_BYTES / 4 ? size : BLOCK_BYTES;
-        struct block *fresh = calloc(1, sizeof *fresh + data);
+        struct block *fresh = block_open(data);
         if (!fresh) return NULL;
         fresh->size = data;
         if (b && data == size) { /* a large piece gets its own block behind the one being filled */

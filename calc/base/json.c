@@ -337,7 +337,7 @@ static bool whole_number(const struct json *j, int64_t *out)
 enum err_code json_int(const struct json *j, int64_t lo, int64_t hi, int64_t *out, struct err *e)
 {
     int64_t v;
-    if (!whole_number(j, &v)) return json_want(j, json_is_number(j) ? "an integer of 64 bits" : "an integer", e);
+    if (!whole_number(j, &v)) return json_want(j, json_is_number(j) ? "a whole number of 64 bits" : "an integer", e);
     if (v >= lo && v <= hi) {
         *out = v;
         return ERR_OK;

@@ -16,15 +16,16 @@ struct json_scan json_scan_open(struct arena *a, const char *name, const char *t
     return s;
 }
 
-char json_scan_peek(struct json_scan *s)
+static inline char peek(struct json_scan *s)
 {
-    while (s->at < s->len) {
+    for (; s->at < s->len; s->at++) {
         const char c = s->text[s->at];
-        if (c != ' ' && c != '\n' && c != '\t' && c != '\r') return c;
-        s->at++;
+        if (c > ' ' || (c != ' ' && c != '\n' && c != '\t' && c != '\r')) return c;
     }
     return '\0';
 }
+
+char json_scan_peek(struct json_scan *s) { return peek(s); }
 
 enum err_code json_scan_want(const struct json_scan *s, const char *wanted)
 {
@@ -35,9 +36,9 @@ enum err_code json_scan_want(const struct json_scan *s, const char *wanted)
     return err_set(s->err, ERR_INPUT, "%s: byte %zu: found \"%s\", wanted %s", s->name, s->at, found, wanted);
 }
 
-static enum err_code take(struct json_scan *s, char c, const char *wanted)
+static inline enum err_code take(struct json_scan *s, char c, const char *wanted)
 {
-    if (json_scan_peek(s) != c) return json_scan_want(s, wanted);
+    if (peek(s) != c) return json_scan_want(s, wanted);
     s->at++;
     return ERR_OK;
 }
@@ -57,9 +58,9 @@ enum err_code json_scan_array(struct json_scan *s)
 }
 
 /* Behind a value or an opening bracket: the closing one, or the comma that is due. */
-static enum err_code next(struct json_scan *s, char closing, const char *wanted, bool *more)
+static inline enum err_code next(struct json_scan *s, char closing, const char *wanted, bool *more)
 {
-    *more = json_scan_peek(s) != closing;
+    *more = peek(s) != closing;
     if (!*more)
         s->at++;
     else if (!s->fresh)
@@ -157,19 +158,53 @@ static enum err_code unescape(struct json_scan *s, size_t end, struct json_text 
             return json_scan_want(s, "an escape of JSON");
         }
     }
+    copy[n] = '\0';
     *out = (struct json_text){copy, n};
     return ERR_OK;
 }
 
-/* Whether one of 8 bytes ends a plain run of a string: a quote, a backslash, below a blank, or not ASCII. A byte b has
- * its top bit set in (b - n) & ~b when b < n (n <= 128), also in some bytes above such a one: enough to stop at. */
-static bool has_special(const char *p)
+/* Bytes of a string that a scan stops at: a quote, a backslash, below a blank, not ASCII (negative as signed). */
+static inline bool is_special(signed char c) { return c < ' ' || c == '"' || c == '\\'; }
+
+typedef signed char bytes16 __attribute__((vector_size(16)));
+
+/* How many of n bytes come before the first special one. */
+static inline size_t plain_len(const char *p, size_t n)
 {
-    const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones << 7;
-    uint64_t w;
-    memcpy(&w, p, sizeof w);
-    const uint64_t quote = w ^ (ones * '"'), backslash = w ^ (ones * '\\');
-    return ((w | (w - ones * ' ') | (quote - ones) | (backslash - ones)) & tops) != 0;
+    size_t i = 0;
+    for (; i + sizeof(bytes16) <= n; i += sizeof(bytes16)) {
+        bytes16 v;
+        uint64_t hit[2];
+        memcpy(&v, p + i, sizeof v);
+        v = (v < ' ') | (v == '"') | (v == '\\');
+        memcpy(hit, &v, sizeof hit);
+        if ((hit[0] | hit[1]) == 0) continue;
+#if defined __BYTE_ORDER__ && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+        return i + (size_t)(hit[0] ? __builtin_ctzll(hit[0]) : 64 + __builtin_ctzll(hit[1])) / 8;
+#else
+        break;
+#endif
+    }
+    while (i < n && !is_special((signed char)p[i])) i++;
+    return i;
+}
+
+bool json_scan_member_known(struct json_scan *s, struct json_text known)
+{
+    const struct json_scan start = *s;
+    bool same = s->fresh || peek(s) == ',';
+    if (same && !s->fresh) s->at++;
+    same = same && peek(s) == '"' && s->len - s->at > known.len + 2 && s->text[s->at + known.len + 1] == '"' &&
+           memcmp(s->text + s->at + 1, known.s, known.len) == 0;
+    if (same) s->at += known.len + 2;
+    same = same && peek(s) == ':';
+    if (!same) {
+        *s = start;
+        return false;
+    }
+    s->at++;
+    s->fresh = false;
+    return true;
 }
 
 enum err_code json_scan_text(struct json_scan *s, struct json_text *out)
@@ -177,26 +212,16 @@ enum err_code json_scan_text(struct json_scan *s, struct json_text *out)
     TRY(take(s, '"', "a string"));
     bool escaped = false;
     size_t i = s->at;
-    for (size_t near = 0;; near--) { /* how many more to look at one by one */
-        if (near == 0) {
-            while (i + 8 <= s->len && !has_special(s->text + i)) i += 8;
-            near = 8;
-        }
+    while (i < s->len) { /* an escape may leap beyond */
+        i += plain_len(s->text + i, s->len - i);
         if (i >= s->len || s->text[i] == '"') break;
-        const unsigned char c = (unsigned char)s->text[i];
-        size_t step = 1;
-        if (c >= 0x80)
-            step = text_utf8_len(s->text + i, s->len - i, NULL);
-        else if (c < 0x20)
-            step = 0;
-        else if (c == '\\') {
-            escaped = true;
-            step = 2;
-        }
-        if (step == 0) {
+        const bool backslash = s->text[i] == '\\';
+        const size_t step = backslash ? 2 : text_utf8_len(s->text + i, s->len - i, NULL);
+        if (step == 0 || (unsigned char)s->text[i] < ' ') {
             s->at = i;
             return json_scan_want(s, "a character of a string in UTF-8");
         }
+        escaped = escaped || backslash;
         i += step;
     }
     if (i >= s->len) {
@@ -216,23 +241,42 @@ enum err_code json_scan_text(struct json_scan *s, struct json_text *out)
 
 enum err_code json_scan_int(struct json_scan *s, int64_t lo, int64_t hi, int64_t *out)
 {
-    const bool minus = json_scan_peek(s) == '-';
+    const char *p = s->text;
+    const bool minus = peek(s) == '-';
     size_t i = s->at + (minus ? 1 : 0);
-    const size_t first = i;
+    const size_t first = i, safe = s->len - i < 18 ? s->len : i + 18; /* so many digits are within 64 bits */
     int64_t v = 0;
     bool in_range = true;
-    for (; i < s->len && s->text[i] >= '0' && s->text[i] <= '9'; i++) {
-        const int digit = s->text[i] - '0';
-        if (__builtin_mul_overflow(v, 10, &v) || __builtin_sub_overflow(v, digit, &v)) in_range = false; /* below 0 */
-    }
-    const char after = i < s->len ? s->text[i] : '\0';
-    if (i == first || (s->text[first] == '0' && i > first + 1) || after == '.' || after == 'e' || after == 'E')
+    for (; i < safe && p[i] >= '0' && p[i] <= '9'; i++) v = 10 * v - (p[i] - '0'); /* below 0 */
+    for (; i < s->len && p[i] >= '0' && p[i] <= '9'; i++)
+        if (__builtin_mul_overflow(v, 10, &v) || __builtin_sub_overflow(v, p[i] - '0', &v)) in_range = false;
+    const char after = i < s->len ? p[i] : '\0';
+    if (i == first || (p[first] == '0' && i > first + 1) || after == '.' || after == 'e' || after == 'E')
         return json_scan_want(s, "an integer");
     if (!minus && __builtin_sub_overflow(0, v, &v)) in_range = false;
     if (!in_range || v < lo || v > hi) return json_scan_want(s, "an integer within its bounds");
     s->at = i;
     s->fresh = false;
     *out = v;
+    return ERR_OK;
+}
+
+enum err_code json_scan_ints(struct json_scan *s, int64_t lo, int64_t hi, int64_t *out, size_t max, size_t *n,
+                             const char *wanted)
+{
+    TRY(json_scan_array(s));
+    for (*n = 0;; ++*n) {
+        const char c = peek(s);
+        if (c == ']') break;
+        if (*n == max) return json_scan_want(s, wanted);
+        if (*n > 0) {
+            if (c != ',') return json_scan_want(s, "a comma or the end of the list");
+            s->at++;
+        }
+        TRY(json_scan_int(s, lo, hi, &out[*n]));
+    }
+    s->at++;
+    s->fresh = false;
     return ERR_OK;
 }
 

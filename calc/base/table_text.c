@@ -7,7 +7,7 @@
 
 #include "calc/base/text.h"
 
-enum { CELL_MAX = 128, STRING_COLUMNS_MAX = 40, LINE_COLUMNS = 80, GAP = 2 };
+enum { CELL_MAX = 128, STRING_COLUMNS_MAX = 40, STRING_COLUMNS_MIN = 14, LINE_COLUMNS = 80, GAP = 2 };
 
 /* How a column is shown, found by looking over all its rows. */
 struct face {
@@ -128,15 +128,16 @@ static void put_aligned(struct out *o, const struct face *f, const char *s, bool
     if (!last) pad(o, f->gap + (is_number(f->column) ? 0 : fill), ' ');
 }
 
-/* Strings give way until the line fits a terminal, to half of STRING_COLUMNS_MAX at least. */
+/* Strings give way until the line fits a terminal with one blank between columns, to STRING_COLUMNS_MIN at least. */
 static size_t string_limit(const struct face *faces, size_t n)
 {
     size_t limit = STRING_COLUMNS_MAX;
-    for (; limit > STRING_COLUMNS_MAX / 2; limit--) {
+    for (; limit > STRING_COLUMNS_MIN; limit--) {
+        const size_t gap = limit > STRING_COLUMNS_MAX / 2 ? GAP : 1;
         size_t total = 0;
         for (size_t i = 0; i < n; i++) {
             const bool cut = faces[i].column->kind == COLUMN_STRING && faces[i].width > limit;
-            total += (cut ? limit : faces[i].width) + (i ? GAP : 0);
+            total += (cut ? limit : faces[i].width) + (i ? gap : 0);
         }
         if (total <= LINE_COLUMNS) break;
     }

@@ -29,13 +29,17 @@ bool text_is_hostile(uint32_t c)
            (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069) || c == 0xFEFF;
 }
 
+/* ASCII that is shown as it is, in one column. */
+static bool is_plain(char c) { return c >= ' ' && c <= '~'; }
+
 const char *text_clean(char *out, size_t cap, const char *s, size_t len)
 {
     size_t w = 0, fits = 0; /* fits: where "..." still has room */
     for (size_t i = 0; i < len;) {
-        uint32_t code = 0;
-        const size_t n = text_utf8_len(s + i, len - i, &code);
-        const bool bad = n == 0 || text_is_hostile(code);
+        uint32_t code = (unsigned char)s[i];
+        const bool plain = is_plain(s[i]);
+        const size_t n = plain ? 1 : text_utf8_len(s + i, len - i, &code);
+        const bool bad = !plain && (n == 0 || text_is_hostile(code));
         const size_t put = bad ? 1 : n;
         if (w + put >= cap) {
             (void)snprintf(out + fits, cap - fits, "...");
@@ -44,7 +48,7 @@ const char *text_clean(char *out, size_t cap, const char *s, size_t len)
         if (bad)
             out[w] = '?';
         else
-            memcpy(out + w, s + i, n);
+            for (size_t k = 0; k < n; k++) out[w + k] = s[i + k];
         w += put;
         i += n ? n : 1;
         if (w + 4 <= cap) fits = w;
@@ -67,6 +71,11 @@ size_t text_width(const char *s, size_t len)
 {
     size_t columns = 0;
     for (size_t i = 0; i < len;) {
+        if (is_plain(s[i])) {
+            columns++;
+            i++;
+            continue;
+        }
         uint32_t code = '?';
         const size_t n = text_utf8_len(s + i, len - i, &code);
         columns += code_width(code);

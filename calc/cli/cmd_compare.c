@@ -51,19 +51,8 @@ static const struct option OPTIONS[] = {
     {.name = "course",
      .kind = OPTION_FLAG,
      .help = "the conventions and constants of CS336 lecture 10 (ridge list conventions)"},
-    {.name = "format",
-     .letter = 'f',
-     .kind = OPTION_TEXT,
-     .value = "NAME",
-     .fallback = "text",
-     .group = "Output",
-     .help = "text, md, csv, json or jsonl"},
-    {.name = "output",
-     .letter = 'o',
-     .kind = OPTION_TEXT,
-     .value = "FILE",
-     .typed_only = true,
-     .help = "write to a file, complete or not at all"},
+    OPTION_FORMAT("text, md, csv, json or jsonl"),
+    OPTION_FILE("output", 'o', "write to a file, complete or not at all"),
     SCOPE_TEXT("columns", 0, "KEY,...", NULL, "these columns, in this order (ridge list columns)"),
     SCOPE_TEXT("scenario", 0, "FILE", NULL, "options from a JSON object, or from a result that ridge wrote as JSON"),
 };
@@ -136,9 +125,17 @@ static enum err_code read_request(struct arena *a, const struct option_values *v
 
 /* ---- the rows to be ---- */
 
-static void add(struct comparison *k, const char *label, const char *model, const char *what_if)
+/* A row `own` of a model; with several models a table for people sets it in below the model's own row, and elsewhere it
+ * names the model. */
+static enum err_code add(struct comparison *k, const char *own, const char *model, const char *what_if, struct err *e)
 {
-    k->variant[k->variants_n++] = (struct compare_variant){.label = label, .model = model, .what_if = what_if};
+    const bool several = k->models_n > 1 && own != model;
+    const char *label = several ? arena_printf(k->arena, "%s %s", model, own) : own;
+    const char *under = several ? arena_printf(k->arena, "  %s", own) : own;
+    if (!label || !under) return err_nomem(e);
+    k->variant[k->variants_n++] =
+        (struct compare_variant){.label = label, .under = under, .model = model, .what_if = what_if};
+    return ERR_OK;
 }
 
 static enum err_code add_preset(struct comparison *k, const struct preset *p, const char *model, struct err *e)
@@ -146,9 +143,7 @@ static enum err_code add_preset(struct comparison *k, const struct preset *p, co
     for (size_t i = 0; i < p->variants_n; i++) {
         const struct preset_variant *v = &p->variant[i];
         const char *own = v->name ? v->name : v->what_if ? v->what_if : v->model;
-        const char *label = k->models_n == 1 || v->model ? own : arena_printf(k->arena, "%s %s", model, own);
-        if (!label) return err_nomem(e);
-        add(k, label, v->model ? v->model : model, v->what_if);
+        TRY(add(k, own, v->model ? v->model : model, v->what_if, e));
         struct compare_variant *to = &k->variant[k->variants_n - 1];
         to->says = v->says;
         to->source = v->source;
@@ -198,12 +193,8 @@ static enum err_code read_variants(struct comparison *k, const struct option_val
     k->variant = arena_array(a, k->models_n * (1 + changes_n + rows), sizeof *k->variant);
     if (!k->variant) return err_nomem(e);
     for (size_t m = 0; m < k->models_n; m++) {
-        add(k, k->models[m], k->models[m], NULL);
-        for (size_t i = 0; i < changes_n; i++) {
-            const char *label = k->models_n == 1 ? changes[i] : arena_printf(a, "%s %s", k->models[m], changes[i]);
-            if (!label) return err_nomem(e);
-            add(k, label, k->models[m], changes[i]);
-        }
+        TRY(add(k, k->models[m], k->models[m], NULL, e));
+        for (size_t i = 0; i < changes_n; i++) TRY(add(k, changes[i], k->models[m], changes[i], e));
         for (size_t i = 0; i < presets_n; i++) TRY(add_preset(k, &preset[i], k->models[m], e));
     }
     return ERR_OK;
@@ -295,9 +286,15 @@ static enum err_code make_notes(struct comparison *k, const char ***out, size_t 
     const char **notes = arena_array(k->arena, 2 * k->variants_n, sizeof *notes);
     if (!notes) return err_nomem(e);
     *n = 0;
-    for (size_t i = 0; i < k->rows_n; i++) { /* of the files */
-        if (k->rows[i].what_if || !k->rows[i].notes) continue;
-        notes[*n] = arena_printf(k->arena, "%s: %s", k->rows[i].variant, k->rows[i].notes);
+    const char *of_model = ""; /* notes of the model's file, which its changes repeat */
+    for (size_t i = 0; i < k->rows_n; i++) {
+        const struct compare_row *r = &k->rows[i];
+        const char *more = r->notes ? r->notes : "";
+        const size_t known = strlen(of_model);
+        if (r->what_if && strncmp(more, of_model, known) == 0) more += known + (known > 0 && more[known] ? 2 : 0);
+        if (!r->what_if) of_model = more;
+        if (!*more) continue;
+        notes[*n] = arena_printf(k->arena, "%s: %s", r->variant, more);
         if (!notes[(*n)++]) return err_nomem(e);
     }
     for (size_t i = 0; i < k->variants_n; i++) {
@@ -355,6 +352,7 @@ static enum err_code write_all(struct comparison *k, const struct option_values 
     const size_t notes_n = t.n_notes;
     t.n_notes = 0;
     TRY(write_heading(k, o, e));
+    for (size_t i = 0; i < k->rows_n; i++) k->rows[i].variant = k->rows[i].under;
     TRY(table_write(&t, format, o, e));
     if (notes_n) out_char(o, '\n');
     for (size_t i = 0; i < notes_n; i++) {

@@ -18,10 +18,6 @@
         .name = name_, .letter = letter_, .kind = OPTION_TEXT, .value = value_, .fallback = fallback_, .help = help_,  \
         .alternative = number_                                                                                         \
     }
-#define WRITES(name_, letter_, value_, help_)                                                                          \
-    {                                                                                                                  \
-        .name = name_, .letter = letter_, .kind = OPTION_TEXT, .value = value_, .help = help_, .typed_only = true      \
-    }
 #define FLAG(name_, help_)                                                                                             \
     {                                                                                                                  \
         .name = name_, .kind = OPTION_FLAG, .help = help_                                                              \
@@ -68,7 +64,7 @@ static const struct option OPTIONS[] = {
     TEXT("steps", 0, "N", NULL, "diffusion models: passes that settle a block, or all tokens (default: one a token)"),
     TEXT("lora", 0, "R[:MODULE,...]", NULL,
          "price a low-rank adapter of rank R on q,v or: q, k, v, o, gate, up, down, all (column lora_bytes)"),
-    FLAG("no-towers", "serve text alone: image towers are not loaded"),
+    FLAG("no-towers", "serve text alone: image and audio towers are not loaded"),
     {.name = "weights",
      .kind = OPTION_TEXT,
      .value = "FORMAT",
@@ -121,15 +117,19 @@ static const struct option OPTIONS[] = {
     TEXT("block-size", 0, "N", "16", "tokens in a cache block"),
     TEXT("engine", 0, "NAME", "vllm-v1", "vllm-v0, vllm-v1, vllm-0.21 or vllm-runner-v2"),
     FLAG("offline", "defaults of the library instead of the server"),
+    TEXT("mamba-cache-mode", 0, "MODE", "none",
+         "states kept of a sequence: none (the last), align (two, for prefix caching) or all (one a block)"),
+    TEXT("mamba-ssm-cache-dtype", 0, "NAME", "auto",
+         "of recurrent states: auto (what the file says, else that of activations), float32, float16 or bfloat16"),
     TEXT("kv-cache-memory", 0, "SIZE", NULL, "the pool itself, when known: 16GiB"),
     TEXT("activation-memory", 0, "SIZE", NULL, "what the engine reserves for activations (default: predicted)"),
     TEXT("non-torch-memory", 0, "SIZE", NULL, "memory outside the tensor allocator (default: the engine's)"),
     {.name = "by-op", .kind = OPTION_FLAG, .group = "Output", .help = "one row per operator, for a single point"},
     TEXT("only", 0, "PART", "all", "memory, prefill or decode"),
     TEXT("format", 'f', "NAME", "text", "text, md, csv, json or jsonl"),
-    WRITES("output", 'o', "FILE", "write to a file, complete or not at all"),
+    OPTION_FILE("output", 'o', "write to a file, complete or not at all"),
     TEXT("columns", 0, "KEY,...", NULL, "these columns, in this order (ridge list columns)"),
-    WRITES("plot", 0, "FILE", "a picture: .png .svg .pdf, or - for the terminal; with --by-op a roofline"),
+    OPTION_FILE("plot", 0, "a picture: .png .svg .pdf, or - for the terminal; with --by-op a roofline"),
     TEXT("plot-kind", 0, "NAME", NULL,
          "roofline, batch or memory (default: roofline with --by-op, else batch; memory with --only memory)"),
     TEXT("scenario", 0, "FILE", NULL, "options from a JSON object, or from a result that ridge wrote as JSON"),

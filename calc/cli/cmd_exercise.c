@@ -22,19 +22,8 @@ static const struct option OPTIONS[] = {
      .help = "the numbers of one student: a seed from the name and --seed"},
     {.name = "solution", .kind = OPTION_FLAG, .help = "show the steps and the answer too"},
     {.name = "totals", .kind = OPTION_FLAG, .help = "of grade: a row a student instead of a row an answer"},
-    {.name = "format",
-     .letter = 'f',
-     .kind = OPTION_TEXT,
-     .value = "NAME",
-     .fallback = "text",
-     .group = "Output",
-     .help = "text, md, csv, json or jsonl; of grade also tap (version 13)"},
-    {.name = "output",
-     .letter = 'o',
-     .kind = OPTION_TEXT,
-     .value = "FILE",
-     .typed_only = true,
-     .help = "write to a file"},
+    OPTION_FORMAT("text, md, csv, json or jsonl; of grade also tap (version 13)"),
+    OPTION_FILE("output", 'o', "write to a file"),
 };
 
 /* What the command line says, and where the answer goes. */

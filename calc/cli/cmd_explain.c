@@ -19,20 +19,9 @@ static const struct option OPTIONS[] = {
      .kind = OPTION_FLAG,
      .help = "with -m: per cent of it for one per cent of each size, width and rate: what is worth improving"},
     {.name = "conventions", .kind = OPTION_FLAG, .help = "every convention and its default, as ridge list conventions"},
-    {.name = "format",
-     .letter = 'f',
-     .kind = OPTION_TEXT,
-     .value = "text|md|csv|json|jsonl",
-     .fallback = "text",
-     .group = "Output",
-     .help = "of --sensitivity"},
+    OPTION_FORMAT("of --sensitivity"),
     {.name = "latex", .kind = OPTION_FLAG, .help = "a LaTeX document"},
-    {.name = "output",
-     .letter = 'o',
-     .kind = OPTION_TEXT,
-     .value = "FILE",
-     .help = "write to a file",
-     .typed_only = true},
+    OPTION_FILE("output", 'o', "write to a file"),
 };
 
 static enum err_code list_topics(struct arena *a, struct out *o, struct err *e)

@@ -15,14 +15,8 @@
 #include "calc/model/whatif.h"
 
 static const struct option OPTIONS[] = {
-    {.name = "format",
-     .letter = 'f',
-     .kind = OPTION_TEXT,
-     .value = "NAME",
-     .fallback = "text",
-     .group = "Output",
-     .help = "text, md, csv, json or jsonl"},
-    {.name = "output", .letter = 'o', .kind = OPTION_TEXT, .value = "FILE", .help = "write to a file"},
+    OPTION_FORMAT("text, md, csv, json or jsonl"),
+    OPTION_FILE("output", 'o', "write to a file"),
     {.name = "by-type", .kind = OPTION_FLAG, .help = "tensors: only the totals by dtype"},
 };
 
@@ -237,6 +231,9 @@ static const struct text_row CONVENTIONS[] = {
     {"mlp", "separate", "products are kernels of their own (--course: fused, gate and up outputs not read again)"},
     {"embedding", "gathered", "rows of the tokens are read (--course: full table)"},
     {"lm-head", "last", "logits of the last position only"},
+    {"active parameters", "whole table",
+     "what one token uses: k of the experts, shared ones, an embedding table of its own whole; some publish it left "
+     "out"},
     {"norms", "counted", "in parameters and weight bytes (--course: not)"},
     {"activations", "counted", "largest operator's inputs and outputs plus the residual stream (--course: not)"},
     {"context", "fixed", "decode step at S; with --prompt and --generate the mean over the generation"},

@@ -15,6 +15,7 @@ struct compare_request {
 /* One row to be. */
 struct compare_variant {
     const char *label;            /* for people */
+    const char *under;            /* the same below a row of its model */
     const char *model, *what_if;  /* what_if NULL: the model as it is */
     const char *says, *source;    /* of the accuracy; NULL nothing */
     bool optional;                /* of a preset: left out, with a note, where the model cannot be changed so */
@@ -24,7 +25,7 @@ struct compare_variant {
 /* A row. Strings are borrowed from the case. Weights and memory are per GPU, the cache is the whole model's. Times are
  * of the largest batch that fits, at the full context; NAN in a row that does not fit at the batch asked for. */
 struct compare_row {
-    const char *variant, *model, *what_if, *hardware, *fidelity, *conventions, *weights, *kv, *attention;
+    const char *variant, *under, *model, *what_if, *hardware, *fidelity, *conventions, *weights, *kv, *attention;
     const char *max_batch_by, *bound_by, *model_hash, *hardware_hash, *says, *source, *notes;
     int64_t gpus, tp, replicas, layers, context, batch, max_batch;
     double total_params, active_params;

@@ -123,7 +123,8 @@ enum err_code compare_fill(struct arena *a, const struct compare_request *q, con
                            const struct estimate_case *c, struct compare_row *out, struct err *e)
 {
     struct estimate_row point;
-    struct compare_row r = {.variant = v->label, .what_if = v->what_if, .says = v->says, .source = v->source};
+    struct compare_row r = {
+        .variant = v->label, .under = v->under, .what_if = v->what_if, .says = v->says, .source = v->source};
     const struct limit_request find = {.step = c->step,
                                        .of = LIMIT_BATCH,
                                        .other = q->estimate.context[0],

@@ -66,12 +66,14 @@ enum err_code estimate_drafting_parse(const struct option_values *v, struct esti
 struct estimate_engine {
     struct pool_request request;
     struct pool pool;
-    char refusal[320]; /* why it does not start; empty when it does */
+    struct pages *pages; /* layers of several kinds; NULL uniform */
+    char refusal[320];   /* why it does not start; empty when it does */
 };
 
 /* What a checkpoint holds beside the language model. NAN: it does, and how much is not known. */
 struct estimate_beside {
     double tower_params, tower_bytes; /* bytes of one GPU, loaded; 0 with --no-towers */
+    double audio_params, audio_bytes; /* the same of an encoder of sound */
     double mtp_params, mtp_bytes;     /* of multi-token modules, of the whole model, not loaded */
     struct lora_cost lora;            /* of one adapter; NAN without --lora */
     double lora_bytes;                /* of it, whole, not loaded */
@@ -107,13 +109,23 @@ struct estimate_case {
     struct speculate_setup speculation;
 };
 
+/* estimate_tower_bytes -- of one GPU, towers that are loaded; unknown ones are nothing here. */
+double estimate_tower_bytes(const struct estimate_case *c);
+
 /* estimate_drafting_open -- the draft of a case and its steps, and the target's verify pass. setup: the target's.
  * Errors: ERR_USAGE a layout that does not divide, or a tree deeper than the acceptance; those of model_load. */
 enum err_code estimate_drafting_open(struct arena *a, const struct estimate_request *q, const struct step_setup *setup,
                                      struct estimate_case *c, struct err *e);
 
-/* estimate_engine_open -- fill c->engine. Errors: ERR_USAGE a flag's value; ERR_RANGE. */
-enum err_code estimate_engine_open(const struct estimate_request *q, struct estimate_case *c, struct err *e);
+/* estimate_engine_open -- fill c->engine. Errors: ERR_USAGE a flag's value, or a cache that the engine's rule does not
+ * cover; ERR_RANGE, ERR_NOMEM. */
+enum err_code estimate_engine_open(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
+                                   struct err *e);
+
+/* estimate_pages_open -- c->engine.pages, where the engine lays layers of several kinds out in one pool, those of a
+ * draft (NULL none) among them, from the settings in r and the options. Errors: as estimate_engine_open. */
+enum err_code estimate_pages_open(struct arena *a, const struct option_values *v, struct estimate_case *c,
+                                  const struct model *draft, struct pool_request *r, struct err *e);
 
 /* estimate_engine_limit -- why the engine does not run `batch` sequences of `context` tokens at once; NULL: it does. */
 const char *estimate_engine_limit(const struct estimate_engine *g, int64_t batch, int64_t context);
@@ -157,6 +169,7 @@ struct estimate_row {
     double total_params, active_params;
     double stored_bytes, stored_elements; /* NAN without a checkpoint */
     double tower_params, tower_bytes, mtp_params, mtp_weight_bytes;
+    double audio_params, audio_bytes, image_tokens, image_token_pixels, audio_tokens; /* tokens: NAN not known */
     double lora_params, lora_bytes, lora_flops_per_token;
     double passes, tokens_per_pass; /* of a diffusion model; NAN others */
     double weight_bytes, kv_bytes_per_token, kv_bytes_per_token_windowed, kv_bytes_per_token_index,

@@ -18,19 +18,29 @@ enum err_code estimate_weight_bytes(struct arena *a, const struct model *m, doub
     return sym_constant(bytes, out) ? ERR_OK : err_set(e, ERR_RANGE, "the bytes of the weights are no number");
 }
 
+static double loaded(const struct model_tower *t, int64_t tp, double element_bytes)
+{
+    return ((t->params - t->whole_params) / (double)tp + t->whole_params) * element_bytes;
+}
+
+double estimate_tower_bytes(const struct estimate_case *c)
+{
+    const double see = c->beside.tower_bytes, hear = c->beside.audio_bytes;
+    return (isnan(see) ? 0 : see) + (isnan(hear) ? 0 : hear);
+}
+
 /* Towers keep the file's plain format, whatever the linear layers are stored in. */
 enum err_code estimate_beside_open(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
                                    struct err *e)
 {
     static const struct cost_conventions PLAIN = {0};
     const struct model *m = &c->model;
-    const struct model_tower *t = &m->tower;
     struct estimate_beside *b = &c->beside;
     struct model module;
     const double element = m->weights[WEIGHT_OTHER].bits / 8;
-    *b = (struct estimate_beside){.tower_params = t->params};
-    b->tower_bytes = ((t->params - t->whole_params) / (double)c->tp + t->whole_params) * element;
-    if (q->towerless) b->tower_bytes = 0;
+    *b = (struct estimate_beside){.tower_params = m->tower.params, .audio_params = m->audio.params};
+    b->tower_bytes = q->towerless ? 0 : loaded(&m->tower, c->tp, element);
+    b->audio_bytes = q->towerless ? 0 : loaded(&m->audio, c->tp, element);
     b->lora = (struct lora_cost){.params = (double)NAN, .flops_per_token = (double)NAN};
     if (q->lora.rank > 0) TRY(lora_cost(m, &q->lora, &b->lora, e));
     b->lora_bytes = b->lora.params * m->activations.bits / 8;

@@ -50,18 +50,26 @@ static void write_model_lines(struct out *o, const struct estimate_case *c)
                  units_format(b, UNITS_BYTES_PER_S, c->hw.bandwidth_bytes_per_s), peak / c->hw.bandwidth_bytes_per_s);
 }
 
+static void write_tower(struct out *o, const struct estimate_request *q, const struct estimate_case *c,
+                        const char *name, double params, double bytes)
+{
+    char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
+    if (!(params > 0)) return;
+    put_line(o, 2, "beside it %s, %s parameters: %s%s", name, units_format_count(a, params),
+             q->towerless ? "not loaded" : units_format_bytes(b, bytes),
+             q->towerless  ? " (--no-towers)"
+             : c->gpus > 1 ? " of memory per GPU (--no-towers to serve text alone)"
+                           : " of memory (--no-towers to serve text alone)");
+}
+
 /* What the checkpoint holds beside, and how tokens come about where not one by one. */
 static void write_beside_lines(struct out *o, const struct estimate_request *q, const struct estimate_case *c)
 {
     char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], d_text[UNITS_TEXT_MAX];
     const struct estimate_beside *x = &c->beside;
     const struct estimate_diffusion *d = &c->diffusion;
-    if (x->tower_params > 0)
-        put_line(o, 2, "beside it %s, %s parameters: %s%s", c->model.tower.name, units_format_count(a, x->tower_params),
-                 q->towerless ? "not loaded" : units_format_bytes(b, x->tower_bytes),
-                 q->towerless  ? " (--no-towers)"
-                 : c->gpus > 1 ? " of memory per GPU (--no-towers to serve text alone)"
-                               : " of memory (--no-towers to serve text alone)");
+    write_tower(o, q, c, c->model.tower.name, x->tower_params, x->tower_bytes);
+    write_tower(o, q, c, c->model.audio.name, x->audio_params, x->audio_bytes);
     const bool drafts = q->drafting.draft && strcmp(q->drafting.draft, "mtp") == 0;
     if (x->mtp_params > 0 && !drafts)
         put_line(o, 2, "beside it %lld multi-token module%s, %s parameters, %s: not in memory here",
@@ -167,6 +175,18 @@ static void write_heading(struct out *o, const struct estimate_request *q, const
             "pool is an upper bound");
 }
 
+/* Layers of several kinds in one pool: what a block is, and what a state costs in it. */
+static void write_pages(struct out *o, const struct pages *g)
+{
+    char page[UNITS_TEXT_MAX], state[UNITS_TEXT_MAX];
+    out_printf(o, "    %lld group%s of %lld layers", (long long)g->groups, g->groups == 1 ? "" : "s",
+               (long long)g->group_layers);
+    if (g->padding_layers > 0) out_printf(o, " (%lld of padding)", (long long)g->padding_layers);
+    out_printf(o, ", page %s", units_format_bytes_iec(page, (double)g->page_bytes));
+    if (g->state_bytes > 0) out_printf(o, ", state %s", units_format_bytes_iec(state, (double)g->state_bytes));
+    out_char(o, '\n');
+}
+
 static void write_pool(struct out *o, const struct estimate_engine *g)
 {
     const struct pool_request *q = &g->request;
@@ -188,10 +208,11 @@ static void write_pool(struct out *o, const struct estimate_engine *g)
         return;
     }
     out_printf(o, "    KV pool: %s tokens", units_format_digits(a, (double)p->tokens));
-    out_printf(o, " in %s blocks of %lld", units_format_digits(b, (double)p->blocks), (long long)q->block_tokens);
+    out_printf(o, " in %s blocks of %lld", units_format_digits(b, (double)p->blocks), (long long)p->block_tokens);
     if (!isnan(p->max_concurrency))
         out_printf(o, ", %.2fx at %lld tokens", p->max_concurrency, (long long)q->max_model_len_tokens);
     out_char(o, '\n');
+    if (g->pages) write_pages(o, g->pages);
 }
 
 /* The same of calibrated times: a band beside each, and of memory only what is left. */

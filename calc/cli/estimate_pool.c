@@ -84,23 +84,9 @@ const char *estimate_engine_limit(const struct estimate_engine *g, int64_t batch
     if (g->refusal[0]) return "the engine does not start";
     if (batch > r->max_num_seqs) return "batch beyond max_num_seqs";
     if (r->max_model_len_tokens > 0 && context > r->max_model_len_tokens) return "context beyond max_model_len";
-    const int64_t blocks = (context + r->block_tokens - 1) / r->block_tokens;
+    const int64_t blocks =
+        r->pages ? pages_of_sequence(r->pages, context, 1) : (context + r->block_tokens - 1) / r->block_tokens;
     return (double)blocks * (double)batch > (double)g->pool.blocks ? "more blocks than the pool has" : NULL;
-}
-
-/* vLLM lays windowed and full layers out in groups of equal size g, the smaller count (the larger when under 1.5 times
- * that), and pads each kind to a multiple of it. Returns padded layers / layers. Source: vLLM kv_cache_utils. */
-static double group_padding(const struct model *m)
-{
-    int64_t full = 0, windowed = 0;
-    for (size_t i = 0; i < m->kinds_n; i++)
-        if (m->kinds[i].mixer.kind != MIXER_NONE && !m->kinds[i].mixer.shares_kv && !m->kinds[i].mixer.images)
-            *(m->kinds[i].mixer.window_tokens ? &windowed : &full) += m->kinds[i].count;
-    if (full == 0 || windowed == 0) return 1;
-    const int64_t small = full < windowed ? full : windowed, large = full < windowed ? windowed : full;
-    const int64_t g = 2 * large < 3 * small ? large : small;
-    const int64_t groups = (full + g - 1) / g + (windowed + g - 1) / g;
-    return (double)(groups * g) / (double)(full + windowed);
 }
 
 /* The draft's weights come off the pool, its cache is in every block, and its tokens want logits. */
@@ -111,7 +97,8 @@ static enum err_code add_draft(const struct estimate_case *c, struct pool_reques
         return err_set(e, ERR_USAGE,
                        "an engine drafts a number of tokens that is set before it starts: give --gamma N");
     if (step_state_bytes_per_sequence(s->draft) > 0)
-        return err_set(e, ERR_USAGE, "%s keeps recurrent state beside its cache: no pool", c->draft.name);
+        return err_set(e, ERR_USAGE, "%s keeps recurrent states, and how an engine drafts with them is not known here",
+                       c->draft.name);
     r->weight_bytes_per_gpu += step_weight_bytes(s->draft);
     r->kv_bytes_per_token_per_gpu += step_kv_bytes_per_token_full(s->draft) +
                                      step_kv_bytes_per_token_windowed(s->draft) +
@@ -120,7 +107,8 @@ static enum err_code add_draft(const struct estimate_case *c, struct pool_reques
     return ERR_OK;
 }
 
-enum err_code estimate_engine_open(const struct estimate_request *q, struct estimate_case *c, struct err *e)
+enum err_code estimate_engine_open(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
+                                   struct err *e)
 {
     struct pool *out = &c->engine.pool;
     struct pool_request *request = &c->engine.request;
@@ -131,11 +119,6 @@ enum err_code estimate_engine_open(const struct estimate_request *q, struct esti
         return err_set(e, ERR_USAGE, "%s passes whole sequences and keeps no cache: no pool", m->name);
     if (q->uncached)
         return err_set(e, ERR_USAGE, "--kv none has no cache pool: it cannot stand beside an engine's flags");
-    if (c->state_bytes > 0)
-        return err_set(e, ERR_USAGE,
-                       "%s keeps recurrent state beside its cache, and how an engine lays both out in pages is not "
-                       "known here: no pool",
-                       m->name);
     const double visible = isnan(c->hw.memory_usable_bytes) ? hw_capacity_bytes(&c->hw) : c->hw.memory_usable_bytes;
     int64_t len = m->max_context_tokens;
     TRY(engine_option(v, &engine, e));
@@ -143,23 +126,23 @@ enum err_code estimate_engine_open(const struct estimate_request *q, struct esti
     struct pool_request r;
     TRY(pool_defaults(engine, visible, strncmp(c->hw.key, "a100", 4) == 0, option_get(v, "offline") == NULL, len, &r,
                       e));
-    r.weight_bytes_per_gpu = step_weight_bytes(c->step) + (isnan(c->beside.tower_bytes) ? 0 : c->beside.tower_bytes);
+    r.weight_bytes_per_gpu = step_weight_bytes(c->step) + estimate_tower_bytes(c);
     r.kv_bytes_per_token_per_gpu = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step) +
                                    step_kv_bytes_per_token_index(c->step);
-    if (strcmp(engine->name, "vllm-v0") != 0) r.kv_bytes_per_token_per_gpu *= group_padding(m);
-    if (q->drafting.draft) TRY(add_draft(c, &r, e));
+    if (option_given(v, "block-size")) r.block_tokens = q->block_tokens;
     r.max_model_len_tokens = len;
+    r.tp = c->tp;
+    if (q->drafting.draft) TRY(add_draft(c, &r, e));
+    TRY(estimate_pages_open(a, v, c, q->drafting.draft ? &c->draft : NULL, &r, e));
     r.vocab = m->vocab;
     r.hidden = m->hidden;
     r.ffn_width = ffn_width(m);
-    r.tp = c->tp;
     TRY(fraction_option(v, "gpu-memory-utilization", &r.utilization_frac, e));
     TRY(count_option(v, "max-num-seqs", &r.max_num_seqs, e));
     TRY(count_option(v, "max-num-batched-tokens", &r.max_num_batched_tokens, e));
     TRY(bytes_option(v, "kv-cache-memory", &r.pool_bytes, e));
     TRY(bytes_option(v, "non-torch-memory", &r.non_torch_bytes, e));
     TRY(bytes_option(v, "activation-memory", &r.activation_bytes, e));
-    if (option_given(v, "block-size")) r.block_tokens = q->block_tokens;
     if (!isnan(r.pool_bytes) && r.pool_bytes + r.weight_bytes_per_gpu > visible)
         return err_set(e, ERR_USAGE, "--kv-cache-memory: with the weights more than the whole memory of %s",
                        c->hw.name);

@@ -136,6 +136,8 @@ static bool any_engine(const struct option_values *v)
                                         "engine",
                                         "offline",
                                         "kv-cache-memory",
+                                        "mamba-cache-mode",
+                                        "mamba-ssm-cache-dtype",
                                         "non-torch-memory",
                                         "activation-memory"};
     for (size_t i = 0; i < sizeof FLAGS / sizeof FLAGS[0]; i++)

@@ -43,6 +43,11 @@ static const struct column COLUMNS[] = {
     ROW(stored_elements, COUNT, COUNT, 0, "elements", "elements of those tensors, packed ones as stored"),
     ROW(tower_params, COUNT, COUNT, 0, "tower params",
         "of an image tower and what joins it to the model, beside those"),
+    ROW(image_tokens, COUNT, COUNT, 0, "image tokens", "that an image, or each tile of it, becomes"),
+    ROW(image_token_pixels, COUNT, COUNT, 0, "token pixels",
+        "where images keep their size: side of the square of pixels that becomes one token"),
+    ROW(audio_params, COUNT, COUNT, 0, "audio params", "of an audio tower and what joins it to the model"),
+    ROW(audio_tokens, COUNT, COUNT, 0, "audio tokens", "that 30 seconds of sound become"),
     ROW(mtp_params, COUNT, COUNT, 0, "MTP params", "of multi-token prediction modules, beside those"),
     ROW(mtp_weight_bytes, COUNT, BYTES, 0, "MTP", "stored bytes of such modules, the whole model's; not in memory"),
     ROW(lora_params, COUNT, COUNT, 0, "LoRA params", "of one adapter, with --lora"),
@@ -56,12 +61,13 @@ static const struct column COLUMNS[] = {
     ROW(state_bytes_per_sequence, COUNT, BYTES, 0, "state/seq", "constant recurrent state of a sequence"),
     ROW(weight_bytes, COUNT, BYTES, COLUMN_SHOWN, "weights", "stored weights on one GPU"),
     ROW(tower_bytes, COUNT, BYTES, 0, "tower", "of an image tower on one GPU, in memory; 0 with --no-towers"),
+    ROW(audio_bytes, COUNT, BYTES, 0, "audio tower", "of an audio tower on one GPU, in memory; 0 with --no-towers"),
     ROW(kv_bytes, COUNT, BYTES, COLUMN_SHOWN, "KV", "cache on one GPU at the full context, windows cut"),
     ROW(kv_allocated_bytes, COUNT, BYTES, 0, "KV alloc.", "the same as an engine allots it: whole blocks, no windows"),
     ROW(state_bytes, COUNT, BYTES, 0, "state", "recurrent state on one GPU"),
     ROW(activation_bytes, COUNT, BYTES, COLUMN_SHOWN, "act.", "largest operator's inputs and outputs"),
     ROW(memory_bytes, COUNT, BYTES, COLUMN_SHOWN, "total",
-        "weights + image tower + KV + state + activations on one GPU, and the draft's"),
+        "weights + towers + KV + state + activations on one GPU, and the draft's"),
     ROW(capacity_bytes, COUNT, BYTES, 0, "capacity", "usable memory of one GPU"),
     ROW(left_bytes, COUNT, BYTES, COLUMN_SHOWN, "left", "capacity - total; negative: so much is missing"),
     ROW(fits, BOOL, NONE, COLUMN_SHOWN, "fits",
@@ -287,7 +293,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
                                      .averaged = q->averaged,
                                      .block_tokens = q->block_tokens,
                                      .pass_tokens = c->diffusion.block_tokens,
-                                     .beside_bytes = isnan(c->beside.tower_bytes) ? 0 : c->beside.tower_bytes};
+                                     .beside_bytes = estimate_tower_bytes(c)};
     TRY(step_compile(a, &setup, &c->step, e));
     if (q->calibrated) TRY(open_calibrated(a, q, c, e));
     if (q->drafting.draft) TRY(estimate_drafting_open(a, q, &setup, c, e));
@@ -295,7 +301,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     if (c->model.position_rows > 0 && estimate_longest(q) > c->model.position_rows)
         return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", c->model.name,
                        (long long)estimate_longest(q), (long long)c->model.position_rows);
-    return q->engine ? estimate_engine_open(q, c, e) : ERR_OK;
+    return q->engine ? estimate_engine_open(a, q, c, e) : ERR_OK;
 }
 
 /* ---- points ---- */
@@ -446,6 +452,11 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
         .state_bytes_per_sequence = c->uncached ? 0 : c->state_bytes,
         .tower_params = c->beside.tower_params,
         .tower_bytes = c->beside.tower_bytes,
+        .audio_params = c->beside.audio_params,
+        .audio_bytes = c->beside.audio_bytes,
+        .image_tokens = c->model.tower.tokens > 0 ? c->model.tower.tokens : unknown,
+        .image_token_pixels = c->model.tower.token_pixels > 0 ? (double)c->model.tower.token_pixels : unknown,
+        .audio_tokens = c->model.audio.tokens > 0 ? c->model.audio.tokens : unknown,
         .mtp_params = c->beside.mtp_params,
         .mtp_weight_bytes = c->beside.mtp_bytes,
         .lora_params = c->beside.lora.params,

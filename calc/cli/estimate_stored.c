@@ -51,7 +51,8 @@ enum err_code estimate_note_stored(struct arena *a, const struct estimate_reques
     struct cost_parameters p;
     double bytes;
     bool modules = true;
-    const double tower = isnan(m->tower.params) ? 0 : m->tower.params;
+    const double tower =
+        (isnan(m->tower.params) ? 0 : m->tower.params) + (isnan(m->audio.params) ? 0 : m->audio.params);
     const double tower_bytes = tower * m->weights[WEIGHT_OTHER].bits / 8;
     if (m->stored_plain && !isnan(m->stored_elems)) {
         TRY(cost_parameters(a, m, &PLAIN, &p, e));

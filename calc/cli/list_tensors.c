@@ -66,12 +66,14 @@ static enum err_code tensor_table(struct arena *a, const struct tensor_set *s, b
                                   struct err *e)
 {
     struct tensor_row *rows = arena_array(a, s->n ? s->n : 1, sizeof *rows);
+    const char *shape = NULL;
     if (!rows) return err_nomem(e);
     for (size_t i = 0; i < s->n; i++) {
         const struct tensor *x = &s->tensors[i];
+        if (i == 0 || x->shape != s->tensors[i - 1].shape) shape = shape_text(a, x); /* equal ones are mostly one */
         rows[i] = (struct tensor_row){.name = shorten ? short_name(a, x->name) : x->name,
                                       .dtype = x->type ? x->type->name : NULL,
-                                      .shape = shape_text(a, x),
+                                      .shape = shape,
                                       .elements = x->elems,
                                       .bytes = x->bytes,
                                       .shard = x->shard + 1,
@@ -123,7 +125,10 @@ enum err_code list_tensors(struct arena *a, const char *path, bool by_type, enum
     const char *notes[2];
     size_t notes_n = 0;
     TRY(tensors_open(a, path, &s, e));
-    TRY(tensor_table(a, &s, format == TABLE_TEXT, &tensors, e));
+    if (by_type)
+        tensors = (struct table){.n_rows = 0};
+    else
+        TRY(tensor_table(a, &s, format == TABLE_TEXT, &tensors, e));
     TRY(type_table(a, &s, &types, e));
     tensors.tool = types.tool = commands_tool();
     tensors.schema = "ridge.tensors.1";

@@ -29,6 +29,18 @@ struct option {
     const char *group; /* heading in help; the row that starts a group names it, others NULL */
 };
 
+/* Rows that tables share: -f among five formats (the first of its group), and files to write, which only a person
+ * names, no scenario. */
+#define OPTION_FORMAT(help_)                                                                                           \
+    {                                                                                                                  \
+        .name = "format", .letter = 'f', .kind = OPTION_TEXT, .value = "NAME", .fallback = "text", .group = "Output",  \
+        .help = help_                                                                                                  \
+    }
+#define OPTION_FILE(name_, letter_, help_)                                                                             \
+    {                                                                                                                  \
+        .name = name_, .letter = letter_, .kind = OPTION_TEXT, .value = "FILE", .typed_only = true, .help = help_      \
+    }
+
 struct command {
     const char *name, *summary;
     const char *usage; /* after the name */

@@ -31,11 +31,17 @@ static const struct sym *kv_over(struct sym_ctx *c, const struct mixer *x, const
     return sym_max(c, sym_int(c, 1), over(c, x->kv_heads, t));
 }
 
+static bool caches(const struct mixer *x)
+{
+    return x->kind == MIXER_ATTENTION || x->kind == MIXER_LATENT || model_keeps_inputs(x);
+}
+
 /* Elements that a layer caches per token, and their bytes, scales of a grouped format included: along the cached width
  * of one layer, or with each of `heads` vectors. kv: KV heads of the rank. */
 static const struct sym *cached_elems(struct sym_ctx *c, const struct mixer *x, const struct sym *kv)
 {
     if (x->kind == MIXER_LATENT) return sym_int(c, x->kv_rank + x->rope_dim);
+    if (model_keeps_inputs(x)) return kv;
     return sym_mul(c, kv, sym_int(c, x->head_dim + x->v_head_dim));
 }
 
@@ -50,10 +56,11 @@ static const struct sym *cached_bytes(struct sym_ctx *c, const struct dtype *d, 
     return sym_add(c, plain, sym_mul(c, groups, sym_num(c, (d->scale_bits + above) / 8)));
 }
 
-/* Vectors that a layer caches per token: a key and a value of each KV head, one latent. */
+/* Vectors that a layer caches per token: a key and a value of each KV head, one latent, one input. */
 static const struct sym *cached_heads(struct sym_ctx *c, const struct mixer *x, const struct sym *kv)
 {
-    return x->kind == MIXER_LATENT ? sym_int(c, 1) : sym_mul(c, sym_int(c, 2), kv);
+    const bool one = x->kind == MIXER_LATENT || model_keeps_inputs(x);
+    return one ? sym_int(c, 1) : sym_mul(c, sym_int(c, 2), kv);
 }
 
 static const struct sym *index_bytes(struct sym_ctx *c, const struct model *m, const struct mixer *x)
@@ -62,7 +69,7 @@ static const struct sym *index_bytes(struct sym_ctx *c, const struct model *m, c
 }
 
 /* The numbers of one layer kind on one rank. */
-enum { BINDINGS = 64 };
+enum { BINDINGS = 96 };
 
 struct env {
     struct sym_binding at[BINDINGS];
@@ -143,11 +150,21 @@ static void bind_kind(struct sym_ctx *c, const struct cost_symbols *y, const str
     put_sym(v, y->b_index, x->index_dim ? sym_div(c, index_bytes(c, m, x), sym_int(c, x->index_dim)) : sym_int(c, 0));
     put(c, v, y->J, x->recurrence.conv_taps);
     put(c, v, y->Tc, x->recurrence.chunk_tokens);
-    put(c, v, y->Ra, x->kind == MIXER_RECURRENT ? x->recurrence.rank : f->adapter_rank);
+    put(c, v, y->Ra,
+        x->kind == MIXER_RECURRENT ? x->recurrence.rank
+        : f->adapter_rank > 0      ? f->adapter_rank
+                                   : x->adapter_rank);
+    put(c, v, y->Rm, x->recurrence.mix_rank);
+    put(c, v, y->Ri, x->recurrence.rate_rank);
+    put(c, v, y->Rv, x->recurrence.value_rank);
+    put(c, v, y->Rg, x->recurrence.gate_rank);
+    put(c, v, y->Hf, x->recurrence.feature_dim);
+    put(c, v, y->Fw, x->recurrence.filter_width);
+    put(c, v, y->Fe, x->recurrence.filter_inputs);
+    put(c, v, y->Ft, x->recurrence.filter_tokens);
     put(c, v, y->Z, f->latent_width);
-    const bool caches = x->kind == MIXER_ATTENTION || x->kind == MIXER_LATENT;
     const struct sym *b_kv = sym_num(c, m->kv.bits / 8);
-    if (caches && m->kv.scale_bits > 0) {
+    if (caches(x) && m->kv.scale_bits > 0) {
         const struct sym *elems = cached_elems(c, x, kv);
         b_kv = sym_div(c, cached_bytes(c, &m->kv, elems, cached_heads(c, x, kv)), elems);
     }
@@ -254,8 +271,7 @@ enum err_code cost_size(struct sym_ctx *c, const struct cost_symbols *y, const s
     for (size_t i = 0; i < v.n && !*out; i++)
         if (v.at[i].var == var) *out = v.at[i].value;
     if (*out && sym_constant(*out, &value) && !(value > 0)) *out = NULL;
-    const enum mixer_kind mixer = kind < 0 ? MIXER_NONE : m->kinds[kind].mixer.kind;
-    if (var == y->b_kv && mixer != MIXER_ATTENTION && mixer != MIXER_LATENT) *out = NULL;
+    if (var == y->b_kv && (kind < 0 || !caches(&m->kinds[kind].mixer))) *out = NULL;
     return sym_check(c, e);
 }
 
@@ -347,6 +363,43 @@ static const struct sym *state_bytes(struct sym_ctx *c, const struct cost_symbol
     return sym_bind(c, bytes, v.at, v.n);
 }
 
+/* What one layer of a kind keeps on one rank; one that has no cache or state of its own nothing. */
+struct kept {
+    const struct sym *token, *index, *state;
+};
+
+static struct kept kind_cache(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
+                              const struct layer_kind *k, const struct ranks *r)
+{
+    const struct mixer *x = &k->mixer;
+    const struct sym *zero = sym_int(c, 0);
+    struct kept q = {zero, zero, zero};
+    if (x->kind == MIXER_NONE || x->shares_kv || x->images) return q;
+    q.state = state_bytes(c, y, m, k, r);
+    if (!caches(x)) return q;
+    const struct sym *kv = x->kind == MIXER_LATENT ? zero : kv_over(c, x, r->t);
+    q.token = cached_bytes(c, &m->kv, cached_elems(c, x, kv), cached_heads(c, x, kv));
+    if (x->index_heads > 0) q.index = index_bytes(c, m, x);
+    return q;
+}
+
+enum err_code cost_kind_cache(struct arena *a, const struct model *m, const struct layer_kind *k, int64_t tp,
+                              struct cost_kind_cache *out, struct err *e)
+{
+    struct sym_ctx *c = sym_open(a);
+    if (!c) return err_nomem(e);
+    const struct cost_symbols y = cost_symbols_make(c);
+    const struct cost_layout l = of_tp(tp);
+    TRY(layout_check(m, &l.layout, e));
+    const struct ranks r = ranks_of(c, &y, &l);
+    const struct kept q = kind_cache(c, &y, m, k, &r);
+    TRY(sym_check(c, e));
+    if (!sym_constant(q.token, &out->token_bytes) || !sym_constant(q.index, &out->index_bytes) ||
+        !sym_constant(q.state, &out->state_bytes))
+        return err_set(e, ERR_RANGE, "a cache has no size");
+    return ERR_OK;
+}
+
 enum err_code cost_stage_cache(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
                                const struct cost_layout *l, const struct cost_stage *stage,
                                struct cost_stage_cache *out, struct err *e)
@@ -357,24 +410,16 @@ enum err_code cost_stage_cache(struct sym_ctx *c, const struct cost_symbols *y, 
     const struct ranks r = ranks_of(c, y, l);
     for (size_t i = 0; i < m->kinds_n; i++) {
         const struct mixer *x = &m->kinds[i].mixer;
-        if (x->kind == MIXER_NONE || x->shares_kv || x->images) continue;
         const struct sym *n = stage ? stage->layers[i] : sym_int(c, m->kinds[i].count);
-        if (x->kind == MIXER_RECURRENT) {
-            q.state_per_sequence =
-                sym_add(c, q.state_per_sequence, sym_mul(c, n, state_bytes(c, y, m, &m->kinds[i], &r)));
-            continue;
-        }
-        const struct sym *kv = x->kind == MIXER_ATTENTION ? kv_over(c, x, r.t) : zero;
-        const struct sym *bytes = cached_bytes(c, &m->kv, cached_elems(c, x, kv), cached_heads(c, x, kv));
+        const struct kept k = kind_cache(c, y, m, &m->kinds[i], &r);
         const struct sym *tokens = x->window_tokens ? sym_min(c, y->S, sym_int(c, x->window_tokens)) : y->S;
-        bytes = sym_mul(c, n, bytes);
-        q.per_sequence = sym_add(c, q.per_sequence, sym_mul(c, bytes, tokens));
+        const struct sym *token = sym_mul(c, n, k.token), *index = sym_mul(c, n, k.index);
         const struct sym **sum = x->window_tokens ? &q.per_token_windowed : &q.per_token_full;
-        *sum = sym_add(c, *sum, bytes);
-        if (x->index_heads == 0) continue;
-        const struct sym *index = sym_mul(c, n, index_bytes(c, m, x));
+        *sum = sym_add(c, *sum, token);
+        q.per_sequence = sym_add(c, q.per_sequence, sym_mul(c, token, tokens));
         q.per_sequence = sym_add(c, q.per_sequence, sym_mul(c, index, y->S));
         q.per_token_index = sym_add(c, q.per_token_index, index);
+        q.state_per_sequence = sym_add(c, q.state_per_sequence, sym_mul(c, n, k.state));
     }
     TRY(sym_check(c, e));
     *out = q;

@@ -128,4 +128,20 @@ void build_conv(struct build *b, const struct mixer *x, const struct sym *channe
 void build_token_shift(struct build *b, const char *name, int64_t n);
 void build_scan(struct build *b, const struct mixer *x);
 
+/* build_conv_channels -- channels that pass the short convolution of a mixer. build_state -- elements that an operator
+ * finds, when the pass continues a sequence, and leaves, when there is a cache. build_read -- all its tensors whole. */
+const struct sym *build_conv_channels(struct build *b, const struct mixer *x);
+void build_state(struct build *b, struct cost_op *op, const struct sym *elems, const struct sym *element_bytes);
+void build_read(struct build *b, struct cost_op *op);
+
+/* RWKV (rwkv.c), by the version of its mixer. */
+void build_time_mix(struct build *b, const struct mixer *x);
+void build_time_mix_scan(struct build *b, const struct recurrence *p);
+
+/* Diagonal state-space models and long convolutions (filter.c). MODEL.md "Poles and filters". */
+void build_diagonal(struct build *b, const struct mixer *x);
+void build_diagonal_scan(struct build *b, const struct recurrence *p);
+void build_filter(struct build *b, const struct mixer *x);
+void build_filter_scan(struct build *b, const struct recurrence *p);
+
 #endif

@@ -51,6 +51,14 @@
     X(J, "J", "taps of a short convolution")                                                                           \
     X(Tc, "Tc", "tokens of a chunk of a scan")                                                                         \
     X(Ra, "Ra", "rank of the low-rank products of a recurrent mixer, or of an adapter")                                \
+    X(Rm, "Rm", "rank of the mixtures with the token before (RWKV-6)")                                                 \
+    X(Ri, "Ri", "rank of the rates of RWKV-7")                                                                         \
+    X(Rv, "Rv", "rank of the share of the first layer's values (RWKV-7)")                                              \
+    X(Rg, "Rg", "rank of the gate of RWKV-7")                                                                          \
+    X(Hf, "Hf", "width of queries and keys before a Taylor map")                                                       \
+    X(Fw, "Fw", "width of the MLP that makes a filter")                                                                \
+    X(Fe, "Fe", "inputs of that MLP")                                                                                  \
+    X(Ft, "Ft", "times that are stored for it")                                                                        \
     X(Z, "Z", "width of the projection in which latent experts work")                                                  \
     X(t, "t", "tensor-parallel ranks")                                                                                 \
     X(r, "r", "bytes sent per byte all-reduced: 2(t-1)/t on a ring, 1 in a reducing switch")                           \
@@ -94,6 +102,7 @@ struct cost_symbols cost_symbols_make(struct sym_ctx *c);
     X(RESIDUAL, "residual", "sum with the residual stream")                                                            \
     X(CONV, "conv", "short causal convolution of each channel")                                                        \
     X(SCAN, "scan", "recurrence over the tokens, state read and written")                                              \
+    X(LONG_CONV, "long_conv", "convolution of each channel with a filter as long as the context")                      \
     X(GATED_NORM, "gated_norm", "norm of a recurrent mixer's output, times its gate")                                  \
     X(STREAMS, "streams", "prediction or correction of the residual streams")                                          \
     X(SCALE, "scale", "product of the residual stream with a stored number or vector")                                 \
@@ -265,6 +274,15 @@ struct cost_cache {
 };
 enum err_code cost_cache(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int64_t tp,
                          struct cost_cache *out, struct err *e);
+
+/* cost_kind_cache -- what one layer of kind k keeps on one of tp ranks: bytes of a token in its cache, of a token's key
+ * for the indexer, and of a sequence's state; 0 where it keeps none. Errors: ERR_USAGE heads that do not divide;
+ * ERR_NOMEM. */
+struct cost_kind_cache {
+    double token_bytes, index_bytes, state_bytes;
+};
+enum err_code cost_kind_cache(struct arena *a, const struct model *m, const struct layer_kind *k, int64_t tp,
+                              struct cost_kind_cache *out, struct err *e);
 
 /* cost_stage_cache -- the same of one rank of a layout and a stage, as expressions. */
 struct cost_stage_cache {

@@ -74,14 +74,15 @@ static void build_dense(struct build *b, const char *up, const char *act, const 
     build_linear(b, down, "[B*T, F] x [F, D]", WEIGHT_FFN, b->rows, width, Y->D, f->down_bias);
 }
 
-/* RWKV's channel mix: two mixtures with the token before; squared ReLU between two products; a gate of the second
- * mixture, whose product every rank has whole. */
-static void build_channel_mix(struct build *b)
+/* RWKV's channel mix: mixtures with the token before; squared ReLU between two products; unless it is bare a gate of
+ * the second mixture, whose product every rank has whole. */
+static void build_channel_mix(struct build *b, bool bare)
 {
-    build_token_shift(b, "channel_shift", 2);
+    build_token_shift(b, "channel_shift", bare ? 1 : 2);
     build_linear(b, "up_proj", "[B*T, D] x [D, F]", WEIGHT_FFN, b->rows, Y->D, Y->F, false);
     build_activation(b, "mlp_act", b->rows, Y->F, false);
     build_linear(b, "down_proj", "[B*T, F] x [F, D]", WEIGHT_FFN, b->rows, Y->F, Y->D, false);
+    if (bare) return;
     build_linear(b, "receptance", "[B*T, D] x [D, D]", WEIGHT_FFN, b->rows, Y->D, Y->D, false);
     build_elementwise(b, OP_ACTIVATION, "channel_gate", "[B*T, D]", PROD(b->rows, Y->D), ACT_FLOPS + GATE_FLOPS, 3);
 }
@@ -223,7 +224,7 @@ void build_ffn(struct build *b, const struct ffn *f)
             return;
         }
         if (f->channel_mix)
-            build_channel_mix(b);
+            build_channel_mix(b, f->channel_bare);
         else if (b->v->mlp_fused && f->adapter_rank == 0)
             build_fused(b, f, Y->F);
         else

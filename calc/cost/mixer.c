@@ -175,6 +175,23 @@ static void build_qk_norm(struct build *b, const struct mixer *x, const struct s
     if (x->idle_kv && kind == QK_NORM_HEAD) build_vector(b, &b->ops->op[b->ops->n - 1], Y->H, true);
 }
 
+/* Low-rank products of the layer's own beside q, k and v, whose weights other layers share (Zamba2). */
+static void build_adapters(struct build *b, const struct sym *in, const struct sym *const *out)
+{
+    const bool borrowed = b->borrowed;
+    const struct sym *wide = SUM(out[0], out[1], out[2]);
+    b->borrowed = false;
+    build_linear(b, "qkv_adapter_down", "[B*T, 2D] x [2D, 3Ra]", WEIGHT_MIXER, b->rows, in, PROD(INT(3), Y->Ra), false);
+    struct cost_op *op = build_op(b, OP_LINEAR, "qkv_adapter_up", "[B*T, Ra] x [Ra, N*H], twice [Ra, K*H]");
+    op->compute_class = WEIGHT_MIXER;
+    op->flops = PROD(INT(2), b->rows, Y->Ra, wide);
+    op->activation_bytes = PROD(b->rows, SUM(PROD(INT(3), Y->Ra), wide), Y->b_act);
+    build_tensor(b, op, WEIGHT_MIXER, INT(1), wide, Y->Ra);
+    op->weight_bytes = op->tensor[0].bytes;
+    b->borrowed = borrowed;
+    build_elementwise(b, OP_RESIDUAL, "qkv_adapter_add", "[B*T, N*H + K*(H+Hv)]", PROD(b->rows, wide), 1, 3);
+}
+
 /* Queries, and keys and values of the layer's own. */
 static void build_qkv(struct build *b, const struct mixer *x)
 {
@@ -192,6 +209,8 @@ static void build_qkv(struct build *b, const struct mixer *x)
                       x->output_gate ? "[B*T, D] x [D, 2*N*H + K*(H+Hv)]" : "[B*T, D] x [D, N*H + K*(H+Hv)]",
                       WEIGHT_MIXER, b->rows, in, 3, all, x->qkv_bias);
     }
+    if (x->adapter_rank > 0) build_adapters(b, in, all);
+    if (x->recurrence.conv_taps > 0) build_conv(b, x, build_conv_channels(b, x), 0, 1);
     const struct sym *turned = x->shares_kv ? q : SUM(q, k);
     build_qk_norm(b, x, turned);
     if (x->v_norm && !x->shares_kv) build_head_norm(b, "v_norm", "[B*T, K*Hv]", PLAIN_NORM_FLOPS, v, NULL);

@@ -7,7 +7,7 @@
 #define SUM(...) SYM_SUM(b->c, __VA_ARGS__)
 
 /* Elementwise flops: of SiLU or a sigmoid, and of an RMS norm. */
-enum { ACT_FLOPS = 4, NORM_FLOPS = 4, BIASED_NORM_FLOPS = 7, ROPE_FLOPS = 3 };
+enum { ACT_FLOPS = 4, NORM_FLOPS = 4, ROPE_FLOPS = 3 };
 
 /* Norm of the output, if any, and its gate, if any, in one kernel. */
 static void build_output(struct build *b, const struct recurrence *p, bool gated)
@@ -89,7 +89,8 @@ void build_elementwise(struct build *b, enum cost_op_kind kind, const char *name
 static void build_linear_attention(struct build *b, const struct mixer *x)
 {
     const struct recurrence *p = &x->recurrence;
-    const struct sym *keys = PROD(Y->K, Y->H), *values = PROD(Y->N, Y->Hv), *turned = PROD(INT(2), keys);
+    const struct sym *keys = PROD(Y->K, p->feature_dim > 0 ? Y->Hf : Y->H), *values = PROD(Y->N, Y->Hv);
+    const struct sym *turned = PROD(INT(2), keys);
     const struct sym *const in[] = {keys, keys, values, values};
     const bool full = p->gate == GATE_FULL;
     build_stacked(b, "qkv_proj", full ? "[B*T, D] x [D, 2K*H + 2N*Hv]" : "[B*T, D] x [D, 2K*H + N*Hv]", WEIGHT_MIXER,
@@ -132,30 +133,15 @@ static void build_lru(struct build *b, const struct mixer *x)
     build_linear(b, "out_proj", "[B*T, N*Hv] x [N*Hv, D]", WEIGHT_MIXER, b->rows, width, Y->D, p->proj_bias);
 }
 
-/* A convolution between two gates, all three made of the stream. */
+/* A convolution between two gates, or with SiLU before one, all made of the stream. */
 static void build_gated_conv(struct build *b, const struct mixer *x)
 {
     const struct recurrence *p = &x->recurrence;
-    build_linear(b, "in_proj", "[B*T, D] x [D, 3N]", WEIGHT_MIXER, b->rows, Y->D, PROD(INT(3), Y->N), p->proj_bias);
-    build_conv(b, x, Y->N, 2, 3);
+    const int64_t parts = p->activated ? 2 : 3;
+    build_linear(b, "in_proj", p->activated ? "[B*T, D] x [D, 2N]" : "[B*T, D] x [D, 3N]", WEIGHT_MIXER, b->rows, Y->D,
+                 PROD(INT(parts), Y->N), p->proj_bias);
+    build_conv(b, x, Y->N, p->activated ? ACT_FLOPS + 1 : 2, parts);
     build_linear(b, "out_proj", "[B*T, N] x [N, D]", WEIGHT_MIXER, b->rows, Y->N, Y->D, p->proj_bias);
-}
-
-/* RWKV-5: r, k, v and gate of four mixtures with the token before; a norm of each head with weight and bias. */
-static void build_time_mix(struct build *b, const struct mixer *x)
-{
-    const struct sym *keys = PROD(Y->N, Y->H), *values = PROD(Y->N, Y->Hv);
-    const struct sym *elems = PROD(b->rows, values);
-    build_token_shift(b, "time_shift", 4);
-    static const char *const NAMES[] = {"r_proj", "k_proj", "v_proj", "g_proj"};
-    for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0]; i++)
-        build_linear(b, NAMES[i], "[B*T, D] x [D, N*H]", WEIGHT_MIXER, b->rows, Y->D, i < 2 ? keys : values, false);
-    build_scan(b, x);
-    build_elementwise(b, OP_GATED_NORM, "output_norm", "[B*T, N*Hv]", elems, BIASED_NORM_FLOPS + ACT_FLOPS + 1, 3);
-    struct cost_op *op = &b->ops->op[b->ops->n - 1];
-    build_vector(b, op, PROD(INT(2), values), true);
-    if (!b->v->norms_uncounted) op->weight_bytes = op->tensor[0].bytes;
-    build_linear(b, "out_proj", "[B*T, N*Hv] x [N*Hv, D]", WEIGHT_MIXER, b->rows, values, Y->D, false);
 }
 
 void build_recurrent(struct build *b, const struct mixer *x)
@@ -166,6 +152,10 @@ void build_recurrent(struct build *b, const struct mixer *x)
     case RECURRENT_LINEAR: build_linear_attention(b, x); break;
     case RECURRENT_LRU: build_lru(b, x); break;
     case RECURRENT_CONV: build_gated_conv(b, x); break;
-    case RECURRENT_TIME_MIX: build_time_mix(b, x); break;
+    case RECURRENT_TIME_MIX:
+    case RECURRENT_FINCH:
+    case RECURRENT_GOOSE: build_time_mix(b, x); break;
+    case RECURRENT_DIAGONAL: build_diagonal(b, x); break;
+    case RECURRENT_FILTER: build_filter(b, x); break;
     }
 }

@@ -11,23 +11,41 @@
 /* Elementwise flops. A decay is made of its input by a sum, a softplus (exp, +, log) and a product. */
 enum { DECAY_FLOPS = 5, SOFTPLUS_FLOPS = 3, SIGMOID_FLOPS = 4, UNIT_FLOPS = 3, SILU_GATE_FLOPS = 5 };
 
+/* Width of a query or key before a feature map. */
+static const struct sym *key_width(const struct cost_symbols *y, const struct recurrence *p)
+{
+    return p->feature_dim > 0 ? y->Hf : y->H;
+}
+
 /* Channels that pass the short convolution. */
 static const struct sym *conv_channels(struct sym_ctx *c, const struct cost_symbols *y, const struct mixer *x)
 {
+    const struct recurrence *p = &x->recurrence;
     const struct sym *values = sym_mul(c, y->N, y->Hv);
-    const bool keys = x->recurrence.block == RECURRENT_SSD || x->recurrence.block == RECURRENT_LINEAR;
-    return keys ? sym_add(c, values, SYM_PROD(c, sym_int(c, 2), y->K, y->H)) : values;
+    if (x->kind == MIXER_ATTENTION)
+        return sym_add(c, sym_mul(c, y->N, y->H), sym_mul(c, y->K, sym_add(c, y->H, y->Hv)));
+    if (p->block == RECURRENT_FILTER) return sym_mul(c, sym_int(c, 3), values);
+    const bool keys = p->block == RECURRENT_SSD || p->block == RECURRENT_LINEAR;
+    return keys ? sym_add(c, values, SYM_PROD(c, sym_int(c, 2), y->K, key_width(y, p))) : values;
 }
 
 /* Elements of the recurrence itself. */
-static const struct sym *state_elems(struct sym_ctx *c, const struct cost_symbols *y, enum recurrent_block block)
+static const struct sym *state_elems(struct sym_ctx *c, const struct cost_symbols *y, const struct recurrence *p)
 {
-    switch (block) {
+    const struct sym *two = sym_int(c, 2), *matrices = SYM_PROD(c, y->N, y->H, y->Hv);
+    switch (p->block) {
+    case RECURRENT_LINEAR: /* the sum of the weights beside the values */
+        return p->feature_dim > 0 ? sym_add(c, matrices, sym_mul(c, y->N, y->H)) : matrices;
     case RECURRENT_SELECTIVE:
     case RECURRENT_SSD:
-    case RECURRENT_LINEAR:
-    case RECURRENT_TIME_MIX: return SYM_PROD(c, y->N, y->H, y->Hv);
+    case RECURRENT_TIME_MIX:
+    case RECURRENT_FINCH:
+    case RECURRENT_GOOSE: return matrices;
     case RECURRENT_LRU: return sym_mul(c, y->N, y->Hv);
+    case RECURRENT_DIAGONAL: /* complex poles of each pair of a key and a value element; columns of the shift */
+        matrices = SYM_PROD(c, two, y->N, y->Hv, y->Hv, y->H);
+        return p->conv_taps > 0 ? sym_add(c, matrices, SYM_PROD(c, y->N, y->Hv, y->J)) : matrices;
+    case RECURRENT_FILTER: return p->filter_width > 0 ? sym_int(c, 0) : sym_mul(c, two, matrices);
     case RECURRENT_CONV: break;
     }
     return sym_int(c, 0);
@@ -38,10 +56,12 @@ struct scan_state scan_state(struct sym_ctx *c, const struct cost_symbols *y, co
     const struct mixer *x = &k->mixer;
     const struct recurrence *p = &x->recurrence;
     struct scan_state s = {sym_int(c, 0), sym_int(c, 0)};
-    if (x->kind != MIXER_RECURRENT) return s;
-    s.recurrent = state_elems(c, y, p->block);
-    if (p->conv_taps > 0) s.conv = sym_mul(c, sym_sub(c, y->J, sym_int(c, 1)), conv_channels(c, y, x));
-    if (p->block == RECURRENT_TIME_MIX) s.conv = y->D;
+    const bool recurs = x->kind == MIXER_RECURRENT;
+    const enum recurrent_block block = p->block;
+    if (recurs) s.recurrent = state_elems(c, y, p);
+    const bool convolves = recurs ? block != RECURRENT_DIAGONAL : x->kind == MIXER_ATTENTION;
+    if (p->conv_taps > 0 && convolves) s.conv = sym_mul(c, sym_sub(c, y->J, sym_int(c, 1)), conv_channels(c, y, x));
+    if (recurs && (block == RECURRENT_TIME_MIX || block == RECURRENT_FINCH || block == RECURRENT_GOOSE)) s.conv = y->D;
     if (k->ffn.channel_mix) s.conv = sym_add(c, s.conv, y->D);
     return s;
 }
@@ -49,7 +69,7 @@ struct scan_state scan_state(struct sym_ctx *c, const struct cost_symbols *y, co
 /* A pass that begins with its sequences finds no state, and one without a cache leaves none. */
 static bool continues(const struct build *b) { return !b->pass->uncached && b->pass->S != b->pass->T; }
 
-static void charge_state(struct build *b, struct cost_op *op, const struct sym *elems, const struct sym *element_bytes)
+void build_state(struct build *b, struct cost_op *op, const struct sym *elems, const struct sym *element_bytes)
 {
     if (b->pass->uncached) return;
     const struct sym *bytes = PROD(b->pass->B, elems, element_bytes);
@@ -58,10 +78,12 @@ static void charge_state(struct build *b, struct cost_op *op, const struct sym *
 }
 
 /* All tensors are read whole. */
-static void read_tensors(struct build *b, struct cost_op *op)
+void build_read(struct build *b, struct cost_op *op)
 {
     for (size_t i = 0; i < op->tensors_n; i++) op->weight_bytes = SUM(op->weight_bytes, op->tensor[i].bytes);
 }
+
+const struct sym *build_conv_channels(struct build *b, const struct mixer *x) { return conv_channels(b->c, Y, x); }
 
 void build_conv(struct build *b, const struct mixer *x, const struct sym *channels, int64_t flops, int64_t inputs)
 {
@@ -72,8 +94,8 @@ void build_conv(struct build *b, const struct mixer *x, const struct sym *channe
     op->activation_bytes = PROD(INT(inputs + 1), elems, Y->b_act);
     build_vector(b, op, PROD(channels, Y->J), false);
     if (bias) build_vector(b, op, channels, false);
-    read_tensors(b, op);
-    charge_state(b, op, PROD(old, channels), Y->b_act);
+    build_read(b, op);
+    build_state(b, op, PROD(old, channels), Y->b_act);
     if (b->pass->uncached) return;
     /* a ring of columns needs only the new ones written */
     const struct sym *columns = sym_min(b->c, b->pass->T, old);
@@ -88,8 +110,8 @@ void build_token_shift(struct build *b, const char *name, int64_t n)
     build_elementwise(b, OP_CONV, name, "[B*T, D] with the token before", elems, 3 * n, 1 + n);
     struct cost_op *op = &b->ops->op[b->ops->n - 1];
     build_vector(b, op, PROD(INT(n), Y->D), false);
-    read_tensors(b, op);
-    charge_state(b, op, Y->D, Y->b_act);
+    build_read(b, op);
+    build_state(b, op, Y->D, Y->b_act);
 }
 
 /* What the T tokens of one sequence are as chunks of U: pairs of a query with a key of its own chunk, those with an
@@ -123,6 +145,16 @@ static const struct sym *decays(struct build *b, enum decay_kind kind)
 
 /* One token after the other: the state decays, takes up k v' and answers q; the delta rule first subtracts from v what
  * the state answers to k. All elementwise. */
+/* A Taylor map: scaled elements, their products, which are scaled too. Of a weight that is a polynomial of a score in
+ * the narrow width: s*(s*c + c) + 1. */
+enum { MAP_FLOPS_ELEMENT = 1, MAP_FLOPS_PRODUCT = 2, POLYNOMIAL_FLOPS = 4 };
+
+static const struct sym *map_flops(struct build *b)
+{
+    const struct sym *one = SUM(PROD(INT(MAP_FLOPS_ELEMENT), Y->Hf), PROD(INT(MAP_FLOPS_PRODUCT), Y->Hf, Y->Hf));
+    return PROD(INT(2), Y->K, one); /* queries and keys, of one token */
+}
+
 static const struct sym *step_flops(struct build *b, const struct recurrence *p, enum decay_kind decay)
 {
     const struct sym *state = PROD(Y->N, Y->H, Y->Hv), *values = PROD(Y->N, Y->Hv);
@@ -131,6 +163,8 @@ static const struct sym *step_flops(struct build *b, const struct recurrence *p,
     if (p->delta)
         n = SUM(n, PROD(INT(2), state), PROD(INT(2), values), PROD(INT(SIGMOID_FLOPS), Y->N),
                 PROD(INT(2 * UNIT_FLOPS), Y->K, Y->H));
+    if (p->feature_dim > 0) /* the sum of the keys takes one up, answers the query, and divides */
+        n = SUM(n, map_flops(b), PROD(INT(3), Y->N, Y->H), values, Y->N);
     return PROD(b->rows, n);
 }
 
@@ -140,7 +174,7 @@ static const struct sym *chunk_products(struct build *b, const struct recurrence
     const struct sym *state = PROD(Y->N, Y->H, Y->Hv), *two = INT(2);
     const struct sym *scored = p->delta ? Y->N : Y->K; /* heads of a group share scores, unless each turns its keys */
     const struct sym *n =
-        SUM(PROD(SUM(PROD(scored, Y->H), PROD(Y->N, Y->Hv)), at->pairs), PROD(two, state, b->pass->T));
+        SUM(PROD(SUM(PROD(scored, key_width(Y, p)), PROD(Y->N, Y->Hv)), at->pairs), PROD(two, state, b->pass->T));
     if (p->delta) {
         const struct sym *head = SUM(PROD(Y->H, at->earlier), PROD(SUM(Y->H, Y->Hv), at->pairs), at->solve);
         n = SUM(n, PROD(Y->N, head), PROD(state, b->pass->T));
@@ -172,6 +206,11 @@ static const struct sym *chunk_elementwise(struct build *b, const struct recurre
         token = SUM(token, INT(SIGMOID_FLOPS), PROD(INT(decayed ? 2 : 1), H), PROD(INT(2), Hv));
         n = SUM(n, PROD(INT(2 * UNIT_FLOPS), Y->K, H, T), PROD(N, SUM(earlier, INT(1)), at->earlier));
     }
+    if (p->feature_dim > 0) { /* a polynomial of each score, summed; sums of keys between chunks; a division */
+        pair = SUM(pair, INT(POLYNOMIAL_FLOPS + 1));
+        token = SUM(token, PROD(INT(3), H), Hv, INT(2));
+        n = SUM(n, PROD(map_flops(b), T), PROD(N, H, at->count));
+    }
     n = SUM(n, PROD(N, pair, at->pairs), PROD(N, token, T));
     return PROD(b->pass->B, n);
 }
@@ -198,9 +237,10 @@ static void build_linear_scan(struct build *b, const struct mixer *x)
         build_vector(b, op, SUM(Y->N, inputs), false);
     }
     if (p->delta) inputs = SUM(inputs, Y->N);
-    read_tensors(b, op);
-    op->activation_bytes = PROD(b->rows, SUM(PROD(INT(2), Y->K, Y->H), PROD(INT(2), values), inputs), Y->b_act);
-    charge_state(b, op, state_elems(b->c, Y, x->recurrence.block), Y->b_state);
+    build_read(b, op);
+    op->activation_bytes =
+        PROD(b->rows, SUM(PROD(INT(2), Y->K, key_width(Y, p)), PROD(INT(2), values), inputs), Y->b_act);
+    build_state(b, op, state_elems(b->c, Y, &x->recurrence), Y->b_state);
 }
 
 /* Mamba-1: exp(step*A) and step*B*x of each state element, its update and its part of the output; per channel softplus
@@ -211,8 +251,8 @@ static void build_selective_scan(struct build *b, const struct mixer *x)
     op->vector_flops = PROD(b->rows, Y->N, SUM(PROD(INT(7), Y->H), INT(SOFTPLUS_FLOPS + 1 + 2 + SILU_GATE_FLOPS)));
     op->activation_bytes = PROD(b->rows, SUM(PROD(INT(4), Y->N), PROD(INT(2), Y->H)), Y->b_act);
     build_vector(b, op, PROD(Y->N, SUM(Y->H, INT(1))), false);
-    read_tensors(b, op);
-    charge_state(b, op, state_elems(b->c, Y, x->recurrence.block), Y->b_state);
+    build_read(b, op);
+    build_state(b, op, state_elems(b->c, Y, &x->recurrence), Y->b_state);
 }
 
 /* RG-LRU: two sigmoids, log decay, exp, 1 - square, root, two products with the input, update. */
@@ -225,32 +265,23 @@ static void build_lru_scan(struct build *b, const struct mixer *x)
     op->vector_flops = PROD(INT(LRU_FLOPS), elems);
     op->activation_bytes = PROD(INT(4), elems, Y->b_act); /* input, two gates; output */
     build_vector(b, op, width, false);
-    read_tensors(b, op);
-    charge_state(b, op, state_elems(b->c, Y, x->recurrence.block), Y->b_state);
-}
-
-/* RWKV: k*v, times the bonus plus the state, times r summed; state times decay plus k*v. Token by token in any pass. */
-enum { TIME_MIX_FLOPS = 1 + 2 + 2 + 2 };
-
-static void build_time_mix_scan(struct build *b)
-{
-    const struct sym *state = PROD(Y->N, Y->H, Y->Hv), *keys = PROD(Y->N, Y->H), *two = INT(2);
-    struct cost_op *op = build_op(b, OP_SCAN, "scan", "[B, T, N, Hv] with states [B, N, H, Hv]");
-    op->vector_flops = PROD(INT(TIME_MIX_FLOPS), b->rows, state);
-    op->activation_bytes = PROD(two, b->rows, SUM(keys, PROD(Y->N, Y->Hv)), Y->b_act);
-    build_vector(b, op, PROD(two, keys), false);
-    read_tensors(b, op);
-    charge_state(b, op, state, Y->b_state);
+    build_read(b, op);
+    build_state(b, op, state_elems(b->c, Y, &x->recurrence), Y->b_state);
 }
 
 void build_scan(struct build *b, const struct mixer *x)
 {
-    switch (x->recurrence.block) {
+    const struct recurrence *p = &x->recurrence;
+    switch (p->block) {
     case RECURRENT_SELECTIVE: build_selective_scan(b, x); break;
     case RECURRENT_SSD:
     case RECURRENT_LINEAR: build_linear_scan(b, x); break;
     case RECURRENT_LRU: build_lru_scan(b, x); break;
-    case RECURRENT_TIME_MIX: build_time_mix_scan(b); break;
+    case RECURRENT_TIME_MIX:
+    case RECURRENT_FINCH:
+    case RECURRENT_GOOSE: build_time_mix_scan(b, p); break;
+    case RECURRENT_DIAGONAL: build_diagonal_scan(b, p); break;
+    case RECURRENT_FILTER: build_filter_scan(b, p); break;
     case RECURRENT_CONV: break;
     }
 }

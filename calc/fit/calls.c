@@ -291,6 +291,7 @@ static void make_kind(struct call *c, const struct maker *m)
     case OP_SCALE:
     case OP_SAMPLE: make_moved(c, m); break;
     case OP_INDEX:
+    case OP_LONG_CONV:
     case OP_MLP:
     case OP_ALL_TO_ALL:
     case OP_SEND:
@@ -317,7 +318,8 @@ struct call call_make(const struct step_pass *pass, enum step_phase phase, size_
                                       op->state_bytes, op->wire_bytes,   op->activation_bytes};
     bool idle = true;
     for (size_t k = 0; k < COUNT(work); k++) idle = idle && constant(work[k]) == 0; /* NAN is no zero */
-    c.by_context = op->kind == OP_ATTENTION || op->kind == OP_INDEX || pass->setup->uncached;
+    c.by_context =
+        op->kind == OP_ATTENTION || op->kind == OP_INDEX || op->kind == OP_LONG_CONV || pass->setup->uncached;
     if (idle) {
         c.how = CALL_NOTHING;
         return c;

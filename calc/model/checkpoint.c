@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "calc/model/stored.h"
+#include "calc/model/stored_tensors.h"
 
 static enum err_code note(struct arena *a, struct model *m, const char *text, struct err *e)
 {
@@ -19,10 +20,11 @@ static const struct tensor_type *one_float(const struct tensor_set *s)
     const struct tensor_type *only = NULL;
     for (size_t i = 0; i < s->n; i++) {
         const struct tensor *t = &s->tensors[i];
+        if (t->dims < 2 || (only && t->type == only)) continue; /* nearly all: their names need no look */
         const char *dot = strchr(t->name, '.');
         while (dot && !(dot[1] >= '0' && dot[1] <= '9')) dot = strchr(dot + 1, '.');
-        if (t->dims < 2 || !dot || strstr(t->name, "vis")) continue;
-        if (!t->type || (only && t->type != only)) return NULL;
+        if (!dot || strstr(t->name, "vis")) continue;
+        if (!t->type || only) return NULL;
         only = t->type;
     }
     for (size_t i = 0; only && i < sizeof FLOATS / sizeof FLOATS[0]; i++)
@@ -52,6 +54,21 @@ static enum err_code take_format(struct arena *a, const struct tensor_set *s, st
     return text ? note(a, m, text, e) : err_nomem(e);
 }
 
+/* What the tensors are quantised as, where the config says otherwise, or nothing that can be priced: a checkpoint that
+ * was converted again often keeps the quantization_config of what it was made from. */
+static enum err_code take_quantisation(struct arena *a, const struct tensor_set *s, struct model *m, struct err *e)
+{
+    const char *was;
+    TRY(stored_tensors_apply(a, s, m, &was, e));
+    if (!was || m->weights_unknown) return ERR_OK;
+    m->formats_assumed = NULL;
+    const char *text = arena_printf(a,
+                                    "the tensors of its layers are stored as %s, where the config says %s: counted "
+                                    "as stored",
+                                    model_linear_format(m)->name, was);
+    return text ? note(a, m, text, e) : err_nomem(e);
+}
+
 enum err_code checkpoint_stored(struct arena *a, const struct tensor_set *s, struct model *m, struct err *e)
 {
     if (s->headers_missing) {
@@ -62,7 +79,11 @@ enum err_code checkpoint_stored(struct arena *a, const struct tensor_set *s, str
     m->stored_bytes = (double)s->total_bytes;
     m->stored_elems = (double)s->total_elems;
     m->stored_plain = s->format == TENSOR_FORMAT_GGUF || tensors_plain(s);
-    if (s->format != TENSOR_FORMAT_GGUF) TRY(take_format(a, s, m, e));
+    if (s->format != TENSOR_FORMAT_GGUF) {
+        TRY(take_quantisation(a, s, m, e));
+        TRY(take_format(a, s, m, e));
+    }
+    TRY(checkpoint_widths(a, s, m, e));
     return s->notes ? note(a, m, s->notes, e) : ERR_OK;
 }
 

@@ -22,7 +22,7 @@ static const struct spelling SPELLINGS[DIM_N] = {
     [DIM_VOCAB] = {"V", {"vocab_size", "padded_vocab_size"}},
     [DIM_POSITIONS] = {NULL,
                        {"max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len",
-                        "max_sequence_length", "model_max_length"}},
+                        "max_sequence_length", "model_max_length", "max_seqlen"}},
     [DIM_WINDOW] = {"W", {"sliding_window", "sliding_window_size", "attention_chunk_size", "attention_window_size"}},
     [DIM_EXPERTS] = {"E",
                      {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts",
@@ -151,7 +151,8 @@ static enum err_code find_dim(struct reader *r, enum dim d, struct json *out, bo
     return ERR_OK;
 }
 
-/* A quantity of the file, else the family's class default, else fallback; -1 as fallback makes the key required. */
+/* A quantity of the file, else the family's class default, in a text part a size of its class, else fallback; -1 as
+ * fallback makes the key required. */
 enum err_code reader_dim(struct reader *r, enum dim d, int64_t lo, int64_t fallback, int64_t *out)
 {
     struct json j;
@@ -163,6 +164,12 @@ enum err_code reader_dim(struct reader *r, enum dim d, int64_t lo, int64_t fallb
     for (const char *const *key = dim_spellings(d); *key; key++) null = null || json_has(&r->text, *key);
     for (const struct family_default *p = r->family->defaults; p->value && !null; p++) {
         if (p->dim != d) continue;
+        *out = p->value;
+        return ERR_OK;
+    }
+    for (const struct family_default *p = r->family->nested; p->value && !null && r->text.obj != r->root->obj; p++) {
+        if (p->dim != d) continue;
+        r->sizes_of_class = true;
         *out = p->value;
         return ERR_OK;
     }

@@ -205,7 +205,7 @@ bool model_mtp(const struct model *m, struct model *out)
     out->order = out->whole_order = NULL; /* formats of a module are those of the classes */
     out->order_n = out->whole_kinds_n = 0;
     out->mtp = (struct model_mtp){.modules = 0};
-    out->tower = (struct model_tower){.params = 0};
+    out->tower = out->audio = (struct model_tower){.params = 0};
     out->tied = m->tied && !t->copies;
     out->draft =
         (struct model_draft){.joined = 2, .norms_before = 2, .embed_borrowed = !t->copies, .head_borrowed = !t->copies};
@@ -228,7 +228,7 @@ static enum err_code bare(struct arena *a, const struct model *m, const char *wh
     out->order = out->whole_order = NULL;
     out->order_n = out->whole_kinds_n = 0;
     out->mtp = (struct model_mtp){.modules = 0};
-    out->tower = (struct model_tower){.params = 0};
+    out->tower = out->audio = (struct model_tower){.params = 0};
     out->tied = out->embed_norm = out->head_bias = out->layer_scale = false;
     out->embed_extra_rows = out->position_rows = 0;
     out->per_layer_dim = out->per_layer_vocab = out->streams = out->laurel_rank = 0;

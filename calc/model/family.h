@@ -103,6 +103,7 @@ enum hybrid_rule {
     HYBRID_PERIOD,  /* attn_layer_period and attn_layer_offset */
     HYBRID_FLAGS,   /* attn_type_list: 1 attends */
     HYBRID_INDEXES, /* full_attn_idxs, from 0, or layer_types */
+    HYBRID_ATTN,    /* attn.layers, from 0; without attn none. Its members say what the attention is */
     HYBRID_LISTS,   /* linear_attn_config.full_attn_layers and .kda_layers, from 1 */
     HYBRID_LETTERS, /* hybrid_override_pattern or layers_block_type, one block a layer */
     HYBRID_TILED,   /* block_types, repeated */
@@ -119,11 +120,14 @@ enum mtp_rule {
 
 /* How the width of the dense MLP follows from the file. */
 enum ffn_rule {
-    FFN_PLAIN,   /* as it says */
-    FFN_ABSENT,  /* layers are mixers alone */
-    FFN_ROUNDED, /* block_auto_adjust_ff_dim: 2/3 of it, times a factor, rounded up to block_multiple_of */
-    FFN_RATIO,   /* without intermediate_size 2/3 of hidden_ratio*hidden_size, rounded up to 256 */
-    FFN_CHANNEL, /* channel mix; without intermediate_size 7/2 of hidden_size, rounded down to 32 */
+    FFN_PLAIN,         /* as it says */
+    FFN_ABSENT,        /* layers are mixers alone */
+    FFN_ROUNDED,       /* block_auto_adjust_ff_dim: 2/3 of it, times a factor, rounded up to block_multiple_of */
+    FFN_RATIO,         /* without intermediate_size 2/3 of hidden_ratio*hidden_size, rounded up to 256 */
+    FFN_RATIO_ALWAYS,  /* the same whatever intermediate_size says, which is that of the mixers */
+    FFN_CHANNEL,       /* channel mix; without intermediate_size 7/2 of hidden_size, rounded down to 32 */
+    FFN_CHANNEL_RATIO, /* the same; hidden_ratio times hidden_size rounded up to 32 where that is stated */
+    FFN_CHANNEL_BARE,  /* that with a ratio of 4, without the gate */
 };
 
 struct family_default {
@@ -138,7 +142,8 @@ struct family {
     const char *types[6];         /* model_type values */
     const char *architectures[4]; /* for files without model_type; of a draft for all */
     bool draft;                   /* a head that drafts for another model: */
-    const char *mark;             /* a key that says so whatever the model_type; NULL none */
+    const char *mark;             /* a key that says so whatever the model_type; NULL none. So does that of others: */
+    const char *sign;             /* the same in a file without model_type and architectures */
     enum norm_kind norm;
     int norms;    /* of width D in a layer */
     bool tied;    /* class default of tie_word_embeddings */
@@ -164,6 +169,7 @@ struct family {
     bool router_fp32;           /* routers are stored in fp32 whatever the format of the file */
     bool router_correction;     /* class default: routing with a stored correction bias (topk_method noaux_tc) */
     const char *correction_key; /* a flag that says so instead; router_correction when absent */
+    bool attn_required;         /* without attn it is not known which layers attend */
     bool scan_heads_decide;     /* Mamba-2: heads times their width is the inner width, whatever expand says */
     int64_t ffn_divisor;        /* the file's width is this many times the true one; 0 means 1 */
     bool v_head_by_width;       /* class default of v_head_dim of latent attention: hidden / heads */
@@ -189,8 +195,11 @@ struct family {
     /* Reads sizes and layers in place of the common way; NULL that. */
     enum err_code (*structure)(struct reader *r);
     struct family_default defaults[8]; /* class defaults of keys that files omit; value 0 ends */
-    const char *blocks;                /* for `ridge list families` */
-    const char *exact;                 /* what was checked, and against what */
+    /* Sizes of the class that a text part within a larger file omits, since it is saved as what differs from them; in a
+     * file of its own they are missing. */
+    struct family_default nested[8];
+    const char *blocks; /* for `ridge list families` */
+    const char *exact;  /* what was checked, and against what */
 };
 
 const struct family *family_table(size_t *n);

@@ -269,7 +269,8 @@ static enum err_code take_pair(struct gguf *g, struct tensor_names *keys)
 
 static enum err_code take_tensor(struct gguf *g, int shard, int64_t alignment)
 {
-    struct tensor t = {.shard = shard};
+    int64_t shape[TENSOR_DIMS_MAX];
+    struct tensor t = {.shard = shard, .shape = shape};
     const char *name;
     char clean[84];
     int64_t len;
@@ -289,7 +290,7 @@ static enum err_code take_tensor(struct gguf *g, int shard, int64_t alignment)
         if (v > (uint64_t)INT64_MAX)
             return err_set(g->e, ERR_INPUT, "%s: tensor '%s' has a side of %llu, beyond 63 bits", g->src->name, clean,
                            (unsigned long long)v);
-        t.shape[t.dims - 1 - i] = (int64_t)v;
+        shape[t.dims - 1 - i] = (int64_t)v;
     }
     TRY(take_uint(g, 4, "the tensor table", &type));
     t.type = gguf_type((uint32_t)type);

@@ -1,8 +1,8 @@
 /* hybrid -- which layer of a model with recurrent mixers attends, which has a state, and which has neither. */
 #include <string.h>
 
+#include "calc/model/hybrid.h"
 #include "calc/model/pattern.h"
-#include "calc/model/reader.h"
 
 enum place { PLACE_NONE, PLACE_ATTENTION, PLACE_RECURRENT, PLACES };
 enum feed { FEED_NONE, FEED_DENSE, FEED_EXPERTS, FEEDS };
@@ -159,6 +159,23 @@ static enum err_code read_indexes(struct hybrid *h)
     return ERR_OK;
 }
 
+/* flash-linear-attention: attn names layers that attend; without it none does. */
+static enum err_code read_attn(struct hybrid *h)
+{
+    struct reader *r = h->r;
+    struct json attn, list;
+    if (json_get(&r->text, "attn", &attn)) {
+        if (!json_is_object(&attn)) return json_want(&attn, "an object with layers and num_heads", r->e);
+        if (!json_get(&attn, "layers", &list)) return missing(r, "attn.layers");
+        TRY(read_numbers(h, &list, 0, PLACE_ATTENTION));
+    } else if (r->family->attn_required) {
+        return missing(r, "attn");
+    }
+    for (int64_t i = 0; i < r->m->layers; i++)
+        if (h->layer[i].mixer == PLACE_NONE) h->layer[i].mixer = PLACE_RECURRENT;
+    return ERR_OK;
+}
+
 static enum err_code read_interval(struct hybrid *h, const char *key, const char *offset_key, int64_t period,
                                    int64_t offset)
 {
@@ -190,6 +207,7 @@ static enum err_code place_mixers(struct hybrid *h)
         return read_interval(h, "attn_layer_period", "attn_layer_offset", 8, 4);
     case HYBRID_FLAGS: return read_flags(h);
     case HYBRID_INDEXES: return read_indexes(h);
+    case HYBRID_ATTN: return read_attn(h);
     case HYBRID_LISTS: return read_lists(h);
     case HYBRID_LETTERS:
         if (json_get(&r->text, "hybrid_override_pattern", &j)) return read_letters(h, &j);
@@ -277,95 +295,7 @@ static enum err_code place_ffns(struct hybrid *h)
     return ERR_OK;
 }
 
-/* ---- dense widths ---- */
-
-static enum err_code round_width(struct reader *r, int64_t *width)
-{
-    bool adjust;
-    double factor = 1;
-    int64_t multiple = 256; /* class default; not a unit */
-    struct json j;
-    TRY(reader_flag(r, &r->text, "block_auto_adjust_ff_dim", true, &adjust));
-    if (!adjust) return ERR_OK;
-    if (json_get(&r->text, "block_ffn_dim_multiplier", &j)) TRY(json_num(&j, &factor, r->e));
-    if (json_get(&r->text, "block_multiple_of", &j)) TRY(json_int(&j, 1, 1 << 20, &multiple, r->e));
-    const double scaled = factor * (double)(2 * *width / 3);
-    if (!(scaled >= 1 && scaled <= 1 << 24)) return json_want(&j, "a factor that leaves a width", r->e);
-    *width = ((int64_t)scaled + multiple - 1) / multiple * multiple;
-    return ERR_OK;
-}
-
-static enum err_code read_ratio(struct reader *r, struct ffn *f)
-{
-    int64_t ratio = 0;
-    struct json j;
-    if (json_get(&r->text, "hidden_ratio", &j)) TRY(json_int(&j, 1, 64, &ratio, r->e));
-    const int64_t width = 2 * ratio * r->m->hidden / 3;
-    f->kind = FFN_DENSE;
-    f->gated = true;
-    return reader_dim(r, DIM_FFN, 1, ratio ? (width + 255) / 256 * 256 : -1, &f->width); /* not a unit */
-}
-
-static enum err_code read_channel(struct reader *r, struct ffn *f)
-{
-    f->kind = FFN_DENSE;
-    f->channel_mix = true;
-    return reader_dim(r, DIM_FFN, 1, 7 * r->m->hidden / 2 / 32 * 32, &f->width); /* not a unit */
-}
-
-static enum err_code read_dense(struct reader *r, struct ffn *f)
-{
-    if (r->family->ffn == FFN_RATIO) return read_ratio(r, f);
-    if (r->family->ffn == FFN_CHANNEL) return read_channel(r, f);
-    if (r->family->moe == MOE_SHARED) { /* without experts the shared MLP is all there is */
-        f->kind = FFN_DENSE;
-        f->gated = true;
-        return reader_dim(r, DIM_SHARED_WIDTH, 1, -1, &f->width);
-    }
-    TRY(reader_dense(r, f));
-    return r->family->ffn == FFN_ROUNDED ? round_width(r, &f->width) : ERR_OK;
-}
-
 /* ---- kinds ---- */
-
-/* A shared block attends to the stream beside the embedding, passes an MLP and a product of the layer's own, and is
- * added to the stream before the recurrent mixer. */
-static enum err_code read_shared(struct reader *r, struct layer_kind *k)
-{
-    static const char *const ATTENTION_ADAPTERS[] = {"use_shared_attention_lora", "use_shared_attention_adapter",
-                                                     "add_bias_linear"};
-    bool other, turned, adapted;
-    struct json j;
-    for (size_t i = 0; i < sizeof ATTENTION_ADAPTERS / sizeof ATTENTION_ADAPTERS[0]; i++) {
-        TRY(reader_flag(r, &r->text, ATTENTION_ADAPTERS[i], false, &other));
-        if (other)
-            return err_set(r->e, ERR_INPUT,
-                           "%s: %s is true, which the %s family does not describe: refused, not guessed", r->text.file,
-                           ATTENTION_ADAPTERS[i], r->family->name);
-    }
-    struct mixer *x = &k->mixer;
-    x->kind = MIXER_ATTENTION;
-    TRY(reader_dim(r, DIM_HEADS, 1, -1, &x->heads));
-    TRY(reader_dim(r, DIM_KV_HEADS, 1, x->heads, &x->kv_heads));
-    if (x->heads % x->kv_heads != 0 || 2 * r->m->hidden % x->heads != 0)
-        return err_set(r->e, ERR_INPUT, "%s: twice hidden_size is no multiple of %lld heads, or these of %lld KV heads",
-                       r->text.file, (long long)x->heads, (long long)x->kv_heads);
-    TRY(reader_flag(r, &r->text, "use_mem_rope", true, &turned));
-    x->position = turned ? POSITION_ROPE : POSITION_NONE;
-    x->doubled_input = true;
-    x->head_dim = x->v_head_dim = 2 * r->m->hidden / x->heads; /* whatever kv_channels says */
-    TRY(reader_dense(r, &k->ffn));
-    TRY(reader_flag(r, &r->text, "use_shared_block_lora", true, &adapted));
-    if (adapted) {
-        k->ffn.adapter_rank = 128;
-        if (json_get(&r->text, "adapter_rank", &j) || json_get(&r->text, "lora_rank", &j))
-            TRY(json_int(&j, 1, 1 << 20, &k->ffn.adapter_rank, r->e));
-    }
-    k->ffn.out_proj = true;
-    k->norms = 3; /* of the doubled input, of the MLP's */
-    k->one_residual = true;
-    return ERR_OK;
-}
 
 /* The mixers and feed-forward blocks that the layers of a plan use. */
 struct blocks {
@@ -387,14 +317,15 @@ static enum err_code read_blocks(struct hybrid *h, struct blocks *b)
         shared += h->layer[i].shared;
     }
     struct mixer *attention = &b->mixer[PLACE_ATTENTION];
-    if (n[PLACE_ATTENTION]) TRY(reader_attention(r, attention));
+    const bool named = fam->hybrid == HYBRID_ATTN;
+    if (n[PLACE_ATTENTION]) TRY(named ? hybrid_attention(r, attention) : reader_attention(r, attention));
     if (n[PLACE_ATTENTION] && fam->window == WINDOW_EVERY)
         TRY(reader_dim(r, DIM_WINDOW, 0, 0, &attention->window_tokens));
     if (n[PLACE_RECURRENT]) TRY(fam->recurrent(r, &b->mixer[PLACE_RECURRENT]));
-    if (feeds[FEED_DENSE]) TRY(read_dense(r, &b->ffn[FEED_DENSE]));
-    TRY(reader_biases(r, attention, &b->ffn[FEED_DENSE]));
+    if (feeds[FEED_DENSE]) TRY(hybrid_dense(r, &b->ffn[FEED_DENSE]));
+    if (!named) TRY(reader_biases(r, attention, &b->ffn[FEED_DENSE]));
     if (feeds[FEED_EXPERTS]) TRY(reader_experts(r, &b->ffn[FEED_EXPERTS]));
-    if (shared) TRY(read_shared(r, &b->shared));
+    if (shared) TRY(hybrid_shared(r, &b->shared));
     b->owners = 1;
     return json_get(&r->text, "num_mem_blocks", &j) ? json_int(&j, 1, LAYERS_MAX, &b->owners, r->e) : ERR_OK;
 }
@@ -422,6 +353,7 @@ enum err_code reader_hybrid(struct reader *r)
         }
         memcpy(&k->mixer, &b->mixer[p->mixer], sizeof k->mixer);
         memcpy(&k->ffn, &b->ffn[p->ffn], sizeof k->ffn);
+        if (r->family->vary) TRY(r->family->vary(r, i, k));
         TRY(reader_count_kind(r->arena, r->m, i, k, r->e));
     }
     return ERR_OK;

@@ -360,9 +360,10 @@ static enum err_code refuse_unread(const struct model *m, const struct model_set
     return ERR_OK;
 }
 
-/* Settings in their order or from the last to the first; marks those after which the model is another, or is none. */
+/* Settings in their order or from the last to the first; marks those after which the model is another, or is none, and
+ * those that leave the file as it is. */
 static enum err_code apply_all(struct arena *a, const struct json *config, const struct model_setting *set, size_t n,
-                               bool backwards, bool *tells, struct err *e)
+                               bool backwards, bool *tells, bool *restates, struct err *e)
 {
     char before[17], after[17];
     struct model was, is;
@@ -373,6 +374,7 @@ static enum err_code apply_all(struct arena *a, const struct json *config, const
         const bool known = model_parse(a, config, &was, &ignored) == ERR_OK;
         TRY(apply(config, &set[i], e));
         (void)json_hash(config, after);
+        if (!backwards) restates[i] = strcmp(before, after) == 0;
         if (!known || strcmp(before, after) == 0 || model_parse(a, config, &is, &ignored) != ERR_OK ||
             !model_same(&was, &is))
             tells[i] = true;
@@ -380,10 +382,27 @@ static enum err_code apply_all(struct arena *a, const struct json *config, const
     return ERR_OK;
 }
 
+/* Whether some other value of the key would make another model: then the family reads it, and the one given is what the
+ * model has without it. config has all settings, and keeps them. */
+static enum err_code find_read(struct arena *a, const struct json *config, const struct model *m,
+                               const struct model_setting *set, bool *read, struct err *e)
+{
+    static const char *const OTHERS[] = {"1", "2", "3", "true", "false"};
+    struct err ignored = {.code = ERR_OK};
+    struct model is;
+    *read = false;
+    for (size_t i = 0; i < sizeof OTHERS / sizeof OTHERS[0] && !*read; i++) {
+        const struct model_setting other = {set->key, OTHERS[i]};
+        TRY(apply(config, &other, e));
+        *read = model_parse(a, config, &is, &ignored) == ERR_OK && !model_same(m, &is);
+    }
+    return apply(config, set, e);
+}
+
 /* A key that the family does not read would be passed over, and so would one of two values of a key. A setting may tell
  * only with another one, whichever comes first: so they are tried in both orders. */
 static enum err_code apply_settings(struct arena *a, const char *name, const struct json *config,
-                                    const struct model_setting *set, size_t n, struct err *e)
+                                    const struct model_setting *set, size_t n, bool *restates, struct err *e)
 {
     bool *tells = arena_array(a, n + 1, sizeof *tells), all = true;
     struct source again = {.shown = NULL};
@@ -393,17 +412,36 @@ static enum err_code apply_settings(struct arena *a, const char *name, const str
         for (size_t k = 0; k < i; k++)
             if (strcmp(set[i].key, set[k].key) == 0)
                 return err_set(e, ERR_USAGE, "--set: %.60s is given twice", set[i].key);
-    TRY(apply_all(a, config, set, n, false, tells, e));
+    TRY(apply_all(a, config, set, n, false, tells, restates, e));
     for (size_t i = 0; i < n; i++) all = all && tells[i];
     if (all) return ERR_OK;
     TRY(model_parse(a, config, &m, e));
     TRY(refuse_unread(&m, set, n, e));
     TRY(open_source(a, name, &again, e));
-    TRY(apply_all(a, &again.config, set, n, true, tells, e));
-    for (size_t i = 0; i < n; i++)
-        if (!tells[i])
+    TRY(apply_all(a, &again.config, set, n, true, tells, restates, e));
+    for (size_t i = 0; i < n; i++) {
+        if (tells[i]) continue;
+        TRY(find_read(a, &again.config, &m, &set[i], &restates[i], e));
+        if (!restates[i])
             return err_set(e, ERR_USAGE, "--set %.60s: the %s family does not read it here, so nothing would change",
                            set[i].key, m.family);
+    }
+    return ERR_OK;
+}
+
+/* Settings of what the model has already. */
+static enum err_code note_restated(struct arena *a, const struct model_setting *set, const bool *restates, size_t n,
+                                   struct model *m, struct err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        char key[64], value[64];
+        if (!restates[i]) continue;
+        m->notes =
+            arena_printf(a, "%s%ssetting %s=%s changes nothing: the model has it already", m->notes ? m->notes : "",
+                         m->notes ? "; " : "", text_clean(key, sizeof key, set[i].key, strlen(set[i].key)),
+                         text_clean(value, sizeof value, set[i].value, strlen(set[i].value)));
+        if (!m->notes) return err_nomem(e);
+    }
     return ERR_OK;
 }
 
@@ -412,14 +450,17 @@ enum err_code model_load(struct arena *a, const char *name, const struct model_s
 {
     struct source s = {.shown = NULL};
     struct model m;
+    bool *restates = arena_array(a, n_set + 1, sizeof *restates);
+    if (!restates) return err_nomem(e);
     TRY(open_source(a, name, &s, e));
-    TRY(apply_settings(a, name, &s.config, set, n_set, e));
+    TRY(apply_settings(a, name, &s.config, set, n_set, restates, e));
     TRY(model_parse(a, &s.config, &m, e));
     TRY(refuse_unread(&m, set, n_set, e));
     if (s.gguf) TRY(gguf_formats(a, &s.tensors, &m, e));
     if (s.gguf) m.formats_assumed = NULL;
     if (s.gguf && n_set == 0) TRY(checkpoint_stored(a, &s.tensors, &m, e));
     if (s.path && n_set == 0) TRY(checkpoint_beside(a, s.path, &m, e));
+    TRY(note_restated(a, set, restates, n_set, &m, e));
     m.name = s.shown;
     for (size_t i = 0; i < n_set; i++)
         m.name = m.name ? arena_printf(a, "%s %s=%s", m.name, set[i].key, set[i].value) : NULL;

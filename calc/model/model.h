@@ -28,6 +28,12 @@ enum recurrent_block {
     RECURRENT_LRU,       /* RG-LRU: a head is a block of the gates, its state a vector; arXiv 2402.19427 */
     RECURRENT_CONV,      /* a gated short convolution alone: a head is one channel */
     RECURRENT_TIME_MIX,  /* RWKV-5: a stored decay and bonus a key element; arXiv 2404.05892 */
+    RECURRENT_FINCH,     /* RWKV-6: mixtures and decays made of the token by low-rank products; arXiv 2404.05892 */
+    RECURRENT_GOOSE,     /* RWKV-7: a generalised delta rule with a rate a key element; arXiv 2503.14456 */
+    RECURRENT_DIAGONAL,  /* S4D: a channel has head_dim complex poles of its own; arXiv 2206.11893. With conv_taps those
+                          * of a shift SSM of the keys, and gates: H3, arXiv 2212.14052 */
+    RECURRENT_FILTER,    /* Hyena: a convolution as long as the context between gates; arXiv 2302.10866. A channel's
+                          * filter is a sum of head_dim complex poles, or with filter_width what an MLP makes of time */
 };
 
 enum decay_kind {
@@ -42,9 +48,16 @@ enum recurrent_norm { OUTPUT_PLAIN, OUTPUT_HEAD_NORM, OUTPUT_WIDE_NORM };
 
 struct recurrence {
     enum recurrent_block block;
-    int64_t conv_taps;    /* of the short causal convolution; 0: none */
-    int64_t chunk_tokens; /* of the scan in a pass of many tokens */
-    int64_t rank;         /* of the low-rank products: time step, decay, gate; 0: none */
+    int64_t conv_taps;                        /* of the short causal convolution; 0: none */
+    int64_t chunk_tokens;                     /* of the scan in a pass of many tokens */
+    int64_t rank;                             /* of the low-rank products: time step, decay, gate; 0: none */
+    int64_t mix_rank;                         /* RWKV-6: of each of five mixtures with the token before */
+    int64_t rate_rank, value_rank, gate_rank; /* RWKV-7: of rates, of the share of the first layer's values (0: it is
+                                               * the first layer), of the gate */
+    int64_t feature_dim; /* linear: queries and keys are so wide before a Taylor map makes 1 + d + d*d of them, which is
+                          * head_dim; outputs are divided by the sum of their weights; arXiv 2402.18668. 0: no map */
+    int64_t filter_width, filter_inputs, filter_layers, filter_tokens; /* Hyena: of the MLP that makes the filter, its
+                                                                        * inputs a token, inner layers, stored times */
     bool conv_bias, proj_bias;
     bool inner_norms;         /* Mamba-1: RMS norms of time step, B and C */
     bool inner_norm_weights;  /* with a weight each */
@@ -55,7 +68,10 @@ struct recurrence {
     enum recurrent_gate gate; /* of the output */
     bool gate_bias;
     enum recurrent_norm norm; /* of the output, before the gate */
-    bool rope, activated;     /* queries and keys turn; q, k and v pass a nonlinearity without a convolution */
+    bool rope, activated;     /* queries and keys turn; q, k and v pass a nonlinearity without a convolution; of a
+                               * convolution alone: SiLU and one gate for two gates */
+    bool filter_sines;        /* Hyena: frequencies of its sines are stored */
+    bool gated_unit;          /* S4D: the output product makes twice the width, whose halves are gate and value */
 };
 
 /* Norms of query and key heads: one weight of head_dim for all heads; a weight for every head, statistics within each;
@@ -91,8 +107,13 @@ struct mixer {
     bool doubled_input; /* reads the residual stream beside the embedding: 2*hidden wide */
     bool features_kv;   /* a target's features become keys and values too, by the same weights, and these are kept */
     bool images;        /* keys and values are those of an image: without one the layer is skipped, its weights held */
-    struct recurrence recurrence;
+    int64_t adapter_rank;         /* low-rank products of its own beside q, k and v, which other layers share; 0 none */
+    struct recurrence recurrence; /* of attention: the short convolution of q, k and v alone */
 };
+
+/* model_keeps_inputs -- a long convolution whose filter has no poles: every input of a sequence is kept, as in a cache.
+ */
+bool model_keeps_inputs(const struct mixer *x);
 
 enum ffn_kind { FFN_NONE, FFN_DENSE, FFN_MOE };
 
@@ -109,6 +130,7 @@ struct ffn {
     bool out_proj;          /* a hidden x hidden product after the block */
     bool residual_unit;     /* Medusa: one hidden x hidden product and a nonlinearity, added to the stream */
     bool channel_mix;       /* RWKV: inputs mixed with the token before, squared ReLU, a gate of hidden x hidden */
+    bool channel_bare;      /* the same without the gate: RWKV-7 */
     bool shared_gate;       /* a 1 x hidden gate on the shared expert's output */
     bool router_bias;       /* bias of the router product */
     bool router_norm;       /* the router reads an RMS norm of its own */
@@ -182,12 +204,14 @@ enum weight_class {
     WEIGHT_CLASSES
 };
 
-/* An encoder of images beside the language model, with what joins it to the stream (MODEL.md "Towers"): parameters, and
- * of them those that every tensor-parallel rank has a copy of. 0: the file has none; NAN: it has one that is not
- * described. */
+/* An encoder of images or of sound beside the language model, with what joins it to the stream (MODEL.md "Towers"):
+ * parameters, and of them those that every tensor-parallel rank has a copy of. 0: the file has none; NAN: it has one
+ * that is not described. */
 struct model_tower {
     const char *name; /* NULL none */
     double params, whole_params;
+    double tokens;        /* that an image (or each tile of it), or 30 seconds of sound, becomes; 0 not known */
+    int64_t token_pixels; /* images keep their size: side of the square of pixels that becomes one token; 0 */
 };
 
 /* What a model has in place of a decoder's ends. A classifier has a head of so many labels, an encoder of text none. A
@@ -228,8 +252,8 @@ struct model {
      * layer_scale: a stored number times each layer's output. 0 none. */
     int64_t per_layer_dim, per_layer_vocab, streams, laurel_rank;
     bool layer_scale;
-    int64_t embed_extra_rows; /* of the input embedding, beyond the vocabulary */
-    struct model_tower tower;
+    int64_t embed_extra_rows;        /* of the input embedding, beyond the vocabulary */
+    struct model_tower tower, audio; /* of images, of sound */
     struct model_draft draft;
     struct model_mtp mtp;
     /* Queries see later tokens too: all of them, or with block_causal those of their own block. diffusion: a pass
@@ -250,6 +274,7 @@ struct model {
     const char *formats_assumed; /* a sentence where the file leaves them open; NULL, or another format was named */
     struct dtype kv, activations;
     struct dtype state;                /* of recurrent states; that of convolutions is kept as activations */
+    bool state_assumed;                /* the file does not say it */
     double stored_bytes, stored_elems; /* of the checkpoint's tensors, by their own headers; NAN no checkpoint */
     bool stored_plain;                 /* stored elements are parameters: no packed ones among them */
     char hash[17];                     /* of the file with its settings applied */
@@ -269,8 +294,8 @@ struct model_setting {
 /* model_load -- from a path to a config.json, a directory that holds one, a .gguf or a directory with one and no
  * config.json, a built-in name or alias, or a Hugging Face id in the local cache ($HF_HOME, ~/.cache/huggingface/hub).
  * Settings override keys before reading. Tensors beside a config.json fill stored_* (not with settings: then it is
- * another model); those of a .gguf also say how its weights are stored. Errors: as model_parse; ERR_INPUT unknown name
- * (nearest offered), a .gguf that lies; ERR_IO. */
+ * another model) and say how its weights are stored, where the config says otherwise; so do those of a .gguf. Errors:
+ * as model_parse; ERR_INPUT unknown name (nearest offered), a .gguf that lies; ERR_IO. */
 enum err_code model_load(struct arena *a, const char *name, const struct model_setting *set, size_t n_set,
                          struct model *out, struct err *e);
 

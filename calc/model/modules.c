@@ -134,7 +134,8 @@ bool module_covers(const struct layer_kind *k)
 {
     const struct mixer *x = &k->mixer;
     const struct recurrence *p = &x->recurrence;
-    if (k->borrowed || x->doubled_input || k->ffn.out_proj || k->ffn.channel_mix || k->ffn.adapter_rank > 0)
+    if (k->borrowed || x->doubled_input || x->adapter_rank > 0 || k->ffn.out_proj || k->ffn.channel_mix ||
+        k->ffn.adapter_rank > 0)
         return false;
     if (x->kind != MIXER_RECURRENT) return true;
     return p->block == RECURRENT_SSD || p->block == RECURRENT_CONV ||

@@ -34,6 +34,10 @@ enum err_code reader_text_part(const struct json *root, struct json *out, struct
     static const char *const NESTED[] = {"text_config", "llm_config", "language_config"};
     struct json j;
     *out = *root;
+    if (json_get(root, "thinker_config", &j)) { /* of a model that also talks: the part that reads */
+        if (!json_is_object(&j)) return json_want(&j, "an object", e);
+        return reader_text_part(&j, out, e);
+    }
     for (size_t i = 0; i < sizeof NESTED / sizeof NESTED[0]; i++) {
         if (!json_get(root, NESTED[i], &j)) continue;
         if (!json_is_object(&j)) return json_want(&j, "an object", e);
@@ -43,8 +47,9 @@ enum err_code reader_text_part(const struct json *root, struct json *out, struct
     return ERR_OK;
 }
 
-/* A draft head is known by a key of its own or by its architecture: its model_type is mostly that of its target. */
-static const struct family *find_draft(struct reader *r)
+/* A draft head is known by a key of its own or by its architecture: its model_type is mostly that of its target. Some
+ * others are known by a key too. */
+static const struct family *find_marked(struct reader *r)
 {
     struct json j, list, first;
     const char *architecture = "";
@@ -59,23 +64,37 @@ static const struct family *find_draft(struct reader *r)
     return NULL;
 }
 
+/* Files of some libraries say no more than the keys that they have. */
+static const struct family *find_signed(struct reader *r)
+{
+    struct json j;
+    size_t n;
+    const struct family *f = family_table(&n);
+    for (size_t i = 0; i < n; i++)
+        if (f[i].sign && json_get(&r->text, f[i].sign, &j)) return &f[i];
+    return NULL;
+}
+
 static enum err_code find_family(struct reader *r)
 {
     TRY(reader_text_part(r->root, &r->text, r->e));
     struct json j;
     const char *type = NULL;
-    r->family = find_draft(r);
+    r->family = find_marked(r);
     if (r->family) return ERR_OK;
     const struct json *where = &r->text;
     if (!json_get(&r->text, "model_type", &j)) {
         where = r->root;
         if (!json_get(r->root, "model_type", &j)) {
             struct json list, first;
-            if (!json_get(r->root, "architectures", &list) || !json_at(&list, 0, NULL, &first))
+            if (!json_get(r->root, "architectures", &list) || !json_at(&list, 0, NULL, &first)) {
+                r->family = find_signed(r);
+                if (r->family) return ERR_OK;
                 return err_set(r->e, ERR_INPUT,
                                "%s: neither model_type nor architectures is there: not a Hugging Face config.json of a "
                                "language model",
                                r->root->file);
+            }
             TRY(json_str(&first, &type, r->e));
             r->family = family_find_architecture(type);
             return r->family ? ERR_OK : unknown_family(r, where, "architectures[0]", type);
@@ -195,7 +214,7 @@ static bool described(const struct family *f, const char *key)
 {
     for (size_t i = 0; i < sizeof f->describes / sizeof f->describes[0] && f->describes[i]; i++)
         if (strcmp(f->describes[i], key) == 0) return true;
-    return false;
+    return f->hybrid == HYBRID_ATTN && strcmp(key, "attn.layers") == 0;
 }
 
 /* Keys that change the structure in ways the family's row does not describe: the file is not what its model_type says.
@@ -224,6 +243,7 @@ static enum err_code refuse_foreign(struct reader *r)
         {"attention_k_eq_v", "values that are the keys"},
         {"moe_latent_size", "experts in a latent space"},
         {"shared_intermediate_size", "a shared expert"},
+        {"attn.layers", "attention in some layers"},
     };
     struct json j;
     for (size_t i = 0; i < sizeof FOREIGN / sizeof FOREIGN[0]; i++)
@@ -363,6 +383,9 @@ enum err_code model_parse(struct arena *a, const struct json *j, struct model *o
     TRY(stored_read(a, j, &r.text, r.family->router_fp32, &m, e));
     m.attention = reader_attention_text(a, &m);
     TRY(towers_read(&r));
+    if (r.sizes_of_class)
+        TRY(reader_note(
+            &r, arena_printf(a, "sizes that %s does not state are those of the class of %s", r.text.path, m.family)));
     (void)json_hash(j, m.hash);
     if (!m.attention) return err_nomem(e);
     *out = m;

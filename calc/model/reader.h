@@ -13,7 +13,8 @@ struct reader {
     const struct json *root;
     struct json text; /* the language model's part: root, or text_config and its like */
     const struct family *family;
-    int64_t layer; /* that is being read */
+    int64_t layer;       /* that is being read */
+    bool sizes_of_class; /* some were not in the text part */
     struct model *m;
     struct err *e;
 };
@@ -65,6 +66,8 @@ enum err_code recurrent_fla_retention(struct reader *r, struct mixer *x);
 enum err_code recurrent_lru(struct reader *r, struct mixer *x);
 enum err_code recurrent_short_conv(struct reader *r, struct mixer *x); /* conv_L_cache taps */
 enum err_code recurrent_time_mix(struct reader *r, struct mixer *x);   /* head_size, attention_hidden_size */
+enum err_code recurrent_finch(struct reader *r, struct mixer *x);      /* RWKV-6 */
+enum err_code recurrent_goose(struct reader *r, struct mixer *x);      /* RWKV-7 */
 /* recurrent_name -- for people: "mamba-2", "delta rule", ... */
 const char *recurrent_name(const struct mixer *x);
 

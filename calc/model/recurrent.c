@@ -197,9 +197,7 @@ static enum err_code fla_common(struct reader *r, struct mixer *x, const char *g
                                 bool conv_default)
 {
     struct recurrence *p = begin(x, RECURRENT_LINEAR);
-    struct json j;
     bool conv, gate;
-    if (json_get(&r->text, "attn", &j)) return refuse(r, "attn mixes attention layers in");
     TRY(reader_dim(r, DIM_HEADS, 1, -1, &x->heads));
     TRY(reader_dim(r, DIM_KV_HEADS, 1, x->heads, &x->kv_heads));
     if (x->kv_heads != x->heads) return refuse(r, "num_kv_heads shares states");
@@ -297,21 +295,9 @@ enum err_code recurrent_short_conv(struct reader *r, struct mixer *x)
     return ERR_OK;
 }
 
-enum err_code recurrent_time_mix(struct reader *r, struct mixer *x)
+bool model_keeps_inputs(const struct mixer *x)
 {
-    struct recurrence *p = begin(x, RECURRENT_TIME_MIX);
-    int64_t width = r->m->hidden, head = 64; /* class default; not a unit */
-    struct json j;
-    if (json_get(&r->text, "attention_hidden_size", &j)) TRY(json_int(&j, 1, 1 << 22, &width, r->e));
-    if (json_get(&r->text, "head_size", &j)) TRY(json_int(&j, 1, 1 << 16, &head, r->e));
-    if (width % head != 0)
-        return err_set(r->e, ERR_INPUT, "%s: width %lld is not a multiple of head_size %lld", r->text.file,
-                       (long long)width, (long long)head);
-    x->heads = x->kv_heads = width / head;
-    x->head_dim = x->v_head_dim = head;
-    p->gate = GATE_FULL;
-    p->norm = OUTPUT_WIDE_NORM;
-    return ERR_OK;
+    return x->kind == MIXER_RECURRENT && x->recurrence.block == RECURRENT_FILTER && x->recurrence.filter_width > 0;
 }
 
 const char *recurrent_name(const struct mixer *x)
@@ -319,10 +305,17 @@ const char *recurrent_name(const struct mixer *x)
     switch (x->recurrence.block) {
     case RECURRENT_SELECTIVE: return "mamba";
     case RECURRENT_SSD: return "mamba-2";
-    case RECURRENT_LINEAR: return x->recurrence.delta ? "delta rule" : "linear attention";
+    case RECURRENT_LINEAR:
+        return x->recurrence.delta             ? "delta rule"
+               : x->recurrence.feature_dim > 0 ? "Taylor linear attention"
+                                               : "linear attention";
     case RECURRENT_LRU: return "RG-LRU";
     case RECURRENT_CONV: return "short conv";
-    case RECURRENT_TIME_MIX: return "time mix";
+    case RECURRENT_TIME_MIX:
+    case RECURRENT_FINCH:
+    case RECURRENT_GOOSE: return "time mix";
+    case RECURRENT_DIAGONAL: return x->recurrence.conv_taps > 0 ? "H3" : "S4D";
+    case RECURRENT_FILTER: return x->recurrence.filter_width > 0 ? "long convolution" : "modal long convolution";
     }
     return "recurrence";
 }

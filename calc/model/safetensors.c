@@ -1,7 +1,6 @@
 /* safetensors -- 8 bytes of header length, little-endian; a JSON object of that length, blanks behind it allowed: name
  * to dtype, shape and [begin, end) in the data, and "__metadata__" of strings; then the data, every byte owned once.
  * Source: https://github.com/huggingface/safetensors README "Format", safetensors/src/tensor.rs for the dtypes. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "calc/base/json_scan.h"
@@ -25,33 +24,30 @@ const struct tensor_type *safetensors_type(const char *name, size_t len)
     return NULL;
 }
 
-static enum err_code read_shape(struct json_scan *s, struct tensor *t)
+/* What an entry says. */
+struct entry {
+    const struct tensor_type *type;
+    int64_t shape[TENSOR_DIMS_MAX], begin, end;
+    size_t dims;
+};
+
+static enum err_code read_shape(struct json_scan *s, struct entry *t)
 {
-    bool more;
-    TRY(json_scan_array(s));
-    for (t->dims = 0;; t->dims++) {
-        TRY(json_scan_element(s, &more));
-        if (!more) return ERR_OK;
-        if (t->dims == TENSOR_DIMS_MAX) return json_scan_want(s, "at most 8 dimensions");
-        TRY(json_scan_int(s, 0, INT64_MAX, &t->shape[t->dims]));
-    }
+    return json_scan_ints(s, 0, INT64_MAX, t->shape, TENSOR_DIMS_MAX, &t->dims, "at most 8 dimensions");
 }
 
-static enum err_code read_offsets(struct json_scan *s, int64_t *begin, int64_t *end)
+static enum err_code read_offsets(struct json_scan *s, struct entry *t)
 {
-    bool more;
-    TRY(json_scan_array(s));
-    TRY(json_scan_element(s, &more));
-    if (!more) return json_scan_want(s, "two offsets before the end of the list");
-    TRY(json_scan_int(s, 0, INT64_MAX, begin));
-    TRY(json_scan_element(s, &more));
-    if (!more) return json_scan_want(s, "two offsets before the end of the list");
-    TRY(json_scan_int(s, 0, INT64_MAX, end));
-    TRY(json_scan_element(s, &more));
-    return more ? json_scan_want(s, "two offsets and no third") : ERR_OK;
+    int64_t v[2];
+    size_t n;
+    TRY(json_scan_ints(s, 0, INT64_MAX, v, 2, &n, "two offsets and no third"));
+    if (n != 2) return json_scan_want(s, "two offsets before the end of the list");
+    t->begin = v[0];
+    t->end = v[1];
+    return ERR_OK;
 }
 
-static enum err_code read_type(struct json_scan *s, struct tensor *t, struct json_text name)
+static enum err_code read_type(struct json_scan *s, struct entry *t, struct json_text name)
 {
     struct json_text text;
     char clean[84], dtype[84];
@@ -62,47 +58,74 @@ static enum err_code read_type(struct json_scan *s, struct tensor *t, struct jso
                    tensor_clean(clean, name.s, name.len), tensor_clean(dtype, text.s, text.len));
 }
 
+/* The one spelling that the library writes, without the scanner's steps. False: another one, and nothing was read. */
+static bool read_usual(struct json_scan *s, struct entry *t)
+{
+    enum { LONGEST = 12 };
+    const struct json_scan start = *s;
+    bool usual = json_scan_literal(s, "{\"dtype\":\"");
+    size_t n = 0;
+    while (usual && n < LONGEST && s->at + n < s->len && s->text[s->at + n] != '"') n++;
+    t->type = usual ? safetensors_type(s->text + s->at, n) : NULL;
+    s->at += n;
+    usual = t->type && json_scan_literal(s, "\",\"shape\":") && read_shape(s, t) == ERR_OK &&
+            json_scan_literal(s, ",\"data_offsets\":") && read_offsets(s, t) == ERR_OK && json_scan_literal(s, "}");
+    if (!usual) *s = start;
+    return usual;
+}
+
+static const char *const MEMBERS[] = {"dtype", "shape", "data_offsets"};
+enum member { DTYPE, SHAPE, OFFSETS, MEMBERS_N };
+
+static enum member member_of(struct json_text key)
+{
+    if (key.len == 5 && memcmp(key.s, MEMBERS[DTYPE], 5) == 0) return DTYPE;
+    if (key.len == 5 && memcmp(key.s, MEMBERS[SHAPE], 5) == 0) return SHAPE;
+    return key.len == 12 && memcmp(key.s, MEMBERS[OFFSETS], 12) == 0 ? OFFSETS : MEMBERS_N;
+}
+
 /* What an entry says: each member once, and nothing else. */
-static enum err_code read_entry(struct json_scan *s, struct json_text name, struct tensor *t, int64_t *end)
+static enum err_code read_entry(struct json_scan *s, struct json_text name, struct entry *t)
 {
     char clean[84];
-    static const char *const KEYS[] = {"dtype", "shape", "data_offsets"};
-    bool had[3] = {false}, more;
+    bool had[MEMBERS_N] = {false}, more;
     struct json_text key;
+    if (read_usual(s, t)) return ERR_OK;
     TRY(json_scan_object(s));
     for (;;) {
-        size_t k = 0;
         TRY(json_scan_member(s, &key, &more));
         if (!more) break;
-        while (k < 3 && !json_text_is(key, KEYS[k])) k++;
-        if (k == 3) return json_scan_want(s, "only dtype, shape and data_offsets in a tensor's entry");
+        const enum member k = member_of(key);
+        if (k == MEMBERS_N) return json_scan_want(s, "only dtype, shape and data_offsets in a tensor's entry");
         if (had[k]) return json_scan_want(s, "dtype, shape and data_offsets once each");
         had[k] = true;
-        if (k == 0) TRY(read_type(s, t, name));
-        if (k == 1) TRY(read_shape(s, t));
-        if (k == 2) TRY(read_offsets(s, &t->begin_bytes, end));
+        if (k == DTYPE) TRY(read_type(s, t, name));
+        if (k == SHAPE) TRY(read_shape(s, t));
+        if (k == OFFSETS) TRY(read_offsets(s, t));
     }
-    for (size_t k = 0; k < 3; k++)
+    for (size_t k = 0; k < MEMBERS_N; k++)
         if (!had[k])
             return err_set(s->err, ERR_INPUT, "%s: tensor '%s': %s is missing in its entry", s->name,
-                           tensor_clean(clean, name.s, name.len), KEYS[k]);
+                           tensor_clean(clean, name.s, name.len), MEMBERS[k]);
     return ERR_OK;
 }
 
 static enum err_code read_tensor(struct tensor_builder *b, const struct tensor_source *src, struct json_scan *s,
                                  struct json_text key, int shard)
 {
-    struct tensor t = {.shard = shard};
-    int64_t end = 0;
+    struct entry t;
     char name[84];
-    TRY(read_entry(s, key, &t, &end));
-    TRY(tensor_builder_add(b, src, key.s, key.len, &t));
+    TRY(read_entry(s, key, &t));
+    TRY(tensor_builder_add(
+        b, src, key.s, key.len,
+        &(struct tensor){
+            .type = t.type, .shape = t.shape, .dims = (int)t.dims, .begin_bytes = t.begin, .shard = shard}));
     const struct tensor *added = &b->tensors[b->n - 1];
-    if (end >= t.begin_bytes && end - t.begin_bytes == added->bytes) return ERR_OK;
+    if (t.end >= t.begin && t.end - t.begin == added->bytes) return ERR_OK;
     return err_set(b->err, ERR_INPUT,
                    "%s: tensor '%s': its offsets [%lld, %lld) are not the %lld bytes of its %s shape", src->name,
-                   tensor_clean(name, key.s, key.len), (long long)t.begin_bytes, (long long)end,
-                   (long long)added->bytes, added->type->name);
+                   tensor_clean(name, key.s, key.len), (long long)t.begin, (long long)t.end, (long long)added->bytes,
+                   added->type->name);
 }
 
 static enum err_code read_metadata(struct tensor_builder *b, struct json_scan *s, bool keep)
@@ -134,9 +157,11 @@ static enum err_code read_header(struct tensor_builder *b, const struct tensor_s
     if (text[0] != '{') return json_scan_want(&s, "the object of a safetensors header");
     TRY(json_scan_object(&s));
     for (;;) {
-        TRY(json_scan_member(&s, &key, &more));
+        key = tensor_builder_next(b);
+        more = key.len > 0 && json_scan_member_known(&s, key);
+        if (!more) TRY(json_scan_member(&s, &key, &more));
         if (!more) break;
-        if (!json_text_is(key, "__metadata__")) {
+        if (key.s[0] != '_' || !json_text_is(key, "__metadata__")) {
             TRY(read_tensor(b, src, &s, key, shard));
         } else {
             if (metadata) return json_scan_want(&s, "__metadata__ once");
@@ -166,12 +191,10 @@ enum err_code safetensors_read(struct tensor_builder *b, const struct tensor_sou
                        "%s: a header of %llu bytes in a file of %lld: an incomplete download, or no safetensors file",
                        src->name, (unsigned long long)n, (long long)src->size_bytes);
     const size_t first = b->n;
-    char *text = malloc((size_t)n);
-    if (!text) return err_nomem(b->err);
-    enum err_code code = tensor_source_read(src, 8, text, (size_t)n, b->err);
-    if (code == ERR_OK) code = read_header(b, src, text, (size_t)n, shard);
-    free(text);
-    if (code != ERR_OK) return code;
+    char *text;
+    TRY(tensor_builder_text(b, (size_t)n, &text));
+    TRY(tensor_source_read(src, 8, text, (size_t)n, b->err));
+    TRY(read_header(b, src, text, (size_t)n, shard));
     *header_bytes = 8 + (int64_t)n;
     return tensor_builder_check_ranges(b, src, first, src->size_bytes - *header_bytes, true);
 }

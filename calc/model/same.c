@@ -36,7 +36,8 @@ static bool same_order(const struct model *a, const struct model *b)
 static bool has(const struct model *m, bool recurrent)
 {
     for (size_t i = 0; i < m->kinds_n; i++)
-        if (m->kinds[i].mixer.kind != MIXER_NONE && (m->kinds[i].mixer.kind == MIXER_RECURRENT) == recurrent)
+        if ((!recurrent && model_keeps_inputs(&m->kinds[i].mixer)) ||
+            (m->kinds[i].mixer.kind != MIXER_NONE && (m->kinds[i].mixer.kind == MIXER_RECURRENT) == recurrent))
             return true;
     return false;
 }
@@ -61,7 +62,8 @@ static bool same_ends(const struct model *a, const struct model *b)
            x->joined == y->joined && x->head_rows == y->head_rows && x->heads == y->heads && x->no_head == y->no_head &&
            x->joined_bias == y->joined_bias && x->norms_before == y->norms_before && x->norms_after == y->norms_after &&
            a->mtp.modules == b->mtp.modules && a->mtp.layers == b->mtp.layers &&
-           same_number(a->tower.params, b->tower.params) && same_number(a->tower.whole_params, b->tower.whole_params);
+           same_number(a->tower.params, b->tower.params) && same_number(a->tower.whole_params, b->tower.whole_params) &&
+           same_number(a->audio.params, b->audio.params) && same_number(a->audio.whole_params, b->audio.whole_params);
 }
 
 bool model_same(const struct model *a, const struct model *b)

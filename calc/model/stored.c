@@ -141,7 +141,8 @@ static enum err_code read_state(const struct json *text, const struct json *root
     static const char *const KEYS[] = {"mamba_ssm_cache_dtype", "mamba_ssm_dtype", NULL};
     struct json j;
     const char *name = "fp32";
-    if (first_of(text, root, KEYS, &j)) TRY(json_str(&j, &name, e));
+    m->state_assumed = !first_of(text, root, KEYS, &j);
+    if (!m->state_assumed) TRY(json_str(&j, &name, e));
     if (strncmp(name, "torch.", 6) == 0) name += 6;
     if (strcmp(name, "auto") == 0) name = m->activations.name;
     if (dtype_find(name, &m->state, NULL) != ERR_OK || !is_float(&m->state))

@@ -130,19 +130,17 @@ static enum err_code open_single(struct tensor_builder *b, const char *path, str
 }
 
 /* The tensors of an index without any of its shards. */
-static enum err_code take_names(struct tensor_builder *b, const struct tensor_index *x, struct tensor_set *s)
+static void take_names(struct tensor_builder *b, const struct tensor_index *x, struct tensor_set *s)
 {
-    const struct tensor_source src = {.name = x->file};
     s->format = TENSOR_FORMAT_INDEX;
     s->headers_missing = true;
-    for (size_t i = 0; i < x->n; i++) {
-        const struct tensor t = {
-            .elems = TENSOR_UNKNOWN, .bytes = TENSOR_UNKNOWN, .begin_bytes = TENSOR_UNKNOWN, .shard = x->shard_of[i]};
-        const char *name = tensor_names_at(x->names, (int32_t)i);
-        TRY(tensor_builder_add(b, &src, name, strlen(name), &t));
-    }
+    for (size_t i = 0; i < x->n; i++)
+        b->tensors[b->n++] = (struct tensor){.name = tensor_names_at(b->names, (int32_t)i),
+                                             .elems = TENSOR_UNKNOWN,
+                                             .bytes = TENSOR_UNKNOWN,
+                                             .begin_bytes = TENSOR_UNKNOWN,
+                                             .shard = x->shard_of[i]};
     for (size_t i = 0; i < s->shards_n; i++) s->shards[i].file_bytes = s->shards[i].header_bytes = TENSOR_UNKNOWN;
-    return ERR_OK;
 }
 
 /* Which shards are there. */
@@ -176,7 +174,11 @@ static enum err_code open_index(struct tensor_builder *b, const char *path, stru
     s->shards = arena_array(b->arena, x.shards_n ? x.shards_n : 1, sizeof *s->shards);
     if (!s->shards) return err_nomem(b->err);
     TRY(look(b, &x, s, &present, &absent));
-    if (x.pickles || present == 0) return take_names(b, &x, s);
+    TRY(tensor_builder_expect(b, x.shard_of, x.n, !x.escapes));
+    if (x.pickles || present == 0) {
+        take_names(b, &x, s);
+        return ERR_OK;
+    }
     if (absent < x.shards_n)
         return err_set(b->err, ERR_IO, "%s: shard '%s' is missing (%zu of %zu are there)", x.file,
                        tensor_clean(clean, tensor_names_at(x.shards, (int32_t)absent),
@@ -311,14 +313,11 @@ enum err_code tensors_open(struct arena *a, const char *path, struct tensor_set 
     struct tensor_set s = {.index_total_bytes = (double)NAN, .index_total_params = (double)NAN};
     struct tensor_builder b = {.arena = a, .err = e, .names = tensor_names_open(a)};
     if (!b.names) return err_nomem(e);
-    enum err_code code = *path == '\0'        ? err_set(e, ERR_USAGE, "the path is empty")
-                         : is_directory(path) ? open_directory(&b, path, &s)
-                                              : open_path(&b, path, &s);
-    if (code == ERR_OK && b.tensors) code = arena_defer(a, free, b.tensors, e);
-    if (code != ERR_OK) {
-        tensor_builder_close(&b);
-        return code;
-    }
+    const enum err_code code = *path == '\0'        ? err_set(e, ERR_USAGE, "the path is empty")
+                               : is_directory(path) ? open_directory(&b, path, &s)
+                                                    : open_path(&b, path, &s);
+    tensor_builder_close(&b);
+    TRY(code);
     s.tensors = b.tensors;
     s.n = b.n;
     s.meta = b.meta;
@@ -362,6 +361,7 @@ bool tensors_plain(const struct tensor_set *s)
 {
     for (size_t i = 0; i < s->n; i++) {
         const struct tensor_type *t = s->tensors[i].type;
+        if (i > 0 && t == s->tensors[i - 1].type) continue;
         if (!t || t->quantised || t->block_bytes < 2 * t->block_elems || !strchr(t->name, 'F')) return false;
     }
     return true;

@@ -28,12 +28,11 @@ struct tensor_type {
 struct tensor {
     const char *name;
     const struct tensor_type *type; /* NULL when its shard was not there */
-    int dims;
-    int64_t shape[TENSOR_DIMS_MAX]; /* slowest index first, in both formats */
+    const int64_t *shape;           /* of dims sides, slowest index first, in both formats */
     int64_t elems;                  /* as stored; TENSOR_UNKNOWN without a header */
     int64_t bytes;                  /* TENSOR_UNKNOWN without a header */
     int64_t begin_bytes;            /* place behind the shard's header */
-    int shard;
+    int shard, dims;
 };
 
 struct tensor_shard {

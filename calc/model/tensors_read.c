@@ -50,13 +50,16 @@ enum err_code tensor_source_read(const struct tensor_source *s, int64_t at, void
 
 /* ---- names ---- */
 
-/* Open addressing; a slot holds 1 + number. Names made to collide would make every look-up long: such a set is refused
- * rather than waited for. At half load, chains of honest names stay far below the limit. */
-enum { PROBES_MAX = 4096, SLOTS_MIN = 256 };
+/* Open addressing; a slot holds 1 + number below some bits of the hash, so that most look-ups end without the name
+ * itself. Names made to collide would make every look-up long: such a set is refused rather than waited for. At half
+ * load, chains of honest names stay far below the limit. */
+enum { PROBES_MAX = 4096, SLOTS_MIN = 256, NUMBER_BITS = 22 };
+
+_Static_assert(TENSORS_MAX < 1 << NUMBER_BITS, "a number and one more fit in a slot");
 
 struct name {
     const char *s;
-    uint32_t len, hash;
+    size_t len;
 };
 
 struct tensor_names {
@@ -66,19 +69,11 @@ struct tensor_names {
     size_t n, room, slots_n;
 };
 
-static void release_names(void *what)
-{
-    struct tensor_names *t = what;
-    free(t->names);
-    free(t->slots);
-}
-
 struct tensor_names *tensor_names_open(struct arena *a)
 {
     struct tensor_names *t = arena_alloc(a, sizeof *t);
-    if (!t) return NULL;
-    t->arena = a;
-    return arena_defer(a, release_names, t, NULL) == ERR_OK ? t : NULL;
+    if (t) t->arena = a;
+    return t;
 }
 
 /* Words rather than bytes: the names of a large checkpoint are megabytes. The order of bytes in a word is the
@@ -97,28 +92,39 @@ static uint32_t hash_of(const char *s, size_t len)
     return (uint32_t)(h >> 32);
 }
 
-static bool grow(struct tensor_names *t)
+/* The number in a slot, -1 in an empty one; what of a hash is above it. */
+static int32_t number_in(uint32_t slot) { return (int32_t)(slot & ((1U << NUMBER_BITS) - 1)) - 1; }
+static uint32_t tag_of(uint32_t hash) { return hash >> NUMBER_BITS << NUMBER_BITS; }
+
+bool tensor_names_reserve(struct tensor_names *t, size_t n)
 {
-    if (t->n == t->room) {
-        const size_t room = t->room ? 2 * t->room : SLOTS_MIN / 2;
-        struct name *grown = realloc(t->names, room * sizeof *grown);
-        if (!grown) return false;
-        t->names = grown;
-        t->room = room;
+    if (n > t->room) {
+        struct name *names = arena_array(t->arena, n, sizeof *names);
+        if (!names) return false;
+        if (t->n) memcpy(names, t->names, t->n * sizeof *names);
+        t->names = names;
+        t->room = n;
     }
-    if (2 * (t->n + 1) <= t->slots_n) return true;
-    const size_t slots_n = t->slots_n ? 2 * t->slots_n : SLOTS_MIN;
-    uint32_t *slots = calloc(slots_n, sizeof *slots);
+    if (2 * n <= t->slots_n) return true;
+    size_t slots_n = SLOTS_MIN;
+    while (slots_n < 2 * n) slots_n *= 2;
+    uint32_t *slots = arena_array(t->arena, slots_n, sizeof *slots);
     if (!slots) return false;
-    for (size_t i = 0; i < t->n; i++) {
-        size_t at = t->names[i].hash & (slots_n - 1);
+    for (size_t i = 0; i < t->slots_n; i++) {
+        if (t->slots[i] == 0) continue;
+        const struct name *k = &t->names[number_in(t->slots[i])];
+        size_t at = hash_of(k->s, k->len) & (slots_n - 1);
         while (slots[at]) at = (at + 1) & (slots_n - 1);
-        slots[at] = (uint32_t)i + 1;
+        slots[at] = t->slots[i];
     }
-    free(t->slots);
     t->slots = slots;
     t->slots_n = slots_n;
     return true;
+}
+
+static bool name_is(const struct name *k, const char *s, size_t len)
+{
+    return k->len == len && memcmp(k->s, s, len) == 0;
 }
 
 /* The slot that holds the name, or the empty one where it would go; -1 beyond the limit. */
@@ -127,35 +133,60 @@ static int64_t probe(const struct tensor_names *t, const char *s, size_t len, ui
     size_t at = hash & (t->slots_n - 1);
     for (size_t tries = 0; tries < PROBES_MAX; tries++, at = (at + 1) & (t->slots_n - 1)) {
         if (t->slots[at] == 0) return (int64_t)at;
-        const struct name *k = &t->names[t->slots[at] - 1];
-        if (k->hash == hash && k->len == len && memcmp(k->s, s, len) == 0) return (int64_t)at;
+        const bool alike = tag_of(t->slots[at]) == tag_of(hash);
+        if (alike && name_is(&t->names[number_in(t->slots[at])], s, len)) return (int64_t)at;
     }
     return -1;
+}
+
+static enum err_code add_name(struct tensor_names *t, const char *s, size_t len, bool copy, uint32_t hash,
+                              int32_t *number, bool *fresh, struct err *e)
+{
+    if (t->n >= TENSORS_MAX) return err_set(e, ERR_INPUT, "more than %d names", (int)TENSORS_MAX);
+    if (t->n == t->room && !tensor_names_reserve(t, t->n ? 2 * t->n : SLOTS_MIN / 2)) return err_nomem(e);
+    const int64_t at = probe(t, s, len, hash);
+    if (at < 0) return err_set(e, ERR_INPUT, "names that were made to collide");
+    *fresh = t->slots[at] == 0;
+    if (*fresh) {
+        const char *kept = copy ? arena_strndup(t->arena, s, len) : s;
+        if (!kept) return err_nomem(e);
+        t->names[t->n++] = (struct name){kept, len};
+        t->slots[at] = tag_of(hash) | (uint32_t)t->n;
+    }
+    *number = number_in(t->slots[at]);
+    return ERR_OK;
 }
 
 enum err_code tensor_names_add(struct tensor_names *t, const char *s, size_t len, int32_t *number, bool *fresh,
                                struct err *e)
 {
-    if (t->n >= TENSORS_MAX) return err_set(e, ERR_INPUT, "more than %d names", (int)TENSORS_MAX);
-    if (!grow(t)) return err_nomem(e);
+    return add_name(t, s, len, true, hash_of(s, len), number, fresh, e);
+}
+
+uint32_t tensor_names_expect(const struct tensor_names *t, const char *s, size_t len)
+{
     const uint32_t hash = hash_of(s, len);
-    const int64_t at = probe(t, s, len, hash);
-    if (at < 0) return err_set(e, ERR_INPUT, "names that were made to collide");
-    *fresh = t->slots[at] == 0;
-    if (*fresh) {
-        const char *kept = arena_strndup(t->arena, s, len);
-        if (!kept) return err_nomem(e);
-        t->names[t->n] = (struct name){kept, (uint32_t)len, hash};
-        t->slots[at] = (uint32_t)++t->n;
-    }
-    *number = (int32_t)t->slots[at] - 1;
-    return ERR_OK;
+    if (t->slots_n) __builtin_prefetch(&t->slots[hash & (t->slots_n - 1)], 1);
+    return hash;
+}
+
+enum err_code tensor_names_keep(struct tensor_names *t, const char *s, size_t len, uint32_t hash, bool *fresh,
+                                struct err *e)
+{
+    int32_t number;
+    return add_name(t, s, len, false, hash, &number, fresh, e);
 }
 
 int32_t tensor_names_find(const struct tensor_names *t, const char *s, size_t len)
 {
     const int64_t at = t->slots_n ? probe(t, s, len, hash_of(s, len)) : -1;
-    return at < 0 ? -1 : (int32_t)t->slots[at] - 1;
+    return at < 0 ? -1 : number_in(t->slots[at]);
+}
+
+int32_t tensor_names_find_near(const struct tensor_names *t, const char *s, size_t len, int32_t guess)
+{
+    const bool right = guess >= 0 && (size_t)guess < t->n && name_is(&t->names[guess], s, len);
+    return right ? guess : tensor_names_find(t, s, len);
 }
 
 const char *tensor_names_at(const struct tensor_names *t, int32_t number) { return t->names[number].s; }
@@ -169,6 +200,8 @@ static enum err_code measure(const struct tensor_source *src, struct tensor *t, 
     bool over = false;
     t->elems = 1;
     for (int i = 0; i < t->dims; i++) over = over || __builtin_mul_overflow(t->elems, t->shape[i], &t->elems);
+    if (!over && t->type->block_elems == 1 && !__builtin_mul_overflow(t->elems, t->type->block_bytes, &t->bytes))
+        return ERR_OK; /* nearly all, without a division */
     const bool whole = !over && t->elems % t->type->block_elems == 0 &&
                        (t->dims == 0 || t->shape[t->dims - 1] % t->type->block_elems == 0 || !t->type->quantised);
     if (!over && !whole)
@@ -181,6 +214,50 @@ static enum err_code measure(const struct tensor_source *src, struct tensor *t, 
     return ERR_OK;
 }
 
+enum err_code tensor_builder_expect(struct tensor_builder *b, const int32_t *shard_of, size_t n, bool plain)
+{
+    b->seen = arena_array(b->arena, n ? n : 1, sizeof *b->seen);
+    b->tensors = arena_array(b->arena, n ? n : 1, sizeof *b->tensors);
+    if (!b->seen || !b->tensors) return err_nomem(b->err);
+    b->shard_of = shard_of;
+    b->expected_n = b->room = n;
+    b->plain = plain;
+    return ERR_OK;
+}
+
+struct json_text tensor_builder_next(const struct tensor_builder *b)
+{
+    if (!b->plain || (size_t)b->next >= b->expected_n) return (struct json_text){"", 0};
+    return (struct json_text){b->names->names[b->next].s, b->names->names[b->next].len};
+}
+
+/* A shape in the arena, that of an earlier tensor where it is one of those kept. */
+static const int64_t *keep_shape(struct tensor_builder *b, const int64_t *side, int dims)
+{
+    uint64_t hash = (uint64_t)dims;
+    for (int i = 0; i < dims; i++) hash = (hash ^ (uint64_t)side[i]) * 0x9E3779B97F4A7C15u; /* as in hash_of */
+    struct tensor_shape *k = &b->shapes[hash >> 32 & (TENSOR_SHAPES_KEPT - 1)];
+    const size_t bytes = (size_t)dims * sizeof *side;
+    if (k->side && k->dims == dims && memcmp(k->side, side, bytes) == 0) return k->side;
+    int64_t *copy = arena_alloc(b->arena, bytes ? bytes : 1);
+    if (!copy) return NULL;
+    if (bytes) memcpy(copy, side, bytes);
+    *k = (struct tensor_shape){copy, dims};
+    return copy;
+}
+
+/* The number of a tensor's name, new or, with an index, expected. */
+static enum err_code number_of(struct tensor_builder *b, const char *name, size_t len, int shard, int32_t *number,
+                               bool *fresh)
+{
+    *number = b->shard_of ? tensor_names_find_near(b->names, name, len, b->next) : -1;
+    b->next = *number + 1; /* most files keep to the index's order */
+    *fresh = *number >= 0 && (size_t)*number < b->expected_n && !b->seen[*number];
+    if (*fresh) b->seen[*number] = true;
+    if (b->shard_of && (*number < 0 || (*fresh && b->shard_of[*number] != shard))) b->strangers++;
+    return *number >= 0 ? ERR_OK : tensor_names_add(b->names, name, len, number, fresh, b->err);
+}
+
 enum err_code tensor_builder_add(struct tensor_builder *b, const struct tensor_source *src, const char *name,
                                  size_t name_len, const struct tensor *t)
 {
@@ -190,23 +267,38 @@ enum err_code tensor_builder_add(struct tensor_builder *b, const struct tensor_s
     if (name_len == 0 || name_len > TENSOR_NAME_MAX)
         return err_set(b->err, ERR_INPUT, "%s: a tensor's name of %zu bytes, wanted 1 to %d", src->name, name_len,
                        (int)TENSOR_NAME_MAX);
-    if (tensor_names_add(b->names, name, name_len, &number, &fresh, b->err) != ERR_OK)
+    if (number_of(b, name, name_len, t->shard, &number, &fresh) != ERR_OK)
         return err_prepend(b->err, "%s: ", src->name);
     if (!fresh)
         return err_set(b->err, ERR_INPUT, "%s: tensor '%s' is there twice", src->name,
                        tensor_clean(clean, name, name_len));
     if (b->n == b->room) {
         const size_t room = b->room ? 2 * b->room : 512;
-        struct tensor *grown = realloc(b->tensors, room * sizeof *grown);
+        struct tensor *grown = arena_array(b->arena, room, sizeof *grown);
         if (!grown) return err_nomem(b->err);
+        if (b->n) memcpy(grown, b->tensors, b->n * sizeof *grown);
         b->tensors = grown;
         b->room = room;
     }
     struct tensor *out = &b->tensors[b->n];
     *out = *t;
     out->name = tensor_names_at(b->names, number);
-    if (out->type) TRY(measure(src, out, b->err));
+    out->shape = keep_shape(b, t->shape, t->dims);
+    if (!out->shape) return err_nomem(b->err);
+    TRY(measure(src, out, b->err));
     b->n++;
+    return ERR_OK;
+}
+
+enum err_code tensor_builder_text(struct tensor_builder *b, size_t n, char **text)
+{
+    if (n > b->text_room) {
+        free(b->text);
+        b->text = malloc(n);
+        b->text_room = b->text ? n : 0;
+        if (!b->text) return err_nomem(b->err);
+    }
+    *text = b->text;
     return ERR_OK;
 }
 
@@ -226,8 +318,8 @@ enum err_code tensor_builder_meta(struct tensor_builder *b, const struct tensor_
 
 void tensor_builder_close(struct tensor_builder *b)
 {
-    free(b->tensors);
-    b->tensors = NULL;
+    free(b->text);
+    b->text = NULL;
 }
 
 /* ---- who owns which bytes ---- */

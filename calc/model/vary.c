@@ -181,6 +181,45 @@ enum err_code vary_indexer(struct reader *r, int64_t layer, struct layer_kind *k
     return ERR_OK;
 }
 
+/* Seed-OSS and Helium: keys of their own for the bias of the output and for those of the MLP. */
+enum err_code vary_biases(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    (void)layer;
+    TRY(reader_flag(r, &r->text, "attention_out_bias", false, &k->mixer.o_bias));
+    TRY(reader_flag(r, &r->text, "mlp_bias", false, &k->ffn.up_bias));
+    k->ffn.down_bias = k->ffn.up_bias;
+    return ERR_OK;
+}
+
+/* dots.llm1: the class lets layers from max_window_layers on slide; published files have no window. */
+enum err_code vary_dots(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct json j;
+    int64_t first = r->m->layers;
+    (void)layer;
+    (void)k;
+    if (!json_get(&r->text, "sliding_window", &j)) return ERR_OK;
+    if (json_get(&r->text, "max_window_layers", &j)) TRY(json_int(&j, 0, INT64_MAX, &first, r->e));
+    if (first >= r->m->layers) return ERR_OK;
+    return err_set(r->e, ERR_INPUT,
+                   "%s: sliding_window and max_window_layers make layers slide, which the %s family "
+                   "does not describe",
+                   r->text.file, r->family->name);
+}
+
+/* Ling: biases that the class has unless told otherwise; shared experts as wide as routed ones, said twice. */
+enum err_code vary_bailing(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct json j;
+    int64_t width = k->ffn.width;
+    (void)layer;
+    TRY(want_flag(r, "use_bias", false, true, "biases"));
+    TRY(want_flag(r, "use_qkv_bias", false, false, "biases of queries, keys and values"));
+    if (k->ffn.kind != FFN_MOE || !json_get(&r->text, "moe_shared_expert_intermediate_size", &j)) return ERR_OK;
+    TRY(json_int(&j, 1, 1 << 24, &width, r->e));
+    return width == k->ffn.width ? ERR_OK : json_want(&j, "the width of a routed expert", r->e);
+}
+
 /* Llama 3.2 vision: the layers of cross_attention_layers have queries of the text and keys and values of an image, a
  * norm of each head, and a gate on either block. */
 enum err_code vary_mllama(struct reader *r, int64_t layer, struct layer_kind *k)

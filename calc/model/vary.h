@@ -22,12 +22,18 @@ enum err_code vary_nas(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_gemma3n(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_gemma4(struct reader *r, int64_t layer, struct layer_kind *k);
 
+enum err_code vary_biases(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_dots(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_bailing(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_mllama(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_goose(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_llada(struct reader *r, int64_t layer, struct layer_kind *k);
 
 /* extend_mllama -- rows of the embedding beyond the vocabulary. extend_blocks -- tokens of a diffusion block. */
 enum err_code extend_mllama(struct reader *r);
 enum err_code extend_blocks(struct reader *r);
+/* extend_rwkv -- whether the embedding has a norm, and norms have biases. */
+enum err_code extend_rwkv(struct reader *r);
 
 /* extend_gemma3n, extend_gemma4 -- family.extend of the two: per-layer inputs, streams, learned residuals, scales. */
 enum err_code extend_gemma3n(struct reader *r);

@@ -134,7 +134,8 @@ static enum err_code read_layer_inputs(struct reader *r, int64_t fallback)
 {
     TRY(whole(r, "hidden_size_per_layer_input", 0, 1 << 20, fallback, &r->m->per_layer_dim));
     if (r->m->per_layer_dim == 0) return ERR_OK;
-    return whole(r, "vocab_size_per_layer_input", 1, 1 << 28, r->m->vocab, &r->m->per_layer_vocab);
+    /* 262144: default of the classes of Gemma 3n and Gemma 4 */
+    return whole(r, "vocab_size_per_layer_input", 1, 1 << 28, 262144, &r->m->per_layer_vocab); /* not a unit */
 }
 
 enum err_code extend_gemma3n(struct reader *r)

@@ -34,6 +34,7 @@ static bool has_mixer(const struct change *c, bool recurrent)
     for (size_t i = 0; i < c->m->kinds_n; i++) {
         const enum mixer_kind kind = c->m->kinds[i].mixer.kind;
         if (kind != MIXER_NONE && (kind == MIXER_RECURRENT) == recurrent) return true;
+        if (!recurrent && model_keeps_inputs(&c->m->kinds[i].mixer)) return true;
     }
     return false;
 }
@@ -133,6 +134,8 @@ static const struct whatif TABLE[] = {
     {"linear", "a/b",
      "a of every b attention layers become linear attention of the same heads with a fixed decay (arXiv 2501.08313)",
      WHATIF_LAYERS, change_linear},
+    {"poles", "N", "filters of long convolutions become sums of N complex poles a channel (arXiv 2310.18780)",
+     WHATIF_LAYERS, change_poles},
     {"layers", "N", "the first N layers (depth pruning)", WHATIF_LAYERS, change_layers},
     {"hidden", "N", "model width; heads, head widths and the MLP stay (width pruning, arXiv 2407.14679)", WHATIF_LAYERS,
      change_hidden},
@@ -285,6 +288,14 @@ static enum err_code find_row(const char *text, size_t name_len, const struct wh
                    text_clean(clean, sizeof clean, text, name_len), near);
 }
 
+static enum err_code note_restated(struct arena *a, struct model *m, const char *text, struct err *e)
+{
+    char clean[80];
+    m->notes = arena_printf(a, "%s%swhat-if %s changes nothing: the model has it already", m->notes ? m->notes : "",
+                            m->notes ? "; " : "", text_clean(clean, sizeof clean, text, strlen(text)));
+    return m->notes ? ERR_OK : err_nomem(e);
+}
+
 enum err_code whatif_apply(struct arena *a, struct model *m, const char *text, struct err *e)
 {
     const char *equals = strchr(text, '=');
@@ -298,6 +309,7 @@ enum err_code whatif_apply(struct arena *a, struct model *m, const char *text, s
     TRY(row->apply(&c));
     if (row->extent == WHATIF_LAYERS) TRY(put_together(&c));
     TRY(rename_model(&c, row->extent == WHATIF_CACHE));
+    if (model_same(m, &next)) TRY(note_restated(a, &next, text, e));
     *m = next;
     return ERR_OK;
 }

@@ -24,7 +24,8 @@ struct whatif {
 const struct whatif *whatif_table(size_t *n);
 
 /* whatif_apply -- change m by one what-if: kinds, labels and form of attention, the name ("llama-2-13b gqa=8"), the
- * hash; what is known of a checkpoint's tensors is forgotten when the weights change. m keeps what it had on failure.
+ * hash; what is known of a checkpoint's tensors is forgotten when the weights change. One that restates what m has adds
+ * a note that says so. m keeps what it had on failure.
  * Errors: ERR_USAGE unknown name (nearest offered), a value that is none, a model that cannot be changed so (the
  * sentence says why); ERR_NOMEM. Cost: O(layers * kinds). */
 enum err_code whatif_apply(struct arena *a, struct model *m, const char *text, struct err *e);

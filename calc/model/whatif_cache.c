@@ -135,6 +135,10 @@ enum err_code change_window(struct change *c)
     const char *colon = strchr(c->value, ':');
     struct part part = {1, 1};
     int64_t tokens = 0, attending, at = 0;
+    for (size_t i = 0; i < c->layers_n; i++)
+        if (c->layer[i].mixer.kind == MIXER_LATENT)
+            return change_refuse(c,
+                                 "the model has latent attention, and no known model has a window on a latent cache");
     TRY(change_attending(c, true, &attending));
     TRY(change_unshared(c, "a window"));
     if (colon) TRY(change_part(c, colon + 1, &part));

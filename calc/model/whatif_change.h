@@ -46,5 +46,6 @@ enum err_code change_across_layers(struct change *c);
 enum err_code change_window(struct change *c);
 enum err_code change_state_space(struct change *c);
 enum err_code change_linear(struct change *c);
+enum err_code change_poles(struct change *c);
 
 #endif

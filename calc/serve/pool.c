@@ -44,6 +44,7 @@ static const struct pool_engine engines[] = {
         ACTIVATION_FIT,
         V1_DEFAULTS,
         .utilization_frac = .90,
+        .groups_layers = true,
         .source = "llm-d-planner empirical-vllm-memory-results; arg_utils get_batch_defaults, PR 17885",
     },
     {
@@ -54,7 +55,10 @@ static const struct pool_engine engines[] = {
         V1_DEFAULTS,
         .utilization_frac = .92,
         .subtracts_graphs = true,
-        .source = "as vllm-v1; vllm PRs 30515, 38284",
+        .groups_layers = true,
+        .block_aligns = true,
+        .state_a_sequence = true,
+        .source = "as vllm-v1; vllm PRs 30515, 37467, 38270, 38284",
     },
     {
         .name = "vllm-runner-v2",
@@ -65,7 +69,11 @@ static const struct pool_engine engines[] = {
         V1_DEFAULTS,
         .utilization_frac = .92,
         .subtracts_graphs = true,
-        .source = "vllm PRs 38284, 48037",
+        .groups_layers = true,
+        .block_aligns = true,
+        .state_a_sequence = true,
+        .tokens_by_concurrency = true,
+        .source = "vllm PRs 37467, 38270, 38284, 48037; issue 51041",
     },
 };
 
@@ -208,7 +216,7 @@ static enum err_code subtract_terms(const struct pool_request *q, struct pool *p
 
 static enum err_code check_request(const struct pool_request *q, struct err *e)
 {
-    TRY(check_bytes("KV bytes per token", q->kv_bytes_per_token_per_gpu, false, e));
+    if (!q->pages) TRY(check_bytes("KV bytes per token", q->kv_bytes_per_token_per_gpu, false, e));
     TRY(check_count("block", q->block_tokens, 1, e));
     TRY(check_count("max_model_len", q->max_model_len_tokens, 0, e));
     TRY(check_count("tensor parallel degree", q->tp, 1, e));
@@ -219,31 +227,54 @@ static enum err_code check_request(const struct pool_request *q, struct err *e)
     return ERR_OK;
 }
 
+/* Of a pool whose blocks are counted: tokens, sequences of max_model_len, the longest one. */
+static enum err_code count_tokens(const struct pool_request *q, struct pool *p, struct err *e)
+{
+    const int64_t len = q->max_model_len_tokens, step = q->max_num_batched_tokens > 0 ? q->max_num_batched_tokens : len;
+    const struct pages *g = q->pages;
+    if (len > 0) {
+        p->blocks_per_sequence =
+            g ? pages_of_sequence(g, len, step) : len / p->block_tokens + (len % p->block_tokens != 0);
+        p->max_concurrency = (double)p->blocks / (double)p->blocks_per_sequence;
+    }
+    TRY(multiply("KV tokens", g ? p->blocks / g->groups : p->blocks, p->block_tokens, &p->tokens, e));
+    if (!g) {
+        p->longest_tokens = p->tokens;
+        return ERR_OK;
+    }
+    p->longest_tokens = pages_longest(g, p->blocks, step > 0 ? step : 1, len > 0 ? len : (int64_t)1 << 40);
+    if (q->engine->tokens_by_concurrency && len > 0) p->tokens = (int64_t)(p->max_concurrency * (double)len);
+    return ERR_OK;
+}
+
 enum err_code pool_compute(const struct pool_request *q, struct pool *out, struct err *e)
 {
     TRY(check_request(q, e));
+    const struct pages *g = q->pages;
     struct pool p = {
         .budget_bytes = (double)NAN,
         .activation_bytes = q->activation_bytes,
         .activation_by = isnan(q->activation_bytes) ? "unknown" : "given",
         .non_torch_bytes = q->non_torch_bytes,
-        .page_bytes = q->kv_bytes_per_token_per_gpu * (double)q->block_tokens,
+        .block_tokens = g ? g->block_tokens : q->block_tokens,
+        .page_bytes = g ? (double)g->group_layers * (double)g->page_bytes
+                        : q->kv_bytes_per_token_per_gpu * (double)q->block_tokens,
         .max_concurrency = (double)NAN,
     };
     TRY(check_bytes("page", p.page_bytes, false, e));
     TRY(subtract_terms(q, &p, e));
     TRY(count_pages("KV pool", p.pool_bytes, p.page_bytes, &p.blocks, e));
-    TRY(multiply("KV tokens", p.blocks, q->block_tokens, &p.tokens, e));
     if (!isnan(q->swap_bytes)) TRY(count_pages("swap space", q->swap_bytes, p.page_bytes, &p.cpu_blocks, e));
+    TRY(count_tokens(q, &p, e));
 
-    const int64_t len = q->max_model_len_tokens, block = q->block_tokens;
-    if (len > 0) {
-        p.blocks_per_sequence = len / block + (len % block != 0);
-        p.max_concurrency = (double)p.blocks / (double)p.blocks_per_sequence;
-    }
-    const int64_t need = len > 0 ? p.blocks_per_sequence : 1;
-    p.need_bytes = (double)need * p.page_bytes;
+    int64_t need = p.blocks_per_sequence > 0 ? p.blocks_per_sequence : 1;
     p.verdict = p.blocks == 0 ? POOL_NO_MEMORY : p.blocks < need ? POOL_LEN_TOO_BIG : POOL_STARTS;
+    if (p.verdict == POOL_STARTS && g && g->state_bytes > 0 && q->engine->state_a_sequence &&
+        q->max_num_seqs > p.blocks) {
+        p.verdict = POOL_FEW_STATES;
+        need = q->max_num_seqs;
+    }
+    p.need_bytes = (double)need * p.page_bytes;
     p.short_bytes = p.verdict == POOL_STARTS ? 0 : p.need_bytes - p.pool_bytes;
     *out = p;
     return ERR_OK;
@@ -255,11 +286,11 @@ const char *pool_explain(const struct pool_request *q, const struct pool *p, cha
     units_format_bytes_iec(pool, fabs(p->pool_bytes));
     units_format_bytes_iec(need, p->need_bytes);
     units_format_bytes_iec(more, p->short_bytes);
-    units_format_digits(tokens, (double)p->tokens);
+    units_format_digits(tokens, (double)(p->verdict == POOL_STARTS ? p->tokens : p->longest_tokens));
     switch (p->verdict) {
     case POOL_STARTS:
         (void)snprintf(out, cap, "starts: %s for the KV cache, %s tokens in %" PRId64 " blocks of %" PRId64, pool,
-                       tokens, p->blocks, q->block_tokens);
+                       tokens, p->blocks, p->block_tokens);
         break;
     case POOL_NO_MEMORY:
         (void)snprintf(out, cap, "refuses to start: %s%s for the KV cache, %s needed, %s short",
@@ -270,6 +301,13 @@ const char *pool_explain(const struct pool_request *q, const struct pool *p, cha
                        "refuses to start: max_model_len %" PRId64 " needs %s, the KV cache has %s (%s short); the "
                        "largest that works is %s",
                        q->max_model_len_tokens, need, pool, more, tokens);
+        break;
+    case POOL_FEW_STATES:
+        (void)snprintf(out, cap,
+                       "refuses to start: max_num_seqs %" PRId64
+                       " needs a block each for the recurrent state, the pool "
+                       "has %" PRId64 " (%s short)",
+                       q->max_num_seqs, p->blocks, more);
         break;
     }
     return out;

@@ -1,9 +1,15 @@
-/* pool -- the memory an inference engine allots to the KV cache of one GPU, by vLLM's rule for uniform attention.
+/* pool -- the memory an inference engine allots to the KV cache of one GPU, by vLLM's rule.
  *
  *     pool   = visible * utilization - weights - activation - non_torch [- graphs]
  *     page   = block * kv_bytes_per_token_per_gpu
  *     blocks = floor(pool / page),  tokens = blocks * block,  cpu_blocks = floor(swap / page)
  *     max_concurrency = blocks / ceil(max_model_len / block)
+ *
+ * That is of uniform attention: every layer keeps every token and has the same page. Layers of several kinds (windows,
+ * states) share one pool of equal blocks (calc/serve/pages.h); a block is then of one group of layers:
+ *
+ *     page = group_layers * page of a layer,  tokens = floor(blocks / groups) * block
+ *     max_concurrency = blocks / blocks of a sequence of max_model_len
  *
  * The activation term is what the engine reserves after a profiling run at its largest batch:
  *
@@ -15,10 +21,8 @@
  * with the coefficients of one row of the engine table. The sampler works on whole logits, so neither tensor
  * parallelism nor depth makes it smaller.
  *
- * One GPU at a time: with unequal ranks the engine uses the smallest blocks of all. Uniform means that every layer
- * keeps every token and has the same page; hybrids (windows, states, cross attention) group their layers first. An
- * engine that reserves only a fraction (SGLang's mem_fraction_static) is the case activation = non_torch = 0, block
- * = 1.
+ * One GPU at a time: with unequal ranks the engine uses the smallest blocks of all. An engine that reserves only a
+ * fraction (SGLang's mem_fraction_static) is the case activation = non_torch = 0, block = 1.
  *
  * Source: vLLM determine_available_memory and get_num_blocks, PRs 10511, 30515, 38284; coefficients fitted to logged
  * reservations. Not covered: vision encoders, prompt_logprobs, and memory that other processes hold. */
@@ -30,6 +34,7 @@
 #include <stdint.h>
 
 #include "calc/base/err.h"
+#include "calc/serve/pages.h"
 
 /* What depends on the engine's version and on nothing else. */
 struct pool_engine {
@@ -55,6 +60,10 @@ struct pool_engine {
     int64_t seqs;                       /* default max_num_seqs */
     int64_t seqs_large;                 /* on a large GPU */
     bool subtracts_graphs;              /* the CUDA-graph estimate comes off the pool */
+    bool groups_layers;                 /* layers of several kinds are laid out by calc/serve/pages.h */
+    bool block_aligns;                  /* a block raised for states is a multiple of the one that was set */
+    bool state_a_sequence;              /* does not start with fewer blocks than max_num_seqs, when there are states */
+    bool tokens_by_concurrency;         /* the tokens it prints are max_concurrency * max_model_len */
     const char *source;
 };
 
@@ -74,6 +83,7 @@ struct pool_request {
     double non_torch_bytes;      /* >= 0; NAN: the engine's default for this tp */
     double graph_bytes;          /* >= 0, CUDA graphs; NAN: unknown. Comes off only where engine->subtracts_graphs */
     double kv_bytes_per_token_per_gpu; /* > 0; heads replicated when fewer than tp, an MLA latent whole on each rank */
+    const struct pages *pages;         /* layers of several kinds, in place of the former; NULL: uniform */
     double swap_bytes;                 /* >= 0, host memory for swapped blocks; NAN: none */
     double pool_bytes;                 /* the pool given by hand (kv_cache_memory_bytes); NAN: computed */
     int64_t block_tokens;              /* >= 1 */
@@ -118,6 +128,7 @@ enum pool_verdict {
     POOL_STARTS,      /* a sequence of max_model_len fits (or its length is unknown and a block does) */
     POOL_NO_MEMORY,   /* nothing is left for the cache, or not one block */
     POOL_LEN_TOO_BIG, /* blocks, but too few for one sequence of max_model_len: the engine refuses to start */
+    POOL_FEW_STATES,  /* fewer blocks than max_num_seqs, each of which needs one for its state */
 };
 
 struct pool {
@@ -130,8 +141,10 @@ struct pool {
     bool graphs_unknown;         /* the engine takes them off but their size is not known: the pool is an upper bound */
     double pool_bytes;           /* <= 0: so much is missing before the first block */
     double page_bytes;           /* one block */
+    int64_t block_tokens;        /* of it: the request's, or the layout's */
     int64_t blocks;              /* 0 when nothing fits */
-    int64_t tokens;              /* blocks * block: also the largest max_model_len that starts */
+    int64_t tokens;              /* as the engine prints them; uniform: blocks * block */
+    int64_t longest_tokens;      /* the largest max_model_len that starts; 0 none */
     int64_t cpu_blocks;          /* swapped-out blocks that host memory holds */
     int64_t blocks_per_sequence; /* of one sequence of max_model_len; 0 unknown */
     double max_concurrency;      /* sequences of max_model_len at once; NAN unknown */

@@ -308,8 +308,6 @@ bool hw_dtype_find(const char *name, enum hw_dtype *out)
     return false;
 }
 
-const char *hw_status_name(enum hw_status status) { return status_names[status]; }
-
 void hw_pin_course(struct hw *hw)
 {
     if (strcmp(hw->key, "h100-sxm") != 0) return;

@@ -78,13 +78,6 @@ int64_t speculate_best(const struct speculate_accept *a, bool bonus, int64_t n, 
 
 /* ---- trees ---- */
 
-struct speculate_tree speculate_chain(int64_t gamma)
-{
-    struct speculate_tree t = {.depth = gamma};
-    for (int64_t d = 0; d < gamma; d++) t.width[d] = 1;
-    return t;
-}
-
 enum err_code speculate_tree_parse(const char *text, struct speculate_tree *out, struct err *e)
 {
     char clean[64];

@@ -50,9 +50,6 @@ struct speculate_tree {
  * such a list, deeper than SPECULATE_DEPTH_MAX or of more than SPECULATE_NODES_MAX nodes. */
 enum err_code speculate_tree_parse(const char *text, struct speculate_tree *out, struct err *e);
 
-/* speculate_chain -- gamma nodes in a row, 1 <= gamma <= SPECULATE_DEPTH_MAX. */
-struct speculate_tree speculate_chain(int64_t gamma);
-
 /* What a tree is and yields. */
 struct speculate_shape {
     int64_t depth, nodes[SPECULATE_DEPTH_MAX]; /* nodes at each depth */

@@ -1,0 +1,212 @@
+/* towers_join -- what joins an encoder of images to the language model, kind by kind. Tensor lists: Hugging Face
+ * transformers, modeling_*.py of each class; OpenGVLab's modeling_intern_vit.py; Moonshot's modeling_kimi_vl.py. */
+#include <math.h>
+
+#include "calc/model/towers_count.h"
+
+/* A whole number of the file's vision part. */
+enum err_code towers_size(struct count *c, const struct json *where, struct size_key k, int64_t hi, int64_t *out)
+{
+    struct json j;
+    *out = k.fallback;
+    if (json_get(where, k.key, &j)) return json_int(&j, 1, hi, out, c->r->e);
+    if (k.fallback == 0) c->missing = k.key;
+    return ERR_OK;
+}
+
+enum err_code towers_vision_size(struct count *c, const char *key, int64_t fallback, int64_t *out)
+{
+    return towers_size(c, &c->vision, (struct size_key){key, fallback}, WIDTH_MAX, out);
+}
+
+/* One matrix with its bias. */
+double towers_linear(int64_t in, int64_t out, bool bias) { return (double)in * (double)out + (bias ? (double)out : 0); }
+
+/* Rows of one position each, image_size pixels on a side cut into patches. */
+static enum err_code add_positions(struct count *c, int64_t fallback_side, int64_t further)
+{
+    int64_t side;
+    TRY(towers_vision_size(c, "image_size", fallback_side, &side));
+    const double across = (double)(side / c->patch);
+    c->whole += (across * across + (double)further) * (double)c->width;
+    c->tokens = across * across;
+    return ERR_OK;
+}
+
+/* Groups of merge x merge patches: a norm, then two products, the first as wide as the group. */
+static double merger(const struct count *c, int64_t group, int64_t out, int64_t normed)
+{
+    return (double)(c->row->norm_vectors * normed) + towers_linear(group, group, true) +
+           towers_linear(group, out, true);
+}
+
+static enum err_code join_merger(struct count *c, struct size_key out_key)
+{
+    int64_t merge, out;
+    TRY(towers_vision_size(c, "spatial_merge_size", 2, &merge));
+    TRY(towers_size(c, &c->vision, out_key, WIDTH_MAX, &out));
+    c->whole += merger(c, merge * merge * c->width, out, c->width);
+    c->token_pixels = c->patch * merge;
+    return ERR_OK;
+}
+
+enum err_code towers_join_qwen2_vl(struct count *c) { return join_merger(c, (struct size_key){"hidden_size", 0}); }
+enum err_code towers_join_qwen2_5_vl(struct count *c)
+{
+    return join_merger(c, (struct size_key){"out_hidden_size", 0});
+}
+
+/* Qwen3-VL: learned positions, and one merger more for every level that is fed to an early layer. */
+enum err_code towers_join_qwen3_vl(struct count *c)
+{
+    int64_t rows, merge, out;
+    struct json levels;
+    TRY(towers_vision_size(c, "num_position_embeddings", 0, &rows));
+    TRY(towers_vision_size(c, "spatial_merge_size", 2, &merge));
+    TRY(towers_vision_size(c, "out_hidden_size", 0, &out));
+    if (!json_get(&c->vision, "deepstack_visual_indexes", &levels)) {
+        c->missing = "deepstack_visual_indexes";
+        return ERR_OK;
+    }
+    if (!json_is_array(&levels)) return json_want(&levels, "a list of layers", c->r->e);
+    const int64_t group = merge * merge * c->width;
+    c->token_pixels = c->patch * merge;
+    c->whole += (double)rows * (double)c->width + merger(c, group, out, c->width) +
+                (double)json_len(&levels) * merger(c, group, out, group);
+    return ERR_OK;
+}
+
+/* Gemma 3: SigLIP without its head; one product without bias and a norm. */
+enum err_code towers_join_gemma3(struct count *c)
+{
+    bool head;
+    int64_t tokens;
+    TRY(towers_size(c, &c->root, (struct size_key){"mm_tokens_per_image", 256}, SIDE_MAX, &tokens));
+    TRY(reader_flag(c->r, &c->vision, "vision_use_head", false, &head));
+    if (head) c->missing = "vision_use_head";
+    TRY(add_positions(c, 0, 0));
+    c->tokens = (double)tokens;
+    c->whole += 2 * (double)c->width + (double)c->width * (double)c->r->m->hidden + (double)c->width;
+    return ERR_OK;
+}
+
+/* Llama 4: a class token, norms before and after, two products over shuffled pixels, one into the stream. */
+enum err_code towers_join_llama4(struct count *c)
+{
+    int64_t in, middle, out;
+    TRY(add_positions(c, 0, 1));
+    TRY(towers_vision_size(c, "projector_input_dim", 0, &middle));
+    TRY(towers_vision_size(c, "projector_output_dim", 0, &out));
+    TRY(towers_vision_size(c, "intermediate_size", 0, &in));
+    struct json j;
+    double ratio = 0.5; /* class default */
+    if (json_get(&c->vision, "pixel_shuffle_ratio", &j)) TRY(json_num(&j, &ratio, c->r->e));
+    c->tokens *= ratio * ratio;
+    c->whole += 5 * (double)c->width + towers_linear(in, middle, false) + towers_linear(middle, out, false) +
+                towers_linear(out, c->r->m->hidden, false);
+    return ERR_OK;
+}
+
+/* InternVL: a class token; shuffled pixels through a norm and two products with bias. */
+enum err_code towers_join_internvl(struct count *c)
+{
+    struct json j;
+    double ratio = 0.5; /* class default */
+    TRY(add_positions(c, 0, 1));
+    if (json_get(&c->root, "downsample_ratio", &j)) TRY(json_num(&j, &ratio, c->r->e));
+    const double group = (double)c->width / (ratio * ratio);
+    if (!(ratio > 0) || !(ratio <= 1) || floor(group) < group)
+        return json_want(&j, "a ratio that leaves whole widths", c->r->e);
+    const int64_t in = (int64_t)group, D = c->r->m->hidden;
+    c->tokens *= ratio * ratio;
+    c->whole += (double)c->width + 2 * group + towers_linear(in, D, true) + towers_linear(D, D, true);
+    return ERR_OK;
+}
+
+/* Two products with a nonlinearity between them, both with bias where the file says so. */
+static enum err_code add_projector(struct count *c, int64_t in, bool fallback)
+{
+    bool bias;
+    const int64_t D = c->r->m->hidden;
+    TRY(reader_flag(c->r, &c->root, "multimodal_projector_bias", fallback, &bias));
+    c->whole += towers_linear(in, D, bias) + towers_linear(D, D, bias);
+    return ERR_OK;
+}
+
+/* Mistral 3: a norm, groups of patches merged into one width by a product, the projector. */
+enum err_code towers_join_mistral3(struct count *c)
+{
+    int64_t merge;
+    TRY(towers_size(c, &c->root, (struct size_key){"spatial_merge_size", 2}, SIDE_MAX, &merge));
+    c->token_pixels = c->patch * merge;
+    c->whole += 2 * (double)c->width + towers_linear(merge * merge * c->width, c->width, false);
+    return add_projector(c, c->width, false);
+}
+
+/* LLaVA: CLIP with a class token and norms before and after. */
+enum err_code towers_join_llava(struct count *c)
+{
+    TRY(add_positions(c, 0, 1));
+    c->whole += 5 * (double)c->width;
+    return add_projector(c, c->width, true);
+}
+
+/* Llama 3.2: tiles of an image have gated embeddings of their own, and further layers with a gate on each block see
+ * all tiles. aspect_ratios + 1 rows of each table, for images that fill no tile. */
+enum err_code towers_join_mllama(struct count *c)
+{
+    int64_t global, side, tiles, out;
+    struct json ratios;
+    TRY(towers_vision_size(c, "num_global_layers", 0, &global));
+    TRY(towers_vision_size(c, "image_size", 0, &side));
+    TRY(towers_vision_size(c, "max_num_tiles", 0, &tiles));
+    TRY(towers_vision_size(c, "vision_output_dim", 0, &out));
+    if (!json_get(&c->vision, "supported_aspect_ratios", &ratios)) {
+        c->missing = "supported_aspect_ratios";
+        return ERR_OK;
+    }
+    if (!json_is_array(&ratios)) return json_want(&ratios, "a list of pairs", c->r->e);
+    const double across = (double)(side / c->patch), rows = across * across + 1, D = (double)c->width;
+    const double tables = (double)(json_len(&ratios) + 1), of_tiles = tables * (double)tiles * D;
+    c->split += c->split / (double)c->layers * (double)global;
+    c->whole += c->whole / (double)c->layers * (double)global + 2 * (double)global; /* gates */
+    c->whole += rows * D + 1 + rows * of_tiles + 2 * (of_tiles + 1);
+    c->whole += 5 * D + towers_linear(out, c->r->m->hidden, true);
+    return ERR_OK;
+}
+
+/* Gemma 4: rows of two tables, one of each coordinate; norms of query and key heads; a mean and a deviation where the
+ * file says so; one product without bias. */
+enum err_code towers_join_gemma4(struct count *c)
+{
+    int64_t rows, head, tokens;
+    bool standard;
+    TRY(towers_vision_size(c, "position_embedding_size", 10240, &rows)); /* not a unit */
+    TRY(towers_vision_size(c, "head_dim", 64, &head));                   /* not a unit */
+    TRY(towers_vision_size(c, "default_output_length", 280, &tokens));
+    TRY(reader_flag(c->r, &c->vision, "standardize", false, &standard));
+    const double D = (double)c->width;
+    c->whole += 2 * (double)rows * D + 2 * (double)c->layers * (double)head + (standard ? 2 * D : 0) +
+                towers_linear(c->width, c->r->m->hidden, false);
+    c->tokens = (double)tokens;
+    return ERR_OK;
+}
+
+/* MoonViT: a grid of positions, a norm after the layers; a norm, groups of patches through two products with bias. */
+enum err_code towers_join_moonvit(struct count *c)
+{
+    int64_t height, width, side[2] = {2, 2};
+    struct json list, item;
+    TRY(towers_vision_size(c, "init_pos_emb_height", 64, &height)); /* not a unit */
+    TRY(towers_vision_size(c, "init_pos_emb_width", 64, &width));   /* not a unit */
+    if (json_get(&c->vision, "merge_kernel_size", &list)) {
+        if (!json_is_array(&list) || json_len(&list) != 2) return json_want(&list, "a list of two sides", c->r->e);
+        for (size_t i = 0; i < 2 && json_at(&list, i, NULL, &item); i++)
+            TRY(json_int(&item, 1, 64, &side[i], c->r->e)); /* not a unit */
+    }
+    const int64_t group = side[0] * side[1] * c->width;
+    c->whole += (double)height * (double)width * (double)c->width + 4 * (double)c->width +
+                towers_linear(group, group, true) + towers_linear(group, c->r->m->hidden, true);
+    if (side[0] == side[1]) c->token_pixels = c->patch * side[0];
+    return ERR_OK;
+}
