@@ -704,7 +704,8 @@ static void test_state_of_long_convolutions(void **state)
     struct cost_cache c = cache_of(a, m);
     assert_true(c.state_bytes_per_sequence == 16 * (2 * 3 * 4096 * 2.0 + 2 * 2 * 4096 * 4.0));
     assert_true(c.bytes_per_token_full == 16 * 2 * 8 * 128 * 2.0); /* of its attention */
-    /* LongSafari/hyenadna-large-1m-seqlen-hf by the keys of its HyenaConfig; the Hub rounds its total to 54.6M */
+    /* LongSafari/hyenadna-large-1m-seqlen-hf by the keys of its HyenaConfig; the Hub rounds its total to 54.6M (quoted)
+     */
     static const char DNA[] =
         "{\"model_type\":\"hyenadna\",\"d_model\":256,\"n_layer\":8,\"d_inner\":1024,\"vocab_size\":12,"
         "\"pad_vocab_size_multiple\":8,\"filter_order\":64,\"emb_dim\":5,\"num_inner_mlps\":2,\"hyena_order\":2,"
