@@ -34,7 +34,7 @@ static void open_case(struct arena *a, const struct asked *q, struct case_of *k)
     if (hw_load(a, q->gpu, &k->hw, &e) != ERR_OK) fail_msg("%s", e.text);
     const struct step_setup setup = {.model = &k->model,
                                      .hw = &k->hw,
-                                     .tp = q->tp ? q->tp : 1,
+                                     .layout = {.tp = q->tp ? q->tp : 1},
                                      .fidelity = STEP_BOUND,
                                      .averaged = q->averaged,
                                      .uncached = q->uncached,
@@ -303,7 +303,7 @@ static void test_a_transfer_follows_the_datasheet(void **state)
     half.hw.bandwidth_bytes_per_s /= 2;
     for (size_t i = 0; i < HW_DTYPES_N; i++) half.hw.peak_flops_per_s[i] /= 2;
     const struct step_setup setup = {
-        .model = &half.model, .hw = &half.hw, .tp = 1, .fidelity = STEP_BOUND, .block_tokens = 16};
+        .model = &half.model, .hw = &half.hw, .layout = {.tp = 1}, .fidelity = STEP_BOUND, .block_tokens = 16};
     assert_int_equal(step_compile(a, &setup, &half.step, &e), ERR_OK);
     const struct calibrated_setup of = {.step = half.step, .source = &half.source};
     assert_int_equal(calibrated_open(a, &of, &half.c, &e), ERR_OK);
@@ -379,7 +379,7 @@ static void test_mixed(void **state)
         struct err e = {0};
         const struct asked q = {.model = MODELS[i], .gpu = "h100-sxm"};
         open_case(a, &q, &k);
-        struct step_setup u = {.model = &k.model, .hw = &k.hw, .tp = 1, .fidelity = STEP_BOUND, .block_tokens = 16};
+        struct step_setup u = {.model = &k.model, .hw = &k.hw, .fidelity = STEP_BOUND, .block_tokens = 16};
         assert_int_equal(mix_compile(a, &u, &plan, &e), ERR_OK);
         assert_int_equal(mix_open(a, plan, &mix, &e), ERR_OK);
         const struct calibrated_setup of = {.step = k.step, .source = &k.source, .mix = plan};

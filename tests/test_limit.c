@@ -20,7 +20,8 @@ static struct step *compile(struct arena *a, struct model *m, struct hw *hw, con
     struct step *s = NULL;
     if (model_load(a, model, NULL, 0, m, &e) != ERR_OK) fail_msg("%s", e.text);
     if (hw_load(a, gpu, hw, &e) != ERR_OK) fail_msg("%s", e.text);
-    const struct step_setup setup = {.model = m, .hw = hw, .tp = tp, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
+    const struct step_setup setup = {
+        .model = m, .hw = hw, .layout = {.tp = tp}, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
     if (step_compile(a, &setup, &s, &e) != ERR_OK) fail_msg("%s: %s", model, e.text);
     return s;
 }

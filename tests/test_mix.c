@@ -35,7 +35,6 @@ static void open_model(struct fixture *f, const char *model, const char *gpu, st
     u.model = &f->m;
     u.hw = &f->hw;
     u.block_tokens = 16;
-    if (!u.tp) u.tp = 1;
     if (step_compile(f->a, &u, &f->step, &e) != ERR_OK) fail_msg("%s: %s", model, e.text);
     if (mix_compile(f->a, &u, &f->plan, &e) != ERR_OK) fail_msg("%s: %s", model, e.text);
     if (mix_open(f->a, f->plan, &f->mix, &e) != ERR_OK) fail_msg("%s", e.text);
@@ -295,7 +294,8 @@ static void test_refused(void **state)
     struct mix_plan *p;
     assert_int_equal(model_load(a, "llada-8b", NULL, 0, &m, &e), ERR_OK);
     assert_int_equal(hw_load(a, "h100-sxm", &hw, &e), ERR_OK);
-    const struct step_setup u = {.model = &m, .hw = &hw, .tp = 1, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
+    const struct step_setup u = {
+        .model = &m, .hw = &hw, .layout = {.tp = 1}, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
     assert_int_equal(mix_compile(a, &u, &p, &e), ERR_USAGE);
     assert_non_null(strstr(e.text, "blocks"));
     arena_close(a);

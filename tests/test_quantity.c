@@ -116,7 +116,7 @@ static void test_parameters_and_weights(void **state)
         assert_same(named_at(&f.scope, "active_params", 1, 1), want.active, all[i], "active_params");
         const struct step_setup setup = {.model = &f.model,
                                          .hw = &f.hw,
-                                         .tp = 1,
+                                         .layout = {.tp = 1},
                                          .fidelity = STEP_BOUND,
                                          .conventions = f.scope.conventions,
                                          .block_tokens = 16};
@@ -144,7 +144,7 @@ static void check_step(struct learn *f, enum step_fidelity fidelity, bool course
     s->prefill_together = together;
     const struct step_setup setup = {.model = &f->model,
                                      .hw = &f->hw,
-                                     .tp = s->tp,
+                                     .layout = {.tp = s->tp},
                                      .fidelity = fidelity,
                                      .conventions = course ? COURSE : (struct cost_conventions){0},
                                      .prefill_together = together,
@@ -403,7 +403,7 @@ static void test_topics_are_operators_of_the_step(void **state)
         f.scope.layer = ROWS[i].layer;
         const struct step_setup setup = {.model = &f.model,
                                          .hw = &f.hw,
-                                         .tp = 1,
+                                         .layout = {.tp = 1},
                                          .fidelity = STEP_ROOFLINE,
                                          .prefill_together = true,
                                          .block_tokens = 16};

@@ -103,8 +103,12 @@ static struct values step_at(struct arena *a, const struct model *m, const struc
     struct step *step = NULL;
     struct values v;
     double *out[STEP_VALUES_N] = {0};
-    const struct step_setup setup = {
-        .model = m, .hw = hw, .tp = tp, .fidelity = fidelity, .prefill_together = together, .block_tokens = 16};
+    const struct step_setup setup = {.model = m,
+                                     .hw = hw,
+                                     .layout = {.tp = tp},
+                                     .fidelity = fidelity,
+                                     .prefill_together = together,
+                                     .block_tokens = 16};
     if (step_compile(a, &setup, &step, &e) != ERR_OK) fail_msg("%s: %s", m->name, e.text);
     out[STEP_decode_step_s] = &v.decode_s;
     out[STEP_prefill_s] = &v.prefill_s;

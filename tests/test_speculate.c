@@ -408,7 +408,7 @@ static struct step *compile(struct arena *a, const struct model *m, const struct
     struct err e = {0};
     struct step *s;
     const struct step_setup setup = {
-        .model = m, .hw = hw, .tp = tp, .fidelity = fidelity, .block_tokens = 16, .verify = verify};
+        .model = m, .hw = hw, .layout = {.tp = tp}, .fidelity = fidelity, .block_tokens = 16, .verify = verify};
     if (step_compile(a, &setup, &s, &e) != ERR_OK) fail_msg("%s: %s", m->name, e.text);
     return s;
 }

@@ -34,7 +34,6 @@ static struct step *compile(struct arena *a, struct model *m, struct hw *hw, con
     setup.model = m;
     setup.hw = hw;
     setup.block_tokens = 16;
-    if (setup.tp == 0) setup.tp = 1;
     if (step_compile(a, &setup, &s, &e) != ERR_OK) fail_msg("%s: %s", model, e.text);
     return s;
 }
@@ -77,8 +76,12 @@ static void test_course_numbers(void **state)
         hw.bandwidth_bytes_per_s = 3.35e12;
         if (model_load(a, "llama-2-13b", &(struct model_setting){"K", ROWS[i].K}, ROWS[i].K ? 1 : 0, &m, &e) != ERR_OK)
             fail_msg("%s", e.text);
-        const struct step_setup setup = {
-            .model = &m, .hw = &hw, .tp = 1, .fidelity = STEP_BOUND, .conventions = COURSE, .block_tokens = 16};
+        const struct step_setup setup = {.model = &m,
+                                         .hw = &hw,
+                                         .layout = {.tp = 1},
+                                         .fidelity = STEP_BOUND,
+                                         .conventions = COURSE,
+                                         .block_tokens = 16};
         struct step *s;
         assert_int_equal(step_compile(a, &setup, &s, &e), ERR_OK);
         assert_int_equal(cost_parameters(a, &m, &COURSE, &p, &e), ERR_OK);
@@ -144,7 +147,7 @@ static void test_operators_sum_to_totals(void **state)
         struct model m;
         struct hw hw;
         struct step *s = compile(a, &m, &hw, CASES[i].model, NULL, CASES[i].gpu,
-                                 (struct step_setup){.fidelity = STEP_ROOFLINE, .tp = CASES[i].tp});
+                                 (struct step_setup){.fidelity = STEP_ROOFLINE, .layout = {.tp = CASES[i].tp}});
         const double B = 7, T = 1531, S = 2311;
         const struct point at = eval(s, B, T, S, 1);
         for (enum step_phase p = 0; p < STEP_PHASES; p++) {
@@ -179,13 +182,13 @@ static void test_bound_never_exceeds_roofline_and_more_bandwidth_never_slows(voi
         struct hw hw, fast;
         struct err e = {0};
         struct step *roof = compile(a, &m, &hw, CASES[i].model, NULL, CASES[i].gpu,
-                                    (struct step_setup){.fidelity = STEP_ROOFLINE, .tp = CASES[i].tp});
+                                    (struct step_setup){.fidelity = STEP_ROOFLINE, .layout = {.tp = CASES[i].tp}});
         struct step *bound = compile(a, &m, &hw, CASES[i].model, NULL, CASES[i].gpu,
-                                     (struct step_setup){.fidelity = STEP_BOUND, .tp = CASES[i].tp});
+                                     (struct step_setup){.fidelity = STEP_BOUND, .layout = {.tp = CASES[i].tp}});
         fast = hw;
         fast.bandwidth_bytes_per_s *= 2;
         struct step_setup setup = {
-            .model = &m, .hw = &fast, .tp = CASES[i].tp, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
+            .model = &m, .hw = &fast, .layout = {.tp = CASES[i].tp}, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
         struct step *faster;
         assert_int_equal(step_compile(a, &setup, &faster, &e), ERR_OK);
         for (double B = 1; B <= 512; B *= 8)
@@ -300,7 +303,7 @@ static void test_diffusion_passes(void **state)
     causal = m;
     causal.diffusion = causal.bidirectional = false;
     const struct step_setup setup = {
-        .model = &causal, .hw = &hw, .tp = 1, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
+        .model = &causal, .hw = &hw, .layout = {.tp = 1}, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
     assert_int_equal(step_compile(a, &setup, &ordinary, &e), ERR_OK);
     const struct work w = walk(a, whole, P + G), of_block = walk(a, blocks, P + G), one = walk(a, ordinary, P + G);
     assert_true(s_G * w.flops == s_G * 2 * N * (P + G));
@@ -335,7 +338,7 @@ static void test_draft_step_reads_a_tenth_of_its_target(void **state)
     assert_int_equal(model_parse(a, &j, &draft, &e), ERR_OK);
     draft.name = "eagle";
     const struct step_setup setup = {
-        .model = &draft, .hw = &hw, .tp = 1, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
+        .model = &draft, .hw = &hw, .layout = {.tp = 1}, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
     assert_int_equal(step_compile(a, &setup, &head, &e), ERR_OK);
     const double c = walk(a, head, 512).weight_bytes / walk(a, target, 512).weight_bytes;
     assert_true(c > .10 && c < .105); /* (.25 + .53) / 7.5 */

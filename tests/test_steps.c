@@ -106,7 +106,7 @@ static struct prediction predict(const struct run_of *r)
     if (hw_load(a, r->device, &hw, &e) != ERR_OK) fail_msg("%s", e.text);
     const struct step_setup setup = {.model = &m,
                                      .hw = &hw,
-                                     .tp = r->tp,
+                                     .layout = {.tp = r->tp},
                                      .fidelity = STEP_BOUND,
                                      .averaged = r->decode_mean,
                                      .prefill_together = !r->decode_mean,

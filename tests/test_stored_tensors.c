@@ -166,12 +166,12 @@ static void norm(struct file *f, int i, const char *tail, int64_t width)
 }
 
 /* attention: of layers from 1 on; first: of layer 0; mlp; head: of the output head. */
-struct layout {
+struct stored_layout {
     put_matrix *first, *attention, *mlp, *head;
     bool experts;
 };
 
-static void put_layer(struct file *f, const struct layout *x, int i)
+static void put_layer(struct file *f, const struct stored_layout *x, int i)
 {
     put_matrix *attention = i == 0 ? x->first : x->attention;
     layer_part(f, attention, i, "self_attn.q_proj", N, D);
@@ -199,7 +199,7 @@ static void put_layer(struct file *f, const struct layout *x, int i)
     }
 }
 
-static int64_t write_file(const char *dir, const struct layout *x)
+static int64_t write_file(const char *dir, const struct stored_layout *x)
 {
     struct file f = {.header = malloc(1 << 17)};
     assert_non_null(f.header);
@@ -262,7 +262,7 @@ static void test_schemes(void **state)
     assert_true(checkpoint_dir_make(dir, sizeof dir, "stored"));
     for (size_t i = 0; i < sizeof SCHEMES / sizeof SCHEMES[0]; i++) {
         put_matrix *put = SCHEMES[i].put;
-        const struct layout x = {.first = put, .attention = put, .mlp = put, .head = put_plain};
+        const struct stored_layout x = {.first = put, .attention = put, .mlp = put, .head = put_plain};
         const int64_t bytes = write_file(dir, &x);
         for (size_t k = 0; k < sizeof SAID / sizeof SAID[0]; k++) {
             struct arena *a = arena_open();
@@ -291,7 +291,7 @@ static void test_schemes(void **state)
 static void test_mixtures(void **state)
 {
     (void)state;
-    const struct layout layouts[] = {
+    const struct stored_layout layouts[] = {
         {.first = put_plain, .attention = put_awq, .mlp = put_awq, .head = put_plain},
         {.first = put_plain, .attention = put_plain, .mlp = put_nvfp4, .head = put_plain},
         {.first = put_static, .attention = put_static, .mlp = put_nvfp4, .head = put_plain},
@@ -318,7 +318,7 @@ static void test_mixtures(void **state)
 static void test_not_told(void **state)
 {
     (void)state;
-    const struct layout x = {.first = put_mlx, .attention = put_mlx, .mlp = put_mlx, .head = put_plain};
+    const struct stored_layout x = {.first = put_mlx, .attention = put_mlx, .mlp = put_mlx, .head = put_plain};
     char dir[256];
     assert_true(checkpoint_dir_make(dir, sizeof dir, "stored"));
     (void)write_file(dir, &x);

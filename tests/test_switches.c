@@ -30,7 +30,6 @@ static void open_step(struct fixture *f, const char *model, const char *gpu, con
     u.hw = &f->hw;
     u.block_tokens = 16;
     u.fidelity = STEP_ROOFLINE;
-    if (!u.tp) u.tp = 1;
     if (step_compile(f->a, &u, &f->step, &e) != ERR_OK) fail_msg("%s: %s", model, e.text);
 }
 
@@ -57,7 +56,7 @@ static void close_to(double got, double want, double tolerance)
 static double experts_read(const char *model, const char *rule, double B)
 {
     struct fixture f;
-    struct step_setup u = {.tp = 1};
+    struct step_setup u = {.layout = {.tp = 1}};
     struct err e = {0};
     assert_int_equal(routing_parse(rule, &u.conventions.routing, &e), ERR_OK);
     open_step(&f, model, "h100-sxm", "bf16", u);
@@ -194,7 +193,7 @@ static void test_latent(void **state)
     (void)state;
     const double B = 3, S = 1021; /* 58 layers of experts, 3 dense ones apart */
     struct fixture f;
-    open_step(&f, "deepseek-v3", "h200-sxm", NULL, (struct step_setup){.tp = 1});
+    open_step(&f, "deepseek-v3", "h200-sxm", NULL, (struct step_setup){.layout = {.tp = 1}});
     close_to(op_at(&f, STEP_DECODE, B, S, "attention").flops, 278528 * B * S * 58, 1e-12);
     close_to(op_at(&f, STEP_PREFILL, B, S, "attention").flops, 81920 * S * (S + 1) / 2 * 58, 1e-12);
     arena_close(f.a);
@@ -205,7 +204,8 @@ static void test_latent(void **state)
     open_step(&f, "deepseek-v3", "h200-sxm", NULL, (struct step_setup){.conventions = {.latent = LATENT_ABSORBED}});
     close_to(op_at(&f, STEP_PREFILL, B, S, "attention").flops, 278528 * S * (S + 1) / 2 * 58, 1e-12);
     arena_close(f.a);
-    open_step(&f, "deepseek-v3", "h200-sxm", NULL, (struct step_setup){.tp = 8, .conventions = {.head_multiple = 64}});
+    open_step(&f, "deepseek-v3", "h200-sxm", NULL,
+              (struct step_setup){.layout = {.tp = 8}, .conventions = {.head_multiple = 64}});
     close_to(op_at(&f, STEP_DECODE, B, S, "attention").flops, 278528 / 2.0 * B * S * 58, 1e-12);
     arena_close(f.a);
 }
@@ -218,8 +218,8 @@ static void test_overlap(void **state)
     struct fixture f, g;
     double t[2][2];
     const double B = 37, S = 2053, M = 1;
-    open_step(&f, "llama-3.1-70b", "h100-sxm", NULL, (struct step_setup){.tp = 8});
-    open_step(&g, "llama-3.1-70b", "h100-sxm", NULL, (struct step_setup){.tp = 8, .overlapped = true});
+    open_step(&f, "llama-3.1-70b", "h100-sxm", NULL, (struct step_setup){.layout = {.tp = 8}});
+    open_step(&g, "llama-3.1-70b", "h100-sxm", NULL, (struct step_setup){.layout = {.tp = 8}, .overlapped = true});
     struct fixture *const both[] = {&f, &g};
     for (int i = 0; i < 2; i++) {
         double *column[STEP_VALUES_N] = {0};
@@ -256,7 +256,7 @@ static void test_units(void **state)
                  {"a100-80g", "llm-int8", "int8"}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct fixture f;
-        open_step(&f, "llama-3.1-8b", CASES[i].gpu, CASES[i].weights, (struct step_setup){.tp = 1});
+        open_step(&f, "llama-3.1-8b", CASES[i].gpu, CASES[i].weights, (struct step_setup){.layout = {.tp = 1}});
         assert_string_equal(op_at(&f, STEP_DECODE, 19, 1021, "up_proj").compute, CASES[i].unit);
         arena_close(f.a);
     }

@@ -87,7 +87,8 @@ static struct figures figures(const struct model *m, double B, double S)
     struct figures f = {0};
     double *out[STEP_VALUES_N] = {0};
     if (hw_load(A, "h100-sxm", &hw, &e) != ERR_OK) fail_msg("%s", e.text);
-    const struct step_setup setup = {.model = m, .hw = &hw, .tp = 1, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
+    const struct step_setup setup = {
+        .model = m, .hw = &hw, .layout = {.tp = 1}, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
     if (step_compile(A, &setup, &s, &e) != ERR_OK) fail_msg("%s: %s", m->name, e.text);
     out[STEP_kv_bytes] = &f.kv;
     out[STEP_decode_step_s] = &f.decode_s;

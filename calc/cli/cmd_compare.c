@@ -105,7 +105,8 @@ static enum err_code read_request(struct arena *a, const struct option_values *v
     if (strcmp(fidelity, "roofline") != 0 && strcmp(fidelity, "bound") != 0)
         return err_set(e, ERR_USAGE, "--fidelity is bound or roofline, not '%.40s'", fidelity);
     TRY(scope_settings(a, option_get(v, "set"), &m->set, &m->set_n, e));
-    if (option_get(v, "tp") && units_parse_count(option_get(v, "tp"), 1, 4096, &m->tp, e) != ERR_OK) /* not a unit */
+    if (option_get(v, "tp") &&
+        units_parse_count(option_get(v, "tp"), 1, 4096, &m->layout.layout.tp, e) != ERR_OK) /* not a unit */
         return err_prepend(e, "--tp: ");
     TRY(count_of(a, v, "batch", BATCH_MAX, &m->batch, e));
     TRY(count_of(a, v, "context", TOKENS_MAX, &m->context, e));

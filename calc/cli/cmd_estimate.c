@@ -35,7 +35,8 @@ static const struct option OPTIONS[] = {
      .kind = OPTION_MANY,
      .value = "NAME[:N],...",
      .help = "a built-in device (ridge list hardware) or a file of your own, and how many of it"},
-    TEXT("tp", 0, "N", NULL, "GPUs that share one copy of the model (default: all; the others hold further copies)"),
+    TEXT("tp", 0, "N", NULL, "GPUs that share every layer of one copy (default: all; the others hold further copies)"),
+    LAYOUT_OPTIONS,
     {.name = "set",
      .kind = OPTION_MANY,
      .value = "KEY=VALUE,...",
@@ -327,6 +328,7 @@ const struct command command_estimate = {
                 "  ridge estimate -m llama-3.1-8b -g h100-sxm --max-model-len 32768\n"
                 "  ridge estimate -m llama-3.1-8b -g h100-sxm --mix decode=32@1500,prefill=512@1024\n"
                 "  ridge estimate -m llama-3.1-70b -g h100-sxm:1024 --train 15e12 --mfu 0.5\n"
-                "  ridge estimate -m llama-3.1-70b -g h100-sxm:8 -b 1..256*2 --fidelity calibrated\n",
+                "  ridge estimate -m llama-3.1-70b -g h100-sxm:8 -b 1..256*2 --fidelity calibrated\n"
+                "  ridge estimate -m deepseek-v3 -g h200-sxm:16 --attention-dp 16 --ep 16 -b 512\n",
     .run = run,
 };

@@ -10,6 +10,7 @@
 #include "calc/cli/estimate.h"
 #include "calc/cli/list_tensors.h"
 #include "calc/cli/peers.h"
+#include "calc/cli/plan.h"
 #include "calc/cli/preset.h"
 #include "calc/model/family.h"
 #include "calc/model/whatif.h"
@@ -100,7 +101,7 @@ static enum err_code list_models(struct listing *l, struct err *e)
 struct hw_row {
     const char *key, *name, *unverified;
     double capacity_bytes, bandwidth_bytes_per_s, bf16_flops_per_s, fp8_flops_per_s, ridge_flops_per_byte, power_w;
-    double link_bytes_per_s;
+    double link_bytes_per_s, fabric_bytes_per_s;
 };
 
 static const struct column HW_COLUMNS[] = {
@@ -112,6 +113,8 @@ static const struct column HW_COLUMNS[] = {
     COL(hw_row, fp8_flops_per_s, REAL, FLOPS_PER_S, "fp8", "dense"),
     COL(hw_row, ridge_flops_per_byte, REAL, FLOPS_PER_BYTE, "ridge", "bf16 peak / bandwidth"),
     COLUMN_AT(struct hw_row, link_bytes_per_s, COLUMN_REAL, UNITS_BYTES_PER_S, 0, "link", "one direction"),
+    COLUMN_AT(struct hw_row, fabric_bytes_per_s, COLUMN_REAL, UNITS_BYTES_PER_S, 0, "fabric",
+              "between nodes, one direction of one device"),
     COLUMN_AT(struct hw_row, power_w, COLUMN_REAL, UNITS_WATTS, 0, "power", "board power"),
     COLUMN_AT(struct hw_row, unverified, COLUMN_STRING, UNITS_NONE, 0, "unverified",
               "values that no source was read for, or on which sources disagree"),
@@ -147,6 +150,7 @@ static enum err_code list_hardware(struct listing *l, struct err *e)
                                   .ridge_flops_per_byte = hw_ridge(&hw, half),
                                   .power_w = hw.power_w,
                                   .link_bytes_per_s = hw.link_bytes_per_s,
+                                  .fabric_bytes_per_s = hw.fabric_bytes_per_s,
                                   .unverified = unverified(l->arena, &hw)};
     }
     l->table = (struct table){.columns = HW_COLUMNS,
@@ -205,12 +209,12 @@ static enum err_code list_dtypes(struct listing *l, struct err *e)
 
 static enum err_code list_columns(struct listing *l, struct err *e)
 {
-    enum { TABLES = 5 };
+    enum { TABLES = 6 };
     size_t n[TABLES], all = 0, at = 0;
-    const struct column *const of[TABLES] = {estimate_columns(&n[0]), estimate_op_columns(&n[1]),
+    const struct column *const of[TABLES] = {estimate_columns(&n[0]),     estimate_op_columns(&n[1]),
                                              estimate_mix_columns(&n[2]), estimate_train_columns(&n[3]),
-                                             compare_columns(&n[4])};
-    static const char *const WHERE[TABLES] = {"estimate", "--by-op", "--mix", "--train", "compare"};
+                                             compare_columns(&n[4]),      plan_columns(&n[5])};
+    static const char *const WHERE[TABLES] = {"estimate", "--by-op", "--mix", "--train", "compare", "plan"};
     for (size_t t = 0; t < TABLES; t++) all += n[t];
     struct text_row *rows = arena_array(l->arena, all, sizeof *rows);
     if (!rows) return err_nomem(e);
@@ -238,6 +242,10 @@ static const struct text_row CONVENTIONS[] = {
     {"prefill", "one", "the prompt of one sequence; together: B of them in one pass"},
     {"throughput", "decode only", "batch * copies / step time"},
     {"bonus", "drawn", "speculation: one token more when no drafted one is refused (--no-bonus, --course: none)"},
+    {"routing", "uniform", "experts touched as expected; --skew: tokens of the busiest part over the mean"},
+    {"dispatch", "copies", "a token is sent for each of its experts; once: to a node and rank once; gather: to all"},
+    {"link latency", "none", "a floor; --latency and --fabric-latency charge it for each message in a row"},
+    {"stages", "steady state", "a decode step is the time between two tokens of a sequence, a batch in m microbatches"},
     {"capacity", "usable", "what a process can have; else visible, else label (--course: 80e9 bytes)"},
     {"fits", "per GPU", "weights + KV at full context + state + activations within capacity"},
     {"scan", "chunked", "of the published length, states between chunks on chip; a decode step is elementwise"},

@@ -178,7 +178,7 @@ static enum err_code open_step(struct arena *a, const struct scope *s, struct st
     const struct quantity_scope *q = &s->quantity;
     const struct step_setup setup = {.model = q->model,
                                      .hw = &s->hw,
-                                     .tp = q->tp,
+                                     .layout = {.tp = q->tp},
                                      .fidelity = q->fidelity,
                                      .conventions = q->conventions,
                                      .prefill_together = q->prefill_together,

@@ -3,6 +3,7 @@
 #define RIDGE_CLI_ESTIMATE_H
 
 #include "calc/base/table.h"
+#include "calc/cli/layout_options.h"
 #include "calc/cli/option.h"
 #include "calc/cost/lora.h"
 #include "calc/fit/calibrated.h"
@@ -23,7 +24,7 @@ struct estimate_request {
     const char *what_if;                                /* stacked changes of the model; NULL none */
     const int64_t *batch, *context, *prompt, *generate; /* context, or prompt x generate */
     size_t batch_n, context_n, prompt_n, generate_n;
-    int64_t tp;                             /* 0: as many as GPUs */
+    struct layout_request layout;
     const char *weights, *kv, *activations; /* NULL: as stored */
     bool uncached, course, ignore_memory, by_op, averaged, prefill_together;
     enum step_fidelity fidelity; /* of the floors; bound where times are calibrated */
@@ -107,6 +108,8 @@ struct estimate_case {
     struct model model;
     struct hw hw;
     int64_t gpus, tp, replicas;
+    struct layout layout;
+    char stages[160]; /* layers of each: "31+30"; empty with one */
     struct cost_parameters params;
     double kv_full_bytes, kv_windowed_bytes, kv_index_bytes; /* cache per token of the whole model, by kind */
     double state_bytes;                                      /* of one sequence, whole model */
@@ -209,7 +212,10 @@ enum err_code estimate_note_stored(struct arena *a, const struct estimate_reques
 struct estimate_row {
     const char *model, *hardware, *phase, *fidelity, *conventions, *weights, *kv, *attention, *notes, *model_hash,
         *hardware_hash;
-    const char *prefill_bound_by, *decode_bound_by, *bound_by, *bounds, *marked, *unfit_because;
+    const char *prefill_bound_by, *decode_bound_by, *bound_by, *bounds, *marked, *unfit_because, *stages;
+    int64_t pp, ep, attention_dp, nodes, microbatches;
+    double bubble_frac;
+    double prefill_sent_bytes, prefill_fabric_bytes, decode_sent_bytes, decode_fabric_bytes;
     int64_t gpus, tp, replicas, batch, context, prompt_tokens, generate_tokens, layers, max_context_tokens;
     double total_params, active_params;
     double stored_bytes, stored_elements; /* NAN without a checkpoint */

@@ -91,6 +91,24 @@ static void write_beside_lines(struct out *o, const struct estimate_request *q, 
                  c->uncached ? ", over the whole sequence: --kv none" : ", tokens before them cached");
 }
 
+/* What of a layout the heading does not say. */
+static void write_layout_lines(struct out *o, const struct estimate_case *c)
+{
+    const struct layout *l = &c->layout;
+    char a[UNITS_TEXT_MAX];
+    const int64_t nodes = layout_nodes(l, c->gpus);
+    if (nodes > 1)
+        put_line(o, 2, "%lld nodes of %lld GPUs, %s between them for each GPU%s", (long long)nodes,
+                 (long long)l->per_node, units_format(a, UNITS_BYTES_PER_S, c->hw.fabric_bytes_per_s),
+                 layout_nodes(l, l->tp) > 1 ? ": tensor parallelism across nodes is legal and slow" : "");
+    if (l->pp > 1)
+        put_line(o, 2, "stages of %s layers, %lld microbatches in them; a prefill of as many idles %.1f%% of the time",
+                 c->stages, (long long)l->microbatches, 100 * layout_bubble(l->pp, l->microbatches));
+    if (l->dp > 1)
+        put_line(o, 2, "%lld attention groups take a part of the batch each; TTFT is of one prompt in every group",
+                 (long long)l->dp);
+}
+
 /* What all rows of the table share. */
 static void write_workload_line(struct out *o, const struct estimate_request *q)
 {
@@ -133,16 +151,16 @@ static void write_calibrated(struct out *o, const struct estimate_request *q, co
 void estimate_write_heading(struct out *o, const struct estimate_request *q, const struct estimate_case *c)
 {
     const struct model *m = &c->model;
-    char model[96], device[96], count[32] = "", layout[64] = "";
+    char model[96], device[96], count[32] = "", layout[128] = "", text[96];
     if (c->gpus > 1) {
         (void)snprintf(count, sizeof count, "%lld x ", (long long)c->gpus);
-        (void)snprintf(layout, sizeof layout, " (TP %lld, %lld cop%s)", (long long)c->tp, (long long)c->replicas,
-                       c->replicas == 1 ? "y" : "ies");
+        (void)snprintf(layout, sizeof layout, " (%s)", layout_text(&c->layout, text, sizeof text));
     }
     put_line(o, 0, "%s on %s%s%s", text_clean(model, sizeof model, m->name, strlen(m->name)), count,
              text_clean(device, sizeof device, c->hw.name, strlen(c->hw.name)), layout);
     write_model_lines(o, c);
     write_beside_lines(o, q, c);
+    write_layout_lines(o, c);
     if (c->calibrated)
         write_calibrated(o, q, c);
     else

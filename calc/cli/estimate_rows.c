@@ -15,7 +15,14 @@ static const struct column COLUMNS[] = {
     ROW(hardware, STRING, NONE, 0, "device", "the device"),
     ROW(gpus, INT, COUNT, 0, "GPUs", "devices in all"),
     ROW(tp, INT, COUNT, 0, "TP", "tensor-parallel ranks that share one copy of the model"),
+    ROW(pp, INT, COUNT, 0, "PP", "stages of layers of one copy"),
+    ROW(ep, INT, COUNT, 0, "EP", "parts in which experts are dealt to the ranks of a stage"),
+    ROW(attention_dp, INT, COUNT, 0, "DP", "attention groups of a stage, each with sequences of its own"),
     ROW(replicas, INT, COUNT, 0, "copies", "copies of the model, each with its own batch"),
+    ROW(nodes, INT, COUNT, 0, "nodes", "that the GPUs stand in"),
+    ROW(stages, STRING, NONE, 0, "stages", "layers of each stage"),
+    ROW(microbatches, INT, COUNT, 0, "parts", "of a batch that are in the stages at once"),
+    ROW(bubble_frac, REAL, FRAC, 0, "bubble", "part of the time that stages idle while those pass once"),
     ROW(batch, INT, COUNT, COLUMN_SHOWN, "batch", "sequences decoded together by one copy"),
     ROW(context, INT, COUNT, COLUMN_SHOWN, "context", "tokens of a sequence that the cache holds at its longest"),
     ROW(prompt_tokens, INT, COUNT, 0, "prompt", "tokens prefilled"),
@@ -97,6 +104,10 @@ static const struct column COLUMNS[] = {
     ROW(decode_compute_s, REAL, SECONDS, 0, "step compute", "matrix flops at peak"),
     ROW(decode_memory_s, REAL, SECONDS, 0, "step memory", "bytes at full bandwidth"),
     ROW(decode_link_s, REAL, SECONDS, 0, "step link", "bytes sent at full link rate"),
+    ROW(prefill_sent_bytes, COUNT, BYTES, 0, "prefill sent", "by one GPU, within its node"),
+    ROW(prefill_fabric_bytes, COUNT, BYTES, 0, "prefill fabric", "by one GPU, to other nodes"),
+    ROW(decode_sent_bytes, COUNT, BYTES, 0, "step sent", "by one GPU, within its node"),
+    ROW(decode_fabric_bytes, COUNT, BYTES, 0, "step fabric", "by one GPU, to other nodes"),
     ROW(engine_starts, MAYBE, NONE, 0, "engine starts", "with engine flags: whether the engine starts"),
     ROW(pool_bytes, COUNT, BYTES, 0, "pool", "the engine's cache pool on one GPU"),
     ROW(pool_blocks, COUNT, COUNT, 0, "blocks", "blocks in the pool"),
@@ -176,7 +187,8 @@ static const struct column OP_COLUMNS[] = {
     OPC(kv_bytes, COUNT, BYTES, COLUMN_SHOWN, "KV", "cache bytes read and written"),
     OPC(state_bytes, COUNT, BYTES, 0, "state", "recurrent state read and written"),
     OPC(activation_bytes, COUNT, BYTES, COLUMN_SHOWN, "act.", "bytes of inputs and outputs"),
-    OPC(wire_bytes, COUNT, BYTES, 0, "sent", "bytes sent to other ranks"),
+    OPC(wire_bytes, COUNT, BYTES, 0, "sent", "bytes sent to other ranks of the node"),
+    OPC(fabric_bytes, COUNT, BYTES, 0, "fabric", "bytes sent to other nodes"),
     OPC(bytes, COUNT, BYTES, 0, "bytes", "weights + KV + state + activations"),
     OPC(intensity_flops_per_byte, REAL, FLOPS_PER_BYTE, COLUMN_SHOWN, "intensity",
         "matrix flops per byte (elementwise ones where there are no others)"),
@@ -244,6 +256,19 @@ const char *estimate_fidelity_name(const struct estimate_request *q)
     return q->calibrated ? "calibrated" : step_fidelity_name(q->fidelity);
 }
 
+/* What is known of tensor parallelism alone. */
+static enum err_code check_layout(const struct estimate_request *q, const struct estimate_case *c, struct err *e)
+{
+    static const char HOW[] = "%s knows tensor parallelism in one node and copies, no other layout";
+    if (layout_plain(&c->layout)) return ERR_OK;
+    if (q->calibrated) return err_set(e, ERR_USAGE, HOW, "a calibrated time");
+    if (q->drafting.draft) return err_set(e, ERR_USAGE, HOW, "speculation");
+    if (q->engine) return err_set(e, ERR_USAGE, HOW, "an engine's pool");
+    if (q->mix_text || q->chunk) return err_set(e, ERR_USAGE, HOW, q->chunk ? "a prompt in pieces" : "a mixed step");
+    if (q->training.tokens > 0) return err_set(e, ERR_USAGE, HOW, "training");
+    return ERR_OK;
+}
+
 enum err_code estimate_case_open(struct arena *a, const struct estimate_request *q, const char *model, const char *gpu,
                                  struct estimate_case *out, struct err *e)
 {
@@ -255,10 +280,11 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     TRY(open_hw(a, gpu, c, e));
     if (q->course) hw_pin_course(&c->hw);
     c->capacity_bytes = hw_capacity_bytes(&c->hw);
-    c->tp = q->tp ? q->tp : c->gpus;
-    if (c->gpus % c->tp != 0)
-        return err_set(e, ERR_USAGE, "%lld GPUs are not a multiple of --tp %lld", (long long)c->gpus, (long long)c->tp);
-    c->replicas = c->gpus / c->tp;
+    TRY(layout_options_open(&q->layout, c->gpus, &c->hw, &c->layout, e));
+    c->tp = c->layout.tp;
+    c->replicas = c->layout.replicas;
+    (void)layout_stages_text(&c->model, &c->layout, c->stages, sizeof c->stages);
+    TRY(check_layout(q, c, e));
     TRY(cost_parameters(a, &c->model, &q->conventions, &c->params, e));
     TRY(whole_cache(a, &c->model, c, e));
     TRY(estimate_switches_check(q, c, e));
@@ -266,7 +292,8 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     TRY(estimate_diffusion_open(q, c, e));
     const struct step_setup setup = {.model = &c->model,
                                      .hw = &c->hw,
-                                     .tp = c->tp,
+                                     .layout = c->layout,
+                                     .latency = q->layout.latency,
                                      .fidelity = q->fidelity,
                                      .conventions = q->conventions,
                                      .prefill_together = q->prefill_together,
@@ -359,6 +386,7 @@ static void hide_times(struct estimate_row *r)
     r->flops = r->bytes = r->intensity_flops_per_byte = r->prefill_flops = r->prefill_bytes = unknown;
     r->prefill_compute_s = r->prefill_memory_s = r->prefill_link_s = unknown;
     r->decode_compute_s = r->decode_memory_s = r->decode_link_s = unknown;
+    r->prefill_sent_bytes = r->prefill_fabric_bytes = r->decode_sent_bytes = r->decode_fabric_bytes = unknown;
     r->prefill_s_p10 = r->prefill_s_p90 = r->decode_step_s_p10 = r->decode_step_s_p90 = unknown;
     r->user_tok_per_s_p10 = r->user_tok_per_s_p90 = unknown;
     r->throughput_tok_per_s_p10 = r->throughput_tok_per_s_p90 = unknown;
@@ -419,6 +447,13 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
         .gpus = c->gpus,
         .tp = c->tp,
         .replicas = c->replicas,
+        .pp = c->layout.pp,
+        .ep = c->layout.ep,
+        .attention_dp = c->layout.dp,
+        .nodes = layout_nodes(&c->layout, c->gpus),
+        .stages = c->layout.pp > 1 ? c->stages : NULL,
+        .microbatches = c->layout.microbatches,
+        .bubble_frac = layout_bubble(c->layout.pp, c->layout.microbatches),
         .kv_bytes_per_token = c->kv_full_bytes,
         .kv_bytes_per_token_windowed = c->kv_windowed_bytes,
         .kv_bytes_per_token_index = c->kv_index_bytes,
@@ -510,6 +545,7 @@ static void fill_point(const struct estimate_request *q, const struct estimate_c
     r->state_bytes = v[STEP_state_bytes];
     r->activation_bytes = v[STEP_activation_bytes];
     r->memory_bytes = v[STEP_memory_bytes];
+    r->weight_bytes = v[STEP_weight_bytes];
     if (q->drafting.draft) estimate_drafting_memory(&drafted->point, r);
     r->left_bytes = r->capacity_bytes - r->memory_bytes;
     r->unfit_because = r->left_bytes < 0 ? "memory" : NULL;
@@ -536,6 +572,10 @@ static void fill_point(const struct estimate_request *q, const struct estimate_c
     r->decode_compute_s = v[STEP_decode_compute_s];
     r->decode_memory_s = v[STEP_decode_memory_s];
     r->decode_link_s = v[STEP_decode_link_s];
+    r->prefill_sent_bytes = v[STEP_prefill_wire_bytes];
+    r->prefill_fabric_bytes = v[STEP_prefill_fabric_bytes];
+    r->decode_sent_bytes = v[STEP_decode_wire_bytes];
+    r->decode_fabric_bytes = v[STEP_decode_fabric_bytes];
     r->intensity_flops_per_byte = r->flops / r->bytes;
     const double settled = estimate_tokens_per_pass(c, k->generate), all = (double)(k->batch * c->replicas);
     if (c->calibrated) fill_calibrated(q, c, k, r);

@@ -75,7 +75,8 @@ enum err_code estimate_switches_check(const struct estimate_request *q, const st
     if ((k->latent != LATENT_BY_PASS || k->head_multiple > 0) && !latent)
         return err_set(e, ERR_USAGE, "--%s: %s has no latent attention",
                        k->latent != LATENT_BY_PASS ? "latent" : "head-multiple", c->model.name);
-    if (q->overlapped && c->tp == 1) return err_set(e, ERR_USAGE, "--overlap links: nothing is sent on one GPU (--tp)");
+    if (q->overlapped && c->gpus == c->replicas)
+        return err_set(e, ERR_USAGE, "--overlap links: nothing is sent on one GPU (--tp)");
     return ERR_OK;
 }
 

@@ -66,7 +66,7 @@ enum err_code estimate_train_parse(const struct option_values *v, struct estimat
             return err_set(e, ERR_USAGE, "--%s is about serving; it cannot stand beside --train", NOT[i]);
     if (q->engine) return err_set(e, ERR_USAGE, "--train has no engine; its flags are about serving");
     if (q->calibrated) return err_set(e, ERR_USAGE, "--train is counted by floors (--fidelity roofline)");
-    if (!q->tp) q->tp = 1;
+    if (!q->layout.layout.tp) q->layout.layout.tp = 1;
     return parse_training(v, t, e);
 }
 

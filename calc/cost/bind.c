@@ -1,26 +1,34 @@
-#include <math.h>
-
 #include "calc/cost/build.h"
 
-static enum err_code divide(const char *what, int64_t n, int64_t tp, int64_t *out, struct err *e)
+/* Sizes of a rank: numbers that divide, or with symbols for the ranks. */
+struct ranks {
+    const struct cost_layout *l;
+    struct layout w;
+    struct layout_symbols y;
+    const struct sym *t, *columns; /* ranks of a group; those that split the columns of an expert */
+};
+
+static struct ranks ranks_of(struct sym_ctx *c, const struct cost_symbols *y, const struct cost_layout *l)
 {
-    if (n % tp != 0)
-        return err_set(e, ERR_USAGE, "%lld %s cannot be split over %lld tensor-parallel ranks", (long long)n, what,
-                       (long long)tp);
-    *out = n / tp;
-    return ERR_OK;
+    struct ranks r = {.l = l, .w = layout_whole(&l->layout), .y = layout_symbols_make(c)};
+    r.t = l->free ? y->t : sym_int(c, r.w.tp);
+    r.columns = l->free ? sym_div(c, sym_mul(c, y->t, r.y.groups), r.y.parts) : sym_int(c, layout_group(&r.w) / r.w.ep);
+    return r;
 }
 
-/* KV heads of one rank: at least one, so they are copied when there are fewer than ranks. */
-static enum err_code kv_heads_of_rank(const struct mixer *x, int64_t tp, int64_t *out, struct err *e)
+static const struct sym *over(struct sym_ctx *c, int64_t n, const struct sym *ranks)
 {
-    if (x->kv_heads < tp) {
-        *out = 1;
-        if (tp % x->kv_heads == 0) return ERR_OK;
-        return err_set(e, ERR_USAGE, "%lld KV heads cannot be spread over %lld tensor-parallel ranks",
-                       (long long)x->kv_heads, (long long)tp);
-    }
-    return divide("KV heads", x->kv_heads, tp, out, e);
+    return n == 0 ? sym_int(c, 0) : sym_div(c, sym_int(c, n), ranks);
+}
+
+static const struct sym *rows_over(struct sym_ctx *c, int64_t n, const struct sym *ranks)
+{
+    return sym_ceil(c, over(c, n, ranks));
+}
+
+static const struct sym *kv_over(struct sym_ctx *c, const struct mixer *x, const struct sym *t)
+{
+    return sym_max(c, sym_int(c, 1), over(c, x->kv_heads, t));
 }
 
 static bool caches(const struct mixer *x)
@@ -30,29 +38,38 @@ static bool caches(const struct mixer *x)
 
 /* Elements that a layer caches per token, and their bytes, scales of a grouped format included: along the cached width
  * of one layer, or with each of `heads` vectors. kv: KV heads of the rank. */
-static int64_t cached_elems(const struct mixer *x, int64_t kv)
+static const struct sym *cached_elems(struct sym_ctx *c, const struct mixer *x, const struct sym *kv)
 {
+    if (x->kind == MIXER_LATENT) return sym_int(c, x->kv_rank + x->rope_dim);
     if (model_keeps_inputs(x)) return kv;
-    return x->kind == MIXER_LATENT ? x->kv_rank + x->rope_dim : kv * (x->head_dim + x->v_head_dim);
+    return sym_mul(c, kv, sym_int(c, x->head_dim + x->v_head_dim));
 }
 
-static double cached_bytes(const struct dtype *d, int64_t elems, int64_t heads)
+static const struct sym *cached_bytes(struct sym_ctx *c, const struct dtype *d, const struct sym *elems,
+                                      const struct sym *heads)
 {
-    const double plain = (double)elems * d->bits / 8;
-    if (d->group_in == GROUP_HEAD) return plain + (double)heads * d->scale_bits / 8;
+    const struct sym *plain = sym_mul(c, elems, sym_num(c, d->bits / 8));
+    if (d->group_in == GROUP_HEAD) return sym_add(c, plain, sym_mul(c, heads, sym_num(c, d->scale_bits / 8)));
     if (!(d->scale_bits > 0) || d->group_in <= 0) return plain;
     const double above = d->super_groups > 0 ? d->super_bits / (double)d->super_groups : 0; /* shared by tokens */
-    return plain + ceil((double)elems / (double)d->group_in) * (d->scale_bits + above) / 8;
+    const struct sym *groups = sym_ceil(c, sym_div(c, elems, sym_int(c, d->group_in)));
+    return sym_add(c, plain, sym_mul(c, groups, sym_num(c, (d->scale_bits + above) / 8)));
 }
 
 /* Vectors that a layer caches per token: a key and a value of each KV head, one latent, one input. */
-static int64_t cached_heads(const struct mixer *x, int64_t kv)
+static const struct sym *cached_heads(struct sym_ctx *c, const struct mixer *x, const struct sym *kv)
 {
-    return x->kind == MIXER_LATENT || model_keeps_inputs(x) ? 1 : 2 * kv;
+    const bool one = x->kind == MIXER_LATENT || model_keeps_inputs(x);
+    return one ? sym_int(c, 1) : sym_mul(c, sym_int(c, 2), kv);
+}
+
+static const struct sym *index_bytes(struct sym_ctx *c, const struct model *m, const struct mixer *x)
+{
+    return cached_bytes(c, &m->kv, sym_int(c, x->index_dim), sym_int(c, 1));
 }
 
 /* The numbers of one layer kind on one rank. */
-enum { BINDINGS = 64 };
+enum { BINDINGS = 96 };
 
 struct env {
     struct sym_binding at[BINDINGS];
@@ -65,48 +82,64 @@ static void put(struct sym_ctx *c, struct env *v, const struct sym *var, int64_t
     v->at[v->n++] = (struct sym_binding){var, sym_int(c, value)};
 }
 
-static enum err_code bind_model(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int64_t tp,
-                                struct env *v)
+static void put_sym(struct env *v, const struct sym *var, const struct sym *value)
+{
+    v->at[v->n++] = (struct sym_binding){var, value};
+}
+
+static void bind_ranks(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, const struct ranks *r,
+                       struct env *v)
+{
+    double number[LAYOUT_NUMBERS];
+    if (r->l->free) return;
+    layout_numbers(&r->w, m, false, number);
+    put(c, v, y->t, r->w.tp);
+    const struct sym *const of[LAYOUT_NUMBERS] = {
+#define X(field, text, meaning) r->y.field,
+        LAYOUT_SYMBOLS(X)
+#undef X
+    };
+    for (size_t i = 0; i < LAYOUT_NUMBERS; i++)
+        if (i != LAYOUT_hop_near && i != LAYOUT_hop_far) put_sym(v, of[i], sym_num(c, number[i]));
+}
+
+static void bind_model(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, const struct ranks *r,
+                       struct env *v)
 {
     const struct sym *const width[WEIGHT_CLASSES] = {y->b_embed,  y->b_head,   y->b_mixer, y->b_ffn,
                                                      y->b_expert, y->b_router, y->b_other};
     put(c, v, y->L, m->layers);
     put(c, v, y->D, m->hidden);
-    put(c, v, y->V, (m->vocab + tp - 1) / tp);
+    put_sym(v, y->V, rows_over(c, m->vocab, r->t));
     put(c, v, y->P, m->position_rows);
     put(c, v, y->Nj, m->draft.joined);
-    put(c, v, y->Vd, (m->draft.head_rows + tp - 1) / tp);
+    put_sym(v, y->Vd, rows_over(c, m->draft.head_rows, r->t));
     put(c, v, y->Dl, m->per_layer_dim);
-    put(c, v, y->Vl, (m->per_layer_vocab + tp - 1) / tp);
+    put_sym(v, y->Vl, rows_over(c, m->per_layer_vocab, r->t));
     put(c, v, y->A, m->streams);
     put(c, v, y->La, m->laurel_rank);
-    put(c, v, y->t, tp);
-    for (size_t i = 0; i < WEIGHT_CLASSES; i++)
-        v->at[v->n++] = (struct sym_binding){width[i], sym_num(c, m->weights[i].bits / 8)};
-    v->at[v->n++] = (struct sym_binding){y->b_act, sym_num(c, m->activations.bits / 8)};
-    v->at[v->n++] = (struct sym_binding){y->b_state, sym_num(c, m->state.bits / 8)};
+    for (size_t i = 0; i < WEIGHT_CLASSES; i++) put_sym(v, width[i], sym_num(c, m->weights[i].bits / 8));
+    put_sym(v, y->b_act, sym_num(c, m->activations.bits / 8));
+    put_sym(v, y->b_state, sym_num(c, m->state.bits / 8));
+    bind_ranks(c, y, m, r, v);
     v->n_model = v->n;
-    return ERR_OK;
 }
 
-static enum err_code bind_kind(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
-                               const struct layer_kind *k, int64_t tp, struct env *v, struct err *e)
+static void bind_kind(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
+                      const struct layer_kind *k, const struct ranks *r, struct env *v)
 {
     const struct mixer *x = &k->mixer;
     const struct ffn *f = &k->ffn;
-    int64_t heads = 0, kv = 0, width = 0, shared = 0;
-    if (x->kind != MIXER_NONE) TRY(divide("heads", x->heads, tp, &heads, e));
-    if (x->kind == MIXER_ATTENTION || x->kind == MIXER_RECURRENT) TRY(kv_heads_of_rank(x, tp, &kv, e));
-    TRY(divide(f->kind == FFN_MOE ? "columns of an expert" : "columns of the MLP", f->width, tp, &width, e));
-    TRY(divide("columns of the shared expert", f->shared_width, tp, &shared, e));
-    put(c, v, y->N, heads);
-    put(c, v, y->K, kv);
+    const bool grouped = x->kind == MIXER_ATTENTION || x->kind == MIXER_RECURRENT;
+    const struct sym *kv = grouped ? kv_over(c, x, r->t) : sym_int(c, 0);
+    put_sym(v, y->N, x->kind == MIXER_NONE ? sym_int(c, 0) : over(c, x->heads, r->t));
+    put_sym(v, y->K, kv);
     put(c, v, y->H, x->head_dim);
     put(c, v, y->Hv, x->v_head_dim);
-    put(c, v, y->F, width);
+    put_sym(v, y->F, over(c, f->width, f->kind == FFN_MOE ? r->columns : r->t));
     put(c, v, y->E, f->experts);
     put(c, v, y->k, f->experts_per_token);
-    put(c, v, y->Fs, shared);
+    put_sym(v, y->Fs, over(c, f->shared_width, r->t));
     put(c, v, y->C, x->kv_rank);
     put(c, v, y->R, x->rope_dim);
     put(c, v, y->Q, x->q_rank);
@@ -114,8 +147,7 @@ static enum err_code bind_kind(struct sym_ctx *c, const struct cost_symbols *y, 
     put(c, v, y->U, x->top_keys);
     put(c, v, y->Ni, x->index_heads);
     put(c, v, y->Hi, x->index_dim);
-    const double index_bytes = x->index_dim ? cached_bytes(&m->kv, x->index_dim, 1) / (double)x->index_dim : 0;
-    v->at[v->n++] = (struct sym_binding){y->b_index, sym_num(c, index_bytes)};
+    put_sym(v, y->b_index, x->index_dim ? sym_div(c, index_bytes(c, m, x), sym_int(c, x->index_dim)) : sym_int(c, 0));
     put(c, v, y->J, x->recurrence.conv_taps);
     put(c, v, y->Tc, x->recurrence.chunk_tokens);
     put(c, v, y->Ra,
@@ -131,14 +163,16 @@ static enum err_code bind_kind(struct sym_ctx *c, const struct cost_symbols *y, 
     put(c, v, y->Fe, x->recurrence.filter_inputs);
     put(c, v, y->Ft, x->recurrence.filter_tokens);
     put(c, v, y->Z, f->latent_width);
-    const int64_t elems = caches(x) ? cached_elems(x, kv) : 0;
-    const struct sym *b_kv = sym_num(c, elems ? cached_bytes(&m->kv, elems, cached_heads(x, kv)) : m->kv.bits / 8);
-    v->at[v->n++] = (struct sym_binding){y->b_kv, elems ? sym_div(c, b_kv, sym_int(c, elems)) : b_kv};
-    return ERR_OK;
+    const struct sym *b_kv = sym_num(c, m->kv.bits / 8);
+    if (caches(x) && m->kv.scale_bits > 0) {
+        const struct sym *elems = cached_elems(c, x, kv);
+        b_kv = sym_div(c, cached_bytes(c, &m->kv, elems, cached_heads(c, x, kv)), elems);
+    }
+    put_sym(v, y->b_kv, b_kv);
 }
 
 /* The expressions of an operator, as one list. */
-enum { EXPRS = 15 + 2 * COST_TENSORS_MAX };
+enum { EXPRS = 16 + 2 * COST_TENSORS_MAX };
 
 static size_t list(struct cost_op *op, const struct sym ***at)
 {
@@ -154,6 +188,7 @@ static size_t list(struct cost_op *op, const struct sym ***at)
     at[n++] = &op->state_needed_bytes;
     at[n++] = &op->activation_bytes;
     at[n++] = &op->wire_bytes;
+    at[n++] = &op->fabric_bytes;
     at[n++] = &op->half_flops;
     at[n++] = &op->rows;
     at[n++] = &op->in;
@@ -180,15 +215,20 @@ static const struct sym *part_of_rank(struct sym_ctx *c, const struct cost_symbo
 struct place {
     const struct cost_symbols *y;
     const struct model *m;
-    int64_t tp;
+    struct cost_layout l;
     int kind;
 };
 
+static struct cost_layout of_tp(int64_t tp) { return (struct cost_layout){.layout = {.tp = tp}}; }
+
 static enum err_code bind_place(struct sym_ctx *c, const struct place *p, struct env *v, struct err *e)
 {
+    if (!p->l.free) TRY(layout_check(p->m, &p->l.layout, e));
+    const struct ranks r = ranks_of(c, p->y, &p->l);
     v->n = 0;
-    TRY(bind_model(c, p->y, p->m, p->tp, v));
-    return p->kind >= 0 ? bind_kind(c, p->y, p->m, &p->m->kinds[p->kind], p->tp, v, e) : ERR_OK;
+    bind_model(c, p->y, p->m, &r, v);
+    if (p->kind >= 0) bind_kind(c, p->y, p->m, &p->m->kinds[p->kind], &r, v);
+    return ERR_OK;
 }
 
 /* Value heads that are as wide as the key heads, which one number describes. */
@@ -203,7 +243,7 @@ static bool same_heads(const struct place *p)
 static enum err_code bind_as(struct sym_ctx *c, const struct cost_binding *how, const struct place *p, struct env *v,
                              struct err *e)
 {
-    const struct place all = {p->y, p->m, 1, p->kind};
+    const struct place all = {p->y, p->m, of_tp(1), p->kind};
     struct env whole;
     TRY(bind_place(c, &all, &whole, e));
     const struct sym **hv = NULL, *h = NULL;
@@ -211,7 +251,8 @@ static enum err_code bind_as(struct sym_ctx *c, const struct cost_binding *how, 
         struct sym_binding *b = &v->at[i];
         const bool here = i < v->n_model || how->free_kind < 0 || how->free_kind == p->kind;
         if (how->relative) b->value = sym_mul(c, b->var, b->value);
-        if (b->var == how->free && here) b->value = part_of_rank(c, p->y, p->tp, b->var, b->value, whole.at[i].value);
+        if (b->var == how->free && here)
+            b->value = part_of_rank(c, p->y, p->l.layout.tp, b->var, b->value, whole.at[i].value);
         if (b->var == p->y->H) h = b->value;
         if (b->var == p->y->Hv) hv = &b->value;
     }
@@ -222,7 +263,7 @@ static enum err_code bind_as(struct sym_ctx *c, const struct cost_binding *how, 
 enum err_code cost_size(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int kind, int64_t tp,
                         const struct sym *var, const struct sym **out, struct err *e)
 {
-    const struct place at = {y, m, tp, kind};
+    const struct place at = {y, m, of_tp(tp), kind};
     struct env v;
     double value = 0;
     *out = NULL;
@@ -241,17 +282,19 @@ enum err_code cost_bind(struct sym_ctx *c, const struct cost_symbols *y, const s
     return cost_bind_as(c, y, m, tp, &numbers, ops, e);
 }
 
-enum err_code cost_bind_as(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int64_t tp,
-                           const struct cost_binding *how, struct cost_ops *ops, struct err *e)
+/* how NULL: numbers. */
+static enum err_code bind_all(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
+                              const struct cost_layout *l, const struct cost_binding *how, struct cost_ops *ops,
+                              struct err *e)
 {
     for (size_t i = 0; i < ops->n;) {
         const int kind = ops->op[i].kind_index;
         size_t end = i;
         while (end < ops->n && ops->op[end].kind_index == kind) end++;
-        const struct place at_kind = {y, m, tp, kind};
+        const struct place at_kind = {y, m, *l, kind};
         struct env v;
         TRY(bind_place(c, &at_kind, &v, e));
-        if (how->relative || how->free) TRY(bind_as(c, how, &at_kind, &v, e));
+        if (how && (how->relative || how->free)) TRY(bind_as(c, how, &at_kind, &v, e));
         const struct sym *in[EXPRS];
         const struct sym **at[EXPRS];
         for (; i < end; i++) {
@@ -264,45 +307,80 @@ enum err_code cost_bind_as(struct sym_ctx *c, const struct cost_symbols *y, cons
     return sym_check(c, e);
 }
 
-const struct sym *cost_weight_bytes(struct sym_ctx *c, const struct cost_ops *ops, const struct cost_conventions *v)
+enum err_code cost_bind_as(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int64_t tp,
+                           const struct cost_binding *how, struct cost_ops *ops, struct err *e)
+{
+    const struct cost_layout l = of_tp(tp);
+    return bind_all(c, y, m, &l, how, ops, e);
+}
+
+enum err_code cost_bind_layout(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
+                               const struct cost_layout *l, struct cost_ops *ops, struct err *e)
+{
+    return bind_all(c, y, m, l, NULL, ops, e);
+}
+
+/* Bytes of an operator's tensors, those that it shares with another or not. */
+static const struct sym *tensor_bytes(struct sym_ctx *c, const struct cost_op *op, const struct cost_conventions *v,
+                                      bool shared)
 {
     const struct sym *sum = sym_int(c, 0);
-    for (size_t i = 0; i < ops->n; i++)
-        for (size_t j = 0; j < ops->op[i].tensors_n; j++) {
-            const struct cost_tensor *x = &ops->op[i].tensor[j];
-            if (x->shared || (x->norm && v->norms_uncounted)) continue;
-            sum = sym_add(c, sum, sym_mul(c, sym_int(c, ops->op[i].count), x->bytes));
-        }
+    for (size_t j = 0; j < op->tensors_n; j++) {
+        const struct cost_tensor *x = &op->tensor[j];
+        if (x->shared == shared && !(x->norm && v->norms_uncounted)) sum = sym_add(c, sum, x->bytes);
+    }
+    return sum;
+}
+
+const struct sym *cost_weight_bytes(struct sym_ctx *c, const struct cost_ops *ops, const struct cost_conventions *v)
+{
+    return cost_stage_weight_bytes(c, ops, v, NULL);
+}
+
+const struct sym *cost_stage_weight_bytes(struct sym_ctx *c, const struct cost_ops *ops,
+                                          const struct cost_conventions *v, const struct cost_stage *stage)
+{
+    const struct sym *sum = sym_int(c, 0);
+    for (size_t i = 0; i < ops->n; i++) {
+        const struct cost_op *op = &ops->op[i];
+        sum = sym_add(c, sum, sym_mul(c, cost_times(c, op, stage), tensor_bytes(c, op, v, false)));
+        if (!stage || op->kind != OP_LM_HEAD) continue;
+        const struct sym *apart = sym_mul(c, stage->last, sym_sub(c, sym_int(c, 1), stage->first));
+        sum = sym_add(c, sum, sym_mul(c, apart, tensor_bytes(c, op, v, true)));
+    }
     return sum;
 }
 
 /* State of one sequence in a layer of one kind on one rank. */
-static enum err_code state_bytes(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
-                                 const struct layer_kind *k, int64_t tp, double *out, struct err *e)
+static const struct sym *state_bytes(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
+                                     const struct layer_kind *k, const struct ranks *r)
 {
     struct env v = {.n = 0};
-    TRY(bind_model(c, y, m, tp, &v));
-    TRY(bind_kind(c, y, m, k, tp, &v, e));
+    bind_model(c, y, m, r, &v);
+    bind_kind(c, y, m, k, r, &v);
     const struct scan_state s = scan_state(c, y, k);
     const struct sym *bytes = SYM_SUM(c, sym_mul(c, s.conv, y->b_act), sym_mul(c, s.recurrent, y->b_state));
-    if (!sym_constant(sym_bind(c, bytes, v.at, v.n), out)) return err_set(e, ERR_RANGE, "a state has no size");
-    return ERR_OK;
+    return sym_bind(c, bytes, v.at, v.n);
 }
 
-/* A layer that has no cache or state of its own keeps nothing. */
-static enum err_code kind_cache(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
-                                const struct layer_kind *k, int64_t tp, struct cost_kind_cache *out, struct err *e)
+/* What one layer of a kind keeps on one rank; one that has no cache or state of its own nothing. */
+struct kept {
+    const struct sym *token, *index, *state;
+};
+
+static struct kept kind_cache(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
+                              const struct layer_kind *k, const struct ranks *r)
 {
     const struct mixer *x = &k->mixer;
-    int64_t kv = 0;
-    *out = (struct cost_kind_cache){.token_bytes = 0};
-    if (x->kind == MIXER_NONE || x->shares_kv || x->images) return ERR_OK;
-    TRY(state_bytes(c, y, m, k, tp, &out->state_bytes, e));
-    if (!caches(x)) return ERR_OK;
-    if (x->kind != MIXER_LATENT) TRY(kv_heads_of_rank(x, tp, &kv, e));
-    out->token_bytes = cached_bytes(&m->kv, cached_elems(x, kv), cached_heads(x, kv));
-    if (x->index_heads > 0) out->index_bytes = cached_bytes(&m->kv, x->index_dim, 1);
-    return ERR_OK;
+    const struct sym *zero = sym_int(c, 0);
+    struct kept q = {zero, zero, zero};
+    if (x->kind == MIXER_NONE || x->shares_kv || x->images) return q;
+    q.state = state_bytes(c, y, m, k, r);
+    if (!caches(x)) return q;
+    const struct sym *kv = x->kind == MIXER_LATENT ? zero : kv_over(c, x, r->t);
+    q.token = cached_bytes(c, &m->kv, cached_elems(c, x, kv), cached_heads(c, x, kv));
+    if (x->index_heads > 0) q.index = index_bytes(c, m, x);
+    return q;
 }
 
 enum err_code cost_kind_cache(struct arena *a, const struct model *m, const struct layer_kind *k, int64_t tp,
@@ -311,32 +389,55 @@ enum err_code cost_kind_cache(struct arena *a, const struct model *m, const stru
     struct sym_ctx *c = sym_open(a);
     if (!c) return err_nomem(e);
     const struct cost_symbols y = cost_symbols_make(c);
-    TRY(kind_cache(c, &y, m, k, tp, out, e));
-    return sym_check(c, e);
+    const struct cost_layout l = of_tp(tp);
+    TRY(layout_check(m, &l.layout, e));
+    const struct ranks r = ranks_of(c, &y, &l);
+    const struct kept q = kind_cache(c, &y, m, k, &r);
+    TRY(sym_check(c, e));
+    if (!sym_constant(q.token, &out->token_bytes) || !sym_constant(q.index, &out->index_bytes) ||
+        !sym_constant(q.state, &out->state_bytes))
+        return err_set(e, ERR_RANGE, "a cache has no size");
+    return ERR_OK;
+}
+
+enum err_code cost_stage_cache(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
+                               const struct cost_layout *l, const struct cost_stage *stage,
+                               struct cost_stage_cache *out, struct err *e)
+{
+    const struct sym *zero = sym_int(c, 0);
+    struct cost_stage_cache q = {zero, zero, zero, zero, zero};
+    if (!l->free) TRY(layout_check(m, &l->layout, e));
+    const struct ranks r = ranks_of(c, y, l);
+    for (size_t i = 0; i < m->kinds_n; i++) {
+        const struct mixer *x = &m->kinds[i].mixer;
+        const struct sym *n = stage ? stage->layers[i] : sym_int(c, m->kinds[i].count);
+        const struct kept k = kind_cache(c, y, m, &m->kinds[i], &r);
+        const struct sym *tokens = x->window_tokens ? sym_min(c, y->S, sym_int(c, x->window_tokens)) : y->S;
+        const struct sym *token = sym_mul(c, n, k.token), *index = sym_mul(c, n, k.index);
+        const struct sym **sum = x->window_tokens ? &q.per_token_windowed : &q.per_token_full;
+        *sum = sym_add(c, *sum, token);
+        q.per_sequence = sym_add(c, q.per_sequence, sym_mul(c, token, tokens));
+        q.per_sequence = sym_add(c, q.per_sequence, sym_mul(c, index, y->S));
+        q.per_token_index = sym_add(c, q.per_token_index, index);
+        q.state_per_sequence = sym_add(c, q.state_per_sequence, sym_mul(c, n, k.state));
+    }
+    TRY(sym_check(c, e));
+    *out = q;
+    return ERR_OK;
 }
 
 enum err_code cost_cache(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int64_t tp,
                          struct cost_cache *out, struct err *e)
 {
-    struct cost_cache r = {.bytes_per_sequence = sym_int(c, 0)};
-    for (size_t i = 0; i < m->kinds_n; i++) {
-        const struct mixer *x = &m->kinds[i].mixer;
-        const double n = (double)m->kinds[i].count;
-        struct cost_kind_cache one;
-        TRY(kind_cache(c, y, m, &m->kinds[i], tp, &one, e));
-        r.state_bytes_per_sequence += n * one.state_bytes;
-        if (one.token_bytes > 0) {
-            const struct sym *tokens = x->window_tokens ? sym_min(c, y->S, sym_int(c, x->window_tokens)) : y->S;
-            r.bytes_per_sequence =
-                sym_add(c, r.bytes_per_sequence, sym_mul(c, sym_num(c, n * one.token_bytes), tokens));
-            *(x->window_tokens ? &r.bytes_per_token_windowed : &r.bytes_per_token_full) += n * one.token_bytes;
-        }
-        if (one.index_bytes > 0) {
-            r.bytes_per_sequence = sym_add(c, r.bytes_per_sequence, sym_mul(c, sym_num(c, n * one.index_bytes), y->S));
-            r.bytes_per_token_index += n * one.index_bytes;
-        }
-    }
-    TRY(sym_check(c, e));
+    const struct cost_layout l = of_tp(tp);
+    struct cost_stage_cache q;
+    TRY(cost_stage_cache(c, y, m, &l, NULL, &q, e));
+    struct cost_cache r = {.bytes_per_sequence = q.per_sequence};
+    if (!sym_constant(q.per_token_full, &r.bytes_per_token_full) ||
+        !sym_constant(q.per_token_windowed, &r.bytes_per_token_windowed) ||
+        !sym_constant(q.per_token_index, &r.bytes_per_token_index) ||
+        !sym_constant(q.state_per_sequence, &r.state_bytes_per_sequence))
+        return err_set(e, ERR_RANGE, "a cache has no size");
     *out = r;
     return ERR_OK;
 }

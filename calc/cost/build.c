@@ -1,6 +1,8 @@
 #include "calc/cost/build.h"
 #include "calc/cost/fusion.h"
 
+#include <string.h>
+
 #define Y (b->y)
 #define INT(n) sym_int(b->c, (n))
 #define PROD(...) SYM_PROD(b->c, __VA_ARGS__)
@@ -68,6 +70,7 @@ struct cost_op *build_op(struct build *b, enum cost_op_kind kind, const char *na
                            .state_needed_bytes = zero,
                            .activation_bytes = zero,
                            .wire_bytes = zero,
+                           .fabric_bytes = zero,
                            .rows = zero,
                            .in = zero,
                            .out = zero};
@@ -135,26 +138,59 @@ void build_norms(struct build *b, const char *name, int64_t n)
 {
     if (n == 0) return;
     struct cost_op *op = build_op(b, OP_NORM, name, "[B*T, D]");
-    const struct sym *elems = PROD(INT(n), b->rows, Y->D);
+    const struct sym *elems = PROD(INT(n), b->norm_rows, Y->D);
     op->vector_flops = PROD(INT(build_norm_flops(b->m->norm)), elems);
     op->activation_bytes = PROD(INT(2), elems, Y->b_act);
     build_vector(b, op, PROD(INT(b->m->norm == NORM_LAYER_BIAS ? 2 * n : n), Y->D), true);
     read_all(b, op);
 }
 
+/* Bytes that a sum over ranks sends for a byte of it, over the fabric; none while all ranks are in a node. */
+static const struct sym *reduced(const struct build *b)
+{
+    const struct layout w = layout_whole(&b->layout->layout);
+    return b->layout->free || layout_nodes(&w, w.tp) > 1 ? b->ly.reduced : INT(0);
+}
+
+void build_sum_over_ranks(struct build *b, const char *name, const char *shape, const struct sym *width)
+{
+    if (!b->split) return;
+    struct cost_op *op = build_op(b, OP_ALL_REDUCE, name, shape);
+    const struct sym *bytes = PROD(b->rows, width, Y->b_act);
+    op->wire_bytes = PROD(Y->r, bytes);
+    op->fabric_bytes = PROD(reduced(b), bytes);
+    op->activation_bytes = PROD(INT(2), b->is_split, bytes);
+}
+
+/* Half of a sum over ranks: every rank has its own part of the tokens after it, or before it. */
+static void build_half_sum(struct build *b, enum cost_op_kind kind, const char *name, const char *shape)
+{
+    struct cost_op *op = build_op(b, kind, name, shape);
+    const struct sym *half = sym_div(b->c, PROD(b->rows, Y->D, Y->b_act), INT(2));
+    op->wire_bytes = PROD(Y->r, half);
+    op->fabric_bytes = PROD(reduced(b), half);
+    op->activation_bytes = PROD(b->is_split, SUM(b->rows, b->norm_rows), Y->D, Y->b_act);
+}
+
 void build_all_reduce(struct build *b, const char *name)
 {
-    if (b->tp == 1) return;
-    struct cost_op *op = build_op(b, OP_ALL_REDUCE, name, "[B*T, D] over t ranks");
-    op->wire_bytes = PROD(Y->r, b->rows, Y->D, Y->b_act);
-    op->activation_bytes = PROD(INT(2), b->rows, Y->D, Y->b_act);
+    if (!b->split) return;
+    if (!b->layout->layout.sp) {
+        build_sum_over_ranks(b, name, "[B*T, D] over t ranks", Y->D);
+        return;
+    }
+    const size_t stem = strlen(name) - strlen("all_reduce");
+    const char *scatter = arena_printf(b->arena, "%.*sreduce_scatter", (int)stem, name);
+    const char *gather = arena_printf(b->arena, "%.*sall_gather", (int)stem, name);
+    build_half_sum(b, OP_ALL_REDUCE, scatter ? scatter : name, "[B*T, D] -> [B*T/t, D]");
+    build_half_sum(b, OP_ALL_GATHER, gather ? gather : name, "[B*T/t, D] -> [B*T, D]");
 }
 
 void build_residual(struct build *b, const char *name)
 {
     struct cost_op *op = build_op(b, OP_RESIDUAL, name, "[B*T, D]");
-    op->vector_flops = PROD(b->rows, Y->D);
-    op->activation_bytes = PROD(INT(3), b->rows, Y->D, Y->b_act);
+    op->vector_flops = PROD(b->norm_rows, Y->D);
+    op->activation_bytes = PROD(INT(3), b->norm_rows, Y->D, Y->b_act);
 }
 
 static void build_embedding(struct build *b)
@@ -174,7 +210,7 @@ static void build_embedding(struct build *b)
         op->vector_flops = PROD(b->rows, Y->D);
         op->activation_bytes = PROD(INT(2), b->rows, Y->D, Y->b_act);
     }
-    if (b->tp > 1) build_all_reduce(b, "embed_all_reduce");
+    build_all_reduce(b, "embed_all_reduce");
     if (b->m->embed_norm) build_norms(b, "embed_norm", 1);
 }
 
@@ -212,10 +248,11 @@ static void build_head(struct build *b)
         op->vector_flops = PROD(rows, tokens);
     }
     read_all(b, op);
-    if (b->tp > 1) {
+    if (b->split) {
         op = build_op(b, OP_ALL_GATHER, "logits_all_gather", "[rows, V] of each of t ranks");
         op->wire_bytes = PROD(SUM(Y->t, INT(-1)), rows, wide, Y->b_act);
-        op->activation_bytes = PROD(SUM(Y->t, INT(1)), rows, wide, Y->b_act);
+        if (reduced(b) != INT(0)) op->fabric_bytes = PROD(b->ly.gathered, rows, wide, Y->b_act);
+        op->activation_bytes = PROD(b->is_split, SUM(Y->t, INT(1)), rows, wide, Y->b_act);
     }
     /* Each rank draws from the whole distribution: t*V logits. max, -, exp, +, / per logit. */
     op = build_op(b, OP_SAMPLE, "sample", b->pass->all_logits ? "[B*T, V]" : "[B, V]");
@@ -259,8 +296,47 @@ static void hold_back(struct build *b, size_t from)
     for (size_t i = from; i < b->ops->n; i++) {
         op = &b->ops->op[i];
         op->flops = op->vector_flops = op->weight_bytes = op->kv_bytes = op->kv_needed_bytes = op->held_bytes =
-            op->state_bytes = op->state_needed_bytes = op->activation_bytes = op->wire_bytes = zero;
+            op->state_bytes = op->state_needed_bytes = op->activation_bytes = op->wire_bytes = op->fabric_bytes = zero;
     }
+}
+
+/* The stream (or streams) to the next stage: each rank sends its part of the tokens, and they are put together there.
+ */
+static void build_send(struct build *b)
+{
+    const struct layout w = layout_whole(&b->layout->layout);
+    if (w.pp == 1 && !b->layout->free) return;
+    struct cost_op *op = build_op(b, OP_SEND, "stage_send", "[B*T, D]");
+    const struct sym *bytes = PROD(b->rows, Y->D, Y->b_act);
+    op->count = w.pp - 1;
+    op->wire_bytes = PROD(b->ly.hop_near, bytes);
+    op->fabric_bytes = PROD(b->ly.hop_far, bytes);
+    op->activation_bytes = PROD(INT(2), bytes);
+}
+
+const struct sym *cost_times(struct sym_ctx *c, const struct cost_op *op, const struct cost_stage *stage)
+{
+    if (!stage) return sym_int(c, op->count);
+    if (op->kind_index >= 0) return stage->layers[op->kind_index];
+    if (op->kind == OP_SEND) return sym_sub(c, sym_int(c, 1), stage->last);
+    return op->closes ? stage->last : stage->first;
+}
+
+/* What a layout is to the builders. */
+static void open_ranks(struct build *b, const struct cost_layout *l)
+{
+    const struct layout w = layout_whole(&l->layout);
+    const struct sym *one = INT(1);
+    b->layout = l;
+    b->ly = layout_symbols_make(b->c);
+    b->split = l->free || w.tp > 1;
+    b->spread = l->free || w.dp > 1;
+    b->groups = b->spread ? b->ly.groups : one;
+    b->parts = l->free || w.ep > 1 ? b->ly.parts : one;
+    b->skew = l->free || w.skew > 1 ? b->ly.skew : one;
+    b->is_split = l->free ? b->ly.split : one;
+    b->is_spread = l->free ? b->ly.spread : one;
+    b->norm_rows = w.sp ? sym_ceil(b->c, sym_div(b->c, b->rows, b->ly.narrow)) : b->rows;
 }
 
 /* Weights that an earlier layer owns were read by it already. */
@@ -281,6 +357,14 @@ enum err_code cost_build(struct arena *a, struct sym_ctx *c, const struct cost_s
                          const struct cost_conventions *v, const struct cost_pass *pass, int64_t tp,
                          struct cost_ops *out, struct err *e)
 {
+    const struct cost_layout *l = &(struct cost_layout){.layout = {.tp = tp}};
+    return cost_build_layout(a, c, y, m, v, pass, l, out, e);
+}
+
+enum err_code cost_build_layout(struct arena *a, struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
+                                const struct cost_conventions *v, const struct cost_pass *pass,
+                                const struct cost_layout *l, struct cost_ops *out, struct err *e)
+{
     const size_t cap = OPS_OUTSIDE + OPS_OF_LAYER * m->kinds_n;
     struct cost_ops ops = {.op = arena_array(a, cap, sizeof *ops.op)};
     if (!ops.op) return err_nomem(e);
@@ -290,7 +374,6 @@ enum err_code cost_build(struct arena *a, struct sym_ctx *c, const struct cost_s
                           .m = m,
                           .v = v,
                           .pass = pass,
-                          .tp = tp,
                           .kind_index = -1,
                           .count = 1,
                           .ops = &ops,
@@ -300,6 +383,7 @@ enum err_code cost_build(struct arena *a, struct sym_ctx *c, const struct cost_s
                           .part_rows = pass->sums ? pass->rows : sym_mul(c, pass->B, pass->T),
                           .rows = pass->sums ? pass->step_rows : sym_mul(c, pass->B, pass->T)};
     struct build *b = &build;
+    open_ranks(b, l);
     build_embedding(b);
     build_join(b);
     build_layer_inputs(b);
@@ -313,10 +397,13 @@ enum err_code cost_build(struct arena *a, struct sym_ctx *c, const struct cost_s
     }
     b->kind_index = -1;
     b->count = 1;
+    build_send(b);
+    const size_t closing = ops.n;
     build_streams_close(b);
     if (!m->draft.no_final_norm) build_norms(b, "final_norm", 1);
     if (!m->draft.no_head) build_head(b);
     if (v->fused) fusion_apply(c, v->fused, &ops);
+    for (size_t i = closing; i < ops.n; i++) ops.op[i].closes = true;
     set_needed_weights(&ops);
     TRY(sym_check(c, e));
     *out = ops;

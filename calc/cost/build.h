@@ -15,7 +15,12 @@ struct build {
     /* Of the sequences that attend by themselves: how often what one has is taken (B), tokens of one, of all. In a part
      * of a mixed pass one takes the sums over them (build_each), so that they are 1, and its tokens both times. */
     const struct sym *many, *tokens, *part_rows;
-    int64_t tp;
+    /* Ranks: whether t, and attention groups, may be more than one; their number, parts of the experts, skew (1 where
+     * they are), and 1 or 0 for a free layout; rows over which norms and sums run. */
+    bool split, spread;
+    const struct sym *groups, *parts, *skew, *is_split, *is_spread, *norm_rows;
+    struct layout_symbols ly;
+    const struct cost_layout *layout;
     int kind_index;
     int64_t count;
     bool borrowed; /* tensors belong to an earlier layer */
@@ -71,7 +76,10 @@ int64_t build_norm_flops(enum norm_kind kind);
 
 /* build_norms -- n norms over the model width. */
 void build_norms(struct build *b, const char *name, int64_t n);
+/* build_all_reduce -- sum of rows x width over the tensor-parallel ranks (a reduce-scatter and an all-gather where
+ * norms are split over them); width NULL: of the model. */
 void build_all_reduce(struct build *b, const char *name);
+void build_sum_over_ranks(struct build *b, const char *name, const char *shape, const struct sym *width);
 
 /* build_residual -- y = a + b over the model width. */
 void build_residual(struct build *b, const char *name);

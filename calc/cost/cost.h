@@ -13,6 +13,7 @@
 
 #include "calc/base/arena.h"
 #include "calc/base/err.h"
+#include "calc/cost/layout.h"
 #include "calc/cost/routing.h"
 #include "calc/model/model.h"
 #include "calc/sym/sym.h"
@@ -109,7 +110,9 @@ struct cost_symbols cost_symbols_make(struct sym_ctx *c);
     X(LM_HEAD, "lm_head", "logits")                                                                                    \
     X(SAMPLE, "sample", "softmax over the vocabulary and a draw")                                                      \
     X(ALL_REDUCE, "all_reduce", "sum over the tensor-parallel ranks")                                                  \
-    X(ALL_GATHER, "all_gather", "logits of all ranks")
+    X(ALL_GATHER, "all_gather", "logits of all ranks")                                                                 \
+    X(ALL_TO_ALL, "all_to_all", "tokens to the ranks of their experts, and results back")                              \
+    X(SEND, "send", "the stream to the next stage")
 
 enum cost_op_kind {
 #define X(id, name, meaning) OP_##id,
@@ -141,6 +144,7 @@ struct cost_op {
     bool apart;                            /* works on each sequence by itself: no other's tokens go through with it */
     int part;                              /* of a mixed pass: whose sequences (enum mixed_part); -1: of all */
     int64_t count;                         /* layers that have it */
+    bool closes;                           /* after the layers: the last stage has it; else, outside them, the first */
     int compute_class;                     /* weight class whose format decides the matrix unit; -1: the activations' */
     const struct dtype *format;            /* its own format, which decides instead; NULL: that of the class */
     const struct sym *flops;               /* on the matrix unit */
@@ -154,7 +158,8 @@ struct cost_op {
     const struct sym *state_bytes;         /* recurrent state read and written */
     const struct sym *state_needed_bytes;  /* of them what no fusion avoids */
     const struct sym *activation_bytes;    /* read and written */
-    const struct sym *wire_bytes;          /* sent by this rank */
+    const struct sym *wire_bytes;          /* sent by this rank, within its node */
+    const struct sym *fabric_bytes;        /* sent by it to other nodes */
     const struct sym *rows, *in, *out;     /* of a product [rows, in] x [in, out], of one matrix of many; else 0 */
     struct cost_tensor tensor[COST_TENSORS_MAX];
     size_t tensors_n;
@@ -216,6 +221,31 @@ enum err_code cost_build(struct arena *a, struct sym_ctx *c, const struct cost_s
                          const struct cost_conventions *v, const struct cost_pass *pass, int64_t tp,
                          struct cost_ops *out, struct err *e);
 
+/* A layout of ranks; with `free` its numbers stay symbols (t, r and those of layout.h) and all collectives are there,
+ * so that one list of operators serves every layout. sp is of the structure, never free. */
+struct cost_layout {
+    struct layout layout;
+    bool free;
+};
+
+/* cost_build_layout, cost_bind_layout -- as cost_build and cost_bind, of one rank of a layout: pass->B sequences are
+ * those of one attention group, expert operators have their tokens of all groups. r and the numbers of links stay.
+ * Errors: as layout_check, which is asked where the layout is not free. */
+enum err_code cost_build_layout(struct arena *a, struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
+                                const struct cost_conventions *v, const struct cost_pass *pass,
+                                const struct cost_layout *l, struct cost_ops *out, struct err *e);
+enum err_code cost_bind_layout(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
+                               const struct cost_layout *l, struct cost_ops *ops, struct err *e);
+
+/* What a stage has: layers of each kind of the model, and 1 or 0 of what is before and after the layers. */
+struct cost_stage {
+    const struct sym *const *layers; /* [kinds_n] */
+    const struct sym *first, *last;
+};
+
+/* cost_times -- how often a stage runs an operator; stage NULL: the whole model. */
+const struct sym *cost_times(struct sym_ctx *c, const struct cost_op *op, const struct cost_stage *stage);
+
 /* cost_bind -- replace all symbols of the model and its formats by the numbers of one of tp ranks; B, S, T, M, r stay.
  * Heads and widths are split (K heads replicated when fewer than tp), the vocabulary in ceil(V/tp) rows, latents, norms
  * and routers replicated. Errors: ERR_USAGE a layout that does not divide (names heads or width), ERR_NOMEM. */
@@ -252,6 +282,11 @@ enum err_code cost_parameters(struct arena *a, const struct model *m, const stru
 /* cost_weight_bytes -- bytes of all stored tensors of bound operators, and their elements. */
 const struct sym *cost_weight_bytes(struct sym_ctx *c, const struct cost_ops *ops, const struct cost_conventions *v);
 
+/* cost_stage_weight_bytes -- the same of a stage. A head tied to the embedding is stored once more where the two lie in
+ * different stages. */
+const struct sym *cost_stage_weight_bytes(struct sym_ctx *c, const struct cost_ops *ops,
+                                          const struct cost_conventions *v, const struct cost_stage *stage);
+
 /* Cache of one sequence on one rank, bound: bytes at context S (windows cut, indexers included), bytes per token of
  * keys and values that grow with context and within the window only, and of indexers' keys, which grow. An engine that
  * gives every layer full length charges the sum of all. Layers that share the cache of another have none. The state of
@@ -272,5 +307,13 @@ struct cost_kind_cache {
 };
 enum err_code cost_kind_cache(struct arena *a, const struct model *m, const struct layer_kind *k, int64_t tp,
                               struct cost_kind_cache *out, struct err *e);
+
+/* cost_stage_cache -- the same of one rank of a layout and a stage, as expressions. */
+struct cost_stage_cache {
+    const struct sym *per_sequence, *per_token_full, *per_token_windowed, *per_token_index, *state_per_sequence;
+};
+enum err_code cost_stage_cache(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
+                               const struct cost_layout *l, const struct cost_stage *stage,
+                               struct cost_stage_cache *out, struct err *e);
 
 #endif

@@ -1,4 +1,6 @@
 /* ffn -- dense MLPs and experts. Derivations: MODEL.md "MLP", "Experts". */
+#include <string.h>
+
 #include "calc/cost/build.h"
 
 #define Y (b->y)
@@ -121,32 +123,39 @@ static const struct sym *share_by_rule(struct build *b, const struct sym *n)
 }
 
 /* Expected share of the experts that n tokens touch, each drawing k of E without replacement: 1-(1-k/E)^n; k/E exactly
- * at n = 1. */
+ * at n = 1. The busiest part draws skew times as much. */
 static const struct sym *share_touched(struct build *b, const struct sym *n)
 {
     if (b->v->routing.rule != ROUTING_UNIFORM) return share_by_rule(b, n);
-    const struct sym *one = INT(1);
-    return sym_sub(b->c, one, sym_pow(b->c, sym_sub(b->c, one, sym_div(b->c, Y->k, Y->E)), n));
+    const struct sym *one = INT(1), *drawn = PROD(b->skew, Y->k);
+    return sym_sub(b->c, one, sym_pow(b->c, sym_sub(b->c, one, sym_div(b->c, drawn, Y->E)), n));
+}
+
+/* Tokens of all groups, and what of them a part computes: each for k of its experts. */
+static const struct sym *routed_rows(struct build *b) { return PROD(b->rows, b->groups); }
+static const struct sym *routed_work(struct build *b)
+{
+    return sym_div(b->c, PROD(b->rows, Y->k, b->groups, b->skew), b->parts);
 }
 
 static void build_grouped(struct build *b, const char *name, const char *shape, const struct sym *in,
                           const struct sym *width, int64_t matrices, bool bias)
 {
-    const struct sym *n = PROD(b->rows, Y->k), *out = PROD(INT(matrices), width);
-    const struct sym *share = share_touched(b, b->rows);
+    const struct sym *n = routed_work(b), *out = PROD(INT(matrices), width);
+    const struct sym *held = sym_div(b->c, Y->E, b->parts), *share = share_touched(b, routed_rows(b));
     struct cost_op *op = build_op(b, OP_EXPERTS, name, shape);
     op->compute_class = WEIGHT_EXPERT;
-    op->rows = b->rows;
+    op->rows = routed_rows(b);
     op->in = in;
     op->out = out;
     op->flops = PROD(INT(2), n, in, out);
     op->activation_bytes = PROD(n, SUM(in, out), Y->b_act);
     const struct sym *const wide[] = {width, width};
     const size_t all = (size_t)matrices;
-    const struct build_stack stack = {.all = all, .n = all, .copies = Y->E, .out = wide, .in = in};
+    const struct build_stack stack = {.all = all, .n = all, .copies = held, .out = wide, .in = in};
     build_matrices(b, op, WEIGHT_EXPERT, &stack);
     if (bias) {
-        const struct sym *elems = PROD(Y->E, out);
+        const struct sym *elems = PROD(held, out);
         op->tensor[op->tensors_n++] = (struct cost_tensor){
             .class = WEIGHT_EXPERT, .elems = elems, .bytes = PROD(elems, Y->b_other), .shared = b->borrowed};
         op->vector_flops = PROD(n, out);
@@ -154,6 +163,45 @@ static void build_grouped(struct build *b, const char *name, const char *shape, 
     for (size_t i = 0; i < op->tensors_n; i++)
         op->weight_bytes = SUM(op->weight_bytes, PROD(share, op->tensor[i].bytes));
     build_outliers(b, op, WEIGHT_EXPERT, &stack, n, share);
+}
+
+/* Weighted sum of experts' outputs: of a part's own where all its ranks have all tokens; of all k, each rank for its
+ * part of the tokens, where they were dispatched. */
+static void build_combine(struct build *b, const struct sym *width)
+{
+    struct cost_op *op = build_op(b, OP_COMBINE, "combine", "[B*T, k, D] -> [B*T, D]");
+    const struct sym *one = INT(1);
+    const struct sym *rows = b->rows, *n = sym_div(b->c, PROD(rows, Y->k, b->skew), b->parts);
+    if (b->spread) {
+        const struct sym *apart = b->is_spread, *here = sym_sub(b->c, one, apart);
+        const struct sym *own = sym_ceil(b->c, sym_div(b->c, rows, Y->t));
+        n = SUM(PROD(apart, own, Y->k), PROD(here, n));
+        rows = SUM(PROD(apart, own), PROD(here, rows));
+    }
+    op->vector_flops = PROD(INT(2), n, width);
+    op->activation_bytes = n == PROD(rows, Y->k) ? PROD(rows, SUM(PROD(Y->k, width), width), Y->b_act)
+                                                 : PROD(SUM(n, rows), width, Y->b_act);
+}
+
+/* Bytes that an element of a dispatched token takes: where experts multiply in 8 bits it is quantised before, with a
+ * scale of 4 bytes for 128 elements (DeepEP). */
+static const struct sym *dispatched_bytes(struct build *b)
+{
+    enum { SCALE_BYTES = 4, SCALE_GROUP = 128 };
+    const bool bits8 = strcmp(b->m->weights[WEIGHT_EXPERT].compute, "fp8") == 0;
+    return bits8 ? sym_rat(b->c, SCALE_GROUP + SCALE_BYTES, SCALE_GROUP) : Y->b_act;
+}
+
+/* Each of the t ranks of a group sends its part of the tokens to the ranks of their experts, or gets it back. What
+ * arrives at the busiest part binds. */
+static void build_all_to_all(struct build *b, const char *name, const struct sym *width, const struct sym *bytes)
+{
+    if (!b->spread) return;
+    struct cost_op *op = build_op(b, OP_ALL_TO_ALL, name, "[B*T/t, D] to and from the ranks of k experts");
+    const struct sym *own = sym_ceil(b->c, sym_div(b->c, b->rows, Y->t)), *once = PROD(own, width, bytes);
+    op->wire_bytes = PROD(b->ly.near, once);
+    op->fabric_bytes = PROD(b->ly.far, once);
+    op->activation_bytes = PROD(b->is_spread, SUM(INT(1), b->ly.near, b->ly.far), once);
 }
 
 static void build_experts(struct build *b, const struct ffn *f)
@@ -176,13 +224,13 @@ static void build_experts(struct build *b, const struct ffn *f)
     const bool latent = f->latent_width > 0;
     const struct sym *width = latent ? Y->Z : Y->D;
     if (latent) build_linear(b, "latent_down", "[B*T, D] x [D, Z]", WEIGHT_FFN, b->rows, Y->D, Y->Z, false);
+    build_all_to_all(b, "dispatch", width, dispatched_bytes(b));
     build_grouped(b, "experts_up", f->gated ? "[B*T*k, D] x [E, D, 2F]" : "[B*T*k, D] x [E, D, F]", width, Y->F,
                   f->gated ? 2 : 1, f->up_bias);
-    build_activation(b, "experts_act", n, Y->F, f->gated);
+    build_activation(b, "experts_act", routed_work(b), Y->F, f->gated);
     build_grouped(b, "experts_down", "[B*T*k, F] x [E, F, D]", Y->F, width, 1, f->down_bias);
-    op = build_op(b, OP_COMBINE, "combine", "[B*T, k, D] -> [B*T, D]");
-    op->vector_flops = PROD(INT(2), n, width);
-    op->activation_bytes = PROD(b->rows, SUM(PROD(Y->k, width), width), Y->b_act);
+    build_all_to_all(b, "return", width, Y->b_act);
+    build_combine(b, width);
     if (latent) build_linear(b, "latent_up", "[B*T, Z] x [Z, D]", WEIGHT_FFN, b->rows, Y->Z, Y->D, false);
     if (f->shared_width == 0) return;
     const struct ffn shared = {.kind = FFN_DENSE, .gated = f->gated};

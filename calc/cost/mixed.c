@@ -115,6 +115,7 @@ static enum err_code bind_sums(struct arena *a, struct sym_ctx *c, const struct 
                                      .state_needed_bytes = zero,
                                      .activation_bytes = zero,
                                      .wire_bytes = zero,
+                                     .fabric_bytes = zero,
                                      .rows = zero,
                                      .in = zero,
                                      .out = zero};

@@ -26,10 +26,7 @@ static void build_output(struct build *b, const struct recurrence *p, bool gated
 /* Products whose inputs are split over the ranks give parts of a sum. */
 static void sum_parts(struct build *b, const char *name, const struct sym *width)
 {
-    if (b->tp == 1) return;
-    struct cost_op *op = build_op(b, OP_ALL_REDUCE, name, "[B*T, Ra+2H] over t ranks");
-    op->wire_bytes = PROD(Y->r, b->rows, width, Y->b_act);
-    op->activation_bytes = PROD(INT(2), b->rows, width, Y->b_act);
+    build_sum_over_ranks(b, name, "[B*T, Ra+2H] over t ranks", width);
 }
 
 static void build_selective(struct build *b, const struct mixer *x)

@@ -26,11 +26,7 @@ void build_layer_inputs(struct build *b)
     build_tensor(b, op, WEIGHT_EMBED, INT(1), Y->Vl, wide);
     op->weight_bytes = b->v->embed_full_table ? op->tensor[0].bytes : PROD(b->rows, wide, Y->b_embed);
     op->activation_bytes = PROD(b->rows, wide, Y->b_act);
-    if (b->tp > 1) {
-        op = build_op(b, OP_ALL_REDUCE, "layer_embed_all_reduce", "[B*T, L*Dl] over t ranks");
-        op->wire_bytes = PROD(Y->r, b->rows, wide, Y->b_act);
-        op->activation_bytes = PROD(INT(2), b->rows, wide, Y->b_act);
-    }
+    build_sum_over_ranks(b, "layer_embed_all_reduce", "[B*T, L*Dl] over t ranks", wide);
     build_linear(b, "layer_input_proj", "[B*T, D] x [D, L*Dl]", WEIGHT_FFN, b->rows, Y->D, wide, false);
     build_head_norm(b, "layer_input_norm", "[B*T, L, Dl]", RMS_FLOPS, wide, Y->Dl);
     elementwise(b, OP_RESIDUAL, "layer_input_add", "[B*T, L*Dl]", wide, PROD(INT(3), wide));

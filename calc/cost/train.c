@@ -133,6 +133,8 @@ static const struct sym *saved_by(const struct saved *s, const struct cost_op *o
     case OP_SAMPLE:
     case OP_ALL_REDUCE:
     case OP_ALL_GATHER:
+    case OP_ALL_TO_ALL:
+    case OP_SEND:
     case OP_KINDS: break; /* linear in their inputs, or without any that has a gradient */
     }
     return sym_int(c, 0);

@@ -299,6 +299,8 @@ static void make_kind(struct call *c, const struct maker *m)
     case OP_INDEX:
     case OP_LONG_CONV:
     case OP_MLP:
+    case OP_ALL_TO_ALL:
+    case OP_SEND:
     case OP_KINDS: break;
     }
 }
@@ -315,7 +317,7 @@ struct call call_make(const struct step_pass *pass, enum call_pass which, size_t
                             .source = s,
                             .mixer = kind ? &kind->mixer : NULL,
                             .ffn = kind ? &kind->ffn : NULL,
-                            .tp = (double)pass->setup->tp,
+                            .tp = (double)layout_whole(&pass->setup->layout).tp,
                             .decode = which == CALL_DECODE && cached && pass->setup->pass_tokens <= 1,
                             .verify = which == CALL_VERIFY,
                             .absorbed = which != CALL_PREFILL && cached,

@@ -102,8 +102,12 @@ enum err_code bank_cache_bytes(struct exercise_maker *m, const struct model *d, 
 enum err_code bank_decode_s(struct exercise_maker *m, const struct model *d, const struct hw *hw, double B, double S,
                             double *out, struct err *e)
 {
-    const struct step_setup setup = {
-        .model = d, .hw = hw, .tp = 1, .fidelity = STEP_BOUND, .conventions = bank_course(m), .block_tokens = 1};
+    const struct step_setup setup = {.model = d,
+                                     .hw = hw,
+                                     .layout = {.tp = 1},
+                                     .fidelity = STEP_BOUND,
+                                     .conventions = bank_course(m),
+                                     .block_tokens = 1};
     struct step *s;
     double *column[STEP_VALUES_N] = {0};
     TRY(step_compile(m->arena, &setup, &s, e));

@@ -147,9 +147,9 @@ static enum err_code bind_symbols(const struct quantity_scope *s, const struct t
         env[n++] = (struct sym_binding){y->K, heads};
     }
     const struct sym **at[] = {
-        &op->flops,      &op->half_flops,          &op->vector_flops,    &op->weight_bytes,
-        &op->kv_bytes,   &op->held_bytes,          &op->kv_needed_bytes, &op->activation_bytes,
-        &op->wire_bytes, &op->weight_needed_bytes, &op->state_bytes,     &op->state_needed_bytes};
+        &op->flops,       &op->half_flops,         &op->vector_flops,     &op->weight_bytes, &op->kv_bytes,
+        &op->held_bytes,  &op->kv_needed_bytes,    &op->activation_bytes, &op->wire_bytes,   &op->weight_needed_bytes,
+        &op->state_bytes, &op->state_needed_bytes, &op->fabric_bytes};
     for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
         *at[i] = sym_bind(c, *at[i], env, n);
         if (lecture) TRY(tidy(c, *at[i], at[i], e)); /* D/H heads of width H are D */
@@ -359,7 +359,8 @@ enum err_code quantity_topic(const struct quantity_scope *s, const char *name, e
     if (q.whole) phase = t->extent == PREFILL ? QUANTITY_PREFILL : QUANTITY_DECODE;
     TRY(build_pass(s, t, phase, &q.pass, e));
     TRY(select_ops(s, t, &q.pass.ops, e));
-    TRY(timed_ops(s->arena, s->c, &s->rates, s->hw, q.pass.model, s->tp, &q.pass.ops, &q.pass.timed, &untimed, e));
+    const struct sym *sent = timed_wire_factor(s->c, s->hw, s->tp);
+    TRY(timed_ops(s->arena, s->c, &s->rates, s->hw, q.pass.model, sent, &q.pass.ops, &q.pass.timed, &untimed, e));
     q.time_known = !untimed;
     const enum step_fidelity fidelity = q.whole ? s->fidelity : STEP_ROOFLINE;
     TRY(timed_sum(s->arena, s->c, &s->rates, fidelity, &q.pass.ops, q.pass.timed, q.whole ? q.pass.layers : NULL,

@@ -39,6 +39,7 @@ static const struct field fields[HW_FIELDS_N] = {
     [HW_LINK] = {"link.per_direction", offsetof(struct hw, link_bytes_per_s), UNITS_BYTES_PER_S},
     [HW_LINK_PAIR] = {"link.pair", offsetof(struct hw, link_pair_bytes_per_s), UNITS_BYTES_PER_S},
     [HW_LINK_DOMAIN] = {"link.domain", offsetof(struct hw, link_domain), UNITS_COUNT},
+    [HW_FABRIC] = {"fabric.per_direction", offsetof(struct hw, fabric_bytes_per_s), UNITS_BYTES_PER_S},
     [HW_PCIE] = {"pcie", offsetof(struct hw, pcie_bytes_per_s), UNITS_BYTES_PER_S},
     [HW_POWER] = {"power", offsetof(struct hw, power_w), UNITS_WATTS},
     [HW_PRICE_LOW] = {"price.low_usd_per_h", offsetof(struct hw, price_low_usd_per_h), UNITS_USD},
@@ -53,9 +54,11 @@ static const char *const status_names[] = {
 static const char *const root_keys[] = {
     "name",         "aliases",        "vendor",        "kind",      "released", "notes",
     "memory_label", "memory_visible", "memory_usable", "bandwidth", "peak",     "sm_count",
-    "l2",           "link",           "pcie",          "power",     "price",    "bandwidth_measured"};
+    "l2",           "link",           "pcie",          "power",     "price",    "bandwidth_measured",
+    "fabric"};
 static const char *const peak_keys[] = {"fp32_vector", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"};
 static const char *const link_keys[] = {"kind", "per_direction", "pair", "domain", "nvls", ORIGIN_KEYS};
+static const char *const fabric_keys[] = {"kind", "per_direction", ORIGIN_KEYS};
 static const char *const price_keys[] = {"low_usd_per_h", "high_usd_per_h", ORIGIN_KEYS};
 static const char *const value_keys[] = {"value", ORIGIN_KEYS};
 
@@ -177,6 +180,8 @@ static enum err_code parse_field(const struct json *root, enum hw_field f, struc
     holder = v;
     if (f == HW_LINK || f == HW_LINK_PAIR || f == HW_LINK_DOMAIN) {
         (void)json_get(root, "link", &holder);
+    } else if (f == HW_FABRIC) {
+        (void)json_get(root, "fabric", &holder);
     } else if (f == HW_PRICE_LOW || f == HW_PRICE_HIGH) {
         (void)json_get(root, "price", &holder);
     } else if (json_is_object(&v)) {
@@ -230,6 +235,10 @@ enum err_code hw_parse(const struct json *j, struct hw *out, struct err *e)
         TRY(text_at(&part, "kind", &hw.link_kind, e));
         struct json nvls;
         if (json_get(&part, "nvls", &nvls)) TRY(json_bool(&nvls, &hw.nvls, e));
+    }
+    if (json_get(j, "fabric", &part)) {
+        TRY(check_keys(&part, fabric_keys, COUNT(fabric_keys), e));
+        TRY(text_at(&part, "kind", &hw.fabric_kind, e));
     }
     TRY(text_at(j, "name", &hw.name, e));
     TRY(text_at(j, "vendor", &hw.vendor, e));

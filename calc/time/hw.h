@@ -13,6 +13,7 @@
  *   bandwidth* "3.35 TB/s", bandwidth_measured           peak {fp32_vector tf32 bf16 fp16 fp8 int8 fp4 int4}
  *   sm_count 132 (SMs, compute units or cores), l2 "50 MiB" (last-level cache), pcie "64 GB/s", power "700 W"
  *   link {"kind", "per_direction": "450 GB/s", "pair", "domain": 8, "nvls": true, source, date, status, note}
+ *   fabric {"kind", "per_direction": "50 GB/s", source, date, status, note}   between nodes, of one device
  *   price {"low_usd_per_h": 1.99, "high_usd_per_h": 10.8, source, date, status, note} */
 #ifndef RIDGE_TIME_HW_H
 #define RIDGE_TIME_HW_H
@@ -41,6 +42,7 @@ enum hw_field {
     HW_LINK,
     HW_LINK_PAIR,
     HW_LINK_DOMAIN,
+    HW_FABRIC,
     HW_PCIE,
     HW_POWER,
     HW_PRICE_LOW,
@@ -64,7 +66,7 @@ struct hw_origin {
 struct hw {
     const char *file; /* name for messages */
     const char *key;  /* file name without folder and ".json" */
-    const char *name, *vendor, *device_kind, *released, *link_kind;
+    const char *name, *vendor, *device_kind, *released, *link_kind, *fabric_kind;
     const char *const *aliases;
     size_t aliases_n;
     const char *const *notes;
@@ -78,6 +80,7 @@ struct hw {
     double link_pair_bytes_per_s; /* one direction, to one neighbour, where there is no switch */
     double link_domain;           /* devices that the link joins */
     bool nvls;                    /* the switch reduces and multicasts; false also when not known */
+    double fabric_bytes_per_s;    /* one direction, between nodes, of one device; NAN also where it has none */
     double pcie_bytes_per_s;      /* one direction */
     double power_w;
     double price_low_usd_per_h, price_high_usd_per_h;
@@ -124,7 +127,6 @@ enum units_kind hw_field_kind(enum hw_field field);
 /* hw_dtype_name, hw_dtype_find -- "bf16" and back; find is exact and returns false for another text. */
 const char *hw_dtype_name(enum hw_dtype dtype);
 bool hw_dtype_find(const char *name, enum hw_dtype *out);
-
 
 /* hw_pin_course -- the constants of CS336 Spring 2025, lecture 10, for its own device (h100-sxm): 989e12 flops/s in
  * bf16 and fp16, 3.35e12 bytes/s, 80e9 bytes. Other devices keep theirs. */

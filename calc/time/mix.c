@@ -97,13 +97,17 @@ static enum err_code compile(struct arena *a, struct mix_plan *p, const struct c
     const struct sym *value[MIX_VALUES_N];
     struct timed_total total;
     double link, weight_bytes;
-    TRY(timed_link_rate(u->hw, u->tp, &link, e));
+    const struct layout w = layout_whole(&u->layout);
+    if (!layout_plain(&w) || w.sp || u->any_layout)
+        return err_set(e, ERR_USAGE, "mixed steps are described for tensor-parallel ranks of one node alone");
+    TRY(timed_link_rate(u->hw, w.tp, &link, e));
     const struct rates rates = rates_of(c, u->hw, link);
-    TRY(cost_build_mixed(a, c, y, u->model, &u->conventions, u->tp, &p->mixed, e));
-    TRY(cost_bind_mixed(a, c, y, u->model, u->tp, &p->mixed, e));
-    TRY(timed_ops(a, c, &rates, u->hw, u->model, u->tp, &p->mixed.ops, &p->timed, &p->untimed, e));
+    TRY(cost_build_mixed(a, c, y, u->model, &u->conventions, w.tp, &p->mixed, e));
+    TRY(cost_bind_mixed(a, c, y, u->model, w.tp, &p->mixed, e));
+    TRY(timed_ops(a, c, &rates, u->hw, u->model, timed_wire_factor(c, u->hw, w.tp), &p->mixed.ops, &p->timed,
+                  &p->untimed, e));
     TRY(timed_sum(a, c, &rates, u->fidelity, &p->mixed.ops, p->timed, NULL, &total, e));
-    if (u->overlapped && u->fidelity == STEP_ROOFLINE) total.time_s = step_overlapped(c, &p->mixed.ops, p->timed);
+    if (u->overlapped && u->fidelity == STEP_ROOFLINE) total.time_s = step_overlapped(c, &p->mixed.ops, p->timed, NULL);
     const struct sym *weights = cost_weight_bytes(c, &p->mixed.ops, &u->conventions);
     if (!sym_constant(weights, &weight_bytes)) return err_set(e, ERR_RANGE, "%s: weights have no size", u->model->name);
     value[MIX_step_s] = total.time_s;
@@ -115,7 +119,7 @@ static enum err_code compile(struct arena *a, struct mix_plan *p, const struct c
     add_held(c, &p->mixed.ops, &value[MIX_kv_bytes], &value[MIX_state_bytes]);
     value[MIX_activation_bytes] = u->conventions.activations_uncounted
                                       ? sym_int(c, 0)
-                                      : step_activation(c, u->model, &p->mixed.ops, p->mixed.rows);
+                                      : step_activation(c, u->model, &p->mixed.ops, p->mixed.rows, NULL);
     value[MIX_memory_bytes] = SYM_SUM(c, sym_num(c, weight_bytes + u->beside_bytes), value[MIX_kv_bytes],
                                       value[MIX_state_bytes], value[MIX_activation_bytes]);
     const size_t sums = p->mixed.part[MIXED_DECODE].n + p->mixed.part[MIXED_PREFILL].n;

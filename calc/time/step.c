@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "calc/time/step_place.h"
+
 struct phase {
     struct cost_ops ops;
     struct timed *timed; /* one an operator */
@@ -12,13 +14,20 @@ struct step {
     struct step_setup setup;
     struct sym_ctx *c;
     struct cost_symbols y;
-    const struct sym *in[4]; /* B, T, S, M */
     struct rates rates;
     struct phase phase[STEP_PHASES];
     struct sym_tape *tape;
     double weight_bytes;
     bool untimed; /* no peak rate is known */
     struct cost_cache cache;
+    struct cost_layout layout;
+    bool staged;               /* the tape is of one stage */
+    const struct sym *held;    /* sequences in the cache */
+    const struct sym **inputs; /* [inputs_n] */
+    size_t inputs_n;
+    struct cost_stage stage;
+    struct cost_stage_cache kept;
+    struct placed placed;
 };
 
 const char *step_phase_name(enum step_phase p) { return p == STEP_PREFILL ? "prefill" : "decode"; }
@@ -45,7 +54,9 @@ static const struct sym *last_context(const struct step *s)
     return s->setup.verify ? SYM_SUM(s->c, s->y.S, s->y.T, sym_int(s->c, -1)) : s->y.S;
 }
 
-static enum err_code build_phase(struct arena *a, struct step *s, enum step_phase which, struct err *e)
+/* sent: the number of r; NULL: it stays free. */
+static enum err_code build_phase(struct arena *a, struct step *s, enum step_phase which, const struct sym *sent,
+                                 struct err *e)
 {
     struct sym_ctx *c = s->c;
     const struct step_setup *u = &s->setup;
@@ -69,26 +80,34 @@ static enum err_code build_phase(struct arena *a, struct step *s, enum step_phas
     }
     pass.all_logits = which == STEP_DECODE && (u->model->diffusion || u->verify);
     struct phase *p = &s->phase[which];
-    TRY(cost_build(a, c, &s->y, u->model, &u->conventions, &pass, u->tp, &p->ops, e));
-    TRY(cost_bind(c, &s->y, u->model, u->tp, &p->ops, e));
-    TRY(timed_ops(a, c, &s->rates, u->hw, u->model, u->tp, &p->ops, &p->timed, &s->untimed, e));
-    TRY(timed_sum(a, c, &s->rates, u->fidelity, &p->ops, p->timed, NULL, &p->total, e));
-    if (u->overlapped && u->fidelity == STEP_ROOFLINE) p->total.time_s = step_overlapped(c, &p->ops, p->timed);
+    TRY(cost_build_layout(a, c, &s->y, u->model, &u->conventions, &pass, &s->layout, &p->ops, e));
+    TRY(cost_bind_layout(c, &s->y, u->model, &s->layout, &p->ops, e));
+    TRY(timed_ops(a, c, &s->rates, u->hw, u->model, sent, &p->ops, &p->timed, &s->untimed, e));
+    const struct cost_stage *stage = s->staged ? &s->stage : NULL;
+    if (stage)
+        TRY(timed_sum_stage(a, c, &s->rates, u->fidelity, &p->ops, p->timed, stage, &p->total, e));
+    else
+        TRY(timed_sum(a, c, &s->rates, u->fidelity, &p->ops, p->timed, NULL, &p->total, e));
+    if (u->overlapped && u->fidelity == STEP_ROOFLINE) p->total.time_s = step_overlapped(c, &p->ops, p->timed, stage);
     return sym_check(c, e);
 }
 
-const struct sym *step_overlapped(struct sym_ctx *c, const struct cost_ops *ops, const struct timed *timed)
+const struct sym *step_overlapped(struct sym_ctx *c, const struct cost_ops *ops, const struct timed *timed,
+                                  const struct cost_stage *stage)
 {
     const struct sym *zero = sym_int(c, 0), *computes = zero, *sends = zero;
     for (size_t i = 0; i < ops->n; i++) {
-        const struct sym **to = ops->op[i].wire_bytes == zero ? &computes : &sends;
-        *to = sym_add(c, *to, sym_mul(c, sym_int(c, ops->op[i].count), timed[i].time_s));
+        const struct cost_op *op = &ops->op[i];
+        const struct sym **to = op->wire_bytes == zero && op->fabric_bytes == zero ? &computes : &sends;
+        *to = sym_add(c, *to, sym_mul(c, cost_times(c, op, stage), timed[i].time_s));
     }
     return sym_max(c, computes, sends);
 }
 
-static void total_phase(const struct phase *p, const struct sym **out)
+static void total_phase(const struct phase *p, const struct sym **out, const struct sym **sent)
 {
+    sent[0] = p->total.wire_bytes;
+    sent[1] = p->total.fabric_bytes;
     out[0] = p->total.time_s;
     out[1] = p->total.flops;
     out[2] = p->total.bytes;
@@ -98,13 +117,29 @@ static void total_phase(const struct phase *p, const struct sym **out)
 }
 
 const struct sym *step_activation(struct sym_ctx *c, const struct model *m, const struct cost_ops *ops,
-                                  const struct sym *rows)
+                                  const struct sym *rows, const struct cost_stage *stage)
 {
     const struct sym *most = sym_int(c, 0);
-    for (size_t i = 0; i < ops->n; i++) most = sym_max(c, most, ops->op[i].activation_bytes);
+    for (size_t i = 0; i < ops->n; i++) {
+        const struct cost_op *op = &ops->op[i];
+        const struct sym *bytes = op->activation_bytes;
+        if (stage) bytes = sym_mul(c, sym_min(c, sym_int(c, 1), cost_times(c, op, stage)), bytes);
+        most = sym_max(c, most, bytes);
+    }
     return sym_add(
         c, most,
         SYM_PROD(c, rows, sym_int(c, m->hidden * (m->streams ? m->streams : 1)), sym_num(c, m->activations.bits / 8)));
+}
+
+static const struct sym *narrow_of(const struct step *s)
+{
+    return s->layout.free ? layout_symbols_make(s->c).narrow : sym_int(s->c, layout_whole(&s->layout.layout).tp);
+}
+
+static const struct sym *peak_activation(struct step *s, const struct phase *p, const struct sym *rows)
+{
+    if (s->setup.layout.sp) rows = sym_ceil(s->c, sym_div(s->c, rows, narrow_of(s)));
+    return step_activation(s->c, s->setup.model, &p->ops, rows, s->staged ? &s->stage : NULL);
 }
 
 static void total_memory(struct step *s, const struct sym **out)
@@ -117,20 +152,137 @@ static void total_memory(struct step *s, const struct sym **out)
     const struct sym *decode = sym_mul(c, s->y.B, u->uncached ? s->y.S : passed);
     const struct sym_binding held = {s->y.S, last_context(s)};
     const struct sym *blocks = sym_ceil(c, sym_div(c, held.value, sym_int(c, u->block_tokens)));
-    const struct sym *sequence =
-        u->verify ? sym_bind(c, s->cache.bytes_per_sequence, &held, 1) : s->cache.bytes_per_sequence;
-    const double per_token =
-        s->cache.bytes_per_token_full + s->cache.bytes_per_token_windowed + s->cache.bytes_per_token_index;
-    out[STEP_kv_bytes] = u->uncached ? zero : sym_mul(c, s->y.B, sequence);
+    const struct sym *sequence = u->verify ? sym_bind(c, s->kept.per_sequence, &held, 1) : s->kept.per_sequence;
+    const struct sym *per_token =
+        SYM_SUM(c, s->kept.per_token_full, s->kept.per_token_windowed, s->kept.per_token_index);
+    const struct sym *weights =
+        cost_stage_weight_bytes(c, &s->phase[STEP_DECODE].ops, &u->conventions, s->staged ? &s->stage : NULL);
+    const struct sym *beside = sym_num(c, u->beside_bytes);
+    if (s->staged) beside = sym_mul(c, s->stage.first, beside);
+    out[STEP_weight_bytes] = weights;
+    out[STEP_kv_bytes] = u->uncached ? zero : sym_mul(c, s->held, sequence);
     out[STEP_kv_allocated_bytes] =
-        u->uncached ? zero : SYM_PROD(c, s->y.B, blocks, sym_num(c, (double)u->block_tokens * per_token));
+        u->uncached ? zero : SYM_PROD(c, s->held, blocks, sym_mul(c, sym_int(c, u->block_tokens), per_token));
     out[STEP_activation_bytes] = u->conventions.activations_uncounted
                                      ? zero
-                                     : sym_max(c, step_activation(c, u->model, &s->phase[STEP_PREFILL].ops, prompt),
-                                               step_activation(c, u->model, &s->phase[STEP_DECODE].ops, decode));
-    out[STEP_state_bytes] = u->uncached ? zero : sym_mul(c, s->y.B, sym_num(c, s->cache.state_bytes_per_sequence));
-    out[STEP_memory_bytes] = SYM_SUM(c, sym_num(c, s->weight_bytes + u->beside_bytes), out[STEP_kv_bytes],
-                                     out[STEP_state_bytes], out[STEP_activation_bytes]);
+                                     : sym_max(c, peak_activation(s, &s->phase[STEP_PREFILL], prompt),
+                                               peak_activation(s, &s->phase[STEP_DECODE], decode));
+    out[STEP_state_bytes] = u->uncached ? zero : sym_mul(c, s->held, s->kept.state_per_sequence);
+    out[STEP_memory_bytes] =
+        SYM_SUM(c, sym_add(c, weights, beside), out[STEP_kv_bytes], out[STEP_state_bytes], out[STEP_activation_bytes]);
+    out[VALUE_FULL] = s->kept.per_token_full;
+    out[VALUE_WINDOWED] = s->kept.per_token_windowed;
+    out[VALUE_INDEX] = s->kept.per_token_index;
+    out[VALUE_STATE] = s->kept.state_per_sequence;
+}
+
+/* ---- layouts ---- */
+
+/* Symbols that the tape takes: of a point, a stage, a free layout, and layers of each kind. */
+static enum err_code open_inputs(struct arena *a, struct step *s, struct err *e)
+{
+    struct sym_ctx *c = s->c;
+    const struct layout_symbols y = layout_symbols_make(c);
+    const size_t kinds = s->setup.model->kinds_n;
+    const struct sym **in = arena_array(a, LAYOUT_INPUTS + kinds, sizeof *in);
+    if (!in) return err_nomem(e);
+    in[IN_B] = s->y.B;
+    in[IN_T] = s->y.T;
+    in[IN_S] = s->y.S;
+    in[IN_M] = s->y.M;
+    s->held = s->y.B;
+    s->inputs = in;
+    s->inputs_n = POINT_INPUTS;
+    if (!s->staged) return ERR_OK;
+    in[IN_HELD] = s->held = sym_var(c, "stage_held");
+    in[IN_FIRST] = s->stage.first = sym_var(c, "stage_first");
+    in[IN_LAST] = s->stage.last = sym_var(c, "stage_last");
+    in[IN_HOP_NEAR] = y.hop_near;
+    in[IN_HOP_FAR] = y.hop_far;
+    s->inputs_n = STAGE_INPUTS;
+    if (s->layout.free) {
+        const struct sym *const of[LAYOUT_NUMBERS] = {
+#define X(field, text, meaning) y.field,
+            LAYOUT_SYMBOLS(X)
+#undef X
+        };
+        in[IN_TP] = s->y.t;
+        in[IN_R] = s->y.r;
+        in[IN_LINK] = s->rates.link;
+        in[IN_SPREAD] = s->rates.spread;
+        in[IN_FABRIC] = s->rates.fabric;
+        in[IN_SUM_S] = s->rates.sum_s;
+        in[IN_GATHER_S] = s->rates.gather_s;
+        in[IN_SPREAD_S] = s->rates.spread_s;
+        in[IN_HOP_S] = s->rates.hop_s;
+        for (size_t i = 0; i < LAYOUT_NUMBERS; i++) in[IN_LAYOUT + i] = of[i];
+        s->inputs_n = LAYOUT_INPUTS;
+    }
+    s->stage.layers = in + s->inputs_n;
+    for (size_t k = 0; k < kinds; k++) {
+        const char *name = arena_printf(a, "stage_layers_%zu", k);
+        if (!name) return err_nomem(e);
+        in[s->inputs_n + k] = sym_var(c, name);
+    }
+    s->inputs_n += kinds;
+    return ERR_OK;
+}
+
+/* Weights and cache of the rank that has most of each. */
+static enum err_code measure(struct step *s, struct err *e)
+{
+    if (!s->staged) {
+        if (!sym_constant(s->kept.per_token_full, &s->cache.bytes_per_token_full) ||
+            !sym_constant(s->kept.per_token_windowed, &s->cache.bytes_per_token_windowed) ||
+            !sym_constant(s->kept.per_token_index, &s->cache.bytes_per_token_index) ||
+            !sym_constant(s->kept.state_per_sequence, &s->cache.state_bytes_per_sequence) ||
+            !sym_constant(cost_weight_bytes(s->c, &s->phase[STEP_DECODE].ops, &s->setup.conventions), &s->weight_bytes))
+            return err_set(e, ERR_RANGE, "%s: weights have no size", s->setup.model->name);
+        return ERR_OK;
+    }
+    if (s->layout.free) return ERR_OK;
+    const struct layout w = layout_whole(&s->setup.layout);
+    const double point[POINT_INPUTS] = {1, 1, 1, 1};
+    double out[STEP_VALUES_N];
+    TRY(step_place(&s->placed, &w, e));
+    step_place_eval(&s->placed, point, out);
+    s->weight_bytes = step_place_most(&s->placed, STEP_weight_bytes);
+    s->cache.bytes_per_token_full = step_place_most(&s->placed, VALUE_FULL);
+    s->cache.bytes_per_token_windowed = step_place_most(&s->placed, VALUE_WINDOWED);
+    s->cache.bytes_per_token_index = step_place_most(&s->placed, VALUE_INDEX);
+    s->cache.state_bytes_per_sequence = step_place_most(&s->placed, VALUE_STATE);
+    return ERR_OK;
+}
+
+/* The rates of links: numbers of the layout, or symbols of a free one. *sent: the number of r. */
+static enum err_code open_rates(struct step *s, const struct sym **sent, struct err *e)
+{
+    const struct step_setup *u = &s->setup;
+    struct timed_links k;
+    *sent = NULL;
+    if (s->layout.free) {
+        s->rates = rates_of(s->c, u->hw, (double)NAN);
+        s->rates.sum_s = sym_var(s->c, "layout_sum_s");
+        s->rates.gather_s = sym_var(s->c, "layout_gather_s");
+        s->rates.spread_s = sym_var(s->c, "layout_spread_s");
+        s->rates.hop_s = sym_var(s->c, "layout_hop_s");
+        return ERR_OK;
+    }
+    TRY(layout_check(u->model, &u->layout, e));
+    TRY(timed_links(u->hw, &u->layout, &u->latency, &k, e));
+    s->rates = rates_of(s->c, u->hw, k.link_bytes_per_s);
+    if (!isnan(k.spread_bytes_per_s)) s->rates.spread = sym_num(s->c, k.spread_bytes_per_s);
+    /* in one node nothing is sent over it, whatever the number */
+    s->rates.fabric = sym_num(s->c, isnan(k.fabric_bytes_per_s) ? 1 : k.fabric_bytes_per_s);
+    if (u->latency.link_s > 0 || u->latency.fabric_s > 0) {
+        s->rates.sum_s = sym_num(s->c, k.sum_s);
+        s->rates.gather_s = sym_num(s->c, k.gather_s);
+        s->rates.spread_s = sym_num(s->c, k.spread_s);
+        s->rates.hop_s = sym_num(s->c, k.hop_s);
+    }
+    const struct layout w = layout_whole(&u->layout);
+    *sent = layout_plain(&w) ? timed_wire_factor(s->c, u->hw, w.tp) : sym_num(s->c, k.wire_factor);
+    return ERR_OK;
 }
 
 enum err_code step_compile(struct arena *a, const struct step_setup *setup, struct step **out, struct err *e)
@@ -140,26 +292,46 @@ enum err_code step_compile(struct arena *a, const struct step_setup *setup, stru
         return err_set(e, ERR_INPUT, "%s: %s; state the format with --weights", m->source, m->weights_unknown);
     struct step *s = arena_alloc(a, sizeof *s);
     if (!s) return err_nomem(e);
-    s->setup = *setup;
+    *s = (struct step){.setup = *setup, .layout = {.layout = setup->layout, .free = setup->any_layout}};
+    const struct layout w = layout_whole(&setup->layout);
+    s->staged = setup->any_layout || w.pp > 1 || w.dp > 1;
     s->c = sym_open(a);
     if (!s->c) return err_nomem(e);
     s->y = cost_symbols_make(s->c);
-    const struct sym *const in[] = {s->y.B, s->y.T, s->y.S, s->y.M};
-    for (size_t i = 0; i < 4; i++) s->in[i] = in[i];
-    double link;
-    TRY(timed_link_rate(setup->hw, setup->tp, &link, e));
-    s->rates = rates_of(s->c, setup->hw, link);
-    for (enum step_phase p = 0; p < STEP_PHASES; p++) TRY(build_phase(a, s, p, e));
-    TRY(cost_cache(s->c, &s->y, m, setup->tp, &s->cache, e));
-    const struct sym *weights = cost_weight_bytes(s->c, &s->phase[STEP_DECODE].ops, &setup->conventions);
-    if (!sym_constant(weights, &s->weight_bytes)) return err_set(e, ERR_RANGE, "%s: weights have no size", m->name);
-    const struct sym *exprs[STEP_VALUES_N];
+    const struct sym *sent;
+    TRY(open_rates(s, &sent, e));
+    TRY(open_inputs(a, s, e));
+    for (enum step_phase p = 0; p < STEP_PHASES; p++) TRY(build_phase(a, s, p, sent, e));
+    TRY(cost_stage_cache(s->c, &s->y, m, &s->layout, s->staged ? &s->stage : NULL, &s->kept, e));
+    const struct sym *exprs[VALUES];
     total_memory(s, exprs);
-    total_phase(&s->phase[STEP_PREFILL], exprs + STEP_prefill_s);
-    total_phase(&s->phase[STEP_DECODE], exprs + STEP_decode_step_s);
+    total_phase(&s->phase[STEP_PREFILL], exprs + STEP_prefill_s, exprs + STEP_prefill_wire_bytes);
+    total_phase(&s->phase[STEP_DECODE], exprs + STEP_decode_step_s, exprs + STEP_decode_wire_bytes);
     TRY(sym_check(s->c, e));
-    TRY(sym_tape_compile(a, STEP_VALUES_N, exprs, 4, s->in, &s->tape, e));
+    TRY(sym_tape_compile(a, s->staged ? VALUES : STEP_VALUES_N, exprs, s->inputs_n, s->inputs, &s->tape, e));
+    if (s->staged) {
+        s->placed =
+            (struct placed){.setup = &s->setup, .tape = s->tape, .inputs_n = s->inputs_n, .free = s->layout.free};
+        TRY(step_place_open(a, &s->placed, e));
+    }
+    TRY(measure(s, e));
     *out = s;
+    return ERR_OK;
+}
+
+enum err_code step_eval_layout(struct step *s, const struct layout *l, double B, double T, double S, double M,
+                               double out[STEP_VALUES_N], struct err *e)
+{
+    const double point[POINT_INPUTS] = {B, T, S, M};
+    double *column[STEP_VALUES_N];
+    if (s->staged) {
+        const struct layout w = layout_whole(l ? l : &s->setup.layout);
+        TRY(step_place(&s->placed, &w, e));
+        step_place_eval(&s->placed, point, out);
+        return ERR_OK;
+    }
+    for (size_t v = 0; v < STEP_VALUES_N; v++) column[v] = &out[v];
+    step_eval(s, 1, &B, &T, &S, &M, column);
     return ERR_OK;
 }
 
@@ -167,7 +339,17 @@ void step_eval(struct step *s, size_t n, const double *B, const double *T, const
                double *const out[STEP_VALUES_N])
 {
     const double *const in[] = {B, T, S, M};
-    sym_tape_eval(s->tape, n, in, out);
+    double value[STEP_VALUES_N];
+    if (!s->staged) {
+        sym_tape_eval(s->tape, n, in, out);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const double point[POINT_INPUTS] = {B[i], T[i], S[i], M ? M[i] : 1};
+        step_place_eval(&s->placed, point, value);
+        for (size_t v = 0; v < STEP_VALUES_N; v++)
+            if (out[v]) out[v][i] = value[v];
+    }
 }
 
 bool step_timed(const struct step *s) { return !s->untimed; }
@@ -185,10 +367,10 @@ struct step_pass step_pass_of(const struct step *s, enum step_phase phase)
 {
     const struct phase *p = &s->phase[phase];
     return (struct step_pass){
-        .setup = &s->setup, .c = s->c, .in = s->in, .in_n = 4, .op = p->ops.op, .timed = p->timed, .n = p->ops.n};
+        .setup = &s->setup, .c = s->c, .in = s->inputs, .in_n = 4, .op = p->ops.op, .timed = p->timed, .n = p->ops.n};
 }
 
-enum { OP_VALUES = 12 };
+enum { OP_VALUES = 13 };
 
 static void fill_op(const struct model *m, const struct cost_op *op, const struct timed *t, const double *v,
                     struct step_op *row)
@@ -207,6 +389,7 @@ static void fill_op(const struct model *m, const struct cost_op *op, const struc
     row->activation_bytes = n * v[4];
     row->wire_bytes = n * v[5];
     row->state_bytes = n * v[11];
+    row->fabric_bytes = n * v[12];
     row->bytes = row->weight_bytes + row->kv_bytes + row->state_bytes + row->activation_bytes;
     row->intensity_flops_per_byte = (row->flops > 0 ? row->flops : row->vector_flops) / row->bytes;
     row->time_s = n * v[6];
@@ -233,7 +416,7 @@ enum err_code step_ops_of(struct arena *a, const struct step_list *l, const doub
         const struct sym *const v[OP_VALUES] = {
             op->flops,      op->vector_flops, op->weight_bytes, op->kv_bytes, op->activation_bytes,
             op->wire_bytes, t->time_s,        t->compute_s,     t->vector_s,  t->memory_s,
-            t->link_s,      op->state_bytes};
+            t->link_s,      op->state_bytes,  op->fabric_bytes};
         for (size_t k = 0; k < OP_VALUES; k++) exprs[i * OP_VALUES + k] = v[k];
     }
     for (size_t i = 0; i < n * OP_VALUES; i++) column[i] = &value[i];
@@ -256,14 +439,20 @@ enum err_code step_ops(struct arena *a, const struct step *s, enum step_phase ph
                        double M, struct step_op **out, size_t *out_n, struct err *e)
 {
     const struct phase *p = &s->phase[phase];
-    const double values[] = {B, T, S, M};
+    const struct layout w = layout_whole(&s->setup.layout);
+    const struct layout_symbols y = layout_symbols_make(s->c);
+    double number[LAYOUT_NUMBERS];
+    layout_numbers(&w, s->setup.model, layout_crosses(&w, 0), number);
+    const double held = ceil(B / (double)w.dp), group = ceil(held / fmin((double)w.microbatches, held));
+    const struct sym *const in[] = {s->y.B, s->y.T, s->y.S, s->y.M, y.hop_near, y.hop_far};
+    const double values[] = {s->staged ? group : B, T, S, M, number[LAYOUT_hop_near], number[LAYOUT_hop_far]};
     const struct step_list list = {.model = s->setup.model,
                                    .phase = phase_name(s, phase),
                                    .op = p->ops.op,
                                    .timed = p->timed,
                                    .n = p->ops.n,
-                                   .in = s->in,
-                                   .in_n = 4};
+                                   .in = in,
+                                   .in_n = 6};
     *out_n = p->ops.n;
     return step_ops_of(a, &list, values, out, e);
 }

@@ -9,6 +9,7 @@
 #ifndef RIDGE_TIME_STEP_H
 #define RIDGE_TIME_STEP_H
 
+#include "calc/cost/layout.h"
 #include "calc/time/timed.h"
 
 enum step_phase { STEP_PREFILL, STEP_DECODE, STEP_PHASES };
@@ -19,7 +20,9 @@ const char *step_fidelity_name(enum step_fidelity f);
 struct step_setup {
     const struct model *model;
     const struct hw *hw;
-    int64_t tp; /* ranks that share the model */
+    struct layout layout; /* of the ranks that share the model */
+    bool any_layout;      /* the layout is given with each point (step_eval_layout); of this one sp counts alone */
+    struct timed_latency latency; /* of links */
     enum step_fidelity fidelity;
     struct cost_conventions conventions;
     bool prefill_together; /* the prefill pass takes B prompts, not one */
@@ -33,7 +36,10 @@ struct step_setup {
     double beside_bytes;   /* per GPU, held beside the model's weights: an image tower */
 };
 
-/* What a point yields, columns of step_eval. Bytes are per GPU. */
+/* What a point yields, columns of step_eval. Bytes are per GPU. B is the batch of one copy of the model: an attention
+ * group has ceil(B/dp) of it, a microbatch its part of that. With stages, a decode step is the time between two tokens
+ * of a sequence in the steady state, max(sum of stages, m * slowest stage); prefill passes all stages; flops, bytes and
+ * seconds by resource are the largest of any stage, for all microbatches. MODEL.md "Layouts". */
 #define STEP_VALUES(X)                                                                                                 \
     X(kv_bytes)           /* cache at context S, windows cut, heads replicated when fewer than ranks */                \
     X(kv_allocated_bytes) /* the same in whole blocks, every layer at full length */                                   \
@@ -51,7 +57,12 @@ struct step_setup {
     X(decode_bytes)                                                                                                    \
     X(decode_compute_s)                                                                                                \
     X(decode_memory_s)                                                                                                 \
-    X(decode_link_s)
+    X(decode_link_s)                                                                                                   \
+    X(weight_bytes)         /* of the stage whose memory is largest; so are the other bytes of memory */               \
+    X(prefill_wire_bytes)   /* sent by one GPU within its node */                                                      \
+    X(prefill_fabric_bytes) /* sent by it to other nodes */                                                            \
+    X(decode_wire_bytes)                                                                                               \
+    X(decode_fabric_bytes)
 
 enum step_value {
 #define X(name) STEP_##name,
@@ -72,6 +83,11 @@ enum err_code step_compile(struct arena *a, const struct step_setup *setup, stru
 void step_eval(struct step *s, size_t n, const double *B, const double *T, const double *S, const double *M,
                double *const out[STEP_VALUES_N]);
 
+/* step_eval_layout -- one point in a layout; compiled with any_layout, or l NULL: the one compiled. Errors: those of
+ * layout_check and timed_links. Cost: O(operators * different stages). */
+enum err_code step_eval_layout(struct step *s, const struct layout *l, double B, double T, double S, double M,
+                               double out[STEP_VALUES_N], struct err *e);
+
 bool step_timed(const struct step *s);          /* false: the device has no known peak rate, times mean nothing */
 double step_weight_bytes(const struct step *s); /* per GPU */
 double step_kv_bytes_per_token_full(const struct step *s);     /* per GPU, grows with context */
@@ -85,13 +101,13 @@ struct step_op {
     const char *phase, *layer, *name, *kind, *shape;
     int64_t count;
     const char *compute; /* matrix unit */
-    double flops, vector_flops, weight_bytes, kv_bytes, state_bytes, activation_bytes, wire_bytes, bytes;
+    double flops, vector_flops, weight_bytes, kv_bytes, state_bytes, activation_bytes, wire_bytes, fabric_bytes, bytes;
     double intensity_flops_per_byte; /* matrix flops/bytes; vector flops/bytes where there are no others */
     double time_s, share_frac;
     const char *bound_by; /* "compute" "vector" "memory" "link" */
 };
 
-/* step_ops -- the operators of a phase at one point. Errors: ERR_NOMEM. */
+/* step_ops -- the operators of a phase at one point, one microbatch through all stages. Errors: ERR_NOMEM. */
 enum err_code step_ops(struct arena *a, const struct step *s, enum step_phase phase, double B, double T, double S,
                        double M, struct step_op **out, size_t *out_n, struct err *e);
 
@@ -110,13 +126,15 @@ struct step_list {
 enum err_code step_ops_of(struct arena *a, const struct step_list *l, const double *values, struct step_op **out,
                           struct err *e);
 
-/* step_overlapped -- seconds of a pass whose collectives run beside its other operators: the longer of the two sums. */
-const struct sym *step_overlapped(struct sym_ctx *c, const struct cost_ops *ops, const struct timed *timed);
+/* step_overlapped -- seconds of a pass whose collectives run beside its other operators: the longer of the two sums; of
+ * a stage, or (NULL) of the whole model. */
+const struct sym *step_overlapped(struct sym_ctx *c, const struct cost_ops *ops, const struct timed *timed,
+                                  const struct cost_stage *stage);
 
 /* step_activation -- bytes of the largest inputs and outputs of one operator, beside the residual stream (or streams)
- * of `rows` tokens that waits. */
+ * of `rows` tokens that waits; of a stage, or (NULL) of the whole model. */
 const struct sym *step_activation(struct sym_ctx *c, const struct model *m, const struct cost_ops *ops,
-                                  const struct sym *rows);
+                                  const struct sym *rows, const struct cost_stage *stage);
 
 /* The operators of a phase with their times, and what their expressions are in: for whoever prices each anew. */
 struct step_pass {

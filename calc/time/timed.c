@@ -24,6 +24,9 @@ struct rates rates_make(struct sym_ctx *c)
     for (size_t i = 0; i < HW_DTYPES_N; i++) r.peak[i] = sym_var(c, RATES[i].name);
     r.bandwidth = sym_var(c, RATES[HW_DTYPES_N].name);
     r.link = sym_var(c, RATES[HW_DTYPES_N + 1].name);
+    r.spread = sym_var(c, "layout_spread_rate");
+    r.fabric = sym_var(c, "fabric");
+    r.sum_s = r.gather_s = r.spread_s = r.hop_s = NULL;
     return r;
 }
 
@@ -75,17 +78,61 @@ enum err_code timed_link_rate(const struct hw *hw, int64_t tp, double *out_bytes
     return ERR_OK;
 }
 
+enum err_code timed_links(const struct hw *hw, const struct layout *l, const struct timed_latency *latency,
+                          struct timed_links *out, struct err *e)
+{
+    const struct layout w = layout_whole(l);
+    const int64_t group = layout_group(&w), here = w.per_node;
+    const int64_t nodes = layout_nodes(&w, group * w.pp), split = w.tp < here ? w.tp : here;
+    struct timed_links r = {.fabric_bytes_per_s = nodes > 1 ? hw->fabric_bytes_per_s : (double)NAN};
+    TRY(timed_link_rate(hw, split, &r.link_bytes_per_s, e));
+    /* stages side by side in a node hand on over the same link */
+    const int64_t near = group > 1 ? group : w.pp > 1 ? 2 : 1;
+    TRY(timed_link_rate(hw, near < here ? near : here, &r.spread_bytes_per_s, e));
+    if (nodes > 1 && isnan(r.fabric_bytes_per_s))
+        return err_set(e, ERR_INPUT, "%s: fabric: not known, so a copy over %lld nodes cannot be timed (--fabric)",
+                       hw->file, (long long)nodes);
+    const bool switched = hw->nvls && split > 2 && !w.sp;
+    r.wire_factor = switched ? 1 : 2 * (double)(split - 1) / (double)split;
+    const double near_s = latency->link_s, far_s = latency->fabric_s;
+    const double ring = (double)(split - 1), far = (double)(layout_nodes(&w, w.tp) - 1);
+    const bool direct = hw->nvls && split > 2; /* every pair has a path of its own */
+    r.sum_s = (switched ? 1 : direct ? 2 : 2 * ring) * near_s + 2 * far * far_s;
+    if (w.sp) r.sum_s /= 2; /* its other half is an all-gather */
+    r.gather_s = (direct ? 1 : ring) * near_s + far * far_s;
+    r.spread_s = w.dp > 1 ? near_s + (layout_nodes(&w, group) > 1 ? far_s : 0) : 0;
+    r.hop_s = nodes > 1 ? fmax(near_s, far_s) : near_s;
+    *out = r;
+    return ERR_OK;
+}
+
 const struct sym *timed_wire_factor(struct sym_ctx *c, const struct hw *hw, int64_t tp)
 {
     return hw && hw->nvls && tp > 2 ? sym_int(c, 1) : sym_rat(c, 2 * (tp - 1), tp);
 }
 
-enum err_code timed_ops(struct arena *a, struct sym_ctx *c, const struct rates *r, const struct hw *hw,
-                        const struct model *m, int64_t tp, struct cost_ops *ops, struct timed **out, bool *untimed,
-                        struct err *e)
+/* Within a node and between nodes at once. */
+static const struct sym *link_time(struct sym_ctx *c, const struct rates *r, const struct cost_op *op)
 {
-    const struct sym *zero = sym_int(c, 0), *sent = sym_var(c, "r");
-    const struct sym_binding factor = {sent, timed_wire_factor(c, hw, tp)};
+    const struct sym *zero = sym_int(c, 0);
+    const bool spread = op->kind == OP_ALL_TO_ALL || op->kind == OP_SEND;
+    const struct sym *near = op->wire_bytes == zero ? zero : sym_div(c, op->wire_bytes, spread ? r->spread : r->link);
+    const struct sym *far = op->fabric_bytes == zero ? zero : sym_div(c, op->fabric_bytes, r->fabric);
+    const struct sym *bytes = far == zero ? near : near == zero ? far : sym_max(c, near, far);
+    const struct sym *start = op->kind == OP_ALL_TO_ALL   ? r->spread_s
+                              : op->kind == OP_SEND       ? r->hop_s
+                              : op->kind == OP_ALL_GATHER ? r->gather_s
+                              : op->kind == OP_ALL_REDUCE ? r->sum_s
+                                                          : NULL;
+    return bytes == zero || !start ? bytes : sym_add(c, bytes, start);
+}
+
+enum err_code timed_ops(struct arena *a, struct sym_ctx *c, const struct rates *r, const struct hw *hw,
+                        const struct model *m, const struct sym *sent, struct cost_ops *ops, struct timed **out,
+                        bool *untimed, struct err *e)
+{
+    const struct sym *zero = sym_int(c, 0);
+    const struct sym_binding factor = {sym_var(c, "r"), sent};
     const bool vector = !hw || !isnan(hw->peak_flops_per_s[HW_FP32_VECTOR]);
     struct timed *list = arena_array(a, ops->n, sizeof *list);
     if (!list) return err_nomem(e);
@@ -99,7 +146,7 @@ enum err_code timed_ops(struct arena *a, struct sym_ctx *c, const struct rates *
         const bool known = timed_unit(hw, d, &unit, NULL) == ERR_OK;
         t->unit = known ? hw_dtype_name(unit) : "unknown";
         if (!known && untimed) *untimed = true;
-        op->wire_bytes = sym_bind(c, op->wire_bytes, &factor, 1);
+        if (sent) op->wire_bytes = sym_bind(c, op->wire_bytes, &factor, 1);
         t->bytes = SYM_SUM(c, op->weight_bytes, op->kv_bytes, op->state_bytes, op->activation_bytes);
         t->compute_s = known ? sym_div(c, op->flops, r->peak[unit]) : zero;
         enum hw_dtype half;
@@ -110,7 +157,7 @@ enum err_code timed_ops(struct arena *a, struct sym_ctx *c, const struct rates *
         }
         t->vector_s = vector ? sym_div(c, op->vector_flops, r->peak[HW_FP32_VECTOR]) : zero;
         t->memory_s = sym_div(c, t->bytes, r->bandwidth);
-        t->link_s = tp > 1 ? sym_div(c, op->wire_bytes, r->link) : zero;
+        t->link_s = link_time(c, r, op);
         const struct sym *const part[] = {t->compute_s, t->vector_s, t->memory_s, t->link_s};
         t->time_s = part[0];
         for (size_t k = 1; k < sizeof part / sizeof part[0]; k++)
@@ -121,11 +168,12 @@ enum err_code timed_ops(struct arena *a, struct sym_ctx *c, const struct rates *
     return ERR_OK;
 }
 
-enum err_code timed_sum(struct arena *a, struct sym_ctx *c, const struct rates *r, enum step_fidelity fidelity,
-                        const struct cost_ops *ops, const struct timed *timed, const struct sym *layers,
-                        struct timed_total *out, struct err *e)
+/* Sums over operators, each so many times. */
+static enum err_code sum_times(struct arena *a, struct sym_ctx *c, const struct rates *r, enum step_fidelity fidelity,
+                               const struct cost_ops *ops, const struct timed *timed, const struct sym *const *times,
+                               struct timed_total *out, struct err *e)
 {
-    enum { SUMS = 14 };
+    enum { SUMS = 15 };
     const struct sym **term = arena_array(a, ops->n * SUMS, sizeof *term);
     if (!term) return err_nomem(e);
     for (size_t i = 0; i < ops->n; i++) {
@@ -137,10 +185,9 @@ enum err_code timed_sum(struct arena *a, struct sym_ctx *c, const struct rates *
                                               o->wire_bytes,      t->bytes,
                                               t->compute_s,       t->link_s,
                                               t->time_s,          o->weight_needed_bytes,
-                                              o->state_bytes,     o->state_needed_bytes};
-        const struct sym *n = sym_int(c, o->count);
-        if (layers && o->kind_index >= 0) n = sym_mul(c, n, layers);
-        for (size_t k = 0; k < SUMS; k++) term[k * ops->n + i] = sym_mul(c, n, part[k]);
+                                              o->state_bytes,     o->state_needed_bytes,
+                                              o->fabric_bytes};
+        for (size_t k = 0; k < SUMS; k++) term[k * ops->n + i] = sym_mul(c, times[i], part[k]);
     }
     const struct sym *sum[SUMS];
     for (size_t k = 0; k < SUMS; k++) sum[k] = sym_sum(c, ops->n, term + k * ops->n);
@@ -153,7 +200,8 @@ enum err_code timed_sum(struct arena *a, struct sym_ctx *c, const struct rates *
                             .wire_bytes = sum[6],
                             .weight_needed_bytes = sum[11],
                             .state_bytes = sum[12],
-                            .state_needed_bytes = sum[13]};
+                            .state_needed_bytes = sum[13],
+                            .fabric_bytes = sum[14]};
     const bool bound = fidelity == STEP_BOUND;
     t.bytes = bound ? SYM_SUM(c, t.weight_needed_bytes, t.kv_needed_bytes, t.state_needed_bytes) : sum[7];
     t.compute_s = sum[8];
@@ -164,4 +212,27 @@ enum err_code timed_sum(struct arena *a, struct sym_ctx *c, const struct rates *
     TRY(sym_check(c, e));
     *out = t;
     return ERR_OK;
+}
+
+enum err_code timed_sum(struct arena *a, struct sym_ctx *c, const struct rates *r, enum step_fidelity fidelity,
+                        const struct cost_ops *ops, const struct timed *timed, const struct sym *layers,
+                        struct timed_total *out, struct err *e)
+{
+    const struct sym **times = arena_array(a, ops->n, sizeof *times);
+    if (!times) return err_nomem(e);
+    for (size_t i = 0; i < ops->n; i++) {
+        times[i] = cost_times(c, &ops->op[i], NULL);
+        if (layers && ops->op[i].kind_index >= 0) times[i] = sym_mul(c, times[i], layers);
+    }
+    return sum_times(a, c, r, fidelity, ops, timed, times, out, e);
+}
+
+enum err_code timed_sum_stage(struct arena *a, struct sym_ctx *c, const struct rates *r, enum step_fidelity fidelity,
+                              const struct cost_ops *ops, const struct timed *timed, const struct cost_stage *stage,
+                              struct timed_total *out, struct err *e)
+{
+    const struct sym **times = arena_array(a, ops->n, sizeof *times);
+    if (!times) return err_nomem(e);
+    for (size_t i = 0; i < ops->n; i++) times[i] = cost_times(c, &ops->op[i], stage);
+    return sum_times(a, c, r, fidelity, ops, timed, times, out, e);
 }

@@ -16,6 +16,10 @@ enum step_fidelity { STEP_BOUND, STEP_ROOFLINE };
  * (bytes/s), link (bytes/s, one direction, to all other ranks together). */
 struct rates {
     const struct sym *peak[HW_DTYPES_N], *bandwidth, *link;
+    const struct sym *spread; /* the link among the ranks of a stage, where tokens go to their experts */
+    const struct sym *fabric; /* between nodes, bytes/s of one rank */
+    /* Start-up seconds of a sum over ranks, an all-gather, an all-to-all, a message to the next stage; NULL: none. */
+    const struct sym *sum_s, *gather_s, *spread_s, *hop_s;
 };
 enum { RATES_N = HW_DTYPES_N + 2 };
 
@@ -36,6 +40,27 @@ enum err_code timed_unit(const struct hw *hw, const struct dtype *d, enum hw_dty
  * ERR_USAGE more ranks than the link joins; ERR_INPUT neither is known. */
 enum err_code timed_link_rate(const struct hw *hw, int64_t tp, double *out_bytes_per_s, struct err *e);
 
+/* What links do in a layout. */
+struct timed_links {
+    double link_bytes_per_s;                 /* among tensor-parallel ranks in a node; NAN: one rank */
+    double spread_bytes_per_s;               /* among the ranks of a stage in a node; NAN: one rank */
+    double fabric_bytes_per_s;               /* NAN: one node */
+    double wire_factor;                      /* the number of r */
+    double sum_s, gather_s, spread_s, hop_s; /* start-up: messages in a row, each with its latency */
+};
+
+/* Seconds that a message takes on top of its bytes; 0: none is charged (a floor). */
+struct timed_latency {
+    double link_s, fabric_s;
+};
+
+/* timed_links -- of a layout on a device: hw_link_rate, else PCIe, within nodes, the fabric between them. In a node a
+ * sum over ranks is 2(t-1) messages in a row around a ring, an all-gather t-1, in a switch that reduces one; over q
+ * nodes 2(q-1) and q-1 more on the fabric; an all-to-all one of each. Errors: ERR_USAGE more ranks in a node than the
+ * link joins; ERR_INPUT a link is not known. */
+enum err_code timed_links(const struct hw *hw, const struct layout *l, const struct timed_latency *latency,
+                          struct timed_links *out, struct err *e);
+
 /* timed_wire_factor -- the number of r: bytes that a rank sends for a byte all-reduced, 2(t-1)/t on a ring, 1 in a
  * switch that reduces (more than two ranks). hw NULL: a ring. */
 const struct sym *timed_wire_factor(struct sym_ctx *c, const struct hw *hw, int64_t tp);
@@ -48,16 +73,17 @@ struct timed {
     const char *half_unit;   /* that of flops in 16 bits beside it (outlier columns); NULL none */
 };
 
-/* timed_ops -- times of all operators; their wire_bytes get the number of r (MODEL.md "Collectives"). hw NULL: no
- * device, own units. *untimed (may be NULL) becomes true where a device has no known peak: times then mean nothing.
- * Errors: ERR_NOMEM. */
+/* timed_ops -- times of all operators; their wire_bytes get the number of r (MODEL.md "Collectives"), sent: NULL leaves
+ * it. hw NULL: no device, own units. *untimed (may be NULL) becomes true where a device has no known peak: times then
+ * mean nothing. Errors: ERR_NOMEM. */
 enum err_code timed_ops(struct arena *a, struct sym_ctx *c, const struct rates *r, const struct hw *hw,
-                        const struct model *m, int64_t tp, struct cost_ops *ops, struct timed **out, bool *untimed,
-                        struct err *e);
+                        const struct model *m, const struct sym *sent, struct cost_ops *ops, struct timed **out,
+                        bool *untimed, struct err *e);
 
 /* A pass: sums over operators of count times what one has. */
 struct timed_total {
     const struct sym *flops, *vector_flops, *weight_bytes, *kv_bytes, *kv_needed_bytes, *activation_bytes, *wire_bytes;
+    const struct sym *fabric_bytes;
     const struct sym *weight_needed_bytes, *state_bytes, *state_needed_bytes;
     const struct sym *bytes; /* that the fidelity charges: all of them, or those that no fusion avoids */
     const struct sym *compute_s, *memory_s, *link_s, *time_s;
@@ -68,5 +94,10 @@ struct timed_total {
 enum err_code timed_sum(struct arena *a, struct sym_ctx *c, const struct rates *r, enum step_fidelity fidelity,
                         const struct cost_ops *ops, const struct timed *timed, const struct sym *layers,
                         struct timed_total *out, struct err *e);
+
+/* timed_sum_stage -- the same of a stage. */
+enum err_code timed_sum_stage(struct arena *a, struct sym_ctx *c, const struct rates *r, enum step_fidelity fidelity,
+                              const struct cost_ops *ops, const struct timed *timed, const struct cost_stage *stage,
+                              struct timed_total *out, struct err *e);
 
 #endif

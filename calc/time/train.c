@@ -70,7 +70,7 @@ enum err_code train_compile(struct arena *a, const struct train_setup *setup, st
     *p = (struct train_plan){.setup = *setup};
     struct step_setup u = {.model = setup->model,
                            .hw = setup->hw,
-                           .tp = setup->tp,
+                           .layout = {.tp = setup->tp},
                            .fidelity = STEP_ROOFLINE,
                            .conventions = setup->conventions,
                            .prefill_together = true,

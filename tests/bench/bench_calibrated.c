@@ -50,7 +50,7 @@ static enum err_code bench(struct arena *a, const char *name, const char *gpu, i
     TRY(model_load(a, name, NULL, 0, &m, e));
     TRY(hw_load(a, gpu, &hw, e));
     const struct step_setup setup = {
-        .model = &m, .hw = &hw, .tp = tp, .fidelity = STEP_BOUND, .averaged = false, .block_tokens = 16};
+        .model = &m, .hw = &hw, .layout = {.tp = tp}, .fidelity = STEP_BOUND, .averaged = false, .block_tokens = 16};
     TRY(step_compile(a, &setup, &step, e));
     TRY(source_open(a, &hw, NULL, NULL, &source, e));
     const struct calibrated_setup of = {.step = step, .source = &source};

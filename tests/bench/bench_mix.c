@@ -49,7 +49,8 @@ static enum err_code bench(struct arena *a, const char *name, int64_t tp, struct
     struct mix x;
     TRY(model_load(a, name, NULL, 0, &m, e));
     TRY(hw_load(a, "h100-sxm", &hw, e));
-    const struct step_setup setup = {.model = &m, .hw = &hw, .tp = tp, .fidelity = STEP_BOUND, .block_tokens = 16};
+    const struct step_setup setup = {
+        .model = &m, .hw = &hw, .layout = {.tp = tp}, .fidelity = STEP_BOUND, .block_tokens = 16};
     TRY(step_compile(a, &setup, &step, e));
     TRY(mix_compile(a, &setup, &plan, e));
     TRY(mix_open(a, plan, &x, e));

@@ -1,0 +1,66 @@
+/* layout_options -- the options of several commands that say how ranks share a model, and what they open. */
+#ifndef RIDGE_CLI_LAYOUT_OPTIONS_H
+#define RIDGE_CLI_LAYOUT_OPTIONS_H
+
+#include "calc/cli/option.h"
+#include "calc/cost/layout.h"
+#include "calc/time/hw.h"
+#include "calc/time/timed.h"
+
+#define LAYOUT_TEXT(name_, value_, fallback_, help_)                                                                   \
+    {                                                                                                                  \
+        .name = name_, .kind = OPTION_TEXT, .value = value_, .fallback = fallback_, .help = help_                      \
+    }
+#define LAYOUT_FLAG(name_, help_)                                                                                      \
+    {                                                                                                                  \
+        .name = name_, .kind = OPTION_FLAG, .help = help_                                                              \
+    }
+
+/* Rows of an option table, after that of tp. */
+#define LAYOUT_OPTIONS                                                                                                 \
+    LAYOUT_TEXT("pp", "N", NULL, "stages of whole layers, one after the other"),                                       \
+        LAYOUT_TEXT("ep", "N", NULL,                                                                                   \
+                    "parts in which experts are dealt to the ranks of a stage (1: every rank has columns of all)"),    \
+        LAYOUT_TEXT("attention-dp", "N", NULL,                                                                         \
+                    "attention groups of --tp ranks, each with sequences of its own, over experts in common"),         \
+        LAYOUT_TEXT("dp-attention", "N", NULL, "the same"),                                                            \
+        LAYOUT_TEXT("replicas", "N", NULL, "copies of the model, which share nothing"),                                \
+        LAYOUT_TEXT("nodes", "N", NULL, "nodes that the GPUs stand in (default: as many as the device's link needs)"), \
+        LAYOUT_FLAG("sp", "sequence parallelism: norms and residual sums on 1/tp of the tokens"),                      \
+        LAYOUT_TEXT("microbatches", "N", NULL, "parts of a batch in the stages at once (default: as many as stages)"), \
+        LAYOUT_TEXT("skew", "X", "1", "routed tokens of the busiest part of the experts over the mean"),               \
+        LAYOUT_TEXT("dispatch", "copies|once|gather", "copies",                                                        \
+                    "a token is sent for each of its experts, once to a node and a rank that has one, or to all"),     \
+        LAYOUT_TEXT("fabric", "RATE", NULL,                                                                            \
+                    "between nodes, one direction of one GPU: 50GB/s, 400Gb/s (default: the device's)"),               \
+        LAYOUT_TEXT("latency", "TIME", NULL, "of a message within a node: 5us (default: none, a floor)"),              \
+        LAYOUT_TEXT("fabric-latency", "TIME", NULL, "of a message between nodes: 20us (default: none)")
+
+/* What was asked; numbers that were not given are 0. */
+struct layout_request {
+    struct layout layout; /* per_node 0 */
+    int64_t nodes;
+    double fabric_bytes_per_s; /* 0: the device's */
+    struct timed_latency latency;
+};
+
+/* layout_options_parse -- from the options above and tp. Errors: ERR_USAGE. */
+enum err_code layout_options_parse(const struct option_values *v, struct layout_request *out, struct err *e);
+
+/* layout_options_nodes -- GPUs of a node, and the fabric in *hw: as --nodes says, else those that the link joins, where
+ * there are more; copies of `copy` GPUs that would not fill such nodes have one each. Errors: ERR_USAGE GPUs that do
+ * not fill nodes. */
+enum err_code layout_options_nodes(const struct layout_request *q, int64_t gpus, int64_t copy, struct hw *hw,
+                                   int64_t *per_node, struct err *e);
+
+/* layout_options_open -- the layout on so many GPUs: what was not given follows, all ranks of a copy being tensor
+ * parallel and all GPUs copies. Errors: as layout_options_nodes; ERR_USAGE GPUs that are not a multiple of a copy. */
+enum err_code layout_options_open(const struct layout_request *q, int64_t gpus, struct hw *hw, struct layout *out,
+                                  struct err *e);
+
+/* layout_text -- "TP 4, PP 2, EP 8, attention-DP 2, 2 copies": what is more than one, TP always. stages: "16+16+15+14",
+ * empty with one. */
+const char *layout_text(const struct layout *l, char *out, size_t cap);
+const char *layout_stages_text(const struct model *m, const struct layout *l, char *out, size_t cap);
+
+#endif

@@ -1,0 +1,228 @@
+/* layout -- ranks of a deployment. Derivation: MODEL.md "Layouts". */
+#include "calc/cost/layout.h"
+
+#include <math.h>
+
+struct layout_symbols layout_symbols_make(struct sym_ctx *c)
+{
+    struct layout_symbols y;
+#define X(field, text, meaning) y.field = sym_var(c, text);
+    LAYOUT_SYMBOLS(X)
+#undef X
+    return y;
+}
+
+static int64_t or_one(int64_t n) { return n > 0 ? n : 1; }
+
+struct layout layout_whole(const struct layout *l)
+{
+    struct layout r = l ? *l : (struct layout){0};
+    r.tp = or_one(r.tp);
+    r.dp = or_one(r.dp);
+    r.ep = or_one(r.ep);
+    r.pp = or_one(r.pp);
+    r.replicas = or_one(r.replicas);
+    if (r.per_node <= 0) r.per_node = r.tp * r.dp * r.pp * r.replicas;
+    if (r.microbatches <= 0) r.microbatches = r.pp;
+    if (!(r.skew > 0)) r.skew = 1;
+    return r;
+}
+
+int64_t layout_group(const struct layout *l) { return or_one(l->tp) * or_one(l->dp); }
+int64_t layout_gpus(const struct layout *l) { return layout_group(l) * or_one(l->pp) * or_one(l->replicas); }
+
+int64_t layout_nodes(const struct layout *l, int64_t n)
+{
+    const struct layout w = layout_whole(l);
+    return (n + w.per_node - 1) / w.per_node;
+}
+
+bool layout_plain(const struct layout *l)
+{
+    const struct layout w = layout_whole(l);
+    return w.dp == 1 && w.ep == 1 && w.pp == 1 && !w.sp && layout_nodes(&w, w.tp) == 1;
+}
+
+double layout_bubble(int64_t stages, int64_t microbatches)
+{
+    return (double)(stages - 1) / (double)(microbatches + stages - 1);
+}
+
+double layout_touched(int64_t experts, int64_t experts_per_token, int64_t parts)
+{
+    if (experts <= 0 || parts <= 1) return 1;
+    const double n = (double)experts, elsewhere = n - n / (double)parts;
+    double none = 1;
+    for (int64_t i = 0; i < experts_per_token && none > 0; i++)
+        none *= fmax(0, elsewhere - (double)i) / (n - (double)i);
+    return 1 - none;
+}
+
+/* Copies of a token that its rank sends, within the node and over the fabric; of those that arrive at the busiest part
+ * as many as bind. */
+static void copies(const struct layout *w, const struct model *m, double *near, double *far)
+{
+    const struct ffn *f = NULL;
+    for (size_t i = 0; i < m->kinds_n && !f; i++)
+        if (m->kinds[i].ffn.kind == FFN_MOE) f = &m->kinds[i].ffn;
+    const int64_t all = layout_group(w), nodes = layout_nodes(w, all);
+    *near = *far = 0;
+    if (!f || w->dp == 1) return;
+    const double ranks = (double)all, q = (double)nodes, here = nodes > 1 ? (double)w->per_node : ranks;
+    const double k = (double)f->experts_per_token, columns = (double)(all / w->ep);
+    if (w->dispatch != LAYOUT_COPIES || k * columns >= ranks) {
+        const bool once = w->dispatch == LAYOUT_ONCE, whole = w->ep % nodes == 0; /* parts do not straddle nodes */
+        const double rank = once ? fmin(1, w->skew * layout_touched(f->experts, f->experts_per_token, w->ep)) : 1;
+        const double node =
+            once && whole ? fmin(1, w->skew * layout_touched(f->experts, f->experts_per_token, nodes)) : 1;
+        *near = (ranks - q) * rank;
+        *far = (q - 1) * node;
+        return;
+    }
+    *near = w->skew * k * columns * (here - 1) / ranks;
+    *far = w->skew * k * columns * (ranks - here) / ranks;
+}
+
+void layout_numbers(const struct layout *l, const struct model *m, bool crosses, double out[LAYOUT_NUMBERS])
+{
+    const struct layout w = layout_whole(l);
+    const double t = (double)w.tp, q = (double)layout_nodes(&w, w.tp);
+    out[LAYOUT_groups] = (double)w.dp;
+    out[LAYOUT_parts] = (double)w.ep;
+    out[LAYOUT_skew] = w.skew;
+    out[LAYOUT_split] = w.tp > 1 ? 1 : 0;
+    out[LAYOUT_spread] = w.dp > 1 ? 1 : 0;
+    out[LAYOUT_narrow] = w.sp ? t : 1;
+    out[LAYOUT_reduced] = q > 1 ? 2 * (q - 1) / q / (double)w.per_node : 0;
+    out[LAYOUT_gathered] = q - 1;
+    copies(&w, m, &out[LAYOUT_near], &out[LAYOUT_far]);
+    out[LAYOUT_hop_near] = crosses ? (t - 1) / t : 1;
+    out[LAYOUT_hop_far] = crosses ? 1 / t : 0;
+}
+
+/* ---- what a model allows ---- */
+
+enum err_code layout_split(const char *what, int64_t n, const char *over, int64_t parts, int64_t *out, struct err *e)
+{
+    if (n % parts != 0)
+        return err_set(e, ERR_USAGE, "%lld %s cannot be split over %lld %s", (long long)n, what, (long long)parts,
+                       over);
+    *out = n / parts;
+    return ERR_OK;
+}
+
+static const char RANKS[] = "tensor-parallel ranks";
+
+enum err_code layout_kv_heads(const struct mixer *x, int64_t tp, int64_t *out, struct err *e)
+{
+    if (x->kv_heads < tp) {
+        *out = 1;
+        if (tp % x->kv_heads == 0) return ERR_OK;
+        return err_set(e, ERR_USAGE, "%lld KV heads cannot be spread over %lld tensor-parallel ranks",
+                       (long long)x->kv_heads, (long long)tp);
+    }
+    return layout_split("KV heads", x->kv_heads, RANKS, tp, out, e);
+}
+
+static enum err_code check_kind(const struct layer_kind *k, const struct layout *w, struct err *e)
+{
+    const struct mixer *x = &k->mixer;
+    const struct ffn *f = &k->ffn;
+    int64_t n;
+    if (x->kind != MIXER_NONE) TRY(layout_split("heads", x->heads, RANKS, w->tp, &n, e));
+    if (x->kind == MIXER_ATTENTION || x->kind == MIXER_RECURRENT) TRY(layout_kv_heads(x, w->tp, &n, e));
+    TRY(layout_split("columns of the shared expert", f->shared_width, RANKS, w->tp, &n, e));
+    if (f->kind != FFN_MOE) return layout_split("columns of the MLP", f->width, RANKS, w->tp, &n, e);
+    TRY(layout_split("experts", f->experts, "expert-parallel parts", w->ep, &n, e));
+    return layout_split("columns of an expert", f->width, w->ep > 1 || w->dp > 1 ? "ranks" : RANKS,
+                        layout_group(w) / w->ep, &n, e);
+}
+
+/* Groups fill nodes, or nodes hold whole groups. */
+static enum err_code check_nodes(const char *what, int64_t n, const struct layout *w, struct err *e)
+{
+    if (n % w->per_node == 0 || w->per_node % n == 0 || layout_gpus(w) <= w->per_node) return ERR_OK;
+    return err_set(e, ERR_USAGE, "%s of %lld ranks does not fill nodes of %lld GPUs", what, (long long)n,
+                   (long long)w->per_node);
+}
+
+static enum err_code check_stages(const struct model *m, const struct layout *w, struct err *e)
+{
+    if (w->pp == 1) return ERR_OK;
+    if (w->pp > m->layers)
+        return err_set(e, ERR_USAGE, "%lld layers cannot fill %lld stages", (long long)m->layers, (long long)w->pp);
+    for (size_t i = 0; i < m->kinds_n; i++)
+        if (m->kinds[i].borrowed || m->kinds[i].mixer.shares_kv)
+            return err_set(e, ERR_USAGE, "stages cannot part layers that share %s",
+                           m->kinds[i].borrowed ? "weights" : "a cache");
+    if (m->per_layer_dim > 0 || m->streams > 0)
+        return err_set(e, ERR_USAGE, "stages hand on one stream, and layers read several");
+    return ERR_OK;
+}
+
+enum err_code layout_check(const struct model *m, const struct layout *l, struct err *e)
+{
+    const struct layout w = layout_whole(l);
+    const int64_t group = layout_group(&w);
+    bool experts = false;
+    double most = 1; /* of skew: the busiest part has all */
+    for (size_t i = 0; i < m->kinds_n; i++) {
+        const struct ffn *f = &m->kinds[i].ffn;
+        if (f->kind != FFN_MOE) continue;
+        experts = true;
+        most = fmax(most, fmin((double)w.ep, (double)f->experts / (double)f->experts_per_token));
+    }
+    if (!experts && (w.ep > 1 || w.dp > 1))
+        return err_set(e, ERR_USAGE, "there are no experts for %s to be over: copies do what is left",
+                       w.ep > 1 ? "expert parallelism" : "attention groups");
+    if (group % w.ep != 0)
+        return err_set(e, ERR_USAGE, "%lld expert-parallel parts cannot be dealt to %lld ranks (TP x attention-DP)",
+                       (long long)w.ep, (long long)group);
+    if (w.skew < 1 || (w.skew > 1 && w.skew > most))
+        return err_set(e, ERR_USAGE, "skew is between 1 (all parts alike) and %.4g (all tokens to one part)", most);
+    for (size_t i = 0; i < m->kinds_n; i++) TRY(check_kind(&m->kinds[i], &w, e));
+    TRY(check_stages(m, &w, e));
+    TRY(check_nodes("a TP group", w.tp, &w, e));
+    return check_nodes("a stage", group, &w, e);
+}
+
+/* ---- stages ---- */
+
+/* First layer of stage s. */
+static int64_t stage_from(int64_t layers, int64_t pp, int64_t s)
+{
+    const int64_t each = layers / pp, more = layers % pp;
+    const int64_t from = pp - 1 - more; /* stages from .. pp-2 have one more */
+    const int64_t extra = s <= from ? 0 : s - from < more ? s - from : more;
+    return s * each + extra;
+}
+
+int64_t layout_stage_layers(int64_t layers, int64_t pp, int64_t s)
+{
+    return stage_from(layers, pp, s + 1) - stage_from(layers, pp, s);
+}
+
+int64_t layout_stage(const struct model *m, int64_t pp, int64_t s, int64_t *out_counts)
+{
+    const int64_t from = stage_from(m->layers, pp, s), to = stage_from(m->layers, pp, s + 1);
+    for (size_t k = 0; k < m->kinds_n; k++) out_counts[k] = 0;
+    if (m->order) {
+        for (size_t i = 0; i < m->order_n; i++)
+            if (m->order[i].layer >= from && m->order[i].layer < to) out_counts[m->order[i].kind]++;
+        return to - from;
+    }
+    int64_t at = 0;
+    for (size_t k = 0; k < m->kinds_n; k++) {
+        const int64_t end = at + m->kinds[k].count, low = at > from ? at : from, high = end < to ? end : to;
+        if (high > low) out_counts[k] = high - low;
+        at = end;
+    }
+    return to - from;
+}
+
+bool layout_crosses(const struct layout *l, int64_t s)
+{
+    const struct layout w = layout_whole(l);
+    const int64_t group = layout_group(&w);
+    return group >= w.per_node ? group * w.pp > w.per_node : (s + 1) * group % w.per_node == 0;
+}

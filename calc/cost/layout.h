@@ -1,0 +1,110 @@
+/* layout -- how the ranks of a deployment share a model: the one object that memory, bytes sent and time are read from.
+ *
+ * A copy of the model takes tp*dp*pp GPUs. Ranks are numbered with tp innermost, then dp, pp, copies, so that groups
+ * that talk most are neighbours; per_node of them are joined by the device's link, nodes by the fabric. Derivation and
+ * sources: MODEL.md "Layouts". */
+#ifndef RIDGE_COST_LAYOUT_H
+#define RIDGE_COST_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "calc/base/err.h"
+#include "calc/model/model.h"
+#include "calc/sym/sym.h"
+
+/* How often a token is sent to the ranks of its experts. */
+enum layout_dispatch {
+    LAYOUT_COPIES, /* once for each expert and rank that has columns of it; where that is every rank or more, as GATHER
+                    */
+    LAYOUT_ONCE,   /* once to a node that has one of its experts, there once to each rank that has one */
+    LAYOUT_GATHER, /* once to every node, there to every rank */
+};
+
+/* 0 of a number stands for 1, of per_node for all, of microbatches for pp: all zero is one GPU. */
+struct layout {
+    int64_t tp; /* ranks that split attention, dense blocks and vocabulary of a group */
+    int64_t dp; /* attention groups of tp ranks, each with sequences of its own; experts are those of all groups */
+    int64_t ep; /* parts in which the experts are dealt to tp*dp ranks; the ranks of a part split their columns */
+    int64_t pp; /* stages of whole layers */
+    int64_t replicas;     /* copies, which share nothing */
+    int64_t per_node;     /* GPUs that one node's link joins */
+    int64_t microbatches; /* parts of a batch that are in the stages at once */
+    bool sp;              /* norms and residual sums on 1/tp of the tokens */
+    enum layout_dispatch dispatch;
+    double skew; /* routed tokens of the busiest part over the mean; 0: 1 */
+};
+
+/* What a layout is to the expressions: field, text, meaning. t and r are of cost.h. */
+#define LAYOUT_SYMBOLS(X)                                                                                              \
+    X(groups, "layout_groups", "attention groups")                                                                     \
+    X(parts, "layout_parts", "parts in which experts are dealt")                                                       \
+    X(skew, "layout_skew", "routed tokens of the busiest part over the mean")                                          \
+    X(split, "layout_split", "1 where t > 1, else 0")                                                                  \
+    X(spread, "layout_spread", "1 where there are several attention groups, else 0")                                   \
+    X(narrow, "layout_narrow", "ranks over which norms split the tokens")                                              \
+    X(reduced, "layout_reduced", "bytes over the fabric per byte all-reduced")                                         \
+    X(gathered, "layout_gathered", "parts that come over the fabric per part of an all-gather")                        \
+    X(near, "layout_near", "copies of a token sent within the node")                                                   \
+    X(far, "layout_far", "copies of a token sent over the fabric")                                                     \
+    X(hop_near, "layout_hop_near", "bytes within the node per byte handed to the next stage")                          \
+    X(hop_far, "layout_hop_far", "bytes over the fabric per byte handed to the next stage")
+
+struct layout_symbols {
+#define X(field, text, meaning) const struct sym *field;
+    LAYOUT_SYMBOLS(X)
+#undef X
+};
+enum {
+#define X(field, text, meaning) LAYOUT_##field,
+    LAYOUT_SYMBOLS(X)
+#undef X
+        LAYOUT_NUMBERS
+};
+
+struct layout_symbols layout_symbols_make(struct sym_ctx *c);
+
+/* layout_whole -- the same with ones, per_node, microbatches and skew in place of zeros. NULL: one GPU. */
+struct layout layout_whole(const struct layout *l);
+
+/* layout_numbers -- the number of each symbol; experts and experts_per_token as a layer has them (0 none). hop_*: of a
+ * stage whose next one is in another node (crosses), or in its own. A token's copies: MODEL.md "Experts in parallel".
+ */
+void layout_numbers(const struct layout *l, const struct model *m, bool crosses, double out[LAYOUT_NUMBERS]);
+
+/* layout_group -- tp*dp, ranks of a stage; layout_gpus -- those of all copies. layout_nodes -- nodes that n
+ * neighbouring ranks lie in. layout_plain -- tensor parallelism in one node and copies, nothing else. */
+int64_t layout_group(const struct layout *l);
+int64_t layout_gpus(const struct layout *l);
+int64_t layout_nodes(const struct layout *l, int64_t n);
+bool layout_plain(const struct layout *l);
+
+/* layout_check -- whether a model can be laid out so. Errors: ERR_USAGE naming what does not divide: heads, KV heads,
+ * columns, experts, nodes; stages of layers that share weights or a cache; experts of a model that has none. */
+enum err_code layout_check(const struct model *m, const struct layout *l, struct err *e);
+
+/* layout_split -- n over parts. Errors: ERR_USAGE naming both. layout_kv_heads -- KV heads of one of tp ranks: at least
+ * one, so they are copied when there are fewer than ranks. Errors: ERR_USAGE. */
+enum err_code layout_split(const char *what, int64_t n, const char *over, int64_t parts, int64_t *out, struct err *e);
+enum err_code layout_kv_heads(const struct mixer *x, int64_t tp, int64_t *out, struct err *e);
+
+/* layout_stage -- how many layers of each kind stage s has, of m->kinds_n; returns the layers in it. Layers run in the
+ * model's order, L/pp to a stage; what is left over goes one each to the stages before the last, from its neighbour
+ * back. Source: vLLM get_pp_indices. */
+int64_t layout_stage(const struct model *m, int64_t pp, int64_t s, int64_t *out_counts);
+
+/* layout_stage_layers -- how many layers stage s of pp has. */
+int64_t layout_stage_layers(int64_t layers, int64_t pp, int64_t s);
+
+/* layout_crosses -- whether stage s hands its stream to another node. */
+bool layout_crosses(const struct layout *l, int64_t s);
+
+/* layout_bubble -- part of the time that stages idle while m microbatches pass p of them once: (p-1)/(m+p-1). */
+double layout_bubble(int64_t stages, int64_t microbatches);
+
+/* layout_touched -- part of parts that a token with k of E experts has one in, all choices alike:
+ * 1 - C(E - E/parts, k)/C(E, k). */
+double layout_touched(int64_t experts, int64_t experts_per_token, int64_t parts);
+
+#endif
