@@ -255,7 +255,7 @@ $(MUT)/mutant.o: tools/mutate/mutant.c tools/mutate/mutant.h $(BUILD)/flags
 	$(Q)$(CC) $(LANG_FLAGS) $(WARN) $(CFLAGS) -c -o $@ $<
 
 $(MUT_TESTS): $(MUT)/tests/%: $(BUILD)/obj/tests/%.o $(HELP_OBJ) $(MUT_OBJ) $(BUILD)/libridge.a
-	$(link) $(TEST_LIBS) $(LDLIBS)
+	$(link) -Wl,--wrap=_cmocka_run_group_tests $(TEST_LIBS) $(LDLIBS)
 
 $(MUT)/ridge: $(MAIN_OBJ) $(MUT_OBJ) $(BUILD)/libridge.a
 	$(link) $(LDLIBS)

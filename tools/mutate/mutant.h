@@ -5,6 +5,8 @@
 
 #include "calc/sym/sym.h"
 
+enum { MUTANT_NO_TEST = 98 };
+
 extern int mutant_on;
 extern unsigned char *mutant_seen;
 

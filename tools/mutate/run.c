@@ -22,7 +22,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TESTS_MAX = 256, JOBS_MAX = 256, LINE_MAX_BYTES = 4096, STATUS_USE = 2, STATUS_IO = 4, STATUS_MEMORY = 6 };
+#include "tools/mutate/mutant.h"
+
+enum { COMMANDS_MAX = 256, FUNCTIONS_MAX = 1000, JOBS_MAX = 256, LINE_MAX_BYTES = 4096, STATUS_USE = 2, STATUS_IO = 4, STATUS_MEMORY = 6 };
 enum { SLOWER = 10, LEAST_S = 2, WANTED_PERCENT = 95 };
 
 enum state { WAITING, LEFT_OUT, EXCLUDED, UNREACHED, SURVIVED, KILLED };
@@ -32,16 +34,19 @@ struct mutant {
     const char *file, *function, *text, *reason;
     enum state state;
     int killer; /* index of the test, or -1 */
+    int tried;  /* test that was run out of turn, or -1 */
 };
 
 struct test {
     const char *command;
+    int function; /* of a test program, or -1: all of the command */
     double base_s;
     unsigned char *seen; /* a byte a mutant */
 };
 
 struct job {
     pid_t pid;
+    bool first; /* run out of turn: it killed the mutant before */
     size_t mutant, test;
     double until_s;
 };
@@ -51,8 +56,10 @@ struct all {
     struct mutant *mutant;
     size_t n, cap;
     int ids;
-    struct test test[TESTS_MAX];
-    size_t tests_n;
+    const char *command[COMMANDS_MAX];
+    size_t commands_n;
+    struct test *test;
+    size_t tests_n, tests_cap;
     struct job job[JOBS_MAX];
     size_t jobs_n, done, chosen;
 };
@@ -116,7 +123,8 @@ static void read_mutants(struct all *a)
                                             .line = (int)strtol(field[2], NULL, 10),
                                             .function = keep(field[3]),
                                             .text = keep(field[4]),
-                                            .killer = -1};
+                                            .killer = -1,
+                                            .tried = -1};
         a->ids = a->mutant[a->n - 1].id + 1;
     }
     (void)fclose(in);
@@ -195,6 +203,8 @@ static pid_t start(const struct all *a, const struct test *t, int id)
     (void)setrlimit(RLIMIT_AS, &much);
     const int null = open("/dev/null", O_RDWR);
     for (int fd = 0; fd < 3; fd++) (void)dup2(null, fd);
+    (void)snprintf(text, sizeof text, "%d", t->function);
+    if (t->function >= 0) (void)setenv("RIDGE_MUTANT_TEST", text, 1);
     if (strchr(t->command, ' '))
         (void)execl("/bin/sh", "sh", "-c", t->command, (char *)NULL);
     else
@@ -202,47 +212,60 @@ static pid_t start(const struct all *a, const struct test *t, int id)
     _exit(127);
 }
 
-/* Each test on the program as it is. Those that fail are told and left out. */
+/* Whether the test succeeds on the program as it is; MUTANT_NO_TEST: there is no such function. */
+static int try_test(struct all *a, struct test *t)
+{
+    int status;
+    t->seen = room(calloc((size_t)a->ids, 1));
+    FILE *f = open_in(a, "seen", "wb");
+    if (fwrite(t->seen, 1, (size_t)a->ids, f) != (size_t)a->ids || fclose(f) != 0) cannot("seen");
+    const double from = now_s();
+    const pid_t pid = start(a, t, 0);
+    if (waitpid(pid, &status, 0) != pid) cannot("waitpid");
+    t->base_s = now_s() - from;
+    f = open_in(a, "seen", "rb");
+    if (!f || fread(t->seen, 1, (size_t)a->ids, f) != (size_t)a->ids) cannot("seen");
+    (void)fclose(f);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 127;
+}
+
+/* Every test once on the program as it is. Those that fail are told and left out, those that reach no mutant too. */
 static void measure(struct all *a)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < a->tests_n; i++) {
-        struct test t = a->test[i];
-        int status;
-        t.seen = room(calloc((size_t)a->ids, 1));
-        FILE *f = open_in(a, "seen", "wb");
-        if (fwrite(t.seen, 1, (size_t)a->ids, f) != (size_t)a->ids || fclose(f) != 0) cannot("seen");
-        const double from = now_s();
-        const pid_t pid = start(a, &t, 0);
-        if (waitpid(pid, &status, 0) != pid) cannot("waitpid");
-        t.base_s = now_s() - from;
-        if (status != 0) {
-            (void)fprintf(stderr, "mutate: %s fails as it is; not used\n", t.command);
-            continue;
+    for (size_t i = 0; i < a->commands_n; i++) {
+        const bool program = !strchr(a->command[i], ' ');
+        for (int function = 0; function < (program ? FUNCTIONS_MAX : 1); function++) {
+            struct test t = {.command = a->command[i], .function = program ? function : -1};
+            const int status = try_test(a, &t);
+            if (status == MUTANT_NO_TEST) break;
+            if (status != 0)
+                (void)fprintf(stderr, "mutate: %s %d fails as it is; not used\n", t.command, t.function);
+            if (status != 0 || !memchr(t.seen, 1, (size_t)a->ids)) {
+                free(t.seen);
+                continue;
+            }
+            if (a->tests_n == a->tests_cap)
+                a->test = room(realloc(a->test, (a->tests_cap = 2 * a->tests_cap + 64) * sizeof *a->test));
+            size_t at = a->tests_n++;
+            for (; at > 0 && a->test[at - 1].base_s > t.base_s; at--) a->test[at] = a->test[at - 1];
+            a->test[at] = t;
         }
-        f = open_in(a, "seen", "rb");
-        if (!f || fread(t.seen, 1, (size_t)a->ids, f) != (size_t)a->ids) cannot("seen");
-        (void)fclose(f);
-        size_t at = n++;
-        for (; at > 0 && a->test[at - 1].base_s > t.base_s; at--) a->test[at] = a->test[at - 1];
-        a->test[at] = t;
     }
-    a->tests_n = n;
 }
 
 /* ---- all of them ---- */
 
 static size_t next_test(const struct all *a, const struct mutant *m, size_t from)
 {
-    while (from < a->tests_n && !a->test[from].seen[m->id]) from++;
+    while (from < a->tests_n && !(a->test[from].seen[m->id] && (int)from != m->tried)) from++;
     return from;
 }
 
-static void launch(struct all *a, size_t mutant, size_t test)
+static void launch(struct all *a, size_t mutant, size_t test, bool first)
 {
     const struct test *t = &a->test[test];
     const double limit_s = SLOWER * t->base_s + LEAST_S;
-    a->job[a->jobs_n++] = (struct job){start(a, t, a->mutant[mutant].id), mutant, test, now_s() + limit_s};
+    a->job[a->jobs_n++] = (struct job){start(a, t, a->mutant[mutant].id), first, mutant, test, now_s() + limit_s};
 }
 
 static void settle(struct all *a, struct mutant *m, enum state state, int killer)
@@ -275,15 +298,29 @@ static void collect(struct all *a)
             settle(a, m, KILLED, (int)j.test);
             continue;
         }
-        const size_t next = next_test(a, m, j.test + 1);
+        if (j.first) m->tried = (int)j.test;
+        const size_t next = next_test(a, m, j.first ? 0 : j.test + 1);
         if (next == a->tests_n)
             settle(a, m, SURVIVED, -1);
         else
-            launch(a, j.mutant, next);
+            launch(a, j.mutant, next, false);
     }
 }
 
-static void run_all(struct all *a)
+/* The test that killed the nearest mutant before it in the same function, when it reaches this one. */
+static int killer_near(const struct all *a, size_t at)
+{
+    const struct mutant *m = &a->mutant[at];
+    for (size_t i = at; i-- > 0;) {
+        const struct mutant *o = &a->mutant[i];
+        if (strcmp(o->function, m->function) != 0 || strcmp(o->file, m->file) != 0) return -1;
+        if (o->killer >= 0 && a->test[o->killer].seen[m->id]) return o->killer;
+    }
+    return -1;
+}
+
+static void run_all
+(struct all *a)
 {
     const long want = setting("MUTATE_JOBS", sysconf(_SC_NPROCESSORS_ONLN));
     const size_t jobs = want < 1 ? 1 : want > JOBS_MAX ? JOBS_MAX : (size_t)want;
@@ -295,7 +332,11 @@ static void run_all(struct all *a)
         } else if (next_test(a, m, 0) == a->tests_n) {
             settle(a, m, UNREACHED, -1);
         } else if (a->jobs_n < jobs) {
-            launch(a, i++, next_test(a, m, 0));
+            const int killer = killer_near(a, i);
+            if (killer >= 0)
+                launch(a, i++, (size_t)killer, true);
+            else
+                launch(a, i++, next_test(a, m, 0), false);
         } else {
             collect(a);
             if (a->jobs_n == jobs) (void)nanosleep(&pause, NULL);
@@ -401,7 +442,7 @@ static void print_interval(FILE *out, const struct count *c, size_t of)
 
 static void print_tests(FILE *out, const struct all *a)
 {
-    (void)fprintf(out, "\n## Tests\n\n| test | s | reaches | kills first |\n| --- | --- | --- | --- |\n");
+    (void)fprintf(out, "\n## Tests\n\n| test | function | s | reaches | kills first |\n| --- | --- | --- | --- | --- |\n");
     for (size_t t = 0; t < a->tests_n; t++) {
         size_t reached = 0, kills = 0;
         for (size_t i = 0; i < a->n; i++) {
@@ -409,7 +450,8 @@ static void print_tests(FILE *out, const struct all *a)
             kills += a->mutant[i].state == KILLED && a->mutant[i].killer == (int)t;
         }
         if (reached > 0)
-            (void)fprintf(out, "| %s | %.2f | %zu | %zu |\n", a->test[t].command, a->test[t].base_s, reached, kills);
+            (void)fprintf(out, "| %s | %d | %.2f | %zu | %zu |\n", a->test[t].command, a->test[t].function,
+                          a->test[t].base_s, reached, kills);
     }
 }
 
@@ -449,14 +491,14 @@ static int report(const struct all *a)
 int main(int argc, char **argv)
 {
     static struct all a;
-    if (argc < 4 || argc - 3 > TESTS_MAX) {
-        (void)fprintf(stderr, "usage: mutate-run DIR EXCLUDED COMMAND... (at most %d)\n", TESTS_MAX);
+    if (argc < 4 || argc - 3 > COMMANDS_MAX) {
+        (void)fprintf(stderr, "usage: mutate-run DIR EXCLUDED COMMAND... (at most %d)\n", COMMANDS_MAX);
         return STATUS_USE;
     }
     a.dir = argv[1];
     read_mutants(&a);
     const int idle = exclude(&a, argv[2]);
-    for (int i = 3; i < argc; i++) a.test[a.tests_n++].command = argv[i];
+    for (int i = 3; i < argc; i++) a.command[a.commands_n++] = argv[i];
     choose(&a);
     if (setting("MUTATE_KEEP", 0))
         keep_killed(&a);
