@@ -325,7 +325,9 @@ static char *binary(struct mutate *m, int least)
     bool compare = false;
     for (int level; (level = precedence(m->at)) >= least && level > 0;) {
         const struct tok *op = m->at++;
-        char *right = binary(m, level + 1);
+        /* whether there is one: the operator is a formula's, the 0 is not */
+        const bool presence = (level == 6 || level == 7) && mutate_is(m->at, "0") && precedence(m->at + 1) < 6;
+        char *right = presence ? mutate_copy(m, 1) : binary(m, level + 1);
         left = joined(m, op, left, right);
         compare = (level == 7 || level == 6 || level <= 2);
     }
@@ -345,9 +347,12 @@ char *mutate_condition(struct mutate *m, const struct tok *from)
 static char *conditional(struct mutate *m)
 {
     const struct tok *from = m->at;
+    const size_t first = m->n;
     char *s = binary(m, 1);
     if (!mutate_is(m->at, "?")) return s;
-    if (!m->quiet && !m->compare) {
+    const bool texts = m->at[1].kind == TOK_STRING && mutate_is(m->at + 2, ":") && m->at[3].kind == TOK_STRING;
+    for (size_t i = first; i < m->n && texts; i++) m->list[i].text = NULL; /* a name or shape, no number */
+    if (!m->quiet && !m->compare && !texts) {
         const struct tok mark = {.line = from->line, .column = from->column, .line_text = from->line_text, .shown = 0};
         s = mutate_text("!!(%s) ^ mutant_is(%d)", s, mutate_add(m, &mark, "", "!"));
     }
