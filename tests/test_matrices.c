@@ -1,5 +1,5 @@
-/* Bytes of stored matrices when every module of a layer has a format of its own: each matrix by hand, with its own
- * width and its own bits once a matrix. */
+/* Bytes of caches in formats with scales, and of stored matrices when every module of a layer has a format of its own:
+ * each matrix by hand, with its own width and its own bits once a matrix. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -219,10 +219,107 @@ static void test_formats_of_modules(void **state)
             check_model(MODELS[i].name, MODELS[i].course, falling > 0, MODELS[i].least);
 }
 
+/* ---- caches ---- */
+
+/* Bytes of `n` elements that are cached together, or with each of so many heads. */
+static double cached(const struct dtype *d, double n, double heads)
+{
+    if (d->group_in == GROUP_HEAD) return n * d->bits / 8 + heads * d->scale_bits / 8;
+    if (d->scale_bits == 0) return n * d->bits / 8;
+    const double groups = ceil(n / (double)d->group_in);
+    const double above = d->super_groups ? groups / (double)d->super_groups * d->super_bits / 8 : 0;
+    return n * d->bits / 8 + groups * d->scale_bits / 8 + above;
+}
+
+static const struct cost_op *op_of(const struct cost_ops *ops, const char *name)
+{
+    for (size_t i = 0; i < ops->n; i++)
+        if (strcmp(ops->op[i].name, name) == 0) return &ops->op[i];
+    return NULL;
+}
+
+static double bytes_at(struct sym_ctx *c, const struct cost_symbols *y, const struct sym *x, double B, double S)
+{
+    const struct sym_binding at[] = {{y->B, sym_num(c, B)}, {y->S, sym_num(c, S)}};
+    double v = 0;
+    assert_true(sym_constant(sym_bind(c, x, at, 2), &v));
+    return v;
+}
+
+/* Keys and values of the KV heads that a rank has; a latent and the keys of an indexer on every rank. */
+static void check_cache(const char *name, const struct dtype *d, int64_t tp)
+{
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct model m;
+    struct cost_cache cache;
+    struct cost_ops ops;
+    if (model_load(a, name, NULL, 0, &m, &e) != ERR_OK) fail_msg("%s", e.text);
+    m.kv = *d;
+    struct sym_ctx *c = sym_open(a);
+    const struct cost_symbols y = cost_symbols_make(c);
+    const struct cost_conventions v = {.causal_full = false};
+    const struct cost_pass pass = {.name = "decode", .B = y.B, .T = sym_int(c, 1), .S = y.S, .absorbed = true};
+    assert_int_equal(cost_cache(c, &y, &m, tp, &cache, &e), ERR_OK);
+    assert_int_equal(cost_build(a, c, &y, &m, &v, &pass, tp, &ops, &e), ERR_OK);
+    assert_int_equal(cost_bind(c, &y, &m, tp, &ops, &e), ERR_OK);
+    double of_token = 0, index = 0, written = 0;
+    for (size_t i = 0; i < m.kinds_n; i++) {
+        const struct mixer *x = &m.kinds[i].mixer;
+        const double n = (double)m.kinds[i].count, kv = x->kv_heads < tp ? 1 : (double)(x->kv_heads / tp);
+        const bool latent = x->kind == MIXER_LATENT;
+        const double elems = latent ? (double)(x->kv_rank + x->rope_dim) : kv * (double)(x->head_dim + x->v_head_dim);
+        written = cached(d, elems, latent ? 1 : 2 * kv);
+        of_token += n * written;
+        index += x->index_heads ? n * cached(d, (double)x->index_dim, 1) : 0;
+    }
+    assert_true(fabs(cache.bytes_per_token_full - of_token) <= 1e-12 * of_token);
+    assert_true(fabs(cache.bytes_per_token_index - index) <= 1e-12 * index);
+    assert_true(fabs(bytes_at(c, &y, cache.bytes_per_sequence, 1, 997) - 997 * (of_token + index)) <= 1e-9 * of_token);
+    const struct cost_op *write = op_of(&ops, "kv_write"), *of_index = op_of(&ops, "index_write");
+    assert_non_null(write);
+    assert_true(fabs(bytes_at(c, &y, write->kv_bytes, 13, 997) - 13 * written) <= 1e-12 * 13 * written);
+    assert_true(!of_index == (index == 0));
+    const double one = cached(d, (double)m.kinds[m.kinds_n - 1].mixer.index_dim, 1);
+    if (of_index) assert_true(fabs(bytes_at(c, &y, of_index->kv_bytes, 13, 997) - 13 * one) <= 1e-12 * 13 * one);
+    arena_close(a);
+}
+
+static void test_caches_by_hand(void **state)
+{
+    (void)state;
+    static const struct dtype FORMATS[] = {
+        {.name = "plain", .bits = 11},
+        {.name = "groups", .bits = 5, .group_in = 48, .block_out = 1, .scale_bits = 12},
+        {.name = "a group of one", .bits = 5, .group_in = 1, .block_out = 1, .scale_bits = 0.5},
+        {.name = "groups of groups",
+         .bits = 5,
+         .group_in = 48,
+         .block_out = 1,
+         .scale_bits = 12,
+         .super_groups = 7,
+         .super_bits = 24},
+        {.name = "single groups of groups",
+         .bits = 5,
+         .group_in = 48,
+         .block_out = 1,
+         .scale_bits = 12,
+         .super_groups = 1,
+         .super_bits = 24},
+        {.name = "heads", .bits = 7, .group_in = GROUP_HEAD, .scale_bits = 29},
+    };
+    for (size_t i = 0; i < sizeof FORMATS / sizeof FORMATS[0]; i++)
+        for (int64_t tp = 1; tp <= 16; tp *= 2) {
+            check_cache("llama-3.1-8b", &FORMATS[i], tp);
+            check_cache("deepseek-v3.2", &FORMATS[i], tp);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_formats_of_modules),
+        cmocka_unit_test(test_caches_by_hand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

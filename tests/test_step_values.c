@@ -68,7 +68,7 @@ static double peak_of(const struct hw *hw, const struct dtype *d)
 }
 
 struct sums {
-    double flops, bytes, needed_bytes, compute_s, link_s, time_s, most_activation_bytes;
+    double flops, bytes, needed_bytes, held_bytes, compute_s, link_s, time_s, most_activation_bytes;
 };
 
 struct bench {
@@ -150,6 +150,7 @@ static struct sums sum_up(struct bench *h, const struct asked *q, const struct c
         const double time_s = fmax(fmax(parts[0], parts[1]), fmax(parts[2], parts[3]));
         check_row(h, q, op, &row[i], parts, time_s);
         sum.flops += n * flops;
+        sum.held_bytes += n * number(h->c, &h->y, h->r, op->held_bytes);
         sum.bytes += n * bytes;
         sum.needed_bytes +=
             n * (number(h->c, &h->y, h->r, op->weight_needed_bytes) + number(h->c, &h->y, h->r, op->kv_needed_bytes) +
@@ -190,6 +191,7 @@ static void check_memory(struct bench *h, const struct asked *q, const double *v
     near(v[STEP_kv_bytes], held * B * kv, q, "kv_bytes");
     near(v[STEP_kv_allocated_bytes], held * B * ceil(last / BLOCK) * BLOCK * per_token, q, "kv_allocated_bytes");
     near(v[STEP_state_bytes], held * B * cache.state_bytes_per_sequence, q, "state_bytes");
+    near(decode->held_bytes, v[STEP_kv_bytes] + v[STEP_state_bytes], q, "what operators keep");
     near(step_state_bytes_per_sequence(h->s), held * cache.state_bytes_per_sequence, q, "state of a sequence");
     double act = fmax(prefill->most_activation_bytes + (q->together ? B * T : T) * stream,
                       decode->most_activation_bytes + B * decoded * stream);
