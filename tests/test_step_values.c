@@ -361,6 +361,16 @@ static void test_link_rates(void **state)
         assert_int_equal(timed_link_rate(&hw, ROWS[i].tp, &rate, &e), ROWS[i].code);
         if (ROWS[i].code == ERR_OK) assert_true(isnan(ROWS[i].rate) ? isnan(rate) : rate == ROWS[i].rate);
     }
+    /* of a payload: around a ring 2(t-1)/t, through a switch that sums all of it once */
+    struct arena *a = arena_open();
+    struct sym_ctx *c = sym_open(a);
+    const struct hw with = {.nvls = true}, without = {.nvls = false};
+    for (int64_t tp = 2; tp <= 7; tp++) {
+        assert_ptr_equal(timed_wire_factor(c, &with, tp), sym_int(c, 1));
+        assert_ptr_equal(timed_wire_factor(c, &without, tp), sym_rat(c, 2 * tp - 2, tp));
+        assert_ptr_equal(timed_wire_factor(c, NULL, tp), sym_rat(c, 2 * tp - 2, tp));
+    }
+    arena_close(a);
 }
 
 /* The course's constants, of the one device that it speaks of. */
