@@ -1,5 +1,5 @@
-/* expr -- expressions: read by precedence, written back with a switch at every mutation. Operands are evaluated once, in
- * variables of their own (GNU statement expressions), so the text grows with the number of operators only. */
+/* expr -- expressions: read by precedence, written back with a switch at every mutation. Operands are evaluated once,
+ * in variables of their own (GNU statement expressions), so the text grows with the number of operators only. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,8 @@ int mutate_add(struct mutate *m, const struct tok *t, const char *before, const 
     const size_t column = (size_t)t->column, indent = strspn(line, " ");
     const char *tail = line + column + t->shown;
     const char *text = mutate_text("%.*s[%s -> %s]%s", (int)(column - indent), line + indent, before, after, tail);
-    m->list[m->n++] = (struct mutant){
-        .line = t->line, .owner = m->owner, .file = m->file, .function = m->function, .text = text};
+    m->list[m->n++] =
+        (struct mutant){.line = t->line, .owner = m->owner, .file = m->file, .function = m->function, .text = text};
     return (int)m->n;
 }
 
@@ -66,9 +66,9 @@ bool mutate_type_starts(const struct tok *t)
 static const char *swapped(const char *name)
 {
     static const char *const PAIRS[][2] = {
-        {"sym_add", "sym_sub"},   {"sym_mul", "sym_div"}, {"sym_min", "sym_max"}, {"sym_ceil", "sym_floor"},
-        {"sym_sum", "sym_prod"},  {"fmin", "fmax"},       {"ceil", "floor"},      {"log1p", "expm1"},
-        {"sym_log", "sym_exp"},
+        {"sym_add", "sym_sub"},    {"sym_mul", "sym_div"},  {"sym_min", "sym_max"},
+        {"sym_ceil", "sym_floor"}, {"sym_sum", "sym_prod"}, {"fmin", "fmax"},
+        {"ceil", "floor"},         {"log1p", "expm1"},      {"sym_log", "sym_exp"},
     };
     for (size_t i = 0; i < sizeof PAIRS / sizeof PAIRS[0]; i++)
         for (size_t k = 0; k < 2; k++)
@@ -79,8 +79,9 @@ static const char *swapped(const char *name)
 /* Calls whose arguments are no part of a formula: sentences for a user, memory, sizes. */
 static bool copied(const char *name)
 {
-    static const char *const NAMES[] = {"err_set",  "err_prepend", "err_nomem",    "json_want", "text_clean", "offsetof",
-                                        "sizeof",   "snprintf",    "text_suggest", "check_keys", "arena_array"};
+    static const char *const NAMES[] = {"err_set",      "err_prepend", "err_nomem",  "json_want",
+                                        "text_clean",   "offsetof",    "sizeof",     "snprintf",
+                                        "text_suggest", "check_keys",  "arena_array"};
     for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0]; i++)
         if (strcmp(NAMES[i], name) == 0) return true;
     return false;
@@ -92,11 +93,8 @@ static char *flipped(struct mutate *m, const char *context, bool product)
     const struct tok *from = m->at;
     char *arg = mutate_assign(m);
     if (m->quiet) return arg;
-    const struct tok mark = {.s = product ? "*" : "+",
-                             .line = from->line,
-                             .column = from->column,
-                             .line_text = from->line_text,
-                             .shown = 0};
+    const struct tok mark = {
+        .s = product ? "*" : "+", .line = from->line, .column = from->column, .line_text = from->line_text, .shown = 0};
     const int id = mutate_add(m, &mark, product ? "*" : "+", product ? "/" : "-");
     return mutate_text("%s(%d, %s, %s)", product ? "mutant_divided" : "mutant_subtracted", id, context, arg);
 }
@@ -156,7 +154,8 @@ static char *identifier(struct mutate *m)
         s = mutate_text("%s%s", s, mutate_copy(m, 1)); /* a unary operator, or a name */
         while (m->at->kind == TOK_ID || mutate_is(m->at, "->") || mutate_is(m->at, ".") || mutate_is(m->at, "[") ||
                (mutate_is(m->at, "(") && m->at[-1].kind == TOK_PUNCT))
-            s = mutate_text("%s%s", s, mutate_copy(m, mutate_is(m->at, "[") || mutate_is(m->at, "(") ? mutate_group(m->at) : 1));
+            s = mutate_text("%s%s", s,
+                            mutate_copy(m, mutate_is(m->at, "[") || mutate_is(m->at, "(") ? mutate_group(m->at) : 1));
         m->quiet--;
         return s;
     }
@@ -280,8 +279,8 @@ static int precedence(const struct tok *t)
     static const struct {
         const char *op;
         int level;
-    } OPS[] = {{"*", 10}, {"/", 10}, {"%", 10}, {"+", 9},  {"-", 9},  {"<<", 8}, {">>", 8}, {"<", 7},  {">", 7},
-               {"<=", 7}, {">=", 7}, {"==", 6}, {"!=", 6}, {"&", 5},  {"^", 4},  {"|", 3},  {"&&", 2}, {"||", 1}};
+    } OPS[] = {{"*", 10}, {"/", 10}, {"%", 10}, {"+", 9},  {"-", 9}, {"<<", 8}, {">>", 8}, {"<", 7},  {">", 7},
+               {"<=", 7}, {">=", 7}, {"==", 6}, {"!=", 6}, {"&", 5}, {"^", 4},  {"|", 3},  {"&&", 2}, {"||", 1}};
     if (t->kind != TOK_PUNCT) return 0;
     for (size_t i = 0; i < sizeof OPS / sizeof OPS[0]; i++)
         if (mutate_is(t, OPS[i].op)) return OPS[i].level;
@@ -291,9 +290,9 @@ static int precedence(const struct tok *t)
 /* What an operator becomes; the second of a comparison is its opposite. */
 static const char *other_operator(const char *op, size_t i)
 {
-    static const char *const OTHER[][3] = {{"*", "/"},  {"/", "*"},        {"%", "*"},        {"+", "-"},
-                                           {"-", "+"},  {"<<", ">>"},      {"<", "<=", ">="}, {"<=", "<", ">"},
-                                           {">", ">=", "<="}, {">=", ">", "<"}, {"==", "!="},  {"!=", "=="}};
+    static const char *const OTHER[][3] = {{"*", "/"},        {"/", "*"},       {"%", "*"},        {"+", "-"},
+                                           {"-", "+"},        {"<<", ">>"},     {"<", "<=", ">="}, {"<=", "<", ">"},
+                                           {">", ">=", "<="}, {">=", ">", "<"}, {"==", "!="},      {"!=", "=="}};
     for (size_t k = 0; k < sizeof OTHER / sizeof OTHER[0]; k++)
         if (strcmp(OTHER[k][0], op) == 0) return OTHER[k][1 + i];
     return NULL;
@@ -311,8 +310,8 @@ static char *joined(struct mutate *m, const struct tok *op, const char *left, co
     const char *first = other_operator(op->s, 0);
     if (!first) return mutate_text("%s %s %s", left, op->s, right);
     const int v = ++m->names, id = change(m, op, first);
-    char *s = mutate_text("({ __auto_type l%d_ = (%s); __auto_type r%d_ = (%s); mutant_is(%d) ? l%d_ %s r%d_ : ", v, left,
-                          v, right, id, v, first, v);
+    char *s = mutate_text("({ __auto_type l%d_ = (%s); __auto_type r%d_ = (%s); mutant_is(%d) ? l%d_ %s r%d_ : ", v,
+                          left, v, right, id, v, first, v);
     const char *second = other_operator(op->s, 1);
     if (second) s = mutate_text("%smutant_is(%d) ? l%d_ %s r%d_ : ", s, change(m, op, second), v, second, v);
     return mutate_text("%sl%d_ %s r%d_; })", s, v, op->s, v);
@@ -372,15 +371,16 @@ char *mutate_assign(struct mutate *m)
         m->at++;
         return mutate_text("%s = %s", left, mutate_assign(m));
     }
-    static const char *const OPS[][2] = {{"+=", "-="}, {"-=", "+="}, {"*=", "/="}, {"/=", "*="}, {"|=", "&="}, {"&=", "|="}};
+    static const char *const OPS[][2] = {{"+=", "-="}, {"-=", "+="}, {"*=", "/="},
+                                         {"/=", "*="}, {"|=", "&="}, {"&=", "|="}};
     for (size_t i = 0; i < sizeof OPS / sizeof OPS[0]; i++) {
         if (!mutate_is(op, OPS[i][0])) continue;
         m->at++;
         char *right = mutate_assign(m);
         if (m->quiet) return mutate_text("%s %s %s", left, op->s, right);
         const int v = ++m->names, id = change(m, op, OPS[i][1]);
-        return mutate_text("({ __auto_type r%d_ = (%s); if (mutant_is(%d)) %s %s r%d_; else %s %s r%d_; })", v, right, id,
-                           left, OPS[i][1], v, left, op->s, v);
+        return mutate_text("({ __auto_type r%d_ = (%s); if (mutant_is(%d)) %s %s r%d_; else %s %s r%d_; })", v, right,
+                           id, left, OPS[i][1], v, left, op->s, v);
     }
     return left;
 }

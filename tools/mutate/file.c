@@ -68,7 +68,8 @@ static char *condition_of(struct mutate *m, bool quiet)
     return mutate_text("(%s)", s);
 }
 
-/* Loops over the places of a list (size_t, int, an enumeration, a pointer) are no formulas; over a quantity they are. */
+/* Loops over the places of a list (size_t, int, an enumeration, a pointer) are no formulas; over a quantity they are.
+ */
 static char *loop(struct mutate *m)
 {
     char *s = mutate_copy(m, 2);

@@ -16,8 +16,8 @@ bool mutate_is(const struct tok *t, const char *s) { return t->kind != TOK_END &
 
 static size_t punctuator(const char *s)
 {
-    static const char *const LONG[] = {"<<=", ">>=", "...", "->", "++", "--", "<<", ">>", "<=", ">=", "==",
-                                       "!=",  "&&",  "||",  "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "##"};
+    static const char *const LONG[] = {"<<=", ">>=", "...", "->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=",
+                                       "&&",  "||",  "+=",  "-=", "*=", "/=", "%=", "&=", "|=", "^=", "##"};
     for (size_t i = 0; i < sizeof LONG / sizeof LONG[0]; i++)
         if (strncmp(s, LONG[i], strlen(LONG[i])) == 0) return strlen(LONG[i]);
     return 1;
@@ -129,8 +129,8 @@ void mutate_define(struct mutate *m, const struct tok *directive_)
     }
     for (const struct tok *b = t + 2 + params; b->kind != TOK_END; b++) {
         /* no expression, or one of sizes alone */
-        if (mutate_is(b, ";") || mutate_is(b, "#") || mutate_is(b, "{") || mutate_is(b, "sizeof") || mutate_is(b, "##") ||
-            mutate_is(b, "[") || b->kind == TOK_STRING)
+        if (mutate_is(b, ";") || mutate_is(b, "#") || mutate_is(b, "{") || mutate_is(b, "sizeof") ||
+            mutate_is(b, "##") || mutate_is(b, "[") || b->kind == TOK_STRING)
             return;
         mutate_push(&macro.body, *b);
     }
@@ -150,7 +150,9 @@ const struct macro *mutate_macro(const struct mutate *m, const struct tok *name)
 struct toks mutate_expand(const struct mutate *m, const struct macro *macro, const struct tok *name, size_t *used)
 {
     const size_t group = mutate_group(name + 1);
-    struct { size_t from, to; } arg[16];
+    struct {
+        size_t from, to;
+    } arg[16];
     size_t n = 0, from = 2;
     if (group == 0) mutate_fail(m, "an open bracket");
     for (size_t i = 2; i <= group; i++) {

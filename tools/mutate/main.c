@@ -1,6 +1,6 @@
-/* mutate OUT FILE... -- write OUT/FILE, the rewritten source, for every FILE, and OUT/mutants: a line for each mutant with
- * its number, file, line, function and the line of source with the change marked, between tabs. Exit status: 0 done,
- * 2 usage, 3 C that it does not read, 4 cannot read or write, 6 memory. */
+/* mutate OUT FILE... -- write OUT/FILE, the rewritten source, for every FILE, and OUT/mutants: a line for each mutant
+ * with its number, file, line, function and the line of source with the change marked, between tabs. Exit status: 0
+ * done, 2 usage, 3 C that it does not read, 4 cannot read or write, 6 memory. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* mutate -- host tool of `make mutate`: rewrites C sources so that every place where a formula could be wrong is a switch
- * on one number that is read once, when a program starts (mutant schemata). All mutants are compiled once; a test run is
- * of one of them. Reads the C of this project: no typedefs but the standard ones, local macros that are expressions. */
+/* mutate -- host tool of `make mutate`: rewrites C sources so that every place where a formula could be wrong is a
+ * switch on one number that is read once, when a program starts (mutant schemata). All mutants are compiled once; a
+ * test run is of one of them. Reads the C of this project: no typedefs but the standard ones, local macros that are
+ * expressions. */
 #ifndef RIDGE_TOOLS_MUTATE_MUTATE_H
 #define RIDGE_TOOLS_MUTATE_MUTATE_H
 

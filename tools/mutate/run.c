@@ -1,13 +1,12 @@
 /* mutate-run DIR EXCLUDED COMMAND... -- run the tests on every mutant of DIR/mutants and write DIR/report.
  *
- * A COMMAND is a test program, or a line for the shell when it has blanks. Each is run once as it is: it must succeed, and
- * says which mutants it reaches. A mutant is run by those that reach it, the quickest first, until one fails, crashes or
- * takes ten times as long as it did. EXCLUDED lists what is no formula or changes nothing, each with its reason.
- *   MUTATE_JOBS     runs at once (all processors)
- *   MUTATE_SAMPLE   so many mutants, drawn at random (all); MUTATE_SEED draws others
- *   MUTATE_KEEP     1: mutants that the results in DIR call killed are not run again
- *   MUTATE_PART     only files that have this text in their name
- * Exit status: 0 at least 95 % killed, 1 fewer, 2 usage, 4 cannot read, write or run, 6 memory. */
+ * A COMMAND is a test program, or a line for the shell when it has blanks. Each is run once as it is: it must succeed,
+ * and says which mutants it reaches. A mutant is run by those that reach it, the quickest first, until one fails,
+ * crashes or takes ten times as long as it did. EXCLUDED lists what is no formula or changes nothing, each with its
+ * reason. MUTATE_JOBS     runs at once (all processors) MUTATE_SAMPLE   so many mutants, drawn at random (all);
+ * MUTATE_SEED draws others MUTATE_KEEP     1: mutants that the results in DIR call killed are not run again MUTATE_PART
+ * only files that have this text in their name Exit status: 0 at least 95 % killed, 1 fewer, 2 usage, 4 cannot read,
+ * write or run, 6 memory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -24,7 +23,15 @@
 
 #include "tools/mutate/mutant.h"
 
-enum { COMMANDS_MAX = 256, FUNCTIONS_MAX = 1000, JOBS_MAX = 256, LINE_MAX_BYTES = 4096, STATUS_USE = 2, STATUS_IO = 4, STATUS_MEMORY = 6 };
+enum {
+    COMMANDS_MAX = 256,
+    FUNCTIONS_MAX = 1000,
+    JOBS_MAX = 256,
+    LINE_MAX_BYTES = 4096,
+    STATUS_USE = 2,
+    STATUS_IO = 4,
+    STATUS_MEMORY = 6
+};
 enum { SLOWER = 10, LEAST_S = 2, WANTED_PERCENT = 95 };
 
 enum state { WAITING, LEFT_OUT, EXCLUDED, UNREACHED, SURVIVED, KILLED };
@@ -238,8 +245,7 @@ static void measure(struct all *a)
             struct test t = {.command = a->command[i], .function = program ? function : -1};
             const int status = try_test(a, &t);
             if (status == MUTANT_NO_TEST) break;
-            if (status != 0)
-                (void)fprintf(stderr, "mutate: %s %d fails as it is; not used\n", t.command, t.function);
+            if (status != 0) (void)fprintf(stderr, "mutate: %s %d fails as it is; not used\n", t.command, t.function);
             if (status != 0 || !memchr(t.seen, 1, (size_t)a->ids)) {
                 free(t.seen);
                 continue;
@@ -319,8 +325,7 @@ static int killer_near(const struct all *a, size_t at)
     return -1;
 }
 
-static void run_all
-(struct all *a)
+static void run_all(struct all *a)
 {
     const long want = setting("MUTATE_JOBS", sysconf(_SC_NPROCESSORS_ONLN));
     const size_t jobs = want < 1 ? 1 : want > JOBS_MAX ? JOBS_MAX : (size_t)want;
@@ -436,13 +441,14 @@ static void print_interval(FILE *out, const struct count *c, size_t of)
 {
     const double n = (double)c->run, p = (double)c->killed / n, z = 1.96, w = z * z / n;
     const double middle = (p + w / 2) / (1 + w), half = z * sqrt(p * (1 - p) / n + w / (4 * n)) / (1 + w);
-    (void)fprintf(out, "\nA sample of %zu of %zu: with 95 %% confidence %.1f to %.1f %% of all are killed.\n", c->run, of,
-                  100 * (middle - half), 100 * fmin(1, middle + half));
+    (void)fprintf(out, "\nA sample of %zu of %zu: with 95 %% confidence %.1f to %.1f %% of all are killed.\n", c->run,
+                  of, 100 * (middle - half), 100 * fmin(1, middle + half));
 }
 
 static void print_tests(FILE *out, const struct all *a)
 {
-    (void)fprintf(out, "\n## Tests\n\n| test | function | s | reaches | kills first |\n| --- | --- | --- | --- | --- |\n");
+    (void)fprintf(out,
+                  "\n## Tests\n\n| test | function | s | reaches | kills first |\n| --- | --- | --- | --- | --- |\n");
     for (size_t t = 0; t < a->tests_n; t++) {
         size_t reached = 0, kills = 0;
         for (size_t i = 0; i < a->n; i++) {
@@ -467,7 +473,8 @@ static int report(const struct all *a)
         print_count(out, a->mutant[i].file, &c);
     }
     print_count(out, "all", &total);
-    if (total.run > 0 && total.run < total.all - total.excluded) print_interval(out, &total, total.all - total.excluded);
+    if (total.run > 0 && total.run < total.all - total.excluded)
+        print_interval(out, &total, total.all - total.excluded);
     (void)fprintf(out, "\n## Survivors\n\n");
     for (size_t i = 0; i < a->n; i++) {
         const struct mutant *m = &a->mutant[i];
