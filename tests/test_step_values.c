@@ -86,7 +86,7 @@ static void links(struct bench *h, const struct asked *q)
 {
     const double t = (double)q->tp;
     h->link =
-        q->tp <= h->hw.link_domain && !isnan(h->hw.link_bytes_per_s) ? h->hw.link_bytes_per_s : h->hw.pcie_bytes_per_s;
+        t <= h->hw.link_domain && !isnan(h->hw.link_bytes_per_s) ? h->hw.link_bytes_per_s : h->hw.pcie_bytes_per_s;
     h->r = h->hw.nvls && q->tp > 2 ? 1 : 2 * (t - 1) / t;
 }
 
