@@ -65,13 +65,12 @@ static size_t word(const char *s, enum tok_kind *kind)
     return *kind == TOK_PUNCT ? punctuator(s) : quoted(s);
 }
 
-struct toks mutate_lex(const char *file, const char *text)
+struct toks mutate_lex(const char *text)
 {
     struct toks list = {0};
     int line = 1;
     const char *start = text; /* of the line */
     bool first = true;        /* on its line */
-    (void)file;
     for (const char *s = text; *s;) {
         size_t n = blank(s);
         const bool skipped = n > 0;
@@ -116,7 +115,7 @@ void mutate_define(struct mutate *m, const struct tok *directive_)
     for (char *s = body; *s; s++)
         if (*s == '\\' || *s == '\n') *s = ' ';
     body++; /* the sign */
-    const struct toks all = mutate_lex(m->file, body);
+    const struct toks all = mutate_lex(body);
     const struct tok *t = all.at;
     if (!mutate_is(t, "define") || t[1].kind != TOK_ID || !mutate_is(t + 2, "(") ||
         t[2].column != t[1].column + t[1].shown)

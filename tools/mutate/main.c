@@ -93,7 +93,7 @@ int main(int argc, char **argv)
     }
     for (int i = 2; i < argc; i++) {
         m.file = argv[i];
-        const struct toks all = mutate_lex(m.file, read_file(m.file));
+        const struct toks all = mutate_lex(read_file(m.file));
         const char *text = mutate_file(&m, &all);
         write_file(mutate_text("%s/%s", argv[1], m.file), mutate_text("#include \"tools/mutate/mutant.h\"\n%s", text));
     }

@@ -67,7 +67,7 @@ void *mutate_grow(void *old, size_t n, size_t *cap, size_t size);
 _Noreturn void mutate_fail(const struct mutate *m, const char *what);
 
 /* lex.c */
-struct toks mutate_lex(const char *file, const char *text);
+struct toks mutate_lex(const char *text);
 void mutate_push(struct toks *list, struct tok t);
 bool mutate_is(const struct tok *t, const char *s);
 size_t mutate_group(const struct tok *t); /* tokens from an opening bracket to its closing one, both counted */

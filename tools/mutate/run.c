@@ -502,7 +502,8 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "usage: mutate-run DIR EXCLUDED COMMAND... (at most %d)\n", COMMANDS_MAX);
         return STATUS_USE;
     }
-    a.dir = argv[1];
+    a.dir = realpath(argv[1], NULL); /* tests may change their folder */
+    if (!a.dir) cannot(argv[1]);
     read_mutants(&a);
     const int idle = exclude(&a, argv[2]);
     for (int i = 3; i < argc; i++) a.command[a.commands_n++] = argv[i];
