@@ -99,6 +99,15 @@ static long setting(const char *name, long otherwise)
 
 static char *keep(const char *s) { return room(strdup(s)); }
 
+/* Tests may change their folder. */
+static char *whole_path(const char *dir)
+{
+    char here[LINE_MAX_BYTES], path[2 * LINE_MAX_BYTES];
+    if (!getcwd(here, sizeof here)) cannot("getcwd");
+    (void)snprintf(path, sizeof path, "%s%s%s", dir[0] == '/' ? "" : here, dir[0] == '/' ? "" : "/", dir);
+    return keep(path);
+}
+
 static FILE *open_in(const struct all *a, const char *name, const char *mode)
 {
     char path[LINE_MAX_BYTES];
@@ -502,8 +511,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "usage: mutate-run DIR EXCLUDED COMMAND... (at most %d)\n", COMMANDS_MAX);
         return STATUS_USE;
     }
-    a.dir = realpath(argv[1], NULL); /* tests may change their folder */
-    if (!a.dir) cannot(argv[1]);
+    a.dir = whole_path(argv[1]);
     read_mutants(&a);
     const int idle = exclude(&a, argv[2]);
     for (int i = 3; i < argc; i++) a.command[a.commands_n++] = argv[i];
