@@ -235,10 +235,10 @@ $(MUT)/rewrite: $(MUT_TOOL) tools/mutate/mutate.h $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(Q)$(HOSTCC) $(LANG_FLAGS) $(WARN) -O1 -g -o $@ $(MUT_TOOL)
 
-$(MUT)/run: tools/mutate/run.c $(BUILD)/flags
+$(MUT)/run: tools/mutate/run.c tools/mutate/report.c tools/mutate/run.h tools/mutate/mutant.h $(BUILD)/flags
 	$(call say,hostcc,$@)
 	@mkdir -p $(@D)
-	$(Q)$(HOSTCC) $(LANG_FLAGS) $(WARN) -O1 -g -o $@ $< -lm
+	$(Q)$(HOSTCC) $(LANG_FLAGS) $(WARN) -O1 -g -o $@ $(filter %.c,$^) -lm
 
 $(MUT)/mutants: $(MUT)/rewrite $(MUT_SRC)
 	$(call say,mutate,$(words $(MUT_SRC)) files)

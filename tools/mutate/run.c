@@ -9,7 +9,6 @@
  * write or run, 6 memory. */
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,56 +21,12 @@
 #include <unistd.h>
 
 #include "tools/mutate/mutant.h"
+#include "tools/mutate/run.h"
 
-enum {
-    COMMANDS_MAX = 256,
-    FUNCTIONS_MAX = 1000,
-    JOBS_MAX = 256,
-    LINE_MAX_BYTES = 4096,
-    STATUS_USE = 2,
-    STATUS_IO = 4,
-    STATUS_MEMORY = 6
-};
-enum { SLOWER = 10, LEAST_S = 2, WANTED_PERCENT = 95 };
+enum { FUNCTIONS_MAX = 1000, LINE_MAX_BYTES = 4096, STATUS_USE = 2, STATUS_IO = 4, STATUS_MEMORY = 6 };
+enum { SLOWER = 10, LEAST_S = 2 };
 
-enum state { WAITING, LEFT_OUT, EXCLUDED, UNREACHED, SURVIVED, KILLED };
-
-struct mutant {
-    int id, line;
-    const char *file, *function, *text, *reason;
-    enum state state;
-    int killer; /* index of the test, or -1 */
-    int tried;  /* test that was run out of turn, or -1 */
-};
-
-struct test {
-    const char *command;
-    int function; /* of a test program, or -1: all of the command */
-    double base_s;
-    unsigned char *seen; /* a byte a mutant */
-};
-
-struct job {
-    pid_t pid;
-    bool first; /* run out of turn: it killed the mutant before */
-    size_t mutant, test;
-    double until_s;
-};
-
-struct all {
-    const char *dir;
-    struct mutant *mutant;
-    size_t n, cap;
-    int ids;
-    const char *command[COMMANDS_MAX];
-    size_t commands_n;
-    struct test *test;
-    size_t tests_n, tests_cap;
-    struct job job[JOBS_MAX];
-    size_t jobs_n, done, chosen;
-};
-
-static void cannot(const char *what)
+void run_cannot(const char *what)
 {
     perror(what);
     exit(STATUS_IO);
@@ -103,17 +58,17 @@ static char *keep(const char *s) { return room(strdup(s)); }
 static char *whole_path(const char *dir)
 {
     char here[LINE_MAX_BYTES], path[2 * LINE_MAX_BYTES];
-    if (!getcwd(here, sizeof here)) cannot("getcwd");
+    if (!getcwd(here, sizeof here)) run_cannot("getcwd");
     (void)snprintf(path, sizeof path, "%s%s%s", dir[0] == '/' ? "" : here, dir[0] == '/' ? "" : "/", dir);
     return keep(path);
 }
 
-static FILE *open_in(const struct all *a, const char *name, const char *mode)
+FILE *run_open(const struct all *a, const char *name, const char *mode)
 {
     char path[LINE_MAX_BYTES];
     (void)snprintf(path, sizeof path, "%s/%s", a->dir, name);
     FILE *f = fopen(path, mode);
-    if (!f && *mode != 'r') cannot(path);
+    if (!f && *mode != 'r') run_cannot(path);
     return f;
 }
 
@@ -122,8 +77,8 @@ static FILE *open_in(const struct all *a, const char *name, const char *mode)
 static void read_mutants(struct all *a)
 {
     char line[LINE_MAX_BYTES];
-    FILE *in = open_in(a, "mutants", "r");
-    if (!in) cannot("mutants");
+    FILE *in = run_open(a, "mutants", "r");
+    if (!in) run_cannot("mutants");
     while (fgets(line, sizeof line, in)) {
         char *field[5], *s = line;
         line[strcspn(line, "\n")] = '\0';
@@ -171,7 +126,7 @@ static int exclude(struct all *a, const char *path)
     bool reasoned = true;
     int idle = 0;
     FILE *in = fopen(path, "r");
-    if (!in) cannot(path);
+    if (!in) run_cannot(path);
     while (fgets(line, sizeof line, in)) {
         line[strcspn(line, "\n")] = '\0';
         if (line[0] == '#' || line[0] == '\0') continue;
@@ -205,7 +160,7 @@ static int exclude(struct all *a, const char *path)
 static pid_t start(const struct all *a, const struct test *t, int id)
 {
     const pid_t pid = fork();
-    if (pid < 0) cannot("fork");
+    if (pid < 0) run_cannot("fork");
     if (pid > 0) return pid;
     char text[32], seen[LINE_MAX_BYTES];
     (void)setpgid(0, 0);
@@ -233,14 +188,14 @@ static int try_test(struct all *a, struct test *t)
 {
     int status;
     t->seen = room(calloc((size_t)a->ids, 1));
-    FILE *f = open_in(a, "seen", "wb");
-    if (fwrite(t->seen, 1, (size_t)a->ids, f) != (size_t)a->ids || fclose(f) != 0) cannot("seen");
+    FILE *f = run_open(a, "seen", "wb");
+    if (fwrite(t->seen, 1, (size_t)a->ids, f) != (size_t)a->ids || fclose(f) != 0) run_cannot("seen");
     const double from = now_s();
     const pid_t pid = start(a, t, 0);
-    if (waitpid(pid, &status, 0) != pid) cannot("waitpid");
+    if (waitpid(pid, &status, 0) != pid) run_cannot("waitpid");
     t->base_s = now_s() - from;
-    f = open_in(a, "seen", "rb");
-    if (!f || fread(t->seen, 1, (size_t)a->ids, f) != (size_t)a->ids) cannot("seen");
+    f = run_open(a, "seen", "rb");
+    if (!f || fread(t->seen, 1, (size_t)a->ids, f) != (size_t)a->ids) run_cannot("seen");
     (void)fclose(f);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 127;
 }
@@ -288,7 +243,7 @@ static void settle(struct all *a, struct mutant *m, enum state state, int killer
     m->state = state;
     m->killer = killer;
     a->done++;
-    FILE *f = open_in(a, "results", "a");
+    FILE *f = run_open(a, "results", "a");
     (void)fprintf(f, "%s\t%s\t%s\t%s\n", state == KILLED ? "killed" : "survived", m->file, m->function, m->text);
     (void)fclose(f);
     if (a->done % 50 == 0) (void)fprintf(stderr, "mutate: %zu of %zu\n", a->done, a->chosen);
@@ -398,7 +353,7 @@ static void choose(struct all *a)
 static void keep_killed(struct all *a)
 {
     char line[LINE_MAX_BYTES], own[LINE_MAX_BYTES];
-    FILE *in = open_in(a, "results", "r");
+    FILE *in = run_open(a, "results", "r");
     if (!in) return;
     while (fgets(line, sizeof line, in)) {
         for (size_t i = 0; i < a->n; i++) {
@@ -411,97 +366,6 @@ static void keep_killed(struct all *a)
         }
     }
     (void)fclose(in);
-}
-
-/* ---- report ---- */
-
-struct count {
-    size_t all, run, killed, survived, unreached, excluded;
-};
-
-static struct count count_of(const struct all *a, const char *file)
-{
-    struct count c = {0};
-    for (size_t i = 0; i < a->n; i++) {
-        const struct mutant *m = &a->mutant[i];
-        if (file && strcmp(file, m->file) != 0) continue;
-        c.all++;
-        c.excluded += m->state == EXCLUDED;
-        c.killed += m->state == KILLED;
-        c.survived += m->state == SURVIVED;
-        c.unreached += m->state == UNREACHED;
-    }
-    c.run = c.killed + c.survived + c.unreached;
-    return c;
-}
-
-static void print_count(FILE *out, const char *name, const struct count *c)
-{
-    (void)fprintf(out, "| %s | %zu | %zu | %zu | %zu | %zu | %zu |", name, c->all, c->excluded, c->run, c->killed,
-                  c->survived, c->unreached);
-    if (c->run > 0)
-        (void)fprintf(out, " %.1f |\n", 100 * (double)c->killed / (double)c->run);
-    else
-        (void)fprintf(out, " - |\n");
-}
-
-/* Wilson's 95 % interval of a share that a sample has. */
-static void print_interval(FILE *out, const struct count *c, size_t of)
-{
-    const double n = (double)c->run, p = (double)c->killed / n, z = 1.96, w = z * z / n;
-    const double middle = (p + w / 2) / (1 + w), half = z * sqrt(p * (1 - p) / n + w / (4 * n)) / (1 + w);
-    (void)fprintf(out, "\nA sample of %zu of %zu: with 95 %% confidence %.1f to %.1f %% of all are killed.\n", c->run,
-                  of, 100 * (middle - half), 100 * fmin(1, middle + half));
-}
-
-static void print_tests(FILE *out, const struct all *a)
-{
-    (void)fprintf(out,
-                  "\n## Tests\n\n| test | function | s | reaches | kills first |\n| --- | --- | --- | --- | --- |\n");
-    for (size_t t = 0; t < a->tests_n; t++) {
-        size_t reached = 0, kills = 0;
-        for (size_t i = 0; i < a->n; i++) {
-            reached += a->test[t].seen[a->mutant[i].id];
-            kills += a->mutant[i].state == KILLED && a->mutant[i].killer == (int)t;
-        }
-        if (reached > 0)
-            (void)fprintf(out, "| %s | %d | %.2f | %zu | %zu |\n", a->test[t].command, a->test[t].function,
-                          a->test[t].base_s, reached, kills);
-    }
-}
-
-static int report(const struct all *a)
-{
-    FILE *out = open_in(a, "report", "w");
-    const struct count total = count_of(a, NULL);
-    (void)fprintf(out, "# Mutants\n\n| file | all | excluded | run | killed | survived | not reached | killed %% |\n"
-                       "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
-    for (size_t i = 0; i < a->n; i++) {
-        if (i > 0 && strcmp(a->mutant[i].file, a->mutant[i - 1].file) == 0) continue;
-        const struct count c = count_of(a, a->mutant[i].file);
-        print_count(out, a->mutant[i].file, &c);
-    }
-    print_count(out, "all", &total);
-    if (total.run > 0 && total.run < total.all - total.excluded)
-        print_interval(out, &total, total.all - total.excluded);
-    (void)fprintf(out, "\n## Survivors\n\n");
-    for (size_t i = 0; i < a->n; i++) {
-        const struct mutant *m = &a->mutant[i];
-        if (m->state == SURVIVED || m->state == UNREACHED)
-            (void)fprintf(out, "- %s:%d %s: `%s`%s\n", m->file, m->line, m->function, m->text,
-                          m->state == UNREACHED ? ", not reached" : "");
-    }
-    (void)fprintf(out, "\n## Excluded\n\n");
-    for (size_t i = 0; i < a->n; i++) {
-        const struct mutant *m = &a->mutant[i];
-        if (m->state == EXCLUDED)
-            (void)fprintf(out, "- %s:%d %s: `%s`: %s\n", m->file, m->line, m->function, m->text, m->reason);
-    }
-    print_tests(out, a);
-    if (fclose(out) != 0) cannot("report");
-    (void)printf("%zu of %zu mutants killed, %zu survived, %zu not reached, %zu excluded\n", total.killed, total.run,
-                 total.survived, total.unreached, total.excluded);
-    return 100 * total.killed < WANTED_PERCENT * total.run;
 }
 
 int main(int argc, char **argv)
@@ -519,9 +383,9 @@ int main(int argc, char **argv)
     if (setting("MUTATE_KEEP", 0))
         keep_killed(&a);
     else
-        (void)fclose(open_in(&a, "results", "w"));
+        (void)fclose(run_open(&a, "results", "w"));
     measure(&a);
     run_all(&a);
-    const int low = report(&a);
+    const int low = run_report(&a);
     return low || idle > 0;
 }
