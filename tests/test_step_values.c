@@ -212,7 +212,7 @@ static void check(const struct asked *q)
     if (q->slow_vector) h.hw.peak_flops_per_s[HW_FP32_VECTOR] /= 97;
     const struct step_setup setup = {.model = &h.m,
                                      .hw = &h.hw,
-                                     .tp = q->tp,
+                                     .layout = {.tp = q->tp},
                                      .fidelity = q->fidelity,
                                      .conventions = cost_conventions_of(q->course),
                                      .prefill_together = q->together,
