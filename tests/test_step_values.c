@@ -282,7 +282,8 @@ static void test_totals(void **state)
     for (size_t i = 0; i < 2; i++) {
         op[i].flops = x[0], op[i].vector_flops = x[1], op[i].weight_bytes = x[2], op[i].kv_bytes = x[3];
         op[i].kv_needed_bytes = x[4], op[i].activation_bytes = x[5], op[i].wire_bytes = x[6];
-        op[i].weight_needed_bytes = x[7], op[i].state_bytes = x[8], op[i].state_needed_bytes = x[9];
+        op[i].weight_needed_bytes = x[7], op[i].state_bytes = x[8], op[i].state_needed_bytes = x[9],
+        op[i].fabric_bytes = x[14];
         timed[i] = (struct timed){.bytes = x[10], .compute_s = x[11], .link_s = x[12], .time_s = x[13]};
     }
     const struct cost_ops ops = {.op = op, .n = 2};
@@ -293,13 +294,13 @@ static void test_totals(void **state)
         const struct sym *layers = sym_int(c, 11);
         assert_int_equal(timed_sum(a, c, &rates, f, &ops, timed, layers, &t, &e), ERR_OK);
         const struct sym *got[] = {
-            t.flops,           t.vector_flops,         t.weight_bytes,         t.kv_bytes,
-            t.kv_needed_bytes, t.activation_bytes,     t.wire_bytes,           t.weight_needed_bytes,
-            t.state_bytes,     t.state_needed_bytes,   bound ? NULL : t.bytes, t.compute_s,
-            t.link_s,          bound ? NULL : t.time_s};
+            t.flops,           t.vector_flops,          t.weight_bytes,         t.kv_bytes,
+            t.kv_needed_bytes, t.activation_bytes,      t.wire_bytes,           t.weight_needed_bytes,
+            t.state_bytes,     t.state_needed_bytes,    bound ? NULL : t.bytes, t.compute_s,
+            t.link_s,          bound ? NULL : t.time_s, t.fabric_bytes};
         const double copies = 3 + 5 * 11;
         double v, want;
-        for (size_t i = 0; i < 14; i++) {
+        for (size_t i = 0; i < 15; i++) {
             if (!got[i]) continue;
             assert_true(sym_constant(got[i], &v) && sym_constant(x[i], &want));
             assert_true(v == copies * want);
