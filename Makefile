@@ -53,6 +53,12 @@ FUZZ_OBJ := $(LIB_OBJ:$(BUILD)/obj/%=$(BUILD)/fuzz/obj/%)
 TESTS    := $(TEST:tests/%.c=$(BUILD)/tests/%)
 BENCHES  := $(BENCH:tests/bench/%.c=$(BUILD)/bench/%)
 FUZZERS  := $(FUZZ:tests/fuzz/%.c=$(BUILD)/fuzz/%)
+MUT       := $(BUILD)/mutate
+MUT_SRC   := $(sort $(wildcard calc/cost/*.c calc/time/*.c))
+MUT_TOOL  := $(addprefix tools/mutate/,lex.c expr.c file.c main.c)
+MUT_OBJ   := $(MUT_SRC:%.c=$(MUT)/obj/%.o) $(MUT)/mutant.o
+MUT_TESTS := $(TEST:tests/%.c=$(MUT)/tests/%)
+MUT_CASES := $(foreach c,$(sort $(wildcard tests/cli/*.case)),'RIDGE=$(MUT)/ridge sh tests/cli.sh $(c)')
 # The version goes only to the files that print it.
 VERSIONED := $(if $(SRC),$(shell grep -l RIDGE_VERSION $(SRC)))
 
@@ -107,6 +113,13 @@ bench: $(BENCHES) ## build and run the benchmarks
 .PHONY: fuzz
 fuzz: $(FUZZERS) ## fuzz the readers of untrusted files with libFuzzer, FUZZ_S seconds each (600)
 	@BUILD=$(BUILD)/fuzz FUZZ_S=$(FUZZ_S) sh tests/fuzz/run.sh $(FUZZERS)
+
+# FILES=: only those that have this text in their name. SAMPLE=n: so many of the mutants. KEEP=1: go on from the last run.
+.PHONY: mutate
+mutate: $(MUT)/run $(MUT)/ridge $(MUT_TESTS) ## flip every number and operator of calc/cost and calc/time; tests must fail (hours)
+	@MUTATE_PART=$(FILES) MUTATE_SAMPLE=$(SAMPLE) MUTATE_KEEP=$(KEEP) MUTATE_SEED=$(SEED) MUTATE_JOBS=$(JOBS) \
+		$(MUT)/run $(MUT) tests/mutate.excluded $(MUT_TESTS) $(MUT_CASES); \
+	status=$$?; echo "table and survivors: $(MUT)/report"; exit $$status
 
 .PHONY: lint
 lint: ## format, warnings of gcc and clang, layering and the other house rules
@@ -215,6 +228,37 @@ $(VERSIONED:%.c=$(BUILD)/fuzz/obj/%.o): DEFINE = -DRIDGE_VERSION='"$(VERSION)"'
 $(FUZZERS): $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/tests/fuzz/%.o $(FUZZ_OBJ)
 	$(call say,link,$@)
 	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS)
+
+# Mutants: the rewritten sources stand before the library, which then gives the rest.
+$(MUT)/rewrite: $(MUT_TOOL) tools/mutate/mutate.h $(BUILD)/flags
+	$(call say,hostcc,$@)
+	@mkdir -p $(@D)
+	$(Q)$(HOSTCC) $(LANG_FLAGS) $(WARN) -O1 -g -o $@ $(MUT_TOOL)
+
+$(MUT)/run: tools/mutate/run.c tools/mutate/report.c tools/mutate/run.h tools/mutate/mutant.h $(BUILD)/flags
+	$(call say,hostcc,$@)
+	@mkdir -p $(@D)
+	$(Q)$(HOSTCC) $(LANG_FLAGS) $(WARN) -O1 -g -o $@ $(filter %.c,$^) -lm
+
+$(MUT)/mutants: $(MUT)/rewrite $(MUT_SRC)
+	$(call say,mutate,$(words $(MUT_SRC)) files)
+	@mkdir -p $(sort $(dir $(MUT_SRC:%=$(MUT)/%)))
+	$(Q)$(MUT)/rewrite $(MUT) $(MUT_SRC)
+
+$(MUT)/obj/%.o: $(MUT)/mutants tools/mutate/mutant.h $(BUILD)/flags
+	$(call say,cc,$(MUT)/$*.c)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LANG_FLAGS) $(call headers,$(PACKAGES)) $(CPPFLAGS) $(CFLAGS) -w -c -o $@ $(MUT)/$*.c
+
+$(MUT)/mutant.o: tools/mutate/mutant.c tools/mutate/mutant.h $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LANG_FLAGS) $(WARN) $(CFLAGS) -c -o $@ $<
+
+$(MUT_TESTS): $(MUT)/tests/%: $(BUILD)/obj/tests/%.o $(HELP_OBJ) $(MUT_OBJ) $(BUILD)/libridge.a
+	$(link) -Wl,--wrap=_cmocka_run_group_tests $(TEST_LIBS) $(LDLIBS)
+
+$(MUT)/ridge: $(MAIN_OBJ) $(MUT_OBJ) $(BUILD)/libridge.a
+	$(link) $(LDLIBS)
 
 # What was last built with and from: a change of flags, version, or of the lists of files rebuilds what depends on it.
 $(BUILD)/flags: FORCE

@@ -606,6 +606,25 @@ static void test_best_gamma_of_a_pair(void **state)
         assert_true(mean.verify_s == x.verify_s && mean.draft_s == x.draft_s);
         assert_true(mean.kv_bytes > x.kv_bytes); /* memory is that of the longest */
     }
+    /* without the bonus a chain of g is judged by g rows; a draft of so many heads makes no longer chain */
+    p.setup.bonus = false;
+    for (size_t i = 0; i < 2 * COUNT(BATCH); i++) {
+        p.setup.depth_max = i % 2 ? 3 : 0;
+        struct speculate_point best, x;
+        const int64_t deepest = p.setup.depth_max ? p.setup.depth_max : SPECULATE_DEPTH_MAX;
+        int64_t wanted = 0;
+        double most = 0;
+        for (p.setup.gamma = 1; p.setup.gamma <= deepest; p.setup.gamma++) {
+            speculate_eval(&p.setup, BATCH[i / 2], 500, 1100, 1, &x);
+            if (x.speedup > most) wanted = x.gamma;
+            most = fmax(most, x.speedup);
+        }
+        p.setup.gamma = 0;
+        speculate_eval(&p.setup, BATCH[i / 2], 500, 1100, 1, &best);
+        assert_int_equal(best.best_gamma, wanted);
+        assert_int_equal(best.gamma, wanted);
+        assert_true(best.speedup == most);
+    }
     arena_close(p.a);
 }
 
@@ -701,6 +720,41 @@ static void test_tree_of_a_pair(void **state)
     assert_true(tree.tokens > chain.tokens && tree.verify_s > chain.verify_s);
     assert_true(tree.draft_kv_bytes == 3 * (900 + 10) * step_kv_bytes_per_token_full(p.setup.draft));
     assert_true(tree.kv_bytes == 3 * (900 + 11) * step_kv_bytes_per_token_full(p.setup.target));
+    /* activations of the draft: of its prompt, or of its widest pass */
+    double narrow[STEP_VALUES_N], wide[STEP_VALUES_N];
+    for (double T = 1; T < 1000; T += 898) {
+        speculate_eval(&p.setup, 3, T, 900, 1, &tree);
+        at(p.setup.draft, 3, T, 900, narrow);
+        at(p.setup.draft_wide, 3, 5, 900, wide);
+        assert_true(tree.draft_activation_bytes == fmax(narrow[STEP_activation_bytes], wide[STEP_activation_bytes]));
+    }
+    /* of the passes over nodes: the last depth is not passed over */
+    static const struct {
+        const char *tree;
+        double widest;
+    } TREES[] = {{"5,2,1", 5}, {"2,3,7,9", 7}, {"1,1,1", 1}, {"1,2,9", 2}};
+    for (size_t i = 0; i < COUNT(TREES); i++) {
+        assert_int_equal(speculate_tree_parse(TREES[i].tree, &t, &e), ERR_OK);
+        assert_int_equal(speculate_tree_shape(p.a, &t, &p.setup.accept, true, &shape, &e), ERR_OK);
+        speculate_eval(&p.setup, 3, 1, 900, 1, &tree);
+        at(p.setup.draft_wide, 3, TREES[i].widest, 900, wide);
+        at(p.setup.draft, 3, 1, 900, narrow);
+        assert_true(tree.draft_activation_bytes == fmax(narrow[STEP_activation_bytes], wide[STEP_activation_bytes]));
+    }
+    assert_int_equal(speculate_tree_parse("3,5,2,1", &t, &e), ERR_OK);
+    assert_int_equal(speculate_tree_shape(p.a, &t, &p.setup.accept, true, &shape, &e), ERR_OK);
+    p.setup.one_pass = true; /* all depths of one pass over the last token */
+    speculate_eval(&p.setup, 3, 900, 900, 1, &tree);
+    at(p.setup.draft, 3, 1, 900, v);
+    assert_true(tree.draft_s == v[STEP_decode_step_s] && tree.draft_kv_bytes == v[STEP_kv_bytes]);
+    at(p.setup.draft, 3, 900, 900, v);
+    assert_true(tree.draft_activation_bytes == v[STEP_activation_bytes]);
+    /* 3 children, of each 5, of each 2: without the bonus the last 30 are not judged */
+    assert_int_equal(speculate_tree_parse("3x5x2", &t, &e), ERR_OK);
+    assert_int_equal(speculate_tree_shape(p.a, &t, &p.setup.accept, false, &shape, &e), ERR_OK);
+    assert_int_equal(shape.query_tokens, 1 + 3 + 15);
+    assert_int_equal(speculate_tree_shape(p.a, &t, &p.setup.accept, true, &shape, &e), ERR_OK);
+    assert_int_equal(shape.query_tokens, 1 + 3 + 15 + 30);
     arena_close(p.a);
 }
 
