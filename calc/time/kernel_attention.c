@@ -194,8 +194,9 @@ static double blocks_s(const struct kernel_features *f, const double *p, double 
     for (size_t i = D_SPLITS; i < f->n; i += D_SPLIT_N) {
         const double own_s = v[i] * p[D_BLOCK] + v[i + 1] * stream + v[i + 2] * compute + v[i + 3] * p[D_STEP];
         const double sum_s = v[i + 4] * p[D_COMBINE] + v[i + 5] * partial;
-        if (fmax(own_s, memory_s) + sum_s >= best) continue;
-        best = fmax(own_s, memory_s) + sum_s;
+        const double both_s = sqrt(own_s * own_s + memory_s * memory_s) + sum_s; /* chosen by the norm of 2: no powers */
+        if (both_s >= best) continue;
+        best = both_s;
         all_s = own_s;
         combine_s = sum_s;
     }
