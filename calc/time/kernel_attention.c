@@ -132,7 +132,8 @@ enum {
 
 static const struct kernel_param decode_params[DECODE_N] = {
     DECODE_SHARED,
-    [D_ROOM] = {"hot_frac", "fraction", "of the last-level cache that keeps the keys", 0.05, 1, {0.7, 0.4}},
+    [D_ROOM] =
+        {"half_rate_width", "elements", "width of a head at which a block reads half as fast", 64, 4096, {256, 1024}},
     [D_OTHER] = {"window_s", "s", "what a window that hides keys adds", 1e-8, 1e-4, {1e-6, 1e-5}},
     [D_QUERY] = {"sequence_s", "s", "per sequence: cache indices and schedule", 1e-11, 1e-6, {1e-9, 1e-8}},
 };
@@ -147,7 +148,7 @@ static const struct kernel_param mla_decode_params[DECODE_N] = {
 
 /* Features, then per split: blocks in a row, what they read and compute, steps, whether split, partial results. */
 enum { D_MEMORY_S, D_BYTES, D_READ_S, D_WINDOWED, D_BATCH, D_QUERIES, D_SPLITS, D_SPLIT_N = 6 };
-enum { D_ROWS = 64 };
+enum { D_ROWS = 64, SPLITS_MAX = 32 };
 static const double splits[] = {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128};
 
 static void prepare_decode(const struct kernel *k, const struct hw *hw, const struct kernel_work *w,
@@ -159,7 +160,8 @@ static void prepare_decode(const struct kernel *k, const struct hw *hw, const st
     const double keys = k->window > 0 ? fmin(k->window, k->context_tokens) : k->context_tokens;
     /* heads whose keys a block reads once */
     const double heads = latent ? 1 : k->ungrouped > 0 ? k->heads : k->kv_heads, group = k->heads / heads;
-    const double units = k->batch * heads * ceil(group / D_ROWS), blocks = ceil(keys / KEYS);
+    const double units = k->batch * heads * ceil(group / D_ROWS), all = ceil(k->context_tokens / KEYS);
+    const double blocks = k->window > 0 ? fmin(all, ceil(k->window / KEYS) + 1) : all;
     const double entry = (latent ? k->head_dim : wide) * k->kv_element_bytes, read = KEYS * entry;
     double *v = out->v;
     v[D_MEMORY_S] = w->memory_s;
@@ -171,11 +173,12 @@ static void prepare_decode(const struct kernel *k, const struct hw *hw, const st
     size_t at = D_SPLITS;
     for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) {
         const double s = splits[i];
-        if (s > blocks) break;
+        if (s > blocks || (s > SPLITS_MAX && !latent)) break;
         const double waves = ceil(units * s / sm), steps = waves * ceil(blocks / s);
         v[at++] = waves;
         v[at++] = steps * read * sm / rate;
-        v[at++] = steps * 2 * D_ROWS * KEYS * wide * sm / peak;
+        v[at++] = latent ? steps * 2 * D_ROWS * KEYS * wide * sm / peak
+                         : steps * read * sm / rate * (k->head_dim * k->head_dim);
         v[at++] = steps;
         v[at++] = s > 1;
         v[at++] = s > 1 ? s * k->batch * k->heads * k->value_dim * 8 / rate : 0;
@@ -194,7 +197,8 @@ static double blocks_s(const struct kernel_features *f, const double *p, double 
     for (size_t i = D_SPLITS; i < f->n; i += D_SPLIT_N) {
         const double own_s = v[i] * p[D_BLOCK] + v[i + 1] * stream + v[i + 2] * compute + v[i + 3] * p[D_STEP];
         const double sum_s = v[i + 4] * p[D_COMBINE] + v[i + 5] * partial;
-        const double both_s = sqrt(own_s * own_s + memory_s * memory_s) + sum_s; /* chosen by the norm of 2: no powers */
+        const double both_s =
+            sqrt(own_s * own_s + memory_s * memory_s) + sum_s; /* chosen by the norm of 2: no powers */
         if (both_s >= best) continue;
         best = both_s;
         all_s = own_s;
@@ -205,8 +209,8 @@ static double blocks_s(const struct kernel_features *f, const double *p, double 
 
 static double decode_s(const struct kernel_features *f, const double *p)
 {
-    return p[D_START] + blocks_s(f, p, 0, kernel_hot_frac(f->v[D_BYTES], p[D_ROOM])) + f->v[D_WINDOWED] * p[D_OTHER] +
-           f->v[D_QUERIES] * p[D_QUERY];
+    return p[D_START] + blocks_s(f, p, 1 / (p[D_STREAM] * p[D_ROOM] * p[D_ROOM]), kernel_hot_frac(f->v[D_BYTES], 0.5)) +
+           f->v[D_WINDOWED] * p[D_OTHER] + f->v[D_QUERIES] * p[D_QUERY];
 }
 
 static double mla_decode_s(const struct kernel_features *f, const double *p)
