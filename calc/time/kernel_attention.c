@@ -148,7 +148,7 @@ static const struct kernel_param mla_decode_params[DECODE_N] = {
 
 /* Features, then per split: blocks in a row, what they read and compute, steps, whether split, partial results. */
 enum { D_MEMORY_S, D_BYTES, D_READ_S, D_WINDOWED, D_BATCH, D_QUERIES, D_SPLITS, D_SPLIT_N = 6 };
-enum { D_ROWS = 64, SPLITS_MAX = 32 };
+enum { D_ROWS = 64, MMA_ROWS = 8, SPLITS_MAX = 32 };
 static const double splits[] = {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128};
 
 static void prepare_decode(const struct kernel *k, const struct hw *hw, const struct kernel_work *w,
@@ -179,7 +179,7 @@ static void prepare_decode(const struct kernel *k, const struct hw *hw, const st
         v[at++] = steps * read * sm / rate;
         v[at++] = latent ? steps * 2 * D_ROWS * KEYS * wide * sm / peak
                          : steps * read * sm / rate * (k->head_dim * k->head_dim);
-        v[at++] = steps;
+        v[at++] = latent ? steps : steps * ceil(group / MMA_ROWS);
         v[at++] = s > 1;
         v[at++] = s > 1 ? s * k->batch * k->heads * k->value_dim * 8 / rate : 0;
     }
