@@ -155,12 +155,10 @@ static void make_attention(struct call *c, const struct maker *m)
     k->window = (double)x->window_tokens;
     if (model->bidirectional || x->images || x->kind != MIXER_ATTENTION) return;
     const bool fp8 = k->kv_element_bytes <= 1;
-    const double group = k->heads / k->kv_heads;
-    /* as the measured classes: fit/rows_formats.c */
-    const bool alone = is_trtllm(m) && !(m->decode && group > 1 && group <= 32);
     k->kind = m->decode ? KERNEL_DECODE : KERNEL_PREFILL;
-    k->ungrouped = alone;
-    const char *with = m->decode && alone ? "/ungrouped" : NULL, *without = m->decode && !alone ? "/ungrouped" : NULL;
+    rows_attention(k, is_trtllm(m));
+    const bool alone = m->decode && k->ungrouped > 0;
+    const char *with = alone ? "/ungrouped" : NULL, *without = m->decode && !alone ? "/ungrouped" : NULL;
     const char *kind = m->decode ? "decode" : "prefill";
     char mixed[32], narrow[32], plain[32];
     (void)snprintf(mixed, sizeof mixed, "%s/bf16/fp8/", kind);

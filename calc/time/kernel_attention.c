@@ -7,12 +7,12 @@ enum { ROWS = 128, KEYS = 128 };
 
 /* -- prefill -- */
 
-enum { START, COMPUTE, WIDTH, BLOCK, STEP, MEMORY, WRITE, NORM, BALANCE, THROTTLE, TAIL, PREFILL_N };
+enum { START, COMPUTE, PACK, BLOCK, STEP, MEMORY, WRITE, NORM, BALANCE, THROTTLE, TAIL, EDGE, PREFILL_N };
 
 static const struct kernel_param prefill_params[PREFILL_N] = {
     [START] = {"start_s", "s", "start-up", 1e-6, 1e-4, {1e-5, 1.5e-5}},
-    [COMPUTE] = {"compute_frac", "fraction", "of the peak rate, for wide heads", 0.05, 1, {0.85, 0.6}},
-    [WIDTH] = {"half_width", "elements", "width of a head at which half of that is reached", 0.5, 400, {40, 15}},
+    [COMPUTE] = {"compute_frac", "fraction", "of the peak rate", 0.05, 1, {0.85, 0.6}},
+    [PACK] = {"packed_s", "s", "what rows of several heads add to a block", 1e-9, 5e-5, {1e-7, 1e-6}},
     [BLOCK] = {"block_s", "s", "start and end of a block of queries", 1e-9, 5e-5, {2e-6, 5e-6}},
     [STEP] = {"step_s", "s", "softmax and synchronisation of a step over 128 keys", 1e-10, 5e-6, {1e-7, 3e-7}},
     [MEMORY] = {"memory_frac", "fraction", "of the bandwidth", 0.05, 1, {0.8, 0.5}},
@@ -20,12 +20,24 @@ static const struct kernel_param prefill_params[PREFILL_N] = {
     [NORM] = {"overlap", "exponent", "of the norm that joins compute and memory: 1 no overlap", 0.7, 16, {2, 1.2}},
     [BALANCE] = {"imbalance", "ratio", "of the longest block that waits at the end", 1e-3, 2, {0.3, 0.8}},
     [THROTTLE] = {"throttle_frac", "fraction", "of time that long products lose to lower clocks", 1e-3, 1, {0.1, 0.02}},
+    [EDGE] = {"window_s", "s", "what a window that hides keys adds to a block", 1e-9, 5e-5, {1e-6, 5e-6}},
     [TAIL] =
         {"token_s", "s", "per 1000 tokens of all prompts: rope, layout and cache indices", 1e-10, 1e-4, {1e-7, 1e-6}},
 };
 
-/* Features, then per packing: compute of all blocks, of the longest; steps of both; blocks per SM. */
-enum { MEMORY_S, WRITE_S, HEAD_WIDTH, TOKENS, PACKINGS, PACKING_N = 5 };
+enum {
+    MEMORY_S,
+    WRITE_S,
+    PACKS,
+    TOKENS,
+    HIDES,
+    ALL_S, /* compute of all blocks per SM, of the longest; steps of both; blocks per SM */
+    LONGEST_S,
+    ALL_STEPS,
+    LONGEST_STEPS,
+    BLOCKS,
+    PREFILL_FEATURES_N
+};
 
 struct blocks {
     double n, steps, longest; /* per sequence and head: blocks, steps of 128 keys over all, over the longest */
@@ -53,37 +65,35 @@ static void prepare_prefill(const struct kernel *k, const struct hw *hw, const s
                             struct kernel_features *out)
 {
     const double rate = hw->bandwidth_bytes_per_s, sm = hw->sm_count, wide = k->head_dim + k->value_dim;
+    const double computed = k->padded_dim > 0 ? 2 * k->padded_dim : wide;
     const double peak = w->compute_s > 0 ? w->flops / w->compute_s : 1, group = k->heads / k->kv_heads;
     double *v = out->v;
     v[MEMORY_S] = w->memory_s;
     v[WRITE_S] = k->batch * k->query_tokens * k->kv_heads * wide * (2 + k->kv_element_bytes) / rate;
-    v[HEAD_WIDTH] = wide / 2;
+    const bool packs = group > 1 && !(k->ungrouped > 0);
+    const double packed = packs ? group : 1, heads = k->batch * (packs ? k->kv_heads : k->heads);
+    const struct blocks b = count_blocks(k, packed);
+    const double step_s = 2 * ROWS * KEYS * computed / (peak / sm);
+    v[PACKS] = packs;
     v[TOKENS] = k->batch * k->query_tokens / 1000; /* not a unit */
-    size_t at = PACKINGS;
-    for (int i = 0; i < (group > 1 && !(k->ungrouped > 0) ? 2 : 1); i++) {
-        const double packed = i ? group : 1, heads = k->batch * (i ? k->kv_heads : k->heads);
-        const struct blocks b = count_blocks(k, packed);
-        const double step_s = 2 * ROWS * KEYS * wide / (peak / sm);
-        v[at++] = heads * b.steps * step_s / sm;
-        v[at++] = b.longest * step_s;
-        v[at++] = heads * b.steps / sm;
-        v[at++] = b.longest;
-        v[at++] = heads * b.n / sm;
-    }
-    out->n = at;
+    v[HIDES] = k->window > 0 && k->window < k->prefix_tokens + k->query_tokens;
+    v[ALL_S] = heads * b.steps * step_s / sm;
+    v[LONGEST_S] = b.longest * step_s;
+    v[ALL_STEPS] = heads * b.steps / sm;
+    v[LONGEST_STEPS] = b.longest;
+    v[BLOCKS] = heads * b.n / sm;
+    out->n = PREFILL_FEATURES_N;
 }
 
 static double prefill_s(const struct kernel_features *f, const double *p)
 {
-    const double *v = f->v, compute = (1 + p[WIDTH] / v[HEAD_WIDTH]) / p[COMPUTE];
-    double best = HUGE_VAL;
-    for (size_t i = PACKINGS; i < f->n; i += PACKING_N) {
-        const double longest_s = v[i + 1] * compute + v[i + 3] * p[STEP] + p[BLOCK];
-        const double all_s = v[i] * compute + v[i + 2] * p[STEP] + v[i + 4] * p[BLOCK];
-        best = fmin(best, fmax(longest_s, all_s + p[BALANCE] * longest_s));
-    }
-    best *= kernel_throttle(best, p[THROTTLE]);
-    return p[START] + kernel_norm(best, v[MEMORY_S] / p[MEMORY], p[NORM]) + v[WRITE_S] / p[WRITE] + v[TOKENS] * p[TAIL];
+    const double *v = f->v, compute = 1 / p[COMPUTE];
+    const double block_s = p[BLOCK] + v[HIDES] * p[EDGE] + v[PACKS] * p[PACK];
+    const double longest_s = v[LONGEST_S] * compute + v[LONGEST_STEPS] * p[STEP] + block_s;
+    const double all_s = v[ALL_S] * compute + v[ALL_STEPS] * p[STEP] + v[BLOCKS] * block_s;
+    const double blocks_s = fmax(longest_s, all_s + p[BALANCE] * longest_s);
+    return p[START] + kernel_norm(blocks_s * kernel_throttle(blocks_s, p[THROTTLE]), v[MEMORY_S] / p[MEMORY], p[NORM]) +
+           v[WRITE_S] / p[WRITE] + v[TOKENS] * p[TAIL];
 }
 
 const struct kernel_form kernel_prefill_form = {
