@@ -118,7 +118,7 @@ enum err_code kernel_prepare(const struct kernel *k, const struct hw *hw, double
 double kernel_hot_frac(double bytes, double room_bytes);
 
 /* kernel_throttle -- factor of a kernel that computes for compute_s: clocks fall as power is drawn for milliseconds,
- * 1 + most * c/(c + 1 ms). */
+ * 1 + most * c/(c + 5 ms). */
 double kernel_throttle(double compute_s, double most);
 
 /* kernel_time_s -- calibrated seconds with parameters p[kernel_params_n]: max(credited bound, form + quantisation).
