@@ -101,13 +101,19 @@ static enum err_code nearest(struct arena *a, const struct hw *hw, struct near *
 
 /* -- files -- */
 
-static enum source_transfer transfer_from(struct arena *a, const struct hw *hw, const struct efficiency *f)
+/* How f gets to hw; its parameters are made those of hw. */
+static enum err_code transfer_from(struct arena *a, const struct hw *hw, struct efficiency *f,
+                                   enum source_transfer *out, struct err *e)
 {
     struct hw from;
     struct err unknown;
-    if (strcmp(f->device, hw->key) == 0) return SOURCE_OWN;
-    if (hw_load(a, f->device, &from, &unknown) != ERR_OK) return SOURCE_OTHER_GENERATION;
-    return same_generation(hw, &from) ? SOURCE_SAME_GENERATION : SOURCE_OTHER_GENERATION;
+    *out = SOURCE_OWN;
+    if (strcmp(f->device, hw->key) == 0) return ERR_OK;
+    *out = SOURCE_OTHER_GENERATION;
+    if (hw_load(a, f->device, &from, &unknown) != ERR_OK) return ERR_OK;
+    if (same_generation(hw, &from)) *out = SOURCE_SAME_GENERATION;
+    const struct efficiency fitted = *f;
+    return efficiency_transfer(a, &fitted, &from, hw, f, e);
 }
 
 static enum err_code add(struct arena *a, const struct hw *hw, const char *name, struct source *s, struct err *e)
@@ -117,8 +123,9 @@ static enum err_code add(struct arena *a, const struct hw *hw, const char *name,
         const char *have = s->file[i].file, *at = strstr(have, name);
         if (at == have + sizeof FOLDER - 1 && strcmp(at + strlen(name), ".json") == 0) return ERR_OK;
     }
-    TRY(efficiency_load(a, name, &s->file[s->n], e));
-    s->transfer[s->n] = transfer_from(a, hw, &s->file[s->n]);
+    struct efficiency *f = &s->file[s->n];
+    TRY(efficiency_load(a, name, f, e));
+    TRY(transfer_from(a, hw, f, &s->transfer[s->n], e));
     if (s->n++ == 0) s->name = name;
     return ERR_OK;
 }
