@@ -295,8 +295,12 @@ enum err_code efficiency_transfer(struct arena *a, const struct efficiency *f, c
         struct fit_class *c = &classes[i];
         *c = f->classes[i];
         if (c->like.kind == KERNEL_COLLECTIVE) continue;
-        for (size_t k = 0; k < c->n_params; k++)
-            if (strcmp(kernel_param(&c->like, k)->unit, "s") == 0) c->p[k] *= ratio;
+        const bool launches = c->like.kind == KERNEL_PREFILL || c->like.kind == KERNEL_MLA_PREFILL;
+        for (size_t k = 0; k < c->n_params; k++) {
+            const struct kernel_param *p = kernel_param(&c->like, k);
+            if (strcmp(p->unit, "s") != 0 || (launches && strcmp(p->name, "start_s") == 0)) continue;
+            c->p[k] *= ratio;
+        }
         c->baseline[0] *= ratio; /* start_s */
     }
     out->classes = classes;
