@@ -224,10 +224,18 @@ static double quantile(const struct weighed *v, size_t n, double q)
     return v[n - 1].value;
 }
 
+static struct steps_table load_steps(struct arena *a)
+{
+    struct steps_table t;
+    struct err e;
+    if (steps_load(a, &t, &e) != ERR_OK) fail_msg("%s", e.text);
+    return t;
+}
+
 static void check(const char *what, const char *framework, double got, double stated, double within)
 {
     print_message("  %s %s: %.4g, stated %.4g\n", framework, what, got, stated);
-    if (!(fabs(got - stated) <= within)) fail_msg("%s %s is %.4g, steps.c says %.4g", framework, what, got, stated);
+    if (!(fabs(got - stated) <= within)) fail_msg("%s %s is %.4g, steps.json says %.4g", framework, what, got, stated);
 }
 
 static void test_decode_steps_as_stated(void **state)
@@ -235,6 +243,7 @@ static void test_decode_steps_as_stated(void **state)
     static const char *const FRAMEWORKS[] = {"vllm", "trtllm", "sglang"};
     (void)state;
     struct arena *a = arena_open();
+    const struct steps_table stated = load_steps(a);
     struct residuals *all = arena_alloc(a, sizeof *all);
     assert_non_null(all);
     read_served(a, all);
@@ -242,7 +251,7 @@ static void test_decode_steps_as_stated(void **state)
     struct weighed *left = arena_array(a, all->n, sizeof *left);
     for (size_t i = 0; i < all->n; i++) weight[i] = weight_of(all, &all->v[i]);
     for (size_t f = 0; f < 3; f++) {
-        const struct steps *s = steps_find(FRAMEWORKS[f], STEP_DECODE);
+        const struct steps *s = steps_find(&stated, FRAMEWORKS[f], STEP_DECODE);
         size_t n = 0;
         assert_non_null(s);
         for (size_t i = 0; i < all->n; i++) {
@@ -269,6 +278,7 @@ static void test_prefill_steps_as_stated(void **state)
     struct csv *t = arena_alloc(a, sizeof *t);
     struct weighed v[64];
     size_t n = 0;
+    const struct steps_table stated = load_steps(a);
     if (!t || !csv_open(t, csv_shared(a, "serving/e2e_measured.csv"))) {
         arena_close(a);
         skip();
@@ -292,7 +302,7 @@ static void test_prefill_steps_as_stated(void **state)
     }
     csv_close(t);
     qsort(v, n, sizeof *v, by_value);
-    const struct steps *s = steps_find("trtllm", STEP_PREFILL);
+    const struct steps *s = steps_find(&stated, "trtllm", STEP_PREFILL);
     assert_non_null(s);
     check("prefill rows", "trtllm", (double)n, (double)s->band.n, 0.5);
     check("prefill P10", "trtllm", quantile(v, n, 0.1), s->band.p10, 0.015);

@@ -42,6 +42,7 @@ struct calibrated {
     struct calibrated_setup setup;
     const struct hw *hw;
     struct phase_calls phase[STEP_PHASES];
+    struct steps_table steps;
     double widest_low, widest_high; /* of all whole steps measured */
     double *room;                   /* [KERNEL_FEATURES_MAX] */
     const char *note[NOTES_MAX];
@@ -91,7 +92,7 @@ static enum err_code open_phase(struct arena *a, struct calibrated *c, enum step
 {
     struct phase_calls *p = &c->phase[which];
     p->pass = step_pass_of(c->setup.step, which);
-    p->steps = steps_find(c->setup.source->framework, which);
+    p->steps = steps_find(&c->steps, c->setup.source->framework, which);
     p->fixed.call = arena_array(a, p->pass.n, sizeof *p->fixed.call);
     p->moving.call = arena_array(a, p->pass.n, sizeof *p->moving.call);
     p->memo = arena_array(a, MEMOS, sizeof *p->memo);
@@ -184,7 +185,8 @@ enum err_code calibrated_open(struct arena *a, const struct calibrated_setup *se
     *c = (struct calibrated){.setup = *setup, .room = arena_array(a, KERNEL_FEATURES_MAX, sizeof *c->room)};
     if (!c->room) return err_nomem(e);
     c->hw = step_pass_of(setup->step, STEP_DECODE).setup->hw;
-    steps_widest(&c->widest_low, &c->widest_high);
+    TRY(steps_load(a, &c->steps, e));
+    steps_widest(&c->steps, &c->widest_low, &c->widest_high);
     for (enum step_phase p = 0; p < STEP_PHASES; p++) TRY(open_phase(a, c, p, e));
     TRY(add_notes(a, c, e));
     *out = c;
@@ -293,7 +295,7 @@ static struct calibrated_time finish(const struct calibrated *c, const struct ph
     const double low = sums->wide_low_s / sums->s, high = sums->wide_high_s / sums->s;
     const double host_s = p->steps ? p->steps->host_s : 0;
     double kernels_s = sums->s;
-    if (c->setup.eager) kernels_s = fmax(kernels_s, sums->launches * STEPS_LAUNCH_S);
+    if (c->setup.eager) kernels_s = fmax(kernels_s, sums->launches * c->steps.launch_s);
     const double s = host_s + kernels_s;
     struct calibrated_time t;
     if (p->steps) {

@@ -60,6 +60,7 @@ static bool stem_of(const char *path, char *stem, char *device)
     if (len <= end || len - end >= NAME_MAX_BYTES) return false;
     memcpy(stem, from, len - end);
     stem[len - end] = '\0';
+    if (strcmp(stem, "steps") == 0) return false; /* of whole steps: steps.h */
     const size_t head = strcspn(stem, ".");
     memcpy(device, stem, head);
     device[head] = '\0';
