@@ -10,13 +10,13 @@ static const char *const FRAMEWORKS[] = {"vllm", "trtllm", "sglang"};
 enum { FRAMEWORKS_N = sizeof FRAMEWORKS / sizeof FRAMEWORKS[0], NAME_MAX_BYTES = 200 };
 
 /* P10 and P90 of measured over calibrated, all rows of one device by parameters of another, over those by its own:
- * h200-sxm by h100-sxm.vllm 0.908..1.240 and by h100-sxm.trtllm 0.914..1.306, h100-sxm by h200-sxm 0.799..1.116;
- * a100-80g by h100-sxm.vllm 0.875..1.574, by h200-sxm 0.837..1.522, h100-sxm by a100-80g 0.632..1.289; own ones
- * 0.88..1.18. The widest of each. Source: `ridge validate --rows` on the rows that the files were fitted to. */
+ * h200-sxm by h100-sxm.vllm 0.922..1.227 and by h100-sxm.trtllm 0.915..1.256, h100-sxm by h200-sxm 0.815..1.104;
+ * a100-80g by h100-sxm.vllm 0.767..1.418, by h200-sxm 0.759..1.411, h100-sxm by a100-80g 0.623..1.261; own ones
+ * 0.88..1.15. The widest of each. Source: `ridge validate --rows` on the rows that the files were fitted to. */
 const struct source_widening source_transfers[SOURCE_TRANSFERS_N] = {
     [SOURCE_OWN] = {"", 1, 1},
-    [SOURCE_SAME_GENERATION] = {"of its generation", 0.90, 1.11},
-    [SOURCE_OTHER_GENERATION] = {"of another generation", 0.72, 1.37},
+    [SOURCE_SAME_GENERATION] = {"of its generation", 0.92, 1.09},
+    [SOURCE_OTHER_GENERATION] = {"of another generation", 0.71, 1.23},
 };
 
 /* -- the nearest measured device -- */
