@@ -1,4 +1,4 @@
-/* Whole steps of engines, measured: the figures of steps.c fitted again, and batch-1 decode held against them. */
+/* Whole steps of engines, measured: the figures of steps.json fitted again, and batch-1 decode held against them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -129,7 +129,7 @@ static struct prediction predict(const struct run_of *r)
     return p;
 }
 
-/* -- steps.c, again -- */
+/* -- steps.json, again -- */
 
 enum { RESIDUALS_MAX = 2048, MODELS_MAX = 32 };
 

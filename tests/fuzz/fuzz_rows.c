@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "calc/fit/rows.h"
@@ -53,6 +52,19 @@ static void check_row(const struct row *r, const struct hw *hw)
     require(isfinite(s) && s >= w.credited_bound_s, "a calibrated time below the bound, or none", r->class_name);
 }
 
+/* The bytes as a file without a name, one for all inputs. */
+static int file_of(const uint8_t *data, size_t size)
+{
+    static int fd = -1;
+    char name[] = "/tmp/fuzz_rows.XXXXXX";
+    if (fd < 0) {
+        fd = mkstemp(name);
+        (void)unlink(name);
+    }
+    if (fd < 0 || ftruncate(fd, 0) != 0 || pwrite(fd, data, size, 0) != (ssize_t)size) abort();
+    return fd;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct arena *a = arena_open();
@@ -60,15 +72,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct hw hw;
     struct rows rows = {.n = 0};
     char path[64];
-    const int fd = memfd_create("rows.csv", 0);
-    if (!a || fd < 0 || write(fd, data, size) != (ssize_t)size) abort();
+    const int fd = file_of(data, size);
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (hw_load(a, "h100-sxm", &hw, &e) != ERR_OK) abort();
+    if (!a || hw_load(a, "h100-sxm", &hw, &e) != ERR_OK) abort();
     const struct rows_filter filter = {.hw = &hw, .lenient = size % 2 == 1};
     const enum err_code code = rows_read_file(a, path, &filter, &rows, &e);
     if (code != ERR_OK) check_refusal(code, &e);
     for (size_t i = 0; i < rows.n; i++) check_row(&rows.v[i], &hw);
-    (void)close(fd);
     arena_close(a);
     return 0;
 }
