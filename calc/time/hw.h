@@ -131,7 +131,6 @@ enum units_kind hw_field_kind(enum hw_field field);
 const char *hw_dtype_name(enum hw_dtype dtype);
 bool hw_dtype_find(const char *name, enum hw_dtype *out);
 
-
 /* hw_pin_course -- the constants of CS336 Spring 2025, lecture 10, for its own device (h100-sxm): 989e12 flops/s in
  * bf16 and fp16, 3.35e12 bytes/s, 80e9 bytes. Other devices keep theirs. */
 void hw_pin_course(struct hw *hw);

@@ -26,7 +26,9 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
     out->v[STEPS] = k->ranks - 1;
     out->v[RING_S] = w->bytes > 0 ? ring * w->memory_s / w->bytes : 0;
     out->v[WIRE_S] = w->bytes < ring ? w->memory_s : HUGE_VAL; /* the switch sums */
-    out->v[SHOT_S] = w->bytes > 0 && k->collective == KERNEL_ALL_REDUCE ? (k->ranks - 1) * k->payload_bytes * w->memory_s / w->bytes : out->v[RING_S];
+    out->v[SHOT_S] = w->bytes > 0 && k->collective == KERNEL_ALL_REDUCE
+                         ? (k->ranks - 1) * k->payload_bytes * w->memory_s / w->bytes
+                         : out->v[RING_S];
     out->n = FEATURES_N;
 }
 
