@@ -127,7 +127,9 @@ static void test_a_decode_step_is_the_sum_of_its_kernels(void **state)
     open_case(a, &(struct asked){.model = "smollm2-360m", .gpu = "h100-sxm"}, &k);
     const double got = calibrated_sum_s(k.c, STEP_DECODE, B, S, S, 1);
     if (!(fabs(got - want) < 1e-12 * want)) fail_msg("%.17g s, by hand %.17g", got, want);
-    const struct steps *steps = steps_find("vllm", STEP_DECODE);
+    struct steps_table table;
+    assert_int_equal(steps_load(a, &table, NULL), ERR_OK);
+    const struct steps *steps = steps_find(&table, "vllm", STEP_DECODE);
     assert_non_null(steps);
     const struct calibrated_time t = time_of(&k, STEP_DECODE, B, S);
     const double whole = steps->host_s + want;
@@ -354,9 +356,11 @@ static void test_launching_one_by_one_is_never_faster(void **state)
     struct case_of graph, eager;
     open_case(a, &(struct asked){.model = "llama-3.2-1b", .gpu = "h100-sxm"}, &graph);
     open_case(a, &(struct asked){.model = "llama-3.2-1b", .gpu = "h100-sxm", .eager = true}, &eager);
-    const struct steps *steps = steps_find("vllm", STEP_DECODE);
+    struct steps_table table;
+    assert_int_equal(steps_load(a, &table, NULL), ERR_OK);
+    const struct steps *steps = steps_find(&table, "vllm", STEP_DECODE);
     /* 16 layers of 4 products, attention (2 kernels), 2 norms, rope, activation; embedding, norm, head, draw */
-    const double want = (steps->host_s + (16 * 10 + 4) * STEPS_LAUNCH_S) * steps->band.p50;
+    const double want = (steps->host_s + (16 * 10 + 4) * table.launch_s) * steps->band.p50;
     const double got = time_of(&eager, STEP_DECODE, 1, 97).s;
     assert_true(fabs(got - want) < 1e-12 * want);
     assert_true(got > time_of(&graph, STEP_DECODE, 1, 97).s);

@@ -320,6 +320,103 @@ static void test_collectives(void **state)
     near(work(&k, &h100).bytes, 0.75 * 1000003, 1e-12);
 }
 
+/* Seconds of a form with parameters by name; all others are `rest`. */
+struct named {
+    const char *name;
+    double value;
+};
+
+static double form_s(const struct kernel *k, const struct hw *hw, const struct named *v, size_t n, double rest)
+{
+    double p[KERNEL_PARAMS_MAX], room[KERNEL_FEATURES_MAX];
+    struct kernel_features f;
+    struct err e = {.code = ERR_OK};
+    size_t found = 0;
+    for (size_t i = 0; i < kernel_params_n(k); i++) {
+        p[i] = rest;
+        for (size_t j = 0; j < n; j++)
+            if (strcmp(v[j].name, kernel_param(k, i)->name) == 0) {
+                p[i] = v[j].value;
+                found++;
+            }
+    }
+    assert_int_equal(found, n);
+    if (kernel_prepare(k, hw, room, &f, &e) != ERR_OK) fail_msg("%s", e.text);
+    return kernel_form_of(k)->time_s(&f, p);
+}
+
+#define FREE 1e12 /* a rate that costs nothing */
+#define FORM_S(k, hw, v) form_s(k, hw, v, sizeof(v) / sizeof *(v), 0)
+
+/* Blocks of 128 queries over whole steps of 128 keys up to the diagonal, one at a time, in a width of powers of two;
+ * where a window hides keys, every block pays for it. */
+static void test_prefill_blocks(void **state)
+{
+    const struct hw hw = device(state, "h100-sxm");
+    const double peak = hw.peak_flops_per_s[HW_BF16];
+    struct kernel k = {.kind = KERNEL_PREFILL,
+                       .unit = HW_BF16,
+                       .element_bytes = 2,
+                       .kv_element_bytes = 2,
+                       .batch = 3,
+                       .query_tokens = 896,
+                       .heads = 60,
+                       .kv_heads = 60,
+                       .head_dim = 192,
+                       .value_dim = 192,
+                       .ungrouped = 1,
+                       .padded_dim = 256};
+    static const struct named v[] = {{"compute_frac", 1}, {"memory_frac", FREE}, {"write_frac", FREE}, {"overlap", 16}};
+    double steps = 0, blocks = 0;
+    for (int q = 0; q < 896; q += 128) {
+        blocks++;
+        for (int key = 0; key < q + 128; key += 128) steps++;
+    }
+    near(FORM_S(&k, &hw, v), 3 * 60 * steps * 2 * 128 * 128 * 512 / peak, 1e-12); /* not 384 wide */
+    static const struct named edge[] = {{"compute_frac", FREE}, {"memory_frac", FREE},   {"write_frac", FREE},
+                                        {"overlap", 16},        {"window_s", 0.0078125}, {"block_s", 0.015625}};
+    near(FORM_S(&k, &hw, edge), 3 * 60 * blocks * 0.015625 / 132, 1e-9);
+    k.window = 300;
+    near(FORM_S(&k, &hw, edge), 3 * 60 * blocks * (0.015625 + 0.0078125) / 132, 1e-9);
+    /* heads of a group share the rows of a block, which gathers them */
+    static const struct named packed[] = {{"compute_frac", FREE}, {"memory_frac", FREE}, {"write_frac", FREE},
+                                          {"overlap", 16},        {"packed_s", 0.03125}, {"block_s", 0.015625}};
+    k.window = k.ungrouped = k.padded_dim = 0;
+    k.kv_heads = 12;
+    near(FORM_S(&k, &hw, packed), 3 * 12 * 35 * (0.015625 + 0.03125) / 132, 1e-9); /* 896*5/128 blocks of a KV head */
+}
+
+/* One block a unit, wave after wave: as many as units and splits make, no more splits than 32. */
+static void test_decode_splits(void **state)
+{
+    const struct hw hw = device(state, "h100-sxm");
+    const double read_s = 128.0 * 2 * 192 * 2 * 132 / hw.bandwidth_bytes_per_s; /* 128 keys by one SM */
+    struct kernel k = decode(1, 128 * 96);
+    k.heads = 24;
+    k.kv_heads = 1;
+    k.head_dim = k.value_dim = 192;
+    static const struct named v[] = {{"stream_ratio", 1},     {"half_rate_width", 384}, {"memory_frac", FREE},
+                                     {"hot_ratio", FREE},     {"combine_ratio", FREE},  {"overlap", 16},
+                                     {"step_s", 0.0009765625}};
+    /* 3 steps in a row; heads of 192 at 1 + (192/384)^2; 24 heads are three times 8 rows of the matrix unit */
+    near(FORM_S(&k, &hw, v), 3 * (read_s * 1.25 + 3 * 0.0009765625), 1e-9);
+    k.window = 257; /* hides most: ceil(257/128) + 1 blocks, each its own split */
+    near(FORM_S(&k, &hw, v), read_s * 1.25 + 3 * 0.0009765625, 1e-9);
+}
+
+/* Short messages go to all peers at once, not around a ring. */
+static void test_short_all_reduce(void **state)
+{
+    const struct hw hw = device(state, "a100-80g");
+    struct kernel k = {
+        .kind = KERNEL_COLLECTIVE, .collective = KERNEL_ALL_REDUCE, .ranks = 8, .per_node = 8, .payload_bytes = 65537};
+    static const struct named v[] = {
+        {"low_frac", 1}, {"high_start_s", 1}, {"high_frac", 1}, {"switch_frac", 1}, {"join", 1}};
+    near(FORM_S(&k, &hw, v), 7 * 65537 / 300e9, 1e-12);
+    k.collective = KERNEL_ALL_GATHER;
+    near(FORM_S(&k, &hw, v), 7.0 / 8 * 65537 / 300e9, 1e-12);
+}
+
 static void test_unknown_peak_is_refused(void **state)
 {
     struct hw hw = device(state, "h100-sxm");
@@ -495,6 +592,9 @@ int main(void)
         cmocka_unit_test(test_routed_experts),
         cmocka_unit_test(test_recurrent_layers),
         cmocka_unit_test(test_collectives),
+        cmocka_unit_test(test_prefill_blocks),
+        cmocka_unit_test(test_decode_splits),
+        cmocka_unit_test(test_short_all_reduce),
         cmocka_unit_test(test_unknown_peak_is_refused),
         cmocka_unit_test(test_calibrated_times_respect_bounds),
         cmocka_unit_test(test_more_work_takes_longer),

@@ -194,6 +194,12 @@ static void test_kinds(void **state)
                               "3,97,16,512,64,bf16,fp8,trtllm,25.8\n";
     rows = take(p, put(p, "a.csv", mla, strlen(mla)), NULL, NULL);
     assert_true(rows.v[0].kernel.head_dim == 576 && rows.v[0].kernel.value_dim == 512);
+    static const char prefill[] =
+        "batch,q_len,n_heads,n_kv_heads,head_dim,window,q_dtype,kv_dtype,framework,latency_us\n"
+        "3,97,16,4,192,0,bf16,bf16,trtllm,25.8\n3,97,16,4,192,0,bf16,bf16,vllm,25.8\n";
+    rows = take(p, put(p, "a.csv", prefill, strlen(prefill)), NULL, NULL);
+    assert_true(rows.v[0].kernel.padded_dim == 256 && rows.v[0].kernel.ungrouped > 0);
+    assert_true(rows.v[1].kernel.padded_dim == 0 && !(rows.v[1].kernel.ungrouped > 0));
     static const char conv[] = "op,phase,batch,seq_len,n_k_heads,head_k_dim,n_v_heads,head_v_dim,d_conv,framework,"
                                "latency_us\ncausal_conv1d_fn,context,1,71,4,128,8,64,4,vllm,2.3\n"
                                "chunk_gated_delta_rule,context,1,71,4,128,8,64,4,vllm,2.3\n";

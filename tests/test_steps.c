@@ -1,4 +1,4 @@
-/* Whole steps of engines, measured: the figures of steps.c fitted again, and batch-1 decode held against them. */
+/* Whole steps of engines, measured: the figures of steps.json fitted again, and batch-1 decode held against them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -129,7 +129,7 @@ static struct prediction predict(const struct run_of *r)
     return p;
 }
 
-/* -- steps.c, again -- */
+/* -- steps.json, again -- */
 
 enum { RESIDUALS_MAX = 2048, MODELS_MAX = 32 };
 
@@ -224,10 +224,56 @@ static double quantile(const struct weighed *v, size_t n, double q)
     return v[n - 1].value;
 }
 
+static struct steps_table load_steps(struct arena *a)
+{
+    struct steps_table t;
+    struct err e;
+    if (steps_load(a, &t, &e) != ERR_OK) fail_msg("%s", e.text);
+    return t;
+}
+
 static void check(const char *what, const char *framework, double got, double stated, double within)
 {
     print_message("  %s %s: %.4g, stated %.4g\n", framework, what, got, stated);
-    if (!(fabs(got - stated) <= within)) fail_msg("%s %s is %.4g, steps.c says %.4g", framework, what, got, stated);
+    if (!(fabs(got - stated) <= within)) fail_msg("%s %s is %.4g, steps.json says %.4g", framework, what, got, stated);
+}
+
+/* The table is data, so what it must say is checked. */
+static void test_what_a_table_must_say(void **state)
+{
+    (void)state;
+#define LAUNCH "{\"schema\":\"ridge.steps.1\",\"launch\":{\"value_s\":1.7e-5},\"steps\":["
+#define STEP(phase, host, p50)                                                                                         \
+    "{\"framework\":\"mine\",\"phase\":\"" phase "\",\"host_s\":" host ",\"rows\":7,\"p10\":0.75,\"p50\":" p50         \
+    ",\"p90\":1.25,\"source\":\"a loop\",\"date\":\"2026-11\"}"
+    static const struct {
+        const char *text, *says;
+    } bad[] = {{"{\"schema\":\"ridge.steps.2\"}", "ridge.steps.1"},
+               {"{\"schema\":\"ridge.steps.1\",\"steps\":[]}", "launch"},
+               {LAUNCH STEP("verify", "0", "1") "]}", "decode or prefill"},
+               {LAUNCH STEP("decode", "-1e-3", "1") "]}", "host_s"},
+               {LAUNCH STEP("decode", "0", "1.5") "]}", "p10 <= p50 <= p90"},
+               {LAUNCH "{\"framework\":\"mine\"}]}", "phase"}};
+    struct arena *a = arena_open();
+    struct err e = {.code = ERR_OK};
+    struct json j;
+    struct steps_table t = {.n = 0};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(json_parse(a, "steps.json", bad[i].text, strlen(bad[i].text), &j, &e), ERR_OK);
+        assert_int_equal(steps_parse(&j, &t, &e), ERR_INPUT);
+        if (!strstr(e.text, bad[i].says)) fail_msg("\"%s\" does not say \"%s\"", e.text, bad[i].says);
+    }
+    static const char good[] = LAUNCH STEP("decode", "0.0025", "1.125") "," STEP("prefill", "0", "1") "]}";
+    assert_int_equal(json_parse(a, "steps.json", good, strlen(good), &j, &e), ERR_OK);
+    if (steps_parse(&j, &t, &e) != ERR_OK) fail_msg("%s", e.text);
+    assert_true(t.n == 2 && t.launch_s == 1.7e-5);
+    assert_true(steps_find(&t, "mine", STEP_DECODE)->host_s == 0.0025);
+    assert_true(steps_find(&t, "mine", STEP_PREFILL)->band.n == 7);
+    assert_null(steps_find(&t, "yours", STEP_DECODE));
+    double low, high;
+    steps_widest(&t, &low, &high);
+    assert_true(low == 0.75 && high == 1.25);
+    arena_close(a);
 }
 
 static void test_decode_steps_as_stated(void **state)
@@ -235,6 +281,7 @@ static void test_decode_steps_as_stated(void **state)
     static const char *const FRAMEWORKS[] = {"vllm", "trtllm", "sglang"};
     (void)state;
     struct arena *a = arena_open();
+    const struct steps_table stated = load_steps(a);
     struct residuals *all = arena_alloc(a, sizeof *all);
     assert_non_null(all);
     read_served(a, all);
@@ -242,7 +289,7 @@ static void test_decode_steps_as_stated(void **state)
     struct weighed *left = arena_array(a, all->n, sizeof *left);
     for (size_t i = 0; i < all->n; i++) weight[i] = weight_of(all, &all->v[i]);
     for (size_t f = 0; f < 3; f++) {
-        const struct steps *s = steps_find(FRAMEWORKS[f], STEP_DECODE);
+        const struct steps *s = steps_find(&stated, FRAMEWORKS[f], STEP_DECODE);
         size_t n = 0;
         assert_non_null(s);
         for (size_t i = 0; i < all->n; i++) {
@@ -269,6 +316,7 @@ static void test_prefill_steps_as_stated(void **state)
     struct csv *t = arena_alloc(a, sizeof *t);
     struct weighed v[64];
     size_t n = 0;
+    const struct steps_table stated = load_steps(a);
     if (!t || !csv_open(t, csv_shared(a, "serving/e2e_measured.csv"))) {
         arena_close(a);
         skip();
@@ -292,7 +340,7 @@ static void test_prefill_steps_as_stated(void **state)
     }
     csv_close(t);
     qsort(v, n, sizeof *v, by_value);
-    const struct steps *s = steps_find("trtllm", STEP_PREFILL);
+    const struct steps *s = steps_find(&stated, "trtllm", STEP_PREFILL);
     assert_non_null(s);
     check("prefill rows", "trtllm", (double)n, (double)s->band.n, 0.5);
     check("prefill P10", "trtllm", quantile(v, n, 0.1), s->band.p10, 0.015);
@@ -386,6 +434,7 @@ static void test_batch_one_decode(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_a_table_must_say),
         cmocka_unit_test(test_decode_steps_as_stated),
         cmocka_unit_test(test_prefill_steps_as_stated),
         cmocka_unit_test(test_batch_one_decode),

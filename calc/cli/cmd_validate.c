@@ -19,6 +19,10 @@ static const struct option OPTIONS[] = {
      .value = "NAME|FILE",
      .help = "fitted parameters: a file that ridge fit wrote, or a built-in such as h100-sxm.vllm; without them bounds "
              "alone"},
+    {.name = "transfer-from",
+     .kind = OPTION_TEXT,
+     .value = "DEVICE",
+     .help = "parameters of all that was fitted on another device, taken here by the ratios of datasheets: h100-sxm"},
     {.name = "framework", .kind = OPTION_TEXT, .value = "NAME", .help = "rows of this framework only: vllm"},
     {.name = "kind",
      .kind = OPTION_MANY,
@@ -84,10 +88,20 @@ static enum err_code sentences(struct arena *a, const struct rows *rows, const s
         if (!notes[(*n)++]) return err_nomem(e);
     }
     if (f && strcmp(f->device, hw->key) != 0) {
-        notes[*n] = arena_printf(a, "Parameters of %.40s, rates of %s.", f->device, hw->key);
+        notes[*n] = arena_printf(a, "Parameters of %.40s, rates and clock of %s.", f->device, hw->key);
         if (!notes[(*n)++]) return err_nomem(e);
     }
     return ERR_OK;
+}
+
+/* Parameters of another device become those of hw, by what the files of both say. */
+static enum err_code transfer(struct arena *a, const struct hw *hw, struct efficiency *f, struct err *e)
+{
+    struct hw from;
+    struct err unknown;
+    const struct efficiency fitted = *f;
+    if (strcmp(f->device, hw->key) == 0 || hw_load(a, f->device, &from, &unknown) != ERR_OK) return ERR_OK;
+    return efficiency_transfer(a, &fitted, &from, hw, f, e);
 }
 
 static enum err_code run(struct arena *a, const struct command *c, int argc, char **argv, struct err *e)
@@ -108,17 +122,23 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     TRY(table_format_parse(option_get(&v, "format"), &format, e));
     const char *plot = option_get(&v, "plot"), *efficiency = option_get(&v, "efficiency");
     if (plot) TRY(fit_plot_check(plot, e));
-    if (plot && !efficiency) return err_set(e, ERR_USAGE, "--plot: needs --efficiency, the times to draw");
+    const char *from = option_get(&v, "transfer-from");
+    if (from && efficiency) return err_set(e, ERR_USAGE, "--transfer-from: --efficiency already says whose parameters");
+    const bool fitted = efficiency || from;
+    if (plot && !fitted)
+        return err_set(e, ERR_USAGE, "--plot: needs --efficiency or --transfer-from, the times to draw");
     TRY(hw_load(a, option_get(&v, "device"), &hw, e));
     if (efficiency) TRY(efficiency_load(a, efficiency, &f, e));
+    if (from) TRY(efficiency_load_device(a, from, &f, e));
+    if (fitted) TRY(transfer(a, &hw, &f, e));
     const struct rows_filter filter = {
         .hw = &hw, .framework = option_get(&v, "framework"), .kinds = option_get(&v, "kind")};
     TRY(rows_read(a, option_get(&v, "from"), &filter, &rows, e));
-    TRY(validate_rows(a, &hw, &rows, efficiency ? &f : NULL, &row, e));
+    TRY(validate_rows(a, &hw, &rows, fitted ? &f : NULL, &row, e));
     TRY(validate_groups(a, row, rows.n, &hw, option_get(&v, "by"), &groups, &n, e));
     struct table t = {.schema = "ridge.validate.1", .tool = commands_tool(), .notes = notes};
     t.scenario_json = option_scenario_json(a, &v);
-    TRY(sentences(a, &rows, efficiency ? &f : NULL, &hw, notes, &t.n_notes, e));
+    TRY(sentences(a, &rows, fitted ? &f : NULL, &hw, notes, &t.n_notes, e));
     const bool all = option_given(&v, "rows");
     t.columns = all ? ROWS : GROUPS;
     t.n_columns = all ? sizeof ROWS / sizeof ROWS[0] : sizeof GROUPS / sizeof GROUPS[0];
@@ -139,6 +159,7 @@ const struct command command_validate = {
     .options = OPTIONS,
     .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
     .examples = "  ridge validate --from rows/ -g h100-sxm\n"
-                "  ridge validate --from rows/ -g h100-sxm --efficiency h100-sxm.vllm --framework vllm --by class\n",
+                "  ridge validate --from rows/ -g h100-sxm --efficiency h100-sxm.vllm --framework vllm --by class\n"
+                "  ridge validate --from rows/ -g a100-80g --transfer-from h100-sxm --by class\n",
     .run = run,
 };

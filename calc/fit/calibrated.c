@@ -42,8 +42,9 @@ struct calibrated {
     struct calibrated_setup setup;
     const struct hw *hw;
     struct phase_calls phase[PASSES]; /* the last of them mixed */
-    double widest_low, widest_high;   /* of all whole steps measured */
-    double *room;                     /* [KERNEL_FEATURES_MAX] */
+    struct steps_table steps;
+    double widest_low, widest_high; /* of all whole steps measured */
+    double *room;                   /* [KERNEL_FEATURES_MAX] */
     const char *note[NOTES_MAX];
     size_t notes_n;
 };
@@ -102,7 +103,7 @@ static enum err_code open_phase(struct arena *a, struct calibrated *c, int which
         p->pass = mix_pass_of(c->setup.mix);
     } else {
         p->pass = step_pass_of(c->setup.step, (enum step_phase)which);
-        p->steps = steps_find(c->setup.source->framework, (enum step_phase)which);
+        p->steps = steps_find(&c->steps, c->setup.source->framework, (enum step_phase)which);
     }
     p->fixed.call = arena_array(a, p->pass.n, sizeof *p->fixed.call);
     p->moving.call = arena_array(a, p->pass.n, sizeof *p->moving.call);
@@ -201,7 +202,8 @@ enum err_code calibrated_open(struct arena *a, const struct calibrated_setup *se
     *c = (struct calibrated){.setup = *setup, .room = arena_array(a, KERNEL_FEATURES_MAX, sizeof *c->room)};
     if (!c->room) return err_nomem(e);
     c->hw = step_pass_of(setup->step, STEP_DECODE).setup->hw;
-    steps_widest(&c->widest_low, &c->widest_high);
+    TRY(steps_load(a, &c->steps, e));
+    steps_widest(&c->steps, &c->widest_low, &c->widest_high);
     for (int p = 0; p < PASSES; p++) TRY(open_phase(a, c, p, e));
     TRY(add_notes(a, c, e));
     *out = c;
@@ -315,7 +317,7 @@ static struct calibrated_time finish(const struct calibrated *c, const struct st
 {
     const double low = sums->wide_low_s / sums->s, high = sums->wide_high_s / sums->s;
     double kernels_s = sums->s;
-    if (c->setup.eager) kernels_s = fmax(kernels_s, sums->launches * STEPS_LAUNCH_S);
+    if (c->setup.eager) kernels_s = fmax(kernels_s, sums->launches * c->steps.launch_s);
     const double s = (c->setup.hostless ? 0 : host_s) + kernels_s;
     struct calibrated_time t;
     if (steps) {

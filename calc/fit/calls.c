@@ -159,14 +159,12 @@ static void make_attention(struct call *c, const struct maker *m)
     if (x->images || x->kind != MIXER_ATTENTION) return;
     c->both_ways = model->bidirectional;
     const bool fp8 = k->kv_element_bytes <= 1;
-    const double group = k->heads / k->kv_heads;
-    /* as the measured classes: fit/rows_formats.c */
     const bool decode = m->decode || m->verify;
-    const bool alone = is_trtllm(m) && !(decode && group > 1 && group <= 32);
     c->packed = m->verify;
     k->kind = decode ? KERNEL_DECODE : KERNEL_PREFILL;
-    k->ungrouped = alone;
-    const char *with = decode && alone ? "/ungrouped" : NULL, *without = decode && !alone ? "/ungrouped" : NULL;
+    rows_attention(k, is_trtllm(m));
+    const bool alone = decode && k->ungrouped > 0;
+    const char *with = alone ? "/ungrouped" : NULL, *without = decode && !alone ? "/ungrouped" : NULL;
     const char *kind = decode ? "decode" : "prefill";
     char mixed[32], narrow[32], plain[32];
     (void)snprintf(mixed, sizeof mixed, "%s/bf16/fp8/", kind);

@@ -245,6 +245,7 @@ static enum err_code open_file(struct arena *a, const char *name, struct json *o
     for (size_t i = 0; i < n; i++) {
         const char *stem = f[i].path + sizeof PREFIX - 1;
         const size_t used = strlen(known), stem_len = strlen(stem) - strlen(".json");
+        if (strcmp(stem, "steps.json") == 0) continue; /* of whole steps: steps.h */
         if (used + stem_len + 3 >= sizeof known) break;
         memcpy(known + used, i ? ", " : "", i ? 2 : 0);
         memcpy(known + used + (i ? 2 : 0), stem, stem_len);
@@ -281,4 +282,53 @@ const struct fit_class *efficiency_find(const struct efficiency *f, const char *
     for (size_t i = 0; i < f->n; i++)
         if (strcmp(f->classes[i].name, class_name) == 0) return &f->classes[i];
     return NULL;
+}
+
+enum err_code efficiency_transfer(struct arena *a, const struct efficiency *f, const struct hw *from,
+                                  const struct hw *to, struct efficiency *out, struct err *e)
+{
+    const double ratio = from->clock_mhz / to->clock_mhz;
+    *out = *f;
+    if (isnan(ratio)) return ERR_OK;
+    struct fit_class *classes = arena_array(a, f->n ? f->n : 1, sizeof *classes);
+    if (!classes) return err_nomem(e);
+    for (size_t i = 0; i < f->n; i++) {
+        struct fit_class *c = &classes[i];
+        *c = f->classes[i];
+        if (c->like.kind == KERNEL_COLLECTIVE) continue;
+        const bool launches = c->like.kind == KERNEL_PREFILL || c->like.kind == KERNEL_MLA_PREFILL;
+        for (size_t k = 0; k < c->n_params; k++) {
+            const struct kernel_param *p = kernel_param(&c->like, k);
+            if (strcmp(p->unit, "s") != 0 || (launches && strcmp(p->name, "start_s") == 0)) continue;
+            c->p[k] *= ratio;
+        }
+        c->baseline[0] *= ratio; /* start_s */
+    }
+    out->classes = classes;
+    return ERR_OK;
+}
+
+enum err_code efficiency_load_device(struct arena *a, const char *device, struct efficiency *out, struct err *e)
+{
+    static const char PREFIX[] = "configs/efficiency/";
+    const size_t len = strlen(device);
+    struct efficiency all = {.n = 0};
+    size_t n;
+    const struct embed_file *f = embed_under(PREFIX, &n);
+    for (size_t i = 0; i < n; i++) {
+        const char *stem = f[i].path + sizeof PREFIX - 1;
+        struct efficiency one;
+        if (strncmp(stem, device, len) != 0 || stem[len] != '.') continue;
+        TRY(efficiency_load(a, arena_strndup(a, stem, strlen(stem) - strlen(".json")), &one, e));
+        struct fit_class *joined = arena_array(a, all.n + one.n + 1, sizeof *joined);
+        if (!joined) return err_nomem(e);
+        if (all.n) memcpy(joined, all.classes, all.n * sizeof *joined);
+        if (one.n) memcpy(joined + all.n, one.classes, one.n * sizeof *joined);
+        all = (struct efficiency){.file = PREFIX, .device = one.device, .classes = joined, .n = all.n + one.n};
+    }
+    char shown[80];
+    if (!all.n)
+        return err_set(e, ERR_USAGE, "nothing was fitted on \"%s\"", text_clean(shown, sizeof shown, device, len));
+    *out = all;
+    return ERR_OK;
 }

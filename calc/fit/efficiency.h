@@ -33,6 +33,16 @@ struct efficiency {
  * that is not ascending; ERR_IO; ERR_NOMEM. */
 enum err_code efficiency_load(struct arena *a, const char *name, struct efficiency *out, struct err *e);
 
+/* efficiency_transfer -- the parameters of f, fitted on `from`, for `to`: times are cycles of an SM, so those in
+ * seconds are multiplied by the ratio of clocks; all else is a part of a datasheet rate and stays. Collectives wait for
+ * links and keep their times. As they are when a clock is not known. Errors: ERR_NOMEM. */
+enum err_code efficiency_transfer(struct arena *a, const struct efficiency *f, const struct hw *from,
+                                  const struct hw *to, struct efficiency *out, struct err *e);
+
+/* efficiency_load_device -- all built-in files of a device ("h100-sxm" and "h100-sxm.vllm", ...) as one, framework and
+ * source NULL. Errors: ERR_USAGE there is none; as efficiency_load. */
+enum err_code efficiency_load_device(struct arena *a, const char *device, struct efficiency *out, struct err *e);
+
 /* efficiency_find -- the class of a name, NULL when the file has none. */
 const struct fit_class *efficiency_find(const struct efficiency *f, const char *class_name);
 

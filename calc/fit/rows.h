@@ -49,4 +49,8 @@ enum err_code rows_read(struct arena *a, const char *from, const struct rows_fil
 enum err_code rows_read_file(struct arena *a, const char *path, const struct rows_filter *filter, struct rows *out,
                              struct err *e);
 
+/* rows_attention -- what an engine's attention kernels are known to make of heads, groups and widths: sets ungrouped
+ * and padded_dim of a prefill or decode call. */
+void rows_attention(struct kernel *k, bool trtllm);
+
 #endif

@@ -1,5 +1,6 @@
 #include "calc/fit/rows_formats.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -189,6 +190,16 @@ static enum err_code finish_bmm(struct arena *a, struct row *r, struct err *e)
     return name_row(a, r, NULL, NULL, arena_printf(a, "%g,%g,%g", r->kernel.groups, r->kernel.n, r->kernel.k), e);
 }
 
+void rows_attention(struct kernel *k, bool trtllm)
+{
+    /* TensorRT-LLM decodes groups of 2 to 32 heads with one kernel and all else with one that knows no groups; its
+     * prefill never packs the heads of a group into one block of rows, and computes widths that are powers of two */
+    const double group = k->heads / k->kv_heads;
+    const bool decode = k->kind == KERNEL_DECODE;
+    k->ungrouped = trtllm && !(decode && group > 1 && group <= 32);
+    k->padded_dim = trtllm && !decode ? exp2(ceil(log2(k->head_dim))) : 0;
+}
+
 static enum err_code finish_attention(struct arena *a, struct row *r, struct err *e)
 {
     struct kernel *k = &r->kernel;
@@ -196,12 +207,8 @@ static enum err_code finish_attention(struct arena *a, struct row *r, struct err
     if (k->kv_heads > k->heads)
         return err_set(e, ERR_INPUT, "n_kv_heads %g is above n_heads %g", k->kv_heads, k->heads);
     k->value_dim = k->head_dim;
-    /* TensorRT-LLM decodes groups of 2 to 32 heads with one kernel and all else with one that knows no groups; its
-     * prefill never packs the heads of a group into one block of rows */
-    const double group = k->heads / k->kv_heads;
-    const bool trtllm = strcmp(r->framework, "trtllm") == 0, decode = k->kind == KERNEL_DECODE;
-    k->ungrouped = trtllm && !(decode && group > 1 && group <= 32);
-    return name_row(a, r, NULL, decode && k->ungrouped > 0 ? "ungrouped" : NULL,
+    rows_attention(k, strcmp(r->framework, "trtllm") == 0);
+    return name_row(a, r, NULL, k->kind == KERNEL_DECODE && k->ungrouped > 0 ? "ungrouped" : NULL,
                     arena_printf(a, "%g,%g,%g,%g", k->heads, k->kv_heads, k->head_dim, k->window), e);
 }
 

@@ -10,13 +10,13 @@ static const char *const FRAMEWORKS[] = {"vllm", "trtllm", "sglang"};
 enum { FRAMEWORKS_N = sizeof FRAMEWORKS / sizeof FRAMEWORKS[0], NAME_MAX_BYTES = 200 };
 
 /* P10 and P90 of measured over calibrated, all rows of one device by parameters of another, over those by its own:
- * h200-sxm by h100-sxm.vllm 0.908..1.240 and by h100-sxm.trtllm 0.914..1.306, h100-sxm by h200-sxm 0.799..1.116;
- * a100-80g by h100-sxm.vllm 0.875..1.574, by h200-sxm 0.837..1.522, h100-sxm by a100-80g 0.632..1.289; own ones
- * 0.88..1.18. The widest of each. Source: `ridge validate --rows` on the rows that the files were fitted to. */
+ * h200-sxm by h100-sxm.vllm 0.922..1.227 and by h100-sxm.trtllm 0.915..1.256, h100-sxm by h200-sxm 0.815..1.104;
+ * a100-80g by h100-sxm.vllm 0.767..1.418, by h200-sxm 0.759..1.411, h100-sxm by a100-80g 0.623..1.261; own ones
+ * 0.88..1.15. The widest of each. Source: `ridge validate --rows` on the rows that the files were fitted to. */
 const struct source_widening source_transfers[SOURCE_TRANSFERS_N] = {
     [SOURCE_OWN] = {"", 1, 1},
-    [SOURCE_SAME_GENERATION] = {"of its generation", 0.90, 1.11},
-    [SOURCE_OTHER_GENERATION] = {"of another generation", 0.72, 1.37},
+    [SOURCE_SAME_GENERATION] = {"of its generation", 0.92, 1.09},
+    [SOURCE_OTHER_GENERATION] = {"of another generation", 0.71, 1.23},
 };
 
 /* -- the nearest measured device -- */
@@ -60,6 +60,7 @@ static bool stem_of(const char *path, char *stem, char *device)
     if (len <= end || len - end >= NAME_MAX_BYTES) return false;
     memcpy(stem, from, len - end);
     stem[len - end] = '\0';
+    if (strcmp(stem, "steps") == 0) return false; /* of whole steps: steps.h */
     const size_t head = strcspn(stem, ".");
     memcpy(device, stem, head);
     device[head] = '\0';
@@ -101,13 +102,19 @@ static enum err_code nearest(struct arena *a, const struct hw *hw, struct near *
 
 /* -- files -- */
 
-static enum source_transfer transfer_from(struct arena *a, const struct hw *hw, const struct efficiency *f)
+/* How f gets to hw; its parameters are made those of hw. */
+static enum err_code transfer_from(struct arena *a, const struct hw *hw, struct efficiency *f,
+                                   enum source_transfer *out, struct err *e)
 {
     struct hw from;
     struct err unknown;
-    if (strcmp(f->device, hw->key) == 0) return SOURCE_OWN;
-    if (hw_load(a, f->device, &from, &unknown) != ERR_OK) return SOURCE_OTHER_GENERATION;
-    return same_generation(hw, &from) ? SOURCE_SAME_GENERATION : SOURCE_OTHER_GENERATION;
+    *out = SOURCE_OWN;
+    if (strcmp(f->device, hw->key) == 0) return ERR_OK;
+    *out = SOURCE_OTHER_GENERATION;
+    if (hw_load(a, f->device, &from, &unknown) != ERR_OK) return ERR_OK;
+    if (same_generation(hw, &from)) *out = SOURCE_SAME_GENERATION;
+    const struct efficiency fitted = *f;
+    return efficiency_transfer(a, &fitted, &from, hw, f, e);
 }
 
 static enum err_code add(struct arena *a, const struct hw *hw, const char *name, struct source *s, struct err *e)
@@ -117,8 +124,9 @@ static enum err_code add(struct arena *a, const struct hw *hw, const char *name,
         const char *have = s->file[i].file, *at = strstr(have, name);
         if (at == have + sizeof FOLDER - 1 && strcmp(at + strlen(name), ".json") == 0) return ERR_OK;
     }
-    TRY(efficiency_load(a, name, &s->file[s->n], e));
-    s->transfer[s->n] = transfer_from(a, hw, &s->file[s->n]);
+    struct efficiency *f = &s->file[s->n];
+    TRY(efficiency_load(a, name, f, e));
+    TRY(transfer_from(a, hw, f, &s->transfer[s->n], e));
     if (s->n++ == 0) s->name = name;
     return ERR_OK;
 }

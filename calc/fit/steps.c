@@ -1,38 +1,101 @@
 #include "calc/fit/steps.h"
 
-#include <stddef.h>
+#include <math.h>
 #include <string.h>
 
-#define SERVED                                                                                                         \
-    "github ai-dynamo/aiconfigurator commit 095f58a5, systems/silicon_sample.csv (Apache-2.0): time per output token " \
-    "in closed loop, rows whose prefills take less than 15 % of it"
+#include "calc/base/embed.h"
 
-/* host_s: least mean of |ln(measured/predicted)|, models weighted alike, on a grid of 50 us. Bands: every model left
- * out of that once, its residuals then, models weighted alike. tests/test_steps.c does it again. */
-static const struct steps STEPS[] = {
-    {"vllm", STEP_DECODE, 850e-6, {134, 0.76, 1.04, 1.60}, SERVED},
-    {"trtllm", STEP_DECODE, 350e-6, {107, 0.79, 0.90, 1.21}, SERVED},
-    {"sglang", STEP_DECODE, 0, {22, 0.67, 0.96, 1.16}, SERVED},
-    {"trtllm",
-     STEP_PREFILL,
-     0,
-     {7, 1.07, 1.19, 1.28},
-     "TensorRT-LLM 0.5.0, performance.md: first tokens without a queue"},
-    {NULL, STEP_DECODE, 0, {0, 0, 0, 0}, NULL},
-};
+enum { ROWS_MAX = 1000000 };
 
-const struct steps *steps_find(const char *framework, enum step_phase phase)
+static const char PATH[] = "configs/efficiency/steps.json";
+
+static enum err_code member(const struct json *j, const char *key, struct json *out, struct err *e)
 {
-    for (const struct steps *s = STEPS; s->framework; s++)
-        if (s->phase == phase && strcmp(s->framework, framework) == 0) return s;
+    if (json_get(j, key, out)) return ERR_OK;
+    return err_set(e, ERR_INPUT, "%s: %s%s%s: missing", j->file, j->path, *j->path ? "." : "", key);
+}
+
+static enum err_code text_of(const struct json *j, const char *key, const char **out, struct err *e)
+{
+    struct json v;
+    TRY(member(j, key, &v, e));
+    return json_str(&v, out, e);
+}
+
+static enum err_code number_of(const struct json *j, const char *key, double *out, struct err *e)
+{
+    struct json v;
+    TRY(member(j, key, &v, e));
+    TRY(json_num(&v, out, e));
+    return isfinite(*out) && *out >= 0 ? ERR_OK : json_want(&v, "a number of 0 or more", e);
+}
+
+static enum err_code parse_one(const struct json *j, struct steps *s, struct err *e)
+{
+    const char *phase;
+    int64_t rows;
+    struct json v;
+    TRY(text_of(j, "framework", &s->framework, e));
+    TRY(text_of(j, "phase", &phase, e));
+    TRY(text_of(j, "source", &s->source, e));
+    TRY(text_of(j, "date", &s->date, e));
+    s->phase = STEP_DECODE;
+    if (strcmp(phase, step_phase_name(STEP_DECODE)) != 0) {
+        s->phase = STEP_PREFILL;
+        TRY(member(j, "phase", &v, e));
+        if (strcmp(phase, step_phase_name(STEP_PREFILL)) != 0) return json_want(&v, "decode or prefill", e);
+    }
+    TRY(number_of(j, "host_s", &s->host_s, e));
+    TRY(member(j, "rows", &v, e));
+    TRY(json_int(&v, 1, ROWS_MAX, &rows, e));
+    s->band.n = (size_t)rows;
+    TRY(number_of(j, "p10", &s->band.p10, e));
+    TRY(number_of(j, "p50", &s->band.p50, e));
+    TRY(number_of(j, "p90", &s->band.p90, e));
+    const bool ascends = s->band.p10 > 0 && s->band.p10 <= s->band.p50 && s->band.p50 <= s->band.p90;
+    return ascends ? ERR_OK : json_want(j, "0 < p10 <= p50 <= p90", e);
+}
+
+enum err_code steps_parse(const struct json *j, struct steps_table *out, struct err *e)
+{
+    struct json list, item;
+    const char *schema;
+    TRY(text_of(j, "schema", &schema, e));
+    if (strcmp(schema, "ridge.steps.1") != 0)
+        return err_set(e, ERR_INPUT, "%s: schema: wanted \"ridge.steps.1\"", j->file);
+    TRY(number_of(j, "launch.value_s", &out->launch_s, e));
+    TRY(member(j, "steps", &list, e));
+    if (!json_is_array(&list)) return json_want(&list, "an array", e);
+    const size_t n = json_len(&list);
+    struct steps *v = arena_array(j->arena, n ? n : 1, sizeof *v);
+    if (!v) return err_nomem(e);
+    for (size_t i = 0; i < n && json_at(&list, i, NULL, &item); i++) TRY(parse_one(&item, &v[i], e));
+    out->v = v;
+    out->n = n;
+    return ERR_OK;
+}
+
+enum err_code steps_load(struct arena *a, struct steps_table *out, struct err *e)
+{
+    struct json j;
+    const struct embed_file *f = embed_find(PATH);
+    if (!f) return err_set(e, ERR_INPUT, "%s: not built in", PATH);
+    TRY(json_parse(a, PATH, (const char *)f->bytes, f->size, &j, e));
+    return steps_parse(&j, out, e);
+}
+
+const struct steps *steps_find(const struct steps_table *t, const char *framework, enum step_phase phase)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->v[i].phase == phase && strcmp(t->v[i].framework, framework) == 0) return &t->v[i];
     return NULL;
 }
 
-void steps_widest(double *low, double *high)
+void steps_widest(const struct steps_table *t, double *low, double *high)
 {
     *low = *high = 1;
-    for (const struct steps *s = STEPS; s->framework; s++) {
-        *low = s->band.p10 < *low ? s->band.p10 : *low;
-        *high = s->band.p90 > *high ? s->band.p90 : *high;
+    for (size_t i = 0; i < t->n; i++) {
+        *low = fmin(*low, t->v[i].band.p10);
+        *high = fmax(*high, t->v[i].band.p90);
     }
 }

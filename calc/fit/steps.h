@@ -1,10 +1,14 @@
 /* steps -- whole steps of engines, measured, against the sum of their kernels' calibrated times.
  *
  * Bands of a step are those of whole steps. They come from published end-to-end measurements, not from adding up bands
- * of kernels, whose errors are neither independent nor all of what a step is. */
+ * of kernels, whose errors are neither independent nor all of what a step is. They are data,
+ * configs/efficiency/steps.json:
+ *   {"schema": "ridge.steps.1", "launch": {"value_s", "source", "date"},
+ *    "steps": [{"framework", "phase": "decode"|"prefill", "host_s", "rows", "p10", "p50", "p90", "source", "date"}]} */
 #ifndef RIDGE_FIT_STEPS_H
 #define RIDGE_FIT_STEPS_H
 
+#include "calc/base/json.h"
 #include "calc/fit/fit.h"
 #include "calc/time/step.h"
 
@@ -13,18 +17,25 @@ struct steps {
     const char *framework;
     enum step_phase phase;
     double host_s;        /* per step: scheduling, sampling, inputs */
-    struct fit_band band; /* measured over predicted of models left out; n 0: none measured */
-    const char *source;
+    struct fit_band band; /* measured over predicted of models left out */
+    const char *source, *date;
 };
 
+struct steps_table {
+    const struct steps *v;
+    size_t n;
+    double launch_s; /* host seconds of one kernel launched by itself */
+};
+
+/* steps_load -- the built-in table. steps_parse -- one from JSON of the form above. Errors: ERR_INPUT naming file and
+ * key: missing, of another kind, a band that does not ascend; ERR_NOMEM. */
+enum err_code steps_load(struct arena *a, struct steps_table *out, struct err *e);
+enum err_code steps_parse(const struct json *j, struct steps_table *out, struct err *e);
+
 /* steps_find -- NULL when no whole steps of that framework and phase were measured. */
-const struct steps *steps_find(const char *framework, enum step_phase phase);
+const struct steps *steps_find(const struct steps_table *t, const char *framework, enum step_phase phase);
 
 /* steps_widest -- the lowest P10 and the highest P90 of all of them; 1 of none. */
-void steps_widest(double *low, double *high);
-
-/* Host seconds of one kernel launched by itself; measured: start-up of vLLM's all-reduce called eagerly over that in a
- * graph. */
-#define STEPS_LAUNCH_S 16e-6
+void steps_widest(const struct steps_table *t, double *low, double *high);
 
 #endif

@@ -11,6 +11,7 @@
  *   memory_label "80 GB"    what the vendor says         memory_visible "79.65 GiB"  what the driver reports
  *   memory_usable "79.19 GiB"  what is left to a process after its context
  *   bandwidth* "3.35 TB/s", bandwidth_measured           peak {fp32_vector tf32 bf16 fp16 fp8 int8 fp4 int4}
+ *   clock_mhz 1830 (cycles of an SM at its peak)
  *   sm_count 132 (SMs, compute units or cores), l2 "50 MiB" (last-level cache), pcie "64 GB/s", power "700 W"
  *   link {"kind", "per_direction": "450 GB/s", "pair", "domain": 8, "nvls": true, source, date, status, note}
  *   fabric {"kind", "per_direction": "50 GB/s", source, date, status, note}   between nodes, of one device
@@ -38,6 +39,7 @@ enum hw_field {
     HW_BANDWIDTH_MEASURED,
     HW_PEAK,
     HW_SM_COUNT = HW_PEAK + HW_DTYPES_N,
+    HW_CLOCK,
     HW_L2,
     HW_LINK,
     HW_LINK_PAIR,
@@ -75,6 +77,7 @@ struct hw {
     double bandwidth_bytes_per_s, bandwidth_measured_bytes_per_s;
     double peak_flops_per_s[HW_DTYPES_N];
     double sm_count;
+    double clock_mhz; /* of an SM, at which the 16-bit peak is reached */
     double l2_bytes;
     double link_bytes_per_s;      /* one direction, all links of the device together */
     double link_pair_bytes_per_s; /* one direction, to one neighbour, where there is no switch */

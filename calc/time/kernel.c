@@ -38,7 +38,7 @@ double kernel_norm(double x, double y, double p)
 
 double kernel_hot_frac(double bytes, double room_bytes) { return fmin(1, fmax(0, 2 - bytes / room_bytes)); }
 
-double kernel_throttle(double compute_s, double most) { return 1 + most * compute_s / (compute_s + 1e-3); }
+double kernel_throttle(double compute_s, double most) { return 1 + most * compute_s / (compute_s + 5e-3); }
 
 double kernel_experts(double tokens, double topk, double experts)
 {

@@ -46,8 +46,9 @@ struct kernel {
     double context_tokens;                       /* decode: keys, the new one included */
     double heads, kv_heads, head_dim, value_dim; /* MLA decode: head_dim = latent + rope, value_dim = latent */
     double window;                               /* 0: none */
-    bool cold;        /* weights and cache come from memory, as in a step that reads many: no call left them on chip */
-    double ungrouped; /* 1 where the query heads of a group do not share one reading of their keys */
+    bool cold;         /* weights and cache come from memory, as in a step that reads many: no call left them on chip */
+    double ungrouped;  /* 1 where the query heads of a group do not share one reading of their keys */
+    double padded_dim; /* width that the kernel computes a head of a prefill with; 0: head_dim */
     double tokens, width, hidden, topk, experts, tp, ep, gated; /* MoE; hidden before tp; gated 0 or 1 */
     double active_experts, routed_rows, max_rows;               /* MoE, of this rank; NAN: expected values */
     double key_heads, state_dim, chunk_tokens, state_bytes;     /* scan; state_bytes: per element of the state */
@@ -117,7 +118,7 @@ enum err_code kernel_prepare(const struct kernel *k, const struct hw *hw, double
 double kernel_hot_frac(double bytes, double room_bytes);
 
 /* kernel_throttle -- factor of a kernel that computes for compute_s: clocks fall as power is drawn for milliseconds,
- * 1 + most * c/(c + 1 ms). */
+ * 1 + most * c/(c + 5 ms). */
 double kernel_throttle(double compute_s, double most);
 
 /* kernel_time_s -- calibrated seconds with parameters p[kernel_params_n]: max(credited bound, form + quantisation).

@@ -7,12 +7,12 @@ enum { ROWS = 128, KEYS = 128 };
 
 /* -- prefill -- */
 
-enum { START, COMPUTE, WIDTH, BLOCK, STEP, MEMORY, WRITE, NORM, BALANCE, THROTTLE, TAIL, PREFILL_N };
+enum { START, COMPUTE, PACK, BLOCK, STEP, MEMORY, WRITE, NORM, BALANCE, THROTTLE, TAIL, EDGE, PREFILL_N };
 
 static const struct kernel_param prefill_params[PREFILL_N] = {
     [START] = {"start_s", "s", "start-up", 1e-6, 1e-4, {1e-5, 1.5e-5}},
-    [COMPUTE] = {"compute_frac", "fraction", "of the peak rate, for wide heads", 0.05, 1, {0.85, 0.6}},
-    [WIDTH] = {"half_width", "elements", "width of a head at which half of that is reached", 0.5, 400, {40, 15}},
+    [COMPUTE] = {"compute_frac", "fraction", "of the peak rate", 0.05, 1, {0.85, 0.6}},
+    [PACK] = {"packed_s", "s", "what rows of several heads add to a block", 1e-9, 5e-5, {1e-7, 1e-6}},
     [BLOCK] = {"block_s", "s", "start and end of a block of queries", 1e-9, 5e-5, {2e-6, 5e-6}},
     [STEP] = {"step_s", "s", "softmax and synchronisation of a step over 128 keys", 1e-10, 5e-6, {1e-7, 3e-7}},
     [MEMORY] = {"memory_frac", "fraction", "of the bandwidth", 0.05, 1, {0.8, 0.5}},
@@ -20,12 +20,24 @@ static const struct kernel_param prefill_params[PREFILL_N] = {
     [NORM] = {"overlap", "exponent", "of the norm that joins compute and memory: 1 no overlap", 0.7, 16, {2, 1.2}},
     [BALANCE] = {"imbalance", "ratio", "of the longest block that waits at the end", 1e-3, 2, {0.3, 0.8}},
     [THROTTLE] = {"throttle_frac", "fraction", "of time that long products lose to lower clocks", 1e-3, 1, {0.1, 0.02}},
+    [EDGE] = {"window_s", "s", "what a window that hides keys adds to a block", 1e-9, 5e-5, {1e-6, 5e-6}},
     [TAIL] =
         {"token_s", "s", "per 1000 tokens of all prompts: rope, layout and cache indices", 1e-10, 1e-4, {1e-7, 1e-6}},
 };
 
-/* Features, then per packing: compute of all blocks, of the longest; steps of both; blocks per SM. */
-enum { MEMORY_S, WRITE_S, HEAD_WIDTH, TOKENS, PACKINGS, PACKING_N = 5 };
+enum {
+    MEMORY_S,
+    WRITE_S,
+    PACKS,
+    TOKENS,
+    HIDES,
+    ALL_S, /* compute of all blocks per SM, of the longest; steps of both; blocks per SM */
+    LONGEST_S,
+    ALL_STEPS,
+    LONGEST_STEPS,
+    BLOCKS,
+    PREFILL_FEATURES_N
+};
 
 struct blocks {
     double n, steps, longest; /* per sequence and head: blocks, steps of 128 keys over all, over the longest */
@@ -53,37 +65,35 @@ static void prepare_prefill(const struct kernel *k, const struct hw *hw, const s
                             struct kernel_features *out)
 {
     const double rate = hw->bandwidth_bytes_per_s, sm = hw->sm_count, wide = k->head_dim + k->value_dim;
+    const double computed = k->padded_dim > 0 ? 2 * k->padded_dim : wide;
     const double peak = w->compute_s > 0 ? w->flops / w->compute_s : 1, group = k->heads / k->kv_heads;
     double *v = out->v;
     v[MEMORY_S] = w->memory_s;
     v[WRITE_S] = k->batch * k->query_tokens * k->kv_heads * wide * (2 + k->kv_element_bytes) / rate;
-    v[HEAD_WIDTH] = wide / 2;
+    const bool packs = group > 1 && !(k->ungrouped > 0);
+    const double packed = packs ? group : 1, heads = k->batch * (packs ? k->kv_heads : k->heads);
+    const struct blocks b = count_blocks(k, packed);
+    const double step_s = 2 * ROWS * KEYS * computed / (peak / sm);
+    v[PACKS] = packs;
     v[TOKENS] = k->batch * k->query_tokens / 1000; /* not a unit */
-    size_t at = PACKINGS;
-    for (int i = 0; i < (group > 1 && !(k->ungrouped > 0) ? 2 : 1); i++) {
-        const double packed = i ? group : 1, heads = k->batch * (i ? k->kv_heads : k->heads);
-        const struct blocks b = count_blocks(k, packed);
-        const double step_s = 2 * ROWS * KEYS * wide / (peak / sm);
-        v[at++] = heads * b.steps * step_s / sm;
-        v[at++] = b.longest * step_s;
-        v[at++] = heads * b.steps / sm;
-        v[at++] = b.longest;
-        v[at++] = heads * b.n / sm;
-    }
-    out->n = at;
+    v[HIDES] = k->window > 0 && k->window < k->prefix_tokens + k->query_tokens;
+    v[ALL_S] = heads * b.steps * step_s / sm;
+    v[LONGEST_S] = b.longest * step_s;
+    v[ALL_STEPS] = heads * b.steps / sm;
+    v[LONGEST_STEPS] = b.longest;
+    v[BLOCKS] = heads * b.n / sm;
+    out->n = PREFILL_FEATURES_N;
 }
 
 static double prefill_s(const struct kernel_features *f, const double *p)
 {
-    const double *v = f->v, compute = (1 + p[WIDTH] / v[HEAD_WIDTH]) / p[COMPUTE];
-    double best = HUGE_VAL;
-    for (size_t i = PACKINGS; i < f->n; i += PACKING_N) {
-        const double longest_s = v[i + 1] * compute + v[i + 3] * p[STEP] + p[BLOCK];
-        const double all_s = v[i] * compute + v[i + 2] * p[STEP] + v[i + 4] * p[BLOCK];
-        best = fmin(best, fmax(longest_s, all_s + p[BALANCE] * longest_s));
-    }
-    best *= kernel_throttle(best, p[THROTTLE]);
-    return p[START] + kernel_norm(best, v[MEMORY_S] / p[MEMORY], p[NORM]) + v[WRITE_S] / p[WRITE] + v[TOKENS] * p[TAIL];
+    const double *v = f->v, compute = 1 / p[COMPUTE];
+    const double block_s = p[BLOCK] + v[HIDES] * p[EDGE] + v[PACKS] * p[PACK];
+    const double longest_s = v[LONGEST_S] * compute + v[LONGEST_STEPS] * p[STEP] + block_s;
+    const double all_s = v[ALL_S] * compute + v[ALL_STEPS] * p[STEP] + v[BLOCKS] * block_s;
+    const double blocks_s = fmax(longest_s, all_s + p[BALANCE] * longest_s);
+    return p[START] + kernel_norm(blocks_s * kernel_throttle(blocks_s, p[THROTTLE]), v[MEMORY_S] / p[MEMORY], p[NORM]) +
+           v[WRITE_S] / p[WRITE] + v[TOKENS] * p[TAIL];
 }
 
 const struct kernel_form kernel_prefill_form = {
@@ -132,7 +142,8 @@ enum {
 
 static const struct kernel_param decode_params[DECODE_N] = {
     DECODE_SHARED,
-    [D_ROOM] = {"hot_frac", "fraction", "of the last-level cache that keeps the keys", 0.05, 1, {0.7, 0.4}},
+    [D_ROOM] =
+        {"half_rate_width", "elements", "width of a head at which a block reads half as fast", 64, 4096, {256, 1024}},
     [D_OTHER] = {"window_s", "s", "what a window that hides keys adds", 1e-8, 1e-4, {1e-6, 1e-5}},
     [D_QUERY] = {"sequence_s", "s", "per sequence: cache indices and schedule", 1e-11, 1e-6, {1e-9, 1e-8}},
 };
@@ -147,7 +158,7 @@ static const struct kernel_param mla_decode_params[DECODE_N] = {
 
 /* Features, then per split: blocks in a row, what they read and compute, steps, whether split, partial results. */
 enum { D_MEMORY_S, D_BYTES, D_READ_S, D_WINDOWED, D_BATCH, D_QUERIES, D_SPLITS, D_SPLIT_N = 6 };
-enum { D_ROWS = 64 };
+enum { D_ROWS = 64, MMA_ROWS = 8, SPLITS_MAX = 32 };
 static const double splits[] = {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128};
 
 static void prepare_decode(const struct kernel *k, const struct hw *hw, const struct kernel_work *w,
@@ -159,7 +170,8 @@ static void prepare_decode(const struct kernel *k, const struct hw *hw, const st
     const double keys = k->window > 0 ? fmin(k->window, k->context_tokens) : k->context_tokens;
     /* heads whose keys a block reads once */
     const double heads = latent ? 1 : k->ungrouped > 0 ? k->heads : k->kv_heads, group = k->heads / heads;
-    const double units = k->batch * heads * ceil(group / D_ROWS), blocks = ceil(keys / KEYS);
+    const double units = k->batch * heads * ceil(group / D_ROWS), all = ceil(k->context_tokens / KEYS);
+    const double blocks = k->window > 0 ? fmin(all, ceil(k->window / KEYS) + 1) : all;
     const double entry = (latent ? k->head_dim : wide) * k->kv_element_bytes, read = KEYS * entry;
     double *v = out->v;
     v[D_MEMORY_S] = w->memory_s;
@@ -171,12 +183,13 @@ static void prepare_decode(const struct kernel *k, const struct hw *hw, const st
     size_t at = D_SPLITS;
     for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) {
         const double s = splits[i];
-        if (s > blocks) break;
+        if (s > blocks || (s > SPLITS_MAX && !latent)) break;
         const double waves = ceil(units * s / sm), steps = waves * ceil(blocks / s);
         v[at++] = waves;
         v[at++] = steps * read * sm / rate;
-        v[at++] = steps * 2 * D_ROWS * KEYS * wide * sm / peak;
-        v[at++] = steps;
+        v[at++] = latent ? steps * 2 * D_ROWS * KEYS * wide * sm / peak
+                         : steps * read * sm / rate * (k->head_dim * k->head_dim);
+        v[at++] = latent ? steps : steps * ceil(group / MMA_ROWS);
         v[at++] = s > 1;
         v[at++] = s > 1 ? s * k->batch * k->heads * k->value_dim * 8 / rate : 0;
     }
@@ -194,8 +207,10 @@ static double blocks_s(const struct kernel_features *f, const double *p, double 
     for (size_t i = D_SPLITS; i < f->n; i += D_SPLIT_N) {
         const double own_s = v[i] * p[D_BLOCK] + v[i + 1] * stream + v[i + 2] * compute + v[i + 3] * p[D_STEP];
         const double sum_s = v[i + 4] * p[D_COMBINE] + v[i + 5] * partial;
-        if (fmax(own_s, memory_s) + sum_s >= best) continue;
-        best = fmax(own_s, memory_s) + sum_s;
+        const double both_s =
+            sqrt(own_s * own_s + memory_s * memory_s) + sum_s; /* chosen by the norm of 2: no powers */
+        if (both_s >= best) continue;
+        best = both_s;
         all_s = own_s;
         combine_s = sum_s;
     }
@@ -204,8 +219,8 @@ static double blocks_s(const struct kernel_features *f, const double *p, double 
 
 static double decode_s(const struct kernel_features *f, const double *p)
 {
-    return p[D_START] + blocks_s(f, p, 0, kernel_hot_frac(f->v[D_BYTES], p[D_ROOM])) + f->v[D_WINDOWED] * p[D_OTHER] +
-           f->v[D_QUERIES] * p[D_QUERY];
+    return p[D_START] + blocks_s(f, p, 1 / (p[D_STREAM] * p[D_ROOM] * p[D_ROOM]), kernel_hot_frac(f->v[D_BYTES], 0.5)) +
+           f->v[D_WINDOWED] * p[D_OTHER] + f->v[D_QUERIES] * p[D_QUERY];
 }
 
 static double mla_decode_s(const struct kernel_features *f, const double *p)

@@ -16,7 +16,7 @@ static const struct kernel_param params[PARAMS_N] = {
     [NORM] = {"join", "exponent", "of the norm that joins start-up and transfer: 1 the sum", 0.7, 16, {1, 2}},
 };
 
-enum { STEPS, RING_S, WIRE_S, FEATURES_N };
+enum { STEPS, RING_S, WIRE_S, SHOT_S, FEATURES_N };
 
 static void prepare(const struct kernel *k, const struct hw *hw, const struct kernel_work *w,
                     struct kernel_features *out)
@@ -26,13 +26,16 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
     out->v[STEPS] = k->ranks - 1;
     out->v[RING_S] = w->bytes > 0 ? ring * w->memory_s / w->bytes : 0;
     out->v[WIRE_S] = w->bytes < ring ? w->memory_s : HUGE_VAL; /* the switch sums */
+    out->v[SHOT_S] = w->bytes > 0 && k->collective == KERNEL_ALL_REDUCE
+                         ? (k->ranks - 1) * k->payload_bytes * w->memory_s / w->bytes
+                         : out->v[RING_S];
     out->n = FEATURES_N;
 }
 
 static double time_s(const struct kernel_features *f, const double *p)
 {
     const double *v = f->v;
-    const double low_s = kernel_norm(p[LOW_START] + v[STEPS] * p[LOW_STEP], v[RING_S] / p[LOW_RATE], p[NORM]);
+    const double low_s = kernel_norm(p[LOW_START] + v[STEPS] * p[LOW_STEP], v[SHOT_S] / p[LOW_RATE], p[NORM]);
     const double high = fmin(v[RING_S] / p[HIGH_RATE], v[WIRE_S] / p[SWITCH_RATE]);
     return fmin(low_s, kernel_norm(p[HIGH_START] + v[STEPS] * p[HIGH_STEP], high, p[NORM]));
 }

@@ -3,17 +3,27 @@
 
 #include "calc/time/kernel.h"
 
-enum { START, COMPUTE, FEED, WAVE, MEMORY, NORM, SPLIT, SPLIT_START, ROUND, HOT_RATE, HOT_ROOM, THROTTLE, PARAMS_N };
+enum { START, COMPUTE, FEED, STORE, MEMORY, NORM, SPLIT, SPLIT_START, ROUND, HOT_RATE, HOT_ROOM, THROTTLE, PARAMS_N };
 
 static const struct kernel_param params[PARAMS_N] = {
     [START] = {"start_s", "s", "start-up", 1e-7, 3e-5, {3e-6, 2e-6}},
     [COMPUTE] = {"compute_frac", "fraction", "of the peak rate inside a tile", 0.05, 1, {0.85, 0.7}},
     [FEED] = {"feed_ratio", "ratio", "rate at which one SM is fed, to its share of the bandwidth", 0.3, 60, {5, 2}},
-    [WAVE] = {"wave_s", "s", "start and end of a wave of tiles", 1e-9, 2e-5, {3e-7, 1e-6}},
+    [STORE] = {"store_ratio",
+               "ratio",
+               "rate at which one SM stores its tile, to its share of the bandwidth",
+               0.2,
+               1000,
+               {3, 1}},
     [MEMORY] = {"memory_frac", "fraction", "of the bandwidth", 0.05, 1, {0.85, 0.95}},
     [NORM] = {"overlap", "exponent", "of the norm that joins compute and memory: 1 no overlap", 0.7, 16, {3, 1.5}},
     [SPLIT] = {"split_ratio", "ratio", "rate of partial sums, to the bandwidth", 0.1, 50, {2, 1}},
-    [SPLIT_START] = {"split_s", "s", "start-up of the sum over splits", 1e-8, 3e-5, {2e-6, 1e-6}},
+    [SPLIT_START] = {"split_s",
+                     "s",
+                     "start-up of the sum over splits; of block scales, the sum after 128 of k",
+                     1e-8,
+                     3e-5,
+                     {2e-6, 1e-6}},
     [ROUND] = {"ragged_frac", "fraction", "of the last wave's idle SMs that find other work", 1e-3, 1, {0.1, 0.5}},
     [HOT_RATE] = {"hot_ratio", "ratio", "rate of what is in the last-level cache, to the bandwidth", 1, 20, {2.5, 4}},
     [HOT_ROOM] = {"hot_frac", "fraction", "of the last-level cache that keeps operands", 0.05, 1, {0.7, 0.4}},
@@ -22,7 +32,7 @@ static const struct kernel_param params[PARAMS_N] = {
 
 /* Features: memory_s of inputs, weights and output; their bytes, then candidates. */
 enum { INPUT_S, WEIGHT_S, OUTPUT_S, REUSE, COPIES, CANDIDATES, CANDIDATE_N = 6 };
-enum { COPIES_N = 6, K_STEP = 64 };
+enum { COPIES_N = 6, K_STEP = 64, PROMOTE = 128 };
 
 static const double tile_rows[] = {64, 128, 192, 256};
 static const double tile_columns[] = {32, 64, 96, 128, 192, 256};
@@ -55,8 +65,8 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
     v[REUSE] = (input + weights + output) / hw->l2_bytes;
     v[COPIES] = k->cold ? HUGE_VAL : (input + COPIES_N * weights + output) / hw->l2_bytes;
     const double rate_s = w->flops > 0 ? sm * w->compute_s / w->flops : 0; /* of one SM, per flop */
-    /* with block scales partial products are added up outside the matrix unit; tiles of 64 rows describe what is
-     * measured */
+    /* with block scales partial products are added up outside the matrix unit, every 128 of k, and k is not split;
+     * tiles of 64 rows describe what is measured */
     const bool narrow = k->quant == KERNEL_QUANT_BLOCK && k->kind == KERNEL_GEMM;
     size_t n = 0;
     for (size_t t = 0; t < COUNT(tile_rows) * COUNT(tile_columns); t++) {
@@ -65,14 +75,14 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
         const double blocks = k->groups * ceil(k->m / tm) * ceil(k->n / tn);
         for (size_t i = 0; i < COUNT(splits); i++) {
             const double s = splits[i], depth = ceil(k->k / s / K_STEP) * K_STEP;
-            if (s > 1 && k->k / s < 2 * K_STEP) break;
+            if (s > 1 && (narrow || k->k / s < 2 * K_STEP)) break; /* DeepGEMM splits nothing */
             const double waves = ceil(blocks * s / sm), even = fmax(1, blocks * s / sm);
             const double c[CANDIDATE_N] = {waves * 2 * tm * tn * depth * rate_s,
                                            even * 2 * tm * tn * depth * rate_s,
                                            waves * (tm + tn) * depth * b * sm / rate,
-                                           waves,
+                                           waves * tm * tn * 2 * sm / rate,
                                            s > 1 ? s * k->groups * k->m * k->n * 8 / rate : 0,
-                                           s > 1};
+                                           narrow ? waves * ceil(k->k / PROMOTE) : s > 1};
             /* a fit asks often and saves by it; a step asks once */
             if (!k->cold && dominated(v + CANDIDATES, n, c)) continue;
             for (size_t j = 0; j < CANDIDATE_N; j++) v[CANDIDATES + CANDIDATE_N * n + j] = c[j];
@@ -93,11 +103,11 @@ static double time_s(const struct kernel_features *f, const double *p)
                             v[WEIGHT_S] * (weight_hot * hot + (1 - weight_hot) * cold) + v[OUTPUT_S] * cold;
     double best = HUGE_VAL, partial_s = 0;
     for (size_t i = CANDIDATES; i < f->n; i += CANDIDATE_N) {
-        const double waves_s = fmax(v[i] * whole + v[i + 1] * part, v[i + 2] * feed) + v[i + 3] * p[WAVE];
+        const double waves_s = fmax(v[i] * whole + v[i + 1] * part, v[i + 2] * feed) + v[i + 3] / p[STORE];
         const double split_s = v[i + 4] * split + v[i + 5] * p[SPLIT_START];
         if (waves_s + split_s >= best) continue;
         best = waves_s + split_s;
-        partial_s = split_s;
+        partial_s = v[i + 4] > 0 ? split_s : 0; /* of scaled blocks the product itself sums */
     }
     const double compute_s = best - partial_s;
     return p[START] + partial_s + kernel_norm(compute_s * kernel_throttle(compute_s, p[THROTTLE]), memory_s, p[NORM]);

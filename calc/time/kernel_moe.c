@@ -1,9 +1,10 @@
 /* Routed experts: permute, grouped products in waves of tiles, combine. */
 #include <math.h>
+#include <string.h>
 
 #include "calc/time/kernel.h"
 
-enum { START, COMPUTE, FEED, WAVE, MEMORY, NORM, PERMUTE, EXPERT, PAIR, FOREIGN, HOT_RATE, THROTTLE, PARAMS_N };
+enum { START, COMPUTE, FEED, WAVE, MEMORY, NORM, PERMUTE, EXPERT, TOKEN, FOREIGN, THROTTLE, PARAMS_N };
 
 static const struct kernel_param params[PARAMS_N] = {
     [START] = {"start_s", "s", "start-up of all kernels", 1e-6, 2e-4, {2e-5, 3e-5}},
@@ -15,16 +16,21 @@ static const struct kernel_param params[PARAMS_N] = {
     [PERMUTE] =
         {"permute_frac", "fraction", "of the bandwidth, for rows gathered, activated and summed", 0.01, 1, {0.5, 0.2}},
     [EXPERT] = {"expert_s", "s", "per expert of this rank", 1e-11, 1e-6, {3e-8, 1e-8}},
-    [PAIR] = {"pair_s", "s", "per 1000 (token, expert) pairs of all ranks: sorting", 1e-10, 1e-4, {1e-8, 1e-6}},
+    [TOKEN] = {"token_ratio",
+               "ratio",
+               "rate of reading and writing rows of all tokens of all ranks, to the bandwidth",
+               0.02,
+               1e4,
+               {1, 100}},
     [FOREIGN] =
         {"foreign_ratio", "ratio", "rate of passing over rows of other ranks, to the bandwidth", 0.02, 1e4, {100, 1}},
-    [HOT_RATE] = {"hot_ratio", "ratio", "rate of what is in the last-level cache, to the bandwidth", 1, 20, {1.5, 4}},
     [THROTTLE] = {"throttle_frac", "fraction", "of time that long products lose to lower clocks", 1e-3, 1, {0.1, 0.02}},
 };
 
-enum { MEMORY_S, HOT, PERMUTE_S, EXPERTS, PAIRS, FOREIGN_S, TILES, TILE_N = 3 };
+/* Features, then per tile: compute, feed and waves of the first products, of the last. */
+enum { UP_S, DOWN_S, HOT, PERMUTE_S, EXPERTS, TOKENS_S, FOREIGN_S, TILES, TILE_N = 6 };
 
-static const double rows_tiles[] = {16, 32, 64, 128};
+static const double rows_tiles[] = {64, 128, 256};
 static const double column_tiles[] = {32, 64, 128, 256};
 
 struct load {
@@ -36,7 +42,7 @@ static void add_product(const struct load *l, double columns, double depth, doub
 {
     const double per_expert = ceil(l->mean / tm);
     const double blocks = (l->active * per_expert + ceil(l->most / tm) - per_expert) * ceil(columns / tn);
-    const double waves = ceil(blocks / sm);
+    const double waves = fmax(1, blocks / sm);
     c[0] += waves * 2 * tm * tn * depth;
     c[1] += waves * (tm + tn) * depth;
     c[2] += waves;
@@ -53,22 +59,26 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
     const double mean = rows / fmax(active, 1), most = isnan(k->max_rows) ? mean : k->max_rows;
     const struct load l = {active, mean, fmax(mean, most)};
     double *v = out->v;
-    v[MEMORY_S] = active * (2 + k->gated) * k->width * hidden * k->element_bytes / rate;
-    v[HOT] = k->cold ? HUGE_VAL : v[MEMORY_S] * rate / hw->l2_bytes;
+    v[DOWN_S] = active * k->width * hidden * k->element_bytes / rate;
+    v[UP_S] = (1 + k->gated) * v[DOWN_S];
+    v[HOT] = k->cold ? 0 : kernel_hot_frac((v[UP_S] + v[DOWN_S]) * rate, hw->l2_bytes);
     v[PERMUTE_S] = rows * 2 * (3 * k->width + (2 + k->gated) * hidden) / rate;
     v[EXPERTS] = local;
-    v[PAIRS] = pairs / 1000; /* not a unit */
+    v[TOKENS_S] = 2 * k->tokens * k->width * 2 / rate; /* bf16, read and written */
     v[FOREIGN_S] = (pairs - fmin(rows, pairs)) * 2 * (k->width + (1 + k->gated) * hidden) / rate;
     const double flops_s = w->flops > 0 ? sm * w->compute_s / w->flops : 0;
     size_t at = TILES;
     for (size_t i = 0; i < sizeof rows_tiles / sizeof rows_tiles[0]; i++) {
         for (size_t j = 0; j < sizeof column_tiles / sizeof column_tiles[0]; j++) {
-            double c[TILE_N] = {0, 0, 0};
+            double *c = v + at;
+            memset(c, 0, TILE_N * sizeof *c);
             add_product(&l, (1 + k->gated) * hidden, k->width, rows_tiles[i], column_tiles[j], sm, c);
-            add_product(&l, k->width, hidden, rows_tiles[i], column_tiles[j], sm, c);
-            v[at++] = c[0] * flops_s;
-            v[at++] = c[1] * k->element_bytes * sm / rate;
-            v[at++] = c[2];
+            add_product(&l, k->width, hidden, rows_tiles[i], column_tiles[j], sm, c + TILE_N / 2);
+            for (size_t product = 0; product < TILE_N; product += TILE_N / 2) {
+                c[product] *= flops_s;
+                c[product + 1] *= k->element_bytes * sm / rate;
+            }
+            at += TILE_N;
         }
     }
     out->n = at;
@@ -76,19 +86,26 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
 
 static double time_s(const struct kernel_features *f, const double *p)
 {
-    const double *v = f->v, compute = 1 / p[COMPUTE], feed = 1 / p[FEED], cold = 1 / p[MEMORY];
-    const double hot_frac = kernel_hot_frac(v[HOT], 1), hot = fmin(cold, 1 / p[HOT_RATE]);
-    double best = HUGE_VAL;
-    for (size_t i = TILES; i < f->n; i += TILE_N)
-        best = fmin(best, v[i] * compute + v[i + 1] * feed + v[i + 2] * p[WAVE]);
-    best *= kernel_throttle(best, p[THROTTLE]);
-    return p[START] + kernel_norm(best, v[MEMORY_S] * (hot_frac * hot + (1 - hot_frac) * cold), p[NORM]) +
-           v[PERMUTE_S] / p[PERMUTE] + v[EXPERTS] * p[EXPERT] + v[PAIRS] * p[PAIR] + v[FOREIGN_S] / p[FOREIGN];
+    const double *v = f->v, compute = 1 / p[COMPUTE], feed = 1 / p[FEED];
+    const double memory = v[HOT] + (1 - v[HOT]) / p[MEMORY]; /* from the cache: at the bandwidth of memory */
+    double up = HUGE_VAL, down = HUGE_VAL;
+    for (size_t i = TILES; i < f->n; i += TILE_N) {
+        const double first = v[i] * compute + v[i + 1] * feed + v[i + 2] * p[WAVE];
+        const double last = v[i + 3] * compute + v[i + 4] * feed + v[i + 5] * p[WAVE];
+        if (first + last >= up + down) continue;
+        up = first;
+        down = last;
+    }
+    const double slower = kernel_throttle(up + down, p[THROTTLE]);
+    return p[START] + kernel_norm(up * slower, v[UP_S] * memory, p[NORM]) +
+           kernel_norm(down * slower, v[DOWN_S] * memory, p[NORM]) + v[PERMUTE_S] / p[PERMUTE] +
+           v[EXPERTS] * p[EXPERT] + v[TOKENS_S] / p[TOKEN] + v[FOREIGN_S] / p[FOREIGN];
 }
 
 const struct kernel_form kernel_moe_form = {
     .name = "grouped tiles",
-    .meaning = "start + norm(waves of the fastest tile, weights of active experts) + permutation + experts + pairs",
+    .meaning = "start + both products, each norm(waves of the fastest tile, weights of active experts) + rows + "
+               "experts + tokens",
     .params = params,
     .n_params = PARAMS_N,
     .prepare = prepare,
