@@ -58,7 +58,7 @@ static double join(double x, double y, double p) /* (x^p + y^p)^(1/p), without o
     return x > y ? x * exp(log1p(pow(y / x, p)) / p) : y * exp(log1p(pow(x / y, p)) / p);
 }
 
-static double slowed(double s, double most) { return s + most * s * s / (s + 0.001); }
+static double slowed(double s, double most) { return s + most * s * s / (s + 0.005); }
 
 /* Seconds per second at full bandwidth of operands that take `part` of the last-level cache. */
 static double pace(double part, double room, double memory_frac, double hot_ratio)
@@ -81,7 +81,8 @@ static double product_s(const struct kernel *k, const struct hw *hw, const doubl
     double best = (double)INFINITY, best_sum = 0;
     for (size_t i = 0; i < 4 * 6 * 10; i++) {
         const double rows = ROWS[i / 60], columns = COLUMNS[i / 10 % 6], s = SPLITS[i % 10];
-        if (k->kind == KERNEL_GEMM && k->quant == KERNEL_QUANT_BLOCK && rows != 64) continue;
+        const bool scaled = k->kind == KERNEL_GEMM && k->quant == KERNEL_QUANT_BLOCK; /* rows of 64, whole depths */
+        if (scaled && (rows != 64 || s > 1)) continue;
         if (s > 1 && k->k < s * 128) continue;
         const double depth = 64 * ceil(k->k / s / 64),
                      blocks = s * k->groups * ceil(k->m / rows) * ceil(k->n / columns);
@@ -89,7 +90,9 @@ static double product_s(const struct kernel *k, const struct hw *hw, const doubl
         const double tile_s = 2 * rows * columns * depth / (p[1] * peak / hw->sm_count);
         const double feed_s = waves * (rows + columns) * depth * b / (p[2] * rate / hw->sm_count);
         const double compute_s = waves * tile_s + p[8] * (even - waves) * tile_s;
-        const double own_s = (compute_s > feed_s ? compute_s : feed_s) + waves * p[3];
+        double own_s =
+            (compute_s > feed_s ? compute_s : feed_s) + waves * rows * columns * 2 / (p[3] * rate / hw->sm_count);
+        if (scaled) own_s += waves * ceil(k->k / 128) * p[7];
         const double sum_s = s > 1 ? 8 * s * k->groups * k->m * k->n / (p[6] * rate) + p[7] : 0;
         if (own_s + sum_s < best) {
             best = own_s + sum_s;
@@ -120,21 +123,18 @@ static double prompt_s(const struct kernel *k, const struct hw *hw, const double
     const double keys = before + t, kept = k->window > 0 && k->window - 1 < before ? k->window - 1 : before;
     const double queries_bytes = t * k->heads * (k->head_dim * k->element_bytes + 2 * k->value_dim);
     const double memory_s = k->batch * (queries_bytes + (kept + t) * k->kv_heads * wide * k->kv_element_bytes) / rate;
-    double best = (double)INFINITY;
-    for (int packed = 0; packed < 2; packed++) {
-        if (packed && (group == 1 || k->ungrouped > 0)) break;
-        const double share = packed ? group : 1, units = k->batch * (packed ? k->kv_heads : k->heads);
-        const double n = ceil(t * share / 128), most = k->window > 0 ? 1 + ceil(k->window / 128) : (double)INFINITY;
-        const double last = ceil(keys / 128), of_first = t < 128 / share ? t : 128 / share;
-        const double first = ceil((before + of_first) / 128) < last ? ceil((before + of_first) / 128) : last;
-        const double longest = most < last ? most : last, steps = ramp(n, first, last, most);
-        /* a step multiplies 128 queries by 128 keys and their scores by 128 values, on one SM */
-        const double narrow = 1 + p[2] / (wide / 2);
-        const double step_s = 2.0 * 128 * 128 * wide * narrow / (p[1] * peak / hw->sm_count) + p[4];
-        const double longest_s = longest * step_s + p[3], all_s = units / hw->sm_count * (steps * step_s + n * p[3]);
-        const double s = all_s + p[8] * longest_s > longest_s ? all_s + p[8] * longest_s : longest_s;
-        if (s < best) best = s;
-    }
+    const bool packed = group > 1 && !(k->ungrouped > 0), hides = k->window > 0 && k->window < keys;
+    const double share = packed ? group : 1, units = k->batch * (packed ? k->kv_heads : k->heads);
+    const double n = ceil(t * share / 128), most = k->window > 0 ? 1 + ceil(k->window / 128) : (double)INFINITY;
+    const double last = ceil(keys / 128), of_first = t < 128 / share ? t : 128 / share;
+    const double first = ceil((before + of_first) / 128) < last ? ceil((before + of_first) / 128) : last;
+    const double longest = most < last ? most : last, steps = ramp(n, first, last, most);
+    /* a step multiplies 128 queries by 128 keys and their scores by 128 values, on one SM, both as wide as computed */
+    const double computed = k->padded_dim > 0 ? 2 * k->padded_dim : wide;
+    const double step_s = 2.0 * 128 * 128 * computed / (p[1] * peak / hw->sm_count) + p[4];
+    const double block_s = p[3] + (hides ? p[11] : 0) + (packed ? p[2] : 0);
+    const double longest_s = longest * step_s + block_s, all_s = units / hw->sm_count * (steps * step_s + n * block_s);
+    const double best = all_s + p[8] * longest_s > longest_s ? all_s + p[8] * longest_s : longest_s;
     const double cache_s = k->batch * t * k->kv_heads * wide * (2 + k->kv_element_bytes) / rate;
     return p[0] + join(slowed(best, p[9]), memory_s / p[5], p[7]) + cache_s / p[6] + k->batch * t * p[10] / 1e3;
 }
@@ -147,20 +147,28 @@ static double token_s(const struct kernel *k, const struct hw *hw, const double 
     const double keys = hidden ? k->window : k->context_tokens, wide = k->head_dim + k->value_dim;
     const double sets = latent ? 1 : k->ungrouped > 0 ? k->heads : k->kv_heads; /* of keys that are read */
     const double of_one = (latent ? k->head_dim : wide) * k->kv_element_bytes;  /* a key, its value with it */
-    const double units = k->batch * sets * ceil(k->heads / sets / 64), blocks = ceil(keys / 128);
+    const double units = k->batch * sets * ceil(k->heads / sets / 64), all = ceil(k->context_tokens / 128);
+    /* a window that begins inside a block reaches into one more */
+    const double blocks = k->window > 0 && ceil(k->window / 128) + 1 < all ? ceil(k->window / 128) + 1 : all;
     const double queries_bytes = k->batch * k->heads * (k->head_dim * k->element_bytes + 2 * k->value_dim);
     const double bytes = queries_bytes + k->batch * keys * (latent ? 1 : k->kv_heads) * of_one;
     const double part = k->cold ? (double)INFINITY : bytes / hw->l2_bytes;
     const double hot = 1 / p[5] < 1 / p[4] ? 1 / p[5] : 1 / p[4], read_s = units * keys * of_one / rate * hot;
-    double memory_s = bytes / rate * (latent ? 1 / p[4] : pace(part, p[6], p[4], p[5]));
+    double memory_s = bytes / rate * (latent ? 1 / p[4] : pace(part, 0.5, p[4], p[5]));
     if (read_s > memory_s) memory_s = read_s;
     double best = (double)INFINITY, best_own = 0, best_sum = 0;
     for (size_t i = 0; i < sizeof SPLITS / sizeof SPLITS[0] && SPLITS[i] <= blocks; i++) {
         const double s = SPLITS[i], waves = ceil(units * s / sm), steps = waves * ceil(blocks / s);
-        double own_s = waves * p[1] + steps * (128 * of_one / (p[2] * rate / sm) + p[10]);
-        if (latent) own_s += steps * 2 * 64 * 128 * wide / (p[3] * peak / sm);
+        if (!latent && s > 32) break;
+        /* wide heads are read slower; eight query heads of a group are a row of the matrix unit */
+        const double reading = 128 * of_one / (p[2] * rate / sm), slower = k->head_dim * k->head_dim / (p[6] * p[6]);
+        double own_s = waves * p[1];
+        if (latent)
+            own_s += steps * (reading + p[10] + 2 * 64 * 128 * wide / (p[3] * peak / sm));
+        else
+            own_s += steps * (reading * (1 + slower) + ceil(k->heads / sets / 8) * p[10]);
         const double sum_s = s > 1 ? p[7] + 8 * s * k->batch * k->heads * k->value_dim / (p[8] * rate) : 0;
-        const double all_s = (own_s > memory_s ? own_s : memory_s) + sum_s;
+        const double all_s = hypot(own_s, memory_s) + sum_s;
         if (all_s >= best) continue;
         best = all_s;
         best_own = own_s;
@@ -174,29 +182,33 @@ static double token_s(const struct kernel *k, const struct hw *hw, const double 
 /* Two grouped products: up (with the gate beside it) and down. */
 static double experts_s(const struct kernel *k, const struct hw *hw, const double *p)
 {
-    static const double ROWS[] = {16, 32, 64, 128}, COLUMNS[] = {32, 64, 128, 256};
+    static const double ROWS[] = {64, 128, 256}, COLUMNS[] = {32, 64, 128, 256};
     const double rate = hw->bandwidth_bytes_per_s, sm = hw->sm_count, peak = hw->peak_flops_per_s[k->unit];
     const double D = k->width, F = k->hidden / k->tp, pairs = k->tokens * k->topk, up = k->gated > 0 ? 2 * F : F;
     const double active =
         isnan(k->active_experts) ? kernel_experts(k->tokens, k->topk, k->experts) / k->ep : k->active_experts;
     const double rows = isnan(k->routed_rows) ? pairs / k->ep : k->routed_rows;
     const double mean = rows / (active > 1 ? active : 1), most = k->max_rows > mean ? k->max_rows : mean;
-    double best = (double)INFINITY;
-    for (size_t i = 0; i < 16; i++) {
+    double best[2] = {(double)INFINITY, (double)INFINITY};
+    for (size_t i = 0; i < 12; i++) {
         const double tm = ROWS[i / 4], tn = COLUMNS[i % 4], each = ceil(mean / tm);
         const double strips = (active - 1) * each + ceil(most / tm); /* the fullest expert has more */
-        const double waves[] = {ceil(strips * ceil(up / tn) / sm), ceil(strips * ceil(D / tn) / sm)}, depth[] = {D, F};
-        double s = 0;
+        const double blocks[] = {strips * ceil(up / tn), strips * ceil(D / tn)}, depth[] = {D, F};
+        double s[2];
         for (size_t g = 0; g < 2; g++)
-            s += waves[g] * (2 * tm * tn * depth[g] / (p[1] * peak / sm) +
-                             (tm + tn) * depth[g] * k->element_bytes / (p[2] * rate / sm) + p[3]);
-        if (s < best) best = s;
+            s[g] = (blocks[g] > sm ? blocks[g] / sm : 1) *
+                   (2 * tm * tn * depth[g] / (p[1] * peak / sm) +
+                    (tm + tn) * depth[g] * k->element_bytes / (p[2] * rate / sm) + p[3]);
+        if (s[0] + s[1] < best[0] + best[1]) memcpy(best, s, sizeof best);
     }
-    const double weights = active * (up * D + F * D) * k->element_bytes;
+    const double bytes[] = {active * up * D * k->element_bytes, active * F * D * k->element_bytes};
     const double moved = rows * 2 * (3 * D + up + F), foreign = (rows < pairs ? pairs - rows : 0) * 2 * (D + up);
-    const double memory_s = weights / rate * pace(k->cold ? (double)INFINITY : weights / hw->l2_bytes, 1, p[4], p[10]);
-    return p[0] + join(slowed(best, p[11]), memory_s, p[5]) + moved / (p[6] * rate) + k->experts / k->ep * p[7] +
-           pairs / 1e3 * p[8] + foreign / (p[9] * rate);
+    const double part = k->cold ? (double)INFINITY : (bytes[0] + bytes[1]) / hw->l2_bytes;
+    double s = p[0] + moved / (p[6] * rate) + k->experts / k->ep * p[7] + 4 * k->tokens * D / (p[8] * rate) +
+               foreign / (p[9] * rate);
+    const double slower = slowed(best[0] + best[1], p[10]) / (best[0] + best[1]);
+    for (size_t g = 0; g < 2; g++) s += join(best[g] * slower, bytes[g] / rate * pace(part, 1, p[4], 1), p[5]);
+    return s;
 }
 
 static double scan_s(const struct kernel *k, const struct hw *hw, const double *p)
@@ -236,7 +248,8 @@ static double link_s(const struct kernel *k, const struct hw *hw, const double *
     const bool inside = k->per_node <= hw->link_domain;
     const double rate =
         inside || hw->link_bytes_per_s > hw->pcie_bytes_per_s ? hw->link_bytes_per_s : hw->pcie_bytes_per_s;
-    const double low_s = join(p[0] + (n - 1) * p[1], ring / rate / p[2], p[7]);
+    const double peers = reduces ? (n - 1) * k->payload_bytes : ring; /* short messages go to every peer at once */
+    const double low_s = join(p[0] + (n - 1) * p[1], peers / rate / p[2], p[7]);
     double high = ring / rate / p[5];
     const double once = k->payload_bytes / rate / p[6];
     if (summed && ring > k->payload_bytes && once < high) high = once;
@@ -268,6 +281,7 @@ static struct kernel call_of(struct dice *d, enum kernel_kind kind)
     k.value_dim = whole(d, 32, 300);
     k.window = roll(d) < 0.5 ? 0 : whole(d, 1, 6000);
     k.ungrouped = roll(d) < 0.3 ? 1 : 0;
+    k.padded_dim = roll(d) < 0.5 ? 0 : whole(d, 64, 1024);
     k.tokens = whole(d, 1, 9000);
     k.width = whole(d, 500, 8000);
     k.topk = whole(d, 1, 9);
@@ -445,7 +459,7 @@ static void test_pieces(void **state)
     const double p[] = {0.00013, 0.61, 0.37};
     near(kernel_baseline_s(&w, p), 0.00013 + 0.0037 / 0.61, "baseline", 0);
     near(kernel_baseline_s(&v, p), 0.00013 + 0.0011 / 0.37, "baseline", 1);
-    near(kernel_throttle(0.003, 0.08), 1.06, "clocks", 0); /* 3 ms: three quarters of it */
+    near(kernel_throttle(0.003, 0.08), 1.03, "clocks", 0); /* 3 ms: three eighths of it */
     near(kernel_throttle(0, 0.08), 1, "clocks", 1);
     near(kernel_pairs(29, 7, 0.5), 14.5, "a window of half a token", 0);
 }
