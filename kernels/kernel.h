@@ -133,6 +133,7 @@ struct kern_variant {
     size_t (*pack_bytes)(const struct kern_shape *s);
     void (*pack)(const struct kern_call *c);
     void (*run)(const struct kern_call *c); /* what is timed; right for any valid shape, also odd ones; one thread */
+    unsigned packed_inputs; /* bit b: packed stands for buffer b, which run does not read; cold calls leave it out */
 };
 
 /* What a kernel measures besides itself. */
