@@ -166,11 +166,19 @@ KERN_AVX512_BF16 static void run_bf16(const struct kern_call *c)
 
 static const struct kern_variant VARIANTS[] = {
 #if KERN_X86
-    {"avx512", KERN_UNIT_FP32, KERN_HAS(KERN_FP32), kern_lacks_avx512, NULL, NULL, run_avx512},
-    {"avx2", KERN_UNIT_FP32, KERN_HAS(KERN_FP32), kern_lacks_avx2, NULL, NULL, run_avx2},
-    {"avx512-bf16", KERN_UNIT_BF16_DOT, KERN_HAS(KERN_BF16), kern_lacks_avx512_bf16, NULL, NULL, run_bf16},
+    {.name = "avx512",
+     .unit = KERN_UNIT_FP32,
+     .dtypes = KERN_HAS(KERN_FP32),
+     .lacks = kern_lacks_avx512,
+     .run = run_avx512},
+    {.name = "avx2", .unit = KERN_UNIT_FP32, .dtypes = KERN_HAS(KERN_FP32), .lacks = kern_lacks_avx2, .run = run_avx2},
+    {.name = "avx512-bf16",
+     .unit = KERN_UNIT_BF16_DOT,
+     .dtypes = KERN_HAS(KERN_BF16),
+     .lacks = kern_lacks_avx512_bf16,
+     .run = run_bf16},
 #endif
-    {"portable", KERN_UNIT_FP32, KERN_HAS(KERN_FP32), NULL, NULL, NULL, run_portable},
+    {.name = "portable", .unit = KERN_UNIT_FP32, .dtypes = KERN_HAS(KERN_FP32), .run = run_portable},
 };
 
 static const struct kern_point POINTS[] = {

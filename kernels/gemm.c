@@ -347,7 +347,9 @@ SHAPES_2(X)
 #define X(rows) TILE(avx2, KERN_AVX2, fp32, FP32, rows, 1) TILE(avx2, KERN_AVX2, bf16, BF16, rows, 1)
 X(1)
 X(2)
-X(3) X(4) X(5) X(6)
+X(3)
+X(4)
+X(5) X(6)
 #undef X
 
 #define X(rows, panels) [rows] = {avx512_fp32_##rows##_##panels, panels},
@@ -526,13 +528,44 @@ static void run_blas(const struct kern_call *c)
 
 static const struct kern_variant VARIANTS[] = {
 #if KERN_X86
-    {"avx512-bf16", KERN_UNIT_BF16_DOT, KERN_HAS(KERN_BF16), kern_lacks_avx512_bf16, pack_bytes_pairs, pack_pairs,
-     run_pairs},
-    {"avx512", KERN_UNIT_FP32, BOTH, kern_lacks_avx512, pack_bytes_plain, pack_plain, run_avx512, 1u << W},
-    {"avx2", KERN_UNIT_FP32, BOTH, kern_lacks_avx2, pack_bytes_plain, pack_plain, run_avx2, 1u << W},
+    {.name = "avx512-bf16",
+     .unit = KERN_UNIT_BF16_DOT,
+     .dtypes = KERN_HAS(KERN_BF16),
+     .lacks = kern_lacks_avx512_bf16,
+     .pack_bytes = pack_bytes_pairs,
+     .pack = pack_pairs,
+     .run = run_pairs,
+     .packed_inputs = 1u << W},
+    {.name = "avx512",
+     .unit = KERN_UNIT_FP32,
+     .dtypes = BOTH,
+     .lacks = kern_lacks_avx512,
+     .pack_bytes = pack_bytes_plain,
+     .pack = pack_plain,
+     .run = run_avx512,
+     .packed_inputs = 1u << W},
+    {.name = "avx2",
+     .unit = KERN_UNIT_FP32,
+     .dtypes = BOTH,
+     .lacks = kern_lacks_avx2,
+     .pack_bytes = pack_bytes_plain,
+     .pack = pack_plain,
+     .run = run_avx2,
+     .packed_inputs = 1u << W},
 #endif
-    {"blas", KERN_UNIT_FP32, KERN_HAS(KERN_FP32), lacks_blas, NULL, NULL, run_blas},
-    {"portable", KERN_UNIT_FP32, BOTH, NULL, pack_bytes_plain, pack_plain, run_portable, 1u << W},
+    {.name = "blas",
+     .unit = KERN_UNIT_FP32,
+     .dtypes = KERN_HAS(KERN_FP32),
+     .lacks = lacks_blas,
+     .run = run_blas,
+     .library = true},
+    {.name = "portable",
+     .unit = KERN_UNIT_FP32,
+     .dtypes = BOTH,
+     .pack_bytes = pack_bytes_plain,
+     .pack = pack_plain,
+     .run = run_portable,
+     .packed_inputs = 1u << W},
 };
 
 /* Weights of 64 MiB in fp32 (4096 x 4096), and the wide and narrow ones of a layer of 4096: beyond the caches of most.

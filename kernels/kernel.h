@@ -134,6 +134,7 @@ struct kern_variant {
     void (*pack)(const struct kern_call *c);
     void (*run)(const struct kern_call *c); /* what is timed; right for any valid shape, also odd ones; one thread */
     unsigned packed_inputs; /* bit b: packed stands for buffer b, which run does not read; cold calls leave it out */
+    bool library;           /* somebody else's code: measured beside the own, to compare */
 };
 
 /* What a kernel measures besides itself. */

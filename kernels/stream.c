@@ -160,22 +160,22 @@ READ(avx2, KERN_AVX2, 4, 0)
 READ(avx2, KERN_AVX2, 4, 512)
 #endif
 
-#define FP32 KERN_UNIT_FP32, KERN_HAS(KERN_FP32)
+#define FP32 .unit = KERN_UNIT_FP32, .dtypes = KERN_HAS(KERN_FP32)
 
 static const struct kern_variant READ_VARIANTS[] = {
 #if KERN_X86
-    {"avx512-4", FP32, kern_lacks_avx512, NULL, NULL, read_avx512_4_0},
-    {"avx512-4-fetch", FP32, kern_lacks_avx512, NULL, NULL, read_avx512_4_512},
-    {"avx512-8", FP32, kern_lacks_avx512, NULL, NULL, read_avx512_8_0},
-    {"avx512-8-fetch", FP32, kern_lacks_avx512, NULL, NULL, read_avx512_8_512},
-    {"avx512-16", FP32, kern_lacks_avx512, NULL, NULL, read_avx512_16_0},
-    {"avx512-1", FP32, kern_lacks_avx512, NULL, NULL, read_avx512_1_0},
-    {"avx512-1-fetch", FP32, kern_lacks_avx512, NULL, NULL, read_avx512_1_1024}, /* not a unit */
-    {"avx2-4", FP32, kern_lacks_avx2, NULL, NULL, read_avx2_4_0},
-    {"avx2-4-fetch", FP32, kern_lacks_avx2, NULL, NULL, read_avx2_4_512},
-    {"avx2-1", FP32, kern_lacks_avx2, NULL, NULL, read_avx2_1_0},
+    {.name = "avx512-4", FP32, .lacks = kern_lacks_avx512, .run = read_avx512_4_0},
+    {.name = "avx512-4-fetch", FP32, .lacks = kern_lacks_avx512, .run = read_avx512_4_512},
+    {.name = "avx512-8", FP32, .lacks = kern_lacks_avx512, .run = read_avx512_8_0},
+    {.name = "avx512-8-fetch", FP32, .lacks = kern_lacks_avx512, .run = read_avx512_8_512},
+    {.name = "avx512-16", FP32, .lacks = kern_lacks_avx512, .run = read_avx512_16_0},
+    {.name = "avx512-1", FP32, .lacks = kern_lacks_avx512, .run = read_avx512_1_0},
+    {.name = "avx512-1-fetch", FP32, .lacks = kern_lacks_avx512, .run = read_avx512_1_1024}, /* not a unit */
+    {.name = "avx2-4", FP32, .lacks = kern_lacks_avx2, .run = read_avx2_4_0},
+    {.name = "avx2-4-fetch", FP32, .lacks = kern_lacks_avx2, .run = read_avx2_4_512},
+    {.name = "avx2-1", FP32, .lacks = kern_lacks_avx2, .run = read_avx2_1_0},
 #endif
-    {"portable", FP32, NULL, NULL, NULL, read_portable},
+    {.name = "portable", FP32, .run = read_portable},
 };
 
 /* -- copy: b = a -- */
@@ -225,10 +225,10 @@ KERN_AVX2 static void copy_past_avx2(const struct kern_call *c)
 
 static const struct kern_variant COPY_VARIANTS[] = {
 #if KERN_X86
-    {"avx512-past", FP32, kern_lacks_avx512, NULL, NULL, copy_past},
-    {"avx2-past", FP32, kern_lacks_avx2, NULL, NULL, copy_past_avx2},
+    {.name = "avx512-past", FP32, .lacks = kern_lacks_avx512, .run = copy_past},
+    {.name = "avx2-past", FP32, .lacks = kern_lacks_avx2, .run = copy_past_avx2},
 #endif
-    {"memcpy", FP32, NULL, NULL, NULL, copy_portable},
+    {.name = "memcpy", FP32, .run = copy_portable},
 };
 
 /* -- triad: c = a + s*b, s = 3 as in STREAM -- */
@@ -298,11 +298,11 @@ KERN_AVX2 static void triad_past_avx2(const struct kern_call *c)
 
 static const struct kern_variant TRIAD_VARIANTS[] = {
 #if KERN_X86
-    {"avx512-past", FP32, kern_lacks_avx512, NULL, NULL, triad_past},
-    {"avx512", FP32, kern_lacks_avx512, NULL, NULL, triad_through},
-    {"avx2-past", FP32, kern_lacks_avx2, NULL, NULL, triad_past_avx2},
+    {.name = "avx512-past", FP32, .lacks = kern_lacks_avx512, .run = triad_past},
+    {.name = "avx512", FP32, .lacks = kern_lacks_avx512, .run = triad_through},
+    {.name = "avx2-past", FP32, .lacks = kern_lacks_avx2, .run = triad_past_avx2},
 #endif
-    {"portable", FP32, NULL, NULL, NULL, triad_portable},
+    {.name = "portable", FP32, .run = triad_portable},
 };
 
 /* 64 Mi elements are 256 MiB: beyond any last-level cache but the largest; 3 MB are within most. */
