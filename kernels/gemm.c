@@ -349,7 +349,8 @@ X(1)
 X(2)
 X(3)
 X(4)
-X(5) X(6)
+X(5)
+X(6)
 #undef X
 
 #define X(rows, panels) [rows] = {avx512_fp32_##rows##_##panels, panels},

@@ -138,7 +138,12 @@ struct kern_variant {
 };
 
 /* What a kernel measures besides itself. */
-enum kern_ceiling { KERN_CEILING_NONE, KERN_CEILING_COMPUTE, KERN_CEILING_BANDWIDTH };
+enum kern_ceiling {
+    KERN_CEILING_NONE,
+    KERN_CEILING_COMPUTE,   /* flops/s */
+    KERN_CEILING_READ,      /* bytes/s, reading: one parameter, elements of an fp32 array */
+    KERN_CEILING_BANDWIDTH, /* bytes/s, reading and writing; the same parameter */
+};
 
 struct kern {
     const char *name;     /* "gemm": lower case, '-' between words */

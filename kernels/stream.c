@@ -311,17 +311,18 @@ static const struct kern_point POINTS[] = {
     {{{750000}, KERN_FP32}, false},
 };
 
-#define STREAM(NAME, SUMMARY, BUFFERS, REFERENCE, COST, COUNTS, TOLERANCE, VARIANTS)                                   \
+#define STREAM(NAME, CEILING, SUMMARY, BUFFERS, REFERENCE, COST, COUNTS, TOLERANCE, VARIANTS)                          \
     {                                                                                                                  \
-        .name = (NAME), .summary = (SUMMARY), .row_kind = "", .ceiling = KERN_CEILING_BANDWIDTH, .args = ARGS,         \
-        .args_n = 1, .dtypes = KERN_HAS(KERN_FP32), .points = POINTS, .points_n = sizeof POINTS / sizeof POINTS[0],    \
+        .name = (NAME), .summary = (SUMMARY), .row_kind = "", .ceiling = (CEILING), .args = ARGS, .args_n = 1,         \
+        .dtypes = KERN_HAS(KERN_FP32), .points = POINTS, .points_n = sizeof POINTS / sizeof POINTS[0],                 \
         .buffers = (BUFFERS), .reference = (REFERENCE), .reference_cost = (COST), .counts = (COUNTS),                  \
         .tolerance = (TOLERANCE), .variants = (VARIANTS), .variants_n = sizeof(VARIANTS) / sizeof(VARIANTS)[0]         \
     }
 
-const struct kern kern_stream_read = STREAM("stream-read", "read an array, at several places at once", read_buffers,
-                                            read_reference, read_cost, read_counts, tolerance_exact, READ_VARIANTS);
-const struct kern kern_stream_copy =
-    STREAM("stream-copy", "b = a", copy_buffers, copy_reference, one, copy_counts, tolerance_exact, COPY_VARIANTS);
-const struct kern kern_stream_triad = STREAM("stream-triad", "c = a + 3*b", triad_buffers, triad_reference, one,
-                                             triad_counts, tolerance_fp32, TRIAD_VARIANTS);
+const struct kern kern_stream_read =
+    STREAM("stream-read", KERN_CEILING_READ, "read an array, at several places at once", read_buffers, read_reference,
+           read_cost, read_counts, tolerance_exact, READ_VARIANTS);
+const struct kern kern_stream_copy = STREAM("stream-copy", KERN_CEILING_BANDWIDTH, "b = a", copy_buffers,
+                                            copy_reference, one, copy_counts, tolerance_exact, COPY_VARIANTS);
+const struct kern kern_stream_triad = STREAM("stream-triad", KERN_CEILING_BANDWIDTH, "c = a + 3*b", triad_buffers,
+                                             triad_reference, one, triad_counts, tolerance_fp32, TRIAD_VARIANTS);

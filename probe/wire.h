@@ -85,7 +85,7 @@ struct wire_variant {
 };
 
 struct wire_kernel {
-    const char *name, *summary, *row_kind, *ceiling; /* ceiling: "compute", "bandwidth", "" */
+    const char *name, *summary, *row_kind, *ceiling; /* ceiling: "compute", "read", "bandwidth", "" */
     const struct wire_arg *args;
     const struct wire_point *points;
     const struct wire_variant *variants;

@@ -81,11 +81,7 @@ static const char *identity(struct arena *a, const struct kern_machine *m, const
     out_printf(o, ",\"cache_bytes\":[%.0f,%.0f,%.0f]", m->cache_bytes[0], m->cache_bytes[1], m->cache_bytes[2]);
     if (find_line("/proc/meminfo", "MemTotal:", text, sizeof text))
         out_printf(o, ",\"memory_bytes\":%.0f", strtod(text, NULL) * 0x1p10);
-    if (find_line("/proc/cpuinfo", "flags", text, sizeof text))
-        put(o, "hypervisor",
-            access("/sys/hypervisor", F_OK) == 0 || access("/sys/class/dmi/id/sys_vendor", R_OK) == 0
-                ? first_line("/sys/class/dmi/id/sys_vendor", text, sizeof text)
-                : "");
+    put(o, "vendor", first_line("/sys/class/dmi/id/sys_vendor", text, sizeof text));
     if (uname(&u) == 0) {
         (void)snprintf(text, sizeof text, "%.60s %.120s %.60s", u.sysname, u.release, u.machine);
         put(o, "system", text);
@@ -130,8 +126,10 @@ static bool describe_points(struct arena *a, const struct kern *k, struct wire_k
 static bool describe_kernel(struct arena *a, const struct kern_machine *m, const struct kern *k,
                             struct wire_kernel *out)
 {
-    static const char *const CEILINGS[] = {
-        [KERN_CEILING_NONE] = "", [KERN_CEILING_COMPUTE] = "compute", [KERN_CEILING_BANDWIDTH] = "bandwidth"};
+    static const char *const CEILINGS[] = {[KERN_CEILING_NONE] = "",
+                                           [KERN_CEILING_COMPUTE] = "compute",
+                                           [KERN_CEILING_READ] = "read",
+                                           [KERN_CEILING_BANDWIDTH] = "bandwidth"};
     struct wire_arg *args = arena_array(a, k->args_n + 1, sizeof *args);
     struct wire_variant *variants = arena_array(a, k->variants_n + 1, sizeof *variants);
     if (!args || !variants) return false;
