@@ -300,14 +300,63 @@ KERN_AVX2 KERN_INLINE void tile_avx2(const struct tile *t, size_t rows, size_t w
 }
 #endif
 
-/* -- tables of tiles: by rows, the widest that the registers hold -- */
+/* -- sums to bf16 -- */
+
+static void round_portable(const float *from, uint16_t *to, size_t n)
+{
+    for (size_t i = 0; i < n; i++) to[i] = kern_bf16_from(from[i]);
+}
+
+#if KERN_X86
+/* Nearest even as in kern_bf16_from: half an ulp less one, and the last bit that stays; NANs keep a bit. */
+KERN_AVX512 static void round_avx512(const float *from, uint16_t *to, size_t n)
+{
+    const __m512i half = _mm512_set1_epi32(0x7fff), one = _mm512_set1_epi32(1);
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        const __m512 v = _mm512_loadu_ps(from + i);
+        const __m512i bits = _mm512_castps_si512(v);
+        const __m512i last = _mm512_and_si512(_mm512_srli_epi32(bits, 16), one);
+        const __m512i up = _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(half, last)), 16);
+        const __m512i nan = _mm512_or_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(0x40));
+        const __mmask16 is_nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+        _mm256_storeu_si256((__m256i *)(void *)(to + i),
+                            _mm512_cvtepi32_epi16(_mm512_mask_blend_epi32(is_nan, up, nan)));
+    }
+    round_portable(from + i, to + i, n - i);
+}
+
+KERN_AVX2 static void round_avx2(const float *from, uint16_t *to, size_t n)
+{
+    const __m256i half = _mm256_set1_epi32(0x7fff), one = _mm256_set1_epi32(1);
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const __m256 v = _mm256_loadu_ps(from + i);
+        const __m256i bits = _mm256_castps_si256(v);
+        const __m256i last = _mm256_and_si256(_mm256_srli_epi32(bits, 16), one);
+        const __m256i up = _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_add_epi32(half, last)), 16);
+        const __m256i nan = _mm256_or_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(0x40));
+        const __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+        const __m256i whole = _mm256_blendv_epi8(up, nan, is_nan);
+        const __m128i packed = _mm_packus_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+        _mm_storeu_si128((__m128i *)(void *)(to + i), packed);
+    }
+    round_portable(from + i, to + i, n - i);
+}
+#endif
+
+/* -- tables of tiles -- */
+
+/* By rows. One strip alone takes the most panels side by side that the registers hold; strips that share panels all
+ * take the same number; what is left at the edge goes panel by panel. */
 
 struct tiles {
     size_t rows_max;
+    void (*round)(const float *from, uint16_t *to, size_t n);
     struct {
         tile_run *run;
         size_t wide;
-    } wide[ROWS_MAX + 1], one[ROWS_MAX + 1]; /* by rows; one panel for what is left */
+    } wide[ROWS_MAX + 1], many[ROWS_MAX + 1], one[ROWS_MAX + 1]; /* by rows: of one strip, of several, of one panel */
 };
 
 /* Bytes fetched ahead of every walk: more for the few rows that wait for memory. */
@@ -328,66 +377,52 @@ struct tiles {
 #define ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
 
 #if KERN_X86
-/* Panels side by side by rows: rows*panels sums, panels weights and a factor in 32 registers. */
-#define SHAPES_512(X) X(1, 8) X(2, 8) X(3, 6) X(4, 4) X(5, 4) X(6, 3) X(7, 3) X(8, 2) X(9, 2) X(10, 2) X(11, 2) X(12, 2)
+/* Panels side by side of one strip: rows*panels sums, panels weights and a factor in 32 registers. */
+#define WIDE_512(X) X(1, 8) X(2, 8) X(3, 6) X(4, 4) X(5, 4) X(6, 3) X(7, 3)
+#define TWO_512(X) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) X(9, 2) X(10, 2) X(11, 2) X(12, 2)
+#define LAST_512(X) X(8, 2) X(9, 2) X(10, 2) X(11, 2) X(12, 2)
+#define ONE_512(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) X(9, 1) X(10, 1) X(11, 1) X(12, 1)
 #define X(rows, panels)                                                                                                \
     TILE(avx512, KERN_AVX512, fp32, FP32, rows, panels)                                                                \
     TILE(avx512, KERN_AVX512, bf16, BF16, rows, panels) PAIR_TILE(rows, panels)
-SHAPES_512(X)
-#undef X
-#define X(rows)                                                                                                        \
-    TILE(avx512, KERN_AVX512, fp32, FP32, rows, 1) TILE(avx512, KERN_AVX512, bf16, BF16, rows, 1) PAIR_TILE(rows, 1)
-ROWS(X)
+WIDE_512(X)
+TWO_512(X)
+ONE_512(X)
 #undef X
 /* rows*panels*2 sums, 2*panels weights and a factor in 16. */
-#define SHAPES_2(X) X(1, 4) X(2, 2) X(3, 2)
+#define WIDE_2(X) X(1, 4) X(2, 2) X(3, 2)
+#define LAST_2(X) X(4, 1) X(5, 1) X(6, 1)
+#define ONE_2(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1)
 #define X(rows, panels) TILE(avx2, KERN_AVX2, fp32, FP32, rows, panels) TILE(avx2, KERN_AVX2, bf16, BF16, rows, panels)
-SHAPES_2(X)
-#undef X
-#define X(rows) TILE(avx2, KERN_AVX2, fp32, FP32, rows, 1) TILE(avx2, KERN_AVX2, bf16, BF16, rows, 1)
-X(1)
-X(2)
-X(3)
-X(4)
-X(5)
-X(6)
+WIDE_2(X)
+ONE_2(X)
 #undef X
 
 #define X(rows, panels) [rows] = {avx512_fp32_##rows##_##panels, panels},
-#define Y(rows) [rows] = {avx512_fp32_##rows##_1, 1},
-    static const struct tiles AVX512_FP32 = {12, {SHAPES_512(X)}, {ROWS(Y)}};
+static const struct tiles AVX512_FP32 = {12, round_avx512, {WIDE_512(X) LAST_512(X)}, {TWO_512(X)}, {ONE_512(X)}};
 #undef X
-#undef Y
 #define X(rows, panels) [rows] = {avx512_bf16_##rows##_##panels, panels},
-#define Y(rows) [rows] = {avx512_bf16_##rows##_1, 1},
-static const struct tiles AVX512_BF16 = {12, {SHAPES_512(X)}, {ROWS(Y)}};
+static const struct tiles AVX512_BF16 = {12, round_avx512, {WIDE_512(X) LAST_512(X)}, {TWO_512(X)}, {ONE_512(X)}};
 #undef X
-#undef Y
 #define X(rows, panels) [rows] = {pairs_##rows##_##panels, panels},
-#define Y(rows) [rows] = {pairs_##rows##_1, 1},
-static const struct tiles AVX512_PAIRS = {12, {SHAPES_512(X)}, {ROWS(Y)}};
+static const struct tiles AVX512_PAIRS = {12, round_avx512, {WIDE_512(X) LAST_512(X)}, {TWO_512(X)}, {ONE_512(X)}};
 #undef X
-#undef Y
 #define X(rows, panels) [rows] = {avx2_fp32_##rows##_##panels, panels},
-#define Y(rows) [rows] = {avx2_fp32_##rows##_1, 1},
-static const struct tiles AVX2_FP32 = {6, {SHAPES_2(X) Y(4) Y(5) Y(6)}, {Y(1) Y(2) Y(3) Y(4) Y(5) Y(6)}};
+static const struct tiles AVX2_FP32 = {6, round_avx2, {WIDE_2(X) LAST_2(X)}, {ONE_2(X)}, {ONE_2(X)}};
 #undef X
-#undef Y
 #define X(rows, panels) [rows] = {avx2_bf16_##rows##_##panels, panels},
-#define Y(rows) [rows] = {avx2_bf16_##rows##_1, 1},
-static const struct tiles AVX2_BF16 = {6, {SHAPES_2(X) Y(4) Y(5) Y(6)}, {Y(1) Y(2) Y(3) Y(4) Y(5) Y(6)}};
+static const struct tiles AVX2_BF16 = {6, round_avx2, {WIDE_2(X) LAST_2(X)}, {ONE_2(X)}, {ONE_2(X)}};
 #undef X
-#undef Y
 #endif
 
 #define X(rows) PORTABLE(fp32, FP32, rows) PORTABLE(bf16, BF16, rows)
 ROWS(X)
 #undef X
 #define X(rows) [rows] = {portable_fp32_##rows, 1},
-static const struct tiles PORTABLE_FP32 = {12, {ROWS(X)}, {ROWS(X)}};
+static const struct tiles PORTABLE_FP32 = {12, round_portable, {ROWS(X)}, {ROWS(X)}, {ROWS(X)}};
 #undef X
 #define X(rows) [rows] = {portable_bf16_##rows, 1},
-static const struct tiles PORTABLE_BF16 = {12, {ROWS(X)}, {ROWS(X)}};
+static const struct tiles PORTABLE_BF16 = {12, round_portable, {ROWS(X)}, {ROWS(X)}, {ROWS(X)}};
 #undef X
 
 /* -- the product -- */
@@ -414,19 +449,22 @@ static void make_strip(const struct kern_call *c, enum form form, size_t row, si
 struct job {
     const struct tiles *tiles;
     enum form form;
-    size_t m, n, steps, panels;
+    size_t m, n, steps, panels, strips_n;
     const float *strips;
     const char *w;
     float *sums;
 };
 
-/* Panels [panel, panel + wide) times all strips of rows [row, end), steps [from, from + depth). */
-static void run_panels(const struct job *j, size_t panel, size_t wide, size_t row, size_t end, size_t from,
+/* First row of strip i: strips differ by one row at most. */
+static size_t strip_row(const struct job *j, size_t i) { return i * j->m / j->strips_n; }
+
+/* Panels [panel, panel + wide) times strips [first, end), steps [from, from + depth). */
+static void run_panels(const struct job *j, size_t panel, size_t wide, size_t first, size_t end, size_t from,
                        size_t depth)
 {
-    const size_t most = j->tiles->rows_max, left = j->n - panel * PANEL;
-    for (; row < end; row += most) {
-        const size_t rows = j->m - row < most ? j->m - row : most;
+    const size_t left = j->n - panel * PANEL;
+    for (size_t i = first; i < end; i++) {
+        const size_t row = strip_row(j, i), rows = strip_row(j, i + 1) - row;
         const struct tile t = {.a = j->strips + row * j->steps + from * rows,
                                .w = j->w + (panel * j->steps + from) * step_bytes(j->form),
                                .panel = j->steps * step_bytes(j->form),
@@ -435,38 +473,41 @@ static void run_panels(const struct job *j, size_t panel, size_t wide, size_t ro
                                .stride = j->n,
                                .columns = left < wide * PANEL ? left : wide * PANEL,
                                .more = from > 0};
-        (wide > 1 ? j->tiles->wide[rows].run : j->tiles->one[rows].run)(&t);
+        const struct tiles *s = j->tiles;
+        (wide == 1 ? s->one[rows] : j->strips_n == 1 ? s->wide[rows] : s->many[rows]).run(&t);
     }
 }
 
 static void multiply(const struct kern_call *c, const struct tiles *tiles, enum form form)
 {
-    const size_t k = (size_t)c->shape->v[K];
-    struct job j = {.tiles = tiles,
-                    .form = form,
-                    .m = (size_t)c->shape->v[M],
-                    .n = (size_t)c->shape->v[N],
-                    .steps = form == PAIRS ? (k + 1) / 2 : k,
-                    .panels = panels_of(c->shape),
-                    .strips = c->buffer[STRIPS],
-                    .w = c->packed,
-                    .sums = form == FP32 ? c->buffer[C] : c->buffer[SUMS]};
-    const size_t most = tiles->rows_max, depth_max = j.m <= most ? j.steps : KC;
-    for (size_t row = 0; row < j.m; row += most)
-        make_strip(c, form, row, j.m - row < most ? j.m - row : most, (float *)c->buffer[STRIPS] + row * j.steps);
+    enum { BLOCK = MC / ROWS_MAX }; /* strips that stay in the second cache */
+    const size_t k = (size_t)c->shape->v[K], m = (size_t)c->shape->v[M];
+    const struct job j = {.tiles = tiles,
+                          .form = form,
+                          .m = m,
+                          .n = (size_t)c->shape->v[N],
+                          .steps = form == PAIRS ? (k + 1) / 2 : k,
+                          .panels = panels_of(c->shape),
+                          .strips_n = (m + tiles->rows_max - 1) / tiles->rows_max,
+                          .strips = c->buffer[STRIPS],
+                          .w = c->packed,
+                          .sums = form == FP32 ? c->buffer[C] : c->buffer[SUMS]};
+    const size_t depth_max = j.strips_n == 1 ? j.steps : KC, block = (size_t)BLOCK * ROWS_MAX / tiles->rows_max;
+    const size_t wide = j.strips_n == 1 ? tiles->wide[m].wide : tiles->many[tiles->rows_max].wide;
+    for (size_t i = 0; i < j.strips_n; i++) {
+        const size_t row = strip_row(&j, i);
+        make_strip(c, form, row, strip_row(&j, i + 1) - row, (float *)c->buffer[STRIPS] + row * j.steps);
+    }
     for (size_t from = 0; from < j.steps; from += depth_max)
-        for (size_t row = 0; row < j.m; row += MC) {
-            const size_t end = j.m - row < MC ? j.m : row + MC,
-                         depth = j.steps - from < depth_max ? j.steps - from : depth_max;
-            const size_t wide = tiles->wide[end - row < most ? end - row : most].wide;
+        for (size_t first = 0; first < j.strips_n; first += block) {
+            const size_t end = j.strips_n - first < block ? j.strips_n : first + block;
+            const size_t depth = j.steps - from < depth_max ? j.steps - from : depth_max;
             for (size_t panel = 0, take; panel < j.panels; panel += take) {
                 take = j.panels - panel >= wide ? wide : 1;
-                run_panels(&j, panel, take, row, end, from, depth);
+                run_panels(&j, panel, take, first, end, from, depth);
             }
         }
-    if (form == FP32) return;
-    uint16_t *out = c->buffer[C];
-    for (size_t i = 0; i < j.m * j.n; i++) out[i] = kern_bf16_from(j.sums[i]);
+    if (form != FP32) tiles->round(j.sums, c->buffer[C], j.m * j.n);
 }
 
 static void run_portable(const struct kern_call *c)

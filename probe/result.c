@@ -51,35 +51,34 @@ enum err_code result_fill(struct arena *a, const struct wire_result *w, struct r
     const char *doubt = sample_doubt(&r->summary);
     if (!doubt) return ERR_OK;
     r->outcome = RESULT_NOISY;
-    r->reason =
-        arena_printf(a, "the machine was too noisy: %s (%zu kept, %zu disturbed)", doubt, r->times_n, r->discards_n);
+    r->reason = arena_printf(a, "%s (%zu kept, %zu disturbed)", doubt, r->times_n, r->discards_n);
     return r->reason ? ERR_OK : err_nomem(e);
 }
 
 /* The larger of two rates, either of which may be unknown. */
 static double best(double x, double y) { return isnan(x) ? y : isnan(y) ? x : fmax(x, y); }
 
-double result_bound_s(const struct result *r, double flops, double read_bytes, double moved_bytes,
-                      double hot_bytes_per_s)
+double result_bound_s(const struct result *r, double flops, double read_bytes, double moved_bytes)
 {
     const double peak = best(r->before.peak_flops_per_s, r->after.peak_flops_per_s);
-    const double read = r->cold ? best(r->before.read_bytes_per_s, r->after.read_bytes_per_s) : hot_bytes_per_s;
-    const double moved = r->cold ? best(r->before.moved_bytes_per_s, r->after.moved_bytes_per_s) : (double)NAN;
+    const double read = best(r->before.read_bytes_per_s, r->after.read_bytes_per_s);
+    const double moved = best(r->before.moved_bytes_per_s, r->after.moved_bytes_per_s);
     double bound = 0;
-    if (flops > 0 && peak > 0) bound = fmax(bound, flops / peak);
-    if (read_bytes > 0 && read > 0) bound = fmax(bound, read_bytes / read);
-    if (moved_bytes > 0 && moved > 0) bound = fmax(bound, moved_bytes / moved);
+    if ((flops > 0 && isnan(peak)) || (read_bytes > 0 && isnan(read))) return (double)NAN;
+    if (flops > 0) bound = fmax(bound, flops / peak);
+    if (read_bytes > 0) bound = fmax(bound, read_bytes / read);
+    if (moved_bytes > 0 && !isnan(moved)) bound = fmax(bound, moved_bytes / moved);
     return bound > 0 ? bound : (double)NAN;
 }
 
 static double apart(double x, double y) { return isnan(x) || isnan(y) ? 0 : fabs(x - y) / fmax(x, y); }
 
-enum err_code result_judge(struct arena *a, double hot_bytes_per_s, struct result *r, struct err *e)
+enum err_code result_judge(struct arena *a, struct result *r, struct err *e)
 {
     if (r->outcome != RESULT_MEASURED) return ERR_OK;
-    const double bound = result_bound_s(r, r->flops, r->read_bytes, r->read_bytes + r->written_bytes, hot_bytes_per_s);
+    const double bound = result_bound_s(r, r->flops, r->read_bytes, r->read_bytes + r->written_bytes);
     const double peak_apart = apart(r->before.peak_flops_per_s, r->after.peak_flops_per_s);
-    const double read_apart = r->cold ? apart(r->before.read_bytes_per_s, r->after.read_bytes_per_s) : 0;
+    const double read_apart = apart(r->before.read_bytes_per_s, r->after.read_bytes_per_s);
     if (bound > ABOVE * r->summary.median_s) {
         r->outcome = RESULT_ABOVE;
         r->reason =
@@ -87,7 +86,7 @@ enum err_code result_judge(struct arena *a, double hot_bytes_per_s, struct resul
                          bound / r->summary.median_s);
     } else if (fmax(peak_apart, read_apart) > AROUND_FRAC) {
         r->outcome = RESULT_NOISY;
-        r->reason = arena_printf(a, "the machine was too noisy: its %s before and after differ by %.0f %%",
+        r->reason = arena_printf(a, "the %s of the machine before and after it differ by %.0f %%",
                                  peak_apart > read_apart ? "peak" : "bandwidth", 100 * fmax(peak_apart, read_apart));
     }
     return r->reason ? ERR_OK : err_nomem(e);

@@ -20,7 +20,8 @@ enum result_outcome {
 const char *result_outcome_name(enum result_outcome outcome);
 bool result_outcome_find(const char *name, enum result_outcome *out);
 
-/* Rates that nothing on the machine exceeds, measured; NAN where not. */
+/* Rates that nothing on the machine exceeds, measured; NAN where not. Those of memory are for cold results; of a hot
+ * one read is that of the cache which holds its operands, and moved is not known. */
 struct result_ceilings {
     double peak_flops_per_s;  /* of the unit of the variant */
     double read_bytes_per_s;  /* reading alone */
@@ -59,18 +60,17 @@ struct result {
  * samples (sample_doubt). Errors: ERR_NOMEM. */
 enum err_code result_fill(struct arena *a, const struct wire_result *w, struct result *r, struct err *e);
 
-/* result_judge -- hold a measured result against its ceilings: above 1.03 of one it is RESULT_ABOVE, ceilings before
- * and after that differ by more than a tenth make it RESULT_NOISY. hot_bytes_per_s: what the cache that holds its
- * operands reads at; NAN for cold ones. Only RESULT_MEASURED is changed. Errors: ERR_NOMEM. */
-enum err_code result_judge(struct arena *a, double hot_bytes_per_s, struct result *r, struct err *e);
+/* result_judge -- hold a measured result against its ceilings: above 1.03 of one it is RESULT_ABOVE; ceilings before
+ * and after that differ by more than a tenth make it RESULT_NOISY. Only RESULT_MEASURED is changed. Errors: ERR_NOMEM.
+ */
+enum err_code result_judge(struct arena *a, struct result *r, struct err *e);
 
 /* result_time_s -- the median of a measured or imported result, NAN of any other: no number where there is none. */
 double result_time_s(const struct result *r);
 
 /* result_bound_s -- the least time of work on these ceilings: max(flops/peak, read bytes/read rate, all bytes/best
- * rate), of each the larger of before and after; hot: flops and the cache's rate. Terms that are not known are left
- * out. */
-double result_bound_s(const struct result *r, double flops, double read_bytes, double moved_bytes,
-                      double hot_bytes_per_s);
+ * rate), of each rate the larger of before and after. NAN when there is work whose ceiling is not known (moved
+ * excepted). */
+double result_bound_s(const struct result *r, double flops, double read_bytes, double moved_bytes);
 
 #endif

@@ -279,7 +279,8 @@ enum err_code run_job(struct run *r, const struct plan_job *job, bool cold, stru
         TRY(around(r, job->variant->unit, cold, &after, e));
         if (r->stopped) return ERR_OK;
         out->after = after;
-        TRY(result_judge(r->arena, cold ? (double)NAN : run_hot_rate(r, out->footprint_bytes), out, e));
+        if (!cold) out->before.read_bytes_per_s = out->after.read_bytes_per_s = run_hot_rate(r, out->footprint_bytes);
+        TRY(result_judge(r->arena, out, e));
     }
     keep(r, out);
     return ERR_OK;

@@ -63,7 +63,7 @@ static enum err_code rows_of(struct arena *a, const struct result *r, size_t n, 
 {
     struct probe_row *rows = arena_array(a, n + 1, sizeof *rows);
     if (!rows) return err_nomem(e);
-    for (size_t i = 0; i < n; i++) TRY(probe_row_fill(a, &r[i], (double)NAN, &rows[i], e));
+    for (size_t i = 0; i < n; i++) TRY(probe_row_fill(a, &r[i], &rows[i], e));
     *out = rows;
     return ERR_OK;
 }

@@ -270,7 +270,7 @@ static enum err_code say_ceilings(struct work *w, struct err *e)
 static enum err_code keep_row(struct work *w, const struct result *r, struct probe_row *row, struct err *e)
 {
     char measured[UNITS_TEXT_MAX];
-    TRY(probe_row_fill(w->a, r, r->cold ? (double)NAN : run_hot_rate(&w->run, r->footprint_bytes), row, e));
+    TRY(probe_row_fill(w->a, r, row, e));
     const char *line =
         arena_printf(w->a, "%s %s %s %s %s: %s %s%.0f%s", row->kernel, row->variant, row->dtype, row->shape, row->state,
                      isnan(row->measured_s) ? row->outcome : units_format_time(measured, row->measured_s),

@@ -109,21 +109,20 @@ bool probe_row_work(struct arena *a, const struct result *r, double *flops, doub
 
 static double larger(double x, double y) { return isnan(x) ? y : isnan(y) ? x : fmax(x, y); }
 
-static void predict(struct arena *a, const struct result *r, double hot_bytes_per_s, struct probe_row *row)
+static void predict(struct arena *a, const struct result *r, struct probe_row *row)
 {
     double flops = r->flops, bytes = r->read_bytes + r->written_bytes;
     (void)probe_row_work(a, r, &flops, &bytes);
     const double reads = bytes - r->written_bytes;
-    const double compute_s = result_bound_s(r, flops, 0, 0, hot_bytes_per_s);
-    row->predicted_s = result_bound_s(r, flops, reads, bytes, hot_bytes_per_s);
+    const double compute_s = result_bound_s(r, flops, 0, 0);
+    row->predicted_s = result_bound_s(r, flops, reads, bytes);
     row->bound_by = isnan(row->predicted_s)         ? NULL
                     : compute_s == row->predicted_s ? "compute"
                     : r->cold                       ? "memory"
                                                     : "cache";
 }
 
-enum err_code probe_row_fill(struct arena *a, const struct result *r, double hot_bytes_per_s, struct probe_row *out,
-                             struct err *e)
+enum err_code probe_row_fill(struct arena *a, const struct result *r, struct probe_row *out, struct err *e)
 {
     const double time_s = result_time_s(r);
     *out = (struct probe_row){.id = r->id ? r->id : TABLE_INT_UNKNOWN,
@@ -166,7 +165,7 @@ enum err_code probe_row_fill(struct arena *a, const struct result *r, double hot
                               .tool = r->origin.tool,
                               .command = r->origin.command,
                               .identity = r->origin.identity};
-    predict(a, r, hot_bytes_per_s, out);
+    predict(a, r, out);
     out->roofline_frac = out->predicted_s / time_s;
     return out->shape ? ERR_OK : err_nomem(e);
 }

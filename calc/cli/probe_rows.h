@@ -18,10 +18,9 @@ extern const struct column probe_row_columns[];
 extern const size_t probe_row_columns_n;
 
 /* probe_row_fill -- of one result. The prediction is the least time on the ceilings around it, of the work that
- * calc/time/kernel.h counts for the row's kind, or of the kernel's own counts where it is of none. hot_bytes_per_s: of
- * the cache that holds the operands (run_hot_rate), NAN cold or not known. Errors: ERR_NOMEM. */
-enum err_code probe_row_fill(struct arena *a, const struct result *r, double hot_bytes_per_s, struct probe_row *out,
-                             struct err *e);
+ * calc/time/kernel.h counts for the row's kind, or of the kernel's own counts where it is of none. Errors: ERR_NOMEM.
+ */
+enum err_code probe_row_fill(struct arena *a, const struct result *r, struct probe_row *out, struct err *e);
 
 /* probe_row_work -- flops and bytes of a result's row by calc/time/kernel.h; false when its kind or format has none. */
 bool probe_row_work(struct arena *a, const struct result *r, double *flops, double *bytes);

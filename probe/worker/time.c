@@ -16,6 +16,7 @@ static double clock_s(clockid_t id)
 
 static void call(struct work *w, size_t *next)
 {
+    w->last = *next;
     w->spec.variant->run(&w->calls[*next]);
     *next = *next + 1 == w->copies ? 0 : *next + 1;
 }

@@ -257,7 +257,7 @@ const char *work_check_again(const struct work *w, char *text, size_t cap)
     size_t checked;
     const char *why = check_guards(w, text, cap);
     if (why || w->changes) return why;
-    const double off = distance(w, &w->calls[w->copies - 1], &checked);
+    const double off = distance(w, &w->calls[w->last], &checked);
     if (off <= w->spec.kernel->tolerance(&w->spec.shape)) return NULL;
     (void)snprintf(text, cap, "after the timing it is off by %.2e of the reference", off);
     return text;

@@ -34,6 +34,7 @@ struct work {
     struct work_block *blocks;
     size_t blocks_n;
     double *values;
+    size_t last;  /* copy that was called last */
     bool changes; /* has a state: a second call computes something else */
 };
 
@@ -49,7 +50,8 @@ void work_close(struct work *w);
  * outputs, infinite where one holds no number; *checked counts elements compared. Returns NULL, or what is wrong. */
 const char *work_check(struct work *w, double *error_frac, size_t *checked, char *text, size_t cap);
 
-/* work_check_again -- compare what the last copy holds after the timing; NULL where that is not known (a state). */
+/* work_check_again -- compare what the copy called last holds after the timing; NULL where that is not known (a state).
+ */
 const char *work_check_again(const struct work *w, char *text, size_t cap);
 
 /* Timings of one call each: of a sample divided by its calls. */
