@@ -218,7 +218,7 @@ $(VERSIONED:%.c=$(BUILD)/obj/%.o): $(BUILD)/version
 FLINT_SO = $(or $(shell objdump -p "$$($(CC) -print-file-name=libflint.so)" 2>/dev/null | sed -n 's/.*SONAME *//p'),libflint.so)
 $(BUILD)/obj/calc/sym/flint.o $(BUILD)/fuzz/obj/calc/sym/flint.o: DEFINE = -DRIDGE_FLINT='"$(FLINT_SO)"'
 
-$(TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(HELP_OBJ) $(WORK_OBJ) $(BUILD)/libridge.a
+$(TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(HELP_OBJ) $(WORK_OBJ) $(BUILD)/libridge.a | $(BUILD)/tests/fake-worker
 	$(link) $(TEST_LIBS) $(LDLIBS)
 
 $(BENCHES): $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libridge.a
