@@ -10,7 +10,7 @@
  * Order of the loops: blocks of k (KC steps) so that a strip of a stays in the first cache, blocks of rows (MC) in the
  * second, then panels, then strips (the order of Goto and van de Geijn, ACM TOMS 34(3), 2008, turned: here w is the
  * side that vectors run along, because it is the large one). With few rows there is one strip and k is not cut: the
- * weights go by once, several panels side by side, because one walk does not fill the memory system. */
+ * weights go by once. */
 #include <string.h>
 
 #include "kernels/gemm_tiles.h"

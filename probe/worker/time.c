@@ -31,8 +31,8 @@ static double timed(struct work *w, size_t n, size_t *next, double *lost_s)
     return wall;
 }
 
-/* Calls that fill a sample, from the fastest of those that warm up. */
-static size_t warm_up(struct work *w, double most_s, size_t *next)
+/* Calls that fill a sample, from the fastest of those that warm up; *call_s is its time. */
+static size_t warm_up(struct work *w, double most_s, size_t *next, double *call_s)
 {
     const double start = clock_s(CLOCK_MONOTONIC);
     double fastest = (double)INFINITY, lost;
@@ -42,18 +42,23 @@ static size_t warm_up(struct work *w, double most_s, size_t *next)
         if (t < SAMPLE_S / 4 && n < (size_t)1 << 24) n *= 2; /* a call may be shorter than the clock's step */
         if (clock_s(CLOCK_MONOTONIC) - start > most_s) break;
     }
+    *call_s = fastest;
     return (size_t)fmax(1, ceil(SAMPLE_S / fmax(fastest, 1e-9)));
 }
 
-void work_time(struct work *w, const struct sample_rule *rule, struct work_times *out)
+void work_time(struct work *w, const struct sample_rule *given, struct work_times *out)
 {
     static const size_t EVERY = 16; /* decide when a sixteenth more samples are there: it costs cache */
     const double start = clock_s(CLOCK_MONOTONIC);
-    double room[SAMPLE_MAX];
+    double room[SAMPLE_MAX], call_s;
+    struct sample_rule own = *given;
+    const struct sample_rule *rule = &own;
     size_t next = 0, decide = rule->least;
     out->n = out->discards_n = 0;
     out->stop = SAMPLE_GOING;
-    out->calls = warm_up(w, rule->deadline_s / 4, &next);
+    out->calls = warm_up(w, rule->deadline_s / 4, &next, &call_s);
+    /* long calls get the time for twice the least number, within three deadlines in all */
+    own.deadline_s = fmin(2.5 * own.deadline_s, fmax(own.deadline_s, 2 * (double)rule->least * call_s));
     while (out->stop == SAMPLE_GOING) {
         double lost;
         if (!w->spec.cold && out->calls > 1) call(w, &next); /* bring back what the decision drove out */
