@@ -226,14 +226,19 @@ KERN_AVX2 static void round_avx2(const float *from, uint16_t *to, size_t n)
 #define ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
 
 #if KERN_X86
-/* Two panels side by side: rows*2 sums, 2 weights and a factor in 32 registers. More for few rows would be no faster:
- * the walks, whole panels apart, then fall on the same sets of the first cache. */
+/* Panels side by side: rows*panels sums, panels weights and a factor in 32 registers. Two, for one or two rows also,
+ * where more walks, whole panels apart, would fall on the same sets of the first cache; four for a single strip of
+ * three to five rows, whose sums else wait for each other. */
+#define ALONE_512(X) X(1, 2) X(2, 2) X(3, 4) X(4, 4) X(5, 4) REST_512(X)
+#define FOUR_512(X) X(3, 4) X(4, 4) X(5, 4)
+#define REST_512(X) X(6, 2) X(7, 2) X(8, 2) X(9, 2) X(10, 2) X(11, 2) X(12, 2)
 #define TWO_512(X) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) X(9, 2) X(10, 2) X(11, 2) X(12, 2)
 #define ONE_512(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) X(9, 1) X(10, 1) X(11, 1) X(12, 1)
 #define X(rows, panels)                                                                                                \
     TILE(avx512, KERN_AVX512, fp32, GEMM_FP32, rows, panels)                                                           \
     TILE(avx512, KERN_AVX512, bf16, GEMM_BF16, rows, panels) PAIR_TILE(rows, panels)
 TWO_512(X)
+FOUR_512(X)
 ONE_512(X)
 #undef X
 /* rows*panels*2 sums, 2*panels weights and a factor in 16 registers: two panels only for few rows. */
@@ -247,13 +252,13 @@ ONE_2(X)
 #undef X
 
 #define X(rows, panels) [rows] = {avx512_fp32_##rows##_##panels, panels},
-const struct gemm_tiles gemm_avx512_fp32 = {12, round_avx512, {TWO_512(X)}, {TWO_512(X)}, {ONE_512(X)}};
+const struct gemm_tiles gemm_avx512_fp32 = {12, round_avx512, {ALONE_512(X)}, {TWO_512(X)}, {ONE_512(X)}};
 #undef X
 #define X(rows, panels) [rows] = {avx512_bf16_##rows##_##panels, panels},
-const struct gemm_tiles gemm_avx512_bf16 = {12, round_avx512, {TWO_512(X)}, {TWO_512(X)}, {ONE_512(X)}};
+const struct gemm_tiles gemm_avx512_bf16 = {12, round_avx512, {ALONE_512(X)}, {TWO_512(X)}, {ONE_512(X)}};
 #undef X
 #define X(rows, panels) [rows] = {pairs_##rows##_##panels, panels},
-const struct gemm_tiles gemm_avx512_pairs = {12, round_avx512, {TWO_512(X)}, {TWO_512(X)}, {ONE_512(X)}};
+const struct gemm_tiles gemm_avx512_pairs = {12, round_avx512, {ALONE_512(X)}, {TWO_512(X)}, {ONE_512(X)}};
 #undef X
 #define X(rows, panels) [rows] = {avx2_fp32_##rows##_##panels, panels},
 const struct gemm_tiles gemm_avx2_fp32 = {6, round_avx2, {WIDE_2(X) LAST_2(X)}, {ONE_2(X)}, {ONE_2(X)}};
