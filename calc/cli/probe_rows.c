@@ -17,7 +17,9 @@ const struct column probe_row_columns[] = {
     ROW(dtype, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN, "dtype", "format of weights or cache"),
     ROW(unit, COLUMN_STRING, UNITS_NONE, 0, "unit", "whose peak counts"),
     ROW(row_kind, COLUMN_STRING, UNITS_NONE, 0, "row kind", "kind of measured row, as ridge fit reads them"),
-    ROW(shape, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN, "shape", "parameters of the kernel"),
+    ROW(sizes, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN, "sizes",
+        "of the shape, in the order of the kernel's parameters"),
+    ROW(shape, COLUMN_STRING, UNITS_NONE, 0, "shape", "parameters of the kernel by name"),
     ROW(state, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN, "state",
         "cold: operands in memory; hot: in the caches that hold them"),
     ROW(predicted_s, COLUMN_REAL, UNITS_SECONDS, COLUMN_SHOWN, "predicted",
@@ -25,11 +27,11 @@ const struct column probe_row_columns[] = {
     ROW(measured_s, COLUMN_REAL, UNITS_SECONDS, COLUMN_SHOWN, "measured", "median of the samples"),
     ROW(roofline_frac, COLUMN_REAL, UNITS_FRAC, COLUMN_SHOWN, "ratio", "predicted over measured: part of the roofline"),
     ROW(bound_by, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN, "bound by", "what binds the prediction"),
-    ROW(rate_flops_per_s, COLUMN_REAL, UNITS_FLOPS_PER_S, COLUMN_SHOWN, "rate", "counted flops over measured time"),
-    ROW(rate_bytes_per_s, COLUMN_REAL, UNITS_BYTES_PER_S, COLUMN_SHOWN, "moved", "counted bytes over measured time"),
+    ROW(rate_flops_per_s, COLUMN_REAL, UNITS_FLOPS_PER_S, 0, "rate", "counted flops over measured time"),
+    ROW(rate_bytes_per_s, COLUMN_REAL, UNITS_BYTES_PER_S, 0, "moved", "counted bytes over measured time"),
     ROW(spread_frac, COLUMN_REAL, UNITS_FRAC, 0, "spread", "relative spread of the samples"),
     ROW(samples, COLUMN_INT, UNITS_NONE, COLUMN_SHOWN, "n", "samples kept"),
-    ROW(discards, COLUMN_INT, UNITS_NONE, COLUMN_SHOWN, "lost", "samples disturbed by other programs, discarded"),
+    ROW(discards, COLUMN_INT, UNITS_NONE, 0, "lost", "samples disturbed by other programs, discarded"),
     ROW(outcome, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN, "outcome", "measured, or why there is no number"),
     ROW(reason, COLUMN_STRING, UNITS_NONE, 0, "reason", "of an outcome that is no number"),
     ROW(stop, COLUMN_STRING, UNITS_NONE, 0, "stop", "why sampling ended: quiet, plateau, deadline, full"),
@@ -62,6 +64,15 @@ const char *probe_shape_text(struct arena *a, const struct wire_shape *s)
     const char *text = "";
     for (size_t i = 0; i < s->n && text; i++)
         text = arena_printf(a, "%s%s%s=%lld", text, i ? " " : "", s->arg[i].name, (long long)s->arg[i].value);
+    return text;
+}
+
+/* "1x4096x4096" */
+static const char *sizes_text(struct arena *a, const struct wire_shape *s)
+{
+    const char *text = "";
+    for (size_t i = 0; i < s->n && text; i++)
+        text = arena_printf(a, "%s%s%lld", text, i ? "x" : "", (long long)s->arg[i].value);
     return text;
 }
 
@@ -134,6 +145,7 @@ enum err_code probe_row_fill(struct arena *a, const struct result *r, struct pro
                               .unit = r->unit,
                               .row_kind = r->row_kind,
                               .shape = probe_shape_text(a, &r->shape),
+                              .sizes = sizes_text(a, &r->shape),
                               .state = r->cold ? "cold" : "hot",
                               .outcome = result_outcome_name(r->outcome),
                               .reason = *r->reason ? r->reason : NULL,
@@ -167,5 +179,5 @@ enum err_code probe_row_fill(struct arena *a, const struct result *r, struct pro
                               .identity = r->origin.identity};
     predict(a, r, out);
     out->roofline_frac = out->predicted_s / time_s;
-    return out->shape ? ERR_OK : err_nomem(e);
+    return out->shape && out->sizes ? ERR_OK : err_nomem(e);
 }
