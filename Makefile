@@ -21,7 +21,7 @@ FUZZ_S     ?= 600
 DEMO       ?= estimate -m llama-2-13b -g h100-sxm --batch 1,16,64,256 --context 1024
 
 # Libraries by their pkg-config names; a library without one goes to LDLIBS.
-PACKAGES      := json-c gsl
+PACKAGES      := json-c gsl sqlite3
 TEST_PACKAGES := cmocka gmp
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -36,11 +36,14 @@ jobs    = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
 keep    = @mkdir -p $(@D); printf '%s\n' $(call quote,$(1)) >$@.new; \
           if cmp -s $@.new $@; then rm -f $@.new; else mv -f $@.new $@; fi
 
-SRC     := $(sort $(wildcard calc/*/*.c))
+SRC     := $(sort $(wildcard calc/*/*.c probe/*.c))
 MAIN    := calc/cli/main.c
 DATA    := $(sort $(wildcard configs/*/*.json plots/*.gp calc/MODEL.md))
 TEST    := $(sort $(wildcard tests/test_*.c))
 HELPER  := $(filter-out $(TEST),$(sort $(wildcard tests/*.c)))
+# The worker of the CPU: the code that is measured and what measures it; tests have it but for its main.
+WORKER  := $(sort $(wildcard kernels/*.c probe/worker/*.c))
+FAKE    := tests/worker/fake.c
 BENCH   := $(sort $(wildcard tests/bench/bench_*.c))
 FUZZ    := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 VERSION := $(shell { test -e .git && GIT_OPTIONAL_LOCKS=0 git describe --always --dirty 2>/dev/null || \
@@ -48,6 +51,7 @@ VERSION := $(shell { test -e .git && GIT_OPTIONAL_LOCKS=0 git describe --always 
 
 LIB_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(MAIN),$(SRC))) $(BUILD)/obj/embed_data.o
 MAIN_OBJ := $(MAIN:%.c=$(BUILD)/obj/%.o)
+WORK_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out probe/worker/main.c,$(WORKER)))
 HELP_OBJ := $(HELPER:%.c=$(BUILD)/obj/%.o)
 FUZZ_OBJ := $(LIB_OBJ:$(BUILD)/obj/%=$(BUILD)/fuzz/obj/%)
 TESTS    := $(TEST:tests/%.c=$(BUILD)/tests/%)
@@ -60,7 +64,7 @@ MUT_OBJ   := $(MUT_SRC:%.c=$(MUT)/obj/%.o) $(MUT)/mutant.o
 MUT_TESTS := $(TEST:tests/%.c=$(MUT)/tests/%)
 MUT_CASES := $(foreach c,$(sort $(wildcard tests/cli/*.case)),'RIDGE=$(MUT)/ridge sh tests/cli.sh $(c)')
 # The version goes only to the files that print it.
-VERSIONED := $(if $(SRC),$(shell grep -l RIDGE_VERSION $(SRC)))
+VERSIONED := $(if $(SRC),$(shell grep -l RIDGE_VERSION $(SRC) $(WORKER)))
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings -Wvla \
         -Wformat=2 -Wundef -Wdouble-promotion -Wswitch-enum -Wcast-qual $(if $(call on,$(STRICT)),-Werror)
@@ -88,7 +92,7 @@ demo: deps ## install what is missing, build, and run the main job
 	@$(BUILD)/ridge $(DEMO)
 
 .PHONY: all
-all: $(BUILD)/ridge ## build ridge (the default)
+all: $(BUILD)/ridge $(BUILD)/ridge-worker-cpu ## build ridge and its worker (the default)
 
 .PHONY: test
 test: deps ## install what is missing, build and run every test (SAN=1: under the sanitizers)
@@ -100,7 +104,7 @@ check: all tests ## the tests alone, installing nothing
 
 # Benchmarks and fuzz targets too, so that they keep compiling; only `bench` and `fuzz` run them.
 .PHONY: tests
-tests: $(TESTS) $(BENCHES) $(FUZZ:%.c=$(BUILD)/obj/%.o)
+tests: $(TESTS) $(BUILD)/tests/fake-worker $(BENCHES) $(FUZZ:%.c=$(BUILD)/obj/%.o)
 
 .PHONY: latex
 latex: $(BUILD)/ridge ## compile every page of `ridge explain --latex` with pdflatex, where there is one
@@ -145,12 +149,13 @@ install: all man ## install program, manual page and bash completion under DESTD
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	install -m 755 $(BUILD)/ridge $(DESTDIR)$(PREFIX)/bin/ridge
+	install -m 755 $(BUILD)/ridge-worker-cpu $(DESTDIR)$(PREFIX)/bin/ridge-worker-cpu
 	install -m 644 $(BUILD)/ridge.1 $(DESTDIR)$(PREFIX)/share/man/man1/ridge.1
 	install -m 644 tools/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/ridge
 
 .PHONY: uninstall
 uninstall: ## remove what install put there
-	rm -f $(DESTDIR)$(PREFIX)/bin/ridge $(DESTDIR)$(PREFIX)/share/man/man1/ridge.1
+	rm -f $(DESTDIR)$(PREFIX)/bin/ridge $(DESTDIR)$(PREFIX)/bin/ridge-worker-cpu $(DESTDIR)$(PREFIX)/share/man/man1/ridge.1
 	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/ridge
 
 .PHONY: clean
@@ -177,6 +182,12 @@ endef
 
 $(BUILD)/ridge: $(MAIN_OBJ) $(BUILD)/libridge.a
 	$(link) $(LDLIBS)
+
+$(BUILD)/ridge-worker-cpu: $(BUILD)/obj/probe/worker/main.o $(WORK_OBJ) $(BUILD)/libridge.a
+	$(link) -lm
+
+$(BUILD)/tests/fake-worker: $(BUILD)/obj/tests/worker/fake.o $(BUILD)/libridge.a
+	$(link) -lm
 
 $(BUILD)/libridge.a: $(LIB_OBJ) $(BUILD)/sources
 	$(call say,ar,$@)
@@ -207,7 +218,7 @@ $(VERSIONED:%.c=$(BUILD)/obj/%.o): $(BUILD)/version
 FLINT_SO = $(or $(shell objdump -p "$$($(CC) -print-file-name=libflint.so)" 2>/dev/null | sed -n 's/.*SONAME *//p'),libflint.so)
 $(BUILD)/obj/calc/sym/flint.o $(BUILD)/fuzz/obj/calc/sym/flint.o: DEFINE = -DRIDGE_FLINT='"$(FLINT_SO)"'
 
-$(TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(HELP_OBJ) $(BUILD)/libridge.a
+$(TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(HELP_OBJ) $(WORK_OBJ) $(BUILD)/libridge.a | $(BUILD)/tests/fake-worker
 	$(link) $(TEST_LIBS) $(LDLIBS)
 
 $(BENCHES): $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libridge.a
@@ -270,5 +281,5 @@ $(BUILD)/sources: FORCE
 $(BUILD)/data: FORCE
 	$(call keep,$(DATA))
 
--include $(patsubst %.o,%.d,$(MAIN_OBJ) $(LIB_OBJ) $(HELP_OBJ) $(FUZZ_OBJ)) \
-         $(patsubst %.c,$(BUILD)/obj/%.d,$(TEST) $(BENCH) $(FUZZ)) $(FUZZ:%.c=$(BUILD)/fuzz/obj/%.d)
+-include $(patsubst %.o,%.d,$(MAIN_OBJ) $(WORK_OBJ) $(LIB_OBJ) $(HELP_OBJ) $(FUZZ_OBJ)) \
+         $(patsubst %.c,$(BUILD)/obj/%.d,$(TEST) $(BENCH) $(FUZZ) $(FAKE) probe/worker/main.c) $(FUZZ:%.c=$(BUILD)/fuzz/obj/%.d)

@@ -8,6 +8,13 @@ have_command() { command -v "$1" >/dev/null 2>&1; }
 have_library() { have_command pkg-config && pkg-config --exists "$1"; }
 have_libc() { have_command cc && echo '#include <stdio.h>' | cc -E - >/dev/null 2>&1; }
 have_flint() { have_command cc && echo '#include <flint/fmpz_mpoly.h>' | cc -E - >/dev/null 2>&1; }
+# Loaded while running, so no header is needed.
+have_blas() {
+    for so in libopenblas.so.0 libblis.so.4; do
+        [ -n "$(find /usr/lib /usr/lib64 /usr/local/lib /lib -name "$so" 2>/dev/null | head -n 1)" ] && return 0
+    done
+    return 1
+}
 have_fuzzer() { have_command clang && [ -n "$(find "$(clang -print-resource-dir)/" -name 'libclang_rt.fuzzer*' 2>/dev/null)" ]; }
 
 missing=
@@ -30,8 +37,10 @@ for set in "$@"; do
         need libgsl-dev have_library gsl
         need libflint-dev have_flint
         need libgmp-dev have_library gmp
+        need libsqlite3-dev have_library sqlite3
         need libcmocka-dev have_library cmocka
         need gnuplot-nox have_command gnuplot
+        need libopenblas0 have_blas
         need git have_command git
         ;;
     dev)

@@ -16,31 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "calc/base/hold.h"
 #include "calc/base/text.h"
 
 enum { MESSAGES_MAX = 8192, LIMIT_S = 120, TICK_MS = 50 };
-
-/* Signals that end a program; held while there is something to clear away. */
-static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-enum { ENDING_N = sizeof ending / sizeof ending[0] };
-
-static void hold_ending(sigset_t *before)
-{
-    sigset_t set;
-    (void)sigemptyset(&set);
-    for (size_t i = 0; i < ENDING_N; i++) (void)sigaddset(&set, ending[i]);
-    (void)sigprocmask(SIG_BLOCK, &set, before);
-}
-
-/* Whether one of them waits that the caller had not blocked itself. */
-static bool ending_waits(const sigset_t *before)
-{
-    sigset_t pending;
-    if (sigpending(&pending) != 0) return false;
-    for (size_t i = 0; i < ENDING_N; i++)
-        if (sigismember(&pending, ending[i]) == 1 && sigismember(before, ending[i]) == 0) return true;
-    return false;
-}
 
 /* -- the directory -- */
 
@@ -200,7 +179,7 @@ static void await_gnuplot(struct child *c, const sigset_t *before)
     while (done == 0) {
         struct pollfd p = {.fd = open ? c->messages : -1, .events = POLLIN};
         if (poll(&p, 1, open ? TICK_MS : 1) > 0) open = read_messages(c);
-        c->interrupted = ending_waits(before);
+        c->interrupted = hold_pending(before);
         c->late = clock_s() - start > LIMIT_S;
         if (c->interrupted || c->late) {
             (void)kill(c->pid, SIGKILL);
@@ -260,12 +239,12 @@ enum err_code plot_gnuplot_run(struct arena *a, const struct plot_source *files,
     sigset_t before;
     char *path = NULL;
     int dir = -1;
-    hold_ending(&before);
+    hold_begin(&before);
     enum err_code code = make_directory(a, &path, &dir, e);
     if (code == ERR_OK) {
         code = run_there(dir, files, n, script, result, &before, to, e);
         remove_directory(path, dir);
     }
-    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    hold_end(&before);
     return code;
 }

@@ -39,3 +39,10 @@ void progress_end(struct progress *p)
     if (p->shown) (void)fprintf(stderr, "\r%79s\r", "");
     p->shown = false;
 }
+
+void progress_line(struct progress *p, const char *text)
+{
+    if (!p->terminal) return;
+    progress_end(p);
+    (void)fprintf(stderr, "%s\n", text);
+}

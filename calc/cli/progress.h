@@ -15,5 +15,7 @@ void progress_start(struct progress *p, const char *what);
 /* progress_show -- draw done of total when a second has passed since the start and a tenth since the last time. */
 void progress_show(struct progress *p, size_t done, size_t total);
 void progress_end(struct progress *p); /* wipe the bar */
+/* progress_line -- a line that stays, above the bar; on a terminal only. */
+void progress_line(struct progress *p, const char *text);
 
 #endif

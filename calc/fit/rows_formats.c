@@ -130,6 +130,7 @@ static const struct {
     {"bf16", HW_BF16, 2, KERNEL_QUANT_NONE},         {"fp16", HW_FP16, 2, KERNEL_QUANT_NONE},
     {"fp8", HW_FP8, 1, KERNEL_QUANT_NONE},           {"fp8_dynquant", HW_FP8, 1, KERNEL_QUANT_DYNAMIC},
     {"fp8_block128", HW_FP8, 1, KERNEL_QUANT_BLOCK}, {"int8", HW_INT8, 1, KERNEL_QUANT_NONE},
+    {"fp32", HW_FP32_VECTOR, 4, KERNEL_QUANT_NONE},
 };
 
 static bool find_dtype(const char *name, size_t *at)

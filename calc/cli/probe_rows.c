@@ -1,0 +1,183 @@
+#include "calc/cli/probe_rows.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "calc/fit/rows_formats.h"
+
+#define ROW(field, kind, unit, flags, heading, help)                                                                   \
+    COLUMN_AT(struct probe_row, field, kind, unit, flags, heading, help)
+
+const struct column probe_row_columns[] = {
+    ROW(id, COLUMN_INT, UNITS_NONE, COLUMN_SHOWN, "id", "number in the store; unknown: not stored"),
+    ROW(made, COLUMN_STRING, UNITS_NONE, 0, "made", "when, UTC"),
+    ROW(device, COLUMN_STRING, UNITS_NONE, 0, "device", "what it was measured on"),
+    ROW(kernel, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN, "kernel", "what was measured"),
+    ROW(variant, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN, "variant", "which code of it"),
+    ROW(dtype, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN, "dtype", "format of weights or cache"),
+    ROW(unit, COLUMN_STRING, UNITS_NONE, 0, "unit", "whose peak counts"),
+    ROW(row_kind, COLUMN_STRING, UNITS_NONE, 0, "row kind", "kind of measured row, as ridge fit reads them"),
+    ROW(sizes, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN, "sizes",
+        "of the shape, in the order of the kernel's parameters"),
+    ROW(shape, COLUMN_STRING, UNITS_NONE, 0, "shape", "parameters of the kernel by name"),
+    ROW(state, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN, "state",
+        "cold: operands in memory; hot: in the caches that hold them"),
+    ROW(predicted_s, COLUMN_REAL, UNITS_SECONDS, COLUMN_SHOWN, "predicted",
+        "least time on the ceilings measured around it"),
+    ROW(measured_s, COLUMN_REAL, UNITS_SECONDS, COLUMN_SHOWN, "measured", "median of the samples"),
+    ROW(roofline_frac, COLUMN_REAL, UNITS_FRAC, COLUMN_SHOWN, "ratio", "predicted over measured: part of the roofline"),
+    ROW(bound_by, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN, "bound by", "what binds the prediction"),
+    ROW(rate_flops_per_s, COLUMN_REAL, UNITS_FLOPS_PER_S, 0, "rate", "counted flops over measured time"),
+    ROW(rate_bytes_per_s, COLUMN_REAL, UNITS_BYTES_PER_S, 0, "moved", "counted bytes over measured time"),
+    ROW(spread_frac, COLUMN_REAL, UNITS_FRAC, 0, "spread", "relative spread of the samples"),
+    ROW(samples, COLUMN_INT, UNITS_NONE, COLUMN_SHOWN, "n", "samples kept"),
+    ROW(discards, COLUMN_INT, UNITS_NONE, 0, "lost", "samples disturbed by other programs, discarded"),
+    ROW(outcome, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN, "outcome", "measured, or why there is no number"),
+    ROW(reason, COLUMN_STRING, UNITS_NONE, 0, "reason", "of an outcome that is no number"),
+    ROW(stop, COLUMN_STRING, UNITS_NONE, 0, "stop", "why sampling ended: quiet, plateau, deadline, full"),
+    ROW(least_s, COLUMN_REAL, UNITS_SECONDS, 0, "least", "fastest sample"),
+    ROW(q1_s, COLUMN_REAL, UNITS_SECONDS, 0, "Q1", "first quartile"),
+    ROW(q3_s, COLUMN_REAL, UNITS_SECONDS, 0, "Q3", "third quartile"),
+    ROW(calls, COLUMN_INT, UNITS_NONE, 0, "calls", "calls in a sample"),
+    ROW(copies, COLUMN_INT, UNITS_NONE, 0, "copies", "of the operands, in turn"),
+    ROW(checked, COLUMN_INT, UNITS_NONE, 0, "checked", "elements compared with the reference"),
+    ROW(error_frac, COLUMN_REAL, UNITS_FRAC, 0, "error", "distance to the reference, in norm"),
+    ROW(tolerance_frac, COLUMN_REAL, UNITS_FRAC, 0, "tolerance", "largest error that passes"),
+    ROW(flops, COLUMN_COUNT, UNITS_FLOPS, 0, "flops", "of products, counted"),
+    ROW(vector_flops, COLUMN_COUNT, UNITS_FLOPS, 0, "other flops", "elementwise, counted"),
+    ROW(read_bytes, COLUMN_COUNT, UNITS_BYTES, 0, "read", "bytes of the inputs"),
+    ROW(written_bytes, COLUMN_COUNT, UNITS_BYTES, 0, "written", "bytes of the outputs"),
+    ROW(footprint_bytes, COLUMN_COUNT, UNITS_BYTES, 0, "footprint", "of one copy of the buffers"),
+    ROW(intensity_flops_per_byte, COLUMN_REAL, UNITS_FLOPS_PER_BYTE, 0, "intensity", "counted flops per counted byte"),
+    ROW(peak_flops_per_s, COLUMN_REAL, UNITS_FLOPS_PER_S, 0, "peak", "of the unit, around the measurement"),
+    ROW(read_bytes_per_s, COLUMN_REAL, UNITS_BYTES_PER_S, 0, "reading", "bandwidth, around the measurement"),
+    ROW(moved_bytes_per_s, COLUMN_REAL, UNITS_BYTES_PER_S, 0, "moving", "best bandwidth, around the measurement"),
+    ROW(seed, COLUMN_INT, UNITS_NONE, 0, "seed", "of the inputs"),
+    ROW(tool, COLUMN_STRING, UNITS_NONE, 0, "tool", "program and version"),
+    ROW(command, COLUMN_STRING, UNITS_NONE, 0, "command", "command line"),
+    ROW(identity, COLUMN_STRING, UNITS_NONE, 0, "identity", "machine and software, JSON"),
+};
+const size_t probe_row_columns_n = sizeof probe_row_columns / sizeof probe_row_columns[0];
+
+const char *probe_shape_text(struct arena *a, const struct wire_shape *s)
+{
+    const char *text = "";
+    for (size_t i = 0; i < s->n && text; i++)
+        text = arena_printf(a, "%s%s%s=%lld", text, i ? " " : "", s->arg[i].name, (long long)s->arg[i].value);
+    return text;
+}
+
+/* "1x4096x4096" */
+static const char *sizes_text(struct arena *a, const struct wire_shape *s)
+{
+    const char *text = "";
+    for (size_t i = 0; i < s->n && text; i++)
+        text = arena_printf(a, "%s%s%lld", text, i ? "x" : "", (long long)s->arg[i].value);
+    return text;
+}
+
+/* The format of rows whose numbers the shape has, all of them. */
+static const struct rows_format *format_of(const struct result *r)
+{
+    int64_t v;
+    for (size_t i = 0; i < rows_formats_n; i++) {
+        const struct rows_format *f = &rows_formats[i];
+        size_t j = 0;
+        if (strcmp(kernel_kind_name(f->kind), r->row_kind) != 0) continue;
+        while (j < f->numbers_n && wire_shape_get(&r->shape, f->numbers[j].column, &v)) j++;
+        if (j == f->numbers_n) return f;
+    }
+    return NULL;
+}
+
+bool probe_row_work(struct arena *a, const struct result *r, double *flops, double *bytes)
+{
+    const struct rows_format *f = format_of(r);
+    if (!f) return false;
+    struct row row = {.kernel = {.kind = f->kind},
+                      .op = r->kernel,
+                      .dtype = r->dtype,
+                      .kv_dtype = "",
+                      .framework = "ridge",
+                      .version = "",
+                      .kernel_name = r->variant,
+                      .device = ""};
+    if (wire_list_has(f->texts, "kv_dtype")) row.kv_dtype = r->dtype;
+    for (size_t i = 0; i < f->numbers_n; i++) {
+        int64_t v = 0;
+        (void)wire_shape_get(&r->shape, f->numbers[i].column, &v);
+        *(double *)(void *)((char *)&row.kernel + f->numbers[i].offset) = (double)v;
+    }
+    struct hw unit = {.file = "", .bandwidth_bytes_per_s = 1, .l2_bytes = 0};
+    for (size_t i = 0; i < HW_DTYPES_N; i++) unit.peak_flops_per_s[i] = 1;
+    struct kernel_work w;
+    struct err ignored = {.code = ERR_OK};
+    if (f->finish(a, &row, &ignored) != ERR_OK || kernel_work(&row.kernel, &unit, &w, &ignored) != ERR_OK) return false;
+    *flops = w.flops;
+    *bytes = w.bytes;
+    return true;
+}
+
+static double larger(double x, double y) { return isnan(x) ? y : isnan(y) ? x : fmax(x, y); }
+
+static void predict(struct arena *a, const struct result *r, struct probe_row *row)
+{
+    double flops = r->flops, bytes = r->read_bytes + r->written_bytes;
+    (void)probe_row_work(a, r, &flops, &bytes);
+    const double reads = bytes - r->written_bytes;
+    const double compute_s = result_bound_s(r, flops, 0, 0);
+    row->predicted_s = result_bound_s(r, flops, reads, bytes);
+    row->bound_by = isnan(row->predicted_s)         ? NULL
+                    : compute_s == row->predicted_s ? "compute"
+                    : r->cold                       ? "memory"
+                                                    : "cache";
+}
+
+enum err_code probe_row_fill(struct arena *a, const struct result *r, struct probe_row *out, struct err *e)
+{
+    const double time_s = result_time_s(r);
+    *out = (struct probe_row){.id = r->id ? r->id : TABLE_INT_UNKNOWN,
+                              .made = r->made,
+                              .device = r->origin.device,
+                              .kernel = r->kernel,
+                              .variant = r->variant,
+                              .dtype = r->dtype,
+                              .unit = r->unit,
+                              .row_kind = r->row_kind,
+                              .shape = probe_shape_text(a, &r->shape),
+                              .sizes = sizes_text(a, &r->shape),
+                              .state = r->cold ? "cold" : "hot",
+                              .outcome = result_outcome_name(r->outcome),
+                              .reason = *r->reason ? r->reason : NULL,
+                              .stop = r->stop == SAMPLE_GOING ? NULL : sample_stop_name(r->stop),
+                              .samples = (int64_t)r->times_n,
+                              .discards = (int64_t)r->discards_n,
+                              .calls = r->calls,
+                              .copies = r->copies,
+                              .checked = r->checked,
+                              .seed = r->seed,
+                              .measured_s = time_s,
+                              .rate_flops_per_s = r->flops > 0 ? r->flops / time_s : (double)NAN,
+                              .rate_bytes_per_s = (r->read_bytes + r->written_bytes) / time_s,
+                              .least_s = r->summary.least_s,
+                              .q1_s = r->summary.q1_s,
+                              .q3_s = r->summary.q3_s,
+                              .spread_frac = r->summary.spread_frac,
+                              .error_frac = r->error_frac,
+                              .tolerance_frac = r->tolerance_frac,
+                              .flops = r->flops,
+                              .vector_flops = r->vector_flops,
+                              .read_bytes = r->read_bytes,
+                              .written_bytes = r->written_bytes,
+                              .footprint_bytes = r->footprint_bytes,
+                              .intensity_flops_per_byte = r->flops / (r->read_bytes + r->written_bytes),
+                              .peak_flops_per_s = larger(r->before.peak_flops_per_s, r->after.peak_flops_per_s),
+                              .read_bytes_per_s = larger(r->before.read_bytes_per_s, r->after.read_bytes_per_s),
+                              .moved_bytes_per_s = larger(r->before.moved_bytes_per_s, r->after.moved_bytes_per_s),
+                              .tool = r->origin.tool,
+                              .command = r->origin.command,
+                              .identity = r->origin.identity};
+    predict(a, r, out);
+    out->roofline_frac = out->predicted_s / time_s;
+    return out->shape && out->sizes ? ERR_OK : err_nomem(e);
+}

@@ -1,0 +1,24 @@
+/* probe_verbs -- what `ridge probe` can be told to do; private to the command. Each verb is a function on the options;
+ * v holds the operands behind the verb. */
+#ifndef RIDGE_CLI_PROBE_VERBS_H
+#define RIDGE_CLI_PROBE_VERBS_H
+
+#include "calc/cli/option.h"
+#include "probe/run.h"
+
+typedef enum err_code probe_verb(struct arena *a, const struct option_values *v, const char *command, struct err *e);
+
+/* probe_measure.c */
+probe_verb probe_list, probe_run, probe_ceilings;
+
+/* probe_kept.c */
+probe_verb probe_history, probe_show, probe_export, probe_import;
+
+/* probe_store_path -- of --store, else the default. probe_draw -- the roofline of measured rows and ceilings. */
+enum err_code probe_store_path(struct arena *a, const struct option_values *v, const char **out, struct err *e);
+
+struct probe_row;
+enum err_code probe_draw(struct arena *a, const struct run *run, const struct probe_row *rows, size_t n,
+                         const char *output, struct err *e);
+
+#endif

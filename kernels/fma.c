@@ -1,0 +1,208 @@
+/* fma -- the peak of the arithmetic: multiply-adds whose operands stay in registers, in enough independent chains.
+ *
+ * fp32: x <- a*x + b, `steps` times in each of `chains` chains; 2 flops a step. |a| < 1, so errors die out.
+ * bf16: x <- x + a0*b0 + a1*b1, the dot product of pairs with fp32 sums (AVX512-BF16); 4 flops a step. The inputs are
+ * halves and starts whole, so sums are exact. a and b are those of the chain modulo 16, to stay in registers.
+ * Memory: the starts and the ends, and two inputs of 16 lanes: nothing against the steps. */
+#include <string.h>
+
+#include "kernels/table.h"
+#include "kernels/vector.h"
+
+enum { GROUP = 192, LANES = 16 }; /* chains in registers at once: 12 of 16 lanes, or two halves of 12 of 8 */
+enum { CHAINS, STEPS };
+enum { A, B, START, END };
+
+static const struct kern_arg ARGS[] = {
+    [CHAINS] = {"chains", GROUP, 1920, "independent chains, a multiple of 192"},
+    [STEPS] = {"steps", 1, 1000000, "multiply-adds in each"},
+};
+
+static const char *refuses(const struct kern_shape *s)
+{
+    return s->v[CHAINS] % GROUP ? "chains is no multiple of 192" : NULL;
+}
+
+static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
+{
+    const size_t n = (size_t)s->v[CHAINS];
+    const bool bf16 = s->dtype == KERN_BF16;
+    const enum kern_type type = bf16 ? KERN_TYPE_BF16 : KERN_TYPE_F32;
+    out[A] = (struct kern_buffer){"a", KERN_INPUT, type, bf16 ? 2 * LANES : LANES, 0, 0};
+    out[B] = (struct kern_buffer){"b", KERN_INPUT, type, bf16 ? 2 * LANES : LANES, 0, 0};
+    out[START] = (struct kern_buffer){"start", KERN_INPUT, KERN_TYPE_F32, n, 0, 0};
+    out[END] = (struct kern_buffer){"end", KERN_OUTPUT, KERN_TYPE_F32, n, 0, 1};
+    return 4;
+}
+
+static void fill(const struct kern_call *c, size_t b, uint64_t seed, void *data)
+{
+    const bool bf16 = c->shape->dtype == KERN_BF16;
+    const size_t n = b == START ? (size_t)c->shape->v[CHAINS] : bf16 ? 2 * LANES : LANES;
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t bits = kern_hash(seed, i);
+        const float u = (float)(bits >> 40) * 0x1p-24f;
+        if (bf16 && b != START)
+            ((uint16_t *)data)[i] = kern_bf16_from((float)(1 + bits % 3) / 2);
+        else
+            ((float *)data)[i] = bf16 ? (float)(bits % 17) : b == A ? 0.25f + u / 2 : 0.5f + u;
+    }
+}
+
+static void reference(const struct kern_call *c, size_t b, size_t i, double *out)
+{
+    (void)b;
+    const int64_t steps = c->shape->v[STEPS];
+    const bool bf16 = c->shape->dtype == KERN_BF16;
+    const enum kern_type type = bf16 ? KERN_TYPE_BF16 : KERN_TYPE_F32;
+    const size_t lane = i % LANES;
+    double x = kern_read(c->buffer[START], KERN_TYPE_F32, i);
+    for (int64_t t = 0; t < steps && !bf16; t++)
+        x = kern_read(c->buffer[A], type, lane) * x + kern_read(c->buffer[B], type, lane);
+    for (size_t j = 2 * lane; j < 2 * lane + 2 && bf16; j++)
+        x += (double)steps * kern_read(c->buffer[A], type, j) * kern_read(c->buffer[B], type, j);
+    *out = x;
+}
+
+static double reference_cost(const struct kern_shape *s, size_t b)
+{
+    (void)b;
+    return s->dtype == KERN_BF16 ? 2 : (double)s->v[STEPS];
+}
+
+static void counts(const struct kern_shape *s, struct kern_counts *out)
+{
+    const double n = (double)s->v[CHAINS], step_flops = s->dtype == KERN_BF16 ? 4 : 2;
+    *out = (struct kern_counts){
+        .flops = n * (double)s->v[STEPS] * step_flops, .read_bytes = n * 4 + 2.0 * LANES * 4, .written_bytes = n * 4};
+}
+
+static double tolerance(const struct kern_shape *s)
+{
+    (void)s;
+    return 1e-5;
+}
+
+static void run_portable(const struct kern_call *c)
+{
+    const size_t n = (size_t)c->shape->v[CHAINS];
+    const float *start = c->buffer[START];
+    float *end = c->buffer[END], a[LANES], b[LANES];
+    memcpy(a, c->buffer[A], sizeof a);
+    memcpy(b, c->buffer[B], sizeof b);
+    for (size_t i = 0; i < n; i += 4 * (size_t)LANES) {
+        float x[4 * LANES];
+        memcpy(x, start + i, sizeof x);
+        for (int64_t t = 0; t < c->shape->v[STEPS]; t++)
+            for (size_t j = 0; j < 4 * (size_t)LANES; j++) x[j] = a[j % LANES] * x[j] + b[j % LANES];
+        memcpy(end + i, x, sizeof x);
+    }
+}
+
+#if KERN_X86
+KERN_AVX2 static void run_avx2(const struct kern_call *c)
+{
+    enum { R = 12, WIDE = 8 };
+    const size_t n = (size_t)c->shape->v[CHAINS];
+    const float *start = c->buffer[START], *a = c->buffer[A], *b = c->buffer[B];
+    float *end = c->buffer[END];
+    const __m256 a0 = _mm256_loadu_ps(a), a1 = _mm256_loadu_ps(a + WIDE);
+    const __m256 b0 = _mm256_loadu_ps(b), b1 = _mm256_loadu_ps(b + WIDE);
+    for (size_t i = 0; i < n; i += (size_t)R * WIDE) {
+        __m256 x[R];
+        KERN_UNROLL
+        for (size_t r = 0; r < R; r++) x[r] = _mm256_loadu_ps(start + i + r * WIDE);
+        for (int64_t t = 0; t < c->shape->v[STEPS]; t++) {
+            KERN_UNROLL
+            for (size_t r = 0; r < R; r++) x[r] = _mm256_fmadd_ps(r % 2 ? a1 : a0, x[r], r % 2 ? b1 : b0);
+        }
+        KERN_UNROLL
+        for (size_t r = 0; r < R; r++) _mm256_storeu_ps(end + i + r * WIDE, x[r]);
+    }
+}
+
+KERN_AVX512 static void run_avx512(const struct kern_call *c)
+{
+    enum { R = 12 };
+    const size_t n = (size_t)c->shape->v[CHAINS];
+    const float *start = c->buffer[START];
+    float *end = c->buffer[END];
+    const __m512 a = _mm512_loadu_ps(c->buffer[A]), b = _mm512_loadu_ps(c->buffer[B]);
+    for (size_t i = 0; i < n; i += (size_t)R * LANES) {
+        __m512 x[R];
+        KERN_UNROLL
+        for (size_t r = 0; r < R; r++) x[r] = _mm512_loadu_ps(start + i + r * LANES);
+        for (int64_t t = 0; t < c->shape->v[STEPS]; t++) {
+            KERN_UNROLL
+            for (size_t r = 0; r < R; r++) x[r] = _mm512_fmadd_ps(a, x[r], b);
+        }
+        KERN_UNROLL
+        for (size_t r = 0; r < R; r++) _mm512_storeu_ps(end + i + r * LANES, x[r]);
+    }
+}
+
+KERN_AVX512_BF16 static void run_bf16(const struct kern_call *c)
+{
+    enum { R = 12 };
+    const size_t n = (size_t)c->shape->v[CHAINS];
+    const float *start = c->buffer[START];
+    float *end = c->buffer[END];
+    __m512bh a, b;
+    memcpy(&a, c->buffer[A], sizeof a);
+    memcpy(&b, c->buffer[B], sizeof b);
+    for (size_t i = 0; i < n; i += (size_t)R * LANES) {
+        __m512 x[R];
+        KERN_UNROLL
+        for (size_t r = 0; r < R; r++) x[r] = _mm512_loadu_ps(start + i + r * LANES);
+        for (int64_t t = 0; t < c->shape->v[STEPS]; t++) {
+            KERN_UNROLL
+            for (size_t r = 0; r < R; r++) x[r] = _mm512_dpbf16_ps(x[r], a, b);
+        }
+        KERN_UNROLL
+        for (size_t r = 0; r < R; r++) _mm512_storeu_ps(end + i + r * LANES, x[r]);
+    }
+}
+#endif
+
+static const struct kern_variant VARIANTS[] = {
+#if KERN_X86
+    {.name = "avx512",
+     .unit = KERN_UNIT_FP32,
+     .dtypes = KERN_HAS(KERN_FP32),
+     .lacks = kern_lacks_avx512,
+     .run = run_avx512},
+    {.name = "avx2", .unit = KERN_UNIT_FP32, .dtypes = KERN_HAS(KERN_FP32), .lacks = kern_lacks_avx2, .run = run_avx2},
+    {.name = "avx512-bf16",
+     .unit = KERN_UNIT_BF16_DOT,
+     .dtypes = KERN_HAS(KERN_BF16),
+     .lacks = kern_lacks_avx512_bf16,
+     .run = run_bf16},
+#endif
+    {.name = "portable", .unit = KERN_UNIT_FP32, .dtypes = KERN_HAS(KERN_FP32), .run = run_portable},
+};
+
+static const struct kern_point POINTS[] = {
+    {{{960, 20000}, KERN_FP32}, true},
+    {{{960, 20000}, KERN_BF16}, true},
+};
+
+const struct kern kern_fma = {
+    .name = "fma",
+    .summary = "multiply-adds in registers: the peak of the arithmetic",
+    .row_kind = "",
+    .ceiling = KERN_CEILING_COMPUTE,
+    .args = ARGS,
+    .args_n = sizeof ARGS / sizeof ARGS[0],
+    .dtypes = KERN_HAS(KERN_FP32) | KERN_HAS(KERN_BF16),
+    .points = POINTS,
+    .points_n = sizeof POINTS / sizeof POINTS[0],
+    .refuses = refuses,
+    .buffers = buffers,
+    .fill = fill,
+    .reference = reference,
+    .reference_cost = reference_cost,
+    .counts = counts,
+    .tolerance = tolerance,
+    .variants = VARIANTS,
+    .variants_n = sizeof VARIANTS / sizeof VARIANTS[0],
+};

@@ -1,0 +1,49 @@
+/* gemm_tiles -- the innermost loops of kernels/gemm.c: a strip of rows times some panels of packed weights. */
+#ifndef RIDGE_KERNELS_GEMM_TILES_H
+#define RIDGE_KERNELS_GEMM_TILES_H
+
+#include "kernels/vector.h"
+
+enum { GEMM_PANEL = 16, GEMM_ROWS_MAX = 12 };
+
+/* How the element of a step is held. */
+enum gemm_form { GEMM_FP32, GEMM_BF16, GEMM_PAIRS };
+
+struct gemm_tile {
+    const float *a; /* strip: [step][rows], an fp32 or a pair of bf16 each */
+    const char *w;  /* first panel at its first step */
+    size_t panel;   /* bytes from panel to panel */
+    size_t depth;   /* steps */
+    float *sums;    /* first row and column */
+    size_t stride;  /* elements from row to row */
+    size_t columns; /* of the tile that exist, up to wide*GEMM_PANEL */
+    bool more;      /* add to the sums, else set them */
+};
+
+typedef void gemm_tile_run(const struct gemm_tile *t);
+
+/* gemm_step_bytes -- of a panel. */
+static inline size_t gemm_step_bytes(enum gemm_form form)
+{
+    return form == GEMM_BF16 ? 2 * GEMM_PANEL : 4 * GEMM_PANEL;
+}
+
+/* The tiles of an instruction set, by rows. One strip alone takes the most panels side by side that the registers hold;
+ * strips that share panels all take the same number; what is left at the edge goes panel by panel. round makes bf16 of
+ * sums, to nearest even. */
+struct gemm_tiles {
+    size_t rows_max;
+    void (*round)(const float *from, uint16_t *to, size_t n);
+    struct {
+        gemm_tile_run *run;
+        size_t wide;
+    } wide[GEMM_ROWS_MAX + 1], many[GEMM_ROWS_MAX + 1],
+        one[GEMM_ROWS_MAX + 1]; /* by rows: of one strip, of several, of one panel */
+};
+
+extern const struct gemm_tiles gemm_portable_fp32, gemm_portable_bf16;
+#if KERN_X86
+extern const struct gemm_tiles gemm_avx2_fp32, gemm_avx2_bf16, gemm_avx512_fp32, gemm_avx512_bf16, gemm_avx512_pairs;
+#endif
+
+#endif

@@ -1,0 +1,102 @@
+/* machine -- what this processor can do, and the BLAS that is installed on it. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/kernel.h"
+
+static void find_isa(struct kern_machine *m)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    m->avx2_fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    m->avx512 = m->avx2_fma && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+    m->avx512_bf16 = m->avx512 && __builtin_cpu_supports("avx512bf16");
+    m->avx512_vnni = m->avx512 && __builtin_cpu_supports("avx512vnni");
+#else
+    (void)m;
+#endif
+}
+
+static bool read_line(const char *path, char *text, size_t cap)
+{
+    FILE *f = fopen(path, "r");
+    if (!f) return false;
+    const bool got = fgets(text, (int)cap, f) != NULL;
+    (void)fclose(f);
+    if (got) text[strcspn(text, "\n")] = '\0';
+    return got;
+}
+
+static double cache_size(int index, int level)
+{
+    char path[96], text[32], *end;
+    (void)snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/level", index);
+    if (!read_line(path, text, sizeof text) || strtol(text, NULL, 10) != level) return 0;
+    (void)snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/type", index);
+    if (!read_line(path, text, sizeof text) || strcmp(text, "Instruction") == 0) return 0;
+    (void)snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", index);
+    if (!read_line(path, text, sizeof text)) return 0;
+    const double n = strtod(text, &end);
+    return n * (*end == 'K' ? 0x1p10 : *end == 'M' ? 0x1p20 : 1);
+}
+
+static void find_caches(struct kern_machine *m)
+{
+    for (int level = 1; level <= 3; level++)
+        for (int index = 0; index < 8 && m->cache_bytes[level - 1] <= 0; index++)
+            m->cache_bytes[level - 1] = cache_size(index, level);
+    if (m->cache_bytes[2] <= 0) m->cache_bytes[2] = m->cache_bytes[1]; /* no third level: the second is the last */
+}
+
+/* A pointer to a function of the library, as POSIX has dlsym give one. */
+static bool find_symbol(void *library, const char *name, void *slot)
+{
+    void *const p = dlsym(library, name);
+    if (p) memcpy(slot, &p, sizeof p);
+    return p != NULL;
+}
+
+static void find_blas(struct kern_machine *m)
+{
+    static const char *const LIBRARIES[] = {"libopenblas.so.0", "libblis.so.4"};
+    void (*set_threads)(int) = NULL;
+    void (*blis_threads)(long) = NULL;
+    char *(*config)(void) = NULL;
+    const char *(*blis_version)(void) = NULL;
+    /* one thread, and no pool of threads that would be started while loading */
+    (void)setenv("OPENBLAS_NUM_THREADS", "1", 1);
+    (void)setenv("BLIS_NUM_THREADS", "1", 1);
+    m->blas_name = "";
+    for (size_t i = 0; i < sizeof LIBRARIES / sizeof LIBRARIES[0] && !m->blas; i++) {
+        m->blas = dlopen(LIBRARIES[i], RTLD_NOW | RTLD_LOCAL);
+        if (!m->blas) continue;
+        if (!find_symbol(m->blas, "cblas_sgemm", &m->sgemm)) {
+            (void)dlclose(m->blas);
+            m->blas = NULL;
+            continue;
+        }
+        if (find_symbol(m->blas, "openblas_set_num_threads", &set_threads)) set_threads(1);
+        if (find_symbol(m->blas, "bli_thread_set_num_threads", &blis_threads)) blis_threads(1);
+        m->blas_name = i == 0 ? "OpenBLAS" : "BLIS";
+        if (find_symbol(m->blas, "openblas_get_config", &config)) m->blas_name = config();
+        if (find_symbol(m->blas, "bli_info_get_version_str", &blis_version)) m->blas_name = blis_version();
+    }
+}
+
+void kern_machine_open(struct kern_machine *out)
+{
+    *out = (struct kern_machine){.blas_name = ""};
+    find_isa(out);
+    find_caches(out);
+    find_blas(out);
+}
+
+void kern_machine_close(struct kern_machine *m)
+{
+    if (m->blas) (void)dlclose(m->blas);
+    *m = (struct kern_machine){.blas_name = ""};
+}

@@ -1,0 +1,18 @@
+/* table -- the kernels that there are, one line each; a new one is its file and its line. */
+#ifndef RIDGE_KERNELS_TABLE_H
+#define RIDGE_KERNELS_TABLE_H
+
+#include "kernels/kernel.h"
+
+#define KERN_TABLE(X)                                                                                                  \
+    X(kern_fma)                                                                                                        \
+    X(kern_stream_read)                                                                                                \
+    X(kern_stream_copy)                                                                                                \
+    X(kern_stream_triad)                                                                                               \
+    X(kern_gemm)
+
+#define X(name) extern const struct kern name;
+KERN_TABLE(X)
+#undef X
+
+#endif

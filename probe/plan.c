@@ -1,0 +1,251 @@
+#include "probe/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "calc/base/text.h"
+#include "calc/base/units.h"
+
+const struct wire_kernel *plan_kernel(const struct wire_device *d, const char *name)
+{
+    for (size_t i = 0; i < d->kernels_n; i++)
+        if (strcmp(d->kernels[i].name, name) == 0) return &d->kernels[i];
+    return NULL;
+}
+
+static bool wanted(const char *list, const char *word) { return !list || wire_list_has(list, word); }
+
+/* -- the words of a request -- */
+
+static enum err_code unknown(const char *what, const char *word, size_t len, const void *first, size_t stride, size_t n,
+                             struct err *e)
+{
+    char near[200], clean[64], whole[64];
+    (void)text_clean(clean, sizeof clean, word, len);
+    (void)snprintf(whole, sizeof whole, "%.*s", (int)(len < 60 ? len : 60), word);
+    return err_set(e, ERR_USAGE, "no %s \"%s\"%s (ridge probe list)", what, clean,
+                   text_suggest(near, sizeof near, whole, first, stride, n));
+}
+
+static enum err_code check_kernels(const struct wire_device *d, const char *list, struct err *e)
+{
+    for (const char *p = list; p && *p;) {
+        const size_t n = strcspn(p, ",");
+        bool found = false;
+        for (size_t i = 0; i < d->kernels_n; i++)
+            found = found || (strlen(d->kernels[i].name) == n && strncmp(d->kernels[i].name, p, n) == 0);
+        if (!found) return unknown("kernel", p, n, &d->kernels[0].name, sizeof d->kernels[0], d->kernels_n, e);
+        p += n + (p[n] == ',');
+    }
+    return ERR_OK;
+}
+
+/* Every word names a variant, or a format, of a kernel that is wanted. */
+static enum err_code check_words(const struct wire_device *d, const struct plan_request *r, const char *what,
+                                 const char *list, bool formats, struct err *e)
+{
+    for (const char *p = list; p && *p;) {
+        const size_t n = strcspn(p, ",");
+        char word[64];
+        bool found = false;
+        (void)snprintf(word, sizeof word, "%.*s", (int)(n < 60 ? n : 60), p);
+        for (size_t i = 0; i < d->kernels_n; i++)
+            for (size_t j = 0; wanted(r->kernels, d->kernels[i].name) && j < d->kernels[i].variants_n; j++) {
+                const struct wire_variant *v = &d->kernels[i].variants[j];
+                found = found || (formats ? wire_list_has(v->dtypes, word) : strcmp(v->name, word) == 0);
+            }
+        if (!found) return unknown(what, p, n, NULL, 0, 0, e);
+        p += n + (p[n] == ',');
+    }
+    return ERR_OK;
+}
+
+/* -- shapes -- */
+
+struct sweep {
+    size_t n;
+    struct {
+        char name[64];
+        const int64_t *values;
+        size_t values_n;
+    } arg[WIRE_ARGS_MAX];
+};
+
+static enum err_code no_shape(const char *text, struct err *e)
+{
+    char clean[200];
+    return err_set(e, ERR_USAGE, "--shape: found \"%s\", wanted NAME=SIZES,... as in m=1,8,n=4096,k=4096",
+                   text_clean(clean, sizeof clean, text, strlen(text)));
+}
+
+/* "m=1,8,n=4096": a piece with '=' begins a parameter, one without goes on with its values. */
+static enum err_code read_shape(struct arena *a, const char *text, struct sweep *out, struct err *e)
+{
+    *out = (struct sweep){.n = 0};
+    for (const char *p = text; *p;) {
+        const size_t equal = strcspn(p, "=,");
+        if (p[equal] != '=' || equal == 0 || equal >= sizeof out->arg[0].name || out->n == WIRE_ARGS_MAX)
+            return no_shape(text, e);
+        const char *values = p + equal + 1, *end = values;
+        for (;;) { /* to the comma before the next '=' */
+            const char *comma = end + strcspn(end, ",");
+            end = comma;
+            if (!*comma || comma[1 + strcspn(comma + 1, "=,")] == '=') break;
+            end = comma + 1;
+        }
+        const char *list = arena_strndup(a, values, (size_t)(end - values));
+        if (!list) return err_nomem(e);
+        (void)snprintf(out->arg[out->n].name, sizeof out->arg[0].name, "%.*s", (int)equal, p);
+        for (size_t i = 0; i < out->n; i++)
+            if (strcmp(out->arg[i].name, out->arg[out->n].name) == 0) return no_shape(text, e);
+        if (units_parse_range(a, list, 0, INT64_MAX, &out->arg[out->n].values, &out->arg[out->n].values_n, e) != ERR_OK)
+            return e ? err_prepend(e, "--shape: %s: ", out->arg[out->n].name) : ERR_USAGE;
+        out->n++;
+        p = end + (*end == ',');
+    }
+    return out->n ? ERR_OK : no_shape(text, e);
+}
+
+/* Whether the sweep names the parameters of a kernel, all of them and no other. */
+static bool is_of(const struct sweep *s, const struct wire_kernel *k)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < k->args_n; i++)
+        for (size_t j = 0; j < s->n; j++) found += strcmp(k->args[i].name, s->arg[j].name) == 0;
+    return found == k->args_n && found == s->n;
+}
+
+/* Combination i of the sweep, the last parameter fastest, in the order of the kernel. */
+static struct wire_shape combination(const struct sweep *s, const struct wire_kernel *k, size_t i)
+{
+    struct wire_shape shape = {.n = k->args_n};
+    for (size_t j = s->n; j-- > 0; i /= s->arg[j].values_n)
+        for (size_t l = 0; l < k->args_n; l++)
+            if (strcmp(k->args[l].name, s->arg[j].name) == 0) {
+                shape.arg[l].name = k->args[l].name;
+                shape.arg[l].value = s->arg[j].values[i % s->arg[j].values_n];
+            }
+    return shape;
+}
+
+/* -- jobs -- */
+
+struct maker {
+    struct arena *a;
+    const struct plan_request *r;
+    struct plan *plan;
+    size_t room, left_out_room;
+    struct err *e;
+};
+
+static enum err_code leave_out(struct maker *m, const char *what, const char *variant, const char *why)
+{
+    const char *sentence = arena_printf(m->a, "%s %s is left out: %s", what, variant, why);
+    if (!sentence) return err_nomem(m->e);
+    for (size_t i = 0; i < m->plan->left_out_n; i++)
+        if (strcmp(m->plan->left_out[i], sentence) == 0) return ERR_OK;
+    if (m->plan->left_out_n == WIRE_LIST_MAX) return ERR_OK;
+    if (!m->plan->left_out) m->plan->left_out = arena_array(m->a, WIRE_LIST_MAX, sizeof *m->plan->left_out);
+    if (!m->plan->left_out) return err_nomem(m->e);
+    m->plan->left_out[m->plan->left_out_n++] = sentence;
+    return ERR_OK;
+}
+
+static enum err_code add(struct maker *m, const struct plan_job *job)
+{
+    struct plan *p = m->plan;
+    if (p->n == PLAN_JOBS_MAX) return err_set(m->e, ERR_RANGE, "more than %d measurements", PLAN_JOBS_MAX);
+    if (p->n == m->room) {
+        m->room = m->room ? 2 * m->room : 64;
+        struct plan_job *grown = arena_array(m->a, m->room, sizeof *grown);
+        if (!grown) return err_nomem(m->e);
+        if (p->n) memcpy(grown, p->jobs, p->n * sizeof *grown);
+        p->jobs = grown;
+    }
+    p->jobs[p->n++] = *job;
+    return ERR_OK;
+}
+
+/* The variants of one point. */
+static enum err_code add_point(struct maker *m, const struct wire_kernel *k, const struct wire_shape *shape,
+                               const char *dtype)
+{
+    const struct plan_request *r = m->r;
+    bool own = false;
+    if (!wanted(r->dtypes, dtype)) return ERR_OK;
+    for (size_t i = 0; i < k->variants_n; i++) {
+        const struct wire_variant *v = &k->variants[i];
+        if (!wire_list_has(v->dtypes, dtype) || !wanted(r->variants, v->name)) continue;
+        const bool named = r->variants != NULL;
+        if (*v->lacks) {
+            if (named || r->all || v->library) TRY(leave_out(m, k->name, v->name, v->lacks));
+            continue;
+        }
+        if (!named && !r->all && !v->library && own) continue;
+        own = own || !v->library;
+        TRY(add(m, &(struct plan_job){k, v, dtype, *shape}));
+    }
+    return ERR_OK;
+}
+
+static enum err_code add_sweep(struct maker *m, const struct wire_kernel *k, const struct sweep *s)
+{
+    size_t n = 1;
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->arg[i].values_n > PLAN_JOBS_MAX / n)
+            return err_set(m->e, ERR_RANGE, "more than %d measurements", PLAN_JOBS_MAX);
+        n *= s->arg[i].values_n;
+    }
+    const char *dtypes = "";
+    for (size_t i = 0; i < k->variants_n; i++) { /* the formats of the kernel, each once */
+        dtypes = arena_printf(m->a, "%s%s%s", dtypes, *dtypes ? "," : "", k->variants[i].dtypes);
+        if (!dtypes) return err_nomem(m->e);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct wire_shape shape = combination(s, k, i);
+        for (const char *p = dtypes; *p;) {
+            const size_t len = strcspn(p, ",");
+            const char *dtype = arena_strndup(m->a, p, len);
+            if (!dtype) return err_nomem(m->e);
+            char before[512];
+            (void)snprintf(before, sizeof before, "%.*s", (int)(p - dtypes), dtypes);
+            if (!wire_list_has(before, dtype)) TRY(add_point(m, k, &shape, dtype));
+            p += len + (p[len] == ',');
+        }
+    }
+    return ERR_OK;
+}
+
+enum err_code plan_make(struct arena *a, const struct wire_device *d, const struct plan_request *r, struct plan *out,
+                        struct err *e)
+{
+    struct plan plan = {.n = 0};
+    struct maker m = {.a = a, .r = r, .plan = &plan, .e = e};
+    struct sweep sweep = {.n = 0};
+    bool any = false;
+    TRY(check_kernels(d, r->kernels, e));
+    TRY(check_words(d, r, "variant", r->variants, false, e));
+    TRY(check_words(d, r, "format", r->dtypes, true, e));
+    if (r->shape) TRY(read_shape(a, r->shape, &sweep, e));
+    for (size_t i = 0; i < d->kernels_n; i++) {
+        const struct wire_kernel *k = &d->kernels[i];
+        if (!wanted(r->kernels, k->name)) continue;
+        if (r->shape) {
+            if (!is_of(&sweep, k)) continue;
+            any = true;
+            TRY(add_sweep(&m, k, &sweep));
+            continue;
+        }
+        if (!r->kernels && !r->measures && strcmp(k->ceiling, "compute") == 0) continue;
+        any = true;
+        for (size_t j = 0; j < k->points_n; j++)
+            if (!r->quick || k->points[j].quick) TRY(add_point(&m, k, &k->points[j].shape, k->points[j].dtype));
+    }
+    if (!any)
+        return err_set(e, ERR_USAGE, "--shape: no kernel that is asked for has these parameters (ridge probe list)");
+    if (!plan.n)
+        return err_set(e, ERR_DEVICE, "nothing of this can run here%s%s", plan.left_out_n ? ": " : "",
+                       plan.left_out_n ? plan.left_out[0] : "");
+    *out = plan;
+    return ERR_OK;
+}

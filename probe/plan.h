@@ -1,0 +1,41 @@
+/* plan -- what is to be measured: which kernels at which shapes in which variants. */
+#ifndef RIDGE_PROBE_PLAN_H
+#define RIDGE_PROBE_PLAN_H
+
+#include "probe/wire.h"
+
+/* What the user asks for; NULL: all, or the kernels' own. Lists are joined by ','. */
+struct plan_request {
+    const char *kernels, *variants, *dtypes;
+    bool quick;        /* the few points of each kernel that tell most */
+    bool all;          /* every variant, else the first that the machine can run, and a library's */
+    bool measures;     /* also kernels that only measure ceilings */
+    const char *shape; /* "m=1,8,n=4096,k=4096": instead of the kernels' points, all combinations */
+};
+
+struct plan_job {
+    const struct wire_kernel *kernel;
+    const struct wire_variant *variant;
+    const char *dtype;
+    struct wire_shape shape;
+};
+
+struct plan {
+    struct plan_job *jobs;
+    size_t n;
+    const char **left_out; /* sentences: what was asked for and cannot run here */
+    size_t left_out_n;
+};
+
+enum { PLAN_JOBS_MAX = 10000 };
+
+/* plan_make -- the jobs, in the order of kernels, points and variants. Errors: ERR_USAGE a kernel, variant or format
+ * that there is not, with those that there are, or a shape that is of no kernel; ERR_DEVICE nothing of it can run here,
+ * with the reasons; ERR_RANGE too many; ERR_NOMEM. */
+enum err_code plan_make(struct arena *a, const struct wire_device *d, const struct plan_request *r, struct plan *out,
+                        struct err *e);
+
+/* plan_kernel -- a kernel of the device by name; NULL unknown. */
+const struct wire_kernel *plan_kernel(const struct wire_device *d, const char *name);
+
+#endif

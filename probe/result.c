@@ -1,0 +1,98 @@
+#include "probe/result.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double ABOVE = 1.03, AROUND_FRAC = 0.1;
+
+static const char *const OUTCOMES[RESULT_OUTCOMES_N] = {
+    [RESULT_MEASURED] = "measured", [RESULT_NOISY] = "noisy",     [RESULT_WRONG] = "wrong",
+    [RESULT_REFUSED] = "refused",   [RESULT_ABOVE] = "above",     [RESULT_CRASHED] = "crashed",
+    [RESULT_HUNG] = "hung",         [RESULT_GARBAGE] = "garbage", [RESULT_IMPORTED] = "imported"};
+
+const char *result_outcome_name(enum result_outcome outcome) { return OUTCOMES[outcome]; }
+
+bool result_outcome_find(const char *name, enum result_outcome *out)
+{
+    for (size_t i = 0; i < RESULT_OUTCOMES_N; i++)
+        if (strcmp(OUTCOMES[i], name) == 0) {
+            *out = (enum result_outcome)i;
+            return true;
+        }
+    return false;
+}
+
+enum err_code result_fill(struct arena *a, const struct wire_result *w, struct result *r, struct err *e)
+{
+    static const enum result_outcome OF[WIRE_OUTCOMES_N] = {
+        [WIRE_MEASURED] = RESULT_MEASURED, [WIRE_WRONG] = RESULT_WRONG, [WIRE_REFUSED] = RESULT_REFUSED};
+    double *room = arena_array(a, w->times_n + 1, sizeof *room);
+    if (!room) return err_nomem(e);
+    r->outcome = OF[w->outcome];
+    r->reason = w->reason;
+    r->unit = w->unit ? w->unit : "";
+    r->stop = w->stop;
+    r->calls = w->calls;
+    r->copies = w->copies;
+    r->checked = w->checked;
+    r->error_frac = w->error_frac;
+    r->tolerance_frac = w->tolerance_frac;
+    r->flops = w->flops;
+    r->vector_flops = w->vector_flops;
+    r->read_bytes = w->read_bytes;
+    r->written_bytes = w->written_bytes;
+    r->footprint_bytes = w->footprint_bytes;
+    r->times_s = w->times_s;
+    r->times_n = w->times_n;
+    r->discards_s = w->discards_s;
+    r->discards_n = w->discards_n;
+    r->summary = sample_summarise(w->times_s, w->times_n, room);
+    if (r->outcome != RESULT_MEASURED) return ERR_OK;
+    const char *doubt = sample_doubt(&r->summary);
+    if (!doubt) return ERR_OK;
+    r->outcome = RESULT_NOISY;
+    r->reason = arena_printf(a, "%s (%zu kept, %zu disturbed)", doubt, r->times_n, r->discards_n);
+    return r->reason ? ERR_OK : err_nomem(e);
+}
+
+/* The larger of two rates, either of which may be unknown. */
+static double best(double x, double y) { return isnan(x) ? y : isnan(y) ? x : fmax(x, y); }
+
+double result_bound_s(const struct result *r, double flops, double read_bytes, double moved_bytes)
+{
+    const double peak = best(r->before.peak_flops_per_s, r->after.peak_flops_per_s);
+    const double read = best(r->before.read_bytes_per_s, r->after.read_bytes_per_s);
+    const double moved = best(r->before.moved_bytes_per_s, r->after.moved_bytes_per_s);
+    double bound = 0;
+    if ((flops > 0 && isnan(peak)) || (read_bytes > 0 && isnan(read))) return (double)NAN;
+    if (flops > 0) bound = fmax(bound, flops / peak);
+    if (read_bytes > 0) bound = fmax(bound, read_bytes / read);
+    if (moved_bytes > 0 && !isnan(moved)) bound = fmax(bound, moved_bytes / moved);
+    return bound > 0 ? bound : (double)NAN;
+}
+
+static double apart(double x, double y) { return isnan(x) || isnan(y) ? 0 : fabs(x - y) / fmax(x, y); }
+
+enum err_code result_judge(struct arena *a, struct result *r, struct err *e)
+{
+    if (r->outcome != RESULT_MEASURED) return ERR_OK;
+    const double bound = result_bound_s(r, r->flops, r->read_bytes, r->read_bytes + r->written_bytes);
+    const double peak_apart = apart(r->before.peak_flops_per_s, r->after.peak_flops_per_s);
+    const double read_apart = apart(r->before.read_bytes_per_s, r->after.read_bytes_per_s);
+    if (bound > ABOVE * r->summary.median_s) {
+        r->outcome = RESULT_ABOVE;
+        r->reason =
+            arena_printf(a, "%.2f of what the machine can do: a fault of the harness, or ceilings of a noisy moment",
+                         bound / r->summary.median_s);
+    } else if (fmax(peak_apart, read_apart) > AROUND_FRAC) {
+        r->outcome = RESULT_NOISY;
+        r->reason = arena_printf(a, "the %s of the machine before and after it differ by %.0f %%",
+                                 peak_apart > read_apart ? "peak" : "bandwidth", 100 * fmax(peak_apart, read_apart));
+    }
+    return r->reason ? ERR_OK : err_nomem(e);
+}
+
+double result_time_s(const struct result *r)
+{
+    return r->outcome == RESULT_MEASURED || r->outcome == RESULT_IMPORTED ? r->summary.median_s : (double)NAN;
+}

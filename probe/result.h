@@ -1,0 +1,76 @@
+/* result -- what is kept of one measurement: what was asked, what came of it, around which ceilings, by whom. */
+#ifndef RIDGE_PROBE_RESULT_H
+#define RIDGE_PROBE_RESULT_H
+
+#include "probe/sample.h"
+#include "probe/wire.h"
+
+enum result_outcome {
+    RESULT_MEASURED,
+    RESULT_NOISY,    /* right, but the machine was too noisy for a number: the samples are kept, no median is given */
+    RESULT_WRONG,    /* not what the reference says */
+    RESULT_REFUSED,  /* cannot run here */
+    RESULT_ABOVE,    /* faster than the machine can be: a fault of the harness, no number */
+    RESULT_CRASHED,  /* the worker ended */
+    RESULT_HUNG,     /* the worker did not answer in time */
+    RESULT_GARBAGE,  /* the worker wrote no answer */
+    RESULT_IMPORTED, /* from a file of rows that others measured */
+    RESULT_OUTCOMES_N
+};
+const char *result_outcome_name(enum result_outcome outcome);
+bool result_outcome_find(const char *name, enum result_outcome *out);
+
+/* Rates that nothing on the machine exceeds, measured; NAN where not. Those of memory are for cold results; of a hot
+ * one read is that of the cache which holds its operands, and moved is not known. */
+struct result_ceilings {
+    double peak_flops_per_s;  /* of the unit of the variant */
+    double read_bytes_per_s;  /* reading alone */
+    double moved_bytes_per_s; /* reading and writing, the best of all patterns */
+};
+
+/* Where a run comes from; the same for all its results. */
+struct result_origin {
+    const char *device, *identity; /* name; JSON object */
+    const char *tool, *command;    /* "ridge v0.1-7-gabc"; the command line */
+    const char *started;           /* "2026-11-30T00:10:39Z" */
+};
+
+/* One result. Unknown numbers are NAN, unknown texts "". */
+struct result {
+    int64_t id; /* in the store; 0: not stored */
+    struct result_origin origin;
+    const char *made; /* time of day */
+    const char *kernel, *variant, *dtype, *unit, *row_kind;
+    bool cold;
+    struct wire_shape shape;
+    enum result_outcome outcome;
+    const char *reason;
+    enum sample_stop stop;
+    int64_t seed, calls, copies, checked;
+    double error_frac, tolerance_frac;
+    double flops, vector_flops, read_bytes, written_bytes, footprint_bytes;
+    struct result_ceilings before, after;
+    struct sample_summary summary; /* of times_s */
+    double *times_s, *discards_s;
+    size_t times_n, discards_n;
+    const char *cells; /* of an imported row: its cells that are no parameter, a JSON object of texts */
+};
+
+/* result_fill -- what a worker answered, into r, whose request is filled in: summary and outcome follow from the
+ * samples (sample_doubt). Errors: ERR_NOMEM. */
+enum err_code result_fill(struct arena *a, const struct wire_result *w, struct result *r, struct err *e);
+
+/* result_judge -- hold a measured result against its ceilings: above 1.03 of one it is RESULT_ABOVE; ceilings before
+ * and after that differ by more than a tenth make it RESULT_NOISY. Only RESULT_MEASURED is changed. Errors: ERR_NOMEM.
+ */
+enum err_code result_judge(struct arena *a, struct result *r, struct err *e);
+
+/* result_time_s -- the median of a measured or imported result, NAN of any other: no number where there is none. */
+double result_time_s(const struct result *r);
+
+/* result_bound_s -- the least time of work on these ceilings: max(flops/peak, read bytes/read rate, all bytes/best
+ * rate), of each rate the larger of before and after. NAN when there is work whose ceiling is not known (moved
+ * excepted). */
+double result_bound_s(const struct result *r, double flops, double read_bytes, double moved_bytes);
+
+#endif

@@ -1,0 +1,287 @@
+#include "probe/run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { WHY_MAX = 400 };
+
+/* Ceilings around a job: quick, since the code and its buffers are there. */
+static const double AROUND_S = 0.25, DESCRIBE_S = 30;
+
+enum err_code run_now(struct arena *a, const char **out, struct err *e)
+{
+    const time_t now = time(NULL);
+    struct tm t;
+    char text[32] = "";
+    if (gmtime_r(&now, &t)) (void)strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &t);
+    *out = arena_strndup(a, text, strlen(text));
+    return *out ? ERR_OK : err_nomem(e);
+}
+
+/* -- asking the worker -- */
+
+static enum err_code start(struct run *r, struct err *e)
+{
+    return r->session ? ERR_OK : session_open(r->arena, r->set.worker, r->set.before, &r->session, e);
+}
+
+enum err_code run_open(struct run *r, struct err *e)
+{
+    const struct wire_request q = {.ask = WIRE_DESCRIBE};
+    struct wire_reply reply;
+    char why[WHY_MAX];
+    TRY(start(r, e));
+    const enum session_end end = session_ask(r->session, r->arena, &q, DESCRIBE_S, NULL, NULL, &reply, why, sizeof why);
+    if (end != SESSION_ANSWERED) {
+        run_close(r);
+        r->stopped = end == SESSION_STOPPED;
+        return err_set(e, ERR_DEVICE, "%s", why);
+    }
+    r->device = reply.device;
+    r->origin.device = reply.device.name;
+    r->origin.identity = reply.device.identity;
+    return ERR_OK;
+}
+
+void run_close(struct run *r)
+{
+    session_close(r->session);
+    r->session = NULL;
+}
+
+static struct wire_job job_of(const struct run *r, const char *kernel, const char *variant, const char *dtype,
+                              const struct wire_shape *shape, bool cold)
+{
+    return (struct wire_job){.kernel = kernel,
+                             .variant = variant,
+                             .dtype = dtype,
+                             .shape = *shape,
+                             .cold = cold,
+                             .seed = r->set.seed,
+                             .least = r->set.least,
+                             .noise_frac = r->set.noise_frac,
+                             .deadline_s = r->set.deadline_s};
+}
+
+/* One measurement, whatever comes of it, without ceilings. r->stopped: there is none. */
+static enum err_code measure(struct run *r, const struct wire_job *job, struct result *out, struct err *e)
+{
+    static const enum result_outcome OF[] = {
+        [SESSION_CRASHED] = RESULT_CRASHED, [SESSION_HUNG] = RESULT_HUNG, [SESSION_GARBAGE] = RESULT_GARBAGE};
+    const struct wire_request q = {.ask = WIRE_MEASURE, .job = *job};
+    const double nan = (double)NAN;
+    const struct result_ceilings none = {nan, nan, nan};
+    struct wire_reply reply;
+    char why[WHY_MAX] = "";
+    *out = (struct result){.origin = r->origin,
+                           .kernel = job->kernel,
+                           .variant = job->variant,
+                           .dtype = job->dtype,
+                           .unit = "",
+                           .row_kind = "",
+                           .cold = job->cold,
+                           .shape = job->shape,
+                           .reason = "",
+                           .stop = SAMPLE_GOING,
+                           .seed = job->seed,
+                           .error_frac = nan,
+                           .tolerance_frac = nan,
+                           .flops = nan,
+                           .vector_flops = nan,
+                           .read_bytes = nan,
+                           .written_bytes = nan,
+                           .footprint_bytes = nan,
+                           .before = none,
+                           .after = none,
+                           .summary = sample_summarise(NULL, 0, NULL),
+                           .cells = ""};
+    TRY(run_now(r->arena, &out->made, e));
+    enum session_end end = SESSION_CRASHED;
+    struct err failed = {.code = ERR_OK};
+    if (start(r, &failed) == ERR_OK)
+        end = session_ask(r->session, r->arena, &q, job->deadline_s * 3 + r->set.patience_s, r->progress, r->closure,
+                          &reply, why, sizeof why);
+    else
+        (void)snprintf(why, sizeof why, "%.*s", WHY_MAX - 1, failed.text);
+    if (end == SESSION_ANSWERED) return result_fill(r->arena, &reply.result, out, e);
+    run_close(r);
+    r->stopped = end == SESSION_STOPPED;
+    if (r->stopped) return ERR_OK;
+    out->outcome = OF[end];
+    out->reason = arena_strndup(r->arena, why, strlen(why));
+    return out->reason ? ERR_OK : err_nomem(e);
+}
+
+static void keep(struct run *r, struct result *result)
+{
+    struct err e = {.code = ERR_OK};
+    if (r->store && store_add(r->store, result, &e) == ERR_OK) {
+        r->stored++;
+        return;
+    }
+    r->not_stored++;
+    if (r->store && r->store_err.code == ERR_OK) r->store_err = e;
+}
+
+/* -- ceilings -- */
+
+double run_peak(const struct run_ceilings *c, const char *unit)
+{
+    for (size_t i = 0; i < c->peaks_n; i++)
+        if (strcmp(c->peak[i].unit, unit) == 0) return c->peak[i].per_s;
+    return (double)NAN;
+}
+
+double run_hot_rate(const struct run *r, double footprint_bytes)
+{
+    const double *size = r->device.cache_bytes;
+    double below = 0;
+    for (size_t i = 0; i < RUN_LEVELS; i++) {
+        if (size[i] <= 0 || (i > 0 && size[i] <= size[i - 1])) continue;
+        if (footprint_bytes <= fmax(size[i], 2 * below)) {
+            const double rate = r->ceilings.cache[i].per_s;
+            if (footprint_bytes > 2 * below || i == 0) return rate;
+            return fmax(rate, r->ceilings.cache[i - 1].per_s);
+        }
+        below = size[i];
+    }
+    return (double)NAN;
+}
+
+static double rate_of(const struct result *x, bool flops)
+{
+    return (flops ? x->flops : x->read_bytes + x->written_bytes) / result_time_s(x);
+}
+
+/* Measure a variant of a kernel that measures a ceiling; a better one takes its place in c. */
+static enum err_code try_variant(struct run *r, const struct wire_kernel *k, const struct wire_variant *v,
+                                 const char *dtype, const struct wire_shape *shape, bool cold, struct run_ceiling *c,
+                                 struct err *e)
+{
+    const bool flops = strcmp(k->ceiling, "compute") == 0;
+    struct wire_job job = job_of(r, k->name, v->name, dtype, shape, cold);
+    struct result x;
+    job.deadline_s = fmin(job.deadline_s, AROUND_S);
+    TRY(measure(r, &job, &x, e));
+    if (r->stopped) return ERR_OK;
+    keep(r, &x);
+    const double rate = rate_of(&x, flops);
+    if (isnan(rate) && isnan(c->per_s)) c->why = x.reason;
+    if (!(rate > c->per_s) && !(isnan(c->per_s) && !isnan(rate))) return ERR_OK;
+    *c = (struct run_ceiling){.kernel = k->name,
+                              .variant = v->name,
+                              .dtype = dtype,
+                              .shape = *shape,
+                              .per_s = rate,
+                              .spread_frac = x.summary.spread_frac,
+                              .footprint_bytes = x.footprint_bytes};
+    (void)snprintf(c->unit, sizeof c->unit, "%s", flops ? v->unit : "");
+    return ERR_OK;
+}
+
+static struct run_ceiling *ceiling_of_unit(struct run_ceilings *c, const char *unit)
+{
+    for (size_t i = 0; i < c->peaks_n; i++)
+        if (strcmp(c->peak[i].unit, unit) == 0) return &c->peak[i];
+    if (c->peaks_n == RUN_UNITS_MAX) return NULL;
+    struct run_ceiling *new = &c->peak[c->peaks_n++];
+    *new = (struct run_ceiling){.per_s = (double)NAN};
+    (void)snprintf(new->unit, sizeof new->unit, "%s", unit);
+    return new;
+}
+
+static enum err_code measure_peaks(struct run *r, const struct wire_kernel *k, struct err *e)
+{
+    for (size_t i = 0; i < k->points_n; i++)
+        for (size_t j = 0; j < k->variants_n && !r->stopped; j++) {
+            const struct wire_variant *v = &k->variants[j];
+            if (*v->lacks || !wire_list_has(v->dtypes, k->points[i].dtype)) continue;
+            struct run_ceiling *c = ceiling_of_unit(&r->ceilings, v->unit);
+            if (c) TRY(try_variant(r, k, v, k->points[i].dtype, &k->points[i].shape, false, c, e));
+        }
+    return ERR_OK;
+}
+
+/* All variants of a stream over a footprint of about so many bytes: its one parameter is elements of an array. */
+static enum err_code measure_stream(struct run *r, const struct wire_kernel *k, double bytes, bool cold,
+                                    struct run_ceiling *c, struct err *e)
+{
+    if (k->args_n != 1 || !(bytes > 0)) return ERR_OK;
+    const struct wire_shape shape = {.n = 1, .arg = {{k->args[0].name, (int64_t)(bytes / 4)}}};
+    for (size_t j = 0; j < k->variants_n && !r->stopped; j++)
+        if (!*k->variants[j].lacks) TRY(try_variant(r, k, &k->variants[j], "fp32", &shape, cold, c, e));
+    return ERR_OK;
+}
+
+enum err_code run_measure_ceilings(struct run *r, struct err *e)
+{
+    const double last = r->device.cache_bytes[2] > 0 ? r->device.cache_bytes[2] : 0x1p26;
+    const double memory_bytes = fmin(8 * last, r->device.memory_bytes / 8);
+    struct run_ceilings *c = &r->ceilings;
+    *c = (struct run_ceilings){.peaks_n = 0};
+    c->read.per_s = c->moved.per_s = (double)NAN;
+    for (size_t i = 0; i < RUN_LEVELS; i++) c->cache[i].per_s = (double)NAN;
+    for (size_t i = 0; i < r->device.kernels_n && !r->stopped; i++) {
+        const struct wire_kernel *k = &r->device.kernels[i];
+        if (strcmp(k->ceiling, "compute") == 0) TRY(measure_peaks(r, k, e));
+        const bool reads = strcmp(k->ceiling, "read") == 0;
+        if (!reads && strcmp(k->ceiling, "bandwidth") != 0) continue;
+        TRY(measure_stream(r, k, memory_bytes, true, reads ? &c->read : &c->moved, e));
+        for (size_t l = 0; reads && l < RUN_LEVELS && !r->stopped; l++)
+            TRY(measure_stream(r, k, r->device.cache_bytes[l] / 2, false, &c->cache[l], e));
+    }
+    if (!isnan(c->read.per_s) && !(c->moved.per_s > c->read.per_s)) c->moved = c->read;
+    return ERR_OK;
+}
+
+/* Measure a known ceiling once more; the rate, NAN when it cannot be told now. */
+static enum err_code again(struct run *r, const struct run_ceiling *c, bool cold, double *out, struct err *e)
+{
+    struct result x;
+    *out = (double)NAN;
+    if (isnan(c->per_s) || r->stopped) return ERR_OK;
+    struct wire_job job = job_of(r, c->kernel, c->variant, c->dtype, &c->shape, cold);
+    job.deadline_s = fmin(job.deadline_s, AROUND_S);
+    job.keep = true;
+    TRY(measure(r, &job, &x, e));
+    if (!r->stopped) *out = rate_of(&x, *c->unit != '\0');
+    return ERR_OK;
+}
+
+static enum err_code around(struct run *r, const char *unit, bool cold, struct result_ceilings *out, struct err *e)
+{
+    const struct run_ceilings *c = &r->ceilings;
+    const double nan = (double)NAN;
+    *out = (struct result_ceilings){nan, nan, nan};
+    for (size_t i = 0; i < c->peaks_n; i++)
+        if (strcmp(c->peak[i].unit, unit) == 0) TRY(again(r, &c->peak[i], false, &out->peak_flops_per_s, e));
+    if (!cold) return ERR_OK;
+    TRY(again(r, &c->read, true, &out->read_bytes_per_s, e));
+    /* what writes was measured once: it is taken to have changed as reading has */
+    out->moved_bytes_per_s = c->moved.per_s * (out->read_bytes_per_s / c->read.per_s);
+    return ERR_OK;
+}
+
+/* -- jobs -- */
+
+enum err_code run_job(struct run *r, const struct plan_job *job, bool cold, struct result *out, struct err *e)
+{
+    struct result_ceilings before, after;
+    const struct wire_job q = job_of(r, job->kernel->name, job->variant->name, job->dtype, &job->shape, cold);
+    TRY(around(r, job->variant->unit, cold, &before, e));
+    if (!r->stopped) TRY(measure(r, &q, out, e));
+    if (r->stopped) return ERR_OK;
+    out->row_kind = job->kernel->row_kind;
+    out->before = before;
+    if (out->outcome == RESULT_MEASURED) {
+        TRY(around(r, job->variant->unit, cold, &after, e));
+        if (r->stopped) return ERR_OK;
+        out->after = after;
+        if (!cold) out->before.read_bytes_per_s = out->after.read_bytes_per_s = run_hot_rate(r, out->footprint_bytes);
+        TRY(result_judge(r->arena, out, e));
+    }
+    keep(r, out);
+    return ERR_OK;
+}

@@ -1,0 +1,80 @@
+/* run -- a session of measurements: the machine's ceilings, then jobs between ceilings, each result stored as it comes.
+ *
+ * Nothing here knows a prediction: results carry counted work and measured rates, nothing else. */
+#ifndef RIDGE_PROBE_RUN_H
+#define RIDGE_PROBE_RUN_H
+
+#include "probe/plan.h"
+#include "probe/session.h"
+#include "probe/store.h"
+
+enum { RUN_UNITS_MAX = 8, RUN_LEVELS = 3 };
+
+/* One ceiling: what was reached, by which code. */
+struct run_ceiling {
+    char unit[32]; /* of a peak; "" of a rate */
+    const char *kernel, *variant, *dtype;
+    struct wire_shape shape;
+    double per_s; /* flops or bytes; NAN not measured */
+    double spread_frac;
+    double footprint_bytes;
+    const char *why; /* what is wrong where per_s is NAN */
+};
+
+/* The roofline of the machine, one core of it. */
+struct run_ceilings {
+    struct run_ceiling peak[RUN_UNITS_MAX];
+    size_t peaks_n;
+    struct run_ceiling read;              /* from memory, reading alone */
+    struct run_ceiling moved;             /* from and to memory, the best of read, copy and triad */
+    struct run_ceiling cache[RUN_LEVELS]; /* reading what stays in L1, L2, the last level */
+};
+
+struct run_settings {
+    const char *worker;     /* path */
+    const sigset_t *before; /* of hold_begin */
+    double deadline_s;      /* of the sampling of one job */
+    double patience_s;      /* beyond that, until a worker counts as hung */
+    double noise_frac;      /* spread that is quiet */
+    int64_t least, seed;
+};
+
+struct run {
+    struct arena *arena;
+    struct run_settings set;
+    struct session *session; /* NULL: to be started for the next job */
+    struct wire_device device;
+    struct run_ceilings ceilings;
+    struct store *store; /* NULL: results are not kept */
+    struct result_origin origin;
+    size_t stored, not_stored;
+    struct err store_err; /* the first failure of the store */
+    bool stopped;         /* a held signal arrived */
+    session_progress *progress;
+    void *closure;
+};
+
+/* run_open -- start the worker and hear what it has. r->arena and r->set are filled in by the caller. Errors:
+ * ERR_DEVICE the worker cannot be started or does not answer; ERR_NOMEM. */
+enum err_code run_open(struct run *r, struct err *e);
+
+/* run_measure_ceilings -- all of them; results go to the store. r->stopped: not all were measured. Errors: ERR_NOMEM.
+ */
+enum err_code run_measure_ceilings(struct run *r, struct err *e);
+
+/* run_job -- measure one job between two measurements of its ceilings, judge and store it. A worker that crashed or
+ * hung is replaced for the next. r->stopped: there is no result. Errors: ERR_NOMEM. */
+enum err_code run_job(struct run *r, const struct plan_job *job, bool cold, struct result *out, struct err *e);
+
+/* run_close -- end the worker. */
+void run_close(struct run *r);
+
+/* run_peak -- the peak of a unit, flops/s; NAN not known. run_hot_rate -- bytes/s of the cache that holds a footprint:
+ * the next faster one up to twice that one's size; NAN beyond the caches. */
+double run_peak(const struct run_ceilings *c, const char *unit);
+double run_hot_rate(const struct run *r, double footprint_bytes);
+
+/* run_now -- the time of day in UTC, "2026-11-30T00:10:39Z". Errors: ERR_NOMEM. */
+enum err_code run_now(struct arena *a, const char **out, struct err *e);
+
+#endif

@@ -1,0 +1,320 @@
+#include "probe/store.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "calc/base/text.h"
+#include "probe/store_sql.h"
+
+/* -- layouts -- */
+
+/* What leads from each layout to the next; the last is STORE_LAYOUT. Never changed once released, only added to. */
+static const char *const MIGRATIONS[STORE_LAYOUT] = {
+    "CREATE TABLE origin (id INTEGER PRIMARY KEY, device TEXT NOT NULL, identity TEXT NOT NULL, tool TEXT NOT NULL,"
+    " command TEXT NOT NULL, started TEXT NOT NULL);"
+    "CREATE TABLE result (id INTEGER PRIMARY KEY AUTOINCREMENT, origin INTEGER NOT NULL REFERENCES origin(id),"
+    " made TEXT NOT NULL, kernel TEXT NOT NULL, variant TEXT NOT NULL, dtype TEXT NOT NULL, unit TEXT NOT NULL,"
+    " row_kind TEXT NOT NULL, cold INTEGER NOT NULL, shape TEXT NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL,"
+    " stop TEXT NOT NULL, seed INTEGER NOT NULL, calls INTEGER NOT NULL, copies INTEGER NOT NULL,"
+    " checked INTEGER NOT NULL, error_frac REAL, tolerance_frac REAL, flops REAL, vector_flops REAL, read_bytes REAL,"
+    " written_bytes REAL, footprint_bytes REAL, before_peak_flops_per_s REAL, before_read_bytes_per_s REAL,"
+    " before_moved_bytes_per_s REAL, after_peak_flops_per_s REAL, after_read_bytes_per_s REAL,"
+    " after_moved_bytes_per_s REAL, median_s REAL, least_s REAL, q1_s REAL, q3_s REAL, n INTEGER NOT NULL,"
+    " discards INTEGER NOT NULL);"
+    "CREATE TABLE sample (result INTEGER NOT NULL REFERENCES result(id), discarded INTEGER NOT NULL, i INTEGER NOT "
+    "NULL,"
+    " time_s REAL NOT NULL, PRIMARY KEY (result, discarded, i)) WITHOUT ROWID;"
+    "CREATE INDEX result_kernel ON result(kernel);",
+    /* imported rows: what their files say beside the shape */
+    "ALTER TABLE result ADD COLUMN cells TEXT NOT NULL DEFAULT '';"
+    "CREATE INDEX result_row_kind ON result(row_kind);",
+};
+
+/* -- SQLite -- */
+
+enum err_code store_fail(const struct store *s, struct err *e)
+{
+    const int why = sqlite3_errcode(s->db) & 0xff;
+    if (why == SQLITE_NOMEM) return err_nomem(e);
+    if (why == SQLITE_BUSY || why == SQLITE_LOCKED)
+        return err_set(e, ERR_IO, "%s: another program has it locked", s->path);
+    if (why == SQLITE_FULL) return err_set(e, ERR_IO, "%s: the disk is full", s->path);
+    if (why == SQLITE_NOTADB) return err_set(e, ERR_INPUT, "%s: no measurements: the file is something else", s->path);
+    if (why == SQLITE_CORRUPT) return err_set(e, ERR_INPUT, "%s: damaged: %s", s->path, sqlite3_errmsg(s->db));
+    if (why == SQLITE_IOERR && sqlite3_system_errno(s->db))
+        return err_set(e, ERR_IO, "%s: %s", s->path, strerror(sqlite3_system_errno(s->db)));
+    return err_set(e, ERR_IO, "%s: %s", s->path, sqlite3_errmsg(s->db));
+}
+
+enum err_code store_run(struct store *s, const char *sql, struct err *e)
+{
+    return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? ERR_OK : store_fail(s, e);
+}
+
+enum err_code store_prepare(struct store *s, const char *sql, sqlite3_stmt **out, struct err *e)
+{
+    return sqlite3_prepare_v2(s->db, sql, -1, out, NULL) == SQLITE_OK ? ERR_OK : store_fail(s, e);
+}
+
+static enum err_code read_layout(struct store *s, int *out, struct err *e)
+{
+    sqlite3_stmt *q;
+    TRY(store_prepare(s, "PRAGMA user_version", &q, e));
+    const bool row = sqlite3_step(q) == SQLITE_ROW;
+    const int version = row ? sqlite3_column_int(q, 0) : 0;
+    const enum err_code code = row ? ERR_OK : store_fail(s, e);
+    (void)sqlite3_finalize(q);
+    *out = version;
+    return code;
+}
+
+static enum err_code check_layout(const struct store *s, int layout, struct err *e)
+{
+    if (layout >= 0 && layout <= STORE_LAYOUT) return ERR_OK;
+    return err_set(e, ERR_INPUT, "%s: layout %d, this program knows up to %d: a newer one wrote it", s->path, layout,
+                   STORE_LAYOUT);
+}
+
+static enum err_code roll_back(struct store *s, enum err_code code)
+{
+    if (code != ERR_OK && !sqlite3_get_autocommit(s->db)) (void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    return code;
+}
+
+/* All steps within the transaction that looked at the layout: two programs do not both take them. */
+static enum err_code migrate_within(struct store *s, struct err *e)
+{
+    int layout;
+    char number[64];
+    TRY(store_run(s, "BEGIN IMMEDIATE", e));
+    TRY(read_layout(s, &layout, e));
+    TRY(check_layout(s, layout, e));
+    for (int i = layout; i < STORE_LAYOUT; i++) TRY(store_run(s, MIGRATIONS[i], e));
+    (void)sqlite3_snprintf(sizeof number, number, "PRAGMA user_version = %d", STORE_LAYOUT);
+    TRY(store_run(s, number, e));
+    return store_run(s, "COMMIT", e);
+}
+
+static enum err_code migrate(struct store *s, struct err *e)
+{
+    int layout;
+    TRY(read_layout(s, &layout, e));
+    TRY(check_layout(s, layout, e));
+    return layout == STORE_LAYOUT ? ERR_OK : roll_back(s, migrate_within(s, e));
+}
+
+/* -- opening -- */
+
+enum err_code store_default_path(struct arena *a, const char **out, struct err *e)
+{
+    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+    if (data && data[0] == '/') /* relative ones are to be ignored, says the XDG specification */
+        *out = arena_printf(a, "%s/ridge/measurements.db", data);
+    else if (home && *home)
+        *out = arena_printf(a, "%s/.local/share/ridge/measurements.db", home);
+    else
+        return err_set(e, ERR_IO, "neither XDG_DATA_HOME nor HOME says where measurements are kept");
+    return *out ? ERR_OK : err_nomem(e);
+}
+
+/* The folders that lead to a file. */
+static enum err_code make_folders(struct arena *a, const char *path, struct err *e)
+{
+    char clean[256];
+    char *p = arena_strndup(a, path, strlen(path));
+    if (!p) return err_nomem(e);
+    for (char *slash = strchr(p + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(p, 0777) != 0 && errno != EEXIST)
+            return err_set(e, ERR_IO, "%s: cannot make the folder: %s", text_clean(clean, sizeof clean, p, strlen(p)),
+                           strerror(errno));
+        *slash = '/';
+    }
+    return ERR_OK;
+}
+
+static void release(void *what) { (void)sqlite3_close_v2(((struct store *)what)->db); }
+
+enum err_code store_open(struct arena *a, const char *path, const struct store_access *how, struct store **out,
+                         struct err *e)
+{
+    struct store *s = arena_alloc(a, sizeof *s);
+    char clean[256];
+    struct stat st;
+    int layout;
+    if (!s) return err_nomem(e);
+    s->path = arena_strndup(a, clean, strlen(text_clean(clean, sizeof clean, path, strlen(path))));
+    if (!s->path) return err_nomem(e);
+    const bool there = stat(path, &st) == 0;
+    if (!there && !how->write) return err_set(e, ERR_NO, "%s: no measurements yet (ridge probe run)", s->path);
+    if (there && !S_ISREG(st.st_mode)) return err_set(e, ERR_IO, "%s: not a regular file", s->path);
+    if (!there) TRY(make_folders(a, path, e));
+    const int flags = how->write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+    const int opened = sqlite3_open_v2(path, &s->db, flags, NULL);
+    if (!s->db) return err_nomem(e);
+    TRY(arena_defer(a, release, s, e));
+    if (opened != SQLITE_OK) return store_fail(s, e);
+    (void)sqlite3_busy_timeout(s->db, (int)fmin(how->patience_s * 1e3, 1e6));
+    if (how->write) {
+        TRY(store_run(s, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON", e));
+        TRY(migrate(s, e));
+    } else {
+        TRY(read_layout(s, &layout, e));
+        TRY(check_layout(s, layout, e));
+        if (layout < STORE_LAYOUT)
+            return err_set(e, ERR_INPUT, "%s: layout %d, wanted %d: the next ridge probe run brings it up to date",
+                           s->path, layout, STORE_LAYOUT);
+    }
+    *out = s;
+    return ERR_OK;
+}
+
+/* -- adding -- */
+
+struct binder {
+    sqlite3_stmt *q;
+    int at;
+    bool failed;
+};
+
+static void bind_text(struct binder *b, const char *v)
+{
+    b->failed = sqlite3_bind_text(b->q, ++b->at, v ? v : "", -1, SQLITE_TRANSIENT) != SQLITE_OK || b->failed;
+}
+
+static void bind_int(struct binder *b, int64_t v)
+{
+    b->failed = sqlite3_bind_int64(b->q, ++b->at, v) != SQLITE_OK || b->failed;
+}
+
+static void bind_real(struct binder *b, double v) /* NAN and the infinities become NULL */
+{
+    const int done = isfinite(v) ? sqlite3_bind_double(b->q, ++b->at, v) : sqlite3_bind_null(b->q, ++b->at);
+    b->failed = done != SQLITE_OK || b->failed;
+}
+
+static enum err_code step(struct store *s, struct binder *b, struct err *e)
+{
+    if (!b->failed && sqlite3_step(b->q) == SQLITE_DONE) return ERR_OK;
+    return store_fail(s, e);
+}
+
+static enum err_code add_origin(struct store *s, const struct result_origin *o, struct err *e)
+{
+    struct binder b = {.at = 0};
+    TRY(store_prepare(s, "INSERT INTO origin (device, identity, tool, command, started) VALUES (?,?,?,?,?)", &b.q, e));
+    bind_text(&b, o->device);
+    bind_text(&b, o->identity);
+    bind_text(&b, o->tool);
+    bind_text(&b, o->command);
+    bind_text(&b, o->started);
+    const enum err_code code = step(s, &b, e);
+    (void)sqlite3_finalize(b.q);
+    if (code == ERR_OK) s->origin = sqlite3_last_insert_rowid(s->db);
+    return code;
+}
+
+static void bind_result(struct binder *b, const struct store *s, const struct result *r, const char *shape)
+{
+    bind_int(b, s->origin);
+    const char *const texts[] = {r->made, r->kernel, r->variant, r->dtype, r->unit, r->row_kind};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) bind_text(b, texts[i]);
+    bind_int(b, r->cold);
+    bind_text(b, shape);
+    bind_text(b, result_outcome_name(r->outcome));
+    bind_text(b, r->reason);
+    bind_text(b, sample_stop_name(r->stop));
+    const int64_t counts[] = {r->seed, r->calls, r->copies, r->checked};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) bind_int(b, counts[i]);
+    const double reals[] = {r->error_frac,
+                            r->tolerance_frac,
+                            r->flops,
+                            r->vector_flops,
+                            r->read_bytes,
+                            r->written_bytes,
+                            r->footprint_bytes,
+                            r->before.peak_flops_per_s,
+                            r->before.read_bytes_per_s,
+                            r->before.moved_bytes_per_s,
+                            r->after.peak_flops_per_s,
+                            r->after.read_bytes_per_s,
+                            r->after.moved_bytes_per_s,
+                            r->summary.median_s,
+                            r->summary.least_s,
+                            r->summary.q1_s,
+                            r->summary.q3_s};
+    for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++) bind_real(b, reals[i]);
+    bind_int(b, (int64_t)r->times_n);
+    bind_int(b, (int64_t)r->discards_n);
+    bind_text(b, r->cells);
+}
+
+static enum err_code add_samples(struct store *s, struct binder *b, const struct result *r, struct err *e)
+{
+    for (size_t i = 0; i < r->times_n + r->discards_n; i++) {
+        const bool discarded = i >= r->times_n;
+        const size_t j = discarded ? i - r->times_n : i;
+        b->at = 0;
+        bind_int(b, r->id);
+        bind_int(b, discarded);
+        bind_int(b, (int64_t)j);
+        bind_real(b, discarded ? r->discards_s[j] : r->times_s[j]);
+        TRY(step(s, b, e));
+        (void)sqlite3_reset(b->q);
+    }
+    return ERR_OK;
+}
+
+static enum err_code add_one(struct store *s, struct binder *row, struct binder *sample, struct result *r,
+                             struct err *e)
+{
+    struct arena *a = arena_open();
+    struct out *o;
+    if (!a) return err_nomem(e);
+    enum err_code code = out_memory(a, &o, e);
+    if (code == ERR_OK) {
+        wire_write_shape(o, &r->shape);
+        row->at = 0;
+        bind_result(row, s, r, out_text(o, NULL));
+        code = step(s, row, e);
+    }
+    arena_close(a);
+    TRY(code);
+    r->id = sqlite3_last_insert_rowid(s->db);
+    (void)sqlite3_reset(row->q);
+    return add_samples(s, sample, r, e);
+}
+
+static enum err_code add_within(struct store *s, struct result *r, size_t n, struct err *e)
+{
+    struct binder row = {.q = NULL}, sample = {.q = NULL};
+    TRY(store_run(s, "BEGIN IMMEDIATE", e));
+    if (!s->origin) TRY(add_origin(s, &r[0].origin, e));
+    enum err_code code = store_prepare(s,
+                                       "INSERT INTO result (" STORE_RESULT_COLUMNS ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,"
+                                       "?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                                       &row.q, e);
+    if (code == ERR_OK)
+        code = store_prepare(s, "INSERT INTO sample (result, discarded, i, time_s) VALUES (?,?,?,?)", &sample.q, e);
+    for (size_t i = 0; i < n && code == ERR_OK; i++) code = add_one(s, &row, &sample, &r[i], e);
+    (void)sqlite3_finalize(row.q);
+    (void)sqlite3_finalize(sample.q);
+    TRY(code);
+    return store_run(s, "COMMIT", e);
+}
+
+enum err_code store_add_all(struct store *s, struct result *r, size_t n, struct err *e)
+{
+    const int64_t origin = s->origin;
+    if (!n) return ERR_OK;
+    const enum err_code code = roll_back(s, add_within(s, r, n, e));
+    if (code == ERR_OK) return ERR_OK;
+    s->origin = origin; /* it went with the transaction */
+    for (size_t i = 0; i < n; i++) r[i].id = 0;
+    return code;
+}
+
+enum err_code store_add(struct store *s, struct result *r, struct err *e) { return store_add_all(s, r, 1, e); }

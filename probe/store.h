@@ -1,0 +1,49 @@
+/* store -- measurements in an SQLite file: every result with all its samples, by which machine, software and command.
+ *
+ * One result is one transaction: it is there whole or not at all, whatever happens to the program. Write-ahead logging
+ * lets several programs write at once; each waits for its turn. The layout has a number (PRAGMA user_version); an older
+ * file is brought up to date when it is opened for writing, in one transaction, and a newer one refused. */
+#ifndef RIDGE_PROBE_STORE_H
+#define RIDGE_PROBE_STORE_H
+
+#include "probe/result.h"
+
+enum { STORE_LAYOUT = 2 };
+
+struct store;
+
+struct store_access {
+    bool write;        /* else only read: a file that is absent is then an error */
+    double patience_s; /* how long to wait for others */
+};
+
+/* store_default_path -- $XDG_DATA_HOME/ridge/measurements.db, else $HOME/.local/share/ridge/measurements.db. Errors:
+ * ERR_IO neither is set, ERR_NOMEM. */
+enum err_code store_default_path(struct arena *a, const char **out, struct err *e);
+
+/* store_open -- the file, made with its folders when it is absent and to be written. Closed with the arena. Errors:
+ * ERR_IO cannot open, locked beyond patience, disk full; ERR_INPUT no such database, damaged, or of a newer layout;
+ * ERR_NO to read and not there; ERR_NOMEM. */
+enum err_code store_open(struct arena *a, const char *path, const struct store_access *how, struct store **out,
+                         struct err *e);
+
+/* store_add -- one result with its samples, in a transaction; sets r->id. Errors: as store_open; nothing of it is then
+ * in the file. */
+enum err_code store_add(struct store *s, struct result *r, struct err *e);
+
+/* store_add_all -- n results in one transaction (imported rows). */
+enum err_code store_add_all(struct store *s, struct result *r, size_t n, struct err *e);
+
+/* What to read; NULL and 0: all. */
+struct store_filter {
+    const char *kernel, *row_kind, *device, *outcome;
+    int64_t id;
+    int64_t last; /* at most so many, the newest */
+    bool samples; /* with times_s and discards_s, else only their numbers */
+};
+
+/* store_read -- results in the order they were made. Errors: as store_open; ERR_INPUT a row that makes no sense. */
+enum err_code store_read(struct arena *a, struct store *s, const struct store_filter *f, struct result **out, size_t *n,
+                         struct err *e);
+
+#endif

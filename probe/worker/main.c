@@ -1,0 +1,213 @@
+/* ridge-worker-cpu -- measures kernels on this processor for `ridge probe`: requests on standard input, replies on
+ * standard output, a line each (probe/METHOD.md). It runs in a process of its own, so that what a kernel does to it
+ * costs one measurement. */
+#define _DEFAULT_SOURCE
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "calc/base/text.h"
+#include "probe/wire.h"
+#include "probe/worker/device.h"
+#include "probe/worker/work.h"
+
+enum { KEPT_MAX = 16 };
+
+struct worker {
+    struct kern_machine machine;
+    struct {
+        bool used;
+        struct work work;
+        double error_frac;
+        size_t checked;
+    } kept[KEPT_MAX];
+    size_t turn; /* whose place the next takes */
+    struct work_times times;
+};
+
+static bool reply(struct arena *a, const struct wire_reply *r)
+{
+    struct out *o;
+    size_t n;
+    if (out_memory(a, &o, NULL) != ERR_OK) return false;
+    wire_write_reply(o, r);
+    const char *text = out_text(o, &n);
+    return text && fwrite(text, 1, n, stdout) == n && fflush(stdout) == 0;
+}
+
+static bool progress(struct arena *a, int64_t id, const char *phase)
+{
+    return reply(a, &(struct wire_reply){.id = id, .is = WIRE_IS_PROGRESS, .phase = phase});
+}
+
+static bool same(const struct work_spec *x, const struct work_spec *y)
+{
+    if (x->kernel != y->kernel || x->variant != y->variant || x->cold != y->cold || x->seed != y->seed) return false;
+    if (x->shape.dtype != y->shape.dtype) return false;
+    return memcmp(x->shape.v, y->shape.v, sizeof x->shape.v) == 0;
+}
+
+static const char *find_spec(const struct wire_job *j, struct work_spec *out, char *text, size_t cap)
+{
+    *out = (struct work_spec){.kernel = kern_find(j->kernel), .cold = j->cold, .seed = (uint64_t)j->seed};
+    if (!out->kernel) {
+        (void)snprintf(text, cap, "no kernel %.40s", j->kernel);
+        return text;
+    }
+    for (size_t i = 0; i < out->kernel->variants_n; i++)
+        if (strcmp(out->kernel->variants[i].name, j->variant) == 0) out->variant = &out->kernel->variants[i];
+    if (!out->variant) {
+        (void)snprintf(text, cap, "%s has no variant %.40s", j->kernel, j->variant);
+        return text;
+    }
+    return device_shape(out->kernel, &j->shape, j->dtype, &out->shape, text, cap);
+}
+
+/* Times work that was checked. */
+static void measure(struct worker *w, struct work *work, const struct wire_job *j, struct wire_result *r, char *text,
+                    size_t cap)
+{
+    const struct sample_rule rule = {(size_t)j->least, j->noise_frac, j->deadline_s};
+    work_time(work, &rule, &w->times);
+    r->stop = w->times.stop;
+    r->times_s = w->times.time_s;
+    r->times_n = w->times.n;
+    r->discards_s = w->times.discard_s;
+    r->discards_n = w->times.discards_n;
+    r->calls = (int64_t)w->times.calls;
+    const char *wrong = work_check_again(work, text, cap);
+    if (!wrong) return;
+    r->outcome = WIRE_WRONG;
+    r->reason = wrong;
+}
+
+static void fill_result(const struct work *work, double error_frac, size_t checked, struct wire_result *r)
+{
+    struct kern_counts c;
+    const struct work_spec *s = &work->spec;
+    s->kernel->counts(&s->shape, &c);
+    *r = (struct wire_result){.outcome = WIRE_MEASURED,
+                              .reason = "",
+                              .unit = kern_unit_name(s->variant->unit),
+                              .copies = (int64_t)work->copies,
+                              .calls = 1,
+                              .checked = (int64_t)checked,
+                              .error_frac = error_frac,
+                              .tolerance_frac = s->kernel->tolerance(&s->shape),
+                              .flops = c.flops,
+                              .vector_flops = c.vector_flops,
+                              .read_bytes = c.read_bytes,
+                              .written_bytes = c.written_bytes,
+                              .footprint_bytes = work->footprint_bytes};
+}
+
+static bool run_job(struct worker *w, struct arena *a, const struct wire_request *q)
+{
+    char text[256];
+    struct work_spec spec;
+    struct work fresh = {.memory = NULL};
+    struct wire_reply r = {.id = q->id, .is = WIRE_IS_RESULT, .phase = ""};
+    double error_frac = (double)NAN;
+    size_t checked = 0, i = 0;
+    const char *why = find_spec(&q->job, &spec, text, sizeof text);
+    while (i < KEPT_MAX && !(w->kept[i].used && !why && same(&w->kept[i].work.spec, &spec))) i++;
+    if (!why && i < KEPT_MAX) {
+        fill_result(&w->kept[i].work, w->kept[i].error_frac, w->kept[i].checked, &r.result);
+        measure(w, &w->kept[i].work, &q->job, &r.result, text, sizeof text);
+        return reply(a, &r);
+    }
+    if (!why && !progress(a, q->id, "fill")) return false;
+    if (!why) why = work_open(&spec, &w->machine, device_memory_bytes(), &fresh, text, sizeof text);
+    if (why) {
+        r.result = (struct wire_result){.outcome = WIRE_REFUSED, .reason = why};
+        return reply(a, &r);
+    }
+    /* calls of kept work point at the shape inside it: it is put in its place before it is used */
+    struct work *work = &fresh;
+    if (q->job.keep) {
+        i = w->turn++ % KEPT_MAX;
+        if (w->kept[i].used) work_close(&w->kept[i].work);
+        w->kept[i].work = fresh;
+        w->kept[i].used = true;
+        work = &w->kept[i].work;
+    }
+    for (size_t k = 0; k < work->copies; k++) work->calls[k].shape = &work->spec.shape;
+    bool alive = progress(a, q->id, "check");
+    const char *wrong = alive ? work_check(work, &error_frac, &checked, text, sizeof text) : NULL;
+    fill_result(work, error_frac, checked, &r.result);
+    if (wrong) {
+        r.result.outcome = WIRE_WRONG;
+        r.result.reason = wrong;
+    } else if (alive) {
+        alive = progress(a, q->id, "time");
+        measure(w, work, &q->job, &r.result, text, sizeof text);
+    }
+    if (q->job.keep && !wrong) {
+        w->kept[i].error_frac = error_frac;
+        w->kept[i].checked = checked;
+    } else if (q->job.keep) {
+        work_close(work);
+        w->kept[i].used = false;
+    }
+    alive = alive && reply(a, &r);
+    if (!q->job.keep) work_close(work);
+    return alive;
+}
+
+static bool describe(struct worker *w, struct arena *a, int64_t id)
+{
+    struct wire_reply r = {.id = id, .is = WIRE_IS_DEVICE, .phase = ""};
+    struct err e = {.code = ERR_OK};
+    return device_describe(a, &w->machine, &r.device, &e) == ERR_OK && reply(a, &r);
+}
+
+/* One request; false ends the worker. */
+static bool serve(struct worker *w, const char *line, size_t len)
+{
+    struct wire_request q;
+    struct err e = {.code = ERR_OK};
+    struct arena *a = arena_open();
+    if (!a) return false;
+    bool more = false;
+    if (wire_read_request(a, line, len, &q, &e) != ERR_OK)
+        (void)fprintf(stderr, "ridge-worker-cpu: %s\n", e.text);
+    else if (q.ask == WIRE_DESCRIBE)
+        more = describe(w, a, q.id);
+    else if (q.ask == WIRE_MEASURE)
+        more = run_job(w, a, &q);
+    arena_close(a);
+    return more;
+}
+
+/* Die with the parent, whose number the command line gives: it may be gone already. */
+static bool tie_to_parent(int argc, char **argv)
+{
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return false;
+    return argc < 2 || strtol(argv[1], NULL, 10) == (long)getppid();
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--version") == 0) return puts("ridge-worker-cpu, protocol 1") < 0;
+    if (!tie_to_parent(argc, argv)) return 1;
+    struct worker *w = calloc(1, sizeof *w);
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t n;
+    if (!w) return 1;
+    kern_machine_open(&w->machine);
+    bool more = true;
+    while (more && (n = getline(&line, &room, stdin)) > 0) more = serve(w, line, (size_t)n - (line[n - 1] == '\n'));
+    for (size_t i = 0; i < KEPT_MAX; i++)
+        if (w->kept[i].used) work_close(&w->kept[i].work);
+    kern_machine_close(&w->machine);
+    free(line);
+    free(w);
+    return 0;
+}

@@ -1,0 +1,76 @@
+/* time -- warm up and sample; METHOD.md says why so. */
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "probe/worker/work.h"
+
+static const double SAMPLE_S = 100e-6, WARM_S = 20e-3, LOST_FRAC = 0.005, LOST_S = 2e-6;
+
+static double clock_s(clockid_t id)
+{
+    struct timespec t;
+    if (clock_gettime(id, &t) != 0) return (double)NAN;
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void call(struct work *w, size_t *next)
+{
+    w->last = *next;
+    w->spec.variant->run(&w->calls[*next]);
+    *next = *next + 1 == w->copies ? 0 : *next + 1;
+}
+
+/* Seconds of n calls; *lost_s of them the thread did not run. */
+static double timed(struct work *w, size_t n, size_t *next, double *lost_s)
+{
+    const double cpu = clock_s(CLOCK_THREAD_CPUTIME_ID), start = clock_s(CLOCK_MONOTONIC);
+    for (size_t i = 0; i < n; i++) call(w, next);
+    const double wall = clock_s(CLOCK_MONOTONIC) - start;
+    *lost_s = wall - (clock_s(CLOCK_THREAD_CPUTIME_ID) - cpu);
+    return wall;
+}
+
+/* Calls that fill a sample, from the fastest of those that warm up; *call_s is its time. */
+static size_t warm_up(struct work *w, double most_s, size_t *next, double *call_s)
+{
+    const double start = clock_s(CLOCK_MONOTONIC);
+    double fastest = (double)INFINITY, lost;
+    for (size_t i = 0, n = 1; i < 2 || clock_s(CLOCK_MONOTONIC) - start < fmin(WARM_S, most_s); i++) {
+        const double t = timed(w, n, next, &lost);
+        fastest = fmin(fastest, t / (double)n);
+        if (t < SAMPLE_S / 4 && n < (size_t)1 << 24) n *= 2; /* a call may be shorter than the clock's step */
+        if (clock_s(CLOCK_MONOTONIC) - start > most_s) break;
+    }
+    *call_s = fastest;
+    return (size_t)fmax(1, ceil(SAMPLE_S / fmax(fastest, 1e-9)));
+}
+
+void work_time(struct work *w, const struct sample_rule *given, struct work_times *out)
+{
+    static const size_t EVERY = 16; /* decide when a sixteenth more samples are there: it costs cache */
+    const double start = clock_s(CLOCK_MONOTONIC);
+    double room[SAMPLE_MAX], call_s;
+    struct sample_rule own = *given;
+    const struct sample_rule *rule = &own;
+    size_t next = 0, decide = rule->least;
+    out->n = out->discards_n = 0;
+    out->stop = SAMPLE_GOING;
+    out->calls = warm_up(w, rule->deadline_s / 4, &next, &call_s);
+    /* long calls get the time for twice the least number, within three deadlines in all */
+    own.deadline_s = fmin(2.5 * own.deadline_s, fmax(own.deadline_s, 2 * (double)rule->least * call_s));
+    while (out->stop == SAMPLE_GOING) {
+        double lost;
+        if (!w->spec.cold && out->calls > 1) call(w, &next); /* bring back what the decision drove out */
+        const double t = timed(w, out->calls, &next, &lost), each = t / (double)out->calls;
+        if (lost > fmax(LOST_S, LOST_FRAC * t)) {
+            if (out->discards_n < SAMPLE_MAX) out->discard_s[out->discards_n++] = each;
+        } else {
+            out->time_s[out->n++] = each;
+        }
+        const double elapsed = clock_s(CLOCK_MONOTONIC) - start;
+        if (out->n < decide && out->n < SAMPLE_MAX && elapsed < rule->deadline_s) continue;
+        out->stop = sample_decide(rule, out->time_s, out->n, elapsed, room);
+        decide = out->n + out->n / EVERY + 1;
+    }
+}

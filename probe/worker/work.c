@@ -1,0 +1,264 @@
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS, madvise */
+#include "probe/worker/work.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { ALIGN = 128, GUARD = 64, GUARD_BYTE = 0x5c, BLOCKS_LEAST = 64, POISON = 0xaa };
+
+static const double CHECK_COST = 2e7; /* multiply-adds of the reference, about a tenth of a second */
+
+/* -- memory -- */
+
+static size_t room_of(size_t bytes) { return (bytes + GUARD + ALIGN - 1) / ALIGN * ALIGN; }
+static size_t bytes_of(const struct kern_buffer *b) { return b->elements * kern_type_bytes(b->type); }
+
+/* Whether the copies of a buffer rotate: its packed form does instead, or nothing of it is to be cold. */
+static bool rotates(const struct work *w, size_t b)
+{
+    return w->buffer[b].role != KERN_SCRATCH && !(w->spec.variant->packed_inputs >> b & 1u);
+}
+
+static void size_up(struct work *w, const struct kern_machine *m, double *first, double *further)
+{
+    *first = (double)room_of(w->packed_bytes);
+    *further = w->packed_bytes ? *first : 0;
+    w->footprint_bytes = (double)w->packed_bytes;
+    for (size_t b = 0; b < w->buffers_n; b++) {
+        const double room = (double)room_of(bytes_of(&w->buffer[b]));
+        *first += room;
+        if (!rotates(w, b)) continue;
+        *further += room;
+        w->footprint_bytes += (double)bytes_of(&w->buffer[b]);
+    }
+    const double cache = m->cache_bytes[2] > 0 ? m->cache_bytes[2] : 0x1p26;
+    w->copies = w->spec.cold ? (size_t)ceil(WORK_COLD_CACHES * cache / w->footprint_bytes) : 1;
+    if (w->copies < 1) w->copies = 1;
+}
+
+/* n bytes of the mapping, a guard behind them. */
+static void *take(char **at, size_t n)
+{
+    char *p = *at;
+    memset(p + n, GUARD_BYTE, GUARD);
+    *at += room_of(n);
+    return p;
+}
+
+static void lay_out(struct work *w, const struct kern_machine *m)
+{
+    char *at = w->memory;
+    for (size_t i = 0; i < w->copies; i++) {
+        struct kern_call *c = &w->calls[i];
+        *c = (struct kern_call){.shape = &w->spec.shape, .machine = m};
+        for (size_t b = 0; b < w->buffers_n; b++)
+            c->buffer[b] = i == 0 || rotates(w, b) ? take(&at, bytes_of(&w->buffer[b])) : w->calls[0].buffer[b];
+        if (w->packed_bytes) c->packed = take(&at, w->packed_bytes);
+    }
+}
+
+static void fill(struct work *w)
+{
+    struct kern_call *c = &w->calls[0];
+    for (size_t b = 0; b < w->buffers_n; b++) {
+        const struct kern_buffer *f = &w->buffer[b];
+        const uint64_t seed = kern_hash(w->spec.seed, b);
+        if (f->role != KERN_INPUT && f->role != KERN_STATE) continue;
+        if (f->sd > 0)
+            kern_fill_normal(c->buffer[b], f->type, f->elements, f->sd, seed);
+        else
+            w->spec.kernel->fill(c, b, seed, c->buffer[b]);
+    }
+    if (w->packed_bytes) w->spec.variant->pack(c);
+    for (size_t i = 1; i < w->copies; i++) {
+        for (size_t b = 0; b < w->buffers_n; b++) {
+            if (!rotates(w, b)) continue;
+            if (w->buffer[b].role == KERN_OUTPUT)
+                memset(w->calls[i].buffer[b], 0, bytes_of(&w->buffer[b])); /* a page that is there */
+            else
+                memcpy(w->calls[i].buffer[b], c->buffer[b], bytes_of(&w->buffer[b]));
+        }
+        if (w->packed_bytes) memcpy(w->calls[i].packed, c->packed, w->packed_bytes);
+    }
+}
+
+/* -- what is compared -- */
+
+static bool is_result(const struct kern_buffer *b) { return b->role == KERN_OUTPUT || b->role == KERN_STATE; }
+
+static size_t blocks_of(const struct work *w, size_t b)
+{
+    const struct kern_buffer *f = &w->buffer[b];
+    const size_t all = f->elements / f->granule;
+    const double cost = w->spec.kernel->reference_cost(&w->spec.shape, b);
+    const double most = fmax(BLOCKS_LEAST, CHECK_COST / fmax(cost, (double)f->granule * 4));
+    return (double)all <= most ? all : (size_t)most;
+}
+
+static bool plan_check(struct work *w)
+{
+    size_t values = 0;
+    w->blocks_n = 0;
+    for (size_t b = 0; b < w->buffers_n; b++) {
+        if (!is_result(&w->buffer[b])) continue;
+        w->changes = w->changes || w->buffer[b].role == KERN_STATE;
+        w->blocks_n += blocks_of(w, b);
+        values += blocks_of(w, b) * w->buffer[b].granule;
+    }
+    w->blocks = calloc(w->blocks_n + 1, sizeof *w->blocks);
+    w->values = calloc(values + 1, sizeof *w->values);
+    if (!w->blocks || !w->values) return false;
+    double *value = w->values;
+    for (size_t b = 0, at = 0; b < w->buffers_n; b++) {
+        if (!is_result(&w->buffer[b])) continue;
+        const size_t granule = w->buffer[b].granule, all = w->buffer[b].elements / granule, n = blocks_of(w, b);
+        for (size_t i = 0; i < n; i++, at++, value += granule) {
+            /* the first, the last, and one at random of each of n - 2 equal parts */
+            const size_t part = all / n;
+            size_t block = n == all ? i : i * part + kern_hash(w->spec.seed ^ 0xb10c, at) % part;
+            if (n < all && i == 0) block = 0;
+            if (n < all && i == n - 1) block = all - 1;
+            w->spec.kernel->reference(&w->calls[0], b, block, value);
+            w->blocks[at] = (struct work_block){b, block, granule, value};
+        }
+    }
+    return true;
+}
+
+const char *work_open(const struct work_spec *spec, const struct kern_machine *m, double memory_bytes, struct work *out,
+                      char *text, size_t cap)
+{
+    struct work w = {.spec = *spec};
+    double first, further;
+    const char *why = kern_shape_check(spec->kernel, &spec->shape, text, cap);
+    if (why) return why;
+    if (!(spec->variant->dtypes & KERN_HAS(spec->shape.dtype))) why = "not in this format";
+    if (!why && spec->variant->lacks) why = spec->variant->lacks(m, &spec->shape);
+    if (why) {
+        (void)snprintf(text, cap, "%s", why);
+        return text;
+    }
+    w.buffers_n = spec->kernel->buffers(&spec->shape, w.buffer);
+    if (spec->variant->pack_bytes) w.packed_bytes = spec->variant->pack_bytes(&spec->shape);
+    size_up(&w, m, &first, &further);
+    if (!spec->cold && m->cache_bytes[2] > 0 && w.footprint_bytes > m->cache_bytes[2] &&
+        spec->kernel->ceiling == KERN_CEILING_NONE) {
+        (void)snprintf(text, cap, "its operands are larger than the last-level cache: it is never hot");
+        return text;
+    }
+    const double bytes = first + (double)(w.copies - 1) * further;
+    if (!(bytes <= memory_bytes)) {
+        (void)snprintf(text, cap, "it takes %.0f MB, of which %.0f are free for it", bytes / 1e6, memory_bytes / 1e6);
+        return text;
+    }
+    w.memory_bytes = (size_t)bytes + ALIGN;
+    w.calls = calloc(w.copies, sizeof *w.calls);
+    void *map = mmap(NULL, w.memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    w.memory = map == MAP_FAILED ? NULL : map;
+    *out = w; /* calls point at the shape in it */
+    if (out->memory && out->calls) {
+        (void)madvise(out->memory, out->memory_bytes, MADV_HUGEPAGE);
+        lay_out(out, m);
+        fill(out);
+        if (plan_check(out)) return NULL;
+    }
+    work_close(out);
+    (void)snprintf(text, cap, "no memory");
+    return text;
+}
+
+void work_close(struct work *w)
+{
+    if (w->memory) (void)munmap(w->memory, w->memory_bytes);
+    free(w->calls);
+    free(w->blocks);
+    free(w->values);
+    *w = (struct work){.memory = NULL};
+}
+
+/* -- the check -- */
+
+static bool has_nan(enum kern_type type)
+{
+    return type == KERN_TYPE_F32 || type == KERN_TYPE_BF16 || type == KERN_TYPE_FP16;
+}
+
+static const char *check_guards(const struct work *w, char *text, size_t cap)
+{
+    char guard[GUARD];
+    memset(guard, GUARD_BYTE, sizeof guard);
+    for (size_t i = 0; i < w->copies; i++)
+        for (size_t b = 0; b < w->buffers_n; b++) {
+            const char *end = (const char *)w->calls[i].buffer[b] + bytes_of(&w->buffer[b]);
+            if (memcmp(end, guard, GUARD) == 0) continue;
+            (void)snprintf(text, cap, "it wrote beyond the end of %s", w->buffer[b].name);
+            return text;
+        }
+    return NULL;
+}
+
+/* Largest distance over the buffers of one copy. */
+static double distance(const struct work *w, const struct kern_call *c, size_t *checked)
+{
+    double worst = 0;
+    *checked = 0;
+    for (size_t b = 0; b < w->buffers_n; b++) {
+        double off = 0, norm = 0;
+        for (size_t i = 0; i < w->blocks_n; i++) {
+            const struct work_block *k = &w->blocks[i];
+            for (size_t j = 0; k->b == b && j < k->granule; j++) {
+                const double got = kern_read(c->buffer[b], w->buffer[b].type, k->block * k->granule + j);
+                off += (got - k->value[j]) * (got - k->value[j]);
+                norm += k->value[j] * k->value[j];
+                (*checked)++;
+            }
+        }
+        const double d = norm > 0 ? sqrt(off / norm) : off > 0 ? (double)INFINITY : off; /* NAN stays */
+        worst = isnan(d) ? (double)INFINITY : fmax(worst, d);
+    }
+    return worst;
+}
+
+/* Every element of an output was written, compared or not. */
+static const char *check_written(const struct work *w, char *text, size_t cap)
+{
+    for (size_t b = 0; b < w->buffers_n; b++) {
+        const struct kern_buffer *f = &w->buffer[b];
+        if (!is_result(f) || !has_nan(f->type)) continue;
+        for (size_t i = 0; i < f->elements; i++) {
+            if (!isnan(kern_read(w->calls[0].buffer[b], f->type, i))) continue;
+            (void)snprintf(text, cap, "element %zu of %s is no number", i, f->name);
+            return text;
+        }
+    }
+    return NULL;
+}
+
+const char *work_check(struct work *w, double *error_frac, size_t *checked, char *text, size_t cap)
+{
+    for (size_t b = 0; b < w->buffers_n; b++)
+        if (w->buffer[b].role == KERN_OUTPUT || w->buffer[b].role == KERN_SCRATCH)
+            memset(w->calls[0].buffer[b], has_nan(w->buffer[b].type) ? 0xff : POISON, bytes_of(&w->buffer[b]));
+    w->spec.variant->run(&w->calls[0]);
+    *error_frac = distance(w, &w->calls[0], checked);
+    const char *why = check_guards(w, text, cap);
+    if (!why) why = check_written(w, text, cap);
+    if (why || *error_frac <= w->spec.kernel->tolerance(&w->spec.shape)) return why;
+    (void)snprintf(text, cap, "off by %.2e of the reference, wanted %.0e", *error_frac,
+                   w->spec.kernel->tolerance(&w->spec.shape));
+    return text;
+}
+
+const char *work_check_again(const struct work *w, char *text, size_t cap)
+{
+    size_t checked;
+    const char *why = check_guards(w, text, cap);
+    if (why || w->changes) return why;
+    const double off = distance(w, &w->calls[w->last], &checked);
+    if (off <= w->spec.kernel->tolerance(&w->spec.shape)) return NULL;
+    (void)snprintf(text, cap, "after the timing it is off by %.2e of the reference", off);
+    return text;
+}

@@ -1,0 +1,69 @@
+/* work -- one kernel at one shape, ready to be called: its buffers, the check against the reference, the timing.
+ *
+ * A worker times on one thread. Buffers of all copies lie in one mapping, in huge pages where the system gives them. */
+#ifndef RIDGE_PROBE_WORKER_WORK_H
+#define RIDGE_PROBE_WORKER_WORK_H
+
+#include "kernels/kernel.h"
+#include "probe/sample.h"
+
+struct work_spec {
+    const struct kern *kernel;
+    const struct kern_variant *variant;
+    struct kern_shape shape;
+    bool cold;
+    uint64_t seed;
+};
+
+/* A piece of the output that is compared: block of buffer b, its reference values. */
+struct work_block {
+    size_t b, block, granule;
+    const double *value;
+};
+
+struct work {
+    struct work_spec spec;
+    struct kern_buffer buffer[KERN_BUFFERS_MAX];
+    size_t buffers_n;
+    struct kern_call *calls; /* [copies] */
+    size_t copies;
+    size_t packed_bytes;
+    double footprint_bytes; /* of one copy, scratch not counted */
+    char *memory;
+    size_t memory_bytes;
+    struct work_block *blocks;
+    size_t blocks_n;
+    double *values;
+    size_t last;  /* copy that was called last */
+    bool changes; /* has a state: a second call computes something else */
+};
+
+/* work_open -- allocate and fill; memory_bytes is the most that buffers may take. Cold calls rotate over copies that
+ * together are COLD_CACHES times the last-level cache. Returns NULL, or why not (text[cap]). The machine outlives it.
+ */
+enum { WORK_COLD_CACHES = 8 };
+const char *work_open(const struct work_spec *spec, const struct kern_machine *m, double memory_bytes, struct work *out,
+                      char *text, size_t cap);
+void work_close(struct work *w);
+
+/* work_check -- run once on poisoned outputs and compare. *error_frac is the largest relative distance in norm over the
+ * outputs, infinite where one holds no number; *checked counts elements compared. Returns NULL, or what is wrong. */
+const char *work_check(struct work *w, double *error_frac, size_t *checked, char *text, size_t cap);
+
+/* work_check_again -- compare what the copy called last holds after the timing; NULL where that is not known (a state).
+ */
+const char *work_check_again(const struct work *w, char *text, size_t cap);
+
+/* Timings of one call each: of a sample divided by its calls. */
+struct work_times {
+    double time_s[SAMPLE_MAX], discard_s[SAMPLE_MAX];
+    size_t n, discards_n;
+    size_t calls;
+    enum sample_stop stop;
+};
+
+/* work_time -- warm up, then sample until the rule says enough. A sample during which the thread lost the processor is
+ * put among the discards. */
+void work_time(struct work *w, const struct sample_rule *rule, struct work_times *out);
+
+#endif

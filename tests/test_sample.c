@@ -1,0 +1,140 @@
+/* sample: medians, spreads and stopping on series whose answers are known. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "kernels/kernel.h"
+#include "probe/sample.h"
+
+static void assert_near(double got, double wanted, double off) { assert_true(fabs(got - wanted) <= off); }
+
+static void ranks_by_hand(void **state)
+{
+    (void)state;
+    /* sorted: 2 3 5 7 11 13 17: median 7, quartiles between: at 1.5 and 4.5 of 0..6: 4 and 12; deviations from 7 are
+     * 5 4 2 0 4 6 10, sorted 0 2 4 4 5 6 10: median 4; halves of three: 13 2 7 -> 7, 17 11 5 -> 11 */
+    const double t[] = {13, 2, 7, 3, 17, 11, 5};
+    double room[7];
+    const struct sample_summary s = sample_summarise(t, 7, room);
+    assert_int_equal(s.n, 7);
+    assert_near(s.median_s, 7, 1e-12);
+    assert_near(s.q1_s, 4, 1e-12);
+    assert_near(s.q3_s, 12, 1e-12);
+    assert_near(s.least_s, 2, 0);
+    assert_near(s.most_s, 17, 0);
+    assert_near(s.spread_frac, 1.4826 * 4 / 7, 1e-12);
+    assert_near(s.error_frac, 1.2533 * 1.4826 * 4 / 7 / sqrt(7.0), 1e-12);
+    assert_near(s.drift_frac, 4.0 / 7, 1e-12);
+    const double even[] = {3, 1, 4, 2};
+    assert_near(sample_summarise(even, 4, room).median_s, 2.5, 1e-12);
+    assert_true(isnan(sample_summarise(t, 0, room).median_s));
+    assert_true(isnan(sample_summarise(t, 1, room).drift_frac));
+}
+
+/* The factor of the spread makes it the standard deviation of normals, and the error that of their median. */
+static void spread_of_normals(void **state)
+{
+    enum { N = 4001, TRIALS = 400, EACH = 101 };
+    static double t[N], room[N], median[TRIALS];
+    (void)state;
+    for (size_t i = 0; i < N; i++) t[i] = 1 + 0.03 * kern_normal(11, i);
+    const struct sample_summary s = sample_summarise(t, N, room);
+    assert_near(s.spread_frac, 0.03, 0.0012);
+    assert_near(s.median_s, 1, 0.0025);
+    double square = 0, claimed = 0;
+    for (size_t k = 0; k < TRIALS; k++) {
+        for (size_t i = 0; i < EACH; i++) t[i] = 1 + 0.03 * kern_normal(13 + k, i);
+        const struct sample_summary one = sample_summarise(t, EACH, room);
+        median[k] = one.median_s;
+        claimed += one.error_frac / TRIALS;
+        square += (median[k] - 1) * (median[k] - 1) / TRIALS;
+    }
+    assert_near(sqrt(square) / claimed, 1, 0.12);
+}
+
+static void outliers_do_not_move_it(void **state)
+{
+    enum { N = 101 };
+    double t[N], room[N];
+    (void)state;
+    for (size_t i = 0; i < N; i++) t[i] = 1e-3 * (1 + 0.001 * kern_normal(17, i));
+    for (size_t i = 0; i < N; i += 9) t[i] *= 50;
+    const struct sample_summary s = sample_summarise(t, N, room);
+    assert_near(s.median_s / 1e-3, 1, 0.001);
+    assert_true(s.spread_frac < 0.002);
+    assert_null(sample_doubt(&s));
+}
+
+static void stopping(void **state)
+{
+    enum { N = SAMPLE_MAX };
+    static double t[N], room[N];
+    const struct sample_rule rule = {10, 0.005, 2};
+    (void)state;
+    for (size_t i = 0; i < N; i++) t[i] = 1e-3 * (1 + 0.0005 * kern_normal(19, i));
+    assert_int_equal(sample_decide(&rule, t, 9, 0.1, room), SAMPLE_GOING);
+    assert_int_equal(sample_decide(&rule, t, 10, 0.1, room), SAMPLE_QUIET);
+    assert_int_equal(sample_decide(&rule, t, 3, 2.1, room), SAMPLE_DEADLINE);
+    /* a spread of 4 % never becomes quiet: enough when the median is known to half a percent, n = (1.2533*4/0.5)^2 =
+     * 101, and the spread has settled */
+    for (size_t i = 0; i < N; i++) t[i] = 1e-3 * (1 + 0.04 * kern_normal(23, i));
+    assert_int_equal(sample_decide(&rule, t, 40, 0.1, room), SAMPLE_GOING);
+    size_t n = 40;
+    while (n < N && sample_decide(&rule, t, n, 0.1, room) == SAMPLE_GOING) n++;
+    assert_int_equal(sample_decide(&rule, t, n, 0.1, room), SAMPLE_PLATEAU);
+    assert_in_range(n, 70, 250);
+    /* a spread that keeps growing is no plateau */
+    for (size_t i = 0; i < N; i++) t[i] = 1e-3 * (1 + 1e-4 * (double)i * (double)(i % 2));
+    for (n = 64; n < 400; n++) assert_int_not_equal(sample_decide(&rule, t, n, 0.1, room), SAMPLE_PLATEAU);
+    for (size_t i = 0; i < N; i++) t[i] = 1e-3 * (1 + 0.9 * (double)(i % 2));
+    assert_int_equal(sample_decide(&rule, t, N, 0.1, room), SAMPLE_FULL);
+}
+
+static void doubts(void **state)
+{
+    enum { N = 60 };
+    double t[N], room[N];
+    (void)state;
+    for (size_t i = 0; i < N; i++) t[i] = 1e-3;
+    struct sample_summary s = sample_summarise(t, 9, room);
+    assert_non_null(sample_doubt(&s));
+    s = sample_summarise(t, 10, room);
+    assert_null(sample_doubt(&s));
+    for (size_t i = 0; i < N; i++) t[i] = i < N / 2 ? 1e-3 : 1.07e-3; /* the clock fell */
+    s = sample_summarise(t, N, room);
+    assert_non_null(sample_doubt(&s));
+    for (size_t i = 0; i < N; i++) t[i] = 1e-3 * (1 + 0.2 * (double)(i * 7 % 11) / 11); /* spread over 20 % */
+    s = sample_summarise(t, N, room);
+    assert_non_null(sample_doubt(&s));
+    s = sample_summarise(t, 0, room);
+    assert_non_null(sample_doubt(&s));
+}
+
+static void names(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SAMPLE_STOPS_N; i++) {
+        enum sample_stop back = SAMPLE_STOPS_N;
+        assert_true(sample_stop_find(sample_stop_name((enum sample_stop)i), &back));
+        assert_int_equal(back, i);
+    }
+    enum sample_stop none;
+    assert_false(sample_stop_find("calm", &none));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_by_hand),
+        cmocka_unit_test(spread_of_normals),
+        cmocka_unit_test(outliers_do_not_move_it),
+        cmocka_unit_test(stopping),
+        cmocka_unit_test(doubts),
+        cmocka_unit_test(names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,134 @@
+/* fake -- a worker that misbehaves as it is told, for the tests of what watches one. It speaks the protocol of
+ * probe/METHOD.md; the kernel that it is asked for says what to do:
+ *   good     answer at once         slow     answer after 20 ms      crash    end by SIGSEGV
+ *   quit     end with status 3      hang     never answer            garbage  a line that is no JSON
+ *   other    answer another id      lie      a result whose error is above its tolerance
+ *   long     a line without end     noisy    samples that cannot be trusted     wrong    say that the result is wrong
+ *   endless  progress for ever      above    faster than the ceilings */
+#define _DEFAULT_SOURCE
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "probe/wire.h"
+
+enum { SAMPLES = 12 };
+
+static const char *const KERNELS[] = {"good", "slow",  "crash",   "quit",  "hang",  "garbage", "other", "lie",
+                                      "long", "noisy", "endless", "wrong", "above", "peak",    "walk"};
+enum { KERNELS_N = sizeof KERNELS / sizeof KERNELS[0] };
+
+static void send_reply(struct arena *a, const struct wire_reply *r)
+{
+    struct out *o;
+    size_t n;
+    if (out_memory(a, &o, NULL) != ERR_OK) return;
+    wire_write_reply(o, r);
+    const char *text = out_text(o, &n);
+    if (text && (fwrite(text, 1, n, stdout) != n || fflush(stdout) != 0)) _exit(1);
+}
+
+static void describe(struct arena *a, int64_t id)
+{
+    static const struct wire_arg ARG = {"n", "elements", 1, 1 << 30};
+    static const struct wire_point POINT = {{1, {{"n", 4099}}}, "fp32", true};
+    static const struct wire_variant VARIANT = {"fake", "fp32", "", "fp32", false};
+    struct wire_kernel kernels[KERNELS_N];
+    for (size_t i = 0; i < KERNELS_N; i++)
+        kernels[i] = (struct wire_kernel){.name = KERNELS[i],
+                                          .summary = "of the tests",
+                                          .row_kind = "",
+                                          .ceiling = strcmp(KERNELS[i], "peak") == 0   ? "compute"
+                                                     : strcmp(KERNELS[i], "walk") == 0 ? "read"
+                                                                                       : "",
+                                          .args = &ARG,
+                                          .args_n = 1,
+                                          .points = &POINT,
+                                          .points_n = 1,
+                                          .variants = &VARIANT,
+                                          .variants_n = 1};
+    send_reply(a, &(struct wire_reply){.id = id,
+                                       .is = WIRE_IS_DEVICE,
+                                       .device = {.name = "Fake 7",
+                                                  .identity = "{\"name\":\"Fake 7\"}",
+                                                  .memory_bytes = 1e9, /* not a unit */
+                                                  .cache_bytes = {32768, 1e6, 3e7},
+                                                  .kernels = kernels,
+                                                  .kernels_n = KERNELS_N,
+                                                  .left_out = ""}});
+}
+
+static void answer(struct arena *a, int64_t id, const char *kernel)
+{
+    double times[SAMPLES];
+    const bool above = strcmp(kernel, "above") == 0, noisy = strcmp(kernel, "noisy") == 0;
+    for (size_t i = 0; i < SAMPLES; i++)
+        times[i] = (above ? 1e-6 : 1e-3) * (1 + (noisy ? 0.3 : 1e-4) * (double)(i * 7 % 5));
+    struct wire_result r = {.outcome = WIRE_MEASURED,
+                            .reason = "",
+                            .unit = "fp32",
+                            .stop = SAMPLE_QUIET,
+                            .times_s = times,
+                            .times_n = SAMPLES,
+                            .calls = 1,
+                            .copies = 1,
+                            .checked = 4099,
+                            .error_frac = 1e-7,
+                            .tolerance_frac = 1e-5,
+                            .flops = 1e6,
+                            .vector_flops = 0,
+                            .read_bytes = 1e6,
+                            .written_bytes = 0,
+                            .footprint_bytes = 4e7};
+    if (strcmp(kernel, "lie") == 0) r.error_frac = 1;
+    if (strcmp(kernel, "wrong") == 0) {
+        r.outcome = WIRE_WRONG;
+        r.reason = "off by 1.00 of the reference";
+        r.times_n = 0;
+    }
+    if (strcmp(kernel, "other") == 0) id += 1;
+    send_reply(a, &(struct wire_reply){.id = id, .is = WIRE_IS_RESULT, .result = r});
+}
+
+static void misbehave(struct arena *a, int64_t id, const char *kernel)
+{
+    if (strcmp(kernel, "crash") == 0) {
+        (void)signal(SIGSEGV, SIG_DFL);
+        (void)raise(SIGSEGV);
+    }
+    if (strcmp(kernel, "quit") == 0) _exit(3);
+    if (strcmp(kernel, "hang") == 0)
+        for (;;) (void)pause();
+    if (strcmp(kernel, "slow") == 0) (void)usleep(20000);
+    if (strcmp(kernel, "garbage") == 0) (void)printf("Segmentation fault (core dumped)\n");
+    for (int i = 0; strcmp(kernel, "long") == 0 && i < 3000; i++) (void)printf("%01000d", i);
+    while (strcmp(kernel, "endless") == 0) {
+        send_reply(a, &(struct wire_reply){.id = id, .is = WIRE_IS_PROGRESS, .phase = "time"});
+        (void)usleep(1000);
+    }
+    (void)fflush(stdout);
+    answer(a, id, kernel);
+}
+
+int main(int argc, char **argv)
+{
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t n;
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || (argc > 1 && strtol(argv[1], NULL, 10) != (long)getppid())) return 1;
+    while ((n = getline(&line, &room, stdin)) > 0) {
+        struct wire_request q;
+        struct err e = {.code = ERR_OK};
+        struct arena *a = arena_open();
+        if (!a || wire_read_request(a, line, (size_t)n - 1, &q, &e) != ERR_OK || q.ask == WIRE_QUIT) return 0;
+        if (q.ask == WIRE_DESCRIBE) describe(a, q.id);
+        if (q.ask == WIRE_MEASURE) misbehave(a, q.id, q.job.kernel);
+        arena_close(a);
+    }
+    free(line);
+    return 0;
+}
