@@ -94,6 +94,9 @@ struct kern_machine {
     const char *blas_name;                           /* "OpenBLAS 0.3.21 SkylakeX", "" */
     void (*sgemm)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float *a, int lda,
                   const float *b, int ldb, float beta, float *c, int ldc); /* cblas_sgemm, NULL: none */
+    /* of a card; 0 on a CPU */
+    unsigned processors, capability; /* how many; compute capability, 90 for 9.0 */
+    double shared_bytes;             /* that a block may ask for */
 };
 
 /* What one call works on. Buffers are in the order of kern.buffers, each aligned to 64 bytes. */

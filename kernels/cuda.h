@@ -1,0 +1,29 @@
+/* cuda -- the kernels that have CUDA code, one line each; a new one is its file x.cu and its line. */
+#ifndef RIDGE_KERNELS_CUDA_H
+#define RIDGE_KERNELS_CUDA_H
+
+#include "kernels/table.h"
+
+#define KERN_CUDA_TABLE(X)                                                                                             \
+    X(kern_cuda_stream_read)                                                                                           \
+    X(kern_cuda_stream_copy)                                                                                           \
+    X(kern_cuda_stream_triad)                                                                                          \
+    X(kern_cuda_gemm)
+
+/* Further variants of a kernel. Their buffers are on the device, and run only starts the work, on call.stream. */
+struct kern_cuda {
+    const struct kern *kern;
+    const struct kern_variant *variants;
+    size_t variants_n;
+};
+
+/* kern_cuda_table -- all of them, in the order they are listed; kern_cuda_find -- those of a kernel, NULL: it has none.
+ */
+const struct kern_cuda *const *kern_cuda_table(size_t *n);
+const struct kern_cuda *kern_cuda_find(const struct kern *kern);
+
+#define X(name) extern const struct kern_cuda name;
+KERN_CUDA_TABLE(X)
+#undef X
+
+#endif

@@ -1,0 +1,115 @@
+/* device -- what a .cu file is written in: CUDA, in the part of C++ that is also C, so that nvcc compiles it for a card
+ * and a C compiler, with kernels/simt/, for the host.
+ *
+ * A kernel takes one struct by value and is written
+ *     KERN_GLOBAL(name, struct args, a, threads) { ... a.m ... }
+ * and started with KERN_LAUNCH. threadIdx, blockIdx, blockDim, gridDim, __syncthreads, __syncwarp, the shuffles, votes
+ * and atomics of the CUDA C++ Programming Guide (section 10) are as there; the instructions that C++ has no name for
+ * are the functions below, under nvcc as inline PTX (PTX ISA 8.x, chapter 9.7), on the host as kernels/simt/simt.h.
+ * Types are those of C: bf16 is its 16 bits. Templates are functions inlined with constant arguments. */
+#ifndef RIDGE_KERNELS_DEVICE_H
+#define RIDGE_KERNELS_DEVICE_H
+
+#ifdef __CUDACC__
+extern "C" {
+#include "kernels/cuda.h"
+}
+#else
+#include "kernels/cuda.h"
+#endif
+
+enum { KERN_WARP = 32 };
+#define KERN_ALL 0xffffffffu /* every lane of a warp */
+
+#ifdef __CUDACC__
+
+#include <cuda_runtime.h>
+
+#define KERN_FN static __device__ __forceinline__
+#define KERN_BOTH static __host__ __device__ __forceinline__ /* also for the host, to plan a launch */
+#define KERN_UNROLL_LOOP _Pragma("unroll")
+/* The kernel; at most `threads` threads in a block. */
+#define KERN_GLOBAL(name, type, arg, threads)                                                                          \
+    static __global__ void __launch_bounds__(threads) name(const __grid_constant__ type arg)
+/* The block's shared memory, whose size the launch says. */
+#define KERN_SHARED_MEMORY(name) extern __shared__ __align__(128) unsigned char name[]
+/* grid_x .. of blocks; beyond 48 KiB a block's shared memory has to be asked for (Programming Guide, 20.7). */
+#define KERN_LAUNCH(name, grid_x, grid_y, grid_z, threads, shared, stream, arg)                                        \
+    do {                                                                                                               \
+        if ((shared) > 48u * 1024u) /* not a unit */                                                                   \
+            cudaFuncSetAttribute(name, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(shared));                    \
+        name<<<dim3((unsigned)(grid_x), (unsigned)(grid_y), (unsigned)(grid_z)), (unsigned)(threads), (shared),        \
+               (cudaStream_t)(stream)>>>(arg);                                                                         \
+    } while (0)
+
+KERN_FN uint32_t kern_shared_address(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
+
+/* d[16x8] += a[16x16] * b[16x8], bf16 in, fp32 out. With g = lane / 4 and t = lane % 4: a[0..3] hold pairs of columns
+ * 2t of rows g, g + 8, and columns 2t + 8 of rows g, g + 8; b[0..1] pairs of rows 2t, 2t + 8 of column g; d[0..1] is
+ * row g, d[2..3] row g + 8, columns 2t and 2t + 1 (PTX ISA, 9.7.14, "mma.m16n8k16"). */
+KERN_FN void kern_mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2])
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+                 "{%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/* Four 8x8 matrices of 16 bits from shared memory: lane i points at row i % 8 (16 bytes, aligned) of matrix i / 8; r[j]
+ * gets of matrix j row lane / 4, columns 2 * (lane % 4) and one more. transposed: of its transpose. */
+KERN_FN void kern_ldmatrix(uint32_t r[4], const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(kern_shared_address(row))
+                 : "memory");
+}
+KERN_FN void kern_ldmatrix_transposed(uint32_t r[4], const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(kern_shared_address(row))
+                 : "memory");
+}
+
+/* 16 bytes from global to shared memory, both aligned to 16, in the background; from `valid` (0..16) on zeros. What a
+ * thread copied it sees after kern_copy_wait(n), which leaves its n last groups under way; others see it after a
+ * barrier that follows. kern_copy_commit ends a group. n is a constant. */
+KERN_FN void kern_copy_16(void *shared, const void *global, int valid)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(kern_shared_address(shared)),
+                 "l"(__cvta_generic_to_global(global)), "r"(valid)
+                 : "memory");
+}
+KERN_FN void kern_copy_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
+#define kern_copy_wait(n) asm volatile("cp.async.wait_group %0;" ::"n"(n) : "memory")
+
+/* Two fp32 as bf16 in 32 bits, the first in the low half: round to nearest even. */
+KERN_FN uint32_t kern_pair_bf16(float low, float high)
+{
+    uint32_t pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+
+/* 2^x, as the special function unit has it. */
+KERN_FN float kern_exp2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+/* 16 bytes from global memory past the first cache: for data that is read once. */
+KERN_FN uint4 kern_load_once(const void *global) { return __ldcs((const uint4 *)global); }
+
+#else
+#include "kernels/simt/simt.h"
+#endif
+
+/* The float that 16 bits of bf16 are; of a pair, its halves. */
+KERN_FN float kern_low_bf16(uint32_t pair) { return __uint_as_float(pair << 16); }
+KERN_FN float kern_high_bf16(uint32_t pair) { return __uint_as_float(pair & 0xffff0000u); }
+KERN_FN uint16_t kern_one_bf16(float v) { return (uint16_t)(kern_pair_bf16(v, 0) & 0xffffu); }
+
+#endif
