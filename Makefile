@@ -44,6 +44,10 @@ HELPER  := $(filter-out $(TEST),$(sort $(wildcard tests/*.c)))
 # The worker of the CPU: the code that is measured and what measures it; tests have it but for its main.
 WORKER  := $(sort $(wildcard kernels/*.c probe/worker/*.c))
 FAKE    := tests/worker/fake.c
+# CUDA: for a card where there is nvcc; for the host, as C with kernels/simt/, in tests.
+CUDA    := $(sort $(wildcard kernels/*.cu))
+SIMT    := $(sort $(wildcard kernels/simt/*.c))
+NVCC    ?= $(shell command -v nvcc 2>/dev/null)
 BENCH   := $(sort $(wildcard tests/bench/bench_*.c))
 FUZZ    := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 VERSION := $(shell { test -e .git && GIT_OPTIONAL_LOCKS=0 git describe --always --dirty 2>/dev/null || \
@@ -52,6 +56,8 @@ VERSION := $(shell { test -e .git && GIT_OPTIONAL_LOCKS=0 git describe --always 
 LIB_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(MAIN),$(SRC))) $(BUILD)/obj/embed_data.o
 MAIN_OBJ := $(MAIN:%.c=$(BUILD)/obj/%.o)
 WORK_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out probe/worker/main.c,$(WORKER)))
+SIMT_OBJ := $(CUDA:%.cu=$(BUILD)/obj/%.simt.o) $(SIMT:%.c=$(BUILD)/obj/%.o)
+CUDA_OBJ := $(if $(NVCC),$(CUDA:%.cu=$(BUILD)/cuda/%.o))
 HELP_OBJ := $(HELPER:%.c=$(BUILD)/obj/%.o)
 FUZZ_OBJ := $(LIB_OBJ:$(BUILD)/obj/%=$(BUILD)/fuzz/obj/%)
 TESTS    := $(TEST:tests/%.c=$(BUILD)/tests/%)
@@ -76,6 +82,9 @@ FLAGS      := $(FLAGS)
 FUZZ_FLAGS := $(LANG_FLAGS) $(call headers,$(PACKAGES)) -O1 -g $(SAN_FLAGS)
 LDLIBS     := $(call libs,$(PACKAGES)) -lm
 TEST_LIBS  := $(call libs,$(TEST_PACKAGES))
+# Cards from Ampere on; machine code for Ampere and Hopper, PTX for what comes.
+NVCC_FLAGS := -std=c++17 -O3 -I. -gencode arch=compute_80,code=[sm_80,compute_80] \
+              -gencode arch=compute_90a,code=sm_90a -Xptxas -v
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -221,6 +230,25 @@ $(BUILD)/obj/calc/sym/flint.o $(BUILD)/fuzz/obj/calc/sym/flint.o: DEFINE = -DRID
 $(TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(HELP_OBJ) $(WORK_OBJ) $(BUILD)/libridge.a | $(BUILD)/tests/fake-worker
 	$(link) $(TEST_LIBS) $(LDLIBS)
 
+# Shapes of vectors are read through pointers of other types, as CUDA allows.
+$(BUILD)/obj/%.simt.o: %.cu $(BUILD)/flags
+	$(call say,simt,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(FLAGS) -fno-strict-aliasing -MMD -MP -x c -c -o $@ $<
+
+$(BUILD)/tests/test_simt: $(SIMT_OBJ)
+
+# What ptxas says of registers, shared memory and spills lies beside the object; a spill is an error.
+$(BUILD)/cuda/%.o: %.cu $(BUILD)/flags
+	$(call say,nvcc,$<)
+	@mkdir -p $(@D)
+	$(Q)$(NVCC) $(NVCC_FLAGS) -MMD -MP -c -o $@ $< >$(@:.o=.ptxas) 2>&1 || { cat $(@:.o=.ptxas) >&2; exit 1; }
+	$(Q)! grep -B2 -E "[1-9][0-9]* bytes spill" $(@:.o=.ptxas) >&2
+
+.PHONY: cuda
+cuda: $(CUDA_OBJ) ## compile the CUDA kernels and list registers, shared memory and spills
+	@awk -f tools/ptxas.awk $(CUDA_OBJ:.o=.ptxas)
+
 $(BENCHES): $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libridge.a
 	$(link) $(LDLIBS)
 
@@ -273,7 +301,7 @@ $(MUT)/ridge: $(MAIN_OBJ) $(MUT_OBJ) $(BUILD)/libridge.a
 
 # What was last built with and from: a change of flags, version, or of the lists of files rebuilds what depends on it.
 $(BUILD)/flags: FORCE
-	$(call keep,$(CC) $(FLAGS) $(LDFLAGS) $(LDLIBS) | $(FUZZ_CC) $(FUZZ_FLAGS))
+	$(call keep,$(CC) $(FLAGS) $(LDFLAGS) $(LDLIBS) | $(FUZZ_CC) $(FUZZ_FLAGS) | $(NVCC) $(NVCC_FLAGS))
 $(BUILD)/version: FORCE
 	$(call keep,$(VERSION))
 $(BUILD)/sources: FORCE
@@ -281,5 +309,5 @@ $(BUILD)/sources: FORCE
 $(BUILD)/data: FORCE
 	$(call keep,$(DATA))
 
--include $(patsubst %.o,%.d,$(MAIN_OBJ) $(WORK_OBJ) $(LIB_OBJ) $(HELP_OBJ) $(FUZZ_OBJ)) \
+-include $(patsubst %.o,%.d,$(MAIN_OBJ) $(WORK_OBJ) $(SIMT_OBJ) $(CUDA_OBJ) $(LIB_OBJ) $(HELP_OBJ) $(FUZZ_OBJ)) \
          $(patsubst %.c,$(BUILD)/obj/%.d,$(TEST) $(BENCH) $(FUZZ) $(FAKE) probe/worker/main.c) $(FUZZ:%.c=$(BUILD)/fuzz/obj/%.d)

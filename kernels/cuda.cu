@@ -1,5 +1,5 @@
-/* cuda_table -- the kernels that have CUDA code, in the order they are listed. */
-#include "kernels/cuda.h"
+/* cuda -- the kernels that have CUDA code, in the order they are listed. */
+#include "kernels/device.h"
 
 static const struct kern_cuda *const TABLE[] = {
 #define X(name) &name,
