@@ -50,5 +50,6 @@ const struct exercise *bank_intensity(size_t *n);     /* matrix products, MLP, a
 const struct exercise *bank_memory(size_t *n);        /* parameters, weights, KV cache, GQA, quantisation */
 const struct exercise *bank_time(size_t *n);          /* latency, throughput, batching, replicas, training flops */
 const struct exercise *bank_architectures(size_t *n); /* MLA, shared caches, windows, states, experts, formats */
+const struct exercise *bank_scale(size_t *n);         /* drafts, passes of many tokens, ranks, training at scale */
 
 #endif

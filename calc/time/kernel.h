@@ -77,6 +77,12 @@ double kernel_experts(double tokens, double topk, double experts);
  * the sum of min(s, W) over s = P+1 .. P+T. */
 double kernel_pairs(double query_tokens, double prefix_tokens, double window);
 
+/* kernel_tiles -- tiles of rows x columns that an m x n result takes, ragged ones whole. kernel_waves -- rounds in
+ * which `units` SMs work off so many tiles, the last one whole: ceil(tiles/units). Source: NVIDIA, Matrix
+ * Multiplication Background User's Guide, "Wave quantization". */
+double kernel_tiles(double m, double n, double rows, double columns);
+double kernel_waves(double tiles, double units);
+
 /* A parameter of a form. Bounds are inclusive and positive; the fit works on the logarithm. */
 struct kernel_param {
     const char *name, *unit, *meaning;

@@ -52,6 +52,10 @@ static bool dominated(const double *v, size_t n, const double *c)
     return false;
 }
 
+double kernel_tiles(double m, double n, double rows, double columns) { return ceil(m / rows) * ceil(n / columns); }
+
+double kernel_waves(double tiles, double units) { return ceil(tiles / units); }
+
 static void prepare(const struct kernel *k, const struct hw *hw, const struct kernel_work *w,
                     struct kernel_features *out)
 {
@@ -72,11 +76,11 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
     for (size_t t = 0; t < COUNT(tile_rows) * COUNT(tile_columns); t++) {
         const double tm = tile_rows[t / COUNT(tile_columns)], tn = tile_columns[t % COUNT(tile_columns)];
         if (narrow && tm > 64) continue;
-        const double blocks = k->groups * ceil(k->m / tm) * ceil(k->n / tn);
+        const double blocks = k->groups * kernel_tiles(k->m, k->n, tm, tn);
         for (size_t i = 0; i < COUNT(splits); i++) {
             const double s = splits[i], depth = ceil(k->k / s / K_STEP) * K_STEP;
             if (s > 1 && (narrow || k->k / s < 2 * K_STEP)) break; /* DeepGEMM splits nothing */
-            const double waves = ceil(blocks * s / sm), even = fmax(1, blocks * s / sm);
+            const double waves = kernel_waves(blocks * s, sm), even = fmax(1, blocks * s / sm);
             const double c[CANDIDATE_N] = {waves * 2 * tm * tn * depth * rate_s,
                                            even * 2 * tm * tn * depth * rate_s,
                                            waves * (tm + tn) * depth * b * sm / rate,

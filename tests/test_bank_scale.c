@@ -1,0 +1,395 @@
+/* The exercises on drafts, passes of many tokens, ranks and training at scale. */
+#include "tests/bank.h"
+
+enum { WORDS = 4 };
+
+static void hundredths(const char *t, char name, double *p)
+{
+    for (int i = 0; i < WORDS; i++) {
+        const char word[] = {name, '(', (char)('a' + i), ')', ' ', '=', ' ', '\0'};
+        p[i] = behind(t, word);
+    }
+    assert_true(p[0] + p[1] + p[2] + p[3] == 100);
+}
+
+/* All equally likely ways in which a token of 100*100 is drafted and judged: q(x) of a hundred lots draw x, and it is
+ * kept by p(x)/q(x) of them. What then comes out in the place of a refused one makes each p(x) of a hundred. */
+static void check_draft_acceptance(struct checked *k)
+{
+    double p[WORDS], q[WORDS], kept = 0, meet = 0, differ = 0, most = 0;
+    hundredths(k->q->text, 'p', p);
+    hundredths(k->q->text, 'q', q);
+    for (int i = 0; i < WORDS; i++) {
+        for (double lot = 1; lot <= q[i]; lot++) kept += lot <= p[i];
+        for (double a = 0; a < p[i]; a++)
+            for (double b = 0; b < q[i]; b++) meet++;
+        differ += fabs(p[i] - q[i]);
+        most = fmax(most, p[i]);
+    }
+    assert_true(kept == 100 - differ / 2);
+    answer(k, kept / 100);
+    slip(k, "two independent draws", meet / 1e4);
+    slip(k, "that is refused", 1 - kept / 100);
+    slip(k, "likeliest", most / 100);
+    slip(k, "every difference", 1 - differ / 100);
+}
+
+static void check_draft_residual(struct checked *k)
+{
+    double p[WORDS], q[WORDS], owed[WORDS], refused = 0, liked = 0, n = 0;
+    const char *t = k->q->text, *last = strstr(t, "With which probability is it ");
+    assert_non_null(last);
+    const int x = last[strlen("With which probability is it ")] - 'a';
+    hundredths(t, 'p', p);
+    hundredths(t, 'q', q);
+    for (int i = 0; i < WORDS; i++) {
+        double kept = 0;
+        for (double lot = 1; lot <= q[i]; lot++) kept += lot <= p[i];
+        refused += q[i] - kept;
+        owed[i] = p[i] - kept;
+        liked += p[i] > q[i] ? p[i] : 0;
+        n += p[i] > q[i];
+    }
+    assert_true(owed[0] + owed[1] + owed[2] + owed[3] == refused);
+    answer(k, owed[x] / refused);
+    slip(k, "from the target again", p[x] / 100);
+    slip(k, "in all drafts", owed[x] / 100);
+    slip(k, "take off q", p[x] / liked);
+    slip(k, "not equally likely", 1 / n);
+}
+
+/* Mean tokens of a chain, over the place of the first refusal. */
+static double chain(double a, double n, bool bonus)
+{
+    double sum = 0, reached = 1;
+    for (double i = 1; i <= n; i++) {
+        sum += reached * (1 - a) * i; /* i-1 kept, the i-th replaced */
+        reached *= a;
+    }
+    return sum + reached * (n + (bonus ? 1 : 0));
+}
+
+static double kept_of(double a, double n)
+{
+    double sum = 0, reached = 1;
+    for (double i = 1; i <= n; i++) sum += reached *= a;
+    return sum;
+}
+
+static void check_draft_tokens(struct checked *k)
+{
+    const char *t = k->q->text;
+    const double n = behind(t, "proposes "), a = behind(t, "probability ") / 100;
+    const bool bonus = says(t, "yields one more");
+    assert_true(bonus != says(t, "no further token"));
+    answer(k, chain(a, n, bonus));
+    slip(k, "leaves out the further", chain(a, n, false));
+    slip(k, "draws a further", chain(a, n, true));
+    slip(k, "by itself", 1 + n * a);
+    slip(k, "keeps all of them", n + 1);
+    slip(k, "drafts alone", kept_of(a, n));
+    slip(k, "endless", chain(a, 5000, true));
+    slip(k, "only when all are kept", 1 + n * exp(n * log(a)));
+}
+
+static void check_draft_tree(struct checked *k)
+{
+    const char *t = k->q->text, *c = strstr(t, " hang ") + 6, *p = strstr(t, "with probability ") + 17, *end;
+    const double depth = behind(t, "a tree ");
+    double reached = 1, tokens = 0, line = 1, path = 1, several = 1, nodes = 1, all = 1, leaf = 1;
+    for (double d = 0; d < depth; d++) {
+        const double width = read_number(c, &end), a = read_number(p, &p) / 100;
+        c = end + strlen(" and then ");
+        p += strlen(" % and then ");
+        double one = 0;
+        for (double r = 0; r < width; r++) { /* the r-th sibling, those before refused */
+            double before = 1;
+            for (double s = 0; s < r; s++) before *= 1 - a;
+            one += before * a;
+        }
+        tokens += reached * (1 - one) * (d + 1);
+        reached *= one;
+        path *= a;
+        line += path;
+        nodes *= width;
+        all += nodes;
+        several += nodes * path;
+        leaf = reached;
+    }
+    tokens += reached * (depth + 1);
+    answer(k, tokens);
+    slip(k, "This is a chain", line);
+    slip(k, "several siblings", several);
+    slip(k, "target's own token at the end", tokens - 1);
+    slip(k, "all nodes", all);
+    slip(k, "only when a leaf", 1 + leaf * depth);
+}
+
+struct paced {
+    double n, decode, draft;
+};
+
+static struct paced paced_in(const char *t)
+{
+    return (struct paced){
+        .n = behind(t, "proposes "), .decode = behind(t, "target takes "), .draft = behind(t, "draft ")};
+}
+
+static void check_draft_speedup(struct checked *k)
+{
+    const struct paced r = paced_in(k->q->text);
+    const double a = behind(k->q->text, "probability ") / 100, time = r.n * r.draft + r.decode;
+    const double tokens = chain(a, r.n, true), rate = 1 / r.decode;
+    answer(k, tokens / time / rate);
+    slip(k, "tokens of a step", tokens);
+    slip(k, "leaves out the pass", tokens / (r.n * r.draft) / rate);
+    slip(k, "time of one draft", tokens / (r.draft + r.decode) / rate);
+    slip(k, "further token", chain(a, r.n, false) / time / rate);
+    slip(k, "by itself", (1 + r.n * a) / time / rate);
+    slip(k, "no draft exceeds", (r.n + 1) / time / rate);
+    slip(k, "part of the time", time / tokens * rate);
+}
+
+/* The acceptance at which a chain yields so many tokens, by the secant from both ends. */
+static double accepted(double tokens, double n, bool bonus)
+{
+    double lo = 0, hi = 1;
+    if (tokens > n + (bonus ? 1 : 0)) return (double)NAN;
+    for (int i = 0; i < 200; i++) {
+        const double mid = lo + (hi - lo) / 2;
+        *(chain(mid, n, bonus) > tokens ? &hi : &lo) = mid;
+    }
+    return lo;
+}
+
+static void check_draft_worth(struct checked *k)
+{
+    const struct paced r = paced_in(k->q->text);
+    const double gain = behind(k->q->text, "With the draft "), tokens = gain * (r.n * r.draft + r.decode) / r.decode;
+    answer(k, accepted(tokens, r.n, true));
+    assert_true(near_to(chain(k->q->value, r.n, true), tokens));
+    slip(k, "part of all drafts", (tokens - 1) / r.n);
+    slip(k, "no time", accepted(gain, r.n, true));
+    slip(k, "further token", accepted(tokens, r.n, false));
+    slip(k, "endless", (tokens - 1) / tokens);
+    slip(k, "time of one draft", accepted(gain * (r.draft + r.decode) / r.decode, r.n, true));
+}
+
+static void check_verify_ridge(struct checked *k)
+{
+    const char *t = k->q->text;
+    const double n = says(t, "A tree of") ? behind(t, "tree of ") : behind(t, "draft of ");
+    const double bytes = says(t, "in 4 bits") ? .5 : says(t, "in 8 bits") ? 1 : 2;
+    const double peak = behind(t, "peak of "), bandwidth = behind(t, "bandwidth of "), W = 7e9;
+    const double B = k->q->value, read_s = W * bytes / bandwidth, one_s = 2 * W / peak; /* a token's */
+    assert_true(near_to(B * (n + 1) * one_s, read_s));
+    answer(k, read_s / one_s / (n + 1));
+    slip(k, "decode step", read_s / one_s);
+    slip(k, "leaves out the last", read_s / one_s / n);
+    slip(k, "multiply-add", 2 * read_s / one_s / (n + 1));
+    slip(k, "Upside down", read_s / one_s * (n + 1));
+    slip(k, "two bytes", W * 2 / bandwidth / one_s / (n + 1));
+}
+
+/* Experts that tokens need: each draw is passed by with 1 - k/E. */
+static double needed(double E, double k, double n)
+{
+    double passed = 1;
+    for (double i = 0; i < n; i++) passed *= (E - k) / E;
+    return E * (1 - passed);
+}
+
+static void check_verify_experts(struct checked *k)
+{
+    const char *t = k->q->text;
+    const double E = behind(t, "E = "), taken = behind(t, "k = "), B = behind(t, "B = "), T = before(t, " drafted") + 1;
+    const double ratio = needed(E, taken, B * T) / needed(E, taken, B);
+    answer(k, ratio);
+    slip(k, "Dense weights", 1);
+    slip(k, "tokens meet", T);
+    slip(k, "leaves out the last", needed(E, taken, B * (T - 1)) / needed(E, taken, B));
+    slip(k, "twice", needed(E, 1, B * T * taken) / needed(E, 1, B * taken));
+    slip(k, "one sequence", needed(E, taken, T) / taken);
+    slip(k, "up to all", fmin(E, B * T * taken) / fmin(E, B * taken));
+    slip(k, "Upside down", 1 / ratio);
+}
+
+static void check_tile_waves(struct checked *k)
+{
+    const char *t = k->q->text, *end;
+    const double rows = behind(t, "m = "), columns = behind(t, "n = "), tm = behind(t, "tiles of "),
+                 sm = before(t, " SMs");
+    const char *by = strstr(t, " x ");
+    assert_non_null(by);
+    const double tn = read_number(by + 3, &end);
+    double tiles = 0, inner = 0, waves = 0, left;
+    for (double y = 0; y < rows; y += tm)
+        for (double x = 0; x < columns; x += tn) {
+            tiles++;
+            inner += y + tm <= rows && x + tn <= columns;
+        }
+    for (left = tiles; left > 0; left -= sm) waves++;
+    const double of = rows * columns, tile = tm * tn;
+    answer(k, of / (waves * sm * tile));
+    slip(k, "edges as full", tiles / (waves * sm));
+    slip(k, "idle in the last", of / (tiles * tile));
+    slip(k, "in one wave", of / (sm * tile));
+    slip(k, "drops the last wave", of / ((waves - 1) * sm * tile));
+    slip(k, "drops the tiles", of / (inner * tile));
+    slip(k, "one wave of them", 1 / waves);
+}
+
+static void check_chunk_cache(struct checked *k)
+{
+    const char *t = k->q->text;
+    const double L = behind(t, "L = "), N = behind(t, "N = "), K = behind(t, "K = "), H = behind(t, "H = ");
+    const double P = behind(t, "P = "), C = behind(t, "C = "), token = L * (K * H * 2 + K * H * 2);
+    double reads = 0, whole = 0, own = 0, single = 0, once = 0;
+    for (double at = 0; at < P; at += C) {
+        reads += at;
+        whole += P;
+        own += at + C;
+        once += at > 0 ? C : 0;
+    }
+    for (double i = 0; i < P; i++) single += i;
+    answer(k, reads * token);
+    slip(k, "whole prompt", whole * token);
+    slip(k, "own tokens", own * token);
+    slip(k, "one token in a piece", single * token);
+    slip(k, "each piece once", once * token);
+    slip(k, "keys or values alone", reads * token / 2);
+    slip(k, "query heads", reads * token / K * N);
+    slip(k, "one layer", reads * token / L);
+}
+
+struct engine {
+    double reading, each, C, n, P;
+};
+
+static struct engine engine_in(const char *t)
+{
+    const double params = before(t, " parameters");
+    return (struct engine){.reading = 2 * params / behind(t, "bandwidth of "),
+                           .each = 2 * params / behind(t, "peak is ")};
+}
+
+static void check_chunk_first_token(struct checked *k)
+{
+    const char *t = k->q->text;
+    const struct engine g = engine_in(t);
+    const double C = behind(t, "C = "), n = behind(t, "n = "), P = behind(t, "P = ");
+    double steps = 0, whole = 0;
+    for (double left = P; left > 0; left -= C - n) steps++;
+    for (double left = P; left > 0; left -= C) whole++;
+    const double one = fmax(g.reading, C * g.each);
+    answer(k, steps * one);
+    slip(k, "whole step", whole * one);
+    slip(k, "drops the last", (steps - (fmod(P, C - n) > 0 ? 1 : 0)) * one);
+    slip(k, "one step", one);
+    slip(k, "alone and in one pass", fmax(g.reading, P * g.each));
+    slip(k, "reads weights alone", steps * g.reading);
+    slip(k, "arithmetic alone", steps * C * g.each);
+    slip(k, "adds reading", steps * (g.reading + C * g.each));
+}
+
+static void check_diffusion_batch(struct checked *k)
+{
+    const char *t = k->q->text;
+    const struct engine g = engine_in(t);
+    const double B = behind(t, "B = "), b = behind(t, "b = "), u = behind(t, "u = ");
+    const double step = fmax(g.reading, B * g.each), pass = fmax(g.reading, B * b * g.each);
+    answer(k, (B * u / pass) / (B / step));
+    slip(k, "last as long", u);
+    slip(k, "all tokens of the block", b);
+    slip(k, "for arithmetic", u / b);
+    slip(k, "one sequence", u * fmax(g.reading, g.each) / fmax(g.reading, b * g.each));
+    slip(k, "Upside down", pass / step / u);
+    slip(k, "settles one", step / pass);
+}
+
+static void check_training_mfu(struct checked *k)
+{
+    const char *t = k->q->text;
+    const double params = before(t, " billion") * 1e9, gpus = behind(t, "trained with "), peak = behind(t, "peak of ");
+    const double rate = before(t, " million") * 1e6, all = gpus * peak, forward = 2 * params * rate;
+    answer(k, (forward + 2 * forward) / all);
+    slip(k, "2 flops", forward / all);
+    slip(k, "HFU", (forward + forward + 2 * forward) / all);
+    slip(k, "4 flops", 2 * forward / all);
+    slip(k, "sparse", 3 * forward / (2 * all));
+    slip(k, "one device", 3 * forward / peak);
+}
+
+static const struct check CHECKS[] = {
+    {"draft-acceptance", check_draft_acceptance},
+    {"draft-residual", check_draft_residual},
+    {"draft-tokens", check_draft_tokens},
+    {"draft-speedup", check_draft_speedup},
+    {"draft-worth", check_draft_worth},
+    {"draft-tree", check_draft_tree},
+    {"verify-ridge", check_verify_ridge},
+    {"verify-experts", check_verify_experts},
+    {"tile-waves", check_tile_waves},
+    {"chunk-cache", check_chunk_cache},
+    {"chunk-first-token", check_chunk_first_token},
+    {"diffusion-batch", check_diffusion_batch},
+    {"training-mfu", check_training_mfu},
+};
+enum { CHECKS_N = sizeof CHECKS / sizeof CHECKS[0] };
+
+static void test_every_exercise_is_checked(void **state)
+{
+    (void)state;
+    size_t n;
+    const struct exercise *rows = bank_scale(&n);
+    assert_int_equal(n, CHECKS_N);
+    for (size_t i = 0; i < n; i++) assert_string_equal(rows[i].name, CHECKS[i].name);
+}
+
+static void test_answers_and_slips_follow_from_the_text(void **state)
+{
+    (void)state;
+    follow_from_the_text(CHECKS, CHECKS_N);
+}
+
+static void test_numbers_are_fresh(void **state)
+{
+    (void)state;
+    numbers_are_fresh(CHECKS, CHECKS_N);
+}
+
+static void test_grading_takes_what_people_type(void **state)
+{
+    (void)state;
+    grading_takes_what_people_type(CHECKS, CHECKS_N);
+}
+
+/* What the lecture quotes of Chinchilla, two gains of 4 drafts at 1.8 ms beside 14.1 ms: the solution says which
+ * acceptances they are, again by the sum over the place of the first refusal. */
+static void test_gains_of_the_lecture(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct sym_ctx *c = sym_open(a);
+    struct exercise_question q;
+    struct err e = {0};
+    char want[300];
+    const double drafted = 1 + 4 * 1.8 / 14.1;
+    assert_int_equal(exercise_ask(a, c, found("draft-worth"), 3, &q, &e), ERR_OK);
+    (void)snprintf(want, sizeof want, "1.92 times is an acceptance of %.2f, 2.46 times one of %.2f",
+                   accepted(1.92 * drafted, 4, true), accepted(2.46 * drafted, 4, true));
+    assert_true(says(q.steps[q.steps_n - 1], want));
+    (void)snprintf(want, sizeof want, "more than %.2f times", 5 / drafted);
+    assert_true(says(q.steps[q.steps_n - 1], want));
+    arena_close(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_exercise_is_checked), cmocka_unit_test(test_answers_and_slips_follow_from_the_text),
+        cmocka_unit_test(test_numbers_are_fresh),         cmocka_unit_test(test_grading_takes_what_people_type),
+        cmocka_unit_test(test_gains_of_the_lecture),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
