@@ -320,6 +320,110 @@ static void check_training_mfu(struct checked *k)
     slip(k, "one device", 3 * forward / peak);
 }
 
+/* Around a ring of t ranks: t-1 turns to sum, t-1 to spread, a t-th of the vector in each. */
+static void check_rank_sums(struct checked *k)
+{
+    const char *t = k->q->text;
+    const double L = behind(t, "L = "), D = behind(t, "D = "), n = behind(t, "t = "), T = behind(t, "T = ");
+    const double vector = 2 * T * D;
+    double one = 0;
+    for (double turn = 1; turn < n; turn++) one += vector / n + vector / n;
+    const double all = L * (one + one);
+    answer(k, all);
+    slip(k, "This is half", all / 2);
+    slip(k, "vector once", L * 2 * vector);
+    slip(k, "own part", L * 4 * vector);
+    slip(k, "each of the others", L * 4 * (n - 1) * vector);
+    slip(k, "all GPUs", n * all);
+    slip(k, "one layer", 2 * one);
+    slip(k, "one token", all / T);
+    slip(k, "splits the vector", all / n);
+}
+
+/* Heads that the first GPU's query heads attend to, one by one. */
+static void check_rank_cache(struct checked *k)
+{
+    const char *t = k->q->text;
+    const double L = behind(t, "L = "), N = behind(t, "N = "), K = behind(t, "K = "), H = behind(t, "H = ");
+    const double n = behind(t, "t = "), B = behind(t, "B = "), S = behind(t, "S = "), head = B * S * L * 2 * H * 2;
+    double heads = 0, last = -1;
+    for (double h = 0; h < N / n; h++) {
+        const double of = floor(h / (N / K));
+        heads += of != last;
+        last = of;
+    }
+    answer(k, heads * head);
+    slip(k, "cuts heads", head * K / n);
+    slip(k, "of all heads", head * K);
+    slip(k, "query heads", head * N / n);
+    slip(k, "keys or values alone", heads * head / 2);
+    slip(k, "all GPUs", heads * head * n);
+    slip(k, "one sequence", heads * head / B);
+    slip(k, "one layer", heads * head / L);
+}
+
+static void check_rank_latents(struct checked *k)
+{
+    const char *t = k->q->text;
+    const double L = behind(t, "L = "), N = behind(t, "N = "), C = behind(t, "C = "), R = behind(t, "R = ");
+    const double n = behind(t, "t = "), B = behind(t, "B = "), S = behind(t, "S = "), one = S * L * (C + R) * 2;
+    const bool groups = says(t, "attention data parallelism");
+    assert_true(groups != says(t, "splits the heads"));
+    const double held = groups ? B / n * one : B * one;
+    answer(k, held);
+    slip(k, "all sequences on each", B * one);
+    slip(k, "splits the latents", B * one / n);
+    slip(k, "rope part", held / (C + R) * C);
+    slip(k, "keys and values apart", 2 * held);
+    slip(k, "one layer", held / L);
+    slip(k, "on top", held / n);
+    slip(k, "each head a latent", held * N / n);
+    slip(k, "one sequence", one);
+}
+
+/* Slot by slot: microbatch i is in stage s in slot i + s. */
+static void check_stage_bubble(struct checked *k)
+{
+    const double p = behind(k->q->text, "split into "), n = before(k->q->text, " microbatches");
+    double slots = 0, busy = 0;
+    for (double slot = 0; slot < n + p + 9; slot++) {
+        bool any = false;
+        for (double s = 0; s < p; s++) {
+            const bool works = slot - s >= 0 && slot - s < n;
+            any = any || works;
+            busy += works;
+        }
+        slots += any;
+    }
+    const double idle = slots * p - busy;
+    answer(k, idle / (slots * p));
+    slip(k, "over busy", idle / busy);
+    slip(k, "in which it works", busy / (slots * p));
+    slip(k, "one microbatch", (p - 1) / p);
+    slip(k, "slot too many", p / (n + p));
+    slip(k, "one idle slot", 1 / slots);
+    slip(k, "adds up the time", (p - 1) / (n * p));
+}
+
+/* Over all GPUs that an expert can be on. */
+static void check_expert_dispatch(struct checked *k)
+{
+    const char *t = k->q->text;
+    const double E = behind(t, "E = "), L = behind(t, "L = "), G = behind(t, "G = "), D = behind(t, "D = ");
+    const double taken = behind(t, "k = "), T = behind(t, "T = "), copy = T * D * 2;
+    double leave = 0;
+    for (double x = 0; x < E; x++) leave += fmod(x, G) != 0; /* the token is on GPU 0 */
+    const double all = L * 2 * copy * taken * leave / E;
+    answer(k, all);
+    slip(k, "one way", all / 2);
+    slip(k, "what stays", L * 2 * copy * taken);
+    slip(k, "to one expert", all / taken);
+    slip(k, "to all GPUs", L * 2 * copy * (G - 1));
+    slip(k, "one layer", all / L);
+    slip(k, "one token", all / T);
+    slip(k, "all GPUs", all * G);
+}
+
 static const struct check CHECKS[] = {
     {"draft-acceptance", check_draft_acceptance},
     {"draft-residual", check_draft_residual},
@@ -333,6 +437,11 @@ static const struct check CHECKS[] = {
     {"chunk-cache", check_chunk_cache},
     {"chunk-first-token", check_chunk_first_token},
     {"diffusion-batch", check_diffusion_batch},
+    {"rank-sums", check_rank_sums},
+    {"rank-cache", check_rank_cache},
+    {"rank-latents", check_rank_latents},
+    {"stage-bubble", check_stage_bubble},
+    {"expert-dispatch", check_expert_dispatch},
     {"training-mfu", check_training_mfu},
 };
 enum { CHECKS_N = sizeof CHECKS / sizeof CHECKS[0] };
