@@ -424,6 +424,31 @@ static void check_expert_dispatch(struct checked *k)
     slip(k, "all GPUs", all * G);
 }
 
+/* Byte by byte of one parameter, device by device. */
+static void check_training_zero(struct checked *k)
+{
+    const char *t = k->q->text;
+    const double params = before(t, " billion") * 1e9, n = behind(t, "trained on "), stage = behind(t, "stage ");
+    const bool single = says(t, "Parameters, gradients and the two moments"), copy = says(t, "a copy of the");
+    assert_true(single != copy);
+    const double param = single ? 4 : 2, grad = says(t, "Parameters and gradients are in bf16") ? 2 : 4;
+    const double state = 4 + 4 + (copy ? 4 : 0);
+    const double held[] = {param + grad + state, param + grad + state / n, param + (grad + state) / n,
+                           (param + grad + state) / n};
+    const int z = (int)stage;
+    assert_true(says(t, z == 1   ? " On these devices the optimizer's"
+                        : z == 2 ? " On these devices gradients"
+                                 : " On these devices parameters"));
+    answer(k, params * held[z]);
+    slip(k, "splits nothing", params * held[0]);
+    slip(k, "splits all", params * held[3]);
+    slip(k, "all devices", params * held[z] * n);
+    slip(k, "too few", params * held[z - 1]);
+    slip(k, "gradients as well", params * held[2]);
+    slip(k, "one of the two moments", params * (held[z] - 4 / n));
+    slip(k, "one number of the optimizer", params * (held[z] - 8 / n));
+}
+
 static const struct check CHECKS[] = {
     {"draft-acceptance", check_draft_acceptance},
     {"draft-residual", check_draft_residual},
@@ -443,6 +468,7 @@ static const struct check CHECKS[] = {
     {"stage-bubble", check_stage_bubble},
     {"expert-dispatch", check_expert_dispatch},
     {"training-mfu", check_training_mfu},
+    {"training-zero", check_training_zero},
 };
 enum { CHECKS_N = sizeof CHECKS / sizeof CHECKS[0] };
 

@@ -1,5 +1,7 @@
 #include "calc/learn/bank_makers.h"
 
+#include "calc/time/train.h"
+
 #define INT(n) sym_int(m->c, (n))
 
 static const double GIB_PER_GB = 1.073741824; /* not a unit */
@@ -173,7 +175,7 @@ enum err_code bank_flops_training_days(struct exercise_maker *m, struct exercise
     TRY(bank_device_16bit(m, &hw, &peak, e));
     const double params = billion * (double)bank_pick(m, 11, BILLIONS), gpus = (double)bank_pick(m, 7, DEVICES);
     const double tokens = 1000 * billion * (double)bank_draw(m, 1, 18), mfu = (double)bank_draw(m, 28, 58) / 100;
-    const double days = 6 * params * tokens / (gpus * peak * mfu) / day_s;
+    const double days = train_run_s(train_flops(params, tokens), gpus, peak, mfu) / day_s;
     bank_ask(q, UNITS_SECONDS, days * day_s, 0.01, "a number of days, or a time with its unit");
     q->bare = "days";
     q->text = bank_printf(m,
@@ -196,6 +198,9 @@ enum err_code bank_flops_training_days(struct exercise_maker *m, struct exercise
     bank_step(q,
               bank_printf(m, "%.0f * %s * %.2f = %.4g flops/s", gpus, bank_peak_text(m, peak), mfu, gpus * peak * mfu));
     bank_step(q, bank_printf(m, "%.4g / %.4g / 86400 s = %.4g days", 6 * params * tokens, gpus * peak * mfu, days));
+    const double lecture = train_run_s(train_flops(70e9, 15e12), 1024, 989.5e12, 0.5) / day_s; /* CS336, lecture 2 */
+    bank_step(q, bank_printf(m, "the lecture's own: 6 * 70e9 * 15e12 / (1024 * 989.5e12 * 0.5) / 86400 s = %.1f days",
+                             lecture));
     return ERR_OK;
 }
 

@@ -28,5 +28,6 @@ BANK_MAKER(bank_ranks_bubble);
 BANK_MAKER(bank_ranks_dispatch);
 
 BANK_MAKER(bank_train_mfu);
+BANK_MAKER(bank_train_zero);
 
 #endif

@@ -312,6 +312,7 @@ static enum err_code make_token_price(struct exercise_maker *m, struct exercise_
 
 #define SET "3 time"
 #define SEE_STEP "ridge estimate --course -m llama-2-13b -g h100-sxm --batch 1,64,256 --context 1024"
+#define SEE_TRAIN "ridge estimate -m llama-3.1-70b -g h100-sxm:1024 --train 15e12 --mfu 0.5 --params 70e9"
 #define SEE_MLP "ridge explain mlp --course"
 
 static const struct exercise ROWS[] = {
@@ -329,8 +330,8 @@ static const struct exercise ROWS[] = {
     {"forward-flops", SET, "flops of a forward pass through experts", "ridge explain experts", bank_flops_forward},
     {"attention-share", SET, "the part of attention in a prefill", "ridge explain attention --course",
      bank_flops_attention_share},
-    {"training-days", SET, "days to train a model", NULL, bank_flops_training_days},
-    {"training-memory", SET, "the largest model that training can hold", NULL, bank_flops_training_memory},
+    {"training-days", SET, "days to train a model", SEE_TRAIN, bank_flops_training_days},
+    {"training-memory", SET, "the largest model that training can hold", SEE_TRAIN, bank_flops_training_memory},
 };
 
 const struct exercise *bank_time(size_t *n)
