@@ -308,7 +308,7 @@ static void test_embedding_is_a_gather(void **state)
 {
     (void)state;
     struct bench b = open_bench("llama-2-13b", STEP_ROOFLINE, false);
-    for (int phase = 0; phase < STEP_PHASES; phase++) {
+    for (enum step_phase phase = STEP_PREFILL; phase < STEP_PHASES; phase++) {
         const double tokens = phase == STEP_PREFILL ? 900 : 7;
         const struct step_op op = find_op(&b, phase, 7, 900, "embed");
         assert_true(op.flops == 0 && op.weight_bytes == tokens * 5120 * 2);
