@@ -198,7 +198,9 @@ enum err_code bank_flops_training_days(struct exercise_maker *m, struct exercise
     bank_step(q,
               bank_printf(m, "%.0f * %s * %.2f = %.4g flops/s", gpus, bank_peak_text(m, peak), mfu, gpus * peak * mfu));
     bank_step(q, bank_printf(m, "%.4g / %.4g / 86400 s = %.4g days", 6 * params * tokens, gpus * peak * mfu, days));
-    const double lecture = train_run_s(train_flops(70e9, 15e12), 1024, 989.5e12, 0.5) / day_s; /* CS336, lecture 2 */
+    /* CS336, lecture 2 */
+    const double lecture_gpus = 1024, half = 0.5; /* not a unit */
+    const double lecture = train_run_s(train_flops(70e9, 15e12), lecture_gpus, 989.5e12, half) / day_s;
     bank_step(q, bank_printf(m, "the lecture's own: 6 * 70e9 * 15e12 / (1024 * 989.5e12 * 0.5) / 86400 s = %.1f days",
                              lecture));
     return ERR_OK;
