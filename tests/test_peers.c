@@ -21,8 +21,8 @@
 
 struct bench {
     struct arena *a;
-    struct model m;
-    struct hw hw;
+    struct model *m; /* steps borrow both: in the arena */
+    struct hw *hw;
     struct step *s;
     double v[STEP_VALUES_N];
 };
@@ -41,16 +41,19 @@ static const struct cost_conventions COURSE = {.causal_full = true,
 static struct bench open_on(const char *model, const char *gpu)
 {
     struct bench b = {.a = arena_open()};
+    b.m = arena_array(b.a, 1, sizeof *b.m);
+    b.hw = arena_array(b.a, 1, sizeof *b.hw);
+    assert_true(b.m && b.hw);
     struct err e = {0};
-    if (model_load(b.a, model, NULL, 0, &b.m, &e) != ERR_OK || hw_load(b.a, gpu, &b.hw, &e) != ERR_OK)
+    if (model_load(b.a, model, NULL, 0, b.m, &e) != ERR_OK || hw_load(b.a, gpu, b.hw, &e) != ERR_OK)
         fail_msg("%s", e.text);
     return b;
 }
 
 static void compile(struct bench *b, enum step_fidelity fidelity, bool course)
 {
-    const struct step_setup setup = {.model = &b->m,
-                                     .hw = &b->hw,
+    const struct step_setup setup = {.model = b->m,
+                                     .hw = b->hw,
                                      .fidelity = fidelity,
                                      .conventions = course ? COURSE : (struct cost_conventions){0},
                                      .block_tokens = 16};
@@ -89,7 +92,7 @@ static struct cost_parameters parameters(struct bench *b)
 {
     struct cost_parameters p;
     struct err e = {0};
-    assert_int_equal(cost_parameters(b->a, &b->m, &COURSE, &p, &e), ERR_OK);
+    assert_int_equal(cost_parameters(b->a, b->m, &COURSE, &p, &e), ERR_OK);
     return p;
 }
 
@@ -143,7 +146,7 @@ static void test_heads_of_their_own(void **state)
     struct bench b = open_bench("llama-2-13b", STEP_BOUND, true);
     const struct cost_parameters p = parameters(&b);
     assert_true(p.total == 13015449600.0 && p.total - p.head == 12851609600.0); /* 12.852 when tied */
-    assert_true(b.m.vocab == 32000 && p.embedding == 32000.0 * 5120);
+    assert_true(b.m->vocab == 32000 && p.embedding == 32000.0 * 5120);
     arena_close(b.a);
 }
 
@@ -160,7 +163,7 @@ static void test_cache_has_a_format_of_its_own(void **state)
     (void)state;
     struct bench b = open_on("llama-3.1-8b", "h100-sxm");
     struct err e = {0};
-    assert_int_equal(dtype_find("fp8", &b.m.kv, &e), ERR_OK);
+    assert_int_equal(dtype_find("fp8", &b.m->kv, &e), ERR_OK);
     compile(&b, STEP_BOUND, false);
     assert_true(cached_per_token(&b) == 65536 && step_weight_bytes(b.s) == 2 * 8030261248.0);
     arena_close(b.a);
@@ -226,7 +229,7 @@ static void test_recurrent_layers_have_no_cache(void **state)
                 {"minimax-m1-80k", 10, 80, 8, 128}};
     for (size_t i = 0; i < COUNT(ROWS); i++) {
         struct bench b = open_bench(ROWS[i].model, STEP_BOUND, false);
-        assert_true((double)b.m.layers == ROWS[i].all);
+        assert_true((double)b.m->layers == ROWS[i].all);
         assert_true(cached_per_token(&b) == ROWS[i].layers * 2 * ROWS[i].heads * ROWS[i].width * 2);
         assert_true(step_state_bytes_per_sequence(b.s) > 0);
         arena_close(b.a);
@@ -348,7 +351,7 @@ static void test_time_of_a_cache(void **state)
 {
     (void)state;
     struct bench b = open_on("llama-2-13b", "h100-sxm");
-    b.hw.bandwidth_bytes_per_s = 3.35e12;
+    b.hw->bandwidth_bytes_per_s = 3.35e12;
     compile(&b, STEP_BOUND, true);
     eval(&b, 16, 1024);
     const double many = b.v[STEP_decode_step_s];
@@ -367,7 +370,7 @@ static void test_a_gigabyte_is_decimal(void **state)
     assert_int_equal(units_parse_rate("3400 GB/s", UNITS_BYTES_PER_S, &rate, &e), ERR_OK);
     assert_true(rate == 3.4e12);
     struct bench b = open_on("llama-2-13b", "h100-sxm");
-    b.hw.bandwidth_bytes_per_s = rate;
+    b.hw->bandwidth_bytes_per_s = rate;
     compile(&b, STEP_BOUND, true);
     eval(&b, 1, 1024);
     close_to(b.v[STEP_decode_step_s], 26869760000.0 / 3.4e12, 1e-12, "13B at batch 1");
@@ -385,8 +388,8 @@ static void test_time_of_bytes_not_elements(void **state)
         .kind = KERNEL_GEMM, .unit = HW_BF16, .element_bytes = 2, .m = 3, .n = 12288, .k = 12288, .groups = 1};
     struct kernel_work w;
     struct err e = {0};
-    if (kernel_work(&k, &b.hw, &w, &e) != ERR_OK) fail_msg("%s", e.text);
-    close_to(w.memory_s, 2 * (12288.0 * 12288 + 2 * 3 * 12288) / b.hw.bandwidth_bytes_per_s, 1e-12, "seconds");
+    if (kernel_work(&k, b.hw, &w, &e) != ERR_OK) fail_msg("%s", e.text);
+    close_to(w.memory_s, 2 * (12288.0 * 12288 + 2 * 3 * 12288) / b.hw->bandwidth_bytes_per_s, 1e-12, "seconds");
     assert_true(w.bound_s == w.memory_s);
     arena_close(b.a);
 }
