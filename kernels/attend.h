@@ -2,20 +2,20 @@
  *
  * The heads that read the same keys are taken together, so that the cache goes by once. Chunks of ATTEND_CHUNK tokens:
  * scores, their running maximum and sum (Milakov and Gimelshein, arXiv:1805.02867), weighted values. The cache is cut
- * into ATTEND_SPLITS parts, walked side by side, each with a state of its own; at the end states are joined by their
- * maxima. While one chunk is worked on, the rows of the next are fetched: rows come as addresses, so that pages in any
- * order are no special case. */
+ * into ATTEND_SPLITS parts, each with a state of its own, as where several cores share a sequence; at the end states
+ * are joined by their maxima. On one core the parts go one after another: walked side by side they were a tenth slower.
+ * While one chunk is worked on, the rows of the next are fetched, wherever their page lies. */
 #ifndef RIDGE_KERNELS_ATTEND_H
 #define RIDGE_KERNELS_ATTEND_H
 
 #include "kernels/kernel.h"
 
-enum { ATTEND_CHUNK = 64, ATTEND_SPLITS = 4, ATTEND_LINE = 64 };
+enum { ATTEND_CHUNK = 64, ATTEND_STRIP = 16, ATTEND_SPLITS = 4 };
 
-/* Addresses of the keys and values of n tokens, and behind them the last again up to ATTEND_CHUNK. */
+/* n tokens whose keys and values follow one another, a->step bytes apart. */
 struct attend_rows {
-    const char *k[ATTEND_CHUNK], *v[ATTEND_CHUNK];
-    size_t n;
+    const char *k, *v;
+    size_t n; /* 1..ATTEND_CHUNK */
 };
 
 struct attend_state {
@@ -26,6 +26,7 @@ struct attend_state {
 struct attend {
     bool bf16;
     size_t heads, dim, value_dim; /* query heads that share the keys */
+    size_t step;                  /* bytes from a key to the next, from a value to the next */
     float scale;
     const void *q;    /* [heads][dim] */
     float *queries;   /* [heads][attend_wide(dim)] in fp32, zeros behind dim */
@@ -76,7 +77,7 @@ static inline void attend_start(struct attend *a, const void *q)
         }
 }
 
-/* One chunk into the state of a split; next: rows that come after it, to fetch, or NULL. */
+/* One chunk into the state of a split; next: rows that come after it, which are fetched. */
 typedef void attend_chunk(const struct attend *a, size_t split, const struct attend_rows *r,
                           const struct attend_rows *next);
 

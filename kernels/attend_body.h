@@ -1,99 +1,85 @@
-/* attend_body -- one chunk of attention over a cache; compiled per instruction set, see kernels/lanes.h. */
+/* attend_body -- one chunk of attention over a cache; compiled per instruction set, see kernels/lanes.h.
+ *
+ * Inlined with constant sizes for the usual widths of a head, so that the loops over a row are written out. */
 
-/* -- scores: hn heads times tn tokens -- */
+/* -- scores: hn heads times tn tokens; four sums become one piece of a row of scores -- */
 
-LANES_OP void LANES(put_scores)(const struct attend *a, const V *sum, size_t head, size_t t, size_t hn, size_t tn)
-{
-    float whole[16];
-    if (hn * tn == 16) {
-        LANES(store)(whole, LANES(mul)(LANES(sums_16)(sum), LANES(set)(a->scale)));
-    } else {
-        KERN_UNROLL
-        for (size_t i = 0; i < hn * tn; i++) whole[i] = LANES(sum)(sum[i]) * a->scale;
-    }
-    KERN_UNROLL
-    for (size_t i = 0; i < hn; i++) memcpy(a->weights + (head + i) * ATTEND_CHUNK + t, whole + i * tn, tn * 4);
-}
-
-/* The rows that follow, as far as those at work go. */
-LANES_OP void LANES(fetch_rows)(const char *const *next, size_t t, size_t tn, size_t bytes)
-{
-    for (size_t j = 0; j < tn; j++)
-        for (size_t i = 0; i < bytes; i += ATTEND_LINE) LANES(prefetch)(next[t + j] + i);
-}
-
+/* Sixteen elements of a key (a pair each, where pairs are multiplied). */
 #if LANES_SET == LANES_DOT
-LANES_OP __m512i LANES(pairs)(const char *row, size_t d, size_t dim)
+enum { STEP_DOT = 32 };
+#define STEP STEP_DOT
+LANES_OP __m512i LANES(pairs)(const void *row, size_t d, size_t dim)
 {
-    const uint16_t *at = (const uint16_t *)(const void *)row + d;
+    const uint16_t *at = (const uint16_t *)row + d;
     return dim - d >= 32 ? _mm512_loadu_si512(at) : _mm512_maskz_loadu_epi16((1u << (dim - d)) - 1u, at);
 }
-
-LANES_OP void LANES(score_tile)(const struct attend *a, const struct attend_rows *r, size_t head, size_t t, size_t hn,
-                                size_t tn, bool bf16)
-{
-    V sum[16];
-    (void)bf16;
-    KERN_UNROLL
-    for (size_t i = 0; i < hn * tn; i++) sum[i] = LANES(set)(0);
-    for (size_t d = 0; d < a->dim; d += 32) {
-        __m512i k[16];
-        KERN_UNROLL
-        for (size_t j = 0; j < tn; j++) k[j] = LANES(pairs)(r->k[t + j], d, a->dim);
-        KERN_UNROLL
-        for (size_t i = 0; i < hn; i++) {
-            const __m512i q = LANES(pairs)((const char *)a->q + 2 * (head + i) * a->dim, d, a->dim);
-            KERN_UNROLL
-            for (size_t j = 0; j < tn; j++)
-                sum[i * tn + j].v = _mm512_dpbf16_ps(sum[i * tn + j].v, (__m512bh)q, (__m512bh)k[j]);
-        }
-    }
-    LANES(put_scores)(a, sum, head, t, hn, tn);
-}
+#define ITEM __m512i
+#define LOAD_ITEM(row, d, dim, bf16) LANES(pairs)(row, d, dim)
+#define QUERY(a, h, d, dim) LANES(pairs)((const char *)(a)->q + 2 * (h) * (dim), d, dim)
+#define MULTIPLY_ADD(x, y, sum) ((V){_mm512_dpbf16_ps((sum).v, (__m512bh)(x), (__m512bh)(y))})
 #else
-LANES_OP void LANES(score_tile)(const struct attend *a, const struct attend_rows *r, size_t head, size_t t, size_t hn,
-                                size_t tn, bool bf16)
+#define STEP 16
+#define ITEM V
+#define LOAD_ITEM(row, d, dim, bf16) LANES(get)(row, bf16, d, (dim) - (d) < 16 ? (dim) - (d) : 16)
+#define QUERY(a, h, d, dim) LANES(load)((a)->queries + (h)*attend_wide(dim) + (d))
+#define MULTIPLY_ADD(x, y, sum) LANES(fma)(x, y, sum)
+#endif
+
+LANES_OP void LANES(score_tile)(const struct attend *a, const char *k, const char *next, size_t head, size_t t,
+                                size_t hn, size_t tn, size_t dim, bool bf16)
 {
-    const size_t wide = attend_wide(a->dim);
+    const size_t step = a->step;
+    const size_t item_bytes = STEP == 32 || !bf16 ? 64 : 32;
     V sum[16];
+    k += t * step;
+    next += t * step;
     KERN_UNROLL
     for (size_t i = 0; i < hn * tn; i++) sum[i] = LANES(set)(0);
-    for (size_t d = 0; d < a->dim; d += 16) {
-        const size_t n = a->dim - d < 16 ? a->dim - d : 16;
-        V k[16];
+    KERN_UNROLL
+    for (size_t d = 0; d < dim; d += STEP) {
+        ITEM item[4];
         KERN_UNROLL
-        for (size_t j = 0; j < tn; j++) k[j] = LANES(get)(r->k[t + j], bf16, d, n);
+        for (size_t j = 0; j < tn; j++) {
+            item[j] = LOAD_ITEM(k + j * step, d, dim, bf16);
+            if (head == 0) LANES(prefetch)(next + (d / STEP * tn + j) * item_bytes);
+        }
         KERN_UNROLL
         for (size_t i = 0; i < hn; i++) {
-            const V q = LANES(load)(a->queries + (head + i) * wide + d);
+            const ITEM q = QUERY(a, head + i, d, dim);
             KERN_UNROLL
-            for (size_t j = 0; j < tn; j++) sum[i * tn + j] = LANES(fma)(q, k[j], sum[i * tn + j]);
+            for (size_t j = 0; j < tn; j++) sum[i * tn + j] = MULTIPLY_ADD(q, item[j], sum[i * tn + j]);
         }
     }
-    LANES(put_scores)(a, sum, head, t, hn, tn);
+    KERN_UNROLL
+    for (size_t i = 0; i < hn; i++) {
+        float *out = a->weights + (head + i) * ATTEND_CHUNK + t;
+        if (tn == 4) {
+            LANES(store_sums_4)(out, sum + i * 4, a->scale);
+        } else {
+            KERN_UNROLL
+            for (size_t j = 0; j < tn; j++) out[j] = LANES(sum)(sum[i * tn + j]) * a->scale;
+        }
+    }
 }
+
+/* All heads, tn tokens from t on. */
+LANES_OP void LANES(score_row)(const struct attend *a, const struct attend_rows *r, const char *next, size_t t,
+                               size_t tn, size_t dim, bool bf16)
+{
+    size_t h = 0;
+#if LANES_WIDE == 16
+    for (; h + 4 <= a->heads; h += 4) LANES(score_tile)(a, r->k, next, h, t, 4, tn, dim, bf16);
+    for (; h + 2 <= a->heads; h += 2) LANES(score_tile)(a, r->k, next, h, t, 2, tn, dim, bf16);
 #endif
+    for (; h < a->heads; h++) LANES(score_tile)(a, r->k, next, h, t, 1, tn, dim, bf16);
+}
 
 LANES_OP void LANES(scores)(const struct attend *a, const struct attend_rows *r, const struct attend_rows *next,
-                            bool bf16)
+                            size_t dim, bool bf16)
 {
-    const size_t bytes = a->dim * (bf16 ? 2 : 4);
-    for (size_t t = 0; t < r->n; t += 16) {
-        size_t h = 0;
-        if (next) LANES(fetch_rows)(next->k, t, 16, bytes);
-#if LANES_WIDE == 16
-        for (; h + 4 <= a->heads; h += 4)
-            for (size_t j = 0; j < 16; j += 4) LANES(score_tile)(a, r, h, t + j, 4, 4, bf16);
-        for (; h + 2 <= a->heads; h += 2)
-            for (size_t j = 0; j < 16; j += 8) LANES(score_tile)(a, r, h, t + j, 2, 8, bf16);
-        for (; h < a->heads; h++) LANES(score_tile)(a, r, h, t, 1, 16, bf16);
-#else
-        for (; h + 2 <= a->heads; h += 2)
-            for (size_t j = 0; j < 16; j += 2) LANES(score_tile)(a, r, h, t + j, 2, 2, bf16);
-        for (; h < a->heads; h++)
-            for (size_t j = 0; j < 16; j += 4) LANES(score_tile)(a, r, h, t + j, 1, 4, bf16);
-#endif
-    }
+    size_t t = 0;
+    for (; t + 4 <= r->n; t += 4) LANES(score_row)(a, r, next->k, t, 4, dim, bf16);
+    for (; t < r->n; t++) LANES(score_row)(a, r, next->k, t, 1, dim, bf16);
 }
 
 /* -- scores to weights -- */
@@ -125,115 +111,124 @@ LANES_OP void LANES(soften)(const struct attend *a, size_t split, size_t n)
 
 /* -- weighted values: hn heads times dn times sixteen elements -- */
 
-#if LANES_SET == LANES_DOT
-/* Pairs of tokens; the interleaving leaves elements of 32 as 0-3 8-11 16-19 24-27, 4-7 12-15 ..., until the end. */
-LANES_OP void LANES(value_tile)(const struct attend *a, size_t split, const struct attend_rows *r, size_t head,
-                                size_t d, size_t hn, size_t dn, bool bf16)
+/* Tokens [first, first + ATTEND_STRIP) of the chunk, as far as there are. Pairs of tokens are interleaved, which leaves
+ * elements of 32 as 0-3 8-11 16-19 24-27, 4-7 12-15 ..., until the end. */
+LANES_OP void LANES(value_tile)(const struct attend *a, size_t split, const struct attend_rows *r, const char *next,
+                                size_t first, size_t head, size_t d, size_t hn, size_t dn, size_t dim, bool bf16)
 {
-    const size_t wide = attend_wide(a->value_dim);
+    const size_t end = r->n - first < ATTEND_STRIP ? r->n : first + ATTEND_STRIP, wide = attend_wide(dim);
     float *out = a->state[split].out + head * wide + d;
+    const size_t step = a->step;
+    const char *row = r->v + first * step;
     V sum[16];
-    (void)bf16;
     KERN_UNROLL
-    for (size_t i = 0; i < hn * dn; i++)
-        sum[i] = LANES(mul)(LANES(load)(out + i / dn * wide + i % dn * 16), LANES(set)(a->shrink[head + i / dn]));
-    for (size_t t = 0; t < r->n; t += 2) {
-        __m512i v[8];
+    for (size_t i = 0; i < hn * dn; i++) {
+        sum[i] = LANES(load)(out + i / dn * wide + i % dn * 16);
+        if (first == 0) sum[i] = LANES(mul)(sum[i], LANES(set)(a->shrink[head + i / dn]));
+    }
+    next += first * step + d * (bf16 ? 2 : 4) * ATTEND_STRIP;
+#if LANES_SET == LANES_DOT
+    const uint16_t *weight = a->halves + head * ATTEND_CHUNK;
+    (void)bf16;
+    for (size_t t = first; t < end; t += 2, row += 2 * step, next += dn * 64) {
+        __m512i v[4];
         KERN_UNROLL
         for (size_t j = 0; j < dn; j += 2) {
-            const __m512i x = LANES(pairs)(r->v[t], d + j * 16, a->value_dim);
-            /* a token behind the last has no weight, but what it holds may be no number */
-            const __m512i y =
-                t + 1 < r->n ? LANES(pairs)(r->v[t + 1], d + j * 16, a->value_dim) : _mm512_setzero_si512();
+            const __m512i x = LANES(pairs)(row, d + j * 16, dim);
+            /* a token behind the last has no weight, but what lies there may be no number */
+            const __m512i y = t + 1 < end ? LANES(pairs)(row + step, d + j * 16, dim) : _mm512_setzero_si512();
+            if (head == 0) {
+                LANES(prefetch)(next + j * 64);
+                LANES(prefetch)(next + j * 64 + 64);
+            }
             v[j] = _mm512_unpacklo_epi16(x, y);
             v[j + 1] = _mm512_unpackhi_epi16(x, y);
         }
         KERN_UNROLL
         for (size_t i = 0; i < hn; i++) {
             int32_t pair;
-            memcpy(&pair, a->halves + (head + i) * ATTEND_CHUNK + t, sizeof pair);
+            memcpy(&pair, weight + i * ATTEND_CHUNK + t, sizeof pair);
             const __m512i p = _mm512_set1_epi32(pair);
             KERN_UNROLL
-            for (size_t j = 0; j < dn; j++)
-                sum[i * dn + j].v = _mm512_dpbf16_ps(sum[i * dn + j].v, (__m512bh)p, (__m512bh)v[j]);
+            for (size_t j = 0; j < dn; j++) sum[i * dn + j] = MULTIPLY_ADD(p, v[j], sum[i * dn + j]);
         }
     }
-    KERN_UNROLL
-    for (size_t i = 0; i < hn * dn; i++) LANES(store)(out + i / dn * wide + i % dn * 16, sum[i]);
-}
 #else
-LANES_OP void LANES(value_tile)(const struct attend *a, size_t split, const struct attend_rows *r, size_t head,
-                                size_t d, size_t hn, size_t dn, bool bf16)
-{
-    const size_t wide = attend_wide(a->value_dim);
-    float *out = a->state[split].out + head * wide + d;
-    V sum[16];
-    KERN_UNROLL
-    for (size_t i = 0; i < hn * dn; i++)
-        sum[i] = LANES(mul)(LANES(load)(out + i / dn * wide + i % dn * 16), LANES(set)(a->shrink[head + i / dn]));
-    const size_t last = d + dn * 16 <= a->value_dim ? 16 : a->value_dim - (d + (dn - 1) * 16);
-    for (size_t t = 0; t < r->n; t++) {
-        V v[8];
+    const float *weight = a->weights + head * ATTEND_CHUNK;
+    const size_t item_bytes = bf16 ? 32 : 64;
+    for (size_t t = first; t < end; t++, row += step, next += dn * item_bytes) {
+        V v[4];
         KERN_UNROLL
-        for (size_t j = 0; j < dn; j++) v[j] = LANES(get)(r->v[t], bf16, d + j * 16, j + 1 < dn ? 16 : last);
+        for (size_t j = 0; j < dn; j++) {
+            v[j] = LOAD_ITEM(row, d + j * 16, dim, bf16);
+            if (head == 0) LANES(prefetch)(next + j * item_bytes);
+        }
         KERN_UNROLL
         for (size_t i = 0; i < hn; i++) {
-            const V p = LANES(set)(a->weights[(head + i) * ATTEND_CHUNK + t]);
+            const V p = LANES(set)(weight[i * ATTEND_CHUNK + t]);
             KERN_UNROLL
-            for (size_t j = 0; j < dn; j++) sum[i * dn + j] = LANES(fma)(p, v[j], sum[i * dn + j]);
+            for (size_t j = 0; j < dn; j++) sum[i * dn + j] = MULTIPLY_ADD(p, v[j], sum[i * dn + j]);
         }
     }
+#endif
     KERN_UNROLL
     for (size_t i = 0; i < hn * dn; i++) LANES(store)(out + i / dn * wide + i % dn * 16, sum[i]);
 }
-#endif
 
 /* dn times sixteen elements of all heads. */
-LANES_OP void LANES(value_column)(const struct attend *a, size_t split, const struct attend_rows *r, size_t d,
-                                  size_t dn, bool bf16)
+LANES_OP void LANES(value_column)(const struct attend *a, size_t split, const struct attend_rows *r, const char *next,
+                                  size_t first, size_t d, size_t dn, size_t dim, bool bf16)
 {
     size_t h = 0;
 #if LANES_WIDE == 16
-    for (; h + 4 <= a->heads; h += 4) LANES(value_tile)(a, split, r, h, d, 4, dn, bf16);
+    for (; h + 4 <= a->heads; h += 4) LANES(value_tile)(a, split, r, next, first, h, d, 4, dn, dim, bf16);
 #endif
-    for (; h + 2 <= a->heads; h += 2) LANES(value_tile)(a, split, r, h, d, 2, dn, bf16);
-    for (; h < a->heads; h++) LANES(value_tile)(a, split, r, h, d, 1, dn, bf16);
+    for (; h + 2 <= a->heads; h += 2) LANES(value_tile)(a, split, r, next, first, h, d, 2, dn, dim, bf16);
+    for (; h < a->heads; h++) LANES(value_tile)(a, split, r, next, first, h, d, 1, dn, dim, bf16);
 }
 
 LANES_OP void LANES(values)(const struct attend *a, size_t split, const struct attend_rows *r,
-                            const struct attend_rows *next, bool bf16)
+                            const struct attend_rows *next, size_t dim, bool bf16)
 {
-    enum { WIDE = LANES_WIDE == 16 ? 4 : 2, LEAST = LANES_SET == LANES_DOT ? 2 : 1 };
-    const size_t bytes = a->value_dim * (bf16 ? 2 : 4);
-    size_t d = 0, fetched = 0;
-    while (d < a->value_dim) {
-        const size_t left = a->value_dim - d, dn = left >= WIDE * 16 ? WIDE : LEAST;
-        const size_t until = left <= dn * 16 ? ATTEND_CHUNK : (d + dn * 16) * ATTEND_CHUNK / a->value_dim;
-        if (next && next->v != next->k) LANES(fetch_rows)(next->v, fetched, until - fetched, bytes);
-        fetched = until;
-        if (dn == WIDE)
-            LANES(value_column)(a, split, r, d, WIDE, bf16);
-        else
-            LANES(value_column)(a, split, r, d, LEAST, bf16);
-        d += dn * 16;
+    const size_t wide = LANES_WIDE == 16 ? 4 : 2, least = LANES_SET == LANES_DOT ? 2 : 1;
+    for (size_t first = 0; first < r->n; first += ATTEND_STRIP) {
+        size_t d = 0;
+        for (; d + wide * 16 <= dim; d += wide * 16)
+            LANES(value_column)(a, split, r, next->v, first, d, wide, dim, bf16);
+        for (; d < dim; d += least * 16) LANES(value_column)(a, split, r, next->v, first, d, least, dim, bf16);
     }
+}
+
+LANES_OP void LANES(chunk_of)(const struct attend *a, size_t split, const struct attend_rows *r,
+                              const struct attend_rows *next, size_t dim, size_t value_dim, bool bf16)
+{
+    LANES(scores)(a, r, next, dim, bf16);
+    LANES(soften)(a, split, r->n);
+    LANES(values)(a, split, r, next, value_dim, bf16);
 }
 
 LANES_TARGET static void LANES(chunk)(const struct attend *a, size_t split, const struct attend_rows *r,
                                       const struct attend_rows *next)
 {
-    if (a->bf16) {
-        LANES(scores)(a, r, next, true);
-        LANES(soften)(a, split, r->n);
-        LANES(values)(a, split, r, next, true);
-        return;
-    }
+    enum { USUAL = 128 };
+    const bool usual = LANES_SET != LANES_PORTABLE && a->dim == USUAL && a->value_dim == USUAL;
+    if (a->bf16 && usual)
+        LANES(chunk_of)(a, split, r, next, USUAL, USUAL, true);
+    else if (a->bf16)
+        LANES(chunk_of)(a, split, r, next, a->dim, a->value_dim, true);
 #if LANES_SET != LANES_DOT
-    LANES(scores)(a, r, next, false);
-    LANES(soften)(a, split, r->n);
-    LANES(values)(a, split, r, next, false);
+    else if (usual)
+        LANES(chunk_of)(a, split, r, next, USUAL, USUAL, false);
+    else
+        LANES(chunk_of)(a, split, r, next, a->dim, a->value_dim, false);
 #endif
 }
+
+#undef STEP
+#undef ITEM
+#undef LOAD_ITEM
+#undef QUERY
+#undef MULTIPLY_ADD
 
 LANES_TARGET static void LANES(finish)(const struct attend *a, void *out)
 {
@@ -258,9 +253,8 @@ LANES_TARGET static void LANES(finish)(const struct attend *a, void *out)
                 order[i] = whole[LANES_SET == LANES_DOT ? i % 8 / 4 * 16 + i / 8 * 4 + i % 4 : i];
             const size_t left = a->value_dim - d;
             LANES(put)(out, a->bf16, h * a->value_dim + d, LANES(load)(order), left < 16 ? left : 16);
-            if (left > 16)
-                LANES(put)
-                (out, a->bf16, h * a->value_dim + d + 16, LANES(load)(order + 16), left < 32 ? left - 16 : 16);
+            if (left > 16) LANES(put)
+            (out, a->bf16, h * a->value_dim + d + 16, LANES(load)(order + 16), left < 32 ? left - 16 : 16);
         }
     }
 }

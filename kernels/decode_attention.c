@@ -138,85 +138,60 @@ static double tolerance(const struct kern_shape *s) { return in_bf16(s) ? 1e-2 :
 
 /* -- the walk -- */
 
-/* Where the walk is: the chunk-th piece of a split, of a key head of a sequence. */
+/* Where the walk is: the next token, in a split of a key head of a sequence. */
 struct walk {
-    size_t sequence, head, split, chunk;
+    size_t sequence, head, split, token;
 };
 
-/* Tokens [from, to) of a split; all chunks but the last are whole, and as many as in any split or one less. */
-static void split_range(const struct kern_shape *s, size_t split, size_t *from, size_t *to)
+/* First token of a split; that of split ATTEND_SPLITS is the end. */
+static size_t split_first(const struct kern_shape *s, size_t split)
 {
-    const size_t first = first_of(s), n = at(s, LEN) - first;
-    const size_t each = (n + ATTEND_SPLITS * ATTEND_CHUNK - 1) / (ATTEND_SPLITS * ATTEND_CHUNK) * ATTEND_CHUNK;
-    *from = split * each < n ? first + split * each : at(s, LEN);
-    *to = (split + 1) * each < n ? first + (split + 1) * each : at(s, LEN);
+    const size_t first = first_of(s);
+    return first + (at(s, LEN) - first) * split / ATTEND_SPLITS;
 }
 
-/* The rows at w; false when there are none: the split is shorter. */
-static bool rows_at(const struct kern_call *c, const struct walk *w, struct attend_rows *r)
-{
-    const size_t bytes = in_bf16(c->shape) ? 2 : 4;
-    size_t from, to;
-    split_range(c->shape, w->split, &from, &to);
-    from += w->chunk * ATTEND_CHUNK;
-    if (from >= to) return false;
-    r->n = to - from < ATTEND_CHUNK ? to - from : ATTEND_CHUNK;
-    const size_t page = page_of(c->shape), step = at(c->shape, DIM) * bytes;
-    size_t i = 0;
-    while (i < r->n) {
-        const size_t left = page - (from + i) % page, end = r->n - i < left ? r->n : i + left;
-        const size_t row = row_of(c, w->sequence, w->head, from + i) * bytes;
-        const char *k = (const char *)c->buffer[K] + row, *v = (const char *)c->buffer[V] + row;
-        for (; i < end; i++, k += step, v += step) {
-            r->k[i] = k;
-            r->v[i] = v;
-        }
-    }
-    for (; i < ATTEND_CHUNK; i++) {
-        r->k[i] = r->k[i - 1];
-        r->v[i] = r->v[i - 1];
-    }
-    return true;
-}
-
-/* On to the next rows, through splits, chunks, heads, sequences; false at the end. */
+/* On to the next rows that lie together, split after split, head after head; false at the end. */
 static bool step(const struct kern_call *c, struct walk *w, struct attend_rows *r)
 {
-    size_t from, to;
-    split_range(c->shape, 0, &from, &to); /* the longest */
-    do {
-        if (++w->split < ATTEND_SPLITS) continue;
-        w->split = 0;
-        if (from + ++w->chunk * ATTEND_CHUNK < to) continue;
-        w->chunk = 0;
-        if (++w->head < at(c->shape, KV_HEADS)) continue;
-        w->head = 0;
-        if (++w->sequence == at(c->shape, BATCH)) return false;
-    } while (!rows_at(c, w, r));
+    const struct kern_shape *s = c->shape;
+    const size_t bytes = in_bf16(s) ? 2 : 4, page = page_of(s);
+    while (w->token == split_first(s, w->split + 1)) {
+        w->split = (w->split + 1) % ATTEND_SPLITS;
+        w->token = split_first(s, w->split);
+        if (w->split > 0) continue;
+        w->head = (w->head + 1) % at(s, KV_HEADS);
+        if (w->head == 0 && ++w->sequence == at(s, BATCH)) return false;
+    }
+    const size_t left = split_first(s, w->split + 1) - w->token;
+    const size_t most = page - w->token % page < ATTEND_CHUNK ? page - w->token % page : ATTEND_CHUNK;
+    const size_t row = row_of(c, w->sequence, w->head, w->token) * bytes;
+    *r = (struct attend_rows){(const char *)c->buffer[K] + row, (const char *)c->buffer[V] + row,
+                              left < most ? left : most};
+    w->token += r->n;
     return true;
 }
 
 static void attend_all(const struct kern_call *c, const struct attend_code *code)
 {
     const struct kern_shape *s = c->shape;
-    const size_t group = at(s, HEADS) / at(s, KV_HEADS), bytes = group * at(s, DIM) * (in_bf16(s) ? 2 : 4);
+    const size_t element = in_bf16(s) ? 2 : 4, group = at(s, HEADS) / at(s, KV_HEADS);
     struct attend a = {.bf16 = in_bf16(s),
                        .heads = group,
                        .dim = at(s, DIM),
                        .value_dim = at(s, DIM),
+                       .step = at(s, DIM) * element,
                        .scale = 1 / sqrtf((float)s->v[DIM])};
     struct attend_rows rows[2];
-    struct walk w = {0, 0, 0, 0};
+    struct walk w = {.token = first_of(s)};
     attend_open(&a, c->buffer[SCRATCH]);
-    bool more = rows_at(c, &w, &rows[0]);
+    bool more = step(c, &w, &rows[0]);
     for (size_t i = 0, open = SIZE_MAX; more; i++) {
-        const size_t now = w.sequence * at(s, KV_HEADS) + w.head, split = w.split;
-        if (now != open) attend_start(&a, (const char *)c->buffer[Q] + now * bytes);
+        const size_t now = w.sequence * at(s, KV_HEADS) + w.head, split = w.split, q = now * group * a.step;
+        if (now != open) attend_start(&a, (const char *)c->buffer[Q] + q);
         open = now;
         more = step(c, &w, &rows[(i + 1) % 2]);
-        code->chunk(&a, split, &rows[i % 2], more ? &rows[(i + 1) % 2] : NULL);
-        if (!more || w.sequence * at(s, KV_HEADS) + w.head != now)
-            code->finish(&a, (char *)c->buffer[OUT] + now * bytes);
+        code->chunk(&a, split, &rows[i % 2], &rows[(i + more) % 2]);
+        if (!more || w.sequence * at(s, KV_HEADS) + w.head != now) code->finish(&a, (char *)c->buffer[OUT] + q);
     }
 }
 

@@ -63,7 +63,8 @@ LANES_OP V LANES(load_bf16_n)(const uint16_t *p, size_t n) { return LANES(widen)
 LANES_OP V LANES(load_i8)(const int8_t *p) { return (V){_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)))}; }
 LANES_OP V LANES(round)(V a) { return (V){_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
 LANES_OP V LANES(scale)(V a, V n) { return (V){_mm512_scalef_ps(a.v, n.v)}; }
-LANES_OP void LANES(prefetch)(const void *p) { _mm_prefetch(p, _MM_HINT_T0); }
+/* into the second cache: misses of the first are few at a time */
+LANES_OP void LANES(prefetch)(const void *p) { _mm_prefetch(p, _MM_HINT_T1); }
 /* clang-format on */
 LANES_OP __m256i LANES(narrow)(V a)
 {
@@ -76,24 +77,17 @@ LANES_OP void LANES(store_bf16_n)(uint16_t *p, V a, size_t n)
 {
     _mm256_mask_storeu_epi16(p, LANES(mask)(n), LANES(narrow)(a));
 }
-/* Lane i becomes the sum of the lanes of a[i]: a tree of transpositions. */
-LANES_OP V LANES(sums_16)(const V *a)
+/* out[i] becomes the sum of the lanes of a[i] times scale: a tree of transpositions. */
+LANES_OP void LANES(store_sums_4)(float *out, const V *a, float scale)
 {
-    __m512 four[4];
-    KERN_UNROLL
-    for (size_t i = 0; i < 4; i++) {
-        const V *b = a + 4 * i;
-        const __m512 x = _mm512_add_ps(_mm512_unpacklo_ps(b[0].v, b[1].v), _mm512_unpackhi_ps(b[0].v, b[1].v));
-        const __m512 y = _mm512_add_ps(_mm512_unpacklo_ps(b[2].v, b[3].v), _mm512_unpackhi_ps(b[2].v, b[3].v));
-        const __m512d dx = _mm512_castps_pd(x), dy = _mm512_castps_pd(y);
-        four[i] =
-            _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(dx, dy)), _mm512_castpd_ps(_mm512_unpackhi_pd(dx, dy)));
-    }
-    const __m512 x =
-        _mm512_add_ps(_mm512_shuffle_f32x4(four[0], four[1], 0x88), _mm512_shuffle_f32x4(four[0], four[1], 0xdd));
-    const __m512 y =
-        _mm512_add_ps(_mm512_shuffle_f32x4(four[2], four[3], 0x88), _mm512_shuffle_f32x4(four[2], four[3], 0xdd));
-    return (V){_mm512_add_ps(_mm512_shuffle_f32x4(x, y, 0x88), _mm512_shuffle_f32x4(x, y, 0xdd))};
+    const __m512 x = _mm512_add_ps(_mm512_unpacklo_ps(a[0].v, a[1].v), _mm512_unpackhi_ps(a[0].v, a[1].v));
+    const __m512 y = _mm512_add_ps(_mm512_unpacklo_ps(a[2].v, a[3].v), _mm512_unpackhi_ps(a[2].v, a[3].v));
+    const __m512d u = _mm512_castps_pd(x), w = _mm512_castps_pd(y);
+    const __m512 s =
+        _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(u, w)), _mm512_castpd_ps(_mm512_unpackhi_pd(u, w)));
+    const __m256 h = _mm256_add_ps(_mm512_castps512_ps256(s), _mm512_extractf32x8_ps(s, 1));
+    const __m128 q = _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
+    _mm_storeu_ps(out, _mm_mul_ps(q, _mm_set1_ps(scale)));
 }
 
 #elif LANES_SET == LANES_AVX2
@@ -113,7 +107,8 @@ LANES_OP V LANES(max)(V x, V y) { return (V){_mm256_max_ps(x.a, y.a), _mm256_max
 LANES_OP V LANES(min)(V x, V y) { return (V){_mm256_min_ps(x.a, y.a), _mm256_min_ps(x.b, y.b)}; }
 LANES_OP V LANES(fma)(V x, V y, V z) { return (V){_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)}; }
 LANES_OP __m256 LANES(widen)(__m128i h) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16)); }
-LANES_OP void LANES(prefetch)(const void *p) { _mm_prefetch(p, _MM_HINT_T0); }
+/* into the second cache: misses of the first are few at a time */
+LANES_OP void LANES(prefetch)(const void *p) { _mm_prefetch(p, _MM_HINT_T1); }
 /* clang-format on */
 LANES_OP float LANES(sum)(V x)
 {
@@ -223,11 +218,9 @@ LANES_OP void LANES(store_bf16_n)(uint16_t *p, V a, size_t n)
     LANES(store)(whole, a);
     for (size_t i = 0; i < n; i++) p[i] = kern_bf16_from(whole[i]);
 }
-LANES_OP V LANES(sums_16)(const V *a)
+LANES_OP void LANES(store_sums_4)(float *out, const V *a, float scale)
 {
-    float whole[16];
-    for (size_t i = 0; i < 16; i++) whole[i] = LANES(sum)(a[i]);
-    return LANES(load)(whole);
+    for (size_t i = 0; i < 4; i++) out[i] = LANES(sum)(a[i]) * scale;
 }
 #endif
 

@@ -10,7 +10,8 @@
     X(kern_stream_copy)                                                                                                \
     X(kern_stream_triad)                                                                                               \
     X(kern_gemm)                                                                                                       \
-    X(kern_decode_attention)
+    X(kern_decode_attention)                                                                                           \
+    X(kern_prefill_attention)
 
 #define X(name) extern const struct kern name;
 KERN_TABLE(X)

@@ -22,10 +22,23 @@ static void decode_at_odd_shapes(void **state)
     kernel_check_all("decode-attention", SHAPES[0], sizeof SHAPES / sizeof SHAPES[0]);
 }
 
+/* Prompts around blocks of queries and chunks of keys, windows around both. */
+static void prefill_at_odd_shapes(void **state)
+{
+    static const int64_t SHAPES[][6] = {
+        {1, 1, 1, 1, 1, 0},     {2, 7, 3, 1, 5, 0},       {1, 47, 4, 2, 16, 0},   {1, 48, 2, 2, 33, 1},
+        {1, 49, 6, 2, 64, 3},   {2, 65, 5, 5, 80, 64},    {1, 129, 4, 1, 128, 0}, {1, 193, 3, 3, 96, 65},
+        {1, 200, 7, 1, 40, 17}, {1, 331, 2, 1, 130, 100}, {3, 64, 2, 1, 31, 400},
+    };
+    (void)state;
+    kernel_check_all("prefill-attention", SHAPES[0], sizeof SHAPES / sizeof SHAPES[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decode_at_odd_shapes),
+        cmocka_unit_test(prefill_at_odd_shapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
