@@ -35,7 +35,7 @@ LANES_OP void LANES(score_tile)(const struct attend *a, const char *k, const cha
     next += t * step;
     KERN_UNROLL
     for (size_t i = 0; i < hn * tn; i++) sum[i] = LANES(set)(0);
-    KERN_UNROLL
+    KERN_UNROLL_KNOWN
     for (size_t d = 0; d < dim; d += STEP) {
         ITEM item[4];
         KERN_UNROLL

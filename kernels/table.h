@@ -11,7 +11,9 @@
     X(kern_stream_triad)                                                                                               \
     X(kern_gemm)                                                                                                       \
     X(kern_decode_attention)                                                                                           \
-    X(kern_prefill_attention)
+    X(kern_prefill_attention)                                                                                          \
+    X(kern_int4_matvec)                                                                                                \
+    X(kern_mlp)
 
 #define X(name) extern const struct kern name;
 KERN_TABLE(X)

@@ -6,6 +6,9 @@
 
 #include <cmocka.h>
 
+#include <string.h>
+
+#include "calc/cli/probe_rows.h"
 #include "tests/kernel_check.h"
 
 /* Groups of 1 to 11, MQA, windows around the length, pages that cut chunks, lengths around chunks and splits. */
@@ -34,11 +37,90 @@ static void prefill_at_odd_shapes(void **state)
     kernel_check_all("prefill-attention", SHAPES[0], sizeof SHAPES / sizeof SHAPES[0]);
 }
 
+/* -- counts: loops that touch and multiply, the kernel's, the model's -- */
+
+static void agree(const struct kern *k, const struct kern_shape *s, double flops, double reads, double writes)
+{
+    struct kern_counts c;
+    double model_flops, model_bytes;
+    struct arena *a = arena_open();
+    struct result row = {.kernel = k->name,
+                         .variant = "x",
+                         .dtype = kern_dtype_name(s->dtype),
+                         .row_kind = k->row_kind,
+                         .shape = {.n = k->args_n}};
+    for (size_t i = 0; i < k->args_n; i++) {
+        row.shape.arg[i].name = k->args[i].name;
+        row.shape.arg[i].value = s->v[i];
+    }
+    k->counts(s, &c);
+    assert_true(c.flops == flops);
+    assert_true(c.read_bytes == reads);
+    assert_true(c.written_bytes == writes);
+    assert_true(probe_row_work(a, &row, &model_flops, &model_bytes));
+    assert_true(model_flops == flops);
+    assert_true(model_bytes == reads + writes);
+    arena_close(a);
+}
+
+static void decode_counts_agree(void **state)
+{
+    static const int64_t SHAPES[][7] = {
+        {3, 11, 6, 2, 5, 0, 0}, {2, 13, 5, 1, 7, 4, 0}, {1, 7, 3, 3, 11, 19, 3}, {2, 9, 4, 2, 3, 9, 4}};
+    (void)state;
+    for (size_t i = 0; i < sizeof SHAPES / sizeof SHAPES[0]; i++)
+        for (int d = 0; d <= KERN_BF16; d++) {
+            const int64_t *v = SHAPES[i], len = v[1], window = v[5];
+            const double bytes = d == KERN_FP32 ? 4 : 2;
+            struct kern_shape s = {.dtype = (enum kern_dtype)d};
+            double flops = 0, reads = 0, writes = 0;
+            memcpy(s.v, v, sizeof SHAPES[i]);
+            for (int64_t b = 0; b < v[0]; b++)
+                for (int64_t h = 0; h < v[2]; h++)
+                    for (int64_t e = 0; e < v[4]; e++) {
+                        reads += bytes; /* the query */
+                        writes += bytes;
+                        for (int64_t t = 0; t < len; t++) {
+                            if (window && t < len - window) continue;
+                            flops += 2 + 2; /* score, weighted value */
+                            if (h % (v[2] / v[3]) == 0) reads += 2 * bytes;
+                        }
+                    }
+            agree(kern_find("decode-attention"), &s, flops, reads, writes);
+        }
+}
+
+static void prefill_counts_agree(void **state)
+{
+    static const int64_t SHAPES[][6] = {{3, 11, 6, 2, 5, 0}, {2, 13, 5, 1, 7, 4}, {1, 7, 3, 3, 11, 19}};
+    (void)state;
+    for (size_t i = 0; i < sizeof SHAPES / sizeof SHAPES[0]; i++)
+        for (int d = 0; d <= KERN_BF16; d++) {
+            const int64_t *v = SHAPES[i], len = v[1], window = v[5];
+            const double bytes = d == KERN_FP32 ? 4 : 2;
+            struct kern_shape s = {.dtype = (enum kern_dtype)d};
+            double flops = 0, reads = 0, writes = 0;
+            memcpy(s.v, v, sizeof SHAPES[i]);
+            for (int64_t b = 0; b < v[0]; b++)
+                for (int64_t h = 0; h < v[2]; h++)
+                    for (int64_t t = 0; t < len; t++) {
+                        reads += bytes * (double)v[4];
+                        writes += bytes * (double)v[4];
+                        if (h % (v[2] / v[3]) == 0) reads += 2 * bytes * (double)v[4];
+                        for (int64_t j = 0; j <= t; j++)
+                            if (!window || j > t - window) flops += 4 * (double)v[4];
+                    }
+            agree(kern_find("prefill-attention"), &s, flops, reads, writes);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decode_at_odd_shapes),
         cmocka_unit_test(prefill_at_odd_shapes),
+        cmocka_unit_test(decode_counts_agree),
+        cmocka_unit_test(prefill_counts_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
