@@ -9,7 +9,11 @@
     X(kern_stream_read)                                                                                                \
     X(kern_stream_copy)                                                                                                \
     X(kern_stream_triad)                                                                                               \
-    X(kern_gemm)
+    X(kern_gemm)                                                                                                       \
+    X(kern_decode_attention)                                                                                           \
+    X(kern_prefill_attention)                                                                                          \
+    X(kern_int4_matvec)                                                                                                \
+    X(kern_mlp)
 
 #define X(name) extern const struct kern name;
 KERN_TABLE(X)

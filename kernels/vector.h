@@ -16,11 +16,14 @@
 #define KERN_X86 0
 #endif
 
-/* In front of a loop whose count is known when compiling: every round written out, so that arrays become registers. */
+/* In front of a loop whose count is known when compiling: every round written out, so that arrays become registers.
+ * KERN_UNROLL_KNOWN: the count is known in some of the places that the loop is inlined in. */
 #if defined(__clang__)
 #define KERN_UNROLL _Pragma("clang loop unroll(full)")
+#define KERN_UNROLL_KNOWN
 #else
 #define KERN_UNROLL _Pragma("GCC unroll 64")
+#define KERN_UNROLL_KNOWN _Pragma("GCC unroll 8")
 #endif
 
 #define KERN_INLINE static inline __attribute__((always_inline))

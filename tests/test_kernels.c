@@ -12,39 +12,9 @@
 #include "calc/cli/probe_rows.h"
 #include "kernels/kernel.h"
 #include "probe/worker/work.h"
+#include "tests/kernel_check.h"
 
 static const double ROOM_BYTES = 1e9; /* not a unit */
-
-/* One shape in all formats and variants; how many ran. */
-static size_t check(const struct kern *k, const struct kern_machine *m, const int64_t *v)
-{
-    size_t ran = 0;
-    for (int d = 0; d < KERN_DTYPES_N; d++)
-        for (size_t i = 0; i < k->variants_n; i++) {
-            struct work_spec spec = {
-                .kernel = k, .variant = &k->variants[i], .shape = {.dtype = (enum kern_dtype)d}, .seed = 31};
-            struct work w;
-            char text[256];
-            double error = (double)NAN;
-            size_t checked = 0;
-            memcpy(spec.shape.v, v, k->args_n * sizeof *v);
-            if (!(k->variants[i].dtypes & KERN_HAS(d))) continue;
-            if (k->variants[i].lacks && k->variants[i].lacks(m, &spec.shape)) continue;
-            const char *why = work_open(&spec, m, ROOM_BYTES, &w, text, sizeof text);
-            if (!why) why = work_check(&w, &error, &checked, text, sizeof text);
-            if (why) {
-                print_error("%s %s %s %lld %lld %lld: %s\n", k->name, k->variants[i].name,
-                            kern_dtype_name((enum kern_dtype)d), (long long)v[0], (long long)v[1], (long long)v[2],
-                            why);
-                fail();
-            }
-            assert_true(checked > 0);
-            assert_true(error <= k->tolerance(&spec.shape));
-            work_close(&w);
-            ran++;
-        }
-    return ran;
-}
 
 static void gemm_at_odd_shapes(void **state)
 {
@@ -58,7 +28,7 @@ static void gemm_at_odd_shapes(void **state)
     kern_machine_open(&m);
     const struct kern *k = kern_find("gemm");
     size_t ran = 0;
-    for (size_t i = 0; i < sizeof SHAPES / sizeof SHAPES[0]; i++) ran += check(k, &m, SHAPES[i]);
+    for (size_t i = 0; i < sizeof SHAPES / sizeof SHAPES[0]; i++) ran += kernel_check(k, &m, SHAPES[i]);
     assert_true(ran >= 2 * sizeof SHAPES / sizeof SHAPES[0]);
     kern_machine_close(&m);
 }
@@ -73,7 +43,7 @@ static void streams_at_odd_sizes(void **state)
     for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0]; i++)
         for (size_t j = 0; j < sizeof SIZES / sizeof SIZES[0]; j++) {
             const int64_t v[3] = {SIZES[j]};
-            assert_true(check(kern_find(NAMES[i]), &m, v) > 0);
+            assert_true(kernel_check(kern_find(NAMES[i]), &m, v) > 0);
         }
     kern_machine_close(&m);
 }
@@ -85,7 +55,7 @@ static void peaks_compute(void **state)
     (void)state;
     kern_machine_open(&m);
     for (size_t i = 0; i < sizeof SHAPES / sizeof SHAPES[0]; i++)
-        assert_true(check(kern_find("fma"), &m, SHAPES[i]) > 0);
+        assert_true(kernel_check(kern_find("fma"), &m, SHAPES[i]) > 0);
     const struct kern_shape odd = {{193, 1}, KERN_FP32};
     char text[128];
     assert_non_null(kern_shape_check(kern_find("fma"), &odd, text, sizeof text));

@@ -58,12 +58,14 @@ double kernel_pairs(double query_tokens, double prefix_tokens, double window)
 
 enum { BF16_BYTES = 2 };
 
+/* What is computed from narrow formats is written in 16 bits. */
+static double result_bytes(const struct kernel *k) { return fmax(k->element_bytes, BF16_BYTES); }
+
 static void gemm_work(const struct kernel *k, struct kernel_work *w)
 {
     const double input = k->quant == KERNEL_QUANT_NONE ? k->element_bytes : BF16_BYTES;
-    const double output = fmax(k->element_bytes, BF16_BYTES);
     w->flops = 2 * k->groups * k->m * k->n * k->k;
-    w->bytes = k->groups * (k->m * k->k * input + k->n * k->k * k->element_bytes + k->m * k->n * output);
+    w->bytes = k->groups * (k->m * k->k * input + k->n * k->k * k->element_bytes + k->m * k->n * result_bytes(k));
     /* writes the quantised copy, the product reads it */
     if (k->quant != KERNEL_QUANT_NONE) w->quant_bytes = 2 * k->groups * k->m * k->k * k->element_bytes;
 }
@@ -73,7 +75,7 @@ static void prefill_work(const struct kernel *k, struct kernel_work *w)
     const double wide = k->head_dim + k->value_dim, t = k->query_tokens;
     const double keys = k->window > 0 ? fmin(k->prefix_tokens, k->window - 1) + t : k->prefix_tokens + t;
     w->flops = 2 * k->batch * k->heads * wide * kernel_pairs(t, k->prefix_tokens, k->window);
-    w->bytes = k->batch * (t * k->heads * (k->head_dim * k->element_bytes + k->value_dim * BF16_BYTES) +
+    w->bytes = k->batch * (t * k->heads * (k->head_dim * k->element_bytes + k->value_dim * result_bytes(k)) +
                            keys * k->kv_heads * wide * k->kv_element_bytes);
 }
 
@@ -84,7 +86,7 @@ static void decode_work(const struct kernel *k, struct kernel_work *w)
     /* absorbed latent attention: the value is the first part of the key */
     const double entry = k->kind == KERNEL_MLA_DECODE ? k->head_dim : k->kv_heads * wide;
     w->flops = 2 * k->batch * k->heads * wide * keys;
-    w->bytes = k->batch * (k->heads * (k->head_dim * k->element_bytes + k->value_dim * BF16_BYTES) +
+    w->bytes = k->batch * (k->heads * (k->head_dim * k->element_bytes + k->value_dim * result_bytes(k)) +
                            keys * entry * k->kv_element_bytes);
 }
 
@@ -96,7 +98,7 @@ static void moe_work(const struct kernel *k, struct kernel_work *w)
     const double products = 2 + k->gated, hidden = k->hidden / k->tp;
     w->flops = 2 * rows * products * k->width * hidden;
     w->bytes = active * products * k->width * hidden * k->element_bytes +
-               fmin(k->tokens, rows) * k->width * BF16_BYTES * 2; /* tokens in and out, those with a row here */
+               fmin(k->tokens, rows) * k->width * result_bytes(k) * 2; /* tokens in and out, those with a row here */
     if (k->quant != KERNEL_QUANT_NONE) w->quant_bytes = rows * (k->width + hidden) * (BF16_BYTES + 1);
 }
 
@@ -135,13 +137,13 @@ static enum err_code collective_work(const struct kernel *k, const struct hw *hw
 /* Bytes of weights and cache, which a cold call finds in memory. */
 static double memory_bytes(const struct kernel *k, const struct kernel_work *w)
 {
-    const double queries = k->batch * k->heads * (k->head_dim * k->element_bytes + k->value_dim * BF16_BYTES);
+    const double queries = k->batch * k->heads * (k->head_dim * k->element_bytes + k->value_dim * result_bytes(k));
     switch (k->kind) {
     case KERNEL_GEMM:
     case KERNEL_MLA_BMM: return k->groups * k->n * k->k * k->element_bytes;
     case KERNEL_DECODE:
     case KERNEL_MLA_DECODE: return w->bytes - queries;
-    case KERNEL_MOE: return fmax(0, w->bytes - 2 * k->tokens * k->width * BF16_BYTES);
+    case KERNEL_MOE: return fmax(0, w->bytes - 2 * k->tokens * k->width * result_bytes(k));
     case KERNEL_SCAN: return 2 * k->batch * k->heads * k->state_dim * k->value_dim * k->state_bytes;
     case KERNEL_PREFILL:
     case KERNEL_MLA_PREFILL:

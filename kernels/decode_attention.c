@@ -1,0 +1,247 @@
+/* decode-attention -- one query token per sequence against its cache: o = softmax(q K^T / sqrt(head_dim)) V.
+ *
+ * Query head h reads key head h / (n_heads / n_kv_heads); a window keeps the last `window` tokens, the new one
+ * included. The cache is pages [page][n_kv_heads][page_tokens][head_dim] and a table [batch][pages of a sequence] of
+ * page numbers in no order; page_tokens 0: one page per sequence. Queries, cache and results are of one format, sums
+ * are fp32.
+ * Counted: 4 * batch * n_heads * head_dim * keys flops, 5 more per score for its softmax (scale, maximum, difference,
+ * exponential, sum); queries and results once, keys and values that a window leaves once. The table is not counted: it
+ * is four bytes where a page is thousands. Splits and the order of the loops: kernels/attend.h. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/attend.h"
+#include "kernels/table.h"
+#include "kernels/vector.h"
+
+enum { BATCH, LEN, HEADS, KV_HEADS, DIM, WINDOW, PAGE };
+enum { Q, K, V, TABLE, OUT, SCRATCH };
+
+static const struct kern_arg ARGS[] = {
+    [BATCH] = {"batch", 1, 1 << 16, "sequences"},
+    [LEN] = {"kv_len", 1, 1 << 24, "tokens attended to, the new one included"},
+    [HEADS] = {"n_heads", 1, 1 << 12, "query heads"},
+    [KV_HEADS] = {"n_kv_heads", 1, 1 << 12, "key and value heads"},
+    [DIM] = {"head_dim", 1, 1 << 12, "width of a head"},
+    [WINDOW] = {"window", 0, 1 << 24, "tokens that a query sees; 0: all"},
+    [PAGE] = {"page_tokens", 0, 1 << 16, "tokens of a page of the cache; 0: one piece"},
+};
+
+static size_t at(const struct kern_shape *s, size_t i) { return (size_t)s->v[i]; }
+static bool in_bf16(const struct kern_shape *s) { return s->dtype == KERN_BF16; }
+static enum kern_type type_of(const struct kern_shape *s) { return in_bf16(s) ? KERN_TYPE_BF16 : KERN_TYPE_F32; }
+static size_t page_of(const struct kern_shape *s) { return s->v[PAGE] ? at(s, PAGE) : at(s, LEN); }
+static size_t pages_of(const struct kern_shape *s) { return (at(s, LEN) + page_of(s) - 1) / page_of(s); }
+
+/* First token that is seen. */
+static size_t first_of(const struct kern_shape *s)
+{
+    return s->v[WINDOW] && s->v[WINDOW] < s->v[LEN] ? at(s, LEN) - at(s, WINDOW) : 0;
+}
+
+static const char *refuses(const struct kern_shape *s)
+{
+    if (s->v[HEADS] % s->v[KV_HEADS] != 0) return "n_heads is no multiple of n_kv_heads";
+    const double tokens = (double)s->v[BATCH] * (double)pages_of(s) * (double)page_of(s);
+    return tokens * (double)s->v[KV_HEADS] * (double)s->v[DIM] > 0x1p34 ||
+                   (double)s->v[BATCH] * (double)s->v[HEADS] * (double)s->v[DIM] > 0x1p34
+               ? "the cache is beyond memory"
+               : NULL;
+}
+
+static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
+{
+    const size_t wide = at(s, BATCH) * at(s, HEADS) * at(s, DIM), pages = at(s, BATCH) * pages_of(s);
+    const size_t cache = pages * page_of(s) * at(s, KV_HEADS) * at(s, DIM);
+    const enum kern_type type = type_of(s);
+    out[Q] = (struct kern_buffer){"q", KERN_INPUT, type, wide, 1, 0};
+    out[K] = (struct kern_buffer){"k", KERN_INPUT, type, cache, 1, 0};
+    out[V] = (struct kern_buffer){"v", KERN_INPUT, type, cache, 1, 0};
+    out[TABLE] = (struct kern_buffer){"table", KERN_INPUT, KERN_TYPE_I32, pages, 0, 0};
+    out[OUT] = (struct kern_buffer){"out", KERN_OUTPUT, type, wide, 0, at(s, DIM)};
+    const size_t scratch = attend_scratch(at(s, HEADS) / at(s, KV_HEADS), at(s, DIM), at(s, DIM));
+    out[SCRATCH] = (struct kern_buffer){"scratch", KERN_SCRATCH, KERN_TYPE_F32, scratch, 0, 0};
+    return 6;
+}
+
+/* The pages in random order (Fisher and Yates). */
+static void fill(const struct kern_call *c, size_t b, uint64_t seed, void *data)
+{
+    const size_t n = at(c->shape, BATCH) * pages_of(c->shape);
+    int32_t *table = data;
+    (void)b;
+    for (size_t i = 0; i < n; i++) table[i] = (int32_t)i;
+    for (size_t i = n - 1; i > 0; i--) {
+        const size_t j = kern_hash(seed, i) % (i + 1);
+        const int32_t swap = table[i];
+        table[i] = table[j];
+        table[j] = swap;
+    }
+}
+
+/* Element of the cache at which head `head` of token `token` of a sequence begins. */
+static size_t row_of(const struct kern_call *c, size_t sequence, size_t head, size_t token)
+{
+    const size_t page = page_of(c->shape);
+    const int32_t *table = c->buffer[TABLE];
+    const size_t number = (size_t)table[sequence * pages_of(c->shape) + token / page];
+    return ((number * at(c->shape, KV_HEADS) + head) * page + token % page) * at(c->shape, DIM);
+}
+
+/* A block is one head of one sequence. */
+static void reference(const struct kern_call *c, size_t b, size_t block, double *out)
+{
+    const struct kern_shape *s = c->shape;
+    const size_t dim = at(s, DIM), sequence = block / at(s, HEADS);
+    const size_t head = block % at(s, HEADS) / (at(s, HEADS) / at(s, KV_HEADS));
+    const enum kern_type type = type_of(s);
+    double most = -HUGE_VAL, sum = 0;
+    (void)b;
+    for (size_t d = 0; d < dim; d++) out[d] = 0;
+    for (int pass = 0; pass < 2; pass++) /* the maximum first */
+        for (size_t t = first_of(s); t < at(s, LEN); t++) {
+            const size_t row = row_of(c, sequence, head, t);
+            double score = 0;
+            for (size_t d = 0; d < dim; d++)
+                score += kern_read(c->buffer[Q], type, block * dim + d) * kern_read(c->buffer[K], type, row + d);
+            score /= sqrt((double)dim);
+            if (pass == 0) {
+                most = fmax(most, score);
+                continue;
+            }
+            sum += exp(score - most);
+            for (size_t d = 0; d < dim; d++) out[d] += exp(score - most) * kern_read(c->buffer[V], type, row + d);
+        }
+    for (size_t d = 0; d < dim; d++) out[d] /= sum;
+}
+
+static double reference_cost(const struct kern_shape *s, size_t b)
+{
+    (void)b;
+    return 3 * (double)(at(s, LEN) - first_of(s)) * (double)s->v[DIM];
+}
+
+static void counts(const struct kern_shape *s, struct kern_counts *out)
+{
+    const double keys = (double)(at(s, LEN) - first_of(s)), bytes = in_bf16(s) ? 2 : 4, batch = (double)s->v[BATCH];
+    const double wide = batch * (double)s->v[HEADS] * (double)s->v[DIM];
+    *out = (struct kern_counts){.flops = 4 * wide * keys,
+                                .vector_flops = 5 * batch * (double)s->v[HEADS] * keys,
+                                .read_bytes =
+                                    bytes * (wide + 2 * batch * keys * (double)s->v[KV_HEADS] * (double)s->v[DIM]),
+                                .written_bytes = bytes * wide};
+}
+
+/* bf16: results are rounded to 8 bits; the sums and weights of the softmax are fp32, or weights bf16, whose errors
+ * average out. */
+static double tolerance(const struct kern_shape *s) { return in_bf16(s) ? 1e-2 : 1e-5; }
+
+/* -- the walk -- */
+
+/* Where the walk is: the next token, in a split of a key head of a sequence. */
+struct walk {
+    size_t sequence, head, split, token;
+};
+
+/* First token of a split; that of split ATTEND_SPLITS is the end. */
+static size_t split_first(const struct kern_shape *s, size_t split)
+{
+    const size_t first = first_of(s);
+    return first + (at(s, LEN) - first) * split / ATTEND_SPLITS;
+}
+
+/* On to the next rows that lie together, split after split, head after head; false at the end. */
+static bool step(const struct kern_call *c, struct walk *w, struct attend_rows *r)
+{
+    const struct kern_shape *s = c->shape;
+    const size_t bytes = in_bf16(s) ? 2 : 4, page = page_of(s);
+    while (w->token == split_first(s, w->split + 1)) {
+        w->split = (w->split + 1) % ATTEND_SPLITS;
+        w->token = split_first(s, w->split);
+        if (w->split > 0) continue;
+        w->head = (w->head + 1) % at(s, KV_HEADS);
+        if (w->head == 0 && ++w->sequence == at(s, BATCH)) return false;
+    }
+    const size_t left = split_first(s, w->split + 1) - w->token;
+    const size_t most = page - w->token % page < ATTEND_CHUNK ? page - w->token % page : ATTEND_CHUNK;
+    const size_t row = row_of(c, w->sequence, w->head, w->token) * bytes;
+    *r = (struct attend_rows){(const char *)c->buffer[K] + row, (const char *)c->buffer[V] + row,
+                              left < most ? left : most};
+    w->token += r->n;
+    return true;
+}
+
+static void attend_all(const struct kern_call *c, const struct attend_code *code)
+{
+    const struct kern_shape *s = c->shape;
+    const size_t element = in_bf16(s) ? 2 : 4, group = at(s, HEADS) / at(s, KV_HEADS);
+    struct attend a = {.bf16 = in_bf16(s),
+                       .heads = group,
+                       .dim = at(s, DIM),
+                       .value_dim = at(s, DIM),
+                       .step = at(s, DIM) * element,
+                       .scale = 1 / sqrtf((float)s->v[DIM])};
+    struct attend_rows rows[2];
+    struct walk w = {.token = first_of(s)};
+    attend_open(&a, c->buffer[SCRATCH]);
+    bool more = step(c, &w, &rows[0]);
+    for (size_t i = 0, open = SIZE_MAX; more; i++) {
+        const size_t now = w.sequence * at(s, KV_HEADS) + w.head, split = w.split, q = now * group * a.step;
+        if (now != open) attend_start(&a, (const char *)c->buffer[Q] + q);
+        open = now;
+        more = step(c, &w, &rows[(i + 1) % 2]);
+        code->chunk(&a, split, &rows[i % 2], &rows[(i + more) % 2]);
+        if (!more || w.sequence * at(s, KV_HEADS) + w.head != now) code->finish(&a, (char *)c->buffer[OUT] + q);
+    }
+}
+
+static void run_portable(const struct kern_call *c) { attend_all(c, &attend_portable); }
+#if KERN_X86
+static void run_avx2(const struct kern_call *c) { attend_all(c, &attend_avx2); }
+static void run_avx512(const struct kern_call *c) { attend_all(c, &attend_avx512); }
+static void run_dot(const struct kern_call *c) { attend_all(c, &attend_dot); }
+#endif
+
+#define BOTH (KERN_HAS(KERN_FP32) | KERN_HAS(KERN_BF16))
+
+static const struct kern_variant VARIANTS[] = {
+#if KERN_X86
+    {.name = "avx512-bf16",
+     .unit = KERN_UNIT_BF16_DOT,
+     .dtypes = KERN_HAS(KERN_BF16),
+     .lacks = kern_lacks_avx512_bf16,
+     .run = run_dot},
+    {.name = "avx512", .unit = KERN_UNIT_FP32, .dtypes = BOTH, .lacks = kern_lacks_avx512, .run = run_avx512},
+    {.name = "avx2", .unit = KERN_UNIT_FP32, .dtypes = BOTH, .lacks = kern_lacks_avx2, .run = run_avx2},
+#endif
+    {.name = "portable", .unit = KERN_UNIT_FP32, .dtypes = BOTH, .run = run_portable},
+};
+
+/* Layers of models of 8 (4 queries a key head) and 13 billion parameters, MQA, a window, pages of 16 tokens. */
+static const struct kern_point POINTS[] = {
+    {{{1, 8192, 32, 8, 128, 0, 0}, KERN_BF16}, true},     {{{8, 4096, 32, 8, 128, 0, 16}, KERN_BF16}, true},
+    {{{1, 8192, 32, 32, 128, 0, 0}, KERN_FP32}, true},    {{{1, 32768, 32, 8, 128, 0, 16}, KERN_BF16}, false},
+    {{{1, 16384, 40, 40, 128, 0, 0}, KERN_BF16}, false},  {{{16, 8192, 8, 1, 64, 0, 0}, KERN_BF16}, false},
+    {{{8, 8192, 32, 8, 128, 4096, 0}, KERN_BF16}, false}, {{{4, 4096, 32, 8, 128, 0, 0}, KERN_FP32}, false},
+    {{{16, 1024, 32, 8, 128, 0, 16}, KERN_BF16}, false},
+};
+
+const struct kern kern_decode_attention = {
+    .name = "decode-attention",
+    .summary = "one query token per sequence against its cache",
+    .row_kind = "decode",
+    .args = ARGS,
+    .args_n = sizeof ARGS / sizeof ARGS[0],
+    .dtypes = BOTH,
+    .points = POINTS,
+    .points_n = sizeof POINTS / sizeof POINTS[0],
+    .refuses = refuses,
+    .buffers = buffers,
+    .fill = fill,
+    .reference = reference,
+    .reference_cost = reference_cost,
+    .counts = counts,
+    .tolerance = tolerance,
+    .variants = VARIANTS,
+    .variants_n = sizeof VARIANTS / sizeof VARIANTS[0],
+};

@@ -1,0 +1,230 @@
+/* int4-matvec -- c[m,n] = a[m,k] * w[n,k]^T with weights of 4 bits and a scale for every 128 of a row.
+ *
+ * w is [n][ceil(k/2)] bytes, the even element of a pair in the low half; an element is (half - 8) * scale, scales are
+ * bf16 [n][ceil(k/128)]. a and c are bf16, sums fp32. Counted: 2*m*n*k flops; half a byte per weight, its scales, a and
+ * c once.
+ * The dot unit takes bytes. One byte for an activation, as llama.cpp multiplies Q4_0 by Q8_0, is off by 0.6 % and more
+ * where results are few; so that variant cuts the activations of a group in two bytes, with a scale of the group: x =
+ * (high + low / 254) * step. With halves h and group sums X: sum (h - 8) x = sum h x - 8 X. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/table.h"
+#include "kernels/vector.h"
+
+enum { M, N, K };
+enum { A, W, SCALES, C, BYTES, FACTORS };
+enum { GROUP = 128, HALF = GROUP / 2, ZERO = 8, LOW = 254 };
+
+static const struct kern_arg ARGS[] = {
+    [M] = {"m", 1, 1 << 12, "rows of a: tokens of the pass"},
+    [N] = {"n", 1, 1 << 20, "columns of c: outputs of the layer"},
+    [K] = {"k", 1, 1 << 20, "inner size: inputs of the layer"},
+};
+
+static size_t at(const struct kern_shape *s, size_t i) { return (size_t)s->v[i]; }
+static size_t groups_of(const struct kern_shape *s) { return (at(s, K) + GROUP - 1) / GROUP; }
+static size_t row_bytes(const struct kern_shape *s) { return (at(s, K) + 1) / 2; }
+
+static const char *refuses(const struct kern_shape *s)
+{
+    return (double)s->v[N] * (double)s->v[K] > 0x1p36 ? "n and k together are beyond memory" : NULL;
+}
+
+static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
+{
+    const size_t m = at(s, M), n = at(s, N), groups = groups_of(s);
+    out[A] = (struct kern_buffer){"a", KERN_INPUT, KERN_TYPE_BF16, m * at(s, K), 1, 0};
+    out[W] = (struct kern_buffer){"w", KERN_INPUT, KERN_TYPE_U8, n * row_bytes(s), 0, 0};
+    out[SCALES] = (struct kern_buffer){"scales", KERN_INPUT, KERN_TYPE_BF16, n * groups, 0, 0};
+    out[C] = (struct kern_buffer){"c", KERN_OUTPUT, KERN_TYPE_BF16, m * n, 0, 1};
+    /* of each group the high bytes of even, of odd activations, the low ones; its step, and half the sum in steps */
+    out[BYTES] = (struct kern_buffer){"bytes", KERN_SCRATCH, KERN_TYPE_I8, 2 * m * groups * GROUP, 0, 0};
+    out[FACTORS] = (struct kern_buffer){"factors", KERN_SCRATCH, KERN_TYPE_F32, 2 * m * groups, 0, 0};
+    return 6;
+}
+
+static void fill(const struct kern_call *c, size_t b, uint64_t seed, void *data)
+{
+    const size_t n = at(c->shape, N);
+    if (b == W)
+        for (size_t i = 0; i < n * row_bytes(c->shape); i++) ((uint8_t *)data)[i] = (uint8_t)kern_hash(seed, i);
+    else
+        for (size_t i = 0; i < n * groups_of(c->shape); i++)
+            ((uint16_t *)data)[i] = kern_bf16_from(0.01F * (1 + (float)(kern_hash(seed, i) % 97) / 97));
+}
+
+static int half_of(const uint8_t *row, size_t k) { return (int)(row[k / 2] >> (k % 2 ? 4 : 0) & 15) - ZERO; }
+
+static void reference(const struct kern_call *c, size_t b, size_t block, double *out)
+{
+    const size_t n = at(c->shape, N), k = at(c->shape, K), i = block / n, j = block % n;
+    const uint8_t *row = (const uint8_t *)c->buffer[W] + j * row_bytes(c->shape);
+    double sum = 0;
+    (void)b;
+    for (size_t l = 0; l < k; l++)
+        sum += kern_read(c->buffer[A], KERN_TYPE_BF16, i * k + l) * half_of(row, l) *
+               kern_read(c->buffer[SCALES], KERN_TYPE_BF16, j * groups_of(c->shape) + l / GROUP);
+    *out = sum;
+}
+
+static double reference_cost(const struct kern_shape *s, size_t b)
+{
+    (void)b;
+    return 2 * (double)s->v[K];
+}
+
+static void counts(const struct kern_shape *s, struct kern_counts *out)
+{
+    const double m = (double)s->v[M], n = (double)s->v[N], k = (double)s->v[K];
+    *out = (struct kern_counts){.flops = 2 * m * n * k,
+                                .read_bytes = 2 * m * k + n * (double)row_bytes(s) + 2 * n * (double)groups_of(s),
+                                .written_bytes = 2 * m * n};
+}
+
+/* Results are rounded to 8 bits, 2^-9 at most. */
+static double tolerance(const struct kern_shape *s)
+{
+    (void)s;
+    return 1e-2;
+}
+
+static void run_portable(const struct kern_call *c)
+{
+    const size_t m = at(c->shape, M), n = at(c->shape, N), k = at(c->shape, K), groups = groups_of(c->shape);
+    for (size_t j = 0; j < n; j++) {
+        const uint8_t *row = (const uint8_t *)c->buffer[W] + j * row_bytes(c->shape);
+        const uint16_t *scale = (const uint16_t *)c->buffer[SCALES] + j * groups;
+        for (size_t i = 0; i < m; i++) {
+            const uint16_t *a = (const uint16_t *)c->buffer[A] + i * k;
+            float sum = 0;
+            for (size_t g = 0; g < groups; g++) {
+                const size_t end = k - g * GROUP < GROUP ? k : (g + 1) * GROUP;
+                float part = 0;
+                for (size_t l = g * GROUP; l < end; l++) part += kern_bf16_to(a[l]) * (float)half_of(row, l);
+                sum += part * kern_bf16_to(scale[g]);
+            }
+            ((uint16_t *)c->buffer[C])[i * n + j] = kern_bf16_from(sum);
+        }
+    }
+}
+
+#if KERN_X86
+#define VNNI __attribute__((target("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
+
+static const char *lacks_vnni(const struct kern_machine *m, const struct kern_shape *s)
+{
+    (void)s;
+    return m->avx512_vnni ? NULL : "no AVX512-VNNI";
+}
+
+/* Activations of a row in two bytes each, group by group. */
+static void quantise(const uint16_t *a, size_t k, int8_t *bytes, float *factor)
+{
+    for (size_t g = 0; g * GROUP < k; g++, bytes += 2 * GROUP, factor += 2) {
+        const size_t n = k - g * GROUP < GROUP ? k - g * GROUP : GROUP;
+        float most = 0, sum = 0;
+        for (size_t i = 0; i < n; i++) most = fmaxf(most, fabsf(kern_bf16_to(a[g * GROUP + i])));
+        const float inverse = most > 0 ? 127 / most : 0;
+        memset(bytes, 0, 2 * GROUP);
+        for (size_t i = 0; i < n; i++) {
+            const float v = kern_bf16_to(a[g * GROUP + i]) * inverse, high = rintf(v), low = rintf((v - high) * LOW);
+            bytes[i % 2 * HALF + i / 2] = (int8_t)high;
+            bytes[GROUP + i % 2 * HALF + i / 2] = (int8_t)low;
+            sum += high + low / LOW;
+        }
+        factor[0] = most / 127;
+        factor[1] = sum * ZERO / 16; /* a part for each lane */
+    }
+}
+
+/* Rows [j, j + rows) of w times one row of a: a walk through memory each. */
+VNNI KERN_INLINE void rows_vnni(const struct kern_call *c, size_t i, size_t j, size_t rows)
+{
+    const size_t n = at(c->shape, N), groups = groups_of(c->shape), bytes = row_bytes(c->shape);
+    const uint8_t *w = (const uint8_t *)c->buffer[W] + j * bytes;
+    const uint16_t *scale = (const uint16_t *)c->buffer[SCALES] + j * groups;
+    const int8_t *x = (const int8_t *)c->buffer[BYTES] + 2 * i * groups * GROUP;
+    const float *factor = (const float *)c->buffer[FACTORS] + 2 * i * groups;
+    const __m512i low = _mm512_set1_epi8(15);
+    __m512 sum[8], fine[8];
+    KERN_UNROLL
+    for (size_t r = 0; r < rows; r++) sum[r] = fine[r] = _mm512_setzero_ps();
+    for (size_t g = 0; g < groups; g++) {
+        const size_t left = bytes - g * HALF;
+        const __mmask64 mask = left >= HALF ? ~(__mmask64)0 : ((__mmask64)1 << left) - 1;
+        const __m512 step = _mm512_set1_ps(factor[2 * g]), less = _mm512_set1_ps(factor[2 * g + 1]);
+        const int8_t *at_x = x + 2 * g * GROUP;
+        const __m512i even = _mm512_loadu_si512(at_x), odd = _mm512_loadu_si512(at_x + HALF);
+        const __m512i even_low = _mm512_loadu_si512(at_x + GROUP), odd_low = _mm512_loadu_si512(at_x + GROUP + HALF);
+        KERN_UNROLL
+        for (size_t r = 0; r < rows; r++) {
+            const __m512i h = _mm512_maskz_loadu_epi8(mask, w + r * bytes + g * HALF);
+            _mm_prefetch(w + (rows + r) * bytes + g * HALF, _MM_HINT_T1); /* of the rows that follow */
+            const __m512i h0 = _mm512_and_si512(h, low), h1 = _mm512_and_si512(_mm512_srli_epi16(h, 4), low);
+            const __m512i zero = _mm512_setzero_si512();
+            const __m512i dot = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(zero, h0, even), h1, odd);
+            const __m512i rest = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(zero, h0, even_low), h1, odd_low);
+            const __m512i bits = _mm512_slli_epi32(_mm512_set1_epi32((int)scale[r * groups + g]), 16);
+            const __m512 f = _mm512_mul_ps(_mm512_castsi512_ps(bits), step);
+            sum[r] = _mm512_fmadd_ps(_mm512_sub_ps(_mm512_cvtepi32_ps(dot), less), f, sum[r]);
+            fine[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(rest), f, fine[r]);
+        }
+    }
+    KERN_UNROLL
+    for (size_t r = 0; r < rows; r++)
+        ((uint16_t *)c->buffer[C])[i * n + j + r] =
+            kern_bf16_from(_mm512_reduce_add_ps(sum[r]) + _mm512_reduce_add_ps(fine[r]) / LOW);
+}
+
+VNNI static void run_vnni(const struct kern_call *c)
+{
+    enum { ROWS = 4 };
+    const size_t m = at(c->shape, M), n = at(c->shape, N), k = at(c->shape, K), groups = groups_of(c->shape);
+    for (size_t i = 0; i < m; i++)
+        quantise((const uint16_t *)c->buffer[A] + i * k, k, (int8_t *)c->buffer[BYTES] + 2 * i * groups * GROUP,
+                 (float *)c->buffer[FACTORS] + 2 * i * groups);
+    size_t j = 0;
+    for (; j + ROWS <= n; j += ROWS)
+        for (size_t i = 0; i < m; i++) rows_vnni(c, i, j, ROWS);
+    for (; j < n; j++)
+        for (size_t i = 0; i < m; i++) rows_vnni(c, i, j, 1);
+}
+#endif
+
+static const struct kern_variant VARIANTS[] = {
+#if KERN_X86
+    {.name = "avx512-vnni",
+     .unit = KERN_UNIT_INT8_DOT,
+     .dtypes = KERN_HAS(KERN_INT4_G128),
+     .lacks = lacks_vnni,
+     .run = run_vnni},
+#endif
+    {.name = "portable", .unit = KERN_UNIT_FP32, .dtypes = KERN_HAS(KERN_INT4_G128), .run = run_portable},
+};
+
+static const struct kern_point POINTS[] = {
+    {{{1, 14336, 4096}, KERN_INT4_G128}, true},
+    {{{1, 28672, 4096}, KERN_INT4_G128}, false},
+    {{{4, 14336, 4096}, KERN_INT4_G128}, false},
+};
+
+const struct kern kern_int4_matvec = {
+    .name = "int4-matvec",
+    .summary = "c[m,n] = a[m,k] * w[n,k]^T, weights of 4 bits in groups of 128",
+    .row_kind = "",
+    .args = ARGS,
+    .args_n = sizeof ARGS / sizeof ARGS[0],
+    .dtypes = KERN_HAS(KERN_INT4_G128),
+    .points = POINTS,
+    .points_n = sizeof POINTS / sizeof POINTS[0],
+    .refuses = refuses,
+    .buffers = buffers,
+    .fill = fill,
+    .reference = reference,
+    .reference_cost = reference_cost,
+    .counts = counts,
+    .tolerance = tolerance,
+    .variants = VARIANTS,
+    .variants_n = sizeof VARIANTS / sizeof VARIANTS[0],
+};

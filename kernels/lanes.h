@@ -1,0 +1,266 @@
+/* lanes -- sixteen fp32 numbers and what is done with them, for one instruction set at a time.
+ *
+ * No include guard: a kernel's body (kernels/x_body.h) is written once in these names and compiled once per set by
+ * kernels/lanes_all.h, LANES_SET being LANES_PORTABLE, LANES_AVX2, LANES_AVX512 or LANES_DOT (AVX-512 with products of
+ * bf16 pairs). Every name gets the set as suffix, so that all of them live in one file: LANES(x) is x_avx512. V is
+ * sixteen lanes; LANES_OP stands before an inlined operation, LANES_TARGET before a function. Reads and writes of
+ * n < 16 elements touch no memory beyond them. */
+#define LANES_PORTABLE 0
+#define LANES_AVX2 1
+#define LANES_AVX512 2
+#define LANES_DOT 3
+
+#undef LANES
+#undef LANES_TARGET
+#undef LANES_WIDE
+#undef LANES_OP
+#undef V
+#if LANES_SET == LANES_PORTABLE
+#define LANES(x) x##_portable
+#define LANES_TARGET
+#define LANES_WIDE 4 /* accumulators that registers hold with room for operands, a square or twice one */
+#elif LANES_SET == LANES_AVX2
+#define LANES(x) x##_avx2
+#define LANES_TARGET KERN_AVX2
+#define LANES_WIDE 4
+#elif LANES_SET == LANES_AVX512
+#define LANES(x) x##_avx512
+#define LANES_TARGET KERN_AVX512
+#define LANES_WIDE 16
+#else
+#define LANES(x) x##_dot
+#define LANES_TARGET KERN_AVX512_BF16
+#define LANES_WIDE 16
+#endif
+
+#define LANES_OP LANES_TARGET KERN_INLINE
+#define V struct LANES(lanes)
+
+#if LANES_SET >= LANES_AVX512
+
+struct LANES(lanes) {
+    __m512 v;
+};
+/* clang-format off */
+LANES_OP __mmask16 LANES(mask)(size_t n) { return (__mmask16)((1u << n) - 1u); }
+LANES_OP V LANES(set)(float x) { return (V){_mm512_set1_ps(x)}; }
+LANES_OP V LANES(load)(const float *p) { return (V){_mm512_loadu_ps(p)}; }
+LANES_OP void LANES(store)(float *p, V a) { _mm512_storeu_ps(p, a.v); }
+LANES_OP V LANES(load_n)(const float *p, size_t n) { return (V){_mm512_maskz_loadu_ps(LANES(mask)(n), p)}; }
+LANES_OP void LANES(store_n)(float *p, V a, size_t n) { _mm512_mask_storeu_ps(p, LANES(mask)(n), a.v); }
+LANES_OP V LANES(add)(V a, V b) { return (V){_mm512_add_ps(a.v, b.v)}; }
+LANES_OP V LANES(sub)(V a, V b) { return (V){_mm512_sub_ps(a.v, b.v)}; }
+LANES_OP V LANES(mul)(V a, V b) { return (V){_mm512_mul_ps(a.v, b.v)}; }
+LANES_OP V LANES(div)(V a, V b) { return (V){_mm512_div_ps(a.v, b.v)}; }
+LANES_OP V LANES(max)(V a, V b) { return (V){_mm512_max_ps(a.v, b.v)}; }
+LANES_OP V LANES(min)(V a, V b) { return (V){_mm512_min_ps(a.v, b.v)}; }
+LANES_OP V LANES(fma)(V a, V b, V c) { return (V){_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+LANES_OP float LANES(sum)(V a) { return _mm512_reduce_add_ps(a.v); }
+LANES_OP float LANES(most)(V a) { return _mm512_reduce_max_ps(a.v); }
+LANES_OP V LANES(widen)(__m256i h) { return (V){_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16))}; }
+LANES_OP V LANES(load_bf16)(const uint16_t *p) { return LANES(widen)(_mm256_loadu_si256((const __m256i *)(const void *)p)); }
+LANES_OP V LANES(load_bf16_n)(const uint16_t *p, size_t n) { return LANES(widen)(_mm256_maskz_loadu_epi16(LANES(mask)(n), p)); }
+LANES_OP V LANES(load_i8)(const int8_t *p) { return (V){_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)))}; }
+LANES_OP V LANES(round)(V a) { return (V){_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
+LANES_OP V LANES(scale)(V a, V n) { return (V){_mm512_scalef_ps(a.v, n.v)}; }
+/* into the second cache: misses of the first are few at a time */
+LANES_OP void LANES(prefetch)(const void *p) { _mm_prefetch(p, _MM_HINT_T1); }
+/* clang-format on */
+LANES_OP __m256i LANES(narrow)(V a)
+{
+    const __m512i bits = _mm512_castps_si512(a.v);
+    const __m512i last = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(_mm512_set1_epi32(0x7fff), last));
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(up, 16));
+}
+LANES_OP void LANES(store_bf16_n)(uint16_t *p, V a, size_t n)
+{
+    _mm256_mask_storeu_epi16(p, LANES(mask)(n), LANES(narrow)(a));
+}
+/* out[i] becomes the sum of the lanes of a[i] times scale: a tree of transpositions. */
+LANES_OP void LANES(store_sums_4)(float *out, const V *a, float scale)
+{
+    const __m512 x = _mm512_add_ps(_mm512_unpacklo_ps(a[0].v, a[1].v), _mm512_unpackhi_ps(a[0].v, a[1].v));
+    const __m512 y = _mm512_add_ps(_mm512_unpacklo_ps(a[2].v, a[3].v), _mm512_unpackhi_ps(a[2].v, a[3].v));
+    const __m512d u = _mm512_castps_pd(x), w = _mm512_castps_pd(y);
+    const __m512 s =
+        _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(u, w)), _mm512_castpd_ps(_mm512_unpackhi_pd(u, w)));
+    const __m256 h = _mm256_add_ps(_mm512_castps512_ps256(s), _mm512_extractf32x8_ps(s, 1));
+    const __m128 q = _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
+    _mm_storeu_ps(out, _mm_mul_ps(q, _mm_set1_ps(scale)));
+}
+
+#elif LANES_SET == LANES_AVX2
+
+struct LANES(lanes) {
+    __m256 a, b;
+};
+/* clang-format off */
+LANES_OP V LANES(set)(float x) { return (V){_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+LANES_OP V LANES(load)(const float *p) { return (V){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+LANES_OP void LANES(store)(float *p, V x) { _mm256_storeu_ps(p, x.a); _mm256_storeu_ps(p + 8, x.b); }
+LANES_OP V LANES(add)(V x, V y) { return (V){_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)}; }
+LANES_OP V LANES(sub)(V x, V y) { return (V){_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)}; }
+LANES_OP V LANES(mul)(V x, V y) { return (V){_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)}; }
+LANES_OP V LANES(div)(V x, V y) { return (V){_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)}; }
+LANES_OP V LANES(max)(V x, V y) { return (V){_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)}; }
+LANES_OP V LANES(min)(V x, V y) { return (V){_mm256_min_ps(x.a, y.a), _mm256_min_ps(x.b, y.b)}; }
+LANES_OP V LANES(fma)(V x, V y, V z) { return (V){_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)}; }
+LANES_OP __m256 LANES(widen)(__m128i h) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16)); }
+/* into the second cache: misses of the first are few at a time */
+LANES_OP void LANES(prefetch)(const void *p) { _mm_prefetch(p, _MM_HINT_T1); }
+/* clang-format on */
+LANES_OP float LANES(sum)(V x)
+{
+    const __m256 s = _mm256_add_ps(x.a, x.b);
+    __m128 h = _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
+    h = _mm_add_ps(h, _mm_movehl_ps(h, h));
+    return _mm_cvtss_f32(_mm_add_ss(h, _mm_shuffle_ps(h, h, 1)));
+}
+LANES_OP float LANES(most)(V x)
+{
+    const __m256 s = _mm256_max_ps(x.a, x.b);
+    __m128 h = _mm_max_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
+    h = _mm_max_ps(h, _mm_movehl_ps(h, h));
+    return _mm_cvtss_f32(_mm_max_ss(h, _mm_shuffle_ps(h, h, 1)));
+}
+LANES_OP V LANES(load_bf16)(const uint16_t *p)
+{
+    return (V){LANES(widen)(_mm_loadu_si128((const __m128i *)(const void *)p)),
+               LANES(widen)(_mm_loadu_si128((const __m128i *)(const void *)(p + 8)))};
+}
+LANES_OP V LANES(load_i8)(const int8_t *p)
+{
+    const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)p);
+    return (V){_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
+               _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
+}
+LANES_OP V LANES(round)(V x)
+{
+    return (V){_mm256_round_ps(x.a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
+               _mm256_round_ps(x.b, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+}
+/* x * 2^n for whole n of normal results */
+LANES_OP V LANES(scale)(V x, V n)
+{
+    const __m256i bias = _mm256_set1_epi32(127);
+    const __m256i a = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n.a), bias), 23);
+    const __m256i b = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n.b), bias), 23);
+    return (V){_mm256_mul_ps(x.a, _mm256_castsi256_ps(a)), _mm256_mul_ps(x.b, _mm256_castsi256_ps(b))};
+}
+
+#else
+
+struct LANES(lanes) {
+    float v[16];
+};
+#define LANES_EACH(expression)                                                                                         \
+    V r;                                                                                                               \
+    for (size_t i = 0; i < 16; i++) r.v[i] = (expression);                                                             \
+    return r
+/* clang-format off */
+LANES_OP V LANES(set)(float x) { LANES_EACH(x); }
+LANES_OP V LANES(load)(const float *p) { LANES_EACH(p[i]); }
+LANES_OP void LANES(store)(float *p, V a) { memcpy(p, a.v, sizeof a.v); }
+LANES_OP V LANES(add)(V a, V b) { LANES_EACH(a.v[i] + b.v[i]); }
+LANES_OP V LANES(sub)(V a, V b) { LANES_EACH(a.v[i] - b.v[i]); }
+LANES_OP V LANES(mul)(V a, V b) { LANES_EACH(a.v[i] * b.v[i]); }
+LANES_OP V LANES(div)(V a, V b) { LANES_EACH(a.v[i] / b.v[i]); }
+LANES_OP V LANES(max)(V a, V b) { LANES_EACH(a.v[i] > b.v[i] ? a.v[i] : b.v[i]); }
+LANES_OP V LANES(min)(V a, V b) { LANES_EACH(a.v[i] < b.v[i] ? a.v[i] : b.v[i]); }
+LANES_OP V LANES(fma)(V a, V b, V c) { LANES_EACH(a.v[i] * b.v[i] + c.v[i]); }
+LANES_OP V LANES(load_bf16)(const uint16_t *p) { LANES_EACH(kern_bf16_to(p[i])); }
+LANES_OP V LANES(load_i8)(const int8_t *p) { LANES_EACH((float)p[i]); }
+LANES_OP V LANES(round)(V a) { LANES_EACH(rintf(a.v[i])); }
+LANES_OP V LANES(scale)(V a, V n) { LANES_EACH(ldexpf(a.v[i], (int)n.v[i])); }
+LANES_OP void LANES(prefetch)(const void *p) { (void)p; }
+/* clang-format on */
+#undef LANES_EACH
+LANES_OP float LANES(sum)(V a)
+{
+    float s = 0;
+    for (size_t i = 0; i < 16; i++) s += a.v[i];
+    return s;
+}
+LANES_OP float LANES(most)(V a)
+{
+    float s = a.v[0];
+    for (size_t i = 1; i < 16; i++) s = a.v[i] > s ? a.v[i] : s;
+    return s;
+}
+
+#endif
+
+#if LANES_SET < LANES_AVX512
+LANES_OP V LANES(load_n)(const float *p, size_t n)
+{
+    float whole[16] = {0};
+    if (n == 16) return LANES(load)(p);
+    memcpy(whole, p, n * sizeof *p);
+    return LANES(load)(whole);
+}
+LANES_OP void LANES(store_n)(float *p, V a, size_t n)
+{
+    float whole[16];
+    LANES(store)(whole, a);
+    memcpy(p, whole, n * sizeof *p);
+}
+LANES_OP V LANES(load_bf16_n)(const uint16_t *p, size_t n)
+{
+    uint16_t whole[16] = {0};
+    if (n == 16) return LANES(load_bf16)(p);
+    memcpy(whole, p, n * sizeof *p);
+    return LANES(load_bf16)(whole);
+}
+LANES_OP void LANES(store_bf16_n)(uint16_t *p, V a, size_t n)
+{
+    float whole[16];
+    LANES(store)(whole, a);
+    for (size_t i = 0; i < n; i++) p[i] = kern_bf16_from(whole[i]);
+}
+LANES_OP void LANES(store_sums_4)(float *out, const V *a, float scale)
+{
+    for (size_t i = 0; i < 4; i++) out[i] = LANES(sum)(a[i]) * scale;
+}
+#endif
+
+LANES_OP V LANES(load_i8_n)(const int8_t *p, size_t n)
+{
+    int8_t whole[16] = {0};
+    if (n == 16) return LANES(load_i8)(p);
+    memcpy(whole, p, n);
+    return LANES(load_i8)(whole);
+}
+
+/* n <= 16 elements of an fp32 or bf16 array from element i. */
+LANES_OP V LANES(get)(const void *data, bool bf16, size_t i, size_t n)
+{
+    if (bf16) return LANES(load_bf16_n)((const uint16_t *)data + i, n);
+    return LANES(load_n)((const float *)data + i, n);
+}
+LANES_OP void LANES(put)(void *data, bool bf16, size_t i, V a, size_t n)
+{
+    if (bf16)
+        LANES(store_bf16_n)((uint16_t *)data + i, a, n);
+    else
+        LANES(store_n)((float *)data + i, a, n);
+}
+
+/* e^x to 2e-7: 2^n * e^r with |r| <= ln(2)/2, ln(2) in two parts (Cody and Waite, 1980), Taylor to r^7/7!, whose next
+ * term is 5e-9. Below -87 it is e^-87, about 1e-38; above 88 e^88. */
+LANES_OP V LANES(exp)(V x)
+{
+    x = LANES(max)(LANES(min)(x, LANES(set)(88)), LANES(set)(-87));
+    const V n = LANES(round)(LANES(mul)(x, LANES(set)(1.44269504F)));
+    V r = LANES(fma)(n, LANES(set)(-0.693359375F), x);
+    r = LANES(fma)(n, LANES(set)(2.12194440e-4F), r);
+    V p = LANES(set)(1.0F / 5040);
+    p = LANES(fma)(p, r, LANES(set)(1.0F / 720));
+    p = LANES(fma)(p, r, LANES(set)(1.0F / 120));
+    p = LANES(fma)(p, r, LANES(set)(1.0F / 24));
+    p = LANES(fma)(p, r, LANES(set)(1.0F / 6));
+    p = LANES(fma)(p, r, LANES(set)(0.5F));
+    p = LANES(fma)(p, r, LANES(set)(1));
+    p = LANES(fma)(p, r, LANES(set)(1));
+    return LANES(scale)(p, n);
+}

@@ -1,0 +1,222 @@
+/* prefill-attention -- causal attention of whole prompts: o = softmax(mask(q K^T / sqrt(head_dim))) V.
+ *
+ * Query t sees keys 0..t, with a window the last `window` of them. q, k, v and o are [batch][token][head][head_dim] of
+ * one format, as the projections leave them; sums are fp32.
+ * Counted: pairs of a query with a key that it sees, q_len (q_len + 1) / 2 without a window: 4 * head_dim flops a pair
+ * and head, 5 more for its softmax; all four operands once.
+ * Blocks of queries against chunks of keys with a running maximum (Dao et al., arXiv:2205.14135); chunks that no query
+ * of a block sees are passed over, those that some see are computed whole. Keys and values are laid out once per key
+ * head, for all query heads that read them. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/table.h"
+#include "kernels/vector.h"
+
+enum { BATCH, LEN, HEADS, KV_HEADS, DIM, WINDOW };
+enum { IN_Q, IN_K, IN_V, OUT, SCRATCH };
+enum { PREFILL_CHUNK = 64, PREFILL_ROWS = 48 };
+
+struct prefill {
+    bool bf16;
+    size_t tokens, dim, window;
+    float scale;
+    float *keys, *values;       /* [chunks][wide][PREFILL_CHUNK], [chunks][PREFILL_CHUNK][wide] */
+    float *queries, *sums;      /* [PREFILL_ROWS][wide] */
+    float *scores;              /* [PREFILL_ROWS][PREFILL_CHUNK] */
+    float *most, *sum, *shrink; /* [PREFILL_ROWS] */
+};
+
+static inline size_t prefill_wide(size_t dim) { return (dim + 15) / 16 * 16; }
+
+#define LANES_BODY "kernels/prefill_body.h"
+#include "kernels/lanes_all.h"
+
+static const struct kern_arg ARGS[] = {
+    [BATCH] = {"batch", 1, 1 << 16, "sequences"},
+    [LEN] = {"q_len", 1, 1 << 20, "tokens of a prompt"},
+    [HEADS] = {"n_heads", 1, 1 << 12, "query heads"},
+    [KV_HEADS] = {"n_kv_heads", 1, 1 << 12, "key and value heads"},
+    [DIM] = {"head_dim", 1, 1 << 12, "width of a head"},
+    [WINDOW] = {"window", 0, 1 << 24, "tokens that a query sees; 0: all before it"},
+};
+
+static size_t at(const struct kern_shape *s, size_t i) { return (size_t)s->v[i]; }
+static bool in_bf16(const struct kern_shape *s) { return s->dtype == KERN_BF16; }
+static enum kern_type type_of(const struct kern_shape *s) { return in_bf16(s) ? KERN_TYPE_BF16 : KERN_TYPE_F32; }
+
+static const char *refuses(const struct kern_shape *s)
+{
+    if (s->v[HEADS] % s->v[KV_HEADS] != 0) return "n_heads is no multiple of n_kv_heads";
+    return (double)s->v[BATCH] * (double)s->v[LEN] * (double)s->v[HEADS] * (double)s->v[DIM] > 0x1p34
+               ? "the prompts are beyond memory"
+               : NULL;
+}
+
+static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
+{
+    const size_t tokens = at(s, BATCH) * at(s, LEN), dim = at(s, DIM), wide = prefill_wide(dim);
+    const size_t chunks = (at(s, LEN) + PREFILL_CHUNK - 1) / PREFILL_CHUNK;
+    const enum kern_type type = type_of(s);
+    out[IN_Q] = (struct kern_buffer){"q", KERN_INPUT, type, tokens * at(s, HEADS) * dim, 1, 0};
+    out[IN_K] = (struct kern_buffer){"k", KERN_INPUT, type, tokens * at(s, KV_HEADS) * dim, 1, 0};
+    out[IN_V] = (struct kern_buffer){"v", KERN_INPUT, type, tokens * at(s, KV_HEADS) * dim, 1, 0};
+    out[OUT] = (struct kern_buffer){"out", KERN_OUTPUT, type, tokens * at(s, HEADS) * dim, 0, dim};
+    const size_t scratch = 2 * chunks * PREFILL_CHUNK * wide + PREFILL_ROWS * (2 * wide + PREFILL_CHUNK + 3);
+    out[SCRATCH] = (struct kern_buffer){"scratch", KERN_SCRATCH, KERN_TYPE_F32, scratch, 0, 0};
+    return 5;
+}
+
+/* A block is one head of one token. */
+static void reference(const struct kern_call *c, size_t b, size_t block, double *out)
+{
+    const struct kern_shape *s = c->shape;
+    const size_t dim = at(s, DIM), heads = at(s, HEADS), kv = at(s, KV_HEADS), t = block / heads % at(s, LEN);
+    const size_t start = block / heads - t, head = block % heads / (heads / kv);
+    const size_t first = s->v[WINDOW] && t + 1 > at(s, WINDOW) ? t + 1 - at(s, WINDOW) : 0;
+    const enum kern_type type = type_of(s);
+    double most = -HUGE_VAL, sum = 0;
+    (void)b;
+    for (size_t d = 0; d < dim; d++) out[d] = 0;
+    for (int pass = 0; pass < 2; pass++) /* the maximum first */
+        for (size_t i = first; i <= t; i++) {
+            const size_t row = ((start + i) * kv + head) * dim;
+            double score = 0;
+            for (size_t d = 0; d < dim; d++)
+                score += kern_read(c->buffer[IN_Q], type, block * dim + d) * kern_read(c->buffer[IN_K], type, row + d);
+            score /= sqrt((double)dim);
+            if (pass == 0) {
+                most = fmax(most, score);
+                continue;
+            }
+            sum += exp(score - most);
+            for (size_t d = 0; d < dim; d++) out[d] += exp(score - most) * kern_read(c->buffer[IN_V], type, row + d);
+        }
+    for (size_t d = 0; d < dim; d++) out[d] /= sum;
+}
+
+static double reference_cost(const struct kern_shape *s, size_t b)
+{
+    (void)b;
+    return 3 * (double)s->v[LEN] * (double)s->v[DIM];
+}
+
+/* Pairs that are seen: all but those of queries beyond the window with the keys before it. */
+static double pairs_of(const struct kern_shape *s)
+{
+    const double t = (double)s->v[LEN], hidden = s->v[WINDOW] ? fmax(0, t - (double)s->v[WINDOW]) : 0;
+    return t * (t + 1) / 2 - hidden * (hidden + 1) / 2;
+}
+
+static void counts(const struct kern_shape *s, struct kern_counts *out)
+{
+    const double heads = (double)s->v[BATCH] * (double)s->v[HEADS], dim = (double)s->v[DIM], pairs = pairs_of(s);
+    const double tokens = (double)s->v[BATCH] * (double)s->v[LEN], bytes = in_bf16(s) ? 2 : 4;
+    *out = (struct kern_counts){.flops = 4 * heads * dim * pairs,
+                                .vector_flops = 5 * heads * pairs,
+                                .read_bytes = bytes * tokens * dim * ((double)s->v[HEADS] + 2 * (double)s->v[KV_HEADS]),
+                                .written_bytes = bytes * tokens * dim * (double)s->v[HEADS]};
+}
+
+/* bf16: results are rounded to 8 bits, and so are the weights of the softmax where pairs are multiplied. */
+static double tolerance(const struct kern_shape *s) { return in_bf16(s) ? 1e-2 : 1e-5; }
+
+struct code {
+    void (*lay_out)(const struct prefill *p, const void *k, const void *v, size_t step);
+    void (*block)(const struct prefill *p, const void *q, size_t token, size_t rows, size_t step, void *out);
+};
+
+static void attend_all(const struct kern_call *c, const struct code *code)
+{
+    const struct kern_shape *s = c->shape;
+    const size_t dim = at(s, DIM), wide = prefill_wide(dim), bytes = in_bf16(s) ? 2 : 4, kv = at(s, KV_HEADS);
+    const size_t room = (at(s, LEN) + PREFILL_CHUNK - 1) / PREFILL_CHUNK * PREFILL_CHUNK * wide;
+    const size_t heads = at(s, HEADS), group = heads / kv;
+    struct prefill p = {.bf16 = in_bf16(s),
+                        .tokens = at(s, LEN),
+                        .dim = dim,
+                        .window = at(s, WINDOW),
+                        .scale = 1 / sqrtf((float)dim),
+                        .keys = c->buffer[SCRATCH]};
+    p.values = p.keys + room;
+    p.queries = p.values + room;
+    p.sums = p.queries + PREFILL_ROWS * wide;
+    p.scores = p.sums + PREFILL_ROWS * wide;
+    p.most = p.scores + PREFILL_ROWS * PREFILL_CHUNK;
+    p.sum = p.most + PREFILL_ROWS;
+    p.shrink = p.sum + PREFILL_ROWS;
+    for (size_t i = 0; i < at(s, BATCH) * kv; i++) {
+        const size_t token = i / kv * p.tokens, from = (token * kv + i % kv) * dim * bytes;
+        code->lay_out(&p, (const char *)c->buffer[IN_K] + from, (const char *)c->buffer[IN_V] + from, kv * dim);
+        for (size_t g = 0; g < group; g++)
+            for (size_t t = 0; t < p.tokens; t += PREFILL_ROWS) {
+                const size_t rows = p.tokens - t < PREFILL_ROWS ? p.tokens - t : PREFILL_ROWS;
+                const size_t q = ((token + t) * heads + i % kv * group + g) * dim * bytes;
+                code->block(&p, (const char *)c->buffer[IN_Q] + q, t, rows, heads * dim, (char *)c->buffer[OUT] + q);
+            }
+    }
+}
+
+static void run_portable(const struct kern_call *c)
+{
+    static const struct code CODE = {lay_out_portable, block_portable};
+    attend_all(c, &CODE);
+}
+#if KERN_X86
+static void run_avx2(const struct kern_call *c)
+{
+    static const struct code CODE = {lay_out_avx2, block_avx2};
+    attend_all(c, &CODE);
+}
+static void run_avx512(const struct kern_call *c)
+{
+    static const struct code CODE = {lay_out_avx512, block_avx512};
+    attend_all(c, &CODE);
+}
+static void run_dot(const struct kern_call *c)
+{
+    static const struct code CODE = {lay_out_dot, block_dot};
+    attend_all(c, &CODE);
+}
+#endif
+
+#define BOTH (KERN_HAS(KERN_FP32) | KERN_HAS(KERN_BF16))
+
+static const struct kern_variant VARIANTS[] = {
+#if KERN_X86
+    {.name = "avx512-bf16",
+     .unit = KERN_UNIT_BF16_DOT,
+     .dtypes = KERN_HAS(KERN_BF16),
+     .lacks = kern_lacks_avx512_bf16,
+     .run = run_dot},
+    {.name = "avx512", .unit = KERN_UNIT_FP32, .dtypes = BOTH, .lacks = kern_lacks_avx512, .run = run_avx512},
+    {.name = "avx2", .unit = KERN_UNIT_FP32, .dtypes = BOTH, .lacks = kern_lacks_avx2, .run = run_avx2},
+#endif
+    {.name = "portable", .unit = KERN_UNIT_FP32, .dtypes = BOTH, .run = run_portable},
+};
+
+/* A layer of a model of 8 billion parameters, a short and a long prompt; narrow heads; a window. */
+static const struct kern_point POINTS[] = {
+    {{{1, 512, 32, 8, 128, 0}, KERN_BF16}, true},     {{{1, 2048, 8, 2, 128, 0}, KERN_FP32}, true},
+    {{{1, 2048, 32, 8, 128, 0}, KERN_BF16}, false},   {{{4, 512, 16, 16, 64, 0}, KERN_FP32}, false},
+    {{{1, 4096, 8, 2, 128, 1024}, KERN_BF16}, false}, /* not a unit */
+};
+
+const struct kern kern_prefill_attention = {
+    .name = "prefill-attention",
+    .summary = "causal attention of whole prompts",
+    .row_kind = "prefill",
+    .args = ARGS,
+    .args_n = sizeof ARGS / sizeof ARGS[0],
+    .dtypes = BOTH,
+    .points = POINTS,
+    .points_n = sizeof POINTS / sizeof POINTS[0],
+    .refuses = refuses,
+    .buffers = buffers,
+    .reference = reference,
+    .reference_cost = reference_cost,
+    .counts = counts,
+    .tolerance = tolerance,
+    .variants = VARIANTS,
+    .variants_n = sizeof VARIANTS / sizeof VARIANTS[0],
+};

@@ -1,0 +1,172 @@
+/* prefill_body -- blocks of queries against chunks of keys; compiled per instruction set, see kernels/lanes.h.
+ *
+ * Both products are c[rows][CHUNK or PIECE] = a[rows][depth] * b[depth][...]: scores with the keys laid out by depth,
+ * values as they are. Elements of a and b are four bytes: one fp32, or a pair of bf16 that neighbours in depth make. */
+
+enum { LANES(rows_max) = LANES_WIDE == 16 ? 6 : 3, LANES(piece) = LANES_WIDE == 16 ? 4 : 2 };
+
+LANES_OP void LANES(product)(const float *a, size_t a_step, const float *b, size_t b_step, size_t depth, float *c,
+                             size_t c_step, const float *shrink, size_t rows, size_t wide)
+{
+    V sum[24];
+    KERN_UNROLL
+    for (size_t r = 0; r < rows; r++) {
+        KERN_UNROLL
+        for (size_t j = 0; j < wide; j++)
+            sum[r * wide + j] =
+                shrink ? LANES(mul)(LANES(load)(c + r * c_step + j * 16), LANES(set)(shrink[r])) : LANES(set)(0);
+    }
+    for (size_t l = 0; l < depth; l++) {
+        V v[4];
+        KERN_UNROLL
+        for (size_t j = 0; j < wide; j++) v[j] = LANES(load)(b + l * b_step + j * 16);
+        KERN_UNROLL
+        for (size_t r = 0; r < rows; r++) {
+            const V x = LANES(set)(a[r * a_step + l]);
+            KERN_UNROLL
+            for (size_t j = 0; j < wide; j++)
+#if LANES_SET == LANES_DOT
+                sum[r * wide + j].v = _mm512_dpbf16_ps(sum[r * wide + j].v, (__m512bh)x.v, (__m512bh)v[j].v);
+#else
+                sum[r * wide + j] = LANES(fma)(x, v[j], sum[r * wide + j]);
+#endif
+        }
+    }
+    KERN_UNROLL
+    for (size_t r = 0; r < rows; r++) {
+        KERN_UNROLL
+        for (size_t j = 0; j < wide; j++) LANES(store)(c + r * c_step + j * 16, sum[r * wide + j]);
+    }
+}
+
+/* columns: a multiple of 16. */
+LANES_OP void LANES(products)(const float *a, size_t a_step, const float *b, size_t b_step, size_t depth, float *c,
+                              size_t c_step, const float *shrink, size_t rows, size_t columns)
+{
+    const size_t most = LANES(rows_max), piece = LANES(piece);
+    size_t j = 0;
+    for (; j < columns;) {
+        const size_t wide = columns - j >= piece * 16 ? piece : 1;
+        size_t r = 0;
+        for (; r + most <= rows; r += most) {
+            const float *s = shrink ? shrink + r : NULL;
+            if (wide == piece) LANES(product)
+            (a + r * a_step, a_step, b + j, b_step, depth, c + r * c_step + j, c_step, s, most, piece);
+            else LANES(product)(a + r * a_step, a_step, b + j, b_step, depth, c + r * c_step + j, c_step, s, most, 1);
+        }
+        for (; r < rows; r++) {
+            const float *s = shrink ? shrink + r : NULL;
+            if (wide == piece)
+                LANES(product)(a + r * a_step, a_step, b + j, b_step, depth, c + r * c_step + j, c_step, s, 1, piece);
+            else
+                LANES(product)(a + r * a_step, a_step, b + j, b_step, depth, c + r * c_step + j, c_step, s, 1, 1);
+        }
+        j += wide * 16;
+    }
+}
+
+/* Scores of rows queries, the first at token `token`, on keys [first, first + n): weights in place, masked. */
+LANES_OP void LANES(soften)(const struct prefill *p, size_t token, size_t rows, size_t first, size_t n)
+{
+    for (size_t r = 0; r < rows; r++) {
+        const size_t t = token + r;
+        float *w = p->scores + r * PREFILL_CHUNK;
+        const size_t seen = t + 1 > first ? (t + 1 - first < n ? t + 1 - first : n) : 0;
+        const size_t hidden = p->window && t + 1 > first + p->window ? t + 1 - p->window - first : 0;
+        for (size_t i = 0; i < hidden && i < PREFILL_CHUNK; i++) w[i] = -3e38F;
+        for (size_t i = seen; i < PREFILL_CHUNK; i++) w[i] = -3e38F;
+        V most = LANES(load)(w);
+        for (size_t i = 16; i < PREFILL_CHUNK; i += 16) most = LANES(max)(most, LANES(load)(w + i));
+        const float scale = p->scale, found = LANES(most)(most), old = p->most[r];
+        const float now = found * scale > old ? found * scale : old;
+        V sum = LANES(set)(0);
+        for (size_t i = 0; i < PREFILL_CHUNK; i += 16) {
+            V v = LANES(exp)(LANES(fma)(LANES(load)(w + i), LANES(set)(scale), LANES(set)(-now)));
+            if (seen < PREFILL_CHUNK || hidden) { /* weights of what is not seen are nothing, whatever the maximum */
+                float whole[16];
+                LANES(store)(whole, v);
+                for (size_t j = 0; j < 16; j++)
+                    if (i + j >= seen || i + j < hidden) whole[j] = 0;
+                v = LANES(load)(whole);
+            }
+            sum = LANES(add)(sum, v);
+#if LANES_SET == LANES_DOT
+            LANES(store_bf16_n)((uint16_t *)(void *)w + i, v, 16); /* behind what is still read */
+#else
+            LANES(store)(w + i, v);
+#endif
+        }
+        p->shrink[r] = old == now ? 1 : expf(old - now);
+        p->most[r] = now;
+        p->sum[r] = p->sum[r] * p->shrink[r] + LANES(sum)(sum);
+    }
+}
+
+/* Keys by depth, values by token, of one key head; pairs for the dot unit, else fp32. */
+LANES_TARGET static void LANES(lay_out)(const struct prefill *p, const void *k, const void *v, size_t step)
+{
+    const size_t dim = p->dim, wide = prefill_wide(dim), chunks = (p->tokens + PREFILL_CHUNK - 1) / PREFILL_CHUNK;
+    for (size_t c = 0; c < chunks; c++) {
+        float *keys = p->keys + c * PREFILL_CHUNK * wide, *values = p->values + c * PREFILL_CHUNK * wide;
+        for (size_t i = 0; i < PREFILL_CHUNK; i++) {
+            const size_t t = c * PREFILL_CHUNK + i, row = t * step;
+            const bool there = t < p->tokens;
+#if LANES_SET == LANES_DOT
+            const uint16_t *key = (const uint16_t *)k + row, *value = (const uint16_t *)v + row;
+            uint16_t *to = (uint16_t *)(void *)keys, *at = (uint16_t *)(void *)values;
+            for (size_t d = 0; d < wide; d++) {
+                to[(d / 2 * PREFILL_CHUNK + i) * 2 + d % 2] = there && d < dim ? key[d] : 0;
+                at[(i / 2 * wide + d) * 2 + i % 2] = there && d < dim ? value[d] : 0;
+            }
+#else
+            for (size_t d = 0; d < wide; d += 16) {
+                const size_t n = !there || d >= dim ? 0 : dim - d < 16 ? dim - d : 16;
+                float key[16] = {0};
+                V value = LANES(set)(0);
+                if (n) {
+                    LANES(store)(key, LANES(get)(k, p->bf16, row + d, n));
+                    value = LANES(get)(v, p->bf16, row + d, n);
+                }
+                for (size_t j = 0; j < 16; j++) keys[(d + j) * PREFILL_CHUNK + i] = key[j];
+                LANES(store)(values + i * wide + d, value);
+            }
+#endif
+        }
+    }
+}
+
+/* Queries [token, token + rows) of one head against its keys, into out[rows][..], rows `step` elements apart. */
+LANES_TARGET static void LANES(block)(const struct prefill *p, const void *q, size_t token, size_t rows, size_t step,
+                                      void *out)
+{
+    enum { PAIR = LANES_SET == LANES_DOT ? 2 : 1 };
+    const size_t wide = prefill_wide(p->dim), last = token + rows;
+    const size_t from = p->window && token + 1 > p->window ? token + 1 - p->window : 0;
+    for (size_t r = 0; r < rows; r++) {
+        p->most[r] = -3e38F;
+        p->sum[r] = 0;
+        for (size_t d = 0; d < wide; d += 16) {
+            LANES(store)(p->sums + r * wide + d, LANES(set)(0));
+            const size_t n = d >= p->dim ? 0 : p->dim - d < 16 ? p->dim - d : 16;
+#if LANES_SET == LANES_DOT
+            uint16_t *to = (uint16_t *)(void *)(p->queries + r * wide) + d;
+            memset(to, 0, 32);
+            memcpy(to, (const uint16_t *)q + r * step + d, n * 2);
+#else
+            LANES(store)(p->queries + r * wide + d, n ? LANES(get)(q, p->bf16, r * step + d, n) : LANES(set)(0));
+#endif
+        }
+    }
+    for (size_t c = from / PREFILL_CHUNK; c * PREFILL_CHUNK < last; c++) {
+        const float *keys = p->keys + c * PREFILL_CHUNK * wide, *values = p->values + c * PREFILL_CHUNK * wide;
+        LANES(products)
+        (p->queries, wide, keys, PREFILL_CHUNK, wide / PAIR, p->scores, PREFILL_CHUNK, NULL, rows, PREFILL_CHUNK);
+        LANES(soften)(p, token, rows, c * PREFILL_CHUNK, PREFILL_CHUNK);
+        LANES(products)
+        (p->scores, PREFILL_CHUNK, values, wide, PREFILL_CHUNK / PAIR, p->sums, wide, p->shrink, rows, wide);
+    }
+    for (size_t r = 0; r < rows; r++)
+        for (size_t d = 0; d < p->dim; d += 16) LANES(put)
+    (out, p->bf16, r * step + d, LANES(div)(LANES(load)(p->sums + r * wide + d), LANES(set)(p->sum[r])),
+     p->dim - d < 16 ? p->dim - d : 16);
+}
