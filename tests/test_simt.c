@@ -253,7 +253,7 @@ static bool seen(enum bug bug, const struct simt_config *config)
     assert_int_equal(posix_memalign(&aligned, 16, sizeof in), 0);
     memcpy(aligned, in, sizeof in);
     free(exact);
-    const struct sum_args args = {aligned, &out, bug};
+    const struct sum_args args = {aligned, &out, (int)bug};
     simt_start(config);
     KERN_LAUNCH(sum_kernel, 1, 1, 1, 64, sizeof in, NULL, args);
     free(aligned);

@@ -12,7 +12,7 @@ ROOMS='base sym model cost time fit serve learn cli'
 FOLDERS='probe: probe calc/base calc/model calc/cost
 probe/worker: probe/worker probe kernels calc/base
 kernels: kernels
-tools: tools calc/base
+tools: tools calc/base calc/sym
 tests: tests probe probe/worker kernels calc'
 
 work=$(mktemp -d) || exit 1

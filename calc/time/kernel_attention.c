@@ -142,8 +142,12 @@ enum {
 
 static const struct kernel_param decode_params[DECODE_N] = {
     DECODE_SHARED,
-    [D_ROOM] =
-        {"half_rate_width", "elements", "width of a head at which a block reads half as fast", 64, 4096, {256, 1024}},
+    [D_ROOM] = {"half_rate_width",
+                "elements",
+                "width of a head at which a block reads half as fast",
+                64,
+                4096,
+                {256, 1024}}, /* not a unit */
     [D_OTHER] = {"window_s", "s", "what a window that hides keys adds", 1e-8, 1e-4, {1e-6, 1e-5}},
     [D_QUERY] = {"sequence_s", "s", "per sequence: cache indices and schedule", 1e-11, 1e-6, {1e-9, 1e-8}},
 };
