@@ -13,6 +13,7 @@
 
 #include "calc/cost/cost.h"
 #include "calc/model/model.h"
+#include "calc/model/modules.h"
 #include "calc/model/stored.h"
 #include "tests/csv.h"
 
@@ -670,9 +671,111 @@ static void test_what_cannot_be_priced_says_why(void **state)
     }
 }
 
+/* A pattern within a JSON string. */
+static const char *escaped(struct arena *a, const char *s)
+{
+    char *out = arena_alloc(a, 2 * strlen(s) + 1), *to = out;
+    assert_non_null(out);
+    for (; *s; *to++ = *s++)
+        if (*s == '\\') *to++ = *s;
+    *to = '\0';
+    return out;
+}
+
+/* What families call the product behind attention, and others that share words with it: the pattern keeps this matrix
+ * as floats and no other. Names: modeling_*.py of each family. */
+static void test_names_of_families(void **state)
+{
+    (void)state;
+#define SIZES "\"hidden_size\":48,\"num_attention_heads\":6,\"num_hidden_layers\":4,\"vocab_size\":131"
+#define LFM2                                                                                                           \
+    "{\"model_type\":\"lfm2\"," SIZES ",\"num_key_value_heads\":2,\"block_auto_adjust_ff_dim\":false,"                 \
+    "\"intermediate_size\":96,\"layer_types\":[\"conv\",\"full_attention\",\"conv\",\"full_attention\"]"
+    static const struct {
+        const char *base, *pattern;
+        enum module module, also; /* the same where there is one */
+    } CASES[] = {
+        {LFM2, "re:.*self_attn.out_proj", MODULE_O, MODULE_O},
+        {LFM2, "re:.*out_proj", MODULE_O, MODULE_STATE_OUT},
+        {LFM2, "conv.out_proj", MODULE_STATE_OUT, MODULE_STATE_OUT},
+        {LFM2, "re:.*feed_forward\\.w2", MODULE_DOWN, MODULE_DOWN},
+        {"{\"model_type\":\"opt\"," SIZES ",\"ffn_dim\":96,\"max_position_embeddings\":64", "self_attn.out_proj",
+         MODULE_O, MODULE_O},
+        {"{\"model_type\":\"opt\"," SIZES ",\"ffn_dim\":96,\"max_position_embeddings\":64",
+         "re:model\\.decoder\\.layers\\.\\d+\\.fc2", MODULE_DOWN, MODULE_DOWN},
+        {"{\"model_type\":\"phi\"," SIZES ",\"intermediate_size\":96", "self_attn.dense", MODULE_O, MODULE_O},
+        {"{\"model_type\":\"gptj\",\"n_embd\":48,\"n_head\":6,\"n_layer\":4,\"vocab_size\":131", "attn.out_proj",
+         MODULE_O, MODULE_O},
+        {"{\"model_type\":\"mpt\",\"d_model\":48,\"n_heads\":6,\"n_layers\":4,\"vocab_size\":131", "attn.out_proj",
+         MODULE_O, MODULE_O},
+        {"{\"model_type\":\"gpt2\",\"n_embd\":48,\"n_head\":6,\"n_layer\":4,\"n_positions\":64,\"vocab_size\":131",
+         "*.attn.c_proj", MODULE_O, MODULE_O},
+        {"{\"model_type\":\"gpt2\",\"n_embd\":48,\"n_head\":6,\"n_layer\":4,\"n_positions\":64,\"vocab_size\":131",
+         "re:transformer\\.h\\.\\d+\\.mlp\\.c_proj", MODULE_DOWN, MODULE_DOWN},
+        {"{\"model_type\":\"gpt_neox\"," SIZES ",\"intermediate_size\":96", "attention.dense", MODULE_O, MODULE_O},
+        {"{\"model_type\":\"falcon\"," SIZES, "self_attention.dense", MODULE_O, MODULE_O},
+        {"{\"model_type\":\"bloom\",\"hidden_size\":48,\"n_head\":6,\"n_layer\":4,\"vocab_size\":131",
+         "self_attention.dense", MODULE_O, MODULE_O},
+        {"{\"model_type\":\"chatglm\",\"hidden_size\":48,\"num_attention_heads\":6,\"num_layers\":4,"
+         "\"padded_vocab_size\":131,\"ffn_hidden_size\":96,\"kv_channels\":8,\"multi_query_attention\":true,"
+         "\"multi_query_group_num\":2,\"seq_length\":64",
+         "self_attention.dense", MODULE_O, MODULE_O},
+        {"{\"model_type\":\"internlm2\"," SIZES ",\"intermediate_size\":96", "attention.wo", MODULE_O, MODULE_O},
+        {"{\"model_type\":\"qwen\"," SIZES ",\"intermediate_size\":96", "attn.c_proj", MODULE_O, MODULE_O},
+        {"{\"model_type\":\"qwen\"," SIZES ",\"intermediate_size\":96", "mlp.c_proj", MODULE_DOWN, MODULE_DOWN},
+        {"{\"model_type\":\"granitemoehybrid\"," SIZES ",\"num_key_value_heads\":2,\"mamba_n_heads\":12,"
+         "\"mamba_d_head\":8,\"mamba_d_state\":16,\"mamba_expand\":2,\"intermediate_size\":32,\"num_local_experts\":4,"
+         "\"num_experts_per_tok\":2,\"shared_intermediate_size\":96,"
+         "\"layer_types\":[\"mamba\",\"attention\",\"mamba\",\"mamba\"]",
+         "shared_mlp.output_linear", MODULE_SHARED_DOWN, MODULE_SHARED_DOWN},
+        {"{\"model_type\":\"dbrx\",\"d_model\":48,\"n_heads\":6,\"n_layers\":4,\"vocab_size\":131,"
+         "\"ffn_config\":{\"ffn_hidden_size\":96,\"moe_num_experts\":4,\"moe_top_k\":2},"
+         "\"attn_config\":{\"kv_n_heads\":2}",
+         "out_proj", MODULE_O, MODULE_O},
+    };
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        struct arena *a = arena_open();
+        const char *q = arena_printf(a,
+                                     "{\"quant_method\":\"compressed-tensors\",\"ignore\":[\"lm_head\",\"%s\"],"
+                                     "\"config_groups\":{\"group_0\":{\"targets\":[\"Linear\"],\"weights\":{"
+                                     "\"num_bits\":8,\"type\":\"float\",\"strategy\":\"channel\"}}}}",
+                                     escaped(a, CASES[i].pattern));
+        const struct model m = model_of(a, CASES[i].base, q);
+        if (m.weights_unknown) fail_msg("%s in %s: %s", CASES[i].pattern, m.family, m.weights_unknown);
+        size_t kept = 0;
+        for (size_t k = 0; k < m.kinds_n; k++)
+            for (enum module u = MODULE_Q; u < MODULE_ROUTER; u++) {
+                if (!module_present(&m.kinds[k], u)) continue;
+                const struct dtype *d =
+                    m.kinds[k].formats && m.kinds[k].formats[u] ? m.kinds[k].formats[u] : &m.weights[module_class(u)];
+                const bool named = u == CASES[i].module || u == CASES[i].also;
+                kept += named;
+                if (named != (d->bits >= 16)) fail_msg("%s in %s: matrix %d", CASES[i].pattern, m.family, (int)u);
+            }
+        assert_true(kept > 0);
+        arena_close(a);
+    }
+    /* a block that the family does not have names nothing, though the last word is one of its own */
+    static const char *const FOREIGN[][2] = {
+        {LFM2, "re:.*mixer.out_proj"}, {SMALL, "re:.*mamba.out_proj"}, {SMALL, "attn.c_proj"}, {LFM2, "mlp.down_proj"}};
+    for (size_t i = 0; i < COUNT(FOREIGN); i++) {
+        struct arena *a = arena_open();
+        const char *q = arena_printf(a,
+                                     "{\"quant_method\":\"compressed-tensors\",\"ignore\":[\"%s\"],"
+                                     "\"config_groups\":{\"group_0\":{\"targets\":[\"Linear\"],\"weights\":{"
+                                     "\"num_bits\":8,\"type\":\"float\",\"strategy\":\"channel\"}}}}",
+                                     FOREIGN[i][1]);
+        const struct model m = model_of(a, FOREIGN[i][0], q);
+        if (!m.weights_unknown) fail_msg("%s", FOREIGN[i][1]);
+        assert_non_null(strstr(m.weights_unknown, "none of those that the model is known to have"));
+        arena_close(a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names_of_families),
         cmocka_unit_test(test_bits_per_weight_of_large_matrices),
         cmocka_unit_test(test_names_that_are_no_formats),
         cmocka_unit_test(test_bytes_of_a_small_model),

@@ -68,6 +68,10 @@ static bool mixer_stack(const struct model *m, const struct mixer *x, const char
         *s = one(MODULE_STATE_IN, 2 * x->heads, D);
     } else if (strcmp(name, "in_proj") == 0 && x->recurrence.block == RECURRENT_SSD) {
         *s = one(MODULE_STATE_IN, 2 * y + 2 * k + x->heads, D);
+    } else if (strcmp(name, "x_proj") == 0) {
+        *s = one(MODULE_STATE_STEP_DOWN, x->recurrence.rank + 2 * x->head_dim, x->heads);
+    } else if (strcmp(name, "dt_proj") == 0) {
+        *s = one(MODULE_STATE_STEP_UP, x->heads, x->recurrence.rank);
     } else if (strcmp(name, "q_a_proj") == 0) {
         *s = one(MODULE_Q_A, x->q_rank, D);
     } else if (strcmp(name, "q_b_proj") == 0) {

@@ -91,6 +91,14 @@ static void put_gptq(struct file *f, const char *name, int64_t out, int64_t in)
     part(f, name, ".g_idx", "I32", in, 0);
 }
 
+static void put_gptq4(struct file *f, const char *name, int64_t out, int64_t in)
+{
+    part(f, name, ".qweight", "I32", in / 8, out);
+    part(f, name, ".qzeros", "I32", in / 128, out / 8);
+    part(f, name, ".scales", "F16", in / 128, out);
+    part(f, name, ".g_idx", "I32", in, 0);
+}
+
 static void put_tiles(struct file *f, const char *name, int64_t out, int64_t in)
 {
     part(f, name, ".weight", "F8_E4M3", out, in);
@@ -330,9 +338,196 @@ static void test_not_told(void **state)
     arena_close(a);
 }
 
+/* ---- layers without attention, and configs that name the right format for the wrong matrices ---- */
+
+struct row {
+    const char *name; /* with %d for the layer */
+    int64_t out, in;  /* in 0: a vector */
+    put_matrix *put;  /* NULL: one tensor as it is, conv1d's with a side of 1 */
+};
+
+static void put_conv(struct file *f, const char *name, int64_t channels, int64_t taps)
+{
+    const int n = snprintf(f->header + f->n, (1 << 17) - f->n,
+                           ",\"%s.weight\":{\"dtype\":\"BF16\",\"shape\":[%lld,1,%lld],\"data_offsets\":[%lld,%lld]}",
+                           name, (long long)channels, (long long)taps, (long long)f->bytes,
+                           (long long)(f->bytes + 2 * channels * taps));
+    assert_true(n > 0);
+    f->n += (size_t)n;
+    f->bytes += 2 * channels * taps;
+}
+
+static int64_t write_rows(const char *dir, const char *embedding, const struct row *ends, size_t ends_n,
+                          const struct row *const *layer, const size_t *layer_n, int layers)
+{
+    struct file f = {.header = malloc(1 << 17)};
+    char name[192];
+    assert_non_null(f.header);
+    add(&f, embedding, "BF16", V, D);
+    for (size_t i = 0; i < ends_n; i++) {
+        if (ends[i].put)
+            ends[i].put(&f, ends[i].name, ends[i].out, ends[i].in);
+        else
+            add(&f, ends[i].name, "BF16", ends[i].out, ends[i].in);
+    }
+    for (int i = 0; i < layers; i++)
+        for (size_t k = 0; k < layer_n[i]; k++) {
+            const struct row *x = &layer[i][k];
+            (void)snprintf(name, sizeof name, "%s.layers.%d.%s",
+                           strncmp(embedding, "backbone", 8) == 0 ? "backbone" : "model", i, x->name);
+            if (x->put)
+                x->put(&f, name, x->out, x->in);
+            else
+                add(&f, name, "BF16", x->out, x->in);
+        }
+    f.header[f.n++] = '}';
+    f.header[f.n] = '\0';
+    checkpoint_safetensors(dir, "model.safetensors", f.header, f.bytes);
+    free(f.header);
+    return f.bytes;
+}
+
+static void expect_bytes(const char *dir, const char *base, const char *said, int64_t bytes, const char *note)
+{
+    struct arena *a = arena_open();
+    const struct model m = load(a, dir, base, said);
+    if (m.weights_unknown) fail_msg("%s: %s", said, m.weights_unknown);
+    const double found = weighs(a, &m);
+    if (found < (double)bytes || found > (double)bytes) fail_msg("%s: %.0f for %lld", said, found, (long long)bytes);
+    if (!note)
+        assert_null(m.notes);
+    else if (!m.notes || !strstr(m.notes, note))
+        fail_msg("%s: %s", said, m.notes ? m.notes : "no note");
+    arena_close(a);
+}
+
+#define SAYS_STATIC                                                                                                    \
+    ",\"quantization_config\":{\"quant_method\":\"modelopt\",\"quant_algo\":\"FP8\",\"exclude_modules\":[\"lm_head\"%" \
+    "s]}"
+
+/* Mamba-1: inner width 512, time step of rank 16, states of 16. Mamba-1's two products of the time step may be left. */
+static void test_mamba(void **state)
+{
+    (void)state;
+    enum { I = 2 * D, R = 16, H = 16 };
+    static const char CONFIG_MAMBA[] =
+        "{\"model_type\":\"mamba\",\"hidden_size\":256,\"num_hidden_layers\":2,\"vocab_size\":97,\"state_size\":16,"
+        "\"time_step_rank\":16,\"conv_kernel\":4,\"expand\":2,\"use_conv_bias\":true,\"torch_dtype\":\"bfloat16\"";
+    static put_matrix *const PUTS[][2] = {{put_rows, put_rows}, {put_rows, put_plain}, {put_gptq, put_plain}};
+    static const char *const SAID[] = {"", SAYS_FP8, SAYS_UNKNOWN};
+    char dir[256];
+    assert_true(checkpoint_dir_make(dir, sizeof dir, "stored"));
+    for (size_t i = 0; i < sizeof PUTS / sizeof PUTS[0]; i++) {
+        const struct row rows[] = {{"norm.weight", D, 0, NULL},
+                                   {"mixer.in_proj", 2 * I, D, PUTS[i][0]},
+                                   {"mixer.conv1d", I, 4, put_conv},
+                                   {"mixer.conv1d.bias", I, 0, NULL},
+                                   {"mixer.x_proj", R + 2 * H, I, PUTS[i][1]},
+                                   {"mixer.dt_proj", I, R, PUTS[i][1]},
+                                   {"mixer.dt_proj.bias", I, 0, NULL},
+                                   {"mixer.A_log", I, H, NULL},
+                                   {"mixer.D", I, 0, NULL},
+                                   {"mixer.out_proj", D, I, PUTS[i][0]}};
+        const struct row *const layers[] = {rows, rows};
+        const size_t n = sizeof rows / sizeof rows[0], counts[] = {n, n};
+        const struct row ends[] = {{"backbone.norm_f.weight", D, 0, NULL}};
+        const int64_t bytes = write_rows(dir, "backbone.embeddings.weight", ends, 1, layers, counts, 2);
+        for (size_t k = 0; k < sizeof SAID / sizeof SAID[0]; k++)
+            expect_bytes(dir, CONFIG_MAMBA, SAID[k], bytes, "counted as stored");
+    }
+    checkpoint_dir_remove(dir);
+}
+
+/* LFM2: a convolution's projections and attention's have a last word in common. */
+static void test_short_convolution(void **state)
+{
+    (void)state;
+    static const char CONFIG_LFM2[] =
+        "{\"model_type\":\"lfm2\",\"hidden_size\":256,\"num_attention_heads\":8,\"num_key_value_heads\":2,"
+        "\"num_hidden_layers\":2,\"vocab_size\":97,\"intermediate_size\":384,\"block_auto_adjust_ff_dim\":false,"
+        "\"conv_L_cache\":3,\"layer_types\":[\"conv\",\"full_attention\"],\"torch_dtype\":\"bfloat16\"";
+    static put_matrix *const PUTS[][3] = {
+        {put_plain, put_rows, put_rows}, {put_plain, put_plain, put_gptq}, {put_rows, put_plain, put_plain}};
+    char dir[256];
+    assert_true(checkpoint_dir_make(dir, sizeof dir, "stored"));
+    for (size_t i = 0; i < sizeof PUTS / sizeof PUTS[0]; i++) {
+        put_matrix *conv = PUTS[i][0], *attention = PUTS[i][1], *mlp = PUTS[i][2];
+#define LFM2_MLP                                                                                                       \
+    {"operator_norm.weight", D, 0, NULL}, {"ffn_norm.weight", D, 0, NULL}, {"feed_forward.w1", F, D, mlp},             \
+        {"feed_forward.w3", F, D, mlp},                                                                                \
+    {                                                                                                                  \
+        "feed_forward.w2", D, F, mlp                                                                                   \
+    }
+        const struct row first[] = {
+            LFM2_MLP, {"conv.in_proj", 3 * D, D, conv}, {"conv.conv", D, 3, put_conv}, {"conv.out_proj", D, D, conv}};
+        const struct row second[] = {LFM2_MLP,
+                                     {"self_attn.q_proj", N, D, attention},
+                                     {"self_attn.k_proj", K, D, attention},
+                                     {"self_attn.v_proj", K, D, attention},
+                                     {"self_attn.out_proj", D, N, attention},
+                                     {"self_attn.q_layernorm.weight", 32, 0, NULL},
+                                     {"self_attn.k_layernorm.weight", 32, 0, NULL}};
+        const struct row *const layers[] = {first, second};
+        const size_t counts[] = {sizeof first / sizeof first[0], sizeof second / sizeof second[0]};
+        const struct row ends[] = {{"model.embedding_norm.weight", D, 0, NULL}};
+        const int64_t bytes = write_rows(dir, "model.embed_tokens.weight", ends, 1, layers, counts, 2);
+        expect_bytes(dir, CONFIG_LFM2, "", bytes, "counted as stored");
+        expect_bytes(dir, CONFIG_LFM2, SAYS_FP8, bytes, "counted as stored");
+    }
+    checkpoint_dir_remove(dir);
+}
+
+/* The format is the config's, the matrices that have it are not. */
+static void test_other_matrices(void **state)
+{
+    (void)state;
+    static const struct stored_layout LAYOUTS[] = {
+        {.first = put_static, .attention = put_static, .mlp = put_static, .head = put_plain},
+        {.first = put_plain, .attention = put_static, .mlp = put_static, .head = put_plain},
+        {.first = put_static, .attention = put_plain, .mlp = put_static, .head = put_plain},
+        {.first = put_static, .attention = put_static, .mlp = put_static, .head = put_static}};
+    static const char *const LEFT[] = {"", ",\"*o_proj\"", ",\"model.layers.1.self_attn*\",\"*gate_proj\"",
+                                       ",\"model.layers.0.self_attn*\""};
+    char dir[256], said[512];
+    assert_true(checkpoint_dir_make(dir, sizeof dir, "stored"));
+    for (size_t i = 0; i < sizeof LAYOUTS / sizeof LAYOUTS[0]; i++) {
+        const int64_t bytes = write_file(dir, &LAYOUTS[i]);
+        for (size_t k = 0; k < sizeof LEFT / sizeof LEFT[0]; k++) {
+            const bool agree = (i == 0 && k == 0) || (i == 1 && k == 3);
+            (void)snprintf(said, sizeof said, SAYS_STATIC, LEFT[k]);
+            expect_bytes(dir, CONFIG, said, bytes, agree ? NULL : "which matrices are stored as fp8 differs");
+        }
+    }
+    /* AWQ said, GPTQ stored with its column of indexes */
+    const struct stored_layout gptq = {.first = put_gptq4, .attention = put_gptq4, .mlp = put_gptq4, .head = put_plain};
+    expect_bytes(dir, CONFIG, SAYS_INT4, write_file(dir, &gptq), "stored as gptq4-g128");
+    checkpoint_dir_remove(dir);
+}
+
+/* Quantised matrices of layers that have no names here are no price, and are not counted as floats. */
+static void test_no_names(void **state)
+{
+    (void)state;
+    static const char CONFIG_RWKV[] =
+        "{\"model_type\":\"rwkv5\",\"hidden_size\":256,\"num_hidden_layers\":2,\"vocab_size\":97,\"head_size\":64,"
+        "\"attention_hidden_size\":256,\"intermediate_size\":384,\"torch_dtype\":\"bfloat16\"";
+    const struct stored_layout x = {.first = put_rows, .attention = put_rows, .mlp = put_rows, .head = put_plain};
+    char dir[256];
+    assert_true(checkpoint_dir_make(dir, sizeof dir, "stored"));
+    (void)write_file(dir, &x);
+    struct arena *a = arena_open();
+    const struct model m = load(a, dir, CONFIG_RWKV, "");
+    assert_non_null(m.weights_unknown);
+    assert_non_null(strstr(m.weights_unknown, "quantised by its tensors"));
+    checkpoint_dir_remove(dir);
+    arena_close(a);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_schemes), cmocka_unit_test(test_mixtures),
-                                       cmocka_unit_test(test_not_told)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_schemes),           cmocka_unit_test(test_mixtures),
+                                       cmocka_unit_test(test_not_told),          cmocka_unit_test(test_mamba),
+                                       cmocka_unit_test(test_short_convolution), cmocka_unit_test(test_other_matrices),
+                                       cmocka_unit_test(test_no_names)};
     return cmocka_run_group_tests_name("stored_tensors", tests, NULL, NULL);
 }

@@ -42,6 +42,8 @@ static const struct {
     {"in_proj", {MODULE_STATE_IN, MODULE_STATE_IN, MODULES, MODULES}, true},
     {"qkv_proj", {MODULE_STATE_IN, MODULE_STATE_IN, MODULE_STATE_IN, MODULE_STATE_GATE}, true},
     {"rates_proj", {MODULE_STATE_RATES, MODULE_STATE_RATES, MODULES, MODULES}, true},
+    {"x_proj", {MODULE_STATE_STEP_DOWN, MODULES, MODULES, MODULES}, true},
+    {"dt_proj", {MODULE_STATE_STEP_UP, MODULES, MODULES, MODULES}, true},
     {"out_proj", {MODULE_STATE_OUT, MODULES, MODULES, MODULES}, true},
     {"shared_gate", {MODULE_SHARED_SWITCH, MODULES, MODULES, MODULES}, false},
 };

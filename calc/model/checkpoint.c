@@ -58,14 +58,19 @@ static enum err_code take_format(struct arena *a, const struct tensor_set *s, st
  * was converted again often keeps the quantization_config of what it was made from. */
 static enum err_code take_quantisation(struct arena *a, const struct tensor_set *s, struct model *m, struct err *e)
 {
-    const char *was;
-    TRY(stored_tensors_apply(a, s, m, &was, e));
+    const char *was, *is;
+    TRY(stored_tensors_apply(a, s, m, &was, &is, e));
     if (!was || m->weights_unknown) return ERR_OK;
     m->formats_assumed = NULL;
-    const char *text = arena_printf(a,
-                                    "the tensors of its layers are stored as %s, where the config says %s: counted "
-                                    "as stored",
-                                    model_linear_format(m)->name, was);
+    const char *text = strcmp(was, is) == 0
+                           ? arena_printf(a,
+                                          "which matrices are stored as %s differs between the tensors and the "
+                                          "config: counted as stored",
+                                          is)
+                           : arena_printf(a,
+                                          "the tensors of its layers are stored as %s, where the config says %s: "
+                                          "counted as stored",
+                                          is, was);
     return text ? note(a, m, text, e) : err_nomem(e);
 }
 

@@ -135,6 +135,17 @@ struct family_default {
     int64_t value;
 };
 
+/* What a family calls one of its matrices, behind the layer's number. */
+struct family_module {
+    enum module module;
+    const char *name; /* NULL ends a list */
+};
+
+extern const struct family_module MODULES_GPT2[], MODULES_QWEN[], MODULES_OPT[], MODULES_PHI[], MODULES_BLOOM[],
+    MODULES_CHATGLM[], MODULES_NEOX[], MODULES_BAILING[], MODULES_GPTJ[], MODULES_MPT[], MODULES_DBRX[],
+    MODULES_INTERNLM2[], MODULES_BAICHUAN[], MODULES_EXAONE[], MODULES_LLADA[], MODULES_GRANITE_MOE[],
+    MODULES_MAMBA_BESIDE[], MODULES_GRANITE_HYBRID[], MODULES_QWEN_DELTA[], MODULES_MINIMAX[], MODULES_LFM2[];
+
 struct reader;
 
 struct family {
@@ -198,11 +209,14 @@ struct family {
     /* Sizes of the class that a text part within a larger file omits, since it is saved as what differs from them; in a
      * file of its own they are missing. */
     struct family_default nested[8];
-    const char *blocks; /* for `ridge list families` */
-    const char *exact;  /* what was checked, and against what */
+    const struct family_module *modules; /* names in place of the usual ones (modules.c); NULL none */
+    const char *trunk;                   /* what it says for "layers": "h", "blocks"; NULL that */
+    const char *blocks;                  /* for `ridge list families` */
+    const char *exact;                   /* what was checked, and against what */
 };
 
 const struct family *family_table(size_t *n);
+const struct family *family_named(const char *name);             /* by its row's name; NULL unknown */
 const struct family *family_find(const char *model_type);        /* NULL unknown */
 const struct family *family_find_architecture(const char *name); /* NULL unknown; case-insensitive */
 

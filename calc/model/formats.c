@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "calc/base/text.h"
+#include "calc/model/family.h"
 
 /* ---- rules ---- */
 
@@ -48,6 +49,7 @@ struct apply {
     struct arena *arena;
     struct format_plan p;
     struct model *m;
+    const struct family *family;       /* whose names modules have */
     const struct format_rule *partial; /* names some experts of a layer, not all */
     /* of each rule and module: 1 + whether it matches, where that does not depend on the layer; 0 not asked yet */
     uint8_t *memo;
@@ -56,9 +58,9 @@ struct apply {
 static bool matches(struct apply *w, size_t i, int64_t layer, const struct layer_kind *k, enum module module)
 {
     const struct module_pattern *p = &w->p.rule[i].pattern;
-    if (p->kind != PATTERN_REGEX || p->by_layer) return module_pattern_matches(p, layer, k, module);
+    if (p->kind != PATTERN_REGEX || p->by_layer) return module_pattern_matches(p, w->family, layer, k, module);
     uint8_t *known = &w->memo[i * MODULES + module];
-    if (!*known) *known = module_pattern_matches(p, layer, k, module) ? 2 : 1;
+    if (!*known) *known = module_pattern_matches(p, w->family, layer, k, module) ? 2 : 1;
     return *known == 2;
 }
 
@@ -192,7 +194,8 @@ static enum err_code name_pattern(struct apply *w, const struct format_rule *r, 
 {
     char clean[96];
     w->m->weights_unknown =
-        arena_printf(w->arena, "its quantisation names modules \"%s\", %s",
+        arena_printf(w->arena, "%s modules \"%s\", %s",
+                     w->p.of_tensors ? "stored in a checkpoint that has" : "its quantisation names",
                      text_clean(clean, sizeof clean, r->pattern.given, strlen(r->pattern.given)), why);
     return w->m->weights_unknown ? ERR_OK : err_nomem(e);
 }
@@ -211,7 +214,7 @@ static enum err_code judge(struct apply *w, struct err *e)
 enum err_code format_plan_apply(struct arena *a, const struct format_plan *p, struct model *m, struct err *e)
 {
     enum { VARIANTS_MAX = 256 };
-    struct apply w = {.arena = a, .p = *p, .m = m};
+    struct apply w = {.arena = a, .p = *p, .m = m, .family = family_named(m->family)};
     struct dtype *plain = arena_array(a, 2, sizeof *plain); /* of linear layers and of routers */
     struct variant *v = arena_array(a, VARIANTS_MAX, sizeof *v);
     size_t n = 0;

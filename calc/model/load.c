@@ -347,10 +347,8 @@ static enum err_code refuse_unread(const struct model *m, const struct model_set
 {
     static const char *const WINDOWS[] = {"W", "sliding_window", "use_sliding_window", "max_window_layers",
                                           "sliding_window_pattern"};
-    size_t n;
-    const struct family *f = family_table(&n);
-    while (n > 1 && strcmp(f->name, m->family) != 0) f++, n--;
-    if (f->window != WINDOW_NONE) return ERR_OK;
+    const struct family *f = family_named(m->family);
+    if (!f || f->window != WINDOW_NONE) return ERR_OK;
     for (size_t i = 0; i < n_set; i++)
         for (size_t k = 0; k < sizeof WINDOWS / sizeof WINDOWS[0]; k++)
             if (strcmp(set[i].key, WINDOWS[k]) == 0)

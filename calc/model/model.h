@@ -156,6 +156,8 @@ enum module {
     MODULE_STATE_IN, /* recurrent: what makes keys and values, the gate, the rates; back to the stream */
     MODULE_STATE_GATE,
     MODULE_STATE_RATES,
+    MODULE_STATE_STEP_DOWN, /* Mamba-1: what makes the time step's latent, B and C; time steps of the latent */
+    MODULE_STATE_STEP_UP,
     MODULE_STATE_OUT,
     MODULE_LATENT_DOWN, /* of experts in a latent space */
     MODULE_LATENT_UP,

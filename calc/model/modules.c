@@ -7,10 +7,12 @@
 #include <string.h>
 
 #include "calc/base/text.h"
+#include "calc/model/family.h"
 
 enum { PATTERN_MAX = 400, NAME_MAX_LEN = 160, SPELLINGS = 12 };
 
-/* Names within a layer. An expert is number 0: patterns that name one by its number are rewritten to it. */
+/* The usual names within a layer; families have others in their stead (family.modules). An expert is number 0: patterns
+ * that name one by its number are rewritten to it. */
 static const struct {
     enum weight_class class;
     const char *name[SPELLINGS];
@@ -25,15 +27,12 @@ static const struct {
     [MODULE_KV_B] = {WEIGHT_MIXER, {"self_attn.kv_b_proj", "attn.wkv_b"}},
     [MODULE_INDEX_Q] = {WEIGHT_MIXER, {"self_attn.indexer.wq_b", "attn.indexer.wq_b"}},
     [MODULE_INDEX_K] = {WEIGHT_MIXER, {"self_attn.indexer.wk", "attn.indexer.wk"}},
-    [MODULE_STATE_IN] = {WEIGHT_MIXER,
-                         {"linear_attn.in_proj_qkv", "linear_attn.in_proj_qkvz", "mixer.in_proj", "mamba.in_proj",
-                          "conv.in_proj", "self_attn.qkv_proj"}},
-    [MODULE_STATE_GATE] = {WEIGHT_MIXER,
-                           {"linear_attn.in_proj_z", "linear_attn.in_proj_qkvz", "self_attn.output_gate"}},
-    [MODULE_STATE_RATES] = {WEIGHT_MIXER, {"linear_attn.in_proj_a", "linear_attn.in_proj_b", "linear_attn.in_proj_ba"}},
-    [MODULE_STATE_OUT] = {WEIGHT_MIXER,
-                          {"linear_attn.out_proj", "mixer.out_proj", "mamba.out_proj", "conv.out_proj",
-                           "self_attn.out_proj"}},
+    [MODULE_STATE_IN] = {WEIGHT_MIXER, {"mixer.in_proj"}},
+    [MODULE_STATE_GATE] = {WEIGHT_MIXER, {NULL}},
+    [MODULE_STATE_RATES] = {WEIGHT_MIXER, {NULL}},
+    [MODULE_STATE_STEP_DOWN] = {WEIGHT_MIXER, {"mixer.x_proj"}},
+    [MODULE_STATE_STEP_UP] = {WEIGHT_MIXER, {"mixer.dt_proj"}},
+    [MODULE_STATE_OUT] = {WEIGHT_MIXER, {"mixer.out_proj"}},
     [MODULE_LATENT_DOWN] = {WEIGHT_FFN, {"mixer.fc1_latent_proj"}},
     [MODULE_LATENT_UP] = {WEIGHT_FFN, {"mixer.fc2_latent_proj"}},
     [MODULE_GATE] = {WEIGHT_FFN,
@@ -82,7 +81,16 @@ static const struct {
 };
 
 /* What stands in front of "layers.7": regular expressions are tried with each. */
-static const char *const FRONT[] = {"model.", "language_model.model.", "model.language_model.", "backbone.", ""};
+static const char *const FRONT[] = {"model.",
+                                    "language_model.model.",
+                                    "backbone.",
+                                    "model.language_model.",
+                                    "transformer.",
+                                    "model.decoder.",
+                                    "gpt_neox.",
+                                    "transformer.encoder.",
+                                    "model.transformer.",
+                                    ""};
 
 enum { FRONTS = sizeof FRONT / sizeof FRONT[0] };
 
@@ -108,6 +116,8 @@ bool module_present(const struct layer_kind *k, enum module module)
     case MODULE_INDEX_WEIGHTS: return x->index_heads > 0;
     case MODULE_STATE_IN:
     case MODULE_STATE_OUT: return recurs;
+    case MODULE_STATE_STEP_DOWN:
+    case MODULE_STATE_STEP_UP: return recurs && x->recurrence.block == RECURRENT_SELECTIVE;
     case MODULE_STATE_GATE: return recurs && x->recurrence.gate == GATE_FULL;
     case MODULE_STATE_RATES:
         return recurs && x->recurrence.block == RECURRENT_LINEAR &&
@@ -138,7 +148,7 @@ bool module_covers(const struct layer_kind *k)
         k->ffn.adapter_rank > 0)
         return false;
     if (x->kind != MIXER_RECURRENT) return true;
-    return p->block == RECURRENT_SSD || p->block == RECURRENT_CONV ||
+    return p->block == RECURRENT_SELECTIVE || p->block == RECURRENT_SSD || p->block == RECURRENT_CONV ||
            (p->block == RECURRENT_LINEAR && p->rank == 0 && p->decay != DECAY_CHANNEL && p->gate != GATE_LOW_RANK);
 }
 
@@ -201,7 +211,8 @@ static enum err_code compile(struct arena *a, const char *file, struct module_pa
 /* Words that stand in front of every name of a language model. */
 static const char *strip(const char *s)
 {
-    static const char *const WORDS[] = {"model.", "language_model.", "backbone.", "transformer."};
+    static const char *const WORDS[] = {"model.",   "language_model.", "backbone.", "transformer.",
+                                        "decoder.", "encoder.",        "gpt_neox."};
     for (bool again = true; again;) {
         again = false;
         for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) {
@@ -212,6 +223,19 @@ static const char *strip(const char *s)
         }
     }
     return s;
+}
+
+/* Length of a word that stands for "layers" in front of a number; 0 none. */
+static size_t trunk_of(const char *s)
+{
+    static const char *const WORDS[] = {"h", "blocks"};
+    for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) {
+        const size_t len = strlen(WORDS[i]);
+        if (strncmp(s, WORDS[i], len) == 0 && s[len] == '.' &&
+            (isdigit((unsigned char)s[len + 1]) || s[len + 1] == '*'))
+            return len;
+    }
+    return 0;
 }
 
 /* "experts.17.down_proj" becomes "experts.0.down_proj". */
@@ -249,7 +273,8 @@ enum err_code module_pattern_read(struct arena *a, const char *file, const char 
     p.text = strip(given);
     size_t len = strlen(p.text);
     if (len > 7 && strcmp(p.text + len - 7, ".weight") == 0) len -= 7;
-    p.text = arena_strndup(a, p.text, len);
+    const size_t trunk = trunk_of(p.text);
+    p.text = trunk ? arena_printf(a, "layers%.*s", (int)(len - trunk), p.text + trunk) : arena_strndup(a, p.text, len);
     if (!p.text) return err_nomem(e);
     TRY(unify_experts(a, &p, e));
     /* "layers.7": a glob may go on after the digits, "layers.7*" */
@@ -323,28 +348,53 @@ static bool spelled(const struct layer_kind *k, enum module module, const char *
     return !(module >= MODULE_EXPERT_GATE && module <= MODULE_ROUTER) || bare == beside;
 }
 
-bool module_pattern_matches(const struct module_pattern *p, int64_t layer, const struct layer_kind *k,
-                            enum module module)
+/* Whether the pattern names the matrix that the family calls so. */
+static bool matches_called(const struct module_pattern *p, const struct family *f, int64_t layer, const char *called)
 {
     char name[NAME_MAX_LEN];
+    (void)snprintf(name, sizeof name, "layers.%lld.%s", (long long)layer, called);
+    if (matches_name(p, name)) return true;
+    if (!f || !f->trunk || p->kind == PATTERN_NAME) return false;
+    (void)snprintf(name, sizeof name, "%s.%lld.%s", f->trunk, (long long)layer, called);
+    return matches_name(p, name);
+}
+
+bool module_pattern_matches(const struct module_pattern *p, const struct family *f, int64_t layer,
+                            const struct layer_kind *k, enum module module)
+{
+    bool own = false;
     if (p->layer >= 0 && p->layer != layer) return false;
-    for (size_t i = 0; i < SPELLINGS && MODULE[module].name[i]; i++) {
+    for (const struct family_module *n = f ? f->modules : NULL; n && n->name; n++) {
+        if (n->module != module) continue;
+        own = true;
+        if (matches_called(p, f, layer, n->name)) return true;
+    }
+    for (size_t i = 0; i < SPELLINGS && !own && MODULE[module].name[i]; i++) {
         if (!spelled(k, module, MODULE[module].name[i])) continue;
         if (p->kind == PATTERN_REGEX && strstr(MODULE[module].name[i], "switch_mlp")) continue; /* MLX has names only */
-        (void)snprintf(name, sizeof name, "layers.%lld.%s", (long long)layer, MODULE[module].name[i]);
-        if (matches_name(p, name)) return true;
+        if (matches_called(p, f, layer, MODULE[module].name[i])) return true;
     }
+    return false;
+}
+
+static bool matches_one(const struct module_pattern *p, const char *const *names)
+{
+    for (; *names; names++)
+        if (matches_name(p, *names)) return true;
     return false;
 }
 
 bool module_pattern_matches_head(const struct module_pattern *p)
 {
-    return matches_name(p, "lm_head") || matches_name(p, "head") || matches_name(p, "output_layer");
+    static const char *const NAMES[] = {"lm_head", "head", "output_layer", "embed_out", "output", NULL};
+    return matches_one(p, NAMES);
 }
 
 bool module_pattern_matches_embed(const struct module_pattern *p)
 {
-    return matches_name(p, "embed_tokens") || matches_name(p, "embeddings") || matches_name(p, "wte");
+    static const char *const NAMES[] = {"embed_tokens",    "embeddings",     "wte", "embed_in", "embedding",
+                                        "word_embeddings", "tok_embeddings", NULL};
+    return matches_one(p, NAMES);
 }
 
 bool module_pattern_is_foreign(const struct module_pattern *p, int64_t layers)

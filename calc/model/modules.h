@@ -5,6 +5,8 @@
 
 #include "calc/model/model.h"
 
+struct family;
+
 enum pattern_kind { PATTERN_NAME, PATTERN_GLOB, PATTERN_REGEX };
 
 struct module_pattern {
@@ -25,10 +27,11 @@ enum err_code module_pattern_read(struct arena *a, const char *file, const char 
                                   struct module_pattern *out, struct err *e);
 
 /* module_pattern_matches -- whether the pattern names the module of a layer: it, a block that it stands in, or its last
- * words. Modules are spelled as Hugging Face families spell them (self_attn or attn or mixer; mlp, block_sparse_moe,
- * feed_forward, ffn; gate_proj, w1; experts one by one or together). */
-bool module_pattern_matches(const struct module_pattern *p, int64_t layer, const struct layer_kind *k,
-                            enum module module);
+ * words. Modules are called what family f calls them, else (f NULL, or no names of its own) as most Hugging Face
+ * families do (self_attn or attn or mixer; mlp, block_sparse_moe, feed_forward, ffn; gate_proj, w1; experts one by one
+ * or together). */
+bool module_pattern_matches(const struct module_pattern *p, const struct family *f, int64_t layer,
+                            const struct layer_kind *k, enum module module);
 
 /* module_pattern_matches_head, _embed -- the same of the output head and the embedding. */
 bool module_pattern_matches_head(const struct module_pattern *p);

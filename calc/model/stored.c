@@ -204,6 +204,12 @@ static enum err_code compare_statement(struct stored *s, const struct statement 
     return s->m->weights_unknown ? ERR_OK : err_nomem(s->e);
 }
 
+/* Mamba-1: methods that convert every linear layer differ in whether the two of the time step are among them. */
+static bool scans(const struct layer_kind *k)
+{
+    return k->mixer.kind == MIXER_RECURRENT && k->mixer.recurrence.block == RECURRENT_SELECTIVE;
+}
+
 enum err_code stored_read(struct arena *a, const struct json *root, const struct json *text, bool router_fp32,
                           struct model *m, struct err *e)
 {
@@ -225,7 +231,7 @@ enum err_code stored_read(struct arena *a, const struct json *root, const struct
     TRY(one[0].modelopt ? stored_modelopt(&s, &one[0].object) : read_quantization(&s, &one[0].object));
     for (size_t i = 1; i < n && !m->weights_unknown; i++) TRY(compare_statement(&s, &one[0], &one[i]));
     for (size_t i = 0; i < m->kinds_n && !m->weights_unknown; i++)
-        if (!module_covers(&m->kinds[i]))
+        if (!module_covers(&m->kinds[i]) || scans(&m->kinds[i])) /* tensors beside the file may tell */
             TRY(stored_unknown(&s, "quantised, and which matrices of its layers of %s that converts is not known",
                                m->kinds[i].label));
     return m->weights_unknown ? ERR_OK : format_plan_apply(a, &s.plan, m, e);

@@ -219,13 +219,19 @@ static enum err_code format_of(struct scan *s, struct found *f)
     return ERR_OK;
 }
 
+/* A convolution's weight: [channels, 1, taps] in most files. The projections of a short convolution are matrices. */
+static bool is_convolution(const struct tensor *t)
+{
+    return strstr(t->name, "conv1d") || (t->dims > 2 && strstr(t->name, "conv"));
+}
+
 /* Whether a tensor is the main one of a matrix. */
 static bool is_matrix(const struct tensor *t, struct found *f)
 {
     static const char *const TAILS[] = {".weight", ".weight_packed", ".qweight"};
     const size_t len = strlen(t->name);
     *f = (struct found){.main = t};
-    if (!t->type || t->dims < 2 || strstr(t->name, "conv") || strstr(t->name, "norm")) return false;
+    if (!t->type || t->dims < 2 || is_convolution(t) || strstr(t->name, "norm")) return false;
     if (ends(t->name, len, "_blocks")) {
         f->stem = len - strlen("_blocks");
         return strstr(t->name, "experts") != NULL;
@@ -256,6 +262,11 @@ static int64_t find_packed_bits(const struct tensor_set *s, int64_t hidden)
     return 0;
 }
 
+static bool in_layers(const char *name)
+{
+    return strstr(name, "layers.") || strstr(name, ".h.") || strstr(name, "blocks.");
+}
+
 /* Rules for what is not of the plan's format. */
 static enum err_code add_rules(struct scan *s, const struct found *f, size_t n, struct format_plan *plan)
 {
@@ -263,13 +274,10 @@ static enum err_code add_rules(struct scan *s, const struct found *f, size_t n, 
         struct module_pattern p;
         const char *name = arena_strndup(s->arena, f[i].main->name, f[i].stem);
         if (!name) return err_nomem(s->e);
-        if (f[i].format == plan->linear) {
-            if (!strstr(name, "lm_head") && !strstr(name, "embed_tokens")) continue;
-        } else if (!f[i].format && strstr(name, "layers.") == NULL) {
-            continue; /* embedding and head are floats unless a rule says otherwise */
-        }
+        if (in_layers(name) ? f[i].format == plan->linear : !f[i].format) continue; /* ends are floats unless named */
         TRY(module_pattern_read(s->arena, plan->file, name, false, &p, s->e));
         if (module_pattern_is_foreign(&p, s->m->layers)) continue;
+        if (!in_layers(name) && !module_pattern_matches_head(&p) && !module_pattern_matches_embed(&p)) continue;
         TRY(format_plan_add(s->arena, plan, name, false, f[i].format, s->e));
     }
     return ERR_OK;
@@ -282,7 +290,7 @@ enum err_code stored_tensors_plan(struct arena *a, const struct tensor_set *set,
     struct found *f = arena_array(a, set->n + 1, sizeof *f);
     size_t n = 0, main = 0;
     *floats = false;
-    *plan = (struct format_plan){.file = m->source ? m->source : "the checkpoint"};
+    *plan = (struct format_plan){.file = m->source ? m->source : "the checkpoint", .of_tensors = true};
     if (!s.names || !f) return err_nomem(e);
     for (size_t i = 0; i < set->n; i++) {
         int32_t number;
@@ -312,17 +320,68 @@ enum err_code stored_tensors_plan(struct arena *a, const struct tensor_set *set,
 static bool same_storage(const struct dtype *a, const struct dtype *b)
 {
     return a->bits == b->bits && a->group_in == b->group_in && a->block_out == b->block_out && a->flat == b->flat &&
-           a->super_groups == b->super_groups;
+           a->super_groups == b->super_groups && (a->column_bits > 0) == (b->column_bits > 0);
 }
 
-/* Whether the config gives the format of most tensors to some matrices of m: then its lists say which. */
-static bool agrees(const struct model *m, const struct dtype *linear)
+/* The format of a module of the block at place i. */
+static const struct dtype *format_at(const struct model *m, size_t i, enum module u)
 {
-    if (same_storage(model_linear_format(m), linear)) return true;
-    for (size_t i = 0; i < m->kinds_n; i++)
-        for (enum module u = MODULE_Q; u < MODULES && m->kinds[i].formats; u++)
-            if (m->kinds[i].formats[u] && same_storage(m->kinds[i].formats[u], linear)) return true;
-    return false;
+    const struct layer_kind *k = &m->kinds[m->order[i].kind];
+    return k->formats && k->formats[u] ? k->formats[u] : &m->weights[module_class(u)];
+}
+
+/* What the config calls a format of the tensors; NULL it has none stored so. */
+static const struct dtype *said_as(const struct model *m, const struct dtype *d)
+{
+    for (size_t i = 0; i < m->order_n; i++)
+        for (enum module u = MODULE_Q; u < MODULES; u++)
+            if (module_present(&m->kinds[m->order[i].kind], u) && same_storage(format_at(m, i, u), d))
+                return format_at(m, i, u);
+    return NULL;
+}
+
+/* The plan in the config's formats, where they are stored alike. */
+static enum err_code use_words(struct arena *a, const struct model *m, struct format_plan *plan, struct err *e)
+{
+    const struct dtype *from[FORMATS_MAX + 1], *to[FORMATS_MAX + 1];
+    size_t n = 0;
+    for (size_t i = 0; i <= plan->rules_n; i++) {
+        const struct dtype **d = i < plan->rules_n ? &plan->rule[i].format : &plan->linear;
+        size_t k = 0;
+        if (!*d) continue;
+        while (k < n && from[k] != *d) k++;
+        if (k == n && n <= FORMATS_MAX) {
+            struct dtype *kept = arena_alloc(a, sizeof *kept);
+            const struct dtype *said = said_as(m, *d);
+            if (!kept) return err_nomem(e);
+            *kept = said ? *said : **d;
+            from[n] = *d;
+            to[n++] = kept;
+        }
+        if (k < n) *d = to[k];
+    }
+    return ERR_OK;
+}
+
+/* Whether every matrix is stored the same in both. */
+static bool same_weights(const struct model *a, const struct model *b)
+{
+    if (!same_storage(&a->weights[WEIGHT_EMBED], &b->weights[WEIGHT_EMBED])) return false;
+    if (!a->tied && !same_storage(&a->weights[WEIGHT_HEAD], &b->weights[WEIGHT_HEAD])) return false;
+    for (size_t i = 0; i < a->order_n; i++)
+        for (enum module u = MODULE_Q; u < MODULES; u++)
+            if (module_present(&a->kinds[a->order[i].kind], u) && !same_storage(format_at(a, i, u), format_at(b, i, u)))
+                return false;
+    return true;
+}
+
+/* Whether some matrix is no float. */
+static bool quantised(const struct model *m)
+{
+    for (size_t i = 0; i < m->order_n; i++)
+        for (enum module u = MODULE_Q; u < MODULES; u++)
+            if (module_present(&m->kinds[m->order[i].kind], u) && format_at(m, i, u)->bits < 16) return true;
+    return m->weights[WEIGHT_EMBED].bits < 16 || m->weights[WEIGHT_HEAD].bits < 16;
 }
 
 /* Every class in the file's float format again, layers of one kind together. */
@@ -339,25 +398,47 @@ static void make_plain(struct model *m)
     m->weights_unknown = NULL;
 }
 
+/* The quantised format of the MLP or experts, else of any matrix. */
+static const char *main_name(const struct model *m)
+{
+    const struct dtype *d = model_linear_format(m);
+    for (size_t i = 0; i < m->order_n && d->bits >= 16; i++)
+        for (enum module u = MODULE_Q; u < MODULES && d->bits >= 16; u++)
+            if (module_present(&m->kinds[m->order[i].kind], u)) d = format_at(m, i, u);
+    return d->name;
+}
+
+/* A model of kinds whose matrices have no names here, or some that its names are not. */
+static enum err_code leave(struct arena *a, struct model *m, const char *why, struct err *e)
+{
+    if (m->weights_unknown || quantised(m)) return ERR_OK; /* what the config says stands */
+    m->weights_unknown = why ? why
+                             : arena_printf(a,
+                                            "quantised by its tensors, and what a layer of the %s family calls them "
+                                            "is not known",
+                                            m->family);
+    return m->weights_unknown ? ERR_OK : err_nomem(e);
+}
+
 enum err_code stored_tensors_apply(struct arena *a, const struct tensor_set *s, struct model *m, const char **was,
-                                   struct err *e)
+                                   const char **is, struct err *e)
 {
     struct format_plan plan;
     bool floats;
-    const struct dtype *said = model_linear_format(m);
-    const char *unknown = m->weights_unknown;
-    *was = NULL;
-    if (m->weights[WEIGHT_OTHER].bits < 16) return ERR_OK;
+    *was = *is = NULL;
+    if (m->weights[WEIGHT_OTHER].bits < 16 || !m->order) return ERR_OK;
     TRY(stored_tensors_plan(a, s, m, &plan, &floats, e));
     if (!plan.linear && !floats) return ERR_OK;
-    if (!unknown && (floats ? said->bits >= 16 : agrees(m, plan.linear))) return ERR_OK;
     for (size_t i = 0; i < m->kinds_n && plan.linear; i++)
-        if (!module_covers(&m->kinds[i])) return ERR_OK;
-    const char *name = unknown ? unknown : said->name;
+        if (!module_covers(&m->kinds[i])) return leave(a, m, NULL, e);
     struct model copy = *m;
     make_plain(&copy);
+    if (plan.linear && !m->weights_unknown) TRY(use_words(a, m, &plan, e));
     if (plan.linear) TRY(format_plan_apply(a, &plan, &copy, e));
+    if (copy.weights_unknown) return leave(a, m, copy.weights_unknown, e);
+    if (!m->weights_unknown && same_weights(m, &copy)) return ERR_OK;
+    *was = m->weights_unknown ? m->weights_unknown : quantised(m) ? main_name(m) : m->weights[WEIGHT_OTHER].name;
+    *is = plan.linear ? plan.linear->name : copy.weights[WEIGHT_OTHER].name;
     *m = copy;
-    *was = name;
     return ERR_OK;
 }

@@ -22,10 +22,12 @@
 enum err_code stored_tensors_plan(struct arena *a, const struct tensor_set *s, const struct model *m,
                                   struct format_plan *plan, bool *floats, struct err *e);
 
-/* stored_tensors_apply -- where the tensors are of another quantisation than m, or m's is not known, m's formats become
- * theirs; *was what the config said (its format's name, or why it could not be priced), NULL: they agree, or the
- * tensors do not tell. Errors: as stored_tensors_plan and format_plan_apply. */
+/* stored_tensors_apply -- where the tensors are of another quantisation than m, some matrices of another format than m
+ * says, or m's is not known, m's formats become theirs; *was what the config said (its format's name, or why it could
+ * not be priced), *is the commonest of the tensors. NULL: they agree, or the tensors do not tell. m->weights_unknown:
+ * the tensors are quantised, the config says floats, and which matrices they are is not known. Errors: as
+ * stored_tensors_plan and format_plan_apply. */
 enum err_code stored_tensors_apply(struct arena *a, const struct tensor_set *s, struct model *m, const char **was,
-                                   struct err *e);
+                                   const char **is, struct err *e);
 
 #endif

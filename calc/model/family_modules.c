@@ -1,0 +1,121 @@
+/* family_modules -- what families call their matrices, where they do not say self_attn.q_proj, mlp.gate_proj and the
+ * like. Source: the modules of modeling_*.py of Hugging Face transformers, and of the repositories of models with code
+ * of their own (Qwen, InternLM2, ChatGLM, Baichuan, Bailing, EXAONE, MPT, DBRX). */
+#include "calc/model/family.h"
+
+#define QKV(name)                                                                                                      \
+    {MODULE_Q, (name)}, {MODULE_K, (name)}, { MODULE_V, (name) }
+
+const struct family_module MODULES_GPT2[] = {
+    QKV("attn.c_attn"), {MODULE_O, "attn.c_proj"}, {MODULE_UP, "mlp.c_fc"}, {MODULE_DOWN, "mlp.c_proj"}, {0}};
+
+const struct family_module MODULES_QWEN[] = {QKV("attn.c_attn"),          {MODULE_O, "attn.c_proj"},
+                                             {MODULE_UP, "mlp.w1"},       {MODULE_GATE, "mlp.w2"},
+                                             {MODULE_DOWN, "mlp.c_proj"}, {0}};
+
+const struct family_module MODULES_OPT[] = {
+    {MODULE_O, "self_attn.out_proj"}, {MODULE_UP, "fc1"}, {MODULE_DOWN, "fc2"}, {0}};
+
+const struct family_module MODULES_PHI[] = {
+    {MODULE_O, "self_attn.dense"}, {MODULE_UP, "mlp.fc1"}, {MODULE_DOWN, "mlp.fc2"}, {0}};
+
+const struct family_module MODULES_BLOOM[] = {QKV("self_attention.query_key_value"),
+                                              {MODULE_O, "self_attention.dense"},
+                                              {MODULE_UP, "mlp.dense_h_to_4h"},
+                                              {MODULE_DOWN, "mlp.dense_4h_to_h"},
+                                              {0}};
+
+const struct family_module MODULES_CHATGLM[] = {
+    QKV("self_attention.query_key_value"), {MODULE_O, "self_attention.dense"}, {MODULE_GATE, "mlp.dense_h_to_4h"},
+    {MODULE_UP, "mlp.dense_h_to_4h"},      {MODULE_DOWN, "mlp.dense_4h_to_h"}, {0}};
+
+const struct family_module MODULES_NEOX[] = {QKV("attention.query_key_value"),
+                                             {MODULE_O, "attention.dense"},
+                                             {MODULE_UP, "mlp.dense_h_to_4h"},
+                                             {MODULE_DOWN, "mlp.dense_4h_to_h"},
+                                             {0}};
+
+const struct family_module MODULES_BAILING[] = {QKV("attention.query_key_value"), {MODULE_O, "attention.dense"}, {0}};
+
+const struct family_module MODULES_GPTJ[] = {{MODULE_Q, "attn.q_proj"},   {MODULE_K, "attn.k_proj"},
+                                             {MODULE_V, "attn.v_proj"},   QKV("attn.qkv_proj"), /* CodeGen */
+                                             {MODULE_O, "attn.out_proj"}, {MODULE_UP, "mlp.fc_in"},
+                                             {MODULE_DOWN, "mlp.fc_out"}, {0}};
+
+const struct family_module MODULES_MPT[] = {
+    QKV("attn.Wqkv"), {MODULE_O, "attn.out_proj"}, {MODULE_UP, "ffn.up_proj"}, {MODULE_DOWN, "ffn.down_proj"}, {0}};
+
+const struct family_module MODULES_DBRX[] = {QKV("norm_attn_norm.attn.Wqkv"),
+                                             {MODULE_O, "norm_attn_norm.attn.out_proj"},
+                                             {MODULE_EXPERT_GATE, "ffn.experts.mlp.w1"},
+                                             {MODULE_EXPERT_UP, "ffn.experts.mlp.v1"},
+                                             {MODULE_EXPERT_DOWN, "ffn.experts.mlp.w2"},
+                                             {MODULE_ROUTER, "ffn.router.layer"},
+                                             {0}};
+
+const struct family_module MODULES_INTERNLM2[] = {
+    QKV("attention.wqkv"),          {MODULE_O, "attention.wo"},       {MODULE_GATE, "feed_forward.w1"},
+    {MODULE_UP, "feed_forward.w3"}, {MODULE_DOWN, "feed_forward.w2"}, {0}};
+
+const struct family_module MODULES_BAICHUAN[] = {QKV("self_attn.W_pack"), {0}};
+
+const struct family_module MODULES_EXAONE[] = {
+    {MODULE_Q, "attn.attention.q_proj"}, {MODULE_K, "attn.attention.k_proj"},
+    {MODULE_V, "attn.attention.v_proj"}, {MODULE_O, "attn.attention.out_proj"},
+    {MODULE_GATE, "mlp.c_fc_0"},         {MODULE_UP, "mlp.c_fc_1"},
+    {MODULE_DOWN, "mlp.c_proj"},         {0}};
+
+const struct family_module MODULES_LLADA[] = {
+    {MODULE_Q, "q_proj"},     {MODULE_K, "k_proj"},   {MODULE_V, "v_proj"},    {MODULE_O, "attn_out"},
+    {MODULE_GATE, "ff_proj"}, {MODULE_UP, "up_proj"}, {MODULE_DOWN, "ff_out"}, {0}};
+
+const struct family_module MODULES_GRANITE_MOE[] = {{MODULE_EXPERT_GATE, "block_sparse_moe.input_linear"},
+                                                    {MODULE_EXPERT_UP, "block_sparse_moe.input_linear"},
+                                                    {MODULE_EXPERT_DOWN, "block_sparse_moe.output_linear"},
+                                                    {MODULE_ROUTER, "block_sparse_moe.router.layer"},
+                                                    {0}};
+
+#define BESIDE_ATTENTION                                                                                               \
+    {MODULE_STATE_IN, "mamba.in_proj"}, {MODULE_STATE_STEP_DOWN, "mamba.x_proj"},                                      \
+        {MODULE_STATE_STEP_UP, "mamba.dt_proj"},                                                                       \
+    {                                                                                                                  \
+        MODULE_STATE_OUT, "mamba.out_proj"                                                                             \
+    }
+
+const struct family_module MODULES_MAMBA_BESIDE[] = {BESIDE_ATTENTION, {0}};
+
+const struct family_module MODULES_GRANITE_HYBRID[] = {BESIDE_ATTENTION,
+                                                       {MODULE_GATE, "shared_mlp.input_linear"},
+                                                       {MODULE_UP, "shared_mlp.input_linear"},
+                                                       {MODULE_DOWN, "shared_mlp.output_linear"},
+                                                       {MODULE_SHARED_GATE, "shared_mlp.input_linear"},
+                                                       {MODULE_SHARED_UP, "shared_mlp.input_linear"},
+                                                       {MODULE_SHARED_DOWN, "shared_mlp.output_linear"},
+                                                       {MODULE_EXPERT_GATE, "block_sparse_moe.input_linear"},
+                                                       {MODULE_EXPERT_UP, "block_sparse_moe.input_linear"},
+                                                       {MODULE_EXPERT_DOWN, "block_sparse_moe.output_linear"},
+                                                       {MODULE_ROUTER, "block_sparse_moe.router.layer"},
+                                                       {0}};
+
+const struct family_module MODULES_QWEN_DELTA[] = {{MODULE_STATE_IN, "linear_attn.in_proj_qkv"},
+                                                   {MODULE_STATE_IN, "linear_attn.in_proj_qkvz"},
+                                                   {MODULE_STATE_GATE, "linear_attn.in_proj_z"},
+                                                   {MODULE_STATE_GATE, "linear_attn.in_proj_qkvz"},
+                                                   {MODULE_STATE_RATES, "linear_attn.in_proj_a"},
+                                                   {MODULE_STATE_RATES, "linear_attn.in_proj_b"},
+                                                   {MODULE_STATE_RATES, "linear_attn.in_proj_ba"},
+                                                   {MODULE_STATE_OUT, "linear_attn.out_proj"},
+                                                   {0}};
+
+const struct family_module MODULES_MINIMAX[] = {{MODULE_STATE_IN, "self_attn.qkv_proj"},
+                                                {MODULE_STATE_GATE, "self_attn.output_gate"},
+                                                {MODULE_STATE_OUT, "self_attn.out_proj"},
+                                                {0}};
+
+const struct family_module MODULES_LFM2[] = {{MODULE_STATE_IN, "conv.in_proj"},
+                                             {MODULE_STATE_OUT, "conv.out_proj"},
+                                             {MODULE_O, "self_attn.out_proj"},
+                                             {MODULE_GATE, "feed_forward.w1"},
+                                             {MODULE_UP, "feed_forward.w3"},
+                                             {MODULE_DOWN, "feed_forward.w2"},
+                                             {0}};
