@@ -409,12 +409,292 @@ static void refused(const struct writer *w, const char *name, enum err_code code
         fail_msg("%s: %d \"%s\", wanted %d \"%s\"", name, (int)got, e.text, (int)code, sentence);
 }
 
+/* ---- recurrent mixers ---- */
+
+enum { BLOCKS = 4, INNER = 2 * D, STATE = 32, RANK = 12, TAPS = 4, SCANS = 12, GROUPS = 2 };
+
+/* One number a block. */
+static void pairs_of(struct writer *w, const char *key, const uint32_t v[BLOCKS])
+{
+    char full[96];
+    (void)snprintf(full, sizeof full, "%s.%s", w->arch, key);
+    checkpoint_put_text(&w->pairs, full);
+    checkpoint_put(&w->pairs, 4, 9);
+    checkpoint_put(&w->pairs, 4, 5);
+    checkpoint_put(&w->pairs, 8, BLOCKS);
+    for (int i = 0; i < BLOCKS; i++) checkpoint_put(&w->pairs, 4, v[i]);
+    w->pairs_n++;
+}
+
+static void put_hybrid(struct writer *w, const char *arch, const uint32_t kv[BLOCKS])
+{
+    begin(w, arch);
+    pair(w, "block_count", BLOCKS);
+    pair(w, "embedding_length", D);
+    pair(w, "context_length", 4099);
+    pair(w, "attention.head_count", kv ? N : 0);
+    if (!kv) return;
+    pairs_of(w, "attention.head_count_kv", kv);
+    pair(w, "attention.key_length", H);
+    pair(w, "attention.value_length", H);
+}
+
+static void put_ssm(struct writer *w, uint32_t rank, bool groups)
+{
+    pair(w, "ssm.conv_kernel", TAPS);
+    pair(w, "ssm.inner_size", INNER);
+    pair(w, "ssm.state_size", STATE);
+    pair(w, "ssm.time_step_rank", rank);
+    if (groups) pair(w, "ssm.group_count", GROUPS);
+}
+
+static void put_mamba(struct writer *w, int i, bool normed)
+{
+    layer(w, i == 1 ? Q8_0 : Q4_0, 0, 2 * INNER, D, "blk.%d.ssm_in.weight", i);
+    layer(w, F32, 0, INNER, TAPS, "blk.%d.ssm_conv1d.weight", i);
+    layer(w, F32, 0, 0, INNER, "blk.%d.ssm_conv1d.bias", i);
+    layer(w, Q8_0, 0, RANK + 2 * STATE, INNER, "blk.%d.ssm_x.weight", i);
+    layer(w, F32, 0, INNER, RANK, "blk.%d.ssm_dt.weight", i);
+    layer(w, F32, 0, 0, INNER, "blk.%d.ssm_dt.bias", i);
+    layer(w, F32, 0, INNER, STATE, "blk.%d.ssm_a", i);
+    layer(w, F32, 0, 0, INNER, "blk.%d.ssm_d", i);
+    layer(w, Q4_0, 0, D, INNER, "blk.%d.ssm_out.weight", i);
+    if (!normed) return;
+    layer(w, F32, 0, 0, RANK, "blk.%d.ssm_dt_norm.weight", i);
+    layer(w, F32, 0, 0, STATE, "blk.%d.ssm_b_norm.weight", i);
+    layer(w, F32, 0, 0, STATE, "blk.%d.ssm_c_norm.weight", i);
+}
+
+static void put_mamba2(struct writer *w, int i)
+{
+    const uint64_t mixed = INNER + 2 * GROUPS * STATE;
+    layer(w, Q4_0, 0, INNER + mixed + SCANS, D, "blk.%d.ssm_in.weight", i);
+    layer(w, F32, 0, mixed, TAPS, "blk.%d.ssm_conv1d.weight", i);
+    layer(w, F32, 0, 0, mixed, "blk.%d.ssm_conv1d.bias", i);
+    layer(w, F32, 0, 0, SCANS, "blk.%d.ssm_dt.bias", i);
+    layer(w, F32, 0, 0, SCANS, "blk.%d.ssm_a", i);
+    layer(w, F32, 0, 0, SCANS, "blk.%d.ssm_d", i);
+    layer(w, F32, 0, 0, INNER, "blk.%d.ssm_norm.weight", i);
+    layer(w, Q8_0, 0, D, INNER, "blk.%d.ssm_out.weight", i);
+}
+
+static void put_delta(struct writer *w, int i)
+{
+    const uint64_t keys = GROUPS * STATE; /* values: SCANS heads */
+    layer(w, Q4_0, 0, 2 * keys + INNER, D, "blk.%d.attn_qkv.weight", i);
+    layer(w, Q8_0, 0, INNER, D, "blk.%d.attn_gate.weight", i);
+    layer(w, Q8_0, 0, 2 * SCANS, D, "blk.%d.ssm_ba.weight", i);
+    layer(w, F32, 0, 2 * keys + INNER, TAPS, "blk.%d.ssm_conv1d.weight", i);
+    layer(w, F32, 0, 0, SCANS, "blk.%d.ssm_dt.bias", i);
+    layer(w, F32, 0, 0, SCANS, "blk.%d.ssm_a", i);
+    layer(w, F32, 0, 0, INNER / SCANS, "blk.%d.ssm_norm.weight", i);
+    layer(w, Q8_0, 0, D, INNER, "blk.%d.ssm_out.weight", i);
+}
+
+static void put_shared(struct writer *w, int i, uint64_t width)
+{
+    layer(w, Q4_0, 0, width, D, "blk.%d.ffn_gate_shexp.weight", i);
+    layer(w, Q4_0, 0, width, D, "blk.%d.ffn_up_shexp.weight", i);
+    layer(w, Q8_0, 0, D, width, "blk.%d.ffn_down_shexp.weight", i);
+}
+
+static void test_gguf_of_scans(void **state)
+{
+    struct writer *w = *state;
+    put_hybrid(w, "mamba", NULL);
+    put_ssm(w, RANK, false);
+    pair(w, "feed_forward_length", 0);
+    put_outside(w, true);
+    for (int i = 0; i < BLOCKS; i++) {
+        put_norms(w, i, 1);
+        put_mamba(w, i, false);
+    }
+    struct model m = explained(w, "mamba");
+    assert_int_equal(m.kinds_n, 1);
+    assert_int_equal(m.kinds[0].mixer.head_dim, STATE);
+    checkpoint_put_text(&w->pairs, "mamba.ssm.dt_b_c_rms");
+    checkpoint_put(&w->pairs, 4, 7);
+    checkpoint_put(&w->pairs, 1, 1);
+    w->pairs_n++;
+    (void)explained(w, "falcon_mamba");
+    put_hybrid(w, "mamba2", NULL);
+    put_ssm(w, SCANS, true);
+    pair(w, "feed_forward_length", 0);
+    put_outside(w, false);
+    for (int i = 0; i < BLOCKS; i++) {
+        put_norms(w, i, 1);
+        put_mamba2(w, i);
+    }
+    m = explained(w, "mamba2");
+    assert_int_equal(m.kinds[0].mixer.kv_heads, GROUPS);
+    assert_int_equal(m.kinds[0].mixer.v_head_dim, INNER / SCANS);
+}
+
+/* Which block is what follows from its tensors; metadata that list KV heads have 0 for those that do not attend. */
+static void test_gguf_of_hybrids(void **state)
+{
+    struct writer *w = *state;
+    static const uint32_t KV[BLOCKS] = {0, K, 0, 0}, FF[BLOCKS] = {0, 0, F, 0};
+    put_hybrid(w, "jamba", KV);
+    put_ssm(w, RANK, false);
+    pair(w, "feed_forward_length", F);
+    pair(w, "expert_count", E);
+    pair(w, "expert_used_count", TOP);
+    put_outside(w, false);
+    for (int i = 0; i < BLOCKS; i++) {
+        put_norms(w, i, 2);
+        if (KV[i])
+            put_attention(w, i, 0);
+        else
+            put_mamba(w, i, true);
+        if (i % 2)
+            put_experts(w, i, F);
+        else
+            put_mlp(w, i, false);
+    }
+    struct model m = explained(w, "jamba");
+    assert_int_equal(m.kinds_n, 3);
+
+    put_hybrid(w, "nemotron_h", KV);
+    put_ssm(w, SCANS, true);
+    pairs_of(w, "feed_forward_length", FF);
+    put_outside(w, false);
+    for (int i = 0; i < BLOCKS; i++) {
+        put_norms(w, i, 1);
+        if (KV[i]) {
+            put_attention(w, i, 0);
+        } else if (FF[i]) {
+            layer(w, Q4_0, 0, F, D, "blk.%d.ffn_up.weight", i);
+            layer(w, Q8_0, 0, D, F, "blk.%d.ffn_down.weight", i);
+        } else {
+            put_mamba2(w, i);
+        }
+    }
+    m = explained(w, "nemotron_h");
+    assert_int_equal(m.kinds_n, 3);
+
+    put_hybrid(w, "granitehybrid", KV);
+    put_ssm(w, SCANS, true);
+    pair(w, "feed_forward_length", FE);
+    pair(w, "expert_count", E);
+    pair(w, "expert_used_count", TOP);
+    pair(w, "expert_shared_feed_forward_length", F);
+    put_outside(w, true);
+    for (int i = 0; i < BLOCKS; i++) {
+        put_norms(w, i, 2);
+        if (KV[i])
+            put_attention(w, i, 0);
+        else
+            put_mamba2(w, i);
+        put_experts(w, i, FE);
+        put_shared(w, i, F);
+    }
+    (void)explained(w, "granitemoehybrid");
+
+    put_hybrid(w, "lfm2", KV);
+    pair(w, "shortconv.l_cache", 3);
+    pair(w, "feed_forward_length", F);
+    put_outside(w, true);
+    for (int i = 0; i < BLOCKS; i++) {
+        put_norms(w, i, 2);
+        if (KV[i]) {
+            put_attention(w, i, QK_NORM);
+        } else {
+            layer(w, Q4_0, 0, 3 * D, D, "blk.%d.shortconv.in_proj.weight", i);
+            layer(w, F32, 0, D, 3, "blk.%d.shortconv.conv.weight", i);
+            layer(w, Q8_0, 0, D, D, "blk.%d.shortconv.out_proj.weight", i);
+        }
+        put_mlp(w, i, false);
+    }
+    m = explained(w, "lfm2");
+    assert_int_equal(m.kinds_n, 2);
+}
+
+static void test_gguf_of_delta_and_minimax(void **state)
+{
+    struct writer *w = *state;
+    static const uint32_t KV[BLOCKS] = {K, K, K, K};
+    put_hybrid(w, "qwen3next", KV);
+    put_ssm(w, SCANS, true);
+    pair(w, "feed_forward_length", F);
+    pair(w, "expert_count", E);
+    pair(w, "expert_used_count", TOP);
+    pair(w, "expert_feed_forward_length", FE);
+    pair(w, "expert_shared_feed_forward_length", F);
+    put_outside(w, false);
+    for (int i = 0; i < BLOCKS; i++) {
+        put_norms(w, i, 2);
+        if (i == 3) {
+            layer(w, Q4_0, 0, 2 * N * H, D, "blk.%d.attn_q.weight", i);
+            layer(w, Q4_0, 0, K * H, D, "blk.%d.attn_k.weight", i);
+            layer(w, Q4_0, 0, K * H, D, "blk.%d.attn_v.weight", i);
+            layer(w, Q4_0, 0, D, N * H, "blk.%d.attn_output.weight", i);
+            layer(w, F32, 0, 0, H, "blk.%d.attn_q_norm.weight", i);
+            layer(w, F32, 0, 0, H, "blk.%d.attn_k_norm.weight", i);
+        } else {
+            put_delta(w, i);
+        }
+        put_experts(w, i, FE);
+        put_shared(w, i, F);
+        layer(w, F32, 0, 0, D, "blk.%d.ffn_gate_inp_shexp.weight", i);
+    }
+    (void)explained(w, "qwen3_next");
+
+    begin(w, "minimax-m2");
+    put_shape(w);
+    pair(w, "expert_count", E);
+    pair(w, "expert_used_count", TOP);
+    pair(w, "expert_feed_forward_length", FE);
+    pair(w, "feed_forward_length", FE);
+    put_outside(w, false);
+    for (int i = 0; i < L; i++) {
+        put_norms(w, i, 2);
+        put_attention(w, i, 0);
+        layer(w, F32, 0, 0, N * H, "blk.%d.attn_q_norm.weight", i);
+        layer(w, F32, 0, 0, K * H, "blk.%d.attn_k_norm.weight", i);
+        put_experts(w, i, FE);
+        layer(w, F32, 0, 0, E, "blk.%d.exp_probs_b.bias", i);
+    }
+    (void)explained(w, "minimax_m2");
+}
+
+/* A config.json beside GGUF: its structure, stored as the tensors are; of another architecture only their bytes. */
+static void test_gguf_beside_a_config(void **state)
+{
+    struct writer *w = *state;
+    static const char CONFIG[] =
+        "{\"model_type\":\"mamba\",\"hidden_size\":192,\"num_hidden_layers\":4,\"vocab_size\":1009,\"state_size\":32,"
+        "\"time_step_rank\":12,\"conv_kernel\":4,\"expand\":2,\"torch_dtype\":\"bfloat16\"}";
+    put_hybrid(w, "mamba", NULL);
+    put_ssm(w, RANK, false);
+    put_outside(w, true);
+    for (int i = 0; i < BLOCKS; i++) {
+        put_norms(w, i, 1);
+        put_mamba(w, i, false);
+    }
+    finish(w);
+    checkpoint_file(w->dir, "config.json", CONFIG, strlen(CONFIG), 0);
+    struct model m = loaded(w, "config.json");
+    const double bytes = weight_bytes(w->arena, &m);
+    if (!(fabs(bytes - w->bytes) < 1e-3)) fail_msg("%.3f bytes of %.0f", bytes, w->bytes);
+    assert_true(m.stored_bytes == w->bytes);
+    assert_non_null(strstr(m.notes, "of GGUF, where the config says bf16: counted as stored"));
+    begin(w, "rwkv7");
+    put_outside(w, true);
+    finish(w);
+    m = loaded(w, "config.json");
+    assert_non_null(strstr(m.notes, "is counted by its bytes alone"));
+    assert_true(m.stored_bytes == w->bytes);
+    assert_true(m.weights[WEIGHT_MIXER].bits > 15);
+}
+
 static void test_what_a_gguf_must_say(void **state)
 {
     struct writer *w = *state;
-    begin(w, "mamba");
+    begin(w, "rwkv7");
     finish(w);
-    refused(w, "m.gguf", ERR_INPUT, "general.architecture \"mamba\" is one that ridge does not know");
+    refused(w, "m.gguf", ERR_INPUT, "general.architecture \"rwkv7\" is one whose metadata ridge does not read");
+    refused(w, "m.gguf", ERR_INPUT, "with the model's config.json beside it");
     begin(w, "llama");
     finish(w);
     refused(w, "m.gguf", ERR_INPUT, "no matrix token_embd.weight");
@@ -617,6 +897,10 @@ int main(void)
         RUN(test_windows),
         RUN(test_experts),
         RUN(test_latent),
+        RUN(test_gguf_of_scans),
+        RUN(test_gguf_of_hybrids),
+        RUN(test_gguf_of_delta_and_minimax),
+        RUN(test_gguf_beside_a_config),
         RUN(test_what_a_gguf_must_say),
         RUN(test_settings_change_a_gguf),
         RUN(test_safetensors_beside_a_config),

@@ -727,6 +727,36 @@ static void test_state_of_long_convolutions(void **state)
     arena_close(a);
 }
 
+/* transformers' own spelling of MiniMax: a word a layer in place of attn_type_list. */
+static void test_minimax_by_words(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct model flags, words;
+    struct json j = document(a, "minimax-m1-80k"), list, item;
+    assert_int_equal(model_parse(a, &j, &flags, &e), ERR_OK);
+    assert_true(json_get(&j, "attn_type_list", &list));
+    const char *text = "[";
+    for (size_t i = 0; json_at(&list, i, NULL, &item); i++) {
+        int64_t full;
+        assert_int_equal(json_int(&item, 0, 1, &full, &e), ERR_OK);
+        text = arena_printf(a, "%s%s\"%s_attention\"", text, i ? "," : "", full ? "full" : "linear");
+    }
+    text = arena_printf(a, "%s]", text);
+    assert_true(json_drop(&j, "attn_type_list"));
+    assert_int_equal(json_override(&j, "layer_types", text, &e), ERR_OK);
+    if (model_parse(a, &j, &words, &e) != ERR_OK) fail_msg("%s", e.text);
+    assert_true(model_same(&flags, &words));
+    assert_int_equal(json_override(&j, "block_size", "128", &e), ERR_OK); /* of the scan */
+    assert_int_equal(model_parse(a, &j, &words, &e), ERR_OK);
+    assert_int_equal(words.kinds[0].mixer.recurrence.chunk_tokens, 128);
+    assert_true(json_drop(&j, "layer_types"));
+    assert_int_equal(model_parse(a, &j, &words, &e), ERR_INPUT);
+    assert_non_null(strstr(e.text, "attn_type_list or layer_types is missing"));
+    arena_close(a);
+}
+
 /* Which layers attend must be said in full, and what a family does not describe is refused. */
 static void test_hybrids_that_cannot_be_known_are_refused(void **state)
 {
@@ -773,6 +803,13 @@ static void test_hybrids_that_cannot_be_known_are_refused(void **state)
                  {"stripedhyena-hessian-7b", "hyena_layer_idxs", "[0]"},
                  {"stripedhyena-hessian-7b", "smeared_gqa", "true"},
                  {"falcon-mamba-7b", "attn", "{\"layers\": [3], \"num_heads\": 8}"},
+                 {"h3-125m", "attn_layer_idx", "[12]"}, /* a layer that there is not, and one twice */
+                 {"h3-125m", "attn_layer_idx", "[6, 6]"},
+                 {"h3-125m", "attn_layer_idx", "[-1]"},
+                 {"mamba2attn-2.7b", "attn_layer_idx", "[64]"},
+                 {"based-360m", "alt_mixer_layers", "[27]"},
+                 {"based-360m", "alt_mixer_layers", "[1, 7]"}, /* 7 is of the other list */
+                 {"stripedhyena-hessian-7b", "attn_layer_idxs", "[32]"},
                  {"lfm2-1.2b", "full_attn_idxs", NULL},
                  {"lfm2-1.2b", "full_attn_idxs", "[2, 2]"},
                  {"lfm2-1.2b", "full_attn_idxs", "[16]"},
@@ -816,6 +853,7 @@ int main(void)
         cmocka_unit_test(test_absent_keys_are_class_defaults_and_null_is_not),
         cmocka_unit_test(test_modules_kept_in_full_precision),
         cmocka_unit_test(test_hybrids_that_cannot_be_known_are_refused),
+        cmocka_unit_test(test_minimax_by_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

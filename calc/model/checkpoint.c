@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "calc/model/gguf_config.h"
 #include "calc/model/stored.h"
 #include "calc/model/stored_tensors.h"
 
@@ -92,6 +93,32 @@ enum err_code checkpoint_stored(struct arena *a, const struct tensor_set *s, str
     return s->notes ? note(a, m, s->notes, e) : ERR_OK;
 }
 
+/* The format of the MLP or experts; of a model without either that of its mixers. */
+static const char *stored_name(const struct model *m)
+{
+    for (size_t i = 0; i < m->kinds_n; i++)
+        if (m->kinds[i].ffn.kind != FFN_NONE) return model_linear_format(m)->name;
+    return m->weights[WEIGHT_MIXER].name;
+}
+
+/* GGUF beside a config.json: its tensors say how the model is stored, where they are those of its family. */
+static enum err_code gguf_beside(struct arena *a, const struct tensor_set *s, struct model *m, struct err *e)
+{
+    const struct family *f = gguf_family(a, s);
+    const char *was = m->weights_unknown ? "formats that cannot be priced" : model_linear_format(m)->name;
+    if (!f || strcmp(f->name, m->family) != 0) {
+        m->stored_bytes = (double)s->total_bytes;
+        return note(a, m, "the GGUF file beside it is counted by its bytes alone: which tensor is what is not known",
+                    e);
+    }
+    TRY(stored_set_all(m, m->weights[WEIGHT_OTHER].name, e));
+    TRY(gguf_formats(a, s, m, e));
+    TRY(checkpoint_stored(a, s, m, e));
+    const char *text = arena_printf(
+        a, "the tensors beside it are %s, of GGUF, where the config says %s: counted as stored", stored_name(m), was);
+    return text ? note(a, m, text, e) : err_nomem(e);
+}
+
 enum err_code checkpoint_beside(struct arena *a, const char *config_path, struct model *m, struct err *e)
 {
     static const char FILE_NAME[] = "config.json";
@@ -103,9 +130,10 @@ enum err_code checkpoint_beside(struct arena *a, const char *config_path, struct
     if (len > base && config_path[len - base - 1] != '/') return ERR_OK;
     const char *dir = len == base ? "." : arena_strndup(a, config_path, len - base);
     if (!dir) return err_nomem(e);
-    if (!tensors_present(dir, &format) || format == TENSOR_FORMAT_GGUF) return ERR_OK;
+    if (!tensors_present(dir, &format)) return ERR_OK;
     const enum err_code code = tensors_open(a, dir, &s, &why);
-    if (code == ERR_OK) return checkpoint_stored(a, &s, m, e);
+    if (code == ERR_OK)
+        return s.format == TENSOR_FORMAT_GGUF ? gguf_beside(a, &s, m, e) : checkpoint_stored(a, &s, m, e);
     if (code == ERR_NOMEM) return err_nomem(e);
     const char *text = arena_printf(a, "its tensors are left out: %s", why.text);
     return text ? note(a, m, text, e) : err_nomem(e);

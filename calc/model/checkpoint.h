@@ -9,7 +9,7 @@
  * ERR_NOMEM. */
 enum err_code checkpoint_stored(struct arena *a, const struct tensor_set *s, struct model *m, struct err *e);
 
-/* checkpoint_beside -- the same of the safetensors or index in the directory of a config.json, when there are any. What
+/* checkpoint_beside -- the same of the safetensors, index or GGUF in the directory of a config.json, when there are any. What
  * cannot be read, or lies, becomes a note: the config stands without it. Errors: ERR_NOMEM. */
 enum err_code checkpoint_beside(struct arena *a, const char *config_path, struct model *m, struct err *e);
 

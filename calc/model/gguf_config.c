@@ -5,7 +5,7 @@
 #include "calc/base/out.h"
 #include "calc/base/text.h"
 #include "calc/model/checkpoint.h"
-#include "calc/model/reader.h"
+#include "calc/model/gguf_config.h"
 
 /* general.architecture, and the family that its tensors are those of. */
 static const struct {
@@ -13,13 +13,28 @@ static const struct {
     const char *with_experts;    /* when expert_count is above 0; NULL the same */
     const char *with_correction; /* when a routing correction is stored; NULL the same */
 } ARCHITECTURES[] = {
-    {"llama", "llama", "mixtral", NULL},   {"mistral3", "mistral", NULL, NULL},
-    {"qwen2", "qwen2", NULL, NULL},        {"qwen2moe", "qwen2_moe", NULL, NULL},
-    {"qwen3", "qwen3", NULL, NULL},        {"qwen3moe", "qwen3_moe", NULL, NULL},
-    {"gemma", "gemma", NULL, NULL},        {"gemma2", "gemma2", NULL, NULL},
-    {"gemma3", "gemma3_text", NULL, NULL}, {"phi3", "phi3", NULL, NULL},
-    {"gpt2", "gpt2", NULL, NULL},          {"deepseek", "deepseek", NULL, NULL},
-    {"gpt-oss", "gpt_oss", NULL, NULL},    {"deepseek2", "deepseek_v2", NULL, "deepseek_v3"},
+    {"llama", "llama", "mixtral", NULL},
+    {"mistral3", "mistral", NULL, NULL},
+    {"qwen2", "qwen2", NULL, NULL},
+    {"qwen2moe", "qwen2_moe", NULL, NULL},
+    {"qwen3", "qwen3", NULL, NULL},
+    {"qwen3moe", "qwen3_moe", NULL, NULL},
+    {"gemma", "gemma", NULL, NULL},
+    {"gemma2", "gemma2", NULL, NULL},
+    {"gemma3", "gemma3_text", NULL, NULL},
+    {"phi3", "phi3", NULL, NULL},
+    {"gpt2", "gpt2", NULL, NULL},
+    {"deepseek", "deepseek", NULL, NULL},
+    {"gpt-oss", "gpt_oss", NULL, NULL},
+    {"deepseek2", "deepseek_v2", NULL, "deepseek_v3"},
+    {"mamba", "mamba", NULL, NULL},
+    {"mamba2", "mamba2", NULL, NULL},
+    {"jamba", "jamba", NULL, NULL},
+    {"nemotron_h", "nemotron_h", NULL, NULL},
+    {"lfm2", "lfm2", NULL, NULL},
+    {"granitehybrid", "granitemoehybrid", NULL, NULL},
+    {"qwen3next", "qwen3_next", NULL, NULL},
+    {"minimax-m2", "minimax_m2", NULL, NULL},
 };
 
 /* Keys behind "<architecture>.", and what a config.json calls them. */
@@ -39,19 +54,25 @@ static const struct {
     {"attention.kv_lora_rank", "kv_lora_rank"},
 };
 
-struct translation {
-    struct arena *arena;
-    const struct tensor_set *set;
-    const char *name, *architecture;
-    const struct family *family;
-    struct out *out;
-    struct err *err;
-};
-
 /* ---- metadata ---- */
 
-/* A whole number of the architecture's; a list must say the same for all layers. */
-static enum err_code number(const struct translation *t, const char *key, int64_t *out, bool *found)
+/* A list must say the same for all layers; in a model with recurrent mixers 0 is of a layer without the part. */
+static enum err_code of_list(const struct gguf_reading *t, const char *full, const struct tensor_meta *m, int64_t *out)
+{
+    const bool some = t->family->hybrid != HYBRID_NONE;
+    *out = m->ints[0];
+    for (int64_t i = 1; i < m->array_n; i++) {
+        if (some && m->ints[i] == 0) continue;
+        if (some && *out == 0) *out = m->ints[i];
+        if (m->ints[i] != *out)
+            return err_set(t->err, ERR_INPUT,
+                           "%s: %s is %lld in one layer and %lld in another, which the %s family does not describe",
+                           t->name, full, (long long)*out, (long long)m->ints[i], t->family->name);
+    }
+    return ERR_OK;
+}
+
+enum err_code gguf_number(const struct gguf_reading *t, const char *key, int64_t *out, bool *found)
 {
     const char *full = arena_printf(t->arena, "%s.%s", t->architecture, key);
     if (!full) return err_nomem(t->err);
@@ -59,36 +80,30 @@ static enum err_code number(const struct translation *t, const char *key, int64_
     *found = m != NULL;
     if (!m) return ERR_OK;
     *out = m->integer;
-    if (m->kind == TENSOR_META_ARRAY && m->ints && m->array_n > 0) {
-        *out = m->ints[0];
-        for (int64_t i = 1; i < m->array_n; i++)
-            if (m->ints[i] != *out)
-                return err_set(t->err, ERR_INPUT,
-                               "%s: %s is %lld in one layer and %lld in another, which the %s family does not describe",
-                               t->name, full, (long long)*out, (long long)m->ints[i], t->family->name);
-    } else if (m->kind != TENSOR_META_INT) {
+    if (m->kind == TENSOR_META_ARRAY && m->ints && m->array_n > 0)
+        TRY(of_list(t, full, m, out));
+    else if (m->kind != TENSOR_META_INT)
         *out = -1;
-    }
     return *out >= 0 ? ERR_OK : err_set(t->err, ERR_INPUT, "%s: %s is no whole number from 0", t->name, full);
 }
 
-static void put(const struct translation *t, const char *key, int64_t v)
+void gguf_put(const struct gguf_reading *t, const char *key, int64_t v)
 {
     out_printf(t->out, ",\"%s\":%lld", key, (long long)v);
 }
 
-static enum err_code copy(const struct translation *t, const char *gguf, const char *config, bool *found)
+enum err_code gguf_copy(const struct gguf_reading *t, const char *gguf, const char *config, bool *found)
 {
     int64_t v;
-    TRY(number(t, gguf, &v, found));
-    if (*found) put(t, config, v);
+    TRY(gguf_number(t, gguf, &v, found));
+    if (*found && v == 0 && t->family->hybrid != HYBRID_NONE) *found = false; /* a model that has no such part */
+    if (*found) gguf_put(t, config, v);
     return ERR_OK;
 }
 
-static bool has_tensor(const struct translation *t, const char *name) { return tensors_find(t->set, name) != NULL; }
+static bool has_tensor(const struct gguf_reading *t, const char *name) { return tensors_find(t->set, name) != NULL; }
 
-/* Whether a tensor of any layer has this name behind "blk.N.". */
-static bool has_in_layers(const struct tensor_set *s, const char *tail)
+bool gguf_in_layers(const struct tensor_set *s, const char *tail)
 {
     const size_t n = strlen(tail);
     for (size_t i = 0; i < s->n; i++) {
@@ -100,7 +115,7 @@ static bool has_in_layers(const struct tensor_set *s, const char *tail)
 }
 
 /* Every block of block_count has tensors, and none beyond has. */
-static enum err_code check_blocks(const struct translation *t, int64_t blocks)
+static enum err_code check_blocks(const struct gguf_reading *t, int64_t blocks)
 {
     bool *seen = arena_array(t->arena, LAYERS_MAX, sizeof *seen);
     int64_t n = 0;
@@ -122,69 +137,70 @@ static enum err_code check_blocks(const struct translation *t, int64_t blocks)
                    t->architecture, (long long)blocks, (long long)n);
 }
 
-static enum err_code put_layers(const struct translation *t)
+static enum err_code put_layers(struct gguf_reading *t)
 {
     int64_t layers, extra = 0;
     bool found;
-    TRY(number(t, "nextn_predict_layers", &extra, &found)); /* counted in, but not part of the decoder */
+    TRY(gguf_number(t, "nextn_predict_layers", &extra, &found)); /* counted in, but not part of the decoder */
     if (!found) extra = 0;
-    TRY(number(t, "block_count", &layers, &found));
+    TRY(gguf_number(t, "block_count", &layers, &found));
     if (!found) return err_set(t->err, ERR_INPUT, "%s: %s.block_count is missing", t->name, t->architecture);
-    put(t, "num_hidden_layers", layers - extra);
+    t->layers = layers - extra;
+    gguf_put(t, "num_hidden_layers", t->layers);
     return check_blocks(t, layers);
 }
 
 /* Widths of heads; latent attention splits its keys in a part with rope and one without. */
-static enum err_code put_heads(const struct translation *t)
+static enum err_code put_heads(const struct gguf_reading *t)
 {
     int64_t key, value, rope;
     bool has_key, has_value, found;
-    TRY(number(t, "attention.key_length", &key, &has_key));
-    TRY(number(t, "attention.value_length", &value, &has_value));
+    TRY(gguf_number(t, "attention.key_length", &key, &has_key));
+    TRY(gguf_number(t, "attention.value_length", &value, &has_value));
     if (!t->family->latent) {
-        if (has_key) put(t, "head_dim", key);
+        if (has_key && key > 0) gguf_put(t, "head_dim", key);
         if (has_key && has_value && key != value)
             return err_set(t->err, ERR_INPUT, "%s: keys of %lld and values of %lld: the %s family has one width",
                            t->name, (long long)key, (long long)value, t->family->name);
         return ERR_OK;
     }
-    TRY(number(t, "attention.key_length_mla", &rope, &found)); /* then the plain ones are of the latents */
+    TRY(gguf_number(t, "attention.key_length_mla", &rope, &found)); /* then the plain ones are of the latents */
     if (found) key = rope;
-    TRY(number(t, "attention.value_length_mla", &rope, &found));
+    TRY(gguf_number(t, "attention.value_length_mla", &rope, &found));
     if (found) value = rope;
-    TRY(number(t, "rope.dimension_count", &rope, &found));
+    TRY(gguf_number(t, "rope.dimension_count", &rope, &found));
     if (!has_key || !has_value || !found || key <= rope)
         return err_set(t->err, ERR_INPUT,
                        "%s: attention.key_length, attention.value_length and rope.dimension_count do not describe "
                        "latent attention",
                        t->name);
-    put(t, "qk_nope_head_dim", key - rope);
-    put(t, "qk_rope_head_dim", rope);
-    put(t, "v_head_dim", value);
-    TRY(copy(t, "attention.q_lora_rank", "q_lora_rank", &found));
+    gguf_put(t, "qk_nope_head_dim", key - rope);
+    gguf_put(t, "qk_rope_head_dim", rope);
+    gguf_put(t, "v_head_dim", value);
+    TRY(gguf_copy(t, "attention.q_lora_rank", "q_lora_rank", &found));
     if (!found) out_str(t->out, ",\"q_lora_rank\":null"); /* absent: one matrix, not the class default */
     return ERR_OK;
 }
 
-static enum err_code put_widths(const struct translation *t)
+static enum err_code put_widths(const struct gguf_reading *t)
 {
     bool found = false;
-    if (t->family->moe == MOE_EVERY) TRY(copy(t, "expert_feed_forward_length", "intermediate_size", &found));
-    return found ? ERR_OK : copy(t, "feed_forward_length", "intermediate_size", &found);
+    if (t->family->moe == MOE_EVERY) TRY(gguf_copy(t, "expert_feed_forward_length", "intermediate_size", &found));
+    return found ? ERR_OK : gguf_copy(t, "feed_forward_length", "intermediate_size", &found);
 }
 
 /* The window, and which layers have it: a period, or a flag for each layer. */
-static enum err_code put_windows(const struct translation *t)
+static enum err_code put_windows(const struct gguf_reading *t)
 {
     bool found;
-    TRY(copy(t, "attention.sliding_window", "sliding_window", &found));
+    TRY(gguf_copy(t, "attention.sliding_window", "sliding_window", &found));
     if (!found && t->family->window == WINDOW_EVERY) out_str(t->out, ",\"sliding_window\":null");
     const char *key = arena_printf(t->arena, "%s.attention.sliding_window_pattern", t->architecture);
     if (!key) return err_nomem(t->err);
     const struct tensor_meta *m = tensors_meta(t->set, key);
     if (!m || t->family->window == WINDOW_NONE) return ERR_OK;
     if (m->kind == TENSOR_META_INT && t->family->window == WINDOW_PERIOD) {
-        put(t, "sliding_window_pattern", m->integer);
+        gguf_put(t, "sliding_window_pattern", m->integer);
     } else if (m->kind == TENSOR_META_ARRAY && m->ints) {
         out_str(t->out, ",\"layer_types\":[");
         for (int64_t i = 0; i < m->array_n; i++)
@@ -194,16 +210,16 @@ static enum err_code put_windows(const struct translation *t)
     return ERR_OK;
 }
 
-static void put_flags(const struct translation *t)
+static void put_flags(const struct gguf_reading *t)
 {
     static const char *const FLAG[] = {"false", "true"};
     out_printf(t->out, ",\"tie_word_embeddings\":%s", FLAG[!has_tensor(t, "output.weight")]);
-    out_printf(t->out, ",\"attention_bias\":%s", FLAG[has_in_layers(t->set, "attn_q.bias")]);
-    out_printf(t->out, ",\"mlp_bias\":%s", FLAG[has_in_layers(t->set, "ffn_up.bias")]);
-    if (has_in_layers(t->set, "exp_probs_b.bias")) out_str(t->out, ",\"topk_method\":\"noaux_tc\"");
+    out_printf(t->out, ",\"attention_bias\":%s", FLAG[gguf_in_layers(t->set, "attn_q.bias")]);
+    out_printf(t->out, ",\"mlp_bias\":%s", FLAG[gguf_in_layers(t->set, "ffn_up.bias")]);
+    if (gguf_in_layers(t->set, "exp_probs_b.bias")) out_str(t->out, ",\"topk_method\":\"noaux_tc\"");
 }
 
-static enum err_code find_family(struct translation *t, const char **model_type)
+static enum err_code find_family(struct gguf_reading *t, const char **model_type)
 {
     char clean[48];
     const struct tensor_meta *m = tensors_meta(t->set, "general.architecture");
@@ -215,25 +231,34 @@ static enum err_code find_family(struct translation *t, const char **model_type)
     while (i < n && strcmp(ARCHITECTURES[i].architecture, m->text) != 0) i++;
     if (i == n)
         return err_set(t->err, ERR_INPUT,
-                       "%s: general.architecture \"%s\" is one that ridge does not know, so its parameters and cache "
-                       "would be guesses",
+                       "%s: general.architecture \"%s\" is one whose metadata ridge does not read, so its parameters "
+                       "and cache would be guesses: give the directory, with the model's config.json beside it",
                        t->name, text_clean(clean, sizeof clean, m->text, strlen(m->text)));
     *model_type = ARCHITECTURES[i].model_type;
     t->family = family_find(*model_type);
     int64_t experts = 0;
     bool found;
-    TRY(number(t, "expert_count", &experts, &found));
+    TRY(gguf_number(t, "expert_count", &experts, &found));
     if (found && experts > 0 && ARCHITECTURES[i].with_experts) *model_type = ARCHITECTURES[i].with_experts;
-    if (has_in_layers(t->set, "exp_probs_b.bias") && ARCHITECTURES[i].with_correction)
+    if (gguf_in_layers(t->set, "exp_probs_b.bias") && ARCHITECTURES[i].with_correction)
         *model_type = ARCHITECTURES[i].with_correction;
+    if (strcmp(m->text, "mamba") == 0 && gguf_normed(t)) *model_type = "falcon_mamba";
     t->family = family_find(*model_type);
     return ERR_OK;
+}
+
+const struct family *gguf_family(struct arena *a, const struct tensor_set *s)
+{
+    struct err ignored = {.code = ERR_OK};
+    struct gguf_reading t = {.arena = a, .set = s, .name = "", .err = &ignored};
+    const char *model_type;
+    return find_family(&t, &model_type) == ERR_OK ? t.family : NULL;
 }
 
 enum err_code gguf_config(struct arena *a, const struct tensor_set *s, const char *name, struct json *out,
                           struct err *e)
 {
-    struct translation t = {.arena = a, .set = s, .err = e};
+    struct gguf_reading t = {.arena = a, .set = s, .err = e};
     const char *model_type = NULL;
     char clean[200];
     bool found;
@@ -244,20 +269,27 @@ enum err_code gguf_config(struct arena *a, const struct tensor_set *s, const cha
     if (!embedding || embedding->dims != 2)
         return err_set(e, ERR_INPUT, "%s: no matrix token_embd.weight: not a language model", t.name);
     int64_t width;
-    TRY(number(&t, "embedding_length", &width, &found));
+    TRY(gguf_number(&t, "embedding_length", &width, &found));
     if (found && width != embedding->shape[1])
         return err_set(e, ERR_INPUT, "%s: %s.embedding_length is %lld, but rows of token_embd.weight have %lld", t.name,
                        t.architecture, (long long)width, (long long)embedding->shape[1]);
     TRY(out_memory(a, &t.out, e));
     out_printf(t.out, "{\"model_type\":\"%s\",\"torch_dtype\":\"float16\"", model_type);
-    put(&t, "vocab_size", embedding->shape[0]);
-    put(&t, "stored_bytes", s->total_bytes); /* so that the hash of a model tells its quantisations apart */
+    gguf_put(&t, "vocab_size", embedding->shape[0]);
+    gguf_put(&t, "stored_bytes", s->total_bytes); /* so that the hash of a model tells its quantisations apart */
     TRY(put_layers(&t));
-    for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++) TRY(copy(&t, KEYS[i].gguf, KEYS[i].config, &found));
+    for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++) TRY(gguf_copy(&t, KEYS[i].gguf, KEYS[i].config, &found));
+    if (t.family->hybrid != HYBRID_NONE) TRY(gguf_put_recurrent(&t));
     TRY(put_heads(&t));
     TRY(put_widths(&t));
     TRY(put_windows(&t));
     put_flags(&t);
+    if (t.family->correction_key) /* a flag, of families whose class has none */
+        out_printf(t.out, ",\"%s\":%s", t.family->correction_key,
+                   gguf_in_layers(s, "exp_probs_b.bias") ? "true" : "false");
+    if (t.family->qk_norm_key)
+        out_printf(t.out, ",\"%s\":%s", t.family->qk_norm_key,
+                   gguf_in_layers(s, "attn_q_norm.weight") ? "true" : "false");
     out_char(t.out, '}');
     const char *text = out_text(t.out, &len);
     return text ? json_parse(a, name, text, len, out, e) : err_nomem(e);
@@ -272,11 +304,16 @@ static enum weight_class class_of(const char *name)
         const char *part;
         enum weight_class class;
     } PARTS[] = {
-        {"rope_", WEIGHT_CLASSES},       {".bias", WEIGHT_OTHER},
-        {"norm", WEIGHT_OTHER},          {"sinks", WEIGHT_OTHER},
-        {"exp_probs_b", WEIGHT_OTHER},   {"token_embd", WEIGHT_EMBED},
-        {"position_embd", WEIGHT_EMBED}, {"ffn_gate_inp", WEIGHT_ROUTER},
-        {"_exps", WEIGHT_EXPERT},        {"ffn_", WEIGHT_FFN},
+        {"rope_", WEIGHT_CLASSES},        {".bias", WEIGHT_OTHER},
+        {"ssm_in", WEIGHT_MIXER},         {"ssm_x.", WEIGHT_MIXER},
+        {"ssm_dt.weight", WEIGHT_MIXER},  {"ssm_out", WEIGHT_MIXER},
+        {"ssm_alpha", WEIGHT_MIXER},      {"ssm_beta", WEIGHT_MIXER},
+        {"ssm_ba.", WEIGHT_MIXER},        {"ssm_", WEIGHT_OTHER},
+        {"shortconv.conv", WEIGHT_OTHER}, {"shortconv", WEIGHT_MIXER},
+        {"norm", WEIGHT_OTHER},           {"sinks", WEIGHT_OTHER},
+        {"exp_probs_b", WEIGHT_OTHER},    {"token_embd", WEIGHT_EMBED},
+        {"position_embd", WEIGHT_EMBED},  {"ffn_gate_inp", WEIGHT_ROUTER},
+        {"_exps", WEIGHT_EXPERT},         {"ffn_", WEIGHT_FFN},
         {"attn_", WEIGHT_MIXER},
     };
     if (strcmp(name, "output.weight") == 0) return WEIGHT_HEAD;

@@ -122,7 +122,9 @@ static enum err_code read_flags(struct hybrid *h)
 {
     struct reader *r = h->r;
     struct json list, item;
-    if (!json_get(&r->text, "attn_type_list", &list)) return missing(r, "attn_type_list");
+    if (!json_get(&r->text, "attn_type_list", &list)) /* transformers' own spelling is layer_types */
+        return json_get(&r->text, "layer_types", &list) ? read_words(h, &list, false)
+                                                        : missing(r, "attn_type_list or layer_types");
     if (!json_is_array(&list)) return json_want(&list, "a list of 0 (recurrent) and 1 (attention), one a layer", r->e);
     if (json_len(&list) != (size_t)r->m->layers) return wrong_length(r, &list, json_len(&list));
     for (size_t i = 0; json_at(&list, i, NULL, &item); i++) {

@@ -26,8 +26,9 @@ enum err_code mixed_marks(struct reader *r, const struct json *obj, const char *
     if (!json_is_array(&list)) return json_want(&list, "a list of layer numbers", r->e);
     for (size_t i = 0; json_at(&list, i, NULL, &item); i++) {
         int64_t at;
-        TRY(json_int(&item, 0, LAYERS_MAX, &at, r->e));
-        if (at < r->m->layers) out[at] = true; /* some files list layers beyond the last one */
+        TRY(json_int(&item, 0, r->m->layers - 1, &at, r->e));
+        if (out[at]) return json_want(&item, "each layer once", r->e);
+        out[at] = true;
     }
     return ERR_OK;
 }

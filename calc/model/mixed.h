@@ -19,7 +19,8 @@ enum err_code extend_based(struct reader *r);
 enum err_code extend_stripedhyena(struct reader *r);
 
 /* mixed_size -- a whole number of obj, lo .. hi, else fallback; -1 as fallback makes it required. mixed_marks -- the
- * layers, from 0, that a list of obj names; a list that is absent names none. Errors: ERR_INPUT, with the key. */
+ * layers, from 0, that a list of obj names; a list that is absent names none. Errors: ERR_INPUT, with the key: also of
+ * a layer that there is not, or that the list has twice. */
 enum err_code mixed_size(struct reader *r, const struct json *obj, const char *key, int64_t lo, int64_t hi,
                          int64_t fallback, int64_t *out);
 enum err_code mixed_marks(struct reader *r, const struct json *obj, const char *key, bool *out);

@@ -142,7 +142,10 @@ enum err_code structure_based(struct reader *r)
     TRY(mixed_size(r, &r->text, "max_position_embeddings", 0, 1 << 30, m->max_context_tokens, &m->position_rows));
     k->norms = 2;
     memcpy(&k->ffn, f, sizeof k->ffn);
-    for (int64_t i = 0; i < m->layers; i++) { /* the third list wins */
+    for (int64_t i = 0; i < m->layers; i++) {
+        if (second[i] && third[i])
+            return err_set(r->e, ERR_INPUT, "%s: layer %lld stands in both %s and %s", r->text.file, (long long)i,
+                           LISTS[1], LISTS[2]);
         memcpy(&k->mixer, x[third[i] ? 2 : second[i] ? 1 : 0], sizeof k->mixer);
         TRY(reader_count_kind(r->arena, m, i, k, r->e));
     }

@@ -174,7 +174,8 @@ enum err_code recurrent_lightning(struct reader *r, struct mixer *x)
     p->norm = OUTPUT_WIDE_NORM;
     p->activated = true;
     p->chunk_tokens = LIGHTNING_CHUNK;
-    return ERR_OK;
+    struct json j;
+    return json_get(&r->text, "block_size", &j) ? json_int(&j, 1, 1 << 20, &p->chunk_tokens, r->e) : ERR_OK;
 }
 
 /* A factor of the model's width that must give whole heads. */

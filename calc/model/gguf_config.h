@@ -1,0 +1,41 @@
+/* gguf_config -- what the steps of reading a GGUF file's metadata share; private to calc/model. */
+#ifndef RIDGE_MODEL_GGUF_CONFIG_H
+#define RIDGE_MODEL_GGUF_CONFIG_H
+
+#include "calc/base/out.h"
+#include "calc/model/reader.h"
+#include "calc/model/tensors.h"
+
+struct gguf_reading {
+    struct arena *arena;
+    const struct tensor_set *set;
+    const char *name, *architecture;
+    const struct family *family;
+    int64_t layers;  /* of the decoder */
+    struct out *out; /* the config.json that is written */
+    struct err *err;
+};
+
+/* gguf_number -- a whole number of the architecture's, "<architecture>.<key>"; a list must say the same for all layers,
+ * those apart that a model with recurrent mixers says 0 of. Errors: ERR_INPUT, ERR_NOMEM. */
+enum err_code gguf_number(const struct gguf_reading *t, const char *key, int64_t *out, bool *found);
+
+/* gguf_put -- a key of the config. gguf_copy -- the same with a number of the metadata, where it is there. */
+void gguf_put(const struct gguf_reading *t, const char *key, int64_t v);
+enum err_code gguf_copy(const struct gguf_reading *t, const char *gguf, const char *config, bool *found);
+
+/* gguf_in_layers -- whether a tensor of any layer has this name behind "blk.N.". */
+bool gguf_in_layers(const struct tensor_set *s, const char *tail);
+
+/* gguf_normed -- Mamba-1: whether time step, B and C are normed (Falcon Mamba). */
+bool gguf_normed(const struct gguf_reading *t);
+
+/* gguf_put_recurrent -- sizes of the recurrent mixers, and what each layer is by the tensors that it has. Errors:
+ * ERR_INPUT a key that is missing, widths that do not divide, layers with experts that follow no period; ERR_NOMEM.
+ * Source of keys and names: https://github.com/ggml-org/llama.cpp gguf-py/gguf/constants.py. */
+enum err_code gguf_put_recurrent(const struct gguf_reading *t);
+
+/* gguf_family -- the family that general.architecture stands for; NULL: its metadata are not read. */
+const struct family *gguf_family(struct arena *a, const struct tensor_set *s);
+
+#endif
