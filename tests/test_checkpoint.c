@@ -771,7 +771,7 @@ static void test_safetensors_beside_a_config(void **state)
         assert_true(m.stored_bytes == 646);
         assert_true(m.stored_elems == 323);
         assert_true(m.stored_plain);
-        assert_null(m.notes);
+        assert_string_equal(m.notes, "the checkpoint's one tensor is no matrix that the config describes");
     }
     const struct model_setting set = {"L", "2"};
     struct err e = {0};
@@ -797,6 +797,52 @@ static void test_safetensors_beside_a_config(void **state)
     assert_true(m.stored_bytes == 647);
     assert_true(isnan(m.stored_elems));
     assert_non_null(strstr(m.notes, "only an index was read"));
+}
+
+/* The same number of elements under other names, in other layers, or of other sides. */
+static void test_tensors_of_another_model(void **state)
+{
+    struct writer *w = *state;
+    static const char LLAMA[] = "{\"model_type\":\"llama\",\"hidden_size\":7,\"num_hidden_layers\":2,\"vocab_size\":11,"
+                                "\"num_attention_heads\":1,\"intermediate_size\":13,\"tie_word_embeddings\":true}",
+                      LFM2[] = "{\"model_type\":\"lfm2\",\"hidden_size\":7,\"num_hidden_layers\":2,\"vocab_size\":11,"
+                               "\"num_attention_heads\":1,\"num_key_value_heads\":1,\"intermediate_size\":13,"
+                               "\"block_auto_adjust_ff_dim\":false,\"layer_types\":[\"conv\",\"full_attention\"]}",
+                      MAMBA[] = "{\"model_type\":\"mamba\",\"hidden_size\":7,\"num_hidden_layers\":2,\"vocab_size\":11,"
+                                "\"state_size\":3,\"time_step_rank\":2,\"expand\":2}";
+    static const struct {
+        const char *config, *name;
+        int rows, columns;
+        const char *note; /* NULL: none of these */
+    } CASES[] = {
+        {LLAMA, "model.layers.1.self_attn.q_proj.weight", 7, 7, NULL},
+        {LLAMA, "model.layers.7.self_attn.q_proj.weight", 7, 7, "behind the last one of the config (1)"},
+        {LLAMA, "base_model.model.model.layers.1.self_attn.q_proj.lora_A.weight", 7, 7, "one tensor is no matrix"},
+        {LLAMA, "model.embed_tokens.weight", 12, 7,
+         "tensor model.embed_tokens.weight is 12 x 7, the config explains 11"},
+        {LFM2, "model.layers.1.self_attn.out_proj.weight", 7, 7, NULL},
+        {LFM2, "model.layers.0.self_attn.out_proj.weight", 7, 7,
+         "1 stand in layers where the config has none of that name, such as model.layers.0.self_attn.out_proj.weight"},
+        {LFM2, "model.layers.0.conv.in_proj.weight", 22, 7, "is 22 x 7, the config explains 21 x 7"},
+        {MAMBA, "backbone.layers.0.mixer.in_proj.weight", 28, 7, NULL},
+        {MAMBA, "backbone.layers.0.mixer.x_proj.weight", 9, 14, "is 9 x 14, the config explains 8 x 14"},
+        {MAMBA, "backbone.layers.0.mixer.A_log", 14, 5, "is 14 x 5, the config explains 14 x 3"},
+        {MAMBA, "model.layers.0.self_attn.q_proj.weight", 7, 7, "one tensor is no matrix"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        const int bytes = 2 * CASES[i].rows * CASES[i].columns;
+        const char *header =
+            arena_printf(w->arena, "{\"%s\":{\"dtype\":\"BF16\",\"shape\":[%d,%d],\"data_offsets\":[0,%d]}}",
+                         CASES[i].name, CASES[i].rows, CASES[i].columns, bytes);
+        checkpoint_file(w->dir, "config.json", CASES[i].config, strlen(CASES[i].config), 0);
+        checkpoint_safetensors(w->dir, "model.safetensors", header, bytes);
+        const struct model m = loaded(w, "");
+        if (CASES[i].note ? !m.notes || !strstr(m.notes, CASES[i].note) : m.notes != NULL)
+            fail_msg("%s: %s", CASES[i].name, m.notes ? m.notes : "no note");
+    }
+    checkpoint_safetensors(w->dir, "model.safetensors", "{}", 0);
+    const struct model m = loaded(w, "");
+    assert_non_null(strstr(m.notes, "the checkpoint holds no tensors"));
 }
 
 /* A llama whose metadata says one size other than its tensors have, as GGUF; the note that must come of it. */
@@ -882,7 +928,7 @@ static void test_widths_of_safetensors(void **state)
                          FILES[i].type, FILES[i].shape, FILES[i].bytes);
         checkpoint_safetensors(w->dir, "model.safetensors", header, FILES[i].bytes);
         const struct model m = loaded(w, "");
-        const bool said = m.notes && strstr(m.notes, "tensor ");
+        const bool said = m.notes && strstr(m.notes, "the config explains");
         if (FILES[i].note ? !said || !strstr(m.notes, FILES[i].note) : said)
             fail_msg("%zu: %s", i, m.notes ? m.notes : "nothing");
     }
@@ -903,6 +949,7 @@ int main(void)
         RUN(test_gguf_beside_a_config),
         RUN(test_what_a_gguf_must_say),
         RUN(test_settings_change_a_gguf),
+        RUN(test_tensors_of_another_model),
         RUN(test_safetensors_beside_a_config),
         RUN(test_widths_of_a_gguf),
         RUN(test_widths_of_safetensors),

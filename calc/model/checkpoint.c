@@ -89,6 +89,7 @@ enum err_code checkpoint_stored(struct arena *a, const struct tensor_set *s, str
         TRY(take_quantisation(a, s, m, e));
         TRY(take_format(a, s, m, e));
     }
+    if (s->format != TENSOR_FORMAT_GGUF) TRY(checkpoint_names(a, s, m, e));
     TRY(checkpoint_widths(a, s, m, e));
     return s->notes ? note(a, m, s->notes, e) : ERR_OK;
 }

@@ -16,6 +16,11 @@ enum matrix {
     SIDE_Q_B,
     SIDE_KV_A,
     SIDE_KV_B,
+    SIDE_STATE_IN,
+    SIDE_STEP_DOWN,
+    SIDE_STEP_UP,
+    SIDE_STATES,
+    SIDE_STATE_OUT,
     SIDE_UP, /* from here on of the feed-forward block */
     SIDE_GATE,
     SIDE_DOWN,
@@ -38,6 +43,20 @@ static const struct side SIDES[] = {
     {"attn_q_b.weight", "self_attn.q_b_proj.weight", SIDE_Q_B},
     {"attn_kv_a_mqa.weight", "self_attn.kv_a_proj_with_mqa.weight", SIDE_KV_A},
     {"attn_kv_b.weight", "self_attn.kv_b_proj.weight", SIDE_KV_B},
+    {"ssm_in.weight", "mixer.in_proj.weight", SIDE_STATE_IN},
+    {"ssm_x.weight", "mixer.x_proj.weight", SIDE_STEP_DOWN},
+    {"ssm_dt.weight", "mixer.dt_proj.weight", SIDE_STEP_UP},
+    {"ssm_a", "mixer.A_log", SIDE_STATES},
+    {"ssm_out.weight", "mixer.out_proj.weight", SIDE_STATE_OUT},
+    {"shortconv.in_proj.weight", "conv.in_proj.weight", SIDE_STATE_IN},
+    {"shortconv.out_proj.weight", "conv.out_proj.weight", SIDE_STATE_OUT},
+    {"", "mamba.in_proj.weight", SIDE_STATE_IN},
+    {"", "mamba.x_proj.weight", SIDE_STEP_DOWN},
+    {"", "mamba.dt_proj.weight", SIDE_STEP_UP},
+    {"", "mamba.A_log", SIDE_STATES},
+    {"", "mamba.out_proj.weight", SIDE_STATE_OUT},
+    {"", "linear_attn.in_proj_qkvz.weight", SIDE_STATE_IN},
+    {"", "linear_attn.out_proj.weight", SIDE_STATE_OUT},
     {"ffn_gate.weight", "mlp.gate_proj.weight", SIDE_GATE},
     {"ffn_up.weight", "mlp.up_proj.weight", SIDE_UP},
     {"ffn_down.weight", "mlp.down_proj.weight", SIDE_DOWN},
@@ -75,6 +94,29 @@ static struct sides of_latent(const struct mixer *x, enum matrix what, int64_t h
     return (struct sides){0, 0, 0};
 }
 
+/* Mamba-1: a head is a channel. Mamba-2: both streams, keys, queries and a step a head. */
+static struct sides of_recurrent(const struct mixer *x, enum matrix what, int64_t hidden)
+{
+    const struct recurrence *p = &x->recurrence;
+    const int64_t inner = x->heads * x->v_head_dim, keys = x->kv_heads * x->head_dim;
+    const bool selective = p->block == RECURRENT_SELECTIVE;
+    if (what == SIDE_STATE_OUT &&
+        (selective || p->block == RECURRENT_SSD || p->block == RECURRENT_CONV || p->block == RECURRENT_LINEAR))
+        return (struct sides){hidden, inner, 0};
+    if (what == SIDE_STATE_IN && selective) return (struct sides){2 * inner, hidden, 0};
+    if (what == SIDE_STATE_IN && p->block == RECURRENT_SSD)
+        return (struct sides){2 * inner + 2 * keys + x->heads, hidden, 0};
+    if (what == SIDE_STATE_IN && p->block == RECURRENT_CONV)
+        return (struct sides){(p->activated ? 2 : 3) * inner, hidden, 0};
+    if (what == SIDE_STATE_IN && p->block == RECURRENT_LINEAR && p->gate == GATE_FULL)
+        return (struct sides){2 * keys + 2 * inner, hidden, 0};
+    if (!selective) return (struct sides){0, 0, 0};
+    if (what == SIDE_STEP_DOWN) return (struct sides){p->rank + 2 * x->head_dim, inner, 0};
+    if (what == SIDE_STEP_UP) return (struct sides){inner, p->rank, 0};
+    if (what == SIDE_STATES) return (struct sides){inner, x->head_dim, 0};
+    return (struct sides){0, 0, 0};
+}
+
 static struct sides of_ffn(const struct ffn *f, enum matrix what, int64_t hidden)
 {
     const int64_t stream = f->latent_width ? f->latent_width : hidden;
@@ -92,7 +134,24 @@ static struct sides wanted(const struct model *m, const struct layer_kind *k, en
     if (what >= SIDE_UP) return of_ffn(&k->ffn, what, m->hidden);
     if (k->mixer.kind == MIXER_ATTENTION) return of_attention(&k->mixer, what, m->hidden);
     if (k->mixer.kind == MIXER_LATENT) return of_latent(&k->mixer, what, m->hidden);
+    if (k->mixer.kind == MIXER_RECURRENT) return of_recurrent(&k->mixer, what, m->hidden);
     return (struct sides){0, 0, 0};
+}
+
+/* The table of words, or the output head, of a model with the usual ends. */
+static bool is_end(const struct model *m, const char *name, bool gguf)
+{
+    static const char *const NAMES[] = {"embed_tokens.weight",    "wte.weight",
+                                        "embeddings.weight",      "embed_in.weight",
+                                        "word_embeddings.weight", "lm_head.weight"};
+    const struct model_draft *d = &m->draft;
+    if (d->joined || d->heads || d->head_rows || d->no_embedding || d->no_head || m->embed_extra_rows) return false;
+    if (gguf) return strcmp(name, "output.weight") == 0; /* the vocabulary is read from the other */
+    for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0]; i++) {
+        const size_t len = strlen(name), n = strlen(NAMES[i]);
+        if (len >= n && strcmp(name + len - n, NAMES[i]) == 0 && (len == n || name[len - n - 1] == '.')) return true;
+    }
+    return false;
 }
 
 /* The layer and the rest of "blk.7.attn_q.weight" or "model.layers.7.self_attn.q_proj.weight"; -1: of no layer. */
@@ -179,6 +238,15 @@ enum err_code checkpoint_widths(struct arena *a, const struct tensor_set *s, str
         const char *rest = "";
         struct sides w;
         const int64_t layer = layer_of(t->name, gguf, &rest);
+        if (layer < 0 && is_end(m, t->name, gguf) && unpacked(t, gguf) && !strstr(t->name, "vis") &&
+            !strstr(t->name, "audio") && !strstr(t->name, "mtp")) {
+            w = (struct sides){m->vocab, m->hidden, 0};
+            if (!differs(t, &w, false)) continue;
+            if (!odd) of_odd = w;
+            if (!odd) odd = t;
+            n++;
+            continue;
+        }
         if (layer < 0 || !unpacked(t, gguf) || strstr(t->name, "vis") || strstr(t->name, "mtp")) continue;
         size_t k = 0;
         while (k < sizeof SIDES / sizeof SIDES[0] && strcmp(gguf ? SIDES[k].gguf : SIDES[k].hf, rest) != 0) k++;

@@ -1,6 +1,7 @@
 /* dims -- quantities of a config.json under their many spellings. */
 #include <string.h>
 
+#include "calc/base/text.h"
 #include "calc/model/reader.h"
 
 struct spelling {
@@ -153,6 +154,17 @@ static enum err_code find_dim(struct reader *r, enum dim d, struct json *out, bo
 
 /* A quantity of the file, else the family's class default, in a text part a size of its class, else fallback; -1 as
  * fallback makes the key required. */
+/* A class has defaults for files of its own, not for those of another family that are read as one. */
+static enum err_code no_default(struct reader *r, enum dim d, int64_t value)
+{
+    char clean[64];
+    return err_set(r->e, ERR_INPUT,
+                   "%s: %s is missing: the %s family's default of %lld is not that of a %s file; state it with --set "
+                   "%s=...",
+                   r->text.file, dim_spellings(d)[0], r->family->name, (long long)value,
+                   text_clean(clean, sizeof clean, r->read_as, strlen(r->read_as)), dim_spellings(d)[0]);
+}
+
 enum err_code reader_dim(struct reader *r, enum dim d, int64_t lo, int64_t fallback, int64_t *out)
 {
     struct json j;
@@ -164,6 +176,7 @@ enum err_code reader_dim(struct reader *r, enum dim d, int64_t lo, int64_t fallb
     for (const char *const *key = dim_spellings(d); *key; key++) null = null || json_has(&r->text, *key);
     for (const struct family_default *p = r->family->defaults; p->value && !null; p++) {
         if (p->dim != d) continue;
+        if (r->read_as) return no_default(r, d, p->value);
         *out = p->value;
         return ERR_OK;
     }

@@ -323,6 +323,19 @@ static enum err_code unknown_key(const struct json *text, const char *key, struc
                    text_clean(clean, sizeof clean, key, strlen(key)), text->file, near);
 }
 
+/* Which family the file said, kept beside a setting that makes it another. */
+static enum err_code keep_family(const struct json *root, const struct json *where, const char *value, struct err *e)
+{
+    struct json j;
+    const char *was = NULL;
+    if (!json_get(root, READ_AS_KEY, &j) && !json_get(where, "model_type", &j)) return ERR_OK;
+    if (json_str(&j, &was, NULL) != ERR_OK) return ERR_OK; /* the reader says what is wrong */
+    const struct family *is = family_find(value);
+    if (strcmp(was, value) != 0 && (!is || family_find(was) != is)) return json_override(root, READ_AS_KEY, was, e);
+    (void)json_drop(root, READ_AS_KEY);
+    return ERR_OK;
+}
+
 static enum err_code apply(const struct json *root, const struct model_setting *s, struct err *e)
 {
     struct json text, j;
@@ -339,6 +352,7 @@ static enum err_code apply(const struct json *root, const struct model_setting *
     }
     if (!known_key(root, &text, key)) return unknown_key(&text, s->key, e);
     const struct json *where = !json_get(&text, key, &j) && json_get(root, key, &j) ? root : &text;
+    if (strcmp(key, "model_type") == 0) TRY(keep_family(root, where, s->value, e));
     return json_override(where, key, s->value, e);
 }
 

@@ -377,6 +377,19 @@ bool module_pattern_matches(const struct module_pattern *p, const struct family 
     return false;
 }
 
+bool module_called(const struct family *f, const struct layer_kind *k, enum module module, const char *text)
+{
+    bool own = false;
+    for (const struct family_module *n = f ? f->modules : NULL; n && n->name; n++) {
+        if (n->module != module) continue;
+        own = true;
+        if (strcmp(n->name, text) == 0) return true;
+    }
+    for (size_t i = 0; i < SPELLINGS && !own && MODULE[module].name[i]; i++)
+        if (spelled(k, module, MODULE[module].name[i]) && strcmp(MODULE[module].name[i], text) == 0) return true;
+    return false;
+}
+
 static bool matches_one(const struct module_pattern *p, const char *const *names)
 {
     for (; *names; names++)

@@ -33,6 +33,10 @@ enum err_code module_pattern_read(struct arena *a, const char *file, const char 
 bool module_pattern_matches(const struct module_pattern *p, const struct family *f, int64_t layer,
                             const struct layer_kind *k, enum module module);
 
+/* module_called -- whether the text behind a layer's number, without the name of a tensor, is what family f (NULL: most
+ * families) calls that matrix of such a layer. An expert is number 0. */
+bool module_called(const struct family *f, const struct layer_kind *k, enum module module, const char *text);
+
 /* module_pattern_matches_head, _embed -- the same of the output head and the embedding. */
 bool module_pattern_matches_head(const struct module_pattern *p);
 bool module_pattern_matches_embed(const struct module_pattern *p);

@@ -25,7 +25,7 @@ static enum err_code unknown_family(struct reader *r, const struct json *where, 
     text_suggest(near, sizeof near, value, &f->name, sizeof *f, n);
     return err_set(r->e, ERR_INPUT,
                    "%s: %s \"%s\" is a family that ridge does not know, so its parameters and cache would be guesses%s "
-                   "(ridge list families)",
+                   "(ridge list families; --set model_type=NAME reads the file as one of them)",
                    where->file, key, clean, near);
 }
 
@@ -102,7 +102,8 @@ static enum err_code find_family(struct reader *r)
     }
     TRY(json_str(&j, &type, r->e));
     r->family = family_find(type);
-    return r->family ? ERR_OK : unknown_family(r, where, j.path, type);
+    if (!r->family) return unknown_family(r, where, j.path, type);
+    return json_get(r->root, READ_AS_KEY, &j) ? json_str(&j, &r->read_as, r->e) : ERR_OK;
 }
 
 /* ---- architectures ---- */
@@ -367,6 +368,18 @@ static enum err_code read_structure(struct reader *r)
     return ERR_OK;
 }
 
+/* A file of one family read as another's. */
+static enum err_code note_read_as(struct reader *r)
+{
+    char clean[64];
+    if (!r->read_as) return ERR_OK;
+    const char *text = arena_printf(r->arena,
+                                    "a file of %s read as the %s family, as stated: what it says beyond that family is "
+                                    "not counted",
+                                    text_clean(clean, sizeof clean, r->read_as, strlen(r->read_as)), r->family->name);
+    return text ? reader_note(r, text) : err_nomem(r->e);
+}
+
 enum err_code model_parse(struct arena *a, const struct json *j, struct model *out, struct err *e)
 {
     struct model m = {.source = j->file, .stored_bytes = (double)NAN, .stored_elems = (double)NAN};
@@ -378,6 +391,7 @@ enum err_code model_parse(struct arena *a, const struct json *j, struct model *o
     TRY(read_structure(&r));
     TRY(read_head(&r));
     TRY(read_architecture(&r));
+    TRY(note_read_as(&r));
     if (r.family->extend) TRY(r.family->extend(&r));
     TRY(draft_read_mtp(&r));
     TRY(stored_read(a, j, &r.text, r.family->router_fp32, &m, e));

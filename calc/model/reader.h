@@ -7,6 +7,9 @@
 
 enum { LAYERS_MAX = 4096, EXPERTS_MAX = 1 << 16 };
 
+/* A setting of model_type keeps here what the file said, when that was another family. */
+#define READ_AS_KEY "ridge_read_as"
+
 /* Everything the rules look at while one file is read. */
 struct reader {
     struct arena *arena;
@@ -15,6 +18,7 @@ struct reader {
     const struct family *family;
     int64_t layer;       /* that is being read */
     bool sizes_of_class; /* some were not in the text part */
+    const char *read_as; /* the family that the file says, where a setting says another; NULL that is its own */
     struct model *m;
     struct err *e;
 };
