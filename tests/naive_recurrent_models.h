@@ -172,6 +172,32 @@ static const struct subject LFM2 = { /* 2/3 of 27 rounded up to a multiple of 4 
       .state = {.block = NAIVE_CONV, .taps = 3, .conv_bias = true, .proj_bias = true}},
      {.heads = 4, .kv_heads = 2, .key_dim = 2, .value_dim = 2, .norms = 2, .width = 20, .qk_norm = true}}};
 
+static const struct subject LFM2_MOE = { /* a dense layer, then experts with a correction of their routing */
+    "{\"model_type\":\"lfm2_moe\",\"hidden_size\":8,\"num_hidden_layers\":3,"
+    "\"layer_types\":[\"conv\",\"full_attention\",\"conv\"],\"conv_L_cache\":5,\"conv_bias\":false,"
+    "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"intermediate_size\":21,\"num_dense_layers\":1,"
+    "\"num_experts\":6,\"num_experts_per_tok\":2,\"moe_intermediate_size\":7,\"vocab_size\":13}",
+    "012",
+    {.vocab = 13, .hidden = 8, RMS, .tied = true},
+    {{.heads = 8, .kv_heads = 8, .value_dim = 1, .norms = 2, .width = 21,
+      .state = {.block = NAIVE_CONV, .taps = 5}},
+     {.heads = 4, .kv_heads = 2, .key_dim = 2, .value_dim = 2, .norms = 2, .qk_norm = true, .experts = 6, .chosen = 2,
+      .expert_width = 7, .correction = true},
+     {.heads = 8, .kv_heads = 8, .value_dim = 1, .norms = 2, .experts = 6, .chosen = 2, .expert_width = 7,
+      .correction = true, .state = {.block = NAIVE_CONV, .taps = 5}}}};
+
+static const struct subject BAMBA = { /* attention by a list of layers; an MLP in each */
+    "{\"model_type\":\"bamba\",\"hidden_size\":12,\"num_hidden_layers\":3,\"attn_layer_indices\":[1],"
+    "\"mamba_n_heads\":8,\"mamba_d_head\":\"auto\",\"mamba_expand\":2,\"mamba_n_groups\":2,\"mamba_d_state\":5,"
+    "\"mamba_d_conv\":4,\"mamba_chunk_size\":4,\"num_attention_heads\":4,\"num_key_value_heads\":2,"
+    "\"intermediate_size\":17,\"vocab_size\":13}",
+    "010",
+    {.vocab = 13, .hidden = 12, RMS},
+    {{.heads = 8, .kv_heads = 2, .key_dim = 5, .value_dim = 3, .norms = 2, .width = 17,
+      .state = {.block = NAIVE_SSD, .taps = 4, .chunk = 4, .conv_bias = true, .decay = NAIVE_DECAY_HEAD,
+                .wide_norm = true}},
+     {.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 17}}};
+
 static const struct subject RECURRENT_GEMMA = { /* two of three layers recur; half of intermediate_size */
     "{\"model_type\":\"recurrent_gemma\",\"hidden_size\":10,\"num_hidden_layers\":4,\"lru_width\":6,"
     "\"block_types\":[\"recurrent\",\"attention\",\"recurrent\"],\"conv1d_width\":4,"
@@ -333,7 +359,7 @@ static const struct subject MAMBA2_ATTN = { /* attention past a convolution of i
 static const struct subject STRIPED_HYENA = { /* a list names a layer beyond the last */
     "{\"model_type\":\"stripedhyena\",\"hidden_size\":8,\"num_layers\":3,\"num_attention_heads\":4,"
     "\"proj_groups\":2,\"inner_mlp_size\":13,\"state_size\":3,\"short_filter_length\":3,\"hyena_filter_groups\":1,"
-    "\"attn_layer_idxs\":[1],\"hyena_layer_idxs\":[0,2,4],\"qkv_proj_bias\":false,\"mha_out_proj_bias\":true,"
+    "\"attn_layer_idxs\":[1],\"hyena_layer_idxs\":[0,2],\"qkv_proj_bias\":false,\"mha_out_proj_bias\":true,"
     "\"tie_embeddings\":true,\"vocab_size\":17}",
     "010",
     {.vocab = 17, .hidden = 8, RMS, .tied = true},

@@ -102,7 +102,7 @@ enum hybrid_rule {
     HYBRID_TYPES,   /* layer_types or layers_block_type, a word a layer; without it every full_attention_interval-th */
     HYBRID_PERIOD,  /* attn_layer_period and attn_layer_offset */
     HYBRID_FLAGS,   /* attn_type_list: 1 attends */
-    HYBRID_INDEXES, /* full_attn_idxs, from 0, or layer_types */
+    HYBRID_INDEXES, /* full_attn_idxs or attn_layer_indices, from 0, or layer_types */
     HYBRID_ATTN,    /* attn.layers, from 0; without attn none. Its members say what the attention is */
     HYBRID_LISTS,   /* linear_attn_config.full_attn_layers and .kda_layers, from 1 */
     HYBRID_LETTERS, /* hybrid_override_pattern or layers_block_type, one block a layer */

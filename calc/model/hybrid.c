@@ -153,8 +153,10 @@ static enum err_code read_indexes(struct hybrid *h)
 {
     struct reader *r = h->r;
     struct json list;
-    if (json_get(&r->text, "layer_types", &list)) return read_words(h, &list, false);
-    if (!json_get(&r->text, "full_attn_idxs", &list)) return missing(r, "full_attn_idxs");
+    if (json_get(&r->text, "layer_types", &list) || json_get(&r->text, "layers_block_type", &list))
+        return read_words(h, &list, false);
+    if (!json_get(&r->text, "full_attn_idxs", &list) && !json_get(&r->text, "attn_layer_indices", &list))
+        return missing(r, "layer_types, full_attn_idxs or attn_layer_indices");
     TRY(read_numbers(h, &list, 0, PLACE_ATTENTION));
     for (int64_t i = 0; i < r->m->layers; i++)
         if (h->layer[i].mixer == PLACE_NONE) h->layer[i].mixer = PLACE_RECURRENT;
@@ -230,7 +232,7 @@ static enum err_code read_again(struct hybrid *h, const char *key, const struct 
     struct json item;
     if (strcmp(key, "full_attention_interval") == 0) return read_interval(h, key, NULL, 4, 3);
     if (strcmp(key, "attn_layer_period") == 0) return read_interval(h, key, "attn_layer_offset", 8, 4);
-    if (strcmp(key, "full_attn_idxs") == 0) {
+    if (strcmp(key, "full_attn_idxs") == 0 || strcmp(key, "attn_layer_indices") == 0) {
         TRY(read_numbers(h, list, 0, PLACE_ATTENTION));
         for (int64_t i = 0; i < r->m->layers; i++)
             if (h->layer[i].mixer == PLACE_NONE) h->layer[i].mixer = PLACE_RECURRENT;
@@ -261,6 +263,8 @@ static enum err_code check_twice(struct hybrid *h)
         {HYBRID_PERIOD, "layer_types", "attn_layer_period"},
         {HYBRID_FLAGS, "attn_type_list", "layer_types"},
         {HYBRID_INDEXES, "layer_types", "full_attn_idxs"},
+        {HYBRID_INDEXES, "layer_types", "attn_layer_indices"},
+        {HYBRID_INDEXES, "layers_block_type", "attn_layer_indices"},
         {HYBRID_LETTERS, "hybrid_override_pattern", "layers_block_type"},
         {HYBRID_LETTERS, "layers_block_type", "layer_types"},
         {HYBRID_TILED, "block_types", "_block_types"},
