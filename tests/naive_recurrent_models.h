@@ -356,7 +356,7 @@ static const struct subject MAMBA2_ATTN = { /* attention past a convolution of i
      {.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 128, .unrotated = true,
       .state = {.taps = 4, .conv_bias = true}}}};
 
-static const struct subject STRIPED_HYENA = { /* a list names a layer beyond the last */
+static const struct subject STRIPED_HYENA = { /* convolutions by poles around a layer that attends */
     "{\"model_type\":\"stripedhyena\",\"hidden_size\":8,\"num_layers\":3,\"num_attention_heads\":4,"
     "\"proj_groups\":2,\"inner_mlp_size\":13,\"state_size\":3,\"short_filter_length\":3,\"hyena_filter_groups\":1,"
     "\"attn_layer_idxs\":[1],\"hyena_layer_idxs\":[0,2],\"qkv_proj_bias\":false,\"mha_out_proj_bias\":true,"

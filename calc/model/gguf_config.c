@@ -31,6 +31,10 @@ static const struct {
     {"mamba2", "mamba2", NULL, NULL},
     {"jamba", "jamba", NULL, NULL},
     {"nemotron_h", "nemotron_h", NULL, NULL},
+    {"lfm2moe", "lfm2_moe", NULL, NULL},
+    {"nemotron_h_moe", "nemotron_h", NULL, NULL},
+    {"qwen35", "qwen3_5_text", NULL, NULL},
+    {"qwen35moe", "qwen3_5_moe_text", NULL, NULL},
     {"lfm2", "lfm2", NULL, NULL},
     {"granitehybrid", "granitemoehybrid", NULL, NULL},
     {"qwen3next", "qwen3_next", NULL, NULL},
@@ -52,6 +56,7 @@ static const struct {
     {"expert_shared_count", "n_shared_experts"},
     {"leading_dense_block_count", "first_k_dense_replace"},
     {"attention.kv_lora_rank", "kv_lora_rank"},
+    {"moe_latent_size", "moe_latent_size"},
 };
 
 /* ---- metadata ---- */
