@@ -239,6 +239,7 @@ struct model {
     const char *name;
     const char *source;    /* file or built-in it was read from */
     const char *family;    /* row of the families table */
+    bool foreign_states;   /* the family has recurrent layers as no engine serves them (family.h engine_states) */
     const char *attention; /* "MHA", "GQA", "MQA", "MLA" and windows, for display */
     int64_t hidden, vocab, layers;
     int64_t position_rows;      /* learned absolute positions; 0: none */

@@ -374,6 +374,7 @@ enum err_code model_parse(struct arena *a, const struct json *j, struct model *o
     if (!json_is_object(j)) return json_want(j, "an object (a Hugging Face config.json)", e);
     TRY(find_family(&r));
     m.family = r.family->name;
+    m.foreign_states = !r.family->engine_states && (r.family->recurrent || r.family->structure);
     TRY(refuse_foreign(&r));
     TRY(read_structure(&r));
     TRY(read_head(&r));

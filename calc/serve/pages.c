@@ -148,7 +148,8 @@ enum err_code pages_lay(const struct pages_kind *kinds, size_t n, const struct p
     } else {
         if (rule->max_model_len_tokens < 1)
             return err_set(e, ERR_USAGE,
-                           "a block of a model of states alone is max_model_len tokens, which is unknown");
+                           "a block of a model of states alone is max_model_len tokens, which is unknown: state it with "
+                           "--max-model-len N");
         block = rule->max_model_len_tokens;
     }
     TRY(unify(block, &p, e));
