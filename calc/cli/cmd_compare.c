@@ -39,6 +39,10 @@ static const struct option OPTIONS[] = {
      .fallback = "1024",
      .group = "Workload",
      .help = "tokens of a sequence"},
+    SCOPE_TEXT("block", 0, "N", NULL,
+               "of the diffusion models: tokens of a block, those before it cached (default: the model's; else whole "
+               "sequences)"),
+    SCOPE_TEXT("steps", 0, "N", NULL, "of the diffusion models: passes that settle a block (default: one a token)"),
     SCOPE_TEXT("batch", 'b', "N", "1", "sequences that memory is shown for; a row that they do not fit has no times"),
     SCOPE_TEXT("tpot", 0, "TIME", NULL, "the largest batch is one whose decode step takes at most this: 50ms"),
     SCOPE_TEXT("ttft", 0, "TIME", NULL, "the same of a prompt's prefill"),
@@ -83,6 +87,13 @@ static enum err_code count_of(struct arena *a, const struct option_values *v, co
     return ERR_OK;
 }
 
+static enum err_code optional_count(const struct option_values *v, const char *name, int64_t most, int64_t *out,
+                                    struct err *e)
+{
+    if (!option_get(v, name)) return ERR_OK;
+    return units_parse_count(option_get(v, name), 1, most, out, e) == ERR_OK ? ERR_OK : err_prepend(e, "--%s: ", name);
+}
+
 static enum err_code time_of(const struct option_values *v, const char *name, double *out, struct err *e)
 {
     *out = (double)NAN;
@@ -112,6 +123,9 @@ static enum err_code read_request(struct arena *a, const struct option_values *v
     TRY(count_of(a, v, "context", TOKENS_MAX, &m->context, e));
     TRY(time_of(v, "tpot", &q.tpot_s, e));
     TRY(time_of(v, "ttft", &q.ttft_s, e));
+    TRY(optional_count(v, "block", 1 << 20, &m->diffusion_block, e));
+    TRY(optional_count(v, "steps", 1 << 20, &m->steps, e));
+    m->some_diffuse = true;
     m->weights = option_get(v, "weights");
     m->kv = option_get(v, "kv");
     m->course = option_get(v, "course") != NULL;
@@ -228,6 +242,10 @@ static enum err_code fill_rows(struct comparison *k, struct err *e)
         changes += v->optional;
         k->rows_n++;
     }
+    bool diffuses = false;
+    for (size_t i = 0; i < k->rows_n; i++) diffuses = diffuses || k->cases[i].model.diffusion;
+    if ((k->request.estimate.diffusion_block || k->request.estimate.steps) && !diffuses)
+        return err_set(e, ERR_USAGE, "--block and --steps are of diffusion models, and no row is of one");
     compare_ratios(k->rows, k->rows_n);
     k->nothing_left = optional > 0 && changes == 0;
     return ERR_OK;
@@ -280,12 +298,28 @@ static bool said_before(const struct comparison *k, size_t at)
     return false;
 }
 
+/* What a step of a diffusion model is, and what it keeps. */
+static const char *diffusion_note(struct arena *a, const struct estimate_case *c, const char *row)
+{
+    const struct estimate_diffusion *d = &c->diffusion;
+    if (d->block_tokens == 0)
+        return arena_printf(a, "%s: diffusion over the whole sequence: no cache, and a step is a pass over the context",
+                            row);
+    return arena_printf(a, "%s: diffusion in blocks of %lld tokens: a step is a pass over one, of %lld that settle it",
+                        row, (long long)d->block_tokens, (long long)(d->steps ? d->steps : d->block_tokens));
+}
+
 /* What is said of the variants, and why some have no row. */
 static enum err_code make_notes(struct comparison *k, const char ***out, size_t *n, struct err *e)
 {
-    const char **notes = arena_array(k->arena, 2 * k->variants_n, sizeof *notes);
+    const char **notes = arena_array(k->arena, 3 * k->variants_n, sizeof *notes);
     if (!notes) return err_nomem(e);
     *n = 0;
+    for (size_t i = 0; i < k->rows_n; i++) {
+        if (!k->cases[i].model.diffusion || k->rows[i].what_if) continue;
+        notes[*n] = diffusion_note(k->arena, &k->cases[i], k->rows[i].variant);
+        if (!notes[(*n)++]) return err_nomem(e);
+    }
     const char *of_model = ""; /* notes of the model's file, which its changes repeat */
     for (size_t i = 0; i < k->rows_n; i++) {
         const struct compare_row *r = &k->rows[i];

@@ -35,6 +35,7 @@ struct estimate_request {
     const char *conventions_text; /* those that differ from the defaults */
     int64_t block_tokens;
     int64_t steps, diffusion_block; /* of a diffusion model; 0: the model's */
+    bool some_diffuse;              /* those are of the diffusion models among several */
     bool towerless;                 /* image towers are not loaded */
     struct lora lora;               /* an adapter that is priced; rank 0 none */
     bool engine;                    /* any engine flag was given */

@@ -64,7 +64,7 @@ enum err_code estimate_diffusion_open(const struct estimate_request *q, struct e
     struct estimate_diffusion *d = &c->diffusion;
     c->uncached = q->uncached;
     if (!m->diffusion) {
-        if (q->steps || q->diffusion_block)
+        if ((q->steps || q->diffusion_block) && !q->some_diffuse)
             return err_set(e, ERR_USAGE, "%s makes one token a pass: --steps and --block are for diffusion models",
                            m->name);
         return ERR_OK;

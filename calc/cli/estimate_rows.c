@@ -276,6 +276,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     *c = (struct estimate_case){0};
     TRY(model_load(a, model, q->set, q->set_n, &c->model, e));
     TRY(set_formats(q, &c->model, e));
+    if (q->diffusion_block && c->model.diffusion) c->model.block_tokens = q->diffusion_block;
     if (q->what_if) TRY(whatif_apply_all(a, &c->model, q->what_if, e));
     TRY(open_hw(a, gpu, c, e));
     if (q->course) hw_pin_course(&c->hw);

@@ -92,10 +92,11 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
 {
     const struct model_setting *set;
     size_t n;
+    int64_t block = 0, steps = 0;
     const char *name = option_get(v, "model");
     TRY(scope_settings(a, option_get(v, "set"), &set, &n, e));
     if (!name) {
-        static const char *const OF_MODEL[] = {"set", "weights", "kv", "what-if", "layer"};
+        static const char *const OF_MODEL[] = {"set", "weights", "kv", "what-if", "layer", "block", "steps"};
         for (size_t i = 0; i < sizeof OF_MODEL / sizeof OF_MODEL[0]; i++) {
             if (option_get(v, OF_MODEL[i])) return err_set(e, ERR_USAGE, "--%s needs -m", OF_MODEL[i]);
         }
@@ -104,6 +105,9 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     TRY(model_load(a, name, set, n, &s->model, e));
     if (option_get(v, "weights")) TRY(stored_set_all(&s->model, option_get(v, "weights"), e));
     if (option_get(v, "kv")) TRY(dtype_find(option_get(v, "kv"), &s->model.kv, e));
+    TRY(count_option(v, "block", 1 << 20, &block, e));
+    TRY(count_option(v, "steps", 1 << 20, &steps, e));
+    TRY(model_set_blocks(&s->model, block, steps, e));
     if (option_get(v, "what-if")) TRY(whatif_apply_all(a, &s->model, option_get(v, "what-if"), e));
     if (s->model.weights_unknown)
         return err_set(e, ERR_INPUT, "%s: %s; state the format with --weights", s->model.source,
@@ -154,6 +158,9 @@ enum err_code scope_open(struct arena *a, const struct option_values *v, const c
     if (q->model && layer > (int64_t)q->model->kinds_n)
         return err_set(e, ERR_USAGE, "--layer %lld: %s has %zu kind%s of layer", (long long)layer, q->model->name,
                        q->model->kinds_n, q->model->kinds_n == 1 ? "" : "s");
+    if (tokens && q->model && q->model->diffusion)
+        return err_set(e, ERR_USAGE, "--tokens: a pass of %s takes %s", q->model->name,
+                       model_passes_whole(q->model) ? "the whole sequence" : "the tokens of a block (--block)");
     q->layer = (int)layer - 1;
     if (free) TRY(scope_free(out, free, e));
     return open_device(a, v, out, e);

@@ -29,6 +29,8 @@
          .help = "change the model that was read: gqa=8, mla=512+64, ... (ridge list what-ifs)"},                      \
         SCOPE_TEXT("weights", 0, "FORMAT", NULL, "number format of the weights (default: as stored)"),                 \
         SCOPE_TEXT("kv", 0, "FORMAT", NULL, "number format of the cache"),                                             \
+        SCOPE_TEXT("block", 0, "N", NULL, "diffusion models: tokens of a block, those before it cached"),              \
+        SCOPE_TEXT("steps", 0, "N", NULL, "diffusion models: passes that settle a block (default: one a token)"),      \
         SCOPE_TEXT("gpu", 'g', "NAME[:N]", NULL, "put in the rates of a device; without it they are symbols"),         \
         SCOPE_TEXT("tp", 0, "N", NULL, "GPUs that share the model (default: all of -g)"),                              \
         SCOPE_TEXT("layer", 0, "N", NULL, "which kind of layer, from 1, where a model has several")

@@ -309,6 +309,13 @@ bool model_mtp(const struct model *m, struct model *out);
  * ERR_USAGE m's last layer is no attention with an MLP; ERR_NOMEM. Source: 2401.15077; 2401.10774. */
 enum err_code model_eagle(struct arena *a, const struct model *m, struct model *out, struct err *e);
 enum err_code model_medusa(struct arena *a, const struct model *m, int64_t heads, struct model *out, struct err *e);
+
+/* model_passes_whole -- a diffusion model without blocks: every pass takes the whole sequence, and there is no cache.
+ * model_set_blocks -- a diffusion model settles blocks of so many tokens, each in so many passes (0: what it had).
+ * Errors: ERR_USAGE another model, passes without a block, or more of them than a block has tokens. */
+bool model_passes_whole(const struct model *m);
+enum err_code model_set_blocks(struct model *m, int64_t tokens, int64_t passes, struct err *e);
+
 /* model_same -- whether two descriptions cost the same, whatever their names, notes and sources: sizes, layers and
  * their order, formats of what there is. */
 bool model_same(const struct model *a, const struct model *b);

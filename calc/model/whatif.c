@@ -43,6 +43,8 @@ static enum err_code change_kv(struct change *c)
 {
     if (!has_mixer(c, false))
         return change_refuse(c, "no layer attends, so there is no cache and nothing would change");
+    if (model_passes_whole(c->m))
+        return change_refuse(c, "every pass takes the whole sequence, so there is no cache and nothing would change");
     return set_format(c, &c->m->kv);
 }
 

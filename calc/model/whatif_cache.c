@@ -145,6 +145,8 @@ enum err_code change_window(struct change *c)
     const char *text = colon ? arena_strndup(c->arena, c->value, (size_t)(colon - c->value)) : c->value;
     if (!text) return err_nomem(c->e);
     const bool none = strcmp(text, "none") == 0;
+    if (c->m->bidirectional && !none)
+        return change_refuse(c, "tokens of this model see later ones, and windows of such are not described");
     if (none ? colon != NULL : units_parse_count(text, 1, WINDOW_MAX, &tokens, NULL) != ERR_OK)
         return change_refuse(c, "wanted a window in tokens, such as 1024 or 1024:5/6, or none");
     for (size_t i = 0; i < c->layers_n; i++) {

@@ -49,6 +49,8 @@ static enum err_code replace(struct change *c,
 {
     struct part part;
     int64_t at = 0;
+    if (c->m->bidirectional)
+        return change_refuse(c, "tokens of this model see later ones, and a state is of those before alone");
     TRY(change_part(c, c->value, &part));
     TRY(change_unshared(c, "a state"));
     for (size_t i = 0; i < c->layers_n; i++) {
