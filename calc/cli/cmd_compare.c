@@ -30,8 +30,9 @@ static const struct option OPTIONS[] = {
      .kind = OPTION_MANY,
      .value = "KEY=VALUE,...",
      .help = "change a key of every config before reading it"},
-    SCOPE_TEXT("weights", 0, "FORMAT", NULL, "format of the linear layers of every row (default: as stored)"),
-    SCOPE_TEXT("kv", 0, "FORMAT", NULL, "format of the cache of every row"),
+    SCOPE_TEXT("weights", 0, "FORMAT", NULL,
+               "format of the linear layers of every row whose what-if gives no other (default: as stored)"),
+    SCOPE_TEXT("kv", 0, "FORMAT", NULL, "format of the cache of every row whose what-if gives no other"),
     {.name = "context",
      .letter = 'c',
      .kind = OPTION_TEXT,
@@ -235,6 +236,10 @@ static enum err_code fill_rows(struct comparison *k, struct err *e)
         struct compare_row *row = &k->rows[k->rows_n];
         TRY(compare_fill(k->arena, &k->request, v, c, row, e));
         if (!v->what_if) base = k->rows_n;
+        if (v->optional && v->what_if && model_same(&c->model, &k->cases[base].model)) {
+            v->left_out_because = "the model has it already";
+            continue;
+        }
         if (v->optional && row->kv_bytes_per_sequence > k->rows[base].kv_bytes_per_sequence) {
             v->left_out_because = "its cache would be larger than the model's own";
             continue;

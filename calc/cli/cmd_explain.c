@@ -96,7 +96,7 @@ static enum err_code open_topic(struct arena *a, const struct option_values *v, 
     TRY(scope_open(a, v, NULL, s, e));
     TRY(units_parse_count(option_get(v, "batch"), 1, 1 << 24, batch, e));
     TRY(units_parse_count(option_get(v, "context"), 1, 1 << 30, context, e));
-    const int64_t rows = s->quantity.model ? s->model.position_rows : 0;
+    const int64_t rows = s->quantity.model ? model_positions(&s->model) : 0;
     if (!option_given(v, "context") && rows > 0 && rows < *context) *context = rows;
     return scope_context(s, *context, e);
 }

@@ -223,7 +223,7 @@ static enum err_code largest(struct arena *a, const struct option_values *v, enu
                        option_given(v, "for") ? "for" : NAMES[of]);
     TRY(scope_numbers(&s, v, point, &n, e));
     double other;
-    const int64_t rows = s.model.position_rows; /* of a learned position table, beyond which there is no pass */
+    const int64_t rows = model_positions(&s.model); /* of a learned position table, beyond which there is no pass */
     if (rows > 0 && q.other > rows && of == LIMIT_BATCH) q.other = rows;
     if (n && sym_constant(point[0].value, &other)) q.other = (int64_t)other;
     TRY(time_option(v, "tpot", &q.tpot_s, e));

@@ -222,7 +222,7 @@ static enum err_code open_hw(struct arena *a, const char *gpu, struct estimate_c
 static enum err_code set_formats(const struct estimate_request *q, struct model *m, struct err *e)
 {
     if (q->weights) TRY(stored_set_all(m, q->weights, e));
-    if (q->kv) TRY(dtype_find(q->kv, &m->kv, e));
+    if (q->kv) TRY(stored_set_cache(m, q->kv, e));
     if (q->activations) TRY(dtype_find(q->activations, &m->activations, e));
     return ERR_OK;
 }
@@ -290,7 +290,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     TRY(whole_cache(a, &c->model, c, e));
     TRY(estimate_switches_check(q, c, e));
     TRY(estimate_beside_open(a, q, c, e));
-    TRY(estimate_diffusion_open(q, c, e));
+    TRY(estimate_diffusion_open(a, q, c, e));
     const struct step_setup setup = {.model = &c->model,
                                      .hw = &c->hw,
                                      .layout = c->layout,
@@ -313,9 +313,9 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     if (q->calibrated) TRY(open_calibrated(a, q, c, e));
     if (q->drafting.draft) TRY(estimate_drafting_open(a, q, &setup, c, e));
     TRY(estimate_note_stored(a, q, c, e));
-    if (c->model.position_rows > 0 && estimate_longest(q) > c->model.position_rows)
+    if (model_positions(&c->model) > 0 && estimate_longest(q) > model_positions(&c->model))
         return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", c->model.name,
-                       (long long)estimate_longest(q), (long long)c->model.position_rows);
+                       (long long)estimate_longest(q), (long long)model_positions(&c->model));
     return q->engine ? estimate_engine_open(a, q, c, e) : ERR_OK;
 }
 

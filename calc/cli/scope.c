@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "calc/model/stored.h"
 #include "calc/model/whatif.h"
@@ -50,6 +51,18 @@ enum err_code scope_settings(struct arena *a, const char *text, const struct mod
     }
     *out = set;
     *n = count;
+    return ERR_OK;
+}
+
+enum err_code scope_formats(struct arena *a, const struct option_values *v, struct err *e)
+{
+    static const char *const BOTH[] = {"weights", "kv", "activations"};
+    for (size_t i = 0; i < sizeof BOTH / sizeof BOTH[0]; i++) {
+        const char *option = option_get(v, BOTH[i]), *change = whatif_given(a, option_get(v, "what-if"), BOTH[i]);
+        if (option && change && strcasecmp(option, change) != 0)
+            return err_set(e, ERR_USAGE, "--%s %.40s and --what-if %s=%.40s: one of the two", BOTH[i], option, BOTH[i],
+                           change);
+    }
     return ERR_OK;
 }
 
@@ -102,9 +115,10 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
         }
         return ERR_OK;
     }
+    TRY(scope_formats(a, v, e));
     TRY(model_load(a, name, set, n, &s->model, e));
     if (option_get(v, "weights")) TRY(stored_set_all(&s->model, option_get(v, "weights"), e));
-    if (option_get(v, "kv")) TRY(dtype_find(option_get(v, "kv"), &s->model.kv, e));
+    if (option_get(v, "kv")) TRY(stored_set_cache(&s->model, option_get(v, "kv"), e));
     TRY(count_option(v, "block", 1 << 20, &block, e));
     TRY(count_option(v, "steps", 1 << 20, &steps, e));
     TRY(model_set_blocks(&s->model, block, steps, e));
@@ -169,9 +183,9 @@ enum err_code scope_open(struct arena *a, const struct option_values *v, const c
 enum err_code scope_context(const struct scope *s, int64_t context, struct err *e)
 {
     const struct model *m = s->quantity.model;
-    if (m && m->position_rows > 0 && context > m->position_rows)
+    if (m && model_positions(m) > 0 && context > model_positions(m))
         return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", m->name,
-                       (long long)context, (long long)m->position_rows);
+                       (long long)context, (long long)model_positions(m));
     if (s->tokens > context)
         return err_set(e, ERR_USAGE, "--tokens %lld: the context, %lld tokens, has the new ones in it",
                        (long long)s->tokens, (long long)context);

@@ -52,6 +52,9 @@ enum err_code scope_list(struct arena *a, const char *text, const char *what, co
 enum err_code scope_settings(struct arena *a, const char *text, const struct model_setting **out, size_t *n,
                              struct err *e);
 
+/* scope_formats -- whether an option and a what-if give the same numbers two formats. Errors: ERR_USAGE. */
+enum err_code scope_formats(struct arena *a, const struct option_values *v, struct err *e);
+
 /* scope_gpu -- "NAME[:N]" as a device and how many. Errors: as hw_load, units_parse_count. */
 enum err_code scope_gpu(struct arena *a, const char *text, struct hw *hw, int64_t *n, struct err *e);
 

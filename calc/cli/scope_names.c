@@ -299,8 +299,8 @@ enum err_code scope_limits(const struct scope_asker *k, int64_t context, struct 
         l.text =
             arena_printf(q->arena, "%s %s = %.15g", rules[i].above ? "up to" : "from", sym_name(rules[i].limit), v);
     }
-    if (q->free == y->S && q->model && q->model->position_rows > 0) {
-        l.high = (double)q->model->position_rows;
+    if (q->free == y->S && q->model && model_positions(q->model) > 0) {
+        l.high = (double)model_positions(q->model);
         l.text = arena_printf(q->arena, "up to %.15g (its learned position table)", l.high);
     }
     if (q->free == y->S && s->tokens > 1) l.low = (double)s->tokens;

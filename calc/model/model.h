@@ -243,6 +243,7 @@ struct model {
     const char *attention; /* "MHA", "GQA", "MQA", "MLA" and windows, for display */
     int64_t hidden, vocab, layers;
     int64_t position_rows;      /* learned absolute positions; 0: none */
+    int64_t position_offset;    /* of those, rows before that of the first token */
     int64_t max_context_tokens; /* 0 unknown */
     bool tied;                  /* the output head is the embedding */
     bool head_bias;
@@ -309,6 +310,9 @@ bool model_mtp(const struct model *m, struct model *out);
  * ERR_USAGE m's last layer is no attention with an MLP; ERR_NOMEM. Source: 2401.15077; 2401.10774. */
 enum err_code model_eagle(struct arena *a, const struct model *m, struct model *out, struct err *e);
 enum err_code model_medusa(struct arena *a, const struct model *m, int64_t heads, struct model *out, struct err *e);
+
+/* model_positions -- tokens that its learned position table has rows for; 0: it has none. */
+int64_t model_positions(const struct model *m);
 
 /* model_passes_whole -- a diffusion model without blocks: every pass takes the whole sequence, and there is no cache.
  * model_set_blocks -- a diffusion model settles blocks of so many tokens, each in so many passes (0: what it had).

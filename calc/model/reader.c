@@ -290,7 +290,8 @@ static enum err_code read_head(struct reader *r)
     if (m->max_context_tokens == 0)
         return err_set(r->e, ERR_INPUT, "%s: n_positions is missing: the learned position table has that many rows",
                        r->text.file);
-    m->position_rows = m->max_context_tokens + r->family->position_offset;
+    m->position_offset = r->family->position_offset;
+    m->position_rows = m->max_context_tokens + m->position_offset;
     return ERR_OK;
 }
 
@@ -366,6 +367,8 @@ static enum err_code read_structure(struct reader *r)
                            r->text.file);
     return ERR_OK;
 }
+
+int64_t model_positions(const struct model *m) { return m->position_rows - m->position_offset; }
 
 enum err_code model_parse(struct arena *a, const struct json *j, struct model *out, struct err *e)
 {

@@ -45,7 +45,8 @@ static enum err_code change_kv(struct change *c)
         return change_refuse(c, "no layer attends, so there is no cache and nothing would change");
     if (model_passes_whole(c->m))
         return change_refuse(c, "every pass takes the whole sequence, so there is no cache and nothing would change");
-    return set_format(c, &c->m->kv);
+    if (stored_set_cache(c->m, c->value, c->e) == ERR_OK) return ERR_OK;
+    return err_prepend(c->e, "what-if %.60s: ", c->text);
 }
 
 static enum err_code change_state(struct change *c)
@@ -55,6 +56,14 @@ static enum err_code change_state(struct change *c)
     if (d.bits < 16) return change_refuse(c, "recurrent states are kept in fp32, bf16 or fp16");
     if (!has_mixer(c, true))
         return change_refuse(c, "no layer is recurrent, so there is no state and nothing would change");
+    bool matrices = false;
+    for (size_t i = 0; i < c->m->kinds_n; i++) {
+        const struct mixer *x = &c->m->kinds[i].mixer;
+        matrices = matrices || (x->kind == MIXER_RECURRENT && x->recurrence.block != RECURRENT_CONV);
+    }
+    if (!matrices)
+        return change_refuse(c, "its layers keep columns of convolutions alone, in the format of activations "
+                                "(activations=FORMAT)");
     c->m->state = d;
     return ERR_OK;
 }
@@ -323,6 +332,18 @@ static size_t first_of(const char *stack)
     while (stack[n] && stack[n] != ',' && !(stack[n] == '+' && (isalpha((unsigned char)stack[n + 1]) || !stack[n + 1])))
         n++;
     return n;
+}
+
+const char *whatif_given(struct arena *a, const char *stack, const char *name)
+{
+    const char *found = NULL;
+    const size_t len = strlen(name);
+    for (const char *p = stack; p && *p;) {
+        const size_t n = first_of(p);
+        if (n > len && strncmp(p, name, len) == 0 && p[len] == '=') found = arena_strndup(a, p + len + 1, n - len - 1);
+        p += n + (p[n] != '\0');
+    }
+    return found;
 }
 
 enum err_code whatif_apply_all(struct arena *a, struct model *m, const char *stack, struct err *e)

@@ -33,4 +33,7 @@ enum err_code whatif_apply(struct arena *a, struct model *m, const char *text, s
 /* whatif_apply_all -- a stack of them, first to last. Errors: as whatif_apply; ERR_USAGE an empty one. */
 enum err_code whatif_apply_all(struct arena *a, struct model *m, const char *stack, struct err *e);
 
+/* whatif_given -- the value that a stack gives the what-if of that name, the last of several; NULL none. */
+const char *whatif_given(struct arena *a, const char *stack, const char *name);
+
 #endif

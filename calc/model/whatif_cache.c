@@ -68,18 +68,28 @@ static enum err_code can_be_latent(const struct change *c, const struct mixer *x
     return ERR_OK;
 }
 
+/* Other ranks of a latent that is there; its query latent stays where none is stated. */
+static bool resize_latent(const struct mixer *ranks, struct mixer *x)
+{
+    if (x->kind != MIXER_LATENT) return false;
+    x->kv_rank = ranks->kv_rank;
+    x->rope_dim = ranks->rope_dim;
+    if (ranks->q_rank > 0) x->q_rank = ranks->q_rank;
+    return true;
+}
+
 /* Widths of heads stay: keys get a rope part beside them. Biases and norms of queries, keys and values go with their
  * matrices; the latents have norms of their own. */
 enum err_code change_latent(struct change *c)
 {
     struct mixer ranks = {.kind = MIXER_LATENT};
-    int64_t attending;
+    bool any = false;
     TRY(read_ranks(c, &ranks));
-    TRY(change_attending(c, true, &attending));
     TRY(change_unshared(c, "a latent"));
     for (size_t i = 0; i < c->layers_n; i++) {
         struct mixer *x = &c->layer[i].mixer, was;
-        if (x->kind != MIXER_ATTENTION) continue;
+        any = any || x->kind == MIXER_ATTENTION || x->kind == MIXER_LATENT;
+        if (resize_latent(&ranks, x) || x->kind != MIXER_ATTENTION) continue;
         TRY(can_be_latent(c, x));
         memcpy(&was, x, sizeof was);
         memset(x, 0, sizeof *x);
@@ -94,7 +104,7 @@ enum err_code change_latent(struct change *c)
         x->sinks = was.sinks;
         x->o_bias = was.o_bias;
     }
-    return ERR_OK;
+    return any ? ERR_OK : change_refuse(c, "the model has no attention");
 }
 
 /* ---- across layers ---- */
