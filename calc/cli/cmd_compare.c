@@ -8,6 +8,7 @@
 #include "calc/cli/compare.h"
 #include "calc/cli/preset.h"
 #include "calc/cli/scope.h"
+#include "calc/model/whatif.h"
 
 static const struct option OPTIONS[] = {
     {.name = "model",
@@ -205,12 +206,45 @@ static enum err_code read_variants(struct comparison *k, const struct option_val
     if (!models) return err_set(e, ERR_USAGE, "compare: which models? -m NAME,... (ridge list models)");
     TRY(scope_list(a, models, "-m", &k->models, &k->models_n, e));
     if (option_get(v, "what-if")) TRY(scope_list(a, option_get(v, "what-if"), "--what-if", &changes, &changes_n, e));
+    for (size_t i = 0; i < changes_n; i++) TRY(whatif_check(a, changes[i], e));
     k->variant = arena_array(a, k->models_n * (1 + changes_n + rows), sizeof *k->variant);
     if (!k->variant) return err_nomem(e);
     for (size_t m = 0; m < k->models_n; m++) {
         TRY(add(k, k->models[m], k->models[m], NULL, e));
-        for (size_t i = 0; i < changes_n; i++) TRY(add(k, changes[i], k->models[m], changes[i], e));
+        for (size_t i = 0; i < changes_n; i++) {
+            TRY(add(k, changes[i], k->models[m], changes[i], e));
+            k->variant[k->variants_n - 1].typed = i + 1;
+        }
         for (size_t i = 0; i < presets_n; i++) TRY(add_preset(k, &preset[i], k->models[m], e));
+    }
+    return ERR_OK;
+}
+
+/* A row of a model as it is has the name that its file gives it, where no earlier row has that. */
+static enum err_code name_row(struct comparison *k, struct compare_variant *v, const struct estimate_case *c,
+                              const char **base, struct err *e)
+{
+    if (!v->what_if && v->label == v->model) {
+        *base = c->model.name;
+        for (size_t i = 0; i < k->rows_n; i++)
+            if (strcmp(k->rows[i].variant, *base) == 0) *base = v->model;
+        v->label = v->under = *base;
+        return ERR_OK;
+    }
+    if (k->models_n < 2 || !v->what_if || strcmp(*base, v->model) == 0) return ERR_OK;
+    v->label = arena_printf(k->arena, "%s %s", *base, v->under + strspn(v->under, " "));
+    return v->label ? ERR_OK : err_nomem(e);
+}
+
+/* A change that was typed is of one model at least. */
+static enum err_code check_typed(const struct comparison *k, struct err *e)
+{
+    for (size_t i = 0; i < k->variants_n; i++) {
+        const struct compare_variant *v = &k->variant[i];
+        bool any = !v->typed;
+        for (size_t j = 0; j < k->variants_n && !any; j++)
+            any = k->variant[j].typed == v->typed && !k->variant[j].left_out_because;
+        if (!any) return err_set(e, ERR_USAGE, "%s: %s", v->model, v->left_out_because);
     }
     return ERR_OK;
 }
@@ -221,19 +255,21 @@ static enum err_code fill_rows(struct comparison *k, struct err *e)
     k->rows = arena_array(k->arena, k->variants_n, sizeof *k->rows);
     if (!k->cases || !k->rows) return err_nomem(e);
     size_t base = 0, changes = 0, optional = 0;
+    const char *named = "";
     for (size_t i = 0; i < k->variants_n; i++) {
         struct compare_variant *v = &k->variant[i];
         optional += v->optional;
         struct estimate_case *c = &k->cases[k->rows_n];
         struct err own = {.code = ERR_OK};
         const enum err_code code = compare_open(k->arena, &k->request, v, c, &own);
-        if (code == ERR_USAGE && v->optional) {
+        if (code == ERR_USAGE && (v->optional || (v->typed && k->models_n > 1))) {
             v->left_out_because = arena_strndup(k->arena, own.text, strlen(own.text));
             if (!v->left_out_because) return err_nomem(e);
             continue;
         }
         if (code != ERR_OK) return err_set(e, code, "%s", own.text);
         struct compare_row *row = &k->rows[k->rows_n];
+        TRY(name_row(k, v, c, &named, e));
         TRY(compare_fill(k->arena, &k->request, v, c, row, e));
         if (!v->what_if) base = k->rows_n;
         if (v->optional && v->what_if && model_same(&c->model, &k->cases[base].model)) {
@@ -247,6 +283,7 @@ static enum err_code fill_rows(struct comparison *k, struct err *e)
         changes += v->optional;
         k->rows_n++;
     }
+    TRY(check_typed(k, e));
     bool diffuses = false;
     for (size_t i = 0; i < k->rows_n; i++) diffuses = diffuses || k->cases[i].model.diffusion;
     if ((k->request.estimate.diffusion_block || k->request.estimate.steps) && !diffuses)
@@ -338,7 +375,7 @@ static enum err_code make_notes(struct comparison *k, const char ***out, size_t 
     }
     for (size_t i = 0; i < k->variants_n; i++) {
         const struct compare_variant *v = &k->variant[i];
-        const bool named = v->what_if && strcmp(v->what_if, v->label) != 0;
+        const bool named = v->what_if && !v->typed && strcmp(v->what_if, v->label) != 0;
         if (!v->left_out_because && (!v->says || said_before(k, i))) continue;
         notes[*n] = arena_printf(
             k->arena, "%s%s%s%s: %s%s%s%s", v->label, named ? " (" : "", named ? v->what_if : "", named ? ")" : "",
@@ -368,6 +405,25 @@ static const char *text_columns(const struct comparison *k)
                                                          : "weight_bytes");
 }
 
+/* Labels that a narrow table would cut to the same text get numbers, and a legend under it: legend[i], NULL none. */
+static enum err_code number_rows(struct comparison *k, const char **legend, struct err *e)
+{
+    enum { CUT = 11 }; /* columns that the narrowest string column shows of a longer one */
+    struct compare_row *r = k->rows;
+    for (size_t i = 0; i < k->rows_n; i++) {
+        bool alike = false;
+        for (size_t j = 0; j < k->rows_n && strlen(r[i].under) > CUT + 3; j++)
+            alike = alike || (strlen(r[j].under) > CUT + 3 && strncmp(r[i].under, r[j].under, CUT) == 0 &&
+                              strcmp(r[i].under, r[j].under) != 0);
+        if (!alike) continue;
+        const char *own = r[i].under + strspn(r[i].under, " ");
+        r[i].variant = arena_printf(k->arena, "%.*s[%zu] %s", (int)(own - r[i].under), r[i].under, i + 1, own);
+        legend[i] = arena_printf(k->arena, "[%zu] %s", i + 1, own);
+        if (!r[i].variant || !legend[i]) return err_nomem(e);
+    }
+    return ERR_OK;
+}
+
 static enum err_code write_all(struct comparison *k, const struct option_values *v, enum table_format format,
                                struct out *o, struct err *e)
 {
@@ -391,8 +447,16 @@ static enum err_code write_all(struct comparison *k, const struct option_values 
     const size_t notes_n = t.n_notes;
     t.n_notes = 0;
     TRY(write_heading(k, o, e));
+    const char **legend = arena_array(k->arena, k->rows_n, sizeof *legend);
+    if (!legend) return err_nomem(e);
     for (size_t i = 0; i < k->rows_n; i++) k->rows[i].variant = k->rows[i].under;
+    TRY(number_rows(k, legend, e));
     TRY(table_write(&t, format, o, e));
+    for (size_t i = 0, any = 0; i < k->rows_n; i++) {
+        if (!legend[i]) continue;
+        if (!any++) out_char(o, '\n');
+        put_wrapped(o, 0, legend[i]);
+    }
     if (notes_n) out_char(o, '\n');
     for (size_t i = 0; i < notes_n; i++) {
         char *clean = arena_alloc(k->arena, strlen(notes[i]) + 8);

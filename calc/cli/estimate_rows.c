@@ -269,6 +269,21 @@ static enum err_code check_layout(const struct estimate_request *q, const struct
     return ERR_OK;
 }
 
+/* A what-if's window that no asked context exceeds. */
+static enum err_code note_window(struct arena *a, const struct estimate_request *q, struct model *m, struct err *e)
+{
+    const int64_t longest = estimate_longest(q);
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < m->kinds_n; i++) {
+        const struct mixer *x = &m->kinds[i].mixer;
+        if (x->kind == MIXER_ATTENTION && x->window_tokens > 0 && x->window_tokens < least) least = x->window_tokens;
+    }
+    if (!q->what_if || !whatif_given(a, q->what_if, "window") || least == INT64_MAX || longest > least) return ERR_OK;
+    m->notes = arena_printf(a, "%s%sa window of %lld tokens cuts nothing of a context of %lld",
+                            m->notes ? m->notes : "", m->notes ? "; " : "", (long long)least, (long long)longest);
+    return m->notes ? ERR_OK : err_nomem(e);
+}
+
 enum err_code estimate_case_open(struct arena *a, const struct estimate_request *q, const char *model, const char *gpu,
                                  struct estimate_case *out, struct err *e)
 {
@@ -278,6 +293,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     TRY(set_formats(q, &c->model, e));
     if (q->diffusion_block && c->model.diffusion) c->model.block_tokens = q->diffusion_block;
     if (q->what_if) TRY(whatif_apply_all(a, &c->model, q->what_if, e));
+    TRY(note_window(a, q, &c->model, e));
     TRY(open_hw(a, gpu, c, e));
     if (q->course) hw_pin_course(&c->hw);
     c->capacity_bytes = hw_capacity_bytes(&c->hw);
