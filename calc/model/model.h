@@ -297,7 +297,7 @@ struct model_setting {
  * config.json, a built-in name or alias, or a Hugging Face id in the local cache ($HF_HOME, ~/.cache/huggingface/hub).
  * Settings override keys before reading. Tensors beside a config.json fill stored_* (not with settings: then it is
  * another model) and say how its weights are stored, where the config says otherwise; so do those of a .gguf. Errors:
- * as model_parse; ERR_INPUT unknown name (nearest offered), a .gguf that lies; ERR_IO. */
+ * as model_parse; ERR_INPUT unknown name (nearest offered), a .gguf or a header of tensors that lies; ERR_IO. */
 enum err_code model_load(struct arena *a, const char *name, const struct model_setting *set, size_t n_set,
                          struct model *out, struct err *e);
 

@@ -246,7 +246,7 @@ enum err_code stored_read(struct arena *a, const struct json *root, const struct
     for (size_t i = 1; i < n && !m->weights_unknown; i++) TRY(compare_statement(&s, &one[0], &one[i]));
     for (size_t i = 0; i < m->kinds_n && !m->weights_unknown; i++)
         if (!module_covers(&m->kinds[i]))
-            TRY(stored_unknown(&s, "quantised, and which matrices of its layers of %s that converts is not known",
+            TRY(stored_unknown(&s, "quantised, but not how: of its layers of %s it is not known which matrices are",
                                m->kinds[i].label));
     return m->weights_unknown ? ERR_OK : format_plan_apply(a, &s.plan, m, e);
 }
