@@ -854,13 +854,13 @@ static void test_safetensors_beside_a_config(void **state)
     m = loaded(w, "");
     assert_true(m.stored_bytes == 323);
     assert_false(m.stored_plain);
-    /* one that lies is left out, and named */
+    /* one that lies is refused, and named */
     checkpoint_safetensors(w->dir, "model.safetensors",
                            "{\"x\":{\"dtype\":\"U8\",\"shape\":[17,19],\"data_offsets\":[0,323]}}", 322);
-    m = loaded(w, "");
-    assert_true(isnan(m.stored_bytes));
-    assert_non_null(strstr(m.notes, "its tensors are left out: "));
-    assert_non_null(strstr(m.notes, "model.safetensors: ends 1 bytes before"));
+    assert_int_equal(model_load(w->arena, w->dir, NULL, 0, &m, &e), ERR_INPUT);
+    assert_non_null(strstr(e.text, "model.safetensors: ends 1 bytes before"));
+    checkpoint_safetensors(w->dir, "model.safetensors",
+                           "{\"x\":{\"dtype\":\"U8\",\"shape\":[17,19],\"data_offsets\":[0,323]}}", 323);
     /* an index alone */
     static const char INDEX[] = "{\"metadata\":{\"total_size\":647.0},\"weight_map\":{\"x\":\"s.safetensors\"}}";
     checkpoint_file(w->dir, "model.safetensors.index.json", INDEX, sizeof INDEX - 1, 0);

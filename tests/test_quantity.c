@@ -60,9 +60,11 @@ static void check_cache(const struct learn *f, const char *name)
     assert_int_equal(cost_cache(s->c, &s->y, s->model, s->tp, &cache, &e), ERR_OK);
     const struct sym *kv = learn_named(s, "kv_bytes", &e);
     assert_non_null(kv);
+    const bool whole = model_passes_whole(s->model); /* keeps none */
     for (size_t k = 0; k < COUNT(POINTS); k++)
         assert_same(learn_at(s, kv, POINTS[k].B, POINTS[k].S),
-                    (double)POINTS[k].B * learn_at(s, cache.bytes_per_sequence, 1, POINTS[k].S), name, "kv_bytes");
+                    whole ? 0 : (double)POINTS[k].B * learn_at(s, cache.bytes_per_sequence, 1, POINTS[k].S), name,
+                    "kv_bytes");
 }
 
 /* kv_bytes is the sum of what operators hold: B times the cache of one sequence; as expressions where algebra may. */
@@ -148,10 +150,13 @@ static void check_step(struct learn *f, enum step_fidelity fidelity, bool course
                                      .fidelity = fidelity,
                                      .conventions = course ? COURSE : (struct cost_conventions){0},
                                      .prefill_together = together,
+                                     .uncached = model_passes_whole(&f->model),
+                                     .pass_tokens = f->model.block_tokens,
                                      .block_tokens = 16};
     if (step_compile(f->a, &setup, &step, &e) != ERR_OK) fail_msg("%s: %s", name, e.text);
     assert_int_equal(quantity_topic(s, "decode_step", QUANTITY_ANY, &decode, &e), ERR_OK);
-    assert_int_equal(quantity_topic(s, "prefill", QUANTITY_DECODE, &prefill, &e), ERR_OK);
+    const bool whole = model_passes_whole(&f->model); /* has no prefill: every pass takes all */
+    assert_int_equal(quantity_topic(s, "prefill", QUANTITY_DECODE, &prefill, &e), whole ? ERR_USAGE : ERR_OK);
     for (size_t k = 0; k < COUNT(POINTS); k++) {
         const double B = (double)POINTS[k].B, S = (double)POINTS[k].S;
         double v[STEP_VALUES_N], *out[STEP_VALUES_N];
@@ -162,7 +167,7 @@ static void check_step(struct learn *f, enum step_fidelity fidelity, bool course
             size_t at;
             const char *what;
         } pass[] = {{&prefill, STEP_prefill_s, "prefill"}, {&decode, STEP_decode_step_s, "decode_step"}};
-        for (size_t p = 0; p < 2; p++) {
+        for (size_t p = whole; p < 2; p++) {
             const struct timed_total *t = &pass[p].topic->total;
             const struct sym *const want[] = {t->time_s, t->flops, t->bytes, t->compute_s, t->memory_s, t->link_s};
             for (size_t i = 0; i < COUNT(want); i++)

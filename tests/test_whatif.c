@@ -161,7 +161,7 @@ static void test_latent(void **state)
     const struct model m = changed("llama-2-13b", "mla=512+64");
     assert_string_equal(m.attention, "MLA");
     assert_string_equal(m.kinds[0].label, "latent attention + mlp");
-    refused("deepseek-v2", "mla=512+64", "latent attention");
+    refused("deepseek-v2", "window=1024", "latent attention");
     refused("mistral-7b-v0.1", "mla=512+64", "window");
     refused("llama-2-13b", "cla=2+mla=512+64", "cache of an earlier layer");
     refused("llama-2-13b", "mla=512", "512+64");
@@ -279,7 +279,19 @@ static void test_states(void **state)
     refused("deepseek-v3.2", "ssm=7/8", "indexer");
     refused("falcon-mamba-7b", "linear=7/8", "no attention");
     want_state("stripedhyena-hessian-7b", "poles=5", 16 * (2 * 5 * 4096 * 4.0 + 2 * 3 * 4096 * 2.0));
-    refused("stripedhyena-hessian-7b", "poles=2", "nothing would change");
+    assert_non_null(strstr(changed("stripedhyena-hessian-7b", "poles=2").notes, "changes nothing"));
+    refused("lfm2-1.2b", "state=fp32", "columns of convolutions");
+    refused("llada-8b", "ssm=1/2", "see later ones");
+    refused("dream-7b", "linear=1/2", "see later ones");
+    refused("dream-7b", "window=1024", "see later ones");
+    refused("llada-8b", "kv=fp8", "no cache");
+    refused("llama-3.1-8b", "kv=gptq4", "format of weights");
+    refused("lfm2-1.2b", "kv=int4", "across heads");
+    /* Other ranks of DeepSeek-V3's latent, 61 layers: kv_a loses 7168*256, kv_b 128*256*256, the norm 256. */
+    want_cache("deepseek-v3", "mla=256+64", 61 * 320 * 2.0, 0);
+    want_params("deepseek-v3", "mla=256+64", 671026419200.0 - 61 * (7168 * 256 + 128 * 256 * 256 + 256), false);
+    want_params("deepseek-v3", "mla=512+64:1024", 671026419200.0 - 61 * (7168 * 512 + 512 + 128.0 * 192 * 512), false);
+    assert_non_null(strstr(changed("deepseek-v3", "mla=512+64").notes, "changes nothing"));
     refused("lfm2-1.2b", "poles=2", "long convolution");
     refused("falcon-mamba-7b", "gqa=8", "no attention");
     refused("zamba2-7b", "window=1024:1/2", "weights of others");

@@ -8,6 +8,7 @@
 #include "calc/cli/compare.h"
 #include "calc/cli/preset.h"
 #include "calc/cli/scope.h"
+#include "calc/model/whatif.h"
 
 static const struct option OPTIONS[] = {
     {.name = "model",
@@ -30,8 +31,9 @@ static const struct option OPTIONS[] = {
      .kind = OPTION_MANY,
      .value = "KEY=VALUE,...",
      .help = "change a key of every config before reading it"},
-    SCOPE_TEXT("weights", 0, "FORMAT", NULL, "format of the linear layers of every row (default: as stored)"),
-    SCOPE_TEXT("kv", 0, "FORMAT", NULL, "format of the cache of every row"),
+    SCOPE_TEXT("weights", 0, "FORMAT", NULL,
+               "format of the linear layers of every row whose what-if gives no other (default: as stored)"),
+    SCOPE_TEXT("kv", 0, "FORMAT", NULL, "format of the cache of every row whose what-if gives no other"),
     {.name = "context",
      .letter = 'c',
      .kind = OPTION_TEXT,
@@ -39,6 +41,10 @@ static const struct option OPTIONS[] = {
      .fallback = "1024",
      .group = "Workload",
      .help = "tokens of a sequence"},
+    SCOPE_TEXT("block", 0, "N", NULL,
+               "of the diffusion models: tokens of a block, those before it cached (default: the model's; else whole "
+               "sequences)"),
+    SCOPE_TEXT("steps", 0, "N", NULL, "of the diffusion models: passes that settle a block (default: one a token)"),
     SCOPE_TEXT("batch", 'b', "N", "1", "sequences that memory is shown for; a row that they do not fit has no times"),
     SCOPE_TEXT("tpot", 0, "TIME", NULL, "the largest batch is one whose decode step takes at most this: 50ms"),
     SCOPE_TEXT("ttft", 0, "TIME", NULL, "the same of a prompt's prefill"),
@@ -83,6 +89,13 @@ static enum err_code count_of(struct arena *a, const struct option_values *v, co
     return ERR_OK;
 }
 
+static enum err_code optional_count(const struct option_values *v, const char *name, int64_t most, int64_t *out,
+                                    struct err *e)
+{
+    if (!option_get(v, name)) return ERR_OK;
+    return units_parse_count(option_get(v, name), 1, most, out, e) == ERR_OK ? ERR_OK : err_prepend(e, "--%s: ", name);
+}
+
 static enum err_code time_of(const struct option_values *v, const char *name, double *out, struct err *e)
 {
     *out = (double)NAN;
@@ -112,6 +125,9 @@ static enum err_code read_request(struct arena *a, const struct option_values *v
     TRY(count_of(a, v, "context", TOKENS_MAX, &m->context, e));
     TRY(time_of(v, "tpot", &q.tpot_s, e));
     TRY(time_of(v, "ttft", &q.ttft_s, e));
+    TRY(optional_count(v, "block", 1 << 20, &m->diffusion_block, e));
+    TRY(optional_count(v, "steps", 1 << 20, &m->steps, e));
+    m->some_diffuse = true;
     m->weights = option_get(v, "weights");
     m->kv = option_get(v, "kv");
     m->course = option_get(v, "course") != NULL;
@@ -190,12 +206,45 @@ static enum err_code read_variants(struct comparison *k, const struct option_val
     if (!models) return err_set(e, ERR_USAGE, "compare: which models? -m NAME,... (ridge list models)");
     TRY(scope_list(a, models, "-m", &k->models, &k->models_n, e));
     if (option_get(v, "what-if")) TRY(scope_list(a, option_get(v, "what-if"), "--what-if", &changes, &changes_n, e));
+    for (size_t i = 0; i < changes_n; i++) TRY(whatif_check(a, changes[i], e));
     k->variant = arena_array(a, k->models_n * (1 + changes_n + rows), sizeof *k->variant);
     if (!k->variant) return err_nomem(e);
     for (size_t m = 0; m < k->models_n; m++) {
         TRY(add(k, k->models[m], k->models[m], NULL, e));
-        for (size_t i = 0; i < changes_n; i++) TRY(add(k, changes[i], k->models[m], changes[i], e));
+        for (size_t i = 0; i < changes_n; i++) {
+            TRY(add(k, changes[i], k->models[m], changes[i], e));
+            k->variant[k->variants_n - 1].typed = i + 1;
+        }
         for (size_t i = 0; i < presets_n; i++) TRY(add_preset(k, &preset[i], k->models[m], e));
+    }
+    return ERR_OK;
+}
+
+/* A row of a model as it is has the name that its file gives it, where no earlier row has that. */
+static enum err_code name_row(struct comparison *k, struct compare_variant *v, const struct estimate_case *c,
+                              const char **base, struct err *e)
+{
+    if (!v->what_if && v->label == v->model) {
+        *base = c->model.name;
+        for (size_t i = 0; i < k->rows_n; i++)
+            if (strcmp(k->rows[i].variant, *base) == 0) *base = v->model;
+        v->label = v->under = *base;
+        return ERR_OK;
+    }
+    if (k->models_n < 2 || !v->what_if || strcmp(*base, v->model) == 0) return ERR_OK;
+    v->label = arena_printf(k->arena, "%s %s", *base, v->under + strspn(v->under, " "));
+    return v->label ? ERR_OK : err_nomem(e);
+}
+
+/* A change that was typed is of one model at least. */
+static enum err_code check_typed(const struct comparison *k, struct err *e)
+{
+    for (size_t i = 0; i < k->variants_n; i++) {
+        const struct compare_variant *v = &k->variant[i];
+        bool any = !v->typed;
+        for (size_t j = 0; j < k->variants_n && !any; j++)
+            any = k->variant[j].typed == v->typed && !k->variant[j].left_out_because;
+        if (!any) return err_set(e, ERR_USAGE, "%s: %s", v->model, v->left_out_because);
     }
     return ERR_OK;
 }
@@ -206,21 +255,27 @@ static enum err_code fill_rows(struct comparison *k, struct err *e)
     k->rows = arena_array(k->arena, k->variants_n, sizeof *k->rows);
     if (!k->cases || !k->rows) return err_nomem(e);
     size_t base = 0, changes = 0, optional = 0;
+    const char *named = "";
     for (size_t i = 0; i < k->variants_n; i++) {
         struct compare_variant *v = &k->variant[i];
         optional += v->optional;
         struct estimate_case *c = &k->cases[k->rows_n];
         struct err own = {.code = ERR_OK};
         const enum err_code code = compare_open(k->arena, &k->request, v, c, &own);
-        if (code == ERR_USAGE && v->optional) {
+        if (code == ERR_USAGE && (v->optional || (v->typed && k->models_n > 1))) {
             v->left_out_because = arena_strndup(k->arena, own.text, strlen(own.text));
             if (!v->left_out_because) return err_nomem(e);
             continue;
         }
         if (code != ERR_OK) return err_set(e, code, "%s", own.text);
         struct compare_row *row = &k->rows[k->rows_n];
+        TRY(name_row(k, v, c, &named, e));
         TRY(compare_fill(k->arena, &k->request, v, c, row, e));
         if (!v->what_if) base = k->rows_n;
+        if (v->optional && v->what_if && model_same(&c->model, &k->cases[base].model)) {
+            v->left_out_because = "the model has it already";
+            continue;
+        }
         if (v->optional && row->kv_bytes_per_sequence > k->rows[base].kv_bytes_per_sequence) {
             v->left_out_because = "its cache would be larger than the model's own";
             continue;
@@ -228,6 +283,11 @@ static enum err_code fill_rows(struct comparison *k, struct err *e)
         changes += v->optional;
         k->rows_n++;
     }
+    TRY(check_typed(k, e));
+    bool diffuses = false;
+    for (size_t i = 0; i < k->rows_n; i++) diffuses = diffuses || k->cases[i].model.diffusion;
+    if ((k->request.estimate.diffusion_block || k->request.estimate.steps) && !diffuses)
+        return err_set(e, ERR_USAGE, "--block and --steps are of diffusion models, and no row is of one");
     compare_ratios(k->rows, k->rows_n);
     k->nothing_left = optional > 0 && changes == 0;
     return ERR_OK;
@@ -280,12 +340,28 @@ static bool said_before(const struct comparison *k, size_t at)
     return false;
 }
 
+/* What a step of a diffusion model is, and what it keeps. */
+static const char *diffusion_note(struct arena *a, const struct estimate_case *c, const char *row)
+{
+    const struct estimate_diffusion *d = &c->diffusion;
+    if (d->block_tokens == 0)
+        return arena_printf(a, "%s: diffusion over the whole sequence: no cache, and a step is a pass over the context",
+                            row);
+    return arena_printf(a, "%s: diffusion in blocks of %lld tokens: a step is a pass over one, of %lld that settle it",
+                        row, (long long)d->block_tokens, (long long)(d->steps ? d->steps : d->block_tokens));
+}
+
 /* What is said of the variants, and why some have no row. */
 static enum err_code make_notes(struct comparison *k, const char ***out, size_t *n, struct err *e)
 {
-    const char **notes = arena_array(k->arena, 2 * k->variants_n, sizeof *notes);
+    const char **notes = arena_array(k->arena, 3 * k->variants_n, sizeof *notes);
     if (!notes) return err_nomem(e);
     *n = 0;
+    for (size_t i = 0; i < k->rows_n; i++) {
+        if (!k->cases[i].model.diffusion || k->rows[i].what_if) continue;
+        notes[*n] = diffusion_note(k->arena, &k->cases[i], k->rows[i].variant);
+        if (!notes[(*n)++]) return err_nomem(e);
+    }
     const char *of_model = ""; /* notes of the model's file, which its changes repeat */
     for (size_t i = 0; i < k->rows_n; i++) {
         const struct compare_row *r = &k->rows[i];
@@ -299,7 +375,7 @@ static enum err_code make_notes(struct comparison *k, const char ***out, size_t 
     }
     for (size_t i = 0; i < k->variants_n; i++) {
         const struct compare_variant *v = &k->variant[i];
-        const bool named = v->what_if && strcmp(v->what_if, v->label) != 0;
+        const bool named = v->what_if && !v->typed && strcmp(v->what_if, v->label) != 0;
         if (!v->left_out_because && (!v->says || said_before(k, i))) continue;
         notes[*n] = arena_printf(
             k->arena, "%s%s%s%s: %s%s%s%s", v->label, named ? " (" : "", named ? v->what_if : "", named ? ")" : "",
@@ -329,6 +405,25 @@ static const char *text_columns(const struct comparison *k)
                                                          : "weight_bytes");
 }
 
+/* Labels that a narrow table would cut to the same text get numbers, and a legend under it: legend[i], NULL none. */
+static enum err_code number_rows(struct comparison *k, const char **legend, struct err *e)
+{
+    enum { CUT = 11 }; /* columns that the narrowest string column shows of a longer one */
+    struct compare_row *r = k->rows;
+    for (size_t i = 0; i < k->rows_n; i++) {
+        bool alike = false;
+        for (size_t j = 0; j < k->rows_n && strlen(r[i].under) > CUT + 3; j++)
+            alike = alike || (strlen(r[j].under) > CUT + 3 && strncmp(r[i].under, r[j].under, CUT) == 0 &&
+                              strcmp(r[i].under, r[j].under) != 0);
+        if (!alike) continue;
+        const char *own = r[i].under + strspn(r[i].under, " ");
+        r[i].variant = arena_printf(k->arena, "%.*s[%zu] %s", (int)(own - r[i].under), r[i].under, i + 1, own);
+        legend[i] = arena_printf(k->arena, "[%zu] %s", i + 1, own);
+        if (!r[i].variant || !legend[i]) return err_nomem(e);
+    }
+    return ERR_OK;
+}
+
 static enum err_code write_all(struct comparison *k, const struct option_values *v, enum table_format format,
                                struct out *o, struct err *e)
 {
@@ -352,8 +447,16 @@ static enum err_code write_all(struct comparison *k, const struct option_values 
     const size_t notes_n = t.n_notes;
     t.n_notes = 0;
     TRY(write_heading(k, o, e));
+    const char **legend = arena_array(k->arena, k->rows_n, sizeof *legend);
+    if (!legend) return err_nomem(e);
     for (size_t i = 0; i < k->rows_n; i++) k->rows[i].variant = k->rows[i].under;
+    TRY(number_rows(k, legend, e));
     TRY(table_write(&t, format, o, e));
+    for (size_t i = 0, any = 0; i < k->rows_n; i++) {
+        if (!legend[i]) continue;
+        if (!any++) out_char(o, '\n');
+        put_wrapped(o, 0, legend[i]);
+    }
     if (notes_n) out_char(o, '\n');
     for (size_t i = 0; i < notes_n; i++) {
         char *clean = arena_alloc(k->arena, strlen(notes[i]) + 8);

@@ -96,7 +96,7 @@ static enum err_code open_topic(struct arena *a, const struct option_values *v, 
     TRY(scope_open(a, v, NULL, s, e));
     TRY(units_parse_count(option_get(v, "batch"), 1, 1 << 24, batch, e));
     TRY(units_parse_count(option_get(v, "context"), 1, 1 << 30, context, e));
-    const int64_t rows = s->quantity.model ? s->model.position_rows : 0;
+    const int64_t rows = s->quantity.model ? model_positions(&s->model) : 0;
     if (!option_given(v, "context") && rows > 0 && rows < *context) *context = rows;
     return scope_context(s, *context, e);
 }
@@ -136,12 +136,13 @@ static enum err_code write_title(struct out *o, struct arena *a, const struct sc
     const bool of_layer = quantity_of_layer(&s->quantity, topic) || strcmp(topic, "decode_step") == 0;
     const bool timed = r->unit == UNITS_SECONDS || r->unit == UNITS_TOK_PER_S;
     const char *at = "", *tokens = "";
+    double each;
     if (r->of_batch) at = arena_printf(a, " at batch %lld", (long long)batch);
     if (r->of_context && at) at = arena_printf(a, "%s%s context %lld", at, *at ? "," : " at", (long long)context);
     if (of_layer)
-        tokens = phase_of(s, topic) != QUANTITY_DECODE ? ", T = S"
-                 : s->tokens                           ? arena_printf(a, ", T = %lld", (long long)s->tokens)
-                                                       : ", T = 1";
+        tokens = phase_of(s, topic) != QUANTITY_DECODE || !sym_constant(quantity_tokens(&s->quantity), &each)
+                     ? ", T = S"
+                     : arena_printf(a, ", T = %.0f", each);
     const char *title =
         at && tokens ? arena_printf(a, "%s of %s%s%s: %s%s%s%s%s", topic, s->model.name, s->gpus ? " on " : "",
                                     s->gpus ? s->hw.name : "", units_format(value, r->unit, r->value), at, tokens,

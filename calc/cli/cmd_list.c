@@ -1,5 +1,6 @@
 /* cmd_list -- what is built in. */
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "calc/base/embed.h"
@@ -177,6 +178,18 @@ static enum err_code named(struct listing *l, const struct text_row *rows, size_
     return ERR_OK;
 }
 
+/* The same lines under names of their own. */
+#define LINE(key_, field, help_)                                                                                       \
+    {                                                                                                                  \
+        .key = (key_), .heading = (key_), .help = (help_), .kind = COLUMN_STRING, .unit = UNITS_NONE,                  \
+        .offset = offsetof(struct text_row, field), .flags = COLUMN_SHOWN                                              \
+    }
+static const struct column FAMILY_LINES[] = {
+    LINE("name", name, "the name"),
+    LINE("blocks", unit, "what a layer is made of"),
+    LINE("checked", meaning, "what was checked, and against what"),
+};
+
 static enum err_code list_families(struct listing *l, struct err *e)
 {
     size_t n;
@@ -184,7 +197,9 @@ static enum err_code list_families(struct listing *l, struct err *e)
     struct text_row *rows = arena_array(l->arena, n, sizeof *rows);
     if (!rows) return err_nomem(e);
     for (size_t i = 0; i < n; i++) rows[i] = (struct text_row){f[i].name, f[i].blocks, f[i].exact};
-    return named(l, rows, n);
+    TRY(named(l, rows, n));
+    l->table.columns = FAMILY_LINES;
+    return ERR_OK;
 }
 
 static enum err_code list_dtypes(struct listing *l, struct err *e)

@@ -150,9 +150,10 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     const struct model_setting *set;
     size_t n;
     TRY(scope_settings(a, option_get(v, "set"), &set, &n, e));
+    TRY(scope_formats(a, v, e));
     TRY(model_load(a, option_get(v, "model"), set, n, m, e));
     if (option_get(v, "weights")) TRY(stored_set_all(m, option_get(v, "weights"), e));
-    if (option_get(v, "kv")) TRY(dtype_find(option_get(v, "kv"), &m->kv, e));
+    if (option_get(v, "kv")) TRY(stored_set_cache(m, option_get(v, "kv"), e));
     if (option_get(v, "what-if")) TRY(whatif_apply_all(a, m, option_get(v, "what-if"), e));
     if (m->diffusion) return err_set(e, ERR_USAGE, "%s: layouts of diffusion models are not listed", m->name);
     return ERR_OK;
@@ -176,9 +177,9 @@ static enum err_code open_plan(struct arena *a, const struct option_values *v, s
     TRY(scope_gpu(a, option_get(v, "gpu"), &p->hw, &p->gpus, e));
     if (p->gpus > GPUS_MAX) return err_set(e, ERR_RANGE, "more than %d GPUs", (int)GPUS_MAX);
     TRY(layout_options_nodes(&p->asked, p->gpus, p->gpus, &p->hw, &p->per_node, e));
-    if (p->model.position_rows > 0 && p->context > p->model.position_rows)
+    if (model_positions(&p->model) > 0 && p->context > model_positions(&p->model))
         return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", p->model.name,
-                       (long long)p->context, (long long)p->model.position_rows);
+                       (long long)p->context, (long long)model_positions(&p->model));
     p->setup = (struct step_setup){.model = &p->model,
                                    .hw = &p->hw,
                                    .layout = {.sp = p->asked.layout.sp},

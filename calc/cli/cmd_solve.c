@@ -182,18 +182,23 @@ static enum err_code open_step(struct arena *a, const struct scope *s, struct st
                                      .fidelity = q->fidelity,
                                      .conventions = q->conventions,
                                      .prefill_together = q->prefill_together,
+                                     .uncached = model_passes_whole(q->model),
+                                     .pass_tokens = q->model->block_tokens,
                                      .block_tokens = 16};
     return step_compile(a, &setup, out, e);
 }
 
-static void write_point(struct out *o, const struct limit_point *p, bool timed)
+/* Of a diffusion model a step is a pass, and without a cache there is no prefill. */
+static void write_point(struct out *o, const struct limit_point *p, const struct model *m, bool timed)
 {
+    const bool whole = model_passes_whole(m);
     char memory[UNITS_TEXT_MAX], kv[UNITS_TEXT_MAX], step[UNITS_TEXT_MAX], first[UNITS_TEXT_MAX];
     out_printf(o, "B = %-8lld S = %-8lld memory %s (KV %s)", (long long)p->batch, (long long)p->context,
-               units_format_bytes(memory, p->memory_bytes), units_format_bytes(kv, p->kv_bytes));
+               units_format_bytes(memory, p->memory_bytes), whole ? "none" : units_format_bytes(kv, p->kv_bytes));
     if (timed)
-        out_printf(o, "\n%27sdecode step %s, prefill %s", "", units_format_time(step, p->decode_step_s),
-                   units_format_time(first, p->prefill_s));
+        out_printf(o, "\n%27s%s %s", "", m->diffusion ? "a pass" : "decode step",
+                   units_format_time(step, p->decode_step_s));
+    if (timed && !whole) out_printf(o, ", prefill %s", units_format_time(first, p->prefill_s));
     out_char(o, '\n');
 }
 
@@ -218,11 +223,14 @@ static enum err_code largest(struct arena *a, const struct option_values *v, enu
                        option_given(v, "for") ? "for" : NAMES[of]);
     TRY(scope_numbers(&s, v, point, &n, e));
     double other;
-    const int64_t rows = s.model.position_rows; /* of a learned position table, beyond which there is no pass */
+    const int64_t rows = model_positions(&s.model); /* of a learned position table, beyond which there is no pass */
     if (rows > 0 && q.other > rows && of == LIMIT_BATCH) q.other = rows;
     if (n && sym_constant(point[0].value, &other)) q.other = (int64_t)other;
     TRY(time_option(v, "tpot", &q.tpot_s, e));
     TRY(time_option(v, "ttft", &q.ttft_s, e));
+    if (!isnan(q.ttft_s) && model_passes_whole(&s.model))
+        return err_set(e, ERR_USAGE, "--ttft: %s has no prefill, every pass takes the whole sequence: --tpot is of one",
+                       s.model.name);
     TRY(open_step(a, &s, &q.step, e));
     if (!step_timed(q.step) && (!isnan(q.tpot_s) || !isnan(q.ttft_s)))
         return err_set(e, ERR_INPUT, "%s: no peak rate is known, so no latency can be promised", s.hw.file);
@@ -237,11 +245,11 @@ static enum err_code largest(struct arena *a, const struct option_values *v, enu
     if (r.value) {
         out_printf(o, "max %s = %lld\n", NAMES[of], (long long)r.value);
         out_str(o, "  the last that holds   ");
-        write_point(o, &r.at, step_timed(q.step));
+        write_point(o, &r.at, &s.model, step_timed(q.step));
     }
     if (r.because) {
         out_printf(o, "  %-22s", "the next does not");
-        write_point(o, &r.next, step_timed(q.step));
+        write_point(o, &r.next, &s.model, step_timed(q.step));
         out_printf(o, "  it breaks %s\n", r.because);
     } else if (of == LIMIT_CONTEXT && r.value && r.value == q.most && own > 0) {
         out_printf(o, "  the model's own limit, %lld tokens, is reached first\n", (long long)q.most);

@@ -18,6 +18,8 @@ struct compare_variant {
     const char *under;            /* the same below a row of its model */
     const char *model, *what_if;  /* what_if NULL: the model as it is */
     const char *says, *source;    /* of the accuracy; NULL nothing */
+    size_t typed;                 /* which --what-if of the command line, from 1; 0 none: with several models left out
+                                   * where a model cannot be changed so and another can */
     bool optional;                /* of a preset: left out, with a note, where the model cannot be changed so */
     const char *left_out_because; /* NULL: it has a row */
 };

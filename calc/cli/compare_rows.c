@@ -134,16 +134,20 @@ enum err_code compare_fill(struct arena *a, const struct compare_request *q, con
                                        .ttft_s = q->ttft_s};
     if (!step_timed(c->step) && (!isnan(q->tpot_s) || !isnan(q->ttft_s)))
         return err_set(e, ERR_INPUT, "%s: no peak rate is known, so no latency can be promised", c->hw.file);
+    if (!isnan(q->ttft_s) && model_passes_whole(&c->model))
+        return err_set(e, ERR_USAGE, "--ttft: %s has no prefill, every pass takes the whole sequence: --tpot is of one",
+                       c->model.name);
     TRY(estimate_eval(a, &q->estimate, c, 0, 1, &point, e));
     take_point(&point, &r);
-    TRY(sequence_cache(a, &c->model, r.context, &r.kv_bytes_per_sequence, e));
+    if (!c->uncached) TRY(sequence_cache(a, &c->model, r.context, &r.kv_bytes_per_sequence, e));
     const struct limit largest = limit_find(&find);
     r.max_batch = largest.value;
     r.max_batch_by = largest.because;
     const bool timed = r.fits && r.max_batch > 0 && step_timed(c->step);
     r.decode_step_s = timed ? largest.at.decode_step_s : (double)NAN;
-    r.user_tok_per_s = 1 / r.decode_step_s;
-    r.throughput_tok_per_s = (double)(r.max_batch * r.replicas) / r.decode_step_s;
+    const double settled = estimate_tokens_per_pass(c, TABLE_INT_UNKNOWN);
+    r.user_tok_per_s = settled / r.decode_step_s;
+    r.throughput_tok_per_s = settled * (double)(r.max_batch * r.replicas) / r.decode_step_s;
     *out = r;
     return ERR_OK;
 }

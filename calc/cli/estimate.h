@@ -35,6 +35,7 @@ struct estimate_request {
     const char *conventions_text; /* those that differ from the defaults */
     int64_t block_tokens;
     int64_t steps, diffusion_block; /* of a diffusion model; 0: the model's */
+    bool some_diffuse;              /* those are of the diffusion models among several */
     bool towerless;                 /* image towers are not loaded */
     struct lora lora;               /* an adapter that is priced; rank 0 none */
     bool engine;                    /* any engine flag was given */
@@ -188,7 +189,8 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
  * options of diffusion for another model, or steps without a number of tokens; ERR_RANGE, ERR_NOMEM. */
 enum err_code estimate_beside_open(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
                                    struct err *e);
-enum err_code estimate_diffusion_open(const struct estimate_request *q, struct estimate_case *c, struct err *e);
+enum err_code estimate_diffusion_open(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
+                                      struct err *e);
 
 /* estimate_passes -- passes that settle `generate` tokens of a diffusion model, the last block like the others;
  * estimate_tokens_per_pass -- tokens that a pass settles, on average; of other models NAN and 1. */

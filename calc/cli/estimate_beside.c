@@ -58,13 +58,33 @@ enum err_code estimate_beside_open(struct arena *a, const struct estimate_reques
     return ERR_OK;
 }
 
-enum err_code estimate_diffusion_open(const struct estimate_request *q, struct estimate_case *c, struct err *e)
+/* Passes that settle no token, and tokens of a block that nobody asked for. */
+static enum err_code check_generated(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
+                                     struct err *e)
+{
+    const struct estimate_diffusion *d = &c->diffusion;
+    struct model *m = &c->model;
+    for (size_t i = 0; i < q->generate_n; i++) {
+        const long long asked = (long long)q->generate[i];
+        if (d->block_tokens == 0 && d->steps > q->generate[i])
+            return err_set(e, ERR_USAGE, "--steps %lld are more than the %lld tokens that they settle",
+                           (long long)d->steps, asked);
+        if (d->block_tokens <= q->generate[i]) continue;
+        m->notes = arena_printf(a, "%s%sa block of %lld tokens is more than the %lld asked for: all of it is made",
+                                m->notes ? m->notes : "", m->notes ? "; " : "", (long long)d->block_tokens, asked);
+        return m->notes ? ERR_OK : err_nomem(e);
+    }
+    return ERR_OK;
+}
+
+enum err_code estimate_diffusion_open(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
+                                      struct err *e)
 {
     const struct model *m = &c->model;
     struct estimate_diffusion *d = &c->diffusion;
     c->uncached = q->uncached;
     if (!m->diffusion) {
-        if (q->steps || q->diffusion_block)
+        if ((q->steps || q->diffusion_block) && !q->some_diffuse)
             return err_set(e, ERR_USAGE, "%s makes one token a pass: --steps and --block are for diffusion models",
                            m->name);
         return ERR_OK;
@@ -80,7 +100,7 @@ enum err_code estimate_diffusion_open(const struct estimate_request *q, struct e
     if (d->block_tokens > 0 && d->steps > d->block_tokens)
         return err_set(e, ERR_USAGE, "--steps %lld are more than the %lld tokens of a block", (long long)d->steps,
                        (long long)d->block_tokens);
-    return ERR_OK;
+    return q->averaged ? check_generated(a, q, c, e) : ERR_OK;
 }
 
 /* Blocks of a generation, and passes of each. */

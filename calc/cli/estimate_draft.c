@@ -5,6 +5,7 @@
 
 #include "calc/base/text.h"
 #include "calc/cli/estimate.h"
+#include "calc/model/stored.h"
 
 enum err_code estimate_drafting_parse(const struct option_values *v, struct estimate_request *q, struct err *e)
 {
@@ -131,7 +132,7 @@ enum err_code estimate_drafting_open(struct arena *a, const struct estimate_requ
     struct speculate_setup *s = &c->speculation;
     struct step_setup verify = *setup, draft = *setup;
     if (load_draft(a, d->draft, &c->model, &c->draft, e) != ERR_OK) return err_prepend(e, "--draft: ");
-    if (q->kv) TRY(dtype_find(q->kv, &c->draft.kv, e)); /* an engine keeps both caches in one format */
+    if (q->kv) TRY(stored_set_cache(&c->draft, q->kv, e)); /* an engine keeps both caches in one format */
     if (c->model.diffusion || c->draft.diffusion)
         return err_set(e, ERR_USAGE,
                        "--draft: %s settles blocks of tokens, and how drafts and those mix is not described",

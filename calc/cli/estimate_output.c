@@ -184,8 +184,8 @@ void estimate_write_heading(struct out *o, const struct estimate_request *q, con
 static void write_pages(struct out *o, const struct pages *g)
 {
     char page[UNITS_TEXT_MAX], state[UNITS_TEXT_MAX];
-    out_printf(o, "    %lld group%s of %lld layers", (long long)g->groups, g->groups == 1 ? "" : "s",
-               (long long)g->group_layers);
+    out_printf(o, "    %lld group%s of %lld layer%s", (long long)g->groups, g->groups == 1 ? "" : "s",
+               (long long)g->group_layers, g->group_layers == 1 ? "" : "s");
     if (g->padding_layers > 0) out_printf(o, " (%lld of padding)", (long long)g->padding_layers);
     out_printf(o, ", page %s", units_format_bytes_iec(page, (double)g->page_bytes));
     if (g->state_bytes > 0) out_printf(o, ", state %s", units_format_bytes_iec(state, (double)g->state_bytes));
@@ -212,11 +212,15 @@ static void write_pool(struct out *o, const struct estimate_engine *g)
         option_wrap(o, g->refusal, 4, 4);
         return;
     }
-    out_printf(o, "    KV pool: %s tokens", units_format_digits(a, (double)p->tokens));
-    out_printf(o, " in %s blocks of %lld", units_format_digits(b, (double)p->blocks), (long long)p->block_tokens);
+    char at[96] = "";
     if (!isnan(p->max_concurrency))
-        out_printf(o, ", %.2fx at %lld tokens", p->max_concurrency, (long long)q->max_model_len_tokens);
-    out_char(o, '\n');
+        (void)snprintf(at, sizeof at, ", %.2fx at %lld tokens", p->max_concurrency, (long long)q->max_model_len_tokens);
+    if (g->pages && pages_states_alone(g->pages)) /* whose blocks are as long as max_model_len says */
+        put_line(o, 4, "KV pool: states alone, in %s blocks, %.2fx at any length",
+                 units_format_digits(b, (double)p->blocks), p->max_concurrency);
+    else
+        put_line(o, 4, "KV pool: %s tokens in %s blocks of %lld%s", units_format_digits(a, (double)p->tokens),
+                 units_format_digits(b, (double)p->blocks), (long long)p->block_tokens, at);
     if (g->pages) write_pages(o, g->pages);
 }
 

@@ -75,8 +75,7 @@ static enum err_code lay_kind(struct arena *a, const struct option_values *v, co
     struct model m = *of;
     struct cost_kind_cache one;
     if (x->kind == MIXER_RECURRENT) {
-        const enum recurrent_block b = x->recurrence.block;
-        if (b == RECURRENT_LRU || b == RECURRENT_TIME_MIX || k->ffn.channel_mix)
+        if (m.foreign_states)
             return err_set(e, ERR_USAGE, "%s keeps recurrent states of a kind that vLLM does not serve: no pool",
                            m.name);
         TRY(state_format(option_get(v, "mamba-ssm-cache-dtype"), of, k, &m.state, e));
@@ -86,6 +85,11 @@ static enum err_code lay_kind(struct arena *a, const struct option_values *v, co
     const double bytes = one.token_bytes + one.index_bytes + one.state_bytes;
     *keeps = bytes > 0;
     if (!*keeps) return ERR_OK;
+    if (one.state_bytes > 0 && one.token_bytes + one.index_bytes > 0)
+        return err_set(e, ERR_USAGE,
+                       "%s: layers of %s keep both a cache and a state, which no engine's pages are known to hold: "
+                       "no pool",
+                       m.name, k->label);
     *out = (struct pages_kind){.keep = one.state_bytes > 0 ? PAGES_STATE
                                        : !x->window_tokens ? PAGES_TOKENS
                                        : x->chunked        ? PAGES_CHUNKS

@@ -186,6 +186,7 @@ enum err_code estimate_request_parse(struct arena *a, const struct option_values
     if (units_parse_count(option_get(v, "block-size"), 1, 1 << 20, &q.block_tokens, e) != ERR_OK)
         return err_prepend(e, "--block-size: ");
     q.what_if = option_get(v, "what-if");
+    TRY(scope_formats(a, v, e));
     if (option_get(v, "steps") && units_parse_count(option_get(v, "steps"), 1, TOKENS_MAX, &q.steps, e) != ERR_OK)
         return err_prepend(e, "--steps: ");
     if (option_get(v, "block") &&

@@ -222,7 +222,7 @@ static enum err_code open_hw(struct arena *a, const char *gpu, struct estimate_c
 static enum err_code set_formats(const struct estimate_request *q, struct model *m, struct err *e)
 {
     if (q->weights) TRY(stored_set_all(m, q->weights, e));
-    if (q->kv) TRY(dtype_find(q->kv, &m->kv, e));
+    if (q->kv) TRY(stored_set_cache(m, q->kv, e));
     if (q->activations) TRY(dtype_find(q->activations, &m->activations, e));
     return ERR_OK;
 }
@@ -269,6 +269,21 @@ static enum err_code check_layout(const struct estimate_request *q, const struct
     return ERR_OK;
 }
 
+/* A what-if's window that no asked context exceeds. */
+static enum err_code note_window(struct arena *a, const struct estimate_request *q, struct model *m, struct err *e)
+{
+    const int64_t longest = estimate_longest(q);
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < m->kinds_n; i++) {
+        const struct mixer *x = &m->kinds[i].mixer;
+        if (x->kind == MIXER_ATTENTION && x->window_tokens > 0 && x->window_tokens < least) least = x->window_tokens;
+    }
+    if (!q->what_if || !whatif_given(a, q->what_if, "window") || least == INT64_MAX || longest > least) return ERR_OK;
+    m->notes = arena_printf(a, "%s%sa window of %lld tokens cuts nothing of a context of %lld",
+                            m->notes ? m->notes : "", m->notes ? "; " : "", (long long)least, (long long)longest);
+    return m->notes ? ERR_OK : err_nomem(e);
+}
+
 enum err_code estimate_case_open(struct arena *a, const struct estimate_request *q, const char *model, const char *gpu,
                                  struct estimate_case *out, struct err *e)
 {
@@ -276,7 +291,9 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     *c = (struct estimate_case){0};
     TRY(model_load(a, model, q->set, q->set_n, &c->model, e));
     TRY(set_formats(q, &c->model, e));
+    if (q->diffusion_block && c->model.diffusion) c->model.block_tokens = q->diffusion_block;
     if (q->what_if) TRY(whatif_apply_all(a, &c->model, q->what_if, e));
+    TRY(note_window(a, q, &c->model, e));
     TRY(open_hw(a, gpu, c, e));
     if (q->course) hw_pin_course(&c->hw);
     c->capacity_bytes = hw_capacity_bytes(&c->hw);
@@ -289,7 +306,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     TRY(whole_cache(a, &c->model, c, e));
     TRY(estimate_switches_check(q, c, e));
     TRY(estimate_beside_open(a, q, c, e));
-    TRY(estimate_diffusion_open(q, c, e));
+    TRY(estimate_diffusion_open(a, q, c, e));
     const struct step_setup setup = {.model = &c->model,
                                      .hw = &c->hw,
                                      .layout = c->layout,
@@ -312,9 +329,9 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     if (q->calibrated) TRY(open_calibrated(a, q, c, e));
     if (q->drafting.draft) TRY(estimate_drafting_open(a, q, &setup, c, e));
     TRY(estimate_note_stored(a, q, c, e));
-    if (c->model.position_rows > 0 && estimate_longest(q) > c->model.position_rows)
+    if (model_positions(&c->model) > 0 && estimate_longest(q) > model_positions(&c->model))
         return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", c->model.name,
-                       (long long)estimate_longest(q), (long long)c->model.position_rows);
+                       (long long)estimate_longest(q), (long long)model_positions(&c->model));
     return q->engine ? estimate_engine_open(a, q, c, e) : ERR_OK;
 }
 

@@ -1,10 +1,12 @@
 #include "calc/cli/preset.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "calc/base/embed.h"
 #include "calc/base/json.h"
 #include "calc/base/text.h"
+#include "calc/model/whatif.h"
 
 #define FOLDER "configs/presets/"
 
@@ -54,6 +56,11 @@ static enum err_code read_preset(struct arena *a, const struct json *j, struct p
         TRY(text_of(&item, "says", &v->says, e));
         TRY(text_of(&item, "source", &v->source, e));
         TRY(only(&item, VARIANT_KEYS, e));
+        if (v->what_if && whatif_check(a, v->what_if, e) != ERR_OK) {
+            char why[sizeof e->text];
+            (void)snprintf(why, sizeof why, "%s", e->text);
+            return err_set(e, ERR_INPUT, "%s: %s: %s", j->file, item.path, why);
+        }
         if (!v->model && !v->what_if) return json_want(&item, "an object with what_if or model", e);
     }
     return ERR_OK;

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "calc/model/stored.h"
 #include "calc/model/whatif.h"
@@ -53,6 +54,18 @@ enum err_code scope_settings(struct arena *a, const char *text, const struct mod
     return ERR_OK;
 }
 
+enum err_code scope_formats(struct arena *a, const struct option_values *v, struct err *e)
+{
+    static const char *const BOTH[] = {"weights", "kv", "activations"};
+    for (size_t i = 0; i < sizeof BOTH / sizeof BOTH[0]; i++) {
+        const char *option = option_get(v, BOTH[i]), *change = whatif_given(a, option_get(v, "what-if"), BOTH[i]);
+        if (option && change && strcasecmp(option, change) != 0)
+            return err_set(e, ERR_USAGE, "--%s %.40s and --what-if %s=%.40s: one of the two", BOTH[i], option, BOTH[i],
+                           change);
+    }
+    return ERR_OK;
+}
+
 enum err_code scope_gpu(struct arena *a, const char *text, struct hw *hw, int64_t *n, struct err *e)
 {
     const char *colon = strrchr(text, ':');
@@ -92,18 +105,23 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
 {
     const struct model_setting *set;
     size_t n;
+    int64_t block = 0, steps = 0;
     const char *name = option_get(v, "model");
     TRY(scope_settings(a, option_get(v, "set"), &set, &n, e));
     if (!name) {
-        static const char *const OF_MODEL[] = {"set", "weights", "kv", "what-if", "layer"};
+        static const char *const OF_MODEL[] = {"set", "weights", "kv", "what-if", "layer", "block", "steps"};
         for (size_t i = 0; i < sizeof OF_MODEL / sizeof OF_MODEL[0]; i++) {
             if (option_get(v, OF_MODEL[i])) return err_set(e, ERR_USAGE, "--%s needs -m", OF_MODEL[i]);
         }
         return ERR_OK;
     }
+    TRY(scope_formats(a, v, e));
     TRY(model_load(a, name, set, n, &s->model, e));
     if (option_get(v, "weights")) TRY(stored_set_all(&s->model, option_get(v, "weights"), e));
-    if (option_get(v, "kv")) TRY(dtype_find(option_get(v, "kv"), &s->model.kv, e));
+    if (option_get(v, "kv")) TRY(stored_set_cache(&s->model, option_get(v, "kv"), e));
+    TRY(count_option(v, "block", 1 << 20, &block, e));
+    TRY(count_option(v, "steps", 1 << 20, &steps, e));
+    TRY(model_set_blocks(&s->model, block, steps, e));
     if (option_get(v, "what-if")) TRY(whatif_apply_all(a, &s->model, option_get(v, "what-if"), e));
     if (s->model.weights_unknown)
         return err_set(e, ERR_INPUT, "%s: %s; state the format with --weights", s->model.source,
@@ -154,6 +172,9 @@ enum err_code scope_open(struct arena *a, const struct option_values *v, const c
     if (q->model && layer > (int64_t)q->model->kinds_n)
         return err_set(e, ERR_USAGE, "--layer %lld: %s has %zu kind%s of layer", (long long)layer, q->model->name,
                        q->model->kinds_n, q->model->kinds_n == 1 ? "" : "s");
+    if (tokens && q->model && q->model->diffusion)
+        return err_set(e, ERR_USAGE, "--tokens: a pass of %s takes %s", q->model->name,
+                       model_passes_whole(q->model) ? "the whole sequence" : "the tokens of a block (--block)");
     q->layer = (int)layer - 1;
     if (free) TRY(scope_free(out, free, e));
     return open_device(a, v, out, e);
@@ -162,9 +183,9 @@ enum err_code scope_open(struct arena *a, const struct option_values *v, const c
 enum err_code scope_context(const struct scope *s, int64_t context, struct err *e)
 {
     const struct model *m = s->quantity.model;
-    if (m && m->position_rows > 0 && context > m->position_rows)
+    if (m && model_positions(m) > 0 && context > model_positions(m))
         return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", m->name,
-                       (long long)context, (long long)m->position_rows);
+                       (long long)context, (long long)model_positions(m));
     if (s->tokens > context)
         return err_set(e, ERR_USAGE, "--tokens %lld: the context, %lld tokens, has the new ones in it",
                        (long long)s->tokens, (long long)context);

@@ -29,6 +29,8 @@
          .help = "change the model that was read: gqa=8, mla=512+64, ... (ridge list what-ifs)"},                      \
         SCOPE_TEXT("weights", 0, "FORMAT", NULL, "number format of the weights (default: as stored)"),                 \
         SCOPE_TEXT("kv", 0, "FORMAT", NULL, "number format of the cache"),                                             \
+        SCOPE_TEXT("block", 0, "N", NULL, "diffusion models: tokens of a block, those before it cached"),              \
+        SCOPE_TEXT("steps", 0, "N", NULL, "diffusion models: passes that settle a block (default: one a token)"),      \
         SCOPE_TEXT("gpu", 'g', "NAME[:N]", NULL, "put in the rates of a device; without it they are symbols"),         \
         SCOPE_TEXT("tp", 0, "N", NULL, "GPUs that share the model (default: all of -g)"),                              \
         SCOPE_TEXT("layer", 0, "N", NULL, "which kind of layer, from 1, where a model has several")
@@ -49,6 +51,9 @@ enum err_code scope_list(struct arena *a, const char *text, const char *what, co
 /* scope_settings -- --set "KEY=VALUE,..." (NULL: none). Errors: ERR_USAGE. */
 enum err_code scope_settings(struct arena *a, const char *text, const struct model_setting **out, size_t *n,
                              struct err *e);
+
+/* scope_formats -- whether an option and a what-if give the same numbers two formats. Errors: ERR_USAGE. */
+enum err_code scope_formats(struct arena *a, const struct option_values *v, struct err *e);
 
 /* scope_gpu -- "NAME[:N]" as a device and how many. Errors: as hw_load, units_parse_count. */
 enum err_code scope_gpu(struct arena *a, const char *text, struct hw *hw, int64_t *n, struct err *e);

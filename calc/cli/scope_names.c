@@ -64,6 +64,8 @@ enum err_code scope_free(struct scope *s, const char *name, struct err *e)
                        : s->tokens                  ? "--tokens"
                                                     : "1",
                        s->phase == QUANTITY_PREFILL ? "prefill" : "decode");
+    if (var == y->T && q->model && model_passes_whole(q->model))
+        return err_set(e, ERR_USAGE, "--for T: every pass of %s takes the whole sequence, T = S", q->model->name);
     if (!q->model || var == y->B || var == y->S || var == y->T) return ERR_OK;
     if (var == y->L && q->model->kinds_n > 1)
         return err_set(e, ERR_USAGE, "--for L: the layers of %s are of %zu kinds, and L does not say how many of each",
@@ -94,9 +96,8 @@ static void add_symbol(struct scope_asker *k, const char *text, const struct sym
 static const struct sym *tokens_of(const struct scope *s)
 {
     const struct quantity_scope *q = &s->quantity;
-    if (s->phase == QUANTITY_PREFILL) return q->y.S;
-    if (s->phase == QUANTITY_ANY) return q->y.T;
-    return q->tokens ? q->tokens : sym_int(q->c, 1);
+    if (s->phase == QUANTITY_PREFILL || (q->model && model_passes_whole(q->model))) return q->y.S;
+    return s->phase == QUANTITY_ANY ? q->y.T : quantity_tokens(q);
 }
 
 /* The course's symbols; those of the model as its numbers where it has one number each. */
@@ -298,8 +299,8 @@ enum err_code scope_limits(const struct scope_asker *k, int64_t context, struct 
         l.text =
             arena_printf(q->arena, "%s %s = %.15g", rules[i].above ? "up to" : "from", sym_name(rules[i].limit), v);
     }
-    if (q->free == y->S && q->model && q->model->position_rows > 0) {
-        l.high = (double)q->model->position_rows;
+    if (q->free == y->S && q->model && model_positions(q->model) > 0) {
+        l.high = (double)model_positions(q->model);
         l.text = arena_printf(q->arena, "up to %.15g (its learned position table)", l.high);
     }
     if (q->free == y->S && s->tokens > 1) l.low = (double)s->tokens;

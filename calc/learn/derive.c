@@ -216,9 +216,8 @@ static enum err_code derive_ops(struct derive_page *p, const struct quantity_top
 
 static enum err_code derive_phases(struct derive_page *p, const char *topic)
 {
-    const struct sym *tokens = p->q->symbols->tokens;
     double n = 1;
-    if (tokens) (void)sym_constant(tokens, &n);
+    (void)sym_constant(quantity_tokens(p->q->symbols), &n);
     const char *const titles[] = {"", "prefill, T = S", PRINTF(p, "decode, T = %.0f", n)};
     for (enum quantity_phase phase = QUANTITY_PREFILL; phase <= QUANTITY_DECODE; phase++) {
         struct quantity_topic t, with;
@@ -340,7 +339,8 @@ static enum err_code derive_operators(struct derive_page *p, const char *topic)
     if (t.whole || t.layer) return derive_many(p, &t, with);
     TRY(derive_ops(p, &t, with));
     TRY(put_sums(p, &t, with));
-    if (q->phase == QUANTITY_ANY) TRY(derive_phases(p, topic));
+    const struct model *m = q->symbols->model;
+    if (q->phase == QUANTITY_ANY && !(m && model_passes_whole(m))) TRY(derive_phases(p, topic));
     TRY(put_topic_sizes(p, &t));
     return with ? derive_point(p, with) : ERR_OK;
 }
@@ -357,7 +357,9 @@ static enum err_code put_named(struct derive_page *p, const struct quantity_name
     if (strcmp(what->name, "throughput") != 0 || sym_print(formula, NULL, 0) <= FORMULA_LONG)
         return derive_page_normal(p, what->name, formula, numbers);
     const struct sym *rate = sym_div(p->c, p->q->symbols->y.B, sym_var(p->c, "decode_step"));
-    derive_page_formula(p, what->name, sym_mul(p->c, sym_int(p->c, p->q->symbols->copies), rate), NULL);
+    const struct sym *each =
+        SYM_PROD(p->c, sym_int(p->c, p->q->symbols->copies), quantity_settled(p->q->symbols), rate);
+    derive_page_formula(p, what->name, each, NULL);
     return sym_check(p->c, p->e);
 }
 

@@ -90,9 +90,9 @@ double derive_page_tokens(const struct derive_page *p)
 {
     const struct quantity_scope *s = p->q->numbers;
     double tokens = 1;
-    if (p->q->phase != QUANTITY_DECODE) return (double)p->q->context;
-    if (s->tokens && !sym_constant(s->tokens, &tokens)) tokens = (double)NAN;
-    return tokens;
+    const struct sym *own = quantity_tokens(s);
+    if (p->q->phase != QUANTITY_DECODE || own == s->y.S) return (double)p->q->context;
+    return sym_constant(own, &tokens) ? tokens : (double)NAN;
 }
 
 enum err_code derive_page_value(struct derive_page *p, const struct sym *e, double *out)

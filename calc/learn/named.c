@@ -93,10 +93,19 @@ static void put_stored(struct list *l, const struct quantity_topic *whole, const
     put(l, "params", UNITS_COUNT, whole->params, "parameters, each stored tensor once");
     put(l, "active_params", UNITS_COUNT, active_params(s, whole), "parameters that one token passes");
     put(l, "weight_bytes", UNITS_BYTES, weights, "weights as stored, one rank");
-    put(l, "kv_bytes", UNITS_BYTES, kv, "cache of B sequences at context S, one rank");
+    put(l, "kv_bytes", UNITS_BYTES, kv,
+        s->model && model_passes_whole(s->model) ? "cache: none, every pass takes the whole sequence"
+                                                 : "cache of B sequences at context S, one rank");
     if (stateful) put(l, "state_bytes", UNITS_BYTES, state, "recurrent state of B sequences, one rank");
     put(l, "memory_bytes", UNITS_BYTES, SYM_SUM(s->c, weights, kv, state),
         stateful ? "weight_bytes + kv_bytes + state_bytes" : "weight_bytes + kv_bytes");
+}
+
+const struct sym *quantity_settled(const struct quantity_scope *s)
+{
+    const struct model *m = s->model;
+    if (!m || !m->diffusion || m->block_tokens == 0 || m->block_steps == 0) return sym_int(s->c, 1);
+    return sym_div(s->c, sym_int(s->c, m->block_tokens), sym_int(s->c, m->block_steps));
 }
 
 /* What the device makes of it. */
@@ -106,7 +115,8 @@ static enum err_code put_timed(struct list *l, struct err *e)
     struct quantity_topic decode, prefill;
     enum hw_dtype unit;
     TRY(quantity_topic(s, "decode_step", QUANTITY_DECODE, &decode, e));
-    TRY(quantity_topic(s, "prefill", QUANTITY_PREFILL, &prefill, e));
+    const bool prefills = !s->model || !model_passes_whole(s->model), denoises = s->model && s->model->diffusion;
+    if (prefills) TRY(quantity_topic(s, "prefill", QUANTITY_PREFILL, &prefill, e));
     if (!decode.time_known || quantity_linear_unit(s, &unit, NULL) != ERR_OK) return ERR_OK;
     const char *name = hw_dtype_name(unit), *all = "B / decode_step, tokens per second";
     if (s->copies > 1)
@@ -115,12 +125,15 @@ static enum err_code put_timed(struct list *l, struct err *e)
         arena_printf(s->arena, "peak / bandwidth, flops per byte: %s, the unit of the linear layers", name);
     const char *peak = arena_printf(s->arena, "flops/s of the matrix unit of the linear layers: %s", name);
     if (!all || !ridge || !peak) return err_nomem(e);
-    put(l, "decode_step", UNITS_SECONDS, decode.total.time_s, "seconds of one decode step");
-    put(l, "prefill", UNITS_SECONDS, prefill.total.time_s,
-        s->prefill_together ? "seconds of a prefill of B prompts of S tokens"
-                            : "seconds of a prefill of one prompt of S tokens");
+    if (denoises) all = arena_printf(s->arena, "%s%s", all, ", times the tokens that a pass settles");
+    if (!all) return err_nomem(e);
+    put(l, "decode_step", UNITS_SECONDS, decode.total.time_s, denoises ? decode.meaning : "seconds of one decode step");
+    if (prefills)
+        put(l, "prefill", UNITS_SECONDS, prefill.total.time_s,
+            s->prefill_together ? "seconds of a prefill of B prompts of S tokens"
+                                : "seconds of a prefill of one prompt of S tokens");
     put(l, "throughput", UNITS_TOK_PER_S,
-        sym_mul(s->c, sym_int(s->c, s->copies), sym_div(s->c, s->y.B, decode.total.time_s)), all);
+        SYM_PROD(s->c, sym_int(s->c, s->copies), quantity_settled(s), sym_div(s->c, s->y.B, decode.total.time_s)), all);
     put(l, "ridge", UNITS_FLOPS_PER_BYTE, quantity_ridge(s, unit), ridge);
     put(l, "peak", UNITS_FLOPS_PER_S, s->rates.peak[unit], peak);
     return ERR_OK;

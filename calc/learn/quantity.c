@@ -173,6 +173,15 @@ static enum err_code bind_pass(const struct quantity_scope *s, const struct topi
     return ERR_OK;
 }
 
+static bool passes_whole(const struct quantity_scope *s) { return s->model && model_passes_whole(s->model); }
+
+const struct sym *quantity_tokens(const struct quantity_scope *s)
+{
+    if (passes_whole(s)) return s->y.S;
+    if (s->tokens) return s->tokens;
+    return sym_int(s->c, s->model && s->model->diffusion ? s->model->block_tokens : 1);
+}
+
 static enum err_code build_pass(const struct quantity_scope *s, const struct topic *t, enum quantity_phase phase,
                                 struct quantity_pass *p, struct err *e)
 {
@@ -185,14 +194,16 @@ static enum err_code build_pass(const struct quantity_scope *s, const struct top
     }
     struct cost_conventions v = s->conventions;
     if (t->extent == OPERATORS) v.mlp_fused = t->fused;
-    const struct sym *const tokens[] = {[QUANTITY_ANY] = s->y.T,
-                                        [QUANTITY_PREFILL] = s->y.S,
-                                        [QUANTITY_DECODE] = s->tokens ? s->tokens : sym_int(s->c, 1)};
+    const bool whole = passes_whole(s), denoises = s->model && s->model->diffusion;
+    const struct sym *const tokens[] = {
+        [QUANTITY_ANY] = whole ? s->y.S : s->y.T, [QUANTITY_PREFILL] = s->y.S, [QUANTITY_DECODE] = quantity_tokens(s)};
     const struct cost_pass pass = {.name = t->name,
                                    .B = t->extent == PREFILL && !s->prefill_together ? sym_int(s->c, 1) : s->y.B,
                                    .S = s->y.S,
-                                   .absorbed = phase == QUANTITY_DECODE || (t->extent == OPERATORS && t->latent),
-                                   .all_logits = phase == QUANTITY_DECODE && s->tokens,
+                                   .absorbed =
+                                       !whole && (phase == QUANTITY_DECODE || (t->extent == OPERATORS && t->latent)),
+                                   .uncached = whole,
+                                   .all_logits = whole || (phase == QUANTITY_DECODE && (s->tokens || denoises)),
                                    .T = tokens[phase]};
     TRY(cost_build(s->arena, s->c, &s->y, p->model, &v, &pass, s->tp, &p->ops, e));
     return bind_pass(s, t, p, e);
@@ -339,6 +350,24 @@ static bool has_latent(const struct model *m)
     return false;
 }
 
+/* What a topic is of this model. */
+static enum err_code find_meaning(const struct quantity_scope *s, const struct topic *t, const char **out,
+                                  struct err *e)
+{
+    *out = t->extent == PREFILL && s->prefill_together ? TOGETHER : t->meaning;
+    if (!s->model || !s->model->diffusion) return ERR_OK;
+    if (t->extent == PREFILL && passes_whole(s))
+        return err_set(e, ERR_USAGE, "%s has no prefill: every pass takes the whole sequence (decode_step)",
+                       s->model->name);
+    if (t->extent != DECODE_STEP) return ERR_OK;
+    *out = passes_whole(s) ? "a pass over the whole of every sequence, through the whole model, T = S"
+                           : arena_printf(s->arena,
+                                          "a pass over a block of %lld tokens of every sequence, through the "
+                                          "whole model",
+                                          (long long)s->model->block_tokens);
+    return *out ? ERR_OK : err_nomem(e);
+}
+
 enum err_code quantity_topic(const struct quantity_scope *s, const char *name, enum quantity_phase phase,
                              struct quantity_topic *out, struct err *e)
 {
@@ -352,7 +381,7 @@ enum err_code quantity_topic(const struct quantity_scope *s, const char *name, e
     if (s->model && absorbs && !has_latent(s->model))
         return err_set(e, ERR_USAGE, "%s has no latent attention", s->model->name);
     q.name = t->name;
-    q.meaning = t->extent == PREFILL && s->prefill_together ? TOGETHER : t->meaning;
+    TRY(find_meaning(s, t, &q.meaning, e));
     q.layer = t->extent == LAYER;
     q.prompt = t->extent == PREFILL && !s->prefill_together;
     q.whole = t->extent == DECODE_STEP || t->extent == PREFILL;

@@ -27,15 +27,24 @@ struct quantity_scope {
     struct cost_conventions conventions;
     enum step_fidelity fidelity;
     enum quantity_sizes sizes;
-    const struct sym *free;   /* a size of the whole model, or a rate, that keeps no number; NULL none. Of a size of
-                                 layers: in kind `layer` alone, where that is chosen; L: only of one kind of layer */
-    const struct sym *tokens; /* query tokens of a decode step, speculation's T; NULL: 1 */
-    int64_t tp;               /* ranks */
-    int64_t copies;           /* of the model, each with B sequences of its own: throughput is that of all */
-    bool prefill_together;    /* prefill takes the prompts of B sequences in one pass, not one prompt */
-    int layer;                /* which kind of layer topics are of; -1: the first that has it */
-    bool course;              /* the lecture's attention: K = N heads, N*H = D */
+    const struct sym *free; /* a size of the whole model, or a rate, that keeps no number; NULL none. Of a size of
+                               layers: in kind `layer` alone, where that is chosen; L: only of one kind of layer */
+    const struct sym
+        *tokens;    /* query tokens of a decode step, speculation's T; NULL: 1, or of a diffusion model its own */
+    int64_t tp;     /* ranks */
+    int64_t copies; /* of the model, each with B sequences of its own: throughput is that of all */
+    bool prefill_together; /* prefill takes the prompts of B sequences in one pass, not one prompt */
+    int layer;             /* which kind of layer topics are of; -1: the first that has it */
+    bool course;           /* the lecture's attention: K = N heads, N*H = D */
 };
+
+/* quantity_tokens -- query tokens of a sequence in a decode step: those of a diffusion model's block, S where it passes
+ * whole sequences, else `tokens` or 1. */
+const struct sym *quantity_tokens(const struct quantity_scope *s);
+
+/* quantity_settled -- tokens of a sequence that a decode step makes: 1, or of blocks of a diffusion model their tokens
+ * over their passes. */
+const struct sym *quantity_settled(const struct quantity_scope *s);
 
 /* quantity_open -- a scope of the textbook with symbolic rates, in context c (NULL: a new one). course: the lecture's
  * conventions. Errors: ERR_NOMEM. */
@@ -76,7 +85,8 @@ const char *quantity_meaning(const char *topic);
 bool quantity_of_layer(const struct quantity_scope *s, const char *name);
 
 /* quantity_topic -- the expressions of a topic in a phase: T and S free, T = S (prefill), or T = 1 (decode).
- * Errors: ERR_USAGE unknown topic (nearest offered), one that the model has not, `layer` of a model with several kinds;
+ * A diffusion model that passes whole sequences has T = S in every phase, and no prefill. Errors: ERR_USAGE unknown
+ * topic (nearest offered), one that the model has not, `layer` of a model with several kinds;
  * ERR_NOMEM. */
 enum err_code quantity_topic(const struct quantity_scope *s, const char *name, enum quantity_phase phase,
                              struct quantity_topic *out, struct err *e);
@@ -104,8 +114,9 @@ struct quantity_named {
 };
 
 /* quantity_named_all -- params, weight_bytes, kv_bytes, memory_bytes, decode_step, prefill, throughput, ridge, ... of
- * the scope; *n of them. Parameters are of the whole model, bytes and seconds of one rank, throughput of all copies.
- * ridge and peak are of the unit of the linear layers' format (quantity_linear_unit). Errors: as quantity_topic. */
+ * the scope; *n of them; a model without a prefill has none here. Parameters are of the whole model, bytes and seconds
+ * of one rank, throughput of all copies. ridge and peak are of the unit of the linear layers' format
+ * (quantity_linear_unit). Errors: as quantity_topic. */
 enum err_code quantity_named_all(const struct quantity_scope *s, struct quantity_named out[QUANTITY_NAMED_MAX],
                                  size_t *n, struct err *e);
 

@@ -136,6 +136,8 @@ enum err_code checkpoint_beside(struct arena *a, const char *config_path, struct
     if (code == ERR_OK)
         return s.format == TENSOR_FORMAT_GGUF ? gguf_beside(a, &s, m, e) : checkpoint_stored(a, &s, m, e);
     if (code == ERR_NOMEM) return err_nomem(e);
+    if (code == ERR_INPUT)
+        return err_set(e, code, "%s", why.text); /* a header that lies; what is not there is left out */
     const char *text = arena_printf(a, "its tensors are left out: %s", why.text);
     return text ? note(a, m, text, e) : err_nomem(e);
 }

@@ -1,4 +1,5 @@
 /* dims -- quantities of a config.json under their many spellings. */
+#include <stdio.h>
 #include <string.h>
 
 #include "calc/base/text.h"
@@ -154,6 +155,19 @@ static enum err_code find_dim(struct reader *r, enum dim d, struct json *out, bo
     return ERR_OK;
 }
 
+/* The quantity under its first name, and under the others that files give it. */
+static enum err_code missing(const struct reader *r, enum dim d)
+{
+    const char *const *spell = dim_spellings(d);
+    char others[300] = "";
+    for (size_t i = 1; spell[i]; i++) {
+        const size_t at = strlen(others);
+        (void)snprintf(others + at, sizeof others - at, "%s%s", i > 1 ? ", " : " (or ", spell[i]);
+    }
+    return err_set(r->e, ERR_INPUT, "%s: %s%s%s is missing, and the %s family has no default for it%s%s", r->text.file,
+                   r->text.path, *r->text.path ? "." : "", spell[0], r->family->name, others, *others ? ")" : "");
+}
+
 /* A quantity of the file, else the family's class default, in a text part a size of its class, else fallback; -1 as
  * fallback makes the key required. */
 /* A class has defaults for files of its own, not for those of another family that are read as one. */
@@ -188,9 +202,7 @@ enum err_code reader_dim(struct reader *r, enum dim d, int64_t lo, int64_t fallb
         *out = p->value;
         return ERR_OK;
     }
-    if (fallback < 0)
-        return err_set(r->e, ERR_INPUT, "%s: %s%s%s is missing, and the %s family has no default for it", r->text.file,
-                       r->text.path, *r->text.path ? "." : "", dim_spellings(d)[0], r->family->name);
+    if (fallback < 0) return missing(r, d);
     *out = fallback;
     return ERR_OK;
 }

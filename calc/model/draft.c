@@ -230,7 +230,7 @@ static enum err_code bare(struct arena *a, const struct model *m, const char *wh
     out->mtp = (struct model_mtp){.modules = 0};
     out->tower = out->audio = (struct model_tower){.params = 0};
     out->tied = out->embed_norm = out->head_bias = out->layer_scale = false;
-    out->embed_extra_rows = out->position_rows = 0;
+    out->embed_extra_rows = out->position_rows = out->position_offset = 0;
     out->per_layer_dim = out->per_layer_vocab = out->streams = out->laurel_rank = 0;
     return ERR_OK;
 }

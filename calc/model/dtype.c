@@ -27,6 +27,13 @@
     GROUPED(n, b, elems, 8.0 * (bytes) - (b) * (elems), "bf16", #bytes " bytes a block of " #elems ", weight-only",    \
             GGML)
 
+/* The same of 256 elements, more than a head has: never of a cache. */
+#define SUPER_BLOCK(n, b, bytes)                                                                                       \
+    {                                                                                                                  \
+        .name = n, .bits = b, .group_in = 256, .block_out = 1, .scale_bits = 8.0 * (bytes) - (b)*256,                  \
+        .weights_only = true, .compute = "bf16", .note = #bytes " bytes a block of 256, weight-only", .source = GGML   \
+    }
+
 /* Bits per weight: arithmetic in calc/MODEL.md "Stored precision". */
 static const struct dtype TABLE[] = {
     PLAIN("fp32", 32, "tf32", "IEEE single"),
@@ -38,6 +45,7 @@ static const struct dtype TABLE[] = {
      .group_in = 128,
      .block_out = 128,
      .scale_bits = 32,
+     .weights_only = true,
      .compute = "fp8",
      .note = "one fp32 scale per 128 x 128 tile",
      .source = "DeepSeek-V3, arXiv 2412.19437"},
@@ -51,6 +59,7 @@ static const struct dtype TABLE[] = {
      .scale_bits = 32,
      .matrix_bits = 8,
      .outlier_frac = 0.001,
+     .weights_only = true,
      .compute = "int8",
      .note = "fp32 scale per output channel; a share of columns also in 16 bits: llm-int8:SHARE, default 0.001",
      .source = "bitsandbytes; arXiv 2208.07339"},
@@ -74,6 +83,7 @@ static const struct dtype TABLE[] = {
      .scale_bits = 32,
      .flat = true,
      .matrix_bits = 16 * 32,
+     .weights_only = true,
      .compute = "bf16",
      .note = "fp32 scale per 64, a map of 16 values per matrix, weight-only",
      .source = QLORA},
@@ -86,6 +96,7 @@ static const struct dtype TABLE[] = {
      .super_groups = 256,
      .super_bits = 32,
      .matrix_bits = 16 * 32 + 256 * 32,
+     .weights_only = true,
      .compute = "bf16",
      .note = "8-bit scale per 64, fp32 per 256 of those, maps of 16 and 256 values per matrix, weight-only",
      .source = QLORA},
@@ -97,6 +108,7 @@ static const struct dtype TABLE[] = {
      .block_out = 1,
      .scale_bits = 20,
      .column_bits = 32,
+     .weights_only = true,
      .compute = "bf16",
      .note = "as int4, and the group of every column as a 32-bit number",
      .source = "GPTQ arXiv 2210.17323, AutoGPTQ files"},
@@ -106,14 +118,14 @@ static const struct dtype TABLE[] = {
     BLOCK("q5_0", 5, 32, 22),
     BLOCK("q5_1", 5, 32, 24),
     BLOCK("q8_0", 8, 32, 34),
-    BLOCK("q2_k", 2, 256, 84),
-    BLOCK("q3_k", 3, 256, 110),
-    BLOCK("q4_k", 4, 256, 144),
-    BLOCK("q5_k", 5, 256, 176),
-    BLOCK("q6_k", 6, 256, 210),
-    BLOCK("iq2_xxs", 2, 256, 66),
-    BLOCK("iq3_xxs", 3, 256, 98),
-    BLOCK("iq4_xs", 4, 256, 136),
+    SUPER_BLOCK("q2_k", 2, 84),
+    SUPER_BLOCK("q3_k", 3, 110),
+    SUPER_BLOCK("q4_k", 4, 144),
+    SUPER_BLOCK("q5_k", 5, 176),
+    SUPER_BLOCK("q6_k", 6, 210),
+    SUPER_BLOCK("iq2_xxs", 2, 66),
+    SUPER_BLOCK("iq3_xxs", 3, 98),
+    SUPER_BLOCK("iq4_xs", 4, 136),
     BLOCK("iq4_nl", 4, 32, 18),
 };
 

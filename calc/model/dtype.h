@@ -32,6 +32,7 @@ struct dtype {
     double super_bits;
     double column_bits;  /* per element of a row, once for all rows */
     double matrix_bits;  /* per matrix, whatever its shape */
+    bool weights_only;   /* no engine keeps a cache in it */
     double outlier_frac; /* of the columns that are multiplied in 16 bits as well, by a second product */
     const char *compute; /* the matrix unit that multiplies it: a name of enum hw dtypes ("bf16", "fp8", ...) */
     const char *note;

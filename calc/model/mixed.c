@@ -202,7 +202,9 @@ enum err_code structure_mamba_ssm(struct reader *r)
         f->gated = true;
         f->width = (width + 127) / 128 * 128; /* not a unit */
     }
-    return lay(r, "attn_layer_idx", x, f);
+    TRY(lay(r, "attn_layer_idx", x, f));
+    r->m->foreign_states = width > 0 || r->m->kinds_n > 1; /* converted, mamba alone is a model of another family */
+    return ERR_OK;
 }
 
 enum err_code extend_mamba_ssm(struct reader *r)

@@ -241,9 +241,11 @@ struct model {
     const char *name;
     const char *source;    /* file or built-in it was read from */
     const char *family;    /* row of the families table */
+    bool foreign_states;   /* the family has recurrent layers as no engine serves them (family.h engine_states) */
     const char *attention; /* "MHA", "GQA", "MQA", "MLA" and windows, for display */
     int64_t hidden, vocab, layers;
     int64_t position_rows;      /* learned absolute positions; 0: none */
+    int64_t position_offset;    /* of those, rows before that of the first token */
     int64_t max_context_tokens; /* 0 unknown */
     bool tied;                  /* the output head is the embedding */
     bool head_bias;
@@ -297,7 +299,7 @@ struct model_setting {
  * config.json, a built-in name or alias, or a Hugging Face id in the local cache ($HF_HOME, ~/.cache/huggingface/hub).
  * Settings override keys before reading. Tensors beside a config.json fill stored_* (not with settings: then it is
  * another model) and say how its weights are stored, where the config says otherwise; so do those of a .gguf. Errors:
- * as model_parse; ERR_INPUT unknown name (nearest offered), a .gguf that lies; ERR_IO. */
+ * as model_parse; ERR_INPUT unknown name (nearest offered), a .gguf or a header of tensors that lies; ERR_IO. */
 enum err_code model_load(struct arena *a, const char *name, const struct model_setting *set, size_t n_set,
                          struct model *out, struct err *e);
 
@@ -310,6 +312,16 @@ bool model_mtp(const struct model *m, struct model *out);
  * ERR_USAGE m's last layer is no attention with an MLP; ERR_NOMEM. Source: 2401.15077; 2401.10774. */
 enum err_code model_eagle(struct arena *a, const struct model *m, struct model *out, struct err *e);
 enum err_code model_medusa(struct arena *a, const struct model *m, int64_t heads, struct model *out, struct err *e);
+
+/* model_positions -- tokens that its learned position table has rows for; 0: it has none. */
+int64_t model_positions(const struct model *m);
+
+/* model_passes_whole -- a diffusion model without blocks: every pass takes the whole sequence, and there is no cache.
+ * model_set_blocks -- a diffusion model settles blocks of so many tokens, each in so many passes (0: what it had).
+ * Errors: ERR_USAGE another model, passes without a block, or more of them than a block has tokens. */
+bool model_passes_whole(const struct model *m);
+enum err_code model_set_blocks(struct model *m, int64_t tokens, int64_t passes, struct err *e);
+
 /* model_same -- whether two descriptions cost the same, whatever their names, notes and sources: sizes, layers and
  * their order, formats of what there is. */
 bool model_same(const struct model *a, const struct model *b);

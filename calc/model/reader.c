@@ -291,7 +291,8 @@ static enum err_code read_head(struct reader *r)
     if (m->max_context_tokens == 0)
         return err_set(r->e, ERR_INPUT, "%s: n_positions is missing: the learned position table has that many rows",
                        r->text.file);
-    m->position_rows = m->max_context_tokens + r->family->position_offset;
+    m->position_offset = r->family->position_offset;
+    m->position_rows = m->max_context_tokens + m->position_offset;
     return ERR_OK;
 }
 
@@ -380,6 +381,8 @@ static enum err_code note_read_as(struct reader *r)
     return text ? reader_note(r, text) : err_nomem(r->e);
 }
 
+int64_t model_positions(const struct model *m) { return m->position_rows - m->position_offset; }
+
 enum err_code model_parse(struct arena *a, const struct json *j, struct model *out, struct err *e)
 {
     struct model m = {.source = j->file, .stored_bytes = (double)NAN, .stored_elems = (double)NAN};
@@ -387,6 +390,7 @@ enum err_code model_parse(struct arena *a, const struct json *j, struct model *o
     if (!json_is_object(j)) return json_want(j, "an object (a Hugging Face config.json)", e);
     TRY(find_family(&r));
     m.family = r.family->name;
+    m.foreign_states = !r.family->engine_states && (r.family->recurrent || r.family->structure);
     TRY(refuse_foreign(&r));
     TRY(read_structure(&r));
     TRY(read_head(&r));

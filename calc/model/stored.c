@@ -33,6 +33,26 @@ enum err_code stored_set_all(struct model *m, const char *name, struct err *e)
     return ERR_OK;
 }
 
+enum err_code stored_set_cache(struct model *m, const char *name, struct err *e)
+{
+    struct dtype d;
+    TRY(dtype_find(name, &d, e));
+    if (d.weights_only)
+        return err_set(e, ERR_USAGE, "%.40s is a format of weights: no engine keeps a cache in it", name);
+    for (size_t i = 0; i < m->kinds_n && d.group_in > 0; i++) {
+        const struct mixer *x = &m->kinds[i].mixer;
+        const int64_t width[] = {x->head_dim, x->v_head_dim};
+        for (size_t w = 0; w < 2 && x->kind == MIXER_ATTENTION; w++)
+            if (width[w] % d.group_in != 0)
+                return err_set(e, ERR_USAGE,
+                               "%.40s has groups of %lld elements, and heads of %s are %lld wide: a group would run "
+                               "across heads (int4-head, int8-head, fp8-head have one a head)",
+                               name, (long long)d.group_in, m->name, (long long)width[w]);
+    }
+    m->kv = d;
+    return ERR_OK;
+}
+
 /* The first of `keys` in text, then in root. */
 static bool first_of(const struct json *text, const struct json *root, const char *const *keys, struct json *out)
 {
@@ -232,7 +252,7 @@ enum err_code stored_read(struct arena *a, const struct json *root, const struct
     for (size_t i = 1; i < n && !m->weights_unknown; i++) TRY(compare_statement(&s, &one[0], &one[i]));
     for (size_t i = 0; i < m->kinds_n && !m->weights_unknown; i++)
         if (!module_covers(&m->kinds[i]) || scans(&m->kinds[i])) /* tensors beside the file may tell */
-            TRY(stored_unknown(&s, "quantised, and which matrices of its layers of %s that converts is not known",
+            TRY(stored_unknown(&s, "quantised, but not how: of its layers of %s it is not known which matrices are",
                                m->kinds[i].label));
     return m->weights_unknown ? ERR_OK : format_plan_apply(a, &s.plan, m, e);
 }

@@ -16,4 +16,8 @@ enum err_code stored_read(struct arena *a, const struct json *root, const struct
  * again. Errors: ERR_USAGE unknown name. */
 enum err_code stored_set_all(struct model *m, const char *name, struct err *e);
 
+/* stored_set_cache -- the format of m's cache. Errors: ERR_USAGE unknown name, a format of weights alone, one whose
+ * groups would run across the heads of a layer, which are cached one by one. */
+enum err_code stored_set_cache(struct model *m, const char *name, struct err *e);
+
 #endif

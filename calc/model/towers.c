@@ -98,6 +98,7 @@ static const struct tower TOWERS[] = {
     {.name = "Pixtral",
      .roots = {"mistral3", "ministral3"},
      .encoder = "pixtral",
+     .text_alone = true,
      .layers = {"num_hidden_layers", 0},
      .width = {"hidden_size", 0},
      .ffn = {"intermediate_size", 0},
@@ -177,6 +178,7 @@ static enum err_code count_tower(struct count *c)
     TRY(towers_size(c, &c->vision, t->layers, LAYERS_MAX, &c->layers));
     TRY(towers_size(c, &c->vision, t->width, WIDTH_MAX, &c->width));
     TRY(towers_size(c, &c->vision, t->ffn, WIDTH_MAX, &c->ffn));
+    c->assumed = !json_has(&c->vision, t->width.key);
     if (t->ffn_is_ratio) c->ffn *= c->width;
     TRY(towers_size(c, &c->vision, t->channels, SIDE_MAX, &c->channels));
     if (json_get(&c->vision, t->patch.key, &patch) && !json_is_number(&patch))
@@ -206,6 +208,18 @@ static const struct tower *find(const struct json *root, const struct json *visi
     return NULL;
 }
 
+/* Whether files of this type have a tower even where they do not describe it. */
+static bool has_tower(const struct json *root)
+{
+    struct json j;
+    const char *type;
+    if (!json_get(root, "model_type", &j) || json_str(&j, &type, NULL) != ERR_OK) return false;
+    for (size_t i = 0; i < sizeof TOWERS / sizeof TOWERS[0]; i++)
+        for (size_t k = 0; k < sizeof TOWERS[i].roots / sizeof TOWERS[i].roots[0] && TOWERS[i].roots[k]; k++)
+            if (strcmp(type, TOWERS[i].roots[k]) == 0) return !TOWERS[i].text_alone;
+    return false;
+}
+
 /* What the towers are members of: the file, or the part of it that listens and looks. */
 static enum err_code tower_root(const struct reader *r, struct json *out)
 {
@@ -224,7 +238,11 @@ enum err_code towers_read(struct reader *r)
     *out = (struct model_tower){.params = 0};
     TRY(tower_root(r, &c.root));
     TRY(towers_read_audio(r, &c.root));
-    if (!json_get(&c.root, "vision_config", &c.vision)) return ERR_OK;
+    if (!json_get(&c.root, "vision_config", &c.vision)) {
+        if (!has_tower(&c.root)) return ERR_OK;
+        out->params = out->whole_params = (double)NAN;
+        return reader_note(r, "vision tower not counted: the class has one, and the file has no vision_config");
+    }
     if (!json_is_object(&c.vision)) return json_want(&c.vision, "an object", r->e);
     c.row = find(&c.root, &c.vision);
     if (c.row) TRY(count_tower(&c));
@@ -235,6 +253,8 @@ enum err_code towers_read(struct reader *r)
             arena_printf(r->arena, "vision tower not counted: vision_config.%s is missing or unusual", c.missing);
         return text ? reader_note(r, text) : err_nomem(r->e);
     }
+    if (c.assumed)
+        TRY(reader_note(r, "sizes of the vision tower that vision_config does not state are those of its class"));
     *out = (struct model_tower){.name = c.row->name,
                                 .params = c.split + c.whole,
                                 .whole_params = c.whole,

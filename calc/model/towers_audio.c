@@ -17,8 +17,8 @@ struct ear {
 
 struct ear_row {
     const char *name, *root;
-    const char *encoder;  /* model_type of audio_config; NULL any */
-    bool sized;           /* the class has Whisper large's sizes as defaults */
+    const char *encoder;  /* model_type of audio_config */
+    bool sized;           /* the class has Whisper large's sizes as defaults, and that type */
     bool fixed_positions; /* sines, which are not stored */
     enum err_code (*join)(struct ear *x);
 };
@@ -143,6 +143,7 @@ static enum err_code count_whisper(struct ear *x)
     TRY(ear_size(x, "encoder_ffn_dim", "intermediate_size", 5120, &c->ffn));
     TRY(ear_size(x, "num_mel_bins", "num_mel_bins", 128, &x->mels)); /* not a unit */
     TRY(towers_vision_size(c, "max_source_positions", 1500, &x->positions));
+    c->assumed = !json_has(&c->vision, "d_model") && !json_has(&c->vision, "hidden_size");
     if (c->missing) return ERR_OK;
     const double d = (double)c->width, f = (double)c->ffn, n = (double)c->layers;
     c->split += n * (4 * d * d + 2 * d + 2 * d * f + f); /* keys have no bias */
@@ -153,9 +154,10 @@ static enum err_code count_whisper(struct ear *x)
 }
 
 static const struct ear_row ROWS[] = {
-    {.name = "Qwen2-Audio", .root = "qwen2_audio", .sized = true, .join = join_qwen2},
+    {.name = "Qwen2-Audio", .root = "qwen2_audio", .encoder = "qwen2_audio_encoder", .sized = true, .join = join_qwen2},
     {.name = "Qwen2.5-Omni audio",
      .root = "qwen2_5_omni_thinker",
+     .encoder = "qwen2_5_omni_audio_encoder",
      .sized = true,
      .fixed_positions = true,
      .join = join_omni},
@@ -170,14 +172,19 @@ enum err_code towers_read_audio(struct reader *r, const struct json *root)
     struct ear x = {.c = {.r = r, .root = *root}};
     struct json j;
     const char *type = "", *encoder = "";
+    const struct ear_row *of_class = NULL;
     *out = (struct model_tower){.params = 0};
-    if (!json_get(root, "audio_config", &x.c.vision)) return ERR_OK;
-    if (!json_is_object(&x.c.vision)) return json_want(&x.c.vision, "an object", r->e);
     if (json_get(root, "model_type", &j)) TRY(json_str(&j, &type, r->e));
+    for (size_t i = 0; i < sizeof ROWS / sizeof ROWS[0] && !of_class; i++)
+        if (strcmp(ROWS[i].root, type) == 0) of_class = &ROWS[i];
+    if (!json_get(root, "audio_config", &x.c.vision)) {
+        if (!of_class) return ERR_OK;
+        out->params = out->whole_params = (double)NAN;
+        return reader_note(r, "audio tower not counted: the class has one, and the file has no audio_config");
+    }
+    if (!json_is_object(&x.c.vision)) return json_want(&x.c.vision, "an object", r->e);
     if (json_get(&x.c.vision, "model_type", &j)) TRY(json_str(&j, &encoder, r->e));
-    for (size_t i = 0; i < sizeof ROWS / sizeof ROWS[0] && !x.row; i++)
-        if (strcmp(ROWS[i].root, type) == 0 && (!ROWS[i].encoder || strcmp(ROWS[i].encoder, encoder) == 0))
-            x.row = &ROWS[i];
+    if (of_class && (strcmp(of_class->encoder, encoder) == 0 || (of_class->sized && !*encoder))) x.row = of_class;
     if (x.row) TRY(x.row->join ? count_whisper(&x) : count_gemma3n(&x));
     if (!x.row || x.c.missing) {
         out->params = out->whole_params = (double)NAN;
@@ -186,6 +193,8 @@ enum err_code towers_read_audio(struct reader *r, const struct json *root)
             arena_printf(r->arena, "audio tower not counted: audio_config.%s is missing or unusual", x.c.missing);
         return text ? reader_note(r, text) : err_nomem(r->e);
     }
+    if (x.c.assumed)
+        TRY(reader_note(r, "sizes of the audio tower that audio_config does not state are those of its class"));
     *out = (struct model_tower){
         .name = x.row->name, .params = x.c.split + x.c.whole, .whole_params = x.c.whole, .tokens = x.c.tokens};
     return ERR_OK;

@@ -23,12 +23,14 @@ struct count {
     double tokens;        /* of an image of the file's size, or a tile; 0 not known */
     int64_t token_pixels; /* side of the square that makes a token, where images keep their size; 0 */
     const char *missing;  /* a key without which nothing is known */
+    bool assumed;         /* the width is the class's, the file does not say it */
 };
 
 struct tower {
     const char *name;
     const char *roots[5]; /* model_type of the whole file */
     const char *encoder;  /* model_type of its vision_config; NULL any */
+    bool text_alone;      /* files of that type may be of text alone */
     struct size_key layers, width, ffn, patch, channels;
     bool ffn_is_ratio; /* the key says how many times wider than the stream */
     bool gated, qkv_bias, out_bias, mlp_bias, patch_bias;

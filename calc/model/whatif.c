@@ -43,7 +43,10 @@ static enum err_code change_kv(struct change *c)
 {
     if (!has_mixer(c, false))
         return change_refuse(c, "no layer attends, so there is no cache and nothing would change");
-    return set_format(c, &c->m->kv);
+    if (model_passes_whole(c->m))
+        return change_refuse(c, "every pass takes the whole sequence, so there is no cache and nothing would change");
+    if (stored_set_cache(c->m, c->value, c->e) == ERR_OK) return ERR_OK;
+    return err_prepend(c->e, "what-if %.60s: ", c->text);
 }
 
 static enum err_code change_state(struct change *c)
@@ -53,6 +56,14 @@ static enum err_code change_state(struct change *c)
     if (d.bits < 16) return change_refuse(c, "recurrent states are kept in fp32, bf16 or fp16");
     if (!has_mixer(c, true))
         return change_refuse(c, "no layer is recurrent, so there is no state and nothing would change");
+    bool matrices = false;
+    for (size_t i = 0; i < c->m->kinds_n; i++) {
+        const struct mixer *x = &c->m->kinds[i].mixer;
+        matrices = matrices || (x->kind == MIXER_RECURRENT && x->recurrence.block != RECURRENT_CONV);
+    }
+    if (!matrices)
+        return change_refuse(c, "its layers keep columns of convolutions alone, in the format of activations "
+                                "(activations=FORMAT)");
     c->m->state = d;
     return ERR_OK;
 }
@@ -114,37 +125,66 @@ static enum err_code change_heads(struct change *c)
 
 /* ---- the table ---- */
 
+/* What a value says by itself. */
+static enum err_code check_count(struct change *c)
+{
+    int64_t n;
+    return change_whole(c, WIDTH_MAX, &n);
+}
+
+static enum err_code check_part(struct change *c)
+{
+    struct part part;
+    return change_read_part(c, c->value, &part);
+}
+
+static enum err_code check_format(struct change *c)
+{
+    struct dtype d;
+    return set_format(c, &d);
+}
+
+static enum err_code check_state(struct change *c)
+{
+    struct dtype d;
+    TRY(set_format(c, &d));
+    return d.bits < 16 ? change_refuse(c, "recurrent states are kept in fp32, bf16 or fp16") : ERR_OK;
+}
+
 static const struct whatif TABLE[] = {
     {"gqa", "N", "N KV heads, each for an equal group of query heads (arXiv 2305.13245)", WHATIF_LAYERS,
-     change_kv_heads},
-    {"mqa", NULL, "one KV head for all query heads (arXiv 1911.02150)", WHATIF_LAYERS, change_multi_query},
-    {"mha", NULL, "a KV head for every query head", WHATIF_LAYERS, change_multi_head},
+     change_kv_heads, check_count},
+    {"mqa", NULL, "one KV head for all query heads (arXiv 1911.02150)", WHATIF_LAYERS, change_multi_query, NULL},
+    {"mha", NULL, "a KV head for every query head", WHATIF_LAYERS, change_multi_head, NULL},
     {"mla", "C+R[:Q]",
      "latent attention: C + R elements cached a token and layer, queries through a latent of Q (arXiv 2405.04434)",
-     WHATIF_LAYERS, change_latent},
+     WHATIF_LAYERS, change_latent, change_check_ranks},
     {"cla", "N",
      "N successive layers with caches of one shape share the keys and values of the first (arXiv 2405.12981)",
-     WHATIF_LAYERS, change_across_layers},
+     WHATIF_LAYERS, change_across_layers, check_count},
     {"window", "W[:a/b]|none",
      "a of every b attention layers see the last W tokens, the last b - a of each b see all; W alone: every layer",
-     WHATIF_LAYERS, change_window},
+     WHATIF_LAYERS, change_window, change_check_window},
     {"ssm", "a/b",
      "a of every b attention layers become Mamba-2 mixers twice as wide as the model, states of 128 (arXiv 2405.21060)",
-     WHATIF_LAYERS, change_state_space},
+     WHATIF_LAYERS, change_state_space, check_part},
     {"linear", "a/b",
      "a of every b attention layers become linear attention of the same heads with a fixed decay (arXiv 2501.08313)",
-     WHATIF_LAYERS, change_linear},
+     WHATIF_LAYERS, change_linear, check_part},
     {"poles", "N", "filters of long convolutions become sums of N complex poles a channel (arXiv 2310.18780)",
-     WHATIF_LAYERS, change_poles},
-    {"layers", "N", "the first N layers (depth pruning)", WHATIF_LAYERS, change_layers},
+     WHATIF_LAYERS, change_poles, check_count},
+    {"layers", "N", "the first N layers (depth pruning)", WHATIF_LAYERS, change_layers, check_count},
     {"hidden", "N", "model width; heads, head widths and the MLP stay (width pruning, arXiv 2407.14679)", WHATIF_LAYERS,
-     change_hidden},
-    {"ffn", "N", "width of the MLP", WHATIF_LAYERS, change_ffn},
-    {"heads", "N", "query heads; KV heads stay, or are as many where they were", WHATIF_LAYERS, change_heads},
-    {"weights", "FORMAT", "number format of the linear layers (ridge list dtypes)", WHATIF_WEIGHTS, change_weights},
-    {"kv", "FORMAT", "number format of the cache", WHATIF_CACHE, change_kv},
-    {"state", "FORMAT", "number format of recurrent states: fp32, bf16 or fp16", WHATIF_CACHE, change_state},
-    {"activations", "FORMAT", "number format of activations", WHATIF_CACHE, change_activations},
+     change_hidden, check_count},
+    {"ffn", "N", "width of the MLP", WHATIF_LAYERS, change_ffn, check_count},
+    {"heads", "N", "query heads; KV heads stay, or are as many where they were", WHATIF_LAYERS, change_heads,
+     check_count},
+    {"weights", "FORMAT", "number format of the linear layers (ridge list dtypes)", WHATIF_WEIGHTS, change_weights,
+     check_format},
+    {"kv", "FORMAT", "number format of the cache", WHATIF_CACHE, change_kv, check_format},
+    {"state", "FORMAT", "number format of recurrent states: fp32, bf16 or fp16", WHATIF_CACHE, change_state,
+     check_state},
+    {"activations", "FORMAT", "number format of activations", WHATIF_CACHE, change_activations, check_format},
 };
 
 enum { TABLE_N = sizeof TABLE / sizeof TABLE[0] };
@@ -181,18 +221,24 @@ enum err_code change_owned(const struct change *c)
     return ERR_OK;
 }
 
-enum err_code change_part(const struct change *c, const char *text, struct part *out)
+enum err_code change_read_part(const struct change *c, const char *text, struct part *out)
 {
     const char *slash = strchr(text, '/');
-    int64_t attending = 0;
-    TRY(change_owned(c));
-    for (size_t i = 0; i < c->layers_n; i++)
-        attending += c->layer[i].mixer.kind == MIXER_ATTENTION || c->layer[i].mixer.kind == MIXER_LATENT;
     const char *some = slash ? arena_strndup(c->arena, text, (size_t)(slash - text)) : text;
     if (!some) return err_nomem(c->e);
     if (!slash || units_parse_count(slash + 1, 1, LAYERS_MAX, &out->of, NULL) != ERR_OK ||
         units_parse_count(some, 1, out->of, &out->some, NULL) != ERR_OK)
         return change_refuse(c, "'%.20s' is no part of the layers such as 5/6", text);
+    return ERR_OK;
+}
+
+enum err_code change_part(const struct change *c, const char *text, struct part *out)
+{
+    int64_t attending = 0;
+    TRY(change_owned(c));
+    for (size_t i = 0; i < c->layers_n; i++)
+        attending += c->layer[i].mixer.kind == MIXER_ATTENTION || c->layer[i].mixer.kind == MIXER_LATENT;
+    TRY(change_read_part(c, text, out));
     if (attending == 0) return change_refuse(c, "the model has no attention");
     if (out->of > attending)
         return change_refuse(c, "only %lld layer%s, fewer than one period of %lld", (long long)attending,
@@ -296,15 +342,24 @@ static enum err_code note_restated(struct arena *a, struct model *m, const char 
     return m->notes ? ERR_OK : err_nomem(e);
 }
 
-enum err_code whatif_apply(struct arena *a, struct model *m, const char *text, struct err *e)
+/* The row of a what-if, and its value where it takes one. */
+static enum err_code read_change(struct arena *a, const char *text, struct change *out, const struct whatif **row,
+                                 struct err *e)
 {
     const char *equals = strchr(text, '=');
+    TRY(find_row(text, equals ? (size_t)(equals - text) : strlen(text), row, e));
+    *out = (struct change){.arena = a, .text = text, .value = equals && equals[1] ? equals + 1 : NULL, .e = e};
+    if ((*row)->value && !out->value) return change_refuse(out, "it takes a value: %s=%s", (*row)->name, (*row)->value);
+    return !(*row)->value && equals ? change_refuse(out, "it takes no value") : ERR_OK;
+}
+
+enum err_code whatif_apply(struct arena *a, struct model *m, const char *text, struct err *e)
+{
     const struct whatif *row;
-    TRY(find_row(text, equals ? (size_t)(equals - text) : strlen(text), &row, e));
+    struct change c;
+    TRY(read_change(a, text, &c, &row, e));
     struct model next = *m;
-    struct change c = {.arena = a, .m = &next, .text = text, .value = equals && equals[1] ? equals + 1 : NULL, .e = e};
-    if (row->value && !c.value) return change_refuse(&c, "it takes a value: %s=%s", row->name, row->value);
-    if (!row->value && equals) return change_refuse(&c, "it takes no value");
+    c.m = &next;
     TRY(row->extent == WHATIF_LAYERS ? take_apart(&c, m) : own_kinds(&c));
     TRY(row->apply(&c));
     if (row->extent == WHATIF_LAYERS) TRY(put_together(&c));
@@ -323,18 +378,42 @@ static size_t first_of(const char *stack)
     return n;
 }
 
-enum err_code whatif_apply_all(struct arena *a, struct model *m, const char *stack, struct err *e)
+const char *whatif_given(struct arena *a, const char *stack, const char *name)
 {
-    struct model next = *m;
+    const char *found = NULL;
+    const size_t len = strlen(name);
+    for (const char *p = stack; p && *p;) {
+        const size_t n = first_of(p);
+        if (n > len && strncmp(p, name, len) == 0 && p[len] == '=') found = arena_strndup(a, p + len + 1, n - len - 1);
+        p += n + (p[n] != '\0');
+    }
+    return found;
+}
+
+/* m NULL: only checked. */
+static enum err_code walk_stack(struct arena *a, struct model *m, const char *stack, struct err *e)
+{
+    const struct whatif *row;
+    struct change c;
     for (const char *p = stack;;) {
         const size_t n = first_of(p);
         if (n == 0) return err_set(e, ERR_USAGE, "an empty what-if in '%.80s'", stack);
         const char *one = arena_strndup(a, p, n);
         if (!one) return err_nomem(e);
-        TRY(whatif_apply(a, &next, one, e));
-        if (!p[n]) break;
+        if (m) TRY(whatif_apply(a, m, one, e));
+        if (!m) TRY(read_change(a, one, &c, &row, e));
+        if (!m && row->check) TRY(row->check(&c));
+        if (!p[n]) return ERR_OK;
         p += n + 1;
     }
+}
+
+enum err_code whatif_check(struct arena *a, const char *stack, struct err *e) { return walk_stack(a, NULL, stack, e); }
+
+enum err_code whatif_apply_all(struct arena *a, struct model *m, const char *stack, struct err *e)
+{
+    struct model next = *m;
+    TRY(walk_stack(a, &next, stack, e));
     *m = next;
     return ERR_OK;
 }

@@ -18,6 +18,7 @@ struct whatif {
     /* What it leaves alone: nothing; all but formats of weights; all but those of cache and activations. */
     enum whatif_extent { WHATIF_LAYERS, WHATIF_WEIGHTS, WHATIF_CACHE } extent;
     enum err_code (*apply)(struct change *c);
+    enum err_code (*check)(struct change *c); /* the value alone, without a model */
 };
 
 /* whatif_table -- all of them, n rows. */
@@ -32,5 +33,11 @@ enum err_code whatif_apply(struct arena *a, struct model *m, const char *text, s
 
 /* whatif_apply_all -- a stack of them, first to last. Errors: as whatif_apply; ERR_USAGE an empty one. */
 enum err_code whatif_apply_all(struct arena *a, struct model *m, const char *stack, struct err *e);
+
+/* whatif_check -- whether a stack could be one of any model: names and values alone. Errors: ERR_USAGE. */
+enum err_code whatif_check(struct arena *a, const char *stack, struct err *e);
+
+/* whatif_given -- the value that a stack gives the what-if of that name, the last of several; NULL none. */
+const char *whatif_given(struct arena *a, const char *stack, const char *name);
 
 #endif

@@ -68,18 +68,28 @@ static enum err_code can_be_latent(const struct change *c, const struct mixer *x
     return ERR_OK;
 }
 
+/* Other ranks of a latent that is there; its query latent stays where none is stated. */
+static bool resize_latent(const struct mixer *ranks, struct mixer *x)
+{
+    if (x->kind != MIXER_LATENT) return false;
+    x->kv_rank = ranks->kv_rank;
+    x->rope_dim = ranks->rope_dim;
+    if (ranks->q_rank > 0) x->q_rank = ranks->q_rank;
+    return true;
+}
+
 /* Widths of heads stay: keys get a rope part beside them. Biases and norms of queries, keys and values go with their
  * matrices; the latents have norms of their own. */
 enum err_code change_latent(struct change *c)
 {
     struct mixer ranks = {.kind = MIXER_LATENT};
-    int64_t attending;
+    bool any = false;
     TRY(read_ranks(c, &ranks));
-    TRY(change_attending(c, true, &attending));
     TRY(change_unshared(c, "a latent"));
     for (size_t i = 0; i < c->layers_n; i++) {
         struct mixer *x = &c->layer[i].mixer, was;
-        if (x->kind != MIXER_ATTENTION) continue;
+        any = any || x->kind == MIXER_ATTENTION || x->kind == MIXER_LATENT;
+        if (resize_latent(&ranks, x) || x->kind != MIXER_ATTENTION) continue;
         TRY(can_be_latent(c, x));
         memcpy(&was, x, sizeof was);
         memset(x, 0, sizeof *x);
@@ -94,7 +104,7 @@ enum err_code change_latent(struct change *c)
         x->sinks = was.sinks;
         x->o_bias = was.o_bias;
     }
-    return ERR_OK;
+    return any ? ERR_OK : change_refuse(c, "the model has no attention");
 }
 
 /* ---- across layers ---- */
@@ -130,23 +140,43 @@ enum err_code change_across_layers(struct change *c)
 
 /* ---- within a window ---- */
 
-enum err_code change_window(struct change *c)
+/* "1024", "1024:5/6" or "none": tokens 0. */
+static enum err_code read_window(struct change *c, int64_t *tokens, const char **part)
 {
     const char *colon = strchr(c->value, ':');
+    const char *text = colon ? arena_strndup(c->arena, c->value, (size_t)(colon - c->value)) : c->value;
+    if (!text) return err_nomem(c->e);
+    *tokens = 0;
+    *part = colon ? colon + 1 : NULL;
+    if (strcmp(text, "none") == 0 ? colon != NULL : units_parse_count(text, 1, WINDOW_MAX, tokens, NULL) != ERR_OK)
+        return change_refuse(c, "wanted a window in tokens, such as 1024 or 1024:5/6, or none");
+    return ERR_OK;
+}
+
+enum err_code change_check_window(struct change *c)
+{
+    struct part part;
+    const char *text;
+    int64_t tokens;
+    TRY(read_window(c, &tokens, &text));
+    return text ? change_read_part(c, text, &part) : ERR_OK;
+}
+
+enum err_code change_window(struct change *c)
+{
     struct part part = {1, 1};
-    int64_t tokens = 0, attending, at = 0;
+    const char *text;
+    int64_t tokens, attending, at = 0;
     for (size_t i = 0; i < c->layers_n; i++)
         if (c->layer[i].mixer.kind == MIXER_LATENT)
             return change_refuse(c,
                                  "the model has latent attention, and no known model has a window on a latent cache");
     TRY(change_attending(c, true, &attending));
     TRY(change_unshared(c, "a window"));
-    if (colon) TRY(change_part(c, colon + 1, &part));
-    const char *text = colon ? arena_strndup(c->arena, c->value, (size_t)(colon - c->value)) : c->value;
-    if (!text) return err_nomem(c->e);
-    const bool none = strcmp(text, "none") == 0;
-    if (none ? colon != NULL : units_parse_count(text, 1, WINDOW_MAX, &tokens, NULL) != ERR_OK)
-        return change_refuse(c, "wanted a window in tokens, such as 1024 or 1024:5/6, or none");
+    TRY(read_window(c, &tokens, &text));
+    if (text) TRY(change_part(c, text, &part));
+    if (c->m->bidirectional && tokens > 0)
+        return change_refuse(c, "tokens of this model see later ones, and windows of such are not described");
     for (size_t i = 0; i < c->layers_n; i++) {
         struct mixer *x = &c->layer[i].mixer;
         if (x->kind != MIXER_ATTENTION) continue;
@@ -154,4 +184,10 @@ enum err_code change_window(struct change *c)
         x->chunked = false;
     }
     return ERR_OK;
+}
+
+enum err_code change_check_ranks(struct change *c)
+{
+    struct mixer ranks = {.kind = MIXER_LATENT};
+    return read_ranks(c, &ranks);
 }

@@ -37,6 +37,12 @@ enum err_code change_owned(const struct change *c);
 /* change_unshared -- ERR_USAGE where layers attend to the cache of an earlier one: `what` would part the two. */
 enum err_code change_unshared(const struct change *c, const char *what);
 
+/* change_read_part -- text as "5/6" alone. What a value says by itself, whatever the model: change_check_*. Errors:
+ * ERR_USAGE. */
+enum err_code change_read_part(const struct change *c, const char *text, struct part *out);
+enum err_code change_check_ranks(struct change *c);
+enum err_code change_check_window(struct change *c);
+
 /* What the rows of the table do. */
 enum err_code change_kv_heads(struct change *c);
 enum err_code change_multi_query(struct change *c);

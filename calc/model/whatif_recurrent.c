@@ -49,6 +49,8 @@ static enum err_code replace(struct change *c,
 {
     struct part part;
     int64_t at = 0;
+    if (c->m->bidirectional)
+        return change_refuse(c, "tokens of this model see later ones, and a state is of those before alone");
     TRY(change_part(c, c->value, &part));
     TRY(change_unshared(c, "a state"));
     for (size_t i = 0; i < c->layers_n; i++) {
@@ -72,19 +74,17 @@ enum err_code change_poles(struct change *c)
 {
     enum { POLES_MAX = 1 << 12 };
     int64_t n;
-    bool any = false, other = false;
+    bool any = false;
     TRY(change_whole(c, POLES_MAX, &n));
     for (size_t i = 0; i < c->layers_n; i++) {
         struct mixer *x = &c->layer[i].mixer;
         struct recurrence *p = &x->recurrence;
         if (x->kind != MIXER_RECURRENT || p->block != RECURRENT_FILTER) continue;
         any = true;
-        other = other || p->filter_width > 0 || x->head_dim != n;
         x->head_dim = n;
         p->filter_width = p->filter_inputs = p->filter_layers = p->filter_tokens = 0;
         p->filter_sines = false;
     }
     if (!any) return change_refuse(c, "no layer has a long convolution, so nothing would change");
-    return other ? ERR_OK
-                 : change_refuse(c, "its channels have %lld poles each, so nothing would change", (long long)n);
+    return ERR_OK;
 }

@@ -147,8 +147,10 @@ enum err_code pages_lay(const struct pages_kind *kinds, size_t n, const struct p
         TRY(raise_block(rule, tokens, &p, &block, e));
     } else {
         if (rule->max_model_len_tokens < 1)
-            return err_set(e, ERR_USAGE,
-                           "a block of a model of states alone is max_model_len tokens, which is unknown");
+            return err_set(
+                e, ERR_USAGE,
+                "a block of a model of states alone is max_model_len tokens, which is unknown: state it with "
+                "--max-model-len N");
         block = rule->max_model_len_tokens;
     }
     TRY(unify(block, &p, e));
@@ -156,6 +158,13 @@ enum err_code pages_lay(const struct pages_kind *kinds, size_t n, const struct p
     TRY(group(&p, e));
     *out = p;
     return ERR_OK;
+}
+
+bool pages_states_alone(const struct pages *p)
+{
+    for (size_t i = 0; i < p->types_n; i++)
+        if (p->type[i].kind.keep != PAGES_STATE) return false;
+    return true;
 }
 
 static int64_t of_type(const struct pages *p, const struct pages_type *t, int64_t tokens, int64_t step)

@@ -79,6 +79,9 @@ struct pages {
 enum err_code pages_lay(const struct pages_kind *kinds, size_t n, const struct pages_rule *rule, struct pages *out,
                         struct err *e);
 
+/* pages_states_alone -- whether nothing in it grows: a block is then whatever max_model_len is. */
+bool pages_states_alone(const struct pages *p);
+
 /* pages_of_sequence -- blocks of a sequence of `tokens` >= 1 tokens, of which up to `step_tokens` >= 1 are scheduled at
  * once; saturates at INT64_MAX. */
 int64_t pages_of_sequence(const struct pages *p, int64_t tokens, int64_t step_tokens);
