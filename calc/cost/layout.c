@@ -233,24 +233,33 @@ static enum err_code check_stages(const struct model *m, const struct layout *w,
     return ERR_OK;
 }
 
+double layout_skew_most(const struct model *m, const struct layout *l)
+{
+    const struct layout w = layout_whole(l);
+    double most = 1; /* the busiest part has all */
+    for (size_t i = 0; i < m->kinds_n; i++) {
+        const struct ffn *f = &m->kinds[i].ffn;
+        if (f->kind == FFN_MOE)
+            most = fmax(most, fmin((double)w.ep, (double)f->experts / (double)f->experts_per_token));
+    }
+    return most;
+}
+
 enum err_code layout_check(const struct model *m, const struct layout *l, struct err *e)
 {
     const struct layout w = layout_whole(l);
     const int64_t group = layout_group(&w);
-    bool experts = false;
-    double most = 1; /* of skew: the busiest part has all */
-    for (size_t i = 0; i < m->kinds_n; i++) {
-        const struct ffn *f = &m->kinds[i].ffn;
-        if (f->kind != FFN_MOE) continue;
-        experts = true;
-        most = fmax(most, fmin((double)w.ep, (double)f->experts / (double)f->experts_per_token));
-    }
+    const bool experts = layout_routed(m) != NULL;
+    const double most = layout_skew_most(m, l);
     if (!experts && (w.ep > 1 || w.dp > 1))
         return err_set(e, ERR_USAGE, "there are no experts for %s to be over: copies do what is left",
                        w.ep > 1 ? "expert parallelism" : "attention groups");
     if (group % w.ep != 0)
         return err_set(e, ERR_USAGE, "%lld expert-parallel parts cannot be dealt to %lld ranks (TP x attention-DP)",
                        (long long)w.ep, (long long)group);
+    if (!experts && w.skew > 1) return err_set(e, ERR_USAGE, "%s has no experts, so none are skewed", m->name);
+    if (w.ep == 1 && w.skew > 1)
+        return err_set(e, ERR_USAGE, "skew is of experts in several parts (EP): one part has all tokens");
     if (w.skew < 1 || (w.skew > 1 && w.skew > most))
         return err_set(e, ERR_USAGE, "skew is between 1 (all parts alike) and %.4g (all tokens to one part)", most);
     for (size_t i = 0; i < m->kinds_n; i++) TRY(check_kind(&m->kinds[i], &w, e));

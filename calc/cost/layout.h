@@ -99,6 +99,9 @@ int64_t layout_gpus(const struct layout *l);
 int64_t layout_nodes(const struct layout *l, int64_t n);
 bool layout_plain(const struct layout *l);
 
+/* layout_skew_most -- the largest skew that parts can have: all tokens go to one, min(e, E/k); 1 with one part. */
+double layout_skew_most(const struct model *m, const struct layout *l);
+
 /* layout_check -- whether a model can be laid out so. Errors: ERR_USAGE naming what does not divide: heads, KV heads,
  * columns, experts, nodes; stages of layers that share weights or a cache; experts of a model that has none. */
 enum err_code layout_check(const struct model *m, const struct layout *l, struct err *e);
