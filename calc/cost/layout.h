@@ -131,9 +131,10 @@ double layout_touched(int64_t experts, int64_t experts_per_token, int64_t parts)
 
 /* layout_busiest -- experts of the part that has most of them, of s drawn among E in equal parts, all choices alike:
  * sum over m of 1 - P(no part has more than m), P the coefficient of x^s in (sum over i <= m of C(E/parts, i)
- * x^i)^parts over C(E, s); exact. From 0 to min(s, E/parts). More than LAYOUT_EXPERTS_MAX: s/parts, the mean. Cost:
- * O(E^2 * E/parts). */
-enum { LAYOUT_EXPERTS_MAX = 1000, /* not a unit: C(1000, 500) is a double */ LAYOUT_KNOTS = 12 };
+ * x^i)^parts over C(E, s); exact. From 0 to min(s, E/parts). Of more than LAYOUT_EXPERTS_MAX, whose
+ * C(E, E/2) a double still holds: s/parts, the mean. Cost: O(E^2 * E/parts). */
+enum { LAYOUT_EXPERTS_MAX = 1000 }; /* not a unit */
+enum { LAYOUT_KNOTS = 12 };
 double layout_busiest(int64_t experts, int64_t parts, int64_t s);
 
 /* layout_knots -- distinct experts between which layout_busiest is drawn straight: 0, k, and on to E by a constant
