@@ -241,7 +241,8 @@ static enum err_code list_columns(struct listing *l, struct err *e)
 static const struct text_row CONVENTIONS[] = {
     {"multiply-add", "2 flops", "elementwise work is counted apart, against the vector peak"},
     {"fidelity", "roofline",
-     "sum over operators of their own maximum; bound: pooled; both are floors (--course: bound)"},
+     "sum over operators of their own maximum; bound: pooled; both are floors (--course: bound); calibrated: fitted, "
+     "median and P10-P90"},
     {"causal", "half", "attention pairs that the mask keeps (--course: full, all S*T)"},
     {"fusion", "attention, qkv, gate+up",
      "each one kernel, all else a kernel of its own; operands cold between kernels"},
@@ -257,9 +258,10 @@ static const struct text_row CONVENTIONS[] = {
     {"prefill", "one", "the prompt of one sequence; together: B of them in one pass"},
     {"throughput", "decode only", "batch * copies / step time"},
     {"bonus", "drawn", "speculation: one token more when no drafted one is refused (--no-bonus, --course: none)"},
-    {"routing", "uniform", "experts touched as expected; --skew: tokens of the busiest part over the mean"},
+    {"expert parts", "the busiest",
+     "of --ep parts the one that reads most, as expected; --skew: its tokens over the mean"},
     {"dispatch", "copies", "a token is sent for each of its experts; once: to a node and rank once; gather: to all"},
-    {"link latency", "none", "a floor; --latency and --fabric-latency charge it for each message in a row"},
+    {"link latency", "none", "a floor; --latency, --fabric-latency: for each message in a row (plan: NCCL's)"},
     {"stages", "steady state", "a decode step is the time between two tokens of a sequence, a batch in m microbatches"},
     {"capacity", "usable", "what a process can have; else visible, else label (--course: 80e9 bytes)"},
     {"fits", "per GPU", "weights + KV at full context + state + activations within capacity"},

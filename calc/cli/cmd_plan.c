@@ -106,11 +106,11 @@ static const struct column COLUMNS[] = {
     ROW(left_bytes, COUNT, BYTES, COLUMN_SHOWN, "left", "capacity - total; negative: so much is missing"),
     ROW(fits, BOOL, NONE, 0, "fits", "total within capacity"),
     ROW(prefill_s, REAL, SECONDS, COLUMN_SHOWN, "TTFT", "one prompt in every attention group, a floor"),
-    ROW(prefill_link_s, REAL, SECONDS, 0, "TTFT comm", "of it, sending at full rate"),
+    ROW(prefill_link_s, REAL, SECONDS, 0, "TTFT comm", "of it, sending: bytes at full rate, and latency"),
     ROW(prefill_sent_bytes, COUNT, BYTES, 0, "TTFT sent", "by one GPU, within its node"),
     ROW(prefill_fabric_bytes, COUNT, BYTES, 0, "TTFT fabric", "by one GPU, to other nodes"),
     ROW(decode_step_s, REAL, SECONDS, COLUMN_SHOWN, "step", "between two tokens of a sequence, a floor"),
-    ROW(decode_link_s, REAL, SECONDS, COLUMN_SHOWN, "comm", "of it, sending at full rate"),
+    ROW(decode_link_s, REAL, SECONDS, COLUMN_SHOWN, "comm", "of it, sending: bytes at full rate, and latency"),
     ROW(decode_sent_bytes, COUNT, BYTES, 0, "step sent", "by one GPU, within its node"),
     ROW(decode_fabric_bytes, COUNT, BYTES, 0, "step fabric", "by one GPU, to other nodes"),
     ROW(user_tok_per_s, REAL, TOK_PER_S, 0, "user", "1/step, a ceiling"),
@@ -177,6 +177,8 @@ static enum err_code open_plan(struct arena *a, const struct option_values *v, s
     TRY(scope_gpu(a, option_get(v, "gpu"), &p->hw, &p->gpus, e));
     if (p->gpus > GPUS_MAX) return err_set(e, ERR_RANGE, "more than %d GPUs", (int)GPUS_MAX);
     TRY(layout_options_nodes(&p->asked, p->gpus, p->gpus, &p->hw, &p->per_node, e));
+    TRY(layout_options_used(&p->asked, &p->model, p->gpus, p->per_node, &p->asked.layout, e));
+    layout_options_latency(&p->asked, &p->hw);
     if (model_positions(&p->model) > 0 && p->context > model_positions(&p->model))
         return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", p->model.name,
                        (long long)p->context, (long long)model_positions(&p->model));
@@ -287,22 +289,26 @@ __attribute__((format(printf, 2, 3))) static void put_line(struct out *o, const 
 
 static void write_heading(struct out *o, const struct plan *p)
 {
-    char model[96], device[96], a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
-    const int64_t nodes = p->gpus / p->per_node;
+    char model[96], device[96], a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], text[128];
+    const struct timed_latency *l = &p->setup.latency;
     out_printf(o, "%s on %lld x %s\n", text_clean(model, sizeof model, p->model.name, strlen(p->model.name)),
                (long long)p->gpus, text_clean(device, sizeof device, p->hw.name, strlen(p->hw.name)));
-    if (nodes > 1)
-        put_line(o, "%lld nodes of %lld GPUs, %s between them for each GPU", (long long)nodes, (long long)p->per_node,
-                 units_format(a, UNITS_BYTES_PER_S, p->hw.fabric_bytes_per_s));
-    put_line(o, "%lld sequences in flight, context %lld; capacity %s of a GPU", (long long)p->batch,
-             (long long)p->context, units_format_bytes(b, p->q.capacity_bytes));
-    put_line(o, "fidelity %s (a floor: servers are 2-4x slower)%s", step_fidelity_name(p->setup.fidelity),
-             p->setup.latency.link_s > 0 || p->setup.latency.fabric_s > 0 ? ", latency of links charged"
-                                                                          : ", links without latency");
+    const char *joined = layout_nodes_text(p->gpus, p->per_node, &p->hw, text, sizeof text);
+    if (*joined) put_line(o, "%s", joined);
+    put_line(o, "%lld sequence%s in flight, context %lld; capacity %s of a GPU", (long long)p->batch,
+             p->batch == 1 ? "" : "s", (long long)p->context, units_format_bytes(b, p->q.capacity_bytes));
+    put_line(o, "fidelity %s (a floor: servers are 2-4x slower)", step_fidelity_name(p->setup.fidelity));
+    if (p->gpus > 1 && !(l->link_s > 0) && !(l->fabric_s > 0)) put_line(o, "links without latency");
+    const bool far = p->per_node < p->gpus, own = p->asked.latency_given && (p->asked.fabric_latency_given || !far);
+    if (p->gpus > 1 && (l->link_s > 0 || l->fabric_s > 0))
+        put_line(o, "a message takes %s%s%s%s%s%s", p->per_node > 1 ? units_format(a, UNITS_SECONDS, l->link_s) : "",
+                 p->per_node > 1 ? " in a node" : "", p->per_node > 1 && far ? ", " : "",
+                 far ? units_format(b, UNITS_SECONDS, l->fabric_s) : "", far ? " between nodes" : "",
+                 own ? "" : " (NCCL's; --latency, --fabric-latency)");
     if (p->model.tower.name) put_line(o, "an image tower beside the model is not in memory here");
     if (p->model.notes) put_line(o, "note: %s", p->model.notes);
     if (p->asked.layout.skew > 1)
-        put_line(o, "the busiest part of the experts has %.3g times the mean tokens", p->asked.layout.skew);
+        put_line(o, "the busiest part of the experts has %.3g times the mean tokens, or all", p->asked.layout.skew);
 }
 
 /* Why layouts are missing from the table, in one line each. */
@@ -347,7 +353,7 @@ static enum err_code write_text(struct arena *a, const struct plan *p, bool all,
     fit.n_rows = all && !chosen ? fits : t->n_rows;
     write_heading(o, p);
     out_char(o, '\n');
-    TRY(table_write(&fit, TABLE_TEXT, o, e));
+    if (fit.n_rows > 0) TRY(table_write(&fit, TABLE_TEXT, o, e));
     if (any_across(rows, t->n_rows))
         put_line(o, "TP over more than one node (TP > %lld) is legal and slow", (long long)p->per_node);
     if (!all) {
@@ -360,6 +366,33 @@ static enum err_code write_text(struct arena *a, const struct plan *p, bool all,
     TRY(table_select(a, &rest, "tp,pp,attention_dp,ep,replicas,why", &rest, e));
     out_str(o, "\nnot these\n");
     return table_write(&rest, TABLE_TEXT, o, e);
+}
+
+/* Which of the numbers that were asked for no layout has. */
+static enum err_code no_layout(const struct plan *p, struct err *e)
+{
+    const struct layout *l = &p->asked.layout;
+    const struct {
+        const char *name;
+        int64_t n;
+    } asked[] = {{"tp", l->tp}, {"pp", l->pp}, {"attention-dp", l->dp}, {"replicas", l->replicas}};
+    int64_t product = 1;
+    const long long gpus = (long long)p->gpus;
+    if (!layout_routed(&p->model) && (l->dp > 1 || l->ep > 1))
+        return err_set(e, ERR_NO, "no layout of %lld GPUs has those numbers: %s has no experts for --%s", gpus,
+                       p->model.name, l->dp > 1 ? "attention-dp" : "ep");
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        if (asked[i].n <= 0) continue;
+        if (p->gpus % asked[i].n != 0)
+            return err_set(e, ERR_NO, "no layout of %lld GPUs has those numbers: --%s %lld does not divide them", gpus,
+                           asked[i].name, (long long)asked[i].n);
+        product = product > p->gpus ? product : product * asked[i].n;
+    }
+    if (p->gpus % product != 0 || (l->tp && l->pp && l->dp && l->replicas && product != p->gpus))
+        return err_set(e, ERR_NO, "no layout of %lld GPUs has those numbers: TP x PP x attention-DP x copies is %lld",
+                       gpus, (long long)product);
+    return err_set(e, ERR_NO, "no layout of %lld GPUs has those numbers: --ep %lld divides no stage of them", gpus,
+                   (long long)l->ep);
 }
 
 static enum err_code run(struct arena *a, const struct command *c, int argc, char **argv, struct err *e)
@@ -400,8 +433,7 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     if (p.short_n > 0)
         return err_set(e, ERR_NO, "no layout fits; the nearest needs %s more on every GPU",
                        units_format_bytes(more, -p.items[0].left_bytes));
-    return p.n > 0 ? err_set(e, ERR_NO, "no layout can be: %s", p.items[0].why)
-                   : err_set(e, ERR_NO, "no layout of %lld GPUs has those numbers", (long long)p.gpus);
+    return p.n > 0 ? err_set(e, ERR_NO, "no layout can be: %s", p.items[0].why) : no_layout(&p, e);
 }
 
 const struct command command_plan = {

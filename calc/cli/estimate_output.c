@@ -95,15 +95,15 @@ static void write_beside_lines(struct out *o, const struct estimate_request *q, 
 static void write_layout_lines(struct out *o, const struct estimate_case *c)
 {
     const struct layout *l = &c->layout;
-    char a[UNITS_TEXT_MAX];
-    const int64_t nodes = layout_nodes(l, c->gpus);
-    if (nodes > 1)
-        put_line(o, 2, "%lld nodes of %lld GPUs, %s between them for each GPU%s", (long long)nodes,
-                 (long long)l->per_node, units_format(a, UNITS_BYTES_PER_S, c->hw.fabric_bytes_per_s),
+    char joined[128];
+    (void)layout_nodes_text(c->gpus, l->per_node, &c->hw, joined, sizeof joined);
+    if (*joined)
+        put_line(o, 2, "%s%s", joined,
                  layout_nodes(l, l->tp) > 1 ? ": tensor parallelism across nodes is legal and slow" : "");
     if (l->pp > 1)
-        put_line(o, 2, "stages of %s layers, %lld microbatches in them; a prefill of as many idles %.1f%% of the time",
-                 c->stages, (long long)l->microbatches, 100 * layout_bubble(l->pp, l->microbatches));
+        put_line(o, 2, "stages of %s layers, %lld microbatch%s in them; a prefill of as many idles %.1f%% of the time",
+                 c->stages, (long long)l->microbatches, l->microbatches == 1 ? "" : "es",
+                 100 * layout_bubble(l->pp, l->microbatches));
     if (l->dp > 1)
         put_line(o, 2, "%lld attention groups take a part of the batch each; TTFT is of one prompt in every group",
                  (long long)l->dp);

@@ -298,6 +298,8 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     if (q->course) hw_pin_course(&c->hw);
     c->capacity_bytes = hw_capacity_bytes(&c->hw);
     TRY(layout_options_open(&q->layout, c->gpus, &c->hw, &c->layout, e));
+    if (q->models_n == 1 && q->gpus_n == 1)
+        TRY(layout_options_used(&q->layout, &c->model, c->gpus, c->layout.per_node, &c->layout, e));
     c->tp = c->layout.tp;
     c->replicas = c->layout.replicas;
     (void)layout_stages_text(&c->model, &c->layout, c->stages, sizeof c->stages);

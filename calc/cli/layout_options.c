@@ -55,20 +55,66 @@ enum err_code layout_options_parse(const struct option_values *v, struct layout_
         return err_prepend(e, "--fabric: ");
     TRY(latency(v, "latency", &q.latency.link_s, e));
     TRY(latency(v, "fabric-latency", &q.latency.fabric_s, e));
+    q.latency_given = option_get(v, "latency") != NULL;
+    q.fabric_latency_given = option_get(v, "fabric-latency") != NULL;
     *out = q;
     return ERR_OK;
+}
+
+void layout_options_latency(struct layout_request *q, const struct hw *hw)
+{
+    if (!q->latency_given) q->latency.link_s = isnan(hw->link_bytes_per_s) ? 1e-6 : 0.6e-6; /* not a unit */
+    if (!q->fabric_latency_given) q->latency.fabric_s = 8.4e-6;                             /* not a unit */
+}
+
+enum err_code layout_options_used(const struct layout_request *q, const struct model *m, int64_t gpus, int64_t per_node,
+                                  const struct layout *l, struct err *e)
+{
+    const struct layout *asked = &q->layout;
+    const bool alone = gpus == 1, experts = layout_routed(m) != NULL;
+    const bool spread = asked->dispatch != LAYOUT_COPIES, skewed = asked->skew > 1;
+    if (asked->sp && (alone || l->tp == 1))
+        return err_set(e, ERR_USAGE, "--sp splits norms over tensor-parallel ranks, and there is one (--tp N)");
+    if (asked->microbatches > 1 && (alone || l->pp == 1))
+        return err_set(e, ERR_USAGE, "--microbatches are of stages, and there is one (--pp N)");
+    if (q->fabric_bytes_per_s > 0 && per_node >= gpus)
+        return err_set(e, ERR_USAGE, "--fabric joins nodes, and there is one (--nodes N)");
+    if (q->fabric_latency_given && per_node >= gpus)
+        return err_set(e, ERR_USAGE, "--fabric-latency is of messages between nodes, and there is one (--nodes N)");
+    if (q->latency_given && alone)
+        return err_set(e, ERR_USAGE, "--latency is of messages between GPUs, and there is one");
+    if (!experts && (spread || skewed))
+        return err_set(e, ERR_USAGE, "%s has no experts, so --%s changes nothing", m->name,
+                       spread ? "dispatch" : "skew");
+    if (spread && (alone || l->dp == 1))
+        return err_set(e, ERR_USAGE, "--dispatch is of tokens of several attention groups (--attention-dp N)");
+    if (skewed && (alone || l->ep == 1)) return err_set(e, ERR_USAGE, "--skew is of experts in several parts (--ep N)");
+    return ERR_OK;
+}
+
+/* The fewest nodes of at most `here` that so many GPUs fill. */
+static int64_t fewest_nodes(int64_t gpus, int64_t here)
+{
+    int64_t n = (gpus + here - 1) / here;
+    while (gpus % n != 0) n++;
+    return n;
 }
 
 enum err_code layout_options_nodes(const struct layout_request *q, int64_t gpus, int64_t copy, struct hw *hw,
                                    int64_t *per_node, struct err *e)
 {
     if (q->fabric_bytes_per_s > 0) hw->fabric_bytes_per_s = q->fabric_bytes_per_s;
-    const bool linked = !isnan(hw->link_bytes_per_s) && !isnan(hw->fabric_bytes_per_s);
+    const bool linked = !isnan(hw->link_bytes_per_s) && hw->link_domain > 1;
     *per_node = gpus;
     if (q->nodes) {
         if (gpus % q->nodes != 0)
             return err_set(e, ERR_USAGE, "%lld GPUs do not fill --nodes %lld", (long long)gpus, (long long)q->nodes);
         *per_node = gpus / q->nodes;
+        if (linked && (double)*per_node > hw->link_domain)
+            return err_set(e, ERR_USAGE,
+                           "%s: %lld GPUs in a node are more than the %.0f that its link joins: --nodes %lld", hw->name,
+                           (long long)*per_node, hw->link_domain,
+                           (long long)fewest_nodes(gpus, (int64_t)hw->link_domain));
         return ERR_OK;
     }
     if (!linked || !((double)gpus > hw->link_domain)) return ERR_OK;
@@ -78,9 +124,11 @@ enum err_code layout_options_nodes(const struct layout_request *q, int64_t gpus,
         *per_node = copy;
         return ERR_OK;
     }
-    if (!fills)
-        return err_set(e, ERR_USAGE, "%lld GPUs do not fill nodes of %lld (--nodes N)", (long long)gpus,
-                       (long long)here);
+    if (!fills) {
+        const int64_t n = fewest_nodes(gpus, here);
+        return err_set(e, ERR_USAGE, "%lld GPUs do not fill nodes of %lld (--nodes %lld: %lld in each)",
+                       (long long)gpus, (long long)here, (long long)n, (long long)(gpus / n));
+    }
     *per_node = here;
     return ERR_OK;
 }
@@ -111,6 +159,23 @@ enum err_code layout_options_open(const struct layout_request *q, int64_t gpus, 
     TRY(layout_options_nodes(q, gpus, rest * l.tp, hw, &l.per_node, e));
     *out = layout_whole(&l);
     return ERR_OK;
+}
+
+const char *layout_nodes_text(int64_t gpus, int64_t per_node, const struct hw *hw, char *out, size_t cap)
+{
+    const int64_t nodes = gpus / per_node;
+    char far[UNITS_TEXT_MAX], near[UNITS_TEXT_MAX], bus[80] = "";
+    out[0] = '\0';
+    if (per_node > 1 && isnan(hw->link_bytes_per_s) && !isnan(hw->pcie_bytes_per_s))
+        (void)snprintf(bus, sizeof bus, "PCIe in it, %s for each GPU",
+                       units_format(near, UNITS_BYTES_PER_S, hw->pcie_bytes_per_s));
+    if (nodes == 1 && *bus) (void)snprintf(out, cap, "1 node of %lld GPUs, %s (--nodes N)", (long long)gpus, bus);
+    if (nodes > 1)
+        (void)snprintf(out, cap, "%lld nodes of %lld GPU%s, %s%s%s between them for each GPU", (long long)nodes,
+                       (long long)per_node, per_node == 1 ? "" : "s", bus, *bus ? ", " : "",
+                       isnan(hw->fabric_bytes_per_s) ? "no known fabric (--fabric)"
+                                                     : units_format(far, UNITS_BYTES_PER_S, hw->fabric_bytes_per_s));
+    return out;
 }
 
 const char *layout_text(const struct layout *l, char *out, size_t cap)

@@ -33,8 +33,10 @@
                     "a token is sent for each of its experts, once to a node and a rank that has one, or to all"),     \
         LAYOUT_TEXT("fabric", "RATE", NULL,                                                                            \
                     "between nodes, one direction of one GPU: 50GB/s, 400Gb/s (default: the device's)"),               \
-        LAYOUT_TEXT("latency", "TIME", NULL, "of a message within a node: 5us (default: none, a floor)"),              \
-        LAYOUT_TEXT("fabric-latency", "TIME", NULL, "of a message between nodes: 20us (default: none)")
+        LAYOUT_TEXT("latency", "TIME", NULL,                                                                           \
+                    "of a message within a node: 5us (default: none, a floor; plan: 0.6us, over PCIe 1us, of NCCL)"),  \
+        LAYOUT_TEXT("fabric-latency", "TIME", NULL,                                                                    \
+                    "of a message between nodes: 20us (default: none; plan: 8.4us, of NCCL)")
 
 /* What was asked; numbers that were not given are 0. */
 struct layout_request {
@@ -42,14 +44,27 @@ struct layout_request {
     int64_t nodes;
     double fabric_bytes_per_s; /* 0: the device's */
     struct timed_latency latency;
+    bool latency_given, fabric_latency_given;
 };
 
 /* layout_options_parse -- from the options above and tp. Errors: ERR_USAGE. */
 enum err_code layout_options_parse(const struct option_values *v, struct layout_request *out, struct err *e);
 
+/* layout_options_latency -- what a message costs where layouts are ranked and none was given, by NCCL's tuning model
+ * (src/graph/tuning.cc, protocol LL): in a node a hop, 0.6 us over NVLink, 1 us over PCIe; between nodes 8.4 us, half
+ * of a short sum over two of them, 6.8 us to start and two hops of 5 us up and down a tree. Derivation: MODEL.md
+ * "Layouts". */
+void layout_options_latency(struct layout_request *q, const struct hw *hw);
+
+/* layout_options_used -- that what was asked can matter on so many GPUs, `per_node` to a node, in layouts like *l (0:
+ * any number). Errors: ERR_USAGE sequence parallelism without tensor parallelism, microbatches without stages, a fabric
+ * in one node, skew or dispatch without experts in parts or groups. */
+enum err_code layout_options_used(const struct layout_request *q, const struct model *m, int64_t gpus, int64_t per_node,
+                                  const struct layout *l, struct err *e);
+
 /* layout_options_nodes -- GPUs of a node, and the fabric in *hw: as --nodes says, else those that the link joins, where
  * there are more; copies of `copy` GPUs that would not fill such nodes have one each. Errors: ERR_USAGE GPUs that do
- * not fill nodes. */
+ * not fill nodes, or more in one than the link joins. */
 enum err_code layout_options_nodes(const struct layout_request *q, int64_t gpus, int64_t copy, struct hw *hw,
                                    int64_t *per_node, struct err *e);
 
@@ -57,6 +72,10 @@ enum err_code layout_options_nodes(const struct layout_request *q, int64_t gpus,
  * parallel and all GPUs copies. Errors: as layout_options_nodes; ERR_USAGE GPUs that are not a multiple of a copy. */
 enum err_code layout_options_open(const struct layout_request *q, int64_t gpus, struct hw *hw, struct layout *out,
                                   struct err *e);
+
+/* layout_nodes_text -- "2 nodes of 8 GPUs, 50 GB/s between them for each GPU", or where GPUs of one node talk over
+ * PCIe; empty where there is one node with a link, or one GPU. */
+const char *layout_nodes_text(int64_t gpus, int64_t per_node, const struct hw *hw, char *out, size_t cap);
 
 /* layout_text -- "TP 4, PP 2, EP 8, attention-DP 2, 2 copies": what is more than one, TP always. stages: "16+16+15+14",
  * empty with one. */

@@ -250,8 +250,12 @@ static void build_head(struct build *b)
     read_all(b, op);
     if (b->split) {
         op = build_op(b, OP_ALL_GATHER, "logits_all_gather", "[rows, V] of each of t ranks");
-        op->wire_bytes = PROD(SUM(Y->t, INT(-1)), rows, wide, Y->b_act);
-        if (reduced(b) != INT(0)) op->fabric_bytes = PROD(b->ly.gathered, rows, wide, Y->b_act);
+        const struct sym *others = SUM(Y->t, INT(-1));
+        if (reduced(b) != INT(0)) {
+            others = sym_sub(b->c, others, b->ly.gathered);
+            op->fabric_bytes = PROD(b->ly.gathered, rows, wide, Y->b_act);
+        }
+        op->wire_bytes = PROD(others, rows, wide, Y->b_act);
         op->activation_bytes = PROD(b->is_split, SUM(Y->t, INT(1)), rows, wide, Y->b_act);
     }
     /* Each rank draws from the whole distribution: t*V logits. max, -, exp, +, / per logit. */

@@ -123,26 +123,59 @@ static const struct sym *share_by_rule(struct build *b, const struct sym *n)
 }
 
 /* Expected share of the experts that n tokens touch, each drawing k of E without replacement: 1-(1-k/E)^n; k/E exactly
- * at n = 1. The busiest part draws skew times as much. */
-static const struct sym *share_touched(struct build *b, const struct sym *n)
+ * at n = 1. A part that draws skew times as much: the same of skew*k. */
+static const struct sym *share_of_all(struct build *b, const struct sym *n, const struct sym *skew)
 {
     if (b->v->routing.rule != ROUTING_UNIFORM) return share_by_rule(b, n);
-    const struct sym *one = INT(1), *drawn = PROD(b->skew, Y->k);
+    const struct sym *one = INT(1), *drawn = PROD(skew, Y->k);
     return sym_sub(b->c, one, sym_pow(b->c, sym_sub(b->c, one, sym_div(b->c, drawn, Y->E)), n));
 }
 
-/* Tokens of all groups, and what of them a part computes: each for k of its experts. */
+/* Tokens of all groups. */
 static const struct sym *routed_rows(struct build *b) { return PROD(b->rows, b->groups); }
+
+/* Of distinct experts so many lie in the part that has most (layout_busiest, straight between its knots); NULL where
+ * the layout's numbers are of other experts. */
+static const struct sym *busiest_part(struct build *b, const struct sym *distinct)
+{
+    const struct ffn *f = &b->m->kinds[b->kind_index].ffn, *of = layout_routed(b->m);
+    if (f->experts != of->experts || f->experts_per_token != of->experts_per_token) return NULL;
+    const struct layout_symbols *y = &b->ly;
+    const struct sym *const rise[LAYOUT_KNOTS - 1] = {y->rise0, y->rise1, y->rise2, y->rise3, y->rise4, y->rise5,
+                                                      y->rise6, y->rise7, y->rise8, y->rise9, y->rise10};
+    double knot[LAYOUT_KNOTS];
+    layout_knots(f->experts, f->experts_per_token, knot);
+    const struct sym *sum = PROD(rise[0], distinct);
+    for (int i = 1; i < LAYOUT_KNOTS - 1; i++)
+        if (knot[i + 1] > knot[i])
+            sum = SUM(sum, PROD(rise[i], sym_max(b->c, INT(0), sym_sub(b->c, distinct, sym_num(b->c, knot[i])))));
+    return sum;
+}
+
+/* Experts that the busiest part reads: at least skew times the mean's. */
+static const struct sym *part_touches(struct build *b)
+{
+    const struct sym *n = routed_rows(b), *held = sym_div(b->c, Y->E, b->parts);
+    const struct sym *mean = PROD(held, share_of_all(b, n, b->skew));
+    if (b->parts == INT(1)) return mean;
+    const struct sym *busiest = busiest_part(b, PROD(Y->E, share_of_all(b, n, INT(1))));
+    return busiest ? sym_min(b->c, held, sym_max(b->c, mean, busiest)) : mean;
+}
+
+/* (token, expert) pairs that the busiest part computes: each token has k; an expert that is touched has one. */
 static const struct sym *routed_work(struct build *b)
 {
-    return sym_div(b->c, PROD(b->rows, Y->k, b->groups, b->skew), b->parts);
+    const struct sym *mean = sym_div(b->c, PROD(b->rows, Y->k, b->groups, b->skew), b->parts);
+    return b->parts == INT(1) ? mean : sym_max(b->c, mean, part_touches(b));
 }
 
 static void build_grouped(struct build *b, const char *name, const char *shape, const struct sym *in,
                           const struct sym *width, int64_t matrices, bool bias)
 {
     const struct sym *n = routed_work(b), *out = PROD(INT(matrices), width);
-    const struct sym *held = sym_div(b->c, Y->E, b->parts), *share = share_touched(b, routed_rows(b));
+    const struct sym *held = sym_div(b->c, Y->E, b->parts);
+    const struct sym *share =
+        b->parts == INT(1) ? share_of_all(b, routed_rows(b), b->skew) : sym_div(b->c, part_touches(b), held);
     struct cost_op *op = build_op(b, OP_EXPERTS, name, shape);
     op->compute_class = WEIGHT_EXPERT;
     op->rows = routed_rows(b);
@@ -171,7 +204,7 @@ static void build_combine(struct build *b, const struct sym *width)
 {
     struct cost_op *op = build_op(b, OP_COMBINE, "combine", "[B*T, k, D] -> [B*T, D]");
     const struct sym *one = INT(1);
-    const struct sym *rows = b->rows, *n = sym_div(b->c, PROD(rows, Y->k, b->skew), b->parts);
+    const struct sym *rows = b->rows, *n = routed_work(b);
     if (b->spread) {
         const struct sym *apart = b->is_spread, *here = sym_sub(b->c, one, apart);
         const struct sym *own = sym_ceil(b->c, sym_div(b->c, rows, Y->t));

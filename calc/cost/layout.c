@@ -23,7 +23,7 @@ struct layout layout_whole(const struct layout *l)
     r.pp = or_one(r.pp);
     r.replicas = or_one(r.replicas);
     if (r.per_node <= 0) r.per_node = r.tp * r.dp * r.pp * r.replicas;
-    if (r.microbatches <= 0) r.microbatches = r.pp;
+    if (r.microbatches <= 0 || r.pp == 1) r.microbatches = r.pp;
     if (!(r.skew > 0)) r.skew = 1;
     return r;
 }
@@ -58,13 +58,78 @@ double layout_touched(int64_t experts, int64_t experts_per_token, int64_t parts)
     return 1 - none;
 }
 
+/* ---- the busiest part ---- */
+
+/* All of layout_busiest at n numbers of distinct experts. */
+static void busiest(int64_t experts, int64_t parts, size_t n, const int64_t *s, double *out)
+{
+    const int64_t held = experts / parts;
+    double choose[LAYOUT_EXPERTS_MAX + 1], all[LAYOUT_EXPERTS_MAX + 1], ways[LAYOUT_EXPERTS_MAX + 1];
+    for (size_t i = 0; i < n; i++) out[i] = parts > 1 ? 0 : (double)s[i];
+    if (parts <= 1) return;
+    if (experts > LAYOUT_EXPERTS_MAX) {
+        for (size_t i = 0; i < n; i++) out[i] = (double)s[i] / (double)parts;
+        return;
+    }
+    choose[0] = all[0] = 1;
+    for (int64_t i = 1; i <= held; i++) choose[i] = choose[i - 1] * (double)(held - i + 1) / (double)i;
+    for (int64_t i = 1; i <= experts; i++) all[i] = all[i - 1] * (double)(experts - i + 1) / (double)i;
+    for (int64_t m = 0; m < held; m++) { /* ways that leave no part with more than m, of any number drawn */
+        for (int64_t i = 0; i <= experts; i++) ways[i] = i == 0 ? 1 : 0;
+        for (int64_t p = 1; p <= parts; p++)
+            for (int64_t drawn = p * m; drawn >= 0; drawn--) {
+                double sum = 0;
+                for (int64_t i = 0; i <= m && i <= drawn; i++) sum += choose[i] * ways[drawn - i];
+                ways[drawn] = sum;
+            }
+        for (size_t i = 0; i < n; i++) out[i] += 1 - fmin(1, ways[s[i]] / all[s[i]]);
+    }
+}
+
+double layout_busiest(int64_t experts, int64_t parts, int64_t s)
+{
+    double r;
+    busiest(experts, parts, 1, &s, &r);
+    return r;
+}
+
+void layout_knots(int64_t experts, int64_t experts_per_token, double out[LAYOUT_KNOTS])
+{
+    const double n = (double)experts, k = (double)experts_per_token;
+    out[0] = 0;
+    for (int i = 1; i < LAYOUT_KNOTS; i++) out[i] = round(k * pow(n / k, (double)(i - 1) / (LAYOUT_KNOTS - 2)));
+}
+
+/* Of layout_busiest between knots: the slope of the first piece, and by how much it rises at each further knot. */
+static void rises(const struct layout *w, const struct model *m, double out[LAYOUT_KNOTS - 1])
+{
+    const struct ffn *f = layout_routed(m);
+    double knot[LAYOUT_KNOTS], most[LAYOUT_KNOTS], last = 0;
+    int64_t at[LAYOUT_KNOTS];
+    for (int i = 0; i < LAYOUT_KNOTS - 1; i++) out[i] = i == 0 ? 1 : 0;
+    if (!f || w->ep <= 1) return;
+    layout_knots(f->experts, f->experts_per_token, knot);
+    for (int i = 0; i < LAYOUT_KNOTS; i++) at[i] = (int64_t)knot[i];
+    busiest(f->experts, w->ep, LAYOUT_KNOTS, at, most);
+    for (int i = 0; i < LAYOUT_KNOTS - 1; i++) {
+        const double wide = knot[i + 1] - knot[i], slope = wide > 0 ? (most[i + 1] - most[i]) / wide : last;
+        out[i] = slope - last;
+        last = slope;
+    }
+}
+
+const struct ffn *layout_routed(const struct model *m)
+{
+    for (size_t i = 0; i < m->kinds_n; i++)
+        if (m->kinds[i].ffn.kind == FFN_MOE) return &m->kinds[i].ffn;
+    return NULL;
+}
+
 /* Copies of a token that its rank sends, within the node and over the fabric; of those that arrive at the busiest part
  * as many as bind. */
 static void copies(const struct layout *w, const struct model *m, double *near, double *far)
 {
-    const struct ffn *f = NULL;
-    for (size_t i = 0; i < m->kinds_n && !f; i++)
-        if (m->kinds[i].ffn.kind == FFN_MOE) f = &m->kinds[i].ffn;
+    const struct ffn *f = layout_routed(m);
     const int64_t all = layout_group(w), nodes = layout_nodes(w, all);
     *near = *far = 0;
     if (!f || w->dp == 1) return;
@@ -86,7 +151,7 @@ static void copies(const struct layout *w, const struct model *m, double *near, 
 void layout_numbers(const struct layout *l, const struct model *m, bool crosses, double out[LAYOUT_NUMBERS])
 {
     const struct layout w = layout_whole(l);
-    const double t = (double)w.tp, q = (double)layout_nodes(&w, w.tp);
+    const double q = (double)layout_nodes(&w, w.tp), t = (double)w.tp;
     out[LAYOUT_groups] = (double)w.dp;
     out[LAYOUT_parts] = (double)w.ep;
     out[LAYOUT_skew] = w.skew;
@@ -96,8 +161,16 @@ void layout_numbers(const struct layout *l, const struct model *m, bool crosses,
     out[LAYOUT_reduced] = q > 1 ? 2 * (q - 1) / q / (double)w.per_node : 0;
     out[LAYOUT_gathered] = q - 1;
     copies(&w, m, &out[LAYOUT_near], &out[LAYOUT_far]);
-    out[LAYOUT_hop_near] = crosses ? (t - 1) / t : 1;
-    out[LAYOUT_hop_far] = crosses ? 1 / t : 0;
+    rises(&w, m, &out[LAYOUT_rise0]);
+    layout_hops(&w, crosses, &out[LAYOUT_hop_near], &out[LAYOUT_hop_far]);
+}
+
+void layout_hops(const struct layout *l, bool crosses, double *near, double *far)
+{
+    const struct layout w = layout_whole(l);
+    const double here = fmin((double)w.tp, (double)w.per_node); /* of a group, side by side */
+    *near = crosses ? (here - 1) / here : 1;
+    *far = crosses ? 1 / here : 0;
 }
 
 /* ---- what a model allows ---- */
@@ -160,24 +233,33 @@ static enum err_code check_stages(const struct model *m, const struct layout *w,
     return ERR_OK;
 }
 
+double layout_skew_most(const struct model *m, const struct layout *l)
+{
+    const struct layout w = layout_whole(l);
+    double most = 1; /* the busiest part has all */
+    for (size_t i = 0; i < m->kinds_n; i++) {
+        const struct ffn *f = &m->kinds[i].ffn;
+        if (f->kind == FFN_MOE)
+            most = fmax(most, fmin((double)w.ep, (double)f->experts / (double)f->experts_per_token));
+    }
+    return most;
+}
+
 enum err_code layout_check(const struct model *m, const struct layout *l, struct err *e)
 {
     const struct layout w = layout_whole(l);
     const int64_t group = layout_group(&w);
-    bool experts = false;
-    double most = 1; /* of skew: the busiest part has all */
-    for (size_t i = 0; i < m->kinds_n; i++) {
-        const struct ffn *f = &m->kinds[i].ffn;
-        if (f->kind != FFN_MOE) continue;
-        experts = true;
-        most = fmax(most, fmin((double)w.ep, (double)f->experts / (double)f->experts_per_token));
-    }
+    const bool experts = layout_routed(m) != NULL;
+    const double most = layout_skew_most(m, l);
     if (!experts && (w.ep > 1 || w.dp > 1))
         return err_set(e, ERR_USAGE, "there are no experts for %s to be over: copies do what is left",
                        w.ep > 1 ? "expert parallelism" : "attention groups");
     if (group % w.ep != 0)
         return err_set(e, ERR_USAGE, "%lld expert-parallel parts cannot be dealt to %lld ranks (TP x attention-DP)",
                        (long long)w.ep, (long long)group);
+    if (!experts && w.skew > 1) return err_set(e, ERR_USAGE, "%s has no experts, so none are skewed", m->name);
+    if (w.ep == 1 && w.skew > 1)
+        return err_set(e, ERR_USAGE, "skew is of experts in several parts (EP): one part has all tokens");
     if (w.skew < 1 || (w.skew > 1 && w.skew > most))
         return err_set(e, ERR_USAGE, "skew is between 1 (all parts alike) and %.4g (all tokens to one part)", most);
     for (size_t i = 0; i < m->kinds_n; i++) TRY(check_kind(&m->kinds[i], &w, e));

@@ -22,7 +22,8 @@ enum layout_dispatch {
     LAYOUT_GATHER, /* once to every node, there to every rank */
 };
 
-/* 0 of a number stands for 1, of per_node for all, of microbatches for pp: all zero is one GPU. */
+/* 0 of a number stands for 1, of per_node for all, of microbatches for pp: all zero is one GPU. Microbatches are of
+ * stages: without them a batch is one. */
 struct layout {
     int64_t tp; /* ranks that split attention, dense blocks and vocabulary of a group */
     int64_t dp; /* attention groups of tp ranks, each with sequences of its own; experts are those of all groups */
@@ -41,6 +42,17 @@ struct layout {
     X(groups, "layout_groups", "attention groups")                                                                     \
     X(parts, "layout_parts", "parts in which experts are dealt")                                                       \
     X(skew, "layout_skew", "routed tokens of the busiest part over the mean")                                          \
+    X(rise0, "layout_rise_0", "experts of the busiest part per distinct expert, and how it changes")                   \
+    X(rise1, "layout_rise_1", "at the knots of layout_knots")                                                          \
+    X(rise2, "layout_rise_2", "")                                                                                      \
+    X(rise3, "layout_rise_3", "")                                                                                      \
+    X(rise4, "layout_rise_4", "")                                                                                      \
+    X(rise5, "layout_rise_5", "")                                                                                      \
+    X(rise6, "layout_rise_6", "")                                                                                      \
+    X(rise7, "layout_rise_7", "")                                                                                      \
+    X(rise8, "layout_rise_8", "")                                                                                      \
+    X(rise9, "layout_rise_9", "")                                                                                      \
+    X(rise10, "layout_rise_10", "")                                                                                    \
     X(split, "layout_split", "1 where t > 1, else 0")                                                                  \
     X(spread, "layout_spread", "1 where there are several attention groups, else 0")                                   \
     X(narrow, "layout_narrow", "ranks over which norms split the tokens")                                              \
@@ -73,12 +85,22 @@ struct layout layout_whole(const struct layout *l);
  */
 void layout_numbers(const struct layout *l, const struct model *m, bool crosses, double out[LAYOUT_NUMBERS]);
 
+/* layout_hops -- of them hop_near and hop_far alone. */
+void layout_hops(const struct layout *l, bool crosses, double *near, double *far);
+
+/* layout_routed -- the experts that the numbers of a layout are of: those of the first layers that have any; NULL none.
+ */
+const struct ffn *layout_routed(const struct model *m);
+
 /* layout_group -- tp*dp, ranks of a stage; layout_gpus -- those of all copies. layout_nodes -- nodes that n
  * neighbouring ranks lie in. layout_plain -- tensor parallelism in one node and copies, nothing else. */
 int64_t layout_group(const struct layout *l);
 int64_t layout_gpus(const struct layout *l);
 int64_t layout_nodes(const struct layout *l, int64_t n);
 bool layout_plain(const struct layout *l);
+
+/* layout_skew_most -- the largest skew that parts can have: all tokens go to one, min(e, E/k); 1 with one part. */
+double layout_skew_most(const struct model *m, const struct layout *l);
 
 /* layout_check -- whether a model can be laid out so. Errors: ERR_USAGE naming what does not divide: heads, KV heads,
  * columns, experts, nodes; stages of layers that share weights or a cache; experts of a model that has none. */
@@ -106,5 +128,17 @@ double layout_bubble(int64_t stages, int64_t microbatches);
 /* layout_touched -- part of parts that a token with k of E experts has one in, all choices alike:
  * 1 - C(E - E/parts, k)/C(E, k). */
 double layout_touched(int64_t experts, int64_t experts_per_token, int64_t parts);
+
+/* layout_busiest -- experts of the part that has most of them, of s drawn among E in equal parts, all choices alike:
+ * sum over m of 1 - P(no part has more than m), P the coefficient of x^s in (sum over i <= m of C(E/parts, i)
+ * x^i)^parts over C(E, s); exact. From 0 to min(s, E/parts). Of more than LAYOUT_EXPERTS_MAX, whose
+ * C(E, E/2) a double still holds: s/parts, the mean. Cost: O(E^2 * E/parts). */
+enum { LAYOUT_EXPERTS_MAX = 1000 }; /* not a unit */
+enum { LAYOUT_KNOTS = 12 };
+double layout_busiest(int64_t experts, int64_t parts, int64_t s);
+
+/* layout_knots -- distinct experts between which layout_busiest is drawn straight: 0, k, and on to E by a constant
+ * factor; knots may be alike. */
+void layout_knots(int64_t experts, int64_t experts_per_token, double out[LAYOUT_KNOTS]);
 
 #endif

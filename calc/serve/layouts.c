@@ -1,16 +1,10 @@
 /* layouts -- enumerate and price. */
 #include "calc/serve/layouts.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static bool kept(int64_t asked, int64_t n) { return asked <= 0 || asked == n; }
-
-static bool has_experts(const struct model *m)
-{
-    for (size_t i = 0; i < m->kinds_n; i++)
-        if (m->kinds[i].ffn.kind == FFN_MOE) return true;
-    return false;
-}
 
 /* Layouts of a stage of `group` ranks: attention groups, and parts of the experts. A model without experts has neither:
  * groups would be copies. */
@@ -27,6 +21,7 @@ static size_t each_group(const struct layouts_request *q, struct layout l, int64
             l.dp = dp;
             l.tp = group / dp;
             l.ep = ep;
+            l.skew = fmin(q->like.skew, layout_skew_most(q->model, &l));
             if (each) each(closure, &l);
             n++;
         }
@@ -36,7 +31,7 @@ static size_t each_group(const struct layouts_request *q, struct layout l, int64
 
 size_t layouts_each(const struct layouts_request *q, void (*each)(void *closure, const struct layout *l), void *closure)
 {
-    const bool experts = has_experts(q->model);
+    const bool experts = layout_routed(q->model) != NULL;
     struct layout l = q->like;
     size_t n = 0;
     l.per_node = q->per_node;
@@ -59,7 +54,7 @@ enum err_code layouts_price(struct arena *a, const struct layouts_request *q, co
     r.batch = (q->batch + r.layout.replicas - 1) / r.layout.replicas;
     const enum err_code code =
         step_eval_layout(q->step, l, (double)r.batch, q->prompt, q->context, q->average, r.value, &why);
-    if (code == ERR_USAGE) {
+    if (code == ERR_USAGE || code == ERR_INPUT) {
         r.verdict = LAYOUTS_ILLEGAL;
         r.why = arena_strndup(a, why.text, sizeof why.text);
         if (!r.why) return err_nomem(e);

@@ -15,13 +15,14 @@ struct layouts_request {
     int64_t gpus, per_node;
     int64_t batch;                   /* sequences in flight on all GPUs together */
     double prompt, context, average; /* T, S and M of step_eval */
-    struct layout like; /* sp, dispatch, skew and microbatches of all; other numbers that are not 0 are kept */
+    struct layout like; /* sp, dispatch and microbatches of all, skew as far as parts can have it; other numbers that
+                           are not 0 are kept */
 };
 
 enum layouts_verdict {
     LAYOUTS_FITS,
     LAYOUTS_SHORT,   /* memory */
-    LAYOUTS_ILLEGAL, /* does not divide */
+    LAYOUTS_ILLEGAL, /* does not divide, or a link that it needs is not known */
 };
 
 struct layouts_item {
@@ -39,13 +40,12 @@ struct layouts_item {
 size_t layouts_each(const struct layouts_request *q, void (*each)(void *closure, const struct layout *l),
                     void *closure);
 
-/* layouts_price -- one layout; item->why lives in a. Errors: ERR_NOMEM; ERR_INPUT a link is not known. Cost: some
- * microseconds. */
+/* layouts_price -- one layout; item->why lives in a. Errors: ERR_NOMEM. Cost: some microseconds. */
 enum err_code layouts_price(struct arena *a, const struct layouts_request *q, const struct layout *l,
                             struct layouts_item *out, struct err *e);
 
 /* layouts_list -- all of them, priced: those that fit by falling throughput, then those too large by rising shortfall,
- * then illegal ones in order. Errors: ERR_NOMEM; ERR_INPUT a link is not known. */
+ * then illegal ones in order. Errors: ERR_NOMEM. */
 enum err_code layouts_list(struct arena *a, const struct layouts_request *q, struct layouts_item **out, size_t *n,
                            struct err *e);
 

@@ -270,9 +270,9 @@ static enum err_code open_rates(struct step *s, const struct sym **sent, struct 
     }
     TRY(layout_check(u->model, &u->layout, e));
     TRY(timed_links(u->hw, &u->layout, &u->latency, &k, e));
-    s->rates = rates_of(s->c, u->hw, k.link_bytes_per_s);
-    if (!isnan(k.spread_bytes_per_s)) s->rates.spread = sym_num(s->c, k.spread_bytes_per_s);
-    /* in one node nothing is sent over it, whatever the number */
+    /* where ranks have none nothing is sent over it, whatever the number */
+    s->rates = rates_of(s->c, u->hw, isnan(k.link_bytes_per_s) ? 1 : k.link_bytes_per_s);
+    s->rates.spread = sym_num(s->c, isnan(k.spread_bytes_per_s) ? 1 : k.spread_bytes_per_s);
     s->rates.fabric = sym_num(s->c, isnan(k.fabric_bytes_per_s) ? 1 : k.fabric_bytes_per_s);
     if (u->latency.link_s > 0 || u->latency.fabric_s > 0) {
         s->rates.sum_s = sym_num(s->c, k.sum_s);
@@ -441,11 +441,11 @@ enum err_code step_ops(struct arena *a, const struct step *s, enum step_phase ph
     const struct phase *p = &s->phase[phase];
     const struct layout w = layout_whole(&s->setup.layout);
     const struct layout_symbols y = layout_symbols_make(s->c);
-    double number[LAYOUT_NUMBERS];
-    layout_numbers(&w, s->setup.model, layout_crosses(&w, 0), number);
+    double near, far;
+    layout_hops(&w, layout_crosses(&w, 0), &near, &far);
     const double held = ceil(B / (double)w.dp), group = ceil(held / fmin((double)w.microbatches, held));
     const struct sym *const in[] = {s->y.B, s->y.T, s->y.S, s->y.M, y.hop_near, y.hop_far};
-    const double values[] = {s->staged ? group : B, T, S, M, number[LAYOUT_hop_near], number[LAYOUT_hop_far]};
+    const double values[] = {s->staged ? group : B, T, S, M, near, far};
     const struct step_list list = {.model = s->setup.model,
                                    .phase = phase_name(s, phase),
                                    .op = p->ops.op,

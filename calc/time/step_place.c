@@ -23,10 +23,9 @@ enum err_code step_place_open(struct arena *a, struct placed *p, struct err *e)
 }
 
 /* The numbers of a layout in column i of a free step. */
-static void place_numbers(struct placed *p, const struct layout *w, const struct timed_links *k, size_t i)
+static void place_numbers(struct placed *p, const struct layout *w, const struct timed_links *k, const double *number,
+                          size_t i)
 {
-    double number[LAYOUT_NUMBERS];
-    layout_numbers(w, p->setup->model, false, number);
     for (size_t n = 0; n < LAYOUT_NUMBERS; n++) p->in[IN_LAYOUT + n][i] = number[n];
     p->in[IN_TP][i] = (double)w->tp;
     p->in[IN_R][i] = k->wire_factor;
@@ -40,22 +39,18 @@ static void place_numbers(struct placed *p, const struct layout *w, const struct
 }
 
 /* Stage `at` as a column: one that is there already, or a new one. */
-static void place_stage(struct placed *p, const struct layout *w, const struct timed_links *k, int64_t at)
+static void place_stage(struct placed *p, const struct layout *w, const struct timed_links *k, double *number,
+                        int64_t at)
 {
     const size_t kinds = p->setup->model->kinds_n, layers = p->inputs_n - kinds;
-    double number[LAYOUT_NUMBERS];
     (void)layout_stage(p->setup->model, w->pp, at, p->layers);
-    layout_numbers(w, p->setup->model, layout_crosses(w, at), number);
+    layout_hops(w, layout_crosses(w, at), &number[LAYOUT_hop_near], &number[LAYOUT_hop_far]);
     const size_t i = p->n;
     p->in[IN_FIRST][i] = at == 0 ? 1 : 0;
     p->in[IN_LAST][i] = at == w->pp - 1 ? 1 : 0;
     p->in[IN_HOP_NEAR][i] = number[LAYOUT_hop_near];
     p->in[IN_HOP_FAR][i] = number[LAYOUT_hop_far];
-    if (p->free) {
-        place_numbers(p, w, k, i);
-        p->in[IN_LAYOUT + LAYOUT_hop_near][i] = number[LAYOUT_hop_near];
-        p->in[IN_LAYOUT + LAYOUT_hop_far][i] = number[LAYOUT_hop_far];
-    }
+    if (p->free) place_numbers(p, w, k, number, i);
     for (size_t n = 0; n < kinds; n++) p->in[layers + n][i] = (double)p->layers[n];
     for (size_t j = 0; j < p->n; j++) {
         bool same = true;
@@ -80,11 +75,13 @@ static bool same_layout(const struct layout *a, const struct layout *b)
 enum err_code step_place(struct placed *p, const struct layout *w, struct err *e)
 {
     struct timed_links links;
+    double number[LAYOUT_NUMBERS];
     if (p->valid && same_layout(w, &p->of)) return ERR_OK;
     TRY(layout_check(p->setup->model, w, e));
     TRY(timed_links(p->setup->hw, w, &p->setup->latency, &links, e));
     p->n = 0;
-    for (int64_t at = 0; at < w->pp; at++) place_stage(p, w, &links, at);
+    layout_numbers(w, p->setup->model, false, number);
+    for (int64_t at = 0; at < w->pp; at++) place_stage(p, w, &links, number, at);
     p->of = *w;
     p->valid = true;
     return ERR_OK;

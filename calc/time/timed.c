@@ -68,11 +68,11 @@ enum err_code timed_link_rate(const struct hw *hw, int64_t tp, double *out_bytes
     if (tp == 1) return ERR_OK;
     double rate = hw_link_rate(hw, (size_t)tp);
     if (isnan(rate) && !isnan(hw->link_bytes_per_s) && (double)tp > hw->link_domain)
-        return err_set(e, ERR_USAGE, "%s: --tp %lld is more than the %.0f devices that its link joins", hw->name,
-                       (long long)tp, hw->link_domain);
+        return err_set(e, ERR_USAGE, "%s: %lld ranks side by side are more than the %.0f devices that its link joins",
+                       hw->name, (long long)tp, hw->link_domain);
     if (isnan(rate)) rate = hw->pcie_bytes_per_s;
     if (isnan(rate))
-        return err_set(e, ERR_INPUT, "%s: neither link nor pcie is known, so --tp %lld cannot be timed", hw->file,
+        return err_set(e, ERR_INPUT, "%s: neither link nor pcie is known, so %lld ranks cannot be timed", hw->file,
                        (long long)tp);
     *out_bytes_per_s = rate;
     return ERR_OK;
