@@ -96,7 +96,8 @@ static enum err_code measure(struct run *r, const struct wire_job *job, struct r
                            .before = none,
                            .after = none,
                            .summary = sample_summarise(NULL, 0, NULL),
-                           .cells = ""};
+                           .cells = "",
+                           .ceiling = ""};
     TRY(run_now(r->arena, &out->made, e));
     enum session_end end = SESSION_CRASHED;
     struct err failed = {.code = ERR_OK};
@@ -166,6 +167,7 @@ static enum err_code try_variant(struct run *r, const struct wire_kernel *k, con
     job.deadline_s = fmin(job.deadline_s, AROUND_S);
     TRY(measure(r, &job, &x, e));
     if (r->stopped) return ERR_OK;
+    x.ceiling = k->ceiling;
     keep(r, &x);
     const double rate = rate_of(&x, flops);
     if (isnan(rate) && isnan(c->per_s)) c->why = x.reason;
@@ -274,6 +276,7 @@ enum err_code run_job(struct run *r, const struct plan_job *job, bool cold, stru
     if (!r->stopped) TRY(measure(r, &q, out, e));
     if (r->stopped) return ERR_OK;
     out->row_kind = job->kernel->row_kind;
+    out->ceiling = job->kernel->ceiling;
     out->before = before;
     if (out->outcome == RESULT_MEASURED) {
         TRY(around(r, job->variant->unit, cold, &after, e));

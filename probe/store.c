@@ -31,6 +31,10 @@ static const char *const MIGRATIONS[STORE_LAYOUT] = {
     /* imported rows: what their files say beside the shape */
     "ALTER TABLE result ADD COLUMN cells TEXT NOT NULL DEFAULT '';"
     "CREATE INDEX result_row_kind ON result(row_kind);",
+    /* which results measure ceilings, until then told by the names of the kernels that do */
+    "ALTER TABLE result ADD COLUMN ceiling TEXT NOT NULL DEFAULT '';"
+    "UPDATE result SET ceiling = CASE kernel WHEN 'fma' THEN 'compute' WHEN 'stream-read' THEN 'read'"
+    " WHEN 'stream-copy' THEN 'bandwidth' WHEN 'stream-triad' THEN 'bandwidth' ELSE '' END;",
 };
 
 /* -- SQLite -- */
@@ -250,6 +254,7 @@ static void bind_result(struct binder *b, const struct store *s, const struct re
     bind_int(b, (int64_t)r->times_n);
     bind_int(b, (int64_t)r->discards_n);
     bind_text(b, r->cells);
+    bind_text(b, r->ceiling);
 }
 
 static enum err_code add_samples(struct store *s, struct binder *b, const struct result *r, struct err *e)
@@ -295,7 +300,7 @@ static enum err_code add_within(struct store *s, struct result *r, size_t n, str
     if (!s->origin) TRY(add_origin(s, &r[0].origin, e));
     enum err_code code = store_prepare(s,
                                        "INSERT INTO result (" STORE_RESULT_COLUMNS ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,"
-                                       "?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                                       "?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                                        &row.q, e);
     if (code == ERR_OK)
         code = store_prepare(s, "INSERT INTO sample (result, discarded, i, time_s) VALUES (?,?,?,?)", &sample.q, e);

@@ -8,7 +8,7 @@
 
 #include "probe/result.h"
 
-enum { STORE_LAYOUT = 2 };
+enum { STORE_LAYOUT = 3 };
 
 struct store;
 
@@ -38,8 +38,9 @@ enum err_code store_add_all(struct store *s, struct result *r, size_t n, struct 
 struct store_filter {
     const char *kernel, *row_kind, *device, *outcome;
     int64_t id;
-    int64_t last; /* at most so many, the newest */
-    bool samples; /* with times_s and discards_s, else only their numbers */
+    int64_t last;  /* at most so many, the newest */
+    bool ceilings; /* only what measures one */
+    bool samples;  /* with times_s and discards_s, else only their numbers */
 };
 
 /* store_read -- results in the order they were made. Errors: as store_open; ERR_INPUT a row that makes no sense. */

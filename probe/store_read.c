@@ -18,7 +18,7 @@ static double real_at(sqlite3_stmt *q, int i)
     return sqlite3_column_type(q, i) == SQLITE_NULL ? (double)NAN : sqlite3_column_double(q, i);
 }
 
-enum { ORIGIN_AT = 37 }; /* behind id and the columns of a result */
+enum { ORIGIN_AT = 38 }; /* behind id and the columns of a result */
 
 static enum err_code read_texts(struct arena *a, sqlite3_stmt *q, struct result *r, struct err *e)
 {
@@ -33,6 +33,7 @@ static enum err_code read_texts(struct arena *a, sqlite3_stmt *q, struct result 
                  {&r->row_kind, 7},
                  {&r->reason, 11},
                  {&r->cells, 36},
+                 {&r->ceiling, 37},
                  {&r->origin.device, ORIGIN_AT},
                  {&r->origin.identity, ORIGIN_AT + 1},
                  {&r->origin.tool, ORIGIN_AT + 2},
@@ -127,6 +128,7 @@ static enum err_code bind_filter(struct store *s, sqlite3_stmt *q, const struct 
         if (texts[i]) bad |= sqlite3_bind_text(q, i + 1, texts[i], -1, SQLITE_TRANSIENT);
     if (f->id) bad |= sqlite3_bind_int64(q, 5, f->id);
     bad |= sqlite3_bind_int64(q, 6, f->last ? f->last : INT64_MAX);
+    bad |= sqlite3_bind_int(q, 7, f->ceilings);
     return bad ? store_fail(s, e) : ERR_OK;
 }
 
@@ -164,6 +166,7 @@ enum err_code store_read(struct arena *a, struct store *s, const struct store_fi
                       " o.started FROM result r JOIN origin o ON o.id = r.origin WHERE (?1 IS NULL OR kernel = ?1)"
                       " AND (?2 IS NULL OR row_kind = ?2) AND (?3 IS NULL OR device = ?3)"
                       " AND (?4 IS NULL OR outcome = ?4) AND (?5 IS NULL OR r.id = ?5)"
+                      " AND (?7 = 0 OR ceiling <> '')"
                       " ORDER BY r.id DESC LIMIT ?6) ORDER BY 1",
                       &q, e));
     enum err_code code = bind_filter(s, q, f, e);

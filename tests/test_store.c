@@ -94,6 +94,7 @@ static struct result make(struct arena *a, int64_t i)
         .shape = {3, {{"m", i}, {"n", 4099}, {"k", 131}}},
         .outcome = RESULT_MEASURED,
         .reason = "",
+        .ceiling = "read",
         .stop = SAMPLE_PLATEAU,
         .seed = 7,
         .calls = 3,

@@ -7,16 +7,22 @@
 #include "calc/cli/commands.h"
 #include "calc/cli/fit_plot.h"
 #include "calc/cli/progress.h"
+#include "calc/cli/store_rows.h"
 #include "calc/fit/efficiency.h"
 #include "calc/fit/validate.h"
 
 static const struct option OPTIONS[] = {
     {.name = "from",
      .kind = OPTION_MANY,
-     .value = "FILE|DIR|GLOB,...",
+     .value = "FILE|DIR|GLOB,...|store",
      .group = "What",
-     .help = "measured rows, CSV; of a directory its *.csv"},
-    {.name = "device", .letter = 'g', .kind = OPTION_TEXT, .value = "DEVICE", .help = "the device they ran on"},
+     .help = "measured rows, CSV; of a directory its *.csv; store: what ridge probe measured"},
+    {.name = "device",
+     .letter = 'g',
+     .kind = OPTION_TEXT,
+     .value = "DEVICE",
+     .help = "the device they ran on; this-cpu: the core whose ceilings the probe measured last"},
+    STORE_OPTION,
     {.name = "framework", .kind = OPTION_TEXT, .value = "NAME", .help = "rows of this framework only: vllm"},
     {.name = "kind",
      .kind = OPTION_MANY,
@@ -41,8 +47,8 @@ static const struct option OPTIONS[] = {
 struct line {
     const char *name, *kind, *class_name;
     int64_t rows, families, params;
-    double fitted_frac, held_out_frac, held_out_sd, baseline_frac, ratio, large_frac, large_baseline_frac,
-        coverage_frac;
+    double fitted_frac, held_out_frac, held_out_sd, held_out_median_frac, held_out_most_frac, baseline_frac, ratio,
+        large_frac, large_baseline_frac, coverage_frac;
 };
 
 #define LINE(field, kind, unit, heading, help) COLUMN_AT(struct line, field, kind, unit, COLUMN_SHOWN, heading, help)
@@ -57,6 +63,8 @@ static const struct column COLUMNS[] = {
     LINE(fitted_frac, COLUMN_REAL, UNITS_FRAC, "fitted", "mean error of the rows fitted"),
     LINE(held_out_frac, COLUMN_REAL, UNITS_FRAC, "held out", "mean error of families left out"),
     LINE(held_out_sd, COLUMN_REAL, UNITS_FRAC, "+-", "its standard deviation over the splits"),
+    COLUMN_AT(struct line, held_out_median_frac, COLUMN_REAL, UNITS_FRAC, 0, "median", "of all rows left out"),
+    COLUMN_AT(struct line, held_out_most_frac, COLUMN_REAL, UNITS_FRAC, 0, "most", "the largest of their errors"),
     LINE(baseline_frac, COLUMN_REAL, UNITS_FRAC, "3 params", "the same of start + max(flops, bytes)"),
     LINE(ratio, COLUMN_REAL, UNITS_RATIO, "ratio", "held out over that"),
     LINE(large_frac, COLUMN_REAL, UNITS_FRAC, "> 20 us", "held out, bound above 20 us"),
@@ -64,14 +72,21 @@ static const struct column COLUMNS[] = {
     LINE(coverage_frac, COLUMN_REAL, UNITS_FRAC, "in band", "held-out rows within P10..P90, wanted 0.8"),
 };
 
+/* Where the rows come from, unless --source says it. */
+static const char *said(const struct measured *m, const struct option_values *v)
+{
+    const char *source = option_get(v, "source");
+    return source || !m->store ? source : m->said ? m->said : m->rows.files[0].path;
+}
+
 static void show_progress(void *closure, size_t n, size_t of)
 {
     struct progress *p = closure;
     progress_show(p, n, of);
 }
 
-static enum err_code write_summary(struct arena *a, const struct fit_class *classes, size_t n, enum table_format format,
-                                   struct err *e)
+static enum err_code write_summary(struct arena *a, const struct measured *m, const struct fit_class *classes, size_t n,
+                                   enum table_format format, struct err *e)
 {
     struct line *lines = arena_array(a, n ? n : 1, sizeof *lines);
     struct out *o;
@@ -88,19 +103,24 @@ static enum err_code write_summary(struct arena *a, const struct fit_class *clas
                                  .fitted_frac = c->mape_frac,
                                  .held_out_frac = c->held_out.mean,
                                  .held_out_sd = c->held_out.sd,
+                                 .held_out_median_frac = c->held_out_median_frac,
+                                 .held_out_most_frac = c->held_out_most_frac,
                                  .baseline_frac = c->held_out_baseline.mean,
                                  .ratio = c->held_out.mean / c->held_out_baseline.mean,
                                  .large_frac = c->large.mean,
                                  .large_baseline_frac = c->large_baseline.mean,
                                  .coverage_frac = c->coverage_frac.mean};
     }
-    const struct table t = {.columns = COLUMNS,
-                            .n_columns = sizeof COLUMNS / sizeof COLUMNS[0],
-                            .rows = lines,
-                            .n_rows = n,
-                            .stride_bytes = sizeof *lines,
-                            .schema = "ridge.fit.1",
-                            .tool = commands_tool()};
+    const char **notes;
+    struct table t = {.columns = COLUMNS,
+                      .n_columns = sizeof COLUMNS / sizeof COLUMNS[0],
+                      .rows = lines,
+                      .n_rows = n,
+                      .stride_bytes = sizeof *lines,
+                      .schema = "ridge.fit.1",
+                      .tool = commands_tool()};
+    TRY(measured_notes(a, m, classes, n, &notes, &t.n_notes, e));
+    t.notes = notes;
     TRY(out_open(a, NULL, &o, e));
     TRY(table_write(&t, format, o, e));
     return out_commit(o, e);
@@ -119,8 +139,7 @@ static enum err_code draw(struct arena *a, const struct hw *hw, const struct row
 static enum err_code run(struct arena *a, const struct command *c, int argc, char **argv, struct err *e)
 {
     struct option_values v;
-    struct hw hw;
-    struct rows rows;
+    struct measured m;
     struct fit_class *classes;
     enum table_format format;
     size_t n;
@@ -133,27 +152,28 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
         return e ? err_prepend(e, "--splits: ") : ERR_USAGE;
     const char *plot = option_get(&v, "plot"), *output = option_get(&v, "output");
     if (plot) TRY(fit_plot_check(plot, e));
-    TRY(hw_load(a, option_get(&v, "device"), &hw, e));
-    const struct rows_filter filter = {
-        .hw = &hw, .framework = option_get(&v, "framework"), .kinds = option_get(&v, "kind")};
-    TRY(rows_read(a, option_get(&v, "from"), &filter, &rows, e));
+    TRY(measured_open(a, &v, &m, e));
+    const struct hw *hw = &m.hw;
+    const struct rows *rows = &m.rows;
     struct progress bar;
     progress_start(&bar, "rows");
-    const enum err_code code = fit_rows(a, &hw, &rows, (int)splits, show_progress, &bar, &classes, &n, e);
+    const enum err_code code = fit_rows(a, hw, rows, (int)splits, show_progress, &bar, &classes, &n, e);
     progress_end(&bar);
     TRY(code);
-    if (!n) return err_set(e, ERR_NO, "no class has %d rows or more, of %zu in all", FIT_ROWS_MIN, rows.n);
+    if (!n)
+        return err_set(e, ERR_NO, "no class has %zu rows or more, of %zu in all", fit_rows_min(&rows->v[0].kernel),
+                       rows->n);
     if (output) {
         struct out *o;
-        const struct efficiency_origin origin = {hw.key, filter.framework, option_get(&v, "source"),
+        const struct efficiency_origin origin = {hw->key, option_get(&v, "framework"), said(&m, &v),
                                                  option_get(&v, "date")};
         TRY(out_open(a, output, &o, e));
-        TRY(efficiency_write(o, &origin, &rows, classes, n, e));
+        TRY(efficiency_write(o, &origin, rows, classes, n, e));
         TRY(out_commit(o, e));
     }
-    if (plot) TRY(draw(a, &hw, &rows, classes, n, plot, e));
+    if (plot) TRY(draw(a, hw, rows, classes, n, plot, e));
     const bool taken = (output && strcmp(output, "-") == 0) || (plot && strcmp(plot, "-") == 0);
-    return taken ? ERR_OK : write_summary(a, classes, n, format, e);
+    return taken ? ERR_OK : write_summary(a, &m, classes, n, format, e);
 }
 
 const struct command command_fit = {
@@ -163,6 +183,7 @@ const struct command command_fit = {
     .options = OPTIONS,
     .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
     .examples = "  ridge fit --from rows/ --device h100-sxm --framework vllm -o h100-sxm.vllm.json\n"
-                "  ridge fit --from 'rows/gemm_*.csv' -g h100-sxm --kind gemm --plot fit.svg\n",
+                "  ridge fit --from 'rows/gemm_*.csv' -g h100-sxm --kind gemm --plot fit.svg\n"
+                "  ridge fit --from store --device this-cpu -o this-cpu.json\n",
     .run = run,
 };

@@ -439,6 +439,7 @@ enum err_code probe_import(struct arena *a, const struct option_values *v, const
                           .cold = false,
                           .outcome = RESULT_IMPORTED,
                           .reason = "",
+                          .ceiling = "",
                           .stop = SAMPLE_GOING,
                           .error_frac = nan,
                           .tolerance_frac = nan,

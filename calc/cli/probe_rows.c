@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "calc/fit/rows_formats.h"
+#include "calc/cli/store_rows.h"
 
 #define ROW(field, kind, unit, flags, heading, help)                                                                   \
     COLUMN_AT(struct probe_row, field, kind, unit, flags, heading, help)
@@ -76,43 +76,15 @@ static const char *sizes_text(struct arena *a, const struct wire_shape *s)
     return text;
 }
 
-/* The format of rows whose numbers the shape has, all of them. */
-static const struct rows_format *format_of(const struct result *r)
-{
-    int64_t v;
-    for (size_t i = 0; i < rows_formats_n; i++) {
-        const struct rows_format *f = &rows_formats[i];
-        size_t j = 0;
-        if (strcmp(kernel_kind_name(f->kind), r->row_kind) != 0) continue;
-        while (j < f->numbers_n && wire_shape_get(&r->shape, f->numbers[j].column, &v)) j++;
-        if (j == f->numbers_n) return f;
-    }
-    return NULL;
-}
-
 bool probe_row_work(struct arena *a, const struct result *r, double *flops, double *bytes)
 {
-    const struct rows_format *f = format_of(r);
-    if (!f) return false;
-    struct row row = {.kernel = {.kind = f->kind},
-                      .op = r->kernel,
-                      .dtype = r->dtype,
-                      .kv_dtype = "",
-                      .framework = "ridge",
-                      .version = "",
-                      .kernel_name = r->variant,
-                      .device = ""};
-    if (wire_list_has(f->texts, "kv_dtype")) row.kv_dtype = r->dtype;
-    for (size_t i = 0; i < f->numbers_n; i++) {
-        int64_t v = 0;
-        (void)wire_shape_get(&r->shape, f->numbers[i].column, &v);
-        *(double *)(void *)((char *)&row.kernel + f->numbers[i].offset) = (double)v;
-    }
+    struct row row;
+    if (!store_row(a, r, "", NULL, &row)) return false;
     struct hw unit = {.file = "", .bandwidth_bytes_per_s = 1, .l2_bytes = 0};
     for (size_t i = 0; i < HW_DTYPES_N; i++) unit.peak_flops_per_s[i] = 1;
     struct kernel_work w;
     struct err ignored = {.code = ERR_OK};
-    if (f->finish(a, &row, &ignored) != ERR_OK || kernel_work(&row.kernel, &unit, &w, &ignored) != ERR_OK) return false;
+    if (kernel_work(&row.kernel, &unit, &w, &ignored) != ERR_OK) return false;
     *flops = w.flops;
     *bytes = w.bytes;
     return true;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "calc/cli/this_cpu.h"
 #include "calc/model/stored.h"
 #include "calc/model/whatif.h"
 
@@ -75,7 +76,11 @@ enum err_code scope_gpu(struct arena *a, const char *text, struct hw *hw, int64_
         text = arena_strndup(a, text, (size_t)(colon - text));
         if (!text) return err_nomem(e);
     }
-    return hw_load(a, text, hw, e);
+    if (strcmp(text, THIS_CPU) != 0) return hw_load(a, text, hw, e);
+    struct this_cpu cpu;
+    TRY(this_cpu_load(a, NULL, &cpu, e));
+    *hw = cpu.hw;
+    return ERR_OK;
 }
 
 /* ---- what the options open ---- */

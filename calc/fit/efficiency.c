@@ -1,6 +1,7 @@
 #include "calc/fit/efficiency.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "calc/base/embed.h"
@@ -124,7 +125,10 @@ enum err_code efficiency_write(struct out *o, const struct efficiency_origin *or
         char hash[HASH_TEXT_MAX];
         const char *path = rows->files[i].path, *slash = strrchr(path, '/');
         if (!rows->files[i].n) continue;
-        TRY(hash_file(path, hash, e));
+        if (rows->files[i].hash)
+            (void)snprintf(hash, sizeof hash, "%s", rows->files[i].hash);
+        else
+            TRY(hash_file(path, hash, e));
         out_printf(o, "%s\n    {\"name\": ", first ? "" : ",");
         first = false;
         put_text(o, slash ? slash + 1 : path);
@@ -221,6 +225,7 @@ static enum err_code read_class(const struct json *j, struct fit_class *c, struc
     const size_t len = strcspn(c->name, "/");
     memcpy(kind, c->name, len < sizeof kind ? len : 0);
     kind[len < sizeof kind ? len : 0] = '\0';
+    c->like.host = strcmp(form, kernel_host_form.name) == 0;
     if (!kernel_kind_find(kind, &c->like.kind) || strcmp(kernel_form_of(&c->like)->name, form) != 0)
         return err_set(e, ERR_INPUT, "%s: %s: its form is not one of this program: fit again", j->file, j->path);
     TRY(member(j, "quantises", &v, e));

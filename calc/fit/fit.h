@@ -9,7 +9,8 @@
 
 #include "calc/fit/rows.h"
 
-enum { FIT_SPLITS = 20, FIT_ROWS_MIN = 20 };
+/* FIT_ROWS_MIN: rows of a class that is fitted; HOST: of calls of one core, whose form has few parameters. */
+enum { FIT_SPLITS = 20, FIT_ROWS_MIN = 20, FIT_ROWS_MIN_HOST = 12 };
 
 enum fit_regime { FIT_TINY, FIT_MEMORY, FIT_COMPUTE, FIT_REGIMES_N };
 
@@ -31,9 +32,10 @@ struct fit_class {
     size_t n_params;
     double p[KERNEL_PARAMS_MAX], lo[KERNEL_PARAMS_MAX], hi[KERNEL_PARAMS_MAX]; /* value, 95 % interval */
     double baseline[KERNEL_BASELINE_PARAMS_N];
-    double mape_frac, baseline_mape_frac;        /* of the rows fitted */
-    struct fit_mean held_out, held_out_baseline; /* MAPE of families left out */
-    struct fit_mean large, large_baseline;       /* the same, rows whose bound exceeds FIT_LARGE_S */
+    double mape_frac, baseline_mape_frac;            /* of the rows fitted */
+    struct fit_mean held_out, held_out_baseline;     /* MAPE of families left out */
+    double held_out_median_frac, held_out_most_frac; /* of the errors of all rows left out in any split */
+    struct fit_mean large, large_baseline;           /* the same, rows whose bound exceeds FIT_LARGE_S */
     struct fit_band band[FIT_REGIMES_N];
     struct fit_mean coverage_frac; /* held-out rows within the P10..P90 band of other families */
 };
@@ -71,7 +73,10 @@ enum err_code fit_baseline(const struct fit_point *points, const size_t *at, siz
 enum err_code fit_class(struct arena *a, const struct hw *hw, const struct row *const *rows, size_t n, int splits,
                         struct fit_class *out, struct err *e);
 
-/* fit_rows -- every class of the rows with at least FIT_ROWS_MIN of them, in order of name; done (may be NULL) is told
+/* fit_rows_min -- how many rows a class needs: FIT_ROWS_MIN or FIT_ROWS_MIN_HOST. */
+size_t fit_rows_min(const struct kernel *like);
+
+/* fit_rows -- every class of the rows with at least fit_rows_min of them, in order of name; done (may be NULL) is told
  * how many rows of all are behind. Errors: as fit_class. */
 enum err_code fit_rows(struct arena *a, const struct hw *hw, const struct rows *rows, int splits,
                        void (*done)(void *closure, size_t n, size_t of), void *closure, struct fit_class **out,

@@ -120,6 +120,18 @@ static double coverage_of(const struct work *k, int s)
     return n ? (double)inside / (double)n : (double)NAN;
 }
 
+/* Median and largest error of all rows that any split left out. */
+static void held_out_errors(const struct work *k, struct fit_class *out)
+{
+    size_t n = 0;
+    for (int s = 0; s < k->splits; s++)
+        for (size_t i = 0; i < k->n; i++)
+            if (!isnan(k->split[s].ratio[i])) k->room[n++] = fabs(1 / k->split[s].ratio[i] - 1);
+    gsl_sort(k->room, 1, n);
+    out->held_out_median_frac = n ? gsl_stats_quantile_from_sorted_data(k->room, 1, n, 0.5) : (double)NAN;
+    out->held_out_most_frac = n ? k->room[n - 1] : (double)NAN;
+}
+
 static enum err_code run_splits(struct arena *a, struct work *k, struct fit_class *out, struct err *e)
 {
     const size_t splits = (size_t)k->splits;
@@ -144,6 +156,7 @@ static enum err_code run_splits(struct arena *a, struct work *k, struct fit_clas
     TRY(code);
     for (int s = 0; s < k->splits; s++) score[4 * splits + (size_t)s] = coverage_of(k, s);
     for (int r = 0; r < FIT_REGIMES_N; r++) out->band[r] = band_of(k, (enum fit_regime)r, -1, NULL);
+    held_out_errors(k, out);
     out->held_out = mean_of(score, splits);
     out->large = mean_of(score + splits, splits);
     out->held_out_baseline = mean_of(score + 2 * splits, splits);
@@ -156,6 +169,7 @@ static void without_splits(struct fit_class *c)
 {
     const struct fit_mean none = {(double)NAN, (double)NAN};
     c->held_out = c->held_out_baseline = c->large = c->large_baseline = c->coverage_frac = none;
+    c->held_out_median_frac = c->held_out_most_frac = (double)NAN;
     for (int r = 0; r < FIT_REGIMES_N; r++) c->band[r] = (struct fit_band){0, (double)NAN, (double)NAN, (double)NAN};
 }
 
@@ -196,6 +210,8 @@ static int by_class(const void *x, const void *y)
     return *a < *b ? -1 : *a > *b; /* both in one array: the order read */
 }
 
+size_t fit_rows_min(const struct kernel *like) { return like->host ? FIT_ROWS_MIN_HOST : FIT_ROWS_MIN; }
+
 enum err_code fit_rows(struct arena *a, const struct hw *hw, const struct rows *rows, int splits,
                        void (*done)(void *closure, size_t n, size_t of), void *closure, struct fit_class **out,
                        size_t *out_n, struct err *e)
@@ -212,7 +228,8 @@ enum err_code fit_rows(struct arena *a, const struct hw *hw, const struct rows *
     for (size_t from = 0, to; from < rows->n; from = to) {
         for (to = from + 1; to < rows->n && strcmp(sorted[to]->class_name, sorted[from]->class_name) == 0; to++)
             continue;
-        if (to - from >= FIT_ROWS_MIN) TRY(fit_class(a, hw, sorted + from, to - from, splits, &v[found++], e));
+        if (to - from >= fit_rows_min(&sorted[from]->kernel))
+            TRY(fit_class(a, hw, sorted + from, to - from, splits, &v[found++], e));
         if (done) done(closure, to, rows->n);
     }
     *out = v;

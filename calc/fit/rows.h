@@ -12,7 +12,8 @@ struct row {
     struct kernel kernel;
     const char *class_name; /* calls that one set of parameters describes */
     const char *family;     /* calls of one shape but for tokens */
-    const char *op, *dtype, *kv_dtype, *framework, *version, *kernel_name, *device; /* "" where the file has none */
+    /* "" where the file has none; state: "cold" where every call finds its operands in memory */
+    const char *op, *dtype, *kv_dtype, *framework, *version, *kernel_name, *device, *state;
     const char *file;
     size_t line;
     double time_s;
@@ -22,7 +23,8 @@ struct row {
 struct rows_file {
     const char *path;
     size_t n;
-    const char *why; /* NULL: read */
+    const char *why;  /* NULL: read */
+    const char *hash; /* of the rows, where they are no file's; NULL: the file's */
 };
 
 struct rows {
@@ -48,6 +50,9 @@ enum err_code rows_read(struct arena *a, const char *from, const struct rows_fil
 /* rows_read_file -- the same of one file, appended to out. */
 enum err_code rows_read_file(struct arena *a, const char *path, const struct rows_filter *filter, struct rows *out,
                              struct err *e);
+
+/* rows_of_host -- whether rows of a device are calls of one core: kernel.host of them; false without a device. */
+bool rows_of_host(const struct hw *hw);
 
 /* rows_attention -- what an engine's attention kernels are known to make of heads, groups and widths: sets ungrouped
  * and padded_dim of a prefill or decode call. */

@@ -117,6 +117,7 @@ const struct rows_text rows_texts[ROWS_TEXTS_N] = {
     {"version", offsetof(struct row, version)},    {"nccl_version", offsetof(struct row, version)},
     {"kernel", offsetof(struct row, kernel_name)}, {"op", offsetof(struct row, op)},
     {"device", offsetof(struct row, device)},      {"machine", offsetof(struct row, device)},
+    {"state", offsetof(struct row, state)},
 };
 
 /* -- formats of numbers -- */
@@ -164,7 +165,9 @@ static enum err_code dtype_of(struct row *r, struct err *e)
 static enum err_code name_row(struct arena *a, struct row *r, const char *op, const char *more, const char *family,
                               struct err *e)
 {
-    const char *parts[] = {op, r->dtype, r->kv_dtype, r->framework, more};
+    /* of the probe's own rows, which code of a kernel it was */
+    const char *own = strcmp(r->framework, "ridge") == 0 ? r->kernel_name : NULL;
+    const char *parts[] = {op, r->dtype, r->kv_dtype, r->framework, more, more == own ? NULL : own};
     char name[CLASS_MAX];
     int n = snprintf(name, sizeof name, "%s", kernel_kind_name(r->kernel.kind));
     for (size_t i = 0; i < COUNT(parts); i++)

@@ -4,7 +4,7 @@
 
 #include "calc/fit/rows.h"
 
-enum { ROWS_NUMBERS_MAX = 24, ROWS_TEXTS_N = 10, ROWS_OPTIONAL_N = 2 };
+enum { ROWS_NUMBERS_MAX = 24, ROWS_TEXTS_N = 11, ROWS_OPTIONAL_N = 2 };
 
 /* A number of a row: its column, its place in struct kernel, its range. */
 struct rows_number {

@@ -52,6 +52,7 @@ struct plan {
     const struct rows_format *format;
     int number_at[ROWS_NUMBERS_MAX], text_at[ROWS_TEXTS_N], optional_at[ROWS_OPTIONAL_N], time_at;
     double time_factor;
+    bool host; /* rows of one core */
 };
 
 static int find_column(const struct rows_cells *c, const char *name, size_t len)
@@ -157,7 +158,7 @@ static enum err_code read_row(struct arena *a, const struct rows_cells *c, const
         TRY(number(c, rows_optional[i].column, p->optional_at[i], rows_optional[i].lo, rows_optional[i].hi,
                    (double *)(void *)(base + rows_optional[i].offset), e));
     }
-    r->dtype = r->kv_dtype = r->framework = r->version = r->kernel_name = r->op = r->device = "";
+    r->dtype = r->kv_dtype = r->framework = r->version = r->kernel_name = r->op = r->device = r->state = "";
     if (f->dtype) r->dtype = f->dtype;
     for (size_t i = 0; i < ROWS_TEXTS_N; i++) {
         if (p->text_at[i] < 0) continue;
@@ -166,6 +167,8 @@ static enum err_code read_row(struct arena *a, const struct rows_cells *c, const
     }
     TRY(number(c, p->time_factor < 1 ? "latency_us" : "time_s", p->time_at, 1e-9, 1e9, &r->time_s, e)); /* not a unit */
     r->time_s *= p->time_factor;
+    r->kernel.host = p->host;
+    r->kernel.cold = strcmp(r->state, "cold") == 0;
     if (f->finish(a, r, e) == ERR_OK) return ERR_OK;
     if (!e) return ERR_INPUT;
     return e->code == ERR_NOMEM ? ERR_NOMEM : err_prepend(e, "%s: line %zu: ", c->name, c->row_line);
@@ -205,10 +208,12 @@ static enum err_code note_file(struct arena *a, struct rows *out, const char *pa
     char *copy = arena_strndup(a, path, strlen(path));
     if (!grown || !copy) return err_nomem(e);
     if (out->files_n) memcpy(grown, out->files, out->files_n * sizeof *grown);
-    grown[out->files_n++] = (struct rows_file){copy, n, why};
+    grown[out->files_n++] = (struct rows_file){copy, n, why, NULL};
     out->files = grown;
     return ERR_OK;
 }
+
+bool rows_of_host(const struct hw *hw) { return hw && hw->device_kind && strcmp(hw->device_kind, "cpu") == 0; }
 
 enum err_code rows_read_file(struct arena *a, const char *path, const struct rows_filter *filter, struct rows *out,
                              struct err *e)
@@ -226,6 +231,7 @@ enum err_code rows_read_file(struct arena *a, const char *path, const struct row
     if (!more) return err_set(e, ERR_INPUT, "%s: empty, wanted a line of column names", c->name);
     if (filter->lenient && !of_some_kind(c)) return note_file(a, out, path, 0, "columns of no kind of kernel", e);
     TRY(make_plan(c, &p, e));
+    p.host = rows_of_host(filter->hw);
     const size_t columns = c->n;
     for (;;) {
         TRY(rows_cells_next(c, &more, e));

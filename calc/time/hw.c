@@ -257,6 +257,20 @@ enum err_code hw_parse(const struct json *j, struct hw *out, struct err *e)
 
 /* -- derived -- */
 
+double hw_cache_rate(const struct hw *hw, double bytes)
+{
+    double below_bytes = 0, below_rate = (double)NAN;
+    for (size_t i = 0; i < HW_CACHES; i++) {
+        const double size = hw->cache_bytes[i], rate = hw->cache_bytes_per_s[i];
+        if (!(size > below_bytes)) continue;
+        if (bytes <= 2 * below_bytes && !isnan(below_rate)) return fmax(rate, below_rate);
+        if (bytes <= size) return rate > 0 ? rate : (double)NAN;
+        below_bytes = size;
+        below_rate = rate > 0 ? rate : (double)NAN;
+    }
+    return bytes <= 2 * below_bytes ? below_rate : (double)NAN;
+}
+
 double hw_capacity_bytes(const struct hw *hw)
 {
     if (!isnan(hw->memory_usable_bytes)) return hw->memory_usable_bytes;

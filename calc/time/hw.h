@@ -27,6 +27,8 @@
 #include "calc/base/json.h"
 #include "calc/base/units.h"
 
+enum { HW_CACHES = 3 };
+
 /* What a peak rate is for. */
 enum hw_dtype { HW_FP32_VECTOR, HW_TF32, HW_BF16, HW_FP16, HW_FP8, HW_INT8, HW_FP4, HW_INT4, HW_DTYPES_N };
 
@@ -79,12 +81,14 @@ struct hw {
     double sm_count;
     double clock_mhz; /* of an SM, at which the 16-bit peak is reached */
     double l2_bytes;
-    double link_bytes_per_s;      /* one direction, all links of the device together */
-    double link_pair_bytes_per_s; /* one direction, to one neighbour, where there is no switch */
-    double link_domain;           /* devices that the link joins */
-    bool nvls;                    /* the switch reduces and multicasts; false also when not known */
-    double fabric_bytes_per_s;    /* one direction, between nodes, of one device; NAN also where it has none */
-    double pcie_bytes_per_s;      /* one direction */
+    double cache_bytes[HW_CACHES];       /* of a core whose caches were measured, nearest first; 0 elsewhere */
+    double cache_bytes_per_s[HW_CACHES]; /* at which it reads what stays in each; NAN or 0 not known */
+    double link_bytes_per_s;             /* one direction, all links of the device together */
+    double link_pair_bytes_per_s;        /* one direction, to one neighbour, where there is no switch */
+    double link_domain;                  /* devices that the link joins */
+    bool nvls;                           /* the switch reduces and multicasts; false also when not known */
+    double fabric_bytes_per_s;           /* one direction, between nodes, of one device; NAN also where it has none */
+    double pcie_bytes_per_s;             /* one direction */
     double power_w;
     double price_low_usd_per_h, price_high_usd_per_h;
     struct hw_origin origin[HW_FIELDS_N];
@@ -120,6 +124,11 @@ double hw_ridge(const struct hw *hw, enum hw_dtype dtype);
  * min(link, pair * (n-1)), the second only where there is no switch (a pair in a full mesh has one link of many). NAN
  * when no link is known, n < 2 or n exceeds a known domain. */
 double hw_link_rate(const struct hw *hw, size_t n);
+
+/* hw_cache_rate -- bytes/s at which a core reads operands that stay in a cache: of the nearest cache that holds them,
+ * and up to twice a cache's size still that one's, since part of them stays in it. NAN beyond the caches, or unknown.
+ */
+double hw_cache_rate(const struct hw *hw, double bytes);
 
 /* hw_value, hw_field_key, hw_field_kind -- a quantity by field: its value in base units (NAN unknown), its place in the
  * file ("peak.bf16"), what it is. */

@@ -177,12 +177,16 @@ enum err_code kernel_work(const struct kernel *k, const struct hw *hw, struct ke
     case KERNEL_KINDS_N: break;
     }
     if (w.flops > 0) TRY(hw_peak(hw, k->unit, &peak, e));
-    double credit = isnan(hw->l2_bytes) ? 0 : hw->l2_bytes;
-    if (k->cold) credit = fmin(credit, w.bytes - memory_bytes(k, &w));
+    double credit = isnan(hw->l2_bytes) ? 0 : hw->l2_bytes, rate = hw->bandwidth_bytes_per_s;
+    if (k->host && !k->cold) rate = fmax(rate, hw_cache_rate(hw, w.bytes));
+    if (k->host && (k->cold || rate > hw->bandwidth_bytes_per_s))
+        credit = 0;
+    else if (k->cold)
+        credit = fmin(credit, w.bytes - memory_bytes(k, &w));
     w.compute_s = w.flops / peak;
-    w.memory_s = w.bytes / hw->bandwidth_bytes_per_s;
+    w.memory_s = w.bytes / rate;
     w.bound_s = fmax(w.compute_s, w.memory_s);
-    w.credited_bound_s = fmax(w.compute_s, fmax(0, w.bytes - credit) / hw->bandwidth_bytes_per_s);
+    w.credited_bound_s = fmax(w.compute_s, fmax(0, w.bytes - credit) / rate);
     w.weak = w.bytes < credit;
     *out = w;
     return ERR_OK;
@@ -208,6 +212,7 @@ double kernel_baseline_s(const struct kernel_work *w, const double *p)
 
 const struct kernel_form *kernel_form_of(const struct kernel *k)
 {
+    if (k->host && k->kind != KERNEL_COLLECTIVE) return &kernel_host_form;
     switch (k->kind) {
     case KERNEL_GEMM:
     case KERNEL_MLA_BMM: return &kernel_gemm_form;

@@ -4,7 +4,8 @@
  * bound is max(flops/peak, bytes/bandwidth). A loop that replays a kernel finds up to a last-level cache full of its
  * operands on chip, so what a measurement is held against is the credited bound,
  *   max(flops/peak, max(0, bytes - L2)/bandwidth); of collectives max(sent, received) bytes / link, nothing credited.
- * Of a cold call, in a step that reads other weights in between, at most its activations are credited.
+ * Of a cold call, in a step that reads other weights in between, at most its activations are credited. On a core
+ * whose caches were measured nothing is: a hot call's bytes come at the rate of the cache that holds them.
  * The calibrated time is a form per class with few parameters, physical ones, never below the credited bound.
  * Derivations: MODEL.md "Calibrated times". */
 #ifndef RIDGE_TIME_KERNEL_H
@@ -47,6 +48,7 @@ struct kernel {
     double heads, kv_heads, head_dim, value_dim; /* MLA decode: head_dim = latent + rope, value_dim = latent */
     double window;                               /* 0: none */
     bool cold;         /* weights and cache come from memory, as in a step that reads many: no call left them on chip */
+    bool host;         /* one core of a CPU: all kinds but collectives have the form of one, and nothing is credited */
     double ungrouped;  /* 1 where the query heads of a group do not share one reading of their keys */
     double padded_dim; /* width that the kernel computes a head of a prefill with; 0: head_dim */
     double tokens, width, hidden, topk, experts, tp, ep, gated; /* MoE; hidden before tp; gated 0 or 1 */
@@ -143,7 +145,8 @@ bool kernel_kind_find(const char *name, enum kernel_kind *out);
 
 /* The forms, one a class; for kernel.c. */
 extern const struct kernel_form kernel_gemm_form, kernel_prefill_form, kernel_decode_form, kernel_mla_decode_form,
-    kernel_moe_form, kernel_scan_form, kernel_conv_form, kernel_elementwise_form, kernel_collective_form;
+    kernel_moe_form, kernel_scan_form, kernel_conv_form, kernel_elementwise_form, kernel_collective_form,
+    kernel_host_form;
 
 /* kernel_norm -- (x^p + y^p)^(1/p) of x, y >= 0: the sum for p = 1, the larger for large p. */
 double kernel_norm(double x, double y, double p);

@@ -1,0 +1,241 @@
+#include "calc/cli/store_rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "calc/base/hash.h"
+#include "calc/base/json.h"
+#include "calc/base/text.h"
+#include "calc/fit/rows_formats.h"
+#include "probe/store.h"
+
+/* -- a result -- */
+
+/* The format of rows whose numbers the shape has, all of them. */
+static const struct rows_format *format_of(const struct result *r)
+{
+    int64_t v;
+    for (size_t i = 0; i < rows_formats_n; i++) {
+        const struct rows_format *f = &rows_formats[i];
+        size_t j = 0;
+        if (strcmp(kernel_kind_name(f->kind), r->row_kind) != 0) continue;
+        while (j < f->numbers_n && wire_shape_get(&r->shape, f->numbers[j].column, &v)) j++;
+        if (j == f->numbers_n) return f;
+    }
+    return NULL;
+}
+
+/* What an imported row says beside its shape: texts, and numbers that any row may have. */
+static bool take_cells(struct arena *a, const struct result *r, struct row *out)
+{
+    struct json j, v;
+    const char *text;
+    if (!*r->cells) return true;
+    if (json_parse(a, "cells", r->cells, strlen(r->cells), &j, NULL) != ERR_OK) return false;
+    for (size_t i = 0; i < ROWS_TEXTS_N; i++)
+        if (json_get(&j, rows_texts[i].column, &v) && json_str(&v, &text, NULL) == ERR_OK)
+            memcpy((char *)out + rows_texts[i].offset, &text, sizeof text);
+    for (size_t i = 0; i < ROWS_OPTIONAL_N; i++)
+        if (json_get(&j, rows_optional[i].column, &v) && json_str(&v, &text, NULL) == ERR_OK)
+            *(double *)(void *)((char *)&out->kernel + rows_optional[i].offset) = strtod(text, NULL);
+    return true;
+}
+
+bool store_row(struct arena *a, const struct result *r, const char *store, const struct hw *hw, struct row *out)
+{
+    const struct rows_format *f = format_of(r);
+    const bool own = r->outcome != RESULT_IMPORTED;
+    struct err ignored = {.code = ERR_OK};
+    if (!f) return false;
+    *out = (struct row){.kernel = {.kind = f->kind, .cold = own && r->cold, .host = rows_of_host(hw)},
+                        .op = r->kernel,
+                        .dtype = r->dtype,
+                        .kv_dtype = "",
+                        .framework = own ? "ridge" : "",
+                        .version = "",
+                        .kernel_name = r->variant,
+                        .device = r->origin.device,
+                        .state = !own      ? ""
+                                 : r->cold ? "cold"
+                                           : "hot",
+                        .file = store,
+                        .line = (size_t)r->id,
+                        .time_s = result_time_s(r)};
+    if (wire_list_has(f->texts, "kv_dtype")) out->kv_dtype = r->dtype;
+    for (size_t i = 0; i < f->numbers_n; i++) {
+        int64_t v = 0;
+        (void)wire_shape_get(&r->shape, f->numbers[i].column, &v);
+        *(double *)(void *)((char *)&out->kernel + f->numbers[i].offset) = (double)v;
+    }
+    return take_cells(a, r, out) && f->finish(a, out, &ignored) == ERR_OK;
+}
+
+/* -- all of a device -- */
+
+static bool is_of(const struct hw *hw, const char *device)
+{
+    if (strcasecmp(device, hw->key) == 0 || strcasecmp(device, hw->name) == 0) return true;
+    for (size_t i = 0; i < hw->aliases_n; i++)
+        if (strcasecmp(device, hw->aliases[i]) == 0) return true;
+    return false;
+}
+
+/* The rows alone, whatever else is in the file that holds them. */
+static const char *hash_rows(struct arena *a, const struct rows *rows)
+{
+    char text[HASH_TEXT_MAX];
+    uint64_t h = hash_start();
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct row *r = &rows->v[i];
+        h = hash_more(h, r->class_name, strlen(r->class_name) + 1);
+        h = hash_more(h, r->family, strlen(r->family) + 1);
+        h = hash_more(h, &r->line, sizeof r->line);
+        h = hash_more(h, &r->time_s, sizeof r->time_s);
+    }
+    return arena_strndup(a, hash_text(text, h), HASH_TEXT_MAX - 1);
+}
+
+static enum err_code check_kinds(const char *kinds, struct err *e)
+{
+    for (const char *p = kinds; p && *p;) {
+        char word[40];
+        enum kernel_kind kind;
+        const size_t len = strcspn(p, ",");
+        (void)text_clean(word, sizeof word, p, len);
+        if (!kernel_kind_find(word, &kind)) return err_set(e, ERR_USAGE, "--kind: no kind of kernel \"%s\"", word);
+        p += len + (p[len] == ',');
+    }
+    return ERR_OK;
+}
+
+enum err_code store_rows_make(struct arena *a, const char *store, const struct result *r, size_t n,
+                              const struct rows_filter *filter, struct rows *out, size_t *left_out, struct err *e)
+{
+    struct rows rows = {.n = 0};
+    const char *other = NULL;
+    *left_out = 0;
+    TRY(check_kinds(filter->kinds, e));
+    rows.v = arena_array(a, n + 1, sizeof *rows.v);
+    rows.files = arena_array(a, 1, sizeof *rows.files);
+    if (!rows.v || !rows.files) return err_nomem(e);
+    for (size_t i = 0; i < n; i++) {
+        struct row *row = &rows.v[rows.n];
+        struct kernel_work w;
+        if (isnan(result_time_s(&r[i])) || !*r[i].row_kind) continue;
+        if (!is_of(filter->hw, r[i].origin.device)) {
+            other = r[i].origin.device;
+            continue;
+        }
+        if (filter->kinds && !wire_list_has(filter->kinds, r[i].row_kind)) continue;
+        if (!store_row(a, &r[i], store, filter->hw, row) || kernel_work(&row->kernel, filter->hw, &w, NULL) != ERR_OK) {
+            ++*left_out;
+            continue;
+        }
+        if (!filter->framework || strcmp(filter->framework, row->framework) == 0) rows.n++;
+    }
+    if (!rows.n)
+        return err_set(e, ERR_NO, "%s: no results of %.60s that are rows%s%.60s%s: ridge probe run", store,
+                       filter->hw->name, other ? " (there are some of " : "", other ? other : "", other ? ")" : "");
+    rows.files_n = 1;
+    rows.files[0] = (struct rows_file){.path = store, .n = rows.n, .hash = hash_rows(a, &rows)};
+    if (!rows.files[0].hash) return err_nomem(e);
+    *out = rows;
+    return ERR_OK;
+}
+
+/* -- the options -- */
+
+static enum err_code read_store(struct arena *a, const char *path, struct measured *m, const struct rows_filter *filter,
+                                struct err *e)
+{
+    static const struct store_access READ = {.write = false, .patience_s = 20};
+    static const struct store_filter ALL = {.kernel = NULL};
+    struct store *s;
+    struct result *r;
+    size_t n;
+    char clean[256];
+    if (!path) TRY(store_default_path(a, &path, e));
+    const char *name = arena_strndup(a, clean, strlen(text_clean(clean, sizeof clean, path, strlen(path))));
+    if (!name) return err_nomem(e);
+    TRY(store_open(a, path, &READ, &s, e));
+    TRY(store_read(a, s, &ALL, &r, &n, e));
+    return store_rows_make(a, name, r, n, filter, &m->rows, &m->left_out, e);
+}
+
+enum err_code measured_open(struct arena *a, const struct option_values *v, struct measured *out, struct err *e)
+{
+    const char *device = option_get(v, "device"), *from = option_get(v, "from"), *path = option_get(v, "store");
+    *out = (struct measured){.store = strcmp(from, STORE_FROM) == 0};
+    if (strcmp(device, THIS_CPU) == 0) {
+        struct this_cpu cpu;
+        TRY(this_cpu_load(a, path, &cpu, e));
+        out->hw = cpu.hw;
+        out->said = cpu.said;
+    } else {
+        TRY(hw_load(a, device, &out->hw, e));
+    }
+    const struct rows_filter filter = {
+        .hw = &out->hw, .framework = option_get(v, "framework"), .kinds = option_get(v, "kind")};
+    if (out->store) return read_store(a, path, out, &filter, e);
+    return rows_read(a, from, &filter, &out->rows, e);
+}
+
+/* -- what is said of it -- */
+
+/* What a fit for a quiet core should reach, of rows that it has not seen. */
+#define MEDIAN_FRAC 0.06
+#define MOST_FRAC 0.2
+
+static const char *say_class(struct arena *a, const struct fit_class *c)
+{
+    if (isnan(c->held_out_median_frac))
+        return arena_printf(a, "%s: fitted to %zu rows of %zu shape families, too few to leave any out.", c->name,
+                            c->rows_n, c->families_n);
+    const bool good = c->held_out_median_frac <= MEDIAN_FRAC && c->held_out_most_frac <= MOST_FRAC;
+    return arena_printf(a, "%s: rows left out are foretold within %.1f %% in the median, %.1f %% at most%s.", c->name,
+                        100 * c->held_out_median_frac, 100 * c->held_out_most_frac,
+                        good ? "" : " (wanted 6 % and 20 %: too few rows, or the machine was too noisy)");
+}
+
+/* Classes with rows but without parameters, each once. */
+static enum err_code say_missing(struct arena *a, const struct measured *m, const struct fit_class *classes, size_t n,
+                                 const char **notes, size_t *notes_n, size_t most, struct err *e)
+{
+    for (size_t i = 0; i < m->rows.n && *notes_n < most; i++) {
+        const struct row *r = &m->rows.v[i];
+        size_t known = 0, rows = 0;
+        while (known < n && strcmp(classes[known].name, r->class_name) != 0) known++;
+        bool first = known == n;
+        for (size_t j = 0; j < m->rows.n; j++) {
+            const bool same = strcmp(m->rows.v[j].class_name, r->class_name) == 0;
+            if (same && j < i) first = false;
+            rows += same;
+        }
+        if (!first) continue;
+        notes[*notes_n] = arena_printf(a, "%s: %zu row%s, a fit wants %zu.", r->class_name, rows, rows == 1 ? "" : "s",
+                                       fit_rows_min(&r->kernel));
+        if (!notes[(*notes_n)++]) return err_nomem(e);
+    }
+    return ERR_OK;
+}
+
+enum err_code measured_notes(struct arena *a, const struct measured *m, const struct fit_class *classes, size_t n,
+                             const char ***out, size_t *out_n, struct err *e)
+{
+    enum { MISSING_MAX = 16 };
+    const char **notes = arena_array(a, n + MISSING_MAX + 2, sizeof *notes);
+    size_t k = 0;
+    if (!notes) return err_nomem(e);
+    if (m->said && !(notes[k++] = arena_printf(a, "%s.", m->said))) return err_nomem(e);
+    if (m->left_out &&
+        !(notes[k++] = arena_printf(a, "%zu results of the store have columns of no kind of rows.", m->left_out)))
+        return err_nomem(e);
+    for (size_t i = 0; i < n && classes[i].like.host; i++)
+        if (!(notes[k++] = say_class(a, &classes[i]))) return err_nomem(e);
+    if (m->store) TRY(say_missing(a, m, classes, n, notes, &k, k + MISSING_MAX, e));
+    *out = notes;
+    *out_n = k;
+    return ERR_OK;
+}

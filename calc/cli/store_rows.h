@@ -1,0 +1,43 @@
+/* store_rows -- results of the probe as measured rows, for `ridge fit` and `ridge validate --from store`. */
+#ifndef RIDGE_CLI_STORE_ROWS_H
+#define RIDGE_CLI_STORE_ROWS_H
+
+#include "calc/cli/option.h"
+#include "calc/cli/this_cpu.h"
+#include "calc/fit/fit.h"
+
+/* The value of --from that means the store, and the option that says which. */
+#define STORE_FROM "store"
+#define STORE_OPTION                                                                                                   \
+    OPTION_FILE("store", 0, "of --from store and -g this-cpu: another store than $XDG_DATA_HOME/ridge/measurements.db")
+
+/* store_row -- a result as a row, whose file is store and whose line is the result's number; false where its kernel is
+ * of no kind of rows, or its numbers make none. host, and what a cold call is, follow from the result and hw (NULL: not
+ * of a core). The time is NAN where the result has none. */
+bool store_row(struct arena *a, const struct result *r, const char *store, const struct hw *hw, struct row *out);
+
+/* store_rows_make -- the rows of n results that were measured, or imported, on hw: a device is hw's when it has its
+ * key, its name or an alias. *left_out: results of hw that are no rows. Errors: ERR_NO none, with what there is;
+ * ERR_USAGE an unknown kind; ERR_NOMEM. */
+enum err_code store_rows_make(struct arena *a, const char *store, const struct result *r, size_t n,
+                              const struct rows_filter *filter, struct rows *out, size_t *left_out, struct err *e);
+
+/* What fit and validate were told to work on. */
+struct measured {
+    struct hw hw;
+    struct rows rows;
+    const char *said; /* whose ceilings; NULL: the device is a file's */
+    size_t left_out;
+    bool store; /* the rows are the store's */
+};
+
+/* measured_open -- --device, --from, --framework, --kind and --store. Errors: as hw_load, this_cpu_load, rows_read,
+ * store_read, store_rows_make. */
+enum err_code measured_open(struct arena *a, const struct option_values *v, struct measured *out, struct err *e);
+
+/* measured_notes -- sentences: whose ceilings; how well classes of a core foretell rows left out of their fit, and
+ * which classes have too few rows to be fitted, or are told apart by too few shapes. Errors: ERR_NOMEM. */
+enum err_code measured_notes(struct arena *a, const struct measured *m, const struct fit_class *classes, size_t n,
+                             const char ***out, size_t *out_n, struct err *e);
+
+#endif

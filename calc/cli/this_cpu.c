@@ -1,0 +1,165 @@
+#include "calc/cli/this_cpu.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "calc/base/json.h"
+#include "calc/base/text.h"
+#include "probe/store.h"
+
+/* The results of one run: they follow one another but for what other programs stored meanwhile. */
+struct ceilings {
+    const struct result *run;      /* one result of it */
+    double fp32, dot;              /* flops/s */
+    double read, cache[HW_CACHES]; /* bytes/s */
+    int64_t first, last;           /* ids */
+};
+
+static bool same_run(const struct result *x, const struct result *y)
+{
+    return strcmp(x->origin.started, y->origin.started) == 0 && strcmp(x->origin.device, y->origin.device) == 0 &&
+           strcmp(x->origin.command, y->origin.command) == 0 && strcmp(x->origin.identity, y->origin.identity) == 0;
+}
+
+static void keep_best(double *to, double v)
+{
+    if (v > *to || isnan(*to)) *to = v;
+}
+
+/* -- what a machine says of itself -- */
+
+struct machine {
+    double cache_bytes[HW_CACHES], memory_bytes;
+    bool cpu;
+};
+
+static enum err_code read_machine(struct arena *a, const char *store, const char *identity, struct machine *out,
+                                  struct err *e)
+{
+    struct json j, v, item;
+    *out = (struct machine){.memory_bytes = (double)NAN};
+    TRY(json_parse(a, store, identity, strlen(identity), &j, e));
+    out->cpu = json_has(&j, "cores") && json_has(&j, "cache_bytes"); /* the worker of CPUs alone says them */
+    if (!out->cpu) return ERR_OK;
+    if (json_get(&j, "memory_bytes", &v)) TRY(json_num(&v, &out->memory_bytes, e));
+    if (!json_get(&j, "cache_bytes", &v)) return ERR_OK;
+    for (size_t i = 0; i < HW_CACHES && json_at(&v, i, NULL, &item); i++) TRY(json_num(&item, &out->cache_bytes[i], e));
+    return ERR_OK;
+}
+
+/* The cache that a hot result read from: the ceilings' operands are half as large as it. */
+static size_t level_of(const struct machine *m, double footprint_bytes)
+{
+    size_t i = 0;
+    while (i < HW_CACHES && !(footprint_bytes <= 0.75 * m->cache_bytes[i])) i++;
+    return i;
+}
+
+static void take(const struct result *r, const struct machine *m, struct ceilings *c)
+{
+    const double time_s = result_time_s(r), bytes = (r->read_bytes + r->written_bytes) / time_s;
+    if (!*r->ceiling || isnan(time_s)) return;
+    if (strcmp(r->ceiling, "compute") == 0) {
+        if (strcmp(r->unit, "fp32") == 0) keep_best(&c->fp32, r->flops / time_s);
+        if (strcmp(r->unit, "bf16-dot") == 0) keep_best(&c->dot, r->flops / time_s);
+    } else if (strcmp(r->ceiling, "read") == 0 && r->cold) {
+        keep_best(&c->read, bytes);
+    } else if (strcmp(r->ceiling, "read") == 0) {
+        const size_t level = level_of(m, r->footprint_bytes);
+        if (level < HW_CACHES) keep_best(&c->cache[level], bytes);
+    } else {
+        return;
+    }
+    if (!c->first) c->first = r->id;
+    c->last = r->id;
+}
+
+/* -- the device -- */
+
+static void describe(const struct ceilings *c, const struct machine *m, const char *store, const char *said,
+                     struct hw *out)
+{
+    const double nan = (double)NAN, narrow = fmax(c->fp32, c->dot);
+    const double peaks[HW_DTYPES_N] = {
+        [HW_FP32_VECTOR] = c->fp32, [HW_TF32] = c->fp32, [HW_FP16] = c->fp32, [HW_BF16] = narrow,
+        [HW_FP8] = narrow,          [HW_INT8] = narrow,  [HW_FP4] = narrow,   [HW_INT4] = narrow};
+    *out = (struct hw){.file = store,
+                       .key = THIS_CPU,
+                       .name = c->run->origin.device,
+                       .device_kind = "cpu",
+                       .memory_label_bytes = m->memory_bytes,
+                       .memory_visible_bytes = m->memory_bytes,
+                       .memory_usable_bytes = nan,
+                       .bandwidth_bytes_per_s = c->read,
+                       .bandwidth_measured_bytes_per_s = c->read,
+                       .sm_count = 1,
+                       .clock_mhz = nan,
+                       .l2_bytes = nan,
+                       .link_bytes_per_s = nan,
+                       .link_pair_bytes_per_s = nan,
+                       .link_domain = nan,
+                       .fabric_bytes_per_s = nan,
+                       .pcie_bytes_per_s = nan,
+                       .power_w = nan,
+                       .price_low_usd_per_h = nan,
+                       .price_high_usd_per_h = nan};
+    for (size_t i = 0; i < HW_DTYPES_N; i++) out->peak_flops_per_s[i] = peaks[i];
+    for (size_t i = 0; i < HW_CACHES; i++) {
+        out->cache_bytes[i] = m->cache_bytes[i];
+        out->cache_bytes_per_s[i] = c->cache[i];
+        if (m->cache_bytes[i] > 0) out->l2_bytes = m->cache_bytes[i];
+    }
+    for (int f = 0; f < HW_FIELDS_N; f++) {
+        const double v = hw_value(out, (enum hw_field)f);
+        if (isnan(v)) continue;
+        out->origin[f] = (struct hw_origin){.status = HW_READ, .source = said};
+    }
+}
+
+enum err_code this_cpu_make(struct arena *a, const char *store, const struct result *r, size_t n, struct this_cpu *out,
+                            struct err *e)
+{
+    const double nan = (double)NAN;
+    struct machine m;
+    for (size_t end = n; end > 0; end--) {
+        const struct result *last = &r[end - 1];
+        struct ceilings c = {.run = last, .fp32 = nan, .dot = nan, .read = nan};
+        if (!*last->ceiling || (end < n && same_run(last, &r[end]))) continue; /* looked at with its run's last */
+        TRY(read_machine(a, store, last->origin.identity, &m, e));
+        if (!m.cpu) continue;
+        for (size_t i = 0; i < HW_CACHES; i++) c.cache[i] = nan;
+        for (size_t i = 0; i < end; i++)
+            if (same_run(&r[i], last)) take(&r[i], &m, &c);
+        if (isnan(c.fp32) || isnan(c.read) || isnan(m.memory_bytes)) continue;
+        out->said = arena_printf(a, "%s, one core: ceilings of %s, results %lld to %lld of %s", last->origin.device,
+                                 last->origin.started, (long long)c.first, (long long)c.last, store);
+        if (!out->said) return err_nomem(e);
+        describe(&c, &m, store, out->said, &out->hw);
+        return ERR_OK;
+    }
+    return err_set(e, ERR_NO,
+                   THIS_CPU ": %s has no ceilings of a CPU that were measured on a quiet core: ridge probe ceilings",
+                   store);
+}
+
+enum err_code this_cpu_load(struct arena *a, const char *path, struct this_cpu *out, struct err *e)
+{
+    static const struct store_access READ = {.write = false, .patience_s = 20};
+    const struct store_filter ceilings = {.ceilings = true};
+    struct store *s;
+    struct result *r;
+    size_t n;
+    char clean[256];
+    if (!path) TRY(store_default_path(a, &path, e));
+    const char *name = arena_strndup(a, clean, strlen(text_clean(clean, sizeof clean, path, strlen(path))));
+    if (!name) return err_nomem(e);
+    if (store_open(a, path, &READ, &s, e) != ERR_OK) {
+        if (!e) return ERR_IO;
+        return e->code == ERR_NO
+                   ? err_set(e, ERR_NO, THIS_CPU ": no measurements in %s yet: ridge probe ceilings", name)
+                   : e->code;
+    }
+    TRY(store_read(a, s, &ceilings, &r, &n, e));
+    return this_cpu_make(a, name, r, n, out, e);
+}

@@ -1,0 +1,29 @@
+/* this_cpu -- the device "this-cpu": one core of the machine whose ceilings the probe measured last. It is described by
+ * what was measured and by nothing else, and is in no file. */
+#ifndef RIDGE_CLI_THIS_CPU_H
+#define RIDGE_CLI_THIS_CPU_H
+
+#include "calc/time/hw.h"
+#include "probe/result.h"
+
+#define THIS_CPU "this-cpu"
+
+/* Where the ceilings of a device come from. */
+struct this_cpu {
+    struct hw hw;
+    const char *said; /* a sentence without a full stop: which machine, when, from which results */
+};
+
+/* this_cpu_make -- of n results that measure ceilings, in the order they were made. The newest run of a CPU that
+ * measured, quietly, a peak and the reading of memory gives all of them; of each the best is the ceiling: peak
+ * fp32_vector, tf32, fp16   of the unit "fp32", which those formats are turned into peak bf16, fp8, int8, fp4, int4  of
+ * the unit "bf16-dot", where that is faster bandwidth    of reading memory; l2 and the caches: their sizes, and how
+ * fast each is read memory       of the machine store: the file's name for messages. Errors: ERR_NO there are none,
+ * with the command that measures them; ERR_INPUT an identity that is no JSON; ERR_NOMEM. */
+enum err_code this_cpu_make(struct arena *a, const char *store, const struct result *r, size_t n, struct this_cpu *out,
+                            struct err *e);
+
+/* this_cpu_load -- of a store, NULL: the usual one. Errors: as store_open, store_read, this_cpu_make. */
+enum err_code this_cpu_load(struct arena *a, const char *path, struct this_cpu *out, struct err *e);
+
+#endif
