@@ -216,6 +216,60 @@ static enum err_code add_sweep(struct maker *m, const struct wire_kernel *k, con
     return ERR_OK;
 }
 
+/* -- points of kinds -- */
+
+static bool same_shape(const struct wire_shape *x, const struct wire_shape *y)
+{
+    for (size_t i = 0; i < x->n; i++)
+        if (x->arg[i].value != y->arg[i].value) return false;
+    return x->n == y->n;
+}
+
+/* A point in the parameters of a kernel; false where one is out of its bounds, which is said. */
+static enum err_code fit_point(struct maker *m, const struct wire_kernel *k, const struct plan_point *p,
+                               struct wire_shape *out, bool *fits)
+{
+    *out = (struct wire_shape){.n = k->args_n};
+    *fits = true;
+    for (size_t i = 0; i < k->args_n; i++) {
+        const struct wire_arg *arg = &k->args[i];
+        int64_t v = arg->lo;
+        (void)wire_shape_get(&p->shape, arg->name, &v);
+        out->arg[i].name = arg->name;
+        out->arg[i].value = v;
+        if (v >= arg->lo && v <= arg->hi) continue;
+        char why[160];
+        (void)snprintf(why, sizeof why, "%.40s=%lld is not within %lld to %lld", arg->name, (long long)v,
+                       (long long)arg->lo, (long long)arg->hi);
+        *fits = false;
+        return leave_out(m, k->name, p->dtype, why);
+    }
+    return ERR_OK;
+}
+
+static enum err_code add_kind(struct maker *m, const struct wire_kernel *k)
+{
+    const struct plan_request *r = m->r;
+    for (size_t i = 0; i < r->points_n; i++) {
+        const struct plan_point *p = &r->points[i];
+        struct wire_shape shape;
+        bool fits, computes = false, again = false;
+        if (!*k->row_kind || strcmp(p->row_kind, k->row_kind) != 0) continue;
+        for (size_t j = 0; j < k->variants_n; j++)
+            computes = computes || wire_list_has(k->variants[j].dtypes, p->dtype);
+        if (!computes) {
+            TRY(leave_out(m, k->name, p->dtype, "no variant has this format"));
+            continue;
+        }
+        TRY(fit_point(m, k, p, &shape, &fits));
+        for (size_t j = 0; j < m->plan->n && fits; j++)
+            again = again || (m->plan->jobs[j].kernel == k && strcmp(m->plan->jobs[j].dtype, p->dtype) == 0 &&
+                              same_shape(&m->plan->jobs[j].shape, &shape));
+        if (fits && !again) TRY(add_point(m, k, &shape, p->dtype));
+    }
+    return ERR_OK;
+}
+
 enum err_code plan_make(struct arena *a, const struct wire_device *d, const struct plan_request *r, struct plan *out,
                         struct err *e)
 {
@@ -230,6 +284,11 @@ enum err_code plan_make(struct arena *a, const struct wire_device *d, const stru
     for (size_t i = 0; i < d->kernels_n; i++) {
         const struct wire_kernel *k = &d->kernels[i];
         if (!wanted(r->kernels, k->name)) continue;
+        if (r->points_n) {
+            any = true;
+            TRY(add_kind(&m, k));
+            continue;
+        }
         if (r->shape) {
             if (!is_of(&sweep, k)) continue;
             any = true;

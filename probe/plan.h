@@ -4,6 +4,12 @@
 
 #include "probe/wire.h"
 
+/* A shape of a kind of rows, whichever kernel has it. */
+struct plan_point {
+    const char *row_kind, *dtype;
+    struct wire_shape shape;
+};
+
 /* What the user asks for; NULL: all, or the kernels' own. Lists are joined by ','. */
 struct plan_request {
     const char *kernels, *variants, *dtypes;
@@ -11,6 +17,10 @@ struct plan_request {
     bool all;          /* every variant, else the first that the machine can run, and a library's */
     bool measures;     /* also kernels that only measure ceilings */
     const char *shape; /* "m=1,8,n=4096,k=4096": instead of the kernels' points, all combinations */
+    /* instead of both: of every kernel whose kind is a point's; parameters that the kind does not name are at their
+     * least, and equal shapes are taken once */
+    const struct plan_point *points;
+    size_t points_n;
 };
 
 struct plan_job {

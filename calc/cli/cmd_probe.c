@@ -4,6 +4,7 @@
 
 #include "calc/base/text.h"
 #include "calc/cli/commands.h"
+#include "calc/cli/model_shapes.h"
 #include "calc/cli/probe_verbs.h"
 
 static const struct option OPTIONS[] = {
@@ -24,6 +25,7 @@ static const struct option OPTIONS[] = {
      .kind = OPTION_TEXT,
      .value = "NAME=SIZES,...",
      .help = "instead of the kernels' own shapes: m=1,8,n=4096,k=4096, in all combinations"},
+    MODEL_SHAPES_OPTIONS(NULL),
     {.name = "state",
      .kind = OPTION_TEXT,
      .value = "cold|hot|both",
@@ -131,6 +133,7 @@ const struct command command_probe = {
     .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
     .examples = "  ridge probe run --quick --plot roofline.svg\n"
                 "  ridge probe run --kernel gemm --dtype bf16 --shape m=1..64*4,n=4096,k=4096\n"
+                "  ridge probe run -m llama-3.1-8b --batch 1,8 --state cold\n"
                 "  ridge probe export --kind gemm -o gemm.csv\n",
     .run = run,
 };

@@ -5,20 +5,30 @@
 #include "calc/base/table.h"
 #include "calc/cli/commands.h"
 #include "calc/cli/fit_plot.h"
+#include "calc/cli/model_shapes.h"
+#include "calc/cli/plot.h"
+#include "calc/cli/store_rows.h"
+#include "calc/cli/validate_model.h"
 #include "calc/fit/validate.h"
 
 static const struct option OPTIONS[] = {
     {.name = "from",
      .kind = OPTION_MANY,
-     .value = "FILE|DIR|GLOB,...",
+     .value = "FILE|DIR|GLOB,...|store",
      .group = "What",
-     .help = "measured rows, CSV; of a directory its *.csv"},
-    {.name = "device", .letter = 'g', .kind = OPTION_TEXT, .value = "DEVICE", .help = "the device they ran on"},
+     .help = "measured rows, CSV; of a directory its *.csv; store: what ridge probe measured"},
+    {.name = "device",
+     .letter = 'g',
+     .kind = OPTION_TEXT,
+     .value = "DEVICE",
+     .help = "the device they ran on; this-cpu: the core whose ceilings the probe measured last"},
+    STORE_OPTION,
+    MODEL_SHAPES_OPTIONS(NULL),
     {.name = "efficiency",
      .kind = OPTION_TEXT,
      .value = "NAME|FILE",
      .help = "fitted parameters: a file that ridge fit wrote, or a built-in such as h100-sxm.vllm; without them bounds "
-             "alone"},
+             "alone, and of the store what its own rows are fitted to"},
     {.name = "transfer-from",
      .kind = OPTION_TEXT,
      .value = "DEVICE",
@@ -37,7 +47,9 @@ static const struct option OPTIONS[] = {
     {.name = "rows", .kind = OPTION_FLAG, .help = "every row instead of groups"},
     OPTION_FORMAT("text, md, csv, json, jsonl"),
     OPTION_FILE("output", 'o', "write there instead of standard output"),
-    OPTION_FILE("plot", 0, "calibrated against measured: .png .svg .pdf, or - for the terminal"),
+    OPTION_FILE(
+        "plot", 0,
+        "calibrated against measured; of the store and of a model, measured on the roofline: .png .svg .pdf, or -"),
 };
 
 #define GROUP(field, kind, unit, heading, help)                                                                        \
@@ -104,62 +116,114 @@ static enum err_code transfer(struct arena *a, const struct hw *hw, struct effic
     return efficiency_transfer(a, &fitted, &from, hw, f, e);
 }
 
+/* What the options say, checked before anything is read. */
+struct wanted {
+    const char *plot, *efficiency, *transfer_from;
+    bool model, roofline; /* roofline: what the picture is */
+    enum table_format format;
+};
+
+static enum err_code read_wanted(const struct option_values *v, struct wanted *out, struct err *e)
+{
+    const char *from = option_get(v, "from");
+    if (v->operands_n || !from || !option_get(v, "device"))
+        return err_set(e, ERR_USAGE,
+                       "validate: ridge validate --from FILE|DIR|GLOB,...|store --device DEVICE [options]");
+    *out = (struct wanted){.plot = option_get(v, "plot"),
+                           .efficiency = option_get(v, "efficiency"),
+                           .transfer_from = option_get(v, "transfer-from"),
+                           .model = option_get(v, "model") != NULL};
+    out->roofline = out->model || strcmp(from, STORE_FROM) == 0;
+    TRY(table_format_parse(option_get(v, "format"), &out->format, e));
+    if (out->plot && out->roofline)
+        TRY(plot_check("roofline", out->plot, e));
+    else if (out->plot)
+        TRY(fit_plot_check(out->plot, e));
+    if (out->transfer_from && out->efficiency)
+        return err_set(e, ERR_USAGE, "--transfer-from: --efficiency already says whose parameters");
+    if (out->plot && !out->roofline && !out->efficiency && !out->transfer_from)
+        return err_set(e, ERR_USAGE, "--plot: needs --efficiency or --transfer-from, the times to draw");
+    if (out->model && option_given(v, "rows")) return err_set(e, ERR_USAGE, "--rows: -m shows those of the model");
+    return ERR_OK;
+}
+
+/* Parameters: those named, or of the store what its own rows are fitted to, in which case sentences say how well. */
+static enum err_code open_fitted(struct arena *a, const struct wanted *w, const struct measured *m,
+                                 struct efficiency *f, const char ***notes, size_t *n, struct err *e)
+{
+    const struct hw *hw = &m->hw;
+    struct fit_class *classes = NULL;
+    size_t classes_n = 0;
+    if (w->efficiency) TRY(efficiency_load(a, w->efficiency, f, e));
+    if (w->transfer_from) TRY(efficiency_load_device(a, w->transfer_from, f, e));
+    if (w->efficiency || w->transfer_from) TRY(transfer(a, hw, f, e));
+    const bool own = m->store && !w->efficiency && !w->transfer_from;
+    if (own) {
+        TRY(fit_rows(a, hw, &m->rows, FIT_SPLITS, NULL, NULL, &classes, &classes_n, e));
+        *f = (struct efficiency){.device = hw->key, .classes = classes, .n = classes_n};
+    }
+    if (own) return measured_notes(a, m, classes, classes_n, notes, n, e);
+    const char **line = arena_array(a, 4, sizeof *line);
+    if (!line) return err_nomem(e);
+    *n = 0;
+    if (m->said && !(line[(*n)++] = arena_printf(a, "%s.", m->said))) return err_nomem(e);
+    size_t more;
+    TRY(sentences(a, &m->rows, f->classes ? f : NULL, hw, line + *n, &more, e));
+    *n += more;
+    *notes = line;
+    return ERR_OK;
+}
+
 static enum err_code run(struct arena *a, const struct command *c, int argc, char **argv, struct err *e)
 {
     struct option_values v;
-    struct hw hw;
-    struct rows rows;
-    struct efficiency f;
+    struct wanted w;
+    struct measured m;
+    struct model model;
+    struct shapes shapes;
+    struct efficiency f = {.n = 0};
     struct validate_row *row;
-    struct validate_group *groups;
-    enum table_format format;
+    struct validate_group *groups = NULL;
+    struct operator_row *ops = NULL;
     struct out *o;
-    size_t n;
-    const char *notes[2];
+    size_t n = 0;
+    const char **notes;
     TRY(option_parse(a, c, argc, argv, &v, e));
-    if (v.operands_n || !option_get(&v, "from") || !option_get(&v, "device"))
-        return err_set(e, ERR_USAGE, "validate: ridge validate --from FILE|DIR|GLOB,... --device DEVICE [options]");
-    TRY(table_format_parse(option_get(&v, "format"), &format, e));
-    const char *plot = option_get(&v, "plot"), *efficiency = option_get(&v, "efficiency");
-    if (plot) TRY(fit_plot_check(plot, e));
-    const char *from = option_get(&v, "transfer-from");
-    if (from && efficiency) return err_set(e, ERR_USAGE, "--transfer-from: --efficiency already says whose parameters");
-    const bool fitted = efficiency || from;
-    if (plot && !fitted)
-        return err_set(e, ERR_USAGE, "--plot: needs --efficiency or --transfer-from, the times to draw");
-    TRY(hw_load(a, option_get(&v, "device"), &hw, e));
-    if (efficiency) TRY(efficiency_load(a, efficiency, &f, e));
-    if (from) TRY(efficiency_load_device(a, from, &f, e));
-    if (fitted) TRY(transfer(a, &hw, &f, e));
-    const struct rows_filter filter = {
-        .hw = &hw, .framework = option_get(&v, "framework"), .kinds = option_get(&v, "kind")};
-    TRY(rows_read(a, option_get(&v, "from"), &filter, &rows, e));
-    TRY(validate_rows(a, &hw, &rows, fitted ? &f : NULL, &row, e));
-    TRY(validate_groups(a, row, rows.n, &hw, option_get(&v, "by"), &groups, &n, e));
-    struct table t = {.schema = "ridge.validate.1", .tool = commands_tool(), .notes = notes};
+    TRY(read_wanted(&v, &w, e));
+    TRY(measured_open(a, &v, &m, e));
+    if (w.model) TRY(model_shapes_open(a, &v, &m.hw, &model, &shapes, e));
+    struct table t = {.schema = "ridge.validate.1", .tool = commands_tool()};
+    TRY(open_fitted(a, &w, &m, &f, &notes, &t.n_notes, e));
+    TRY(validate_rows(a, &m.hw, &m.rows, f.classes ? &f : NULL, &row, e));
+    t.notes = notes;
     t.scenario_json = option_scenario_json(a, &v);
-    TRY(sentences(a, &rows, fitted ? &f : NULL, &hw, notes, &t.n_notes, e));
     const bool all = option_given(&v, "rows");
-    t.columns = all ? ROWS : GROUPS;
-    t.n_columns = all ? sizeof ROWS / sizeof ROWS[0] : sizeof GROUPS / sizeof GROUPS[0];
-    t.rows = all ? (const void *)row : (const void *)groups;
-    t.n_rows = all ? rows.n : n;
-    t.stride_bytes = all ? sizeof *row : sizeof *groups;
-    if (plot) TRY(fit_plot(a, row, rows.n, hw.name, plot, e));
-    if (plot && strcmp(plot, "-") == 0) return ERR_OK;
+    if (w.model)
+        TRY(validate_model_rows(a, &model, &shapes, row, m.rows.n, &ops, &n, e));
+    else if (!all)
+        TRY(validate_groups(a, row, m.rows.n, &m.hw, option_get(&v, "by"), &groups, &n, e));
+    t.columns = w.model ? operator_columns : all ? ROWS : GROUPS;
+    t.n_columns = w.model ? operator_columns_n : all ? sizeof ROWS / sizeof ROWS[0] : sizeof GROUPS / sizeof GROUPS[0];
+    t.rows = w.model ? (const void *)ops : all ? (const void *)row : (const void *)groups;
+    t.n_rows = all ? m.rows.n : n;
+    t.stride_bytes = w.model ? sizeof *ops : all ? sizeof *row : sizeof *groups;
+    if (w.plot && w.roofline) TRY(validate_draw(a, &m.hw, w.model ? &shapes : NULL, row, m.rows.n, w.plot, e));
+    if (w.plot && !w.roofline) TRY(fit_plot(a, row, m.rows.n, m.hw.name, w.plot, e));
+    if (w.plot && strcmp(w.plot, "-") == 0) return ERR_OK;
     TRY(out_open(a, option_get(&v, "output"), &o, e));
-    TRY(table_write(&t, format, o, e));
+    TRY(table_write(&t, w.format, o, e));
     return out_commit(o, e);
 }
 
 const struct command command_validate = {
     .name = "validate",
     .summary = "Measured kernel times against their bounds and calibrated times.",
-    .usage = "--from FILE|DIR|GLOB,... --device DEVICE [options]",
+    .usage = "--from FILE|DIR|GLOB,...|store --device DEVICE [options]",
     .options = OPTIONS,
     .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
     .examples = "  ridge validate --from rows/ -g h100-sxm\n"
                 "  ridge validate --from rows/ -g h100-sxm --efficiency h100-sxm.vllm --framework vllm --by class\n"
-                "  ridge validate --from rows/ -g a100-80g --transfer-from h100-sxm --by class\n",
+                "  ridge validate --from rows/ -g a100-80g --transfer-from h100-sxm --by class\n"
+                "  ridge validate --from store -m llama-3.1-8b -g this-cpu --plot measured.svg\n",
     .run = run,
 };

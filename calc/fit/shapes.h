@@ -1,0 +1,42 @@
+/* shapes -- the operators of a model's step as calls of kernels, with the sizes that rows of their kind have: what is
+ * to be measured of a model, and which measured row is which operator. */
+#ifndef RIDGE_FIT_SHAPES_H
+#define RIDGE_FIT_SHAPES_H
+
+#include "calc/fit/rows.h"
+#include "calc/time/step.h"
+
+/* One call of a step. */
+struct shape {
+    const char *phase, *op; /* "decode", "qkv_proj"; borrowed from the model's step */
+    int kind_index;         /* kind of layer, -1 outside the layers */
+    int64_t count, layers;  /* calls of the step; layers of its kind, 0 outside them */
+    struct kernel kernel;   /* cold */
+    const char *dtype;      /* of the weights, or of the cache: as rows call it */
+    double batch;
+    double tokens;  /* new ones of each sequence */
+    double bound_s; /* of one call, on the step's device; NAN no rate is known */
+};
+
+/* shapes_of_model -- the calls of a phase with a kind of rows on one device, appended to out: a decode step of B
+ * sequences at context S, or a prefill of one prompt of T tokens. Recurrent mixers, products and attention are calls;
+ * what is fused into them, or moves bytes alone, is none. hw NULL: sizes without bounds. Errors: as step_compile. */
+struct shapes {
+    struct shape *v;
+    size_t n;
+};
+struct shapes_point {
+    enum step_phase phase;
+    double batch, tokens, context;
+};
+enum err_code shapes_of_model(struct arena *a, const struct model *m, const struct hw *hw,
+                              const struct shapes_point *at, struct shapes *out, struct err *e);
+
+/* shape_number -- the i-th size of a call as rows of its kind call it: "m" 8, "n" 4096, ...; false at the end. A size
+ * that is expected and not known (experts that a batch touches) is NAN. */
+bool shape_number(const struct kernel *k, size_t i, const char **name, double *value);
+
+/* shape_is -- whether a row is a measurement of a call: its kind, format and every size that is known. */
+bool shape_is(const struct shape *s, const struct row *r);
+
+#endif
