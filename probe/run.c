@@ -10,6 +10,11 @@ enum { WHY_MAX = 400 };
 /* Ceilings around a job: quick, since the code and its buffers are there. */
 static const double AROUND_S = 0.25, DESCRIBE_S = 30;
 
+static double ceiling_s(const struct run *r)
+{
+    return fmin(r->set.deadline_s, r->set.ceiling_s > 0 ? r->set.ceiling_s : AROUND_S);
+}
+
 enum err_code run_now(struct arena *a, const char **out, struct err *e)
 {
     const time_t now = time(NULL);
@@ -164,7 +169,7 @@ static enum err_code try_variant(struct run *r, const struct wire_kernel *k, con
     const bool flops = strcmp(k->ceiling, "compute") == 0;
     struct wire_job job = job_of(r, k->name, v->name, dtype, shape, cold);
     struct result x;
-    job.deadline_s = fmin(job.deadline_s, AROUND_S);
+    job.deadline_s = ceiling_s(r);
     TRY(measure(r, &job, &x, e));
     if (r->stopped) return ERR_OK;
     x.ceiling = k->ceiling;
@@ -230,7 +235,7 @@ enum err_code run_measure_ceilings(struct run *r, struct err *e)
         if (strcmp(k->ceiling, "compute") == 0) TRY(measure_peaks(r, k, e));
         const bool reads = strcmp(k->ceiling, "read") == 0;
         if (!reads && strcmp(k->ceiling, "bandwidth") != 0) continue;
-        TRY(measure_stream(r, k, memory_bytes, true, reads ? &c->read : &c->moved, e));
+        if (!r->set.hot) TRY(measure_stream(r, k, memory_bytes, true, reads ? &c->read : &c->moved, e));
         for (size_t l = 0; reads && l < RUN_LEVELS && !r->stopped; l++)
             TRY(measure_stream(r, k, r->device.cache_bytes[l] / 2, false, &c->cache[l], e));
     }
@@ -245,7 +250,7 @@ static enum err_code again(struct run *r, const struct run_ceiling *c, bool cold
     *out = (double)NAN;
     if (isnan(c->per_s) || r->stopped) return ERR_OK;
     struct wire_job job = job_of(r, c->kernel, c->variant, c->dtype, &c->shape, cold);
-    job.deadline_s = fmin(job.deadline_s, AROUND_S);
+    job.deadline_s = ceiling_s(r);
     job.keep = true;
     TRY(measure(r, &job, &x, e));
     if (!r->stopped) *out = rate_of(&x, *c->unit != '\0');

@@ -34,6 +34,8 @@ struct run_settings {
     const char *worker;     /* path */
     const sigset_t *before; /* of hold_begin */
     double deadline_s;      /* of the sampling of one job */
+    double ceiling_s;       /* of the sampling of one ceiling; 0: a quarter of a second */
+    bool hot;               /* no job is cold: ceilings of memory are not measured */
     double patience_s;      /* beyond that, until a worker counts as hung */
     double noise_frac;      /* spread that is quiet */
     int64_t least, seed;
@@ -58,7 +60,8 @@ struct run {
  * ERR_DEVICE the worker cannot be started or does not answer; ERR_NOMEM. */
 enum err_code run_open(struct run *r, struct err *e);
 
-/* run_measure_ceilings -- all of them; results go to the store. r->stopped: not all were measured. Errors: ERR_NOMEM.
+/* run_measure_ceilings -- all of them, those of memory only for cold jobs; results go to the store. r->stopped: not all
+ * were measured. Errors: ERR_NOMEM.
  */
 enum err_code run_measure_ceilings(struct run *r, struct err *e);
 

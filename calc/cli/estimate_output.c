@@ -48,6 +48,7 @@ static void write_model_lines(struct out *o, const struct estimate_case *c)
         put_line(o, 2, "%s peak %s, bandwidth %s, ridge %.1f flops/byte", unit,
                  units_format(a, UNITS_FLOPS_PER_S, peak),
                  units_format(b, UNITS_BYTES_PER_S, c->hw.bandwidth_bytes_per_s), peak / c->hw.bandwidth_bytes_per_s);
+    if (c->hw.measured) put_line(o, 2, "%s", c->hw.measured);
 }
 
 static void write_tower(struct out *o, const struct estimate_request *q, const struct estimate_case *c,

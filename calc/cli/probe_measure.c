@@ -75,6 +75,7 @@ static enum err_code read_settings(struct work *w, struct err *e)
     s->deadline_s = option_given(w->v, "quick") ? 1 : 3;
     s->noise_frac = 0.005;
     TRY(read_time(w->v, "deadline", 1e-3, 1e4, &s->deadline_s, e));
+    TRY(read_time(w->v, "ceilings", 1e-3, 1e2, &s->ceiling_s, e));
     TRY(read_time(w->v, "patience", 0.05, 1e5, &s->patience_s, e));
     TRY(read_count(w->v, "samples", SAMPLE_LEAST, SAMPLE_MAX / 4, &s->least, e));
     TRY(read_count(w->v, "seed", 0, INT64_MAX, &s->seed, e));
@@ -382,6 +383,7 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     q.all = q.variants && strcmp(q.variants, "all") == 0;
     if (q.all) q.variants = NULL;
     TRY(check_output(w, probe_row_columns, probe_row_columns_n, e));
+    w->run.set.hot = strcmp(state, "hot") == 0;
     TRY(begin(w, command, e));
     if (option_get(w->v, "model")) TRY(model_points(w, &q, e));
     TRY(plan_make(w->a, &w->run.device, &q, &plan, e));

@@ -86,6 +86,7 @@ static void describe(const struct ceilings *c, const struct machine *m, const ch
         [HW_FP8] = narrow,          [HW_INT8] = narrow,  [HW_FP4] = narrow,   [HW_INT4] = narrow};
     *out = (struct hw){.file = store,
                        .key = THIS_CPU,
+                       .measured = said,
                        .name = c->run->origin.device,
                        .device_kind = "cpu",
                        .memory_label_bytes = m->memory_bytes,

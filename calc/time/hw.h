@@ -73,6 +73,8 @@ struct hw {
     const char *name, *vendor, *device_kind, *released, *link_kind, *fabric_kind;
     const char *const *aliases;
     size_t aliases_n;
+    const char
+        *measured; /* whose measured ceilings these numbers are, a sentence without a full stop; NULL: a file's */
     const char *const *notes;
     size_t notes_n;
     double memory_label_bytes, memory_visible_bytes, memory_usable_bytes;

@@ -4,7 +4,8 @@
  *   quit     end with status 3      hang     never answer            garbage  a line that is no JSON
  *   other    answer another id      lie      a result whose error is above its tolerance
  *   long     a line without end     noisy    samples that cannot be trusted     wrong    say that the result is wrong
- *   endless  progress for ever      above    faster than the ceilings */
+ *   endless  progress for ever      above    faster than the ceilings
+ *   gemm     a product that takes 2 us + flops/(0.8 of the peak) + bytes/(0.9 of the bandwidth) */
 #define _DEFAULT_SOURCE
 #include <math.h>
 #include <signal.h>
@@ -19,7 +20,7 @@
 enum { SAMPLES = 12 };
 
 static const char *const KERNELS[] = {"good", "slow",  "crash",   "quit",  "hang",  "garbage", "other", "lie",
-                                      "long", "noisy", "endless", "wrong", "above", "peak",    "walk"};
+                                      "long", "noisy", "endless", "wrong", "above", "peak",    "walk",  "gemm"};
 enum { KERNELS_N = sizeof KERNELS / sizeof KERNELS[0] };
 
 static void send_reply(struct arena *a, const struct wire_reply *r)
@@ -36,6 +37,10 @@ static void describe(struct arena *a, int64_t id)
 {
     static const struct wire_arg ARG = {"n", "elements", 1, 1 << 30};
     static const struct wire_point POINT = {{1, {{"n", 4099}}}, "fp32", true};
+    static const struct wire_arg SIZES[] = {
+        {"m", "rows", 1, 1 << 20}, {"n", "columns", 1, 1 << 20}, {"k", "depth", 1, 1 << 20}};
+    static const struct wire_point PRODUCT = {{3, {{"m", 3}, {"n", 257}, {"k", 131}}}, "fp32", true};
+    static const struct wire_variant BOTH = {"fake", "fp32", "", "fp32,bf16", false};
     static const struct wire_variant VARIANT = {"fake", "fp32", "", "fp32", false};
     struct wire_kernel kernels[KERNELS_N];
     for (size_t i = 0; i < KERNELS_N; i++)
@@ -51,10 +56,17 @@ static void describe(struct arena *a, int64_t id)
                                           .points_n = 1,
                                           .variants = &VARIANT,
                                           .variants_n = 1};
+    struct wire_kernel *gemm = &kernels[KERNELS_N - 1];
+    gemm->row_kind = "gemm";
+    gemm->args = SIZES;
+    gemm->args_n = 3;
+    gemm->points = &PRODUCT;
+    gemm->variants = &BOTH;
     send_reply(a, &(struct wire_reply){.id = id,
                                        .is = WIRE_IS_DEVICE,
                                        .device = {.name = "Fake 7",
-                                                  .identity = "{\"name\":\"Fake 7\"}",
+                                                  .identity = "{\"name\":\"Fake 7\",\"cores\":2,\"memory_bytes\":5e10,"
+                                                              "\"cache_bytes\":[32768,1000000,30000000]}",
                                                   .memory_bytes = 1e9, /* not a unit */
                                                   .cache_bytes = {32768, 1e6, 3e7},
                                                   .kernels = kernels,
@@ -62,8 +74,26 @@ static void describe(struct arena *a, int64_t id)
                                                   .left_out = ""}});
 }
 
-static void answer(struct arena *a, int64_t id, const char *kernel)
+/* Of a product that is measured on the ceilings below, 1e9 flops/s and bytes/s. */
+static void multiply(const struct wire_job *job, struct wire_result *r, double *times)
 {
+    double size[3] = {0, 0, 0}, bytes = strcmp(job->dtype, "fp32") == 0 ? 4 : 2;
+    static const char *const NAMES[] = {"m", "n", "k"};
+    for (size_t i = 0; i < 3; i++) {
+        int64_t v = 0;
+        (void)wire_shape_get(&job->shape, NAMES[i], &v);
+        size[i] = (double)v;
+    }
+    r->flops = 2 * size[0] * size[1] * size[2];
+    r->read_bytes = (size[0] + size[1]) * size[2] * bytes;
+    r->written_bytes = size[0] * size[1] * bytes;
+    r->footprint_bytes = r->read_bytes + r->written_bytes;
+    for (size_t i = 0; i < SAMPLES; i++) times[i] *= 1e3 * (2e-6 + r->flops / 0.8e9 + r->footprint_bytes / 0.9e9);
+}
+
+static void answer(struct arena *a, int64_t id, const struct wire_job *job)
+{
+    const char *kernel = job->kernel;
     double times[SAMPLES];
     const bool above = strcmp(kernel, "above") == 0, noisy = strcmp(kernel, "noisy") == 0;
     for (size_t i = 0; i < SAMPLES; i++)
@@ -84,6 +114,9 @@ static void answer(struct arena *a, int64_t id, const char *kernel)
                             .read_bytes = 1e6,
                             .written_bytes = 0,
                             .footprint_bytes = 4e7};
+    int64_t n = 0;
+    if (strcmp(kernel, "gemm") == 0) multiply(job, &r, times);
+    if (strcmp(kernel, "walk") == 0 && wire_shape_get(&job->shape, "n", &n)) r.footprint_bytes = 4 * (double)n;
     if (strcmp(kernel, "lie") == 0) r.error_frac = 1;
     if (strcmp(kernel, "wrong") == 0) {
         r.outcome = WIRE_WRONG;
@@ -94,8 +127,9 @@ static void answer(struct arena *a, int64_t id, const char *kernel)
     send_reply(a, &(struct wire_reply){.id = id, .is = WIRE_IS_RESULT, .result = r});
 }
 
-static void misbehave(struct arena *a, int64_t id, const char *kernel)
+static void misbehave(struct arena *a, int64_t id, const struct wire_job *job)
 {
+    const char *kernel = job->kernel;
     if (strcmp(kernel, "crash") == 0) {
         (void)signal(SIGSEGV, SIG_DFL);
         (void)raise(SIGSEGV);
@@ -111,7 +145,7 @@ static void misbehave(struct arena *a, int64_t id, const char *kernel)
         (void)usleep(1000);
     }
     (void)fflush(stdout);
-    answer(a, id, kernel);
+    answer(a, id, job);
 }
 
 int main(int argc, char **argv)
@@ -126,7 +160,7 @@ int main(int argc, char **argv)
         struct arena *a = arena_open();
         if (!a || wire_read_request(a, line, (size_t)n - 1, &q, &e) != ERR_OK || q.ask == WIRE_QUIT) return 0;
         if (q.ask == WIRE_DESCRIBE) describe(a, q.id);
-        if (q.ask == WIRE_MEASURE) misbehave(a, q.id, q.job.kernel);
+        if (q.ask == WIRE_MEASURE) misbehave(a, q.id, &q.job);
         arena_close(a);
     }
     free(line);
