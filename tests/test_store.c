@@ -210,16 +210,22 @@ static void old_layouts_are_brought_up_to_date(void **state)
         "INSERT INTO result (origin, made, kernel, variant, dtype, unit, row_kind, cold, shape, outcome, reason, stop,"
         " seed, calls, copies, checked, median_s, n, discards) VALUES (1, 'then', 'gemm', 'avx2', 'fp32', 'fp32',"
         " 'gemm', 0, '{\"m\":3,\"n\":5,\"k\":7}', 'measured', '', 'quiet', 7, 1, 1, 9, 0.019, 1, 0);"
+        "INSERT INTO result (origin, made, kernel, variant, dtype, unit, row_kind, cold, shape, outcome, reason, stop,"
+        " seed, calls, copies, checked, n, discards) VALUES (1, 'then', 'stream-triad', 'avx2', 'fp32', 'fp32',"
+        " '', 1, '{\"n\":7}', 'noisy', '', 'deadline', 7, 1, 1, 9, 0, 0);"
         "INSERT INTO sample VALUES (1, 0, 0, 0.019); PRAGMA user_version = 1");
     assert_int_equal(store_open(s->a, s->path, &READ, &store, NULL), ERR_INPUT); /* only a writer changes it */
     assert_int_equal(store_open(s->a, s->path, &WRITE, &store, NULL), ERR_OK);
-    assert_int_equal(read_all(s, &r), 1);
+    assert_int_equal(read_all(s, &r), 2);
     assert_string_equal(r[0].origin.device, "Old");
+    assert_string_equal(r[0].ceiling, ""); /* told by the kernels' names */
+    assert_string_equal(r[1].ceiling, "bandwidth");
     assert_string_equal(r[0].cells, "");
     assert_true(r[0].summary.median_s == 0.019 && isnan(r[0].flops));
     struct result more = make(s->a, 5);
     assert_int_equal(store_add(store, &more, NULL), ERR_OK);
-    assert_int_equal(read_all(s, &r), 2);
+    assert_int_equal(read_all(s, &r), 3);
+    assert_string_equal(r[2].ceiling, "read");
 }
 
 static void what_is_no_store_is_left_alone(void **state)

@@ -1,0 +1,222 @@
+/* One core of a CPU: its caches, the work of a call, the form of its times, and a fit that finds known parameters. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "calc/fit/efficiency.h"
+#include "calc/fit/fit.h"
+
+#define assert_near(x, y, most) assert_true(fabs((x) - (y)) <= (most))
+
+static const double FP32 = 1.13e11, BF16 = 2.29e11, READ = 3.3e10;
+
+static struct hw core(void)
+{
+    const double nan = (double)NAN;
+    struct hw hw = {.file = "core",
+                    .key = "core",
+                    .name = "Core",
+                    .device_kind = "cpu",
+                    .bandwidth_bytes_per_s = READ,
+                    .sm_count = 1,
+                    .l2_bytes = 31e6,
+                    .clock_mhz = nan,
+                    .cache_bytes = {49152, 1.9e6, 31e6},
+                    .cache_bytes_per_s = {2.1e11, 1.2e11, 8.3e10}};
+    for (size_t i = 0; i < HW_DTYPES_N; i++) hw.peak_flops_per_s[i] = nan;
+    hw.peak_flops_per_s[HW_FP32_VECTOR] = FP32;
+    hw.peak_flops_per_s[HW_BF16] = BF16;
+    return hw;
+}
+
+static struct kernel product(double m, double n, double k, bool cold)
+{
+    return (struct kernel){.kind = KERNEL_GEMM,
+                           .unit = HW_BF16,
+                           .element_bytes = 2,
+                           .groups = 1,
+                           .m = m,
+                           .n = n,
+                           .k = k,
+                           .cold = cold,
+                           .host = true};
+}
+
+static void caches_by_what_they_hold(void **state)
+{
+    struct hw hw = core();
+    (void)state;
+    assert_true(hw_cache_rate(&hw, 1) == 2.1e11);
+    assert_true(hw_cache_rate(&hw, 49152) == 2.1e11);
+    assert_true(hw_cache_rate(&hw, 98304) == 2.1e11); /* a part stays in the first */
+    assert_true(hw_cache_rate(&hw, 98305) == 1.2e11);
+    assert_true(hw_cache_rate(&hw, 3.8e6) == 1.2e11);
+    assert_true(hw_cache_rate(&hw, 3.9e6) == 8.3e10);
+    assert_true(hw_cache_rate(&hw, 62e6) == 8.3e10);
+    assert_true(isnan(hw_cache_rate(&hw, 62.1e6)));
+    hw.cache_bytes_per_s[1] = (double)NAN; /* not measured */
+    assert_true(isnan(hw_cache_rate(&hw, 98305)));
+    assert_true(hw_cache_rate(&hw, 3.9e6) == 8.3e10);
+    const struct hw none = {.file = ""};
+    assert_true(isnan(hw_cache_rate(&none, 1)));
+}
+
+static void nothing_is_credited(void **state)
+{
+    const struct hw hw = core();
+    const double bytes = 2 * (7 * 509 + 1031 * 509 + 7 * 1031), flops = 2.0 * 7 * 1031 * 509;
+    struct kernel k = product(7, 1031, 509, true);
+    struct kernel_work w;
+    (void)state;
+    assert_int_equal(kernel_work(&k, &hw, &w, NULL), ERR_OK);
+    assert_near(w.bytes, bytes, 0);
+    assert_near(w.flops, flops, 0);
+    assert_near(w.memory_s, bytes / READ, 1e-15);
+    assert_near(w.bound_s, w.credited_bound_s, 0);
+    assert_false(w.weak);
+    k.cold = false; /* 1.1 MB: read from the second cache */
+    assert_int_equal(kernel_work(&k, &hw, &w, NULL), ERR_OK);
+    assert_near(w.memory_s, bytes / 1.2e11, 1e-15);
+    assert_near(w.credited_bound_s, fmax(flops / BF16, bytes / 1.2e11), 1e-15);
+    k.host = false; /* a loop on a card finds all of it on chip: only flops bound it */
+    assert_int_equal(kernel_work(&k, &hw, &w, NULL), ERR_OK);
+    assert_near(w.memory_s, bytes / READ, 1e-15);
+    assert_near(w.credited_bound_s, flops / BF16, 1e-15);
+    assert_true(w.weak);
+}
+
+/* start + (compute^p + memory^p)^(1/p); by hand for p = 1 and 2. */
+static void form_of_a_core(void **state)
+{
+    enum { START, COMPUTE, HALF, MEMORY, OVERLAP };
+    const struct hw hw = core();
+    const struct kernel k = product(5, 4099, 2053, true);
+    const struct kernel_form *form = kernel_form_of(&k);
+    struct kernel_features f;
+    double room[KERNEL_FEATURES_MAX], p[] = {3e-6, 0.8, 2, 0.9, 1};
+    (void)state;
+    assert_ptr_equal(form, &kernel_host_form);
+    assert_int_equal(kernel_params_n(&k), 5);
+    assert_int_equal(kernel_prepare(&k, &hw, room, &f, NULL), ERR_OK);
+    const double compute_s = 2.0 * 5 * 4099 * 2053 / BF16 / 0.8 * (1 + 2.0 / 5);
+    const double memory_s = 2.0 * (5 * 2053 + 4099 * 2053 + 5 * 4099) / READ / 0.9;
+    assert_near(kernel_time_s(form, &f, p) / (3e-6 + compute_s + memory_s), 1, 1e-12);
+    p[OVERLAP] = 2;
+    assert_near(kernel_time_s(form, &f, p) / (3e-6 + hypot(compute_s, memory_s)), 1, 1e-12);
+    p[HALF] = 1e-3; /* many rows alike, and never below the bound */
+    p[START] = 1e-8;
+    p[COMPUTE] = p[MEMORY] = 1;
+    p[OVERLAP] = 16;
+    assert_true(kernel_time_s(form, &f, p) >= f.credited_bound_s);
+    /* heads of a group share one reading of the cache, tokens of a prompt too; a collective is none of a core */
+    struct kernel d = {.kind = KERNEL_DECODE, .heads = 24, .kv_heads = 8, .host = true};
+    struct kernel_work w = {.compute_s = 7, .memory_s = 0};
+    form->prepare(&d, &hw, &w, &f);
+    const double q[] = {1e-8, 1, 3, 1, 1};
+    assert_near(form->time_s(&f, q), 14, 1e-6);
+    d.kind = KERNEL_PREFILL;
+    d.query_tokens = 100;
+    form->prepare(&d, &hw, &w, &f);
+    assert_near(form->time_s(&f, q), 7 * 1.01, 1e-6);
+    d.kind = KERNEL_COLLECTIVE;
+    assert_ptr_equal(kernel_form_of(&d), &kernel_collective_form);
+}
+
+/* Rows of known parameters with 2 % of noise: a fit finds them, a maximum of both cannot. */
+static void sums_are_found(void **state)
+{
+    enum { N = 72, START = 0, COMPUTE = 1, MEMORY = 3, OVERLAP = 4 };
+    static const double MS[] = {1, 2, 3, 5, 8, 13, 24, 47, 96}, NS[] = {509, 1031, 2053, 4099};
+    static const double TRUTH[] = {4e-6, 0.83, 0.4, 0.91, 1.2};
+    struct arena *a = *state;
+    const struct hw hw = core();
+    struct row *v = arena_array(a, N, sizeof *v);
+    struct rows rows = {.v = v, .n = N};
+    struct rows_file file = {.path = "store", .n = N, .hash = "0123456789abcdef"};
+    double room[KERNEL_FEATURES_MAX];
+    uint64_t seed = 977;
+    for (int i = 0; i < N; i++) {
+        struct kernel_features f;
+        const struct kernel k = product(MS[i % 9], NS[i / 9 % 4], i < N / 2 ? 1543 : 769, true);
+        assert_int_equal(kernel_prepare(&k, &hw, room, &f, NULL), ERR_OK);
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        const double noise = (double)(seed >> 11) / 0x1p53 - 0.5;
+        v[i] = (struct row){.kernel = k,
+                            .class_name = "gemm/bf16/ridge/wide",
+                            .family = arena_printf(a, "%g,%g", k.n, k.k),
+                            .framework = "ridge",
+                            .file = "store",
+                            .line = (size_t)i + 1,
+                            .time_s = kernel_time_s(&kernel_host_form, &f, TRUTH) * exp(0.04 * noise)};
+    }
+    struct fit_class *c;
+    size_t n;
+    struct err e = {.code = ERR_OK};
+    if (fit_rows(a, &hw, &rows, 6, NULL, NULL, &c, &n, &e) != ERR_OK) fail_msg("%s", e.text);
+    assert_int_equal(n, 1);
+    assert_int_equal(c->n_params, 5);
+    assert_near(c->p[COMPUTE], TRUTH[COMPUTE], 0.05);
+    assert_near(c->p[MEMORY], TRUTH[MEMORY], 0.06);
+    assert_near(c->p[OVERLAP], TRUTH[OVERLAP], 0.15);
+    assert_true(c->held_out_median_frac < 0.03 && c->held_out_most_frac < 0.08);
+    assert_true(c->held_out_median_frac <= c->held_out_most_frac);
+    assert_true(c->held_out_baseline.mean > 2 * c->held_out.mean);
+    /* few rows of a core are enough, fewer are not */
+    rows.n = FIT_ROWS_MIN_HOST;
+    assert_int_equal(fit_rows(a, &hw, &rows, 0, NULL, NULL, &c, &n, &e), ERR_OK);
+    assert_int_equal(n, 1);
+    assert_true(isnan(c->held_out_median_frac));
+    rows.n--;
+    assert_int_equal(fit_rows(a, &hw, &rows, 0, NULL, NULL, &c, &n, &e), ERR_OK);
+    assert_int_equal(n, 0);
+    /* written and read, it is of a core again */
+    rows.n = N;
+    rows.files = &file;
+    rows.files_n = 1;
+    assert_int_equal(fit_rows(a, &hw, &rows, 0, NULL, NULL, &c, &n, &e), ERR_OK);
+    struct out *o;
+    struct efficiency read;
+    const struct efficiency_origin origin = {"core", NULL, NULL, NULL};
+    char dir[] = "/tmp/test_host_XXXXXX", path[64];
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(path, sizeof path, "%s/core.json", dir);
+    assert_int_equal(out_open(a, path, &o, &e), ERR_OK);
+    assert_int_equal(efficiency_write(o, &origin, &rows, c, n, &e), ERR_OK);
+    assert_int_equal(out_commit(o, &e), ERR_OK);
+    if (efficiency_load(a, path, &read, &e) != ERR_OK) fail_msg("%s", e.text);
+    assert_true(read.classes[0].like.host);
+    assert_near(read.classes[0].p[OVERLAP] / c->p[OVERLAP], 1, 1e-5);
+    (void)unlink(path);
+    (void)rmdir(dir);
+}
+
+static int begin(void **state)
+{
+    *state = arena_open();
+    return *state ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    arena_close(*state);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(caches_by_what_they_hold),
+        cmocka_unit_test(nothing_is_credited),
+        cmocka_unit_test(form_of_a_core),
+        cmocka_unit_test_setup_teardown(sums_are_found, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,252 @@
+/* The store as measured rows: which ceilings describe this-cpu, which results are rows of which device, and one core's
+ * times. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "calc/cli/store_rows.h"
+#include "calc/cli/this_cpu.h"
+#include "probe/store.h"
+
+#define assert_near(x, y, most) assert_true(fabs((x) - (y)) <= (most))
+
+#define IDENTITY "{\"name\":\"Core 7\",\"cores\":3,\"memory_bytes\":6.1e10,\"cache_bytes\":[49152,2000000,37000000]}"
+
+static int begin(void **state)
+{
+    *state = arena_open();
+    return *state ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    arena_close(*state);
+    return 0;
+}
+
+/* A measured result of so many seconds, of a run that began at `started`. */
+static struct result result_of(int64_t id, const char *started, const char *kernel, const char *ceiling, double time_s)
+{
+    const double nan = (double)NAN;
+    return (struct result){.id = id,
+                           .origin = {"Core 7", IDENTITY, "ridge v1", "ridge probe ceilings", started},
+                           .made = started,
+                           .kernel = kernel,
+                           .variant = "wide",
+                           .dtype = "fp32",
+                           .unit = "fp32",
+                           .row_kind = "",
+                           .cold = true,
+                           .outcome = RESULT_MEASURED,
+                           .reason = "",
+                           .stop = SAMPLE_QUIET,
+                           .seed = 7,
+                           .calls = 1,
+                           .copies = 1,
+                           .checked = 11,
+                           .error_frac = 0,
+                           .tolerance_frac = 1e-5,
+                           .flops = 7.7e9,
+                           .vector_flops = 0,
+                           .read_bytes = 3.1e9,
+                           .written_bytes = 0,
+                           .footprint_bytes = 3.1e9,
+                           .before = {nan, nan, nan},
+                           .after = {nan, nan, nan},
+                           .summary = {.n = 1, .median_s = time_s, .least_s = time_s, .q1_s = time_s, .q3_s = time_s},
+                           .ceiling = ceiling,
+                           .cells = ""};
+}
+
+/* Two quiet runs and a noisy one behind them. */
+static size_t ceilings(struct result *r)
+{
+    static const char FIRST[] = "2026-11-01T00:00:01Z", SECOND[] = "2026-11-02T00:00:02Z",
+                      NOISY[] = "2026-11-03T00:00:03Z";
+    size_t n = 0;
+    r[n++] = result_of(3, FIRST, "fma", "compute", 0.01);
+    r[n++] = result_of(5, FIRST, "stream-read", "read", 0.01);
+    r[n++] = result_of(11, SECOND, "fma", "compute", 0.11); /* 7e10 */
+    r[n++] = result_of(13, SECOND, "fma", "compute", 0.1);  /* 7.7e10, the best */
+    r[n] = result_of(17, SECOND, "fma", "compute", 0.05);
+    r[n++].unit = "bf16-dot";                                    /* 1.54e11 */
+    r[n++] = result_of(19, SECOND, "stream-read", "read", 0.2);  /* 1.55e10 */
+    r[n++] = result_of(23, SECOND, "stream-read", "read", 0.19); /* 1.632e10 */
+    r[n] = result_of(29, SECOND, "stream-copy", "bandwidth", 0.1);
+    r[n++].read_bytes = 9e9; /* copying is no reading */
+    r[n] = result_of(31, SECOND, "stream-read", "read", 0.01);
+    r[n].cold = false;
+    r[n++].footprint_bytes = 24576; /* half of the first cache: 3.1e11 */
+    r[n] = result_of(37, SECOND, "stream-read", "read", 0.04);
+    r[n].cold = false;
+    r[n++].footprint_bytes = 18500000; /* half of the last one: 7.75e10 */
+    r[n++] = result_of(41, NOISY, "fma", "compute", 0.001);
+    r[n] = result_of(43, NOISY, "stream-read", "read", 0.001);
+    r[n++].outcome = RESULT_NOISY;
+    return n;
+}
+
+static void check_device(const struct hw *hw)
+{
+    assert_string_equal(hw->key, "this-cpu");
+    assert_string_equal(hw->name, "Core 7");
+    assert_string_equal(hw->device_kind, "cpu");
+    assert_near(hw->peak_flops_per_s[HW_FP32_VECTOR], 7.7e10, 1);
+    assert_near(hw->peak_flops_per_s[HW_FP16], 7.7e10, 1);
+    assert_near(hw->peak_flops_per_s[HW_BF16], 1.54e11, 1);
+    assert_near(hw->peak_flops_per_s[HW_INT8], 1.54e11, 1);
+    assert_near(hw->bandwidth_bytes_per_s, 3.1e9 / 0.19, 1);
+    assert_near(hw->l2_bytes, 37e6, 0);
+    assert_near(hw->memory_visible_bytes, 6.1e10, 0);
+    assert_near(hw_capacity_bytes(hw), 6.1e10, 0);
+    assert_near(hw->cache_bytes_per_s[0], 3.1e11, 1);
+    assert_true(isnan(hw->cache_bytes_per_s[1]));
+    assert_near(hw->cache_bytes_per_s[2], 7.75e10, 1);
+    assert_int_equal(hw->origin[HW_BANDWIDTH].status, HW_READ);
+    assert_int_equal(hw->origin[HW_LINK].status, HW_ABSENT);
+}
+
+static void newest_quiet_ceilings_are_the_device(void **state)
+{
+    struct result r[16];
+    struct this_cpu cpu;
+    struct err e = {.code = ERR_OK};
+    const size_t n = ceilings(r);
+    if (this_cpu_make(*state, "m.db", r, n, &cpu, &e) != ERR_OK) fail_msg("%s", e.text);
+    check_device(&cpu.hw);
+    assert_string_equal(cpu.said, "Core 7, one core: ceilings of 2026-11-02T00:00:02Z, results 11 to 37 of m.db");
+    /* another program's result between those of a run changes nothing; a card's ceilings are no CPU's */
+    r[n] = result_of(47, "2026-11-04T00:00:04Z", "fma", "compute", 0.001);
+    r[n].origin.identity = "{\"name\":\"Card\",\"cache_bytes\":[1,2,3]}";
+    assert_int_equal(this_cpu_make(*state, "m.db", r, n + 1, &cpu, &e), ERR_OK);
+    check_device(&cpu.hw);
+    /* without the good run the first counts, whose numbers are others */
+    assert_int_equal(this_cpu_make(*state, "m.db", r, 2, &cpu, &e), ERR_OK);
+    assert_near(cpu.hw.peak_flops_per_s[HW_FP32_VECTOR], 7.7e11, 1);
+    assert_near(cpu.hw.peak_flops_per_s[HW_BF16], 7.7e11, 1);
+    assert_int_equal(this_cpu_make(*state, "m.db", r + n - 2, 2, &cpu, &e), ERR_NO);
+    assert_non_null(strstr(e.text, "ridge probe ceilings"));
+    assert_int_equal(this_cpu_make(*state, "m.db", r, 0, &cpu, &e), ERR_NO);
+    r[n].origin.identity = "not JSON";
+    assert_int_equal(this_cpu_make(*state, "m.db", r, n + 1, &cpu, &e), ERR_INPUT);
+}
+
+static void the_store_keeps_what_measures_ceilings(void **state)
+{
+    static const struct store_access WRITE = {.write = true, .patience_s = 20};
+    char dir[] = "/tmp/test_store_rows_XXXXXX", path[64];
+    struct result r[16];
+    struct store *s;
+    struct this_cpu cpu;
+    struct err e = {.code = ERR_OK};
+    const size_t n = ceilings(r);
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(path, sizeof path, "%s/m.db", dir);
+    assert_int_equal(this_cpu_load(*state, path, &cpu, &e), ERR_NO);
+    assert_non_null(strstr(e.text, "ridge probe ceilings"));
+    for (size_t i = 0; i < n; i++) { /* a run each, as programs write them */
+        struct arena *a = arena_open();
+        struct result copy = r[i];
+        double times[] = {copy.summary.median_s};
+        copy.times_s = times;
+        copy.times_n = 1;
+        assert_int_equal(store_open(a, path, &WRITE, &s, &e), ERR_OK);
+        if (store_add(s, &copy, &e) != ERR_OK) fail_msg("%s", e.text);
+        arena_close(a);
+    }
+    struct arena *a = arena_open();
+    if (this_cpu_load(a, path, &cpu, &e) != ERR_OK) fail_msg("%s", e.text);
+    check_device(&cpu.hw);
+    arena_close(a);
+    static const char *const LEFT[] = {"", "-wal", "-shm"};
+    for (size_t i = 0; i < 3; i++) {
+        char left[80];
+        (void)snprintf(left, sizeof left, "%s%s", path, LEFT[i]);
+        (void)unlink(left);
+    }
+    (void)rmdir(dir);
+}
+
+/* -- rows -- */
+
+static struct result product(int64_t id, int64_t m, int64_t n, int64_t k, double time_s)
+{
+    struct result r = result_of(id, "2026-11-05T00:00:05Z", "gemm", "", time_s);
+    r.row_kind = "gemm";
+    r.dtype = "bf16";
+    r.shape = (struct wire_shape){3, {{"m", m}, {"n", n}, {"k", k}}};
+    return r;
+}
+
+static struct this_cpu device(struct arena *a)
+{
+    struct result r[16];
+    struct this_cpu cpu;
+    assert_int_equal(this_cpu_make(a, "m.db", r, ceilings(r), &cpu, NULL), ERR_OK);
+    return cpu;
+}
+
+static void results_are_rows(void **state)
+{
+    const struct this_cpu cpu = device(*state);
+    const struct rows_filter all = {.hw = &cpu.hw};
+    struct rows rows;
+    struct err e = {.code = ERR_OK};
+    size_t left_out;
+    struct result r[] = {product(3, 5, 4099, 131, 1e-3), product(5, 7, 4099, 131, 2e-3),
+                         product(7, 7, 257, 131, 3e-3),  product(11, 7, 257, 131, 4e-3),
+                         product(13, 7, 257, 131, 5e-3), product(17, 7, 257, 131, 6e-3)};
+    r[1].cold = false;
+    r[2].outcome = RESULT_NOISY;     /* no number, no row */
+    r[3].origin.device = "h100-sxm"; /* another device's */
+    r[4].dtype = "bf17";             /* no format */
+    r[5].outcome = RESULT_IMPORTED;  /* whose framework is in its cells */
+    r[5].cells = "{\"framework\":\"mine\",\"version\":\"2\"}";
+    if (store_rows_make(*state, "m.db", r, 6, &all, &rows, &left_out, &e) != ERR_OK) fail_msg("%s", e.text);
+    assert_int_equal(rows.n, 3);
+    assert_int_equal(left_out, 1);
+    assert_string_equal(rows.v[0].class_name, "gemm/bf16/ridge/wide");
+    assert_string_equal(rows.v[0].family, "4099,131");
+    assert_string_equal(rows.v[0].state, "cold");
+    assert_int_equal(rows.v[0].line, 3);
+    assert_true(rows.v[0].kernel.cold && rows.v[0].kernel.host && rows.v[0].kernel.m == 5);
+    assert_true(!rows.v[1].kernel.cold && rows.v[1].time_s == 2e-3);
+    assert_string_equal(rows.v[2].class_name, "gemm/bf16/mine");
+    assert_int_equal(rows.files_n, 1);
+    assert_int_equal(strlen(rows.files[0].hash), 16);
+    const char *hash = rows.files[0].hash;
+    r[0].summary.median_s = 1.5e-3; /* other rows, another hash */
+    assert_int_equal(store_rows_make(*state, "m.db", r, 6, &all, &rows, &left_out, &e), ERR_OK);
+    assert_string_not_equal(rows.files[0].hash, hash);
+    const struct rows_filter mine = {.hw = &cpu.hw, .framework = "mine"}, moe = {.hw = &cpu.hw, .kinds = "moe"},
+                             bad = {.hw = &cpu.hw, .kinds = "gem"};
+    assert_int_equal(store_rows_make(*state, "m.db", r, 6, &mine, &rows, &left_out, &e), ERR_OK);
+    assert_int_equal(rows.n, 1);
+    assert_int_equal(store_rows_make(*state, "m.db", r, 6, &moe, &rows, &left_out, &e), ERR_NO);
+    assert_int_equal(store_rows_make(*state, "m.db", r, 6, &bad, &rows, &left_out, &e), ERR_USAGE);
+    /* a built-in device, by its key, its name or an alias; its rows are not of a core */
+    struct hw card;
+    assert_int_equal(hw_load(*state, "h100-sxm", &card, &e), ERR_OK);
+    const struct rows_filter of_card = {.hw = &card};
+    assert_int_equal(store_rows_make(*state, "m.db", r, 6, &of_card, &rows, &left_out, &e), ERR_OK);
+    assert_int_equal(rows.n, 1);
+    assert_false(rows.v[0].kernel.host);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(newest_quiet_ceilings_are_the_device, begin, end),
+        cmocka_unit_test_setup_teardown(the_store_keeps_what_measures_ceilings, begin, end),
+        cmocka_unit_test_setup_teardown(results_are_rows, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
