@@ -79,6 +79,16 @@ static const char *said(const struct measured *m, const struct option_values *v)
     return source || !m->store ? source : m->said ? m->said : m->rows.files[0].path;
 }
 
+/* Whose kernels: --framework, or that of all rows of the store. */
+static const char *framework_of(const struct measured *m, const struct option_values *v)
+{
+    const char *first = m->rows.v[0].framework;
+    if (option_get(v, "framework") || !m->store) return option_get(v, "framework");
+    for (size_t i = 0; i < m->rows.n; i++)
+        if (strcmp(m->rows.v[i].framework, first) != 0) return NULL;
+    return *first ? first : NULL;
+}
+
 static void show_progress(void *closure, size_t n, size_t of)
 {
     struct progress *p = closure;
@@ -165,8 +175,7 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
                        rows->n);
     if (output) {
         struct out *o;
-        const struct efficiency_origin origin = {hw->key, option_get(&v, "framework"), said(&m, &v),
-                                                 option_get(&v, "date")};
+        const struct efficiency_origin origin = {hw->key, framework_of(&m, &v), said(&m, &v), option_get(&v, "date")};
         TRY(out_open(a, output, &o, e));
         TRY(efficiency_write(o, &origin, rows, classes, n, e));
         TRY(out_commit(o, e));

@@ -5,6 +5,7 @@
 
 #include "calc/cli/option.h"
 #include "calc/fit/shapes.h"
+#include "probe/plan.h"
 
 /* Rows of an option table. */
 #define MODEL_SHAPES_OPTIONS(group_)                                                                                   \
@@ -29,5 +30,11 @@
  * as model_load, shapes_of_model; ERR_USAGE a number. */
 enum err_code model_shapes_open(struct arena *a, const struct option_values *v, const struct hw *hw,
                                 struct model *model, struct shapes *out, struct err *e);
+
+/* model_shapes_points -- the calls of the model of -m as points of a plan, in its formats or those of --dtype. What no
+ * kernel of the device has a kind for is said in *left_out, a sentence each. Errors: as model_shapes_open; ERR_USAGE a
+ * shape is given as well; ERR_NO no kernel has a kind of its operators. */
+enum err_code model_shapes_points(struct arena *a, const struct option_values *v, const struct wire_device *device,
+                                  struct plan_request *q, const char ***left_out, size_t *left_out_n, struct err *e);
 
 #endif

@@ -312,62 +312,6 @@ static enum err_code run_jobs(struct work *w, const struct plan *plan, struct pr
     return ERR_OK;
 }
 
-/* Whether a kernel of the machine has this kind of rows. */
-static bool has_kind(const struct wire_device *d, const char *kind)
-{
-    size_t i = 0;
-    while (i < d->kernels_n && strcmp(d->kernels[i].row_kind, kind) != 0) i++;
-    return i < d->kernels_n;
-}
-
-static void add_format(const struct plan_point *p, const char *dtypes, struct plan_point *out, size_t *n)
-{
-    for (const char *s = dtypes; *s; s += strcspn(s, ","), s += *s == ',') {
-        out[*n] = *p;
-        out[(*n)++].dtype = s; /* to be cut */
-    }
-}
-
-/* The calls of the model of -m as points, in its formats or those of --dtype; kinds that no kernel has are said. */
-static enum err_code model_points(struct work *w, struct plan_request *q, struct err *e)
-{
-    struct model model;
-    struct shapes s;
-    const char *name, *dtypes = option_get(w->v, "dtype");
-    double v;
-    size_t n = 0, formats = 1;
-    if (q->shape) return err_set(e, ERR_USAGE, "--shape: -m already says which");
-    TRY(model_shapes_open(w->a, w->v, NULL, &model, &s, e));
-    for (const char *p = dtypes; p && *p; p++) formats += *p == ',';
-    struct plan_point *points = arena_array(w->a, s.n * formats + 1, sizeof *points);
-    if (!points) return err_nomem(e);
-    for (size_t i = 0; i < s.n; i++) {
-        struct plan_point p = {.row_kind = kernel_kind_name(s.v[i].kernel.kind), .dtype = s.v[i].dtype};
-        if (!has_kind(&w->run.device, p.row_kind)) {
-            const char *text = arena_printf(w->a, "%s: no kernel here has rows of kind %s.", s.v[i].op, p.row_kind);
-            size_t k = 0;
-            while (text && k < w->notes_n && strcmp(w->notes[k], text) != 0) k++;
-            if (k == w->notes_n) TRY(note(w, text, e));
-            continue;
-        }
-        for (size_t j = 0; shape_number(&s.v[i].kernel, j, &name, &v); j++) {
-            if (isnan(v) || p.shape.n == WIRE_ARGS_MAX) continue;
-            p.shape.arg[p.shape.n].name = name;
-            p.shape.arg[p.shape.n++].value = (int64_t)v;
-        }
-        if (dtypes)
-            add_format(&p, dtypes, points, &n);
-        else
-            points[n++] = p;
-    }
-    for (size_t i = 0; i < n; i++)
-        if (!(points[i].dtype = arena_strndup(w->a, points[i].dtype, strcspn(points[i].dtype, ","))))
-            return err_nomem(e);
-    q->points = points;
-    q->points_n = n;
-    return n ? ERR_OK : err_set(e, ERR_NO, "%s: no kernel here has a kind of its operators", model.name);
-}
-
 static enum err_code run_within(struct work *w, const char *command, struct err *e)
 {
     struct plan plan;
@@ -385,7 +329,12 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     TRY(check_output(w, probe_row_columns, probe_row_columns_n, e));
     w->run.set.hot = strcmp(state, "hot") == 0;
     TRY(begin(w, command, e));
-    if (option_get(w->v, "model")) TRY(model_points(w, &q, e));
+    if (option_get(w->v, "model")) {
+        const char **left_out;
+        size_t left_out_n;
+        TRY(model_shapes_points(w->a, w->v, &w->run.device, &q, &left_out, &left_out_n, e));
+        for (size_t i = 0; i < left_out_n; i++) TRY(note(w, left_out[i], e));
+    }
     TRY(plan_make(w->a, &w->run.device, &q, &plan, e));
     for (size_t i = 0; i < plan.left_out_n; i++) TRY(note(w, arena_printf(w->a, "%s.", plan.left_out[i]), e));
     TRY(open_store(w, e));

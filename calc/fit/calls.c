@@ -36,6 +36,7 @@ static bool is_trtllm(const struct maker *m) { return strcmp(m->source->kernels,
 static void take(struct call *c, const struct maker *m, const struct source_want *want, size_t n)
 {
     c->of = source_find(m->source, want, n);
+    if (c->of.class && c->of.class->like.host != c->kernel.host) c->of.class = NULL; /* of another form */
     c->how = c->of.class ? CALL_MEASURED : CALL_ROOFLINE;
     if (!c->of.class) return;
     memcpy(c->p, c->of.class->p, sizeof c->p);
@@ -332,6 +333,7 @@ struct call call_make(const struct step_pass *pass, enum call_pass which, size_t
         return c;
     }
     c.kernel.cold = true;
+    c.kernel.host = rows_of_host(pass->setup->hw);
     c.kernel.unit = HW_BF16;
     (void)hw_dtype_find(m.timed->unit, &c.kernel.unit);
     make_kind(&c, &m);

@@ -6,7 +6,7 @@
 #include "calc/base/embed.h"
 
 static const char FOLDER[] = "configs/efficiency/";
-static const char *const FRAMEWORKS[] = {"vllm", "trtllm", "sglang"};
+static const char *const FRAMEWORKS[] = {"vllm", "trtllm", "sglang", "ridge"};
 enum { FRAMEWORKS_N = sizeof FRAMEWORKS / sizeof FRAMEWORKS[0], NAME_MAX_BYTES = 200 };
 
 /* P10 and P90 of measured over calibrated, all rows of one device by parameters of another, over those by its own:
@@ -164,8 +164,9 @@ static enum err_code choose_framework(const char *framework, struct source *s, s
         s->framework = s->kernels = FRAMEWORKS[i];
         return ERR_OK;
     }
-    return framework ? err_set(e, ERR_USAGE, "--framework is vllm, trtllm, sglang or none, not '%.40s'", framework)
-                     : ERR_OK;
+    return framework
+               ? err_set(e, ERR_USAGE, "--framework is vllm, trtllm, sglang, ridge or none, not '%.40s'", framework)
+               : ERR_OK;
 }
 
 enum err_code source_open(struct arena *a, const struct hw *hw, const char *name, const char *framework,
@@ -199,18 +200,34 @@ static bool matches(const char *name, const struct source_want *w, const char *f
     return false;
 }
 
+/* Which of two codes of one kernel on a core a user would run: the one that reaches more of both rates. */
+static bool is_faster(const struct fit_class *x, const struct fit_class *y)
+{
+    return x->like.host && y->like.host && x->baseline[1] * x->baseline[2] > y->baseline[1] * y->baseline[2];
+}
+
+static const struct fit_class *class_in(const struct efficiency *f, const struct source_want *want,
+                                        const char *framework)
+{
+    const struct fit_class *best = NULL;
+    for (size_t k = 0; k < f->n; k++)
+        if (matches(f->classes[k].name, want, framework) && (!best || is_faster(&f->classes[k], best)))
+            best = &f->classes[k];
+    return best;
+}
+
 static struct source_class find_of(const struct source *s, const struct source_want *want, size_t n,
                                    const char *framework, bool own)
 {
     for (size_t w = 0; w < n; w++)
         for (size_t i = 0; i < s->n; i++) {
             if ((s->transfer[i] == SOURCE_OWN || (i == 0 && s->named)) != own) continue;
-            for (size_t k = 0; k < s->file[i].n; k++)
-                if (matches(s->file[i].classes[k].name, &want[w], framework))
-                    return (struct source_class){.class = &s->file[i].classes[k],
-                                                 .transfer = s->transfer[i],
-                                                 .file = s->file[i].file,
-                                                 .other_framework = strcmp(framework, s->kernels) != 0};
+            const struct fit_class *class = class_in(&s->file[i], &want[w], framework);
+            if (class)
+                return (struct source_class){.class = class,
+                                             .transfer = s->transfer[i],
+                                             .file = s->file[i].file,
+                                             .other_framework = strcmp(framework, s->kernels) != 0};
         }
     return (struct source_class){.class = NULL};
 }

@@ -26,7 +26,8 @@ struct source {
     enum source_transfer transfer[SOURCE_FILES_MAX];
     size_t n;
     bool named;            /* the first file was asked for: its classes go before all others */
-    const char *framework; /* "vllm" "trtllm" "sglang"; "none": kernels alone, as in a compiled loop */
+    const char *framework; /* "vllm" "trtllm" "sglang"; "ridge" the probe's own kernels; "none": kernels alone, as in a
+                              compiled loop */
     const char *kernels;   /* whose kernels: those of the framework, of vllm with none */
     const char *name;      /* of the first file: "h100-sxm.vllm" */
 };
@@ -49,7 +50,8 @@ struct source_class {
     bool other_framework;
 };
 
-/* source_find -- the class for any of n wishes, the first wish first within every place. Cost: O(classes). */
+/* source_find -- the class for any of n wishes, the first wish first within every place. Of several codes
+ * of one kernel on a core the one that reaches more of both rates counts. Cost: O(classes). */
 struct source_class source_find(const struct source *s, const struct source_want *want, size_t n);
 
 #endif
