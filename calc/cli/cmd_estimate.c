@@ -115,7 +115,8 @@ static const struct option OPTIONS[] = {
     TEXT("efficiency", 0, "NAME|FILE", NULL,
          "calibrated: parameters of ridge fit (default: the device's own, else those of the nearest measured device)"),
     TEXT("framework", 0, "NAME", NULL,
-         "calibrated: whose kernels and steps: vllm, trtllm or sglang; none: no engine around them (default: vllm)"),
+         "calibrated: whose kernels and steps: vllm, trtllm or sglang; ridge: the probe's; none: no engine around them "
+         "(default: vllm)"),
     TEXT("launch", 0, "graph|eager", "graph", "calibrated: kernels replayed in a graph, or launched one by one"),
     FLAG("course", "the conventions and constants of CS336 lecture 10 (ridge list conventions)"),
     TEXT("causal", 0, "half|full", "half", "attention products: pairs that the mask keeps, or all"),
