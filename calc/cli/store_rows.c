@@ -32,7 +32,7 @@ static bool take_cells(struct arena *a, const struct result *r, struct row *out)
 {
     struct json j, v;
     const char *text;
-    if (!*r->cells) return true;
+    if (!r->cells || !*r->cells) return true;
     if (json_parse(a, "cells", r->cells, strlen(r->cells), &j, NULL) != ERR_OK) return false;
     for (size_t i = 0; i < ROWS_TEXTS_N; i++)
         if (json_get(&j, rows_texts[i].column, &v) && json_str(&v, &text, NULL) == ERR_OK)
