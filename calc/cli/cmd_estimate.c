@@ -34,7 +34,8 @@ static const struct option OPTIONS[] = {
      .letter = 'g',
      .kind = OPTION_MANY,
      .value = "NAME[:N],...",
-     .help = "a built-in device (ridge list hardware) or a file of your own, and how many of it"},
+     .help = "a built-in device (ridge list hardware) a file of your own, or this-cpu (as ridge probe measured it), "
+             "and how many"},
     TEXT("tp", 0, "N", NULL, "GPUs that share every layer of one copy (default: all; the others hold further copies)"),
     LAYOUT_OPTIONS,
     {.name = "set",
