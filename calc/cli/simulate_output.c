@@ -395,12 +395,10 @@ enum { BINS = 300 };
 /* x shared out over the bins that start_s .. end_s covers. */
 static void spill(double bin[BINS], double width_s, double start_s, double end_s, double x)
 {
-    for (double at = start_s; at < end_s;) {
-        const size_t i = (size_t)fmin(at / width_s, BINS - 1);
-        const double stop = i == BINS - 1 ? end_s : fmin(end_s, (double)(i + 1) * width_s);
-        bin[i] += x * (stop - at) / width_s;
-        if (!(stop > at)) break;
-        at = stop;
+    for (size_t i = (size_t)fmin(start_s / width_s, BINS - 1); i < BINS; i++) {
+        const double from_s = fmax(start_s, (double)i * width_s), to_s = fmin(end_s, (double)(i + 1) * width_s);
+        if (!(to_s > from_s) && (double)i * width_s >= end_s) break;
+        bin[i] += x * fmax(to_s - from_s, 0) / width_s;
     }
 }
 
