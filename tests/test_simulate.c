@@ -426,19 +426,20 @@ static void test_prefixes(void **state)
     arena_close(b.arena);
 }
 
-/* Figure 2 of the PagedAttention paper: with lengths as in ShareGPT (161 in, 338 out on average, up to 2048) regions of
- * the longest length hold some 20 % of useful tokens, smaller ones up to 40 % and more; blocks of 16 waste under 4 %.
- */
+/* Figure 2 of the PagedAttention paper: of all memory of the cache 20.4 % held tokens in regions of the longest length,
+ * 26.8 % in those of the next power of two of the answer, 38.2 % in those of just what was needed, and 96.3 % in
+ * blocks. With lengths as in ShareGPT (161 in, 338 out on average) and buddies the same comes out within 3 points; and
+ * of blocks in use under 4 % is waste. */
 static void test_waste(void **state)
 {
     (void)state;
     static const struct {
         enum simulate_memory memory;
-        double low, high;
-    } CASES[] = {{SIMULATE_REGION_MAX, .15, .27},
-                 {SIMULATE_REGION_POW2, .20, .42},
-                 {SIMULATE_REGION_EXACT, .30, .52},
-                 {SIMULATE_PAGED, .96, 1}};
+        double useful;
+    } CASES[] = {{SIMULATE_REGION_MAX, .204},
+                 {SIMULATE_REGION_POW2, .268},
+                 {SIMULATE_REGION_EXACT, .382},
+                 {SIMULATE_PAGED, .963}};
     struct bench b;
     double span_s[4];
     open_bench(&b, "llama-2-13b", "a100-80g", STEP_ROOFLINE);
@@ -450,10 +451,9 @@ static void test_waste(void **state)
         s.max_len_tokens = 2048;
         const struct simulate_result r = run(b.arena, &s);
         assert_int_equal(r.finished, w.n);
-        if (!(r.useful_frac >= CASES[c].low && r.useful_frac <= CASES[c].high))
-            fail_msg("memory %d: %.3f useful", (int)c, r.useful_frac);
-        print_message("memory %zu: %.1f %% of what is held is useful (%.1f %% of all), %.1f sequences in a step\n", c,
-                      100 * r.useful_frac, 100 * r.useful_frac * r.block_frac, r.mean_running);
+        const double useful = r.useful_frac * r.block_frac;
+        if (fabs(useful - CASES[c].useful) > .03) fail_msg("memory %zu: %.3f useful", c, useful);
+        if (c == 3) assert_true(r.useful_frac > .96);
         span_s[c] = r.span_s;
     }
     assert_true(span_s[3] < .5 * span_s[0]);
