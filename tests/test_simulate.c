@@ -78,10 +78,22 @@ struct naive {
     double first_s, finish_s;
 };
 
-/* Chunked prefill without limits of memory: decoding ones take a token each, prompts in order what is left. */
-static void naive_chunked(const struct bench *b, const struct workload *w, int64_t budget, int64_t seqs,
-                          struct naive *q)
+static double naive_price(const struct simulate_setup *s, const struct mix *x)
 {
+    double v[MIX_VALUES_N];
+    struct calibrated_time t;
+    mix_eval(x, v);
+    if (!s->calibrated) return v[MIX_step_s] + s->overhead_s;
+    calibrated_mix_eval(s->calibrated, x, v[MIX_step_s], &t);
+    return t.s + s->overhead_s;
+}
+
+/* Without limits of memory. Chunked: decoding ones take a token each, prompts in order what is left. Prompts first:
+ * whole ones within the budget, or one; where there is none all decode. */
+static void naive_run(const struct bench *b, const struct simulate_setup *s, struct naive *q)
+{
+    const struct workload *w = s->work;
+    const bool together = s->policy == SIMULATE_CHUNKED;
     struct mix x;
     struct err e = {0};
     double now = 0;
@@ -91,29 +103,34 @@ static void naive_chunked(const struct bench *b, const struct workload *w, int64
         q[i] = (struct naive){.left = w->request[i].output_tokens, .first_s = NAN, .finish_s = NAN};
     while (out < w->n) {
         int piece[NAIVE_MAX] = {0};
-        double v[MIX_VALUES_N];
-        int64_t left = budget;
+        int64_t left = s->budget_tokens, prompts = 0;
         if (in == out && w->request[in].arrival_s > now) now = w->request[in].arrival_s;
         mix_clear(&x);
-        for (size_t i = 0; i < in; i++)
+        for (size_t i = 0; i < in && together; i++)
             if (q[i].left > 0 && q[i].done == w->request[i].prompt_tokens) {
                 mix_decode(&x, 1, q[i].context + 1);
                 piece[i] = -1;
                 left--;
             }
         for (size_t i = 0; i < w->n && left > 0; i++) {
+            const int64_t more = w->request[i].prompt_tokens - q[i].done;
             if (i >= in) {
-                if (w->request[i].arrival_s > now || (int64_t)(in - out) >= seqs) break;
+                if (w->request[i].arrival_s > now || (int64_t)(in - out) >= s->max_seqs) break;
+                if (!together && more > left && prompts > 0) break;
                 in++;
             }
-            const int64_t more = w->request[i].prompt_tokens - q[i].done;
             if (more == 0) continue;
-            piece[i] = (int)(more < left ? more : left);
+            piece[i] = (int)(more < left || !together ? more : left);
             mix_prefill(&x, 1, piece[i], q[i].done);
             left -= piece[i];
+            prompts++;
         }
-        mix_eval(&x, v);
-        now += v[MIX_step_s];
+        for (size_t i = 0; i < in && !together && prompts == 0; i++)
+            if (q[i].left > 0) {
+                mix_decode(&x, 1, q[i].context + 1);
+                piece[i] = -1;
+            }
+        now += naive_price(s, &x);
         for (size_t i = 0; i < in; i++) {
             if (piece[i] > 0) q[i].done += piece[i];
             q[i].context += abs(piece[i]);
@@ -146,18 +163,129 @@ static void test_against_steps(void **state)
         open_bench(&b, CASES[c].model, "h200-sxm", CASES[c].fidelity);
         const struct workload w =
             make(b.arena, CASES[c].rate, 0, 101, "lognormal:709,1.3,max=9001", "lognormal:97,0.9", 17);
-        struct simulate_setup s = setup_of(&b, &w, SIMULATE_CHUNKED);
-        s.budget_tokens = CASES[c].budget;
-        s.max_seqs = CASES[c].seqs;
-        const struct simulate_result r = run(b.arena, &s);
-        naive_chunked(&b, &w, s.budget_tokens, s.max_seqs, q);
-        assert_int_equal(r.finished, w.n);
-        for (size_t i = 0; i < w.n; i++) {
-            near_to(r.record[i].first_s, q[i].first_s, 1e-7, CASES[c].model);
-            near_to(r.record[i].finish_s, q[i].finish_s, 1e-7, CASES[c].model);
+        for (int p = SIMULATE_FCFS; p <= SIMULATE_CHUNKED; p++) {
+            struct simulate_setup s = setup_of(&b, &w, (enum simulate_policy)p);
+            s.budget_tokens = CASES[c].budget;
+            s.max_seqs = CASES[c].seqs;
+            s.overhead_s = .00031;
+            const struct simulate_result r = run(b.arena, &s);
+            naive_run(&b, &s, q);
+            assert_int_equal(r.finished, w.n);
+            for (size_t i = 0; i < w.n; i++) {
+                near_to(r.record[i].first_s, q[i].first_s, 1e-7, CASES[c].model);
+                near_to(r.record[i].finish_s, q[i].finish_s, 1e-7, CASES[c].model);
+            }
         }
         arena_close(b.arena);
     }
+}
+
+/* Calibrated times of runs are those of single steps within what the runs are cut to. */
+static void test_calibrated(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct naive q[NAIVE_MAX];
+    struct step *step;
+    struct source source;
+    struct err e = {0};
+    open_bench(&b, "llama-3.1-8b", "h100-sxm", STEP_BOUND);
+    const struct step_setup setup = {
+        .model = &b.model, .hw = &b.hw, .layout = {.tp = 1}, .fidelity = STEP_BOUND, .block_tokens = 16};
+    const struct workload w = make(b.arena, 11, 0, 101, "lognormal:709,1.3,max=9001", "lognormal:97,0.9", 17);
+    struct simulate_setup s = setup_of(&b, &w, SIMULATE_CHUNKED);
+    assert_int_equal(step_compile(b.arena, &setup, &step, &e), ERR_OK);
+    assert_int_equal(source_open(b.arena, &b.hw, NULL, NULL, &source, &e), ERR_OK);
+    const struct calibrated_setup of = {.step = step, .source = &source, .mix = b.plan};
+    const struct simulate_result floors = run(b.arena, &s);
+    assert_int_equal(calibrated_open(b.arena, &of, &s.calibrated, &e), ERR_OK);
+    const struct simulate_result r = run(b.arena, &s);
+    size_t far = 0;
+    naive_run(&b, &s, q);
+    for (size_t i = 0; i < w.n; i++) {
+        const double tpot_s = (q[i].finish_s - q[i].first_s) / (r.record[i].output_tokens - 1);
+        far += r.record[i].output_tokens > 1 && fabs(simulate_tpot_s(&r.record[i]) / tpot_s - 1) > 5e-4;
+        near_to(r.record[i].finish_s, q[i].finish_s, 1e-3, "finish");
+    }
+    if (far > w.n / 20) fail_msg("%zu far", far); /* an arrival may fall into the step before or behind */
+    assert_true(r.busy_s > floors.busy_s);
+    arena_close(b.arena);
+}
+
+/* A static batch by hand: prompts padded to the longest, all decode until the longest answer is done, and the one that
+ * came meanwhile waits for all of that. */
+static void test_static_batch(void **state)
+{
+    (void)state;
+    static const char TRACE[] = "arrival_s,prompt_tokens,output_tokens\n0,53,31\n0,101,7\n0.001,17,2\n";
+    struct bench b;
+    struct workload w;
+    struct mix x;
+    struct err e = {0};
+    open_bench(&b, "llama-3.1-8b", "h100-sxm", STEP_ROOFLINE);
+    assert_int_equal(workload_read_text(b.arena, "t", TRACE, sizeof TRACE - 1, &w, &e), ERR_OK);
+    const struct simulate_setup s = setup_of(&b, &w, SIMULATE_STATIC);
+    const struct simulate_result r = run(b.arena, &s);
+    assert_int_equal(mix_open(b.arena, b.plan, &x, &e), ERR_OK);
+    mix_prefill(&x, 2, 101, 0);
+    const double first_s = naive_price(&s, &x);
+    double end_s = first_s;
+    for (int i = 1; i < 31; i++) {
+        mix_clear(&x);
+        mix_decode(&x, 2, 101 + i);
+        end_s += naive_price(&s, &x);
+    }
+    for (int i = 0; i < 2; i++) {
+        near_to(r.record[i].first_s, first_s, 1e-9, "first");
+        near_to(r.record[i].finish_s, end_s, 1e-9, "finish");
+    }
+    near_to(r.record[2].start_s, end_s, 1e-9, "start");
+    arena_close(b.arena);
+}
+
+/* Mooncake's traces: with a cache that never evicts, the share of prompts' tokens that its publishers' hashes give. */
+static void test_mooncake(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct workload w;
+    struct err e = {0};
+    open_bench(&b, "llama-3.1-8b", "h100-sxm", STEP_ROOFLINE);
+    const enum err_code code =
+        workload_read(b.arena, csv_shared(b.arena, "serving/traces/mooncake_synthetic.csv"), &w, &e);
+    if (code != ERR_OK) {
+        arena_close(b.arena);
+        skip();
+    }
+    struct simulate_setup s = setup_of(&b, &w, SIMULATE_CHUNKED);
+    s.prefix_cache = true;
+    s.max_len_tokens = 300000;
+    s.replicas = 5;
+    const struct simulate_result r = run(b.arena, &s);
+    assert_int_equal(r.finished, 3993);
+    near_to(r.cached_tokens / r.prompt_tokens, .651, 2e-3, "hits");
+    arena_close(b.arena);
+}
+
+/* The same blocks of hashes: a prompt that begins like one before has its full blocks but for the last token's. */
+static void test_hashes(void **state)
+{
+    (void)state;
+    static const char TRACE[] = "{\"timestamp\":0,\"input_length\":1500,\"output_length\":5,\"hash_ids\":[7,8,9]}\n"
+                                "{\"timestamp\":9000,\"input_length\":1500,\"output_length\":5,\"hash_ids\":[7,8,11]}\n"
+                                "{\"timestamp\":18000,\"input_length\":1024,\"output_length\":5,\"hash_ids\":[7,8]}\n";
+    struct bench b;
+    struct workload w;
+    struct err e = {0};
+    open_bench(&b, "llama-3.1-8b", "h100-sxm", STEP_ROOFLINE);
+    assert_int_equal(workload_read_text(b.arena, "t", TRACE, sizeof TRACE - 1, &w, &e), ERR_OK);
+    struct simulate_setup s = setup_of(&b, &w, SIMULATE_CHUNKED);
+    s.prefix_cache = true;
+    const struct simulate_result r = run(b.arena, &s);
+    assert_int_equal(r.record[0].cached_tokens, 0);
+    assert_int_equal(r.record[1].cached_tokens, 1024);
+    assert_int_equal(r.record[2].cached_tokens, 1008);
+    arena_close(b.arena);
 }
 
 /* A request by itself: its prompt whole is a prefill, and answer tokens after the first are decode steps at contexts
@@ -665,6 +793,8 @@ int main(void)
         cmocka_unit_test(test_waste),         cmocka_unit_test(test_saturation),
         cmocka_unit_test(test_static),        cmocka_unit_test(test_partial_and_repeated),
         cmocka_unit_test(test_refusals),      cmocka_unit_test(test_measured),
+        cmocka_unit_test(test_calibrated),    cmocka_unit_test(test_static_batch),
+        cmocka_unit_test(test_mooncake),      cmocka_unit_test(test_hashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
