@@ -361,7 +361,7 @@ static double sum_s(double first_s, double slope_s, double j) { return j * first
 /* How far a run of at most k steps may go before until_s, its steps growing evenly: its first step and slope. */
 static int64_t straight(struct replica *r, int64_t k, double until_s, double *first_s, double *slope_s)
 {
-    enum { CALIBRATED_MOST = 32 };
+    enum { CALIBRATED_MOST = 8 };
     if (r->setup->calibrated && k > CALIBRATED_MOST) k = CALIBRATED_MOST; /* three points prove nothing of those */
     const double within = r->setup->calibrated ? 1e-3 : 1e-9, left_s = until_s - r->clock_s;
     *first_s = price(r, &r->decode);
