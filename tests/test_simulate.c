@@ -54,7 +54,7 @@ static struct simulate_result run(struct arena *a, const struct simulate_setup *
 static struct workload make(struct arena *a, double rate, int64_t clients, int64_t n, const char *prompt,
                             const char *output, uint64_t seed)
 {
-    struct workload w;
+    struct workload w = {.n = 0};
     struct err e = {0};
     struct workload_spec s = {
         .rate_per_s = rate, .concurrency = clients, .requests = n, .turns = 1, .samples = 1, .seed = seed};
@@ -100,7 +100,7 @@ static void naive_run(const struct bench *b, const struct simulate_setup *s, str
     size_t in = 0, out = 0; /* requests in .. entered so far are in the batch, or answered */
     assert_int_equal(mix_open(b->arena, b->plan, &x, &e), ERR_OK);
     for (size_t i = 0; i < w->n; i++)
-        q[i] = (struct naive){.left = w->request[i].output_tokens, .first_s = NAN, .finish_s = NAN};
+        q[i] = (struct naive){.left = w->request[i].output_tokens, .first_s = (double)NAN, .finish_s = (double)NAN};
     while (out < w->n) {
         int piece[NAIVE_MAX] = {0};
         int64_t left = s->budget_tokens, prompts = 0;

@@ -65,7 +65,7 @@ static void test_arrivals(void **state)
     } CASES[] = {{"poisson", 1, .013, .02},
                  {"gamma:2.7", 2.7, .035, .1},
                  {"gamma:0.31", .31, .005, .01},
-                 {"diurnal:0.83,311", NAN, .02, 1}};
+                 {"diurnal:0.83,311", (double)NAN, .02, 1}};
     struct arena *a = arena_open();
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         const struct workload_spec s = spec(a, CASES[i].text, "101", "37");

@@ -187,7 +187,7 @@ static enum err_code read_row(struct reader *r, const struct piece *cell, size_t
     const struct piece *when = &cell[r->column[ARRIVAL]];
     if (f->dated) {
         if (!dated(r, when, &q.arrival_s)) return refuse(r, "wanted a time such as 2023-11-16 18:17:03.97", when);
-    } else if (!number(when, &q.arrival_s) || q.arrival_s < 0 || q.arrival_s > 1e12) {
+    } else if (!number(when, &q.arrival_s) || q.arrival_s < 0 || q.arrival_s > 1e12) { /* not a unit */
         return refuse(r, "wanted a time in seconds from 0 on", when);
     }
     TRY(tokens(r, &cell[r->column[PROMPT]], f->column[PROMPT], f->failures ? 0 : 1, &q.prompt_tokens));
