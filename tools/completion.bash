@@ -9,6 +9,10 @@ _ridge()
         case $before in
         -m | --model) words=$(ridge list models --format csv 2>/dev/null | sed '1d; s/,.*//') ;;
         -g | --gpu) words=$(ridge list hardware --format csv 2>/dev/null | sed '1d; s/,.*//') ;;
+        --policy) words="chunked fcfs static" ;;
+        --route) words="round-robin least-loaded prefix" ;;
+        --rows) words="summary requests steps" ;;
+        --memory) words="paged contiguous contiguous=pow2 contiguous=exact" ;;
         -f | --format) words='text md csv json jsonl' ;;
         exercise) words='list show answer grade' ;;
         show | answer) words=$(ridge exercise list --format csv 2>/dev/null | sed '1d; s/^[0-9]*,//; s/,.*//') ;;

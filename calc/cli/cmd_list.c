@@ -13,6 +13,7 @@
 #include "calc/cli/peers.h"
 #include "calc/cli/plan.h"
 #include "calc/cli/preset.h"
+#include "calc/cli/simulate.h"
 #include "calc/model/family.h"
 #include "calc/model/whatif.h"
 
@@ -224,12 +225,19 @@ static enum err_code list_dtypes(struct listing *l, struct err *e)
 
 static enum err_code list_columns(struct listing *l, struct err *e)
 {
-    enum { TABLES = 6 };
+    enum { TABLES = 9 };
     size_t n[TABLES], all = 0, at = 0;
-    const struct column *const of[TABLES] = {estimate_columns(&n[0]),     estimate_op_columns(&n[1]),
-                                             estimate_mix_columns(&n[2]), estimate_train_columns(&n[3]),
-                                             compare_columns(&n[4]),      plan_columns(&n[5])};
-    static const char *const WHERE[TABLES] = {"estimate", "--by-op", "--mix", "--train", "compare", "plan"};
+    const struct column *const of[TABLES] = {estimate_columns(&n[0]),
+                                             estimate_op_columns(&n[1]),
+                                             estimate_mix_columns(&n[2]),
+                                             estimate_train_columns(&n[3]),
+                                             compare_columns(&n[4]),
+                                             plan_columns(&n[5]),
+                                             simulate_columns(SIMULATE_SUMMARY, &n[6]),
+                                             simulate_columns(SIMULATE_REQUESTS, &n[7]),
+                                             simulate_columns(SIMULATE_STEPS, &n[8])};
+    static const char *const WHERE[TABLES] = {"estimate", "--by-op",  "--mix",    "--train", "compare",
+                                              "plan",     "simulate", "requests", "steps"};
     for (size_t t = 0; t < TABLES; t++) all += n[t];
     struct text_row *rows = arena_array(l->arena, all, sizeof *rows);
     if (!rows) return err_nomem(e);

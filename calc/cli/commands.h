@@ -4,8 +4,9 @@
 
 #include "calc/cli/option.h"
 
-extern const struct command command_estimate, command_compare, command_plan, command_explain, command_check,
-    command_solve, command_exercise, command_probe, command_fit, command_validate, command_list, command_help;
+extern const struct command command_estimate, command_compare, command_plan, command_simulate, command_explain,
+    command_check, command_solve, command_exercise, command_probe, command_fit, command_validate, command_list,
+    command_help;
 
 /* commands_table -- all commands in the order of the help page; n of them. commands_find -- by name; NULL unknown. */
 const struct command *const *commands_table(size_t *n);

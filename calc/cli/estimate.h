@@ -40,6 +40,7 @@ struct estimate_request {
     struct lora lora;               /* an adapter that is priced; rank 0 none */
     bool engine;                    /* any engine flag was given */
     bool overlapped;                /* collectives run beside other operators */
+    bool simulated;                 /* mixed steps are asked one by one */
     int64_t chunk;                  /* tokens of a piece of a prompt; 0: prompts whole */
     const char *mix_text;           /* a mixed step instead of prefill and decode; NULL none */
     struct estimate_piece {

@@ -323,9 +323,9 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
                                      .pass_tokens = c->diffusion.block_tokens,
                                      .beside_bytes = estimate_tower_bytes(c)};
     TRY(step_compile(a, &setup, &c->step, e));
-    if (q->chunk || q->mix_text) {
+    if (q->chunk || q->mix_text || q->simulated) {
         if (mix_compile(a, &setup, &c->mix_plan, e) != ERR_OK)
-            return err_prepend(e, q->chunk ? "--chunk: " : "--mix: ");
+            return q->simulated ? e->code : err_prepend(e, q->chunk ? "--chunk: " : "--mix: ");
         TRY(mix_open(a, c->mix_plan, &c->mix, e));
     }
     if (q->calibrated) TRY(open_calibrated(a, q, c, e));

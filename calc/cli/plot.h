@@ -29,7 +29,9 @@
  * per device. One model.
  *
  * kind "scatter": calibrated over measured against measured times, one mark a row, a look per text of `group` (at most
- * 12; further ones share the last). csv holds group, measured_s, calibrated_s. Ratios beyond 5 stand at the edge. */
+ * 12; further ones share the last). csv holds group, measured_s, calibrated_s. Ratios beyond 5 stand at the edge.
+ *
+ * kind "timeline": batch, queue and blocks_percent over time_s, a panel each. */
 struct plot_request {
     const char *kind;
     const char *csv;          /* text of the data file, header first */

@@ -11,5 +11,6 @@ enum err_code plot_roofline_build(const struct plot_request *r, struct plot_canv
 enum err_code plot_batch_build(const struct plot_request *r, struct plot_canvas *c, struct err *e);
 enum err_code plot_memory_build(const struct plot_request *r, struct plot_canvas *c, struct err *e);
 enum err_code plot_scatter_build(const struct plot_request *r, struct plot_canvas *c, struct err *e);
+enum err_code plot_timeline_build(const struct plot_request *r, struct plot_canvas *c, struct err *e);
 
 #endif

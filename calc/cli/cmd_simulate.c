@@ -1,0 +1,229 @@
+/* cmd_simulate -- a workload through the scheduler of an engine, step by step. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calc/base/text.h"
+#include "calc/cli/commands.h"
+#include "calc/cli/plot.h"
+#include "calc/cli/simulate.h"
+
+#define TEXT(name_, value_, fallback_, help_)                                                                          \
+    {                                                                                                                  \
+        .name = name_, .kind = OPTION_TEXT, .value = value_, .fallback = fallback_, .help = help_                      \
+    }
+#define FLAG(name_, help_)                                                                                             \
+    {                                                                                                                  \
+        .name = name_, .kind = OPTION_FLAG, .help = help_                                                              \
+    }
+
+static const struct option OPTIONS[] = {
+    {.name = "model",
+     .letter = 'm',
+     .kind = OPTION_TEXT,
+     .value = "NAME",
+     .group = "What",
+     .help = "as in ridge estimate"},
+    {.name = "gpu", .letter = 'g', .kind = OPTION_TEXT, .value = "NAME[:N]", .help = "a device, and how many of it"},
+    TEXT("tp", "N", NULL, "GPUs that share a replica (default: all)"),
+    TEXT("replicas", "N", NULL, "copies of the model, each with a queue of its own (default: as many as fit on -g)"),
+    {.name = "set", .kind = OPTION_MANY, .value = "KEY=VALUE,...", .help = "change a key of the config"},
+    {.name = "what-if", .kind = OPTION_MANY, .value = "CHANGE,...", .help = "change the model that was read"},
+    TEXT("weights", "FORMAT", NULL, "format of the linear layers (default: as stored)"),
+    TEXT("kv", "FORMAT", NULL, "format of the KV cache"),
+    TEXT("activations", "FORMAT", NULL, "format of activations"),
+    {.name = "trace",
+     .kind = OPTION_TEXT,
+     .value = "FILE",
+     .group = "Requests (a trace, a rate, clients, or all at once)",
+     .help = "arrival_s,prompt_tokens,output_tokens as CSV; or a trace of Azure 2023, BurstGPT or Mooncake"},
+    TEXT("rate", "R", NULL, "requests a second, whether others are answered or not"),
+    TEXT("arrivals", "PROCESS", "poisson",
+         "how they come at that rate: poisson, gamma:CV, bursty:RATIO,SECONDS or diurnal:SWING,SECONDS"),
+    TEXT("concurrency", "N", NULL, "clients, each of which asks again when it has its answer"),
+    TEXT("requests", "N", "1000", "how many in all (of a trace: only the first N)"),
+    TEXT("prompt", "LENGTH", "1000",
+         "tokens in: N, uniform:A..B, exponential:MEAN, lognormal:MEAN,CV, pareto:MEAN,ALPHA or empirical:FILE; each "
+         "with ,max=N"),
+    TEXT("generate", "LENGTH", "200", "tokens out, likewise"),
+    TEXT("samples", "N", "1", "answers to each prompt, which share its cache"),
+    TEXT("turns", "N", "1", "requests of a conversation; each has all that was said before in its prompt"),
+    TEXT("think", "TIME", "0s", "from an answer to the next request of the same client or conversation"),
+    TEXT("shared-prefix", "N", NULL, "tokens in front of every first prompt that are the same for all"),
+    TEXT("seed", "N", "1", "of everything that is drawn"),
+    {.name = "policy",
+     .kind = OPTION_TEXT,
+     .value = "NAME",
+     .fallback = "chunked",
+     .group = "Scheduler",
+     .help = "chunked (pieces of prompts beside those that decode) or chunked=TOKENS of a step, fcfs (prompts first), "
+             "static (a batch at a time)"},
+    FLAG("prefix-cache", "keep the blocks of prompts and answers for prompts that begin alike"),
+    TEXT("route", "NAME", "round-robin",
+         "of several replicas: round-robin, least-loaded or prefix (the longest cached)"),
+    TEXT("overhead", "TIME", "0s", "of an engine, added to every step: 3ms"),
+    {.name = "fidelity",
+     .kind = OPTION_TEXT,
+     .value = "NAME",
+     .fallback = "roofline",
+     .group = "How steps are timed",
+     .help = "roofline, bound or calibrated, as in ridge estimate"},
+    TEXT("efficiency", "NAME|FILE", NULL, "calibrated: parameters of ridge fit"),
+    TEXT("framework", "NAME", NULL, "calibrated: whose kernels and steps: vllm, trtllm, sglang or none"),
+    {.name = "pool",
+     .kind = OPTION_TEXT,
+     .value = "NAME",
+     .fallback = "engine",
+     .group = "Cache (vLLM's names)",
+     .help = "engine: what the engine allots; ideal: all that weights and activations leave"},
+    TEXT("memory", "NAME", "paged",
+         "paged, or the old way: contiguous (of the longest sequence), contiguous=pow2 or contiguous=exact"),
+    TEXT("watermark", "FRAC", NULL, "part of the blocks kept idle when a request enters (default: fcfs 0.01, else 0)"),
+    TEXT("gpu-memory-utilization", "FRAC", NULL, "part of the GPU that the engine takes (default: the engine's)"),
+    TEXT("max-model-len", "N", NULL, "longest sequence (default: the model's)"),
+    TEXT("max-num-seqs", "N", NULL, "most sequences in a step"),
+    TEXT("max-num-batched-tokens", "N", NULL, "most tokens in a step"),
+    TEXT("block-size", "N", "16", "tokens in a cache block"),
+    TEXT("engine", "NAME", "vllm-v1", "vllm-v0, vllm-v1, vllm-0.21 or vllm-runner-v2"),
+    FLAG("offline", "defaults of the library instead of the server"),
+    TEXT("mamba-cache-mode", "MODE", "none", "states kept of a sequence: none, align or all"),
+    TEXT("mamba-ssm-cache-dtype", "NAME", "auto", "of recurrent states: auto, float32, float16 or bfloat16"),
+    TEXT("kv-cache-memory", "SIZE", NULL, "the pool itself, when known: 16GiB"),
+    TEXT("activation-memory", "SIZE", NULL, "what the engine reserves for activations (default: predicted)"),
+    TEXT("non-torch-memory", "SIZE", NULL, "memory outside the tensor allocator (default: the engine's)"),
+    OPTION_FORMAT("text, md, csv, json or jsonl"),
+    TEXT("rows", "WHAT", "summary", "summary, requests (one row each) or steps (one row for each run of equal ones)"),
+    OPTION_FILE("output", 'o', "write to a file, complete or not at all"),
+    TEXT("columns", "KEY,...", NULL, "these columns, in this order (ridge list columns)"),
+    OPTION_FILE("plot", 0, "batch, queue and cache over time: .png .svg .pdf, or - for the terminal"),
+    TEXT("scenario", "FILE", NULL, "options from a JSON object, or from a result that ridge wrote as JSON"),
+};
+
+/* ---- while it runs ---- */
+
+/* Interrupts are held back and looked at between steps, so that what is there can be written. */
+static void hold(sigset_t *held, sigset_t *before)
+{
+    (void)sigemptyset(held);
+    (void)sigaddset(held, SIGINT);
+    (void)sigaddset(held, SIGTERM);
+    (void)sigprocmask(SIG_BLOCK, held, before);
+}
+
+static bool interrupted(void)
+{
+    sigset_t now;
+    return sigpending(&now) == 0 && (sigismember(&now, SIGINT) == 1 || sigismember(&now, SIGTERM) == 1);
+}
+
+/* Interrupts are as before; one that came is taken. */
+static void let_go(const sigset_t *held, const sigset_t *before)
+{
+    int which;
+    while (interrupted() && sigwait(held, &which) == 0) continue;
+    (void)sigprocmask(SIG_SETMASK, before, NULL);
+}
+
+static bool show(void *closure, size_t finished, size_t all)
+{
+    struct simulate_case *c = closure;
+    progress_show(&c->progress, finished, all);
+    return !interrupted();
+}
+
+static void keep_step(void *closure, const struct simulate_step *x)
+{
+    struct simulate_case *c = closure;
+    if (c->steps_n == c->steps_room && !c->steps_lost) {
+        const size_t room = c->steps_room ? c->steps_room * 2 : 1 << 12;
+        struct simulate_step *more = realloc(c->steps, room * sizeof *more);
+        c->steps_lost = !more;
+        if (more) {
+            c->steps = more;
+            c->steps_room = room;
+        }
+    }
+    if (!c->steps_lost) c->steps[c->steps_n++] = *x;
+}
+
+static enum err_code simulate(struct arena *a, struct simulate_case *c, struct err *e)
+{
+    sigset_t held, before;
+    c->setup.closure = c;
+    c->setup.progress = show;
+    if (c->keep_steps) c->setup.step = keep_step;
+    hold(&held, &before);
+    progress_start(&c->progress, "requests");
+    const enum err_code code = simulate_run(a, &c->setup, &c->result, e);
+    progress_end(&c->progress);
+    let_go(&held, &before);
+    TRY(code);
+    return c->steps_lost ? err_nomem(e) : ERR_OK;
+}
+
+/* ---- the command ---- */
+
+static enum err_code parse_rows(const char *text, enum simulate_rows *out, struct err *e)
+{
+    static const char *const ROWS[] = {"summary", "requests", "steps"};
+    char clean[64];
+    for (size_t i = 0; i < 3; i++) {
+        *out = (enum simulate_rows)i;
+        if (strcmp(text, ROWS[i]) == 0) return ERR_OK;
+    }
+    return err_set(e, ERR_USAGE, "--rows is summary, requests or steps, not '%s'",
+                   text_clean(clean, sizeof clean, text, strlen(text)));
+}
+
+static enum err_code answer(struct arena *a, struct simulate_case *c, enum simulate_rows rows, enum table_format format,
+                            struct err *e)
+{
+    const char *plot = option_get(c->options, "plot"), *output = option_get(c->options, "output");
+    struct out *o;
+    if (!plot || strcmp(plot, "-") != 0 || output) {
+        TRY(out_open(a, output, &o, e));
+        TRY(simulate_write(a, c, rows, format, option_get(c->options, "columns"), o, e));
+        TRY(out_commit(o, e));
+    }
+    if (plot) TRY(simulate_plot(a, c, plot, e));
+    if (c->result.partial)
+        return err_set(e, ERR_NO, "interrupted after %zu of %zu requests; what was written is partial",
+                       c->result.finished, c->result.n);
+    if (c->result.finished == 0) return err_set(e, ERR_NO, "no request could be served: each is too long");
+    return ERR_OK;
+}
+
+static enum err_code run(struct arena *a, const struct command *command, int argc, char **argv, struct err *e)
+{
+    struct option_values v;
+    struct simulate_case *c = arena_alloc(a, sizeof *c);
+    enum table_format format;
+    enum simulate_rows rows;
+    if (!c) return err_nomem(e);
+    TRY(option_parse(a, command, argc, argv, &v, e));
+    if (table_format_parse(option_get(&v, "format"), &format, e) != ERR_OK) return err_prepend(e, "--format: ");
+    TRY(parse_rows(option_get(&v, "rows"), &rows, e));
+    const char *plot = option_get(&v, "plot"), *output = option_get(&v, "output");
+    if (plot) TRY(plot_check("timeline", plot, e));
+    if (plot && output && strcmp(plot, output) == 0)
+        return err_set(e, ERR_USAGE, "--plot and --output are the same file '%.80s'", plot);
+    TRY(simulate_case_open(a, &v, c, e));
+    c->keep_steps = rows == SIMULATE_STEPS || plot;
+    enum err_code code = simulate(a, c, e);
+    if (code == ERR_OK) code = answer(a, c, rows, format, e);
+    free(c->steps);
+    return code;
+}
+
+const struct command command_simulate = {
+    .name = "simulate",
+    .summary = "Requests through an engine's scheduler, step by step: latencies, batches, cache.",
+    .usage = "-m MODEL -g DEVICE[:N] [--trace FILE | --rate R | --concurrency N] [options]",
+    .options = OPTIONS,
+    .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
+    .examples = "  ridge simulate -m llama-3.1-70b -g h100-sxm:4 --tp 4 --rate 4 --prompt lognormal:1200,1\n"
+                "  ridge simulate -m llama-3.1-8b -g h100-sxm:8 --tp 1 --trace azure.csv --route least-loaded\n"
+                "  ridge simulate -m qwen3-8b -g l40s --concurrency 64 --rows requests -f csv -o requests.csv\n"
+                "  ridge simulate -m llama-3.1-8b -g h100-sxm --rate 3 --turns 5 --think 10s --prefix-cache\n",
+    .run = run,
+};

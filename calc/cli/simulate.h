@@ -1,0 +1,42 @@
+/* simulate -- what `ridge simulate` was asked, and what it writes; private to the command. */
+#ifndef RIDGE_CLI_SIMULATE_H
+#define RIDGE_CLI_SIMULATE_H
+
+#include "calc/base/table.h"
+#include "calc/cli/estimate.h"
+#include "calc/cli/progress.h"
+#include "calc/serve/simulate.h"
+
+/* Everything that a run needs. */
+struct simulate_case {
+    struct estimate_request request;
+    struct estimate_case of;
+    struct workload_spec spec; /* unless a trace is given */
+    struct workload work;
+    struct simulate_setup setup;
+    const char *trace, *arrivals, *policy, *route, *memory, *pool; /* as texts; trace NULL: none */
+    double pool_bytes;
+    const struct option_values *options;
+    bool keep_steps;
+    struct simulate_step *steps;
+    size_t steps_n, steps_room;
+    bool steps_lost; /* memory was exhausted */
+    struct progress progress;
+    struct simulate_result result;
+};
+
+/* simulate_case_open -- from the options. Errors: ERR_USAGE; those of the model, the device and the trace. */
+enum err_code simulate_case_open(struct arena *a, const struct option_values *v, struct simulate_case *c,
+                                 struct err *e);
+
+/* simulate_write -- the answer in a format: a summary, or a row for each request or run of steps. Errors: as
+ * table_write. simulate_plot -- the timeline as a picture. */
+enum simulate_rows { SIMULATE_SUMMARY, SIMULATE_REQUESTS, SIMULATE_STEPS };
+enum err_code simulate_write(struct arena *a, const struct simulate_case *c, enum simulate_rows which,
+                             enum table_format format, const char *keys, struct out *o, struct err *e);
+enum err_code simulate_plot(struct arena *a, const struct simulate_case *c, const char *output, struct err *e);
+
+/* simulate_columns -- of the three; n of them. */
+const struct column *simulate_columns(enum simulate_rows which, size_t *n);
+
+#endif

@@ -1,0 +1,431 @@
+/* simulate_output -- what `ridge simulate` writes. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "calc/base/text.h"
+#include "calc/cli/commands.h"
+#include "calc/cli/plot.h"
+#include "calc/cli/simulate.h"
+
+/* ---- rows ---- */
+
+struct summary {
+    const char *model, *hardware, *fidelity, *policy, *route, *memory, *pool, *trace, *arrivals, *marked, *notes;
+    int64_t gpus, tp, replicas, requests, finished, refused, seed, samples;
+    int64_t max_num_seqs, max_num_batched_tokens, pool_blocks, pool_tokens, block_tokens;
+    double offered_per_s, served_per_s, span_s, overhead_s;
+    double output_tok_per_s, prompt_tok_per_s, total_tok_per_s;
+    double wait_s_mean, wait_s_p50, wait_s_p90, wait_s_p95, wait_s_p99, wait_s_max;
+    double ttft_s_mean, ttft_s_p50, ttft_s_p90, ttft_s_p95, ttft_s_p99, ttft_s_max;
+    double tpot_s_mean, tpot_s_p50, tpot_s_p90, tpot_s_p95, tpot_s_p99, tpot_s_max;
+    double latency_s_mean, latency_s_p50, latency_s_p90, latency_s_p95, latency_s_p99, latency_s_max;
+    double steps, busy_frac, batch_mean, batch_max, blocks_frac, blocks_max_frac, useful_frac;
+    double preemptions, computed_tokens, cached_tokens, cached_frac, copied_blocks, evicted_blocks;
+    double waiting_half, waiting_last;
+    bool growing, partial;
+};
+
+#define SUM(field, kind, unit, help)                                                                                   \
+    COLUMN_AT(struct summary, field, COLUMN_##kind, UNITS_##unit, COLUMN_SHOWN, #field, help)
+#define SPREAD(name, what)                                                                                             \
+    SUM(name##_s_mean, REAL, SECONDS, what ", mean"), SUM(name##_s_p50, REAL, SECONDS, what ", median"),               \
+        SUM(name##_s_p90, REAL, SECONDS, what ", a tenth took longer"),                                                \
+        SUM(name##_s_p95, REAL, SECONDS, what ", a twentieth took longer"),                                            \
+        SUM(name##_s_p99, REAL, SECONDS, what ", a hundredth took longer"),                                            \
+        SUM(name##_s_max, REAL, SECONDS, what ", the longest")
+
+static const struct column SUMMARY[] = {
+    SUM(model, STRING, NONE, "the model"),
+    SUM(hardware, STRING, NONE, "the device"),
+    SUM(gpus, INT, COUNT, "devices in all"),
+    SUM(tp, INT, COUNT, "tensor-parallel ranks of a replica"),
+    SUM(replicas, INT, COUNT, "copies of the model, each with a queue, a batch and a cache"),
+    SUM(fidelity, STRING, NONE, "of step times: bound or roofline, floors; calibrated, medians"),
+    SUM(overhead_s, REAL, SECONDS, "added to every step"),
+    SUM(policy, STRING, NONE, "what a step holds"),
+    SUM(route, STRING, NONE, "which replica a request goes to"),
+    SUM(memory, STRING, NONE, "paged, or a contiguous region a sequence"),
+    SUM(pool, STRING, NONE, "engine: by the engine's rule; ideal: all that weights and activations leave"),
+    SUM(pool_blocks, INT, COUNT, "of a replica"),
+    SUM(pool_tokens, INT, COUNT, "of a replica"),
+    SUM(block_tokens, INT, COUNT, "tokens of a block"),
+    SUM(max_num_seqs, INT, COUNT, "most sequences of a step"),
+    SUM(max_num_batched_tokens, INT, COUNT, "most tokens of a step"),
+    SUM(trace, STRING, NONE, "file that requests were read from"),
+    SUM(arrivals, STRING, NONE, "how they came: open (a rate), closed (clients) or at once"),
+    SUM(seed, INT, NONE, "of what was drawn"),
+    SUM(samples, INT, COUNT, "answers to each prompt"),
+    SUM(requests, INT, COUNT, "in all"),
+    SUM(finished, INT, COUNT, "answered"),
+    SUM(refused, INT, COUNT, "longer than the cache or the longest sequence"),
+    SUM(offered_per_s, REAL, NONE, "requests that came in a second, to the last arrival"),
+    SUM(served_per_s, REAL, NONE, "requests answered in a second, to the last answer"),
+    SUM(span_s, REAL, SECONDS, "from the first arrival to the last answer"),
+    SUM(output_tok_per_s, REAL, TOK_PER_S, "tokens of answers"),
+    SUM(prompt_tok_per_s, REAL, TOK_PER_S, "tokens of prompts, cached ones too"),
+    SUM(total_tok_per_s, REAL, TOK_PER_S, "both"),
+    SPREAD(wait, "from arrival to the first step"),
+    SPREAD(ttft, "time to first token"),
+    SPREAD(tpot, "time per output token after the first"),
+    SPREAD(latency, "from arrival to the last token"),
+    SUM(steps, COUNT, COUNT, "of all replicas"),
+    SUM(busy_frac, REAL, FRAC, "of the time that replicas are in a step"),
+    SUM(batch_mean, REAL, COUNT, "sequences of a replica, over its busy time"),
+    SUM(batch_max, COUNT, COUNT, "most of them"),
+    SUM(blocks_frac, REAL, FRAC, "of the cache in use, over busy time"),
+    SUM(blocks_max_frac, REAL, FRAC, "most of it"),
+    SUM(useful_frac, REAL, FRAC, "tokens stored over room in use, over busy time; shared ones count for each"),
+    SUM(preemptions, COUNT, COUNT, "sequences that lost their cache and were computed anew"),
+    SUM(computed_tokens, COUNT, COUNT, "prefilled, recomputed ones too"),
+    SUM(cached_tokens, COUNT, COUNT, "of prompts, found in the prefix cache"),
+    SUM(cached_frac, REAL, FRAC, "of the prompts' tokens"),
+    SUM(copied_blocks, COUNT, COUNT, "copied on write"),
+    SUM(evicted_blocks, COUNT, COUNT, "cached blocks that were overwritten"),
+    SUM(waiting_half, COUNT, COUNT, "in queues when half of the requests had come"),
+    SUM(waiting_last, COUNT, COUNT, "in queues when the last came"),
+    SUM(growing, BOOL, NONE, "arrivals outran the service: no steady state"),
+    SUM(partial, BOOL, NONE, "interrupted"),
+    SUM(marked, STRING, NONE, "what the times must not be taken for"),
+    SUM(notes, STRING, NONE, "what of the files is not counted, assumed or left out"),
+};
+
+struct request_row {
+    int64_t request, replica, prompt_tokens, output_tokens, cached_tokens, preemptions;
+    double arrival_s, wait_s, ttft_s, tpot_s, latency_s, finish_s;
+    const char *marked;
+};
+
+#define REQ(field, kind, unit, heading, help)                                                                          \
+    COLUMN_AT(struct request_row, field, COLUMN_##kind, UNITS_##unit, COLUMN_SHOWN, heading, help)
+
+static const struct column REQUESTS[] = {
+    REQ(request, INT, COUNT, "request", "in the order of the workload"),
+    REQ(replica, INT, COUNT, "replica", "that served it"),
+    REQ(arrival_s, REAL, SECONDS, "arrival", "from the first"),
+    REQ(prompt_tokens, INT, COUNT, "in", "tokens of the prompt"),
+    REQ(output_tokens, INT, COUNT, "out", "tokens of the answer"),
+    REQ(cached_tokens, INT, COUNT, "cached", "of the prompt, found in the prefix cache"),
+    REQ(preemptions, INT, COUNT, "lost", "times that it lost its cache"),
+    REQ(wait_s, REAL, SECONDS, "wait", "from arrival to the first step"),
+    REQ(ttft_s, REAL, SECONDS, "TTFT", "to the first token"),
+    REQ(tpot_s, REAL, SECONDS, "TPOT", "per token after the first"),
+    REQ(latency_s, REAL, SECONDS, "latency", "to the last token"),
+    COLUMN_AT(struct request_row, finish_s, COLUMN_REAL, UNITS_SECONDS, 0, "finish", "time of the last token"),
+    COLUMN_AT(struct request_row, marked, COLUMN_STRING, UNITS_NONE, 0, "marked", "partial, refused, or growing queue"),
+};
+
+#define STEP(field, kind, unit, heading, help)                                                                         \
+    COLUMN_AT(struct simulate_step, field, COLUMN_##kind, UNITS_##unit, COLUMN_SHOWN, heading, help)
+
+static const struct column STEPS[] = {
+    STEP(replica, INT, COUNT, "replica", "where"),
+    STEP(start_s, REAL, SECONDS, "start", "from the first arrival"),
+    STEP(end_s, REAL, SECONDS, "end", "of the last of them"),
+    STEP(steps, INT, COUNT, "steps", "in which nothing but lengths changed"),
+    STEP(decoding, INT, COUNT, "decoding", "sequences that make a token in each"),
+    STEP(prefilling, INT, COUNT, "prefilling", "pieces of prompts"),
+    STEP(prefill_tokens, INT, COUNT, "prompt", "tokens of those"),
+    STEP(running, INT, COUNT, "batch", "sequences in the batch"),
+    STEP(waiting, INT, COUNT, "queue", "requests that wait"),
+    STEP(blocks, INT, COUNT, "blocks", "in use at the end"),
+    STEP(stored_tokens, INT, COUNT, "stored", "tokens in the cache at the end, shared ones counted for each"),
+};
+
+const struct column *simulate_columns(enum simulate_rows which, size_t *n)
+{
+    static const struct column *const ALL[] = {SUMMARY, REQUESTS, STEPS};
+    static const size_t N[] = {sizeof SUMMARY / sizeof SUMMARY[0], sizeof REQUESTS / sizeof REQUESTS[0],
+                               sizeof STEPS / sizeof STEPS[0]};
+    *n = N[which];
+    return ALL[which];
+}
+
+static const char *marked(const struct simulate_case *c)
+{
+    const struct simulate_result *r = &c->result;
+    if (r->partial) return "partial";
+    return r->growing ? "no steady state" : NULL;
+}
+
+static enum err_code spread(const struct simulate_result *r, double (*value)(const struct simulate_record *),
+                            double *first, struct err *e)
+{
+    struct simulate_spread s;
+    TRY(simulate_spread_of(r, value, &s, e));
+    const double all[] = {s.mean, s.p50, s.p90, s.p95, s.p99, s.most};
+    memcpy(first, all, sizeof all);
+    return ERR_OK;
+}
+
+static enum err_code summarize(const struct simulate_case *c, struct summary *out, struct err *e)
+{
+    const struct simulate_result *r = &c->result;
+    const struct simulate_setup *s = &c->setup;
+    const double unknown = (double)NAN;
+    *out =
+        (struct summary){.model = c->of.model.name,
+                         .hardware = c->of.hw.key,
+                         .fidelity = estimate_fidelity_name(&c->request),
+                         .policy = c->policy,
+                         .route = s->replicas > 1 ? c->route : NULL,
+                         .memory = c->memory,
+                         .pool = c->pool,
+                         .trace = c->trace,
+                         .arrivals = c->trace                  ? "trace"
+                                     : c->spec.rate_per_s > 0  ? c->arrivals
+                                     : c->spec.concurrency > 0 ? "closed"
+                                                               : "at once",
+                         .marked = marked(c),
+                         .notes = c->work.note ? c->work.note : c->of.model.notes,
+                         .gpus = c->of.gpus,
+                         .tp = c->of.tp,
+                         .replicas = s->replicas,
+                         .requests = (int64_t)r->n,
+                         .finished = (int64_t)r->finished,
+                         .refused = (int64_t)r->refused,
+                         .seed = c->trace ? TABLE_INT_UNKNOWN : (int64_t)c->spec.seed,
+                         .samples = c->work.samples,
+                         .max_num_seqs = s->max_seqs,
+                         .max_num_batched_tokens = s->policy == SIMULATE_STATIC ? TABLE_INT_UNKNOWN : s->budget_tokens,
+                         .pool_blocks = s->blocks,
+                         .pool_tokens = s->blocks * s->block_tokens,
+                         .block_tokens = s->block_tokens,
+                         .offered_per_s = c->work.span_s > 0 ? (double)(c->work.first_n - 1) / c->work.span_s : unknown,
+                         .served_per_s = (double)r->finished / r->span_s,
+                         .span_s = r->span_s,
+                         .overhead_s = s->overhead_s,
+                         .output_tok_per_s = r->output_tokens / r->span_s,
+                         .prompt_tok_per_s = r->prompt_tokens / r->span_s,
+                         .total_tok_per_s = (r->output_tokens + r->prompt_tokens) / r->span_s,
+                         .steps = (double)r->steps,
+                         .busy_frac = r->busy_s / r->span_s / (double)s->replicas,
+                         .batch_mean = r->mean_running,
+                         .batch_max = (double)r->most_running,
+                         .blocks_frac = r->block_frac,
+                         .blocks_max_frac = (double)r->most_blocks / (double)s->blocks,
+                         .useful_frac = r->useful_frac,
+                         .preemptions = (double)r->preemptions,
+                         .computed_tokens = r->computed_tokens,
+                         .cached_tokens = r->cached_tokens,
+                         .cached_frac = r->cached_tokens / r->prompt_tokens,
+                         .copied_blocks = (double)r->copies,
+                         .evicted_blocks = (double)r->evictions,
+                         .waiting_half = (double)r->waiting_half,
+                         .waiting_last = (double)r->waiting_last,
+                         .growing = r->growing,
+                         .partial = r->partial};
+    TRY(spread(r, simulate_wait_s, &out->wait_s_mean, e));
+    TRY(spread(r, simulate_ttft_s, &out->ttft_s_mean, e));
+    TRY(spread(r, simulate_tpot_s, &out->tpot_s_mean, e));
+    return spread(r, simulate_latency_s, &out->latency_s_mean, e);
+}
+
+/* ---- text ---- */
+
+__attribute__((format(printf, 2, 3))) static void put_line(struct out *o, const char *fmt, ...)
+{
+    char line[640];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    out_str(o, "  ");
+    option_wrap(o, line, 2, 4);
+}
+
+static void write_heading(struct out *o, const struct simulate_case *c, const struct summary *s)
+{
+    char model[96], device[96], b[UNITS_TEXT_MAX], trace[120], overhead[UNITS_TEXT_MAX];
+    const struct estimate_case *of = &c->of;
+    out_printf(o, "%s on %lld x %s, TP %lld, %lld replica%s\n",
+               text_clean(model, sizeof model, of->model.name, strlen(of->model.name)), (long long)of->gpus,
+               text_clean(device, sizeof device, of->hw.name, strlen(of->hw.name)), (long long)of->tp,
+               (long long)s->replicas, s->replicas == 1 ? "" : "s");
+    put_line(o, "%s%s: %s of cache a GPU, %lld tokens a replica in blocks of %lld%s", c->memory,
+             c->request.engine ? ", pool by the engine's rule" : ", all that weights and activations leave",
+             units_format_bytes(b, c->pool_bytes), (long long)s->pool_tokens, (long long)s->block_tokens,
+             c->setup.prefix_cache ? ", prefixes cached" : "");
+    if (c->setup.policy == SIMULATE_STATIC)
+        put_line(o, "static batches of at most %lld", (long long)s->max_num_seqs);
+    else
+        put_line(o, "%s: steps of at most %lld tokens and %lld sequences%s%s",
+                 c->setup.policy == SIMULATE_FCFS ? "fcfs, prompts first" : "chunked prefill",
+                 (long long)s->max_num_batched_tokens, (long long)s->max_num_seqs, s->replicas > 1 ? "; route " : "",
+                 s->replicas > 1 ? c->route : "");
+    put_line(o, "fidelity %s%s%s%s", s->fidelity, c->request.calibrated ? "" : " (a floor: servers are 2-4x slower)",
+             s->overhead_s > 0 ? ", and of every step " : "",
+             s->overhead_s > 0 ? units_format_time(overhead, s->overhead_s) : "");
+    if (c->trace)
+        put_line(o, "%lld requests of %s, %.4g a second", (long long)s->requests,
+                 text_clean(trace, sizeof trace, c->trace, strlen(c->trace)), s->offered_per_s);
+    else if (c->spec.concurrency > 0)
+        put_line(o, "%lld requests of %lld clients, each with one at a time, seed %lld", (long long)s->requests,
+                 (long long)c->spec.concurrency, (long long)s->seed);
+    else if (c->spec.rate_per_s > 0)
+        put_line(o, "%lld requests, %s, %.4g a second, seed %lld", (long long)s->requests, c->arrivals,
+                 c->spec.rate_per_s, (long long)s->seed);
+    else
+        put_line(o, "%lld requests at once, seed %lld", (long long)s->requests, (long long)s->seed);
+    if (c->work.samples > 1) put_line(o, "%lld answers to each prompt", (long long)c->work.samples);
+    if (c->work.note) put_line(o, "note: %s", c->work.note);
+}
+
+/* A line for each time, a column for each percentile, every value with its own unit. */
+static void write_spreads(struct out *o, const struct summary *s)
+{
+    static const char *const HEAD[] = {"mean", "p50", "p90", "p95", "p99", "max"};
+    static const char *const NAME[] = {"queue", "TTFT", "TPOT", "end to end"};
+    const double *const value[] = {&s->wait_s_mean, &s->ttft_s_mean, &s->tpot_s_mean, &s->latency_s_mean};
+    char t[UNITS_TEXT_MAX];
+    out_printf(o, "\n%-10s", "");
+    for (size_t k = 0; k < 6; k++) out_printf(o, "  %9s", HEAD[k]);
+    out_str(o, "\n----------");
+    for (size_t k = 0; k < 6; k++) out_str(o, "  ---------");
+    out_char(o, '\n');
+    for (size_t i = 0; i < 4; i++) {
+        out_printf(o, "%-10s", NAME[i]);
+        for (size_t k = 0; k < 6; k++) out_printf(o, "  %9s", units_format_time(t, value[i][k]));
+        out_char(o, '\n');
+    }
+    out_char(o, '\n');
+}
+
+static void write_verdict(struct out *o, const struct simulate_case *c, const struct summary *s)
+{
+    if (s->refused > 0)
+        put_line(o, "%lld requests refused: longer than the cache or than %lld tokens", (long long)s->refused,
+                 (long long)c->setup.max_len_tokens);
+    if (s->partial)
+        put_line(o, "PARTIAL: interrupted after %lld of %lld requests; times are of those alone",
+                 (long long)s->finished, (long long)s->requests);
+    if (s->growing)
+        put_line(o,
+                 "NO STEADY STATE: %.4g requests a second come, %.4g are served; %.0f waited when the last came, %.0f "
+                 "at half. Queue, TTFT and end to end only say how long this run was",
+                 s->offered_per_s, s->served_per_s, s->waiting_last, s->waiting_half);
+}
+
+static void write_text(struct out *o, const struct simulate_case *c, const struct summary *s)
+{
+    char t[UNITS_TEXT_MAX];
+    write_heading(o, c, s);
+    write_spreads(o, s);
+    put_line(o, "%lld answered in %s: %.4g requests a second, %.5g tokens out and %.5g in", (long long)s->finished,
+             units_format_time(t, s->span_s), s->served_per_s, s->output_tok_per_s, s->prompt_tok_per_s);
+    put_line(o, "batch %.1f on average, %.0f at most; busy %.1f %% of the time, in %.0f steps", s->batch_mean,
+             s->batch_max, 100 * s->busy_frac, s->steps);
+    put_line(o, "cache %.1f %% in use, %.1f %% at most; of that in use %.1f %% holds tokens; %.0f preemptions",
+             100 * s->blocks_frac, 100 * s->blocks_max_frac, 100 * s->useful_frac, s->preemptions);
+    if (c->setup.prefix_cache)
+        put_line(o, "prefix cache: %.1f %% of the prompts' tokens were there; %.0f blocks evicted",
+                 100 * s->cached_frac, s->evicted_blocks);
+    if (s->samples > 1) put_line(o, "%.0f blocks copied on write", s->copied_blocks);
+    write_verdict(o, c, s);
+}
+
+/* ---- the answer ---- */
+
+static enum err_code request_rows(struct arena *a, const struct simulate_case *c, struct request_row **out,
+                                  struct err *e)
+{
+    const struct simulate_result *r = &c->result;
+    struct request_row *rows = arena_array(a, r->n + 1, sizeof *rows);
+    if (!rows) return err_nomem(e);
+    for (size_t i = 0; i < r->n; i++) {
+        const struct simulate_record *x = &r->record[i];
+        const bool refused = x->arrival_s >= 0 && isnan(x->start_s) && !r->partial;
+        rows[i] = (struct request_row){.request = (int64_t)i,
+                                       .replica = isnan(x->arrival_s) || refused ? TABLE_INT_UNKNOWN : x->replica,
+                                       .prompt_tokens = x->prompt_tokens,
+                                       .output_tokens = x->output_tokens,
+                                       .cached_tokens = x->cached_tokens,
+                                       .preemptions = x->preemptions,
+                                       .arrival_s = x->arrival_s,
+                                       .wait_s = simulate_wait_s(x),
+                                       .ttft_s = simulate_ttft_s(x),
+                                       .tpot_s = simulate_tpot_s(x),
+                                       .latency_s = simulate_latency_s(x),
+                                       .finish_s = x->finish_s,
+                                       .marked = refused ? "refused" : marked(c)};
+    }
+    *out = rows;
+    return ERR_OK;
+}
+
+enum err_code simulate_write(struct arena *a, const struct simulate_case *c, enum simulate_rows which,
+                             enum table_format format, const char *keys, struct out *o, struct err *e)
+{
+    static const char *const SCHEMA[] = {"ridge.simulation.1", "ridge.simulation.requests.1",
+                                         "ridge.simulation.steps.1"};
+    struct summary s;
+    struct request_row *rows = NULL;
+    struct table t = {
+        .tool = commands_tool(), .schema = SCHEMA[which], .scenario_json = option_scenario_json(a, c->options)};
+    t.columns = simulate_columns(which, &t.n_columns);
+    TRY(summarize(c, &s, e));
+    if (which == SIMULATE_SUMMARY && format == TABLE_TEXT && !keys) {
+        write_text(o, c, &s);
+        return out_check(o, e);
+    }
+    if (which == SIMULATE_REQUESTS) {
+        TRY(request_rows(a, c, &rows, e));
+        t.rows = rows;
+        t.n_rows = c->result.n;
+        t.stride_bytes = sizeof *rows;
+    } else if (which == SIMULATE_STEPS) {
+        t.rows = c->steps;
+        t.n_rows = c->steps_n;
+        t.stride_bytes = sizeof *c->steps;
+    } else {
+        t.rows = &s;
+        t.n_rows = 1;
+        t.stride_bytes = sizeof s;
+    }
+    if (keys && table_select(a, &t, keys, &t, e) != ERR_OK) return err_prepend(e, "--columns: ");
+    if (which == SIMULATE_SUMMARY && format == TABLE_TEXT) return table_write_sheet(&t, o, e);
+    return table_write(&t, format, o, e);
+}
+
+/* ---- picture ---- */
+
+enum { BINS = 300 };
+
+/* x shared out over the bins that start_s .. end_s covers. */
+static void spill(double bin[BINS], double width_s, double start_s, double end_s, double x)
+{
+    for (size_t i = (size_t)fmin(start_s / width_s, BINS - 1); i < BINS; i++) {
+        const double from_s = fmax(start_s, (double)i * width_s), to_s = fmin(end_s, (double)(i + 1) * width_s);
+        if (!(to_s > from_s) && (double)i * width_s >= end_s) break;
+        bin[i] += x * fmax(to_s - from_s, 0) / width_s;
+    }
+}
+
+enum err_code simulate_plot(struct arena *a, const struct simulate_case *c, const char *output, struct err *e)
+{
+    double(*bin)[BINS] = arena_array(a, 3, sizeof *bin);
+    const double width_s = c->result.span_s / BINS;
+    struct out *csv;
+    if (!bin) return err_nomem(e);
+    if (c->steps_n == 0) return err_set(e, ERR_NO, "no step was made: nothing to draw");
+    for (size_t i = 0; i < c->steps_n; i++) {
+        const struct simulate_step *x = &c->steps[i];
+        const double value[] = {(double)x->running, (double)x->waiting,
+                                100 * (double)x->blocks / (double)c->setup.blocks / (double)c->setup.replicas};
+        for (size_t k = 0; k < 3; k++) spill(bin[k], width_s, x->start_s, x->end_s, value[k]);
+    }
+    TRY(out_memory(a, &csv, e));
+    out_str(csv, "time_s,batch,queue,blocks_percent\n");
+    for (size_t i = 0; i < BINS; i++)
+        out_printf(csv, "%.9g,%.9g,%.9g,%.9g\n", ((double)i + .5) * width_s, bin[0][i], bin[1][i], bin[2][i]);
+    const char *subtitle = arena_printf(a, "%s, %lld requests, %s%s", c->of.hw.key, (long long)c->result.n, c->policy,
+                                        c->result.partial   ? ", PARTIAL"
+                                        : c->result.growing ? ", NO STEADY STATE"
+                                                            : "");
+    const char *title = arena_printf(a, "%s: batch, queue and cache over time", c->of.model.name);
+    const struct plot_request r = {
+        .kind = "timeline", .csv = out_text(csv, NULL), .title = title, .subtitle = subtitle, .output = output};
+    if (!r.csv || !subtitle || !title) return err_nomem(e);
+    return plot_render(a, &r, e);
+}

@@ -1,0 +1,283 @@
+/* simulate_request -- the options of `ridge simulate` as a workload, a scheduler and a cache. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calc/base/text.h"
+#include "calc/cli/scope.h"
+#include "calc/cli/simulate.h"
+#include "calc/serve/paged.h"
+
+static enum err_code count(const struct option_values *v, const char *name, int64_t low, int64_t high, int64_t *out,
+                           struct err *e)
+{
+    if (!option_get(v, name)) return ERR_OK;
+    if (units_parse_count(option_get(v, name), low, high, out, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
+    return ERR_OK;
+}
+
+static enum err_code seconds(const struct option_values *v, const char *name, double *out, struct err *e)
+{
+    if (!option_get(v, name)) return ERR_OK;
+    if (units_parse_time(option_get(v, name), out, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
+    return ERR_OK;
+}
+
+static enum err_code real(const struct option_values *v, const char *name, double low, double high, double *out,
+                          struct err *e)
+{
+    const char *text = option_get(v, name);
+    char *end, clean[64];
+    if (!text) return ERR_OK;
+    const double x = strtod(text, &end);
+    if (end == text || *end || !(x >= low && x <= high))
+        return err_set(e, ERR_USAGE, "--%s: wanted a number from %g to %g, not '%s'", name, low, high,
+                       text_clean(clean, sizeof clean, text, strlen(text)));
+    *out = x;
+    return ERR_OK;
+}
+
+/* One of n words, by its place. */
+static enum err_code word(const char *text, const char *name, const char *const *words, size_t n, int *out,
+                          struct err *e)
+{
+    char all[160] = "", clean[64];
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            *out = (int)i;
+            return ERR_OK;
+        }
+        (void)strncat(all, i == 0 ? "" : i + 1 == n ? " or " : ", ", sizeof all - strlen(all) - 1);
+        (void)strncat(all, words[i], sizeof all - strlen(all) - 1);
+    }
+    return err_set(e, ERR_USAGE, "--%s is %s, not '%s'", name, all,
+                   text_clean(clean, sizeof clean, text, strlen(text)));
+}
+
+#define WORD(text, name, out, e, ...)                                                                                  \
+    word((text), (name), (const char *const[]){__VA_ARGS__},                                                           \
+         sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *), (out), (e))
+
+/* ---- workload ---- */
+
+static enum err_code only_made(const struct option_values *v, struct err *e)
+{
+    static const char *const MADE[] = {"rate",  "concurrency", "prompt", "generate",     "arrivals",
+                                       "turns", "think",       "seed",   "shared-prefix"};
+    for (size_t i = 0; i < sizeof MADE / sizeof MADE[0]; i++)
+        if (option_given(v, MADE[i]))
+            return err_set(e, ERR_USAGE,
+                           "--trace says when requests come and how long they are; --%s cannot stand "
+                           "beside it",
+                           MADE[i]);
+    return ERR_OK;
+}
+
+static enum err_code open_trace(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
+{
+    int64_t most = 0;
+    TRY(only_made(v, e));
+    if (option_given(v, "requests")) TRY(count(v, "requests", 1, WORKLOAD_REQUESTS_MAX, &most, e));
+    TRY(workload_read(a, c->trace, &c->work, e));
+    if (most > 0 && (size_t)most < c->work.n) {
+        c->work.n = c->work.first_n = (size_t)most;
+        c->work.span_s = c->work.request[c->work.n - 1].arrival_s;
+    }
+    return ERR_OK;
+}
+
+static enum err_code open_work(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
+{
+    struct workload_spec *s = &c->spec;
+    int64_t seed = 1;
+    *s = (struct workload_spec){.turns = 1, .samples = 1, .requests = 1000};
+    c->trace = option_get(v, "trace");
+    TRY(count(v, "samples", 1, UINT16_MAX, &s->samples, e));
+    if (c->trace) {
+        TRY(open_trace(a, v, c, e));
+        c->work.samples = s->samples;
+        return ERR_OK;
+    }
+    c->arrivals = option_get(v, "arrivals");
+    TRY(count(v, "requests", 1, WORKLOAD_REQUESTS_MAX, &s->requests, e));
+    TRY(count(v, "concurrency", 1, WORKLOAD_REQUESTS_MAX, &s->concurrency, e));
+    TRY(count(v, "turns", 1, 1 << 16, &s->turns, e));
+    TRY(count(v, "shared-prefix", 1, WORKLOAD_TOKENS_MAX, &s->shared_tokens, e));
+    TRY(count(v, "seed", 0, UINT32_MAX, &seed, e));
+    TRY(seconds(v, "think", &s->think_s, e));
+    TRY(real(v, "rate", 1e-6, 1e6, &s->rate_per_s, e)); /* not a unit */
+    s->seed = (uint64_t)seed;
+    if (s->rate_per_s > 0 && s->concurrency > 0)
+        return err_set(e, ERR_USAGE,
+                       "--rate and --concurrency: requests come at times of their own, or when a client "
+                       "has its answer");
+    if (option_given(v, "arrivals") && !(s->rate_per_s > 0))
+        return err_set(e, ERR_USAGE, "--arrivals says how requests come at a --rate; the rate is missing");
+    if (workload_arrival_parse(c->arrivals, s, e) != ERR_OK) return err_prepend(e, "--arrivals: ");
+    if (workload_length_parse(a, option_get(v, "prompt"), &s->prompt, e) != ERR_OK) return err_prepend(e, "--prompt: ");
+    if (workload_length_parse(a, option_get(v, "generate"), &s->output, e) != ERR_OK)
+        return err_prepend(e, "--generate: ");
+    return workload_make(a, s, &c->work, e);
+}
+
+/* ---- model ---- */
+
+static enum err_code open_model(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
+{
+    struct estimate_request *q = &c->request;
+    int fidelity;
+    *q = (struct estimate_request){.options = v, .engine = true, .simulated = true};
+    if (v->operands_n)
+        return err_set(e, ERR_USAGE, "simulate: '%.60s' belongs to no option (the model goes after -m)",
+                       v->operands[0]);
+    if (!option_get(v, "model")) return err_set(e, ERR_USAGE, "simulate: which model? -m NAME (ridge list models)");
+    if (!option_get(v, "gpu")) return err_set(e, ERR_USAGE, "simulate: which GPUs? -g NAME[:N] (ridge list hardware)");
+    TRY(scope_settings(a, option_get(v, "set"), &q->set, &q->set_n, e));
+    TRY(count(v, "tp", 1, 1 << 12, &q->layout.layout.tp, e));
+    TRY(count(v, "replicas", 1, SIMULATE_REPLICAS_MAX, &q->layout.layout.replicas, e));
+    TRY(count(v, "block-size", 1, 1 << 20, &q->block_tokens, e));
+    q->layout.layout.skew = 1;
+    q->what_if = option_get(v, "what-if");
+    q->weights = option_get(v, "weights");
+    q->kv = option_get(v, "kv");
+    q->activations = option_get(v, "activations");
+    TRY(WORD(option_get(v, "fidelity"), "fidelity", &fidelity, e, "bound", "roofline", "calibrated"));
+    q->calibrated = fidelity == 2;
+    q->fidelity = q->calibrated ? STEP_BOUND : (enum step_fidelity)fidelity;
+    q->efficiency = option_get(v, "efficiency");
+    q->framework = option_get(v, "framework");
+    if (!q->calibrated && (q->efficiency || q->framework))
+        return err_set(e, ERR_USAGE, "--%s says how times are calibrated; it needs --fidelity calibrated",
+                       q->efficiency ? "efficiency" : "framework");
+    TRY(WORD(option_get(v, "pool"), "pool", &fidelity, e, "engine", "ideal"));
+    c->pool = option_get(v, "pool");
+    q->engine = fidelity == 0;
+    TRY(estimate_conventions_text(a, q, e));
+    TRY(estimate_case_open(a, q, option_get(v, "model"), option_get(v, "gpu"), &c->of, e));
+    if (c->of.replicas > SIMULATE_REPLICAS_MAX)
+        return err_set(e, ERR_USAGE, "%lld copies: up to %d can be simulated", (long long)c->of.replicas,
+                       SIMULATE_REPLICAS_MAX);
+    return ERR_OK;
+}
+
+/* ---- scheduler ---- */
+
+static enum err_code open_policy(const struct option_values *v, struct simulate_case *c, struct err *e)
+{
+    static const char CHUNKED[] = "chunked=";
+    struct simulate_setup *s = &c->setup;
+    const char *text = c->policy = option_get(v, "policy");
+    char clean[64];
+    if (strncmp(text, CHUNKED, sizeof CHUNKED - 1) == 0) {
+        s->policy = SIMULATE_CHUNKED;
+        if (units_parse_count(text + sizeof CHUNKED - 1, 1, WORKLOAD_TOKENS_MAX, &s->budget_tokens, e) != ERR_OK)
+            return err_prepend(e, "--policy: ");
+        return ERR_OK;
+    }
+    s->policy = strcmp(text, "fcfs") == 0     ? SIMULATE_FCFS
+                : strcmp(text, "static") == 0 ? SIMULATE_STATIC
+                                              : SIMULATE_CHUNKED;
+    if (s->policy != SIMULATE_CHUNKED || strcmp(text, "chunked") == 0) return ERR_OK;
+    return err_set(e, ERR_USAGE, "--policy is chunked, chunked=TOKENS, fcfs or static, not '%s'",
+                   text_clean(clean, sizeof clean, text, strlen(text)));
+}
+
+/* What the engine starts with, where nothing was said. */
+static enum err_code open_limits(const struct option_values *v, struct simulate_case *c, struct err *e)
+{
+    struct simulate_setup *s = &c->setup;
+    const struct pool_request *r = &c->of.engine.request;
+    const bool engine = c->request.engine;
+    int64_t budget = engine ? r->max_num_batched_tokens : 8192;
+    s->max_seqs = engine ? r->max_num_seqs : 256;
+    s->max_len_tokens =
+        engine && r->max_model_len_tokens > 0 ? r->max_model_len_tokens : c->of.model.max_context_tokens;
+    TRY(count(v, "max-num-seqs", 1, 1 << 20, &s->max_seqs, e));
+    TRY(count(v, "max-num-batched-tokens", 1, WORKLOAD_TOKENS_MAX, &budget, e));
+    TRY(count(v, "max-model-len", 1, WORKLOAD_TOKENS_MAX, &s->max_len_tokens, e));
+    if (s->max_len_tokens < 1) s->max_len_tokens = WORKLOAD_TOKENS_MAX;
+    if (s->budget_tokens > 0 && option_given(v, "max-num-batched-tokens"))
+        return err_set(e, ERR_USAGE, "--policy chunked=N and --max-num-batched-tokens say the same");
+    if (s->budget_tokens == 0) s->budget_tokens = budget;
+    if (s->policy == SIMULATE_CHUNKED && s->max_seqs > s->budget_tokens) {
+        if (option_given(v, "max-num-seqs"))
+            return err_set(e, ERR_USAGE, "a step of %lld tokens is too small for --max-num-seqs %lld",
+                           (long long)s->budget_tokens, (long long)s->max_seqs);
+        s->max_seqs = s->budget_tokens;
+    }
+    return ERR_OK;
+}
+
+static enum err_code open_memory(const struct option_values *v, struct simulate_case *c, struct err *e)
+{
+    struct simulate_setup *s = &c->setup;
+    int memory;
+    c->memory = option_get(v, "memory");
+    TRY(WORD(c->memory, "memory", &memory, e, "paged", "contiguous", "contiguous=max", "contiguous=pow2",
+             "contiguous=exact"));
+    s->memory = memory == 0 ? SIMULATE_PAGED : memory < 3 ? SIMULATE_REGION_MAX : (enum simulate_memory)(memory - 1);
+    s->prefix_cache = option_get(v, "prefix-cache") != NULL;
+    s->watermark_frac = s->policy == SIMULATE_FCFS ? .01 : 0;
+    return real(v, "watermark", 0, .999, &s->watermark_frac, e);
+}
+
+/* Tokens that the memory left over by weights, the largest step's activations and states holds. */
+static enum err_code open_ideal(struct arena *a, struct simulate_case *c, struct err *e)
+{
+    const struct estimate_case *of = &c->of;
+    struct simulate_setup *s = &c->setup;
+    struct mix x;
+    double v[MIX_VALUES_N], tokens;
+    char more[UNITS_TEXT_MAX];
+    TRY(mix_open(a, of->mix_plan, &x, e));
+    mix_prefill(&x, 1, (double)s->budget_tokens, 0);
+    mix_eval(&x, v);
+    const double token = step_kv_bytes_per_token_full(of->step) + step_kv_bytes_per_token_windowed(of->step) +
+                         step_kv_bytes_per_token_index(of->step);
+    c->pool_bytes = of->capacity_bytes - step_weight_bytes(of->step) - estimate_tower_bytes(of) -
+                    v[MIX_activation_bytes] - step_state_bytes_per_sequence(of->step) * (double)s->max_seqs;
+    if (!(c->pool_bytes > 0))
+        return err_set(e, ERR_NO, "does not fit: weights, activations and states need %s more than one GPU has",
+                       units_format_bytes(more, -c->pool_bytes));
+    tokens = token > 0 ? c->pool_bytes / token : (double)s->max_seqs * (double)s->max_len_tokens;
+    s->blocks = (int64_t)fmin(tokens / (double)s->block_tokens, PAGED_BLOCKS_MAX);
+    return s->blocks > 0 ? ERR_OK : err_set(e, ERR_NO, "does not fit: not one block of the cache");
+}
+
+static enum err_code open_pool(struct arena *a, struct simulate_case *c, struct err *e)
+{
+    struct simulate_setup *s = &c->setup;
+    const struct estimate_engine *g = &c->of.engine;
+    s->block_tokens = c->request.block_tokens;
+    if (!c->request.engine) return open_ideal(a, c, e);
+    if (g->refusal[0]) return err_set(e, ERR_NO, "the engine does not start: it %s", g->refusal);
+    c->pool_bytes = g->pool.pool_bytes;
+    s->block_tokens = g->pool.block_tokens;
+    s->blocks = g->pages ? g->pool.tokens / s->block_tokens : g->pool.blocks;
+    if (s->blocks > PAGED_BLOCKS_MAX) s->blocks = PAGED_BLOCKS_MAX;
+    return ERR_OK;
+}
+
+enum err_code simulate_case_open(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
+{
+    struct simulate_setup *s = &c->setup;
+    int route;
+    *c = (struct simulate_case){.options = v};
+    TRY(open_policy(v, c, e));
+    TRY(open_model(a, v, c, e));
+    TRY(open_work(a, v, c, e));
+    TRY(open_limits(v, c, e));
+    TRY(open_memory(v, c, e));
+    TRY(open_pool(a, c, e));
+    c->route = option_get(v, "route");
+    TRY(WORD(c->route, "route", &route, e, "round-robin", "least-loaded", "prefix"));
+    s->route = (enum simulate_route)route;
+    if (s->route == SIMULATE_PREFIX && !s->prefix_cache)
+        return err_set(e, ERR_USAGE, "--route prefix looks for cached prefixes: it needs --prefix-cache");
+    TRY(seconds(v, "overhead", &s->overhead_s, e));
+    s->work = &c->work;
+    s->plan = c->of.mix_plan;
+    s->calibrated = c->of.calibrated;
+    s->replicas = c->of.replicas;
+    return ERR_OK;
+}

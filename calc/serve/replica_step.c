@@ -1,0 +1,251 @@
+/* replica_step -- what a step takes, and what it leaves; of replica.h. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "calc/serve/replica_parts.h"
+
+/* ---- times ---- */
+
+static double price(struct replica *r, const struct mix *x)
+{
+    double v[MIX_VALUES_N];
+    struct calibrated_time t;
+    mix_eval(x, v);
+    if (!r->setup->calibrated) return v[MIX_step_s] + r->setup->overhead_s;
+    calibrated_mix_eval(r->setup->calibrated, x, v[MIX_step_s], &t);
+    return t.s + r->setup->overhead_s;
+}
+
+/* Seconds of the first j of steps that begin with first_s and grow by slope_s. */
+static double sum_s(double first_s, double slope_s, double j) { return j * first_s + slope_s * j * (j - 1) / 2; }
+
+/* How far a run of at most k steps may go before until_s, its steps growing evenly: its first step and slope. */
+static int64_t straight(struct replica *r, int64_t k, double until_s, double *first_s, double *slope_s)
+{
+    enum { CALIBRATED_MOST = 8 };
+    if (r->setup->calibrated && k > CALIBRATED_MOST) k = CALIBRATED_MOST; /* three points prove nothing of those */
+    const double within = r->setup->calibrated ? 1e-3 : 1e-9, left_s = until_s - r->clock_s;
+    *first_s = price(r, &r->decode);
+    *slope_s = 0;
+    if (left_s / *first_s < (double)k) k = (int64_t)fmax(left_s / *first_s, 0) + 1; /* steps only get longer */
+    while (k >= 4) {
+        const int64_t mid = (k - 1) / 2;
+        mix_copy(&r->scratch, &r->decode);
+        mix_advance(&r->scratch, (double)r->decoding_n * (double)mid);
+        const double mid_s = price(r, &r->scratch);
+        mix_advance(&r->scratch, (double)r->decoding_n * (double)(k - 1 - mid));
+        const double slope = (price(r, &r->scratch) - *first_s) / (double)(k - 1);
+        if (fabs(*first_s + slope * (double)mid - mid_s) <= within * mid_s) {
+            *slope_s = slope;
+            break;
+        }
+        k = mid + 1;
+    }
+    if (k < 4) return 1;
+    while (k > 1 && sum_s(*first_s, *slope_s, (double)(k - 1)) >= left_s) {
+        int64_t low = 1, high = k - 1; /* the last step begins too late */
+        while (low < high) {
+            const int64_t at = low + (high - low + 1) / 2;
+            if (sum_s(*first_s, *slope_s, (double)(at - 1)) < left_s)
+                low = at;
+            else
+                high = at - 1;
+        }
+        k = low;
+    }
+    return k;
+}
+
+/* ---- a step ---- */
+
+static int64_t blocks_used(const struct replica *r)
+{
+    if (r->setup->memory == SIMULATE_PAGED) return r->pool.blocks - r->pool.idle;
+    return replica_blocks(r, r->regions.used);
+}
+
+static void account(struct replica *r, struct simulate_step *x)
+{
+    struct replica_sums *s = &r->sums;
+    const double took_s = x->end_s - x->start_s;
+    const double held =
+        (double)(r->setup->memory == SIMULATE_PAGED ? x->blocks * r->setup->block_tokens : r->regions.used);
+    s->steps += x->steps;
+    s->busy_s += took_s;
+    s->running_s += took_s * (double)x->running;
+    s->stored_s += took_s * (double)x->stored_tokens;
+    s->held_s += took_s * held;
+    s->blocks_s += took_s * (double)x->blocks;
+    s->computed_tokens += (double)x->prefill_tokens;
+    if (x->running > s->most_running) s->most_running = x->running;
+    if (x->blocks > s->most_blocks) s->most_blocks = x->blocks;
+    if (r->setup->step) r->setup->step(r->setup->closure, x);
+}
+
+/* The samples of a request whose prompt is computed. */
+static enum err_code fork(struct replica *r, struct replica_seq *q, struct err *e)
+{
+    for (int64_t i = 1; i < r->setup->work->samples; i++) {
+        struct replica_seq *f = calloc(1, sizeof *f);
+        if (!f) return err_nomem(e);
+        *f = *q;
+        f->kv = (struct paged_list){0};
+        f->region = (struct region){0, 0};
+        f->first = false;
+        if (r->setup->memory == SIMULATE_PAGED) {
+            if (paged_fork(&r->pool, &q->kv, &f->kv) != ERR_OK ||
+                !replica_push(&r->running, &r->running_n, &r->room, f)) {
+                replica_free_seq(r, f);
+                return err_nomem(e);
+            }
+        } else {
+            f->stored = 0;
+            free(f);
+            return err_set(e, ERR_RANGE, "samples of one prompt share blocks: regions have none");
+        }
+        r->stored_tokens += f->stored;
+        replica_start_decoding(r, f);
+    }
+    return ERR_OK;
+}
+
+/* Pieces are computed; prompts that are complete have their first token, and decode. */
+static enum err_code end_pieces(struct replica *r, struct err *e)
+{
+    int64_t kept = 0;
+    const int64_t n = r->running_n;
+    for (int64_t i = 0; i < n; i++) {
+        struct replica_seq *q = r->running[i];
+        const bool piece = q->piece > 0;
+        if (piece) {
+            q->done += q->piece;
+            replica_store(r, q, q->piece);
+            q->piece = 0;
+        }
+        if (!piece || q->done < q->target) {
+            r->running[kept++] = q;
+            continue;
+        }
+        struct simulate_record *x = &r->record[q->request];
+        q->generated++;
+        if (isnan(x->first_s)) x->first_s = r->clock_s;
+        if (q->generated >= q->wanted) {
+            r->unfinished[q->request] =
+                (uint16_t)(r->unfinished[q->request] - (q->generated == 1 ? r->setup->work->samples - 1 : 0));
+            TRY(replica_answer(r, q, e));
+            continue;
+        }
+        replica_start_decoding(r, q);
+        if (q->generated == 1 && q->first) TRY(fork(r, q, e));
+        r->running[kept++] = q;
+    }
+    for (int64_t i = n; i < r->running_n; i++) r->running[kept++] = r->running[i];
+    r->running_n = kept;
+    return ERR_OK;
+}
+
+/* Those that decoded are k tokens further. */
+static enum err_code end_decoding(struct replica *r, int64_t k, struct err *e)
+{
+    const double settled = mix_settled_tokens(r->setup->plan);
+    int64_t kept = 0, even = 0;
+    for (int64_t i = 0; i < r->running_n; i++) {
+        struct replica_seq *q = r->running[i];
+        r->running[kept++] = q;
+        if (!q->decoding) continue;
+        const bool ends = q->generated + k >= q->wanted, moves = (double)q->stored + 1 >= settled && !ends;
+        if (moves)
+            even++;
+        else
+            mix_decode(&r->decode, -1, q->stored + 1);
+        replica_store(r, q, (int32_t)k);
+        q->generated += (int32_t)k;
+        if (!moves && !ends) mix_decode(&r->decode, 1, q->stored + 1);
+        if (!ends) continue;
+        kept--;
+        r->decoding_n--;
+        TRY(replica_answer(r, q, e));
+    }
+    mix_advance(&r->decode, (double)even * (double)k);
+    r->running_n = kept;
+    if (r->decoding_n == 0) mix_clear(&r->decode);
+    return ERR_OK;
+}
+
+/* How many steps may be one run: until an answer ends, blocks run out, or lengths do not grow evenly. */
+static int64_t run_length(const struct replica *r)
+{
+    const double settled = mix_settled_tokens(r->setup->plan);
+    int64_t k = INT32_MAX;
+    for (int64_t i = 0; i < r->running_n; i++) {
+        const struct replica_seq *q = r->running[i];
+        if (q->wanted - q->generated < k) k = q->wanted - q->generated;
+        if ((double)q->stored + 1 < settled) k = 1;
+    }
+    if (r->setup->memory != SIMULATE_PAGED || k <= 1 || replica_need(r, k) <= r->pool.idle) return k;
+    int64_t low = 1;
+    while (low + 1 < k) { /* replica_need(low) fits, replica_need(k) does not */
+        const int64_t at = low + (k - low) / 2;
+        if (replica_need(r, at) <= r->pool.idle)
+            low = at;
+        else
+            k = at;
+    }
+    return low;
+}
+
+static enum err_code decode_run(struct replica *r, double until_s, struct simulate_step *x, struct err *e)
+{
+    double first_s, slope_s;
+    const int64_t k = straight(r, run_length(r), until_s, &first_s, &slope_s);
+    for (int64_t i = 0; i < r->running_n; i++)
+        if (!replica_grow(r, r->running[i], k)) return err_nomem(e);
+    x->steps = k;
+    x->blocks = blocks_used(r);
+    x->stored_tokens = r->stored_tokens + k * r->decoding_n;
+    r->clock_s += sum_s(first_s, slope_s, (double)k);
+    x->end_s = r->clock_s;
+    account(r, x);
+    return end_decoding(r, k, e);
+}
+
+static enum err_code prefill_step(struct replica *r, struct simulate_step *x, struct err *e)
+{
+    const bool together = r->setup->policy == SIMULATE_CHUNKED;
+    if (together)
+        mix_copy(&r->scratch, &r->decode);
+    else
+        mix_clear(&r->scratch);
+    for (int64_t i = 0; i < r->running_n; i++) {
+        struct replica_seq *q = r->running[i];
+        if (q->piece > 0) mix_prefill(&r->scratch, 1, q->piece, q->done);
+        if (q->decoding && together && !replica_grow(r, q, 1)) return err_nomem(e);
+    }
+    if (!together) x->decoding = 0;
+    x->blocks = blocks_used(r);
+    x->stored_tokens = r->stored_tokens + x->decoding + x->prefill_tokens;
+    r->clock_s += price(r, &r->scratch);
+    x->end_s = r->clock_s;
+    account(r, x);
+    if (together && r->decoding_n > 0) TRY(end_decoding(r, 1, e));
+    return end_pieces(r, e);
+}
+
+enum err_code replica_step(struct replica *r, double until_s, struct err *e)
+{
+    r->answered_n = 0;
+    TRY(replica_plan(r, e));
+    struct simulate_step x = {.replica = r->index,
+                              .steps = 1,
+                              .start_s = r->clock_s,
+                              .decoding = r->decoding_n,
+                              .running = r->running_n,
+                              .waiting = r->waiting_n + r->preempted_n};
+    for (int64_t i = 0; i < r->running_n; i++) {
+        x.prefilling += r->running[i]->piece > 0;
+        x.prefill_tokens += r->running[i]->piece;
+    }
+    if (x.prefilling > 0) return prefill_step(r, &x, e);
+    if (r->decoding_n == 0) return err_set(e, ERR_RANGE, "a step with nothing in it: a request cannot be served");
+    return decode_run(r, until_s, &x, e);
+}

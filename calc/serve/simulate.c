@@ -1,0 +1,368 @@
+#include "calc/serve/simulate.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "calc/serve/replica.h"
+
+/* A request that follows an answer. */
+struct follower {
+    double at_s;
+    uint32_t request;
+};
+
+struct simulation {
+    const struct simulate_setup *s;
+    struct replica *replica;
+    struct simulate_result *out;
+    struct follower *heap; /* the earliest first */
+    size_t heap_n, heap_room;
+    size_t next;   /* of the requests that arrive by themselves */
+    size_t ended;  /* answered or refused */
+    int64_t turn;  /* of round robin */
+    bool follows;  /* arrivals may depend on answers */
+    int64_t *load; /* scratch: requests in each replica */
+};
+
+/* ---- followers ---- */
+
+static bool earlier(const struct follower *x, const struct follower *y)
+{
+    if (x->at_s < y->at_s || x->at_s > y->at_s) return x->at_s < y->at_s;
+    return x->request < y->request;
+}
+
+static enum err_code heap_add(struct simulation *m, struct follower f, struct err *e)
+{
+    if (m->heap_n == m->heap_room) {
+        const size_t room = m->heap_room ? m->heap_room * 2 : 256; /* not a unit */
+        struct follower *more = realloc(m->heap, room * sizeof *more);
+        if (!more) return err_nomem(e);
+        m->heap = more;
+        m->heap_room = room;
+    }
+    size_t i = m->heap_n++;
+    for (; i > 0 && earlier(&f, &m->heap[(i - 1) / 2]); i = (i - 1) / 2) m->heap[i] = m->heap[(i - 1) / 2];
+    m->heap[i] = f;
+    return ERR_OK;
+}
+
+static struct follower heap_take(struct simulation *m)
+{
+    const struct follower first = m->heap[0], last = m->heap[--m->heap_n];
+    size_t i = 0;
+    for (;;) {
+        size_t k = 2 * i + 1;
+        if (k >= m->heap_n) break;
+        if (k + 1 < m->heap_n && earlier(&m->heap[k + 1], &m->heap[k])) k++;
+        if (!earlier(&m->heap[k], &last)) break;
+        m->heap[i] = m->heap[k];
+        i = k;
+    }
+    m->heap[i] = last;
+    return first;
+}
+
+/* ---- routing ---- */
+
+/* Requests in a replica at a time: what its step in progress ends is still there. */
+static int64_t load_at(const struct replica *r, double now_s)
+{
+    return r->running_n + r->waiting_n + r->preempted_n + (r->clock_s > now_s ? r->answered_n : 0);
+}
+
+/* Those of the least requests; of several the first behind the last one used, so that an idle service takes turns. */
+static int64_t least_loaded(struct simulation *m)
+{
+    const int64_t n = m->s->replicas;
+    int64_t best = m->turn % n;
+    for (int64_t k = 1; k < n; k++) {
+        const int64_t i = (m->turn + k) % n;
+        if (m->load[i] < m->load[best]) best = i;
+    }
+    return best;
+}
+
+/* The longest cached prefix, among replicas with at most half as many requests again as the least loaded, and 8. */
+static int64_t longest_prefix(struct simulation *m, const struct workload_request *q)
+{
+    enum { SLACK = 8 };
+    int64_t best = least_loaded(m), matched = replica_match(&m->replica[best], q);
+    const int64_t most = m->load[best] + m->load[best] / 2 + SLACK;
+    for (int64_t i = 0; i < m->s->replicas; i++) {
+        const int64_t n = m->load[i] <= most ? replica_match(&m->replica[i], q) : 0;
+        if (n <= matched) continue;
+        matched = n;
+        best = i;
+    }
+    return best;
+}
+
+static int64_t route(struct simulation *m, const struct workload_request *q, double now_s)
+{
+    const int64_t n = m->s->replicas;
+    int64_t to = m->turn % n;
+    if (m->s->route != SIMULATE_ROUND_ROBIN && n > 1) {
+        for (int64_t i = 0; i < n; i++) m->load[i] = load_at(&m->replica[i], now_s);
+        to = m->s->route == SIMULATE_PREFIX ? longest_prefix(m, q) : least_loaded(m);
+    }
+    m->turn = to + 1;
+    return to;
+}
+
+/* ---- events ---- */
+
+static enum err_code follow(struct simulation *m, uint32_t request, double at_s, struct err *e)
+{
+    const struct workload *w = m->s->work;
+    m->ended++;
+    if (w->request[request].next == WORKLOAD_NO_NEXT) return ERR_OK;
+    return heap_add(m, (struct follower){at_s + w->think_s, w->request[request].next}, e);
+}
+
+static size_t waiting(const struct simulation *m)
+{
+    size_t n = 0;
+    for (int64_t i = 0; i < m->s->replicas; i++) n += (size_t)(m->replica[i].waiting_n + m->replica[i].preempted_n);
+    return n;
+}
+
+static enum err_code arrive(struct simulation *m, uint32_t request, double now_s, struct err *e)
+{
+    const struct workload_request *q = &m->s->work->request[request];
+    struct simulate_record *x = &m->out->record[request];
+    x->arrival_s = now_s;
+    if (!replica_fits(&m->replica[0], q)) {
+        m->out->refused++;
+        return follow(m, request, now_s, e);
+    }
+    const int64_t to = route(m, q, now_s);
+    struct replica *r = &m->replica[to];
+    x->replica = (uint16_t)to;
+    if (replica_idle(r) && r->clock_s < now_s) {
+        r->clock_s = now_s;
+        r->answered_n = 0;
+    }
+    replica_enqueue(r, request);
+    return ERR_OK;
+}
+
+/* The replica whose next step begins first; -1: none has anything to do. *second_s: when the one after it does. */
+static int64_t first_busy(const struct simulation *m, double *second_s)
+{
+    int64_t best = -1;
+    *second_s = (double)INFINITY;
+    for (int64_t i = 0; i < m->s->replicas; i++) {
+        if (replica_idle(&m->replica[i])) continue;
+        if (best < 0 || m->replica[i].clock_s < m->replica[best].clock_s) {
+            if (best >= 0) *second_s = m->replica[best].clock_s;
+            best = i;
+        } else if (m->replica[i].clock_s < *second_s) {
+            *second_s = m->replica[i].clock_s;
+        }
+    }
+    return best;
+}
+
+/* The next arrival of either kind; infinite: none is known. */
+static double next_arrival_s(const struct simulation *m, bool *followed)
+{
+    const struct workload *w = m->s->work;
+    const double own_s = m->next < w->first_n ? w->request[m->next].arrival_s : (double)INFINITY;
+    *followed = m->heap_n > 0 && m->heap[0].at_s < own_s;
+    return *followed ? m->heap[0].at_s : own_s;
+}
+
+static enum err_code take_arrival(struct simulation *m, bool followed, struct err *e)
+{
+    if (followed) {
+        const struct follower f = heap_take(m);
+        return arrive(m, f.request, f.at_s, e);
+    }
+    const uint32_t i = (uint32_t)m->next++;
+    TRY(arrive(m, i, m->s->work->request[i].arrival_s, e));
+    if (m->next == (m->s->work->first_n + 1) / 2) m->out->waiting_half = waiting(m);
+    if (m->next == m->s->work->first_n) m->out->waiting_last = waiting(m);
+    return ERR_OK;
+}
+
+static enum err_code run_events(struct simulation *m, struct err *e)
+{
+    enum { OFTEN = 1 << 10 };
+    const struct workload *w = m->s->work;
+    for (size_t events = 1; m->ended < w->n; events++) {
+        bool followed;
+        double second_s;
+        const double arrival_s = next_arrival_s(m, &followed);
+        const int64_t i = first_busy(m, &second_s);
+        if (i < 0 && !(arrival_s < (double)INFINITY)) return err_set(e, ERR_RANGE, "requests that never come");
+        if (m->s->progress && events % OFTEN == 0 && !m->s->progress(m->s->closure, m->ended, w->n)) {
+            m->out->partial = true;
+            return ERR_OK;
+        }
+        if (i < 0 || arrival_s <= m->replica[i].clock_s) {
+            TRY(take_arrival(m, followed, e));
+            continue;
+        }
+        struct replica *r = &m->replica[i];
+        TRY(replica_step(r, m->follows ? fmin(arrival_s, second_s) : arrival_s, e));
+        for (int64_t k = 0; k < r->answered_n; k++) {
+            m->out->finished++;
+            TRY(follow(m, r->answered[k], r->clock_s, e));
+        }
+        if (r->clock_s > m->out->span_s) m->out->span_s = r->clock_s;
+    }
+    return ERR_OK;
+}
+
+/* ---- the whole ---- */
+
+static enum err_code check(const struct simulate_setup *s, struct err *e)
+{
+    if (s->max_seqs < 1 || s->block_tokens < 1 || s->blocks < 1 || s->max_len_tokens < 1)
+        return err_set(e, ERR_RANGE, "a simulation takes at least one sequence, one block and one token");
+    if (s->policy != SIMULATE_STATIC && s->budget_tokens < 1) return err_set(e, ERR_RANGE, "a step of no tokens");
+    if (s->policy == SIMULATE_CHUNKED && s->budget_tokens < s->max_seqs)
+        return err_set(e, ERR_RANGE, "a step of %lld tokens is too small for %lld sequences that decode",
+                       (long long)s->budget_tokens, (long long)s->max_seqs);
+    if (s->replicas < 1 || s->replicas > SIMULATE_REPLICAS_MAX)
+        return err_set(e, ERR_RANGE, "from 1 to %d replicas", SIMULATE_REPLICAS_MAX);
+    if (!(s->watermark_frac >= 0) || s->watermark_frac >= 1 || !(s->overhead_s >= 0) || !isfinite(s->overhead_s))
+        return err_set(e, ERR_RANGE, "a watermark is in [0, 1), an overhead not below 0");
+    if (s->work->samples > 1 && (s->policy == SIMULATE_STATIC || s->memory != SIMULATE_PAGED))
+        return err_set(e, ERR_RANGE, "samples of one prompt share blocks: they need a paged cache and no static batch");
+    if (s->prefix_cache && (s->policy == SIMULATE_STATIC || s->memory != SIMULATE_PAGED))
+        return err_set(e, ERR_RANGE, "a prefix cache needs a paged cache and no static batch");
+    if (s->policy == SIMULATE_STATIC && s->memory != SIMULATE_PAGED)
+        return err_set(e, ERR_RANGE, "a static batch reserves what its longest needs already");
+    if (s->work->samples > UINT16_MAX) return err_set(e, ERR_RANGE, "more than %d samples", UINT16_MAX);
+    if (!mix_timed(s->plan))
+        return err_set(e, ERR_INPUT, "no peak rate of the device is known, so steps have no times");
+    return ERR_OK;
+}
+
+static void add_up(struct simulation *m)
+{
+    struct simulate_result *o = m->out;
+    const struct workload *w = m->s->work;
+    double running = 0, stored = 0, held = 0, blocks = 0;
+    for (int64_t i = 0; i < m->s->replicas; i++) {
+        const struct replica *r = &m->replica[i];
+        o->busy_s += r->sums.busy_s;
+        o->steps += r->sums.steps;
+        o->preemptions += r->sums.preemptions;
+        o->copies += r->pool.copies;
+        o->evictions += r->pool.evictions;
+        o->computed_tokens += r->sums.computed_tokens;
+        o->cached_tokens += r->sums.cached_tokens;
+        if (r->sums.most_running > o->most_running) o->most_running = r->sums.most_running;
+        if (r->sums.most_blocks > o->most_blocks) o->most_blocks = r->sums.most_blocks;
+        running += r->sums.running_s;
+        stored += r->sums.stored_s;
+        held += r->sums.held_s;
+        blocks += r->sums.blocks_s;
+    }
+    o->mean_running = running / o->busy_s;
+    o->useful_frac = stored / held;
+    o->block_frac = blocks / o->busy_s / (double)m->s->blocks;
+    for (size_t i = 0; i < w->n; i++) {
+        if (!(o->record[i].finish_s >= 0)) continue;
+        o->prompt_tokens += w->request[i].prompt_tokens;
+        o->output_tokens += (double)w->request[i].output_tokens * (double)w->samples;
+    }
+    /* A queue that holds a twentieth of all that came, and grew by half in the second half of the arrivals. */
+    o->growing = w->open && w->timed && o->waiting_last > w->first_n / 20 && 2 * o->waiting_last > 3 * o->waiting_half;
+}
+
+static enum err_code open_all(struct arena *a, struct simulation *m, struct err *e)
+{
+    const struct simulate_setup *s = m->s;
+    const struct workload *w = s->work;
+    const double unknown = (double)NAN;
+    uint16_t *unfinished = arena_array(a, w->n, sizeof *unfinished);
+    uint32_t *link = arena_array(a, w->n, sizeof *link);
+    m->load = arena_array(a, (size_t)s->replicas, sizeof *m->load);
+    m->out->record = arena_array(a, w->n, sizeof *m->out->record);
+    if (!unfinished || !link || !m->load || !m->out->record) return err_nomem(e);
+    m->out->n = w->n;
+    for (size_t i = 0; i < w->n; i++)
+        m->out->record[i] = (struct simulate_record){.arrival_s = unknown,
+                                                     .start_s = unknown,
+                                                     .first_s = unknown,
+                                                     .finish_s = unknown,
+                                                     .prompt_tokens = w->request[i].prompt_tokens,
+                                                     .output_tokens = w->request[i].output_tokens};
+    for (size_t i = 0; i < w->n; i++) m->follows |= w->request[i].next != WORKLOAD_NO_NEXT;
+    for (int64_t i = 0; i < s->replicas; i++) {
+        TRY(replica_open(a, s, i, &m->replica[i], e));
+        m->replica[i].record = m->out->record;
+        m->replica[i].unfinished = unfinished;
+        m->replica[i].link = link;
+    }
+    return ERR_OK;
+}
+
+enum err_code simulate_run(struct arena *a, const struct simulate_setup *s, struct simulate_result *out, struct err *e)
+{
+    TRY(check(s, e));
+    struct simulate_result result = {.n = 0};
+    struct simulation m = {.s = s, .out = &result};
+    m.replica = arena_array(a, (size_t)s->replicas, sizeof *m.replica);
+    if (!m.replica) return err_nomem(e);
+    enum err_code code = open_all(a, &m, e);
+    if (code == ERR_OK) code = run_events(&m, e);
+    if (code == ERR_OK) add_up(&m);
+    for (int64_t i = 0; i < s->replicas; i++) replica_close(&m.replica[i]);
+    free(m.heap);
+    if (code == ERR_OK) *out = result;
+    return code;
+}
+
+/* ---- what requests saw ---- */
+
+double simulate_ttft_s(const struct simulate_record *r) { return r->first_s - r->arrival_s; }
+double simulate_latency_s(const struct simulate_record *r) { return r->finish_s - r->arrival_s; }
+double simulate_wait_s(const struct simulate_record *r) { return r->start_s - r->arrival_s; }
+double simulate_tpot_s(const struct simulate_record *r)
+{
+    return r->output_tokens > 1 ? (r->finish_s - r->first_s) / (r->output_tokens - 1) : (double)NAN;
+}
+
+static int by_value(const void *x, const void *y)
+{
+    const double p = *(const double *)x, q = *(const double *)y;
+    return (p > q) - (p < q);
+}
+
+static double at_least(const double *v, size_t n, double p)
+{
+    const size_t i = (size_t)ceil(p * (double)n);
+    return v[i > 0 ? i - 1 : 0];
+}
+
+enum err_code simulate_spread_of(const struct simulate_result *r, double (*value)(const struct simulate_record *),
+                                 struct simulate_spread *out, struct err *e)
+{
+    const double unknown = (double)NAN;
+    *out = (struct simulate_spread){0, unknown, unknown, unknown, unknown, unknown, unknown};
+    double *v = malloc((r->n + 1) * sizeof *v), sum = 0;
+    if (!v) return err_nomem(e);
+    for (size_t i = 0; i < r->n; i++) {
+        if (!(r->record[i].finish_s >= 0)) continue;
+        const double x = value(&r->record[i]);
+        if (isnan(x)) continue;
+        v[out->n++] = x;
+        sum += x;
+    }
+    if (out->n > 0) {
+        qsort(v, out->n, sizeof *v, by_value);
+        out->mean = sum / (double)out->n;
+        out->p50 = at_least(v, out->n, .5);
+        out->p90 = at_least(v, out->n, .9);
+        out->p95 = at_least(v, out->n, .95);
+        out->p99 = at_least(v, out->n, .99);
+        out->most = v[out->n - 1];
+    }
+    free(v);
+    return ERR_OK;
+}

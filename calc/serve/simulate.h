@@ -1,0 +1,105 @@
+/* simulate -- requests through the scheduler of an inference engine, step by step: when each gets its first token and
+ * its last.
+ *
+ * A replica has a queue, a batch and a cache. It goes from step to step; what a step holds is decided when it begins:
+ *   static       a batch of whoever waits, padded to the longest prompt, until its longest answer is done
+ *   fcfs         prompts first: those that wait and fit are prefilled in a step of their own, else all decode
+ *                (vLLM V0, Orca with paging)
+ *   chunked      a budget of tokens a step: those that decode take one each, pieces of prompts what is left (vLLM V1,
+ *                Sarathi-Serve)
+ * When the cache is full the request that came last loses its blocks and is computed anew later (preemption by
+ * recompute). Steps are timed by calc/time/mix.h from the step's real shapes, or by calibrated_mix_eval.
+ *
+ * A run of steps in which nothing but lengths changes is priced at once: floors are sums of maxima of linear functions
+ * of the contexts, so convex along the run, and a convex function that is linear at three points is linear between
+ * them. Derivations: MODEL.md "Simulation". Source: Orca, OSDI 2022; PagedAttention, arXiv 2309.06180; Sarathi-Serve,
+ * arXiv 2403.02310; vLLM v1/core/sched/scheduler.py. */
+#ifndef RIDGE_SERVE_SIMULATE_H
+#define RIDGE_SERVE_SIMULATE_H
+
+#include "calc/fit/calibrated.h"
+#include "calc/serve/workload.h"
+
+enum simulate_policy { SIMULATE_STATIC, SIMULATE_FCFS, SIMULATE_CHUNKED };
+enum simulate_route { SIMULATE_ROUND_ROBIN, SIMULATE_LEAST_LOADED, SIMULATE_PREFIX };
+
+/* Paged; or, the old way, a contiguous region a sequence, reserved when it enters: of max_len_tokens, of the prompt and
+ * the next power of two of the answer, or of just what it will need. */
+enum simulate_memory { SIMULATE_PAGED, SIMULATE_REGION_MAX, SIMULATE_REGION_POW2, SIMULATE_REGION_EXACT };
+
+enum { SIMULATE_REPLICAS_MAX = 1024 /* not a unit */ };
+
+/* A step, or a run of equal ones. */
+struct simulate_step {
+    int64_t replica, steps;
+    double start_s, end_s;
+    int64_t decoding, prefilling, prefill_tokens; /* sequences and tokens of each step */
+    int64_t running, waiting;                     /* sequences in the batch, requests in the queue */
+    int64_t blocks, stored_tokens;                /* in use at the end */
+};
+
+struct simulate_setup {
+    const struct workload *work;
+    struct mix_plan *plan;
+    struct calibrated *calibrated; /* NULL: floors */
+    double overhead_s;             /* of an engine, added to every step; >= 0 */
+    enum simulate_policy policy;
+    int64_t budget_tokens; /* most tokens of a step (static: unread) */
+    int64_t max_seqs;      /* most sequences of a step */
+    enum simulate_memory memory;
+    int64_t blocks, block_tokens; /* of a replica */
+    int64_t max_len_tokens;       /* of a sequence; longer requests are refused */
+    double watermark_frac;        /* of the blocks, kept idle when a request enters (vLLM V0: .01; V1: 0) */
+    bool prefix_cache;
+    int64_t replicas;
+    enum simulate_route route;
+    bool (*progress)(void *closure, size_t finished, size_t all); /* false: stop here; NULL */
+    void (*step)(void *closure, const struct simulate_step *s);   /* NULL */
+    void *closure;
+};
+
+/* A request; NAN: not reached. */
+struct simulate_record {
+    double arrival_s, start_s, first_s, finish_s; /* start: of the step that computes it first */
+    int32_t prompt_tokens, output_tokens, cached_tokens;
+    uint16_t preemptions, replica;
+};
+
+/* What it took in all. */
+struct simulate_result {
+    struct simulate_record *record; /* in the order of the workload */
+    size_t n, finished, refused;    /* refused: longer than the cache or max_len_tokens */
+    bool partial;                   /* stopped by progress */
+    double span_s;                  /* from the first arrival to the last answer */
+    double busy_s;                  /* of all replicas, in steps */
+    int64_t steps, preemptions, copies, evictions, most_running, most_blocks;
+    double prompt_tokens, computed_tokens, cached_tokens, output_tokens; /* computed: of prompts, recomputes included */
+    double mean_running;                                                 /* over busy time of a replica */
+    double useful_frac; /* stored tokens over tokens in blocks or regions in use, over busy time */
+    double block_frac;  /* blocks in use over all, over busy time */
+    bool growing;       /* arrivals outran the service: no steady state, and times are of this span alone */
+    size_t waiting_half, waiting_last; /* in queues when half of the arrivals, and all of them, had come */
+};
+
+/* simulate_run -- the workload from its first arrival to the last answer. Errors: ERR_RANGE a setting outside its
+ * domain, ERR_NOMEM. Cost: some microseconds for each run of steps; about 120 bytes for each request. */
+enum err_code simulate_run(struct arena *a, const struct simulate_setup *s, struct simulate_result *out, struct err *e);
+
+/* simulate_ttft_s, simulate_tpot_s (NAN of a single token), simulate_latency_s, simulate_wait_s -- of a record. */
+double simulate_ttft_s(const struct simulate_record *r);
+double simulate_tpot_s(const struct simulate_record *r);
+double simulate_latency_s(const struct simulate_record *r);
+double simulate_wait_s(const struct simulate_record *r);
+
+/* Exact percentiles of what the finished requests have (NAN left out): the smallest value that at least p of them do
+ * not exceed. */
+struct simulate_spread {
+    size_t n;
+    double mean, p50, p90, p95, p99, most;
+};
+
+/* simulate_spread_of -- Errors: ERR_NOMEM. Cost: O(n log n). */
+enum err_code simulate_spread_of(const struct simulate_result *r, double (*value)(const struct simulate_record *),
+                                 struct simulate_spread *out, struct err *e);
+
+#endif

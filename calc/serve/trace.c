@@ -1,0 +1,424 @@
+/* trace -- requests read from traces, as several publishers write them; of workload.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "calc/base/json_scan.h"
+#include "calc/base/text.h"
+#include "calc/serve/workload.h"
+
+enum { CELLS_MAX = 32, CELL_BYTES_MAX = 64, HASHES_MAX = 1 << 28 };
+
+#define FILE_BYTES_MAX (INT64_C(1) << 30)
+
+/* What a row is made of; a form of trace names its columns. */
+enum cell { ARRIVAL, PROMPT, OUTPUT, CACHED, CELLS_N };
+
+struct form {
+    const char *column[CELLS_N]; /* NULL: has none */
+    bool dated;                  /* arrivals are dates */
+    bool failures;               /* no output: the request failed */
+};
+
+static const struct form FORMS[] = {
+    {{"arrival_s", "prompt_tokens", "output_tokens", "cached_prefix_tokens_infinite_cache"}, false, false},
+    {{"TIMESTAMP", "ContextTokens", "GeneratedTokens", NULL}, true, false},
+    {{"Timestamp", "Request tokens", "Response tokens", NULL}, false, true},
+};
+
+struct reader {
+    struct arena *arena;
+    const char *name; /* clean */
+    const char *at, *end;
+    size_t line;
+    struct workload_request *row;
+    size_t n, room, failed, late;
+    uint32_t *hash;
+    size_t hash_n, hash_room;
+    const struct form *form;
+    int column[CELLS_N];
+    int64_t first_day; /* of dated rows; -1 before the first */
+    struct err *err;
+};
+
+struct piece {
+    const char *s;
+    size_t n;
+};
+
+/* The next line, without its end. */
+static bool next_line(struct reader *r, struct piece *out)
+{
+    if (r->at >= r->end) return false;
+    const char *nl = memchr(r->at, '\n', (size_t)(r->end - r->at));
+    const char *stop = nl ? nl : r->end;
+    *out = (struct piece){r->at, (size_t)(stop - r->at)};
+    if (out->n > 0 && out->s[out->n - 1] == '\r') out->n--;
+    r->at = nl ? nl + 1 : r->end;
+    r->line++;
+    return true;
+}
+
+static bool blank(const struct piece *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (p->s[i] != ' ' && p->s[i] != '\t') return false;
+    return true;
+}
+
+static size_t split(const struct piece *line, struct piece cell[CELLS_MAX])
+{
+    size_t n = 0, from = 0;
+    for (size_t i = 0; i <= line->n && n < CELLS_MAX; i++) {
+        if (i < line->n && line->s[i] != ',') continue;
+        cell[n++] = (struct piece){line->s + from, i - from};
+        from = i + 1;
+    }
+    return n;
+}
+
+static enum err_code refuse(struct reader *r, const char *what, const struct piece *p)
+{
+    char clean[80];
+    return err_set(r->err, ERR_INPUT, "%s:%zu: %s%s%s%s", r->name, r->line, what, p ? ", not '" : "",
+                   p ? text_clean(clean, sizeof clean, p->s, p->n) : "", p ? "'" : "");
+}
+
+/* A whole cell as a finite number. */
+static bool number(const struct piece *p, double *out)
+{
+    char text[CELL_BYTES_MAX], *end;
+    if (p->n == 0 || p->n >= sizeof text || memchr(p->s, '\0', p->n)) return false;
+    memcpy(text, p->s, p->n);
+    text[p->n] = '\0';
+    if (text[strspn(text, "+-.0123456789eE")] != '\0') return false; /* no hexadecimal, no words */
+    *out = strtod(text, &end);
+    return *end == '\0' && isfinite(*out);
+}
+
+static bool digits(const char *s, int n, int64_t *out)
+{
+    *out = 0;
+    for (int i = 0; i < n; i++) {
+        if (s[i] < '0' || s[i] > '9') return false;
+        *out = *out * 10 + (s[i] - '0');
+    }
+    return true;
+}
+
+/* Days from 0000-03-01, by the Gregorian calendar. */
+static int64_t days(int64_t y, int64_t m, int64_t d)
+{
+    if (m <= 2) {
+        y--;
+        m += 12;
+    }
+    return 365 * y + y / 4 - y / 100 + y / 400 + (153 * (m - 3) + 2) / 5 + d - 1;
+}
+
+/* "2023-11-16 18:17:03.9799600", at most with "+00:00" behind, as seconds from the first day of the file. */
+static bool dated(struct reader *r, const struct piece *p, double *out)
+{
+    static const char FORM[] = "dddd-dd-dd dd:dd:dd";
+    int64_t y, m, d, h, min, s;
+    struct piece rest = {p->s + 17, p->n < 17 ? 0 : p->n - 17};
+    if (p->n < sizeof FORM - 1) return false;
+    for (size_t i = 0; i < sizeof FORM - 1; i++) {
+        const char c = p->s[i];
+        if (FORM[i] == 'd' ? c < '0' || c > '9' : c != FORM[i] && !(FORM[i] == ' ' && c == 'T')) return false;
+    }
+    if (!digits(p->s, 4, &y) || !digits(p->s + 5, 2, &m) || !digits(p->s + 8, 2, &d) || !digits(p->s + 11, 2, &h) ||
+        !digits(p->s + 14, 2, &min) || !digits(p->s + 17, 2, &s))
+        return false;
+    if (m < 1 || m > 12 || d < 1 || d > 31 || h > 23 || min > 59 || s > 60) return false;
+    if (rest.n > 6 && memcmp(rest.s + rest.n - 6, "+00:00", 6) == 0) rest.n -= 6;
+    if (rest.n > 0 && rest.s[rest.n - 1] == 'Z') rest.n--;
+    double seconds;
+    if (memchr(rest.s, '+', rest.n) || memchr(rest.s, 'e', rest.n) || memchr(rest.s, 'E', rest.n) ||
+        !number(&rest, &seconds))
+        return false;
+    const int64_t day = days(y, m, d);
+    if (r->first_day < 0) r->first_day = day;
+    *out = (double)((day - r->first_day) * 24 + h) * 3600 + (double)(min * 60) + seconds; /* not a unit */
+    return true;
+}
+
+static enum err_code add(struct reader *r, const struct workload_request *q)
+{
+    if (r->n == WORKLOAD_REQUESTS_MAX)
+        return err_set(r->err, ERR_INPUT, "%s: more than %d requests", r->name, WORKLOAD_REQUESTS_MAX);
+    if (r->n == r->room) {
+        const size_t room = r->room ? r->room * 2 : 256; /* not a unit */
+        struct workload_request *more = realloc(r->row, room * sizeof *more);
+        if (!more) return err_nomem(r->err);
+        r->row = more;
+        r->room = room;
+    }
+    if (r->n > 0 && q->arrival_s < r->row[r->n - 1].arrival_s) r->late++;
+    r->row[r->n++] = *q;
+    return ERR_OK;
+}
+
+/* A number of tokens from `least` on. */
+static enum err_code tokens(struct reader *r, const struct piece *p, const char *name, int least, int32_t *out)
+{
+    double v;
+    char wanted[160];
+    if (number(p, &v) && v >= least && v <= WORKLOAD_TOKENS_MAX && floor(v) >= v) {
+        *out = (int32_t)v;
+        return ERR_OK;
+    }
+    (void)snprintf(wanted, sizeof wanted, "%s: wanted a whole number of tokens from %d to %d", name, least,
+                   WORKLOAD_TOKENS_MAX);
+    return refuse(r, wanted, p);
+}
+
+static enum err_code read_row(struct reader *r, const struct piece *cell, size_t n)
+{
+    const struct form *f = r->form;
+    struct workload_request q = {.next = WORKLOAD_NO_NEXT};
+    for (size_t k = 0; k < CELLS_N; k++)
+        if (r->column[k] >= 0 && (size_t)r->column[k] >= n) return refuse(r, "the line is short of cells", NULL);
+    const struct piece *when = &cell[r->column[ARRIVAL]];
+    if (f->dated) {
+        if (!dated(r, when, &q.arrival_s)) return refuse(r, "wanted a time such as 2023-11-16 18:17:03.97", when);
+    } else if (!number(when, &q.arrival_s) || q.arrival_s < 0 || q.arrival_s > 1e12) { /* not a unit */
+        return refuse(r, "wanted a time in seconds from 0 on", when);
+    }
+    TRY(tokens(r, &cell[r->column[PROMPT]], f->column[PROMPT], f->failures ? 0 : 1, &q.prompt_tokens));
+    TRY(tokens(r, &cell[r->column[OUTPUT]], f->column[OUTPUT], f->failures ? 0 : 1, &q.output_tokens));
+    if (r->column[CACHED] >= 0) TRY(tokens(r, &cell[r->column[CACHED]], f->column[CACHED], 0, &q.cached_tokens));
+    if (q.prompt_tokens == 0 || q.output_tokens == 0) {
+        r->failed++;
+        return ERR_OK;
+    }
+    return add(r, &q);
+}
+
+static bool same(const struct piece *p, const char *name)
+{
+    return strlen(name) == p->n && memcmp(p->s, name, p->n) == 0;
+}
+
+/* Which form has all of its columns in the header. */
+static bool find_form(struct reader *r, const struct piece *cell, size_t n)
+{
+    for (size_t f = 0; f < sizeof FORMS / sizeof FORMS[0]; f++) {
+        int found = 0, wanted = 0;
+        for (size_t k = 0; k < CELLS_N; k++) {
+            r->column[k] = -1;
+            for (size_t i = 0; FORMS[f].column[k] && i < n; i++)
+                if (same(&cell[i], FORMS[f].column[k])) r->column[k] = (int)i;
+            wanted += k <= OUTPUT;
+            found += k <= OUTPUT && r->column[k] >= 0;
+        }
+        r->form = &FORMS[f];
+        if (found == wanted) return true;
+    }
+    return false;
+}
+
+static enum err_code read_csv(struct reader *r, const struct piece *header)
+{
+    struct piece cell[CELLS_MAX], line;
+    if (!find_form(r, cell, split(header, cell)))
+        return refuse(r,
+                      "wanted a header arrival_s,prompt_tokens,output_tokens, one of Azure 2023 or BurstGPT, or "
+                      "Mooncake's JSON lines",
+                      header);
+    while (next_line(r, &line)) {
+        if (blank(&line)) {
+            while (next_line(r, &line))
+                if (!blank(&line)) return refuse(r, "an empty line before it", &line);
+            break;
+        }
+        TRY(read_row(r, cell, split(&line, cell)));
+    }
+    return ERR_OK;
+}
+
+/* ---- Mooncake ---- */
+
+static enum err_code add_hash(struct reader *r, int64_t v)
+{
+    if (r->hash_n == r->hash_room) {
+        const size_t room = r->hash_room ? r->hash_room * 2 : 256; /* not a unit */
+        uint32_t *more = room > HASHES_MAX ? NULL : realloc(r->hash, room * sizeof *more);
+        if (!more) return err_nomem(r->err);
+        r->hash = more;
+        r->hash_room = room;
+    }
+    r->hash[r->hash_n++] = (uint32_t)v;
+    return ERR_OK;
+}
+
+static enum err_code read_hashes(struct reader *r, struct json_scan *s, struct workload_request *q)
+{
+    bool more;
+    int64_t v;
+    q->hash_first = (uint32_t)r->hash_n;
+    TRY(json_scan_array(s));
+    for (;;) {
+        TRY(json_scan_element(s, &more));
+        if (!more) break;
+        TRY(json_scan_int(s, 0, UINT32_MAX - 1, &v));
+        TRY(add_hash(r, v));
+    }
+    q->hash_n = (uint32_t)(r->hash_n - q->hash_first);
+    return ERR_OK;
+}
+
+static enum err_code read_member(struct reader *r, struct json_scan *s, struct workload_request *q, bool *more)
+{
+    struct json_text key;
+    int64_t n;
+    double ms;
+    TRY(json_scan_member(s, &key, more));
+    if (!*more) return ERR_OK;
+    if (json_text_is(key, "timestamp")) {
+        TRY(json_scan_number(s, &ms));
+        if (!(ms >= 0) || ms > 1e15) return refuse(r, "timestamp: wanted milliseconds from 0 on", NULL);
+        q->arrival_s = ms / 1e3; /* not a unit: Mooncake counts milliseconds */
+        q->shared_tokens = 1;    /* until the end of the line: it has a time */
+    } else if (json_text_is(key, "input_length")) {
+        TRY(json_scan_int(s, 1, WORKLOAD_TOKENS_MAX, &n));
+        q->prompt_tokens = (int32_t)n;
+    } else if (json_text_is(key, "output_length")) {
+        TRY(json_scan_int(s, 1, WORKLOAD_TOKENS_MAX, &n));
+        q->output_tokens = (int32_t)n;
+    } else if (json_text_is(key, "hash_ids")) {
+        TRY(read_hashes(r, s, q));
+    } else {
+        TRY(json_scan_skip(s));
+    }
+    return ERR_OK;
+}
+
+static enum err_code read_json_line(struct reader *r, const struct piece *line)
+{
+    char name[240];
+    struct workload_request q = {.next = WORKLOAD_NO_NEXT};
+    bool more = true;
+    (void)snprintf(name, sizeof name, "%s:%zu", r->name, r->line);
+    struct json_scan s = json_scan_open(r->arena, name, line->s, line->n, r->err);
+    TRY(json_scan_object(&s));
+    while (more) TRY(read_member(r, &s, &q, &more));
+    if (json_scan_peek(&s) != 0) return json_scan_want(&s, "nothing behind the object of a line");
+    if (!q.shared_tokens || !q.prompt_tokens || !q.output_tokens)
+        return refuse(r, "wanted timestamp, input_length and output_length", NULL);
+    q.shared_tokens = 0;
+    return add(r, &q);
+}
+
+static enum err_code read_json(struct reader *r, struct piece line)
+{
+    do {
+        while (line.n > 0 && (line.s[line.n - 1] == ' ' || line.s[line.n - 1] == '\t')) line.n--;
+        if (line.n > 0) TRY(read_json_line(r, &line));
+    } while (next_line(r, &line));
+    return ERR_OK;
+}
+
+/* ---- the whole ---- */
+
+static int by_arrival(const void *x, const void *y)
+{
+    const struct workload_request *p = x, *q = y;
+    if (p->arrival_s < q->arrival_s || p->arrival_s > q->arrival_s) return p->arrival_s < q->arrival_s ? -1 : 1;
+    return p->stream < q->stream ? -1 : p->stream > q->stream;
+}
+
+static enum err_code finish(struct reader *r, struct workload *out)
+{
+    if (r->n == 0) return err_set(r->err, ERR_INPUT, "%s: no requests in it", r->name);
+    struct workload w = {.n = r->n, .first_n = r->n, .samples = 1, .open = true, .timed = true, .hash_tokens = 512};
+    w.request = arena_array(r->arena, r->n, sizeof *w.request);
+    uint32_t *hash = arena_array(r->arena, r->hash_n + 1, sizeof *hash);
+    if (!w.request || !hash) return err_nomem(r->err);
+    memcpy(w.request, r->row, r->n * sizeof *w.request);
+    if (r->hash_n > 0) memcpy(hash, r->hash, r->hash_n * sizeof *hash);
+    w.hash = hash;
+    for (size_t i = 0; i < w.n; i++) w.request[i].stream = (uint32_t)i;
+    if (r->late > 0) qsort(w.request, w.n, sizeof *w.request, by_arrival);
+    const double first_s = w.request[0].arrival_s;
+    for (size_t i = 0; i < w.n; i++) {
+        w.request[i].arrival_s -= first_s;
+        w.request[i].stream = 0; /* nobody says the same */
+    }
+    w.span_s = w.request[w.n - 1].arrival_s;
+    if (r->failed > 0 || r->late > 0) {
+        w.note = arena_printf(r->arena, "%s%.0zu%s%s%.0zu%s", r->failed ? "left out " : "", r->failed,
+                              r->failed ? " requests without tokens" : "", r->failed && r->late ? "; " : "", r->late,
+                              r->late ? " rows stood before earlier ones: sorted" : "");
+        if (!w.note) return err_nomem(r->err);
+    }
+    *out = w;
+    return ERR_OK;
+}
+
+enum err_code workload_read_text(struct arena *a, const char *name, const char *text, size_t len, struct workload *out,
+                                 struct err *e)
+{
+    char clean[200];
+    struct err own;
+    struct reader r = {.arena = a,
+                       .name = text_clean(clean, sizeof clean, name, strlen(name)),
+                       .at = text,
+                       .end = text + len,
+                       .first_day = -1,
+                       .err = e ? e : &own};
+    struct piece line;
+    if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) r.at += 3;
+    enum err_code code = ERR_OK;
+    if (!next_line(&r, &line) || (blank(&line) && r.at == r.end))
+        code = err_set(r.err, ERR_INPUT, "%s: the file is empty", r.name);
+    else
+        code = line.n > 0 && line.s[0] == '{' ? read_json(&r, line) : read_csv(&r, &line);
+    if (code == ERR_OK) code = finish(&r, out);
+    free(r.row);
+    free(r.hash);
+    return code;
+}
+
+static enum err_code read_fd(struct arena *a, int fd, const char *path, struct workload *out, struct err *e)
+{
+    char clean[200];
+    struct stat st;
+    (void)text_clean(clean, sizeof clean, path, strlen(path));
+    if (fstat(fd, &st) != 0) return err_set(e, ERR_IO, "%s: cannot read: %s", clean, strerror(errno));
+    if (!S_ISREG(st.st_mode)) return err_set(e, ERR_IO, "%s: no regular file", clean);
+    if (st.st_size > FILE_BYTES_MAX)
+        return err_set(e, ERR_INPUT, "%s: %.1f GiB, and traces of more than 1 GiB are not read: cut it into parts",
+                       clean, (double)st.st_size / (double)FILE_BYTES_MAX);
+    const size_t size = (size_t)st.st_size;
+    char *text = malloc(size + 1);
+    if (!text) return err_nomem(e);
+    size_t n = 0;
+    for (ssize_t k; n < size; n += (size_t)k) {
+        k = read(fd, text + n, size - n);
+        if (k < 0 && errno == EINTR)
+            k = 0;
+        else if (k <= 0)
+            break;
+    }
+    const enum err_code code = workload_read_text(a, path, text, n, out, e);
+    free(text);
+    return code;
+}
+
+enum err_code workload_read(struct arena *a, const char *path, struct workload *out, struct err *e)
+{
+    char clean[200];
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a fifo must not hang before fstat */
+    if (fd < 0)
+        return err_set(e, ERR_IO, "%s: cannot read: %s", text_clean(clean, sizeof clean, path, strlen(path)),
+                       strerror(errno));
+    const enum err_code code = read_fd(a, fd, path, out, e);
+    (void)close(fd);
+    return code;
+}

@@ -1,0 +1,420 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "calc/serve/workload.h"
+#include "tests/csv.h"
+
+static struct workload_length length(struct arena *a, const char *text)
+{
+    struct workload_length l;
+    struct err e = {0};
+    if (workload_length_parse(a, text, &l, &e) != ERR_OK) fail_msg("%s", e.text);
+    return l;
+}
+
+static struct workload made(struct arena *a, const struct workload_spec *s)
+{
+    struct workload w;
+    struct err e = {0};
+    if (workload_make(a, s, &w, &e) != ERR_OK) fail_msg("%s", e.text);
+    return w;
+}
+
+static struct workload_spec spec(struct arena *a, const char *arrival, const char *prompt, const char *output)
+{
+    struct workload_spec s = {.rate_per_s = 7.3, .requests = 60013, .turns = 1, .samples = 1, .seed = 5};
+    struct err e = {0};
+    if (workload_arrival_parse(arrival, &s, &e) != ERR_OK) fail_msg("%s", e.text);
+    s.prompt = length(a, prompt);
+    s.output = length(a, output);
+    return s;
+}
+
+/* Mean and coefficient of variation of the gaps. */
+static void gaps(const struct workload *w, double *mean, double *cv)
+{
+    double sum = 0, squares = 0, last = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        const double gap = w->request[i].arrival_s - last;
+        assert_true(gap >= 0);
+        last = w->request[i].arrival_s;
+        sum += gap;
+        squares += gap * gap;
+    }
+    *mean = sum / (double)w->n;
+    *cv = sqrt(squares / (double)w->n - *mean * *mean) / *mean;
+}
+
+/* Gaps of a Poisson process have a CV of 1, gamma ones what was asked; bursts of ratio r in times much longer than a
+ * gap mix two exponentials: of n gaps r/(1+r) are busy ones, E[g^2] = 2 (p/b^2 + (1-p)/q^2). */
+static void test_arrivals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double cv, mean_within, cv_within;
+    } CASES[] = {{"poisson", 1, .013, .02},
+                 {"gamma:2.7", 2.7, .035, .1},
+                 {"gamma:0.31", .31, .005, .01},
+                 {"diurnal:0.83,311", (double)NAN, .02, 1}};
+    struct arena *a = arena_open();
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        const struct workload_spec s = spec(a, CASES[i].text, "101", "37");
+        const struct workload w = made(a, &s);
+        double mean, cv;
+        gaps(&w, &mean, &cv);
+        if (fabs(mean * 7.3 - 1) > CASES[i].mean_within) fail_msg("%s: gaps of %g", CASES[i].text, mean);
+        if (fabs(cv - CASES[i].cv) > CASES[i].cv_within) fail_msg("%s: CV %g", CASES[i].text, cv);
+        assert_true(w.request[w.n - 1].arrival_s == w.span_s && w.open && w.timed);
+    }
+    struct workload_spec s = spec(a, "bursty:9,900", "101", "37");
+    s.requests = 400009;
+    const struct workload w = made(a, &s);
+    double mean, cv;
+    gaps(&w, &mean, &cv);
+    const double q = 2 * 7.3 / 10, b = 9 * q, p = .9;
+    const double m = p / b + (1 - p) / q, square = 2 * (p / b / b + (1 - p) / q / q);
+    if (fabs(mean / m - 1) > .2) fail_msg("bursts: gaps of %g, wanted %g", mean, m);
+    if (fabs(cv / sqrt(square / m / m - 1) - 1) > .1) fail_msg("bursts: CV %g", cv);
+    arena_close(a);
+}
+
+/* A day's sine: arrivals of the first half of a period over those of the second, (pi + 2 s) / (pi - 2 s). */
+static void test_diurnal(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    const struct workload_spec s = spec(a, "diurnal:0.83,311", "101", "37");
+    const struct workload w = made(a, &s);
+    double half[2] = {0, 0};
+    for (size_t i = 0; i < w.n; i++) {
+        const double phase = w.request[i].arrival_s / 311;
+        if (floor(phase) < floor(w.span_s / 311)) half[phase - floor(phase) >= .5]++;
+    }
+    const double pi = acos(-1), wanted = (pi + 2 * .83) / (pi - 2 * .83);
+    if (fabs(half[0] / half[1] / wanted - 1) > .04) fail_msg("%g, wanted %g", half[0] / half[1], wanted);
+    arena_close(a);
+}
+
+static void moments(const struct workload *w, double *mean, double *cv)
+{
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        const double v = w->request[i].output_tokens;
+        sum += v;
+        squares += v * v;
+    }
+    *mean = sum / (double)w->n;
+    *cv = sqrt(squares / (double)w->n - *mean * *mean) / *mean;
+}
+
+/* Rounding up adds half a token to the mean. A Pareto of exponent a has a CV of 1/sqrt(a (a - 2)). */
+static void test_lengths(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double mean, cv;
+    } CASES[] = {{"709", 709, 0},
+                 {"uniform:11..307", 159, .5382},
+                 {"exponential:353", 353.5, 1},
+                 {"lognormal:409,0.77", 409.5, .77},
+                 {"pareto:211,7.3", 211.5, .1608}};
+    struct arena *a = arena_open();
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        const struct workload_spec s = spec(a, "poisson", "101", CASES[i].text);
+        const struct workload w = made(a, &s);
+        double mean, cv;
+        moments(&w, &mean, &cv);
+        if (fabs(mean / CASES[i].mean - 1) > .013) fail_msg("%s: mean %g", CASES[i].text, mean);
+        if (fabs(cv - CASES[i].cv) > .02) fail_msg("%s: CV %g", CASES[i].text, cv);
+    }
+    const struct workload_spec s = spec(a, "poisson", "101", "lognormal:409,2.1,max=1009");
+    const struct workload w = made(a, &s);
+    int32_t most = 0;
+    for (size_t i = 0; i < w.n; i++)
+        if (w.request[i].output_tokens > most) most = w.request[i].output_tokens;
+    assert_int_equal(most, 1009);
+    arena_close(a);
+}
+
+static void test_empirical(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/ridge-lengths-XXXXXX";
+    const int fd = mkstemp(path);
+    static const char TEXT[] = "17\r\n1013\n\n17\n";
+    assert_true(fd >= 0 && write(fd, TEXT, sizeof TEXT - 1) == sizeof TEXT - 1);
+    (void)close(fd);
+    struct arena *a = arena_open();
+    char spec_text[64];
+    (void)snprintf(spec_text, sizeof spec_text, "empirical:%s", path);
+    const struct workload_spec s = spec(a, "poisson", "101", spec_text);
+    const struct workload w = made(a, &s);
+    size_t few = 0;
+    for (size_t i = 0; i < w.n; i++) {
+        assert_true(w.request[i].output_tokens == 17 || w.request[i].output_tokens == 1013);
+        few += w.request[i].output_tokens == 17;
+    }
+    assert_true(fabs((double)few / (double)w.n - 2. / 3) < .01);
+    (void)unlink(path);
+    arena_close(a);
+}
+
+/* The same seed, the same requests; another length of outputs leaves arrivals and prompts alone. */
+static void test_seed(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct workload_spec s = spec(a, "gamma:2.1", "lognormal:701,1.3", "lognormal:97,0.7");
+    s.requests = 1009;
+    const struct workload x = made(a, &s), y = made(a, &s);
+    assert_memory_equal(x.request, y.request, x.n * sizeof *x.request);
+    s.output = length(a, "exponential:31");
+    const struct workload z = made(a, &s);
+    size_t other = 0;
+    for (size_t i = 0; i < x.n; i++) {
+        assert_true(x.request[i].arrival_s == z.request[i].arrival_s);
+        assert_int_equal(x.request[i].prompt_tokens, z.request[i].prompt_tokens);
+        other += x.request[i].output_tokens != z.request[i].output_tokens;
+    }
+    assert_true(other > 900);
+    s.seed++;
+    const struct workload v = made(a, &s);
+    assert_true(v.request[0].arrival_s != x.request[0].arrival_s);
+    arena_close(a);
+}
+
+/* Turns say again what was said; clients take conversations one after the other; every request is reached once. */
+static void test_turns(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct workload_spec s = spec(a, "poisson", "uniform:11..53", "uniform:3..29");
+    s.requests = 701;
+    s.turns = 5;
+    s.shared_tokens = 96;
+    s.rate_per_s = 0;
+    s.concurrency = 13;
+    const struct workload w = made(a, &s);
+    assert_int_equal(w.first_n, 13);
+    bool seen[701] = {false};
+    for (size_t c = 0; c < w.first_n; c++)
+        for (uint32_t i = (uint32_t)c, last = WORKLOAD_NO_NEXT; i != WORKLOAD_NO_NEXT;
+             last = i, i = w.request[i].next) {
+            const struct workload_request *r = &w.request[i], *p = last == WORKLOAD_NO_NEXT ? NULL : &w.request[last];
+            assert_false(seen[i]);
+            seen[i] = true;
+            assert_int_equal(r->shared_tokens, 96);
+            if (p && p->stream == r->stream) {
+                const int32_t more = r->prompt_tokens - p->prompt_tokens - p->output_tokens;
+                assert_true(more >= 11 && more <= 53);
+                assert_true(workload_block_hash(&w, r, 16, 7) == workload_block_hash(&w, p, 16, 7));
+            } else {
+                assert_true(r->prompt_tokens >= 96 + 11 && r->prompt_tokens <= 96 + 53);
+                if (p) assert_true(workload_block_hash(&w, r, 16, 6) != workload_block_hash(&w, p, 16, 6));
+                if (p) assert_true(workload_block_hash(&w, r, 16, 5) == workload_block_hash(&w, p, 16, 5));
+            }
+        }
+    for (size_t i = 0; i < w.n; i++) assert_true(seen[i]);
+    arena_close(a);
+}
+
+static enum err_code read_text(struct arena *a, const char *text, struct workload *w, struct err *e)
+{
+    *e = (struct err){0};
+    return workload_read_text(a, "t.csv", text, strlen(text), w, e);
+}
+
+static void test_forms(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t n;
+        double last_s;
+        int prompt, output; /* of the last */
+    } CASES[] = {
+        {"arrival_s,prompt_tokens,output_tokens\n0.5,17,3\n2.75,1013,29\n", 2, 2.25, 1013, 29},
+        {"\xef\xbb\xbf"
+         "arrival_s,prompt_tokens,output_tokens,x\r\n0.5,17,3,\r\n2.75,1013,29,y\r\n\r\n",
+         2, 2.25, 1013, 29},
+        {"output_tokens,prompt_tokens,arrival_s\n3,17,4\n29,1013,9", 2, 5, 1013, 29},
+        {"arrival_s,prompt_tokens,output_tokens\n9,1013,29\n4,17,3\n", 2, 5, 1013, 29},
+        {"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 23:59:59.5000000,374,44\n2023-11-17 "
+         "00:00:03.7500000,396,109\n",
+         2, 4.25, 396, 109},
+        {"TIMESTAMP,ContextTokens,GeneratedTokens\n2024-02-29 23:59:59+00:00,374,44\n2024-03-01 "
+         "00:00:00.25+00:00,396,109\n",
+         2, 1.25, 396, 109},
+        {"Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,472,18,490,Conversation "
+         "log\n45,ChatGPT,1087,0,1087,API log\n118,GPT-4,417,276,693,Conversation log\n",
+         2, 113, 417, 276},
+        {"{\"timestamp\": 27482, \"input_length\": 6955, \"output_length\": 52, \"hash_ids\": [46, 47, 2353]}\n"
+         "{\"hash_ids\": [], \"timestamp\": 30535, \"input_length\": 6472, \"output_length\": 26}\n",
+         2, 3.053, 6472, 26},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct arena *a = arena_open();
+        struct workload w;
+        struct err e;
+        if (read_text(a, CASES[i].text, &w, &e) != ERR_OK) fail_msg("%zu: %s", i, e.text);
+        assert_int_equal(w.n, CASES[i].n);
+        assert_true(w.request[0].arrival_s == 0);
+        assert_true(fabs(w.request[w.n - 1].arrival_s - CASES[i].last_s) < 1e-9);
+        assert_int_equal(w.request[w.n - 1].prompt_tokens, CASES[i].prompt);
+        assert_int_equal(w.request[w.n - 1].output_tokens, CASES[i].output);
+        assert_true((w.note != NULL) == (i == 3 || i == 6));
+        arena_close(a);
+    }
+}
+
+/* Blocks of 16 within hashes of 512: equal hashes, equal names; what is behind the last full one has none. */
+static void test_hashes(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct workload w;
+    struct err e;
+    assert_int_equal(read_text(a,
+                               "{\"timestamp\":0,\"input_length\":1500,\"output_length\":5,\"hash_ids\":[7,8,9]}\n"
+                               "{\"timestamp\":1,\"input_length\":1500,\"output_length\":5,\"hash_ids\":[7,8,11]}\n",
+                               &w, &e),
+                     ERR_OK);
+    for (int64_t i = 0; i < 94; i++) {
+        const uint64_t x = workload_block_hash(&w, &w.request[0], 16, i),
+                       y = workload_block_hash(&w, &w.request[1], 16, i);
+        assert_true((x == y) == (i < 64 || i == 93));
+        assert_true((x == 0) == (i == 93)); /* 1500 = 93 * 16 + 12 */
+    }
+    arena_close(a);
+}
+
+/* Each with one sentence that says where. */
+static void test_refusals(void **state)
+{
+    (void)state;
+#define HEAD "arrival_s,prompt_tokens,output_tokens\n"
+    static const char *const CASES[][2] = {
+        {"", "t.csv: the file is empty"},
+        {"\xef\xbb\xbf", "t.csv: the file is empty"},
+        {HEAD, "t.csv: no requests in it"},
+        {HEAD "-1,5,5\n", "t.csv:2: wanted a time in seconds from 0 on, not '-1'"},
+        {HEAD "1,5,5\nnan,5,5\n", "t.csv:3: wanted a time in seconds from 0 on, not 'nan'"},
+        {HEAD "inf,5,5\n", "t.csv:2: wanted a time in seconds from 0 on, not 'inf'"},
+        {HEAD "0x1p3,5,5\n", "t.csv:2: wanted a time in seconds from 0 on, not '0x1p3'"},
+        {HEAD "1,1000000000000,5\n",
+         "t.csv:2: prompt_tokens: wanted a whole number of tokens from 1 to 16777216, not '1000000000000'"},
+        {HEAD "1,5,0\n", "t.csv:2: output_tokens: wanted a whole number of tokens from 1 to 16777216, not '0'"},
+        {HEAD "1,5.5,7\n", "t.csv:2: prompt_tokens: wanted a whole number of tokens from 1 to 16777216, not '5.5'"},
+        {HEAD "1,5\n", "t.csv:2: the line is short of cells"},
+        {HEAD "1,5,7\n\n2,5,7\n", "t.csv:4: an empty line before it, not '2,5,7'"},
+        {"a,b,c\n1,2,3\n",
+         "t.csv:1: wanted a header arrival_s,prompt_tokens,output_tokens, one of Azure 2023 or BurstGPT, or Mooncake's "
+         "JSON lines, not 'a,b,c'"},
+        {"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-13-01 00:00:00,5,5\n",
+         "t.csv:2: wanted a time such as 2023-11-16 18:17:03.97, not '2023-13-01 00:00:00'"},
+        {"{\"timestamp\":1,\"input_length\":5}\n", "t.csv:1: wanted timestamp, input_length and output_length"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct arena *a = arena_open();
+        struct workload w;
+        struct err e;
+        assert_int_equal(read_text(a, CASES[i][0], &w, &e), ERR_INPUT);
+        assert_string_equal(e.text, CASES[i][1]);
+        arena_close(a);
+    }
+    struct arena *a = arena_open();
+    static const char *const LENGTHS[] = {"",
+                                          "0",
+                                          "5.5",
+                                          "lognormal:5",
+                                          "lognormal:5,-1",
+                                          "pareto:5,1",
+                                          "uniform:9..3",
+                                          "uniform:0..3",
+                                          "1e12",
+                                          "nan",
+                                          "lognormal:300,0.5,max=0"};
+    static const char *const ARRIVALS[] = {"", "gamma:0", "bursty:0.5,3", "diurnal:1.5,3", "poisson:1"};
+    struct workload_length l;
+    struct workload_spec s;
+    struct err e;
+    for (size_t i = 0; i < sizeof LENGTHS / sizeof LENGTHS[0]; i++)
+        assert_int_equal(workload_length_parse(a, LENGTHS[i], &l, &e), ERR_USAGE);
+    for (size_t i = 0; i < sizeof ARRIVALS / sizeof ARRIVALS[0]; i++)
+        assert_int_equal(workload_arrival_parse(ARRIVALS[i], &s, &e), ERR_USAGE);
+    arena_close(a);
+}
+
+/* Published traces: rows, span and mean lengths as their publisher's readers count them. */
+static void test_published(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file;
+        size_t n;
+        double span_s, prompt, output;
+    } CASES[] = {{"serving/traces/azure2023_conv.csv", 19366, 3502, 1154.7, 211.1},
+                 {"serving/traces/azure2023_code.csv", 8819, 3436, 2047.8, 27.9},
+                 {"serving/traces/mooncake_conversation.csv", 12031, 3537, 12035, 342.6}};
+    struct arena *a = arena_open();
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct workload w;
+        struct err e = {0};
+        const enum err_code code = workload_read(a, csv_shared(a, CASES[i].file), &w, &e);
+        if (code == ERR_IO) {
+            arena_close(a);
+            skip();
+        }
+        if (code != ERR_OK) fail_msg("%s", e.text);
+        double prompt = 0, output = 0;
+        for (size_t k = 0; k < w.n; k++) {
+            prompt += w.request[k].prompt_tokens;
+            output += w.request[k].output_tokens;
+        }
+        assert_int_equal(w.n, CASES[i].n);
+        assert_true(fabs(w.span_s - CASES[i].span_s) < 1);
+        assert_true(fabs(prompt / (double)w.n / CASES[i].prompt - 1) < 1e-3);
+        assert_true(fabs(output / (double)w.n / CASES[i].output - 1) < 2e-3);
+    }
+    arena_close(a);
+}
+
+/* A file of 2 GiB (a sparse one) is refused before it is read. */
+static void test_large_file(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/ridge-trace-XXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0 && ftruncate(fd, (off_t)1 << 31) == 0);
+    struct arena *a = arena_open();
+    struct workload w;
+    struct err e = {0};
+    assert_int_equal(workload_read(a, path, &w, &e), ERR_INPUT);
+    assert_non_null(strstr(e.text, "2.0 GiB, and traces of more than 1 GiB are not read"));
+    assert_int_equal(workload_read(a, "/", &w, &e), ERR_IO);
+    (void)close(fd);
+    (void)unlink(path);
+    arena_close(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_arrivals),  cmocka_unit_test(test_diurnal),    cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_empirical), cmocka_unit_test(test_seed),       cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_forms),     cmocka_unit_test(test_hashes),     cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_published), cmocka_unit_test(test_large_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
