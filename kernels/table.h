@@ -13,7 +13,8 @@
     X(kern_decode_attention)                                                                                           \
     X(kern_prefill_attention)                                                                                          \
     X(kern_int4_matvec)                                                                                                \
-    X(kern_mlp)
+    X(kern_mlp)                                                                                                        \
+    X(kern_spec_verify)
 
 #define X(name) extern const struct kern name;
 KERN_TABLE(X)

@@ -1,0 +1,72 @@
+/* kernels of what surrounds the products of a layer: every variant against the reference, at odd shapes; counts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "tests/kernel_check.h"
+
+#define CHECK(name, shapes) kernel_check_all(name, (shapes)[0], sizeof(shapes) / sizeof(shapes)[0])
+
+static void counted(const char *name, const struct kern_shape *s, const struct kern_counts *wanted)
+{
+    struct kern_counts c;
+    kern_find(name)->counts(s, &c);
+    assert_true(c.flops == wanted->flops);
+    assert_true(c.vector_flops == wanted->vector_flops);
+    assert_true(c.read_bytes == wanted->read_bytes);
+    assert_true(c.written_bytes == wanted->written_bytes);
+}
+
+/* Vocabularies around blocks of 512 and pieces of 16 and 32; refused at every position, and nowhere. */
+static void verify_at_odd_shapes(void **state)
+{
+    static const int64_t SHAPES[][4] = {{1, 1, 2, 0},    {1, 1, 2, 1},      {3, 2, 7, 1},      {5, 3, 31, 3},
+                                        {7, 4, 511, 0},  {2, 4, 512, 2},    {13, 5, 513, 4},   {97, 1, 1023, 0},
+                                        {3, 7, 1031, 6}, {41, 2, 10007, 1}, {29, 3, 32003, 3}, {31, 2, 50021, 0}};
+    (void)state;
+    CHECK("spec-verify", SHAPES);
+}
+
+static void verify_refuses_what_cannot_be(void **state)
+{
+    const struct kern_shape s = {{3, 4, 101, 5}, KERN_FP32};
+    char text[128];
+    (void)state;
+    assert_non_null(kern_shape_check(kern_find("spec-verify"), &s, text, sizeof text));
+}
+
+static void verify_counts(void **state)
+{
+    (void)state;
+    for (int64_t accepted = 0; accepted <= 4; accepted++) {
+        const struct kern_shape s = {{3, 4, 101, accepted}, KERN_FP32};
+        struct kern_counts c = {.flops = 0};
+        for (int64_t b = 0; b < 3; b++) {
+            c.read_bytes += 4; /* its seed */
+            c.written_bytes += 5 * 4;
+            for (int64_t i = 0; i <= accepted && i < 4; i++) {
+                c.vector_flops += 1;
+                c.read_bytes += i < accepted ? 3 * 4 : 4; /* draft, p, q; the row of a refused one is read below */
+            }
+            for (int64_t v = 0; v < 101; v++) {
+                c.vector_flops += accepted < 4 ? 4 : 1;
+                c.read_bytes += accepted < 4 ? 2 * 4 : 4;
+            }
+        }
+        counted("spec-verify", &s, &c);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_at_odd_shapes),
+        cmocka_unit_test(verify_refuses_what_cannot_be),
+        cmocka_unit_test(verify_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
