@@ -14,7 +14,8 @@
     X(kern_prefill_attention)                                                                                          \
     X(kern_int4_matvec)                                                                                                \
     X(kern_mlp)                                                                                                        \
-    X(kern_spec_verify)
+    X(kern_spec_verify)                                                                                                \
+    X(kern_rmsnorm)
 
 #define X(name) extern const struct kern name;
 KERN_TABLE(X)

@@ -61,12 +61,39 @@ static void verify_counts(void **state)
     }
 }
 
+/* Widths around pieces of 16 and 64. */
+static void norm_at_odd_shapes(void **state)
+{
+    static const int64_t SHAPES[][2] = {{1, 1},   {3, 2},   {5, 15},   {2, 16},    {7, 17},   {3, 63},
+                                        {11, 64}, {13, 65}, {2, 1021}, {97, 1103}, {5, 4096}, {3, 14341}};
+    (void)state;
+    CHECK("rmsnorm", SHAPES);
+}
+
+static void norm_counts(void **state)
+{
+    (void)state;
+    for (int bytes = 2; bytes <= 4; bytes += 2) {
+        const struct kern_shape s = {{7, 29}, bytes == 2 ? KERN_BF16 : KERN_FP32};
+        struct kern_counts c = {.flops = 0};
+        for (int t = 0; t < 7; t++) {
+            c.vector_flops += 4; /* mean, epsilon, root, quotient */
+            for (int d = 0; d < 29; d++) {
+                c.vector_flops += 4; /* square, sum, scale, weight */
+                c.read_bytes += t == 0 ? 2 * bytes : bytes;
+                c.written_bytes += bytes;
+            }
+        }
+        counted("rmsnorm", &s, &c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_at_odd_shapes),
-        cmocka_unit_test(verify_refuses_what_cannot_be),
-        cmocka_unit_test(verify_counts),
+        cmocka_unit_test(verify_at_odd_shapes), cmocka_unit_test(verify_refuses_what_cannot_be),
+        cmocka_unit_test(verify_counts),        cmocka_unit_test(norm_at_odd_shapes),
+        cmocka_unit_test(norm_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
