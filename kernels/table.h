@@ -15,7 +15,8 @@
     X(kern_int4_matvec)                                                                                                \
     X(kern_mlp)                                                                                                        \
     X(kern_spec_verify)                                                                                                \
-    X(kern_rmsnorm)
+    X(kern_rmsnorm)                                                                                                    \
+    X(kern_mamba2_step)
 
 #define X(name) extern const struct kern name;
 KERN_TABLE(X)

@@ -88,12 +88,48 @@ static void norm_counts(void **state)
     }
 }
 
+/* Rows that leave a rest of 1 to 3, states around pieces of 16, groups of one head and of several. */
+static void mamba_at_odd_shapes(void **state)
+{
+    static const int64_t SHAPES[][5] = {{1, 1, 1, 1, 1},    {2, 3, 5, 15, 1},   {3, 6, 7, 16, 2},  {1, 4, 11, 17, 4},
+                                        {5, 10, 13, 31, 5}, {2, 2, 64, 128, 1}, {7, 9, 6, 127, 3}, {3, 8, 37, 129, 2}};
+    (void)state;
+    CHECK("mamba2-step", SHAPES);
+}
+
+static void mamba_counts(void **state)
+{
+    (void)state;
+    for (int bytes = 2; bytes <= 4; bytes += 2) {
+        const struct kern_shape s = {{3, 10, 7, 11, 5}, bytes == 2 ? KERN_BF16 : KERN_FP32};
+        struct kern_counts c = {.flops = 0};
+        for (int b = 0; b < 3; b++)
+            for (int h = 0; h < 10; h++) {
+                c.vector_flops += 6;
+                c.read_bytes += b == 0 ? 4 * 4 : 4; /* dt; a, bias and d of all sequences */
+                for (int p = 0; p < 7; p++) {
+                    c.vector_flops += 3;
+                    c.read_bytes += bytes;
+                    c.written_bytes += bytes;
+                    for (int n = 0; n < 11; n++) {
+                        c.flops += 2 * 2;
+                        c.vector_flops += 1;
+                        c.read_bytes += h % 2 == 0 && p == 0 ? 3 * bytes : bytes; /* b and c of its group */
+                        c.written_bytes += bytes;
+                    }
+                }
+            }
+        counted("mamba2-step", &s, &c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_at_odd_shapes), cmocka_unit_test(verify_refuses_what_cannot_be),
         cmocka_unit_test(verify_counts),        cmocka_unit_test(norm_at_odd_shapes),
-        cmocka_unit_test(norm_counts),
+        cmocka_unit_test(norm_counts),          cmocka_unit_test(mamba_at_odd_shapes),
+        cmocka_unit_test(mamba_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
