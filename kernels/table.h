@@ -16,7 +16,8 @@
     X(kern_mlp)                                                                                                        \
     X(kern_spec_verify)                                                                                                \
     X(kern_rmsnorm)                                                                                                    \
-    X(kern_mamba2_step)
+    X(kern_mamba2_step)                                                                                                \
+    X(kern_mla_decode)
 
 #define X(name) extern const struct kern name;
 KERN_TABLE(X)

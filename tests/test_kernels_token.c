@@ -123,13 +123,44 @@ static void mamba_counts(void **state)
     }
 }
 
+/* Lengths around chunks and splits, widths that leave a rest of 16 and of 32. */
+static void latent_at_odd_shapes(void **state)
+{
+    static const int64_t SHAPES[][5] = {{1, 1, 1, 1, 1},     {2, 3, 5, 17, 3},      {1, 67, 7, 33, 13},
+                                        {3, 259, 2, 48, 31}, {1, 513, 16, 512, 64}, {2, 1031, 3, 127, 65},
+                                        {5, 29, 13, 96, 32}};
+    (void)state;
+    CHECK("mla-decode", SHAPES);
+}
+
+static void latent_counts(void **state)
+{
+    (void)state;
+    for (int bytes = 2; bytes <= 4; bytes += 2) {
+        const struct kern_shape s = {{3, 13, 5, 11, 7}, bytes == 2 ? KERN_BF16 : KERN_FP32};
+        struct kern_counts c = {.flops = 0};
+        for (int b = 0; b < 3; b++)
+            for (int h = 0; h < 5; h++)
+                for (int t = 0; t < 13; t++) {
+                    c.vector_flops += 5;
+                    for (int d = 0; d < 11 + 7; d++) {
+                        c.flops += d < 11 ? 4 : 2; /* the latent is key and value, and is read once */
+                        c.read_bytes += (h == 0 ? bytes : 0) + (t == 0 ? bytes : 0);
+                        c.written_bytes += t == 0 && d < 11 ? bytes : 0;
+                    }
+                }
+        counted("mla-decode", &s, &c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_at_odd_shapes), cmocka_unit_test(verify_refuses_what_cannot_be),
         cmocka_unit_test(verify_counts),        cmocka_unit_test(norm_at_odd_shapes),
         cmocka_unit_test(norm_counts),          cmocka_unit_test(mamba_at_odd_shapes),
-        cmocka_unit_test(mamba_counts),
+        cmocka_unit_test(mamba_counts),         cmocka_unit_test(latent_at_odd_shapes),
+        cmocka_unit_test(latent_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
