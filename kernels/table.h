@@ -17,7 +17,9 @@
     X(kern_spec_verify)                                                                                                \
     X(kern_rmsnorm)                                                                                                    \
     X(kern_mamba2_step)                                                                                                \
-    X(kern_mla_decode)
+    X(kern_mla_decode)                                                                                                 \
+    X(kern_moe)                                                                                                        \
+    X(kern_kv_write)
 
 #define X(name) extern const struct kern name;
 KERN_TABLE(X)

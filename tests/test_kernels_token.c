@@ -133,34 +133,77 @@ static void latent_at_odd_shapes(void **state)
     CHECK("mla-decode", SHAPES);
 }
 
-static void latent_counts(void **state)
+/* One token and many, experts that get none, one expert for all. */
+static void experts_at_odd_shapes(void **state)
+{
+    static const int64_t SHAPES[][6] = {{1, 1, 1, 1, 1, 1},      {3, 17, 5, 2, 7, 5},  {13, 33, 31, 3, 11, 11},
+                                        {29, 40, 65, 1, 5, 1},   {7, 65, 17, 4, 4, 4}, {37, 129, 48, 8, 61, 53},
+                                        {5, 257, 100, 2, 97, 10}};
+    (void)state;
+    CHECK("moe", SHAPES);
+}
+
+static void experts_counts(void **state)
+{
+    const struct kern_shape s = {{3, 7, 11, 2, 9, 5}, KERN_BF16};
+    struct kern_counts c = {.flops = 0};
+    (void)state;
+    for (int t = 0; t < 3; t++) {
+        c.read_bytes += 7 * 2 + 9 * 4;
+        c.written_bytes += 7 * 2;
+        for (int j = 0; j < 2; j++) {
+            c.vector_flops += 9 + 4 + 2 * 7;
+            for (int f = 0; f < 11; f++) {
+                c.vector_flops += 5;
+                for (int d = 0; d < 7; d++) {
+                    c.flops += 3 * 2;
+                    if (t * 2 + j < 5) c.read_bytes += 3 * 2; /* an expert is read for its first token */
+                }
+            }
+        }
+    }
+    counted("moe", &s, &c);
+}
+
+static void writes_at_odd_shapes(void **state)
+{
+    static const int64_t SHAPES[][3] = {{1, 1, 1},    {2, 3, 15},  {7, 1, 16},   {13, 5, 17},
+                                        {29, 2, 127}, {3, 8, 128}, {101, 3, 129}};
+    (void)state;
+    CHECK("kv-write", SHAPES);
+}
+
+static void writes_counts(void **state)
 {
     (void)state;
-    for (int bytes = 2; bytes <= 4; bytes += 2) {
-        const struct kern_shape s = {{3, 13, 5, 11, 7}, bytes == 2 ? KERN_BF16 : KERN_FP32};
+    for (int bytes = 1; bytes <= 2; bytes++) {
+        const struct kern_shape s = {{5, 3, 7}, bytes == 1 ? KERN_INT8 : KERN_BF16};
         struct kern_counts c = {.flops = 0};
-        for (int b = 0; b < 3; b++)
-            for (int h = 0; h < 5; h++)
-                for (int t = 0; t < 13; t++) {
-                    c.vector_flops += 5;
-                    for (int d = 0; d < 11 + 7; d++) {
-                        c.flops += d < 11 ? 4 : 2; /* the latent is key and value, and is read once */
-                        c.read_bytes += (h == 0 ? bytes : 0) + (t == 0 ? bytes : 0);
-                        c.written_bytes += t == 0 && d < 11 ? bytes : 0;
-                    }
+        for (int t = 0; t < 5; t++) {
+            c.read_bytes += 4; /* its slot */
+            for (int row = 0; row < 2 * 3; row++) {
+                c.vector_flops += bytes == 1 ? 2 : 0;
+                c.written_bytes += bytes == 1 ? 4 : 0;
+                for (int d = 0; d < 7; d++) {
+                    c.vector_flops += bytes == 1 ? 4 : 0;
+                    c.read_bytes += 2;
+                    c.written_bytes += bytes;
                 }
-        counted("mla-decode", &s, &c);
+            }
+        }
+        counted("kv-write", &s, &c);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_at_odd_shapes), cmocka_unit_test(verify_refuses_what_cannot_be),
-        cmocka_unit_test(verify_counts),        cmocka_unit_test(norm_at_odd_shapes),
-        cmocka_unit_test(norm_counts),          cmocka_unit_test(mamba_at_odd_shapes),
-        cmocka_unit_test(mamba_counts),         cmocka_unit_test(latent_at_odd_shapes),
-        cmocka_unit_test(latent_counts),
+        cmocka_unit_test(verify_at_odd_shapes),  cmocka_unit_test(verify_refuses_what_cannot_be),
+        cmocka_unit_test(verify_counts),         cmocka_unit_test(norm_at_odd_shapes),
+        cmocka_unit_test(norm_counts),           cmocka_unit_test(mamba_at_odd_shapes),
+        cmocka_unit_test(mamba_counts),          cmocka_unit_test(latent_at_odd_shapes),
+        cmocka_unit_test(experts_at_odd_shapes), cmocka_unit_test(experts_counts),
+        cmocka_unit_test(writes_at_odd_shapes),  cmocka_unit_test(writes_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
