@@ -13,7 +13,13 @@
     X(kern_decode_attention)                                                                                           \
     X(kern_prefill_attention)                                                                                          \
     X(kern_int4_matvec)                                                                                                \
-    X(kern_mlp)
+    X(kern_mlp)                                                                                                        \
+    X(kern_spec_verify)                                                                                                \
+    X(kern_rmsnorm)                                                                                                    \
+    X(kern_mamba2_step)                                                                                                \
+    X(kern_mla_decode)                                                                                                 \
+    X(kern_moe)                                                                                                        \
+    X(kern_kv_write)
 
 #define X(name) extern const struct kern name;
 KERN_TABLE(X)

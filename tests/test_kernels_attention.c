@@ -114,13 +114,32 @@ static void prefill_counts_agree(void **state)
         }
 }
 
+/* The latent is key and value, and is read once for all heads. */
+static void latent_counts_agree(void **state)
+{
+    (void)state;
+    for (int d = 0; d <= KERN_BF16; d++) {
+        const struct kern_shape s = {{3, 13, 5, 11, 7}, (enum kern_dtype)d};
+        const double bytes = d == KERN_FP32 ? 4 : 2;
+        double flops = 0, reads = 0, writes = 0;
+        for (int b = 0; b < 3; b++)
+            for (int h = 0; h < 5; h++)
+                for (int t = 0; t < 13; t++)
+                    for (int i = 0; i < 11 + 7; i++) {
+                        flops += i < 11 ? 4 : 2;
+                        reads += (h == 0 ? bytes : 0) + (t == 0 ? bytes : 0);
+                        writes += t == 0 && i < 11 ? bytes : 0;
+                    }
+        agree(kern_find("mla-decode"), &s, flops, reads, writes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decode_at_odd_shapes),
-        cmocka_unit_test(prefill_at_odd_shapes),
-        cmocka_unit_test(decode_counts_agree),
-        cmocka_unit_test(prefill_counts_agree),
+        cmocka_unit_test(decode_at_odd_shapes), cmocka_unit_test(prefill_at_odd_shapes),
+        cmocka_unit_test(decode_counts_agree),  cmocka_unit_test(prefill_counts_agree),
+        cmocka_unit_test(latent_counts_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,179 @@
+/* mla-decode -- one query token per sequence against a latent cache, projections absorbed: what the heads read is one
+ * row of kv_lora_rank + rope_dim elements a token, the first kv_lora_rank of which are the value as well.
+ *
+ * q is [batch][n_heads_local][kv_lora_rank + rope_dim], its first part already times the keys' up-projection
+ * (DeepSeek-V2, arXiv:2405.04434, 2.1.3); cache [batch][kv_len][kv_lora_rank + rope_dim]; out [batch][n_heads_local]
+ * [kv_lora_rank], before the values' up-projection. The scale is that of the width of a row; a model has its own, which
+ * costs the same. One format, sums in fp32.
+ * Counted: 2 * (2 * kv_lora_rank + rope_dim) flops for each head and token, 5 more for its softmax, as in
+ * kernels/decode_attention.c; the cache once, not once for keys and once for values, queries and results once. All
+ * heads share the cache, so that with many the products bind and not the memory. The loops: kernels/attend.h. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/attend.h"
+#include "kernels/table.h"
+#include "kernels/vector.h"
+
+enum { BATCH, LEN, HEADS, RANK, ROPE };
+enum { Q, CACHE, OUT, SCRATCH };
+
+static const struct kern_arg ARGS[] = {
+    [BATCH] = {"batch", 1, 1 << 16, "sequences"},
+    [LEN] = {"kv_len", 1, 1 << 24, "tokens attended to, the new one included"},
+    [HEADS] = {"n_heads_local", 1, 1 << 10, "query heads"},
+    [RANK] = {"kv_lora_rank", 1, 1 << 12, "width of the latent, which is key and value"},
+    [ROPE] = {"rope_dim", 1, 1 << 12, "width of the part of the key that has the position"},
+};
+
+static size_t at(const struct kern_shape *s, size_t i) { return (size_t)s->v[i]; }
+static bool in_bf16(const struct kern_shape *s) { return s->dtype == KERN_BF16; }
+static enum kern_type type_of(const struct kern_shape *s) { return in_bf16(s) ? KERN_TYPE_BF16 : KERN_TYPE_F32; }
+static size_t row_of(const struct kern_shape *s) { return at(s, RANK) + at(s, ROPE); }
+
+static const char *refuses(const struct kern_shape *s)
+{
+    const double batch = (double)s->v[BATCH], row = (double)row_of(s);
+    return batch * (double)s->v[LEN] * row > 0x1p34 || batch * (double)s->v[HEADS] * row > 0x1p34
+               ? "the cache is beyond memory"
+               : NULL;
+}
+
+static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
+{
+    const size_t batch = at(s, BATCH), heads = at(s, HEADS), row = row_of(s), rank = at(s, RANK);
+    const enum kern_type type = type_of(s);
+    out[Q] = (struct kern_buffer){"q", KERN_INPUT, type, batch * heads * row, 1, 0};
+    out[CACHE] = (struct kern_buffer){"cache", KERN_INPUT, type, batch * at(s, LEN) * row, 1, 0};
+    out[OUT] = (struct kern_buffer){"out", KERN_OUTPUT, type, batch * heads * rank, 0, rank};
+    out[SCRATCH] = (struct kern_buffer){"scratch", KERN_SCRATCH, KERN_TYPE_F32, attend_scratch(heads, row, rank), 0, 0};
+    return 4;
+}
+
+/* A block is one head of one sequence. */
+static void reference(const struct kern_call *c, size_t b, size_t block, double *out)
+{
+    const struct kern_shape *s = c->shape;
+    const size_t row = row_of(s), rank = at(s, RANK), first = block / at(s, HEADS) * at(s, LEN);
+    const enum kern_type type = type_of(s);
+    double most = -HUGE_VAL, sum = 0;
+    (void)b;
+    for (size_t d = 0; d < rank; d++) out[d] = 0;
+    for (int pass = 0; pass < 2; pass++) /* the maximum first */
+        for (size_t t = 0; t < at(s, LEN); t++) {
+            const size_t key = (first + t) * row;
+            double score = 0;
+            for (size_t d = 0; d < row; d++)
+                score += kern_read(c->buffer[Q], type, block * row + d) * kern_read(c->buffer[CACHE], type, key + d);
+            score /= sqrt((double)row);
+            if (pass == 0) {
+                most = fmax(most, score);
+                continue;
+            }
+            sum += exp(score - most);
+            for (size_t d = 0; d < rank; d++) out[d] += exp(score - most) * kern_read(c->buffer[CACHE], type, key + d);
+        }
+    for (size_t d = 0; d < rank; d++) out[d] /= sum;
+}
+
+static double reference_cost(const struct kern_shape *s, size_t b)
+{
+    (void)b;
+    return 3 * (double)s->v[LEN] * (double)row_of(s);
+}
+
+static void counts(const struct kern_shape *s, struct kern_counts *out)
+{
+    const double batch = (double)s->v[BATCH], len = (double)s->v[LEN], row = (double)row_of(s);
+    const double heads = batch * (double)s->v[HEADS], rank = (double)s->v[RANK], bytes = in_bf16(s) ? 2 : 4;
+    *out = (struct kern_counts){.flops = 2 * heads * len * (row + rank),
+                                .vector_flops = 5 * heads * len,
+                                .read_bytes = bytes * (heads * row + batch * len * row),
+                                .written_bytes = bytes * heads * rank};
+}
+
+/* bf16: results are rounded to 8 bits; the weights of the softmax are fp32, or bf16, whose errors average out. */
+static double tolerance(const struct kern_shape *s) { return in_bf16(s) ? 1e-2 : 1e-5; }
+
+/* Tokens from `token` on, as far as a chunk or the split goes. */
+static struct attend_rows rows_at(const struct kern_call *c, const struct attend *a, size_t sequence, size_t token,
+                                  size_t end)
+{
+    const char *row = (const char *)c->buffer[CACHE] + (sequence * at(c->shape, LEN) + token) * a->step;
+    return (struct attend_rows){row, row, end - token < ATTEND_CHUNK ? end - token : ATTEND_CHUNK};
+}
+
+static void attend_all(const struct kern_call *c, const struct attend_code *code)
+{
+    const struct kern_shape *s = c->shape;
+    const size_t element = in_bf16(s) ? 2 : 4, len = at(s, LEN);
+    struct attend a = {.bf16 = in_bf16(s),
+                       .heads = at(s, HEADS),
+                       .dim = row_of(s),
+                       .value_dim = at(s, RANK),
+                       .step = row_of(s) * element,
+                       .scale = 1 / sqrtf((float)row_of(s))};
+    attend_open(&a, c->buffer[SCRATCH]);
+    for (size_t b = 0; b < at(s, BATCH); b++) {
+        attend_start(&a, (const char *)c->buffer[Q] + b * a.heads * a.step);
+        for (size_t split = 0; split < ATTEND_SPLITS; split++) {
+            const size_t end = len * (split + 1) / ATTEND_SPLITS;
+            for (size_t t = len * split / ATTEND_SPLITS; t < end;) {
+                const struct attend_rows r = rows_at(c, &a, b, t, end);
+                t += r.n;
+                /* at the end of a split its last rows again, which is no fetch */
+                const struct attend_rows next = t < end ? rows_at(c, &a, b, t, end) : r;
+                code->chunk(&a, split, &r, &next);
+            }
+        }
+        code->finish(&a, (char *)c->buffer[OUT] + b * a.heads * a.value_dim * element);
+    }
+}
+
+static void run_portable(const struct kern_call *c) { attend_all(c, &attend_portable); }
+#if KERN_X86
+static void run_avx2(const struct kern_call *c) { attend_all(c, &attend_avx2); }
+static void run_avx512(const struct kern_call *c) { attend_all(c, &attend_avx512); }
+static void run_dot(const struct kern_call *c) { attend_all(c, &attend_dot); }
+#endif
+
+#define BOTH (KERN_HAS(KERN_FP32) | KERN_HAS(KERN_BF16))
+
+static const struct kern_variant VARIANTS[] = {
+#if KERN_X86
+    {.name = "avx512-bf16",
+     .unit = KERN_UNIT_BF16_DOT,
+     .dtypes = KERN_HAS(KERN_BF16),
+     .lacks = kern_lacks_avx512_bf16,
+     .run = run_dot},
+    {.name = "avx512", .unit = KERN_UNIT_FP32, .dtypes = BOTH, .lacks = kern_lacks_avx512, .run = run_avx512},
+    {.name = "avx2", .unit = KERN_UNIT_FP32, .dtypes = BOTH, .lacks = kern_lacks_avx2, .run = run_avx2},
+#endif
+    {.name = "portable", .unit = KERN_UNIT_FP32, .dtypes = BOTH, .run = run_portable},
+};
+
+/* 16 heads, and 128 as a whole layer of a larger model has them. */
+static const struct kern_point POINTS[] = {
+    {{{1, 8192, 16, 512, 64}, KERN_BF16}, true},
+    {{{4, 4096, 128, 512, 64}, KERN_BF16}, false},
+    {{{4, 4096, 16, 512, 64}, KERN_FP32}, false},
+};
+
+const struct kern kern_mla_decode = {
+    .name = "mla-decode",
+    .summary = "one query token per sequence against a latent cache, absorbed",
+    .row_kind = "mla_decode",
+    .args = ARGS,
+    .args_n = sizeof ARGS / sizeof ARGS[0],
+    .dtypes = BOTH,
+    .points = POINTS,
+    .points_n = sizeof POINTS / sizeof POINTS[0],
+    .refuses = refuses,
+    .buffers = buffers,
+    .reference = reference,
+    .reference_cost = reference_cost,
+    .counts = counts,
+    .tolerance = tolerance,
+    .variants = VARIANTS,
+    .variants_n = sizeof VARIANTS / sizeof VARIANTS[0],
+};
