@@ -8,7 +8,8 @@
     X(kern_cuda_stream_read)                                                                                           \
     X(kern_cuda_stream_copy)                                                                                           \
     X(kern_cuda_stream_triad)                                                                                          \
-    X(kern_cuda_gemm)
+    X(kern_cuda_gemm)                                                                                                  \
+    X(kern_cuda_decode_attention)
 
 /* Further variants of a kernel. Their buffers are on the device, and run only starts the work, on call.stream. */
 struct kern_cuda {

@@ -211,7 +211,7 @@ static void gemm_run(const struct kern_call *c)
 }
 
 static const struct kern_variant VARIANTS[] = {
-    {"cuda-mma", KERN_UNIT_TENSOR, KERN_HAS(KERN_BF16), gemm_lacks, NULL, NULL, gemm_run, 0, false},
+    {"cuda-mma", KERN_UNIT_TENSOR, KERN_HAS(KERN_BF16), gemm_lacks, NULL, NULL, gemm_run, 0, false, NULL},
 };
 
 const struct kern_cuda kern_cuda_gemm = {&kern_gemm, VARIANTS, 1};

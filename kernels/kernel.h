@@ -104,8 +104,9 @@ struct kern_call {
     const struct kern_shape *shape;
     const struct kern_machine *machine;
     void *buffer[KERN_BUFFERS_MAX];
-    void *packed; /* what variant.pack made; NULL without one */
-    void *stream; /* cudaStream_t of a CUDA variant, whose buffers are on the device; NULL on a CPU */
+    void *packed;  /* what variant.pack made; NULL without one */
+    void *scratch; /* variant.scratch_bytes of it, aligned to 64; NULL without one */
+    void *stream;  /* cudaStream_t of a CUDA variant, whose buffers are on the device; NULL on a CPU */
 };
 
 /* -- the kernel -- */
@@ -138,6 +139,8 @@ struct kern_variant {
     void (*run)(const struct kern_call *c); /* what is timed; right for any valid shape, also odd ones; one thread */
     unsigned packed_inputs; /* bit b: packed stands for buffer b, which run does not read; cold calls leave it out */
     bool library;           /* somebody else's code: measured beside the own, to compare */
+    /* What run needs beside the buffers of the kernel, undefined before; NULL: nothing. */
+    size_t (*scratch_bytes)(const struct kern_shape *s, const struct kern_machine *m);
 };
 
 /* What a kernel measures besides itself. */

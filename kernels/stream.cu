@@ -93,7 +93,7 @@ static void run_triad(const struct kern_call *c)
     KERN_LAUNCH(stream_triad, stream_blocks(c), 1, 1, THREADS, 0, c->stream, args);
 }
 
-#define VARIANT(run) {"cuda", KERN_UNIT_FP32, KERN_HAS(KERN_FP32), NULL, NULL, NULL, run, 0, false}
+#define VARIANT(run) {"cuda", KERN_UNIT_FP32, KERN_HAS(KERN_FP32), NULL, NULL, NULL, run, 0, false, NULL}
 static const struct kern_variant READ[] = {VARIANT(run_read)};
 static const struct kern_variant COPY[] = {VARIANT(run_copy)};
 static const struct kern_variant TRIAD[] = {VARIANT(run_triad)};
