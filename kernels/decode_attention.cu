@@ -350,4 +350,14 @@ static const struct kern_variant VARIANTS[] = {
     {"cuda-mma", KERN_UNIT_TENSOR, KERN_HAS(KERN_BF16), decode_lacks, NULL, NULL, decode_run, 0, false, decode_scratch},
 };
 
-const struct kern_cuda kern_cuda_decode_attention = {&kern_decode_attention, VARIANTS, 1};
+/* From 64 MB of cache on: models of 8, 13 and 70 billion parameters (that cut over eight cards), MQA, a window. */
+static const struct kern_point POINTS[] = {
+    {{{1, 32768, 32, 8, 128, 0, 0}, KERN_BF16}, true},      {{{16, 8192, 32, 8, 128, 0, 16}, KERN_BF16}, true},
+    {{{64, 4096, 32, 8, 128, 0, 16}, KERN_BF16}, true},     {{{1, 131072, 32, 8, 128, 0, 64}, KERN_BF16}, false},
+    {{{8, 8192, 40, 40, 128, 0, 0}, KERN_BF16}, false},     {{{64, 8192, 8, 1, 128, 0, 16}, KERN_BF16}, false},
+    {{{64, 8192, 32, 8, 128, 4096, 16}, KERN_BF16}, false}, {{{32, 8192, 16, 8, 256, 0, 0}, KERN_BF16}, false},
+    {{{8, 1024, 32, 8, 128, 0, 16}, KERN_BF16}, false},
+};
+
+const struct kern_cuda kern_cuda_decode_attention = {&kern_decode_attention, VARIANTS, 1, POINTS,
+                                                     sizeof POINTS / sizeof POINTS[0]};

@@ -20,6 +20,7 @@ enum kern_type {
     KERN_TYPE_F32,
     KERN_TYPE_BF16,
     KERN_TYPE_FP16,
+    KERN_TYPE_F8, /* e4m3: 4 exponent bits, 3 of fraction, no infinities (OCP 8-bit floating point, 2023) */
     KERN_TYPE_I8,
     KERN_TYPE_U8,
     KERN_TYPE_I32,
@@ -121,7 +122,15 @@ struct kern_counts {
 };
 
 /* Whose peak a variant cannot beat: the FMA peak of fp32, or that of a dot product unit of its format. */
-enum kern_unit { KERN_UNIT_FP32, KERN_UNIT_BF16_DOT, KERN_UNIT_INT8_DOT, KERN_UNIT_TENSOR, KERN_UNITS_N };
+enum kern_unit {
+    KERN_UNIT_FP32,
+    KERN_UNIT_BF16_DOT,
+    KERN_UNIT_INT8_DOT,
+    KERN_UNIT_TENSOR, /* of a card: bf16 and fp16 */
+    KERN_UNIT_TENSOR_FP8,
+    KERN_UNIT_TENSOR_INT8,
+    KERN_UNITS_N
+};
 const char *kern_unit_name(enum kern_unit unit);
 
 /* One implementation. The tuned ones and, where a library has the operation, the library's. */

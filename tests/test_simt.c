@@ -50,6 +50,7 @@ static void try_shape(const struct kern_cuda *cuda, const struct kern_variant *v
     const size_t n = k->buffers(s, d);
     for (size_t b = 0; b < n; b++) {
         const size_t bytes = d[b].elements * kern_type_bytes(d[b].type);
+        if (d[b].role == KERN_SCRATCH) continue; /* of the CPU's code */
         before.buffer[b] = make_buffer(k, &before, b, d + b);
         after.buffer[b] = before.buffer[b];
         if (d[b].role == KERN_INPUT) continue;
@@ -117,6 +118,8 @@ static const struct {
     {"gemm", {128, 128, 192}},
     {"gemm", {70, 261, 67}},
     /* batch, kv_len, heads, kv_heads, dim, window, page */
+    {"fma", {192, 7}},
+    {"launch", {5}},
     {"decode-attention", {1, 1, 1, 1, 8, 0, 0}},
     {"decode-attention", {2, 131, 6, 2, 67, 0, 16}},
     {"decode-attention", {1, 389, 19, 1, 64, 0, 7}},
