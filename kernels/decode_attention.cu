@@ -7,10 +7,10 @@
  * joined at the end. Of splits a second kernel joins the sums. Addresses of a chunk's rows are looked up in the page
  * table a chunk ahead of its copies. Heads are padded with zeros to 64, 128 or 256 elements in shared memory, nothing
  * is read for it. */
-#include "kernels/device.h"
+#include "kernels/attend_tile.h"
 
 enum { BATCH, LEN, HEADS, KV_HEADS, DIM, WINDOW, PAGE };
-enum { ROWS = 16, CHUNK = 64, WARPS = 4, THREADS = 128, PIECE = 8 /* elements */, TILES_MAX = 256 / 8 };
+enum { ROWS = 16, CHUNK = 64, WARPS = 4, THREADS = 128, TILES_MAX = 256 / 8 };
 enum { SPLITS_MAX = 128, SPLIT_LEAST = 2 /* chunks */ };
 
 struct decode_args {
@@ -22,8 +22,6 @@ struct decode_args {
     float scale;                                                              /* of powers of two */
 };
 
-KERN_BOTH int decode_min(int a, int b) { return a < b ? a : b; }
-KERN_BOTH int decode_parts(int v, int of) { return (v + of - 1) / of; }
 KERN_BOTH int decode_stages(int room) { return room == 256 ? 2 : 3; }
 
 /* Shared memory: ring of stages, each keys and values of a chunk; queries; rows; maximum and sum of each warp's rows.
@@ -36,24 +34,6 @@ KERN_BOTH int decode_shared(int room)
     return decode_ring(room) + decode_queries(room) + decode_rows(room) + WARPS * ROWS * 2 * 4;
 }
 
-/* Where piece `piece` of row `row` lies: eight rows of one piece in different banks. */
-KERN_FN unsigned char *decode_at(unsigned char *tile, int row, int piece, int room)
-{
-    return tile + row * room * 2 + ((piece ^ (row & 7)) << 4);
-}
-
-/* Starts the copy of a piece of a row of dim elements; a row that is not there is zeros. */
-KERN_FN void decode_piece(unsigned char *to, const uint16_t *from, size_t row, int piece, int dim, bool there)
-{
-    const int left = there ? decode_min(dim - piece * PIECE, PIECE) : 0;
-    const uint16_t *const source = from + row * (size_t)dim + piece * PIECE;
-    if (dim % PIECE == 0) {
-        kern_copy_16(to, left > 0 ? source : from, left > 0 ? left * 2 : 0);
-    } else {
-        for (int j = 0; j < PIECE; j++) ((uint16_t *)to)[j] = j < left ? source[j] : (uint16_t)0;
-    }
-}
-
 /* Row of the cache at which a token's head begins; 0 beyond the end, which is not read. */
 KERN_FN uint32_t decode_row(const struct decode_args *a, int sequence, int head, int token, int to)
 {
@@ -64,26 +44,14 @@ KERN_FN uint32_t decode_row(const struct decode_args *a, int sequence, int head,
 
 KERN_FN void decode_fetch(const struct decode_args *a, unsigned char *stage, const uint32_t *rows, int tokens, int room)
 {
-    const int pieces = room / PIECE;
+    const int pieces = room / TILE_PIECE;
     KERN_UNROLL_LOOP
     for (int i = (int)threadIdx.x; i < CHUNK * pieces; i += THREADS) {
         const int row = i / pieces, piece = i % pieces;
-        decode_piece(decode_at(stage, row, piece, room), a->k, rows[row], piece, a->dim, row < tokens);
-        decode_piece(decode_at(stage + CHUNK * room * 2, row, piece, room), a->v, rows[row], piece, a->dim,
-                     row < tokens);
+        tile_fetch(tile_at(stage, row, piece, room), a->k, rows[row] * (size_t)a->dim, piece, a->dim, row < tokens);
+        tile_fetch(tile_at(stage + CHUNK * room * 2, row, piece, room), a->v, rows[row] * (size_t)a->dim, piece, a->dim,
+                   row < tokens);
     }
-}
-
-/* Largest, or sum, of a row over the four lanes that hold it. */
-KERN_FN float decode_most(float v)
-{
-    v = fmaxf(v, __shfl_xor_sync(KERN_ALL, v, 1));
-    return fmaxf(v, __shfl_xor_sync(KERN_ALL, v, 2));
-}
-KERN_FN float decode_total(float v)
-{
-    v += __shfl_xor_sync(KERN_ALL, v, 1);
-    return v + __shfl_xor_sync(KERN_ALL, v, 2);
 }
 
 /* A warp's state: rows lane / 4 and 8 more of 16. */
@@ -102,8 +70,8 @@ KERN_FN void decode_step(struct decode_state *st, unsigned char *queries, unsign
     KERN_UNROLL_LOOP
     for (int i = 0; i < room / 16; i++) {
         uint32_t x[4], y[4];
-        kern_ldmatrix(x, decode_at(queries, lane % 16, i * 2 + lane / 16, room));
-        kern_ldmatrix(y, decode_at(stage, row + lane / 16 * 8 + lane % 8, i * 2 + lane / 8 % 2, room));
+        kern_ldmatrix(x, tile_at(queries, lane % 16, i * 2 + lane / 16, room));
+        kern_ldmatrix(y, tile_at(stage, row + lane / 16 * 8 + lane % 8, i * 2 + lane / 8 % 2, room));
         kern_mma_bf16(s[0], x, y);
         kern_mma_bf16(s[1], x, y + 2);
     }
@@ -116,7 +84,7 @@ KERN_FN void decode_step(struct decode_state *st, unsigned char *queries, unsign
             *v = j / 2 * 8 + column + j % 2 < tokens ? *v * scale : -1e30f;
             most = fmaxf(most, *v);
         }
-        most = decode_most(most);
+        most = tile_most(most);
         const float shrink = kern_exp2(st->most[h] - most);
         st->most[h] = most;
         st->sum[h] *= shrink;
@@ -134,7 +102,7 @@ KERN_FN void decode_step(struct decode_state *st, unsigned char *queries, unsign
     KERN_UNROLL_LOOP
     for (int j = 0; j < room / 16; j++) {
         uint32_t y[4];
-        kern_ldmatrix_transposed(y, decode_at(values, row + lane % 16, j * 2 + lane / 16, room));
+        kern_ldmatrix_transposed(y, tile_at(values, row + lane % 16, j * 2 + lane / 16, room));
         kern_mma_bf16(st->out[j * 2], p, y);
         kern_mma_bf16(st->out[j * 2 + 1], p, y + 2);
     }
@@ -148,7 +116,7 @@ KERN_FN void decode_end(const struct decode_args *a, const struct decode_state *
     KERN_UNROLL_LOOP
     for (int h = 0; h < 2; h++) {
         const int row = warp * ROWS + lane / 4 + h * 8;
-        const float sum = decode_total(st->sum[h]);
+        const float sum = tile_total(st->sum[h]);
         if (lane % 4 == 0) stats[row * 2] = st->most[h], stats[row * 2 + 1] = sum;
         KERN_UNROLL_LOOP
         for (int j = 0; j < room / 8; j++) {
@@ -189,18 +157,19 @@ KERN_FN void decode_split(const struct decode_args *a, unsigned char *shared, in
     const int split = (int)blockIdx.x % a->splits, tile = (int)blockIdx.x / a->splits % a->tiles;
     const int head = (int)blockIdx.x / a->splits / a->tiles % a->kv_heads;
     const int sequence = (int)blockIdx.x / a->splits / a->tiles / a->kv_heads;
-    const int from = a->first + split * a->chunks * CHUNK, to = decode_min(a->len, from + a->chunks * CHUNK);
-    const int chunks = decode_parts(to - from, CHUNK), warp = (int)threadIdx.x / KERN_WARP;
-    const int heads = decode_min(group - tile * ROWS, ROWS);
+    const int from = a->first + split * a->chunks * CHUNK, to = tile_min(a->len, from + a->chunks * CHUNK);
+    const int chunks = tile_parts(to - from, CHUNK), warp = (int)threadIdx.x / KERN_WARP;
+    const int heads = tile_min(group - tile * ROWS, ROWS);
     const size_t query = (size_t)sequence * (size_t)a->heads + (size_t)(head * group + tile * ROWS);
     struct decode_state st;
     st.most[0] = st.most[1] = -1e30f;
     st.sum[0] = st.sum[1] = 0;
     KERN_UNROLL_LOOP
     for (int j = 0; j < room / 8; j++) st.out[j][0] = st.out[j][1] = st.out[j][2] = st.out[j][3] = 0;
-    for (int i = (int)threadIdx.x; i < ROWS * room / PIECE; i += THREADS) {
-        const int row = i / (room / PIECE), piece = i % (room / PIECE);
-        decode_piece(decode_at(queries, row, piece, room), a->q, query + (size_t)row, piece, a->dim, row < heads);
+    for (int i = (int)threadIdx.x; i < ROWS * room / TILE_PIECE; i += THREADS) {
+        const int row = i / (room / TILE_PIECE), piece = i % (room / TILE_PIECE);
+        tile_fetch(tile_at(queries, row, piece, room), a->q, (query + (size_t)row) * (size_t)a->dim, piece, a->dim,
+                   row < heads);
     }
     for (int i = (int)threadIdx.x; i < stages * CHUNK; i += THREADS)
         rows[i] = decode_row(a, sequence, head, from + i, to);
@@ -275,8 +244,8 @@ static int decode_room(const struct kern_shape *s) { return s->v[DIM] <= 64 ? 64
 static void decode_plan(const struct kern_shape *s, const struct kern_machine *m, struct decode_args *a)
 {
     const int64_t seen = s->v[WINDOW] && s->v[WINDOW] < s->v[LEN] ? s->v[WINDOW] : s->v[LEN];
-    const int chunks = (int)((seen + CHUNK - 1) / CHUNK), most = decode_min(SPLITS_MAX, chunks / SPLIT_LEAST);
-    const int tiles = decode_parts((int)(s->v[HEADS] / s->v[KV_HEADS]), ROWS);
+    const int chunks = (int)((seen + CHUNK - 1) / CHUNK), most = tile_min(SPLITS_MAX, chunks / SPLIT_LEAST);
+    const int tiles = tile_parts((int)(s->v[HEADS] / s->v[KV_HEADS]), ROWS);
     const double blocks = (double)s->v[BATCH] * (double)s->v[KV_HEADS] * tiles;
     const int beside = (int)(m->shared_bytes / (decode_shared(decode_room(s)) + 1024)); /* not a unit: of the system */
     const double slots = (double)m->processors * (beside > 0 ? beside : 1);
@@ -284,7 +253,7 @@ static void decode_plan(const struct kern_shape *s, const struct kern_machine *m
     a->tiles = tiles;
     for (int pass = 0; pass < 2; pass++) /* the best share first */
         for (int n = 1; n <= (most > 1 ? most : 1); n++) {
-            const int each = decode_parts(chunks, n), splits = decode_parts(chunks, each);
+            const int each = tile_parts(chunks, n), splits = tile_parts(chunks, each);
             const double share = blocks * splits / slots / ceil(blocks * splits / slots);
             if (pass == 0 && share > best) best = share;
             if (pass == 1 && share >= 0.95 * best) {
@@ -333,7 +302,7 @@ static void decode_run(const struct kern_call *c)
     a.kv_heads = (int)s->v[KV_HEADS];
     a.dim = (int)s->v[DIM];
     a.page = (int)(s->v[PAGE] ? s->v[PAGE] : s->v[LEN]);
-    a.pages = decode_parts(a.len, a.page);
+    a.pages = tile_parts(a.len, a.page);
     a.scale = 1.44269504f / sqrtf((float)a.dim); /* exponentials by powers of two */
     const unsigned blocks = (unsigned)s->v[BATCH] * (unsigned)(a.kv_heads * a.tiles * a.splits);
     if (room == 64)

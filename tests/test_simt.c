@@ -125,6 +125,12 @@ static const struct {
     {"decode-attention", {1, 389, 19, 1, 64, 0, 7}},
     {"decode-attention", {1, 300, 4, 2, 128, 257, 64}},
     {"decode-attention", {1, 200, 3, 1, 256, 0, 0}},
+    /* batch, q_len, heads, kv_heads, dim, window */
+    {"prefill-attention", {1, 1, 1, 1, 8, 0}},
+    {"prefill-attention", {2, 131, 2, 1, 35, 0}},
+    {"prefill-attention", {1, 193, 1, 1, 64, 70}},
+    {"prefill-attention", {1, 129, 1, 1, 104, 0}},
+    {"prefill-attention", {1, 97, 1, 1, 256, 33}},
 };
 
 static void run_order(enum simt_order order, uint64_t seed)
