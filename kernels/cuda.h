@@ -12,7 +12,8 @@
     X(kern_cuda_stream_triad)                                                                                          \
     X(kern_cuda_gemm)                                                                                                  \
     X(kern_cuda_decode_attention)                                                                                      \
-    X(kern_cuda_prefill_attention)
+    X(kern_cuda_prefill_attention)                                                                                     \
+    X(kern_cuda_int4_matvec)
 
 /* Further variants of a kernel. Their buffers are on the device, and run only starts the work, on call.stream. They get
  * no scratch of the kernel's own, which is the CPU's, but what their scratch_bytes asks for. */

@@ -125,6 +125,9 @@ static const struct {
     {"decode-attention", {1, 389, 19, 1, 64, 0, 7}},
     {"decode-attention", {1, 300, 4, 2, 128, 257, 64}},
     {"decode-attention", {1, 200, 3, 1, 256, 0, 0}},
+    {"int4-matvec", {1, 17, 4160}},
+    {"int4-matvec", {11, 21, 331}},
+    {"int4-matvec", {18, 8, 1096}},
     /* batch, q_len, heads, kv_heads, dim, window */
     {"prefill-attention", {1, 1, 1, 1, 8, 0}},
     {"prefill-attention", {2, 131, 2, 1, 35, 0}},
