@@ -128,6 +128,8 @@ static const struct {
     {"int4-matvec", {1, 17, 4160}},
     {"int4-matvec", {11, 21, 331}},
     {"int4-matvec", {18, 8, 1096}},
+    {"mlp", {3, 40, 67}},
+    {"mlp", {17, 24, 33}},
     /* batch, q_len, heads, kv_heads, dim, window */
     {"prefill-attention", {1, 1, 1, 1, 8, 0}},
     {"prefill-attention", {2, 131, 2, 1, 35, 0}},

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/cuda.h"
+
 enum { WORKSPACE_BYTES = 64 << 20, ALIGNMENT = 16 };
 
 /* -- the library -- */
@@ -158,10 +160,24 @@ static const struct kern_variant VARIANTS[] = {
     LIBRARY("cublaslt-fp32", KERN_UNIT_FP32, KERN_HAS(KERN_FP32)),
 };
 
+static const char *mlp_lacks(const struct kern_machine *m, const struct kern_shape *s)
+{
+    return kern_cuda_mlp_lacks(m, s, VARIANTS);
+}
+static size_t mlp_scratch(const struct kern_shape *s, const struct kern_machine *m)
+{
+    return kern_cuda_mlp_scratch(s, m, VARIANTS);
+}
+static void mlp_run(const struct kern_call *c) { kern_cuda_mlp_run(c, VARIANTS); }
+
+static const struct kern_variant MLP[] = {
+    {"cublaslt", KERN_UNIT_TENSOR, KERN_HAS(KERN_BF16), mlp_lacks, NULL, NULL, mlp_run, 0, true, mlp_scratch},
+};
+
 const struct kern_variant *cublaslt_variants(const struct kern *k, size_t *n)
 {
-    *n = k == &kern_gemm ? sizeof VARIANTS / sizeof VARIANTS[0] : 0;
-    return VARIANTS;
+    *n = k == &kern_gemm ? sizeof VARIANTS / sizeof VARIANTS[0] : k == &kern_mlp ? sizeof MLP / sizeof MLP[0] : 0;
+    return k == &kern_mlp ? MLP : VARIANTS;
 }
 
 static const struct kern_point PEAKS[] = {

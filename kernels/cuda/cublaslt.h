@@ -29,7 +29,8 @@ struct cublaslt {
 void cublaslt_open(struct cublaslt *out);
 void cublaslt_close(struct cublaslt *c);
 
-/* cublaslt_variants -- what it has of a kernel: gemm. cublaslt_peaks -- large products, one a format. */
+/* cublaslt_variants -- what it has of a kernel: gemm, and mlp through it. cublaslt_peaks -- large products, one a
+ * format. */
 const struct kern_variant *cublaslt_variants(const struct kern *k, size_t *n);
 const struct kern_point *cublaslt_peaks(size_t *n);
 
