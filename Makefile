@@ -48,6 +48,10 @@ FAKE    := tests/worker/fake.c
 CUDA    := $(sort $(wildcard kernels/*.cu))
 SIMT    := $(sort $(wildcard kernels/simt/*.c))
 NVCC    ?= $(shell command -v nvcc 2>/dev/null)
+CUDA_HOME ?= $(if $(NVCC),$(abspath $(dir $(realpath $(NVCC)))..))
+# The worker of a card: what the CPU's has but for its device, kernels for the card, the library's, and how they are timed.
+CARD    := $(sort $(wildcard kernels/cuda/*.c probe/worker/cuda/*.c))
+CARD_CU := $(sort $(wildcard probe/worker/cuda/*.cu))
 BENCH   := $(sort $(wildcard tests/bench/bench_*.c))
 FUZZ    := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 VERSION := $(shell { test -e .git && GIT_OPTIONAL_LOCKS=0 git describe --always --dirty 2>/dev/null || \
@@ -58,6 +62,9 @@ MAIN_OBJ := $(MAIN:%.c=$(BUILD)/obj/%.o)
 WORK_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out probe/worker/main.c,$(WORKER)))
 SIMT_OBJ := $(CUDA:%.cu=$(BUILD)/obj/%.simt.o) $(SIMT:%.c=$(BUILD)/obj/%.o)
 CUDA_OBJ := $(if $(NVCC),$(CUDA:%.cu=$(BUILD)/cuda/%.o))
+CARD_OBJ := $(if $(NVCC),$(CARD:%.c=$(BUILD)/cuda/%.o) $(CARD_CU:%.cu=$(BUILD)/cuda/%.o))
+# Not under the sanitizers, which CUDA's memory does not go with.
+CARD_BIN := $(if $(NVCC),$(if $(call on,$(SAN)),,$(BUILD)/ridge-worker-cuda))
 HELP_OBJ := $(HELPER:%.c=$(BUILD)/obj/%.o)
 FUZZ_OBJ := $(LIB_OBJ:$(BUILD)/obj/%=$(BUILD)/fuzz/obj/%)
 TESTS    := $(TEST:tests/%.c=$(BUILD)/tests/%)
@@ -84,7 +91,7 @@ LDLIBS     := $(call libs,$(PACKAGES)) -lm
 TEST_LIBS  := $(call libs,$(TEST_PACKAGES))
 # Cards from Ampere on; machine code for Ampere and Hopper, PTX for what comes.
 NVCC_FLAGS := -std=c++17 -O3 -I. -gencode arch=compute_80,code=[sm_80,compute_80] \
-              -gencode arch=compute_90a,code=sm_90a -Xptxas -v
+              -gencode arch=compute_90a,code=sm_90a -Xptxas -v -Xcompiler -fno-exceptions,-fno-threadsafe-statics
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -101,7 +108,8 @@ demo: deps ## install what is missing, build, and run the main job
 	@$(BUILD)/ridge $(DEMO)
 
 .PHONY: all
-all: $(BUILD)/ridge $(BUILD)/ridge-worker-cpu ## build ridge and its worker (the default)
+all: $(BUILD)/ridge $(BUILD)/ridge-worker-cpu $(CARD_BIN) ## build ridge and its workers (the default)
+	$(if $(NVCC),,@echo '  note    no nvcc: ridge-worker-cuda is left out')
 
 .PHONY: test
 test: deps ## install what is missing, build and run every test (SAN=1: under the sanitizers)
@@ -159,12 +167,14 @@ install: all man ## install program, manual page and bash completion under DESTD
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	install -m 755 $(BUILD)/ridge $(DESTDIR)$(PREFIX)/bin/ridge
 	install -m 755 $(BUILD)/ridge-worker-cpu $(DESTDIR)$(PREFIX)/bin/ridge-worker-cpu
+	$(if $(CARD_BIN),install -m 755 $(CARD_BIN) $(DESTDIR)$(PREFIX)/bin/ridge-worker-cuda)
 	install -m 644 $(BUILD)/ridge.1 $(DESTDIR)$(PREFIX)/share/man/man1/ridge.1
 	install -m 644 tools/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/ridge
 
 .PHONY: uninstall
 uninstall: ## remove what install put there
-	rm -f $(DESTDIR)$(PREFIX)/bin/ridge $(DESTDIR)$(PREFIX)/bin/ridge-worker-cpu $(DESTDIR)$(PREFIX)/share/man/man1/ridge.1
+	rm -f $(DESTDIR)$(PREFIX)/bin/ridge $(DESTDIR)$(PREFIX)/bin/ridge-worker-cpu $(DESTDIR)$(PREFIX)/bin/ridge-worker-cuda
+	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/ridge.1
 	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/ridge
 
 .PHONY: clean
@@ -220,8 +230,8 @@ $(BUILD)/ridge.1: $(BUILD)/ridge
 	$(call say,man,$@)
 	$(Q)$(BUILD)/ridge help --man >$@
 
-$(VERSIONED:%.c=$(BUILD)/obj/%.o): DEFINE = -DRIDGE_VERSION='"$(VERSION)"'
-$(VERSIONED:%.c=$(BUILD)/obj/%.o): $(BUILD)/version
+$(VERSIONED:%.c=$(BUILD)/obj/%.o) $(BUILD)/cuda/probe/worker/cuda/device_cuda.o: DEFINE = -DRIDGE_VERSION='"$(VERSION)"'
+$(VERSIONED:%.c=$(BUILD)/obj/%.o) $(BUILD)/cuda/probe/worker/cuda/device_cuda.o: $(BUILD)/version
 
 # FLINT is loaded while running, and only by what needs exact algebra: by the name of the version that its headers are of.
 FLINT_SO = $(or $(shell objdump -p "$$($(CC) -print-file-name=libflint.so)" 2>/dev/null | sed -n 's/.*SONAME *//p'),libflint.so)
@@ -244,6 +254,16 @@ $(BUILD)/cuda/%.o: %.cu $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(Q)$(NVCC) $(NVCC_FLAGS) -MMD -MP -c -o $@ $< >$(@:.o=.ptxas) 2>&1 || { cat $(@:.o=.ptxas) >&2; exit 1; }
 	$(Q)! grep -B2 -E "[1-9][0-9]* bytes spill" $(@:.o=.ptxas) >&2
+
+$(BUILD)/cuda/%.o: %.c $(BUILD)/flags
+	$(call say,cc,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(FLAGS) -isystem $(CUDA_HOME)/include $(DEFINE) -MMD -MP -c -o $@ $<
+
+# The runtime is linked in, so that it starts where there is no driver; cuBLAS is loaded while running, NVML too.
+$(BUILD)/ridge-worker-cuda: $(BUILD)/obj/probe/worker/main.o $(filter-out %/device_cpu.o,$(WORK_OBJ)) $(CUDA_OBJ) $(CARD_OBJ) \
+                            $(BUILD)/libridge.a
+	$(link) -L$(CUDA_HOME)/lib64 -L$(CUDA_HOME)/lib -Wl,-rpath,$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt -lpthread -lm
 
 .PHONY: cuda
 cuda: $(CUDA_OBJ) ## compile the CUDA kernels and list registers, shared memory and spills
@@ -309,5 +329,5 @@ $(BUILD)/sources: FORCE
 $(BUILD)/data: FORCE
 	$(call keep,$(DATA))
 
--include $(patsubst %.o,%.d,$(MAIN_OBJ) $(WORK_OBJ) $(SIMT_OBJ) $(CUDA_OBJ) $(LIB_OBJ) $(HELP_OBJ) $(FUZZ_OBJ)) \
+-include $(patsubst %.o,%.d,$(MAIN_OBJ) $(WORK_OBJ) $(SIMT_OBJ) $(CUDA_OBJ) $(CARD_OBJ) $(LIB_OBJ) $(HELP_OBJ) $(FUZZ_OBJ)) \
          $(patsubst %.c,$(BUILD)/obj/%.d,$(TEST) $(BENCH) $(FUZZ) $(FAKE) probe/worker/main.c) $(FUZZ:%.c=$(BUILD)/fuzz/obj/%.d)

@@ -28,6 +28,7 @@ enum { KERN_WARP = 32 };
 #define KERN_FN static __device__ __forceinline__
 #define KERN_BOTH static __host__ __device__ __forceinline__ /* also for the host, to plan a launch */
 #define KERN_UNROLL_LOOP _Pragma("unroll")
+#define KERN_UNROLL_BY(n) _Pragma(#n) /* KERN_UNROLL_BY(unroll 2): where all would take too many registers */
 /* The kernel; at most `threads` threads in a block. */
 #define KERN_GLOBAL(name, type, arg, threads)                                                                          \
     static __global__ void __launch_bounds__(threads) name(const __grid_constant__ type arg)

@@ -14,7 +14,7 @@ enum { CHAINS, STEPS };
 enum { A, B, START, END };
 
 static const struct kern_arg ARGS[] = {
-    [CHAINS] = {"chains", GROUP, 1920, "independent chains, a multiple of 192"},
+    [CHAINS] = {"chains", GROUP, GROUP << 16, "independent chains, a multiple of 192"},
     [STEPS] = {"steps", 1, 1000000, "multiply-adds in each"},
 };
 

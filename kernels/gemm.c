@@ -29,6 +29,22 @@ static const struct kern_arg ARGS[] = {
 static size_t round_up(size_t v, size_t to) { return (v + to - 1) / to * to; }
 static bool in_bf16(const struct kern_shape *s) { return s->dtype == KERN_BF16; }
 
+/* Of a and w, and of c. */
+static enum kern_type type_in(const struct kern_shape *s)
+{
+    static const enum kern_type TYPES[KERN_DTYPES_N] = {[KERN_FP32] = KERN_TYPE_F32,
+                                                        [KERN_BF16] = KERN_TYPE_BF16,
+                                                        [KERN_FP16] = KERN_TYPE_FP16,
+                                                        [KERN_FP8] = KERN_TYPE_F8,
+                                                        [KERN_INT8] = KERN_TYPE_I8};
+    return TYPES[s->dtype];
+}
+
+static enum kern_type type_out(const struct kern_shape *s)
+{
+    return s->dtype == KERN_FP8 ? KERN_TYPE_BF16 : s->dtype == KERN_INT8 ? KERN_TYPE_I32 : type_in(s);
+}
+
 static const char *refuses(const struct kern_shape *s)
 {
     const double cells = (double)s->v[M] * (double)s->v[N] + (double)s->v[K] * (double)(s->v[M] + s->v[N]);
@@ -38,10 +54,10 @@ static const char *refuses(const struct kern_shape *s)
 static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
 {
     const size_t m = (size_t)s->v[M], n = (size_t)s->v[N], k = (size_t)s->v[K];
-    const enum kern_type type = in_bf16(s) ? KERN_TYPE_BF16 : KERN_TYPE_F32;
-    out[A] = (struct kern_buffer){"a", KERN_INPUT, type, m * k, 1, 0};
-    out[W] = (struct kern_buffer){"w", KERN_INPUT, type, n * k, 0.05, 0};
-    out[C] = (struct kern_buffer){"c", KERN_OUTPUT, type, m * n, 0, 1};
+    const bool whole = s->dtype == KERN_INT8; /* a third of the range is a standard deviation */
+    out[A] = (struct kern_buffer){"a", KERN_INPUT, type_in(s), m * k, whole ? 40 : 1, 0};
+    out[W] = (struct kern_buffer){"w", KERN_INPUT, type_in(s), n * k, whole ? 40 : 0.05, 0};
+    out[C] = (struct kern_buffer){"c", KERN_OUTPUT, type_out(s), m * n, 0, 1};
     /* a in strips of rows, and sums in fp32 where c holds less */
     out[STRIPS] =
         (struct kern_buffer){"strips", KERN_SCRATCH, KERN_TYPE_F32, round_up(m, GEMM_ROWS_MAX) * (k + 1) + SLACK, 0, 0};
@@ -52,7 +68,7 @@ static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
 static void reference(const struct kern_call *c, size_t b, size_t block, double *out)
 {
     const size_t n = (size_t)c->shape->v[N], k = (size_t)c->shape->v[K], i = block / n, j = block % n;
-    const enum kern_type type = in_bf16(c->shape) ? KERN_TYPE_BF16 : KERN_TYPE_F32;
+    const enum kern_type type = type_in(c->shape);
     double sum = 0;
     (void)b;
     for (size_t l = 0; l < k; l++)
@@ -68,13 +84,18 @@ static double reference_cost(const struct kern_shape *s, size_t b)
 
 static void counts(const struct kern_shape *s, struct kern_counts *out)
 {
-    const double m = (double)s->v[M], n = (double)s->v[N], k = (double)s->v[K], bytes = in_bf16(s) ? 2 : 4;
+    const double m = (double)s->v[M], n = (double)s->v[N], k = (double)s->v[K];
+    const double in_bytes = (double)kern_type_bytes(type_in(s)), out_bytes = (double)kern_type_bytes(type_out(s));
     *out = (struct kern_counts){
-        .flops = 2 * m * n * k, .read_bytes = bytes * (m * k + n * k), .written_bytes = bytes * m * n};
+        .flops = 2 * m * n * k, .read_bytes = in_bytes * (m * k + n * k), .written_bytes = out_bytes * m * n};
 }
 
-/* bf16: each result is rounded to 8 bits, 2^-9 at most; fp32: the error of a sum of k products in any order. */
-static double tolerance(const struct kern_shape *s) { return in_bf16(s) ? 1e-2 : 1e-5; }
+/* bf16: each result is rounded to 8 bits, 2^-9 at most, and tensor cores add up eight-bit products to 14 bits; fp32:
+ * the error of a sum of k products in any order; whole numbers have none. */
+static double tolerance(const struct kern_shape *s)
+{
+    return s->dtype == KERN_FP32 ? 1e-5 : s->dtype == KERN_INT8 ? 1e-12 : 1e-2;
+}
 
 /* -- packing -- */
 
@@ -332,7 +353,7 @@ const struct kern kern_gemm = {
     .row_kind = "gemm",
     .args = ARGS,
     .args_n = sizeof ARGS / sizeof ARGS[0],
-    .dtypes = BOTH,
+    .dtypes = BOTH | KERN_HAS(KERN_FP16) | KERN_HAS(KERN_FP8) | KERN_HAS(KERN_INT8),
     .points = POINTS,
     .points_n = sizeof POINTS / sizeof POINTS[0],
     .refuses = refuses,

@@ -200,8 +200,8 @@ static const char *gemm_lacks(const struct kern_machine *machine, const struct k
 static void gemm_run(const struct kern_call *c)
 {
     const int m = (int)c->shape->v[0], n = (int)c->shape->v[1], k = (int)c->shape->v[2];
-    const struct gemm_args args = {(const uint16_t *)c->buffer[0], (const uint16_t *)c->buffer[1],
-                                   (uint16_t *)c->buffer[2], m, n, k};
+    const struct gemm_args args = {
+        (const uint16_t *)c->buffer[0], (const uint16_t *)c->buffer[1], (uint16_t *)c->buffer[2], m, n, k};
     if (m <= SKINNY_M)
         KERN_LAUNCH(gemm_skinny, gemm_parts(n, SKINNY_N), 1, 1, SKINNY_THREADS,
                     SKINNY_STAGES * (SKINNY_M + SKINNY_N) * ROW_BYTES, c->stream, args);
@@ -211,7 +211,17 @@ static void gemm_run(const struct kern_call *c)
 }
 
 static const struct kern_variant VARIANTS[] = {
-    {"cuda-mma", KERN_UNIT_TENSOR, KERN_HAS(KERN_BF16), gemm_lacks, NULL, NULL, gemm_run, 0, false},
+    {"cuda-mma", KERN_UNIT_TENSOR, KERN_HAS(KERN_BF16), gemm_lacks, NULL, NULL, gemm_run, 0, false, NULL},
 };
 
-const struct kern_cuda kern_cuda_gemm = {&kern_gemm, VARIANTS, 1};
+/* Layers of models of 8 and 70 billion parameters, decoded and prefilled; formats that only the library has. */
+static const struct kern_point POINTS[] = {
+    {{{1, 4096, 4096}, KERN_BF16}, true},      {{{16, 14336, 4096}, KERN_BF16}, true},
+    {{{64, 28672, 8192}, KERN_BF16}, false},   {{{256, 4096, 14336}, KERN_BF16}, true},
+    {{{2048, 14336, 4096}, KERN_BF16}, true},  {{{8192, 8192, 8192}, KERN_BF16}, false},
+    {{{4096, 4096, 14336}, KERN_FP16}, false}, {{{16, 14336, 4096}, KERN_FP8}, true},
+    {{{4096, 14336, 4096}, KERN_FP8}, false},  {{{16, 14336, 4096}, KERN_INT8}, false},
+    {{{4096, 14336, 4096}, KERN_INT8}, false},
+};
+
+const struct kern_cuda kern_cuda_gemm = {&kern_gemm, VARIANTS, 1, POINTS, sizeof POINTS / sizeof POINTS[0]};

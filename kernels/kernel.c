@@ -10,14 +10,13 @@ static const struct {
                            [KERN_FP8] = {"fp8"},   [KERN_INT8] = {"int8"}, [KERN_INT4_G128] = {"int4-g128"}};
 
 static const size_t TYPE_BYTES[KERN_TYPES_N] = {
-    [KERN_TYPE_F32] = 4, [KERN_TYPE_BF16] = 2, [KERN_TYPE_FP16] = 2,
+    [KERN_TYPE_F32] = 4, [KERN_TYPE_BF16] = 2, [KERN_TYPE_FP16] = 2, [KERN_TYPE_F8] = 1,
     [KERN_TYPE_I8] = 1,  [KERN_TYPE_U8] = 1,   [KERN_TYPE_I32] = 4,
 };
 
-static const char *const UNITS[KERN_UNITS_N] = {[KERN_UNIT_FP32] = "fp32",
-                                                [KERN_UNIT_BF16_DOT] = "bf16-dot",
-                                                [KERN_UNIT_INT8_DOT] = "int8-dot",
-                                                [KERN_UNIT_TENSOR] = "tensor"};
+static const char *const UNITS[KERN_UNITS_N] = {
+    [KERN_UNIT_FP32] = "fp32",     [KERN_UNIT_BF16_DOT] = "bf16-dot",     [KERN_UNIT_INT8_DOT] = "int8-dot",
+    [KERN_UNIT_TENSOR] = "tensor", [KERN_UNIT_TENSOR_FP8] = "tensor-fp8", [KERN_UNIT_TENSOR_INT8] = "tensor-int8"};
 
 size_t kern_type_bytes(enum kern_type type) { return TYPE_BYTES[type]; }
 const char *kern_dtype_name(enum kern_dtype dtype) { return DTYPES[dtype].name; }
@@ -74,12 +73,35 @@ static uint16_t fp16_from(double v)
     return (uint16_t)(sign | (uint16_t)(scale == -24 ? units : ldexp(scale + 24, 10) + units));
 }
 
+/* e4m3 -> double: bias 7, all bits of exponent and fraction set is no number, else the largest exponent counts. */
+static double f8_to(uint8_t bits)
+{
+    const int exponent = bits >> 3 & 15, fraction = bits & 7;
+    const double v = exponent == 15 && fraction == 7 ? (double)NAN
+                     : exponent == 0                 ? ldexp(fraction, -9)
+                                                     : ldexp(fraction + 8, exponent - 10);
+    return bits & 0x80 ? -v : v;
+}
+
+static uint8_t f8_from(double v)
+{
+    const uint8_t sign = signbit(v) ? 0x80u : 0;
+    int exponent;
+    if (isnan(v)) return 0x7f;
+    v = fmin(fabs(v), 448); /* the largest */
+    (void)frexp(v, &exponent);
+    const int scale = exponent - 4 < -9 ? -9 : exponent - 4; /* weight of the last fraction bit */
+    const double units = nearbyint(ldexp(v, -scale));
+    return (uint8_t)(sign | (uint8_t)(scale == -9 ? units : ldexp(scale + 9, 3) + units));
+}
+
 double kern_read(const void *data, enum kern_type type, size_t i)
 {
     switch (type) {
     case KERN_TYPE_F32: return (double)((const float *)data)[i];
     case KERN_TYPE_BF16: return (double)kern_bf16_to(((const uint16_t *)data)[i]);
     case KERN_TYPE_FP16: return fp16_to(((const uint16_t *)data)[i]);
+    case KERN_TYPE_F8: return f8_to(((const uint8_t *)data)[i]);
     case KERN_TYPE_I8: return (double)((const int8_t *)data)[i];
     case KERN_TYPE_U8: return (double)((const uint8_t *)data)[i];
     case KERN_TYPE_I32: return (double)((const int32_t *)data)[i];
@@ -94,6 +116,7 @@ static void put(void *data, enum kern_type type, size_t i, double v)
     case KERN_TYPE_F32: ((float *)data)[i] = (float)v; break;
     case KERN_TYPE_BF16: ((uint16_t *)data)[i] = kern_bf16_from((float)v); break;
     case KERN_TYPE_FP16: ((uint16_t *)data)[i] = fp16_from(v); break;
+    case KERN_TYPE_F8: ((uint8_t *)data)[i] = f8_from(v); break;
     case KERN_TYPE_I8: ((int8_t *)data)[i] = (int8_t)fmax(-127, fmin(127, nearbyint(v))); break;
     case KERN_TYPE_U8: ((uint8_t *)data)[i] = (uint8_t)fmax(0, fmin(255, nearbyint(v))); break;
     case KERN_TYPE_I32: ((int32_t *)data)[i] = (int32_t)fmax(-2e9, fmin(2e9, nearbyint(v))); break;

@@ -20,6 +20,7 @@ enum kern_type {
     KERN_TYPE_F32,
     KERN_TYPE_BF16,
     KERN_TYPE_FP16,
+    KERN_TYPE_F8, /* e4m3: 4 exponent bits, 3 of fraction, no infinities (OCP 8-bit floating point, 2023) */
     KERN_TYPE_I8,
     KERN_TYPE_U8,
     KERN_TYPE_I32,
@@ -104,8 +105,9 @@ struct kern_call {
     const struct kern_shape *shape;
     const struct kern_machine *machine;
     void *buffer[KERN_BUFFERS_MAX];
-    void *packed; /* what variant.pack made; NULL without one */
-    void *stream; /* cudaStream_t of a CUDA variant, whose buffers are on the device; NULL on a CPU */
+    void *packed;  /* what variant.pack made; NULL without one */
+    void *scratch; /* variant.scratch_bytes of it, aligned to 64; NULL without one */
+    void *stream;  /* cudaStream_t of a CUDA variant, whose buffers are on the device; NULL on a CPU */
 };
 
 /* -- the kernel -- */
@@ -120,7 +122,15 @@ struct kern_counts {
 };
 
 /* Whose peak a variant cannot beat: the FMA peak of fp32, or that of a dot product unit of its format. */
-enum kern_unit { KERN_UNIT_FP32, KERN_UNIT_BF16_DOT, KERN_UNIT_INT8_DOT, KERN_UNIT_TENSOR, KERN_UNITS_N };
+enum kern_unit {
+    KERN_UNIT_FP32,
+    KERN_UNIT_BF16_DOT,
+    KERN_UNIT_INT8_DOT,
+    KERN_UNIT_TENSOR, /* of a card: bf16 and fp16 */
+    KERN_UNIT_TENSOR_FP8,
+    KERN_UNIT_TENSOR_INT8,
+    KERN_UNITS_N
+};
 const char *kern_unit_name(enum kern_unit unit);
 
 /* One implementation. The tuned ones and, where a library has the operation, the library's. */
@@ -138,6 +148,8 @@ struct kern_variant {
     void (*run)(const struct kern_call *c); /* what is timed; right for any valid shape, also odd ones; one thread */
     unsigned packed_inputs; /* bit b: packed stands for buffer b, which run does not read; cold calls leave it out */
     bool library;           /* somebody else's code: measured beside the own, to compare */
+    /* What run needs beside the buffers of the kernel, undefined before; NULL: nothing. */
+    size_t (*scratch_bytes)(const struct kern_shape *s, const struct kern_machine *m);
 };
 
 /* What a kernel measures besides itself. */

@@ -47,7 +47,8 @@ KERN_GLOBAL(stream_copy, struct stream_args, s, THREADS)
 {
     const uint64_t quads = s.n / 4, first = stream_first();
     KERN_UNROLL_LOOP
-    for (uint64_t i = first; i < quads; i += stream_step()) ((uint4 *)s.out)[i] = kern_load_once((const uint4 *)s.a + i);
+    for (uint64_t i = first; i < quads; i += stream_step())
+        ((uint4 *)s.out)[i] = kern_load_once((const uint4 *)s.a + i);
     if (first < s.n % 4) ((float *)s.out)[quads * 4 + first] = ((const float *)s.a)[quads * 4 + first];
 }
 
@@ -93,11 +94,14 @@ static void run_triad(const struct kern_call *c)
     KERN_LAUNCH(stream_triad, stream_blocks(c), 1, 1, THREADS, 0, c->stream, args);
 }
 
-#define VARIANT(run) {"cuda", KERN_UNIT_FP32, KERN_HAS(KERN_FP32), NULL, NULL, NULL, run, 0, false}
+#define VARIANT(run)                                                                                                   \
+    {                                                                                                                  \
+        "cuda", KERN_UNIT_FP32, KERN_HAS(KERN_FP32), NULL, NULL, NULL, run, 0, false, NULL                             \
+    }
 static const struct kern_variant READ[] = {VARIANT(run_read)};
 static const struct kern_variant COPY[] = {VARIANT(run_copy)};
 static const struct kern_variant TRIAD[] = {VARIANT(run_triad)};
 
-const struct kern_cuda kern_cuda_stream_read = {&kern_stream_read, READ, 1};
-const struct kern_cuda kern_cuda_stream_copy = {&kern_stream_copy, COPY, 1};
-const struct kern_cuda kern_cuda_stream_triad = {&kern_stream_triad, TRIAD, 1};
+const struct kern_cuda kern_cuda_stream_read = {&kern_stream_read, READ, 1, NULL, 0};
+const struct kern_cuda kern_cuda_stream_copy = {&kern_stream_copy, COPY, 1, NULL, 0};
+const struct kern_cuda kern_cuda_stream_triad = {&kern_stream_triad, TRIAD, 1, NULL, 0};

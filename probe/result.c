@@ -42,6 +42,7 @@ enum err_code result_fill(struct arena *a, const struct wire_result *w, struct r
     r->read_bytes = w->read_bytes;
     r->written_bytes = w->written_bytes;
     r->footprint_bytes = w->footprint_bytes;
+    r->cells = w->conditions ? w->conditions : "";
     r->times_s = w->times_s;
     r->times_n = w->times_n;
     r->discards_s = w->discards_s;

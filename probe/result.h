@@ -54,7 +54,8 @@ struct result {
     double *times_s, *discards_s;
     size_t times_n, discards_n;
     const char *ceiling; /* what it measures besides itself: "compute" "read" "bandwidth", "" nothing */
-    const char *cells;   /* of an imported row: its cells that are no parameter, a JSON object of texts */
+    const char *cells;   /* a JSON object of texts: of an imported row its cells that are no parameter, else what the
+                            worker told of the conditions; "" or NULL: none */
 };
 
 /* result_fill -- what a worker answered, into r, whose request is filled in: summary and outcome follow from the

@@ -44,6 +44,10 @@ enum err_code run_open(struct run *r, struct err *e)
         r->stopped = end == SESSION_STOPPED;
         return err_set(e, ERR_DEVICE, "%s", why);
     }
+    if (!reply.device.kernels_n) {
+        run_close(r);
+        return err_set(e, ERR_DEVICE, "%s", *reply.device.left_out ? reply.device.left_out : "no kernel can run here");
+    }
     r->device = reply.device;
     r->origin.device = reply.device.name;
     r->origin.identity = reply.device.identity;

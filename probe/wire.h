@@ -64,6 +64,7 @@ struct wire_result {
     int64_t calls, copies, checked; /* calls a sample; copies of the buffers; elements compared */
     double error_frac, tolerance_frac;
     double flops, vector_flops, read_bytes, written_bytes, footprint_bytes;
+    const char *conditions; /* a JSON object of texts: clocks, power, temperature ...; "" none are known */
 };
 
 struct wire_arg {

@@ -46,6 +46,31 @@ static enum err_code get_raw(struct json_scan *s, void *at)
     return ERR_OK;
 }
 
+/* An object of texts, written anew from clean ones. */
+static enum err_code get_texts(struct json_scan *s, void *at)
+{
+    struct json_text key;
+    struct out *o;
+    bool more, any = false;
+    TRY(json_scan_object(s));
+    TRY(out_memory(s->arena, &o, s->err));
+    out_char(o, '{');
+    for (;; any = true) {
+        const char *text;
+        TRY(json_scan_member(s, &key, &more));
+        if (!more) break;
+        for (size_t i = 0; i < key.len; i++)
+            if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789_", key.s[i]) || !key.s[i])
+                return json_scan_want(s, "a name of small letters, before this");
+        TRY(wire_get_text(s, &text));
+        out_printf(o, "%s\"%.*s\":", any ? "," : "", (int)key.len, key.s);
+        wire_write_text(o, text);
+    }
+    out_char(o, '}');
+    *(const char **)at = out_text(o, NULL);
+    return *(const char **)at ? ERR_OK : err_nomem(s->err);
+}
+
 /* The whole line once for its grammar and doubled members, then twice by key: what it is, and what that has. */
 static enum err_code open_line(struct arena *a, const char *line, size_t len, struct json_scan *out, struct err *e)
 {
@@ -164,7 +189,7 @@ static enum err_code read_result(struct json_scan s, struct wire_result *r)
 {
     const char *outcome = "", *stop = "";
     struct list times = {.n = 0}, discards = {.n = 0};
-    r->reason = r->unit = "";
+    r->reason = r->unit = r->conditions = "";
     r->error_frac = r->tolerance_frac = r->flops = r->vector_flops = (double)NAN;
     r->read_bytes = r->written_bytes = r->footprint_bytes = (double)NAN;
     struct wire_field fields[] = {
@@ -182,6 +207,7 @@ static enum err_code read_result(struct json_scan s, struct wire_result *r)
         {"read_bytes", wire_get_number, &r->read_bytes, false, 0},
         {"written_bytes", wire_get_number, &r->written_bytes, false, 0},
         {"footprint_bytes", wire_get_number, &r->footprint_bytes, false, 0},
+        {"conditions", get_texts, &r->conditions, false, 0},
         {"times_s", get_times, &times, false, 0},
         {"discards_s", get_times, &discards, false, 0},
     };

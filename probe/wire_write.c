@@ -188,6 +188,10 @@ static void write_result(struct out *o, const struct wire_result *r)
     real(o, "read_bytes", r->read_bytes);
     real(o, "written_bytes", r->written_bytes);
     real(o, "footprint_bytes", r->footprint_bytes);
+    if (r->conditions && *r->conditions) {
+        member(o, "conditions");
+        out_str(o, r->conditions);
+    }
     list(o, "times_s", r->times_s, r->times_n);
     list(o, "discards_s", r->discards_s, r->discards_n);
 }

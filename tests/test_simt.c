@@ -3,11 +3,14 @@
  * the mistakes that it is there to find. */
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -34,7 +37,6 @@ static void *make_buffer(const struct kern *k, const struct kern_call *c, size_t
     return data;
 }
 
-/* ||result - reference|| / ||reference|| over the outputs; states start from a copy, since the reference reads them. */
 /* Runs and compares, ||result - reference|| / ||reference|| over each output; "" or what is wrong. States start from a
  * copy, since the reference reads them. */
 static void try_shape(const struct kern_cuda *cuda, const struct kern_variant *v, const struct kern_shape *s,
@@ -48,14 +50,19 @@ static void try_shape(const struct kern_cuda *cuda, const struct kern_variant *v
     const size_t n = k->buffers(s, d);
     for (size_t b = 0; b < n; b++) {
         const size_t bytes = d[b].elements * kern_type_bytes(d[b].type);
+        if (d[b].role == KERN_SCRATCH) continue; /* of the CPU's code */
         before.buffer[b] = make_buffer(k, &before, b, d + b);
         after.buffer[b] = before.buffer[b];
         if (d[b].role == KERN_INPUT) continue;
         assert_int_equal(posix_memalign(&after.buffer[b], 64, bytes ? bytes : 1), 0);
         memcpy(after.buffer[b], before.buffer[b], bytes);
     }
+    const size_t scratch = v->scratch_bytes ? v->scratch_bytes(s, &MACHINE) : 0;
+    if (scratch) assert_int_equal(posix_memalign(&after.scratch, 64, scratch), 0);
+    if (scratch) memset(after.scratch, 0xff, scratch);
     simt_start(config);
     v->run(&after);
+    free(after.scratch);
     if (simt_failure()) snprintf(wrong, cap, "%s", simt_failure());
     for (size_t b = 0; b < n && !wrong[0]; b++) {
         if (d[b].role != KERN_OUTPUT && d[b].role != KERN_STATE) continue;
@@ -96,10 +103,39 @@ static const struct {
     const char *kern;
     int64_t v[KERN_ARGS_MAX];
 } SHAPES[] = {
-    {"stream-read", {1}},      {"stream-read", {7919}},  {"stream-copy", {3}},   {"stream-copy", {6151}},
-    {"stream-triad", {5}},     {"stream-triad", {6143}}, {"gemm", {1, 1, 1}},    {"gemm", {1, 33, 72}},
-    {"gemm", {13, 97, 200}},   {"gemm", {16, 64, 520}},  {"gemm", {17, 31, 71}}, {"gemm", {129, 130, 136}},
-    {"gemm", {128, 128, 192}}, {"gemm", {70, 261, 67}},
+    {"stream-read", {1}},
+    {"stream-read", {7919}},
+    {"stream-copy", {3}},
+    {"stream-copy", {6151}},
+    {"stream-triad", {5}},
+    {"stream-triad", {6143}},
+    {"gemm", {1, 1, 1}},
+    {"gemm", {1, 33, 72}},
+    {"gemm", {13, 97, 200}},
+    {"gemm", {16, 64, 520}},
+    {"gemm", {17, 31, 71}},
+    {"gemm", {129, 130, 136}},
+    {"gemm", {128, 128, 192}},
+    {"gemm", {70, 261, 67}},
+    /* batch, kv_len, heads, kv_heads, dim, window, page */
+    {"fma", {192, 7}},
+    {"launch", {5}},
+    {"decode-attention", {1, 1, 1, 1, 8, 0, 0}},
+    {"decode-attention", {2, 131, 6, 2, 67, 0, 16}},
+    {"decode-attention", {1, 389, 19, 1, 64, 0, 7}},
+    {"decode-attention", {1, 300, 4, 2, 128, 257, 64}},
+    {"decode-attention", {1, 200, 3, 1, 256, 0, 0}},
+    {"int4-matvec", {1, 17, 4160}},
+    {"int4-matvec", {11, 21, 331}},
+    {"int4-matvec", {18, 8, 1096}},
+    {"mlp", {3, 40, 67}},
+    {"mlp", {17, 24, 33}},
+    /* batch, q_len, heads, kv_heads, dim, window */
+    {"prefill-attention", {1, 1, 1, 1, 8, 0}},
+    {"prefill-attention", {2, 131, 2, 1, 35, 0}},
+    {"prefill-attention", {1, 193, 1, 1, 64, 70}},
+    {"prefill-attention", {1, 129, 1, 1, 104, 0}},
+    {"prefill-attention", {1, 97, 1, 1, 256, 33}},
 };
 
 static void run_order(enum simt_order order, uint64_t seed)
@@ -279,33 +315,77 @@ static void test_seeded_bugs(void **state)
 
 /* -- mistakes put into every kernel: each barrier, wait, fragment and row of each source is needed, and missed -- */
 
-/* Whether some shape in some order shows the mistake at a place; a mistake that changes nothing is none. */
-static bool found(const struct kern_cuda *cuda, enum simt_mistake mistake, const char *place, char *how, size_t cap)
+enum { SPOTS_MAX = 256, PLACE_MAX = 64, CHILD_MOST_S = 60 };
+enum { LIKE_RIGHT, LIKE_WRONG, NOT_MADE };
+
+/* A place of the source and what is wrong there. */
+struct spot {
+    char place[PLACE_MAX];
+    enum simt_mistake mistake;
+    bool found, made;
+};
+
+/* One mistake in a process of its own: it may read anywhere, or go on for ever. */
+static int try_mistake(const struct kern_cuda *cuda, const struct kern_variant *v, const struct kern_shape *s,
+                       const struct simt_config *config)
 {
-    bool made = false;
-    for (size_t j = 0; j < sizeof SHAPES / sizeof SHAPES[0]; j++) {
-        if (strcmp(SHAPES[j].kern, cuda->kern->name) != 0) continue;
-        for (size_t v = 0; v < cuda->variants_n; v++)
-            for (int dtype = 0; dtype < KERN_DTYPES_N; dtype++)
-                for (int order = 0; order < SIMT_ORDERS_N; order++) {
-                    const struct kern_variant *variant = cuda->variants + v;
-                    struct kern_shape s = {.dtype = (enum kern_dtype)dtype};
-                    struct simt_config config = {(enum simt_order)order, 29, true, SIMT_RIGHT, 0};
-                    memcpy(s.v, SHAPES[j].v, sizeof s.v);
-                    if (!(variant->dtypes & KERN_HAS(dtype)) || (variant->lacks && variant->lacks(&MACHINE, &s)))
-                        continue;
-                    /* places are numbered as a run comes to them */
-                    try_shape(cuda, variant, &s, &config, how, cap);
-                    for (config.at = 0; config.at < simt_places(mistake); config.at++)
-                        if (strcmp(simt_place_name(mistake, config.at), place) == 0) break;
-                    if (config.at == simt_places(mistake)) continue;
-                    config.mistake = mistake;
-                    try_shape(cuda, variant, &s, &config, how, cap);
-                    made = made || simt_mistaken() > 0;
-                    if (how[0]) return true;
-                }
+    static const int SIGNALS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    int status = 0;
+    (void)fflush(NULL);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        char how[512];
+        for (size_t i = 0; i < sizeof SIGNALS / sizeof SIGNALS[0]; i++) (void)signal(SIGNALS[i], SIG_DFL);
+        (void)close(STDERR_FILENO); /* what a sanitizer has to say */
+        (void)alarm(CHILD_MOST_S);
+        try_shape(cuda, v, s, config, how, sizeof how);
+        _exit(how[0] ? LIKE_WRONG : simt_mistaken() ? LIKE_RIGHT : NOT_MADE);
     }
-    return !made;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : LIKE_WRONG;
+    return code == LIKE_RIGHT || code == NOT_MADE ? code : LIKE_WRONG;
+}
+
+/* The places of the last run that are new. */
+static void add_spots(struct spot *spots, size_t *n)
+{
+    for (int mistake = SIMT_SKIP_BARRIER; mistake < SIMT_MISTAKES_N; mistake++)
+        for (unsigned p = 0; p < simt_places((enum simt_mistake)mistake); p++) {
+            const char *place = simt_place_name((enum simt_mistake)mistake, p);
+            size_t i = 0;
+            while (i < *n && !((int)spots[i].mistake == mistake && strcmp(spots[i].place, place) == 0)) i++;
+            if (i < *n) continue;
+            assert_true(*n < SPOTS_MAX && strlen(place) < PLACE_MAX);
+            spots[*n] = (struct spot){.mistake = (enum simt_mistake)mistake};
+            (void)snprintf(spots[(*n)++].place, PLACE_MAX, "%s", place);
+        }
+}
+
+/* Every mistake of one shape, variant and order that is not found yet. */
+static void try_spots(const struct kern_cuda *cuda, const struct kern_variant *v, const struct kern_shape *s,
+                      enum simt_order order, struct spot *spots, size_t *n)
+{
+    struct simt_config config = {order, 29, true, SIMT_RIGHT, 0};
+    char how[512], names[SIMT_MISTAKES_N][SPOTS_MAX / 4][PLACE_MAX];
+    unsigned names_n[SIMT_MISTAKES_N];
+    try_shape(cuda, v, s, &config, how, sizeof how);
+    add_spots(spots, n);
+    for (int mistake = SIMT_SKIP_BARRIER; mistake < SIMT_MISTAKES_N; mistake++) {
+        names_n[mistake] = simt_places((enum simt_mistake)mistake);
+        for (unsigned p = 0; p < names_n[mistake]; p++)
+            (void)snprintf(names[mistake][p], PLACE_MAX, "%s", simt_place_name((enum simt_mistake)mistake, p));
+    }
+    for (size_t i = 0; i < *n; i++) {
+        if (spots[i].found) continue;
+        config.mistake = spots[i].mistake;
+        for (config.at = 0; config.at < names_n[config.mistake]; config.at++)
+            if (strcmp(names[config.mistake][config.at], spots[i].place) == 0) break;
+        if (config.at == names_n[config.mistake]) continue;
+        const int code = try_mistake(cuda, v, s, &config);
+        spots[i].made = spots[i].made || code != NOT_MADE;
+        spots[i].found = code == LIKE_WRONG;
+    }
 }
 
 static void test_mistakes(void **state)
@@ -317,35 +397,28 @@ static void test_mistakes(void **state)
     size_t n, missed = 0, places = 0;
     const struct kern_cuda *const *table = kern_cuda_table(&n);
     (void)state;
-    for (size_t i = 0; i < n; i++)
-        for (int mistake = SIMT_SKIP_BARRIER; mistake < SIMT_MISTAKES_N; mistake++) {
-            const char *seen_at[64];
-            unsigned seen_n = 0;
-            char how[512];
-            for (size_t j = 0; j < sizeof SHAPES / sizeof SHAPES[0]; j++) {
-                if (strcmp(SHAPES[j].kern, table[i]->kern->name) != 0) continue;
-                for (size_t v = 0; v < table[i]->variants_n; v++) {
-                    struct kern_shape s = {.dtype = KERN_BF16};
-                    const struct simt_config config = {SIMT_FORWARD, 1, true, SIMT_RIGHT, 0};
-                    while (!(table[i]->variants[v].dtypes & KERN_HAS(s.dtype)))
-                        s.dtype = (enum kern_dtype)((s.dtype + 1) % KERN_DTYPES_N);
-                    memcpy(s.v, SHAPES[j].v, sizeof s.v);
-                    if (table[i]->variants[v].lacks && table[i]->variants[v].lacks(&MACHINE, &s)) continue;
-                    try_shape(table[i], table[i]->variants + v, &s, &config, how, sizeof how);
-                    for (unsigned p = 0; p < simt_places((enum simt_mistake)mistake); p++) {
-                        const char *place = simt_place_name((enum simt_mistake)mistake, p);
-                        unsigned q = 0;
-                        while (q < seen_n && strcmp(seen_at[q], place) != 0) q++;
-                        if (q == seen_n && seen_n < 64) seen_at[seen_n++] = place;
+    for (size_t i = 0; i < n; i++) {
+        struct spot spots[SPOTS_MAX];
+        size_t spots_n = 0;
+        for (size_t j = 0; j < sizeof SHAPES / sizeof SHAPES[0]; j++) {
+            if (strcmp(SHAPES[j].kern, table[i]->kern->name) != 0) continue;
+            for (size_t v = 0; v < table[i]->variants_n; v++)
+                for (int dtype = 0; dtype < KERN_DTYPES_N; dtype++)
+                    for (int order = 0; order < SIMT_ORDERS_N; order++) {
+                        const struct kern_variant *variant = table[i]->variants + v;
+                        struct kern_shape s = {.dtype = (enum kern_dtype)dtype};
+                        memcpy(s.v, SHAPES[j].v, sizeof s.v);
+                        if (!(variant->dtypes & KERN_HAS(dtype)) || (variant->lacks && variant->lacks(&MACHINE, &s)))
+                            continue;
+                        try_spots(table[i], variant, &s, (enum simt_order)order, spots, &spots_n);
                     }
-                }
-            }
-            for (unsigned p = 0; p < seen_n; p++, places++)
-                if (!found(table[i], (enum simt_mistake)mistake, seen_at[p], how, sizeof how)) {
-                    print_message("%s: %s at %s is not seen\n", table[i]->kern->name, NAMES[mistake], seen_at[p]);
-                    missed++;
-                }
         }
+        for (size_t k = 0; k < spots_n; k++, places++) {
+            if (spots[k].found || !spots[k].made) continue; /* a mistake that changes nothing is none */
+            print_message("%s: %s at %s is not seen\n", table[i]->kern->name, NAMES[spots[k].mistake], spots[k].place);
+            missed++;
+        }
+    }
     print_message("%zu mistakes, %zu not seen\n", places, missed);
     assert_int_equal(missed, 0);
     assert_true(places > 0);

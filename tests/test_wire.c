@@ -97,7 +97,8 @@ static void results_read_back(void **state)
                                             .vector_flops = 0,
                                             .read_bytes = 7e6,
                                             .written_bytes = 11e3,
-                                            .footprint_bytes = 7.1e6}};
+                                            .footprint_bytes = 7.1e6,
+                                            .conditions = "{\"power_w\":\"311\",\"throttled_by\":\"power cap\"}"}};
     struct wire_reply back;
     size_t n;
     const char *line = text_of_reply(*state, &r, &n);
@@ -112,6 +113,7 @@ static void results_read_back(void **state)
     assert_string_equal(back.result.unit, "bf16-dot");
     assert_int_equal(back.result.calls + back.result.copies + back.result.checked, 31 + 37 + 41);
     assert_true(back.result.flops == 1.3e9 && back.result.footprint_bytes == 7.1e6);
+    assert_string_equal(back.result.conditions, "{\"power_w\":\"311\",\"throttled_by\":\"power cap\"}");
 }
 
 static void devices_read_back(void **state)
@@ -170,6 +172,9 @@ static void hostile_lines(void **state)
         "{\"ridge-probe\":1,\"id\":1,\"is\":\"result\",\"outcome\":\"fine\"}",
         "{\"ridge-probe\":1,\"id\":1,\"is\":\"result\",\"outcome\":\"measured\"}", /* no times, no check */
         MEASURED ",\"calls\":1}",
+        MEASURED ",\"conditions\":{\"power_w\":311}}",
+        MEASURED ",\"conditions\":{\"Po wer\":\"311\"}}",
+        MEASURED ",\"conditions\":[]}",
         "\"",
         MEASURED,
         MEASURED ",\"discards_s\":[0]}",

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "calc/base/hold.h"
 #include "calc/base/text.h"
@@ -63,7 +64,12 @@ static enum err_code find_worker(struct arena *a, const struct option_values *v,
         return ERR_OK;
     }
     for (size_t i = 0; i < sizeof WORKERS / sizeof WORKERS[0]; i++)
-        if (strcmp(WORKERS[i].device, device) == 0) return session_worker_path(a, WORKERS[i].program, out, e);
+        if (strcmp(WORKERS[i].device, device) == 0) {
+            TRY(session_worker_path(a, WORKERS[i].program, out, e));
+            if (i == 0 || access(*out, X_OK) == 0) return ERR_OK;
+            return err_set(e, ERR_DEVICE, "there is no %s beside this program: make builds it where there is nvcc",
+                           WORKERS[i].program);
+        }
     char clean[64];
     return err_set(e, ERR_USAGE, "--device: found \"%s\", wanted cpu or cuda",
                    text_clean(clean, sizeof clean, device, strlen(device)));

@@ -365,8 +365,8 @@ void simt_mma(const char *site, float d[4], const uint32_t a[4], const uint32_t 
     memcpy(in, a, 16);
     memcpy(in + 4, b, 8);
     memcpy(in + 6, d, 16);
-    if (mistake_at(SIMT_SWAP_FIRST, site)) in[1] = a[2], in[2] = a[1], here.mistaken++;
-    if (mistake_at(SIMT_SWAP_SECOND, site)) in[4] = b[1], in[5] = b[0], here.mistaken++;
+    if (mistake_at(SIMT_SWAP_FIRST, site)) in[1] = a[2], in[2] = a[1], here.mistaken += a[1] != a[2];
+    if (mistake_at(SIMT_SWAP_SECOND, site)) in[4] = b[1], in[5] = b[0], here.mistaken += b[0] != b[1];
     simt_warp(SIMT_MMA, site, 0xffffffffu, in, sizeof in, d);
 }
 

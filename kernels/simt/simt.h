@@ -100,6 +100,7 @@ const struct simt_place *simt_here(void);
 #define KERN_FN static inline __attribute__((unused))
 #define KERN_BOTH KERN_FN
 #define KERN_UNROLL_LOOP
+#define KERN_UNROLL_BY(n)
 #define KERN_GLOBAL(name, type, arg, threads)                                                                          \
     static void name##_body(const type arg);                                                                           \
     static void name(const void *simt_arg) { name##_body(*(const type *)simt_arg); }                                   \

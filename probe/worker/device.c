@@ -1,98 +1,14 @@
-#define _DEFAULT_SOURCE /* _SC_NPROCESSORS_ONLN */
 #include "probe/worker/device.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
-#include <unistd.h>
 
-#include "calc/base/text.h"
-
-#ifndef RIDGE_VERSION
-#define RIDGE_VERSION "unknown"
-#endif
-
-/* -- files of the system -- */
-
-/* Text behind "key ... : " in a file of such lines; false when there is none. */
-static bool find_line(const char *path, const char *key, char *out, size_t cap)
-{
-    char line[1024]; /* not a unit */
-    FILE *f = fopen(path, "r");
-    bool found = false;
-    while (f && !found && fgets(line, sizeof line, f)) {
-        if (strncmp(line, key, strlen(key)) != 0) continue;
-        const char *v = strchr(line, ':');
-        v = v ? v + 1 : line + strlen(key);
-        v += strspn(v, " \t");
-        (void)text_clean(out, cap, v, strcspn(v, "\n"));
-        found = true;
-    }
-    if (f) (void)fclose(f);
-    return found;
-}
-
-static const char *first_line(const char *path, char *out, size_t cap)
-{
-    return find_line(path, "", out, cap) ? out : "";
-}
-
-double device_memory_bytes(void)
-{
-    char text[64];
-    if (!find_line("/proc/meminfo", "MemAvailable:", text, sizeof text)) return 0x1p30;
-    return strtod(text, NULL) * 0x1p10 / 2;
-}
-
-static void processor_name(char *out, size_t cap)
-{
-    struct utsname u;
-    if (find_line("/proc/cpuinfo", "model name", out, cap)) return;
-    (void)snprintf(out, cap, "%s processor", uname(&u) == 0 ? u.machine : "unknown");
-}
-
-/* -- identity -- */
-
-static void put(struct out *o, const char *key, const char *value)
+void device_put(struct out *o, const char *key, const char *value)
 {
     out_char(o, ',');
     wire_write_text(o, key);
     out_char(o, ':');
     wire_write_text(o, value);
-}
-
-static const char *identity(struct arena *a, const struct kern_machine *m, const char *name, struct err *e)
-{
-    struct out *o;
-    struct utsname u;
-    char text[256];
-    if (out_memory(a, &o, e) != ERR_OK) return NULL;
-    out_str(o, "{\"name\":");
-    wire_write_text(o, name);
-    static const char *const KEYS[] = {"cpu family", "model\t", "stepping", "microcode"};
-    static const char *const NAMES[] = {"family", "model", "stepping", "microcode"};
-    for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++)
-        if (find_line("/proc/cpuinfo", KEYS[i], text, sizeof text)) put(o, NAMES[i], text);
-    (void)snprintf(text, sizeof text, "%s%s%s%s", m->avx2_fma ? "avx2 fma" : "", m->avx512 ? " avx512" : "",
-                   m->avx512_bf16 ? " avx512-bf16" : "", m->avx512_vnni ? " avx512-vnni" : "");
-    put(o, "instructions", text);
-    out_printf(o, ",\"cores\":%ld,\"threads_used\":1", sysconf(_SC_NPROCESSORS_ONLN));
-    out_printf(o, ",\"cache_bytes\":[%.0f,%.0f,%.0f]", m->cache_bytes[0], m->cache_bytes[1], m->cache_bytes[2]);
-    if (find_line("/proc/meminfo", "MemTotal:", text, sizeof text))
-        out_printf(o, ",\"memory_bytes\":%.0f", strtod(text, NULL) * 0x1p10);
-    put(o, "vendor", first_line("/sys/class/dmi/id/sys_vendor", text, sizeof text));
-    if (uname(&u) == 0) {
-        (void)snprintf(text, sizeof text, "%.60s %.120s %.60s", u.sysname, u.release, u.machine);
-        put(o, "system", text);
-    }
-    put(o, "governor", first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", text, sizeof text));
-    put(o, "huge_pages", first_line("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text));
-    put(o, "blas", m->blas_name);
-    put(o, "compiler", __VERSION__);
-    put(o, "worker", RIDGE_VERSION);
-    out_char(o, '}');
-    return out_text(o, NULL);
 }
 
 /* -- kernels -- */
@@ -145,8 +61,12 @@ static bool describe_kernel(struct arena *a, const struct kern_machine *m, const
         args[i] = (struct wire_arg){k->args[i].name, k->args[i].help, k->args[i].lo, k->args[i].hi};
     for (size_t i = 0; i < k->variants_n; i++) {
         const struct kern_variant *v = &k->variants[i];
-        const struct kern_shape any = {.dtype = KERN_FP32};
-        const char *lacks = v->lacks ? v->lacks(m, k->points_n ? &k->points[0].shape : &any) : NULL;
+        struct kern_shape any = {.dtype = KERN_FP32};
+        if (k->points_n) any = k->points[0].shape;
+        for (size_t j = k->points_n; j-- > 0;) /* the first that it has the format of */
+            if (v->dtypes & KERN_HAS(k->points[j].shape.dtype)) any = k->points[j].shape;
+        while (!(v->dtypes & KERN_HAS(any.dtype))) any.dtype = (enum kern_dtype)((any.dtype + 1) % KERN_DTYPES_N);
+        const char *lacks = v->lacks ? v->lacks(m, &any) : NULL;
         const char *dtypes = dtypes_text(a, v->dtypes);
         if (!dtypes) return false;
         variants[i] = (struct wire_variant){v->name, kern_unit_name(v->unit), lacks ? lacks : "", dtypes, v->library};
@@ -154,24 +74,18 @@ static bool describe_kernel(struct arena *a, const struct kern_machine *m, const
     return describe_points(a, k, out);
 }
 
-enum err_code device_describe(struct arena *a, const struct kern_machine *m, struct wire_device *out, struct err *e)
+enum err_code device_describe(struct arena *a, const struct device *d, struct wire_device *out, struct err *e)
 {
-    size_t n;
-    char name[256];
-    const struct kern *const *table = kern_table(&n);
-    struct wire_kernel *kernels = arena_array(a, n, sizeof *kernels);
+    const double *cache = d->machine.cache_bytes;
+    struct wire_kernel *kernels = arena_array(a, d->kernels_n + 1, sizeof *kernels);
     if (!kernels) return err_nomem(e);
-    processor_name(name, sizeof name);
-    for (size_t i = 0; i < n; i++)
-        if (!describe_kernel(a, m, table[i], &kernels[i])) return err_nomem(e);
-    *out = (struct wire_device){.name = arena_strndup(a, name, strlen(name)),
-                                .identity = identity(a, m, name, e),
-                                .memory_bytes = device_memory_bytes(),
-                                .cache_bytes = {m->cache_bytes[0], m->cache_bytes[1], m->cache_bytes[2]},
+    for (size_t i = 0; i < d->kernels_n; i++)
+        if (!describe_kernel(a, &d->machine, d->kernels[i], &kernels[i])) return err_nomem(e);
+    *out = (struct wire_device){.memory_bytes = device_memory_bytes(d),
+                                .cache_bytes = {cache[0], cache[1], cache[2]},
                                 .kernels = kernels,
-                                .kernels_n = n,
-                                .left_out = m->sgemm ? "" : "no OpenBLAS or BLIS is installed: libraries are left out"};
-    return out->name && out->identity ? ERR_OK : err_nomem(e);
+                                .kernels_n = d->kernels_n};
+    return device_identity(a, d, &out->name, &out->identity, &out->left_out, e);
 }
 
 const char *device_shape(const struct kern *k, const struct wire_shape *s, const char *dtype, struct kern_shape *out,

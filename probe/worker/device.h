@@ -1,19 +1,43 @@
-/* device -- what a CPU worker says of its machine and of its kernels. */
+/* device -- what a worker says of its machine and of its kernels. */
 #ifndef RIDGE_PROBE_WORKER_DEVICE_H
 #define RIDGE_PROBE_WORKER_DEVICE_H
 
 #include "kernels/kernel.h"
 #include "probe/wire.h"
+#include "probe/worker/place.h"
 
-/* device_describe -- processor, caches, memory, system, libraries; all kernels with their points and variants, and why
- * a variant cannot run. Errors: ERR_NOMEM. */
-enum err_code device_describe(struct arena *a, const struct kern_machine *m, struct wire_device *out, struct err *e);
+struct device {
+    struct kern_machine machine;
+    const struct kern *const *kernels; /* with the variants that are of this device */
+    size_t kernels_n;
+    struct place *place; /* NULL: kernels run here */
+    void *own;           /* of what opened it */
+};
 
-/* device_memory_bytes -- what buffers may take: half of what the system has free. */
-double device_memory_bytes(void);
+/* One of them is in a worker, device_cpu.c or cuda/device_cuda.c.
+ *
+ * device_program -- "ridge-worker-cpu".
+ * device_open -- find the device; without one there are no kernels, and device_identity says why. False: no memory.
+ * device_close -- gives all back.
+ * device_memory_bytes -- what buffers may take.
+ * device_identity -- name, and a JSON object of what tells machines and software apart; what is missing here, sentences
+ * or "". Errors: ERR_NOMEM. */
+const char *device_program(void);
+bool device_open(struct device *out);
+void device_close(struct device *d);
+double device_memory_bytes(const struct device *d);
+enum err_code device_identity(struct arena *a, const struct device *d, const char **name, const char **identity,
+                              const char **left_out, struct err *e);
+
+/* device_describe -- all of that; all kernels with their points and variants, and why a variant cannot run. Errors:
+ * ERR_NOMEM. */
+enum err_code device_describe(struct arena *a, const struct device *d, struct wire_device *out, struct err *e);
 
 /* device_shape -- a shape by names as the kernel's own. Returns NULL, or what does not fit, in text. */
 const char *device_shape(const struct kern *k, const struct wire_shape *s, const char *dtype, struct kern_shape *out,
                          char *text, size_t cap);
+
+/* device_put -- ,"key":"value" of an identity. */
+void device_put(struct out *o, const char *key, const char *value);
 
 #endif

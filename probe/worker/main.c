@@ -1,6 +1,6 @@
-/* ridge-worker-cpu -- measures kernels on this processor for `ridge probe`: requests on standard input, replies on
- * standard output, a line each (probe/METHOD.md). It runs in a process of its own, so that what a kernel does to it
- * costs one measurement. */
+/* ridge-worker-cpu, ridge-worker-cuda -- measure kernels on this processor, on a card for `ridge probe`: requests on
+ * standard input, replies on standard output, a line each (probe/METHOD.md). It runs in a process of its own, so that
+ * what a kernel does to it costs one measurement. */
 #define _DEFAULT_SOURCE
 #include <errno.h>
 #include <math.h>
@@ -20,7 +20,7 @@
 enum { KEPT_MAX = 16 };
 
 struct worker {
-    struct kern_machine machine;
+    struct device device;
     struct {
         bool used;
         struct work work;
@@ -53,9 +53,12 @@ static bool same(const struct work_spec *x, const struct work_spec *y)
     return memcmp(x->shape.v, y->shape.v, sizeof x->shape.v) == 0;
 }
 
-static const char *find_spec(const struct wire_job *j, struct work_spec *out, char *text, size_t cap)
+static const char *find_spec(const struct device *d, const struct wire_job *j, struct work_spec *out, char *text,
+                             size_t cap)
 {
-    *out = (struct work_spec){.kernel = kern_find(j->kernel), .cold = j->cold, .seed = (uint64_t)j->seed};
+    *out = (struct work_spec){.cold = j->cold, .seed = (uint64_t)j->seed, .place = d->place};
+    for (size_t i = 0; i < d->kernels_n; i++)
+        if (strcmp(d->kernels[i]->name, j->kernel) == 0) out->kernel = d->kernels[i];
     if (!out->kernel) {
         (void)snprintf(text, cap, "no kernel %.40s", j->kernel);
         return text;
@@ -81,6 +84,7 @@ static void measure(struct worker *w, struct work *work, const struct wire_job *
     r->discards_s = w->times.discard_s;
     r->discards_n = w->times.discards_n;
     r->calls = (int64_t)w->times.calls;
+    r->conditions = w->times.conditions;
     const char *wrong = work_check_again(work, text, cap);
     if (!wrong) return;
     r->outcome = WIRE_WRONG;
@@ -115,7 +119,7 @@ static bool run_job(struct worker *w, struct arena *a, const struct wire_request
     struct wire_reply r = {.id = q->id, .is = WIRE_IS_RESULT, .phase = ""};
     double error_frac = (double)NAN;
     size_t checked = 0, i = 0;
-    const char *why = find_spec(&q->job, &spec, text, sizeof text);
+    const char *why = find_spec(&w->device, &q->job, &spec, text, sizeof text);
     while (i < KEPT_MAX && !(w->kept[i].used && !why && same(&w->kept[i].work.spec, &spec))) i++;
     if (!why && i < KEPT_MAX) {
         fill_result(&w->kept[i].work, w->kept[i].error_frac, w->kept[i].checked, &r.result);
@@ -123,7 +127,7 @@ static bool run_job(struct worker *w, struct arena *a, const struct wire_request
         return reply(a, &r);
     }
     if (!why && !progress(a, q->id, "fill")) return false;
-    if (!why) why = work_open(&spec, &w->machine, device_memory_bytes(), &fresh, text, sizeof text);
+    if (!why) why = work_open(&spec, &w->device.machine, device_memory_bytes(&w->device), &fresh, text, sizeof text);
     if (why) {
         r.result = (struct wire_result){.outcome = WIRE_REFUSED, .reason = why};
         return reply(a, &r);
@@ -164,7 +168,7 @@ static bool describe(struct worker *w, struct arena *a, int64_t id)
 {
     struct wire_reply r = {.id = id, .is = WIRE_IS_DEVICE, .phase = ""};
     struct err e = {.code = ERR_OK};
-    return device_describe(a, &w->machine, &r.device, &e) == ERR_OK && reply(a, &r);
+    return device_describe(a, &w->device, &r.device, &e) == ERR_OK && reply(a, &r);
 }
 
 /* One request; false ends the worker. */
@@ -176,7 +180,7 @@ static bool serve(struct worker *w, const char *line, size_t len)
     if (!a) return false;
     bool more = false;
     if (wire_read_request(a, line, len, &q, &e) != ERR_OK)
-        (void)fprintf(stderr, "ridge-worker-cpu: %s\n", e.text);
+        (void)fprintf(stderr, "%s: %s\n", device_program(), e.text);
     else if (q.ask == WIRE_DESCRIBE)
         more = describe(w, a, q.id);
     else if (q.ask == WIRE_MEASURE)
@@ -194,19 +198,22 @@ static bool tie_to_parent(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "--version") == 0) return puts("ridge-worker-cpu, protocol 1") < 0;
+    if (argc > 1 && strcmp(argv[1], "--version") == 0) return printf("%s, protocol 1\n", device_program()) < 0;
     if (!tie_to_parent(argc, argv)) return 1;
     struct worker *w = calloc(1, sizeof *w);
     char *line = NULL;
     size_t room = 0;
     ssize_t n;
     if (!w) return 1;
-    kern_machine_open(&w->machine);
+    if (!device_open(&w->device)) return 1;
     bool more = true;
-    while (more && (n = getline(&line, &room, stdin)) > 0) more = serve(w, line, (size_t)n - (line[n - 1] == '\n'));
+    while (more && (n = getline(&line, &room, stdin)) > 0) {
+        more = serve(w, line, (size_t)n - (line[n - 1] == '\n'));
+        if (more && w->device.place && w->device.place->broken) (void)execv("/proc/self/exe", argv);
+    }
     for (size_t i = 0; i < KEPT_MAX; i++)
         if (w->kept[i].used) work_close(&w->kept[i].work);
-    kern_machine_close(&w->machine);
+    device_close(&w->device);
     free(line);
     free(w);
     return 0;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { ALIGN = 128, GUARD = 64, GUARD_BYTE = 0x5c, BLOCKS_LEAST = 64, POISON = 0xaa };
+enum { ALIGN = 256, GUARD = 64, GUARD_BYTE = 0x5c, BLOCKS_LEAST = 64, POISON = 0xaa };
 
 static const double CHECK_COST = 2e7; /* multiply-adds of the reference, about a tenth of a second */
 
@@ -16,19 +16,48 @@ static const double CHECK_COST = 2e7; /* multiply-adds of the reference, about a
 static size_t room_of(size_t bytes) { return (bytes + GUARD + ALIGN - 1) / ALIGN * ALIGN; }
 static size_t bytes_of(const struct kern_buffer *b) { return b->elements * kern_type_bytes(b->type); }
 
+/* Memory of the place. What fails is found by place_wait. */
+static void set(const struct work *w, void *at, int byte, size_t n)
+{
+    if (w->spec.place)
+        w->spec.place->code->set(w->spec.place, at, byte, n);
+    else
+        memset(at, byte, n);
+}
+
+static void copy(const struct work *w, void *to, const void *from, size_t n)
+{
+    if (w->spec.place)
+        w->spec.place->code->copy(w->spec.place, to, from, n);
+    else
+        memcpy(to, from, n);
+}
+
+static const char *wait_for(const struct work *w, char *text, size_t cap)
+{
+    const char *why = w->spec.place ? w->spec.place->code->wait(w->spec.place) : NULL;
+    if (!why) return NULL;
+    (void)snprintf(text, cap, "%s", why);
+    return text;
+}
+
 /* Whether the copies of a buffer rotate: its packed form does instead, or nothing of it is to be cold. */
 static bool rotates(const struct work *w, size_t b)
 {
     return w->buffer[b].role != KERN_SCRATCH && !(w->spec.variant->packed_inputs >> b & 1u);
 }
 
+/* The scratch of a kernel is for its code on a CPU. */
+static bool is_here(const struct work *w, size_t b) { return !(w->spec.place && w->buffer[b].role == KERN_SCRATCH); }
+
 static void size_up(struct work *w, const struct kern_machine *m, double *first, double *further)
 {
-    *first = (double)room_of(w->packed_bytes);
+    *first = (double)room_of(w->packed_bytes) + (double)room_of(w->scratch_bytes);
     *further = w->packed_bytes ? *first : 0;
     w->footprint_bytes = (double)w->packed_bytes;
     for (size_t b = 0; b < w->buffers_n; b++) {
         const double room = (double)room_of(bytes_of(&w->buffer[b]));
+        if (!is_here(w, b)) continue;
         *first += room;
         if (!rotates(w, b)) continue;
         *further += room;
@@ -40,10 +69,10 @@ static void size_up(struct work *w, const struct kern_machine *m, double *first,
 }
 
 /* n bytes of the mapping, a guard behind them. */
-static void *take(char **at, size_t n)
+static void *take(const struct work *w, char **at, size_t n)
 {
     char *p = *at;
-    memset(p + n, GUARD_BYTE, GUARD);
+    set(w, p + n, GUARD_BYTE, GUARD);
     *at += room_of(n);
     return p;
 }
@@ -51,37 +80,53 @@ static void *take(char **at, size_t n)
 static void lay_out(struct work *w, const struct kern_machine *m)
 {
     char *at = w->memory;
+    void *const scratch = w->scratch_bytes ? take(w, &at, w->scratch_bytes) : NULL;
+    void *const stream = w->spec.place ? w->spec.place->stream : NULL;
     for (size_t i = 0; i < w->copies; i++) {
         struct kern_call *c = &w->calls[i];
-        *c = (struct kern_call){.shape = &w->spec.shape, .machine = m};
+        *c = (struct kern_call){.shape = &w->spec.shape, .machine = m, .scratch = scratch, .stream = stream};
         for (size_t b = 0; b < w->buffers_n; b++)
-            c->buffer[b] = i == 0 || rotates(w, b) ? take(&at, bytes_of(&w->buffer[b])) : w->calls[0].buffer[b];
-        if (w->packed_bytes) c->packed = take(&at, w->packed_bytes);
+            c->buffer[b] = !is_here(w, b)            ? NULL
+                           : i == 0 || rotates(w, b) ? take(w, &at, bytes_of(&w->buffer[b]))
+                                                     : w->calls[0].buffer[b];
+        if (w->packed_bytes) c->packed = take(w, &at, w->packed_bytes);
     }
+    w->here = w->calls[0];
+    at = w->mirror;
+    for (size_t b = 0; at && b < w->buffers_n; b++) {
+        if (!is_here(w, b)) continue;
+        w->here.buffer[b] = at;
+        at += room_of(bytes_of(&w->buffer[b]));
+    }
+    if (at && w->packed_bytes) w->here.packed = at;
 }
+
+static bool is_filled(const struct kern_buffer *b) { return b->role == KERN_INPUT || b->role == KERN_STATE; }
 
 static void fill(struct work *w)
 {
-    struct kern_call *c = &w->calls[0];
+    struct kern_call *c = &w->calls[0], *here = &w->here;
     for (size_t b = 0; b < w->buffers_n; b++) {
         const struct kern_buffer *f = &w->buffer[b];
         const uint64_t seed = kern_hash(w->spec.seed, b);
-        if (f->role != KERN_INPUT && f->role != KERN_STATE) continue;
+        if (!is_filled(f)) continue;
         if (f->sd > 0)
-            kern_fill_normal(c->buffer[b], f->type, f->elements, f->sd, seed);
+            kern_fill_normal(here->buffer[b], f->type, f->elements, f->sd, seed);
         else
-            w->spec.kernel->fill(c, b, seed, c->buffer[b]);
+            w->spec.kernel->fill(here, b, seed, here->buffer[b]);
+        if (w->mirror) copy(w, c->buffer[b], here->buffer[b], bytes_of(f));
     }
-    if (w->packed_bytes) w->spec.variant->pack(c);
+    if (w->packed_bytes) w->spec.variant->pack(here);
+    if (w->packed_bytes && w->mirror) copy(w, c->packed, here->packed, w->packed_bytes);
     for (size_t i = 1; i < w->copies; i++) {
         for (size_t b = 0; b < w->buffers_n; b++) {
             if (!rotates(w, b)) continue;
             if (w->buffer[b].role == KERN_OUTPUT)
-                memset(w->calls[i].buffer[b], 0, bytes_of(&w->buffer[b])); /* a page that is there */
+                set(w, w->calls[i].buffer[b], 0, bytes_of(&w->buffer[b])); /* a page that is there */
             else
-                memcpy(w->calls[i].buffer[b], c->buffer[b], bytes_of(&w->buffer[b]));
+                copy(w, w->calls[i].buffer[b], c->buffer[b], bytes_of(&w->buffer[b]));
         }
-        if (w->packed_bytes) memcpy(w->calls[i].packed, c->packed, w->packed_bytes);
+        if (w->packed_bytes) copy(w, w->calls[i].packed, c->packed, w->packed_bytes);
     }
 }
 
@@ -121,11 +166,19 @@ static bool plan_check(struct work *w)
             size_t block = n == all ? i : i * part + kern_hash(w->spec.seed ^ 0xb10c, at) % part;
             if (n < all && i == 0) block = 0;
             if (n < all && i == n - 1) block = all - 1;
-            w->spec.kernel->reference(&w->calls[0], b, block, value);
+            w->spec.kernel->reference(&w->here, b, block, value);
             w->blocks[at] = (struct work_block){b, block, granule, value};
         }
     }
     return true;
+}
+
+static char *map_here(size_t bytes)
+{
+    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED) return NULL;
+    (void)madvise(map, bytes, MADV_HUGEPAGE);
+    return map;
 }
 
 const char *work_open(const struct work_spec *spec, const struct kern_machine *m, double memory_bytes, struct work *out,
@@ -143,6 +196,7 @@ const char *work_open(const struct work_spec *spec, const struct kern_machine *m
     }
     w.buffers_n = spec->kernel->buffers(&spec->shape, w.buffer);
     if (spec->variant->pack_bytes) w.packed_bytes = spec->variant->pack_bytes(&spec->shape);
+    if (spec->variant->scratch_bytes) w.scratch_bytes = spec->variant->scratch_bytes(&spec->shape, m);
     size_up(&w, m, &first, &further);
     if (!spec->cold && m->cache_bytes[2] > 0 && w.footprint_bytes > m->cache_bytes[2] &&
         spec->kernel->ceiling == KERN_CEILING_NONE) {
@@ -156,23 +210,32 @@ const char *work_open(const struct work_spec *spec, const struct kern_machine *m
     }
     w.memory_bytes = (size_t)bytes + ALIGN;
     w.calls = calloc(w.copies, sizeof *w.calls);
-    void *map = mmap(NULL, w.memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    w.memory = map == MAP_FAILED ? NULL : map;
+    if (spec->place) {
+        w.memory = spec->place->code->take(spec->place, w.memory_bytes);
+        w.mirror_bytes = (size_t)first + ALIGN;
+        w.mirror = map_here(w.mirror_bytes);
+    } else {
+        w.memory = map_here(w.memory_bytes);
+    }
     *out = w; /* calls point at the shape in it */
-    if (out->memory && out->calls) {
-        (void)madvise(out->memory, out->memory_bytes, MADV_HUGEPAGE);
+    if (out->memory && out->calls && (out->mirror || !spec->place)) {
         lay_out(out, m);
         fill(out);
-        if (plan_check(out)) return NULL;
+        why = wait_for(out, text, cap);
+        if (!why && plan_check(out)) return NULL;
     }
     work_close(out);
-    (void)snprintf(text, cap, "no memory");
+    if (!why) (void)snprintf(text, cap, "no memory");
     return text;
 }
 
 void work_close(struct work *w)
 {
-    if (w->memory) (void)munmap(w->memory, w->memory_bytes);
+    if (w->mirror) (void)munmap(w->mirror, w->mirror_bytes);
+    if (w->memory && w->spec.place)
+        w->spec.place->code->give(w->spec.place, w->memory);
+    else if (w->memory)
+        (void)munmap(w->memory, w->memory_bytes);
     free(w->calls);
     free(w->blocks);
     free(w->values);
@@ -188,16 +251,26 @@ static bool has_nan(enum kern_type type)
 
 static const char *check_guards(const struct work *w, char *text, size_t cap)
 {
-    char guard[GUARD];
+    char guard[GUARD], found[GUARD];
     memset(guard, GUARD_BYTE, sizeof guard);
     for (size_t i = 0; i < w->copies; i++)
         for (size_t b = 0; b < w->buffers_n; b++) {
-            const char *end = (const char *)w->calls[i].buffer[b] + bytes_of(&w->buffer[b]);
-            if (memcmp(end, guard, GUARD) == 0) continue;
+            if (!is_here(w, b)) continue;
+            copy(w, found, (const char *)w->calls[i].buffer[b] + bytes_of(&w->buffer[b]), GUARD);
+            if (memcmp(found, guard, GUARD) == 0) continue;
             (void)snprintf(text, cap, "it wrote beyond the end of %s", w->buffer[b].name);
             return text;
         }
     return NULL;
+}
+
+/* What a copy holds, where it can be read. */
+static const struct kern_call *look_at(struct work *w, size_t i)
+{
+    if (!w->mirror) return &w->calls[i];
+    for (size_t b = 0; b < w->buffers_n; b++)
+        if (is_result(&w->buffer[b])) copy(w, w->here.buffer[b], w->calls[i].buffer[b], bytes_of(&w->buffer[b]));
+    return &w->here;
 }
 
 /* Largest distance over the buffers of one copy. */
@@ -223,13 +296,13 @@ static double distance(const struct work *w, const struct kern_call *c, size_t *
 }
 
 /* Every element of an output was written, compared or not. */
-static const char *check_written(const struct work *w, char *text, size_t cap)
+static const char *check_written(const struct work *w, const struct kern_call *c, char *text, size_t cap)
 {
     for (size_t b = 0; b < w->buffers_n; b++) {
         const struct kern_buffer *f = &w->buffer[b];
         if (!is_result(f) || !has_nan(f->type)) continue;
         for (size_t i = 0; i < f->elements; i++) {
-            if (!isnan(kern_read(w->calls[0].buffer[b], f->type, i))) continue;
+            if (!isnan(kern_read(c->buffer[b], f->type, i))) continue;
             (void)snprintf(text, cap, "element %zu of %s is no number", i, f->name);
             return text;
         }
@@ -240,24 +313,29 @@ static const char *check_written(const struct work *w, char *text, size_t cap)
 const char *work_check(struct work *w, double *error_frac, size_t *checked, char *text, size_t cap)
 {
     for (size_t b = 0; b < w->buffers_n; b++)
-        if (w->buffer[b].role == KERN_OUTPUT || w->buffer[b].role == KERN_SCRATCH)
-            memset(w->calls[0].buffer[b], has_nan(w->buffer[b].type) ? 0xff : POISON, bytes_of(&w->buffer[b]));
+        if ((w->buffer[b].role == KERN_OUTPUT || w->buffer[b].role == KERN_SCRATCH) && is_here(w, b))
+            set(w, w->calls[0].buffer[b], has_nan(w->buffer[b].type) ? 0xff : POISON, bytes_of(&w->buffer[b]));
+    if (w->scratch_bytes) set(w, w->calls[0].scratch, 0xff, w->scratch_bytes);
     w->spec.variant->run(&w->calls[0]);
-    *error_frac = distance(w, &w->calls[0], checked);
-    const char *why = check_guards(w, text, cap);
-    if (!why) why = check_written(w, text, cap);
+    const char *why = wait_for(w, text, cap);
+    if (why) return why;
+    const struct kern_call *c = look_at(w, 0);
+    *error_frac = distance(w, c, checked);
+    why = check_guards(w, text, cap);
+    if (!why) why = check_written(w, c, text, cap);
     if (why || *error_frac <= w->spec.kernel->tolerance(&w->spec.shape)) return why;
     (void)snprintf(text, cap, "off by %.2e of the reference, wanted %.0e", *error_frac,
                    w->spec.kernel->tolerance(&w->spec.shape));
     return text;
 }
 
-const char *work_check_again(const struct work *w, char *text, size_t cap)
+const char *work_check_again(struct work *w, char *text, size_t cap)
 {
     size_t checked;
-    const char *why = check_guards(w, text, cap);
+    const char *why = wait_for(w, text, cap);
+    if (!why) why = check_guards(w, text, cap);
     if (why || w->changes) return why;
-    const double off = distance(w, &w->calls[w->last], &checked);
+    const double off = distance(w, look_at(w, w->last), &checked);
     if (off <= w->spec.kernel->tolerance(&w->spec.shape)) return NULL;
     (void)snprintf(text, cap, "after the timing it is off by %.2e of the reference", off);
     return text;

@@ -1,11 +1,13 @@
 /* work -- one kernel at one shape, ready to be called: its buffers, the check against the reference, the timing.
  *
- * A worker times on one thread. Buffers of all copies lie in one mapping, in huge pages where the system gives them. */
+ * A worker times on one thread. Buffers of all copies lie in one mapping, in huge pages where the system gives them; of
+ * a place with memory of its own, in one piece of that, and a mirror of one copy here. */
 #ifndef RIDGE_PROBE_WORKER_WORK_H
 #define RIDGE_PROBE_WORKER_WORK_H
 
 #include "kernels/kernel.h"
 #include "probe/sample.h"
+#include "probe/worker/place.h"
 
 struct work_spec {
     const struct kern *kernel;
@@ -13,6 +15,7 @@ struct work_spec {
     struct kern_shape shape;
     bool cold;
     uint64_t seed;
+    struct place *place; /* NULL: here */
 };
 
 /* A piece of the output that is compared: block of buffer b, its reference values. */
@@ -26,11 +29,12 @@ struct work {
     struct kern_buffer buffer[KERN_BUFFERS_MAX];
     size_t buffers_n;
     struct kern_call *calls; /* [copies] */
+    struct kern_call here;   /* what the reference reads, and what is compared: the first of calls, or its mirror */
     size_t copies;
     size_t packed_bytes;
     double footprint_bytes; /* of one copy, scratch not counted */
-    char *memory;
-    size_t memory_bytes;
+    char *memory, *mirror;
+    size_t memory_bytes, mirror_bytes, scratch_bytes;
     struct work_block *blocks;
     size_t blocks_n;
     double *values;
@@ -52,7 +56,7 @@ const char *work_check(struct work *w, double *error_frac, size_t *checked, char
 
 /* work_check_again -- compare what the copy called last holds after the timing; NULL where that is not known (a state).
  */
-const char *work_check_again(const struct work *w, char *text, size_t cap);
+const char *work_check_again(struct work *w, char *text, size_t cap);
 
 /* Timings of one call each: of a sample divided by its calls. */
 struct work_times {
@@ -60,6 +64,7 @@ struct work_times {
     size_t n, discards_n;
     size_t calls;
     enum sample_stop stop;
+    char conditions[512]; /* a JSON object of texts, "" */
 };
 
 /* work_time -- warm up, then sample until the rule says enough. A sample during which the thread lost the processor is

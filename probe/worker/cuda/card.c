@@ -1,0 +1,75 @@
+#include "probe/worker/cuda/card.h"
+
+#include <stdbool.h>
+
+static struct card *card_of(struct place *p) { return (struct card *)p; }
+
+/* -- memory -- */
+
+static void *take(struct place *p, size_t bytes)
+{
+    void *memory = NULL;
+    (void)p;
+    return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : (cudaGetLastError(), NULL);
+}
+
+static void give(struct place *p, void *memory)
+{
+    (void)p;
+    (void)cudaFree(memory);
+}
+
+static void copy(struct place *p, void *to, const void *from, size_t bytes)
+{
+    struct card *const c = card_of(p);
+    if (cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, c->stream) == cudaSuccess)
+        (void)cudaStreamSynchronize(c->stream);
+}
+
+static void set(struct place *p, void *at, int byte, size_t bytes)
+{
+    (void)cudaMemsetAsync(at, byte, bytes, card_of(p)->stream);
+}
+
+/* Errors that leave nothing usable stay: the next call would tell of them again. */
+static const char *wait(struct place *p)
+{
+    const cudaError_t done = cudaStreamSynchronize(card_of(p)->stream), last = cudaGetLastError();
+    const cudaError_t error = done != cudaSuccess ? done : last;
+    if (error == cudaSuccess) return NULL;
+    p->broken = p->broken || cudaStreamSynchronize(card_of(p)->stream) != cudaSuccess;
+    return cudaGetErrorString(error);
+}
+
+/* -- the card -- */
+
+static const struct place_code CODE = {take, give, copy, set, wait, card_time};
+
+const char *card_open(struct card *c, const char *bus)
+{
+    *c = (struct card){.place = {.code = &CODE}};
+    cudaError_t error = cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking);
+    if (error == cudaSuccess) error = cudaEventCreate(&c->start);
+    if (error == cudaSuccess) error = cudaEventCreate(&c->end);
+    if (error == cudaSuccess)
+        error = cudaHostAlloc((void **)&c->flags, CARD_FLAGS_N * sizeof *c->flags, cudaHostAllocMapped);
+    if (error == cudaSuccess) error = cudaHostGetDevicePointer((void **)&c->device_flags, c->flags, 0);
+    if (error != cudaSuccess) {
+        card_close(c);
+        return cudaGetErrorString(error);
+    }
+    c->flags[CARD_OPENED] = c->flags[CARD_LATE] = 0;
+    c->place.stream = c->stream;
+    (void)nvml_open(&c->nvml, bus);
+    return NULL;
+}
+
+void card_close(struct card *c)
+{
+    if (c->flags) (void)cudaFreeHost(c->flags);
+    if (c->end) (void)cudaEventDestroy(c->end);
+    if (c->start) (void)cudaEventDestroy(c->start);
+    if (c->stream) (void)cudaStreamDestroy(c->stream);
+    nvml_close(&c->nvml);
+    *c = (struct card){.place = {.code = &CODE}};
+}

@@ -1,0 +1,114 @@
+#define _DEFAULT_SOURCE /* _SC_NPROCESSORS_ONLN */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "calc/base/text.h"
+#include "kernels/table.h"
+#include "probe/worker/device.h"
+
+#ifndef RIDGE_VERSION
+#define RIDGE_VERSION "unknown"
+#endif
+
+/* -- files of the system -- */
+
+/* Text behind "key ... : " in a file of such lines; false when there is none. */
+static bool find_line(const char *path, const char *key, char *out, size_t cap)
+{
+    char line[1024]; /* not a unit */
+    FILE *f = fopen(path, "r");
+    bool found = false;
+    while (f && !found && fgets(line, sizeof line, f)) {
+        if (strncmp(line, key, strlen(key)) != 0) continue;
+        const char *v = strchr(line, ':');
+        v = v ? v + 1 : line + strlen(key);
+        v += strspn(v, " \t");
+        (void)text_clean(out, cap, v, strcspn(v, "\n"));
+        found = true;
+    }
+    if (f) (void)fclose(f);
+    return found;
+}
+
+static const char *first_line(const char *path, char *out, size_t cap)
+{
+    return find_line(path, "", out, cap) ? out : "";
+}
+
+double device_memory_bytes(const struct device *d)
+{
+    char text[64];
+    (void)d;
+    if (!find_line("/proc/meminfo", "MemAvailable:", text, sizeof text)) return 0x1p30;
+    return strtod(text, NULL) * 0x1p10 / 2;
+}
+
+static void processor_name(char *out, size_t cap)
+{
+    struct utsname u;
+    if (find_line("/proc/cpuinfo", "model name", out, cap)) return;
+    (void)snprintf(out, cap, "%s processor", uname(&u) == 0 ? u.machine : "unknown");
+}
+
+/* -- identity -- */
+
+static const char *identity(struct arena *a, const struct kern_machine *m, const char *name, struct err *e)
+{
+    struct out *o;
+    struct utsname u;
+    char text[256];
+    if (out_memory(a, &o, e) != ERR_OK) return NULL;
+    out_str(o, "{\"name\":");
+    wire_write_text(o, name);
+    static const char *const KEYS[] = {"cpu family", "model\t", "stepping", "microcode"};
+    static const char *const NAMES[] = {"family", "model", "stepping", "microcode"};
+    for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++)
+        if (find_line("/proc/cpuinfo", KEYS[i], text, sizeof text)) device_put(o, NAMES[i], text);
+    (void)snprintf(text, sizeof text, "%s%s%s%s", m->avx2_fma ? "avx2 fma" : "", m->avx512 ? " avx512" : "",
+                   m->avx512_bf16 ? " avx512-bf16" : "", m->avx512_vnni ? " avx512-vnni" : "");
+    device_put(o, "instructions", text);
+    out_printf(o, ",\"cores\":%ld,\"threads_used\":1", sysconf(_SC_NPROCESSORS_ONLN));
+    out_printf(o, ",\"cache_bytes\":[%.0f,%.0f,%.0f]", m->cache_bytes[0], m->cache_bytes[1], m->cache_bytes[2]);
+    if (find_line("/proc/meminfo", "MemTotal:", text, sizeof text))
+        out_printf(o, ",\"memory_bytes\":%.0f", strtod(text, NULL) * 0x1p10);
+    device_put(o, "vendor", first_line("/sys/class/dmi/id/sys_vendor", text, sizeof text));
+    if (uname(&u) == 0) {
+        (void)snprintf(text, sizeof text, "%.60s %.120s %.60s", u.sysname, u.release, u.machine);
+        device_put(o, "system", text);
+    }
+    device_put(o, "governor", first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", text, sizeof text));
+    device_put(o, "huge_pages", first_line("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text));
+    device_put(o, "blas", m->blas_name);
+    device_put(o, "compiler", __VERSION__);
+    device_put(o, "worker", RIDGE_VERSION);
+    out_char(o, '}');
+    return out_text(o, NULL);
+}
+
+enum err_code device_identity(struct arena *a, const struct device *d, const char **name, const char **text,
+                              const char **left_out, struct err *e)
+{
+    char cpu[256];
+    processor_name(cpu, sizeof cpu);
+    *name = arena_strndup(a, cpu, strlen(cpu));
+    *text = identity(a, &d->machine, cpu, e);
+    *left_out = d->machine.sgemm ? "" : "no OpenBLAS or BLIS is installed: libraries are left out";
+    return *name && *text ? ERR_OK : err_nomem(e);
+}
+
+/* -- the device -- */
+
+const char *device_program(void) { return "ridge-worker-cpu"; }
+
+bool device_open(struct device *out)
+{
+    *out = (struct device){.place = NULL};
+    kern_machine_open(&out->machine);
+    out->kernels = kern_table(&out->kernels_n);
+    return true;
+}
+
+void device_close(struct device *d) { kern_machine_close(&d->machine); }
