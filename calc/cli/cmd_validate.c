@@ -12,7 +12,7 @@ static const struct option OPTIONS[] = {
      .kind = OPTION_MANY,
      .value = "FILE|DIR|GLOB,...",
      .group = "What",
-     .help = "measured rows, CSV; of a directory its *.csv"},
+     .help = "measured rows, CSV (ridge list rows); of a directory its *.csv"},
     {.name = "device", .letter = 'g', .kind = OPTION_TEXT, .value = "DEVICE", .help = "the device they ran on"},
     {.name = "efficiency",
      .kind = OPTION_TEXT,
@@ -77,11 +77,22 @@ static const struct column ROWS[] = {
 };
 
 static enum err_code sentences(struct arena *a, const struct rows *rows, const struct efficiency *f,
-                               const struct hw *hw, const char **notes, size_t *n, struct err *e)
+                               const struct hw *hw, const struct validate_row *v, const char **notes, size_t *n,
+                               struct err *e)
 {
-    size_t passed = 0;
-    for (size_t i = 0; i < rows->files_n; i++) passed += rows->files[i].why != NULL;
+    size_t passed = 0, below;
+    const char *assumed = NULL;
+    for (size_t i = 0; i < rows->files_n; i++) {
+        passed += rows->files[i].why != NULL;
+        if (rows->files[i].n && rows->files[i].dtype_assumed) assumed = rows->files[i].dtype_assumed;
+    }
     *n = 0;
+    TRY(validate_doubt(a, v, rows->n, hw->key, &below, &notes[*n], e));
+    *n += notes[*n] != NULL;
+    if (assumed) {
+        notes[*n] = arena_printf(a, "Rows without a column dtype are taken as %s.", assumed);
+        if (!notes[(*n)++]) return err_nomem(e);
+    }
     if (passed) {
         notes[*n] = arena_printf(a, "%zu file%s passed over: of another device, or columns of no kind of kernel.",
                                  passed, passed == 1 ? "" : "s");
@@ -115,7 +126,7 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     enum table_format format;
     struct out *o;
     size_t n;
-    const char *notes[2];
+    const char *notes[4];
     TRY(option_parse(a, c, argc, argv, &v, e));
     if (v.operands_n || !option_get(&v, "from") || !option_get(&v, "device"))
         return err_set(e, ERR_USAGE, "validate: ridge validate --from FILE|DIR|GLOB,... --device DEVICE [options]");
@@ -138,7 +149,7 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     TRY(validate_groups(a, row, rows.n, &hw, option_get(&v, "by"), &groups, &n, e));
     struct table t = {.schema = "ridge.validate.1", .tool = commands_tool(), .notes = notes};
     t.scenario_json = option_scenario_json(a, &v);
-    TRY(sentences(a, &rows, fitted ? &f : NULL, &hw, notes, &t.n_notes, e));
+    TRY(sentences(a, &rows, fitted ? &f : NULL, &hw, row, notes, &t.n_notes, e));
     const bool all = option_given(&v, "rows");
     t.columns = all ? ROWS : GROUPS;
     t.n_columns = all ? sizeof ROWS / sizeof ROWS[0] : sizeof GROUPS / sizeof GROUPS[0];
