@@ -244,10 +244,39 @@ static void test_published_rows_keep_their_bounds(void **state)
     assert_true(all > 25000);
 }
 
+static void test_rows_that_cannot_be(void **state)
+{
+    struct place *p = *state;
+    static const char PREFILL[] = "batch,q_len,kv_len,prefix_len,n_heads,n_kv_heads,head_dim,window,q_dtype,kv_dtype,"
+                                  "time_s\n";
+    refuse(p, "m,n,k,k,dtype,time_s\n3,5,7,7,bf16,1e-5\n", "\"k\" is there twice");
+    refuse(p, "m,n,k,dtype,time_s\n1.5,5,7,bf16,1e-5\n", "m: found 1.5, wanted a whole number");
+    refuse(p, arena_printf(p->arena, "%s3,1024,512,0,32,8,128,0,bf16,bf16,1e-3\n", PREFILL),
+           "kv_len 512 is below q_len");
+    refuse(p, arena_printf(p->arena, "%s3,512,700,300,32,8,128,0,bf16,bf16,1e-3\n", PREFILL), "+ prefix_len");
+    refuse(p, arena_printf(p->arena, "%s3,512,512,0,32,7,128,0,bf16,bf16,1e-3\n", PREFILL), "not a multiple");
+    /* the nearest kind is the one most of whose columns are there, not the one with the fewest */
+    refuse(p, "num_tokens,hidden,inter_full,topk,num_experts,moe_tp,moe_ep,dtype,time_s\n",
+           "of moe are missing: gated");
+    refuse(p, "batch,q_len,prefix_len,n_heads_local,qk_head_dim,q_dtype,kv_dtype,time_s\n",
+           "of mla_prefill are missing: v_head_dim");
+    refuse(p, "n_gpus,bytes,time_s\n", "of collective are missing: op");
+    /* a mean of routed rows need not be whole; a file without dtype says what it was taken for */
+    static const char plain[] = "m,n,k,time_s\n3,5,7,1e-5\n", empty[] = GEMM;
+    const struct rows rows = take(p, put(p, "plain.csv", plain, strlen(plain)), NULL, NULL);
+    assert_string_equal(rows.files[0].dtype_assumed, "fp16");
+    struct rows none;
+    struct err e = {.code = ERR_OK};
+    const struct rows_filter filter = {.hw = &p->hw};
+    assert_int_equal(rows_read(p->arena, put(p, "empty.csv", empty, strlen(empty)), &filter, &none, &e), ERR_NO);
+    assert_non_null(strstr(e.text, "nothing behind it"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_row, open_place, close_place),
+        cmocka_unit_test_setup_teardown(test_rows_that_cannot_be, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_what_is_filtered, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_what_is_refused, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_kinds, open_place, close_place),

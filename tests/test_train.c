@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "calc/model/stored.h"
 #include "calc/time/train.h"
 
 struct fixture {
@@ -116,10 +117,110 @@ static void test_flops(void **state)
     assert_true(anew.flops == one.flops); /* what is computed anew is no flop of the model: MFU falls */
     assert_true(anew.mfu < one.mfu && anew.activation_bytes < one.activation_bytes / 4);
     arena_close(f.a);
-    open_plan(&f, "llama-3.1-8b", (struct train_setup){.copies = 16});
-    train_eval(f.plan, B, S, &anew);
-    assert_true(isnan(anew.reduce_s) && anew.step_s > 0); /* beyond the 8 that the link joins */
+}
+
+/* Bytes that come into one rank from its own node and from others when copies gather a vector of n*7 bytes: every piece
+ * enters a node once, by the adapter of one rank in turn, and is handed on there. */
+static void count_gather(int copies, int node, double *near, double *far)
+{
+    const int pieces = 7 * copies;
+    double in_node = 0, from_outside = 0;
+    for (int piece = 0; piece < pieces; piece++) {
+        const int owner = piece % copies, me = 0;
+        if (owner / node != me / node) {
+            const int taker = (owner + piece / copies) % node; /* whose adapter it came by */
+            if (taker == me)
+                from_outside++;
+            else
+                in_node++;
+        } else if (owner != me) {
+            in_node++;
+        }
+    }
+    *near = in_node / pieces;
+    *far = from_outside / pieces;
+}
+
+/* What copies send, in one node and several, by stage; gradients of another width than parameters. */
+static void test_copies(void **state)
+{
+    (void)state;
+    static const struct {
+        int copies, tp, per_node;
+    } cases[] = {{2, 1, 0}, {8, 1, 0}, {16, 1, 0}, {56, 1, 8}, {24, 2, 8}, {6, 4, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int stage = 0; stage < 4; stage++) {
+            struct fixture f;
+            struct train_step s;
+            const int node = cases[i].per_node ? cases[i].per_node : 8, here = node / cases[i].tp;
+            open_plan(&f, "llama-3.1-8b",
+                      (struct train_setup){.copies = cases[i].copies,
+                                           .tp = cases[i].tp,
+                                           .per_node = cases[i].per_node,
+                                           .zero = stage,
+                                           .recipe = train_recipe_find("adamw-fp32-grad")});
+            train_eval(f.plan, 2, 509, &s);
+            double near, far;
+            count_gather(cases[i].copies, here < cases[i].copies ? here : cases[i].copies, &near, &far);
+            const double slow = fmax(near * (here > 1 ? 1 : 0) / 450e9, far / 50e9);
+            const double held = s.memory.param_bytes / 2 * (stage == 3 ? cases[i].copies : 1); /* parameters */
+            const double bytes = stage == 0 ? 4 + 4 : stage < 3 ? 4 + 2 : 4 + 2 + 2;
+            close_to(s.reduce_s, held * bytes * slow, 0.08);
+            if (cases[i].copies <= here) close_to(s.reduce_s, held * bytes * slow, 1e-9);
+            close_to(s.step_s, s.forward_s + s.backward_s + s.update_s + s.reduce_s, 1e-12);
+            arena_close(f.a);
+        }
+    /* more GPUs never take less time a step: 8 in a node, 16 in two */
+    double before = 0;
+    for (int n = 8; n <= 512; n *= 4) {
+        struct fixture f;
+        struct train_step s;
+        open_plan(&f, "llama-3.1-8b", (struct train_setup){.copies = n, .zero = 3});
+        train_eval(f.plan, 1, 2039, &s);
+        assert_true(s.reduce_s >= before * (1 - 1e-12));
+        before = s.reduce_s;
+        arena_close(f.a);
+    }
+    struct err e = {0};
+    struct fixture f;
+    struct train_step s;
+    open_plan(&f, "llama-3.1-8b", (struct train_setup){.copies = 1});
+    f.hw.fabric_bytes_per_s = (double)NAN;
+    const struct train_setup u = {
+        .model = &f.m, .hw = &f.hw, .tp = 1, .copies = 16, .zero = 3, .recipe = train_recipe_find("adamw")};
+    assert_int_equal(train_compile(f.a, &u, &f.plan, &e), ERR_OK);
+    train_eval(f.plan, 1, 1021, &s);
+    assert_true(isnan(s.reduce_s) && isnan(s.step_s) && isnan(s.mfu) && s.forward_s > 0); /* unknown, not free */
     arena_close(f.a);
+}
+
+/* A recipe's precision, whatever the file stores: no serving format makes a pass faster. */
+static void test_precision(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct fixture f, g;
+    struct train_step plain, stored;
+    open_plan(&f, "llama-3.1-8b", (struct train_setup){.copies = 4});
+    train_eval(f.plan, 3, 1021, &plain);
+    open_plan(&g, "llama-3.1-8b", (struct train_setup){.copies = 4});
+    static const char *const FORMATS[] = {"fp8", "int4-g128", "mxfp4"};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(stored_set_all(&g.m, FORMATS[i], &e), ERR_OK);
+        const struct train_setup u = {
+            .model = &g.m, .hw = &g.hw, .tp = 1, .copies = 4, .recipe = train_recipe_find("adamw")};
+        assert_int_equal(train_compile(g.a, &u, &g.plan, &e), ERR_OK);
+        train_eval(g.plan, 3, 1021, &stored);
+        close_to(stored.forward_s, plain.forward_s, 1e-12);
+        close_to(stored.step_s, plain.step_s, 1e-12);
+        assert_true(train_peak(g.plan) == 989.4e12 && stored.mfu <= 1);
+    }
+    assert_int_equal(dtype_find("fp8", &g.m.activations, &e), ERR_OK);
+    const struct train_setup narrow = {
+        .model = &g.m, .hw = &g.hw, .tp = 1, .copies = 4, .recipe = train_recipe_find("adamw")};
+    assert_int_equal(train_compile(g.a, &narrow, &g.plan, &e), ERR_USAGE);
+    arena_close(f.a);
+    arena_close(g.a);
 }
 
 /* Experts: active parameters count, all are held. */
@@ -157,8 +258,9 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_zero),  cmocka_unit_test(test_lecture), cmocka_unit_test(test_activations),
-        cmocka_unit_test(test_flops), cmocka_unit_test(test_experts), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_zero),   cmocka_unit_test(test_lecture),   cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_flops),  cmocka_unit_test(test_experts),   cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_copies), cmocka_unit_test(test_precision),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

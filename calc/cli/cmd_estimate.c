@@ -81,8 +81,9 @@ static const struct option OPTIONS[] = {
      .kind = OPTION_TEXT,
      .value = "NAME",
      .group = "Speculative decoding",
-     .help = "what drafts tokens for the model to judge in one pass: another model, eagle or medusa=4 (heads on it), "
-             "or mtp (its own module)"},
+     .help = "what drafts tokens for the model to judge in one pass: another model (llama-3.1-8b, or changed: "
+             "llama-3.1-8b+layers=4), "
+             "eagle or medusa=4 (heads on it), or mtp (its own module)"},
     TEXT("accept", 0, "P,...", NULL,
          "part of the drafted tokens that is kept when those before them were: 0.8, or by depth 0.9,0.8,0.7"),
     TEXT("gamma", 0, "N|best", "best", "tokens drafted in a row"),

@@ -16,7 +16,7 @@ static const struct option OPTIONS[] = {
      .kind = OPTION_MANY,
      .value = "FILE|DIR|GLOB,...|store",
      .group = "What",
-     .help = "measured rows, CSV; of a directory its *.csv; store: what ridge probe measured"},
+     .help = "measured rows, CSV (ridge list rows); of a directory its *.csv; store: what ridge probe measured"},
     {.name = "device",
      .letter = 'g',
      .kind = OPTION_TEXT,
@@ -27,7 +27,7 @@ static const struct option OPTIONS[] = {
     {.name = "kind",
      .kind = OPTION_MANY,
      .value = "KIND,...",
-     .help = "kinds of kernels: gemm, prefill, decode, moe, ..."},
+     .help = "kinds of kernels: gemm, prefill, decode, moe, ... (ridge list rows)"},
     {.name = "source",
      .kind = OPTION_TEXT,
      .value = "TEXT",
@@ -95,8 +95,38 @@ static void show_progress(void *closure, size_t n, size_t of)
     progress_show(p, n, of);
 }
 
-static enum err_code write_summary(struct arena *a, const struct measured *m, const struct fit_class *classes, size_t n,
-                                   enum table_format format, struct err *e)
+/* Rows that can hardly be true are refused before anything is fitted to them: half of them below what bounds them, or
+ * all far above. A few below are said. */
+static enum err_code check_rows(struct arena *a, const struct hw *hw, const struct rows *rows, const char **doubt,
+                                struct err *e)
+{
+    struct validate_row *v;
+    size_t below;
+    TRY(validate_rows(a, hw, rows, NULL, &v, e));
+    TRY(validate_doubt(a, v, rows->n, hw->key, &below, doubt, e));
+    if (*doubt && (below == 0 || below * 2 >= rows->n)) return err_set(e, ERR_INPUT, "%s", *doubt);
+    return ERR_OK;
+}
+
+/* "2026-08", or with a day. */
+static enum err_code check_date(const char *date, struct err *e)
+{
+    static const char FORM[] = "dddd-dd-dd";
+    const size_t n = date ? strlen(date) : 0;
+    if (!date) return ERR_OK;
+    bool good = n == strlen("2026-08") || n == strlen(FORM);
+    for (size_t i = 0; i < n && good; i++)
+        good = FORM[i] == 'd' ? date[i] >= '0' && date[i] <= '9' : date[i] == FORM[i];
+    if (good) {
+        const int month = (date[5] - '0') * 10 + date[6] - '0';
+        const int day = n == strlen(FORM) ? (date[8] - '0') * 10 + date[9] - '0' : 1;
+        good = month >= 1 && month <= 12 && day >= 1 && day <= 31;
+    }
+    return good ? ERR_OK : err_set(e, ERR_USAGE, "--date is a month, 2026-08, not '%.40s'", date);
+}
+
+static enum err_code write_summary(struct arena *a, const struct measured *m, const char *doubt,
+                                   const struct fit_class *classes, size_t n, enum table_format format, struct err *e)
 {
     struct line *lines = arena_array(a, n ? n : 1, sizeof *lines);
     struct out *o;
@@ -130,6 +160,14 @@ static enum err_code write_summary(struct arena *a, const struct measured *m, co
                       .schema = "ridge.fit.1",
                       .tool = commands_tool()};
     TRY(measured_notes(a, m, classes, n, &notes, &t.n_notes, e));
+    if (doubt) notes[t.n_notes++] = doubt;
+    for (size_t i = 0; i < m->rows.files_n; i++) {
+        if (!m->rows.files[i].n || !m->rows.files[i].dtype_assumed) continue;
+        notes[t.n_notes] =
+            arena_printf(a, "Rows without a column dtype are taken as %s.", m->rows.files[i].dtype_assumed);
+        if (!notes[t.n_notes++]) return err_nomem(e);
+        break;
+    }
     t.notes = notes;
     TRY(out_open(a, NULL, &o, e));
     TRY(table_write(&t, format, o, e));
@@ -162,9 +200,12 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
         return e ? err_prepend(e, "--splits: ") : ERR_USAGE;
     const char *plot = option_get(&v, "plot"), *output = option_get(&v, "output");
     if (plot) TRY(fit_plot_check(plot, e));
+    TRY(check_date(option_get(&v, "date"), e));
     TRY(measured_open(a, &v, &m, e));
     const struct hw *hw = &m.hw;
     const struct rows *rows = &m.rows;
+    const char *doubt;
+    TRY(check_rows(a, hw, rows, &doubt, e));
     struct progress bar;
     progress_start(&bar, "rows");
     const enum err_code code = fit_rows(a, hw, rows, (int)splits, show_progress, &bar, &classes, &n, e);
@@ -182,7 +223,7 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     }
     if (plot) TRY(draw(a, hw, rows, classes, n, plot, e));
     const bool taken = (output && strcmp(output, "-") == 0) || (plot && strcmp(plot, "-") == 0);
-    return taken ? ERR_OK : write_summary(a, &m, classes, n, format, e);
+    return taken ? ERR_OK : write_summary(a, &m, doubt, classes, n, format, e);
 }
 
 const struct command command_fit = {

@@ -14,6 +14,7 @@
 #include "calc/cli/plan.h"
 #include "calc/cli/preset.h"
 #include "calc/cli/simulate.h"
+#include "calc/fit/rows_formats.h"
 #include "calc/model/family.h"
 #include "calc/model/whatif.h"
 
@@ -265,6 +266,9 @@ static const struct text_row CONVENTIONS[] = {
     {"context", "fixed", "decode step at S; with --prompt and --generate the mean over the generation"},
     {"prefill", "one", "the prompt of one sequence; together: B of them in one pass"},
     {"throughput", "decode only", "batch * copies / step time"},
+    {"siblings", "independent",
+     "trees: the r-th child of a node is kept with p*(1-p)^(r-1) of its depth's acceptance p, one of k with 1-(1-p)^k; "
+     "a draft's next guesses are in truth kept less often, so a measured tree yields less"},
     {"bonus", "drawn", "speculation: one token more when no drafted one is refused (--no-bonus, --course: none)"},
     {"expert parts", "the busiest",
      "of --ep parts the one that reads most, as expected; --skew: its tokens over the mean"},
@@ -376,13 +380,57 @@ static enum err_code list_presets(struct listing *l, struct err *e)
     return named(l, rows, n);
 }
 
+/* ---- columns of measured rows ---- */
+
+/* "m, n, k; op; dtype fp16 where there is none" of one form of file. */
+static const char *columns_of(struct arena *a, const struct rows_format *f)
+{
+    const char *text = "";
+    for (size_t i = 0; i < f->numbers_n && text; i++)
+        text = arena_printf(a, "%s%s%s", text, i ? ", " : "", f->numbers[i].column);
+    for (const char *p = f->texts; text && *p;) {
+        const size_t n = strcspn(p, ",");
+        text = arena_printf(a, "%s, %.*s", text, (int)n, p);
+        p += n + (p[n] == ',');
+    }
+    if (text && f->dtype && f->kind != KERNEL_COLLECTIVE)
+        text = arena_printf(a, "%s; dtype (%s where it is missing)", text, f->dtype);
+    return text;
+}
+
+static enum err_code list_rows(struct listing *l, struct err *e)
+{
+    static const struct text_row SHARED[] = {
+        {"time_s or latency_us", "every kind", "the time of one call, in seconds or in microseconds"},
+        {"framework, version, nccl_version, kernel", "optional",
+         "whose kernel ran; rows of each framework are fitted apart"},
+        {"device, machine", "optional", "rows that name another device than --device are passed over"},
+        {"prefix_len, kv_len", "optional", "prefill: tokens cached before the prompt, and both together, in tokens"},
+        {"devices_per_node", "optional", "collective: ranks of a node, where they are in several"},
+        {"dtype, q_dtype, kv_dtype", "formats", "bf16, fp16, fp8, fp8_dynquant, fp8_block128, int8 or fp32"},
+        {"all other numbers", "units", "counts: tokens, heads, elements, ranks; bytes of a collective in bytes"},
+    };
+    const size_t shared = sizeof SHARED / sizeof SHARED[0];
+    struct text_row *rows = arena_array(l->arena, rows_formats_n + shared, sizeof *rows);
+    if (!rows) return err_nomem(e);
+    for (size_t i = 0; i < rows_formats_n; i++) {
+        const struct rows_format *f = &rows_formats[i];
+        rows[i] = (struct text_row){kernel_kind_name(f->kind), "columns", columns_of(l->arena, f)};
+        if (!rows[i].meaning) return err_nomem(e);
+    }
+    for (size_t i = 0; i < shared; i++) rows[rows_formats_n + i] = SHARED[i];
+    return named(l, rows, rows_formats_n + shared);
+}
+
 static const struct topic {
     const char *name;
     enum err_code (*list)(struct listing *l, struct err *e);
 } TOPICS[] = {
-    {"models", list_models},           {"hardware", list_hardware}, {"families", list_families},
-    {"workloads", list_workloads},     {"dtypes", list_dtypes},     {"columns", list_columns},
-    {"conventions", list_conventions}, {"what-ifs", list_whatifs},  {"presets", list_presets},
+    {"models", list_models},           {"hardware", list_hardware},
+    {"families", list_families},       {"workloads", list_workloads},
+    {"dtypes", list_dtypes},           {"columns", list_columns},
+    {"conventions", list_conventions}, {"what-ifs", list_whatifs},
+    {"presets", list_presets},         {"rows", list_rows},
 };
 
 /* Names with sentences, which a table would cut. */
@@ -429,7 +477,7 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     if (at == n)
         return err_set(e, ERR_USAGE,
                        "list: wanted one of models, hardware, workloads, families, dtypes, columns, conventions, "
-                       "what-ifs, presets or tensors PATH");
+                       "what-ifs, presets, rows or tensors PATH");
     TRY(TOPICS[at].list(&l, e));
     l.table.schema = "ridge.list.1";
     l.table.tool = commands_tool();
@@ -446,7 +494,8 @@ const struct command command_list = {
     .summary = "What is built in: models, hardware, workloads, families, dtypes, columns, conventions, what-ifs; or "
                "the tensors of "
                "a checkpoint.",
-    .usage = "models|hardware|workloads|families|dtypes|columns|conventions|what-ifs|presets|tensors PATH [options]",
+    .usage =
+        "models|hardware|workloads|families|dtypes|columns|conventions|what-ifs|presets|rows|tensors PATH [options]",
     .options = OPTIONS,
     .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
     .examples = "  ridge list models\n  ridge list hardware -f csv\n"

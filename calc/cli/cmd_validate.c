@@ -16,7 +16,7 @@ static const struct option OPTIONS[] = {
      .kind = OPTION_MANY,
      .value = "FILE|DIR|GLOB,...|store",
      .group = "What",
-     .help = "measured rows, CSV; of a directory its *.csv; store: what ridge probe measured"},
+     .help = "measured rows, CSV (ridge list rows); of a directory its *.csv; store: what ridge probe measured"},
     {.name = "device",
      .letter = 'g',
      .kind = OPTION_TEXT,
@@ -89,11 +89,22 @@ static const struct column ROWS[] = {
 };
 
 static enum err_code sentences(struct arena *a, const struct rows *rows, const struct efficiency *f,
-                               const struct hw *hw, const char **notes, size_t *n, struct err *e)
+                               const struct hw *hw, const struct validate_row *v, const char **notes, size_t *n,
+                               struct err *e)
 {
-    size_t passed = 0;
-    for (size_t i = 0; i < rows->files_n; i++) passed += rows->files[i].why != NULL;
+    size_t passed = 0, below;
+    const char *assumed = NULL;
+    for (size_t i = 0; i < rows->files_n; i++) {
+        passed += rows->files[i].why != NULL;
+        if (rows->files[i].n && rows->files[i].dtype_assumed) assumed = rows->files[i].dtype_assumed;
+    }
     *n = 0;
+    TRY(validate_doubt(a, v, rows->n, hw->key, &below, &notes[*n], e));
+    *n += notes[*n] != NULL;
+    if (assumed) {
+        notes[*n] = arena_printf(a, "Rows without a column dtype are taken as %s.", assumed);
+        if (!notes[(*n)++]) return err_nomem(e);
+    }
     if (passed) {
         notes[*n] = arena_printf(a, "%zu file%s passed over: of another device, or columns of no kind of kernel.",
                                  passed, passed == 1 ? "" : "s");
@@ -163,13 +174,10 @@ static enum err_code open_fitted(struct arena *a, const struct wanted *w, const 
         *f = (struct efficiency){.device = hw->key, .classes = classes, .n = classes_n};
     }
     if (own) return measured_notes(a, m, classes, classes_n, notes, n, e);
-    const char **line = arena_array(a, 4, sizeof *line);
+    const char **line = arena_array(a, 5, sizeof *line); /* with room for sentences */
     if (!line) return err_nomem(e);
     *n = 0;
     if (m->said && !(line[(*n)++] = arena_printf(a, "%s.", m->said))) return err_nomem(e);
-    size_t more;
-    TRY(sentences(a, &m->rows, f->classes ? f : NULL, hw, line + *n, &more, e));
-    *n += more;
     *notes = line;
     return ERR_OK;
 }
@@ -186,7 +194,7 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     struct validate_group *groups = NULL;
     struct operator_row *ops = NULL;
     struct out *o;
-    size_t n = 0;
+    size_t n = 0, more;
     const char **notes;
     TRY(option_parse(a, c, argc, argv, &v, e));
     TRY(read_wanted(&v, &w, e));
@@ -197,6 +205,9 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     TRY(validate_rows(a, &m.hw, &m.rows, f.classes ? &f : NULL, &row, e));
     t.notes = notes;
     t.scenario_json = option_scenario_json(a, &v);
+    const bool own = m.store && !w.efficiency && !w.transfer_from;
+    if (!own) TRY(sentences(a, &m.rows, f.classes ? &f : NULL, &m.hw, row, notes + t.n_notes, &more, e));
+    if (!own) t.n_notes += more;
     const bool all = option_given(&v, "rows");
     if (w.model)
         TRY(validate_model_rows(a, &model, &shapes, row, m.rows.n, &ops, &n, e));

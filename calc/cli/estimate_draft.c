@@ -6,6 +6,7 @@
 #include "calc/base/text.h"
 #include "calc/cli/estimate.h"
 #include "calc/model/stored.h"
+#include "calc/model/whatif.h"
 
 enum err_code estimate_drafting_parse(const struct option_values *v, struct estimate_request *q, struct err *e)
 {
@@ -108,7 +109,7 @@ static enum err_code open_clock(struct arena *a, const struct estimate_request *
 }
 
 /* A model of its own, or one made from the target. */
-static enum err_code load_draft(struct arena *a, const char *name, const struct model *target, struct model *out,
+static enum err_code load_named(struct arena *a, const char *name, const struct model *target, struct model *out,
                                 struct err *e)
 {
     static const char MEDUSA[] = "medusa=";
@@ -123,6 +124,30 @@ static enum err_code load_draft(struct arena *a, const char *name, const struct 
         return err_set(e, ERR_USAGE, "%s has no multi-token prediction module of its own", target->name);
     out->name = arena_printf(a, "MTP module of %s", target->name);
     return out->name ? ERR_OK : err_nomem(e);
+}
+
+/* "NAME+CHANGE+CHANGE": the draft with changes of --what-if; a file's own name may have a '+' in it. */
+static enum err_code load_draft(struct arena *a, const char *name, const struct model *target, struct model *out,
+                                struct err *e)
+{
+    const char *plus = strchr(name, '+');
+    struct err unknown;
+    if (plus && plus != name && model_load(a, name, NULL, 0, out, &unknown) != ERR_OK) {
+        char *base = arena_strndup(a, name, (size_t)(plus - name)),
+             *changes = arena_strndup(a, plus + 1, strlen(plus + 1));
+        if (!base || !changes) return err_nomem(e);
+        for (char *p = changes; *p; p++)
+            if (*p == '+' && p > changes && strchr("abcdefghijklmnopqrstuvwxyz", p[1])) *p = ',';
+        TRY(load_named(a, base, target, out, e));
+        TRY(whatif_apply_all(a, out, changes, e));
+        return ERR_OK;
+    }
+    if (strcmp(name, "medusa") == 0) return err_set(e, ERR_USAGE, "medusa has a number of heads: medusa=4");
+    if (strncmp(name, "eagle=", strlen("eagle=")) == 0)
+        return err_set(e, ERR_USAGE,
+                       "eagle is one head that runs once for each depth (--gamma); heads side by side "
+                       "are medusa=4");
+    return load_named(a, name, target, out, e);
 }
 
 enum err_code estimate_drafting_open(struct arena *a, const struct estimate_request *q, const struct step_setup *setup,
@@ -266,6 +291,9 @@ void estimate_drafting_write(struct out *o, const struct estimate_request *q, co
                    d->bonus ? "with the bonus token: one more when none is refused"
                             : "no bonus token: none is added when none is refused");
     put_wrapped(o, line);
+    if (shape)
+        put_wrapped(o, "siblings: independent tries, the r-th of a node kept with p*(1-p)^(r-1), one of k with "
+                       "1-(1-p)^k (ridge list conventions)");
     if (c->draft.vocab != c->model.vocab) {
         (void)snprintf(line, sizeof line,
                        "note: the draft has %lld tokens in its vocabulary, the model %lld: it can draft for it only if "
@@ -294,8 +322,8 @@ const char *estimate_drafting_keys(const struct estimate_request *q)
     if (q->calibrated)
         return contexts ? "gamma,tokens_per_step,spec_step_s,spec_step_s_p10,spec_step_s_p90,"
                           "spec_throughput_tok_per_s,spec_speedup,best_gamma,spec_pays_until_batch"
-                        : "gamma,tokens_per_step,draft_s,verify_s,spec_step_s_p10,spec_step_s_p90,"
-                          "spec_throughput_tok_per_s,spec_speedup,best_gamma";
+                        : "gamma,tokens_per_step,draft_s,verify_s,spec_step_s,spec_step_s_p10,"
+                          "spec_step_s_p90,spec_throughput_tok_per_s,spec_speedup";
     if (q->drafting.has_tree)
         return contexts ? "verify_tokens,tokens_per_step,draft_s,verify_s,spec_throughput_tok_per_s,spec_speedup,"
                           "spec_pays_until_batch"

@@ -294,6 +294,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     if (q->diffusion_block && c->model.diffusion) c->model.block_tokens = q->diffusion_block;
     if (q->what_if) TRY(whatif_apply_all(a, &c->model, q->what_if, e));
     TRY(note_window(a, q, &c->model, e));
+    if (q->training.tokens > 0) TRY(train_model(q->training.recipe, &c->model, e));
     TRY(open_hw(a, gpu, c, e));
     if (q->course) hw_pin_course(&c->hw);
     c->capacity_bytes = hw_capacity_bytes(&c->hw);

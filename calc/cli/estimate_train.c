@@ -48,11 +48,35 @@ static enum err_code parse_training(const struct option_values *v, struct estima
     return err_set(e, ERR_USAGE, "--recompute is attention, layers or none, not '%.40s'", recompute);
 }
 
+/* A run is in the precision of its recipe: formats of weights and caches are those of serving. */
+static enum err_code refuse_formats(const struct option_values *v, struct err *e)
+{
+    static const char *const FORMATS[] = {"weights", "kv"};
+    const char *what_if = option_get(v, "what-if");
+    if (option_get(v, "weights"))
+        return err_set(e, ERR_USAGE,
+                       "--weights is about serving: --optimizer says what is trained in (--activations fp16, fp32)");
+    for (const char *p = what_if; p && *p;) {
+        const size_t n = strcspn(p, ",");
+        for (size_t i = 0; i < sizeof FORMATS / sizeof FORMATS[0]; i++) {
+            const size_t len = strlen(FORMATS[i]);
+            if (n > len && strncmp(p, FORMATS[i], len) == 0 && p[len] == '=')
+                return err_set(e, ERR_USAGE,
+                               "--what-if %s= is about serving: --optimizer says what is trained in (--activations "
+                               "fp16, fp32)",
+                               FORMATS[i]);
+        }
+        p += n + (p[n] == ',');
+    }
+    return ERR_OK;
+}
+
 enum err_code estimate_train_parse(const struct option_values *v, struct estimate_request *q, struct err *e)
 {
     static const char *const OWN[] = {"mfu", "params", "optimizer", "zero", "recompute"};
-    static const char *const NOT[] = {"prompt", "workload", "mix",  "chunk", "draft", "kv",   "block", "steps",
-                                      "lora",   "by-op",    "only", "plot",  "fuse",  "like", "latent"};
+    static const char *const NOT[] = {"prompt", "workload", "mix",    "chunk",   "draft",         "kv",
+                                      "block",  "steps",    "lora",   "by-op",   "only",          "plot",
+                                      "fuse",   "like",     "latent", "latency", "fabric-latency"};
     struct estimate_training *t = &q->training;
     *t = (struct estimate_training){.mfu = 1, .params = (double)NAN};
     if (!option_get(v, "train")) {
@@ -65,7 +89,10 @@ enum err_code estimate_train_parse(const struct option_values *v, struct estimat
         if (option_given(v, NOT[i]))
             return err_set(e, ERR_USAGE, "--%s is about serving; it cannot stand beside --train", NOT[i]);
     if (q->engine) return err_set(e, ERR_USAGE, "--train has no engine; its flags are about serving");
-    if (q->calibrated) return err_set(e, ERR_USAGE, "--train is counted by floors (--fidelity roofline)");
+    if (q->calibrated || (q->fidelity == STEP_BOUND && option_given(v, "fidelity")))
+        return err_set(e, ERR_USAGE, "--train is counted by floors of operators (--fidelity roofline)");
+    q->fidelity = STEP_ROOFLINE;
+    TRY(refuse_formats(v, e));
     if (!q->layout.layout.tp) q->layout.layout.tp = 1;
     return parse_training(v, t, e);
 }
@@ -77,7 +104,8 @@ struct train_row {
     int64_t gpus, tp, copies, zero, batch, context;
     double total_params, active_params, train_tokens, train_flops, exact_flops;
     double mfu, peak_flops_per_s, train_s, train_days, gpu_hours, exact_days;
-    double step_tokens, steps, step_s, forward_s, backward_s, update_s, reduce_s, mfu_ceiling;
+    double step_tokens, steps, step_s, forward_s, backward_s, update_s, reduce_s, mfu_ceiling, exact_mfu_ceiling,
+        floor_days;
     double param_bytes, grad_bytes, optimizer_bytes, activation_bytes, memory_bytes, capacity_bytes, left_bytes;
     bool fits;
 };
@@ -104,20 +132,24 @@ static const struct column COLUMNS[] = {
     ROW(train_flops, COUNT, FLOPS, 0, "flops", "6 * active_params * tokens"),
     ROW(exact_flops, COUNT, FLOPS, 0, "exact flops",
         "matrix flops of the run, attention and head counted, no embedding"),
-    ROW(mfu, REAL, FRAC, 0, "MFU", "part of the peak that the run is taken to reach"),
+    ROW(mfu, REAL, FRAC, 0, "MFU", "part of the peak that the run is taken to reach, by train_flops"),
     ROW(peak_flops_per_s, REAL, FLOPS_PER_S, 0, "peak", "of one device, dense, in the format of activations"),
     ROW(train_s, REAL, SECONDS, 0, "run", "train_flops / (GPUs * peak * MFU)"),
     ROW(train_days, REAL, RATIO, COLUMN_SHOWN, "days", "the same in days"),
     ROW(exact_days, REAL, RATIO, 0, "exact days", "exact_flops / (GPUs * peak * MFU) in days"),
     ROW(gpu_hours, COUNT, COUNT, 0, "GPU hours", "GPUs * run in hours"),
+    ROW(floor_days, REAL, RATIO, 0, "floor days", "steps * step_s in days: what this step's floor allows"),
     ROW(step_tokens, COUNT, COUNT, 0, "step", "tokens of a step of all copies"),
     ROW(steps, COUNT, COUNT, 0, "steps", "of the run"),
     ROW(step_s, REAL, SECONDS, COLUMN_SHOWN, "step", "forward + backward + update + reduce, a floor"),
     ROW(forward_s, REAL, SECONDS, 0, "forward", "operators at their own limits"),
     ROW(backward_s, REAL, SECONDS, 0, "backward", "twice that, and what is computed anew"),
     ROW(update_s, REAL, SECONDS, 0, "update", "bytes of gradients, state and parameters at full bandwidth"),
-    ROW(reduce_s, REAL, SECONDS, 0, "reduce", "gradients over the link; unknown beyond one link domain, and left out"),
-    ROW(mfu_ceiling, REAL, FRAC, COLUMN_SHOWN, "MFU <", "exact flops of a step over its floor and the peak"),
+    ROW(reduce_s, REAL, SECONDS, 0, "reduce",
+        "gradients summed over copies, parameters gathered; unknown where no fabric is known"),
+    ROW(mfu_ceiling, REAL, FRAC, COLUMN_SHOWN, "MFU <",
+        "6 * active_params * step_tokens over the step's floor and the peak: days at a higher MFU cannot be"),
+    ROW(exact_mfu_ceiling, REAL, FRAC, 0, "exact MFU <", "the same of exact flops"),
     ROW(param_bytes, COUNT, BYTES, COLUMN_SHOWN, "params", "parameters on one GPU"),
     ROW(grad_bytes, COUNT, BYTES, COLUMN_SHOWN, "grads", "gradients on one GPU"),
     ROW(optimizer_bytes, COUNT, BYTES, COLUMN_SHOWN, "optim.", "moments and master copy on one GPU"),
@@ -141,10 +173,29 @@ static void hide(struct train_row *r)
     const double no = (double)NAN;
     r->train_s = r->train_days = r->exact_days = r->gpu_hours = no;
     r->step_s = r->forward_s = r->backward_s = r->update_s = r->reduce_s = r->mfu_ceiling = no;
+    r->exact_mfu_ceiling = r->floor_days = no;
 }
 
-static struct train_row fill_row(const struct estimate_request *q, const struct estimate_case *c, struct train_plan *p,
-                                 int64_t batch, int64_t context)
+/* What a row contradicts or lacks, behind the model's own notes. */
+static const char *notes_of(struct arena *a, const struct estimate_request *q, const struct estimate_case *c,
+                            const struct train_row *r)
+{
+    const char *all = c->model.notes;
+    const char *const join = all ? "; " : "";
+    if (!all) all = "";
+    if (isnan(r->step_s) && !isnan(r->train_s))
+        return arena_printf(a, "%s%sno fabric between nodes is known, so steps are not timed (--fabric)", all, join);
+    if (r->mfu > r->mfu_ceiling && option_given(q->options, "mfu"))
+        return arena_printf(
+            a,
+            "%s%san MFU of %.3g is above the %.3g that steps of batch %lld and context %lld allow: at least "
+            "%.1f days",
+            all, join, r->mfu, r->mfu_ceiling, (long long)r->batch, (long long)r->context, r->floor_days);
+    return c->model.notes;
+}
+
+static struct train_row fill_row(struct arena *a, const struct estimate_request *q, const struct estimate_case *c,
+                                 struct train_plan *p, int64_t batch, int64_t context)
 {
     const struct estimate_training *t = &q->training;
     struct train_step s;
@@ -155,7 +206,6 @@ static struct train_row fill_row(const struct estimate_request *q, const struct 
                           .conventions = q->conventions_text,
                           .optimizer = t->recipe->name,
                           .recompute = option_get(q->options, "recompute"),
-                          .notes = c->model.notes,
                           .gpus = c->gpus,
                           .tp = c->tp,
                           .copies = c->replicas,
@@ -173,7 +223,7 @@ static struct train_row fill_row(const struct estimate_request *q, const struct 
                           .backward_s = s.backward_s,
                           .update_s = s.update_s,
                           .reduce_s = s.reduce_s,
-                          .mfu_ceiling = s.mfu,
+                          .exact_mfu_ceiling = s.mfu,
                           .param_bytes = s.memory.param_bytes,
                           .grad_bytes = s.memory.grad_bytes,
                           .optimizer_bytes = s.memory.state_bytes,
@@ -188,9 +238,12 @@ static struct train_row fill_row(const struct estimate_request *q, const struct 
     r.train_days = r.train_s / DAY_S;
     r.exact_days = train_run_s(r.exact_flops, (double)c->gpus, r.peak_flops_per_s, t->mfu) / DAY_S;
     r.gpu_hours = r.train_s / HOUR_S * (double)c->gpus;
+    r.mfu_ceiling = train_flops(r.active_params, s.tokens) / ((double)c->gpus * r.peak_flops_per_s * s.step_s);
+    r.floor_days = r.steps * s.step_s / DAY_S;
     r.fits = r.left_bytes >= 0;
     r.marked = !r.fits && q->ignore_memory ? "does not fit" : NULL;
     if (!r.fits && !q->ignore_memory) hide(&r);
+    r.notes = notes_of(a, q, c, &r);
     return r;
 }
 
@@ -202,8 +255,15 @@ static void put_line(struct out *o, size_t indent, const char *line)
     option_wrap(o, line, indent, indent + 2);
 }
 
+static void put_note(struct out *o, const char *note)
+{
+    char line[512];
+    (void)snprintf(line, sizeof line, "note: %s", note);
+    put_line(o, 2, line);
+}
+
 static void write_heading(struct out *o, const struct estimate_request *q, const struct estimate_case *c,
-                          const struct train_row *r)
+                          const struct train_row *r, size_t each)
 {
     const struct estimate_training *t = &q->training;
     char line[512], model[96], device[96], a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], d[UNITS_TEXT_MAX];
@@ -226,13 +286,15 @@ static void write_heading(struct out *o, const struct estimate_request *q, const
     (void)snprintf(line, sizeof line, "ZeRO stage %lld over %lld copies; computed anew: %s; capacity %s of each GPU",
                    (long long)t->zero, (long long)c->replicas, r->recompute, units_format_bytes(d, c->capacity_bytes));
     put_line(o, 2, line);
-    (void)snprintf(line, sizeof line, "steps: fidelity roofline (a floor), conventions %s", q->conventions_text);
+    (void)snprintf(line, sizeof line, "steps: products in %s, fidelity roofline (a floor), conventions %s",
+                   c->model.activations.name, q->conventions_text);
     put_line(o, 2, line);
-    if (isnan(r->reduce_s) && (r->fits || q->ignore_memory))
-        put_line(o, 2, "note: the gradients' way between link domains is not timed");
-    if (c->model.notes) {
-        (void)snprintf(line, sizeof line, "note: %s", c->model.notes);
-        put_line(o, 2, line);
+    if (c->model.notes) put_note(o, c->model.notes);
+    const size_t own = c->model.notes ? strlen(c->model.notes) + strlen("; ") : 0;
+    for (size_t i = 0; i < each; i++) {
+        if (!r[i].notes || strlen(r[i].notes) <= own) continue;
+        put_note(o, r[i].notes + own);
+        if (isnan(r[i].step_s)) break; /* so are the others */
     }
 }
 
@@ -254,7 +316,7 @@ static enum err_code write_rows(struct arena *a, const struct estimate_request *
     TRY(out_open(a, option_get(v, "output"), &o, e));
     for (size_t i = 0; i < cases_n && format == TABLE_TEXT; i++) {
         if (i) out_char(o, '\n');
-        write_heading(o, q, &cases[i], &rows[i * each]);
+        write_heading(o, q, &cases[i], &rows[i * each], each);
         out_char(o, '\n');
         t.rows = rows + i * each;
         t.n_rows = each;
@@ -282,6 +344,7 @@ enum err_code estimate_train_run(struct arena *a, const struct estimate_request 
                                           .hw = &c->hw,
                                           .tp = c->tp,
                                           .copies = c->replicas,
+                                          .per_node = c->layout.per_node,
                                           .conventions = q->conventions,
                                           .recipe = q->training.recipe,
                                           .recompute = q->training.recompute,
@@ -290,13 +353,15 @@ enum err_code estimate_train_run(struct arena *a, const struct estimate_request 
             return err_set(e, ERR_USAGE, "--train: how %s is trained is not described", c->model.name);
         TRY(train_compile(a, &setup, &p, e));
         for (size_t k = 0; k < each; k++) {
-            rows[i * each + k] = fill_row(q, c, p, q->batch[k % q->batch_n], q->context[k / q->batch_n]);
+            rows[i * each + k] = fill_row(a, q, c, p, q->batch[k % q->batch_n], q->context[k / q->batch_n]);
             fits += rows[i * each + k].fits;
         }
     }
     TRY(write_rows(a, q, cases, rows, cases_n, each, e));
     if (fits > 0 || q->ignore_memory) return ERR_OK;
     char need[UNITS_TEXT_MAX], have[UNITS_TEXT_MAX];
-    return err_set(e, ERR_NO, "does not fit: needs %s of the %s of one GPU (more GPUs, --zero 3, --recompute layers)",
-                   units_format_bytes(need, rows[0].memory_bytes), units_format_bytes(have, rows[0].capacity_bytes));
+    const bool anew = q->training.recompute == TRAIN_RECOMPUTE_LAYERS;
+    return err_set(e, ERR_NO, "does not fit: needs %s of the %s of one GPU (more GPUs%s%s)",
+                   units_format_bytes(need, rows[0].memory_bytes), units_format_bytes(have, rows[0].capacity_bytes),
+                   q->training.zero < 3 ? ", --zero 3" : "", anew ? "" : ", --recompute layers");
 }

@@ -225,7 +225,7 @@ enum err_code measured_notes(struct arena *a, const struct measured *m, const st
                              const char ***out, size_t *out_n, struct err *e)
 {
     enum { MISSING_MAX = 16 };
-    const char **notes = arena_array(a, n + MISSING_MAX + 2, sizeof *notes);
+    const char **notes = arena_array(a, n + MISSING_MAX + 4, sizeof *notes);
     size_t k = 0;
     if (!notes) return err_nomem(e);
     if (m->said && !(notes[k++] = arena_printf(a, "%s.", m->said))) return err_nomem(e);

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "calc/model/stored.h"
+
 enum { FP32_BYTES = 4 };
 
 static const struct train_recipe RECIPES[] = {
@@ -18,13 +20,13 @@ static const struct train_recipe RECIPES[] = {
      .grad_bytes = 4,
      .state_bytes = 12},
     {.name = "adamw-fp32",
-     .meaning = "all of it in fp32, no second copy: 16 bytes",
+     .meaning = "parameters, gradients and moments in fp32, no second copy: 16 bytes a parameter",
      .source = "Adam, arXiv 1412.6980",
      .param_bytes = 4,
      .grad_bytes = 4,
      .state_bytes = 8},
     {.name = "adamw-bf16",
-     .meaning = "all of it in bf16, no second copy: 8 bytes",
+     .meaning = "parameters, gradients and moments in bf16, no second copy: 8 bytes a parameter",
      .source = "Adam, arXiv 1412.6980",
      .param_bytes = 2,
      .grad_bytes = 2,
@@ -60,6 +62,19 @@ const struct train_recipe *train_recipe_find(const char *name)
     for (size_t i = 0; i < sizeof RECIPES / sizeof RECIPES[0]; i++)
         if (strcmp(RECIPES[i].name, name) == 0) return &RECIPES[i];
     return NULL;
+}
+
+enum err_code train_model(const struct train_recipe *r, struct model *m, struct err *e)
+{
+    struct dtype d;
+    if (m->activations.bits < 16)
+        return err_set(e, ERR_USAGE, "training with activations in %s is not described: bf16, fp16 or fp32",
+                       m->activations.name);
+    TRY(dtype_find(r->param_bytes > 2 ? "fp32" : m->activations.bits > 16 ? "bf16" : m->activations.name, &d, e));
+    TRY(stored_set_all(m, d.name, e));
+    d.compute = m->activations.compute;
+    for (size_t i = 0; i < WEIGHT_CLASSES; i++) m->weights[i] = d;
+    return ERR_OK;
 }
 
 struct train_memory train_memory(const struct train_recipe *r, double params, int64_t copies, int zero)

@@ -16,6 +16,10 @@ struct train_recipe {
 const struct train_recipe *train_recipes(size_t *n);
 const struct train_recipe *train_recipe_find(const char *name);
 
+/* train_model -- a model as a recipe trains it, whatever its file stores: every weight is read with param_bytes and
+ * multiplied in the format of activations. Errors: ERR_USAGE activations of fewer than 16 bits. */
+enum err_code train_model(const struct train_recipe *r, struct model *m, struct err *e);
+
 /* train_memory -- bytes on each of `copies` data-parallel ranks that hold `params` parameters together. zero: 0 each
  * holds all; 1 the optimizer's state is split over them, 2 gradients too, 3 parameters too. Source: ZeRO, arXiv
  * 1910.02054, section 5: (2 + 2 + K)*params with K = 12 for Adam. */

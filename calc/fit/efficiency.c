@@ -273,6 +273,7 @@ enum err_code efficiency_load(struct arena *a, const char *name, struct efficien
     if (json_get(&j, "framework", &item) && json_is_string(&item)) TRY(json_str(&item, &f.framework, e));
     TRY(member(&j, "classes", &list, e));
     f.n = json_len(&list);
+    if (!f.n) return err_set(e, ERR_INPUT, "%s: classes: none, so it calibrates nothing", j.file);
     struct fit_class *classes = arena_array(a, f.n ? f.n : 1, sizeof *classes);
     if (!classes) return err_nomem(e);
     for (size_t i = 0; i < f.n && json_at(&list, i, NULL, &item); i++) TRY(read_class(&item, &classes[i], e));

@@ -23,8 +23,9 @@ struct row {
 struct rows_file {
     const char *path;
     size_t n;
-    const char *why;  /* NULL: read */
-    const char *hash; /* of the rows, where they are no file's; NULL: the file's */
+    const char *why;           /* NULL: read */
+    const char *hash;          /* of the rows, where they are no file's; NULL: the file's */
+    const char *dtype_assumed; /* the file has no column for it; NULL it has, or nothing depends on it */
 };
 
 struct rows {
@@ -32,6 +33,7 @@ struct rows {
     size_t n;
     struct rows_file *files;
     size_t files_n;
+    size_t lines_n; /* lines behind headers, kept or not */
 };
 
 /* What to keep; NULL all. */
@@ -43,7 +45,8 @@ struct rows_filter {
 
 /* rows_read -- the rows of `from`: files, directories (their *.csv) and glob patterns, joined by ','. In order of path
  * and line. Errors: ERR_USAGE nothing matches, or an unknown kind; ERR_IO; ERR_INPUT naming file and line: columns
- * missing, a cell that is no number or out of range, a dtype that is not known; ERR_NOMEM. Cost: O(bytes). */
+ * missing or named twice, a cell that is no number, no whole number where it counts, or out of range, a dtype that is
+ * not known; ERR_NOMEM. Cost: O(bytes). */
 enum err_code rows_read(struct arena *a, const char *from, const struct rows_filter *filter, struct rows *out,
                         struct err *e);
 

@@ -22,8 +22,9 @@ static enum err_code finish_quant(struct arena *a, struct row *r, struct err *e)
 static enum err_code finish_elementwise(struct arena *a, struct row *r, struct err *e);
 static enum err_code finish_collective(struct arena *a, struct row *r, struct err *e);
 
-#define SIZE 1, 1e9      /* not a unit */
-#define SIZE_OR_0 0, 1e9 /* not a unit */
+#define SIZE 1, 1e9, false      /* not a unit */
+#define SIZE_OR_0 0, 1e9, false /* not a unit */
+#define MEAN 0, 1e9, true       /* not a unit */
 
 static const struct rows_number moe_numbers[] = {
     {"num_tokens", AT(tokens), SIZE},
@@ -33,10 +34,10 @@ static const struct rows_number moe_numbers[] = {
     {"num_experts", AT(experts), SIZE},
     {"moe_tp", AT(tp), SIZE},
     {"moe_ep", AT(ep), SIZE},
-    {"gated", AT(gated), 0, 1},
-    {"derived_active_experts_rank0", AT(active_experts), SIZE_OR_0},
-    {"derived_routed_rows_rank0", AT(routed_rows), SIZE_OR_0},
-    {"derived_max_rows_one_expert", AT(max_rows), SIZE_OR_0},
+    {"gated", AT(gated), 0, 1, false},
+    {"derived_active_experts_rank0", AT(active_experts), MEAN},
+    {"derived_routed_rows_rank0", AT(routed_rows), MEAN},
+    {"derived_max_rows_one_expert", AT(max_rows), MEAN},
 };
 static const struct rows_number mla_prefill_numbers[] = {
     {"batch", AT(batch), SIZE},
@@ -86,8 +87,8 @@ static const struct rows_number elementwise_numbers[] = {
     {"n_kv_heads_full", AT(kv_heads), SIZE},
     {"tp", AT(tp), SIZE},
 };
-static const struct rows_number collective_numbers[] = {{"n_gpus", AT(ranks), 2, 1e6},
-                                                        {"bytes", AT(payload_bytes), 1, 1e15}};
+static const struct rows_number collective_numbers[] = {{"n_gpus", AT(ranks), 2, 1e6, false},
+                                                        {"bytes", AT(payload_bytes), 1, 1e15, false}};
 
 #define NUMBERS(array) array, COUNT(array)
 
@@ -109,7 +110,8 @@ const struct rows_format rows_formats[] = {
 const size_t rows_formats_n = COUNT(rows_formats);
 
 const struct rows_number rows_optional[ROWS_OPTIONAL_N] = {{"devices_per_node", AT(per_node), SIZE},
-                                                           {"prefix_len", AT(prefix_tokens), SIZE_OR_0}};
+                                                           {"prefix_len", AT(prefix_tokens), SIZE_OR_0},
+                                                           {"kv_len", AT(context_tokens), SIZE_OR_0}};
 
 const struct rows_text rows_texts[ROWS_TEXTS_N] = {
     {"dtype", offsetof(struct row, dtype)},        {"q_dtype", offsetof(struct row, dtype)},
@@ -204,12 +206,25 @@ void rows_attention(struct kernel *k, bool trtllm)
     k->padded_dim = trtllm && !decode ? exp2(ceil(log2(k->head_dim))) : 0;
 }
 
+/* A prompt's keys are those before it and its own. */
+static enum err_code check_context(const struct kernel *k, struct err *e)
+{
+    if (k->kind == KERNEL_DECODE || !(k->context_tokens > 0)) return ERR_OK;
+    if (k->context_tokens < k->query_tokens + k->prefix_tokens)
+        return err_set(e, ERR_INPUT, "kv_len %g is below q_len %g%s", k->context_tokens, k->query_tokens,
+                       k->prefix_tokens > 0 ? " + prefix_len" : "");
+    return ERR_OK;
+}
+
 static enum err_code finish_attention(struct arena *a, struct row *r, struct err *e)
 {
     struct kernel *k = &r->kernel;
     TRY(dtype_of(r, e));
     if (k->kv_heads > k->heads)
         return err_set(e, ERR_INPUT, "n_kv_heads %g is above n_heads %g", k->kv_heads, k->heads);
+    if (fmod(k->heads, k->kv_heads) > 0)
+        return err_set(e, ERR_INPUT, "n_heads %g is not a multiple of n_kv_heads %g", k->heads, k->kv_heads);
+    TRY(check_context(k, e));
     k->value_dim = k->head_dim;
     rows_attention(k, strcmp(r->framework, "trtllm") == 0);
     return name_row(a, r, NULL, k->kind == KERNEL_DECODE && k->ungrouped > 0 ? "ungrouped" : NULL,

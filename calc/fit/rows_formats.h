@@ -4,13 +4,14 @@
 
 #include "calc/fit/rows.h"
 
-enum { ROWS_NUMBERS_MAX = 24, ROWS_TEXTS_N = 11, ROWS_OPTIONAL_N = 2 };
+enum { ROWS_NUMBERS_MAX = 24, ROWS_TEXTS_N = 11, ROWS_OPTIONAL_N = 3 };
 
 /* A number of a row: its column, its place in struct kernel, its range. */
 struct rows_number {
     const char *column;
     size_t offset;
     double lo, hi;
+    bool mean; /* need not be whole */
 };
 
 /* A text of a row: its column, its place in struct row. */

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <glob.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,20 +100,43 @@ static bool of_some_kind(const struct rows_cells *c)
     return i < rows_formats_n;
 }
 
+static size_t wanted_n(const struct rows_format *f)
+{
+    const char *name;
+    size_t len, n = 0;
+    while (wanted_column(f, n, &name, &len)) n++;
+    return n;
+}
+
+static enum err_code check_header(const struct rows_cells *c, struct err *e)
+{
+    char shown[40];
+    for (size_t i = 0; i < c->n; i++)
+        if (*c->cell[i] && column(c, c->cell[i]) != (int)i)
+            return err_set(e, ERR_INPUT, "%s: line %zu: column \"%s\" is there twice", c->name, c->row_line,
+                           text_clean(shown, sizeof shown, c->cell[i], strlen(c->cell[i])));
+    return ERR_OK;
+}
+
 static enum err_code make_plan(const struct rows_cells *c, struct plan *out, struct err *e)
 {
     char missing[256], best_missing[256] = "";
-    size_t best = 0;
+    double best = 0; /* part of the columns of a kind that are there */
     const struct rows_format *nearest = NULL;
     *out = (struct plan){.time_at = -1};
+    TRY(check_header(c, e));
     for (size_t i = 0; i < rows_formats_n && !out->format; i++) {
-        const size_t n = lacking(c, &rows_formats[i], missing, sizeof missing);
+        const size_t n = lacking(c, &rows_formats[i], missing, sizeof missing), all = wanted_n(&rows_formats[i]);
+        const double part = (double)(all - n) / (double)all;
         if (n == 0) out->format = &rows_formats[i];
-        if (nearest && n >= best) continue;
-        best = n;
+        if (part <= best) continue;
+        best = part;
         nearest = &rows_formats[i];
         memcpy(best_missing, missing, sizeof missing);
     }
+    if (!out->format && !nearest)
+        return err_set(e, ERR_INPUT, "%s: line %zu: these columns are of no kind of kernel (ridge list rows)", c->name,
+                       c->row_line);
     if (!out->format)
         return err_set(e, ERR_INPUT, "%s: line %zu: these columns are of no kind of kernel; of %s are missing: %s",
                        c->name, c->row_line, kernel_kind_name(nearest->kind), best_missing);
@@ -144,19 +168,29 @@ static enum err_code number(const struct rows_cells *c, const char *name, int at
     return ERR_OK;
 }
 
+/* One number of a row; most are counts. */
+static enum err_code count(const struct rows_cells *c, const struct rows_number *w, int at, struct row *r,
+                           struct err *e)
+{
+    double v;
+    TRY(number(c, w->column, at, w->lo, w->hi, &v, e));
+    if (!w->mean && v != floor(v))
+        return err_set(e, ERR_INPUT, "%s: line %zu: %s: found %g, wanted a whole number", c->name, c->row_line,
+                       w->column, v);
+    memcpy((char *)&r->kernel + w->offset, &v, sizeof v);
+    return ERR_OK;
+}
+
 static enum err_code read_row(struct arena *a, const struct rows_cells *c, const struct plan *p, struct row *r,
                               struct err *e)
 {
     const struct rows_format *f = p->format;
-    char *base = (char *)&r->kernel, *row = (char *)r;
+    char *row = (char *)r;
     *r = (struct row){.kernel = {.kind = f->kind}, .file = c->name, .line = c->row_line};
-    for (size_t i = 0; i < f->numbers_n; i++)
-        TRY(number(c, f->numbers[i].column, p->number_at[i], f->numbers[i].lo, f->numbers[i].hi,
-                   (double *)(void *)(base + f->numbers[i].offset), e));
+    for (size_t i = 0; i < f->numbers_n; i++) TRY(count(c, &f->numbers[i], p->number_at[i], r, e));
     for (size_t i = 0; i < ROWS_OPTIONAL_N; i++) {
         if (p->optional_at[i] < 0) continue;
-        TRY(number(c, rows_optional[i].column, p->optional_at[i], rows_optional[i].lo, rows_optional[i].hi,
-                   (double *)(void *)(base + rows_optional[i].offset), e));
+        TRY(count(c, &rows_optional[i], p->optional_at[i], r, e));
     }
     r->dtype = r->kv_dtype = r->framework = r->version = r->kernel_name = r->op = r->device = r->state = "";
     if (f->dtype) r->dtype = f->dtype;
@@ -208,7 +242,7 @@ static enum err_code note_file(struct arena *a, struct rows *out, const char *pa
     char *copy = arena_strndup(a, path, strlen(path));
     if (!grown || !copy) return err_nomem(e);
     if (out->files_n) memcpy(grown, out->files, out->files_n * sizeof *grown);
-    grown[out->files_n++] = (struct rows_file){copy, n, why, NULL};
+    grown[out->files_n++] = (struct rows_file){.path = copy, .n = n, .why = why};
     out->files = grown;
     return ERR_OK;
 }
@@ -232,6 +266,7 @@ enum err_code rows_read_file(struct arena *a, const char *path, const struct row
     if (filter->lenient && !of_some_kind(c)) return note_file(a, out, path, 0, "columns of no kind of kernel", e);
     TRY(make_plan(c, &p, e));
     p.host = rows_of_host(filter->hw);
+    const struct rows_cells header = *c;
     const size_t columns = c->n;
     for (;;) {
         TRY(rows_cells_next(c, &more, e));
@@ -239,13 +274,17 @@ enum err_code rows_read_file(struct arena *a, const char *path, const struct row
         if (c->n != columns)
             return err_set(e, ERR_INPUT, "%s: line %zu: %zu cells, wanted the %zu of the header", c->name, c->row_line,
                            c->n, columns);
+        out->lines_n++;
         TRY(read_row(a, c, &p, &r, e));
         if (names_other(filter->hw, r.device)) continue;
         if (filter->framework && strcmp(filter->framework, r.framework) != 0) continue;
         if (!wanted_kind(filter->kinds, kernel_kind_name(r.kernel.kind))) continue;
         TRY(append(a, out, &r, e));
     }
-    return note_file(a, out, path, out->n - before, NULL, e);
+    TRY(note_file(a, out, path, out->n - before, NULL, e));
+    if (column(&header, "dtype") < 0 && column(&header, "q_dtype") < 0 && p.format->kind != KERNEL_COLLECTIVE)
+        out->files[out->files_n - 1].dtype_assumed = p.format->dtype;
+    return ERR_OK;
 }
 
 static enum err_code check_kinds(const char *kinds, struct err *e)
@@ -281,7 +320,7 @@ static enum err_code read_piece(struct arena *a, const char *piece, const struct
         char shown[256];
         (void)text_clean(shown, sizeof shown, pattern, strlen(pattern));
         if (failed == GLOB_NOSPACE) return err_nomem(e);
-        return err_set(e, strpbrk(pattern, "*?[") ? ERR_USAGE : ERR_IO, "%s: no such file", shown);
+        return err_set(e, ERR_IO, "%s: no such file", shown);
     }
     enum err_code code = ERR_OK;
     struct rows_filter lenient = *filter;
@@ -303,6 +342,8 @@ enum err_code rows_read(struct arena *a, const char *from, const struct rows_fil
         if (n) TRY(read_piece(a, piece, filter, &rows, e));
         p += n + (p[n] == ',');
     }
+    if (!rows.n && !rows.lines_n && rows.files_n == 1 && !rows.files[0].why)
+        return err_set(e, ERR_NO, "no rows: %s has a header and nothing behind it", rows.files[0].path);
     if (!rows.n)
         return err_set(e, ERR_NO, "no rows: %zu file%s read, none of this device, framework and kind", rows.files_n,
                        rows.files_n == 1 ? "" : "s");

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "calc/base/embed.h"
+#include "calc/base/text.h"
 
 static const char FOLDER[] = "configs/efficiency/";
 static const char *const FRAMEWORKS[] = {"vllm", "trtllm", "sglang", "ridge"};
@@ -108,10 +109,13 @@ static enum err_code transfer_from(struct arena *a, const struct hw *hw, struct 
 {
     struct hw from;
     struct err unknown;
+    char shown[80];
     *out = SOURCE_OWN;
     if (strcmp(f->device, hw->key) == 0) return ERR_OK;
     *out = SOURCE_OTHER_GENERATION;
-    if (hw_load(a, f->device, &from, &unknown) != ERR_OK) return ERR_OK;
+    if (hw_load(a, f->device, &from, &unknown) != ERR_OK)
+        return err_set(e, ERR_INPUT, "%s: device: no device \"%s\" is known, so its parameters are not those of %s",
+                       f->file, text_clean(shown, sizeof shown, f->device, strlen(f->device)), hw->key);
     if (same_generation(hw, &from)) *out = SOURCE_SAME_GENERATION;
     const struct efficiency fitted = *f;
     return efficiency_transfer(a, &fitted, &from, hw, f, e);

@@ -47,6 +47,39 @@ enum err_code validate_rows(struct arena *a, const struct hw *hw, const struct r
     return ERR_OK;
 }
 
+/* -- doubts -- */
+
+#define DOUBT_START_S 10e-6 /* more than a kernel takes to start */
+enum { DOUBT_PART = 10, DOUBT_TIMES = 100 };
+
+enum err_code validate_doubt(struct arena *a, const struct validate_row *rows, size_t n, const char *device,
+                             size_t *below, const char **out, struct err *e)
+{
+    double *times = arena_array(a, n ? n : 1, sizeof *times);
+    if (!times) return err_nomem(e);
+    *out = NULL;
+    *below = 0;
+    for (size_t i = 0; i < n; i++) {
+        *below += rows[i].measured_s < rows[i].credited_bound_s;
+        times[i] = rows[i].measured_s / (rows[i].bound_s + DOUBT_START_S);
+    }
+    if (*below > 0 && *below * DOUBT_PART >= n) {
+        *out = arena_printf(a,
+                            "%zu of %zu rows are faster than %s can be: is time_s in seconds, latency_us in "
+                            "microseconds, the device the right one?",
+                            *below, n, device);
+        return *out ? ERR_OK : err_nomem(e);
+    }
+    gsl_sort(times, 1, n);
+    const double median = n ? gsl_stats_quantile_from_sorted_data(times, 1, n, 0.5) : 0;
+    if (!(median > DOUBT_TIMES)) return ERR_OK;
+    *out = arena_printf(a,
+                        "Half of %zu rows take over %.3g times what bounds %s and a start of 10 us: is time_s in "
+                        "seconds, latency_us in microseconds, the device the right one?",
+                        n, median, device);
+    return *out ? ERR_OK : err_nomem(e);
+}
+
 /* -- groups -- */
 
 struct keyed {

@@ -18,6 +18,12 @@ struct validate_row {
 enum err_code validate_rows(struct arena *a, const struct hw *hw, const struct rows *rows, const struct efficiency *f,
                             struct validate_row **out, struct err *e);
 
+/* validate_doubt -- a sentence when rows can hardly be what they say: a tenth of them or more below the credited bound,
+ * or a median over a hundred times the bound and DOUBT_START_S: another unit, another device. NULL: none. *below: rows
+ * under the bound. Errors: ERR_NOMEM. */
+enum err_code validate_doubt(struct arena *a, const struct validate_row *rows, size_t n, const char *device,
+                             size_t *below, const char **out, struct err *e);
+
 /* Rows that share what is grouped by. Errors are |predicted - measured| / measured. */
 struct validate_group {
     const char *group; /* "gemm, memory, vllm"; "all" of everything */

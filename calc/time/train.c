@@ -6,9 +6,11 @@ enum { FORWARD_PARTS = 1, BACKWARD_PARTS = 2 }; /* products for each of the forw
 
 struct train_plan {
     struct train_setup setup;
+    struct model model; /* as it is trained */
     struct step *step;
     struct sym_tape *saved; /* activations kept, in B and S */
-    double rank_params, peak_flops_per_s, link_bytes_per_s;
+    double rank_params, peak_flops_per_s;
+    double gather_s_per_byte; /* to gather a byte that is split over the copies, or to sum it up to there */
 };
 
 double train_flops(double params, double tokens) { return 2 * (FORWARD_PARTS + BACKWARD_PARTS) * params * tokens; }
@@ -61,13 +63,46 @@ static enum err_code rank_params(struct arena *a, struct train_plan *p, struct e
     return ERR_OK;
 }
 
+/* Seconds a byte of an all-gather, or a reduce-scatter, over the copies: within a node every rank gets the parts of the
+ * other copies there, between nodes a node's ranks share what comes in; both at once. */
+static double gather_s_per_byte(const struct train_setup *u)
+{
+    const int64_t all = u->tp * u->copies;
+    int64_t node = u->per_node ? u->per_node : isnan(u->hw->link_domain) ? all : (int64_t)u->hw->link_domain;
+    if (node > all) node = all;
+    const int64_t here = node / u->tp > 1 ? node / u->tp : 1, nodes = (u->copies + here - 1) / here;
+    const double c = (double)here, k = (double)nodes;
+    double near = 0, far = 0;
+    if (here > 1) {
+        double rate = hw_link_rate(u->hw, (size_t)here);
+        if (isnan(rate)) rate = u->hw->pcie_bytes_per_s;
+        near = (c - 1) / c / rate;
+    }
+    if (nodes > 1) far = (k - 1) / (k * c) / u->hw->fabric_bytes_per_s;
+    return isnan(near) || isnan(far) ? (double)NAN : fmax(near, far);
+}
+
+/* What copies send each other in a step: sums of gradients; parameters after the update, or (split) before both passes.
+ */
+static double reduce_s(const struct train_plan *p)
+{
+    const struct train_recipe *r = p->setup.recipe;
+    static const int GATHERS[] = {0, 1, 1, 2};      /* of parameters, by stage */
+    const double sums = p->setup.zero == 0 ? 2 : 1; /* an all-reduce is a reduce-scatter and an all-gather */
+    if (p->setup.copies == 1) return 0;
+    return p->rank_params * p->gather_s_per_byte * (sums * r->grad_bytes + GATHERS[p->setup.zero] * r->param_bytes);
+}
+
 enum err_code train_compile(struct arena *a, const struct train_setup *setup, struct train_plan **out, struct err *e)
 {
     const char *unit;
     if (setup->zero < 0 || setup->zero > 3) return err_set(e, ERR_USAGE, "ZeRO has stages 0 to 3");
     struct train_plan *p = arena_alloc(a, sizeof *p);
     if (!p) return err_nomem(e);
-    *p = (struct train_plan){.setup = *setup};
+    *p = (struct train_plan){.setup = *setup, .model = *setup->model};
+    setup = &p->setup;
+    p->setup.model = &p->model;
+    TRY(train_model(setup->recipe, &p->model, e));
     struct step_setup u = {.model = setup->model,
                            .hw = setup->hw,
                            .layout = {.tp = setup->tp},
@@ -80,7 +115,7 @@ enum err_code train_compile(struct arena *a, const struct train_setup *setup, st
     TRY(step_compile(a, &u, &p->step, e));
     TRY(step_peak(setup->hw, &setup->model->activations, &p->peak_flops_per_s, &unit, e));
     TRY(rank_params(a, p, e));
-    p->link_bytes_per_s = hw_link_rate(setup->hw, (size_t)(setup->tp * setup->copies));
+    p->gather_s_per_byte = gather_s_per_byte(setup);
     *out = p;
     return open_saved(a, p, e);
 }
@@ -103,9 +138,8 @@ void train_eval(struct train_plan *p, double B, double S, struct train_step *out
     const double part = u->zero > 0 ? p->rank_params / n : p->rank_params;
     t.update_s = part * (u->recipe->grad_bytes + 2 * u->recipe->state_bytes + u->recipe->param_bytes) /
                  u->hw->bandwidth_bytes_per_s;
-    const double rounds = (u->zero == 3 ? 3 : 2) * (n - 1) / n;
-    t.reduce_s = u->copies == 1 ? 0 : rounds * p->rank_params * u->recipe->grad_bytes / p->link_bytes_per_s;
-    t.step_s = t.forward_s + t.backward_s + t.update_s + (isnan(t.reduce_s) ? 0 : t.reduce_s);
+    t.reduce_s = reduce_s(p);
+    t.step_s = t.forward_s + t.backward_s + t.update_s + t.reduce_s;
     t.mfu = t.flops / (devices * p->peak_flops_per_s * t.step_s);
     t.memory_bytes = t.memory.param_bytes + t.memory.grad_bytes + t.memory.state_bytes + t.activation_bytes;
     *out = t;
