@@ -212,6 +212,9 @@ $(BUILD)/libridge.a: $(LIB_OBJ) $(BUILD)/sources
 	$(call say,ar,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $(LIB_OBJ)
 
+# Unrolled kernels under the sanitizers: gcc follows every variable for minutes at -O2 -g.
+$(BUILD)/obj/kernels/%.o: DEFINE = $(if $(call on,$(SAN)),-O1 -fno-var-tracking)
+
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags
 	$(compile)
 
