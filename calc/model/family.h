@@ -192,9 +192,9 @@ struct family {
     enum hybrid_rule hybrid;
     enum ffn_rule ffn;
     enum mtp_rule mtp;
-    bool diffusion;    /* denoises tokens that see each other */
-    bool block_causal; /* those of a block, block by block */
-    bool output_gate;  /* of attention */
+    bool diffusion;     /* denoises tokens that see each other */
+    bool block_causal;  /* those of a block, block by block */
+    bool output_gate;   /* of attention */
     bool engine_states; /* vLLM serves it with its recurrent layers (its registry of models) */
     /* Fills a recurrent mixer from the file; NULL without one. */
     enum err_code (*recurrent)(struct reader *r, struct mixer *x);
