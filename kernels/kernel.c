@@ -32,6 +32,21 @@ bool kern_dtype_find(const char *name, enum kern_dtype *out)
     return false;
 }
 
+/* -- variants -- */
+
+const struct kern_variant *kern_variant_find(const struct kern *k, const char *name)
+{
+    for (size_t i = 0; i < k->variants_n; i++)
+        if (strcmp(k->variants[i].name, name) == 0) return &k->variants[i];
+    return NULL;
+}
+
+size_t kern_pack_room(const struct kern_variant *v, const struct kern_shape *s)
+{
+    enum { LINE = 64 };
+    return (v->pack_bytes(s) + LINE - 1) / LINE * LINE;
+}
+
 /* -- elements -- */
 
 float kern_bf16_to(uint16_t bits)

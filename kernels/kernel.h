@@ -197,6 +197,11 @@ struct kern {
 const struct kern *const *kern_table(size_t *n);
 const struct kern *kern_find(const char *name);
 
+/* kern_variant_find -- a variant of a kernel by name, NULL unknown. kern_pack_room -- its pack_bytes in whole cache
+ * lines, for several packed weights one behind the other. */
+const struct kern_variant *kern_variant_find(const struct kern *k, const char *name);
+size_t kern_pack_room(const struct kern_variant *v, const struct kern_shape *s);
+
 /* kern_shape_check -- NULL when the shape is within bounds and the kernel takes it in this format, else the reason,
  * written to text. */
 const char *kern_shape_check(const struct kern *k, const struct kern_shape *s, char *text, size_t cap);

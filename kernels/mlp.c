@@ -4,7 +4,6 @@
  * What lies between the products is the kernel's own affair. The products are those of kernels/gemm.c, by the same
  * names of variants, each with its packed weights. */
 #include <math.h>
-#include <string.h>
 
 #include "kernels/table.h"
 #include "kernels/vector.h"
@@ -101,13 +100,6 @@ static double tolerance(const struct kern_shape *s) { return in_bf16(s) ? 1e-2 :
 
 /* -- the products -- */
 
-static const struct kern_variant *gemm_of(const char *name)
-{
-    for (size_t i = 0; i < kern_gemm.variants_n; i++)
-        if (strcmp(kern_gemm.variants[i].name, name) == 0) return &kern_gemm.variants[i];
-    return NULL;
-}
-
 /* A product as a call of the gemm: from, weights, to; where its packed weights lie in c->packed. */
 static struct kern_call gemm_call(const struct kern_call *c, const struct kern_shape *shape, size_t a, size_t w,
                                   size_t to, size_t offset)
@@ -121,23 +113,18 @@ static struct kern_call gemm_call(const struct kern_call *c, const struct kern_s
     return g;
 }
 
-static size_t packed_room(const struct kern_variant *v, const struct kern_shape *s)
-{
-    enum { LINE = 64 };
-    return (v->pack_bytes(s) + LINE - 1) / LINE * LINE;
-}
-
 static size_t pack_bytes_of(const struct kern_shape *s, const char *name)
 {
     const struct kern_shape up = product(s, FFN, HIDDEN), down = product(s, HIDDEN, FFN);
-    return 2 * packed_room(gemm_of(name), &up) + packed_room(gemm_of(name), &down);
+    return 2 * kern_pack_room(kern_variant_find(&kern_gemm, name), &up) +
+           kern_pack_room(kern_variant_find(&kern_gemm, name), &down);
 }
 
 static void pack_of(const struct kern_call *c, const char *name)
 {
-    const struct kern_variant *v = gemm_of(name);
+    const struct kern_variant *v = kern_variant_find(&kern_gemm, name);
     const struct kern_shape up = product(c->shape, FFN, HIDDEN), down = product(c->shape, HIDDEN, FFN);
-    const size_t room = packed_room(v, &up);
+    const size_t room = kern_pack_room(v, &up);
     const struct kern_call calls[] = {gemm_call(c, &up, X, WG, GATE, 0), gemm_call(c, &up, X, WU, UP, room),
                                       gemm_call(c, &down, GATE, WD, Y, 2 * room)};
     for (size_t i = 0; i < 3; i++) v->pack(&calls[i]);
@@ -146,9 +133,9 @@ static void pack_of(const struct kern_call *c, const char *name)
 static void run_of(const struct kern_call *c, const char *name,
                    void (*gate)(void *gate, const void *up, bool bf16, size_t n))
 {
-    const struct kern_variant *v = gemm_of(name);
+    const struct kern_variant *v = kern_variant_find(&kern_gemm, name);
     const struct kern_shape up = product(c->shape, FFN, HIDDEN), down = product(c->shape, HIDDEN, FFN);
-    const size_t room = packed_room(v, &up);
+    const size_t room = kern_pack_room(v, &up);
     const struct kern_call first = gemm_call(c, &up, X, WG, GATE, 0), second = gemm_call(c, &up, X, WU, UP, room);
     const struct kern_call third = gemm_call(c, &down, GATE, WD, Y, 2 * room);
     v->run(&first);

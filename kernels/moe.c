@@ -161,25 +161,13 @@ static void route(const float *logits, size_t n, size_t topk, int32_t *chosen, f
 
 /* -- the experts -- */
 
-static const struct kern_variant *gemm_of(const char *name)
-{
-    for (size_t i = 0; i < kern_gemm.variants_n; i++)
-        if (strcmp(kern_gemm.variants[i].name, name) == 0) return &kern_gemm.variants[i];
-    return NULL;
-}
-
-static size_t packed_room(const struct kern_variant *v, const struct kern_shape *s)
-{
-    enum { LINE = 64 };
-    return (v->pack_bytes(s) + LINE - 1) / LINE * LINE;
-}
-
 /* The three products of an expert for so many rows, as calls of the gemm. */
 static void calls_of(const struct kern_call *c, const struct kern_variant *v, size_t expert, struct kern_shape *up,
                      struct kern_shape *down, struct kern_call out[3])
 {
     static const size_t FROM[3] = {ROWS, ROWS, GATE}, WEIGHT[3] = {WG, WU, WD}, TO[3] = {GATE, UP, ROWS};
-    const size_t room[2] = {packed_room(v, up), packed_room(v, down)}, one = at(c->shape, HIDDEN) * at(c->shape, INTER);
+    const size_t room[2] = {kern_pack_room(v, up), kern_pack_room(v, down)},
+                 one = at(c->shape, HIDDEN) * at(c->shape, INTER);
     char *packed = (char *)c->packed + expert * (2 * room[0] + room[1]);
     for (size_t i = 0; i < 3; i++) {
         out[i] = (struct kern_call){.shape = i < 2 ? up : down, .machine = c->machine, .packed = packed + i * room[0]};
@@ -194,13 +182,14 @@ static void calls_of(const struct kern_call *c, const struct kern_variant *v, si
 static size_t pack_bytes_of(const struct kern_shape *s, const char *name)
 {
     const struct kern_shape up = product(s, 1, INTER, HIDDEN), down = product(s, 1, HIDDEN, INTER);
-    return at(s, EXPERTS) * (2 * packed_room(gemm_of(name), &up) + packed_room(gemm_of(name), &down));
+    return at(s, EXPERTS) * (2 * kern_pack_room(kern_variant_find(&kern_gemm, name), &up) +
+                             kern_pack_room(kern_variant_find(&kern_gemm, name), &down));
 }
 
 static void pack_of(const struct kern_call *c, const char *name)
 {
     struct kern_shape up = product(c->shape, 1, INTER, HIDDEN), down = product(c->shape, 1, HIDDEN, INTER);
-    const struct kern_variant *v = gemm_of(name);
+    const struct kern_variant *v = kern_variant_find(&kern_gemm, name);
     for (size_t e = 0; e < at(c->shape, EXPERTS); e++) {
         struct kern_call calls[3];
         calls_of(c, v, e, &up, &down, calls);
@@ -240,7 +229,7 @@ static void run_of(const struct kern_call *c, const char *name,
 {
     const struct kern_shape *s = c->shape;
     const size_t t = at(s, TOKENS), all = t * at(s, HIDDEN), n = at(s, EXPERTS), topk = at(s, TOPK);
-    const struct kern_variant *v = gemm_of(name);
+    const struct kern_variant *v = kern_variant_find(&kern_gemm, name);
     float *total = c->buffer[TOTAL];
     for (size_t i = 0; i < t; i++)
         route((const float *)c->buffer[LOGITS] + i * n, n, topk, (int32_t *)c->buffer[CHOSEN] + i * topk,
