@@ -139,18 +139,7 @@ static void run_dot(const struct kern_call *c) { attend_all(c, &attend_dot); }
 
 #define BOTH (KERN_HAS(KERN_FP32) | KERN_HAS(KERN_BF16))
 
-static const struct kern_variant VARIANTS[] = {
-#if KERN_X86
-    {.name = "avx512-bf16",
-     .unit = KERN_UNIT_BF16_DOT,
-     .dtypes = KERN_HAS(KERN_BF16),
-     .lacks = kern_lacks_avx512_bf16,
-     .run = run_dot},
-    {.name = "avx512", .unit = KERN_UNIT_FP32, .dtypes = BOTH, .lacks = kern_lacks_avx512, .run = run_avx512},
-    {.name = "avx2", .unit = KERN_UNIT_FP32, .dtypes = BOTH, .lacks = kern_lacks_avx2, .run = run_avx2},
-#endif
-    {.name = "portable", .unit = KERN_UNIT_FP32, .dtypes = BOTH, .run = run_portable},
-};
+static const struct kern_variant VARIANTS[] = {KERN_VARIANTS_FP32_BF16(run_portable, run_avx2, run_avx512, run_dot)};
 
 /* 16 heads, and 128 as a whole layer of a larger model has them. */
 static const struct kern_point POINTS[] = {

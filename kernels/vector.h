@@ -46,4 +46,23 @@ static inline const char *kern_lacks_avx512_bf16(const struct kern_machine *m, c
     return m->avx512_bf16 ? NULL : "no AVX512-BF16";
 }
 
+/* Rows of a kernel that has the usual four: fp32 and bf16 by fp32 arithmetic on each set, bf16 by the dot unit. */
+#define KERN_VARIANT_FP32(set, need, code)                                                                             \
+    {                                                                                                                  \
+        .name = set, .unit = KERN_UNIT_FP32, .dtypes = KERN_HAS(KERN_FP32) | KERN_HAS(KERN_BF16), .lacks = need,       \
+        .run = code                                                                                                    \
+    }
+#if KERN_X86
+#define KERN_VARIANTS_FP32_BF16(portable, avx2, avx512, dot)                                                           \
+    {.name = "avx512-bf16",                                                                                            \
+     .unit = KERN_UNIT_BF16_DOT,                                                                                       \
+     .dtypes = KERN_HAS(KERN_BF16),                                                                                    \
+     .lacks = kern_lacks_avx512_bf16,                                                                                  \
+     .run = dot},                                                                                                      \
+        KERN_VARIANT_FP32("avx512", kern_lacks_avx512, avx512), KERN_VARIANT_FP32("avx2", kern_lacks_avx2, avx2),      \
+        KERN_VARIANT_FP32("portable", NULL, portable)
+#else
+#define KERN_VARIANTS_FP32_BF16(portable, avx2, avx512, dot) KERN_VARIANT_FP32("portable", NULL, portable)
+#endif
+
 #endif
