@@ -163,7 +163,7 @@ static void make_attention(struct call *c, const struct maker *m)
     const bool decode = m->decode || m->verify;
     c->packed = m->verify;
     k->kind = decode ? KERNEL_DECODE : KERNEL_PREFILL;
-    rows_attention(k, is_trtllm(m));
+    rows_attention(k, m->source->kernels);
     const bool alone = decode && k->ungrouped > 0;
     const char *with = alone ? "/ungrouped" : NULL, *without = decode && !alone ? "/ungrouped" : NULL;
     const char *kind = decode ? "decode" : "prefill";

@@ -293,22 +293,17 @@ const struct fit_class *efficiency_find(const struct efficiency *f, const char *
 enum err_code efficiency_transfer(struct arena *a, const struct efficiency *f, const struct hw *from,
                                   const struct hw *to, struct efficiency *out, struct err *e)
 {
-    const double ratio = from->clock_mhz / to->clock_mhz;
     *out = *f;
-    if (isnan(ratio)) return ERR_OK;
+    if (isnan(from->clock_mhz / to->clock_mhz)) return ERR_OK;
     struct fit_class *classes = arena_array(a, f->n ? f->n : 1, sizeof *classes);
     if (!classes) return err_nomem(e);
     for (size_t i = 0; i < f->n; i++) {
         struct fit_class *c = &classes[i];
         *c = f->classes[i];
-        if (c->like.kind == KERNEL_COLLECTIVE) continue;
-        const bool launches = c->like.kind == KERNEL_PREFILL || c->like.kind == KERNEL_MLA_PREFILL;
         for (size_t k = 0; k < c->n_params; k++) {
-            const struct kernel_param *p = kernel_param(&c->like, k);
-            if (strcmp(p->unit, "s") != 0 || (launches && strcmp(p->name, "start_s") == 0)) continue;
-            c->p[k] *= ratio;
+            c->p[k] *= kernel_scale(kernel_param(&c->like, k)->scaling, from, to);
         }
-        c->baseline[0] *= ratio; /* start_s */
+        if (c->like.kind != KERNEL_COLLECTIVE) c->baseline[0] *= kernel_scale(KERNEL_CYCLES, from, to); /* start_s */
     }
     out->classes = classes;
     return ERR_OK;

@@ -7,24 +7,24 @@
 enum { START, COMPUTE, FEED, WAVE, MEMORY, NORM, PERMUTE, EXPERT, TOKEN, FOREIGN, THROTTLE, PARAMS_N };
 
 static const struct kernel_param params[PARAMS_N] = {
-    [START] = {"start_s", "s", "start-up of all kernels", 1e-6, 2e-4, {2e-5, 3e-5}},
-    [COMPUTE] = {"compute_frac", "fraction", "of the peak rate inside a tile", 0.03, 1, {0.8, 0.4}},
-    [FEED] = {"feed_ratio", "ratio", "rate at which one SM is fed, to its share of the bandwidth", 0.2, 60, {4, 1.5}},
-    [WAVE] = {"wave_s", "s", "start and end of a wave of tiles", 1e-9, 5e-5, {1e-6, 3e-6}},
-    [MEMORY] = {"memory_frac", "fraction", "of the bandwidth", 0.05, 1, {0.9, 0.7}},
-    [NORM] = {"overlap", "exponent", "of the norm that joins compute and memory: 1 no overlap", 0.7, 16, {2, 1.2}},
+    [START] = {"start_s", "s", "start-up of all kernels", 1e-6, 2e-4, {2e-5, 3e-5}, KERNEL_CYCLES},
+    [COMPUTE] = {"compute_frac", "fraction", "of the peak rate inside a tile", 0.03, 1, {0.8, 0.4}, KERNEL_KEPT},
+    [FEED] = {"feed_ratio", "ratio", "rate at which one SM is fed, to its share of the bandwidth", 0.2, 60, {4, 1.5}, KERNEL_SM_RATE},
+    [WAVE] = {"wave_s", "s", "start and end of a wave of tiles", 1e-9, 5e-5, {1e-6, 3e-6}, KERNEL_CYCLES},
+    [MEMORY] = {"memory_frac", "fraction", "of the bandwidth", 0.05, 1, {0.9, 0.7}, KERNEL_KEPT},
+    [NORM] = {"overlap", "exponent", "of the norm that joins compute and memory: 1 no overlap", 0.7, 16, {2, 1.2}, KERNEL_KEPT},
     [PERMUTE] =
-        {"permute_frac", "fraction", "of the bandwidth, for rows gathered, activated and summed", 0.01, 1, {0.5, 0.2}},
-    [EXPERT] = {"expert_s", "s", "per expert of this rank", 1e-11, 1e-6, {3e-8, 1e-8}},
+        {"permute_frac", "fraction", "of the bandwidth, for rows gathered, activated and summed", 0.01, 1, {0.5, 0.2}, KERNEL_KEPT},
+    [EXPERT] = {"expert_s", "s", "per expert of this rank", 1e-11, 1e-6, {3e-8, 1e-8}, KERNEL_CYCLES},
     [TOKEN] = {"token_ratio",
                "ratio",
                "rate of reading and writing rows of all tokens of all ranks, to the bandwidth",
                0.02,
                1e4,
-               {1, 100}},
+               {1, 100}, KERNEL_KEPT},
     [FOREIGN] =
-        {"foreign_ratio", "ratio", "rate of passing over rows of other ranks, to the bandwidth", 0.02, 1e4, {100, 1}},
-    [THROTTLE] = {"throttle_frac", "fraction", "of time that long products lose to lower clocks", 1e-3, 1, {0.1, 0.02}},
+        {"foreign_ratio", "ratio", "rate of passing over rows of other ranks, to the bandwidth", 0.02, 1e4, {100, 1}, KERNEL_KEPT},
+    [THROTTLE] = {"throttle_frac", "fraction", "of time that long products lose to lower clocks", 1e-3, 1, {0.1, 0.02}, KERNEL_KEPT},
 };
 
 /* Features, then per tile: compute, feed and waves of the first products, of the last. */
