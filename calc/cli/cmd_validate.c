@@ -88,6 +88,23 @@ static const struct column ROWS[] = {
     ROW(measured_s, COLUMN_REAL, UNITS_SECONDS, "measured", "measured time"),
 };
 
+/* NULL: no memory. */
+static const char *transferred(struct arena *a, const struct efficiency *f, const struct hw *hw)
+{
+    struct hw from;
+    struct err unknown;
+    if (hw_load(a, f->device, &from, &unknown) != ERR_OK)
+        return arena_printf(a, "Parameters of %.40s, as they are.", f->device);
+    const bool same = efficiency_same_generation(&from, hw);
+    return arena_printf(a,
+                        "Parameters of %.40s, rates and clock of %s: not measured here but transferred %s. Their band "
+                        "is the own one or, where wider, what holds four of five calls transferred to other devices: "
+                        "within a factor of %.2f for products, %.2f prefill, %.2f decode.",
+                        f->device, hw->key, same ? "within a generation" : "between generations",
+                        efficiency_factor(KERNEL_GEMM, same, hw->key), efficiency_factor(KERNEL_PREFILL, same, hw->key),
+                        efficiency_factor(KERNEL_DECODE, same, hw->key));
+}
+
 static enum err_code sentences(struct arena *a, const struct rows *rows, const struct efficiency *f,
                                const struct hw *hw, const struct validate_row *v, const char **notes, size_t *n,
                                struct err *e)
@@ -111,7 +128,7 @@ static enum err_code sentences(struct arena *a, const struct rows *rows, const s
         if (!notes[(*n)++]) return err_nomem(e);
     }
     if (f && strcmp(f->device, hw->key) != 0) {
-        notes[*n] = arena_printf(a, "Parameters of %.40s, rates and clock of %s.", f->device, hw->key);
+        notes[*n] = transferred(a, f, hw);
         if (!notes[(*n)++]) return err_nomem(e);
     }
     return ERR_OK;

@@ -17,8 +17,7 @@ struct part {
     struct sym_tape *tape;
 };
 
-/* Sums over calls. wide_*: of the seconds times what transfers make of a band; p10, p90: of kernels' own bands, widened
- * alike. */
+/* Sums over calls. wide_*: of the seconds times what transfers make of a band; p10, p90: of kernels' bands. */
 struct sums {
     double s, p10_s, p90_s, wide_low_s, wide_high_s, launches;
 };
@@ -212,11 +211,24 @@ enum err_code calibrated_open(struct arena *a, const struct calibrated_setup *se
 
 /* -- evaluation -- */
 
+/* What a transfer makes of a band: P10 times low, P90 times high. */
+struct widening {
+    double low, high;
+};
+
+static struct widening widening_of(const struct fit_class *of, enum fit_regime regime)
+{
+    const struct fit_band *own = &of->band[regime], *now = fit_band_of(of, regime);
+    if (own == now || !own->n) return (struct widening){1, 1};
+    return (struct widening){now->p10 / fmin(own->p10, 1), now->p90 / fmax(own->p90, 1)};
+}
+
 /* Seconds of one call, and its band; not times its count. */
 static struct calibrated_time call_time(struct calibrated *c, const struct call *call, const struct call_point *at,
-                                        double value)
+                                        double value, struct widening *widening)
 {
     struct calibrated_time t = {0, 0, 0};
+    *widening = (struct widening){1, 1};
     switch (call->how) {
     case CALL_INSIDE:
     case CALL_NOTHING: return t;
@@ -237,8 +249,9 @@ static struct calibrated_time call_time(struct calibrated *c, const struct call 
         return t;
     }
     t.s = kernel_time_s(kernel_form_of(&k), &f, call->p);
-    const struct fit_band *band = &of->band[fit_regime_of(&w)];
+    const struct fit_band *band = fit_band_of(of, fit_regime_of(&w));
     const bool known = band->n > 0;
+    *widening = widening_of(of, fit_regime_of(&w));
     t.p10_s = t.s * (known ? fmin(band->p10, 1) : CALL_DEFAULT_P10);
     t.p90_s = t.s * (known ? fmax(band->p90, 1) : CALL_DEFAULT_P90);
     return t;
@@ -254,14 +267,13 @@ static void add_part(struct calibrated *c, const struct part *p, const struct ca
         if (call->how == CALL_INSIDE || call->how == CALL_NOTHING) continue;
         const struct call_point *at = &points[call->part + 1];
         if (!(at->batch > 0)) continue;
-        const struct calibrated_time t = call_time(c, call, at, p->value[i]);
-        const struct source_widening *w =
-            &source_transfers[call->how == CALL_MEASURED ? call->of.transfer : SOURCE_OWN];
+        struct widening w;
+        const struct calibrated_time t = call_time(c, call, at, p->value[i], &w);
         out->s += call->count * t.s;
-        out->p10_s += call->count * t.p10_s * w->low;
-        out->p90_s += call->count * t.p90_s * w->high;
-        out->wide_low_s += call->count * t.s * w->low;
-        out->wide_high_s += call->count * t.s * w->high;
+        out->p10_s += call->count * t.p10_s;
+        out->p90_s += call->count * t.p90_s;
+        out->wide_low_s += call->count * t.s * w.low;
+        out->wide_high_s += call->count * t.s * w.high;
         out->launches += call->count * call->launches;
     }
 }
@@ -414,7 +426,8 @@ static void set_ops(struct calibrated *c, const struct phase_calls *p, const str
             const struct call *call = &part->call[i];
             const struct call_point *at = &points[call->part + 1];
             if (call->op >= n) continue;
-            ops[call->op].time_s = at->batch > 0 ? call->count * call_time(c, call, at, part->value[i]).s : 0;
+            struct widening unused;
+            ops[call->op].time_s = at->batch > 0 ? call->count * call_time(c, call, at, part->value[i], &unused).s : 0;
             ops[call->op].bound_by = at->batch > 0 ? HOW[call->how] : HOW[CALL_NOTHING];
             sum += ops[call->op].time_s;
         }

@@ -82,8 +82,8 @@ struct hw {
     double bandwidth_bytes_per_s, bandwidth_measured_bytes_per_s;
     double peak_flops_per_s[HW_DTYPES_N];
     double sm_count;
-    double clock_mhz;          /* of an SM, at which the 16-bit peak is reached */
-    double sm_version;         /* of CUDA code, 80 for sm_80; NAN unknown, or another vendor */
+    double clock_mhz;  /* of an SM, at which the 16-bit peak is reached */
+    double sm_version; /* of CUDA code, 80 for sm_80; NAN unknown, or another vendor */
     double l2_bytes;
     double cache_bytes[HW_CACHES];       /* of a core whose caches were measured, nearest first; 0 elsewhere */
     double cache_bytes_per_s[HW_CACHES]; /* at which it reads what stays in each; NAN or 0 not known */

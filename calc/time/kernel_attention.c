@@ -5,12 +5,12 @@
 
 enum { ROWS = 128, KEYS = 128 };
 
-/* Before the asynchronous products of sm_90 other kernels run. FlashAttention-2 over a paged cache has blocks of 64 rows,
- * two of which share an SM, takes the heads of a group into one block only of single queries, and splits keys only
- * then; TensorRT-LLM has blocks of 64 rows for prompts that fit one. Sources: MODEL.md "Transfers". */
+/* Before the asynchronous products of sm_90 other kernels run. FlashAttention-2 over a paged cache has blocks of 64
+ * rows, two of which share an SM, takes the heads of a group into one block only of single queries, and splits keys
+ * only then; TensorRT-LLM has blocks of 64 rows for prompts that fit one. Sources: MODEL.md "Transfers". */
 enum { ASYNCHRONOUS = 90, HALF_ROWS = 64 };
 
-static bool is_old(const struct hw *hw) { return hw->sm_version < ASYNCHRONOUS; }
+static bool is_old(const struct hw *hw) { return hw->sm_version > 0 && hw->sm_version < ASYNCHRONOUS; }
 
 static bool is_flash2(const struct kernel *k, const struct hw *hw) { return is_old(hw) && k->flash2 > 0; }
 
@@ -23,15 +23,39 @@ static const struct kernel_param prefill_params[PREFILL_N] = {
     [COMPUTE] = {"compute_frac", "fraction", "of the peak rate", 0.05, 1, {0.85, 0.6}, KERNEL_KEPT},
     [PACK] = {"packed_s", "s", "what rows of several heads add to a block", 1e-9, 5e-5, {1e-7, 1e-6}, KERNEL_CYCLES},
     [BLOCK] = {"block_s", "s", "start and end of a block of queries", 1e-9, 5e-5, {2e-6, 5e-6}, KERNEL_CYCLES},
-    [STEP] = {"step_s", "s", "softmax and synchronisation of a step over 128 keys", 1e-10, 5e-6, {1e-7, 3e-7}, KERNEL_VECTOR},
+    [STEP] = {"step_s",
+              "s",
+              "softmax and synchronisation of a step over 128 keys",
+              1e-10,
+              5e-6,
+              {1e-7, 3e-7},
+              KERNEL_VECTOR},
     [MEMORY] = {"memory_frac", "fraction", "of the bandwidth", 0.05, 1, {0.8, 0.5}, KERNEL_KEPT},
     [WRITE] = {"write_frac", "fraction", "of the bandwidth, writing the cache", 0.02, 1, {0.4, 0.2}, KERNEL_KEPT},
-    [NORM] = {"overlap", "exponent", "of the norm that joins compute and memory: 1 no overlap", 0.7, 16, {2, 1.2}, KERNEL_KEPT},
+    [NORM] = {"overlap",
+              "exponent",
+              "of the norm that joins compute and memory: 1 no overlap",
+              0.7,
+              16,
+              {2, 1.2},
+              KERNEL_KEPT},
     [BALANCE] = {"imbalance", "ratio", "of the longest block that waits at the end", 1e-3, 2, {0.3, 0.8}, KERNEL_KEPT},
-    [THROTTLE] = {"throttle_frac", "fraction", "of time that long products lose to lower clocks", 1e-3, 1, {0.1, 0.02}, KERNEL_KEPT},
-    [EDGE] = {"window_s", "s", "what a window that hides keys adds to a block", 1e-9, 5e-5, {1e-6, 5e-6}, KERNEL_CYCLES},
-    [TAIL] =
-        {"token_s", "s", "per 1000 tokens of all prompts: rope, layout and cache indices", 1e-10, 1e-4, {1e-7, 1e-6}, KERNEL_CYCLES},
+    [THROTTLE] = {"throttle_frac",
+                  "fraction",
+                  "of time that long products lose to lower clocks",
+                  1e-3,
+                  1,
+                  {0.1, 0.02},
+                  KERNEL_KEPT},
+    [EDGE] =
+        {"window_s", "s", "what a window that hides keys adds to a block", 1e-9, 5e-5, {1e-6, 5e-6}, KERNEL_CYCLES},
+    [TAIL] = {"token_s",
+              "s",
+              "per 1000 tokens of all prompts: rope, layout and cache indices",
+              1e-10,
+              1e-4,
+              {1e-7, 1e-6},
+              KERNEL_CYCLES},
 };
 
 enum {
@@ -137,19 +161,18 @@ enum {
 
 /* What both forms of decode share. */
 #define DECODE_SHARED                                                                                                  \
-    [D_START] = {"start_s", "s", "start-up", 1e-6, 1e-4, {9e-6, 5e-6}, KERNEL_CYCLES}, [D_BLOCK] = {"block_s",                        \
-                                                                                     "s",                              \
-                                                                                     "start and end of a block",       \
-                                                                                     1e-9,                             \
-                                                                                     5e-5,                             \
-                                                                                     {2e-6, 5e-6}, KERNEL_CYCLES},                    \
-    [D_STREAM] = {"stream_ratio", "ratio", "rate at which one SM reads, to its share of the bandwidth", 0.2, 60,       \
-                  {2, 5}, KERNEL_SM_RATE},                                                                                             \
-    [D_MEMORY] = {"memory_frac", "fraction", "of the bandwidth", 0.05, 1, {0.9, 0.7}, KERNEL_KEPT},                                 \
-    [D_HOT_RATE] = {"hot_ratio", "ratio", "rate of what is in the last-level cache, to the bandwidth", 1, 20, {2, 4}, KERNEL_SM_RATE}, \
-    [D_COMBINE] = {"combine_s", "s", "start-up of the sum over splits", 1e-9, 5e-5, {2e-6, 5e-6}, KERNEL_CYCLES},                     \
-    [D_COMBINE_RATE] = {"combine_ratio", "ratio", "rate of partial results, to the bandwidth", 0.02, 50, {1, 0.3}, KERNEL_SM_RATE},    \
-    [D_NORM] = {"overlap", "exponent", "of the norm that joins blocks and memory: 1 no overlap", 0.7, 16, {2, 4}, KERNEL_KEPT},     \
+    [D_START] = {"start_s", "s", "start-up", 1e-6, 1e-4, {9e-6, 5e-6}, KERNEL_CYCLES},                                 \
+    [D_BLOCK] = {"block_s", "s", "start and end of a block", 1e-9, 5e-5, {2e-6, 5e-6}, KERNEL_CYCLES},                 \
+    [D_STREAM] = {"stream_ratio", "ratio",       "rate at which one SM reads, to its share of the bandwidth", 0.2, 60, \
+                  {2, 5},         KERNEL_SM_RATE},                                                                     \
+    [D_MEMORY] = {"memory_frac", "fraction", "of the bandwidth", 0.05, 1, {0.9, 0.7}, KERNEL_KEPT},                    \
+    [D_HOT_RATE] = {"hot_ratio", "ratio",       "rate of what is in the last-level cache, to the bandwidth", 1, 20,    \
+                    {2, 4},      KERNEL_SM_RATE},                                                                      \
+    [D_COMBINE] = {"combine_s", "s", "start-up of the sum over splits", 1e-9, 5e-5, {2e-6, 5e-6}, KERNEL_CYCLES},      \
+    [D_COMBINE_RATE] = {"combine_ratio", "ratio",       "rate of partial results, to the bandwidth", 0.02, 50,         \
+                        {1, 0.3},        KERNEL_SM_RATE},                                                              \
+    [D_NORM] = {"overlap", "exponent", "of the norm that joins blocks and memory: 1 no overlap", 0.7, 16,              \
+                {2, 4},    KERNEL_KEPT},                                                                               \
     [D_STEP] = {"step_s", "s", "latency of a step over 128 keys", 1e-10, 5e-6, {2e-7, 5e-7}, KERNEL_CYCLES}
 
 static const struct kernel_param decode_params[DECODE_N] = {
@@ -159,17 +182,25 @@ static const struct kernel_param decode_params[DECODE_N] = {
                 "width of a head at which a block reads half as fast",
                 64,
                 4096,
-                {256, 1024}, KERNEL_KEPT}, /* not a unit */
+                {256, 1024},
+                KERNEL_KEPT}, /* not a unit */
     [D_OTHER] = {"window_s", "s", "what a window that hides keys adds", 1e-8, 1e-4, {1e-6, 1e-5}, KERNEL_CYCLES},
-    [D_QUERY] = {"sequence_s", "s", "per sequence: cache indices and schedule", 1e-11, 1e-6, {1e-9, 1e-8}, KERNEL_CYCLES},
+    [D_QUERY] =
+        {"sequence_s", "s", "per sequence: cache indices and schedule", 1e-11, 1e-6, {1e-9, 1e-8}, KERNEL_CYCLES},
 };
 
 static const struct kernel_param mla_decode_params[DECODE_N] = {
     DECODE_SHARED,
-    [D_ROOM] = {"sequence_s", "s", "per sequence: cache indices and schedule", 1e-11, 1e-6, {1e-9, 1e-8}, KERNEL_CYCLES},
+    [D_ROOM] =
+        {"sequence_s", "s", "per sequence: cache indices and schedule", 1e-11, 1e-6, {1e-9, 1e-8}, KERNEL_CYCLES},
     [D_OTHER] = {"compute_frac", "fraction", "of the peak rate", 0.02, 1, {0.5, 0.9}, KERNEL_KEPT},
-    [D_QUERY] =
-        {"query_ratio", "ratio", "rate of rotating and laying out queries, to the bandwidth", 0.05, 50, {1, 10}, KERNEL_KEPT},
+    [D_QUERY] = {"query_ratio",
+                 "ratio",
+                 "rate of rotating and laying out queries, to the bandwidth",
+                 0.05,
+                 50,
+                 {1, 10},
+                 KERNEL_KEPT},
 };
 
 /* Features, then per split: blocks in a row, what they read and compute, steps, whether split, partial results. */
