@@ -345,6 +345,10 @@ uint32_t simt_shuffle(const char *site, unsigned mask, uint32_t value, enum simt
     case SIMT_PICK_DOWN: from = self + by < SIMT_LANES ? self + by : self; break;
     case SIMT_PICK_UP: from = self >= by ? self - by : self; break;
     }
+    if (mistake_at(SIMT_WRONG_LANE, site)) {
+        const unsigned beside = (from + 1) % SIMT_LANES; /* one that is not there would be found by itself */
+        if (mask >> beside & 1) from = beside, here.mistaken++;
+    }
     const uint32_t in[2] = {value, from};
     uint32_t out = 0xffffffffu;
     simt_warp(SIMT_SHUFFLE, site, mask, in, sizeof in, &out);
@@ -577,6 +581,10 @@ void simt_launch(const char *name, void (*kernel)(const void *), const void *arg
     if (shared_bytes > SHARED_MAX) {
         fail_launch("%s: %zu bytes of shared memory, %d at most", name, shared_bytes, SHARED_MAX);
         return;
+    }
+    if (shared_bytes >= 4 && mistake_at(SIMT_LESS_SHARED, name)) {
+        r.shared_bytes = shared_bytes -= 4;
+        here.mistaken++;
     }
     r.fibers = calloc(threads, sizeof *r.fibers);
     if (!r.fibers || posix_memalign(&stacks, 64, (size_t)threads * STACK_BYTES) ||

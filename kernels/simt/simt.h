@@ -41,6 +41,8 @@ enum simt_mistake {
     SIMT_SWAP_FIRST,   /* an mma gets registers 1 and 2 of its first factor the other way round */
     SIMT_SWAP_SECOND,  /* registers 0 and 1 of its second */
     SIMT_SHIFT_ROWS,   /* an ldmatrix gets each lane's row from its neighbour */
+    SIMT_WRONG_LANE,   /* a shuffle reads of the lane beside */
+    SIMT_LESS_SHARED,  /* a launch gets 4 bytes of shared memory too little */
     SIMT_MISTAKES_N
 };
 
