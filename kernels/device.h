@@ -108,6 +108,30 @@ KERN_FN uint4 kern_load_once(const void *global) { return __ldcs((const uint4 *)
 #include "kernels/simt/simt.h"
 #endif
 
+/* An fp32 as e4m3, to the nearest, even of two as near; beyond 448 that; NAN 0x7f. By integers, and by a sum whose last
+ * bit is 2^-9 below the smallest normal number, 2^-6. */
+KERN_FN uint32_t kern_one_e4m3(float v)
+{
+    const uint32_t bits = __float_as_uint(v), sign = bits >> 24 & 0x80u, size = bits & 0x7fffffffu;
+    if (size > 0x7f800000u) return sign | 0x7fu;
+    if (size >= 0x43e00000u) return sign | 0x7eu; /* 448 and more */
+    if (size < 0x3c800000u) return sign | (__float_as_uint(__uint_as_float(size) + 16384.0f) & 0xfu);
+    return sign |
+           (((size + 0x7ffffu + (size >> 20 & 1u)) >> 20) - (120u << 3)); /* exponents are biased by 127, and 7 */
+}
+
+/* Two of them, the first in the low byte: an instruction from compute capability 8.9 on. */
+KERN_FN uint32_t kern_pair_e4m3(float low, float high)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+    uint16_t pair;
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
+    return pair;
+#else
+    return kern_one_e4m3(low) | kern_one_e4m3(high) << 8;
+#endif
+}
+
 /* The float that 16 bits of bf16 are; of a pair, its halves. */
 KERN_FN float kern_low_bf16(uint32_t pair) { return __uint_as_float(pair << 16); }
 KERN_FN float kern_high_bf16(uint32_t pair) { return __uint_as_float(pair & 0xffff0000u); }
