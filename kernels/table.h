@@ -19,7 +19,8 @@
     X(kern_mamba2_step)                                                                                                \
     X(kern_mla_decode)                                                                                                 \
     X(kern_moe)                                                                                                        \
-    X(kern_kv_write)
+    X(kern_kv_write)                                                                                                   \
+    X(kern_rope)
 
 #define X(name) extern const struct kern name;
 KERN_TABLE(X)

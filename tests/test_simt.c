@@ -54,6 +54,7 @@ static const struct simt_check_shape SHAPES[] = {
 static const char *const ELSEWHERE[] = {
     "rmsnorm",
     "kv-write",
+    "rope",
 };
 
 static void test_all_have_shapes(void **state)
