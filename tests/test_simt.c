@@ -55,6 +55,7 @@ static const char *const ELSEWHERE[] = {
     "rmsnorm",
     "kv-write",
     "rope",
+    "sample",
 };
 
 static void test_all_have_shapes(void **state)
