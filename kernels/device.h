@@ -32,6 +32,9 @@ enum { KERN_WARP = 32 };
 /* The kernel; at most `threads` threads in a block. */
 #define KERN_GLOBAL(name, type, arg, threads)                                                                          \
     static __global__ void __launch_bounds__(threads) name(const __grid_constant__ type arg)
+/* One whose blocks need not share a processor: it may have all registers. */
+#define KERN_GLOBAL_ALONE(name, type, arg, threads)                                                                    \
+    static __global__ void __launch_bounds__(threads, 1) name(const __grid_constant__ type arg)
 /* The block's shared memory, whose size the launch says. */
 #define KERN_SHARED_MEMORY(name) extern __shared__ __align__(128) unsigned char name[]
 /* grid_x .. of blocks; beyond 48 KiB a block's shared memory has to be asked for (Programming Guide, 20.7). */

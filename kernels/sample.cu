@@ -10,7 +10,7 @@
 enum { BATCH, VOCAB, TOP_K, TOP_P, TEMPERATURE };
 enum { LOGITS, UNIFORMS, TOKENS };
 enum { THREADS = 512, WARPS = THREADS / KERN_WARP, DIGIT = 11, BINS = 1 << DIGIT, BINS_EACH = BINS / THREADS };
-enum { WHOLE = 1000 /* not a unit: top_p that keeps all */, REFUSED = -1 };
+enum { WHOLE = 1000 /* not a unit: top_p that keeps all */, REFUSED = -1, TOKENS_BITS = 20 };
 #define SAMPLE_NONE 0xffffffffu
 
 struct sample_args {
@@ -179,6 +179,18 @@ KERN_FN uint32_t sample_digit(struct sample_shared *s, int p)
     return s->digit;
 }
 
+/* a / b, less than 2^TOKENS_BITS: bit by bit, since a division of 64 bits is a call, which takes registers. */
+KERN_FN uint32_t sample_quotient(uint64_t a, uint64_t b)
+{
+    uint32_t quotient = 0;
+    for (int bit = TOKENS_BITS - 1; bit >= 0; bit--) {
+        if (a < b << bit) continue;
+        a -= b << bit;
+        quotient |= 1u << bit;
+    }
+    return quotient;
+}
+
 /* The cut behind the first k of what is kept, or behind a share p of what it weighs. */
 KERN_FN struct sample_cut sample_cut_to(const struct sample_row *r, struct sample_shared *s, struct sample_cut kept, int k,
                                         int p, bool bf16)
@@ -195,7 +207,7 @@ KERN_FN struct sample_cut sample_cut_to(const struct sample_row *r, struct sampl
         if (digit == SAMPLE_NONE) return kept; /* there are no k */
         cut.key |= digit << shift;
     }
-    cut.ties = (uint32_t)(p ? s->rest / sample_weight_at(r, cut.key, bf16) : s->rest) + 1;
+    cut.ties = (p ? sample_quotient(s->rest, sample_weight_at(r, cut.key, bf16)) : (uint32_t)s->rest) + 1;
     return cut;
 }
 
@@ -306,12 +318,12 @@ KERN_FN void sample_row_of(const struct sample_args *a, unsigned char *shared, b
     sample_draw(&r, s, cut, a->uniforms[blockIdx.x], a->out + blockIdx.x, bf16);
 }
 
-KERN_GLOBAL(sample_bf16, struct sample_args, a, THREADS)
+KERN_GLOBAL_ALONE(sample_bf16, struct sample_args, a, THREADS)
 {
     KERN_SHARED_MEMORY(shared);
     sample_row_of(&a, shared, true);
 }
-KERN_GLOBAL(sample_fp32, struct sample_args, a, THREADS)
+KERN_GLOBAL_ALONE(sample_fp32, struct sample_args, a, THREADS)
 {
     KERN_SHARED_MEMORY(shared);
     sample_row_of(&a, shared, false);

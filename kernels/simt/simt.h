@@ -108,6 +108,7 @@ const struct simt_place *simt_here(void);
     static void name(const void *simt_arg) { name##_body(*(const type *)simt_arg); }                                   \
     enum { name##_threads = (threads) };                                                                               \
     static void name##_body(const type arg)
+#define KERN_GLOBAL_ALONE KERN_GLOBAL
 #define KERN_SHARED_MEMORY(name) unsigned char *const name = (unsigned char *)simt_shared()
 #define KERN_LAUNCH(name, grid_x, grid_y, grid_z, threads, shared, stream, arg)                                        \
     do {                                                                                                               \
