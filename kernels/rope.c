@@ -120,11 +120,10 @@ static const struct kern_variant VARIANTS[] = {
     {.name = "portable", .unit = KERN_UNIT_FP32, .dtypes = BOTH, .run = run_portable},
 };
 
-/* A model of 8 billion parameters, neighbours as pairs of a quarter of a head, fp32. */
+/* A model of 8 billion parameters; neighbours as pairs, a quarter of a head. */
 static const struct kern_point POINTS[] = {
     {{{512, 32, 8, 128, 128, 0, 500000}, KERN_BF16}, true},
     {{{512, 16, 16, 256, 64, 1, 10000}, KERN_BF16}, false},
-    {{{512, 32, 8, 128, 128, 0, 500000}, KERN_FP32}, false},
 };
 
 const struct kern kern_rope = {
