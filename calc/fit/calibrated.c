@@ -25,7 +25,7 @@ struct sums {
 
 /* What was summed for one key, so that a sweep sums each number of rows once. */
 struct memo {
-    double batch, tokens; /* NAN: free */
+    double batch, tokens, others; /* batch NAN: free */
     struct sums sums;
 };
 
@@ -63,7 +63,7 @@ static const struct sym *value_of(const struct step_pass *pass, const struct cal
     case KERNEL_MLA_BMM:
     case KERNEL_MOE: return op->rows;
     case KERNEL_ELEMENTWISE:
-    case KERNEL_COLLECTIVE: return t->bytes;
+    case KERNEL_COLLECTIVE: return op->kind == OP_ALL_TO_ALL ? op->wire_bytes : t->bytes;
     case KERNEL_PREFILL:
     case KERNEL_DECODE:
     case KERNEL_MLA_PREFILL:
@@ -266,13 +266,13 @@ static void add_part(struct calibrated *c, const struct part *p, const struct ca
     }
 }
 
-/* The memo of a key: its own, a free one, or the first of those it may have. The hash mixes the bits of both numbers
+/* The memo of a key: its own, a free one, or the first of those it may have. The hash mixes the bits of its numbers
  * (multiplier: the golden ratio's, Knuth 6.4). */
-static struct memo *memo_of(struct memo *memos, double batch, double tokens)
+static struct memo *memo_of(struct memo *memos, double batch, double tokens, double others)
 {
-    const double parts[] = {batch, tokens};
+    const double parts[] = {batch, tokens, others};
     unsigned long long h = 0;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         unsigned long long bits;
         memcpy(&bits, &parts[i], sizeof bits);
         h = (h ^ bits) * 0x9E3779B97F4A7C15ULL;
@@ -280,7 +280,7 @@ static struct memo *memo_of(struct memo *memos, double batch, double tokens)
     }
     for (size_t i = 0; i < PROBES; i++) {
         struct memo *m = &memos[(h + i) % MEMOS];
-        if (isnan(m->batch) || (m->batch == batch && m->tokens == tokens)) return m;
+        if (isnan(m->batch) || (m->batch == batch && m->tokens == tokens && m->others == others)) return m;
     }
     return &memos[h % MEMOS];
 }
@@ -300,7 +300,7 @@ static struct sums sum_calls(struct calibrated *c, enum step_phase phase, double
     const double *const in[] = {&B, &T, &S, &M};
     const struct call_point at = point_of(p->pass.setup, phase, B, T, S, M);
     const struct call_point points[] = {at}; /* no parts */
-    struct memo *m = memo_of(p->memo, at.batch, at.tokens);
+    struct memo *m = memo_of(p->memo, at.batch, at.tokens, 0);
     if (!(m->batch == at.batch && m->tokens == at.tokens)) {
         struct sums fixed = {0, 0, 0, 0, 0, 0};
         add_part(c, &p->fixed, points, in, &fixed);
@@ -352,11 +352,12 @@ void calibrated_mix_eval(struct calibrated *c, const struct mix *x, double floor
     const struct steps *decode = c->phase[STEP_DECODE].steps, *prefill = c->phase[STEP_PREFILL].steps;
     struct call_point points[1 + MIXED_PARTS];
     mixed_points(x, points);
-    struct memo *m = memo_of(p->memo, mix_sequences(x), mix_tokens(x)); /* all that works on tokens together */
-    if (!(m->batch == mix_sequences(x) && m->tokens == mix_tokens(x))) {
+    const double batch = mix_sequences(x), tokens = mix_tokens(x), others = *x->others_tokens;
+    struct memo *m = memo_of(p->memo, batch, tokens, others); /* all that works on tokens together */
+    if (!(m->batch == batch && m->tokens == tokens && m->others == others)) {
         struct sums fixed = {0, 0, 0, 0, 0, 0};
         add_part(c, &p->fixed, points, mix_sums(x), &fixed);
-        *m = (struct memo){.batch = mix_sequences(x), .tokens = mix_tokens(x), .sums = fixed};
+        *m = (struct memo){.batch = batch, .tokens = tokens, .others = others, .sums = fixed};
     }
     struct sums sums = m->sums;
     add_part(c, &p->moving, points, mix_sums(x), &sums);

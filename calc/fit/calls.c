@@ -24,7 +24,7 @@ struct maker {
     const struct source *source;
     const struct mixer *mixer; /* NULL outside the layers */
     const struct ffn *ffn;
-    double tp;
+    double tp, group, ep; /* ranks of an attention group, of all of them; parts of the experts */
     bool decode;   /* one new token a sequence */
     bool verify;   /* several, which the pass judges */
     bool absorbed; /* latent attention in the latent space */
@@ -195,8 +195,8 @@ static void make_experts(struct call *c, const struct maker *m)
     k->hidden = (double)f->width;
     k->topk = (double)f->experts_per_token;
     k->experts = (double)f->experts;
-    k->tp = m->tp;
-    k->ep = 1;
+    k->tp = m->group / m->ep;
+    k->ep = m->ep;
     k->gated = f->gated;
     k->active_experts = k->routed_rows = k->max_rows = (double)NAN;
     k->element_bytes = element_bytes(m);
@@ -247,6 +247,16 @@ static void make_collective(struct call *c, const struct maker *m)
     take(c, m, want, 1);
 }
 
+/* Tokens to the ranks of their experts and back. */
+static void make_spread(struct call *c, const struct maker *m)
+{
+    const struct source_want want[] = {{"collective/alltoall/", NULL, NULL}};
+    c->kernel.kind = KERNEL_COLLECTIVE;
+    c->kernel.collective = KERNEL_ALL_TO_ALL;
+    c->kernel.ranks = c->kernel.per_node = m->group;
+    take(c, m, want, 1);
+}
+
 static void make_moved(struct call *c, const struct maker *m)
 {
     const struct source_want want[] = {{"elementwise/scale_matrix/", NULL, NULL}};
@@ -268,6 +278,7 @@ static void make_kind(struct call *c, const struct maker *m)
     case OP_CONV: make_scan(c, m, true); break;
     case OP_ALL_REDUCE:
     case OP_ALL_GATHER: make_collective(c, m); break;
+    case OP_ALL_TO_ALL: make_spread(c, m); break;
     case OP_RESIDUAL: c->how = CALL_FUSED; break;
     case OP_KV_WRITE: /* vLLM's and TensorRT-LLM's attention was measured with it */
         if (strcmp(m->source->kernels, "sglang") == 0)
@@ -298,7 +309,6 @@ static void make_kind(struct call *c, const struct maker *m)
     case OP_INDEX:
     case OP_LONG_CONV:
     case OP_MLP:
-    case OP_ALL_TO_ALL:
     case OP_SEND:
     case OP_KINDS: break;
     }
@@ -308,6 +318,7 @@ struct call call_make(const struct step_pass *pass, enum call_pass which, size_t
 {
     const struct cost_op *op = &pass->op[i];
     const bool cached = !pass->setup->uncached;
+    const struct layout w = layout_whole(&pass->setup->layout);
     if (op->part >= 0) which = op->part == MIXED_DECODE ? CALL_DECODE : CALL_PREFILL;
     const struct layer_kind *kind = op->kind_index < 0 ? NULL : &pass->setup->model->kinds[op->kind_index];
     const struct maker m = {.pass = pass,
@@ -316,7 +327,9 @@ struct call call_make(const struct step_pass *pass, enum call_pass which, size_t
                             .source = s,
                             .mixer = kind ? &kind->mixer : NULL,
                             .ffn = kind ? &kind->ffn : NULL,
-                            .tp = (double)layout_whole(&pass->setup->layout).tp,
+                            .tp = (double)w.tp,
+                            .group = (double)layout_group(&w),
+                            .ep = (double)w.ep,
                             .decode = which == CALL_DECODE && cached && pass->setup->pass_tokens <= 1,
                             .verify = which == CALL_VERIFY,
                             .absorbed = which != CALL_PREFILL && cached,
@@ -368,8 +381,10 @@ struct kernel call_at(const struct call *c, const struct call_point *at, double 
         k.m = at->batch * at->tokens;
         k.moved_bytes = bytes;
         break;
-    case KERNEL_COLLECTIVE: /* read and written: the sum twice; the parts of all and the own one */
-        k.payload_bytes = k.collective == KERNEL_ALL_REDUCE ? bytes / 2 : bytes * k.ranks / (k.ranks + 1);
+    case KERNEL_COLLECTIVE: /* read and written: the sum twice; the parts of all and the own one; what is sent */
+        k.payload_bytes = k.collective == KERNEL_ALL_REDUCE   ? bytes / 2
+                          : k.collective == KERNEL_ALL_TO_ALL ? bytes * k.ranks / (k.ranks - 1)
+                                                              : bytes * k.ranks / (k.ranks + 1);
         break;
     case KERNEL_KINDS_N: break;
     }
