@@ -119,9 +119,8 @@ static enum err_code compile(struct arena *a, struct mix_plan *p, const struct c
     add_held(c, &p->mixed.ops, &value[MIX_kv_bytes], &value[MIX_state_bytes]);
     const struct layout w = layout_whole(&u->layout);
     const struct sym *rows = w.sp ? sym_ceil(c, sym_div(c, p->mixed.rows, sym_int(c, w.tp))) : p->mixed.rows;
-    value[MIX_activation_bytes] = u->conventions.activations_uncounted
-                                      ? sym_int(c, 0)
-                                      : step_activation(c, u->model, &p->mixed.ops, rows, NULL);
+    value[MIX_activation_bytes] =
+        u->conventions.activations_uncounted ? sym_int(c, 0) : step_activation(c, u->model, &p->mixed.ops, rows, NULL);
     value[MIX_memory_bytes] = SYM_SUM(c, sym_num(c, weight_bytes + u->beside_bytes), value[MIX_kv_bytes],
                                       value[MIX_state_bytes], value[MIX_activation_bytes]);
     const size_t sums = p->mixed.part[MIXED_DECODE].n + p->mixed.part[MIXED_PREFILL].n + 1; /* and the other groups */
