@@ -215,12 +215,12 @@ enum err_code engine_closed_loop(struct engine_case *c, const struct engine_loop
     const struct made decode = {D, context, 0, 0}, alone = {0, 0, q / P, P};
     const struct made both = {g->mixed && C > 1 ? D : 0, context, q / P, P};
     const double decode_s = kernels_s(c, &decode), both_s = kernels_s(c, &both);
-    const double seen = g->mixed ? fmin(others, after) : others / 2, first = g->mixed ? own : (n + own) / 2;
+    const double seen = g->mixed ? fmin(others, after) : others / 2;
     at_plan(&c->y, &decode, c->groups, decode_v);
     at_plan(&c->y, &alone, c->groups, alone_v);
     *out = (struct engine_closed){
         .token = {g->mixed ? 1 - seen / after : 1, decode_s, seen / after, both_s},
-        .first = {0, decode_s, first, both_s},
+        .first = {0, decode_s, (n + own) / 2, both_s},
         .roofline_decode_s = decode_v[MIX_step_s],
         .roofline_prefill_s = others * alone_v[MIX_step_s] / after,
         .bound_s = bound_s(c, &decode, &alone, n, after),
