@@ -19,15 +19,19 @@ struct bench {
     struct mix_plan *plan;
 };
 
-static void open_bench(struct bench *b, const char *model, const char *hw, enum step_fidelity f)
+static void open_laid_out(struct bench *b, const char *model, const char *hw, enum step_fidelity f, struct layout l)
 {
     struct err e = {0};
     b->arena = arena_open();
     if (model_load(b->arena, model, NULL, 0, &b->model, &e) != ERR_OK) fail_msg("%s", e.text);
     if (hw_load(b->arena, hw, &b->hw, &e) != ERR_OK) fail_msg("%s", e.text);
-    const struct step_setup setup = {
-        .model = &b->model, .hw = &b->hw, .layout = {.tp = 1}, .fidelity = f, .block_tokens = 16};
+    const struct step_setup setup = {.model = &b->model, .hw = &b->hw, .layout = l, .fidelity = f, .block_tokens = 16};
     if (mix_compile(b->arena, &setup, &b->plan, &e) != ERR_OK) fail_msg("%s", e.text);
+}
+
+static void open_bench(struct bench *b, const char *model, const char *hw, enum step_fidelity f)
+{
+    open_laid_out(b, model, hw, f, (struct layout){.tp = 1});
 }
 
 static struct simulate_setup setup_of(const struct bench *b, const struct workload *w, enum simulate_policy p)
@@ -728,20 +732,19 @@ static void simulated(const struct simulate_setup *s, double *ttft_s, double *tp
         ttft_s[i] = simulate_ttft_s(&r.record[i]);
         tpot_s[i] = simulate_tpot_s(&r.record[i]);
     }
-    assert_true(r.growing || s->replicas > 1);
+    assert_true(r.growing || s->groups > 1);
     arena_close(a);
 }
 
 /* vLLM's own times, request by request: one overhead a step, fitted to the median TPOT of every fourth request (and to
  * nothing of TTFT), then medians of the others. The first is of a server that is overloaded, and must be. The second
- * ran attention-DP 2 with experts in 2 parts, which mixed steps do not describe: it is simulated as two whole replicas,
- * so the overhead stands for that too. */
+ * ran two attention groups with experts in two parts. */
 static void test_measured(void **state)
 {
     (void)state;
     static const struct {
         const char *file, *model;
-        int64_t replicas, seqs;
+        int64_t groups, seqs; /* attention groups, and parts of the experts */
         double tpot_within, ttft_within;
     } CASES[] = {{"serving/traces/measured_vllm_rtxpro6000_llama31_8b.csv", "llama-3.1-8b", 1, 128, .1, .2},
                  {"serving/traces/measured_vllm_rtxpro6000_qwen3_30b_a3b_dp2ep2.csv", "qwen3-30b-a3b", 2, 128, .1, 1}};
@@ -751,16 +754,18 @@ static void test_measured(void **state)
         struct workload w;
         struct err e = {0};
         double ttft_s[300], tpot_s[300], low = 0, high = .1;
-        open_bench(&b, CASES[c].model, "rtx-pro-6000-server", STEP_ROOFLINE);
+        open_laid_out(&b, CASES[c].model, "rtx-pro-6000-server", STEP_ROOFLINE,
+                      (struct layout){.tp = 1, .dp = CASES[c].groups, .ep = CASES[c].groups});
         if (!read_measured(b.arena, CASES[c].file, &m)) {
             arena_close(b.arena);
             skip();
         }
         if (workload_read(b.arena, csv_shared(b.arena, CASES[c].file), &w, &e) != ERR_OK) fail_msg("%s", e.text);
         struct simulate_setup s = setup_of(&b, &w, SIMULATE_CHUNKED);
-        s.max_seqs = CASES[c].seqs;
-        s.replicas = CASES[c].replicas;
-        s.route = SIMULATE_LEAST_LOADED;
+        s.groups = CASES[c].groups;
+        s.max_seqs = CASES[c].seqs * s.groups;
+        s.budget_tokens *= s.groups;
+        s.blocks *= s.groups;
         simulated(&s, ttft_s, tpot_s);
         const double floor_tpot = median(tpot_s, m.n, false), floor_ttft = median(ttft_s, m.n, false);
         for (int k = 0; k < 30; k++) {

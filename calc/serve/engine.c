@@ -155,16 +155,26 @@ static void fill(struct mix *x, const struct made *s, double groups)
     mix_others(x, (groups - 1) * mix_tokens(x));
 }
 
-static double kernels_s(struct engine_case *c, const struct made *s)
+static double mix_kernels_s(struct engine_case *c, const struct mix *x)
 {
     double v[MIX_VALUES_N];
     struct calibrated_time t;
-    fill(&c->x, s, c->groups);
-    const bool small = mix_tokens(&c->x) <= (double)c->engine->graph_tokens;
-    const bool graph = small && (s->prompts == 0 || c->engine->graph_mixed);
-    mix_eval(&c->x, v);
-    calibrated_mix_eval(graph ? c->graph : c->eager, &c->x, v[MIX_step_s], &t);
+    const bool small = mix_tokens(x) <= (double)c->engine->graph_tokens;
+    const bool prompts = mix_mean(x, MIXED_PREFILL).sequences > 0;
+    mix_eval(x, v);
+    calibrated_mix_eval(small && (!prompts || c->engine->graph_mixed) ? c->graph : c->eager, x, v[MIX_step_s], &t);
     return t.s;
+}
+
+double engine_mix_s(struct engine_case *c, const struct mix *x, bool overlapped)
+{
+    return engine_step_s(&c->engine->terms, overlapped, mix_kernels_s(c, x));
+}
+
+static double kernels_s(struct engine_case *c, const struct made *s)
+{
+    fill(&c->x, s, c->groups);
+    return mix_kernels_s(c, &c->x);
 }
 
 static void at_plan(struct mix *x, const struct made *s, double groups, double v[MIX_VALUES_N])

@@ -86,6 +86,9 @@ struct engine_closed {
 enum err_code engine_closed_loop(struct engine_case *c, const struct engine_loop *l, struct engine_closed *out,
                                  struct err *e);
 
+/* engine_mix_s -- seconds of a mixed step of the case's bound plan. Cost: that of calibrated_mix_eval. */
+double engine_mix_s(struct engine_case *c, const struct mix *x, bool overlapped);
+
 /* engine_steps_s -- seconds of those steps. engine_step_s -- of one whose kernels take kernels_s. */
 double engine_step_s(const struct engine_terms *t, bool overlapped, double kernels_s);
 double engine_steps_s(const struct engine_terms *t, bool overlapped, const struct engine_steps *s);

@@ -192,6 +192,17 @@ void mix_scale(struct mix *x, enum mixed_part part, double factor)
     for (size_t i = 0; i < x->plan->part[part].n; i++) x->sum[part][i] *= factor;
 }
 
+void mix_share(struct mix *x, double groups)
+{
+    const double all = mix_tokens(x);
+    if (!(groups > 1)) return;
+    for (enum mixed_part k = 0; k < MIXED_PARTS; k++) {
+        const double n = x->sum[k][0];
+        if (n > 0) mix_scale(x, k, ceil(n / groups) / n);
+    }
+    mix_others(x, all - mix_tokens(x));
+}
+
 void mix_others(struct mix *x, double tokens) { *x->others_tokens = tokens; }
 
 void mix_advance(struct mix *x, double n)
