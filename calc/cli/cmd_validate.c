@@ -19,8 +19,8 @@ static const struct option OPTIONS[] = {
      .group = "What",
      .help =
          "measured rows, CSV (ridge list rows); of a directory its *.csv; store: what ridge probe measured; or a table "
-         "of servers: engine,model,system,tp,attention_dp,ep,weights,prompt_tokens,output_tokens,concurrency,"
-         "ttft_ms,tpot_ms"},
+         "of servers: engine, model, system, tp, attention_dp, ep, weights, prompt_tokens, output_tokens, "
+         "concurrency, ttft_ms, tpot_ms"},
     {.name = "device",
      .letter = 'g',
      .kind = OPTION_TEXT,
