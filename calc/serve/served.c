@@ -144,7 +144,9 @@ static enum err_code load_model(struct arena *a, const char *published, struct m
         const size_t tail = strlen(TAILS[i]);
         if (len > tail && strcmp(name + len - tail, TAILS[i]) == 0) name[len -= tail] = '\0';
     }
-    return model_load(a, name, NULL, 0, m, e);
+    if (model_load(a, name, NULL, 0, m, e) == ERR_OK) return ERR_OK;
+    if (e->code != ERR_NOMEM) *e = plain; /* names what was published */
+    return e->code;
 }
 
 /* Formats as tables of servers call them; NULL: as the model's own file says. */
