@@ -135,7 +135,7 @@ static void test_servers(void **state)
     struct served s;
     struct served_group *g;
     struct err e = {0};
-    size_t n;
+    size_t n = 0;
     if (!served_is(a, path)) {
         arena_close(a);
         skip();
