@@ -73,7 +73,7 @@ static const struct option OPTIONS[] = {
     TEXT("efficiency", "NAME|FILE", NULL, "calibrated: parameters of ridge fit"),
     TEXT("framework", "NAME", NULL, "calibrated: whose kernels and steps: vllm, trtllm, sglang or none"),
     TEXT(
-        "server", "NAME[:VERSION]", NULL,
+        "server", "NAME[:VERSION]|FILE", NULL,
         "steps as a server takes them, kernels calibrated and its host fitted to published times: vllm, trtllm, sglang "
         "(vllm:0.12.0: a version whose host does not work beside the device)"),
     {.name = "pool",

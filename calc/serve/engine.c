@@ -87,6 +87,11 @@ static enum err_code unknown(const char *name, struct err *e)
 enum err_code engine_load(struct arena *a, const char *name, struct engine *out, struct err *e)
 {
     struct json j;
+    const size_t len = strlen(name), end = strlen(".json");
+    if (strchr(name, '/') || (len > end && strcmp(name + len - end, ".json") == 0)) {
+        TRY(json_load(a, name, &j, e));
+        return engine_parse(&j, out, e);
+    }
     const char *path = arena_printf(a, "%s%s.json", FOLDER, name);
     if (!path) return err_nomem(e);
     const struct embed_file *f = embed_find(path);

@@ -7,7 +7,8 @@
  *   {"schema": "ridge.engine.1", "engine", "mixed", "budget_tokens", "graph_tokens", "graph_mixed",
  *    "overlapped_from" (a version; "" none), "facts": [sentences with their sources],
  *    "host_s", "factor", "rows", "models",
- *    "errors": [{"kind": "dense"|"experts", "rows", "median_frac", "within_frac", "baseline_frac"}] (models left out),
+ *    "errors": [{"kind": "dense"|"experts", "rows", "fitted_median_frac" (all in the fit),
+ *      and of models left out "median_frac", "within_frac" (of 25 %), "baseline_frac"}],
  *    "source", "date"}
  * Derivation: MODEL.md "Servers". */
 #ifndef RIDGE_SERVE_ENGINE_H
@@ -33,8 +34,9 @@ struct engine {
     const char *file, *source, *date;
 };
 
-/* engine_load -- the built-in one of a name. engine_parse -- of the form above. Errors: ERR_USAGE unknown name, saying
- * which there are; ERR_INPUT naming file and key: missing, of another kind, outside its domain; ERR_NOMEM. */
+/* engine_load -- by path (has '/' or ends in ".json"), else the built-in one of a name. engine_parse -- of the form
+ * above. Errors: ERR_USAGE unknown name, saying which there are; ERR_INPUT naming file and key: missing, of another
+ * kind, outside its domain; ERR_IO; ERR_NOMEM. */
 enum err_code engine_load(struct arena *a, const char *name, struct engine *out, struct err *e);
 enum err_code engine_parse(const struct json *j, struct engine *out, struct err *e);
 
