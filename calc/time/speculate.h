@@ -119,6 +119,17 @@ struct speculate_point {
 void speculate_eval(const struct speculate_setup *s, double B, double T, double S, double M,
                     struct speculate_point *out);
 
+/* A pass of the draft within a step: over `tokens` tokens of a sequence, the first of them at context S. */
+struct speculate_pass {
+    struct step *step;
+    double tokens, S;
+};
+
+/* speculate_passes -- those of a chain of gamma (of the tree where there is one) at context S, in order; how many.
+ * Passes after the first find what those before put into the draft's cache. */
+size_t speculate_passes(const struct speculate_setup *s, int64_t gamma, double S,
+                        struct speculate_pass out[SPECULATE_DEPTH_MAX]);
+
 enum { SPECULATE_BATCH_MAX = 65536 };
 
 /* speculate_pays_until -- the largest batch up to SPECULATE_BATCH_MAX at which the step above is faster than decoding,
