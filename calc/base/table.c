@@ -248,7 +248,8 @@ enum err_code table_select(struct arena *a, const struct table *t, const char *k
             if (chosen[i].key == t->columns[at].key)
                 return err_set(e, ERR_USAGE, "\"%s\": this column is named twice", chosen[i].key);
         chosen[n] = t->columns[at];
-        chosen[n++].flags |= COLUMN_SHOWN;
+        chosen[n].flags |= COLUMN_SHOWN;
+        chosen[n++].flags &= ~(unsigned)COLUMN_SPARE;
         p += part;
         if (*p == '\0') break;
     }

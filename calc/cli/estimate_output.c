@@ -325,9 +325,17 @@ static enum err_code write_phases(struct estimate_sink *s, const struct estimate
     return ERR_OK;
 }
 
-/* What people see of operators with a state: the shown columns, and that. */
-static const char STATEFUL[] = "op,count,flops,weight_bytes,kv_bytes,state_bytes,activation_bytes,"
-                               "intensity_flops_per_byte,time_s,bound_by,share_frac";
+/* What people see of operators with a state: that too. */
+static enum err_code show_state(struct arena *a, struct table *t, struct err *e)
+{
+    struct column *columns = arena_array(a, t->n_columns, sizeof *columns);
+    if (!columns) return err_nomem(e);
+    memcpy(columns, t->columns, t->n_columns * sizeof *columns);
+    for (size_t i = 0; i < t->n_columns; i++)
+        if (strcmp(columns[i].key, "state_bytes") == 0) columns[i].flags |= COLUMN_SHOWN;
+    t->columns = columns;
+    return ERR_OK;
+}
 
 static enum err_code write_ops(struct estimate_sink *s, const struct estimate_request *q,
                                const struct estimate_case *cases, size_t cases_n, struct err *e)
@@ -350,7 +358,7 @@ static enum err_code write_ops(struct estimate_sink *s, const struct estimate_re
         for (size_t i = 0; i < cases_n; i++) {
             struct table of = t;
             if (i) out_char(s->out, '\n');
-            if (!keys && cases[i].state_bytes > 0) TRY(table_select(s->arena, &t, STATEFUL, &of, e));
+            if (!keys && cases[i].state_bytes > 0) TRY(show_state(s->arena, &of, e));
             TRY(write_phases(s, q, &cases[i], &s->rows[i], of, rows[i], n[i], e));
         }
         return ERR_OK;

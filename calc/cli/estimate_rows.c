@@ -192,12 +192,12 @@ static const struct column OP_COLUMNS[] = {
     OPC(wire_bytes, COUNT, BYTES, 0, "sent", "bytes sent to other ranks of the node"),
     OPC(fabric_bytes, COUNT, BYTES, 0, "fabric", "bytes sent to other nodes"),
     OPC(bytes, COUNT, BYTES, 0, "bytes", "weights + KV + state + activations"),
-    OPC(intensity_flops_per_byte, REAL, FLOPS_PER_BYTE, COLUMN_SHOWN, "intensity",
+    OPC(intensity_flops_per_byte, REAL, FLOPS_PER_BYTE, COLUMN_SHOWN | COLUMN_SPARE, "intensity",
         "matrix flops per byte (elementwise ones where there are no others)"),
     OPC(time_s, REAL, SECONDS, COLUMN_SHOWN, "time", "max over resources"),
     OPC(bound_by, STRING, NONE, COLUMN_SHOWN, "by",
         "the resource that binds; calibrated: measured, fused or inside (another kernel), estimated"),
-    OPC(share_frac, REAL, FRAC, COLUMN_SHOWN, "share", "of the phase"),
+    OPC(share_frac, REAL, FRAC, COLUMN_SHOWN | COLUMN_SPARE, "share", "of the phase"),
 };
 
 const struct column *estimate_op_columns(size_t *n)
