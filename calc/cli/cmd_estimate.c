@@ -85,7 +85,8 @@ static const struct option OPTIONS[] = {
              "llama-3.1-8b+layers=4), "
              "eagle or medusa=4 (heads on it), or mtp (its own module)"},
     TEXT("accept", 0, "P,...", NULL,
-         "part of the drafted tokens that is kept when those before them were: 0.8, or by depth 0.9,0.8,0.7"),
+         "part of the drafted tokens that is kept when those before them were: 0.8, by depth 0.9,0.8,0.7, or of a tree "
+         "by depth and rank of a child 0.6/0.2,0.5/0.1"),
     TEXT("gamma", 0, "N|best", "best", "tokens drafted in a row"),
     TEXT("tree", 0, "N,...", NULL,
          "a tree instead of a row: nodes at each depth (1,3,2,1), or children of each node (4x2x1)"),

@@ -268,7 +268,8 @@ static const struct text_row CONVENTIONS[] = {
     {"throughput", "decode only", "batch * copies / step time"},
     {"siblings", "independent",
      "trees: the r-th child of a node is kept with p*(1-p)^(r-1) of its depth's acceptance p, one of k with 1-(1-p)^k; "
-     "a draft's next guesses are in truth kept less often, so a measured tree yields less"},
+     "a draft's next guesses are in truth kept less often, so a measured tree yields less; --accept 0.6/0.2,0.5/0.1: "
+     "parts by depth and rank, as measured"},
     {"bonus", "drawn", "speculation: one token more when no drafted one is refused (--no-bonus, --course: none)"},
     {"expert parts", "the busiest",
      "of --ep parts the one that reads most, as expected; --skew: its tokens over the mean"},

@@ -290,11 +290,17 @@ void estimate_drafting_write(struct out *o, const struct estimate_request *q, co
     put_wrapped(o, line);
     (void)snprintf(line, sizeof line, "accepted %s%s%s; %s%s",
                    text_clean(accept, sizeof accept, d->accept_text, strlen(d->accept_text)),
-                   d->accept.n > 1 ? " by depth" : "", tree, c->speculation.one_pass ? "all drafted in one pass; " : "",
+                   speculate_accept_ranked(&d->accept) ? d->accept.n > 1 ? " by depth and rank" : " by rank"
+                   : d->accept.n > 1                   ? " by depth"
+                                                       : "",
+                   tree, c->speculation.one_pass ? "all drafted in one pass; " : "",
                    d->bonus ? "with the bonus token: one more when none is refused"
                             : "no bonus token: none is added when none is refused");
     put_wrapped(o, line);
-    if (shape)
+    if (shape && speculate_accept_ranked(&d->accept))
+        put_wrapped(o, "siblings: at most one of a node is kept, the r-th with the r-th part of its depth "
+                       "(ridge list conventions)");
+    else if (shape)
         put_wrapped(o, "siblings: independent tries, the r-th of a node kept with p*(1-p)^(r-1), one of k with "
                        "1-(1-p)^k (ridge list conventions)");
     if (c->draft.vocab != c->model.vocab) {
