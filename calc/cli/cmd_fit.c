@@ -91,12 +91,6 @@ static const char *framework_of(const struct measured *m, const struct option_va
     return *first ? first : NULL;
 }
 
-static void show_progress(void *closure, size_t n, size_t of)
-{
-    struct progress *p = closure;
-    progress_show(p, n, of);
-}
-
 /* Rows that can hardly be true are refused before anything is fitted to them: half of them below what bounds them, or
  * all far above. A few below are said. */
 static enum err_code check_rows(struct arena *a, const struct hw *hw, const struct rows *rows, const char **doubt,
@@ -210,7 +204,7 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     TRY(check_rows(a, hw, rows, &doubt, e));
     struct progress bar;
     progress_start(&bar, "rows");
-    const enum err_code code = fit_rows(a, hw, rows, (int)splits, show_progress, &bar, &classes, &n, e);
+    const enum err_code code = fit_rows(a, hw, rows, (int)splits, progress_tell, &bar, &classes, &n, e);
     progress_end(&bar);
     TRY(code);
     if (!n)

@@ -7,6 +7,7 @@
 #include "calc/cli/fit_plot.h"
 #include "calc/cli/model_shapes.h"
 #include "calc/cli/plot.h"
+#include "calc/cli/progress.h"
 #include "calc/cli/store_rows.h"
 #include "calc/cli/validate_model.h"
 #include "calc/fit/validate.h"
@@ -193,7 +194,11 @@ static enum err_code open_fitted(struct arena *a, const struct wanted *w, const 
     if (w->efficiency || w->transfer_from) TRY(transfer(a, hw, f, e));
     const bool own = m->store && !w->efficiency && !w->transfer_from;
     if (own) {
-        TRY(fit_rows(a, hw, &m->rows, FIT_SPLITS, NULL, NULL, &classes, &classes_n, e));
+        struct progress bar;
+        progress_start(&bar, "rows");
+        const enum err_code code = fit_rows(a, hw, &m->rows, FIT_SPLITS, progress_tell, &bar, &classes, &classes_n, e);
+        progress_end(&bar);
+        TRY(code);
         *f = (struct efficiency){.device = hw->key, .classes = classes, .n = classes_n};
     }
     if (own) return measured_notes(a, m, classes, classes_n, notes, n, e);
