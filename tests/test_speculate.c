@@ -319,6 +319,24 @@ static double hang_all(const double *above, int n, const struct speculate_tree *
     return d == t->depth ? 0 : share_out(above, n, 0, (int)t->width[d], below, 0, t, d, p);
 }
 
+/* The expression that is explained is what is computed. */
+static void test_formula(void **state)
+{
+    (void)state;
+    struct arena *arena = arena_open();
+    struct sym_ctx *c = sym_open(arena);
+    for (int bonus = 0; bonus < 2; bonus++)
+        for (int64_t gamma = 1; gamma <= 7; gamma += 2)
+            for (double a = 0.13; a < 1; a += 0.29) {
+                const struct speculate_accept p = constant(a);
+                double v = (double)NAN;
+                const struct sym *e = speculate_tokens_formula(c, sym_num(c, a), sym_int(c, gamma), bonus);
+                assert_true(sym_constant(e, &v));
+                assert_close(v, speculate_tokens(&p, gamma, bonus), 1e-12, "tokens");
+            }
+    arena_close(arena);
+}
+
 /* Nodes as a list: where each hangs and the how-manieth child it is. */
 struct leaf {
     int parent, rank, depth; /* parent -1: the last token */
@@ -868,6 +886,7 @@ int main(void)
         cmocka_unit_test(test_chinchilla),
         cmocka_unit_test(test_chain_against_loop),
         cmocka_unit_test(test_tree_by_rank),
+        cmocka_unit_test(test_formula),
         cmocka_unit_test(test_tree_against_loop),
         cmocka_unit_test(test_nodes_hang_where_they_are_likeliest),
         cmocka_unit_test(test_tree_shapes),

@@ -88,6 +88,12 @@ double speculate_tokens(const struct speculate_accept *a, int64_t gamma, bool bo
     return 1 + speculate_kept(a, bonus ? gamma : gamma - 1);
 }
 
+const struct sym *speculate_tokens_formula(struct sym_ctx *c, const struct sym *a, const struct sym *g, bool bonus)
+{
+    const struct sym *one = sym_int(c, 1), *last = bonus ? sym_add(c, g, one) : g;
+    return sym_div(c, sym_sub(c, one, sym_pow(c, a, last)), sym_sub(c, one, a));
+}
+
 double speculate_speedup(double tokens, double decode_s, double draft_s, double verify_s)
 {
     return tokens * decode_s / (draft_s + verify_s);

@@ -51,6 +51,10 @@ double speculate_accept_child(const struct speculate_accept *a, int64_t depth, i
 double speculate_kept(const struct speculate_accept *a, int64_t gamma);
 double speculate_tokens(const struct speculate_accept *a, int64_t gamma, bool bonus);
 
+/* speculate_tokens_formula -- speculate_tokens of a constant acceptance a as an expression: (1 - a^(g+1))/(1 - a) with
+ * the bonus, (1 - a^g)/(1 - a) without; undefined at a = 1. */
+const struct sym *speculate_tokens_formula(struct sym_ctx *c, const struct sym *a, const struct sym *g, bool bonus);
+
 /* A tree of drafts below the last token: nodes at each depth, or children of each node at each depth (the k best tokens
  * of each head, all combined). A chain of gamma is 1,1,..,1. */
 struct speculate_tree {
