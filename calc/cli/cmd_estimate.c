@@ -240,7 +240,7 @@ static enum err_code open_sink(struct arena *a, const struct option_values *v, c
                               .scenario_json = option_scenario_json(a, v)};
     if (option_get(v, "columns") && !q->by_op &&
         table_select(a, &s->table, option_get(v, "columns"), &s->table, e) != ERR_OK)
-        return err_prepend(e, "--columns: ");
+        return commands_no_column(e);
     if (option_get(v, "plot-kind") && !option_get(v, "plot"))
         return err_set(e, ERR_USAGE, "--plot-kind says what --plot FILE shows; the file is missing");
     TRY(check_picture(v, q, e));

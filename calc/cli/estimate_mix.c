@@ -339,7 +339,7 @@ static enum err_code write_ops(struct arena *a, const struct estimate_request *q
     t.stride_bytes = sizeof *rows;
     t.rows = rows;
     if (option_get(q->options, "columns") && table_select(a, &t, option_get(q->options, "columns"), &t, e) != ERR_OK)
-        return err_prepend(e, "--columns: ");
+        return commands_no_column(e);
     return table_write(&t, format, o, e);
 }
 
@@ -354,7 +354,7 @@ static enum err_code write_rows(struct arena *a, const struct estimate_request *
     const char *keys = option_get(q->options, "columns");
     struct table t = *like;
     if (!keys && q->calibrated && (format == TABLE_TEXT || format == TABLE_MD)) keys = CALIBRATED;
-    if (keys && table_select(a, &t, keys, &t, e) != ERR_OK) return err_prepend(e, "--columns: ");
+    if (keys && table_select(a, &t, keys, &t, e) != ERR_OK) return commands_no_column(e);
     t.rows = rows;
     t.n_rows = n;
     if (format != TABLE_TEXT) return table_write(&t, format, o, e);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "calc/base/text.h"
+#include "calc/cli/commands.h"
 #include "calc/cli/plot.h"
 
 /* ---- text ---- */
@@ -348,7 +349,7 @@ static enum err_code write_ops(struct estimate_sink *s, const struct estimate_re
     t.stride_bytes = sizeof **rows;
     t.schema = "ridge.operators.1";
     const char *keys = option_get(q->options, "columns");
-    if (keys && table_select(s->arena, &t, keys, &t, e) != ERR_OK) return err_prepend(e, "--columns: ");
+    if (keys && table_select(s->arena, &t, keys, &t, e) != ERR_OK) return commands_no_column(e);
     for (size_t i = 0; i < cases_n; i++) {
         if ((s->rows[i].fits || q->ignore_memory) && step_timed(cases[i].step))
             TRY(estimate_ops(s->arena, q, &cases[i], &s->rows[i], &rows[i], &n[i], e));

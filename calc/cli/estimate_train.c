@@ -328,7 +328,7 @@ static enum err_code write_rows(struct arena *a, const struct estimate_request *
                       .scenario_json = option_scenario_json(a, v)};
     if (table_format_parse(option_get(v, "format"), &format, e) != ERR_OK) return err_prepend(e, "--format: ");
     if (option_get(v, "columns") && table_select(a, &t, option_get(v, "columns"), &t, e) != ERR_OK)
-        return err_prepend(e, "--columns: ");
+        return commands_no_column(e);
     TRY(out_open(a, option_get(v, "output"), &o, e));
     for (size_t i = 0; i < cases_n && format == TABLE_TEXT; i++) {
         if (i) out_char(o, '\n');
