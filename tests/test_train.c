@@ -160,6 +160,20 @@ static void test_flops(void **state)
     close_to(one.reduce_s, 1.5 * 2 * 8030261248.0 / 450e9, 1e-12);
     close_to(one.update_s, 8030261248.0 / 4 * (2 + 24 + 2) / 3.35e12, 1e-12);
     arena_close(f.a);
+    /* the flops of a step are those of its copies, however many ranks share each; memory is the sum of what is held */
+    open_plan(&f, "llama-3.1-8b", (struct train_setup){.copies = 4, .tp = 2, .zero = 0});
+    train_eval(f.plan, B, S, &anew);
+    close_to(anew.flops, 4 * 3 * forward, 1e-12);
+    close_to(anew.memory_bytes,
+             anew.memory.param_bytes + anew.memory.grad_bytes + anew.memory.state_bytes + anew.activation_bytes, 1e-15);
+    assert_true(anew.memory.param_bytes > 0 && anew.memory.grad_bytes > 0 && anew.memory.state_bytes > 0);
+    close_to(anew.update_s, anew.memory.param_bytes / 2 * (2 + 24 + 2) / 3.35e12, 1e-12); /* all of it: ZeRO 0 */
+    arena_close(f.a);
+    open_plan(&f, "llama-3.1-8b", (struct train_setup){.copies = 1});
+    train_eval(f.plan, B, S, &anew);
+    assert_true(anew.reduce_s == 0); /* nobody to send to */
+    close_to(anew.update_s, 8030261248.0 * (2 + 24 + 2) / 3.35e12, 1e-12);
+    arena_close(f.a);
     open_plan(&f, "llama-3.1-8b", (struct train_setup){.copies = 4, .recompute = TRAIN_RECOMPUTE_LAYERS});
     train_eval(f.plan, B, S, &anew);
     close_to(anew.backward_s, 3 * anew.forward_s, 1e-12);
