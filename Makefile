@@ -136,7 +136,8 @@ bench: $(BENCHES) ## build and run the benchmarks
 fuzz: $(FUZZERS) ## fuzz the readers of untrusted files with libFuzzer, FUZZ_S seconds each (600)
 	@BUILD=$(BUILD)/fuzz FUZZ_S=$(FUZZ_S) sh tests/fuzz/run.sh $(FUZZERS)
 
-# FILES=: only those that have one of these texts, parted by commas, in their name. SAMPLE=n: so many of the mutants. KEEP=1: go on from the last run.
+# FILES=: only those that have one of these texts, parted by commas, in their name. SAMPLE=n: so many of the mutants.
+# KEEP=1: go on from the last run.
 .PHONY: mutate
 mutate: $(MUT)/run $(MUT)/ridge $(MUT_TESTS) ## flip every number and operator of calc/cost and calc/time; tests must fail (hours)
 	@MUTATE_PART=$(FILES) MUTATE_SAMPLE=$(SAMPLE) MUTATE_KEEP=$(KEEP) MUTATE_SEED=$(SEED) MUTATE_JOBS=$(JOBS) \
