@@ -220,27 +220,14 @@ KERN_GLOBAL(decode_256, struct decode_args, a, THREADS)
 /* One head of one sequence: its splits joined. */
 KERN_GLOBAL(decode_join, struct decode_args, a, THREADS)
 {
-    const size_t step = (size_t)(a.dim + 2);
-    const float *const parts = a.parts + (size_t)blockIdx.x * (size_t)a.splits * step;
-    for (int d = (int)threadIdx.x; d < a.dim; d += THREADS) {
-        float most = -1e30f, sum = 0, v = 0;
-        for (int s = 0; s < a.splits; s++) most = fmaxf(most, parts[(size_t)s * step + (size_t)a.dim]);
-        for (int s = 0; s < a.splits; s++) {
-            const float *const part = parts + (size_t)s * step;
-            const float weight = kern_exp2(part[a.dim] - most);
-            sum += weight * part[a.dim + 1];
-            v += weight * part[d];
-        }
-        a.out[(size_t)blockIdx.x * (size_t)a.dim + (size_t)d] = kern_one_bf16(v / sum);
-    }
+    const size_t row = blockIdx.x;
+    tile_join(a.parts + row * (size_t)a.splits * (size_t)(a.dim + 2), a.splits, a.dim, a.out + row * (size_t)a.dim);
 }
 
 /* -- the launch -- */
 
 static int decode_room(const struct kern_shape *s) { return s->v[DIM] <= 64 ? 64 : s->v[DIM] <= 128 ? 128 : 256; }
 
-/* Chunks of a split and how many splits: the fewest with which the last wave of blocks is as full as with any, within a
- * twentieth. */
 static void decode_plan(const struct kern_shape *s, const struct kern_machine *m, struct decode_args *a)
 {
     const int64_t seen = s->v[WINDOW] && s->v[WINDOW] < s->v[LEN] ? s->v[WINDOW] : s->v[LEN];
@@ -248,20 +235,9 @@ static void decode_plan(const struct kern_shape *s, const struct kern_machine *m
     const int tiles = tile_parts((int)(s->v[HEADS] / s->v[KV_HEADS]), ROWS);
     const double blocks = (double)s->v[BATCH] * (double)s->v[KV_HEADS] * tiles;
     const int beside = (int)(m->shared_bytes / (decode_shared(decode_room(s)) + 1024)); /* not a unit: of the system */
-    const double slots = (double)m->processors * (beside > 0 ? beside : 1);
-    double best = 0;
     a->tiles = tiles;
-    for (int pass = 0; pass < 2; pass++) /* the best share first */
-        for (int n = 1; n <= (most > 1 ? most : 1); n++) {
-            const int each = tile_parts(chunks, n), splits = tile_parts(chunks, each);
-            const double share = blocks * splits / slots / ceil(blocks * splits / slots);
-            if (pass == 0 && share > best) best = share;
-            if (pass == 1 && share >= 0.95 * best) {
-                a->chunks = each;
-                a->splits = splits;
-                return;
-            }
-        }
+    a->chunks = tile_split(chunks, most, blocks, (double)m->processors * (beside > 0 ? beside : 1));
+    a->splits = tile_parts(chunks, a->chunks);
 }
 
 static size_t decode_scratch(const struct kern_shape *s, const struct kern_machine *m)
