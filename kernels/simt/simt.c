@@ -422,6 +422,10 @@ void simt_copy_16(const char *site, void *shared, const void *global, int valid)
     if ((uintptr_t)shared % 16) fail_here("%s: the target of a copy is not aligned to 16 bytes", site);
     if (valid && (uintptr_t)global % 16) fail_here("%s: the source of a copy is not aligned to 16 bytes", site);
     if (f->copies_n == COPIES_MAX) fail_here("%s: more than %d copies under way", site, COPIES_MAX);
+    if (valid && mistake_at(SIMT_FAR_COPY, site)) {
+        global = (const unsigned char *)global + 16;
+        here.mistaken++;
+    }
     const struct copy c = {shared, global, valid, f->group};
     f->copies[f->copies_n++] = c;
     if (here.config.order == SIMT_FORWARD)

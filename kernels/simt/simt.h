@@ -43,6 +43,7 @@ enum simt_mistake {
     SIMT_SHIFT_ROWS,   /* an ldmatrix gets each lane's row from its neighbour */
     SIMT_WRONG_LANE,   /* a shuffle reads of the lane beside */
     SIMT_LESS_SHARED,  /* a launch gets 4 bytes of shared memory too little */
+    SIMT_FAR_COPY,     /* an asynchronous copy reads 16 bytes further on, at last beyond the end */
     SIMT_MISTAKES_N
 };
 
