@@ -64,19 +64,11 @@ static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
     return 6;
 }
 
-/* The pages in random order (Fisher and Yates). */
+/* The pages in random order. */
 static void fill(const struct kern_call *c, size_t b, uint64_t seed, void *data)
 {
-    const size_t n = at(c->shape, BATCH) * pages_of(c->shape);
-    int32_t *table = data;
     (void)b;
-    for (size_t i = 0; i < n; i++) table[i] = (int32_t)i;
-    for (size_t i = n - 1; i > 0; i--) {
-        const size_t j = kern_hash(seed, i) % (i + 1);
-        const int32_t swap = table[i];
-        table[i] = table[j];
-        table[j] = swap;
-    }
+    kern_fill_order(data, at(c->shape, BATCH) * pages_of(c->shape), seed);
 }
 
 /* Element of the cache at which head `head` of token `token` of a sequence begins. */

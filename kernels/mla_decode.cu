@@ -3,24 +3,28 @@
  * The query heads of a sequence are the rows of the products, 16, 32 or 64 of them a block, padded with zeros; the row
  * of a token, latent and rope part, meets all of them while it is in shared memory, first as the key, then its latent
  * as the value. A sequence is cut into splits, as many as fill the card; a block walks its split in chunks of 32 tokens
- * that come by asynchronous copies into two stages. Of a chunk its eight warps first take scores, 32 heads (16 where
+ * that come by asynchronous copies into two stages; rows of a chunk are looked up in the page table a chunk ahead of
+ * its copies. Of a chunk its eight warps first take scores, 32 heads (16 where
  * there are no more) x 16 tokens over a part of the row each; then each head's lanes add the parts up and soften them,
  * with its running maximum and sum in registers; then every warp adds the weighted values of its columns to sums in
  * registers, 512 columns at most. Of splits a second kernel joins the sums.
  * Weights lie in place of the first part of the scores: a weight depends, by the maximum, on all scores of its row. */
 #include "kernels/attend_tile.h"
 
-enum { BATCH, LEN, HEADS, RANK, ROPE };
+enum { BATCH, LEN, HEADS, RANK, ROPE, PAGE };
 enum { CHUNK = 32, WARPS = 8, THREADS = 256, LINE = 64 /* elements of 128 bytes */, RANK_MAX = 512 };
+enum { SIDE = LINE / TILE_PIECE }; /* threads that copy a row: those of a block a chunk's */
 enum { TILES_MAX = 2, COLUMNS_MAX = 16, SCORES_MAX = 8 };
 enum { SPLITS_MAX = 128, SPLIT_LEAST = 2 /* chunks */ };
 
 struct mla_args {
     const uint16_t *q, *cache;
+    const int32_t *table;
     uint16_t *out;
-    float *parts; /* [batch][heads][splits][rank + 2]: weighted values, maximum, sum */
-    int len, heads, tiles, row, rank, room, splits, chunks; /* room: of a row in shared memory; chunks: of a split */
-    float scale;                                            /* of powers of two */
+    float *parts;                           /* [batch][heads][splits][rank + 2]: weighted values, maximum, sum */
+    int len, heads, tiles, row, rank, room; /* room: of a row in shared memory */
+    int page, pages, splits, chunks;        /* pages of a sequence, chunks of a split */
+    float scale;                            /* of powers of two */
 };
 
 /* Of `rows` heads: tiles of 16 that a warp has; warps one below the other; parts of a score. */
@@ -35,14 +39,20 @@ KERN_BOTH int mla_shared(int rows, int room)
     return (2 * CHUNK + rows) * room * 2 + mla_depths(rows) * mla_scores(rows) + rows * 3 * 4;
 }
 
-/* Starts the copy of `rows` rows from row `first` on, of which `there` are there. */
-KERN_FN void mla_fetch(unsigned char *tile, const uint16_t *from, size_t first, int rows, int there, int row, int room)
+/* Row of the cache that a token has; 0 beyond the end, which is not read. */
+KERN_FN uint32_t mla_row(const struct mla_args *a, int sequence, int token, int to)
 {
-    enum { SIDE = LINE / TILE_PIECE };
-    KERN_UNROLL_LOOP
-    for (int r = (int)threadIdx.x / SIDE; r < rows; r += THREADS / SIDE)
-        for (int piece = (int)threadIdx.x % SIDE; piece < room / TILE_PIECE; piece += SIDE)
-            tile_fetch(tile_at(tile, r, piece, room), from, (first + (size_t)r) * (size_t)row, piece, row, r < there);
+    if (token >= to) return 0;
+    const uint32_t page = (uint32_t)a->table[(size_t)sequence * (size_t)a->pages + (size_t)(token / a->page)];
+    return page * (uint32_t)a->page + (uint32_t)(token % a->page);
+}
+
+/* Starts this thread's share, one of eight, of the copy of a row. */
+KERN_FN void mla_fetch(const struct mla_args *a, unsigned char *tile, int r, const uint16_t *from, size_t row,
+                       bool there)
+{
+    for (int piece = (int)threadIdx.x % SIDE; piece < a->room / TILE_PIECE; piece += SIDE)
+        tile_fetch(tile_at(tile, r, piece, a->room), from, row * (size_t)a->row, piece, a->row, there);
 }
 
 /* Where two neighbours of a part of scores lie: eight rows in different banks. */
@@ -227,11 +237,11 @@ KERN_FN void mla_block(const struct mla_args *a, unsigned char *shared, int rows
     unsigned char *const queries = shared + 2 * stage_bytes, *const scores = queries + rows * a->room * 2;
     float *const shrinks = (float *)(void *)(scores + mla_depths(rows) * mla_scores(rows));
     const int split = (int)blockIdx.x % a->splits, tile = (int)blockIdx.x / a->splits % a->tiles;
-    const size_t sequence = (size_t)((int)blockIdx.x / a->splits / a->tiles);
+    const int sequence = (int)blockIdx.x / a->splits / a->tiles, own = (int)threadIdx.x / SIDE;
     const int from = split * a->chunks * CHUNK, to = tile_min(a->len, from + a->chunks * CHUNK);
     const int chunks = tile_parts(to - from, CHUNK), heads = tile_min(a->heads - tile * rows, rows);
-    const size_t query = sequence * (size_t)a->heads + (size_t)(tile * rows);
-    const size_t token = sequence * (size_t)a->len + (size_t)from;
+    const size_t query = (size_t)sequence * (size_t)a->heads + (size_t)(tile * rows);
+    uint32_t ahead = mla_row(a, sequence, from + own, to); /* of this thread's token in the chunk fetched next */
     struct mla_state st = {-1e30f, 0};
     float out[TILES_MAX][COLUMNS_MAX][4];
     KERN_UNROLL_LOOP
@@ -239,18 +249,19 @@ KERN_FN void mla_block(const struct mla_args *a, unsigned char *shared, int rows
         KERN_UNROLL_LOOP
         for (int j = 0; j < mla_columns(rows) * 2; j++) out[t][j][0] = out[t][j][1] = out[t][j][2] = out[t][j][3] = 0;
     }
-    mla_fetch(queries, a->q, query, rows, heads, a->row, a->room);
-    mla_fetch(shared, a->cache, token, CHUNK, to - from, a->row, a->room);
+    KERN_UNROLL_LOOP
+    for (int r = own; r < rows; r += CHUNK) mla_fetch(a, queries, r, a->q, query + (size_t)r, r < heads);
+    mla_fetch(a, shared, own, a->cache, ahead, from + own < to);
+    ahead = mla_row(a, sequence, from + CHUNK + own, to);
     kern_copy_commit();
     for (int c = 0; c < chunks; c++) {
         unsigned char *const stage = shared + c % 2 * stage_bytes;
         const int left = to - from - (c + 1) * CHUNK;
         kern_copy_wait(0);
         __syncthreads(); /* chunk c is there for all, and all are done with the other stage and the weights */
-        if (left > 0)
-            mla_fetch(shared + (c + 1) % 2 * stage_bytes, a->cache, token + (size_t)((c + 1) * CHUNK), CHUNK, left,
-                      a->row, a->room);
+        if (left > 0) mla_fetch(a, shared + (c + 1) % 2 * stage_bytes, own, a->cache, ahead, own < left);
         kern_copy_commit();
+        ahead = mla_row(a, sequence, from + (c + 2) * CHUNK + own, to);
         mla_score(queries, stage, scores, steps, a->room, rows);
         __syncthreads();
         mla_soften(&st, scores, shrinks, left + CHUNK, a->scale, rows);
@@ -308,9 +319,12 @@ static size_t mla_scratch(const struct kern_shape *s, const struct kern_machine 
 
 static const char *mla_lacks(const struct kern_machine *m, const struct kern_shape *s)
 {
+    const double page = (double)(s->v[PAGE] ? s->v[PAGE] : s->v[LEN]);
     if (m->capability < 80) return "no bf16 tensor cores: compute capability 8.0 or higher";
     if (s->v[RANK] > RANK_MAX) return "the latent is wider than 512";
     if (m->shared_bytes < mla_shared(mla_rows(s), mla_room(s))) return "too little shared memory for so wide rows";
+    if ((double)s->v[BATCH] * ceil((double)s->v[LEN] / page) * page >= 4294967296.0)
+        return "the cache has more than 2^32 rows";
     if ((double)s->v[BATCH] * (double)s->v[HEADS] * SPLITS_MAX >= 2147483648.0) return "too many blocks";
     return NULL;
 }
@@ -323,13 +337,16 @@ static void mla_run(const struct kern_call *c)
     mla_plan(s, c->machine, &a);
     a.q = (const uint16_t *)c->buffer[0];
     a.cache = (const uint16_t *)c->buffer[1];
-    a.out = (uint16_t *)c->buffer[2];
+    a.table = (const int32_t *)c->buffer[2];
+    a.out = (uint16_t *)c->buffer[3];
     a.parts = (float *)c->scratch;
     a.len = (int)s->v[LEN];
     a.heads = (int)s->v[HEADS];
     a.row = (int)(s->v[RANK] + s->v[ROPE]);
     a.rank = (int)s->v[RANK];
     a.room = mla_room(s);
+    a.page = (int)(s->v[PAGE] ? s->v[PAGE] : s->v[LEN]);
+    a.pages = tile_parts(a.len, a.page);
     a.scale = 1.44269504f / sqrtf((float)a.row); /* exponentials by powers of two */
     const unsigned blocks = (unsigned)s->v[BATCH] * (unsigned)(a.tiles * a.splits);
     if (rows == 16)
@@ -347,10 +364,10 @@ static const struct kern_variant VARIANTS[] = {
 
 /* From 64 MB of cache on: 16 heads, as the share of one of eight cards; 64 and 128, a whole layer; a narrow latent. */
 static const struct kern_point POINTS[] = {
-    {{{16, 8192, 16, 512, 64}, KERN_BF16}, true},    {{{1, 65536, 16, 512, 64}, KERN_BF16}, true},
-    {{{16, 8192, 128, 512, 64}, KERN_BF16}, true},   {{{64, 4096, 128, 512, 64}, KERN_BF16}, false},
-    {{{1, 131072, 128, 512, 64}, KERN_BF16}, false}, {{{64, 4096, 32, 512, 64}, KERN_BF16}, false},
-    {{{32, 8192, 64, 512, 64}, KERN_BF16}, false},   {{{64, 4096, 40, 256, 32}, KERN_BF16}, false},
+    {{{16, 8192, 16, 512, 64, 64}, KERN_BF16}, true},    {{{1, 65536, 16, 512, 64, 64}, KERN_BF16}, true},
+    {{{16, 8192, 128, 512, 64, 64}, KERN_BF16}, true},   {{{64, 4096, 128, 512, 64, 64}, KERN_BF16}, false},
+    {{{1, 131072, 128, 512, 64, 64}, KERN_BF16}, false}, {{{64, 4096, 32, 512, 64, 0}, KERN_BF16}, false},
+    {{{32, 8192, 64, 512, 64, 64}, KERN_BF16}, false},   {{{64, 4096, 40, 256, 32, 16}, KERN_BF16}, false},
 };
 
 const struct kern_cuda kern_cuda_mla_decode = {&kern_mla_decode, VARIANTS, 1, POINTS, sizeof POINTS / sizeof POINTS[0]};
