@@ -489,6 +489,11 @@ int simt_atomic_add_int(int *at, int v)
     return old;
 }
 
+uint32_t kern_scale_bf16(uint32_t pair, uint32_t by)
+{
+    return kern_pair_bf16(bf16_of(pair, 0) * bf16_of(by, 0), bf16_of(pair, 1) * bf16_of(by, 1));
+}
+
 uint32_t kern_pair_bf16(float low, float high) { return kern_bf16_from(low) | (uint32_t)kern_bf16_from(high) << 16; }
 
 /* -- blocks -- */
