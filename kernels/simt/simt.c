@@ -536,9 +536,10 @@ static void say_stuck(const struct run *r)
 
 static void check_guard(const struct run *r)
 {
-    for (size_t i = 0; i < GUARD_BYTES; i++)
-        if (r->shared[r->shared_bytes + i] != GUARD) {
-            fail_launch("%s: shared memory written %zu bytes beyond its end", r->name, i);
+    const size_t end = r->shared_bytes + GUARD_BYTES;
+    for (size_t i = r->shared_bytes; i < end; i++)
+        if (r->shared[i] != GUARD) {
+            fail_launch("%s: shared memory written %zu bytes beyond its end", r->name, i - r->shared_bytes);
             return;
         }
 }
