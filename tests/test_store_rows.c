@@ -77,7 +77,9 @@ static size_t ceilings(struct result *r)
     r[n++] = result_of(11, SECOND, "fma", "compute", 0.11); /* 7e10 */
     r[n++] = result_of(13, SECOND, "fma", "compute", 0.1);  /* 7.7e10, the best */
     r[n] = result_of(17, SECOND, "fma", "compute", 0.05);
-    r[n++].unit = "bf16-dot";                                    /* 1.54e11 */
+    r[n++].unit = "bf16-dot"; /* 1.54e11 */
+    r[n] = result_of(18, SECOND, "fma", "compute", 0.04);
+    r[n++].unit = "int8-dot";                                    /* 1.925e11 */
     r[n++] = result_of(19, SECOND, "stream-read", "read", 0.2);  /* 1.55e10 */
     r[n++] = result_of(23, SECOND, "stream-read", "read", 0.19); /* 1.632e10 */
     r[n] = result_of(29, SECOND, "stream-copy", "bandwidth", 0.1);
@@ -102,7 +104,8 @@ static void check_device(const struct hw *hw)
     assert_near(hw->peak_flops_per_s[HW_FP32_VECTOR], 7.7e10, 1);
     assert_near(hw->peak_flops_per_s[HW_FP16], 7.7e10, 1);
     assert_near(hw->peak_flops_per_s[HW_BF16], 1.54e11, 1);
-    assert_near(hw->peak_flops_per_s[HW_INT8], 1.54e11, 1);
+    assert_near(hw->peak_flops_per_s[HW_INT8], 1.925e11, 1);
+    assert_near(hw->peak_flops_per_s[HW_INT4], 1.54e11, 1);
     assert_near(hw->bandwidth_bytes_per_s, 3.1e9 / 0.19, 1);
     assert_near(hw->l2_bytes, 37e6, 0);
     assert_near(hw->memory_visible_bytes, 6.1e10, 0);
