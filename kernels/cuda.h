@@ -13,8 +13,10 @@
     X(kern_cuda_gemm)                                                                                                  \
     X(kern_cuda_decode_attention)                                                                                      \
     X(kern_cuda_prefill_attention)                                                                                     \
+    X(kern_cuda_mla_decode)                                                                                            \
     X(kern_cuda_int4_matvec)                                                                                           \
     X(kern_cuda_mlp)                                                                                                   \
+    X(kern_cuda_moe)                                                                                                   \
     X(kern_cuda_rmsnorm)                                                                                               \
     X(kern_cuda_kv_write)                                                                                              \
     X(kern_cuda_rope)                                                                                                  \

@@ -95,6 +95,10 @@ static void rows_of_a_call(void **state)
     assert_false(shape_is(&d.v[0], &r));
     r = (struct row){.kernel = d.v[1].kernel, .dtype = "bf16"};
     assert_true(shape_is(&d.v[1], &r));
+    r.kv_dtype = "fp8"; /* another cache */
+    assert_false(shape_is(&d.v[1], &r));
+    r.dtype = r.kv_dtype, r.kv_dtype = "bf16";
+    assert_true(shape_is(&d.v[1], &r));
     r.kernel.window = 512;
     assert_false(shape_is(&d.v[1], &r));
 }

@@ -36,7 +36,8 @@ enum err_code shapes_of_model(struct arena *a, const struct model *m, const stru
  * that is expected and not known (experts that a batch touches) is NAN. */
 bool shape_number(const struct kernel *k, size_t i, const char **name, double *value);
 
-/* shape_is -- whether a row is a measurement of a call: its kind, format and every size that is known. */
+/* shape_is -- whether a row is a measurement of a call: its kind, format (of decoding that of
+ * the cache) and every size that is known. */
 bool shape_is(const struct shape *s, const struct row *r);
 
 #endif
