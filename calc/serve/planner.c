@@ -1,0 +1,447 @@
+#include "calc/serve/planner.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calc/serve/planner_parts.h"
+
+static const char *const VERDICTS[PLANNER_VERDICTS] = {"meets",     "dearer",    "late-ttft", "late-tpot", "late-job",
+                                                       "saturated", "slow-ttft", "slow-tpot", "short",     "illegal"};
+
+const char *planner_verdict_name(enum planner_verdict v) { return VERDICTS[v]; }
+
+/* -- which is better -- */
+
+static int rising(double a, double b) { return a < b ? -1 : a > b ? 1 : 0; }
+
+/* Changes of precision: none before some. */
+static int changes(const struct planner_request *q, const struct planner_plan *x)
+{
+    const struct planner_format *f = &q->format[x->format];
+    return (f->weights != NULL) + (f->kv != NULL);
+}
+
+int planner_order(const struct planner_request *q, const struct planner_plan *a, const struct planner_plan *b)
+{
+    const double pa = a->cost.usd_per_h, pb = b->cost.usd_per_h;
+    int r = isnan(pa) - isnan(pb);
+    if (!r && !isnan(pa)) r = rising(pa, pb);
+    if (!r) r = rising((double)a->gpus, (double)b->gpus);
+    if (!r) r = changes(q, a) - changes(q, b);
+    if (!r && q->aim == PLANNER_JOB) r = rising(a->point.makespan_s, b->point.makespan_s);
+    const double ra = a->point.saturation_per_s * (double)a->layout.replicas,
+                 rb = b->point.saturation_per_s * (double)b->layout.replicas;
+    if (!r) r = rising(rb, ra);
+    if (!r) r = rising(a->point.tpot_s, b->point.tpot_s);
+    const int64_t x[] = {a->layout.replicas, a->layout.pp,       a->layout.dp,      a->layout.ep, a->seqs,
+                         a->step_tokens,     (int64_t)a->device, (int64_t)a->format};
+    const int64_t y[] = {b->layout.replicas, b->layout.pp,       b->layout.dp,      b->layout.ep, b->seqs,
+                         b->step_tokens,     (int64_t)b->device, (int64_t)b->format};
+    for (size_t i = 0; !r && i < sizeof x / sizeof *x; i++) r = x[i] < y[i] ? -1 : x[i] > y[i];
+    return r;
+}
+
+/* -- one device and precision -- */
+
+/* A unit under limits, from as many copies as the bound asks for. */
+struct entry {
+    size_t unit;
+    struct planner_plan plan; /* memory known; of one copy */
+    int64_t copies_least, copies_most;
+};
+
+struct search {
+    struct planner *p;
+    struct planner_result *out;
+    struct planner_unit *unit;
+    size_t units_n, units_room;
+    struct entry *entry;
+    size_t entries_n, entries_room;
+    struct planner_plan best; /* of the pair */
+    bool found;
+};
+
+static void tally(struct search *s, size_t device, const struct planner_plan *plan, enum planner_verdict v, int64_t n)
+{
+    struct planner_tally *t = &s->out->tally[device][v];
+    if (n <= 0) return;
+    const bool nearer = t->n == 0 || plan->miss < t->nearest.miss;
+    t->n += (size_t)n;
+    s->out->candidates += (size_t)n;
+    if (!nearer) return;
+    t->nearest = *plan;
+    t->nearest.verdict = v;
+}
+
+static enum err_code grow(struct arena *a, void **at, size_t n, size_t *room, size_t size, struct err *e)
+{
+    if (n < *room) return ERR_OK;
+    const size_t more = *room ? 2 * *room : 256; /* not a unit */
+    void *next = arena_array(a, more, size);
+    if (!next) return err_nomem(e);
+    if (n) memcpy(next, *at, n * size);
+    *at = next;
+    *room = more;
+    return ERR_OK;
+}
+
+static int64_t settings_n(const struct planner_request *q)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < q->seqs_n; i++)
+        for (size_t k = 0; k < q->step_tokens_n; k++) n += q->seqs[i] <= q->step_tokens[k];
+    return n;
+}
+
+/* Copies that there are GPUs for, or as many as are kept; 0 none. */
+static void copies_of(const struct planner_request *q, size_t device, int64_t gpus, int64_t *least, int64_t *most)
+{
+    *least = 1;
+    *most = q->device[device].most / gpus;
+    if (q->like.replicas <= 0) return;
+    *least = q->like.replicas;
+    *most = q->like.replicas <= *most ? q->like.replicas : 0;
+}
+
+static struct planner_plan blank(const struct planner_unit *u)
+{
+    return (struct planner_plan){
+        .device = u->device, .format = u->format, .layout = u->layout, .gpus = u->gpus, .why = u->why};
+}
+
+static void with_copies(const struct planner_request *q, struct planner_plan *plan, const struct planner_unit *u,
+                        int64_t copies)
+{
+    plan->layout.replicas = copies;
+    plan->gpus = u->gpus * copies;
+    plan->rate_per_s = q->traffic.rate_per_s / (double)copies;
+}
+
+/* Copies that the bound asks for. */
+static int64_t copies_for(const struct planner_request *q, double rate_most, int64_t most)
+{
+    if (q->aim == PLANNER_JOB) {
+        const double need = q->requests / (rate_most * q->deadline_s);
+        return need <= 1 ? 1 : need > (double)most ? most + 1 : (int64_t)ceil(need);
+    }
+    const double need = q->traffic.rate_per_s / rate_most;
+    return !(need > 1) ? 1 : need > (double)most ? most + 1 : (int64_t)ceil(need);
+}
+
+/* The limits of one unit that has memory for them. */
+static enum err_code add_entries(struct search *s, const struct planner_unit *u, struct err *e)
+{
+    const struct planner_request *q = s->p->q;
+    int64_t least, most;
+    double last_batch = -1, rate_most = 0;
+    copies_of(q, u->device, u->gpus, &least, &most);
+    for (size_t i = 0; i < q->seqs_n; i++)
+        for (size_t k = 0; k < q->step_tokens_n; k++) {
+            if (q->seqs[i] > q->step_tokens[k]) continue;
+            struct planner_plan plan = blank(u);
+            plan.seqs = q->seqs[i];
+            plan.step_tokens = q->step_tokens[k];
+            TRY(planner_memory(s->p, u, plan.step_tokens, plan.seqs, &plan, e));
+            if (plan.verdict == PLANNER_SHORT) {
+                tally(s, u->device, &plan, PLANNER_SHORT, most - least + 1);
+                continue;
+            }
+            if (plan.batch_most != last_batch) rate_most = planner_rate_most(s->p, u, plan.batch_most);
+            last_batch = plan.batch_most;
+            int64_t from = q->exhaustive ? 1 : copies_for(q, rate_most, most);
+            if (from < least) from = least;
+            if (from > least) {
+                struct planner_plan low = plan;
+                with_copies(q, &low, u, from - 1);
+                low.miss = q->aim == PLANNER_JOB ? q->requests / (rate_most * q->deadline_s) / (double)(from - 1)
+                                                 : low.rate_per_s / rate_most;
+                low.point.saturation_per_s = rate_most;
+                tally(s, u->device, &low, PLANNER_SATURATED, from - least);
+            }
+            if (from > most) continue;
+            TRY(grow(s->p->arena, (void **)&s->entry, s->entries_n, &s->entries_room, sizeof *s->entry, e));
+            s->entry[s->entries_n++] =
+                (struct entry){.unit = (size_t)(u - s->unit), .plan = plan, .copies_least = from, .copies_most = most};
+        }
+    return ERR_OK;
+}
+
+/* Of a unit, what closed forms say of it whatever the limits. */
+static enum err_code screen(struct search *s, const struct planner_unit *u, struct err *e)
+{
+    const struct planner_request *q = s->p->q;
+    const int64_t settings = settings_n(q);
+    int64_t least, most;
+    struct planner_plan plan = blank(u);
+    copies_of(q, u->device, u->gpus, &least, &most);
+    if (most < least) return ERR_OK;
+    const int64_t all = settings * (most - least + 1);
+    if (u->why) {
+        tally(s, u->device, &plan, PLANNER_ILLEGAL, all);
+        return ERR_OK;
+    }
+    const bool serves = q->aim == PLANNER_SERVE && !q->exhaustive;
+    if (serves && u->floor_tpot_s > q->tpot.s) {
+        plan.value_s = u->floor_tpot_s;
+        plan.miss = u->floor_tpot_s / q->tpot.s;
+        tally(s, u->device, &plan, PLANNER_SLOW_TPOT, all);
+        return ERR_OK;
+    }
+    if (serves && u->floor_ttft_s > q->ttft.s) {
+        plan.value_s = u->floor_ttft_s;
+        plan.miss = u->floor_ttft_s / q->ttft.s;
+        tally(s, u->device, &plan, PLANNER_SLOW_TTFT, all);
+        return ERR_OK;
+    }
+    return add_entries(s, u, e);
+}
+
+struct units {
+    struct search *s;
+    size_t device, format;
+    enum err_code code;
+    struct err *e;
+};
+
+static void keep_unit(void *closure, const struct layout *l)
+{
+    struct units *k = closure;
+    struct search *s = k->s;
+    if (k->code != ERR_OK) return;
+    k->code = grow(s->p->arena, (void **)&s->unit, s->units_n, &s->units_room, sizeof *s->unit, k->e);
+    if (k->code != ERR_OK) return;
+    struct planner_unit *u = &s->unit[s->units_n++];
+    struct err why = {0};
+    const struct layout one = layout_whole(l);
+    if (layout_check(s->p->q->format[k->format].model, &one, &why) != ERR_OK) {
+        *u = (struct planner_unit){.device = k->device, .format = k->format, .layout = one};
+        u->gpus = layout_group(&one) * one.pp;
+        u->why = arena_strndup(s->p->arena, why.text, sizeof why.text);
+        if (!u->why) k->code = err_nomem(k->e);
+        return;
+    }
+    k->code = planner_unit_make(s->p, k->device, k->format, l, u, k->e);
+}
+
+/* GPUs of a copy fill a part of a node, or whole nodes. */
+static enum err_code make_units(struct search *s, size_t device, size_t format, struct err *e)
+{
+    const struct planner_request *q = s->p->q;
+    const struct planner_device *d = &q->device[device];
+    struct units k = {.s = s, .device = device, .format = format, .e = e};
+    s->units_n = s->entries_n = 0;
+    for (int64_t g = 1; g <= d->most; g++) {
+        if (g > d->per_node && g % d->per_node != 0) continue;
+        struct layouts_request each = {.model = q->format[format].model,
+                                       .hw = d->hw,
+                                       .gpus = g,
+                                       .per_node = g < d->per_node && d->per_node % g != 0 ? g : d->per_node,
+                                       .like = q->like};
+        each.like.replicas = 1;
+        (void)layouts_each(&each, keep_unit, &k);
+        TRY(k.code);
+    }
+    return ERR_OK;
+}
+
+/* -- solving -- */
+
+static int by_cost(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    const int64_t gx = x->plan.gpus * x->copies_least, gy = y->plan.gpus * y->copies_least;
+    if (gx != gy) return gx < gy ? -1 : 1;
+    if (x->plan.batch_most != y->plan.batch_most) return x->plan.batch_most > y->plan.batch_most ? -1 : 1;
+    if (x->unit != y->unit) return x->unit < y->unit ? -1 : 1;
+    if (x->plan.seqs != y->plan.seqs) return x->plan.seqs < y->plan.seqs ? -1 : 1;
+    return x->plan.step_tokens < y->plan.step_tokens ? -1 : 1;
+}
+
+static enum err_code solve(struct search *s, const struct entry *x, int64_t copies, struct planner_plan *out,
+                           struct err *e)
+{
+    const struct planner_unit *u = &s->unit[x->unit];
+    *out = x->plan;
+    with_copies(s->p->q, out, u, copies);
+    s->out->solved++;
+    return planner_solve(s->p, u, out, e);
+}
+
+static void consider(struct search *s, const struct planner_plan *plan)
+{
+    if (s->found && planner_order(s->p->q, &s->best, plan) <= 0) return;
+    s->best = *plan;
+    s->found = true;
+}
+
+/* The fewest copies that keep every promise: more never break one. Failing counts are the nearest one's verdict. */
+static enum err_code solve_entry(struct search *s, const struct entry *x, struct err *e)
+{
+    const struct planner_unit *u = &s->unit[x->unit];
+    struct planner_plan good, bad;
+    int64_t low = x->copies_least, high = x->copies_most;
+    if (s->found && !s->p->q->exhaustive && s->best.gpus / u->gpus < high) high = s->best.gpus / u->gpus;
+    if (high < low) {
+        tally(s, u->device, &x->plan, PLANNER_DEARER, x->copies_most - low + 1);
+        return ERR_OK;
+    }
+    tally(s, u->device, &x->plan, PLANNER_DEARER, x->copies_most - high);
+    TRY(solve(s, x, low, &good, e));
+    if (good.verdict != PLANNER_MEETS && low < high) {
+        bad = good;
+        TRY(solve(s, x, high, &good, e));
+        if (good.verdict == PLANNER_MEETS) {
+            int64_t fails = low, meets = high;
+            while (meets - fails > 1) {
+                struct planner_plan mid;
+                const int64_t m = fails + (meets - fails) / 2;
+                TRY(solve(s, x, m, &mid, e));
+                if (mid.verdict == PLANNER_MEETS) {
+                    good = mid;
+                    meets = m;
+                } else {
+                    bad = mid;
+                    fails = m;
+                }
+            }
+            tally(s, u->device, &bad, bad.verdict, fails - low + 1);
+            low = meets;
+        }
+    }
+    if (good.verdict != PLANNER_MEETS) {
+        tally(s, u->device, &good, good.verdict, high - low + 1);
+        return ERR_OK;
+    }
+    tally(s, u->device, &good, PLANNER_MEETS, 1);
+    tally(s, u->device, &good, PLANNER_DEARER, high - low);
+    consider(s, &good);
+    return ERR_OK;
+}
+
+/* Every number of copies by itself. */
+static enum err_code solve_all(struct search *s, const struct entry *x, struct err *e)
+{
+    for (int64_t n = x->copies_least; n <= x->copies_most; n++) {
+        struct planner_plan plan;
+        TRY(solve(s, x, n, &plan, e));
+        tally(s, s->unit[x->unit].device, &plan, plan.verdict, 1);
+        if (plan.verdict == PLANNER_MEETS) consider(s, &plan);
+    }
+    return ERR_OK;
+}
+
+static enum err_code search_pair(struct search *s, size_t device, size_t format, struct err *e)
+{
+    s->found = false;
+    TRY(make_units(s, device, format, e));
+    for (size_t i = 0; i < s->units_n; i++) TRY(screen(s, &s->unit[i], e));
+    qsort(s->entry, s->entries_n, sizeof *s->entry, by_cost);
+    for (size_t i = 0; i < s->entries_n; i++)
+        TRY(s->p->q->exhaustive ? solve_all(s, &s->entry[i], e) : solve_entry(s, &s->entry[i], e));
+    if (s->found) s->out->best[s->out->best_n++] = s->best;
+    return ERR_OK;
+}
+
+static enum err_code check(const struct planner_request *q, struct err *e)
+{
+    if (q->devices_n == 0 || q->formats_n == 0 || settings_n(q) == 0)
+        return err_set(e, ERR_RANGE, "nothing to choose from: no step of so many tokens holds so many sequences");
+    if (!(q->traffic.rate_per_s > 0)) return err_set(e, ERR_RANGE, "a plan needs requests: their rate is not above 0");
+    for (size_t d = 0; d < q->devices_n; d++)
+        if (q->device[d].most < 1 || q->device[d].per_node < 1)
+            return err_set(e, ERR_RANGE, "%s: no GPUs to plan with", q->device[d].hw->name);
+    return ERR_OK;
+}
+
+enum err_code planner_search(struct arena *a, const struct planner_request *q, struct planner_result *out,
+                             struct err *e)
+{
+    struct planner p;
+    struct search s = {.p = &p, .out = out};
+    TRY(check(q, e));
+    *out = (struct planner_result){.best = arena_array(a, q->devices_n * q->formats_n, sizeof *out->best),
+                                   .tally = arena_array(a, q->devices_n, sizeof *out->tally)};
+    if (!out->best || !out->tally) return err_nomem(e);
+    memset(out->tally, 0, q->devices_n * sizeof *out->tally);
+    TRY(planner_open(a, q, &p, e));
+    for (size_t d = 0; d < q->devices_n; d++)
+        for (size_t f = 0; f < q->formats_n; f++) TRY(search_pair(&s, d, f, e));
+    /* insertion: a dozen at most */
+    for (size_t i = 1; i < out->best_n; i++)
+        for (size_t k = i; k > 0 && planner_order(q, &out->best[k], &out->best[k - 1]) < 0; k--) {
+            const struct planner_plan t = out->best[k];
+            out->best[k] = out->best[k - 1];
+            out->best[k - 1] = t;
+        }
+    return ERR_OK;
+}
+
+/* -- one plan -- */
+
+static enum err_code open_one(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
+                              struct planner *p, struct planner_unit *u, struct planner_plan *out, struct err *e)
+{
+    struct layout one = plan->layout;
+    one.replicas = 1;
+    TRY(planner_open(a, q, p, e));
+    TRY(planner_unit_make(p, plan->device, plan->format, &one, u, e));
+    *out = blank(u);
+    out->seqs = plan->seqs;
+    out->step_tokens = plan->step_tokens;
+    if (u->why) {
+        out->verdict = PLANNER_ILLEGAL;
+        return ERR_OK;
+    }
+    TRY(planner_memory(p, u, plan->step_tokens, plan->seqs, out, e));
+    with_copies(q, out, u, plan->layout.replicas);
+    return ERR_OK;
+}
+
+enum err_code planner_at(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
+                         struct planner_plan *out, struct err *e)
+{
+    struct planner p;
+    struct planner_unit u;
+    TRY(check(q, e));
+    TRY(open_one(a, q, plan, &p, &u, out, e));
+    return out->verdict == PLANNER_MEETS ? planner_solve(&p, &u, out, e) : ERR_OK;
+}
+
+/* What a step waits for, or what keeps more sequences out. */
+static const char *binder(const struct planner_plan *x, enum planner_verdict breaks)
+{
+    const struct planner_point *o = &x->point;
+    if (breaks == PLANNER_SATURATED && x->batch_most - o->batch < .25 * x->batch_most)
+        return x->memory_binds ? "memory" : "batch cap";
+    if (breaks == PLANNER_LATE_TTFT) return "compute";
+    if (o->link_s > o->compute_s && o->link_s > o->memory_s) return "link";
+    return o->compute_s >= o->memory_s ? "compute" : "memory bandwidth";
+}
+
+enum err_code planner_headroom(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
+                               struct planner_headroom *out, struct err *e)
+{
+    struct planner p;
+    struct planner_unit u;
+    struct planner_plan x, last = *plan;
+    const double copies = (double)plan->layout.replicas;
+    TRY(check(q, e));
+    TRY(open_one(a, q, plan, &p, &u, &x, e));
+    double low = x.rate_per_s, high = fmax(plan->point.saturation_per_s, low * (1 + 1e-9));
+    out->breaks = PLANNER_SATURATED;
+    for (int i = 0; i < 20 && high - low > 2e-3 * high; i++) {
+        x.rate_per_s = (low + high) / 2;
+        TRY(planner_solve(&p, &u, &x, e));
+        if (x.verdict == PLANNER_MEETS) {
+            low = x.rate_per_s;
+            last = x;
+        } else {
+            high = x.rate_per_s;
+            out->breaks = x.verdict;
+        }
+    }
+    out->rate_per_s = low * copies;
+    out->binds = binder(&last, out->breaks);
+    return ERR_OK;
+}

@@ -1,0 +1,87 @@
+/* planner_parts -- what the files of the planner share. */
+#ifndef RIDGE_SERVE_PLANNER_PARTS_H
+#define RIDGE_SERVE_PLANNER_PARTS_H
+
+#include "calc/serve/layouts.h"
+#include "calc/serve/paged.h"
+#include "calc/serve/planner.h"
+#include "calc/serve/pool.h"
+
+/* The times of a plain layout of one copy: tensor parallelism in a node. */
+struct planner_clock {
+    int64_t tp, per_node;
+    struct step *step;
+    struct mix_plan *plan;
+    struct mix mix;
+    struct calibrated *calibrated; /* NULL: floors */
+    struct planner_kept {
+        int64_t step_tokens;
+        struct steady_times *times;
+    } kept[16];
+    size_t kept_n;
+};
+
+/* Of a device and a precision. */
+struct planner_pair {
+    struct step *bound, *floor; /* any layout; floor: of the request's fidelity, roofline where it is calibrated */
+    struct planner_clock *clock[16];
+    size_t clocks_n;
+};
+
+struct planner {
+    struct arena *arena;
+    const struct planner_request *q;
+    struct planner_pair *pair; /* [devices_n][formats_n] */
+    struct source *source;     /* [devices_n], n 0: not opened */
+    const struct pool_engine *engine;
+    const char *note;
+};
+
+enum err_code planner_open(struct arena *a, const struct planner_request *q, struct planner *out, struct err *e);
+struct planner_pair *planner_pair_of(struct planner *p, size_t device, size_t format);
+
+/* planner_clock_of -- opened when first asked for. */
+enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, int64_t tp, int64_t per_node,
+                               struct planner_clock **out, struct err *e);
+
+/* A layout of one copy, whatever is in its steps. */
+struct planner_unit {
+    size_t device, format;
+    struct layout layout; /* whole, one copy */
+    int64_t gpus;
+    const char *why; /* illegal */
+    double weight_bytes;
+    double sequence_bytes, longest_bytes; /* on the fullest GPU: at the mean context, and of the longest request */
+    double floor_tpot_s, floor_ttft_s;
+};
+
+/* planner_unit_make -- memory and floors of a layout. Errors: ERR_NOMEM. */
+enum err_code planner_unit_make(struct planner *p, size_t device, size_t format, const struct layout *l,
+                                struct planner_unit *out, struct err *e);
+
+/* planner_memory -- what an engine with these limits has for the cache, and the sequences of a copy that fit: fields of
+ * *out; SHORT with what is missing. Errors: ERR_RANGE. */
+enum err_code planner_memory(struct planner *p, const struct planner_unit *u, int64_t step_tokens, int64_t seqs,
+                             struct planner_plan *out, struct err *e);
+
+/* planner_rate_most -- no engine serves more requests a second with one copy that holds `batch` sequences: their flops
+ * at the peak, and the bytes of steps as full as they can be. */
+double planner_rate_most(struct planner *p, const struct planner_unit *u, double batch);
+
+/* planner_solve -- point and verdict of a plan whose memory is known, at plan->rate_per_s of a copy. scale: traffic
+ * times this. Errors: as planner_search. */
+enum err_code planner_solve(struct planner *p, const struct planner_unit *u, struct planner_plan *plan, struct err *e);
+
+/* planner_judge -- the verdict of a solved point. */
+void planner_judge(const struct planner_request *q, struct planner_plan *plan);
+
+/* planner_band -- P90 over the median of a whole step, of decode at `batch` and of a prompt, whichever is wider; 1
+ * where times are floors or medians are asked for. All times of a service that is slower by b are those at a rate that
+ * is b times higher, times b. */
+double planner_band(const struct planner *p, const struct planner_clock *c, double batch);
+
+/* planner_queue -- planner_solve for layouts that calc/time/mix.h does not know: steps of prompts and of sequences that
+ * decode as if apart. */
+enum err_code planner_queue(struct planner *p, const struct planner_unit *u, struct planner_plan *plan, struct err *e);
+
+#endif

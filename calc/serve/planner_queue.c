@@ -1,0 +1,161 @@
+/* planner_queue -- the steady state of layouts with stages, attention groups or ranks in several nodes. */
+#include <math.h>
+
+#include "calc/serve/planner_parts.h"
+
+/* Of one attention group: every group has a queue of its own, and all step together. */
+struct group {
+    struct planner *p;
+    const struct planner_unit *u;
+    const struct planner_plan *plan;
+    double ratio; /* calibrated over roofline, of the nearest plain layout */
+    double parts; /* prompts that the passes of a copy take at once: its groups */
+};
+
+struct times {
+    double decode_s, mixed_s; /* a step; one that computes a full piece of prompts as well */
+};
+
+/* Seconds of a layout that was measured nowhere: its floor, times what a plain layout of the same model on the same
+ * device takes over its own floor. */
+static enum err_code ratio_of(struct group *g, double batch, struct err *e)
+{
+    const struct planner_request *q = g->p->q;
+    const struct layout *l = &g->u->layout;
+    g->ratio = 1;
+    if (q->fidelity != PLANNER_CALIBRATED) return ERR_OK;
+    const double domain = q->device[g->u->device].hw->link_domain;
+    const int64_t node = q->device[g->u->device].per_node;
+    int64_t tp = l->tp < node ? l->tp : node;
+    struct planner_clock *c = NULL;
+    if (domain >= 1 && (double)tp > domain && node <= (int64_t)domain) tp = (int64_t)domain;
+    for (; tp >= 1; tp--) {
+        struct err why = {0};
+        const enum err_code code = planner_clock_of(g->p, g->u->device, g->u->format, tp, tp, &c, &why);
+        if (code == ERR_OK) break;
+        if (code != ERR_USAGE && code != ERR_INPUT) return err_set(e, code, "%s", why.text);
+    }
+    if (tp < 1) return ERR_OK;
+    const struct layout plain = {.tp = tp, .per_node = tp};
+    const double B = fmax(1, ceil(batch)), S = ceil(q->traffic.context_tokens);
+    double v[STEP_VALUES_N];
+    struct calibrated_time t;
+    TRY(step_eval_layout(planner_pair_of(g->p, g->u->device, g->u->format)->floor, &plain, B, S, S, 1, v, e));
+    const double floor_s = v[STEP_decode_step_s];
+    calibrated_eval(c->calibrated, STEP_DECODE, 1, &B, &S, &S, NULL, &floor_s, &t);
+    g->ratio = fmax(1, t.s / floor_s) * planner_band(g->p, c, batch);
+    return ERR_OK;
+}
+
+/* At n sequences of a group. */
+static enum err_code times_at(const struct group *g, double n, struct times *out, struct err *e)
+{
+    const struct planner_traffic *t = &g->p->q->traffic;
+    const double piece = fmax(1, (double)g->plan->step_tokens - n), B = fmax(1, n) * g->parts;
+    double v[STEP_VALUES_N], w[STEP_VALUES_N];
+    struct step *s = planner_pair_of(g->p, g->u->device, g->u->format)->floor;
+    TRY(step_eval_layout(s, &g->u->layout, B, fmax(1, ceil(t->prompt_tokens)), ceil(t->context_tokens), 1, v, e));
+    TRY(step_eval_layout(s, &g->u->layout, 1, fmin(piece, fmax(1, ceil(t->prompt_tokens))), 2, 1, w, e));
+    /* a piece costs its part of the prompt, and no less than its own weights */
+    const double whole = v[STEP_prefill_s] * fmin(1, piece / t->prompt_tokens);
+    const double fill = fmax(1, piece / t->prompt_tokens); /* prompts that one step takes */
+    out->decode_s = g->ratio * v[STEP_decode_step_s];
+    out->mixed_s = out->decode_s + g->ratio * fmax(whole, w[STEP_prefill_s]) * fill / (double)g->u->layout.pp;
+    return ERR_OK;
+}
+
+/* Steps a second that add pieces of prompts, at requests a second of a group. */
+static double pieces(const struct group *g, double rate, double n)
+{
+    return rate * g->p->q->traffic.prompt_tokens / fmax(1, (double)g->plan->step_tokens - n);
+}
+
+/* Seconds between two tokens of a sequence, where n decode: mixed steps take their time, the others the rest. */
+static double tpot_of(const struct group *g, const struct times *t, double rate, double n)
+{
+    const double mixed = pieces(g, rate, n), rest = 1 - mixed * t->mixed_s;
+    return rest > 0 ? 1 / (mixed + rest / t->decode_s) : (double)INFINITY;
+}
+
+/* The requests a second at which n sequences are always there: 1 / (steps * decode / n + pieces of a prompt). */
+static double saturation(const struct group *g, const struct times *t, double n)
+{
+    const double steps = fmax(0, g->p->q->traffic.output_tokens - 1), piece = pieces(g, 1, n);
+    const double busy = steps * t->decode_s / n + piece * (t->mixed_s - t->decode_s);
+    return fmin(1 / busy, 1 / (piece * t->mixed_s));
+}
+
+static double normal_above(double frac) { return frac >= .99 ? 2.326 : frac >= .95 ? 1.645 : frac >= .9 ? 1.282 : 0; }
+
+/* Wait of a prompt for those before it (Pollaczek-Khinchine, exponential tail), and its own steps. */
+static void first_token(const struct group *g, const struct times *t, double rate, double n, double frac,
+                        struct planner_point *out)
+{
+    const struct planner_traffic *w = &g->p->q->traffic;
+    const double piece = fmax(1, (double)g->plan->step_tokens - n), busy = pieces(g, rate, n) * t->mixed_s;
+    const double mean = w->prompt_tokens / piece * t->mixed_s;
+    const double scale = mean * (w->arrival_cv2 + w->prompt_cv2) / 2 / (1 - busy);
+    const double first = w->prompts[0] > piece ? 1 : fmin(1, w->prompt_tokens / piece);
+    const double extra = t->mixed_s - t->decode_s;
+    const double long_prompt = planner_quantile(w->prompts, w->n, frac);
+    const double late = busy > 1 - frac ? log(busy / (1 - frac)) * scale : 0;
+    const double rest = 1 - 1 / (double)g->u->layout.pp; /* of a prompt, in the other stages */
+    const double alone = t->decode_s + first * extra;
+    const double through = extra * (double)g->u->layout.pp * rest;
+    out->ttft_mean_s = busy * scale + alone / 2 + fmax(1, w->prompt_tokens / piece) * alone + through;
+    out->ttft_s = late + alone * (frac > .5 ? 1 : .5) + fmax(1, ceil(long_prompt / piece)) * alone + through;
+}
+
+/* Makespan of a job: what is served at saturation, and the last answers, the longest of which runs to its end beside
+ * ever fewer others. */
+static enum err_code job(const struct group *g, double n, double rate_most, struct planner_point *out, struct err *e)
+{
+    const struct planner_request *q = g->p->q;
+    const struct planner_traffic *t = &q->traffic;
+    const double groups = g->parts * (double)g->plan->layout.replicas, each = ceil(q->requests / groups);
+    const double held = fmin(n, each);
+    struct times full, alone;
+    TRY(times_at(g, held, &full, e));
+    TRY(times_at(g, 1, &alone, e));
+    const double longest = planner_quantile(t->outputs, t->n, 1 - 1 / (held + 1));
+    const double begun = held * t->residual_tokens / t->output_tokens;
+    out->tail_s = longest * (full.decode_s + alone.decode_s) / 2;
+    out->makespan_s = fmax(0, each - begun) / rate_most + out->tail_s;
+    return ERR_OK;
+}
+
+enum err_code planner_queue(struct planner *p, const struct planner_unit *u, struct planner_plan *plan, struct err *e)
+{
+    const struct planner_request *q = p->q;
+    struct planner_point *o = &plan->point;
+    const double unknown = (double)NAN;
+    struct group g = {.p = p, .u = u, .plan = plan, .parts = (double)u->layout.dp};
+    const double most = fmax(1, floor(plan->batch_most / g.parts)), rate = plan->rate_per_s / g.parts;
+    struct times t;
+    *o = (struct planner_point){.ttft_s = unknown, .tpot_s = unknown, .makespan_s = unknown, .tail_s = unknown};
+    o->ttft_mean_s = o->tpot_mean_s = o->batch = o->step_s = o->busy_frac = unknown;
+    TRY(ratio_of(&g, most, e));
+    TRY(times_at(&g, most, &t, e));
+    const double full = saturation(&g, &t, most);
+    o->saturation_per_s = full * g.parts;
+    if (q->aim == PLANNER_JOB) TRY(job(&g, most, full, o, e));
+    if (!(rate < full)) return ERR_OK;
+    const double steps = fmax(0, q->traffic.output_tokens - 1);
+    double low = 0, high = most;
+    for (int i = 0; i < 24 && high - low > 1e-3 * high; i++) {
+        const double n = (low + high) / 2;
+        TRY(times_at(&g, n, &t, e));
+        *(rate * steps * tpot_of(&g, &t, rate, n) > n ? &low : &high) = n;
+    }
+    TRY(times_at(&g, high, &t, e));
+    o->batch = high * g.parts;
+    o->step_s = t.decode_s;
+    o->tpot_mean_s = tpot_of(&g, &t, rate, high);
+    o->busy_frac = fmin(1, high + pieces(&g, rate, high) * t.mixed_s);
+    first_token(&g, &t, rate, high, isnan(q->ttft.s) ? .95 : q->ttft.frac, o);
+    const double frac = isnan(q->tpot.s) ? .95 : q->tpot.frac;
+    const double crowd = fmin(most, high + normal_above(frac) * sqrt(high));
+    TRY(times_at(&g, crowd, &t, e));
+    o->tpot_s = fmax(o->tpot_mean_s, tpot_of(&g, &t, rate, crowd));
+    return ERR_OK;
+}
