@@ -226,7 +226,7 @@ static enum err_code list_dtypes(struct listing *l, struct err *e)
 
 static enum err_code list_columns(struct listing *l, struct err *e)
 {
-    enum { TABLES = 10 };
+    enum { TABLES = 11 };
     size_t n[TABLES], all = 0, at = 0;
     const struct column *const of[TABLES] = {estimate_columns(&n[0]),
                                              estimate_op_columns(&n[1]),
@@ -234,12 +234,13 @@ static enum err_code list_columns(struct listing *l, struct err *e)
                                              estimate_train_columns(&n[3]),
                                              compare_columns(&n[4]),
                                              plan_columns(&n[5]),
-                                             simulate_columns(SIMULATE_SUMMARY, &n[6]),
-                                             simulate_columns(SIMULATE_REQUESTS, &n[7]),
-                                             simulate_columns(SIMULATE_STEPS, &n[8]),
-                                             simulate_columns(SIMULATE_STEADY, &n[9])};
-    static const char *const WHERE[TABLES] = {"estimate", "--by-op",  "--mix",    "--train", "compare",
-                                              "plan",     "simulate", "requests", "steps",   "steady"};
+                                             plan_layout_columns(&n[6]),
+                                             simulate_columns(SIMULATE_SUMMARY, &n[7]),
+                                             simulate_columns(SIMULATE_REQUESTS, &n[8]),
+                                             simulate_columns(SIMULATE_STEPS, &n[9]),
+                                             simulate_columns(SIMULATE_STEADY, &n[10])};
+    static const char *const WHERE[TABLES] = {"estimate",  "--by-op",  "--mix",    "--train", "compare", "plan",
+                                              "--layouts", "simulate", "requests", "steps",   "steady"};
     for (size_t t = 0; t < TABLES; t++) all += n[t];
     struct text_row *rows = arena_array(l->arena, all, sizeof *rows);
     if (!rows) return err_nomem(e);

@@ -214,7 +214,10 @@ static void keep_unit(void *closure, const struct layout *l)
     struct planner_unit *u = &s->unit[s->units_n++];
     struct err why = {0};
     const struct layout one = layout_whole(l);
-    if (layout_check(s->p->q->format[k->format].model, &one, &why) != ERR_OK) {
+    const struct planner_request *q = s->p->q;
+    const char *refused = q->refuse ? q->refuse(q->closure, &one) : NULL;
+    if (refused) (void)err_set(&why, ERR_USAGE, "%s", refused);
+    if (refused || layout_check(q->format[k->format].model, &one, &why) != ERR_OK) {
         *u = (struct planner_unit){.device = k->device, .format = k->format, .layout = one};
         u->gpus = layout_group(&one) * one.pp;
         u->why = arena_strndup(s->p->arena, why.text, sizeof why.text);

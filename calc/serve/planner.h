@@ -85,7 +85,9 @@ struct planner_request {
     bool p90;                /* calibrated: times are the P90 of the band, not its median */
     const char *framework;   /* calibrated; NULL: of the device */
     double utilization_frac; /* of the device's memory that an engine takes; NAN: the engine's default */
-    bool exhaustive;         /* solve every candidate that is legal: what pruning must agree with */
+    const char *(*refuse)(void *closure, const struct layout *l); /* why an engine does not run it; NULL: it does */
+    void *closure;
+    bool exhaustive; /* solve every candidate that is legal: what pruning must agree with */
 };
 
 /* ---- answer ---- */

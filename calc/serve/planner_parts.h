@@ -75,6 +75,10 @@ enum err_code planner_solve(struct planner *p, const struct planner_unit *u, str
 /* planner_judge -- the verdict of a solved point. */
 void planner_judge(const struct planner_request *q, struct planner_plan *plan);
 
+/* planner_blocks -- of the cache of one copy: its pool, at the bytes that a token of a sequence of mean context has;
+ * the longest sequence at least. */
+int64_t planner_blocks(const struct planner *p, const struct planner_unit *u, const struct planner_plan *plan);
+
 /* planner_band -- P90 over the median of a whole step, of decode at `batch` and of a prompt, whichever is wider; 1
  * where times are floors or medians are asked for. All times of a service that is slower by b are those at a rate that
  * is b times higher, times b. */

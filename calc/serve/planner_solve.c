@@ -35,6 +35,15 @@ static enum err_code times_of(struct planner *p, struct planner_clock *c, int64_
     return ERR_OK;
 }
 
+int64_t planner_blocks(const struct planner *p, const struct planner_unit *u, const struct planner_plan *plan)
+{
+    const struct planner_traffic *t = &p->q->traffic;
+    const double block = (double)p->engine->block_tokens;
+    const double room = u->sequence_bytes > 0 ? plan->pool_bytes / u->sequence_bytes : (double)plan->seqs;
+    const double blocks = floor(room * (ceil(t->context_tokens) + block / 2) / block);
+    return (int64_t)fmin(fmax(blocks, ceil((double)t->longest_tokens / block) + 1), PAGED_BLOCKS_MAX);
+}
+
 /* Demands of a decode step, for what binds; and how busy time is shared, by the time of a prompt alone and of a
  * request's part of decode steps. */
 static void demands(struct planner *p, const struct planner_unit *u, double batch, double busy_frac,
@@ -65,16 +74,13 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, stru
     struct planner_clock *c;
     struct steady_result r;
     TRY(planner_clock_of(p, u->device, u->format, u->layout.tp, u->layout.per_node, &c, e));
-    const double band = planner_band(p, c, plan->batch_most), block = (double)p->engine->block_tokens;
-    const double room = u->sequence_bytes > 0 ? plan->pool_bytes / u->sequence_bytes : (double)plan->seqs;
-    const double blocks =
-        fmax(floor(room * (ceil(t->context_tokens) + block / 2) / block), ceil((double)t->longest_tokens / block) + 1);
+    const double band = planner_band(p, c, plan->batch_most);
     struct steady_setup s = {.plan = c->plan,
                              .calibrated = c->calibrated,
                              .policy = SIMULATE_CHUNKED,
                              .budget_tokens = plan->step_tokens,
                              .max_seqs = plan->seqs < plan->step_tokens ? plan->seqs : plan->step_tokens,
-                             .blocks = (int64_t)fmin(blocks, PAGED_BLOCKS_MAX),
+                             .blocks = planner_blocks(p, u, plan),
                              .block_tokens = p->engine->block_tokens,
                              .replicas = 1,
                              .lengths = &t->lengths,
