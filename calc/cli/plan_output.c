@@ -106,7 +106,7 @@ static const char *reason(struct arena *a, const struct plan_case *c, const stru
         return arena_printf(a, "TTFT %s %s > %s at batch %.0f", part(&q->ttft), units_format_time(is, x->value_s),
                             units_format_time(may, q->ttft.s), ceil(x->point.batch));
     case PLANNER_LATE_JOB:
-        return arena_printf(a, "takes %s, %.3g times the deadline", units_format_time(is, x->value_s), x->miss);
+        return arena_printf(a, "takes %s, %.3f times the deadline", units_format_time(is, x->value_s), x->miss);
     case PLANNER_SATURATED:
         return arena_printf(a, "saturates at %.4g of %.4g requests/s",
                             x->point.saturation_per_s * (double)x->layout.replicas,
@@ -431,60 +431,71 @@ enum err_code plan_emit(struct arena *a, const struct plan_case *c, struct out *
     return ERR_OK;
 }
 
+/* The nearest of all devices that fail so; NULL: none does. */
+static const struct planner_plan *nearest(const struct plan_case *c, enum planner_verdict v)
+{
+    const struct planner_plan *near = NULL;
+    for (size_t d = 0; d < c->request.devices_n; d++) {
+        const struct planner_tally *t = &c->result.tally[d][v];
+        if (t->n && (!near || t->nearest.miss < near->miss)) near = &t->nearest;
+    }
+    return near;
+}
+
+static size_t count_of(const struct plan_case *c, enum planner_verdict v)
+{
+    size_t n = 0;
+    for (size_t d = 0; d < c->request.devices_n; d++) n += c->result.tally[d][v].n;
+    return n;
+}
+
+static enum err_code too_slow(const char *what, const char *which, double promised_s, double floor_s, const char *by,
+                              const char *where, struct err *e)
+{
+    char is[UNITS_TEXT_MAX], may[UNITS_TEXT_MAX];
+    return err_set(e, ERR_NO,
+                   "no plan: %s within %s is forbidden by %s: %s alone takes %s at least on %s, whatever the engine",
+                   what, units_format_time(may, promised_s), by, which, units_format_time(is, floor_s), where);
+}
+
+static enum err_code too_late(const char *what, double promised_s, double value_s, double floor_s, const char *by,
+                              const char *where, struct err *e)
+{
+    char is[UNITS_TEXT_MAX], may[UNITS_TEXT_MAX], least[UNITS_TEXT_MAX];
+    return err_set(e, ERR_NO,
+                   "no plan: the nearest, %s, has a %s of %s, and %s are promised; no engine there is below %s (%s)",
+                   where, what, units_format_time(is, value_s), units_format_time(may, promised_s),
+                   units_format_time(least, floor_s), by);
+}
+
 enum err_code plan_none(const struct plan_case *c, struct err *e)
 {
-    const struct planner_request *q = &c->request;
-    size_t n[PLANNER_VERDICTS] = {0};
-    const struct planner_plan *near[PLANNER_VERDICTS] = {0};
-    char is[UNITS_TEXT_MAX], may[UNITS_TEXT_MAX];
-    for (size_t d = 0; d < q->devices_n; d++)
-        for (int k = 0; k < PLANNER_VERDICTS; k++) {
-            const struct planner_tally *t = &c->result.tally[d][k];
-            n[k] += t->n;
-            if (t->n && (!near[k] || t->nearest.miss < near[k]->miss)) near[k] = &t->nearest;
-        }
     static const enum planner_verdict FIRST[] = {PLANNER_LATE_TPOT, PLANNER_LATE_TTFT, PLANNER_LATE_JOB,
                                                  PLANNER_SATURATED, PLANNER_SLOW_TPOT, PLANNER_SLOW_TTFT,
                                                  PLANNER_SHORT,     PLANNER_ILLEGAL};
-    enum planner_verdict k = PLANNER_ILLEGAL;
-    for (size_t i = sizeof FIRST / sizeof *FIRST; i-- > 0;)
-        if (n[FIRST[i]]) k = FIRST[i];
-    const struct planner_plan *x = near[k];
+    const struct planner_request *q = &c->request;
+    const struct planner_plan *x = NULL;
+    char is[UNITS_TEXT_MAX], may[UNITS_TEXT_MAX], where[96];
+    for (size_t i = 0; !x && i < sizeof FIRST / sizeof *FIRST; i++) x = nearest(c, FIRST[i]);
+    if (x && x->verdict == PLANNER_SLOW_TPOT && count_of(c, PLANNER_SLOW_TTFT) > count_of(c, PLANNER_SLOW_TPOT))
+        x = nearest(c, PLANNER_SLOW_TTFT);
     if (!x) return err_set(e, ERR_NO, "no plan: no layout of so many GPUs has those numbers");
-    const char *device = c->device[x->device].hw->key;
-    const long long gpus = (long long)x->gpus;
-    const double copies = (double)x->layout.replicas;
-    switch (k) {
-    case PLANNER_SLOW_TPOT:
-        return err_set(
-            e, ERR_NO,
-            "no plan: TPOT within %s is forbidden by bandwidth, compute and links: the least time of a decode "
-            "step alone is %s, on %lld x %s, whatever the engine",
-            units_format_time(may, q->tpot.s), units_format_time(is, x->value_s), gpus, device);
-    case PLANNER_SLOW_TTFT:
-        return err_set(
-            e, ERR_NO,
-            "no plan: TTFT within %s is forbidden by compute, bandwidth and links: the least time of a prompt "
-            "alone is %s, on %lld x %s, whatever the engine",
-            units_format_time(may, q->ttft.s), units_format_time(is, x->value_s), gpus, device);
+    (void)snprintf(where, sizeof where, "%lld x %s", (long long)x->gpus, c->device[x->device].hw->key);
+    switch (x->verdict) {
+    case PLANNER_SLOW_TPOT: return too_slow("TPOT", "a decode step", q->tpot.s, x->value_s, x->floor_tpot_by, where, e);
+    case PLANNER_SLOW_TTFT: return too_slow("TTFT", "a prompt", q->ttft.s, x->value_s, x->floor_ttft_by, where, e);
+    case PLANNER_LATE_TPOT: return too_late("TPOT", q->tpot.s, x->value_s, x->floor_tpot_s, x->floor_tpot_by, where, e);
+    case PLANNER_LATE_TTFT: return too_late("TTFT", q->ttft.s, x->value_s, x->floor_ttft_s, x->floor_ttft_by, where, e);
     case PLANNER_SATURATED:
-        return err_set(
-            e, ERR_NO,
-            "no plan: the rate is above saturation: %.4g requests/s come, and what comes nearest, %lld x %s, "
-            "serves %.4g",
-            q->traffic.rate_per_s, gpus, device, x->point.saturation_per_s * copies);
-    case PLANNER_LATE_TPOT:
-        return err_set(e, ERR_NO, "no plan: the nearest, %lld x %s, has a TPOT of %s, promised are %s", gpus, device,
-                       units_format_time(is, x->value_s), units_format_time(may, q->tpot.s));
-    case PLANNER_LATE_TTFT:
-        return err_set(e, ERR_NO, "no plan: the nearest, %lld x %s, has a TTFT of %s, promised are %s", gpus, device,
-                       units_format_time(is, x->value_s), units_format_time(may, q->ttft.s));
+        return err_set(e, ERR_NO,
+                       "no plan: the rate is above saturation: %.4g requests/s come, and the nearest, %s, serves %.4g",
+                       q->traffic.rate_per_s, where, x->point.saturation_per_s * (double)x->layout.replicas);
     case PLANNER_LATE_JOB:
-        return err_set(e, ERR_NO, "no plan: the nearest, %lld x %s, takes %s, the deadline is %s", gpus, device,
+        return err_set(e, ERR_NO, "no plan: the nearest, %s, takes %s, the deadline is %s", where,
                        units_format_time(is, x->value_s), units_format_time(may, q->deadline_s));
     case PLANNER_SHORT:
-        return err_set(e, ERR_NO, "no plan: nothing fits; the nearest, %lld x %s, needs %s more on every GPU", gpus,
-                       device, units_format_bytes(is, x->miss));
+        return err_set(e, ERR_NO, "no plan: nothing fits; the nearest, %s, needs %s more on every GPU", where,
+                       units_format_bytes(is, x->miss));
     case PLANNER_ILLEGAL: return err_set(e, ERR_NO, "no plan: no layout can be: %s", x->why ? x->why : "");
     case PLANNER_MEETS:
     case PLANNER_DEARER:

@@ -24,12 +24,14 @@ static int changes(const struct planner_request *q, const struct planner_plan *x
 
 int planner_order(const struct planner_request *q, const struct planner_plan *a, const struct planner_plan *b)
 {
+    const bool job = q->aim == PLANNER_JOB;
     const double pa = a->cost.usd_per_h, pb = b->cost.usd_per_h;
     int r = isnan(pa) - isnan(pb);
-    if (!r && !isnan(pa)) r = rising(pa, pb);
+    if (!r && !isnan(pa)) r = job ? rising(pa * a->point.makespan_s, pb * b->point.makespan_s) : rising(pa, pb);
+    if (!r && job) r = rising((double)a->gpus * a->point.makespan_s, (double)b->gpus * b->point.makespan_s);
     if (!r) r = rising((double)a->gpus, (double)b->gpus);
     if (!r) r = changes(q, a) - changes(q, b);
-    if (!r && q->aim == PLANNER_JOB) r = rising(a->point.makespan_s, b->point.makespan_s);
+    if (!r && job) r = rising(a->point.makespan_s, b->point.makespan_s);
     const double ra = a->point.saturation_per_s * (double)a->layout.replicas,
                  rb = b->point.saturation_per_s * (double)b->layout.replicas;
     if (!r) r = rising(rb, ra);
@@ -49,6 +51,7 @@ struct entry {
     size_t unit;
     struct planner_plan plan; /* memory known; of one copy */
     int64_t copies_least, copies_most;
+    double cost_least; /* GPUs; of a job GPU seconds: no number of copies needs less */
 };
 
 struct search {
@@ -66,7 +69,7 @@ static void tally(struct search *s, size_t device, const struct planner_plan *pl
 {
     struct planner_tally *t = &s->out->tally[device][v];
     if (n <= 0) return;
-    const bool nearer = t->n == 0 || plan->miss < t->nearest.miss;
+    const bool nearer = t->n == 0 || plan->miss < t->nearest.miss || isnan(t->nearest.miss);
     t->n += (size_t)n;
     s->out->candidates += (size_t)n;
     if (!nearer) return;
@@ -106,8 +109,15 @@ static void copies_of(const struct planner_request *q, size_t device, int64_t gp
 
 static struct planner_plan blank(const struct planner_unit *u)
 {
-    return (struct planner_plan){
-        .device = u->device, .format = u->format, .layout = u->layout, .gpus = u->gpus, .why = u->why};
+    return (struct planner_plan){.device = u->device,
+                                 .format = u->format,
+                                 .layout = u->layout,
+                                 .gpus = u->gpus,
+                                 .why = u->why,
+                                 .floor_tpot_s = u->floor_tpot_s,
+                                 .floor_ttft_s = u->floor_ttft_s,
+                                 .floor_tpot_by = u->floor_tpot_by,
+                                 .floor_ttft_by = u->floor_ttft_by};
 }
 
 static void with_copies(const struct planner_request *q, struct planner_plan *plan, const struct planner_unit *u,
@@ -163,6 +173,8 @@ static enum err_code add_entries(struct search *s, const struct planner_unit *u,
             TRY(grow(s->p->arena, (void **)&s->entry, s->entries_n, &s->entries_room, sizeof *s->entry, e));
             s->entry[s->entries_n++] =
                 (struct entry){.unit = (size_t)(u - s->unit), .plan = plan, .copies_least = from, .copies_most = most};
+            s->entry[s->entries_n - 1].cost_least =
+                q->aim == PLANNER_JOB ? (double)u->gpus * q->requests / rate_most : (double)(u->gpus * from);
         }
     return ERR_OK;
 }
@@ -253,8 +265,7 @@ static enum err_code make_units(struct search *s, size_t device, size_t format, 
 static int by_cost(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
-    const int64_t gx = x->plan.gpus * x->copies_least, gy = y->plan.gpus * y->copies_least;
-    if (gx != gy) return gx < gy ? -1 : 1;
+    if (x->cost_least != y->cost_least) return x->cost_least < y->cost_least ? -1 : 1;
     if (x->plan.batch_most != y->plan.batch_most) return x->plan.batch_most > y->plan.batch_most ? -1 : 1;
     if (x->unit != y->unit) return x->unit < y->unit ? -1 : 1;
     if (x->plan.seqs != y->plan.seqs) return x->plan.seqs < y->plan.seqs ? -1 : 1;
@@ -264,7 +275,7 @@ static int by_cost(const void *a, const void *b)
 static enum err_code solve(struct search *s, const struct entry *x, int64_t copies, struct planner_plan *out,
                            struct err *e)
 {
-    const struct planner_unit *u = &s->unit[x->unit];
+    struct planner_unit *u = &s->unit[x->unit];
     *out = x->plan;
     with_copies(s->p->q, out, u, copies);
     s->out->solved++;
@@ -284,7 +295,9 @@ static enum err_code solve_entry(struct search *s, const struct entry *x, struct
     const struct planner_unit *u = &s->unit[x->unit];
     struct planner_plan good, bad;
     int64_t low = x->copies_least, high = x->copies_most;
-    if (s->found && !s->p->q->exhaustive && s->best.gpus / u->gpus < high) high = s->best.gpus / u->gpus;
+    const bool job = s->p->q->aim == PLANNER_JOB;
+    if (s->found && job && x->cost_least > (double)s->best.gpus * s->best.point.makespan_s) high = 0;
+    if (s->found && !job && s->best.gpus / u->gpus < high) high = s->best.gpus / u->gpus;
     if (high < low) {
         tally(s, u->device, &x->plan, PLANNER_DEARER, x->copies_most - low + 1);
         return ERR_OK;

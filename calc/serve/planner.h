@@ -127,7 +127,9 @@ struct planner_plan {
     enum planner_verdict verdict;
     const char *why; /* of an illegal one */
     double miss;     /* of a failing one: bytes that are missing, or value over promise, or rate over saturation */
-    double value_s;  /* late or slow: the time that is over the promise */
+    double floor_tpot_s, floor_ttft_s;         /* of a step, and of a prompt, alone: nothing is faster */
+    const char *floor_tpot_by, *floor_ttft_by; /* "memory bandwidth", "compute" or "link" */
+    double value_s;                            /* late or slow: the time that is over the promise */
     double weight_bytes, reserve_bytes, pool_bytes, sequence_bytes; /* per GPU; of a sequence at the mean context */
     double batch_most;                                              /* sequences of a copy that memory and seqs allow */
     bool memory_binds;                                              /* memory, not seqs */
@@ -157,8 +159,9 @@ struct planner_result {
 enum err_code planner_search(struct arena *a, const struct planner_request *q, struct planner_result *out,
                              struct err *e);
 
-/* planner_order -- which of two plans is better: cheaper (fewer GPUs where a price is not known), fewer GPUs, more that
- * it can take, shorter TPOT, fewer copies, smaller batch and step; < 0: a. A total order of different plans. */
+/* planner_order -- which of two plans is better: cheaper (a job: in all; fewer GPUs where a price is not known), fewer
+ * GPUs, more that it can take, shorter TPOT, fewer copies, smaller batch and step; < 0: a. A total order of different
+ * plans. */
 int planner_order(const struct planner_request *q, const struct planner_plan *a, const struct planner_plan *b);
 
 /* planner_verdict_name -- "meets", "dearer", "late-ttft", ... */

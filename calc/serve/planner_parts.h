@@ -44,6 +44,19 @@ struct planner_pair *planner_pair_of(struct planner *p, size_t device, size_t fo
 enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, int64_t tp, int64_t per_node,
                                struct planner_clock **out, struct err *e);
 
+/* Floors of a layout that are asked for again and again. */
+struct planner_floors {
+    double decode_s[24]; /* of a step with 2^i sequences in each attention group, at the mean context */
+    size_t decode_n;
+    double prompt_s; /* of the mean prompt alone, in every group */
+    struct {
+        int64_t tokens;
+        double s;
+    } piece[16]; /* of so many tokens of a prompt */
+    size_t pieces_n;
+    double ratio_batch, ratio; /* of calibrated to these, last asked for */
+};
+
 /* A layout of one copy, whatever is in its steps. */
 struct planner_unit {
     size_t device, format;
@@ -53,6 +66,8 @@ struct planner_unit {
     double weight_bytes;
     double sequence_bytes, longest_bytes; /* on the fullest GPU: at the mean context, and of the longest request */
     double floor_tpot_s, floor_ttft_s;
+    const char *floor_tpot_by, *floor_ttft_by;
+    struct planner_floors *floors; /* NULL: not asked for */
 };
 
 /* planner_unit_make -- memory and floors of a layout. Errors: ERR_NOMEM. */
@@ -70,7 +85,7 @@ double planner_rate_most(struct planner *p, const struct planner_unit *u, double
 
 /* planner_solve -- point and verdict of a plan whose memory is known, at plan->rate_per_s of a copy. scale: traffic
  * times this. Errors: as planner_search. */
-enum err_code planner_solve(struct planner *p, const struct planner_unit *u, struct planner_plan *plan, struct err *e);
+enum err_code planner_solve(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e);
 
 /* planner_judge -- the verdict of a solved point. */
 void planner_judge(const struct planner_request *q, struct planner_plan *plan);
@@ -84,8 +99,14 @@ int64_t planner_blocks(const struct planner *p, const struct planner_unit *u, co
  * is b times higher, times b. */
 double planner_band(const struct planner *p, const struct planner_clock *c, double batch);
 
+/* planner_drain -- makespan of `requests` on what holds `held` of them: those that are served at the saturation rate
+ * before the queue is empty, and the answers that are then begun, the longest of which runs to its end beside ever
+ * fewer others, at steps from full_s down to alone_s. */
+void planner_drain(const struct planner_traffic *t, double requests, double held, double rate_most, double full_s,
+                   double alone_s, struct planner_point *out);
+
 /* planner_queue -- planner_solve for layouts that calc/time/mix.h does not know: steps of prompts and of sequences that
  * decode as if apart. */
-enum err_code planner_queue(struct planner *p, const struct planner_unit *u, struct planner_plan *plan, struct err *e);
+enum err_code planner_queue(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e);
 
 #endif

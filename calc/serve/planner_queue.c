@@ -6,10 +6,10 @@
 /* Of one attention group: every group has a queue of its own, and all step together. */
 struct group {
     struct planner *p;
-    const struct planner_unit *u;
+    struct planner_unit *u;
     const struct planner_plan *plan;
-    double ratio; /* calibrated over roofline, of the nearest plain layout */
-    double parts; /* prompts that the passes of a copy take at once: its groups */
+    double parts;   /* prompts that the passes of a copy take at once: its groups */
+    double piece_s; /* floor of a piece of a prompt of step_tokens */
 };
 
 struct times {
@@ -22,13 +22,14 @@ static enum err_code ratio_of(struct group *g, double batch, struct err *e)
 {
     const struct planner_request *q = g->p->q;
     const struct layout *l = &g->u->layout;
-    g->ratio = 1;
+    struct planner_floors *f = g->u->floors;
+    if (f->ratio_batch == batch) return ERR_OK;
+    f->ratio_batch = batch;
+    f->ratio = 1;
     if (q->fidelity != PLANNER_CALIBRATED) return ERR_OK;
-    const double domain = q->device[g->u->device].hw->link_domain;
     const int64_t node = q->device[g->u->device].per_node;
     int64_t tp = l->tp < node ? l->tp : node;
     struct planner_clock *c = NULL;
-    if (domain >= 1 && (double)tp > domain && node <= (int64_t)domain) tp = (int64_t)domain;
     for (; tp >= 1; tp--) {
         struct err why = {0};
         const enum err_code code = planner_clock_of(g->p, g->u->device, g->u->format, tp, tp, &c, &why);
@@ -43,25 +44,62 @@ static enum err_code ratio_of(struct group *g, double batch, struct err *e)
     TRY(step_eval_layout(planner_pair_of(g->p, g->u->device, g->u->format)->floor, &plain, B, S, S, 1, v, e));
     const double floor_s = v[STEP_decode_step_s];
     calibrated_eval(c->calibrated, STEP_DECODE, 1, &B, &S, &S, NULL, &floor_s, &t);
-    g->ratio = fmax(1, t.s / floor_s) * planner_band(g->p, c, batch);
+    /* nobody measured the layout: its band is that of a transfer */
+    const double wider = q->p90 ? source_transfers[SOURCE_OTHER_GENERATION].high : 1;
+    f->ratio = fmax(1, t.s / floor_s) * planner_band(g->p, c, batch) * wider;
     return ERR_OK;
 }
 
-/* At n sequences of a group. */
-static enum err_code times_at(const struct group *g, double n, struct times *out, struct err *e)
+static enum err_code eval(struct group *g, double B, double tokens, double v[STEP_VALUES_N], struct err *e)
 {
-    const struct planner_traffic *t = &g->p->q->traffic;
-    const double piece = fmax(1, (double)g->plan->step_tokens - n), B = fmax(1, n) * g->parts;
-    double v[STEP_VALUES_N], w[STEP_VALUES_N];
     struct step *s = planner_pair_of(g->p, g->u->device, g->u->format)->floor;
-    TRY(step_eval_layout(s, &g->u->layout, B, fmax(1, ceil(t->prompt_tokens)), ceil(t->context_tokens), 1, v, e));
-    TRY(step_eval_layout(s, &g->u->layout, 1, fmin(piece, fmax(1, ceil(t->prompt_tokens))), 2, 1, w, e));
-    /* a piece costs its part of the prompt, and no less than its own weights */
-    const double whole = v[STEP_prefill_s] * fmin(1, piece / t->prompt_tokens);
-    const double fill = fmax(1, piece / t->prompt_tokens); /* prompts that one step takes */
-    out->decode_s = g->ratio * v[STEP_decode_step_s];
-    out->mixed_s = out->decode_s + g->ratio * fmax(whole, w[STEP_prefill_s]) * fill / (double)g->u->layout.pp;
+    return step_eval_layout(s, &g->u->layout, B, fmax(1, ceil(tokens)), ceil(g->p->q->traffic.context_tokens), 1, v, e);
+}
+
+/* Floors up to `most` sequences of a group. */
+static enum err_code open_floors(struct group *g, double most, struct err *e)
+{
+    double v[STEP_VALUES_N];
+    const double prompt = g->p->q->traffic.prompt_tokens;
+    struct planner_floors *f = g->u->floors;
+    if (!f) {
+        f = g->u->floors = arena_alloc(g->p->arena, sizeof *f);
+        if (!f) return err_nomem(e);
+        *f = (struct planner_floors){.ratio_batch = -1};
+    }
+    while (f->decode_n < 2 || (ldexp(1, (int)f->decode_n - 1) < most && f->decode_n < 24)) {
+        TRY(eval(g, ldexp(g->parts, (int)f->decode_n), prompt, v, e));
+        f->decode_s[f->decode_n++] = v[STEP_decode_step_s];
+        f->prompt_s = v[STEP_prefill_s];
+    }
+    for (size_t i = 0; i < f->pieces_n; i++)
+        if (f->piece[i].tokens == g->plan->step_tokens) {
+            g->piece_s = f->piece[i].s;
+            return ERR_OK;
+        }
+    TRY(eval(g, 1, fmin((double)g->plan->step_tokens, prompt), v, e));
+    g->piece_s = v[STEP_prefill_s];
+    if (f->pieces_n == sizeof f->piece / sizeof *f->piece) return ERR_OK;
+    f->piece[f->pieces_n].tokens = g->plan->step_tokens;
+    f->piece[f->pieces_n++].s = g->piece_s;
     return ERR_OK;
+}
+
+/* At n sequences of a group; between powers of two a straight line. */
+static struct times times_at(const struct group *g, double n)
+{
+    const struct planner_floors *f = g->u->floors;
+    const double prompt = g->p->q->traffic.prompt_tokens, piece = fmax(1, (double)g->plan->step_tokens - n);
+    const double at = fmin(log2(fmax(1, n)), (double)(f->decode_n - 1));
+    const size_t i = at >= (double)(f->decode_n - 1) ? f->decode_n - 2 : (size_t)at;
+    const double low = ldexp(1, (int)i), part = fmin(1, (fmax(1, n) - low) / low);
+    const double decode_s = f->decode_s[i] + part * (f->decode_s[i + 1] - f->decode_s[i]);
+    /* a piece costs its part of the prompt, and no less than its own weights */
+    const double whole_s = fmax(f->prompt_s * fmin(1, piece / prompt), g->piece_s);
+    const double fill = fmax(1, piece / prompt); /* prompts that one step takes */
+    struct times t = {.decode_s = f->ratio * decode_s};
+    t.mixed_s = t.decode_s + f->ratio * whole_s * fill / (double)g->u->layout.pp;
+    return t;
 }
 
 /* Steps a second that add pieces of prompts, at requests a second of a group. */
@@ -106,48 +144,34 @@ static void first_token(const struct group *g, const struct times *t, double rat
     out->ttft_s = late + alone * (frac > .5 ? 1 : .5) + fmax(1, ceil(long_prompt / piece)) * alone + through;
 }
 
-/* Makespan of a job: what is served at saturation, and the last answers, the longest of which runs to its end beside
- * ever fewer others. */
-static enum err_code job(const struct group *g, double n, double rate_most, struct planner_point *out, struct err *e)
-{
-    const struct planner_request *q = g->p->q;
-    const struct planner_traffic *t = &q->traffic;
-    const double groups = g->parts * (double)g->plan->layout.replicas, each = ceil(q->requests / groups);
-    const double held = fmin(n, each);
-    struct times full, alone;
-    TRY(times_at(g, held, &full, e));
-    TRY(times_at(g, 1, &alone, e));
-    const double longest = planner_quantile(t->outputs, t->n, 1 - 1 / (held + 1));
-    const double begun = held * t->residual_tokens / t->output_tokens;
-    out->tail_s = longest * (full.decode_s + alone.decode_s) / 2;
-    out->makespan_s = fmax(0, each - begun) / rate_most + out->tail_s;
-    return ERR_OK;
-}
-
-enum err_code planner_queue(struct planner *p, const struct planner_unit *u, struct planner_plan *plan, struct err *e)
+enum err_code planner_queue(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e)
 {
     const struct planner_request *q = p->q;
+    const struct planner_traffic *w = &q->traffic;
     struct planner_point *o = &plan->point;
     const double unknown = (double)NAN;
     struct group g = {.p = p, .u = u, .plan = plan, .parts = (double)u->layout.dp};
     const double most = fmax(1, floor(plan->batch_most / g.parts)), rate = plan->rate_per_s / g.parts;
-    struct times t;
     *o = (struct planner_point){.ttft_s = unknown, .tpot_s = unknown, .makespan_s = unknown, .tail_s = unknown};
     o->ttft_mean_s = o->tpot_mean_s = o->batch = o->step_s = o->busy_frac = unknown;
+    TRY(open_floors(&g, most, e));
     TRY(ratio_of(&g, most, e));
-    TRY(times_at(&g, most, &t, e));
+    struct times t = times_at(&g, most);
     const double full = saturation(&g, &t, most);
     o->saturation_per_s = full * g.parts;
-    if (q->aim == PLANNER_JOB) TRY(job(&g, most, full, o, e));
+    if (q->aim == PLANNER_JOB) {
+        const double each = ceil(q->requests / (g.parts * (double)plan->layout.replicas)), held = fmin(most, each);
+        planner_drain(w, each, held, full, times_at(&g, held).decode_s, times_at(&g, 1).decode_s, o);
+    }
     if (!(rate < full)) return ERR_OK;
-    const double steps = fmax(0, q->traffic.output_tokens - 1);
+    const double steps = fmax(0, w->output_tokens - 1);
     double low = 0, high = most;
-    for (int i = 0; i < 24 && high - low > 1e-3 * high; i++) {
+    for (int i = 0; i < 40 && high - low > 1e-6 * high; i++) {
         const double n = (low + high) / 2;
-        TRY(times_at(&g, n, &t, e));
+        t = times_at(&g, n);
         *(rate * steps * tpot_of(&g, &t, rate, n) > n ? &low : &high) = n;
     }
-    TRY(times_at(&g, high, &t, e));
+    t = times_at(&g, high);
     o->batch = high * g.parts;
     o->step_s = t.decode_s;
     o->tpot_mean_s = tpot_of(&g, &t, rate, high);
@@ -155,7 +179,7 @@ enum err_code planner_queue(struct planner *p, const struct planner_unit *u, str
     first_token(&g, &t, rate, high, isnan(q->ttft.s) ? .95 : q->ttft.frac, o);
     const double frac = isnan(q->tpot.s) ? .95 : q->tpot.frac;
     const double crowd = fmin(most, high + normal_above(frac) * sqrt(high));
-    TRY(times_at(&g, crowd, &t, e));
+    t = times_at(&g, crowd);
     o->tpot_s = fmax(o->tpot_mean_s, tpot_of(&g, &t, rate, crowd));
     return ERR_OK;
 }

@@ -65,6 +65,30 @@ static void demands(struct planner *p, const struct planner_unit *u, double batc
     o->decode_frac = busy_frac - o->prefill_frac;
 }
 
+/* Decode steps of B sequences at contexts S. */
+static enum err_code decode_steps(struct planner_clock *c, size_t n, const double *B, const double *S, double *out,
+                                  struct err *e)
+{
+    struct calibrated_time t[2];
+    double *of[STEP_VALUES_N] = {0};
+    if (n > sizeof t / sizeof *t) return err_set(e, ERR_RANGE, "too many steps at once");
+    of[STEP_decode_step_s] = out;
+    step_eval(c->step, n, B, S, S, NULL, of);
+    if (!c->calibrated) return ERR_OK;
+    calibrated_eval(c->calibrated, STEP_DECODE, n, B, S, S, NULL, out, t);
+    for (size_t i = 0; i < n; i++) out[i] = t[i].s;
+    return ERR_OK;
+}
+
+void planner_drain(const struct planner_traffic *t, double requests, double held, double rate_most, double full_s,
+                   double alone_s, struct planner_point *out)
+{
+    const double longest = planner_quantile(t->outputs, t->n, 1 - 1 / (held + 1));
+    const double begun = held * t->residual_tokens / t->output_tokens;
+    out->tail_s = longest * (full_s + alone_s) / 2;
+    out->makespan_s = fmax(0, requests - begun) / rate_most + out->tail_s;
+}
+
 static enum err_code plain(struct planner *p, const struct planner_unit *u, struct planner_plan *plan, struct err *e)
 {
     const struct planner_request *q = p->q;
@@ -103,11 +127,11 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, stru
     plan->memory_binds = r.by == STEADY_BLOCKS;
     o->busy_frac = r.utilisation;
     if (q->aim == PLANNER_JOB) {
-        s.load = STEADY_OFFLINE;
-        s.requests = ceil(q->requests / copies);
-        TRY(steady_solve(p->arena, &s, &r, e));
-        o->makespan_s = r.span_s * band;
-        o->tail_s = fmax(0, o->makespan_s - s.requests / o->saturation_per_s);
+        const double each = ceil(q->requests / copies), held = fmin(plan->batch_most, each);
+        const double B[] = {fmax(1, floor(held)), 1}, S[] = {ceil(t->context_tokens), ceil(t->context_tokens)};
+        double step_s[2];
+        TRY(decode_steps(c, 2, B, S, step_s, e));
+        planner_drain(t, each, held, o->saturation_per_s, step_s[0] * band, step_s[1] * band, o);
     }
     return ERR_OK;
 }
@@ -138,7 +162,7 @@ void planner_judge(const struct planner_request *q, struct planner_plan *plan)
     }
 }
 
-enum err_code planner_solve(struct planner *p, const struct planner_unit *u, struct planner_plan *plan, struct err *e)
+enum err_code planner_solve(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e)
 {
     const struct planner_request *q = p->q;
     const struct planner_device *d = &q->device[u->device];

@@ -82,6 +82,12 @@ enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, 
     return ERR_OK;
 }
 
+static const char *most(double compute_s, double memory_s, double link_s)
+{
+    if (link_s > compute_s && link_s > memory_s) return "link";
+    return compute_s >= memory_s ? "compute" : "memory bandwidth";
+}
+
 /* A promise on lengths that vary is kept by shorter ones too: only what the shortest of those that count needs. */
 static double prompt_that_counts(const struct planner_traffic *t, double frac)
 {
@@ -105,6 +111,8 @@ enum err_code planner_unit_make(struct planner *p, size_t device, size_t format,
         out->weight_bytes = v[STEP_weight_bytes];
         out->floor_tpot_s = v[STEP_decode_step_s];
         out->floor_ttft_s = v[STEP_prefill_s];
+        out->floor_tpot_by = most(v[STEP_decode_compute_s], v[STEP_decode_memory_s], v[STEP_decode_link_s]);
+        out->floor_ttft_by = most(v[STEP_prefill_compute_s], v[STEP_prefill_memory_s], v[STEP_prefill_link_s]);
         code = step_eval_layout(s, l, 1, 1, ceil(t->context_tokens) + half_block, 1, w, &why);
         out->sequence_bytes = w[STEP_kv_bytes] + w[STEP_state_bytes];
     }
