@@ -62,6 +62,7 @@ struct search {
     struct entry *entry;
     size_t entries_n, entries_room;
     struct planner_plan best; /* of the pair */
+    size_t best_unit;
     bool found;
 };
 
@@ -233,10 +234,11 @@ static void keep_unit(void *closure, const struct layout *l)
         *u = (struct planner_unit){.device = k->device, .format = k->format, .layout = one};
         u->gpus = layout_group(&one) * one.pp;
         u->why = arena_strndup(s->p->arena, why.text, sizeof why.text);
-        if (!u->why) k->code = err_nomem(k->e);
+        k->code = u->why ? screen(s, u, k->e) : err_nomem(k->e);
         return;
     }
     k->code = planner_unit_make(s->p, k->device, k->format, l, u, k->e);
+    if (k->code == ERR_OK) k->code = screen(s, u, k->e); /* while the step is placed so */
 }
 
 /* GPUs of a copy fill a part of a node, or whole nodes. */
@@ -282,10 +284,11 @@ static enum err_code solve(struct search *s, const struct entry *x, int64_t copi
     return planner_solve(s->p, u, out, e);
 }
 
-static void consider(struct search *s, const struct planner_plan *plan)
+static void consider(struct search *s, const struct entry *x, const struct planner_plan *plan)
 {
     if (s->found && planner_order(s->p->q, &s->best, plan) <= 0) return;
     s->best = *plan;
+    s->best_unit = x->unit;
     s->found = true;
 }
 
@@ -331,7 +334,7 @@ static enum err_code solve_entry(struct search *s, const struct entry *x, struct
     }
     tally(s, u->device, &good, PLANNER_MEETS, 1);
     tally(s, u->device, &good, PLANNER_DEARER, high - low);
-    consider(s, &good);
+    consider(s, x, &good);
     return ERR_OK;
 }
 
@@ -342,7 +345,7 @@ static enum err_code solve_all(struct search *s, const struct entry *x, struct e
         struct planner_plan plan;
         TRY(solve(s, x, n, &plan, e));
         tally(s, s->unit[x->unit].device, &plan, plan.verdict, 1);
-        if (plan.verdict == PLANNER_MEETS) consider(s, &plan);
+        if (plan.verdict == PLANNER_MEETS) consider(s, x, &plan);
     }
     return ERR_OK;
 }
@@ -351,11 +354,12 @@ static enum err_code search_pair(struct search *s, size_t device, size_t format,
 {
     s->found = false;
     TRY(make_units(s, device, format, e));
-    for (size_t i = 0; i < s->units_n; i++) TRY(screen(s, &s->unit[i], e));
     qsort(s->entry, s->entries_n, sizeof *s->entry, by_cost);
     for (size_t i = 0; i < s->entries_n; i++)
         TRY(s->p->q->exhaustive ? solve_all(s, &s->entry[i], e) : solve_entry(s, &s->entry[i], e));
-    if (s->found) s->out->best[s->out->best_n++] = s->best;
+    if (!s->found) return ERR_OK;
+    planner_finish(s->p, &s->unit[s->best_unit], &s->best);
+    s->out->best[s->out->best_n++] = s->best;
     return ERR_OK;
 }
 
@@ -421,7 +425,10 @@ enum err_code planner_at(struct arena *a, const struct planner_request *q, const
     struct planner_unit u;
     TRY(check(q, e));
     TRY(open_one(a, q, plan, &p, &u, out, e));
-    return out->verdict == PLANNER_MEETS ? planner_solve(&p, &u, out, e) : ERR_OK;
+    if (out->verdict != PLANNER_MEETS) return ERR_OK;
+    TRY(planner_solve(&p, &u, out, e));
+    planner_finish(&p, &u, out);
+    return ERR_OK;
 }
 
 /* What a step waits for, or what keeps more sequences out. */
@@ -458,6 +465,7 @@ enum err_code planner_headroom(struct arena *a, const struct planner_request *q,
         }
     }
     out->rate_per_s = low * copies;
+    planner_finish(&p, &u, &last);
     out->binds = binder(&last, out->breaks);
     return ERR_OK;
 }

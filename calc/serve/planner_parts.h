@@ -83,9 +83,12 @@ enum err_code planner_memory(struct planner *p, const struct planner_unit *u, in
  * at the peak, and the bytes of steps as full as they can be. */
 double planner_rate_most(struct planner *p, const struct planner_unit *u, double batch);
 
-/* planner_solve -- point and verdict of a plan whose memory is known, at plan->rate_per_s of a copy. scale: traffic
- * times this. Errors: as planner_search. */
+/* planner_solve -- point and verdict of a plan whose memory is known, at plan->rate_per_s of a copy, but not what
+ * planner_finish adds. Errors: as planner_search. */
 enum err_code planner_solve(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e);
+
+/* planner_finish -- what a solved plan costs, and the demands of its steps: for plans that are shown. */
+void planner_finish(struct planner *p, const struct planner_unit *u, struct planner_plan *plan);
 
 /* planner_judge -- the verdict of a solved point. */
 void planner_judge(const struct planner_request *q, struct planner_plan *plan);

@@ -165,13 +165,24 @@ void planner_judge(const struct planner_request *q, struct planner_plan *plan)
 enum err_code planner_solve(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e)
 {
     const struct planner_request *q = p->q;
-    const struct planner_device *d = &q->device[u->device];
+    const double unknown = (double)NAN;
+    struct planner_point *o = &plan->point;
     plan->estimated = q->fidelity == PLANNER_CALIBRATED && !layout_plain(&u->layout);
     TRY(layout_plain(&u->layout) ? plain(p, u, plan, e) : planner_queue(p, u, plan, e));
-    struct planner_point *o = &plan->point;
-    demands(p, u, isnan(o->batch) ? plan->batch_most : o->batch, isnan(o->busy_frac) ? 1 : o->busy_frac, o);
+    o->compute_s = o->memory_s = o->link_s = o->prefill_frac = o->decode_frac = unknown;
+    plan->cost = (struct price_cost){
+        (double)plan->gpus * q->device[u->device].price.usd_per_h, unknown, unknown, unknown, unknown, unknown};
     planner_judge(q, plan);
+    return ERR_OK;
+}
+
+void planner_finish(struct planner *p, const struct planner_unit *u, struct planner_plan *plan)
+{
+    const struct planner_request *q = p->q;
+    const struct planner_device *d = &q->device[u->device];
+    struct planner_point *o = &plan->point;
     const double served = plan->rate_per_s * (double)plan->layout.replicas;
+    demands(p, u, isnan(o->batch) ? plan->batch_most : o->batch, isnan(o->busy_frac) ? 1 : o->busy_frac, o);
     const struct price_use use = {.gpus = (double)plan->gpus,
                                   .usd_per_h = d->price.usd_per_h,
                                   .power_w = d->hw->power_w,
@@ -180,5 +191,4 @@ enum err_code planner_solve(struct planner *p, struct planner_unit *u, struct pl
                                   .in_tok_per_s = served * q->traffic.prompt_tokens,
                                   .out_tok_per_s = served * q->traffic.output_tokens};
     plan->cost = price_cost(&use);
-    return ERR_OK;
 }
