@@ -326,6 +326,12 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
     c->verify = option_get(v, "verify") || (c->trace && q->aim == PLANNER_SERVE);
     if (c->verify && q->aim != PLANNER_SERVE)
         return err_set(e, ERR_USAGE, "--verify simulates requests as they come: not a --job, not --tokens-per-day");
+    for (size_t i = 0; c->has_emit && i < q->formats_n; i++) {
+        const struct layout one = layout_whole(NULL);
+        const struct emit_plan p = {.layout = one, .kv = c->format[i].kv};
+        if (emit_refusal(c->emit, &p))
+            return err_set(e, ERR_USAGE, "--kv %s beside --emit: %s", c->format[i].kv, emit_refusal(c->emit, &p));
+    }
     if (c->has_emit) {
         q->refuse = refuse;
         q->closure = c;

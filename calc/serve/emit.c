@@ -26,6 +26,8 @@ const char *emit_refusal(enum emit_engine engine, const struct emit_plan *p)
 {
     const struct layout *l = &p->layout;
     const int64_t group = layout_group(l);
+    if (p->kv && strcmp(p->kv, "fp8") != 0)
+        return "of narrower formats the three engines keep their cache in fp8 alone";
     switch (engine) {
     case EMIT_VLLM:
         if (p->experts && l->ep > 1 && l->ep != group)

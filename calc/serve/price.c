@@ -42,7 +42,9 @@ enum err_code price_read(struct arena *a, const char *path, struct price_list **
         struct hw hw;
         char clean[64];
         const char *name = text_clean(clean, sizeof clean, key, strlen(key));
-        if (hw_load(a, key, &hw, e) != ERR_OK) return err_prepend(e, "%s: ", root.file);
+        struct err why = {0};
+        const enum err_code code = hw_load(a, key, &hw, &why);
+        if (code != ERR_OK) return err_set(e, code == ERR_NOMEM ? code : ERR_INPUT, "%s: %s", root.file, why.text);
         for (size_t k = 0; k < i; k++)
             if (strcmp(l->key[k], hw.key) == 0)
                 return err_set(e, ERR_INPUT, "%s: %s: a second price of %s", root.file, name, hw.key);
