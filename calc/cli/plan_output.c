@@ -289,8 +289,9 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
              f->weights ? f->weights : "as stored", f->kv ? f->kv : "as stored", (long long)x->seqs,
              (long long)x->step_tokens);
     if (q->aim == PLANNER_SERVE)
-        put_line(o, "TTFT %s, TPOT %s; %.3g sequences in flight a copy, %.0f %% busy", units_format_time(s, p->ttft_s),
-                 units_format_time(t, p->tpot_s), p->batch, 100 * p->busy_frac);
+        put_line(o, "TTFT %s, TPOT %s; %.3g sequences in flight a copy; %.0f %% of the rate that saturates it",
+                 units_format_time(s, p->ttft_s), units_format_time(t, p->tpot_s), p->batch,
+                 100 * x->rate_per_s / p->saturation_per_s);
     if (q->aim == PLANNER_JOB)
         put_line(o, "done in %s, of it %s for the last answers; %s for all", units_format_time(s, p->makespan_s),
                  units_format_time(t, p->tail_s), money(u, x->cost.usd_per_h * p->makespan_s / 3600));
@@ -310,10 +311,11 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
         put_line(o, "to go further: %s", advice(h));
     }
     if (c->verified.n)
-        put_line(o, "simulated, %zu requests: TTFT %s, TPOT %s: %s%s", c->verified.n,
-                 units_format_time(s, c->verified.ttft_s), units_format_time(t, c->verified.tpot_s),
-                 c->verified.keeps ? "keeps its promises" : "does not keep its promises",
-                 c->added ? ", after copies were added for it" : "");
+        put_line(o, "simulated, %zu requests: TTFT %s, TPOT %s: keeps its promises", c->verified.n,
+                 units_format_time(s, c->verified.ttft_s), units_format_time(t, c->verified.tpot_s));
+    if (c->refuted)
+        put_line(o, "%lld cheaper plan%s kept every promise on paper and not when simulated", (long long)c->refuted,
+                 c->refuted == 1 ? "" : "s");
     if (c->unverified) put_line(o, "not simulated: %s", c->unverified);
     if (f->weights || f->kv)
         put_line(o,
@@ -479,6 +481,10 @@ enum err_code plan_none(const struct plan_case *c, struct err *e)
     for (size_t i = 0; !x && i < sizeof FIRST / sizeof *FIRST; i++) x = nearest(c, FIRST[i]);
     if (x && x->verdict == PLANNER_SLOW_TPOT && count_of(c, PLANNER_SLOW_TTFT) > count_of(c, PLANNER_SLOW_TPOT))
         x = nearest(c, PLANNER_SLOW_TTFT);
+    if (c->refuted)
+        return err_set(e, ERR_NO,
+                       "no plan: what keeps every promise on paper does not when it is simulated (%lld plans)",
+                       (long long)c->refuted);
     if (!x) return err_set(e, ERR_NO, "no plan: no layout of so many GPUs has those numbers");
     (void)snprintf(where, sizeof where, "%lld x %s", (long long)x->gpus, c->device[x->device].hw->key);
     switch (x->verdict) {

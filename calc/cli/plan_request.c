@@ -287,21 +287,45 @@ static const char *refuse(void *closure, const struct layout *l)
 
 /* -- all -- */
 
-/* The winner through the scheduler; a copy more while that says no. */
+/* Put the first plan where it belongs. */
+static void settle(const struct plan_case *c, struct planner_result *r)
+{
+    for (size_t k = 1; k < r->best_n && planner_order(&c->request, &r->best[k], &r->best[k - 1]) < 0; k++) {
+        const struct planner_plan t = r->best[k];
+        r->best[k] = r->best[k - 1];
+        r->best[k - 1] = t;
+    }
+}
+
+static void drop_first(struct planner_result *r)
+{
+    r->best_n--;
+    memmove(r->best, r->best + 1, r->best_n * sizeof *r->best);
+}
+
+/* The winner through the scheduler. Where that says no it gets one copy more, and stands where that puts it; the next
+ * one is then asked, until the first has been kept. */
 static enum err_code verify(struct arena *a, struct plan_case *c, struct err *e)
 {
-    struct planner_plan *x = &c->result.best[0];
-    const int64_t copy = x->gpus / x->layout.replicas, most = c->device[x->device].most;
-    c->unverified = planner_verifies(x);
-    if (c->unverified) return ERR_OK;
-    for (;;) {
-        struct planner_plan more = *x;
+    struct planner_result *r = &c->result;
+    while (r->best_n > 0) {
+        struct planner_plan *x = &r->best[0], more = *x;
+        const int64_t copy = x->gpus / x->layout.replicas;
+        c->unverified = planner_verifies(x);
+        c->verified = (struct planner_verified){0};
+        if (c->unverified) return ERR_OK;
         TRY(planner_verify(a, &c->request, x, &c->work, &c->verified, e));
-        if (c->verified.keeps || x->gpus + copy > most) return ERR_OK;
+        if (c->verified.keeps) return ERR_OK;
+        c->refuted++;
+        if (x->gpus + copy > c->device[x->device].most || c->request.like.replicas > 0) {
+            drop_first(r);
+            continue;
+        }
         more.layout.replicas++;
         TRY(planner_at(a, &c->request, &more, x, e));
-        c->added++;
+        settle(c, r);
     }
+    return ERR_OK;
 }
 
 enum err_code plan_case_open(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
@@ -339,5 +363,6 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
     TRY(planner_search(a, q, &c->result, e));
     if (c->result.best_n == 0) return ERR_OK;
     if (c->verify) TRY(verify(a, c, e));
+    if (c->result.best_n == 0) return ERR_OK;
     return q->aim == PLANNER_JOB ? ERR_OK : planner_headroom(a, q, &c->result.best[0], &c->headroom, e);
 }
