@@ -317,12 +317,16 @@ static enum err_code verify(struct arena *a, struct plan_case *c, struct err *e)
         TRY(planner_verify(a, &c->request, x, &c->work, &c->verified, e));
         if (c->verified.keeps) return ERR_OK;
         c->refuted++;
-        if (x->gpus + copy > c->device[x->device].most || c->request.like.replicas > 0) {
+        const int64_t most = c->request.like.replicas > 0 ? 0 : c->device[x->device].most;
+        do {
+            more.layout.replicas++;
+            if (copy * more.layout.replicas > most) break;
+            TRY(planner_at(a, &c->request, &more, x, e));
+        } while (x->verdict != PLANNER_MEETS);
+        if (copy * more.layout.replicas > most) {
             drop_first(r);
             continue;
         }
-        more.layout.replicas++;
-        TRY(planner_at(a, &c->request, &more, x, e));
         settle(c, r);
     }
     return ERR_OK;

@@ -297,7 +297,8 @@ static enum err_code solve_entry(struct search *s, const struct entry *x, struct
 {
     const struct planner_unit *u = &s->unit[x->unit];
     struct planner_plan good, bad;
-    int64_t low = x->copies_least, high = x->copies_most;
+    const int64_t low = x->copies_least;
+    int64_t high = x->copies_most;
     const bool job = s->p->q->aim == PLANNER_JOB;
     if (s->found && job && x->cost_least > (double)s->best.gpus * s->best.point.makespan_s) high = 0;
     if (s->found && !job && s->best.gpus / u->gpus < high) high = s->best.gpus / u->gpus;
@@ -306,34 +307,27 @@ static enum err_code solve_entry(struct search *s, const struct entry *x, struct
         return ERR_OK;
     }
     tally(s, u->device, &x->plan, PLANNER_DEARER, x->copies_most - high);
-    TRY(solve(s, x, low, &good, e));
-    if (good.verdict != PLANNER_MEETS && low < high) {
-        bad = good;
-        TRY(solve(s, x, high, &good, e));
-        if (good.verdict == PLANNER_MEETS) {
-            int64_t fails = low, meets = high;
-            while (meets - fails > 1) {
-                struct planner_plan mid;
-                const int64_t m = fails + (meets - fails) / 2;
-                TRY(solve(s, x, m, &mid, e));
-                if (mid.verdict == PLANNER_MEETS) {
-                    good = mid;
-                    meets = m;
-                } else {
-                    bad = mid;
-                    fails = m;
-                }
-            }
-            tally(s, u->device, &bad, bad.verdict, fails - low + 1);
-            low = meets;
-        }
-    }
-    if (good.verdict != PLANNER_MEETS) {
+    TRY(solve(s, x, high, &good, e));
+    if (good.verdict != PLANNER_MEETS) { /* then fewer do not either */
         tally(s, u->device, &good, good.verdict, high - low + 1);
         return ERR_OK;
     }
+    int64_t fails = low - 1, meets = high;
+    while (meets - fails > 1) {
+        struct planner_plan mid;
+        const int64_t m = fails + (meets - fails) / 2;
+        TRY(solve(s, x, m, &mid, e));
+        if (mid.verdict == PLANNER_MEETS) {
+            good = mid;
+            meets = m;
+        } else {
+            bad = mid;
+            fails = m;
+        }
+    }
+    if (fails >= low) tally(s, u->device, &bad, bad.verdict, fails - low + 1);
     tally(s, u->device, &good, PLANNER_MEETS, 1);
-    tally(s, u->device, &good, PLANNER_DEARER, high - low);
+    tally(s, u->device, &good, PLANNER_DEARER, high - meets);
     consider(s, x, &good);
     return ERR_OK;
 }

@@ -19,6 +19,7 @@ struct planner_clock {
         struct steady_times *times;
     } kept[16];
     size_t kept_n;
+    double ratio[24]; /* of calibrated to floor at batch 2^i; 0 not asked for */
 };
 
 /* Of a device and a precision. */
@@ -54,7 +55,6 @@ struct planner_floors {
         double s;
     } piece[16]; /* of so many tokens of a prompt */
     size_t pieces_n;
-    double ratio_batch, ratio; /* of calibrated to these, last asked for */
 };
 
 /* A layout of one copy, whatever is in its steps. */

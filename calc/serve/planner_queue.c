@@ -10,43 +10,53 @@ struct group {
     const struct planner_plan *plan;
     double parts;   /* prompts that the passes of a copy take at once: its groups */
     double piece_s; /* floor of a piece of a prompt of step_tokens */
+    double ratio;   /* of times to floors */
 };
 
 struct times {
     double decode_s, mixed_s; /* a step; one that computes a full piece of prompts as well */
 };
 
-/* Seconds of a layout that was measured nowhere: its floor, times what a plain layout of the same model on the same
- * device takes over its own floor. */
+/* The clock of the plain layout nearest to one that was measured nowhere; NULL: none is legal. */
+static enum err_code nearest_clock(struct group *g, struct planner_clock **out, struct err *e)
+{
+    const int64_t node = g->p->q->device[g->u->device].per_node, ranks = g->u->layout.tp;
+    *out = NULL;
+    for (int64_t tp = ranks < node ? ranks : node; tp >= 1; tp--) {
+        struct err why = {0};
+        const enum err_code code = planner_clock_of(g->p, g->u->device, g->u->format, tp, tp, out, &why);
+        if (code == ERR_OK) return ERR_OK;
+        if (code != ERR_USAGE && code != ERR_INPUT) return err_set(e, code, "%s", why.text);
+    }
+    return ERR_OK;
+}
+
+/* Its times are its floors, times what that plain layout takes over its own floor, at the power of two that holds the
+ * batch. */
 static enum err_code ratio_of(struct group *g, double batch, struct err *e)
 {
     const struct planner_request *q = g->p->q;
-    const struct layout *l = &g->u->layout;
-    struct planner_floors *f = g->u->floors;
-    if (f->ratio_batch == batch) return ERR_OK;
-    f->ratio_batch = batch;
-    f->ratio = 1;
+    struct planner_clock *c;
+    g->ratio = 1;
     if (q->fidelity != PLANNER_CALIBRATED) return ERR_OK;
-    const int64_t node = q->device[g->u->device].per_node;
-    int64_t tp = l->tp < node ? l->tp : node;
-    struct planner_clock *c = NULL;
-    for (; tp >= 1; tp--) {
-        struct err why = {0};
-        const enum err_code code = planner_clock_of(g->p, g->u->device, g->u->format, tp, tp, &c, &why);
-        if (code == ERR_OK) break;
-        if (code != ERR_USAGE && code != ERR_INPUT) return err_set(e, code, "%s", why.text);
+    TRY(nearest_clock(g, &c, e));
+    if (!c) return ERR_OK;
+    const size_t most = sizeof c->ratio / sizeof *c->ratio - 1;
+    const double power = ceil(log2(fmax(1, batch)));
+    const size_t i = power < (double)most ? (size_t)power : most;
+    if (!(c->ratio[i] > 0)) {
+        const struct layout plain = {.tp = c->tp, .per_node = c->per_node};
+        const double B = ldexp(1, (int)i), S = ceil(q->traffic.context_tokens);
+        double v[STEP_VALUES_N];
+        struct calibrated_time t;
+        TRY(step_eval_layout(planner_pair_of(g->p, g->u->device, g->u->format)->floor, &plain, B, S, S, 1, v, e));
+        const double floor_s = v[STEP_decode_step_s];
+        calibrated_eval(c->calibrated, STEP_DECODE, 1, &B, &S, &S, NULL, &floor_s, &t);
+        /* nobody measured the layout: its band is that of a transfer */
+        const double wider = q->p90 ? source_transfers[SOURCE_OTHER_GENERATION].high : 1;
+        c->ratio[i] = fmax(1, t.s / floor_s) * planner_band(g->p, c, B) * wider;
     }
-    if (tp < 1) return ERR_OK;
-    const struct layout plain = {.tp = tp, .per_node = tp};
-    const double B = fmax(1, ceil(batch)), S = ceil(q->traffic.context_tokens);
-    double v[STEP_VALUES_N];
-    struct calibrated_time t;
-    TRY(step_eval_layout(planner_pair_of(g->p, g->u->device, g->u->format)->floor, &plain, B, S, S, 1, v, e));
-    const double floor_s = v[STEP_decode_step_s];
-    calibrated_eval(c->calibrated, STEP_DECODE, 1, &B, &S, &S, NULL, &floor_s, &t);
-    /* nobody measured the layout: its band is that of a transfer */
-    const double wider = q->p90 ? source_transfers[SOURCE_OTHER_GENERATION].high : 1;
-    f->ratio = fmax(1, t.s / floor_s) * planner_band(g->p, c, batch) * wider;
+    g->ratio = c->ratio[i];
     return ERR_OK;
 }
 
@@ -65,7 +75,7 @@ static enum err_code open_floors(struct group *g, double most, struct err *e)
     if (!f) {
         f = g->u->floors = arena_alloc(g->p->arena, sizeof *f);
         if (!f) return err_nomem(e);
-        *f = (struct planner_floors){.ratio_batch = -1};
+        *f = (struct planner_floors){0};
     }
     while (f->decode_n < 2 || (ldexp(1, (int)f->decode_n - 1) < most && f->decode_n < 24)) {
         TRY(eval(g, ldexp(g->parts, (int)f->decode_n), prompt, v, e));
@@ -97,8 +107,8 @@ static struct times times_at(const struct group *g, double n)
     /* a piece costs its part of the prompt, and no less than its own weights */
     const double whole_s = fmax(f->prompt_s * fmin(1, piece / prompt), g->piece_s);
     const double fill = fmax(1, piece / prompt); /* prompts that one step takes */
-    struct times t = {.decode_s = f->ratio * decode_s};
-    t.mixed_s = t.decode_s + f->ratio * whole_s * fill / (double)g->u->layout.pp;
+    struct times t = {.decode_s = g->ratio * decode_s};
+    t.mixed_s = t.decode_s + g->ratio * whole_s * fill / (double)g->u->layout.pp;
     return t;
 }
 

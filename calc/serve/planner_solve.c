@@ -148,7 +148,7 @@ void planner_judge(const struct planner_request *q, struct planner_plan *plan)
         plan->value_s = o->makespan_s;
         return;
     }
-    if (!(plan->rate_per_s < o->saturation_per_s)) {
+    if (!(plan->rate_per_s < o->saturation_per_s) || isnan(o->batch)) {
         plan->verdict = PLANNER_SATURATED;
         plan->miss = plan->rate_per_s / o->saturation_per_s;
     } else if (q->aim == PLANNER_SERVE && !isnan(q->tpot.s) && !(o->tpot_s <= q->tpot.s)) {
