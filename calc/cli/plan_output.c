@@ -22,7 +22,8 @@ struct plan_row {
 static const struct column COLUMNS[] = {
     ROW(model, STRING, NONE, 0, "model", "the model"),
     ROW(hardware, STRING, NONE, COLUMN_SHOWN, "device", "the device"),
-    ROW(verdict, STRING, NONE, 0, "verdict", "meets, or what is broken first: late-tpot, slow-tpot, short, ..."),
+    ROW(verdict, STRING, NONE, 0, "verdict",
+        "meets, or what is broken: late (in service), slow (a floor), saturated, short of memory, illegal"),
     ROW(candidates, INT, COUNT, 0, "n", "candidates of the device that end so; the row is the nearest"),
     ROW(gpus, INT, COUNT, COLUMN_SHOWN, "GPUs", "devices in all"),
     ROW(layout, STRING, NONE, COLUMN_SHOWN, "layout", "TP, PP, attention-DP and EP of a copy, and copies"),

@@ -194,6 +194,18 @@ static enum err_code screen(struct search *s, const struct planner_unit *u, stru
         tally(s, u->device, &plan, PLANNER_ILLEGAL, all);
         return ERR_OK;
     }
+    /* what the least limits do not fit fits under none */
+    int64_t step = q->step_tokens[0], seqs = q->seqs[0];
+    for (size_t i = 1; i < q->step_tokens_n; i++) step = q->step_tokens[i] < step ? q->step_tokens[i] : step;
+    for (size_t i = 1; i < q->seqs_n; i++) seqs = q->seqs[i] < seqs ? q->seqs[i] : seqs;
+    TRY(planner_memory(s->p, u, step, seqs, &plan, e));
+    if (plan.verdict == PLANNER_SHORT) {
+        plan.step_tokens = step;
+        plan.seqs = seqs;
+        tally(s, u->device, &plan, PLANNER_SHORT, all);
+        return ERR_OK;
+    }
+    plan = blank(u);
     const bool serves = q->aim == PLANNER_SERVE && !q->exhaustive;
     if (serves && u->floor_tpot_s > q->tpot.s) {
         plan.value_s = u->floor_tpot_s;
