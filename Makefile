@@ -40,7 +40,8 @@ SRC     := $(sort $(wildcard calc/*/*.c probe/*.c))
 MAIN    := calc/cli/main.c
 DATA    := $(sort $(wildcard configs/*/*.json plots/*.gp calc/MODEL.md))
 TEST    := $(sort $(wildcard tests/test_*.c))
-HELPER  := $(filter-out $(TEST),$(sort $(wildcard tests/*.c)))
+SIMT_HELP := tests/simt_check.c
+HELPER  := $(filter-out $(TEST) $(SIMT_HELP),$(sort $(wildcard tests/*.c)))
 # The worker of the CPU: the code that is measured and what measures it; tests have it but for its main.
 WORKER  := $(sort $(wildcard kernels/*.c probe/worker/*.c))
 FAKE    := tests/worker/fake.c
@@ -60,7 +61,7 @@ VERSION := $(shell { test -e .git && GIT_OPTIONAL_LOCKS=0 git describe --always 
 LIB_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(MAIN),$(SRC))) $(BUILD)/obj/embed_data.o
 MAIN_OBJ := $(MAIN:%.c=$(BUILD)/obj/%.o)
 WORK_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out probe/worker/main.c,$(WORKER)))
-SIMT_OBJ := $(CUDA:%.cu=$(BUILD)/obj/%.simt.o) $(SIMT:%.c=$(BUILD)/obj/%.o)
+SIMT_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(SIMT) $(SIMT_HELP)) $(CUDA:%.cu=$(BUILD)/obj/%.simt.o)
 CUDA_OBJ := $(if $(NVCC),$(CUDA:%.cu=$(BUILD)/cuda/%.o))
 CARD_OBJ := $(if $(NVCC),$(CARD:%.c=$(BUILD)/cuda/%.o) $(CARD_CU:%.cu=$(BUILD)/cuda/%.o))
 # Not under the sanitizers, which CUDA's memory does not go with.
@@ -249,7 +250,8 @@ $(BUILD)/obj/%.simt.o: %.cu $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(FLAGS) -fno-strict-aliasing -MMD -MP -x c -c -o $@ $<
 
-$(BUILD)/tests/test_simt: $(SIMT_OBJ)
+# Those that run CUDA code on the host.
+$(filter $(BUILD)/tests/test_simt%,$(TESTS)): $(SIMT_OBJ)
 
 # What ptxas says of registers, shared memory and spills lies beside the object; a spill is an error.
 $(BUILD)/cuda/%.o: %.cu $(BUILD)/flags

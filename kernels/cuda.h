@@ -14,7 +14,11 @@
     X(kern_cuda_decode_attention)                                                                                      \
     X(kern_cuda_prefill_attention)                                                                                     \
     X(kern_cuda_int4_matvec)                                                                                           \
-    X(kern_cuda_mlp)
+    X(kern_cuda_mlp)                                                                                                   \
+    X(kern_cuda_rmsnorm)                                                                                               \
+    X(kern_cuda_kv_write)                                                                                              \
+    X(kern_cuda_rope)                                                                                                  \
+    X(kern_cuda_sample)
 
 /* Further variants of a kernel. Their buffers are on the device, and run only starts the work, on call.stream. They get
  * no scratch of the kernel's own, which is the CPU's, but what their scratch_bytes asks for. */

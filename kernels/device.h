@@ -32,6 +32,9 @@ enum { KERN_WARP = 32 };
 /* The kernel; at most `threads` threads in a block. */
 #define KERN_GLOBAL(name, type, arg, threads)                                                                          \
     static __global__ void __launch_bounds__(threads) name(const __grid_constant__ type arg)
+/* One whose blocks need not share a processor: it may have all registers. */
+#define KERN_GLOBAL_ALONE(name, type, arg, threads)                                                                    \
+    static __global__ void __launch_bounds__(threads, 1) name(const __grid_constant__ type arg)
 /* The block's shared memory, whose size the launch says. */
 #define KERN_SHARED_MEMORY(name) extern __shared__ __align__(128) unsigned char name[]
 /* grid_x .. of blocks; beyond 48 KiB a block's shared memory has to be asked for (Programming Guide, 20.7). */
@@ -107,6 +110,30 @@ KERN_FN uint4 kern_load_once(const void *global) { return __ldcs((const uint4 *)
 #else
 #include "kernels/simt/simt.h"
 #endif
+
+/* An fp32 as e4m3, to the nearest, even of two as near; beyond 448 that; NAN 0x7f. By integers, and by a sum whose last
+ * bit is 2^-9 below the smallest normal number, 2^-6. */
+KERN_FN uint32_t kern_one_e4m3(float v)
+{
+    const uint32_t bits = __float_as_uint(v), sign = bits >> 24 & 0x80u, size = bits & 0x7fffffffu;
+    if (size > 0x7f800000u) return sign | 0x7fu;
+    if (size >= 0x43e00000u) return sign | 0x7eu; /* 448 and more */
+    if (size < 0x3c800000u) return sign | (__float_as_uint(__uint_as_float(size) + 16384.0f) & 0xfu);
+    return sign |
+           (((size + 0x7ffffu + (size >> 20 & 1u)) >> 20) - (120u << 3)); /* exponents are biased by 127, and 7 */
+}
+
+/* Two of them, the first in the low byte: an instruction from compute capability 8.9 on. */
+KERN_FN uint32_t kern_pair_e4m3(float low, float high)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+    uint16_t pair;
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
+    return pair;
+#else
+    return kern_one_e4m3(low) | kern_one_e4m3(high) << 8;
+#endif
+}
 
 /* The float that 16 bits of bf16 are; of a pair, its halves. */
 KERN_FN float kern_low_bf16(uint32_t pair) { return __uint_as_float(pair << 16); }

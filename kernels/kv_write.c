@@ -1,17 +1,18 @@
 /* kv-write -- keys and values of new tokens into their slots of a cache, as they are or in a byte each.
  *
  * k and v are bf16 [num_tokens][n_kv_heads][head_dim], a cache [slot][n_kv_heads][head_dim]; slots are in no order, as
- * pages of many sequences leave them, and as many as tokens. int8: an element is x / scale to the nearest, scale the
- * largest |x| of its row of head_dim over 127, fp32 [slot][n_kv_heads].
- * Counted: k, v and the slots once, caches and scales once; int8 also 4 flops an element (absolute, maximum, product,
- * rounding) and 2 a row (the quotients). */
+ * pages of many sequences leave them, and as many as tokens. In bytes: an element is x / scale to the nearest int8 or
+ * fp8 (e4m3), scale the largest |x| of its row of head_dim over the largest of these, 127 or 448, fp32
+ * [slot][n_kv_heads].
+ * Counted: k, v and the slots once, caches and scales once; in bytes also 4 flops an element (absolute, maximum,
+ * product, rounding) and 2 a row (the quotients). */
 #include <math.h>
 #include <string.h>
 
 #include "kernels/table.h"
 #include "kernels/vector.h"
 
-static const float STEPS = 127;
+static const float STEPS = 127, F8_MOST = 448;
 
 #define LANES_BODY "kernels/kv_write_body.h"
 #include "kernels/lanes_all.h"
@@ -26,7 +27,8 @@ static const struct kern_arg ARGS[] = {
 };
 
 static size_t at(const struct kern_shape *s, size_t i) { return (size_t)s->v[i]; }
-static bool in_bytes(const struct kern_shape *s) { return s->dtype == KERN_INT8; }
+static bool in_bytes(const struct kern_shape *s) { return s->dtype != KERN_BF16; }
+static double most_of(const struct kern_shape *s) { return s->dtype == KERN_INT8 ? 127 : 448; }
 
 static const char *refuses(const struct kern_shape *s)
 {
@@ -37,7 +39,9 @@ static const char *refuses(const struct kern_shape *s)
 static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
 {
     const size_t rows = at(s, TOKENS) * at(s, HEADS), all = rows * at(s, DIM);
-    const enum kern_type type = in_bytes(s) ? KERN_TYPE_I8 : KERN_TYPE_BF16;
+    const enum kern_type type = s->dtype == KERN_INT8  ? KERN_TYPE_I8
+                                : s->dtype == KERN_FP8 ? KERN_TYPE_F8
+                                                       : KERN_TYPE_BF16;
     out[K] = (struct kern_buffer){"k", KERN_INPUT, KERN_TYPE_BF16, all, 1.3, 0};
     out[V] = (struct kern_buffer){"v", KERN_INPUT, KERN_TYPE_BF16, all, 0.7, 0};
     out[SLOTS] = (struct kern_buffer){"slots", KERN_INPUT, KERN_TYPE_I32, at(s, TOKENS), 0, 0};
@@ -64,6 +68,15 @@ static void fill(const struct kern_call *c, size_t b, uint64_t seed, void *data)
     }
 }
 
+/* The multiple of the last bit of e4m3 at v, |v| <= 448, that is nearest: 3 bits behind the first, 2^-9 at least. */
+static double nearest_f8(double v)
+{
+    int exponent;
+    (void)frexp(v, &exponent);
+    const double unit = ldexp(1, exponent - 4 < -9 ? -9 : exponent - 4);
+    return nearbyint(v / unit) * unit;
+}
+
 /* A block is a row of a slot, or its scale. */
 static void reference(const struct kern_call *c, size_t b, size_t block, double *out)
 {
@@ -75,12 +88,14 @@ static void reference(const struct kern_call *c, size_t b, size_t block, double 
     const size_t row = (token * heads + block % heads) * n;
     for (size_t i = 0; i < n; i++) most = fmax(most, fabs(kern_read(from, KERN_TYPE_BF16, row + i)));
     if (b == K_SCALES || b == V_SCALES) {
-        *out = most / 127;
+        *out = most / most_of(c->shape);
         return;
     }
     for (size_t i = 0; i < n; i++) {
         out[i] = kern_read(from, KERN_TYPE_BF16, row + i);
-        if (in_bytes(c->shape)) out[i] = most > 0 ? nearbyint(out[i] * 127 / most) : 0;
+        if (!in_bytes(c->shape)) continue;
+        out[i] = most > 0 ? out[i] * most_of(c->shape) / most : 0;
+        out[i] = c->shape->dtype == KERN_INT8 ? nearbyint(out[i]) : nearest_f8(out[i]);
     }
 }
 
@@ -98,17 +113,19 @@ static void counts(const struct kern_shape *s, struct kern_counts *out)
                                 .written_bytes = in_bytes(s) ? all + 4 * rows : 2 * all};
 }
 
-/* bf16 is copied; in bytes a half may go to its other neighbour, one of 127 steps. */
+/* bf16 is copied; in bytes a half may go to its other neighbour, one of 127 steps, or a sixteenth of itself. */
 static double tolerance(const struct kern_shape *s) { return in_bytes(s) ? 1e-2 : 0; }
 
-static void write_bytes(const struct kern_call *c, float (*quantise)(const uint16_t *from, int8_t *to, size_t n))
+static void write_bytes(const struct kern_call *c,
+                        float (*quantise)(const uint16_t *from, uint8_t *to, size_t n, bool f8))
 {
     const size_t heads = at(c->shape, HEADS), n = at(c->shape, DIM);
     for (size_t row = 0; row < at(c->shape, TOKENS) * heads; row++) {
         const size_t to = (size_t)((const int32_t *)c->buffer[SLOTS])[row / heads] * heads + row % heads;
         for (size_t b = K; b <= V; b++)
             ((float *)c->buffer[K_SCALES + b])[to] =
-                quantise((const uint16_t *)c->buffer[b] + row * n, (int8_t *)c->buffer[K_CACHE + b] + to * n, n);
+                quantise((const uint16_t *)c->buffer[b] + row * n, (uint8_t *)c->buffer[K_CACHE + b] + to * n, n,
+                         c->shape->dtype == KERN_FP8);
     }
 }
 
@@ -130,7 +147,7 @@ static void run_avx2(const struct kern_call *c) { write_bytes(c, quantise_avx2);
 static void run_avx512(const struct kern_call *c) { write_bytes(c, quantise_avx512); }
 #endif
 
-#define BYTES KERN_HAS(KERN_INT8)
+#define BYTES (KERN_HAS(KERN_INT8) | KERN_HAS(KERN_FP8))
 
 static const struct kern_variant VARIANTS[] = {
 #if KERN_X86
@@ -144,11 +161,12 @@ static const struct kern_point POINTS[] = {
     {{{4096, 8, 128}, KERN_BF16}, true},
     {{{4096, 8, 128}, KERN_INT8}, true},
     {{{64, 8, 128}, KERN_INT8}, false},
+    {{{4096, 8, 128}, KERN_FP8}, false},
 };
 
 const struct kern kern_kv_write = {
     .name = "kv-write",
-    .summary = "keys and values of new tokens into a cache, as bf16 or quantised to int8",
+    .summary = "keys and values of new tokens into a cache, as bf16 or quantised to int8 or fp8",
     .row_kind = "",
     .args = ARGS,
     .args_n = sizeof ARGS / sizeof ARGS[0],

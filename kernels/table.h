@@ -19,7 +19,9 @@
     X(kern_mamba2_step)                                                                                                \
     X(kern_mla_decode)                                                                                                 \
     X(kern_moe)                                                                                                        \
-    X(kern_kv_write)
+    X(kern_kv_write)                                                                                                   \
+    X(kern_rope)                                                                                                       \
+    X(kern_sample)
 
 #define X(name) extern const struct kern name;
 KERN_TABLE(X)

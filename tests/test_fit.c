@@ -279,40 +279,6 @@ static void test_little_to_go_by(void **state)
     assert_true(flat.mape_frac < 0.05);
 }
 
-/* Times are cycles, all else parts of rates; links and launches have other clocks. */
-static void test_transfer(void **state)
-{
-    struct place *p = *state;
-    struct efficiency all, moved;
-    struct hw a100;
-    struct err e = {.code = ERR_OK};
-    assert_int_equal(hw_load(p->arena, "a100-80g", &a100, &e), ERR_OK);
-    if (efficiency_load_device(p->arena, "h100-sxm", &all, &e) != ERR_OK) fail_msg("%s", e.text);
-    assert_string_equal(all.device, "h100-sxm");
-    assert_non_null(efficiency_find(&all, "gemm/bf16/vllm"));
-    assert_non_null(efficiency_find(&all, "prefill/bf16/bf16/trtllm"));
-    assert_int_equal(efficiency_transfer(p->arena, &all, &p->hw, &a100, &moved, &e), ERR_OK);
-    size_t scaled = 0;
-    for (size_t i = 0; i < all.n; i++) {
-        const struct fit_class *from = &all.classes[i], *to = &moved.classes[i];
-        const enum kernel_kind kind = from->like.kind;
-        for (size_t k = 0; k < from->n_params; k++) {
-            const struct kernel_param *param = kernel_param(&from->like, k);
-            const bool start = strcmp(param->name, "start_s") == 0;
-            const bool kept = strcmp(param->unit, "s") != 0 || kind == KERNEL_COLLECTIVE ||
-                              (start && (kind == KERNEL_PREFILL || kind == KERNEL_MLA_PREFILL));
-            scaled += !kept;
-            assert_true(fabs(to->p[k] / from->p[k] - (kept ? 1 : 1830.0 / 1410)) < 1e-12);
-        }
-    }
-    assert_true(scaled > 50);
-    a100.clock_mhz = (double)NAN; /* not known: as they were */
-    assert_int_equal(efficiency_transfer(p->arena, &all, &p->hw, &a100, &moved, &e), ERR_OK);
-    assert_ptr_equal(moved.classes, all.classes);
-    assert_int_equal(efficiency_load_device(p->arena, "h100", &all, &e), ERR_USAGE);
-    assert_non_null(strstr(e.text, "\"h100\""));
-}
-
 /* Built-in files load, belong to a device, and their calibrated times keep the bounds of all published rows. */
 static void test_built_in_files(void **state)
 {
@@ -352,7 +318,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_held_out_and_bands, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_files, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_little_to_go_by, open_place, close_place),
-        cmocka_unit_test_setup_teardown(test_transfer, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_built_in_files, open_place, close_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,6 +42,7 @@ static struct hw device(struct dice *d)
     hw.link_domain = 8;
     hw.pcie_bytes_per_s = between(d, 1e10, 9e10);
     hw.nvls = roll(d) < 0.5;
+    hw.sm_version = roll(d) < 0.3 ? (double)NAN : heads_or_tails(d, 80, 90);
     return hw;
 }
 
@@ -123,17 +124,23 @@ static double prompt_s(const struct kernel *k, const struct hw *hw, const double
     const double keys = before + t, kept = k->window > 0 && k->window - 1 < before ? k->window - 1 : before;
     const double queries_bytes = t * k->heads * (k->head_dim * k->element_bytes + 2 * k->value_dim);
     const double memory_s = k->batch * (queries_bytes + (kept + t) * k->kv_heads * wide * k->kv_element_bytes) / rate;
-    const bool packed = group > 1 && !(k->ungrouped > 0), hides = k->window > 0 && k->window < keys;
+    /* FlashAttention-2 of devices before sm_90: half blocks, of one head each but for single queries; a kernel that
+     * knows no groups has half blocks there for prompts that fit one */
+    const bool old = hw->sm_version < 90, flash2 = old && k->flash2 > 0, hides = k->window > 0 && k->window < keys;
+    const bool packed = group > 1 && !(k->ungrouped > 0) && !(flash2 && t > 1);
+    const double high = flash2 || (old && k->ungrouped > 0 && t <= 64) ? 64 : 128;
     const double share = packed ? group : 1, units = k->batch * (packed ? k->kv_heads : k->heads);
-    const double n = ceil(t * share / 128), most = k->window > 0 ? 1 + ceil(k->window / 128) : (double)INFINITY;
-    const double last = ceil(keys / 128), of_first = t < 128 / share ? t : 128 / share;
+    const double n = ceil(t * share / high), most = k->window > 0 ? 1 + ceil(k->window / 128) : (double)INFINITY;
+    const double last = ceil(keys / 128), of_first = t < high / share ? t : high / share;
     const double first = ceil((before + of_first) / 128) < last ? ceil((before + of_first) / 128) : last;
     const double longest = most < last ? most : last, steps = ramp(n, first, last, most);
-    /* a step multiplies 128 queries by 128 keys and their scores by 128 values, on one SM, both as wide as computed */
+    /* a step multiplies the block's queries by 128 keys and their scores by 128 values, on one SM, both as wide as
+     * computed; two half blocks share an SM, so each pays half of what goes with 128 rows */
     const double computed = k->padded_dim > 0 ? 2 * k->padded_dim : wide;
-    const double step_s = 2.0 * 128 * 128 * computed / (p[1] * peak / hw->sm_count) + p[4];
+    const double step_s = 2.0 * high * 128 * computed / (p[1] * peak / hw->sm_count) + p[4] * high / 128;
     const double block_s = p[3] + (hides ? p[11] : 0) + (packed ? p[2] : 0);
-    const double longest_s = longest * step_s + block_s, all_s = units / hw->sm_count * (steps * step_s + n * block_s);
+    const double longest_s = longest * step_s + block_s,
+                 all_s = units / hw->sm_count * (steps * step_s + n * block_s * high / 128);
     const double best = all_s + p[8] * longest_s > longest_s ? all_s + p[8] * longest_s : longest_s;
     const double cache_s = k->batch * t * k->kv_heads * wide * (2 + k->kv_element_bytes) / rate;
     return p[0] + join(slowed(best, p[9]), memory_s / p[5], p[7]) + cache_s / p[6] + k->batch * t * p[10] / 1e3;
@@ -160,6 +167,8 @@ static double token_s(const struct kernel *k, const struct hw *hw, const double 
     for (size_t i = 0; i < sizeof SPLITS / sizeof SPLITS[0] && SPLITS[i] <= blocks; i++) {
         const double s = SPLITS[i], waves = ceil(units * s / sm), steps = waves * ceil(blocks / s);
         if (!latent && s > 32) break;
+        if (!latent && s > 1 && hw->sm_version < 90 && k->flash2 > 0 && k->heads == sets)
+            break; /* splits only groups */
         /* wide heads are read slower; eight query heads of a group are a row of the matrix unit */
         const double reading = 128 * of_one / (p[2] * rate / sm), slower = k->head_dim * k->head_dim / (p[6] * p[6]);
         double own_s = waves * p[1];
@@ -281,6 +290,7 @@ static struct kernel call_of(struct dice *d, enum kernel_kind kind)
     k.value_dim = whole(d, 32, 300);
     k.window = roll(d) < 0.5 ? 0 : whole(d, 1, 6000);
     k.ungrouped = roll(d) < 0.3 ? 1 : 0;
+    k.flash2 = !(k.ungrouped > 0) && roll(d) < 0.5 ? 1 : 0; /* of another engine */
     k.padded_dim = roll(d) < 0.5 ? 0 : whole(d, 64, 1024);
     k.tokens = whole(d, 1, 9000);
     k.width = whole(d, 500, 8000);

@@ -176,8 +176,10 @@ static void writes_at_odd_shapes(void **state)
 static void writes_counts(void **state)
 {
     (void)state;
-    for (int bytes = 1; bytes <= 2; bytes++) {
-        const struct kern_shape s = {{5, 3, 7}, bytes == 1 ? KERN_INT8 : KERN_BF16};
+    for (int f = 0; f < 3; f++) {
+        static const enum kern_dtype FORMATS[] = {KERN_INT8, KERN_BF16, KERN_FP8};
+        const struct kern_shape s = {{5, 3, 7}, FORMATS[f]};
+        const int bytes = FORMATS[f] == KERN_BF16 ? 2 : 1;
         struct kern_counts c = {.flops = 0};
         for (int t = 0; t < 5; t++) {
             c.read_bytes += 4; /* its slot */

@@ -83,6 +83,59 @@ static void test_plain_passes(void **state)
         }
 }
 
+/* The same in layouts with experts in parts: a group's sequences with as many in each other group are the step of all;
+ * so are those of all, shared among the groups. */
+static void test_layouts(void **state)
+{
+    (void)state;
+    static const char *const NAMES[] = {"deepseek-v3", "qwen3-30b-a3b", "mixtral-8x7b", "gpt-oss-20b"};
+    static const struct layout LAYOUTS[] = {{.tp = 4, .ep = 2},
+                                            {.tp = 2, .dp = 2, .ep = 4},
+                                            {.tp = 1, .dp = 4, .ep = 4},
+                                            {.tp = 2, .dp = 2, .ep = 2, .sp = true}};
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        for (size_t k = 0; k < sizeof LAYOUTS / sizeof *LAYOUTS; k++) {
+            struct fixture f;
+            double v[STEP_VALUES_N], x[MIX_VALUES_N], y[MIX_VALUES_N];
+            const double groups = (double)layout_whole(&LAYOUTS[k]).dp;
+            open_model(&f, NAMES[i], "h200-sxm", (struct step_setup){.fidelity = STEP_ROOFLINE, .layout = LAYOUTS[k]});
+            step_at(&f, 37 * groups, 1283, 4099, v);
+            mix_decode(&f.mix, 37, 4099);
+            mix_others(&f.mix, 37 * (groups - 1));
+            mix_eval(&f.mix, x);
+            close_to(x[MIX_step_s], v[STEP_decode_step_s], NAMES[i], "decode s");
+            close_to(x[MIX_flops], v[STEP_decode_flops], NAMES[i], "decode flops");
+            close_to(x[MIX_kv_bytes], v[STEP_kv_bytes], NAMES[i], "kv");
+            mix_clear(&f.mix);
+            mix_decode(&f.mix, 37 * groups - 0.5, 4099); /* ceil to 37 in the busiest */
+            mix_decode(&f.mix, 0.5, 4099);
+            mix_share(&f.mix, groups);
+            mix_eval(&f.mix, y);
+            close_to(y[MIX_step_s], x[MIX_step_s], NAMES[i], "shared decode s");
+            mix_clear(&f.mix);
+            mix_prefill(&f.mix, 1, 1283, 0);
+            mix_others(&f.mix, 1283 * (groups - 1));
+            mix_eval(&f.mix, x);
+            close_to(x[MIX_step_s], v[STEP_prefill_s], NAMES[i], "prefill s");
+            arena_close(f.a);
+        }
+}
+
+/* One prompt among groups is whole in one of them, and sequences that decode are rounded up. */
+static void test_busiest_group(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_model(&f, "qwen3-30b-a3b", "h200-sxm",
+               (struct step_setup){.fidelity = STEP_ROOFLINE, .layout = {.tp = 1, .dp = 4, .ep = 4}});
+    mix_decode(&f.mix, 5, 997);
+    mix_prefill(&f.mix, 1, 613, 0);
+    mix_share(&f.mix, 4);
+    assert_true(mix_tokens(&f.mix) == 2 + 613);
+    assert_true(*f.mix.others_tokens == 3);
+    arena_close(f.a);
+}
+
 struct piece {
     double n, tokens, prefix; /* tokens 0: decodes at context prefix */
 };
@@ -305,6 +358,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain_passes),
+        cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_busiest_group),
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_together_costs_less),
         cmocka_unit_test(test_prompt_in_pieces),

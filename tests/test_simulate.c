@@ -720,7 +720,8 @@ static double median(const double *v, size_t n, bool quarter)
     return kept[k / 2];
 }
 
-static void simulated(const struct simulate_setup *s, double *ttft_s, double *tpot_s)
+/* Whether the queue grew. */
+static bool simulated(const struct simulate_setup *s, double *ttft_s, double *tpot_s)
 {
     struct arena *a = arena_open();
     const struct simulate_result r = run(a, s);
@@ -728,55 +729,64 @@ static void simulated(const struct simulate_setup *s, double *ttft_s, double *tp
         ttft_s[i] = simulate_ttft_s(&r.record[i]);
         tpot_s[i] = simulate_tpot_s(&r.record[i]);
     }
-    assert_true(r.growing || s->replicas > 1);
     arena_close(a);
+    return r.growing;
 }
 
-/* vLLM's own times, request by request: one overhead a step, fitted to the median TPOT of every fourth request (and to
- * nothing of TTFT), then medians of the others. The first is of a server that is overloaded, and must be. The second
- * ran attention-DP 2 with experts in 2 parts, which mixed steps do not describe: it is simulated as two whole replicas,
- * so the overhead stands for that too. */
+/* vLLM's own times, request by request: one factor on the seconds of calibrated kernels, fitted to the median TPOT of
+ * every fourth request (and to nothing of TTFT), then medians of the others. The first is of a server that is
+ * overloaded, and must be. The second ran two attention groups with experts in two parts; what a request waits for
+ * beside the steps (the API server, 37 ms of 140) is in no step, so that its TTFT stays below. */
 static void test_measured(void **state)
 {
     (void)state;
     static const struct {
         const char *file, *model;
-        int64_t replicas, seqs;
+        int64_t groups, seqs; /* attention groups, and parts of the experts */
         double tpot_within, ttft_within;
     } CASES[] = {{"serving/traces/measured_vllm_rtxpro6000_llama31_8b.csv", "llama-3.1-8b", 1, 128, .1, .2},
-                 {"serving/traces/measured_vllm_rtxpro6000_qwen3_30b_a3b_dp2ep2.csv", "qwen3-30b-a3b", 2, 128, .1, 1}};
+                 {"serving/traces/measured_vllm_rtxpro6000_qwen3_30b_a3b_dp2ep2.csv", "qwen3-30b-a3b", 2, 128, .1, .3}};
     for (size_t c = 0; c < sizeof CASES / sizeof CASES[0]; c++) {
         struct bench b;
         struct measured m;
         struct workload w;
+        struct engine vllm;
+        struct engine_case server;
         struct err e = {0};
-        double ttft_s[300], tpot_s[300], low = 0, high = .1;
+        double ttft_s[300], tpot_s[300], low = 0.25, high = 4;
+        bool growing = false;
         open_bench(&b, CASES[c].model, "rtx-pro-6000-server", STEP_ROOFLINE);
         if (!read_measured(b.arena, CASES[c].file, &m)) {
             arena_close(b.arena);
             skip();
         }
-        if (workload_read(b.arena, csv_shared(b.arena, CASES[c].file), &w, &e) != ERR_OK) fail_msg("%s", e.text);
+        const struct layout layout = {.tp = 1, .dp = CASES[c].groups, .ep = CASES[c].groups};
+        const struct step_setup setup = {.model = &b.model, .hw = &b.hw, .layout = layout, .block_tokens = 16};
+        if (workload_read(b.arena, csv_shared(b.arena, CASES[c].file), &w, &e) != ERR_OK ||
+            engine_load(b.arena, "vllm", &vllm, &e) != ERR_OK ||
+            engine_case_open(b.arena, &vllm, &setup, &server, &e) != ERR_OK)
+            fail_msg("%s", e.text);
         struct simulate_setup s = setup_of(&b, &w, SIMULATE_CHUNKED);
-        s.max_seqs = CASES[c].seqs;
-        s.replicas = CASES[c].replicas;
-        s.route = SIMULATE_LEAST_LOADED;
-        simulated(&s, ttft_s, tpot_s);
-        const double floor_tpot = median(tpot_s, m.n, false), floor_ttft = median(ttft_s, m.n, false);
-        for (int k = 0; k < 30; k++) {
-            s.overhead_s = (low + high) / 2;
-            simulated(&s, ttft_s, tpot_s);
+        s.plan = server.bound;
+        s.server = &server;
+        s.groups = CASES[c].groups;
+        s.max_seqs = CASES[c].seqs * s.groups;
+        s.budget_tokens *= s.groups;
+        s.blocks *= s.groups;
+        vllm.terms.host_s = 0;
+        for (int k = 0; k < 12; k++) {
+            vllm.terms.factor = sqrt(low * high);
+            growing = simulated(&s, ttft_s, tpot_s);
             if (median(tpot_s, m.n, true) < median(m.tpot_s, m.n, true))
-                low = s.overhead_s;
+                low = vllm.terms.factor;
             else
-                high = s.overhead_s;
+                high = vllm.terms.factor;
         }
         const double tpot = median(tpot_s, m.n, false) / median(m.tpot_s, m.n, false) - 1,
                      ttft = median(ttft_s, m.n, false) / median(m.ttft_s, m.n, false) - 1;
-        print_message("%s: floors TPOT %+.1f %%, TTFT %+.1f %%; with %.2f ms a step TPOT %+.1f %%, TTFT %+.1f %%\n",
-                      CASES[c].model, 100 * (floor_tpot / median(m.tpot_s, m.n, false) - 1),
-                      100 * (floor_ttft / median(m.ttft_s, m.n, false) - 1), 1e3 * s.overhead_s, 100 * tpot,
-                      100 * ttft);
+        print_message("%s: kernels times %.3f: TPOT %+.1f %%, TTFT %+.1f %%\n", CASES[c].model, vllm.terms.factor,
+                      100 * tpot, 100 * ttft);
+        assert_true(growing || CASES[c].groups > 1);
         if (fabs(tpot) > CASES[c].tpot_within || fabs(ttft) > CASES[c].ttft_within)
             fail_msg("%s: TPOT %+.3f, TTFT %+.3f", CASES[c].model, tpot, ttft);
         arena_close(b.arena);

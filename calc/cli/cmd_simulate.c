@@ -26,6 +26,8 @@ static const struct option OPTIONS[] = {
      .help = "as in ridge estimate"},
     {.name = "gpu", .letter = 'g', .kind = OPTION_TEXT, .value = "NAME[:N]", .help = "a device, and how many of it"},
     TEXT("tp", "N", NULL, "GPUs that share a replica (default: all)"),
+    TEXT("ep", "N", NULL, "parts in which experts are dealt to the ranks of a replica"),
+    TEXT("attention-dp", "N", NULL, "attention groups of a replica, of --tp GPUs each, which step together"),
     TEXT("replicas", "N", NULL, "copies of the model, each with a queue of its own (default: as many as fit on -g)"),
     {.name = "set", .kind = OPTION_MANY, .value = "KEY=VALUE,...", .help = "change a key of the config"},
     {.name = "what-if", .kind = OPTION_MANY, .value = "CHANGE,...", .help = "change the model that was read"},
@@ -70,6 +72,10 @@ static const struct option OPTIONS[] = {
      .help = "roofline, bound or calibrated, as in ridge estimate"},
     TEXT("efficiency", "NAME|FILE", NULL, "calibrated: parameters of ridge fit"),
     TEXT("framework", "NAME", NULL, "calibrated: whose kernels and steps: vllm, trtllm, sglang or none"),
+    TEXT(
+        "server", "NAME[:VERSION]|FILE", NULL,
+        "steps as a server takes them, kernels calibrated and its host fitted to published times: vllm, trtllm, sglang "
+        "(vllm:0.12.0: a version whose host does not work beside the device)"),
     {.name = "pool",
      .kind = OPTION_TEXT,
      .value = "NAME",
@@ -226,6 +232,7 @@ const struct command command_simulate = {
     .examples = "  ridge simulate -m llama-3.1-70b -g h100-sxm:4 --tp 4 --rate 4 --prompt lognormal:1200,1\n"
                 "  ridge simulate -m llama-3.1-8b -g h100-sxm:8 --tp 1 --trace azure.csv --route least-loaded\n"
                 "  ridge simulate -m qwen3-8b -g l40s --concurrency 64 --rows requests -f csv -o requests.csv\n"
+                "  ridge simulate -m qwen3-32b -g h100-sxm:2 --tp 2 --concurrency 32 --server vllm\n"
                 "  ridge simulate -m llama-3.1-8b -g h100-sxm --rate 3 --turns 5 --think 10s --prefix-cache\n",
     .run = run,
 };

@@ -9,6 +9,7 @@
 #include "calc/cli/plot.h"
 #include "calc/cli/store_rows.h"
 #include "calc/cli/validate_model.h"
+#include "calc/cli/validate_served.h"
 #include "calc/fit/validate.h"
 
 static const struct option OPTIONS[] = {
@@ -16,7 +17,10 @@ static const struct option OPTIONS[] = {
      .kind = OPTION_MANY,
      .value = "FILE|DIR|GLOB,...|store",
      .group = "What",
-     .help = "measured rows, CSV (ridge list rows); of a directory its *.csv; store: what ridge probe measured"},
+     .help =
+         "measured rows, CSV (ridge list rows); of a directory its *.csv; store: what ridge probe measured; or a table "
+         "of servers: engine, model, system, tp, attention_dp, ep, weights, prompt_tokens, output_tokens, "
+         "concurrency, ttft_ms, tpot_ms"},
     {.name = "device",
      .letter = 'g',
      .kind = OPTION_TEXT,
@@ -88,6 +92,23 @@ static const struct column ROWS[] = {
     ROW(measured_s, COLUMN_REAL, UNITS_SECONDS, "measured", "measured time"),
 };
 
+/* NULL: no memory. */
+static const char *transferred(struct arena *a, const struct efficiency *f, const struct hw *hw)
+{
+    struct hw from;
+    struct err unknown;
+    if (hw_load(a, f->device, &from, &unknown) != ERR_OK)
+        return arena_printf(a, "Parameters of %.40s, as they are.", f->device);
+    const bool same = efficiency_same_generation(&from, hw);
+    return arena_printf(a,
+                        "Parameters of %.40s, rates and clock of %s: not measured here but transferred %s. Their band "
+                        "is the own one or, where wider, what holds four of five calls transferred to other devices: "
+                        "within a factor of %.2f for products, %.2f prefill, %.2f decode.",
+                        f->device, hw->key, same ? "within a generation" : "between generations",
+                        efficiency_factor(KERNEL_GEMM, same, hw->key), efficiency_factor(KERNEL_PREFILL, same, hw->key),
+                        efficiency_factor(KERNEL_DECODE, same, hw->key));
+}
+
 static enum err_code sentences(struct arena *a, const struct rows *rows, const struct efficiency *f,
                                const struct hw *hw, const struct validate_row *v, const char **notes, size_t *n,
                                struct err *e)
@@ -111,7 +132,7 @@ static enum err_code sentences(struct arena *a, const struct rows *rows, const s
         if (!notes[(*n)++]) return err_nomem(e);
     }
     if (f && strcmp(f->device, hw->key) != 0) {
-        notes[*n] = arena_printf(a, "Parameters of %.40s, rates and clock of %s.", f->device, hw->key);
+        notes[*n] = transferred(a, f, hw);
         if (!notes[(*n)++]) return err_nomem(e);
     }
     return ERR_OK;
@@ -197,6 +218,8 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     size_t n = 0, more;
     const char **notes;
     TRY(option_parse(a, c, argc, argv, &v, e));
+    const char *from = option_get(&v, "from");
+    if (from && !v.operands_n && served_is(a, from)) return validate_served(a, &v, from, e);
     TRY(read_wanted(&v, &w, e));
     TRY(measured_open(a, &v, &m, e));
     if (w.model) TRY(model_shapes_open(a, &v, &m.hw, &model, &shapes, e));
@@ -228,13 +251,14 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
 
 const struct command command_validate = {
     .name = "validate",
-    .summary = "Measured kernel times against their bounds and calibrated times.",
+    .summary = "Measured times of kernels and servers against bounds and calibrated times.",
     .usage = "--from FILE|DIR|GLOB,...|store --device DEVICE [options]",
     .options = OPTIONS,
     .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
     .examples = "  ridge validate --from rows/ -g h100-sxm\n"
                 "  ridge validate --from rows/ -g h100-sxm --efficiency h100-sxm.vllm --framework vllm --by class\n"
                 "  ridge validate --from rows/ -g a100-80g --transfer-from h100-sxm --by class\n"
+                "  ridge validate --from servers.csv --rows -f csv\n"
                 "  ridge validate --from store -m llama-3.1-8b -g this-cpu --plot measured.svg\n",
     .run = run,
 };

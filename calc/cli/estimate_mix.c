@@ -228,7 +228,8 @@ const struct column *estimate_mix_columns(size_t *n)
 
 enum which { ALL, DECODES, PREFILLS };
 
-static void fill(const struct estimate_request *q, struct mix *x, enum which which)
+/* Of the busiest attention group, over which what was asked is spread. */
+static void fill(const struct estimate_request *q, const struct estimate_case *c, struct mix *x, enum which which)
 {
     mix_clear(x);
     for (size_t i = 0; i < q->mix_n; i++) {
@@ -236,6 +237,7 @@ static void fill(const struct estimate_request *q, struct mix *x, enum which whi
         if (p->decode && which != PREFILLS) mix_decode(x, (double)p->n, (double)p->context);
         if (!p->decode && which != DECODES) mix_prefill(x, (double)p->n, (double)p->tokens, (double)p->context);
     }
+    mix_share(x, (double)layout_whole(&c->layout).dp);
 }
 
 static struct calibrated_time time_of(const struct estimate_case *c, const struct mix *x, double v[MIX_VALUES_N])
@@ -252,11 +254,11 @@ static void fill_times(const struct estimate_request *q, const struct estimate_c
 {
     struct mix x = c->mix;
     double v[MIX_VALUES_N], part[MIX_VALUES_N];
-    fill(q, &x, DECODES);
+    fill(q, c, &x, DECODES);
     r->decode_alone_s = time_of(c, &x, part).s;
-    fill(q, &x, PREFILLS);
+    fill(q, c, &x, PREFILLS);
     r->prefill_alone_s = time_of(c, &x, part).s;
-    fill(q, &x, ALL);
+    fill(q, c, &x, ALL);
     const struct calibrated_time t = time_of(c, &x, v);
     r->step_s = t.s;
     r->step_s_p10 = t.p10_s;
@@ -308,12 +310,15 @@ static void fill_row(const struct estimate_request *q, const struct estimate_cas
                           .step_compute_s = no,
                           .step_memory_s = no,
                           .step_link_s = no};
-    fill(q, &x, ALL);
+    fill(q, c, &x, ALL);
     mix_eval(&x, v);
-    r->decode_sequences = mix_mean(&x, MIXED_DECODE).sequences;
-    r->prefill_sequences = mix_mean(&x, MIXED_PREFILL).sequences;
-    r->step_tokens = mix_tokens(&x);
-    r->prefill_tokens = r->step_tokens - r->decode_sequences;
+    for (size_t i = 0; i < q->mix_n; i++) {
+        const double n = (double)q->mix[i].n;
+        if (q->mix[i].decode) r->decode_sequences += n;
+        if (!q->mix[i].decode) r->prefill_sequences += n;
+        if (!q->mix[i].decode) r->prefill_tokens += n * (double)q->mix[i].tokens;
+    }
+    r->step_tokens = r->decode_sequences + r->prefill_tokens;
     r->weight_bytes = step_weight_bytes(c->step);
     r->kv_bytes = v[MIX_kv_bytes];
     r->state_bytes = v[MIX_state_bytes];
@@ -334,7 +339,7 @@ static enum err_code write_ops(struct arena *a, const struct estimate_request *q
     struct mix x = c->mix;
     struct step_op *op;
     struct table t = *like;
-    fill(q, &x, ALL);
+    fill(q, c, &x, ALL);
     TRY(mix_ops(a, &x, &op, &t.n_rows, e));
     if (c->calibrated) calibrated_mix_ops(c->calibrated, &x, op, t.n_rows);
     struct estimate_op_row *rows = arena_array(a, t.n_rows, sizeof *rows);

@@ -136,10 +136,16 @@ static void write_calibrated(struct out *o, const struct estimate_request *q, co
     const struct source *s = &c->source;
     char from[160] = "", name[96], device[96];
     if (s->transfer[0] != SOURCE_OWN) {
-        const struct source_widening *w = &source_transfers[s->transfer[0]];
-        (void)snprintf(from, sizeof from, ", transferred from %s (%s: P10 x %.2f, P90 x %.2f)",
-                       text_clean(device, sizeof device, s->file[0].device, strlen(s->file[0].device)), w->meaning,
-                       w->low, w->high);
+        double low = HUGE_VAL, high = 0;
+        for (int k = 0; k < KERNEL_KINDS_N; k++) {
+            const double factor =
+                efficiency_factor((enum kernel_kind)k, s->transfer[0] == SOURCE_SAME_GENERATION, c->hw.key);
+            low = fmin(low, factor);
+            high = fmax(high, factor);
+        }
+        (void)snprintf(from, sizeof from, ", transferred from %s (%s: four of five kernels within %.2f to %.2f times)",
+                       text_clean(device, sizeof device, s->file[0].device, strlen(s->file[0].device)),
+                       source_transfers[s->transfer[0]], low, high);
     }
     put_line(o, 2, "fidelity calibrated (median of kernels as measured%s), conventions %s",
              q->eager ? ", launched one by one" : ", in graphs", q->conventions_text);

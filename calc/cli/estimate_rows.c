@@ -256,15 +256,21 @@ const char *estimate_fidelity_name(const struct estimate_request *q)
     return q->calibrated ? "calibrated" : step_fidelity_name(q->fidelity);
 }
 
-/* What is known of tensor parallelism alone. */
+/* What is not known of every layout. */
 static enum err_code check_layout(const struct estimate_request *q, const struct estimate_case *c, struct err *e)
 {
     static const char HOW[] = "%s knows tensor parallelism in one node and copies, no other layout";
+    const struct layout w = layout_whole(&c->layout);
+    const bool near = w.pp == 1 && !w.sp && layout_nodes(&w, layout_group(&w)) == 1;
     if (layout_plain(&c->layout)) return ERR_OK;
-    if (q->calibrated) return err_set(e, ERR_USAGE, HOW, "a calibrated time");
+    if (q->calibrated && !(near && (w.dp == 1 || q->mix_text || q->simulated)))
+        return err_set(e, ERR_USAGE, "a calibrated time knows the ranks of one stage in one node%s",
+                       near ? "; of several attention groups a mixed step (--mix)" : " and copies, no other layout");
     if (q->drafting.draft) return err_set(e, ERR_USAGE, HOW, "speculation");
     if (q->engine) return err_set(e, ERR_USAGE, HOW, "an engine's pool");
-    if (q->mix_text || q->chunk) return err_set(e, ERR_USAGE, HOW, q->chunk ? "a prompt in pieces" : "a mixed step");
+    if ((q->mix_text || q->chunk || q->simulated) && w.pp > 1)
+        return err_set(e, ERR_USAGE, "%s knows layouts of one stage, no --pp",
+                       q->chunk ? "a prompt in pieces" : "a mixed step");
     if (q->training.tokens > 0) return err_set(e, ERR_USAGE, HOW, "training");
     return ERR_OK;
 }

@@ -14,6 +14,9 @@ struct simulate_case {
     struct workload_spec spec; /* unless a trace is given */
     struct workload work;
     struct simulate_setup setup;
+    const char *server_text; /* NULL: none */
+    struct engine engine;
+    struct engine_case server;
     const char *trace, *arrivals, *policy, *route, *memory, *pool; /* as texts; trace NULL: none */
     double pool_bytes;
     const struct option_values *options;

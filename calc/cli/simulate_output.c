@@ -12,8 +12,9 @@
 /* ---- rows ---- */
 
 struct summary {
-    const char *model, *hardware, *fidelity, *policy, *route, *memory, *pool, *trace, *arrivals, *marked, *notes;
-    int64_t gpus, tp, replicas, requests, finished, refused, seed, samples;
+    const char *model, *hardware, *fidelity, *server, *policy, *route, *memory, *pool, *trace, *arrivals, *marked,
+        *notes;
+    int64_t gpus, tp, attention_dp, ep, replicas, requests, finished, refused, seed, samples;
     int64_t max_num_seqs, max_num_batched_tokens, pool_blocks, pool_tokens, block_tokens;
     double offered_per_s, served_per_s, span_s, overhead_s;
     double output_tok_per_s, prompt_tok_per_s, total_tok_per_s;
@@ -41,8 +42,11 @@ static const struct column SUMMARY[] = {
     SUM(hardware, STRING, NONE, "the device"),
     SUM(gpus, INT, COUNT, "devices in all"),
     SUM(tp, INT, COUNT, "tensor-parallel ranks of a replica"),
+    SUM(attention_dp, INT, COUNT, "attention groups of a replica"),
+    SUM(ep, INT, COUNT, "parts in which its experts are dealt"),
     SUM(replicas, INT, COUNT, "copies of the model, each with a queue, a batch and a cache"),
     SUM(fidelity, STRING, NONE, "of step times: bound or roofline, floors; calibrated, medians"),
+    SUM(server, STRING, NONE, "whose host and kernels the steps are of; empty: kernels or floors alone"),
     SUM(overhead_s, REAL, SECONDS, "added to every step"),
     SUM(policy, STRING, NONE, "what a step holds"),
     SUM(route, STRING, NONE, "which replica a request goes to"),
@@ -168,7 +172,8 @@ static enum err_code summarize(const struct simulate_case *c, struct summary *ou
     *out =
         (struct summary){.model = c->of.model.name,
                          .hardware = c->of.hw.key,
-                         .fidelity = estimate_fidelity_name(&c->request),
+                         .fidelity = c->server_text ? "calibrated" : estimate_fidelity_name(&c->request),
+                         .server = c->server_text,
                          .policy = c->policy,
                          .route = s->replicas > 1 ? c->route : NULL,
                          .memory = c->memory,
@@ -182,6 +187,8 @@ static enum err_code summarize(const struct simulate_case *c, struct summary *ou
                          .notes = c->work.note ? c->work.note : c->of.model.notes,
                          .gpus = c->of.gpus,
                          .tp = c->of.tp,
+                         .attention_dp = layout_whole(&c->of.layout).dp,
+                         .ep = layout_whole(&c->of.layout).ep,
                          .replicas = s->replicas,
                          .requests = (int64_t)r->n,
                          .finished = (int64_t)r->finished,
@@ -238,11 +245,15 @@ __attribute__((format(printf, 2, 3))) static void put_line(struct out *o, const 
 
 static void write_heading(struct out *o, const struct simulate_case *c, const struct summary *s)
 {
-    char model[96], device[96], b[UNITS_TEXT_MAX], trace[120], overhead[UNITS_TEXT_MAX];
+    char model[96], device[96], b[UNITS_TEXT_MAX], trace[120], overhead[UNITS_TEXT_MAX], host[UNITS_TEXT_MAX];
     const struct estimate_case *of = &c->of;
-    out_printf(o, "%s on %lld x %s, TP %lld, %lld replica%s\n",
+    const struct layout w = layout_whole(&of->layout);
+    char spread[64] = "";
+    if (w.dp > 1 || w.ep > 1)
+        (void)snprintf(spread, sizeof spread, "attention-DP %lld, EP %lld, ", (long long)w.dp, (long long)w.ep);
+    out_printf(o, "%s on %lld x %s, TP %lld, %s%lld replica%s\n",
                text_clean(model, sizeof model, of->model.name, strlen(of->model.name)), (long long)of->gpus,
-               text_clean(device, sizeof device, of->hw.name, strlen(of->hw.name)), (long long)of->tp,
+               text_clean(device, sizeof device, of->hw.name, strlen(of->hw.name)), (long long)of->tp, spread,
                (long long)s->replicas, s->replicas == 1 ? "" : "s");
     put_line(o, "%s%s: %s of cache a GPU, %lld tokens a replica in blocks of %lld%s", c->memory,
              c->request.engine ? ", pool by the engine's rule" : ", all that weights and activations leave",
@@ -255,7 +266,12 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
                  c->setup.policy == SIMULATE_FCFS ? "fcfs, prompts first" : "chunked prefill",
                  (long long)s->max_num_batched_tokens, (long long)s->max_num_seqs, s->replicas > 1 ? "; route " : "",
                  s->replicas > 1 ? c->route : "");
-    put_line(o, "fidelity %s%s%s%s", s->fidelity, c->request.calibrated ? "" : " (a floor: servers are 2-4x slower)",
+    if (c->server_text)
+        put_line(o, "steps of %s's server: %s of its host %s %.4g times its kernels as measured", c->engine.name,
+                 units_format_time(host, c->engine.terms.host_s), c->setup.overlapped ? "beside" : "and",
+                 c->engine.terms.factor);
+    put_line(o, "fidelity %s%s%s%s", s->fidelity,
+             c->request.calibrated || c->server_text ? "" : " (a floor: servers are 2-4x slower)",
              s->overhead_s > 0 ? ", and of every step " : "",
              s->overhead_s > 0 ? units_format_time(overhead, s->overhead_s) : "");
     if (c->trace)

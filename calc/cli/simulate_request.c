@@ -134,6 +134,8 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     if (!option_get(v, "gpu")) return err_set(e, ERR_USAGE, "simulate: which GPUs? -g NAME[:N] (ridge list hardware)");
     TRY(scope_settings(a, option_get(v, "set"), &q->set, &q->set_n, e));
     TRY(count(v, "tp", 1, 1 << 12, &q->layout.layout.tp, e));
+    TRY(count(v, "ep", 1, 1 << 12, &q->layout.layout.ep, e));
+    TRY(count(v, "attention-dp", 1, 1 << 12, &q->layout.layout.dp, e));
     TRY(count(v, "replicas", 1, SIMULATE_REPLICAS_MAX, &q->layout.layout.replicas, e));
     TRY(count(v, "block-size", 1, 1 << 20, &q->block_tokens, e));
     q->layout.layout.skew = 1;
@@ -146,6 +148,11 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     q->fidelity = q->calibrated ? STEP_BOUND : (enum step_fidelity)fidelity;
     q->efficiency = option_get(v, "efficiency");
     q->framework = option_get(v, "framework");
+    if (c->server_text && (option_given(v, "fidelity") || q->framework || q->efficiency))
+        return err_set(e, ERR_USAGE, "--server says how steps are timed; --%s cannot stand beside it",
+                       q->framework    ? "framework"
+                       : q->efficiency ? "efficiency"
+                                       : "fidelity");
     if (!q->calibrated && (q->efficiency || q->framework))
         return err_set(e, ERR_USAGE, "--%s says how times are calibrated; it needs --fidelity calibrated",
                        q->efficiency ? "efficiency" : "framework");
@@ -160,6 +167,32 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     return ERR_OK;
 }
 
+/* "vllm", or "vllm:0.12.0": without a version the host works as that of the newest does. */
+static enum err_code load_server(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
+{
+    const char *text = c->server_text = option_get(v, "server"), *colon = text ? strrchr(text, ':') : NULL;
+    if (!text) return ERR_OK;
+    if (colon && strchr(colon, '/')) colon = NULL; /* of a path */
+    const char *name = colon ? arena_strndup(a, text, (size_t)(colon - text)) : text;
+    if (!name) return err_nomem(e);
+    if (engine_load(a, name, &c->engine, e) != ERR_OK) return err_prepend(e, "--server: ");
+    c->setup.overlapped = engine_overlaps(&c->engine, colon ? colon + 1 : c->engine.overlapped_from);
+    return ERR_OK;
+}
+
+static enum err_code open_server(struct arena *a, struct simulate_case *c, struct err *e)
+{
+    if (!c->server_text) return ERR_OK;
+    const struct step_setup setup = {.model = &c->of.model,
+                                     .hw = &c->of.hw,
+                                     .layout = c->of.layout,
+                                     .block_tokens = c->request.block_tokens,
+                                     .beside_bytes = estimate_tower_bytes(&c->of)};
+    TRY(engine_case_open(a, &c->engine, &setup, &c->server, e));
+    c->setup.server = &c->server;
+    return ERR_OK;
+}
+
 /* ---- scheduler ---- */
 
 static enum err_code open_policy(const struct option_values *v, struct simulate_case *c, struct err *e)
@@ -167,6 +200,7 @@ static enum err_code open_policy(const struct option_values *v, struct simulate_
     static const char CHUNKED[] = "chunked=";
     struct simulate_setup *s = &c->setup;
     const char *text = c->policy = option_get(v, "policy");
+    if (c->server_text && !option_given(v, "policy")) text = c->policy = c->engine.mixed ? "chunked" : "fcfs";
     char clean[64];
     if (strncmp(text, CHUNKED, sizeof CHUNKED - 1) == 0) {
         s->policy = SIMULATE_CHUNKED;
@@ -188,7 +222,7 @@ static enum err_code open_limits(const struct option_values *v, struct simulate_
     struct simulate_setup *s = &c->setup;
     const struct pool_request *r = &c->of.engine.request;
     const bool engine = c->request.engine;
-    int64_t budget = engine ? r->max_num_batched_tokens : 8192;
+    int64_t budget = c->server_text ? c->engine.budget_tokens : engine ? r->max_num_batched_tokens : 8192;
     s->max_seqs = engine ? r->max_num_seqs : 256;
     s->max_len_tokens =
         engine && r->max_model_len_tokens > 0 ? r->max_model_len_tokens : c->of.model.max_context_tokens;
@@ -198,7 +232,13 @@ static enum err_code open_limits(const struct option_values *v, struct simulate_
     if (s->max_len_tokens < 1) s->max_len_tokens = WORKLOAD_TOKENS_MAX;
     if (s->budget_tokens > 0 && option_given(v, "max-num-batched-tokens"))
         return err_set(e, ERR_USAGE, "--policy chunked=N and --max-num-batched-tokens say the same");
+    const int64_t groups = layout_whole(&c->of.layout).dp;
     if (s->budget_tokens == 0) s->budget_tokens = budget;
+    if (groups > 1) { /* each has its own */
+        s->groups = groups;
+        s->budget_tokens *= groups;
+        s->max_seqs *= groups;
+    }
     if (s->policy == SIMULATE_CHUNKED && s->max_seqs > s->budget_tokens) {
         if (option_given(v, "max-num-seqs"))
             return err_set(e, ERR_USAGE, "a step of %lld tokens is too small for --max-num-seqs %lld",
@@ -239,7 +279,8 @@ static enum err_code open_ideal(struct arena *a, struct simulate_case *c, struct
     if (!(c->pool_bytes > 0))
         return err_set(e, ERR_NO, "does not fit: weights, activations and states need %s more than one GPU has",
                        units_format_bytes(more, -c->pool_bytes));
-    tokens = token > 0 ? c->pool_bytes / token : (double)s->max_seqs * (double)s->max_len_tokens;
+    tokens = token > 0 ? c->pool_bytes / token * (double)(s->groups > 1 ? s->groups : 1)
+                       : (double)s->max_seqs * (double)s->max_len_tokens;
     s->blocks = (int64_t)fmin(tokens / (double)s->block_tokens, PAGED_BLOCKS_MAX);
     return s->blocks > 0 ? ERR_OK : err_set(e, ERR_NO, "does not fit: not one block of the cache");
 }
@@ -263,6 +304,7 @@ enum err_code simulate_case_open(struct arena *a, const struct option_values *v,
     struct simulate_setup *s = &c->setup;
     int route;
     *c = (struct simulate_case){.options = v};
+    TRY(load_server(a, v, c, e));
     TRY(open_policy(v, c, e));
     TRY(open_model(a, v, c, e));
     TRY(open_work(a, v, c, e));
@@ -276,7 +318,8 @@ enum err_code simulate_case_open(struct arena *a, const struct option_values *v,
         return err_set(e, ERR_USAGE, "--route prefix looks for cached prefixes: it needs --prefix-cache");
     TRY(seconds(v, "overhead", &s->overhead_s, e));
     s->work = &c->work;
-    s->plan = c->of.mix_plan;
+    TRY(open_server(a, c, e));
+    s->plan = s->server ? c->server.bound : c->of.mix_plan;
     s->calibrated = c->of.calibrated;
     s->replicas = c->of.replicas;
     return ERR_OK;

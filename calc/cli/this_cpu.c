@@ -96,6 +96,7 @@ static void describe(const struct ceilings *c, const struct machine *m, const ch
                        .bandwidth_measured_bytes_per_s = c->read,
                        .sm_count = 1,
                        .clock_mhz = nan,
+                       .sm_version = nan,
                        .l2_bytes = nan,
                        .link_bytes_per_s = nan,
                        .link_pair_bytes_per_s = nan,

@@ -388,6 +388,7 @@ enum err_code cost_build_layout(struct arena *a, struct sym_ctx *c, const struct
                           .rows = pass->sums ? pass->step_rows : sym_mul(c, pass->B, pass->T)};
     struct build *b = &build;
     open_ranks(b, l);
+    b->routed = pass->step_routed ? pass->step_routed : sym_mul(c, b->rows, b->groups);
     build_embedding(b);
     build_join(b);
     build_layer_inputs(b);

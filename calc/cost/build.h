@@ -11,7 +11,8 @@ struct build {
     const struct model *m;
     const struct cost_conventions *v;
     const struct cost_pass *pass;
-    const struct sym *rows; /* B*T */
+    const struct sym *rows;   /* B*T */
+    const struct sym *routed; /* of all attention groups */
     /* Of the sequences that attend by themselves: how often what one has is taken (B), tokens of one, of all. In a part
      * of a mixed pass one takes the sums over them (build_each), so that they are 1, and its tokens both times. */
     const struct sym *many, *tokens, *part_rows;

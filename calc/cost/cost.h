@@ -196,6 +196,7 @@ struct cost_pass {
     struct cost_sums *sums; /* NULL; else the pass is a part of a mixed one (mixed.h): T and S are of one sequence, */
     const struct sym *rows; /* and all its sequences give `rows` tokens of the `step_rows` and `step_sequences` */
     const struct sym *step_rows, *step_sequences; /* of the whole step */
+    const struct sym *step_routed; /* tokens of all attention groups, that experts have; NULL: as many as of one each */
 };
 
 /* Sums over the sequences of a part of a mixed pass: var stands for the sum of `each`, an expression in T and S. */

@@ -131,9 +131,6 @@ static const struct sym *share_of_all(struct build *b, const struct sym *n, cons
     return sym_sub(b->c, one, sym_pow(b->c, sym_sub(b->c, one, sym_div(b->c, drawn, Y->E)), n));
 }
 
-/* Tokens of all groups. */
-static const struct sym *routed_rows(struct build *b) { return PROD(b->rows, b->groups); }
-
 /* Of distinct experts so many lie in the part that has most (layout_busiest, straight between its knots); NULL where
  * the layout's numbers are of other experts. */
 static const struct sym *busiest_part(struct build *b, const struct sym *distinct)
@@ -155,7 +152,7 @@ static const struct sym *busiest_part(struct build *b, const struct sym *distinc
 /* Experts that the busiest part reads: at least skew times the mean's. */
 static const struct sym *part_touches(struct build *b)
 {
-    const struct sym *n = routed_rows(b), *held = sym_div(b->c, Y->E, b->parts);
+    const struct sym *n = b->routed, *held = sym_div(b->c, Y->E, b->parts);
     const struct sym *mean = PROD(held, share_of_all(b, n, b->skew));
     if (b->parts == INT(1)) return mean;
     const struct sym *busiest = busiest_part(b, PROD(Y->E, share_of_all(b, n, INT(1))));
@@ -165,7 +162,7 @@ static const struct sym *part_touches(struct build *b)
 /* (token, expert) pairs that the busiest part computes: each token has k; an expert that is touched has one. */
 static const struct sym *routed_work(struct build *b)
 {
-    const struct sym *mean = sym_div(b->c, PROD(b->rows, Y->k, b->groups, b->skew), b->parts);
+    const struct sym *mean = sym_div(b->c, PROD(b->routed, Y->k, b->skew), b->parts);
     return b->parts == INT(1) ? mean : sym_max(b->c, mean, part_touches(b));
 }
 
@@ -175,10 +172,10 @@ static void build_grouped(struct build *b, const char *name, const char *shape, 
     const struct sym *n = routed_work(b), *out = PROD(INT(matrices), width);
     const struct sym *held = sym_div(b->c, Y->E, b->parts);
     const struct sym *share =
-        b->parts == INT(1) ? share_of_all(b, routed_rows(b), b->skew) : sym_div(b->c, part_touches(b), held);
+        b->parts == INT(1) ? share_of_all(b, b->routed, b->skew) : sym_div(b->c, part_touches(b), held);
     struct cost_op *op = build_op(b, OP_EXPERTS, name, shape);
     op->compute_class = WEIGHT_EXPERT;
-    op->rows = routed_rows(b);
+    op->rows = b->routed;
     op->in = in;
     op->out = out;
     op->flops = PROD(INT(2), n, in, out);

@@ -62,9 +62,12 @@ static enum err_code join(struct arena *a, struct sym_ctx *c, struct cost_mixed 
 }
 
 enum err_code cost_build_mixed(struct arena *a, struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
-                               const struct cost_conventions *v, int64_t tp, struct cost_mixed *out, struct err *e)
+                               const struct cost_conventions *v, const struct cost_layout *l, struct cost_mixed *out,
+                               struct err *e)
 {
     struct cost_ops list[MIXED_PARTS];
+    const struct layout w = layout_whole(&l->layout);
+    if (w.pp > 1 || l->free) return err_set(e, ERR_USAGE, "mixed steps are described for a layout of one stage (PP 1)");
     if (m->diffusion || m->bidirectional)
         return err_set(e, ERR_USAGE, "%s settles blocks of tokens, which are not mixed with prompts", m->name);
     if (m->draft.joined > 0 || m->draft.no_embedding || m->draft.heads > 0)
@@ -77,6 +80,7 @@ enum err_code cost_build_mixed(struct arena *a, struct sym_ctx *c, const struct 
     const struct cost_sum *decode = out->part[MIXED_DECODE].at, *prefill = out->part[MIXED_PREFILL].at;
     const struct sym *rows = sym_add(c, decode[1].var, prefill[1].var);
     const struct sym *sequences = sym_add(c, decode[0].var, prefill[0].var);
+    out->others = w.dp > 1 ? sym_var(c, "other_groups") : NULL;
     for (enum mixed_part p = 0; p < MIXED_PARTS; p++) {
         const struct cost_pass pass = {.name = PARTS[p],
                                        .B = sym_int(c, 1),
@@ -86,8 +90,9 @@ enum err_code cost_build_mixed(struct arena *a, struct sym_ctx *c, const struct 
                                        .sums = &out->part[p],
                                        .rows = out->part[p].at[1].var,
                                        .step_rows = rows,
-                                       .step_sequences = sequences};
-        TRY(cost_build(a, c, y, m, v, &pass, tp, &list[p], e));
+                                       .step_sequences = sequences,
+                                       .step_routed = out->others ? sym_add(c, rows, out->others) : NULL};
+        TRY(cost_build_layout(a, c, y, m, v, &pass, l, &list[p], e));
     }
     out->rows = rows;
     TRY(join(a, c, out, list, e));
@@ -96,7 +101,7 @@ enum err_code cost_build_mixed(struct arena *a, struct sym_ctx *c, const struct 
 
 /* A sum is bound like the operators of its layer kind. */
 static enum err_code bind_sums(struct arena *a, struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
-                               int64_t tp, struct cost_sums *s, struct err *e)
+                               const struct cost_layout *l, struct cost_sums *s, struct err *e)
 {
     const struct sym *zero = sym_int(c, 0);
     struct cost_ops ops = {.op = arena_array(a, s->n, sizeof *ops.op), .n = s->n};
@@ -119,15 +124,15 @@ static enum err_code bind_sums(struct arena *a, struct sym_ctx *c, const struct 
                                      .rows = zero,
                                      .in = zero,
                                      .out = zero};
-    TRY(cost_bind(c, y, m, tp, &ops, e));
+    TRY(cost_bind_layout(c, y, m, l, &ops, e));
     for (size_t i = 0; i < s->n; i++) s->at[i].each = ops.op[i].flops;
     return ERR_OK;
 }
 
 enum err_code cost_bind_mixed(struct arena *a, struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
-                              int64_t tp, struct cost_mixed *mixed, struct err *e)
+                              const struct cost_layout *l, struct cost_mixed *mixed, struct err *e)
 {
-    TRY(cost_bind(c, y, m, tp, &mixed->ops, e));
-    for (enum mixed_part p = 0; p < MIXED_PARTS; p++) TRY(bind_sums(a, c, y, m, tp, &mixed->part[p], e));
+    TRY(cost_bind_layout(c, y, m, l, &mixed->ops, e));
+    for (enum mixed_part p = 0; p < MIXED_PARTS; p++) TRY(bind_sums(a, c, y, m, l, &mixed->part[p], e));
     return ERR_OK;
 }

@@ -18,18 +18,21 @@ enum mixed_part { MIXED_DECODE, MIXED_PREFILL, MIXED_PARTS };
 struct cost_mixed {
     struct cost_ops ops; /* in the sums' symbols; names of what a part does by itself begin with the part's */
     struct cost_sums part[MIXED_PARTS];
-    const struct sym *rows; /* tokens of the step */
+    const struct sym *rows;   /* tokens of the step */
+    const struct sym *others; /* a symbol: tokens of the other attention groups; NULL: there are none */
 };
 
-/* cost_build_mixed -- the operators of a mixed step, symbolic as those of cost_build. The output head makes a row for
- * each sequence, pieces that are not the last of their prompt included, as engines do. Errors: ERR_USAGE a model that
- * settles blocks of tokens, or a draft head; ERR_NOMEM. Cost: O(layer kinds). */
+/* cost_build_mixed -- the operators of a mixed step of one attention group of a layout of one stage, symbolic as those
+ * of cost_build_layout. The output head makes a row for each sequence, pieces that are not the last of their prompt
+ * included, as engines do. Experts have the tokens of this group and of the others. Errors: ERR_USAGE a model that
+ * settles blocks of tokens, a draft head, or stages; as cost_build_layout; ERR_NOMEM. Cost: O(layer kinds). */
 enum err_code cost_build_mixed(struct arena *a, struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
-                               const struct cost_conventions *v, int64_t tp, struct cost_mixed *out, struct err *e);
+                               const struct cost_conventions *v, const struct cost_layout *l, struct cost_mixed *out,
+                               struct err *e);
 
-/* cost_bind_mixed -- numbers of the model and of one of tp ranks into operators and sums; T, S and r stay. Errors: as
- * cost_bind. */
+/* cost_bind_mixed -- numbers of the model and of one rank of the layout into operators and sums; T, S and r stay.
+ * Errors: as cost_bind_layout. */
 enum err_code cost_bind_mixed(struct arena *a, struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
-                              int64_t tp, struct cost_mixed *mixed, struct err *e);
+                              const struct cost_layout *l, struct cost_mixed *mixed, struct err *e);
 
 #endif

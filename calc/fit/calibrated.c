@@ -17,24 +17,23 @@ struct part {
     struct sym_tape *tape;
 };
 
-/* Sums over calls. wide_*: of the seconds times what transfers make of a band; p10, p90: of kernels' own bands, widened
- * alike. */
+/* Sums over calls. wide_*: of the seconds times what transfers make of a band; p10, p90: of kernels' bands. */
 struct sums {
     double s, p10_s, p90_s, wide_low_s, wide_high_s, launches;
 };
 
 /* What was summed for one key, so that a sweep sums each number of rows once. */
 struct memo {
-    double batch, tokens; /* NAN: free */
+    double batch, tokens, others; /* batch NAN: free */
     struct sums sums;
 };
 
-enum { MEMOS = 1 << 14, PROBES = 8, NOTES_MAX = 8, NOTE_BYTES = 320, MIXED = STEP_PHASES, PASSES };
+enum { MEMOS = 1 << 14, MEMOS_MAX = 1 << 24, PROBES = 8, NOTES_MAX = 8, NOTE_BYTES = 320, MIXED = STEP_PHASES, PASSES };
 
 struct phase_calls {
     struct step_pass pass;
     struct part fixed, moving; /* moving: with the context, at the same number of rows; of a mixed pass its parts */
-    struct memo *memo;         /* [MEMOS] of fixed; of a mixed pass by sequences and tokens in all */
+    struct memo *memo;         /* [memos] of fixed; of a mixed pass by sequences and tokens in all */
     const struct steps *steps;
 };
 
@@ -47,6 +46,7 @@ struct calibrated {
     double *room;                   /* [KERNEL_FEATURES_MAX] */
     const char *note[NOTES_MAX];
     size_t notes_n;
+    size_t memos;
 };
 
 /* -- opening -- */
@@ -63,7 +63,7 @@ static const struct sym *value_of(const struct step_pass *pass, const struct cal
     case KERNEL_MLA_BMM:
     case KERNEL_MOE: return op->rows;
     case KERNEL_ELEMENTWISE:
-    case KERNEL_COLLECTIVE: return t->bytes;
+    case KERNEL_COLLECTIVE: return op->kind == OP_ALL_TO_ALL ? op->wire_bytes : t->bytes;
     case KERNEL_PREFILL:
     case KERNEL_DECODE:
     case KERNEL_MLA_PREFILL:
@@ -107,9 +107,9 @@ static enum err_code open_phase(struct arena *a, struct calibrated *c, int which
     }
     p->fixed.call = arena_array(a, p->pass.n, sizeof *p->fixed.call);
     p->moving.call = arena_array(a, p->pass.n, sizeof *p->moving.call);
-    p->memo = arena_array(a, MEMOS, sizeof *p->memo);
+    p->memo = arena_array(a, c->memos, sizeof *p->memo);
     if (!p->fixed.call || !p->moving.call || !p->memo) return err_nomem(e);
-    for (size_t i = 0; i < MEMOS; i++) p->memo[i].batch = (double)NAN;
+    for (size_t i = 0; i < c->memos; i++) p->memo[i].batch = (double)NAN;
     for (size_t i = 0; i < p->pass.n; i++) {
         struct call call = call_make(&p->pass, pass_kind(&p->pass, which), i, c->setup.source, c->setup.eager);
         struct kernel_features f;
@@ -199,7 +199,9 @@ enum err_code calibrated_open(struct arena *a, const struct calibrated_setup *se
 {
     struct calibrated *c = arena_alloc(a, sizeof *c);
     if (!c) return err_nomem(e);
-    *c = (struct calibrated){.setup = *setup, .room = arena_array(a, KERNEL_FEATURES_MAX, sizeof *c->room)};
+    *c = (struct calibrated){.setup = *setup,
+                             .room = arena_array(a, KERNEL_FEATURES_MAX, sizeof *c->room),
+                             .memos = setup->memos > 0 && setup->memos < MEMOS_MAX ? setup->memos : MEMOS};
     if (!c->room) return err_nomem(e);
     c->hw = step_pass_of(setup->step, STEP_DECODE).setup->hw;
     TRY(steps_load(a, &c->steps, e));
@@ -212,11 +214,24 @@ enum err_code calibrated_open(struct arena *a, const struct calibrated_setup *se
 
 /* -- evaluation -- */
 
+/* What a transfer makes of a band: P10 times low, P90 times high. */
+struct widening {
+    double low, high;
+};
+
+static struct widening widening_of(const struct fit_class *of, enum fit_regime regime)
+{
+    const struct fit_band *own = &of->band[regime], *now = fit_band_of(of, regime);
+    if (own == now || !own->n) return (struct widening){1, 1};
+    return (struct widening){now->p10 / fmin(own->p10, 1), now->p90 / fmax(own->p90, 1)};
+}
+
 /* Seconds of one call, and its band; not times its count. */
 static struct calibrated_time call_time(struct calibrated *c, const struct call *call, const struct call_point *at,
-                                        double value)
+                                        double value, struct widening *widening)
 {
     struct calibrated_time t = {0, 0, 0};
+    *widening = (struct widening){1, 1};
     switch (call->how) {
     case CALL_INSIDE:
     case CALL_NOTHING: return t;
@@ -237,8 +252,9 @@ static struct calibrated_time call_time(struct calibrated *c, const struct call 
         return t;
     }
     t.s = kernel_time_s(kernel_form_of(&k), &f, call->p);
-    const struct fit_band *band = &of->band[fit_regime_of(&w)];
+    const struct fit_band *band = fit_band_of(of, fit_regime_of(&w));
     const bool known = band->n > 0;
+    *widening = widening_of(of, fit_regime_of(&w));
     t.p10_s = t.s * (known ? fmin(band->p10, 1) : CALL_DEFAULT_P10);
     t.p90_s = t.s * (known ? fmax(band->p90, 1) : CALL_DEFAULT_P90);
     return t;
@@ -254,35 +270,34 @@ static void add_part(struct calibrated *c, const struct part *p, const struct ca
         if (call->how == CALL_INSIDE || call->how == CALL_NOTHING) continue;
         const struct call_point *at = &points[call->part + 1];
         if (!(at->batch > 0)) continue;
-        const struct calibrated_time t = call_time(c, call, at, p->value[i]);
-        const struct source_widening *w =
-            &source_transfers[call->how == CALL_MEASURED ? call->of.transfer : SOURCE_OWN];
+        struct widening w;
+        const struct calibrated_time t = call_time(c, call, at, p->value[i], &w);
         out->s += call->count * t.s;
-        out->p10_s += call->count * t.p10_s * w->low;
-        out->p90_s += call->count * t.p90_s * w->high;
-        out->wide_low_s += call->count * t.s * w->low;
-        out->wide_high_s += call->count * t.s * w->high;
+        out->p10_s += call->count * t.p10_s;
+        out->p90_s += call->count * t.p90_s;
+        out->wide_low_s += call->count * t.s * w.low;
+        out->wide_high_s += call->count * t.s * w.high;
         out->launches += call->count * call->launches;
     }
 }
 
-/* The memo of a key: its own, a free one, or the first of those it may have. The hash mixes the bits of both numbers
+/* The memo of a key: its own, a free one, or the first of those it may have. The hash mixes the bits of its numbers
  * (multiplier: the golden ratio's, Knuth 6.4). */
-static struct memo *memo_of(struct memo *memos, double batch, double tokens)
+static struct memo *memo_of(const struct calibrated *c, struct memo *memos, double batch, double tokens, double others)
 {
-    const double parts[] = {batch, tokens};
+    const double parts[] = {batch, tokens, others};
     unsigned long long h = 0;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         unsigned long long bits;
         memcpy(&bits, &parts[i], sizeof bits);
         h = (h ^ bits) * 0x9E3779B97F4A7C15ULL;
         h ^= h >> 29;
     }
     for (size_t i = 0; i < PROBES; i++) {
-        struct memo *m = &memos[(h + i) % MEMOS];
-        if (isnan(m->batch) || (m->batch == batch && m->tokens == tokens)) return m;
+        struct memo *m = &memos[(h + i) % c->memos];
+        if (isnan(m->batch) || (m->batch == batch && m->tokens == tokens && m->others == others)) return m;
     }
-    return &memos[h % MEMOS];
+    return &memos[h % c->memos];
 }
 
 static struct call_point point_of(const struct step_setup *u, enum step_phase phase, double B, double T, double S,
@@ -300,7 +315,7 @@ static struct sums sum_calls(struct calibrated *c, enum step_phase phase, double
     const double *const in[] = {&B, &T, &S, &M};
     const struct call_point at = point_of(p->pass.setup, phase, B, T, S, M);
     const struct call_point points[] = {at}; /* no parts */
-    struct memo *m = memo_of(p->memo, at.batch, at.tokens);
+    struct memo *m = memo_of(c, p->memo, at.batch, at.tokens, 0);
     if (!(m->batch == at.batch && m->tokens == at.tokens)) {
         struct sums fixed = {0, 0, 0, 0, 0, 0};
         add_part(c, &p->fixed, points, in, &fixed);
@@ -352,11 +367,12 @@ void calibrated_mix_eval(struct calibrated *c, const struct mix *x, double floor
     const struct steps *decode = c->phase[STEP_DECODE].steps, *prefill = c->phase[STEP_PREFILL].steps;
     struct call_point points[1 + MIXED_PARTS];
     mixed_points(x, points);
-    struct memo *m = memo_of(p->memo, mix_sequences(x), mix_tokens(x)); /* all that works on tokens together */
-    if (!(m->batch == mix_sequences(x) && m->tokens == mix_tokens(x))) {
+    const double batch = mix_sequences(x), tokens = mix_tokens(x), others = *x->others_tokens;
+    struct memo *m = memo_of(c, p->memo, batch, tokens, others); /* all that works on tokens together */
+    if (!(m->batch == batch && m->tokens == tokens && m->others == others)) {
         struct sums fixed = {0, 0, 0, 0, 0, 0};
         add_part(c, &p->fixed, points, mix_sums(x), &fixed);
-        *m = (struct memo){.batch = mix_sequences(x), .tokens = mix_tokens(x), .sums = fixed};
+        *m = (struct memo){.batch = batch, .tokens = tokens, .others = others, .sums = fixed};
     }
     struct sums sums = m->sums;
     add_part(c, &p->moving, points, mix_sums(x), &sums);
@@ -414,7 +430,8 @@ static void set_ops(struct calibrated *c, const struct phase_calls *p, const str
             const struct call *call = &part->call[i];
             const struct call_point *at = &points[call->part + 1];
             if (call->op >= n) continue;
-            ops[call->op].time_s = at->batch > 0 ? call->count * call_time(c, call, at, part->value[i]).s : 0;
+            struct widening unused;
+            ops[call->op].time_s = at->batch > 0 ? call->count * call_time(c, call, at, part->value[i], &unused).s : 0;
             ops[call->op].bound_by = at->batch > 0 ? HOW[call->how] : HOW[CALL_NOTHING];
             sum += ops[call->op].time_s;
         }

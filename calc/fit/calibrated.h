@@ -18,6 +18,7 @@ struct calibrated_setup {
     const struct step *step; /* compiled for bound, whose times are the floor */
     const struct source *source;
     bool eager;
+    size_t memos;               /* room for what was computed; 0: enough for a sweep */
     bool hostless;              /* a pass within a step of another model: what the host adds is that one's */
     const struct mix_plan *mix; /* for calibrated_mix_eval; of the same model and device; NULL none */
 };

@@ -24,10 +24,10 @@ struct maker {
     const struct source *source;
     const struct mixer *mixer; /* NULL outside the layers */
     const struct ffn *ffn;
-    double tp;
-    bool decode;   /* one new token a sequence */
-    bool verify;   /* several, which the pass judges */
-    bool absorbed; /* latent attention in the latent space */
+    double tp, group, ep; /* ranks of an attention group, of all of them; parts of the experts */
+    bool decode;          /* one new token a sequence */
+    bool verify;          /* several, which the pass judges */
+    bool absorbed;        /* latent attention in the latent space */
     bool eager;
 };
 
@@ -81,10 +81,34 @@ static void fuse_quant(struct call *c, const struct maker *m)
     if (plain.class && plain.class->p[0] < c->p[0]) c->p[0] = plain.class->p[0]; /* start_s leads the form */
 }
 
+/* An operator of a name in the same layer; NULL: it has none. */
+static const struct cost_op *beside(const struct maker *m, const char *name)
+{
+    for (size_t i = 0; i < m->pass->n; i++) {
+        const struct cost_op *op = &m->pass->op[i];
+        if (op->kind_index == m->op->kind_index && strcmp(op->name, name) == 0) return op;
+    }
+    return NULL;
+}
+
+/* Both latents are made from one input, by one product that engines stack: the call is the first one's. */
+static const struct cost_op *stacked_on(const struct maker *m)
+{
+    return strcmp(m->op->name, "q_a_proj") == 0 ? beside(m, "kv_a_proj") : NULL;
+}
+
+static bool is_stacked(const struct maker *m)
+{
+    return strcmp(m->op->name, "kv_a_proj") == 0 && beside(m, "q_a_proj") != NULL;
+}
+
 static void make_product(struct call *c, const struct maker *m)
 {
     char prefix[64];
-    const double in = constant(m->op->in), out = constant(m->op->out);
+    const struct cost_op *second = stacked_on(m);
+    const double in = constant(m->op->in);
+    double out = constant(m->op->out);
+    if (second) out += constant(second->out);
     if (!(in > 0 && out > 0)) return;
     (void)snprintf(prefix, sizeof prefix, "gemm/%s/", format_of(m));
     const struct source_want want[] = {{prefix, NULL, NULL}};
@@ -96,6 +120,20 @@ static void make_product(struct call *c, const struct maker *m)
     take(c, m, want, 1);
     if (c->kernel.quant == KERNEL_QUANT_DYNAMIC) fuse_quant(c, m);
     if (c->kernel.quant != KERNEL_QUANT_NONE) c->launches = 2;
+}
+
+/* SGLang computes a shared expert that is as wide as a routed one, and has no gate, as one more routed expert of every
+ * token, where experts are not dealt to ranks. */
+static bool shares_routed(const struct maker *m)
+{
+    const struct ffn *f = m->ffn;
+    return f && strcmp(m->source->kernels, "sglang") == 0 && f->kind == FFN_MOE && f->shared_width == f->width &&
+           !f->shared_gate && m->ep <= 1;
+}
+
+static bool in_routed(const struct maker *m)
+{
+    return strncmp(m->op->name, "shared_", strlen("shared_")) == 0 && shares_routed(m);
 }
 
 static void make_absorb(struct call *c, const struct maker *m)
@@ -163,7 +201,7 @@ static void make_attention(struct call *c, const struct maker *m)
     const bool decode = m->decode || m->verify;
     c->packed = m->verify;
     k->kind = decode ? KERNEL_DECODE : KERNEL_PREFILL;
-    rows_attention(k, is_trtllm(m));
+    rows_attention(k, m->source->kernels);
     const bool alone = decode && k->ungrouped > 0;
     const char *with = alone ? "/ungrouped" : NULL, *without = decode && !alone ? "/ungrouped" : NULL;
     const char *kind = decode ? "decode" : "prefill";
@@ -195,14 +233,22 @@ static void make_experts(struct call *c, const struct maker *m)
     k->hidden = (double)f->width;
     k->topk = (double)f->experts_per_token;
     k->experts = (double)f->experts;
-    k->tp = m->tp;
-    k->ep = 1;
+    if (shares_routed(m)) {
+        k->topk++;
+        k->experts++;
+    }
+    k->tp = m->group / m->ep;
+    k->ep = m->ep;
     k->gated = f->gated;
     k->active_experts = k->routed_rows = k->max_rows = (double)NAN;
     k->element_bytes = element_bytes(m);
     const char *format = format_of(m);
     (void)snprintf(prefix, sizeof prefix, "moe/%s/", strcmp(format, "fp8_dynquant") == 0 ? "fp8/" : format);
     if (prefix[strlen(prefix) - 2] == '/') prefix[strlen(prefix) - 1] = '\0';
+    /* SGLang's kernel is vLLM's in Triton, wherever that was measured. */
+    const struct source_want triton = {prefix, "triton", "nongated"};
+    if (f->gated && !is_trtllm(m)) take(c, m, &triton, 1);
+    if (c->of.class) return;
     const struct source_want want[] = {{prefix, f->gated ? NULL : "nongated", f->gated ? "nongated" : NULL},
                                        {prefix, NULL, "nongated"}};
     take(c, m, want, COUNT(want));
@@ -247,6 +293,16 @@ static void make_collective(struct call *c, const struct maker *m)
     take(c, m, want, 1);
 }
 
+/* Tokens to the ranks of their experts and back. */
+static void make_spread(struct call *c, const struct maker *m)
+{
+    const struct source_want want[] = {{"collective/alltoall/", NULL, NULL}};
+    c->kernel.kind = KERNEL_COLLECTIVE;
+    c->kernel.collective = KERNEL_ALL_TO_ALL;
+    c->kernel.ranks = c->kernel.per_node = m->group;
+    take(c, m, want, 1);
+}
+
 static void make_moved(struct call *c, const struct maker *m)
 {
     const struct source_want want[] = {{"elementwise/scale_matrix/", NULL, NULL}};
@@ -258,6 +314,11 @@ static void make_kind(struct call *c, const struct maker *m)
 {
     switch (m->op->kind) {
     case OP_LINEAR:
+        if (is_stacked(m) || in_routed(m))
+            c->how = CALL_INSIDE;
+        else
+            make_product(c, m);
+        break;
     case OP_LM_HEAD: make_product(c, m); break;
     case OP_ATTENTION: make_attention(c, m); break;
     case OP_ABSORB: make_absorb(c, m); break;
@@ -268,7 +329,8 @@ static void make_kind(struct call *c, const struct maker *m)
     case OP_CONV: make_scan(c, m, true); break;
     case OP_ALL_REDUCE:
     case OP_ALL_GATHER: make_collective(c, m); break;
-    case OP_RESIDUAL: c->how = CALL_FUSED; break;
+    case OP_ALL_TO_ALL: make_spread(c, m); break;
+    case OP_RESIDUAL: c->how = in_routed(m) ? CALL_INSIDE : CALL_FUSED; break;
     case OP_KV_WRITE: /* vLLM's and TensorRT-LLM's attention was measured with it */
         if (strcmp(m->source->kernels, "sglang") == 0)
             make_moved(c, m);
@@ -282,7 +344,7 @@ static void make_kind(struct call *c, const struct maker *m)
             make_moved(c, m);
         break;
     case OP_ACTIVATION:
-        if (strncmp(m->op->name, "experts", strlen("experts")) == 0)
+        if (strncmp(m->op->name, "experts", strlen("experts")) == 0 || in_routed(m))
             c->how = CALL_INSIDE;
         else
             make_moved(c, m);
@@ -298,7 +360,6 @@ static void make_kind(struct call *c, const struct maker *m)
     case OP_INDEX:
     case OP_LONG_CONV:
     case OP_MLP:
-    case OP_ALL_TO_ALL:
     case OP_SEND:
     case OP_KINDS: break;
     }
@@ -308,6 +369,7 @@ struct call call_make(const struct step_pass *pass, enum call_pass which, size_t
 {
     const struct cost_op *op = &pass->op[i];
     const bool cached = !pass->setup->uncached;
+    const struct layout w = layout_whole(&pass->setup->layout);
     if (op->part >= 0) which = op->part == MIXED_DECODE ? CALL_DECODE : CALL_PREFILL;
     const struct layer_kind *kind = op->kind_index < 0 ? NULL : &pass->setup->model->kinds[op->kind_index];
     const struct maker m = {.pass = pass,
@@ -316,7 +378,9 @@ struct call call_make(const struct step_pass *pass, enum call_pass which, size_t
                             .source = s,
                             .mixer = kind ? &kind->mixer : NULL,
                             .ffn = kind ? &kind->ffn : NULL,
-                            .tp = (double)layout_whole(&pass->setup->layout).tp,
+                            .tp = (double)w.tp,
+                            .group = (double)layout_group(&w),
+                            .ep = (double)w.ep,
                             .decode = which == CALL_DECODE && cached && pass->setup->pass_tokens <= 1,
                             .verify = which == CALL_VERIFY,
                             .absorbed = which != CALL_PREFILL && cached,
@@ -368,8 +432,10 @@ struct kernel call_at(const struct call *c, const struct call_point *at, double 
         k.m = at->batch * at->tokens;
         k.moved_bytes = bytes;
         break;
-    case KERNEL_COLLECTIVE: /* read and written: the sum twice; the parts of all and the own one */
-        k.payload_bytes = k.collective == KERNEL_ALL_REDUCE ? bytes / 2 : bytes * k.ranks / (k.ranks + 1);
+    case KERNEL_COLLECTIVE: /* read and written: the sum twice; the parts of all and the own one; what is sent */
+        k.payload_bytes = k.collective == KERNEL_ALL_REDUCE   ? bytes / 2
+                          : k.collective == KERNEL_ALL_TO_ALL ? bytes * k.ranks / (k.ranks - 1)
+                                                              : bytes * k.ranks / (k.ranks + 1);
         break;
     case KERNEL_KINDS_N: break;
     }

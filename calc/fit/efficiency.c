@@ -290,30 +290,6 @@ const struct fit_class *efficiency_find(const struct efficiency *f, const char *
     return NULL;
 }
 
-enum err_code efficiency_transfer(struct arena *a, const struct efficiency *f, const struct hw *from,
-                                  const struct hw *to, struct efficiency *out, struct err *e)
-{
-    const double ratio = from->clock_mhz / to->clock_mhz;
-    *out = *f;
-    if (isnan(ratio)) return ERR_OK;
-    struct fit_class *classes = arena_array(a, f->n ? f->n : 1, sizeof *classes);
-    if (!classes) return err_nomem(e);
-    for (size_t i = 0; i < f->n; i++) {
-        struct fit_class *c = &classes[i];
-        *c = f->classes[i];
-        if (c->like.kind == KERNEL_COLLECTIVE) continue;
-        const bool launches = c->like.kind == KERNEL_PREFILL || c->like.kind == KERNEL_MLA_PREFILL;
-        for (size_t k = 0; k < c->n_params; k++) {
-            const struct kernel_param *p = kernel_param(&c->like, k);
-            if (strcmp(p->unit, "s") != 0 || (launches && strcmp(p->name, "start_s") == 0)) continue;
-            c->p[k] *= ratio;
-        }
-        c->baseline[0] *= ratio; /* start_s */
-    }
-    out->classes = classes;
-    return ERR_OK;
-}
-
 enum err_code efficiency_load_device(struct arena *a, const char *device, struct efficiency *out, struct err *e)
 {
     static const char PREFIX[] = "configs/efficiency/";

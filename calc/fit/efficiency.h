@@ -33,11 +33,19 @@ struct efficiency {
  * that is not ascending; ERR_IO; ERR_NOMEM. */
 enum err_code efficiency_load(struct arena *a, const char *name, struct efficiency *out, struct err *e);
 
-/* efficiency_transfer -- the parameters of f, fitted on `from`, for `to`: times are cycles of an SM, so those in
- * seconds are multiplied by the ratio of clocks; all else is a part of a datasheet rate and stays. Collectives wait for
- * links and keep their times. As they are when a clock is not known. Errors: ERR_NOMEM. */
+/* efficiency_transfer -- the parameters of f, fitted on `from`, for `to`: each by what it is (kernel_scale), as it was
+ * where a datasheet does not say. moved: their bands, at least efficiency_factor wide. Errors: ERR_NOMEM. */
 enum err_code efficiency_transfer(struct arena *a, const struct efficiency *f, const struct hw *from,
                                   const struct hw *to, struct efficiency *out, struct err *e);
+
+/* efficiency_same_generation -- the same vendor, the 16-bit peak of one SM within a quarter, bf16 and fp8 each on both
+ * or on neither. */
+bool efficiency_same_generation(const struct hw *x, const struct hw *y);
+
+/* efficiency_factor -- within what factor either way four of five calls of a kind take what parameters of another
+ * device say: geometric mean over transfers that were measured, none of them to `to` (key), within a generation or
+ * between two; of a kind without any the largest of all kinds. Source: MODEL.md "Transfers". */
+double efficiency_factor(enum kernel_kind kind, bool same_generation, const char *to);
 
 /* efficiency_load_device -- all built-in files of a device ("h100-sxm" and "h100-sxm.vllm", ...) as one, framework and
  * source NULL. Errors: ERR_USAGE there is none; as efficiency_load. */

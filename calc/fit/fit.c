@@ -12,6 +12,11 @@ static const char *const regime_names[FIT_REGIMES_N] = {"tiny", "memory", "compu
 
 const char *fit_regime_name(enum fit_regime regime) { return regime_names[regime]; }
 
+const struct fit_band *fit_band_of(const struct fit_class *c, enum fit_regime regime)
+{
+    return c->moved[regime].n ? &c->moved[regime] : &c->band[regime];
+}
+
 enum fit_regime fit_regime_of(const struct kernel_work *w)
 {
     if (w->bound_s < FIT_TINY_S) return FIT_TINY;

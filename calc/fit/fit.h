@@ -37,8 +37,12 @@ struct fit_class {
     double held_out_median_frac, held_out_most_frac; /* of the errors of all rows left out in any split */
     struct fit_mean large, large_baseline;           /* the same, rows whose bound exceeds FIT_LARGE_S */
     struct fit_band band[FIT_REGIMES_N];
-    struct fit_mean coverage_frac; /* held-out rows within the P10..P90 band of other families */
+    struct fit_band moved[FIT_REGIMES_N]; /* n > 0: of parameters taken to another device; the band is this one */
+    struct fit_mean coverage_frac;        /* held-out rows within the P10..P90 band of other families */
 };
+
+/* fit_band_of -- the band of a regime: moved, where parameters are another device's, else the own one; n 0: none. */
+const struct fit_band *fit_band_of(const struct fit_class *c, enum fit_regime regime);
 
 #define FIT_TINY_S 5e-6   /* a bound below it: start-up is most of the time */
 #define FIT_LARGE_S 20e-6 /* a bound above it: what large batches are made of */

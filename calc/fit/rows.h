@@ -57,8 +57,8 @@ enum err_code rows_read_file(struct arena *a, const char *path, const struct row
 /* rows_of_host -- whether rows of a device are calls of one core: kernel.host of them; false without a device. */
 bool rows_of_host(const struct hw *hw);
 
-/* rows_attention -- what an engine's attention kernels are known to make of heads, groups and widths: sets ungrouped
- * and padded_dim of a prefill or decode call. */
-void rows_attention(struct kernel *k, bool trtllm);
+/* rows_attention -- what the attention kernels of an engine ("vllm", "trtllm", ...) are known to make of heads, groups
+ * and widths: sets ungrouped, padded_dim and flash2 of a prefill or decode call. */
+void rows_attention(struct kernel *k, const char *framework);
 
 #endif

@@ -196,12 +196,13 @@ static enum err_code finish_bmm(struct arena *a, struct row *r, struct err *e)
     return name_row(a, r, NULL, NULL, arena_printf(a, "%g,%g,%g", r->kernel.groups, r->kernel.n, r->kernel.k), e);
 }
 
-void rows_attention(struct kernel *k, bool trtllm)
+void rows_attention(struct kernel *k, const char *framework)
 {
     /* TensorRT-LLM decodes groups of 2 to 32 heads with one kernel and all else with one that knows no groups; its
      * prefill never packs the heads of a group into one block of rows, and computes widths that are powers of two */
     const double group = k->heads / k->kv_heads;
-    const bool decode = k->kind == KERNEL_DECODE;
+    const bool decode = k->kind == KERNEL_DECODE, trtllm = strcmp(framework, "trtllm") == 0;
+    k->flash2 = strcmp(framework, "vllm") == 0;
     k->ungrouped = trtllm && !(decode && group > 1 && group <= 32);
     k->padded_dim = trtllm && !decode ? exp2(ceil(log2(k->head_dim))) : 0;
 }
@@ -226,7 +227,7 @@ static enum err_code finish_attention(struct arena *a, struct row *r, struct err
         return err_set(e, ERR_INPUT, "n_heads %g is not a multiple of n_kv_heads %g", k->heads, k->kv_heads);
     TRY(check_context(k, e));
     k->value_dim = k->head_dim;
-    rows_attention(k, strcmp(r->framework, "trtllm") == 0);
+    rows_attention(k, r->framework);
     return name_row(a, r, NULL, k->kind == KERNEL_DECODE && k->ungrouped > 0 ? "ungrouped" : NULL,
                     arena_printf(a, "%g,%g,%g,%g", k->heads, k->kv_heads, k->head_dim, k->window), e);
 }

@@ -10,40 +10,20 @@ static const char FOLDER[] = "configs/efficiency/";
 static const char *const FRAMEWORKS[] = {"vllm", "trtllm", "sglang", "ridge"};
 enum { FRAMEWORKS_N = sizeof FRAMEWORKS / sizeof FRAMEWORKS[0], NAME_MAX_BYTES = 200 };
 
-/* P10 and P90 of measured over calibrated, all rows of one device by parameters of another, over those by its own:
- * h200-sxm by h100-sxm.vllm 0.922..1.227 and by h100-sxm.trtllm 0.915..1.256, h100-sxm by h200-sxm 0.815..1.104;
- * a100-80g by h100-sxm.vllm 0.767..1.418, by h200-sxm 0.759..1.411, h100-sxm by a100-80g 0.623..1.261; own ones
- * 0.88..1.15. The widest of each. Source: `ridge validate --rows` on the rows that the files were fitted to. */
-const struct source_widening source_transfers[SOURCE_TRANSFERS_N] = {
-    [SOURCE_OWN] = {"", 1, 1},
-    [SOURCE_SAME_GENERATION] = {"of its generation", 0.92, 1.09},
-    [SOURCE_OTHER_GENERATION] = {"of another generation", 0.71, 1.23},
+const char *const source_transfers[SOURCE_TRANSFERS_N] = {
+    [SOURCE_OWN] = "",
+    [SOURCE_SAME_GENERATION] = "of its generation",
+    [SOURCE_OTHER_GENERATION] = "of another generation",
 };
 
 /* -- the nearest measured device -- */
 
 static double log_ratio(double x, double y) { return isnan(x) || isnan(y) ? 0 : fabs(log(x / y)); }
 
-/* Of one SM, flops/s in 16 bits; NAN unknown. */
-static double sm_peak(const struct hw *h)
-{
-    const double bf16 = h->peak_flops_per_s[HW_BF16];
-    return (isnan(bf16) ? h->peak_flops_per_s[HW_FP16] : bf16) / h->sm_count;
-}
-
-/* The same peak of one SM within a quarter, and bf16 and fp8 each on both or on neither. */
-static bool same_generation(const struct hw *x, const struct hw *y)
-{
-    const enum hw_dtype units[] = {HW_BF16, HW_FP8};
-    for (size_t i = 0; i < 2; i++)
-        if (isnan(x->peak_flops_per_s[units[i]]) != isnan(y->peak_flops_per_s[units[i]])) return false;
-    return x->vendor && y->vendor && strcmp(x->vendor, y->vendor) == 0 &&
-           fabs(log(sm_peak(x) / sm_peak(y))) < log(1.25);
-}
-
 static double distance(const struct hw *x, const struct hw *y)
 {
-    return (same_generation(x, y) ? 0 : 10) + log_ratio(x->peak_flops_per_s[HW_BF16], y->peak_flops_per_s[HW_BF16]) +
+    return (efficiency_same_generation(x, y) ? 0 : 10) +
+           log_ratio(x->peak_flops_per_s[HW_BF16], y->peak_flops_per_s[HW_BF16]) +
            log_ratio(x->bandwidth_bytes_per_s, y->bandwidth_bytes_per_s) + log_ratio(x->sm_count, y->sm_count) +
            log_ratio(x->l2_bytes, y->l2_bytes) + log_ratio(x->link_bytes_per_s, y->link_bytes_per_s);
 }
@@ -116,7 +96,7 @@ static enum err_code transfer_from(struct arena *a, const struct hw *hw, struct 
     if (hw_load(a, f->device, &from, &unknown) != ERR_OK)
         return err_set(e, ERR_INPUT, "%s: device: no device \"%s\" is known, so its parameters are not those of %s",
                        f->file, text_clean(shown, sizeof shown, f->device, strlen(f->device)), hw->key);
-    if (same_generation(hw, &from)) *out = SOURCE_SAME_GENERATION;
+    if (efficiency_same_generation(hw, &from)) *out = SOURCE_SAME_GENERATION;
     const struct efficiency fitted = *f;
     return efficiency_transfer(a, &fitted, &from, hw, f, e);
 }

@@ -4,7 +4,7 @@
  * datasheet rates and start-up times, so with the other device's rates they are transferred by datasheet ratios. A
  * class is looked for in this order: of the framework and the device; of another framework on the device; of the
  * framework and then another one on the nearest device; nccl's, of the device and then the other. What a transfer costs
- * is measured: source_transfers. */
+ * is measured: efficiency_factor. */
 #ifndef RIDGE_FIT_SOURCE_H
 #define RIDGE_FIT_SOURCE_H
 
@@ -14,12 +14,8 @@ enum { SOURCE_FILES_MAX = 16 };
 
 enum source_transfer { SOURCE_OWN, SOURCE_SAME_GENERATION, SOURCE_OTHER_GENERATION, SOURCE_TRANSFERS_N };
 
-/* What a transfer makes of a band: P10 times low, P90 times high. */
-struct source_widening {
-    const char *meaning;
-    double low, high;
-};
-extern const struct source_widening source_transfers[SOURCE_TRANSFERS_N];
+/* "of its generation" and the like; "" of the device's own. */
+extern const char *const source_transfers[SOURCE_TRANSFERS_N];
 
 struct source {
     struct efficiency file[SOURCE_FILES_MAX];

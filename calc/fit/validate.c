@@ -39,9 +39,10 @@ enum err_code validate_rows(struct arena *a, const struct hw *hw, const struct r
         TRY(kernel_prepare(&r->kernel, hw, room, &features, e));
         v[i].calibrated_s = kernel_time_s(kernel_form_of(&r->kernel), &features, c->p);
         v[i].baseline_s = kernel_baseline_s(&w, c->baseline);
-        if (!c->band[regime].n) continue;
-        v[i].p10_s = v[i].calibrated_s * c->band[regime].p10;
-        v[i].p90_s = v[i].calibrated_s * c->band[regime].p90;
+        const struct fit_band *band = fit_band_of(c, regime);
+        if (!band->n) continue;
+        v[i].p10_s = v[i].calibrated_s * band->p10;
+        v[i].p90_s = v[i].calibrated_s * band->p90;
     }
     *out = v;
     return ERR_OK;

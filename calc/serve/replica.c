@@ -31,6 +31,7 @@ enum err_code replica_open(struct arena *a, const struct simulate_setup *s, int6
                         .regions = {.size = s->blocks * s->block_tokens}};
     TRY(mix_open(a, s->plan, &r.decode, e));
     TRY(mix_open(a, s->plan, &r.scratch, e));
+    TRY(mix_open(a, s->plan, &r.share, e));
     TRY(paged_open(a, s->memory == SIMULATE_PAGED ? s->blocks : 1, s->block_tokens, s->prefix_cache, &r.pool, e));
     *out = r;
     return ERR_OK;
@@ -274,8 +275,12 @@ static enum err_code make_room(struct replica *r, struct err *e)
     return ERR_OK;
 }
 
+static int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
+
 static enum err_code plan_chunked(struct replica *r, struct err *e)
 {
+    /* a piece is of one group, and no longer than its part of the step */
+    const int64_t one = r->setup->budget_tokens / (r->setup->groups > 1 ? r->setup->groups : 1);
     const int64_t before = r->sums.preemptions;
     bool entered = true;
     TRY(make_room(r, e));
@@ -285,7 +290,7 @@ static enum err_code plan_chunked(struct replica *r, struct err *e)
     for (int64_t i = 0; i < r->running_n; i++) { /* prompts that are in part computed */
         struct replica_seq *q = r->running[i];
         if (q->decoding || left <= 0) continue;
-        const int64_t piece = q->target - q->done < left ? q->target - q->done : left;
+        const int64_t piece = least(q->target - q->done, least(left, one));
         const int64_t blocks = r->setup->memory == SIMULATE_PAGED ? paged_need(&r->pool, &q->kv, piece) : 0;
         if (taken + blocks > idle && r->setup->memory == SIMULATE_PAGED) {
             while (r->running_n > i) TRY(preempt(r, e));
@@ -298,7 +303,7 @@ static enum err_code plan_chunked(struct replica *r, struct err *e)
     }
     const int64_t spare = r->setup->memory == SIMULATE_PAGED ? replica_need(r, 1) : 0;
     while (entered && left > 0 && r->sums.preemptions == before) {
-        TRY(admit(r, left, spare, false, false, &entered, e));
+        TRY(admit(r, least(left, one), spare, false, false, &entered, e));
         if (entered) left -= r->running[r->running_n - 1]->piece;
     }
     return ERR_OK;

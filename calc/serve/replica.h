@@ -26,7 +26,7 @@ struct replica {
     uint32_t *link;       /* of each request: the next in its queue */
     int64_t index;
     double clock_s;
-    struct mix decode, scratch;
+    struct mix decode, scratch, share; /* share: of the busiest group */
     struct paged pool;
     struct regions regions;
     struct replica_seq **running;

@@ -10,6 +10,12 @@ static double price(struct replica *r, const struct mix *x)
 {
     double v[MIX_VALUES_N];
     struct calibrated_time t;
+    if (r->setup->groups > 1) {
+        mix_copy(&r->share, x);
+        mix_share(&r->share, (double)r->setup->groups);
+        x = &r->share;
+    }
+    if (r->setup->server) return engine_mix_s(r->setup->server, x, r->setup->overlapped) + r->setup->overhead_s;
     mix_eval(x, v);
     if (!r->setup->calibrated) return v[MIX_step_s] + r->setup->overhead_s;
     calibrated_mix_eval(r->setup->calibrated, x, v[MIX_step_s], &t);
@@ -23,8 +29,9 @@ static double sum_s(double first_s, double slope_s, double j) { return j * first
 static int64_t straight(struct replica *r, int64_t k, double until_s, double *first_s, double *slope_s)
 {
     enum { CALIBRATED_MOST = 8 };
-    if (r->setup->calibrated && k > CALIBRATED_MOST) k = CALIBRATED_MOST; /* three points prove nothing of those */
-    const double within = r->setup->calibrated ? 1e-3 : 1e-9, left_s = until_s - r->clock_s;
+    const bool calibrated = r->setup->calibrated || r->setup->server;
+    if (calibrated && k > CALIBRATED_MOST) k = CALIBRATED_MOST; /* three points prove nothing of those */
+    const double within = calibrated ? 1e-3 : 1e-9, left_s = until_s - r->clock_s;
     *first_s = price(r, &r->decode);
     *slope_s = 0;
     if (left_s / *first_s < (double)k) k = (int64_t)fmax(left_s / *first_s, 0) + 1; /* steps only get longer */

@@ -221,6 +221,9 @@ static enum err_code check(const struct simulate_setup *s, struct err *e)
 {
     if (s->max_seqs < 1 || s->block_tokens < 1 || s->blocks < 1 || s->max_len_tokens < 1)
         return err_set(e, ERR_RANGE, "a simulation takes at least one sequence, one block and one token");
+    if (s->groups < 0 || s->groups > s->max_seqs)
+        return err_set(e, ERR_RANGE, "%lld attention groups cannot share %lld sequences", (long long)s->groups,
+                       (long long)s->max_seqs);
     if (s->policy != SIMULATE_STATIC && s->budget_tokens < 1) return err_set(e, ERR_RANGE, "a step of no tokens");
     if (s->policy == SIMULATE_CHUNKED && s->budget_tokens < s->max_seqs)
         return err_set(e, ERR_RANGE, "a step of %lld tokens is too small for %lld sequences that decode",

@@ -8,7 +8,9 @@
  *   chunked      a budget of tokens a step: those that decode take one each, pieces of prompts what is left (vLLM V1,
  *                Sarathi-Serve)
  * When the cache is full the request that came last loses its blocks and is computed anew later (preemption by
- * recompute). Steps are timed by calc/time/mix.h from the step's real shapes, or by calibrated_mix_eval.
+ * recompute). Steps are timed by calc/time/mix.h from the step's real shapes, by calibrated_mix_eval, or as those of a
+ * server (engine.h). Attention groups step together: sequences are spread over them evenly, a prompt's piece is of one,
+ * and the busiest is the step (mix_share).
  *
  * A run of steps in which nothing but lengths changes is priced at once: floors are sums of maxima of linear functions
  * of the contexts, so convex along the run, and a convex function that is linear at three points is linear between
@@ -18,6 +20,7 @@
 #define RIDGE_SERVE_SIMULATE_H
 
 #include "calc/fit/calibrated.h"
+#include "calc/serve/engine.h"
 #include "calc/serve/workload.h"
 
 enum simulate_policy { SIMULATE_STATIC, SIMULATE_FCFS, SIMULATE_CHUNKED };
@@ -42,10 +45,13 @@ struct simulate_setup {
     const struct workload *work;
     struct mix_plan *plan;
     struct calibrated *calibrated; /* NULL: floors */
+    struct engine_case *server;    /* steps as its engine takes them, plan being its bound; NULL none */
+    bool overlapped;               /* its host works beside the device */
+    int64_t groups;                /* attention groups of a replica, in step with each other; 0: one */
     double overhead_s;             /* of an engine, added to every step; >= 0 */
     enum simulate_policy policy;
-    int64_t budget_tokens; /* most tokens of a step (static: unread) */
-    int64_t max_seqs;      /* most sequences of a step */
+    int64_t budget_tokens; /* most tokens of a step, all groups together (static: unread) */
+    int64_t max_seqs;      /* most sequences of a step, likewise */
     enum simulate_memory memory;
     int64_t blocks, block_tokens; /* of a replica */
     int64_t max_len_tokens;       /* of a sequence; longer requests are refused */

@@ -36,6 +36,7 @@ static const struct field fields[HW_FIELDS_N] = {
     PEAK("int4", HW_INT4),
     [HW_SM_COUNT] = {"sm_count", offsetof(struct hw, sm_count), UNITS_COUNT},
     [HW_CLOCK] = {"clock_mhz", offsetof(struct hw, clock_mhz), UNITS_COUNT},
+    [HW_SM_VERSION] = {"sm_version", offsetof(struct hw, sm_version), UNITS_COUNT},
     [HW_L2] = {"l2", offsetof(struct hw, l2_bytes), UNITS_BYTES},
     [HW_LINK] = {"link.per_direction", offsetof(struct hw, link_bytes_per_s), UNITS_BYTES_PER_S},
     [HW_LINK_PAIR] = {"link.pair", offsetof(struct hw, link_pair_bytes_per_s), UNITS_BYTES_PER_S},
@@ -53,13 +54,28 @@ static const char *const status_names[] = {
 
 /* Legal members, by the place of the object. The members of "peak" are the dtypes. */
 #define ORIGIN_KEYS "source", "date", "status", "note"
-static const char *const root_keys[] = {"name",         "aliases",        "vendor",
-                                        "kind",         "released",       "notes",
-                                        "memory_label", "memory_visible", "memory_usable",
-                                        "bandwidth",    "peak",           "sm_count",
-                                        "l2",           "link",           "pcie",
-                                        "power",        "price",          "bandwidth_measured",
-                                        "fabric",       "clock_mhz",      "list_price_usd_per_h"};
+static const char *const root_keys[] = {"name",
+                                        "aliases",
+                                        "vendor",
+                                        "kind",
+                                        "released",
+                                        "notes",
+                                        "memory_label",
+                                        "memory_visible",
+                                        "memory_usable",
+                                        "bandwidth",
+                                        "peak",
+                                        "sm_count",
+                                        "l2",
+                                        "link",
+                                        "pcie",
+                                        "power",
+                                        "price",
+                                        "bandwidth_measured",
+                                        "fabric",
+                                        "clock_mhz",
+                                        "sm_version",
+                                        "list_price_usd_per_h"};
 static const char *const peak_keys[] = {"fp32_vector", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"};
 static const char *const link_keys[] = {"kind", "per_direction", "pair", "domain", "nvls", ORIGIN_KEYS};
 static const char *const fabric_keys[] = {"kind", "per_direction", ORIGIN_KEYS};

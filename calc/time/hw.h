@@ -11,7 +11,7 @@
  *   memory_label "80 GB"    what the vendor says         memory_visible "79.65 GiB"  what the driver reports
  *   memory_usable "79.19 GiB"  what is left to a process after its context
  *   bandwidth* "3.35 TB/s", bandwidth_measured           peak {fp32_vector tf32 bf16 fp16 fp8 int8 fp4 int4}
- *   clock_mhz 1830 (cycles of an SM at its peak)
+ *   clock_mhz 1830 (cycles of an SM at its peak), sm_version 90 (of CUDA code, sm_90: whose kernels run)
  *   sm_count 132 (SMs, compute units or cores), l2 "50 MiB" (last-level cache), pcie "64 GB/s", power "700 W"
  *   link {"kind", "per_direction": "450 GB/s", "pair", "domain": 8, "nvls": true, source, date, status, note}
  *   fabric {"kind", "per_direction": "50 GB/s", source, date, status, note}   between nodes, of one device
@@ -45,6 +45,7 @@ enum hw_field {
     HW_PEAK,
     HW_SM_COUNT = HW_PEAK + HW_DTYPES_N,
     HW_CLOCK,
+    HW_SM_VERSION,
     HW_L2,
     HW_LINK,
     HW_LINK_PAIR,
@@ -85,7 +86,8 @@ struct hw {
     double bandwidth_bytes_per_s, bandwidth_measured_bytes_per_s;
     double peak_flops_per_s[HW_DTYPES_N];
     double sm_count;
-    double clock_mhz; /* of an SM, at which the 16-bit peak is reached */
+    double clock_mhz;  /* of an SM, at which the 16-bit peak is reached */
+    double sm_version; /* of CUDA code, 80 for sm_80; NAN unknown, or another vendor */
     double l2_bytes;
     double cache_bytes[HW_CACHES];       /* of a core whose caches were measured, nearest first; 0 elsewhere */
     double cache_bytes_per_s[HW_CACHES]; /* at which it reads what stays in each; NAN or 0 not known */

@@ -195,19 +195,42 @@ enum err_code kernel_work(const struct kernel *k, const struct hw *hw, struct ke
 /* -- forms -- */
 
 static const struct kernel_param quant_params[2] = {
-    {"quant_start_s", "s", "start-up of the quantisation kernels", 1e-8, 3e-5, {3e-6, 1e-6}},
-    {"quant_bandwidth_frac", "fraction", "of the bandwidth that quantising reaches", 0.02, 1, {0.5, 0.3}},
+    {"quant_start_s", "s", "start-up of the quantisation kernels", 1e-8, 3e-5, {3e-6, 1e-6}, KERNEL_CYCLES},
+    {"quant_bandwidth_frac", "fraction", "of the bandwidth that quantising reaches", 0.02, 1, {0.5, 0.3}, KERNEL_KEPT},
 };
 
 const struct kernel_param kernel_baseline_params[KERNEL_BASELINE_PARAMS_N] = {
-    {"start_s", "s", "start-up", 1e-7, 3e-4, {5e-6, 2e-5}},
-    {"compute_frac", "fraction", "of the peak rate", 0.01, 1, {0.6, 0.3}},
-    {"memory_frac", "fraction", "of the bandwidth", 0.01, 1, {0.8, 0.4}},
+    {"start_s", "s", "start-up", 1e-7, 3e-4, {5e-6, 2e-5}, KERNEL_CYCLES},
+    {"compute_frac", "fraction", "of the peak rate", 0.01, 1, {0.6, 0.3}, KERNEL_KEPT},
+    {"memory_frac", "fraction", "of the bandwidth", 0.01, 1, {0.8, 0.4}, KERNEL_KEPT},
 };
 
 double kernel_baseline_s(const struct kernel_work *w, const double *p)
 {
     return p[0] + fmax(w->compute_s / p[1], w->memory_s / p[2]);
+}
+
+/* From sm_90 on a pair of blocks fetches one operand of its tiles once for both (multicast in clusters of two): of two
+ * operands as large as each other an SM draws three quarters. */
+#define SHARED_FEED (3.0 / 4)
+
+enum { CLUSTERS = 90 };
+
+static double feed_share(const struct hw *hw) { return hw->sm_version >= CLUSTERS ? SHARED_FEED : 1; }
+
+double kernel_scale(enum kernel_scaling scaling, const struct hw *from, const struct hw *to)
+{
+    const double clock = to->clock_mhz / from->clock_mhz, sms = to->sm_count / from->sm_count;
+    const double vector = to->peak_flops_per_s[HW_FP32_VECTOR] / from->peak_flops_per_s[HW_FP32_VECTOR] / sms;
+    const double sm_rate = sms * clock * from->bandwidth_bytes_per_s / to->bandwidth_bytes_per_s;
+    switch (scaling) {
+    case KERNEL_KEPT: break;
+    case KERNEL_CYCLES: return 1 / clock;
+    case KERNEL_VECTOR: return 1 / (isnan(vector) ? clock : vector);
+    case KERNEL_SM_RATE: return sm_rate;
+    case KERNEL_SM_FEED: return sm_rate * feed_share(from) / feed_share(to);
+    }
+    return 1;
 }
 
 const struct kernel_form *kernel_form_of(const struct kernel *k)

@@ -50,6 +50,7 @@ struct kernel {
     bool cold;         /* weights and cache come from memory, as in a step that reads many: no call left them on chip */
     bool host;         /* one core of a CPU: all kinds but collectives have the form of one, and nothing is credited */
     double ungrouped;  /* 1 where the query heads of a group do not share one reading of their keys */
+    double flash2;     /* 1 where FlashAttention-2 runs on devices before sm_90 */
     double padded_dim; /* width that the kernel computes a head of a prefill with; 0: head_dim */
     double tokens, width, hidden, topk, experts, tp, ep, gated; /* MoE; hidden before tp; gated 0 or 1 */
     double active_experts, routed_rows, max_rows;               /* MoE, of this rank; NAN: expected values */
@@ -85,11 +86,24 @@ double kernel_pairs(double query_tokens, double prefix_tokens, double window);
 double kernel_tiles(double m, double n, double rows, double columns);
 double kernel_waves(double tiles, double units);
 
+/* What a parameter is on another device (kernel_scale). */
+enum kernel_scaling {
+    KERNEL_KEPT,   /* a part of a datasheet rate, an exponent, or a time that no clock of an SM sets: the same */
+    KERNEL_CYCLES, /* cycles of an SM: seconds by the ratio of clocks */
+    KERNEL_VECTOR, /* elementwise work of an SM: seconds by the ratio of its fp32 rates, else of clocks */
+    KERNEL_SM_RATE, /* bytes a cycle that SMs draw from the last-level cache, over the bandwidth of memory */
+    KERNEL_SM_FEED  /* the same of operands, which pairs of SMs share from sm_90 on: three quarters without */
+};
+
 /* A parameter of a form. Bounds are inclusive and positive; the fit works on the logarithm. */
 struct kernel_param {
     const char *name, *unit, *meaning;
     double lo, hi, start[2]; /* two starts for the fit */
+    enum kernel_scaling scaling;
 };
+
+/* kernel_scale -- what a parameter fitted on `from` is times on `to`; NAN where a datasheet does not say. */
+double kernel_scale(enum kernel_scaling scaling, const struct hw *from, const struct hw *to);
 
 enum { KERNEL_PARAMS_MAX = 14, KERNEL_FEATURES_MAX = 1536 };
 

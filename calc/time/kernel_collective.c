@@ -6,14 +6,18 @@
 enum { LOW_START, LOW_STEP, LOW_RATE, HIGH_START, HIGH_STEP, HIGH_RATE, SWITCH_RATE, NORM, PARAMS_N };
 
 static const struct kernel_param params[PARAMS_N] = {
-    [LOW_START] = {"low_start_s", "s", "start-up of the protocol of short messages", 1e-7, 1e-4, {5e-6, 2e-6}},
-    [LOW_STEP] = {"low_step_s", "s", "per further rank, short messages", 1e-9, 2e-5, {5e-7, 1e-6}},
-    [LOW_RATE] = {"low_frac", "fraction", "of the link, short messages", 0.001, 1, {0.2, 0.05}},
-    [HIGH_START] = {"high_start_s", "s", "start-up of the protocol of long messages", 1e-7, 1e-3, {2e-5, 1e-5}},
-    [HIGH_STEP] = {"high_step_s", "s", "per further rank, long messages", 1e-9, 1e-4, {1e-6, 3e-6}},
-    [HIGH_RATE] = {"high_frac", "fraction", "of the link around the ring, long messages", 0.01, 1, {0.8, 0.5}},
-    [SWITCH_RATE] = {"switch_frac", "fraction", "of the link where the switch sums", 0.01, 1, {0.6, 0.9}},
-    [NORM] = {"join", "exponent", "of the norm that joins start-up and transfer: 1 the sum", 0.7, 16, {1, 2}},
+    [LOW_START] =
+        {"low_start_s", "s", "start-up of the protocol of short messages", 1e-7, 1e-4, {5e-6, 2e-6}, KERNEL_KEPT},
+    [LOW_STEP] = {"low_step_s", "s", "per further rank, short messages", 1e-9, 2e-5, {5e-7, 1e-6}, KERNEL_KEPT},
+    [LOW_RATE] = {"low_frac", "fraction", "of the link, short messages", 0.001, 1, {0.2, 0.05}, KERNEL_KEPT},
+    [HIGH_START] =
+        {"high_start_s", "s", "start-up of the protocol of long messages", 1e-7, 1e-3, {2e-5, 1e-5}, KERNEL_KEPT},
+    [HIGH_STEP] = {"high_step_s", "s", "per further rank, long messages", 1e-9, 1e-4, {1e-6, 3e-6}, KERNEL_KEPT},
+    [HIGH_RATE] =
+        {"high_frac", "fraction", "of the link around the ring, long messages", 0.01, 1, {0.8, 0.5}, KERNEL_KEPT},
+    [SWITCH_RATE] = {"switch_frac", "fraction", "of the link where the switch sums", 0.01, 1, {0.6, 0.9}, KERNEL_KEPT},
+    [NORM] =
+        {"join", "exponent", "of the norm that joins start-up and transfer: 1 the sum", 0.7, 16, {1, 2}, KERNEL_KEPT},
 };
 
 enum { STEPS, RING_S, WIRE_S, SHOT_S, FEATURES_N };

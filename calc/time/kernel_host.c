@@ -6,12 +6,23 @@
 enum { START, COMPUTE, HALF_ROWS, MEMORY, OVERLAP, PARAMS_N };
 
 static const struct kernel_param params[PARAMS_N] = {
-    [START] = {"start_s", "s", "start-up of a call", 1e-8, 1e-3, {1e-6, 1e-5}},
-    [COMPUTE] = {"compute_frac", "fraction", "of the peak rate, with many rows", 0.02, 1, {0.85, 0.5}},
-    [HALF_ROWS] = {"half_rows", "rows", "at which half of that rate is reached", 1e-3, 32, {0.1, 1}},
-    [MEMORY] =
-        {"memory_frac", "fraction", "of the bandwidth, or of the cache's that holds the operands", 0.05, 1, {0.9, 0.7}},
-    [OVERLAP] = {"overlap", "exponent", "of the norm that joins compute and memory: 1 no overlap", 1, 16, {1.3, 4}},
+    [START] = {"start_s", "s", "start-up of a call", 1e-8, 1e-3, {1e-6, 1e-5}, KERNEL_KEPT},
+    [COMPUTE] = {"compute_frac", "fraction", "of the peak rate, with many rows", 0.02, 1, {0.85, 0.5}, KERNEL_KEPT},
+    [HALF_ROWS] = {"half_rows", "rows", "at which half of that rate is reached", 1e-3, 32, {0.1, 1}, KERNEL_KEPT},
+    [MEMORY] = {"memory_frac",
+                "fraction",
+                "of the bandwidth, or of the cache's that holds the operands",
+                0.05,
+                1,
+                {0.9, 0.7},
+                KERNEL_KEPT},
+    [OVERLAP] = {"overlap",
+                 "exponent",
+                 "of the norm that joins compute and memory: 1 no overlap",
+                 1,
+                 16,
+                 {1.3, 4},
+                 KERNEL_KEPT},
 };
 
 enum { COMPUTE_S, MEMORY_S, ROWS, FEATURES_N };

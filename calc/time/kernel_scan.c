@@ -8,14 +8,28 @@
 enum { START, CHUNK, PARALLEL, COMPUTE, MEMORY, NORM, HOT_RATE, HOT_ROOM, SCAN_N };
 
 static const struct kernel_param scan_params[SCAN_N] = {
-    [START] = {"start_s", "s", "start-up of all kernels", 1e-6, 3e-4, {1e-5, 5e-5}},
-    [CHUNK] = {"chunk_s", "s", "a chunk of tokens, after the one before it", 1e-9, 1e-4, {2e-6, 5e-7}},
-    [PARALLEL] = {"parallel_s", "s", "work of a chunk on one SM, in any order", 1e-9, 1e-3, {2e-6, 1e-5}},
-    [COMPUTE] = {"compute_frac", "fraction", "of the peak rate", 0.005, 1, {0.3, 0.1}},
-    [MEMORY] = {"memory_frac", "fraction", "of the bandwidth", 0.03, 1, {0.8, 0.4}},
-    [NORM] = {"overlap", "exponent", "of the norm that joins chunks and memory: 1 no overlap", 0.7, 16, {2, 1.2}},
-    [HOT_RATE] = {"hot_ratio", "ratio", "rate of what is in the last-level cache, to the bandwidth", 1, 20, {2, 4}},
-    [HOT_ROOM] = {"hot_frac", "fraction", "of the last-level cache that keeps the operands", 0.05, 1, {0.7, 0.4}},
+    [START] = {"start_s", "s", "start-up of all kernels", 1e-6, 3e-4, {1e-5, 5e-5}, KERNEL_CYCLES},
+    [CHUNK] = {"chunk_s", "s", "a chunk of tokens, after the one before it", 1e-9, 1e-4, {2e-6, 5e-7}, KERNEL_CYCLES},
+    [PARALLEL] =
+        {"parallel_s", "s", "work of a chunk on one SM, in any order", 1e-9, 1e-3, {2e-6, 1e-5}, KERNEL_CYCLES},
+    [COMPUTE] = {"compute_frac", "fraction", "of the peak rate", 0.005, 1, {0.3, 0.1}, KERNEL_KEPT},
+    [MEMORY] = {"memory_frac", "fraction", "of the bandwidth", 0.03, 1, {0.8, 0.4}, KERNEL_KEPT},
+    [NORM] = {"overlap",
+              "exponent",
+              "of the norm that joins chunks and memory: 1 no overlap",
+              0.7,
+              16,
+              {2, 1.2},
+              KERNEL_KEPT},
+    [HOT_RATE] = {"hot_ratio",
+                  "ratio",
+                  "rate of what is in the last-level cache, to the bandwidth",
+                  1,
+                  20,
+                  {2, 4},
+                  KERNEL_SM_RATE},
+    [HOT_ROOM] =
+        {"hot_frac", "fraction", "of the last-level cache that keeps the operands", 0.05, 1, {0.7, 0.4}, KERNEL_KEPT},
 };
 
 enum { SERIAL, ALL_CHUNKS, COMPUTE_S, MEMORY_S, BYTES, SCAN_FEATURES_N };
@@ -61,14 +75,24 @@ const struct kernel_form kernel_scan_form = {
 enum { C_START, C_ROW, C_PARALLEL, C_BLOCK, C_MEMORY, C_NORM, C_HOT_RATE, C_HOT_ROOM, CONV_N };
 
 static const struct kernel_param conv_params[CONV_N] = {
-    [C_START] = {"start_s", "s", "start-up", 1e-7, 1e-4, {2e-6, 8e-6}},
-    [C_ROW] = {"row_s", "s", "a token of one sequence, after the one before it", 1e-13, 1e-6, {1e-9, 1e-8}},
-    [C_PARALLEL] = {"parallel_s", "s", "1000 elements on one SM, in any order", 1e-12, 1e-5, {1e-8, 1e-7}},
-    [C_BLOCK] = {"block_s", "s", "a channel of a sequence, on one SM", 1e-12, 1e-5, {1e-10, 1e-7}},
-    [C_MEMORY] = {"memory_frac", "fraction", "of the bandwidth", 0.03, 1, {0.8, 0.4}},
-    [C_NORM] = {"overlap", "exponent", "of the norm that joins rows and memory: 1 no overlap", 0.7, 16, {2, 1.2}},
-    [C_HOT_RATE] = {"hot_ratio", "ratio", "rate of what is in the last-level cache, to the bandwidth", 1, 20, {2, 4}},
-    [C_HOT_ROOM] = {"hot_frac", "fraction", "of the last-level cache that keeps the operands", 0.05, 1, {0.7, 0.4}},
+    [C_START] = {"start_s", "s", "start-up", 1e-7, 1e-4, {2e-6, 8e-6}, KERNEL_CYCLES},
+    [C_ROW] =
+        {"row_s", "s", "a token of one sequence, after the one before it", 1e-13, 1e-6, {1e-9, 1e-8}, KERNEL_CYCLES},
+    [C_PARALLEL] =
+        {"parallel_s", "s", "1000 elements on one SM, in any order", 1e-12, 1e-5, {1e-8, 1e-7}, KERNEL_CYCLES},
+    [C_BLOCK] = {"block_s", "s", "a channel of a sequence, on one SM", 1e-12, 1e-5, {1e-10, 1e-7}, KERNEL_CYCLES},
+    [C_MEMORY] = {"memory_frac", "fraction", "of the bandwidth", 0.03, 1, {0.8, 0.4}, KERNEL_KEPT},
+    [C_NORM] =
+        {"overlap", "exponent", "of the norm that joins rows and memory: 1 no overlap", 0.7, 16, {2, 1.2}, KERNEL_KEPT},
+    [C_HOT_RATE] = {"hot_ratio",
+                    "ratio",
+                    "rate of what is in the last-level cache, to the bandwidth",
+                    1,
+                    20,
+                    {2, 4},
+                    KERNEL_SM_RATE},
+    [C_HOT_ROOM] =
+        {"hot_frac", "fraction", "of the last-level cache that keeps the operands", 0.05, 1, {0.7, 0.4}, KERNEL_KEPT},
 };
 
 enum { C_TOKENS, C_ELEMENTS, C_BLOCKS, C_MEMORY_S, C_BYTES, CONV_FEATURES_N };
@@ -106,12 +130,20 @@ const struct kernel_form kernel_conv_form = {
 enum { E_START, E_ROW, E_MEMORY, E_NORM, E_HOT_RATE, E_HOT_ROOM, ELEMENTWISE_N };
 
 static const struct kernel_param elementwise_params[ELEMENTWISE_N] = {
-    [E_START] = {"start_s", "s", "start-up", 1e-7, 1e-4, {2e-6, 8e-6}},
-    [E_ROW] = {"row_s", "s", "a row on one SM", 1e-11, 1e-5, {1e-8, 1e-7}},
-    [E_MEMORY] = {"memory_frac", "fraction", "of the bandwidth", 0.03, 1, {0.8, 0.4}},
-    [E_NORM] = {"overlap", "exponent", "of the norm that joins rows and memory: 1 no overlap", 0.7, 16, {2, 1.2}},
-    [E_HOT_RATE] = {"hot_ratio", "ratio", "rate of what is in the last-level cache, to the bandwidth", 1, 20, {2, 4}},
-    [E_HOT_ROOM] = {"hot_frac", "fraction", "of the last-level cache that keeps the operands", 0.05, 1, {0.7, 0.4}},
+    [E_START] = {"start_s", "s", "start-up", 1e-7, 1e-4, {2e-6, 8e-6}, KERNEL_CYCLES},
+    [E_ROW] = {"row_s", "s", "a row on one SM", 1e-11, 1e-5, {1e-8, 1e-7}, KERNEL_CYCLES},
+    [E_MEMORY] = {"memory_frac", "fraction", "of the bandwidth", 0.03, 1, {0.8, 0.4}, KERNEL_KEPT},
+    [E_NORM] =
+        {"overlap", "exponent", "of the norm that joins rows and memory: 1 no overlap", 0.7, 16, {2, 1.2}, KERNEL_KEPT},
+    [E_HOT_RATE] = {"hot_ratio",
+                    "ratio",
+                    "rate of what is in the last-level cache, to the bandwidth",
+                    1,
+                    20,
+                    {2, 4},
+                    KERNEL_SM_RATE},
+    [E_HOT_ROOM] =
+        {"hot_frac", "fraction", "of the last-level cache that keeps the operands", 0.05, 1, {0.7, 0.4}, KERNEL_KEPT},
 };
 
 enum { E_ROWS, E_MEMORY_S, E_BYTES, ELEMENTWISE_FEATURES_N };

@@ -96,16 +96,16 @@ static enum err_code compile(struct arena *a, struct mix_plan *p, const struct c
     const struct step_setup *u = &p->setup;
     const struct sym *value[MIX_VALUES_N];
     struct timed_total total;
-    double link, weight_bytes;
-    const struct layout w = layout_whole(&u->layout);
-    if (!layout_plain(&w) || w.sp || u->any_layout)
-        return err_set(e, ERR_USAGE, "mixed steps are described for tensor-parallel ranks of one node alone");
-    TRY(timed_link_rate(u->hw, w.tp, &link, e));
-    const struct rates rates = rates_of(c, u->hw, link);
-    TRY(cost_build_mixed(a, c, y, u->model, &u->conventions, w.tp, &p->mixed, e));
-    TRY(cost_bind_mixed(a, c, y, u->model, w.tp, &p->mixed, e));
-    TRY(timed_ops(a, c, &rates, u->hw, u->model, timed_wire_factor(c, u->hw, w.tp), &p->mixed.ops, &p->timed,
-                  &p->untimed, e));
+    double weight_bytes;
+    struct rates rates;
+    const struct sym *sent;
+    const struct cost_layout l = {.layout = u->layout};
+    if (u->any_layout) return err_set(e, ERR_USAGE, "mixed steps are described for one layout");
+    TRY(layout_check(u->model, &u->layout, e));
+    TRY(step_rates(c, u, &rates, &sent, e));
+    TRY(cost_build_mixed(a, c, y, u->model, &u->conventions, &l, &p->mixed, e));
+    TRY(cost_bind_mixed(a, c, y, u->model, &l, &p->mixed, e));
+    TRY(timed_ops(a, c, &rates, u->hw, u->model, sent, &p->mixed.ops, &p->timed, &p->untimed, e));
     TRY(timed_sum(a, c, &rates, u->fidelity, &p->mixed.ops, p->timed, NULL, &total, e));
     if (u->overlapped && u->fidelity == STEP_ROOFLINE) total.time_s = step_overlapped(c, &p->mixed.ops, p->timed, NULL);
     const struct sym *weights = cost_weight_bytes(c, &p->mixed.ops, &u->conventions);
@@ -117,16 +117,18 @@ static enum err_code compile(struct arena *a, struct mix_plan *p, const struct c
     value[MIX_memory_s] = total.memory_s;
     value[MIX_link_s] = total.link_s;
     add_held(c, &p->mixed.ops, &value[MIX_kv_bytes], &value[MIX_state_bytes]);
-    value[MIX_activation_bytes] = u->conventions.activations_uncounted
-                                      ? sym_int(c, 0)
-                                      : step_activation(c, u->model, &p->mixed.ops, p->mixed.rows, NULL);
+    const struct layout w = layout_whole(&u->layout);
+    const struct sym *rows = w.sp ? sym_ceil(c, sym_div(c, p->mixed.rows, sym_int(c, w.tp))) : p->mixed.rows;
+    value[MIX_activation_bytes] =
+        u->conventions.activations_uncounted ? sym_int(c, 0) : step_activation(c, u->model, &p->mixed.ops, rows, NULL);
     value[MIX_memory_bytes] = SYM_SUM(c, sym_num(c, weight_bytes + u->beside_bytes), value[MIX_kv_bytes],
                                       value[MIX_state_bytes], value[MIX_activation_bytes]);
-    const size_t sums = p->mixed.part[MIXED_DECODE].n + p->mixed.part[MIXED_PREFILL].n;
+    const size_t sums = p->mixed.part[MIXED_DECODE].n + p->mixed.part[MIXED_PREFILL].n + 1; /* and the other groups */
     p->in = arena_array(a, sums, sizeof *p->in);
     p->at = arena_array(a, sums, sizeof *p->at);
     if (!p->in || !p->at) return err_nomem(e);
     for (enum mixed_part k = 0; k < MIXED_PARTS; k++) TRY(open_part(a, p, y, k, e));
+    if (p->mixed.others) p->in[p->in_n++] = p->mixed.others;
     TRY(sym_check(c, e));
     return sym_tape_compile(a, MIX_VALUES_N, value, p->in_n, p->in, &p->tape, e);
 }
@@ -154,6 +156,8 @@ double mix_settled_tokens(const struct mix_plan *p) { return p->settled_tokens; 
 enum err_code mix_open(struct arena *a, struct mix_plan *p, struct mix *out, struct err *e)
 {
     out->plan = p;
+    out->others_tokens = arena_array(a, 1, sizeof *out->others_tokens);
+    if (!out->others_tokens) return err_nomem(e);
     for (enum mixed_part k = 0; k < MIXED_PARTS; k++) {
         out->sum[k] = arena_array(a, p->part[k].n, sizeof *out->sum[k]);
         if (!out->sum[k]) return err_nomem(e);
@@ -166,12 +170,14 @@ void mix_clear(struct mix *x)
 {
     for (enum mixed_part k = 0; k < MIXED_PARTS; k++)
         for (size_t i = 0; i < x->plan->part[k].n; i++) x->sum[k][i] = 0;
+    *x->others_tokens = 0;
 }
 
 void mix_copy(struct mix *to, const struct mix *from)
 {
     for (enum mixed_part k = 0; k < MIXED_PARTS; k++)
         for (size_t i = 0; i < from->plan->part[k].n; i++) to->sum[k][i] = from->sum[k][i];
+    *to->others_tokens = *from->others_tokens;
 }
 
 void mix_decode(struct mix *x, double n, double context) { add(x, MIXED_DECODE, n, 1, context); }
@@ -180,6 +186,24 @@ void mix_prefill(struct mix *x, double n, double tokens, double prefix)
 {
     add(x, MIXED_PREFILL, n, tokens, prefix + tokens);
 }
+
+void mix_scale(struct mix *x, enum mixed_part part, double factor)
+{
+    for (size_t i = 0; i < x->plan->part[part].n; i++) x->sum[part][i] *= factor;
+}
+
+void mix_share(struct mix *x, double groups)
+{
+    const double all = mix_tokens(x);
+    if (!(groups > 1)) return;
+    for (enum mixed_part k = 0; k < MIXED_PARTS; k++) {
+        const double n = x->sum[k][0];
+        if (n > 0) mix_scale(x, k, ceil(n / groups) / n);
+    }
+    mix_others(x, all - mix_tokens(x));
+}
+
+void mix_others(struct mix *x, double tokens) { *x->others_tokens = tokens; }
 
 void mix_advance(struct mix *x, double n)
 {
@@ -219,6 +243,7 @@ const double *const *mix_sums(const struct mix *x)
     size_t n = 0;
     for (enum mixed_part k = 0; k < MIXED_PARTS; k++)
         for (size_t i = 0; i < p->part[k].n; i++) p->at[n++] = &x->sum[k][i];
+    if (p->mixed.others) p->at[n] = x->others_tokens;
     return p->at;
 }
 
@@ -249,6 +274,7 @@ enum err_code mix_ops(struct arena *a, const struct mix *x, struct step_op **out
     size_t n = 0;
     for (enum mixed_part k = 0; k < MIXED_PARTS; k++)
         for (size_t i = 0; i < p->part[k].n; i++) values[n++] = x->sum[k][i];
+    if (p->mixed.others) values[n] = *x->others_tokens;
     const struct step_list list = {.model = p->setup.model,
                                    .phase = "mixed",
                                    .op = p->mixed.ops.op,

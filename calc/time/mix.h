@@ -43,6 +43,7 @@ bool mix_timed(const struct mix_plan *p); /* false: the device has no known peak
 struct mix {
     struct mix_plan *plan;
     double *sum[MIXED_PARTS];
+    double *others_tokens; /* of the other attention groups */
 };
 
 /* mix_open -- an empty step. mix_clear -- empty it. mix_copy -- of the same plan. Errors: ERR_NOMEM. */
@@ -55,6 +56,16 @@ void mix_copy(struct mix *to, const struct mix *from);
 void mix_decode(struct mix *x, double n, double context);
 void mix_prefill(struct mix *x, double n, double tokens, double prefix);
 
+/* mix_others -- tokens that the other attention groups have in the step, which go to the experts with this one's; a
+ * step takes what its busiest group takes, so that is the one to add. 0 where there is one group. mix_scale -- `factor`
+ * times the sequences of a part. Cost: O(1), O(layer kinds). */
+void mix_others(struct mix *x, double tokens);
+void mix_scale(struct mix *x, enum mixed_part part, double factor);
+
+/* mix_share -- a step of the sequences of all attention groups becomes that of the busiest of so many: ceil(n/groups)
+ * of the n that decode, and of the n pieces, alike; the rest is of the others. Cost: O(layer kinds). */
+void mix_share(struct mix *x, double groups);
+
 /* mix_settled_tokens -- the context from which on all that a decoding sequence adds grows evenly: the largest window (2
  * without one); infinite where keys are in blocks. mix_advance -- n decoding sequences at such contexts are a token
  * further. Others are taken out and added. Cost: O(layer kinds), whatever n. */
@@ -65,7 +76,7 @@ void mix_advance(struct mix *x, double n);
  * kinds). */
 void mix_add(struct mix *to, const struct mix *from, double times);
 
-double mix_tokens(const struct mix *x);    /* of the step */
+double mix_tokens(const struct mix *x);    /* of the step, those of other groups not included */
 double mix_sequences(const struct mix *x); /* in it */
 
 /* mix_mean -- sequences of a part, and the tokens and contexts that each has on average (NAN of none). */

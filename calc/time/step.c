@@ -254,11 +254,30 @@ static enum err_code measure(struct step *s, struct err *e)
     return ERR_OK;
 }
 
+enum err_code step_rates(struct sym_ctx *c, const struct step_setup *u, struct rates *out, const struct sym **sent,
+                         struct err *e)
+{
+    struct timed_links k;
+    TRY(timed_links(u->hw, &u->layout, &u->latency, &k, e));
+    /* where ranks have none nothing is sent over it, whatever the number */
+    *out = rates_of(c, u->hw, isnan(k.link_bytes_per_s) ? 1 : k.link_bytes_per_s);
+    out->spread = sym_num(c, isnan(k.spread_bytes_per_s) ? 1 : k.spread_bytes_per_s);
+    out->fabric = sym_num(c, isnan(k.fabric_bytes_per_s) ? 1 : k.fabric_bytes_per_s);
+    if (u->latency.link_s > 0 || u->latency.fabric_s > 0) {
+        out->sum_s = sym_num(c, k.sum_s);
+        out->gather_s = sym_num(c, k.gather_s);
+        out->spread_s = sym_num(c, k.spread_s);
+        out->hop_s = sym_num(c, k.hop_s);
+    }
+    const struct layout w = layout_whole(&u->layout);
+    *sent = layout_plain(&w) ? timed_wire_factor(c, u->hw, w.tp) : sym_num(c, k.wire_factor);
+    return ERR_OK;
+}
+
 /* The rates of links: numbers of the layout, or symbols of a free one. *sent: the number of r. */
 static enum err_code open_rates(struct step *s, const struct sym **sent, struct err *e)
 {
     const struct step_setup *u = &s->setup;
-    struct timed_links k;
     *sent = NULL;
     if (s->layout.free) {
         s->rates = rates_of(s->c, u->hw, (double)NAN);
@@ -269,20 +288,7 @@ static enum err_code open_rates(struct step *s, const struct sym **sent, struct 
         return ERR_OK;
     }
     TRY(layout_check(u->model, &u->layout, e));
-    TRY(timed_links(u->hw, &u->layout, &u->latency, &k, e));
-    /* where ranks have none nothing is sent over it, whatever the number */
-    s->rates = rates_of(s->c, u->hw, isnan(k.link_bytes_per_s) ? 1 : k.link_bytes_per_s);
-    s->rates.spread = sym_num(s->c, isnan(k.spread_bytes_per_s) ? 1 : k.spread_bytes_per_s);
-    s->rates.fabric = sym_num(s->c, isnan(k.fabric_bytes_per_s) ? 1 : k.fabric_bytes_per_s);
-    if (u->latency.link_s > 0 || u->latency.fabric_s > 0) {
-        s->rates.sum_s = sym_num(s->c, k.sum_s);
-        s->rates.gather_s = sym_num(s->c, k.gather_s);
-        s->rates.spread_s = sym_num(s->c, k.spread_s);
-        s->rates.hop_s = sym_num(s->c, k.hop_s);
-    }
-    const struct layout w = layout_whole(&u->layout);
-    *sent = layout_plain(&w) ? timed_wire_factor(s->c, u->hw, w.tp) : sym_num(s->c, k.wire_factor);
-    return ERR_OK;
+    return step_rates(s->c, u, &s->rates, sent, e);
 }
 
 enum err_code step_compile(struct arena *a, const struct step_setup *setup, struct step **out, struct err *e)

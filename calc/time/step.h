@@ -126,6 +126,11 @@ struct step_list {
 enum err_code step_ops_of(struct arena *a, const struct step_list *l, const double *values, struct step_op **out,
                           struct err *e);
 
+/* step_rates -- the rates of a device and of the links of a setup's layout as numbers; *sent: the number of r. Errors:
+ * as timed_links. */
+enum err_code step_rates(struct sym_ctx *c, const struct step_setup *u, struct rates *out, const struct sym **sent,
+                         struct err *e);
+
 /* step_overlapped -- seconds of a pass whose collectives run beside its other operators: the longer of the two sums; of
  * a stage, or (NULL) of the whole model. */
 const struct sym *step_overlapped(struct sym_ctx *c, const struct cost_ops *ops, const struct timed *timed,

@@ -24,8 +24,8 @@ enum { STACK_BYTES = 1 << 18, GUARD_BYTES = 0 };
 #else
 enum { STACK_BYTES = 1 << 16, GUARD_BYTES = 256 };
 #endif
-enum { THREADS_MAX = 1024, COPIES_MAX = 256, PLACES_MAX = 64, GUARD = 0xa5 }; /* not a unit */
-enum { SHARED_MAX = 227 * 1024 };                                             /* not a unit; of a block, H100 */
+enum { WORD = 64, THREADS_MAX = 1024, COPIES_MAX = 256, PLACES_MAX = 64, GUARD = 0xa5 }; /* not a unit */
+enum { SHARED_MAX = 227 * 1024 }; /* not a unit; of a block, H100 */
 
 enum state { READY, AT_BARRIER, AT_WARP, ENDED };
 
@@ -58,7 +58,8 @@ struct run {
     const void *arg;
     struct fiber *fibers;
     unsigned threads, ended, arrived, first;
-    struct fiber *now;
+    uint64_t ready[THREADS_MAX / WORD]; /* a bit a thread: its state is READY */
+    struct fiber *now, *came_first;     /* at the barrier */
     unsigned char *shared;
     size_t shared_bytes;
     struct context scheduler;
@@ -97,11 +98,14 @@ unsigned simt_places(enum simt_mistake mistake) { return here.places_n[mistake];
 const char *simt_place_name(enum simt_mistake mistake, unsigned at) { return here.places[mistake][at]; }
 uint64_t simt_mistaken(void) { return here.mistaken; }
 
+/* One place has one text, but for headers that several files have. */
+static bool same_site(const char *a, const char *b) { return a == b || strcmp(a, b) == 0; }
+
 /* Whether the mistake is to be made here; remembers the place. */
 static bool mistake_at(enum simt_mistake mistake, const char *site)
 {
     unsigned i = 0;
-    while (i < here.places_n[mistake] && strcmp(here.places[mistake][i], site) != 0) i++;
+    while (i < here.places_n[mistake] && !same_site(here.places[mistake][i], site)) i++;
     if (i == PLACES_MAX) return false;
     if (i == here.places_n[mistake]) here.places[mistake][here.places_n[mistake]++] = site;
     return here.config.mistake == mistake && here.config.at == i;
@@ -171,6 +175,14 @@ static _Noreturn void fail_here(const char *format, ...)
 
 static unsigned index_of(const struct fiber *f) { return (unsigned)(f - here.run->fibers); }
 
+static void set_state(struct fiber *f, enum state state)
+{
+    uint64_t *word = &here.run->ready[index_of(f) / WORD];
+    const uint64_t bit = UINT64_C(1) << index_of(f) % WORD;
+    f->state = state;
+    *word = state == READY ? *word | bit : *word & ~bit;
+}
+
 static void entry(void)
 {
     struct run *r = here.run;
@@ -181,7 +193,7 @@ static void entry(void)
     r->kernel(r->arg);
     if (here.config.strict && f->copies_n)
         fail_here("%s: thread %u ends with copies that it never waited for", r->name, index_of(f));
-    f->state = ENDED;
+    set_state(f, ENDED);
     r->ended++;
     for (;;) to_scheduler(true);
 }
@@ -191,7 +203,7 @@ static void entry(void)
 static void open_barrier(struct run *r)
 {
     for (unsigned i = 0; i < r->threads; i++)
-        if (r->fibers[i].state == AT_BARRIER) r->fibers[i].state = READY;
+        if (r->fibers[i].state == AT_BARRIER) set_state(&r->fibers[i], READY);
     r->arrived = 0;
 }
 
@@ -204,13 +216,11 @@ void simt_barrier(const char *site)
         return;
     }
     f->site = site;
-    f->state = AT_BARRIER;
-    r->arrived++;
-    if (here.config.strict)
-        for (unsigned i = 0; i < r->threads; i++)
-            if (r->fibers[i].state == AT_BARRIER && strcmp(r->fibers[i].site, site) != 0)
-                fail_here("%s: divergent barrier: thread %u is at another, %s, than thread %u", site, i,
-                          r->fibers[i].site, index_of(f));
+    set_state(f, AT_BARRIER);
+    if (r->arrived++ == 0) r->came_first = f;
+    if (here.config.strict && !same_site(r->came_first->site, site))
+        fail_here("%s: divergent barrier: thread %u is at another, %s, than thread %u", site, index_of(r->came_first),
+                  r->came_first->site, index_of(f));
     if (r->arrived == r->threads)
         open_barrier(r);
     else
@@ -317,14 +327,14 @@ void simt_warp(enum simt_op op, const char *site, unsigned mask, const void *in,
     if (!(mask >> self & 1)) fail_here("%s: lane %u is not in its own mask %08x", site, self, mask);
     f->site = site, f->op = op, f->mask = mask, f->out = out;
     if (in_bytes) memcpy(f->in, in, in_bytes);
-    f->state = AT_WARP;
+    set_state(f, AT_WARP);
     for (unsigned l = 0; l < SIMT_LANES; l++) {
         if (!(mask >> l & 1)) continue;
         lane[l] = lane_of(f, l);
         if (!lane[l] || lane[l]->state == ENDED)
             fail_here("%s: lane %u of the mask %s", site, l, lane[l] ? "has ended" : "is not in the block");
         all = all && lane[l]->state == AT_WARP && lane[l]->op == op && lane[l]->mask == mask &&
-              strcmp(lane[l]->site, site) == 0;
+              same_site(lane[l]->site, site);
     }
     if (!all) {
         to_scheduler(false);
@@ -332,7 +342,7 @@ void simt_warp(enum simt_op op, const char *site, unsigned mask, const void *in,
     }
     perform(op, mask, lane);
     for (unsigned l = 0; l < SIMT_LANES; l++)
-        if (lane[l]) lane[l]->state = READY;
+        if (lane[l]) set_state(lane[l], READY);
 }
 
 uint32_t simt_shuffle(const char *site, unsigned mask, uint32_t value, enum simt_pick pick, unsigned by)
@@ -344,6 +354,10 @@ uint32_t simt_shuffle(const char *site, unsigned mask, uint32_t value, enum simt
     case SIMT_PICK_XOR: from = self ^ by; break;
     case SIMT_PICK_DOWN: from = self + by < SIMT_LANES ? self + by : self; break;
     case SIMT_PICK_UP: from = self >= by ? self - by : self; break;
+    }
+    if (mistake_at(SIMT_WRONG_LANE, site)) {
+        const unsigned beside = (from + 1) % SIMT_LANES; /* one that is not there would be found by itself */
+        if (mask >> beside & 1) from = beside, here.mistaken++;
     }
     const uint32_t in[2] = {value, from};
     uint32_t out = 0xffffffffu;
@@ -475,17 +489,28 @@ uint32_t kern_pair_bf16(float low, float high) { return kern_bf16_from(low) | (u
 
 /* -- blocks -- */
 
+/* The lowest, or highest, thread of [from, to) that is ready; THREADS_MAX: none. */
+static unsigned find_ready(const struct run *r, unsigned from, unsigned to, bool highest)
+{
+    unsigned found = THREADS_MAX;
+    for (unsigned w = from / WORD; w * WORD < to && (highest || found == THREADS_MAX); w++) {
+        uint64_t bits = r->ready[w];
+        if (w == from / WORD) bits &= ~UINT64_C(0) << from % WORD;
+        if (to - w * WORD < WORD) bits &= (UINT64_C(1) << (to - w * WORD)) - 1;
+        if (bits) found = w * WORD + (unsigned)(highest ? WORD - 1 - __builtin_clzll(bits) : __builtin_ctzll(bits));
+    }
+    return found;
+}
+
 /* The fiber that runs next, NULL: none can. One end always first, so that a warp gets as far ahead of the others as its
  * barriers let it. */
 static struct fiber *choose(struct run *r)
 {
     const bool down = here.config.order == SIMT_BACKWARD;
     if (here.config.order == SIMT_SHUFFLED && draw(SIMT_LANES) == 0) r->first = (unsigned)draw(r->threads);
-    for (unsigned i = 0; i < r->threads; i++) {
-        const unsigned at = (r->first + (down ? r->threads - 1 - i : i)) % r->threads;
-        if (r->fibers[at].state == READY) return r->fibers + at;
-    }
-    return NULL;
+    unsigned at = down ? find_ready(r, 0, r->first, true) : find_ready(r, r->first, r->threads, false);
+    if (at == THREADS_MAX) at = down ? find_ready(r, r->first, r->threads, true) : find_ready(r, 0, r->first, false);
+    return at == THREADS_MAX ? NULL : r->fibers + at;
 }
 
 static void say_stuck(const struct run *r)
@@ -517,7 +542,7 @@ static void run_block(struct run *r, struct simt_dim block, struct simt_dim grid
     for (unsigned i = 0; i < threads; i++) {
         struct fiber *f = r->fibers + i;
         f->place = (struct simt_place){{i, 0, 0}, block, {threads, 1, 1}, grid};
-        f->state = READY;
+        set_state(f, READY);
         f->copies_n = f->group = 0;
         context_make(&f->context, f->stack, STACK_BYTES, entry);
     }
@@ -577,6 +602,10 @@ void simt_launch(const char *name, void (*kernel)(const void *), const void *arg
     if (shared_bytes > SHARED_MAX) {
         fail_launch("%s: %zu bytes of shared memory, %d at most", name, shared_bytes, SHARED_MAX);
         return;
+    }
+    if (shared_bytes >= 4 && mistake_at(SIMT_LESS_SHARED, name)) {
+        r.shared_bytes = shared_bytes -= 4;
+        here.mistaken++;
     }
     r.fibers = calloc(threads, sizeof *r.fibers);
     if (!r.fibers || posix_memalign(&stacks, 64, (size_t)threads * STACK_BYTES) ||

@@ -41,6 +41,8 @@ enum simt_mistake {
     SIMT_SWAP_FIRST,   /* an mma gets registers 1 and 2 of its first factor the other way round */
     SIMT_SWAP_SECOND,  /* registers 0 and 1 of its second */
     SIMT_SHIFT_ROWS,   /* an ldmatrix gets each lane's row from its neighbour */
+    SIMT_WRONG_LANE,   /* a shuffle reads of the lane beside */
+    SIMT_LESS_SHARED,  /* a launch gets 4 bytes of shared memory too little */
     SIMT_MISTAKES_N
 };
 
@@ -106,6 +108,7 @@ const struct simt_place *simt_here(void);
     static void name(const void *simt_arg) { name##_body(*(const type *)simt_arg); }                                   \
     enum { name##_threads = (threads) };                                                                               \
     static void name##_body(const type arg)
+#define KERN_GLOBAL_ALONE KERN_GLOBAL
 #define KERN_SHARED_MEMORY(name) unsigned char *const name = (unsigned char *)simt_shared()
 #define KERN_LAUNCH(name, grid_x, grid_y, grid_z, threads, shared, stream, arg)                                        \
     do {                                                                                                               \

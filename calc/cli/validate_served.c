@@ -1,0 +1,126 @@
+#include "calc/cli/validate_served.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "calc/cli/commands.h"
+#include "calc/cli/plot.h"
+
+#define GROUP(field, kind, unit, heading, help)                                                                        \
+    COLUMN_AT(struct served_group, field, kind, unit, COLUMN_SHOWN, heading, help)
+
+const struct column served_columns[] = {
+    GROUP(engine, COLUMN_STRING, UNITS_NONE, "engine", "of the servers"),
+    GROUP(kind, COLUMN_STRING, UNITS_NONE, "kind", "dense models; experts (these, or latent attention); all"),
+    GROUP(rows, COLUMN_INT, UNITS_NONE, "rows", "scored"),
+    GROUP(families, COLUMN_INT, UNITS_NONE, "families", "of models, each left out once"),
+    GROUP(unscored, COLUMN_INT, UNITS_NONE, "unscored", "noted by their source, not described, or below their bound"),
+    GROUP(host_s, COLUMN_REAL, UNITS_SECONDS, "host", "of a step, fitted to all kinds of the engine"),
+    GROUP(factor, COLUMN_REAL, UNITS_RATIO, "factor", "of the kernels' calibrated seconds, likewise"),
+    GROUP(median_frac, COLUMN_REAL, UNITS_FRAC, "median", "error of TPOT, the row's family left out of the fit"),
+    GROUP(p90_frac, COLUMN_REAL, UNITS_FRAC, "P90", "its ninetieth percentile"),
+    GROUP(within_frac, COLUMN_REAL, UNITS_FRAC, "<= 25 %", "part of the rows within 25 %"),
+    GROUP(fitted_median_frac, COLUMN_REAL, UNITS_FRAC, "in fit", "median error with all families in the fit"),
+    GROUP(baseline_median_frac, COLUMN_REAL, UNITS_FRAC, "3 consts",
+          "median error of roofline and three constants an engine, families left out alike"),
+    GROUP(ratio, COLUMN_REAL, UNITS_RATIO, "ratio", "of the medians"),
+    GROUP(drift_clients, COLUMN_REAL, UNITS_RATIO, "per 2x clients", "slope of ln(predicted/measured)"),
+    GROUP(drift_tp, COLUMN_REAL, UNITS_RATIO, "per 2x ranks", "slope of ln(predicted/measured)"),
+    GROUP(first_rows, COLUMN_INT, UNITS_NONE, "TTFT rows", "of at most 4 clients"),
+    GROUP(first_median_frac, COLUMN_REAL, UNITS_FRAC, "TTFT median", "error of their TTFT"),
+};
+const size_t served_columns_n = sizeof served_columns / sizeof served_columns[0];
+
+#define ROW(field, kind, unit, heading, help)                                                                          \
+    COLUMN_AT(struct served_row, field, kind, unit, COLUMN_SHOWN, heading, help)
+
+const struct column served_row_columns[] = {
+    ROW(line, COLUMN_INT, UNITS_NONE, "line", "of the file"),
+    ROW(engine, COLUMN_STRING, UNITS_NONE, "engine", "of the server"),
+    ROW(version, COLUMN_STRING, UNITS_NONE, "version", "of the engine"),
+    ROW(model, COLUMN_STRING, UNITS_NONE, "model", "as published"),
+    ROW(device, COLUMN_STRING, UNITS_NONE, "device", "as published"),
+    ROW(weights, COLUMN_STRING, UNITS_NONE, "weights", "as published"),
+    ROW(tp, COLUMN_INT, UNITS_NONE, "TP", "tensor-parallel ranks"),
+    ROW(attention_dp, COLUMN_INT, UNITS_NONE, "DP", "attention groups"),
+    ROW(ep, COLUMN_INT, UNITS_NONE, "EP", "parts of the experts"),
+    ROW(prompt_tokens, COLUMN_REAL, UNITS_COUNT, "prompt", "tokens in"),
+    ROW(output_tokens, COLUMN_REAL, UNITS_COUNT, "output", "tokens out"),
+    ROW(clients, COLUMN_REAL, UNITS_COUNT, "clients", "in closed loop"),
+    ROW(tpot_s, COLUMN_REAL, UNITS_SECONDS, "TPOT", "measured"),
+    ROW(predicted_s, COLUMN_REAL, UNITS_SECONDS, "predicted", "its family left out of the fit"),
+    ROW(fitted_s, COLUMN_REAL, UNITS_SECONDS, "in fit", "with all in the fit"),
+    ROW(baseline_s, COLUMN_REAL, UNITS_SECONDS, "3 consts", "roofline and three constants, its family left out"),
+    ROW(ttft_s, COLUMN_REAL, UNITS_SECONDS, "TTFT", "measured"),
+    ROW(first_s, COLUMN_REAL, UNITS_SECONDS, "predicted", "time to the first token, its family left out"),
+    ROW(why, COLUMN_STRING, UNITS_NONE, "not scored", "why"),
+};
+const size_t served_row_columns_n = sizeof served_row_columns / sizeof served_row_columns[0];
+
+static enum err_code draw(struct arena *a, const struct served *s, const char *output, struct err *e)
+{
+    struct out *csv;
+    size_t drawn = 0;
+    TRY(out_memory(a, &csv, e));
+    out_str(csv, "group,measured_s,calibrated_s\n");
+    for (size_t i = 0; i < s->n; i++) {
+        const struct served_row *r = &s->row[i];
+        if (r->why || isnan(r->predicted_s)) continue;
+        out_printf(csv, "%s %s,%.6e,%.6e\n", r->engine, r->kind, r->tpot_s, r->predicted_s);
+        drawn++;
+    }
+    if (!drawn) return err_set(e, ERR_NO, "no row is predicted: nothing to draw");
+    const char *subtitle = arena_printf(a, "%zu rows of servers, each model left out of its fit", drawn);
+    const struct plot_request r = {.kind = "scatter",
+                                   .csv = out_text(csv, NULL),
+                                   .title = "Time per output token: predicted against measured",
+                                   .subtitle = subtitle,
+                                   .output = output};
+    if (!r.csv || !subtitle) return err_nomem(e);
+    return plot_render(a, &r, e);
+}
+
+static enum err_code only_servers(const struct option_values *v, struct err *e)
+{
+    static const char *const KERNELS[] = {"device", "efficiency", "transfer-from", "framework", "kind", "model"};
+    for (size_t i = 0; i < sizeof KERNELS / sizeof KERNELS[0]; i++)
+        if (option_given(v, KERNELS[i]))
+            return err_set(e, ERR_USAGE, "--%s: rows of servers say their own; it is of kernels", KERNELS[i]);
+    return ERR_OK;
+}
+
+enum err_code validate_served(struct arena *a, const struct option_values *v, const char *path, struct err *e)
+{
+    struct served s;
+    struct served_group *groups = NULL;
+    enum table_format format;
+    struct out *o;
+    size_t n = 0;
+    const char *plot = option_get(v, "plot");
+    const bool all = option_given(v, "rows");
+    TRY(only_servers(v, e));
+    TRY(table_format_parse(option_get(v, "format"), &format, e));
+    if (plot) TRY(plot_check("scatter", plot, e));
+    TRY(served_read(a, path, &s, e));
+    TRY(served_predict(a, &s, e));
+    TRY(served_leave_out(&s, e));
+    if (!all) TRY(served_groups(a, &s, &groups, &n, e));
+    static const char *const NOTES[] = {
+        "Terms are fitted to the TPOT of all families of models but one, and that one is predicted; so are the three "
+        "constants."};
+    const struct table t = {.schema = "ridge.validate.servers.1",
+                            .tool = commands_tool(),
+                            .scenario_json = option_scenario_json(a, v),
+                            .notes = NOTES,
+                            .n_notes = 1,
+                            .columns = all ? served_row_columns : served_columns,
+                            .n_columns = all ? served_row_columns_n : served_columns_n,
+                            .rows = all ? (const void *)s.row : (const void *)groups,
+                            .n_rows = all ? s.n : n,
+                            .stride_bytes = all ? sizeof *s.row : sizeof *groups};
+    if (plot) TRY(draw(a, &s, plot, e));
+    if (plot && strcmp(plot, "-") == 0) return ERR_OK;
+    TRY(out_open(a, option_get(v, "output"), &o, e));
+    TRY(table_write(&t, format, o, e));
+    return out_commit(o, e);
+}

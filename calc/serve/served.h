@@ -1,0 +1,85 @@
+/* served -- published times of servers in closed loop, and how well an engine's terms predict models left out of them.
+ *
+ * A row is an engine, a model on so many GPUs in a layout, fixed prompts and answers, clients in closed loop, and the
+ * measured mean times: to the first token (TTFT) and of each token after it (TPOT, with other requests' prompts,
+ * collectives and the host's work in it). Its prediction is engine.h's closed loop. Per engine the terms are fitted to
+ * the TPOT of all families of models but one, and that one is predicted; beside it, fitted alike, the textbook
+ *   c0 + c1*roofline of a step that decodes + c2*roofline of others' prompts per token      (three constants an engine)
+ * The sum of 2 d^2 (sqrt(1 + (x/d)^2) - 1), x = ln(predicted/measured), d = 0.05, is least (fit.h), by Nelder and
+ * Mead's simplex from several starts, as a step that overlaps has a kink. Derivation: MODEL.md "Servers". */
+#ifndef RIDGE_SERVE_SERVED_H
+#define RIDGE_SERVE_SERVED_H
+
+#include "calc/serve/engine.h"
+
+enum { SERVED_ROWS_MAX = 100000, SERVED_BASELINE_N = 3 };
+
+struct served_row {
+    const char *file;
+    int64_t line;
+    const char *engine, *version, *model, *device, *weights; /* as published */
+    const char *why;                                         /* it is not scored; NULL: it is */
+    int64_t tp, attention_dp, ep;
+    double prompt_tokens, output_tokens, clients;
+    double ttft_s, tpot_s;
+    const char *kind; /* "dense", "experts" (these, or latent attention); NULL unknown */
+    size_t family;    /* models of one size, whatever their formats */
+    bool overlapped;
+    struct engine_closed closed;
+    double predicted_s, first_s, baseline_s; /* TPOT, TTFT, TPOT of the textbook; its family left out; NAN: none */
+    double fitted_s;                         /* TPOT with all families in the fit */
+};
+
+struct served {
+    struct served_row *row;
+    size_t n, families_n;
+};
+
+/* served_is -- whether a file is such a table, by its header: engine,model,system,tp,attention_dp,ep,weights,
+ * prompt_tokens,output_tokens,concurrency,ttft_ms,tpot_ms; also engine_version and note (any: not scored). false too
+ * where it cannot be read. */
+bool served_is(struct arena *a, const char *path);
+
+/* served_read -- rows of a file. Errors: ERR_IO; ERR_INPUT naming file and line; ERR_NOMEM. */
+enum err_code served_read(struct arena *a, const char *path, struct served *out, struct err *e);
+
+/* served_predict -- the closed loop of every row; why is set where a model is not known, a layout not described, or the
+ * measured cycle is shorter than all that it must compute. Cost: some ten milliseconds for each different deployment.
+ * Errors: ERR_NOMEM; ERR_USAGE of an engine that is not known. */
+enum err_code served_predict(struct arena *a, struct served *s, struct err *e);
+
+/* What one engine's rows are fitted to. */
+struct served_fit {
+    struct engine_terms terms;
+    double baseline[SERVED_BASELINE_N];
+    size_t rows, families;
+};
+
+/* served_fit_engine -- to its scored rows, without those of one family (SIZE_MAX: all). Errors: ERR_NO no row;
+ * ERR_NOMEM. */
+enum err_code served_fit_engine(const struct served *s, const char *engine, size_t without, struct served_fit *out,
+                                struct err *e);
+
+/* served_leave_out -- predictions of every scored row, its family left out, and with all in. A family alone in its
+ * engine has none of the first. Errors: ERR_NOMEM. */
+enum err_code served_leave_out(struct served *s, struct err *e);
+
+/* Rows of an engine and kind. Errors are |predicted/measured - 1|, families left out. */
+struct served_group {
+    const char *engine, *kind; /* kind "all" of both */
+    int64_t rows, families, unscored;
+    double host_s, factor;                     /* of all families of the engine */
+    double median_frac, p90_frac, within_frac; /* within: of 25 % */
+    double fitted_median_frac;                 /* all families in the fit */
+    double baseline_median_frac, ratio;        /* ratio: of the medians, ours over the textbook's */
+    double drift_clients, drift_tp;            /* slope of ln(predicted/measured) per doubling */
+    int64_t first_rows;                        /* of at most SERVED_FIRST_CLIENTS clients */
+    double first_median_frac;                  /* TTFT of these */
+};
+enum { SERVED_FIRST_CLIENTS = 4 };
+
+/* served_groups -- in order of engine, kind; "all" last of each engine. Errors: ERR_NOMEM. */
+enum err_code served_groups(struct arena *a, const struct served *s, struct served_group **out, size_t *out_n,
+                            struct err *e);
+
+#endif

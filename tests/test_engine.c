@@ -1,0 +1,216 @@
+/* Steps of engines: what a closed loop sees, against the simulator; versions; the files; what is refused. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "calc/serve/simulate.h"
+
+static const char *const ENGINES[] = {"vllm", "trtllm", "sglang"};
+enum { ENGINES_N = 3 };
+
+struct fixture {
+    struct arena *a;
+    struct model model;
+    struct hw hw;
+    struct engine engine;
+    struct engine_case server;
+};
+
+static void open_fixture(struct fixture *f, const char *engine, const char *model, struct layout l)
+{
+    struct err e = {0};
+    f->a = arena_open();
+    if (model_load(f->a, model, NULL, 0, &f->model, &e) != ERR_OK || hw_load(f->a, "h200_sxm", &f->hw, &e) != ERR_OK ||
+        engine_load(f->a, engine, &f->engine, &e) != ERR_OK)
+        fail_msg("%s", e.text);
+    const struct step_setup u = {.model = &f->model, .hw = &f->hw, .layout = l, .block_tokens = 16};
+    if (engine_case_open(f->a, &f->engine, &u, &f->server, &e) != ERR_OK) fail_msg("%s", e.text);
+}
+
+/* Mean time per output token of the last half of the requests, of fixed lengths in closed loop. */
+static double simulated_s(struct fixture *f, int64_t clients, const char *prompt, const char *output, int64_t groups)
+{
+    struct err e = {0};
+    struct workload w;
+    struct simulate_result r;
+    struct workload_spec spec = {.concurrency = clients, .requests = 6 * clients, .turns = 1, .samples = 1, .seed = 3};
+    if (workload_length_parse(f->a, prompt, &spec.prompt, &e) != ERR_OK ||
+        workload_length_parse(f->a, output, &spec.output, &e) != ERR_OK || workload_make(f->a, &spec, &w, &e) != ERR_OK)
+        fail_msg("%s", e.text);
+    const struct simulate_setup s = {.work = &w,
+                                     .plan = f->server.bound,
+                                     .server = &f->server,
+                                     .groups = groups,
+                                     .policy = f->engine.mixed ? SIMULATE_CHUNKED : SIMULATE_FCFS,
+                                     .budget_tokens = f->engine.budget_tokens * (groups ? groups : 1),
+                                     .max_seqs = 1021,
+                                     .blocks = 1 << 20,
+                                     .block_tokens = 16,
+                                     .max_len_tokens = 131072,
+                                     .replicas = 1};
+    if (simulate_run(f->a, &s, &r, &e) != ERR_OK) fail_msg("%s", e.text);
+    double sum = 0;
+    size_t n = 0;
+    for (size_t i = r.n / 2; i < r.n - (size_t)clients; i++, n++) sum += simulate_tpot_s(&r.record[i]);
+    return sum / (double)n;
+}
+
+/* The mean values of a cycle are those of the simulator, which goes from step to step. */
+static void test_closed_loop_is_the_simulators(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        struct layout layout;
+        double clients, prompt, output;
+        const char *prompt_text, *output_text;
+    } CASES[] = {{"llama-3.1-8b", {.tp = 1}, 7, 1021, 127, "1021", "127"},
+                 {"llama-3.1-8b", {.tp = 2}, 37, 2039, 131, "2039", "131"},
+                 {"qwen3-30b-a3b", {.tp = 2, .ep = 2}, 19, 4093, 97, "4093", "97"}};
+    for (size_t k = 0; k < ENGINES_N; k++)
+        for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+            struct fixture f;
+            struct engine_closed c;
+            struct err e = {0};
+            open_fixture(&f, ENGINES[k], CASES[i].model, CASES[i].layout);
+            const struct engine_loop l = {CASES[i].clients, CASES[i].prompt, CASES[i].output};
+            if (engine_closed_loop(&f.server, &l, &c, &e) != ERR_OK) fail_msg("%s", e.text);
+            const double mean_s = engine_steps_s(&f.engine.terms, false, &c.token);
+            const double step_s =
+                simulated_s(&f, (int64_t)CASES[i].clients, CASES[i].prompt_text, CASES[i].output_text, 0);
+            print_message("  %s %s, %g clients: %.3f ms, simulated %.3f\n", ENGINES[k], CASES[i].model,
+                          CASES[i].clients, 1e3 * mean_s, 1e3 * step_s);
+            if (!(fabs(mean_s / step_s - 1) < 0.05))
+                fail_msg("%s %s: %.5g s, simulated %.5g", ENGINES[k], CASES[i].model, mean_s, step_s);
+            arena_close(f.a);
+        }
+}
+
+/* A client alone sees only steps that decode, at the mean of its contexts; two terms are what they say. */
+static void test_alone(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct engine_closed c;
+    struct err e = {0};
+    open_fixture(&f, "vllm", "llama-3.1-8b", (struct layout){.tp = 1});
+    const struct engine_loop l = {1, 1531, 211};
+    assert_int_equal(engine_closed_loop(&f.server, &l, &c, &e), ERR_OK);
+    assert_true(c.token.decode == 1 && c.token.prompt == 0 && c.first.prompt == 1);
+    struct mix x;
+    assert_int_equal(mix_open(f.a, f.server.bound, &x, &e), ERR_OK);
+    mix_decode(&x, c.decoding, 1531 + 211 / 2.0);
+    const struct engine_terms t = f.engine.terms, twice = {2 * t.host_s, t.factor};
+    const double step_s = engine_mix_s(&f.server, &x, false);
+    assert_true(fabs(engine_steps_s(&t, false, &c.token) / step_s - 1) < 1e-12);
+    assert_true(fabs(engine_steps_s(&twice, false, &c.token) - step_s - t.host_s) < 1e-12);
+    assert_true(fabs(engine_mix_s(&f.server, &x, true) - (step_s - t.host_s)) < 1e-12); /* beside the device */
+    const struct engine_terms slow = {0.5, 1};
+    assert_true(engine_step_s(&slow, true, 0.01) == 0.5);
+    assert_true(c.bound_s > 0 && c.bound_s < 210 * step_s + engine_steps_s(&t, false, &c.first));
+    arena_close(f.a);
+}
+
+/* Attention groups: clients are spread, and the simulator's groups see the same. */
+static void test_groups(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct engine_closed c;
+    struct err e = {0};
+    open_fixture(&f, "vllm", "qwen3-30b-a3b", (struct layout){.tp = 1, .dp = 4, .ep = 4});
+    const struct engine_loop l = {32, 509, 257};
+    assert_int_equal(engine_closed_loop(&f.server, &l, &c, &e), ERR_OK);
+    assert_true(c.decoding > 7.9 && c.decoding < 8);
+    const double mean_s = engine_steps_s(&f.engine.terms, false, &c.token);
+    const double step_s = simulated_s(&f, 32, "509", "257", 4);
+    if (!(fabs(mean_s / step_s - 1) < 0.05)) fail_msg("%.5g s, simulated %.5g", mean_s, step_s);
+    arena_close(f.a);
+}
+
+static void test_versions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *from, *version;
+        bool overlaps;
+    } CASES[] = {{"0.14", "0.14", true},     {"0.14", "0.14.0", true}, {"0.14", "0.12.0", false},
+                 {"0.14", "0.9.2", false},   {"0.14", "1", true},      {"0.14", "", false},
+                 {"0.14", NULL, false},      {"", "0.18.0", false},    {"0.5.6", "0.5.6.post2", true},
+                 {"0.5.6", "0.5.5", false},  {"0.14", "dev", false},   {"0.14", "0", false},
+                 {"0.14", "0.18.0rc1", true}};
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        const struct engine g = {.overlapped_from = CASES[i].from};
+        if (engine_overlaps(&g, CASES[i].version) != CASES[i].overlaps)
+            fail_msg("%s from %s", CASES[i].version ? CASES[i].version : "NULL", CASES[i].from);
+    }
+}
+
+static void test_files(void **state)
+{
+    (void)state;
+#define GOOD                                                                                                           \
+    "\"engine\":\"mine\",\"mixed\":true,\"budget_tokens\":4093,\"graph_tokens\":61,\"graph_mixed\":false,"             \
+    "\"overlapped_from\":\"2.3\",\"source\":\"a loop\",\"date\":\"2026-11\""
+    static const struct {
+        const char *text, *says;
+    } CASES[] = {{"{\"schema\":\"ridge.engine.1\"," GOOD ",\"host_s\":1e-3,\"factor\":1.1}", NULL},
+                 {"{\"schema\":\"ridge.engine.2\"," GOOD "}", "ridge.engine.1"},
+                 {"{\"schema\":\"ridge.engine.1\"," GOOD ",\"factor\":1.1}", "host_s: missing"},
+                 {"{\"schema\":\"ridge.engine.1\"," GOOD ",\"host_s\":-1e-3,\"factor\":1.1}", "host_s"},
+                 {"{\"schema\":\"ridge.engine.1\"," GOOD ",\"host_s\":1e-3,\"factor\":\"1\"}", "factor"},
+                 {"{\"schema\":\"ridge.engine.1\",\"engine\":\"mine\",\"mixed\":1}", "mixed"}};
+    struct arena *a = arena_open();
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct json j;
+        struct err e = {.code = ERR_OK};
+        struct engine g;
+        assert_int_equal(json_parse(a, "mine.json", CASES[i].text, strlen(CASES[i].text), &j, &e), ERR_OK);
+        const enum err_code code = engine_parse(&j, &g, &e);
+        assert_int_equal(code, CASES[i].says ? ERR_INPUT : ERR_OK);
+        if (CASES[i].says && !strstr(e.text, CASES[i].says)) fail_msg("'%s' lacks '%s'", e.text, CASES[i].says);
+        if (!CASES[i].says) assert_true(g.budget_tokens == 4093 && g.terms.factor > 1.09 && g.graph_tokens == 61);
+    }
+    struct engine g;
+    struct err e = {.code = ERR_OK};
+    assert_int_equal(engine_load(a, "tgi", &g, &e), ERR_USAGE);
+    assert_non_null(strstr(e.text, "sglang, trtllm or vllm"));
+    for (size_t k = 0; k < ENGINES_N; k++) {
+        if (engine_load(a, ENGINES[k], &g, &e) != ERR_OK) fail_msg("%s", e.text);
+        assert_string_equal(g.name, ENGINES[k]);
+    }
+    arena_close(a);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static const struct engine_loop NOT[] = {
+        {0, 100, 100}, {1, 0, 100}, {1, 100, 1}, {9001, 100, 100}, {1, (double)INFINITY, 100}};
+    struct fixture f;
+    struct engine_closed c;
+    open_fixture(&f, "trtllm", "llama-3.1-8b", (struct layout){.tp = 1});
+    for (size_t i = 0; i < sizeof NOT / sizeof NOT[0]; i++) {
+        struct err e = {0};
+        assert_int_equal(engine_closed_loop(&f.server, &NOT[i], &c, &e), ERR_RANGE);
+    }
+    arena_close(f.a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_closed_loop_is_the_simulators),
+        cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
