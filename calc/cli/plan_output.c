@@ -227,8 +227,10 @@ static void write_times(struct out *o, const struct plan_case *c)
                      c->device[d].hw->key);
     }
     if (q->fidelity == PLANNER_CALIBRATED)
-        put_line(o, "times calibrated, %s of their band; PP, EP, attention-DP and TP over nodes by the ratio of floors",
-                 q->p90 ? "at P90" : "the median");
+        put_line(
+            o,
+            "times calibrated, %s of their band; PP, attention-DP and copies over several nodes by the ratio of floors",
+            q->p90 ? "at P90" : "the median");
     else
         put_line(o, "times are floors (%s): not a promise, servers are 2-4x slower",
                  q->fidelity == PLANNER_ROOFLINE ? "roofline" : "bound");

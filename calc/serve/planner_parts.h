@@ -7,9 +7,9 @@
 #include "calc/serve/planner.h"
 #include "calc/serve/pool.h"
 
-/* The times of a plain layout of one copy: tensor parallelism in a node. */
+/* The times of a layout of one copy that mixed steps know (planner_mixes). */
 struct planner_clock {
-    int64_t tp, per_node;
+    struct layout layout;
     struct step *step;
     struct mix_plan *plan;
     struct mix mix;
@@ -41,8 +41,12 @@ struct planner {
 enum err_code planner_open(struct arena *a, const struct planner_request *q, struct planner *out, struct err *e);
 struct planner_pair *planner_pair_of(struct planner *p, size_t device, size_t format);
 
-/* planner_clock_of -- opened when first asked for. */
-enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, int64_t tp, int64_t per_node,
+/* planner_mixes -- whether mixed steps and calibrated ones know the layout: the ranks of one stage in one node, one
+ * attention group. */
+bool planner_mixes(const struct layout *l);
+
+/* planner_clock_of -- of tp, ep and per_node of a layout; opened when first asked for. */
+enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, const struct layout *l,
                                struct planner_clock **out, struct err *e);
 
 /* Floors of a layout that are asked for again and again. */

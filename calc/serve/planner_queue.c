@@ -3,6 +3,10 @@
 
 #include "calc/serve/planner_parts.h"
 
+/* What the P90 of a transfer between generations is of that of measured kernels, the widest seen (A100's rows by H100's
+ * parameters, `ridge validate`): for layouts that nobody measured. */
+static const double UNMEASURED_P90 = 1.23;
+
 /* Of one attention group: every group has a queue of its own, and all step together. */
 struct group {
     struct planner *p;
@@ -24,7 +28,8 @@ static enum err_code nearest_clock(struct group *g, struct planner_clock **out, 
     *out = NULL;
     for (int64_t tp = ranks < node ? ranks : node; tp >= 1; tp--) {
         struct err why = {0};
-        const enum err_code code = planner_clock_of(g->p, g->u->device, g->u->format, tp, tp, out, &why);
+        const enum err_code code =
+            planner_clock_of(g->p, g->u->device, g->u->format, &(struct layout){.tp = tp, .per_node = tp}, out, &why);
         if (code == ERR_OK) return ERR_OK;
         if (code != ERR_USAGE && code != ERR_INPUT) return err_set(e, code, "%s", why.text);
     }
@@ -45,7 +50,7 @@ static enum err_code ratio_of(struct group *g, double batch, struct err *e)
     const double power = ceil(log2(fmax(1, batch)));
     const size_t i = power < (double)most ? (size_t)power : most;
     if (!(c->ratio[i] > 0)) {
-        const struct layout plain = {.tp = c->tp, .per_node = c->per_node};
+        const struct layout plain = c->layout;
         const double B = ldexp(1, (int)i), S = ceil(q->traffic.context_tokens);
         double v[STEP_VALUES_N];
         struct calibrated_time t;
@@ -53,7 +58,7 @@ static enum err_code ratio_of(struct group *g, double batch, struct err *e)
         const double floor_s = v[STEP_decode_step_s];
         calibrated_eval(c->calibrated, STEP_DECODE, 1, &B, &S, &S, NULL, &floor_s, &t);
         /* nobody measured the layout: its band is that of a transfer */
-        const double wider = q->p90 ? source_transfers[SOURCE_OTHER_GENERATION].high : 1;
+        const double wider = q->p90 ? UNMEASURED_P90 : 1;
         c->ratio[i] = fmax(1, t.s / floor_s) * planner_band(g->p, c, B) * wider;
     }
     g->ratio = c->ratio[i];

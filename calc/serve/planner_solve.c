@@ -97,7 +97,7 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, stru
     const double unknown = (double)NAN, copies = (double)plan->layout.replicas;
     struct planner_clock *c;
     struct steady_result r;
-    TRY(planner_clock_of(p, u->device, u->format, u->layout.tp, u->layout.per_node, &c, e));
+    TRY(planner_clock_of(p, u->device, u->format, &u->layout, &c, e));
     const double band = planner_band(p, c, plan->batch_most);
     struct steady_setup s = {.plan = c->plan,
                              .calibrated = c->calibrated,
@@ -167,8 +167,8 @@ enum err_code planner_solve(struct planner *p, struct planner_unit *u, struct pl
     const struct planner_request *q = p->q;
     const double unknown = (double)NAN;
     struct planner_point *o = &plan->point;
-    plan->estimated = q->fidelity == PLANNER_CALIBRATED && !layout_plain(&u->layout);
-    TRY(layout_plain(&u->layout) ? plain(p, u, plan, e) : planner_queue(p, u, plan, e));
+    plan->estimated = q->fidelity == PLANNER_CALIBRATED && !planner_mixes(&u->layout);
+    TRY(planner_mixes(&u->layout) ? plain(p, u, plan, e) : planner_queue(p, u, plan, e));
     o->compute_s = o->memory_s = o->link_s = o->prefill_frac = o->decode_frac = unknown;
     plan->cost = (struct price_cost){
         (double)plan->gpus * q->device[u->device].price.usd_per_h, unknown, unknown, unknown, unknown, unknown};

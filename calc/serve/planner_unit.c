@@ -51,22 +51,31 @@ enum err_code planner_open(struct arena *a, const struct planner_request *q, str
     return ERR_OK;
 }
 
-enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, int64_t tp, int64_t per_node,
+bool planner_mixes(const struct layout *l)
+{
+    const struct layout w = layout_whole(l);
+    return w.pp == 1 && w.dp == 1 && !w.sp && layout_nodes(&w, layout_group(&w)) == 1;
+}
+
+enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, const struct layout *l,
                                struct planner_clock **out, struct err *e)
 {
     struct planner_pair *x = planner_pair_of(p, device, format);
     const struct planner_device *d = &p->q->device[device];
-    for (size_t i = 0; i < x->clocks_n; i++)
-        if (x->clock[i]->tp == tp && x->clock[i]->per_node == per_node) {
-            *out = x->clock[i];
-            return ERR_OK;
-        }
+    struct layout one = *l;
+    one.replicas = 1;
+    for (size_t i = 0; i < x->clocks_n; i++) {
+        const struct layout *have = &x->clock[i]->layout;
+        if (have->tp != l->tp || have->ep != l->ep || have->per_node != l->per_node) continue;
+        *out = x->clock[i];
+        return ERR_OK;
+    }
     struct planner_clock *c = arena_alloc(p->arena, sizeof *c);
     if (!c) return err_nomem(e);
-    *c = (struct planner_clock){.tp = tp, .per_node = per_node};
+    *c = (struct planner_clock){.layout = one};
     struct step_setup setup = {.model = p->q->format[format].model,
                                .hw = d->hw,
-                               .layout = {.tp = tp, .per_node = per_node},
+                               .layout = one,
                                .latency = d->latency,
                                .fidelity = p->q->fidelity == PLANNER_ROOFLINE ? STEP_ROOFLINE : STEP_BOUND,
                                .block_tokens = p->engine->block_tokens};

@@ -8,8 +8,8 @@
 
 const char *planner_verifies(const struct planner_plan *plan)
 {
-    if (!layout_plain(&plan->layout))
-        return "simulations know tensor parallelism in one node and copies, no other layout";
+    if (!planner_mixes(&plan->layout))
+        return "simulations know the ranks of one stage in one node and copies, no other layout";
     if (plan->layout.replicas > SIMULATE_REPLICAS_MAX) return "so many copies are not simulated";
     return NULL;
 }
@@ -49,7 +49,7 @@ enum err_code planner_verify(struct arena *a, const struct planner_request *q, c
     one.replicas = 1;
     TRY(planner_open(a, q, &p, e));
     TRY(planner_unit_make(&p, plan->device, plan->format, &one, &u, e));
-    TRY(planner_clock_of(&p, plan->device, plan->format, one.tp, one.per_node, &c, e));
+    TRY(planner_clock_of(&p, plan->device, plan->format, &one, &c, e));
     const double band = planner_band(&p, c, plan->batch_most);
     const double own = w->span_s > 0 ? (double)(w->first_n - 1) / w->span_s * (double)w->n / (double)w->first_n
                                      : q->traffic.rate_per_s;
