@@ -40,6 +40,10 @@ struct plan_case {
 /* plan_case_open -- from the options. Errors: ERR_USAGE; those of files. */
 enum err_code plan_case_open(struct arena *a, const struct option_values *v, struct plan_case *out, struct err *e);
 
+/* plan_layout_words -- "TP4 PP2 x3"; NULL: no memory. plan_money -- "$54.00", "no known price". */
+const char *plan_layout_words(struct arena *a, const struct layout *l);
+const char *plan_money(char out[UNITS_TEXT_MAX], double usd);
+
 /* plan_write -- the answer in a format; text: with the reasons. plan_emit -- the engine's command line, the plan as a
  * comment above it. plan_none -- that nothing keeps the promises, and what forbids it: ERR_NO. */
 enum err_code plan_write(struct arena *a, const struct plan_case *c, enum table_format format, struct out *o,

@@ -78,6 +78,14 @@ struct planner_unit {
 enum err_code planner_unit_make(struct planner *p, size_t device, size_t format, const struct layout *l,
                                 struct planner_unit *out, struct err *e);
 
+/* planner_check -- that there is something to choose from. planner_settings -- pairs of limits. planner_blank -- a plan
+ * of the unit with nothing known. planner_copies -- so many copies of it share the traffic. */
+enum err_code planner_check(const struct planner_request *q, struct err *e);
+int64_t planner_settings(const struct planner_request *q);
+struct planner_plan planner_blank(const struct planner_unit *u);
+void planner_copies(const struct planner_request *q, struct planner_plan *plan, const struct planner_unit *u,
+                    int64_t copies);
+
 /* planner_memory -- what an engine with these limits has for the cache, and the sequences of a copy that fit: fields of
  * *out; SHORT with what is missing. Errors: ERR_RANGE. */
 enum err_code planner_memory(struct planner *p, const struct planner_unit *u, int64_t step_tokens, int64_t seqs,
