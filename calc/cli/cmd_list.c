@@ -103,7 +103,8 @@ static enum err_code list_models(struct listing *l, struct err *e)
 
 struct hw_row {
     const char *key, *name, *unverified;
-    double capacity_bytes, bandwidth_bytes_per_s, bf16_flops_per_s, fp8_flops_per_s, ridge_flops_per_byte, power_w;
+    double capacity_bytes, bandwidth_bytes_per_s, bf16_flops_per_s, fp8_flops_per_s, ridge_flops_per_byte, power_w,
+        list_price_usd_per_h;
     double link_bytes_per_s, fabric_bytes_per_s;
 };
 
@@ -119,6 +120,7 @@ static const struct column HW_COLUMNS[] = {
     COLUMN_AT(struct hw_row, fabric_bytes_per_s, COLUMN_REAL, UNITS_BYTES_PER_S, 0, "fabric",
               "between nodes, one direction of one device"),
     COLUMN_AT(struct hw_row, power_w, COLUMN_REAL, UNITS_WATTS, 0, "power", "board power"),
+    COLUMN_AT(struct hw_row, list_price_usd_per_h, COLUMN_REAL, UNITS_USD, 0, "$/h", "list price, on demand"),
     COLUMN_AT(struct hw_row, unverified, COLUMN_STRING, UNITS_NONE, 0, "unverified",
               "values that no source was read for, or on which sources disagree"),
 };
@@ -152,6 +154,7 @@ static enum err_code list_hardware(struct listing *l, struct err *e)
                                   .fp8_flops_per_s = hw.peak_flops_per_s[HW_FP8],
                                   .ridge_flops_per_byte = hw_ridge(&hw, half),
                                   .power_w = hw.power_w,
+                                  .list_price_usd_per_h = hw.price_list_usd_per_h,
                                   .link_bytes_per_s = hw.link_bytes_per_s,
                                   .fabric_bytes_per_s = hw.fabric_bytes_per_s,
                                   .unverified = unverified(l->arena, &hw)};
