@@ -28,7 +28,15 @@ struct memo {
     struct sums sums;
 };
 
-enum { MEMOS = 1 << 14, MEMOS_MAX = 1 << 24, PROBES = 8, NOTES_MAX = 16, NOTE_BYTES = 320, MIXED = STEP_PHASES, PASSES };
+enum {
+    MEMOS = 1 << 14,
+    MEMOS_MAX = 1 << 24,
+    PROBES = 8,
+    NOTES_MAX = 16,
+    NOTE_BYTES = 320,
+    MIXED = STEP_PHASES,
+    PASSES
+};
 
 struct phase_calls {
     struct step_pass pass;
