@@ -91,8 +91,9 @@ static void norm_counts(void **state)
 /* Rows that leave a rest of 1 to 3, states around pieces of 16, groups of one head and of several. */
 static void mamba_at_odd_shapes(void **state)
 {
-    static const int64_t SHAPES[][5] = {{1, 1, 1, 1, 1},    {2, 3, 5, 15, 1},   {3, 6, 7, 16, 2},  {1, 4, 11, 17, 4},
-                                        {5, 10, 13, 31, 5}, {2, 2, 64, 128, 1}, {7, 9, 6, 127, 3}, {3, 8, 37, 129, 2}};
+    static const int64_t SHAPES[][6] = {{1, 1, 1, 1, 1, 4},   {2, 3, 5, 15, 1, 2},   {3, 6, 7, 16, 2, 4},
+                                        {1, 4, 11, 17, 4, 2}, {5, 10, 13, 31, 5, 4}, {2, 2, 64, 128, 1, 2},
+                                        {7, 9, 6, 127, 3, 4}, {3, 8, 37, 129, 2, 2}};
     (void)state;
     CHECK("mamba2-step", SHAPES);
 }
@@ -100,8 +101,9 @@ static void mamba_at_odd_shapes(void **state)
 static void mamba_counts(void **state)
 {
     (void)state;
-    for (int bytes = 2; bytes <= 4; bytes += 2) {
-        const struct kern_shape s = {{3, 10, 7, 11, 5}, bytes == 2 ? KERN_BF16 : KERN_FP32};
+    for (int i = 0; i < 4; i++) {
+        const int bytes = i < 2 ? 2 : 4, kept = i % 2 ? 2 : 4;
+        const struct kern_shape s = {{3, 10, 7, 11, 5, kept}, bytes == 2 ? KERN_BF16 : KERN_FP32};
         struct kern_counts c = {.flops = 0};
         for (int b = 0; b < 3; b++)
             for (int h = 0; h < 10; h++) {
@@ -114,8 +116,8 @@ static void mamba_counts(void **state)
                     for (int n = 0; n < 11; n++) {
                         c.flops += 2 * 2;
                         c.vector_flops += 1;
-                        c.read_bytes += h % 2 == 0 && p == 0 ? 3 * bytes : bytes; /* b and c of its group */
-                        c.written_bytes += bytes;
+                        c.read_bytes += kept + (h % 2 == 0 && p == 0 ? 2 * bytes : 0); /* b and c of its group */
+                        c.written_bytes += kept;
                     }
                 }
             }

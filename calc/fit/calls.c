@@ -111,13 +111,15 @@ static void make_product(struct call *c, const struct maker *m)
     if (second) out += constant(second->out);
     if (!(in > 0 && out > 0)) return;
     (void)snprintf(prefix, sizeof prefix, "gemm/%s/", format_of(m));
-    const struct source_want want[] = {{prefix, NULL, NULL}};
+    const struct source_want want[] = {
+        {m->op->kind == OP_LINEAR && element_bytes(m) < 1 ? "gemm/int4-g128/" : prefix, NULL, NULL},
+        {prefix, NULL, NULL}};
     c->kernel.kind = KERNEL_GEMM;
     c->kernel.groups = 1;
     c->kernel.n = out;
     c->kernel.k = in;
     c->kernel.element_bytes = element_bytes(m);
-    take(c, m, want, 1);
+    take(c, m, want, COUNT(want));
     if (c->kernel.quant == KERNEL_QUANT_DYNAMIC) fuse_quant(c, m);
     if (c->kernel.quant != KERNEL_QUANT_NONE) c->launches = 2;
 }
@@ -269,14 +271,16 @@ static void make_scan(struct call *c, const struct maker *m, bool conv)
     k->chunk_tokens = m->decode ? 1 : (double)(r->chunk_tokens > 0 ? r->chunk_tokens : 64);
     k->state_bytes = m->pass->setup->model->state.bits / 8;
     k->gated = delta;
+    k->state_space = ssd;
     k->taps = (double)r->conv_taps;
     k->channels = k->heads * k->value_dim + 2 * k->key_heads * k->state_dim;
     if (!delta && !ssd) return;
     const char *prefix = conv        ? m->decode ? "conv/causal_conv1d_update/" : "conv/causal_conv1d_fn/"
                          : m->decode ? "scan/fused_recurrent"
                                      : "scan/chunk";
-    const struct source_want want[] = {{prefix, delta ? "/delta" : "/mamba2", NULL}};
-    take(c, m, want, 1);
+    const struct source_want want[] = {{prefix, delta ? "/delta" : "/mamba2", NULL},
+                                       {delta ? "scan/linear-step/" : "scan/mamba2-step/", NULL, NULL}};
+    take(c, m, want, m->decode && !conv ? 2 : 1);
 }
 
 /* -- the rest -- */
@@ -411,7 +415,8 @@ struct kernel call_at(const struct call *c, const struct call_point *at, double 
     switch (k.kind) {
     case KERNEL_GEMM:
     case KERNEL_MLA_BMM: k.m = rows; break;
-    case KERNEL_MOE: k.tokens = rows; break;
+    case KERNEL_MOE:
+    case KERNEL_MLP: k.tokens = rows; break;
     case KERNEL_PREFILL:
     case KERNEL_MLA_PREFILL:
     case KERNEL_SCAN:
