@@ -17,6 +17,7 @@
     X(kern_spec_verify)                                                                                                \
     X(kern_rmsnorm)                                                                                                    \
     X(kern_mamba2_step)                                                                                                \
+    X(kern_linear_step)                                                                                                \
     X(kern_mla_decode)                                                                                                 \
     X(kern_moe)                                                                                                        \
     X(kern_kv_write)                                                                                                   \
