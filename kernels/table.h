@@ -5,6 +5,7 @@
 #include "kernels/kernel.h"
 
 #define KERN_TABLE(X)                                                                                                  \
+    X(kern_launch)                                                                                                     \
     X(kern_fma)                                                                                                        \
     X(kern_stream_read)                                                                                                \
     X(kern_stream_copy)                                                                                                \

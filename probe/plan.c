@@ -336,7 +336,8 @@ enum err_code plan_make(struct arena *a, const struct wire_device *d, const stru
             TRY(add_sweep(&m, k, &sweep));
             continue;
         }
-        if (!r->kernels && !r->measures && strcmp(k->ceiling, "compute") == 0) continue;
+        const bool ceiling = strcmp(k->ceiling, "compute") == 0 || strcmp(k->ceiling, "launch") == 0;
+        if (!r->kernels && !r->measures && ceiling) continue;
         any = true;
         for (size_t j = 0; j < k->points_n; j++)
             if (!r->quick || k->points[j].quick) TRY(add_point(&m, k, &k->points[j].shape, k->points[j].dtype));
