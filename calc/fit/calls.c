@@ -309,9 +309,11 @@ static void make_spread(struct call *c, const struct maker *m)
 
 static void make_moved(struct call *c, const struct maker *m)
 {
-    const struct source_want want[] = {{"elementwise/scale_matrix/", NULL, NULL}};
+    const bool norm = m->op->kind == OP_NORM && m->pass->setup->model->norm == NORM_RMS;
+    const char *own = norm ? "elementwise/rmsnorm/" : m->op->kind == OP_KV_WRITE ? "elementwise/kv-write/" : NULL;
+    const struct source_want want[] = {{own, NULL, NULL}, {"elementwise/scale_matrix/", NULL, NULL}};
     c->kernel.kind = KERNEL_ELEMENTWISE;
-    take(c, m, want, 1);
+    take(c, m, own ? want : want + 1, own ? 2 : 1);
 }
 
 static void make_kind(struct call *c, const struct maker *m)
@@ -335,8 +337,8 @@ static void make_kind(struct call *c, const struct maker *m)
     case OP_ALL_GATHER: make_collective(c, m); break;
     case OP_ALL_TO_ALL: make_spread(c, m); break;
     case OP_RESIDUAL: c->how = in_routed(m) ? CALL_INSIDE : CALL_FUSED; break;
-    case OP_KV_WRITE: /* vLLM's and TensorRT-LLM's attention was measured with it */
-        if (strcmp(m->source->kernels, "sglang") == 0)
+    case OP_KV_WRITE: /* the attention of vLLM and TensorRT-LLM was measured with it */
+        if (strcmp(m->source->kernels, "sglang") == 0 || strcmp(m->source->kernels, "ridge") == 0)
             make_moved(c, m);
         else
             c->how = CALL_INSIDE;

@@ -331,7 +331,7 @@ static enum err_code finish_mamba(struct arena *a, struct row *r, struct err *e)
     struct kernel *k = &r->kernel;
     TRY(dtype_of(r, e));
     k->channels = k->heads * k->value_dim + 2 * k->key_heads * k->state_dim;
-    if (isnan(k->state_bytes)) k->state_bytes = 2;
+    if (isnan(k->state_bytes)) k->state_bytes = fmax(2, k->element_bytes);
     k->state_space = true;
     if (is_conv(r->op)) k->kind = KERNEL_CONV;
     return name_row(a, r, r->op, "mamba2", arena_printf(a, "%g,%g,%g", k->heads, k->value_dim, k->state_dim), e);
