@@ -1,5 +1,5 @@
-/* attend_tile -- for decode_attention.cu and prefill_attention.cu: rows of heads in shared memory, and the softmax of
- * the four lanes that hold a row of an mma's result. */
+/* attend_tile -- for the .cu files of attention and of experts: rows in shared memory, the softmax of the four lanes
+ * that hold a row of an mma's result, a cache cut into splits and their sums joined. */
 #ifndef RIDGE_KERNELS_ATTEND_TILE_H
 #define RIDGE_KERNELS_ATTEND_TILE_H
 
@@ -40,6 +40,38 @@ KERN_FN float tile_total(float v)
 {
     v += __shfl_xor_sync(KERN_ALL, v, 1);
     return v + __shfl_xor_sync(KERN_ALL, v, 2);
+}
+
+/* Chunks of a split, of at most `most` splits: the fewest splits with which the last wave of blocks is as full as with
+ * any, within a twentieth. blocks: that there are of one split; slots: blocks that run at once. */
+KERN_BOTH int tile_split(int chunks, int most, double blocks, double slots)
+{
+    double best = 0;
+    for (int pass = 0; pass < 2; pass++) /* the best share first */
+        for (int n = 1; n <= tile_max(most, 1); n++) {
+            const int each = tile_parts(chunks, n);
+            const double of = blocks * tile_parts(chunks, each) / slots, share = of / ceil(of);
+            if (pass == 0 && share > best) best = share;
+            if (pass == 1 && share >= 0.95 * best) return each;
+        }
+    return chunks;
+}
+
+/* One row of results, whose splits are at parts: each its weighted values [dim], maximum and sum. */
+KERN_FN void tile_join(const float *parts, int splits, int dim, uint16_t *out)
+{
+    const size_t step = (size_t)(dim + 2);
+    for (int d = (int)threadIdx.x; d < dim; d += (int)blockDim.x) {
+        float most = -1e30f, sum = 0, v = 0;
+        for (int s = 0; s < splits; s++) most = fmaxf(most, parts[(size_t)s * step + (size_t)dim]);
+        for (int s = 0; s < splits; s++) {
+            const float *const part = parts + (size_t)s * step;
+            const float weight = kern_exp2(part[dim] - most);
+            sum += weight * part[dim + 1];
+            v += weight * part[d];
+        }
+        out[d] = kern_one_bf16(v / sum);
+    }
 }
 
 #endif

@@ -16,8 +16,10 @@
     X(kern_cuda_mamba2_step)                                                                                           \
     X(kern_cuda_linear_step)                                                                                           \
     X(kern_cuda_spec_verify)                                                                                           \
+    X(kern_cuda_mla_decode)                                                                                            \
     X(kern_cuda_int4_matvec)                                                                                           \
     X(kern_cuda_mlp)                                                                                                   \
+    X(kern_cuda_moe)                                                                                                   \
     X(kern_cuda_rmsnorm)                                                                                               \
     X(kern_cuda_kv_write)                                                                                              \
     X(kern_cuda_rope)                                                                                                  \

@@ -3,10 +3,11 @@
  * Query head h reads key head h / (n_heads / n_kv_heads); a window keeps the last `window` tokens, the new one
  * included. The cache is pages [page][n_kv_heads][page_tokens][head_dim] and a table [batch][pages of a sequence] of
  * page numbers in no order; page_tokens 0: one page per sequence. Queries, cache and results are of one format, sums
- * are fp32.
- * Counted: 4 * batch * n_heads * head_dim * keys flops, 5 more per score for its softmax (scale, maximum, difference,
- * exponential, sum); queries and results once, keys and values that a window leaves once. The table is not counted: it
- * is four bytes where a page is thousands. Splits and the order of the loops: kernels/attend.h. */
+ * are fp32; fp8: a cache of e4m3, queries and results of bf16. Engines have a scale for all keys and one for all
+ * values, which go into that of the softmax and of the result: nothing to measure, and here they are 1. Counted: 4 *
+ * batch * n_heads * head_dim * keys flops, 5 more per score for its softmax (scale, maximum, difference, exponential,
+ * sum); queries and results once, keys and values that a window leaves once. The table is not counted: it is four bytes
+ * where a page is thousands. Splits and the order of the loops: kernels/attend.h. */
 #include <math.h>
 #include <string.h>
 
@@ -29,7 +30,14 @@ static const struct kern_arg ARGS[] = {
 
 static size_t at(const struct kern_shape *s, size_t i) { return (size_t)s->v[i]; }
 static bool in_bf16(const struct kern_shape *s) { return s->dtype == KERN_BF16; }
-static enum kern_type type_of(const struct kern_shape *s) { return in_bf16(s) ? KERN_TYPE_BF16 : KERN_TYPE_F32; }
+static enum kern_type type_of(const struct kern_shape *s)
+{
+    return s->dtype == KERN_FP32 ? KERN_TYPE_F32 : KERN_TYPE_BF16;
+}
+static enum kern_type cache_type(const struct kern_shape *s)
+{
+    return s->dtype == KERN_FP8 ? KERN_TYPE_F8 : type_of(s);
+}
 static size_t page_of(const struct kern_shape *s) { return s->v[PAGE] ? at(s, PAGE) : at(s, LEN); }
 static size_t pages_of(const struct kern_shape *s) { return (at(s, LEN) + page_of(s) - 1) / page_of(s); }
 
@@ -55,8 +63,8 @@ static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
     const size_t cache = pages * page_of(s) * at(s, KV_HEADS) * at(s, DIM);
     const enum kern_type type = type_of(s);
     out[Q] = (struct kern_buffer){"q", KERN_INPUT, type, wide, 1, 0};
-    out[K] = (struct kern_buffer){"k", KERN_INPUT, type, cache, 1, 0};
-    out[V] = (struct kern_buffer){"v", KERN_INPUT, type, cache, 1, 0};
+    out[K] = (struct kern_buffer){"k", KERN_INPUT, cache_type(s), cache, 1, 0};
+    out[V] = (struct kern_buffer){"v", KERN_INPUT, cache_type(s), cache, 1, 0};
     out[TABLE] = (struct kern_buffer){"table", KERN_INPUT, KERN_TYPE_I32, pages, 0, 0};
     out[OUT] = (struct kern_buffer){"out", KERN_OUTPUT, type, wide, 0, at(s, DIM)};
     const size_t scratch = attend_scratch(at(s, HEADS) / at(s, KV_HEADS), at(s, DIM), at(s, DIM));
@@ -64,19 +72,11 @@ static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
     return 6;
 }
 
-/* The pages in random order (Fisher and Yates). */
+/* The pages in random order. */
 static void fill(const struct kern_call *c, size_t b, uint64_t seed, void *data)
 {
-    const size_t n = at(c->shape, BATCH) * pages_of(c->shape);
-    int32_t *table = data;
     (void)b;
-    for (size_t i = 0; i < n; i++) table[i] = (int32_t)i;
-    for (size_t i = n - 1; i > 0; i--) {
-        const size_t j = kern_hash(seed, i) % (i + 1);
-        const int32_t swap = table[i];
-        table[i] = table[j];
-        table[j] = swap;
-    }
+    kern_fill_order(data, at(c->shape, BATCH) * pages_of(c->shape), seed);
 }
 
 /* Element of the cache at which head `head` of token `token` of a sequence begins. */
@@ -94,7 +94,7 @@ static void reference(const struct kern_call *c, size_t b, size_t block, double 
     const struct kern_shape *s = c->shape;
     const size_t dim = at(s, DIM), sequence = block / at(s, HEADS);
     const size_t head = block % at(s, HEADS) / (at(s, HEADS) / at(s, KV_HEADS));
-    const enum kern_type type = type_of(s);
+    const enum kern_type type = type_of(s), cached = cache_type(s);
     double most = -HUGE_VAL, sum = 0;
     (void)b;
     for (size_t d = 0; d < dim; d++) out[d] = 0;
@@ -103,14 +103,14 @@ static void reference(const struct kern_call *c, size_t b, size_t block, double 
             const size_t row = row_of(c, sequence, head, t);
             double score = 0;
             for (size_t d = 0; d < dim; d++)
-                score += kern_read(c->buffer[Q], type, block * dim + d) * kern_read(c->buffer[K], type, row + d);
+                score += kern_read(c->buffer[Q], type, block * dim + d) * kern_read(c->buffer[K], cached, row + d);
             score /= sqrt((double)dim);
             if (pass == 0) {
                 most = fmax(most, score);
                 continue;
             }
             sum += exp(score - most);
-            for (size_t d = 0; d < dim; d++) out[d] += exp(score - most) * kern_read(c->buffer[V], type, row + d);
+            for (size_t d = 0; d < dim; d++) out[d] += exp(score - most) * kern_read(c->buffer[V], cached, row + d);
         }
     for (size_t d = 0; d < dim; d++) out[d] /= sum;
 }
@@ -123,18 +123,19 @@ static double reference_cost(const struct kern_shape *s, size_t b)
 
 static void counts(const struct kern_shape *s, struct kern_counts *out)
 {
-    const double keys = (double)(at(s, LEN) - first_of(s)), bytes = in_bf16(s) ? 2 : 4, batch = (double)s->v[BATCH];
+    const double keys = (double)(at(s, LEN) - first_of(s)), batch = (double)s->v[BATCH];
+    const double bytes = s->dtype == KERN_FP32 ? 4 : 2, cached = s->dtype == KERN_FP8 ? 1 : bytes;
     const double wide = batch * (double)s->v[HEADS] * (double)s->v[DIM];
     *out = (struct kern_counts){.flops = 4 * wide * keys,
                                 .vector_flops = 5 * batch * (double)s->v[HEADS] * keys,
-                                .read_bytes =
-                                    bytes * (wide + 2 * batch * keys * (double)s->v[KV_HEADS] * (double)s->v[DIM]),
+                                .read_bytes = bytes * wide +
+                                              cached * 2 * batch * keys * (double)s->v[KV_HEADS] * (double)s->v[DIM],
                                 .written_bytes = bytes * wide};
 }
 
 /* bf16: results are rounded to 8 bits; the sums and weights of the softmax are fp32, or weights bf16, whose errors
  * average out. */
-static double tolerance(const struct kern_shape *s) { return in_bf16(s) ? 1e-2 : 1e-5; }
+static double tolerance(const struct kern_shape *s) { return s->dtype == KERN_FP32 ? 1e-5 : 1e-2; }
 
 /* -- the walk -- */
 
@@ -221,7 +222,7 @@ const struct kern kern_decode_attention = {
     .row_kind = "decode",
     .args = ARGS,
     .args_n = sizeof ARGS / sizeof ARGS[0],
-    .dtypes = BOTH,
+    .dtypes = BOTH | KERN_HAS(KERN_FP8),
     .points = POINTS,
     .points_n = sizeof POINTS / sizeof POINTS[0],
     .refuses = refuses,

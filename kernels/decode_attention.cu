@@ -1,4 +1,4 @@
-/* decode-attention on a card: bf16, the cache read once, by the tensor cores.
+/* decode-attention on a card: bf16, the cache also fp8, read once, by the tensor cores.
  *
  * The query heads that share a key head are the 16 rows of an mma, so that a key and a value meet all of them while
  * they are in registers; more than 16 are further blocks, whose reads the second cache serves. The cache of a sequence
@@ -6,7 +6,10 @@
  * asynchronous copies into a ring, 16 tokens a warp, each warp with a softmax of its own (running maximum and sum),
  * joined at the end. Of splits a second kernel joins the sums. Addresses of a chunk's rows are looked up in the page
  * table a chunk ahead of its copies. Heads are padded with zeros to 64, 128 or 256 elements in shared memory, nothing
- * is read for it. */
+ * is read for it.
+ * fp8 becomes bf16 in registers. What ldmatrix takes for pairs of 16 bits are then four neighbours of a key, which are
+ * rows 2t, 2t + 1, 2t + 8, 2t + 9 of the second factor when queries lie in that order; and of a value's pairs the even
+ * and the odd elements are the columns of two products. */
 #include "kernels/attend_tile.h"
 
 enum { BATCH, LEN, HEADS, KV_HEADS, DIM, WINDOW, PAGE };
@@ -14,7 +17,8 @@ enum { ROWS = 16, CHUNK = 64, WARPS = 4, THREADS = 128, TILES_MAX = 256 / 8 };
 enum { SPLITS_MAX = 128, SPLIT_LEAST = 2 /* chunks */ };
 
 struct decode_args {
-    const uint16_t *q, *k, *v;
+    const uint16_t *q;
+    const void *k, *v;
     const int32_t *table;
     uint16_t *out;
     float *parts; /* [batch][heads][splits][dim + 2]: weighted values, maximum, sum */
@@ -22,16 +26,19 @@ struct decode_args {
     float scale;                                                              /* of powers of two */
 };
 
-KERN_BOTH int decode_stages(int room) { return room == 256 ? 2 : 3; }
+/* Elements of 16 bits that a row of the cache takes in shared memory; narrow: in fp8. */
+KERN_BOTH int decode_line(int room, bool narrow) { return narrow ? room / 2 : room; }
+KERN_BOTH int decode_stages(int room, bool narrow) { return decode_line(room, narrow) == 256 ? 2 : 3; }
+KERN_BOTH int decode_half(int room, bool narrow) { return CHUNK * decode_line(room, narrow) * 2; } /* keys of a stage */
 
 /* Shared memory: ring of stages, each keys and values of a chunk; queries; rows; maximum and sum of each warp's rows.
  */
-KERN_BOTH int decode_ring(int room) { return decode_stages(room) * 2 * CHUNK * room * 2; }
+KERN_BOTH int decode_ring(int room, bool narrow) { return decode_stages(room, narrow) * 2 * decode_half(room, narrow); }
 KERN_BOTH int decode_queries(int room) { return ROWS * room * 2; }
-KERN_BOTH int decode_rows(int room) { return (decode_stages(room) + 1) * CHUNK * 4; }
-KERN_BOTH int decode_shared(int room)
+KERN_BOTH int decode_rows(int room, bool narrow) { return (decode_stages(room, narrow) + 1) * CHUNK * 4; }
+KERN_BOTH int decode_shared(int room, bool narrow)
 {
-    return decode_ring(room) + decode_queries(room) + decode_rows(room) + WARPS * ROWS * 2 * 4;
+    return decode_ring(room, narrow) + decode_queries(room) + decode_rows(room, narrow) + WARPS * ROWS * 2 * 4;
 }
 
 /* Row of the cache at which a token's head begins; 0 beyond the end, which is not read. */
@@ -42,15 +49,53 @@ KERN_FN uint32_t decode_row(const struct decode_args *a, int sequence, int head,
     return (page * (uint32_t)a->kv_heads + (uint32_t)head) * (uint32_t)a->page + (uint32_t)(token % a->page);
 }
 
-KERN_FN void decode_fetch(const struct decode_args *a, unsigned char *stage, const uint32_t *rows, int tokens, int room)
+/* Starts the copy of a piece of the dim elements at from[at], 8 of bf16 or 16 of fp8. */
+KERN_FN void decode_fetch_piece(unsigned char *to, const void *from, size_t at, int piece, int dim, bool there,
+                                bool narrow)
 {
-    const int pieces = room / TILE_PIECE;
+    enum { PIECE = 16 };
+    const uint8_t *const bytes = (const uint8_t *)from + at + piece * PIECE;
+    const int left = there ? tile_min(dim - piece * PIECE, PIECE) : 0;
+    if (!narrow) {
+        tile_fetch(to, (const uint16_t *)from, at, piece, dim, there);
+    } else if (dim % PIECE == 0) {
+        kern_copy_16(to, left > 0 ? bytes : (const uint8_t *)from, left > 0 ? left : 0);
+    } else {
+        for (int j = 0; j < PIECE; j++) to[j] = j < left ? bytes[j] : (uint8_t)0;
+    }
+}
+
+KERN_FN void decode_fetch(const struct decode_args *a, unsigned char *stage, const uint32_t *rows, int tokens, int room,
+                          bool narrow)
+{
+    const int line = decode_line(room, narrow), pieces = line / TILE_PIECE;
     KERN_UNROLL_LOOP
     for (int i = (int)threadIdx.x; i < CHUNK * pieces; i += THREADS) {
         const int row = i / pieces, piece = i % pieces;
-        tile_fetch(tile_at(stage, row, piece, room), a->k, rows[row] * (size_t)a->dim, piece, a->dim, row < tokens);
-        tile_fetch(tile_at(stage + CHUNK * room * 2, row, piece, room), a->v, rows[row] * (size_t)a->dim, piece, a->dim,
-                   row < tokens);
+        unsigned char *const to = tile_at(stage, row, piece, line);
+        decode_fetch_piece(to, a->k, rows[row] * (size_t)a->dim, piece, a->dim, row < tokens, narrow);
+        decode_fetch_piece(to + decode_half(room, narrow), a->v, rows[row] * (size_t)a->dim, piece, a->dim,
+                           row < tokens, narrow);
+    }
+}
+
+/* The queries of `heads` heads; for fp8 by fours: two elements, the two 8 further on in 16, and so on. */
+KERN_FN void decode_fetch_queries(const struct decode_args *a, unsigned char *queries, size_t query, int heads,
+                                  int room, bool narrow)
+{
+    for (int i = (int)threadIdx.x; i < ROWS * room / TILE_PIECE; i += THREADS) {
+        const int row = i / (room / TILE_PIECE), piece = i % (room / TILE_PIECE);
+        unsigned char *const to = tile_at(queries, row, piece, room);
+        const size_t at = (query + (size_t)row) * (size_t)a->dim;
+        if (!narrow) {
+            tile_fetch(to, a->q, at, piece, a->dim, row < heads);
+            continue;
+        }
+        KERN_UNROLL_LOOP
+        for (int j = 0; j < TILE_PIECE; j++) {
+            const int d = piece / 2 * 16 + j / 2 * 4 + piece % 2 * 2 + j % 2;
+            ((uint16_t *)(void *)to)[j] = row < heads && d < a->dim ? a->q[at + (size_t)d] : (uint16_t)0;
+        }
     }
 }
 
@@ -59,22 +104,73 @@ struct decode_state {
     float most[2], sum[2], out[TILES_MAX][4]; /* sum: of this lane's columns */
 };
 
+/* Scores of 16 tokens from `row` of a stage on. */
+KERN_FN void decode_score(float s[2][4], unsigned char *queries, unsigned char *stage, int row, int room, bool narrow)
+{
+    const int lane = (int)threadIdx.x % KERN_WARP, line = decode_line(room, narrow);
+    KERN_UNROLL_LOOP
+    for (int i = 0; i < line / 16; i++) {
+        uint32_t x[4], y[4];
+        kern_ldmatrix(y, tile_at(stage, row + lane / 16 * 8 + lane % 8, i * 2 + lane / 8 % 2, line));
+        if (!narrow) {
+            kern_ldmatrix(x, tile_at(queries, lane % 16, i * 2 + lane / 16, room));
+            kern_mma_bf16(s[0], x, y);
+            kern_mma_bf16(s[1], x, y + 2);
+            continue;
+        }
+        KERN_UNROLL_LOOP
+        for (int half = 0; half < 2; half++) { /* 16 elements of 32 */
+            kern_ldmatrix(x, tile_at(queries, lane % 16, i * 4 + half * 2 + lane / 16, room));
+            KERN_UNROLL_LOOP
+            for (int j = 0; j < 2; j++) {
+                const uint32_t four = y[j * 2 + half];
+                const uint32_t key[2] = {kern_pair_of_e4m3((four << 8 & 0xff00u) | (four & 0xff00u) << 16),
+                                         kern_pair_of_e4m3((four >> 8 & 0xff00u) | (four & 0xff000000u))};
+                kern_mma_bf16(s[j], x, key);
+            }
+        }
+    }
+}
+
+/* Their weighted values. */
+KERN_FN void decode_weigh(struct decode_state *st, const uint32_t p[4], unsigned char *values, int row, int room,
+                          bool narrow)
+{
+    const int lane = (int)threadIdx.x % KERN_WARP, line = decode_line(room, narrow);
+    KERN_UNROLL_LOOP
+    for (int j = 0; j < line / 16; j++) {
+        uint32_t y[4];
+        kern_ldmatrix_transposed(y, tile_at(values, row + lane % 16, j * 2 + lane / 16, line));
+        if (!narrow) {
+            kern_mma_bf16(st->out[j * 2], p, y);
+            kern_mma_bf16(st->out[j * 2 + 1], p, y + 2);
+            continue;
+        }
+        KERN_UNROLL_LOOP
+        for (int half = 0; half < 2; half++) {
+            const uint32_t even[2] = {kern_pair_of_e4m3(y[half * 2] << 8), kern_pair_of_e4m3(y[half * 2 + 1] << 8)};
+            const uint32_t odd[2] = {kern_pair_of_e4m3(y[half * 2]), kern_pair_of_e4m3(y[half * 2 + 1])};
+            kern_mma_bf16(st->out[(j * 2 + half) * 2], p, even);
+            kern_mma_bf16(st->out[(j * 2 + half) * 2 + 1], p, odd);
+        }
+    }
+}
+
+/* Element of a head that column e of this lane's two is, of result j. */
+KERN_FN int decode_column(int j, int e, bool narrow)
+{
+    const int t = (int)threadIdx.x % 4;
+    return narrow ? j / 2 * 16 + t * 4 + e * 2 + j % 2 : j * 8 + t * 2 + e;
+}
+
 /* 16 tokens from `row` of a stage on, of which `tokens` are there, at least one. */
 KERN_FN void decode_step(struct decode_state *st, unsigned char *queries, unsigned char *stage, int row, int tokens,
-                         float scale, int room)
+                         float scale, int room, bool narrow)
 {
-    const int lane = (int)threadIdx.x % KERN_WARP, column = lane % 4 * 2;
-    unsigned char *const values = stage + CHUNK * room * 2;
+    const int column = (int)threadIdx.x % 4 * 2;
     float s[2][4] = {{0, 0, 0, 0}, {0, 0, 0, 0}};
     uint32_t p[4];
-    KERN_UNROLL_LOOP
-    for (int i = 0; i < room / 16; i++) {
-        uint32_t x[4], y[4];
-        kern_ldmatrix(x, tile_at(queries, lane % 16, i * 2 + lane / 16, room));
-        kern_ldmatrix(y, tile_at(stage, row + lane / 16 * 8 + lane % 8, i * 2 + lane / 8 % 2, room));
-        kern_mma_bf16(s[0], x, y);
-        kern_mma_bf16(s[1], x, y + 2);
-    }
+    decode_score(s, queries, stage, row, room, narrow);
     KERN_UNROLL_LOOP
     for (int h = 0; h < 2; h++) {
         float most = st->most[h];
@@ -99,18 +195,12 @@ KERN_FN void decode_step(struct decode_state *st, unsigned char *queries, unsign
         p[h] = kern_pair_bf16(s[0][h * 2], s[0][h * 2 + 1]);
         p[h + 2] = kern_pair_bf16(s[1][h * 2], s[1][h * 2 + 1]);
     }
-    KERN_UNROLL_LOOP
-    for (int j = 0; j < room / 16; j++) {
-        uint32_t y[4];
-        kern_ldmatrix_transposed(y, tile_at(values, row + lane % 16, j * 2 + lane / 16, room));
-        kern_mma_bf16(st->out[j * 2], p, y);
-        kern_mma_bf16(st->out[j * 2 + 1], p, y + 2);
-    }
+    decode_weigh(st, p, stage + decode_half(room, narrow), row, room, narrow);
 }
 
 /* The states of the warps into the result, or into the split's part. */
 KERN_FN void decode_end(const struct decode_args *a, const struct decode_state *st, float *parts, float *stats,
-                        size_t query, int rows, int split, int room)
+                        size_t query, int rows, int split, int room, bool narrow)
 {
     const int warp = (int)threadIdx.x / KERN_WARP, lane = (int)threadIdx.x % KERN_WARP;
     KERN_UNROLL_LOOP
@@ -120,8 +210,8 @@ KERN_FN void decode_end(const struct decode_args *a, const struct decode_state *
         if (lane % 4 == 0) stats[row * 2] = st->most[h], stats[row * 2 + 1] = sum;
         KERN_UNROLL_LOOP
         for (int j = 0; j < room / 8; j++) {
-            parts[row * room + j * 8 + lane % 4 * 2] = st->out[j][h * 2];
-            parts[row * room + j * 8 + lane % 4 * 2 + 1] = st->out[j][h * 2 + 1];
+            parts[row * room + decode_column(j, 0, narrow)] = st->out[j][h * 2];
+            parts[row * room + decode_column(j, 1, narrow)] = st->out[j][h * 2 + 1];
         }
     }
     __syncthreads();
@@ -147,13 +237,14 @@ KERN_FN void decode_end(const struct decode_args *a, const struct decode_state *
     }
 }
 
-/* room: 64, 128 or 256, a constant. */
-KERN_FN void decode_split(const struct decode_args *a, unsigned char *shared, int room)
+/* room: 64, 128 or 256, of fp8 not 64; constants. */
+KERN_FN void decode_split(const struct decode_args *a, unsigned char *shared, int room, bool narrow)
 {
-    const int stages = decode_stages(room), stage_bytes = 2 * CHUNK * room * 2, group = a->heads / a->kv_heads;
-    unsigned char *const queries = shared + decode_ring(room);
+    const int stages = decode_stages(room, narrow), stage_bytes = 2 * decode_half(room, narrow);
+    const int group = a->heads / a->kv_heads;
+    unsigned char *const queries = shared + decode_ring(room, narrow);
     uint32_t *const rows = (uint32_t *)(void *)(queries + decode_queries(room));
-    float *const stats = (float *)(void *)(queries + decode_queries(room) + decode_rows(room));
+    float *const stats = (float *)(void *)(queries + decode_queries(room) + decode_rows(room, narrow));
     const int split = (int)blockIdx.x % a->splits, tile = (int)blockIdx.x / a->splits % a->tiles;
     const int head = (int)blockIdx.x / a->splits / a->tiles % a->kv_heads;
     const int sequence = (int)blockIdx.x / a->splits / a->tiles / a->kv_heads;
@@ -166,17 +257,14 @@ KERN_FN void decode_split(const struct decode_args *a, unsigned char *shared, in
     st.sum[0] = st.sum[1] = 0;
     KERN_UNROLL_LOOP
     for (int j = 0; j < room / 8; j++) st.out[j][0] = st.out[j][1] = st.out[j][2] = st.out[j][3] = 0;
-    for (int i = (int)threadIdx.x; i < ROWS * room / TILE_PIECE; i += THREADS) {
-        const int row = i / (room / TILE_PIECE), piece = i % (room / TILE_PIECE);
-        tile_fetch(tile_at(queries, row, piece, room), a->q, (query + (size_t)row) * (size_t)a->dim, piece, a->dim,
-                   row < heads);
-    }
+    decode_fetch_queries(a, queries, query, heads, room, narrow);
     for (int i = (int)threadIdx.x; i < stages * CHUNK; i += THREADS)
         rows[i] = decode_row(a, sequence, head, from + i, to);
     __syncthreads();
     KERN_UNROLL_LOOP
     for (int c = 0; c < stages - 1; c++) {
-        if (c < chunks) decode_fetch(a, shared + c * stage_bytes, rows + c * CHUNK, to - from - c * CHUNK, room);
+        if (c < chunks)
+            decode_fetch(a, shared + c * stage_bytes, rows + c * CHUNK, to - from - c * CHUNK, room, narrow);
         kern_copy_commit(); /* the first has the queries too */
     }
     for (int c = 0; c < chunks; c++) {
@@ -188,80 +276,57 @@ KERN_FN void decode_split(const struct decode_args *a, unsigned char *shared, in
         __syncthreads(); /* chunk c and the rows of `next` are there for all; all are done with the stage filled next */
         if (next < chunks)
             decode_fetch(a, shared + next % stages * stage_bytes, rows + next % (stages + 1) * CHUNK,
-                         to - from - next * CHUNK, room);
+                         to - from - next * CHUNK, room, narrow);
         kern_copy_commit();
         if (threadIdx.x < CHUNK)
             rows[(next + 1) % (stages + 1) * CHUNK + (int)threadIdx.x] =
                 decode_row(a, sequence, head, from + (next + 1) * CHUNK + (int)threadIdx.x, to);
         if (token < to)
-            decode_step(&st, queries, shared + c % stages * stage_bytes, warp * 16, to - token, a->scale, room);
+            decode_step(&st, queries, shared + c % stages * stage_bytes, warp * 16, to - token, a->scale, room, narrow);
     }
     kern_copy_wait(0);
     __syncthreads();
-    decode_end(a, &st, (float *)(void *)shared, stats, query, heads, split, room);
+    decode_end(a, &st, (float *)(void *)shared, stats, query, heads, split, room, narrow);
 }
 
-KERN_GLOBAL(decode_64, struct decode_args, a, THREADS)
-{
-    KERN_SHARED_MEMORY(shared);
-    decode_split(&a, shared, 64);
-}
-KERN_GLOBAL(decode_128, struct decode_args, a, THREADS)
-{
-    KERN_SHARED_MEMORY(shared);
-    decode_split(&a, shared, 128);
-}
-KERN_GLOBAL(decode_256, struct decode_args, a, THREADS)
-{
-    KERN_SHARED_MEMORY(shared);
-    decode_split(&a, shared, 256);
-}
+#define SPLIT(name, room, narrow)                                                                                      \
+    KERN_GLOBAL(name, struct decode_args, a, THREADS)                                                                  \
+    {                                                                                                                  \
+        KERN_SHARED_MEMORY(shared);                                                                                    \
+        decode_split(&a, shared, room, narrow);                                                                        \
+    }
+SPLIT(decode_64, 64, false)
+SPLIT(decode_128, 128, false)
+SPLIT(decode_256, 256, false)
+SPLIT(decode_128_fp8, 128, true)
+SPLIT(decode_256_fp8, 256, true)
 
 /* One head of one sequence: its splits joined. */
 KERN_GLOBAL(decode_join, struct decode_args, a, THREADS)
 {
-    const size_t step = (size_t)(a.dim + 2);
-    const float *const parts = a.parts + (size_t)blockIdx.x * (size_t)a.splits * step;
-    for (int d = (int)threadIdx.x; d < a.dim; d += THREADS) {
-        float most = -1e30f, sum = 0, v = 0;
-        for (int s = 0; s < a.splits; s++) most = fmaxf(most, parts[(size_t)s * step + (size_t)a.dim]);
-        for (int s = 0; s < a.splits; s++) {
-            const float *const part = parts + (size_t)s * step;
-            const float weight = kern_exp2(part[a.dim] - most);
-            sum += weight * part[a.dim + 1];
-            v += weight * part[d];
-        }
-        a.out[(size_t)blockIdx.x * (size_t)a.dim + (size_t)d] = kern_one_bf16(v / sum);
-    }
+    const size_t row = blockIdx.x;
+    tile_join(a.parts + row * (size_t)a.splits * (size_t)(a.dim + 2), a.splits, a.dim, a.out + row * (size_t)a.dim);
 }
 
 /* -- the launch -- */
 
-static int decode_room(const struct kern_shape *s) { return s->v[DIM] <= 64 ? 64 : s->v[DIM] <= 128 ? 128 : 256; }
+static bool decode_narrow(const struct kern_shape *s) { return s->dtype == KERN_FP8; }
+static int decode_room(const struct kern_shape *s)
+{
+    return s->v[DIM] <= 64 && !decode_narrow(s) ? 64 : s->v[DIM] <= 128 ? 128 : 256;
+}
+static int decode_shared_of(const struct kern_shape *s) { return decode_shared(decode_room(s), decode_narrow(s)); }
 
-/* Chunks of a split and how many splits: the fewest with which the last wave of blocks is as full as with any, within a
- * twentieth. */
 static void decode_plan(const struct kern_shape *s, const struct kern_machine *m, struct decode_args *a)
 {
     const int64_t seen = s->v[WINDOW] && s->v[WINDOW] < s->v[LEN] ? s->v[WINDOW] : s->v[LEN];
     const int chunks = (int)((seen + CHUNK - 1) / CHUNK), most = tile_min(SPLITS_MAX, chunks / SPLIT_LEAST);
     const int tiles = tile_parts((int)(s->v[HEADS] / s->v[KV_HEADS]), ROWS);
     const double blocks = (double)s->v[BATCH] * (double)s->v[KV_HEADS] * tiles;
-    const int beside = (int)(m->shared_bytes / (decode_shared(decode_room(s)) + 1024)); /* not a unit: of the system */
-    const double slots = (double)m->processors * (beside > 0 ? beside : 1);
-    double best = 0;
+    const int beside = (int)(m->shared_bytes / (decode_shared_of(s) + 1024)); /* not a unit: of the system */
     a->tiles = tiles;
-    for (int pass = 0; pass < 2; pass++) /* the best share first */
-        for (int n = 1; n <= (most > 1 ? most : 1); n++) {
-            const int each = tile_parts(chunks, n), splits = tile_parts(chunks, each);
-            const double share = blocks * splits / slots / ceil(blocks * splits / slots);
-            if (pass == 0 && share > best) best = share;
-            if (pass == 1 && share >= 0.95 * best) {
-                a->chunks = each;
-                a->splits = splits;
-                return;
-            }
-        }
+    a->chunks = tile_split(chunks, most, blocks, (double)m->processors * (beside > 0 ? beside : 1));
+    a->splits = tile_parts(chunks, a->chunks);
 }
 
 static size_t decode_scratch(const struct kern_shape *s, const struct kern_machine *m)
@@ -278,7 +343,7 @@ static const char *decode_lacks(const struct kern_machine *m, const struct kern_
     const double rows = (double)s->v[BATCH] * ceil((double)s->v[LEN] / page) * page * (double)s->v[KV_HEADS];
     if (m->capability < 80) return "no bf16 tensor cores: compute capability 8.0 or higher";
     if (s->v[DIM] > 256) return "heads are wider than 256";
-    if (m->shared_bytes < decode_shared(decode_room(s))) return "too little shared memory for so wide heads";
+    if (m->shared_bytes < decode_shared_of(s)) return "too little shared memory for so wide heads";
     if (rows >= 4294967296.0) return "the cache has more than 2^32 rows";
     if ((double)s->v[BATCH] * (double)s->v[HEADS] * SPLITS_MAX >= 2147483648.0) return "too many blocks";
     return NULL;
@@ -291,8 +356,8 @@ static void decode_run(const struct kern_call *c)
     struct decode_args a;
     decode_plan(s, c->machine, &a);
     a.q = (const uint16_t *)c->buffer[0];
-    a.k = (const uint16_t *)c->buffer[1];
-    a.v = (const uint16_t *)c->buffer[2];
+    a.k = c->buffer[1];
+    a.v = c->buffer[2];
     a.table = (const int32_t *)c->buffer[3];
     a.out = (uint16_t *)c->buffer[4];
     a.parts = (float *)c->scratch;
@@ -305,18 +370,24 @@ static void decode_run(const struct kern_call *c)
     a.pages = tile_parts(a.len, a.page);
     a.scale = 1.44269504f / sqrtf((float)a.dim); /* exponentials by powers of two */
     const unsigned blocks = (unsigned)s->v[BATCH] * (unsigned)(a.kv_heads * a.tiles * a.splits);
-    if (room == 64)
-        KERN_LAUNCH(decode_64, blocks, 1, 1, THREADS, (size_t)decode_shared(64), c->stream, a);
+    const size_t shared = (size_t)decode_shared_of(s);
+    if (decode_narrow(s) && room == 128)
+        KERN_LAUNCH(decode_128_fp8, blocks, 1, 1, THREADS, shared, c->stream, a);
+    else if (decode_narrow(s))
+        KERN_LAUNCH(decode_256_fp8, blocks, 1, 1, THREADS, shared, c->stream, a);
+    else if (room == 64)
+        KERN_LAUNCH(decode_64, blocks, 1, 1, THREADS, shared, c->stream, a);
     else if (room == 128)
-        KERN_LAUNCH(decode_128, blocks, 1, 1, THREADS, (size_t)decode_shared(128), c->stream, a);
+        KERN_LAUNCH(decode_128, blocks, 1, 1, THREADS, shared, c->stream, a);
     else
-        KERN_LAUNCH(decode_256, blocks, 1, 1, THREADS, (size_t)decode_shared(256), c->stream, a);
+        KERN_LAUNCH(decode_256, blocks, 1, 1, THREADS, shared, c->stream, a);
     if (a.splits > 1)
         KERN_LAUNCH(decode_join, (unsigned)s->v[BATCH] * (unsigned)a.heads, 1, 1, THREADS, 0, c->stream, a);
 }
 
 static const struct kern_variant VARIANTS[] = {
-    {"cuda-mma", KERN_UNIT_TENSOR, KERN_HAS(KERN_BF16), decode_lacks, NULL, NULL, decode_run, 0, false, decode_scratch},
+    {"cuda-mma", KERN_UNIT_TENSOR, KERN_HAS(KERN_BF16) | KERN_HAS(KERN_FP8), decode_lacks, NULL, NULL, decode_run, 0,
+     false, decode_scratch},
 };
 
 /* From 64 MB of cache on: models of 8, 13 and 70 billion parameters (that cut over eight cards), MQA, a window. */
@@ -325,7 +396,8 @@ static const struct kern_point POINTS[] = {
     {{{64, 4096, 32, 8, 128, 0, 16}, KERN_BF16}, true},     {{{1, 131072, 32, 8, 128, 0, 64}, KERN_BF16}, false},
     {{{8, 8192, 40, 40, 128, 0, 0}, KERN_BF16}, false},     {{{64, 8192, 8, 1, 128, 0, 16}, KERN_BF16}, false},
     {{{64, 8192, 32, 8, 128, 4096, 16}, KERN_BF16}, false}, {{{32, 8192, 16, 8, 256, 0, 0}, KERN_BF16}, false},
-    {{{8, 1024, 32, 8, 128, 0, 16}, KERN_BF16}, false},
+    {{{8, 1024, 32, 8, 128, 0, 16}, KERN_BF16}, false},     {{{16, 8192, 32, 8, 128, 0, 16}, KERN_FP8}, true},
+    {{{64, 8192, 32, 8, 128, 0, 16}, KERN_FP8}, false},
 };
 
 const struct kern_cuda kern_cuda_decode_attention = {&kern_decode_attention, VARIANTS, 1, POINTS,

@@ -96,6 +96,14 @@ KERN_FN uint32_t kern_pair_bf16(float low, float high)
     return pair;
 }
 
+/* Each half of a pair of bf16 times that of another, to the nearest; subnormal ones too. */
+KERN_FN uint32_t kern_scale_bf16(uint32_t pair, uint32_t by)
+{
+    uint32_t product;
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(product) : "r"(pair), "r"(by), "r"(0x80008000u)); /* and -0 */
+    return product;
+}
+
 /* 2^x, as the special function unit has it. */
 KERN_FN float kern_exp2(float x)
 {
@@ -133,6 +141,13 @@ KERN_FN uint32_t kern_pair_e4m3(float low, float high)
 #else
     return kern_one_e4m3(low) | kern_one_e4m3(high) << 8;
 #endif
+}
+
+/* Two e4m3, the high bytes of a pair's halves, as bf16: their bits in its places are 2^-120 of it, as the exponents are
+ * biased by 7 and 127, subnormal ones too. There are no NANs. */
+KERN_FN uint32_t kern_pair_of_e4m3(uint32_t halves)
+{
+    return kern_scale_bf16((halves & 0x80008000u) | (halves & 0x7f007f00u) >> 4, 0x7b807b80u);
 }
 
 /* The float that 16 bits of bf16 are; of a pair, its halves. */

@@ -2,7 +2,8 @@
  *
  * fp32: x <- a*x + b, `steps` times in each of `chains` chains; 2 flops a step. |a| < 1, so errors die out.
  * bf16: x <- x + a0*b0 + a1*b1, the dot product of pairs with fp32 sums (AVX512-BF16); 4 flops a step. The inputs are
- * halves and starts whole, so sums are exact. a and b are those of the chain modulo 16, to stay in registers.
+ * halves and starts whole, so sums are exact. int8: x <- x + a0*b0 + .. + a3*b3, of unsigned and signed bytes with
+ * sums of 32 bits (AVX512-VNNI); 8 flops a step. a and b are those of the chain modulo 16, to stay in registers.
  * Memory: the starts and the ends, and two inputs of 16 lanes: nothing against the steps. */
 #include <string.h>
 
@@ -23,26 +24,42 @@ static const char *refuses(const struct kern_shape *s)
     return s->v[CHAINS] % GROUP ? "chains is no multiple of 192" : NULL;
 }
 
+/* Formats of a, b and x; multiply-adds of a step. */
+struct form {
+    enum kern_type a, b, x;
+    size_t wide;
+};
+
+static struct form form_of(const struct kern_shape *s)
+{
+    if (s->dtype == KERN_BF16) return (struct form){KERN_TYPE_BF16, KERN_TYPE_BF16, KERN_TYPE_F32, 2};
+    if (s->dtype == KERN_INT8) return (struct form){KERN_TYPE_U8, KERN_TYPE_I8, KERN_TYPE_I32, 4};
+    return (struct form){KERN_TYPE_F32, KERN_TYPE_F32, KERN_TYPE_F32, 1};
+}
+
 static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
 {
     const size_t n = (size_t)s->v[CHAINS];
-    const bool bf16 = s->dtype == KERN_BF16;
-    const enum kern_type type = bf16 ? KERN_TYPE_BF16 : KERN_TYPE_F32;
-    out[A] = (struct kern_buffer){"a", KERN_INPUT, type, bf16 ? 2 * LANES : LANES, 0, 0};
-    out[B] = (struct kern_buffer){"b", KERN_INPUT, type, bf16 ? 2 * LANES : LANES, 0, 0};
-    out[START] = (struct kern_buffer){"start", KERN_INPUT, KERN_TYPE_F32, n, 0, 0};
-    out[END] = (struct kern_buffer){"end", KERN_OUTPUT, KERN_TYPE_F32, n, 0, 1};
+    const struct form f = form_of(s);
+    out[A] = (struct kern_buffer){"a", KERN_INPUT, f.a, f.wide * LANES, 0, 0};
+    out[B] = (struct kern_buffer){"b", KERN_INPUT, f.b, f.wide * LANES, 0, 0};
+    out[START] = (struct kern_buffer){"start", KERN_INPUT, f.x, n, 0, 0};
+    out[END] = (struct kern_buffer){"end", KERN_OUTPUT, f.x, n, 0, 1};
     return 4;
 }
 
 static void fill(const struct kern_call *c, size_t b, uint64_t seed, void *data)
 {
-    const bool bf16 = c->shape->dtype == KERN_BF16;
-    const size_t n = b == START ? (size_t)c->shape->v[CHAINS] : bf16 ? 2 * LANES : LANES;
+    const bool bf16 = c->shape->dtype == KERN_BF16, bytes = c->shape->dtype == KERN_INT8;
+    const size_t n = b == START ? (size_t)c->shape->v[CHAINS] : form_of(c->shape).wide * LANES;
     for (size_t i = 0; i < n; i++) {
         const uint64_t bits = kern_hash(seed, i);
         const float u = (float)(bits >> 40) * 0x1p-24f;
-        if (bf16 && b != START)
+        if (bytes && b == START)
+            ((int32_t *)data)[i] = (int32_t)(bits % 17);
+        else if (bytes) /* up to 3 times 2, four of them, a million steps: 31 bits hold that */
+            ((uint8_t *)data)[i] = (uint8_t)(b == A ? bits % 4 : bits % 5 - 2);
+        else if (bf16 && b != START)
             ((uint16_t *)data)[i] = kern_bf16_from((float)(1 + bits % 3) / 2);
         else
             ((float *)data)[i] = bf16 ? (float)(bits % 17) : b == A ? 0.25f + u / 2 : 0.5f + u;
@@ -53,26 +70,25 @@ static void reference(const struct kern_call *c, size_t b, size_t i, double *out
 {
     (void)b;
     const int64_t steps = c->shape->v[STEPS];
-    const bool bf16 = c->shape->dtype == KERN_BF16;
-    const enum kern_type type = bf16 ? KERN_TYPE_BF16 : KERN_TYPE_F32;
+    const struct form f = form_of(c->shape);
     const size_t lane = i % LANES;
-    double x = kern_read(c->buffer[START], KERN_TYPE_F32, i);
-    for (int64_t t = 0; t < steps && !bf16; t++)
-        x = kern_read(c->buffer[A], type, lane) * x + kern_read(c->buffer[B], type, lane);
-    for (size_t j = 2 * lane; j < 2 * lane + 2 && bf16; j++)
-        x += (double)steps * kern_read(c->buffer[A], type, j) * kern_read(c->buffer[B], type, j);
+    double x = kern_read(c->buffer[START], f.x, i);
+    for (int64_t t = 0; t < steps && f.wide == 1; t++)
+        x = kern_read(c->buffer[A], f.a, lane) * x + kern_read(c->buffer[B], f.b, lane);
+    for (size_t j = f.wide * lane; j < f.wide * (lane + 1) && f.wide > 1; j++)
+        x += (double)steps * kern_read(c->buffer[A], f.a, j) * kern_read(c->buffer[B], f.b, j);
     *out = x;
 }
 
 static double reference_cost(const struct kern_shape *s, size_t b)
 {
     (void)b;
-    return s->dtype == KERN_BF16 ? 2 : (double)s->v[STEPS];
+    return s->dtype == KERN_FP32 ? (double)s->v[STEPS] : (double)form_of(s).wide;
 }
 
 static void counts(const struct kern_shape *s, struct kern_counts *out)
 {
-    const double n = (double)s->v[CHAINS], step_flops = s->dtype == KERN_BF16 ? 4 : 2;
+    const double n = (double)s->v[CHAINS], step_flops = 2 * (double)form_of(s).wide;
     *out = (struct kern_counts){
         .flops = n * (double)s->v[STEPS] * step_flops, .read_bytes = n * 4 + 2.0 * LANES * 4, .written_bytes = n * 4};
 }
@@ -162,6 +178,26 @@ KERN_AVX512_BF16 static void run_bf16(const struct kern_call *c)
         for (size_t r = 0; r < R; r++) _mm512_storeu_ps(end + i + r * LANES, x[r]);
     }
 }
+
+KERN_AVX512_VNNI static void run_int8(const struct kern_call *c)
+{
+    enum { R = 12 };
+    const size_t n = (size_t)c->shape->v[CHAINS];
+    const int32_t *start = c->buffer[START];
+    int32_t *end = c->buffer[END];
+    const __m512i a = _mm512_loadu_si512(c->buffer[A]), b = _mm512_loadu_si512(c->buffer[B]);
+    for (size_t i = 0; i < n; i += (size_t)R * LANES) {
+        __m512i x[R];
+        KERN_UNROLL
+        for (size_t r = 0; r < R; r++) x[r] = _mm512_loadu_si512(start + i + r * LANES);
+        for (int64_t t = 0; t < c->shape->v[STEPS]; t++) {
+            KERN_UNROLL
+            for (size_t r = 0; r < R; r++) x[r] = _mm512_dpbusd_epi32(x[r], a, b);
+        }
+        KERN_UNROLL
+        for (size_t r = 0; r < R; r++) _mm512_storeu_si512(end + i + r * LANES, x[r]);
+    }
+}
 #endif
 
 static const struct kern_variant VARIANTS[] = {
@@ -177,6 +213,11 @@ static const struct kern_variant VARIANTS[] = {
      .dtypes = KERN_HAS(KERN_BF16),
      .lacks = kern_lacks_avx512_bf16,
      .run = run_bf16},
+    {.name = "avx512-vnni",
+     .unit = KERN_UNIT_INT8_DOT,
+     .dtypes = KERN_HAS(KERN_INT8),
+     .lacks = kern_lacks_avx512_vnni,
+     .run = run_int8},
 #endif
     {.name = "portable", .unit = KERN_UNIT_FP32, .dtypes = KERN_HAS(KERN_FP32), .run = run_portable},
 };
@@ -184,6 +225,7 @@ static const struct kern_variant VARIANTS[] = {
 static const struct kern_point POINTS[] = {
     {{{960, 20000}, KERN_FP32}, true},
     {{{960, 20000}, KERN_BF16}, true},
+    {{{960, 20000}, KERN_INT8}, true},
 };
 
 const struct kern kern_fma = {
@@ -193,7 +235,7 @@ const struct kern kern_fma = {
     .ceiling = KERN_CEILING_COMPUTE,
     .args = ARGS,
     .args_n = sizeof ARGS / sizeof ARGS[0],
-    .dtypes = KERN_HAS(KERN_FP32) | KERN_HAS(KERN_BF16),
+    .dtypes = KERN_HAS(KERN_FP32) | KERN_HAS(KERN_BF16) | KERN_HAS(KERN_INT8),
     .points = POINTS,
     .points_n = sizeof POINTS / sizeof POINTS[0],
     .refuses = refuses,

@@ -110,14 +110,6 @@ static void run_portable(const struct kern_call *c)
 }
 
 #if KERN_X86
-#define VNNI __attribute__((target("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
-
-static const char *lacks_vnni(const struct kern_machine *m, const struct kern_shape *s)
-{
-    (void)s;
-    return m->avx512_vnni ? NULL : "no AVX512-VNNI";
-}
-
 /* Activations of a row in two bytes each, group by group. */
 static void quantise(const uint16_t *a, size_t k, int8_t *bytes, float *factor)
 {
@@ -139,7 +131,7 @@ static void quantise(const uint16_t *a, size_t k, int8_t *bytes, float *factor)
 }
 
 /* Rows [j, j + rows) of w times one row of a: a walk through memory each. */
-VNNI KERN_INLINE void rows_vnni(const struct kern_call *c, size_t i, size_t j, size_t rows)
+KERN_AVX512_VNNI KERN_INLINE void rows_vnni(const struct kern_call *c, size_t i, size_t j, size_t rows)
 {
     const size_t n = at(c->shape, N), groups = groups_of(c->shape), bytes = row_bytes(c->shape);
     const uint8_t *w = (const uint8_t *)c->buffer[W] + j * bytes;
@@ -177,7 +169,7 @@ VNNI KERN_INLINE void rows_vnni(const struct kern_call *c, size_t i, size_t j, s
             kern_bf16_from(_mm512_reduce_add_ps(sum[r]) + _mm512_reduce_add_ps(fine[r]) / LOW);
 }
 
-VNNI static void run_vnni(const struct kern_call *c)
+KERN_AVX512_VNNI static void run_vnni(const struct kern_call *c)
 {
     enum { ROWS = 4 };
     const size_t m = at(c->shape, M), n = at(c->shape, N), k = at(c->shape, K), groups = groups_of(c->shape);
@@ -197,7 +189,7 @@ static const struct kern_variant VARIANTS[] = {
     {.name = "avx512-vnni",
      .unit = KERN_UNIT_INT8_DOT,
      .dtypes = KERN_HAS(KERN_INT4_G128),
-     .lacks = lacks_vnni,
+     .lacks = kern_lacks_avx512_vnni,
      .run = run_vnni},
 #endif
     {.name = "portable", .unit = KERN_UNIT_FP32, .dtypes = KERN_HAS(KERN_INT4_G128), .run = run_portable},

@@ -168,6 +168,17 @@ void kern_fill_normal(void *data, enum kern_type type, size_t n, double sd, uint
         memcpy((char *)data + i * bytes, data, (n - i < fresh ? n - i : fresh) * bytes);
 }
 
+void kern_fill_order(int32_t *data, size_t n, uint64_t seed)
+{
+    for (size_t i = 0; i < n; i++) data[i] = (int32_t)i;
+    for (size_t i = n; i-- > 1;) {
+        const size_t j = kern_hash(seed, i) % (i + 1);
+        const int32_t swap = data[i];
+        data[i] = data[j];
+        data[j] = swap;
+    }
+}
+
 /* -- shapes -- */
 
 const char *kern_shape_check(const struct kern *k, const struct kern_shape *s, char *text, size_t cap)

@@ -213,10 +213,12 @@ const char *kern_shape_check(const struct kern *k, const struct kern_shape *s, c
 /* -- random numbers, the same on every machine -- */
 
 /* kern_hash -- 64 well-mixed bits of (seed, i). kern_normal -- element i of the standard normals of a seed (Box and
- * Muller, 1958). kern_fill_normal -- n normals times sd as elements of a type. */
+ * Muller, 1958). kern_fill_normal -- n normals times sd as elements of a type. kern_fill_order -- 0 .. n - 1 in random
+ * order (Fisher and Yates): pages, slots. */
 uint64_t kern_hash(uint64_t seed, uint64_t i);
 double kern_normal(uint64_t seed, uint64_t i);
 void kern_fill_normal(void *data, enum kern_type type, size_t n, double sd, uint64_t seed);
+void kern_fill_order(int32_t *data, size_t n, uint64_t seed);
 
 /* -- the machine -- */
 

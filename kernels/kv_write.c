@@ -53,19 +53,11 @@ static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
     return 7;
 }
 
-/* Slots in random order (Fisher and Yates). */
+/* Slots in random order. */
 static void fill(const struct kern_call *c, size_t b, uint64_t seed, void *data)
 {
-    const size_t n = at(c->shape, TOKENS);
-    int32_t *slot = data;
     (void)b;
-    for (size_t i = 0; i < n; i++) slot[i] = (int32_t)i;
-    for (size_t i = n - 1; i > 0; i--) {
-        const size_t j = kern_hash(seed, i) % (i + 1);
-        const int32_t swap = slot[i];
-        slot[i] = slot[j];
-        slot[j] = swap;
-    }
+    kern_fill_order(data, at(c->shape, TOKENS), seed);
 }
 
 /* The multiple of the last bit of e4m3 at v, |v| <= 448, that is nearest: 3 bits behind the first, 2^-9 at least. */

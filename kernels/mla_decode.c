@@ -2,12 +2,14 @@
  * row of kv_lora_rank + rope_dim elements a token, the first kv_lora_rank of which are the value as well.
  *
  * q is [batch][n_heads_local][kv_lora_rank + rope_dim], its first part already times the keys' up-projection
- * (DeepSeek-V2, arXiv:2405.04434, 2.1.3); cache [batch][kv_len][kv_lora_rank + rope_dim]; out [batch][n_heads_local]
- * [kv_lora_rank], before the values' up-projection. The scale is that of the width of a row; a model has its own, which
- * costs the same. One format, sums in fp32.
+ * (DeepSeek-V2, arXiv:2405.04434, 2.1.3); out [batch][n_heads_local][kv_lora_rank], before the values' up-projection.
+ * The cache is pages [page][page_tokens][kv_lora_rank + rope_dim] and a table [batch][pages of a sequence] of page
+ * numbers in no order; page_tokens 0: one page per sequence. The scale is that of the width of a row; a model has its
+ * own, which costs the same. One format, sums in fp32.
  * Counted: 2 * (2 * kv_lora_rank + rope_dim) flops for each head and token, 5 more for its softmax, as in
- * kernels/decode_attention.c; the cache once, not once for keys and once for values, queries and results once. All
- * heads share the cache, so that with many the products bind and not the memory. The loops: kernels/attend.h. */
+ * kernels/decode_attention.c; the cache once, not once for keys and once for values, queries and results once; the
+ * table, four bytes a page, is not. All heads share the cache, so that with many the products bind and not the memory.
+ * The loops: kernels/attend.h. */
 #include <math.h>
 #include <string.h>
 
@@ -15,8 +17,8 @@
 #include "kernels/table.h"
 #include "kernels/vector.h"
 
-enum { BATCH, LEN, HEADS, RANK, ROPE };
-enum { Q, CACHE, OUT, SCRATCH };
+enum { BATCH, LEN, HEADS, RANK, ROPE, PAGE };
+enum { Q, CACHE, TABLE, OUT, SCRATCH };
 
 static const struct kern_arg ARGS[] = {
     [BATCH] = {"batch", 1, 1 << 16, "sequences"},
@@ -24,17 +26,20 @@ static const struct kern_arg ARGS[] = {
     [HEADS] = {"n_heads_local", 1, 1 << 10, "query heads"},
     [RANK] = {"kv_lora_rank", 1, 1 << 12, "width of the latent, which is key and value"},
     [ROPE] = {"rope_dim", 1, 1 << 12, "width of the part of the key that has the position"},
+    [PAGE] = {"page_tokens", 0, 1 << 16, "tokens of a page of the cache; 0: one piece"},
 };
 
 static size_t at(const struct kern_shape *s, size_t i) { return (size_t)s->v[i]; }
 static bool in_bf16(const struct kern_shape *s) { return s->dtype == KERN_BF16; }
 static enum kern_type type_of(const struct kern_shape *s) { return in_bf16(s) ? KERN_TYPE_BF16 : KERN_TYPE_F32; }
 static size_t row_of(const struct kern_shape *s) { return at(s, RANK) + at(s, ROPE); }
+static size_t page_of(const struct kern_shape *s) { return s->v[PAGE] ? at(s, PAGE) : at(s, LEN); }
+static size_t pages_of(const struct kern_shape *s) { return (at(s, LEN) + page_of(s) - 1) / page_of(s); }
 
 static const char *refuses(const struct kern_shape *s)
 {
     const double batch = (double)s->v[BATCH], row = (double)row_of(s);
-    return batch * (double)s->v[LEN] * row > 0x1p34 || batch * (double)s->v[HEADS] * row > 0x1p34
+    return batch * (double)pages_of(s) * (double)page_of(s) * row > 0x1p34 || batch * (double)s->v[HEADS] * row > 0x1p34
                ? "the cache is beyond memory"
                : NULL;
 }
@@ -42,26 +47,43 @@ static const char *refuses(const struct kern_shape *s)
 static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
 {
     const size_t batch = at(s, BATCH), heads = at(s, HEADS), row = row_of(s), rank = at(s, RANK);
+    const size_t pages = batch * pages_of(s);
     const enum kern_type type = type_of(s);
     out[Q] = (struct kern_buffer){"q", KERN_INPUT, type, batch * heads * row, 1, 0};
-    out[CACHE] = (struct kern_buffer){"cache", KERN_INPUT, type, batch * at(s, LEN) * row, 1, 0};
+    out[CACHE] = (struct kern_buffer){"cache", KERN_INPUT, type, pages * page_of(s) * row, 1, 0};
+    out[TABLE] = (struct kern_buffer){"table", KERN_INPUT, KERN_TYPE_I32, pages, 0, 0};
     out[OUT] = (struct kern_buffer){"out", KERN_OUTPUT, type, batch * heads * rank, 0, rank};
     out[SCRATCH] = (struct kern_buffer){"scratch", KERN_SCRATCH, KERN_TYPE_F32, attend_scratch(heads, row, rank), 0, 0};
-    return 4;
+    return 5;
+}
+
+/* The pages in random order. */
+static void fill(const struct kern_call *c, size_t b, uint64_t seed, void *data)
+{
+    (void)b;
+    kern_fill_order(data, at(c->shape, BATCH) * pages_of(c->shape), seed);
+}
+
+/* Row of the cache that a token of a sequence has. */
+static size_t token_row(const struct kern_call *c, size_t sequence, size_t token)
+{
+    const size_t page = page_of(c->shape);
+    const int32_t *table = c->buffer[TABLE];
+    return (size_t)table[sequence * pages_of(c->shape) + token / page] * page + token % page;
 }
 
 /* A block is one head of one sequence. */
 static void reference(const struct kern_call *c, size_t b, size_t block, double *out)
 {
     const struct kern_shape *s = c->shape;
-    const size_t row = row_of(s), rank = at(s, RANK), first = block / at(s, HEADS) * at(s, LEN);
+    const size_t row = row_of(s), rank = at(s, RANK), sequence = block / at(s, HEADS);
     const enum kern_type type = type_of(s);
     double most = -HUGE_VAL, sum = 0;
     (void)b;
     for (size_t d = 0; d < rank; d++) out[d] = 0;
     for (int pass = 0; pass < 2; pass++) /* the maximum first */
         for (size_t t = 0; t < at(s, LEN); t++) {
-            const size_t key = (first + t) * row;
+            const size_t key = token_row(c, sequence, t) * row;
             double score = 0;
             for (size_t d = 0; d < row; d++)
                 score += kern_read(c->buffer[Q], type, block * row + d) * kern_read(c->buffer[CACHE], type, key + d);
@@ -95,12 +117,14 @@ static void counts(const struct kern_shape *s, struct kern_counts *out)
 /* bf16: results are rounded to 8 bits; the weights of the softmax are fp32, or bf16, whose errors average out. */
 static double tolerance(const struct kern_shape *s) { return in_bf16(s) ? 1e-2 : 1e-5; }
 
-/* Tokens from `token` on, as far as a chunk or the split goes. */
+/* Tokens from `token` on, as far as a chunk, the page or the split goes. */
 static struct attend_rows rows_at(const struct kern_call *c, const struct attend *a, size_t sequence, size_t token,
                                   size_t end)
 {
-    const char *row = (const char *)c->buffer[CACHE] + (sequence * at(c->shape, LEN) + token) * a->step;
-    return (struct attend_rows){row, row, end - token < ATTEND_CHUNK ? end - token : ATTEND_CHUNK};
+    const char *row = (const char *)c->buffer[CACHE] + token_row(c, sequence, token) * a->step;
+    const size_t page = page_of(c->shape), left = page - token % page;
+    const size_t most = left < ATTEND_CHUNK ? left : ATTEND_CHUNK;
+    return (struct attend_rows){row, row, end - token < most ? end - token : most};
 }
 
 static void attend_all(const struct kern_call *c, const struct attend_code *code)
@@ -141,10 +165,10 @@ static void run_dot(const struct kern_call *c) { attend_all(c, &attend_dot); }
 
 static const struct kern_variant VARIANTS[] = {KERN_VARIANTS_FP32_BF16(run_portable, run_avx2, run_avx512, run_dot)};
 
-/* 16 heads, and 128 as a whole layer of a larger model has them. */
+/* 16 heads, and 128 as a whole layer of a larger model has them, in pages. */
 static const struct kern_point POINTS[] = {
     {{{1, 8192, 16, 512, 64}, KERN_BF16}, true},
-    {{{4, 4096, 128, 512, 64}, KERN_BF16}, false},
+    {{{4, 4096, 128, 512, 64, 64}, KERN_BF16}, false},
     {{{4, 4096, 16, 512, 64}, KERN_FP32}, false},
 };
 
@@ -159,6 +183,7 @@ const struct kern kern_mla_decode = {
     .points_n = sizeof POINTS / sizeof POINTS[0],
     .refuses = refuses,
     .buffers = buffers,
+    .fill = fill,
     .reference = reference,
     .reference_cost = reference_cost,
     .counts = counts,

@@ -12,6 +12,7 @@
 #define KERN_AVX2 __attribute__((target("avx2,fma")))
 #define KERN_AVX512 __attribute__((target("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq")))
 #define KERN_AVX512_BF16 __attribute__((target("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
+#define KERN_AVX512_VNNI __attribute__((target("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
 #else
 #define KERN_X86 0
 #endif
@@ -44,6 +45,12 @@ static inline const char *kern_lacks_avx512_bf16(const struct kern_machine *m, c
 {
     (void)s;
     return m->avx512_bf16 ? NULL : "no AVX512-BF16";
+}
+
+static inline const char *kern_lacks_avx512_vnni(const struct kern_machine *m, const struct kern_shape *s)
+{
+    (void)s;
+    return m->avx512_vnni ? NULL : "no AVX512-VNNI";
 }
 
 /* Rows of a kernel that has the usual four: fp32 and bf16 by fp32 arithmetic on each set, bf16 by the dot unit. */

@@ -215,7 +215,8 @@ void simt_check_mistakes(const struct simt_check_shape *shapes, size_t n)
                                         [SIMT_SWAP_SECOND] = "second factor swapped",
                                         [SIMT_SHIFT_ROWS] = "rows shifted",
                                         [SIMT_WRONG_LANE] = "wrong lane",
-                                        [SIMT_LESS_SHARED] = "shared memory too small"};
+                                        [SIMT_LESS_SHARED] = "shared memory too small",
+                                        [SIMT_FAR_COPY] = "copy from beyond"};
     struct spot spots[SPOTS_MAX];
     struct kern_shape s;
     size_t spots_n = 0, missed = 0;

@@ -67,12 +67,16 @@ static void decode_counts_agree(void **state)
 {
     static const int64_t SHAPES[][7] = {
         {3, 11, 6, 2, 5, 0, 0}, {2, 13, 5, 1, 7, 4, 0}, {1, 7, 3, 3, 11, 19, 3}, {2, 9, 4, 2, 3, 9, 4}};
+    static const struct {
+        enum kern_dtype dtype;
+        double bytes, cached_bytes;
+    } FORMATS[] = {{KERN_FP32, 4, 4}, {KERN_BF16, 2, 2}, {KERN_FP8, 2, 1}};
     (void)state;
     for (size_t i = 0; i < sizeof SHAPES / sizeof SHAPES[0]; i++)
-        for (int d = 0; d <= KERN_BF16; d++) {
+        for (size_t j = 0; j < sizeof FORMATS / sizeof FORMATS[0]; j++) {
             const int64_t *v = SHAPES[i], len = v[1], window = v[5];
-            const double bytes = d == KERN_FP32 ? 4 : 2;
-            struct kern_shape s = {.dtype = (enum kern_dtype)d};
+            const double bytes = FORMATS[j].bytes;
+            struct kern_shape s = {.dtype = FORMATS[j].dtype};
             double flops = 0, reads = 0, writes = 0;
             memcpy(s.v, v, sizeof SHAPES[i]);
             for (int64_t b = 0; b < v[0]; b++)
@@ -83,7 +87,7 @@ static void decode_counts_agree(void **state)
                         for (int64_t t = 0; t < len; t++) {
                             if (window && t < len - window) continue;
                             flops += 2 + 2; /* score, weighted value */
-                            if (h % (v[2] / v[3]) == 0) reads += 2 * bytes;
+                            if (h % (v[2] / v[3]) == 0) reads += 2 * FORMATS[j].cached_bytes;
                         }
                     }
             agree(kern_find("decode-attention"), &s, flops, reads, writes);

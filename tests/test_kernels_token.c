@@ -136,12 +136,13 @@ static void mamba_counts(void **state)
     }
 }
 
-/* Lengths around chunks and splits, widths that leave a rest of 16 and of 32. */
+/* Lengths around chunks and splits, widths that leave a rest of 16 and of 32; pages of one token, within chunks, over
+ * splits, and none. */
 static void latent_at_odd_shapes(void **state)
 {
-    static const int64_t SHAPES[][5] = {{1, 1, 1, 1, 1},     {2, 3, 5, 17, 3},      {1, 67, 7, 33, 13},
-                                        {3, 259, 2, 48, 31}, {1, 513, 16, 512, 64}, {2, 1031, 3, 127, 65},
-                                        {5, 29, 13, 96, 32}};
+    static const int64_t SHAPES[][6] = {{1, 1, 1, 1, 1, 0},      {2, 3, 5, 17, 3, 1},      {1, 67, 7, 33, 13, 0},
+                                        {3, 259, 2, 48, 31, 13}, {1, 513, 16, 512, 64, 0}, {2, 1031, 3, 127, 65, 64},
+                                        {5, 29, 13, 96, 32, 113}};
     (void)state;
     CHECK("mla-decode", SHAPES);
 }

@@ -107,6 +107,10 @@ static void rows_of_a_call(void **state)
     assert_false(shape_is(&d.v[1], &r));
     r = (struct row){.kernel = d.v[3].kernel, .dtype = "bf16"};
     assert_true(shape_is(&d.v[3], &r));
+    r.kv_dtype = "fp8"; /* another cache */
+    assert_false(shape_is(&d.v[3], &r));
+    r.dtype = r.kv_dtype, r.kv_dtype = "bf16";
+    assert_true(shape_is(&d.v[3], &r));
     r.kernel.window = 512;
     assert_false(shape_is(&d.v[3], &r));
 }

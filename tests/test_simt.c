@@ -52,6 +52,8 @@ static const struct simt_check_shape SHAPES[] = {
 
 /* Kernels whose shapes are in a program of their own, test_simt_*.c. */
 static const char *const ELSEWHERE[] = {
+    "mla-decode",
+    "moe",
     "rmsnorm",
     "kv-write",
     "rope",

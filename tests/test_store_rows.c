@@ -77,7 +77,9 @@ static size_t ceilings(struct result *r)
     r[n++] = result_of(11, SECOND, "fma", "compute", 0.11); /* 7e10 */
     r[n++] = result_of(13, SECOND, "fma", "compute", 0.1);  /* 7.7e10, the best */
     r[n] = result_of(17, SECOND, "fma", "compute", 0.05);
-    r[n++].unit = "bf16-dot";                                    /* 1.54e11 */
+    r[n++].unit = "bf16-dot"; /* 1.54e11 */
+    r[n] = result_of(18, SECOND, "fma", "compute", 0.04);
+    r[n++].unit = "int8-dot";                                    /* 1.925e11 */
     r[n++] = result_of(19, SECOND, "stream-read", "read", 0.2);  /* 1.55e10 */
     r[n++] = result_of(23, SECOND, "stream-read", "read", 0.19); /* 1.632e10 */
     r[n] = result_of(29, SECOND, "stream-copy", "bandwidth", 0.1);
@@ -102,7 +104,8 @@ static void check_device(const struct hw *hw)
     assert_near(hw->peak_flops_per_s[HW_FP32_VECTOR], 7.7e10, 1);
     assert_near(hw->peak_flops_per_s[HW_FP16], 7.7e10, 1);
     assert_near(hw->peak_flops_per_s[HW_BF16], 1.54e11, 1);
-    assert_near(hw->peak_flops_per_s[HW_INT8], 1.54e11, 1);
+    assert_near(hw->peak_flops_per_s[HW_INT8], 1.925e11, 1);
+    assert_near(hw->peak_flops_per_s[HW_INT4], 1.54e11, 1);
     assert_near(hw->bandwidth_bytes_per_s, 3.1e9 / 0.19, 1);
     assert_near(hw->l2_bytes, 37e6, 0);
     assert_near(hw->memory_visible_bytes, 6.1e10, 0);
@@ -194,6 +197,29 @@ static struct this_cpu device(struct arena *a)
     return cpu;
 }
 
+/* An own cache in fp8 has queries in bf16; an imported row says both. */
+static void formats_of_attention(void **state)
+{
+    struct result r = result_of(3, "2026-11-05T00:00:05Z", "decode-attention", "", 1e-3);
+    struct row row;
+    r.row_kind = "decode";
+    r.dtype = "fp8";
+    r.shape = (struct wire_shape){
+        6, {{"batch", 3}, {"kv_len", 511}, {"n_heads", 6}, {"n_kv_heads", 2}, {"head_dim", 72}, {"window", 0}}};
+    assert_true(store_row(*state, &r, "m.db", NULL, &row));
+    assert_string_equal(row.class_name, "decode/bf16/fp8/ridge/wide");
+    assert_true(row.kernel.element_bytes == 2 && row.kernel.kv_element_bytes == 1);
+    r.outcome = RESULT_IMPORTED;
+    r.cells = "{\"framework\":\"mine\",\"kv_dtype\":\"int8\"}";
+    assert_true(store_row(*state, &r, "m.db", NULL, &row));
+    assert_string_equal(row.class_name, "decode/fp8/int8/mine");
+    r.outcome = RESULT_MEASURED;
+    r.dtype = "bf16";
+    r.cells = "";
+    assert_true(store_row(*state, &r, "m.db", NULL, &row));
+    assert_string_equal(row.class_name, "decode/bf16/bf16/ridge/wide");
+}
+
 static void results_are_rows(void **state)
 {
     const struct this_cpu cpu = device(*state);
@@ -246,6 +272,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(newest_quiet_ceilings_are_the_device, begin, end),
         cmocka_unit_test_setup_teardown(the_store_keeps_what_measures_ceilings, begin, end),
+        cmocka_unit_test_setup_teardown(formats_of_attention, begin, end),
         cmocka_unit_test_setup_teardown(results_are_rows, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -313,6 +313,7 @@ static enum err_code fill_sheet(struct arena *a, const struct result *r, bool tw
     find_cell(s, row, "device")->text = r->origin.device;
     find_cell(s, row, "state")->text = imported ? NULL : r->cold ? "cold" : "hot";
     find_cell(s, row, "made")->text = r->made;
+    if (two && !imported) find_cell(s, row, "q_dtype")->text = store_query_dtype(r->dtype);
     find_cell(s, row, "spread_frac")->real = r->summary.spread_frac;
     find_cell(s, row, "samples")->count = imported ? TABLE_INT_UNKNOWN : (int64_t)r->times_n;
     find_cell(s, row, "time_s")->real = result_time_s(r);

@@ -57,7 +57,7 @@ bool store_row(struct arena *a, const struct result *r, const char *store, const
     if (!f) return false;
     *out = (struct row){.kernel = {.kind = f->kind, .cold = own && r->cold, .host = rows_of_host(hw)},
                         .op = r->kernel,
-                        .dtype = r->dtype,
+                        .dtype = own && wire_list_has(f->texts, "kv_dtype") ? store_query_dtype(r->dtype) : r->dtype,
                         .kv_dtype = "",
                         .framework = own ? "ridge" : "",
                         .version = "",
@@ -78,6 +78,8 @@ bool store_row(struct arena *a, const struct result *r, const char *store, const
     }
     return take_cells(a, r, out) && f->finish(a, out, &ignored) == ERR_OK;
 }
+
+const char *store_query_dtype(const char *dtype) { return strcmp(dtype, "fp8") == 0 ? "bf16" : dtype; }
 
 /* -- all of a device -- */
 

@@ -21,6 +21,10 @@ const struct rows_format *store_row_format(const struct result *r);
  * of a core). The time is NAN where the result has none. */
 bool store_row(struct arena *a, const struct result *r, const char *store, const struct hw *hw, struct row *out);
 
+/* store_query_dtype -- the format of the queries of an own result of attention in this format, that of its cache: of a
+ * cache in fp8 bf16. */
+const char *store_query_dtype(const char *dtype);
+
 /* store_rows_make -- the rows of n results that were measured, or imported, on hw: a device is hw's when it has its
  * key, its name or an alias. *left_out: results of hw that are no rows. Errors: ERR_NO none, with what there is;
  * ERR_USAGE an unknown kind; ERR_NOMEM. */

@@ -11,7 +11,7 @@
 /* The results of one run: they follow one another but for what other programs stored meanwhile. */
 struct ceilings {
     const struct result *run;      /* one result of it */
-    double fp32, dot;              /* flops/s */
+    double fp32, dot, bytes;       /* flops/s */
     double read, cache[HW_CACHES]; /* bytes/s */
     int64_t first, last;           /* ids */
 };
@@ -63,6 +63,7 @@ static void take(const struct result *r, const struct machine *m, struct ceiling
     if (strcmp(r->ceiling, "compute") == 0) {
         if (strcmp(r->unit, "fp32") == 0) keep_best(&c->fp32, r->flops / time_s);
         if (strcmp(r->unit, "bf16-dot") == 0) keep_best(&c->dot, r->flops / time_s);
+        if (strcmp(r->unit, "int8-dot") == 0) keep_best(&c->bytes, r->flops / time_s);
     } else if (strcmp(r->ceiling, "read") == 0 && r->cold) {
         keep_best(&c->read, bytes);
     } else if (strcmp(r->ceiling, "read") == 0) {
@@ -82,8 +83,9 @@ static void describe(const struct ceilings *c, const struct machine *m, const ch
 {
     const double nan = (double)NAN, narrow = fmax(c->fp32, c->dot);
     const double peaks[HW_DTYPES_N] = {
-        [HW_FP32_VECTOR] = c->fp32, [HW_TF32] = c->fp32, [HW_FP16] = c->fp32, [HW_BF16] = narrow,
-        [HW_FP8] = narrow,          [HW_INT8] = narrow,  [HW_FP4] = narrow,   [HW_INT4] = narrow};
+        [HW_FP32_VECTOR] = c->fp32, [HW_TF32] = c->fp32, [HW_FP16] = c->fp32,
+        [HW_BF16] = narrow,         [HW_FP8] = narrow,   [HW_INT8] = fmax(narrow, c->bytes),
+        [HW_FP4] = narrow,          [HW_INT4] = narrow};
     *out = (struct hw){.file = store,
                        .key = THIS_CPU,
                        .measured = said,
@@ -126,7 +128,7 @@ enum err_code this_cpu_make(struct arena *a, const char *store, const struct res
     struct machine m;
     for (size_t end = n; end > 0; end--) {
         const struct result *last = &r[end - 1];
-        struct ceilings c = {.run = last, .fp32 = nan, .dot = nan, .read = nan};
+        struct ceilings c = {.run = last, .fp32 = nan, .dot = nan, .bytes = nan, .read = nan};
         if (!*last->ceiling || (end < n && same_run(last, &r[end]))) continue; /* looked at with its run's last */
         TRY(read_machine(a, store, last->origin.identity, &m, e));
         if (!m.cpu) continue;

@@ -16,10 +16,10 @@ struct this_cpu {
 
 /* this_cpu_make -- of n results that measure ceilings, in the order they were made. The newest run of a CPU that
  * measured, quietly, a peak and the reading of memory gives all of them; of each the best is the ceiling: peak
- * fp32_vector, tf32, fp16   of the unit "fp32", which those formats are turned into peak bf16, fp8, int8, fp4, int4  of
- * the unit "bf16-dot", where that is faster bandwidth    of reading memory; l2 and the caches: their sizes, and how
- * fast each is read memory       of the machine store: the file's name for messages. Errors: ERR_NO there are none,
- * with the command that measures them; ERR_INPUT an identity that is no JSON; ERR_NOMEM. */
+ * fp32_vector, tf32, fp16 of the unit "fp32", which those formats are turned into; peak bf16, fp8, int8, fp4, int4 of
+ * the unit "bf16-dot", int8 also of "int8-dot", where that is faster; bandwidth of reading memory; l2 and the caches:
+ * their sizes, and how fast each is read; memory of the machine. store: the file's name for messages. Errors: ERR_NO
+ * there are none, with the command that measures them; ERR_INPUT an identity that is no JSON; ERR_NOMEM. */
 enum err_code this_cpu_make(struct arena *a, const char *store, const struct result *r, size_t n, struct this_cpu *out,
                             struct err *e);
 

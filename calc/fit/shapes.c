@@ -8,6 +8,14 @@
 
 /* -- sizes -- */
 
+/* Whether what a call is measured in is the format of its cache. */
+static bool is_cached(enum kernel_kind kind) { return kind == KERNEL_DECODE || kind == KERNEL_MLA_DECODE; }
+
+static const char *format_of_row(const struct row *r)
+{
+    return is_cached(r->kernel.kind) && r->kv_dtype && *r->kv_dtype ? r->kv_dtype : r->dtype;
+}
+
 bool shape_number(const struct kernel *k, size_t i, const char **name, double *value)
 {
     const struct rows_format *f = rows_format_of(k);
@@ -44,7 +52,7 @@ bool shape_is(const struct shape *s, const struct row *r)
     const struct rows_format *f = rows_format_of(&s->kernel);
     const char *name;
     double want, have;
-    if (r->kernel.kind != s->kernel.kind || strcmp(r->dtype, s->dtype) != 0) return false;
+    if (r->kernel.kind != s->kernel.kind || strcmp(format_of_row(r), s->dtype) != 0) return false;
     if (!f || rows_format_of(&r->kernel) != f) return false;
     for (size_t i = 0; shape_number(&s->kernel, i, &name, &want); i++) {
         if (shape_number(&r->kernel, i, &name, &have) && !is_size(&f->numbers[i], want, have)) return false;
@@ -57,8 +65,7 @@ bool shape_is(const struct shape *s, const struct row *r)
 /* As the table of formats in rows_formats.c calls what a call reads. */
 static const char *dtype_of(const struct kernel *k)
 {
-    const bool cached = k->kind == KERNEL_DECODE || k->kind == KERNEL_MLA_DECODE;
-    const double bytes = cached ? k->kv_element_bytes : k->element_bytes;
+    const double bytes = is_cached(k->kind) ? k->kv_element_bytes : k->element_bytes;
     if (k->kind == KERNEL_SCAN) return "bf16";
     if (bytes >= 4) return "fp32";
     if (bytes >= 2) return k->unit == HW_FP16 ? "fp16" : "bf16";

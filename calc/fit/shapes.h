@@ -43,8 +43,8 @@ bool shape_number(const struct kernel *k, size_t i, const char **name, double *v
  * memory. */
 const char *shape_ones(struct arena *a, const struct kernel *k);
 
-/* shape_is -- whether a row is a measurement of a call: its kind, format and every size that is known; an expected one
- * as near as a twentieth or 1. */
+/* shape_is -- whether a row is a measurement of a call: its kind, format (of decoding that of the cache) and every size
+ * that is known; an expected one as near as a twentieth or 1. */
 bool shape_is(const struct shape *s, const struct row *r);
 
 #endif

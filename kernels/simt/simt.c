@@ -422,6 +422,10 @@ void simt_copy_16(const char *site, void *shared, const void *global, int valid)
     if ((uintptr_t)shared % 16) fail_here("%s: the target of a copy is not aligned to 16 bytes", site);
     if (valid && (uintptr_t)global % 16) fail_here("%s: the source of a copy is not aligned to 16 bytes", site);
     if (f->copies_n == COPIES_MAX) fail_here("%s: more than %d copies under way", site, COPIES_MAX);
+    if (valid && mistake_at(SIMT_FAR_COPY, site)) {
+        global = (const unsigned char *)global + 16;
+        here.mistaken++;
+    }
     const struct copy c = {shared, global, valid, f->group};
     f->copies[f->copies_n++] = c;
     if (here.config.order == SIMT_FORWARD)
@@ -485,6 +489,11 @@ int simt_atomic_add_int(int *at, int v)
     return old;
 }
 
+uint32_t kern_scale_bf16(uint32_t pair, uint32_t by)
+{
+    return kern_pair_bf16(bf16_of(pair, 0) * bf16_of(by, 0), bf16_of(pair, 1) * bf16_of(by, 1));
+}
+
 uint32_t kern_pair_bf16(float low, float high) { return kern_bf16_from(low) | (uint32_t)kern_bf16_from(high) << 16; }
 
 /* -- blocks -- */
@@ -527,9 +536,10 @@ static void say_stuck(const struct run *r)
 
 static void check_guard(const struct run *r)
 {
-    for (size_t i = 0; i < GUARD_BYTES; i++)
-        if (r->shared[r->shared_bytes + i] != GUARD) {
-            fail_launch("%s: shared memory written %zu bytes beyond its end", r->name, i);
+    const size_t end = r->shared_bytes + GUARD_BYTES;
+    for (size_t i = r->shared_bytes; i < end; i++)
+        if (r->shared[i] != GUARD) {
+            fail_launch("%s: shared memory written %zu bytes beyond its end", r->name, i - r->shared_bytes);
             return;
         }
 }

@@ -43,6 +43,7 @@ enum simt_mistake {
     SIMT_SHIFT_ROWS,   /* an ldmatrix gets each lane's row from its neighbour */
     SIMT_WRONG_LANE,   /* a shuffle reads of the lane beside */
     SIMT_LESS_SHARED,  /* a launch gets 4 bytes of shared memory too little */
+    SIMT_FAR_COPY,     /* an asynchronous copy reads 16 bytes further on, at last beyond the end */
     SIMT_MISTAKES_N
 };
 
@@ -204,6 +205,7 @@ void simt_copy_wait(const char *site, int n);
 #define kern_copy_wait(n) simt_copy_wait(SIMT_SITE, n)
 
 uint32_t kern_pair_bf16(float low, float high);
+uint32_t kern_scale_bf16(uint32_t pair, uint32_t by);
 static inline float kern_exp2(float x) { return exp2f(x); }
 uint4 simt_load_16(const char *site, const void *at);
 #define kern_load_once(at) simt_load_16(SIMT_SITE, at)
