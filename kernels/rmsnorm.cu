@@ -52,8 +52,8 @@ KERN_FN float norm_of_block(float v, float *sums)
     return sum;
 }
 
-/* One row by `threads` threads, of which this is number `t`: a warp, or the block. */
-KERN_FN void norm_row(const struct norm_args *a, float *sums, int row, int t, int threads, bool bf16)
+/* One row by `threads` threads, of which this is number `t`: a warp, or the block. A thread holds `most` pieces. */
+KERN_FN void norm_row(const struct norm_args *a, float *sums, int row, int t, int threads, int most, bool bf16)
 {
     const size_t at = (size_t)row * (size_t)a->n * (bf16 ? 2 : 4);
     const void *const x = (const unsigned char *)a->x + at;
@@ -62,28 +62,28 @@ KERN_FN void norm_row(const struct norm_args *a, float *sums, int row, int t, in
     uint4 held[HELD];
     float sum = 0;
     KERN_UNROLL_LOOP
-    for (int i = 0; i < HELD; i++) held[i] = piece_load(x, t + i * threads, a->n, bf16);
+    for (int i = 0; i < most; i++) held[i] = piece_load(x, t + i * threads, a->n, bf16);
     KERN_UNROLL_LOOP
-    for (int i = 0; i < HELD; i++) sum += norm_squares(held[i], bf16);
-    for (int i = t + HELD * threads; i < pieces; i += threads) sum += norm_squares(piece_load(x, i, a->n, bf16), bf16);
+    for (int i = 0; i < most; i++) sum += norm_squares(held[i], bf16);
+    for (int i = t + most * threads; i < pieces; i += threads) sum += norm_squares(piece_load(x, i, a->n, bf16), bf16);
     sum = threads == KERN_WARP ? norm_of_warp(sum) : norm_of_block(sum, sums);
     const float scale = rsqrtf(sum / (float)a->n + 1e-5f);
     KERN_UNROLL_LOOP
-    for (int i = 0; i < HELD; i++)
+    for (int i = 0; i < most; i++)
         if (t + i * threads < pieces) norm_scale(a, y, held[i], t + i * threads, scale, bf16);
-    for (int i = t + HELD * threads; i < pieces; i += threads)
+    for (int i = t + most * threads; i < pieces; i += threads)
         norm_scale(a, y, piece_load(x, i, a->n, bf16), i, scale, bf16);
 }
 
 KERN_FN void norm_narrow(const struct norm_args *a, bool bf16)
 {
     const int row = (int)blockIdx.x * WARPS + (int)threadIdx.x / KERN_WARP;
-    if (row < a->rows) norm_row(a, NULL, row, (int)threadIdx.x % KERN_WARP, KERN_WARP, bf16);
+    if (row < a->rows) norm_row(a, NULL, row, (int)threadIdx.x % KERN_WARP, KERN_WARP, 1, bf16);
 }
 
 KERN_FN void norm_wide(const struct norm_args *a, unsigned char *shared, bool bf16)
 {
-    norm_row(a, (float *)(void *)shared, (int)blockIdx.x, (int)threadIdx.x, THREADS, bf16);
+    norm_row(a, (float *)(void *)shared, (int)blockIdx.x, (int)threadIdx.x, THREADS, HELD, bf16);
 }
 
 KERN_GLOBAL(rmsnorm_narrow_bf16, struct norm_args, a, THREADS) { norm_narrow(&a, true); }

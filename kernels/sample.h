@@ -35,7 +35,7 @@ SAMPLE_FN float sample_float(uint32_t bits)
 }
 #endif
 
-/* 2^r = 1 + r (SAMPLE_EXP2[0] + r (...)): (ln 2)^(i+1) / (i+1)!; |r| <= 1/2, the next term is 5e-9. */
+/* 2^r = 1 + r (SAMPLE_EXP2_1 + r (SAMPLE_EXP2_2 + ...)): (ln 2)^i / i!; |r| <= 1/2, the next term is 5e-9. */
 #define SAMPLE_EXP2_1 0.6931471806f
 #define SAMPLE_EXP2_2 0.2402265070f
 #define SAMPLE_EXP2_3 0.05550410866f

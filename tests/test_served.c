@@ -38,17 +38,19 @@ static void test_reads(void **state)
         write_text(a, HEADER "vllm,0.18.0,Qwen/Qwen3-30B-A3B-FP8,h200_sxm,2,1,2,fp8_block,1021,257,19,80.5,9.25,\n"
                              "trtllm,,nvidia/Llama-3.1-8B-Instruct-FP8,h100_sxm,1,1,1,fp8,509,131,7,40,6.5,queued\n"
                              "vllm,,nobody/nothing-9b,h100_sxm,1,1,1,fp8,509,131,7,40,6.5,\n"
+                             "tgi,,meta-llama/Llama-3.1-8B-Instruct,h100_sxm,1,1,1,bf16,509,131,7,40,6.5,\n"
                              "vllm,,meta-llama/Llama-3.1-8B-Instruct,h100_sxm,3,1,1,bf16,509,131,7,40,6.5,\n"
                              "vllm,,meta-llama/Llama-3.1-8B-Instruct,h100_sxm,1,1,1,bf16,509,131,7,1,0.5,\n");
     assert_true(served_is(a, path));
     if (served_read(a, path, &s, &e) != ERR_OK || served_predict(a, &s, &e) != ERR_OK) fail_msg("%s", e.text);
-    assert_int_equal(s.n, 5);
+    assert_int_equal(s.n, 6);
     assert_true(!s.row[0].why && s.row[0].overlapped && strcmp(s.row[0].kind, "experts") == 0 && s.row[0].line == 2);
     assert_string_equal(s.row[1].why, "queued");
     assert_string_equal(s.row[1].kind, "dense");
     assert_non_null(strstr(s.row[2].why, "unknown model"));
-    assert_non_null(strstr(s.row[3].why, "3 tensor-parallel ranks"));
-    assert_non_null(strstr(s.row[4].why, "bound")); /* 16 GB of weights in half a millisecond */
+    assert_non_null(strstr(s.row[3].why, "no engine"));
+    assert_non_null(strstr(s.row[4].why, "3 tensor-parallel ranks"));
+    assert_non_null(strstr(s.row[5].why, "bound")); /* 16 GB of weights in half a millisecond */
     assert_int_equal(s.families_n, 2);
     assert_true(unlink(path) == 0);
     arena_close(a);

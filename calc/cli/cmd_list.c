@@ -104,7 +104,8 @@ static enum err_code list_models(struct listing *l, struct err *e)
 
 struct hw_row {
     const char *key, *name, *unverified;
-    double capacity_bytes, bandwidth_bytes_per_s, bf16_flops_per_s, fp8_flops_per_s, ridge_flops_per_byte, power_w;
+    double capacity_bytes, bandwidth_bytes_per_s, bf16_flops_per_s, fp8_flops_per_s, ridge_flops_per_byte, power_w,
+        list_price_usd_per_h;
     double link_bytes_per_s, fabric_bytes_per_s;
 };
 
@@ -120,6 +121,7 @@ static const struct column HW_COLUMNS[] = {
     COLUMN_AT(struct hw_row, fabric_bytes_per_s, COLUMN_REAL, UNITS_BYTES_PER_S, 0, "fabric",
               "between nodes, one direction of one device"),
     COLUMN_AT(struct hw_row, power_w, COLUMN_REAL, UNITS_WATTS, 0, "power", "board power"),
+    COLUMN_AT(struct hw_row, list_price_usd_per_h, COLUMN_REAL, UNITS_USD, 0, "$/h", "list price, on demand"),
     COLUMN_AT(struct hw_row, unverified, COLUMN_STRING, UNITS_NONE, 0, "unverified",
               "values that no source was read for, or on which sources disagree"),
 };
@@ -153,6 +155,7 @@ static enum err_code list_hardware(struct listing *l, struct err *e)
                                   .fp8_flops_per_s = hw.peak_flops_per_s[HW_FP8],
                                   .ridge_flops_per_byte = hw_ridge(&hw, half),
                                   .power_w = hw.power_w,
+                                  .list_price_usd_per_h = hw.price_list_usd_per_h,
                                   .link_bytes_per_s = hw.link_bytes_per_s,
                                   .fabric_bytes_per_s = hw.fabric_bytes_per_s,
                                   .unverified = unverified(l->arena, &hw)};
@@ -225,9 +228,9 @@ static enum err_code list_dtypes(struct listing *l, struct err *e)
     return named(l, rows, n);
 }
 
-enum { TABLES = 9 };
-static const char *const WHERE[TABLES] = {"estimate", "--by-op",  "--mix",    "--train", "compare",
-                                          "plan",     "simulate", "requests", "steps"};
+enum { TABLES = 11 };
+static const char *const WHERE[TABLES] = {"estimate",  "--by-op",  "--mix",    "--train", "compare", "plan",
+                                          "--layouts", "simulate", "requests", "steps",   "steady"};
 
 static void all_columns(const struct column *of[TABLES], size_t n[TABLES])
 {
@@ -237,9 +240,11 @@ static void all_columns(const struct column *of[TABLES], size_t n[TABLES])
     of[3] = estimate_train_columns(&n[3]);
     of[4] = compare_columns(&n[4]);
     of[5] = plan_columns(&n[5]);
-    of[6] = simulate_columns(SIMULATE_SUMMARY, &n[6]);
-    of[7] = simulate_columns(SIMULATE_REQUESTS, &n[7]);
-    of[8] = simulate_columns(SIMULATE_STEPS, &n[8]);
+    of[6] = plan_layout_columns(&n[6]);
+    of[7] = simulate_columns(SIMULATE_SUMMARY, &n[7]);
+    of[8] = simulate_columns(SIMULATE_REQUESTS, &n[8]);
+    of[9] = simulate_columns(SIMULATE_STEPS, &n[9]);
+    of[10] = simulate_columns(SIMULATE_STEADY, &n[10]);
 }
 
 enum err_code commands_no_column(struct err *e)

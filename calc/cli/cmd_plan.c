@@ -1,54 +1,85 @@
-/* cmd_plan -- ways to lay a model out over so many GPUs. */
-#include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
+/* cmd_plan -- GPUs for traffic within promised latencies at the lowest cost; ways to lay a model out over GPUs. */
 #include <string.h>
 
-#include "calc/base/table.h"
-#include "calc/base/text.h"
 #include "calc/cli/commands.h"
-#include "calc/cli/layout_options.h"
 #include "calc/cli/plan.h"
-#include "calc/cli/scope.h"
-#include "calc/model/stored.h"
-#include "calc/model/whatif.h"
-#include "calc/serve/layouts.h"
 
 static const struct option OPTIONS[] = {
-    {.name = "layouts",
-     .kind = OPTION_FLAG,
+    {.name = "model",
+     .letter = 'm',
+     .kind = OPTION_TEXT,
+     .value = "NAME",
      .group = "What",
-     .help = "every legal TP x PP x EP x attention-DP x copies on the GPUs: memory, bytes sent, times"},
-    {.name = "model", .letter = 'm', .kind = OPTION_TEXT, .value = "NAME", .help = "as in ridge estimate"},
-    {.name = "gpu", .letter = 'g', .kind = OPTION_TEXT, .value = "NAME:N", .help = "a device, and how many of it"},
+     .help = "as in ridge estimate"},
+    {.name = "gpu",
+     .letter = 'g',
+     .kind = OPTION_TEXT,
+     .value = "NAME[:N],...",
+     .help = "devices to choose from, N: so many of it at most (default: h100-sxm,h200-sxm,l40s); --layouts: one "
+             "device, and how many of it"},
     {.name = "set", .kind = OPTION_MANY, .value = "KEY=VALUE,...", .help = "change a key of the config"},
     {.name = "what-if", .kind = OPTION_MANY, .value = "CHANGE,...", .help = "change the model that was read"},
-    LAYOUT_TEXT("weights", "FORMAT", NULL, "format of the linear layers (default: as stored)"),
-    LAYOUT_TEXT("kv", "FORMAT", NULL, "format of the KV cache"),
+    LAYOUT_TEXT("weights", "FORMAT,...", NULL,
+                "formats of the linear layers to choose from (default: stored,fp8 of 16-bit models, else stored)"),
+    LAYOUT_TEXT("kv", "FORMAT,...", NULL, "formats of the KV cache, likewise"),
+    {.name = "rate",
+     .kind = OPTION_TEXT,
+     .value = "R",
+     .group = "Traffic (a rate, a trace, tokens a day or a job)",
+     .help = "requests a second"},
+    LAYOUT_TEXT("prompt", "LENGTH", "1000",
+                "tokens in: N, uniform:A..B, exponential:MEAN, lognormal:MEAN,CV, pareto:MEAN,ALPHA or "
+                "empirical:FILE; each with ,max=N"),
+    LAYOUT_TEXT("generate", "LENGTH", "200", "tokens out, likewise"),
+    LAYOUT_TEXT("arrivals", "PROCESS", "poisson", "poisson, gamma:CV, bursty:RATIO,SECONDS or diurnal:SWING,SECONDS"),
+    LAYOUT_TEXT("trace", "FILE", NULL, "requests as they came (formats: ridge help simulate); --rate scales them"),
+    LAYOUT_TEXT("tokens-per-day", "N", NULL, "tokens out a day, whatever the latency"),
+    LAYOUT_TEXT("job", "requests=N", NULL, "so many requests, all at once, done by the --deadline"),
+    LAYOUT_TEXT("deadline", "TIME", NULL, "of the job: 8h"),
+    LAYOUT_TEXT("seed", "N", "1", "of lengths and arrivals that are drawn"),
+    {.name = "ttft",
+     .kind = OPTION_TEXT,
+     .value = "[pNN=]TIME",
+     .group = "Promises",
+     .help = "time to first token: p95=1s (p50, p90, p95 or p99 of requests; without: p95)"},
+    LAYOUT_TEXT("tpot", "[pNN=]TIME", NULL, "time per output token behind the first: p95=40ms"),
+    {.name = "max-gpus",
+     .kind = OPTION_TEXT,
+     .value = "N",
+     .fallback = "64",
+     .group = "Choice (a number that is given is kept)",
+     .help = "of any device"},
+    LAYOUT_TEXT("price", "FILE", NULL, "dollars an hour: {\"h100-sxm\": 2.49, ...}, before list prices"),
+    LAYOUT_TEXT("max-num-seqs", "N,...", "16..1024*2", "most sequences of a copy"),
+    LAYOUT_TEXT("max-num-batched-tokens", "N,...", "512..8192*2", "most tokens of a step"),
+    LAYOUT_TEXT("gpu-memory-utilization", "FRAC", NULL, "part of the GPU that the engine takes (default: 0.9)"),
+    LAYOUT_TEXT("tp", "N", NULL, "ranks that split every layer"),
+    LAYOUT_OPTIONS,
+    LAYOUT_TEXT("fidelity", "NAME", NULL,
+                "calibrated (default), or floors: roofline, bound; --layouts: roofline (default) or bound"),
+    LAYOUT_TEXT("framework", "NAME", NULL, "calibrated: whose kernels and steps: vllm, trtllm, sglang or none"),
+    LAYOUT_TEXT("band", "p50|p90", "p90", "calibrated: the part of services that keep the promise"),
+    {.name = "layouts",
+     .kind = OPTION_FLAG,
+     .group = "Layouts (without traffic)",
+     .help = "every legal TP x PP x EP x attention-DP x copies on the GPUs: memory, bytes sent, times"},
     {.name = "batch",
      .letter = 'b',
      .kind = OPTION_TEXT,
      .value = "N",
-     .fallback = "64",
-     .group = "Workload",
-     .help = "sequences in flight on all GPUs together; copies share them evenly"},
+     .help = "sequences in flight on all GPUs together; copies share them evenly (default: 64)"},
     {.name = "context",
      .letter = 'c',
      .kind = OPTION_TEXT,
      .value = "N",
-     .fallback = "1024",
-     .help = "tokens of context at the decode step, and of the prompt"},
-    {.name = "tp",
+     .help = "tokens of context at the decode step, and of the prompt (default: 1024)"},
+    {.name = "all", .kind = OPTION_FLAG, .help = "also layouts that do not fit or cannot be, each with the reason"},
+    {.name = "emit",
      .kind = OPTION_TEXT,
-     .value = "N",
-     .group = "Layouts (a number that is given is kept)",
-     .help = "ranks that split every layer"},
-    LAYOUT_OPTIONS,
-    LAYOUT_TEXT("fidelity", "bound|roofline", "roofline", "floors of times, as in ridge estimate"),
-    {.name = "all",
-     .kind = OPTION_FLAG,
+     .value = "ENGINE",
      .group = "Output",
-     .help = "also layouts that do not fit or cannot be, each with the reason"},
+     .help = "vllm, sglang or trtllm: the command line that starts the winner, among what that engine can run"},
+    LAYOUT_FLAG("verify", "simulate the winner, and add copies until it keeps its promises (default for traces)"),
     LAYOUT_TEXT("top", "N", NULL, "only the N best"),
     {.name = "format",
      .letter = 'f',
@@ -66,384 +97,68 @@ static const struct option OPTIONS[] = {
     LAYOUT_TEXT("scenario", "FILE", NULL, "options from a JSON object, or from a result that ridge wrote as JSON"),
 };
 
-struct row {
-    const char *model, *hardware, *fidelity, *why, *stages, *fits_text;
-    int64_t gpus, nodes, tp, pp, ep, attention_dp, replicas, batch, batch_per_copy, context, microbatches, tp_nodes;
-    bool fits;
-    double bubble_frac, weight_bytes, kv_bytes, state_bytes, activation_bytes, memory_bytes, capacity_bytes, left_bytes;
-    double prefill_s, prefill_link_s, prefill_sent_bytes, prefill_fabric_bytes;
-    double decode_step_s, decode_link_s, decode_sent_bytes, decode_fabric_bytes;
-    double user_tok_per_s, throughput_tok_per_s;
-};
-
-#define ROW(field, kind, unit, flags, heading, help)                                                                   \
-    COLUMN_AT(struct row, field, COLUMN_##kind, UNITS_##unit, flags, heading, help)
-
-static const struct column COLUMNS[] = {
-    ROW(model, STRING, NONE, 0, "model", "the model"),
-    ROW(hardware, STRING, NONE, 0, "device", "the device"),
-    ROW(gpus, INT, COUNT, 0, "GPUs", "devices in all"),
-    ROW(nodes, INT, COUNT, 0, "nodes", "that they stand in"),
-    ROW(tp, INT, COUNT, COLUMN_SHOWN, "TP", "ranks that split attention and dense blocks"),
-    ROW(pp, INT, COUNT, COLUMN_SHOWN, "PP", "stages of layers"),
-    ROW(attention_dp, INT, COUNT, COLUMN_SHOWN, "DP", "attention groups with sequences of their own"),
-    ROW(ep, INT, COUNT, COLUMN_SHOWN, "EP", "parts in which experts are dealt"),
-    ROW(replicas, INT, COUNT, COLUMN_SHOWN, "x", "copies of the model"),
-    ROW(tp_nodes, INT, COUNT, 0, "TP nodes", "nodes that a tensor-parallel group spans; more than one is slow"),
-    ROW(stages, STRING, NONE, 0, "stages", "layers of each stage"),
-    ROW(microbatches, INT, COUNT, 0, "parts", "of a batch that are in the stages at once"),
-    ROW(bubble_frac, REAL, FRAC, 0, "bubble", "part of the time that stages idle while those pass once"),
-    ROW(batch, INT, COUNT, 0, "batch", "sequences in flight on all GPUs"),
-    ROW(batch_per_copy, INT, COUNT, 0, "batch/copy", "of the fullest copy"),
-    ROW(context, INT, COUNT, 0, "context", "tokens of context, and of the prompt"),
-    ROW(fidelity, STRING, NONE, 0, "fidelity", "bound or roofline: floors, servers are 2-4 times slower"),
-    ROW(weight_bytes, COUNT, BYTES, COLUMN_SHOWN, "weights", "on the fullest GPU"),
-    ROW(kv_bytes, COUNT, BYTES, COLUMN_SHOWN, "KV", "cache on it"),
-    ROW(state_bytes, COUNT, BYTES, 0, "state", "recurrent state on it"),
-    ROW(activation_bytes, COUNT, BYTES, 0, "act.", "largest operator's inputs and outputs on it"),
-    ROW(memory_bytes, COUNT, BYTES, 0, "total", "weights + KV + state + activations on it"),
-    ROW(capacity_bytes, COUNT, BYTES, 0, "capacity", "usable memory of one GPU"),
-    ROW(left_bytes, COUNT, BYTES, COLUMN_SHOWN, "left", "capacity - total; negative: so much is missing"),
-    ROW(fits, BOOL, NONE, 0, "fits", "total within capacity"),
-    ROW(prefill_s, REAL, SECONDS, COLUMN_SHOWN, "TTFT", "one prompt in every attention group, a floor"),
-    ROW(prefill_link_s, REAL, SECONDS, 0, "TTFT comm", "of it, sending: bytes at full rate, and latency"),
-    ROW(prefill_sent_bytes, COUNT, BYTES, 0, "TTFT sent", "by one GPU, within its node"),
-    ROW(prefill_fabric_bytes, COUNT, BYTES, 0, "TTFT fabric", "by one GPU, to other nodes"),
-    ROW(decode_step_s, REAL, SECONDS, COLUMN_SHOWN, "step", "between two tokens of a sequence, a floor"),
-    ROW(decode_link_s, REAL, SECONDS, COLUMN_SHOWN, "comm", "of it, sending: bytes at full rate, and latency"),
-    ROW(decode_sent_bytes, COUNT, BYTES, 0, "step sent", "by one GPU, within its node"),
-    ROW(decode_fabric_bytes, COUNT, BYTES, 0, "step fabric", "by one GPU, to other nodes"),
-    ROW(user_tok_per_s, REAL, TOK_PER_S, 0, "user", "1/step, a ceiling"),
-    ROW(throughput_tok_per_s, REAL, TOK_PER_S, COLUMN_SHOWN, "all", "batch/step, decode only, a ceiling"),
-    ROW(why, STRING, NONE, 0, "why not", "memory that is missing, or what does not divide"),
-};
-
-const struct column *plan_columns(size_t *n)
+/* What only one of the two questions reads. */
+static enum err_code check_options(const struct option_values *v, bool layouts, struct err *e)
 {
-    *n = sizeof COLUMNS / sizeof COLUMNS[0];
-    return COLUMNS;
-}
-
-/* Everything that a listing needs. */
-struct plan {
-    struct model model;
-    struct hw hw;
-    int64_t gpus, per_node, batch, context, top;
-    struct layout_request asked;
-    struct step_setup setup;
-    struct layouts_request q;
-    struct layouts_item *items;
-    size_t n, fits_n, short_n, illegal_n;
-};
-
-static enum err_code count(const struct option_values *v, const char *name, int64_t most, int64_t *out, struct err *e)
-{
-    if (!option_get(v, name)) return ERR_OK;
-    if (units_parse_count(option_get(v, name), 1, most, out, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
-    return ERR_OK;
-}
-
-enum { BATCH_MAX = 1 << 24, TOKENS_MAX = 1 << 30, GPUS_MAX = 4096 };
-
-static enum err_code open_model(struct arena *a, const struct option_values *v, struct model *m, struct err *e)
-{
-    const struct model_setting *set;
-    size_t n;
-    TRY(scope_settings(a, option_get(v, "set"), &set, &n, e));
-    TRY(scope_formats(a, v, e));
-    TRY(model_load(a, option_get(v, "model"), set, n, m, e));
-    if (option_get(v, "weights")) TRY(stored_set_all(m, option_get(v, "weights"), e));
-    if (option_get(v, "kv")) TRY(stored_set_cache(m, option_get(v, "kv"), e));
-    if (option_get(v, "what-if")) TRY(whatif_apply_all(a, m, option_get(v, "what-if"), e));
-    if (m->diffusion) return err_set(e, ERR_USAGE, "%s: layouts of diffusion models are not listed", m->name);
-    return ERR_OK;
-}
-
-static enum err_code open_plan(struct arena *a, const struct option_values *v, struct plan *p, struct err *e)
-{
-    *p = (struct plan){0};
-    if (v->operands_n) return err_set(e, ERR_USAGE, "plan: '%.60s' belongs to no option", v->operands[0]);
-    if (!option_get(v, "layouts")) return err_set(e, ERR_USAGE, "plan: what? --layouts lists ways to share GPUs");
-    if (!option_get(v, "model")) return err_set(e, ERR_USAGE, "plan: which model? -m NAME (ridge list models)");
-    if (!option_get(v, "gpu")) return err_set(e, ERR_USAGE, "plan: which GPUs? -g NAME:N (ridge list hardware)");
-    const char *fidelity = option_get(v, "fidelity");
-    if (strcmp(fidelity, "roofline") != 0 && strcmp(fidelity, "bound") != 0)
-        return err_set(e, ERR_USAGE, "--fidelity is bound or roofline, not '%.40s'", fidelity);
-    TRY(count(v, "batch", BATCH_MAX, &p->batch, e));
-    TRY(count(v, "context", TOKENS_MAX, &p->context, e));
-    TRY(count(v, "top", GPUS_MAX, &p->top, e));
-    TRY(layout_options_parse(v, &p->asked, e));
-    TRY(open_model(a, v, &p->model, e));
-    TRY(scope_gpu(a, option_get(v, "gpu"), &p->hw, &p->gpus, e));
-    if (p->gpus > GPUS_MAX) return err_set(e, ERR_RANGE, "more than %d GPUs", (int)GPUS_MAX);
-    TRY(layout_options_nodes(&p->asked, p->gpus, p->gpus, &p->hw, &p->per_node, e));
-    TRY(layout_options_used(&p->asked, &p->model, p->gpus, p->per_node, &p->asked.layout, e));
-    layout_options_latency(&p->asked, &p->hw);
-    if (model_positions(&p->model) > 0 && p->context > model_positions(&p->model))
-        return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", p->model.name,
-                       (long long)p->context, (long long)model_positions(&p->model));
-    p->setup = (struct step_setup){.model = &p->model,
-                                   .hw = &p->hw,
-                                   .layout = {.sp = p->asked.layout.sp},
-                                   .any_layout = true,
-                                   .latency = p->asked.latency,
-                                   .fidelity = strcmp(fidelity, "bound") == 0 ? STEP_BOUND : STEP_ROOFLINE,
-                                   .block_tokens = 16};
-    p->q = (struct layouts_request){.model = &p->model,
-                                    .hw = &p->hw,
-                                    .capacity_bytes = hw_capacity_bytes(&p->hw),
-                                    .gpus = p->gpus,
-                                    .per_node = p->per_node,
-                                    .batch = p->batch,
-                                    .prompt = (double)p->context,
-                                    .context = (double)p->context,
-                                    .average = 1,
-                                    .like = p->asked.layout};
-    TRY(step_compile(a, &p->setup, &p->q.step, e));
-    if (!step_timed(p->q.step))
-        return err_set(e, ERR_INPUT, "%s: no peak rate is known, so layouts cannot be compared", p->hw.name);
-    TRY(layouts_list(a, &p->q, &p->items, &p->n, e));
-    for (size_t i = 0; i < p->n; i++)
-        (*(p->items[i].verdict == LAYOUTS_FITS    ? &p->fits_n
-           : p->items[i].verdict == LAYOUTS_SHORT ? &p->short_n
-                                                  : &p->illegal_n))++;
-    return ERR_OK;
-}
-
-static void fill_values(const struct layouts_item *i, struct row *r)
-{
-    const double *v = i->value;
-    r->weight_bytes = v[STEP_weight_bytes];
-    r->kv_bytes = v[STEP_kv_bytes];
-    r->state_bytes = v[STEP_state_bytes];
-    r->activation_bytes = v[STEP_activation_bytes];
-    r->memory_bytes = v[STEP_memory_bytes];
-    r->left_bytes = i->left_bytes;
-    if (i->verdict != LAYOUTS_FITS) return;
-    r->prefill_s = v[STEP_prefill_s];
-    r->prefill_link_s = v[STEP_prefill_link_s];
-    r->prefill_sent_bytes = v[STEP_prefill_wire_bytes];
-    r->prefill_fabric_bytes = v[STEP_prefill_fabric_bytes];
-    r->decode_step_s = v[STEP_decode_step_s];
-    r->decode_link_s = v[STEP_decode_link_s];
-    r->decode_sent_bytes = v[STEP_decode_wire_bytes];
-    r->decode_fabric_bytes = v[STEP_decode_fabric_bytes];
-    r->user_tok_per_s = 1 / r->decode_step_s;
-    r->throughput_tok_per_s = i->throughput_tok_per_s;
-}
-
-static enum err_code fill(struct arena *a, const struct plan *p, const struct layouts_item *i, struct row *r,
-                          struct err *e)
-{
-    const struct layout *l = &i->layout;
-    const double unknown = (double)NAN;
-    char text[256], more[UNITS_TEXT_MAX];
-    *r = (struct row){.model = p->model.name,
-                      .hardware = p->hw.key,
-                      .fidelity = step_fidelity_name(p->setup.fidelity),
-                      .why = i->why,
-                      .gpus = p->gpus,
-                      .nodes = layout_nodes(l, p->gpus),
-                      .tp = l->tp,
-                      .pp = l->pp,
-                      .ep = l->ep,
-                      .attention_dp = l->dp,
-                      .replicas = l->replicas,
-                      .batch = p->batch,
-                      .batch_per_copy = i->batch,
-                      .context = p->context,
-                      .microbatches = l->microbatches,
-                      .tp_nodes = layout_nodes(l, l->tp),
-                      .fits = i->verdict == LAYOUTS_FITS,
-                      .bubble_frac = layout_bubble(l->pp, l->microbatches),
-                      .capacity_bytes = p->q.capacity_bytes};
-    double *const numbers[] = {&r->weight_bytes,       &r->kv_bytes,
-                               &r->state_bytes,        &r->activation_bytes,
-                               &r->memory_bytes,       &r->left_bytes,
-                               &r->prefill_s,          &r->prefill_link_s,
-                               &r->prefill_sent_bytes, &r->prefill_fabric_bytes,
-                               &r->decode_step_s,      &r->decode_link_s,
-                               &r->decode_sent_bytes,  &r->decode_fabric_bytes,
-                               &r->user_tok_per_s,     &r->throughput_tok_per_s};
-    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) *numbers[k] = unknown;
-    if (i->verdict != LAYOUTS_ILLEGAL) fill_values(i, r);
-    if (i->verdict == LAYOUTS_SHORT)
-        r->why = arena_printf(a, "needs %s more", units_format_bytes(more, -i->left_bytes));
-    (void)layout_stages_text(&p->model, l, text, sizeof text);
-    if (*text) r->stages = arena_strndup(a, text, sizeof text);
-    return (i->verdict == LAYOUTS_SHORT && !r->why) || (*text && !r->stages) ? err_nomem(e) : ERR_OK;
-}
-
-/* ---- text ---- */
-
-__attribute__((format(printf, 2, 3))) static void put_line(struct out *o, const char *fmt, ...)
-{
-    char line[640];
-    va_list ap;
-    va_start(ap, fmt);
-    (void)vsnprintf(line, sizeof line, fmt, ap);
-    va_end(ap);
-    out_str(o, "  ");
-    option_wrap(o, line, 2, 4);
-}
-
-static void write_heading(struct out *o, const struct plan *p)
-{
-    char model[96], device[96], a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], text[128];
-    const struct timed_latency *l = &p->setup.latency;
-    out_printf(o, "%s on %lld x %s\n", text_clean(model, sizeof model, p->model.name, strlen(p->model.name)),
-               (long long)p->gpus, text_clean(device, sizeof device, p->hw.name, strlen(p->hw.name)));
-    const char *joined = layout_nodes_text(p->gpus, p->per_node, &p->hw, text, sizeof text);
-    if (*joined) put_line(o, "%s", joined);
-    put_line(o, "%lld sequence%s in flight, context %lld; capacity %s of a GPU", (long long)p->batch,
-             p->batch == 1 ? "" : "s", (long long)p->context, units_format_bytes(b, p->q.capacity_bytes));
-    put_line(o, "fidelity %s (a floor: servers are 2-4x slower)", step_fidelity_name(p->setup.fidelity));
-    if (p->gpus > 1 && !(l->link_s > 0) && !(l->fabric_s > 0)) put_line(o, "links without latency");
-    const bool far = p->per_node < p->gpus, own = p->asked.latency_given && (p->asked.fabric_latency_given || !far);
-    if (p->gpus > 1 && (l->link_s > 0 || l->fabric_s > 0))
-        put_line(o, "a message takes %s%s%s%s%s%s", p->per_node > 1 ? units_format(a, UNITS_SECONDS, l->link_s) : "",
-                 p->per_node > 1 ? " in a node" : "", p->per_node > 1 && far ? ", " : "",
-                 far ? units_format(b, UNITS_SECONDS, l->fabric_s) : "", far ? " between nodes" : "",
-                 own ? "" : " (NCCL's; --latency, --fabric-latency)");
-    if (p->model.tower.name) put_line(o, "an image tower beside the model is not in memory here");
-    if (p->model.notes) put_line(o, "note: %s", p->model.notes);
-    if (p->asked.layout.skew > 1)
-        put_line(o, "the busiest part of the experts has %.3g times the mean tokens, or all", p->asked.layout.skew);
-}
-
-/* Why layouts are missing from the table, in one line each. */
-static void write_rejected(struct out *o, const struct plan *p)
-{
-    char a[UNITS_TEXT_MAX];
-    if (p->short_n > 0) {
-        const struct layouts_item *nearest = &p->items[p->fits_n];
-        put_line(o, "%zu do%s not fit: the nearest needs %s more (--all)", p->short_n, p->short_n == 1 ? "es" : "",
-                 units_format_bytes(a, -nearest->left_bytes));
-    }
-    for (size_t i = p->fits_n + p->short_n; i < p->n; i++) {
-        size_t same = 0;
-        bool before = false;
-        for (size_t k = p->fits_n + p->short_n; k < p->n; k++) {
-            if (strcmp(p->items[k].why, p->items[i].why) != 0) continue;
-            before = before || k < i;
-            same++;
-        }
-        char why[256];
-        if (!before)
-            put_line(o, "%zu cannot be: %s", same,
-                     text_clean(why, sizeof why, p->items[i].why, strlen(p->items[i].why)));
-    }
-}
-
-/* Tensor parallelism across nodes among the rows that are shown. */
-static bool any_across(const struct row *rows, size_t n)
-{
+    static const char *const SERVE[] = {"rate",      "prompt",       "generate",
+                                        "arrivals",  "trace",        "tokens-per-day",
+                                        "job",       "deadline",     "seed",
+                                        "ttft",      "tpot",         "max-gpus",
+                                        "price",     "max-num-seqs", "max-num-batched-tokens",
+                                        "emit",      "verify",       "gpu-memory-utilization",
+                                        "framework", "band"};
+    static const char *const LAYOUTS[] = {"batch", "context", "all"};
+    const char *const *other = layouts ? SERVE : LAYOUTS;
+    const size_t n = layouts ? sizeof SERVE / sizeof *SERVE : sizeof LAYOUTS / sizeof *LAYOUTS;
     for (size_t i = 0; i < n; i++)
-        if (rows[i].tp_nodes > 1 && rows[i].fits) return true;
-    return false;
+        if (option_given(v, other[i]))
+            return err_set(e, ERR_USAGE,
+                           layouts ? "--layouts lists layouts without traffic: not beside --%s"
+                                   : "--%s is of --layouts, which lists ways to share GPUs",
+                           other[i]);
+    return ERR_OK;
 }
 
-static enum err_code write_text(struct arena *a, const struct plan *p, bool all, bool chosen, struct table *t,
-                                struct out *o, struct err *e)
+static enum err_code serve(struct arena *a, const struct option_values *v, enum table_format format, struct err *e)
 {
-    const struct row *rows = t->rows;
-    struct table fit = *t, rest = *t;
-    size_t fits = 0;
-    while (fits < t->n_rows && rows[fits].fits) fits++;
-    fit.n_rows = all && !chosen ? fits : t->n_rows;
-    write_heading(o, p);
-    out_char(o, '\n');
-    if (fit.n_rows > 0) TRY(table_write(&fit, TABLE_TEXT, o, e));
-    if (any_across(rows, t->n_rows))
-        put_line(o, "TP over more than one node (TP > %lld) is legal and slow", (long long)p->per_node);
-    if (!all) {
-        write_rejected(o, p);
-        return ERR_OK;
-    }
-    if (chosen || fits == t->n_rows) return ERR_OK;
-    rest.rows = rows + fits;
-    rest.n_rows = t->n_rows - fits;
-    TRY(table_select(a, &rest, "tp,pp,attention_dp,ep,replicas,why", &rest, e));
-    out_str(o, "\nnot these\n");
-    return table_write(&rest, TABLE_TEXT, o, e);
-}
-
-/* Which of the numbers that were asked for no layout has. */
-static enum err_code no_layout(const struct plan *p, struct err *e)
-{
-    const struct layout *l = &p->asked.layout;
-    const struct {
-        const char *name;
-        int64_t n;
-    } asked[] = {{"tp", l->tp}, {"pp", l->pp}, {"attention-dp", l->dp}, {"replicas", l->replicas}};
-    int64_t product = 1;
-    const long long gpus = (long long)p->gpus;
-    if (!layout_routed(&p->model) && (l->dp > 1 || l->ep > 1))
-        return err_set(e, ERR_NO, "no layout of %lld GPUs has those numbers: %s has no experts for --%s", gpus,
-                       p->model.name, l->dp > 1 ? "attention-dp" : "ep");
-    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
-        if (asked[i].n <= 0) continue;
-        if (p->gpus % asked[i].n != 0)
-            return err_set(e, ERR_NO, "no layout of %lld GPUs has those numbers: --%s %lld does not divide them", gpus,
-                           asked[i].name, (long long)asked[i].n);
-        product = product > p->gpus ? product : product * asked[i].n;
-    }
-    if (p->gpus % product != 0 || (l->tp && l->pp && l->dp && l->replicas && product != p->gpus))
-        return err_set(e, ERR_NO, "no layout of %lld GPUs has those numbers: TP x PP x attention-DP x copies is %lld",
-                       gpus, (long long)product);
-    return err_set(e, ERR_NO, "no layout of %lld GPUs has those numbers: --ep %lld divides no stage of them", gpus,
-                   (long long)l->ep);
+    struct plan_case *c = arena_alloc(a, sizeof *c);
+    struct out *o;
+    if (!c) return err_nomem(e);
+    TRY(plan_case_open(a, v, c, e));
+    const bool found = c->result.best_n > 0;
+    if (!found && c->has_emit) return plan_none(c, e);
+    TRY(out_open(a, option_get(v, "output"), &o, e));
+    TRY(c->has_emit ? plan_emit(a, c, o, e) : plan_write(a, c, format, o, e));
+    TRY(out_commit(o, e));
+    if (!found) return plan_none(c, e);
+    return ERR_OK;
 }
 
 static enum err_code run(struct arena *a, const struct command *c, int argc, char **argv, struct err *e)
 {
     struct option_values v;
-    struct plan p;
-    struct out *o;
     enum table_format format;
     TRY(option_parse(a, c, argc, argv, &v, e));
     const char *name = option_get(&v, "format");
     if (table_format_parse(strcmp(name, "table") == 0 ? "text" : name, &format, e) != ERR_OK)
         return err_prepend(e, "--format: ");
-    TRY(open_plan(a, &v, &p, e));
-    const bool all = option_get(&v, "all") != NULL;
-    size_t n = all ? p.n : p.fits_n;
-    if (p.top > 0 && (size_t)p.top < n) n = (size_t)p.top;
-    struct row *rows = arena_array(a, n + 1, sizeof *rows);
-    if (!rows) return err_nomem(e);
-    for (size_t i = 0; i < n; i++) TRY(fill(a, &p, &p.items[i], &rows[i], e));
-    struct table t = {.columns = COLUMNS,
-                      .n_columns = sizeof COLUMNS / sizeof COLUMNS[0],
-                      .rows = rows,
-                      .n_rows = n,
-                      .stride_bytes = sizeof *rows,
-                      .schema = "ridge.layouts.1",
-                      .tool = commands_tool(),
-                      .scenario_json = option_scenario_json(a, &v)};
-    const char *keys = option_get(&v, "columns");
-    if (keys && table_select(a, &t, keys, &t, e) != ERR_OK) return commands_no_column(e);
-    TRY(out_open(a, option_get(&v, "output"), &o, e));
-    if (format == TABLE_TEXT)
-        TRY(write_text(a, &p, all, keys != NULL, &t, o, e));
-    else
-        TRY(table_write(&t, format, o, e));
-    TRY(out_commit(o, e));
-    if (p.fits_n > 0) return ERR_OK;
-    char more[UNITS_TEXT_MAX];
-    if (p.short_n > 0)
-        return err_set(e, ERR_NO, "no layout fits; the nearest needs %s more on every GPU",
-                       units_format_bytes(more, -p.items[0].left_bytes));
-    return p.n > 0 ? err_set(e, ERR_NO, "no layout can be: %s", p.items[0].why) : no_layout(&p, e);
+    if (v.operands_n) return err_set(e, ERR_USAGE, "plan: '%.60s' belongs to no option", v.operands[0]);
+    const bool layouts = option_get(&v, "layouts") != NULL;
+    TRY(check_options(&v, layouts, e));
+    return layouts ? plan_layouts_run(a, &v, format, e) : serve(a, &v, format, e);
 }
 
 const struct command command_plan = {
     .name = "plan",
-    .summary = "Ways to lay a model out over GPUs, with memory, bytes sent and times of each.",
-    .usage = "--layouts -m MODEL -g DEVICE:N [options]",
+    .summary = "Which GPUs serve traffic within promised latencies at the lowest cost, and why others do not.",
+    .usage = "-m MODEL --rate R --prompt N --generate N --ttft TIME --tpot TIME [options]",
     .options = OPTIONS,
     .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
-    .examples = "  ridge plan --layouts -m deepseek-v3 -g h200-sxm:16 -b 1024 --top 10\n"
-                "  ridge plan --layouts -m llama-3.1-70b -g h100-sxm:16 --nodes 2 --all\n"
-                "  ridge plan --layouts -m mixtral-8x7b -g h100-sxm:8 --tp 4 -f csv -o all.csv\n",
+    .examples = "  ridge plan -m llama-3.1-70b --rate 12 --prompt 1200 --generate 300 --ttft p95=1s --tpot p95=40ms\n"
+                "  ridge plan -m llama-3.1-8b --rate 40 --ttft 500ms --tpot 30ms -g l40s,h100-sxm --emit vllm\n"
+                "  ridge plan -m qwen3-8b --trace azure.csv --ttft p99=2s --tpot p99=50ms --price prices.json\n"
+                "  ridge plan -m llama-3.1-70b --job requests=1e6 --deadline 8h --prompt 800 --generate 400\n"
+                "  ridge plan --layouts -m deepseek-v3 -g h200-sxm:16 -b 1024 --top 10\n"
+                "  ridge plan --layouts -m llama-3.1-70b -g h100-sxm:16 --nodes 2 --all\n",
     .run = run,
 };

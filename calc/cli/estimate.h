@@ -232,6 +232,7 @@ struct estimate_row {
     double kv_bytes, kv_allocated_bytes, activation_bytes, memory_bytes, capacity_bytes, left_bytes;
     bool fits;
     double prefill_s, decode_step_s, user_tok_per_s, throughput_tok_per_s;
+    double usd_per_h, usd_per_mtok; /* at the list price; NAN unknown */
     double prefill_s_p10, prefill_s_p90, decode_step_s_p10, decode_step_s_p90; /* NAN unless calibrated */
     double user_tok_per_s_p10, user_tok_per_s_p90, throughput_tok_per_s_p10, throughput_tok_per_s_p90;
     const char *efficiency, *framework, *transferred; /* NULL unless calibrated */

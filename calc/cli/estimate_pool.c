@@ -50,19 +50,6 @@ static enum err_code engine_option(const struct option_values *v, const struct p
                    text_clean(clean, sizeof clean, name, strlen(name)));
 }
 
-/* Hidden width of the MLP that a token passes: the dense one, or its routed and shared experts together; the widest
- * kind. */
-static int64_t ffn_width(const struct model *m)
-{
-    int64_t most = 1;
-    for (size_t i = 0; i < m->kinds_n; i++) {
-        const struct ffn *f = &m->kinds[i].ffn;
-        const int64_t w = f->kind == FFN_MOE ? f->experts_per_token * f->width + f->shared_width : f->width;
-        if (w > most) most = w;
-    }
-    return most;
-}
-
 /* What vLLM refuses whatever the memory. */
 static void refuse_settings(struct estimate_engine *g, const struct model *m)
 {
@@ -136,7 +123,7 @@ enum err_code estimate_engine_open(struct arena *a, const struct estimate_reques
     TRY(estimate_pages_open(a, v, c, q->drafting.draft ? &c->draft : NULL, &r, e));
     r.vocab = m->vocab;
     r.hidden = m->hidden;
-    r.ffn_width = ffn_width(m);
+    r.ffn_width = pool_ffn_width(m);
     TRY(fraction_option(v, "gpu-memory-utilization", &r.utilization_frac, e));
     TRY(count_option(v, "max-num-seqs", &r.max_num_seqs, e));
     TRY(count_option(v, "max-num-batched-tokens", &r.max_num_batched_tokens, e));

@@ -6,6 +6,7 @@
 #include "calc/cli/scope.h"
 #include "calc/model/stored.h"
 #include "calc/model/whatif.h"
+#include "calc/serve/price.h"
 
 #define ROW(field, kind, unit, flags, heading, help)                                                                   \
     COLUMN_AT(struct estimate_row, field, COLUMN_##kind, UNITS_##unit, flags, heading, help)
@@ -135,6 +136,8 @@ static const struct column COLUMNS[] = {
         "largest batch at which it pays at this context, whatever the memory; 0 none, 65536 that or more"),
     ROW(draft_weight_bytes, COUNT, BYTES, 0, "draft weights", "on the GPU that holds most of the draft"),
     ROW(draft_kv_bytes, COUNT, BYTES, 0, "draft KV", "cache and state of the draft on that GPU"),
+    ROW(usd_per_h, REAL, USD, 0, "$/h", "all GPUs at the device's list price (ridge list hardware)"),
+    ROW(usd_per_mtok, REAL, USD_PER_MTOK, 0, "$/M", "that over the tokens out of an hour: decode only, nobody waits"),
     ROW(marked, STRING, NONE, 0, "marked", "\"does not fit\" where times are shown all the same"),
     ROW(efficiency, STRING, NONE, 0, "efficiency", "parameters of calibrated times: the first file"),
     ROW(framework, STRING, NONE, 0, "framework", "whose kernels calibrated times are of"),
@@ -411,7 +414,7 @@ static struct asked asked_at(const struct estimate_request *q, size_t i)
 static void hide_times(struct estimate_row *r)
 {
     const double unknown = (double)NAN;
-    r->prefill_s = r->decode_step_s = r->user_tok_per_s = r->throughput_tok_per_s = unknown;
+    r->prefill_s = r->decode_step_s = r->user_tok_per_s = r->throughput_tok_per_s = r->usd_per_mtok = unknown;
     r->flops = r->bytes = r->intensity_flops_per_byte = r->prefill_flops = r->prefill_bytes = unknown;
     r->prefill_compute_s = r->prefill_memory_s = r->prefill_link_s = unknown;
     r->decode_compute_s = r->decode_memory_s = r->decode_link_s = unknown;
@@ -454,6 +457,8 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
         .user_tok_per_s_p90 = unknown,
         .throughput_tok_per_s_p10 = unknown,
         .throughput_tok_per_s_p90 = unknown,
+        .usd_per_h = c->hw.price_list_usd_per_h * (double)c->gpus,
+        .usd_per_mtok = unknown,
         .efficiency = c->calibrated ? c->source.name : NULL,
         .framework = c->calibrated ? c->source.framework : NULL,
         .transferred = c->calibrated && c->source.transfer[0] != SOURCE_OWN ? c->source.file[0].device : NULL,
@@ -612,6 +617,12 @@ static void fill_point(const struct estimate_request *q, const struct estimate_c
     r->user_tok_per_s_p10 = settled / r->decode_step_s_p90;
     r->user_tok_per_s_p90 = settled / r->decode_step_s_p10;
     r->throughput_tok_per_s = settled * all / r->decode_step_s;
+    const struct price_use use = {.gpus = (double)c->gpus,
+                                  .usd_per_h = c->hw.price_list_usd_per_h,
+                                  .power_w = (double)NAN,
+                                  .decode_frac = 1,
+                                  .out_tok_per_s = r->throughput_tok_per_s};
+    r->usd_per_mtok = price_cost(&use).usd_per_mtok;
     r->throughput_tok_per_s_p10 = all * r->user_tok_per_s_p10;
     r->throughput_tok_per_s_p90 = all * r->user_tok_per_s_p90;
     r->prefill_bound_by = binder(r->prefill_compute_s, r->prefill_memory_s, r->prefill_link_s);

@@ -107,7 +107,8 @@ static void describe(const struct ceilings *c, const struct machine *m, const ch
                        .pcie_bytes_per_s = nan,
                        .power_w = nan,
                        .price_low_usd_per_h = nan,
-                       .price_high_usd_per_h = nan};
+                       .price_high_usd_per_h = nan,
+                       .price_list_usd_per_h = nan};
     for (size_t i = 0; i < HW_DTYPES_N; i++) out->peak_flops_per_s[i] = peaks[i];
     for (size_t i = 0; i < HW_CACHES; i++) {
         out->cache_bytes[i] = m->cache_bytes[i];

@@ -81,6 +81,17 @@ static enum err_code find_builtin(struct arena *a, const char *name, struct json
     return ERR_OK;
 }
 
+const char *model_hub_id(struct arena *a, const char *name)
+{
+    struct json j, aliases, item;
+    const char *proper, *alias;
+    if (find_builtin(a, name, &j, &proper, NULL) != ERR_OK || !proper) return NULL;
+    if (!json_get(&j, "ridge.aliases", &aliases)) return NULL;
+    for (size_t k = 0; json_at(&aliases, k, NULL, &item); k++)
+        if (json_str(&item, &alias, NULL) == ERR_OK && strchr(alias, '/')) return alias;
+    return NULL;
+}
+
 static bool exists(const char *path)
 {
     struct stat st;

@@ -329,6 +329,9 @@ bool model_same(const struct model *a, const struct model *b);
 /* model_builtins -- names of the built-in models, in order; returns how many. */
 size_t model_builtins(struct arena *a, const char *const **names);
 
+/* model_hub_id -- the Hugging Face id of a built-in model, called `name` here; NULL: none is known, or no built-in. */
+const char *model_hub_id(struct arena *a, const char *name);
+
 /* model_linear_format -- the format that most weights are stored in: of the experts where there are any, else of the
  * MLP. */
 const struct dtype *model_linear_format(const struct model *m);

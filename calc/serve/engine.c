@@ -130,8 +130,12 @@ enum err_code engine_case_open(struct arena *a, const struct engine *engine, con
     struct step_setup u = *setup;
     struct step *step;
     struct source *source = arena_alloc(a, sizeof *source);
+    const struct layout w = layout_whole(&u.layout);
     if (!source) return err_nomem(e);
-    *out = (struct engine_case){.engine = engine, .groups = (double)layout_whole(&u.layout).dp};
+    if (w.pp > 1 || w.sp || layout_nodes(&w, layout_group(&w)) > 1)
+        return err_set(e, ERR_USAGE,
+                       "steps of a server are known of one stage in one node, norms not split over ranks");
+    *out = (struct engine_case){.engine = engine, .groups = (double)w.dp};
     u.fidelity = STEP_BOUND;
     TRY(step_compile(a, &u, &step, e));
     TRY(mix_compile(a, &u, &out->bound, e));

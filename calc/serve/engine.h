@@ -53,8 +53,9 @@ struct engine_case {
     struct mix x, y; /* a step of each plan */
 };
 
-/* engine_case_open -- the setup's model, device, ranks and conventions; its fidelity is unread. Errors: as
- * step_compile, mix_compile, source_open and calibrated_open. Cost: some ten milliseconds. */
+/* engine_case_open -- the setup's model, device, ranks and conventions; its fidelity is unread. Errors:
+ * ERR_USAGE several stages or nodes; as step_compile, mix_compile, source_open and calibrated_open. Cost: some ten
+ * milliseconds. */
 enum err_code engine_case_open(struct arena *a, const struct engine *engine, const struct step_setup *setup,
                                struct engine_case *out, struct err *e);
 

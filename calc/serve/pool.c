@@ -156,6 +156,17 @@ enum err_code pool_defaults(const struct pool_engine *engine, double visible_byt
     return ERR_OK;
 }
 
+int64_t pool_ffn_width(const struct model *m)
+{
+    int64_t most = 1;
+    for (size_t i = 0; i < m->kinds_n; i++) {
+        const struct ffn *f = &m->kinds[i].ffn;
+        const int64_t w = f->kind == FFN_MOE ? f->experts_per_token * f->width + f->shared_width : f->width;
+        if (w > most) most = w;
+    }
+    return most;
+}
+
 enum err_code pool_activation_predict(const struct pool_request *q, struct pool_activation *out, struct err *e)
 {
     const struct pool_engine *g = q->engine;

@@ -34,6 +34,7 @@
 #include <stdint.h>
 
 #include "calc/base/err.h"
+#include "calc/model/model.h"
 #include "calc/serve/pages.h"
 
 /* What depends on the engine's version and on nothing else. */
@@ -111,6 +112,10 @@ struct pool_request {
  * for utilization .92 and graphs since 0.21. */
 enum err_code pool_defaults(const struct pool_engine *engine, double visible_bytes, bool is_a100, bool server,
                             int64_t max_model_len_tokens, struct pool_request *out, struct err *e);
+
+/* pool_ffn_width -- the hidden width of the MLP that a token passes: the dense one, or its routed and shared experts
+ * together; of the widest kind of layer. */
+int64_t pool_ffn_width(const struct model *m);
 
 struct pool_activation {
     double sampler_bytes;

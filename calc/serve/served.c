@@ -200,6 +200,7 @@ struct deployment {
 
 static enum err_code open_deployment(struct arena *a, const struct served_row *r, struct deployment *d, struct err *e)
 {
+    TRY(engine_load(a, r->engine, &d->engine, e));
     TRY(load_model(a, r->model, &d->model, e));
     TRY(set_weights(&d->model, r->weights, e));
     TRY(hw_load(a, r->device, &d->hw, e));
@@ -228,7 +229,6 @@ static enum err_code predict_deployment(struct arena *a, struct arena *own, stru
     const struct served_row *first = &s->row[at];
     if (!d) return err_nomem(e);
     *d = (struct deployment){.engine = {0}};
-    TRY(engine_load(own, first->engine, &d->engine, e));
     const enum err_code code = open_deployment(own, first, d, &why);
     if (code == ERR_NOMEM) return err_nomem(e);
     const char *text = code == ERR_OK ? NULL : arena_strndup(a, why.text, strlen(why.text));
@@ -239,11 +239,11 @@ static enum err_code predict_deployment(struct arena *a, struct arena *own, stru
         if (done[i] || !same_deployment(first, r)) continue;
         done[i] = true;
         r->family = family;
-        r->overlapped = engine_overlaps(&d->engine, r->version);
         if (code != ERR_OK) {
             if (!r->why) r->why = text;
             continue;
         }
+        r->overlapped = engine_overlaps(&d->engine, r->version);
         r->kind = has_experts(&d->model) ? "experts" : "dense";
         why = (struct err){0};
         predict_row(r, d, BELOW, &why);

@@ -43,9 +43,9 @@ bool served_is(struct arena *a, const char *path);
 /* served_read -- rows of a file. Errors: ERR_IO; ERR_INPUT naming file and line; ERR_NOMEM. */
 enum err_code served_read(struct arena *a, const char *path, struct served *out, struct err *e);
 
-/* served_predict -- the closed loop of every row; why is set where a model is not known, a layout not described, or the
- * measured cycle is shorter than all that it must compute. Cost: some ten milliseconds for each different deployment.
- * Errors: ERR_NOMEM; ERR_USAGE of an engine that is not known. */
+/* served_predict -- the closed loop of every row; why is set where an engine or a model is not known, a layout not
+ * described, or the measured cycle is shorter than the bound of what it computes. Cost: some ten milliseconds for each
+ * different deployment. Errors: ERR_NOMEM. */
 enum err_code served_predict(struct arena *a, struct served *s, struct err *e);
 
 /* What one engine's rows are fitted to. */

@@ -46,6 +46,7 @@ static const struct field fields[HW_FIELDS_N] = {
     [HW_POWER] = {"power", offsetof(struct hw, power_w), UNITS_WATTS},
     [HW_PRICE_LOW] = {"price.low_usd_per_h", offsetof(struct hw, price_low_usd_per_h), UNITS_USD},
     [HW_PRICE_HIGH] = {"price.high_usd_per_h", offsetof(struct hw, price_high_usd_per_h), UNITS_USD},
+    [HW_PRICE_LIST] = {"list_price_usd_per_h", offsetof(struct hw, price_list_usd_per_h), UNITS_USD},
 };
 
 static const char *const status_names[] = {
@@ -53,11 +54,28 @@ static const char *const status_names[] = {
 
 /* Legal members, by the place of the object. The members of "peak" are the dtypes. */
 #define ORIGIN_KEYS "source", "date", "status", "note"
-static const char *const root_keys[] = {
-    "name",         "aliases",        "vendor",        "kind",      "released", "notes",
-    "memory_label", "memory_visible", "memory_usable", "bandwidth", "peak",     "sm_count",
-    "l2",           "link",           "pcie",          "power",     "price",    "bandwidth_measured",
-    "fabric",       "clock_mhz",      "sm_version"};
+static const char *const root_keys[] = {"name",
+                                        "aliases",
+                                        "vendor",
+                                        "kind",
+                                        "released",
+                                        "notes",
+                                        "memory_label",
+                                        "memory_visible",
+                                        "memory_usable",
+                                        "bandwidth",
+                                        "peak",
+                                        "sm_count",
+                                        "l2",
+                                        "link",
+                                        "pcie",
+                                        "power",
+                                        "price",
+                                        "bandwidth_measured",
+                                        "fabric",
+                                        "clock_mhz",
+                                        "sm_version",
+                                        "list_price_usd_per_h"};
 static const char *const peak_keys[] = {"fp32_vector", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"};
 static const char *const link_keys[] = {"kind", "per_direction", "pair", "domain", "nvls", ORIGIN_KEYS};
 static const char *const fabric_keys[] = {"kind", "per_direction", ORIGIN_KEYS};

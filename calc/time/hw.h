@@ -15,7 +15,10 @@
  *   sm_count 132 (SMs, compute units or cores), l2 "50 MiB" (last-level cache), pcie "64 GB/s", power "700 W"
  *   link {"kind", "per_direction": "450 GB/s", "pair", "domain": 8, "nvls": true, source, date, status, note}
  *   fabric {"kind", "per_direction": "50 GB/s", source, date, status, note}   between nodes, of one device
- *   price {"low_usd_per_h": 1.99, "high_usd_per_h": 10.8, source, date, status, note} */
+ *   price {"low_usd_per_h": 1.99, "high_usd_per_h": 10.8, source, date, status, note}   what is asked for it
+ *   list_price_usd_per_h 4.5   what plans reckon with: of one seller on demand, for all devices the same where it can
+ * be
+ */
 #ifndef RIDGE_TIME_HW_H
 #define RIDGE_TIME_HW_H
 
@@ -52,6 +55,7 @@ enum hw_field {
     HW_POWER,
     HW_PRICE_LOW,
     HW_PRICE_HIGH,
+    HW_PRICE_LIST,
     HW_FIELDS_N
 };
 
@@ -94,7 +98,7 @@ struct hw {
     double fabric_bytes_per_s;           /* one direction, between nodes, of one device; NAN also where it has none */
     double pcie_bytes_per_s;             /* one direction */
     double power_w;
-    double price_low_usd_per_h, price_high_usd_per_h;
+    double price_low_usd_per_h, price_high_usd_per_h, price_list_usd_per_h;
     struct hw_origin origin[HW_FIELDS_N];
 };
 

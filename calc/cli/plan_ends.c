@@ -1,0 +1,124 @@
+/* plan_ends -- what comes of a plan: an engine's command line, or that there is none. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "calc/cli/plan.h"
+
+/* -- emit -- */
+
+/* Rounded up to whole pages of 256 tokens, within what the model takes. */
+static int64_t longest(const struct plan_case *c)
+{
+    const int64_t page = 256, need = c->request.traffic.longest_tokens;
+    const int64_t whole = (need + page - 1) / page * page;
+    return c->max_context_tokens > 0 && whole > c->max_context_tokens ? c->max_context_tokens : whole;
+}
+
+enum err_code plan_emit(struct arena *a, const struct plan_case *c, struct out *o, struct err *e)
+{
+    const struct planner_plan *x = &c->result.best[0];
+    const struct planner_format *f = &c->format[x->format];
+    const double visible = hw_capacity_bytes(c->device[x->device].hw);
+    const double left = isnan(c->request.utilization_frac) ? .9 : c->request.utilization_frac;
+    const char *command, *layout = plan_layout_words(a, &x->layout);
+    char s[UNITS_TEXT_MAX], t[UNITS_TEXT_MAX], u[UNITS_TEXT_MAX];
+    const struct emit_plan p = {
+        .model = c->hub,
+        .layout = x->layout,
+        .experts = layout_routed(f->model) != NULL,
+        .max_num_seqs = x->seqs,
+        .step_tokens = x->step_tokens,
+        .max_model_len = longest(c),
+        .utilization_frac = left,
+        .static_frac = floor((x->weight_bytes + x->pool_bytes) / visible * 1000) / 1000,          /* not a unit */
+        .free_frac = floor(x->pool_bytes / (x->pool_bytes + visible * (1 - left)) * 1000) / 1000, /* not a unit */
+        .weights = f->weights,
+        .kv = f->kv,
+        .fp8_on_load = f->weights && strcmp(f->weights, "fp8") == 0};
+    TRY(emit_command(a, c->emit, &p, &command, e));
+    out_printf(o, "# %lld x %s, %s: %s/h", (long long)x->gpus, c->device[x->device].hw->key, layout ? layout : "",
+               plan_money(s, x->cost.usd_per_h));
+    if (c->request.aim == PLANNER_SERVE)
+        out_printf(o, "; TTFT %s, TPOT %s at %.4g requests/s", units_format_time(t, x->point.ttft_s),
+                   units_format_time(u, x->point.tpot_s), c->request.traffic.rate_per_s);
+    out_printf(o, "\n%s", command);
+    return ERR_OK;
+}
+
+/* The nearest of all devices that fail so; NULL: none does. */
+static const struct planner_plan *nearest(const struct plan_case *c, enum planner_verdict v)
+{
+    const struct planner_plan *near = NULL;
+    for (size_t d = 0; d < c->request.devices_n; d++) {
+        const struct planner_tally *t = &c->result.tally[d][v];
+        if (t->n && (!near || t->nearest.miss < near->miss)) near = &t->nearest;
+    }
+    return near;
+}
+
+static size_t count_of(const struct plan_case *c, enum planner_verdict v)
+{
+    size_t n = 0;
+    for (size_t d = 0; d < c->request.devices_n; d++) n += c->result.tally[d][v].n;
+    return n;
+}
+
+static enum err_code too_slow(const char *what, const char *which, double promised_s, double floor_s, const char *by,
+                              const char *where, struct err *e)
+{
+    char is[UNITS_TEXT_MAX], may[UNITS_TEXT_MAX];
+    return err_set(e, ERR_NO,
+                   "no plan: %s within %s is forbidden by %s: %s alone takes %s at least on %s, whatever the engine",
+                   what, units_format_time(may, promised_s), by, which, units_format_time(is, floor_s), where);
+}
+
+static enum err_code too_late(const char *what, double promised_s, double value_s, double floor_s, const char *by,
+                              const char *where, struct err *e)
+{
+    char is[UNITS_TEXT_MAX], may[UNITS_TEXT_MAX], least[UNITS_TEXT_MAX];
+    return err_set(e, ERR_NO,
+                   "no plan: the nearest, %s, has a %s of %s, and %s are promised; no engine there is below %s (%s)",
+                   where, what, units_format_time(is, value_s), units_format_time(may, promised_s),
+                   units_format_time(least, floor_s), by);
+}
+
+enum err_code plan_none(const struct plan_case *c, struct err *e)
+{
+    static const enum planner_verdict FIRST[] = {PLANNER_LATE_TPOT, PLANNER_LATE_TTFT, PLANNER_LATE_JOB,
+                                                 PLANNER_SATURATED, PLANNER_SLOW_TPOT, PLANNER_SLOW_TTFT,
+                                                 PLANNER_SHORT,     PLANNER_ILLEGAL};
+    const struct planner_request *q = &c->request;
+    const struct planner_plan *x = NULL;
+    char is[UNITS_TEXT_MAX], may[UNITS_TEXT_MAX], where[96];
+    for (size_t i = 0; !x && i < sizeof FIRST / sizeof *FIRST; i++) x = nearest(c, FIRST[i]);
+    if (x && x->verdict == PLANNER_SLOW_TPOT && count_of(c, PLANNER_SLOW_TTFT) > count_of(c, PLANNER_SLOW_TPOT))
+        x = nearest(c, PLANNER_SLOW_TTFT);
+    if (c->refuted)
+        return err_set(e, ERR_NO,
+                       "no plan: what keeps every promise on paper does not when it is simulated (%lld plans)",
+                       (long long)c->refuted);
+    if (!x) return err_set(e, ERR_NO, "no plan: no layout of so many GPUs has those numbers");
+    (void)snprintf(where, sizeof where, "%lld x %s", (long long)x->gpus, c->device[x->device].hw->key);
+    switch (x->verdict) {
+    case PLANNER_SLOW_TPOT: return too_slow("TPOT", "a decode step", q->tpot.s, x->value_s, x->floor_tpot_by, where, e);
+    case PLANNER_SLOW_TTFT: return too_slow("TTFT", "a prompt", q->ttft.s, x->value_s, x->floor_ttft_by, where, e);
+    case PLANNER_LATE_TPOT: return too_late("TPOT", q->tpot.s, x->value_s, x->floor_tpot_s, x->floor_tpot_by, where, e);
+    case PLANNER_LATE_TTFT: return too_late("TTFT", q->ttft.s, x->value_s, x->floor_ttft_s, x->floor_ttft_by, where, e);
+    case PLANNER_SATURATED:
+        return err_set(e, ERR_NO,
+                       "no plan: the rate is above saturation: %.4g requests/s come, and the nearest, %s, serves %.4g",
+                       q->traffic.rate_per_s, where, x->point.saturation_per_s * (double)x->layout.replicas);
+    case PLANNER_LATE_JOB:
+        return err_set(e, ERR_NO, "no plan: the nearest, %s, takes %s, the deadline is %s", where,
+                       units_format_time(is, x->value_s), units_format_time(may, q->deadline_s));
+    case PLANNER_SHORT:
+        return err_set(e, ERR_NO, "no plan: nothing fits; the nearest, %s, needs %s more on every GPU", where,
+                       units_format_bytes(is, x->miss));
+    case PLANNER_ILLEGAL: return err_set(e, ERR_NO, "no plan: no layout can be: %s", x->why ? x->why : "");
+    case PLANNER_MEETS:
+    case PLANNER_DEARER:
+    case PLANNER_VERDICTS: break;
+    }
+    return err_set(e, ERR_NO, "no plan");
+}

@@ -1,0 +1,395 @@
+/* plan_output -- the answer of `ridge plan`: the winner, the best of each device and precision, why others fail. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "calc/base/text.h"
+#include "calc/cli/commands.h"
+#include "calc/cli/plan.h"
+
+struct plan_row {
+    const char *model, *hardware, *verdict, *layout, *weights, *kv, *estimated, *why, *price_source, *price_date;
+    int64_t candidates, gpus, tp, pp, attention_dp, ep, replicas, max_num_seqs, max_num_batched_tokens;
+    double usd_per_gpu_h, usd_per_h, usd_per_mtok_in, usd_per_mtok_out, usd_per_mtok;
+    double ttft_s, tpot_s, ttft_mean_s, tpot_mean_s, batch, rate_per_s, saturation_per_s, load_frac, busy_frac;
+    double weight_bytes, reserve_bytes, pool_bytes, sequence_bytes, watts, joule_per_tok, makespan_s, tail_s;
+};
+
+#define ROW(field, kind, unit, flags, heading, help)                                                                   \
+    COLUMN_AT(struct plan_row, field, COLUMN_##kind, UNITS_##unit, flags, heading, help)
+
+static const struct column COLUMNS[] = {
+    ROW(model, STRING, NONE, 0, "model", "the model"),
+    ROW(hardware, STRING, NONE, COLUMN_SHOWN, "device", "the device"),
+    ROW(verdict, STRING, NONE, 0, "verdict",
+        "meets, or what is broken: late (in service), slow (a floor), saturated, short of memory, illegal"),
+    ROW(candidates, INT, COUNT, 0, "n", "candidates of the device that end so; the row is the nearest"),
+    ROW(gpus, INT, COUNT, COLUMN_SHOWN, "GPUs", "devices in all"),
+    ROW(layout, STRING, NONE, COLUMN_SHOWN, "layout", "TP, PP, attention-DP and EP of a copy, and copies"),
+    ROW(tp, INT, COUNT, 0, "TP", "ranks that split attention and dense blocks"),
+    ROW(pp, INT, COUNT, 0, "PP", "stages of layers"),
+    ROW(attention_dp, INT, COUNT, 0, "DP", "attention groups with sequences of their own"),
+    ROW(ep, INT, COUNT, 0, "EP", "parts in which experts are dealt"),
+    ROW(replicas, INT, COUNT, 0, "x", "copies of the model"),
+    ROW(weights, STRING, NONE, COLUMN_SHOWN, "weights", "format of the linear layers; stored: as the model has them"),
+    ROW(kv, STRING, NONE, COLUMN_SHOWN, "KV", "format of the cache"),
+    ROW(max_num_seqs, INT, COUNT, 0, "seqs", "most sequences of a copy"),
+    ROW(max_num_batched_tokens, INT, COUNT, 0, "tokens", "most tokens of a step"),
+    ROW(usd_per_gpu_h, REAL, USD, 0, "$/GPU h", "dollars an hour of one device"),
+    ROW(usd_per_h, REAL, USD, COLUMN_SHOWN, "$/h", "dollars an hour of all"),
+    ROW(usd_per_mtok_in, REAL, USD_PER_MTOK, COLUMN_SHOWN, "in", "dollars a million tokens of prompts, by time"),
+    ROW(usd_per_mtok_out, REAL, USD_PER_MTOK, COLUMN_SHOWN, "out", "dollars a million tokens of answers, by time"),
+    ROW(usd_per_mtok, REAL, USD_PER_MTOK, 0, "$/M", "all dollars over tokens of answers"),
+    ROW(ttft_s, REAL, SECONDS, COLUMN_SHOWN, "TTFT", "time to first token at the part promised (else P95)"),
+    ROW(tpot_s, REAL, SECONDS, COLUMN_SHOWN, "TPOT", "time per output token, likewise"),
+    ROW(ttft_mean_s, REAL, SECONDS, 0, "TTFT mean", "its mean"),
+    ROW(tpot_mean_s, REAL, SECONDS, 0, "TPOT mean", "its mean"),
+    ROW(batch, REAL, COUNT, 0, "batch", "sequences of a copy in flight, mean"),
+    ROW(rate_per_s, REAL, NONE, 0, "rate", "requests a second, all copies"),
+    ROW(saturation_per_s, REAL, NONE, 0, "saturation", "requests a second at which queues grow, all copies"),
+    ROW(load_frac, REAL, FRAC, COLUMN_SHOWN, "load", "rate over saturation"),
+    ROW(busy_frac, REAL, FRAC, 0, "busy", "part of the time in steps"),
+    ROW(weight_bytes, COUNT, BYTES, 0, "weights", "on the fullest GPU"),
+    ROW(reserve_bytes, REAL, BYTES, 0, "reserve", "what the engine leaves or works in, of it"),
+    ROW(pool_bytes, REAL, BYTES, 0, "pool", "cache of it"),
+    ROW(sequence_bytes, REAL, BYTES, 0, "seq", "of a sequence of mean context in it"),
+    ROW(watts, REAL, WATTS, 0, "power", "assumed: full in prefill, 0.6 of it in decode, 0.15 idle; GPUs alone"),
+    ROW(joule_per_tok, REAL, NONE, 0, "J/token", "of that, a token of answers"),
+    ROW(makespan_s, REAL, SECONDS, 0, "makespan", "of a job"),
+    ROW(tail_s, REAL, SECONDS, 0, "tail", "of it, beyond requests over saturation: the last long answers"),
+    ROW(estimated, STRING, NONE, 0, "estimated", "calibrated: a layout that was not measured, by the ratio of floors"),
+    ROW(price_source, STRING, NONE, 0, "price", "whose price"),
+    ROW(price_date, STRING, NONE, 0, "date", "of it"),
+    ROW(why, STRING, NONE, 0, "why not", "what is missing, too slow or does not divide"),
+};
+
+const struct column *plan_columns(size_t *n)
+{
+    *n = sizeof COLUMNS / sizeof COLUMNS[0];
+    return COLUMNS;
+}
+
+const char *plan_layout_words(struct arena *a, const struct layout *l)
+{
+    char pp[32] = "", dp[32] = "", ep[32] = "", x[32] = "";
+    if (l->pp > 1) (void)snprintf(pp, sizeof pp, " PP%lld", (long long)l->pp);
+    if (l->dp > 1) (void)snprintf(dp, sizeof dp, " DP%lld", (long long)l->dp);
+    if (l->ep > 1) (void)snprintf(ep, sizeof ep, " EP%lld", (long long)l->ep);
+    if (l->replicas > 1) (void)snprintf(x, sizeof x, " x%lld", (long long)l->replicas);
+    return arena_printf(a, "TP%lld%s%s%s%s", (long long)l->tp, pp, dp, ep, x);
+}
+
+static const char *part(const struct planner_promise *p)
+{
+    return p->frac >= .99 ? "p99" : p->frac >= .95 ? "p95" : p->frac >= .9 ? "p90" : "p50";
+}
+
+/* Why a candidate fails, with its number. */
+static const char *reason(struct arena *a, const struct plan_case *c, const struct planner_plan *x)
+{
+    const struct planner_request *q = &c->request;
+    char is[UNITS_TEXT_MAX], may[UNITS_TEXT_MAX];
+    switch (x->verdict) {
+    case PLANNER_ILLEGAL: return x->why;
+    case PLANNER_SHORT: return arena_printf(a, "needs %s more on every GPU", units_format_bytes(is, x->miss));
+    case PLANNER_SLOW_TPOT:
+        return arena_printf(a, "a step takes %s > %s at batch 1, whatever the engine",
+                            units_format_time(is, x->value_s), units_format_time(may, q->tpot.s));
+    case PLANNER_SLOW_TTFT:
+        return arena_printf(a, "a prompt alone takes %s > %s, whatever the engine", units_format_time(is, x->value_s),
+                            units_format_time(may, q->ttft.s));
+    case PLANNER_LATE_TPOT:
+        return arena_printf(a, "TPOT %s %s > %s at batch %.0f", part(&q->tpot), units_format_time(is, x->value_s),
+                            units_format_time(may, q->tpot.s), ceil(x->point.batch));
+    case PLANNER_LATE_TTFT:
+        return arena_printf(a, "TTFT %s %s > %s at batch %.0f", part(&q->ttft), units_format_time(is, x->value_s),
+                            units_format_time(may, q->ttft.s), ceil(x->point.batch));
+    case PLANNER_LATE_JOB:
+        return arena_printf(a, "takes %s, %.3f times the deadline", units_format_time(is, x->value_s), x->miss);
+    case PLANNER_SATURATED:
+        return arena_printf(a, "saturates at %.4g of %.4g requests/s",
+                            x->point.saturation_per_s * (double)x->layout.replicas,
+                            x->rate_per_s * (double)x->layout.replicas);
+    case PLANNER_DEARER: return "costs more than a plan that keeps every promise";
+    case PLANNER_MEETS:
+    case PLANNER_VERDICTS: break;
+    }
+    return NULL;
+}
+
+static enum err_code fill(struct arena *a, const struct plan_case *c, const struct planner_plan *x, size_t candidates,
+                          struct plan_row *r, struct err *e)
+{
+    const struct planner_request *q = &c->request;
+    const struct planner_device *d = &c->device[x->device];
+    const struct planner_format *f = &c->format[x->format];
+    const double unknown = (double)NAN, copies = (double)x->layout.replicas;
+    const bool solved = x->point.saturation_per_s > 0;
+    const bool steady = solved && x->verdict != PLANNER_SATURATED;
+    *r = (struct plan_row){.model = c->model,
+                           .hardware = d->hw->key,
+                           .verdict = planner_verdict_name(x->verdict),
+                           .layout = plan_layout_words(a, &x->layout),
+                           .weights = f->weights ? f->weights : "stored",
+                           .kv = f->kv ? f->kv : "stored",
+                           .estimated = x->estimated ? "yes" : "no",
+                           .why = reason(a, c, x),
+                           .price_source = d->price.source,
+                           .price_date = d->price.date,
+                           .candidates = candidates ? (int64_t)candidates : TABLE_INT_UNKNOWN,
+                           .gpus = x->gpus,
+                           .tp = x->layout.tp,
+                           .pp = x->layout.pp,
+                           .attention_dp = x->layout.dp,
+                           .ep = x->layout.ep,
+                           .replicas = x->layout.replicas,
+                           .max_num_seqs = x->seqs ? x->seqs : TABLE_INT_UNKNOWN,
+                           .max_num_batched_tokens = x->step_tokens ? x->step_tokens : TABLE_INT_UNKNOWN,
+                           .usd_per_gpu_h = d->price.usd_per_h,
+                           .usd_per_h = d->price.usd_per_h * (double)x->gpus,
+                           .rate_per_s = q->traffic.rate_per_s,
+                           .saturation_per_s = solved ? x->point.saturation_per_s * copies : unknown};
+    r->usd_per_mtok_in = steady ? x->cost.usd_per_mtok_in : unknown;
+    r->usd_per_mtok_out = steady ? x->cost.usd_per_mtok_out : unknown;
+    r->usd_per_mtok = steady ? x->cost.usd_per_mtok : unknown;
+    r->ttft_s = steady && q->aim == PLANNER_SERVE ? x->point.ttft_s : unknown;
+    r->tpot_s = steady && q->aim == PLANNER_SERVE ? x->point.tpot_s : unknown;
+    r->ttft_mean_s = steady && q->aim == PLANNER_SERVE ? x->point.ttft_mean_s : unknown;
+    r->tpot_mean_s = steady ? x->point.tpot_mean_s : unknown;
+    r->batch = steady ? x->point.batch : unknown;
+    r->load_frac = solved ? q->traffic.rate_per_s / r->saturation_per_s : unknown;
+    r->busy_frac = steady ? x->point.busy_frac : unknown;
+    r->weight_bytes = x->weight_bytes > 0 ? x->weight_bytes : unknown;
+    r->reserve_bytes = x->reserve_bytes > 0 ? x->reserve_bytes : unknown;
+    r->pool_bytes = x->reserve_bytes > 0 ? x->pool_bytes : unknown;
+    r->sequence_bytes = x->sequence_bytes > 0 ? x->sequence_bytes : unknown;
+    r->watts = steady ? x->cost.watts : unknown;
+    r->joule_per_tok = steady ? x->cost.joule_per_tok : unknown;
+    r->makespan_s = q->aim == PLANNER_JOB && solved ? x->point.makespan_s : unknown;
+    r->tail_s = q->aim == PLANNER_JOB && solved ? x->point.tail_s : unknown;
+    return r->layout ? ERR_OK : err_nomem(e);
+}
+
+/* -- text -- */
+
+__attribute__((format(printf, 2, 3))) static void put_line(struct out *o, const char *fmt, ...)
+{
+    char line[1024]; /* not a unit */
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    out_str(o, "  ");
+    option_wrap(o, line, 2, 4);
+}
+
+const char *plan_money(char out[UNITS_TEXT_MAX], double usd)
+{
+    (void)snprintf(out, UNITS_TEXT_MAX, isnan(usd) ? "no known price" : usd < 100 ? "$%.2f" : "$%.0f", usd);
+    return out;
+}
+
+static void write_promises(struct out *o, const struct plan_case *c)
+{
+    const struct planner_request *q = &c->request;
+    char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], line[256] = "";
+    if (q->aim == PLANNER_JOB) {
+        put_line(o, "done within %s, whatever the latency of each", units_format_time(a, q->deadline_s));
+        return;
+    }
+    if (q->aim == PLANNER_DAILY) {
+        put_line(o, "%s tokens out a day, whatever the latency: %.4g requests/s",
+                 units_format_count(a, c->tokens_per_day), q->traffic.rate_per_s);
+        return;
+    }
+    if (!isnan(q->ttft.s))
+        (void)snprintf(line, sizeof line, "TTFT %s within %s%s", part(&q->ttft), units_format_time(a, q->ttft.s),
+                       isnan(q->tpot.s) ? "" : ", ");
+    if (!isnan(q->tpot.s)) {
+        const size_t at = strlen(line);
+        (void)snprintf(line + at, sizeof line - at, "TPOT %s within %s", part(&q->tpot),
+                       units_format_time(b, q->tpot.s));
+    }
+    put_line(o, "promised: %s", line);
+}
+
+static void write_times(struct out *o, const struct plan_case *c)
+{
+    const struct planner_request *q = &c->request;
+    bool listed = false, own = false;
+    for (size_t d = 0; d < q->devices_n; d++) {
+        if (c->device[d].price.own) own = true;
+        if (!c->device[d].price.own && !isnan(c->device[d].price.usd_per_h)) listed = true;
+        if (isnan(c->device[d].price.usd_per_h))
+            put_line(o, "note: no price of %s is known (--price FILE): its plans are ranked behind, by GPUs",
+                     c->device[d].hw->key);
+    }
+    if (q->fidelity == PLANNER_CALIBRATED)
+        put_line(
+            o,
+            "times calibrated, %s of their band; PP, attention-DP and copies over several nodes by the ratio of floors",
+            q->p90 ? "at P90" : "the median");
+    else
+        put_line(o, "times are floors (%s): not a promise, servers are 2-4x slower",
+                 q->fidelity == PLANNER_ROOFLINE ? "roofline" : "bound");
+    if (listed || own)
+        put_line(o, "prices: %s%s%s (configs/hardware; --price FILE)", own ? "your file" : "",
+                 own && listed ? ", else " : "", listed ? "list prices of one hour on demand" : "");
+}
+
+static void write_heading(struct out *o, const struct plan_case *c)
+{
+    const struct planner_request *q = &c->request;
+    const struct planner_traffic *t = &q->traffic;
+    char name[96], a[UNITS_TEXT_MAX], devices[256] = "";
+    out_printf(o, "%s", text_clean(name, sizeof name, c->model, strlen(c->model)));
+    if (q->aim == PLANNER_JOB)
+        out_printf(o, ": %s requests", units_format_digits(a, q->requests));
+    else
+        out_printf(o, ": %.4g requests/s", t->rate_per_s);
+    out_printf(o, ", %.0f tokens in, %.0f out%s\n", t->prompt_tokens, t->output_tokens,
+               t->prompts[0] < t->prompts[t->n - 1] || t->outputs[0] < t->outputs[t->n - 1] ? " on average" : "");
+    write_promises(o, c);
+    write_times(o, c);
+    for (size_t d = 0; d < q->devices_n; d++) {
+        const size_t at = strlen(devices);
+        (void)snprintf(devices + at, sizeof devices - at, "%s%s", d ? ", " : "", c->device[d].hw->key);
+    }
+    put_line(o, "%zu candidates on %s", c->result.candidates, devices);
+}
+
+/* What to do where the first promise breaks. */
+static const char *advice(const struct planner_headroom *h)
+{
+    if (strcmp(h->binds, "memory") == 0) return "more memory: more copies, a narrower cache, larger GPUs";
+    if (strcmp(h->binds, "batch cap") == 0) return "a larger --max-num-seqs, then more copies";
+    if (strcmp(h->binds, "link") == 0) return "fewer ranks a copy, or faster links";
+    if (strcmp(h->binds, "compute") == 0)
+        return "more flops: more copies, or narrower weights where the unit is faster";
+    return "more bandwidth: more copies, more ranks a copy, narrower weights";
+}
+
+static const char *breaks(enum planner_verdict v)
+{
+    return v == PLANNER_LATE_TPOT ? "TPOT" : v == PLANNER_LATE_TTFT ? "TTFT" : "saturation";
+}
+
+static void write_winner(struct arena *a, struct out *o, const struct plan_case *c)
+{
+    const struct planner_request *q = &c->request;
+    const struct planner_plan *x = &c->result.best[0];
+    const struct planner_device *d = &c->device[x->device];
+    const struct planner_format *f = &c->format[x->format];
+    const struct planner_point *p = &x->point;
+    const struct planner_headroom *h = &c->headroom;
+    char s[UNITS_TEXT_MAX], t[UNITS_TEXT_MAX], u[UNITS_TEXT_MAX];
+    const char *layout = plan_layout_words(a, &x->layout);
+    out_printf(o, "\n%lld x %s, %s: %s/h\n", (long long)x->gpus, d->hw->key, layout ? layout : "",
+               plan_money(s, x->cost.usd_per_h));
+    put_line(o, "weights %s, KV %s; %lld sequences and %lld tokens a step at most",
+             f->weights ? f->weights : "as stored", f->kv ? f->kv : "as stored", (long long)x->seqs,
+             (long long)x->step_tokens);
+    if (q->aim == PLANNER_SERVE)
+        put_line(o, "TTFT %s, TPOT %s; %.3g sequences in flight a copy; %.0f %% of the rate that saturates it",
+                 units_format_time(s, p->ttft_s), units_format_time(t, p->tpot_s), p->batch,
+                 100 * x->rate_per_s / p->saturation_per_s);
+    if (q->aim == PLANNER_JOB)
+        put_line(o, "done in %s, of it %s for the last answers; %s for all", units_format_time(s, p->makespan_s),
+                 units_format_time(t, p->tail_s), plan_money(u, x->cost.usd_per_h * p->makespan_s / 3600));
+    else
+        put_line(o,
+                 "per million tokens: %s in, %s out, split by time; %.3g J a token out (%s; assumed: full power in "
+                 "prefill, 0.6 of it in decode, 0.15 idle; GPUs alone)",
+                 plan_money(s, x->cost.usd_per_mtok_in), plan_money(t, x->cost.usd_per_mtok_out), x->cost.joule_per_tok,
+                 units_format(u, UNITS_WATTS, x->cost.watts));
+    put_line(o, "a GPU: %s weights, %s cache, %s left to the engine; %s a sequence, %.0f of a copy fit",
+             units_format_bytes(s, x->weight_bytes), units_format_bytes(t, x->pool_bytes),
+             units_format_bytes(u, x->reserve_bytes), units_format_bytes((char[UNITS_TEXT_MAX]){0}, x->sequence_bytes),
+             floor(x->pool_bytes / x->sequence_bytes) * (double)x->layout.dp);
+    if (q->aim != PLANNER_JOB) {
+        put_line(o, "breaks first: %s, from %.4g requests/s on (%.0f %% more than now); %s binds", breaks(h->breaks),
+                 h->rate_per_s, 100 * (h->rate_per_s / q->traffic.rate_per_s - 1), h->binds);
+        put_line(o, "to go further: %s", advice(h));
+    }
+    if (c->verified.n)
+        put_line(o, "simulated, %zu requests: TTFT %s, TPOT %s: keeps its promises", c->verified.n,
+                 units_format_time(s, c->verified.ttft_s), units_format_time(t, c->verified.tpot_s));
+    if (c->refuted)
+        put_line(o, "%lld cheaper plan%s kept every promise on paper and not when simulated", (long long)c->refuted,
+                 c->refuted == 1 ? "" : "s");
+    if (c->unverified) put_line(o, "not simulated: %s", c->unverified);
+    if (f->weights || f->kv)
+        put_line(o,
+                 "note: %s%s%s narrower than stored; what that costs in quality is not planned (ridge compare "
+                 "--preset quant)",
+                 f->weights ? "weights" : "", f->weights && f->kv ? " and " : "", f->kv ? "cache" : "");
+    if (x->estimated) put_line(o, "note: nobody measured such a layout; its times are estimates");
+}
+
+/* The nearest of each kind on each device. */
+static void write_reasons(struct arena *a, struct out *o, const struct plan_case *c)
+{
+    static const enum planner_verdict ORDER[] = {PLANNER_SHORT,     PLANNER_SLOW_TPOT, PLANNER_SLOW_TTFT,
+                                                 PLANNER_SATURATED, PLANNER_LATE_TPOT, PLANNER_LATE_TTFT,
+                                                 PLANNER_LATE_JOB,  PLANNER_ILLEGAL};
+    static const char *const WHAT[] = {"memory", "TPOT, a floor", "TTFT, a floor", "rate",
+                                       "TPOT",   "TTFT",          "deadline",      "illegal"};
+    out_str(o, "\nwhy others fail: how many, and the nearest of each\n");
+    for (size_t k = 0; k < sizeof ORDER / sizeof *ORDER; k++)
+        for (size_t d = 0; d < c->request.devices_n; d++) {
+            const struct planner_tally *t = &c->result.tally[d][ORDER[k]];
+            if (t->n == 0) continue;
+            const struct planner_plan *x = &t->nearest;
+            const struct planner_format *f = &c->format[x->format];
+            const char *why = reason(a, c, x), *layout = plan_layout_words(a, &x->layout);
+            char clean[320];
+            put_line(o, "%s, %s: %zu; %s%s%s%s%s: %s", WHAT[k], c->device[d].hw->key, t->n, layout ? layout : "",
+                     f->weights ? " weights " : "", f->weights ? f->weights : "", f->kv ? " KV " : "",
+                     f->kv ? f->kv : "", why ? text_clean(clean, sizeof clean, why, strlen(why)) : "");
+        }
+    for (size_t d = 0; d < c->request.devices_n; d++)
+        if (c->result.tally[d][PLANNER_DEARER].n)
+            put_line(o, "dearer than a plan that keeps every promise, %s: %zu", c->device[d].hw->key,
+                     c->result.tally[d][PLANNER_DEARER].n);
+}
+
+enum err_code plan_write(struct arena *a, const struct plan_case *c, enum table_format format, struct out *o,
+                         struct err *e)
+{
+    const struct planner_request *q = &c->request;
+    const bool text = format == TABLE_TEXT || format == TABLE_MD;
+    const char *keys = option_get(c->options, "columns");
+    size_t n = c->result.best_n, at = 0;
+    if (c->top > 0 && (size_t)c->top < n) n = (size_t)c->top;
+    struct plan_row *rows = arena_array(a, n + q->devices_n * PLANNER_VERDICTS + 1, sizeof *rows);
+    if (!rows) return err_nomem(e);
+    for (; at < n; at++) TRY(fill(a, c, &c->result.best[at], 0, &rows[at], e));
+    for (size_t d = 0; d < q->devices_n && !text; d++)
+        for (int k = PLANNER_DEARER; k < PLANNER_VERDICTS; k++)
+            if (c->result.tally[d][k].n) {
+                TRY(fill(a, c, &c->result.tally[d][k].nearest, c->result.tally[d][k].n, &rows[at], e));
+                at++;
+            }
+    struct table t = {.columns = COLUMNS,
+                      .n_columns = sizeof COLUMNS / sizeof COLUMNS[0],
+                      .rows = rows,
+                      .n_rows = at,
+                      .stride_bytes = sizeof *rows,
+                      .schema = "ridge.plan.1",
+                      .tool = commands_tool(),
+                      .scenario_json = option_scenario_json(a, c->options)};
+    if (q->aim == PLANNER_JOB && !keys && text) keys = "hardware,gpus,layout,weights,kv,usd_per_h,makespan_s,tail_s";
+    if (q->aim == PLANNER_DAILY && !keys && text)
+        keys = "hardware,gpus,layout,weights,kv,usd_per_h,usd_per_mtok_in,usd_per_mtok_out,batch,load_frac";
+    if (keys && table_select(a, &t, keys, &t, e) != ERR_OK) return commands_no_column(e);
+    if (format != TABLE_TEXT) return table_write(&t, format, o, e);
+    write_heading(o, c);
+    if (n > 0) {
+        write_winner(a, o, c);
+        out_str(o, "\nthe best of each device and precision\n");
+        TRY(table_write(&t, format, o, e));
+    }
+    write_reasons(a, o, c);
+    return ERR_OK;
+}

@@ -1,0 +1,372 @@
+/* plan_request -- the options of `ridge plan` as traffic, promises and a choice of devices and precisions. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calc/base/text.h"
+#include "calc/cli/plan.h"
+#include "calc/cli/scope.h"
+#include "calc/model/stored.h"
+#include "calc/model/whatif.h"
+
+enum { DRAWN = 4096, LENGTH_STEP = 256 };
+
+static const char DEVICES[] = "h100-sxm,h200-sxm,l40s";
+
+static enum err_code count(const struct option_values *v, const char *name, int64_t least, int64_t most, int64_t *out,
+                           struct err *e)
+{
+    if (!option_get(v, name)) return ERR_OK;
+    if (units_parse_count(option_get(v, name), least, most, out, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
+    return ERR_OK;
+}
+
+static enum err_code real(const struct option_values *v, const char *name, double low, double high, double *out,
+                          struct err *e)
+{
+    const char *text = option_get(v, name);
+    char *end, clean[64];
+    if (!text) return ERR_OK;
+    const double x = strtod(text, &end);
+    if (end == text || *end || !(x >= low && x <= high))
+        return err_set(e, ERR_USAGE, "--%s: wanted a number from %g to %g, not '%s'", name, low, high,
+                       text_clean(clean, sizeof clean, text, strlen(text)));
+    *out = x;
+    return ERR_OK;
+}
+
+/* "p95=1s" or "1s". */
+static enum err_code promise(const struct option_values *v, const char *name, struct planner_promise *out,
+                             struct err *e)
+{
+    static const struct {
+        const char *name;
+        double frac;
+    } PARTS[] = {{"p50=", .5}, {"p90=", .9}, {"p95=", .95}, {"p99=", .99}};
+    const char *text = option_get(v, name), *time = text;
+    *out = (struct planner_promise){(double)NAN, .95};
+    if (!text) return ERR_OK;
+    for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++)
+        if (strncmp(text, PARTS[i].name, strlen(PARTS[i].name)) == 0) {
+            out->frac = PARTS[i].frac;
+            time = text + strlen(PARTS[i].name);
+        }
+    if (time == text && strchr(text, '='))
+        return err_set(e, ERR_USAGE, "--%s: p50=, p90=, p95= or p99= and a time", name);
+    if (units_parse_time(time, &out->s, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
+    return out->s > 0 ? ERR_OK : err_set(e, ERR_USAGE, "--%s: a time above 0", name);
+}
+
+/* -- traffic -- */
+
+static enum err_code only_one(const struct option_values *v, struct err *e)
+{
+    static const char *const OF[] = {"rate", "tokens-per-day", "job"};
+    size_t n = 0;
+    for (size_t i = 0; i < 3; i++) n += option_given(v, OF[i]);
+    if (n > 1) return err_set(e, ERR_USAGE, "--rate, --tokens-per-day and --job are three questions: one of them");
+    if (n == 0 && !option_given(v, "trace"))
+        return err_set(e, ERR_USAGE,
+                       "plan: which traffic? --rate R, --trace FILE, --tokens-per-day N or --job requests=N; --layouts "
+                       "lists ways to share GPUs");
+    if (option_given(v, "deadline") != option_given(v, "job"))
+        return err_set(e, ERR_USAGE, "--job and --deadline belong together: so many requests by then");
+    const bool late = option_given(v, "ttft") || option_given(v, "tpot");
+    if (late && (option_given(v, "job") || option_given(v, "tokens-per-day")))
+        return err_set(e, ERR_USAGE, "--job and --tokens-per-day promise no latency: no --ttft or --tpot");
+    if (!late && !option_given(v, "job") && !option_given(v, "tokens-per-day"))
+        return err_set(e, ERR_USAGE,
+                       "plan: which latencies are promised? --ttft p95=1s, --tpot p95=40ms, or one of "
+                       "them");
+    return ERR_OK;
+}
+
+static enum err_code open_trace(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
+{
+    static const char *const MADE[] = {"prompt", "generate", "arrivals", "seed"};
+    for (size_t i = 0; i < sizeof MADE / sizeof *MADE; i++)
+        if (option_given(v, MADE[i]))
+            return err_set(e, ERR_USAGE, "--trace says when requests come and how long they are: no --%s", MADE[i]);
+    return workload_read(a, c->trace, &c->work, e);
+}
+
+static enum err_code open_made(struct arena *a, const struct option_values *v, struct plan_case *c, double rate,
+                               struct err *e)
+{
+    int64_t seed = 1;
+    struct workload_spec s = {.turns = 1, .samples = 1, .requests = DRAWN, .rate_per_s = rate};
+    c->arrivals = option_get(v, "arrivals");
+    c->prompt = option_get(v, "prompt");
+    c->generate = option_get(v, "generate");
+    TRY(count(v, "seed", 0, UINT32_MAX, &seed, e));
+    s.seed = (uint64_t)seed;
+    if (workload_arrival_parse(c->arrivals, &s, e) != ERR_OK) return err_prepend(e, "--arrivals: ");
+    if (workload_length_parse(a, c->prompt, &s.prompt, e) != ERR_OK) return err_prepend(e, "--prompt: ");
+    if (workload_length_parse(a, c->generate, &s.output, e) != ERR_OK) return err_prepend(e, "--generate: ");
+    return workload_make(a, &s, &c->work, e);
+}
+
+static enum err_code open_job(const struct option_values *v, struct planner_request *q, struct err *e)
+{
+    static const char REQUESTS[] = "requests=";
+    const char *text = option_get(v, "job");
+    char clean[64];
+    int64_t n;
+    if (strncmp(text, REQUESTS, sizeof REQUESTS - 1) != 0)
+        return err_set(e, ERR_USAGE, "--job is requests=N, not '%s'",
+                       text_clean(clean, sizeof clean, text, strlen(text)));
+    if (units_parse_count(text + sizeof REQUESTS - 1, 1, INT64_C(1) << 40, &n, e) != ERR_OK)
+        return err_prepend(e, "--job: ");
+    q->requests = (double)n;
+    if (units_parse_time(option_get(v, "deadline"), &q->deadline_s, e) != ERR_OK) return err_prepend(e, "--deadline: ");
+    return q->deadline_s > 0 ? ERR_OK : err_set(e, ERR_USAGE, "--deadline: a time above 0");
+}
+
+static enum err_code open_traffic(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
+{
+    struct planner_request *q = &c->request;
+    double rate = (double)NAN;
+    const double day_s = 86400;
+    c->trace = option_get(v, "trace");
+    c->tokens_per_day = (double)NAN;
+    TRY(only_one(v, e));
+    TRY(real(v, "rate", 1e-6, 1e6, &rate, e));                      /* not a unit */
+    TRY(real(v, "tokens-per-day", 1, 1e15, &c->tokens_per_day, e)); /* not a unit */
+    q->aim = option_given(v, "job") ? PLANNER_JOB : isnan(c->tokens_per_day) ? PLANNER_SERVE : PLANNER_DAILY;
+    TRY(c->trace ? open_trace(a, v, c, e) : open_made(a, v, c, isnan(rate) ? 1 : rate, e));
+    if (q->aim == PLANNER_JOB) {
+        TRY(open_job(v, q, e));
+        rate = q->requests / q->deadline_s;
+    }
+    TRY(planner_traffic_of(a, &c->work, q->aim == PLANNER_DAILY ? 1 : rate, &q->traffic, e));
+    if (q->aim == PLANNER_DAILY) q->traffic.rate_per_s = c->tokens_per_day / day_s / q->traffic.output_tokens;
+    return ERR_OK;
+}
+
+/* -- choice -- */
+
+/* A node holds what the link joins, eight where there is none; --nodes divides the GPUs there are. */
+static enum err_code open_device(struct arena *a, const struct plan_case *c, const struct layout_request *asked,
+                                 const char *text, int64_t most, struct planner_device *d, struct err *e)
+{
+    const double bus = 8; /* of an ordinary server */
+    struct hw *hw = arena_alloc(a, sizeof *hw);
+    struct layout_request of = *asked;
+    int64_t n = most;
+    if (!hw) return err_nomem(e);
+    TRY(scope_gpu(a, text, hw, &n, e));
+    if (!strchr(text, ':')) n = most;
+    if (asked->fabric_bytes_per_s > 0) hw->fabric_bytes_per_s = asked->fabric_bytes_per_s;
+    layout_options_latency(&of, hw);
+    const double domain = hw->link_domain > 1 ? hw->link_domain : bus;
+    *d = (struct planner_device){.hw = hw,
+                                 .price = price_of(c->prices, hw),
+                                 .most = n < most ? n : most,
+                                 .per_node = (int64_t)domain,
+                                 .latency = of.latency};
+    if (asked->nodes && d->most % asked->nodes != 0)
+        return err_set(e, ERR_USAGE, "%lld GPUs do not fill --nodes %lld", (long long)d->most, (long long)asked->nodes);
+    if (asked->nodes) d->per_node = d->most / asked->nodes;
+    if (d->per_node > d->most) d->per_node = d->most;
+    return ERR_OK;
+}
+
+static enum err_code open_devices(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
+{
+    const char **names;
+    size_t n;
+    int64_t most = 64;
+    struct layout_request asked;
+    TRY(layout_options_parse(v, &asked, e));
+    TRY(count(v, "max-gpus", 1, 4096, &most, e)); /* not a unit */
+    TRY(scope_list(a, option_get(v, "gpu") ? option_get(v, "gpu") : DEVICES, "gpu", &names, &n, e));
+    if (option_get(v, "price")) TRY(price_read(a, option_get(v, "price"), &c->prices, e));
+    c->device = arena_array(a, n, sizeof *c->device);
+    if (!c->device) return err_nomem(e);
+    for (size_t i = 0; i < n; i++) {
+        TRY(open_device(a, c, &asked, names[i], most, &c->device[i], e));
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(c->device[k].hw->key, c->device[i].hw->key) == 0)
+                return err_set(e, ERR_USAGE, "--gpu: %s twice", c->device[i].hw->key);
+    }
+    c->request.device = c->device;
+    c->request.devices_n = n;
+    c->request.like = asked.layout;
+    return ERR_OK;
+}
+
+/* The formats of a list: NULL is as stored. */
+static enum err_code formats(struct arena *a, const struct option_values *v, const char *name, bool wide,
+                             const char ***out, size_t *n, struct err *e)
+{
+    const char *text = option_get(v, name);
+    TRY(scope_list(a, text ? text : wide ? "stored,fp8" : "stored", name, out, n, e));
+    for (size_t i = 0; i < *n; i++)
+        if (strcmp((*out)[i], "stored") == 0) (*out)[i] = NULL;
+    return ERR_OK;
+}
+
+static enum err_code open_formats(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
+{
+    const struct model_setting *set;
+    const char **weights, **kv;
+    size_t set_n, weights_n, kv_n;
+    struct model first;
+    TRY(scope_settings(a, option_get(v, "set"), &set, &set_n, e));
+    TRY(scope_formats(a, v, e));
+    TRY(model_load(a, option_get(v, "model"), set, set_n, &first, e));
+    c->hub = model_hub_id(a, option_get(v, "model"));
+    if (!c->hub) c->hub = option_get(v, "model");
+    if (option_get(v, "what-if")) TRY(whatif_apply_all(a, &first, option_get(v, "what-if"), e));
+    if (first.diffusion) return err_set(e, ERR_USAGE, "%s: diffusion models are not planned", first.name);
+    if (first.bidirectional) return err_set(e, ERR_USAGE, "%s: it does not generate, so there is no TPOT", first.name);
+    c->model = first.name;
+    c->max_context_tokens = model_positions(&first) > 0 ? model_positions(&first) : first.max_context_tokens;
+    const bool wide = !first.weights_unknown && model_linear_format(&first)->bits == 16;
+    TRY(formats(a, v, "weights", wide, &weights, &weights_n, e));
+    TRY(formats(a, v, "kv", first.kv.bits == 16, &kv, &kv_n, e));
+    struct model *models = arena_array(a, weights_n * kv_n, sizeof *models);
+    c->format = arena_array(a, weights_n * kv_n, sizeof *c->format);
+    if (!models || !c->format) return err_nomem(e);
+    for (size_t i = 0; i < weights_n * kv_n; i++) {
+        struct planner_format *f = &c->format[i];
+        *f = (struct planner_format){.model = &models[i], .weights = weights[i / kv_n], .kv = kv[i % kv_n]};
+        /* each its own: formats are set in the kinds of layers too */
+        TRY(model_load(a, option_get(v, "model"), set, set_n, &models[i], e));
+        if (option_get(v, "what-if")) TRY(whatif_apply_all(a, &models[i], option_get(v, "what-if"), e));
+        if (f->weights && stored_set_all(&models[i], f->weights, e) != ERR_OK) return err_prepend(e, "--weights: ");
+        if (f->kv && stored_set_cache(&models[i], f->kv, e) != ERR_OK) return err_prepend(e, "--kv: ");
+        if (models[i].weights_unknown)
+            return err_set(e, ERR_INPUT, "%s: %s (--weights FORMAT)", models[i].name, models[i].weights_unknown);
+    }
+    c->request.format = c->format;
+    c->request.formats_n = weights_n * kv_n;
+    return ERR_OK;
+}
+
+static enum err_code range(struct arena *a, const struct option_values *v, const char *name, const int64_t **out,
+                           size_t *n, struct err *e)
+{
+    if (units_parse_range(a, option_get(v, name), 1, 1 << 20, out, n, e) != ERR_OK)
+        return err_prepend(e, "--%s: ", name);
+    return ERR_OK;
+}
+
+static enum err_code open_choice(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
+{
+    struct planner_request *q = &c->request;
+    const char *fidelity = option_get(v, "fidelity"), *band = option_get(v, "band");
+    q->fidelity = PLANNER_CALIBRATED;
+    if (fidelity && strcmp(fidelity, "roofline") == 0)
+        q->fidelity = PLANNER_ROOFLINE;
+    else if (fidelity && strcmp(fidelity, "bound") == 0)
+        q->fidelity = PLANNER_BOUND;
+    else if (fidelity && strcmp(fidelity, "calibrated") != 0)
+        return err_set(e, ERR_USAGE, "--fidelity is calibrated, roofline or bound, not '%.40s'", fidelity);
+    if (strcmp(band, "p50") != 0 && strcmp(band, "p90") != 0)
+        return err_set(e, ERR_USAGE, "--band is p50 or p90, not '%.40s'", band);
+    q->p90 = strcmp(band, "p90") == 0 && q->fidelity == PLANNER_CALIBRATED;
+    q->framework = option_get(v, "framework");
+    if (q->fidelity != PLANNER_CALIBRATED && (q->framework || option_given(v, "band")))
+        return err_set(e, ERR_USAGE, "--framework and --band are of calibrated times, not of floors");
+    TRY(range(a, v, "max-num-seqs", &q->seqs, &q->seqs_n, e));
+    TRY(range(a, v, "max-num-batched-tokens", &q->step_tokens, &q->step_tokens_n, e));
+    q->utilization_frac = (double)NAN;
+    TRY(real(v, "gpu-memory-utilization", .01, 1, &q->utilization_frac, e));
+    return ERR_OK;
+}
+
+/* -- emit -- */
+
+static const char *refuse(void *closure, const struct layout *l)
+{
+    const struct plan_case *c = closure;
+    const struct emit_plan p = {.layout = *l, .experts = layout_routed(c->format[0].model) != NULL};
+    return emit_refusal(c->emit, &p);
+}
+
+/* -- all -- */
+
+/* Put the first plan where it belongs. */
+static void settle(const struct plan_case *c, struct planner_result *r)
+{
+    for (size_t k = 1; k < r->best_n && planner_order(&c->request, &r->best[k], &r->best[k - 1]) < 0; k++) {
+        const struct planner_plan t = r->best[k];
+        r->best[k] = r->best[k - 1];
+        r->best[k - 1] = t;
+    }
+}
+
+static void drop_first(struct planner_result *r)
+{
+    r->best_n--;
+    memmove(r->best, r->best + 1, r->best_n * sizeof *r->best);
+}
+
+/* The winner through the scheduler. Where that says no it gets one copy more, and stands where that puts it; the next
+ * one is then asked, until the first has been kept. */
+static enum err_code verify(struct arena *a, struct plan_case *c, struct err *e)
+{
+    struct planner_result *r = &c->result;
+    while (r->best_n > 0) {
+        struct planner_plan *x = &r->best[0], more = *x;
+        const int64_t copy = x->gpus / x->layout.replicas;
+        c->unverified = planner_verifies(x);
+        c->verified = (struct planner_verified){0};
+        if (c->unverified) return ERR_OK;
+        TRY(planner_verify(a, &c->request, x, &c->work, &c->verified, e));
+        if (c->verified.keeps) return ERR_OK;
+        c->refuted++;
+        const int64_t most = c->request.like.replicas > 0 ? 0 : c->device[x->device].most;
+        do {
+            more.layout.replicas++;
+            if (copy * more.layout.replicas > most) break;
+            TRY(planner_at(a, &c->request, &more, x, e));
+        } while (x->verdict != PLANNER_MEETS);
+        if (copy * more.layout.replicas > most) {
+            drop_first(r);
+            continue;
+        }
+        settle(c, r);
+    }
+    return ERR_OK;
+}
+
+enum err_code plan_case_open(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
+{
+    *c = (struct plan_case){.options = v};
+    struct planner_request *q = &c->request;
+    if (!option_get(v, "model")) return err_set(e, ERR_USAGE, "plan: which model? -m NAME (ridge list models)");
+    c->has_emit = option_get(v, "emit") != NULL;
+    if (c->has_emit) TRY(emit_find(option_get(v, "emit"), &c->emit, e));
+    TRY(count(v, "top", 1, 1 << 20, &c->top, e));
+    TRY(open_traffic(a, v, c, e));
+    TRY(promise(v, "ttft", &q->ttft, e));
+    TRY(promise(v, "tpot", &q->tpot, e));
+    TRY(open_formats(a, v, c, e));
+    TRY(open_devices(a, v, c, e));
+    TRY(open_choice(a, v, c, e));
+    if (c->max_context_tokens > 0 && q->traffic.longest_tokens > c->max_context_tokens)
+        return err_set(e, ERR_USAGE,
+                       "%s takes %lld tokens, but the longest request has %lld, prompt and answer (lengths end with "
+                       "',max=N')",
+                       c->model, (long long)c->max_context_tokens, (long long)q->traffic.longest_tokens);
+    c->verify = option_get(v, "verify") || (c->trace && q->aim == PLANNER_SERVE);
+    if (c->verify && q->aim != PLANNER_SERVE)
+        return err_set(e, ERR_USAGE, "--verify simulates requests as they come: not a --job, not --tokens-per-day");
+    for (size_t i = 0; c->has_emit && i < q->formats_n; i++) {
+        const struct layout one = layout_whole(NULL);
+        const struct emit_plan p = {.layout = one, .kv = c->format[i].kv};
+        if (emit_refusal(c->emit, &p))
+            return err_set(e, ERR_USAGE, "--kv %s beside --emit: %s", c->format[i].kv, emit_refusal(c->emit, &p));
+    }
+    if (c->has_emit) {
+        q->refuse = refuse;
+        q->closure = c;
+    }
+    TRY(planner_search(a, q, &c->result, e));
+    if (c->result.best_n == 0) return ERR_OK;
+    if (c->verify) TRY(verify(a, c, e));
+    if (c->result.best_n == 0) return ERR_OK;
+    return q->aim == PLANNER_JOB ? ERR_OK : planner_headroom(a, q, &c->result.best[0], &c->headroom, e);
+}

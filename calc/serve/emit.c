@@ -1,0 +1,241 @@
+#include "calc/serve/emit.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "calc/base/text.h"
+
+static const char *const NAMES[EMIT_ENGINES] = {"vllm", "sglang", "trtllm"};
+
+const char *emit_name(enum emit_engine engine) { return NAMES[engine]; }
+
+enum err_code emit_find(const char *name, enum emit_engine *out, struct err *e)
+{
+    char clean[64];
+    for (int i = 0; i < EMIT_ENGINES; i++)
+        if (strcmp(name, NAMES[i]) == 0) {
+            *out = (enum emit_engine)i;
+            return ERR_OK;
+        }
+    return err_set(e, ERR_USAGE, "--emit is vllm, sglang or trtllm, not '%s'",
+                   text_clean(clean, sizeof clean, name, strlen(name)));
+}
+
+const char *emit_refusal(enum emit_engine engine, const struct emit_plan *p)
+{
+    const struct layout *l = &p->layout;
+    const int64_t group = layout_group(l);
+    if (p->kv && strcmp(p->kv, "fp8") != 0)
+        return "of narrower formats the three engines keep their cache in fp8 alone";
+    switch (engine) {
+    case EMIT_VLLM:
+        if (p->experts && l->ep > 1 && l->ep != group)
+            return "vLLM deals experts over all ranks of a copy or over none (--enable-expert-parallel)";
+        if (l->dp > 1 && l->pp > 1) return "vLLM has no attention groups beside stages";
+        return NULL;
+    case EMIT_SGLANG:
+        if (l->dp > 1 && l->pp > 1) return "SGLang has no attention groups beside stages";
+        return NULL;
+    case EMIT_TRTLLM:
+        if (l->dp > 1 && l->tp > 1)
+            return "TensorRT-LLM gives every rank an attention group of its own or none (enable_attention_dp)";
+        return NULL;
+    case EMIT_ENGINES: break;
+    }
+    return "no such engine";
+}
+
+/* -- text -- */
+
+enum { EMIT_BYTES = 4096, LINE_MOST = 78 };
+
+struct lines {
+    char text[EMIT_BYTES];
+    size_t used, column; /* of the line that is written */
+    bool cut;
+};
+
+static void put(struct lines *o, const char *text)
+{
+    const size_t n = strlen(text);
+    if (o->used + n + 1 > sizeof o->text) {
+        o->cut = true;
+        return;
+    }
+    memcpy(o->text + o->used, text, n + 1);
+    o->used += n;
+    o->column += n;
+    const char *last = strrchr(text, '\n');
+    if (last) o->column = strlen(last + 1);
+}
+
+/* A word of the command; the line goes on below when it is full. */
+__attribute__((format(printf, 2, 3))) static void word(struct lines *o, const char *fmt, ...)
+{
+    char text[1024]; /* not a unit */
+    va_list ap;
+    va_start(ap, fmt);
+    const int n = vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    o->cut = o->cut || n < 0 || (size_t)n >= sizeof text;
+    if (o->column > 0) put(o, o->column + strlen(text) + 3 > LINE_MOST ? " \\\n  " : " ");
+    put(o, text);
+}
+
+static void comment(struct lines *o, const char *text)
+{
+    put(o, "# ");
+    put(o, text);
+    put(o, "\n");
+}
+
+/* A path or id as one word of a shell. */
+static const char *quoted(struct arena *a, const char *s)
+{
+    static const char PLAIN[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-";
+    if (*s && *s != '-' && s[strspn(s, PLAIN)] == '\0') return s;
+    size_t n = 2;
+    for (const char *c = s; *c; c++) n += *c == '\'' ? 4 : 1;
+    char *out = arena_array(a, n + 1, 1);
+    if (!out) return NULL;
+    char *to = out;
+    *to++ = '\'';
+    for (const char *c = s; *c; c++) {
+        const char *piece = *c == '\'' ? "'\\''" : NULL;
+        if (piece)
+            for (; *piece; piece++) *to++ = *piece;
+        else
+            *to++ = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c; /* no line ends, no terminal codes */
+    }
+    *to++ = '\'';
+    *to = '\0';
+    return out;
+}
+
+/* -- what is said above each -- */
+
+static void say_copies(struct lines *o, const struct emit_plan *p)
+{
+    const struct layout *l = &p->layout;
+    char text[256];
+    const long long copy = (long long)(layout_group(l) * l->pp);
+    if (l->replicas > 1) {
+        (void)snprintf(text, sizeof text,
+                       "%lld copies of %lld GPU%s: run this once for each, on GPUs and a port of its",
+                       (long long)l->replicas, copy, copy == 1 ? "" : "s");
+        comment(o, text);
+        comment(o, "own (CUDA_VISIBLE_DEVICES, --port), behind a load balancer");
+    }
+}
+
+static void say_weights(struct lines *o, const struct emit_plan *p, bool on_load)
+{
+    char text[256];
+    if (!p->weights || (on_load && p->fp8_on_load)) return;
+    (void)snprintf(text, sizeof text, "the plan is for weights in %s: MODEL has to be a checkpoint stored so",
+                   p->weights);
+    comment(o, text);
+}
+
+static int64_t nodes_of(const struct layout *l)
+{
+    const int64_t copy = layout_group(l) * l->pp;
+    return l->per_node > 0 && copy > l->per_node ? (copy + l->per_node - 1) / l->per_node : 1;
+}
+
+/* -- the engines -- */
+
+static void put_vllm(struct lines *o, const struct emit_plan *p, const char *model)
+{
+    const struct layout *l = &p->layout;
+    say_copies(o, p);
+    say_weights(o, p, true);
+    if (nodes_of(l) > 1 && l->dp == 1) comment(o, "start a Ray cluster over the nodes first (ray start)");
+    if (nodes_of(l) > 1 && l->dp > 1)
+        comment(o, "on each node, with --data-parallel-size-local and --data-parallel-address");
+    word(o, "vllm serve %s", model);
+    word(o, "--tensor-parallel-size %lld", (long long)l->tp);
+    if (l->pp > 1) word(o, "--pipeline-parallel-size %lld", (long long)l->pp);
+    if (l->dp > 1) word(o, "--data-parallel-size %lld", (long long)l->dp);
+    if (p->experts && l->ep > 1) word(o, "--enable-expert-parallel");
+    word(o, "--max-model-len %lld", (long long)p->max_model_len);
+    /* of each data-parallel rank */
+    word(o, "--max-num-seqs %lld", (long long)((p->max_num_seqs + l->dp - 1) / l->dp));
+    word(o, "--max-num-batched-tokens %lld", (long long)p->step_tokens);
+    word(o, "--gpu-memory-utilization %.3g", p->utilization_frac);
+    if (p->weights && p->fp8_on_load) word(o, "--quantization fp8");
+    if (p->kv) word(o, "--kv-cache-dtype %s", p->kv);
+    if (nodes_of(l) > 1 && l->dp == 1) word(o, "--distributed-executor-backend ray");
+}
+
+static void put_sglang(struct lines *o, const struct emit_plan *p, const char *model)
+{
+    const struct layout *l = &p->layout;
+    say_copies(o, p);
+    say_weights(o, p, true);
+    if (nodes_of(l) > 1) comment(o, "on every node, with its own --node-rank");
+    word(o, "python -m sglang.launch_server");
+    word(o, "--model-path %s", model);
+    word(o, "--tp-size %lld", (long long)layout_group(l));
+    if (l->pp > 1) word(o, "--pp-size %lld", (long long)l->pp);
+    if (l->dp > 1) word(o, "--dp-size %lld --enable-dp-attention", (long long)l->dp);
+    if (p->experts && l->ep > 1) word(o, "--ep-size %lld", (long long)l->ep);
+    word(o, "--context-length %lld", (long long)p->max_model_len);
+    word(o, "--max-running-requests %lld", (long long)p->max_num_seqs);
+    word(o, "--chunked-prefill-size %lld", (long long)p->step_tokens);
+    word(o, "--mem-fraction-static %.3g", p->static_frac);
+    if (p->weights && p->fp8_on_load) word(o, "--quantization fp8");
+    if (p->kv) word(o, "--kv-cache-dtype %s", strcmp(p->kv, "fp8") == 0 ? "fp8_e4m3" : p->kv);
+    if (nodes_of(l) > 1) word(o, "--nnodes %lld --node-rank 0 --dist-init-addr HOST:PORT", (long long)nodes_of(l));
+}
+
+static void put_trtllm(struct lines *o, const struct emit_plan *p, const char *model)
+{
+    const struct layout *l = &p->layout;
+    const bool file = l->dp > 1 || p->kv;
+    say_copies(o, p);
+    say_weights(o, p, false);
+    if (nodes_of(l) > 1) comment(o, "over several nodes: under mpirun or srun, with trtllm-llmapi-launch before it");
+    if (file) {
+        put(o, "cat > trtllm.yaml <<'END'\n");
+        if (l->dp > 1) put(o, "enable_attention_dp: true\n");
+        if (p->kv) {
+            put(o, "kv_cache_config:\n  dtype: ");
+            put(o, p->kv);
+            put(o, "\n");
+        }
+        put(o, "END\n");
+    }
+    word(o, "trtllm-serve %s", model);
+    word(o, "--tp_size %lld", (long long)layout_group(l));
+    if (l->pp > 1) word(o, "--pp_size %lld", (long long)l->pp);
+    if (p->experts && l->ep > 1) word(o, "--ep_size %lld", (long long)l->ep);
+    word(o, "--max_seq_len %lld", (long long)p->max_model_len);
+    word(o, "--max_batch_size %lld", (long long)((p->max_num_seqs + l->dp - 1) / l->dp));
+    word(o, "--max_num_tokens %lld", (long long)p->step_tokens);
+    word(o, "--kv_cache_free_gpu_memory_fraction %.3g", p->free_frac);
+    word(o, "--enable_chunked_prefill");
+    if (file) word(o, "--config trtllm.yaml");
+}
+
+enum err_code emit_command(struct arena *a, enum emit_engine engine, const struct emit_plan *p, const char **out,
+                           struct err *e)
+{
+    const char *why = emit_refusal(engine, p);
+    if (why) return err_set(e, ERR_NO, "%s", why);
+    const char *model = quoted(a, p->model);
+    struct lines *o = arena_alloc(a, sizeof *o);
+    if (!model || !o) return err_nomem(e);
+    *o = (struct lines){0};
+    switch (engine) {
+    case EMIT_VLLM: put_vllm(o, p, model); break;
+    case EMIT_SGLANG: put_sglang(o, p, model); break;
+    case EMIT_TRTLLM:
+    case EMIT_ENGINES: put_trtllm(o, p, model); break;
+    }
+    put(o, "\n");
+    if (o->cut) return err_set(e, ERR_RANGE, "the command line is too long for a line of a shell");
+    *out = o->text;
+    return ERR_OK;
+}

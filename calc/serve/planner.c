@@ -1,0 +1,326 @@
+#include "calc/serve/planner.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calc/serve/planner_parts.h"
+
+/* -- one device and precision -- */
+
+/* A unit under limits, from as many copies as the bound asks for. */
+struct entry {
+    size_t unit;
+    struct planner_plan plan; /* memory known; of one copy */
+    int64_t copies_least, copies_most;
+    double cost_least; /* GPUs; of a job GPU seconds: no number of copies needs less */
+};
+
+struct search {
+    struct planner *p;
+    struct planner_result *out;
+    struct planner_unit *unit;
+    size_t units_n, units_room;
+    struct entry *entry;
+    size_t entries_n, entries_room;
+    struct planner_plan best; /* of the pair */
+    size_t best_unit;
+    bool found;
+};
+
+static void tally(struct search *s, size_t device, const struct planner_plan *plan, enum planner_verdict v, int64_t n)
+{
+    struct planner_tally *t = &s->out->tally[device][v];
+    if (n <= 0) return;
+    const bool nearer = t->n == 0 || plan->miss < t->nearest.miss || isnan(t->nearest.miss);
+    t->n += (size_t)n;
+    s->out->candidates += (size_t)n;
+    if (!nearer) return;
+    t->nearest = *plan;
+    t->nearest.verdict = v;
+}
+
+static enum err_code grow(struct arena *a, void **at, size_t n, size_t *room, size_t size, struct err *e)
+{
+    if (n < *room) return ERR_OK;
+    const size_t more = *room ? 2 * *room : 256; /* not a unit */
+    void *next = arena_array(a, more, size);
+    if (!next) return err_nomem(e);
+    if (n) memcpy(next, *at, n * size);
+    *at = next;
+    *room = more;
+    return ERR_OK;
+}
+
+/* Copies that there are GPUs for, or as many as are kept; 0 none. */
+static void copies_of(const struct planner_request *q, size_t device, int64_t gpus, int64_t *least, int64_t *most)
+{
+    *least = 1;
+    *most = q->device[device].most / gpus;
+    if (q->like.replicas <= 0) return;
+    *least = q->like.replicas;
+    *most = q->like.replicas <= *most ? q->like.replicas : 0;
+}
+
+/* Copies that the bound asks for. */
+static int64_t copies_for(const struct planner_request *q, double rate_most, int64_t most)
+{
+    if (q->aim == PLANNER_JOB) {
+        const double need = q->requests / (rate_most * q->deadline_s);
+        return need <= 1 ? 1 : need > (double)most ? most + 1 : (int64_t)ceil(need);
+    }
+    const double need = q->traffic.rate_per_s / rate_most;
+    return !(need > 1) ? 1 : need > (double)most ? most + 1 : (int64_t)ceil(need);
+}
+
+/* The limits of one unit that has memory for them. */
+static enum err_code add_entries(struct search *s, const struct planner_unit *u, struct err *e)
+{
+    const struct planner_request *q = s->p->q;
+    int64_t least, most;
+    double last_batch = -1, rate_most = 0;
+    copies_of(q, u->device, u->gpus, &least, &most);
+    for (size_t i = 0; i < q->seqs_n; i++)
+        for (size_t k = 0; k < q->step_tokens_n; k++) {
+            if (q->seqs[i] > q->step_tokens[k]) continue;
+            struct planner_plan plan = planner_blank(u);
+            plan.seqs = q->seqs[i];
+            plan.step_tokens = q->step_tokens[k];
+            TRY(planner_memory(s->p, u, plan.step_tokens, plan.seqs, &plan, e));
+            if (plan.verdict == PLANNER_SHORT) {
+                tally(s, u->device, &plan, PLANNER_SHORT, most - least + 1);
+                continue;
+            }
+            if (plan.batch_most != last_batch) rate_most = planner_rate_most(s->p, u, plan.batch_most);
+            last_batch = plan.batch_most;
+            int64_t from = q->exhaustive ? 1 : copies_for(q, rate_most, most);
+            if (from < least) from = least;
+            if (from > least) {
+                struct planner_plan low = plan;
+                planner_copies(q, &low, u, from - 1);
+                low.miss = q->aim == PLANNER_JOB ? q->requests / (rate_most * q->deadline_s) / (double)(from - 1)
+                                                 : low.rate_per_s / rate_most;
+                low.point.saturation_per_s = rate_most;
+                tally(s, u->device, &low, PLANNER_SATURATED, from - least);
+            }
+            if (from > most) continue;
+            TRY(grow(s->p->arena, (void **)&s->entry, s->entries_n, &s->entries_room, sizeof *s->entry, e));
+            s->entry[s->entries_n++] =
+                (struct entry){.unit = (size_t)(u - s->unit), .plan = plan, .copies_least = from, .copies_most = most};
+            s->entry[s->entries_n - 1].cost_least =
+                q->aim == PLANNER_JOB ? (double)u->gpus * q->requests / rate_most : (double)(u->gpus * from);
+        }
+    return ERR_OK;
+}
+
+/* Of a unit, what closed forms say of it whatever the limits. */
+static enum err_code screen(struct search *s, const struct planner_unit *u, struct err *e)
+{
+    const struct planner_request *q = s->p->q;
+    const int64_t settings = planner_settings(q);
+    int64_t least, most;
+    struct planner_plan plan = planner_blank(u);
+    copies_of(q, u->device, u->gpus, &least, &most);
+    if (most < least) return ERR_OK;
+    const int64_t all = settings * (most - least + 1);
+    if (u->why) {
+        tally(s, u->device, &plan, PLANNER_ILLEGAL, all);
+        return ERR_OK;
+    }
+    /* what the least limits do not fit fits under none */
+    int64_t step = q->step_tokens[0], seqs = q->seqs[0];
+    for (size_t i = 1; i < q->step_tokens_n; i++) step = q->step_tokens[i] < step ? q->step_tokens[i] : step;
+    for (size_t i = 1; i < q->seqs_n; i++) seqs = q->seqs[i] < seqs ? q->seqs[i] : seqs;
+    TRY(planner_memory(s->p, u, step, seqs, &plan, e));
+    if (plan.verdict == PLANNER_SHORT) {
+        plan.step_tokens = step;
+        plan.seqs = seqs;
+        tally(s, u->device, &plan, PLANNER_SHORT, all);
+        return ERR_OK;
+    }
+    plan = planner_blank(u);
+    const bool serves = q->aim == PLANNER_SERVE && !q->exhaustive;
+    if (serves && u->floor_tpot_s > q->tpot.s) {
+        plan.value_s = u->floor_tpot_s;
+        plan.miss = u->floor_tpot_s / q->tpot.s;
+        tally(s, u->device, &plan, PLANNER_SLOW_TPOT, all);
+        return ERR_OK;
+    }
+    if (serves && u->floor_ttft_s > q->ttft.s) {
+        plan.value_s = u->floor_ttft_s;
+        plan.miss = u->floor_ttft_s / q->ttft.s;
+        tally(s, u->device, &plan, PLANNER_SLOW_TTFT, all);
+        return ERR_OK;
+    }
+    return add_entries(s, u, e);
+}
+
+struct units {
+    struct search *s;
+    size_t device, format;
+    enum err_code code;
+    struct err *e;
+};
+
+static void keep_unit(void *closure, const struct layout *l)
+{
+    struct units *k = closure;
+    struct search *s = k->s;
+    if (k->code != ERR_OK) return;
+    k->code = grow(s->p->arena, (void **)&s->unit, s->units_n, &s->units_room, sizeof *s->unit, k->e);
+    if (k->code != ERR_OK) return;
+    struct planner_unit *u = &s->unit[s->units_n++];
+    struct err why = {0};
+    const struct layout one = layout_whole(l);
+    const struct planner_request *q = s->p->q;
+    const char *refused = q->refuse ? q->refuse(q->closure, &one) : NULL;
+    if (refused) (void)err_set(&why, ERR_USAGE, "%s", refused);
+    if (refused || layout_check(q->format[k->format].model, &one, &why) != ERR_OK) {
+        *u = (struct planner_unit){.device = k->device, .format = k->format, .layout = one};
+        u->gpus = layout_group(&one) * one.pp;
+        u->why = arena_strndup(s->p->arena, why.text, sizeof why.text);
+        k->code = u->why ? screen(s, u, k->e) : err_nomem(k->e);
+        return;
+    }
+    k->code = planner_unit_make(s->p, k->device, k->format, l, u, k->e);
+    if (k->code == ERR_OK) k->code = screen(s, u, k->e); /* while the step is placed so */
+}
+
+/* GPUs of a copy fill a part of a node, or whole nodes. */
+static enum err_code make_units(struct search *s, size_t device, size_t format, struct err *e)
+{
+    const struct planner_request *q = s->p->q;
+    const struct planner_device *d = &q->device[device];
+    struct units k = {.s = s, .device = device, .format = format, .e = e};
+    s->units_n = s->entries_n = 0;
+    for (int64_t g = 1; g <= d->most; g++) {
+        if (g > d->per_node && g % d->per_node != 0) continue;
+        struct layouts_request each = {.model = q->format[format].model,
+                                       .hw = d->hw,
+                                       .gpus = g,
+                                       .per_node = g < d->per_node && d->per_node % g != 0 ? g : d->per_node,
+                                       .like = q->like};
+        each.like.replicas = 1;
+        (void)layouts_each(&each, keep_unit, &k);
+        TRY(k.code);
+    }
+    return ERR_OK;
+}
+
+/* -- solving -- */
+
+static int by_cost(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    if (x->cost_least != y->cost_least) return x->cost_least < y->cost_least ? -1 : 1;
+    if (x->plan.batch_most != y->plan.batch_most) return x->plan.batch_most > y->plan.batch_most ? -1 : 1;
+    if (x->unit != y->unit) return x->unit < y->unit ? -1 : 1;
+    if (x->plan.seqs != y->plan.seqs) return x->plan.seqs < y->plan.seqs ? -1 : 1;
+    return x->plan.step_tokens < y->plan.step_tokens ? -1 : 1;
+}
+
+static enum err_code solve(struct search *s, const struct entry *x, int64_t copies, struct planner_plan *out,
+                           struct err *e)
+{
+    struct planner_unit *u = &s->unit[x->unit];
+    *out = x->plan;
+    planner_copies(s->p->q, out, u, copies);
+    s->out->solved++;
+    return planner_solve(s->p, u, out, e);
+}
+
+static void consider(struct search *s, const struct entry *x, const struct planner_plan *plan)
+{
+    if (s->found && planner_order(s->p->q, &s->best, plan) <= 0) return;
+    s->best = *plan;
+    s->best_unit = x->unit;
+    s->found = true;
+}
+
+/* The fewest copies that keep every promise: more never break one. Failing counts are the nearest one's verdict. */
+static enum err_code solve_entry(struct search *s, const struct entry *x, struct err *e)
+{
+    const struct planner_unit *u = &s->unit[x->unit];
+    struct planner_plan good, bad;
+    const int64_t low = x->copies_least;
+    int64_t high = x->copies_most;
+    const bool job = s->p->q->aim == PLANNER_JOB;
+    if (s->found && job && x->cost_least > (double)s->best.gpus * s->best.point.makespan_s) high = 0;
+    if (s->found && !job && s->best.gpus / u->gpus < high) high = s->best.gpus / u->gpus;
+    if (high < low) {
+        tally(s, u->device, &x->plan, PLANNER_DEARER, x->copies_most - low + 1);
+        return ERR_OK;
+    }
+    tally(s, u->device, &x->plan, PLANNER_DEARER, x->copies_most - high);
+    TRY(solve(s, x, high, &good, e));
+    if (good.verdict != PLANNER_MEETS) { /* then fewer do not either */
+        tally(s, u->device, &good, good.verdict, high - low + 1);
+        return ERR_OK;
+    }
+    int64_t fails = low - 1, meets = high;
+    while (meets - fails > 1) {
+        struct planner_plan mid;
+        const int64_t m = fails + (meets - fails) / 2;
+        TRY(solve(s, x, m, &mid, e));
+        if (mid.verdict == PLANNER_MEETS) {
+            good = mid;
+            meets = m;
+        } else {
+            bad = mid;
+            fails = m;
+        }
+    }
+    if (fails >= low) tally(s, u->device, &bad, bad.verdict, fails - low + 1);
+    tally(s, u->device, &good, PLANNER_MEETS, 1);
+    tally(s, u->device, &good, PLANNER_DEARER, high - meets);
+    consider(s, x, &good);
+    return ERR_OK;
+}
+
+/* Every number of copies by itself. */
+static enum err_code solve_all(struct search *s, const struct entry *x, struct err *e)
+{
+    for (int64_t n = x->copies_least; n <= x->copies_most; n++) {
+        struct planner_plan plan;
+        TRY(solve(s, x, n, &plan, e));
+        tally(s, s->unit[x->unit].device, &plan, plan.verdict, 1);
+        if (plan.verdict == PLANNER_MEETS) consider(s, x, &plan);
+    }
+    return ERR_OK;
+}
+
+static enum err_code search_pair(struct search *s, size_t device, size_t format, struct err *e)
+{
+    s->found = false;
+    TRY(make_units(s, device, format, e));
+    qsort(s->entry, s->entries_n, sizeof *s->entry, by_cost);
+    for (size_t i = 0; i < s->entries_n; i++)
+        TRY(s->p->q->exhaustive ? solve_all(s, &s->entry[i], e) : solve_entry(s, &s->entry[i], e));
+    if (!s->found) return ERR_OK;
+    planner_finish(s->p, &s->unit[s->best_unit], &s->best);
+    s->out->best[s->out->best_n++] = s->best;
+    return ERR_OK;
+}
+
+enum err_code planner_search(struct arena *a, const struct planner_request *q, struct planner_result *out,
+                             struct err *e)
+{
+    struct planner p;
+    struct search s = {.p = &p, .out = out};
+    TRY(planner_check(q, e));
+    *out = (struct planner_result){.best = arena_array(a, q->devices_n * q->formats_n, sizeof *out->best),
+                                   .tally = arena_array(a, q->devices_n, sizeof *out->tally)};
+    if (!out->best || !out->tally) return err_nomem(e);
+    memset(out->tally, 0, q->devices_n * sizeof *out->tally);
+    TRY(planner_open(a, q, &p, e));
+    for (size_t d = 0; d < q->devices_n; d++)
+        for (size_t f = 0; f < q->formats_n; f++) TRY(search_pair(&s, d, f, e));
+    /* insertion: a dozen at most */
+    for (size_t i = 1; i < out->best_n; i++)
+        for (size_t k = i; k > 0 && planner_order(q, &out->best[k], &out->best[k - 1]) < 0; k--) {
+            const struct planner_plan t = out->best[k];
+            out->best[k] = out->best[k - 1];
+            out->best[k - 1] = t;
+        }
+    return ERR_OK;
+}

@@ -1,0 +1,186 @@
+/* planner -- which GPUs, how many, laid out how, at which precision, batch and chunk, to serve traffic within promised
+ * latencies at the lowest cost; and why everything else fails.
+ *
+ * A candidate is a device, formats of weights and cache, a layout (TP, PP, attention-DP, EP, copies), the most tokens
+ * of a step and the most sequences of a copy. Every candidate gets a verdict with a number, most by closed forms that
+ * no engine can beat: memory      weights + what an engine reserves + one longest sequence, against the part of the
+ * device it may take TPOT, TTFT  one decode step alone, and one prompt alone, at the bound (calc/time/step.h), against
+ * the promise rate        copies * bound on the requests a second that one serves, against the traffic The rest is
+ * solved in the steady state (planner_point.h) in the order of cost, so that what would cost more than a plan that
+ * keeps every promise is not solved at all. Nothing is kept but counts, the nearest miss of each kind, and the best
+ * plan of each device and precision. Derivation: MODEL.md "Planner". */
+#ifndef RIDGE_SERVE_PLANNER_H
+#define RIDGE_SERVE_PLANNER_H
+
+#include "calc/fit/calibrated.h"
+#include "calc/serve/price.h"
+#include "calc/serve/steady.h"
+
+enum planner_fidelity { PLANNER_BOUND, PLANNER_ROOFLINE, PLANNER_CALIBRATED };
+
+/* What is asked of the plan: latencies at a rate; tokens a day, whatever the latency; a number of requests by a
+ * deadline. */
+enum planner_aim { PLANNER_SERVE, PLANNER_DAILY, PLANNER_JOB };
+
+/* ---- traffic ---- */
+
+/* Requests as the planner sees them: moments and order statistics of a workload. */
+struct planner_traffic {
+    double rate_per_s;                   /* of requests; > 0 */
+    double prompt_tokens, output_tokens; /* means */
+    double prompt_cv2;                   /* variance over mean squared */
+    double context_tokens;  /* that a decode step attends to, averaged over steps: E[out*(in + (out+1)/2)]/E[out] */
+    double residual_tokens; /* left of an answer at a random step: E[out*(out+1)]/(2*E[out]) */
+    double arrival_cv2;     /* of gaps; 1 Poisson */
+    int64_t longest_tokens; /* prompt and answer of the longest */
+    const double *prompts, *outputs; /* sorted, n of each */
+    size_t n;
+    struct steady_lengths lengths;
+};
+
+/* planner_traffic_of -- of the requests of a workload. rate NAN: that of its arrivals. Errors: ERR_USAGE it has no
+ * times and no rate was given; ERR_NOMEM. Cost: O(n log n). */
+enum err_code planner_traffic_of(struct arena *a, const struct workload *w, double rate_per_s,
+                                 struct planner_traffic *out, struct err *e);
+
+/* planner_quantile -- the smallest of n sorted values that at least p of them do not exceed. */
+double planner_quantile(const double *sorted, size_t n, double p);
+
+/* ---- question ---- */
+
+/* A promise: the value that a part `frac` of requests keep; NAN: none. */
+struct planner_promise {
+    double s, frac;
+};
+
+struct planner_device {
+    const struct hw *hw;
+    struct price price;
+    int64_t most;     /* GPUs of it to be had, >= 1 */
+    int64_t per_node; /* of them in a node, >= 1 */
+    struct timed_latency latency;
+};
+
+/* A precision: the model stored so. */
+struct planner_format {
+    const struct model *model;
+    const char *weights, *kv; /* names; NULL: as stored */
+};
+
+struct planner_request {
+    const struct planner_device *device;
+    size_t devices_n;
+    const struct planner_format *format;
+    size_t formats_n;
+    struct planner_traffic traffic;
+    enum planner_aim aim;
+    struct planner_promise ttft, tpot;
+    double requests, deadline_s; /* of a job */
+    struct layout like;          /* numbers that are not 0 are kept; dispatch and skew of all */
+    const int64_t *step_tokens;  /* most tokens of a step, each >= 1 */
+    size_t step_tokens_n;
+    const int64_t *seqs; /* most sequences of a copy, each >= 1, rising */
+    size_t seqs_n;
+    enum planner_fidelity fidelity;
+    bool p90;                /* calibrated: times are the P90 of the band, not its median */
+    const char *framework;   /* calibrated; NULL: of the device */
+    double utilization_frac; /* of the device's memory that an engine takes; NAN: the engine's default */
+    const char *(*refuse)(void *closure, const struct layout *l); /* why an engine does not run it; NULL: it does */
+    void *closure;
+    bool exhaustive; /* solve every candidate that is legal: what pruning must agree with */
+};
+
+/* ---- answer ---- */
+
+enum planner_verdict {
+    PLANNER_MEETS,
+    PLANNER_DEARER,    /* its cost alone is above that of a plan of the same device and precision that meets all */
+    PLANNER_LATE_TTFT, /* beyond the promise in the steady state */
+    PLANNER_LATE_TPOT,
+    PLANNER_LATE_JOB,  /* after the deadline */
+    PLANNER_SATURATED, /* more comes in than it serves: no steady state */
+    PLANNER_SLOW_TTFT, /* one prompt alone takes longer than the promise: no batch or copy changes that */
+    PLANNER_SLOW_TPOT, /* one decode step alone does */
+    PLANNER_SHORT,     /* of memory */
+    PLANNER_ILLEGAL,   /* does not divide, or no link is known */
+    PLANNER_VERDICTS
+};
+
+/* What one copy does in the steady state. NAN: none, or not asked. */
+struct planner_point {
+    double saturation_per_s; /* requests a second beyond which queues grow */
+    double batch;            /* sequences in flight, mean */
+    double step_s;           /* decode step at it, nothing prefilled beside */
+    double ttft_s, tpot_s;   /* at the parts promised (0.95 without) */
+    double ttft_mean_s, tpot_mean_s;
+    double busy_frac;                   /* of the time, in steps */
+    double prefill_frac, decode_frac;   /* of the time: the busy part, by what prompts and answers take alone */
+    double compute_s, memory_s, link_s; /* floors of a decode step by resource */
+    double makespan_s;                  /* of a job, on all copies */
+    double tail_s;                      /* of it, after the last request was taken up */
+};
+
+struct planner_plan {
+    size_t device, format; /* of the request */
+    struct layout layout;  /* whole */
+    int64_t gpus, step_tokens, seqs;
+    enum planner_verdict verdict;
+    const char *why; /* of an illegal one */
+    double miss;     /* of a failing one: bytes that are missing, or value over promise, or rate over saturation */
+    double floor_tpot_s, floor_ttft_s;         /* of a step, and of a prompt, alone: nothing is faster */
+    const char *floor_tpot_by, *floor_ttft_by; /* "memory bandwidth", "compute" or "link" */
+    double value_s;                            /* late or slow: the time that is over the promise */
+    double weight_bytes, reserve_bytes, pool_bytes, sequence_bytes; /* per GPU; of a sequence at the mean context */
+    double batch_most;                                              /* sequences of a copy that memory and seqs allow */
+    bool memory_binds;                                              /* memory, not seqs */
+    bool estimated;    /* calibrated, but the layout by the ratio of another one's floors */
+    double rate_per_s; /* of one copy */
+    struct planner_point point;
+    struct price_cost cost;
+};
+
+/* Of one device: how many candidates ended so, and the nearest miss. */
+struct planner_tally {
+    size_t n;
+    struct planner_plan nearest;
+};
+
+struct planner_result {
+    size_t candidates, solved; /* all; those that no closed form answered */
+    struct planner_plan *best; /* of each device and precision that has one, cheapest first */
+    size_t best_n;
+    struct planner_tally (*tally)[PLANNER_VERDICTS]; /* [devices_n] */
+    const char *note;                                /* of calibrated times, a sentence; NULL */
+};
+
+/* planner_search -- Errors: ERR_RANGE a number outside its domain; ERR_USAGE, ERR_INPUT a device without a peak rate or
+ * of a kind that nothing measured is of; ERR_NOMEM. Cost: some microseconds for each legal layout, some ten to a
+ * hundred for each solved candidate. */
+enum err_code planner_search(struct arena *a, const struct planner_request *q, struct planner_result *out,
+                             struct err *e);
+
+/* planner_order -- which of two plans is better: cheaper (a job: in all; fewer GPUs where a price is not known), fewer
+ * GPUs, more that it can take, shorter TPOT, fewer copies, smaller batch and step; < 0: a. A total order of different
+ * plans. */
+int planner_order(const struct planner_request *q, const struct planner_plan *a, const struct planner_plan *b);
+
+/* planner_verdict_name -- "meets", "dearer", "late-ttft", ... */
+const char *planner_verdict_name(enum planner_verdict v);
+
+/* How far the traffic of a plan may rise. */
+struct planner_headroom {
+    double rate_per_s;           /* of all copies, that still meets every promise */
+    enum planner_verdict breaks; /* what does not at the next one */
+    const char *binds;           /* "compute", "memory bandwidth", "link", "memory", "batch cap" */
+};
+
+/* planner_headroom -- bisection over solves. Errors: as planner_search. */
+enum err_code planner_headroom(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
+                               struct planner_headroom *out, struct err *e);
+
+/* planner_at -- one plan (device, format, layout, step_tokens, seqs) solved at the request's traffic: all of its
+ * numbers and its verdict. Errors: as planner_search. */
+enum err_code planner_at(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
+                         struct planner_plan *out, struct err *e);
+
+#endif

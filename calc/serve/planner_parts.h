@@ -1,0 +1,127 @@
+/* planner_parts -- what the files of the planner share. */
+#ifndef RIDGE_SERVE_PLANNER_PARTS_H
+#define RIDGE_SERVE_PLANNER_PARTS_H
+
+#include "calc/serve/layouts.h"
+#include "calc/serve/paged.h"
+#include "calc/serve/planner.h"
+#include "calc/serve/pool.h"
+
+/* The times of a layout of one copy that mixed steps know (planner_mixes). */
+struct planner_clock {
+    struct layout layout;
+    struct step *step;
+    struct mix_plan *plan;
+    struct mix mix;
+    struct calibrated *calibrated; /* NULL: floors */
+    struct planner_kept {
+        int64_t step_tokens;
+        struct steady_times *times;
+    } kept[16];
+    size_t kept_n;
+    double ratio[24]; /* of calibrated to floor at batch 2^i; 0 not asked for */
+};
+
+/* Of a device and a precision. */
+struct planner_pair {
+    struct step *bound, *floor; /* any layout; floor: of the request's fidelity, roofline where it is calibrated */
+    struct planner_clock *clock[16];
+    size_t clocks_n;
+};
+
+struct planner {
+    struct arena *arena;
+    const struct planner_request *q;
+    struct planner_pair *pair; /* [devices_n][formats_n] */
+    struct source *source;     /* [devices_n], n 0: not opened */
+    const struct pool_engine *engine;
+    const char *note;
+};
+
+enum err_code planner_open(struct arena *a, const struct planner_request *q, struct planner *out, struct err *e);
+struct planner_pair *planner_pair_of(struct planner *p, size_t device, size_t format);
+
+/* planner_mixes -- whether mixed steps and calibrated ones know the layout: the ranks of one stage in one node, one
+ * attention group. */
+bool planner_mixes(const struct layout *l);
+
+/* planner_clock_of -- of tp, ep and per_node of a layout; opened when first asked for. */
+enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, const struct layout *l,
+                               struct planner_clock **out, struct err *e);
+
+/* Floors of a layout that are asked for again and again. */
+struct planner_floors {
+    double decode_s[24]; /* of a step with 2^i sequences in each attention group, at the mean context */
+    size_t decode_n;
+    double prompt_s; /* of the mean prompt alone, in every group */
+    struct {
+        int64_t tokens;
+        double s;
+    } piece[16]; /* of so many tokens of a prompt */
+    size_t pieces_n;
+};
+
+/* A layout of one copy, whatever is in its steps. */
+struct planner_unit {
+    size_t device, format;
+    struct layout layout; /* whole, one copy */
+    int64_t gpus;
+    const char *why; /* illegal */
+    double weight_bytes;
+    double sequence_bytes, longest_bytes; /* on the fullest GPU: at the mean context, and of the longest request */
+    double floor_tpot_s, floor_ttft_s;
+    const char *floor_tpot_by, *floor_ttft_by;
+    struct planner_floors *floors; /* NULL: not asked for */
+};
+
+/* planner_unit_make -- memory and floors of a layout. Errors: ERR_NOMEM. */
+enum err_code planner_unit_make(struct planner *p, size_t device, size_t format, const struct layout *l,
+                                struct planner_unit *out, struct err *e);
+
+/* planner_check -- that there is something to choose from. planner_settings -- pairs of limits. planner_blank -- a plan
+ * of the unit with nothing known. planner_copies -- so many copies of it share the traffic. */
+enum err_code planner_check(const struct planner_request *q, struct err *e);
+int64_t planner_settings(const struct planner_request *q);
+struct planner_plan planner_blank(const struct planner_unit *u);
+void planner_copies(const struct planner_request *q, struct planner_plan *plan, const struct planner_unit *u,
+                    int64_t copies);
+
+/* planner_memory -- what an engine with these limits has for the cache, and the sequences of a copy that fit: fields of
+ * *out; SHORT with what is missing. Errors: ERR_RANGE. */
+enum err_code planner_memory(struct planner *p, const struct planner_unit *u, int64_t step_tokens, int64_t seqs,
+                             struct planner_plan *out, struct err *e);
+
+/* planner_rate_most -- no engine serves more requests a second with one copy that holds `batch` sequences: their flops
+ * at the peak, and the bytes of steps as full as they can be. */
+double planner_rate_most(struct planner *p, const struct planner_unit *u, double batch);
+
+/* planner_solve -- point and verdict of a plan whose memory is known, at plan->rate_per_s of a copy, but not what
+ * planner_finish adds. Errors: as planner_search. */
+enum err_code planner_solve(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e);
+
+/* planner_finish -- what a solved plan costs, and the demands of its steps: for plans that are shown. */
+void planner_finish(struct planner *p, const struct planner_unit *u, struct planner_plan *plan);
+
+/* planner_judge -- the verdict of a solved point. */
+void planner_judge(const struct planner_request *q, struct planner_plan *plan);
+
+/* planner_blocks -- of the cache of one copy: its pool, at the bytes that a token of a sequence of mean context has;
+ * the longest sequence at least. */
+int64_t planner_blocks(const struct planner *p, const struct planner_unit *u, const struct planner_plan *plan);
+
+/* planner_band -- P90 over the median of a whole step, of decode at `batch` and of a prompt, whichever is wider; 1
+ * where times are floors or medians are asked for. All times of a service that is slower by b are those at a rate that
+ * is b times higher, times b. */
+double planner_band(const struct planner *p, const struct planner_clock *c, double batch);
+
+/* planner_drain -- makespan of `requests` on what holds `held` of them: those that are served at the saturation rate
+ * before the queue is empty, and the answers that are then begun, the longest of which runs to its end beside ever
+ * fewer others, at steps from full_s down to alone_s. */
+void planner_drain(const struct planner_traffic *t, double requests, double held, double rate_most, double full_s,
+                   double alone_s, struct planner_point *out);
+
+/* planner_queue -- planner_solve for layouts that calc/time/mix.h does not know: steps of prompts and of sequences that
+ * decode as if apart. */
+enum err_code planner_queue(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e);
+
+#endif

@@ -1,0 +1,194 @@
+/* planner_solve -- a plan in the steady state, and what that is worth. */
+#include <math.h>
+
+#include "calc/serve/planner_parts.h"
+
+static double at(const struct steady_spread *s, double frac)
+{
+    return frac >= .99 ? s->p99 : frac >= .95 ? s->p95 : frac >= .9 ? s->p90 : s->p50;
+}
+
+double planner_band(const struct planner *p, const struct planner_clock *c, double batch)
+{
+    if (!c->calibrated || !p->q->p90) return 1;
+    const double B = fmax(1, floor(batch)), S = ceil(p->q->traffic.context_tokens),
+                 T = fmax(1, ceil(p->q->traffic.prompt_tokens)), one = 1, none = 0;
+    struct calibrated_time d, f;
+    calibrated_eval(c->calibrated, STEP_DECODE, 1, &B, &S, &S, NULL, &none, &d);
+    calibrated_eval(c->calibrated, STEP_PREFILL, 1, &one, &T, &T, NULL, &none, &f);
+    const double band = fmax(d.p90_s / d.s, f.p90_s / f.s);
+    return isfinite(band) ? fmax(1, band) : 1;
+}
+
+static enum err_code times_of(struct planner *p, struct planner_clock *c, int64_t step_tokens, struct steady_setup *s,
+                              struct err *e)
+{
+    for (size_t i = 0; i < c->kept_n; i++)
+        if (c->kept[i].step_tokens == step_tokens) {
+            s->times = c->kept[i].times;
+            return ERR_OK;
+        }
+    if (c->kept_n == sizeof c->kept / sizeof *c->kept) return ERR_OK;
+    TRY(steady_times_open(p->arena, s, &s->times, e));
+    c->kept[c->kept_n].step_tokens = step_tokens;
+    c->kept[c->kept_n++].times = s->times;
+    return ERR_OK;
+}
+
+int64_t planner_blocks(const struct planner *p, const struct planner_unit *u, const struct planner_plan *plan)
+{
+    const struct planner_traffic *t = &p->q->traffic;
+    const double block = (double)p->engine->block_tokens;
+    const double room = u->sequence_bytes > 0 ? plan->pool_bytes / u->sequence_bytes : (double)plan->seqs;
+    const double blocks = floor(room * (ceil(t->context_tokens) + block / 2) / block);
+    return (int64_t)fmin(fmax(blocks, ceil((double)t->longest_tokens / block) + 1), PAGED_BLOCKS_MAX);
+}
+
+/* Demands of a decode step, for what binds; and how busy time is shared, by the time of a prompt alone and of a
+ * request's part of decode steps. */
+static void demands(struct planner *p, const struct planner_unit *u, double batch, double busy_frac,
+                    struct planner_point *o)
+{
+    const struct planner_traffic *t = &p->q->traffic;
+    double v[STEP_VALUES_N];
+    o->compute_s = o->memory_s = o->link_s = o->prefill_frac = o->decode_frac = (double)NAN;
+    if (step_eval_layout(planner_pair_of(p, u->device, u->format)->floor, &u->layout, fmax(1, ceil(batch)),
+                         fmax(1, ceil(t->prompt_tokens)), ceil(t->context_tokens), 1, v, NULL) != ERR_OK)
+        return;
+    o->compute_s = v[STEP_decode_compute_s];
+    o->memory_s = v[STEP_decode_memory_s];
+    o->link_s = v[STEP_decode_link_s];
+    const double steps = fmax(0, t->output_tokens - 1), one = (double)u->layout.dp;
+    const double prompt_s = v[STEP_prefill_s] / one / (double)u->layout.pp;
+    const double answer_s = steps * v[STEP_decode_step_s] / fmax(1, ceil(batch));
+    o->prefill_frac = busy_frac * prompt_s / (prompt_s + answer_s);
+    o->decode_frac = busy_frac - o->prefill_frac;
+}
+
+/* Decode steps of B sequences at contexts S. */
+static enum err_code decode_steps(struct planner_clock *c, size_t n, const double *B, const double *S, double *out,
+                                  struct err *e)
+{
+    struct calibrated_time t[2];
+    double *of[STEP_VALUES_N] = {0};
+    if (n > sizeof t / sizeof *t) return err_set(e, ERR_RANGE, "too many steps at once");
+    of[STEP_decode_step_s] = out;
+    step_eval(c->step, n, B, S, S, NULL, of);
+    if (!c->calibrated) return ERR_OK;
+    calibrated_eval(c->calibrated, STEP_DECODE, n, B, S, S, NULL, out, t);
+    for (size_t i = 0; i < n; i++) out[i] = t[i].s;
+    return ERR_OK;
+}
+
+void planner_drain(const struct planner_traffic *t, double requests, double held, double rate_most, double full_s,
+                   double alone_s, struct planner_point *out)
+{
+    const double longest = planner_quantile(t->outputs, t->n, 1 - 1 / (held + 1));
+    const double begun = held * t->residual_tokens / t->output_tokens;
+    out->tail_s = longest * (full_s + alone_s) / 2;
+    out->makespan_s = fmax(0, requests - begun) / rate_most + out->tail_s;
+}
+
+static enum err_code plain(struct planner *p, const struct planner_unit *u, struct planner_plan *plan, struct err *e)
+{
+    const struct planner_request *q = p->q;
+    const struct planner_traffic *t = &q->traffic;
+    struct planner_point *o = &plan->point;
+    const double unknown = (double)NAN, copies = (double)plan->layout.replicas;
+    struct planner_clock *c;
+    struct steady_result r;
+    TRY(planner_clock_of(p, u->device, u->format, &u->layout, &c, e));
+    const double band = planner_band(p, c, plan->batch_most);
+    struct steady_setup s = {.plan = c->plan,
+                             .calibrated = c->calibrated,
+                             .policy = SIMULATE_CHUNKED,
+                             .budget_tokens = plan->step_tokens,
+                             .max_seqs = plan->seqs < plan->step_tokens ? plan->seqs : plan->step_tokens,
+                             .blocks = planner_blocks(p, u, plan),
+                             .block_tokens = p->engine->block_tokens,
+                             .replicas = 1,
+                             .lengths = &t->lengths,
+                             .load = STEADY_OPEN,
+                             .rate_per_s = plan->rate_per_s * band,
+                             .arrival_cv2 = t->arrival_cv2,
+                             .ttft_limit_s = unknown,
+                             .tpot_limit_s = unknown};
+    TRY(times_of(p, c, plan->step_tokens, &s, e));
+    TRY(steady_solve(p->arena, &s, &r, e));
+    *o = (struct planner_point){.saturation_per_s = r.saturation_rate_per_s / band,
+                                .batch = r.batch,
+                                .step_s = r.step_s * band,
+                                .ttft_s = at(&r.ttft_s, isnan(q->ttft.s) ? .95 : q->ttft.frac) * band,
+                                .tpot_s = at(&r.tpot_s, isnan(q->tpot.s) ? .95 : q->tpot.frac) * band,
+                                .ttft_mean_s = r.ttft_s.mean * band,
+                                .tpot_mean_s = r.tpot_s.mean * band,
+                                .makespan_s = unknown,
+                                .tail_s = unknown};
+    plan->memory_binds = r.by == STEADY_BLOCKS;
+    o->busy_frac = r.utilisation;
+    if (q->aim == PLANNER_JOB) {
+        const double each = ceil(q->requests / copies), held = fmin(plan->batch_most, each);
+        const double B[] = {fmax(1, floor(held)), 1}, S[] = {ceil(t->context_tokens), ceil(t->context_tokens)};
+        double step_s[2];
+        TRY(decode_steps(c, 2, B, S, step_s, e));
+        planner_drain(t, each, held, o->saturation_per_s, step_s[0] * band, step_s[1] * band, o);
+    }
+    return ERR_OK;
+}
+
+void planner_judge(const struct planner_request *q, struct planner_plan *plan)
+{
+    const struct planner_point *o = &plan->point;
+    plan->verdict = PLANNER_MEETS;
+    plan->miss = 0;
+    if (q->aim == PLANNER_JOB) {
+        if (o->makespan_s <= q->deadline_s) return;
+        plan->verdict = PLANNER_LATE_JOB;
+        plan->miss = o->makespan_s / q->deadline_s;
+        plan->value_s = o->makespan_s;
+        return;
+    }
+    if (!(plan->rate_per_s < o->saturation_per_s) || isnan(o->batch)) {
+        plan->verdict = PLANNER_SATURATED;
+        plan->miss = plan->rate_per_s / o->saturation_per_s;
+    } else if (q->aim == PLANNER_SERVE && !isnan(q->tpot.s) && !(o->tpot_s <= q->tpot.s)) {
+        plan->verdict = PLANNER_LATE_TPOT;
+        plan->miss = o->tpot_s / q->tpot.s;
+        plan->value_s = o->tpot_s;
+    } else if (q->aim == PLANNER_SERVE && !isnan(q->ttft.s) && !(o->ttft_s <= q->ttft.s)) {
+        plan->verdict = PLANNER_LATE_TTFT;
+        plan->miss = o->ttft_s / q->ttft.s;
+        plan->value_s = o->ttft_s;
+    }
+}
+
+enum err_code planner_solve(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e)
+{
+    const struct planner_request *q = p->q;
+    const double unknown = (double)NAN;
+    struct planner_point *o = &plan->point;
+    plan->estimated = q->fidelity == PLANNER_CALIBRATED && !planner_mixes(&u->layout);
+    TRY(planner_mixes(&u->layout) ? plain(p, u, plan, e) : planner_queue(p, u, plan, e));
+    o->compute_s = o->memory_s = o->link_s = o->prefill_frac = o->decode_frac = unknown;
+    plan->cost = (struct price_cost){
+        (double)plan->gpus * q->device[u->device].price.usd_per_h, unknown, unknown, unknown, unknown, unknown};
+    planner_judge(q, plan);
+    return ERR_OK;
+}
+
+void planner_finish(struct planner *p, const struct planner_unit *u, struct planner_plan *plan)
+{
+    const struct planner_request *q = p->q;
+    const struct planner_device *d = &q->device[u->device];
+    struct planner_point *o = &plan->point;
+    const double served = plan->rate_per_s * (double)plan->layout.replicas;
+    demands(p, u, isnan(o->batch) ? plan->batch_most : o->batch, isnan(o->busy_frac) ? 1 : o->busy_frac, o);
+    const struct price_use use = {.gpus = (double)plan->gpus,
+                                  .usd_per_h = d->price.usd_per_h,
+                                  .power_w = d->hw->power_w,
+                                  .prefill_frac = o->prefill_frac,
+                                  .decode_frac = o->decode_frac,
+                                  .in_tok_per_s = served * q->traffic.prompt_tokens,
+                                  .out_tok_per_s = served * q->traffic.output_tokens};
+    plan->cost = price_cost(&use);
+}

@@ -1,0 +1,297 @@
+/* steady_replica -- how many decode, and how many at most, on one replica; of steady_parts.h. */
+#include <math.h>
+
+#include "calc/serve/steady_parts.h"
+
+/* ---- saturation ---- */
+
+/* Prompts in their steps at a rate, on average. */
+static double prefilling(const struct steady_replica *r, const struct steady_flow *f)
+{
+    if (r->times->beside) return f->rate_per_s * f->steps * f->token_s / fmax(f->requests, 1);
+    return f->busy_frac * f->requests / fmax(f->steps, 1);
+}
+
+/* How many may decode beside those that are in prefill. */
+static void find_most(struct steady_replica *r, double in_prefill)
+{
+    const struct steady_setup *s = r->s;
+    const struct steady_lengths *l = s->lengths;
+    const double b = (double)s->block_tokens, half = .5 * (b - 1) / b;
+    const double blocks = (double)s->blocks * (1 - s->watermark_frac);
+    const double of_prompt = (l->prompt_tokens + l->cached_tokens) / b + half;
+    const double seqs = fmax((double)s->max_seqs - in_prefill, .01),
+                 cache = fmax((blocks - in_prefill * of_prompt) / (r->times->context_tokens / b + half), .01);
+    r->most = fmin(seqs, cache);
+    r->by = seqs <= cache ? STEADY_SEQS : STEADY_BLOCKS;
+}
+
+/* A token's time with what prompts that came before it add, over all of a request's. */
+static double token_of(const struct steady_replica *r, const struct steady_flow *f)
+{
+    const struct steady_lengths *l = r->s->lengths;
+    if (!f->stable) return (double)INFINITY;
+    const double token_s = fmax(f->token_s + f->extra_s * (1 - l->single_frac) / l->steps, f->decode_s);
+    return r->times->beside ? fmin(token_s, fmax(f->full_s, f->token_s)) : token_s;
+}
+
+/* The rate at which n decode: rate * steps * token_s(rate) = n. */
+static double rate_of(struct steady_replica *r, double n, struct steady_flow *f)
+{
+    const double steps = r->s->lengths->steps;
+    double low = 0, high = n / (steps * steady_times_step_s(r->times, n, 0));
+    double rate = fmin(n / (steps * steady_flow_replaced_s(r->times, n, n / steps)), high);
+    for (int k = 0; k < 12; k++) {
+        steady_flow_solve(r->times, rate * r->prompts_frac, r->arrival_cv2, n, f);
+        const double token_s = token_of(r, f), found = rate * steps * token_s;
+        if (fabs(found - n) < 4e-3 * n) return rate;
+        if (found > n)
+            high = rate;
+        else
+            low = rate;
+        const double next = isfinite(found) ? n / (steps * token_s) : 0; /* of the time of a token as it was */
+        rate = next > low && next < high ? .5 * (next + rate) : .5 * (low + high);
+        if (!(rate > low && rate < high)) rate = .5 * (low + high);
+    }
+    return rate;
+}
+
+/* Prompts alone, each with one token of output: as many as full steps take. */
+static double prompts_alone(struct steady_replica *r)
+{
+    struct steady_flow f;
+    double low = 0, high = 1 / steady_times_step_s(r->times, 0, r->s->lengths->prompt_tokens);
+    for (steady_flow_solve(r->times, high, 1, 0, &f); f.stable && f.busy_frac < 1;
+         steady_flow_solve(r->times, high, 1, 0, &f)) {
+        low = high;
+        high *= 2;
+    }
+    for (int k = 0; k < 20; k++) {
+        const double rate = .5 * (low + high);
+        steady_flow_solve(r->times, rate, 1, 0, &f);
+        if (f.stable && f.busy_frac < 1)
+            low = rate;
+        else
+            high = rate;
+    }
+    return low;
+}
+
+double steady_saturation_of(struct steady_replica *r)
+{
+    enum { ROUNDS = 3 };
+    const struct steady_lengths *l = r->s->lengths;
+    struct steady_flow f;
+    double rate = 0;
+    find_most(r, 0);
+    if (!(l->steps > 0)) {
+        r->by = STEADY_COMPUTE;
+        return r->most_per_s = prompts_alone(r);
+    }
+    if (!r->times->beside && r->prompts_frac > 0) {
+        const double n = fmax(r->most, 1);
+        return r->most_per_s = n / (l->steps * steady_flow_replaced_s(r->times, n, n / l->steps));
+    }
+    /* All steps full: n decode and budget - n tokens of prompts, in the ratio of what requests have of both. */
+    const double full =
+        r->times->beside ? r->times->budget_tokens * l->steps / (l->prompt_tokens + l->steps) : (double)INFINITY;
+    for (int k = 0; k < ROUNDS; k++) {
+        if (full <= r->most) {
+            r->by = STEADY_COMPUTE;
+            return r->most_per_s =
+                       full / (l->steps * steady_times_step_s(r->times, fmax(full, 1), r->times->budget_tokens - full));
+        }
+        const double before = rate;
+        rate = rate_of(r, fmax(r->most, 1), &f);
+        find_most(r, prefilling(r, &f));
+        if (fabs(rate - before) < 5e-3 * rate) break;
+    }
+    return r->most_per_s = rate;
+}
+
+/* ---- at a rate ---- */
+
+/* Of a decode step's time, what part a token of a request takes: the others are prompts'. At the grid's numbers of
+ * sequences that are powers of two, found once each. */
+struct tokens {
+    struct steady_replica *r;
+    double rate_per_s;
+    double part[24], mates[24];
+};
+
+static double part_at(struct tokens *k, int i)
+{
+    if (isnan(k->part[i])) {
+        struct steady_flow f;
+        steady_flow_solve(k->r->times, k->rate_per_s * k->r->prompts_frac, k->r->arrival_cv2, exp2(i), &f);
+        k->part[i] = f.decode_s / token_of(k->r, &f);
+        k->mates[i] = f.mates / 2;
+    }
+    return k->part[i];
+}
+
+static double token_at(struct tokens *k, double n)
+{
+    int e;
+    const double at = fmax(n, 1), part = 2 * frexp(at, &e) - 1, low = part_at(k, e - 1);
+    const double progress = part > 0 ? low + part * (part_at(k, e) - low) : low;
+    const double mates = part > 0 ? k->mates[e - 1] + part * (k->mates[e] - k->mates[e - 1]) : k->mates[e - 1];
+    return progress > 0 ? steady_times_step_s(k->r->times, at + mates, 0) / progress : (double)INFINITY;
+}
+
+/* How many would decode for ever where n do: those that come in the time a token takes, for all their tokens; but no
+ * more come than full steps let through. */
+static double come_at(struct tokens *k, double n)
+{
+    const struct steady_lengths *l = k->r->s->lengths;
+    const double come = k->rate_per_s * l->steps * token_at(k, n);
+    if (!k->r->times->beside || !(k->r->prompts_frac > 0)) return come;
+    return fmin(come, l->steps * fmax(k->r->times->budget_tokens - n, 0) / l->prompt_tokens);
+}
+
+static void start(struct tokens *k, struct steady_replica *r, double rate_per_s)
+{
+    *k = (struct tokens){.r = r, .rate_per_s = rate_per_s};
+    for (size_t i = 0; i < sizeof k->part / sizeof k->part[0]; i++) k->part[i] = (double)NAN;
+}
+
+struct counts {
+    double total, sum, square, wait, full, none;
+};
+
+static void count(struct counts *c, double n, double most, double weight)
+{
+    const double in = fmin(n, most);
+    c->total += weight;
+    c->sum += weight * in;
+    c->square += weight * in * in;
+    if (n < .5) c->none += weight;
+    if (n + 1 > most) { /* one that comes waits; all beyond have the same ratio */
+        c->full += weight;
+        c->wait += weight * fmax(n - most, 0);
+    }
+}
+
+/* p(n)/p(n-1) = rate steps token_s(n) / min(n, most): from a number near the mean down and up, until nothing is left.
+ */
+static void walk(struct tokens *k, double from, double most, struct counts *c)
+{
+    enum { FAR = 1 << 21 };
+    double w = 1;
+    *c = (struct counts){0};
+    for (double n = from; n >= 0 && w > 1e-9; n--) {
+        count(c, n, most, w);
+        if (n > 0) w *= n / (come_at(k, n));
+    }
+    w = 1;
+    const double last = k->rate_per_s / k->r->most_per_s; /* while others wait, places go from one to the next */
+    for (double n = from + 1; n < FAR; n++) {
+        const double ratio = n <= most ? fmin(come_at(k, n) / n, 4) : last;
+        w *= ratio;
+        if (!(w > 1e-9 * c->total) || !isfinite(w)) break;
+        if (n > most && ratio < 1) { /* the rest is geometric */
+            const double rest = w / (1 - ratio);
+            c->total += rest;
+            c->sum += rest * most;
+            c->square += rest * most * most;
+            c->full += rest;
+            c->wait += rest * (n - most + ratio / (1 - ratio));
+            break;
+        }
+        count(c, n, most, w);
+    }
+}
+
+/* The largest n below `most` at which still more come than go. */
+static double near_mean(struct tokens *k, double most)
+{
+    double low = 0, high = floor(most);
+    while (low + 1 < high) {
+        const double n = floor((low + high) / 2);
+        if (come_at(k, n) > n)
+            low = n;
+        else
+            high = n;
+    }
+    return low;
+}
+
+static void see_flows(struct steady_replica *r, double n)
+{
+    steady_flow_solve(r->times, r->rate_per_s * r->others_frac * r->prompts_frac, r->arrival_cv2, fmax(n, 1), &r->flow);
+    steady_flow_solve(r->times, r->rate_per_s * r->others_frac * r->prompts_frac, r->arrival_cv2, 0, &r->alone);
+}
+
+void steady_open_solve(struct steady_replica *r)
+{
+    const struct steady_lengths *l = r->s->lengths;
+    const double a = r->rate_per_s * l->steps;
+    struct tokens k;
+    struct counts c = {.total = 1, .none = 1};
+    start(&k, r, r->rate_per_s);
+    if (a > 0) walk(&k, near_mean(&k, r->most), r->most, &c);
+    r->decoding = c.sum / c.total;
+    r->square = c.square / c.total;
+    r->idle_frac = c.none / c.total;
+    r->token_s = a > 0 ? r->decoding / a : (double)NAN;
+    r->slope_s = a > 0 ? fmax(token_at(&k, r->decoding + 2) - token_at(&k, r->decoding + 1), 0) : 0;
+    const double cv2 = l->steps > 0 ? l->steps_square / (l->steps * l->steps) - 1 : 0;
+    r->wait_frac = c.full / c.total;
+    r->wait_s = c.wait / c.total / r->rate_per_s * (r->arrival_cv2 + cv2) / 2;
+    see_flows(r, r->decoding / (1 - fmin(r->idle_frac, .999)));
+}
+
+/* ---- closed ---- */
+
+/* A token's time of so many when all steps are full. */
+static double full_s(struct tokens *k, double n)
+{
+    struct steady_times *t = k->r->times;
+    return t->beside ? steady_times_step_s(t, n, fmax(t->budget_tokens - n, 1)) : (double)INFINITY;
+}
+
+static double ttft_mean(struct steady_replica *r)
+{
+    struct steady_histogram h;
+    steady_ttft(r, &h);
+    return h.sum / h.total;
+}
+
+void steady_closed_solve(struct steady_replica *r, double clients, double think_s)
+{
+    const double steps = r->s->lengths->steps;
+    const double most_per_s = r->most_per_s;
+    double low = 0, high = most_per_s;
+    r->others_frac = (clients - 1) / clients;
+    r->wait_s = r->wait_frac = 0;
+    for (int k = 0; k < 24; k++) {
+        r->rate_per_s = .5 * (low + high);
+        double n = fmin(r->decoding > 0 ? r->decoding : clients / 2, clients);
+        for (int i = 0; i < 8 && steps > 0; i++) { /* those that decode, itself always one of them */
+            struct tokens t;
+            start(&t, r, r->rate_per_s * r->others_frac);
+            const double others = 1 + n * r->others_frac;
+            r->token_s = fmin(token_at(&t, others), full_s(&t, others));
+            const double next = fmin(r->rate_per_s * steps * r->token_s, clients);
+            if (fabs(next - n) < 1e-3 * n) break;
+            n = .5 * (n + next);
+        }
+        r->decoding = n;
+        r->square = n * n;
+        r->idle_frac = fmax(1 - n, 0);
+        see_flows(r, n);
+        if (steps > 0) r->token_s = fmax(r->token_s, n / (r->rate_per_s * steps));
+        const double latency_s = ttft_mean(r) + (steps > 0 ? steps * r->token_s : 0) + think_s;
+        if (r->rate_per_s * latency_s > clients)
+            high = r->rate_per_s;
+        else
+            low = r->rate_per_s;
+        if (high - low < 1e-3 * high) break;
+    }
+    /* Where even the saturation rate is answered sooner than clients ask, the others wait for a place. */
+    const double own_s = ttft_mean(r) + (steps > 0 ? steps * r->token_s : 0) + think_s;
+    if (clients > 1.02 * r->rate_per_s * own_s && r->rate_per_s > .99 * most_per_s) {
+        r->wait_s = clients / r->rate_per_s - own_s;
+        r->wait_frac = 1;
+    }
+}

@@ -1,0 +1,168 @@
+/* Command lines of engines: each argument by its name, what engines do not run, text that a shell must not read. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "calc/serve/emit.h"
+
+static struct emit_plan plain(void)
+{
+    const struct layout l = {.tp = 4, .replicas = 3, .per_node = 8};
+    return (struct emit_plan){.model = "org/model-7B",
+                              .layout = layout_whole(&l),
+                              .max_num_seqs = 200,
+                              .step_tokens = 2048,
+                              .max_model_len = 3072,
+                              .utilization_frac = .9,
+                              .static_frac = .861,
+                              .free_frac = .878};
+}
+
+static const char *command(struct arena *a, enum emit_engine engine, const struct emit_plan *p)
+{
+    struct err e = {0};
+    const char *out = NULL;
+    if (emit_command(a, engine, p, &out, &e) != ERR_OK) fail_msg("%s", e.text);
+    return out;
+}
+
+static void has(const char *text, const char *piece)
+{
+    if (!strstr(text, piece)) fail_msg("no %s in:\n%s", piece, text);
+}
+static void lacks(const char *text, const char *piece)
+{
+    if (strstr(text, piece)) fail_msg("%s in:\n%s", piece, text);
+}
+
+static void test_plain(void **state)
+{
+    struct arena *a = arena_open();
+    const struct emit_plan p = plain();
+    assert_string_equal(command(a, EMIT_VLLM, &p),
+                        "# 3 copies of 4 GPUs: run this once for each, on GPUs and a port of its\n"
+                        "# own (CUDA_VISIBLE_DEVICES, --port), behind a load balancer\n"
+                        "vllm serve org/model-7B --tensor-parallel-size 4 --max-model-len 3072 \\\n"
+                        "  --max-num-seqs 200 --max-num-batched-tokens 2048 \\\n"
+                        "  --gpu-memory-utilization 0.9\n");
+    const char *s = command(a, EMIT_SGLANG, &p), *t = command(a, EMIT_TRTLLM, &p);
+    has(s, "python -m sglang.launch_server --model-path org/model-7B --tp-size 4");
+    has(s, "--context-length 3072");
+    has(s, "--max-running-requests 200");
+    has(s, "--chunked-prefill-size 2048");
+    has(s, "--mem-fraction-static 0.861");
+    has(t, "trtllm-serve org/model-7B --tp_size 4");
+    has(t, "--max_seq_len 3072");
+    has(t, "--max_batch_size 200");
+    has(t, "--max_num_tokens 2048");
+    has(t, "--kv_cache_free_gpu_memory_fraction 0.878");
+    lacks(t, "trtllm.yaml");
+    arena_close(a);
+    (void)state;
+}
+
+static void test_formats(void **state)
+{
+    struct arena *a = arena_open();
+    struct emit_plan p = plain();
+    p.weights = p.kv = "fp8";
+    p.fp8_on_load = true;
+    has(command(a, EMIT_VLLM, &p), "--quantization fp8");
+    has(command(a, EMIT_VLLM, &p), "--kv-cache-dtype fp8");
+    has(command(a, EMIT_SGLANG, &p), "--kv-cache-dtype fp8_e4m3");
+    has(command(a, EMIT_TRTLLM, &p), "kv_cache_config:\n  dtype: fp8\n");
+    has(command(a, EMIT_TRTLLM, &p), "has to be a checkpoint stored so"); /* it converts nothing as it loads */
+    p.weights = "int4-g128";
+    p.fp8_on_load = false;
+    has(command(a, EMIT_VLLM, &p), "weights in int4-g128: MODEL has to be a checkpoint stored so");
+    lacks(command(a, EMIT_VLLM, &p), "--quantization");
+    p.kv = "int4-g64";
+    for (int i = 0; i < EMIT_ENGINES; i++) has(emit_refusal((enum emit_engine)i, &p), "cache");
+    arena_close(a);
+    (void)state;
+}
+
+static void test_layouts(void **state)
+{
+    struct arena *a = arena_open();
+    struct err e = {0};
+    const char *none = NULL;
+    struct emit_plan p = plain();
+    const struct layout wide = {.tp = 2, .dp = 4, .ep = 8, .per_node = 8};
+    p.layout = layout_whole(&wide);
+    p.experts = true;
+    const char *v = command(a, EMIT_VLLM, &p), *s = command(a, EMIT_SGLANG, &p);
+    has(v, "--tensor-parallel-size 2");
+    has(v, "--data-parallel-size 4");
+    has(v, "--enable-expert-parallel");
+    has(v, "--max-num-seqs 50"); /* of each attention group */
+    has(s, "--tp-size 8");
+    has(s, "--dp-size 4 --enable-dp-attention");
+    has(s, "--ep-size 8");
+    has(s, "--max-running-requests 200");
+    assert_int_equal(emit_command(a, EMIT_TRTLLM, &p, &none, &e), ERR_NO); /* groups of two ranks */
+    p.layout.ep = 4;
+    assert_non_null(emit_refusal(EMIT_VLLM, &p)); /* experts over half of the ranks */
+    assert_null(emit_refusal(EMIT_SGLANG, &p));
+    const struct layout ranks = {.tp = 1, .dp = 8, .ep = 8, .per_node = 8};
+    p.layout = layout_whole(&ranks);
+    has(command(a, EMIT_TRTLLM, &p), "enable_attention_dp: true");
+    has(command(a, EMIT_TRTLLM, &p), "--tp_size 8");
+    has(command(a, EMIT_TRTLLM, &p), "--ep_size 8");
+    has(command(a, EMIT_TRTLLM, &p), "--config trtllm.yaml");
+    const struct layout far = {.tp = 8, .pp = 2, .per_node = 8};
+    p.layout = layout_whole(&far);
+    p.experts = false;
+    has(command(a, EMIT_VLLM, &p), "--pipeline-parallel-size 2");
+    has(command(a, EMIT_VLLM, &p), "--distributed-executor-backend ray");
+    has(command(a, EMIT_SGLANG, &p), "--nnodes 2 --node-rank 0 --dist-init-addr HOST:PORT");
+    has(command(a, EMIT_TRTLLM, &p), "--pp_size 2");
+    arena_close(a);
+    (void)state;
+}
+
+static void test_quoting(void **state)
+{
+    struct arena *a = arena_open();
+    struct emit_plan p = plain();
+    p.model = "it's $(rm) `x`\n; \033[2J";
+    for (int i = 0; i < EMIT_ENGINES; i++) has(command(a, (enum emit_engine)i, &p), " 'it'\\''s $(rm) `x`?; ?[2J' ");
+    p.model = "-f";
+    has(command(a, EMIT_VLLM, &p), "vllm serve '-f' ");
+    enum emit_engine engine;
+    struct err e = {0};
+    assert_int_equal(emit_find("sglang", &engine, &e), ERR_OK);
+    assert_int_equal(engine, EMIT_SGLANG);
+    assert_int_equal(emit_find("tgi", &engine, &e), ERR_USAGE);
+    arena_close(a);
+    (void)state;
+}
+
+/* No line is wider than a terminal, whatever is on it. */
+static void test_width(void **state)
+{
+    struct arena *a = arena_open();
+    struct emit_plan p = plain();
+    p.kv = p.weights = "fp8";
+    p.fp8_on_load = true;
+    for (int i = 0; i < EMIT_ENGINES; i++)
+        for (const char *at = command(a, (enum emit_engine)i, &p); *at;) {
+            const char *end = strchr(at, '\n');
+            assert_true(end && end - at <= 80);
+            at = end + 1;
+        }
+    arena_close(a);
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain), cmocka_unit_test(test_formats),
+                                       cmocka_unit_test(test_layouts), cmocka_unit_test(test_quoting),
+                                       cmocka_unit_test(test_width)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

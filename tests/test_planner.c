@@ -1,0 +1,361 @@
+/* The planner: the pruned search against every candidate solved, floors against steps, queues by hand. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "calc/model/stored.h"
+#include "calc/serve/planner_parts.h"
+#include "calc/serve/planner_verify.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static void must(enum err_code code, const struct err *e)
+{
+    if (code != ERR_OK) fail_msg("%s", e->text);
+}
+
+/* A question with everything that it needs. */
+struct asked {
+    struct arena *a;
+    struct hw hw[3];
+    struct planner_device device[3];
+    struct model model[4];
+    struct planner_format format[4];
+    struct workload work;
+    struct planner_request q;
+};
+
+static const int64_t STEPS[] = {512, 4096}, SEQS[] = {24, 200};
+
+static struct asked *ask(struct arena *a, const char *model, const char *const *gpus, size_t gpus_n, int64_t most,
+                         double rate, const char *prompt, const char *output)
+{
+    struct err e = {0};
+    struct asked *k = arena_alloc(a, sizeof *k);
+    struct workload_spec s = {.turns = 1, .samples = 1, .requests = 700, .rate_per_s = rate, .seed = 7};
+    assert_non_null(k);
+    k->a = a;
+    for (size_t i = 0; i < gpus_n; i++) {
+        must(hw_load(a, gpus[i], &k->hw[i], &e), &e);
+        const int64_t node = k->hw[i].link_domain > 1 ? (int64_t)k->hw[i].link_domain : 8;
+        k->device[i] = (struct planner_device){.hw = &k->hw[i],
+                                               .price = price_of(NULL, &k->hw[i]),
+                                               .most = most,
+                                               .per_node = node < most ? node : most,
+                                               .latency = {.link_s = 7e-7, .fabric_s = 9e-6}};
+    }
+    for (size_t i = 0; i < 2; i++) {
+        must(model_load(a, model, NULL, 0, &k->model[i], &e), &e);
+        k->format[i] = (struct planner_format){.model = &k->model[i]};
+        if (i == 0) continue;
+        must(stored_set_all(&k->model[i], "fp8", &e), &e);
+        k->format[i].weights = "fp8";
+    }
+    must(workload_length_parse(a, prompt, &s.prompt, &e), &e);
+    must(workload_length_parse(a, output, &s.output, &e), &e);
+    must(workload_make(a, &s, &k->work, &e), &e);
+    k->q = (struct planner_request){.device = k->device,
+                                    .devices_n = gpus_n,
+                                    .format = k->format,
+                                    .formats_n = 2,
+                                    .aim = PLANNER_SERVE,
+                                    .ttft = {1.3, .95},
+                                    .tpot = {.047, .95},
+                                    .step_tokens = STEPS,
+                                    .step_tokens_n = COUNT(STEPS),
+                                    .seqs = SEQS,
+                                    .seqs_n = COUNT(SEQS),
+                                    .fidelity = PLANNER_ROOFLINE,
+                                    .utilization_frac = (double)NAN};
+    must(planner_traffic_of(a, &k->work, rate, &k->q.traffic, &e), &e);
+    return k;
+}
+
+static void same_plan(const struct planner_plan *x, const struct planner_plan *y, const char *what)
+{
+    if (x->device != y->device || x->format != y->format || x->gpus != y->gpus || x->layout.tp != y->layout.tp ||
+        x->layout.pp != y->layout.pp || x->layout.dp != y->layout.dp || x->layout.ep != y->layout.ep ||
+        x->layout.replicas != y->layout.replicas || x->seqs != y->seqs || x->step_tokens != y->step_tokens)
+        fail_msg("%s: %lld GPUs TP%lld PP%lld x%lld seqs %lld step %lld, but %lld GPUs TP%lld PP%lld x%lld seqs %lld "
+                 "step %lld",
+                 what, (long long)x->gpus, (long long)x->layout.tp, (long long)x->layout.pp,
+                 (long long)x->layout.replicas, (long long)x->seqs, (long long)x->step_tokens, (long long)y->gpus,
+                 (long long)y->layout.tp, (long long)y->layout.pp, (long long)y->layout.replicas, (long long)y->seqs,
+                 (long long)y->step_tokens);
+    assert_true(fabs(x->point.tpot_s / y->point.tpot_s - 1) < 1e-9 || isnan(x->point.tpot_s));
+    assert_true(fabs(x->point.saturation_per_s / y->point.saturation_per_s - 1) < 1e-9);
+}
+
+/* What pruning leaves out cannot win: the best of every device and precision is that of all candidates solved. */
+static void test_prune(void **state)
+{
+    static const struct {
+        const char *model, *gpu[2];
+        int64_t most;
+        double rate;
+        const char *prompt, *output;
+        enum planner_aim aim;
+        enum planner_fidelity fidelity;
+        double ttft_s, tpot_s;
+    } CASES[] = {
+        {"llama-3.1-8b", {"h100-sxm", "l40s"}, 5, 31, "900", "150", PLANNER_SERVE, PLANNER_ROOFLINE, .6, .013},
+        {"llama-3.1-8b",
+         {"a100-80g", "l4"},
+         4,
+         3,
+         "lognormal:700,1,max=9000",
+         "uniform:20..400",
+         PLANNER_SERVE,
+         PLANNER_BOUND,
+         1.1,
+         .05},
+        {"llama-3.1-8b", {"h100-sxm", "h200-sxm"}, 3, 7, "1100", "230", PLANNER_SERVE, PLANNER_CALIBRATED, .9, .021},
+        {"mixtral-8x7b", {"h100-sxm", "h200-sxm"}, 4, 11, "600", "170", PLANNER_SERVE, PLANNER_ROOFLINE, .9, .03},
+        {"llama-3.1-8b", {"h100-sxm", "l40s"}, 6, 140, "500", "exponential:90", PLANNER_DAILY, PLANNER_ROOFLINE, 0, 0},
+        {"llama-3.1-8b", {"h100-sxm", "l40s"}, 4, 40, "500", "exponential:190", PLANNER_JOB, PLANNER_ROOFLINE, 0, 0},
+    };
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        struct arena *a = arena_open();
+        struct err e = {0};
+        struct planner_result pruned, all;
+        struct asked *k =
+            ask(a, CASES[i].model, CASES[i].gpu, 2, CASES[i].most, CASES[i].rate, CASES[i].prompt, CASES[i].output);
+        k->q.aim = CASES[i].aim;
+        k->q.fidelity = CASES[i].fidelity;
+        k->q.p90 = CASES[i].fidelity == PLANNER_CALIBRATED;
+        k->q.ttft.s = CASES[i].ttft_s > 0 ? CASES[i].ttft_s : (double)NAN;
+        k->q.tpot.s = CASES[i].tpot_s > 0 ? CASES[i].tpot_s : (double)NAN;
+        k->q.deadline_s = 3700;
+        k->q.requests = CASES[i].rate * k->q.deadline_s;
+        must(planner_search(a, &k->q, &pruned, &e), &e);
+        k->q.exhaustive = true;
+        must(planner_search(a, &k->q, &all, &e), &e);
+        assert_true(pruned.best_n > 0);
+        assert_int_equal(pruned.best_n, all.best_n);
+        assert_int_equal(pruned.candidates, all.candidates);
+        assert_true(pruned.solved < all.solved);
+        for (size_t b = 0; b < all.best_n; b++) same_plan(&pruned.best[b], &all.best[b], CASES[i].model);
+        for (size_t b = 1; b < all.best_n; b++) assert_true(planner_order(&k->q, &all.best[b - 1], &all.best[b]) < 0);
+        arena_close(a);
+    }
+    (void)state;
+}
+
+/* Floors are those of steps, memory that of the engine's rule: 0.9 of what a process can use, less weights, less the
+ * reserve of the larger of sampler and MLP. */
+static void test_unit(void **state)
+{
+    static const char *const GPU[] = {"h100-sxm"};
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct asked *k = ask(a, "llama-3.1-8b", GPU, 1, 8, 5, "777", "131");
+    struct planner p;
+    struct planner_unit u;
+    struct planner_plan plan = {0};
+    struct step *s;
+    double v[STEP_VALUES_N], *out[STEP_VALUES_N] = {0};
+    for (size_t i = 0; i < STEP_VALUES_N; i++) out[i] = &v[i];
+    must(planner_open(a, &k->q, &p, &e), &e);
+    const struct layout l = {.tp = 2, .per_node = 8};
+    must(planner_unit_make(&p, 0, 0, &l, &u, &e), &e);
+    const struct step_setup setup = {.model = &k->model[0],
+                                     .hw = &k->hw[0],
+                                     .layout = l,
+                                     .latency = k->device[0].latency,
+                                     .fidelity = STEP_BOUND,
+                                     .block_tokens = 16};
+    must(step_compile(a, &setup, &s, &e), &e);
+    const double B = 1, T = 777, S = 778;
+    step_eval(s, 1, &B, &T, &S, NULL, out);
+    assert_true(fabs(u.floor_tpot_s / v[STEP_decode_step_s] - 1) < 1e-12);
+    assert_true(fabs(u.floor_ttft_s / v[STEP_prefill_s] - 1) < 1e-12);
+    assert_string_equal(u.floor_tpot_by, "memory bandwidth");
+    assert_string_equal(u.floor_ttft_by, "compute");
+    /* a token: 32 layers, 8 KV heads of 128 over 2 ranks, K and V, 2 bytes; mean context of a step
+     * 777 + 132/2, rounded up, and half a block */
+    const double token = 32 * 2 * (8.0 / 2) * 128 * 2;
+    assert_true(fabs(u.sequence_bytes - token * (777 + 66 + 8)) < 1);
+    assert_true(fabs(u.longest_bytes - token * (777 + 131)) < 1);
+    must(planner_memory(&p, &u, 4096, 200, &plan, &e), &e);
+    /* sampler 38.24 bytes a logit and the hidden vectors, or the MLP's: formulas of pool.h */
+    const double sampler = 38.24 * 200 * 128256 + 1.28 * 4096 * 4096 * 2;
+    const double mlp = 4096 * (3 * 14336.0 / 2 + 2.9 * 4096) * 2;
+    const double visible = hw_capacity_bytes(&k->hw[0]);
+    const double pool = .9 * visible - u.weight_bytes - fmax(sampler, mlp) - p.engine->non_torch_tp_bytes;
+    assert_true(fabs(plan.pool_bytes / pool - 1) < 1e-6);
+    assert_int_equal(plan.verdict, PLANNER_MEETS);
+    assert_true(plan.batch_most == 200 && !plan.memory_binds);
+    must(planner_memory(&p, &u, 4096, 4000, &plan, &e), &e);
+    assert_true(plan.memory_binds && plan.batch_most == floor(plan.pool_bytes / u.sequence_bytes));
+    arena_close(a);
+    (void)state;
+}
+
+/* Nobody serves more than the bound on the rate, and no request is faster than its floors; more copies serve more. */
+static void test_bounds(void **state)
+{
+    static const char *const GPU[] = {"h100-sxm", "l40s"};
+    static const struct layout LAYOUTS[] = {{.tp = 1}, {.tp = 4}, {.tp = 2, .pp = 2}, {.tp = 1, .pp = 4}};
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct asked *k = ask(a, "llama-3.1-8b", GPU, 2, 8, 5, "lognormal:800,.7,max=5000", "uniform:50..350");
+    struct planner p;
+    for (int fidelity = PLANNER_BOUND; fidelity <= PLANNER_CALIBRATED; fidelity++) {
+        k->q.fidelity = (enum planner_fidelity)fidelity;
+        k->q.p90 = fidelity == PLANNER_CALIBRATED;
+        must(planner_open(a, &k->q, &p, &e), &e);
+        for (size_t d = 0; d < 2; d++)
+            for (size_t i = 0; i < COUNT(LAYOUTS); i++) {
+                struct planner_unit u;
+                struct planner_plan plan = {.device = d};
+                struct layout l = LAYOUTS[i];
+                l.per_node = 8;
+                must(planner_unit_make(&p, d, 0, &l, &u, &e), &e);
+                plan.layout = u.layout;
+                plan.gpus = u.gpus;
+                plan.seqs = 200;
+                plan.step_tokens = 512;
+                must(planner_memory(&p, &u, 512, 200, &plan, &e), &e);
+                const double most = planner_rate_most(&p, &u, plan.batch_most);
+                double last = 0;
+                for (double part = .1; part < .95; part += .2) {
+                    plan.rate_per_s = part * most;
+                    must(planner_solve(&p, &u, &plan, &e), &e);
+                    assert_true(plan.point.saturation_per_s <= most * (1 + 1e-9));
+                    if (plan.rate_per_s >= plan.point.saturation_per_s) {
+                        assert_int_equal(plan.verdict, PLANNER_SATURATED);
+                        continue;
+                    }
+                    assert_true(plan.point.tpot_s >= u.floor_tpot_s * (1 - 1e-9));
+                    assert_true(plan.point.ttft_s >= u.floor_ttft_s * (1 - 1e-9));
+                    assert_true(plan.point.tpot_s >= last * (1 - 1e-3));
+                    last = plan.point.tpot_s;
+                }
+            }
+    }
+    arena_close(a);
+    (void)state;
+}
+
+/* The steady state of stages by hand. A request costs 1/saturation = steps * decode / n + prompt / (budget - n) *
+ * (mixed - decode), and N = rate * steps * TPOT. */
+static void test_queue(void **state)
+{
+    static const char *const GPU[] = {"h100-sxm"};
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct asked *k = ask(a, "llama-3.1-8b", GPU, 1, 8, 5, "777", "131");
+    struct planner p;
+    struct planner_unit u;
+    const struct layout l = {.tp = 2, .pp = 2, .per_node = 8};
+    must(planner_open(a, &k->q, &p, &e), &e);
+    must(planner_unit_make(&p, 0, 0, &l, &u, &e), &e);
+    struct planner_plan plan = {.layout = u.layout, .gpus = 4, .seqs = 128, .step_tokens = 512, .rate_per_s = 9};
+    must(planner_memory(&p, &u, 512, 128, &plan, &e), &e);
+    assert_true(plan.batch_most == 128);
+    must(planner_solve(&p, &u, &plan, &e), &e);
+    double v[STEP_VALUES_N], w[STEP_VALUES_N];
+    struct step *s = planner_pair_of(&p, 0, 0)->floor;
+    const double S = 777 + 66; /* mean context of a step */
+    must(step_eval_layout(s, &l, 128, 777, S, 1, v, &e), &e);
+    must(step_eval_layout(s, &l, 1, 512, S, 1, w, &e), &e);
+    const double piece = 512 - 128, steps = 130, decode = v[STEP_decode_step_s];
+    const double part = fmax(v[STEP_prefill_s] * piece / 777, w[STEP_prefill_s]) / 2;
+    const double cost = steps * decode / 128 + 777 / piece * part;
+    const double rate = fmin(1 / cost, 1 / (777 / piece * (decode + part)));
+    assert_true(fabs(plan.point.saturation_per_s / rate - 1) < 1e-9);
+    assert_true(fabs(plan.point.batch / (9 * steps * plan.point.tpot_mean_s) - 1) < 1e-4);
+    /* as a plan of its own it is the same, with what it costs: 4 GPUs at their list price */
+    struct planner_plan again;
+    plan.layout.replicas = 1;
+    k->q.traffic.rate_per_s = 9;
+    must(planner_at(a, &k->q, &plan, &again, &e), &e);
+    assert_true(fabs(again.point.tpot_s / plan.point.tpot_s - 1) < 1e-9);
+    assert_true(again.cost.usd_per_h == 4 * k->hw[0].price_list_usd_per_h);
+    assert_true(fabs(again.point.prefill_frac + again.point.decode_frac - again.point.busy_frac) < 1e-9);
+    arena_close(a);
+    (void)state;
+}
+
+/* A job: what is served before the queue is empty, and the last answers. Fixed lengths: everybody left has at most 131
+ * tokens to go, half of them on average. */
+static void test_drain(void **state)
+{
+    static const char *const GPU[] = {"h100-sxm"};
+    struct arena *a = arena_open();
+    struct asked *k = ask(a, "llama-3.1-8b", GPU, 1, 8, 5, "777", "131");
+    struct planner_point o = {0};
+    assert_true(fabs(k->q.traffic.residual_tokens - 66) < 1e-9);
+    assert_true(fabs(k->q.traffic.context_tokens - (777 + 66)) < 1e-9);
+    planner_drain(&k->q.traffic, 5003, 64, 12.5, .03, .01, &o);
+    assert_true(fabs(o.tail_s - 131 * .02) < 1e-12);
+    assert_true(fabs(o.makespan_s - ((5003 - 64 * 66 / 131.0) / 12.5 + 131 * .02)) < 1e-9);
+    arena_close(a);
+    (void)state;
+}
+
+/* The rate may rise to the headroom and no further, and something breaks there. */
+static void test_headroom(void **state)
+{
+    static const char *const GPU[] = {"h100-sxm"};
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct asked *k = ask(a, "llama-3.1-8b", GPU, 1, 8, 23, "777", "131");
+    struct planner_result r;
+    struct planner_headroom h;
+    struct planner_plan x;
+    k->q.tpot.s = .012;
+    must(planner_search(a, &k->q, &r, &e), &e);
+    assert_true(r.best_n > 0);
+    must(planner_headroom(a, &k->q, &r.best[0], &h, &e), &e);
+    assert_true(h.rate_per_s >= 23);
+    k->q.traffic.rate_per_s = h.rate_per_s;
+    must(planner_at(a, &k->q, &r.best[0], &x, &e), &e);
+    assert_int_equal(x.verdict, PLANNER_MEETS);
+    k->q.traffic.rate_per_s = h.rate_per_s * 1.01;
+    must(planner_at(a, &k->q, &r.best[0], &x, &e), &e);
+    assert_int_equal(x.verdict, h.breaks);
+    arena_close(a);
+    (void)state;
+}
+
+/* The winner holds in the scheduler, request by request. */
+static void test_verify(void **state)
+{
+    static const char *const GPU[] = {"h100-sxm"};
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct asked *k = ask(a, "llama-3.1-8b", GPU, 1, 4, 9, "777", "131");
+    struct planner_result r;
+    struct planner_verified v;
+    k->q.like.pp = 1;
+    must(planner_search(a, &k->q, &r, &e), &e);
+    assert_true(r.best_n > 0);
+    must(planner_verify(a, &k->q, &r.best[0], &k->work, &v, &e), &e);
+    assert_int_equal(v.n, 700);
+    assert_int_equal(v.finished, 700);
+    assert_true(!v.growing && v.keeps);
+    assert_true(fabs(v.tpot_s / r.best[0].point.tpot_s - 1) < .25);
+    struct planner_plan stages = r.best[0];
+    stages.layout.pp = 2;
+    assert_non_null(planner_verifies(&stages));
+    assert_int_equal(planner_verify(a, &k->q, &stages, &k->work, &v, &e), ERR_USAGE);
+    arena_close(a);
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_prune),  cmocka_unit_test(test_unit),  cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_queue),  cmocka_unit_test(test_drain), cmocka_unit_test(test_headroom),
+        cmocka_unit_test(test_verify),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
