@@ -13,6 +13,9 @@
     X(kern_cuda_gemm)                                                                                                  \
     X(kern_cuda_decode_attention)                                                                                      \
     X(kern_cuda_prefill_attention)                                                                                     \
+    X(kern_cuda_mamba2_step)                                                                                           \
+    X(kern_cuda_linear_step)                                                                                           \
+    X(kern_cuda_spec_verify)                                                                                           \
     X(kern_cuda_mla_decode)                                                                                            \
     X(kern_cuda_int4_matvec)                                                                                           \
     X(kern_cuda_mlp)                                                                                                   \

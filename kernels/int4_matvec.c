@@ -204,7 +204,7 @@ static const struct kern_point POINTS[] = {
 const struct kern kern_int4_matvec = {
     .name = "int4-matvec",
     .summary = "c[m,n] = a[m,k] * w[n,k]^T, weights of 4 bits in groups of 128",
-    .row_kind = "",
+    .row_kind = "gemm",
     .args = ARGS,
     .args_n = sizeof ARGS / sizeof ARGS[0],
     .dtypes = KERN_HAS(KERN_INT4_G128),

@@ -95,6 +95,9 @@ struct kern_machine {
     const char *blas_name;                           /* "OpenBLAS 0.3.21 SkylakeX", "" */
     void (*sgemm)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float *a, int lda,
                   const float *b, int ldb, float beta, float *c, int ldc); /* cblas_sgemm, NULL: none */
+    /* GNU OpenMP: a region of so many threads, each calling body(data); NULL: none found */
+    void (*parallel)(void (*body)(void *), void *data, unsigned threads, unsigned flags);
+    unsigned threads; /* of such a region */
     /* of a card; 0 on a CPU */
     unsigned processors, capability; /* how many; compute capability, 90 for 9.0 */
     double shared_bytes;             /* that a block may ask for */
@@ -158,6 +161,7 @@ enum kern_ceiling {
     KERN_CEILING_COMPUTE,   /* flops/s */
     KERN_CEILING_READ,      /* bytes/s, reading: one parameter, elements of an fp32 array */
     KERN_CEILING_BANDWIDTH, /* bytes/s, reading and writing; the same parameter */
+    KERN_CEILING_LAUNCH,    /* starts/s; one parameter, how many of them */
 };
 
 struct kern {

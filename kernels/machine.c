@@ -1,4 +1,5 @@
 /* machine -- what this processor can do, and the BLAS that is installed on it. */
+#define _GNU_SOURCE /* RTLD_NODELETE */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,12 +88,22 @@ static void find_blas(struct kern_machine *m)
     }
 }
 
+/* It stays loaded: its threads do. */
+static void find_openmp(struct kern_machine *m)
+{
+    int (*threads)(void) = NULL;
+    void *const library = dlopen("libgomp.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!library || !find_symbol(library, "omp_get_max_threads", &threads)) return;
+    if (find_symbol(library, "GOMP_parallel", &m->parallel)) m->threads = (unsigned)threads();
+}
+
 void kern_machine_open(struct kern_machine *out)
 {
     *out = (struct kern_machine){.blas_name = ""};
     find_isa(out);
     find_caches(out);
     find_blas(out);
+    find_openmp(out);
 }
 
 void kern_machine_close(struct kern_machine *m)

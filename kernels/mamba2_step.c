@@ -2,8 +2,8 @@
  * written.
  *
  * Of each head: dt = log(1 + exp(dt + bias)), h[p][n] = exp(dt a) h[p][n] + dt x[p] b[n], y[p] = sum over n of
- * h[p][n] c[n] + d x[p]; heads of a group share b and c; a < 0. The state, x, b, c and y are of one format, what there
- * is one of for a head is fp32, and so are the sums.
+ * h[p][n] c[n] + d x[p]; heads of a group share b and c; a < 0. x, b, c and y are of one format, the state of its own,
+ * fp32 or bf16 as state_bytes says; what there is one of for a head is fp32, and so are the sums.
  * Counted: of each element of the state two multiply-adds, its input and its output, and a product besides, its decay;
  * 3 more flops of a row (dt x, and d x added), 6 of a head (bias, softplus of three, exponent and exponential); the
  * state once read and once written, all else once. The convolution, the gate and the norm are not part of it. */
@@ -25,7 +25,7 @@ struct head {
 #define LANES_BODY "kernels/mamba2_step_body.h"
 #include "kernels/lanes_all.h"
 
-enum { BATCH, HEADS, DIM, STATE_DIM, GROUPS };
+enum { BATCH, HEADS, DIM, STATE_DIM, GROUPS, STATE_BYTES };
 enum { X, DT, B, C, A, BIAS, D, STATE, Y, ROWS };
 
 static const struct kern_arg ARGS[] = {
@@ -34,15 +34,19 @@ static const struct kern_arg ARGS[] = {
     [DIM] = {"head_dim", 1, 1 << 12, "width of a head"},
     [STATE_DIM] = {"d_state", 1, 1 << 12, "elements of the state for each of them"},
     [GROUPS] = {"n_groups", 1, 1 << 12, "groups of heads that share b and c"},
+    [STATE_BYTES] = {"state_bytes", 2, 4, "of an element of the state: 2 or 4"},
 };
 
 static size_t at(const struct kern_shape *s, size_t i) { return (size_t)s->v[i]; }
 static bool in_bf16(const struct kern_shape *s) { return s->dtype == KERN_BF16; }
+static bool is_narrow(const struct kern_shape *s) { return s->v[STATE_BYTES] == 2; }
+static enum kern_type state_type(const struct kern_shape *s) { return is_narrow(s) ? KERN_TYPE_BF16 : KERN_TYPE_F32; }
 static enum kern_type type_of(const struct kern_shape *s) { return in_bf16(s) ? KERN_TYPE_BF16 : KERN_TYPE_F32; }
 
 static const char *refuses(const struct kern_shape *s)
 {
     if (s->v[HEADS] % s->v[GROUPS] != 0) return "n_heads is no multiple of n_groups";
+    if (s->v[STATE_BYTES] == 3) return "state_bytes is 2 or 4";
     return (double)s->v[BATCH] * (double)s->v[HEADS] * (double)s->v[DIM] * (double)s->v[STATE_DIM] > 0x1p34
                ? "the state is beyond memory"
                : NULL;
@@ -60,7 +64,7 @@ static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
     out[A] = (struct kern_buffer){"a", KERN_INPUT, KERN_TYPE_F32, heads, 0, 0};
     out[BIAS] = (struct kern_buffer){"bias", KERN_INPUT, KERN_TYPE_F32, heads, 1, 0};
     out[D] = (struct kern_buffer){"d", KERN_INPUT, KERN_TYPE_F32, heads, 1, 0};
-    out[STATE] = (struct kern_buffer){"state", KERN_STATE, type, wide * at(s, STATE_DIM), 1, at(s, STATE_DIM)};
+    out[STATE] = (struct kern_buffer){"state", KERN_STATE, state_type(s), wide * at(s, STATE_DIM), 1, at(s, STATE_DIM)};
     out[Y] = (struct kern_buffer){"y", KERN_OUTPUT, type, wide, 0, 1};
     out[ROWS] = (struct kern_buffer){"rows", KERN_SCRATCH, KERN_TYPE_F32, 2 * at(s, DIM), 0, 0};
     return 10;
@@ -90,7 +94,7 @@ static void reference(const struct kern_call *c, size_t b, size_t block, double 
     const double x = kern_read(c->buffer[X], type, block);
     double y = head_value(c, D, head) * x;
     for (size_t i = 0; i < n; i++) {
-        const double h = exp(dt * head_value(c, A, head)) * kern_read(c->buffer[STATE], type, block * n + i) +
+        const double h = exp(dt * head_value(c, A, head)) * kern_read(c->buffer[STATE], state_type(s), block * n + i) +
                          dt * x * kern_read(c->buffer[B], type, group * n + i);
         y += h * kern_read(c->buffer[C], type, group * n + i);
         if (b == STATE) out[i] = h;
@@ -108,15 +112,16 @@ static void counts(const struct kern_shape *s, struct kern_counts *out)
 {
     const double heads = (double)s->v[BATCH] * (double)s->v[HEADS], rows = heads * (double)s->v[DIM];
     const double state = rows * (double)s->v[STATE_DIM], bytes = in_bf16(s) ? 2 : 4;
+    const double kept = state * (double)s->v[STATE_BYTES];
     const double shared = 2 * (double)s->v[BATCH] * (double)s->v[GROUPS] * (double)s->v[STATE_DIM];
     *out = (struct kern_counts){.flops = 4 * state,
                                 .vector_flops = state + 3 * rows + 6 * heads,
-                                .read_bytes = bytes * (state + rows + shared) + 4 * (heads + 3 * (double)s->v[HEADS]),
-                                .written_bytes = bytes * (state + rows)};
+                                .read_bytes = kept + bytes * (rows + shared) + 4 * (heads + 3 * (double)s->v[HEADS]),
+                                .written_bytes = kept + bytes * rows};
 }
 
-/* bf16: the state and y are rounded to 8 bits. */
-static double tolerance(const struct kern_shape *s) { return in_bf16(s) ? 1e-2 : 1e-5; }
+/* bf16: the state or y are rounded to 8 bits. */
+static double tolerance(const struct kern_shape *s) { return in_bf16(s) || is_narrow(s) ? 1e-2 : 1e-5; }
 
 /* -- tuned -- */
 
@@ -125,10 +130,10 @@ static float get(const void *data, bool bf16, size_t i)
     return bf16 ? kern_bf16_to(((const uint16_t *)data)[i]) : ((const float *)data)[i];
 }
 
-static void step_all(const struct kern_call *c, void (*step)(const struct head *h, bool bf16))
+static void step_all(const struct kern_call *c, void (*step)(const struct head *h, bool bf16, bool narrow))
 {
     const struct kern_shape *s = c->shape;
-    const bool bf16 = in_bf16(s);
+    const bool bf16 = in_bf16(s), narrow = is_narrow(s);
     const size_t dim = at(s, DIM), n = at(s, STATE_DIM), bytes = bf16 ? 2 : 4;
     struct head h = {.rows = dim, .width = n, .input = c->buffer[ROWS], .output = (float *)c->buffer[ROWS] + dim};
     for (size_t one = 0; one < at(s, BATCH) * at(s, HEADS); one++) {
@@ -137,11 +142,11 @@ static void step_all(const struct kern_call *c, void (*step)(const struct head *
         const float v = ((const float *)c->buffer[DT])[one] + ((const float *)c->buffer[BIAS])[head];
         const float dt = v > 20 ? v : log1pf(expf(v)), d = ((const float *)c->buffer[D])[head]; /* equal in fp32 */
         h.decay = expf(dt * ((const float *)c->buffer[A])[head]);
-        h.state = (char *)c->buffer[STATE] + one * dim * n * bytes;
+        h.state = (char *)c->buffer[STATE] + one * dim * n * at(s, STATE_BYTES);
         h.b = (const char *)c->buffer[B] + group * n * bytes;
         h.c = (const char *)c->buffer[C] + group * n * bytes;
         for (size_t p = 0; p < dim; p++) h.input[p] = dt * get(c->buffer[X], bf16, one * dim + p);
-        step(&h, bf16);
+        step(&h, bf16, narrow);
         for (size_t p = 0; p < dim; p++) {
             const float y = h.output[p] + d * get(c->buffer[X], bf16, one * dim + p);
             if (bf16)
@@ -170,15 +175,15 @@ static const struct kern_variant VARIANTS[] = {
 
 /* Layers of models of 2.7 and 8 billion parameters. */
 static const struct kern_point POINTS[] = {
-    {{{8, 80, 64, 128, 1}, KERN_FP32}, true},
-    {{{16, 128, 64, 128, 8}, KERN_BF16}, true},
-    {{{32, 128, 64, 128, 8}, KERN_FP32}, false},
+    {{{8, 80, 64, 128, 1, 4}, KERN_FP32}, true},
+    {{{16, 128, 64, 128, 8, 4}, KERN_BF16}, true},
+    {{{32, 128, 64, 128, 8, 2}, KERN_BF16}, false},
 };
 
 const struct kern kern_mamba2_step = {
     .name = "mamba2-step",
     .summary = "one token through a Mamba-2 layer, its state read and written",
-    .row_kind = "",
+    .row_kind = "scan",
     .args = ARGS,
     .args_n = sizeof ARGS / sizeof ARGS[0],
     .dtypes = BOTH,

@@ -1,27 +1,28 @@
 /* mamba2_step_body -- rows of a head's state, one token on; compiled per instruction set, see kernels/lanes.h. */
 
 /* Rows [p, p + rows) of a head, elements [i, i + take) of each: rows share the pieces of b and c. */
-LANES_OP void LANES(piece)(const struct head *h, size_t p, size_t rows, size_t i, size_t take, bool bf16, V *sum)
+LANES_OP void LANES(piece)(const struct head *h, size_t p, size_t rows, size_t i, size_t take, bool bf16, bool narrow,
+                           V *sum)
 {
     const V b = LANES(get)(h->b, bf16, i, take), c = LANES(get)(h->c, bf16, i, take);
     KERN_UNROLL
     for (size_t r = 0; r < rows; r++) {
         const size_t at_state = (p + r) * h->width + i;
-        V v = LANES(mul)(LANES(get)(h->state, bf16, at_state, take), LANES(set)(h->decay));
+        V v = LANES(mul)(LANES(get)(h->state, narrow, at_state, take), LANES(set)(h->decay));
         v = LANES(fma)(b, LANES(set)(h->input[p + r]), v);
-        LANES(put)(h->state, bf16, at_state, v, take);
+        LANES(put)(h->state, narrow, at_state, v, take);
         sum[r] = LANES(fma)(v, c, sum[r]);
     }
 }
 
-LANES_OP void LANES(some)(const struct head *h, size_t p, size_t rows, bool bf16)
+LANES_OP void LANES(some)(const struct head *h, size_t p, size_t rows, bool bf16, bool narrow)
 {
     V sum[4];
     size_t i = 0;
     KERN_UNROLL
     for (size_t r = 0; r < rows; r++) sum[r] = LANES(set)(0);
-    for (; i + 16 <= h->width; i += 16) LANES(piece)(h, p, rows, i, 16, bf16, sum);
-    if (i < h->width) LANES(piece)(h, p, rows, i, h->width - i, bf16, sum);
+    for (; i + 16 <= h->width; i += 16) LANES(piece)(h, p, rows, i, 16, bf16, narrow, sum);
+    if (i < h->width) LANES(piece)(h, p, rows, i, h->width - i, bf16, narrow, sum);
     if (rows == 4) {
         LANES(store_sums_4)(h->output + p, sum, 1);
         return;
@@ -30,19 +31,23 @@ LANES_OP void LANES(some)(const struct head *h, size_t p, size_t rows, bool bf16
     for (size_t r = 0; r < rows; r++) h->output[p + r] = LANES(sum)(sum[r]);
 }
 
-LANES_OP void LANES(all_rows)(const struct head *h, bool bf16)
+LANES_OP void LANES(all_rows)(const struct head *h, bool bf16, bool narrow)
 {
     size_t p = 0;
-    for (; p + 4 <= h->rows; p += 4) LANES(some)(h, p, 4, bf16);
-    for (; p < h->rows; p++) LANES(some)(h, p, 1, bf16);
+    for (; p + 4 <= h->rows; p += 4) LANES(some)(h, p, 4, bf16, narrow);
+    for (; p < h->rows; p++) LANES(some)(h, p, 1, bf16, narrow);
 }
 
 #if LANES_SET < LANES_DOT /* which has nothing that this needs */
-LANES_TARGET static void LANES(step)(const struct head *h, bool bf16)
+LANES_TARGET static void LANES(step)(const struct head *h, bool bf16, bool narrow)
 {
-    if (bf16)
-        LANES(all_rows)(h, true);
+    if (bf16 && narrow)
+        LANES(all_rows)(h, true, true);
+    else if (bf16)
+        LANES(all_rows)(h, true, false);
+    else if (narrow)
+        LANES(all_rows)(h, false, true);
     else
-        LANES(all_rows)(h, false);
+        LANES(all_rows)(h, false, false);
 }
 #endif

@@ -1,21 +1,26 @@
 /* spec-verify -- which drafted tokens stay: modified rejection sampling on the probabilities of draft p and target q.
  *
- * The rule of kernels/speculate.h: token x of the draft is accepted when u p(x) < q(x); after the first that is not,
- * the next token is drawn from max(0, q - p) normalised; when all gamma are, from row gamma of q. p is
- * [batch][gamma][vocab], q [batch][gamma + 1][vocab]; out [batch][gamma + 1] has -1 behind the last token. Uniform
- * numbers are those of a sequence's seed, one for each token tried and one for the draw.
+ * The rule of kernels/speculate.h: token x of the draft is accepted when u p(x) < q(x); after one that is not, q
+ * becomes max(0, q - p) normalised, against which the next candidate in its place is held or, when there is none, the
+ * next token drawn; when all gamma are accepted, it is drawn from q. Drafts are a tree, `branches` candidates after
+ * each; a chain is one of one branch. Its nodes are counted from the root, children of i from branches * i + 1 on: q is
+ * [batch][nodes][vocab], p [batch][nodes that have children][vocab], drafts [batch][nodes - 1]; out [batch][gamma + 1]
+ * has -1 behind the last token. Uniform numbers are those of a sequence's seed, one for each token tried and one for
+ * the draw.
  * How many are accepted decides the work, so that it is a parameter: drafts are chosen such that each sequence accepts
- * so many. Counted: of each token tried its draft, p and q, and a product; of the row where it ends q once and, after
- * a refusal, p once: 1 flop an element to sum q, 3 more for the residual (scale, difference, sum); seeds and results.
- * Sums are in double: at a vocabulary of 10^5 an fp32 sum is off by as much as a token weighs. */
+ * so many, at level i the candidate (i + 1) mod branches, and refuses all at the next. Counted: of each token tried its
+ * draft and a product, and its p and q; but where one is refused both rows once instead: 1 flop an element to sum q, 3
+ * more for each refusal (scale, difference, sum); of the last row when all are accepted q and 1 flop an element; seeds
+ * and results. Sums are in double: at a vocabulary of 10^5 an fp32 sum is off by as much as a token weighs. */
 #include <math.h>
 #include <string.h>
 
 #include "kernels/speculate.h"
 #include "kernels/table.h"
 #include "kernels/vector.h"
+#include "kernels/verify_rest.h"
 
-enum { BATCH, GAMMA, VOCAB, ACCEPTED };
+enum { BATCH, GAMMA, VOCAB, ACCEPTED, BRANCHES };
 enum { SEEDS, P, Q, DRAFTS, OUT, ROOM };
 enum { BLOCK = 512, NONE = -1 };
 
@@ -24,15 +29,27 @@ static const struct kern_arg ARGS[] = {
     [GAMMA] = {"gamma", 1, 1 << 8, "drafted tokens of a sequence"},
     [VOCAB] = {"vocab", 2, 1 << 24, "tokens there are"},
     [ACCEPTED] = {"accepted", 0, 1 << 8, "drafts that each sequence accepts"},
+    [BRANCHES] = {"branches", 1, REST_MOST, "candidates after each token: 1 a chain"},
 };
 
 static size_t at(const struct kern_shape *s, size_t i) { return (size_t)s->v[i]; }
 
+/* Nodes of a tree of so many levels with its root. */
+static double nodes_of(const struct kern_shape *s, int64_t levels)
+{
+    double all = 1;
+    for (int64_t i = 0; i < levels; i++) all = all * (double)s->v[BRANCHES] + 1;
+    return all;
+}
+
+static size_t nodes(const struct kern_shape *s) { return (size_t)nodes_of(s, s->v[GAMMA]); }
+static size_t parents(const struct kern_shape *s) { return (size_t)nodes_of(s, s->v[GAMMA] - 1); }
+
 static const char *refuses(const struct kern_shape *s)
 {
     if (s->v[ACCEPTED] > s->v[GAMMA]) return "accepted is above gamma";
-    return (double)s->v[BATCH] * (double)(2 * s->v[GAMMA] + 1) * (double)s->v[VOCAB] > 0x1p34
-               ? "batch, gamma and vocab together are beyond memory"
+    return (double)s->v[BATCH] * 2 * nodes_of(s, s->v[GAMMA]) * (double)s->v[VOCAB] > 0x1p34
+               ? "batch, gamma, branches and vocab together are beyond memory"
                : NULL;
 }
 
@@ -40,11 +57,12 @@ static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
 {
     const size_t batch = at(s, BATCH), gamma = at(s, GAMMA), vocab = at(s, VOCAB);
     out[SEEDS] = (struct kern_buffer){"seeds", KERN_INPUT, KERN_TYPE_I32, batch, 0, 0};
-    out[P] = (struct kern_buffer){"p", KERN_INPUT, KERN_TYPE_F32, batch * gamma * vocab, 0, 0};
-    out[Q] = (struct kern_buffer){"q", KERN_INPUT, KERN_TYPE_F32, batch * (gamma + 1) * vocab, 0, 0};
-    out[DRAFTS] = (struct kern_buffer){"drafts", KERN_INPUT, KERN_TYPE_I32, batch * gamma, 0, 0};
+    out[P] = (struct kern_buffer){"p", KERN_INPUT, KERN_TYPE_F32, batch * parents(s) * vocab, 0, 0};
+    out[Q] = (struct kern_buffer){"q", KERN_INPUT, KERN_TYPE_F32, batch * nodes(s) * vocab, 0, 0};
+    out[DRAFTS] = (struct kern_buffer){"drafts", KERN_INPUT, KERN_TYPE_I32, batch * (nodes(s) - 1), 0, 0};
     out[OUT] = (struct kern_buffer){"tokens", KERN_OUTPUT, KERN_TYPE_I32, batch * (gamma + 1), 0, gamma + 1};
-    out[ROOM] = (struct kern_buffer){"room", KERN_SCRATCH, KERN_TYPE_F32, 4 * vocab, 0, 0}; /* two rows in double */
+    out[ROOM] =
+        (struct kern_buffer){"room", KERN_SCRATCH, KERN_TYPE_F32, 2 * (vocab / BLOCK + 1), 0, 0}; /* in double */
     return 6;
 }
 
@@ -55,14 +73,19 @@ static struct speculate_random uniforms(const struct kern_call *c, size_t sequen
     return (struct speculate_random){(uint64_t)((const int32_t *)c->buffer[SEEDS])[sequence], 0};
 }
 
-static const float *p_row(const struct kern_call *c, size_t sequence, size_t i)
+static const float *p_row(const struct kern_call *c, size_t sequence, size_t node)
 {
-    return (const float *)c->buffer[P] + (sequence * at(c->shape, GAMMA) + i) * at(c->shape, VOCAB);
+    return (const float *)c->buffer[P] + (sequence * parents(c->shape) + node) * at(c->shape, VOCAB);
 }
 
-static const float *q_row(const struct kern_call *c, size_t sequence, size_t i)
+static const float *q_row(const struct kern_call *c, size_t sequence, size_t node)
 {
-    return (const float *)c->buffer[Q] + (sequence * (at(c->shape, GAMMA) + 1) + i) * at(c->shape, VOCAB);
+    return (const float *)c->buffer[Q] + (sequence * nodes(c->shape) + node) * at(c->shape, VOCAB);
+}
+
+static size_t draft_of(const struct kern_call *c, size_t sequence, size_t node)
+{
+    return (size_t)((const int32_t *)c->buffer[DRAFTS])[sequence * (nodes(c->shape) - 1) + node - 1];
 }
 
 /* A row of exponentials of normals, times those of a row before it where there is one; without the token `never`. */
@@ -78,88 +101,177 @@ static void fill_row(float *out, const float *near, size_t n, uint64_t seed, siz
     for (size_t i = 0; i < n; i++) out[i] = (float)((double)out[i] / sum);
 }
 
-/* A token whose fate at u is the wanted one, by a margin beyond rounding: some are tried, then that whose q is most, or
- * least, beside p. */
-static size_t choose(const float *p, const float *q, size_t n, double u, bool accepted, uint64_t seed)
+/* Weights that a candidate is held against: q less p for each that was refused before it, by the definition. */
+struct weights {
+    const float *q, *p;
+    double sum[REST_MOST + 1]; /* of the weights after so many refusals; [n] of these */
+    size_t n, refused;
+};
+
+static double weight_of(const struct weights *w, size_t i)
+{
+    double v = (double)w->q[i];
+    for (size_t j = 0; j < w->refused; j++) {
+        v = v / w->sum[j] - (double)w->p[i];
+        if (!(v > 0)) v = 0;
+    }
+    return v;
+}
+
+static void sum_weights(struct weights *w)
+{
+    double sum = 0;
+    for (size_t i = 0; i < w->n; i++) sum += weight_of(w, i);
+    w->sum[w->refused] = sum;
+}
+
+static struct weights weights_at(const struct kern_call *c, size_t sequence, size_t node, bool drafted)
+{
+    struct weights w = {
+        .q = q_row(c, sequence, node), .p = drafted ? p_row(c, sequence, node) : NULL, .n = at(c->shape, VOCAB)};
+    sum_weights(&w);
+    return w;
+}
+
+static void refuse(struct weights *w)
+{
+    w->refused++;
+    sum_weights(w);
+    if (w->sum[w->refused] > 0) return;
+    w->q = w->p; /* they are equal but for rounding */
+    w->refused = 0;
+    sum_weights(w);
+}
+
+/* A token whose fate at u is the wanted one, by a margin beyond rounding: some are tried, then that whose weight is
+ * most, or least, beside p. */
+static size_t choose(const struct weights *w, double u, bool accepted, uint64_t seed)
 {
     enum { TRIES = 64 };
     size_t best = 0;
     for (size_t i = 0; i < TRIES; i++) {
-        const size_t x = kern_hash(seed, i) % n;
-        const double left = u * (double)p[x], right = (double)q[x];
+        const size_t x = kern_hash(seed, i) % w->n;
+        const double left = u * (double)w->p[x] * w->sum[w->refused], right = weight_of(w, x);
         if (accepted ? left < 0.999 * right : left > 1.001 * right) return x;
     }
-    for (size_t i = 1; i < n; i++) {
-        const double more = (double)q[i] * (double)p[best] - (double)q[best] * (double)p[i];
+    for (size_t i = 1; i < w->n; i++) {
+        const double more = weight_of(w, i) * (double)w->p[best] - weight_of(w, best) * (double)w->p[i];
         if (accepted ? more > 0 : more < 0) best = i;
     }
     return best;
 }
 
+/* Candidates of the nodes on the way; those of others are never tried and draw a token of any kind. */
 static void fill_drafts(const struct kern_call *c, uint64_t seed, int32_t *drafts)
 {
-    const size_t gamma = at(c->shape, GAMMA), vocab = at(c->shape, VOCAB);
+    const size_t gamma = at(c->shape, GAMMA), branches = at(c->shape, BRANCHES), all = nodes(c->shape) - 1;
     for (size_t b = 0; b < at(c->shape, BATCH); b++) {
         struct speculate_random r = uniforms(c, b);
-        for (size_t i = 0; i < gamma; i++)
-            drafts[b * gamma + i] = (int32_t)choose(p_row(c, b, i), q_row(c, b, i), vocab, speculate_uniform(&r),
-                                                    i < at(c->shape, ACCEPTED), kern_hash(seed, b * gamma + i));
+        size_t node = 0;
+        for (size_t i = 0; i < all; i++)
+            drafts[b * all + i] = (int32_t)(kern_hash(seed, b * all + i) % at(c->shape, VOCAB));
+        for (size_t level = 0; level < gamma && level <= at(c->shape, ACCEPTED); level++) {
+            const bool ends = level == at(c->shape, ACCEPTED);
+            const size_t stays = ends ? branches : (level + 1) % branches;
+            struct weights w = weights_at(c, b, node, true);
+            for (size_t i = 0; i < branches && i <= stays; i++) {
+                const size_t child = branches * node + 1 + i;
+                drafts[b * all + child - 1] =
+                    (int32_t)choose(&w, speculate_uniform(&r), i == stays, kern_hash(seed, b * all + child));
+                if (i < stays) refuse(&w);
+            }
+            node = branches * node + 1 + stays;
+        }
+    }
+}
+
+/* The node that a node's children are drafted after. */
+static void fill_targets(const struct kern_call *c, uint64_t seed, float *data)
+{
+    const size_t vocab = at(c->shape, VOCAB), all = nodes(c->shape);
+    for (size_t i = 0; i < at(c->shape, BATCH) * all; i++) {
+        const size_t sequence = i / all, node = i % all;
+        /* as sampling among the likely leaves it: some token has no weight, and is refused at any u */
+        fill_row(data + i * vocab, node < parents(c->shape) ? p_row(c, sequence, node) : NULL, vocab,
+                 kern_hash(seed, i), kern_hash(seed, ~i) % vocab);
     }
 }
 
 static void fill(const struct kern_call *c, size_t b, uint64_t seed, void *data)
 {
-    const size_t gamma = at(c->shape, GAMMA), vocab = at(c->shape, VOCAB), batch = at(c->shape, BATCH);
+    const size_t vocab = at(c->shape, VOCAB), batch = at(c->shape, BATCH);
     if (b == DRAFTS) fill_drafts(c, seed, data);
+    if (b == Q) fill_targets(c, seed, data);
     for (size_t i = 0; b == SEEDS && i < batch; i++) ((int32_t *)data)[i] = (int32_t)(kern_hash(seed, i) >> 33);
-    for (size_t i = 0; b == P && i < batch * gamma; i++)
+    for (size_t i = 0; b == P && i < batch * parents(c->shape); i++)
         fill_row((float *)data + i * vocab, NULL, vocab, kern_hash(seed, i), SIZE_MAX);
-    for (size_t i = 0; b == Q && i < batch * (gamma + 1); i++) {
-        const size_t sequence = i / (gamma + 1), position = i % (gamma + 1);
-        /* as sampling among the likely leaves it: some token has no weight, and is refused at any u */
-        fill_row((float *)data + i * vocab, position < gamma ? p_row(c, sequence, position) : NULL, vocab,
-                 kern_hash(seed, i), kern_hash(seed, ~i) % vocab);
-    }
 }
 
 /* -- the definition -- */
 
+static size_t draw_by_weight(const struct weights *w, double u)
+{
+    double left = u * w->sum[w->refused];
+    size_t last = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        const double v = weight_of(w, i);
+        if (!(v > 0)) continue;
+        last = i;
+        left -= v;
+        if (left < 0) return i;
+    }
+    return last; /* rounding left a rest */
+}
+
 /* A block is a sequence. */
 static void reference(const struct kern_call *c, size_t b, size_t block, double *out)
 {
-    const size_t gamma = at(c->shape, GAMMA), vocab = at(c->shape, VOCAB);
-    double *p = c->buffer[ROOM], *q = p + vocab;
+    const size_t gamma = at(c->shape, GAMMA), branches = at(c->shape, BRANCHES);
     struct speculate_random r = uniforms(c, block);
-    bool accepted = true;
+    size_t node = 0;
     (void)b;
     for (size_t i = 0; i <= gamma; i++) out[i] = NONE;
-    for (size_t i = 0; accepted; i++) {
-        const bool drafted = i < gamma;
-        for (size_t j = 0; j < vocab; j++) {
-            p[j] = drafted ? (double)p_row(c, block, i)[j] : 0;
-            q[j] = (double)q_row(c, block, i)[j];
+    for (size_t level = 0; level <= gamma; level++) {
+        struct weights w = weights_at(c, block, node, level < gamma);
+        bool accepted = false;
+        for (size_t i = 0; level < gamma && i < branches && !accepted; i++) {
+            const size_t child = branches * node + 1 + i, x = draft_of(c, block, child);
+            accepted = speculate_uniform(&r) * (double)w.p[x] * w.sum[w.refused] < weight_of(&w, x);
+            if (!accepted) {
+                refuse(&w);
+                continue;
+            }
+            out[level] = (double)x;
+            node = child;
+            break;
         }
-        const size_t token = drafted ? (size_t)((const int32_t *)c->buffer[DRAFTS])[block * gamma + i] : 0;
-        accepted = drafted && speculate_verify_exact(p, q, vocab, token, &r);
-        out[i] = (double)(accepted ? token : speculate_draw(q, vocab, &r));
+        if (accepted) continue;
+        out[level] = (double)draw_by_weight(&w, speculate_uniform(&r));
+        break;
     }
 }
 
 static double reference_cost(const struct kern_shape *s, size_t b)
 {
     (void)b;
-    return 3 * (double)(s->v[ACCEPTED] + 1) * (double)s->v[VOCAB];
+    return 3 * (double)(s->v[ACCEPTED] + 1) * (double)(s->v[BRANCHES] * s->v[BRANCHES]) * (double)s->v[VOCAB];
 }
 
 static void counts(const struct kern_shape *s, struct kern_counts *out)
 {
-    const bool refused = s->v[ACCEPTED] < s->v[GAMMA];
     const double batch = (double)s->v[BATCH], vocab = (double)s->v[VOCAB];
-    const double tried = (double)(s->v[ACCEPTED] + refused);
-    *out = (struct kern_counts){.vector_flops = batch * (tried + (refused ? 4 : 1) * vocab),
-                                /* a row that is read whole has the refused token's p and q in it */
-                                .read_bytes =
-                                    4 * batch * (1 + tried + 2 * (double)s->v[ACCEPTED] + (refused ? 2 : 1) * vocab),
+    double flops = 0, reads = 1; /* of a sequence, reads of 4 bytes: its seed */
+    for (int64_t level = 0; level <= s->v[ACCEPTED]; level++) {
+        const bool drafted = level < s->v[GAMMA], ends = level == s->v[ACCEPTED];
+        const double refused = !drafted ? 0 : (double)(ends ? s->v[BRANCHES] : (level + 1) % s->v[BRANCHES]);
+        const double tried = refused + !ends;
+        flops += tried + (refused > 0 || ends ? 1 + 3 * refused : 0) * vocab;
+        reads += tried + (refused > 0 ? 2 * vocab
+                          : ends      ? vocab
+                                      : 2); /* rows have the p and q of tokens tried in them */
+    }
+    *out = (struct kern_counts){.vector_flops = batch * flops,
+                                .read_bytes = 4 * batch * reads,
                                 .written_bytes = 4 * batch * (double)(s->v[GAMMA] + 1)};
 }
 
@@ -172,97 +284,22 @@ static double tolerance(const struct kern_shape *s)
 
 /* -- tuned -- */
 
-/* Sum of max(0, q * factor - p) over n elements; p NULL: of q * factor. */
-typedef double sum_rest(const float *q, const float *p, double factor, size_t n);
-
-static double rest_of(const float *q, const float *p, double factor, size_t i)
+/* A token with probability proportional to the rest: sums of blocks first, then into one block. */
+static size_t draw(const struct rest *of, size_t n, double *blocks, double u, sum_rest *sum)
 {
-    const double v = (double)q[i] * factor - (p ? (double)p[i] : 0);
-    return v > 0 ? v : 0;
-}
-
-static double sum_portable(const float *q, const float *p, double factor, size_t n)
-{
-    double sum[4] = {0, 0, 0, 0};
-    size_t i = 0;
-    for (; i + 4 <= n; i += 4)
-        for (size_t j = 0; j < 4; j++) sum[j] += rest_of(q, p, factor, i + j);
-    for (; i < n; i++) sum[0] += rest_of(q, p, factor, i);
-    return sum[0] + sum[1] + (sum[2] + sum[3]);
-}
-
-#if KERN_X86
-KERN_AVX512 KERN_INLINE __m512d rest_avx512(const float *q, const float *p, __m512d factor)
-{
-    const __m512d v = _mm512_mul_pd(_mm512_cvtps_pd(_mm256_loadu_ps(q)), factor);
-    return p ? _mm512_max_pd(_mm512_sub_pd(v, _mm512_cvtps_pd(_mm256_loadu_ps(p))), _mm512_setzero_pd()) : v;
-}
-
-KERN_AVX512 KERN_INLINE double walk_avx512(const float *q, const float *p, double factor, size_t n)
-{
-    const __m512d f = _mm512_set1_pd(factor);
-    __m512d sum[4];
-    double rest = 0;
-    size_t i = 0;
-    KERN_UNROLL
-    for (size_t j = 0; j < 4; j++) sum[j] = _mm512_setzero_pd();
-    for (; i + 32 <= n; i += 32) {
-        KERN_UNROLL
-        for (size_t j = 0; j < 4; j++)
-            sum[j] = _mm512_add_pd(sum[j], rest_avx512(q + i + 8 * j, p ? p + i + 8 * j : NULL, f));
-    }
-    for (; i < n; i++) rest += rest_of(q, p, factor, i);
-    return _mm512_reduce_add_pd(_mm512_add_pd(_mm512_add_pd(sum[0], sum[1]), _mm512_add_pd(sum[2], sum[3]))) + rest;
-}
-
-KERN_AVX512 static double sum_avx512(const float *q, const float *p, double factor, size_t n)
-{
-    return p ? walk_avx512(q, p, factor, n) : walk_avx512(q, NULL, factor, n);
-}
-
-KERN_AVX2 KERN_INLINE __m256d rest_avx2(const float *q, const float *p, __m256d factor)
-{
-    const __m256d v = _mm256_mul_pd(_mm256_cvtps_pd(_mm_loadu_ps(q)), factor);
-    return p ? _mm256_max_pd(_mm256_sub_pd(v, _mm256_cvtps_pd(_mm_loadu_ps(p))), _mm256_setzero_pd()) : v;
-}
-
-KERN_AVX2 KERN_INLINE double walk_avx2(const float *q, const float *p, double factor, size_t n)
-{
-    const __m256d f = _mm256_set1_pd(factor);
-    __m256d sum[4];
-    double rest = 0, lane[4];
-    size_t i = 0;
-    KERN_UNROLL
-    for (size_t j = 0; j < 4; j++) sum[j] = _mm256_setzero_pd();
-    for (; i + 16 <= n; i += 16) {
-        KERN_UNROLL
-        for (size_t j = 0; j < 4; j++)
-            sum[j] = _mm256_add_pd(sum[j], rest_avx2(q + i + 4 * j, p ? p + i + 4 * j : NULL, f));
-    }
-    for (; i < n; i++) rest += rest_of(q, p, factor, i);
-    _mm256_storeu_pd(lane, _mm256_add_pd(_mm256_add_pd(sum[0], sum[1]), _mm256_add_pd(sum[2], sum[3])));
-    return lane[0] + lane[1] + (lane[2] + lane[3]) + rest;
-}
-
-KERN_AVX2 static double sum_avx2(const float *q, const float *p, double factor, size_t n)
-{
-    return p ? walk_avx2(q, p, factor, n) : walk_avx2(q, NULL, factor, n);
-}
-#endif
-
-/* A token with probability proportional to the rest of q without p: sums of blocks first, then into one block. */
-static size_t draw(const struct kern_call *c, const float *q, const float *p, double u, sum_rest *sum)
-{
-    const size_t n = at(c->shape, VOCAB);
-    const double factor = p ? 1 / sum(q, NULL, 1, n) : 1;
-    double *blocks = c->buffer[ROOM], all = 0;
+    struct rest r = *of;
+    double all = 0;
     size_t last = 0;
     for (size_t i = 0; i * BLOCK < n; i++) {
         const size_t first = i * BLOCK;
-        blocks[i] = sum(q + first, p ? p + first : NULL, factor, n - first < BLOCK ? n - first : BLOCK);
+        blocks[i] = sum(&r, first, n - first < BLOCK ? n - first : BLOCK);
         all += blocks[i];
     }
-    if (!(all > 0) && p) return draw(c, p, NULL, u, sum); /* p equals q but for rounding */
+    if (!(all > 0) && r.refused) { /* p equals q but for rounding */
+        r.refused = 0;
+        r.q = r.p;
+        return draw(&r, n, blocks, u, sum);
+    }
     double left = u * all;
     for (size_t i = 0; i * BLOCK < n; i++) {
         if (blocks[i] > 0 && left >= blocks[i]) {
@@ -271,40 +308,63 @@ static size_t draw(const struct kern_call *c, const float *q, const float *p, do
             continue;
         }
         for (size_t j = i * BLOCK; j < n && j < (i + 1) * BLOCK; j++) {
-            const double weight = rest_of(q, p, factor, j);
+            const double weight = rest_at(&r, j);
             left -= weight;
             if (weight > 0 && left < 0) return j;
         }
         if (blocks[i] > 0) last = i;
     }
     for (size_t j = (last + 1) * BLOCK < n ? (last + 1) * BLOCK : n; j-- > 0;) /* rounding left a rest */
-        if (rest_of(q, p, factor, j) > 0) return j;
+        if (rest_at(&r, j) > 0) return j;
+    return 0;
+}
+
+/* The candidate of a node that stays, 0: none, and r is what the token instead is drawn from. */
+static size_t verify_node(const struct kern_call *c, size_t sequence, size_t node, struct rest *r,
+                          struct speculate_random *random, sum_rest *sum)
+{
+    const size_t branches = at(c->shape, BRANCHES), n = at(c->shape, VOCAB);
+    double all = 1; /* rows sum to 1 as far as fp32 goes, so that no row is read for a first token that stays */
+    for (size_t i = 0; i < branches; i++) {
+        const size_t child = branches * node + 1 + i, x = draft_of(c, sequence, child);
+        if (speculate_uniform(random) * (double)r->p[x] * all < rest_at(r, x)) return child;
+        if (r->refused == 0) all = sum(r, 0, n);
+        r->factor[r->refused++] = 1 / all;
+        if (i + 1 == branches) break; /* the draw sums them */
+        all = sum(r, 0, n);
+        if (all > 0) continue;
+        r->q = r->p; /* they are equal but for rounding */
+        r->refused = 0;
+        all = 1;
+    }
     return 0;
 }
 
 static void verify(const struct kern_call *c, sum_rest *sum)
 {
-    const size_t gamma = at(c->shape, GAMMA);
+    const size_t gamma = at(c->shape, GAMMA), vocab = at(c->shape, VOCAB);
     for (size_t b = 0; b < at(c->shape, BATCH); b++) {
-        const int32_t *draft = (const int32_t *)c->buffer[DRAFTS] + b * gamma;
         int32_t *out = (int32_t *)c->buffer[OUT] + b * (gamma + 1);
-        struct speculate_random r = uniforms(c, b);
-        size_t i = 0;
-        /* rows sum to 1 as far as fp32 goes, so that no row is read for a token that stays */
-        for (; i < gamma; i++) {
-            const double p = (double)p_row(c, b, i)[draft[i]], q = (double)q_row(c, b, i)[draft[i]];
-            if (!(speculate_uniform(&r) * p < q)) break;
-            out[i] = draft[i];
+        struct speculate_random random = uniforms(c, b);
+        size_t node = 0, level = 0;
+        for (;; level++) {
+            struct rest r = {.q = q_row(c, b, node), .p = level < gamma ? p_row(c, b, node) : NULL};
+            const size_t child = level < gamma ? verify_node(c, b, node, &r, &random, sum) : 0;
+            if (!child) {
+                out[level] = (int32_t)draw(&r, vocab, c->buffer[ROOM], speculate_uniform(&random), sum);
+                break;
+            }
+            out[level] = (int32_t)draft_of(c, b, child);
+            node = child;
         }
-        out[i] = (int32_t)draw(c, q_row(c, b, i), i < gamma ? p_row(c, b, i) : NULL, speculate_uniform(&r), sum);
-        while (++i <= gamma) out[i] = NONE;
+        while (++level <= gamma) out[level] = NONE;
     }
 }
 
-static void run_portable(const struct kern_call *c) { verify(c, sum_portable); }
+static void run_portable(const struct kern_call *c) { verify(c, rest_portable); }
 #if KERN_X86
-static void run_avx2(const struct kern_call *c) { verify(c, sum_avx2); }
-static void run_avx512(const struct kern_call *c) { verify(c, sum_avx512); }
+static void run_avx2(const struct kern_call *c) { verify(c, rest_avx2); }
+static void run_avx512(const struct kern_call *c) { verify(c, rest_avx512); }
 #endif
 
 #define ONLY KERN_HAS(KERN_FP32)
@@ -317,12 +377,11 @@ static const struct kern_variant VARIANTS[] = {
     {.name = "portable", .unit = KERN_UNIT_FP32, .dtypes = ONLY, .run = run_portable},
 };
 
-/* Vocabularies of 128 and 32 thousand; refused soon and late, and nowhere. */
+/* Vocabularies of 128 and 32 thousand; refused soon and late, and nowhere; a tree of three. */
 static const struct kern_point POINTS[] = {
-    {{{8, 4, 128256, 2}, KERN_FP32}, true},
-    {{{16, 4, 32000, 1}, KERN_FP32}, true},
-    {{{8, 4, 128256, 4}, KERN_FP32}, false},
-    {{{4, 8, 128256, 0}, KERN_FP32}, false},
+    {{{8, 4, 128256, 2, 1}, KERN_FP32}, true},  {{{16, 4, 32000, 1, 1}, KERN_FP32}, true},
+    {{{8, 4, 128256, 4, 1}, KERN_FP32}, false}, {{{4, 8, 128256, 0, 1}, KERN_FP32}, false},
+    {{{4, 3, 32000, 1, 3}, KERN_FP32}, false},
 };
 
 const struct kern kern_spec_verify = {

@@ -5,6 +5,7 @@
 #include "kernels/kernel.h"
 
 #define KERN_TABLE(X)                                                                                                  \
+    X(kern_launch)                                                                                                     \
     X(kern_fma)                                                                                                        \
     X(kern_stream_read)                                                                                                \
     X(kern_stream_copy)                                                                                                \
@@ -17,6 +18,7 @@
     X(kern_spec_verify)                                                                                                \
     X(kern_rmsnorm)                                                                                                    \
     X(kern_mamba2_step)                                                                                                \
+    X(kern_linear_step)                                                                                                \
     X(kern_mla_decode)                                                                                                 \
     X(kern_moe)                                                                                                        \
     X(kern_kv_write)                                                                                                   \

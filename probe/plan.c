@@ -132,6 +132,7 @@ static struct wire_shape combination(const struct sweep *s, const struct wire_ke
 
 struct maker {
     struct arena *a;
+    const struct wire_device *device;
     const struct plan_request *r;
     struct plan *plan;
     size_t room, left_out_room;
@@ -225,12 +226,37 @@ static bool same_shape(const struct wire_shape *x, const struct wire_shape *y)
     return x->n == y->n;
 }
 
+/* Whether a kernel has the parameters of a point, or does without those that are 1: one that it has no idea of is said,
+ * others are another kernel's of the kind. */
+static enum err_code has_parameters(struct maker *m, const struct wire_kernel *k, const struct plan_point *p, bool *out)
+{
+    const char *other = NULL;
+    int64_t value = 1;
+    *out = true;
+    for (size_t i = 0; i < p->shape.n && *out; i++) {
+        const char *name = p->shape.arg[i].name;
+        size_t j = 0;
+        while (j < k->args_n && strcmp(k->args[j].name, name) != 0) j++;
+        if (j < k->args_n) continue;
+        *out = p->ones && wire_list_has(p->ones, name);
+        if (p->shape.arg[i].value == 1 || other) continue;
+        other = name;
+        value = p->shape.arg[i].value;
+    }
+    if (!*out || !other) return ERR_OK;
+    char why[160];
+    (void)snprintf(why, sizeof why, "%.40s=%lld: it knows 1 alone", other, (long long)value);
+    *out = false;
+    return leave_out(m, k->name, p->dtype, why);
+}
+
 /* A point in the parameters of a kernel; false where one is out of its bounds, which is said. */
 static enum err_code fit_point(struct maker *m, const struct wire_kernel *k, const struct plan_point *p,
                                struct wire_shape *out, bool *fits)
 {
     *out = (struct wire_shape){.n = k->args_n};
-    *fits = true;
+    TRY(has_parameters(m, k, p, fits));
+    if (!*fits) return ERR_OK;
     for (size_t i = 0; i < k->args_n; i++) {
         const struct wire_arg *arg = &k->args[i];
         int64_t v = arg->lo;
@@ -247,18 +273,33 @@ static enum err_code fit_point(struct maker *m, const struct wire_kernel *k, con
     return ERR_OK;
 }
 
+static bool computes(const struct wire_kernel *k, const char *dtype)
+{
+    size_t i = 0;
+    while (i < k->variants_n && !wire_list_has(k->variants[i].dtypes, dtype)) i++;
+    return i < k->variants_n;
+}
+
+/* Whether some kernel of a point's kind has its format. */
+static bool is_computed(const struct wire_device *d, const struct plan_point *p)
+{
+    size_t i = 0;
+    while (i < d->kernels_n &&
+           !(strcmp(d->kernels[i].row_kind, p->row_kind) == 0 && computes(&d->kernels[i], p->dtype)))
+        i++;
+    return i < d->kernels_n;
+}
+
 static enum err_code add_kind(struct maker *m, const struct wire_kernel *k)
 {
     const struct plan_request *r = m->r;
     for (size_t i = 0; i < r->points_n; i++) {
         const struct plan_point *p = &r->points[i];
         struct wire_shape shape;
-        bool fits, computes = false, again = false;
+        bool fits, again = false;
         if (!*k->row_kind || strcmp(p->row_kind, k->row_kind) != 0) continue;
-        for (size_t j = 0; j < k->variants_n; j++)
-            computes = computes || wire_list_has(k->variants[j].dtypes, p->dtype);
-        if (!computes) {
-            TRY(leave_out(m, k->name, p->dtype, "no variant has this format"));
+        if (!computes(k, p->dtype)) {
+            if (!is_computed(m->device, p)) TRY(leave_out(m, k->name, p->dtype, "no variant has this format"));
             continue;
         }
         TRY(fit_point(m, k, p, &shape, &fits));
@@ -274,7 +315,7 @@ enum err_code plan_make(struct arena *a, const struct wire_device *d, const stru
                         struct err *e)
 {
     struct plan plan = {.n = 0};
-    struct maker m = {.a = a, .r = r, .plan = &plan, .e = e};
+    struct maker m = {.a = a, .device = d, .r = r, .plan = &plan, .e = e};
     struct sweep sweep = {.n = 0};
     bool any = false;
     TRY(check_kernels(d, r->kernels, e));
@@ -295,7 +336,8 @@ enum err_code plan_make(struct arena *a, const struct wire_device *d, const stru
             TRY(add_sweep(&m, k, &sweep));
             continue;
         }
-        if (!r->kernels && !r->measures && strcmp(k->ceiling, "compute") == 0) continue;
+        const bool ceiling = strcmp(k->ceiling, "compute") == 0 || strcmp(k->ceiling, "launch") == 0;
+        if (!r->kernels && !r->measures && ceiling) continue;
         any = true;
         for (size_t j = 0; j < k->points_n; j++)
             if (!r->quick || k->points[j].quick) TRY(add_point(&m, k, &k->points[j].shape, k->points[j].dtype));

@@ -8,6 +8,7 @@
 struct plan_point {
     const char *row_kind, *dtype;
     struct wire_shape shape;
+    const char *ones; /* parameters, joined by ',', that a kernel need not have when they are 1; NULL none */
 };
 
 /* What the user asks for; NULL: all, or the kernels' own. Lists are joined by ','. */
@@ -17,8 +18,8 @@ struct plan_request {
     bool all;          /* every variant, else the first that the machine can run, and a library's */
     bool measures;     /* also kernels that only measure ceilings */
     const char *shape; /* "m=1,8,n=4096,k=4096": instead of the kernels' points, all combinations */
-    /* instead of both: of every kernel whose kind is a point's; parameters that the kind does not name are at their
-     * least, and equal shapes are taken once */
+    /* instead of both: of every kernel whose kind is a point's and that has its parameters; those that the kind does
+     * not name are at their least, and equal shapes are taken once */
     const struct plan_point *points;
     size_t points_n;
 };

@@ -170,7 +170,7 @@ static enum err_code try_variant(struct run *r, const struct wire_kernel *k, con
                                  const char *dtype, const struct wire_shape *shape, bool cold, struct run_ceiling *c,
                                  struct err *e)
 {
-    const bool flops = strcmp(k->ceiling, "compute") == 0;
+    const bool flops = strcmp(k->ceiling, "compute") == 0, starts = strcmp(k->ceiling, "launch") == 0;
     struct wire_job job = job_of(r, k->name, v->name, dtype, shape, cold);
     struct result x;
     job.deadline_s = ceiling_s(r);
@@ -178,7 +178,7 @@ static enum err_code try_variant(struct run *r, const struct wire_kernel *k, con
     if (r->stopped) return ERR_OK;
     x.ceiling = k->ceiling;
     keep(r, &x);
-    const double rate = rate_of(&x, flops);
+    const double rate = starts ? (double)shape->arg[0].value / result_time_s(&x) : rate_of(&x, flops);
     if (isnan(rate) && isnan(c->per_s)) c->why = x.reason;
     if (!(rate > c->per_s) && !(isnan(c->per_s) && !isnan(rate))) return ERR_OK;
     *c = (struct run_ceiling){.kernel = k->name,
@@ -215,6 +215,23 @@ static enum err_code measure_peaks(struct run *r, const struct wire_kernel *k, s
     return ERR_OK;
 }
 
+/* Each code of a kernel that starts work: as many starts at once as any of its points has. */
+static enum err_code measure_launches(struct run *r, const struct wire_kernel *k, struct err *e)
+{
+    const struct wire_point *most = NULL;
+    struct run_ceilings *c = &r->ceilings;
+    for (size_t i = 0; i < k->points_n; i++)
+        if (!most || k->points[i].shape.arg[0].value > most->shape.arg[0].value) most = &k->points[i];
+    for (size_t j = 0; most && k->args_n == 1 && j < k->variants_n && !r->stopped; j++) {
+        const struct wire_variant *v = &k->variants[j];
+        if (c->launches_n == RUN_LAUNCHES_MAX) break;
+        struct run_ceiling *new = &c->launch[c->launches_n++];
+        *new = (struct run_ceiling){.per_s = (double)NAN, .variant = v->name, .why = *v->lacks ? v->lacks : NULL};
+        if (!*v->lacks) TRY(try_variant(r, k, v, most->dtype, &most->shape, false, new, e));
+    }
+    return ERR_OK;
+}
+
 /* All variants of a stream over a footprint of about so many bytes: its one parameter is elements of an array. */
 static enum err_code measure_stream(struct run *r, const struct wire_kernel *k, double bytes, bool cold,
                                     struct run_ceiling *c, struct err *e)
@@ -237,6 +254,7 @@ enum err_code run_measure_ceilings(struct run *r, struct err *e)
     for (size_t i = 0; i < r->device.kernels_n && !r->stopped; i++) {
         const struct wire_kernel *k = &r->device.kernels[i];
         if (strcmp(k->ceiling, "compute") == 0) TRY(measure_peaks(r, k, e));
+        if (r->set.launches && strcmp(k->ceiling, "launch") == 0) TRY(measure_launches(r, k, e));
         const bool reads = strcmp(k->ceiling, "read") == 0;
         if (!reads && strcmp(k->ceiling, "bandwidth") != 0) continue;
         if (!r->set.hot) TRY(measure_stream(r, k, memory_bytes, true, reads ? &c->read : &c->moved, e));

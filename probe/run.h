@@ -8,14 +8,14 @@
 #include "probe/session.h"
 #include "probe/store.h"
 
-enum { RUN_UNITS_MAX = 8, RUN_LEVELS = 3 };
+enum { RUN_UNITS_MAX = 8, RUN_LEVELS = 3, RUN_LAUNCHES_MAX = 4 };
 
 /* One ceiling: what was reached, by which code. */
 struct run_ceiling {
     char unit[32]; /* of a peak; "" of a rate */
     const char *kernel, *variant, *dtype;
     struct wire_shape shape;
-    double per_s; /* flops or bytes; NAN not measured */
+    double per_s; /* flops, bytes or starts; NAN not measured */
     double spread_frac;
     double footprint_bytes;
     const char *why; /* what is wrong where per_s is NAN */
@@ -25,9 +25,11 @@ struct run_ceiling {
 struct run_ceilings {
     struct run_ceiling peak[RUN_UNITS_MAX];
     size_t peaks_n;
-    struct run_ceiling read;              /* from memory, reading alone */
-    struct run_ceiling moved;             /* from and to memory, the best of read, copy and triad */
-    struct run_ceiling cache[RUN_LEVELS]; /* reading what stays in L1, L2, the last level */
+    struct run_ceiling read;                     /* from memory, reading alone */
+    struct run_ceiling moved;                    /* from and to memory, the best of read, copy and triad */
+    struct run_ceiling cache[RUN_LEVELS];        /* reading what stays in L1, L2, the last level */
+    struct run_ceiling launch[RUN_LAUNCHES_MAX]; /* starting work, one by each code */
+    size_t launches_n;
 };
 
 struct run_settings {
@@ -36,6 +38,7 @@ struct run_settings {
     double deadline_s;      /* of the sampling of one job */
     double ceiling_s;       /* of the sampling of one ceiling; 0: a quarter of a second */
     bool hot;               /* no job is cold: ceilings of memory are not measured */
+    bool launches;          /* what a start costs too */
     double patience_s;      /* beyond that, until a worker counts as hung */
     double noise_frac;      /* spread that is quiet */
     int64_t least, seed;

@@ -273,7 +273,7 @@ static struct kernel call_of(struct dice *d, enum kernel_kind kind)
     struct kernel k = {.kind = kind, .unit = (enum hw_dtype)whole(d, 1, HW_DTYPES_N - 1), .cold = roll(d) < 0.5};
     const double kv = whole(d, 1, 16), group = whole(d, 1, 40);
     const bool product = kind == KERNEL_GEMM || kind == KERNEL_MLA_BMM;
-    if (product || kind == KERNEL_MOE) k.quant = (enum kernel_quant)(whole(d, 1, 3) - 1);
+    if (product || kind == KERNEL_MOE || kind == KERNEL_MLP) k.quant = (enum kernel_quant)(whole(d, 1, 3) - 1);
     k.element_bytes = heads_or_tails(d, 1, 2);
     k.kv_element_bytes = heads_or_tails(d, 1, 2);
     k.m = whole(d, 1, 20000);
@@ -394,7 +394,8 @@ static double kept_bytes(const struct kernel *k)
     case KERNEL_DECODE: return k->batch * keys * k->kv_heads * wide * k->kv_element_bytes;
     case KERNEL_MLA_DECODE: return k->batch * keys * k->head_dim * k->kv_element_bytes;
     case KERNEL_SCAN: return 2 * k->batch * k->heads * k->state_dim * k->value_dim * k->state_bytes;
-    case KERNEL_MOE: {
+    case KERNEL_MOE:
+    case KERNEL_MLP: {
         const double active =
             isnan(k->active_experts) ? kernel_experts(k->tokens, k->topk, k->experts) / k->ep : k->active_experts;
         const double rows = isnan(k->routed_rows) ? k->tokens * k->topk / k->ep : k->routed_rows;

@@ -24,37 +24,48 @@ static void counted(const char *name, const struct kern_shape *s, const struct k
 /* Vocabularies around blocks of 512 and pieces of 16 and 32; refused at every position, and nowhere. */
 static void verify_at_odd_shapes(void **state)
 {
-    static const int64_t SHAPES[][4] = {{1, 1, 2, 0},    {1, 1, 2, 1},      {3, 2, 7, 1},      {5, 3, 31, 3},
-                                        {7, 4, 511, 0},  {2, 4, 512, 2},    {13, 5, 513, 4},   {97, 1, 1023, 0},
-                                        {3, 7, 1031, 6}, {41, 2, 10007, 1}, {29, 3, 32003, 3}, {31, 2, 50021, 0}};
+    static const int64_t SHAPES[][5] = {
+        {1, 1, 2, 0, 1},     {1, 1, 2, 1, 1},      {3, 2, 7, 1, 1},     {5, 3, 31, 3, 1},   {7, 4, 511, 0, 1},
+        {2, 4, 512, 2, 1},   {13, 5, 513, 4, 1},   {97, 1, 1023, 0, 1}, {3, 7, 1031, 6, 1}, {41, 2, 10007, 1, 1},
+        {3, 3, 32003, 3, 1}, {31, 2, 20021, 0, 1}, {29, 1, 101, 0, 2},  {31, 3, 37, 2, 2},  {17, 2, 513, 1, 3},
+        {7, 2, 1031, 2, 5},  {5, 1, 67, 0, 16},
+    };
     (void)state;
     CHECK("spec-verify", SHAPES);
 }
 
 static void verify_refuses_what_cannot_be(void **state)
 {
-    const struct kern_shape s = {{3, 4, 101, 5}, KERN_FP32};
+    const struct kern_shape s = {{3, 4, 101, 5, 1}, KERN_FP32};
     char text[128];
     (void)state;
     assert_non_null(kern_shape_check(kern_find("spec-verify"), &s, text, sizeof text));
 }
 
+/* Chains, and trees of three: at level 0 the second candidate stays, at 1 the third, at 2 the first. */
 static void verify_counts(void **state)
 {
+    static const int REFUSED[] = {1, 2, 0, 1};
     (void)state;
-    for (int64_t accepted = 0; accepted <= 4; accepted++) {
-        const struct kern_shape s = {{3, 4, 101, accepted}, KERN_FP32};
+    for (int64_t accepted = 0; accepted <= 9; accepted++) {
+        const int64_t ends = accepted % 5;
+        const bool tree = accepted > 4;
+        const struct kern_shape s = {{3, 4, 101, ends, tree ? 3 : 1}, KERN_FP32};
         struct kern_counts c = {.flops = 0};
         for (int64_t b = 0; b < 3; b++) {
             c.read_bytes += 4; /* its seed */
             c.written_bytes += 5 * 4;
-            for (int64_t i = 0; i <= accepted && i < 4; i++) {
-                c.vector_flops += 1;
-                c.read_bytes += i < accepted ? 3 * 4 : 4; /* draft, p, q; the row of a refused one is read below */
-            }
-            for (int64_t v = 0; v < 101; v++) {
-                c.vector_flops += accepted < 4 ? 4 : 1;
-                c.read_bytes += accepted < 4 ? 2 * 4 : 4;
+            for (int64_t i = 0; i <= ends; i++) {
+                const int refused = i == 4 ? 0 : i == ends ? (tree ? 3 : 1) : tree ? REFUSED[i] : 0;
+                const int tried = i < ends ? refused + 1 : refused;
+                c.vector_flops += tried;
+                c.read_bytes += 4 * tried;                       /* drafts */
+                if (!refused && i < ends) c.read_bytes += 2 * 4; /* p and q of a token that stays */
+                for (int64_t v = 0; v < 101; v++) {
+                    if (!refused && i < ends) continue;
+                    c.vector_flops += 1 + 3 * refused;
+                    c.read_bytes += refused ? 2 * 4 : 4;
+                }
             }
         }
         counted("spec-verify", &s, &c);
@@ -91,8 +102,9 @@ static void norm_counts(void **state)
 /* Rows that leave a rest of 1 to 3, states around pieces of 16, groups of one head and of several. */
 static void mamba_at_odd_shapes(void **state)
 {
-    static const int64_t SHAPES[][5] = {{1, 1, 1, 1, 1},    {2, 3, 5, 15, 1},   {3, 6, 7, 16, 2},  {1, 4, 11, 17, 4},
-                                        {5, 10, 13, 31, 5}, {2, 2, 64, 128, 1}, {7, 9, 6, 127, 3}, {3, 8, 37, 129, 2}};
+    static const int64_t SHAPES[][6] = {{1, 1, 1, 1, 1, 4},   {2, 3, 5, 15, 1, 2},   {3, 6, 7, 16, 2, 4},
+                                        {1, 4, 11, 17, 4, 2}, {5, 10, 13, 31, 5, 4}, {2, 2, 64, 128, 1, 2},
+                                        {7, 9, 6, 127, 3, 4}, {3, 8, 37, 129, 2, 2}};
     (void)state;
     CHECK("mamba2-step", SHAPES);
 }
@@ -100,8 +112,9 @@ static void mamba_at_odd_shapes(void **state)
 static void mamba_counts(void **state)
 {
     (void)state;
-    for (int bytes = 2; bytes <= 4; bytes += 2) {
-        const struct kern_shape s = {{3, 10, 7, 11, 5}, bytes == 2 ? KERN_BF16 : KERN_FP32};
+    for (int i = 0; i < 4; i++) {
+        const int bytes = i < 2 ? 2 : 4, kept = i % 2 ? 2 : 4;
+        const struct kern_shape s = {{3, 10, 7, 11, 5, kept}, bytes == 2 ? KERN_BF16 : KERN_FP32};
         struct kern_counts c = {.flops = 0};
         for (int b = 0; b < 3; b++)
             for (int h = 0; h < 10; h++) {
@@ -114,8 +127,8 @@ static void mamba_counts(void **state)
                     for (int n = 0; n < 11; n++) {
                         c.flops += 2 * 2;
                         c.vector_flops += 1;
-                        c.read_bytes += h % 2 == 0 && p == 0 ? 3 * bytes : bytes; /* b and c of its group */
-                        c.written_bytes += bytes;
+                        c.read_bytes += kept + (h % 2 == 0 && p == 0 ? 2 * bytes : 0); /* b and c of its group */
+                        c.written_bytes += kept;
                     }
                 }
             }

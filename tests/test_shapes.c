@@ -50,57 +50,69 @@ static struct shapes shapes_at(struct arena *a, const char *model, const struct 
 static void sizes_by_hand(void **state)
 {
     static const char *const DECODE[] = {
+        "mixer_norm elementwise bf16 num_tokens=7 hidden=4096",
         "qkv_proj gemm bf16 m=7 n=6144 k=4096",
+        "kv_write elementwise bf16 num_tokens=7 n_kv_heads=8 head_dim=128",
         "attention decode bf16 batch=7 kv_len=1531 n_heads=32 n_kv_heads=8 head_dim=128 window=0",
         "o_proj gemm bf16 m=7 n=4096 k=4096",
+        "mlp_norm elementwise bf16 num_tokens=7 hidden=4096",
         "up_proj gemm bf16 m=7 n=28672 k=4096",
         "down_proj gemm bf16 m=7 n=4096 k=14336",
-        "lm_head gemm bf16 m=7 n=128256 k=4096"};
+        "final_norm elementwise bf16 num_tokens=7 hidden=4096",
+        "lm_head gemm bf16 m=7 n=128256 k=4096",
+        "mlp mlp bf16 num_tokens=7 hidden=4096 ffn_full=14336 gated=1"};
     static const char *const PREFILL[] = {
+        "mixer_norm elementwise bf16 num_tokens=613 hidden=4096",
         "qkv_proj gemm bf16 m=613 n=6144 k=4096",
+        "kv_write elementwise bf16 num_tokens=613 n_kv_heads=8 head_dim=128",
         "attention prefill bf16 batch=1 q_len=613 n_heads=32 n_kv_heads=8 head_dim=128 window=0",
         "o_proj gemm bf16 m=613 n=4096 k=4096",
+        "mlp_norm elementwise bf16 num_tokens=613 hidden=4096",
         "up_proj gemm bf16 m=613 n=28672 k=4096",
         "down_proj gemm bf16 m=613 n=4096 k=14336",
-        "lm_head gemm bf16 m=1 n=128256 k=4096"};
+        "final_norm elementwise bf16 num_tokens=613 hidden=4096",
+        "lm_head gemm bf16 m=1 n=128256 k=4096",
+        "mlp mlp bf16 num_tokens=613 hidden=4096 ffn_full=14336 gated=1"};
     struct hw hw;
     assert_int_equal(hw_load(*state, "h100-sxm", &hw, NULL), ERR_OK);
     const struct shapes d = shapes_at(*state, "llama-3.1-8b", &hw, STEP_DECODE, 7, 1, 1531);
     const struct shapes p = shapes_at(*state, "llama-3.1-8b", NULL, STEP_PREFILL, 7, 613, 613);
-    assert_int_equal(d.n, 6);
-    assert_int_equal(p.n, 6);
-    for (size_t i = 0; i < 6; i++) {
+    assert_int_equal(d.n, 11);
+    assert_int_equal(p.n, 11);
+    for (size_t i = 0; i < 11; i++) {
         assert_string_equal(text_of(*state, &d.v[i]), DECODE[i]);
         assert_string_equal(text_of(*state, &p.v[i]), PREFILL[i]);
-        assert_int_equal(d.v[i].count, i < 5 ? 32 : 1);
-        assert_int_equal(d.v[i].layers, i < 5 ? 32 : 0);
+        const bool in_layer = i != 8 && i != 9;
+        assert_int_equal(d.v[i].count, in_layer ? 32 : 1);
+        assert_int_equal(d.v[i].layers, in_layer ? 32 : 0);
+        assert_true(d.v[i].whole == (i == 10));
         assert_true(isnan(p.v[i].bound_s));
         assert_true(d.v[i].kernel.cold);
     }
     /* weights, input and output once, at the memory's rate */
     const double bytes = 2.0 * (7 * 4096 + 6144.0 * 4096 + 7 * 6144);
-    assert_true(fabs(d.v[0].bound_s / (bytes / hw.bandwidth_bytes_per_s) - 1) < 1e-12);
+    assert_true(fabs(d.v[1].bound_s / (bytes / hw.bandwidth_bytes_per_s) - 1) < 1e-12);
 }
 
 static void rows_of_a_call(void **state)
 {
     const struct shapes d = shapes_at(*state, "llama-3.1-8b", NULL, STEP_DECODE, 7, 1, 1531);
     struct row r = {.kernel = {.kind = KERNEL_GEMM, .m = 7, .n = 6144, .k = 4096}, .dtype = "bf16"};
-    assert_true(shape_is(&d.v[0], &r));
-    assert_false(shape_is(&d.v[2], &r));
+    assert_true(shape_is(&d.v[1], &r));
+    assert_false(shape_is(&d.v[4], &r));
     r.kernel.m = 8;
-    assert_false(shape_is(&d.v[0], &r));
+    assert_false(shape_is(&d.v[1], &r));
     r.kernel.m = 7;
     r.dtype = "fp32";
-    assert_false(shape_is(&d.v[0], &r));
-    r = (struct row){.kernel = d.v[1].kernel, .dtype = "bf16"};
-    assert_true(shape_is(&d.v[1], &r));
+    assert_false(shape_is(&d.v[1], &r));
+    r = (struct row){.kernel = d.v[3].kernel, .dtype = "bf16"};
+    assert_true(shape_is(&d.v[3], &r));
     r.kv_dtype = "fp8"; /* another cache */
-    assert_false(shape_is(&d.v[1], &r));
+    assert_false(shape_is(&d.v[3], &r));
     r.dtype = r.kv_dtype, r.kv_dtype = "bf16";
-    assert_true(shape_is(&d.v[1], &r));
+    assert_true(shape_is(&d.v[3], &r));
     r.kernel.window = 512;
-    assert_false(shape_is(&d.v[1], &r));
+    assert_false(shape_is(&d.v[3], &r));
 }
 
 /* The rope part of absorbed latent attention: a row gives latent and rope apart. */
@@ -179,15 +191,17 @@ static void points_of_kinds_are_jobs(void **state)
                                                   .variants_n = 1}};
     static const struct wire_device D = {.name = "D", .kernels = KERNELS, .kernels_n = 3};
     const struct plan_point points[] = {
-        {"gemm", "bf16", {3, {{"m", 7}, {"n", 131}, {"k", 257}}}},
-        {"gemm", "bf16", {3, {{"m", 7}, {"n", 131}, {"k", 257}}}},  /* twice the same */
-        {"gemm", "fp32", {3, {{"k", 257}, {"n", 131}, {"m", 7}}}},  /* another format, another order */
-        {"gemm", "bf16", {3, {{"m", 65}, {"n", 131}, {"k", 257}}}}, /* too large */
-        {"gemm", "fp8", {3, {{"m", 7}, {"n", 131}, {"k", 257}}}},   /* no such variant */
-        {"decode", "bf16", {3, {{"batch", 5}, {"kv_len", 911}, {"n_heads", 24}}}},
-        {"moe", "bf16", {1, {{"num_tokens", 3}}}}, /* no such kernel */
+        {"gemm", "bf16", {3, {{"m", 7}, {"n", 131}, {"k", 257}}}, NULL},
+        {"gemm", "bf16", {3, {{"m", 7}, {"n", 131}, {"k", 257}}}, NULL},  /* twice the same */
+        {"gemm", "fp32", {3, {{"k", 257}, {"n", 131}, {"m", 7}}}, ""},    /* another format, another order */
+        {"gemm", "bf16", {3, {{"m", 65}, {"n", 131}, {"k", 257}}}, NULL}, /* too large */
+        {"gemm", "fp8", {3, {{"m", 7}, {"n", 131}, {"k", 257}}}, NULL},   /* no such variant */
+        {"decode", "bf16", {3, {{"batch", 5}, {"kv_len", 911}, {"taps", 1}}}, "tp,taps"},
+        {"moe", "bf16", {1, {{"num_tokens", 3}}}, NULL},                                  /* no such kernel */
+        {"decode", "bf16", {3, {{"batch", 5}, {"kv_len", 911}, {"taps", 4}}}, "taps"},    /* it knows 1 alone */
+        {"decode", "bf16", {3, {{"batch", 5}, {"kv_len", 911}, {"n_heads", 1}}}, "taps"}, /* another kernel's */
     };
-    struct plan_request q = {.points = points, .points_n = 7};
+    struct plan_request q = {.points = points, .points_n = 9};
     struct plan p;
     struct err e = {.code = ERR_OK};
     if (plan_make(*state, &D, &q, &p, &e) != ERR_OK) fail_msg("%s", e.text);
@@ -199,7 +213,8 @@ static void points_of_kinds_are_jobs(void **state)
     assert_string_equal(p.jobs[2].kernel->name, "paged");
     assert_int_equal(p.jobs[2].shape.arg[1].value, 911);
     assert_int_equal(p.jobs[2].shape.arg[2].value, 0); /* the kind does not name it */
-    assert_int_equal(p.left_out_n, 2);
+    assert_int_equal(p.left_out_n, 3);
+    assert_non_null(strstr(p.left_out[2], "paged bf16 is left out: taps=4: it knows 1 alone"));
     assert_non_null(strstr(p.left_out[0], "m=65 is not within 1 to 64"));
     assert_non_null(strstr(p.left_out[1], "fp8"));
     q.points = points + 3;

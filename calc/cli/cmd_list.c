@@ -419,12 +419,15 @@ static enum err_code list_presets(struct listing *l, struct err *e)
 
 /* ---- columns of measured rows ---- */
 
-/* "m, n, k; op; dtype fp16 where there is none" of one form of file. */
+/* "m, n, k [1]; op; dtype fp16 where there is none" of one form of file. */
 static const char *columns_of(struct arena *a, const struct rows_format *f)
 {
     const char *text = "";
     for (size_t i = 0; i < f->numbers_n && text; i++)
-        text = arena_printf(a, "%s%s%s", text, i ? ", " : "", f->numbers[i].column);
+        text = arena_printf(a, "%s%s%s%s", text, i ? ", " : "", f->numbers[i].column,
+                            f->numbers[i].absent == ROWS_ONE && f->numbers[i].optional ? " [1]"
+                            : f->numbers[i].absent == ROWS_UNKNOWN                     ? " [expected]"
+                                                                                       : "");
     for (const char *p = f->texts; text && *p;) {
         const size_t n = strcspn(p, ",");
         text = arena_printf(a, "%s, %.*s", text, (int)n, p);
@@ -444,7 +447,10 @@ static enum err_code list_rows(struct listing *l, struct err *e)
         {"device, machine", "optional", "rows that name another device than --device are passed over"},
         {"prefix_len, kv_len", "optional", "prefill: tokens cached before the prompt, and both together, in tokens"},
         {"devices_per_node", "optional", "collective: ranks of a node, where they are in several"},
-        {"dtype, q_dtype, kv_dtype", "formats", "bf16, fp16, fp8, fp8_dynquant, fp8_block128, int8 or fp32"},
+        {"dtype, q_dtype, kv_dtype", "formats",
+         "bf16, fp16, fp8, fp8_dynquant, fp8_block128, int8, int4-g128 (weights alone) or fp32"},
+        {"[1], [expected]", "where it is missing",
+         "a column may be left out: it is 1; a cell may be empty: what is expected"},
         {"all other numbers", "units", "counts: tokens, heads, elements, ranks; bytes of a collective in bytes"},
     };
     const size_t shared = sizeof SHARED / sizeof SHARED[0];

@@ -59,9 +59,10 @@ static enum err_code leave_out(struct arena *a, const struct shape *s, const cha
     return ERR_OK;
 }
 
-static struct plan_point point_of(const struct shape *s)
+static struct plan_point point_of(struct arena *a, const struct shape *s)
 {
-    struct plan_point p = {.row_kind = kernel_kind_name(s->kernel.kind), .dtype = s->dtype};
+    struct plan_point p = {
+        .row_kind = kernel_kind_name(s->kernel.kind), .dtype = s->dtype, .ones = shape_ones(a, &s->kernel)};
     const char *name;
     double v;
     for (size_t i = 0; shape_number(&s->kernel, i, &name, &v); i++) {
@@ -102,7 +103,8 @@ enum err_code model_shapes_points(struct arena *a, const struct option_values *v
     if (!points || !lines) return err_nomem(e);
     *left_out_n = 0;
     for (size_t i = 0; i < s.n; i++) {
-        const struct plan_point p = point_of(&s.v[i]);
+        const struct plan_point p = point_of(a, &s.v[i]);
+        if (!p.ones) return err_nomem(e);
         if (has_kind(device, p.row_kind))
             TRY(add_formats(a, &p, dtypes, points, &n, e));
         else

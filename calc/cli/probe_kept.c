@@ -248,6 +248,20 @@ static bool two_formats(const char *row_kind)
     return false;
 }
 
+/* The columns that files of a result's kind must have and its kernel has no parameter for. */
+static bool is_implied(const struct result *r, const struct rows_number *w)
+{
+    int64_t v;
+    return w->absent != ROWS_NEEDED && !w->optional && !wire_shape_get(&r->shape, w->column, &v);
+}
+
+/* Whether rows of a result's kind say which operator it was: of own ones the kernel. */
+static bool has_op(const struct result *r)
+{
+    const struct rows_format *f = store_row_format(r);
+    return f && wire_list_has(f->texts, "op");
+}
+
 static enum err_code plan_sheet(struct arena *a, const struct result *r, size_t n, bool two, struct sheet *s,
                                 struct err *e)
 {
@@ -255,9 +269,15 @@ static enum err_code plan_sheet(struct arena *a, const struct result *r, size_t 
     bool room = true;
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < r[i].shape.n; j++) room = add_column(s, r[i].shape.arg[j].name, COLUMN_INT) && room;
+    for (size_t i = 0; i < n; i++) {
+        const struct rows_format *f = store_row_format(&r[i]);
+        for (size_t j = 0; f && j < f->numbers_n; j++)
+            if (is_implied(&r[i], &f->numbers[j])) room = add_column(s, f->numbers[j].column, COLUMN_INT) && room;
+    }
     room = add_column(s, two ? "q_dtype" : "dtype", COLUMN_STRING) && room;
     if (two) room = add_column(s, "kv_dtype", COLUMN_STRING) && room;
     for (size_t i = 0; i < n; i++) TRY(each_cell(a, &r[i], take_column, s, e));
+    if (n && has_op(&r[0])) room = add_column(s, "op", COLUMN_STRING) && room;
     for (size_t i = 0; i < sizeof OWN / sizeof OWN[0]; i++) room = add_column(s, OWN[i], COLUMN_STRING) && room;
     room = add_column(s, "spread_frac", COLUMN_REAL) && add_column(s, "samples", COLUMN_INT) && room;
     room = add_column(s, "time_s", COLUMN_REAL) && room;
@@ -267,7 +287,7 @@ static enum err_code plan_sheet(struct arena *a, const struct result *r, size_t 
 static enum err_code fill_sheet(struct arena *a, const struct result *r, bool two, const struct sheet *s,
                                 union cell *row, struct err *e)
 {
-    struct filling f = {s, row};
+    struct filling filling = {s, row};
     const bool imported = r->outcome == RESULT_IMPORTED;
     for (size_t i = 0; i < s->n; i++) {
         row[i].text = NULL;
@@ -275,12 +295,20 @@ static enum err_code fill_sheet(struct arena *a, const struct result *r, bool tw
         if (s->columns[i].kind == COLUMN_REAL) row[i].real = (double)NAN;
     }
     for (size_t j = 0; j < r->shape.n; j++) find_cell(s, row, r->shape.arg[j].name)->count = r->shape.arg[j].value;
+    const struct rows_format *f = store_row_format(r);
+    for (size_t j = 0; f && j < f->numbers_n; j++) {
+        const struct rows_number *w = &f->numbers[j];
+        int64_t v = w->absent == ROWS_ONE ? 1 : TABLE_INT_UNKNOWN;
+        if (w->own) (void)wire_shape_get(&r->shape, w->own, &v);
+        if (is_implied(r, w)) find_cell(s, row, w->column)->count = v;
+    }
     find_cell(s, row, two ? "q_dtype" : "dtype")->text = r->dtype;
     if (two) find_cell(s, row, "kv_dtype")->text = r->dtype;
     find_cell(s, row, "framework")->text = imported ? NULL : "ridge";
     find_cell(s, row, "version")->text = imported                                    ? NULL
                                          : strncmp(r->origin.tool, "ridge ", 6) == 0 ? r->origin.tool + 6
                                                                                      : r->origin.tool;
+    if (!imported && has_op(r)) find_cell(s, row, "op")->text = r->kernel;
     find_cell(s, row, "kernel")->text = imported ? NULL : r->variant;
     find_cell(s, row, "device")->text = r->origin.device;
     find_cell(s, row, "state")->text = imported ? NULL : r->cold ? "cold" : "hot";
@@ -289,7 +317,7 @@ static enum err_code fill_sheet(struct arena *a, const struct result *r, bool tw
     find_cell(s, row, "spread_frac")->real = r->summary.spread_frac;
     find_cell(s, row, "samples")->count = imported ? TABLE_INT_UNKNOWN : (int64_t)r->times_n;
     find_cell(s, row, "time_s")->real = result_time_s(r);
-    return each_cell(a, r, take_cell, &f, e);
+    return each_cell(a, r, take_cell, &filling, e);
 }
 
 /* The one kind of all results. */
@@ -302,6 +330,15 @@ static enum err_code one_kind(const struct result *r, size_t n, const char **kin
             return err_set(e, ERR_USAGE, "probe export: rows of %s and of %s have other columns: --kind KIND picks one",
                            *kind, r[i].row_kind);
         *kind = r[i].row_kind;
+    }
+    const struct result *first = NULL;
+    for (size_t i = 0; i < n; i++) {
+        const struct rows_format *f = *r[i].row_kind ? store_row_format(&r[i]) : NULL;
+        if (f && first && f != store_row_format(first))
+            return err_set(e, ERR_USAGE,
+                           "probe export: rows of %.40s and of %.40s have other columns: --kernel NAME picks one",
+                           first->kernel, r[i].kernel);
+        if (f && !first) first = &r[i];
     }
     return *kind ? ERR_OK : err_set(e, ERR_NO, "no results with a number that are of a kind of rows");
 }
@@ -357,7 +394,8 @@ static enum err_code import_row(struct arena *a, const struct rows_cells *c, con
     out_char(cells, '{');
     for (size_t i = 0; i < c->n; i++) {
         size_t j = 0;
-        while (j < f->numbers_n && strcmp(f->numbers[j].column, names[i]) != 0) j++;
+        while (j < f->numbers_n && !rows_number_is(&f->numbers[j], names[i])) j++;
+        if (j < f->numbers_n && !*c->cell[i]) continue; /* an expected value */
         if (j < f->numbers_n && r->shape.n < WIRE_ARGS_MAX) {
             const double v = strtod(c->cell[i], NULL);
             if (v != floor(v))
@@ -388,7 +426,9 @@ static const struct rows_format *format_with(const char *const *names, size_t n)
 {
     for (size_t i = 0; i < rows_formats_n; i++) {
         size_t j = 0;
-        while (j < rows_formats[i].numbers_n && column_of(names, n, rows_formats[i].numbers[j].column) >= 0) j++;
+        while (j < rows_formats[i].numbers_n &&
+               (rows_formats[i].numbers[j].optional || column_of(names, n, rows_formats[i].numbers[j].column) >= 0))
+            j++;
         if (j == rows_formats[i].numbers_n) return &rows_formats[i];
     }
     return NULL;

@@ -13,7 +13,7 @@
 #include "calc/cli/probe_verbs.h"
 #include "calc/cli/progress.h"
 
-enum { NOTES_MAX = 320 };
+enum { NOTES_MAX = 320, CEILINGS_MAX = RUN_UNITS_MAX + 2 + RUN_LEVELS + RUN_LAUNCHES_MAX };
 
 /* A verb while it runs. */
 struct work {
@@ -175,7 +175,7 @@ static enum err_code check_output(struct work *w, const struct column *columns, 
 
 struct ceiling_row {
     const char *ceiling, *kernel, *variant, *dtype, *why;
-    double flops_per_s, bytes_per_s, ridge_flops_per_byte, spread_frac, footprint_bytes;
+    double flops_per_s, bytes_per_s, launch_s, ridge_flops_per_byte, spread_frac, footprint_bytes;
 };
 
 #define CEILING(field, kind, unit, heading, help)                                                                      \
@@ -185,6 +185,7 @@ static const struct column CEILINGS[] = {
     CEILING(ceiling, COLUMN_STRING, UNITS_NONE, "ceiling", "what nothing on this machine exceeds"),
     CEILING(flops_per_s, COLUMN_REAL, UNITS_FLOPS_PER_S, "peak", "measured flops per second"),
     CEILING(bytes_per_s, COLUMN_REAL, UNITS_BYTES_PER_S, "bandwidth", "measured bytes per second"),
+    CEILING(launch_s, COLUMN_REAL, UNITS_SECONDS, "start", "measured seconds until work that does nothing is done"),
     CEILING(ridge_flops_per_byte, COLUMN_REAL, UNITS_FLOPS_PER_BYTE, "ridge", "peak over bandwidth of reading memory"),
     CEILING(footprint_bytes, COLUMN_REAL, UNITS_BYTES, "footprint", "bytes that the measurement touches"),
     CEILING(kernel, COLUMN_STRING, UNITS_NONE, "kernel", "with what"),
@@ -204,16 +205,18 @@ static struct ceiling_row row_of(const char *name, const struct run_ceiling *c, 
                                 .why = c->why,
                                 .flops_per_s = flops ? c->per_s : nan,
                                 .bytes_per_s = flops ? nan : c->per_s,
+                                .launch_s = nan,
                                 .ridge_flops_per_byte = nan,
                                 .spread_frac = c->kernel ? c->spread_frac : nan,
                                 .footprint_bytes = c->kernel ? c->footprint_bytes : nan};
 }
 
-/* Rows of all ceilings; rows has room for RUN_UNITS_MAX + 5. */
+/* Rows of all ceilings; rows has room for CEILINGS_MAX. */
 static size_t ceiling_rows(struct work *w, struct ceiling_row *rows)
 {
     static const char *const LEVELS[RUN_LEVELS] = {"read L1", "read L2", "read last cache"};
     const struct run_ceilings *c = &w->run.ceilings;
+    const double nan = (double)NAN;
     size_t n = 0;
     for (size_t i = 0; i < c->peaks_n; i++) {
         const char *name = arena_printf(w->a, "peak %s", c->peak[i].unit);
@@ -226,14 +229,20 @@ static size_t ceiling_rows(struct work *w, struct ceiling_row *rows)
         if (w->run.device.cache_bytes[i] > 0 &&
             (i == 0 || w->run.device.cache_bytes[i] > w->run.device.cache_bytes[i - 1]))
             rows[n++] = row_of(LEVELS[i], &c->cache[i], false);
+    for (size_t i = 0; i < c->launches_n; i++) {
+        rows[n] = row_of(arena_printf(w->a, "start %s", c->launch[i].variant), &c->launch[i], false);
+        rows[n].bytes_per_s = rows[n].footprint_bytes = nan;
+        rows[n++].launch_s = 1 / c->launch[i].per_s;
+    }
     return n;
 }
 
 static enum err_code ceilings_within(struct work *w, const char *command, struct err *e)
 {
-    struct ceiling_row rows[RUN_UNITS_MAX + 2 + RUN_LEVELS];
+    struct ceiling_row rows[CEILINGS_MAX];
     size_t known = 0;
     TRY(check_output(w, CEILINGS, sizeof CEILINGS / sizeof CEILINGS[0], e));
+    w->run.set.launches = true;
     TRY(begin(w, command, e));
     TRY(open_store(w, e));
     progress_start(&w->bar, "ceilings");
@@ -244,7 +253,7 @@ static enum err_code ceilings_within(struct work *w, const char *command, struct
     TRY(code);
     const size_t n = ceiling_rows(w, rows);
     for (size_t i = 0; i < n; i++) {
-        const bool has = !isnan(rows[i].flops_per_s) || !isnan(rows[i].bytes_per_s);
+        const bool has = !isnan(rows[i].flops_per_s) || !isnan(rows[i].bytes_per_s) || !isnan(rows[i].launch_s);
         known += has;
         if (!has && rows[i].why) TRY(note(w, arena_printf(w->a, "%s: %s.", rows[i].ceiling, rows[i].why), e));
     }

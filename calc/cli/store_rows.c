@@ -13,15 +13,21 @@
 
 /* -- a result -- */
 
-/* The format of rows whose numbers the shape has, all of them. */
-static const struct rows_format *format_of(const struct result *r)
+/* A number of the shape, by either name. */
+static bool find(const struct wire_shape *s, const struct rows_number *n, int64_t *out)
+{
+    return wire_shape_get(s, n->column, out) || (n->own && wire_shape_get(s, n->own, out));
+}
+
+/* The format of rows whose numbers the shape has, all that it must. */
+const struct rows_format *store_row_format(const struct result *r)
 {
     int64_t v;
     for (size_t i = 0; i < rows_formats_n; i++) {
         const struct rows_format *f = &rows_formats[i];
         size_t j = 0;
         if (strcmp(kernel_kind_name(f->kind), r->row_kind) != 0) continue;
-        while (j < f->numbers_n && wire_shape_get(&r->shape, f->numbers[j].column, &v)) j++;
+        while (j < f->numbers_n && (f->numbers[j].absent != ROWS_NEEDED || find(&r->shape, &f->numbers[j], &v))) j++;
         if (j == f->numbers_n) return f;
     }
     return NULL;
@@ -45,7 +51,7 @@ static bool take_cells(struct arena *a, const struct result *r, struct row *out)
 
 bool store_row(struct arena *a, const struct result *r, const char *store, const struct hw *hw, struct row *out)
 {
-    const struct rows_format *f = format_of(r);
+    const struct rows_format *f = store_row_format(r);
     const bool own = r->outcome != RESULT_IMPORTED;
     struct err ignored = {.code = ERR_OK};
     if (!f) return false;
@@ -65,9 +71,10 @@ bool store_row(struct arena *a, const struct result *r, const char *store, const
                         .time_s = result_time_s(r)};
     if (wire_list_has(f->texts, "kv_dtype")) out->kv_dtype = r->dtype;
     for (size_t i = 0; i < f->numbers_n; i++) {
-        int64_t v = 0;
-        (void)wire_shape_get(&r->shape, f->numbers[i].column, &v);
-        *(double *)(void *)((char *)&out->kernel + f->numbers[i].offset) = (double)v;
+        const struct rows_number *w = &f->numbers[i];
+        int64_t v = 1;
+        const bool there = find(&r->shape, w, &v) || w->absent == ROWS_ONE;
+        *(double *)(void *)((char *)&out->kernel + w->offset) = there ? (double)v : (double)NAN;
     }
     return take_cells(a, r, out) && f->finish(a, out, &ignored) == ERR_OK;
 }

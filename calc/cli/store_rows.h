@@ -6,10 +6,15 @@
 #include "calc/cli/this_cpu.h"
 #include "calc/fit/fit.h"
 
+struct rows_format;
+
 /* The value of --from that means the store, and the option that says which. */
 #define STORE_FROM "store"
 #define STORE_OPTION                                                                                                   \
     OPTION_FILE("store", 0, "of --from store and -g this-cpu: another store than $XDG_DATA_HOME/ridge/measurements.db")
+
+/* store_row_format -- the columns of rows that a result has the numbers of; NULL: its kernel is of no kind of rows. */
+const struct rows_format *store_row_format(const struct result *r);
 
 /* store_row -- a result as a row, whose file is store and whose line is the result's number; false where its kernel is
  * of no kind of rows, or its numbers make none. host, and what a cold call is, follow from the result and hw (NULL: not

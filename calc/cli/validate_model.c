@@ -82,7 +82,28 @@ static enum err_code add_call(struct arena *a, const struct shape *s, const stru
     return out->sizes ? ERR_OK : err_nomem(e);
 }
 
-/* One layer of the kind that shape `at` is the first of: the sum over the measured calls of its phase and batch. */
+/* What a layer's calls add up to. */
+struct sum {
+    double all_s, bound_s, calibrated_s, measured_s; /* all_s: the bound of those too that were not measured */
+};
+
+static void add_to(struct sum *sum, const struct shape *x, const struct operator_row *call)
+{
+    const double times = (double)x->count / (double)x->layers;
+    sum->all_s += times * call->bound_s;
+    if (isnan(call->measured_s)) return;
+    sum->bound_s += times * call->bound_s;
+    sum->calibrated_s += times * call->calibrated_s;
+    sum->measured_s += times * call->measured_s;
+}
+
+static bool is_of_mlp(const char *op)
+{
+    return strcmp(op, "up_proj") == 0 || strcmp(op, "down_proj") == 0 || strcmp(op, "mlp_act") == 0;
+}
+
+/* One layer of the kind that shape `at` is the first of: the sum over the measured calls of its phase and batch. An MLP
+ * counts once: whole where that was measured, and took less than its products or they were not all. */
 static struct operator_row layer_of(const struct model *m, const struct shapes *s, const struct operator_row *call,
                                     size_t at)
 {
@@ -91,22 +112,20 @@ static struct operator_row layer_of(const struct model *m, const struct shapes *
                              .op = m->kinds_n > 1 ? m->kinds[first->kind_index].label : "layer",
                              .batch = (int64_t)first->batch,
                              .calls = first->layers};
-    double all_s = 0;
-    bool any = false;
+    struct sum rest = {.all_s = 0}, parts = rest, whole = rest;
     for (size_t i = at; i < s->n; i++) {
         const struct shape *x = &s->v[i];
         if (x->kind_index != first->kind_index || strcmp(x->phase, first->phase) != 0 || x->batch != first->batch)
             continue;
-        const double times = (double)x->count / (double)x->layers;
-        all_s += times * call[i].bound_s;
-        if (isnan(call[i].measured_s)) continue;
-        any = true;
-        r.bound_s += times * call[i].bound_s;
-        r.calibrated_s += times * call[i].calibrated_s;
-        r.measured_s += times * call[i].measured_s;
+        add_to(x->whole ? &whole : is_of_mlp(x->op) ? &parts : &rest, x, &call[i]);
     }
-    r.covered_frac = r.bound_s / all_s;
-    if (!any) r.bound_s = r.calibrated_s = r.measured_s = (double)NAN;
+    const bool all = parts.bound_s >= parts.all_s && parts.measured_s <= whole.measured_s;
+    const struct sum *mlp = whole.measured_s > 0 && !all ? &whole : &parts;
+    r.bound_s = rest.bound_s + mlp->bound_s;
+    r.calibrated_s = rest.calibrated_s + mlp->calibrated_s;
+    r.measured_s = rest.measured_s + mlp->measured_s;
+    r.covered_frac = r.bound_s / (rest.all_s + mlp->all_s);
+    if (!(r.measured_s > 0)) r.bound_s = r.calibrated_s = r.measured_s = (double)NAN;
     finish(&r);
     return r;
 }

@@ -69,7 +69,8 @@ static const struct sym *value_of(const struct step_pass *pass, const struct cal
     switch (c->kernel.kind) {
     case KERNEL_GEMM:
     case KERNEL_MLA_BMM:
-    case KERNEL_MOE: return op->rows;
+    case KERNEL_MOE:
+    case KERNEL_MLP: return op->rows;
     case KERNEL_ELEMENTWISE:
     case KERNEL_COLLECTIVE: return op->kind == OP_ALL_TO_ALL ? op->wire_bytes : t->bytes;
     case KERNEL_PREFILL:

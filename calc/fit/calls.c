@@ -111,13 +111,15 @@ static void make_product(struct call *c, const struct maker *m)
     if (second) out += constant(second->out);
     if (!(in > 0 && out > 0)) return;
     (void)snprintf(prefix, sizeof prefix, "gemm/%s/", format_of(m));
-    const struct source_want want[] = {{prefix, NULL, NULL}};
+    const struct source_want want[] = {
+        {m->op->kind == OP_LINEAR && element_bytes(m) < 1 ? "gemm/int4-g128/" : prefix, NULL, NULL},
+        {prefix, NULL, NULL}};
     c->kernel.kind = KERNEL_GEMM;
     c->kernel.groups = 1;
     c->kernel.n = out;
     c->kernel.k = in;
     c->kernel.element_bytes = element_bytes(m);
-    take(c, m, want, 1);
+    take(c, m, want, COUNT(want));
     if (c->kernel.quant == KERNEL_QUANT_DYNAMIC) fuse_quant(c, m);
     if (c->kernel.quant != KERNEL_QUANT_NONE) c->launches = 2;
 }
@@ -269,14 +271,16 @@ static void make_scan(struct call *c, const struct maker *m, bool conv)
     k->chunk_tokens = m->decode ? 1 : (double)(r->chunk_tokens > 0 ? r->chunk_tokens : 64);
     k->state_bytes = m->pass->setup->model->state.bits / 8;
     k->gated = delta;
+    k->state_space = ssd;
     k->taps = (double)r->conv_taps;
     k->channels = k->heads * k->value_dim + 2 * k->key_heads * k->state_dim;
     if (!delta && !ssd) return;
     const char *prefix = conv        ? m->decode ? "conv/causal_conv1d_update/" : "conv/causal_conv1d_fn/"
                          : m->decode ? "scan/fused_recurrent"
                                      : "scan/chunk";
-    const struct source_want want[] = {{prefix, delta ? "/delta" : "/mamba2", NULL}};
-    take(c, m, want, 1);
+    const struct source_want want[] = {{prefix, delta ? "/delta" : "/mamba2", NULL},
+                                       {delta ? "scan/linear-step/" : "scan/mamba2-step/", NULL, NULL}};
+    take(c, m, want, m->decode && !conv ? 2 : 1);
 }
 
 /* -- the rest -- */
@@ -305,9 +309,11 @@ static void make_spread(struct call *c, const struct maker *m)
 
 static void make_moved(struct call *c, const struct maker *m)
 {
-    const struct source_want want[] = {{"elementwise/scale_matrix/", NULL, NULL}};
+    const bool norm = m->op->kind == OP_NORM && m->pass->setup->model->norm == NORM_RMS;
+    const char *own = norm ? "elementwise/rmsnorm/" : m->op->kind == OP_KV_WRITE ? "elementwise/kv-write/" : NULL;
+    const struct source_want want[] = {{own, NULL, NULL}, {"elementwise/scale_matrix/", NULL, NULL}};
     c->kernel.kind = KERNEL_ELEMENTWISE;
-    take(c, m, want, 1);
+    take(c, m, own ? want : want + 1, own ? 2 : 1);
 }
 
 static void make_kind(struct call *c, const struct maker *m)
@@ -331,8 +337,8 @@ static void make_kind(struct call *c, const struct maker *m)
     case OP_ALL_GATHER: make_collective(c, m); break;
     case OP_ALL_TO_ALL: make_spread(c, m); break;
     case OP_RESIDUAL: c->how = in_routed(m) ? CALL_INSIDE : CALL_FUSED; break;
-    case OP_KV_WRITE: /* vLLM's and TensorRT-LLM's attention was measured with it */
-        if (strcmp(m->source->kernels, "sglang") == 0)
+    case OP_KV_WRITE: /* the attention of vLLM and TensorRT-LLM was measured with it */
+        if (strcmp(m->source->kernels, "sglang") == 0 || strcmp(m->source->kernels, "ridge") == 0)
             make_moved(c, m);
         else
             c->how = CALL_INSIDE;
@@ -411,7 +417,8 @@ struct kernel call_at(const struct call *c, const struct call_point *at, double 
     switch (k.kind) {
     case KERNEL_GEMM:
     case KERNEL_MLA_BMM: k.m = rows; break;
-    case KERNEL_MOE: k.tokens = rows; break;
+    case KERNEL_MOE:
+    case KERNEL_MLP: k.tokens = rows; break;
     case KERNEL_PREFILL:
     case KERNEL_MLA_PREFILL:
     case KERNEL_SCAN:

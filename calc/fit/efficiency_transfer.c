@@ -35,6 +35,7 @@ static double factor_of(const struct measured_transfer *t, enum kernel_kind kind
     case KERNEL_MLA_DECODE: return t->decode;
     case KERNEL_MOE: return t->experts;
     case KERNEL_COLLECTIVE: return t->collectives;
+    case KERNEL_MLP:
     case KERNEL_SCAN:
     case KERNEL_CONV:
     case KERNEL_ELEMENTWISE:

@@ -19,12 +19,23 @@ static enum err_code finish_moe(struct arena *a, struct row *r, struct err *e);
 static enum err_code finish_delta(struct arena *a, struct row *r, struct err *e);
 static enum err_code finish_mamba(struct arena *a, struct row *r, struct err *e);
 static enum err_code finish_quant(struct arena *a, struct row *r, struct err *e);
+static enum err_code finish_mlp(struct arena *a, struct row *r, struct err *e);
+static enum err_code finish_norm(struct arena *a, struct row *r, struct err *e);
+static enum err_code finish_write(struct arena *a, struct row *r, struct err *e);
 static enum err_code finish_elementwise(struct arena *a, struct row *r, struct err *e);
 static enum err_code finish_collective(struct arena *a, struct row *r, struct err *e);
 
-#define SIZE 1, 1e9, false      /* not a unit */
-#define SIZE_OR_0 0, 1e9, false /* not a unit */
-#define MEAN 0, 1e9, true       /* not a unit */
+#define SIZE 1, 1e9, false, ROWS_NEEDED, false, NULL      /* not a unit */
+#define SIZE_OR_1 1, 1e9, false, ROWS_ONE, false, NULL    /* not a unit */
+#define SIZE_OR_0 0, 1e9, false, ROWS_NEEDED, false, NULL /* not a unit */
+#define MEAN(own) 0, 1e9, true, ROWS_UNKNOWN, false, own  /* not a unit */
+#define FLAG 0, 1, false, ROWS_ONE, false, NULL
+
+/* Of an element of a recurrent state; unknown: as its framework keeps it. */
+#define STATE_BYTES                                                                                                    \
+    {                                                                                                                  \
+        "state_bytes", AT(state_bytes), 2, 4, false, ROWS_UNKNOWN, true, NULL                                          \
+    }
 
 static const struct rows_number moe_numbers[] = {
     {"num_tokens", AT(tokens), SIZE},
@@ -32,12 +43,18 @@ static const struct rows_number moe_numbers[] = {
     {"inter_full", AT(hidden), SIZE},
     {"topk", AT(topk), SIZE},
     {"num_experts", AT(experts), SIZE},
-    {"moe_tp", AT(tp), SIZE},
-    {"moe_ep", AT(ep), SIZE},
-    {"gated", AT(gated), 0, 1, false},
-    {"derived_active_experts_rank0", AT(active_experts), MEAN},
-    {"derived_routed_rows_rank0", AT(routed_rows), MEAN},
-    {"derived_max_rows_one_expert", AT(max_rows), MEAN},
+    {"moe_tp", AT(tp), SIZE_OR_1},
+    {"moe_ep", AT(ep), SIZE_OR_1},
+    {"gated", AT(gated), FLAG},
+    {"derived_active_experts_rank0", AT(active_experts), MEAN("active")},
+    {"derived_routed_rows_rank0", AT(routed_rows), MEAN(NULL)},
+    {"derived_max_rows_one_expert", AT(max_rows), MEAN(NULL)},
+};
+static const struct rows_number mlp_numbers[] = {
+    {"num_tokens", AT(tokens), SIZE},
+    {"hidden", AT(width), SIZE},
+    {"ffn_full", AT(hidden), SIZE},
+    {"gated", AT(gated), FLAG},
 };
 static const struct rows_number mla_prefill_numbers[] = {
     {"batch", AT(batch), SIZE},
@@ -65,19 +82,26 @@ static const struct rows_number bmm_numbers[] = {
 static const struct rows_number gemm_numbers[] = {{"m", AT(m), SIZE}, {"n", AT(n), SIZE}, {"k", AT(k), SIZE}};
 static const struct rows_number quant_numbers[] = {{"m", AT(m), SIZE}, {"k", AT(k), SIZE}};
 static const struct rows_number delta_numbers[] = {
-    {"batch", AT(batch), SIZE},          {"seq_len", AT(query_tokens), SIZE}, {"n_k_heads", AT(key_heads), SIZE},
-    {"head_k_dim", AT(state_dim), SIZE}, {"n_v_heads", AT(heads), SIZE},      {"head_v_dim", AT(value_dim), SIZE},
-    {"d_conv", AT(taps), SIZE},
+    {"batch", AT(batch), SIZE},
+    {"seq_len", AT(query_tokens), SIZE_OR_1},
+    {"n_k_heads", AT(key_heads), SIZE},
+    {"head_k_dim", AT(state_dim), SIZE},
+    {"n_v_heads", AT(heads), SIZE},
+    {"head_v_dim", AT(value_dim), SIZE},
+    {"delta", AT(gated), 0, 1, false, ROWS_ONE, true, NULL},
+    STATE_BYTES,
+    {"d_conv", AT(taps), SIZE_OR_1}, /* last */
 };
 static const struct rows_number mamba_numbers[] = {
     {"batch", AT(batch), SIZE},
-    {"seq_len", AT(query_tokens), SIZE},
+    {"seq_len", AT(query_tokens), SIZE_OR_1},
     {"n_heads", AT(heads), SIZE},
     {"head_dim", AT(value_dim), SIZE},
     {"d_state", AT(state_dim), SIZE},
     {"n_groups", AT(key_heads), SIZE},
-    {"chunk_size", AT(chunk_tokens), SIZE},
-    {"d_conv", AT(taps), SIZE},
+    {"chunk_size", AT(chunk_tokens), SIZE_OR_1},
+    STATE_BYTES,
+    {"d_conv", AT(taps), SIZE_OR_1}, /* last */
 };
 static const struct rows_number elementwise_numbers[] = {
     {"num_tokens", AT(m), SIZE},
@@ -87,8 +111,12 @@ static const struct rows_number elementwise_numbers[] = {
     {"n_kv_heads_full", AT(kv_heads), SIZE},
     {"tp", AT(tp), SIZE},
 };
-static const struct rows_number collective_numbers[] = {{"n_gpus", AT(ranks), 2, 1e6, false},
-                                                        {"bytes", AT(payload_bytes), 1, 1e15, false}};
+static const struct rows_number norm_numbers[] = {{"num_tokens", AT(m), SIZE}, {"hidden", AT(width), SIZE}};
+static const struct rows_number write_numbers[] = {
+    {"num_tokens", AT(m), SIZE}, {"n_kv_heads", AT(kv_heads), SIZE}, {"head_dim", AT(head_dim), SIZE}};
+static const struct rows_number collective_numbers[] = {
+    {"n_gpus", AT(ranks), 2, 1e6, false, ROWS_NEEDED, false, NULL},
+    {"bytes", AT(payload_bytes), 1, 1e15, false, ROWS_NEEDED, false, NULL}};
 
 #define NUMBERS(array) array, COUNT(array)
 
@@ -104,10 +132,35 @@ const struct rows_format rows_formats[] = {
     {KERNEL_SCAN, NUMBERS(mamba_numbers), "op", "bf16", finish_mamba},
     {KERNEL_ELEMENTWISE, NUMBERS(elementwise_numbers), "op", "fp16", finish_elementwise},
     {KERNEL_ELEMENTWISE, NUMBERS(quant_numbers), "op", "bf16", finish_quant},
+    {KERNEL_ELEMENTWISE, NUMBERS(write_numbers), "op", "bf16", finish_write},
+    {KERNEL_MLP, NUMBERS(mlp_numbers), "dtype", NULL, finish_mlp},
+    {KERNEL_ELEMENTWISE, NUMBERS(norm_numbers), "op", "bf16", finish_norm},
     {KERNEL_COLLECTIVE, NUMBERS(collective_numbers), "op", "fp16", finish_collective},
 };
 
 const size_t rows_formats_n = COUNT(rows_formats);
+
+bool rows_number_is(const struct rows_number *n, const char *name)
+{
+    return strcmp(n->column, name) == 0 || (n->own && strcmp(n->own, name) == 0);
+}
+
+/* Whether a call is told by these columns, where its kind has several. */
+static bool tells(const struct rows_format *f, const struct kernel *k)
+{
+    if (f->kind == KERNEL_SCAN) return (f->finish == finish_mamba) == k->state_space;
+    if (f->kind != KERNEL_ELEMENTWISE) return true;
+    if (k->head_dim > 0) return f->finish == finish_write;
+    if (k->hidden > 0) return f->finish == finish_elementwise;
+    return f->finish == (k->width > 0 ? finish_norm : finish_quant);
+}
+
+const struct rows_format *rows_format_of(const struct kernel *k)
+{
+    for (size_t i = 0; i < rows_formats_n; i++)
+        if (rows_formats[i].kind == k->kind && tells(&rows_formats[i], k)) return &rows_formats[i];
+    return NULL;
+}
 
 const struct rows_number rows_optional[ROWS_OPTIONAL_N] = {{"devices_per_node", AT(per_node), SIZE},
                                                            {"prefix_len", AT(prefix_tokens), SIZE_OR_0},
@@ -130,10 +183,15 @@ static const struct {
     double bytes;
     enum kernel_quant quant;
 } dtypes[] = {
-    {"bf16", HW_BF16, 2, KERNEL_QUANT_NONE},         {"fp16", HW_FP16, 2, KERNEL_QUANT_NONE},
-    {"fp8", HW_FP8, 1, KERNEL_QUANT_NONE},           {"fp8_dynquant", HW_FP8, 1, KERNEL_QUANT_DYNAMIC},
-    {"fp8_block128", HW_FP8, 1, KERNEL_QUANT_BLOCK}, {"int8", HW_INT8, 1, KERNEL_QUANT_NONE},
+    {"bf16", HW_BF16, 2, KERNEL_QUANT_NONE},
+    {"fp16", HW_FP16, 2, KERNEL_QUANT_NONE},
+    {"fp8", HW_FP8, 1, KERNEL_QUANT_NONE},
+    {"fp8_dynquant", HW_FP8, 1, KERNEL_QUANT_DYNAMIC},
+    {"fp8_block128", HW_FP8, 1, KERNEL_QUANT_BLOCK},
+    {"int8", HW_INT8, 1, KERNEL_QUANT_NONE},
     {"fp32", HW_FP32_VECTOR, 4, KERNEL_QUANT_NONE},
+    /* weights alone: half a byte and 16 bits for every 128 of them; factors of 16 bits */
+    {"int4-g128", HW_BF16, 0.5 + 2.0 / 128, KERNEL_QUANT_NONE},
 };
 
 static bool find_dtype(const char *name, size_t *at)
@@ -260,12 +318,12 @@ static enum err_code finish_delta(struct arena *a, struct row *r, struct err *e)
     struct kernel *k = &r->kernel;
     const bool separate = strcmp(r->framework, "trtllm") == 0; /* convolves keys alone, keeps states in bf16 */
     TRY(dtype_of(r, e));
-    k->gated = 1;
     k->chunk_tokens = k->query_tokens > 1 ? CHUNK : 1;
-    k->state_bytes = separate ? 2 : 4;
+    if (isnan(k->state_bytes)) k->state_bytes = separate ? 2 : 4;
     k->channels = k->key_heads * k->state_dim * (separate ? 1 : 2) + (separate ? 0 : k->heads * k->value_dim);
     if (is_conv(r->op)) k->kind = KERNEL_CONV;
-    return name_row(a, r, r->op, "delta", arena_printf(a, "%g,%g", k->key_heads, k->heads), e);
+    return name_row(a, r, r->op, k->gated > 0 ? "delta" : "linear", arena_printf(a, "%g,%g", k->key_heads, k->heads),
+                    e);
 }
 
 static enum err_code finish_mamba(struct arena *a, struct row *r, struct err *e)
@@ -273,7 +331,8 @@ static enum err_code finish_mamba(struct arena *a, struct row *r, struct err *e)
     struct kernel *k = &r->kernel;
     TRY(dtype_of(r, e));
     k->channels = k->heads * k->value_dim + 2 * k->key_heads * k->state_dim;
-    k->state_bytes = 2;
+    if (isnan(k->state_bytes)) k->state_bytes = fmax(2, k->element_bytes);
+    k->state_space = true;
     if (is_conv(r->op)) k->kind = KERNEL_CONV;
     return name_row(a, r, r->op, "mamba2", arena_printf(a, "%g,%g,%g", k->heads, k->value_dim, k->state_dim), e);
 }
@@ -285,6 +344,43 @@ static enum err_code finish_quant(struct arena *a, struct row *r, struct err *e)
     /* a scale needs one reading; scaling reads bf16 and writes fp8 */
     k->moved_bytes = k->m * k->k * (strcmp(r->op, "compute_scale") == 0 ? 2 : 3);
     return name_row(a, r, r->op, NULL, arena_printf(a, "%g", k->k), e);
+}
+
+/* The work of one expert that every token has. */
+static enum err_code finish_mlp(struct arena *a, struct row *r, struct err *e)
+{
+    struct kernel *k = &r->kernel;
+    TRY(dtype_of(r, e));
+    k->topk = k->experts = k->tp = k->ep = k->active_experts = 1;
+    k->routed_rows = k->max_rows = k->tokens;
+    return name_row(a, r, NULL, r->kernel_name, arena_printf(a, "%g,%g", k->width, k->hidden), e);
+}
+
+static enum err_code not_known(const struct row *r, struct err *e)
+{
+    char shown[40];
+    return err_set(e, ERR_INPUT, "op \"%s\" is not known", text_clean(shown, sizeof shown, r->op, strlen(r->op)));
+}
+
+static enum err_code finish_norm(struct arena *a, struct row *r, struct err *e)
+{
+    struct kernel *k = &r->kernel;
+    TRY(dtype_of(r, e));
+    if (strcmp(r->op, "rmsnorm") != 0) return not_known(r, e);
+    k->moved_bytes = (2 * k->m + 1) * k->width * k->element_bytes; /* in and out, and the weights */
+    return name_row(a, r, r->op, NULL, arena_printf(a, "%g", k->width), e);
+}
+
+/* Keys and values from 16 bits into their slots, whose numbers are read; in a byte each with a scale a row. */
+static enum err_code finish_write(struct arena *a, struct row *r, struct err *e)
+{
+    enum { BF16_BYTES = 2, SCALE_BYTES = 4, SLOT_BYTES = 4 };
+    struct kernel *k = &r->kernel;
+    TRY(dtype_of(r, e));
+    if (strcmp(r->op, "kv-write") != 0) return not_known(r, e);
+    const double rows = 2 * k->kv_heads, scales = k->element_bytes < BF16_BYTES ? SCALE_BYTES : 0;
+    k->moved_bytes = k->m * (rows * (k->head_dim * (BF16_BYTES + k->element_bytes) + scales) + SLOT_BYTES);
+    return name_row(a, r, r->op, NULL, arena_printf(a, "%g,%g", k->kv_heads, k->head_dim), e);
 }
 
 static enum err_code finish_elementwise(struct arena *a, struct row *r, struct err *e)
@@ -308,8 +404,7 @@ static enum err_code finish_elementwise(struct arena *a, struct row *r, struct e
         k->moved_bytes = k->m * ops[i].elements * k->element_bytes;
         return name_row(a, r, r->op, NULL, arena_printf(a, "%g,%g,%g", k->width, k->hidden, k->tp), e);
     }
-    char shown[40];
-    return err_set(e, ERR_INPUT, "op \"%s\" is not known", text_clean(shown, sizeof shown, r->op, strlen(r->op)));
+    return not_known(r, e);
 }
 
 static enum err_code finish_collective(struct arena *a, struct row *r, struct err *e)
@@ -332,6 +427,5 @@ static enum err_code finish_collective(struct arena *a, struct row *r, struct er
         const char *more = k->per_node < k->ranks ? "across_nodes" : r->kernel_name;
         return name_row(a, r, r->op, more, arena_printf(a, "%g", k->payload_bytes), e);
     }
-    char shown[40];
-    return err_set(e, ERR_INPUT, "op \"%s\" is not known", text_clean(shown, sizeof shown, r->op, strlen(r->op)));
+    return not_known(r, e);
 }

@@ -6,13 +6,26 @@
 
 enum { ROWS_NUMBERS_MAX = 24, ROWS_TEXTS_N = 11, ROWS_OPTIONAL_N = 3 };
 
+/* What a number is in results of kernels that have no such parameter. */
+enum rows_absent {
+    ROWS_NEEDED, /* there must be one */
+    ROWS_ONE,    /* 1 */
+    ROWS_UNKNOWN /* its expected value; so is an empty cell of a file */
+};
+
 /* A number of a row: its column, its place in struct kernel, its range. */
 struct rows_number {
     const char *column;
     size_t offset;
     double lo, hi;
     bool mean; /* need not be whole */
+    enum rows_absent absent;
+    bool optional;   /* the same where a file has no such column */
+    const char *own; /* what the probe's kernels call it; NULL: as the column */
 };
+
+/* rows_number_is -- whether a column, or a parameter of a kernel, is this number. */
+bool rows_number_is(const struct rows_number *n, const char *name);
 
 /* A text of a row: its column, its place in struct row. */
 struct rows_text {
@@ -34,6 +47,9 @@ struct rows_format {
 /* In this order: the first whose columns are all there is the file's. */
 extern const struct rows_format rows_formats[];
 extern const size_t rows_formats_n;
+
+/* rows_format_of -- the columns of a call: of its kind the first that have what it has; NULL none. */
+const struct rows_format *rows_format_of(const struct kernel *k);
 
 /* Texts and numbers that any file may have. */
 extern const struct rows_text rows_texts[ROWS_TEXTS_N];

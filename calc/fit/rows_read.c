@@ -65,13 +65,21 @@ static int find_column(const struct rows_cells *c, const char *name, size_t len)
 
 static int column(const struct rows_cells *c, const char *name) { return find_column(c, name, strlen(name)); }
 
-/* The next of the columns that a format wants, numbers first, then texts; false at the end. */
+/* The i-th of the columns that a format must have, numbers first, then texts; false at the end. */
 static bool wanted_column(const struct rows_format *f, size_t i, const char **name, size_t *len)
 {
-    *name = i < f->numbers_n ? f->numbers[i].column : f->texts;
-    for (size_t skip = i < f->numbers_n ? 0 : i - f->numbers_n; skip && **name; skip--) {
-        *name += strcspn(*name, ",");
-        *name += **name == ',';
+    *name = NULL;
+    for (size_t j = 0; j < f->numbers_n && !*name; j++) {
+        if (f->numbers[j].optional) continue;
+        if (i == 0) *name = f->numbers[j].column;
+        i--;
+    }
+    if (!*name) {
+        *name = f->texts;
+        for (; i && **name; i--) {
+            *name += strcspn(*name, ",");
+            *name += **name == ',';
+        }
     }
     *len = strcspn(*name, ",");
     return *len > 0;
@@ -148,7 +156,11 @@ static enum err_code make_plan(const struct rows_cells *c, struct plan *out, str
     }
     if (out->time_at < 0)
         return err_set(e, ERR_INPUT, "%s: line %zu: missing column: time_s or latency_us", c->name, c->row_line);
-    for (size_t i = 0; i < out->format->numbers_n; i++) out->number_at[i] = column(c, out->format->numbers[i].column);
+    for (size_t i = 0; i < out->format->numbers_n; i++) {
+        const struct rows_number *w = &out->format->numbers[i];
+        out->number_at[i] = column(c, w->column);
+        if (out->number_at[i] < 0 && w->own) out->number_at[i] = column(c, w->own);
+    }
     for (size_t i = 0; i < ROWS_OPTIONAL_N; i++) out->optional_at[i] = column(c, rows_optional[i].column);
     for (size_t i = 0; i < ROWS_TEXTS_N; i++) out->text_at[i] = column(c, rows_texts[i].column);
     return ERR_OK;
@@ -168,13 +180,14 @@ static enum err_code number(const struct rows_cells *c, const char *name, int at
     return ERR_OK;
 }
 
-/* One number of a row; most are counts. */
+/* One number of a row; most are counts. Without a column (at < 0) what the format says. */
 static enum err_code count(const struct rows_cells *c, const struct rows_number *w, int at, struct row *r,
                            struct err *e)
 {
-    double v;
-    TRY(number(c, w->column, at, w->lo, w->hi, &v, e));
-    if (!w->mean && v != floor(v))
+    double v = w->absent == ROWS_ONE ? 1 : (double)NAN;
+    const bool there = at >= 0 && !(w->absent == ROWS_UNKNOWN && !*c->cell[at]);
+    if (there) TRY(number(c, w->column, at, w->lo, w->hi, &v, e));
+    if (there && !w->mean && v != floor(v))
         return err_set(e, ERR_INPUT, "%s: line %zu: %s: found %g, wanted a whole number", c->name, c->row_line,
                        w->column, v);
     memcpy((char *)&r->kernel + w->offset, &v, sizeof v);
@@ -298,7 +311,7 @@ static enum err_code check_kinds(const char *kinds, struct err *e)
         if (!kernel_kind_find(word, &kind))
             return err_set(e, ERR_USAGE,
                            "no kind of kernel \"%s\"; there are gemm, prefill, decode, mla_prefill, mla_decode, "
-                           "mla_bmm, moe, scan, conv, elementwise and collective",
+                           "mla_bmm, moe, mlp, scan, conv, elementwise and collective",
                            text_clean(shown, sizeof shown, word, len));
         p += n + (p[n] == ',');
     }

@@ -16,22 +16,13 @@ static const char *format_of_row(const struct row *r)
     return is_cached(r->kernel.kind) && r->kv_dtype && *r->kv_dtype ? r->kv_dtype : r->dtype;
 }
 
-/* The columns of a call's kind. Scans have two sets: gated ones are told by keys and values, others by groups. */
-static const struct rows_format *format_of(const struct kernel *k)
-{
-    const struct rows_format *f = NULL;
-    for (size_t i = 0; i < rows_formats_n; i++) {
-        if (rows_formats[i].kind != k->kind) continue;
-        if (!f || (k->kind == KERNEL_SCAN && !(k->gated > 0))) f = &rows_formats[i];
-    }
-    return f;
-}
-
 bool shape_number(const struct kernel *k, size_t i, const char **name, double *value)
 {
-    const struct rows_format *f = format_of(k);
+    const struct rows_format *f = rows_format_of(k);
     if (!f || i >= f->numbers_n) return false;
-    *name = f->numbers[i].column;
+    /* the width of a convolution is in rows of scans for the convolutions among them */
+    if (k->kind == KERNEL_SCAN && f->numbers[i].offset == offsetof(struct kernel, taps)) return false;
+    *name = f->numbers[i].own ? f->numbers[i].own : f->numbers[i].column;
     *value = *(const double *)(const void *)((const char *)k + f->numbers[i].offset);
     /* a row of absorbed latent attention gives the rope part alone */
     if (k->kind == KERNEL_MLA_DECODE && f->numbers[i].offset == offsetof(struct kernel, head_dim))
@@ -39,13 +30,33 @@ bool shape_number(const struct kernel *k, size_t i, const char **name, double *v
     return true;
 }
 
+const char *shape_ones(struct arena *a, const struct kernel *k)
+{
+    const struct rows_format *f = rows_format_of(k);
+    const char *text = "";
+    for (size_t i = 0; f && text && i < f->numbers_n; i++)
+        if (f->numbers[i].absent == ROWS_ONE)
+            text = arena_printf(a, "%s%s%s", text, *text ? "," : "", f->numbers[i].column);
+    return text;
+}
+
+/* Whether a size of a row is that of a call: an expected one within a twentieth, or 1. */
+static bool is_size(const struct rows_number *n, double want, double have)
+{
+    if (isnan(want) || (n->mean && isnan(have))) return true;
+    return n->mean ? fabs(want - have) <= fmax(1, want / 20) : want == have;
+}
+
 bool shape_is(const struct shape *s, const struct row *r)
 {
+    const struct rows_format *f = rows_format_of(&s->kernel);
     const char *name;
     double want, have;
     if (r->kernel.kind != s->kernel.kind || strcmp(format_of_row(r), s->dtype) != 0) return false;
-    for (size_t i = 0; shape_number(&s->kernel, i, &name, &want); i++)
-        if (shape_number(&r->kernel, i, &name, &have) && !isnan(want) && want != have) return false;
+    if (!f || rows_format_of(&r->kernel) != f) return false;
+    for (size_t i = 0; shape_number(&s->kernel, i, &name, &want); i++) {
+        if (shape_number(&r->kernel, i, &name, &have) && !is_size(&f->numbers[i], want, have)) return false;
+    }
     return true;
 }
 
@@ -63,19 +74,21 @@ static const char *dtype_of(const struct kernel *k)
 }
 
 static enum err_code values_at(struct arena *a, const struct step_pass *pass, const double *point, double *rows,
-                               struct err *e)
+                               double *moved_bytes, struct err *e)
 {
-    const struct sym **expr = arena_array(a, pass->n + 1, sizeof *expr);
+    const struct sym **expr = arena_array(a, 2 * pass->n + 1, sizeof *expr);
     const double **in = arena_array(a, pass->in_n + 1, sizeof *in);
-    double **out = arena_array(a, pass->n + 1, sizeof *out);
+    double **out = arena_array(a, 2 * pass->n + 1, sizeof *out);
     struct sym_tape *tape;
     if (!expr || !in || !out) return err_nomem(e);
     for (size_t i = 0; i < pass->n; i++) {
-        expr[i] = pass->op[i].rows;
-        out[i] = &rows[i];
+        expr[2 * i] = pass->op[i].rows;
+        out[2 * i] = &rows[i];
+        expr[2 * i + 1] = pass->op[i].activation_bytes;
+        out[2 * i + 1] = &moved_bytes[i];
     }
     for (size_t i = 0; i < pass->in_n; i++) in[i] = &point[i];
-    TRY(sym_tape_compile(a, pass->n, expr, pass->in_n, pass->in, &tape, e));
+    TRY(sym_tape_compile(a, 2 * pass->n, expr, pass->in_n, pass->in, &tape, e));
     sym_tape_eval(tape, 1, in, out);
     return ERR_OK;
 }
@@ -91,6 +104,7 @@ static bool is_call(const struct call *c)
     case KERNEL_MLA_PREFILL:
     case KERNEL_MLA_DECODE: return c->kernel.heads > 0 && c->kernel.head_dim > 0;
     case KERNEL_MOE:
+    case KERNEL_MLP:
     case KERNEL_SCAN: return true;
     case KERNEL_CONV:
     case KERNEL_ELEMENTWISE:
@@ -111,29 +125,128 @@ static struct hw any_device(void)
     return hw;
 }
 
-static struct shape shape_of(const struct step_pass *pass, const struct call *c, const struct call_point *at,
-                             double rows, const struct hw *hw)
+/* Where shapes are made. */
+struct maker {
+    const struct step_pass *pass;
+    const struct hw *hw; /* NULL: no bounds */
+    const struct call_point *at;
+};
+
+static struct shape shape_of(const struct maker *m, size_t op_i, const struct kernel *kernel)
 {
-    const struct cost_op *op = &pass->op[c->op];
+    const struct cost_op *op = &m->pass->op[op_i];
     struct kernel_work w;
     struct shape s = {.op = op->name,
                       .kind_index = op->kind_index,
                       .count = op->count,
-                      .layers = op->kind_index < 0 ? 0 : pass->setup->model->kinds[op->kind_index].count,
-                      .kernel = call_at(c, at, rows, 0),
-                      .batch = at->batch,
-                      .tokens = at->tokens,
+                      .layers = op->kind_index < 0 ? 0 : m->pass->setup->model->kinds[op->kind_index].count,
+                      .kernel = *kernel,
+                      .batch = m->at->batch,
+                      .tokens = m->at->tokens,
                       .bound_s = (double)NAN};
-    s.kernel.host = rows_of_host(hw);
+    s.kernel.host = rows_of_host(m->hw);
     s.dtype = dtype_of(&s.kernel);
-    if (hw && kernel_work(&s.kernel, hw, &w, NULL) == ERR_OK) s.bound_s = w.bound_s;
+    if (m->hw && kernel_work(&s.kernel, m->hw, &w, NULL) == ERR_OK) s.bound_s = w.bound_s;
     return s;
+}
+
+static double constant(const struct sym *x)
+{
+    double v;
+    return sym_constant(x, &v) ? v : (double)NAN;
+}
+
+/* RMS norms of the model's width, one call each: how many are one operator. 0: it is none, or of another width. */
+static int64_t norms_of(const struct model *m, const struct cost_op *op)
+{
+    if (op->kind != OP_NORM || m->norm != NORM_RMS || op->tensors_n != 1) return 0;
+    const double n = constant(op->tensor[0].elems) / (double)m->hidden;
+    return n >= 1 && n == floor(n) ? (int64_t)n : 0;
+}
+
+/* Norms, and keys and values that are written: calls of kernels whose rows tell bytes alone. */
+static bool moves(const struct maker *m, size_t i, double moved_bytes, struct shape *out)
+{
+    const struct model *model = m->pass->setup->model;
+    const struct cost_op *op = &m->pass->op[i];
+    const struct mixer *x = op->kind_index < 0 ? NULL : &model->kinds[op->kind_index].mixer;
+    const double act = model->activations.bits / 8, new_tokens = m->at->batch * m->at->tokens;
+    const int64_t norms = norms_of(model, op);
+    struct kernel k = {.kind = KERNEL_ELEMENTWISE, .unit = HW_BF16, .cold = true};
+    if (norms) {
+        k.element_bytes = act;
+        k.width = (double)model->hidden;
+        k.m = round(moved_bytes / (2 * act * k.width * (double)norms));
+        k.moved_bytes = (2 * k.m + 1) * k.width * act;
+    } else if (op->kind == OP_KV_WRITE && x && x->kind == MIXER_ATTENTION && x->head_dim == x->v_head_dim &&
+               !x->v_is_k) {
+        const double scales = model->kv.bits < 16 ? 4 : 0; /* bytes of one, and of the number of a slot */
+        (void)hw_dtype_find(model->kv.compute, &k.unit);
+        k.m = new_tokens;
+        k.kv_heads = (double)x->kv_heads;
+        k.head_dim = (double)x->head_dim;
+        k.element_bytes = model->kv.bits / 8;
+        k.moved_bytes = k.m * (2 * k.kv_heads * (k.head_dim * (act + k.element_bytes) + scales) + 4);
+    } else {
+        return false;
+    }
+    *out = shape_of(m, i, &k);
+    if (norms) out->count *= norms;
+    return true;
+}
+
+/* The products of a gated dense MLP as one call, `up` the first of them. */
+static bool is_mlp(const struct model *m, const struct cost_op *up)
+{
+    if (up->kind_index < 0 || strcmp(up->name, "up_proj") != 0) return false;
+    const struct ffn *f = &m->kinds[up->kind_index].ffn;
+    return f->kind == FFN_DENSE && f->gated && !f->channel_mix && !f->adapter_rank;
+}
+
+static struct shape mlp_of(const struct maker *m, size_t i, const struct kernel *up)
+{
+    const struct model *model = m->pass->setup->model;
+    struct kernel k = {.kind = KERNEL_MLP, .unit = up->unit, .quant = up->quant, .cold = true};
+    k.element_bytes = up->element_bytes;
+    k.tokens = k.routed_rows = k.max_rows = up->m;
+    k.width = (double)model->hidden;
+    k.hidden = up->n / 2;
+    k.gated = k.topk = k.experts = k.tp = k.ep = k.active_experts = 1;
+    struct shape s = shape_of(m, i, &k);
+    s.op = "mlp";
+    s.whole = true;
+    return s;
+}
+
+static enum err_code add_shapes(struct arena *a, const struct maker *m, bool prefill, const double *rows,
+                                const double *moved_bytes, struct shapes *out, struct err *e)
+{
+    static const struct source NOBODYS = {.framework = "ridge", .kernels = "ridge"};
+    const size_t n = m->pass->n;
+    struct shape *v = arena_array(a, out->n + 2 * n + 1, sizeof *v);
+    if (!v) return err_nomem(e);
+    if (out->n) memcpy(v, out->v, out->n * sizeof *v);
+    for (int whole = 0; whole < 2; whole++)
+        for (size_t i = 0; i < n; i++) {
+            const struct cost_op *op = &m->pass->op[i];
+            if (!whole && moves(m, i, moved_bytes[i], &v[out->n])) {
+                out->n++;
+                continue;
+            }
+            const struct call c = call_make(m->pass, prefill ? CALL_PREFILL : CALL_DECODE, i, &NOBODYS, false);
+            if (!is_call(&c) || (whole && !is_mlp(m->pass->setup->model, op))) continue;
+            struct kernel k = call_at(&c, m->at, rows[i], 0);
+            if (k.kind == KERNEL_MOE && isnan(k.active_experts))
+                k.active_experts = fmax(k.topk, round(kernel_experts(k.tokens, k.topk, k.experts)));
+            v[out->n++] = whole ? mlp_of(m, i, &k) : shape_of(m, i, &k);
+        }
+    out->v = v;
+    return ERR_OK;
 }
 
 enum err_code shapes_of_model(struct arena *a, const struct model *m, const struct hw *hw,
                               const struct shapes_point *at, struct shapes *out, struct err *e)
 {
-    static const struct source NOBODYS = {.framework = "ridge", .kernels = "ridge"};
     const struct hw any = any_device();
     const struct step_setup setup = {.model = m, .hw = hw ? hw : &any, .fidelity = STEP_ROOFLINE, .block_tokens = 1};
     const bool prefill = at->phase == STEP_PREFILL;
@@ -143,17 +256,12 @@ enum err_code shapes_of_model(struct arena *a, const struct model *m, const stru
     struct step *step;
     TRY(step_compile(a, &setup, &step, e));
     const struct step_pass pass = step_pass_of(step, at->phase);
-    struct shape *v = arena_array(a, out->n + pass.n + 1, sizeof *v);
-    double *rows = arena_array(a, pass.n + 1, sizeof *rows);
-    if (!v || !rows) return err_nomem(e);
-    if (out->n) memcpy(v, out->v, out->n * sizeof *v);
-    TRY(values_at(a, &pass, point, rows, e));
-    for (size_t i = 0; i < pass.n; i++) {
-        const struct call c = call_make(&pass, prefill ? CALL_PREFILL : CALL_DECODE, i, &NOBODYS, false);
-        if (!is_call(&c)) continue;
-        v[out->n] = shape_of(&pass, &c, &where, rows[i], hw);
-        v[out->n++].phase = step_phase_name(at->phase);
-    }
-    out->v = v;
+    const struct maker maker = {&pass, hw, &where};
+    double *rows = arena_array(a, pass.n + 1, sizeof *rows), *moved = arena_array(a, pass.n + 1, sizeof *moved);
+    const size_t before = out->n;
+    if (!rows || !moved) return err_nomem(e);
+    TRY(values_at(a, &pass, point, rows, moved, e));
+    TRY(add_shapes(a, &maker, prefill, rows, moved, out, e));
+    for (size_t i = before; i < out->n; i++) out->v[i].phase = step_phase_name(at->phase);
     return ERR_OK;
 }

@@ -12,6 +12,7 @@ struct shape {
     int kind_index;         /* kind of layer, -1 outside the layers */
     int64_t count, layers;  /* calls of the step; layers of its kind, 0 outside them */
     struct kernel kernel;   /* cold */
+    bool whole;             /* an MLP in one call, whose products are calls of their own as well */
     const char *dtype;      /* of the weights, or of the cache: as rows call it */
     double batch;
     double tokens;  /* new ones of each sequence */
@@ -19,8 +20,10 @@ struct shape {
 };
 
 /* shapes_of_model -- the calls of a phase with a kind of rows on one device, appended to out: a decode step of B
- * sequences at context S, or a prefill of one prompt of T tokens. Recurrent mixers, products and attention are calls;
- * what is fused into them, or moves bytes alone, is none. hw NULL: sizes without bounds. Errors: as step_compile. */
+ * sequences at context S, or a prefill of one prompt of T tokens. Recurrent mixers, products, attention, RMS norms of
+ * the model's width and writing keys and values are calls; what is fused into them, or moves other bytes alone, is
+ * none. Behind them each gated dense MLP once more, whole. Of experts so many are touched as are expected, in whole
+ * numbers. hw NULL: sizes without bounds. Errors: as step_compile. */
 struct shapes {
     struct shape *v;
     size_t n;
@@ -36,8 +39,12 @@ enum err_code shapes_of_model(struct arena *a, const struct model *m, const stru
  * that is expected and not known (experts that a batch touches) is NAN. */
 bool shape_number(const struct kernel *k, size_t i, const char **name, double *value);
 
-/* shape_is -- whether a row is a measurement of a call: its kind, format (of decoding that of
- * the cache) and every size that is known. */
+/* shape_ones -- the sizes of a call, joined by ',', that a kernel need not know of when they are 1. Errors: NULL, no
+ * memory. */
+const char *shape_ones(struct arena *a, const struct kernel *k);
+
+/* shape_is -- whether a row is a measurement of a call: its kind, format (of decoding that of the cache) and every size
+ * that is known; an expected one as near as a twentieth or 1. */
 bool shape_is(const struct shape *s, const struct row *r);
 
 #endif

@@ -11,6 +11,7 @@ static const char *const kind_names[KERNEL_KINDS_N] = {
     [KERNEL_MLA_DECODE] = "mla_decode",
     [KERNEL_MLA_BMM] = "mla_bmm",
     [KERNEL_MOE] = "moe",
+    [KERNEL_MLP] = "mlp",
     [KERNEL_SCAN] = "scan",
     [KERNEL_CONV] = "conv",
     [KERNEL_ELEMENTWISE] = "elementwise",
@@ -61,11 +62,19 @@ enum { BF16_BYTES = 2 };
 /* What is computed from narrow formats is written in 16 bits. */
 static double result_bytes(const struct kernel *k) { return fmax(k->element_bytes, BF16_BYTES); }
 
+/* Of a product's activations: the weights' format, but that narrower weights are made factors of 16 bits where the unit
+ * has those. */
+static double input_bytes(const struct kernel *k)
+{
+    const bool wide = k->quant != KERNEL_QUANT_NONE || k->unit == HW_BF16 || k->unit == HW_FP16;
+    return wide ? fmax(k->element_bytes, BF16_BYTES) : k->element_bytes;
+}
+
 static void gemm_work(const struct kernel *k, struct kernel_work *w)
 {
-    const double input = k->quant == KERNEL_QUANT_NONE ? k->element_bytes : BF16_BYTES;
     w->flops = 2 * k->groups * k->m * k->n * k->k;
-    w->bytes = k->groups * (k->m * k->k * input + k->n * k->k * k->element_bytes + k->m * k->n * result_bytes(k));
+    w->bytes =
+        k->groups * (k->m * k->k * input_bytes(k) + k->n * k->k * k->element_bytes + k->m * k->n * result_bytes(k));
     /* writes the quantised copy, the product reads it */
     if (k->quant != KERNEL_QUANT_NONE) w->quant_bytes = 2 * k->groups * k->m * k->k * k->element_bytes;
 }
@@ -107,7 +116,7 @@ static void scan_work(const struct kernel *k, struct kernel_work *w)
     const double t = k->batch * k->query_tokens, state = k->state_dim * k->value_dim;
     /* delta rule: state x key, outer product, state x query; Mamba-2 has no first one, so it is not counted there */
     w->flops = 2 * t * k->heads * state * (k->gated > 0 ? 3 : 2);
-    w->bytes = t * BF16_BYTES * (2 * k->key_heads * k->state_dim + 2 * k->heads * k->value_dim) +
+    w->bytes = t * result_bytes(k) * (2 * k->key_heads * k->state_dim + 2 * k->heads * k->value_dim) +
                2 * k->batch * k->heads * state * k->state_bytes;
 }
 
@@ -143,7 +152,8 @@ static double memory_bytes(const struct kernel *k, const struct kernel_work *w)
     case KERNEL_MLA_BMM: return k->groups * k->n * k->k * k->element_bytes;
     case KERNEL_DECODE:
     case KERNEL_MLA_DECODE: return w->bytes - queries;
-    case KERNEL_MOE: return fmax(0, w->bytes - 2 * k->tokens * k->width * result_bytes(k));
+    case KERNEL_MOE:
+    case KERNEL_MLP: return fmax(0, w->bytes - 2 * k->tokens * k->width * result_bytes(k));
     case KERNEL_SCAN: return 2 * k->batch * k->heads * k->state_dim * k->value_dim * k->state_bytes;
     case KERNEL_PREFILL:
     case KERNEL_MLA_PREFILL:
@@ -166,7 +176,8 @@ enum err_code kernel_work(const struct kernel *k, const struct hw *hw, struct ke
     case KERNEL_MLA_PREFILL: prefill_work(k, &w); break;
     case KERNEL_DECODE:
     case KERNEL_MLA_DECODE: decode_work(k, &w); break;
-    case KERNEL_MOE: moe_work(k, &w); break;
+    case KERNEL_MOE:
+    case KERNEL_MLP: moe_work(k, &w); break;
     case KERNEL_SCAN: scan_work(k, &w); break;
     case KERNEL_CONV: conv_work(k, &w); break;
     case KERNEL_ELEMENTWISE: w.bytes = k->moved_bytes; break;
@@ -243,7 +254,8 @@ const struct kernel_form *kernel_form_of(const struct kernel *k)
     case KERNEL_MLA_PREFILL: return &kernel_prefill_form;
     case KERNEL_DECODE: return &kernel_decode_form;
     case KERNEL_MLA_DECODE: return &kernel_mla_decode_form;
-    case KERNEL_MOE: return &kernel_moe_form;
+    case KERNEL_MOE:
+    case KERNEL_MLP: return &kernel_moe_form;
     case KERNEL_SCAN: return &kernel_scan_form;
     case KERNEL_CONV: return &kernel_conv_form;
     case KERNEL_ELEMENTWISE: return &kernel_elementwise_form;

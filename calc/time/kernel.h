@@ -24,6 +24,7 @@ enum kernel_kind {
     KERNEL_MLA_DECODE,  /* latent attention, absorbed */
     KERNEL_MLA_BMM,     /* the per-head products that absorption adds */
     KERNEL_MOE,         /* routed experts: permute, two grouped products, combine */
+    KERNEL_MLP,         /* a dense block's products in one call: an expert that all tokens have */
     KERNEL_SCAN,        /* recurrent state over tokens: gated delta rule, Mamba-2 */
     KERNEL_CONV,        /* depthwise causal convolution */
     KERNEL_ELEMENTWISE, /* norm, activation, sum, quantisation */
@@ -55,8 +56,9 @@ struct kernel {
     double tokens, width, hidden, topk, experts, tp, ep, gated; /* MoE; hidden before tp; gated 0 or 1 */
     double active_experts, routed_rows, max_rows;               /* MoE, of this rank; NAN: expected values */
     double key_heads, state_dim, chunk_tokens, state_bytes;     /* scan; state_bytes: per element of the state */
-    double channels, taps;                                      /* conv */
-    double moved_bytes;                                         /* elementwise: all bytes read and written */
+    bool state_space;      /* scan: Mamba-2, whose rows have columns of their own */
+    double channels, taps; /* conv */
+    double moved_bytes;    /* elementwise: all bytes read and written */
     enum kernel_collective collective;
     double ranks, payload_bytes, per_node; /* all-gather, reduce-scatter: of the whole; per_node: ranks in one node */
 };

@@ -37,7 +37,8 @@ static double rows_of(const struct kernel *k)
     case KERNEL_MLA_DECODE: return k->heads / fmax(1, k->kv_heads);
     case KERNEL_PREFILL:
     case KERNEL_MLA_PREFILL: return k->query_tokens * k->heads / fmax(1, k->kv_heads);
-    case KERNEL_MOE: return fmax(1, k->tokens * k->topk / k->experts);
+    case KERNEL_MOE:
+    case KERNEL_MLP: return fmax(1, k->tokens * k->topk / k->experts);
     case KERNEL_SCAN:
     case KERNEL_CONV:
     case KERNEL_ELEMENTWISE:

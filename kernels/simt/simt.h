@@ -212,6 +212,7 @@ uint4 simt_load_16(const char *site, const void *at);
 static inline float rsqrtf(float x) { return 1 / sqrtf(x); }
 #define __expf(x) expf(x)
 #define __fdividef(x, y) ((x) / (y))
+static inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __ffs(int x) { return __builtin_ffs(x); }
 

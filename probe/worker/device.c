@@ -45,7 +45,8 @@ static bool describe_kernel(struct arena *a, const struct kern_machine *m, const
     static const char *const CEILINGS[] = {[KERN_CEILING_NONE] = "",
                                            [KERN_CEILING_COMPUTE] = "compute",
                                            [KERN_CEILING_READ] = "read",
-                                           [KERN_CEILING_BANDWIDTH] = "bandwidth"};
+                                           [KERN_CEILING_BANDWIDTH] = "bandwidth",
+                                           [KERN_CEILING_LAUNCH] = "launch"};
     struct wire_arg *args = arena_array(a, k->args_n + 1, sizeof *args);
     struct wire_variant *variants = arena_array(a, k->variants_n + 1, sizeof *variants);
     if (!args || !variants) return false;
