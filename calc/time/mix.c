@@ -211,6 +211,12 @@ void mix_advance(struct mix *x, double n)
     for (size_t i = 0; i < t->n; i++) x->sum[MIXED_DECODE][i] += n * t->growth[i];
 }
 
+void mix_add(struct mix *to, const struct mix *from, double times)
+{
+    for (enum mixed_part k = 0; k < MIXED_PARTS; k++)
+        for (size_t i = 0; i < from->plan->part[k].n; i++) to->sum[k][i] += times * from->sum[k][i];
+}
+
 double mix_sequences(const struct mix *x) { return x->sum[MIXED_DECODE][0] + x->sum[MIXED_PREFILL][0]; }
 double mix_tokens(const struct mix *x) { return x->sum[MIXED_DECODE][1] + x->sum[MIXED_PREFILL][1]; }
 

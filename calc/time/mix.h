@@ -72,6 +72,10 @@ void mix_share(struct mix *x, double groups);
 double mix_settled_tokens(const struct mix_plan *p);
 void mix_advance(struct mix *x, double n);
 
+/* mix_add -- the sequences of another mix of the plan, `times` over; a fraction is so much of each sum. Cost: O(layer
+ * kinds). */
+void mix_add(struct mix *to, const struct mix *from, double times);
+
 double mix_tokens(const struct mix *x);    /* of the step, those of other groups not included */
 double mix_sequences(const struct mix *x); /* in it */
 

@@ -1,0 +1,188 @@
+/* steady -- the question checked, its replicas solved, the answer put together. */
+#include "calc/serve/steady.h"
+
+#include <math.h>
+
+#include "calc/serve/steady_parts.h"
+
+const char *steady_limit_name(enum steady_limit by)
+{
+    switch (by) {
+    case STEADY_COMPUTE: return "compute";
+    case STEADY_SEQS: return "max_seqs";
+    case STEADY_BLOCKS: return "cache";
+    case STEADY_TRANSFER: break;
+    }
+    return "transfer";
+}
+
+/* ---- the question ---- */
+
+static enum err_code check_load(const struct steady_setup *s, struct err *e)
+{
+    switch (s->load) {
+    case STEADY_OPEN:
+        if (!(s->rate_per_s > 0) || !isfinite(s->rate_per_s) || !(s->arrival_cv2 >= 0) || !isfinite(s->arrival_cv2))
+            return err_set(e, ERR_RANGE, "a rate is above 0, the variation of arrivals not below it");
+        break;
+    case STEADY_CLOSED:
+        if (!(s->concurrency >= 1) || !isfinite(s->concurrency) || !(s->think_s >= 0) || !isfinite(s->think_s))
+            return err_set(e, ERR_RANGE, "a closed loop has one client or more, who think 0 s or longer");
+        break;
+    case STEADY_OFFLINE:
+        if (!(s->requests >= 1) || !isfinite(s->requests)) return err_set(e, ERR_RANGE, "a batch of no request");
+        break;
+    }
+    return ERR_OK;
+}
+
+static enum err_code check(const struct steady_setup *s, struct err *e)
+{
+    if (s->max_seqs < 1 || s->blocks < 1 || s->block_tokens < 1 || s->replicas < 1)
+        return err_set(e, ERR_RANGE, "a steady state takes at least one sequence, one block and one replica");
+    if (s->policy != SIMULATE_STATIC && s->budget_tokens < 1) return err_set(e, ERR_RANGE, "a step of no tokens");
+    if (s->policy == SIMULATE_CHUNKED && s->budget_tokens < s->max_seqs)
+        return err_set(e, ERR_RANGE, "a step of %lld tokens is too small for %lld sequences that decode",
+                       (long long)s->budget_tokens, (long long)s->max_seqs);
+    if (!(s->watermark_frac >= 0) || s->watermark_frac >= 1 || !(s->overhead_s >= 0) || !isfinite(s->overhead_s))
+        return err_set(e, ERR_RANGE, "a watermark is in [0, 1), an overhead not below 0");
+    if (!s->lengths || s->lengths->n == 0 || !(s->lengths->prompt_tokens >= 1) || !(s->lengths->output_tokens >= 1))
+        return err_set(e, ERR_RANGE, "requests have a token of prompt and of output at least");
+    if (s->lengths->longest_tokens > (double)s->blocks * (double)s->block_tokens + .5)
+        return err_set(e, ERR_RANGE, "a request of %.0f tokens is longer than the cache of %.0f",
+                       s->lengths->longest_tokens, (double)s->blocks * (double)s->block_tokens);
+    if (!mix_timed(s->plan))
+        return err_set(e, ERR_INPUT, "no peak rate of the device is known, so steps have no times");
+    return check_load(s, e);
+}
+
+/* ---- the answer ---- */
+
+static struct steady_spread unknown_spread(void)
+{
+    const double unknown = (double)NAN;
+    return (struct steady_spread){unknown, unknown, unknown, unknown, unknown};
+}
+
+static struct steady_result unknown_result(void)
+{
+    const double x = (double)NAN;
+    const struct steady_spread none = unknown_spread();
+    return (struct steady_result){.saturation_rate_per_s = x,
+                                  .rate_per_s = x,
+                                  .batch = x,
+                                  .decoding = x,
+                                  .waiting = x,
+                                  .utilisation = x,
+                                  .blocks_frac = x,
+                                  .step_s = x,
+                                  .prefill_frac = x,
+                                  .input_tok_per_s = x,
+                                  .output_tok_per_s = x,
+                                  .ttft_s = none,
+                                  .tpot_s = none,
+                                  .latency_s = none,
+                                  .transfer_s = x,
+                                  .goodput_per_s = x,
+                                  .good_frac = x,
+                                  .span_s = x,
+                                  .decode_batch = x,
+                                  .decode_utilisation = x};
+}
+
+/* Latency: first token and those after it, independent of each other. */
+static struct steady_spread latency_of(const struct steady_replica *r, const struct steady_histogram *ttft,
+                                       struct steady_histogram *sum)
+{
+    enum { PARTS = 16 };
+    const struct steady_lengths *l = r->s->lengths;
+    double weight = 0, value = 0, at = 0;
+    steady_histogram_clear(sum);
+    for (size_t i = 0; i < STEADY_BINS; i++) { /* a few parts of the first token's distribution */
+        const double w = ttft->weight[i];
+        if (!(w > 0)) continue;
+        weight += w;
+        value += w * exp2(((double)i + .5) / 16 - 30);
+        at += w;
+        if (at < ttft->total / PARTS && i + 1 < STEADY_BINS) continue;
+        for (size_t k = 0; k < l->n; k++)
+            steady_histogram_add(sum, value / weight + (l->node[k].output_tokens - 1) * (l->steps > 0 ? r->token_s : 0),
+                                 weight * l->node[k].weight);
+        weight = value = at = 0;
+    }
+    struct steady_spread x = steady_histogram_spread(sum);
+    x.mean = ttft->sum / ttft->total + (l->steps > 0 ? l->steps * r->token_s : 0);
+    return x;
+}
+
+static double good_frac(const struct steady_setup *s, const struct steady_histogram *ttft,
+                        const struct steady_histogram *tpot)
+{
+    double good = 1;
+    const double single = s->lengths->single_frac;
+    if (!isnan(s->ttft_limit_s)) good *= steady_histogram_below(ttft, s->ttft_limit_s);
+    if (!isnan(s->tpot_limit_s) && tpot->total > 0)
+        good *= single + (1 - single) * steady_histogram_below(tpot, s->tpot_limit_s);
+    return good;
+}
+
+static void tell(struct steady_replica *r, struct steady_result *o)
+{
+    const struct steady_setup *s = r->s;
+    const struct steady_lengths *l = s->lengths;
+    const double replicas = (double)s->replicas, b = (double)s->block_tokens, half = .5 * (b - 1) / b;
+    struct steady_histogram ttft, tpot, sum;
+    steady_ttft(r, &ttft);
+    steady_tpot(r, &tpot);
+    o->ttft_s = steady_histogram_spread(&ttft);
+    o->tpot_s = steady_histogram_spread(&tpot);
+    if (tpot.total > 0) o->tpot_s.mean = r->token_s + r->flow.extra_s * (l->inverse - (1 - l->single_frac) / l->steps);
+    o->latency_s = latency_of(r, &ttft, &sum);
+    o->rate_per_s = r->rate_per_s * replicas;
+    o->decoding = r->decoding;
+    o->waiting = r->rate_per_s * r->wait_s;
+    o->utilisation = 1 - r->idle_frac * (1 - r->alone.busy_frac);
+    const double prefilling = r->rate_per_s * fmax(o->ttft_s.mean - r->wait_s, 0);
+    o->batch = (r->decoding + prefilling) / o->utilisation;
+    o->blocks_frac = (r->decoding * (r->times->context_tokens / b + half) +
+                      prefilling * ((l->prompt_tokens + l->cached_tokens) / b + half)) /
+                     o->utilisation / (double)s->blocks;
+    o->step_s = r->token_s;
+    const struct steady_flow *f = &r->flow;
+    const double mixed = f->batches_per_s * f->steps, plain = f->decode_s > 0 ? (1 - f->busy_frac) / f->decode_s : 0;
+    o->prefill_frac = mixed / (mixed + plain);
+    o->input_tok_per_s = o->rate_per_s * (l->prompt_tokens + l->cached_tokens);
+    o->output_tok_per_s = o->rate_per_s * l->output_tokens;
+    o->good_frac = good_frac(s, &ttft, &tpot);
+    o->goodput_per_s = o->good_frac * o->rate_per_s;
+}
+
+static enum err_code solve_together(struct arena *a, const struct steady_setup *s, struct steady_result *o,
+                                    struct err *e)
+{
+    struct steady_replica r = {.s = s, .times = s->times, .arrival_cv2 = 1, .others_frac = 1};
+    const double replicas = (double)s->replicas;
+    if (!r.times) TRY(steady_times_open(a, s, &r.times, e));
+    const double most_per_s = steady_saturation_of(&r);
+    o->saturation_rate_per_s = most_per_s * replicas;
+    o->by = r.by;
+    r.rate_per_s = most_per_s;
+    if (s->load == STEADY_OPEN) {
+        r.rate_per_s = s->rate_per_s / replicas;
+        r.arrival_cv2 = s->arrival_cv2 / replicas;
+        o->saturated = r.rate_per_s >= most_per_s;
+        if (o->saturated) return ERR_OK;
+        steady_open_solve(&r);
+    } else {
+        steady_closed_solve(&r, (s->load == STEADY_CLOSED ? s->concurrency : s->requests) / replicas, s->think_s);
+    }
+    tell(&r, o);
+    return ERR_OK;
+}
+
+enum err_code steady_solve(struct arena *a, const struct steady_setup *s, struct steady_result *out, struct err *e)
+{
+    TRY(check(s, e));
+    *out = unknown_result();
+    return solve_together(a, s, out, e);
+}

@@ -1,0 +1,144 @@
+/* steady -- a service at equilibrium, without simulating it: batch, step time, utilisation, latencies and the rate at
+ * which it saturates, from the scheduler of simulate.h, the times of mix.h and the distributions of requests.
+ *
+ * By Little's law the requests that decode are the rate times the steps each takes times the time of a step, and the
+ * time of a step is a function of how many decode, of their contexts and of the prompts computed in it or between:
+ *
+ *     n = rate * (E[output] - 1) * T(n),   T(n) = 1 / (steps a second), steps and prefill sharing the replica's time
+ *
+ * The number that decodes fluctuates as in a queue whose servers are shared and whose rate depends on how many there
+ * are (insensitive to the lengths' distribution); prompts wait as in a queue of bulk service by the budget of a step.
+ * Beyond the saturation rate there is no steady state, and none is given. Derivations: MODEL.md "Steady state".
+ * Source: Little, Operations Research 9(3), 1961; Cohen, The multiple phase service network with generalized processor
+ * sharing, 1979; Kraemer and Langenbach-Belz, 1976; Pollaczek-Khinchine; Orca, OSDI 2022; Sarathi-Serve, arXiv
+ * 2403.02310; DistServe, arXiv 2401.09670. */
+#ifndef RIDGE_SERVE_STEADY_H
+#define RIDGE_SERVE_STEADY_H
+
+#include "calc/serve/simulate.h"
+
+/* ---- lengths ---- */
+
+/* Requests that are alike. */
+struct steady_node {
+    double prompt_tokens; /* to compute: what a prefix cache has is not in it; >= 1 */
+    double cached_tokens; /* in front of them, found in the cache */
+    double output_tokens; /* >= 1 */
+    double weight;        /* their part of all; the sum of all is 1 */
+};
+
+/* The distribution of lengths as nodes, by prompt, shortest first; and its moments. */
+struct steady_lengths {
+    const struct steady_node *node;
+    size_t n;
+    double prompt_tokens, prompt_square; /* E of those to compute, and of their square */
+    double cached_tokens;
+    double output_tokens;
+    double steps, steps_square; /* E[output - 1], and of its square */
+    double single_frac;         /* of requests with one token of output: they have no TPOT */
+    double inverse;             /* E[1 / (output - 1)] of the others */
+    double longest_tokens;      /* most of prompt, cached and output of a request, where known from requests; else of
+                                   a node */
+};
+
+/* steady_lengths_of -- of independent prompts and outputs as a workload draws them; hit_frac of each prompt, in [0, 1),
+ * is found in a prefix cache. Errors: ERR_RANGE, ERR_NOMEM. Cost: some 10^4 quantiles. */
+enum err_code steady_lengths_of(struct arena *a, const struct workload_length *prompt,
+                                const struct workload_length *output, double hit_frac, struct steady_lengths *out,
+                                struct err *e);
+
+/* steady_lengths_of_work -- of the requests of a workload (a trace, or a made one), conversations' turns each by
+ * itself; samples of a prompt are not known here. Errors: ERR_RANGE, ERR_NOMEM. Cost: O(n log n). */
+enum err_code steady_lengths_of_work(struct arena *a, const struct workload *w, double hit_frac,
+                                     struct steady_lengths *out, struct err *e);
+
+/* ---- question ---- */
+
+enum steady_load { STEADY_OPEN, STEADY_CLOSED, STEADY_OFFLINE };
+
+/* Replicas that only decode: caches come over a link from those that prefill. */
+struct steady_decode {
+    struct mix_plan *plan;
+    struct calibrated *calibrated; /* NULL: floors */
+    double overhead_s;
+    int64_t max_seqs, blocks, block_tokens;
+    int64_t replicas;
+    double kv_bytes_per_token; /* that cross, of all ranks */
+    double link_bytes_per_s;   /* of a prefill replica; infinite: none to wait for */
+    double link_latency_s;     /* of a transfer */
+};
+
+/* What steady_solve keeps between questions: step times already asked for. */
+struct steady_times;
+
+struct steady_setup {
+    struct mix_plan *plan;
+    struct calibrated *calibrated; /* NULL: floors */
+    double overhead_s;
+    enum simulate_policy policy;
+    int64_t budget_tokens, max_seqs;
+    int64_t blocks, block_tokens;
+    double watermark_frac;
+    int64_t replicas; /* the rate, or the clients, are split evenly */
+    const struct steady_lengths *lengths;
+    enum steady_load load;
+    double rate_per_s;                 /* open: > 0, of all replicas */
+    double arrival_cv2;                /* open: squared coefficient of variation of the gaps; Poisson 1 */
+    double concurrency;                /* closed: clients, > 0, of all replicas */
+    double think_s;                    /* closed: from an answer to the next request */
+    double requests;                   /* offline: all at once, of all replicas */
+    double ttft_limit_s, tpot_limit_s; /* goodput counts requests within both; NAN: any */
+    const struct steady_decode
+        *decode;                /* disaggregated: the other members are of the prefill replicas; NULL: together */
+    struct steady_times *times; /* NULL: none are kept */
+};
+
+/* steady_times_open -- for questions of the same plan, calibrated, overhead, policy, budget and lengths. Errors:
+ * ERR_NOMEM. */
+enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, struct steady_times **out,
+                                struct err *e);
+
+/* ---- answer ---- */
+
+enum steady_limit {
+    STEADY_COMPUTE,  /* steps: a full one is not fast enough */
+    STEADY_SEQS,     /* max_seqs */
+    STEADY_BLOCKS,   /* the cache */
+    STEADY_TRANSFER, /* the link between prefill and decode */
+};
+
+struct steady_spread {
+    double mean, p50, p90, p95, p99;
+};
+
+/* NAN: there is none, as the service is saturated (saturated, by, saturation_rate_per_s and the memory limit are always
+ * set). */
+struct steady_result {
+    bool saturated;               /* open: the rate is at or above saturation; closed, offline: a queue for places */
+    enum steady_limit by;         /* what limits the saturation rate */
+    double saturation_rate_per_s; /* of all replicas */
+    double rate_per_s;            /* requests answered a second */
+    double batch;                 /* sequences of a replica in its steps, over busy time */
+    double decoding;              /* of a replica, over all time */
+    double waiting;               /* of a replica, on average */
+    double utilisation;           /* part of time that a replica is in a step */
+    double blocks_frac;           /* of the cache in use, over busy time */
+    double step_s;                /* a token of a sequence that decodes takes so long */
+    double prefill_frac;          /* of steps that compute prompts */
+    double input_tok_per_s, output_tok_per_s; /* of all replicas; input: prompts, cached or not */
+    struct steady_spread ttft_s, tpot_s, latency_s;
+    double transfer_s; /* disaggregated: wait for the link, and the transfer; between the first token and the second */
+    double goodput_per_s;                    /* requests within both limits */
+    double good_frac;                        /* of requests */
+    double span_s;                           /* offline: from the first step to the last answer */
+    double decode_batch, decode_utilisation; /* disaggregated: of a replica that decodes */
+};
+
+/* steady_solve -- Errors: ERR_RANGE a member outside its domain, a request longer than the cache; ERR_INPUT no peak
+ * rate of the device is known; ERR_NOMEM. Cost: some 50 to 150 step times the first time, fewer with times kept. */
+enum err_code steady_solve(struct arena *a, const struct steady_setup *s, struct steady_result *out, struct err *e);
+
+/* steady_limit_name -- "compute", "max_seqs", "cache", "transfer". */
+const char *steady_limit_name(enum steady_limit by);
+
+#endif

@@ -1,0 +1,111 @@
+/* steady_parts -- what the files of steady.h share. */
+#ifndef RIDGE_SERVE_STEADY_PARTS_H
+#define RIDGE_SERVE_STEADY_PARTS_H
+
+#include "calc/serve/steady.h"
+
+/* ---- step times ---- */
+
+enum {
+    STEADY_GROUPS_MAX = 64, /* different prompts; not a unit */
+    STEADY_N_KNOTS = 78,    /* 0, 1 .. 8, and by fourth roots of two up to 2^20 */
+    STEADY_X_KNOTS = 52,    /* 0, and by roots of two up to 2^25 */
+};
+
+/* Prompts of one length. */
+struct steady_group {
+    double tokens, weight, cached;
+};
+
+/* Step times on a grid of sequences that decode and prompt tokens beside them, each with the mean sums of the lengths;
+ * filled as they are asked for. */
+struct steady_times {
+    const struct mix_plan *plan;
+    struct calibrated *calibrated;
+    double overhead_s;
+    bool pieces; /* prompts are computed in pieces of the budget */
+    bool beside; /* in steps that decode too */
+    double budget_tokens;
+    struct steady_group group[STEADY_GROUPS_MAX];
+    size_t groups;
+    double context_tokens;              /* of a sequence that decodes, on average over its steps */
+    struct mix decode, prompt, scratch; /* a sequence's sums; a prompt token's */
+    double decode_s[STEADY_N_KNOTS];
+    double prompt_s[STEADY_N_KNOTS][STEADY_X_KNOTS]; /* beyond the former */
+    size_t evaluated;
+};
+
+/* steady_times_step_s -- of n sequences that decode (0, or 1 and more) and x prompt tokens, from the grid. Linear
+ * between its points. steady_times_alone_s -- the same, evaluated. */
+double steady_times_step_s(struct steady_times *t, double n, double x);
+double steady_times_alone_s(struct steady_times *t, double n, double x);
+
+/* steady_times_knot -- the i-th number of sequences of the grid; steady_times_place -- that below n, and what part of
+ * the way to the next n is. */
+double steady_times_knot(size_t i);
+size_t steady_times_place(double n, double *part);
+
+/* ---- prefill between decode ---- */
+
+/* What a replica does at a rate of prompts and a number of sequences that decode. A batch of prompts is what is
+ * computed between two steps that leave no prompt token waiting: full steps, and a last one. */
+struct steady_flow {
+    double rate_per_s, n;
+    double room_tokens;    /* prompt tokens of a full step */
+    double decode_s;       /* a step that only decodes; 0 for n = 0 */
+    double full_s, last_s; /* a full step that computes prompts; a batch's last one, on average */
+    double batches_per_s;  /* of prompts */
+    double requests;       /* of a batch */
+    double steps;          /* of a batch, the last one included */
+    double busy_frac;      /* of time in steps that compute prompts */
+    double token_s;        /* of time for each token of a sequence that decodes; infinite: there is none */
+    double extra_s;        /* and once for each that decodes: prompts that came while its own was computed */
+    bool stable;           /* prompts are computed as fast as they come */
+};
+
+void steady_flow_solve(struct steady_times *t, double rate_per_s, double n, struct steady_flow *out);
+
+/* ---- distributions ---- */
+
+/* Weights of times by their logarithm. */
+enum { STEADY_BINS = 1024 }; /* not a unit */
+struct steady_histogram {
+    double weight[STEADY_BINS], sum, total;
+};
+
+void steady_histogram_clear(struct steady_histogram *h);
+void steady_histogram_add(struct steady_histogram *h, double value_s, double weight);
+struct steady_spread steady_histogram_spread(const struct steady_histogram *h);
+double steady_histogram_below(const struct steady_histogram *h, double value_s); /* part of the weight */
+
+/* ---- one replica ---- */
+
+/* What is asked of a replica, and its answer. */
+struct steady_replica {
+    const struct steady_setup *s;
+    struct steady_times *times;
+    double rate_per_s, arrival_cv2;
+    double others_frac;             /* closed: of the rate, what comes of other clients; 1 */
+    double most;                    /* sequences that may decode at a time */
+    enum steady_limit by;           /* what makes it so */
+    double decoding, square;        /* mean and mean square of those that decode */
+    double token_s;                 /* of a step to one that decodes */
+    double slope_s;                 /* by which it grows with one more */
+    double idle_frac;               /* of time in which nobody decodes */
+    double wait_frac, wait_s;       /* requests that wait for a place; on average of all */
+    struct steady_flow flow, alone; /* at the mean of those that decode when somebody does; when nobody does */
+};
+
+/* steady_saturation_of -- the rate at which a replica saturates; sets most and by. */
+double steady_saturation_of(struct steady_replica *r);
+
+/* steady_open_solve -- at its rate, below saturation: sets the members from decoding on. steady_closed_solve -- with so
+ * many clients, fewer than have a place, and their time to think; sets the rate. */
+void steady_open_solve(struct steady_replica *r);
+void steady_closed_solve(struct steady_replica *r, double clients, double think_s);
+
+/* steady_ttft, steady_tpot -- the distributions of what is solved. */
+void steady_ttft(struct steady_replica *r, struct steady_histogram *h);
+void steady_tpot(struct steady_replica *r, struct steady_histogram *h);
+
+#endif

@@ -1,0 +1,256 @@
+/* steady_replica -- how many decode, and how many at most, on one replica; of steady_parts.h. */
+#include <math.h>
+
+#include "calc/serve/steady_parts.h"
+
+/* ---- saturation ---- */
+
+/* Prompts in their steps at a rate, on average. */
+static double prefilling(const struct steady_replica *r, const struct steady_flow *f)
+{
+    if (r->times->beside) return f->rate_per_s * f->steps * f->token_s / fmax(f->requests, 1);
+    return f->busy_frac * f->requests / fmax(f->steps, 1);
+}
+
+/* How many may decode beside those that are in prefill. */
+static void find_most(struct steady_replica *r, double in_prefill)
+{
+    const struct steady_setup *s = r->s;
+    const struct steady_lengths *l = s->lengths;
+    const double b = (double)s->block_tokens, half = .5 * (b - 1) / b;
+    const double blocks = (double)s->blocks * (1 - s->watermark_frac);
+    const double of_prompt = (l->prompt_tokens + l->cached_tokens) / b + half;
+    const double seqs = fmax((double)s->max_seqs - in_prefill, .01),
+                 cache = fmax((blocks - in_prefill * of_prompt) / (r->times->context_tokens / b + half), .01);
+    r->most = fmin(seqs, cache);
+    r->by = seqs <= cache ? STEADY_SEQS : STEADY_BLOCKS;
+}
+
+/* The rate at which n decode: rate * steps * token_s(rate) = n. */
+static double rate_of(struct steady_replica *r, double n, struct steady_flow *f)
+{
+    const double steps = r->s->lengths->steps;
+    double low = 0, high = n / (steps * steady_times_step_s(r->times, n, 0));
+    double rate = high;
+    for (int k = 0; k < 24; k++) {
+        steady_flow_solve(r->times, rate, n, f);
+        const double token_s = f->token_s + f->extra_s * (1 - r->s->lengths->single_frac) / steps;
+        const double found = f->stable ? rate * steps * token_s : (double)INFINITY;
+        if (fabs(found - n) < 1e-3 * n) return rate;
+        if (found > n)
+            high = rate;
+        else
+            low = rate;
+        const double next = isfinite(found) ? n / (steps * token_s) : 0; /* of the time of a token as it was */
+        rate = next > low && next < high ? .5 * (next + rate) : .5 * (low + high);
+        if (!(rate > low && rate < high)) rate = .5 * (low + high);
+    }
+    return rate;
+}
+
+/* Prompts alone, each with one token of output: as many as full steps take. */
+static double prompts_alone(struct steady_replica *r)
+{
+    struct steady_flow f;
+    double low = 0, high = 1 / steady_times_step_s(r->times, 0, r->s->lengths->prompt_tokens);
+    for (steady_flow_solve(r->times, high, 0, &f); f.stable && f.busy_frac < 1;
+         steady_flow_solve(r->times, high, 0, &f)) {
+        low = high;
+        high *= 2;
+    }
+    for (int k = 0; k < 20; k++) {
+        const double rate = .5 * (low + high);
+        steady_flow_solve(r->times, rate, 0, &f);
+        if (f.stable && f.busy_frac < 1)
+            low = rate;
+        else
+            high = rate;
+    }
+    return low;
+}
+
+double steady_saturation_of(struct steady_replica *r)
+{
+    enum { ROUNDS = 4 };
+    const struct steady_lengths *l = r->s->lengths;
+    struct steady_flow f;
+    double rate = 0;
+    find_most(r, 0);
+    if (!(l->steps > 0)) {
+        r->by = STEADY_COMPUTE;
+        return prompts_alone(r);
+    }
+    /* All steps full: n decode and budget - n tokens of prompts, in the ratio of what requests have of both. */
+    const double full =
+        r->times->beside ? r->times->budget_tokens * l->steps / (l->prompt_tokens + l->steps) : (double)INFINITY;
+    for (int k = 0; k < ROUNDS; k++) {
+        if (full <= r->most) {
+            r->by = STEADY_COMPUTE;
+            return full / (l->steps * steady_times_step_s(r->times, fmax(full, 1), r->times->budget_tokens - full));
+        }
+        const double before = rate;
+        rate = rate_of(r, fmax(r->most, 1), &f);
+        find_most(r, prefilling(r, &f));
+        if (fabs(rate - before) < 2e-3 * rate) break;
+    }
+    return rate;
+}
+
+/* ---- at a rate ---- */
+
+/* Time of a token at the grid's numbers of sequences, found once each. */
+struct tokens {
+    struct steady_replica *r;
+    double rate_per_s;
+    double at_s[STEADY_N_KNOTS];
+};
+
+static double knot_s(struct tokens *k, size_t i)
+{
+    if (isnan(k->at_s[i])) {
+        struct steady_flow f;
+        steady_flow_solve(k->r->times, k->rate_per_s, steady_times_knot(i), &f);
+        const struct steady_lengths *l = k->r->s->lengths;
+        k->at_s[i] =
+            f.stable ? fmax(f.token_s + f.extra_s * (1 - l->single_frac) / l->steps, f.decode_s) : (double)INFINITY;
+    }
+    return k->at_s[i];
+}
+
+static double token_at(struct tokens *k, double n)
+{
+    double part;
+    const size_t i = steady_times_place(fmax(n, 1), &part);
+    const double low = knot_s(k, i);
+    return part > 0 ? low + part * (knot_s(k, i + 1) - low) : low;
+}
+
+static void start(struct tokens *k, struct steady_replica *r, double rate_per_s)
+{
+    *k = (struct tokens){.r = r, .rate_per_s = rate_per_s};
+    for (size_t i = 0; i < STEADY_N_KNOTS; i++) k->at_s[i] = (double)NAN;
+}
+
+struct counts {
+    double total, sum, square, wait, full, none;
+};
+
+static void count(struct counts *c, double n, double most, double weight)
+{
+    const double in = fmin(n, most);
+    c->total += weight;
+    c->sum += weight * in;
+    c->square += weight * in * in;
+    if (n < .5) c->none += weight;
+    if (n + 1 > most) { /* one that comes waits; all beyond have the same ratio */
+        c->full += weight;
+        c->wait += weight * fmax(n - most, 0);
+    }
+}
+
+/* p(n)/p(n-1) = a token_s(n) / min(n, most): from a number near the mean down and up, until nothing is left. */
+static void walk(struct tokens *k, double a, double from, double most, struct counts *c)
+{
+    enum { FAR = 1 << 21 };
+    double w = 1;
+    *c = (struct counts){0};
+    for (double n = from; n >= 0 && w > 1e-9; n--) {
+        count(c, n, most, w);
+        if (n > 0) w *= n / (a * token_at(k, n));
+    }
+    w = 1;
+    const double last = a * token_at(k, most) / most;
+    for (double n = from + 1; n < FAR; n++) {
+        const double ratio = n <= most ? a * token_at(k, n) / n : last;
+        w *= ratio;
+        if (!(w > 1e-9 * c->total) || !isfinite(w)) break;
+        if (n > most && ratio < 1) { /* the rest is geometric */
+            const double rest = w / (1 - ratio);
+            c->total += rest;
+            c->sum += rest * most;
+            c->square += rest * most * most;
+            c->full += rest;
+            c->wait += rest * (n - most + ratio / (1 - ratio));
+            break;
+        }
+        count(c, n, most, w);
+    }
+}
+
+/* The largest n below `most` at which still more come than go. */
+static double near_mean(struct tokens *k, double a, double most)
+{
+    double low = 0, high = floor(most);
+    while (low + 1 < high) {
+        const double n = floor((low + high) / 2);
+        if (a * token_at(k, n) > n)
+            low = n;
+        else
+            high = n;
+    }
+    return low;
+}
+
+static void see_flows(struct steady_replica *r, double n)
+{
+    steady_flow_solve(r->times, r->rate_per_s * r->others_frac, fmax(n, 1), &r->flow);
+    steady_flow_solve(r->times, r->rate_per_s * r->others_frac, 0, &r->alone);
+}
+
+void steady_open_solve(struct steady_replica *r)
+{
+    const struct steady_lengths *l = r->s->lengths;
+    const double a = r->rate_per_s * l->steps;
+    struct tokens k;
+    struct counts c = {.total = 1, .none = 1};
+    start(&k, r, r->rate_per_s);
+    if (a > 0) walk(&k, a, near_mean(&k, a, r->most), r->most, &c);
+    r->decoding = c.sum / c.total;
+    r->square = c.square / c.total;
+    r->idle_frac = c.none / c.total;
+    r->token_s = a > 0 ? r->decoding / a : (double)NAN;
+    r->slope_s = a > 0 ? fmax(token_at(&k, r->decoding + 2) - token_at(&k, r->decoding + 1), 0) : 0;
+    const double cv2 = l->steps > 0 ? l->steps_square / (l->steps * l->steps) - 1 : 0;
+    r->wait_frac = c.full / c.total;
+    r->wait_s = c.wait / c.total / r->rate_per_s * (r->arrival_cv2 + cv2) / 2;
+    see_flows(r, r->decoding / (1 - fmin(r->idle_frac, .999)));
+}
+
+/* ---- closed ---- */
+
+static double ttft_mean(struct steady_replica *r)
+{
+    struct steady_histogram h;
+    steady_ttft(r, &h);
+    return h.sum / h.total;
+}
+
+void steady_closed_solve(struct steady_replica *r, double clients, double think_s)
+{
+    const double steps = r->s->lengths->steps;
+    double low = 0, high = r->rate_per_s; /* of saturation */
+    r->others_frac = (clients - 1) / clients;
+    r->wait_s = r->wait_frac = 0;
+    for (int k = 0; k < 24; k++) {
+        r->rate_per_s = .5 * (low + high);
+        double n = fmin(r->decoding > 0 ? r->decoding : clients / 2, clients);
+        for (int i = 0; i < 8 && steps > 0; i++) { /* those that decode, itself always one of them */
+            struct tokens t;
+            start(&t, r, r->rate_per_s * r->others_frac);
+            r->token_s = token_at(&t, 1 + n * r->others_frac);
+            const double next = fmin(r->rate_per_s * steps * r->token_s, clients);
+            if (fabs(next - n) < 1e-3 * n) break;
+            n = .5 * (n + next);
+        }
+        r->decoding = n;
+        r->square = n * n;
+        r->idle_frac = fmax(1 - n, 0);
+        see_flows(r, n);
+        const double latency_s = ttft_mean(r) + (steps > 0 ? steps * r->token_s : 0) + think_s;
+        if (r->rate_per_s * latency_s > clients)
+            high = r->rate_per_s;
+        else
+            low = r->rate_per_s;
+        if (high - low < 1e-3 * high) break;
+    }
+}

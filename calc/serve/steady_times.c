@@ -1,0 +1,160 @@
+/* steady_times -- step times on a grid; of steady_parts.h. */
+#include <math.h>
+#include <string.h>
+
+#include "calc/serve/steady_parts.h"
+
+/* ---- what a sequence and a prompt token add ---- */
+
+/* A prompt in pieces of c tokens behind cached ones: those of one length at three places, the last by itself. */
+static void add_prompt(struct mix *to, double weight, double tokens, double cached, double c)
+{
+    enum { PLACES = 3 };
+    const double whole = floor(tokens / c), rest = whole > 0 ? tokens - whole * c : tokens;
+    const double places = fmin(whole, PLACES);
+    for (double i = 0; i < places; i++) {
+        const double at = whole * (i + .5) / places - .5; /* how many are before it */
+        mix_prefill(to, weight * whole / places, c, cached + at * c);
+    }
+    if (rest > 0) mix_prefill(to, weight, rest, whole > 0 ? cached + whole * c : cached);
+}
+
+/* A sequence that decodes, its contexts over its steps: at three places of each node's answer. */
+static void add_decode(struct steady_times *t, const struct steady_lengths *l)
+{
+    enum { PLACES = 3 };
+    double steps = 0;
+    for (size_t i = 0; i < l->n; i++) steps += l->node[i].weight * (l->node[i].output_tokens - 1);
+    if (!(steps > 0)) return;
+    for (size_t i = 0; i < l->n; i++) {
+        const struct steady_node *x = &l->node[i];
+        const double own = x->output_tokens - 1, prompt = x->prompt_tokens + x->cached_tokens;
+        for (int k = 0; k < PLACES && own > 0; k++)
+            mix_decode(&t->decode, x->weight * own / steps / PLACES, prompt + .5 + own * (k + .5) / PLACES);
+        t->context_tokens += x->weight * own / steps * (prompt + .5 + own / 2);
+    }
+    /* answers within a node differ, so that those in a step at a time are longer than their mean */
+    double square = 0;
+    for (size_t i = 0; i < l->n; i++) square += l->node[i].weight * pow(l->node[i].output_tokens - 1, 2);
+    if (l->steps_square > square) {
+        const double more = (l->steps_square - square) / (2 * steps);
+        mix_decode(&t->decode, 1, t->context_tokens + more);
+        mix_decode(&t->decode, -1, t->context_tokens);
+        t->context_tokens += more;
+    }
+}
+
+static void find_groups(struct steady_times *t, const struct steady_lengths *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const struct steady_node *x = &l->node[i];
+        struct steady_group *g = t->groups > 0 ? &t->group[t->groups - 1] : NULL;
+        if (!g || (x->prompt_tokens > g->tokens && t->groups < STEADY_GROUPS_MAX)) {
+            t->group[t->groups++] = (struct steady_group){x->prompt_tokens, x->weight, x->weight * x->cached_tokens};
+        } else {
+            g->weight += x->weight;
+            g->cached += x->weight * x->cached_tokens;
+        }
+    }
+    for (size_t i = 0; i < t->groups; i++) t->group[i].cached /= t->group[i].weight;
+}
+
+enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, struct steady_times **out, struct err *e)
+{
+    struct steady_times *t = arena_alloc(a, sizeof *t);
+    if (!t) return err_nomem(e);
+    memset(t, 0, sizeof *t);
+    t->plan = s->plan;
+    t->calibrated = s->calibrated;
+    t->overhead_s = s->overhead_s;
+    t->pieces = t->beside = s->policy == SIMULATE_CHUNKED;
+    t->budget_tokens = (double)s->budget_tokens;
+    TRY(mix_open(a, s->plan, &t->decode, e));
+    TRY(mix_open(a, s->plan, &t->prompt, e));
+    TRY(mix_open(a, s->plan, &t->scratch, e));
+    find_groups(t, s->lengths);
+    add_decode(t, s->lengths);
+    double tokens = 0;
+    for (size_t i = 0; i < t->groups; i++) tokens += t->group[i].weight * t->group[i].tokens;
+    for (size_t i = 0; i < t->groups; i++)
+        add_prompt(&t->prompt, t->group[i].weight / tokens, t->group[i].tokens, t->group[i].cached,
+                   t->pieces ? t->budget_tokens : (double)INFINITY);
+    for (size_t i = 0; i < STEADY_N_KNOTS; i++) {
+        t->decode_s[i] = (double)NAN;
+        for (size_t k = 0; k < STEADY_X_KNOTS; k++) t->prompt_s[i][k] = (double)NAN;
+    }
+    *out = t;
+    return ERR_OK;
+}
+
+/* ---- times ---- */
+
+double steady_times_alone_s(struct steady_times *t, double n, double x)
+{
+    double v[MIX_VALUES_N];
+    struct calibrated_time c;
+    if (!(n > 0) && !(x > 0)) return 0;
+    t->evaluated++;
+    mix_clear(&t->scratch);
+    if (n > 0) mix_add(&t->scratch, &t->decode, n);
+    if (x > 0) mix_add(&t->scratch, &t->prompt, x);
+    mix_eval(&t->scratch, v);
+    if (!t->calibrated) return v[MIX_step_s] + t->overhead_s;
+    calibrated_mix_eval(t->calibrated, &t->scratch, v[MIX_step_s], &c);
+    return c.s + t->overhead_s;
+}
+
+enum { ONES = 8, PER_OCTAVE = 4 };
+
+double steady_times_knot(size_t i) { return i <= ONES ? (double)i : ONES * exp2((double)(i - ONES) / PER_OCTAVE); }
+
+size_t steady_times_place(double n, double *part)
+{
+    size_t i = n < ONES ? (size_t)n : ONES + (size_t)(PER_OCTAVE * log2(n / ONES) + 1e-9);
+    if (i > STEADY_N_KNOTS - 2) i = STEADY_N_KNOTS - 2;
+    const double low = steady_times_knot(i);
+    *part = fmin(fmax((n - low) / (steady_times_knot(i + 1) - low), 0), 1);
+    return i;
+}
+
+static double decode_at(struct steady_times *t, size_t i)
+{
+    if (isnan(t->decode_s[i])) t->decode_s[i] = steady_times_alone_s(t, steady_times_knot(i), 0);
+    return t->decode_s[i];
+}
+
+/* What x prompt tokens add to a step of the i-th number of sequences. */
+static double prompt_at(struct steady_times *t, size_t i, double x)
+{
+    const double place = x > 1 ? 2 * log2(x) : 0;
+    size_t k = (size_t)place;
+    if (k > STEADY_X_KNOTS - 2) k = STEADY_X_KNOTS - 2;
+    for (size_t q = k; q < k + 2; q++)
+        if (isnan(t->prompt_s[i][q]))
+            t->prompt_s[i][q] =
+                steady_times_alone_s(t, steady_times_knot(i), exp2((double)q / 2)) - (i > 0 ? decode_at(t, i) : 0);
+    const double low = exp2((double)k / 2), high = exp2((double)(k + 1) / 2);
+    return t->prompt_s[i][k] + (t->prompt_s[i][k + 1] - t->prompt_s[i][k]) * (x - low) / (high - low);
+}
+
+/* Prompts are looked at beside powers of two of sequences alone: what they add changes slowly. */
+static double prompt_s(struct steady_times *t, double n, double x)
+{
+    if (!(n > 0) || !t->beside) return prompt_at(t, 0, x);
+    const double low = exp2(floor(log2(fmax(n, 1)))), part = fmax(n, 1) / low - 1;
+    double none;
+    const double first = prompt_at(t, steady_times_place(low, &none), x);
+    if (!(part > 0)) return first;
+    return first + part * (prompt_at(t, steady_times_place(2 * low, &none), x) - first);
+}
+
+double steady_times_step_s(struct steady_times *t, double n, double x)
+{
+    double decode_s = 0, part;
+    if (n > 0 && (t->beside || !(x > 0))) {
+        const size_t i = steady_times_place(fmax(n, 1), &part);
+        decode_s = decode_at(t, i);
+        if (part > 0) decode_s += part * (decode_at(t, i + 1) - decode_s);
+    }
+    return x > 0 ? decode_s + prompt_s(t, n, x) : decode_s;
+}

@@ -1,0 +1,132 @@
+/* steady_ttft -- what requests see of a replica at equilibrium; of steady_parts.h. */
+#include <math.h>
+
+#include "calc/serve/steady_parts.h"
+
+/* Middles of equal parts of an exponential distribution of mean 1, and of a normal one. */
+static const double EXPONENTIAL[] = {.137, .471, .981, 2.411};
+static const double NORMAL[] = {-1.465, -.792, -.366, 0, .366, .792, 1.465};
+enum {
+    WAITS = sizeof EXPONENTIAL / sizeof EXPONENTIAL[0],
+    NORMALS = sizeof NORMAL / sizeof NORMAL[0],
+    RESIDUES = 4,
+};
+
+/* Prompt tokens that a step's room leaves over, by the work of an M/G/1 queue: what it has is a geometric number of
+ * residual prompts, so that more than the room is there with the chance of one that is as long, or of an exponential
+ * tail; what is over then has the mean of either. Pollaczek-Khinchine. */
+static void leftover(const struct steady_replica *r, const struct steady_flow *f, double *frac, double *steps)
+{
+    const struct steady_lengths *l = r->s->lengths;
+    const double room = f->room_tokens, rho = fmin(f->rate_per_s * f->full_s * l->prompt_tokens / room, .999);
+    double one = 0, square = 0;
+    for (size_t i = 0; i < r->times->groups; i++) {
+        const double over = fmax(r->times->group[i].tokens - room, 0);
+        one += r->times->group[i].weight * over;
+        square += r->times->group[i].weight * over * over;
+    }
+    const double variation = l->prompt_square / (l->prompt_tokens * l->prompt_tokens) + r->arrival_cv2 - 1;
+    const double tail = l->prompt_tokens * variation / (2 * (1 - rho));
+    const double p1 = rho * (1 - rho) * one / l->prompt_tokens, p2 = rho * rho * exp(-room / tail);
+    *frac = p1 + p2;
+    *steps = (p1 > 0 ? p1 * square / (2 * one) : 0) + p2 * tail;
+    *steps /= room;
+}
+
+/* Steps of a prompt behind `ahead` tokens with `behind` after it in the same step. */
+static double own_s(struct steady_times *t, const struct steady_flow *f, double tokens, double ahead, double behind)
+{
+    const double room = f->room_tokens;
+    if (!t->pieces) {
+        if (ahead + tokens <= room) return steady_times_step_s(t, f->n, fmin(ahead + tokens + behind, room));
+        return steady_times_step_s(t, f->n, fmax(tokens, fmin(tokens + behind, room))) +
+               steady_times_step_s(t, f->n, ahead);
+    }
+    const double steps = fmax(ceil((ahead + tokens) / room - 1e-9), 1);
+    const double last = fmin(ahead + tokens + behind - (steps - 1) * room, room);
+    return (steps - 1) * f->full_s + steady_times_step_s(t, f->n, last);
+}
+
+struct seen {
+    struct steady_replica *r;
+    struct steady_histogram *h;
+    double prompt_tokens;
+};
+
+/* Requests that find a step of step_s in progress, which ends with `left` full steps to do before. */
+static void find_step(struct seen *x, const struct steady_flow *f, const struct steady_group *g, double step_s,
+                      double left_s, double weight)
+{
+    const double others = f->rate_per_s * step_s, none = exp(-others);
+    const double some = others > 1e-9 ? others / (1 - none) : 0; /* when there are any */
+    const double alone_s = own_s(x->r->times, f, g->tokens, 0, 0);
+    const double beside_s =
+        some > 0 ? own_s(x->r->times, f, g->tokens, .5 * some * x->prompt_tokens, .5 * some * x->prompt_tokens)
+                 : alone_s;
+    for (int i = 0; i < RESIDUES; i++) {
+        const double residue_s = step_s * (i + .5) / RESIDUES;
+        steady_histogram_add(x->h, residue_s + left_s + alone_s, weight * none / RESIDUES);
+        if (none < 1) steady_histogram_add(x->h, residue_s + left_s + beside_s, weight * (1 - none) / RESIDUES);
+    }
+}
+
+static void find_flow(struct seen *x, const struct steady_flow *f, double weight, double wait_s)
+{
+    struct steady_replica *r = x->r;
+    double left_frac, left_steps;
+    leftover(r, f, &left_frac, &left_steps);
+    const double full = (f->steps - 1) * f->full_s;
+    const double in_full = full + f->last_s > 0 ? full / (full + f->last_s) : 0;
+    const double waits = f->busy_frac > 0 ? fmin(left_frac / f->busy_frac, 1) : 0;
+    const double mean_s = waits > 0 ? left_steps * f->full_s / fmin(left_frac, f->busy_frac) : 0;
+    for (size_t i = 0; i < r->times->groups; i++) {
+        const struct steady_group *g = &r->times->group[i];
+        const double w = weight * g->weight, busy = w * f->busy_frac;
+        if (f->n > 0)
+            find_step(x, f, g, f->decode_s, wait_s, w - busy);
+        else
+            steady_histogram_add(x->h, wait_s + own_s(r->times, f, g->tokens, 0, 0), w - busy);
+        find_step(x, f, g, f->full_s, wait_s, busy * (1 - waits) * in_full);
+        find_step(x, f, g, f->last_s, wait_s, busy * (1 - waits) * (1 - in_full));
+        for (int k = 0; k < WAITS && waits > 0; k++)
+            find_step(x, f, g, f->full_s, wait_s + mean_s * EXPONENTIAL[k], busy * waits / WAITS);
+    }
+}
+
+void steady_ttft(struct steady_replica *r, struct steady_histogram *h)
+{
+    struct seen x = {r, h, r->s->lengths->prompt_tokens};
+    steady_histogram_clear(h);
+    const double waits = r->wait_s > 0 ? r->wait_frac : 0;
+    find_flow(&x, &r->alone, r->idle_frac * (1 - waits), 0);
+    find_flow(&x, &r->flow, (1 - r->idle_frac) * (1 - waits), 0);
+    for (int k = 0; k < WAITS && waits > 0; k++)
+        find_flow(&x, &r->flow, waits / WAITS, r->wait_s / waits * EXPONENTIAL[k]);
+}
+
+/* Of the mean of the steps of a request: prompts fall between or into them, and how many decode changes while it runs.
+ */
+void steady_tpot(struct steady_replica *r, struct steady_histogram *h)
+{
+    const struct steady_lengths *l = r->s->lengths;
+    const struct steady_flow *f = &r->flow;
+    const double batch_s = f->batches_per_s > 0 ? f->busy_frac / f->batches_per_s : 0;
+    const double more_s = fmax(batch_s - (r->times->beside ? f->steps * f->decode_s : 0), 0);
+    const double spread = l->prompt_square / (l->prompt_tokens * l->prompt_tokens);
+    const double prompts = f->batches_per_s * r->token_s * more_s * more_s * spread;
+    const double common = r->token_s - f->extra_s * (1 - l->single_frac) / l->steps;
+    const double number = fmax(r->square - r->decoding * r->decoding, 0) * r->slope_s * r->slope_s;
+    const double life = l->steps_square / (2 * l->steps); /* steps of others yet to come */
+    steady_histogram_clear(h);
+    for (size_t i = 0; i < l->n; i++) {
+        const double steps = l->node[i].output_tokens - 1, y = steps / life;
+        if (!(steps > 0)) continue;
+        const double smooth = y > 1e-3 ? 2 * (y - 1 + exp(-y)) / (y * y) : 1;
+        const double variance = prompts / steps + number * smooth;
+        const double mean = fmax(common + f->extra_s / steps, f->decode_s);
+        const double over = fmax(mean - f->decode_s * .8, 1e-3 * mean); /* above what nobody is faster than */
+        const double s2 = log1p(variance / (over * over)), mu = log(over) - s2 / 2;
+        for (int k = 0; k < NORMALS; k++)
+            steady_histogram_add(h, mean - over + exp(mu + sqrt(s2) * NORMAL[k]), l->node[i].weight / NORMALS);
+    }
+}
