@@ -5,7 +5,8 @@
 
 /* Steps that a batch of `tokens` takes whose largest prompt has `own`, and prompt tokens of the last. Whole prompts
  * leave part of a step empty, as the next one does not fit. */
-static double steps_of(const struct steady_times *t, double tokens, double own, double room, double waste, double *last)
+static double steps_of(const struct steady_times *t, double tokens, double own, double room, double waste,
+                       double prompts, double *last)
 {
     if (t->pieces) {
         const double steps = fmax(ceil(tokens / room - 1e-9), 1);
@@ -17,48 +18,86 @@ static double steps_of(const struct steady_times *t, double tokens, double own, 
         return 1;
     }
     const double whole = own >= room ? 1 : 0, left = tokens - whole * own;
-    const double steps = fmax(ceil(left / fmax(room - waste, own < room ? own : 1)), 1);
+    const double steps =
+        fmin(fmax(ceil(left / fmax(room - waste, own < room ? own : 1)), 1), fmax(prompts - whole, 1e-3));
     *last = left / steps;
     return whole + steps;
 }
 
-/* Steps and seconds of a batch of so many requests. */
-static void look_at_batch(struct steady_times *t, struct steady_flow *f, double prompt, double waste, double *none)
+/* The other prompts of a batch of f->requests: none, or one of two sums with their mean and variance when there are
+ * some. Their number is Poisson, as of what comes during a step. */
+struct others {
+    double tokens[3], weight[3];
+};
+
+static struct others others_of(double requests, double prompt, double square)
 {
-    const double others = (f->requests - 1) * prompt;
-    f->steps = f->last_s = *none = 0;
+    const double more = fmax(requests - 1, 0), mean = more * prompt;
+    /* requests = L / (1 - exp(-L)) */
+    double L = 2 * more;
+    for (int i = 0; i < 4 && more > 1e-6; i++) L = requests * -expm1(-L);
+    const double none = L > 1e-6 ? L / expm1(L) : 1 - more, some = fmax(1 - none, 1e-12);
+    const double at = mean / some, variance = (more * square + mean * mean) / some - at * at;
+    const double away = fmin(sqrt(fmax(variance, 0)), .9 * at);
+    return (struct others){{0, at - away, at + away}, {none, some / 2, some / 2}};
+}
+
+/* Steps and seconds of a batch of so many requests. */
+static void look_at_batch(struct steady_times *t, struct steady_flow *f, double prompt, double square, double *none)
+{
+    const double waste = fmin(square / prompt / 2, f->room_tokens / 2);
+    const struct others o = others_of(f->requests, prompt, square);
     double seconds = 0;
+    double all = 0;
+    f->steps = f->last_s = f->own_s = *none = 0;
     for (size_t i = 0; i < t->groups; i++) {
         const struct steady_group *g = &t->group[i];
-        double last;
-        const double steps = steps_of(t, g->tokens + others, g->tokens, f->room_tokens, waste, &last);
-        const double last_s = steady_times_step_s(t, f->n, last);
-        f->steps += g->weight * steps;
-        f->last_s += g->weight * last_s;
-        *none += g->weight * exp(-f->rate_per_s * last_s);
-        if (t->pieces)
-            seconds += g->weight * ((steps - 1) * f->full_s + last_s);
-        else if (g->tokens >= f->room_tokens && steps > 1)
-            seconds += g->weight * (steady_times_step_s(t, f->n, g->tokens) + (steps - 1) * last_s);
-        else
-            seconds += g->weight * steps * last_s;
+        for (int k = 0; k < 3; k++) {
+            const double w = g->weight * o.weight[k];
+            double last;
+            const double prompts = 1 + o.tokens[k] / prompt;
+            if (!(o.weight[k] > 1e-6)) continue;
+            const double steps = steps_of(t, g->tokens + o.tokens[k], g->tokens, f->room_tokens, waste, prompts, &last);
+            const double last_s = steady_times_step_s(t, f->n, last);
+            f->steps += w * steps;
+            f->last_s += w * last_s;
+            f->own_s += w * prompts * last_s;
+            all += w * prompts;
+            *none += w * exp(-f->rate_per_s * last_s);
+            if (t->pieces)
+                seconds += w * ((steps - 1) * f->full_s + last_s);
+            else if (g->tokens >= f->room_tokens && steps > 1)
+                seconds += w * (steady_times_step_s(t, f->n, g->tokens) + (steps - 1) * last_s);
+            else
+                seconds += w * steps * last_s;
+        }
     }
+    f->own_s /= all;
     f->busy_frac = seconds; /* of a batch, for now */
 }
 
 /* Who begins to decode finds more prompts waiting than whoever decodes does at the end of a step: all that came during
  * the long step that computed its own. In m steps it sees m*token_s and, once, the difference. */
-static double extra_of(const struct steady_times *t, const struct steady_flow *f, double batch_s)
+static double extra_of(const struct steady_times *t, struct steady_flow *f, double batch_s, double spread)
 {
-    const double mixed = f->batches_per_s * f->steps, plain = (1 - f->busy_frac) / f->decode_s;
+    const double mixed = f->batches_per_s * f->steps, plain = f->n > 0 ? (1 - f->busy_frac) / f->decode_s : 0;
+    const double all = mixed + plain, rate = f->rate_per_s;
     const double each_s = (batch_s - (t->beside ? f->steps * f->decode_s : 0)) / f->requests;
+    /* Lengths of steps vary: with what came in the one before, and that with its length. */
+    const double rho = fmin(rate * each_s, .99);
+    const double variance = rate / all * each_s * each_s * spread / (1 - rho * rho);
+    const double square = (plain * f->decode_s * f->decode_s + (mixed - f->batches_per_s) * f->full_s * f->full_s +
+                           f->batches_per_s * f->last_s * f->last_s);
+    f->seen_s = fmin(fmax(square, 1 / all + variance * all), fmax(f->full_s, square));
+    f->last_cv2 = fmax(f->seen_s - square, 0) / (f->batches_per_s * f->last_s * f->last_s);
+    f->each_s = each_s;
+    if (!(f->n > 0)) return 0;
     const double behind = .5 * (f->requests - 1) * fmin(1, (f->steps - 1) / f->requests);
-    const double first = each_s * (f->rate_per_s * f->last_s + behind);
-    double last = each_s * f->rate_per_s * f->decode_s;
+    const double first = each_s * (rate * f->own_s + behind);
+    double last = each_s * rate * f->decode_s;
     if (t->beside)
-        last = each_s * f->rate_per_s / (mixed + plain) +
-               f->batches_per_s / (mixed + plain) * (f->full_s - f->decode_s) * f->steps * (f->steps - 1) / 2;
-    return (first - last) / fmax(1 - f->rate_per_s * each_s, .01);
+        last = each_s * rate / all + f->batches_per_s / all * (f->full_s - f->decode_s) * f->steps * (f->steps - 1) / 2;
+    return (first - last) / fmax(1 - rho, .01);
 }
 
 void steady_flow_solve(struct steady_times *t, double rate_per_s, double n, struct steady_flow *f)
@@ -76,7 +115,7 @@ void steady_flow_solve(struct steady_times *t, double rate_per_s, double n, stru
     const double starts = n > 0 ? -expm1(-rate_per_s * f->decode_s) / f->decode_s : rate_per_s;
     double batch_s = 0;
     for (int k = 0; k < ROUNDS; k++) {
-        look_at_batch(t, f, prompt, fmin(square / prompt / 2, f->room_tokens / 2), &none);
+        look_at_batch(t, f, prompt, square, &none);
         batch_s = f->busy_frac;
         f->batches_per_s = starts / (none + starts * batch_s);
         const double requests = fmax(rate_per_s / f->batches_per_s, 1), before = f->requests;
@@ -86,9 +125,12 @@ void steady_flow_solve(struct steady_times *t, double rate_per_s, double n, stru
     }
     f->busy_frac = fmin(f->batches_per_s * batch_s, 1);
     f->token_s = (double)INFINITY;
-    if (!(n > 0)) return;
+    if (!(n > 0)) {
+        f->extra_s = extra_of(t, f, batch_s, square / (prompt * prompt));
+        return;
+    }
     const double decode_steps = (1 - f->busy_frac) / f->decode_s;
     f->token_s = 1 / (decode_steps + (t->beside ? f->batches_per_s * f->steps : 0));
     if (!isfinite(f->token_s)) f->stable = false;
-    if (f->stable) f->extra_s = extra_of(t, f, batch_s);
+    if (f->stable) f->extra_s = extra_of(t, f, batch_s, square / (prompt * prompt));
 }

@@ -26,6 +26,15 @@ static void find_most(struct steady_replica *r, double in_prefill)
     r->by = seqs <= cache ? STEADY_SEQS : STEADY_BLOCKS;
 }
 
+/* A token's time with what prompts that came before it add, over all of a request's. */
+static double token_of(const struct steady_replica *r, const struct steady_flow *f)
+{
+    const struct steady_lengths *l = r->s->lengths;
+    if (!f->stable) return (double)INFINITY;
+    const double token_s = fmax(f->token_s + f->extra_s * (1 - l->single_frac) / l->steps, f->decode_s);
+    return r->times->beside ? fmin(token_s, fmax(f->full_s, f->token_s)) : token_s;
+}
+
 /* The rate at which n decode: rate * steps * token_s(rate) = n. */
 static double rate_of(struct steady_replica *r, double n, struct steady_flow *f)
 {
@@ -34,8 +43,7 @@ static double rate_of(struct steady_replica *r, double n, struct steady_flow *f)
     double rate = high;
     for (int k = 0; k < 24; k++) {
         steady_flow_solve(r->times, rate, n, f);
-        const double token_s = f->token_s + f->extra_s * (1 - r->s->lengths->single_frac) / steps;
-        const double found = f->stable ? rate * steps * token_s : (double)INFINITY;
+        const double token_s = token_of(r, f), found = rate * steps * token_s;
         if (fabs(found - n) < 1e-3 * n) return rate;
         if (found > n)
             high = rate;
@@ -98,37 +106,46 @@ double steady_saturation_of(struct steady_replica *r)
 
 /* ---- at a rate ---- */
 
-/* Time of a token at the grid's numbers of sequences, found once each. */
+/* Of a decode step's time, what part a token of a request takes: the others are prompts'. At the grid's numbers of
+ * sequences that are powers of two, found once each. */
 struct tokens {
     struct steady_replica *r;
     double rate_per_s;
-    double at_s[STEADY_N_KNOTS];
+    double part[24];
 };
 
-static double knot_s(struct tokens *k, size_t i)
+static double part_at(struct tokens *k, int i)
 {
-    if (isnan(k->at_s[i])) {
+    if (isnan(k->part[i])) {
         struct steady_flow f;
-        steady_flow_solve(k->r->times, k->rate_per_s, steady_times_knot(i), &f);
-        const struct steady_lengths *l = k->r->s->lengths;
-        k->at_s[i] =
-            f.stable ? fmax(f.token_s + f.extra_s * (1 - l->single_frac) / l->steps, f.decode_s) : (double)INFINITY;
+        steady_flow_solve(k->r->times, k->rate_per_s, exp2(i), &f);
+        k->part[i] = f.decode_s / token_of(k->r, &f);
     }
-    return k->at_s[i];
+    return k->part[i];
 }
 
 static double token_at(struct tokens *k, double n)
 {
-    double part;
-    const size_t i = steady_times_place(fmax(n, 1), &part);
-    const double low = knot_s(k, i);
-    return part > 0 ? low + part * (knot_s(k, i + 1) - low) : low;
+    int e;
+    const double at = fmax(n, 1), part = 2 * frexp(at, &e) - 1, low = part_at(k, e - 1);
+    const double progress = part > 0 ? low + part * (part_at(k, e) - low) : low;
+    return progress > 0 ? steady_times_step_s(k->r->times, at, 0) / progress : (double)INFINITY;
+}
+
+/* How many would decode for ever where n do: those that come in the time a token takes, for all their tokens; but no
+ * more come than full steps let through. */
+static double come_at(struct tokens *k, double n)
+{
+    const struct steady_lengths *l = k->r->s->lengths;
+    const double come = k->rate_per_s * l->steps * token_at(k, n);
+    if (!k->r->times->beside) return come;
+    return fmin(come, l->steps * fmax(k->r->times->budget_tokens - n, 0) / l->prompt_tokens);
 }
 
 static void start(struct tokens *k, struct steady_replica *r, double rate_per_s)
 {
     *k = (struct tokens){.r = r, .rate_per_s = rate_per_s};
-    for (size_t i = 0; i < STEADY_N_KNOTS; i++) k->at_s[i] = (double)NAN;
+    for (size_t i = 0; i < sizeof k->part / sizeof k->part[0]; i++) k->part[i] = (double)NAN;
 }
 
 struct counts {
@@ -148,20 +165,21 @@ static void count(struct counts *c, double n, double most, double weight)
     }
 }
 
-/* p(n)/p(n-1) = a token_s(n) / min(n, most): from a number near the mean down and up, until nothing is left. */
-static void walk(struct tokens *k, double a, double from, double most, struct counts *c)
+/* p(n)/p(n-1) = rate steps token_s(n) / min(n, most): from a number near the mean down and up, until nothing is left.
+ */
+static void walk(struct tokens *k, double from, double most, struct counts *c)
 {
     enum { FAR = 1 << 21 };
     double w = 1;
     *c = (struct counts){0};
     for (double n = from; n >= 0 && w > 1e-9; n--) {
         count(c, n, most, w);
-        if (n > 0) w *= n / (a * token_at(k, n));
+        if (n > 0) w *= n / (come_at(k, n));
     }
     w = 1;
-    const double last = a * token_at(k, most) / most;
+    const double last = come_at(k, most) / most;
     for (double n = from + 1; n < FAR; n++) {
-        const double ratio = n <= most ? a * token_at(k, n) / n : last;
+        const double ratio = n <= most ? come_at(k, n) / n : last;
         w *= ratio;
         if (!(w > 1e-9 * c->total) || !isfinite(w)) break;
         if (n > most && ratio < 1) { /* the rest is geometric */
@@ -178,12 +196,12 @@ static void walk(struct tokens *k, double a, double from, double most, struct co
 }
 
 /* The largest n below `most` at which still more come than go. */
-static double near_mean(struct tokens *k, double a, double most)
+static double near_mean(struct tokens *k, double most)
 {
     double low = 0, high = floor(most);
     while (low + 1 < high) {
         const double n = floor((low + high) / 2);
-        if (a * token_at(k, n) > n)
+        if (come_at(k, n) > n)
             low = n;
         else
             high = n;
@@ -204,7 +222,7 @@ void steady_open_solve(struct steady_replica *r)
     struct tokens k;
     struct counts c = {.total = 1, .none = 1};
     start(&k, r, r->rate_per_s);
-    if (a > 0) walk(&k, a, near_mean(&k, a, r->most), r->most, &c);
+    if (a > 0) walk(&k, near_mean(&k, r->most), r->most, &c);
     r->decoding = c.sum / c.total;
     r->square = c.square / c.total;
     r->idle_frac = c.none / c.total;

@@ -6,7 +6,9 @@
 /* Middles of equal parts of an exponential distribution of mean 1, and of a normal one. */
 static const double EXPONENTIAL[] = {.137, .471, .981, 2.411};
 static const double NORMAL[] = {-1.465, -.792, -.366, 0, .366, .792, 1.465};
+static const double THIRD[] = {-1.091, 0, 1.091};
 enum {
+    LASTS = sizeof THIRD / sizeof THIRD[0],
     WAITS = sizeof EXPONENTIAL / sizeof EXPONENTIAL[0],
     NORMALS = sizeof NORMAL / sizeof NORMAL[0],
     RESIDUES = 4,
@@ -53,16 +55,24 @@ struct seen {
     double prompt_tokens;
 };
 
+/* Prompts of a group lie between those of its neighbours: three of them. */
+enum { PLACES = 3 };
+static double place_of(const struct steady_times *t, size_t i, int k)
+{
+    const double own = t->group[i].tokens;
+    const double low = i > 0 ? t->group[i - 1].tokens : own, high = i + 1 < t->groups ? t->group[i + 1].tokens : own;
+    return k == 0 ? own - (own - low) / 3 : k == 1 ? own : own + (high - own) / 3;
+}
+
 /* Requests that find a step of step_s in progress, which ends with `left` full steps to do before. */
-static void find_step(struct seen *x, const struct steady_flow *f, const struct steady_group *g, double step_s,
-                      double left_s, double weight)
+static void find_step(struct seen *x, const struct steady_flow *f, double tokens, double step_s, double left_s,
+                      double weight)
 {
     const double others = f->rate_per_s * step_s, none = exp(-others);
     const double some = others > 1e-9 ? others / (1 - none) : 0; /* when there are any */
-    const double alone_s = own_s(x->r->times, f, g->tokens, 0, 0);
+    const double alone_s = own_s(x->r->times, f, tokens, 0, 0);
     const double beside_s =
-        some > 0 ? own_s(x->r->times, f, g->tokens, .5 * some * x->prompt_tokens, .5 * some * x->prompt_tokens)
-                 : alone_s;
+        some > 0 ? own_s(x->r->times, f, tokens, .5 * some * x->prompt_tokens, .5 * some * x->prompt_tokens) : alone_s;
     for (int i = 0; i < RESIDUES; i++) {
         const double residue_s = step_s * (i + .5) / RESIDUES;
         steady_histogram_add(x->h, residue_s + left_s + alone_s, weight * none / RESIDUES);
@@ -79,17 +89,24 @@ static void find_flow(struct seen *x, const struct steady_flow *f, double weight
     const double in_full = full + f->last_s > 0 ? full / (full + f->last_s) : 0;
     const double waits = f->busy_frac > 0 ? fmin(left_frac / f->busy_frac, 1) : 0;
     const double mean_s = waits > 0 ? left_steps * f->full_s / fmin(left_frac, f->busy_frac) : 0;
+    double last_s[LASTS]; /* as found: the longer, the more often */
+    const double s2 = log1p(f->last_cv2);
+    for (int k = 0; k < LASTS; k++)
+        last_s[k] = fmin(f->last_s * exp(s2 / 2 + sqrt(s2) * THIRD[k]), fmax(f->full_s, f->last_s));
     for (size_t i = 0; i < r->times->groups; i++) {
-        const struct steady_group *g = &r->times->group[i];
-        const double w = weight * g->weight, busy = w * f->busy_frac;
-        if (f->n > 0)
-            find_step(x, f, g, f->decode_s, wait_s, w - busy);
-        else
-            steady_histogram_add(x->h, wait_s + own_s(r->times, f, g->tokens, 0, 0), w - busy);
-        find_step(x, f, g, f->full_s, wait_s, busy * (1 - waits) * in_full);
-        find_step(x, f, g, f->last_s, wait_s, busy * (1 - waits) * (1 - in_full));
-        for (int k = 0; k < WAITS && waits > 0; k++)
-            find_step(x, f, g, f->full_s, wait_s + mean_s * EXPONENTIAL[k], busy * waits / WAITS);
+        for (int q = 0; q < PLACES; q++) {
+            const double tokens = place_of(r->times, i, q);
+            const double w = weight * r->times->group[i].weight / PLACES, busy = w * f->busy_frac;
+            if (f->n > 0)
+                find_step(x, f, tokens, f->decode_s, wait_s, w - busy);
+            else
+                steady_histogram_add(x->h, wait_s + own_s(r->times, f, tokens, 0, 0), w - busy);
+            find_step(x, f, tokens, f->full_s, wait_s, busy * (1 - waits) * in_full);
+            for (int k = 0; k < LASTS; k++)
+                find_step(x, f, tokens, last_s[k], wait_s, busy * (1 - waits) * (1 - in_full) / LASTS);
+            for (int k = 0; k < WAITS && waits > 0; k++)
+                find_step(x, f, tokens, f->full_s, wait_s + mean_s * EXPONENTIAL[k], busy * waits / WAITS);
+        }
     }
 }
 
@@ -110,11 +127,8 @@ void steady_tpot(struct steady_replica *r, struct steady_histogram *h)
 {
     const struct steady_lengths *l = r->s->lengths;
     const struct steady_flow *f = &r->flow;
-    const double batch_s = f->batches_per_s > 0 ? f->busy_frac / f->batches_per_s : 0;
-    const double more_s = fmax(batch_s - (r->times->beside ? f->steps * f->decode_s : 0), 0);
-    const double spread = l->prompt_square / (l->prompt_tokens * l->prompt_tokens);
-    const double prompts = f->batches_per_s * r->token_s * more_s * more_s * spread;
     const double common = r->token_s - f->extra_s * (1 - l->single_frac) / l->steps;
+    const double spread = l->prompt_square / (l->prompt_tokens * l->prompt_tokens);
     const double number = fmax(r->square - r->decoding * r->decoding, 0) * r->slope_s * r->slope_s;
     const double life = l->steps_square / (2 * l->steps); /* steps of others yet to come */
     steady_histogram_clear(h);
@@ -122,11 +136,18 @@ void steady_tpot(struct steady_replica *r, struct steady_histogram *h)
         const double steps = l->node[i].output_tokens - 1, y = steps / life;
         if (!(steps > 0)) continue;
         const double smooth = y > 1e-3 ? 2 * (y - 1 + exp(-y)) / (y * y) : 1;
-        const double variance = prompts / steps + number * smooth;
-        const double mean = fmax(common + f->extra_s / steps, f->decode_s);
-        const double over = fmax(mean - f->decode_s * .8, 1e-3 * mean); /* above what nobody is faster than */
-        const double s2 = log1p(variance / (over * over)), mu = log(over) - s2 / 2;
-        for (int k = 0; k < NORMALS; k++)
-            steady_histogram_add(h, mean - over + exp(mu + sqrt(s2) * NORMAL[k]), l->node[i].weight / NORMALS);
+        const double mean = fmax(common + f->extra_s / steps, f->decode_s), more_s = (mean - f->decode_s) * steps;
+        const double prompts = f->each_s > 0 ? more_s / f->each_s : 0; /* that fall into its steps */
+        const double none = exp(-prompts), some = fmax(1 - none, 1e-9), at = (mean - f->decode_s) / some;
+        const double variance = prompts * f->each_s * f->each_s * spread / (steps * steps),
+                     s2 = log1p(fmax((variance + at * at * some * some) / some / fmax(at * at, 1e-30) - 1, 0));
+        const double away = sqrt(number * smooth);
+        for (int k = 0; k < NORMALS; k++) {
+            const double w = l->node[i].weight / NORMALS;
+            const double base = f->decode_s + away * NORMAL[k];
+            if (none > 1e-3) steady_histogram_add(h, base, w * none);
+            for (int q = 0; q < NORMALS; q++)
+                steady_histogram_add(h, base + at * exp(sqrt(s2) * NORMAL[q] - s2 / 2), w * some / NORMALS);
+        }
     }
 }
