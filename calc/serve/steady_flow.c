@@ -76,6 +76,24 @@ static void look_at_batch(struct steady_times *t, struct steady_flow *f, double 
     f->busy_frac = seconds; /* of a batch, for now */
 }
 
+/* Prompt tokens that a step's room leaves over, by the work of an M/G/1 queue: what it has is a geometric number of
+ * residual prompts, so that more than the room is there with the chance of one that is as long, or of an exponential
+ * tail; what is over then has the mean of either. Pollaczek-Khinchine. */
+static void find_leftover(const struct steady_times *t, struct steady_flow *f, double prompt, double square, double cv2)
+{
+    const double room = f->room_tokens, rho = fmin(f->rate_per_s * f->full_s * prompt / room, .99);
+    double one = 0, two = 0;
+    for (size_t i = 0; i < t->groups; i++) {
+        const double over = fmax(t->group[i].tokens - room, 0);
+        one += t->group[i].weight * over;
+        two += t->group[i].weight * over * over;
+    }
+    const double tail = prompt * (square / (prompt * prompt) + cv2 - 1) / (2 * (1 - rho));
+    const double p1 = rho * (1 - rho) * one / prompt, p2 = rho * rho * exp(-room / tail);
+    f->left_frac = p1 + p2;
+    f->left_steps = ((p1 > 0 ? p1 * two / (2 * one) : 0) + p2 * tail) / room;
+}
+
 /* Who begins to decode finds more prompts waiting than whoever decodes does at the end of a step: all that came during
  * the long step that computed its own. In m steps it sees m*token_s and, once, the difference. */
 static double extra_of(const struct steady_times *t, struct steady_flow *f, double batch_s, double spread)
@@ -91,16 +109,18 @@ static double extra_of(const struct steady_times *t, struct steady_flow *f, doub
     f->seen_s = fmin(fmax(square, 1 / all + variance * all), fmax(f->full_s, square));
     f->last_cv2 = fmax(f->seen_s - square, 0) / (f->batches_per_s * f->last_s * f->last_s);
     f->each_s = each_s;
+    /* Prompts computed in a row, as of a busy period: the more of them begin to decode at a time. */
+    const double come = fmin(rate * each_s, .9);
+    f->mates = (come + come * come * (spread - 1)) / ((1 - come) * (1 - come)) + 1 / (1 - come) - 1;
     if (!(f->n > 0)) return 0;
-    const double behind = .5 * (f->requests - 1) * fmin(1, (f->steps - 1) / f->requests);
-    const double first = each_s * (rate * f->own_s + behind);
+    const double first = each_s * rate * (f->own_s + f->left_steps * f->full_s);
     double last = each_s * rate * f->decode_s;
     if (t->beside)
         last = each_s * rate / all + f->batches_per_s / all * (f->full_s - f->decode_s) * f->steps * (f->steps - 1) / 2;
     return (first - last) / fmax(1 - rho, .01);
 }
 
-void steady_flow_solve(struct steady_times *t, double rate_per_s, double n, struct steady_flow *f)
+void steady_flow_solve(struct steady_times *t, double rate_per_s, double cv2, double n, struct steady_flow *f)
 {
     enum { ROUNDS = 40 };
     double prompt = 0, square = 0, none = 1;
@@ -112,6 +132,7 @@ void steady_flow_solve(struct steady_times *t, double rate_per_s, double n, stru
     f->room_tokens = fmax(t->beside ? t->budget_tokens - n : t->budget_tokens, 1);
     f->decode_s = steady_times_step_s(t, n, 0);
     f->full_s = steady_times_step_s(t, n, f->room_tokens);
+    find_leftover(t, f, prompt, square, cv2);
     const double starts = n > 0 ? -expm1(-rate_per_s * f->decode_s) / f->decode_s : rate_per_s;
     double batch_s = 0;
     for (int k = 0; k < ROUNDS; k++) {

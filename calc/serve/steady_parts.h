@@ -51,23 +51,26 @@ size_t steady_times_place(double n, double *part);
  * computed between two steps that leave no prompt token waiting: full steps, and a last one. */
 struct steady_flow {
     double rate_per_s, n;
-    double room_tokens;    /* prompt tokens of a full step */
-    double decode_s;       /* a step that only decodes; 0 for n = 0 */
-    double full_s, last_s; /* a full step that computes prompts; a batch's last one, on average */
-    double own_s;          /* a last step as the prompts in it have it: long ones have more */
-    double batches_per_s;  /* of prompts */
-    double requests;       /* of a batch */
-    double steps;          /* of a batch, the last one included */
-    double busy_frac;      /* of time in steps that compute prompts */
-    double token_s;        /* of time for each token of a sequence that decodes; infinite: there is none */
-    double extra_s;        /* and once for each that decodes: prompts that came while its own was computed */
-    double each_s;         /* that a prompt adds to its steps */
-    double seen_s;         /* a step as who arrives finds it: the mean of squares over the mean */
-    double last_cv2;       /* of a batch's last steps: variance over square of the mean */
-    bool stable;           /* prompts are computed as fast as they come */
+    double room_tokens;           /* prompt tokens of a full step */
+    double decode_s;              /* a step that only decodes; 0 for n = 0 */
+    double full_s, last_s;        /* a full step that computes prompts; a batch's last one, on average */
+    double own_s;                 /* a last step as the prompts in it have it: long ones have more */
+    double batches_per_s;         /* of prompts */
+    double requests;              /* of a batch */
+    double steps;                 /* of a batch, the last one included */
+    double busy_frac;             /* of time in steps that compute prompts */
+    double token_s;               /* of time for each token of a sequence that decodes; infinite: there is none */
+    double extra_s;               /* and once for each that decodes: prompts that came while its own was computed */
+    double each_s;                /* that a prompt adds to its steps */
+    double left_frac, left_steps; /* of time a full step leaves prompt tokens over; how many, in steps, on average */
+    double mates;                 /* others that begin to decode together with one */
+    double seen_s;                /* a step as who arrives finds it: the mean of squares over the mean */
+    double last_cv2;              /* of a batch's last steps: variance over square of the mean */
+    bool stable;                  /* prompts are computed as fast as they come */
 };
 
-void steady_flow_solve(struct steady_times *t, double rate_per_s, double n, struct steady_flow *out);
+void steady_flow_solve(struct steady_times *t, double rate_per_s, double arrival_cv2, double n,
+                       struct steady_flow *out);
 
 /* ---- distributions ---- */
 

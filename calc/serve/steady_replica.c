@@ -42,7 +42,7 @@ static double rate_of(struct steady_replica *r, double n, struct steady_flow *f)
     double low = 0, high = n / (steps * steady_times_step_s(r->times, n, 0));
     double rate = high;
     for (int k = 0; k < 24; k++) {
-        steady_flow_solve(r->times, rate, n, f);
+        steady_flow_solve(r->times, rate, r->arrival_cv2, n, f);
         const double token_s = token_of(r, f), found = rate * steps * token_s;
         if (fabs(found - n) < 1e-3 * n) return rate;
         if (found > n)
@@ -61,14 +61,14 @@ static double prompts_alone(struct steady_replica *r)
 {
     struct steady_flow f;
     double low = 0, high = 1 / steady_times_step_s(r->times, 0, r->s->lengths->prompt_tokens);
-    for (steady_flow_solve(r->times, high, 0, &f); f.stable && f.busy_frac < 1;
-         steady_flow_solve(r->times, high, 0, &f)) {
+    for (steady_flow_solve(r->times, high, 1, 0, &f); f.stable && f.busy_frac < 1;
+         steady_flow_solve(r->times, high, 1, 0, &f)) {
         low = high;
         high *= 2;
     }
     for (int k = 0; k < 20; k++) {
         const double rate = .5 * (low + high);
-        steady_flow_solve(r->times, rate, 0, &f);
+        steady_flow_solve(r->times, rate, 1, 0, &f);
         if (f.stable && f.busy_frac < 1)
             low = rate;
         else
@@ -111,15 +111,16 @@ double steady_saturation_of(struct steady_replica *r)
 struct tokens {
     struct steady_replica *r;
     double rate_per_s;
-    double part[24];
+    double part[24], mates[24];
 };
 
 static double part_at(struct tokens *k, int i)
 {
     if (isnan(k->part[i])) {
         struct steady_flow f;
-        steady_flow_solve(k->r->times, k->rate_per_s, exp2(i), &f);
+        steady_flow_solve(k->r->times, k->rate_per_s, k->r->arrival_cv2, exp2(i), &f);
         k->part[i] = f.decode_s / token_of(k->r, &f);
+        k->mates[i] = f.mates / 2;
     }
     return k->part[i];
 }
@@ -129,7 +130,8 @@ static double token_at(struct tokens *k, double n)
     int e;
     const double at = fmax(n, 1), part = 2 * frexp(at, &e) - 1, low = part_at(k, e - 1);
     const double progress = part > 0 ? low + part * (part_at(k, e) - low) : low;
-    return progress > 0 ? steady_times_step_s(k->r->times, at, 0) / progress : (double)INFINITY;
+    const double mates = part > 0 ? k->mates[e - 1] + part * (k->mates[e] - k->mates[e - 1]) : k->mates[e - 1];
+    return progress > 0 ? steady_times_step_s(k->r->times, at + mates, 0) / progress : (double)INFINITY;
 }
 
 /* How many would decode for ever where n do: those that come in the time a token takes, for all their tokens; but no
@@ -211,8 +213,8 @@ static double near_mean(struct tokens *k, double most)
 
 static void see_flows(struct steady_replica *r, double n)
 {
-    steady_flow_solve(r->times, r->rate_per_s * r->others_frac, fmax(n, 1), &r->flow);
-    steady_flow_solve(r->times, r->rate_per_s * r->others_frac, 0, &r->alone);
+    steady_flow_solve(r->times, r->rate_per_s * r->others_frac, r->arrival_cv2, fmax(n, 1), &r->flow);
+    steady_flow_solve(r->times, r->rate_per_s * r->others_frac, r->arrival_cv2, 0, &r->alone);
 }
 
 void steady_open_solve(struct steady_replica *r)

@@ -14,27 +14,6 @@ enum {
     RESIDUES = 4,
 };
 
-/* Prompt tokens that a step's room leaves over, by the work of an M/G/1 queue: what it has is a geometric number of
- * residual prompts, so that more than the room is there with the chance of one that is as long, or of an exponential
- * tail; what is over then has the mean of either. Pollaczek-Khinchine. */
-static void leftover(const struct steady_replica *r, const struct steady_flow *f, double *frac, double *steps)
-{
-    const struct steady_lengths *l = r->s->lengths;
-    const double room = f->room_tokens, rho = fmin(f->rate_per_s * f->full_s * l->prompt_tokens / room, .999);
-    double one = 0, square = 0;
-    for (size_t i = 0; i < r->times->groups; i++) {
-        const double over = fmax(r->times->group[i].tokens - room, 0);
-        one += r->times->group[i].weight * over;
-        square += r->times->group[i].weight * over * over;
-    }
-    const double variation = l->prompt_square / (l->prompt_tokens * l->prompt_tokens) + r->arrival_cv2 - 1;
-    const double tail = l->prompt_tokens * variation / (2 * (1 - rho));
-    const double p1 = rho * (1 - rho) * one / l->prompt_tokens, p2 = rho * rho * exp(-room / tail);
-    *frac = p1 + p2;
-    *steps = (p1 > 0 ? p1 * square / (2 * one) : 0) + p2 * tail;
-    *steps /= room;
-}
-
 /* Steps of a prompt behind `ahead` tokens with `behind` after it in the same step. */
 static double own_s(struct steady_times *t, const struct steady_flow *f, double tokens, double ahead, double behind)
 {
@@ -83,8 +62,7 @@ static void find_step(struct seen *x, const struct steady_flow *f, double tokens
 static void find_flow(struct seen *x, const struct steady_flow *f, double weight, double wait_s)
 {
     struct steady_replica *r = x->r;
-    double left_frac, left_steps;
-    leftover(r, f, &left_frac, &left_steps);
+    const double left_frac = f->left_frac, left_steps = f->left_steps;
     const double full = (f->steps - 1) * f->full_s;
     const double in_full = full + f->last_s > 0 ? full / (full + f->last_s) : 0;
     const double waits = f->busy_frac > 0 ? fmin(left_frac / f->busy_frac, 1) : 0;
