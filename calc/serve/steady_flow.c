@@ -113,7 +113,10 @@ static double extra_of(const struct steady_times *t, struct steady_flow *f, doub
     const double come = fmin(rate * each_s, .9);
     f->mates = (come + come * come * (spread - 1)) / ((1 - come) * (1 - come)) + 1 / (1 - come) - 1;
     if (!(f->n > 0)) return 0;
-    const double first = each_s * rate * (f->own_s + f->left_steps * f->full_s);
+    double alone = 1; /* steps of a prompt by itself */
+    for (size_t i = 0; i < t->groups && t->pieces; i++)
+        alone += t->group[i].weight * fmax(ceil(t->group[i].tokens / f->room_tokens - 1e-9) - 1, 0);
+    const double first = each_s * rate * (f->own_s + (alone - 1 + f->left_steps) * f->full_s);
     double last = each_s * rate * f->decode_s;
     if (t->beside)
         last = each_s * rate / all + f->batches_per_s / all * (f->full_s - f->decode_s) * f->steps * (f->steps - 1) / 2;
