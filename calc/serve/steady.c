@@ -184,5 +184,6 @@ enum err_code steady_solve(struct arena *a, const struct steady_setup *s, struct
 {
     TRY(check(s, e));
     *out = unknown_result();
+    if (s->policy == SIMULATE_STATIC) return steady_static_solve(a, s, out, e);
     return solve_together(a, s, out, e);
 }

@@ -27,6 +27,9 @@ struct steady_node {
     double weight;        /* their part of all; the sum of all is 1 */
 };
 
+/* Quantiles of a distribution, each of a part of it: equal ones, and smaller and smaller ones of the last sixteenth. */
+enum { STEADY_QUANTILES = 84 };
+
 /* The distribution of lengths as nodes, by prompt, shortest first; and its moments. */
 struct steady_lengths {
     const struct steady_node *node;
@@ -37,8 +40,9 @@ struct steady_lengths {
     double steps, steps_square; /* E[output - 1], and of its square */
     double single_frac;         /* of requests with one token of output: they have no TPOT */
     double inverse;             /* E[1 / (output - 1)] of the others */
-    double longest_tokens;      /* most of prompt, cached and output of a request, where known from requests; else of
-                                   a node */
+    double prompt_at[STEADY_QUANTILES], output_at[STEADY_QUANTILES]; /* prompts with what is cached */
+    double longest_tokens; /* most of prompt, cached and output of a request, where known from requests; else of
+                              a node */
 };
 
 /* steady_lengths_of -- of independent prompts and outputs as a workload draws them; hit_frac of each prompt, in [0, 1),
@@ -51,6 +55,9 @@ enum err_code steady_lengths_of(struct arena *a, const struct workload_length *p
  * itself; samples of a prompt are not known here. Errors: ERR_RANGE, ERR_NOMEM. Cost: O(n log n). */
 enum err_code steady_lengths_of_work(struct arena *a, const struct workload *w, double hit_frac,
                                      struct steady_lengths *out, struct err *e);
+
+/* steady_quantile -- the place of the i-th quantile, in (0, 1), and the part it stands for. */
+double steady_quantile(size_t i, double *part);
 
 /* ---- question ---- */
 

@@ -14,6 +14,20 @@ enum {
     INSIDE = 512, /* quantiles looked at in a bin; not a unit */
 };
 
+double steady_quantile(size_t i, double *part)
+{
+    enum { EQUAL = 60, PER_OCTAVE = 3 };
+    const double rest = 1. / 16;
+    if (i < EQUAL) {
+        *part = (1 - rest) / EQUAL;
+        return ((double)i + .5) * *part;
+    }
+    const double from = rest * exp2(-(double)(i - EQUAL) / PER_OCTAVE),
+                 to = rest * exp2(-(double)(i - EQUAL + 1) / PER_OCTAVE);
+    *part = i + 1 < STEADY_QUANTILES ? from - to : from;
+    return 1 - from + *part / 2;
+}
+
 /* ---- of a distribution ---- */
 
 static int by_value(const void *x, const void *y)
@@ -67,7 +81,7 @@ static void bin_end(struct bin *b)
 }
 
 static enum err_code bins_of(struct arena *a, const struct workload_length *l, const double *edge, size_t n,
-                             struct bin *out, struct err *e)
+                             struct bin *out, double values[STEADY_QUANTILES], struct err *e)
 {
     double *sorted = NULL;
     if (l->kind == WORKLOAD_EMPIRICAL) {
@@ -75,6 +89,10 @@ static enum err_code bins_of(struct arena *a, const struct workload_length *l, c
         if (!sorted) return err_nomem(e);
         for (size_t i = 0; i < l->list_n; i++) sorted[i] = l->list[i];
         qsort(sorted, l->list_n, sizeof *sorted, by_value);
+    }
+    for (size_t i = 0; i < STEADY_QUANTILES; i++) {
+        double part;
+        values[i] = quantile(l, sorted, steady_quantile(i, &part));
     }
     for (size_t k = 0; k < n; k++) {
         out[k] = (struct bin){0};
@@ -109,13 +127,15 @@ enum err_code steady_lengths_of(struct arena *a, const struct workload_length *p
 {
     static const double WHOLE[] = {0, 1};
     struct bin p[PROMPT_BINS], o[OUTPUT_BINS];
+    struct steady_lengths l = {.n = 0};
     const size_t pn = one_value(prompt) ? 1 : PROMPT_BINS, on = one_value(output) ? 1 : OUTPUT_BINS;
     TRY(check_hits(hit_frac, e));
-    TRY(bins_of(a, prompt, pn == 1 ? WHOLE : PROMPT_EDGE, pn, p, e));
-    TRY(bins_of(a, output, on == 1 ? WHOLE : OUTPUT_EDGE, on, o, e));
+    TRY(bins_of(a, prompt, pn == 1 ? WHOLE : PROMPT_EDGE, pn, p, l.prompt_at, e));
+    TRY(bins_of(a, output, on == 1 ? WHOLE : OUTPUT_EDGE, on, o, l.output_at, e));
     struct steady_node *node = arena_array(a, pn * on, sizeof *node);
     if (!node) return err_nomem(e);
-    struct steady_lengths l = {.node = node, .n = pn * on};
+    l.node = node;
+    l.n = pn * on;
     const double computed = 1 - hit_frac;
     for (size_t i = 0; i < pn; i++) {
         const double own = fmax(p[i].mean * computed, 1);
@@ -202,6 +222,16 @@ static size_t make_nodes(struct steady_node *node, struct pair *v, size_t n)
     return k;
 }
 
+/* Quantiles of prompts or of outputs; scratch: n numbers. */
+static void find_quantiles(double *scratch, size_t n, double at[STEADY_QUANTILES])
+{
+    qsort(scratch, n, sizeof *scratch, by_value);
+    for (size_t i = 0; i < STEADY_QUANTILES; i++) {
+        double part;
+        at[i] = scratch[(size_t)(steady_quantile(i, &part) * (double)n)];
+    }
+}
+
 enum err_code steady_lengths_of_work(struct arena *a, const struct workload *w, double hit_frac,
                                      struct steady_lengths *out, struct err *e)
 {
@@ -210,16 +240,23 @@ enum err_code steady_lengths_of_work(struct arena *a, const struct workload *w, 
     if (w->samples > 1) return err_set(e, ERR_RANGE, "a steady state of several samples of a prompt is not described");
     struct steady_node *node = arena_array(a, PROMPT_BINS * OUTPUT_BINS, sizeof *node);
     struct pair *v = malloc(w->n * sizeof *v);
-    if (!node || !v) {
+    double *all = malloc(w->n * sizeof *all);
+    if (!node || !v || !all) {
         free(v);
+        free(all);
         return err_nomem(e);
     }
     for (size_t i = 0; i < w->n; i++) {
-        const double all = w->request[i].prompt_tokens, own = fmax(all * (1 - hit_frac), 1);
-        v[i] = (struct pair){own, all - own, w->request[i].output_tokens};
+        const double prompt = w->request[i].prompt_tokens, own = fmax(prompt * (1 - hit_frac), 1);
+        v[i] = (struct pair){own, prompt - own, w->request[i].output_tokens};
     }
     struct steady_lengths l = {.node = node};
     add_moments(&l, v, w->n);
+    for (size_t i = 0; i < w->n; i++) all[i] = v[i].prompt + v[i].cached;
+    find_quantiles(all, w->n, l.prompt_at);
+    for (size_t i = 0; i < w->n; i++) all[i] = v[i].output;
+    find_quantiles(all, w->n, l.output_at);
+    free(all);
     qsort(v, w->n, sizeof *v, by_prompt);
     l.n = make_nodes(node, v, w->n);
     free(v);

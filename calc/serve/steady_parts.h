@@ -115,4 +115,11 @@ void steady_closed_solve(struct steady_replica *r, double clients, double think_
 void steady_ttft(struct steady_replica *r, struct steady_histogram *h);
 void steady_tpot(struct steady_replica *r, struct steady_histogram *h);
 
+/* ---- static batches ---- */
+
+/* steady_static_solve -- batches of whoever waits, padded to the longest: the whole answer of a replica at a rate, or
+ * with as many clients; rate_per_s NAN: only where it saturates. Errors: ERR_NOMEM. */
+enum err_code steady_static_solve(struct arena *a, const struct steady_setup *s, struct steady_result *o,
+                                  struct err *e);
+
 #endif

@@ -1,0 +1,309 @@
+/* steady_static -- batches of whoever waits, all of which run until the longest is done; of steady_parts.h. */
+#include <math.h>
+
+#include "calc/serve/steady_parts.h"
+
+enum {
+    KNOTS = 48,  /* of requests that wait: 0 .. 8, then by fourth and third roots of two */
+    SPREADS = 3, /* of a batch's time */
+    LONGEST = 8, /* quantiles of the longest of a batch */
+};
+static const double THIRD[SPREADS] = {-1.091, 0, 1.091}; /* middles of thirds of a normal distribution */
+
+/* A batch of so many. */
+struct batch {
+    double n, prefill_s, decode_s; /* of all its decode steps */
+    double all_s, cv;              /* both, and its coefficient of variation */
+    double step_s;
+};
+
+struct chain {
+    const struct steady_setup *s;
+    struct mix x;
+    double rate_per_s, most;
+    size_t knots;
+    double waits[KNOTS]; /* when a batch ends */
+    struct batch batch[KNOTS];
+    double part[KNOTS]; /* of batch ends */
+};
+
+static double step_s(struct chain *c)
+{
+    double v[MIX_VALUES_N];
+    struct calibrated_time t;
+    mix_eval(&c->x, v);
+    if (!c->s->calibrated) return v[MIX_step_s] + c->s->overhead_s;
+    calibrated_mix_eval(c->s->calibrated, &c->x, v[MIX_step_s], &t);
+    return t.s + c->s->overhead_s;
+}
+
+/* The value at place u of a distribution, from its quantiles. */
+static double value_at(const double at[STEADY_QUANTILES], double u)
+{
+    double before = 0, low = at[0], part;
+    for (size_t i = 0; i < STEADY_QUANTILES; i++) {
+        const double place = steady_quantile(i, &part);
+        if (place >= u) return i == 0 ? at[0] : low + (at[i] - low) * (u - before) / (place - before);
+        before = place;
+        low = at[i];
+    }
+    return at[STEADY_QUANTILES - 1];
+}
+
+/* The longest of n, on average, and its mean square: u^n is uniform. */
+static double longest(const double at[STEADY_QUANTILES], double n, double *square)
+{
+    double mean = 0;
+    *square = 0;
+    for (int i = 0; i < LONGEST; i++) {
+        const double v = value_at(at, pow((i + .5) / LONGEST, 1 / n));
+        mean += v / LONGEST;
+        *square += v * v / LONGEST;
+    }
+    return mean;
+}
+
+/* Prompts padded to the longest, then a step for each token of the longest answer but its first. */
+static struct batch batch_of(struct chain *c, double n)
+{
+    const struct steady_lengths *l = c->s->lengths;
+    double square, none;
+    const double prompt = longest(l->prompt_at, n, &none), output = longest(l->output_at, n, &square);
+    const double steps = fmax(output - 1, 0), variance = fmax(square - output * output, 0);
+    struct batch b = {.n = n};
+    mix_clear(&c->x);
+    mix_prefill(&c->x, n, prompt, 0);
+    b.prefill_s = step_s(c);
+    if (steps > 0) {
+        mix_clear(&c->x);
+        mix_decode(&c->x, n, prompt + .5 + (steps + variance / steps) / 2);
+        b.step_s = step_s(c);
+    }
+    b.decode_s = steps * b.step_s;
+    b.all_s = b.prefill_s + b.decode_s;
+    b.cv = steps > 0 ? sqrt(variance) * b.step_s / b.all_s : 0;
+    return b;
+}
+
+/* The most that fit at the longest prompt and answer among them. */
+static double most_of(const struct steady_setup *s, enum steady_limit *by)
+{
+    double low = 1, high = (double)s->max_seqs, none;
+    const double b = (double)s->block_tokens;
+    *by = STEADY_SEQS;
+    for (int i = 0; i < 30 && low + .5 < high; i++) {
+        const double n = i == 0 ? high : ceil((low + high) / 2);
+        const double tokens = longest(s->lengths->prompt_at, n, &none) + longest(s->lengths->output_at, n, &none);
+        if (n * ceil(tokens / b) <= (double)s->blocks) {
+            low = n;
+            if (i == 0) return n;
+        } else {
+            *by = STEADY_BLOCKS;
+            high = n - 1;
+        }
+    }
+    return low;
+}
+
+/* ---- how many wait when a batch ends ---- */
+
+static double knot_of(size_t i) { return i <= 8 ? (double)i : floor(8 * exp2((double)(i - 8) / 2)); }
+
+/* Weight at a number: to the knots around it, so that the mean stays. */
+static void put(const struct chain *c, double *part, double n, double weight)
+{
+    const double most = c->waits[c->knots - 1];
+    if (n >= most) {
+        part[c->knots - 1] += weight;
+        return;
+    }
+    size_t i = n <= 8 ? (size_t)n : 8 + (size_t)(2 * log2(n / 8));
+    while (i > 0 && c->waits[i] > n) i--;
+    while (i + 2 < c->knots && c->waits[i + 1] <= n) i++;
+    const double t = (n - c->waits[i]) / (c->waits[i + 1] - c->waits[i]);
+    part[i] += weight * (1 - t);
+    part[i + 1] += weight * t;
+}
+
+/* Poisson arrivals of that mean on top of `left`. */
+static void arrivals(const struct chain *c, double *part, double left, double mean, double weight)
+{
+    const double mode = floor(mean);
+    const double top = weight * exp(mode * log(fmax(mean, 1e-300)) - mean - lgamma(mode + 1));
+    double w = top;
+    for (double k = mode; k >= 0 && w > 1e-7 * top; k--) {
+        put(c, part, left + k, w);
+        w *= k / mean;
+    }
+    w = top * mean / (mode + 1);
+    for (double k = mode + 1; w > 1e-7 * top; k++) {
+        put(c, part, left + k, w);
+        w *= mean / (k + 1);
+    }
+}
+
+static double spread_s(const struct batch *b, int k)
+{
+    return b->decode_s > 0 ? fmax(b->all_s * (1 + b->cv * THIRD[k]), b->prefill_s) : b->all_s;
+}
+
+static enum err_code find_parts(struct arena *a, struct chain *c, struct err *e)
+{
+    enum { ROUNDS = 200 };
+    double *next = arena_array(a, KNOTS * KNOTS, sizeof *next);
+    if (!next) return err_nomem(e);
+    for (size_t i = 0; i < KNOTS * KNOTS; i++) next[i] = 0;
+    for (size_t i = 0; i < c->knots; i++)
+        for (int k = 0; k < SPREADS; k++)
+            arrivals(c, next + i * KNOTS, fmax(c->waits[i] - c->batch[i].n, 0),
+                     c->rate_per_s * spread_s(&c->batch[i], k), 1. / SPREADS);
+    for (size_t i = 0; i < c->knots; i++) c->part[i] = 1. / (double)c->knots;
+    for (int round = 0; round < ROUNDS; round++) {
+        double new[KNOTS] = {0}, sum = 0, change = 0;
+        for (size_t i = 0; i < c->knots; i++)
+            for (size_t k = 0; k < c->knots; k++) new[k] += c->part[i] * next[i * KNOTS + k];
+        for (size_t k = 0; k < c->knots; k++) sum += new[k];
+        for (size_t k = 0; k < c->knots; k++) {
+            change += fabs(new[k] / sum - c->part[k]);
+            c->part[k] = new[k] / sum;
+        }
+        if (change < 1e-6) break;
+    }
+    return ERR_OK;
+}
+
+/* ---- what requests see ---- */
+
+/* The batch of so many, between the knots. */
+static double prefill_at(const struct chain *c, double n)
+{
+    size_t i = 1;
+    n = fmin(fmax(n, 1), c->most);
+    while (i + 2 < c->knots && c->batch[i + 1].n < n) i++;
+    const struct batch *x = &c->batch[i], *y = &c->batch[i + 1];
+    return y->n > x->n ? x->prefill_s + (y->prefill_s - x->prefill_s) * (n - x->n) / (y->n - x->n) : x->prefill_s;
+}
+
+static void see_first(const struct chain *c, struct steady_histogram *h)
+{
+    enum { PLACES = 5 };
+    const struct batch *full = &c->batch[c->knots - 1];
+    steady_histogram_clear(h);
+    steady_histogram_add(h, c->batch[1].prefill_s, c->part[0]); /* finds nobody */
+    for (size_t i = 0; i < c->knots; i++)
+        for (int k = 0; k < SPREADS; k++) {
+            const double all_s = spread_s(&c->batch[i], k), left = fmax(c->waits[i] - c->batch[i].n, 0);
+            const double come = c->rate_per_s * all_s, weight = c->part[i] * come / SPREADS / PLACES;
+            for (int p = 0; p < PLACES && weight > 1e-9; p++) {
+                const double at = (p + .5) / PLACES, before = left + come * at;
+                const double batches = floor(before / c->most), n = left + come * (1 - 1. / PLACES) + 1;
+                steady_histogram_add(h, (1 - at) * all_s + batches * full->all_s + prefill_at(c, n - batches * c->most),
+                                     weight);
+            }
+        }
+}
+
+/* All run as long as the longest, (longest - 1) steps over the own output - 1. */
+static void see_tokens(const struct chain *c, struct steady_histogram *h)
+{
+    enum { OTHERS = 4 };
+    const double *at = c->s->lengths->output_at;
+    steady_histogram_clear(h);
+    for (size_t i = 1; i < c->knots; i++) {
+        const struct batch *b = &c->batch[i];
+        const double weight = (c->part[i] + (i == 1 ? c->part[0] : 0)) * b->n;
+        double other[OTHERS];
+        if (!(weight > 1e-6)) continue;
+        for (int k = 0; k < OTHERS; k++) other[k] = b->n > 1 ? value_at(at, pow((k + .5) / OTHERS, 1 / (b->n - 1))) : 1;
+        for (size_t q = 0; q < STEADY_QUANTILES; q++) {
+            double part;
+            (void)steady_quantile(q, &part);
+            if (!(at[q] > 1)) continue;
+            for (int k = 0; k < OTHERS; k++)
+                steady_histogram_add(h, b->step_s * (fmax(other[k], at[q]) - 1) / (at[q] - 1), weight * part / OTHERS);
+        }
+    }
+}
+
+static void see_latency(const struct chain *c, const struct steady_histogram *ttft, struct steady_histogram *h)
+{
+    enum { PARTS = 16 };
+    double all = 0;
+    steady_histogram_clear(h);
+    for (size_t i = 1; i < c->knots; i++) all += (c->part[i] + (i == 1 ? c->part[0] : 0)) * c->batch[i].n;
+    for (size_t q = 0; q < STEADY_BINS; q++) {
+        if (!(ttft->weight[q] > 0)) continue;
+        const double first_s = exp2(((double)q + .5) / 16 - 30);
+        for (size_t i = 1; i < c->knots; i++) {
+            const struct batch *b = &c->batch[i];
+            const double weight = (c->part[i] + (i == 1 ? c->part[0] : 0)) * b->n / all;
+            if (weight > 1e-4) steady_histogram_add(h, first_s + b->decode_s, weight * ttft->weight[q]);
+        }
+    }
+}
+
+static void tell(const struct chain *c, struct steady_result *o)
+{
+    const struct steady_setup *s = c->s;
+    const struct steady_lengths *l = s->lengths;
+    const double replicas = (double)s->replicas;
+    struct steady_histogram ttft, tpot, latency;
+    double busy_s = 0, all_s = 0, seqs = 0, decode_s = 0, wait = 0;
+    for (size_t i = 0; i < c->knots; i++) {
+        const struct batch *b = &c->batch[i];
+        busy_s += c->part[i] * b->all_s;
+        all_s += c->part[i] * (b->all_s + (i == 0 ? 1 / c->rate_per_s : 0));
+        seqs += c->part[i] * b->n * b->all_s;
+        decode_s += c->part[i] * b->n * b->decode_s;
+    }
+    see_first(c, &ttft);
+    see_tokens(c, &tpot);
+    see_latency(c, &ttft, &latency);
+    o->ttft_s = steady_histogram_spread(&ttft);
+    o->tpot_s = steady_histogram_spread(&tpot);
+    o->latency_s = steady_histogram_spread(&latency);
+    o->rate_per_s = c->rate_per_s * replicas;
+    o->batch = seqs / busy_s;
+    o->decoding = decode_s / all_s;
+    o->utilisation = busy_s / all_s;
+    wait = fmax(c->rate_per_s * o->latency_s.mean - seqs / all_s, 0);
+    o->waiting = wait;
+    o->step_s = l->steps > 0 ? o->decoding / (c->rate_per_s * l->steps) : (double)NAN;
+    o->input_tok_per_s = o->rate_per_s * (l->prompt_tokens + l->cached_tokens);
+    o->output_tok_per_s = o->rate_per_s * l->output_tokens;
+    double good = 1;
+    if (!isnan(s->ttft_limit_s)) good *= steady_histogram_below(&ttft, s->ttft_limit_s);
+    if (!isnan(s->tpot_limit_s) && tpot.total > 0)
+        good *= l->single_frac + (1 - l->single_frac) * steady_histogram_below(&tpot, s->tpot_limit_s);
+    o->good_frac = good;
+    o->goodput_per_s = good * o->rate_per_s;
+}
+
+enum err_code steady_static_solve(struct arena *a, const struct steady_setup *s, struct steady_result *o, struct err *e)
+{
+    struct chain c = {.s = s};
+    const double replicas = (double)s->replicas;
+    TRY(mix_open(a, s->plan, &c.x, e));
+    c.most = most_of(s, &o->by);
+    const struct batch full = batch_of(&c, c.most);
+    const double most_per_s = c.most / full.all_s;
+    o->saturation_rate_per_s = most_per_s * replicas;
+    if (s->load != STEADY_OPEN) { /* all answered at a time ask again together */
+        const double n = (s->load == STEADY_CLOSED ? s->concurrency : s->requests) / replicas;
+        o->saturated = n > c.most;
+        c.rate_per_s = fmin(n / (batch_of(&c, fmin(n, c.most)).all_s + s->think_s), most_per_s);
+    } else {
+        c.rate_per_s = s->rate_per_s / replicas;
+        o->saturated = c.rate_per_s >= most_per_s;
+        if (o->saturated) return ERR_OK;
+    }
+    while (c.knots < KNOTS && (c.knots < 2 || c.waits[c.knots - 1] < 8 * c.most)) {
+        const double waits = knot_of(c.knots), n = fmin(fmax(waits, 1), c.most);
+        c.waits[c.knots] = waits;
+        c.batch[c.knots] = c.knots > 1 && !(n > c.batch[c.knots - 1].n) ? c.batch[c.knots - 1] : batch_of(&c, n);
+        c.knots++;
+    }
+    TRY(find_parts(a, &c, e));
+    tell(&c, o);
+    return ERR_OK;
+}
