@@ -126,7 +126,7 @@ static double good_frac(const struct steady_setup *s, const struct steady_histog
     return good;
 }
 
-static void tell(struct steady_replica *r, struct steady_result *o)
+void steady_tell(struct steady_replica *r, struct steady_result *o)
 {
     const struct steady_setup *s = r->s;
     const struct steady_lengths *l = s->lengths;
@@ -160,7 +160,7 @@ static void tell(struct steady_replica *r, struct steady_result *o)
 static enum err_code solve_together(struct arena *a, const struct steady_setup *s, struct steady_result *o,
                                     struct err *e)
 {
-    struct steady_replica r = {.s = s, .times = s->times, .arrival_cv2 = 1, .others_frac = 1};
+    struct steady_replica r = {.s = s, .times = s->times, .arrival_cv2 = 1, .others_frac = 1, .prompts_frac = 1};
     const double replicas = (double)s->replicas;
     if (!r.times) TRY(steady_times_open(a, s, &r.times, e));
     const double most_per_s = steady_saturation_of(&r);
@@ -173,10 +173,15 @@ static enum err_code solve_together(struct arena *a, const struct steady_setup *
         o->saturated = r.rate_per_s >= most_per_s;
         if (o->saturated) return ERR_OK;
         steady_open_solve(&r);
+    } else if (s->load == STEADY_OFFLINE) {
+        steady_offline_solve(&r, s->requests / replicas, most_per_s, o);
+        return ERR_OK;
     } else {
-        steady_closed_solve(&r, (s->load == STEADY_CLOSED ? s->concurrency : s->requests) / replicas, s->think_s);
+        r.at_ends = !(s->think_s > 0);
+        steady_closed_solve(&r, fmax(s->concurrency / replicas, 1), s->think_s);
+        o->saturated = r.wait_s > 0;
     }
-    tell(&r, o);
+    steady_tell(&r, o);
     return ERR_OK;
 }
 
@@ -184,6 +189,7 @@ enum err_code steady_solve(struct arena *a, const struct steady_setup *s, struct
 {
     TRY(check(s, e));
     *out = unknown_result();
+    if (s->decode) return steady_pools_solve(a, s, out, e);
     if (s->policy == SIMULATE_STATIC) return steady_static_solve(a, s, out, e);
     return solve_together(a, s, out, e);
 }

@@ -93,6 +93,9 @@ struct steady_replica {
     struct steady_times *times;
     double rate_per_s, arrival_cv2;
     double others_frac;             /* closed: of the rate, what comes of other clients; 1 */
+    double prompts_frac;            /* of the rate, whose prompts are computed here; 1, or 0 */
+    bool at_ends;                   /* requests come when a step ends, as they follow an answer at once */
+    double later_s;                 /* disaggregated: between the first token and decoding */
     double most;                    /* sequences that may decode at a time */
     enum steady_limit by;           /* what makes it so */
     double decoding, square;        /* mean and mean square of those that decode */
@@ -115,10 +118,21 @@ void steady_closed_solve(struct steady_replica *r, double clients, double think_
 void steady_ttft(struct steady_replica *r, struct steady_histogram *h);
 void steady_tpot(struct steady_replica *r, struct steady_histogram *h);
 
+/* ---- other loads ---- */
+
+/* steady_tell -- the answer of what is solved. */
+void steady_tell(struct steady_replica *r, struct steady_result *o);
+
+/* steady_offline_solve -- all at once, `requests` of a replica; most_per_s: its saturation rate. */
+void steady_offline_solve(struct steady_replica *r, double requests, double most_per_s, struct steady_result *o);
+
+/* steady_pools_solve -- disaggregated. Errors: ERR_RANGE, ERR_INPUT, ERR_NOMEM. */
+enum err_code steady_pools_solve(struct arena *a, const struct steady_setup *s, struct steady_result *o, struct err *e);
+
 /* ---- static batches ---- */
 
 /* steady_static_solve -- batches of whoever waits, padded to the longest: the whole answer of a replica at a rate, or
- * with as many clients; rate_per_s NAN: only where it saturates. Errors: ERR_NOMEM. */
+ * with as many clients. Errors: ERR_NOMEM. */
 enum err_code steady_static_solve(struct arena *a, const struct steady_setup *s, struct steady_result *o,
                                   struct err *e);
 

@@ -42,7 +42,7 @@ static double rate_of(struct steady_replica *r, double n, struct steady_flow *f)
     double low = 0, high = n / (steps * steady_times_step_s(r->times, n, 0));
     double rate = high;
     for (int k = 0; k < 24; k++) {
-        steady_flow_solve(r->times, rate, r->arrival_cv2, n, f);
+        steady_flow_solve(r->times, rate * r->prompts_frac, r->arrival_cv2, n, f);
         const double token_s = token_of(r, f), found = rate * steps * token_s;
         if (fabs(found - n) < 1e-3 * n) return rate;
         if (found > n)
@@ -118,7 +118,7 @@ static double part_at(struct tokens *k, int i)
 {
     if (isnan(k->part[i])) {
         struct steady_flow f;
-        steady_flow_solve(k->r->times, k->rate_per_s, k->r->arrival_cv2, exp2(i), &f);
+        steady_flow_solve(k->r->times, k->rate_per_s * k->r->prompts_frac, k->r->arrival_cv2, exp2(i), &f);
         k->part[i] = f.decode_s / token_of(k->r, &f);
         k->mates[i] = f.mates / 2;
     }
@@ -140,7 +140,7 @@ static double come_at(struct tokens *k, double n)
 {
     const struct steady_lengths *l = k->r->s->lengths;
     const double come = k->rate_per_s * l->steps * token_at(k, n);
-    if (!k->r->times->beside) return come;
+    if (!k->r->times->beside || !(k->r->prompts_frac > 0)) return come;
     return fmin(come, l->steps * fmax(k->r->times->budget_tokens - n, 0) / l->prompt_tokens);
 }
 
@@ -213,8 +213,8 @@ static double near_mean(struct tokens *k, double most)
 
 static void see_flows(struct steady_replica *r, double n)
 {
-    steady_flow_solve(r->times, r->rate_per_s * r->others_frac, r->arrival_cv2, fmax(n, 1), &r->flow);
-    steady_flow_solve(r->times, r->rate_per_s * r->others_frac, r->arrival_cv2, 0, &r->alone);
+    steady_flow_solve(r->times, r->rate_per_s * r->others_frac * r->prompts_frac, r->arrival_cv2, fmax(n, 1), &r->flow);
+    steady_flow_solve(r->times, r->rate_per_s * r->others_frac * r->prompts_frac, r->arrival_cv2, 0, &r->alone);
 }
 
 void steady_open_solve(struct steady_replica *r)
@@ -238,6 +238,13 @@ void steady_open_solve(struct steady_replica *r)
 
 /* ---- closed ---- */
 
+/* A token's time of so many when all steps are full. */
+static double full_s(struct tokens *k, double n)
+{
+    struct steady_times *t = k->r->times;
+    return t->beside ? steady_times_step_s(t, n, fmax(t->budget_tokens - n, 1)) : (double)INFINITY;
+}
+
 static double ttft_mean(struct steady_replica *r)
 {
     struct steady_histogram h;
@@ -248,7 +255,8 @@ static double ttft_mean(struct steady_replica *r)
 void steady_closed_solve(struct steady_replica *r, double clients, double think_s)
 {
     const double steps = r->s->lengths->steps;
-    double low = 0, high = r->rate_per_s; /* of saturation */
+    const double most_per_s = r->rate_per_s; /* of saturation */
+    double low = 0, high = most_per_s;
     r->others_frac = (clients - 1) / clients;
     r->wait_s = r->wait_frac = 0;
     for (int k = 0; k < 24; k++) {
@@ -257,7 +265,8 @@ void steady_closed_solve(struct steady_replica *r, double clients, double think_
         for (int i = 0; i < 8 && steps > 0; i++) { /* those that decode, itself always one of them */
             struct tokens t;
             start(&t, r, r->rate_per_s * r->others_frac);
-            r->token_s = token_at(&t, 1 + n * r->others_frac);
+            const double others = 1 + n * r->others_frac;
+            r->token_s = fmin(token_at(&t, others), full_s(&t, others));
             const double next = fmin(r->rate_per_s * steps * r->token_s, clients);
             if (fabs(next - n) < 1e-3 * n) break;
             n = .5 * (n + next);
@@ -266,11 +275,18 @@ void steady_closed_solve(struct steady_replica *r, double clients, double think_
         r->square = n * n;
         r->idle_frac = fmax(1 - n, 0);
         see_flows(r, n);
+        if (steps > 0) r->token_s = fmax(r->token_s, n / (r->rate_per_s * steps));
         const double latency_s = ttft_mean(r) + (steps > 0 ? steps * r->token_s : 0) + think_s;
         if (r->rate_per_s * latency_s > clients)
             high = r->rate_per_s;
         else
             low = r->rate_per_s;
         if (high - low < 1e-3 * high) break;
+    }
+    /* Where even the saturation rate is answered sooner than clients ask, the others wait for a place. */
+    const double own_s = ttft_mean(r) + (steps > 0 ? steps * r->token_s : 0) + think_s;
+    if (clients > 1.02 * r->rate_per_s * own_s && r->rate_per_s > .99 * most_per_s) {
+        r->wait_s = clients / r->rate_per_s - own_s;
+        r->wait_frac = 1;
     }
 }

@@ -5,16 +5,21 @@
 
 enum {
     KNOTS = 48,  /* of requests that wait: 0 .. 8, then by fourth and third roots of two */
-    SPREADS = 3, /* of a batch's time */
-    LONGEST = 8, /* quantiles of the longest of a batch */
+    LONGEST = 7, /* places of the longest answer of a batch in its distribution */
+    PROMPTS = 3, /* and of the longest prompt */
+    SPREADS = LONGEST * PROMPTS,
 };
-static const double THIRD[SPREADS] = {-1.091, 0, 1.091}; /* middles of thirds of a normal distribution */
+static const double OUTPUT_U[LONGEST] = {.125, .375, .6, .775, .9, .97, .995},
+                    OUTPUT_PART[LONGEST] = {.25, .25, .2, .15, .1, .04, .01};
+static const double PROMPT_U[PROMPTS] = {.25, .7, .95}, PROMPT_PART[PROMPTS] = {.5, .4, .1};
 
 /* A batch of so many. */
 struct batch {
     double n, prefill_s, decode_s; /* of all its decode steps */
-    double all_s, cv;              /* both, and its coefficient of variation */
+    double all_s;                  /* both */
     double step_s;
+    double first_s[PROMPTS];  /* its prefill, by the longest prompt */
+    double spread_s[SPREADS]; /* both, by the longest answer and prompt */
 };
 
 struct chain {
@@ -50,16 +55,11 @@ static double value_at(const double at[STEADY_QUANTILES], double u)
     return at[STEADY_QUANTILES - 1];
 }
 
-/* The longest of n, on average, and its mean square: u^n is uniform. */
-static double longest(const double at[STEADY_QUANTILES], double n, double *square)
+/* The longest of n, on average: u^n is uniform. */
+static double longest(const double at[STEADY_QUANTILES], double n)
 {
     double mean = 0;
-    *square = 0;
-    for (int i = 0; i < LONGEST; i++) {
-        const double v = value_at(at, pow((i + .5) / LONGEST, 1 / n));
-        mean += v / LONGEST;
-        *square += v * v / LONGEST;
-    }
+    for (int i = 0; i < LONGEST; i++) mean += OUTPUT_PART[i] * value_at(at, pow(OUTPUT_U[i], 1 / n));
     return mean;
 }
 
@@ -67,33 +67,44 @@ static double longest(const double at[STEADY_QUANTILES], double n, double *squar
 static struct batch batch_of(struct chain *c, double n)
 {
     const struct steady_lengths *l = c->s->lengths;
-    double square, none;
-    const double prompt = longest(l->prompt_at, n, &none), output = longest(l->output_at, n, &square);
-    const double steps = fmax(output - 1, 0), variance = fmax(square - output * output, 0);
+    double prompt[PROMPTS], steps[LONGEST], prompts = 0, mean = 0, square = 0;
     struct batch b = {.n = n};
-    mix_clear(&c->x);
-    mix_prefill(&c->x, n, prompt, 0);
-    b.prefill_s = step_s(c);
-    if (steps > 0) {
+    for (int i = 0; i < PROMPTS; i++) {
+        prompt[i] = value_at(l->prompt_at, pow(PROMPT_U[i], 1 / n));
+        prompts += PROMPT_PART[i] * prompt[i];
+    }
+    for (int i = 0; i < LONGEST; i++) {
+        steps[i] = value_at(l->output_at, pow(OUTPUT_U[i], 1 / n)) - 1;
+        mean += OUTPUT_PART[i] * steps[i];
+        square += OUTPUT_PART[i] * steps[i] * steps[i];
+    }
+    if (mean > 0) {
         mix_clear(&c->x);
-        mix_decode(&c->x, n, prompt + .5 + (steps + variance / steps) / 2);
+        mix_decode(&c->x, n, prompts + .5 + square / mean / 2);
         b.step_s = step_s(c);
     }
-    b.decode_s = steps * b.step_s;
+    for (int i = 0; i < PROMPTS; i++) {
+        mix_clear(&c->x);
+        mix_prefill(&c->x, n, prompt[i], 0);
+        const double took_s = step_s(c);
+        b.first_s[i] = took_s;
+        b.prefill_s += PROMPT_PART[i] * took_s;
+        for (int k = 0; k < LONGEST; k++) b.spread_s[i * LONGEST + k] = took_s + steps[k] * b.step_s;
+    }
+    b.decode_s = mean * b.step_s;
     b.all_s = b.prefill_s + b.decode_s;
-    b.cv = steps > 0 ? sqrt(variance) * b.step_s / b.all_s : 0;
     return b;
 }
 
 /* The most that fit at the longest prompt and answer among them. */
 static double most_of(const struct steady_setup *s, enum steady_limit *by)
 {
-    double low = 1, high = (double)s->max_seqs, none;
+    double low = 1, high = (double)s->max_seqs;
     const double b = (double)s->block_tokens;
     *by = STEADY_SEQS;
     for (int i = 0; i < 30 && low + .5 < high; i++) {
         const double n = i == 0 ? high : ceil((low + high) / 2);
-        const double tokens = longest(s->lengths->prompt_at, n, &none) + longest(s->lengths->output_at, n, &none);
+        const double tokens = longest(s->lengths->prompt_at, n) + longest(s->lengths->output_at, n);
         if (n * ceil(tokens / b) <= (double)s->blocks) {
             low = n;
             if (i == 0) return n;
@@ -142,10 +153,7 @@ static void arrivals(const struct chain *c, double *part, double left, double me
     }
 }
 
-static double spread_s(const struct batch *b, int k)
-{
-    return b->decode_s > 0 ? fmax(b->all_s * (1 + b->cv * THIRD[k]), b->prefill_s) : b->all_s;
-}
+static double part_of(int spread) { return PROMPT_PART[spread / LONGEST] * OUTPUT_PART[spread % LONGEST]; }
 
 static enum err_code find_parts(struct arena *a, struct chain *c, struct err *e)
 {
@@ -155,8 +163,8 @@ static enum err_code find_parts(struct arena *a, struct chain *c, struct err *e)
     for (size_t i = 0; i < KNOTS * KNOTS; i++) next[i] = 0;
     for (size_t i = 0; i < c->knots; i++)
         for (int k = 0; k < SPREADS; k++)
-            arrivals(c, next + i * KNOTS, fmax(c->waits[i] - c->batch[i].n, 0),
-                     c->rate_per_s * spread_s(&c->batch[i], k), 1. / SPREADS);
+            arrivals(c, next + i * KNOTS, fmax(c->waits[i] - c->batch[i].n, 0), c->rate_per_s * c->batch[i].spread_s[k],
+                     part_of(k));
     for (size_t i = 0; i < c->knots; i++) c->part[i] = 1. / (double)c->knots;
     for (int round = 0; round < ROUNDS; round++) {
         double new[KNOTS] = {0}, sum = 0, change = 0;
@@ -175,30 +183,37 @@ static enum err_code find_parts(struct arena *a, struct chain *c, struct err *e)
 /* ---- what requests see ---- */
 
 /* The batch of so many, between the knots. */
-static double prefill_at(const struct chain *c, double n)
+static double prefill_at(const struct chain *c, double n, int prompt)
 {
     size_t i = 1;
     n = fmin(fmax(n, 1), c->most);
     while (i + 2 < c->knots && c->batch[i + 1].n < n) i++;
     const struct batch *x = &c->batch[i], *y = &c->batch[i + 1];
-    return y->n > x->n ? x->prefill_s + (y->prefill_s - x->prefill_s) * (n - x->n) / (y->n - x->n) : x->prefill_s;
+    const double low = x->first_s[prompt], high = y->first_s[prompt];
+    return y->n > x->n ? low + (high - low) * (n - x->n) / (y->n - x->n) : low;
 }
 
-static void see_first(const struct chain *c, struct steady_histogram *h)
+static void see_first(struct chain *c, struct steady_histogram *h)
 {
-    enum { PLACES = 5 };
+    enum { PLACES = 5, ALONE = 12 };
     const struct batch *full = &c->batch[c->knots - 1];
     steady_histogram_clear(h);
-    steady_histogram_add(h, c->batch[1].prefill_s, c->part[0]); /* finds nobody */
+    for (int i = 0; i < ALONE; i++) { /* finds nobody */
+        mix_clear(&c->x);
+        mix_prefill(&c->x, 1, value_at(c->s->lengths->prompt_at, (i + .5) / ALONE), 0);
+        steady_histogram_add(h, step_s(c), c->part[0] / ALONE);
+    }
     for (size_t i = 0; i < c->knots; i++)
         for (int k = 0; k < SPREADS; k++) {
-            const double all_s = spread_s(&c->batch[i], k), left = fmax(c->waits[i] - c->batch[i].n, 0);
-            const double come = c->rate_per_s * all_s, weight = c->part[i] * come / SPREADS / PLACES;
+            const double all_s = c->batch[i].spread_s[k], left = fmax(c->waits[i] - c->batch[i].n, 0);
+            const double come = c->rate_per_s * all_s, weight = c->part[i] * come * part_of(k) / PLACES;
             for (int p = 0; p < PLACES && weight > 1e-9; p++) {
                 const double at = (p + .5) / PLACES, before = left + come * at;
                 const double batches = floor(before / c->most), n = left + come * (1 - 1. / PLACES) + 1;
-                steady_histogram_add(h, (1 - at) * all_s + batches * full->all_s + prefill_at(c, n - batches * c->most),
-                                     weight);
+                for (int q = 0; q < PROMPTS; q++)
+                    steady_histogram_add(
+                        h, (1 - at) * all_s + batches * full->all_s + prefill_at(c, n - batches * c->most, q),
+                        weight * PROMPT_PART[q]);
             }
         }
 }
@@ -242,11 +257,32 @@ static void see_latency(const struct chain *c, const struct steady_histogram *tt
     }
 }
 
-static void tell(const struct chain *c, struct steady_result *o)
+static void put_answer(const struct chain *c, const struct steady_histogram *ttft, const struct steady_histogram *tpot,
+                       const struct steady_histogram *latency, struct steady_result *o)
 {
     const struct steady_setup *s = c->s;
     const struct steady_lengths *l = s->lengths;
-    const double replicas = (double)s->replicas;
+    double good = 1, steps = 0, seqs = 0;
+    for (size_t i = 1; i < c->knots; i++) {
+        seqs += c->part[i] * c->batch[i].n;
+        steps += c->part[i] * c->batch[i].n * c->batch[i].step_s;
+    }
+    o->ttft_s = steady_histogram_spread(ttft);
+    o->tpot_s = steady_histogram_spread(tpot);
+    o->latency_s = steady_histogram_spread(latency);
+    o->rate_per_s = c->rate_per_s * (double)s->replicas;
+    o->step_s = l->steps > 0 ? steps / seqs : (double)NAN;
+    o->input_tok_per_s = o->rate_per_s * (l->prompt_tokens + l->cached_tokens);
+    o->output_tok_per_s = o->rate_per_s * l->output_tokens;
+    if (!isnan(s->ttft_limit_s)) good *= steady_histogram_below(ttft, s->ttft_limit_s);
+    if (!isnan(s->tpot_limit_s) && tpot->total > 0)
+        good *= l->single_frac + (1 - l->single_frac) * steady_histogram_below(tpot, s->tpot_limit_s);
+    o->good_frac = good;
+    o->goodput_per_s = good * o->rate_per_s;
+}
+
+static void tell(struct chain *c, struct steady_result *o)
+{
     struct steady_histogram ttft, tpot, latency;
     double busy_s = 0, all_s = 0, seqs = 0, decode_s = 0, wait = 0;
     for (size_t i = 0; i < c->knots; i++) {
@@ -259,24 +295,42 @@ static void tell(const struct chain *c, struct steady_result *o)
     see_first(c, &ttft);
     see_tokens(c, &tpot);
     see_latency(c, &ttft, &latency);
-    o->ttft_s = steady_histogram_spread(&ttft);
-    o->tpot_s = steady_histogram_spread(&tpot);
-    o->latency_s = steady_histogram_spread(&latency);
-    o->rate_per_s = c->rate_per_s * replicas;
+    put_answer(c, &ttft, &tpot, &latency, o);
     o->batch = seqs / busy_s;
     o->decoding = decode_s / all_s;
     o->utilisation = busy_s / all_s;
     wait = fmax(c->rate_per_s * o->latency_s.mean - seqs / all_s, 0);
     o->waiting = wait;
-    o->step_s = l->steps > 0 ? o->decoding / (c->rate_per_s * l->steps) : (double)NAN;
-    o->input_tok_per_s = o->rate_per_s * (l->prompt_tokens + l->cached_tokens);
-    o->output_tok_per_s = o->rate_per_s * l->output_tokens;
-    double good = 1;
-    if (!isnan(s->ttft_limit_s)) good *= steady_histogram_below(&ttft, s->ttft_limit_s);
-    if (!isnan(s->tpot_limit_s) && tpot.total > 0)
-        good *= l->single_frac + (1 - l->single_frac) * steady_histogram_below(&tpot, s->tpot_limit_s);
-    o->good_frac = good;
-    o->goodput_per_s = good * o->rate_per_s;
+}
+
+/* Those answered together ask again together: batches of n, or of the most that fit, which wait for each other. All at
+ * once: the same batches, one after another. */
+static void tell_together(struct chain *c, double n, struct steady_result *o)
+{
+    const struct steady_setup *s = c->s;
+    const bool closed = s->load == STEADY_CLOSED;
+    struct steady_histogram ttft, tpot, latency;
+    c->batch[1] = batch_of(c, fmin(n, c->most));
+    const struct batch *b = &c->batch[1];
+    const double batches = n / b->n;
+    c->part[1] = 1;
+    c->knots = 2;
+    steady_histogram_clear(&ttft);
+    for (double k = 0; k < ceil(batches); k++)
+        for (int i = 0; i < PROMPTS; i++) {
+            const double before = closed ? fmax(batches - 1, 0) : k, weight = fmin(batches - k, 1);
+            steady_histogram_add(&ttft, before * b->all_s + b->first_s[i], weight * PROMPT_PART[i]);
+        }
+    see_tokens(c, &tpot);
+    see_latency(c, &ttft, &latency);
+    const double span_s = closed ? fmax(batches * b->all_s, b->all_s + s->think_s) : batches * b->all_s;
+    c->rate_per_s = n / span_s;
+    put_answer(c, &ttft, &tpot, &latency, o);
+    o->batch = b->n;
+    o->utilisation = fmin(batches * b->all_s / span_s, 1);
+    o->decoding = b->n * b->decode_s / b->all_s * o->utilisation;
+    o->waiting = closed ? n - b->n : (n - b->n) / 2;
+    if (!closed) o->span_s = span_s;
 }
 
 enum err_code steady_static_solve(struct arena *a, const struct steady_setup *s, struct steady_result *o, struct err *e)
@@ -288,10 +342,11 @@ enum err_code steady_static_solve(struct arena *a, const struct steady_setup *s,
     const struct batch full = batch_of(&c, c.most);
     const double most_per_s = c.most / full.all_s;
     o->saturation_rate_per_s = most_per_s * replicas;
-    if (s->load != STEADY_OPEN) { /* all answered at a time ask again together */
-        const double n = (s->load == STEADY_CLOSED ? s->concurrency : s->requests) / replicas;
+    if (s->load != STEADY_OPEN) {
+        const double n = fmax((s->load == STEADY_CLOSED ? s->concurrency : s->requests) / replicas, 1);
         o->saturated = n > c.most;
-        c.rate_per_s = fmin(n / (batch_of(&c, fmin(n, c.most)).all_s + s->think_s), most_per_s);
+        tell_together(&c, n, o);
+        return ERR_OK;
     } else {
         c.rate_per_s = s->rate_per_s / replicas;
         o->saturated = c.rate_per_s >= most_per_s;

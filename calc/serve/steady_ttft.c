@@ -53,7 +53,7 @@ static void find_step(struct seen *x, const struct steady_flow *f, double tokens
     const double beside_s =
         some > 0 ? own_s(x->r->times, f, tokens, .5 * some * x->prompt_tokens, .5 * some * x->prompt_tokens) : alone_s;
     for (int i = 0; i < RESIDUES; i++) {
-        const double residue_s = step_s * (i + .5) / RESIDUES;
+        const double residue_s = x->r->at_ends ? 0 : step_s * (i + .5) / RESIDUES;
         steady_histogram_add(x->h, residue_s + left_s + alone_s, weight * none / RESIDUES);
         if (none < 1) steady_histogram_add(x->h, residue_s + left_s + beside_s, weight * (1 - none) / RESIDUES);
     }
@@ -122,7 +122,7 @@ void steady_tpot(struct steady_replica *r, struct steady_histogram *h)
         const double away = sqrt(number * smooth);
         for (int k = 0; k < NORMALS; k++) {
             const double w = l->node[i].weight / NORMALS;
-            const double base = f->decode_s + away * NORMAL[k];
+            const double base = f->decode_s + away * NORMAL[k] + r->later_s / steps;
             if (none > 1e-3) steady_histogram_add(h, base, w * none);
             for (int q = 0; q < NORMALS; q++)
                 steady_histogram_add(h, base + at * exp(sqrt(s2) * NORMAL[q] - s2 / 2), w * some / NORMALS);
