@@ -123,6 +123,20 @@ static double extra_of(const struct steady_times *t, struct steady_flow *f, doub
     return (first - last) / fmax(1 - rho, .01);
 }
 
+double steady_flow_replaced_s(struct steady_times *t, double n, double ends)
+{
+    double prompt = 0, square = 0, none;
+    for (size_t i = 0; i < t->groups; i++) {
+        prompt += t->group[i].weight * t->group[i].tokens;
+        square += t->group[i].weight * t->group[i].tokens * t->group[i].tokens;
+    }
+    const double some = -expm1(-ends);
+    struct steady_flow f = {.n = n, .requests = ends / some, .room_tokens = t->budget_tokens};
+    f.full_s = steady_times_step_s(t, n, f.room_tokens);
+    look_at_batch(t, &f, prompt, square, &none);
+    return steady_times_step_s(t, n, 0) + some * f.busy_frac;
+}
+
 void steady_flow_solve(struct steady_times *t, double rate_per_s, double cv2, double n, struct steady_flow *f)
 {
     enum { ROUNDS = 40 };

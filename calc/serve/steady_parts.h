@@ -72,6 +72,10 @@ struct steady_flow {
 void steady_flow_solve(struct steady_times *t, double rate_per_s, double arrival_cv2, double n,
                        struct steady_flow *out);
 
+/* steady_flow_replaced_s -- a step of n that decode, of whom `ends` have their last token on average, and the steps
+ * between of as many prompts that take their places: where others always wait. */
+double steady_flow_replaced_s(struct steady_times *t, double n, double ends);
+
 /* ---- distributions ---- */
 
 /* Weights of times by their logarithm. */
@@ -96,6 +100,7 @@ struct steady_replica {
     double prompts_frac;            /* of the rate, whose prompts are computed here; 1, or 0 */
     bool at_ends;                   /* requests come when a step ends, as they follow an answer at once */
     double later_s;                 /* disaggregated: between the first token and decoding */
+    double most_per_s;              /* the rate at which it saturates */
     double most;                    /* sequences that may decode at a time */
     enum steady_limit by;           /* what makes it so */
     double decoding, square;        /* mean and mean square of those that decode */

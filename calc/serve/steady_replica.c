@@ -86,7 +86,11 @@ double steady_saturation_of(struct steady_replica *r)
     find_most(r, 0);
     if (!(l->steps > 0)) {
         r->by = STEADY_COMPUTE;
-        return prompts_alone(r);
+        return r->most_per_s = prompts_alone(r);
+    }
+    if (!r->times->beside && r->prompts_frac > 0) {
+        const double n = fmax(r->most, 1);
+        return r->most_per_s = n / (l->steps * steady_flow_replaced_s(r->times, n, n / l->steps));
     }
     /* All steps full: n decode and budget - n tokens of prompts, in the ratio of what requests have of both. */
     const double full =
@@ -94,14 +98,15 @@ double steady_saturation_of(struct steady_replica *r)
     for (int k = 0; k < ROUNDS; k++) {
         if (full <= r->most) {
             r->by = STEADY_COMPUTE;
-            return full / (l->steps * steady_times_step_s(r->times, fmax(full, 1), r->times->budget_tokens - full));
+            return r->most_per_s =
+                       full / (l->steps * steady_times_step_s(r->times, fmax(full, 1), r->times->budget_tokens - full));
         }
         const double before = rate;
         rate = rate_of(r, fmax(r->most, 1), &f);
         find_most(r, prefilling(r, &f));
         if (fabs(rate - before) < 2e-3 * rate) break;
     }
-    return rate;
+    return r->most_per_s = rate;
 }
 
 /* ---- at a rate ---- */
@@ -179,9 +184,9 @@ static void walk(struct tokens *k, double from, double most, struct counts *c)
         if (n > 0) w *= n / (come_at(k, n));
     }
     w = 1;
-    const double last = come_at(k, most) / most;
+    const double last = k->rate_per_s / k->r->most_per_s; /* while others wait, places go from one to the next */
     for (double n = from + 1; n < FAR; n++) {
-        const double ratio = n <= most ? come_at(k, n) / n : last;
+        const double ratio = n <= most ? fmin(come_at(k, n) / n, 4) : last;
         w *= ratio;
         if (!(w > 1e-9 * c->total) || !isfinite(w)) break;
         if (n > most && ratio < 1) { /* the rest is geometric */
@@ -255,7 +260,7 @@ static double ttft_mean(struct steady_replica *r)
 void steady_closed_solve(struct steady_replica *r, double clients, double think_s)
 {
     const double steps = r->s->lengths->steps;
-    const double most_per_s = r->rate_per_s; /* of saturation */
+    const double most_per_s = r->most_per_s;
     double low = 0, high = most_per_s;
     r->others_frac = (clients - 1) / clients;
     r->wait_s = r->wait_frac = 0;
