@@ -225,9 +225,9 @@ static enum err_code list_dtypes(struct listing *l, struct err *e)
     return named(l, rows, n);
 }
 
-enum { TABLES = 9 };
+enum { TABLES = 10 };
 static const char *const WHERE[TABLES] = {"estimate", "--by-op",  "--mix",    "--train", "compare",
-                                          "plan",     "simulate", "requests", "steps"};
+                                          "plan",     "simulate", "requests", "steps",   "steady"};
 
 static void all_columns(const struct column *of[TABLES], size_t n[TABLES])
 {
@@ -240,6 +240,7 @@ static void all_columns(const struct column *of[TABLES], size_t n[TABLES])
     of[6] = simulate_columns(SIMULATE_SUMMARY, &n[6]);
     of[7] = simulate_columns(SIMULATE_REQUESTS, &n[7]);
     of[8] = simulate_columns(SIMULATE_STEPS, &n[8]);
+    of[9] = simulate_columns(SIMULATE_STEADY, &n[9]);
 }
 
 enum err_code commands_no_column(struct err *e)

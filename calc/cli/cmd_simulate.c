@@ -98,7 +98,9 @@ static const struct option OPTIONS[] = {
     TEXT("activation-memory", "SIZE", NULL, "what the engine reserves for activations (default: predicted)"),
     TEXT("non-torch-memory", "SIZE", NULL, "memory outside the tensor allocator (default: the engine's)"),
     OPTION_FORMAT("text, md, csv, json or jsonl"),
-    TEXT("rows", "WHAT", "summary", "summary, requests (one row each) or steps (one row for each run of equal ones)"),
+    TEXT("rows", "WHAT", "summary",
+         "summary, requests (one row each), steps (one row for each run of equal ones) or steady (one row for each "
+         "quantity, as simulated and at a steady state)"),
     OPTION_FILE("output", 'o', "write to a file, complete or not at all"),
     TEXT("columns", "KEY,...", NULL, "these columns, in this order (ridge list columns)"),
     OPTION_FILE("plot", 0, "batch, queue and cache over time: .png .svg .pdf, or - for the terminal"),
@@ -171,13 +173,13 @@ static enum err_code simulate(struct arena *a, struct simulate_case *c, struct e
 
 static enum err_code parse_rows(const char *text, enum simulate_rows *out, struct err *e)
 {
-    static const char *const ROWS[] = {"summary", "requests", "steps"};
+    static const char *const ROWS[] = {"summary", "requests", "steps", "steady"};
     char clean[64];
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof ROWS / sizeof ROWS[0]; i++) {
         *out = (enum simulate_rows)i;
         if (strcmp(text, ROWS[i]) == 0) return ERR_OK;
     }
-    return err_set(e, ERR_USAGE, "--rows is summary, requests or steps, not '%s'",
+    return err_set(e, ERR_USAGE, "--rows is summary, requests, steps or steady, not '%s'",
                    text_clean(clean, sizeof clean, text, strlen(text)));
 }
 

@@ -32,14 +32,20 @@ struct simulate_case {
 enum err_code simulate_case_open(struct arena *a, const struct option_values *v, struct simulate_case *c,
                                  struct err *e);
 
-/* simulate_write -- the answer in a format: a summary, or a row for each request or run of steps. Errors: as
+/* simulate_write -- the answer in a format: a summary, a row for each request or run of steps, or
+ * for each quantity with its steady state. Errors: as
  * table_write. simulate_plot -- the timeline as a picture. */
-enum simulate_rows { SIMULATE_SUMMARY, SIMULATE_REQUESTS, SIMULATE_STEPS };
+enum simulate_rows { SIMULATE_SUMMARY, SIMULATE_REQUESTS, SIMULATE_STEPS, SIMULATE_STEADY };
 enum err_code simulate_write(struct arena *a, const struct simulate_case *c, enum simulate_rows which,
                              enum table_format format, const char *keys, struct out *o, struct err *e);
 enum err_code simulate_plot(struct arena *a, const struct simulate_case *c, const char *output, struct err *e);
 
-/* simulate_columns -- of the three; n of them. */
+/* simulate_steady_rows -- the steady state of the same requests beside what was simulated, a row each. Errors:
+ * ERR_USAGE what it does not describe; those of steady_solve. */
+enum err_code simulate_steady_rows(struct arena *a, const struct simulate_case *c, struct table *t, struct err *e);
+const struct column *simulate_steady_columns(size_t *n);
+
+/* simulate_columns -- of the four; n of them. */
 const struct column *simulate_columns(enum simulate_rows which, size_t *n);
 
 #endif

@@ -139,6 +139,7 @@ static const struct column STEPS[] = {
 
 const struct column *simulate_columns(enum simulate_rows which, size_t *n)
 {
+    if (which == SIMULATE_STEADY) return simulate_steady_columns(n);
     static const struct column *const ALL[] = {SUMMARY, REQUESTS, STEPS};
     static const size_t N[] = {sizeof SUMMARY / sizeof SUMMARY[0], sizeof REQUESTS / sizeof REQUESTS[0],
                                sizeof STEPS / sizeof STEPS[0]};
@@ -374,7 +375,7 @@ enum err_code simulate_write(struct arena *a, const struct simulate_case *c, enu
                              enum table_format format, const char *keys, struct out *o, struct err *e)
 {
     static const char *const SCHEMA[] = {"ridge.simulation.1", "ridge.simulation.requests.1",
-                                         "ridge.simulation.steps.1"};
+                                         "ridge.simulation.steps.1", "ridge.simulation.steady.1"};
     struct summary s;
     struct request_row *rows = NULL;
     struct table t = {
@@ -394,6 +395,8 @@ enum err_code simulate_write(struct arena *a, const struct simulate_case *c, enu
         t.rows = c->steps;
         t.n_rows = c->steps_n;
         t.stride_bytes = sizeof *c->steps;
+    } else if (which == SIMULATE_STEADY) {
+        TRY(simulate_steady_rows(a, c, &t, e));
     } else {
         t.rows = &s;
         t.n_rows = 1;

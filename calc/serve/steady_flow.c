@@ -157,8 +157,8 @@ void steady_flow_solve(struct steady_times *t, double rate_per_s, double cv2, do
         batch_s = f->busy_frac;
         f->batches_per_s = starts / (none + starts * batch_s);
         const double requests = fmax(rate_per_s / f->batches_per_s, 1), before = f->requests;
-        f->requests = k < 4 ? requests : before + .5 * (requests - before);
-        if (fabs(f->requests - before) < 1e-3 * before) break;
+        f->requests = k < 6 ? requests : before + .5 * (requests - before);
+        if (fabs(f->requests - before) < 3e-3 * before) break;
         if (k + 1 == ROUNDS || f->requests > 1e6) f->stable = false; /* not a unit */
     }
     f->busy_frac = fmin(f->batches_per_s * batch_s, 1);

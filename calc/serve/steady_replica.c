@@ -40,11 +40,11 @@ static double rate_of(struct steady_replica *r, double n, struct steady_flow *f)
 {
     const double steps = r->s->lengths->steps;
     double low = 0, high = n / (steps * steady_times_step_s(r->times, n, 0));
-    double rate = high;
-    for (int k = 0; k < 24; k++) {
+    double rate = fmin(n / (steps * steady_flow_replaced_s(r->times, n, n / steps)), high);
+    for (int k = 0; k < 12; k++) {
         steady_flow_solve(r->times, rate * r->prompts_frac, r->arrival_cv2, n, f);
         const double token_s = token_of(r, f), found = rate * steps * token_s;
-        if (fabs(found - n) < 1e-3 * n) return rate;
+        if (fabs(found - n) < 4e-3 * n) return rate;
         if (found > n)
             high = rate;
         else
@@ -79,7 +79,7 @@ static double prompts_alone(struct steady_replica *r)
 
 double steady_saturation_of(struct steady_replica *r)
 {
-    enum { ROUNDS = 4 };
+    enum { ROUNDS = 3 };
     const struct steady_lengths *l = r->s->lengths;
     struct steady_flow f;
     double rate = 0;
@@ -104,7 +104,7 @@ double steady_saturation_of(struct steady_replica *r)
         const double before = rate;
         rate = rate_of(r, fmax(r->most, 1), &f);
         find_most(r, prefilling(r, &f));
-        if (fabs(rate - before) < 2e-3 * rate) break;
+        if (fabs(rate - before) < 5e-3 * rate) break;
     }
     return r->most_per_s = rate;
 }

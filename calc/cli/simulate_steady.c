@@ -1,0 +1,129 @@
+/* simulate_steady -- the steady state of what `ridge simulate` simulated, beside it. */
+#include <math.h>
+
+#include "calc/cli/simulate.h"
+#include "calc/serve/steady.h"
+
+struct steady_row {
+    const char *metric;
+    double simulated, steady, ratio;
+    const char *marked;
+};
+
+#define ROW(field, kind, heading, help)                                                                                \
+    COLUMN_AT(struct steady_row, field, COLUMN_##kind, UNITS_NONE, COLUMN_SHOWN, heading, help)
+
+static const struct column COLUMNS[] = {
+    ROW(metric, STRING, "what", "its name ends in its unit"),
+    ROW(simulated, REAL, "simulated", "of the requests that were answered"),
+    ROW(steady, REAL, "steady state", "of their rate, lengths and scheduler, without simulating"),
+    ROW(ratio, REAL, "ratio", "steady state over simulated"),
+    ROW(marked, STRING, "marked", "what limits the rate, where there is no steady state"),
+};
+
+const struct column *simulate_steady_columns(size_t *n)
+{
+    *n = sizeof COLUMNS / sizeof COLUMNS[0];
+    return COLUMNS;
+}
+
+/* Squared coefficient of variation of the gaps between requests that come by themselves. */
+static double arrival_cv2(const struct workload *w)
+{
+    double sum = 0, square = 0;
+    for (size_t i = 1; i < w->first_n; i++) {
+        const double gap_s = w->request[i].arrival_s - w->request[i - 1].arrival_s;
+        sum += gap_s;
+        square += gap_s * gap_s;
+    }
+    const double n = (double)w->first_n - 1;
+    return n > 1 && sum > 0 ? fmax(square / n / (sum / n * (sum / n)) - 1, 0) : 1;
+}
+
+static enum err_code solve(struct arena *a, const struct simulate_case *c, struct steady_result *out, struct err *e)
+{
+    const struct simulate_setup *s = &c->setup;
+    const struct simulate_result *r = &c->result;
+    const struct workload *w = &c->work;
+    struct steady_lengths lengths;
+    if (s->memory != SIMULATE_PAGED)
+        return err_set(e, ERR_USAGE, "--rows steady: a steady state is described of paged caches alone");
+    if (w->samples > 1)
+        return err_set(e, ERR_USAGE, "--rows steady: a steady state is described of one answer to a prompt");
+    TRY(steady_lengths_of_work(a, w, r->prompt_tokens > 0 ? fmin(r->cached_tokens / r->prompt_tokens, .999) : 0,
+                               &lengths, e));
+    struct steady_setup q = {.plan = s->plan,
+                             .calibrated = s->calibrated,
+                             .overhead_s = s->overhead_s,
+                             .policy = s->policy,
+                             .budget_tokens = s->budget_tokens,
+                             .max_seqs = s->max_seqs,
+                             .blocks = s->blocks,
+                             .block_tokens = s->block_tokens,
+                             .watermark_frac = s->watermark_frac,
+                             .replicas = s->replicas,
+                             .lengths = &lengths,
+                             .load = STEADY_OFFLINE,
+                             .requests = (double)w->n,
+                             .ttft_limit_s = (double)NAN,
+                             .tpot_limit_s = (double)NAN};
+    if (w->open && w->timed && w->span_s > 0) {
+        q.load = STEADY_OPEN;
+        q.rate_per_s = (double)w->n / w->span_s;
+        q.arrival_cv2 = arrival_cv2(w);
+    } else if (c->spec.concurrency > 0 && !c->trace) {
+        q.load = STEADY_CLOSED;
+        q.concurrency = (double)c->spec.concurrency;
+        q.think_s = c->spec.think_s;
+    }
+    return steady_solve(a, &q, out, e);
+}
+
+static void add_spread(struct steady_row *row, const char *const names[5], const struct simulate_spread *x,
+                       const struct steady_spread *y)
+{
+    const double simulated[] = {x->mean, x->p50, x->p90, x->p95, x->p99},
+                 steady[] = {y->mean, y->p50, y->p90, y->p95, y->p99};
+    for (int i = 0; i < 5; i++) row[i] = (struct steady_row){names[i], simulated[i], steady[i], (double)NAN, NULL};
+}
+
+enum err_code simulate_steady_rows(struct arena *a, const struct simulate_case *c, struct table *t, struct err *e)
+{
+    static const char *const TTFT[] = {"ttft_s_mean", "ttft_s_p50", "ttft_s_p90", "ttft_s_p95", "ttft_s_p99"},
+                             *const TPOT[] = {"tpot_s_mean", "tpot_s_p50", "tpot_s_p90", "tpot_s_p95", "tpot_s_p99"},
+                             *const ALL[] = {"latency_s_mean", "latency_s_p50", "latency_s_p90", "latency_s_p95",
+                                             "latency_s_p99"};
+    enum { ROWS = 22 };
+    const struct simulate_result *r = &c->result;
+    const double unknown = (double)NAN;
+    struct simulate_spread ttft, tpot, latency;
+    struct steady_result y;
+    struct steady_row *row = arena_array(a, ROWS, sizeof *row);
+    if (!row) return err_nomem(e);
+    TRY(solve(a, c, &y, e));
+    TRY(simulate_spread_of(r, simulate_ttft_s, &ttft, e));
+    TRY(simulate_spread_of(r, simulate_tpot_s, &tpot, e));
+    TRY(simulate_spread_of(r, simulate_latency_s, &latency, e));
+    size_t n = 0;
+    row[n++] = (struct steady_row){"saturation_per_s", unknown, y.saturation_rate_per_s, unknown, NULL};
+    row[n++] = (struct steady_row){"served_per_s", (double)r->finished / r->span_s, y.rate_per_s, unknown, NULL};
+    row[n++] = (struct steady_row){"output_tok_per_s", r->output_tokens / r->span_s, y.output_tok_per_s, unknown, NULL};
+    row[n++] = (struct steady_row){"prompt_tok_per_s", r->prompt_tokens / r->span_s, y.input_tok_per_s, unknown, NULL};
+    row[n++] = (struct steady_row){"busy_frac", r->busy_s / (r->span_s * (double)c->setup.replicas), y.utilisation,
+                                   unknown, NULL};
+    row[n++] = (struct steady_row){"batch_mean", r->mean_running, y.batch, unknown, NULL};
+    row[n++] = (struct steady_row){"blocks_frac", r->block_frac, y.blocks_frac, unknown, NULL};
+    add_spread(row + n, TTFT, &ttft, &y.ttft_s);
+    add_spread(row + n + 5, TPOT, &tpot, &y.tpot_s);
+    add_spread(row + n + 10, ALL, &latency, &y.latency_s);
+    n += 15;
+    for (size_t i = 0; i < n; i++) {
+        row[i].ratio = row[i].steady / row[i].simulated;
+        if (y.saturated) row[i].marked = steady_limit_name(y.by);
+    }
+    t->columns = simulate_steady_columns(&t->n_columns);
+    t->rows = row;
+    t->n_rows = n;
+    t->stride_bytes = sizeof *row;
+    return ERR_OK;
+}

@@ -1,0 +1,508 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calc/serve/steady.h"
+
+/* ---- configurations ---- */
+
+struct config {
+    struct arena *arena;
+    struct model model;
+    struct hw hw;
+    struct mix_plan *plan;
+    struct workload work;
+    struct steady_lengths lengths;
+    struct steady_setup steady;
+    struct simulate_setup simulated;
+    char name[256];
+};
+
+/* A generator of its own: the configurations are the same everywhere. */
+static double uniform(uint64_t *s)
+{
+    *s ^= *s << 13;
+    *s ^= *s >> 7;
+    *s ^= *s << 17;
+    return (double)(*s >> 11) / 9007199254740992.; /* 2^53 */
+}
+
+static double between(uint64_t *s, double low, double high) { return low * pow(high / low, uniform(s)); }
+
+static void length_text(uint64_t *s, double low, double high, int64_t most, char *out, size_t cap)
+{
+    const double mean = floor(between(s, low, high));
+    switch ((int)(uniform(s) * 4)) {
+    case 0: (void)snprintf(out, cap, "%.0f", mean); break;
+    case 1: (void)snprintf(out, cap, "lognormal:%.0f,%.2f,max=%lld", mean, .3 + uniform(s), (long long)most); break;
+    case 2: (void)snprintf(out, cap, "exponential:%.0f", mean); break;
+    default: (void)snprintf(out, cap, "uniform:%.0f..%.0f", ceil(.3 * mean), floor(1.7 * mean)); break;
+    }
+}
+
+static void must(enum err_code code, const struct err *e)
+{
+    if (code != ERR_OK) fail_msg("%s", e->text);
+}
+
+/* The i-th: a model, a device, lengths, a scheduler's limits; no arrivals yet. */
+static void open_config(struct config *c, enum simulate_policy policy, int i, int64_t requests)
+{
+    static const char *const MODELS[] = {"llama-3.1-8b", "qwen3-30b-a3b", "gemma-3-27b", "llama-2-13b",
+                                         "rwkv6-finch-7b"},
+                             *const DEVICES[] = {"h100-sxm", "h200-sxm", "l40s", "a100-sxm-80gb"};
+    uint64_t s = 0x9E3779B97F4A7C15u * (uint64_t)(i + 1) + 77;
+    struct err e = {0};
+    char prompt[64], output[64];
+    for (int k = 0; k < 10; k++) (void)uniform(&s);
+    *c = (struct config){.arena = arena_open()};
+    const char *model = MODELS[(int)(uniform(&s) * 5)], *device = DEVICES[(int)(uniform(&s) * 4)];
+    must(model_load(c->arena, model, NULL, 0, &c->model, &e), &e);
+    must(hw_load(c->arena, device, &c->hw, &e), &e);
+    const struct step_setup step = {
+        .model = &c->model, .hw = &c->hw, .layout = {.tp = 1}, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
+    must(mix_compile(c->arena, &step, &c->plan, &e), &e);
+    length_text(&s, 50, 4000, 30000, prompt, sizeof prompt);
+    length_text(&s, 16, 500, 8000, output, sizeof output);
+    const int64_t seqs = uniform(&s) < .3 ? (int64_t)between(&s, 8, 64) : 256;
+    const int64_t budget = (int64_t)fmax(between(&s, 512, 8192), (double)seqs);
+    const double overhead_s = uniform(&s) < .5 ? 0 : between(&s, .0005, .005);
+    struct workload_spec spec = {
+        .rate_per_s = 1, .requests = requests, .turns = 1, .samples = 1, .seed = (uint64_t)i + 1};
+    must(workload_length_parse(c->arena, prompt, &spec.prompt, &e), &e);
+    must(workload_length_parse(c->arena, output, &spec.output, &e), &e);
+    must(workload_make(c->arena, &spec, &c->work, &e), &e);
+    must(steady_lengths_of_work(c->arena, &c->work, 0, &c->lengths, &e), &e);
+    c->steady = (struct steady_setup){.plan = c->plan,
+                                      .overhead_s = overhead_s,
+                                      .policy = policy,
+                                      .budget_tokens = budget,
+                                      .max_seqs = seqs,
+                                      .blocks = 20011,
+                                      .block_tokens = 16,
+                                      .watermark_frac = policy == SIMULATE_FCFS ? .01 : 0,
+                                      .replicas = 1,
+                                      .lengths = &c->lengths,
+                                      .rate_per_s = 1e9,
+                                      .arrival_cv2 = 1,
+                                      .ttft_limit_s = (double)NAN,
+                                      .tpot_limit_s = (double)NAN};
+    c->simulated = (struct simulate_setup){.work = &c->work,
+                                           .plan = c->plan,
+                                           .overhead_s = overhead_s,
+                                           .policy = policy,
+                                           .budget_tokens = budget,
+                                           .max_seqs = seqs,
+                                           .blocks = 20011,
+                                           .block_tokens = 16,
+                                           .max_len_tokens = WORKLOAD_TOKENS_MAX,
+                                           .watermark_frac = c->steady.watermark_frac,
+                                           .replicas = 1};
+    (void)snprintf(c->name, sizeof c->name, "%d: %s on %s, %s in, %s out, %lld sequences, %lld tokens", i, model,
+                   device, prompt, output, (long long)seqs, (long long)budget);
+}
+
+static struct steady_result solve(struct arena *a, const struct steady_setup *s)
+{
+    struct steady_result r;
+    struct err e = {0};
+    must(steady_solve(a, s, &r, &e), &e);
+    return r;
+}
+
+static struct simulate_result simulate(struct arena *a, const struct simulate_setup *s)
+{
+    struct simulate_result r;
+    struct err e = {0};
+    must(simulate_run(a, s, &r, &e), &e);
+    return r;
+}
+
+/* Arrivals made at one a second come so many times as fast. */
+static void hasten(struct config *c, double rate_per_s)
+{
+    for (size_t i = 0; i < c->work.n; i++) c->work.request[i].arrival_s /= rate_per_s;
+    c->work.span_s /= rate_per_s;
+    c->steady.rate_per_s = (double)c->work.n / c->work.span_s;
+}
+
+/* ---- against the simulator ---- */
+
+/* What is counted within which distance. */
+struct score {
+    int n, tpot, tpot_half, ttft, rate;
+};
+
+static void show_far(const struct config *c, const char *what, double steady, double simulated)
+{
+    if (getenv("RIDGE_STEADY")) print_message("%s: %s %g, simulated %g\n", c->name, what, steady, simulated);
+}
+
+static int by_value(const void *x, const void *y)
+{
+    const double p = *(const double *)x, q = *(const double *)y;
+    return (p > q) - (p < q);
+}
+
+/* Answers a second between two parts of them: without the beginning and the end of a run. */
+static double answers_per_s(struct arena *a, const struct simulate_result *q, double from, double to)
+{
+    double *end_s = arena_array(a, q->n, sizeof *end_s);
+    assert_non_null(end_s);
+    for (size_t k = 0; k < q->n; k++) end_s[k] = q->record[k].finish_s;
+    qsort(end_s, q->n, sizeof *end_s, by_value);
+    size_t i = (size_t)(from * (double)q->n), j = (size_t)(to * (double)q->n);
+    while (i + 1 < j && !(end_s[i + 1] > end_s[i])) i++; /* from the end of a batch to that of another */
+    while (j + 1 < q->n && !(end_s[j + 1] > end_s[j])) j++;
+    return (double)(j - i) / (end_s[j] - end_s[i]);
+}
+
+static void at_a_load(struct score *k, enum simulate_policy policy, int i, int64_t requests)
+{
+    struct config c;
+    struct simulate_spread ttft, tpot;
+    struct err e = {0};
+    uint64_t s = (uint64_t)(i + 1) * 0x2545F4914F6CDD1Du;
+    open_config(&c, policy, i, requests);
+    (void)uniform(&s);
+    hasten(&c, solve(c.arena, &c.steady).saturation_rate_per_s * (.2 + .6 * uniform(&s)));
+    const struct steady_result r = solve(c.arena, &c.steady);
+    const struct simulate_result q = simulate(c.arena, &c.simulated);
+    must(simulate_spread_of(&q, simulate_ttft_s, &ttft, &e), &e);
+    must(simulate_spread_of(&q, simulate_tpot_s, &tpot, &e), &e);
+    assert_false(r.saturated);
+    const double rate = answers_per_s(c.arena, &q, .05, .95) * c.lengths.output_tokens;
+    k->n++;
+    k->tpot += fabs(r.tpot_s.mean / tpot.mean - 1) <= .05;
+    k->tpot_half += fabs(r.tpot_s.p50 / tpot.p50 - 1) <= .05;
+    k->ttft += fabs(r.ttft_s.p50 / ttft.p50 - 1) <= .15;
+    k->rate += fabs(r.output_tok_per_s / rate - 1) <= .05;
+    if (fabs(r.tpot_s.mean / tpot.mean - 1) > .05) show_far(&c, "TPOT", r.tpot_s.mean, tpot.mean);
+    if (fabs(r.ttft_s.p50 / ttft.p50 - 1) > .15) show_far(&c, "TTFT", r.ttft_s.p50, ttft.p50);
+    if (fabs(r.output_tok_per_s / rate - 1) > .05) show_far(&c, "throughput", r.output_tok_per_s, rate);
+    arena_close(c.arena);
+}
+
+static int configurations(int plain)
+{
+    const char *n = getenv("RIDGE_STEADY");
+    return n && atoi(n) > 0 ? atoi(n) : plain;
+}
+
+/* Loads from a fifth to four fifths of saturation. How many of the configurations are within the bars (TPOT and
+ * throughput 5 %, TTFT 15 %) is held to what it was; RIDGE_STEADY=N looks at N longer runs and names the others. */
+static void test_against_simulator(void **state)
+{
+    (void)state;
+    static const struct {
+        enum simulate_policy policy;
+        double tpot, tpot_half, ttft, rate;
+    } WANTED[] = {
+        {SIMULATE_CHUNKED, .93, .75, .9, .93}, {SIMULATE_FCFS, .83, .7, .88, .93}, {SIMULATE_STATIC, 0, .9, .85, .93}};
+    const int n = configurations(16);
+    const int64_t requests = getenv("RIDGE_STEADY") ? 8000 : 2000;
+    for (size_t p = 0; p < sizeof WANTED / sizeof WANTED[0]; p++) {
+        struct score k = {0};
+        for (int i = 0; i < n; i++) at_a_load(&k, WANTED[p].policy, i, requests);
+        if (getenv("RIDGE_STEADY"))
+            print_message("policy %d: of %d TPOT %d, its median %d, TTFT %d, throughput %d within the bars\n",
+                          (int)WANTED[p].policy, k.n, k.tpot, k.tpot_half, k.ttft, k.rate);
+        assert_true(k.tpot >= WANTED[p].tpot * n - 1);
+        assert_true(k.tpot_half >= WANTED[p].tpot_half * n - 1);
+        assert_true(k.ttft >= WANTED[p].ttft * n - 1);
+        assert_true(k.rate >= WANTED[p].rate * n - 1);
+    }
+}
+
+/* All at once: answers a second between a quarter and 85 % of them are the rate at which it saturates. */
+static void test_saturation(void **state)
+{
+    (void)state;
+    static const struct {
+        enum simulate_policy policy;
+        double part;
+    } WANTED[] = {{SIMULATE_CHUNKED, .85}, {SIMULATE_FCFS, .9}, {SIMULATE_STATIC, .8}};
+    const int n = configurations(12);
+    for (size_t p = 0; p < sizeof WANTED / sizeof WANTED[0]; p++) {
+        int good = 0;
+        for (int i = 0; i < n; i++) {
+            struct config c;
+            open_config(&c, WANTED[p].policy, i, 4000);
+            for (size_t k = 0; k < c.work.n; k++) c.work.request[k].arrival_s = 0;
+            c.work.open = c.work.timed = false;
+            const struct simulate_result q = simulate(c.arena, &c.simulated);
+            const double found = answers_per_s(c.arena, &q, .25, .85);
+            const double rate = solve(c.arena, &c.steady).saturation_rate_per_s;
+            good += fabs(rate / found - 1) <= .05;
+            if (fabs(rate / found - 1) > .05) show_far(&c, "saturation", rate, found);
+            arena_close(c.arena);
+        }
+        if (getenv("RIDGE_STEADY"))
+            print_message("policy %d: saturation of %d in %d within 5 %%\n", (int)WANTED[p].policy, good, n);
+        assert_true(good >= WANTED[p].part * n - 1);
+    }
+}
+
+/* ---- exact cases ---- */
+
+static void near_to(double found, double wanted, double within, const char *what)
+{
+    if (!(fabs(found - wanted) <= within * fabs(wanted))) fail_msg("%s: %.9g, wanted %.9g", what, found, wanted);
+}
+
+static double step_s(struct arena *a, struct mix_plan *plan, double decoding, double context, double prompt)
+{
+    struct mix x;
+    struct err e = {0};
+    double v[MIX_VALUES_N];
+    must(mix_open(a, plan, &x, &e), &e);
+    if (decoding > 0) mix_decode(&x, decoding, context);
+    if (prompt > 0) mix_prefill(&x, 1, prompt, 0);
+    mix_eval(&x, v);
+    return v[MIX_step_s];
+}
+
+static void open_fixed(struct config *c, enum simulate_policy policy, const char *prompt, const char *output)
+{
+    struct workload_length p, o;
+    struct err e = {0};
+    open_config(c, policy, 3, 2);
+    must(workload_length_parse(c->arena, prompt, &p, &e), &e);
+    must(workload_length_parse(c->arena, output, &o, &e), &e);
+    must(steady_lengths_of(c->arena, &p, &o, 0, &c->lengths, &e), &e);
+    c->steady.overhead_s = 0;
+    c->steady.max_seqs = 256;
+    c->steady.budget_tokens = 4099;
+}
+
+/* One client is alone: its prompt whole, then steps of one sequence; one request a sum of both. */
+static void test_alone(void **state)
+{
+    (void)state;
+    for (int p = SIMULATE_STATIC; p <= SIMULATE_CHUNKED; p++) {
+        struct config c;
+        open_fixed(&c, (enum simulate_policy)p, "1013", "61");
+        c.steady.load = STEADY_CLOSED;
+        c.steady.concurrency = 1;
+        const struct steady_result r = solve(c.arena, &c.steady);
+        const double first_s = step_s(c.arena, c.plan, 0, 0, 1013);
+        const double one_s = step_s(c.arena, c.plan, 1, 1013 + .5 + 30, 0);
+        near_to(r.ttft_s.mean, first_s, .02, "TTFT"); /* between points of the grid */
+        near_to(r.tpot_s.mean, one_s, .005, "TPOT");
+        near_to(r.rate_per_s, 1 / (first_s + 60 * one_s), .01, "rate");
+        near_to(r.output_tok_per_s, 61 * r.rate_per_s, 1e-9, "tokens");
+        arena_close(c.arena);
+    }
+}
+
+/* Little's law, and what goes in comes out: decoding = rate * (output - 1) * time of a token. */
+static void test_little(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 12; i++) {
+        struct config c;
+        open_config(&c, i % 2 ? SIMULATE_FCFS : SIMULATE_CHUNKED, i, 500);
+        c.steady.replicas = 1 + i % 3;
+        c.steady.rate_per_s = 1e9;
+        const double most = solve(c.arena, &c.steady).saturation_rate_per_s;
+        double before_s = 0, ttft_s = 0;
+        for (int k = 1; k < 5; k++) {
+            c.steady.rate_per_s = most * k / 5.3;
+            const struct steady_result r = solve(c.arena, &c.steady);
+            near_to(r.decoding, r.rate_per_s / (double)c.steady.replicas * c.lengths.steps * r.step_s, 1e-9, c.name);
+            near_to(r.rate_per_s, c.steady.rate_per_s, 1e-12, "rate");
+            assert_true(r.tpot_s.mean >= before_s * .98 && r.ttft_s.mean >= ttft_s * .95); /* grow with the rate */
+            assert_true(r.utilisation > 0 && r.utilisation <= 1);
+            before_s = r.tpot_s.mean;
+            ttft_s = r.ttft_s.mean;
+        }
+        arena_close(c.arena);
+    }
+}
+
+/* At and above saturation: said, by what, and no latencies. */
+static void test_saturated(void **state)
+{
+    (void)state;
+    struct config c;
+    open_fixed(&c, SIMULATE_CHUNKED, "907", "211");
+    const double most = solve(c.arena, &c.steady).saturation_rate_per_s;
+    for (int k = 0; k < 2; k++) {
+        c.steady.rate_per_s = most * (k ? 1.0001 : 17);
+        const struct steady_result r = solve(c.arena, &c.steady);
+        assert_true(r.saturated);
+        assert_true(isnan(r.ttft_s.mean) && isnan(r.tpot_s.p50) && isnan(r.batch) && isnan(r.goodput_per_s));
+        assert_true(isnan(r.output_tok_per_s) && isnan(r.utilisation));
+        near_to(r.saturation_rate_per_s, most, 1e-9, "rate");
+    }
+    c.steady.rate_per_s = most * .6;
+    assert_false(solve(c.arena, &c.steady).saturated);
+    c.steady.max_seqs = 7;
+    assert_int_equal(solve(c.arena, &c.steady).by, STEADY_SEQS);
+    c.steady.max_seqs = 256;
+    c.steady.blocks = 331;
+    assert_int_equal(solve(c.arena, &c.steady).by, STEADY_BLOCKS);
+    arena_close(c.arena);
+}
+
+/* Single tokens of fixed prompts under fcfs, one at a time: M/D/1 by Pollaczek-Khinchine. */
+static void test_prompts_alone(void **state)
+{
+    (void)state;
+    struct config c;
+    open_fixed(&c, SIMULATE_FCFS, "3001", "1");
+    c.steady.budget_tokens = 3001;
+    const double service_s = step_s(c.arena, c.plan, 0, 0, 3001);
+    for (int k = 0; k < 3; k++) {
+        const double rho = .2 + .2 * k;
+        c.steady.rate_per_s = rho / service_s;
+        const struct steady_result r = solve(c.arena, &c.steady);
+        const double wanted_s = service_s * (1 + rho / (2 * (1 - rho)));
+        near_to(r.ttft_s.mean, wanted_s, .12, "M/D/1");
+        near_to(r.utilisation, rho, .03, "utilisation");
+        assert_true(isnan(r.tpot_s.mean));
+    }
+    arena_close(c.arena);
+}
+
+/* Goodput is between nothing and all of the rate, and half of it at the median of one of the two. */
+static void test_goodput(void **state)
+{
+    (void)state;
+    struct config c;
+    open_fixed(&c, SIMULATE_CHUNKED, "lognormal:907,0.7", "exponential:211");
+    c.steady.rate_per_s = .5 * solve(c.arena, &c.steady).saturation_rate_per_s;
+    const struct steady_result r = solve(c.arena, &c.steady);
+    near_to(r.goodput_per_s, r.rate_per_s, 1e-9, "without limits");
+    c.steady.ttft_limit_s = r.ttft_s.p50;
+    near_to(solve(c.arena, &c.steady).good_frac, .5, .02, "TTFT");
+    c.steady.ttft_limit_s = (double)NAN;
+    c.steady.tpot_limit_s = r.tpot_s.p90;
+    near_to(solve(c.arena, &c.steady).good_frac, .9, .02, "TPOT");
+    c.steady.tpot_limit_s = 1e-9;
+    assert_true(solve(c.arena, &c.steady).good_frac < .02);
+    arena_close(c.arena);
+}
+
+/* Distributions as nodes: moments of what a workload draws; fixed lengths are one node. */
+static void test_lengths(void **state)
+{
+    (void)state;
+    static const char *const TEXTS[] = {"lognormal:700,0.9", "exponential:313", "uniform:10..501", "pareto:300,2.5"};
+    struct arena *a = arena_open();
+    struct err e = {0};
+    for (size_t i = 0; i < sizeof TEXTS / sizeof TEXTS[0]; i++) {
+        struct workload w;
+        struct steady_lengths drawn, nodes;
+        struct workload_spec s = {.rate_per_s = 1, .requests = 200000, .turns = 1, .samples = 1, .seed = 5};
+        must(workload_length_parse(a, TEXTS[i], &s.prompt, &e), &e);
+        must(workload_length_parse(a, TEXTS[i], &s.output, &e), &e);
+        must(workload_make(a, &s, &w, &e), &e);
+        must(steady_lengths_of_work(a, &w, 0, &drawn, &e), &e);
+        must(steady_lengths_of(a, &s.prompt, &s.output, 0, &nodes, &e), &e);
+        near_to(nodes.prompt_tokens, drawn.prompt_tokens, .01, TEXTS[i]);
+        near_to(nodes.steps, drawn.steps, .01, TEXTS[i]);
+        near_to(nodes.steps_square, drawn.steps_square, i == 3 ? .2 : .04, TEXTS[i]);
+        near_to(nodes.inverse, drawn.inverse, .1, TEXTS[i]);
+        double weight = 0, mean = 0;
+        for (size_t k = 0; k < nodes.n; k++) {
+            weight += nodes.node[k].weight;
+            mean += nodes.node[k].weight * nodes.node[k].output_tokens;
+        }
+        near_to(weight, 1, 1e-9, "weights");
+        near_to(mean, nodes.output_tokens, 1e-9, "mean");
+        must(steady_lengths_of(a, &s.prompt, &s.output, .37, &nodes, &e), &e);
+        near_to(nodes.prompt_tokens + nodes.cached_tokens, drawn.prompt_tokens, .01, "with what is cached");
+        near_to(nodes.cached_tokens / (nodes.prompt_tokens + nodes.cached_tokens), .37, .01, "cached");
+    }
+    arena_close(a);
+}
+
+/* Prefill replicas, a link, decode replicas: each saturates in turn; the transfer is between first and second token. */
+static void test_pools(void **state)
+{
+    (void)state;
+    struct config c;
+    open_fixed(&c, SIMULATE_FCFS, "1511", "307");
+    struct steady_decode d = {.plan = c.plan,
+                              .max_seqs = 256,
+                              .blocks = 20011,
+                              .block_tokens = 16,
+                              .replicas = 2,
+                              .kv_bytes_per_token = 131072,
+                              .link_bytes_per_s = 25e9};
+    c.steady.decode = &d;
+    c.steady.replicas = 3;
+    const struct steady_result most = solve(c.arena, &c.steady);
+    const double prefill_s = step_s(c.arena, c.plan, 0, 0, 1511), transfer_s = 1511 * 131072. / 25e9;
+    c.steady.rate_per_s = .4 * most.saturation_rate_per_s;
+    const struct steady_result r = solve(c.arena, &c.steady);
+    assert_true(r.ttft_s.mean >= prefill_s * .98);
+    near_to(r.transfer_s, transfer_s, .2, "transfer");
+    assert_true(r.transfer_s >= transfer_s);
+    near_to(r.tpot_s.mean, r.step_s + r.transfer_s / 306, .01, "TPOT");
+    d.link_bytes_per_s = 1e8;
+    assert_int_equal(solve(c.arena, &c.steady).by, STEADY_TRANSFER);
+    near_to(solve(c.arena, &c.steady).saturation_rate_per_s, 3 * 1e8 / (1511 * 131072.), 1e-6, "link");
+    d.link_bytes_per_s = (double)INFINITY;
+    d.replicas = 64;
+    c.steady.rate_per_s = 1e9;
+    assert_int_equal(solve(c.arena, &c.steady).by, STEADY_COMPUTE);
+    c.steady.load = STEADY_CLOSED;
+    c.steady.concurrency = 5;
+    struct steady_result none;
+    struct err e = {0};
+    assert_int_equal(steady_solve(c.arena, &c.steady, &none, &e), ERR_RANGE);
+    arena_close(c.arena);
+}
+
+/* What is no question. */
+static void test_refused(void **state)
+{
+    (void)state;
+    struct config c;
+    struct steady_result r;
+    struct err e = {0};
+    open_fixed(&c, SIMULATE_CHUNKED, "907", "211");
+    struct steady_setup s = c.steady;
+    s.blocks = 61; /* 976 tokens */
+    assert_int_equal(steady_solve(c.arena, &s, &r, &e), ERR_RANGE);
+    s = c.steady;
+    s.rate_per_s = 0;
+    assert_int_equal(steady_solve(c.arena, &s, &r, &e), ERR_RANGE);
+    s.rate_per_s = (double)NAN;
+    assert_int_equal(steady_solve(c.arena, &s, &r, &e), ERR_RANGE);
+    s = c.steady;
+    s.budget_tokens = 255;
+    assert_int_equal(steady_solve(c.arena, &s, &r, &e), ERR_RANGE);
+    s = c.steady;
+    s.load = STEADY_CLOSED;
+    assert_int_equal(steady_solve(c.arena, &s, &r, &e), ERR_RANGE);
+    s.load = STEADY_OFFLINE;
+    assert_int_equal(steady_solve(c.arena, &s, &r, &e), ERR_RANGE);
+    arena_close(c.arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_against_simulator),
+        cmocka_unit_test(test_saturation),
+        cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_little),
+        cmocka_unit_test(test_saturated),
+        cmocka_unit_test(test_prompts_alone),
+        cmocka_unit_test(test_goodput),
+        cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
