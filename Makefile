@@ -75,7 +75,8 @@ MUT       := $(BUILD)/mutate
 MUT_SRC   := $(sort $(wildcard calc/cost/*.c calc/time/*.c))
 MUT_TOOL  := $(addprefix tools/mutate/,lex.c expr.c file.c main.c)
 MUT_OBJ   := $(MUT_SRC:%.c=$(MUT)/obj/%.o) $(MUT)/mutant.o
-MUT_TESTS := $(TEST:tests/%.c=$(MUT)/tests/%)
+# test_simt is of kernels alone.
+MUT_TESTS := $(patsubst tests/%.c,$(MUT)/tests/%,$(filter-out tests/test_simt.c,$(TEST)))
 MUT_CASES := $(foreach c,$(sort $(wildcard tests/cli/*.case)),'RIDGE=$(MUT)/ridge sh tests/cli.sh $(c)')
 # The version goes only to the files that print it.
 VERSIONED := $(if $(SRC),$(shell grep -l RIDGE_VERSION $(SRC) $(WORKER)))
@@ -136,7 +137,8 @@ bench: $(BENCHES) ## build and run the benchmarks
 fuzz: $(FUZZERS) ## fuzz the readers of untrusted files with libFuzzer, FUZZ_S seconds each (600)
 	@BUILD=$(BUILD)/fuzz FUZZ_S=$(FUZZ_S) sh tests/fuzz/run.sh $(FUZZERS)
 
-# FILES=: only those that have this text in their name. SAMPLE=n: so many of the mutants. KEEP=1: go on from the last run.
+# FILES=: only those that have one of these texts, parted by commas, in their name. SAMPLE=n: so many of the mutants.
+# KEEP=1: go on from the last run.
 .PHONY: mutate
 mutate: $(MUT)/run $(MUT)/ridge $(MUT_TESTS) ## flip every number and operator of calc/cost and calc/time; tests must fail (hours)
 	@MUTATE_PART=$(FILES) MUTATE_SAMPLE=$(SAMPLE) MUTATE_KEEP=$(KEEP) MUTATE_SEED=$(SEED) MUTATE_JOBS=$(JOBS) \
@@ -318,7 +320,7 @@ $(MUT)/mutant.o: tools/mutate/mutant.c tools/mutate/mutant.h $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LANG_FLAGS) $(WARN) $(CFLAGS) -c -o $@ $<
 
-$(MUT_TESTS): $(MUT)/tests/%: $(BUILD)/obj/tests/%.o $(HELP_OBJ) $(MUT_OBJ) $(BUILD)/libridge.a
+$(MUT_TESTS): $(MUT)/tests/%: $(BUILD)/obj/tests/%.o $(HELP_OBJ) $(WORK_OBJ) $(MUT_OBJ) $(BUILD)/libridge.a
 	$(link) -Wl,--wrap=_cmocka_run_group_tests $(TEST_LIBS) $(LDLIBS)
 
 $(MUT)/ridge: $(MAIN_OBJ) $(MUT_OBJ) $(BUILD)/libridge.a

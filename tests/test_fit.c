@@ -96,6 +96,42 @@ static struct fit_class only_class(struct place *p, const struct rows *rows, int
     return classes[0];
 }
 
+struct told {
+    size_t times, last, of;
+    bool fell, over;
+};
+
+static void hear(void *closure, size_t n, size_t of)
+{
+    struct told *t = closure;
+    t->fell = t->fell || n < t->last;
+    t->over = t->over || n > of || (t->times && of != t->of);
+    t->times++;
+    t->last = n;
+    t->of = of;
+}
+
+/* Who watches hears of it within a class, in order, to the end. */
+static void test_progress_is_told(void **state)
+{
+    struct place *p = *state;
+    struct kernel shapes[N];
+    struct told told = {.times = 0};
+    struct fit_class *classes;
+    size_t n;
+    struct err e;
+    products(shapes);
+    double truth[KERNEL_PARAMS_MAX];
+    for (size_t i = 0; i < kernel_params_n(&shapes[0]); i++) truth[i] = kernel_param(&shapes[0], i)->start[0];
+    const struct rows rows = synthetic(p, shapes, N, "gemm/bf16", truth, 0);
+    assert_int_equal(fit_rows(p->arena, &p->hw, &rows, 2, hear, &told, &classes, &n, &e), ERR_OK);
+    assert_true(told.times > 14); /* a step at least of 8 starts, and of 3 of each split, and the end */
+    assert_false(told.fell);
+    assert_false(told.over);
+    assert_int_equal(told.last, N);
+    assert_int_equal(told.of, N);
+}
+
 static void test_known_parameters_are_found(void **state)
 {
     struct place *p = *state;
@@ -313,6 +349,7 @@ static void test_built_in_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_progress_is_told, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_known_parameters_are_found, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_baseline_is_found, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_held_out_and_bands, open_place, close_place),

@@ -93,6 +93,43 @@ static void nothing_is_credited(void **state)
     assert_true(w.weak);
 }
 
+/* Rows that share one reading of weights or of a cache, by hand: experts have those of a token's k choices. */
+static void rows_of_a_reading(void **state)
+{
+    static const struct {
+        struct kernel k;
+        double rows;
+    } CASES[] = {
+        {{.kind = KERNEL_MOE, .tokens = 37, .topk = 6, .experts = 64, .n = 512, .k = 256, .groups = 1}, 37 * 6 / 64.0},
+        {{.kind = KERNEL_MOE, .tokens = 5, .topk = 2, .experts = 64, .n = 512, .k = 256, .groups = 1}, 1},
+        {{.kind = KERNEL_MLA_DECODE, .heads = 18, .kv_heads = 1, .head_dim = 576, .value_dim = 512}, 18},
+        {{.kind = KERNEL_DECODE, .heads = 28, .kv_heads = 4, .head_dim = 128, .value_dim = 128}, 7},
+        {{.kind = KERNEL_MLA_PREFILL,
+          .heads = 12,
+          .kv_heads = 12,
+          .head_dim = 192,
+          .value_dim = 128,
+          .query_tokens = 301},
+         301},
+        {{.kind = KERNEL_PREFILL, .heads = 28, .kv_heads = 4, .head_dim = 128, .value_dim = 128, .query_tokens = 301},
+         2107},
+    };
+    const struct hw hw = core();
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct kernel k = CASES[i].k;
+        const struct kernel_work w = {.compute_s = 3e-5, .memory_s = 2e-5};
+        double v[KERNEL_FEATURES_MAX];
+        struct kernel_features f = {.v = v};
+        k.host = true;
+        kernel_host_form.prepare(&k, &hw, &w, &f);
+        assert_near(f.v[2], CASES[i].rows, 1e-12);
+        /* half the rate at as many rows as half_rows says */
+        const double p[] = {0, 0.5, CASES[i].rows, 1, 1};
+        assert_near(kernel_host_form.time_s(&f, p), 3e-5 / 0.5 * 2 + 2e-5, 1e-15);
+    }
+}
+
 /* start + (compute^p + memory^p)^(1/p); by hand for p = 1 and 2. */
 static void form_of_a_core(void **state)
 {
@@ -215,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(caches_by_what_they_hold),
         cmocka_unit_test(nothing_is_credited),
+        cmocka_unit_test(rows_of_a_reading),
         cmocka_unit_test(form_of_a_core),
         cmocka_unit_test_setup_teardown(sums_are_found, begin, end),
     };

@@ -715,6 +715,90 @@ static void test_latency_of_links(void **state)
     arena_close(a);
 }
 
+/* The same of every kind of layout, messages in a row counted by hand: 3 us in a node, 11 us between nodes. */
+static void test_messages_in_a_row(void **state)
+{
+    (void)state;
+    static const struct {
+        struct layout l;
+        double factor, sum_us, gather_us, spread_us, hop_us, spread_rate;
+    } CASES[] = {
+        /* in a switch that sums: one message; two ranks have no use for it: a ring there and back */
+        {{.tp = 4}, 1, 3, 3, 0, 3, 450e9},
+        {{.tp = 2}, 1, 2 * 3, 3, 0, 3, 450e9},
+        {{.tp = 3}, 1, 3, 3, 0, 3, 450e9},
+        /* halves of a sum: out of the switch's reach; every pair has a path */
+        {{.tp = 4, .sp = true}, 1.5, 3, 3, 0, 3, 450e9},
+        /* two nodes of eight: there and back on the fabric behind the sum within */
+        {{.tp = 16, .per_node = 8}, 1, 3 + 2 * 11, 3 + 11, 0, 11, 450e9},
+        {{.tp = 24, .per_node = 8}, 1, 3 + 4 * 11, 3 + 2 * 11, 0, 11, 450e9},
+        /* experts of several groups: a message in the node, one between nodes where there are several */
+        {{.dp = 4, .ep = 4}, 0, 0, 0, 3, 3, 450e9},
+        {{.dp = 16, .ep = 16, .per_node = 8}, 0, 0, 0, 3 + 11, 11, 450e9},
+        {{.tp = 2, .dp = 2, .ep = 4, .per_node = 4}, 1, 6, 3, 3, 3, 450e9},
+        /* stages: by the link of a node, or between nodes */
+        {{.pp = 2}, 0, 0, 0, 0, 3, 450e9},
+        {{.pp = 2, .per_node = 1}, 0, 0, 0, 0, 11, (double)NAN},
+        {{.tp = 4, .pp = 4, .per_node = 8}, 1, 3, 3, 0, 11, 450e9},
+        {{.tp = 1}, 0, 0, 0, 0, 3, (double)NAN},
+    };
+    struct arena *a = arena_open();
+    struct err e = {0};
+    const struct hw hw = device(a, "h100-sxm");
+    const struct timed_latency each = {3e-6, 11e-6};
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct timed_links k;
+        if (timed_links(&hw, &CASES[i].l, &each, &k, &e) != ERR_OK) fail_msg("%zu: %s", i, e.text);
+        const double got[] = {k.wire_factor, k.sum_s * 1e6, k.gather_s * 1e6, k.spread_s * 1e6, k.hop_s * 1e6};
+        const double want[] = {CASES[i].factor, CASES[i].sum_us, CASES[i].gather_us, CASES[i].spread_us,
+                               CASES[i].hop_us};
+        for (size_t v = 0; v < 5; v++)
+            if (!(fabs(got[v] - want[v]) < 1e-9)) fail_msg("case %zu, value %zu: %g, want %g", i, v, got[v], want[v]);
+        assert_true(isnan(CASES[i].spread_rate) ? isnan(k.spread_bytes_per_s)
+                                                : k.spread_bytes_per_s == CASES[i].spread_rate);
+        const int64_t gpus = layout_gpus(&CASES[i].l), node = CASES[i].l.per_node ? CASES[i].l.per_node : gpus;
+        assert_true(isnan(k.fabric_bytes_per_s) == (gpus <= node));
+    }
+    arena_close(a);
+}
+
+/* A step that takes layouts as they come forgets the one before, whatever is other in it. */
+static void test_layouts_that_follow_each_other(void **state)
+{
+    (void)state;
+    static const struct layout FIRST = {
+        .tp = 2, .dp = 4, .ep = 8, .pp = 2, .replicas = 1, .per_node = 8, .microbatches = 2, .skew = 1};
+    struct layout next[8];
+    for (size_t i = 0; i < 8; i++) next[i] = FIRST;
+    next[0].tp = 4;
+    next[1].dp = 8;
+    next[2].ep = 4;
+    next[3].pp = 4;
+    next[4].per_node = 4;
+    next[5].microbatches = 4;
+    next[6].dispatch = LAYOUT_ONCE;
+    next[7].skew = 1.5;
+    struct arena *a = arena_open();
+    const struct model m = load(a, "deepseek-v3");
+    const struct hw hw = device(a, "h200-sxm");
+    const struct step_setup any = {.any_layout = true, .fidelity = STEP_ROOFLINE, .latency = {1e-6, 9e-6}};
+    struct step *both = compile(a, &m, &hw, any), *alone = compile(a, &m, &hw, any);
+    double base[STEP_VALUES_N], after[STEP_VALUES_N], fresh[STEP_VALUES_N];
+    for (size_t i = 0; i < 8; i++) {
+        eval(both, &FIRST, 96, 1021, 1021, base);
+        eval(both, &next[i], 96, 1021, 1021, after);
+        eval(alone, &(struct layout){.tp = 1}, 1, 7, 7, fresh); /* nothing alike before it */
+        eval(alone, &next[i], 96, 1021, 1021, fresh);
+        bool other = false;
+        for (size_t v = 0; v < STEP_VALUES_N; v++) {
+            if (after[v] < fresh[v] || after[v] > fresh[v]) fail_msg("layout %zu, value %zu", i, v);
+            other = other || after[v] < base[v] || after[v] > base[v];
+        }
+        assert_true(other);
+    }
+    arena_close(a);
+}
+
 /* DeepEP: 128 tokens of a rank, 8 copies of 7,168 elements of 1 + 4/128 bytes out and of 2 back: 7.57 and 14.7 MB. Of
  * G ranks one is the sender itself. */
 static void test_all_to_all(void **state)
@@ -1018,6 +1102,8 @@ int main(void)
         cmocka_unit_test(test_one_rank_sends_nothing),
         cmocka_unit_test(test_sums_over_nodes),
         cmocka_unit_test(test_latency_of_links),
+        cmocka_unit_test(test_messages_in_a_row),
+        cmocka_unit_test(test_layouts_that_follow_each_other),
         cmocka_unit_test(test_all_to_all),
         cmocka_unit_test(test_tokens_sent_once),
         cmocka_unit_test(test_sequence_parallel_norms),

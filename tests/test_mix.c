@@ -296,6 +296,72 @@ static void test_prompt_times(void **state)
     arena_close(f.a);
 }
 
+/* Memory is the sum of what is held; means are those of the sequences; a plan says from where on they grow evenly. */
+static void test_held_and_means(void **state)
+{
+    (void)state;
+    struct fixture f;
+    double x[MIX_VALUES_N], plain[MIX_VALUES_N], v[STEP_VALUES_N];
+    open_model(&f, "jamba-1.5-mini", "h100-sxm",
+               (struct step_setup){.fidelity = STEP_ROOFLINE, .beside_bytes = 123457});
+    assert_true(isnan(mix_mean(&f.mix, MIXED_DECODE).context));
+    fill(&f.mix);
+    mix_eval(&f.mix, x);
+    assert_true(x[MIX_kv_bytes] > 0 && x[MIX_state_bytes] > 0 && x[MIX_activation_bytes] > 0);
+    close_to(x[MIX_memory_bytes],
+             step_weight_bytes(f.step) + 123457 + x[MIX_kv_bytes] + x[MIX_state_bytes] + x[MIX_activation_bytes],
+             "jamba", "memory");
+    const struct mix_mean d = mix_mean(&f.mix, MIXED_DECODE), p = mix_mean(&f.mix, MIXED_PREFILL);
+    assert_true(d.sequences == DECODED && d.tokens == 1 && p.sequences == 4 && p.tokens == PREFILLED / 4.0);
+    close_to(d.context, (11 * 97 + 5 * 1511 + 7) / 17.0, "jamba", "mean context of decodes");
+    close_to(p.context, (389 + 2 * (173 + 1409) + 614) / 4.0, "jamba", "mean context of prompts");
+    /* a prompt in pieces of 512, 512 and 259: times add up, what is held is that of the last */
+    double sum[MIX_VALUES_N] = {0}, most = 0;
+    static const double PIECE[] = {512, 512, 259};
+    for (int i = 0; i < 3; i++) {
+        mix_clear(&f.mix);
+        mix_prefill(&f.mix, 1, PIECE[i], 512 * i);
+        mix_eval(&f.mix, plain);
+        for (size_t k = 0; k < MIX_VALUES_N; k++) sum[k] += plain[k];
+        most = fmax(most, plain[MIX_activation_bytes]);
+    }
+    mix_prompt(&f.mix, 1283, 512, x);
+    close_to(x[MIX_step_s], sum[MIX_step_s], "jamba", "seconds of pieces");
+    close_to(x[MIX_flops], sum[MIX_flops], "jamba", "flops of pieces");
+    close_to(x[MIX_link_s] + x[MIX_memory_s], sum[MIX_link_s] + sum[MIX_memory_s], "jamba", "resources of pieces");
+    close_to(x[MIX_kv_bytes], plain[MIX_kv_bytes], "jamba", "cache after the last piece");
+    close_to(x[MIX_state_bytes], plain[MIX_state_bytes], "jamba", "state");
+    close_to(x[MIX_activation_bytes], most, "jamba", "the largest piece's activations");
+    arena_close(f.a);
+    static const struct {
+        const char *model;
+        double settled;
+    } FROM[] = {
+        {"llama-3.1-8b", 2}, {"gemma-3-27b", 1024}, {"deepseek-v3.2", 2048}, {"llama-4-scout", (double)INFINITY}};
+    for (size_t i = 0; i < sizeof FROM / sizeof *FROM; i++) {
+        open_model(&f, FROM[i].model, "h100-sxm", (struct step_setup){.fidelity = STEP_ROOFLINE});
+        assert_true(mix_settled_tokens(f.plan) == FROM[i].settled);
+        arena_close(f.a);
+    }
+    /* beside other work, links: the plain passes of the same setup; uncounted activations take no memory */
+    double alone = 0;
+    for (int overlapped = 0; overlapped < 2; overlapped++) {
+        open_model(&f, "llama-3.1-8b", "h100-sxm",
+                   (struct step_setup){.fidelity = STEP_ROOFLINE,
+                                       .layout = {.tp = 4},
+                                       .overlapped = overlapped,
+                                       .conventions = {.activations_uncounted = overlapped}});
+        step_at(&f, 37, 1283, 4099, v);
+        mix_decode(&f.mix, 37, 4099);
+        mix_eval(&f.mix, x);
+        close_to(x[MIX_step_s], v[STEP_decode_step_s], "llama", overlapped ? "overlapped" : "in sequence");
+        assert_true((x[MIX_activation_bytes] == 0) == overlapped);
+        if (overlapped) assert_true(x[MIX_step_s] < alone);
+        alone = x[MIX_step_s];
+        arena_close(f.a);
+    }
+}
+
 /* A simulator's batch: sequences grow by a token a step. */
 static void test_advance(void **state)
 {
@@ -351,6 +417,24 @@ static void test_refused(void **state)
         .model = &m, .hw = &hw, .layout = {.tp = 1}, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
     assert_int_equal(mix_compile(a, &u, &p, &e), ERR_USAGE);
     assert_non_null(strstr(e.text, "blocks"));
+    /* layouts other than tensor parallelism, and layouts that come with each point */
+    assert_int_equal(model_load(a, "llama-3.1-8b", NULL, 0, &m, &e), ERR_OK);
+    const struct step_setup others[] = {
+        {.layout = {.tp = 2, .sp = true}}, {.layout = {.tp = 2, .pp = 2}}, {.layout = {.tp = 2}, .any_layout = true}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        struct step_setup other = others[i];
+        other.model = &m;
+        other.hw = &hw;
+        other.fidelity = STEP_ROOFLINE;
+        assert_int_equal(mix_compile(a, &other, &p, &e), ERR_USAGE);
+    }
+    static const char *const HEADS[] = {"eagle", "medusa"};
+    for (size_t i = 0; i < 2; i++) { /* a draft's pass needs what its target found */
+        struct model head;
+        assert_int_equal(i ? model_medusa(a, &m, 3, &head, &e) : model_eagle(a, &m, &head, &e), ERR_OK);
+        const struct step_setup of = {.model = &head, .hw = &hw, .layout = {.tp = 1}, .fidelity = STEP_ROOFLINE};
+        if (mix_compile(a, &of, &p, &e) != ERR_USAGE) fail_msg("%s", HEADS[i]);
+    }
     arena_close(a);
 }
 
@@ -364,6 +448,7 @@ int main(void)
         cmocka_unit_test(test_together_costs_less),
         cmocka_unit_test(test_prompt_in_pieces),
         cmocka_unit_test(test_prompt_times),
+        cmocka_unit_test(test_held_and_means),
         cmocka_unit_test(test_advance),
         cmocka_unit_test(test_refused),
     };

@@ -319,6 +319,124 @@ static double hang_all(const double *above, int n, const struct speculate_tree *
     return d == t->depth ? 0 : share_out(above, n, 0, (int)t->width[d], below, 0, t, d, p);
 }
 
+/* The expression that is explained is what is computed. */
+static void test_formula(void **state)
+{
+    (void)state;
+    struct arena *arena = arena_open();
+    struct sym_ctx *c = sym_open(arena);
+    for (int bonus = 0; bonus < 2; bonus++)
+        for (int64_t gamma = 1; gamma <= 7; gamma += 2)
+            for (double a = 0.13; a < 1; a += 0.29) {
+                const struct speculate_accept p = constant(a);
+                double v = (double)NAN;
+                const struct sym *e = speculate_tokens_formula(c, sym_num(c, a), sym_int(c, gamma), bonus);
+                assert_true(sym_constant(e, &v));
+                assert_close(v, speculate_tokens(&p, gamma, bonus), 1e-12, "tokens");
+            }
+    arena_close(arena);
+}
+
+/* Nodes as a list: where each hangs and the how-manieth child it is. */
+struct leaf {
+    int parent, rank, depth; /* parent -1: the last token */
+};
+
+/* Expected kept tokens by definition: over all nodes the product of the acceptances along the path. */
+static double paths(const struct leaf *node, int n, const double (*rank)[4])
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++) {
+        double reached = 1;
+        for (int at = i; at >= 0; at = node[at].parent) reached *= rank[node[at].depth - 1][node[at].rank - 1];
+        sum += reached;
+    }
+    return sum;
+}
+
+/* One draw a node: which child is the target's own token, or none. */
+static double play_ranked(uint64_t *s, const struct leaf *node, int n, const double (*rank)[4], int steps)
+{
+    double kept = 0;
+    for (int k = 0; k < steps; k++)
+        for (int at = -1, depth = 1; depth <= 3; depth++) {
+            double u = random_unit(s);
+            int next = -1;
+            for (int r = 1; r <= 4 && next < 0; r++) {
+                u -= rank[depth - 1][r - 1];
+                if (u >= 0) continue;
+                for (int i = 0; i < n; i++)
+                    if (node[i].parent == at && node[i].depth == depth && node[i].rank == r) next = i;
+                break;
+            }
+            if (next < 0) break;
+            kept++;
+            at = next;
+        }
+    return kept / steps;
+}
+
+/* Acceptance by depth and rank, as Medusa measures its heads: a tree by hand, its nodes walked and played. */
+static void test_tree_by_rank(void **state)
+{
+    (void)state;
+    static const double RANK[3][4] = {{.61, .13, .07, .03}, {.43, .17, .05, .02}, {.37, .11, .02, .01}};
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct speculate_accept p;
+    struct speculate_tree t;
+    struct speculate_shape shape;
+    assert_int_equal(speculate_accept_parse(".61/.13/.07/.03,.43/.17/.05/.02,.37/.11/.02/.01", &p, &e), ERR_OK);
+    assert_true(speculate_accept_ranked(&p));
+    assert_close(speculate_tokens(&p, 3, true), 1 + .61 + .61 * .43 + .61 * .43 * .37, 1e-14,
+                 "a chain is of first ranks");
+    /* 3,4,2: three children of the last token; below: .61*.43 > .61*.17 > .13*.43 > .61*.05; then .37 of the first two
+     */
+    static const struct leaf HUNG[] = {{-1, 1, 1}, {-1, 2, 1}, {-1, 3, 1}, {0, 1, 2}, {0, 2, 2},
+                                       {1, 1, 2},  {0, 3, 2},  {3, 1, 3},  {4, 1, 3}};
+    assert_int_equal(speculate_tree_parse("3,4,2", &t, &e), ERR_OK);
+    assert_int_equal(speculate_tree_shape(a, &t, &p, true, &shape, &e), ERR_OK);
+    assert_close(shape.kept_tokens, paths(HUNG, COUNT(HUNG), RANK), 1e-14, "3,4,2");
+    assert_close(shape.tokens, 1 + shape.kept_tokens, 1e-14, "3,4,2");
+    uint64_t seed = 60013;
+    enum { STEPS = 400000 };
+    const double played = play_ranked(&seed, HUNG, COUNT(HUNG), RANK, STEPS);
+    assert_true(fabs(played - shape.kept_tokens) < 5 * 1.2 / sqrt(STEPS)); /* deviation of 0..3 below 1.2 */
+    /* 3x2x1: every node */
+    struct leaf all[3 + 6 + 6];
+    int n = 0;
+    for (int i = 0; i < 3; i++) all[n++] = (struct leaf){-1, i + 1, 1};
+    for (int i = 0; i < 6; i++) all[n++] = (struct leaf){i / 2, i % 2 + 1, 2};
+    for (int i = 0; i < 6; i++) all[n++] = (struct leaf){3 + i, 1, 3};
+    assert_int_equal(speculate_tree_parse("3x2x1", &t, &e), ERR_OK);
+    assert_int_equal(speculate_tree_shape(a, &t, &p, true, &shape, &e), ERR_OK);
+    assert_close(shape.kept_tokens, paths(all, n, RANK), 1e-14, "3x2x1");
+    /* without the bonus a walk to the last depth yields one less */
+    assert_int_equal(speculate_tree_shape(a, &t, &p, false, &shape, &e), ERR_OK);
+    assert_close(shape.tokens, 1 + paths(all, n, RANK) - (.61 + .13 + .07) * (.43 + .17) * .37, 1e-14, "no bonus");
+    /* independent tries of the first rank keep more: a second choice is worse than that */
+    const struct speculate_accept tries = {.at = {.61, .43, .37}, .n = 3};
+    struct speculate_shape wide;
+    assert_int_equal(speculate_tree_shape(a, &t, &tries, true, &wide, &e), ERR_OK);
+    assert_true(wide.tokens > 1 + shape.kept_tokens);
+    /* one depth is every depth; beyond the ranks nothing is guessed */
+    assert_int_equal(speculate_accept_parse("0.5/0.25", &p, &e), ERR_OK);
+    assert_int_equal(speculate_tree_parse("2x1x2", &t, &e), ERR_OK);
+    assert_int_equal(speculate_tree_shape(a, &t, &p, true, &shape, &e), ERR_OK);
+    assert_close(shape.kept_tokens, .75 + .75 * .5 + .75 * .5 * .75, 1e-14, "2x1x2");
+    static const char *const WIDE[] = {"2x1x3", "2,3,7", "3"};
+    for (size_t i = 0; i < COUNT(WIDE); i++) {
+        assert_int_equal(speculate_tree_parse(WIDE[i], &t, &e), ERR_OK);
+        assert_int_equal(speculate_tree_shape(a, &t, &p, true, &shape, &e), ERR_USAGE);
+        assert_non_null(strstr(e.text, i == 2 ? "at depth 1" : "at depth 3"));
+    }
+    static const char *const BAD[] = {"0.5/0.6",  "0.6/0.5", "0.5/",
+                                      "/0.5",     "0.5/x",   "0.5/-0.1",
+                                      "0.5/0.2,", "nan/0",   "0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0"};
+    for (size_t i = 0; i < COUNT(BAD); i++) assert_int_equal(speculate_accept_parse(BAD[i], &p, &e), ERR_USAGE);
+    arena_close(a);
+}
+
 /* No way to hang the nodes keeps more tokens. */
 static void test_nodes_hang_where_they_are_likeliest(void **state)
 {
@@ -767,6 +885,8 @@ int main(void)
         cmocka_unit_test(test_closed_forms),
         cmocka_unit_test(test_chinchilla),
         cmocka_unit_test(test_chain_against_loop),
+        cmocka_unit_test(test_tree_by_rank),
+        cmocka_unit_test(test_formula),
         cmocka_unit_test(test_tree_against_loop),
         cmocka_unit_test(test_nodes_hang_where_they_are_likeliest),
         cmocka_unit_test(test_tree_shapes),

@@ -284,6 +284,43 @@ static void test_fits_a_terminal(void **state)
     }
 }
 
+/* Spare columns give way, the last first, only as far as they must; never where they were asked for. */
+static void test_spare_columns(void **state)
+{
+    struct row rows[2] = {ROWS[0], ROWS[0]};
+    struct column columns[N_COLUMNS];
+    struct table t = TABLE, chosen;
+    struct err e = {.code = ERR_OK};
+    memcpy(columns, COLUMNS, sizeof columns);
+    columns[4].heading = "a heading of so many letters"; /* 28 */
+    columns[4].flags |= COLUMN_SPARE;
+    columns[5].flags |= COLUMN_SPARE;
+    rows[1].model = "reduce/of-an-engine/whose-name-is-long";
+    rows[1].decode_step_s = 3e-10; /* of 7.912 ms: 2 digits */
+    rows[0].intensity_flops_per_byte = 0.00012347;
+    t.columns = columns;
+    t.rows = rows;
+    t.n_rows = 2;
+    const char *text = written(*state, &t, TABLE_TEXT);
+    assert_non_null(strstr(text, "a heading of so many letters"));
+    assert_non_null(strstr(text, " 3.0e-04 "));
+    assert_null(strstr(text, "intensity  "));
+    assert_non_null(strstr(text, "\n\nleft out for width (-f csv, md or json has all): intensity_flops_per_byte\n"));
+    assert_non_null(strstr(text, "...ame-is-long"));
+    for (const char *p = text; *p; p += strcspn(p, "\n") + 1) assert_true(strcspn(p, "\n") <= 80);
+    assert_non_null(strstr(written(*state, &t, TABLE_CSV), "intensity_flops_per_byte"));
+    assert_non_null(strstr(written(*state, &t, TABLE_MD), "0.0001235"));
+    columns[2].heading = "another heading of so many letters"; /* now neither has room */
+    text = written(*state, &t, TABLE_TEXT);
+    assert_null(strstr(text, "a heading of so many letters"));
+    assert_non_null(strstr(text, "has all): decode_step_s,\n  intensity_flops_per_byte\n"));
+    assert_int_equal(table_select(*state, &t, "model,weight_bytes,decode_step_s,intensity_flops_per_byte", &chosen, &e),
+                     ERR_OK);
+    text = written(*state, &chosen, TABLE_TEXT);
+    assert_non_null(strstr(text, "a heading of so many letters"));
+    assert_null(strstr(text, "left out"));
+}
+
 struct pair {
     double a, b;
 };
@@ -411,6 +448,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_sheet, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(test_text_agrees_with_csv, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(test_fits_a_terminal, open_arena, close_arena),
+        cmocka_unit_test_setup_teardown(test_spare_columns, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(test_random_doubles_round_trip, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(test_hostile_strings, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(test_selection, open_arena, close_arena),

@@ -90,6 +90,55 @@ static void test_activations(void **state)
         }
 }
 
+/* What layers keep for the backward pass, array by array, bf16; experts: arrays of each of a token's k. */
+static void test_activations_of_others(void **state)
+{
+    (void)state;
+    const double B = 2, S = 509;
+    struct fixture f;
+    struct train_step step;
+    /* Llama 3.1 8B: inputs of two norms, of q, k and v, of gate and up: 4*D; q, k, v and what o reads; gate, up and
+     * what down reads; a statistic of 4 bytes a head */
+    open_plan(&f, "llama-3.1-8b", (struct train_setup){.zero = 0});
+    train_eval(f.plan, B, S, &step);
+    const double llama = 2 * (4 * 4096 + (32 + 2 * 8) * 128 + 32 * 128 + 3 * 14336) + 4 * 32;
+    close_to(step.activation_bytes, B * S * (32 * llama + 2 * 2 * 4096 + 4 * 128256), 1e-12);
+    arena_close(f.a);
+    /* Mixtral 8x7B, k = 2 of 8: the router's input, its scores (8 in, 2*2 out: all of them, as they are few), each
+     * expert's input, gate, up and product; what is added up (k in, one out) */
+    open_plan(&f, "mixtral-8x7b", (struct train_setup){.zero = 0});
+    train_eval(f.plan, B, S, &step);
+    const double attention = 2 * (2 * 4096 + (32 + 2 * 8) * 128 + 32 * 128) + 4 * 32;
+    const double experts = 2 * (4096 + 4096 + 2 * 4096 + 2 * 3 * 14336 + (2 + 1) * 4096);
+    const double layer = (step.activation_bytes / (B * S) - 2 * 2 * 4096 - 4 * 32000) / 32;
+    const double scores = layer - attention - experts;
+    if (!(scores >= 2 * 8 && scores <= 4 * 8 + 2 * 8)) fail_msg("%g bytes of scores", scores);
+    arena_close(f.a);
+}
+
+/* A recipe decides the format of the weights; activations keep theirs, and decide the unit. */
+static void test_formats(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *recipe, *activations, *weights;
+    } CASES[] = {{"adamw", "bf16", "bf16"},      {"adamw", "fp16", "fp16"},      {"adamw", "fp32", "bf16"},
+                 {"adamw-fp32", "bf16", "fp32"}, {"adamw-fp32", "fp32", "fp32"}, {"adamw-bf16", "fp16", "fp16"}};
+    struct arena *a = arena_open();
+    struct err e = {0};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct model m;
+        assert_int_equal(model_load(a, "llama-3.1-8b", NULL, 0, &m, &e), ERR_OK);
+        assert_int_equal(dtype_find(CASES[i].activations, &m.activations, &e), ERR_OK);
+        assert_int_equal(train_model(train_recipe_find(CASES[i].recipe), &m, &e), ERR_OK);
+        for (size_t k = 0; k < WEIGHT_CLASSES; k++) {
+            assert_string_equal(m.weights[k].name, CASES[i].weights);
+            assert_string_equal(m.weights[k].compute, m.activations.compute);
+        }
+    }
+    arena_close(a);
+}
+
 /* Llama 3.1 8B: forward flops are 2 for each of 7,504,924,672 - 4096*65 weights of products and a token, and
  * 4*32*4096 a causal pair; backward twice as much. 6ND counts the embedding and no pairs. */
 static void test_flops(void **state)
@@ -110,6 +159,20 @@ static void test_flops(void **state)
     /* gradients once around the ring of four: 2*3/4 of them at 450 GB/s */
     close_to(one.reduce_s, 1.5 * 2 * 8030261248.0 / 450e9, 1e-12);
     close_to(one.update_s, 8030261248.0 / 4 * (2 + 24 + 2) / 3.35e12, 1e-12);
+    arena_close(f.a);
+    /* the flops of a step are those of its copies, however many ranks share each; memory is the sum of what is held */
+    open_plan(&f, "llama-3.1-8b", (struct train_setup){.copies = 4, .tp = 2, .zero = 0});
+    train_eval(f.plan, B, S, &anew);
+    close_to(anew.flops, 4 * 3 * forward, 1e-12);
+    close_to(anew.memory_bytes,
+             anew.memory.param_bytes + anew.memory.grad_bytes + anew.memory.state_bytes + anew.activation_bytes, 1e-15);
+    assert_true(anew.memory.param_bytes > 0 && anew.memory.grad_bytes > 0 && anew.memory.state_bytes > 0);
+    close_to(anew.update_s, anew.memory.param_bytes / 2 * (2 + 24 + 2) / 3.35e12, 1e-12); /* all of it: ZeRO 0 */
+    arena_close(f.a);
+    open_plan(&f, "llama-3.1-8b", (struct train_setup){.copies = 1});
+    train_eval(f.plan, B, S, &anew);
+    assert_true(anew.reduce_s == 0); /* nobody to send to */
+    close_to(anew.update_s, 8030261248.0 * (2 + 24 + 2) / 3.35e12, 1e-12);
     arena_close(f.a);
     open_plan(&f, "llama-3.1-8b", (struct train_setup){.copies = 4, .recompute = TRAIN_RECOMPUTE_LAYERS});
     train_eval(f.plan, B, S, &anew);
@@ -258,9 +321,11 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_zero),   cmocka_unit_test(test_lecture),   cmocka_unit_test(test_activations),
-        cmocka_unit_test(test_flops),  cmocka_unit_test(test_experts),   cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_copies), cmocka_unit_test(test_precision),
+        cmocka_unit_test(test_zero),        cmocka_unit_test(test_lecture),
+        cmocka_unit_test(test_activations), cmocka_unit_test(test_activations_of_others),
+        cmocka_unit_test(test_formats),     cmocka_unit_test(test_flops),
+        cmocka_unit_test(test_experts),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_copies),      cmocka_unit_test(test_precision),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -227,6 +227,9 @@ static enum err_code unknown_key(const struct table *t, const char *key, size_t 
     char clean[64], near[240];
     text_clean(clean, sizeof clean, key, len);
     if (len == 0) return err_set(e, ERR_USAGE, "an empty column name, wanted keys such as %s", t->columns[0].key);
+    for (size_t i = 0; i < t->n_columns; i++) /* what people see over it */
+        if (strcmp(t->columns[i].heading, clean) == 0)
+            return err_set(e, ERR_USAGE, "\"%s\": no such column; did you mean %s", clean, t->columns[i].key);
     return err_set(e, ERR_USAGE, "\"%s\": no such column%s", clean,
                    text_suggest(near, sizeof near, clean, &t->columns[0].key, sizeof t->columns[0], t->n_columns));
 }
@@ -248,7 +251,8 @@ enum err_code table_select(struct arena *a, const struct table *t, const char *k
             if (chosen[i].key == t->columns[at].key)
                 return err_set(e, ERR_USAGE, "\"%s\": this column is named twice", chosen[i].key);
         chosen[n] = t->columns[at];
-        chosen[n++].flags |= COLUMN_SHOWN;
+        chosen[n].flags |= COLUMN_SHOWN;
+        chosen[n++].flags &= ~(unsigned)COLUMN_SPARE;
         p += part;
         if (*p == '\0') break;
     }

@@ -31,6 +31,7 @@ enum column_kind {
 enum {
     COLUMN_SHOWN = 1, /* in text and md also when no columns were selected */
     COLUMN_FULL = 2,  /* in text all digits of a count rather than 4 and a prefix */
+    COLUMN_SPARE = 4, /* in text left out, the last first, and named below, where the line is too long for a terminal */
 };
 
 struct column {
@@ -69,7 +70,8 @@ enum table_format { TABLE_TEXT, TABLE_MD, TABLE_CSV, TABLE_JSON, TABLE_JSONL };
 enum err_code table_format_parse(const char *name, enum table_format *out, struct err *e);
 
 /* table_select -- *out is t with the columns of a comma-separated list of keys, in its order, all shown. Errors:
- * ERR_USAGE unknown key with the nearest names, a key twice, an empty list; ERR_NOMEM. */
+ * ERR_USAGE unknown key with the nearest names, a key twice, an empty list; ERR_NOMEM. What is selected is not spare.
+ */
 enum err_code table_select(struct arena *a, const struct table *t, const char *keys, struct table *out, struct err *e);
 
 /* table_write -- all rows in one format:

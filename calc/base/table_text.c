@@ -30,7 +30,14 @@ static bool shows_digits(const struct column *c)
     return c->kind == COLUMN_INT || (c->kind == COLUMN_COUNT && (c->flags & COLUMN_FULL) != 0);
 }
 
-/* 4 significant digits as %#.4g gives them, without its trailing point; from 1000 on whole. */
+static bool has_prefixes(enum units_kind kind)
+{
+    return kind != UNITS_NONE && kind != UNITS_COUNT && kind != UNITS_RATIO && kind != UNITS_FRAC &&
+           kind != UNITS_FLOPS_PER_BYTE;
+}
+
+/* 4 significant digits as %#.4g gives them, without its trailing point; from 1000 on whole. What is so far below the
+ * rest of its column that the prefix is not for it has 5 decimals, or 2 digits. */
 static void format_scaled(char out[UNITS_TEXT_MAX], const struct face *f, double v)
 {
     const double x = v / f->scale.divisor;
@@ -44,7 +51,10 @@ static void format_scaled(char out[UNITS_TEXT_MAX], const struct face *f, double
     }
     const double m = fabs(x);
     const int decimals = m >= 99.995 ? 1 : m >= 9.9995 ? 2 : m >= 0.99995 ? 3 : m >= 0.099995 ? 4 : 5;
-    if (m < 0.0099995)
+    const bool prefixed = has_prefixes(f->column->unit);
+    if (m < 0.00099995 && prefixed)
+        (void)snprintf(out, UNITS_TEXT_MAX, "%.1e", x);
+    else if (m < 0.0099995 && !prefixed)
         units_format_plain(out, x);
     else
         (void)snprintf(out, UNITS_TEXT_MAX, "%.*f", decimals, x);
@@ -144,7 +154,8 @@ static size_t string_limit(const struct face *faces, size_t n)
     return limit;
 }
 
-/* Cut s to at most columns wide, marked "...": a path at its start, for its end says more. */
+/* Cut s to at most columns wide, marked "...": a path at its start, for its end says more, and a name of three parts or
+ * more in its middle. */
 static void cut_to(char *s, size_t columns)
 {
     const size_t len = strlen(s);
@@ -155,6 +166,23 @@ static void cut_to(char *s, size_t columns)
             at += larger(1, text_utf8_len(s + at, len - at, NULL));
         memmove(s + 3, s + at, len - at + 1);
         memcpy(s, "...", 3);
+        return;
+    }
+    const char *part = strrchr(s, '/');
+    const bool named = part && strchr(s, '/') != part;
+    if (named && columns >= STRING_COLUMNS_MIN) {
+        size_t end = len - larger(1, smaller(strlen(part) - 1, columns - columns / 3 - 3));
+        for (; text_width(s + end, len - end) > columns - columns / 3 - 3; end++) continue;
+        while (end < len && ((unsigned char)s[end] & 0xC0) == 0x80) end++; /* within a character */
+        char tail[CELL_MAX];
+        memcpy(tail, s + end, len - end + 1);
+        const size_t room = columns - 3 - text_width(tail, len - end);
+        for (size_t n; at < end && text_width(s, at) < room; at += n) {
+            n = larger(1, text_utf8_len(s + at, len - at, NULL));
+            if (text_width(s, at + n) > room) break;
+        }
+        memcpy(s + at, "...", 3);
+        memcpy(s + at + 3, tail, strlen(tail) + 1);
         return;
     }
     while (at < len) {
@@ -190,7 +218,44 @@ static void put_notes(const struct table *t, const char *mark, struct out *o)
         out_printf(o, "%s%s\n", mark, text_clean(clean, sizeof clean, t->notes[i], strlen(t->notes[i])));
 }
 
-static void put_text(const struct table *t, struct face *faces, size_t n, struct out *o)
+/* Columns of the line with strings cut to `limit`, one blank between them. */
+static size_t line_columns(const struct face *faces, size_t n, size_t limit)
+{
+    size_t total = n ? n - 1 : 0;
+    for (size_t i = 0; i < n; i++)
+        total += faces[i].column->kind == COLUMN_STRING ? smaller(faces[i].width, limit) : faces[i].width;
+    return total;
+}
+
+/* Takes spare columns out until the line fits a terminal, the last first. out: which they were, in their order; how
+ * many. */
+static size_t take_spare(struct face *faces, size_t *n, const struct column **out)
+{
+    size_t taken = 0;
+    for (size_t i = *n; i-- > 0 && line_columns(faces, *n, STRING_COLUMNS_MAX / 2) > LINE_COLUMNS;) {
+        if (!(faces[i].column->flags & COLUMN_SPARE)) continue;
+        memmove(out + 1, out, taken * sizeof(const struct column *));
+        out[0] = faces[i].column;
+        taken++;
+        memmove(&faces[i], &faces[i + 1], (--*n - i) * sizeof *faces);
+    }
+    return taken;
+}
+
+static void put_taken(struct out *o, const struct column *const *taken, size_t n)
+{
+    static const char BEFORE[] = "left out for width (-f csv, md or json has all):";
+    size_t at = n ? strlen(BEFORE) : 0;
+    if (n) out_printf(o, "\n%s", BEFORE);
+    for (size_t i = 0; i < n; i++) {
+        const size_t len = strlen(taken[i]->key) + 1 + (i + 1 < n);
+        const bool wraps = at + len > LINE_COLUMNS;
+        out_printf(o, "%s%s%s", wraps ? "\n  " : " ", taken[i]->key, i + 1 < n ? "," : "\n");
+        at = wraps ? len + 1 : at + len;
+    }
+}
+
+static void put_text(const struct table *t, struct face *faces, size_t n, const struct column **taken, struct out *o)
 {
     char cell[CELL_MAX];
     for (size_t i = 0; i < n; i++) {
@@ -201,6 +266,7 @@ static void put_text(const struct table *t, struct face *faces, size_t n, struct
             f->width = larger(f->width, text_width(s, strlen(s)));
         }
     }
+    const size_t taken_n = take_spare(faces, &n, taken);
     const size_t limit = string_limit(faces, n);
     const size_t wish = n ? faces[n - 1].width : 0; /* of the last column */
     for (size_t i = 0; i < n; i++)
@@ -223,6 +289,7 @@ static void put_text(const struct table *t, struct face *faces, size_t n, struct
         }
         out_char(o, '\n');
     }
+    put_taken(o, taken, taken_n);
     put_notes(t, "note: ", o);
 }
 
@@ -275,11 +342,16 @@ enum err_code table_write_text(const struct table *t, enum table_format format, 
 {
     size_t n;
     struct face *faces = faces_of(t, &n);
-    if (!faces) return err_nomem(e);
+    const struct column **taken = faces ? calloc(t->n_columns + 1, sizeof *taken) : NULL;
+    if (!taken) {
+        free(faces);
+        return err_nomem(e);
+    }
     if (format == TABLE_MD)
         put_md_table(t, faces, n, o);
     else
-        put_text(t, faces, n, o);
+        put_text(t, faces, n, taken, o);
+    free(taken);
     free(faces);
     return out_check(o, e);
 }

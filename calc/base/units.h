@@ -106,7 +106,7 @@ struct units_scale {
 };
 
 /* units_scale -- the scale for values of which min and max are the smallest and largest nonzero magnitudes (NAN: there
- * are none): the prefix of max, or a smaller one while that keeps min readable and max within 6 digits. */
+ * are none): the prefix of max, or a smaller one while that keeps min readable and max within 5 digits. */
 struct units_scale units_scale_for(enum units_kind kind, double min, double max);
 
 #endif

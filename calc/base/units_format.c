@@ -146,6 +146,6 @@ struct units_scale units_scale_for(enum units_kind kind, double min, double max)
 {
     const struct ladder l = ladder_of(kind);
     size_t i = isfinite(max) && max > 0 ? step_for(l, max) : base_step(l);
-    while (i + 1 < l.n && min / l.steps[i].divisor < 0.1 && max / l.steps[i + 1].divisor < 1e6) i++;
+    while (i + 1 < l.n && min / l.steps[i].divisor < 0.1 && max / l.steps[i + 1].divisor < 1e5) i++;
     return (struct units_scale){.divisor = l.steps[i].divisor, .label = l.steps[i].label};
 }

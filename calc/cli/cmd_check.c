@@ -97,7 +97,8 @@ const struct command command_check = {
     .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
     .examples = "  ridge check 'S*T/(T+S)' --against 'intensity(attention)' --course\n"
                 "  ridge check '6BTDF' --against 'flops(mlp)'\n"
-                "\nFunctions: sum(x, i, from, to), min, max, ceil, floor, sqrt, pow, log (natural), exp.\n"
+                "\nFunctions: sum(x, i, from, to), min, max, ceil, floor, sqrt, pow, exp,\n"
+                "log (natural).\n"
                 "Units behind a number: 50ms, 80GB, 16GiB, 3.35TB/s, 989TFLOP/s.\n"
                 "Exit status: 0 equal, 1 not equal (with a point), 5 neither could be shown.\n",
     .formulas = true,

@@ -439,7 +439,7 @@ static enum err_code write_all(struct comparison *k, const struct option_values 
     TRY(make_notes(k, &notes, &t.n_notes, e));
     if (!columns && format == TABLE_TEXT) columns = text_columns(k);
     if (!columns && format == TABLE_TEXT) return err_nomem(e);
-    if (columns && table_select(k->arena, &t, columns, &t, e) != ERR_OK) return err_prepend(e, "--columns: ");
+    if (columns && table_select(k->arena, &t, columns, &t, e) != ERR_OK) return commands_no_column(e);
     if (format != TABLE_TEXT) {
         t.notes = notes;
         return table_write(&t, format, o, e);

@@ -85,7 +85,8 @@ static const struct option OPTIONS[] = {
              "llama-3.1-8b+layers=4), "
              "eagle or medusa=4 (heads on it), or mtp (its own module)"},
     TEXT("accept", 0, "P,...", NULL,
-         "part of the drafted tokens that is kept when those before them were: 0.8, or by depth 0.9,0.8,0.7"),
+         "part of the drafted tokens that is kept when those before them were: 0.8, by depth 0.9,0.8,0.7, or of a tree "
+         "by depth and rank of a child 0.6/0.2,0.5/0.1"),
     TEXT("gamma", 0, "N|best", "best", "tokens drafted in a row"),
     TEXT("tree", 0, "N,...", NULL,
          "a tree instead of a row: nodes at each depth (1,3,2,1), or children of each node (4x2x1)"),
@@ -130,8 +131,8 @@ static const struct option OPTIONS[] = {
          "elementwise work in the kernel beside it: all, or of activation, residual, norm, rope, head-norm, kv-write"),
     TEXT("overlap", 0, "none|links", "none", "links: what ranks send goes on while other operators compute"),
     TEXT("routing", 0, "RULE", NULL,
-         "distinct experts of a pass: uniform (default), zipf:S (popularity 1/rank^S), or as others count: "
-         "replacement, upper, active, all"),
+         "distinct experts that a pass reads: uniform (default), zipf:S (popularity 1/rank^S), or as others count: "
+         "replacement, upper, active, all (--skew: how uneven the parts of --ep are)"),
     TEXT("latent", 0, "FORM", "by-pass",
          "latent attention: by-pass (decode absorbed, prefill expanded), absorbed or expanded in both"),
     TEXT("head-multiple", 0, "N", NULL, "absorbed attention computes its query heads in blocks of N"),
@@ -239,7 +240,7 @@ static enum err_code open_sink(struct arena *a, const struct option_values *v, c
                               .scenario_json = option_scenario_json(a, v)};
     if (option_get(v, "columns") && !q->by_op &&
         table_select(a, &s->table, option_get(v, "columns"), &s->table, e) != ERR_OK)
-        return err_prepend(e, "--columns: ");
+        return commands_no_column(e);
     if (option_get(v, "plot-kind") && !option_get(v, "plot"))
         return err_set(e, ERR_USAGE, "--plot-kind says what --plot FILE shows; the file is missing");
     TRY(check_picture(v, q, e));

@@ -232,7 +232,8 @@ const struct command command_exercise = {
                 "  ridge exercise show batch-ridge --student ada --solution\n"
                 "  ridge exercise grade answers.json --format tap\n"
                 "\nAnswers\n"
-                "  a formula  '6BSDFL', 'S*T/(S+T)', '$\\frac{S T}{S+T}$', 'I = S/2': any equal form\n"
+                "  a formula  '6BSDFL', 'S*T/(S+T)', '$\\frac{S T}{S+T}$', 'I = S/2':\n"
+                "             any equal form\n"
                 "  a number   '7.9 ms', '0.0079 s', '7900 us'; '12.5 GiB'; '13,015,449,600';\n"
                 "             '13.02B' of a count; '43%'; '989e12/3.35e12': within the tolerance\n"
                 "  a choice   one of the words\n"
@@ -243,8 +244,9 @@ const struct command command_exercise = {
                 "  or {\"seed\": 7, \"answers\": {\"ada\": {\"mlp-flops\": \"6BSDFL\"}}}, or those students\n"
                 "  alone, with the --seed of the command line, which also wins over the file's.\n"
                 "  \"seed\": \"by-student\" gives every student numbers of their own, those of\n"
-                "  show --student NAME. \"exercises\" are what was asked: sums are out of these, and\n"
-                "  what is missing is not right; without it they are out of what was handed in.\n"
+                "  show --student NAME. \"exercises\" are what was asked: sums are out of these,\n"
+                "  and what is missing is not right; without it they are out of what was handed\n"
+                "  in.\n"
                 "  Exit code 0 all right, 1 an answer is not, 3 the file is malformed.\n",
     .run = run,
 };

@@ -7,6 +7,7 @@
 #include "calc/cli/commands.h"
 #include "calc/cli/explain_page.h"
 #include "calc/cli/scope.h"
+#include "calc/learn/derive_story.h"
 #include "calc/learn/sensitivity.h"
 #include "calc/time/step.h"
 
@@ -39,6 +40,10 @@ static enum err_code list_topics(struct arena *a, struct out *o, struct err *e)
     out_str(o, "ridge explain TOPIC, one of\n");
     for (const char *const *name = quantity_names(); *name; name++)
         out_printf(o, "  %-18s%s\n", *name, quantity_meaning(*name));
+    for (const char *const *name = derive_story_names(); *name; name++) {
+        out_printf(o, "  %-18s", *name);
+        option_wrap(o, derive_story_meaning(*name), 20, 20);
+    }
     out_str(o, "\nor, with -m, any operator of the model (ridge estimate --by-op names them), or a quantity of the "
                "whole model\n");
     for (size_t i = 0; i < n; i++)

@@ -52,24 +52,26 @@ struct line {
 };
 
 #define LINE(field, kind, unit, heading, help) COLUMN_AT(struct line, field, kind, unit, COLUMN_SHOWN, heading, help)
+#define SPARE(field, kind, unit, heading, help)                                                                        \
+    COLUMN_AT(struct line, field, kind, unit, COLUMN_SHOWN | COLUMN_SPARE, heading, help)
 
 static const struct column COLUMNS[] = {
     COLUMN_AT(struct line, name, COLUMN_STRING, UNITS_NONE, 0, "name", "calls that one set of parameters describes"),
     LINE(kind, COLUMN_STRING, UNITS_NONE, "kind", "kind of kernel"),
     LINE(class_name, COLUMN_STRING, UNITS_NONE, "class", "the rest of the name"),
     LINE(rows, COLUMN_INT, UNITS_NONE, "rows", "measured rows"),
-    LINE(families, COLUMN_INT, UNITS_NONE, "families", "shape families, left out whole"),
-    LINE(params, COLUMN_INT, UNITS_NONE, "params", "parameters fitted"),
+    SPARE(families, COLUMN_INT, UNITS_NONE, "shapes", "shape families, left out whole"),
+    SPARE(params, COLUMN_INT, UNITS_NONE, "params", "parameters fitted"),
     LINE(fitted_frac, COLUMN_REAL, UNITS_FRAC, "fitted", "mean error of the rows fitted"),
-    LINE(held_out_frac, COLUMN_REAL, UNITS_FRAC, "held out", "mean error of families left out"),
+    LINE(held_out_frac, COLUMN_REAL, UNITS_FRAC, "held", "mean error of families left out"),
     LINE(held_out_sd, COLUMN_REAL, UNITS_FRAC, "+-", "its standard deviation over the splits"),
     COLUMN_AT(struct line, held_out_median_frac, COLUMN_REAL, UNITS_FRAC, 0, "median", "of all rows left out"),
     COLUMN_AT(struct line, held_out_most_frac, COLUMN_REAL, UNITS_FRAC, 0, "most", "the largest of their errors"),
-    LINE(baseline_frac, COLUMN_REAL, UNITS_FRAC, "3 params", "the same of start + max(flops, bytes)"),
+    LINE(baseline_frac, COLUMN_REAL, UNITS_FRAC, "3 par.", "the same of start + max(flops, bytes)"),
     LINE(ratio, COLUMN_REAL, UNITS_RATIO, "ratio", "held out over that"),
-    LINE(large_frac, COLUMN_REAL, UNITS_FRAC, "> 20 us", "held out, bound above 20 us"),
-    LINE(large_baseline_frac, COLUMN_REAL, UNITS_FRAC, "3 params", "the same of start + max(flops, bytes)"),
-    LINE(coverage_frac, COLUMN_REAL, UNITS_FRAC, "in band", "held-out rows within P10..P90, wanted 0.8"),
+    LINE(large_frac, COLUMN_REAL, UNITS_FRAC, ">20us", "held out, bound above 20 us"),
+    SPARE(large_baseline_frac, COLUMN_REAL, UNITS_FRAC, "3 par.", "the same of start + max(flops, bytes)"),
+    LINE(coverage_frac, COLUMN_REAL, UNITS_FRAC, "band", "held-out rows within P10..P90, wanted 0.8"),
 };
 
 /* Where the rows come from, unless --source says it. */
@@ -87,12 +89,6 @@ static const char *framework_of(const struct measured *m, const struct option_va
     for (size_t i = 0; i < m->rows.n; i++)
         if (strcmp(m->rows.v[i].framework, first) != 0) return NULL;
     return *first ? first : NULL;
-}
-
-static void show_progress(void *closure, size_t n, size_t of)
-{
-    struct progress *p = closure;
-    progress_show(p, n, of);
 }
 
 /* Rows that can hardly be true are refused before anything is fitted to them: half of them below what bounds them, or
@@ -208,7 +204,7 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     TRY(check_rows(a, hw, rows, &doubt, e));
     struct progress bar;
     progress_start(&bar, "rows");
-    const enum err_code code = fit_rows(a, hw, rows, (int)splits, show_progress, &bar, &classes, &n, e);
+    const enum err_code code = fit_rows(a, hw, rows, (int)splits, progress_tell, &bar, &classes, &n, e);
     progress_end(&bar);
     TRY(code);
     if (!n)

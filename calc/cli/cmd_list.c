@@ -1,6 +1,7 @@
 /* cmd_list -- what is built in. */
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "calc/base/embed.h"
@@ -227,23 +228,53 @@ static enum err_code list_dtypes(struct listing *l, struct err *e)
     return named(l, rows, n);
 }
 
+enum { TABLES = 11 };
+static const char *const WHERE[TABLES] = {"estimate",  "--by-op",  "--mix",    "--train", "compare", "plan",
+                                          "--layouts", "simulate", "requests", "steps",   "steady"};
+
+static void all_columns(const struct column *of[TABLES], size_t n[TABLES])
+{
+    of[0] = estimate_columns(&n[0]);
+    of[1] = estimate_op_columns(&n[1]);
+    of[2] = estimate_mix_columns(&n[2]);
+    of[3] = estimate_train_columns(&n[3]);
+    of[4] = compare_columns(&n[4]);
+    of[5] = plan_columns(&n[5]);
+    of[6] = plan_layout_columns(&n[6]);
+    of[7] = simulate_columns(SIMULATE_SUMMARY, &n[7]);
+    of[8] = simulate_columns(SIMULATE_REQUESTS, &n[8]);
+    of[9] = simulate_columns(SIMULATE_STEPS, &n[9]);
+    of[10] = simulate_columns(SIMULATE_STEADY, &n[10]);
+}
+
+enum err_code commands_no_column(struct err *e)
+{
+    const struct column *of[TABLES];
+    size_t n[TABLES], used = 0;
+    char key[64], tail[160] = "";
+    const char *end = e->text[0] == '"' ? strstr(e->text, "\": no such column") : NULL;
+    const bool alone = end && strcmp(end, "\": no such column") == 0; /* nothing like it is known */
+    if (end && (size_t)(end - e->text) <= sizeof key) {
+        (void)snprintf(key, sizeof key, "%.*s", (int)(end - e->text - 1), e->text + 1);
+        all_columns(of, n);
+        for (size_t t = 0; t < TABLES; t++)
+            for (size_t i = 0; i < n[t]; i++)
+                if (strcmp(of[t][i].key, key) == 0 && used + strlen(WHERE[t]) + 16 < sizeof tail)
+                    used += (size_t)snprintf(tail + used, sizeof tail - used, "%s%s", used ? ", " : "; it is of ",
+                                             WHERE[t]);
+    }
+    if (alone || *tail) {
+        const struct err plain = *e;
+        (void)err_set(e, plain.code, "%s%s (ridge list columns)", plain.text, tail);
+    }
+    return err_prepend(e, "--columns: ");
+}
+
 static enum err_code list_columns(struct listing *l, struct err *e)
 {
-    enum { TABLES = 11 };
+    const struct column *of[TABLES];
     size_t n[TABLES], all = 0, at = 0;
-    const struct column *const of[TABLES] = {estimate_columns(&n[0]),
-                                             estimate_op_columns(&n[1]),
-                                             estimate_mix_columns(&n[2]),
-                                             estimate_train_columns(&n[3]),
-                                             compare_columns(&n[4]),
-                                             plan_columns(&n[5]),
-                                             plan_layout_columns(&n[6]),
-                                             simulate_columns(SIMULATE_SUMMARY, &n[7]),
-                                             simulate_columns(SIMULATE_REQUESTS, &n[8]),
-                                             simulate_columns(SIMULATE_STEPS, &n[9]),
-                                             simulate_columns(SIMULATE_STEADY, &n[10])};
-    static const char *const WHERE[TABLES] = {"estimate",  "--by-op",  "--mix",    "--train", "compare", "plan",
-                                              "--layouts", "simulate", "requests", "steps",   "steady"};
+    all_columns(of, n);
     for (size_t t = 0; t < TABLES; t++) all += n[t];
     struct text_row *rows = arena_array(l->arena, all, sizeof *rows);
     if (!rows) return err_nomem(e);
@@ -273,7 +304,8 @@ static const struct text_row CONVENTIONS[] = {
     {"throughput", "decode only", "batch * copies / step time"},
     {"siblings", "independent",
      "trees: the r-th child of a node is kept with p*(1-p)^(r-1) of its depth's acceptance p, one of k with 1-(1-p)^k; "
-     "a draft's next guesses are in truth kept less often, so a measured tree yields less"},
+     "a draft's next guesses are in truth kept less often, so a measured tree yields less; --accept 0.6/0.2,0.5/0.1: "
+     "parts by depth and rank, as measured"},
     {"bonus", "drawn", "speculation: one token more when no drafted one is refused (--no-bonus, --course: none)"},
     {"expert parts", "the busiest",
      "of --ep parts the one that reads most, as expected; --skew: its tokens over the mean"},

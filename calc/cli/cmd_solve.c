@@ -300,7 +300,8 @@ const struct command command_solve = {
                 "  ridge solve 'kv_bytes = weight_bytes' --for S -m llama-3.1-8b --batch 32\n"
                 "  ridge solve 'decode_step = 50ms' --for B -m llama-3.1-8b -g h100-sxm -c 8192\n"
                 "  ridge solve 'max batch' -m llama-3.1-8b -g h100-sxm -c 8192 --tpot 50ms\n"
-                "\nFunctions: sum(x, i, from, to), min, max, ceil, floor, sqrt, pow, log (natural), exp.\n"
+                "\nFunctions: sum(x, i, from, to), min, max, ceil, floor, sqrt, pow, exp,\n"
+                "log (natural).\n"
                 "Units behind a number: 50ms, 80GB, 16GiB, 3.35TB/s, 989TFLOP/s.\n",
     .formulas = true,
     .run = run,

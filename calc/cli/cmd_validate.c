@@ -7,6 +7,7 @@
 #include "calc/cli/fit_plot.h"
 #include "calc/cli/model_shapes.h"
 #include "calc/cli/plot.h"
+#include "calc/cli/progress.h"
 #include "calc/cli/store_rows.h"
 #include "calc/cli/validate_model.h"
 #include "calc/cli/validate_served.h"
@@ -59,35 +60,41 @@ static const struct option OPTIONS[] = {
 #define GROUP(field, kind, unit, heading, help)                                                                        \
     COLUMN_AT(struct validate_group, field, kind, unit, COLUMN_SHOWN, heading, help)
 
+#define SPARE_GROUP(field, kind, unit, heading, help)                                                                  \
+    COLUMN_AT(struct validate_group, field, kind, unit, COLUMN_SHOWN | COLUMN_SPARE, heading, help)
+
 static const struct column GROUPS[] = {
     GROUP(group, COLUMN_STRING, UNITS_NONE, "group", "what the rows share"),
     GROUP(rows, COLUMN_INT, UNITS_NONE, "rows", "measured rows"),
     GROUP(below_bound, COLUMN_INT, UNITS_NONE, "< bound", "measured below the credited bound"),
-    GROUP(weak, COLUMN_INT, UNITS_NONE, "weak", "of which the bytes fit the cache: only flops bound them"),
-    GROUP(bound_ratio, COLUMN_REAL, UNITS_RATIO, "meas/bound", "geometric mean of measured over the bound"),
+    SPARE_GROUP(weak, COLUMN_INT, UNITS_NONE, "weak", "of which the bytes fit the cache: only flops bound them"),
+    GROUP(bound_ratio, COLUMN_REAL, UNITS_RATIO, "x bound", "geometric mean of measured over the bound"),
     GROUP(calibrated, COLUMN_INT, UNITS_NONE, "fitted", "rows whose class has parameters"),
-    GROUP(below_bound_fitted, COLUMN_INT, UNITS_NONE, "fit < bound", "calibrated below the credited bound"),
-    GROUP(mape_frac, COLUMN_REAL, UNITS_FRAC, "mean err", "mean error of the calibrated time"),
+    SPARE_GROUP(below_bound_fitted, COLUMN_INT, UNITS_NONE, "fit<b.", "calibrated below the credited bound"),
+    GROUP(mape_frac, COLUMN_REAL, UNITS_FRAC, "mean", "mean error of the calibrated time"),
     GROUP(median_frac, COLUMN_REAL, UNITS_FRAC, "median", "its median"),
     GROUP(p90_frac, COLUMN_REAL, UNITS_FRAC, "P90", "its ninetieth percentile"),
-    GROUP(baseline_mape_frac, COLUMN_REAL, UNITS_FRAC, "3 params", "mean error of start + max(flops, bytes)"),
-    GROUP(coverage_frac, COLUMN_REAL, UNITS_FRAC, "in band", "measured within P10..P90"),
+    SPARE_GROUP(baseline_mape_frac, COLUMN_REAL, UNITS_FRAC, "3 par.", "mean error of start + max(flops, bytes)"),
+    GROUP(coverage_frac, COLUMN_REAL, UNITS_FRAC, "band", "measured within P10..P90"),
 };
 
 #define ROW(field, kind, unit, heading, help)                                                                          \
     COLUMN_AT(struct validate_row, field, kind, unit, COLUMN_SHOWN, heading, help)
 
+#define SPARE_ROW(field, kind, unit, heading, help)                                                                    \
+    COLUMN_AT(struct validate_row, field, kind, unit, COLUMN_SHOWN | COLUMN_SPARE, heading, help)
+
 static const struct column ROWS[] = {
     ROW(file, COLUMN_STRING, UNITS_NONE, "file", "where the row stands"),
     ROW(line, COLUMN_INT, UNITS_NONE, "line", "line of the file"),
-    ROW(kind, COLUMN_STRING, UNITS_NONE, "kind", "kind of kernel"),
+    SPARE_ROW(kind, COLUMN_STRING, UNITS_NONE, "kind", "kind of kernel"),
     ROW(class_name, COLUMN_STRING, UNITS_NONE, "class", "calls that one set of parameters describes"),
-    ROW(regime, COLUMN_STRING, UNITS_NONE, "regime", "tiny, memory or compute"),
+    SPARE_ROW(regime, COLUMN_STRING, UNITS_NONE, "regime", "tiny, memory or compute"),
     ROW(bound_s, COLUMN_REAL, UNITS_SECONDS, "bound", "max(flops/peak, bytes/bandwidth)"),
-    ROW(credited_bound_s, COLUMN_REAL, UNITS_SECONDS, "credited", "the same, a cache full of bytes forgiven"),
-    ROW(baseline_s, COLUMN_REAL, UNITS_SECONDS, "3 params", "start + max(flops, bytes)"),
+    SPARE_ROW(credited_bound_s, COLUMN_REAL, UNITS_SECONDS, "credited", "the same, a cache full of bytes forgiven"),
+    SPARE_ROW(baseline_s, COLUMN_REAL, UNITS_SECONDS, "3 par.", "start + max(flops, bytes)"),
     ROW(p10_s, COLUMN_REAL, UNITS_SECONDS, "P10", "of ten such calls one is faster"),
-    ROW(calibrated_s, COLUMN_REAL, UNITS_SECONDS, "calibrated", "calibrated time"),
+    ROW(calibrated_s, COLUMN_REAL, UNITS_SECONDS, "median", "calibrated time"),
     ROW(p90_s, COLUMN_REAL, UNITS_SECONDS, "P90", "of ten such calls one is slower"),
     ROW(measured_s, COLUMN_REAL, UNITS_SECONDS, "measured", "measured time"),
 };
@@ -191,7 +198,11 @@ static enum err_code open_fitted(struct arena *a, const struct wanted *w, const 
     if (w->efficiency || w->transfer_from) TRY(transfer(a, hw, f, e));
     const bool own = m->store && !w->efficiency && !w->transfer_from;
     if (own) {
-        TRY(fit_rows(a, hw, &m->rows, FIT_SPLITS, NULL, NULL, &classes, &classes_n, e));
+        struct progress bar;
+        progress_start(&bar, "rows");
+        const enum err_code code = fit_rows(a, hw, &m->rows, FIT_SPLITS, progress_tell, &bar, &classes, &classes_n, e);
+        progress_end(&bar);
+        TRY(code);
         *f = (struct efficiency){.device = hw->key, .classes = classes, .n = classes_n};
     }
     if (own) return measured_notes(a, m, classes, classes_n, notes, n, e);

@@ -15,4 +15,8 @@ const struct command *commands_find(const char *name);
 const char *commands_version(void); /* "0.1.0" or the git description */
 const char *commands_tool(void);    /* "ridge VERSION" */
 
+/* commands_no_column -- e, of a --columns that a table refused, with where else such a column is, or where all are
+ * listed; returns e->code. */
+enum err_code commands_no_column(struct err *e);
+
 #endif

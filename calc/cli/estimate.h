@@ -257,10 +257,11 @@ void estimate_drafting_times(const struct estimate_case *c, const struct specula
                              struct estimate_row *r);
 
 /* estimate_drafting_band -- P10 and P90 of a step of the gamma that point p has, at calibrated times (NAN of floors).
- * estimate_drafting_ops -- calibrated_ops of the pass that judges. */
+ * estimate_drafting_ops -- calibrated_ops of a pass of one of the steps of the speculation. */
 void estimate_drafting_band(const struct estimate_case *c, double B, double T, double S, double M,
                             const struct speculate_point *p, struct estimate_row *r);
-void estimate_drafting_ops(const struct estimate_case *c, double B, double T, double S, struct step_op *ops, size_t n);
+void estimate_drafting_ops(const struct estimate_case *c, const struct step *of, double B, double T, double S,
+                           struct step_op *ops, size_t n);
 
 /* estimate_drafting_write -- lines that say who drafts, under the heading of a case. estimate_drafting_table -- a table
  * of the n rows under its own; keys of its columns are estimate_drafting_keys. */
@@ -286,10 +287,15 @@ size_t estimate_points(const struct estimate_request *q);
 enum err_code estimate_eval(struct arena *a, const struct estimate_request *q, const struct estimate_case *c,
                             size_t first, size_t n, struct estimate_row *rows, struct err *e);
 
+/* estimate_ops_add -- n operators onto *sum, the same ones of passes before (NULL: none yet, op becomes it); what binds
+ * is what bound the pass that took longest. estimate_ops_share -- share and intensity of such sums, and their phase. */
+void estimate_ops_add(struct step_op **sum, struct step_op *op, size_t n);
+void estimate_ops_share(struct step_op *op, size_t n, const char *phase);
+
 /* An operator of a point, with what names the point. */
 struct estimate_op_row {
     const char *model, *hardware, *fidelity, *weights, *kv;
-    int64_t gpus, tp, batch, context;
+    int64_t gpus, tp, batch, context, gamma;
     struct step_op op;
 };
 

@@ -157,7 +157,8 @@ enum err_code estimate_drafting_open(struct arena *a, const struct estimate_requ
     struct speculate_setup *s = &c->speculation;
     struct step_setup verify = *setup, draft = *setup;
     if (load_draft(a, d->draft, &c->model, &c->draft, e) != ERR_OK) return err_prepend(e, "--draft: ");
-    if (q->kv) TRY(stored_set_cache(&c->draft, q->kv, e)); /* an engine keeps both caches in one format */
+    if (q->kv && stored_has_cache(&c->draft)) /* an engine keeps both caches in one format */
+        TRY(stored_set_cache(&c->draft, q->kv, e));
     if (c->model.diffusion || c->draft.diffusion)
         return err_set(e, ERR_USAGE,
                        "--draft: %s settles blocks of tokens, and how drafts and those mix is not described",
@@ -228,9 +229,11 @@ void estimate_drafting_band(const struct estimate_case *c, double B, double T, d
     r->spec_throughput_tok_per_s_p90 = tokens / step_s[1];
 }
 
-void estimate_drafting_ops(const struct estimate_case *c, double B, double T, double S, struct step_op *ops, size_t n)
+void estimate_drafting_ops(const struct estimate_case *c, const struct step *of, double B, double T, double S,
+                           struct step_op *ops, size_t n)
 {
-    if (c->clock) calibrated_ops(c->clock->of[JUDGE], STEP_DECODE, B, T, S, 1, ops, n);
+    for (size_t i = JUDGE; c->clock && i < CLOCKS; i++)
+        if (c->clock->step[i] == of) calibrated_ops(c->clock->of[i], STEP_DECODE, B, T, S, 1, ops, n);
 }
 
 void estimate_drafting_memory(const struct speculate_point *p, struct estimate_row *r)
@@ -287,11 +290,17 @@ void estimate_drafting_write(struct out *o, const struct estimate_request *q, co
     put_wrapped(o, line);
     (void)snprintf(line, sizeof line, "accepted %s%s%s; %s%s",
                    text_clean(accept, sizeof accept, d->accept_text, strlen(d->accept_text)),
-                   d->accept.n > 1 ? " by depth" : "", tree, c->speculation.one_pass ? "all drafted in one pass; " : "",
+                   speculate_accept_ranked(&d->accept) ? d->accept.n > 1 ? " by depth and rank" : " by rank"
+                   : d->accept.n > 1                   ? " by depth"
+                                                       : "",
+                   tree, c->speculation.one_pass ? "all drafted in one pass; " : "",
                    d->bonus ? "with the bonus token: one more when none is refused"
                             : "no bonus token: none is added when none is refused");
     put_wrapped(o, line);
-    if (shape)
+    if (shape && speculate_accept_ranked(&d->accept))
+        put_wrapped(o, "siblings: at most one of a node is kept, the r-th with the r-th part of its depth "
+                       "(ridge list conventions)");
+    else if (shape)
         put_wrapped(o, "siblings: independent tries, the r-th of a node kept with p*(1-p)^(r-1), one of k with "
                        "1-(1-p)^k (ridge list conventions)");
     if (c->draft.vocab != c->model.vocab) {

@@ -27,19 +27,29 @@ static enum err_code parse_piece(struct arena *a, const char *text, struct estim
     *out = (struct estimate_piece){.n = 1};
     out->decode = strncmp(text, DECODE, sizeof DECODE - 1) == 0;
     if (!out->decode && strncmp(text, PREFILL, sizeof PREFILL - 1) != 0)
-        return err_set(e, ERR_USAGE, "'%.40s' is neither decode=N@CONTEXT nor prefill=TOKENS@CACHED", text);
+        return err_set(e, ERR_USAGE, "'%.40s' is neither decode=N@CONTEXT nor prefill=[Nx]TOKENS[@CACHED]", text);
     const char *size = strchr(text, '=') + 1, *at = strchr(size, '@'), *end = at ? at : size + strlen(size);
     if (out->decode) {
-        if (!at) return err_set(e, ERR_USAGE, "'%.40s': at which context? decode=32@1500", text);
-        TRY(parse_number(a, size, (size_t)(end - size), 1, SEQUENCES_MAX, &out->n, e));
+        if (parse_number(a, size, (size_t)(end - size), 1, SEQUENCES_MAX, &out->n, e) != ERR_OK)
+            return err_prepend(e, "decode=N@CONTEXT: N sequences: ");
+        if (!at)
+            return err_set(e, ERR_USAGE, "'%.40s': at which context are they? decode=N@CONTEXT, as in decode=32@1500",
+                           text);
         out->tokens = 1;
-        return units_parse_count(at + 1, 1, TOKENS_MAX, &out->context, e);
+        return units_parse_count(at + 1, 1, TOKENS_MAX, &out->context, e) == ERR_OK
+                   ? ERR_OK
+                   : err_prepend(e, "decode=N@CONTEXT: tokens of CONTEXT: ");
     }
     const char *times = memchr(size, 'x', (size_t)(end - size));
-    if (times) TRY(parse_number(a, size, (size_t)(times - size), 1, SEQUENCES_MAX, &out->n, e));
+    static const char FORM[] = "prefill=[Nx]TOKENS[@CACHED]";
+    if (times && parse_number(a, size, (size_t)(times - size), 1, SEQUENCES_MAX, &out->n, e) != ERR_OK)
+        return err_prepend(e, "%s: N pieces: ", FORM);
     if (times) size = times + 1;
-    TRY(parse_number(a, size, (size_t)(end - size), 1, TOKENS_MAX, &out->tokens, e));
-    return at ? units_parse_count(at + 1, 0, TOKENS_MAX, &out->context, e) : ERR_OK;
+    if (parse_number(a, size, (size_t)(end - size), 1, TOKENS_MAX, &out->tokens, e) != ERR_OK)
+        return err_prepend(e, "%s: TOKENS of a piece: ", FORM);
+    if (at && units_parse_count(at + 1, 0, TOKENS_MAX, &out->context, e) != ERR_OK)
+        return err_prepend(e, "%s: tokens that are CACHED: ", FORM);
+    return ERR_OK;
 }
 
 static enum err_code parse_mix(struct arena *a, const struct option_values *v, struct estimate_request *q,
@@ -112,23 +122,6 @@ void estimate_chunked(const struct estimate_request *q, const struct estimate_ca
     v[STEP_activation_bytes] = activations;
 }
 
-static void add_op(struct step_op *sum, const struct step_op *op)
-{
-    if (op->time_s > sum->share_frac) { /* what binds is what bound the piece that took longest */
-        sum->share_frac = op->time_s;
-        sum->bound_by = op->bound_by;
-    }
-    sum->flops += op->flops;
-    sum->vector_flops += op->vector_flops;
-    sum->weight_bytes += op->weight_bytes;
-    sum->kv_bytes += op->kv_bytes;
-    sum->state_bytes += op->state_bytes;
-    sum->activation_bytes += op->activation_bytes;
-    sum->wire_bytes += op->wire_bytes;
-    sum->bytes += op->bytes;
-    sum->time_s += op->time_s;
-}
-
 enum err_code estimate_chunked_ops(struct arena *a, const struct estimate_request *q, const struct estimate_case *c,
                                    double T, struct step_op **out, size_t *out_n, struct err *e)
 {
@@ -141,21 +134,12 @@ enum err_code estimate_chunked_ops(struct arena *a, const struct estimate_reques
         mix_prefill(&piece, 1, fmin((double)q->chunk, T - from), from);
         TRY(mix_ops(a, &piece, &op, &n, e));
         if (c->calibrated) calibrated_mix_ops(c->calibrated, &piece, op, n);
-        for (size_t i = 0; !sum && i < n; i++) op[i].share_frac = op[i].time_s;
-        for (size_t i = 0; sum && i < n; i++) add_op(&sum[i], &op[i]);
-        if (!sum) sum = op;
+        estimate_ops_add(&sum, op, n);
     }
-    double all = 0;
     size_t kept = 0;
     for (size_t i = 0; i < n; i++)
         if (strncmp(sum[i].name, "decode_", strlen("decode_")) != 0) sum[kept++] = sum[i]; /* of no sequence */
-    for (size_t i = 0; i < kept; i++) all += sum[i].time_s;
-    for (size_t i = 0; i < kept; i++) {
-        struct step_op *op = &sum[i];
-        op->phase = step_phase_name(STEP_PREFILL);
-        op->share_frac = op->time_s / all;
-        op->intensity_flops_per_byte = (op->flops > 0 ? op->flops : op->vector_flops) / op->bytes;
-    }
+    estimate_ops_share(sum, kept, step_phase_name(STEP_PREFILL));
     *out = sum;
     *out_n = kept;
     return ERR_OK;
@@ -360,7 +344,7 @@ static enum err_code write_ops(struct arena *a, const struct estimate_request *q
     t.stride_bytes = sizeof *rows;
     t.rows = rows;
     if (option_get(q->options, "columns") && table_select(a, &t, option_get(q->options, "columns"), &t, e) != ERR_OK)
-        return err_prepend(e, "--columns: ");
+        return commands_no_column(e);
     return table_write(&t, format, o, e);
 }
 
@@ -375,7 +359,7 @@ static enum err_code write_rows(struct arena *a, const struct estimate_request *
     const char *keys = option_get(q->options, "columns");
     struct table t = *like;
     if (!keys && q->calibrated && (format == TABLE_TEXT || format == TABLE_MD)) keys = CALIBRATED;
-    if (keys && table_select(a, &t, keys, &t, e) != ERR_OK) return err_prepend(e, "--columns: ");
+    if (keys && table_select(a, &t, keys, &t, e) != ERR_OK) return commands_no_column(e);
     t.rows = rows;
     t.n_rows = n;
     if (format != TABLE_TEXT) return table_write(&t, format, o, e);

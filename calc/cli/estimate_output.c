@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "calc/base/text.h"
+#include "calc/cli/commands.h"
 #include "calc/cli/plot.h"
 
 /* ---- text ---- */
@@ -295,17 +296,28 @@ static enum err_code write_text_case(struct estimate_sink *s, const struct estim
 
 /* Tables of one point, a phase each. */
 static enum err_code write_phases(struct estimate_sink *s, const struct estimate_request *q,
-                                  const struct estimate_case *c, struct table t, const struct estimate_op_row *rows,
-                                  size_t n, struct err *e)
+                                  const struct estimate_case *c, const struct estimate_row *point, struct table t,
+                                  const struct estimate_op_row *rows, size_t n, struct err *e)
 {
+    struct speculate_pass pass[SPECULATE_DEPTH_MAX];
     estimate_write_heading(s->out, q, c);
     for (size_t i = 0; i < n;) {
         size_t end = i;
         while (end < n && rows[end].op.phase == rows[i].op.phase) end++;
         const bool one = !q->prefill_together && strcmp(rows[i].op.phase, step_phase_name(STEP_PREFILL)) == 0;
-        out_printf(s->out, "\n%s, batch %lld, context %lld (%s, all layers)\n", rows[i].op.phase,
-                   one ? 1LL : (long long)rows[i].batch, (long long)rows[i].context,
-                   c->calibrated ? "calibrated kernels without the engine around them" : "roofline");
+        char what[128] = "", name[96];
+        if (strcmp(rows[i].op.phase, "verify") == 0)
+            (void)snprintf(what, sizeof what, " of %lld tokens a sequence", (long long)point->verify_tokens);
+        else if (strcmp(rows[i].op.phase, "draft") == 0) {
+            const size_t passes = speculate_passes(&c->speculation, rows[i].gamma, 0, pass);
+            (void)snprintf(what, sizeof what, ", gamma %lld, %zu pass%s of %s", (long long)rows[i].gamma, passes,
+                           passes == 1 ? "" : "es",
+                           text_clean(name, sizeof name, c->draft.name, strlen(c->draft.name)));
+        }
+        out_char(s->out, '\n');
+        put_line(s->out, 0, "%s%s, batch %lld, context %lld (%s, all layers)", rows[i].op.phase, what,
+                 one ? 1LL : (long long)rows[i].batch, (long long)rows[i].context,
+                 c->calibrated ? "calibrated kernels without the engine around them" : "roofline");
         t.rows = rows + i;
         t.n_rows = end - i;
         TRY(table_write(&t, s->format, s->out, e));
@@ -314,9 +326,17 @@ static enum err_code write_phases(struct estimate_sink *s, const struct estimate
     return ERR_OK;
 }
 
-/* What people see of operators with a state: the shown columns, and that. */
-static const char STATEFUL[] = "op,count,flops,weight_bytes,kv_bytes,state_bytes,activation_bytes,"
-                               "intensity_flops_per_byte,time_s,bound_by,share_frac";
+/* What people see of operators with a state: that too. */
+static enum err_code show_state(struct arena *a, struct table *t, struct err *e)
+{
+    struct column *columns = arena_array(a, t->n_columns, sizeof *columns);
+    if (!columns) return err_nomem(e);
+    memcpy(columns, t->columns, t->n_columns * sizeof *columns);
+    for (size_t i = 0; i < t->n_columns; i++)
+        if (strcmp(columns[i].key, "state_bytes") == 0) columns[i].flags |= COLUMN_SHOWN;
+    t->columns = columns;
+    return ERR_OK;
+}
 
 static enum err_code write_ops(struct estimate_sink *s, const struct estimate_request *q,
                                const struct estimate_case *cases, size_t cases_n, struct err *e)
@@ -329,7 +349,7 @@ static enum err_code write_ops(struct estimate_sink *s, const struct estimate_re
     t.stride_bytes = sizeof **rows;
     t.schema = "ridge.operators.1";
     const char *keys = option_get(q->options, "columns");
-    if (keys && table_select(s->arena, &t, keys, &t, e) != ERR_OK) return err_prepend(e, "--columns: ");
+    if (keys && table_select(s->arena, &t, keys, &t, e) != ERR_OK) return commands_no_column(e);
     for (size_t i = 0; i < cases_n; i++) {
         if ((s->rows[i].fits || q->ignore_memory) && step_timed(cases[i].step))
             TRY(estimate_ops(s->arena, q, &cases[i], &s->rows[i], &rows[i], &n[i], e));
@@ -339,8 +359,8 @@ static enum err_code write_ops(struct estimate_sink *s, const struct estimate_re
         for (size_t i = 0; i < cases_n; i++) {
             struct table of = t;
             if (i) out_char(s->out, '\n');
-            if (!keys && cases[i].state_bytes > 0) TRY(table_select(s->arena, &t, STATEFUL, &of, e));
-            TRY(write_phases(s, q, &cases[i], of, rows[i], n[i], e));
+            if (!keys && cases[i].state_bytes > 0) TRY(show_state(s->arena, &of, e));
+            TRY(write_phases(s, q, &cases[i], &s->rows[i], of, rows[i], n[i], e));
         }
         return ERR_OK;
     }

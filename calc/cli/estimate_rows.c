@@ -171,7 +171,8 @@ static const struct column OP_COLUMNS[] = {
     OPR(fidelity, STRING, NONE, 0, "fidelity", "roofline: an operator's own floor; calibrated: as measured"),
     OPR(batch, INT, COUNT, 0, "batch", "sequences"),
     OPR(context, INT, COUNT, 0, "context", "tokens attended to"),
-    OPC(phase, STRING, NONE, 0, "phase", "prefill or decode"),
+    OPR(gamma, INT, COUNT, 0, "gamma", "of draft and verify: tokens drafted one after the other, of a tree its depth"),
+    OPC(phase, STRING, NONE, 0, "phase", "prefill or decode; draft: all its passes in a step, and verify"),
     OPC(layer, STRING, NONE, 0, "layer", "layer kind, or model"),
     {.key = "op",
      .heading = "op",
@@ -181,7 +182,8 @@ static const struct column OP_COLUMNS[] = {
      .offset = offsetof(struct estimate_op_row, op) + offsetof(struct step_op, name),
      .flags = COLUMN_SHOWN},
     OPC(kind, STRING, NONE, 0, "kind", "operator kind"),
-    OPC(count, INT, COUNT, COLUMN_SHOWN, "x", "layers that have it; all figures are for all of them"),
+    OPC(count, INT, COUNT, COLUMN_SHOWN, "x",
+        "layers that have it, for each pass of a draft; all figures are for all of them"),
     OPC(shape, STRING, NONE, 0, "shape", "in the symbols of calc/MODEL.md"),
     OPC(compute, STRING, NONE, 0, "unit", "matrix unit"),
     OPC(flops, COUNT, FLOPS, COLUMN_SHOWN, "flops", "on the matrix unit"),
@@ -193,12 +195,12 @@ static const struct column OP_COLUMNS[] = {
     OPC(wire_bytes, COUNT, BYTES, 0, "sent", "bytes sent to other ranks of the node"),
     OPC(fabric_bytes, COUNT, BYTES, 0, "fabric", "bytes sent to other nodes"),
     OPC(bytes, COUNT, BYTES, 0, "bytes", "weights + KV + state + activations"),
-    OPC(intensity_flops_per_byte, REAL, FLOPS_PER_BYTE, COLUMN_SHOWN, "intensity",
+    OPC(intensity_flops_per_byte, REAL, FLOPS_PER_BYTE, COLUMN_SHOWN | COLUMN_SPARE, "intensity",
         "matrix flops per byte (elementwise ones where there are no others)"),
     OPC(time_s, REAL, SECONDS, COLUMN_SHOWN, "time", "max over resources"),
     OPC(bound_by, STRING, NONE, COLUMN_SHOWN, "by",
         "the resource that binds; calibrated: measured, fused or inside (another kernel), estimated"),
-    OPC(share_frac, REAL, FRAC, COLUMN_SHOWN, "share", "of the phase"),
+    OPC(share_frac, REAL, FRAC, COLUMN_SHOWN | COLUMN_SPARE, "share", "of the phase"),
 };
 
 const struct column *estimate_op_columns(size_t *n)
@@ -225,7 +227,8 @@ static enum err_code open_hw(struct arena *a, const char *gpu, struct estimate_c
 static enum err_code set_formats(const struct estimate_request *q, struct model *m, struct err *e)
 {
     if (q->weights) TRY(stored_set_all(m, q->weights, e));
-    if (q->kv) TRY(stored_set_cache(m, q->kv, e));
+    if (q->kv && (q->models_n <= 1 || stored_has_cache(m))) /* of several models: of those that have one */
+        TRY(stored_set_cache(m, q->kv, e));
     if (q->activations) TRY(dtype_find(q->activations, &m->activations, e));
     return ERR_OK;
 }
@@ -665,53 +668,5 @@ enum err_code estimate_eval(struct arena *a, const struct estimate_request *q, c
         if (q->drafting.draft) speculate(q, c, &k, &drafted);
         fill_point(q, c, &k, v, &drafted, &rows[i]);
     }
-    return ERR_OK;
-}
-
-enum err_code estimate_ops(struct arena *a, const struct estimate_request *q, const struct estimate_case *c,
-                           const struct estimate_row *point, struct estimate_op_row **out, size_t *out_n, struct err *e)
-{
-    enum { VERIFY = STEP_PHASES, PHASES };
-    struct step_op *ops[PHASES];
-    size_t n[PHASES] = {0}, total = 0;
-    const double M = q->averaged ? estimate_generated(c, point->generate_tokens) : 1;
-    const double S = q->averaged ? (double)point->prompt_tokens + M : (double)point->context;
-    for (enum step_phase p = 0; p < STEP_PHASES; p++) {
-        if (q->only == (p == STEP_PREFILL ? ONLY_DECODE : ONLY_PREFILL)) continue;
-        if (p == STEP_PREFILL && c->model.diffusion && c->diffusion.block_tokens == 0) continue;
-        if (p == STEP_PREFILL && q->chunk) {
-            TRY(estimate_chunked_ops(a, q, c, (double)point->prompt_tokens, &ops[p], &n[p], e));
-            total += n[p];
-            continue;
-        }
-        TRY(step_ops(a, c->step, p, (double)point->batch, (double)point->prompt_tokens, S, M, &ops[p], &n[p], e));
-        if (c->calibrated)
-            calibrated_ops(c->calibrated, p, (double)point->batch, (double)point->prompt_tokens, S, M, ops[p], n[p]);
-        total += n[p];
-    }
-    if (q->drafting.draft && point->verify_tokens != TABLE_INT_UNKNOWN) {
-        TRY(step_ops(a, c->speculation.verify, STEP_DECODE, (double)point->batch, (double)point->verify_tokens,
-                     S - (M - 1) / 2, 1, &ops[VERIFY], &n[VERIFY], e));
-        estimate_drafting_ops(c, (double)point->batch, (double)point->verify_tokens, S - (M - 1) / 2, ops[VERIFY],
-                              n[VERIFY]);
-        total += n[VERIFY];
-    }
-    struct estimate_op_row *rows = arena_array(a, total, sizeof *rows);
-    if (!rows) return err_nomem(e);
-    size_t at = 0;
-    for (size_t p = 0; p < PHASES; p++)
-        for (size_t i = 0; i < n[p]; i++)
-            rows[at++] = (struct estimate_op_row){.model = point->model,
-                                                  .hardware = point->hardware,
-                                                  .fidelity = c->calibrated ? "calibrated" : "roofline",
-                                                  .gpus = c->gpus,
-                                                  .tp = c->tp,
-                                                  .weights = point->weights,
-                                                  .kv = point->kv,
-                                                  .batch = point->batch,
-                                                  .context = point->context,
-                                                  .op = ops[p][i]};
-    *out = rows;
-    *out_n = total;
     return ERR_OK;
 }

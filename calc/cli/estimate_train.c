@@ -71,12 +71,30 @@ static enum err_code refuse_formats(const struct option_values *v, struct err *e
     return ERR_OK;
 }
 
+/* Options that a run has no use for, by the reason. */
+static enum err_code refuse_others(const struct option_values *v, struct err *e)
+{
+    static const struct {
+        const char *why, *option[10];
+    } NOT[] = {
+        {"is about serving; it cannot stand beside --train",
+         {"prompt", "workload", "mix", "chunk", "draft", "kv", "block", "steps", "lora"}},
+        {"is a switch of how serving is counted; training is counted without it (--train)", {"fuse", "like", "latent"}},
+        {"is of messages, and training is counted by the bytes that links carry; it cannot stand beside --train",
+         {"latency", "fabric-latency"}},
+        {"shows parts of serving; --train answers with one row for each step (--columns adds to it)",
+         {"by-op", "only", "plot"}},
+    };
+    for (size_t i = 0; i < sizeof NOT / sizeof NOT[0]; i++)
+        for (size_t k = 0; NOT[i].option[k]; k++)
+            if (option_given(v, NOT[i].option[k]))
+                return err_set(e, ERR_USAGE, "--%s %s", NOT[i].option[k], NOT[i].why);
+    return ERR_OK;
+}
+
 enum err_code estimate_train_parse(const struct option_values *v, struct estimate_request *q, struct err *e)
 {
     static const char *const OWN[] = {"mfu", "params", "optimizer", "zero", "recompute"};
-    static const char *const NOT[] = {"prompt", "workload", "mix",    "chunk",   "draft",         "kv",
-                                      "block",  "steps",    "lora",   "by-op",   "only",          "plot",
-                                      "fuse",   "like",     "latent", "latency", "fabric-latency"};
     struct estimate_training *t = &q->training;
     *t = (struct estimate_training){.mfu = 1, .params = (double)NAN};
     if (!option_get(v, "train")) {
@@ -85,9 +103,7 @@ enum err_code estimate_train_parse(const struct option_values *v, struct estimat
                 return err_set(e, ERR_USAGE, "--%s is about training: over how many tokens? --train 15e12", OWN[i]);
         return ERR_OK;
     }
-    for (size_t i = 0; i < sizeof NOT / sizeof NOT[0]; i++)
-        if (option_given(v, NOT[i]))
-            return err_set(e, ERR_USAGE, "--%s is about serving; it cannot stand beside --train", NOT[i]);
+    TRY(refuse_others(v, e));
     if (q->engine) return err_set(e, ERR_USAGE, "--train has no engine; its flags are about serving");
     if (q->calibrated || (q->fidelity == STEP_BOUND && option_given(v, "fidelity")))
         return err_set(e, ERR_USAGE, "--train is counted by floors of operators (--fidelity roofline)");
@@ -312,7 +328,7 @@ static enum err_code write_rows(struct arena *a, const struct estimate_request *
                       .scenario_json = option_scenario_json(a, v)};
     if (table_format_parse(option_get(v, "format"), &format, e) != ERR_OK) return err_prepend(e, "--format: ");
     if (option_get(v, "columns") && table_select(a, &t, option_get(v, "columns"), &t, e) != ERR_OK)
-        return err_prepend(e, "--columns: ");
+        return commands_no_column(e);
     TRY(out_open(a, option_get(v, "output"), &o, e));
     for (size_t i = 0; i < cases_n && format == TABLE_TEXT; i++) {
         if (i) out_char(o, '\n');

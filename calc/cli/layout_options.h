@@ -28,7 +28,9 @@
         LAYOUT_TEXT("nodes", "N", NULL, "nodes that the GPUs stand in (default: as many as the device's link needs)"), \
         LAYOUT_FLAG("sp", "sequence parallelism: norms and residual sums on 1/tp of the tokens"),                      \
         LAYOUT_TEXT("microbatches", "N", NULL, "parts of a batch in the stages at once (default: as many as stages)"), \
-        LAYOUT_TEXT("skew", "X", "1", "routed tokens of the busiest part of the experts over the mean"),               \
+        LAYOUT_TEXT("skew", "X", "1",                                                                                  \
+                    "routed tokens of the busiest of --ep parts over the mean: who waits (--routing: which experts "   \
+                    "are read)"),                                                                                      \
         LAYOUT_TEXT("dispatch", "copies|once|gather", "copies",                                                        \
                     "a token is sent for each of its experts, once to a node and a rank that has one, or to all"),     \
         LAYOUT_TEXT("fabric", "RATE", NULL,                                                                            \

@@ -236,7 +236,13 @@ void option_wrap(struct out *o, const char *text, size_t at, size_t indent)
 {
     bool fresh = true; /* nothing on this line yet beyond what stood there */
     while (*text) {
-        const size_t word = strcspn(text, " ");
+        size_t word = strcspn(text, " ");
+        if (at + !fresh + word > HELP_WIDTH && memchr(text, '|', word)) { /* a|b|c goes on behind a bar */
+            size_t part = 0;
+            for (size_t i = 0; at + !fresh + i + 1 <= HELP_WIDTH && i < word; i++)
+                if (text[i] == '|') part = i + 1;
+            if (part) word = part;
+        }
         if (!fresh && at + 1 + word > HELP_WIDTH) {
             out_printf(o, "\n%*s", (int)indent, "");
             at = indent;
@@ -248,10 +254,38 @@ void option_wrap(struct out *o, const char *text, size_t at, size_t indent)
         }
         out_write(o, text, word);
         at += word;
+        const bool split = word > 0 && text[word - 1] == '|' && text[word] != ' ' && text[word];
         text += word + strspn(text + word, " ");
         fresh = false;
+        if (!split) continue;
+        out_printf(o, "\n%*s", (int)indent, "");
+        at = indent;
+        fresh = true;
     }
     out_char(o, '\n');
+}
+
+/* Lines as they stand; commands too long for a terminal go on behind a backslash. */
+static void put_examples(struct out *o, const char *text)
+{
+    enum { MORE = 6 };
+    while (*text) {
+        size_t len = strcspn(text, "\n"), at = 0;
+        while (strncmp(text, "  ridge ", strlen("  ridge ")) == 0 || at) {
+            if (at + len <= HELP_WIDTH) break;
+            size_t cut = HELP_WIDTH - 2 - at;
+            while (cut > 0 && !(text[cut] == ' ' && text[cut + 1] == '-')) cut--;
+            if (cut == 0) break;
+            out_write(o, text, cut);
+            out_printf(o, " \\\n%*s", MORE, "");
+            text += cut + 1;
+            len -= cut + 1;
+            at = MORE;
+        }
+        out_write(o, text, len);
+        out_char(o, '\n');
+        text += len + (text[len] == '\n');
+    }
 }
 
 void option_help(struct out *o, const struct command *c)
@@ -260,7 +294,10 @@ void option_help(struct out *o, const struct command *c)
     option_wrap(o, c->usage, 7 + strlen(c->name), 4);
     out_str(o, "    ");
     option_wrap(o, c->summary, 4, 4);
-    if (c->examples && *c->examples) out_printf(o, "\nExamples\n%s", c->examples);
+    if (c->examples && *c->examples) {
+        out_str(o, "\nExamples\n");
+        put_examples(o, c->examples);
+    }
     for (size_t i = 0; i < c->options_n; i++) {
         const struct option *p = &c->options[i];
         if (p->group) out_printf(o, "\n%s\n", p->group);

@@ -363,7 +363,7 @@ enum err_code plan_layouts_run(struct arena *a, const struct option_values *v, e
                       .tool = commands_tool(),
                       .scenario_json = option_scenario_json(a, v)};
     const char *keys = option_get(v, "columns");
-    if (keys && table_select(a, &t, keys, &t, e) != ERR_OK) return err_prepend(e, "--columns: ");
+    if (keys && table_select(a, &t, keys, &t, e) != ERR_OK) return commands_no_column(e);
     TRY(out_open(a, option_get(v, "output"), &o, e));
     if (format == TABLE_TEXT)
         TRY(write_text(a, &p, all, keys != NULL, &t, o, e));

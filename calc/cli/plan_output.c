@@ -382,7 +382,7 @@ enum err_code plan_write(struct arena *a, const struct plan_case *c, enum table_
     if (q->aim == PLANNER_JOB && !keys && text) keys = "hardware,gpus,layout,weights,kv,usd_per_h,makespan_s,tail_s";
     if (q->aim == PLANNER_DAILY && !keys && text)
         keys = "hardware,gpus,layout,weights,kv,usd_per_h,usd_per_mtok_in,usd_per_mtok_out,batch,load_frac";
-    if (keys && table_select(a, &t, keys, &t, e) != ERR_OK) return err_prepend(e, "--columns: ");
+    if (keys && table_select(a, &t, keys, &t, e) != ERR_OK) return commands_no_column(e);
     if (format != TABLE_TEXT) return table_write(&t, format, o, e);
     write_heading(o, c);
     if (n > 0) {

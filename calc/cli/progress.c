@@ -34,6 +34,8 @@ void progress_show(struct progress *p, size_t done, size_t total)
     p->shown = true;
 }
 
+void progress_tell(void *progress, size_t done, size_t total) { progress_show(progress, done, total); }
+
 void progress_end(struct progress *p)
 {
     if (p->shown) (void)fprintf(stderr, "\r%79s\r", "");

@@ -14,6 +14,8 @@ struct progress {
 void progress_start(struct progress *p, const char *what);
 /* progress_show -- draw done of total when a second has passed since the start and a tenth since the last time. */
 void progress_show(struct progress *p, size_t done, size_t total);
+/* progress_tell -- the same for who calls back. */
+void progress_tell(void *progress, size_t done, size_t total);
 void progress_end(struct progress *p); /* wipe the bar */
 /* progress_line -- a line that stays, above the bar; on a terminal only. */
 void progress_line(struct progress *p, const char *text);

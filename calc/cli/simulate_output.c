@@ -402,7 +402,7 @@ enum err_code simulate_write(struct arena *a, const struct simulate_case *c, enu
         t.n_rows = 1;
         t.stride_bytes = sizeof s;
     }
-    if (keys && table_select(a, &t, keys, &t, e) != ERR_OK) return err_prepend(e, "--columns: ");
+    if (keys && table_select(a, &t, keys, &t, e) != ERR_OK) return commands_no_column(e);
     if (which == SIMULATE_SUMMARY && format == TABLE_TEXT) return table_write_sheet(&t, o, e);
     return table_write(&t, format, o, e);
 }

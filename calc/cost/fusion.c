@@ -5,6 +5,7 @@
 #include "calc/base/text.h"
 
 static const char *const NAMES[FUSIONS_N] = {"activation", "residual", "norm", "rope", "head-norm", "kv-write"};
+static const char EACH[] = "activation, residual, norm, rope, head-norm, kv-write";
 
 const char *fusion_name(size_t i) { return NAMES[i]; }
 
@@ -18,10 +19,13 @@ enum err_code fusion_parse(const char *text, unsigned *out, struct err *e)
         const size_t len = strcspn(at, ",");
         size_t i = 0;
         while (i < FUSIONS_N && (strlen(NAMES[i]) != len || strncmp(at, NAMES[i], len) != 0)) i++;
+        const bool alone = (len == 3 && strncmp(at, "all", len) == 0) || (len == 4 && strncmp(at, "none", len) == 0);
+        if (alone)
+            return err_set(e, ERR_USAGE, "'%s' stands alone: all, none, or some of %s",
+                           text_clean(clean, sizeof clean, at, len), EACH);
         if (i == FUSIONS_N)
-            return err_set(e, ERR_USAGE,
-                           "'%s' is no fusion: all, none, or of activation, residual, norm, rope, head-norm, kv-write",
-                           text_clean(clean, sizeof clean, at, len));
+            return err_set(e, ERR_USAGE, "'%s' is no fusion: all, none, or some of %s",
+                           text_clean(clean, sizeof clean, at, len), EACH);
         fused |= 1U << i;
         if (at[len] == '\0') break;
         at += len + 1;

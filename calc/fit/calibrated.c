@@ -28,7 +28,7 @@ struct memo {
     struct sums sums;
 };
 
-enum { MEMOS = 1 << 14, MEMOS_MAX = 1 << 24, PROBES = 8, NOTES_MAX = 8, NOTE_BYTES = 320, MIXED = STEP_PHASES, PASSES };
+enum { MEMOS = 1 << 14, MEMOS_MAX = 1 << 24, PROBES = 8, NOTES_MAX = 16, NOTE_BYTES = 320, MIXED = STEP_PHASES, PASSES };
 
 struct phase_calls {
     struct step_pass pass;
@@ -128,6 +128,7 @@ static enum err_code open_phase(struct arena *a, struct calibrated *c, int which
 /* -- what is said of it -- */
 
 static bool is_estimated(const struct call *c) { return c->how == CALL_ROOFLINE; }
+static bool is_measured(const struct call *c) { return c->how == CALL_MEASURED; }
 static bool is_foreign(const struct call *c) { return c->how == CALL_MEASURED && c->of.other_framework; }
 static bool is_moved_here(const struct call *c) { return c->how == CALL_MEASURED && c->of.transfer != SOURCE_OWN; }
 static bool is_packed(const struct call *c) { return c->how == CALL_MEASURED && c->packed; }
@@ -138,9 +139,9 @@ static bool is_narrow(const struct call *c)
            c->kernel.quant == KERNEL_QUANT_NONE && c->kernel.unit != HW_FP8 && c->kernel.element_bytes < 2;
 }
 
-/* One note: the names of operators of which `is` holds, behind a sentence. */
-static enum err_code add_note(struct arena *a, struct calibrated *c, const char *before,
-                              bool (*is)(const struct call *), struct err *e)
+/* One note: the names of operators of which `is` holds, and whose class is of a file (NULL: any), behind a sentence. */
+static enum err_code add_note_of(struct arena *a, struct calibrated *c, const char *file, const char *before,
+                                 bool (*is)(const struct call *), struct err *e)
 {
     char names[NOTE_BYTES] = "";
     for (int p = 0; p < PASSES; p++)
@@ -149,6 +150,7 @@ static enum err_code add_note(struct arena *a, struct calibrated *c, const char 
             for (size_t i = 0; i < part->n; i++) {
                 const char *name = c->phase[p].pass.op[part->call[i].op].name;
                 const size_t used = strlen(names);
+                if (file && part->call[i].of.file != file) continue;
                 if (!is(&part->call[i]) || used + strlen(name) + 3 > sizeof names) continue;
                 const char *have = strstr(names, name);
                 const char end = have ? have[strlen(name)] : ' ';
@@ -163,6 +165,39 @@ static enum err_code add_note(struct arena *a, struct calibrated *c, const char 
     return ERR_OK;
 }
 
+static enum err_code add_note(struct arena *a, struct calibrated *c, const char *before,
+                              bool (*is)(const struct call *), struct err *e)
+{
+    return add_note_of(a, c, NULL, before, is, e);
+}
+
+/* A file that was asked for need not have all kernels: who has the others. */
+static enum err_code add_elsewhere(struct arena *a, struct calibrated *c, struct err *e)
+{
+    const struct source *s = c->setup.source;
+    for (size_t i = 1; i < s->n; i++) {
+        const char *file = s->file[i].file, *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+        const size_t stem = strlen(name) - strlen(".json"); /* built in, as all but the first are */
+        const char *before = arena_printf(a, "not in %s, so as %.*s has it", s->name, (int)stem, name);
+        if (!before) return err_nomem(e);
+        TRY(add_note_of(a, c, file, before, is_measured, e));
+    }
+    return ERR_OK;
+}
+
+static enum err_code add_launches(struct arena *a, struct calibrated *c, struct err *e)
+{
+    char launch[UNITS_TEXT_MAX];
+    const char *text = arena_printf(a,
+                                    "launched one by one: a step takes %s for each of its kernels at least "
+                                    "(configs/efficiency/steps.json); collectives as measured so, all other kernels as "
+                                    "in graphs",
+                                    units_format_time(launch, c->steps.launch_s));
+    if (!text) return err_nomem(e);
+    c->note[c->notes_n++] = text;
+    return ERR_OK;
+}
+
 static enum err_code add_notes(struct arena *a, struct calibrated *c, struct err *e)
 {
     char start[UNITS_TEXT_MAX];
@@ -172,8 +207,10 @@ static enum err_code add_notes(struct arena *a, struct calibrated *c, struct err
     const char *estimated = arena_printf(a, "no measured kernel, so roofline / %g and a start-up of %s",
                                          CALL_DEFAULT_FRAC, units_format_time(start, CALL_START_S));
     if (!estimated) return err_nomem(e);
+    if (c->setup.eager) TRY(add_launches(a, c, e));
     TRY(add_note(a, c, estimated, is_estimated, e));
-    TRY(add_note(a, c, foreign, is_foreign, e));
+    TRY(add_note_of(a, c, s->named ? s->file[0].file : NULL, foreign, is_foreign, e));
+    if (s->named) TRY(add_elsewhere(a, c, e));
     TRY(add_note(a, c, "stored narrower than computed, by kernels of 16-bit weights", is_narrow, e));
     TRY(add_note(a, c, "several tokens of a sequence by kernels of one with as many times the heads", is_packed, e));
     TRY(add_note(a, c, "tokens that see each other by causal kernels of as many pairs", is_both_ways, e));

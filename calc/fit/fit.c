@@ -75,6 +75,7 @@ struct problem {
     const struct fit_point *points;
     const size_t *at;
     size_t n;
+    const struct fit_watch *watch; /* NULL: nobody */
 };
 
 /* A parameter between its bounds from any u, and back. */
@@ -127,9 +128,27 @@ static void deviations(const struct problem *m, gsl_multifit_nlinear_workspace *
     gsl_matrix_free(cov);
 }
 
+/* Which start of how many. */
+struct descent {
+    const struct fit_watch *watch;
+    int nth, starts;
+};
+
+/* Of iterations most starts need a fraction: the n-th is told as n/(n + HALF) of its start. */
+static void tell(const size_t iteration, void *closure, const gsl_multifit_nlinear_workspace *w)
+{
+    enum { HALF = 12 };
+    const struct descent *d = closure;
+    const struct fit_watch *t = d->watch;
+    (void)w;
+    if (!t || !t->done) return;
+    const double part = ((double)d->nth + (double)iteration / (double)(iteration + HALF)) / (double)d->starts;
+    t->done(t->closure, (size_t)(t->before + part * t->rows), t->of);
+}
+
 /* From one start; *cost is what remains. */
-static enum err_code descend(struct problem *m, const double *start, double *p, double *cost, double *deviation,
-                             struct err *e)
+static enum err_code descend(struct problem *m, int nth, int starts, const double *start, double *p, double *cost,
+                             double *deviation, struct err *e)
 {
     gsl_multifit_nlinear_parameters how = gsl_multifit_nlinear_default_parameters();
     how.h_df = 1e-4;
@@ -138,6 +157,7 @@ static enum err_code descend(struct problem *m, const double *start, double *p, 
     gsl_multifit_nlinear_fdf f = {.f = residuals, .n = m->n, .p = m->n_params, .params = m};
     gsl_multifit_nlinear_workspace *w = gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &how, m->n, m->n_params);
     gsl_vector *u = gsl_vector_alloc(m->n_params);
+    struct descent at = {m->watch, nth, starts};
     enum err_code code = ERR_OK;
     if (!w || !u) {
         code = err_nomem(e);
@@ -145,7 +165,7 @@ static enum err_code descend(struct problem *m, const double *start, double *p, 
         int info = 0;
         for (size_t i = 0; i < m->n_params; i++) gsl_vector_set(u, i, to_free(m->params[i], start[i]));
         (void)gsl_multifit_nlinear_init(u, &f, w);
-        (void)gsl_multifit_nlinear_driver(ITERATIONS, 1e-5, 1e-6, 1e-6, NULL, NULL, &info, w);
+        (void)gsl_multifit_nlinear_driver(ITERATIONS, 1e-5, 1e-6, 1e-6, tell, &at, &info, w);
         (void)gsl_blas_ddot(gsl_multifit_nlinear_residual(w), gsl_multifit_nlinear_residual(w), cost);
         for (size_t i = 0; i < m->n_params; i++)
             p[i] = from_free(m->params[i], gsl_vector_get(gsl_multifit_nlinear_position(w), i));
@@ -171,7 +191,7 @@ static enum err_code solve(struct problem *m, int starts, double *p, double *dev
     for (int s = 0; s < starts && code == ERR_OK; s++) {
         /* the two starts of every parameter, then mixtures of them */
         for (size_t i = 0; i < m->n_params; i++) start[i] = m->params[i]->start[s < 2 ? s : mixture(i, s)];
-        code = descend(m, start, found, &cost, deviation ? spread : NULL, e);
+        code = descend(m, s, starts, start, found, &cost, deviation ? spread : NULL, e);
         if (code != ERR_OK || !(cost < best)) continue;
         best = cost;
         memcpy(p, found, m->n_params * sizeof *p);
@@ -183,7 +203,7 @@ static enum err_code solve(struct problem *m, int starts, double *p, double *dev
 }
 
 enum err_code fit_params(const struct kernel *like, const struct fit_point *points, const size_t *at, size_t n,
-                         int starts, double *p, double *deviation, struct err *e)
+                         int starts, const struct fit_watch *watch, double *p, double *deviation, struct err *e)
 {
     const struct kernel_param *params[KERNEL_PARAMS_MAX];
     struct problem m = {.form = kernel_form_of(like),
@@ -191,7 +211,8 @@ enum err_code fit_params(const struct kernel *like, const struct fit_point *poin
                         .n_params = kernel_params_n(like),
                         .points = points,
                         .at = at,
-                        .n = n};
+                        .n = n,
+                        .watch = watch};
     for (size_t i = 0; i < m.n_params; i++) params[i] = kernel_param(like, i);
     return solve(&m, starts, p, deviation, e);
 }

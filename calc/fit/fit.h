@@ -64,24 +64,33 @@ struct fit_point {
 enum err_code fit_points(struct arena *a, const struct hw *hw, const struct row *const *rows, size_t n,
                          struct fit_point **out, size_t *families_n, struct err *e);
 
+/* Who is told how far a fit is, in rows: a piece of work that is `rows` of them, behind `before` others of `of`. */
+struct fit_watch {
+    void (*done)(void *closure, size_t n, size_t of);
+    void *closure;
+    double before, rows;
+    size_t of;
+};
+
 /* fit_params -- parameters of a form for the points at[n]; deviation (may be NULL): standard deviation of each
- * parameter's logarithm. Errors: ERR_NOMEM. Cost: some 500 evaluations of every point per start. */
+ * parameter's logarithm; watch (may be NULL) is told after every step. Errors: ERR_NOMEM. Cost: some 500 evaluations of
+ * every point per start. */
 enum err_code fit_params(const struct kernel *like, const struct fit_point *points, const size_t *at, size_t n,
-                         int starts, double *p, double *deviation, struct err *e);
+                         int starts, const struct fit_watch *watch, double *p, double *deviation, struct err *e);
 
 /* fit_baseline -- the same of the three-parameter model (kernel_baseline_s). */
 enum err_code fit_baseline(const struct fit_point *points, const size_t *at, size_t n, double *p, struct err *e);
 
-/* fit_class -- all of struct fit_class from rows of one class. splits 0: no held-out errors. Errors: as fit_points;
- * ERR_NOMEM. */
+/* fit_class -- all of struct fit_class from rows of one class. splits 0: no held-out errors. watch may be NULL. Errors:
+ * as fit_points; ERR_NOMEM. */
 enum err_code fit_class(struct arena *a, const struct hw *hw, const struct row *const *rows, size_t n, int splits,
-                        struct fit_class *out, struct err *e);
+                        const struct fit_watch *watch, struct fit_class *out, struct err *e);
 
 /* fit_rows_min -- how many rows a class needs: FIT_ROWS_MIN or FIT_ROWS_MIN_HOST. */
 size_t fit_rows_min(const struct kernel *like);
 
 /* fit_rows -- every class of the rows with at least fit_rows_min of them, in order of name; done (may be NULL) is told
- * how many rows of all are behind. Errors: as fit_class. */
+ * again and again how many rows of all are behind, n <= of. Errors: as fit_class. */
 enum err_code fit_rows(struct arena *a, const struct hw *hw, const struct rows *rows, int splits,
                        void (*done)(void *closure, size_t n, size_t of), void *closure, struct fit_class **out,
                        size_t *out_n, struct err *e);

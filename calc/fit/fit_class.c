@@ -26,6 +26,8 @@ struct work {
     struct split *split;
     size_t *at; /* [n] of the points fitted */
     double *room;
+    struct fit_watch watch; /* of the piece that is next */
+    double each;            /* rows that a start is */
 };
 
 static double error_of(const struct work *k, size_t i, const double *p, bool baseline)
@@ -63,6 +65,8 @@ static struct fit_mean mean_of(double *v, size_t n)
     return (struct fit_mean){gsl_stats_mean(v, 1, m), m > 1 ? gsl_stats_sd(v, 1, m) : (double)NAN};
 }
 
+enum { STARTS = 8, SPLIT_STARTS = 3 };
+
 static enum err_code run_split(struct work *k, struct split *s, gsl_rng *rng, double score[4], struct err *e)
 {
     double p[KERNEL_PARAMS_MAX], base[KERNEL_BASELINE_PARAMS_N];
@@ -73,7 +77,9 @@ static enum err_code run_split(struct work *k, struct split *s, gsl_rng *rng, do
     for (size_t i = 0; i < out_n; i++) s->out[order[i]] = true;
     for (size_t i = 0; i < k->n; i++)
         if (!s->out[k->points[i].family]) k->at[fitted++] = i;
-    TRY(fit_params(k->like, k->points, k->at, fitted, 3, p, NULL, e));
+    k->watch.rows = SPLIT_STARTS * k->each;
+    TRY(fit_params(k->like, k->points, k->at, fitted, SPLIT_STARTS, &k->watch, p, NULL, e));
+    k->watch.before += k->watch.rows;
     TRY(fit_baseline(k->points, k->at, fitted, base, e));
     errors(k, s->out, p, false, &score[0], &score[1]);
     errors(k, s->out, base, true, &score[2], &score[3]);
@@ -174,9 +180,8 @@ static void without_splits(struct fit_class *c)
 }
 
 enum err_code fit_class(struct arena *a, const struct hw *hw, const struct row *const *rows, size_t n, int splits,
-                        struct fit_class *out, struct err *e)
+                        const struct fit_watch *watch, struct fit_class *out, struct err *e)
 {
-    enum { STARTS = 8 };
     double deviation[KERNEL_PARAMS_MAX], unused;
     struct work k = {.like = &rows[0]->kernel, .n = n, .splits = splits};
     struct fit_class c = {.name = rows[0]->class_name, .like = rows[0]->kernel, .rows_n = n};
@@ -186,7 +191,11 @@ enum err_code fit_class(struct arena *a, const struct hw *hw, const struct row *
     for (size_t i = 0; i < n; i++) k.at[i] = i;
     c.families_n = k.families;
     c.n_params = kernel_params_n(k.like);
-    TRY(fit_params(k.like, k.points, k.at, n, STARTS, c.p, deviation, e));
+    if (watch) k.watch = *watch;
+    k.each = k.watch.rows / (STARTS + SPLIT_STARTS * (double)splits);
+    k.watch.rows = STARTS * k.each;
+    TRY(fit_params(k.like, k.points, k.at, n, STARTS, &k.watch, c.p, deviation, e));
+    k.watch.before += k.watch.rows;
     TRY(fit_baseline(k.points, k.at, n, c.baseline, e));
     errors(&k, NULL, c.p, false, &c.mape_frac, &unused);
     errors(&k, NULL, c.baseline, true, &c.baseline_mape_frac, &unused);
@@ -229,7 +238,9 @@ enum err_code fit_rows(struct arena *a, const struct hw *hw, const struct rows *
         for (to = from + 1; to < rows->n && strcmp(sorted[to]->class_name, sorted[from]->class_name) == 0; to++)
             continue;
         if (to - from >= fit_rows_min(&sorted[from]->kernel))
-            TRY(fit_class(a, hw, sorted + from, to - from, splits, &v[found++], e));
+            TRY(fit_class(a, hw, sorted + from, to - from, splits,
+                          &(struct fit_watch){done, closure, (double)from, (double)(to - from), rows->n}, &v[found++],
+                          e));
         if (done) done(closure, to, rows->n);
     }
     *out = v;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "calc/learn/derive_page.h"
+#include "calc/learn/derive_story.h"
 #include "calc/learn/sizes.h"
 #include "calc/learn/tidy.h"
 #include "calc/sym/normal.h"
@@ -400,7 +401,11 @@ enum err_code derive_topic(const struct derive_request *q, const char *topic, st
     struct derivation d = {.n = 0};
     struct derive_page p = {.q = q, .a = q->symbols->arena, .c = q->symbols->c, .d = &d, .e = e};
     bool found = false;
-    if (!quantity_meaning(topic)) TRY(derive_named(&p, topic, &found));
+    if (derive_story_meaning(topic)) {
+        TRY(derive_story(&p, topic));
+        found = true;
+    }
+    if (!found && !quantity_meaning(topic)) TRY(derive_named(&p, topic, &found));
     if (!found) TRY(derive_operators(&p, topic));
     if (p.failed) return err_nomem(e);
     *out = d;

@@ -32,9 +32,9 @@ struct derive_request {
     int64_t batch, context; /* the point of the last section; used with a model */
 };
 
-/* derive_topic -- of a topic of quantity_names or a plain name of quantity_named_all: every operator's shapes, FLOPs
- * and bytes; sums grouped as weights, cache, activations; intensity and its limits; seconds; with a model the numbers
- * at a point, with a device the resource that binds. Errors: as quantity_topic. */
+/* derive_topic -- of a topic of quantity_names, a plain name of quantity_named_all or one of derive_story_names: every
+ * operator's shapes, FLOPs and bytes; sums grouped as weights, cache, activations; intensity and its limits; seconds;
+ * with a model the numbers at a point, with a device the resource that binds. Errors: as quantity_topic. */
 enum err_code derive_topic(const struct derive_request *q, const char *topic, struct derivation *out, struct err *e);
 
 #endif

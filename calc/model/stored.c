@@ -33,10 +33,24 @@ enum err_code stored_set_all(struct model *m, const char *name, struct err *e)
     return ERR_OK;
 }
 
+bool stored_has_cache(const struct model *m)
+{
+    bool kept = false;
+    for (size_t i = 0; i < m->kinds_n; i++) {
+        const struct mixer *x = &m->kinds[i].mixer;
+        kept = kept || (x->kind != MIXER_NONE && x->kind != MIXER_RECURRENT) || model_keeps_inputs(x);
+    }
+    return kept && !model_passes_whole(m);
+}
+
 enum err_code stored_set_cache(struct model *m, const char *name, struct err *e)
 {
     struct dtype d;
     TRY(dtype_find(name, &d, e));
+    if (!stored_has_cache(m))
+        return err_set(e, ERR_USAGE, "%s has no KV cache whose format could be %.40s: %s", m->name, name,
+                       model_passes_whole(m) ? "every pass takes the whole sequence"
+                                             : "its layers keep states of one size (--what-if state=bf16)");
     if (d.weights_only)
         return err_set(e, ERR_USAGE, "%.40s is a format of weights: no engine keeps a cache in it", name);
     for (size_t i = 0; i < m->kinds_n && d.group_in > 0; i++) {

@@ -16,8 +16,12 @@ enum err_code stored_read(struct arena *a, const struct json *root, const struct
  * again. Errors: ERR_USAGE unknown name. */
 enum err_code stored_set_all(struct model *m, const char *name, struct err *e);
 
-/* stored_set_cache -- the format of m's cache. Errors: ERR_USAGE unknown name, a format of weights alone, one whose
- * groups would run across the heads of a layer, which are cached one by one. */
+/* stored_has_cache -- whether m keeps anything of past tokens but states: a layer attends, or keeps its inputs, and a
+ * pass is not over the whole sequence. */
+bool stored_has_cache(const struct model *m);
+
+/* stored_set_cache -- the format of m's cache. Errors: ERR_USAGE a model without one, unknown name, a format of weights
+ * alone, one whose groups would run across the heads of a layer, which are cached one by one. */
 enum err_code stored_set_cache(struct model *m, const char *name, struct err *e);
 
 #endif

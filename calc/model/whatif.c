@@ -29,19 +29,16 @@ static enum err_code set_format(struct change *c, struct dtype *out)
     return err_prepend(c->e, "what-if %.60s: ", c->text);
 }
 
-static bool has_mixer(const struct change *c, bool recurrent)
+static bool has_state(const struct model *m)
 {
-    for (size_t i = 0; i < c->m->kinds_n; i++) {
-        const enum mixer_kind kind = c->m->kinds[i].mixer.kind;
-        if (kind != MIXER_NONE && (kind == MIXER_RECURRENT) == recurrent) return true;
-        if (!recurrent && model_keeps_inputs(&c->m->kinds[i].mixer)) return true;
-    }
+    for (size_t i = 0; i < m->kinds_n; i++)
+        if (m->kinds[i].mixer.kind == MIXER_RECURRENT) return true;
     return false;
 }
 
 static enum err_code change_kv(struct change *c)
 {
-    if (!has_mixer(c, false))
+    if (!stored_has_cache(c->m) && !model_passes_whole(c->m))
         return change_refuse(c, "no layer attends, so there is no cache and nothing would change");
     if (model_passes_whole(c->m))
         return change_refuse(c, "every pass takes the whole sequence, so there is no cache and nothing would change");
@@ -54,7 +51,7 @@ static enum err_code change_state(struct change *c)
     struct dtype d;
     TRY(set_format(c, &d));
     if (d.bits < 16) return change_refuse(c, "recurrent states are kept in fp32, bf16 or fp16");
-    if (!has_mixer(c, true))
+    if (!has_state(c->m))
         return change_refuse(c, "no layer is recurrent, so there is no state and nothing would change");
     bool matrices = false;
     for (size_t i = 0; i < c->m->kinds_n; i++) {

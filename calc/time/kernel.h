@@ -88,9 +88,9 @@ double kernel_waves(double tiles, double units);
 
 /* What a parameter is on another device (kernel_scale). */
 enum kernel_scaling {
-    KERNEL_KEPT,   /* a part of a datasheet rate, an exponent, or a time that no clock of an SM sets: the same */
-    KERNEL_CYCLES, /* cycles of an SM: seconds by the ratio of clocks */
-    KERNEL_VECTOR, /* elementwise work of an SM: seconds by the ratio of its fp32 rates, else of clocks */
+    KERNEL_KEPT,    /* a part of a datasheet rate, an exponent, or a time that no clock of an SM sets: the same */
+    KERNEL_CYCLES,  /* cycles of an SM: seconds by the ratio of clocks */
+    KERNEL_VECTOR,  /* elementwise work of an SM: seconds by the ratio of its fp32 rates, else of clocks */
     KERNEL_SM_RATE, /* bytes a cycle that SMs draw from the last-level cache, over the bandwidth of memory */
     KERNEL_SM_FEED  /* the same of operands, which pairs of SMs share from sm_90 on: three quarters without */
 };

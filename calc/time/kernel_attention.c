@@ -182,8 +182,8 @@ static const struct kernel_param decode_params[DECODE_N] = {
                 "width of a head at which a block reads half as fast",
                 64,
                 4096,
-                {256, 1024},
-                KERNEL_KEPT}, /* not a unit */
+                {256, 1024}, /* not a unit */
+                KERNEL_KEPT},
     [D_OTHER] = {"window_s", "s", "what a window that hides keys adds", 1e-8, 1e-4, {1e-6, 1e-5}, KERNEL_CYCLES},
     [D_QUERY] =
         {"sequence_s", "s", "per sequence: cache indices and schedule", 1e-11, 1e-6, {1e-9, 1e-8}, KERNEL_CYCLES},

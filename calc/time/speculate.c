@@ -8,24 +8,48 @@
 
 /* ---- acceptance ---- */
 
+/* One depth: a number, or several joined by '/', which fall and are 1 together at most. */
+static bool parse_depth(const char **at, double *rank, size_t *n)
+{
+    double sum = 0;
+    *n = 0;
+    for (;; ++*at) {
+        char *end;
+        const double x = strtod(*at, &end);
+        if (end == *at || !(x >= 0 && x <= 1) || *n == SPECULATE_RANKS_MAX) return false;
+        if (*n > 0 && x > rank[*n - 1]) return false;
+        rank[(*n)++] = x;
+        sum += x;
+        *at = end;
+        if (*end != '/') return sum <= 1 + 1e-9;
+    }
+}
+
 enum err_code speculate_accept_parse(const char *text, struct speculate_accept *out, struct err *e)
 {
     char clean[64];
     struct speculate_accept a = {.n = 0};
-    for (const char *at = text;; at++) {
-        char *end;
-        const double x = strtod(at, &end);
-        if (end == at || (*end != ',' && *end != '\0') || !(x >= 0 && x <= 1) || a.n == SPECULATE_DEPTH_MAX)
-            return err_set(e, ERR_USAGE,
-                           "'%s' is no acceptance: a part between 0 and 1, or one for each depth, at most %d",
-                           text_clean(clean, sizeof clean, text, strlen(text)), SPECULATE_DEPTH_MAX);
-        a.at[a.n++] = x;
-        if (*end == '\0') break;
-        at = end;
+    const bool ranked = strchr(text, '/') != NULL;
+    bool bad = false;
+    for (const char *at = text; !bad; at++) {
+        size_t n;
+        bad = a.n == SPECULATE_DEPTH_MAX || !parse_depth(&at, a.rank[a.n], &n) || (*at != ',' && *at != '\0');
+        if (bad) break;
+        a.at[a.n] = a.rank[a.n][0];
+        a.ranks[a.n++] = ranked ? n : 0;
+        if (*at == '\0') break;
     }
+    if (bad)
+        return err_set(e, ERR_USAGE,
+                       "'%s' is no acceptance: a part between 0 and 1, one for each depth (0.9,0.8), or those of the "
+                       "first, second .. child of a node at each depth (0.6/0.2,0.5/0.1: they fall, and are 1 together "
+                       "at most); at most %d deep, %d children",
+                       text_clean(clean, sizeof clean, text, strlen(text)), SPECULATE_DEPTH_MAX, SPECULATE_RANKS_MAX);
     *out = a;
     return ERR_OK;
 }
+
+bool speculate_accept_ranked(const struct speculate_accept *a) { return a->ranks[0] > 0; }
 
 int64_t speculate_depth_max(const struct speculate_accept *a)
 {
@@ -36,6 +60,15 @@ double speculate_accept_at(const struct speculate_accept *a, int64_t depth)
 {
     if (a->n == 1) return a->at[0];
     return depth <= (int64_t)a->n ? a->at[depth - 1] : (double)NAN;
+}
+
+double speculate_accept_child(const struct speculate_accept *a, int64_t depth, int64_t r)
+{
+    const double p = speculate_accept_at(a, depth);
+    if (!speculate_accept_ranked(a)) return p * pow(1 - p, (double)(r - 1));
+    const int64_t i = a->n == 1 ? 0 : depth - 1;
+    if (i >= (int64_t)a->n || r > (int64_t)a->ranks[i]) return (double)NAN;
+    return a->rank[i][r - 1];
 }
 
 /* ---- chains ---- */
@@ -53,6 +86,12 @@ double speculate_kept(const struct speculate_accept *a, int64_t gamma)
 double speculate_tokens(const struct speculate_accept *a, int64_t gamma, bool bonus)
 {
     return 1 + speculate_kept(a, bonus ? gamma : gamma - 1);
+}
+
+const struct sym *speculate_tokens_formula(struct sym_ctx *c, const struct sym *a, const struct sym *g, bool bonus)
+{
+    const struct sym *one = sym_int(c, 1), *last = bonus ? sym_add(c, g, one) : g;
+    return sym_div(c, sym_sub(c, one, sym_pow(c, a, last)), sym_sub(c, one, a));
 }
 
 double speculate_speedup(double tokens, double decode_s, double draft_s, double verify_s)
@@ -123,21 +162,30 @@ static enum err_code level_make(struct arena *a, int64_t n, struct level *out, s
     return ERR_OK;
 }
 
-/* The n likeliest children of the nodes above. A node's next child is its likeliest that is not yet there. */
-static void hang(struct level *above, double p, struct level *below)
+static enum err_code refuse_children(int64_t depth, struct err *e)
+{
+    return err_set(e, ERR_USAGE, "at depth %lld the tree has more children of a node than the acceptance has ranks",
+                   (long long)depth);
+}
+
+/* The likeliest children of the nodes above. A node's next child is its likeliest that is not yet there. */
+static enum err_code hang(struct level *above, const struct speculate_accept *p, int64_t depth, struct level *below,
+                          struct err *e)
 {
     for (int64_t i = 0; i < below->n; i++) {
-        int64_t parent = 0;
+        int64_t parent = -1;
         double most = -1;
         for (int64_t k = 0; k < above->n; k++) {
-            const double reached = above->reached[k] * p * pow(1 - p, (double)above->children[k]);
+            const double reached = above->reached[k] * speculate_accept_child(p, depth, above->children[k] + 1);
             if (!(reached > most)) continue;
             most = reached;
             parent = k;
         }
+        if (parent < 0) return refuse_children(depth, e);
         above->children[parent]++;
         below->reached[i] = most;
     }
+    return ERR_OK;
 }
 
 static enum err_code shape_by_depth(struct arena *a, const struct speculate_tree *t, const struct speculate_accept *p,
@@ -151,7 +199,7 @@ static enum err_code shape_by_depth(struct arena *a, const struct speculate_tree
     for (int64_t d = 0; d <= t->depth; d++) {
         if (d < t->depth) {
             TRY(level_make(a, t->width[d], &below, e));
-            hang(&above, speculate_accept_at(p, d + 1), &below);
+            TRY(hang(&above, p, d + 1, &below, e));
             for (int64_t i = 0; i < below.n; i++) r->kept_tokens += below.reached[i];
             r->nodes[d] = below.n;
             r->drafted += below.n;
@@ -165,32 +213,43 @@ static enum err_code shape_by_depth(struct arena *a, const struct speculate_tree
     return ERR_OK;
 }
 
-static void shape_by_children(const struct speculate_tree *t, const struct speculate_accept *p,
-                              struct speculate_shape *r, int64_t *inner, double *ends)
+/* Some one of the first k children: 1-(1-p)^k of independent tries, the sum of ranks. */
+static double some_child(const struct speculate_accept *p, int64_t depth, int64_t k)
+{
+    double sum = 0;
+    if (!speculate_accept_ranked(p)) return 1 - pow(1 - speculate_accept_at(p, depth), (double)k);
+    for (int64_t r = 1; r <= k; r++) sum += speculate_accept_child(p, depth, r);
+    return sum;
+}
+
+static enum err_code shape_by_children(const struct speculate_tree *t, const struct speculate_accept *p,
+                                       struct speculate_shape *r, int64_t *inner, double *ends, struct err *e)
 {
     int64_t level = 1;
     double reached = 1;
     for (int64_t d = 0; d < t->depth; d++) {
         level *= t->width[d];
-        reached *= 1 - pow(1 - speculate_accept_at(p, d + 1), (double)t->width[d]);
+        reached *= some_child(p, d + 1, t->width[d]);
+        if (isnan(reached)) return refuse_children(d + 1, e);
         r->kept_tokens += reached;
         r->nodes[d] = level;
         r->drafted += level;
     }
     *inner = r->drafted - level;
     *ends = reached;
+    return ERR_OK;
 }
 
 enum err_code speculate_tree_shape(struct arena *a, const struct speculate_tree *t, const struct speculate_accept *p,
                                    bool bonus, struct speculate_shape *out, struct err *e)
 {
     struct speculate_shape r = {.depth = t->depth};
-    int64_t inner; /* nodes with children, the root not among them */
-    double ends;   /* probability that a walk ends in a node without */
+    int64_t inner = 0; /* nodes with children, the root not among them */
+    double ends = 0;   /* probability that a walk ends in a node without */
     if (t->depth > speculate_depth_max(p))
         return err_set(e, ERR_USAGE, "a tree %lld deep wants as many acceptances, not %zu", (long long)t->depth, p->n);
     if (t->children)
-        shape_by_children(t, p, &r, &inner, &ends);
+        TRY(shape_by_children(t, p, &r, &inner, &ends, e));
     else
         TRY(shape_by_depth(a, t, p, &r, &inner, &ends, e));
     r.query_tokens = 1 + (bonus ? r.drafted : inner);

@@ -14,15 +14,22 @@
 
 #include "calc/time/step.h"
 
-enum { SPECULATE_DEPTH_MAX = 32, SPECULATE_NODES_MAX = 4096 };
+enum { SPECULATE_DEPTH_MAX = 32, SPECULATE_NODES_MAX = 4096, SPECULATE_RANKS_MAX = 16 };
 
-/* Acceptance in [0, 1]: one value for every depth (n = 1), or at[i] at depth i+1 and nothing known beyond n. */
+/* Acceptance in [0, 1]: one value for every depth (n = 1), or at[i] at depth i+1 and nothing known beyond n. With
+ * ranks, of a depth the part of each child by its rank: rank[i][r-1] is the probability that the r-th child of a node
+ * at depth i is the one that is kept, ranks[i] of them, which fall and are 1 together at most; at[i] is the first.
+ * Without (ranks all 0) siblings are independent tries. */
 struct speculate_accept {
     double at[SPECULATE_DEPTH_MAX];
     size_t n;
+    double rank[SPECULATE_DEPTH_MAX][SPECULATE_RANKS_MAX];
+    size_t ranks[SPECULATE_DEPTH_MAX];
 };
 
-/* speculate_accept_parse -- "0.8", or by depth "0.9,0.8,0.7". Errors: ERR_USAGE. */
+/* speculate_accept_parse -- "0.8", by depth "0.9,0.8,0.7", by depth and rank "0.6/0.15/0.08,0.5/0.1". Errors:
+ * ERR_USAGE. speculate_accept_ranked -- whether ranks are given. */
+bool speculate_accept_ranked(const struct speculate_accept *a);
 enum err_code speculate_accept_parse(const char *text, struct speculate_accept *out, struct err *e);
 
 /* speculate_depth_max -- the deepest draft that the acceptance says something about. */
@@ -31,6 +38,11 @@ int64_t speculate_depth_max(const struct speculate_accept *a);
 /* speculate_accept_at -- acceptance at depth >= 1; NAN beyond speculate_depth_max. */
 double speculate_accept_at(const struct speculate_accept *a, int64_t depth);
 
+/* speculate_accept_child -- probability that the r-th child (from 1) of a node that was kept is kept, at depth >= 1: of
+ * its rank, NAN beyond those that are given; without ranks p*(1-p)^(r-1). Source: 2401.10774, section 2.3.3 (accuracy
+ * of the i-th prediction of head k). */
+double speculate_accept_child(const struct speculate_accept *a, int64_t depth, int64_t r);
+
 /* speculate_kept -- expected drafted tokens that a chain of gamma keeps: sum over i = 1..gamma of the product of the
  * first i acceptances; a*(1-a^gamma)/(1-a) when constant. speculate_tokens -- expected tokens of a step: 1 +
  * kept(gamma) with the bonus, (1-a^(gamma+1))/(1-a); 1 + kept(gamma-1) without, (1-a^gamma)/(1-a). gamma >= 0, without
@@ -38,6 +50,10 @@ double speculate_accept_at(const struct speculate_accept *a, int64_t depth);
  * >= 1; NAN beyond the acceptance. Source: 2211.17192, equation 1. */
 double speculate_kept(const struct speculate_accept *a, int64_t gamma);
 double speculate_tokens(const struct speculate_accept *a, int64_t gamma, bool bonus);
+
+/* speculate_tokens_formula -- speculate_tokens of a constant acceptance a as an expression: (1 - a^(g+1))/(1 - a) with
+ * the bonus, (1 - a^g)/(1 - a) without; undefined at a = 1. */
+const struct sym *speculate_tokens_formula(struct sym_ctx *c, const struct sym *a, const struct sym *g, bool bonus);
 
 /* A tree of drafts below the last token: nodes at each depth, or children of each node at each depth (the k best tokens
  * of each head, all combined). A chain of gamma is 1,1,..,1. */
@@ -60,11 +76,12 @@ struct speculate_shape {
 };
 
 /* speculate_tree_shape -- siblings are tried in turn, each kept with the acceptance p of its depth once those before it
- * were refused: the r-th child of a node is kept with p*(1-p)^(r-1), one of k with 1-(1-p)^k. The events of siblings
- * exclude each other, so kept_tokens is the sum over nodes of the product along the path. Nodes given by depth hang
- * where they are likeliest. Without the bonus a walk that ends in a node without children yields one token less.
- * Errors: ERR_USAGE deeper than the acceptance reaches; ERR_NOMEM. Cost: O(sum of nodes[d]*nodes[d+1]). Source:
- * 2305.09781 (multi-step speculative sampling); 2401.10774, section 2.3.3. */
+ * were refused: the r-th child of a node is kept with p*(1-p)^(r-1), one of k with 1-(1-p)^k; or as ranks say. The
+ * events of siblings exclude each other, so kept_tokens is the sum over nodes of the product along the path. Nodes
+ * given by depth hang where they are likeliest. Without the bonus a walk that ends in a node without children yields
+ * one token less. Errors: ERR_USAGE deeper than the acceptance reaches, or more children than it has ranks; ERR_NOMEM.
+ * Cost: O(sum of nodes[d]*nodes[d+1]). Source: 2305.09781 (multi-step speculative sampling); 2401.10774, section 2.3.3.
+ */
 enum err_code speculate_tree_shape(struct arena *a, const struct speculate_tree *t, const struct speculate_accept *p,
                                    bool bonus, struct speculate_shape *out, struct err *e);
 
@@ -118,6 +135,17 @@ struct speculate_point {
  * the drafted tokens. Bytes are per GPU. Cost: 2*depth points of step_eval. */
 void speculate_eval(const struct speculate_setup *s, double B, double T, double S, double M,
                     struct speculate_point *out);
+
+/* A pass of the draft within a step: over `tokens` tokens of a sequence, the first of them at context S. */
+struct speculate_pass {
+    struct step *step;
+    double tokens, S;
+};
+
+/* speculate_passes -- those of a chain of gamma (of the tree where there is one) at context S, in order; how many.
+ * Passes after the first find what those before put into the draft's cache. */
+size_t speculate_passes(const struct speculate_setup *s, int64_t gamma, double S,
+                        struct speculate_pass out[SPECULATE_DEPTH_MAX]);
 
 enum { SPECULATE_BATCH_MAX = 65536 };
 

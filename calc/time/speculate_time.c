@@ -30,33 +30,49 @@ static void seconds_at(const struct speculate_setup *of, struct step *s, size_t 
     step_eval(s, n, B, T, S, M, column);
 }
 
+size_t speculate_passes(const struct speculate_setup *s, int64_t gamma, double S, struct speculate_pass out[DEPTHS])
+{
+    const int64_t depth = s->shape ? s->shape->depth : gamma, passes = s->one_pass ? 1 : depth;
+    double held = 0; /* drafted tokens that passes before this one put into the draft's cache */
+    for (int64_t d = 0; d < passes; d++) {
+        const double nodes = d == 0 || !s->shape ? 1 : (double)s->shape->nodes[d - 1];
+        out[d] = (struct speculate_pass){nodes > 1 ? s->draft_wide : s->draft, nodes, d == 0 ? S : S + 1 + held};
+        if (d > 0) held += nodes;
+    }
+    return (size_t)passes;
+}
+
 /* Chains of 1..n drafts: all passes of the draft so far, and the verify pass. */
 static void chain_seconds(const struct speculate_setup *s, double B, double S, int64_t n, double *draft_s,
                           double *verify_s)
 {
+    struct speculate_setup chain = *s;
+    struct speculate_pass pass[DEPTHS];
     double one[DEPTHS], tokens[DEPTHS], at[DEPTHS], first[DEPTHS];
+    chain.shape = NULL;
+    const size_t passes = speculate_passes(&chain, n, S, pass);
+    for (size_t i = 0; i < passes; i++) {
+        one[i] = pass[i].tokens;
+        at[i] = pass[i].S;
+    }
     for (int64_t i = 0; i < n; i++) {
-        one[i] = 1;
         tokens[i] = (double)(s->bonus ? i + 2 : i + 1);
-        at[i] = S + (double)i;
         first[i] = S;
     }
-    seconds_at(s, s->draft, (size_t)n, B, one, at, draft_s);
+    seconds_at(s, s->draft, passes, B, one, at, draft_s);
     for (int64_t i = 1; i < n; i++) draft_s[i] = s->one_pass ? draft_s[0] : draft_s[i] + draft_s[i - 1];
     seconds_at(s, s->verify, (size_t)n, B, tokens, first, verify_s);
 }
 
-/* One pass of the draft a depth, over the nodes above; the first over the last token. */
 static double tree_draft_s(const struct speculate_setup *s, double B, double S)
 {
-    double sum = 0, held = 0; /* drafted tokens that passes before this one put into the draft's cache */
-    const int64_t passes = s->one_pass ? 1 : s->shape->depth;
-    for (int64_t d = 0; d < passes; d++) {
-        const double nodes = d == 0 ? 1 : (double)s->shape->nodes[d - 1], first = d == 0 ? S : S + 1 + held;
+    struct speculate_pass pass[DEPTHS];
+    const size_t n = speculate_passes(s, 0, S, pass);
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
         double t;
-        seconds_at(s, nodes > 1 ? s->draft_wide : s->draft, 1, B, &nodes, &first, &t);
+        seconds_at(s, pass[i].step, 1, B, &pass[i].tokens, &pass[i].S, &t);
         sum += t;
-        if (d > 0) held += nodes;
     }
     return sum;
 }

@@ -25,6 +25,15 @@ static char *copy_to(struct mutate *m, const char *end)
 
 /* ---- statements ---- */
 
+/* A list made by a macro that is defined within it: fields of every name, no formula. */
+static bool lists_macro(const struct tok *t)
+{
+    const size_t n = mutate_is(t, "{") ? mutate_group(t) : 0;
+    for (size_t i = 0; i < n; i++)
+        if (t[i].kind == TOK_DIRECTIVE) return true;
+    return false;
+}
+
 /* Declarators and their values. Fixed storage and types made in place are copied. */
 static char *declaration(struct mutate *m)
 {
@@ -35,7 +44,10 @@ static char *declaration(struct mutate *m)
     for (;;) {
         if (mutate_is(m->at, "=")) {
             s = mutate_text("%s%s", s, mutate_copy(m, 1));
-            s = mutate_text("%s%s", s, mutate_assign(m)); /* braces are a primary expression here */
+            const bool copied = lists_macro(m->at);
+            s = mutate_text("%s%s", s,
+                            copied ? mutate_copy(m, mutate_group(m->at))
+                                   : mutate_assign(m)); /* braces are a primary expression here */
         }
         const bool last = mutate_is(m->at, ";");
         const bool group = mutate_is(m->at, "[") || mutate_is(m->at, "(");

@@ -5,8 +5,8 @@
  * crashes or takes ten times as long as it did. EXCLUDED lists what is no formula or changes nothing, each with its
  * reason. MUTATE_JOBS     runs at once (all processors) MUTATE_SAMPLE   so many mutants, drawn at random (all);
  * MUTATE_SEED draws others MUTATE_KEEP     1: mutants that the results in DIR call killed are not run again MUTATE_PART
- * only files that have this text in their name Exit status: 0 at least 95 % killed, 1 fewer, 2 usage, 4 cannot read,
- * write or run, 6 memory. */
+ * only files that have one of these texts, parted by commas, in their name Exit status: 0 at least 95 % killed, 1
+ * fewer, 2 usage, 4 cannot read, write or run, 6 memory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -327,13 +327,26 @@ static uint64_t draw(uint64_t *state) /* splitmix64 */
     return z ^ (z >> 31);
 }
 
+/* Whether a name has any of the texts of a list in it, which commas part. */
+static bool has_part(const char *name, const char *list)
+{
+    char part[LINE_MAX_BYTES];
+    while (*list) {
+        const size_t n = strcspn(list, ",");
+        (void)snprintf(part, sizeof part, "%.*s", (int)n, list);
+        if (n > 0 && strstr(name, part)) return true;
+        list += n + (list[n] == ',');
+    }
+    return false;
+}
+
 static void choose(struct all *a)
 {
     const char *part = getenv("MUTATE_PART");
     size_t waiting = 0;
     for (size_t i = 0; i < a->n; i++) {
         struct mutant *m = &a->mutant[i];
-        if (part && *part && !strstr(m->file, part) && m->state == WAITING) m->state = LEFT_OUT;
+        if (part && *part && !has_part(m->file, part) && m->state == WAITING) m->state = LEFT_OUT;
         waiting += m->state == WAITING;
     }
     const long sample = setting("MUTATE_SAMPLE", 0);
