@@ -190,6 +190,11 @@ static void at_a_load(struct score *k, enum simulate_policy policy, int i, int64
     arena_close(c.arena);
 }
 
+static void hold(int found, double part, int n, enum simulate_policy policy, const char *what)
+{
+    if (found < part * n) fail_msg("policy %d: %s of %d in %d within the bar", (int)policy, what, found, n);
+}
+
 static int configurations(int plain)
 {
     const char *n = getenv("RIDGE_STEADY");
@@ -205,7 +210,7 @@ static void test_against_simulator(void **state)
         enum simulate_policy policy;
         double tpot, tpot_half, ttft, rate;
     } WANTED[] = {
-        {SIMULATE_CHUNKED, .93, .75, .9, .93}, {SIMULATE_FCFS, .83, .7, .88, .93}, {SIMULATE_STATIC, 0, .9, .85, .93}};
+        {SIMULATE_CHUNKED, .93, .75, .93, 1}, {SIMULATE_FCFS, .9, .68, .93, 1}, {SIMULATE_STATIC, .68, .7, .93, .93}};
     const int n = configurations(16);
     const int64_t requests = getenv("RIDGE_STEADY") ? 8000 : 2000;
     for (size_t p = 0; p < sizeof WANTED / sizeof WANTED[0]; p++) {
@@ -214,10 +219,10 @@ static void test_against_simulator(void **state)
         if (getenv("RIDGE_STEADY"))
             print_message("policy %d: of %d TPOT %d, its median %d, TTFT %d, throughput %d within the bars\n",
                           (int)WANTED[p].policy, k.n, k.tpot, k.tpot_half, k.ttft, k.rate);
-        assert_true(k.tpot >= WANTED[p].tpot * n - 1);
-        assert_true(k.tpot_half >= WANTED[p].tpot_half * n - 1);
-        assert_true(k.ttft >= WANTED[p].ttft * n - 1);
-        assert_true(k.rate >= WANTED[p].rate * n - 1);
+        hold(k.tpot, WANTED[p].tpot, n, WANTED[p].policy, "TPOT");
+        hold(k.tpot_half, WANTED[p].tpot_half, n, WANTED[p].policy, "median TPOT");
+        hold(k.ttft, WANTED[p].ttft, n, WANTED[p].policy, "TTFT");
+        hold(k.rate, WANTED[p].rate, n, WANTED[p].policy, "throughput");
     }
 }
 
@@ -228,7 +233,7 @@ static void test_saturation(void **state)
     static const struct {
         enum simulate_policy policy;
         double part;
-    } WANTED[] = {{SIMULATE_CHUNKED, .85}, {SIMULATE_FCFS, .9}, {SIMULATE_STATIC, .8}};
+    } WANTED[] = {{SIMULATE_CHUNKED, .8}, {SIMULATE_FCFS, .75}, {SIMULATE_STATIC, .7}};
     const int n = configurations(12);
     for (size_t p = 0; p < sizeof WANTED / sizeof WANTED[0]; p++) {
         int good = 0;
@@ -246,7 +251,7 @@ static void test_saturation(void **state)
         }
         if (getenv("RIDGE_STEADY"))
             print_message("policy %d: saturation of %d in %d within 5 %%\n", (int)WANTED[p].policy, good, n);
-        assert_true(good >= WANTED[p].part * n - 1);
+        hold(good, WANTED[p].part, n, WANTED[p].policy, "saturation");
     }
 }
 
