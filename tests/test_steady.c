@@ -468,6 +468,39 @@ static void test_pools(void **state)
     arena_close(c.arena);
 }
 
+/* Calibrated times, of the simulator and of the steady state, and several replicas in turn. */
+static void test_calibrated(void **state)
+{
+    (void)state;
+    struct config c;
+    struct step *step;
+    struct source source;
+    struct err e = {0};
+    struct simulate_spread tpot;
+    open_config(&c, SIMULATE_CHUNKED, 5, 3000);
+    must(model_load(c.arena, "llama-3.1-8b", NULL, 0, &c.model, &e), &e);
+    must(hw_load(c.arena, "h100-sxm", &c.hw, &e), &e);
+    const struct step_setup setup = {
+        .model = &c.model, .hw = &c.hw, .layout = {.tp = 1}, .fidelity = STEP_BOUND, .block_tokens = 16};
+    must(mix_compile(c.arena, &setup, &c.plan, &e), &e);
+    must(step_compile(c.arena, &setup, &step, &e), &e);
+    must(source_open(c.arena, &c.hw, NULL, NULL, &source, &e), &e);
+    const struct calibrated_setup of = {.step = step, .source = &source, .mix = c.plan};
+    must(calibrated_open(c.arena, &of, &c.steady.calibrated, &e), &e);
+    c.steady.plan = c.simulated.plan = c.plan;
+    c.simulated.calibrated = c.steady.calibrated;
+    c.steady.replicas = c.simulated.replicas = 2;
+    must(steady_times_open(c.arena, &c.steady, &c.steady.times, &e), &e);
+    hasten(&c, .5 * solve(c.arena, &c.steady).saturation_rate_per_s);
+    const struct steady_result r = solve(c.arena, &c.steady);
+    const struct simulate_result q = simulate(c.arena, &c.simulated);
+    must(simulate_spread_of(&q, simulate_tpot_s, &tpot, &e), &e);
+    near_to(r.tpot_s.mean, tpot.mean, .05, "TPOT");
+    c.steady.times = NULL;
+    near_to(solve(c.arena, &c.steady).tpot_s.mean, r.tpot_s.mean, 1e-9, "times that are kept");
+    arena_close(c.arena);
+}
+
 /* What is no question. */
 static void test_refused(void **state)
 {
@@ -507,6 +540,7 @@ int main(void)
         cmocka_unit_test(test_goodput),
         cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_calibrated),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
