@@ -102,7 +102,7 @@ static struct steady_spread latency_of(const struct steady_replica *r, const str
         const double w = ttft->weight[i];
         if (!(w > 0)) continue;
         weight += w;
-        value += w * exp2(((double)i + .5) / 16 - 30);
+        value += w * steady_histogram_value((double)i + .5);
         at += w;
         if (at < ttft->total / PARTS && i + 1 < STEADY_BINS) continue;
         for (size_t k = 0; k < l->n; k++)

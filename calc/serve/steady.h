@@ -142,7 +142,8 @@ struct steady_result {
 };
 
 /* steady_solve -- Errors: ERR_RANGE a member outside its domain, a request longer than the cache; ERR_INPUT no peak
- * rate of the device is known; ERR_NOMEM. Cost: some 50 to 150 step times the first time, fewer with times kept. */
+ * rate of the device is known; ERR_NOMEM. Cost: some 50 to 150 step times and .1 to .5 ms
+ * the first time, .1 to .15 ms with times kept, nothing where it is saturated; static .7 ms. */
 enum err_code steady_solve(struct arena *a, const struct steady_setup *s, struct steady_result *out, struct err *e);
 
 /* steady_limit_name -- "compute", "max_seqs", "cache", "transfer". */

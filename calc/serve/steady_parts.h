@@ -32,18 +32,17 @@ struct steady_times {
     struct mix decode, prompt, scratch; /* a sequence's sums; a prompt token's */
     double decode_s[STEADY_N_KNOTS];
     double prompt_s[STEADY_N_KNOTS][STEADY_X_KNOTS]; /* beyond the former */
-    size_t evaluated;
+    double n_knot[STEADY_N_KNOTS], x_knot[STEADY_X_KNOTS];
+    struct { /* where it saturates, of limits that were asked before; rate_per_s 0: none */
+        int64_t max_seqs, blocks, block_tokens;
+        double watermark_frac, rate_per_s, most;
+        enum steady_limit by;
+    } saturation;
 };
 
 /* steady_times_step_s -- of n sequences that decode (0, or 1 and more) and x prompt tokens, from the grid. Linear
- * between its points. steady_times_alone_s -- the same, evaluated. */
+ * between its points. */
 double steady_times_step_s(struct steady_times *t, double n, double x);
-double steady_times_alone_s(struct steady_times *t, double n, double x);
-
-/* steady_times_knot -- the i-th number of sequences of the grid; steady_times_place -- that below n, and what part of
- * the way to the next n is. */
-double steady_times_knot(size_t i);
-size_t steady_times_place(double n, double *part);
 
 /* ---- prefill between decode ---- */
 
@@ -78,7 +77,7 @@ double steady_flow_replaced_s(struct steady_times *t, double n, double ends);
 
 /* ---- distributions ---- */
 
-/* Weights of times by their logarithm. */
+/* Weights of times in bins. steady_histogram_value -- the time at a place among them. */
 enum { STEADY_BINS = 1024 }; /* not a unit */
 struct steady_histogram {
     double weight[STEADY_BINS], sum, total;
@@ -86,6 +85,7 @@ struct steady_histogram {
 
 void steady_histogram_clear(struct steady_histogram *h);
 void steady_histogram_add(struct steady_histogram *h, double value_s, double weight);
+double steady_histogram_value(double place);
 struct steady_spread steady_histogram_spread(const struct steady_histogram *h);
 double steady_histogram_below(const struct steady_histogram *h, double value_s); /* part of the weight */
 

@@ -77,7 +77,7 @@ static double prompts_alone(struct steady_replica *r)
     return low;
 }
 
-double steady_saturation_of(struct steady_replica *r)
+static double find_saturation(struct steady_replica *r)
 {
     enum { ROUNDS = 3 };
     const struct steady_lengths *l = r->s->lengths;
@@ -86,11 +86,11 @@ double steady_saturation_of(struct steady_replica *r)
     find_most(r, 0);
     if (!(l->steps > 0)) {
         r->by = STEADY_COMPUTE;
-        return r->most_per_s = prompts_alone(r);
+        return prompts_alone(r);
     }
     if (!r->times->beside && r->prompts_frac > 0) {
         const double n = fmax(r->most, 1);
-        return r->most_per_s = n / (l->steps * steady_flow_replaced_s(r->times, n, n / l->steps));
+        return n / (l->steps * steady_flow_replaced_s(r->times, n, n / l->steps));
     }
     /* All steps full: n decode and budget - n tokens of prompts, in the ratio of what requests have of both. */
     const double full =
@@ -98,15 +98,35 @@ double steady_saturation_of(struct steady_replica *r)
     for (int k = 0; k < ROUNDS; k++) {
         if (full <= r->most) {
             r->by = STEADY_COMPUTE;
-            return r->most_per_s =
-                       full / (l->steps * steady_times_step_s(r->times, fmax(full, 1), r->times->budget_tokens - full));
+            return full / (l->steps * steady_times_step_s(r->times, fmax(full, 1), r->times->budget_tokens - full));
         }
         const double before = rate;
         rate = rate_of(r, fmax(r->most, 1), &f);
         find_most(r, prefilling(r, &f));
         if (fabs(rate - before) < 5e-3 * rate) break;
     }
-    return r->most_per_s = rate;
+    return rate;
+}
+
+double steady_saturation_of(struct steady_replica *r)
+{
+    const struct steady_setup *s = r->s;
+    struct steady_times *t = r->times;
+    if (t->saturation.rate_per_s > 0 && t->saturation.max_seqs == s->max_seqs && t->saturation.blocks == s->blocks &&
+        t->saturation.block_tokens == s->block_tokens && !(t->saturation.watermark_frac < s->watermark_frac) &&
+        !(t->saturation.watermark_frac > s->watermark_frac)) {
+        r->most = t->saturation.most;
+        r->by = t->saturation.by;
+        return r->most_per_s = t->saturation.rate_per_s;
+    }
+    t->saturation.rate_per_s = find_saturation(r);
+    t->saturation.max_seqs = s->max_seqs;
+    t->saturation.blocks = s->blocks;
+    t->saturation.block_tokens = s->block_tokens;
+    t->saturation.watermark_frac = s->watermark_frac;
+    t->saturation.most = r->most;
+    t->saturation.by = r->by;
+    return r->most_per_s = t->saturation.rate_per_s;
 }
 
 /* ---- at a rate ---- */

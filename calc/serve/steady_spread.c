@@ -4,15 +4,18 @@
 
 #include "calc/serve/steady_parts.h"
 
-/* Bins by logarithm, from 2^-30 s (a nanosecond) to 2^34 s: 16 to a factor of two, 4.4 % each. */
+/* Sixteen equal bins between a power of two and the next, from 2^-30 s (a nanosecond) to 2^34 s: 4.4 % each on average.
+ */
 enum { LOWEST = -30, PER_OCTAVE = 16 };
 
 void steady_histogram_clear(struct steady_histogram *h) { memset(h, 0, sizeof *h); }
 
 static double place_of(double value_s)
 {
-    const double at = value_s > 0 ? (log2(value_s) - LOWEST) * PER_OCTAVE : 0;
-    return fmin(fmax(at, 0), STEADY_BINS - 1);
+    int e;
+    const double part = frexp(value_s, &e); /* value = part * 2^e, part in [1/2, 1) */
+    if (!(value_s > 0) || e - 1 < LOWEST) return 0;
+    return fmin((double)(e - 1 - LOWEST) * PER_OCTAVE + (2 * part - 1) * PER_OCTAVE, STEADY_BINS - 1);
 }
 
 void steady_histogram_add(struct steady_histogram *h, double value_s, double weight)
@@ -22,14 +25,18 @@ void steady_histogram_add(struct steady_histogram *h, double value_s, double wei
     h->total += weight;
 }
 
-static double value_of(double place) { return exp2(place / PER_OCTAVE + LOWEST); }
+double steady_histogram_value(double place)
+{
+    const double octave = floor(place / PER_OCTAVE);
+    return ldexp(1 + place / PER_OCTAVE - octave, (int)octave + LOWEST);
+}
 
 static double percentile(const struct steady_histogram *h, double p)
 {
     double sum = 0;
     for (size_t i = 0; i < STEADY_BINS; i++) {
         const double w = h->weight[i];
-        if (w > 0 && sum + w >= p * h->total) return value_of((double)i + (p * h->total - sum) / w);
+        if (w > 0 && sum + w >= p * h->total) return steady_histogram_value((double)i + (p * h->total - sum) / w);
         sum += w;
     }
     return (double)NAN;

@@ -4,6 +4,15 @@
 
 #include "calc/serve/steady_parts.h"
 
+enum { ONES = 8, PER_OCTAVE = 4 };
+
+static void find_knots(struct steady_times *t)
+{
+    for (size_t i = 0; i < STEADY_N_KNOTS; i++)
+        t->n_knot[i] = i <= ONES ? (double)i : ONES * exp2((double)(i - ONES) / PER_OCTAVE);
+    for (size_t i = 0; i < STEADY_X_KNOTS; i++) t->x_knot[i] = exp2((double)i / 2);
+}
+
 /* ---- what a sequence and a prompt token add ---- */
 
 /* A prompt in pieces of c tokens behind cached ones: those of one length at three places, the last by itself. */
@@ -72,6 +81,7 @@ enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, s
     TRY(mix_open(a, s->plan, &t->decode, e));
     TRY(mix_open(a, s->plan, &t->prompt, e));
     TRY(mix_open(a, s->plan, &t->scratch, e));
+    find_knots(t);
     find_groups(t, s->lengths);
     add_decode(t, s->lengths);
     double tokens = 0;
@@ -89,12 +99,11 @@ enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, s
 
 /* ---- times ---- */
 
-double steady_times_alone_s(struct steady_times *t, double n, double x)
+static double alone_s(struct steady_times *t, double n, double x)
 {
     double v[MIX_VALUES_N];
     struct calibrated_time c;
     if (!(n > 0) && !(x > 0)) return 0;
-    t->evaluated++;
     mix_clear(&t->scratch);
     if (n > 0) mix_add(&t->scratch, &t->decode, n);
     if (x > 0) mix_add(&t->scratch, &t->prompt, x);
@@ -104,55 +113,63 @@ double steady_times_alone_s(struct steady_times *t, double n, double x)
     return c.s + t->overhead_s;
 }
 
-enum { ONES = 8, PER_OCTAVE = 4 };
-
-double steady_times_knot(size_t i) { return i <= ONES ? (double)i : ONES * exp2((double)(i - ONES) / PER_OCTAVE); }
-
-size_t steady_times_place(double n, double *part)
+/* The number of the grid below n, and what part of the way to the next n is. */
+static size_t place_of(const struct steady_times *t, double n, double *part)
 {
-    size_t i = n < ONES ? (size_t)n : ONES + (size_t)(PER_OCTAVE * log2(n / ONES) + 1e-9);
-    if (i > STEADY_N_KNOTS - 2) i = STEADY_N_KNOTS - 2;
-    const double low = steady_times_knot(i);
-    *part = fmin(fmax((n - low) / (steady_times_knot(i + 1) - low), 0), 1);
+    size_t i = (size_t)n;
+    if (n >= ONES) { /* exponents count octaves from 8 */
+        int e;
+        (void)frexp(n, &e);
+        i = ONES + PER_OCTAVE * (size_t)(e - 4);
+        if (i > STEADY_N_KNOTS - 2) i = STEADY_N_KNOTS - 2;
+        while (i < STEADY_N_KNOTS - 2 && t->n_knot[i + 1] <= n) i++;
+    }
+    const double low = t->n_knot[i];
+    *part = fmin(fmax((n - low) / (t->n_knot[i + 1] - low), 0), 1);
     return i;
 }
 
 static double decode_at(struct steady_times *t, size_t i)
 {
-    if (isnan(t->decode_s[i])) t->decode_s[i] = steady_times_alone_s(t, steady_times_knot(i), 0);
+    if (isnan(t->decode_s[i])) t->decode_s[i] = alone_s(t, t->n_knot[i], 0);
     return t->decode_s[i];
 }
 
 /* What x prompt tokens add to a step of the i-th number of sequences. */
 static double prompt_at(struct steady_times *t, size_t i, double x)
 {
-    const double place = x > 1 ? 2 * log2(x) : 0;
-    size_t k = (size_t)place;
-    if (k > STEADY_X_KNOTS - 2) k = STEADY_X_KNOTS - 2;
+    size_t k = 0;
+    if (x > 1) {
+        int e;
+        (void)frexp(x, &e);
+        k = 2 * (size_t)(e - 1);
+        if (k > STEADY_X_KNOTS - 2) k = STEADY_X_KNOTS - 2;
+        while (k < STEADY_X_KNOTS - 2 && t->x_knot[k + 1] <= x) k++;
+    }
     for (size_t q = k; q < k + 2; q++)
         if (isnan(t->prompt_s[i][q]))
-            t->prompt_s[i][q] =
-                steady_times_alone_s(t, steady_times_knot(i), exp2((double)q / 2)) - (i > 0 ? decode_at(t, i) : 0);
-    const double low = exp2((double)k / 2), high = exp2((double)(k + 1) / 2);
-    return t->prompt_s[i][k] + (t->prompt_s[i][k + 1] - t->prompt_s[i][k]) * (x - low) / (high - low);
+            t->prompt_s[i][q] = alone_s(t, t->n_knot[i], t->x_knot[q]) - (i > 0 ? decode_at(t, i) : 0);
+    const double low = t->x_knot[k];
+    return t->prompt_s[i][k] + (t->prompt_s[i][k + 1] - t->prompt_s[i][k]) * (x - low) / (t->x_knot[k + 1] - low);
 }
 
 /* Prompts are looked at beside powers of two of sequences alone: what they add changes slowly. */
 static double prompt_s(struct steady_times *t, double n, double x)
 {
     if (!(n > 0) || !t->beside) return prompt_at(t, 0, x);
-    const double low = exp2(floor(log2(fmax(n, 1)))), part = fmax(n, 1) / low - 1;
+    int e;
     double none;
-    const double first = prompt_at(t, steady_times_place(low, &none), x);
+    const double part = 2 * frexp(fmax(n, 1), &e) - 1, low = ldexp(1, e - 1);
+    const double first = prompt_at(t, place_of(t, low, &none), x);
     if (!(part > 0)) return first;
-    return first + part * (prompt_at(t, steady_times_place(2 * low, &none), x) - first);
+    return first + part * (prompt_at(t, place_of(t, 2 * low, &none), x) - first);
 }
 
 double steady_times_step_s(struct steady_times *t, double n, double x)
 {
     double decode_s = 0, part;
     if (n > 0 && (t->beside || !(x > 0))) {
-        const size_t i = steady_times_place(fmax(n, 1), &part);
+        const size_t i = place_of(t, fmax(n, 1), &part);
         decode_s = decode_at(t, i);
         if (part > 0) decode_s += part * (decode_at(t, i + 1) - decode_s);
     }

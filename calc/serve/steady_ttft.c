@@ -47,6 +47,7 @@ static double place_of(const struct steady_times *t, size_t i, int k)
 static void find_step(struct seen *x, const struct steady_flow *f, double tokens, double step_s, double left_s,
                       double weight)
 {
+    if (!(weight > 1e-7)) return;
     const double others = f->rate_per_s * step_s, none = exp(-others);
     const double some = others > 1e-9 ? others / (1 - none) : 0; /* when there are any */
     const double alone_s = own_s(x->r->times, f, tokens, 0, 0);
@@ -62,6 +63,7 @@ static void find_step(struct seen *x, const struct steady_flow *f, double tokens
 static void find_flow(struct seen *x, const struct steady_flow *f, double weight, double wait_s)
 {
     struct steady_replica *r = x->r;
+    if (!(weight > 1e-7)) return;
     const double left_frac = f->left_frac, left_steps = f->left_steps;
     const double full = (f->steps - 1) * f->full_s;
     const double in_full = full + f->last_s > 0 ? full / (full + f->last_s) : 0;
