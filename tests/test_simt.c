@@ -58,6 +58,9 @@ static const char *const ELSEWHERE[] = {
     "kv-write",
     "rope",
     "sample",
+    "mamba2-step",
+    "linear-step",
+    "spec-verify",
 };
 
 static void test_all_have_shapes(void **state)
