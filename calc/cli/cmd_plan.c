@@ -3,6 +3,8 @@
 
 #include "calc/cli/commands.h"
 #include "calc/cli/plan.h"
+#include "calc/cli/plan_charts.h"
+#include "calc/cli/plot.h"
 
 static const struct option OPTIONS[] = {
     {.name = "model",
@@ -93,6 +95,10 @@ static const struct option OPTIONS[] = {
      .value = "FILE",
      .typed_only = true,
      .help = "write to a file, complete or not at all"},
+    OPTION_FILE("plot", 0,
+                "latency against throughput of the best layouts, what is promised shaded: .png .svg .pdf, or - for the "
+                "terminal"),
+    OPTION_FILE("plot-cost", 0, "dollars an hour against requests a second, likewise"),
     LAYOUT_TEXT("columns", "KEY,...", NULL, "these columns, in this order (ridge list columns)"),
     LAYOUT_TEXT("scenario", "FILE", NULL, "options from a JSON object, or from a result that ridge wrote as JSON"),
 };
@@ -106,7 +112,8 @@ static enum err_code check_options(const struct option_values *v, bool layouts, 
                                         "ttft",      "tpot",         "max-gpus",
                                         "price",     "max-num-seqs", "max-num-batched-tokens",
                                         "emit",      "verify",       "gpu-memory-utilization",
-                                        "framework", "band"};
+                                        "framework", "band",         "plot",
+                                        "plot-cost"};
     static const char *const LAYOUTS[] = {"batch", "context", "all"};
     const char *const *other = layouts ? SERVE : LAYOUTS;
     const size_t n = layouts ? sizeof SERVE / sizeof *SERVE : sizeof LAYOUTS / sizeof *LAYOUTS;
@@ -121,15 +128,26 @@ static enum err_code check_options(const struct option_values *v, bool layouts, 
 
 static enum err_code serve(struct arena *a, const struct option_values *v, enum table_format format, struct err *e)
 {
+    static const char *const PICTURES[] = {"plot", "plot-cost"};
     struct plan_case *c = arena_alloc(a, sizeof *c);
+    const char *output = option_get(v, "output");
     struct out *o;
     if (!c) return err_nomem(e);
+    for (size_t i = 0; i < 2; i++) {
+        const char *plot = option_get(v, PICTURES[i]);
+        if (!plot) continue;
+        TRY(plot_check("charts", plot, e));
+        if (output && strcmp(plot, output) == 0)
+            return err_set(e, ERR_USAGE, "--%s and --output are the same file '%.80s'", PICTURES[i], plot);
+    }
     TRY(plan_case_open(a, v, c, e));
     const bool found = c->result.best_n > 0;
     if (!found && c->has_emit) return plan_none(c, e);
-    TRY(out_open(a, option_get(v, "output"), &o, e));
+    TRY(out_open(a, output, &o, e));
     TRY(c->has_emit ? plan_emit(a, c, o, e) : plan_write(a, c, format, o, e));
     TRY(out_commit(o, e));
+    for (size_t i = 0; i < 2; i++)
+        if (option_get(v, PICTURES[i])) TRY(plan_plot(a, c, i == 1, option_get(v, PICTURES[i]), e));
     if (!found) return plan_none(c, e);
     return ERR_OK;
 }

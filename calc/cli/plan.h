@@ -44,6 +44,19 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
 const char *plan_layout_words(struct arena *a, const struct layout *l);
 const char *plan_money(char out[UNITS_TEXT_MAX], double usd);
 
+/* plan_part -- "p95" of a promise. plan_reason -- why a plan fails, with its number; NULL: it does not. plan_breaks,
+ * plan_advice -- what gives way first, and what to do then. plan_promises_text -- all that is promised, a sentence;
+ * NULL: no memory. */
+const char *plan_part(const struct planner_promise *p);
+const char *plan_reason(struct arena *a, const struct plan_case *c, const struct planner_plan *x);
+const char *plan_breaks(enum planner_verdict v);
+const char *plan_advice(const struct planner_headroom *h);
+const char *plan_promises_text(struct arena *a, const struct plan_case *c);
+
+/* plan_command -- the lines that start a plan in an engine. Errors: as emit_command. */
+enum err_code plan_command(struct arena *a, const struct plan_case *c, const struct planner_plan *x,
+                           enum emit_engine engine, const char **out, struct err *e);
+
 /* plan_write -- the answer in a format; text: with the reasons. plan_emit -- the engine's command line, the plan as a
  * comment above it. plan_none -- that nothing keeps the promises, and what forbids it: ERR_NO. */
 enum err_code plan_write(struct arena *a, const struct plan_case *c, enum table_format format, struct out *o,
