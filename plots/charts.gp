@@ -1,5 +1,6 @@
 # Lines side by side: latency against throughput, cost against rate, parts of requests against time.
 # chartK_N.tsv x y kept: chart K, line N; kept is 1 where every promise is kept, which gets a marker
+# ticsK: places of tics of a logarithmic axis, joined by commas; '': gnuplot's own
 # limitK: what is promised of x, the ground up to it is shaded; 0: nothing is
 
 set multiplot
@@ -21,6 +22,8 @@ do for [k = 1:charts] {
     unset object
     if (value(of . '_log_x')) { set logscale x 10 }
     set format x '%.10g'
+    tics_at = value(sprintf('tics%d', k))
+    if (strlen(tics_at)) { eval sprintf('set xtics (%s)', tics_at) } else { set xtics autofreq }
     set format y '%.10g'
     limit = value(sprintf('limit%d', k))
     if (limit > left && !dumb) {
@@ -30,7 +33,7 @@ do for [k = 1:charts] {
     file(i) = sprintf('chart%d_%d.tsv', k, i)
     plot NaN notitle, \
          for [i = 1:series_n] file(i) using (column('x')):(column('y')) notitle with lines linestyle i, \
-         for [i = 1:series_n] file(i) using (column('kept') == 1 && points_shown ? column('x') : NaN):(column('y')) \
+         for [i = 1:series_n] file(i) using (column('kept') == 1 && points_shown > 0 ? column('x') : NaN):(column('y')) \
              notitle with points linestyle i pointsize 0.6
 }
 unset object

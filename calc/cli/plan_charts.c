@@ -62,6 +62,13 @@ enum err_code plan_curves_of(struct arena *a, const struct plan_case *c, struct 
 
 /* -- charts -- */
 
+/* What is far beyond a promise is of no use, and would take the room of what is near it. */
+static double shown(double value_s, double promised_s)
+{
+    const double far = 2.5;
+    return value_s > far * promised_s ? (double)NAN : value_s;
+}
+
 enum err_code plan_frontier_charts(struct arena *a, const struct plan_case *c, const struct plan_curves *of,
                                    struct chart out[2], struct err *e)
 {
@@ -88,8 +95,8 @@ enum err_code plan_frontier_charts(struct arena *a, const struct plan_case *c, c
         for (size_t p = 0; p < PLAN_CURVE_POINTS; p++) {
             const struct planner_plan *at = &v->at[p];
             const bool steady = at->verdict != PLANNER_SATURATED && at->point.tpot_s > 0;
-            x[p] = steady ? at->point.tpot_s * ms : none;
-            ttft[p] = steady ? at->point.ttft_s * ms : none;
+            x[p] = steady ? shown(at->point.tpot_s, q->tpot.s) * ms : none;
+            ttft[p] = steady ? shown(at->point.ttft_s, q->ttft.s) * ms : none;
             y[p] = steady ? at->rate_per_s * q->traffic.output_tokens / v->copy_gpus : none;
             kept[p] = at->verdict == PLANNER_MEETS;
         }
@@ -127,9 +134,10 @@ enum err_code plan_cost_chart(struct arena *a, const struct plan_case *c, const 
     for (size_t i = 0; i < of->n; i++) {
         const struct plan_curve *v = &of->curve[i];
         double *x = arena_array(a, 4 * COPIES_MOST, sizeof *x), *y = x ? x + 2 * COPIES_MOST : NULL;
+        bool *corners = arena_array(a, 2 * COPIES_MOST, sizeof *corners); /* without markers: all false */
         const double each = v->copy_gpus * (priced ? c->device[v->plan->device].price.usd_per_h : 1);
         size_t n = 0;
-        if (!x) return err_nomem(e);
+        if (!x || !corners) return err_nomem(e);
         for (double k = 1; k <= COPIES_MOST && v->most_per_s > 0; k++) {
             const double from = (k - 1) * v->most_per_s, to = k * v->most_per_s;
             if (from >= most || k * v->copy_gpus > (double)c->device[v->plan->device].most) break;
@@ -138,7 +146,7 @@ enum err_code plan_cost_chart(struct arena *a, const struct plan_case *c, const 
             x[n] = fmin(to, most);
             y[n++] = k * each;
         }
-        out->series[i] = (struct chart_series){v->name, x, y, NULL, n};
+        out->series[i] = (struct chart_series){v->name, x, y, corners, n};
     }
     return ERR_OK;
 }

@@ -351,7 +351,9 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
                        "%s takes %lld tokens, but the longest request has %lld, prompt and answer (lengths end with "
                        "',max=N')",
                        c->model, (long long)c->max_context_tokens, (long long)q->traffic.longest_tokens);
-    c->verify = option_get(v, "verify") || (c->trace && q->aim == PLANNER_SERVE);
+    /* a report shows the simulation, so what it recommends has passed it */
+    const bool report = strcmp(v->command->name, "report") == 0;
+    c->verify = option_get(v, "verify") || ((c->trace || report) && q->aim == PLANNER_SERVE);
     if (c->verify && q->aim != PLANNER_SERVE)
         return err_set(e, ERR_USAGE, "--verify simulates requests as they come: not a --job, not --tokens-per-day");
     for (size_t i = 0; c->has_emit && i < q->formats_n; i++) {

@@ -67,6 +67,16 @@ static void write_marks(struct charts *s, size_t row, const struct plot_panel *p
     }
 }
 
+/* Tics of a logarithmic axis, which gnuplot would name by whole decades; none: its own. */
+static void write_tics(struct charts *s, size_t row, const struct plot_panel *p)
+{
+    double tick[CHART_TICKS_MAX];
+    const size_t n = p->log_x ? chart_ticks(p->range.x0, p->range.x1, 0, true, tick) : 0;
+    out_printf(s->canvas->settings, "tics%zu = '", row + 1);
+    for (size_t i = 0; i < n; i++) out_printf(s->canvas->settings, "%s%.9g", i ? "," : "", tick[i]);
+    out_str(s->canvas->settings, "'\n");
+}
+
 static void lay_out(struct charts *s, size_t row, double top)
 {
     struct plot_canvas *c = s->canvas;
@@ -86,9 +96,10 @@ static void lay_out(struct charts *s, size_t row, double top)
     plot_canvas_text(c, left + (c->dumb ? 0 : 14), top - (c->dumb ? 0 : 14), PLOT_NORMAL, PLOT_LEFT,
                      plot_text_fit(c, fit, plot_csv_text(&s->charts, row, "title"), PLOT_NORMAL, each - 20));
     plot_canvas_text(c, left + (c->dumb ? 0 : 14), top - (c->dumb ? 1 : 34), PLOT_SMALL, PLOT_LEFT,
-                     plot_text_fit(c, fit, plot_csv_text(&s->charts, row, "y_title"), PLOT_SMALL, each / 2));
+                     plot_text_fit(c, fit, plot_csv_text(&s->charts, row, "y_title"), PLOT_SMALL, each - 20));
     plot_canvas_text(c, (p.place.x0 + p.place.x1) / 2, c->dumb ? 0 : 24, PLOT_NORMAL, PLOT_CENTER,
                      plot_text_fit(c, fit, plot_csv_text(&s->charts, row, "x_title"), PLOT_NORMAL, each - 20));
+    write_tics(s, row, &p);
     write_marks(s, row, &p);
 }
 
