@@ -39,7 +39,8 @@ size_t chart_ticks(double lo, double hi, size_t about, bool logarithmic, double 
                 const double v = decade * STEPS[k];
                 if (v >= lo && v <= hi && n < CHART_TICKS_MAX) out[n++] = v;
             }
-        return n;
+        if (n >= 3) return n;
+        n = 0; /* within a decade round numbers stand far enough apart */
     }
     const double rough = (hi - lo) / (double)(about ? about : 1), decade = pow(10, floor(log10(rough)));
     double step = decade * 10;

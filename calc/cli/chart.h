@@ -40,7 +40,7 @@ struct chart_range {
 bool chart_range_of(const struct chart *c, struct chart_range *out);
 
 /* chart_ticks -- round numbers within lo..hi, at most CHART_TICKS_MAX and about `about` of them: 1, 2 or 5 times powers
- * of ten; logarithmic: of every decade, all three or the first. Returns how many. */
+ * of ten; logarithmic: of every decade all three or the first, where three of them are within. Returns how many. */
 size_t chart_ticks(double lo, double hi, size_t about, bool logarithmic, double *out);
 
 /* chart_render -- n <= CHARTS_MAX charts side by side with gnuplot; the names of their series are alike. Errors: as

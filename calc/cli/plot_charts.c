@@ -71,7 +71,7 @@ static void write_marks(struct charts *s, size_t row, const struct plot_panel *p
 static void write_tics(struct charts *s, size_t row, const struct plot_panel *p)
 {
     double tick[CHART_TICKS_MAX];
-    const size_t n = p->log_x ? chart_ticks(p->range.x0, p->range.x1, 0, true, tick) : 0;
+    const size_t n = p->log_x ? chart_ticks(p->range.x0, p->range.x1, 5, true, tick) : 0;
     out_printf(s->canvas->settings, "tics%zu = '", row + 1);
     for (size_t i = 0; i < n; i++) out_printf(s->canvas->settings, "%s%.9g", i ? "," : "", tick[i]);
     out_str(s->canvas->settings, "'\n");

@@ -8,10 +8,6 @@
 
 enum { TEXT = UNITS_TEXT_MAX };
 
-struct figure {
-    const char *what, *value, *how, *numbers;
-};
-
 static void put_figure(struct report *r, const char *what, const char *value, const char *how, const char *numbers)
 {
     report_row(r->o, 4, (const char *[]){what, value, how, numbers}, 2);
@@ -39,10 +35,10 @@ static void latencies(struct report *r)
                                 units_format_time((char[TEXT]){0}, x->floor_tpot_s)));
     }
     put_figure(
-        r, "decode step", units_format_time(s, p->step_s), "of the mean batch at the mean context, nothing prefilled",
-        arena_printf(r->arena, "floors: compute %s, memory %s, link %s",
-                     units_format_time((char[TEXT]){0}, p->compute_s), units_format_time((char[TEXT]){0}, p->memory_s),
-                     units_format_time((char[TEXT]){0}, p->link_s)));
+        r, "a decode step, a floor", units_format_time(s, fmax(p->compute_s, fmax(p->memory_s, p->link_s))),
+        "the largest demand of the mean batch at the mean context: nothing is faster",
+        arena_printf(r->arena, "compute %s, memory %s, link %s", units_format_time((char[TEXT]){0}, p->compute_s),
+                     units_format_time((char[TEXT]){0}, p->memory_s), units_format_time((char[TEXT]){0}, p->link_s)));
     put_figure(r, "sequences in flight, a copy", arena_printf(r->arena, "%.4g", p->batch),
                "Little: rate of a copy * steps of an answer * time of a token",
                arena_printf(r->arena, "%.4g/s * (%.4g - 1) * %s", x->rate_per_s, q->traffic.output_tokens,
@@ -105,7 +101,7 @@ static void memory(struct report *r)
     report_bar(r->o, "c-memory", "Memory of the fullest GPU", 3, names, parts);
     report_table(r->o, "Bytes of the fullest GPU", 4, HEAD, 2);
     put_figure(r, "usable", units_format_bytes(s, x->weight_bytes + x->pool_bytes + x->reserve_bytes),
-               "weights + cache + what the engine leaves or works in", arena_printf(r->arena, "%s of it", hw->key));
+               "weights + cache + what the engine leaves or works in", arena_printf(r->arena, "of a %s", hw->name));
     put_figure(r, "weights", units_format_bytes(s, x->weight_bytes), "stored bytes of the parts that this GPU holds",
                NULL);
     put_figure(r, "left to the engine", units_format_bytes(s, x->reserve_bytes),

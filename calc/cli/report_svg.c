@@ -168,7 +168,9 @@ void report_bar(struct out *o, const char *id, const char *title, size_t n, cons
         const double w = wide * parts[i] / all;
         out_printf(o, "<rect class=\"part f%zu\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n", i + 1, x,
                    top, w, bottom - top);
-        if (w > 60) label(o, x + w / 2, top - 8, "middle", names[i]);
+        if (i == 0 && w > 40) label(o, x, top - 8, "start", names[i]);
+        if (i > 0 && i + 1 < n && w > 150) label(o, x + w / 2, top - 8, "middle", names[i]);
+        if (i > 0 && i + 1 == n) label(o, x + w, top - 8, "end", names[i]);
         x += w;
     }
     out_str(o, "</svg>\n</figure>\n");
