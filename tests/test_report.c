@@ -354,9 +354,10 @@ static void test_svg(void **state)
     report_chart(o, "c-one", &c);
     const char *s = out_text(o, NULL);
     /* x: 64 + x/103*558; y: 252 - y/100*228 */
-    assert_non_null(strstr(s, "class=\"late s1\" d=\"M64.0 252.0L334.9 195.0L605.7 24.0\""));
-    assert_non_null(strstr(s, "class=\"line s1\" d=\"M64.0 252.0L334.9 195.0\""));
-    assert_non_null(strstr(s, "<rect class=\"ok\" x=\"64.0\" y=\"24.0\" width=\"270.9\""));
+    assert_non_null(
+        strstr(s, "class=\"late s1\" fill=\"none\" stroke=\"#0072b2\" d=\"M64.0 252.0L334.9 195.0L605.7 24.0\""));
+    assert_non_null(strstr(s, "class=\"line s1\" fill=\"none\" stroke=\"#0072b2\" d=\"M64.0 252.0L334.9 195.0\""));
+    assert_non_null(strstr(s, "<rect class=\"ok\" fill=\"#e7f0e2\" x=\"64.0\" y=\"24.0\" width=\"270.9\""));
     assert_non_null(strstr(s, "a &lt; b"));
     assert_non_null(strstr(s, "x &amp; y"));
     arena_close(a);

@@ -233,12 +233,34 @@ enum err_code report_inputs(struct report *r, struct err *e)
 
 enum err_code report_conventions(struct report *r, struct err *e)
 {
-    static const char *const HEAD[] = {"convention", "here", "what it means"};
-    const char *x[3];
+    static const char *const HEAD[] = {"convention", "default", "what it means"}, *const OWN[] = {"convention", "here",
+                                                                                                  "what it means"};
+    const struct planner_request *q = &r->c->request;
+    const char *x[3], *fidelity = q->fidelity == PLANNER_CALIBRATED ? q->p90 ? "calibrated, P90" : "calibrated, median"
+                                  : q->fidelity == PLANNER_ROOFLINE ? "roofline, a floor"
+                                                                    : "bound, a floor";
+    const char *const plan[][3] = {
+        {"fidelity", fidelity, "of every time on this page, unless it is said to be a floor"},
+        {"context", "mean over steps",
+         "a decode step attends to what an answer's steps do on average, long answers more"},
+        {"prompt", "in pieces",
+         "chunked prefill: pieces of prompts beside sequences that decode, in steps of a budget"},
+        {"TPOT", "behind the first", "(last token - first token) / (tokens - 1); answers of one token have none"},
+        {"TTFT", "from arrival", "to the first token, with all waiting; tokenizer and network are not in it"},
+        {"percentile", "exact", "the smallest value that so many requests do not exceed; nothing is interpolated"},
+        {"arrivals", "open", "requests come whether others are answered or not"},
+        {"link latency", "NCCL's", "of a message, where ranks share a copy"}};
     (void)e;
     report_section(r->o, "conventions", "Conventions");
-    report_table(r->o, "What calculators differ in, unsaid; plans use the defaults", 3, HEAD, 0);
-    for (size_t i = 0; commands_convention(i, x); i++) report_row(r->o, 3, x, 0);
+    report_table(r->o, "How this plan counts", 3, OWN, 0);
+    for (size_t i = 0; i < sizeof plan / sizeof *plan; i++) report_row(r->o, 3, plan[i], 0);
+    report_table_end(r->o);
+    report_table(r->o, "All else: what calculators differ in, unsaid; plans use the defaults", 3, HEAD, 0);
+    for (size_t i = 0; commands_convention(i, x); i++) {
+        bool own = false;
+        for (size_t k = 0; k < sizeof plan / sizeof *plan; k++) own |= strcmp(plan[k][0], x[0]) == 0;
+        if (!own) report_row(r->o, 3, x, 0);
+    }
     report_table_end(r->o);
     return ERR_OK;
 }

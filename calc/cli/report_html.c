@@ -23,7 +23,7 @@ static const char STYLE[] =
     "caption{text-align:left;color:var(--soft);padding-bottom:.3rem}\n"
     "th,td{padding:.25rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}\n"
     "thead th{border-bottom:2px solid var(--line)}tbody th{font-weight:600}.n{text-align:right;"
-    "font-variant-numeric:tabular-nums}\n"
+    "white-space:nowrap;font-variant-numeric:tabular-nums}\n"
     "pre{background:var(--mark);padding:.7rem;overflow-x:auto;font-size:.82rem;line-height:1.35}\n"
     "code,pre{font-family:ui-monospace,monospace}nav ul{padding-left:1.2rem;columns:2}a{color:var(--s1)}\n"
     "figure{margin:1.2rem 0;break-inside:avoid}figcaption{font-weight:600}svg{width:100%;height:auto;max-width:46rem}\n"
@@ -40,7 +40,8 @@ static const char STYLE[] =
     "@page{size:A4;margin:16mm}@media print{:root{color-scheme:light;--ground:#fff;--ink:#000;--soft:#444;"
     "--line:#bbb;--shade:#e7f0e2;--mark:#f4f4f4;--s1:#0072b2;--s2:#b84a00;--s3:#000;--s4:#00785a;--s5:#a4487d;"
     "--s6:#8a6100;--s7:#2a7fb0;--s8:#666}body{max-width:none;padding:0;font-size:10.5pt}nav{display:none}"
-    "h2,h3{break-after:avoid}tr,figure,pre.short{break-inside:avoid}pre{white-space:pre-wrap;font-size:8pt}"
+    "h2,h3,caption,figcaption{break-after:avoid}table{font-size:8.5pt}tr,figure,pre.short{break-inside:avoid}pre{white-"
+    "space:pre-wrap;font-size:8pt}"
     ".wide{overflow:visible}a{color:inherit;text-decoration:none}}\n";
 
 void report_text(struct out *o, const char *s)

@@ -9,6 +9,11 @@
 /* The canvas, and the axes in it. */
 static const double WIDTH = 640, HEIGHT = 300, LEFT = 64, RIGHT = 622, TOP = 24, BOTTOM = 252;
 
+/* What a viewer shows that does not read the page's style: the colours of light. */
+static const char *const COLOURS[CHART_SERIES_MAX] = {"#0072b2", "#b84a00", "#000",    "#00785a",
+                                                      "#a4487d", "#8a6100", "#2a7fb0", "#666"};
+static const char *const FILLS[] = {"#0072b2", "#8a6100", "#d5d5d5", "#f4f4f4"};
+
 struct axes {
     const struct chart *chart;
     struct chart_range r;
@@ -28,7 +33,8 @@ static double at_y(const struct axes *a, double y)
 
 static void stroke(struct out *o, const char *look, double x0, double y0, double x1, double y1)
 {
-    out_printf(o, "<line class=\"%s\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n", look, x0, y0, x1, y1);
+    out_printf(o, "<line class=\"%s\" stroke=\"#bbb\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n", look, x0,
+               y0, x1, y1);
 }
 
 static void label(struct out *o, double x, double y, const char *anchor, const char *text)
@@ -44,8 +50,8 @@ static void write_axes(struct out *o, const struct axes *a)
     char text[32];
     const struct chart *c = a->chart;
     if (c->x_limit > a->r.x0)
-        out_printf(o, "<rect class=\"ok\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n", LEFT, TOP,
-                   at_x(a, fmin(c->x_limit, a->r.x1)) - LEFT, BOTTOM - TOP);
+        out_printf(o, "<rect class=\"ok\" fill=\"#e7f0e2\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n",
+                   LEFT, TOP, at_x(a, fmin(c->x_limit, a->r.x1)) - LEFT, BOTTOM - TOP);
     size_t n = chart_ticks(a->r.y0, a->r.y1, 6, false, tick);
     for (size_t i = 0; i < n; i++) {
         stroke(o, "grid", LEFT, at_y(a, tick[i]), RIGHT, at_y(a, tick[i]));
@@ -58,7 +64,8 @@ static void write_axes(struct out *o, const struct axes *a)
         (void)snprintf(text, sizeof text, "%.6g", tick[i]);
         label(o, at_x(a, tick[i]), BOTTOM + 16, "middle", text);
     }
-    out_printf(o, "<path class=\"axis\" d=\"M%.1f %.1fV%.1fH%.1f\"/>\n", LEFT, TOP, BOTTOM, RIGHT);
+    out_printf(o, "<path class=\"axis\" fill=\"none\" stroke=\"#555\" d=\"M%.1f %.1fV%.1fH%.1f\"/>\n", LEFT, TOP,
+               BOTTOM, RIGHT);
     label(o, LEFT - 50, TOP - 10, "start", c->y_title);
     label(o, (LEFT + RIGHT) / 2, BOTTOM + 38, "middle", c->x_title);
 }
@@ -70,7 +77,9 @@ static void write_line(struct out *o, const struct axes *a, const struct chart_s
     for (size_t k = 0; k < s->n; k++) {
         const bool here = isfinite(s->x[k]) && isfinite(s->y[k]) && (late || !s->kept || s->kept[k]);
         if (here) {
-            if (!any) out_printf(o, "<path class=\"%s s%zu\" d=\"", late ? "late" : "line", i + 1);
+            if (!any)
+                out_printf(o, "<path class=\"%s s%zu\" fill=\"none\" stroke=\"%s\" d=\"", late ? "late" : "line", i + 1,
+                           COLOURS[i]);
             any = true;
             out_printf(o, "%c%.1f %.1f", open ? 'L' : 'M', at_x(a, s->x[k]), at_y(a, s->y[k]));
         }
@@ -166,8 +175,8 @@ void report_bar(struct out *o, const char *id, const char *title, size_t n, cons
     begin(o, id, title, "parts of a bar; the table below has the numbers", height);
     for (size_t i = 0; i < n; i++) {
         const double w = wide * parts[i] / all;
-        out_printf(o, "<rect class=\"part f%zu\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n", i + 1, x,
-                   top, w, bottom - top);
+        out_printf(o, "<rect class=\"part f%zu\" fill=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n",
+                   i + 1, FILLS[i], x, top, w, bottom - top);
         if (i == 0 && w > 40) label(o, x, top - 8, "start", names[i]);
         if (i > 0 && i + 1 < n && w > 150) label(o, x + w / 2, top - 8, "middle", names[i]);
         if (i > 0 && i + 1 == n) label(o, x + w, top - 8, "end", names[i]);
