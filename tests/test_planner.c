@@ -325,6 +325,33 @@ static void test_headroom(void **state)
     (void)state;
 }
 
+/* A sweep solves what planner_at does, at rates of one copy; beyond saturation there is no steady state. */
+static void test_sweep(void **state)
+{
+    static const char *const GPU[] = {"h100-sxm"};
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct asked *k = ask(a, "llama-3.1-8b", GPU, 1, 4, 9, "777", "131");
+    struct planner_result r;
+    struct planner_plan at, out[4];
+    must(planner_search(a, &k->q, &r, &e), &e);
+    assert_true(r.best_n > 0);
+    const struct planner_plan *x = &r.best[0];
+    const double rate[] = {x->rate_per_s / 3, x->rate_per_s, x->point.saturation_per_s * .9,
+                           x->point.saturation_per_s * 1.1};
+    must(planner_sweep(a, &k->q, x, rate, 4, out, &e), &e);
+    must(planner_at(a, &k->q, x, &at, &e), &e);
+    assert_true(fabs(out[1].point.tpot_s / at.point.tpot_s - 1) < 1e-9);
+    assert_true(fabs(out[1].point.ttft_s / at.point.ttft_s - 1) < 1e-9 && out[1].verdict == PLANNER_MEETS);
+    assert_true(out[0].point.tpot_s < out[1].point.tpot_s && out[1].point.tpot_mean_s < out[2].point.tpot_mean_s);
+    assert_true(out[0].point.batch < out[1].point.batch && out[1].point.batch < out[2].point.batch);
+    assert_int_equal(out[3].verdict, PLANNER_SATURATED);
+    const double none = 0;
+    assert_int_equal(planner_sweep(a, &k->q, x, &none, 1, out, &e), ERR_RANGE);
+    arena_close(a);
+    (void)state;
+}
+
 /* The winner holds in the scheduler, request by request. */
 static void test_verify(void **state)
 {
@@ -342,6 +369,25 @@ static void test_verify(void **state)
     assert_int_equal(v.finished, 700);
     assert_true(!v.growing && v.keeps);
     assert_true(fabs(v.tpot_s / r.best[0].point.tpot_s - 1) < .25);
+    /* the same run, step by step: what its steps add up to, and its quantiles again */
+    struct planner_run run;
+    struct planner_verified again;
+    must(planner_run(a, &k->q, &r.best[0], &k->work, &run, &e), &e);
+    must(planner_run_judge(a, &k->q, &run, &again, &e), &e);
+    assert_true(again.ttft_s == v.ttft_s && again.tpot_s == v.tpot_s && again.keeps);
+    assert_true(run.band >= 1 && run.steps_n > 0);
+    double busy_s = 0, steps = 0, last_s = 0, above = 0;
+    for (size_t i = 0; i < run.steps_n; i++) {
+        busy_s += run.step[i].end_s - run.step[i].start_s;
+        steps += (double)run.step[i].steps;
+    }
+    for (size_t i = 0; i < run.result.n; i++) {
+        last_s = fmax(last_s, run.result.record[i].finish_s);
+        above += simulate_tpot_s(&run.result.record[i]) > v.tpot_s;
+    }
+    assert_true(fabs(busy_s / run.result.busy_s - 1) < 1e-9 && steps == (double)run.result.steps);
+    assert_true(fabs(last_s / run.result.span_s - 1) < 1e-9); /* of a clock that starts at 0 */
+    assert_true(above / 700 <= .05 && above / 700 > .03);
     struct planner_plan stages = r.best[0];
     stages.layout.pp = 2;
     assert_non_null(planner_verifies(&stages));
@@ -355,7 +401,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_prune),  cmocka_unit_test(test_unit),  cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_queue),  cmocka_unit_test(test_drain), cmocka_unit_test(test_headroom),
-        cmocka_unit_test(test_verify),
+        cmocka_unit_test(test_verify), cmocka_unit_test(test_sweep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -370,6 +370,15 @@ static enum err_code list_workloads(struct listing *l, struct err *e)
     return ERR_OK;
 }
 
+bool commands_convention(size_t i, const char *out[3])
+{
+    if (i >= sizeof CONVENTIONS / sizeof CONVENTIONS[0]) return false;
+    out[0] = CONVENTIONS[i].name;
+    out[1] = CONVENTIONS[i].unit;
+    out[2] = CONVENTIONS[i].meaning;
+    return true;
+}
+
 static enum err_code list_conventions(struct listing *l, struct err *e)
 {
     const size_t own = sizeof CONVENTIONS / sizeof CONVENTIONS[0];

@@ -3,62 +3,12 @@
 
 #include "calc/cli/commands.h"
 #include "calc/cli/plan.h"
+#include "calc/cli/plan_charts.h"
+#include "calc/cli/plot.h"
 
 static const struct option OPTIONS[] = {
-    {.name = "model",
-     .letter = 'm',
-     .kind = OPTION_TEXT,
-     .value = "NAME",
-     .group = "What",
-     .help = "as in ridge estimate"},
-    {.name = "gpu",
-     .letter = 'g',
-     .kind = OPTION_TEXT,
-     .value = "NAME[:N],...",
-     .help = "devices to choose from, N: so many of it at most (default: h100-sxm,h200-sxm,l40s); --layouts: one "
-             "device, and how many of it"},
-    {.name = "set", .kind = OPTION_MANY, .value = "KEY=VALUE,...", .help = "change a key of the config"},
-    {.name = "what-if", .kind = OPTION_MANY, .value = "CHANGE,...", .help = "change the model that was read"},
-    LAYOUT_TEXT("weights", "FORMAT,...", NULL,
-                "formats of the linear layers to choose from (default: stored,fp8 of 16-bit models, else stored)"),
-    LAYOUT_TEXT("kv", "FORMAT,...", NULL, "formats of the KV cache, likewise"),
-    {.name = "rate",
-     .kind = OPTION_TEXT,
-     .value = "R",
-     .group = "Traffic (a rate, a trace, tokens a day or a job)",
-     .help = "requests a second"},
-    LAYOUT_TEXT("prompt", "LENGTH", "1000",
-                "tokens in: N, uniform:A..B, exponential:MEAN, lognormal:MEAN,CV, pareto:MEAN,ALPHA or "
-                "empirical:FILE; each with ,max=N"),
-    LAYOUT_TEXT("generate", "LENGTH", "200", "tokens out, likewise"),
-    LAYOUT_TEXT("arrivals", "PROCESS", "poisson", "poisson, gamma:CV, bursty:RATIO,SECONDS or diurnal:SWING,SECONDS"),
-    LAYOUT_TEXT("trace", "FILE", NULL, "requests as they came (formats: ridge help simulate); --rate scales them"),
-    LAYOUT_TEXT("tokens-per-day", "N", NULL, "tokens out a day, whatever the latency"),
-    LAYOUT_TEXT("job", "requests=N", NULL, "so many requests, all at once, done by the --deadline"),
-    LAYOUT_TEXT("deadline", "TIME", NULL, "of the job: 8h"),
-    LAYOUT_TEXT("seed", "N", "1", "of lengths and arrivals that are drawn"),
-    {.name = "ttft",
-     .kind = OPTION_TEXT,
-     .value = "[pNN=]TIME",
-     .group = "Promises",
-     .help = "time to first token: p95=1s (p50, p90, p95 or p99 of requests; without: p95)"},
-    LAYOUT_TEXT("tpot", "[pNN=]TIME", NULL, "time per output token behind the first: p95=40ms"),
-    {.name = "max-gpus",
-     .kind = OPTION_TEXT,
-     .value = "N",
-     .fallback = "64",
-     .group = "Choice (a number that is given is kept)",
-     .help = "of any device"},
-    LAYOUT_TEXT("price", "FILE", NULL, "dollars an hour: {\"h100-sxm\": 2.49, ...}, before list prices"),
-    LAYOUT_TEXT("max-num-seqs", "N,...", "16..1024*2", "most sequences of a copy"),
-    LAYOUT_TEXT("max-num-batched-tokens", "N,...", "512..8192*2", "most tokens of a step"),
-    LAYOUT_TEXT("gpu-memory-utilization", "FRAC", NULL, "part of the GPU that the engine takes (default: 0.9)"),
-    LAYOUT_TEXT("tp", "N", NULL, "ranks that split every layer"),
-    LAYOUT_OPTIONS,
-    LAYOUT_TEXT("fidelity", "NAME", NULL,
-                "calibrated (default), or floors: roofline, bound; --layouts: roofline (default) or bound"),
-    LAYOUT_TEXT("framework", "NAME", NULL, "calibrated: whose kernels and steps: vllm, trtllm, sglang or none"),
-    LAYOUT_TEXT("band", "p50|p90", "p90", "calibrated: the part of services that keep the promise"),
+    PLAN_OPTIONS("devices to choose from, N: so many of it at most (default: h100-sxm,h200-sxm,l40s); --layouts: one "
+                 "device, and how many of it"),
     {.name = "layouts",
      .kind = OPTION_FLAG,
      .group = "Layouts (without traffic)",
@@ -93,6 +43,10 @@ static const struct option OPTIONS[] = {
      .value = "FILE",
      .typed_only = true,
      .help = "write to a file, complete or not at all"},
+    OPTION_FILE("plot", 0,
+                "latency against throughput of the best layouts, what is promised shaded: .png .svg .pdf, or - for the "
+                "terminal"),
+    OPTION_FILE("plot-cost", 0, "dollars an hour against requests a second, likewise"),
     LAYOUT_TEXT("columns", "KEY,...", NULL, "these columns, in this order (ridge list columns)"),
     LAYOUT_TEXT("scenario", "FILE", NULL, "options from a JSON object, or from a result that ridge wrote as JSON"),
 };
@@ -106,7 +60,8 @@ static enum err_code check_options(const struct option_values *v, bool layouts, 
                                         "ttft",      "tpot",         "max-gpus",
                                         "price",     "max-num-seqs", "max-num-batched-tokens",
                                         "emit",      "verify",       "gpu-memory-utilization",
-                                        "framework", "band"};
+                                        "framework", "band",         "plot",
+                                        "plot-cost"};
     static const char *const LAYOUTS[] = {"batch", "context", "all"};
     const char *const *other = layouts ? SERVE : LAYOUTS;
     const size_t n = layouts ? sizeof SERVE / sizeof *SERVE : sizeof LAYOUTS / sizeof *LAYOUTS;
@@ -121,15 +76,26 @@ static enum err_code check_options(const struct option_values *v, bool layouts, 
 
 static enum err_code serve(struct arena *a, const struct option_values *v, enum table_format format, struct err *e)
 {
+    static const char *const PICTURES[] = {"plot", "plot-cost"};
     struct plan_case *c = arena_alloc(a, sizeof *c);
+    const char *output = option_get(v, "output");
     struct out *o;
     if (!c) return err_nomem(e);
+    for (size_t i = 0; i < 2; i++) {
+        const char *plot = option_get(v, PICTURES[i]);
+        if (!plot) continue;
+        TRY(plot_check("charts", plot, e));
+        if (output && strcmp(plot, output) == 0)
+            return err_set(e, ERR_USAGE, "--%s and --output are the same file '%.80s'", PICTURES[i], plot);
+    }
     TRY(plan_case_open(a, v, c, e));
     const bool found = c->result.best_n > 0;
     if (!found && c->has_emit) return plan_none(c, e);
-    TRY(out_open(a, option_get(v, "output"), &o, e));
+    TRY(out_open(a, output, &o, e));
     TRY(c->has_emit ? plan_emit(a, c, o, e) : plan_write(a, c, format, o, e));
     TRY(out_commit(o, e));
+    for (size_t i = 0; i < 2; i++)
+        if (option_get(v, PICTURES[i])) TRY(plan_plot(a, c, i == 1, option_get(v, PICTURES[i]), e));
     if (!found) return plan_none(c, e);
     return ERR_OK;
 }

@@ -103,7 +103,9 @@ static const struct option OPTIONS[] = {
          "quantity, as simulated and at a steady state)"),
     OPTION_FILE("output", 'o', "write to a file, complete or not at all"),
     TEXT("columns", "KEY,...", NULL, "these columns, in this order (ridge list columns)"),
-    OPTION_FILE("plot", 0, "batch, queue and cache over time: .png .svg .pdf, or - for the terminal"),
+    OPTION_FILE("plot", 0,
+                "batch, queue and cache over time; with --rows requests which part of them had its tokens within a "
+                "time: .png .svg .pdf, or - for the terminal"),
     TEXT("scenario", "FILE", NULL, "options from a JSON object, or from a result that ridge wrote as JSON"),
 };
 
@@ -193,7 +195,7 @@ static enum err_code answer(struct arena *a, struct simulate_case *c, enum simul
         TRY(simulate_write(a, c, rows, format, option_get(c->options, "columns"), o, e));
         TRY(out_commit(o, e));
     }
-    if (plot) TRY(simulate_plot(a, c, plot, e));
+    if (plot) TRY(simulate_plot(a, c, rows, plot, e));
     if (c->result.partial)
         return err_set(e, ERR_NO, "interrupted after %zu of %zu requests; what was written is partial",
                        c->result.finished, c->result.n);

@@ -215,12 +215,7 @@ const struct column *estimate_op_columns(size_t *n)
 static enum err_code open_hw(struct arena *a, const char *gpu, struct estimate_case *c, struct err *e)
 {
     TRY(scope_gpu(a, gpu, &c->hw, &c->gpus, e));
-    uint64_t h = hash_start();
-    for (enum hw_field f = 0; f < HW_FIELDS_N; f++) {
-        const double v = hw_value(&c->hw, f);
-        h = hash_more(h, &v, sizeof v);
-    }
-    (void)hash_text(c->hw_hash, h);
+    (void)scope_gpu_hash(&c->hw, c->hw_hash);
     return ERR_OK;
 }
 

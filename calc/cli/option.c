@@ -5,6 +5,7 @@
 
 #include "calc/base/json.h"
 #include "calc/base/text.h"
+#include "calc/cli/commands.h"
 
 static size_t find_name(const struct command *c, const char *name, size_t len)
 {
@@ -66,6 +67,13 @@ static enum err_code scenario_text(struct arena *a, const struct json *j, const 
     return *out ? ERR_OK : err_nomem(e);
 }
 
+/* Whether it is an option of the other command whose scenarios are taken. */
+static bool of_other(const struct command *c, const char *key)
+{
+    const struct command *other = c->reads ? commands_find(c->reads) : NULL;
+    return other && find_name(other, key, strlen(key)) < other->options_n;
+}
+
 static enum err_code read_scenario(struct arena *a, struct option_values *v, const char *path, struct err *e)
 {
     struct json root, inner, item;
@@ -78,10 +86,12 @@ static enum err_code read_scenario(struct arena *a, struct option_values *v, con
         if (strcmp(key, "command") == 0) {
             const char *name = NULL;
             TRY(json_str(&item, &name, e));
-            if (strcmp(name, c->name) != 0) return json_want(&item, c->name, e);
+            const bool other = c->reads && strcmp(name, c->reads) == 0;
+            if (!other && strcmp(name, c->name) != 0) return json_want(&item, c->name, e);
             continue;
         }
         const size_t at = find_name(c, key, strlen(key));
+        if (at == c->options_n && of_other(c, key)) continue;
         if (at == c->options_n) {
             (void)unknown(c, key, e);
             e->code = ERR_INPUT;

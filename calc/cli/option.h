@@ -47,7 +47,8 @@ struct command {
     const struct option *options;
     size_t options_n;
     const char *examples; /* lines for help */
-    bool formulas;        /* operands are formulas: "-B" is one, where B is no short option */
+    const char *reads; /* another command whose scenarios it takes, passing over options that only that one has; NULL */
+    bool formulas;     /* operands are formulas: "-B" is one, where B is no short option */
     enum err_code (*run)(struct arena *a, const struct command *c, int argc, char **argv, struct err *e);
 };
 

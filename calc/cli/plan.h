@@ -9,6 +9,60 @@
 #include "calc/serve/planner.h"
 #include "calc/serve/planner_verify.h"
 
+/* Rows of an option table that say what is asked: model, devices, traffic, promises and the choice. */
+#define PLAN_OPTIONS(gpu_help)                                                                                         \
+    {.name = "model",                                                                                                  \
+     .letter = 'm',                                                                                                    \
+     .kind = OPTION_TEXT,                                                                                              \
+     .value = "NAME",                                                                                                  \
+     .group = "What",                                                                                                  \
+     .help = "as in ridge estimate"},                                                                                  \
+        {.name = "gpu", .letter = 'g', .kind = OPTION_TEXT, .value = "NAME[:N],...", .help = (gpu_help)},              \
+        {.name = "set", .kind = OPTION_MANY, .value = "KEY=VALUE,...", .help = "change a key of the config"},          \
+        {.name = "what-if", .kind = OPTION_MANY, .value = "CHANGE,...", .help = "change the model that was read"},     \
+        LAYOUT_TEXT(                                                                                                   \
+            "weights", "FORMAT,...", NULL,                                                                             \
+            "formats of the linear layers to choose from (default: stored,fp8 of 16-bit models, else stored)"),        \
+        LAYOUT_TEXT("kv", "FORMAT,...", NULL, "formats of the KV cache, likewise"),                                    \
+        {.name = "rate",                                                                                               \
+         .kind = OPTION_TEXT,                                                                                          \
+         .value = "R",                                                                                                 \
+         .group = "Traffic (a rate, a trace, tokens a day or a job)",                                                  \
+         .help = "requests a second"},                                                                                 \
+        LAYOUT_TEXT("prompt", "LENGTH", "1000",                                                                        \
+                    "tokens in: N, uniform:A..B, exponential:MEAN, lognormal:MEAN,CV, pareto:MEAN,ALPHA or "           \
+                    "empirical:FILE; each with ,max=N"),                                                               \
+        LAYOUT_TEXT("generate", "LENGTH", "200", "tokens out, likewise"),                                              \
+        LAYOUT_TEXT("arrivals", "PROCESS", "poisson",                                                                  \
+                    "poisson, gamma:CV, bursty:RATIO,SECONDS or diurnal:SWING,SECONDS"),                               \
+        LAYOUT_TEXT("trace", "FILE", NULL,                                                                             \
+                    "requests as they came (formats: ridge help simulate); --rate scales them"),                       \
+        LAYOUT_TEXT("tokens-per-day", "N", NULL, "tokens out a day, whatever the latency"),                            \
+        LAYOUT_TEXT("job", "requests=N", NULL, "so many requests, all at once, done by the --deadline"),               \
+        LAYOUT_TEXT("deadline", "TIME", NULL, "of the job: 8h"),                                                       \
+        LAYOUT_TEXT("seed", "N", "1", "of lengths and arrivals that are drawn"),                                       \
+        {.name = "ttft",                                                                                               \
+         .kind = OPTION_TEXT,                                                                                          \
+         .value = "[pNN=]TIME",                                                                                        \
+         .group = "Promises",                                                                                          \
+         .help = "time to first token: p95=1s (p50, p90, p95 or p99 of requests; without: p95)"},                      \
+        LAYOUT_TEXT("tpot", "[pNN=]TIME", NULL, "time per output token behind the first: p95=40ms"),                   \
+        {.name = "max-gpus",                                                                                           \
+         .kind = OPTION_TEXT,                                                                                          \
+         .value = "N",                                                                                                 \
+         .fallback = "64",                                                                                             \
+         .group = "Choice (a number that is given is kept)",                                                           \
+         .help = "of any device"},                                                                                     \
+        LAYOUT_TEXT("price", "FILE", NULL, "dollars an hour: {\"h100-sxm\": 2.49, ...}, before list prices"),          \
+        LAYOUT_TEXT("max-num-seqs", "N,...", "16..1024*2", "most sequences of a copy"),                                \
+        LAYOUT_TEXT("max-num-batched-tokens", "N,...", "512..8192*2", "most tokens of a step"),                        \
+        LAYOUT_TEXT("gpu-memory-utilization", "FRAC", NULL, "part of the GPU that the engine takes (default: 0.9)"),   \
+        LAYOUT_TEXT("tp", "N", NULL, "ranks that split every layer"), LAYOUT_OPTIONS,                                  \
+        LAYOUT_TEXT("fidelity", "NAME", NULL,                                                                          \
+                    "calibrated (default), or floors: roofline, bound; --layouts: roofline (default) or bound"),       \
+        LAYOUT_TEXT("framework", "NAME", NULL, "calibrated: whose kernels and steps: vllm, trtllm, sglang or none"),   \
+        LAYOUT_TEXT("band", "p50|p90", "p90", "calibrated: the part of services that keep the promise")
+
 /* plan_layout_columns -- all columns of a layout; n of them. plan_columns -- of a plan. */
 const struct column *plan_layout_columns(size_t *n);
 const struct column *plan_columns(size_t *n);
@@ -43,6 +97,19 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
 /* plan_layout_words -- "TP4 PP2 x3"; NULL: no memory. plan_money -- "$54.00", "no known price". */
 const char *plan_layout_words(struct arena *a, const struct layout *l);
 const char *plan_money(char out[UNITS_TEXT_MAX], double usd);
+
+/* plan_part -- "p95" of a promise. plan_reason -- why a plan fails, with its number; NULL: it does not. plan_breaks,
+ * plan_advice -- what gives way first, and what to do then. plan_promises_text -- all that is promised, a sentence;
+ * NULL: no memory. */
+const char *plan_part(const struct planner_promise *p);
+const char *plan_reason(struct arena *a, const struct plan_case *c, const struct planner_plan *x);
+const char *plan_breaks(enum planner_verdict v);
+const char *plan_advice(const struct planner_headroom *h);
+const char *plan_promises_text(struct arena *a, const struct plan_case *c);
+
+/* plan_command -- the lines that start a plan in an engine. Errors: as emit_command. */
+enum err_code plan_command(struct arena *a, const struct plan_case *c, const struct planner_plan *x,
+                           enum emit_engine engine, const char **out, struct err *e);
 
 /* plan_write -- the answer in a format; text: with the reasons. plan_emit -- the engine's command line, the plan as a
  * comment above it. plan_none -- that nothing keeps the promises, and what forbids it: ERR_NO. */

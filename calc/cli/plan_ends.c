@@ -15,14 +15,12 @@ static int64_t longest(const struct plan_case *c)
     return c->max_context_tokens > 0 && whole > c->max_context_tokens ? c->max_context_tokens : whole;
 }
 
-enum err_code plan_emit(struct arena *a, const struct plan_case *c, struct out *o, struct err *e)
+enum err_code plan_command(struct arena *a, const struct plan_case *c, const struct planner_plan *x,
+                           enum emit_engine engine, const char **out, struct err *e)
 {
-    const struct planner_plan *x = &c->result.best[0];
     const struct planner_format *f = &c->format[x->format];
     const double visible = hw_capacity_bytes(c->device[x->device].hw);
     const double left = isnan(c->request.utilization_frac) ? .9 : c->request.utilization_frac;
-    const char *command, *layout = plan_layout_words(a, &x->layout);
-    char s[UNITS_TEXT_MAX], t[UNITS_TEXT_MAX], u[UNITS_TEXT_MAX];
     const struct emit_plan p = {
         .model = c->hub,
         .layout = x->layout,
@@ -36,7 +34,15 @@ enum err_code plan_emit(struct arena *a, const struct plan_case *c, struct out *
         .weights = f->weights,
         .kv = f->kv,
         .fp8_on_load = f->weights && strcmp(f->weights, "fp8") == 0};
-    TRY(emit_command(a, c->emit, &p, &command, e));
+    return emit_command(a, engine, &p, out, e);
+}
+
+enum err_code plan_emit(struct arena *a, const struct plan_case *c, struct out *o, struct err *e)
+{
+    const struct planner_plan *x = &c->result.best[0];
+    const char *command, *layout = plan_layout_words(a, &x->layout);
+    char s[UNITS_TEXT_MAX], t[UNITS_TEXT_MAX], u[UNITS_TEXT_MAX];
+    TRY(plan_command(a, c, x, c->emit, &command, e));
     out_printf(o, "# %lld x %s, %s: %s/h", (long long)x->gpus, c->device[x->device].hw->key, layout ? layout : "",
                plan_money(s, x->cost.usd_per_h));
     if (c->request.aim == PLANNER_SERVE)

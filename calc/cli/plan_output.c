@@ -80,13 +80,13 @@ const char *plan_layout_words(struct arena *a, const struct layout *l)
     return arena_printf(a, "TP%lld%s%s%s%s", (long long)l->tp, pp, dp, ep, x);
 }
 
-static const char *part(const struct planner_promise *p)
+const char *plan_part(const struct planner_promise *p)
 {
     return p->frac >= .99 ? "p99" : p->frac >= .95 ? "p95" : p->frac >= .9 ? "p90" : "p50";
 }
 
 /* Why a candidate fails, with its number. */
-static const char *reason(struct arena *a, const struct plan_case *c, const struct planner_plan *x)
+const char *plan_reason(struct arena *a, const struct plan_case *c, const struct planner_plan *x)
 {
     const struct planner_request *q = &c->request;
     char is[UNITS_TEXT_MAX], may[UNITS_TEXT_MAX];
@@ -100,10 +100,10 @@ static const char *reason(struct arena *a, const struct plan_case *c, const stru
         return arena_printf(a, "a prompt alone takes %s > %s, whatever the engine", units_format_time(is, x->value_s),
                             units_format_time(may, q->ttft.s));
     case PLANNER_LATE_TPOT:
-        return arena_printf(a, "TPOT %s %s > %s at batch %.0f", part(&q->tpot), units_format_time(is, x->value_s),
+        return arena_printf(a, "TPOT %s %s > %s at batch %.0f", plan_part(&q->tpot), units_format_time(is, x->value_s),
                             units_format_time(may, q->tpot.s), ceil(x->point.batch));
     case PLANNER_LATE_TTFT:
-        return arena_printf(a, "TTFT %s %s > %s at batch %.0f", part(&q->ttft), units_format_time(is, x->value_s),
+        return arena_printf(a, "TTFT %s %s > %s at batch %.0f", plan_part(&q->ttft), units_format_time(is, x->value_s),
                             units_format_time(may, q->ttft.s), ceil(x->point.batch));
     case PLANNER_LATE_JOB:
         return arena_printf(a, "takes %s, %.3f times the deadline", units_format_time(is, x->value_s), x->miss);
@@ -134,7 +134,7 @@ static enum err_code fill(struct arena *a, const struct plan_case *c, const stru
                            .weights = f->weights ? f->weights : "stored",
                            .kv = f->kv ? f->kv : "stored",
                            .estimated = x->estimated ? "yes" : "no",
-                           .why = reason(a, c, x),
+                           .why = plan_reason(a, c, x),
                            .price_source = d->price.source,
                            .price_date = d->price.date,
                            .candidates = candidates ? (int64_t)candidates : TABLE_INT_UNKNOWN,
@@ -190,28 +190,22 @@ const char *plan_money(char out[UNITS_TEXT_MAX], double usd)
     return out;
 }
 
-static void write_promises(struct out *o, const struct plan_case *c)
+const char *plan_promises_text(struct arena *a, const struct plan_case *c)
 {
     const struct planner_request *q = &c->request;
-    char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], line[256] = "";
-    if (q->aim == PLANNER_JOB) {
-        put_line(o, "done within %s, whatever the latency of each", units_format_time(a, q->deadline_s));
-        return;
-    }
-    if (q->aim == PLANNER_DAILY) {
-        put_line(o, "%s tokens out a day, whatever the latency: %.4g requests/s",
-                 units_format_count(a, c->tokens_per_day), q->traffic.rate_per_s);
-        return;
-    }
+    char s[UNITS_TEXT_MAX], t[UNITS_TEXT_MAX];
+    if (q->aim == PLANNER_JOB)
+        return arena_printf(a, "done within %s, whatever the latency of each", units_format_time(s, q->deadline_s));
+    if (q->aim == PLANNER_DAILY)
+        return arena_printf(a, "%s tokens out a day, whatever the latency: %.4g requests/s",
+                            units_format_count(s, c->tokens_per_day), q->traffic.rate_per_s);
+    const char *ttft = "", *tpot = "";
     if (!isnan(q->ttft.s))
-        (void)snprintf(line, sizeof line, "TTFT %s within %s%s", part(&q->ttft), units_format_time(a, q->ttft.s),
-                       isnan(q->tpot.s) ? "" : ", ");
-    if (!isnan(q->tpot.s)) {
-        const size_t at = strlen(line);
-        (void)snprintf(line + at, sizeof line - at, "TPOT %s within %s", part(&q->tpot),
-                       units_format_time(b, q->tpot.s));
-    }
-    put_line(o, "promised: %s", line);
+        ttft = arena_printf(a, "TTFT %s within %s%s", plan_part(&q->ttft), units_format_time(s, q->ttft.s),
+                            isnan(q->tpot.s) ? "" : ", ");
+    if (!isnan(q->tpot.s))
+        tpot = arena_printf(a, "TPOT %s within %s", plan_part(&q->tpot), units_format_time(t, q->tpot.s));
+    return ttft && tpot ? arena_printf(a, "promised: %s%s", ttft, tpot) : NULL;
 }
 
 static void write_times(struct out *o, const struct plan_case *c)
@@ -238,7 +232,7 @@ static void write_times(struct out *o, const struct plan_case *c)
                  own && listed ? ", else " : "", listed ? "list prices of one hour on demand" : "");
 }
 
-static void write_heading(struct out *o, const struct plan_case *c)
+static void write_heading(struct arena *arena, struct out *o, const struct plan_case *c)
 {
     const struct planner_request *q = &c->request;
     const struct planner_traffic *t = &q->traffic;
@@ -250,7 +244,8 @@ static void write_heading(struct out *o, const struct plan_case *c)
         out_printf(o, ": %.4g requests/s", t->rate_per_s);
     out_printf(o, ", %.0f tokens in, %.0f out%s\n", t->prompt_tokens, t->output_tokens,
                t->prompts[0] < t->prompts[t->n - 1] || t->outputs[0] < t->outputs[t->n - 1] ? " on average" : "");
-    write_promises(o, c);
+    const char *promises = plan_promises_text(arena, c);
+    put_line(o, "%s", promises ? promises : "");
     write_times(o, c);
     for (size_t d = 0; d < q->devices_n; d++) {
         const size_t at = strlen(devices);
@@ -260,7 +255,7 @@ static void write_heading(struct out *o, const struct plan_case *c)
 }
 
 /* What to do where the first promise breaks. */
-static const char *advice(const struct planner_headroom *h)
+const char *plan_advice(const struct planner_headroom *h)
 {
     if (strcmp(h->binds, "memory") == 0) return "more memory: more copies, a narrower cache, larger GPUs";
     if (strcmp(h->binds, "batch cap") == 0) return "a larger --max-num-seqs, then more copies";
@@ -270,7 +265,7 @@ static const char *advice(const struct planner_headroom *h)
     return "more bandwidth: more copies, more ranks a copy, narrower weights";
 }
 
-static const char *breaks(enum planner_verdict v)
+const char *plan_breaks(enum planner_verdict v)
 {
     return v == PLANNER_LATE_TPOT ? "TPOT" : v == PLANNER_LATE_TTFT ? "TTFT" : "saturation";
 }
@@ -308,9 +303,9 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
              units_format_bytes(u, x->reserve_bytes), units_format_bytes((char[UNITS_TEXT_MAX]){0}, x->sequence_bytes),
              floor(x->pool_bytes / x->sequence_bytes) * (double)x->layout.dp);
     if (q->aim != PLANNER_JOB) {
-        put_line(o, "breaks first: %s, from %.4g requests/s on (%.0f %% more than now); %s binds", breaks(h->breaks),
-                 h->rate_per_s, 100 * (h->rate_per_s / q->traffic.rate_per_s - 1), h->binds);
-        put_line(o, "to go further: %s", advice(h));
+        put_line(o, "breaks first: %s, from %.4g requests/s on (%.0f %% more than now); %s binds",
+                 plan_breaks(h->breaks), h->rate_per_s, 100 * (h->rate_per_s / q->traffic.rate_per_s - 1), h->binds);
+        put_line(o, "to go further: %s", plan_advice(h));
     }
     if (c->verified.n)
         put_line(o, "simulated, %zu requests: TTFT %s, TPOT %s: keeps its promises", c->verified.n,
@@ -342,7 +337,7 @@ static void write_reasons(struct arena *a, struct out *o, const struct plan_case
             if (t->n == 0) continue;
             const struct planner_plan *x = &t->nearest;
             const struct planner_format *f = &c->format[x->format];
-            const char *why = reason(a, c, x), *layout = plan_layout_words(a, &x->layout);
+            const char *why = plan_reason(a, c, x), *layout = plan_layout_words(a, &x->layout);
             char clean[320];
             put_line(o, "%s, %s: %zu; %s%s%s%s%s: %s", WHAT[k], c->device[d].hw->key, t->n, layout ? layout : "",
                      f->weights ? " weights " : "", f->weights ? f->weights : "", f->kv ? " KV " : "",
@@ -384,7 +379,7 @@ enum err_code plan_write(struct arena *a, const struct plan_case *c, enum table_
         keys = "hardware,gpus,layout,weights,kv,usd_per_h,usd_per_mtok_in,usd_per_mtok_out,batch,load_frac";
     if (keys && table_select(a, &t, keys, &t, e) != ERR_OK) return commands_no_column(e);
     if (format != TABLE_TEXT) return table_write(&t, format, o, e);
-    write_heading(o, c);
+    write_heading(a, o, c);
     if (n > 0) {
         write_winner(a, o, c);
         out_str(o, "\nthe best of each device and precision\n");

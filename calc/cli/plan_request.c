@@ -66,18 +66,17 @@ static enum err_code only_one(const struct option_values *v, struct err *e)
     for (size_t i = 0; i < 3; i++) n += option_given(v, OF[i]);
     if (n > 1) return err_set(e, ERR_USAGE, "--rate, --tokens-per-day and --job are three questions: one of them");
     if (n == 0 && !option_given(v, "trace"))
-        return err_set(e, ERR_USAGE,
-                       "plan: which traffic? --rate R, --trace FILE, --tokens-per-day N or --job requests=N; --layouts "
-                       "lists ways to share GPUs");
+        return err_set(
+            e, ERR_USAGE, "%s: which traffic? --rate R, --trace FILE, --tokens-per-day N or --job requests=N%s",
+            v->command->name, strcmp(v->command->name, "plan") == 0 ? "; --layouts lists ways to share GPUs" : "");
     if (option_given(v, "deadline") != option_given(v, "job"))
         return err_set(e, ERR_USAGE, "--job and --deadline belong together: so many requests by then");
     const bool late = option_given(v, "ttft") || option_given(v, "tpot");
     if (late && (option_given(v, "job") || option_given(v, "tokens-per-day")))
         return err_set(e, ERR_USAGE, "--job and --tokens-per-day promise no latency: no --ttft or --tpot");
     if (!late && !option_given(v, "job") && !option_given(v, "tokens-per-day"))
-        return err_set(e, ERR_USAGE,
-                       "plan: which latencies are promised? --ttft p95=1s, --tpot p95=40ms, or one of "
-                       "them");
+        return err_set(e, ERR_USAGE, "%s: which latencies are promised? --ttft p95=1s, --tpot p95=40ms, or one of them",
+                       v->command->name);
     return ERR_OK;
 }
 
@@ -336,7 +335,8 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
 {
     *c = (struct plan_case){.options = v};
     struct planner_request *q = &c->request;
-    if (!option_get(v, "model")) return err_set(e, ERR_USAGE, "plan: which model? -m NAME (ridge list models)");
+    if (!option_get(v, "model"))
+        return err_set(e, ERR_USAGE, "%s: which model? -m NAME (ridge list models)", v->command->name);
     c->has_emit = option_get(v, "emit") != NULL;
     if (c->has_emit) TRY(emit_find(option_get(v, "emit"), &c->emit, e));
     TRY(count(v, "top", 1, 1 << 20, &c->top, e));
@@ -351,7 +351,9 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
                        "%s takes %lld tokens, but the longest request has %lld, prompt and answer (lengths end with "
                        "',max=N')",
                        c->model, (long long)c->max_context_tokens, (long long)q->traffic.longest_tokens);
-    c->verify = option_get(v, "verify") || (c->trace && q->aim == PLANNER_SERVE);
+    /* a report shows the simulation, so what it recommends has passed it */
+    const bool report = strcmp(v->command->name, "report") == 0;
+    c->verify = option_get(v, "verify") || ((c->trace || report) && q->aim == PLANNER_SERVE);
     if (c->verify && q->aim != PLANNER_SERVE)
         return err_set(e, ERR_USAGE, "--verify simulates requests as they come: not a --job, not --tokens-per-day");
     for (size_t i = 0; c->has_emit && i < q->formats_n; i++) {

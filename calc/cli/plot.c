@@ -19,7 +19,7 @@ struct kind {
 static const struct kind kinds[] = {
     {"roofline", "plots/roofline.gp", plot_roofline_build}, {"batch", "plots/batch.gp", plot_batch_build},
     {"memory", "plots/memory.gp", plot_memory_build},       {"scatter", "plots/scatter.gp", plot_scatter_build},
-    {"timeline", "plots/timeline.gp", plot_timeline_build},
+    {"timeline", "plots/timeline.gp", plot_timeline_build}, {"charts", "plots/charts.gp", plot_charts_build},
 };
 
 /* 900x600 pixels each; noenhanced: "_" and "^" in names are characters. */

@@ -31,11 +31,16 @@
  * kind "scatter": calibrated over measured against measured times, one mark a row, a look per text of `group` (at most
  * 12; further ones share the last). csv holds group, measured_s, calibrated_s. Ratios beyond 5 stand at the edge.
  *
+ * kind "charts": lines side by side (chart.h, which writes both tables). csv holds chart (from 1), series (at most 8),
+ * x, y, kept; charts_csv a row a chart: title, x_title, y_title, x_mark_name, y_mark_name, x0, x1, y0, y1, log_x,
+ * x_limit, x_mark, y_mark.
+ *
  * kind "timeline": batch, queue and blocks_percent over time_s, a panel each. */
 struct plot_request {
     const char *kind;
     const char *csv;          /* text of the data file, header first */
     const char *ceilings_csv; /* roofline only */
+    const char *charts_csv;   /* charts only */
     const char *title;        /* optional */
     const char *subtitle;     /* optional; otherwise what all rows share is said, as plot_rows_shared puts it */
     const char *output;       /* a path ending .png .svg .pdf, or "-": drawn in 79x24 characters on standard output */

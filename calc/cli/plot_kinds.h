@@ -12,5 +12,6 @@ enum err_code plot_batch_build(const struct plot_request *r, struct plot_canvas 
 enum err_code plot_memory_build(const struct plot_request *r, struct plot_canvas *c, struct err *e);
 enum err_code plot_scatter_build(const struct plot_request *r, struct plot_canvas *c, struct err *e);
 enum err_code plot_timeline_build(const struct plot_request *r, struct plot_canvas *c, struct err *e);
+enum err_code plot_charts_build(const struct plot_request *r, struct plot_canvas *c, struct err *e);
 
 #endif

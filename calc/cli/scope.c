@@ -83,6 +83,16 @@ enum err_code scope_gpu(struct arena *a, const char *text, struct hw *hw, int64_
     return ERR_OK;
 }
 
+const char *scope_gpu_hash(const struct hw *hw, char out[HASH_TEXT_MAX])
+{
+    uint64_t h = hash_start();
+    for (enum hw_field f = 0; f < HW_FIELDS_N; f++) {
+        const double v = hw_value(hw, f);
+        h = hash_more(h, &v, sizeof v);
+    }
+    return hash_text(out, h);
+}
+
 /* ---- what the options open ---- */
 
 static enum err_code choose(const struct option_values *v, const char *name, const char *const *names, size_t n,

@@ -3,6 +3,7 @@
 #ifndef RIDGE_CLI_SCOPE_H
 #define RIDGE_CLI_SCOPE_H
 
+#include "calc/base/hash.h"
 #include "calc/cli/option.h"
 #include "calc/learn/quantity.h"
 #include "calc/sym/parse.h"
@@ -57,6 +58,9 @@ enum err_code scope_formats(struct arena *a, const struct option_values *v, stru
 
 /* scope_gpu -- "NAME[:N]" as a device and how many. Errors: as hw_load, units_parse_count. */
 enum err_code scope_gpu(struct arena *a, const char *text, struct hw *hw, int64_t *n, struct err *e);
+
+/* scope_gpu_hash -- of the device's numbers. Returns out. */
+const char *scope_gpu_hash(const struct hw *hw, char out[HASH_TEXT_MAX]);
 
 /* What the options opened. */
 struct scope {

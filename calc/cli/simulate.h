@@ -34,11 +34,13 @@ enum err_code simulate_case_open(struct arena *a, const struct option_values *v,
 
 /* simulate_write -- the answer in a format: a summary, a row for each request or run of steps, or
  * for each quantity with its steady state. Errors: as
- * table_write. simulate_plot -- the timeline as a picture. */
+ * table_write. simulate_plot -- as a picture: of requests the parts that had their tokens within a time, else the
+ * timeline. */
 enum simulate_rows { SIMULATE_SUMMARY, SIMULATE_REQUESTS, SIMULATE_STEPS, SIMULATE_STEADY };
 enum err_code simulate_write(struct arena *a, const struct simulate_case *c, enum simulate_rows which,
                              enum table_format format, const char *keys, struct out *o, struct err *e);
-enum err_code simulate_plot(struct arena *a, const struct simulate_case *c, const char *output, struct err *e);
+enum err_code simulate_plot(struct arena *a, const struct simulate_case *c, enum simulate_rows which,
+                            const char *output, struct err *e);
 
 /* simulate_steady_rows -- the steady state of the same requests beside what was simulated, a row each. Errors:
  * ERR_USAGE what it does not describe; those of steady_solve. */

@@ -8,6 +8,7 @@
 #include "calc/cli/commands.h"
 #include "calc/cli/plot.h"
 #include "calc/cli/simulate.h"
+#include "calc/cli/simulate_charts.h"
 
 /* ---- rows ---- */
 
@@ -407,44 +408,39 @@ enum err_code simulate_write(struct arena *a, const struct simulate_case *c, enu
     return table_write(&t, format, o, e);
 }
 
-/* ---- picture ---- */
+/* ---- pictures ---- */
 
-enum { BINS = 300 };
-
-/* x shared out over the bins that start_s .. end_s covers. */
-static void spill(double bin[BINS], double width_s, double start_s, double end_s, double x)
+static enum err_code plot_parts(struct arena *a, const struct simulate_case *c, const char *subtitle,
+                                const char *output, struct err *e)
 {
-    for (size_t i = (size_t)fmin(start_s / width_s, BINS - 1); i < BINS; i++) {
-        const double from_s = fmax(start_s, (double)i * width_s), to_s = fmin(end_s, (double)(i + 1) * width_s);
-        if (!(to_s > from_s) && (double)i * width_s >= end_s) break;
-        bin[i] += x * fmax(to_s - from_s, 0) / width_s;
-    }
+    const double none[] = {(double)NAN, (double)NAN};
+    struct chart chart[2];
+    const char *title = arena_printf(a, "%s: times to first and per output token", c->of.model.name);
+    TRY(simulate_part_charts(a, &c->result, none, none, chart, e));
+    return title ? chart_render(a, chart, 2, title, subtitle, output, e) : err_nomem(e);
 }
 
-enum err_code simulate_plot(struct arena *a, const struct simulate_case *c, const char *output, struct err *e)
+enum err_code simulate_plot(struct arena *a, const struct simulate_case *c, enum simulate_rows which,
+                            const char *output, struct err *e)
 {
-    double(*bin)[BINS] = arena_array(a, 3, sizeof *bin);
-    const double width_s = c->result.span_s / BINS;
+    struct simulate_bins *b = arena_alloc(a, sizeof *b);
     struct out *csv;
-    if (!bin) return err_nomem(e);
-    if (c->steps_n == 0) return err_set(e, ERR_NO, "no step was made: nothing to draw");
-    for (size_t i = 0; i < c->steps_n; i++) {
-        const struct simulate_step *x = &c->steps[i];
-        const double value[] = {(double)x->running, (double)x->waiting,
-                                100 * (double)x->blocks / (double)c->setup.blocks / (double)c->setup.replicas};
-        for (size_t k = 0; k < 3; k++) spill(bin[k], width_s, x->start_s, x->end_s, value[k]);
-    }
-    TRY(out_memory(a, &csv, e));
-    out_str(csv, "time_s,batch,queue,blocks_percent\n");
-    for (size_t i = 0; i < BINS; i++)
-        out_printf(csv, "%.9g,%.9g,%.9g,%.9g\n", ((double)i + .5) * width_s, bin[0][i], bin[1][i], bin[2][i]);
+    if (!b) return err_nomem(e);
     const char *subtitle = arena_printf(a, "%s, %lld requests, %s%s", c->of.hw.key, (long long)c->result.n, c->policy,
                                         c->result.partial   ? ", PARTIAL"
                                         : c->result.growing ? ", NO STEADY STATE"
                                                             : "");
+    if (!subtitle) return err_nomem(e);
+    if (which == SIMULATE_REQUESTS) return plot_parts(a, c, subtitle, output, e);
+    if (c->steps_n == 0) return err_set(e, ERR_NO, "no step was made: nothing to draw");
+    simulate_bins_of(c->steps, c->steps_n, c->result.span_s, (double)c->setup.blocks * (double)c->setup.replicas, b);
+    TRY(out_memory(a, &csv, e));
+    out_str(csv, "time_s,batch,queue,blocks_percent\n");
+    for (size_t i = 0; i < SIMULATE_BINS; i++)
+        out_printf(csv, "%.9g,%.9g,%.9g,%.9g\n", b->time_s[i], b->batch[i], b->queue[i], b->blocks_percent[i]);
     const char *title = arena_printf(a, "%s: batch, queue and cache over time", c->of.model.name);
     const struct plot_request r = {
         .kind = "timeline", .csv = out_text(csv, NULL), .title = title, .subtitle = subtitle, .output = output};
-    if (!r.csv || !subtitle || !title) return err_nomem(e);
+    if (!r.csv || !title) return err_nomem(e);
     return plot_render(a, &r, e);
 }

@@ -51,5 +51,6 @@ const struct exercise *bank_memory(size_t *n);        /* parameters, weights, KV
 const struct exercise *bank_time(size_t *n);          /* latency, throughput, batching, replicas, training flops */
 const struct exercise *bank_architectures(size_t *n); /* MLA, shared caches, windows, states, experts, formats */
 const struct exercise *bank_scale(size_t *n);         /* drafts, passes of many tokens, ranks, training at scale */
+const struct exercise *bank_serving(size_t *n);       /* caches in blocks, queues, batches, replicas, cost */
 
 #endif

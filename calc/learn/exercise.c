@@ -10,8 +10,8 @@
 
 enum { NAMES_MAX = 256 };
 
-static const struct exercise *(*const SETS[])(size_t *n) = {bank_intensity, bank_memory, bank_time, bank_architectures,
-                                                            bank_scale};
+static const struct exercise *(*const SETS[])(size_t *n) = {bank_intensity,     bank_memory, bank_time,
+                                                            bank_architectures, bank_scale,  bank_serving};
 
 const struct exercise *exercise_at(size_t i)
 {

@@ -183,4 +183,10 @@ enum err_code planner_headroom(struct arena *a, const struct planner_request *q,
 enum err_code planner_at(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
                          struct planner_plan *out, struct err *e);
 
+/* planner_sweep -- the same plan solved at n rates of one copy: out[i] is what planner_at answers at rate_per_s[i] > 0
+ * of requests a second of each copy; at and beyond saturation its verdict is PLANNER_SATURATED. Errors: as
+ * planner_search. */
+enum err_code planner_sweep(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
+                            const double *rate_per_s, size_t n, struct planner_plan *out, struct err *e);
+
 #endif

@@ -115,6 +115,25 @@ enum err_code planner_at(struct arena *a, const struct planner_request *q, const
     return ERR_OK;
 }
 
+enum err_code planner_sweep(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
+                            const double *rate_per_s, size_t n, struct planner_plan *out, struct err *e)
+{
+    struct planner p;
+    struct planner_unit u;
+    struct planner_plan x;
+    TRY(planner_check(q, e));
+    TRY(open_one(a, q, plan, &p, &u, &x, e));
+    for (size_t i = 0; i < n; i++) {
+        if (!(rate_per_s[i] > 0)) return err_set(e, ERR_RANGE, "a rate of a sweep is not above 0");
+        out[i] = x;
+        if (x.verdict != PLANNER_MEETS) continue;
+        out[i].rate_per_s = rate_per_s[i];
+        TRY(planner_solve(&p, &u, &out[i], e));
+        planner_finish(&p, &u, &out[i]);
+    }
+    return ERR_OK;
+}
+
 /* What a step waits for, or what keeps more sequences out. */
 static const char *binder(const struct planner_plan *x, enum planner_verdict breaks)
 {

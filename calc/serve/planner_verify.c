@@ -35,13 +35,56 @@ static enum err_code quantile_of(const struct simulate_result *r, double (*value
     return ERR_OK;
 }
 
-enum err_code planner_verify(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
-                             const struct workload *w, struct planner_verified *out, struct err *e)
+struct keeper {
+    struct arena *arena;
+    struct planner_run *run;
+    size_t room;
+    bool lost; /* memory was exhausted */
+};
+
+static void keep_step(void *closure, const struct simulate_step *x)
+{
+    struct keeper *k = closure;
+    struct planner_run *r = k->run;
+    if (r->steps_n == k->room && !k->lost) {
+        const size_t room = k->room ? 2 * k->room : 1 << 12;
+        struct simulate_step *more = arena_array(k->arena, room, sizeof *more);
+        k->lost = !more;
+        if (more && r->steps_n) memcpy(more, r->step, r->steps_n * sizeof *more);
+        if (more) {
+            r->step = more;
+            k->room = room;
+        }
+    }
+    if (!k->lost) r->step[r->steps_n++] = *x;
+}
+
+/* From the clock in which steps take their median to the service's own. */
+static void slow_down(struct planner_run *r)
+{
+    const double b = r->band;
+    r->result.span_s *= b;
+    r->result.busy_s *= b;
+    for (size_t i = 0; i < r->result.n; i++) {
+        struct simulate_record *x = &r->result.record[i];
+        x->arrival_s *= b;
+        x->start_s *= b;
+        x->first_s *= b;
+        x->finish_s *= b;
+    }
+    for (size_t i = 0; i < r->steps_n; i++) {
+        r->step[i].start_s *= b;
+        r->step[i].end_s *= b;
+    }
+}
+
+static enum err_code simulate(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
+                              const struct workload *w, bool keep, struct planner_run *out, struct err *e)
 {
     struct planner p;
     struct planner_unit u;
     struct planner_clock *c;
-    struct simulate_result r;
+    struct keeper k = {.arena = a, .run = out};
     struct workload closer = *w;
     struct layout one = plan->layout;
     const char *why = planner_verifies(plan);
@@ -61,25 +104,50 @@ enum err_code planner_verify(struct arena *a, const struct planner_request *q, c
     for (size_t i = 0; i < w->n; i++) closer.request[i].arrival_s /= faster;
     closer.span_s /= faster;
     closer.think_s /= band;
-    const struct simulate_setup s = {.work = &closer,
-                                     .plan = c->plan,
-                                     .calibrated = c->calibrated,
-                                     .policy = SIMULATE_CHUNKED,
-                                     .budget_tokens = plan->step_tokens,
-                                     .max_seqs = plan->seqs,
-                                     .memory = SIMULATE_PAGED,
-                                     .blocks = planner_blocks(&p, &u, plan),
-                                     .block_tokens = p.engine->block_tokens,
-                                     .max_len_tokens = q->traffic.longest_tokens,
-                                     .replicas = plan->layout.replicas,
-                                     .route = SIMULATE_LEAST_LOADED};
-    TRY(simulate_run(a, &s, &r, e));
-    *out = (struct planner_verified){.n = r.n, .finished = r.finished, .growing = r.growing};
-    TRY(quantile_of(&r, simulate_ttft_s, isnan(q->ttft.s) ? .95 : q->ttft.frac, a, &out->ttft_s, e));
-    TRY(quantile_of(&r, simulate_tpot_s, isnan(q->tpot.s) ? .95 : q->tpot.frac, a, &out->tpot_s, e));
-    out->ttft_s *= band;
-    out->tpot_s *= band;
-    out->keeps = !r.growing && (isnan(q->ttft.s) || out->ttft_s <= q->ttft.s) &&
+    struct simulate_setup s = {.work = &closer,
+                               .plan = c->plan,
+                               .calibrated = c->calibrated,
+                               .policy = SIMULATE_CHUNKED,
+                               .budget_tokens = plan->step_tokens,
+                               .max_seqs = plan->seqs,
+                               .memory = SIMULATE_PAGED,
+                               .blocks = planner_blocks(&p, &u, plan),
+                               .block_tokens = p.engine->block_tokens,
+                               .max_len_tokens = q->traffic.longest_tokens,
+                               .replicas = plan->layout.replicas,
+                               .route = SIMULATE_LEAST_LOADED};
+    *out = (struct planner_run){.band = band, .blocks = s.blocks};
+    if (keep) {
+        s.step = keep_step;
+        s.closure = &k;
+    }
+    TRY(simulate_run(a, &s, &out->result, e));
+    slow_down(out);
+    return k.lost ? err_nomem(e) : ERR_OK;
+}
+
+enum err_code planner_run_judge(struct arena *a, const struct planner_request *q, const struct planner_run *run,
+                                struct planner_verified *out, struct err *e)
+{
+    const struct simulate_result *r = &run->result;
+    *out = (struct planner_verified){.n = r->n, .finished = r->finished, .growing = r->growing};
+    TRY(quantile_of(r, simulate_ttft_s, isnan(q->ttft.s) ? .95 : q->ttft.frac, a, &out->ttft_s, e));
+    TRY(quantile_of(r, simulate_tpot_s, isnan(q->tpot.s) ? .95 : q->tpot.frac, a, &out->tpot_s, e));
+    out->keeps = !r->growing && (isnan(q->ttft.s) || out->ttft_s <= q->ttft.s) &&
                  (isnan(q->tpot.s) || isnan(out->tpot_s) || out->tpot_s <= q->tpot.s);
     return ERR_OK;
+}
+
+enum err_code planner_run(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
+                          const struct workload *w, struct planner_run *out, struct err *e)
+{
+    return simulate(a, q, plan, w, true, out, e);
+}
+
+enum err_code planner_verify(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
+                             const struct workload *w, struct planner_verified *out, struct err *e)
+{
+    struct planner_run run;
+    TRY(simulate(a, q, plan, w, false, &run, e));
+    return planner_run_judge(a, q, &run, out, e);
 }
