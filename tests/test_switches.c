@@ -141,6 +141,55 @@ static void test_experts_drawn(void **state)
     close_to(seen / ROUNDS, expected, 0.005);
 }
 
+/* The c of min(1, c/e^S) that sums to k, found by halving; a skew at which the k-th is a 10^20th of the first. */
+static void test_popularity_by_halving(void **state)
+{
+    (void)state;
+    static const struct {
+        double exponent;
+        int64_t experts, k;
+    } CASES[] = {{0, 61, 7},  {0.83, 61, 7}, {1.1, 128, 8}, {3, 8, 2},
+                 {3, 61, 11}, {9, 64, 6},    {16, 257, 19}, {16, 23, 22}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        double p[257], low = 0, high = 1e40; /* of 257^16 */
+        const double s = CASES[i].exponent, k = (double)CASES[i].k;
+        const int64_t n = CASES[i].experts;
+        for (int round = 0; round < 3000; round++) {
+            const double c = low + (high - low) / 2;
+            double sum = 0;
+            for (int64_t e = n; e > 0; e--) sum += fmin(1, c * pow((double)e, -s));
+            if (sum < k)
+                low = c;
+            else
+                high = c;
+        }
+        routing_popularity(s, n, CASES[i].k, p);
+        for (int64_t e = 0; e < n; e++) close_to(p[e], fmin(1, high * pow((double)(e + 1), -s)), 1e-9);
+    }
+}
+
+/* Rules by name and back; the ends of an exponent's range are in it. */
+static void test_rules_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum routing_rule rule;
+        double exponent;
+    } CASES[] = {{"uniform", ROUTING_UNIFORM, 0},   {"replacement", ROUTING_REPLACEMENT, 0},
+                 {"upper", ROUTING_UPPER, 0},       {"active", ROUTING_ACTIVE, 0},
+                 {"all", ROUTING_ALL, 0},           {"zipf:0", ROUTING_ZIPF, 0},
+                 {"zipf:1.25", ROUTING_ZIPF, 1.25}, {"zipf:16", ROUTING_ZIPF, 16}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct routing r;
+        struct err e = {0};
+        char text[32];
+        assert_int_equal(routing_parse(CASES[i].text, &r, &e), ERR_OK);
+        assert_true(r.rule == CASES[i].rule && r.exponent == CASES[i].exponent);
+        assert_string_equal(routing_name(&r, text, sizeof text), CASES[i].text);
+    }
+}
+
 static void test_rules_refused(void **state)
 {
     (void)state;
@@ -182,6 +231,85 @@ static void test_fusions(void **state)
     assert_true(parsed == (FUSION_ROPE | FUSION_NORM));
     assert_int_equal(fusion_parse("rope,attention", &parsed, &e), ERR_USAGE);
     assert_int_equal(fusion_parse("", &parsed, &e), ERR_USAGE);
+}
+
+/* Each name alone, every set of names, and words that stand alone or are none. */
+static void test_lists_of_fusions(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    unsigned parsed;
+    for (unsigned set = 1; set < 1U << FUSIONS_N; set++) {
+        char text[128] = "";
+        for (size_t i = 0; i < FUSIONS_N; i++)
+            if (set >> i & 1) {
+                if (*text) (void)strncat(text, ",", sizeof text - strlen(text) - 1);
+                (void)strncat(text, fusion_name(i), sizeof text - strlen(text) - 1);
+            }
+        assert_int_equal(fusion_parse(text, &parsed, &e), ERR_OK);
+        assert_int_equal(parsed, set);
+    }
+    assert_int_equal(fusion_parse("all", &parsed, &e), ERR_OK);
+    assert_int_equal(parsed, (1U << FUSIONS_N) - 1);
+    assert_int_equal(fusion_parse("none", &parsed, &e), ERR_OK);
+    assert_int_equal(parsed, 0);
+    static const char *const ALONE[] = {"all,rope", "none,rope", "rope,all", "norm,none"};
+    static const char *const NO_NAME[] = {"any",   "nope",  "al",    "alls",  "non",   "rop",
+                                          "ropes", "rope,", ",rope", "nones", "allall"};
+    for (size_t i = 0; i < sizeof ALONE / sizeof *ALONE; i++) {
+        assert_int_equal(fusion_parse(ALONE[i], &parsed, &e), ERR_USAGE);
+        assert_non_null(strstr(e.text, "stands alone"));
+    }
+    for (size_t i = 0; i < sizeof NO_NAME / sizeof *NO_NAME; i++) {
+        assert_int_equal(fusion_parse(NO_NAME[i], &parsed, &e), ERR_USAGE);
+        assert_non_null(strstr(e.text, "is no fusion"));
+    }
+}
+
+/* One fusion takes the arrays of its own kind and name alone, and of a gated activation a third of what it reads and
+ * writes off the operator before it, which the first of a list does not have. */
+static void test_one_fusion_of_a_list(void **state)
+{
+    (void)state;
+    static const struct {
+        enum cost_op_kind kind;
+        const char *name, *shape;
+        unsigned by; /* what changes it */
+        int64_t left;
+    } OPS[] = {{OP_ACTIVATION, "mlp_act", "[rows, F]", 0, 210}, /* nothing before it */
+               {OP_LINEAR, "up_proj", "", FUSION_ACTIVATION, 140},
+               {OP_ACTIVATION, "mlp_act", "[rows, 2F] -> [rows, F]", FUSION_ACTIVATION, 0},
+               {OP_LINEAR, "other_act", "", 0, 210},
+               {OP_ACTIVATION, "_act", "[rows, F]", FUSION_ACTIVATION, 0},
+               {OP_ACTIVATION, "mlp_active", "[rows, F]", 0, 210},
+               {OP_ACTIVATION, "act", "[rows, F]", 0, 210},
+               {OP_RESIDUAL, "mlp_residual", "", FUSION_RESIDUAL, 70},
+               {OP_RESIDUAL, "mlp_sum", "", 0, 210},
+               {OP_LINEAR, "to_residual", "", 0, 210},
+               {OP_NORM, "mlp_norm", "", FUSION_NORM, 105},
+               {OP_ROPE, "rope", "", FUSION_ROPE, 0},
+               {OP_HEAD_NORM, "q_norm", "", FUSION_HEAD_NORM, 0},
+               {OP_KV_WRITE, "kv_write", "", FUSION_KV_WRITE, 0}};
+    enum { N = sizeof OPS / sizeof *OPS };
+    struct arena *a = arena_open();
+    struct sym_ctx *c = sym_open(a);
+    for (unsigned set = 0; set < 1U << FUSIONS_N; set++) {
+        struct cost_op op[N + 1];
+        memset(op, 0, sizeof op);
+        for (size_t i = 0; i <= N; i++) op[i].activation_bytes = sym_int(c, 210);
+        for (size_t i = 0; i < N; i++) {
+            op[i + 1].kind = OPS[i].kind;
+            op[i + 1].name = OPS[i].name;
+            op[i + 1].shape = OPS[i].shape;
+        }
+        struct cost_ops ops = {.op = op + 1, .n = N};
+        fusion_apply(c, set, &ops);
+        assert_true(op[0].activation_bytes == sym_int(c, 210));
+        for (size_t i = 0; i < N; i++)
+            if (op[i + 1].activation_bytes != sym_int(c, set & OPS[i].by ? OPS[i].left : 210))
+                fail_msg("%s of %u", OPS[i].name, set);
+    }
+    arena_close(a);
 }
 
 /* ---- latent attention ---- */
@@ -268,8 +396,12 @@ int main(void)
         cmocka_unit_test(test_experts_of_one_token),
         cmocka_unit_test(test_experts_of_many),
         cmocka_unit_test(test_experts_drawn),
+        cmocka_unit_test(test_popularity_by_halving),
+        cmocka_unit_test(test_rules_named),
         cmocka_unit_test(test_rules_refused),
         cmocka_unit_test(test_fusions),
+        cmocka_unit_test(test_lists_of_fusions),
+        cmocka_unit_test(test_one_fusion_of_a_list),
         cmocka_unit_test(test_latent),
         cmocka_unit_test(test_overlap),
         cmocka_unit_test(test_units),
