@@ -412,6 +412,146 @@ static void test_scales_of_a_published_checkpoint(void **state)
     assert_true(scales == 684531386000.0 - 684489845504.0);
 }
 
+/* ---- sizes, and one of them free ---- */
+
+/* The size of the first letter in a kind of layer; -1: there is none. */
+static double size_of(struct fixture *f, const struct model *m, int kind, int64_t ranks, const struct sym *var)
+{
+    struct err e = {0};
+    const struct sym *out;
+    double v = -1;
+    assert_int_equal(cost_size(f->c, &f->y, m, kind, ranks, var, &out, &e), ERR_OK);
+    assert_true(!out || sym_constant(out, &v));
+    return v;
+}
+
+static void test_sizes_of_a_part(void **state)
+{
+    struct fixture *f = *state;
+    const struct cost_symbols *y = &f->y;
+    const struct model dense = builtin(f, "llama-3.1-8b"), latent = builtin(f, "deepseek-v3"),
+                       hybrid = builtin(f, "nemotron-nano-9b-v2");
+    assert_true(size_of(f, &dense, 0, 1, y->N) == 32 && size_of(f, &dense, 0, 4, y->N) == 8);
+    assert_true(size_of(f, &dense, 0, 1, y->K) == 8 && size_of(f, &dense, 0, 16, y->K) == 1);
+    assert_true(size_of(f, &dense, 0, 1, y->F) == 14336 && size_of(f, &dense, 0, 1, y->b_kv) == 2);
+    assert_true(size_of(f, &latent, 0, 1, y->F) == 18432 && size_of(f, &latent, 1, 1, y->F) == 2048);
+    assert_true(size_of(f, &latent, 1, 1, y->Fs) == 2048 && size_of(f, &latent, 1, 8, y->Fs) == 256);
+    assert_true(size_of(f, &latent, 0, 1, y->N) == 128 && size_of(f, &latent, 1, 1, y->E) == 256);
+    const struct sym *const none[] = {y->Fs, y->E, y->C, y->b_index, y->Ra, y->B, y->S, y->r};
+    for (size_t i = 0; i < COUNT(none); i++) assert_true(size_of(f, &dense, 0, 1, none[i]) < 0);
+    assert_true(size_of(f, &latent, 0, 1, y->K) < 0 && size_of(f, &latent, 0, 1, y->Fs) < 0);
+    assert_true(size_of(f, &latent, -1, 1, y->N) < 0 && size_of(f, &latent, -1, 1, y->b_kv) < 0);
+    bool bare = false; /* layers of an MLP alone */
+    for (size_t i = 0; i < hybrid.kinds_n; i++) {
+        if (hybrid.kinds[i].mixer.kind != MIXER_NONE) continue;
+        bare = true;
+        assert_true(size_of(f, &hybrid, (int)i, 1, y->N) < 0 && size_of(f, &hybrid, (int)i, 1, y->K) < 0);
+    }
+    assert_true(bare);
+    /* adapters of the MLP, else of attention */
+    struct model adapted = dense;
+    struct layer_kind kind = dense.kinds[0];
+    adapted.kinds = &kind;
+    kind.mixer.adapter_rank = 48;
+    assert_true(size_of(f, &adapted, 0, 1, y->Ra) == 48);
+    kind.ffn.adapter_rank = 80;
+    assert_true(size_of(f, &adapted, 0, 1, y->Ra) == 80);
+}
+
+/* Sums over the operators of the layers of one kind (-1: all) with a symbol bound. */
+static double with_size(struct fixture *f, const struct cost_ops *ops, int kind, const struct sym *var, int64_t value,
+                        size_t field)
+{
+    const struct sym_binding env[] = {{f->y.B, sym_int(f->c, 7)},
+                                      {f->y.S, sym_int(f->c, 1009)},
+                                      {f->y.r, sym_int(f->c, 2)},
+                                      {var, sym_int(f->c, value)}};
+    double total = 0, v;
+    for (size_t i = 0; i < ops->n; i++) {
+        const struct cost_op *o = &ops->op[i];
+        const struct sym *const of[] = {o->flops, o->weight_bytes, o->kv_bytes, o->activation_bytes};
+        if (kind >= 0 && o->kind_index != kind) continue;
+        assert_true(sym_constant(sym_bind(f->c, of[field], env, COUNT(env)), &v));
+        total += (double)o->count * v;
+    }
+    return total;
+}
+
+static struct cost_ops freed(struct fixture *f, const struct model *m, int64_t ranks, const struct sym *var, int kind)
+{
+    struct cost_ops ops;
+    struct err e = {0};
+    const struct cost_pass pass = {.name = "test", .B = f->y.B, .S = f->y.S, .T = sym_int(f->c, 1), .absorbed = true};
+    const struct cost_binding how = {.free = var, .free_kind = kind};
+    if (cost_build(f->a, f->c, &f->y, m, &PLAIN, &pass, ranks, &ops, &e) != ERR_OK) fail_msg("%s", e.text);
+    if (cost_bind_as(f->c, &f->y, m, ranks, &how, &ops, &e) != ERR_OK) fail_msg("%s", e.text);
+    return ops;
+}
+
+static void same_numbers(struct fixture *f, const struct cost_ops *x, const struct cost_ops *y, int kind,
+                         const struct sym *var, int64_t value)
+{
+    for (size_t field = 0; field < 4; field++) {
+        const double a = with_size(f, x, kind, var, value, field), b = with_size(f, y, kind, var, value, field);
+        if (!(fabs(a - b) <= 1e-13 * b)) fail_msg("sum %zu: %.17g, want %.17g", field, a, b);
+    }
+}
+
+/* A free size at the model's own number is the model; at another, a model that has it. */
+static void test_a_free_size_is_of_the_whole_model(void **state)
+{
+    struct fixture *f = *state;
+    const struct cost_symbols *y = &f->y;
+    const struct {
+        const char *model;
+        int64_t ranks;
+        const struct sym *var;
+        int64_t own;
+    } CASES[] = {{"llama-3.1-8b", 1, y->K, 8},     {"llama-3.1-8b", 2, y->K, 8},   {"llama-3.1-8b", 16, y->K, 8},
+                 {"llama-3.1-8b", 4, y->F, 14336}, {"llama-3.1-8b", 4, y->N, 32},  {"llama-3.1-8b", 2, y->D, 4096},
+                 {"llama-3.1-8b", 2, y->C, 0},     {"llama-3.1-8b", 2, y->H, 128}, {"deepseek-v3", 4, y->C, 512},
+                 {"deepseek-v3", 8, y->N, 128},    {"deepseek-v3", 2, y->E, 256},  {"llama-3.1-8b", 1, y->E, 0},
+                 {"llama-3.1-8b", 4, y->V, 128256}};
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        const struct model m = builtin(f, CASES[i].model);
+        const struct cost_ops free = freed(f, &m, CASES[i].ranks, CASES[i].var, -1),
+                              own = freed(f, &m, CASES[i].ranks, NULL, -1);
+        same_numbers(f, &free, &own, -1, CASES[i].var, CASES[i].own);
+    }
+    const struct model dense = builtin(f, "llama-3.1-8b"), latent = builtin(f, "deepseek-v3");
+    struct model other = dense;
+    struct layer_kind kind = dense.kinds[0];
+    other.kinds = &kind;
+    struct cost_ops free = freed(f, &dense, 2, y->K, -1), want;
+    kind.mixer.kv_heads = 4;
+    want = freed(f, &other, 2, NULL, -1);
+    same_numbers(f, &free, &want, -1, y->K, 4);
+    /* of a model on one rank, K is K, though no model has none */
+    free = freed(f, &dense, 1, y->K, -1);
+    assert_true(with_size(f, &free, -1, y->K, 0, 2) == 0);
+    free = freed(f, &dense, 2, y->K, -1);
+    assert_true(with_size(f, &free, -1, y->K, 0, 2) == with_size(f, &free, -1, y->K, 2, 2));
+    /* values as wide as keys follow them, others do not */
+    kind = dense.kinds[0];
+    kind.mixer.head_dim = kind.mixer.v_head_dim = 64;
+    free = freed(f, &dense, 1, y->H, -1);
+    want = freed(f, &other, 1, NULL, -1);
+    same_numbers(f, &free, &want, -1, y->H, 64);
+    kind.mixer.head_dim = 128;
+    free = freed(f, &other, 1, y->H, -1);
+    kind.mixer.head_dim = 96;
+    want = freed(f, &other, 1, NULL, -1);
+    same_numbers(f, &free, &want, -1, y->H, 96);
+    /* in one kind alone */
+    free = freed(f, &latent, 2, y->N, 0);
+    want = freed(f, &latent, 2, NULL, -1);
+    same_numbers(f, &free, &want, 1, y->N, 64);
+    assert_true(with_size(f, &free, 0, y->N, 64, 0) < with_size(f, &want, 0, y->N, 64, 0));
+    free = freed(f, &latent, 2, y->N, 1);
+    same_numbers(f, &free, &want, 0, y->N, 64);
+    assert_true(with_size(f, &free, 1, y->N, 64, 0) < with_size(f, &want, 1, y->N, 64, 0));
+}
+
 /* ---- the course ---- */
 
 static uint64_t next(uint64_t *s)
@@ -558,6 +698,8 @@ int main(void)
         TEST(test_four_bits_include_their_scales),
         TEST(test_fusion_does_not_change_memory),
         TEST(test_scales_of_a_published_checkpoint),
+        TEST(test_sizes_of_a_part),
+        TEST(test_a_free_size_is_of_the_whole_model),
         TEST(test_course_mlp),
         TEST(test_course_attention),
         TEST(test_causal_half_is_the_default),

@@ -92,6 +92,7 @@ static void test_experts_of_many(void **state)
     close_to(experts_read("mixtral-8x7b", "uniform", 4), 8 * (1 - pow(0.75, 4)), 1e-12);
     close_to(experts_read("qwen3-30b-a3b", "uniform", 8), 128 * (1 - pow(1 - 8.0 / 128, 8)), 1e-12);
     close_to(experts_read("qwen3-30b-a3b", "zipf:0", 8), 128 * (1 - pow(1 - 8.0 / 128, 8)), 1e-12);
+    close_to(experts_read("mixtral-8x7b", "replacement", 5), 8 * (1 - pow(7.0 / 8, 10)), 1e-12);
     assert_true(experts_read("mixtral-8x7b", "active", 64) == 2);
     assert_true(experts_read("mixtral-8x7b", "upper", 3) == 6 && experts_read("mixtral-8x7b", "upper", 5) == 8);
     double before = experts_read("qwen3-30b-a3b", "uniform", 16);

@@ -46,7 +46,10 @@ const char *routing_name(const struct routing *r, char *text, size_t len)
 void routing_popularity(double exponent, int64_t experts, int64_t k, double *p)
 {
     double rest = 0; /* weight of expert i and all rarer ones */
-    for (int64_t i = experts; i > 0; i--) p[i - 1] = rest += pow((double)i, -exponent);
+    for (int64_t i = experts; i > 0; i--) {
+        rest += pow((double)i, -exponent);
+        p[i - 1] = rest;
+    }
     int64_t certain = k >= experts ? experts : 0;
     while (certain < k && pow((double)certain + 1, -exponent) * (double)(k - certain) >= p[certain]) certain++;
     const double scale = certain < k ? (double)(k - certain) / p[certain] : 0;
