@@ -797,6 +797,89 @@ static void test_messages_in_a_row(void **state)
     arena_close(a);
 }
 
+/* Time of one operator, apart from how often it runs, against bytes over rates and messages in a row. */
+static void one_takes(struct arena *a, struct step *s, const char *name, double near_rate, double far_rate,
+                      double start_s)
+{
+    const struct step_op op = find_op(a, s, STEP_DECODE, 8, 1000, name, 0);
+    const double n = (double)op.count;
+    near_to(op.time_s / n, fmax(op.wire_bytes / n / near_rate, op.fabric_bytes / n / far_rate) + start_s, 1e-9);
+    assert_string_equal(op.bound_by, "link");
+}
+
+/* Devices that each reach every other by a path of its own: of n of them one sends n - 1 times as fast. 3 us in a node,
+ * 11 between nodes, where each operator takes its own number of messages and the rate of those that it joins. */
+static void test_seconds_of_what_is_sent(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    const struct model m = load(a, "deepseek-v3"), dense = load(a, "llama-3.1-8b");
+    struct hw hw = device(a, "mi300x");
+    hw.fabric_bytes_per_s = 50e9;
+    const double pair = hw.link_pair_bytes_per_s;
+    assert_true(!hw.nvls && pair > 0 && 7 * pair <= hw.link_bytes_per_s * 1.001);
+    struct step_setup u = {.fidelity = STEP_ROOFLINE, .latency = {3e-6, 11e-6}};
+    u.layout = (struct layout){.tp = 2, .dp = 4, .ep = 8, .per_node = 8};
+    struct step *s = compile(a, &m, &hw, u);
+    one_takes(a, s, "mlp_all_reduce", pair, 50e9, 6e-6);
+    one_takes(a, s, "logits_all_gather", pair, 50e9, 3e-6);
+    one_takes(a, s, "dispatch", 7 * pair, 50e9, 3e-6);
+    one_takes(a, s, "return", 7 * pair, 50e9, 3e-6);
+    u.layout = (struct layout){.dp = 8, .ep = 8, .per_node = 4};
+    s = compile(a, &m, &hw, u);
+    one_takes(a, s, "dispatch", 3 * pair, 50e9, 14e-6);
+    u.layout = (struct layout){.tp = 4, .per_node = 2};
+    s = compile(a, &dense, &hw, u);
+    one_takes(a, s, "mixer_all_reduce", pair, 50e9, 2 * 3e-6 + 2 * 11e-6);
+    one_takes(a, s, "logits_all_gather", pair, 50e9, 14e-6);
+    u.layout.sp = true;
+    s = compile(a, &dense, &hw, u);
+    one_takes(a, s, "mixer_reduce_scatter", pair, 50e9, 14e-6);
+    one_takes(a, s, "mixer_all_gather", pair, 50e9, 14e-6);
+    u.layout = (struct layout){.tp = 4, .pp = 2, .microbatches = 1, .per_node = 8};
+    one_takes(a, compile(a, &dense, &hw, u), "stage_send", 3 * pair, 50e9, 3e-6);
+    u.layout = (struct layout){.tp = 1, .pp = 2, .microbatches = 1, .per_node = 8};
+    one_takes(a, compile(a, &dense, &hw, u), "stage_send", pair, 50e9, 3e-6);
+    u.layout.per_node = 1;
+    one_takes(a, compile(a, &dense, &hw, u), "stage_send", pair, 50e9, 11e-6);
+    struct timed_links k;
+    struct err e = {0};
+    assert_int_equal(timed_links(&hw, &(struct layout){.tp = 1, .per_node = 8}, &u.latency, &k, &e), ERR_OK);
+    assert_true(isnan(k.spread_bytes_per_s) && isnan(k.link_bytes_per_s));
+    arena_close(a);
+}
+
+/* Columns of points through stages: what is not asked for is left alone, and no mean of contexts is one context. */
+static void test_columns_through_stages(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    const struct model m = load(a, "llama-3.1-8b");
+    const struct hw hw = device(a, "h100-sxm");
+    const struct layout l = {.tp = 2, .pp = 2, .microbatches = 2};
+    struct step *s = compile(a, &m, &hw, (struct step_setup){.layout = l, .fidelity = STEP_ROOFLINE});
+    const double B[] = {12, 38}, T[] = {1009, 517}, S[] = {1009, 517}, M[] = {64, 3};
+    for (int averaged = 0; averaged < 2; averaged++) {
+        double got[2], want[STEP_VALUES_N], *column[STEP_VALUES_N] = {0};
+        struct err e = {0};
+        column[STEP_decode_step_s] = got;
+        step_eval(s, 2, B, T, S, averaged ? M : NULL, column);
+        for (size_t i = 0; i < 2; i++) {
+            assert_int_equal(step_eval_layout(s, NULL, B[i], T[i], S[i], averaged ? M[i] : 1, want, &e), ERR_OK);
+            assert_true(!(got[i] < want[STEP_decode_step_s]) && !(got[i] > want[STEP_decode_step_s]));
+        }
+    }
+    /* an odd batch: the larger of two microbatches counts, for memory all sequences */
+    double odd[STEP_VALUES_N], even[STEP_VALUES_N];
+    eval(s, NULL, 37, 1009, 1009, odd);
+    eval(s, NULL, 38, 1009, 1009, even);
+    assert_true(odd[STEP_decode_step_s] == even[STEP_decode_step_s]);
+    assert_true(odd[STEP_kv_bytes] == even[STEP_kv_bytes] / 38 * 37);
+    const struct step_op send = find_op(a, s, STEP_DECODE, 37, 1009, "stage_send", 0);
+    assert_true(send.wire_bytes == 19 * 4096.0 * 2);
+    arena_close(a);
+}
+
 /* A step that takes layouts as they come forgets the one before, whatever is other in it. */
 static void test_layouts_that_follow_each_other(void **state)
 {
@@ -1307,6 +1390,8 @@ int main(void)
         cmocka_unit_test(test_sums_over_nodes),
         cmocka_unit_test(test_latency_of_links),
         cmocka_unit_test(test_messages_in_a_row),
+        cmocka_unit_test(test_seconds_of_what_is_sent),
+        cmocka_unit_test(test_columns_through_stages),
         cmocka_unit_test(test_layouts_that_follow_each_other),
         cmocka_unit_test(test_all_to_all),
         cmocka_unit_test(test_tokens_sent_once),

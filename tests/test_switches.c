@@ -341,33 +341,39 @@ static void test_latent(void **state)
 
 /* ---- overlap ---- */
 
+/* What links do hides behind what the device does, or the other way round: in a switch, and all over the fabric. */
 static void test_overlap(void **state)
 {
     (void)state;
-    struct fixture f, g;
-    double t[2][2];
     const double B = 37, S = 2053, M = 1;
-    open_step(&f, "llama-3.1-70b", "h100-sxm", NULL, (struct step_setup){.layout = {.tp = 8}});
-    open_step(&g, "llama-3.1-70b", "h100-sxm", NULL, (struct step_setup){.layout = {.tp = 8}, .overlapped = true});
-    struct fixture *const both[] = {&f, &g};
-    for (int i = 0; i < 2; i++) {
-        double *column[STEP_VALUES_N] = {0};
-        column[STEP_prefill_s] = &t[i][0];
-        column[STEP_decode_step_s] = &t[i][1];
-        step_eval(both[i]->step, 1, &B, &S, &S, &M, column);
+    for (int fabric = 0; fabric < 2; fabric++) {
+        struct fixture f, g;
+        double t[2][2];
+        const struct layout l = {.tp = 8, .per_node = fabric ? 1 : 8};
+        open_step(&f, "llama-3.1-70b", "h100-sxm", NULL, (struct step_setup){.layout = l});
+        open_step(&g, "llama-3.1-70b", "h100-sxm", NULL, (struct step_setup){.layout = l, .overlapped = true});
+        struct fixture *const both[] = {&f, &g};
+        for (int i = 0; i < 2; i++) {
+            double *column[STEP_VALUES_N] = {0};
+            column[STEP_prefill_s] = &t[i][0];
+            column[STEP_decode_step_s] = &t[i][1];
+            step_eval(both[i]->step, 1, &B, &S, &S, &M, column);
+        }
+        for (int phase = 0; phase < 2; phase++) {
+            struct step_op *op;
+            size_t n;
+            struct err e = {0};
+            double computes = 0, sends = 0;
+            assert_int_equal(step_ops(f.a, f.step, (enum step_phase)phase, B, S, S, 1, &op, &n, &e), ERR_OK);
+            for (size_t i = 0; i < n; i++)
+                *(op[i].wire_bytes + op[i].fabric_bytes > 0 ? &sends : &computes) += op[i].time_s;
+            assert_true(sends > 0);
+            close_to(t[0][phase], computes + sends, 1e-12);
+            close_to(t[1][phase], fmax(computes, sends), 1e-12);
+        }
+        arena_close(f.a);
+        arena_close(g.a);
     }
-    for (int phase = 0; phase < 2; phase++) {
-        struct step_op *op;
-        size_t n;
-        struct err e = {0};
-        double computes = 0, sends = 0;
-        assert_int_equal(step_ops(f.a, f.step, (enum step_phase)phase, B, S, S, 1, &op, &n, &e), ERR_OK);
-        for (size_t i = 0; i < n; i++) *(op[i].wire_bytes > 0 ? &sends : &computes) += op[i].time_s;
-        close_to(t[0][phase], computes + sends, 1e-12);
-        close_to(t[1][phase], fmax(computes, sends), 1e-12);
-    }
-    arena_close(f.a);
-    arena_close(g.a);
 }
 
 /* ---- formats ---- */
@@ -389,6 +395,16 @@ static void test_units(void **state)
         assert_string_equal(op_at(&f, STEP_DECODE, 19, 1021, "up_proj").compute, CASES[i].unit);
         arena_close(f.a);
     }
+    /* a head that is the embedding computes in the embedding's format */
+    struct fixture f;
+    struct err e = {0};
+    open_step(&f, "llama-3.2-1b", "h100-sxm", "fp8", (struct step_setup){.layout = {.tp = 1}});
+    assert_string_equal(op_at(&f, STEP_DECODE, 19, 1021, "lm_head").compute, "bf16");
+    f.m.weights[WEIGHT_EMBED] = f.m.weights[WEIGHT_FFN];
+    const struct step_setup u = {.model = &f.m, .hw = &f.hw, .block_tokens = 16, .fidelity = STEP_ROOFLINE};
+    assert_int_equal(step_compile(f.a, &u, &f.step, &e), ERR_OK);
+    assert_string_equal(op_at(&f, STEP_DECODE, 19, 1021, "lm_head").compute, "fp8");
+    arena_close(f.a);
 }
 
 int main(void)

@@ -210,12 +210,13 @@ static void test_copies(void **state)
     (void)state;
     static const struct {
         int copies, tp, per_node;
-    } cases[] = {{2, 1, 0}, {8, 1, 0}, {16, 1, 0}, {56, 1, 8}, {24, 2, 8}, {6, 4, 4}};
+    } cases[] = {{2, 1, 0}, {8, 1, 0}, {16, 1, 0}, {56, 1, 8}, {24, 2, 8}, {6, 4, 4}, {9, 1, 8}, {3, 8, 4}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int stage = 0; stage < 4; stage++) {
             struct fixture f;
             struct train_step s;
-            const int node = cases[i].per_node ? cases[i].per_node : 8, here = node / cases[i].tp;
+            const int node = cases[i].per_node ? cases[i].per_node : 8;
+            const int here = node > cases[i].tp ? node / cases[i].tp : 1;
             open_plan(&f, "llama-3.1-8b",
                       (struct train_setup){.copies = cases[i].copies,
                                            .tp = cases[i].tp,
@@ -231,6 +232,8 @@ static void test_copies(void **state)
             close_to(s.reduce_s, held * bytes * slow, 0.08);
             if (cases[i].copies <= here) close_to(s.reduce_s, held * bytes * slow, 1e-9);
             close_to(s.step_s, s.forward_s + s.backward_s + s.update_s + s.reduce_s, 1e-12);
+            close_to(s.memory_bytes,
+                     s.memory.param_bytes + s.memory.grad_bytes + s.memory.state_bytes + s.activation_bytes, 1e-15);
             arena_close(f.a);
         }
     /* more GPUs never take less time a step: 8 in a node, 16 in two */
@@ -254,6 +257,11 @@ static void test_copies(void **state)
     assert_int_equal(train_compile(f.a, &u, &f.plan, &e), ERR_OK);
     train_eval(f.plan, 1, 1021, &s);
     assert_true(isnan(s.reduce_s) && isnan(s.step_s) && isnan(s.mfu) && s.forward_s > 0); /* unknown, not free */
+    struct train_setup node = u;
+    node.copies = 8; /* nothing leaves the node */
+    assert_int_equal(train_compile(f.a, &node, &f.plan, &e), ERR_OK);
+    train_eval(f.plan, 1, 1021, &s);
+    assert_true(s.reduce_s > 0 && s.step_s > 0);
     arena_close(f.a);
 }
 
