@@ -454,6 +454,11 @@ static void test_sizes_of_a_part(void **state)
     adapted.kinds = &kind;
     kind.mixer.adapter_rank = 48;
     assert_true(size_of(f, &adapted, 0, 1, y->Ra) == 48);
+    const struct cost_ops ops = bound(f, &adapted, DECODE, PLAIN);
+    const double sides = 4096 + 2 * 1024; /* queries; keys and values of 8 heads */
+    assert_true(at(f, op_named(&ops, "qkv_adapter_up")->flops, 7, 1, 97) == 2 * 7 * 48 * sides);
+    assert_true(at(f, op_named(&ops, "qkv_adapter_up")->weight_bytes, 7, 1, 97) == 2 * 48 * sides);
+    assert_true(at(f, op_named(&ops, "qkv_adapter_add")->activation_bytes, 7, 1, 97) == 3 * 2 * 7 * sides);
     kind.ffn.adapter_rank = 80;
     assert_true(size_of(f, &adapted, 0, 1, y->Ra) == 80);
 }

@@ -121,6 +121,42 @@ static void test_layouts(void **state)
         }
 }
 
+/* Two kinds of layers with windows of their own: each kind's sums are of its own. */
+static void test_two_windows(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct err e = {0};
+    double v[STEP_VALUES_N], x[MIX_VALUES_N];
+    open_model(&f, "gpt-oss-20b", "h100-sxm", (struct step_setup){.fidelity = STEP_ROOFLINE});
+    assert_int_equal(f.m.kinds_n, 2);
+    struct layer_kind kind[2] = {f.m.kinds[0], f.m.kinds[1]};
+    kind[0].mixer.window_tokens = 127;
+    kind[1].mixer.window_tokens = 1511;
+    f.m.kinds = kind;
+    const struct step_setup u = {.model = &f.m, .hw = &f.hw, .block_tokens = 16, .fidelity = STEP_ROOFLINE};
+    assert_int_equal(step_compile(f.a, &u, &f.step, &e), ERR_OK);
+    assert_int_equal(mix_compile(f.a, &u, &f.plan, &e), ERR_OK);
+    assert_int_equal(mix_open(f.a, f.plan, &f.mix, &e), ERR_OK);
+    step_at(&f, 11, 4099, 4099, v);
+    mix_decode(&f.mix, 11, 4099);
+    mix_eval(&f.mix, x);
+    close_to(x[MIX_flops], v[STEP_decode_flops], "two windows", "decode flops");
+    close_to(x[MIX_bytes], v[STEP_decode_bytes], "two windows", "decode bytes");
+    close_to(x[MIX_kv_bytes], v[STEP_kv_bytes], "two windows", "kv");
+    assert_true(mix_settled_tokens(f.plan) == 1511);
+    mix_advance(&f.mix, 11);
+    step_at(&f, 11, 4100, 4100, v);
+    mix_eval(&f.mix, x);
+    close_to(x[MIX_bytes], v[STEP_decode_bytes], "two windows", "bytes a token further");
+    mix_clear(&f.mix);
+    mix_prefill(&f.mix, 1, 4099, 0);
+    step_at(&f, 11, 4099, 4099, v);
+    mix_eval(&f.mix, x);
+    close_to(x[MIX_flops], v[STEP_prefill_flops], "two windows", "prefill flops");
+    arena_close(f.a);
+}
+
 /* One prompt among groups is whole in one of them, and sequences that decode are rounded up. */
 static void test_busiest_group(void **state)
 {
@@ -417,6 +453,16 @@ static void test_refused(void **state)
         .model = &m, .hw = &hw, .layout = {.tp = 1}, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
     assert_int_equal(mix_compile(a, &u, &p, &e), ERR_USAGE);
     assert_non_null(strstr(e.text, "blocks"));
+    /* either of the two by itself */
+    for (int both = 0; both < 2; both++) {
+        struct model one;
+        assert_int_equal(model_load(a, "llama-3.1-8b", NULL, 0, &one, &e), ERR_OK);
+        *(both ? &one.diffusion : &one.bidirectional) = true;
+        const struct step_setup of = {
+            .model = &one, .hw = &hw, .layout = {.tp = 1}, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
+        assert_int_equal(mix_compile(a, &of, &p, &e), ERR_USAGE);
+        assert_non_null(strstr(e.text, "blocks"));
+    }
     /* layouts that come with each point */
     assert_int_equal(model_load(a, "llama-3.1-8b", NULL, 0, &m, &e), ERR_OK);
     const struct step_setup any = {
@@ -437,6 +483,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain_passes),
         cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_two_windows),
         cmocka_unit_test(test_busiest_group),
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_together_costs_less),

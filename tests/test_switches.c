@@ -337,6 +337,10 @@ static void test_latent(void **state)
               (struct step_setup){.layout = {.tp = 8}, .conventions = {.head_multiple = 64}});
     close_to(op_at(&f, STEP_DECODE, B, S, "attention").flops, 278528 / 2.0 * B * S * 58, 1e-12);
     arena_close(f.a);
+    /* 128 heads in three times 48 */
+    open_step(&f, "deepseek-v3", "h200-sxm", NULL, (struct step_setup){.conventions = {.head_multiple = 48}});
+    close_to(op_at(&f, STEP_DECODE, B, S, "attention").flops, 278528 / 128.0 * 144 * B * S * 58, 1e-12);
+    arena_close(f.a);
 }
 
 /* ---- overlap ---- */
