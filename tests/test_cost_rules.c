@@ -393,6 +393,36 @@ static void test_fusion_does_not_change_memory(void **state)
     }
 }
 
+/* One matrix makes queries, keys and values of a linear-attention layer, another their gate: blocks of 128 rows run
+ * through the first, 5 keys, 5 queries and 10 values of 80 make 1,600 rows in 13 blocks, not 4 + 4 + 7. */
+static void test_blocks_run_through_a_joined_matrix(void **state)
+{
+    struct fixture *f = *state;
+    struct model m = builtin(f, "qwen3-coder-next");
+    struct err e = {0};
+    assert_int_equal(stored_set_all(&m, "fp8-block128", &e), ERR_OK);
+    struct layer_kind kind[8];
+    assert_true(m.kinds_n <= COUNT(kind) && m.hidden == 2048);
+    size_t at_kind = 0;
+    for (size_t i = 0; i < m.kinds_n; i++) {
+        kind[i] = m.kinds[i];
+        if (kind[i].mixer.kind != MIXER_RECURRENT) continue;
+        kind[i].mixer.kv_heads = 5;
+        kind[i].mixer.heads = 10;
+        kind[i].mixer.head_dim = kind[i].mixer.v_head_dim = 80;
+        at_kind = i;
+    }
+    m.kinds = kind;
+    const struct cost_ops ops = bound(f, &m, DECODE, PLAIN);
+    for (size_t i = 0; i < ops.n; i++) {
+        const struct cost_op *op = &ops.op[i];
+        if (op->kind_index != (int)at_kind || strcmp(op->name, "qkv_proj") != 0) continue;
+        assert_true(at(f, op->tensor[0].bytes, 1, 1, 1) == 2048.0 * (1600 + 800) + 4 * 16 * (13 + 7));
+        return;
+    }
+    fail_msg("no matrix of queries, keys and values");
+}
+
 /* The published checkpoint of DeepSeek-V3 has 684531386000 elements, of which 41540496 are scales (the same checkpoint
  * is listed as 684489845504 without them): those of 61 layers and of the multi-token layer, which has experts. */
 static void test_scales_of_a_published_checkpoint(void **state)
@@ -702,6 +732,7 @@ int main(void)
         TEST(test_lm_head_is_two_flops_per_weight),
         TEST(test_four_bits_include_their_scales),
         TEST(test_fusion_does_not_change_memory),
+        TEST(test_blocks_run_through_a_joined_matrix),
         TEST(test_scales_of_a_published_checkpoint),
         TEST(test_sizes_of_a_part),
         TEST(test_a_free_size_is_of_the_whole_model),

@@ -318,6 +318,31 @@ static void test_collectives(void **state)
     k.collective = KERNEL_ALL_GATHER;
     k.ranks = k.per_node = 4;
     near(work(&k, &h100).bytes, 0.75 * 1000003, 1e-12);
+    /* a path to each of three others */
+    const struct hw mesh = device(state, "mi300x");
+    near(work(&k, &mesh).bound_s, 0.75 * 1000003 / (3 * mesh.link_pair_bytes_per_s), 1e-12);
+}
+
+/* Factors of a product in the format of its unit: narrower weights are widened where that has 16 bits. */
+static void test_factors_of_a_unit(void **state)
+{
+    const struct hw hw = device(state, "h100-sxm");
+    static const struct {
+        enum hw_dtype unit;
+        double input_bytes;
+    } CASES[] = {{HW_BF16, 2}, {HW_FP16, 2}, {HW_FP8, 1}, {HW_INT8, 1}};
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        const struct kernel k = {
+            .kind = KERNEL_GEMM, .m = 3, .n = 1009, .k = 997, .groups = 1, .element_bytes = 1, .unit = CASES[i].unit};
+        near(work(&k, &hw).bytes, 3.0 * 997 * CASES[i].input_bytes + 1009.0 * 997 + 3.0 * 1009 * 2, 1e-12);
+    }
+    /* what multiplies nothing needs no unit */
+    struct hw none = hw;
+    for (size_t i = 0; i < HW_DTYPES_N; i++) none.peak_flops_per_s[i] = (double)NAN;
+    const struct kernel copy = {.kind = KERNEL_ELEMENTWISE, .moved_bytes = 1e9};
+    const struct kernel_work w = work(&copy, &none);
+    assert_true(w.compute_s == 0);
+    near(w.memory_s, 1e9 / hw.bandwidth_bytes_per_s, 1e-12);
 }
 
 /* Seconds of a form with parameters by name; all others are `rest`. */
@@ -592,6 +617,7 @@ int main(void)
         cmocka_unit_test(test_routed_experts),
         cmocka_unit_test(test_recurrent_layers),
         cmocka_unit_test(test_collectives),
+        cmocka_unit_test(test_factors_of_a_unit),
         cmocka_unit_test(test_prefill_blocks),
         cmocka_unit_test(test_decode_splits),
         cmocka_unit_test(test_short_all_reduce),

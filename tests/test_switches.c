@@ -340,6 +340,7 @@ static void test_latent(void **state)
     /* 128 heads in three times 48 */
     open_step(&f, "deepseek-v3", "h200-sxm", NULL, (struct step_setup){.conventions = {.head_multiple = 48}});
     close_to(op_at(&f, STEP_DECODE, B, S, "attention").flops, 278528 / 128.0 * 144 * B * S * 58, 1e-12);
+    close_to(op_at(&f, STEP_PREFILL, B, S, "attention").flops, 81920 * S * (S + 1) / 2 * 58, 1e-12);
     arena_close(f.a);
 }
 
