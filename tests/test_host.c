@@ -111,6 +111,10 @@ static void rows_of_a_reading(void **state)
           .value_dim = 128,
           .query_tokens = 301},
          301},
+        /* one latent for all heads, which may be said by no KV head at all */
+        {{.kind = KERNEL_MLA_PREFILL, .heads = 12, .kv_heads = 1, .query_tokens = 301}, 12 * 301},
+        {{.kind = KERNEL_MLA_PREFILL, .heads = 12, .query_tokens = 301}, 12 * 301},
+        {{.kind = KERNEL_MLA_DECODE, .heads = 18}, 18},
         {{.kind = KERNEL_PREFILL, .heads = 28, .kv_heads = 4, .head_dim = 128, .value_dim = 128, .query_tokens = 301},
          2107},
     };

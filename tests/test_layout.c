@@ -1234,6 +1234,10 @@ static void test_reasons_by_hand(void **state)
     struct layer_kind kind = narrow.kinds[0];
     kind.ffn.width = 1000;
     narrow.kinds = &kind;
+    struct model even = load(a, "qwen3-30b-a3b"), many = even; /* 128 experts, 8 or 100 of them a token */
+    struct layer_kind most = even.kinds[0];
+    most.ffn.experts_per_token = 100;
+    many.kinds = &most;
     wide.per_layer_dim = 64;
     streams.streams = 4;
     const struct {
@@ -1249,6 +1253,11 @@ static void test_reasons_by_hand(void **state)
                  {&dense, {.pp = 33}, "32 layers cannot fill 33 stages"},
                  {&dense, {.tp = 2, .skew = 1.5}, "has no experts, so none are skewed"},
                  {&narrow, {.tp = 1, .skew = 1.5}, "one part has all tokens"},
+                 {&even, {.dp = 4, .ep = 4, .skew = 0.5}, "skew is between 1 (all parts alike) and 4"},
+                 {&even, {.dp = 4, .ep = 4, .skew = 4}, NULL},
+                 {&even, {.dp = 4, .ep = 4, .skew = 4.01}, "skew is between 1"},
+                 {&many, {.dp = 4, .ep = 4, .skew = 1.5}, "skew is between 1 (all parts alike) and 1.28"},
+                 {&many, {.dp = 4, .ep = 4, .skew = 1.25}, NULL},
                  {&wide, {.pp = 2}, "stages hand on one stream"},
                  {&streams, {.pp = 2}, "stages hand on one stream"}};
     for (size_t i = 0; i < COUNT(CASES); i++) {
