@@ -97,6 +97,15 @@ static void test_kinds_of_stages(void **state)
     assert_true(n[0] == 3 && n[1] == 28);
     (void)layout_stage(&m, 2, 1, n);
     assert_true(n[0] == 0 && n[1] == 30);
+    /* of kinds that follow each other no order is said */
+    struct model plain = m;
+    plain.order = NULL;
+    for (int64_t pp = 1; pp <= 61; pp++)
+        for (int64_t s = 0; s < pp; s++) {
+            int64_t own[2] = {-1, -1}, want[2];
+            assert_int_equal(layout_stage(&plain, pp, s, own), layout_stage(&m, pp, s, want));
+            assert_true(own[0] == want[0] && own[1] == want[1]);
+        }
     static const char *const MODELS[] = {"qwen3-coder-next", "gpt-oss-120b", "llama-3.1-8b", "nemotron-3-nano-30b-a3b"};
     for (size_t i = 0; i < COUNT(MODELS); i++)
         for (int64_t pp = 1; pp <= 5; pp++) {
@@ -104,7 +113,7 @@ static void test_kinds_of_stages(void **state)
             int64_t counts[64], all[64] = {0};
             assert_true(of.kinds_n <= COUNT(counts));
             for (int64_t s = 0; s < pp; s++) {
-                (void)layout_stage(&of, pp, s, counts);
+                assert_int_equal(layout_stage(&of, pp, s, counts), layout_stage_layers(of.layers, pp, s));
                 for (size_t k = 0; k < of.kinds_n; k++) all[k] += counts[k];
             }
             for (size_t k = 0; k < of.kinds_n; k++) assert_int_equal(all[k], of.kinds[k].count);
@@ -610,6 +619,12 @@ static void test_hand_over(void **state)
     /* stages 1 and 3 of 4 end their nodes */
     l = (struct layout){.tp = 4, .pp = 4, .per_node = 8};
     assert_true(!layout_crosses(&l, 0) && layout_crosses(&l, 1) && !layout_crosses(&l, 2));
+    l = (struct layout){.tp = 4, .pp = 7, .per_node = 16};
+    for (int64_t at = 0; at < 7; at++) assert_int_equal(layout_crosses(&l, at), at == 3);
+    l = (struct layout){.tp = 8, .per_node = 8}; /* one stage hands on to none */
+    assert_true(!layout_crosses(&l, 0));
+    l = (struct layout){.tp = 8, .pp = 2, .per_node = 8};
+    assert_true(layout_crosses(&l, 0));
     arena_close(a);
 }
 
