@@ -394,7 +394,8 @@ static void test_fusion_does_not_change_memory(void **state)
 }
 
 /* One matrix makes queries, keys and values of a linear-attention layer, another their gate: blocks of 128 rows run
- * through the first, 5 keys, 5 queries and 10 values of 80 make 1,600 rows in 13 blocks, not 4 + 4 + 7. */
+ * through the first, a query, a key and 3 values of 88 make 440 rows in 4 blocks,
+ * not 1 + 1 + 3. */
 static void test_blocks_run_through_a_joined_matrix(void **state)
 {
     struct fixture *f = *state;
@@ -407,9 +408,10 @@ static void test_blocks_run_through_a_joined_matrix(void **state)
     for (size_t i = 0; i < m.kinds_n; i++) {
         kind[i] = m.kinds[i];
         if (kind[i].mixer.kind != MIXER_RECURRENT) continue;
-        kind[i].mixer.kv_heads = 5;
-        kind[i].mixer.heads = 10;
-        kind[i].mixer.head_dim = kind[i].mixer.v_head_dim = 80;
+        kind[i].mixer.kv_heads = 1;
+        kind[i].mixer.heads = 3;
+        kind[i].mixer.head_dim = kind[i].mixer.v_head_dim = 88;
+        kind[i].mixer.recurrence.norm = OUTPUT_PLAIN;
         at_kind = i;
     }
     m.kinds = kind;
@@ -417,7 +419,9 @@ static void test_blocks_run_through_a_joined_matrix(void **state)
     for (size_t i = 0; i < ops.n; i++) {
         const struct cost_op *op = &ops.op[i];
         if (op->kind_index != (int)at_kind || strcmp(op->name, "qkv_proj") != 0) continue;
-        assert_true(at(f, op->tensor[0].bytes, 1, 1, 1) == 2048.0 * (1600 + 800) + 4 * 16 * (13 + 7));
+        assert_true(at(f, op->tensor[0].bytes, 1, 1, 1) == 2048.0 * (440 + 264) + 4 * 16 * (4 + 3));
+        /* of an output that is gated alone: a sigmoid of 4 flops, and the product */
+        assert_true(at(f, op_named(&ops, "output_gate")->vector_flops, 7, 1, 97) == 7 * 5 * 264);
         return;
     }
     fail_msg("no matrix of queries, keys and values");
@@ -484,8 +488,9 @@ static void test_sizes_of_a_part(void **state)
     adapted.kinds = &kind;
     kind.mixer.adapter_rank = 48;
     assert_true(size_of(f, &adapted, 0, 1, y->Ra) == 48);
+    kind.mixer.v_head_dim = 96;
     const struct cost_ops ops = bound(f, &adapted, DECODE, PLAIN);
-    const double sides = 4096 + 2 * 1024; /* queries; keys and values of 8 heads */
+    const double sides = 4096 + 8 * (128 + 96); /* queries; keys and values of 8 heads */
     assert_true(at(f, op_named(&ops, "qkv_adapter_up")->flops, 7, 1, 97) == 2 * 7 * 48 * sides);
     assert_true(at(f, op_named(&ops, "qkv_adapter_up")->weight_bytes, 7, 1, 97) == 2 * 48 * sides);
     assert_true(at(f, op_named(&ops, "qkv_adapter_add")->activation_bytes, 7, 1, 97) == 3 * 2 * 7 * sides);

@@ -170,6 +170,24 @@ static void test_busiest_group(void **state)
     assert_true(mix_tokens(&f.mix) == 2 + 613);
     assert_true(*f.mix.others_tokens == 3);
     arena_close(f.a);
+    /* experts have the tokens of both groups, whichever they are of: 37 and 11, 11 and 37, 48 and none */
+    static const double OWN[] = {37, 11, 48};
+    double work[3];
+    for (size_t i = 0; i < 3; i++) {
+        struct step_op *op;
+        size_t n;
+        struct err e = {0};
+        open_model(&f, "qwen3-30b-a3b", "h200-sxm",
+                   (struct step_setup){.fidelity = STEP_ROOFLINE, .layout = {.tp = 1, .dp = 2, .ep = 2}});
+        mix_decode(&f.mix, OWN[i], 997);
+        mix_others(&f.mix, 48 - OWN[i]);
+        assert_int_equal(mix_ops(f.a, &f.mix, &op, &n, &e), ERR_OK);
+        for (size_t k = 0; k < n; k++)
+            if (strcmp(op[k].name, "experts_up") == 0) work[i] = op[k].flops;
+        arena_close(f.a);
+    }
+    close_to(work[0], 48 * 2.0 * 48 * 8 / 2 * 2048 * 2 * 768, "qwen3-30b-a3b", "work of experts");
+    assert_true(!(work[1] < work[0]) && !(work[1] > work[0]) && !(work[2] < work[0]) && !(work[2] > work[0]));
 }
 
 struct piece {
@@ -468,6 +486,11 @@ static void test_refused(void **state)
     const struct step_setup any = {
         .model = &m, .hw = &hw, .layout = {.tp = 2}, .any_layout = true, .fidelity = STEP_ROOFLINE};
     assert_int_equal(mix_compile(a, &any, &p, &e), ERR_USAGE);
+    assert_non_null(strstr(e.text, "one layout"));
+    const struct step_setup stages = {
+        .model = &m, .hw = &hw, .layout = {.tp = 2, .pp = 2}, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
+    assert_int_equal(mix_compile(a, &stages, &p, &e), ERR_USAGE);
+    assert_non_null(strstr(e.text, "one stage"));
     static const char *const HEADS[] = {"eagle", "medusa"};
     for (size_t i = 0; i < 2; i++) { /* a draft's pass needs what its target found */
         struct model head;

@@ -116,6 +116,25 @@ static void test_activations_of_others(void **state)
     arena_close(f.a);
 }
 
+/* A scan keeps what it reads, and not what it writes, which the product after it keeps. */
+static void test_what_a_scan_keeps(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct err e = {0};
+    open_plan(&f, "llama-3.1-8b", (struct train_setup){.zero = 0}); /* 32 layers of 32 heads of 128 */
+    struct sym_ctx *c = sym_open(f.a);
+    const struct cost_pass pass = {.name = "prefill", .B = sym_int(c, 3), .T = sym_int(c, 5), .S = sym_int(c, 5)};
+    struct cost_op op = {.kind = OP_SCAN, .name = "scan", .shape = "", .activation_bytes = sym_int(c, 700001)};
+    const struct cost_ops ops = {.op = &op, .n = 1};
+    const struct sym *kept;
+    double bytes;
+    assert_int_equal(train_saved_bytes(f.a, c, &f.m, &ops, &pass, 2, TRAIN_RECOMPUTE_ATTENTION, &kept, &e), ERR_OK);
+    assert_true(sym_constant(kept, &bytes));
+    assert_true(bytes == 32 * (700001 - 3 * 5 * 4096.0 / 2 * 2));
+    arena_close(f.a);
+}
+
 /* A recipe decides the format of the weights; activations keep theirs, and decide the unit. */
 static void test_formats(void **state)
 {
@@ -329,11 +348,17 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_zero),        cmocka_unit_test(test_lecture),
-        cmocka_unit_test(test_activations), cmocka_unit_test(test_activations_of_others),
-        cmocka_unit_test(test_formats),     cmocka_unit_test(test_flops),
-        cmocka_unit_test(test_experts),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_copies),      cmocka_unit_test(test_precision),
+        cmocka_unit_test(test_zero),
+        cmocka_unit_test(test_lecture),
+        cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_activations_of_others),
+        cmocka_unit_test(test_what_a_scan_keeps),
+        cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_flops),
+        cmocka_unit_test(test_experts),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_precision),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
