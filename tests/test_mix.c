@@ -117,6 +117,7 @@ static void test_layouts(void **state)
             mix_others(&f.mix, 1283 * (groups - 1));
             mix_eval(&f.mix, x);
             close_to(x[MIX_step_s], v[STEP_prefill_s], NAMES[i], "prefill s");
+            close_to(x[MIX_activation_bytes], v[STEP_activation_bytes], NAMES[i], "arrays of a prefill");
             arena_close(f.a);
         }
 }
@@ -416,6 +417,35 @@ static void test_held_and_means(void **state)
     }
 }
 
+/* A mix with another one in it has the sequences of both, so many times; an emptied one has none. */
+static void test_added_mixes(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct err e = {0};
+    struct mix other;
+    double x[MIX_VALUES_N], y[MIX_VALUES_N];
+    open_model(&f, "gpt-oss-20b", "h200-sxm",
+               (struct step_setup){.fidelity = STEP_ROOFLINE, .layout = {.tp = 1, .dp = 2, .ep = 2}});
+    assert_int_equal(mix_open(f.a, f.plan, &other, &e), ERR_OK);
+    mix_decode(&other, 5, 997);
+    mix_prefill(&other, 2, 173, 1409);
+    mix_decode(&f.mix, 11, 97);
+    mix_add(&f.mix, &other, 3);
+    mix_others(&f.mix, 400);
+    assert_true(mix_tokens(&f.mix) == 11 + 3 * (5 + 2 * 173) && mix_sequences(&f.mix) == 11 + 3 * (5 + 2));
+    mix_eval(&f.mix, x);
+    mix_clear(&f.mix);
+    assert_true(mix_tokens(&f.mix) == 0 && mix_sequences(&f.mix) == 0 && *f.mix.others_tokens == 0);
+    mix_decode(&f.mix, 11, 97);
+    mix_decode(&f.mix, 15, 997);
+    mix_prefill(&f.mix, 6, 173, 1409);
+    mix_others(&f.mix, 400);
+    mix_eval(&f.mix, y);
+    for (size_t v = 0; v < MIX_VALUES_N; v++) close_to(x[v], y[v], "gpt-oss-20b", "value of both");
+    arena_close(f.a);
+}
+
 /* A simulator's batch: sequences grow by a token a step. */
 static void test_advance(void **state)
 {
@@ -513,6 +543,7 @@ int main(void)
         cmocka_unit_test(test_prompt_in_pieces),
         cmocka_unit_test(test_prompt_times),
         cmocka_unit_test(test_held_and_means),
+        cmocka_unit_test(test_added_mixes),
         cmocka_unit_test(test_advance),
         cmocka_unit_test(test_refused),
     };

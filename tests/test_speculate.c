@@ -818,7 +818,7 @@ static double charge(void *self, struct step *of, double B, double T, double S, 
     x->averaged += M > 1 || M < 1;
     const double rows = B * T;
     if (of == x->verify && x->limit > 0) return B <= x->limit ? 900 : 1e6;
-    return of == x->target ? 1000 : of == x->verify ? 900 + (rows > 10 * B ? 40 : 1) * rows / B : 31 + S / 1000;
+    return of == x->target ? 1000 : of == x->verify ? 900 + (rows > 10 * B ? 40 : 1) * rows / B : 3 + S / 1000;
 }
 
 static void test_passes_of_a_clock(void **state)
@@ -837,8 +837,8 @@ static void test_passes_of_a_clock(void **state)
         speculate_eval(&p.setup, 3, 1, 1000, 1, &best);
         for (int64_t gamma = 1; gamma <= 16; gamma++) { /* each chain by itself: its passes are asked for anew */
             const double T = (double)(bonus ? gamma + 1 : gamma);
-            double draft = 31 + 1;
-            for (int64_t i = 1; i < gamma; i++) draft += 31 + (1000 + (double)i) / 1000;
+            double draft = 3 + 1;
+            for (int64_t i = 1; i < gamma; i++) draft += 3 + (1000 + (double)i) / 1000;
             p.setup.gamma = gamma;
             speculate_eval(&p.setup, 3, 1, 1000, 1, &one);
             assert_close(one.verify_s, 900 + (T > 10 ? 40 : 1) * T, 1e-12, "verify");

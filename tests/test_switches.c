@@ -400,6 +400,18 @@ static void test_units(void **state)
         assert_string_equal(op_at(&f, STEP_DECODE, 19, 1021, "up_proj").compute, CASES[i].unit);
         arena_close(f.a);
     }
+    /* what a device is not known to do takes no time there, and no second */
+    struct fixture g;
+    double known_s, unknown_s;
+    open_step(&g, "llama-3.1-8b", "h100-sxm", NULL, (struct step_setup){.layout = {.tp = 1}});
+    const struct step_setup vectors = {.model = &g.m, .hw = &g.hw, .block_tokens = 16, .fidelity = STEP_ROOFLINE};
+    known_s = op_at(&g, STEP_DECODE, 19, 1021, "mlp_norm").time_s;
+    g.hw.peak_flops_per_s[HW_FP32_VECTOR] = (double)NAN;
+    struct err refused = {0};
+    assert_int_equal(step_compile(g.a, &vectors, &g.step, &refused), ERR_OK);
+    unknown_s = op_at(&g, STEP_DECODE, 19, 1021, "mlp_norm").time_s;
+    close_to(unknown_s, known_s, 1e-12);
+    arena_close(g.a);
     /* a head that is the embedding computes in the embedding's format */
     struct fixture f;
     struct err e = {0};
