@@ -393,6 +393,40 @@ static void test_fusion_does_not_change_memory(void **state)
     }
 }
 
+/* One matrix makes queries, keys and values of a linear-attention layer, another their gate: blocks of 128 rows run
+ * through the first, a query, a key and 3 values of 88 make 440 rows in 4 blocks,
+ * not 1 + 1 + 3. */
+static void test_blocks_run_through_a_joined_matrix(void **state)
+{
+    struct fixture *f = *state;
+    struct model m = builtin(f, "qwen3-coder-next");
+    struct err e = {0};
+    assert_int_equal(stored_set_all(&m, "fp8-block128", &e), ERR_OK);
+    struct layer_kind kind[8];
+    assert_true(m.kinds_n <= COUNT(kind) && m.hidden == 2048);
+    size_t at_kind = 0;
+    for (size_t i = 0; i < m.kinds_n; i++) {
+        kind[i] = m.kinds[i];
+        if (kind[i].mixer.kind != MIXER_RECURRENT) continue;
+        kind[i].mixer.kv_heads = 1;
+        kind[i].mixer.heads = 3;
+        kind[i].mixer.head_dim = kind[i].mixer.v_head_dim = 88;
+        kind[i].mixer.recurrence.norm = OUTPUT_PLAIN;
+        at_kind = i;
+    }
+    m.kinds = kind;
+    const struct cost_ops ops = bound(f, &m, DECODE, PLAIN);
+    for (size_t i = 0; i < ops.n; i++) {
+        const struct cost_op *op = &ops.op[i];
+        if (op->kind_index != (int)at_kind || strcmp(op->name, "qkv_proj") != 0) continue;
+        assert_true(at(f, op->tensor[0].bytes, 1, 1, 1) == 2048.0 * (440 + 264) + 4 * 16 * (4 + 3));
+        /* of an output that is gated alone: a sigmoid of 4 flops, and the product */
+        assert_true(at(f, op_named(&ops, "output_gate")->vector_flops, 7, 1, 97) == 7 * 5 * 264);
+        return;
+    }
+    fail_msg("no matrix of queries, keys and values");
+}
+
 /* The published checkpoint of DeepSeek-V3 has 684531386000 elements, of which 41540496 are scales (the same checkpoint
  * is listed as 684489845504 without them): those of 61 layers and of the multi-token layer, which has experts. */
 static void test_scales_of_a_published_checkpoint(void **state)
@@ -410,6 +444,152 @@ static void test_scales_of_a_published_checkpoint(void **state)
             scales += of_layer * (double)(ops.op[i].count + (with_experts ? 1 : 0));
         }
     assert_true(scales == 684531386000.0 - 684489845504.0);
+}
+
+/* ---- sizes, and one of them free ---- */
+
+/* The size of the first letter in a kind of layer; -1: there is none. */
+static double size_of(struct fixture *f, const struct model *m, int kind, int64_t ranks, const struct sym *var)
+{
+    struct err e = {0};
+    const struct sym *out;
+    double v = -1;
+    assert_int_equal(cost_size(f->c, &f->y, m, kind, ranks, var, &out, &e), ERR_OK);
+    assert_true(!out || sym_constant(out, &v));
+    return v;
+}
+
+static void test_sizes_of_a_part(void **state)
+{
+    struct fixture *f = *state;
+    const struct cost_symbols *y = &f->y;
+    const struct model dense = builtin(f, "llama-3.1-8b"), latent = builtin(f, "deepseek-v3"),
+                       hybrid = builtin(f, "nemotron-nano-9b-v2");
+    assert_true(size_of(f, &dense, 0, 1, y->N) == 32 && size_of(f, &dense, 0, 4, y->N) == 8);
+    assert_true(size_of(f, &dense, 0, 1, y->K) == 8 && size_of(f, &dense, 0, 16, y->K) == 1);
+    assert_true(size_of(f, &dense, 0, 1, y->F) == 14336 && size_of(f, &dense, 0, 1, y->b_kv) == 2);
+    assert_true(size_of(f, &latent, 0, 1, y->F) == 18432 && size_of(f, &latent, 1, 1, y->F) == 2048);
+    assert_true(size_of(f, &latent, 1, 1, y->Fs) == 2048 && size_of(f, &latent, 1, 8, y->Fs) == 256);
+    assert_true(size_of(f, &latent, 0, 1, y->N) == 128 && size_of(f, &latent, 1, 1, y->E) == 256);
+    const struct sym *const none[] = {y->Fs, y->E, y->C, y->b_index, y->Ra, y->B, y->S, y->r};
+    for (size_t i = 0; i < COUNT(none); i++) assert_true(size_of(f, &dense, 0, 1, none[i]) < 0);
+    assert_true(size_of(f, &latent, 0, 1, y->K) < 0 && size_of(f, &latent, 0, 1, y->Fs) < 0);
+    assert_true(size_of(f, &latent, -1, 1, y->N) < 0 && size_of(f, &latent, -1, 1, y->b_kv) < 0);
+    bool bare = false; /* layers of an MLP alone */
+    for (size_t i = 0; i < hybrid.kinds_n; i++) {
+        if (hybrid.kinds[i].mixer.kind != MIXER_NONE) continue;
+        bare = true;
+        assert_true(size_of(f, &hybrid, (int)i, 1, y->N) < 0 && size_of(f, &hybrid, (int)i, 1, y->K) < 0);
+    }
+    assert_true(bare);
+    /* adapters of the MLP, else of attention */
+    struct model adapted = dense;
+    struct layer_kind kind = dense.kinds[0];
+    adapted.kinds = &kind;
+    kind.mixer.adapter_rank = 48;
+    assert_true(size_of(f, &adapted, 0, 1, y->Ra) == 48);
+    kind.mixer.v_head_dim = 96;
+    const struct cost_ops ops = bound(f, &adapted, DECODE, PLAIN);
+    const double sides = 4096 + 8 * (128 + 96); /* queries; keys and values of 8 heads */
+    assert_true(at(f, op_named(&ops, "qkv_adapter_up")->flops, 7, 1, 97) == 2 * 7 * 48 * sides);
+    assert_true(at(f, op_named(&ops, "qkv_adapter_up")->weight_bytes, 7, 1, 97) == 2 * 48 * sides);
+    assert_true(at(f, op_named(&ops, "qkv_adapter_add")->activation_bytes, 7, 1, 97) == 3 * 2 * 7 * sides);
+    kind.ffn.adapter_rank = 80;
+    assert_true(size_of(f, &adapted, 0, 1, y->Ra) == 80);
+}
+
+/* Sums over the operators of the layers of one kind (-1: all) with a symbol bound. */
+static double with_size(struct fixture *f, const struct cost_ops *ops, int kind, const struct sym *var, int64_t value,
+                        size_t field)
+{
+    const struct sym_binding env[] = {{f->y.B, sym_int(f->c, 7)},
+                                      {f->y.S, sym_int(f->c, 1009)},
+                                      {f->y.r, sym_int(f->c, 2)},
+                                      {var, sym_int(f->c, value)}};
+    double total = 0, v;
+    for (size_t i = 0; i < ops->n; i++) {
+        const struct cost_op *o = &ops->op[i];
+        const struct sym *const of[] = {o->flops, o->weight_bytes, o->kv_bytes, o->activation_bytes};
+        if (kind >= 0 && o->kind_index != kind) continue;
+        assert_true(sym_constant(sym_bind(f->c, of[field], env, COUNT(env)), &v));
+        total += (double)o->count * v;
+    }
+    return total;
+}
+
+static struct cost_ops freed(struct fixture *f, const struct model *m, int64_t ranks, const struct sym *var, int kind)
+{
+    struct cost_ops ops;
+    struct err e = {0};
+    const struct cost_pass pass = {.name = "test", .B = f->y.B, .S = f->y.S, .T = sym_int(f->c, 1), .absorbed = true};
+    const struct cost_binding how = {.free = var, .free_kind = kind};
+    if (cost_build(f->a, f->c, &f->y, m, &PLAIN, &pass, ranks, &ops, &e) != ERR_OK) fail_msg("%s", e.text);
+    if (cost_bind_as(f->c, &f->y, m, ranks, &how, &ops, &e) != ERR_OK) fail_msg("%s", e.text);
+    return ops;
+}
+
+static void same_numbers(struct fixture *f, const struct cost_ops *x, const struct cost_ops *y, int kind,
+                         const struct sym *var, int64_t value)
+{
+    for (size_t field = 0; field < 4; field++) {
+        const double a = with_size(f, x, kind, var, value, field), b = with_size(f, y, kind, var, value, field);
+        if (!(fabs(a - b) <= 1e-13 * b)) fail_msg("sum %zu: %.17g, want %.17g", field, a, b);
+    }
+}
+
+/* A free size at the model's own number is the model; at another, a model that has it. */
+static void test_a_free_size_is_of_the_whole_model(void **state)
+{
+    struct fixture *f = *state;
+    const struct cost_symbols *y = &f->y;
+    const struct {
+        const char *model;
+        int64_t ranks;
+        const struct sym *var;
+        int64_t own;
+    } CASES[] = {{"llama-3.1-8b", 1, y->K, 8},     {"llama-3.1-8b", 2, y->K, 8},   {"llama-3.1-8b", 16, y->K, 8},
+                 {"llama-3.1-8b", 4, y->F, 14336}, {"llama-3.1-8b", 4, y->N, 32},  {"llama-3.1-8b", 2, y->D, 4096},
+                 {"llama-3.1-8b", 2, y->C, 0},     {"llama-3.1-8b", 2, y->H, 128}, {"deepseek-v3", 4, y->C, 512},
+                 {"deepseek-v3", 8, y->N, 128},    {"deepseek-v3", 2, y->E, 256},  {"llama-3.1-8b", 1, y->E, 0},
+                 {"llama-3.1-8b", 4, y->V, 128256}};
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        const struct model m = builtin(f, CASES[i].model);
+        const struct cost_ops free = freed(f, &m, CASES[i].ranks, CASES[i].var, -1),
+                              own = freed(f, &m, CASES[i].ranks, NULL, -1);
+        same_numbers(f, &free, &own, -1, CASES[i].var, CASES[i].own);
+    }
+    const struct model dense = builtin(f, "llama-3.1-8b"), latent = builtin(f, "deepseek-v3");
+    struct model other = dense;
+    struct layer_kind kind = dense.kinds[0];
+    other.kinds = &kind;
+    struct cost_ops free = freed(f, &dense, 2, y->K, -1), want;
+    kind.mixer.kv_heads = 4;
+    want = freed(f, &other, 2, NULL, -1);
+    same_numbers(f, &free, &want, -1, y->K, 4);
+    /* of a model on one rank, K is K, though no model has none */
+    free = freed(f, &dense, 1, y->K, -1);
+    assert_true(with_size(f, &free, -1, y->K, 0, 2) == 0);
+    free = freed(f, &dense, 2, y->K, -1);
+    assert_true(with_size(f, &free, -1, y->K, 0, 2) == with_size(f, &free, -1, y->K, 2, 2));
+    /* values as wide as keys follow them, others do not */
+    kind = dense.kinds[0];
+    kind.mixer.head_dim = kind.mixer.v_head_dim = 64;
+    free = freed(f, &dense, 1, y->H, -1);
+    want = freed(f, &other, 1, NULL, -1);
+    same_numbers(f, &free, &want, -1, y->H, 64);
+    kind.mixer.head_dim = 128;
+    free = freed(f, &other, 1, y->H, -1);
+    kind.mixer.head_dim = 96;
+    want = freed(f, &other, 1, NULL, -1);
+    same_numbers(f, &free, &want, -1, y->H, 96);
+    /* in one kind alone */
+    free = freed(f, &latent, 2, y->N, 0);
+    want = freed(f, &latent, 2, NULL, -1);
+    same_numbers(f, &free, &want, 1, y->N, 64);
+    assert_true(with_size(f, &free, 0, y->N, 64, 0) < with_size(f, &want, 0, y->N, 64, 0));
+    free = freed(f, &latent, 2, y->N, 1);
+    same_numbers(f, &free, &want, 0, y->N, 64);
+    assert_true(with_size(f, &free, 1, y->N, 64, 0) < with_size(f, &want, 1, y->N, 64, 0));
 }
 
 /* ---- the course ---- */
@@ -557,7 +737,10 @@ int main(void)
         TEST(test_lm_head_is_two_flops_per_weight),
         TEST(test_four_bits_include_their_scales),
         TEST(test_fusion_does_not_change_memory),
+        TEST(test_blocks_run_through_a_joined_matrix),
         TEST(test_scales_of_a_published_checkpoint),
+        TEST(test_sizes_of_a_part),
+        TEST(test_a_free_size_is_of_the_whole_model),
         TEST(test_course_mlp),
         TEST(test_course_attention),
         TEST(test_causal_half_is_the_default),

@@ -65,6 +65,9 @@ static void caches_by_what_they_hold(void **state)
     hw.cache_bytes_per_s[1] = (double)NAN; /* not measured */
     assert_true(isnan(hw_cache_rate(&hw, 98305)));
     assert_true(hw_cache_rate(&hw, 3.9e6) == 8.3e10);
+    hw = core();
+    hw.cache_bytes_per_s[1] = hw.cache_bytes_per_s[2] = 0; /* nor is a rate of nothing one */
+    assert_true(isnan(hw_cache_rate(&hw, 98305)) && isnan(hw_cache_rate(&hw, 5e7)));
     const struct hw none = {.file = ""};
     assert_true(isnan(hw_cache_rate(&none, 1)));
 }
@@ -86,6 +89,16 @@ static void nothing_is_credited(void **state)
     assert_int_equal(kernel_work(&k, &hw, &w, NULL), ERR_OK);
     assert_near(w.memory_s, bytes / 1.2e11, 1e-15);
     assert_near(w.credited_bound_s, fmax(flops / BF16, bytes / 1.2e11), 1e-15);
+    k = product(1, 1031, 509, false); /* slower to read, from a cache, than to multiply */
+    assert_int_equal(kernel_work(&k, &hw, &w, NULL), ERR_OK);
+    assert_true(w.memory_s > 1.5 * w.compute_s);
+    assert_near(w.credited_bound_s, w.memory_s, 0);
+    struct hw unknown = hw; /* no cache is known: what its last one holds is no work for memory */
+    for (size_t i = 0; i < HW_CACHES; i++) unknown.cache_bytes_per_s[i] = (double)NAN;
+    assert_int_equal(kernel_work(&k, &unknown, &w, NULL), ERR_OK);
+    assert_near(w.memory_s, w.bytes / READ, 1e-15);
+    assert_near(w.credited_bound_s, w.compute_s, 0);
+    k = product(7, 1031, 509, false);
     k.host = false; /* a loop on a card finds all of it on chip: only flops bound it */
     assert_int_equal(kernel_work(&k, &hw, &w, NULL), ERR_OK);
     assert_near(w.memory_s, bytes / READ, 1e-15);
@@ -111,6 +124,10 @@ static void rows_of_a_reading(void **state)
           .value_dim = 128,
           .query_tokens = 301},
          301},
+        /* one latent for all heads, which may be said by no KV head at all */
+        {{.kind = KERNEL_MLA_PREFILL, .heads = 12, .kv_heads = 1, .query_tokens = 301}, 12 * 301},
+        {{.kind = KERNEL_MLA_PREFILL, .heads = 12, .query_tokens = 301}, 12 * 301},
+        {{.kind = KERNEL_MLA_DECODE, .heads = 18}, 18},
         {{.kind = KERNEL_PREFILL, .heads = 28, .kv_heads = 4, .head_dim = 128, .value_dim = 128, .query_tokens = 301},
          2107},
     };

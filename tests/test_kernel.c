@@ -318,6 +318,31 @@ static void test_collectives(void **state)
     k.collective = KERNEL_ALL_GATHER;
     k.ranks = k.per_node = 4;
     near(work(&k, &h100).bytes, 0.75 * 1000003, 1e-12);
+    /* a path to each of three others */
+    const struct hw mesh = device(state, "mi300x");
+    near(work(&k, &mesh).bound_s, 0.75 * 1000003 / (3 * mesh.link_pair_bytes_per_s), 1e-12);
+}
+
+/* Factors of a product in the format of its unit: narrower weights are widened where that has 16 bits. */
+static void test_factors_of_a_unit(void **state)
+{
+    const struct hw hw = device(state, "h100-sxm");
+    static const struct {
+        enum hw_dtype unit;
+        double input_bytes;
+    } CASES[] = {{HW_BF16, 2}, {HW_FP16, 2}, {HW_FP8, 1}, {HW_INT8, 1}};
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        const struct kernel k = {
+            .kind = KERNEL_GEMM, .m = 3, .n = 1009, .k = 997, .groups = 1, .element_bytes = 1, .unit = CASES[i].unit};
+        near(work(&k, &hw).bytes, 3.0 * 997 * CASES[i].input_bytes + 1009.0 * 997 + 3.0 * 1009 * 2, 1e-12);
+    }
+    /* what multiplies nothing needs no unit */
+    struct hw none = hw;
+    for (size_t i = 0; i < HW_DTYPES_N; i++) none.peak_flops_per_s[i] = (double)NAN;
+    const struct kernel copy = {.kind = KERNEL_ELEMENTWISE, .moved_bytes = 1e9};
+    const struct kernel_work w = work(&copy, &none);
+    assert_true(w.compute_s == 0);
+    near(w.memory_s, 1e9 / hw.bandwidth_bytes_per_s, 1e-12);
 }
 
 /* Seconds of a form with parameters by name; all others are `rest`. */
@@ -415,6 +440,125 @@ static void test_short_all_reduce(void **state)
     near(FORM_S(&k, &hw, v), 7 * 65537 / 300e9, 1e-12);
     k.collective = KERNEL_ALL_GATHER;
     near(FORM_S(&k, &hw, v), 7.0 / 8 * 65537 / 300e9, 1e-12);
+}
+
+/* Features of a form, before it has parameters. */
+static size_t features(const struct kernel *k, const struct hw *hw, double v[KERNEL_FEATURES_MAX])
+{
+    const struct kernel_work w = work(k, hw);
+    struct kernel_features f = {.v = v};
+    kernel_form_of(k)->prepare(k, hw, &w, &f);
+    return f.n;
+}
+
+/* Blocks of absorbed latent attention in each number of splits: 130 heads are three blocks of 64, 20,011 keys 157 steps
+ * of 128. Of other decoding a window is so many steps and one that it begins in. */
+static void test_splits_of_decoding(void **state)
+{
+    const struct hw hw = device(state, "h100-sxm");
+    static const double SPLITS[] = {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128};
+    enum { FIRST = 6, EACH = 6, N = sizeof SPLITS / sizeof SPLITS[0] };
+    double v[KERNEL_FEATURES_MAX];
+    struct kernel k = {.kind = KERNEL_MLA_DECODE,
+                       .unit = HW_BF16,
+                       .batch = 11,
+                       .heads = 130,
+                       .kv_heads = 1,
+                       .head_dim = 576,
+                       .value_dim = 512,
+                       .context_tokens = 20011,
+                       .element_bytes = 2,
+                       .kv_element_bytes = 2};
+    const double rate = hw.bandwidth_bytes_per_s, sm_flops_per_s = hw.peak_flops_per_s[HW_BF16] / 132;
+    assert_true(hw.sm_count == 132);
+    assert_int_equal(features(&k, &hw, v), FIRST + EACH * N);
+    for (size_t i = 0; i < N; i++) {
+        const double *x = v + FIRST + EACH * i, s = SPLITS[i];
+        const double waves = ceil(11 * 3 * s / 132), steps = waves * ceil(157 / s);
+        near(x[0], waves, 0);
+        near(x[1], steps * 128 * 576 * 2 * 132 / rate, 1e-12);
+        near(x[2], steps * 2 * 64 * 128 * (576 + 512) / sm_flops_per_s, 1e-12);
+        near(x[3], steps, 0);
+        near(x[4], s > 1, 0);
+        near(x[5], s > 1 ? s * 11 * 130 * 512 * 8 / rate : 0, 1e-12);
+    }
+    k = decode(3, 20011);
+    k.heads = 9 * k.kv_heads;                                  /* two times 8 rows of the matrix unit */
+    assert_int_equal(features(&k, &hw, v), FIRST + EACH * 13); /* to 32 */
+    for (size_t i = 0; i < 13; i++)
+        near(v[FIRST + EACH * i + 3], 2 * ceil(3 * k.kv_heads * SPLITS[i] / 132) * ceil(157 / SPLITS[i]), 0);
+    k.window = 300; /* ceil(300/128) + 1 */
+    assert_int_equal(features(&k, &hw, v), FIRST + EACH * 4);
+    k.window = 384;
+    assert_int_equal(features(&k, &hw, v), FIRST + EACH * 4);
+}
+
+/* Kernels of cards before Hopper: blocks of 64 queries where as few are asked and groups are not known. */
+static void test_half_blocks_of_prefill(void **state)
+{
+    const struct hw old = device(state, "a100-80g"), hopper = device(state, "h100-sxm");
+    enum { PACKS = 2, BLOCKS = 9 };
+    double v[KERNEL_FEATURES_MAX];
+    struct kernel k = {.kind = KERNEL_PREFILL,
+                       .unit = HW_BF16,
+                       .batch = 3,
+                       .heads = 28,
+                       .kv_heads = 4,
+                       .head_dim = 128,
+                       .value_dim = 128,
+                       .query_tokens = 64,
+                       .prefix_tokens = 1009,
+                       .element_bytes = 2,
+                       .kv_element_bytes = 2,
+                       .ungrouped = 1};
+    (void)features(&k, &old, v);
+    near(v[BLOCKS], 3.0 * 28 / 2 / 108, 1e-12);
+    (void)features(&k, &hopper, v);
+    near(v[BLOCKS], 3.0 * 28 / 132, 1e-12);
+    k.query_tokens = 65;
+    (void)features(&k, &old, v);
+    near(v[BLOCKS], 3.0 * 28 / 108, 1e-12);
+    k.ungrouped = 0;
+    k.flash2 = 1; /* packs the heads of a group for one query alone */
+    for (int t = 1; t <= 3; t++) {
+        k.query_tokens = t;
+        (void)features(&k, &old, v);
+        assert_true(v[PACKS] == (t == 1));
+    }
+}
+
+/* Ways to cut a product: every tile in as many parts of k as have two steps of 64 each. */
+static void test_splits_of_products(void **state)
+{
+    const struct hw hw = device(state, "h100-sxm");
+    enum { FIRST = 5, EACH = 6 };
+    double v[KERNEL_FEATURES_MAX];
+    struct kernel k = {.kind = KERNEL_GEMM,
+                       .unit = HW_BF16,
+                       .element_bytes = 2,
+                       .m = 13,
+                       .n = 1031,
+                       .k = 127,
+                       .groups = 1,
+                       .cold = true};
+    const size_t tiles = (features(&k, &hw, v) - FIRST) / EACH;
+    static const struct {
+        double k;
+        size_t parts; /* of 1, 2, 3, 4, 6, 8, .. */
+    } CASES[] = {{127, 1}, {255, 1}, {256, 2}, {383, 2}, {384, 3}, {511, 3}, {512, 4}};
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        k.k = CASES[i].k;
+        assert_int_equal(features(&k, &hw, v), FIRST + EACH * tiles * CASES[i].parts);
+    }
+    k.quant = KERNEL_QUANT_BLOCK;
+    k.unit = HW_FP8;
+    k.element_bytes = 1;
+    k.k = 1032; /* nine sums of 128, the last of 8 */
+    const size_t n = features(&k, &hw, v);
+    assert_true(n > FIRST);
+    for (size_t i = FIRST; i < n; i += EACH) {
+        assert_true(fabs(fmod(v[i + 5], 9)) < 1e-9 && v[i + 5] >= 9);
+    }
 }
 
 static void test_unknown_peak_is_refused(void **state)
@@ -592,6 +736,10 @@ int main(void)
         cmocka_unit_test(test_routed_experts),
         cmocka_unit_test(test_recurrent_layers),
         cmocka_unit_test(test_collectives),
+        cmocka_unit_test(test_factors_of_a_unit),
+        cmocka_unit_test(test_splits_of_decoding),
+        cmocka_unit_test(test_half_blocks_of_prefill),
+        cmocka_unit_test(test_splits_of_products),
         cmocka_unit_test(test_prefill_blocks),
         cmocka_unit_test(test_decode_splits),
         cmocka_unit_test(test_short_all_reduce),

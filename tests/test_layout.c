@@ -97,6 +97,15 @@ static void test_kinds_of_stages(void **state)
     assert_true(n[0] == 3 && n[1] == 28);
     (void)layout_stage(&m, 2, 1, n);
     assert_true(n[0] == 0 && n[1] == 30);
+    /* of kinds that follow each other no order is said */
+    struct model plain = m;
+    plain.order = NULL;
+    for (int64_t pp = 1; pp <= 61; pp++)
+        for (int64_t s = 0; s < pp; s++) {
+            int64_t own[2] = {-1, -1}, want[2];
+            assert_int_equal(layout_stage(&plain, pp, s, own), layout_stage(&m, pp, s, want));
+            assert_true(own[0] == want[0] && own[1] == want[1]);
+        }
     static const char *const MODELS[] = {"qwen3-coder-next", "gpt-oss-120b", "llama-3.1-8b", "nemotron-3-nano-30b-a3b"};
     for (size_t i = 0; i < COUNT(MODELS); i++)
         for (int64_t pp = 1; pp <= 5; pp++) {
@@ -104,7 +113,7 @@ static void test_kinds_of_stages(void **state)
             int64_t counts[64], all[64] = {0};
             assert_true(of.kinds_n <= COUNT(counts));
             for (int64_t s = 0; s < pp; s++) {
-                (void)layout_stage(&of, pp, s, counts);
+                assert_int_equal(layout_stage(&of, pp, s, counts), layout_stage_layers(of.layers, pp, s));
                 for (size_t k = 0; k < of.kinds_n; k++) all[k] += counts[k];
             }
             for (size_t k = 0; k < of.kinds_n; k++) assert_int_equal(all[k], of.kinds[k].count);
@@ -429,6 +438,29 @@ static double busiest_by_drawing(int experts, int k, int parts, int n, int round
     return sum / rounds;
 }
 
+/* Layers whose experts are not those that a layout's numbers are of: parts read as many as the mean, all alike. */
+static void test_experts_of_two_kinds(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct model m = load(a, "deepseek-v3");
+    const struct hw hw = device(a, "h200-sxm");
+    const struct layout l = {.dp = 16, .ep = 16, .per_node = 8};
+    for (int change = 0; change < 2; change++) {
+        struct layer_kind kind[2] = {m.kinds[0], m.kinds[1]};
+        kind[0].ffn = kind[1].ffn;
+        if (change == 0) kind[1].ffn.experts_per_token = 5;
+        if (change == 1) kind[1].ffn.experts = 128;
+        m.kinds = kind;
+        const double E = (double)kind[1].ffn.experts, k = (double)kind[1].ffn.experts_per_token;
+        struct step *s = compile(a, &m, &hw, (struct step_setup){.layout = l, .fidelity = STEP_ROOFLINE});
+        const struct step_op op = find_op(a, s, STEP_DECODE, 16, 1000, "experts_up", 1);
+        near_to(op.weight_bytes / (58 * 2 * (2048.0 * 7168 + 4 * 16 * 56)), E / 16 * (1 - pow(1 - k / E, 16)), 1e-12);
+        m = load(a, "deepseek-v3");
+    }
+    arena_close(a);
+}
+
 /* The slowest rank reads the experts of the part that has most of them; the mean over parts, which a step cannot be as
  * fast as, has a fraction of one expert for one token. */
 static void test_experts_that_the_busiest_part_reads(void **state)
@@ -545,6 +577,20 @@ static void test_operators_of_experts(void **state)
     assert_true(op.fabric_bytes == 0);
     op = find_op(a, s, STEP_DECODE, 96, 1000, "mlp_all_reduce", 1); /* of the layers with experts */
     assert_true(op.count == 58 && op.wire_bytes == 58 * 24 * 7168.0 * 2);
+    /* a group of 25 sequences, one of 24: a rank has 13 of them at most */
+    for (int B = 98; B <= 100; B += 2) {
+        op = find_op(a, s, STEP_DECODE, B, 1000, "combine", 0);
+        assert_true(op.vector_flops == 58 * 2 * 13 * 8.0 * 7168);
+    }
+    op = find_op(a, s, STEP_DECODE, 100, 1000, "return", 0);
+    near_to(op.wire_bytes, 58 * 7 * 13 * 7168.0 * 2, 1e-12);
+    /* two nodes: 4 of the 8 others' copies in the node, one over the fabric */
+    l.per_node = 4;
+    s = compile(a, &m, &hw, (struct step_setup){.layout = l, .fidelity = STEP_ROOFLINE});
+    op = find_op(a, s, STEP_DECODE, 96, 1000, "dispatch", 0);
+    near_to(op.wire_bytes, 58 * 6 * 12 * 7168 * fp8, 1e-12);
+    near_to(op.fabric_bytes, 58 * 1 * 12 * 7168 * fp8, 1e-12);
+    near_to(op.activation_bytes, 58 * (1 + 6 + 1) * 12 * 7168 * fp8, 1e-12);
     /* without groups every rank has all tokens: a part's own results are summed */
     l = (struct layout){.tp = 8, .ep = 4};
     s = compile(a, &m, &hw, (struct step_setup){.layout = l, .fidelity = STEP_ROOFLINE});
@@ -575,6 +621,12 @@ static void test_hand_over(void **state)
     /* stages 1 and 3 of 4 end their nodes */
     l = (struct layout){.tp = 4, .pp = 4, .per_node = 8};
     assert_true(!layout_crosses(&l, 0) && layout_crosses(&l, 1) && !layout_crosses(&l, 2));
+    l = (struct layout){.tp = 4, .pp = 7, .per_node = 16};
+    for (int64_t at = 0; at < 7; at++) assert_int_equal(layout_crosses(&l, at), at == 3);
+    l = (struct layout){.tp = 8, .per_node = 8}; /* one stage hands on to none */
+    assert_true(!layout_crosses(&l, 0));
+    l = (struct layout){.tp = 8, .pp = 2, .per_node = 8};
+    assert_true(layout_crosses(&l, 0));
     arena_close(a);
 }
 
@@ -762,6 +814,95 @@ static void test_messages_in_a_row(void **state)
     arena_close(a);
 }
 
+/* Time of one operator, apart from how often it runs, against bytes over rates and messages in a row. */
+static void one_takes(struct arena *a, struct step *s, const char *name, double near_rate, double far_rate,
+                      double start_s)
+{
+    const struct step_op op = find_op(a, s, STEP_DECODE, 8, 1000, name, 0);
+    const double n = (double)op.count;
+    near_to(op.time_s / n, fmax(op.wire_bytes / n / near_rate, op.fabric_bytes / n / far_rate) + start_s, 1e-9);
+    assert_string_equal(op.bound_by, "link");
+}
+
+/* Devices that each reach every other by a path of its own: of n of them one sends n - 1 times as fast. 3 us in a node,
+ * 11 between nodes, where each operator takes its own number of messages and the rate of those that it joins. */
+static void test_seconds_of_what_is_sent(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    const struct model m = load(a, "deepseek-v3"), dense = load(a, "llama-3.1-8b");
+    struct hw hw = device(a, "mi300x");
+    hw.fabric_bytes_per_s = 50e9;
+    const double pair = hw.link_pair_bytes_per_s;
+    assert_true(!hw.nvls && pair > 0 && 7 * pair <= hw.link_bytes_per_s * 1.001);
+    struct step_setup u = {.fidelity = STEP_ROOFLINE, .latency = {3e-6, 11e-6}};
+    u.layout = (struct layout){.tp = 2, .dp = 4, .ep = 8, .per_node = 8};
+    struct step *s = compile(a, &m, &hw, u);
+    one_takes(a, s, "mlp_all_reduce", pair, 50e9, 6e-6);
+    one_takes(a, s, "logits_all_gather", pair, 50e9, 3e-6);
+    one_takes(a, s, "dispatch", 7 * pair, 50e9, 3e-6);
+    one_takes(a, s, "return", 7 * pair, 50e9, 3e-6);
+    u.layout = (struct layout){.dp = 8, .ep = 8, .per_node = 4};
+    s = compile(a, &m, &hw, u);
+    one_takes(a, s, "dispatch", 3 * pair, 50e9, 14e-6);
+    u.layout = (struct layout){.tp = 4, .per_node = 2};
+    s = compile(a, &dense, &hw, u);
+    one_takes(a, s, "mixer_all_reduce", pair, 50e9, 2 * 3e-6 + 2 * 11e-6);
+    one_takes(a, s, "logits_all_gather", pair, 50e9, 14e-6);
+    u.layout.sp = true;
+    s = compile(a, &dense, &hw, u);
+    one_takes(a, s, "mixer_reduce_scatter", pair, 50e9, 14e-6);
+    one_takes(a, s, "mixer_all_gather", pair, 50e9, 14e-6);
+    u.layout = (struct layout){.tp = 4, .pp = 2, .microbatches = 1, .per_node = 8};
+    one_takes(a, compile(a, &dense, &hw, u), "stage_send", 3 * pair, 50e9, 3e-6);
+    u.layout = (struct layout){.tp = 1, .pp = 2, .microbatches = 1, .per_node = 8};
+    one_takes(a, compile(a, &dense, &hw, u), "stage_send", pair, 50e9, 3e-6);
+    u.layout.per_node = 1;
+    one_takes(a, compile(a, &dense, &hw, u), "stage_send", pair, 50e9, 11e-6);
+    /* either latency by itself */
+    u.layout = (struct layout){.tp = 4, .per_node = 2};
+    u.latency = (struct timed_latency){.link_s = 3e-6};
+    one_takes(a, compile(a, &dense, &hw, u), "logits_all_gather", pair, 50e9, 3e-6);
+    u.latency = (struct timed_latency){.fabric_s = 11e-6};
+    one_takes(a, compile(a, &dense, &hw, u), "logits_all_gather", pair, 50e9, 11e-6);
+    struct timed_links k;
+    struct err e = {0};
+    assert_int_equal(timed_links(&hw, &(struct layout){.tp = 1, .per_node = 8}, &u.latency, &k, &e), ERR_OK);
+    assert_true(isnan(k.spread_bytes_per_s) && isnan(k.link_bytes_per_s));
+    arena_close(a);
+}
+
+/* Columns of points through stages: what is not asked for is left alone, and no mean of contexts is one context. */
+static void test_columns_through_stages(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    const struct model m = load(a, "llama-3.1-8b");
+    const struct hw hw = device(a, "h100-sxm");
+    const struct layout l = {.tp = 2, .pp = 2, .microbatches = 2};
+    struct step *s = compile(a, &m, &hw, (struct step_setup){.layout = l, .fidelity = STEP_ROOFLINE, .averaged = true});
+    const double B[] = {12, 38}, T[] = {1009, 517}, S[] = {1009, 517}, M[] = {64, 3};
+    for (int averaged = 0; averaged < 2; averaged++) {
+        double got[2], want[STEP_VALUES_N], *column[STEP_VALUES_N] = {0};
+        struct err e = {0};
+        column[STEP_decode_step_s] = got;
+        step_eval(s, 2, B, T, S, averaged ? M : NULL, column);
+        for (size_t i = 0; i < 2; i++) {
+            assert_int_equal(step_eval_layout(s, NULL, B[i], T[i], S[i], averaged ? M[i] : 1, want, &e), ERR_OK);
+            assert_true(!(got[i] < want[STEP_decode_step_s]) && !(got[i] > want[STEP_decode_step_s]));
+        }
+    }
+    /* an odd batch: the larger of two microbatches counts, for memory all sequences */
+    double odd[STEP_VALUES_N], even[STEP_VALUES_N];
+    eval(s, NULL, 37, 1009, 1009, odd);
+    eval(s, NULL, 38, 1009, 1009, even);
+    assert_true(odd[STEP_decode_step_s] == even[STEP_decode_step_s]);
+    assert_true(odd[STEP_kv_bytes] == even[STEP_kv_bytes] / 38 * 37);
+    const struct step_op send = find_op(a, s, STEP_DECODE, 37, 1009, "stage_send", 0);
+    assert_true(send.wire_bytes == 19 * 4096.0 * 2);
+    arena_close(a);
+}
+
 /* A step that takes layouts as they come forgets the one before, whatever is other in it. */
 static void test_layouts_that_follow_each_other(void **state)
 {
@@ -795,6 +936,8 @@ static void test_layouts_that_follow_each_other(void **state)
             other = other || after[v] < base[v] || after[v] > base[v];
         }
         assert_true(other);
+        eval(both, &FIRST, 96, 1021, 1021, after); /* and back */
+        for (size_t v = 0; v < STEP_VALUES_N; v++) assert_true(!(after[v] < base[v]) && !(after[v] > base[v]));
     }
     arena_close(a);
 }
@@ -878,6 +1021,11 @@ static void test_sequence_parallel_norms(void **state)
     const double sum = 64 * 8192.0 * 2;
     assert_true(find_op(a, y, STEP_DECODE, 64, 1000, "mixer_reduce_scatter", 0).wire_bytes == 80 * 7.0 / 8 * sum);
     assert_true(find_op(a, y, STEP_DECODE, 64, 1000, "mixer_all_gather", 0).wire_bytes == 80 * 7.0 / 8 * sum);
+    /* a rank reads the sum of all rows and writes its own eighth, or the other way round */
+    assert_true(find_op(a, y, STEP_DECODE, 64, 1000, "mixer_reduce_scatter", 0).activation_bytes ==
+                80 * (64 + 8) * 8192.0 * 2);
+    assert_true(find_op(a, y, STEP_DECODE, 64, 1000, "mixer_all_gather", 0).activation_bytes ==
+                80 * (64 + 8) * 8192.0 * 2);
     assert_true(find_op(a, x, STEP_DECODE, 64, 1000, "mixer_norm", 0).vector_flops ==
                 8 * find_op(a, y, STEP_DECODE, 64, 1000, "mixer_norm", 0).vector_flops);
     assert_true(find_op(a, y, STEP_DECODE, 3, 1000, "mlp_residual", 0).vector_flops == 80 * 8192.0); /* one row */
@@ -978,7 +1126,179 @@ static void test_copies(void **state)
     arena_close(a);
 }
 
+/* ---- numbers of a layout ---- */
+
+/* What is left unsaid of a layout, and which are tensor parallelism in one node and copies alone. */
+static void test_what_is_left_unsaid(void **state)
+{
+    (void)state;
+    const struct layout w = layout_whole(&(struct layout){.tp = 2, .dp = 3, .pp = 5, .replicas = 7});
+    assert_int_equal(w.per_node, 210);
+    assert_int_equal(w.microbatches, 5);
+    assert_int_equal(layout_nodes(&w, 210), 1);
+    static const struct {
+        struct layout l;
+        bool plain;
+    } CASES[] = {{{.tp = 4}, true},
+                 {{.tp = 4, .replicas = 3, .per_node = 4}, true},
+                 {{.tp = 4, .per_node = 2}, false},
+                 {{.tp = 4, .sp = true}, false},
+                 {{.tp = 4, .pp = 2}, false},
+                 {{.tp = 4, .ep = 2}, false},
+                 {{.dp = 2}, false},
+                 {{.dp = 2, .ep = 2}, false}};
+    for (size_t i = 0; i < COUNT(CASES); i++) assert_int_equal(layout_plain(&CASES[i].l), CASES[i].plain);
+}
+
+/* The numbers of a layout of DeepSeek-V3 (8 of 256 experts), each by hand. */
+static void test_numbers_by_hand(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    const struct model m = load(a, "deepseek-v3"), dense = load(a, "llama-3.1-8b");
+    const double of_4 = layout_touched(256, 8, 4), of_8 = layout_touched(256, 8, 8);
+    const struct {
+        struct layout l;
+        double near, far, skew_most;
+    } CASES[] = {
+        {{.tp = 1}, 0, 0, 1},
+        {{.tp = 4, .ep = 4}, 0, 0, 4}, /* all ranks have all tokens */
+        /* room in the node for twice as many: 8 copies, a quarter of them to the sender itself */
+        {{.dp = 4, .ep = 4, .per_node = 8}, 3, 0, 4},
+        {{.dp = 16, .ep = 16, .per_node = 32}, 8 * 15.0 / 16, 0, 16},
+        /* as many copies as ranks: each gets the token, over the fabric once for the node */
+        {{.dp = 8, .ep = 8, .per_node = 4}, 6, 1, 8},
+        {{.dp = 8, .ep = 8, .skew = 2, .per_node = 4}, 6, 1, 8},
+        /* two ranks have columns of an expert: twice the copies */
+        {{.dp = 32, .ep = 16, .per_node = 8}, 8 * 2 * 7.0 / 32, 8 * 2 * 24.0 / 32, 16},
+        {{.dp = 32, .ep = 32, .skew = 1.25, .per_node = 8}, 1.25 * 8 * 7 / 32, 1.25 * 8 * 24 / 32, 32},
+        {{.dp = 64, .ep = 64, .per_node = 8}, 8 * 7.0 / 64, 8 * 56.0 / 64, 32}, /* 256/8: no token twice to an expert */
+        /* once to a rank and a node that has any of its experts, at most always */
+        {{.dp = 8, .ep = 8, .dispatch = LAYOUT_ONCE, .per_node = 2}, 4 * of_8, 3 * of_4, 8},
+        {{.dp = 4, .ep = 4, .skew = 1.5, .dispatch = LAYOUT_ONCE, .per_node = 2}, 2, 1, 4},
+        {{.dp = 8, .ep = 8, .skew = 1.25, .dispatch = LAYOUT_ONCE, .per_node = 2}, 4 * 1.25 * of_8, 3, 8},
+        {{.dp = 6, .ep = 3, .dispatch = LAYOUT_ONCE, .per_node = 3}, 4 * layout_touched(256, 8, 3), 1, 3},
+    };
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        double n[LAYOUT_NUMBERS];
+        const struct layout *l = &CASES[i].l;
+        layout_numbers(l, &m, false, n);
+        if (fabs(n[LAYOUT_near] - CASES[i].near) > 1e-12 || fabs(n[LAYOUT_far] - CASES[i].far) > 1e-12)
+            fail_msg("case %zu: %.17g and %.17g", i, n[LAYOUT_near], n[LAYOUT_far]);
+        near_to(layout_skew_most(&m, l), CASES[i].skew_most, 1e-15);
+        assert_true(layout_skew_most(&dense, l) == 1);
+        assert_true(n[LAYOUT_narrow] == 1 && n[LAYOUT_reduced] == 0 && n[LAYOUT_gathered] == 0);
+        layout_numbers(l, &dense, false, n);
+        assert_true(n[LAYOUT_near] == 0 && n[LAYOUT_far] == 0);
+        assert_true(n[LAYOUT_rise0] == 1); /* of no experts, as of one part */
+        for (int k = LAYOUT_rise0 + 1; k < LAYOUT_rise0 + LAYOUT_KNOTS - 1; k++) assert_true(n[k] == 0);
+    }
+    double n[LAYOUT_NUMBERS];
+    layout_numbers(&(struct layout){.tp = 24, .sp = true, .per_node = 8}, &m, false, n);
+    near_to(n[LAYOUT_reduced], 2 * 2.0 / 3 / 8, 1e-15);
+    assert_true(n[LAYOUT_narrow] == 24 && n[LAYOUT_gathered] == 2);
+    assert_true(layout_touched(256, 8, 1) == 1 && layout_touched(0, 0, 4) == 1);
+    near_to(layout_touched(256, 8, 2),
+            1 - 128.0 / 256 * 127 / 255 * 126 / 254 * 125 / 253 * 124 / 252 * 123 / 251 * 122 / 250 * 121 / 249, 1e-14);
+    assert_true(layout_busiest(1000, 2, 9) > 5); /* still counted, not the mean */
+    arena_close(a);
+}
+
+/* Knots by a constant factor from k to E; at each of them the straight pieces meet what they stand for. */
+static void test_knots(void **state)
+{
+    (void)state;
+    static const int64_t CASES[][3] = {{256, 8, 16}, {128, 8, 4}, {8, 2, 2}, {60, 4, 5}};
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        const double n = (double)CASES[i][0], k = (double)CASES[i][1];
+        double knot[LAYOUT_KNOTS];
+        layout_knots(CASES[i][0], CASES[i][1], knot);
+        assert_true(knot[0] == 0 && knot[1] == k && knot[LAYOUT_KNOTS - 1] == n);
+        for (int j = 1; j < LAYOUT_KNOTS; j++) near_to(knot[j], k * pow(n / k, (j - 1) / 10.0), 0.5 / k + 1e-12);
+    }
+    struct arena *a = arena_open();
+    const struct model m = load(a, "deepseek-v3");
+    double knot[LAYOUT_KNOTS], out[LAYOUT_NUMBERS];
+    layout_knots(256, 8, knot);
+    layout_numbers(&(struct layout){.dp = 16, .ep = 16}, &m, false, out);
+    for (int at = 1; at < LAYOUT_KNOTS; at++) {
+        double sum = 0;
+        for (int i = 0; i < LAYOUT_KNOTS - 1; i++) sum += out[LAYOUT_rise0 + i] * fmax(0, knot[at] - knot[i]);
+        near_to(sum, layout_busiest(256, 16, (int64_t)knot[at]), 1e-12);
+    }
+    arena_close(a);
+}
+
 /* ---- what is legal ---- */
+
+/* Heads of a rank: a part of them, or one that several ranks have. */
+static void test_heads_of_a_rank(void **state)
+{
+    (void)state;
+    static const int64_t CASES[][3] = {{8, 2, 4}, {8, 8, 1}, {2, 8, 1}, {1, 3, 1}, {12, 3, 4}}; /* heads, ranks, own */
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        struct err e = {0};
+        int64_t n = -1;
+        const struct mixer x = {.kv_heads = CASES[i][0]};
+        assert_int_equal(layout_kv_heads(&x, CASES[i][1], &n, &e), ERR_OK);
+        assert_int_equal(n, CASES[i][2]);
+    }
+    int64_t n;
+    assert_int_equal(layout_kv_heads(&(struct mixer){.kv_heads = 2}, 3, &n, NULL), ERR_USAGE);
+    assert_int_equal(layout_kv_heads(&(struct mixer){.kv_heads = 8}, 3, &n, NULL), ERR_USAGE);
+}
+
+/* Models that are not published: what refuses them is named. */
+static void test_reasons_by_hand(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct model narrow = load(a, "qwen3-30b-a3b"), dense = load(a, "llama-3.1-8b"), wide = load(a, "llama-3.1-8b"),
+                 streams = load(a, "llama-3.1-8b");
+    assert_int_equal(narrow.kinds_n, 1);
+    struct layer_kind kind = narrow.kinds[0];
+    kind.ffn.width = 1000;
+    narrow.kinds = &kind;
+    struct model even = load(a, "qwen3-30b-a3b"), many = even; /* 128 experts, 8 or 100 of them a token */
+    struct layer_kind most = even.kinds[0];
+    most.ffn.experts_per_token = 100;
+    many.kinds = &most;
+    wide.per_layer_dim = 64;
+    streams.streams = 4;
+    const struct {
+        const struct model *m;
+        struct layout l;
+        const char *why;
+    } CASES[] = {{&narrow, {.tp = 16}, "1000 columns of an expert cannot be split over 16 tensor-parallel ranks"},
+                 {&narrow, {.dp = 16}, "1000 columns of an expert cannot be split over 16 ranks"},
+                 {&narrow, {.dp = 2, .tp = 8}, "1000 columns of an expert cannot be split over 16 ranks"},
+                 {&narrow, {.tp = 32, .ep = 2}, "1000 columns of an expert cannot be split over 16 ranks"},
+                 {&narrow, {.tp = 32, .dp = 3, .ep = 6}, "128 experts cannot be split over 6"},
+                 {&dense, {.pp = 32}, NULL},
+                 {&dense, {.pp = 33}, "32 layers cannot fill 33 stages"},
+                 {&dense, {.tp = 2, .skew = 1.5}, "has no experts, so none are skewed"},
+                 {&narrow, {.tp = 1, .skew = 1.5}, "one part has all tokens"},
+                 {&even, {.dp = 4, .ep = 4, .skew = 0.5}, "skew is between 1 (all parts alike) and 4"},
+                 {&even, {.dp = 4, .ep = 4, .skew = 4}, NULL},
+                 {&even, {.dp = 4, .ep = 4, .skew = 4.01}, "skew is between 1"},
+                 {&many, {.dp = 4, .ep = 4, .skew = 1.5}, "skew is between 1 (all parts alike) and 1.28"},
+                 {&many, {.dp = 4, .ep = 4, .skew = 1.25}, NULL},
+                 {&wide, {.pp = 2}, "stages hand on one stream"},
+                 {&streams, {.pp = 2}, "stages hand on one stream"}};
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        struct err e = {0};
+        const enum err_code code = layout_check(CASES[i].m, &CASES[i].l, &e);
+        if (code != (CASES[i].why ? ERR_USAGE : ERR_OK)) fail_msg("%zu: %s", i, e.text);
+        if (CASES[i].why && !strstr(e.text, CASES[i].why)) fail_msg("%zu: %s", i, e.text);
+    }
+    /* a cache is asked for as a step is: in a layout that there is */
+    struct err e = {0};
+    struct sym_ctx *c = sym_open(a);
+    const struct cost_symbols y = cost_symbols_make(c);
+    struct cost_cache cache;
+    assert_int_equal(cost_cache(c, &y, &dense, 3, &cache, &e), ERR_USAGE);
+    arena_close(a);
+}
 
 static void test_illegal_layouts_are_named(void **state)
 {
@@ -1091,6 +1411,7 @@ int main(void)
         cmocka_unit_test(test_ranks_share_the_work),
         cmocka_unit_test(test_an_uneven_batch),
         cmocka_unit_test(test_the_busiest_part),
+        cmocka_unit_test(test_experts_of_two_kinds),
         cmocka_unit_test(test_experts_that_the_busiest_part_reads),
         cmocka_unit_test(test_one_gpu_a_node),
         cmocka_unit_test(test_microbatches_are_of_stages),
@@ -1103,6 +1424,8 @@ int main(void)
         cmocka_unit_test(test_sums_over_nodes),
         cmocka_unit_test(test_latency_of_links),
         cmocka_unit_test(test_messages_in_a_row),
+        cmocka_unit_test(test_seconds_of_what_is_sent),
+        cmocka_unit_test(test_columns_through_stages),
         cmocka_unit_test(test_layouts_that_follow_each_other),
         cmocka_unit_test(test_all_to_all),
         cmocka_unit_test(test_tokens_sent_once),
@@ -1110,6 +1433,11 @@ int main(void)
         cmocka_unit_test(test_time_of_stages),
         cmocka_unit_test(test_prompts_in_stages),
         cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_what_is_left_unsaid),
+        cmocka_unit_test(test_numbers_by_hand),
+        cmocka_unit_test(test_knots),
+        cmocka_unit_test(test_heads_of_a_rank),
+        cmocka_unit_test(test_reasons_by_hand),
         cmocka_unit_test(test_illegal_layouts_are_named),
         cmocka_unit_test(test_all_layouts_are_listed),
         cmocka_unit_test(test_pairs_in_windows),

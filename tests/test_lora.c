@@ -55,6 +55,8 @@ static void test_count_of_elements(void **state)
         const char *text = arena_printf(a, "7:%s", NAMES[i]);
         assert_true(params(a, "llama-3.1-8b", text) == n);
     }
+    /* an adapter of the MLP alone asks nothing of attention, whatever kind that is */
+    assert_true(params(a, "minicpm3-4b", "7:gate,up,down") == 62 * 3 * 7 * (2560.0 + 6400));
     arena_close(a);
 }
 

@@ -117,8 +117,45 @@ static void test_layouts(void **state)
             mix_others(&f.mix, 1283 * (groups - 1));
             mix_eval(&f.mix, x);
             close_to(x[MIX_step_s], v[STEP_prefill_s], NAMES[i], "prefill s");
+            close_to(x[MIX_activation_bytes], v[STEP_activation_bytes], NAMES[i], "arrays of a prefill");
             arena_close(f.a);
         }
+}
+
+/* Two kinds of layers with windows of their own: each kind's sums are of its own. */
+static void test_two_windows(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct err e = {0};
+    double v[STEP_VALUES_N], x[MIX_VALUES_N];
+    open_model(&f, "gpt-oss-20b", "h100-sxm", (struct step_setup){.fidelity = STEP_ROOFLINE});
+    assert_int_equal(f.m.kinds_n, 2);
+    struct layer_kind kind[2] = {f.m.kinds[0], f.m.kinds[1]};
+    kind[0].mixer.window_tokens = 127;
+    kind[1].mixer.window_tokens = 1511;
+    f.m.kinds = kind;
+    const struct step_setup u = {.model = &f.m, .hw = &f.hw, .block_tokens = 16, .fidelity = STEP_ROOFLINE};
+    assert_int_equal(step_compile(f.a, &u, &f.step, &e), ERR_OK);
+    assert_int_equal(mix_compile(f.a, &u, &f.plan, &e), ERR_OK);
+    assert_int_equal(mix_open(f.a, f.plan, &f.mix, &e), ERR_OK);
+    step_at(&f, 11, 4099, 4099, v);
+    mix_decode(&f.mix, 11, 4099);
+    mix_eval(&f.mix, x);
+    close_to(x[MIX_flops], v[STEP_decode_flops], "two windows", "decode flops");
+    close_to(x[MIX_bytes], v[STEP_decode_bytes], "two windows", "decode bytes");
+    close_to(x[MIX_kv_bytes], v[STEP_kv_bytes], "two windows", "kv");
+    assert_true(mix_settled_tokens(f.plan) == 1511);
+    mix_advance(&f.mix, 11);
+    step_at(&f, 11, 4100, 4100, v);
+    mix_eval(&f.mix, x);
+    close_to(x[MIX_bytes], v[STEP_decode_bytes], "two windows", "bytes a token further");
+    mix_clear(&f.mix);
+    mix_prefill(&f.mix, 1, 4099, 0);
+    step_at(&f, 11, 4099, 4099, v);
+    mix_eval(&f.mix, x);
+    close_to(x[MIX_flops], v[STEP_prefill_flops], "two windows", "prefill flops");
+    arena_close(f.a);
 }
 
 /* One prompt among groups is whole in one of them, and sequences that decode are rounded up. */
@@ -134,6 +171,24 @@ static void test_busiest_group(void **state)
     assert_true(mix_tokens(&f.mix) == 2 + 613);
     assert_true(*f.mix.others_tokens == 3);
     arena_close(f.a);
+    /* experts have the tokens of both groups, whichever they are of: 37 and 11, 11 and 37, 48 and none */
+    static const double OWN[] = {37, 11, 48};
+    double work[3];
+    for (size_t i = 0; i < 3; i++) {
+        struct step_op *op;
+        size_t n;
+        struct err e = {0};
+        open_model(&f, "qwen3-30b-a3b", "h200-sxm",
+                   (struct step_setup){.fidelity = STEP_ROOFLINE, .layout = {.tp = 1, .dp = 2, .ep = 2}});
+        mix_decode(&f.mix, OWN[i], 997);
+        mix_others(&f.mix, 48 - OWN[i]);
+        assert_int_equal(mix_ops(f.a, &f.mix, &op, &n, &e), ERR_OK);
+        for (size_t k = 0; k < n; k++)
+            if (strcmp(op[k].name, "experts_up") == 0) work[i] = op[k].flops;
+        arena_close(f.a);
+    }
+    close_to(work[0], 48 * 2.0 * 48 * 8 / 2 * 2048 * 2 * 768, "qwen3-30b-a3b", "work of experts");
+    assert_true(!(work[1] < work[0]) && !(work[1] > work[0]) && !(work[2] < work[0]) && !(work[2] > work[0]));
 }
 
 struct piece {
@@ -362,6 +417,35 @@ static void test_held_and_means(void **state)
     }
 }
 
+/* A mix with another one in it has the sequences of both, so many times; an emptied one has none. */
+static void test_added_mixes(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct err e = {0};
+    struct mix other;
+    double x[MIX_VALUES_N], y[MIX_VALUES_N];
+    open_model(&f, "gpt-oss-20b", "h200-sxm",
+               (struct step_setup){.fidelity = STEP_ROOFLINE, .layout = {.tp = 1, .dp = 2, .ep = 2}});
+    assert_int_equal(mix_open(f.a, f.plan, &other, &e), ERR_OK);
+    mix_decode(&other, 5, 997);
+    mix_prefill(&other, 2, 173, 1409);
+    mix_decode(&f.mix, 11, 97);
+    mix_add(&f.mix, &other, 3);
+    mix_others(&f.mix, 400);
+    assert_true(mix_tokens(&f.mix) == 11 + 3 * (5 + 2 * 173) && mix_sequences(&f.mix) == 11 + 3 * (5 + 2));
+    mix_eval(&f.mix, x);
+    mix_clear(&f.mix);
+    assert_true(mix_tokens(&f.mix) == 0 && mix_sequences(&f.mix) == 0 && *f.mix.others_tokens == 0);
+    mix_decode(&f.mix, 11, 97);
+    mix_decode(&f.mix, 15, 997);
+    mix_prefill(&f.mix, 6, 173, 1409);
+    mix_others(&f.mix, 400);
+    mix_eval(&f.mix, y);
+    for (size_t v = 0; v < MIX_VALUES_N; v++) close_to(x[v], y[v], "gpt-oss-20b", "value of both");
+    arena_close(f.a);
+}
+
 /* A simulator's batch: sequences grow by a token a step. */
 static void test_advance(void **state)
 {
@@ -417,11 +501,26 @@ static void test_refused(void **state)
         .model = &m, .hw = &hw, .layout = {.tp = 1}, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
     assert_int_equal(mix_compile(a, &u, &p, &e), ERR_USAGE);
     assert_non_null(strstr(e.text, "blocks"));
+    /* either of the two by itself */
+    for (int both = 0; both < 2; both++) {
+        struct model one;
+        assert_int_equal(model_load(a, "llama-3.1-8b", NULL, 0, &one, &e), ERR_OK);
+        *(both ? &one.diffusion : &one.bidirectional) = true;
+        const struct step_setup of = {
+            .model = &one, .hw = &hw, .layout = {.tp = 1}, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
+        assert_int_equal(mix_compile(a, &of, &p, &e), ERR_USAGE);
+        assert_non_null(strstr(e.text, "blocks"));
+    }
     /* layouts that come with each point */
     assert_int_equal(model_load(a, "llama-3.1-8b", NULL, 0, &m, &e), ERR_OK);
     const struct step_setup any = {
         .model = &m, .hw = &hw, .layout = {.tp = 2}, .any_layout = true, .fidelity = STEP_ROOFLINE};
     assert_int_equal(mix_compile(a, &any, &p, &e), ERR_USAGE);
+    assert_non_null(strstr(e.text, "one layout"));
+    const struct step_setup stages = {
+        .model = &m, .hw = &hw, .layout = {.tp = 2, .pp = 2}, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
+    assert_int_equal(mix_compile(a, &stages, &p, &e), ERR_USAGE);
+    assert_non_null(strstr(e.text, "one stage"));
     static const char *const HEADS[] = {"eagle", "medusa"};
     for (size_t i = 0; i < 2; i++) { /* a draft's pass needs what its target found */
         struct model head;
@@ -437,12 +536,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain_passes),
         cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_two_windows),
         cmocka_unit_test(test_busiest_group),
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_together_costs_less),
         cmocka_unit_test(test_prompt_in_pieces),
         cmocka_unit_test(test_prompt_times),
         cmocka_unit_test(test_held_and_means),
+        cmocka_unit_test(test_added_mixes),
         cmocka_unit_test(test_advance),
         cmocka_unit_test(test_refused),
     };

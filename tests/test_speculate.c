@@ -804,6 +804,96 @@ static void test_where_it_stops_paying(void **state)
 }
 
 /* A chain of one node a depth is the chain; a wide tree costs more to draft and to judge. */
+/* A clock that charges by what a pass is asked: the step of a pair is its passes, at one context each. */
+struct asked {
+    struct step *target, *verify;
+    int64_t calls, averaged;
+    double limit; /* batches up to it are judged cheaply; 0: all */
+};
+
+static double charge(void *self, struct step *of, double B, double T, double S, double M)
+{
+    struct asked *x = self;
+    x->calls++;
+    x->averaged += M > 1 || M < 1;
+    const double rows = B * T;
+    if (of == x->verify && x->limit > 0) return B <= x->limit ? 900 : 1e6;
+    return of == x->target ? 1000 : of == x->verify ? 900 + (rows > 10 * B ? 40 : 1) * rows / B : 3 + S / 1000;
+}
+
+static void test_passes_of_a_clock(void **state)
+{
+    (void)state;
+    struct pair p;
+    open_pair(&p, "llama-3.1-8b", "llama-3.2-1b", "h100-sxm", 1);
+    struct asked x = {p.setup.target, p.setup.verify, 0, 0, 0};
+    p.setup.clock = (struct speculate_clock){charge, &x};
+    for (int bonus = 0; bonus < 2; bonus++) {
+        struct speculate_point best, one;
+        double most = 0;
+        int64_t wanted = 0;
+        p.setup.bonus = bonus;
+        p.setup.gamma = 0;
+        speculate_eval(&p.setup, 3, 1, 1000, 1, &best);
+        for (int64_t gamma = 1; gamma <= 16; gamma++) { /* each chain by itself: its passes are asked for anew */
+            const double T = (double)(bonus ? gamma + 1 : gamma);
+            double draft = 3 + 1;
+            for (int64_t i = 1; i < gamma; i++) draft += 3 + (1000 + (double)i) / 1000;
+            p.setup.gamma = gamma;
+            speculate_eval(&p.setup, 3, 1, 1000, 1, &one);
+            assert_close(one.verify_s, 900 + (T > 10 ? 40 : 1) * T, 1e-12, "verify");
+            assert_close(one.draft_s, draft, 1e-12, "draft");
+            if (one.speedup <= most) continue;
+            most = one.speedup;
+            wanted = gamma;
+        }
+        assert_int_equal(best.best_gamma, wanted);
+        assert_int_equal(wanted, bonus ? 9 : 10); /* the last that verifies at the low rate */
+    }
+    assert_true(x.calls > 0 && x.averaged == 0);
+    static const int64_t LAST[] = {1, 2, 3, 77, 78, 1023, 1025};
+    for (size_t i = 0; i < COUNT(LAST); i++) {
+        x.limit = (double)LAST[i];
+        assert_int_equal(speculate_pays_until(&p.setup, 1, 1000, 1), LAST[i]);
+    }
+    arena_close(p.a);
+}
+
+/* What an acceptance may be, and what is known of a depth or a rank that it does not name. */
+static void test_ends_of_acceptances(void **state)
+{
+    (void)state;
+    static const char *const TAKEN[] = {"0", "1", "0.4/0.4", "0.5/0", "0.5/0.3/0.2", "0,1"};
+    static const char *const REFUSED[] = {"1.5", "-0.1", "0.3/0.4", "0.5/0.3/0.2000000015", "0.6/0.5", "2"};
+    struct speculate_accept p;
+    struct err e = {0};
+    for (size_t i = 0; i < COUNT(TAKEN); i++)
+        if (speculate_accept_parse(TAKEN[i], &p, &e) != ERR_OK) fail_msg("'%s' is refused", TAKEN[i]);
+    for (size_t i = 0; i < COUNT(REFUSED); i++)
+        if (speculate_accept_parse(REFUSED[i], &p, &e) != ERR_USAGE) fail_msg("'%s' is taken", REFUSED[i]);
+    assert_int_equal(speculate_accept_parse("0.6/0.2,0.5/0.1/0.05", &p, &e), ERR_OK);
+    assert_close(speculate_accept_child(&p, 2, 3), 0.05, 1e-15, "third child");
+    assert_true(isnan(speculate_accept_child(&p, 1, 3)) && isnan(speculate_accept_child(&p, 3, 1)));
+    /* of drafts that pay alike the shortest; of none that is known the first, and no speedup */
+    const double draft[] = {1, 1, 1}, verify[] = {1, 1, 1}, unknown[] = {(double)NAN, (double)NAN, (double)NAN};
+    const struct speculate_accept never = constant(0);
+    double speedup;
+    assert_int_equal(speculate_best(&never, true, 3, 1, draft, verify, &speedup), 1);
+    assert_close(speedup, 0.5, 1e-15, "speedup");
+    assert_int_equal(speculate_best(&never, true, 3, 1, unknown, verify, &speedup), 1);
+    assert_true(isnan(speedup));
+    /* trees by depth: nodes that are never kept hang somewhere; of two places alike the first */
+    struct arena *a = arena_open();
+    struct speculate_shape shape;
+    const struct speculate_tree t = {.depth = 2, .width = {2, 2}};
+    assert_int_equal(speculate_tree_shape(a, &t, &never, true, &shape, &e), ERR_OK);
+    assert_true(shape.kept_tokens == 0 && shape.query_tokens == 5);
+    const struct speculate_accept half = constant(0.5);
+    assert_int_equal(speculate_tree_shape(a, &t, &half, false, &shape, &e), ERR_OK);
+    assert_int_equal(shape.query_tokens, 2); /* both nodes below are the first one's */
+    arena_close(a);
+}
+
 static void test_tree_of_a_pair(void **state)
 {
     (void)state;
@@ -894,6 +984,8 @@ int main(void)
         cmocka_unit_test(test_verify_reads_weights_once),
         cmocka_unit_test(test_verify_touches_more_experts),
         cmocka_unit_test(test_step_of_a_pair),
+        cmocka_unit_test(test_passes_of_a_clock),
+        cmocka_unit_test(test_ends_of_acceptances),
         cmocka_unit_test(test_best_gamma_of_a_pair),
         cmocka_unit_test(test_gain_falls_with_batch),
         cmocka_unit_test(test_where_it_stops_paying),

@@ -92,6 +92,7 @@ static void test_experts_of_many(void **state)
     close_to(experts_read("mixtral-8x7b", "uniform", 4), 8 * (1 - pow(0.75, 4)), 1e-12);
     close_to(experts_read("qwen3-30b-a3b", "uniform", 8), 128 * (1 - pow(1 - 8.0 / 128, 8)), 1e-12);
     close_to(experts_read("qwen3-30b-a3b", "zipf:0", 8), 128 * (1 - pow(1 - 8.0 / 128, 8)), 1e-12);
+    close_to(experts_read("mixtral-8x7b", "replacement", 5), 8 * (1 - pow(7.0 / 8, 10)), 1e-12);
     assert_true(experts_read("mixtral-8x7b", "active", 64) == 2);
     assert_true(experts_read("mixtral-8x7b", "upper", 3) == 6 && experts_read("mixtral-8x7b", "upper", 5) == 8);
     double before = experts_read("qwen3-30b-a3b", "uniform", 16);
@@ -141,6 +142,55 @@ static void test_experts_drawn(void **state)
     close_to(seen / ROUNDS, expected, 0.005);
 }
 
+/* The c of min(1, c/e^S) that sums to k, found by halving; a skew at which the k-th is a 10^20th of the first. */
+static void test_popularity_by_halving(void **state)
+{
+    (void)state;
+    static const struct {
+        double exponent;
+        int64_t experts, k;
+    } CASES[] = {{0, 61, 7},  {0.83, 61, 7}, {1.1, 128, 8}, {3, 8, 2},
+                 {3, 61, 11}, {9, 64, 6},    {16, 257, 19}, {16, 23, 22}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        double p[257], low = 0, high = 1e40; /* of 257^16 */
+        const double s = CASES[i].exponent, k = (double)CASES[i].k;
+        const int64_t n = CASES[i].experts;
+        for (int round = 0; round < 3000; round++) {
+            const double c = low + (high - low) / 2;
+            double sum = 0;
+            for (int64_t e = n; e > 0; e--) sum += fmin(1, c * pow((double)e, -s));
+            if (sum < k)
+                low = c;
+            else
+                high = c;
+        }
+        routing_popularity(s, n, CASES[i].k, p);
+        for (int64_t e = 0; e < n; e++) close_to(p[e], fmin(1, high * pow((double)(e + 1), -s)), 1e-9);
+    }
+}
+
+/* Rules by name and back; the ends of an exponent's range are in it. */
+static void test_rules_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum routing_rule rule;
+        double exponent;
+    } CASES[] = {{"uniform", ROUTING_UNIFORM, 0},   {"replacement", ROUTING_REPLACEMENT, 0},
+                 {"upper", ROUTING_UPPER, 0},       {"active", ROUTING_ACTIVE, 0},
+                 {"all", ROUTING_ALL, 0},           {"zipf:0", ROUTING_ZIPF, 0},
+                 {"zipf:1.25", ROUTING_ZIPF, 1.25}, {"zipf:16", ROUTING_ZIPF, 16}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct routing r;
+        struct err e = {0};
+        char text[32];
+        assert_int_equal(routing_parse(CASES[i].text, &r, &e), ERR_OK);
+        assert_true(r.rule == CASES[i].rule && r.exponent == CASES[i].exponent);
+        assert_string_equal(routing_name(&r, text, sizeof text), CASES[i].text);
+    }
+}
+
 static void test_rules_refused(void **state)
 {
     (void)state;
@@ -184,6 +234,85 @@ static void test_fusions(void **state)
     assert_int_equal(fusion_parse("", &parsed, &e), ERR_USAGE);
 }
 
+/* Each name alone, every set of names, and words that stand alone or are none. */
+static void test_lists_of_fusions(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    unsigned parsed;
+    for (unsigned set = 1; set < 1U << FUSIONS_N; set++) {
+        char text[128] = "";
+        for (size_t i = 0; i < FUSIONS_N; i++)
+            if (set >> i & 1) {
+                if (*text) (void)strncat(text, ",", sizeof text - strlen(text) - 1);
+                (void)strncat(text, fusion_name(i), sizeof text - strlen(text) - 1);
+            }
+        assert_int_equal(fusion_parse(text, &parsed, &e), ERR_OK);
+        assert_int_equal(parsed, set);
+    }
+    assert_int_equal(fusion_parse("all", &parsed, &e), ERR_OK);
+    assert_int_equal(parsed, (1U << FUSIONS_N) - 1);
+    assert_int_equal(fusion_parse("none", &parsed, &e), ERR_OK);
+    assert_int_equal(parsed, 0);
+    static const char *const ALONE[] = {"all,rope", "none,rope", "rope,all", "norm,none"};
+    static const char *const NO_NAME[] = {"any",   "nope",  "al",    "alls",  "non",   "rop",
+                                          "ropes", "rope,", ",rope", "nones", "allall"};
+    for (size_t i = 0; i < sizeof ALONE / sizeof *ALONE; i++) {
+        assert_int_equal(fusion_parse(ALONE[i], &parsed, &e), ERR_USAGE);
+        assert_non_null(strstr(e.text, "stands alone"));
+    }
+    for (size_t i = 0; i < sizeof NO_NAME / sizeof *NO_NAME; i++) {
+        assert_int_equal(fusion_parse(NO_NAME[i], &parsed, &e), ERR_USAGE);
+        assert_non_null(strstr(e.text, "is no fusion"));
+    }
+}
+
+/* One fusion takes the arrays of its own kind and name alone, and of a gated activation a third of what it reads and
+ * writes off the operator before it, which the first of a list does not have. */
+static void test_one_fusion_of_a_list(void **state)
+{
+    (void)state;
+    static const struct {
+        enum cost_op_kind kind;
+        const char *name, *shape;
+        unsigned by; /* what changes it */
+        int64_t left;
+    } OPS[] = {{OP_ACTIVATION, "mlp_act", "[rows, F]", 0, 210}, /* nothing before it */
+               {OP_LINEAR, "up_proj", "", FUSION_ACTIVATION, 140},
+               {OP_ACTIVATION, "mlp_act", "[rows, 2F] -> [rows, F]", FUSION_ACTIVATION, 0},
+               {OP_LINEAR, "other_act", "", 0, 210},
+               {OP_ACTIVATION, "_act", "[rows, F]", FUSION_ACTIVATION, 0},
+               {OP_ACTIVATION, "mlp_active", "[rows, F]", 0, 210},
+               {OP_ACTIVATION, "act", "[rows, F]", 0, 210},
+               {OP_RESIDUAL, "mlp_residual", "", FUSION_RESIDUAL, 70},
+               {OP_RESIDUAL, "mlp_sum", "", 0, 210},
+               {OP_LINEAR, "to_residual", "", 0, 210},
+               {OP_NORM, "mlp_norm", "", FUSION_NORM, 105},
+               {OP_ROPE, "rope", "", FUSION_ROPE, 0},
+               {OP_HEAD_NORM, "q_norm", "", FUSION_HEAD_NORM, 0},
+               {OP_KV_WRITE, "kv_write", "", FUSION_KV_WRITE, 0}};
+    enum { N = sizeof OPS / sizeof *OPS };
+    struct arena *a = arena_open();
+    struct sym_ctx *c = sym_open(a);
+    for (unsigned set = 0; set < 1U << FUSIONS_N; set++) {
+        struct cost_op op[N + 1];
+        memset(op, 0, sizeof op);
+        for (size_t i = 0; i <= N; i++) op[i].activation_bytes = sym_int(c, 210);
+        for (size_t i = 0; i < N; i++) {
+            op[i + 1].kind = OPS[i].kind;
+            op[i + 1].name = OPS[i].name;
+            op[i + 1].shape = OPS[i].shape;
+        }
+        struct cost_ops ops = {.op = op + 1, .n = N};
+        fusion_apply(c, set, &ops);
+        assert_true(op[0].activation_bytes == sym_int(c, 210));
+        for (size_t i = 0; i < N; i++)
+            if (op[i + 1].activation_bytes != sym_int(c, set & OPS[i].by ? OPS[i].left : 210))
+                fail_msg("%s of %u", OPS[i].name, set);
+    }
+    arena_close(a);
+}
+
 /* ---- latent attention ---- */
 
 /* DeepSeek-V3: 278,528 flops a pair absorbed, 81,920 expanded and 33,554,432 a key for expanding; 128 heads on 8 ranks
@@ -208,37 +337,48 @@ static void test_latent(void **state)
               (struct step_setup){.layout = {.tp = 8}, .conventions = {.head_multiple = 64}});
     close_to(op_at(&f, STEP_DECODE, B, S, "attention").flops, 278528 / 2.0 * B * S * 58, 1e-12);
     arena_close(f.a);
+    /* 128 heads in three times 48 */
+    open_step(&f, "deepseek-v3", "h200-sxm", NULL, (struct step_setup){.conventions = {.head_multiple = 48}});
+    close_to(op_at(&f, STEP_DECODE, B, S, "attention").flops, 278528 / 128.0 * 144 * B * S * 58, 1e-12);
+    close_to(op_at(&f, STEP_PREFILL, B, S, "attention").flops, 81920 * S * (S + 1) / 2 * 58, 1e-12);
+    arena_close(f.a);
 }
 
 /* ---- overlap ---- */
 
+/* What links do hides behind what the device does, or the other way round: in a switch, and all over the fabric. */
 static void test_overlap(void **state)
 {
     (void)state;
-    struct fixture f, g;
-    double t[2][2];
     const double B = 37, S = 2053, M = 1;
-    open_step(&f, "llama-3.1-70b", "h100-sxm", NULL, (struct step_setup){.layout = {.tp = 8}});
-    open_step(&g, "llama-3.1-70b", "h100-sxm", NULL, (struct step_setup){.layout = {.tp = 8}, .overlapped = true});
-    struct fixture *const both[] = {&f, &g};
-    for (int i = 0; i < 2; i++) {
-        double *column[STEP_VALUES_N] = {0};
-        column[STEP_prefill_s] = &t[i][0];
-        column[STEP_decode_step_s] = &t[i][1];
-        step_eval(both[i]->step, 1, &B, &S, &S, &M, column);
+    for (int fabric = 0; fabric < 2; fabric++) {
+        struct fixture f, g;
+        double t[2][2];
+        const struct layout l = {.tp = 8, .per_node = fabric ? 1 : 8};
+        open_step(&f, "llama-3.1-70b", "h100-sxm", NULL, (struct step_setup){.layout = l});
+        open_step(&g, "llama-3.1-70b", "h100-sxm", NULL, (struct step_setup){.layout = l, .overlapped = true});
+        struct fixture *const both[] = {&f, &g};
+        for (int i = 0; i < 2; i++) {
+            double *column[STEP_VALUES_N] = {0};
+            column[STEP_prefill_s] = &t[i][0];
+            column[STEP_decode_step_s] = &t[i][1];
+            step_eval(both[i]->step, 1, &B, &S, &S, &M, column);
+        }
+        for (int phase = 0; phase < 2; phase++) {
+            struct step_op *op;
+            size_t n;
+            struct err e = {0};
+            double computes = 0, sends = 0;
+            assert_int_equal(step_ops(f.a, f.step, (enum step_phase)phase, B, S, S, 1, &op, &n, &e), ERR_OK);
+            for (size_t i = 0; i < n; i++)
+                *(op[i].wire_bytes + op[i].fabric_bytes > 0 ? &sends : &computes) += op[i].time_s;
+            assert_true(sends > 0);
+            close_to(t[0][phase], computes + sends, 1e-12);
+            close_to(t[1][phase], fmax(computes, sends), 1e-12);
+        }
+        arena_close(f.a);
+        arena_close(g.a);
     }
-    for (int phase = 0; phase < 2; phase++) {
-        struct step_op *op;
-        size_t n;
-        struct err e = {0};
-        double computes = 0, sends = 0;
-        assert_int_equal(step_ops(f.a, f.step, (enum step_phase)phase, B, S, S, 1, &op, &n, &e), ERR_OK);
-        for (size_t i = 0; i < n; i++) *(op[i].wire_bytes > 0 ? &sends : &computes) += op[i].time_s;
-        close_to(t[0][phase], computes + sends, 1e-12);
-        close_to(t[1][phase], fmax(computes, sends), 1e-12);
-    }
-    arena_close(f.a);
-    arena_close(g.a);
 }
 
 /* ---- formats ---- */
@@ -260,6 +400,28 @@ static void test_units(void **state)
         assert_string_equal(op_at(&f, STEP_DECODE, 19, 1021, "up_proj").compute, CASES[i].unit);
         arena_close(f.a);
     }
+    /* what a device is not known to do takes no time there, and no second */
+    struct fixture g;
+    double known_s, unknown_s;
+    open_step(&g, "llama-3.1-8b", "h100-sxm", NULL, (struct step_setup){.layout = {.tp = 1}});
+    const struct step_setup vectors = {.model = &g.m, .hw = &g.hw, .block_tokens = 16, .fidelity = STEP_ROOFLINE};
+    known_s = op_at(&g, STEP_DECODE, 19, 1021, "mlp_norm").time_s;
+    g.hw.peak_flops_per_s[HW_FP32_VECTOR] = (double)NAN;
+    struct err refused = {0};
+    assert_int_equal(step_compile(g.a, &vectors, &g.step, &refused), ERR_OK);
+    unknown_s = op_at(&g, STEP_DECODE, 19, 1021, "mlp_norm").time_s;
+    close_to(unknown_s, known_s, 1e-12);
+    arena_close(g.a);
+    /* a head that is the embedding computes in the embedding's format */
+    struct fixture f;
+    struct err e = {0};
+    open_step(&f, "llama-3.2-1b", "h100-sxm", "fp8", (struct step_setup){.layout = {.tp = 1}});
+    assert_string_equal(op_at(&f, STEP_DECODE, 19, 1021, "lm_head").compute, "bf16");
+    f.m.weights[WEIGHT_EMBED] = f.m.weights[WEIGHT_FFN];
+    const struct step_setup u = {.model = &f.m, .hw = &f.hw, .block_tokens = 16, .fidelity = STEP_ROOFLINE};
+    assert_int_equal(step_compile(f.a, &u, &f.step, &e), ERR_OK);
+    assert_string_equal(op_at(&f, STEP_DECODE, 19, 1021, "lm_head").compute, "fp8");
+    arena_close(f.a);
 }
 
 int main(void)
@@ -268,8 +430,12 @@ int main(void)
         cmocka_unit_test(test_experts_of_one_token),
         cmocka_unit_test(test_experts_of_many),
         cmocka_unit_test(test_experts_drawn),
+        cmocka_unit_test(test_popularity_by_halving),
+        cmocka_unit_test(test_rules_named),
         cmocka_unit_test(test_rules_refused),
         cmocka_unit_test(test_fusions),
+        cmocka_unit_test(test_lists_of_fusions),
+        cmocka_unit_test(test_one_fusion_of_a_list),
         cmocka_unit_test(test_latent),
         cmocka_unit_test(test_overlap),
         cmocka_unit_test(test_units),

@@ -116,6 +116,25 @@ static void test_activations_of_others(void **state)
     arena_close(f.a);
 }
 
+/* A scan keeps what it reads, and not what it writes, which the product after it keeps. */
+static void test_what_a_scan_keeps(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct err e = {0};
+    open_plan(&f, "llama-3.1-8b", (struct train_setup){.zero = 0}); /* 32 layers of 32 heads of 128 */
+    struct sym_ctx *c = sym_open(f.a);
+    const struct cost_pass pass = {.name = "prefill", .B = sym_int(c, 3), .T = sym_int(c, 5), .S = sym_int(c, 5)};
+    struct cost_op op = {.kind = OP_SCAN, .name = "scan", .shape = "", .activation_bytes = sym_int(c, 700001)};
+    const struct cost_ops ops = {.op = &op, .n = 1};
+    const struct sym *kept;
+    double bytes;
+    assert_int_equal(train_saved_bytes(f.a, c, &f.m, &ops, &pass, 2, TRAIN_RECOMPUTE_ATTENTION, &kept, &e), ERR_OK);
+    assert_true(sym_constant(kept, &bytes));
+    assert_true(bytes == 32 * (700001 - 3 * 5 * 4096.0 / 2 * 2));
+    arena_close(f.a);
+}
+
 /* A recipe decides the format of the weights; activations keep theirs, and decide the unit. */
 static void test_formats(void **state)
 {
@@ -210,12 +229,13 @@ static void test_copies(void **state)
     (void)state;
     static const struct {
         int copies, tp, per_node;
-    } cases[] = {{2, 1, 0}, {8, 1, 0}, {16, 1, 0}, {56, 1, 8}, {24, 2, 8}, {6, 4, 4}};
+    } cases[] = {{2, 1, 0}, {8, 1, 0}, {16, 1, 0}, {56, 1, 8}, {24, 2, 8}, {6, 4, 4}, {9, 1, 8}, {3, 8, 4}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int stage = 0; stage < 4; stage++) {
             struct fixture f;
             struct train_step s;
-            const int node = cases[i].per_node ? cases[i].per_node : 8, here = node / cases[i].tp;
+            const int node = cases[i].per_node ? cases[i].per_node : 8;
+            const int here = node > cases[i].tp ? node / cases[i].tp : 1;
             open_plan(&f, "llama-3.1-8b",
                       (struct train_setup){.copies = cases[i].copies,
                                            .tp = cases[i].tp,
@@ -231,6 +251,8 @@ static void test_copies(void **state)
             close_to(s.reduce_s, held * bytes * slow, 0.08);
             if (cases[i].copies <= here) close_to(s.reduce_s, held * bytes * slow, 1e-9);
             close_to(s.step_s, s.forward_s + s.backward_s + s.update_s + s.reduce_s, 1e-12);
+            close_to(s.memory_bytes,
+                     s.memory.param_bytes + s.memory.grad_bytes + s.memory.state_bytes + s.activation_bytes, 1e-15);
             arena_close(f.a);
         }
     /* more GPUs never take less time a step: 8 in a node, 16 in two */
@@ -254,6 +276,11 @@ static void test_copies(void **state)
     assert_int_equal(train_compile(f.a, &u, &f.plan, &e), ERR_OK);
     train_eval(f.plan, 1, 1021, &s);
     assert_true(isnan(s.reduce_s) && isnan(s.step_s) && isnan(s.mfu) && s.forward_s > 0); /* unknown, not free */
+    struct train_setup node = u;
+    node.copies = 8; /* nothing leaves the node */
+    assert_int_equal(train_compile(f.a, &node, &f.plan, &e), ERR_OK);
+    train_eval(f.plan, 1, 1021, &s);
+    assert_true(s.reduce_s > 0 && s.step_s > 0);
     arena_close(f.a);
 }
 
@@ -321,11 +348,17 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_zero),        cmocka_unit_test(test_lecture),
-        cmocka_unit_test(test_activations), cmocka_unit_test(test_activations_of_others),
-        cmocka_unit_test(test_formats),     cmocka_unit_test(test_flops),
-        cmocka_unit_test(test_experts),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_copies),      cmocka_unit_test(test_precision),
+        cmocka_unit_test(test_zero),
+        cmocka_unit_test(test_lecture),
+        cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_activations_of_others),
+        cmocka_unit_test(test_what_a_scan_keeps),
+        cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_flops),
+        cmocka_unit_test(test_experts),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_precision),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,16 +41,17 @@ const char *routing_name(const struct routing *r, char *text, size_t len)
     return text;
 }
 
+/* Sums run from the rarest expert up: taken off a sum that the commonest dominates, the rarest would be its rounding.
+ */
 void routing_popularity(double exponent, int64_t experts, int64_t k, double *p)
 {
-    double rest = 0; /* weight of those that are not certain */
-    int64_t certain = 0;
+    double rest = 0; /* weight of expert i and all rarer ones */
     for (int64_t i = experts; i > 0; i--) {
-        p[i - 1] = pow((double)i, -exponent);
-        rest += p[i - 1];
+        rest += pow((double)i, -exponent);
+        p[i - 1] = rest;
     }
-    if (k >= experts) certain = experts;
-    while (certain < k && p[certain] * (double)(k - certain) >= rest) rest -= p[certain++];
-    const double scale = certain < k ? (double)(k - certain) / rest : 0;
-    for (int64_t i = 0; i < experts; i++) p[i] = i < certain ? 1 : p[i] * scale;
+    int64_t certain = k >= experts ? experts : 0;
+    while (certain < k && pow((double)certain + 1, -exponent) * (double)(k - certain) >= p[certain]) certain++;
+    const double scale = certain < k ? (double)(k - certain) / p[certain] : 0;
+    for (int64_t i = 0; i < experts; i++) p[i] = i < certain ? 1 : pow((double)i + 1, -exponent) * scale;
 }
