@@ -6,7 +6,7 @@
 
 /* ---- times ---- */
 
-static double price(struct replica *r, const struct mix *x)
+double replica_price_s(struct replica *r, const struct mix *x)
 {
     double v[MIX_VALUES_N];
     struct calibrated_time t;
@@ -32,16 +32,16 @@ static int64_t straight(struct replica *r, int64_t k, double until_s, double *fi
     const bool calibrated = r->setup->calibrated || r->setup->server;
     if (calibrated && k > CALIBRATED_MOST) k = CALIBRATED_MOST; /* three points prove nothing of those */
     const double within = calibrated ? 1e-3 : 1e-9, left_s = until_s - r->clock_s;
-    *first_s = price(r, &r->decode);
+    *first_s = replica_price_s(r, &r->decode);
     *slope_s = 0;
     if (left_s / *first_s < (double)k) k = (int64_t)fmax(left_s / *first_s, 0) + 1; /* steps only get longer */
     while (k >= 4) {
         const int64_t mid = (k - 1) / 2;
         mix_copy(&r->scratch, &r->decode);
         mix_advance(&r->scratch, (double)r->decoding_n * (double)mid);
-        const double mid_s = price(r, &r->scratch);
+        const double mid_s = replica_price_s(r, &r->scratch);
         mix_advance(&r->scratch, (double)r->decoding_n * (double)(k - 1 - mid));
-        const double slope = (price(r, &r->scratch) - *first_s) / (double)(k - 1);
+        const double slope = (replica_price_s(r, &r->scratch) - *first_s) / (double)(k - 1);
         if (fabs(*first_s + slope * (double)mid - mid_s) <= within * mid_s) {
             *slope_s = slope;
             break;
@@ -89,8 +89,7 @@ static void account(struct replica *r, struct simulate_step *x)
     if (r->setup->step) r->setup->step(r->setup->closure, x);
 }
 
-/* The samples of a request whose prompt is computed. */
-static enum err_code fork(struct replica *r, struct replica_seq *q, struct err *e)
+enum err_code replica_fork(struct replica *r, struct replica_seq *q, struct err *e)
 {
     for (int64_t i = 1; i < r->setup->work->samples; i++) {
         struct replica_seq *f = calloc(1, sizeof *f);
@@ -142,8 +141,12 @@ static enum err_code end_pieces(struct replica *r, struct err *e)
             TRY(replica_answer(r, q, e));
             continue;
         }
+        if (r->prefills) {
+            TRY(replica_leave(r, q, e));
+            continue;
+        }
         replica_start_decoding(r, q);
-        if (q->generated == 1 && q->first) TRY(fork(r, q, e));
+        if (q->generated == 1 && q->first) TRY(replica_fork(r, q, e));
         r->running[kept++] = q;
     }
     for (int64_t i = n; i < r->running_n; i++) r->running[kept++] = r->running[i];
@@ -204,6 +207,9 @@ static int64_t run_length(const struct replica *r)
 static enum err_code decode_run(struct replica *r, double until_s, struct simulate_step *x, struct err *e)
 {
     double first_s, slope_s;
+    r->clock_s += r->copy_s;
+    r->sums.copied_s += r->copy_s;
+    r->copy_s = 0;
     const int64_t k = straight(r, run_length(r), until_s, &first_s, &slope_s);
     for (int64_t i = 0; i < r->running_n; i++)
         if (!replica_grow(r, r->running[i], k)) return err_nomem(e);
@@ -231,7 +237,9 @@ static enum err_code prefill_step(struct replica *r, struct simulate_step *x, st
     if (!together) x->decoding = 0;
     x->blocks = blocks_used(r);
     x->stored_tokens = r->stored_tokens + x->decoding + x->prefill_tokens;
-    r->clock_s += price(r, &r->scratch);
+    r->clock_s += r->copy_s + replica_price_s(r, &r->scratch);
+    r->sums.copied_s += r->copy_s;
+    r->copy_s = 0;
     x->end_s = r->clock_s;
     account(r, x);
     if (together && r->decoding_n > 0) TRY(end_decoding(r, 1, e));
@@ -240,19 +248,26 @@ static enum err_code prefill_step(struct replica *r, struct simulate_step *x, st
 
 enum err_code replica_step(struct replica *r, double until_s, struct err *e)
 {
-    r->answered_n = 0;
+    r->answered_n = r->handed_n = 0;
+    r->asleep = false;
     TRY(replica_plan(r, e));
     struct simulate_step x = {.replica = r->index,
                               .steps = 1,
                               .start_s = r->clock_s,
                               .decoding = r->decoding_n,
                               .running = r->running_n,
-                              .waiting = r->waiting_n + r->preempted_n};
+                              .waiting = r->waiting_n + r->preempted_n + r->pending_n};
     for (int64_t i = 0; i < r->running_n; i++) {
         x.prefilling += r->running[i]->piece > 0;
         x.prefill_tokens += r->running[i]->piece;
     }
     if (x.prefilling > 0) return prefill_step(r, &x, e);
-    if (r->decoding_n == 0) return err_set(e, ERR_RANGE, "a step with nothing in it: a request cannot be served");
-    return decode_run(r, until_s, &x, e);
+    if (r->decoding_n == 0) {
+        if (r->coming_n + r->leaving_n == 0)
+            return err_set(e, ERR_RANGE, "a step with nothing in it: a request cannot be served");
+        r->asleep = true;
+        r->clock_s = replica_next_move_s(r);
+        return ERR_OK;
+    }
+    return decode_run(r, fmin(until_s, replica_next_move_s(r)), &x, e);
 }
