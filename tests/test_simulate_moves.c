@@ -277,16 +277,18 @@ static void test_steady(void **state)
             simulate_spread_of(&r, simulate_move_s, &move, &e) != ERR_OK ||
             simulate_spread_of(&r, simulate_latency_s, &latency, &e) != ERR_OK)
             fail_msg("%s", e.text);
-        print_message(
-            "%.1f: TTFT %.4g %.4g, TPOT %.4g %.4g, latency %.4g %.4g, move %.3g %.3g, busy %.3f %.3f, %.3f %.3f\n",
-            PART[k], ttft.mean, y.ttft_s.mean, tpot.mean, y.tpot_s.mean, latency.mean, y.latency_s.mean, move.mean,
-            y.transfer_s, r.pool[0].busy_s / 3 / r.span_s, y.utilisation, r.pool[1].busy_s / 2 / r.span_s,
-            y.decode_utilisation);
+        if (getenv("RIDGE_STEADY"))
+            print_message(
+                "%.1f: TTFT %.4g %.4g, TPOT %.4g %.4g, latency %.4g %.4g, move %.3g %.3g, busy %.3f %.3f, %.3f %.3f\n",
+                PART[k], ttft.p50, y.ttft_s.p50, tpot.mean, y.tpot_s.mean, latency.mean, y.latency_s.mean, move.mean,
+                y.transfer_s, r.pool[0].busy_s / 3 / r.span_s, y.utilisation, r.pool[1].busy_s / 2 / r.span_s,
+                y.decode_utilisation);
         near_to(y.tpot_s.mean, tpot.mean, .05, "TPOT");
+        near_to(y.transfer_s + .5 * y.step_s, move.mean, .15, "a step's end, and the transfer");
         near_to(y.latency_s.mean, latency.mean, .05, "latency");
-        near_to(y.ttft_s.mean, ttft.mean, .25, "TTFT");
-        near_to(y.utilisation, r.pool[0].busy_s / 3 / r.span_s, .05, "prefill");
-        near_to(y.decode_batch, r.pool[1].mean_running, .08, "decode batch");
+        near_to(y.ttft_s.p50, ttft.p50, .2, "TTFT");
+        near_to(y.utilisation, r.pool[0].busy_s / 3 / r.span_s, .08, "prefill");
+        near_to(y.decode_batch, r.pool[1].mean_running, .1, "decode batch");
     }
     arena_close(b.arena);
 }
@@ -411,7 +413,6 @@ static void test_swap(void **state)
         (struct simulate_swap){.bytes_per_s = 23e9, .host_bytes = (double)INFINITY, .block_bytes = 16 * TOKEN_BYTES};
     const struct simulate_result r = run(&b, &s);
     const struct counted c = count_swaps(&b, &s);
-    print_message("%d swaps\n", (int)c.swaps);
     assert_true(c.swaps > 3);
     assert_int_equal(r.swaps, c.swaps);
     assert_int_equal(r.swapped_back, c.swaps);

@@ -59,7 +59,18 @@ static const struct option OPTIONS[] = {
      .fallback = "chunked",
      .group = "Scheduler",
      .help = "chunked (pieces of prompts beside those that decode) or chunked=TOKENS of a step, fcfs (prompts first), "
-             "static (a batch at a time)"},
+             "static (a batch at a time), disagg=P:D (P replicas prefill, D decode)"},
+    TEXT("kv-link", "RATE", NULL,
+         "disagg: out of a GPU that prefills, one direction, 50GB/s (default: the devices' links where they join all, "
+         "else the fabric between nodes)"),
+    TEXT("kv-latency", "TIME", "0s", "disagg: of each transfer"),
+    TEXT("kv-transfer", "WHEN", "whole",
+         "disagg: whole, a cache when its prompt is computed, or layers, each layer's when it is"),
+    TEXT("preemption", "NAME", "recompute",
+         "who loses blocks when none is left: recompute, is computed anew, or swap, has them copied to the host and "
+         "back"),
+    TEXT("swap-space", "SIZE", "4GiB", "swap: room at the host for each GPU; beyond it recompute"),
+    TEXT("host-link", "RATE", NULL, "swap: between a GPU and its host, one direction (default: the device's PCIe)"),
     FLAG("prefix-cache", "keep the blocks of prompts and answers for prompts that begin alike"),
     TEXT("route", "NAME", "round-robin",
          "of several replicas: round-robin, least-loaded or prefix (the longest cached)"),
@@ -233,6 +244,8 @@ const struct command command_simulate = {
                 "  ridge simulate -m llama-3.1-8b -g h100-sxm:8 --tp 1 --trace azure.csv --route least-loaded\n"
                 "  ridge simulate -m qwen3-8b -g l40s --concurrency 64 --rows requests -f csv -o requests.csv\n"
                 "  ridge simulate -m qwen3-32b -g h100-sxm:2 --tp 2 --concurrency 32 --server vllm\n"
+                "  ridge simulate -m llama-3.1-70b -g h100-sxm:20 --tp 4 --policy disagg=2:3 --rate 9\n"
+                "  ridge simulate -m llama-3.1-8b -g l40s --concurrency 200 --preemption swap\n"
                 "  ridge simulate -m llama-3.1-8b -g h100-sxm --rate 3 --turns 5 --think 10s --prefix-cache\n",
     .run = run,
 };

@@ -139,6 +139,13 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     TRY(count(v, "replicas", 1, SIMULATE_REPLICAS_MAX, &q->layout.layout.replicas, e));
     TRY(count(v, "block-size", 1, 1 << 20, &q->block_tokens, e));
     q->layout.layout.skew = 1;
+    if (c->setup.pools.prefill > 0) {
+        if (option_given(v, "replicas"))
+            return err_set(e, ERR_USAGE,
+                           "--policy disagg=P:D says how many replicas there are; --replicas cannot stand "
+                           "beside it");
+        q->layout.layout.replicas = c->setup.pools.prefill + c->decoders;
+    }
     q->what_if = option_get(v, "what-if");
     q->weights = option_get(v, "weights");
     q->kv = option_get(v, "kv");
@@ -197,7 +204,7 @@ static enum err_code open_server(struct arena *a, struct simulate_case *c, struc
 
 static enum err_code open_policy(const struct option_values *v, struct simulate_case *c, struct err *e)
 {
-    static const char CHUNKED[] = "chunked=";
+    static const char CHUNKED[] = "chunked=", DISAGG[] = "disagg=";
     struct simulate_setup *s = &c->setup;
     const char *text = c->policy = option_get(v, "policy");
     if (c->server_text && !option_given(v, "policy")) text = c->policy = c->engine.mixed ? "chunked" : "fcfs";
@@ -208,11 +215,15 @@ static enum err_code open_policy(const struct option_values *v, struct simulate_
             return err_prepend(e, "--policy: ");
         return ERR_OK;
     }
+    if (strncmp(text, DISAGG, sizeof DISAGG - 1) == 0) {
+        s->policy = SIMULATE_CHUNKED;
+        return simulate_moves_parse(text + sizeof DISAGG - 1, c, e);
+    }
     s->policy = strcmp(text, "fcfs") == 0     ? SIMULATE_FCFS
                 : strcmp(text, "static") == 0 ? SIMULATE_STATIC
                                               : SIMULATE_CHUNKED;
     if (s->policy != SIMULATE_CHUNKED || strcmp(text, "chunked") == 0) return ERR_OK;
-    return err_set(e, ERR_USAGE, "--policy is chunked, chunked=TOKENS, fcfs or static, not '%s'",
+    return err_set(e, ERR_USAGE, "--policy is chunked, chunked=TOKENS, fcfs, static or disagg=P:D, not '%s'",
                    text_clean(clean, sizeof clean, text, strlen(text)));
 }
 
@@ -311,6 +322,7 @@ enum err_code simulate_case_open(struct arena *a, const struct option_values *v,
     TRY(open_limits(v, c, e));
     TRY(open_memory(v, c, e));
     TRY(open_pool(a, c, e));
+    TRY(simulate_moves_open(v, c, e));
     c->route = option_get(v, "route");
     TRY(WORD(c->route, "route", &route, e, "round-robin", "least-loaded", "prefix"));
     s->route = (enum simulate_route)route;
