@@ -58,6 +58,10 @@ static const struct option OPTIONS[] = {
     LAYOUT_TEXT("fidelity", "NAME", NULL,
                 "calibrated (default), or floors: roofline, bound; --layouts: roofline (default) or bound"),
     LAYOUT_TEXT("framework", "NAME", NULL, "calibrated: whose kernels and steps: vllm, trtllm, sglang or none"),
+    LAYOUT_TEXT(
+        "server", "NAME[:VERSION]|FILE", NULL,
+        "calibrated: steps as a server takes them, kernels and its host fitted to published times, and the band of "
+        "what it serves: vllm, trtllm or sglang (default: the engine of --emit), or none"),
     LAYOUT_TEXT("band", "p50|p90", "p90", "calibrated: the part of services that keep the promise"),
     {.name = "layouts",
      .kind = OPTION_FLAG,
@@ -106,7 +110,7 @@ static enum err_code check_options(const struct option_values *v, bool layouts, 
                                         "ttft",      "tpot",         "max-gpus",
                                         "price",     "max-num-seqs", "max-num-batched-tokens",
                                         "emit",      "verify",       "gpu-memory-utilization",
-                                        "framework", "band"};
+                                        "framework", "band",         "server"};
     static const char *const LAYOUTS[] = {"batch", "context", "all"};
     const char *const *other = layouts ? SERVE : LAYOUTS;
     const size_t n = layouts ? sizeof SERVE / sizeof *SERVE : sizeof LAYOUTS / sizeof *LAYOUTS;

@@ -27,6 +27,8 @@ struct plan_case {
     const char *arrivals, *prompt, *generate, *trace; /* as asked; NULL */
     double tokens_per_day;                            /* NAN: not asked */
     bool verify, has_emit;
+    const char *server; /* as asked, or the engine of --emit; NULL: none */
+    struct engine engine;
     enum emit_engine emit;
     int64_t top, max_context_tokens;
     struct price_list *prices;

@@ -174,16 +174,12 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     return ERR_OK;
 }
 
-/* "vllm", or "vllm:0.12.0": without a version the host works as that of the newest does. */
 static enum err_code load_server(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
 {
-    const char *text = c->server_text = option_get(v, "server"), *colon = text ? strrchr(text, ':') : NULL;
-    if (!text) return ERR_OK;
-    if (colon && strchr(colon, '/')) colon = NULL; /* of a path */
-    const char *name = colon ? arena_strndup(a, text, (size_t)(colon - text)) : text;
-    if (!name) return err_nomem(e);
-    if (engine_load(a, name, &c->engine, e) != ERR_OK) return err_prepend(e, "--server: ");
-    c->setup.overlapped = engine_overlaps(&c->engine, colon ? colon + 1 : c->engine.overlapped_from);
+    c->server_text = option_get(v, "server");
+    if (!c->server_text) return ERR_OK;
+    if (engine_load_version(a, c->server_text, &c->engine, &c->setup.overlapped, e) != ERR_OK)
+        return err_prepend(e, "--server: ");
     return ERR_OK;
 }
 

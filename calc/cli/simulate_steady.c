@@ -50,14 +50,14 @@ static enum err_code solve(struct arena *a, const struct simulate_case *c, struc
         return err_set(e, ERR_USAGE, "--rows steady: a steady state is described of paged caches alone");
     if (w->samples > 1)
         return err_set(e, ERR_USAGE, "--rows steady: a steady state is described of one answer to a prompt");
-    if (s->server || s->groups > 1)
-        return err_set(e, ERR_USAGE,
-                       "--rows steady: a steady state is described of steps without --server and of one "
-                       "attention group");
+    if (s->groups > 1)
+        return err_set(e, ERR_USAGE, "--rows steady: a steady state is described of one attention group");
     TRY(steady_lengths_of_work(a, w, r->prompt_tokens > 0 ? fmin(r->cached_tokens / r->prompt_tokens, .999) : 0,
                                &lengths, e));
     struct steady_setup q = {.plan = s->plan,
                              .calibrated = s->calibrated,
+                             .server = s->server,
+                             .overlapped = s->overlapped,
                              .overhead_s = s->overhead_s,
                              .policy = s->policy,
                              .budget_tokens = s->budget_tokens,
@@ -74,6 +74,8 @@ static enum err_code solve(struct arena *a, const struct simulate_case *c, struc
     const struct step *step = c->of.step;
     const struct steady_decode decode = {.plan = s->plan,
                                          .calibrated = s->calibrated,
+                                         .server = s->server,
+                                         .overlapped = s->overlapped,
                                          .overhead_s = s->overhead_s,
                                          .max_seqs = s->max_seqs,
                                          .blocks = s->blocks,
