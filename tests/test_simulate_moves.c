@@ -458,6 +458,162 @@ static void test_choice(void **state)
     arena_close(b.arena);
 }
 
+/* ---- drafts ---- */
+
+/* The target, its verify pass and a draft on one device. */
+struct drafting {
+    struct model draft;
+    struct speculate_setup of;
+    struct step *own;
+    struct mix_plan *plan;
+};
+
+static void open_drafting(struct bench *b, struct drafting *d, const char *draft, const char *accept, int64_t gamma,
+                          bool bonus)
+{
+    struct err e = {0};
+    struct step_setup u = {.model = &b->model,
+                           .hw = &b->hw,
+                           .layout = {.tp = 1},
+                           .fidelity = STEP_ROOFLINE,
+                           .block_tokens = 16,
+                           .prefill_together = true};
+    *d = (struct drafting){.of = {.bonus = bonus}};
+    if (model_load(b->arena, draft, NULL, 0, &d->draft, &e) != ERR_OK ||
+        speculate_accept_parse(accept, &d->of.accept, &e) != ERR_OK ||
+        step_compile(b->arena, &u, &d->of.target, &e) != ERR_OK)
+        fail_msg("%s", e.text);
+    u.pass_tokens = gamma + bonus;
+    if (mix_compile(b->arena, &u, &d->plan, &e) != ERR_OK) fail_msg("%s", e.text);
+    u.pass_tokens = 0;
+    u.verify = true;
+    if (step_compile(b->arena, &u, &d->of.verify, &e) != ERR_OK) fail_msg("%s", e.text);
+    u.verify = false;
+    u.model = &d->draft;
+    if (step_compile(b->arena, &u, &d->of.draft, &e) != ERR_OK) fail_msg("%s", e.text);
+}
+
+static double step_value(struct step *s, double B, double T, double S, enum step_value which)
+{
+    double x = 0, one = 1, *column[STEP_VALUES_N] = {0};
+    column[which] = &x;
+    step_eval(s, 1, &B, &T, &S, &one, column);
+    return x;
+}
+
+/* A sequence by itself: every drafted token kept, none, or as it falls; steps by the verify pass and the draft's. */
+static void test_draft_alone(void **state)
+{
+    (void)state;
+    enum { PROMPT = 1013, OUTPUT = 61, GAMMA = 4 };
+    static const char *const ACCEPT[] = {"1", "0"};
+    struct bench b;
+    open_bench(&b, "llama-3.1-8b", "h100-sxm");
+    const struct workload w = make(&b, 0, 1, 3, "1013", "61", 1);
+    for (int k = 0; k < 2; k++)
+        for (int bonus = 0; bonus < 2; bonus++) {
+            struct drafting d;
+            open_drafting(&b, &d, "llama-3.2-1b", ACCEPT[k], GAMMA, bonus == 1);
+            struct simulate_setup s = setup_of(&b, &w);
+            s.plan = d.plan;
+            s.draft = (struct simulate_draft){.of = &d.of, .gamma = GAMMA, .prompts = true, .seed = 3};
+            const struct simulate_result r = run(&b, &s);
+            const int made = k == 0 ? GAMMA + bonus : 1;
+            double later_s = 0;
+            int64_t steps = 1;
+            for (int left = OUTPUT - 1, stored = PROMPT; left > 0; left -= made, stored += made, steps++) {
+                later_s += step_value(d.of.verify, 1, GAMMA + bonus, stored + 1, STEP_decode_step_s);
+                for (int i = 0; i < GAMMA; i++)
+                    later_s += step_value(d.of.draft, 1, 1, stored + 1 + i, STEP_decode_step_s);
+            }
+            const double first_s = step_value(d.of.target, 1, PROMPT, PROMPT, STEP_prefill_s) +
+                                   step_value(d.of.draft, 1, PROMPT, PROMPT, STEP_prefill_s);
+            assert_int_equal(r.steps, 3 * steps);
+            for (size_t i = 0; i < 3; i++) {
+                near_to(simulate_ttft_s(&r.record[i]), first_s, 1e-9, "TTFT");
+                near_to(simulate_latency_s(&r.record[i]), first_s + later_s, 1e-9, "latency");
+            }
+            near_to(r.judged_tokens / r.judged, made, 1e-12, "tokens");
+            assert_true(r.draft_s > 0 && r.draft_s < r.busy_s);
+        }
+    arena_close(b.arena);
+}
+
+/* Tokens a step of a sequence are those of the formula within three standard errors: a chain, and by depth; the same
+ * whatever the scheduler and the memory; other seeds, others. */
+static void test_draft_tokens(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *accept;
+        int64_t gamma;
+        bool bonus;
+    } CASES[] = {{"0.8", 4, true}, {"0.61", 7, false}, {"0.9,0.7,0.4", 3, true}};
+    struct bench b;
+    open_bench(&b, "llama-3.1-8b", "h100-sxm");
+    const struct workload w = make(&b, 23, 0, 401, "lognormal:709,1.1,max=3001", "exponential:211", 1);
+    for (size_t c = 0; c < sizeof CASES / sizeof CASES[0]; c++) {
+        struct drafting d;
+        open_drafting(&b, &d, "llama-3.2-1b", CASES[c].accept, CASES[c].gamma, CASES[c].bonus);
+        struct simulate_setup s = setup_of(&b, &w);
+        s.plan = d.plan;
+        s.draft = (struct simulate_draft){.of = &d.of, .gamma = CASES[c].gamma, .prompts = true, .seed = 11};
+        const struct simulate_result r = run(&b, &s);
+        const double expected = speculate_tokens(&d.of.accept, CASES[c].gamma, CASES[c].bonus);
+        double square = 0, chance = 1; /* of at least i kept */
+        for (int64_t i = 0; i <= CASES[c].gamma; i++) {
+            const double next = i < CASES[c].gamma ? chance * speculate_accept_at(&d.of.accept, i + 1) : 0;
+            const double made = fmin((double)i + 1, (double)(CASES[c].gamma + CASES[c].bonus));
+            square += (chance - next) * (made - expected) * (made - expected);
+            chance = next;
+        }
+        if (fabs(r.judged_tokens / r.judged - expected) > 3 * sqrt(square / r.judged))
+            fail_msg("%s: %.5g tokens a step, wanted %.5g", CASES[c].accept, r.judged_tokens / r.judged, expected);
+        assert_int_equal(r.finished, 401);
+        assert_true(r.judged > 5000);
+        s.policy = SIMULATE_FCFS;
+        const struct simulate_result other = run(&b, &s);
+        assert_true(other.judged >= r.judged && other.judged <= r.judged && other.steps != r.steps);
+        near_to(other.judged_tokens, r.judged_tokens, 1e-12, "drawn");
+        s.blocks = 401; /* what is computed anew gets a token from its prefill */
+        const struct simulate_result crowded = run(&b, &s);
+        assert_true(crowded.preemptions > 0 && crowded.finished == 401);
+        s.blocks = 30011;
+        s.draft.seed = 12;
+        assert_true(run(&b, &s).kept_tokens < other.kept_tokens || run(&b, &s).kept_tokens > other.kept_tokens);
+    }
+    arena_close(b.arena);
+}
+
+/* What is never kept is the simulation without a draft, in longer steps. */
+static void test_draft_nothing(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct drafting d;
+    struct simulate_result r;
+    struct err e = {0};
+    open_bench(&b, "llama-3.1-8b", "h100-sxm");
+    const struct workload w = make(&b, 0, 0, 97, "uniform:101..907", "uniform:17..211", 3);
+    struct simulate_setup s = setup_of(&b, &w);
+    s.budget_tokens = 1 << 20; /* all prompts in the first step */
+    s.max_seqs = 1000;
+    const struct simulate_result plain = run(&b, &s);
+    open_drafting(&b, &d, "llama-3.2-1b", "0", 5, true);
+    s.plan = d.plan;
+    s.draft = (struct simulate_draft){.of = &d.of, .gamma = 5, .prompts = true};
+    const struct simulate_result none = run(&b, &s);
+    assert_int_equal(none.steps, plain.steps);
+    assert_true(none.output_tokens >= plain.output_tokens && none.output_tokens <= plain.output_tokens);
+    assert_true(none.busy_s - none.draft_s > plain.busy_s && none.draft_s > 0);
+    s.draft.gamma = 4; /* not the plan's */
+    assert_int_equal(simulate_run(b.arena, &s, &r, &e), ERR_RANGE);
+    s.draft.gamma = 5;
+    s.budget_tokens = 4000;
+    assert_int_equal(simulate_run(b.arena, &s, &r, &e), ERR_RANGE);
+    arena_close(b.arena);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -486,9 +642,10 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alone),  cmocka_unit_test(test_against_count), cmocka_unit_test(test_steady),
-        cmocka_unit_test(test_link),   cmocka_unit_test(test_crowded),       cmocka_unit_test(test_swap),
-        cmocka_unit_test(test_choice), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_alone),         cmocka_unit_test(test_against_count), cmocka_unit_test(test_steady),
+        cmocka_unit_test(test_link),          cmocka_unit_test(test_crowded),       cmocka_unit_test(test_swap),
+        cmocka_unit_test(test_choice),        cmocka_unit_test(test_draft_alone),   cmocka_unit_test(test_draft_tokens),
+        cmocka_unit_test(test_draft_nothing), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

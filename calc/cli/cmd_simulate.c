@@ -75,6 +75,16 @@ static const struct option OPTIONS[] = {
     TEXT("route", "NAME", "round-robin",
          "of several replicas: round-robin, least-loaded or prefix (the longest cached)"),
     TEXT("overhead", "TIME", "0s", "of an engine, added to every step: 3ms"),
+    {.name = "draft",
+     .kind = OPTION_TEXT,
+     .value = "NAME",
+     .group = "Speculative decoding, as in ridge estimate",
+     .help = "what drafts tokens for the model to judge in one pass: another model, eagle, medusa=4 or mtp"},
+    TEXT("accept", "P,...", NULL, "part of the drafted tokens that is kept when those before them were, or by depth"),
+    TEXT("gamma", "N", "best", "tokens drafted in a row, always so many"),
+    FLAG("no-bonus", "no further token when all drafted ones are kept"),
+    TEXT("draft-passes", "depth|one", NULL, "passes of the draft in a step: one for each depth, or one for all"),
+    TEXT("draft-tp", "N", NULL, "GPUs that share the draft (default: --tp where the draft divides, else 1)"),
     {.name = "fidelity",
      .kind = OPTION_TEXT,
      .value = "NAME",
@@ -240,12 +250,15 @@ const struct command command_simulate = {
     .usage = "-m MODEL -g DEVICE[:N] [--trace FILE | --rate R | --concurrency N] [options]",
     .options = OPTIONS,
     .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
-    .examples = "  ridge simulate -m llama-3.1-70b -g h100-sxm:4 --tp 4 --rate 4 --prompt lognormal:1200,1\n"
-                "  ridge simulate -m llama-3.1-8b -g h100-sxm:8 --tp 1 --trace azure.csv --route least-loaded\n"
-                "  ridge simulate -m qwen3-8b -g l40s --concurrency 64 --rows requests -f csv -o requests.csv\n"
-                "  ridge simulate -m qwen3-32b -g h100-sxm:2 --tp 2 --concurrency 32 --server vllm\n"
-                "  ridge simulate -m llama-3.1-70b -g h100-sxm:20 --tp 4 --policy disagg=2:3 --rate 9\n"
-                "  ridge simulate -m llama-3.1-8b -g l40s --concurrency 200 --preemption swap\n"
-                "  ridge simulate -m llama-3.1-8b -g h100-sxm --rate 3 --turns 5 --think 10s --prefix-cache\n",
+    .examples =
+        "  ridge simulate -m llama-3.1-70b -g h100-sxm:4 --tp 4 --rate 4 --prompt lognormal:1200,1\n"
+        "  ridge simulate -m llama-3.1-8b -g h100-sxm:8 --tp 1 --trace azure.csv --route least-loaded\n"
+        "  ridge simulate -m qwen3-8b -g l40s --concurrency 64 --rows requests -f csv -o requests.csv\n"
+        "  ridge simulate -m qwen3-32b -g h100-sxm:2 --tp 2 --concurrency 32 --server vllm\n"
+        "  ridge simulate -m llama-3.1-70b -g h100-sxm:20 --tp 4 --policy disagg=2:3 --rate 9\n"
+        "  ridge simulate -m llama-3.1-8b -g l40s --concurrency 200 --preemption swap\n"
+        "  ridge simulate -m llama-3.1-70b -g h100-sxm:4 --tp 4 --rate 2 --draft llama-3.1-8b --accept .8 --gamma "
+        "4\n"
+        "  ridge simulate -m llama-3.1-8b -g h100-sxm --rate 3 --turns 5 --think 10s --prefix-cache\n",
     .run = run,
 };

@@ -27,7 +27,9 @@ struct summary {
     int64_t prefill_replicas;
     double kv_link_bytes_per_s, moved_bytes, link_busy_frac, prefill_busy_frac, prefill_batch_mean, prefill_blocks_frac;
     double decode_busy_frac, decode_batch_mean, decode_blocks_frac;
-    const char *kv_transfer, *preemption;
+    const char *kv_transfer, *preemption, *draft, *accept;
+    int64_t gamma;
+    double tokens_per_step, tokens_per_step_expected, kept_frac, draft_busy_frac;
     double swaps, swapped_bytes, swap_wait_s, preempted_swap_s, preempted_recompute_s;
     double preemptions, computed_tokens, cached_tokens, cached_frac, copied_blocks, evicted_blocks;
     double waiting_half, waiting_last;
@@ -94,6 +96,13 @@ static const struct column SUMMARY[] = {
     SUM(swap_wait_s, REAL, SECONDS, "that steps waited for those"),
     SUM(preempted_swap_s, REAL, SECONDS, "all of them swapped out and back"),
     SUM(preempted_recompute_s, REAL, SECONDS, "all of them computed anew, each in a step of its own"),
+    SUM(draft, STRING, NONE, "what drafts tokens"),
+    SUM(gamma, INT, COUNT, "tokens drafted in a row"),
+    SUM(accept, STRING, NONE, "part of them that is kept when those before them were"),
+    SUM(tokens_per_step, REAL, COUNT, "drafts: of a sequence, those beyond an answer's end too"),
+    SUM(tokens_per_step_expected, REAL, COUNT, "drafts: by the formula"),
+    SUM(kept_frac, REAL, FRAC, "drafts: of drafted tokens"),
+    SUM(draft_busy_frac, REAL, FRAC, "drafts: of busy time, in the draft"),
     SUM(prefill_replicas, INT, COUNT, "two pools: of the replicas, those that prefill; the others decode"),
     SUM(prefill_busy_frac, REAL, FRAC, "two pools: of the time that those are in a step"),
     SUM(prefill_batch_mean, REAL, COUNT, "two pools: sequences of one, over its busy time"),
@@ -211,6 +220,20 @@ static void summarize_pools(const struct simulate_case *c, struct summary *out)
     out->decode_blocks_frac = r->pool[1].block_frac;
 }
 
+static void summarize_draft(const struct simulate_case *c, struct summary *out)
+{
+    const struct simulate_result *r = &c->result;
+    const struct simulate_draft *d = &c->setup.draft;
+    const double unknown = (double)NAN;
+    out->draft = d->of ? c->of.draft.name : NULL;
+    out->accept = d->of ? c->request.drafting.accept_text : NULL;
+    out->gamma = d->of ? d->gamma : TABLE_INT_UNKNOWN;
+    out->tokens_per_step = r->judged_tokens / r->judged;
+    out->tokens_per_step_expected = d->of ? speculate_tokens(&d->of->accept, d->gamma, d->of->bonus) : unknown;
+    out->kept_frac = d->of ? r->kept_tokens / r->judged / (double)d->gamma : unknown;
+    out->draft_busy_frac = d->of ? r->draft_s / r->busy_s : unknown;
+}
+
 static enum err_code summarize(const struct simulate_case *c, struct summary *out, struct err *e)
 {
     const struct simulate_result *r = &c->result;
@@ -278,6 +301,7 @@ static enum err_code summarize(const struct simulate_case *c, struct summary *ou
                          .growing = r->growing,
                          .partial = r->partial};
     summarize_pools(c, out);
+    summarize_draft(c, out);
     TRY(spread(r, simulate_move_s, &out->move_s_mean, e));
     TRY(spread(r, simulate_wait_s, &out->wait_s_mean, e));
     TRY(spread(r, simulate_ttft_s, &out->ttft_s_mean, e));

@@ -167,6 +167,16 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     c->pool = option_get(v, "pool");
     q->engine = fidelity == 0;
     TRY(estimate_conventions_text(a, q, e));
+    TRY(estimate_drafting_parse(v, q, e));
+    if (q->drafting.draft && q->drafting.gamma == 0)
+        return err_set(e, ERR_USAGE,
+                       "--draft: an engine drafts a number of tokens that is set before it starts: --gamma N");
+    if (q->drafting.draft && (c->server_text || c->setup.pools.prefill > 0 || c->setup.policy == SIMULATE_STATIC))
+        return err_set(e, ERR_USAGE, "--draft beside %s is not described",
+                       c->server_text               ? "--server"
+                       : c->setup.pools.prefill > 0 ? "--policy disagg"
+                                                    : "--policy static");
+    q->prefill_together = q->drafting.draft != NULL; /* a draft computes the prompts of a step together */
     TRY(estimate_case_open(a, q, option_get(v, "model"), option_get(v, "gpu"), &c->of, e));
     if (c->of.replicas > SIMULATE_REPLICAS_MAX)
         return err_set(e, ERR_USAGE, "%lld copies: up to %d can be simulated", (long long)c->of.replicas,
@@ -246,11 +256,16 @@ static enum err_code open_limits(const struct option_values *v, struct simulate_
         s->budget_tokens *= groups;
         s->max_seqs *= groups;
     }
-    if (s->policy == SIMULATE_CHUNKED && s->max_seqs > s->budget_tokens) {
+    const struct estimate_drafting *d = &c->request.drafting;
+    const int64_t room = d->draft ? s->budget_tokens / (d->gamma + d->bonus) : s->budget_tokens;
+    if (s->policy == SIMULATE_CHUNKED && s->max_seqs > room) {
         if (option_given(v, "max-num-seqs"))
             return err_set(e, ERR_USAGE, "a step of %lld tokens is too small for --max-num-seqs %lld",
                            (long long)s->budget_tokens, (long long)s->max_seqs);
-        s->max_seqs = s->budget_tokens;
+        if (room < 1)
+            return err_set(e, ERR_USAGE, "a step of %lld tokens is too small for a draft of %lld",
+                           (long long)s->budget_tokens, (long long)d->gamma);
+        s->max_seqs = room;
     }
     return ERR_OK;
 }
@@ -268,6 +283,29 @@ static enum err_code open_memory(const struct option_values *v, struct simulate_
     return real(v, "watermark", 0, .999, &s->watermark_frac, e);
 }
 
+/* Of a token, in all layers of one GPU. */
+static double cache_bytes(const struct step *s)
+{
+    return step_kv_bytes_per_token_full(s) + step_kv_bytes_per_token_windowed(s) + step_kv_bytes_per_token_index(s);
+}
+
+static enum err_code open_draft(struct simulate_case *c, struct err *e)
+{
+    const struct estimate_drafting *d = &c->request.drafting;
+    struct simulate_setup *s = &c->setup;
+    if (!d->draft) return ERR_OK;
+    if (s->memory != SIMULATE_PAGED) return err_set(e, ERR_USAGE, "--draft needs a paged cache");
+    if (step_state_bytes_per_sequence(c->of.speculation.draft) > 0)
+        return err_set(e, ERR_USAGE,
+                       "--draft: %s keeps recurrent states, and how an engine drafts with them is not known",
+                       c->of.draft.name);
+    s->draft = (struct simulate_draft){.of = &c->of.speculation,
+                                       .gamma = d->gamma,
+                                       .prompts = cache_bytes(c->of.speculation.draft) > 0,
+                                       .seed = c->spec.seed};
+    return ERR_OK;
+}
+
 /* Tokens that the memory left over by weights, the largest step's activations and states holds. */
 static enum err_code open_ideal(struct arena *a, struct simulate_case *c, struct err *e)
 {
@@ -279,10 +317,11 @@ static enum err_code open_ideal(struct arena *a, struct simulate_case *c, struct
     TRY(mix_open(a, of->mix_plan, &x, e));
     mix_prefill(&x, 1, (double)s->budget_tokens, 0);
     mix_eval(&x, v);
-    const double token = step_kv_bytes_per_token_full(of->step) + step_kv_bytes_per_token_windowed(of->step) +
-                         step_kv_bytes_per_token_index(of->step);
-    c->pool_bytes = of->capacity_bytes - step_weight_bytes(of->step) - estimate_tower_bytes(of) -
-                    v[MIX_activation_bytes] - step_state_bytes_per_sequence(of->step) * (double)s->max_seqs;
+    const struct step *draft = c->request.drafting.draft ? of->speculation.draft : NULL;
+    const double token = cache_bytes(of->step) + (draft ? cache_bytes(draft) : 0);
+    c->pool_bytes = of->capacity_bytes - (draft ? step_weight_bytes(draft) : 0) - step_weight_bytes(of->step) -
+                    estimate_tower_bytes(of) - v[MIX_activation_bytes] -
+                    step_state_bytes_per_sequence(of->step) * (double)s->max_seqs;
     if (!(c->pool_bytes > 0))
         return err_set(e, ERR_NO, "does not fit: weights, activations and states need %s more than one GPU has",
                        units_format_bytes(more, -c->pool_bytes));
@@ -319,6 +358,7 @@ enum err_code simulate_case_open(struct arena *a, const struct option_values *v,
     TRY(open_memory(v, c, e));
     TRY(open_pool(a, c, e));
     TRY(simulate_moves_open(v, c, e));
+    TRY(open_draft(c, e));
     c->route = option_get(v, "route");
     TRY(WORD(c->route, "route", &route, e, "round-robin", "least-loaded", "prefix"));
     s->route = (enum simulate_route)route;

@@ -50,6 +50,7 @@ static enum err_code solve(struct arena *a, const struct simulate_case *c, struc
         return err_set(e, ERR_USAGE, "--rows steady: a steady state is described of paged caches alone");
     if (w->samples > 1)
         return err_set(e, ERR_USAGE, "--rows steady: a steady state is described of one answer to a prompt");
+    if (s->draft.of) return err_set(e, ERR_USAGE, "--rows steady: a steady state is described without drafts");
     if (s->groups > 1)
         return err_set(e, ERR_USAGE, "--rows steady: a steady state is described of one attention group");
     TRY(steady_lengths_of_work(a, w, r->prompt_tokens > 0 ? fmin(r->cached_tokens / r->prompt_tokens, .999) : 0,

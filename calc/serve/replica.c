@@ -27,6 +27,7 @@ enum err_code replica_open(struct arena *a, const struct simulate_setup *s, int6
     struct replica r = {.setup = s,
                         .index = index,
                         .prefills = index < s->pools.prefill,
+                        .judged = s->draft.of ? s->draft.gamma + s->draft.of->bonus : 1,
                         .waiting_head = WORKLOAD_NO_NEXT,
                         .waiting_tail = WORKLOAD_NO_NEXT,
                         .regions = {.size = s->blocks * s->block_tokens}};
@@ -86,7 +87,7 @@ bool replica_fits(const struct replica *r, const struct workload_request *q)
     if (tokens > s->max_len_tokens || samples > s->max_seqs) return false;
     if (s->memory != SIMULATE_PAGED)
         return samples * regions_size(reserve(s, q->prompt_tokens, q->output_tokens)) <= s->blocks * s->block_tokens;
-    return replica_blocks(r, tokens) <= s->blocks;
+    return replica_blocks(r, tokens + r->judged - 1) <= s->blocks;
 }
 
 void replica_enqueue(struct replica *r, uint32_t request)
@@ -159,7 +160,7 @@ static enum err_code preempt(struct replica *r, struct err *e)
 {
     struct replica_seq *q = r->running[--r->running_n];
     if (q->decoding) {
-        mix_decode(&r->decode, -1, q->stored + 1);
+        mix_decode(&r->decode, -1, replica_context(r, q));
         r->decoding_n--;
     }
     replica_lose(r, q);
@@ -175,7 +176,7 @@ static enum err_code preempt(struct replica *r, struct err *e)
 void replica_start_decoding(struct replica *r, struct replica_seq *q)
 {
     q->decoding = true;
-    mix_decode(&r->decode, 1, q->stored + 1);
+    mix_decode(&r->decode, 1, replica_context(r, q));
     r->decoding_n++;
 }
 
@@ -279,7 +280,7 @@ int64_t replica_need(const struct replica *r, int64_t k)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < r->running_n; i++)
-        if (r->running[i]->decoding) n += paged_need(&r->pool, &r->running[i]->kv, k);
+        if (r->running[i]->decoding) n += paged_need(&r->pool, &r->running[i]->kv, replica_more(r, r->running[i], k));
     return n;
 }
 
@@ -304,7 +305,7 @@ static enum err_code plan_chunked(struct replica *r, struct err *e)
     const int64_t before = r->sums.preemptions;
     bool entered = true;
     TRY(make_room(r, e));
-    int64_t left = r->setup->budget_tokens - r->decoding_n;
+    int64_t left = r->setup->budget_tokens - r->decoding_n * r->judged;
     const int64_t idle = r->pool.idle - replica_need(r, 1); /* which those that decode will not take */
     int64_t taken = 0;
     for (int64_t i = 0; i < r->running_n; i++) { /* prompts that are in part computed */
@@ -328,8 +329,9 @@ static enum err_code plan_chunked(struct replica *r, struct err *e)
         TRY(admit(r, least(left, one), spare, false, false, &entered, e));
         if (!entered) break;
         const struct replica_seq *q = r->running[r->running_n - 1];
-        left -= q->decoding ? 1 : q->piece;
-        if (q->decoding || r->prefills) spare += paged_need(&r->pool, &q->kv, q->decoding ? 1 : rest_of(q));
+        left -= q->decoding ? r->judged : q->piece;
+        if (q->decoding || r->prefills)
+            spare += paged_need(&r->pool, &q->kv, q->decoding ? replica_more(r, q, 1) : rest_of(q));
     }
     return r->sums.preemptions == before ? replica_receive(r, spare, e) : ERR_OK;
 }

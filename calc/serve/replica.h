@@ -13,6 +13,8 @@ struct replica_seq {
     int32_t target, done;      /* tokens to prefill; of them computed */
     int32_t generated, wanted; /* tokens of the answer */
     int32_t stored;            /* tokens in the cache */
+    int32_t sample;            /* of its request */
+    int32_t gain;              /* tokens that this step makes, while it decodes */
     int32_t piece;             /* tokens of it in this step's prefill */
     int64_t named;             /* blocks that have names */
     int32_t swapped;           /* tokens whose cache the host has */
@@ -41,6 +43,7 @@ struct replica {
     int64_t preempted_n, preempted_room;
     uint32_t waiting_head, waiting_tail;
     int64_t waiting_n;
+    int64_t judged;              /* tokens of a sequence that decodes in the pass of a step; 1 without drafts */
     bool prefills;               /* only: sequences go on elsewhere */
     bool asleep;                 /* nothing can be done before clock_s, but for what comes */
     struct replica_seq **handed; /* prompts that the last step completed, to go on elsewhere; among those leaving */
@@ -62,6 +65,7 @@ struct replica {
         double busy_s, running_s, stored_s, held_s, blocks_s; /* times what was so, over busy time */
         double computed_tokens, cached_tokens;
         int64_t transfers, swaps, swapped_back;
+        double judged, kept_tokens, judged_tokens, draft_s;
         double transfer_bytes, transfer_s, swapped_bytes, copied_s, swap_would_s, recompute_would_s;
     } sums;
 };

@@ -41,7 +41,7 @@ bool replica_comes_back(struct replica *r, struct replica_seq *q, int64_t most, 
     const int64_t left = q->target - q->swapped, piece = q->resumes ? 0 : left < most ? left : most;
     const int64_t mark =
         spare + (r->running_n > 0 ? (int64_t)(r->setup->watermark_frac * (double)r->setup->blocks) : 0);
-    if (paged_need(&r->pool, &q->kv, q->swapped + (q->resumes ? 1 : piece)) + mark > r->pool.idle ||
+    if (paged_need(&r->pool, &q->kv, q->swapped + (q->resumes ? r->judged : piece)) + mark > r->pool.idle ||
         !replica_grow(r, q, q->swapped + piece))
         return false;
     const double bytes = host_bytes(r, q->swapped);

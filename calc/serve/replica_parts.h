@@ -17,6 +17,21 @@ int64_t replica_need(const struct replica *r, int64_t k);
 bool replica_grow(struct replica *r, struct replica_seq *q, int64_t more);
 void replica_store(struct replica *r, struct replica_seq *q, int32_t more);
 
+/* replica_more -- tokens of room that q, which decodes, has to get for k steps; judged ones and those that were not
+ * kept leave room behind them. */
+int64_t replica_more(const struct replica *r, const struct replica_seq *q, int64_t k);
+
+/* replica_context -- of the last token of q in the next pass, while it decodes. */
+static inline double replica_context(const struct replica *r, const struct replica_seq *q)
+{
+    return (double)(q->stored + r->judged);
+}
+
+/* replica_draw -- what each sequence that decodes makes in this step (gain): a token, or what is kept of drafts; all of
+ * them. replica_draft_s -- seconds of the draft in a step with these pieces of prompts. */
+int64_t replica_draw(struct replica *r);
+double replica_draft_s(struct replica *r, int64_t pieces, int64_t tokens);
+
 /* replica_price_s -- seconds of a step. */
 double replica_price_s(struct replica *r, const struct mix *x);
 

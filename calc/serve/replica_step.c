@@ -98,6 +98,7 @@ enum err_code replica_fork(struct replica *r, struct replica_seq *q, struct err 
         f->kv = (struct paged_list){0};
         f->region = (struct region){0, 0};
         f->first = false;
+        f->sample = (int32_t)i;
         if (r->setup->memory == SIMULATE_PAGED) {
             if (paged_fork(&r->pool, &q->kv, &f->kv) != ERR_OK ||
                 !replica_push(&r->running, &r->running_n, &r->room, f)) {
@@ -163,14 +164,16 @@ static enum err_code end_decoding(struct replica *r, int64_t k, struct err *e)
         struct replica_seq *q = r->running[i];
         r->running[kept++] = q;
         if (!q->decoding) continue;
-        const bool ends = q->generated + k >= q->wanted, moves = (double)q->stored + 1 >= settled && !ends;
+        const int64_t gain = r->setup->draft.of ? q->gain : k;
+        const bool ends = q->generated + gain >= q->wanted,
+                   moves = gain == k && (double)q->stored + 1 >= settled && !ends;
         if (moves)
             even++;
         else
-            mix_decode(&r->decode, -1, q->stored + 1);
-        replica_store(r, q, (int32_t)k);
-        q->generated += (int32_t)k;
-        if (!moves && !ends) mix_decode(&r->decode, 1, q->stored + 1);
+            mix_decode(&r->decode, -1, replica_context(r, q));
+        replica_store(r, q, (int32_t)gain);
+        q->generated += (int32_t)gain;
+        if (!moves && !ends) mix_decode(&r->decode, 1, replica_context(r, q));
         if (!ends) continue;
         kept--;
         r->decoding_n--;
@@ -187,6 +190,7 @@ static int64_t run_length(const struct replica *r)
 {
     const double settled = mix_settled_tokens(r->setup->plan);
     int64_t k = INT32_MAX;
+    if (r->setup->draft.of) return 1; /* sequences go on by different numbers of tokens */
     for (int64_t i = 0; i < r->running_n; i++) {
         const struct replica_seq *q = r->running[i];
         if (q->wanted - q->generated < k) k = q->wanted - q->generated;
@@ -211,12 +215,13 @@ static enum err_code decode_run(struct replica *r, double until_s, struct simula
     r->sums.copied_s += r->copy_s;
     r->copy_s = 0;
     const int64_t k = straight(r, run_length(r), until_s, &first_s, &slope_s);
+    const int64_t made = r->setup->draft.of ? replica_draw(r) : k * r->decoding_n;
     for (int64_t i = 0; i < r->running_n; i++)
-        if (!replica_grow(r, r->running[i], k)) return err_nomem(e);
+        if (!replica_grow(r, r->running[i], replica_more(r, r->running[i], k))) return err_nomem(e);
     x->steps = k;
     x->blocks = blocks_used(r);
-    x->stored_tokens = r->stored_tokens + k * r->decoding_n;
-    r->clock_s += sum_s(first_s, slope_s, (double)k);
+    x->stored_tokens = r->stored_tokens + made;
+    r->clock_s += sum_s(first_s, slope_s, (double)k) + replica_draft_s(r, 0, 0);
     x->end_s = r->clock_s;
     account(r, x);
     return end_decoding(r, k, e);
@@ -232,12 +237,14 @@ static enum err_code prefill_step(struct replica *r, struct simulate_step *x, st
     for (int64_t i = 0; i < r->running_n; i++) {
         struct replica_seq *q = r->running[i];
         if (q->piece > 0) mix_prefill(&r->scratch, 1, q->piece, q->done);
-        if (q->decoding && together && !replica_grow(r, q, 1)) return err_nomem(e);
+        if (q->decoding && together && !replica_grow(r, q, replica_more(r, q, 1))) return err_nomem(e);
     }
     if (!together) x->decoding = 0;
+    const int64_t made = x->decoding > 0 && r->setup->draft.of ? replica_draw(r) : x->decoding;
     x->blocks = blocks_used(r);
-    x->stored_tokens = r->stored_tokens + x->decoding + x->prefill_tokens;
+    x->stored_tokens = r->stored_tokens + made + x->prefill_tokens;
     r->clock_s += r->copy_s + replica_price_s(r, &r->scratch);
+    if (r->setup->draft.of) r->clock_s += replica_draft_s(r, x->prefilling, x->prefill_tokens);
     r->sums.copied_s += r->copy_s;
     r->copy_s = 0;
     x->end_s = r->clock_s;

@@ -263,6 +263,26 @@ static enum err_code check_moves(const struct simulate_setup *s, struct err *e)
     return ERR_OK;
 }
 
+static enum err_code check_draft(const struct simulate_setup *s, struct err *e)
+{
+    const struct simulate_draft *d = &s->draft;
+    if (!d->of) return ERR_OK;
+    if (d->gamma < 1 || d->gamma > speculate_depth_max(&d->of->accept) || d->of->shape)
+        return err_set(e, ERR_RANGE, "a draft makes a row of 1 to %lld tokens", (long long)SPECULATE_DEPTH_MAX);
+    const int64_t judged = d->gamma + d->of->bonus, passed = mix_pass_of(s->plan).setup->pass_tokens;
+    if (judged != (passed > 1 ? passed : 1))
+        return err_set(e, ERR_RANGE, "%lld tokens of a sequence are judged in passes of %lld", (long long)judged,
+                       (long long)passed);
+    if (s->policy == SIMULATE_STATIC || s->memory != SIMULATE_PAGED || s->pools.prefill > 0 || s->server)
+        return err_set(e, ERR_RANGE,
+                       "drafts take blocks of a paged cache, replicas of one pool, no static batch and no "
+                       "server's steps");
+    if (s->policy == SIMULATE_CHUNKED && s->budget_tokens / judged < s->max_seqs)
+        return err_set(e, ERR_RANGE, "a step of %lld tokens is too small for %lld sequences that judge %lld each",
+                       (long long)s->budget_tokens, (long long)s->max_seqs, (long long)judged);
+    return ERR_OK;
+}
+
 static enum err_code check(const struct simulate_setup *s, struct err *e)
 {
     if (s->max_seqs < 1 || s->block_tokens < 1 || s->blocks < 1 || s->max_len_tokens < 1)
@@ -285,6 +305,7 @@ static enum err_code check(const struct simulate_setup *s, struct err *e)
     if (s->policy == SIMULATE_STATIC && s->memory != SIMULATE_PAGED)
         return err_set(e, ERR_RANGE, "a static batch reserves what its longest needs already");
     TRY(check_moves(s, e));
+    TRY(check_draft(s, e));
     if (s->work->samples > UINT16_MAX) return err_set(e, ERR_RANGE, "more than %d samples", UINT16_MAX);
     if (!mix_timed(s->plan))
         return err_set(e, ERR_INPUT, "no peak rate of the device is known, so steps have no times");
@@ -322,6 +343,10 @@ static void add_up(struct simulation *m)
         o->transfer_bytes += r->sums.transfer_bytes;
         o->transfer_s += r->sums.transfer_s;
         o->swaps += r->sums.swaps;
+        o->judged += r->sums.judged;
+        o->kept_tokens += r->sums.kept_tokens;
+        o->judged_tokens += r->sums.judged_tokens;
+        o->draft_s += r->sums.draft_s;
         o->swapped_back += r->sums.swapped_back;
         o->swapped_bytes += r->sums.swapped_bytes;
         o->copied_s += r->sums.copied_s;

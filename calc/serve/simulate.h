@@ -23,6 +23,7 @@
 #include "calc/fit/calibrated.h"
 #include "calc/serve/engine.h"
 #include "calc/serve/workload.h"
+#include "calc/time/speculate.h"
 
 enum simulate_policy { SIMULATE_STATIC, SIMULATE_FCFS, SIMULATE_CHUNKED };
 enum simulate_route { SIMULATE_ROUND_ROBIN, SIMULATE_LEAST_LOADED, SIMULATE_PREFIX };
@@ -53,6 +54,17 @@ struct simulate_pools {
     double link_bytes_per_s; /* out of a rank, whose part of the cache is what mix_eval says; > 0; may be infinite */
     double link_latency_s;   /* of a transfer; >= 0 */
     int64_t layers;          /* by layer: how many; 0: whole */
+};
+
+/* Drafts: in every step each sequence that decodes has gamma tokens drafted and judges them, gamma + 1 tokens in the
+ * plan's pass with the bonus, gamma without (speculate.h). It goes on by those that are kept up to the first refusal,
+ * and one more; drawn for each by itself from the seed, the request and the token, whatever else is in the step. Blocks
+ * are taken for all of them before it is known which stay. */
+struct simulate_draft {
+    const struct speculate_setup *of; /* the draft's steps, acceptance, bonus; NULL: no draft */
+    int64_t gamma;                    /* >= 1 */
+    bool prompts;                     /* it has a cache of its own, and computes prompts too, all of a step together */
+    uint64_t seed;
 };
 
 enum { SIMULATE_REPLICAS_MAX = 1024 /* not a unit */ };
@@ -87,6 +99,7 @@ struct simulate_setup {
     struct simulate_pools pools;
     enum simulate_preemption preemption;
     struct simulate_swap swap;
+    struct simulate_draft draft;
     bool (*progress)(void *closure, size_t finished, size_t all); /* false: stop here; NULL */
     void (*step)(void *closure, const struct simulate_step *s);   /* NULL */
     void *closure;
@@ -122,9 +135,12 @@ struct simulate_result {
     size_t waiting_half, waiting_last; /* in queues when half of the arrivals, and all of them, had come */
     struct simulate_pool pool[2];      /* prefill and decode; the second empty where there is one */
     int64_t transfers;
-    double transfer_bytes, transfer_s;      /* of a rank; seconds that links were in use, of all */
-    int64_t swaps, swapped_back;            /* preemptions by swap, and those that came back */
-    double swapped_bytes, copied_s;         /* of a GPU, both ways; seconds that steps waited for them */
+    double transfer_bytes, transfer_s;         /* of a rank; seconds that links were in use, of all */
+    int64_t swaps, swapped_back;               /* preemptions by swap, and those that came back */
+    double swapped_bytes, copied_s;            /* of a GPU, both ways; seconds that steps waited for them */
+    double judged, kept_tokens, judged_tokens; /* drafts: steps of a sequence, drafted tokens they keep, tokens they
+                                                  make, those beyond an answer's end too */
+    double draft_s;                            /* of busy time, in the draft */
     double swap_would_s, recompute_would_s; /* all preemptions by the one, both ways, and by the other, each in a step
                                                of its own; NAN: no rate is known */
 };
