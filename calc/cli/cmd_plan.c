@@ -28,7 +28,7 @@ static const struct option OPTIONS[] = {
      .group = "Traffic (a rate, a trace, tokens a day or a job)",
      .help = "requests a second"},
     LAYOUT_TEXT("prompt", "LENGTH", "1000",
-                "tokens in: N, uniform:A..B, exponential:MEAN, lognormal:MEAN,CV, pareto:MEAN,ALPHA or "
+                "tokens in: N, uniform:A..B, exponential:MEAN, lognormal:MEAN,CV, gamma:MEAN,CV, pareto:MEAN,ALPHA or "
                 "empirical:FILE; each with ,max=N"),
     LAYOUT_TEXT("generate", "LENGTH", "200", "tokens out, likewise"),
     LAYOUT_TEXT("arrivals", "PROCESS", "poisson", "poisson, gamma:CV, bursty:RATIO,SECONDS or diurnal:SWING,SECONDS"),

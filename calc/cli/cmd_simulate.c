@@ -39,13 +39,17 @@ static const struct option OPTIONS[] = {
      .value = "FILE",
      .group = "Requests (a trace, a rate, clients, or all at once)",
      .help = "arrival_s,prompt_tokens,output_tokens as CSV; or a trace of Azure 2023, BurstGPT or Mooncake"},
-    TEXT("rate", "R", NULL, "requests a second, whether others are answered or not"),
+    TEXT("rate", "R", NULL,
+         "requests a second, whether others are answered or not; of a trace: its times scaled so that so many come"),
+    TEXT("workload", "NAME|FILE", NULL,
+         "lengths, arrivals and rate where no other option says them (ridge list workloads; ridge fit --workload)"),
     TEXT("arrivals", "PROCESS", "poisson",
          "how they come at that rate: poisson, gamma:CV, bursty:RATIO,SECONDS or diurnal:SWING,SECONDS"),
     TEXT("concurrency", "N", NULL, "clients, each of which asks again when it has its answer"),
     TEXT("requests", "N", "1000", "how many in all (of a trace: only the first N)"),
     TEXT("prompt", "LENGTH", "1000",
-         "tokens in: N, uniform:A..B, exponential:MEAN, lognormal:MEAN,CV, pareto:MEAN,ALPHA or empirical:FILE; each "
+         "tokens in: N, uniform:A..B, exponential:MEAN, lognormal:MEAN,CV, gamma:MEAN,CV, pareto:MEAN,ALPHA or "
+         "empirical:FILE; each "
          "with ,max=N"),
     TEXT("generate", "LENGTH", "200", "tokens out, likewise"),
     TEXT("samples", "N", "1", "answers to each prompt, which share its cache"),

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calc/base/json.h"
 #include "calc/base/text.h"
 #include "calc/cli/scope.h"
 #include "calc/cli/simulate.h"
@@ -62,14 +63,61 @@ static enum err_code word(const char *text, const char *name, const char *const 
 
 static enum err_code only_made(const struct option_values *v, struct err *e)
 {
-    static const char *const MADE[] = {"rate",  "concurrency", "prompt", "generate",     "arrivals",
-                                       "turns", "think",       "seed",   "shared-prefix"};
+    static const char *const MADE[] = {"concurrency", "prompt", "generate", "arrivals",     "turns",
+                                       "think",       "seed",   "workload", "shared-prefix"};
     for (size_t i = 0; i < sizeof MADE / sizeof MADE[0]; i++)
         if (option_given(v, MADE[i]))
             return err_set(e, ERR_USAGE,
                            "--trace says when requests come and how long they are; --%s cannot stand "
                            "beside it",
                            MADE[i]);
+    return ERR_OK;
+}
+
+/* The same requests, closer together or further apart, so that so many come in a second. */
+static enum err_code scale_trace(const struct option_values *v, struct workload *w, struct err *e)
+{
+    double rate_per_s = 0;
+    TRY(real(v, "rate", 1e-6, 1e6, &rate_per_s, e)); /* not a unit */
+    if (!w->timed || !(w->span_s > 0) || w->first_n < 2)
+        return err_set(e, ERR_USAGE, "--rate: the trace has no times to be scaled");
+    const double factor = (double)(w->first_n - 1) / w->span_s / rate_per_s;
+    for (size_t i = 0; i < w->n; i++) w->request[i].arrival_s *= factor;
+    w->span_s *= factor;
+    return ERR_OK;
+}
+
+/* Lengths, arrivals and rate of a workload; what the options say goes before it. */
+struct made {
+    const char *prompt, *generate;
+    double rate_per_s;
+};
+
+static enum err_code text_or_tokens(struct arena *a, const struct json *j, const char *key, const char *tokens,
+                                    const char **out, struct err *e)
+{
+    struct json item;
+    int64_t n;
+    if (json_get(j, key, &item)) return json_str(&item, out, e);
+    if (!json_get(j, tokens, &item)) return err_set(e, ERR_INPUT, "%s: %s is missing", j->file, tokens);
+    TRY(json_int(&item, 1, WORKLOAD_TOKENS_MAX, &n, e));
+    *out = arena_printf(a, "%lld", (long long)n);
+    return *out ? ERR_OK : err_nomem(e);
+}
+
+static enum err_code open_made(struct arena *a, const struct option_values *v, struct simulate_case *c,
+                               struct made *out, struct err *e)
+{
+    const char *name = option_get(v, "workload");
+    struct json j, item;
+    *out = (struct made){option_get(v, "prompt"), option_get(v, "generate"), 0};
+    if (!name) return ERR_OK;
+    TRY(estimate_workload_open(a, name, &j, e));
+    if (!option_given(v, "prompt")) TRY(text_or_tokens(a, &j, "prompt", "prompt_tokens", &out->prompt, e));
+    if (!option_given(v, "generate")) TRY(text_or_tokens(a, &j, "generate", "generate_tokens", &out->generate, e));
+    if (option_given(v, "concurrency")) return ERR_OK;
+    if (json_get(&j, "rate_per_s", &item)) TRY(json_num(&item, &out->rate_per_s, e));
+    if (!option_given(v, "arrivals") && json_get(&j, "arrivals", &item)) TRY(json_str(&item, &c->arrivals, e));
     return ERR_OK;
 }
 
@@ -83,7 +131,7 @@ static enum err_code open_trace(struct arena *a, const struct option_values *v, 
         c->work.n = c->work.first_n = (size_t)most;
         c->work.span_s = c->work.request[c->work.n - 1].arrival_s;
     }
-    return ERR_OK;
+    return option_given(v, "rate") ? scale_trace(v, &c->work, e) : ERR_OK;
 }
 
 static enum err_code open_work(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
@@ -98,7 +146,10 @@ static enum err_code open_work(struct arena *a, const struct option_values *v, s
         c->work.samples = s->samples;
         return ERR_OK;
     }
+    struct made made;
     c->arrivals = option_get(v, "arrivals");
+    TRY(open_made(a, v, c, &made, e));
+    s->rate_per_s = made.rate_per_s;
     TRY(count(v, "requests", 1, WORKLOAD_REQUESTS_MAX, &s->requests, e));
     TRY(count(v, "concurrency", 1, WORKLOAD_REQUESTS_MAX, &s->concurrency, e));
     TRY(count(v, "turns", 1, 1 << 16, &s->turns, e));
@@ -114,9 +165,8 @@ static enum err_code open_work(struct arena *a, const struct option_values *v, s
     if (option_given(v, "arrivals") && !(s->rate_per_s > 0))
         return err_set(e, ERR_USAGE, "--arrivals says how requests come at a --rate; the rate is missing");
     if (workload_arrival_parse(c->arrivals, s, e) != ERR_OK) return err_prepend(e, "--arrivals: ");
-    if (workload_length_parse(a, option_get(v, "prompt"), &s->prompt, e) != ERR_OK) return err_prepend(e, "--prompt: ");
-    if (workload_length_parse(a, option_get(v, "generate"), &s->output, e) != ERR_OK)
-        return err_prepend(e, "--generate: ");
+    if (workload_length_parse(a, made.prompt, &s->prompt, e) != ERR_OK) return err_prepend(e, "--prompt: ");
+    if (workload_length_parse(a, made.generate, &s->output, e) != ERR_OK) return err_prepend(e, "--generate: ");
     return workload_make(a, s, &c->work, e);
 }
 

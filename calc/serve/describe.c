@@ -150,9 +150,9 @@ static void lengths(const double *v, size_t n, struct describe_lengths *out)
     for (enum family k = LOGNORMAL; k <= PARETO; k++) {
         struct describe_fit *f = &out->fit[k];
         fit_one(k, &m, v, n, f);
-        const double akaike = (k == EXPONENTIAL ? 2 : 4) - 2 * f->log_likelihood * (double)n;
-        if (!(akaike < least)) continue;
-        least = akaike;
+        const double schwarz = (k == EXPONENTIAL ? 1 : 2) * log((double)n) - 2 * f->log_likelihood * (double)n;
+        if (!(schwarz < least)) continue;
+        least = schwarz;
         best = f;
     }
     if (v[n - 1] <= v[0]) { /* all alike: a number is no distribution */

@@ -6,10 +6,11 @@
  *   gamma        ln k - digamma(k) = ln(mean) - mean of ln, of n - 1/2
  *   exponential  mean of n - 1/2
  *   pareto       from the least on, alpha = n / sum of ln(x/least); none where alpha <= 1, which has no mean
- * chosen by Akaike's 2*parameters - 2*ln likelihood. Gaps are gamma ones, whose CV is that of `--arrivals gamma:CV`;
- * where several requests have one time the CV is that of the moments, as no likelihood is finite. Distance: Kolmogorov
- * and Smirnov's, the largest difference of the two distribution functions, at whole tokens.
- * Derivation: MODEL.md "Workloads". Source: Minka, Estimating a Gamma distribution, 2002; Akaike 1974. */
+ * chosen by Schwarz's parameters*ln(requests) - 2*ln likelihood. Gaps are gamma ones, whose CV is that of `--arrivals
+ * gamma:CV`; where several requests have one time the CV is that of the moments, as no likelihood is finite. Distance:
+ * Kolmogorov and Smirnov's, the largest difference of the two distribution functions, at whole tokens. Derivation:
+ * MODEL.md "Workloads". Source: Minka, Estimating a Gamma distribution, 2002; Schwarz, Estimating the dimension of a
+ * model, 1978. */
 #ifndef RIDGE_SERVE_DESCRIBE_H
 #define RIDGE_SERVE_DESCRIBE_H
 
