@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "calc/serve/simulate.h"
+#include "calc/serve/steady.h"
 
 static const char *const ENGINES[] = {"vllm", "trtllm", "sglang"};
 enum { ENGINES_N = 3 };
@@ -178,13 +178,69 @@ static void test_files(void **state)
     }
     struct engine g;
     struct err e = {.code = ERR_OK};
+    bool overlapped;
     assert_int_equal(engine_load(a, "tgi", &g, &e), ERR_USAGE);
     assert_non_null(strstr(e.text, "sglang, trtllm or vllm"));
+    assert_int_equal(engine_load_version(a, "vllm:0.12.0", &g, &overlapped, &e), ERR_OK);
+    assert_true(!overlapped && strcmp(g.name, "vllm") == 0);
+    assert_int_equal(engine_load_version(a, "vllm", &g, &overlapped, &e), ERR_OK);
+    assert_true(overlapped && g.slow_p90[0] > 1 && g.slow_p90[1] > 1);
+    assert_int_equal(engine_load_version(a, "no/where:1.json", &g, &overlapped, &e), ERR_IO);
     for (size_t k = 0; k < ENGINES_N; k++) {
         if (engine_load(a, ENGINES[k], &g, &e) != ERR_OK) fail_msg("%s", e.text);
         assert_string_equal(g.name, ENGINES[k]);
     }
     arena_close(a);
+}
+
+/* The steady state of a server's steps is that of the simulator, prompts beside those that decode or first. */
+static void test_steady_state(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < ENGINES_N; k++) {
+        struct fixture f;
+        struct err e = {0};
+        struct workload w;
+        struct steady_lengths l;
+        struct steady_result y;
+        struct simulate_result r;
+        struct simulate_spread tpot;
+        struct workload_spec spec = {.rate_per_s = 17, .requests = 2003, .turns = 1, .samples = 1, .seed = 5};
+        open_fixture(&f, ENGINES[k], "llama-3.1-8b", (struct layout){.tp = 1});
+        if (workload_length_parse(f.a, "lognormal:701,0.6,max=5003", &spec.prompt, &e) != ERR_OK ||
+            workload_length_parse(f.a, "uniform:31..251", &spec.output, &e) != ERR_OK ||
+            workload_make(f.a, &spec, &w, &e) != ERR_OK || steady_lengths_of_work(f.a, &w, 0, &l, &e) != ERR_OK)
+            fail_msg("%s", e.text);
+        const struct simulate_setup s = {.work = &w,
+                                         .plan = f.server.bound,
+                                         .server = &f.server,
+                                         .policy = f.engine.mixed ? SIMULATE_CHUNKED : SIMULATE_FCFS,
+                                         .budget_tokens = f.engine.budget_tokens,
+                                         .max_seqs = 1021,
+                                         .blocks = 1 << 20,
+                                         .block_tokens = 16,
+                                         .max_len_tokens = 131072,
+                                         .replicas = 1};
+        const struct steady_setup q = {.plan = s.plan,
+                                       .server = s.server,
+                                       .policy = s.policy,
+                                       .budget_tokens = s.budget_tokens,
+                                       .max_seqs = s.max_seqs,
+                                       .blocks = s.blocks,
+                                       .block_tokens = 16,
+                                       .replicas = 1,
+                                       .lengths = &l,
+                                       .rate_per_s = 17,
+                                       .arrival_cv2 = 1,
+                                       .ttft_limit_s = (double)NAN,
+                                       .tpot_limit_s = (double)NAN};
+        if (steady_solve(f.a, &q, &y, &e) != ERR_OK || simulate_run(f.a, &s, &r, &e) != ERR_OK ||
+            simulate_spread_of(&r, simulate_tpot_s, &tpot, &e) != ERR_OK)
+            fail_msg("%s", e.text);
+        if (y.saturated || fabs(y.tpot_s.mean / tpot.mean - 1) > .05)
+            fail_msg("%s: %.5g s, simulated %.5g", ENGINES[k], y.tpot_s.mean, tpot.mean);
+        arena_close(f.a);
+    }
 }
 
 static void test_refused(void **state)
@@ -211,6 +267,7 @@ int main(void)
         cmocka_unit_test(test_versions),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_steady_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

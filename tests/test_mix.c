@@ -531,9 +531,35 @@ static void test_refused(void **state)
     arena_close(a);
 }
 
+/* Sequences that judge drafted tokens are a verify pass, a row of logits for each token. */
+static void test_judged(void **state)
+{
+    (void)state;
+    enum { TOKENS = 5 };
+    for (size_t i = 0; i < sizeof MODELS / sizeof *MODELS; i++) {
+        for (int f = STEP_BOUND; f <= STEP_ROOFLINE; f++) {
+            struct fixture x;
+            double v[STEP_VALUES_N], w[MIX_VALUES_N];
+            open_model(
+                &x, MODELS[i], "h100-sxm",
+                (struct step_setup){
+                    .fidelity = (enum step_fidelity)f, .verify = true, .pass_tokens = TOKENS, .layout = {.tp = 1}});
+            step_at(&x, 7, TOKENS, 3011, v);
+            mix_decode(&x.mix, 7, 3011 + TOKENS - 1);
+            mix_eval(&x.mix, w);
+            assert_true(mix_tokens(&x.mix) > 34 && mix_tokens(&x.mix) < 36);
+            close_to(w[MIX_flops], v[STEP_decode_flops], MODELS[i], "flops");
+            close_to(w[MIX_bytes], v[STEP_decode_bytes], MODELS[i], "bytes");
+            close_to(w[MIX_step_s], v[STEP_decode_step_s], MODELS[i], "seconds");
+            arena_close(x.a);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_judged),
         cmocka_unit_test(test_plain_passes),
         cmocka_unit_test(test_layouts),
         cmocka_unit_test(test_two_windows),

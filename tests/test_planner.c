@@ -353,6 +353,54 @@ static void test_sweep(void **state)
 }
 
 /* The winner holds in the scheduler, request by request. */
+/* Next to no traffic: TPOT is a server's step of one sequence at the mean context, and its band is the server's. */
+static void test_server(void **state)
+{
+    (void)state;
+    static const char *const GPU[] = {"h200-sxm"};
+    struct arena *a = arena_open();
+    struct asked *k = ask(a, "llama-3.1-8b", GPU, 1, 2, .001, "907", "151");
+    struct err e = {0};
+    struct engine g, bare;
+    struct engine_case c;
+    must(engine_load(a, "vllm", &g, &e), &e);
+    bare = g;
+    bare.terms = (struct engine_terms){0, 1};
+    g.terms = (struct engine_terms){.0071, 1.3};
+    g.slow_p90[0] = 1.37;
+    g.slow_p90[1] = 1.61;
+    struct layout l = layout_whole(NULL);
+    l.tp = 2;
+    l.per_node = k->device[0].per_node;
+    const struct step_setup setup = {
+        .model = &k->model[0], .hw = &k->hw[0], .layout = l, .latency = k->device[0].latency, .block_tokens = 16};
+    must(engine_case_open(a, &bare, &setup, &c, &e), &e);
+    mix_clear(&c.x);
+    struct mix x;
+    must(mix_open(a, c.bound, &x, &e), &e);
+    mix_decode(&x, 1, 907 + 75.5);
+    const double kernels_s = engine_mix_s(&c, &x, false);
+    k->q.fidelity = PLANNER_CALIBRATED;
+    k->q.server = &g;
+    for (int p90 = 0; p90 < 2; p90++)
+        for (int beside = 0; beside < 2; beside++) {
+            const struct planner_plan plan = {.layout = l, .step_tokens = 4096, .seqs = 24};
+            struct planner_plan out;
+            k->q.p90 = p90 == 1;
+            k->q.overlapped = beside == 1;
+            must(planner_at(a, &k->q, &plan, &out, &e), &e);
+            const double step_s = beside ? fmax(.0071, 1.3 * kernels_s) : .0071 + 1.3 * kernels_s;
+            const double wanted_s = (p90 ? 1.37 : 1) * step_s;
+            if (fabs(out.point.tpot_mean_s / wanted_s - 1) > .005)
+                fail_msg("TPOT %.6g, wanted %.6g", out.point.tpot_mean_s, wanted_s);
+        }
+    assert_int_equal(planner_policy(&k->q), SIMULATE_CHUNKED);
+    g.mixed = false;
+    assert_int_equal(planner_policy(&k->q), SIMULATE_FCFS);
+    assert_true(planner_watermark(&k->q) > 0);
+    arena_close(a);
+}
+
 static void test_verify(void **state)
 {
     static const char *const GPU[] = {"h100-sxm"};
@@ -399,9 +447,9 @@ static void test_verify(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prune),  cmocka_unit_test(test_unit),  cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_queue),  cmocka_unit_test(test_drain), cmocka_unit_test(test_headroom),
-        cmocka_unit_test(test_verify), cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_prune),  cmocka_unit_test(test_unit),   cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_queue),  cmocka_unit_test(test_drain),  cmocka_unit_test(test_headroom),
+        cmocka_unit_test(test_verify), cmocka_unit_test(test_server), cmocka_unit_test(test_sweep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,6 +117,12 @@ static void test_finds_terms(void **state)
     assert_int_equal(n, 2); /* dense, and all */
     assert_true(g[0].rows == N && g[0].families == 3 && g[0].median_frac < 0.02 && g[0].within_frac > 0.89);
     assert_true(g[0].median_frac < g[0].baseline_median_frac && fabs(g[0].drift_tp) < 0.1);
+    size_t slower = 0, as_slow = 0;
+    for (size_t i = 0; i < N; i++) {
+        slower += row[i].tpot_s > row[i].predicted_s * g[0].slow_p90 * (1 + 1e-12);
+        as_slow += row[i].tpot_s >= row[i].predicted_s * g[0].slow_p90 * (1 - 1e-12);
+    }
+    assert_true(10 * slower <= N && 10 * as_slow > N);
     s.families_n = 1; /* nobody else to learn from */
     for (size_t i = 0; i < N; i++) {
         row[i].family = 0;
@@ -156,6 +162,7 @@ static void test_servers(void **state)
         if (engine_load(a, g[i].engine, &stated, &e) != ERR_OK) fail_msg("%s", e.text);
         assert_true(fabs(stated.terms.host_s - g[i].host_s) < 5e-5);
         assert_true(fabs(stated.terms.factor - g[i].factor) < 0.01);
+        if (!all) assert_true(fabs(stated.slow_p90[!dense] - g[i].slow_p90) < 0.002);
         assert_true(g[i].rows > 40 && g[i].median_frac < (dense ? trtllm ? 0.12 : 0.10 : 0.15));
         assert_true(all || g[i].within_frac > (sglang && !dense ? 0.6 : 0.8));
         assert_true(g[i].ratio < (sglang && !dense ? 1 : 0.7));

@@ -400,7 +400,8 @@ static void test_goodput(void **state)
 static void test_lengths(void **state)
 {
     (void)state;
-    static const char *const TEXTS[] = {"lognormal:700,0.9", "exponential:313", "uniform:10..501", "pareto:300,2.5"};
+    static const char *const TEXTS[] = {"lognormal:700,0.9", "exponential:313", "uniform:10..501", "pareto:300,2.5",
+                                        "gamma:607,0.8"};
     struct arena *a = arena_open();
     struct err e = {0};
     for (size_t i = 0; i < sizeof TEXTS / sizeof TEXTS[0]; i++) {

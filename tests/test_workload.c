@@ -128,6 +128,7 @@ static void test_lengths(void **state)
                  {"uniform:11..307", 159, .5382},
                  {"exponential:353", 353.5, 1},
                  {"lognormal:409,0.77", 409.5, .77},
+                 {"gamma:409,0.61", 409.5, .61},
                  {"pareto:211,7.3", 211.5, .1608}};
     struct arena *a = arena_open();
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
@@ -339,6 +340,7 @@ static void test_refusals(void **state)
                                           "5.5",
                                           "lognormal:5",
                                           "lognormal:5,-1",
+                                          "gamma:5,0",
                                           "pareto:5,1",
                                           "uniform:9..3",
                                           "uniform:0..3",

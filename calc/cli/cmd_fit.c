@@ -6,6 +6,7 @@
 #include "calc/base/text.h"
 #include "calc/cli/commands.h"
 #include "calc/cli/fit_plot.h"
+#include "calc/cli/fit_workload.h"
 #include "calc/cli/progress.h"
 #include "calc/cli/store_rows.h"
 #include "calc/fit/efficiency.h"
@@ -17,6 +18,9 @@ static const struct option OPTIONS[] = {
      .value = "FILE|DIR|GLOB,...|store",
      .group = "What",
      .help = "measured rows, CSV (ridge list rows); of a directory its *.csv; store: what ridge probe measured"},
+    {.name = "workload",
+     .kind = OPTION_FLAG,
+     .help = "the file is a trace of requests (ridge simulate --trace): distributions of its lengths and arrivals"},
     {.name = "device",
      .letter = 'g',
      .kind = OPTION_TEXT,
@@ -189,6 +193,10 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     size_t n;
     int64_t splits;
     TRY(option_parse(a, c, argc, argv, &v, e));
+    if (!v.operands_n && option_get(&v, "from") && option_get(&v, "workload")) {
+        TRY(table_format_parse(option_get(&v, "format"), &format, e));
+        return fit_workload_run(a, &v, format, e);
+    }
     if (v.operands_n || !option_get(&v, "from") || !option_get(&v, "device"))
         return err_set(e, ERR_USAGE, "fit: ridge fit --from FILE|DIR|GLOB,... --device DEVICE [-o FILE.json]");
     TRY(table_format_parse(option_get(&v, "format"), &format, e));
@@ -225,11 +233,12 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
 const struct command command_fit = {
     .name = "fit",
     .summary = "Fit calibrated kernel times to measured rows; errors on shapes left out.",
-    .usage = "--from FILE|DIR|GLOB,... --device DEVICE [options]",
+    .usage = "--from FILE|DIR|GLOB,... --device DEVICE | --workload --from TRACE [options]",
     .options = OPTIONS,
     .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
     .examples = "  ridge fit --from rows/ --device h100-sxm --framework vllm -o h100-sxm.vllm.json\n"
                 "  ridge fit --from 'rows/gemm_*.csv' -g h100-sxm --kind gemm --plot fit.svg\n"
+                "  ridge fit --workload --from azure2023_conv.csv -o conversations.json\n"
                 "  ridge fit --from store --device this-cpu -o this-cpu.json\n",
     .run = run,
 };

@@ -60,8 +60,8 @@ static enum err_code check_options(const struct option_values *v, bool layouts, 
                                         "ttft",      "tpot",         "max-gpus",
                                         "price",     "max-num-seqs", "max-num-batched-tokens",
                                         "emit",      "verify",       "gpu-memory-utilization",
-                                        "framework", "band",         "plot",
-                                        "plot-cost"};
+                                        "framework", "band",         "server",
+                                        "plot",      "plot-cost"};
     static const char *const LAYOUTS[] = {"batch", "context", "all"};
     const char *const *other = layouts ? SERVE : LAYOUTS;
     const size_t n = layouts ? sizeof SERVE / sizeof *SERVE : sizeof LAYOUTS / sizeof *LAYOUTS;

@@ -39,13 +39,17 @@ static const struct option OPTIONS[] = {
      .value = "FILE",
      .group = "Requests (a trace, a rate, clients, or all at once)",
      .help = "arrival_s,prompt_tokens,output_tokens as CSV; or a trace of Azure 2023, BurstGPT or Mooncake"},
-    TEXT("rate", "R", NULL, "requests a second, whether others are answered or not"),
+    TEXT("rate", "R", NULL,
+         "requests a second, whether others are answered or not; of a trace: its times scaled so that so many come"),
+    TEXT("workload", "NAME|FILE", NULL,
+         "lengths, arrivals and rate where no other option says them (ridge list workloads; ridge fit --workload)"),
     TEXT("arrivals", "PROCESS", "poisson",
          "how they come at that rate: poisson, gamma:CV, bursty:RATIO,SECONDS or diurnal:SWING,SECONDS"),
     TEXT("concurrency", "N", NULL, "clients, each of which asks again when it has its answer"),
     TEXT("requests", "N", "1000", "how many in all (of a trace: only the first N)"),
     TEXT("prompt", "LENGTH", "1000",
-         "tokens in: N, uniform:A..B, exponential:MEAN, lognormal:MEAN,CV, pareto:MEAN,ALPHA or empirical:FILE; each "
+         "tokens in: N, uniform:A..B, exponential:MEAN, lognormal:MEAN,CV, gamma:MEAN,CV, pareto:MEAN,ALPHA or "
+         "empirical:FILE; each "
          "with ,max=N"),
     TEXT("generate", "LENGTH", "200", "tokens out, likewise"),
     TEXT("samples", "N", "1", "answers to each prompt, which share its cache"),
@@ -59,11 +63,32 @@ static const struct option OPTIONS[] = {
      .fallback = "chunked",
      .group = "Scheduler",
      .help = "chunked (pieces of prompts beside those that decode) or chunked=TOKENS of a step, fcfs (prompts first), "
-             "static (a batch at a time)"},
+             "static (a batch at a time), disagg=P:D (P replicas prefill, D decode)"},
+    TEXT("kv-link", "RATE", NULL,
+         "disagg: out of a GPU that prefills, one direction, 50GB/s (default: the devices' links where they join all, "
+         "else the fabric between nodes)"),
+    TEXT("kv-latency", "TIME", "0s", "disagg: of each transfer"),
+    TEXT("kv-transfer", "WHEN", "whole",
+         "disagg: whole, a cache when its prompt is computed, or layers, each layer's when it is"),
+    TEXT("preemption", "NAME", "recompute",
+         "who loses blocks when none is left: recompute, is computed anew, or swap, has them copied to the host and "
+         "back"),
+    TEXT("swap-space", "SIZE", "4GiB", "swap: room at the host for each GPU; beyond it recompute"),
+    TEXT("host-link", "RATE", NULL, "swap: between a GPU and its host, one direction (default: the device's PCIe)"),
     FLAG("prefix-cache", "keep the blocks of prompts and answers for prompts that begin alike"),
     TEXT("route", "NAME", "round-robin",
          "of several replicas: round-robin, least-loaded or prefix (the longest cached)"),
     TEXT("overhead", "TIME", "0s", "of an engine, added to every step: 3ms"),
+    {.name = "draft",
+     .kind = OPTION_TEXT,
+     .value = "NAME",
+     .group = "Speculative decoding, as in ridge estimate",
+     .help = "what drafts tokens for the model to judge in one pass: another model, eagle, medusa=4 or mtp"},
+    TEXT("accept", "P,...", NULL, "part of the drafted tokens that is kept when those before them were, or by depth"),
+    TEXT("gamma", "N", "best", "tokens drafted in a row, always so many"),
+    FLAG("no-bonus", "no further token when all drafted ones are kept"),
+    TEXT("draft-passes", "depth|one", NULL, "passes of the draft in a step: one for each depth, or one for all"),
+    TEXT("draft-tp", "N", NULL, "GPUs that share the draft (default: --tp where the draft divides, else 1)"),
     {.name = "fidelity",
      .kind = OPTION_TEXT,
      .value = "NAME",
@@ -231,10 +256,15 @@ const struct command command_simulate = {
     .usage = "-m MODEL -g DEVICE[:N] [--trace FILE | --rate R | --concurrency N] [options]",
     .options = OPTIONS,
     .options_n = sizeof OPTIONS / sizeof OPTIONS[0],
-    .examples = "  ridge simulate -m llama-3.1-70b -g h100-sxm:4 --tp 4 --rate 4 --prompt lognormal:1200,1\n"
-                "  ridge simulate -m llama-3.1-8b -g h100-sxm:8 --tp 1 --trace azure.csv --route least-loaded\n"
-                "  ridge simulate -m qwen3-8b -g l40s --concurrency 64 --rows requests -f csv -o requests.csv\n"
-                "  ridge simulate -m qwen3-32b -g h100-sxm:2 --tp 2 --concurrency 32 --server vllm\n"
-                "  ridge simulate -m llama-3.1-8b -g h100-sxm --rate 3 --turns 5 --think 10s --prefix-cache\n",
+    .examples =
+        "  ridge simulate -m llama-3.1-70b -g h100-sxm:4 --tp 4 --rate 4 --prompt lognormal:1200,1\n"
+        "  ridge simulate -m llama-3.1-8b -g h100-sxm:8 --tp 1 --trace azure.csv --route least-loaded\n"
+        "  ridge simulate -m qwen3-8b -g l40s --concurrency 64 --rows requests -f csv -o requests.csv\n"
+        "  ridge simulate -m qwen3-32b -g h100-sxm:2 --tp 2 --concurrency 32 --server vllm\n"
+        "  ridge simulate -m llama-3.1-70b -g h100-sxm:20 --tp 4 --policy disagg=2:3 --rate 9\n"
+        "  ridge simulate -m llama-3.1-8b -g l40s --concurrency 200 --preemption swap\n"
+        "  ridge simulate -m llama-3.1-70b -g h100-sxm:4 --tp 4 --rate 2 --draft llama-3.1-8b --accept .8 --gamma "
+        "4\n"
+        "  ridge simulate -m llama-3.1-8b -g h100-sxm --rate 3 --turns 5 --think 10s --prefix-cache\n",
     .run = run,
 };

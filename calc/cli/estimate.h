@@ -73,6 +73,11 @@ struct estimate_request {
 enum err_code estimate_request_parse(struct arena *a, const struct option_values *v, struct estimate_request *out,
                                      struct err *e);
 
+/* estimate_workload_open -- the JSON of a workload, built in or a file. Errors: ERR_USAGE unknown; ERR_INPUT, ERR_IO.
+ */
+struct json;
+enum err_code estimate_workload_open(struct arena *a, const char *name, struct json *out, struct err *e);
+
 /* estimate_conventions_text -- fill q->conventions_text from the conventions that q holds. Errors: ERR_NOMEM. */
 enum err_code estimate_conventions_text(struct arena *a, struct estimate_request *q, struct err *e);
 
@@ -232,7 +237,7 @@ struct estimate_row {
     double kv_bytes, kv_allocated_bytes, activation_bytes, memory_bytes, capacity_bytes, left_bytes;
     bool fits;
     double prefill_s, decode_step_s, user_tok_per_s, throughput_tok_per_s;
-    double usd_per_h, usd_per_mtok; /* at the list price; NAN unknown */
+    double usd_per_h, usd_per_mtok;                                            /* at the list price; NAN unknown */
     double prefill_s_p10, prefill_s_p90, decode_step_s_p10, decode_step_s_p90; /* NAN unless calibrated */
     double user_tok_per_s_p10, user_tok_per_s_p90, throughput_tok_per_s_p10, throughput_tok_per_s_p90;
     const char *efficiency, *framework, *transferred; /* NULL unless calibrated */

@@ -77,24 +77,26 @@ static enum err_code range(struct arena *a, const struct option_values *v, const
     return ERR_OK;
 }
 
+enum err_code estimate_workload_open(struct arena *a, const char *name, struct json *out, struct err *e)
+{
+    const size_t len = strlen(name);
+    if (strchr(name, '/') || (len > 5 && strcmp(name + len - 5, ".json") == 0)) return json_load(a, name, out, e);
+    const char *path = arena_printf(a, "configs/workloads/%s.json", name);
+    const struct embed_file *f = path ? embed_find(path) : NULL;
+    if (!f)
+        return err_set(e, ERR_USAGE, "--workload: no workload '%.40s' (ridge list workloads), and no file of that name",
+                       name);
+    return json_parse(a, f->path, (const char *)f->bytes, f->size, out, e);
+}
+
 /* A workload's tokens in and out, from a built-in name or a file. */
 static enum err_code read_workload(struct arena *a, const char *name, struct estimate_request *q, struct err *e)
 {
     static const char *const KEYS[] = {"prompt_tokens", "generate_tokens"};
     struct json j, item;
     int64_t *tokens = arena_array(a, 2, sizeof *tokens);
-    const size_t len = strlen(name);
     if (!tokens) return err_nomem(e);
-    if (strchr(name, '/') || (len > 5 && strcmp(name + len - 5, ".json") == 0)) {
-        TRY(json_load(a, name, &j, e));
-    } else {
-        const char *path = arena_printf(a, "configs/workloads/%s.json", name);
-        const struct embed_file *f = path ? embed_find(path) : NULL;
-        if (!f)
-            return err_set(e, ERR_USAGE,
-                           "--workload: no workload '%.40s' (ridge list workloads), and no file of that name", name);
-        TRY(json_parse(a, f->path, (const char *)f->bytes, f->size, &j, e));
-    }
+    TRY(estimate_workload_open(a, name, &j, e));
     for (size_t i = 0; i < 2; i++) {
         if (!json_get(&j, KEYS[i], &item)) return err_set(e, ERR_INPUT, "%s: %s is missing", j.file, KEYS[i]);
         TRY(json_int(&item, 1, TOKENS_MAX, &tokens[i], e));

@@ -332,7 +332,9 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
                                      .beside_bytes = estimate_tower_bytes(c)};
     TRY(step_compile(a, &setup, &c->step, e));
     if (q->chunk || q->mix_text || q->simulated) {
-        if (mix_compile(a, &setup, &c->mix_plan, e) != ERR_OK)
+        struct step_setup mixed = setup;
+        if (q->simulated && q->drafting.draft) mixed.pass_tokens = q->drafting.gamma + q->drafting.bonus;
+        if (mix_compile(a, &mixed, &c->mix_plan, e) != ERR_OK)
             return q->simulated ? e->code : err_prepend(e, q->chunk ? "--chunk: " : "--mix: ");
         TRY(mix_open(a, c->mix_plan, &c->mix, e));
     }

@@ -30,8 +30,8 @@
          .group = "Traffic (a rate, a trace, tokens a day or a job)",                                                  \
          .help = "requests a second"},                                                                                 \
         LAYOUT_TEXT("prompt", "LENGTH", "1000",                                                                        \
-                    "tokens in: N, uniform:A..B, exponential:MEAN, lognormal:MEAN,CV, pareto:MEAN,ALPHA or "           \
-                    "empirical:FILE; each with ,max=N"),                                                               \
+                    "tokens in: N, uniform:A..B, exponential:MEAN, lognormal:MEAN,CV, gamma:MEAN,CV, "                 \
+                    "pareto:MEAN,ALPHA or empirical:FILE; each with ,max=N"),                                          \
         LAYOUT_TEXT("generate", "LENGTH", "200", "tokens out, likewise"),                                              \
         LAYOUT_TEXT("arrivals", "PROCESS", "poisson",                                                                  \
                     "poisson, gamma:CV, bursty:RATIO,SECONDS or diurnal:SWING,SECONDS"),                               \
@@ -61,6 +61,10 @@
         LAYOUT_TEXT("fidelity", "NAME", NULL,                                                                          \
                     "calibrated (default), or floors: roofline, bound; --layouts: roofline (default) or bound"),       \
         LAYOUT_TEXT("framework", "NAME", NULL, "calibrated: whose kernels and steps: vllm, trtllm, sglang or none"),   \
+        LAYOUT_TEXT(                                                                                                   \
+            "server", "NAME[:VERSION]|FILE", NULL,                                                                     \
+            "calibrated: steps as a server takes them, kernels and its host fitted to published times, and the "       \
+            "band of what it serves: vllm, trtllm or sglang (default: the engine of --emit), or none"),                \
         LAYOUT_TEXT("band", "p50|p90", "p90", "calibrated: the part of services that keep the promise")
 
 /* plan_layout_columns -- all columns of a layout; n of them. plan_columns -- of a plan. */
@@ -81,6 +85,8 @@ struct plan_case {
     const char *arrivals, *prompt, *generate, *trace; /* as asked; NULL */
     double tokens_per_day;                            /* NAN: not asked */
     bool verify, has_emit;
+    const char *server; /* as asked, or the engine of --emit; NULL: none */
+    struct engine engine;
     enum emit_engine emit;
     int64_t top, max_context_tokens;
     struct price_list *prices;

@@ -48,6 +48,9 @@ enum err_code plan_emit(struct arena *a, const struct plan_case *c, struct out *
     if (c->request.aim == PLANNER_SERVE)
         out_printf(o, "; TTFT %s, TPOT %s at %.4g requests/s", units_format_time(t, x->point.ttft_s),
                    units_format_time(u, x->point.tpot_s), c->request.traffic.rate_per_s);
+    if (c->server)
+        out_printf(o, "\n# steps as %s's server takes them%s", c->request.server->name,
+                   c->request.p90 ? ", at P90 of what it serves" : "");
     out_printf(o, "\n%s", command);
     return ERR_OK;
 }

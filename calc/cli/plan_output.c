@@ -208,8 +208,19 @@ const char *plan_promises_text(struct arena *a, const struct plan_case *c)
     return ttft && tpot ? arena_printf(a, "promised: %s%s", ttft, tpot) : NULL;
 }
 
+/* How much slower than predicted the promise allows a server to be. */
+static const char *server_band(const struct plan_case *c, char *out, size_t cap)
+{
+    const struct planner_request *q = &c->request;
+    const double slow = q->server->slow_p90[engine_has_experts(q->format[0].model)];
+    if (!q->p90) return "as predicted, half of its services take longer";
+    (void)snprintf(out, cap, "times %.3g, within which nine in ten of its published TPOT are", fmax(1, slow));
+    return out;
+}
+
 static void write_times(struct out *o, const struct plan_case *c)
 {
+    char band[96];
     const struct planner_request *q = &c->request;
     bool listed = false, own = false;
     for (size_t d = 0; d < q->devices_n; d++) {
@@ -219,7 +230,14 @@ static void write_times(struct out *o, const struct plan_case *c)
             put_line(o, "note: no price of %s is known (--price FILE): its plans are ranked behind, by GPUs",
                      c->device[d].hw->key);
     }
-    if (q->fidelity == PLANNER_CALIBRATED)
+    if (q->server)
+        put_line(
+            o,
+            "steps of %s's server: %.2f ms of its host %s %.4g times its kernels as measured; %s; PP, attention-DP "
+            "and copies over several nodes by the ratio of floors",
+            q->server->name, 1e3 * q->server->terms.host_s, q->overlapped ? "beside" : "and", q->server->terms.factor,
+            server_band(c, band, sizeof band));
+    else if (q->fidelity == PLANNER_CALIBRATED)
         put_line(
             o,
             "times calibrated, %s of their band; PP, attention-DP and copies over several nodes by the ratio of floors",

@@ -251,6 +251,25 @@ static enum err_code range(struct arena *a, const struct option_values *v, const
     return ERR_OK;
 }
 
+/* Steps as a server takes them: of the one that is named, or of that whose command line is wanted. */
+static enum err_code open_server(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
+{
+    struct planner_request *q = &c->request;
+    const char *text = option_get(v, "server");
+    if (text && (q->fidelity != PLANNER_CALIBRATED || q->framework))
+        return err_set(e, ERR_USAGE, "--server says how steps are timed; --%s cannot stand beside it",
+                       q->framework ? "framework" : "fidelity");
+    if (!text && c->has_emit && q->fidelity == PLANNER_CALIBRATED && !q->framework) text = emit_name(c->emit);
+    if (!text || strcmp(text, "none") == 0) return ERR_OK;
+    if (engine_load_version(a, text, &c->engine, &q->overlapped, e) != ERR_OK) return err_prepend(e, "--server: ");
+    if (q->p90 && (isnan(c->engine.slow_p90[0]) || isnan(c->engine.slow_p90[1])))
+        return err_set(e, ERR_INPUT, "%s: errors: no \"slow_p90\" of both kinds, so there is no P90 (--band p50)",
+                       c->engine.file);
+    c->server = text;
+    q->server = &c->engine;
+    return ERR_OK;
+}
+
 static enum err_code open_choice(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
 {
     struct planner_request *q = &c->request;
@@ -268,6 +287,7 @@ static enum err_code open_choice(struct arena *a, const struct option_values *v,
     q->framework = option_get(v, "framework");
     if (q->fidelity != PLANNER_CALIBRATED && (q->framework || option_given(v, "band")))
         return err_set(e, ERR_USAGE, "--framework and --band are of calibrated times, not of floors");
+    TRY(open_server(a, v, c, e));
     TRY(range(a, v, "max-num-seqs", &q->seqs, &q->seqs_n, e));
     TRY(range(a, v, "max-num-batched-tokens", &q->step_tokens, &q->step_tokens_n, e));
     q->utilization_frac = (double)NAN;

@@ -19,6 +19,8 @@ struct simulate_case {
     struct engine_case server;
     const char *trace, *arrivals, *policy, *route, *memory, *pool; /* as texts; trace NULL: none */
     double pool_bytes;
+    const char *link; /* that caches go over between two pools, in words; NULL: one pool */
+    int64_t decoders; /* two pools: replicas that decode */
     const struct option_values *options;
     bool keep_steps;
     struct simulate_step *steps;
@@ -31,6 +33,17 @@ struct simulate_case {
 /* simulate_case_open -- from the options. Errors: ERR_USAGE; those of the model, the device and the trace. */
 enum err_code simulate_case_open(struct arena *a, const struct option_values *v, struct simulate_case *c,
                                  struct err *e);
+
+/* simulate_moves_parse -- of a policy "disagg=P:D". simulate_moves_open -- the link between two pools, and what happens
+ * to lost blocks, when the cache is known. Errors: ERR_USAGE. */
+enum err_code simulate_moves_parse(const char *text, struct simulate_case *c, struct err *e);
+enum err_code simulate_moves_open(const struct option_values *v, struct simulate_case *c, struct err *e);
+
+/* simulate_put_line -- a line of the text, indented and wrapped. simulate_moves_heading, simulate_moves_text -- what
+ * moves, before and after the times. */
+__attribute__((format(printf, 2, 3))) void simulate_put_line(struct out *o, const char *fmt, ...);
+void simulate_moves_heading(struct out *o, const struct simulate_case *c);
+enum err_code simulate_moves_text(struct out *o, const struct simulate_case *c, struct err *e);
 
 /* simulate_write -- the answer in a format: a summary, a row for each request or run of steps, or
  * for each quantity with its steady state. Errors: as

@@ -24,6 +24,14 @@ struct summary {
     double tpot_s_mean, tpot_s_p50, tpot_s_p90, tpot_s_p95, tpot_s_p99, tpot_s_max;
     double latency_s_mean, latency_s_p50, latency_s_p90, latency_s_p95, latency_s_p99, latency_s_max;
     double steps, busy_frac, batch_mean, batch_max, blocks_frac, blocks_max_frac, useful_frac;
+    double move_s_mean, move_s_p50, move_s_p90, move_s_p95, move_s_p99, move_s_max;
+    int64_t prefill_replicas;
+    double kv_link_bytes_per_s, moved_bytes, link_busy_frac, prefill_busy_frac, prefill_batch_mean, prefill_blocks_frac;
+    double decode_busy_frac, decode_batch_mean, decode_blocks_frac;
+    const char *kv_transfer, *preemption, *draft, *accept;
+    int64_t gamma;
+    double tokens_per_step, tokens_per_step_expected, kept_frac, draft_busy_frac;
+    double swaps, swapped_bytes, swap_wait_s, preempted_swap_s, preempted_recompute_s;
     double preemptions, computed_tokens, cached_tokens, cached_frac, copied_blocks, evicted_blocks;
     double waiting_half, waiting_last;
     bool growing, partial;
@@ -83,6 +91,31 @@ static const struct column SUMMARY[] = {
     SUM(blocks_max_frac, REAL, FRAC, "most of it"),
     SUM(useful_frac, REAL, FRAC, "tokens stored over room in use, over busy time; shared ones count for each"),
     SUM(preemptions, COUNT, COUNT, "sequences that lost their cache and were computed anew"),
+    SUM(preemption, STRING, NONE, "what they lost: computed anew, or swapped where the host has room"),
+    SUM(swaps, COUNT, COUNT, "of them, by swap"),
+    SUM(swapped_bytes, REAL, BYTES, "of a GPU, out and back"),
+    SUM(swap_wait_s, REAL, SECONDS, "that steps waited for those"),
+    SUM(preempted_swap_s, REAL, SECONDS, "all of them swapped out and back"),
+    SUM(preempted_recompute_s, REAL, SECONDS, "all of them computed anew, each in a step of its own"),
+    SUM(draft, STRING, NONE, "what drafts tokens"),
+    SUM(gamma, INT, COUNT, "tokens drafted in a row"),
+    SUM(accept, STRING, NONE, "part of them that is kept when those before them were"),
+    SUM(tokens_per_step, REAL, COUNT, "drafts: of a sequence, those beyond an answer's end too"),
+    SUM(tokens_per_step_expected, REAL, COUNT, "drafts: by the formula"),
+    SUM(kept_frac, REAL, FRAC, "drafts: of drafted tokens"),
+    SUM(draft_busy_frac, REAL, FRAC, "drafts: of busy time, in the draft"),
+    SUM(prefill_replicas, INT, COUNT, "two pools: of the replicas, those that prefill; the others decode"),
+    SUM(prefill_busy_frac, REAL, FRAC, "two pools: of the time that those are in a step"),
+    SUM(prefill_batch_mean, REAL, COUNT, "two pools: sequences of one, over its busy time"),
+    SUM(prefill_blocks_frac, REAL, FRAC, "two pools: of their cache in use, over busy time"),
+    SUM(decode_busy_frac, REAL, FRAC, "two pools: of the time that the others are in a step"),
+    SUM(decode_batch_mean, REAL, COUNT, "two pools: sequences of one, over its busy time"),
+    SUM(decode_blocks_frac, REAL, FRAC, "two pools: of their cache in use, over busy time"),
+    SUM(kv_transfer, STRING, NONE, "two pools: whole, when a prompt is computed; layers, each when it is"),
+    SUM(kv_link_bytes_per_s, REAL, BYTES_PER_S, "two pools: of a GPU"),
+    SUM(moved_bytes, REAL, BYTES, "two pools: of each GPU's caches"),
+    SUM(link_busy_frac, REAL, FRAC, "two pools: of the time that links are in use"),
+    SPREAD(move, "two pools, from the first token until the cache is where it decodes"),
     SUM(computed_tokens, COUNT, COUNT, "prefilled, recomputed ones too"),
     SUM(cached_tokens, COUNT, COUNT, "of prompts, found in the prefix cache"),
     SUM(cached_frac, REAL, FRAC, "of the prompts' tokens"),
@@ -97,8 +130,8 @@ static const struct column SUMMARY[] = {
 };
 
 struct request_row {
-    int64_t request, replica, prompt_tokens, output_tokens, cached_tokens, preemptions;
-    double arrival_s, wait_s, ttft_s, tpot_s, latency_s, finish_s;
+    int64_t request, replica, decoder, prompt_tokens, output_tokens, cached_tokens, preemptions;
+    double move_s, arrival_s, wait_s, ttft_s, tpot_s, latency_s, finish_s;
     const char *marked;
 };
 
@@ -117,6 +150,10 @@ static const struct column REQUESTS[] = {
     REQ(ttft_s, REAL, SECONDS, "TTFT", "to the first token"),
     REQ(tpot_s, REAL, SECONDS, "TPOT", "per token after the first"),
     REQ(latency_s, REAL, SECONDS, "latency", "to the last token"),
+    COLUMN_AT(struct request_row, decoder, COLUMN_INT, UNITS_COUNT, 0, "decoder",
+              "two pools: the replica that decoded it"),
+    COLUMN_AT(struct request_row, move_s, COLUMN_REAL, UNITS_SECONDS, 0, "moved",
+              "two pools: from the first token until its cache was there"),
     COLUMN_AT(struct request_row, finish_s, COLUMN_REAL, UNITS_SECONDS, 0, "finish", "time of the last token"),
     COLUMN_AT(struct request_row, marked, COLUMN_STRING, UNITS_NONE, 0, "marked", "partial, refused, or growing queue"),
 };
@@ -163,6 +200,39 @@ static enum err_code spread(const struct simulate_result *r, double (*value)(con
     const double all[] = {s.mean, s.p50, s.p90, s.p95, s.p99, s.most};
     memcpy(first, all, sizeof all);
     return ERR_OK;
+}
+
+static void summarize_pools(const struct simulate_case *c, struct summary *out)
+{
+    const struct simulate_result *r = &c->result;
+    const struct simulate_pools *p = &c->setup.pools;
+    const bool two = p->prefill > 0;
+    const double unknown = (double)NAN, span_s = two ? r->span_s : unknown;
+    out->prefill_replicas = two ? p->prefill : TABLE_INT_UNKNOWN;
+    out->kv_transfer = !two ? NULL : p->layers > 0 ? "layers" : "whole";
+    out->kv_link_bytes_per_s = two ? p->link_bytes_per_s : unknown;
+    out->moved_bytes = two ? r->transfer_bytes : unknown;
+    out->link_busy_frac = r->transfer_s / span_s / (double)p->prefill;
+    out->prefill_busy_frac = r->pool[0].busy_s / span_s / (double)r->pool[0].replicas;
+    out->prefill_batch_mean = two ? r->pool[0].mean_running : unknown;
+    out->prefill_blocks_frac = two ? r->pool[0].block_frac : unknown;
+    out->decode_busy_frac = r->pool[1].busy_s / span_s / (double)r->pool[1].replicas;
+    out->decode_batch_mean = r->pool[1].mean_running;
+    out->decode_blocks_frac = r->pool[1].block_frac;
+}
+
+static void summarize_draft(const struct simulate_case *c, struct summary *out)
+{
+    const struct simulate_result *r = &c->result;
+    const struct simulate_draft *d = &c->setup.draft;
+    const double unknown = (double)NAN;
+    out->draft = d->of ? c->of.draft.name : NULL;
+    out->accept = d->of ? c->request.drafting.accept_text : NULL;
+    out->gamma = d->of ? d->gamma : TABLE_INT_UNKNOWN;
+    out->tokens_per_step = r->judged_tokens / r->judged;
+    out->tokens_per_step_expected = d->of ? speculate_tokens(&d->of->accept, d->gamma, d->of->bonus) : unknown;
+    out->kept_frac = d->of ? r->kept_tokens / r->judged / (double)d->gamma : unknown;
+    out->draft_busy_frac = d->of ? r->draft_s / r->busy_s : unknown;
 }
 
 static enum err_code summarize(const struct simulate_case *c, struct summary *out, struct err *e)
@@ -216,6 +286,12 @@ static enum err_code summarize(const struct simulate_case *c, struct summary *ou
                          .blocks_max_frac = (double)r->most_blocks / (double)s->blocks,
                          .useful_frac = r->useful_frac,
                          .preemptions = (double)r->preemptions,
+                         .preemption = s->preemption == SIMULATE_SWAP ? "swap" : "recompute",
+                         .swaps = (double)r->swaps,
+                         .swapped_bytes = r->swapped_bytes,
+                         .swap_wait_s = r->copied_s,
+                         .preempted_swap_s = r->swap_would_s,
+                         .preempted_recompute_s = r->recompute_would_s,
                          .computed_tokens = r->computed_tokens,
                          .cached_tokens = r->cached_tokens,
                          .cached_frac = r->cached_tokens / r->prompt_tokens,
@@ -225,6 +301,9 @@ static enum err_code summarize(const struct simulate_case *c, struct summary *ou
                          .waiting_last = (double)r->waiting_last,
                          .growing = r->growing,
                          .partial = r->partial};
+    summarize_pools(c, out);
+    summarize_draft(c, out);
+    TRY(spread(r, simulate_move_s, &out->move_s_mean, e));
     TRY(spread(r, simulate_wait_s, &out->wait_s_mean, e));
     TRY(spread(r, simulate_ttft_s, &out->ttft_s_mean, e));
     TRY(spread(r, simulate_tpot_s, &out->tpot_s_mean, e));
@@ -233,7 +312,7 @@ static enum err_code summarize(const struct simulate_case *c, struct summary *ou
 
 /* ---- text ---- */
 
-__attribute__((format(printf, 2, 3))) static void put_line(struct out *o, const char *fmt, ...)
+void simulate_put_line(struct out *o, const char *fmt, ...)
 {
     char line[640];
     va_list ap;
@@ -256,38 +335,39 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
                text_clean(model, sizeof model, of->model.name, strlen(of->model.name)), (long long)of->gpus,
                text_clean(device, sizeof device, of->hw.name, strlen(of->hw.name)), (long long)of->tp, spread,
                (long long)s->replicas, s->replicas == 1 ? "" : "s");
-    put_line(o, "%s%s: %s of cache a GPU, %lld tokens a replica in blocks of %lld%s", c->memory,
-             c->request.engine ? ", pool by the engine's rule" : ", all that weights and activations leave",
-             units_format_bytes(b, c->pool_bytes), (long long)s->pool_tokens, (long long)s->block_tokens,
-             c->setup.prefix_cache ? ", prefixes cached" : "");
+    simulate_put_line(o, "%s%s: %s of cache a GPU, %lld tokens a replica in blocks of %lld%s", c->memory,
+                      c->request.engine ? ", pool by the engine's rule" : ", all that weights and activations leave",
+                      units_format_bytes(b, c->pool_bytes), (long long)s->pool_tokens, (long long)s->block_tokens,
+                      c->setup.prefix_cache ? ", prefixes cached" : "");
     if (c->setup.policy == SIMULATE_STATIC)
-        put_line(o, "static batches of at most %lld", (long long)s->max_num_seqs);
+        simulate_put_line(o, "static batches of at most %lld", (long long)s->max_num_seqs);
     else
-        put_line(o, "%s: steps of at most %lld tokens and %lld sequences%s%s",
-                 c->setup.policy == SIMULATE_FCFS ? "fcfs, prompts first" : "chunked prefill",
-                 (long long)s->max_num_batched_tokens, (long long)s->max_num_seqs, s->replicas > 1 ? "; route " : "",
-                 s->replicas > 1 ? c->route : "");
+        simulate_put_line(o, "%s: steps of at most %lld tokens and %lld sequences%s%s",
+                          c->setup.policy == SIMULATE_FCFS ? "fcfs, prompts first" : "chunked prefill",
+                          (long long)s->max_num_batched_tokens, (long long)s->max_num_seqs,
+                          s->replicas > 1 ? "; route " : "", s->replicas > 1 ? c->route : "");
+    simulate_moves_heading(o, c);
     if (c->server_text)
-        put_line(o, "steps of %s's server: %s of its host %s %.4g times its kernels as measured", c->engine.name,
-                 units_format_time(host, c->engine.terms.host_s), c->setup.overlapped ? "beside" : "and",
-                 c->engine.terms.factor);
-    put_line(o, "fidelity %s%s%s%s", s->fidelity,
-             c->request.calibrated || c->server_text ? "" : " (a floor: servers are 2-4x slower)",
-             s->overhead_s > 0 ? ", and of every step " : "",
-             s->overhead_s > 0 ? units_format_time(overhead, s->overhead_s) : "");
+        simulate_put_line(o, "steps of %s's server: %s of its host %s %.4g times its kernels as measured",
+                          c->engine.name, units_format_time(host, c->engine.terms.host_s),
+                          c->setup.overlapped ? "beside" : "and", c->engine.terms.factor);
+    simulate_put_line(o, "fidelity %s%s%s%s", s->fidelity,
+                      c->request.calibrated || c->server_text ? "" : " (a floor: servers are 2-4x slower)",
+                      s->overhead_s > 0 ? ", and of every step " : "",
+                      s->overhead_s > 0 ? units_format_time(overhead, s->overhead_s) : "");
     if (c->trace)
-        put_line(o, "%lld requests of %s, %.4g a second", (long long)s->requests,
-                 text_clean(trace, sizeof trace, c->trace, strlen(c->trace)), s->offered_per_s);
+        simulate_put_line(o, "%lld requests of %s, %.4g a second", (long long)s->requests,
+                          text_clean(trace, sizeof trace, c->trace, strlen(c->trace)), s->offered_per_s);
     else if (c->spec.concurrency > 0)
-        put_line(o, "%lld requests of %lld clients, each with one at a time, seed %lld", (long long)s->requests,
-                 (long long)c->spec.concurrency, (long long)s->seed);
+        simulate_put_line(o, "%lld requests of %lld clients, each with one at a time, seed %lld",
+                          (long long)s->requests, (long long)c->spec.concurrency, (long long)s->seed);
     else if (c->spec.rate_per_s > 0)
-        put_line(o, "%lld requests, %s, %.4g a second, seed %lld", (long long)s->requests, c->arrivals,
-                 c->spec.rate_per_s, (long long)s->seed);
+        simulate_put_line(o, "%lld requests, %s, %.4g a second, seed %lld", (long long)s->requests, c->arrivals,
+                          c->spec.rate_per_s, (long long)s->seed);
     else
-        put_line(o, "%lld requests at once, seed %lld", (long long)s->requests, (long long)s->seed);
-    if (c->work.samples > 1) put_line(o, "%lld answers to each prompt", (long long)c->work.samples);
-    if (c->work.note) put_line(o, "note: %s", c->work.note);
+        simulate_put_line(o, "%lld requests at once, seed %lld", (long long)s->requests, (long long)s->seed);
+    if (c->work.samples > 1) simulate_put_line(o, "%lld answers to each prompt", (long long)c->work.samples);
+    if (c->work.note) simulate_put_line(o, "note: %s", c->work.note);
 }
 
 /* A line for each time, a column for each percentile, every value with its own unit. */
@@ -313,34 +393,38 @@ static void write_spreads(struct out *o, const struct summary *s)
 static void write_verdict(struct out *o, const struct simulate_case *c, const struct summary *s)
 {
     if (s->refused > 0)
-        put_line(o, "%lld requests refused: longer than the cache or than %lld tokens", (long long)s->refused,
-                 (long long)c->setup.max_len_tokens);
+        simulate_put_line(o, "%lld requests refused: longer than the cache or than %lld tokens", (long long)s->refused,
+                          (long long)c->setup.max_len_tokens);
     if (s->partial)
-        put_line(o, "PARTIAL: interrupted after %lld of %lld requests; times are of those alone",
-                 (long long)s->finished, (long long)s->requests);
+        simulate_put_line(o, "PARTIAL: interrupted after %lld of %lld requests; times are of those alone",
+                          (long long)s->finished, (long long)s->requests);
     if (s->growing)
-        put_line(o,
-                 "NO STEADY STATE: %.4g requests a second come, %.4g are served; %.0f waited when the last came, %.0f "
-                 "at half. Queue, TTFT and end to end only say how long this run was",
-                 s->offered_per_s, s->served_per_s, s->waiting_last, s->waiting_half);
+        simulate_put_line(
+            o,
+            "NO STEADY STATE: %.4g requests a second come, %.4g are served; %.0f waited when the last came, %.0f "
+            "at half. Queue, TTFT and end to end only say how long this run was",
+            s->offered_per_s, s->served_per_s, s->waiting_last, s->waiting_half);
 }
 
-static void write_text(struct out *o, const struct simulate_case *c, const struct summary *s)
+static enum err_code write_text(struct out *o, const struct simulate_case *c, const struct summary *s, struct err *e)
 {
     char t[UNITS_TEXT_MAX];
     write_heading(o, c, s);
     write_spreads(o, s);
-    put_line(o, "%lld answered in %s: %.4g requests a second, %.5g tokens out and %.5g in", (long long)s->finished,
-             units_format_time(t, s->span_s), s->served_per_s, s->output_tok_per_s, s->prompt_tok_per_s);
-    put_line(o, "batch %.1f on average, %.0f at most; busy %.1f %% of the time, in %.0f steps", s->batch_mean,
-             s->batch_max, 100 * s->busy_frac, s->steps);
-    put_line(o, "cache %.1f %% in use, %.1f %% at most; of that in use %.1f %% holds tokens; %.0f preemptions",
-             100 * s->blocks_frac, 100 * s->blocks_max_frac, 100 * s->useful_frac, s->preemptions);
+    simulate_put_line(o, "%lld answered in %s: %.4g requests a second, %.5g tokens out and %.5g in",
+                      (long long)s->finished, units_format_time(t, s->span_s), s->served_per_s, s->output_tok_per_s,
+                      s->prompt_tok_per_s);
+    simulate_put_line(o, "batch %.1f on average, %.0f at most; busy %.1f %% of the time, in %.0f steps", s->batch_mean,
+                      s->batch_max, 100 * s->busy_frac, s->steps);
+    simulate_put_line(o, "cache %.1f %% in use, %.1f %% at most; of that in use %.1f %% holds tokens; %.0f preemptions",
+                      100 * s->blocks_frac, 100 * s->blocks_max_frac, 100 * s->useful_frac, s->preemptions);
     if (c->setup.prefix_cache)
-        put_line(o, "prefix cache: %.1f %% of the prompts' tokens were there; %.0f blocks evicted",
-                 100 * s->cached_frac, s->evicted_blocks);
-    if (s->samples > 1) put_line(o, "%.0f blocks copied on write", s->copied_blocks);
+        simulate_put_line(o, "prefix cache: %.1f %% of the prompts' tokens were there; %.0f blocks evicted",
+                          100 * s->cached_frac, s->evicted_blocks);
+    if (s->samples > 1) simulate_put_line(o, "%.0f blocks copied on write", s->copied_blocks);
+    TRY(simulate_moves_text(o, c, e));
     write_verdict(o, c, s);
+    return ERR_OK;
 }
 
 /* ---- the answer ---- */
@@ -356,6 +440,8 @@ static enum err_code request_rows(struct arena *a, const struct simulate_case *c
         const bool refused = x->arrival_s >= 0 && isnan(x->start_s) && !r->partial;
         rows[i] = (struct request_row){.request = (int64_t)i,
                                        .replica = isnan(x->arrival_s) || refused ? TABLE_INT_UNKNOWN : x->replica,
+                                       .decoder = isnan(x->moved_s) ? TABLE_INT_UNKNOWN : x->decoder,
+                                       .move_s = simulate_move_s(x),
                                        .prompt_tokens = x->prompt_tokens,
                                        .output_tokens = x->output_tokens,
                                        .cached_tokens = x->cached_tokens,
@@ -384,7 +470,7 @@ enum err_code simulate_write(struct arena *a, const struct simulate_case *c, enu
     t.columns = simulate_columns(which, &t.n_columns);
     TRY(summarize(c, &s, e));
     if (which == SIMULATE_SUMMARY && format == TABLE_TEXT && !keys) {
-        write_text(o, c, &s);
+        TRY(write_text(o, c, &s, e));
         return out_check(o, e);
     }
     if (which == SIMULATE_REQUESTS) {

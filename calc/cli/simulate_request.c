@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calc/base/json.h"
 #include "calc/base/text.h"
 #include "calc/cli/scope.h"
 #include "calc/cli/simulate.h"
@@ -62,14 +63,61 @@ static enum err_code word(const char *text, const char *name, const char *const 
 
 static enum err_code only_made(const struct option_values *v, struct err *e)
 {
-    static const char *const MADE[] = {"rate",  "concurrency", "prompt", "generate",     "arrivals",
-                                       "turns", "think",       "seed",   "shared-prefix"};
+    static const char *const MADE[] = {"concurrency", "prompt", "generate", "arrivals",     "turns",
+                                       "think",       "seed",   "workload", "shared-prefix"};
     for (size_t i = 0; i < sizeof MADE / sizeof MADE[0]; i++)
         if (option_given(v, MADE[i]))
             return err_set(e, ERR_USAGE,
                            "--trace says when requests come and how long they are; --%s cannot stand "
                            "beside it",
                            MADE[i]);
+    return ERR_OK;
+}
+
+/* The same requests, closer together or further apart, so that so many come in a second. */
+static enum err_code scale_trace(const struct option_values *v, struct workload *w, struct err *e)
+{
+    double rate_per_s = 0;
+    TRY(real(v, "rate", 1e-6, 1e6, &rate_per_s, e)); /* not a unit */
+    if (!w->timed || !(w->span_s > 0) || w->first_n < 2)
+        return err_set(e, ERR_USAGE, "--rate: the trace has no times to be scaled");
+    const double factor = (double)(w->first_n - 1) / w->span_s / rate_per_s;
+    for (size_t i = 0; i < w->n; i++) w->request[i].arrival_s *= factor;
+    w->span_s *= factor;
+    return ERR_OK;
+}
+
+/* Lengths, arrivals and rate of a workload; what the options say goes before it. */
+struct made {
+    const char *prompt, *generate;
+    double rate_per_s;
+};
+
+static enum err_code text_or_tokens(struct arena *a, const struct json *j, const char *key, const char *tokens,
+                                    const char **out, struct err *e)
+{
+    struct json item;
+    int64_t n;
+    if (json_get(j, key, &item)) return json_str(&item, out, e);
+    if (!json_get(j, tokens, &item)) return err_set(e, ERR_INPUT, "%s: %s is missing", j->file, tokens);
+    TRY(json_int(&item, 1, WORKLOAD_TOKENS_MAX, &n, e));
+    *out = arena_printf(a, "%lld", (long long)n);
+    return *out ? ERR_OK : err_nomem(e);
+}
+
+static enum err_code open_made(struct arena *a, const struct option_values *v, struct simulate_case *c,
+                               struct made *out, struct err *e)
+{
+    const char *name = option_get(v, "workload");
+    struct json j, item;
+    *out = (struct made){option_get(v, "prompt"), option_get(v, "generate"), 0};
+    if (!name) return ERR_OK;
+    TRY(estimate_workload_open(a, name, &j, e));
+    if (!option_given(v, "prompt")) TRY(text_or_tokens(a, &j, "prompt", "prompt_tokens", &out->prompt, e));
+    if (!option_given(v, "generate")) TRY(text_or_tokens(a, &j, "generate", "generate_tokens", &out->generate, e));
+    if (option_given(v, "concurrency")) return ERR_OK;
+    if (json_get(&j, "rate_per_s", &item)) TRY(json_num(&item, &out->rate_per_s, e));
+    if (!option_given(v, "arrivals") && json_get(&j, "arrivals", &item)) TRY(json_str(&item, &c->arrivals, e));
     return ERR_OK;
 }
 
@@ -83,7 +131,7 @@ static enum err_code open_trace(struct arena *a, const struct option_values *v, 
         c->work.n = c->work.first_n = (size_t)most;
         c->work.span_s = c->work.request[c->work.n - 1].arrival_s;
     }
-    return ERR_OK;
+    return option_given(v, "rate") ? scale_trace(v, &c->work, e) : ERR_OK;
 }
 
 static enum err_code open_work(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
@@ -98,7 +146,10 @@ static enum err_code open_work(struct arena *a, const struct option_values *v, s
         c->work.samples = s->samples;
         return ERR_OK;
     }
+    struct made made;
     c->arrivals = option_get(v, "arrivals");
+    TRY(open_made(a, v, c, &made, e));
+    s->rate_per_s = made.rate_per_s;
     TRY(count(v, "requests", 1, WORKLOAD_REQUESTS_MAX, &s->requests, e));
     TRY(count(v, "concurrency", 1, WORKLOAD_REQUESTS_MAX, &s->concurrency, e));
     TRY(count(v, "turns", 1, 1 << 16, &s->turns, e));
@@ -114,9 +165,8 @@ static enum err_code open_work(struct arena *a, const struct option_values *v, s
     if (option_given(v, "arrivals") && !(s->rate_per_s > 0))
         return err_set(e, ERR_USAGE, "--arrivals says how requests come at a --rate; the rate is missing");
     if (workload_arrival_parse(c->arrivals, s, e) != ERR_OK) return err_prepend(e, "--arrivals: ");
-    if (workload_length_parse(a, option_get(v, "prompt"), &s->prompt, e) != ERR_OK) return err_prepend(e, "--prompt: ");
-    if (workload_length_parse(a, option_get(v, "generate"), &s->output, e) != ERR_OK)
-        return err_prepend(e, "--generate: ");
+    if (workload_length_parse(a, made.prompt, &s->prompt, e) != ERR_OK) return err_prepend(e, "--prompt: ");
+    if (workload_length_parse(a, made.generate, &s->output, e) != ERR_OK) return err_prepend(e, "--generate: ");
     return workload_make(a, s, &c->work, e);
 }
 
@@ -139,6 +189,13 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     TRY(count(v, "replicas", 1, SIMULATE_REPLICAS_MAX, &q->layout.layout.replicas, e));
     TRY(count(v, "block-size", 1, 1 << 20, &q->block_tokens, e));
     q->layout.layout.skew = 1;
+    if (c->setup.pools.prefill > 0) {
+        if (option_given(v, "replicas"))
+            return err_set(e, ERR_USAGE,
+                           "--policy disagg=P:D says how many replicas there are; --replicas cannot stand "
+                           "beside it");
+        q->layout.layout.replicas = c->setup.pools.prefill + c->decoders;
+    }
     q->what_if = option_get(v, "what-if");
     q->weights = option_get(v, "weights");
     q->kv = option_get(v, "kv");
@@ -160,6 +217,16 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     c->pool = option_get(v, "pool");
     q->engine = fidelity == 0;
     TRY(estimate_conventions_text(a, q, e));
+    TRY(estimate_drafting_parse(v, q, e));
+    if (q->drafting.draft && q->drafting.gamma == 0)
+        return err_set(e, ERR_USAGE,
+                       "--draft: an engine drafts a number of tokens that is set before it starts: --gamma N");
+    if (q->drafting.draft && (c->server_text || c->setup.pools.prefill > 0 || c->setup.policy == SIMULATE_STATIC))
+        return err_set(e, ERR_USAGE, "--draft beside %s is not described",
+                       c->server_text               ? "--server"
+                       : c->setup.pools.prefill > 0 ? "--policy disagg"
+                                                    : "--policy static");
+    q->prefill_together = q->drafting.draft != NULL; /* a draft computes the prompts of a step together */
     TRY(estimate_case_open(a, q, option_get(v, "model"), option_get(v, "gpu"), &c->of, e));
     if (c->of.replicas > SIMULATE_REPLICAS_MAX)
         return err_set(e, ERR_USAGE, "%lld copies: up to %d can be simulated", (long long)c->of.replicas,
@@ -167,16 +234,12 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     return ERR_OK;
 }
 
-/* "vllm", or "vllm:0.12.0": without a version the host works as that of the newest does. */
 static enum err_code load_server(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
 {
-    const char *text = c->server_text = option_get(v, "server"), *colon = text ? strrchr(text, ':') : NULL;
-    if (!text) return ERR_OK;
-    if (colon && strchr(colon, '/')) colon = NULL; /* of a path */
-    const char *name = colon ? arena_strndup(a, text, (size_t)(colon - text)) : text;
-    if (!name) return err_nomem(e);
-    if (engine_load(a, name, &c->engine, e) != ERR_OK) return err_prepend(e, "--server: ");
-    c->setup.overlapped = engine_overlaps(&c->engine, colon ? colon + 1 : c->engine.overlapped_from);
+    c->server_text = option_get(v, "server");
+    if (!c->server_text) return ERR_OK;
+    if (engine_load_version(a, c->server_text, &c->engine, &c->setup.overlapped, e) != ERR_OK)
+        return err_prepend(e, "--server: ");
     return ERR_OK;
 }
 
@@ -197,7 +260,7 @@ static enum err_code open_server(struct arena *a, struct simulate_case *c, struc
 
 static enum err_code open_policy(const struct option_values *v, struct simulate_case *c, struct err *e)
 {
-    static const char CHUNKED[] = "chunked=";
+    static const char CHUNKED[] = "chunked=", DISAGG[] = "disagg=";
     struct simulate_setup *s = &c->setup;
     const char *text = c->policy = option_get(v, "policy");
     if (c->server_text && !option_given(v, "policy")) text = c->policy = c->engine.mixed ? "chunked" : "fcfs";
@@ -208,11 +271,15 @@ static enum err_code open_policy(const struct option_values *v, struct simulate_
             return err_prepend(e, "--policy: ");
         return ERR_OK;
     }
+    if (strncmp(text, DISAGG, sizeof DISAGG - 1) == 0) {
+        s->policy = SIMULATE_CHUNKED;
+        return simulate_moves_parse(text + sizeof DISAGG - 1, c, e);
+    }
     s->policy = strcmp(text, "fcfs") == 0     ? SIMULATE_FCFS
                 : strcmp(text, "static") == 0 ? SIMULATE_STATIC
                                               : SIMULATE_CHUNKED;
     if (s->policy != SIMULATE_CHUNKED || strcmp(text, "chunked") == 0) return ERR_OK;
-    return err_set(e, ERR_USAGE, "--policy is chunked, chunked=TOKENS, fcfs or static, not '%s'",
+    return err_set(e, ERR_USAGE, "--policy is chunked, chunked=TOKENS, fcfs, static or disagg=P:D, not '%s'",
                    text_clean(clean, sizeof clean, text, strlen(text)));
 }
 
@@ -239,11 +306,16 @@ static enum err_code open_limits(const struct option_values *v, struct simulate_
         s->budget_tokens *= groups;
         s->max_seqs *= groups;
     }
-    if (s->policy == SIMULATE_CHUNKED && s->max_seqs > s->budget_tokens) {
+    const struct estimate_drafting *d = &c->request.drafting;
+    const int64_t room = d->draft ? s->budget_tokens / (d->gamma + d->bonus) : s->budget_tokens;
+    if (s->policy == SIMULATE_CHUNKED && s->max_seqs > room) {
         if (option_given(v, "max-num-seqs"))
             return err_set(e, ERR_USAGE, "a step of %lld tokens is too small for --max-num-seqs %lld",
                            (long long)s->budget_tokens, (long long)s->max_seqs);
-        s->max_seqs = s->budget_tokens;
+        if (room < 1)
+            return err_set(e, ERR_USAGE, "a step of %lld tokens is too small for a draft of %lld",
+                           (long long)s->budget_tokens, (long long)d->gamma);
+        s->max_seqs = room;
     }
     return ERR_OK;
 }
@@ -261,6 +333,29 @@ static enum err_code open_memory(const struct option_values *v, struct simulate_
     return real(v, "watermark", 0, .999, &s->watermark_frac, e);
 }
 
+/* Of a token, in all layers of one GPU. */
+static double cache_bytes(const struct step *s)
+{
+    return step_kv_bytes_per_token_full(s) + step_kv_bytes_per_token_windowed(s) + step_kv_bytes_per_token_index(s);
+}
+
+static enum err_code open_draft(struct simulate_case *c, struct err *e)
+{
+    const struct estimate_drafting *d = &c->request.drafting;
+    struct simulate_setup *s = &c->setup;
+    if (!d->draft) return ERR_OK;
+    if (s->memory != SIMULATE_PAGED) return err_set(e, ERR_USAGE, "--draft needs a paged cache");
+    if (step_state_bytes_per_sequence(c->of.speculation.draft) > 0)
+        return err_set(e, ERR_USAGE,
+                       "--draft: %s keeps recurrent states, and how an engine drafts with them is not known",
+                       c->of.draft.name);
+    s->draft = (struct simulate_draft){.of = &c->of.speculation,
+                                       .gamma = d->gamma,
+                                       .prompts = cache_bytes(c->of.speculation.draft) > 0,
+                                       .seed = c->spec.seed};
+    return ERR_OK;
+}
+
 /* Tokens that the memory left over by weights, the largest step's activations and states holds. */
 static enum err_code open_ideal(struct arena *a, struct simulate_case *c, struct err *e)
 {
@@ -272,10 +367,11 @@ static enum err_code open_ideal(struct arena *a, struct simulate_case *c, struct
     TRY(mix_open(a, of->mix_plan, &x, e));
     mix_prefill(&x, 1, (double)s->budget_tokens, 0);
     mix_eval(&x, v);
-    const double token = step_kv_bytes_per_token_full(of->step) + step_kv_bytes_per_token_windowed(of->step) +
-                         step_kv_bytes_per_token_index(of->step);
-    c->pool_bytes = of->capacity_bytes - step_weight_bytes(of->step) - estimate_tower_bytes(of) -
-                    v[MIX_activation_bytes] - step_state_bytes_per_sequence(of->step) * (double)s->max_seqs;
+    const struct step *draft = c->request.drafting.draft ? of->speculation.draft : NULL;
+    const double token = cache_bytes(of->step) + (draft ? cache_bytes(draft) : 0);
+    c->pool_bytes = of->capacity_bytes - (draft ? step_weight_bytes(draft) : 0) - step_weight_bytes(of->step) -
+                    estimate_tower_bytes(of) - v[MIX_activation_bytes] -
+                    step_state_bytes_per_sequence(of->step) * (double)s->max_seqs;
     if (!(c->pool_bytes > 0))
         return err_set(e, ERR_NO, "does not fit: weights, activations and states need %s more than one GPU has",
                        units_format_bytes(more, -c->pool_bytes));
@@ -311,6 +407,8 @@ enum err_code simulate_case_open(struct arena *a, const struct option_values *v,
     TRY(open_limits(v, c, e));
     TRY(open_memory(v, c, e));
     TRY(open_pool(a, c, e));
+    TRY(simulate_moves_open(v, c, e));
+    TRY(open_draft(c, e));
     c->route = option_get(v, "route");
     TRY(WORD(c->route, "route", &route, e, "round-robin", "least-loaded", "prefix"));
     s->route = (enum simulate_route)route;

@@ -50,14 +50,15 @@ static enum err_code solve(struct arena *a, const struct simulate_case *c, struc
         return err_set(e, ERR_USAGE, "--rows steady: a steady state is described of paged caches alone");
     if (w->samples > 1)
         return err_set(e, ERR_USAGE, "--rows steady: a steady state is described of one answer to a prompt");
-    if (s->server || s->groups > 1)
-        return err_set(e, ERR_USAGE,
-                       "--rows steady: a steady state is described of steps without --server and of one "
-                       "attention group");
+    if (s->draft.of) return err_set(e, ERR_USAGE, "--rows steady: a steady state is described without drafts");
+    if (s->groups > 1)
+        return err_set(e, ERR_USAGE, "--rows steady: a steady state is described of one attention group");
     TRY(steady_lengths_of_work(a, w, r->prompt_tokens > 0 ? fmin(r->cached_tokens / r->prompt_tokens, .999) : 0,
                                &lengths, e));
     struct steady_setup q = {.plan = s->plan,
                              .calibrated = s->calibrated,
+                             .server = s->server,
+                             .overlapped = s->overlapped,
                              .overhead_s = s->overhead_s,
                              .policy = s->policy,
                              .budget_tokens = s->budget_tokens,
@@ -71,6 +72,27 @@ static enum err_code solve(struct arena *a, const struct simulate_case *c, struc
                              .requests = (double)w->n,
                              .ttft_limit_s = (double)NAN,
                              .tpot_limit_s = (double)NAN};
+    const struct step *step = c->of.step;
+    const struct steady_decode decode = {.plan = s->plan,
+                                         .calibrated = s->calibrated,
+                                         .server = s->server,
+                                         .overlapped = s->overlapped,
+                                         .overhead_s = s->overhead_s,
+                                         .max_seqs = s->max_seqs,
+                                         .blocks = s->blocks,
+                                         .block_tokens = s->block_tokens,
+                                         .replicas = c->decoders,
+                                         .kv_bytes_per_token = step_kv_bytes_per_token_full(step) +
+                                                               step_kv_bytes_per_token_windowed(step) +
+                                                               step_kv_bytes_per_token_index(step),
+                                         .link_bytes_per_s = s->pools.link_bytes_per_s,
+                                         .link_latency_s = s->pools.link_latency_s};
+    if (s->pools.prefill > 0) {
+        if (s->pools.layers > 0)
+            return err_set(e, ERR_USAGE, "--rows steady: a steady state is described of caches that cross whole");
+        q.decode = &decode;
+        q.replicas = s->pools.prefill;
+    }
     if (w->open && w->timed && w->span_s > 0) {
         q.load = STEADY_OPEN;
         q.rate_per_s = (double)w->n / w->span_s;
@@ -97,7 +119,7 @@ enum err_code simulate_steady_rows(struct arena *a, const struct simulate_case *
                              *const TPOT[] = {"tpot_s_mean", "tpot_s_p50", "tpot_s_p90", "tpot_s_p95", "tpot_s_p99"},
                              *const ALL[] = {"latency_s_mean", "latency_s_p50", "latency_s_p90", "latency_s_p95",
                                              "latency_s_p99"};
-    enum { ROWS = 22 };
+    enum { ROWS = 26 };
     const struct simulate_result *r = &c->result;
     const double unknown = (double)NAN;
     struct simulate_spread ttft, tpot, latency;
@@ -117,6 +139,21 @@ enum err_code simulate_steady_rows(struct arena *a, const struct simulate_case *
                                    unknown, NULL};
     row[n++] = (struct steady_row){"batch_mean", r->mean_running, y.batch, unknown, NULL};
     row[n++] = (struct steady_row){"blocks_frac", r->block_frac, y.blocks_frac, unknown, NULL};
+    if (c->setup.pools.prefill > 0) {
+        const double span_s = r->span_s;
+        struct simulate_spread move;
+        TRY(simulate_spread_of(r, simulate_move_s, &move, e));
+        row[n - 3] = (struct steady_row){"prefill_busy_frac", r->pool[0].busy_s / span_s / (double)r->pool[0].replicas,
+                                         y.utilisation, unknown, NULL};
+        row[n - 2].simulated = r->pool[0].mean_running;
+        row[n - 2].metric = "prefill_batch_mean";
+        row[n - 1].simulated = r->pool[0].block_frac;
+        row[n - 1].metric = "prefill_blocks_frac";
+        row[n++] = (struct steady_row){"decode_busy_frac", r->pool[1].busy_s / span_s / (double)r->pool[1].replicas,
+                                       y.decode_utilisation, unknown, NULL};
+        row[n++] = (struct steady_row){"decode_batch_mean", r->pool[1].mean_running, y.decode_batch, unknown, NULL};
+        row[n++] = (struct steady_row){"transfer_s_mean", move.mean, y.transfer_s, unknown, NULL};
+    }
     add_spread(row + n, TTFT, &ttft, &y.ttft_s);
     add_spread(row + n + 5, TPOT, &tpot, &y.tpot_s);
     add_spread(row + n + 10, ALL, &latency, &y.latency_s);

@@ -19,6 +19,8 @@ const struct column served_columns[] = {
     GROUP(factor, COLUMN_REAL, UNITS_RATIO, "factor", "of the kernels' calibrated seconds, likewise"),
     GROUP(median_frac, COLUMN_REAL, UNITS_FRAC, "median", "error of TPOT, the row's family left out of the fit"),
     GROUP(p90_frac, COLUMN_REAL, UNITS_FRAC, "P90", "its ninetieth percentile"),
+    GROUP(slow_p90, COLUMN_REAL, UNITS_RATIO, "slow P90",
+          "nine in ten rows take at most so many times what is predicted"),
     GROUP(within_frac, COLUMN_REAL, UNITS_FRAC, "<= 25 %", "part of the rows within 25 %"),
     GROUP(fitted_median_frac, COLUMN_REAL, UNITS_FRAC, "in fit", "median error with all families in the fit"),
     GROUP(baseline_median_frac, COLUMN_REAL, UNITS_FRAC, "3 consts",

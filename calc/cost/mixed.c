@@ -8,9 +8,9 @@ enum { SUMS_OUTSIDE = 8, SUMS_OF_LAYER = 16 };
 static const char *const PARTS[MIXED_PARTS] = {[MIXED_DECODE] = "decode", [MIXED_PREFILL] = "prefill"};
 
 static enum err_code open_part(struct arena *a, struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
-                               enum mixed_part part, struct cost_sums *out, struct err *e)
+                               enum mixed_part part, int64_t decode_tokens, struct cost_sums *out, struct err *e)
 {
-    const struct sym *const first[] = {sym_int(c, 1), part == MIXED_DECODE ? sym_int(c, 1) : y->T, y->S};
+    const struct sym *const first[] = {sym_int(c, 1), part == MIXED_DECODE ? sym_int(c, decode_tokens) : y->T, y->S};
     const size_t cap = SUMS_OUTSIDE + SUMS_OF_LAYER * m->kinds_n;
     *out = (struct cost_sums){.name = PARTS[part], .at = arena_array(a, cap, sizeof *out->at), .cap = cap};
     if (!out->at) return err_nomem(e);
@@ -62,8 +62,8 @@ static enum err_code join(struct arena *a, struct sym_ctx *c, struct cost_mixed 
 }
 
 enum err_code cost_build_mixed(struct arena *a, struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
-                               const struct cost_conventions *v, const struct cost_layout *l, struct cost_mixed *out,
-                               struct err *e)
+                               const struct cost_conventions *v, const struct cost_layout *l, int64_t decode_tokens,
+                               struct cost_mixed *out, struct err *e)
 {
     struct cost_ops list[MIXED_PARTS];
     const struct layout w = layout_whole(&l->layout);
@@ -76,15 +76,15 @@ enum err_code cost_build_mixed(struct arena *a, struct sym_ctx *c, const struct 
         if (m->kinds[i].mixer.recurrence.filter_width > 0)
             return err_set(e, ERR_USAGE, "%s convolves whole sequences, and how pieces of them mix is not described",
                            m->name);
-    for (enum mixed_part p = 0; p < MIXED_PARTS; p++) TRY(open_part(a, c, y, m, p, &out->part[p], e));
+    for (enum mixed_part p = 0; p < MIXED_PARTS; p++) TRY(open_part(a, c, y, m, p, decode_tokens, &out->part[p], e));
     const struct cost_sum *decode = out->part[MIXED_DECODE].at, *prefill = out->part[MIXED_PREFILL].at;
     const struct sym *rows = sym_add(c, decode[1].var, prefill[1].var);
-    const struct sym *sequences = sym_add(c, decode[0].var, prefill[0].var);
+    const struct sym *sequences = sym_add(c, decode[decode_tokens > 1].var, prefill[0].var); /* rows of the head */
     out->others = w.dp > 1 ? sym_var(c, "other_groups") : NULL;
     for (enum mixed_part p = 0; p < MIXED_PARTS; p++) {
         const struct cost_pass pass = {.name = PARTS[p],
                                        .B = sym_int(c, 1),
-                                       .T = p == MIXED_DECODE ? sym_int(c, 1) : y->T,
+                                       .T = p == MIXED_DECODE ? sym_int(c, decode_tokens) : y->T,
                                        .S = y->S,
                                        .absorbed = p == MIXED_DECODE,
                                        .sums = &out->part[p],

@@ -11,8 +11,8 @@
 
 #include "calc/cost/cost.h"
 
-/* Sequences that decode one token (T = 1, latent attention absorbed); pieces of prompts (T tokens that end at context
- * S, the S-T before them cached; latent attention expanded). */
+/* Sequences that decode a token, or judge drafted ones (T of each the same, latent attention absorbed); pieces of
+ * prompts (T tokens that end at context S, the S-T before them cached; latent attention expanded). */
 enum mixed_part { MIXED_DECODE, MIXED_PREFILL, MIXED_PARTS };
 
 struct cost_mixed {
@@ -24,11 +24,13 @@ struct cost_mixed {
 
 /* cost_build_mixed -- the operators of a mixed step of one attention group of a layout of one stage, symbolic as those
  * of cost_build_layout. The output head makes a row for each sequence, pieces that are not the last of their prompt
- * included, as engines do. Experts have the tokens of this group and of the others. Errors: ERR_USAGE a model that
- * settles blocks of tokens, a draft head, or stages; as cost_build_layout; ERR_NOMEM. Cost: O(layer kinds). */
+ * included, as engines do; sequences that decode `decode_tokens` >= 1 tokens in a step have a row for each (they judge
+ * drafts), at contexts that end at S. Experts have the tokens of this group and of the others. Errors: ERR_USAGE a
+ * model that settles blocks of tokens, a draft head, or stages; as cost_build_layout; ERR_NOMEM. Cost: O(layer kinds).
+ */
 enum err_code cost_build_mixed(struct arena *a, struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
-                               const struct cost_conventions *v, const struct cost_layout *l, struct cost_mixed *out,
-                               struct err *e);
+                               const struct cost_conventions *v, const struct cost_layout *l, int64_t decode_tokens,
+                               struct cost_mixed *out, struct err *e);
 
 /* cost_bind_mixed -- numbers of the model and of one rank of the layout into operators and sums; T, S and r stay.
  * Errors: as cost_bind_layout. */

@@ -50,6 +50,23 @@ static enum err_code number_of(const struct json *j, const char *key, double mos
     return *out >= 0 && *out <= most ? ERR_OK : json_want(&v, "a number of 0 or more, and no more than is possible", e);
 }
 
+/* "slow_p90" of the errors, where it is. */
+static enum err_code slow_of(const struct json *j, double out[2], struct err *e)
+{
+    struct json all, one, v;
+    out[0] = out[1] = (double)NAN;
+    if (!json_get(j, "errors", &all)) return ERR_OK;
+    for (size_t i = 0; json_at(&all, i, NULL, &one); i++) {
+        const char *kind;
+        if (!json_has(&one, "slow_p90")) continue;
+        TRY(text_of(&one, "kind", &kind, e));
+        TRY(member(&one, "slow_p90", &v, e));
+        TRY(json_num(&v, &out[strcmp(kind, "experts") == 0], e));
+        if (!(out[strcmp(kind, "experts") == 0] > 0)) return json_want(&v, "a ratio above 0", e);
+    }
+    return ERR_OK;
+}
+
 enum err_code engine_parse(const struct json *j, struct engine *out, struct err *e)
 {
     const char *schema;
@@ -65,6 +82,7 @@ enum err_code engine_parse(const struct json *j, struct engine *out, struct err 
     TRY(text_of(j, "overlapped_from", &out->overlapped_from, e));
     TRY(number_of(j, "host_s", 1, &out->terms.host_s, e));
     TRY(number_of(j, "factor", 100, &out->terms.factor, e));
+    TRY(slow_of(j, out->slow_p90, e));
     TRY(text_of(j, "source", &out->source, e));
     return text_of(j, "date", &out->date, e);
 }
@@ -98,6 +116,25 @@ enum err_code engine_load(struct arena *a, const char *name, struct engine *out,
     if (!f) return unknown(name, e);
     TRY(json_parse(a, path, (const char *)f->bytes, f->size, &j, e));
     return engine_parse(&j, out, e);
+}
+
+enum err_code engine_load_version(struct arena *a, const char *text, struct engine *out, bool *overlapped,
+                                  struct err *e)
+{
+    const char *colon = strrchr(text, ':');
+    if (colon && strchr(colon, '/')) colon = NULL; /* of a path */
+    const char *name = colon ? arena_strndup(a, text, (size_t)(colon - text)) : text;
+    if (!name) return err_nomem(e);
+    TRY(engine_load(a, name, out, e));
+    *overlapped = engine_overlaps(out, colon ? colon + 1 : out->overlapped_from);
+    return ERR_OK;
+}
+
+bool engine_has_experts(const struct model *m)
+{
+    for (size_t i = 0; i < m->kinds_n; i++)
+        if (m->kinds[i].ffn.kind == FFN_MOE || m->kinds[i].mixer.kind == MIXER_LATENT) return true;
+    return false;
 }
 
 bool engine_overlaps(const struct engine *g, const char *version)

@@ -8,9 +8,8 @@
  *    "overlapped_from" (a version; "" none), "facts": [sentences with their sources],
  *    "host_s", "factor", "rows", "models",
  *    "errors": [{"kind": "dense"|"experts", "rows", "fitted_median_frac" (all in the fit),
- *      and of models left out "median_frac", "within_frac" (of 25 %), "baseline_frac"}],
- *    "source", "date"}
- * Derivation: MODEL.md "Servers". */
+ *      and of models left out "median_frac", "within_frac" (of 25 %), "baseline_frac", "slow_p90" (nine in ten rows
+ * take at most so many times what is predicted; may be missing)}], "source", "date"} Derivation: MODEL.md "Servers". */
 #ifndef RIDGE_SERVE_ENGINE_H
 #define RIDGE_SERVE_ENGINE_H
 
@@ -31,6 +30,8 @@ struct engine {
     bool graph_mixed;            /* those with prompts too */
     const char *overlapped_from; /* version from which on the host works beside the device; "" none does */
     struct engine_terms terms;
+    double slow_p90[2]; /* measured over predicted, ninetieth percentile of models that were left out: dense ones and
+                           those with experts or latents; NAN unknown */
     const char *file, *source, *date;
 };
 
@@ -39,6 +40,14 @@ struct engine {
  * kind, outside its domain; ERR_IO; ERR_NOMEM. */
 enum err_code engine_load(struct arena *a, const char *name, struct engine *out, struct err *e);
 enum err_code engine_parse(const struct json *j, struct engine *out, struct err *e);
+
+/* engine_load_version -- "vllm", or "vllm:0.12.0" or a file likewise; *overlapped: whether its host works beside the
+ * device, without a version as that of the newest does. Errors: as engine_load. */
+enum err_code engine_load_version(struct arena *a, const char *text, struct engine *out, bool *overlapped,
+                                  struct err *e);
+
+/* engine_has_experts -- which kind of errors is a model's: "experts" have routed experts or latent attention. */
+bool engine_has_experts(const struct model *m);
 
 /* engine_overlaps -- whether the host of a version works beside the device. Versions compare number by number; of one
  * that is not known (NULL, "") it does not. */

@@ -82,9 +82,12 @@ struct planner_request {
     const int64_t *seqs; /* most sequences of a copy, each >= 1, rising */
     size_t seqs_n;
     enum planner_fidelity fidelity;
-    bool p90;                /* calibrated: times are the P90 of the band, not its median */
-    const char *framework;   /* calibrated; NULL: of the device */
-    double utilization_frac; /* of the device's memory that an engine takes; NAN: the engine's default */
+    bool p90;                    /* calibrated: times are the P90 of the band, not its median */
+    const char *framework;       /* calibrated; NULL: of the device */
+    const struct engine *server; /* calibrated: steps as its engine takes them, and the band of what it serves; NULL:
+                                    of kernels */
+    bool overlapped;             /* its host works beside the device */
+    double utilization_frac;     /* of the device's memory that an engine takes; NAN: the engine's default */
     const char *(*refuse)(void *closure, const struct layout *l); /* why an engine does not run it; NULL: it does */
     void *closure;
     bool exhaustive; /* solve every candidate that is legal: what pruning must agree with */

@@ -13,7 +13,10 @@ struct planner_clock {
     struct step *step;
     struct mix_plan *plan;
     struct mix mix;
-    struct calibrated *calibrated; /* NULL: floors */
+    struct calibrated *calibrated; /* NULL: floors, or a server's */
+    struct engine_case *server;    /* NULL: none */
+    bool overlapped;
+    double band; /* of a server's steps, P90 over predicted; 1 where medians are asked for */
     struct planner_kept {
         int64_t step_tokens;
         struct steady_times *times;
@@ -109,7 +112,16 @@ void planner_judge(const struct planner_request *q, struct planner_plan *plan);
  * the longest sequence at least. */
 int64_t planner_blocks(const struct planner *p, const struct planner_unit *u, const struct planner_plan *plan);
 
-/* planner_band -- P90 over the median of a whole step, of decode at `batch` and of a prompt, whichever is wider; 1
+/* planner_decode_s -- a decode step of B sequences at contexts S, where times are no floors; floor_s: its floor. */
+double planner_decode_s(struct planner_clock *c, double B, double S, double floor_s);
+
+/* planner_policy -- what a step holds: an engine's own; pieces of prompts beside those that decode. planner_watermark
+ * -- part of the blocks that it keeps idle when a request enters. */
+enum simulate_policy planner_policy(const struct planner_request *q);
+double planner_watermark(const struct planner_request *q);
+
+/* planner_band -- P90 over the median of a whole step, of decode at `batch` and of a prompt, whichever is wider; of a
+ * server's steps that of what was measured over what was predicted for models that its terms were not fitted to; 1
  * where times are floors or medians are asked for. All times of a service that is slower by b are those at a rate that
  * is b times higher, times b. */
 double planner_band(const struct planner *p, const struct planner_clock *c, double batch);

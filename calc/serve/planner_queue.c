@@ -53,13 +53,12 @@ static enum err_code ratio_of(struct group *g, double batch, struct err *e)
         const struct layout plain = c->layout;
         const double B = ldexp(1, (int)i), S = ceil(q->traffic.context_tokens);
         double v[STEP_VALUES_N];
-        struct calibrated_time t;
         TRY(step_eval_layout(planner_pair_of(g->p, g->u->device, g->u->format)->floor, &plain, B, S, S, 1, v, e));
         const double floor_s = v[STEP_decode_step_s];
-        calibrated_eval(c->calibrated, STEP_DECODE, 1, &B, &S, &S, NULL, &floor_s, &t);
+        const double took_s = planner_decode_s(c, B, S, floor_s);
         /* nobody measured the layout: its band is that of a transfer */
         const double wider = q->p90 ? UNMEASURED_P90 : 1;
-        c->ratio[i] = fmax(1, t.s / floor_s) * planner_band(g->p, c, B) * wider;
+        c->ratio[i] = fmax(1, took_s / floor_s) * planner_band(g->p, c, B) * wider;
     }
     g->ratio = c->ratio[i];
     return ERR_OK;

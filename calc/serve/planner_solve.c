@@ -10,6 +10,7 @@ static double at(const struct steady_spread *s, double frac)
 
 double planner_band(const struct planner *p, const struct planner_clock *c, double batch)
 {
+    if (c->server) return c->band;
     if (!c->calibrated || !p->q->p90) return 1;
     const double B = fmax(1, floor(batch)), S = ceil(p->q->traffic.context_tokens),
                  T = fmax(1, ceil(p->q->traffic.prompt_tokens)), one = 1, none = 0;
@@ -19,6 +20,25 @@ double planner_band(const struct planner *p, const struct planner_clock *c, doub
     const double band = fmax(d.p90_s / d.s, f.p90_s / f.s);
     return isfinite(band) ? fmax(1, band) : 1;
 }
+
+double planner_decode_s(struct planner_clock *c, double B, double S, double floor_s)
+{
+    struct calibrated_time t;
+    if (!c->server) {
+        calibrated_eval(c->calibrated, STEP_DECODE, 1, &B, &S, &S, NULL, &floor_s, &t);
+        return t.s;
+    }
+    mix_clear(&c->mix);
+    mix_decode(&c->mix, B, S);
+    return engine_mix_s(c->server, &c->mix, c->overlapped);
+}
+
+enum simulate_policy planner_policy(const struct planner_request *q)
+{
+    return q->server && !q->server->mixed ? SIMULATE_FCFS : SIMULATE_CHUNKED;
+}
+
+double planner_watermark(const struct planner_request *q) { return planner_policy(q) == SIMULATE_FCFS ? .01 : 0; }
 
 static enum err_code times_of(struct planner *p, struct planner_clock *c, int64_t step_tokens, struct steady_setup *s,
                               struct err *e)
@@ -66,18 +86,12 @@ static void demands(struct planner *p, const struct planner_unit *u, double batc
 }
 
 /* Decode steps of B sequences at contexts S. */
-static enum err_code decode_steps(struct planner_clock *c, size_t n, const double *B, const double *S, double *out,
-                                  struct err *e)
+static void decode_steps(struct planner_clock *c, size_t n, const double *B, const double *S, double *out)
 {
-    struct calibrated_time t[2];
     double *of[STEP_VALUES_N] = {0};
-    if (n > sizeof t / sizeof *t) return err_set(e, ERR_RANGE, "too many steps at once");
     of[STEP_decode_step_s] = out;
     step_eval(c->step, n, B, S, S, NULL, of);
-    if (!c->calibrated) return ERR_OK;
-    calibrated_eval(c->calibrated, STEP_DECODE, n, B, S, S, NULL, out, t);
-    for (size_t i = 0; i < n; i++) out[i] = t[i].s;
-    return ERR_OK;
+    for (size_t i = 0; i < n && (c->calibrated || c->server); i++) out[i] = planner_decode_s(c, B[i], S[i], out[i]);
 }
 
 void planner_drain(const struct planner_traffic *t, double requests, double held, double rate_most, double full_s,
@@ -101,7 +115,10 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, stru
     const double band = planner_band(p, c, plan->batch_most);
     struct steady_setup s = {.plan = c->plan,
                              .calibrated = c->calibrated,
-                             .policy = SIMULATE_CHUNKED,
+                             .server = c->server,
+                             .overlapped = c->overlapped,
+                             .policy = planner_policy(q),
+                             .watermark_frac = planner_watermark(q),
                              .budget_tokens = plan->step_tokens,
                              .max_seqs = plan->seqs < plan->step_tokens ? plan->seqs : plan->step_tokens,
                              .blocks = planner_blocks(p, u, plan),
@@ -130,7 +147,7 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, stru
         const double each = ceil(q->requests / copies), held = fmin(plan->batch_most, each);
         const double B[] = {fmax(1, floor(held)), 1}, S[] = {ceil(t->context_tokens), ceil(t->context_tokens)};
         double step_s[2];
-        TRY(decode_steps(c, 2, B, S, step_s, e));
+        decode_steps(c, 2, B, S, step_s);
         planner_drain(t, each, held, o->saturation_per_s, step_s[0] * band, step_s[1] * band, o);
     }
     return ERR_OK;

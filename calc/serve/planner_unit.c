@@ -45,7 +45,7 @@ enum err_code planner_open(struct arena *a, const struct planner_request *q, str
             x->floor = x->bound;
             if (q->fidelity != PLANNER_BOUND) TRY(compile(out, d, f, STEP_ROOFLINE, &x->floor, e));
         }
-        if (q->fidelity == PLANNER_CALIBRATED)
+        if (q->fidelity == PLANNER_CALIBRATED && !q->server)
             TRY(source_open(a, q->device[d].hw, NULL, q->framework, &out->source[d], e));
     }
     return ERR_OK;
@@ -82,7 +82,16 @@ enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, 
     TRY(step_compile(p->arena, &setup, &c->step, e));
     TRY(mix_compile(p->arena, &setup, &c->plan, e));
     TRY(mix_open(p->arena, c->plan, &c->mix, e));
-    if (p->q->fidelity == PLANNER_CALIBRATED) {
+    if (p->q->server) {
+        const struct engine *g = p->q->server;
+        c->server = arena_alloc(p->arena, sizeof *c->server);
+        if (!c->server) return err_nomem(e);
+        TRY(engine_case_open(p->arena, g, &setup, c->server, e));
+        c->plan = c->server->bound;
+        c->overlapped = p->q->overlapped;
+        c->band = p->q->p90 ? fmax(1, g->slow_p90[engine_has_experts(setup.model)]) : 1;
+        TRY(mix_open(p->arena, c->plan, &c->mix, e));
+    } else if (p->q->fidelity == PLANNER_CALIBRATED) {
         const struct calibrated_setup of = {.step = c->step, .source = &p->source[device], .mix = c->plan};
         TRY(calibrated_open(p->arena, &of, &c->calibrated, e));
     }

@@ -26,6 +26,8 @@ enum err_code replica_open(struct arena *a, const struct simulate_setup *s, int6
 {
     struct replica r = {.setup = s,
                         .index = index,
+                        .prefills = index < s->pools.prefill,
+                        .judged = s->draft.of ? s->draft.gamma + s->draft.of->bonus : 1,
                         .waiting_head = WORKLOAD_NO_NEXT,
                         .waiting_tail = WORKLOAD_NO_NEXT,
                         .regions = {.size = s->blocks * s->block_tokens}};
@@ -47,6 +49,15 @@ void replica_close(struct replica *r)
 {
     for (int64_t i = 0; i < r->running_n; i++) replica_free_seq(r, r->running[i]);
     for (int64_t i = 0; i < r->preempted_n; i++) replica_free_seq(r, r->preempted[i]);
+    for (int64_t i = 0; i < r->leaving_n; i++) replica_free_seq(r, r->leaving[i]);
+    for (int64_t i = 0; i < r->coming_n; i++) replica_free_seq(r, r->coming[i]);
+    for (struct replica_seq *q = r->pending_head, *next; q; q = next) {
+        next = q->next;
+        replica_free_seq(r, q);
+    }
+    free(r->handed);
+    free(r->leaving);
+    free(r->coming);
     free(r->running);
     free(r->preempted);
     free(r->answered);
@@ -76,7 +87,7 @@ bool replica_fits(const struct replica *r, const struct workload_request *q)
     if (tokens > s->max_len_tokens || samples > s->max_seqs) return false;
     if (s->memory != SIMULATE_PAGED)
         return samples * regions_size(reserve(s, q->prompt_tokens, q->output_tokens)) <= s->blocks * s->block_tokens;
-    return replica_blocks(r, tokens) <= s->blocks;
+    return replica_blocks(r, tokens + r->judged - 1) <= s->blocks;
 }
 
 void replica_enqueue(struct replica *r, uint32_t request)
@@ -144,18 +155,19 @@ static void attach(struct replica *r, struct replica_seq *q)
 
 /* ---- batch ---- */
 
-/* The last that entered leaves: its blocks are free, and it will be computed anew. */
+/* The last that entered leaves: its blocks are free, and it will be computed anew or come back from the host. */
 static enum err_code preempt(struct replica *r, struct err *e)
 {
     struct replica_seq *q = r->running[--r->running_n];
     if (q->decoding) {
-        mix_decode(&r->decode, -1, q->stored + 1);
+        mix_decode(&r->decode, -1, replica_context(r, q));
         r->decoding_n--;
     }
+    replica_lose(r, q);
     let_go(r, q);
     q->decoding = false;
     q->piece = 0;
-    q->target = request_of(r, q)->prompt_tokens + q->generated;
+    if (q->swapped == 0) q->target = request_of(r, q)->prompt_tokens + q->generated;
     r->record[q->request].preemptions++;
     r->sums.preemptions++;
     return replica_push(&r->preempted, &r->preempted_n, &r->preempted_room, q) ? ERR_OK : err_nomem(e);
@@ -164,7 +176,7 @@ static enum err_code preempt(struct replica *r, struct err *e)
 void replica_start_decoding(struct replica *r, struct replica_seq *q)
 {
     q->decoding = true;
-    mix_decode(&r->decode, 1, q->stored + 1);
+    mix_decode(&r->decode, 1, replica_context(r, q));
     r->decoding_n++;
 }
 
@@ -235,9 +247,13 @@ static enum err_code admit(struct replica *r, int64_t most, int64_t spare, bool 
     int64_t coming = 0; /* samples that those in prefill will fork */
     for (int64_t i = 0; s->work->samples > 1 && i < r->running_n; i++)
         if (r->running[i]->first && r->running[i]->generated == 0) coming += s->work->samples - 1;
-    if (r->running_n + coming + front_seqs(r) > s->max_seqs) return ERR_OK;
+    if (r->running_n + r->coming_n + coming + front_seqs(r) > s->max_seqs) return ERR_OK;
     struct replica_seq *q = front(r);
     if (!q) return err_nomem(e);
+    if (q->swapped > 0) {
+        *entered = replica_comes_back(r, q, most, spare);
+        return *entered ? enter(r, q, e) : ERR_OK;
+    }
     if (s->memory == SIMULATE_PAGED) {
         if (s->prefix_cache) attach(r, q);
     } else if (!regions_take(&r->regions, reserve(s, request_of(r, q)->prompt_tokens, q->wanted), &q->region)) {
@@ -246,7 +262,9 @@ static enum err_code admit(struct replica *r, int64_t most, int64_t spare, bool 
     }
     const int64_t left = q->target - q->done, piece = whole || left < most ? left : most;
     const int64_t mark = spare + (r->running_n > 0 ? (int64_t)(s->watermark_frac * (double)s->blocks) : 0);
-    const bool room = s->memory != SIMULATE_PAGED || paged_need(&r->pool, &q->kv, piece) + mark <= r->pool.idle;
+    /* a cache that leaves holds its blocks until it is gone: no prompt is begun that they might not let end */
+    const int64_t wanted = r->prefills ? left : piece;
+    const bool room = s->memory != SIMULATE_PAGED || paged_need(&r->pool, &q->kv, wanted) + mark <= r->pool.idle;
     if ((whole && left > most && !only) || !room || !replica_grow(r, q, piece)) {
         let_go(r, q);
         put_back(r, q);
@@ -262,7 +280,7 @@ int64_t replica_need(const struct replica *r, int64_t k)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < r->running_n; i++)
-        if (r->running[i]->decoding) n += paged_need(&r->pool, &r->running[i]->kv, k);
+        if (r->running[i]->decoding) n += paged_need(&r->pool, &r->running[i]->kv, replica_more(r, r->running[i], k));
     return n;
 }
 
@@ -277,6 +295,9 @@ static enum err_code make_room(struct replica *r, struct err *e)
 
 static int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
 
+/* Tokens of its prompt that are not in this step or before it. */
+static int64_t rest_of(const struct replica_seq *q) { return q->target - q->done - q->piece; }
+
 static enum err_code plan_chunked(struct replica *r, struct err *e)
 {
     /* a piece is of one group, and no longer than its part of the step */
@@ -284,7 +305,7 @@ static enum err_code plan_chunked(struct replica *r, struct err *e)
     const int64_t before = r->sums.preemptions;
     bool entered = true;
     TRY(make_room(r, e));
-    int64_t left = r->setup->budget_tokens - r->decoding_n;
+    int64_t left = r->setup->budget_tokens - r->decoding_n * r->judged;
     const int64_t idle = r->pool.idle - replica_need(r, 1); /* which those that decode will not take */
     int64_t taken = 0;
     for (int64_t i = 0; i < r->running_n; i++) { /* prompts that are in part computed */
@@ -301,11 +322,29 @@ static enum err_code plan_chunked(struct replica *r, struct err *e)
         q->piece = (int32_t)piece;
         left -= piece;
     }
-    const int64_t spare = r->setup->memory == SIMULATE_PAGED ? replica_need(r, 1) : 0;
+    int64_t spare = r->setup->memory == SIMULATE_PAGED ? replica_need(r, 1) : 0;
+    for (int64_t i = 0; r->prefills && i < r->running_n; i++)
+        spare += paged_need(&r->pool, &r->running[i]->kv, rest_of(r->running[i]));
     while (entered && left > 0 && r->sums.preemptions == before) {
         TRY(admit(r, least(left, one), spare, false, false, &entered, e));
-        if (entered) left -= r->running[r->running_n - 1]->piece;
+        if (!entered) break;
+        const struct replica_seq *q = r->running[r->running_n - 1];
+        left -= q->decoding ? r->judged : q->piece;
+        if (q->decoding || r->prefills)
+            spare += paged_need(&r->pool, &q->kv, q->decoding ? replica_more(r, q, 1) : rest_of(q));
     }
+    return r->sums.preemptions == before ? replica_receive(r, spare, e) : ERR_OK;
+}
+
+/* Those that the host has, as long as there is room; then all decode. */
+static enum err_code plan_return(struct replica *r, struct err *e)
+{
+    const int64_t before = r->sums.preemptions;
+    bool entered = true;
+    TRY(make_room(r, e));
+    while (entered && r->sums.preemptions == before && r->preempted_n > 0 &&
+           r->preempted[r->preempted_n - 1]->swapped > 0)
+        TRY(admit(r, r->setup->budget_tokens, replica_need(r, 1), true, false, &entered, e));
     return ERR_OK;
 }
 
@@ -313,6 +352,7 @@ static enum err_code plan_fcfs(struct replica *r, struct err *e)
 {
     int64_t left = r->setup->budget_tokens;
     bool entered = true, any = false;
+    if (r->preempted_n > 0 && r->preempted[r->preempted_n - 1]->swapped > 0) return plan_return(r, e);
     while (entered && left > 0) {
         TRY(admit(r, left, 0, true, !any, &entered, e));
         if (!entered) break;
@@ -350,6 +390,7 @@ static enum err_code plan_static(struct replica *r, struct err *e)
 
 enum err_code replica_plan(struct replica *r, struct err *e)
 {
+    TRY(replica_moved(r, e));
     switch (r->setup->policy) {
     case SIMULATE_STATIC: return plan_static(r, e);
     case SIMULATE_FCFS: return plan_fcfs(r, e);

@@ -13,8 +13,16 @@ struct replica_seq {
     int32_t target, done;      /* tokens to prefill; of them computed */
     int32_t generated, wanted; /* tokens of the answer */
     int32_t stored;            /* tokens in the cache */
+    int32_t sample;            /* of its request */
+    int32_t gain;              /* tokens that this step makes, while it decodes */
     int32_t piece;             /* tokens of it in this step's prefill */
     int64_t named;             /* blocks that have names */
+    int32_t swapped;           /* tokens whose cache the host has */
+    bool resumes;              /* swapped while it decoded */
+    double ready_s;            /* two pools: when its cache has moved; infinite: not known */
+    struct replica_seq *next;  /* in a queue of those that come from the other pool */
+    struct replica_seq *twin;  /* that holds the cache where it was computed */
+    struct replica *home;      /* where that is */
     struct paged_list kv;
     struct region region;
 };
@@ -35,6 +43,20 @@ struct replica {
     int64_t preempted_n, preempted_room;
     uint32_t waiting_head, waiting_tail;
     int64_t waiting_n;
+    int64_t judged;              /* tokens of a sequence that decodes in the pass of a step; 1 without drafts */
+    bool prefills;               /* only: sequences go on elsewhere */
+    bool asleep;                 /* nothing can be done before clock_s, but for what comes */
+    struct replica_seq **handed; /* prompts that the last step completed, to go on elsewhere; among those leaving */
+    int64_t handed_n, handed_room;
+    struct replica_seq **leaving; /* whose cache is still here */
+    int64_t leaving_n, leaving_room;
+    struct replica_seq **coming; /* for whose cache there is room, and that is under way */
+    int64_t coming_n, coming_room;
+    struct replica_seq *pending_head, *pending_tail; /* for whose cache there is none yet */
+    int64_t pending_n;
+    double link_free_s; /* of its link, when what was sent is through */
+    double host_bytes;  /* in use there */
+    double copy_s;      /* that the next step waits for blocks to be copied */
     uint32_t *answered; /* requests that the last step finished */
     int64_t answered_n, answered_room;
     int64_t stored_tokens, held_tokens; /* in the cache; in blocks or regions in use */
@@ -42,6 +64,9 @@ struct replica {
         int64_t steps, preemptions, most_running, most_blocks;
         double busy_s, running_s, stored_s, held_s, blocks_s; /* times what was so, over busy time */
         double computed_tokens, cached_tokens;
+        int64_t transfers, swaps, swapped_back;
+        double judged, kept_tokens, judged_tokens, draft_s;
+        double transfer_bytes, transfer_s, swapped_bytes, copied_s, swap_would_s, recompute_would_s;
     } sums;
 };
 
@@ -54,13 +79,23 @@ void replica_close(struct replica *r);
 bool replica_fits(const struct replica *r, const struct workload_request *q);
 void replica_enqueue(struct replica *r, uint32_t request);
 
-static inline bool replica_idle(const struct replica *r) { return r->running_n + r->waiting_n + r->preempted_n == 0; }
+/* replica_load -- sequences and requests that it has to do with. */
+static inline int64_t replica_load(const struct replica *r)
+{
+    return r->running_n + r->waiting_n + r->preempted_n + r->coming_n + r->pending_n;
+}
+static inline bool replica_idle(const struct replica *r) { return replica_load(r) == 0; }
+
+/* replica_hand -- a sequence that `from` has handed on goes on in r from now on, which is not before. Errors:
+ * ERR_NOMEM. */
+enum err_code replica_hand(struct replica *r, struct replica *from, struct replica_seq *q, double now_s, struct err *e);
 
 /* replica_match -- tokens of a prompt that its cache has. */
 int64_t replica_match(const struct replica *r, const struct workload_request *q);
 
 /* replica_step -- one step, or several that begin before until_s and differ in lengths alone; r->answered are those
- * that it finished, all at r->clock_s, its end. Errors: ERR_NOMEM. */
+ * that it finished, r->handed those that go on elsewhere, all at r->clock_s, its end. Where nothing can be done there
+ * is no step, and clock_s is when there will be (infinite: not known). Errors: ERR_NOMEM. */
 enum err_code replica_step(struct replica *r, double until_s, struct err *e);
 
 #endif

@@ -17,6 +17,41 @@ int64_t replica_need(const struct replica *r, int64_t k);
 bool replica_grow(struct replica *r, struct replica_seq *q, int64_t more);
 void replica_store(struct replica *r, struct replica_seq *q, int32_t more);
 
+/* replica_more -- tokens of room that q, which decodes, has to get for k steps; judged ones and those that were not
+ * kept leave room behind them. */
+int64_t replica_more(const struct replica *r, const struct replica_seq *q, int64_t k);
+
+/* replica_context -- of the last token of q in the next pass, while it decodes. */
+static inline double replica_context(const struct replica *r, const struct replica_seq *q)
+{
+    return (double)(q->stored + r->judged);
+}
+
+/* replica_draw -- what each sequence that decodes makes in this step (gain): a token, or what is kept of drafts; all of
+ * them. replica_draft_s -- seconds of the draft in a step with these pieces of prompts. */
+int64_t replica_draw(struct replica *r);
+double replica_draft_s(struct replica *r, int64_t pieces, int64_t tokens);
+
+/* replica_price_s -- seconds of a step. */
+double replica_price_s(struct replica *r, const struct mix *x);
+
+/* replica_lose -- a sequence will lose its cache: whether the host takes it, and what either way takes; before it does.
+ * replica_comes_back -- one that the host has, with the tokens of a step, at most `most` of its prompt, leaving `spare`
+ * blocks; false: there is no room. */
+void replica_lose(struct replica *r, struct replica_seq *q);
+bool replica_comes_back(struct replica *r, struct replica_seq *q, int64_t most, int64_t spare);
+
+/* replica_leave -- a prompt is computed and its sequence goes on elsewhere. replica_moved -- caches that have moved:
+ * room is given back, sequences decode. replica_receive -- room for caches from the other pool, leaving `spare` blocks.
+ * replica_next_move_s -- when a cache will have moved; infinite: none is under way. Errors: ERR_NOMEM. */
+enum err_code replica_leave(struct replica *r, struct replica_seq *q, struct err *e);
+enum err_code replica_moved(struct replica *r, struct err *e);
+enum err_code replica_receive(struct replica *r, int64_t spare, struct err *e);
+double replica_next_move_s(const struct replica *r);
+
+/* replica_fork -- the samples of a request whose prompt is computed. Errors: ERR_NOMEM. */
+enum err_code replica_fork(struct replica *r, struct replica_seq *q, struct err *e);
+
 /* replica_plan -- who is in the next step: pieces of prompts are set, and a token's room is there for each that
  * decodes. replica_start_decoding -- from the next step on. replica_answer -- a sample is done and leaves; the last of
  * its request ends that. Errors: ERR_NOMEM. */

@@ -6,7 +6,7 @@
 
 /* ---- times ---- */
 
-static double price(struct replica *r, const struct mix *x)
+double replica_price_s(struct replica *r, const struct mix *x)
 {
     double v[MIX_VALUES_N];
     struct calibrated_time t;
@@ -32,16 +32,16 @@ static int64_t straight(struct replica *r, int64_t k, double until_s, double *fi
     const bool calibrated = r->setup->calibrated || r->setup->server;
     if (calibrated && k > CALIBRATED_MOST) k = CALIBRATED_MOST; /* three points prove nothing of those */
     const double within = calibrated ? 1e-3 : 1e-9, left_s = until_s - r->clock_s;
-    *first_s = price(r, &r->decode);
+    *first_s = replica_price_s(r, &r->decode);
     *slope_s = 0;
     if (left_s / *first_s < (double)k) k = (int64_t)fmax(left_s / *first_s, 0) + 1; /* steps only get longer */
     while (k >= 4) {
         const int64_t mid = (k - 1) / 2;
         mix_copy(&r->scratch, &r->decode);
         mix_advance(&r->scratch, (double)r->decoding_n * (double)mid);
-        const double mid_s = price(r, &r->scratch);
+        const double mid_s = replica_price_s(r, &r->scratch);
         mix_advance(&r->scratch, (double)r->decoding_n * (double)(k - 1 - mid));
-        const double slope = (price(r, &r->scratch) - *first_s) / (double)(k - 1);
+        const double slope = (replica_price_s(r, &r->scratch) - *first_s) / (double)(k - 1);
         if (fabs(*first_s + slope * (double)mid - mid_s) <= within * mid_s) {
             *slope_s = slope;
             break;
@@ -89,8 +89,7 @@ static void account(struct replica *r, struct simulate_step *x)
     if (r->setup->step) r->setup->step(r->setup->closure, x);
 }
 
-/* The samples of a request whose prompt is computed. */
-static enum err_code fork(struct replica *r, struct replica_seq *q, struct err *e)
+enum err_code replica_fork(struct replica *r, struct replica_seq *q, struct err *e)
 {
     for (int64_t i = 1; i < r->setup->work->samples; i++) {
         struct replica_seq *f = calloc(1, sizeof *f);
@@ -99,6 +98,7 @@ static enum err_code fork(struct replica *r, struct replica_seq *q, struct err *
         f->kv = (struct paged_list){0};
         f->region = (struct region){0, 0};
         f->first = false;
+        f->sample = (int32_t)i;
         if (r->setup->memory == SIMULATE_PAGED) {
             if (paged_fork(&r->pool, &q->kv, &f->kv) != ERR_OK ||
                 !replica_push(&r->running, &r->running_n, &r->room, f)) {
@@ -142,8 +142,12 @@ static enum err_code end_pieces(struct replica *r, struct err *e)
             TRY(replica_answer(r, q, e));
             continue;
         }
+        if (r->prefills) {
+            TRY(replica_leave(r, q, e));
+            continue;
+        }
         replica_start_decoding(r, q);
-        if (q->generated == 1 && q->first) TRY(fork(r, q, e));
+        if (q->generated == 1 && q->first) TRY(replica_fork(r, q, e));
         r->running[kept++] = q;
     }
     for (int64_t i = n; i < r->running_n; i++) r->running[kept++] = r->running[i];
@@ -160,14 +164,16 @@ static enum err_code end_decoding(struct replica *r, int64_t k, struct err *e)
         struct replica_seq *q = r->running[i];
         r->running[kept++] = q;
         if (!q->decoding) continue;
-        const bool ends = q->generated + k >= q->wanted, moves = (double)q->stored + 1 >= settled && !ends;
+        const int64_t gain = r->setup->draft.of ? q->gain : k;
+        const bool ends = q->generated + gain >= q->wanted,
+                   moves = gain == k && (double)q->stored + 1 >= settled && !ends;
         if (moves)
             even++;
         else
-            mix_decode(&r->decode, -1, q->stored + 1);
-        replica_store(r, q, (int32_t)k);
-        q->generated += (int32_t)k;
-        if (!moves && !ends) mix_decode(&r->decode, 1, q->stored + 1);
+            mix_decode(&r->decode, -1, replica_context(r, q));
+        replica_store(r, q, (int32_t)gain);
+        q->generated += (int32_t)gain;
+        if (!moves && !ends) mix_decode(&r->decode, 1, replica_context(r, q));
         if (!ends) continue;
         kept--;
         r->decoding_n--;
@@ -184,6 +190,7 @@ static int64_t run_length(const struct replica *r)
 {
     const double settled = mix_settled_tokens(r->setup->plan);
     int64_t k = INT32_MAX;
+    if (r->setup->draft.of) return 1; /* sequences go on by different numbers of tokens */
     for (int64_t i = 0; i < r->running_n; i++) {
         const struct replica_seq *q = r->running[i];
         if (q->wanted - q->generated < k) k = q->wanted - q->generated;
@@ -204,13 +211,17 @@ static int64_t run_length(const struct replica *r)
 static enum err_code decode_run(struct replica *r, double until_s, struct simulate_step *x, struct err *e)
 {
     double first_s, slope_s;
+    r->clock_s += r->copy_s;
+    r->sums.copied_s += r->copy_s;
+    r->copy_s = 0;
     const int64_t k = straight(r, run_length(r), until_s, &first_s, &slope_s);
+    const int64_t made = r->setup->draft.of ? replica_draw(r) : k * r->decoding_n;
     for (int64_t i = 0; i < r->running_n; i++)
-        if (!replica_grow(r, r->running[i], k)) return err_nomem(e);
+        if (!replica_grow(r, r->running[i], replica_more(r, r->running[i], k))) return err_nomem(e);
     x->steps = k;
     x->blocks = blocks_used(r);
-    x->stored_tokens = r->stored_tokens + k * r->decoding_n;
-    r->clock_s += sum_s(first_s, slope_s, (double)k);
+    x->stored_tokens = r->stored_tokens + made;
+    r->clock_s += sum_s(first_s, slope_s, (double)k) + replica_draft_s(r, 0, 0);
     x->end_s = r->clock_s;
     account(r, x);
     return end_decoding(r, k, e);
@@ -226,12 +237,16 @@ static enum err_code prefill_step(struct replica *r, struct simulate_step *x, st
     for (int64_t i = 0; i < r->running_n; i++) {
         struct replica_seq *q = r->running[i];
         if (q->piece > 0) mix_prefill(&r->scratch, 1, q->piece, q->done);
-        if (q->decoding && together && !replica_grow(r, q, 1)) return err_nomem(e);
+        if (q->decoding && together && !replica_grow(r, q, replica_more(r, q, 1))) return err_nomem(e);
     }
     if (!together) x->decoding = 0;
+    const int64_t made = x->decoding > 0 && r->setup->draft.of ? replica_draw(r) : x->decoding;
     x->blocks = blocks_used(r);
-    x->stored_tokens = r->stored_tokens + x->decoding + x->prefill_tokens;
-    r->clock_s += price(r, &r->scratch);
+    x->stored_tokens = r->stored_tokens + made + x->prefill_tokens;
+    r->clock_s += r->copy_s + replica_price_s(r, &r->scratch);
+    if (r->setup->draft.of) r->clock_s += replica_draft_s(r, x->prefilling, x->prefill_tokens);
+    r->sums.copied_s += r->copy_s;
+    r->copy_s = 0;
     x->end_s = r->clock_s;
     account(r, x);
     if (together && r->decoding_n > 0) TRY(end_decoding(r, 1, e));
@@ -240,19 +255,26 @@ static enum err_code prefill_step(struct replica *r, struct simulate_step *x, st
 
 enum err_code replica_step(struct replica *r, double until_s, struct err *e)
 {
-    r->answered_n = 0;
+    r->answered_n = r->handed_n = 0;
+    r->asleep = false;
     TRY(replica_plan(r, e));
     struct simulate_step x = {.replica = r->index,
                               .steps = 1,
                               .start_s = r->clock_s,
                               .decoding = r->decoding_n,
                               .running = r->running_n,
-                              .waiting = r->waiting_n + r->preempted_n};
+                              .waiting = r->waiting_n + r->preempted_n + r->pending_n};
     for (int64_t i = 0; i < r->running_n; i++) {
         x.prefilling += r->running[i]->piece > 0;
         x.prefill_tokens += r->running[i]->piece;
     }
     if (x.prefilling > 0) return prefill_step(r, &x, e);
-    if (r->decoding_n == 0) return err_set(e, ERR_RANGE, "a step with nothing in it: a request cannot be served");
-    return decode_run(r, until_s, &x, e);
+    if (r->decoding_n == 0) {
+        if (r->coming_n + r->leaving_n == 0)
+            return err_set(e, ERR_RANGE, "a step with nothing in it: a request cannot be served");
+        r->asleep = true;
+        r->clock_s = replica_next_move_s(r);
+        return ERR_OK;
+    }
+    return decode_run(r, fmin(until_s, replica_next_move_s(r)), &x, e);
 }

@@ -164,13 +164,6 @@ static enum err_code set_weights(struct model *m, const char *published, struct 
     return stored_set_all(m, published, e);
 }
 
-static bool has_experts(const struct model *m)
-{
-    for (size_t i = 0; i < m->kinds_n; i++)
-        if (m->kinds[i].ffn.kind == FFN_MOE || m->kinds[i].mixer.kind == MIXER_LATENT) return true;
-    return false;
-}
-
 static bool same_deployment(const struct served_row *x, const struct served_row *y)
 {
     return strcmp(x->engine, y->engine) == 0 && strcmp(x->model, y->model) == 0 && strcmp(x->device, y->device) == 0 &&
@@ -244,7 +237,7 @@ static enum err_code predict_deployment(struct arena *a, struct arena *own, stru
             continue;
         }
         r->overlapped = engine_overlaps(&d->engine, r->version);
-        r->kind = has_experts(&d->model) ? "experts" : "dense";
+        r->kind = engine_has_experts(&d->model) ? "experts" : "dense";
         why = (struct err){0};
         predict_row(r, d, BELOW, &why);
         if (why.code != ERR_OK && !r->why && !(r->why = arena_strndup(a, why.text, strlen(why.text))))

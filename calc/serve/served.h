@@ -70,6 +70,7 @@ struct served_group {
     int64_t rows, families, unscored;
     double host_s, factor;                     /* of all families of the engine */
     double median_frac, p90_frac, within_frac; /* within: of 25 % */
+    double slow_p90;                           /* nine in ten take at most so many times what is predicted */
     double fitted_median_frac;                 /* all families in the fit */
     double baseline_median_frac, ratio;        /* ratio: of the medians, ours over the textbook's */
     double drift_clients, drift_tp;            /* slope of ln(predicted/measured) per doubling */

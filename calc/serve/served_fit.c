@@ -160,23 +160,25 @@ static double error_of(double predicted_s, double measured_s) { return fabs(pred
 
 /* Room of one group: columns of values. */
 struct values {
-    double *error, *fitted, *baseline, *first, *log_error, *log_clients, *log_tp;
+    double *error, *slow, *fitted, *baseline, *first, *log_error, *log_clients, *log_tp;
     size_t n, first_n;
 };
 
 static enum err_code open_values(struct arena *a, size_t n, struct values *v, struct err *e)
 {
-    double *room = arena_array(a, 7 * (n + 1), sizeof *room);
+    double *room = arena_array(a, 8 * (n + 1), sizeof *room);
     if (!room) return err_nomem(e);
     *v = (struct values){.error = room};
-    double **const column[] = {&v->fitted, &v->baseline, &v->first, &v->log_error, &v->log_clients, &v->log_tp};
-    for (size_t i = 0; i < 6; i++) *column[i] = room + (i + 1) * (n + 1);
+    double **const column[] = {&v->slow,      &v->fitted,      &v->baseline, &v->first,
+                               &v->log_error, &v->log_clients, &v->log_tp};
+    for (size_t i = 0; i < sizeof column / sizeof *column; i++) *column[i] = room + (i + 1) * (n + 1);
     return ERR_OK;
 }
 
 static void add(struct values *v, const struct served_row *r)
 {
     v->error[v->n] = error_of(r->predicted_s, r->tpot_s);
+    v->slow[v->n] = r->tpot_s / r->predicted_s;
     v->fitted[v->n] = error_of(r->fitted_s, r->tpot_s);
     v->baseline[v->n] = error_of(r->baseline_s, r->tpot_s);
     v->log_error[v->n] = log(r->predicted_s / r->tpot_s);
@@ -206,6 +208,7 @@ static void finish(struct values *v, struct served_group *g)
     g->drift_clients = slope(v, v->log_clients);
     g->drift_tp = slope(v, v->log_tp);
     g->median_frac = quantile(v->error, v->n, 0.5);
+    g->slow_p90 = quantile(v->slow, v->n, 0.9);
     g->p90_frac = quantile(v->error, v->n, 0.9);
     g->fitted_median_frac = quantile(v->fitted, v->n, 0.5);
     g->baseline_median_frac = quantile(v->baseline, v->n, 0.5);

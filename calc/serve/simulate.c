@@ -5,10 +5,12 @@
 
 #include "calc/serve/replica.h"
 
-/* A request that follows an answer. */
+/* A request that follows an answer; or a sequence that goes on in the other pool. */
 struct follower {
     double at_s;
     uint32_t request;
+    struct replica_seq *seq; /* NULL: a request */
+    int64_t from;            /* replica of the sequence */
 };
 
 struct simulation {
@@ -17,11 +19,11 @@ struct simulation {
     struct simulate_result *out;
     struct follower *heap; /* the earliest first */
     size_t heap_n, heap_room;
-    size_t next;   /* of the requests that arrive by themselves */
-    size_t ended;  /* answered or refused */
-    int64_t turn;  /* of round robin */
-    bool follows;  /* arrivals may depend on answers */
-    int64_t *load; /* scratch: requests in each replica */
+    size_t next;               /* of the requests that arrive by themselves */
+    size_t ended;              /* answered or refused */
+    int64_t turn, turn_decode; /* of round robin */
+    bool follows;              /* arrivals may depend on answers */
+    int64_t *load;             /* scratch: requests in each replica */
 };
 
 /* ---- followers ---- */
@@ -68,16 +70,22 @@ static struct follower heap_take(struct simulation *m)
 /* Requests in a replica at a time: what its step in progress ends is still there. */
 static int64_t load_at(const struct replica *r, double now_s)
 {
-    return r->running_n + r->waiting_n + r->preempted_n + (r->clock_s > now_s ? r->answered_n : 0);
+    return replica_load(r) + (r->clock_s > now_s ? r->answered_n : 0);
 }
 
-/* Those of the least requests; of several the first behind the last one used, so that an idle service takes turns. */
-static int64_t least_loaded(struct simulation *m)
+/* Replicas that requests come to: the first so many. */
+static int64_t doors(const struct simulation *m)
 {
-    const int64_t n = m->s->replicas;
-    int64_t best = m->turn % n;
+    return m->s->pools.prefill > 0 ? m->s->pools.prefill : m->s->replicas;
+}
+
+/* Of n replicas from `base` on that of the least requests; of several the first behind the last one used, so that an
+ * idle service takes turns. */
+static int64_t least_loaded(const struct simulation *m, int64_t base, int64_t n, int64_t turn)
+{
+    int64_t best = base + turn % n;
     for (int64_t k = 1; k < n; k++) {
-        const int64_t i = (m->turn + k) % n;
+        const int64_t i = base + (turn + k) % n;
         if (m->load[i] < m->load[best]) best = i;
     }
     return best;
@@ -87,9 +95,9 @@ static int64_t least_loaded(struct simulation *m)
 static int64_t longest_prefix(struct simulation *m, const struct workload_request *q)
 {
     enum { SLACK = 8 };
-    int64_t best = least_loaded(m), matched = replica_match(&m->replica[best], q);
+    int64_t best = least_loaded(m, 0, doors(m), m->turn), matched = replica_match(&m->replica[best], q);
     const int64_t most = m->load[best] + m->load[best] / 2 + SLACK;
-    for (int64_t i = 0; i < m->s->replicas; i++) {
+    for (int64_t i = 0; i < doors(m); i++) {
         const int64_t n = m->load[i] <= most ? replica_match(&m->replica[i], q) : 0;
         if (n <= matched) continue;
         matched = n;
@@ -100,13 +108,26 @@ static int64_t longest_prefix(struct simulation *m, const struct workload_reques
 
 static int64_t route(struct simulation *m, const struct workload_request *q, double now_s)
 {
-    const int64_t n = m->s->replicas;
+    const int64_t n = doors(m);
     int64_t to = m->turn % n;
     if (m->s->route != SIMULATE_ROUND_ROBIN && n > 1) {
         for (int64_t i = 0; i < n; i++) m->load[i] = load_at(&m->replica[i], now_s);
-        to = m->s->route == SIMULATE_PREFIX ? longest_prefix(m, q) : least_loaded(m);
+        to = m->s->route == SIMULATE_PREFIX ? longest_prefix(m, q) : least_loaded(m, 0, n, m->turn);
     }
     m->turn = to + 1;
+    return to;
+}
+
+/* Of those that decode, for a sequence whose prompt is computed: in turn, or the least loaded. */
+static int64_t route_decode(struct simulation *m, double now_s)
+{
+    const int64_t base = m->s->pools.prefill, n = m->s->replicas - base;
+    int64_t to = base + m->turn_decode % n;
+    if (m->s->route != SIMULATE_ROUND_ROBIN && n > 1) {
+        for (int64_t i = base; i < m->s->replicas; i++) m->load[i] = load_at(&m->replica[i], now_s);
+        to = least_loaded(m, base, n, m->turn_decode);
+    }
+    m->turn_decode = to - base + 1;
     return to;
 }
 
@@ -117,13 +138,16 @@ static enum err_code follow(struct simulation *m, uint32_t request, double at_s,
     const struct workload *w = m->s->work;
     m->ended++;
     if (w->request[request].next == WORKLOAD_NO_NEXT) return ERR_OK;
-    return heap_add(m, (struct follower){at_s + w->think_s, w->request[request].next}, e);
+    return heap_add(m, (struct follower){.at_s = at_s + w->think_s, .request = w->request[request].next}, e);
 }
 
 static size_t waiting(const struct simulation *m)
 {
     size_t n = 0;
-    for (int64_t i = 0; i < m->s->replicas; i++) n += (size_t)(m->replica[i].waiting_n + m->replica[i].preempted_n);
+    for (int64_t i = 0; i < m->s->replicas; i++) {
+        const struct replica *r = &m->replica[i];
+        n += (size_t)(r->waiting_n + r->preempted_n + r->pending_n);
+    }
     return n;
 }
 
@@ -153,7 +177,7 @@ static int64_t first_busy(const struct simulation *m, double *second_s)
     int64_t best = -1;
     *second_s = (double)INFINITY;
     for (int64_t i = 0; i < m->s->replicas; i++) {
-        if (replica_idle(&m->replica[i])) continue;
+        if (replica_idle(&m->replica[i]) || !(m->replica[i].clock_s < (double)INFINITY)) continue;
         if (best < 0 || m->replica[i].clock_s < m->replica[best].clock_s) {
             if (best >= 0) *second_s = m->replica[best].clock_s;
             best = i;
@@ -177,6 +201,7 @@ static enum err_code take_arrival(struct simulation *m, bool followed, struct er
 {
     if (followed) {
         const struct follower f = heap_take(m);
+        if (f.seq) return replica_hand(&m->replica[route_decode(m, f.at_s)], &m->replica[f.from], f.seq, f.at_s, e);
         return arrive(m, f.request, f.at_s, e);
     }
     const uint32_t i = (uint32_t)m->next++;
@@ -210,12 +235,53 @@ static enum err_code run_events(struct simulation *m, struct err *e)
             m->out->finished++;
             TRY(follow(m, r->answered[k], r->clock_s, e));
         }
-        if (r->clock_s > m->out->span_s) m->out->span_s = r->clock_s;
+        for (int64_t k = 0; k < r->handed_n; k++)
+            TRY(heap_add(m, (struct follower){r->clock_s, r->handed[k]->request, r->handed[k], r->index}, e));
+        if (!r->asleep && r->clock_s > m->out->span_s) m->out->span_s = r->clock_s;
     }
     return ERR_OK;
 }
 
 /* ---- the whole ---- */
+
+static enum err_code check_moves(const struct simulate_setup *s, struct err *e)
+{
+    const struct simulate_pools *p = &s->pools;
+    const struct simulate_swap *w = &s->swap;
+    if (p->prefill < 0 || p->prefill >= s->replicas)
+        return err_set(e, ERR_RANGE, "%lld of %lld replicas that only prefill: at least one has to decode",
+                       (long long)p->prefill, (long long)s->replicas);
+    if (p->prefill > 0 && (s->policy != SIMULATE_CHUNKED || s->memory != SIMULATE_PAGED))
+        return err_set(e, ERR_RANGE, "replicas of two pools compute prompts in pieces and have paged caches");
+    if (p->prefill > 0 && (!(p->link_bytes_per_s > 0) || !(p->link_latency_s >= 0) || p->layers < 0))
+        return err_set(e, ERR_RANGE, "a link has a rate above 0 and a latency not below it");
+    if (s->preemption != SIMULATE_SWAP) return ERR_OK;
+    if (s->policy == SIMULATE_STATIC || s->memory != SIMULATE_PAGED)
+        return err_set(e, ERR_RANGE, "blocks are swapped of a paged cache, and a static batch loses none");
+    if (!(w->bytes_per_s > 0) || !(w->host_bytes >= 0) || !(w->block_bytes > 0))
+        return err_set(e, ERR_RANGE, "swapping needs a rate and a block of bytes above 0, and room not below it");
+    return ERR_OK;
+}
+
+static enum err_code check_draft(const struct simulate_setup *s, struct err *e)
+{
+    const struct simulate_draft *d = &s->draft;
+    if (!d->of) return ERR_OK;
+    if (d->gamma < 1 || d->gamma > speculate_depth_max(&d->of->accept) || d->of->shape)
+        return err_set(e, ERR_RANGE, "a draft makes a row of 1 to %lld tokens", (long long)SPECULATE_DEPTH_MAX);
+    const int64_t judged = d->gamma + d->of->bonus, passed = mix_pass_of(s->plan).setup->pass_tokens;
+    if (judged != (passed > 1 ? passed : 1))
+        return err_set(e, ERR_RANGE, "%lld tokens of a sequence are judged in passes of %lld", (long long)judged,
+                       (long long)passed);
+    if (s->policy == SIMULATE_STATIC || s->memory != SIMULATE_PAGED || s->pools.prefill > 0 || s->server)
+        return err_set(e, ERR_RANGE,
+                       "drafts take blocks of a paged cache, replicas of one pool, no static batch and no "
+                       "server's steps");
+    if (s->policy == SIMULATE_CHUNKED && s->budget_tokens / judged < s->max_seqs)
+        return err_set(e, ERR_RANGE, "a step of %lld tokens is too small for %lld sequences that judge %lld each",
+                       (long long)s->budget_tokens, (long long)s->max_seqs, (long long)judged);
+    return ERR_OK;
+}
 
 static enum err_code check(const struct simulate_setup *s, struct err *e)
 {
@@ -238,10 +304,31 @@ static enum err_code check(const struct simulate_setup *s, struct err *e)
         return err_set(e, ERR_RANGE, "a prefix cache needs a paged cache and no static batch");
     if (s->policy == SIMULATE_STATIC && s->memory != SIMULATE_PAGED)
         return err_set(e, ERR_RANGE, "a static batch reserves what its longest needs already");
+    TRY(check_moves(s, e));
+    TRY(check_draft(s, e));
     if (s->work->samples > UINT16_MAX) return err_set(e, ERR_RANGE, "more than %d samples", UINT16_MAX);
     if (!mix_timed(s->plan))
         return err_set(e, ERR_INPUT, "no peak rate of the device is known, so steps have no times");
     return ERR_OK;
+}
+
+static void add_pools(struct simulation *m)
+{
+    for (int64_t i = 0; i < m->s->replicas; i++) {
+        const struct replica *r = &m->replica[i];
+        struct simulate_pool *p = &m->out->pool[i >= doors(m)];
+        p->replicas++;
+        p->steps += r->sums.steps;
+        p->preemptions += r->sums.preemptions;
+        p->busy_s += r->sums.busy_s;
+        p->mean_running += r->sums.running_s; /* divided below */
+        p->block_frac += r->sums.blocks_s;
+        if (r->sums.most_running > p->most_running) p->most_running = r->sums.most_running;
+    }
+    for (int k = 0; k < 2; k++) {
+        m->out->pool[k].mean_running /= m->out->pool[k].busy_s;
+        m->out->pool[k].block_frac /= m->out->pool[k].busy_s * (double)m->s->blocks;
+    }
 }
 
 static void add_up(struct simulation *m)
@@ -249,8 +336,22 @@ static void add_up(struct simulation *m)
     struct simulate_result *o = m->out;
     const struct workload *w = m->s->work;
     double running = 0, stored = 0, held = 0, blocks = 0;
+    add_pools(m);
     for (int64_t i = 0; i < m->s->replicas; i++) {
         const struct replica *r = &m->replica[i];
+        o->transfers += r->sums.transfers;
+        o->transfer_bytes += r->sums.transfer_bytes;
+        o->transfer_s += r->sums.transfer_s;
+        o->swaps += r->sums.swaps;
+        o->judged += r->sums.judged;
+        o->kept_tokens += r->sums.kept_tokens;
+        o->judged_tokens += r->sums.judged_tokens;
+        o->draft_s += r->sums.draft_s;
+        o->swapped_back += r->sums.swapped_back;
+        o->swapped_bytes += r->sums.swapped_bytes;
+        o->copied_s += r->sums.copied_s;
+        o->swap_would_s += r->sums.swap_would_s;
+        o->recompute_would_s += r->sums.recompute_would_s;
         o->busy_s += r->sums.busy_s;
         o->steps += r->sums.steps;
         o->preemptions += r->sums.preemptions;
@@ -293,8 +394,10 @@ static enum err_code open_all(struct arena *a, struct simulation *m, struct err 
                                                      .start_s = unknown,
                                                      .first_s = unknown,
                                                      .finish_s = unknown,
+                                                     .moved_s = unknown,
                                                      .prompt_tokens = w->request[i].prompt_tokens,
                                                      .output_tokens = w->request[i].output_tokens};
+    m->follows = s->pools.prefill > 0;
     for (size_t i = 0; i < w->n; i++) m->follows |= w->request[i].next != WORKLOAD_NO_NEXT;
     for (int64_t i = 0; i < s->replicas; i++) {
         TRY(replica_open(a, s, i, &m->replica[i], e));
@@ -326,6 +429,7 @@ enum err_code simulate_run(struct arena *a, const struct simulate_setup *s, stru
 double simulate_ttft_s(const struct simulate_record *r) { return r->first_s - r->arrival_s; }
 double simulate_latency_s(const struct simulate_record *r) { return r->finish_s - r->arrival_s; }
 double simulate_wait_s(const struct simulate_record *r) { return r->start_s - r->arrival_s; }
+double simulate_move_s(const struct simulate_record *r) { return r->moved_s - r->first_s; }
 double simulate_tpot_s(const struct simulate_record *r)
 {
     return r->output_tokens > 1 ? (r->finish_s - r->first_s) / (r->output_tokens - 1) : (double)NAN;

@@ -7,10 +7,11 @@
  *                (vLLM V0, Orca with paging)
  *   chunked      a budget of tokens a step: those that decode take one each, pieces of prompts what is left (vLLM V1,
  *                Sarathi-Serve)
- * When the cache is full the request that came last loses its blocks and is computed anew later (preemption by
- * recompute). Steps are timed by calc/time/mix.h from the step's real shapes, by calibrated_mix_eval, or as those of a
- * server (engine.h). Attention groups step together: sequences are spread over them evenly, a prompt's piece is of one,
- * and the busiest is the step (mix_share).
+ * When the cache is full the request that came last loses its blocks: it is computed anew later (preemption by
+ * recompute), or its blocks go to the host over PCIe and come back (by swap, where the host has room). Replicas may be
+ * of two pools, one that prefills and one that decodes, with a link between them. Steps are timed by calc/time/mix.h
+ * from the step's real shapes, by calibrated_mix_eval, or as those of a server (engine.h). Attention groups step
+ * together: sequences are spread over them evenly, a prompt's piece is of one, and the busiest is the step (mix_share).
  *
  * A run of steps in which nothing but lengths changes is priced at once: floors are sums of maxima of linear functions
  * of the contexts, so convex along the run, and a convex function that is linear at three points is linear between
@@ -22,6 +23,7 @@
 #include "calc/fit/calibrated.h"
 #include "calc/serve/engine.h"
 #include "calc/serve/workload.h"
+#include "calc/time/speculate.h"
 
 enum simulate_policy { SIMULATE_STATIC, SIMULATE_FCFS, SIMULATE_CHUNKED };
 enum simulate_route { SIMULATE_ROUND_ROBIN, SIMULATE_LEAST_LOADED, SIMULATE_PREFIX };
@@ -29,6 +31,41 @@ enum simulate_route { SIMULATE_ROUND_ROBIN, SIMULATE_LEAST_LOADED, SIMULATE_PREF
 /* Paged; or, the old way, a contiguous region a sequence, reserved when it enters: of max_len_tokens, of the prompt and
  * the next power of two of the answer, or of just what it will need. */
 enum simulate_memory { SIMULATE_PAGED, SIMULATE_REGION_MAX, SIMULATE_REGION_POW2, SIMULATE_REGION_EXACT };
+
+enum simulate_preemption { SIMULATE_RECOMPUTE, SIMULATE_SWAP };
+
+/* Where blocks go that a sequence loses. Bytes are of a GPU, as are those of a block: all ranks copy their own at once.
+ * Blocks are copied before the step that follows, out and in one after another (vLLM V0's swap_out, swap_in). */
+struct simulate_swap {
+    double bytes_per_s; /* > 0, one direction; NAN unknown: what swapping would take is not told */
+    double host_bytes;  /* room there; >= 0 */
+    double block_bytes; /* > 0 */
+};
+
+/* Replicas that only prefill, and the way of caches from them to those that decode. A prompt's cache waits where it was
+ * computed until the other side has room for it and the link of its replica, one transfer after another, is free; then
+ * room is taken on the other side, and given back on this when all is there. Its sequence decodes from the next step
+ * on. A cache that is lost there is computed anew there.
+ *   whole      the transfer begins when the prompt is computed
+ *   by layer   each layer's cache is sent when it is computed, so that of a transfer of t seconds what remains to be
+ *              waited for is t/layers at least, if the other side had room when the prompt was done */
+struct simulate_pools {
+    int64_t prefill;         /* the first so many of the replicas; 0: all do both */
+    double link_bytes_per_s; /* out of a rank, whose part of the cache is what mix_eval says; > 0; may be infinite */
+    double link_latency_s;   /* of a transfer; >= 0 */
+    int64_t layers;          /* by layer: how many; 0: whole */
+};
+
+/* Drafts: in every step each sequence that decodes has gamma tokens drafted and judges them, gamma + 1 tokens in the
+ * plan's pass with the bonus, gamma without (speculate.h). It goes on by those that are kept up to the first refusal,
+ * and one more; drawn for each by itself from the seed, the request and the token, whatever else is in the step. Blocks
+ * are taken for all of them before it is known which stay. */
+struct simulate_draft {
+    const struct speculate_setup *of; /* the draft's steps, acceptance, bonus; NULL: no draft */
+    int64_t gamma;                    /* >= 1 */
+    bool prompts;                     /* it has a cache of its own, and computes prompts too, all of a step together */
+    uint64_t seed;
+};
 
 enum { SIMULATE_REPLICAS_MAX = 1024 /* not a unit */ };
 
@@ -57,8 +94,12 @@ struct simulate_setup {
     int64_t max_len_tokens;       /* of a sequence; longer requests are refused */
     double watermark_frac;        /* of the blocks, kept idle when a request enters (vLLM V0: .01; V1: 0) */
     bool prefix_cache;
-    int64_t replicas;
+    int64_t replicas; /* of both pools, where there are two */
     enum simulate_route route;
+    struct simulate_pools pools;
+    enum simulate_preemption preemption;
+    struct simulate_swap swap;
+    struct simulate_draft draft;
     bool (*progress)(void *closure, size_t finished, size_t all); /* false: stop here; NULL */
     void (*step)(void *closure, const struct simulate_step *s);   /* NULL */
     void *closure;
@@ -67,8 +108,15 @@ struct simulate_setup {
 /* A request; NAN: not reached. */
 struct simulate_record {
     double arrival_s, start_s, first_s, finish_s; /* start: of the step that computes it first */
+    double moved_s;                               /* two pools: when its cache is where it decodes */
     int32_t prompt_tokens, output_tokens, cached_tokens;
-    uint16_t preemptions, replica;
+    uint16_t preemptions, replica, decoder; /* decoder: two pools, the replica that decodes it */
+};
+
+/* Replicas of one pool; without two, all. */
+struct simulate_pool {
+    int64_t replicas, steps, most_running, preemptions;
+    double busy_s, mean_running, block_frac; /* as in the result */
 };
 
 /* What it took in all. */
@@ -85,17 +133,29 @@ struct simulate_result {
     double block_frac;  /* blocks in use over all, over busy time */
     bool growing;       /* arrivals outran the service: no steady state, and times are of this span alone */
     size_t waiting_half, waiting_last; /* in queues when half of the arrivals, and all of them, had come */
+    struct simulate_pool pool[2];      /* prefill and decode; the second empty where there is one */
+    int64_t transfers;
+    double transfer_bytes, transfer_s;         /* of a rank; seconds that links were in use, of all */
+    int64_t swaps, swapped_back;               /* preemptions by swap, and those that came back */
+    double swapped_bytes, copied_s;            /* of a GPU, both ways; seconds that steps waited for them */
+    double judged, kept_tokens, judged_tokens; /* drafts: steps of a sequence, drafted tokens they keep, tokens they
+                                                  make, those beyond an answer's end too */
+    double draft_s;                            /* of busy time, in the draft */
+    double swap_would_s, recompute_would_s; /* all preemptions by the one, both ways, and by the other, each in a step
+                                               of its own; NAN: no rate is known */
 };
 
 /* simulate_run -- the workload from its first arrival to the last answer. Errors: ERR_RANGE a setting outside its
  * domain, ERR_NOMEM. Cost: some microseconds for each run of steps; about 120 bytes for each request. */
 enum err_code simulate_run(struct arena *a, const struct simulate_setup *s, struct simulate_result *out, struct err *e);
 
-/* simulate_ttft_s, simulate_tpot_s (NAN of a single token), simulate_latency_s, simulate_wait_s -- of a record. */
+/* simulate_ttft_s, simulate_tpot_s (NAN of a single token), simulate_latency_s, simulate_wait_s, simulate_move_s (from
+ * the first token until its cache is where it decodes; NAN with one pool) -- of a record. */
 double simulate_ttft_s(const struct simulate_record *r);
 double simulate_tpot_s(const struct simulate_record *r);
 double simulate_latency_s(const struct simulate_record *r);
 double simulate_wait_s(const struct simulate_record *r);
+double simulate_move_s(const struct simulate_record *r);
 
 /* Exact percentiles of what the finished requests have (NAN left out): the smallest value that at least p of them do
  * not exceed. */

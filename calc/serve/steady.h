@@ -67,6 +67,8 @@ enum steady_load { STEADY_OPEN, STEADY_CLOSED, STEADY_OFFLINE };
 struct steady_decode {
     struct mix_plan *plan;
     struct calibrated *calibrated; /* NULL: floors */
+    struct engine_case *server;    /* steps as its engine takes them, plan being its bound; NULL none */
+    bool overlapped;               /* its host works beside the device */
     double overhead_s;
     int64_t max_seqs, blocks, block_tokens;
     int64_t replicas;
@@ -81,6 +83,8 @@ struct steady_times;
 struct steady_setup {
     struct mix_plan *plan;
     struct calibrated *calibrated; /* NULL: floors */
+    struct engine_case *server;    /* steps as its engine takes them, plan being its bound; NULL none */
+    bool overlapped;               /* its host works beside the device */
     double overhead_s;
     enum simulate_policy policy;
     int64_t budget_tokens, max_seqs;
@@ -100,8 +104,8 @@ struct steady_setup {
     struct steady_times *times; /* NULL: none are kept */
 };
 
-/* steady_times_open -- for questions of the same plan, calibrated, overhead, policy, budget and lengths. Errors:
- * ERR_NOMEM. */
+/* steady_times_open -- for questions of the same plan, calibrated, server, overhead, policy, budget and lengths.
+ * Errors: ERR_NOMEM. */
 enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, struct steady_times **out,
                                 struct err *e);
 

@@ -49,6 +49,7 @@ static double quantile(const struct workload_length *l, const double *sorted, do
         v = exp(log(l->mean) - s2 / 2 + sqrt(s2) * gsl_cdf_ugaussian_Pinv(u));
         break;
     }
+    case WORKLOAD_GAMMA_LENGTH: v = gsl_cdf_gamma_Pinv(u, 1 / (l->cv * l->cv), l->mean * l->cv * l->cv); break;
     case WORKLOAD_PARETO: v = l->mean * (l->alpha - 1) / l->alpha * pow(1 - u, -1 / l->alpha); break;
     case WORKLOAD_EMPIRICAL: v = sorted[(size_t)(u * (double)l->list_n)]; break;
     }

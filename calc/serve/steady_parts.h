@@ -22,6 +22,8 @@ struct steady_group {
 struct steady_times {
     const struct mix_plan *plan;
     struct calibrated *calibrated;
+    struct engine_case *server;
+    bool overlapped;
     double overhead_s;
     bool pieces; /* prompts are computed in pieces of the budget */
     bool beside; /* in steps that decode too */

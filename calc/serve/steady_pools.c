@@ -93,6 +93,8 @@ enum err_code steady_pools_solve(struct arena *a, const struct steady_setup *s, 
     of_prompts.lengths = &prompts;
     of_tokens.plan = d->plan;
     of_tokens.calibrated = d->calibrated;
+    of_tokens.server = d->server;
+    of_tokens.overlapped = d->overlapped;
     of_tokens.overhead_s = d->overhead_s;
     of_tokens.policy = SIMULATE_CHUNKED;
     of_tokens.budget_tokens = of_tokens.max_seqs = d->max_seqs;

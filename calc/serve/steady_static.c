@@ -36,6 +36,7 @@ static double step_s(struct chain *c)
 {
     double v[MIX_VALUES_N];
     struct calibrated_time t;
+    if (c->s->server) return engine_mix_s(c->s->server, &c->x, c->s->overlapped) + c->s->overhead_s;
     mix_eval(&c->x, v);
     if (!c->s->calibrated) return v[MIX_step_s] + c->s->overhead_s;
     calibrated_mix_eval(c->s->calibrated, &c->x, v[MIX_step_s], &t);

@@ -75,6 +75,8 @@ enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, s
     memset(t, 0, sizeof *t);
     t->plan = s->plan;
     t->calibrated = s->calibrated;
+    t->server = s->server;
+    t->overlapped = s->overlapped;
     t->overhead_s = s->overhead_s;
     t->pieces = t->beside = s->policy == SIMULATE_CHUNKED;
     t->budget_tokens = (double)s->budget_tokens;
@@ -107,6 +109,7 @@ static double alone_s(struct steady_times *t, double n, double x)
     mix_clear(&t->scratch);
     if (n > 0) mix_add(&t->scratch, &t->decode, n);
     if (x > 0) mix_add(&t->scratch, &t->prompt, x);
+    if (t->server) return engine_mix_s(t->server, &t->scratch, t->overlapped) + t->overhead_s;
     mix_eval(&t->scratch, v);
     if (!t->calibrated) return v[MIX_step_s] + t->overhead_s;
     calibrated_mix_eval(t->calibrated, &t->scratch, v[MIX_step_s], &c);

@@ -93,6 +93,10 @@ static bool parse_length(const char *text, struct workload_length *l)
         l->kind = WORKLOAD_LOGNORMAL;
         if (!numbers(rest, v, 2, &l->most) || !(v[1] >= 0)) return false;
         l->cv = v[1];
+    } else if (starts(text, "gamma:", &rest)) {
+        l->kind = WORKLOAD_GAMMA_LENGTH;
+        if (!numbers(rest, v, 2, &l->most) || !(v[1] > 0)) return false;
+        l->cv = v[1];
     } else if (starts(text, "pareto:", &rest)) {
         l->kind = WORKLOAD_PARETO;
         if (!numbers(rest, v, 2, &l->most) || !(v[1] > 1)) return false;
@@ -128,10 +132,11 @@ enum err_code workload_length_parse(struct arena *a, const char *text, struct wo
         l.kind = WORKLOAD_EMPIRICAL;
         TRY(read_list(a, rest, &l, e));
     } else if (!parse_length(text, &l)) {
-        return err_set(e, ERR_USAGE,
-                       "'%s' is no length: wanted 300, uniform:10..500, exponential:300, lognormal:MEAN,CV, "
-                       "pareto:MEAN,ALPHA (above 1) or empirical:FILE, from 1 to %d tokens, ,max=N behind it",
-                       text_clean(clean, sizeof clean, text, strlen(text)), WORKLOAD_TOKENS_MAX);
+        return err_set(
+            e, ERR_USAGE,
+            "'%s' is no length: wanted 300, uniform:10..500, exponential:300, lognormal:MEAN,CV, "
+            "gamma:MEAN,CV, pareto:MEAN,ALPHA (above 1) or empirical:FILE, from 1 to %d tokens, ,max=N behind it",
+            text_clean(clean, sizeof clean, text, strlen(text)), WORKLOAD_TOKENS_MAX);
     }
     *out = l;
     return ERR_OK;
@@ -184,6 +189,7 @@ static int32_t draw_length(const struct workload_length *l, gsl_rng *g)
         v = gsl_ran_lognormal(g, log(l->mean) - s2 / 2, sqrt(s2));
         break;
     }
+    case WORKLOAD_GAMMA_LENGTH: v = gsl_ran_gamma(g, 1 / (l->cv * l->cv), l->mean * l->cv * l->cv); break;
     case WORKLOAD_PARETO: v = gsl_ran_pareto(g, l->alpha, l->mean * (l->alpha - 1) / l->alpha); break;
     case WORKLOAD_EMPIRICAL: v = l->list[gsl_rng_uniform_int(g, (unsigned long)l->list_n)]; break;
     }

@@ -52,6 +52,7 @@ enum workload_length_kind {
     WORKLOAD_EXPONENTIAL,
     WORKLOAD_LOGNORMAL,
     WORKLOAD_PARETO,
+    WORKLOAD_GAMMA_LENGTH,
     WORKLOAD_EMPIRICAL,
 };
 
@@ -59,7 +60,7 @@ enum workload_length_kind {
 struct workload_length {
     enum workload_length_kind kind;
     double mean;        /* fixed: the value; uniform: of low and high */
-    double cv;          /* lognormal: standard deviation over mean */
+    double cv;          /* lognormal, gamma: standard deviation over mean */
     double low, high;   /* uniform */
     double alpha;       /* Pareto: exponent of the tail, above 1 so that there is a mean */
     const double *list; /* empirical: drawn from these with equal chances */
@@ -68,7 +69,7 @@ struct workload_length {
 };
 
 /* workload_length_parse -- "300", "uniform:10..500", "exponential:300", "lognormal:300,0.8" (mean, cv),
- * "pareto:300,2.5" (mean, alpha), "empirical:FILE" (a number a line), each with ",max=N" behind it. Errors: ERR_USAGE;
+ * "gamma:300,0.8" (mean, cv), "pareto:300,2.5" (mean, alpha), "empirical:FILE" (a number a line), each with ",max=N" behind it. Errors: ERR_USAGE;
  * those of reading a file. */
 enum err_code workload_length_parse(struct arena *a, const char *text, struct workload_length *out, struct err *e);
 

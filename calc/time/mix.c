@@ -21,6 +21,7 @@ struct mix_plan {
     size_t in_n;
     struct sym_tape *tape;
     double settled_tokens;
+    double pass_tokens; /* of a sequence that decodes */
     bool untimed;
 };
 
@@ -68,8 +69,8 @@ static double settled(const struct model *m)
 static void find_growth(struct mix_plan *p)
 {
     struct part *t = &p->part[MIXED_DECODE];
-    const double one = 1, S = p->settled_tokens, next = S + 1;
-    const double *const from[] = {&one, &S}, *const to[] = {&one, &next};
+    const double S = p->settled_tokens, next = S + 1;
+    const double *const from[] = {&p->pass_tokens, &S}, *const to[] = {&p->pass_tokens, &next};
     for (size_t i = 0; i < t->n; i++) t->growth[i] = 0;
     if (!(p->settled_tokens < (double)INFINITY)) return;
     sym_tape_eval(t->tape, 1, from, t->column);
@@ -103,7 +104,8 @@ static enum err_code compile(struct arena *a, struct mix_plan *p, const struct c
     if (u->any_layout) return err_set(e, ERR_USAGE, "mixed steps are described for one layout");
     TRY(layout_check(u->model, &u->layout, e));
     TRY(step_rates(c, u, &rates, &sent, e));
-    TRY(cost_build_mixed(a, c, y, u->model, &u->conventions, &l, &p->mixed, e));
+    TRY(cost_build_mixed(a, c, y, u->model, &u->conventions, &l, u->pass_tokens > 1 ? u->pass_tokens : 1, &p->mixed,
+                         e));
     TRY(cost_bind_mixed(a, c, y, u->model, &l, &p->mixed, e));
     TRY(timed_ops(a, c, &rates, u->hw, u->model, sent, &p->mixed.ops, &p->timed, &p->untimed, e));
     TRY(timed_sum(a, c, &rates, u->fidelity, &p->mixed.ops, p->timed, NULL, &total, e));
@@ -145,6 +147,7 @@ enum err_code mix_compile(struct arena *a, const struct step_setup *setup, struc
     const struct cost_symbols y = cost_symbols_make(p->c);
     TRY(compile(a, p, &y, e));
     p->settled_tokens = settled(m);
+    p->pass_tokens = setup->pass_tokens > 1 ? (double)setup->pass_tokens : 1;
     find_growth(p);
     *out = p;
     return ERR_OK;
@@ -180,7 +183,7 @@ void mix_copy(struct mix *to, const struct mix *from)
     *to->others_tokens = *from->others_tokens;
 }
 
-void mix_decode(struct mix *x, double n, double context) { add(x, MIXED_DECODE, n, 1, context); }
+void mix_decode(struct mix *x, double n, double context) { add(x, MIXED_DECODE, n, x->plan->pass_tokens, context); }
 
 void mix_prefill(struct mix *x, double n, double tokens, double prefix)
 {

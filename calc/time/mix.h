@@ -33,8 +33,8 @@ enum mix_value {
 
 struct mix_plan; /* compiled; lives in the arena; evaluates one mix at a time */
 
-/* mix_compile -- for the model, device, ranks, fidelity and conventions of a setup; its other members count nothing.
- * Errors: as step_compile and cost_build_mixed. */
+/* mix_compile -- for the model, device, ranks, fidelity, conventions and pass_tokens of a setup; its other members
+ * count nothing. Errors: as step_compile and cost_build_mixed. */
 enum err_code mix_compile(struct arena *a, const struct step_setup *setup, struct mix_plan **out, struct err *e);
 
 bool mix_timed(const struct mix_plan *p); /* false: the device has no known peak rate, times mean nothing */
@@ -51,8 +51,10 @@ enum err_code mix_open(struct arena *a, struct mix_plan *p, struct mix *out, str
 void mix_clear(struct mix *x);
 void mix_copy(struct mix *to, const struct mix *from);
 
-/* mix_decode -- add n sequences that decode a token, their contexts, it included, `context` tokens. mix_prefill -- add
- * n pieces of `tokens` tokens behind `prefix` cached ones. n < 0 takes them out again. Cost: O(layer kinds). */
+/* mix_decode -- add n sequences that decode a token, their contexts, it included, `context` tokens; of a plan with
+ * pass_tokens so many tokens each, the last of them at `context`, a row of logits for every one (a verify pass).
+ * mix_prefill -- add n pieces of `tokens` tokens behind `prefix` cached ones. n < 0 takes them out again. Cost: O(layer
+ * kinds). */
 void mix_decode(struct mix *x, double n, double context);
 void mix_prefill(struct mix *x, double n, double tokens, double prefix);
 

@@ -1,0 +1,158 @@
+/* simulate_moves -- caches that leave a replica, as `ridge simulate` is asked about them and tells of them. */
+#include <math.h>
+#include <string.h>
+
+#include "calc/base/text.h"
+#include "calc/cli/simulate.h"
+
+enum err_code simulate_moves_parse(const char *text, struct simulate_case *c, struct err *e)
+{
+    const char *colon = strchr(text, ':');
+    char first[24], clean[64];
+    if (!colon || colon - text >= (int)sizeof first)
+        return err_set(e, ERR_USAGE,
+                       "--policy disagg=P:D: wanted how many replicas prefill and how many decode, not '%s'",
+                       text_clean(clean, sizeof clean, text, strlen(text)));
+    memcpy(first, text, (size_t)(colon - text));
+    first[colon - text] = 0;
+    if (units_parse_count(first, 1, SIMULATE_REPLICAS_MAX, &c->setup.pools.prefill, e) != ERR_OK ||
+        units_parse_count(colon + 1, 1, SIMULATE_REPLICAS_MAX, &c->decoders, e) != ERR_OK)
+        return err_prepend(e, "--policy disagg=P:D: ");
+    return ERR_OK;
+}
+
+/* Within what the device's own links join, those; else what is between nodes. */
+static enum err_code open_link(const struct option_values *v, struct simulate_case *c, struct err *e)
+{
+    static const char *const ONLY[] = {"kv-link", "kv-latency", "kv-transfer"};
+    struct simulate_pools *p = &c->setup.pools;
+    const struct hw *hw = &c->of.hw;
+    const char *text = option_get(v, "kv-link"), *sent = option_get(v, "kv-transfer");
+    const bool joined = (double)c->of.gpus <= hw->link_domain;
+    char clean[64];
+    for (size_t i = 0; p->prefill == 0 && i < sizeof ONLY / sizeof ONLY[0]; i++)
+        if (option_given(v, ONLY[i]))
+            return err_set(e, ERR_USAGE, "--%s is about caches between two pools: it needs --policy disagg=P:D",
+                           ONLY[i]);
+    if (p->prefill == 0) return ERR_OK;
+    p->link_bytes_per_s = joined ? hw->link_bytes_per_s : hw->fabric_bytes_per_s;
+    c->link = joined ? hw->link_kind : hw->fabric_kind;
+    if (text) {
+        c->link = "as given";
+        if (units_parse_rate(text, UNITS_BYTES_PER_S, &p->link_bytes_per_s, e) != ERR_OK)
+            return err_prepend(e, "--kv-link: ");
+    }
+    if (!c->link) c->link = joined ? "the devices' links" : "the fabric between nodes";
+    if (!(p->link_bytes_per_s > 0))
+        return err_set(e, ERR_USAGE, "no rate is known of what joins these %lld GPUs: --kv-link 50GB/s, of one GPU",
+                       (long long)c->of.gpus);
+    if (units_parse_time(option_get(v, "kv-latency"), &p->link_latency_s, e) != ERR_OK)
+        return err_prepend(e, "--kv-latency: ");
+    if (strcmp(sent, "layers") == 0)
+        p->layers = c->of.model.layers;
+    else if (strcmp(sent, "whole") != 0)
+        return err_set(e, ERR_USAGE, "--kv-transfer is whole or layers, not '%s'",
+                       text_clean(clean, sizeof clean, sent, strlen(sent)));
+    return ERR_OK;
+}
+
+static enum err_code open_swap(const struct option_values *v, struct simulate_case *c, struct err *e)
+{
+    struct simulate_setup *s = &c->setup;
+    const char *text = option_get(v, "preemption"), *link = option_get(v, "host-link");
+    const int64_t groups = s->groups > 1 ? s->groups : 1;
+    char clean[64];
+    if (strcmp(text, "swap") == 0)
+        s->preemption = SIMULATE_SWAP;
+    else if (strcmp(text, "recompute") != 0)
+        return err_set(e, ERR_USAGE, "--preemption is recompute or swap, not '%s'",
+                       text_clean(clean, sizeof clean, text, strlen(text)));
+    if (s->preemption != SIMULATE_SWAP && option_given(v, "swap-space"))
+        return err_set(e, ERR_USAGE, "--swap-space is room for blocks that are lost: it needs --preemption swap");
+    s->swap.bytes_per_s = c->of.hw.pcie_bytes_per_s;
+    if (link && units_parse_rate(link, UNITS_BYTES_PER_S, &s->swap.bytes_per_s, e) != ERR_OK)
+        return err_prepend(e, "--host-link: ");
+    if (units_parse_bytes(option_get(v, "swap-space"), &s->swap.host_bytes, e) != ERR_OK)
+        return err_prepend(e, "--swap-space: ");
+    s->swap.host_bytes *= (double)groups;
+    s->swap.block_bytes = c->pool_bytes * (double)groups / (double)s->blocks;
+    if (s->preemption != SIMULATE_SWAP) return ERR_OK;
+    if (!(s->swap.bytes_per_s > 0))
+        return err_set(e, ERR_USAGE, "--preemption swap: no rate between %s and its host is known: --host-link 25GB/s",
+                       c->of.hw.key);
+    if (s->policy == SIMULATE_STATIC || s->memory != SIMULATE_PAGED)
+        return err_set(e, ERR_USAGE, "--preemption swap: only blocks of a paged cache are lost and come back");
+    return ERR_OK;
+}
+
+enum err_code simulate_moves_open(const struct option_values *v, struct simulate_case *c, struct err *e)
+{
+    TRY(open_link(v, c, e));
+    if (c->setup.pools.prefill > 0 && c->setup.memory != SIMULATE_PAGED)
+        return err_set(e, ERR_USAGE, "--policy disagg: caches that move are paged ones");
+    return open_swap(v, c, e);
+}
+
+/* ---- text ---- */
+
+void simulate_moves_heading(struct out *o, const struct simulate_case *c)
+{
+    const struct simulate_setup *s = &c->setup;
+    const struct simulate_pools *p = &s->pools;
+    char rate[UNITS_TEXT_MAX], room[UNITS_TEXT_MAX], clean[96];
+    if (p->prefill > 0)
+        simulate_put_line(o, "%lld prefill%s, %lld decode%s; caches cross at %s a GPU (%s), %s", (long long)p->prefill,
+                          p->prefill == 1 ? "s" : "", (long long)c->decoders, c->decoders == 1 ? "s" : "",
+                          units_format(rate, UNITS_BYTES_PER_S, p->link_bytes_per_s),
+                          text_clean(clean, sizeof clean, c->link, strlen(c->link)),
+                          p->layers > 0 ? "each layer when it is computed" : "whole, when a prompt is computed");
+    if (s->draft.of)
+        simulate_put_line(o, "%s drafts %lld tokens a step, of which %s are kept%s",
+                          text_clean(clean, sizeof clean, c->of.draft.name, strlen(c->of.draft.name)),
+                          (long long)s->draft.gamma, c->request.drafting.accept_text,
+                          s->draft.of->bonus ? "" : ", without a bonus");
+    if (s->preemption == SIMULATE_SWAP)
+        simulate_put_line(o, "lost blocks are swapped to the host at %s, up to %s a GPU",
+                          units_format(rate, UNITS_BYTES_PER_S, s->swap.bytes_per_s),
+                          units_format_bytes(room, s->swap.host_bytes / (double)(s->groups > 1 ? s->groups : 1)));
+}
+
+static enum err_code pools_text(struct out *o, const struct simulate_case *c, struct err *e)
+{
+    static const char *const NAME[] = {"prefill", "decode"};
+    const struct simulate_result *r = &c->result;
+    char t[UNITS_TEXT_MAX], u[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
+    struct simulate_spread move;
+    TRY(simulate_spread_of(r, simulate_move_s, &move, e));
+    for (int i = 0; i < 2; i++)
+        simulate_put_line(o, "%s: busy %.1f %%, batch %.1f on average, %lld at most, cache %.1f %% in use", NAME[i],
+                          100 * r->pool[i].busy_s / r->span_s / (double)r->pool[i].replicas, r->pool[i].mean_running,
+                          (long long)r->pool[i].most_running, 100 * r->pool[i].block_frac);
+    simulate_put_line(
+        o, "%lld caches moved, %s a GPU: %s after the first token on average, %s at p99; links busy %.1f %%",
+        (long long)r->transfers, units_format_bytes(b, r->transfer_bytes), units_format_time(t, move.mean),
+        units_format_time(u, move.p99), 100 * r->transfer_s / r->span_s / (double)c->setup.pools.prefill);
+    return ERR_OK;
+}
+
+enum err_code simulate_moves_text(struct out *o, const struct simulate_case *c, struct err *e)
+{
+    const struct simulate_result *r = &c->result;
+    const struct simulate_setup *s = &c->setup;
+    char t[UNITS_TEXT_MAX], u[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
+    if (s->pools.prefill > 0) TRY(pools_text(o, c, e));
+    if (s->draft.of)
+        simulate_put_line(
+            o, "%.4g tokens a step of a sequence (%.4g expected); the draft takes %.1f %% of the busy time",
+            r->judged_tokens / r->judged, speculate_tokens(&s->draft.of->accept, s->draft.gamma, s->draft.of->bonus),
+            100 * r->draft_s / r->busy_s);
+    if (r->preemptions == 0 || s->memory != SIMULATE_PAGED) return ERR_OK;
+    if (s->preemption == SIMULATE_SWAP)
+        simulate_put_line(o, "%lld swapped out, %lld back: %s of a GPU both ways, for which steps waited %s",
+                          (long long)r->swaps, (long long)r->swapped_back, units_format_bytes(b, r->swapped_bytes),
+                          units_format_time(t, r->copied_s));
+    simulate_put_line(o, "what was lost takes %s to be computed anew by itself, %s to be swapped out and back",
+                      units_format_time(t, r->recompute_would_s),
+                      isnan(r->swap_would_s) ? "not known how long" : units_format_time(u, r->swap_would_s));
+    return ERR_OK;
+}
