@@ -149,7 +149,8 @@ LANES_OP void LANES(soften)(const struct attend *a, size_t head, size_t n, size_
     const V least = LANES(load)(now);
     V sum = LANES(set)(0);
     for (size_t t = 0; t < n; t += 16) {
-        const V p = LANES(exp)(LANES(sub)(LANES(load)(w + t), least));
+        const V x = LANES(sub)(LANES(load)(w + t), least);
+        const V p = LANES_SET == LANES_DOT ? LANES(exp_coarse)(x) : LANES(exp)(x);
         sum = LANES(add)(sum, p);
 #if LANES_SET == LANES_DOT
         /* two tokens of a head side by side */

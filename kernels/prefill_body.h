@@ -101,7 +101,8 @@ LANES_OP void LANES(soften)(const struct prefill *p, size_t token, size_t rows, 
             continue;
         }
         for (size_t i = 0; i < n; i += 16) {
-            const V v = LANES(exp)(LANES(fma)(LANES(load)(w + i), LANES(set)(scale), LANES(set)(-p->most[r])));
+            const V x = LANES(fma)(LANES(load)(w + i), LANES(set)(scale), LANES(set)(-p->most[r]));
+            const V v = LANES_SET == LANES_DOT ? LANES(exp_coarse)(x) : LANES(exp)(x);
             sum = LANES(add)(sum, v);
 #if LANES_SET == LANES_DOT /* behind what is still read */
             _mm256_storeu_si256((__m256i *)(void *)((uint16_t *)(void *)w + i), (__m256i)_mm512_cvtneps_pbh(v.v));
@@ -151,9 +152,8 @@ LANES_TARGET static void LANES(lay_out)(const struct prefill *p, const void *k, 
     for (size_t c = 0; c < chunks; c++) {
         float *keys = p->keys + c * PREFILL_CHUNK * wide, *values = p->values + c * PREFILL_CHUNK * wide;
 #if LANES_SET == LANES_DOT
-        for (size_t i = 0; i < PREFILL_CHUNK; i += 2)
-            LANES(lay_out_two)
-            (p, k, v, step, c * PREFILL_CHUNK + i, i, (uint32_t *)(void *)keys, (uint16_t *)(void *)values);
+        for (size_t i = 0; i < PREFILL_CHUNK; i += 2) LANES(lay_out_two)
+        (p, k, v, step, c * PREFILL_CHUNK + i, i, (uint32_t *)(void *)keys, (uint16_t *)(void *)values);
 #else
         for (size_t i = 0; i < PREFILL_CHUNK; i++) {
             const size_t t = c * PREFILL_CHUNK + i, row = t * step;
