@@ -130,10 +130,9 @@ LANES_OP void LANES(lay_out_two)(const struct prefill *p, const uint16_t *k, con
     for (size_t j = 0; j < 2; j++) {
         const bool there = t + j < p->tokens;
         const uint16_t *key = k + (there ? t + j : 0) * step;
-        for (size_t d = 0; d < wide; d += 2) {
-            uint16_t two[2] = {there && d < dim ? key[d] : 0, there && d + 1 < dim ? key[d + 1] : 0};
-            memcpy(&keys[d / 2 * PREFILL_CHUNK + i + j], two, sizeof two);
-        }
+        size_t d = 0;
+        for (; there && d + 2 <= dim; d += 2) memcpy(&keys[d / 2 * PREFILL_CHUNK + i + j], key + d, sizeof *keys);
+        for (; d < wide; d += 2) keys[d / 2 * PREFILL_CHUNK + i + j] = there && d < dim ? key[d] : 0;
     }
     const bool first = t < p->tokens, second = t + 1 < p->tokens;
     const uint16_t *x = v + (first ? t : 0) * step, *y = v + (second ? t + 1 : 0) * step;
