@@ -129,6 +129,11 @@ LANES_OP void LANES(lay_out_two)(const struct prefill *p, const uint16_t *k, con
     const size_t dim = p->dim, wide = prefill_wide(dim);
     for (size_t j = 0; j < 2; j++) {
         const bool there = t + j < p->tokens;
+        const size_t later = t + j + LAY_OUT_AHEAD < p->tokens ? (t + j + LAY_OUT_AHEAD) * step : 0;
+        for (size_t d = 0; later && d < dim; d += 32) {
+            LANES(prefetch)(k + later + d);
+            LANES(prefetch)(v + later + d);
+        }
         const uint16_t *key = k + (there ? t + j : 0) * step;
         size_t d = 0;
         for (; there && d + 2 <= dim; d += 2) memcpy(&keys[d / 2 * PREFILL_CHUNK + i + j], key + d, sizeof *keys);
@@ -180,6 +185,9 @@ LANES_TARGET static void LANES(block)(const struct prefill *p, const void *q, si
     enum { PAIR = LANES_SET == LANES_DOT ? 2 : 1 };
     const size_t wide = prefill_wide(p->dim), last = token + rows;
     const size_t from = p->window && token + 1 > p->window ? token + 1 - p->window : 0;
+    const size_t bytes = p->dim * (p->bf16 ? 2 : 4);
+    for (size_t r = rows; r < 2 * rows && token + r < p->tokens; r++) /* of the next block */
+        for (size_t i = 0; i < bytes; i += 64) LANES(prefetch)((const char *)q + r * step * (p->bf16 ? 2 : 4) + i);
     for (size_t r = 0; r < rows; r++) {
         p->most[r] = -3e38F;
         p->sum[r] = 0;
