@@ -1,91 +1,128 @@
 /* attend -- what decode attention and its latent form share: query heads against chunks of a cache's rows.
  *
- * The heads that read the same keys are taken together, so that the cache goes by once. Chunks of ATTEND_CHUNK tokens:
- * scores, their running maximum and sum (Milakov and Gimelshein, arXiv:1805.02867), weighted values. The cache is cut
- * into ATTEND_SPLITS parts, each with a state of its own, as where several cores share a sequence; at the end states
- * are joined by their maxima. On one core the parts go one after another: walked side by side they were a tenth slower.
- * While one chunk is worked on, the rows of the next are fetched, wherever their page lies. */
+ * The heads that read the same keys are taken together, four at a time, so that the cache goes by once. Chunks of
+ * tokens: scores, their running maximum and sum (Milakov and Gimelshein, arXiv:1805.02867), weighted values. A chunk is
+ * pieces, each within a page of the cache, so that small pages cost no more.
+ * Rows are read in the order in which they lie. One head reads faster than anything is fetched for it: the processor
+ * sees the order and fetches ahead by itself; prefetches, and reading four rows side by side, cost a quarter of the
+ * bandwidth. Four heads leave gaps, and pages lie in no order: there the piece that comes a->ahead later is
+ * fetched. probe/METHOD.md has what that reaches. */
 #ifndef RIDGE_KERNELS_ATTEND_H
 #define RIDGE_KERNELS_ATTEND_H
 
 #include "kernels/kernel.h"
 
-enum { ATTEND_CHUNK = 64, ATTEND_STRIP = 16, ATTEND_SPLITS = 4 };
-
-/* n tokens whose keys and values follow one another, a->step bytes apart. */
-struct attend_rows {
-    const char *k, *v;
-    size_t n; /* 1..ATTEND_CHUNK */
+enum {
+    ATTEND_LANES = 4, /* heads taken together; tokens whose scores are summed together */
+    ATTEND_PIECES = 64,
+    ATTEND_PIECE = 16,      /* tokens at most of a piece, where the next ones are fetched */
+    ATTEND_AHEAD = 3,       /* pieces ahead that are */
+    ATTEND_CHUNK_FEW = 256, /* tokens of a chunk of up to ATTEND_FEW heads */
+    ATTEND_CHUNK_MANY = 64, /* of more, whose weights are to stay in the first cache */
+    ATTEND_FEW = 8
 };
 
-struct attend_state {
-    float *most, *sum; /* [heads]: of the scores so far; of their exponentials */
-    float *out;        /* [heads][attend_wide(value_dim)] not yet divided by the sum */
+/* n tokens whose keys and values follow one another, a->step bytes apart. */
+struct attend_piece {
+    const char *k, *v;
+    size_t n;
+    size_t at; /* place of the first in the chunk, a multiple of ATTEND_LANES */
+};
+
+struct attend_rows {
+    struct attend_piece piece[ATTEND_PIECES];
+    size_t pieces;
+    size_t n; /* places that are taken, a multiple of ATTEND_LANES up to a->chunk; some stand empty */
 };
 
 struct attend {
     bool bf16;
     size_t heads, dim, value_dim; /* query heads that share the keys */
     size_t step;                  /* bytes from a key to the next, from a value to the next */
+    bool pages;                   /* of few tokens, in no order */
     float scale;
-    const void *q;    /* [heads][dim] */
-    float *queries;   /* [heads][attend_wide(dim)] in fp32, zeros behind dim */
-    float *weights;   /* [heads][ATTEND_CHUNK] */
-    uint16_t *halves; /* the same in bf16 */
-    float *shrink;    /* [heads] factor of what was summed before this chunk */
-    struct attend_state state[ATTEND_SPLITS];
+    size_t chunk;      /* tokens at most */
+    size_t room;       /* heads, where they are several a multiple of ATTEND_LANES: empty ones have queries of 0 */
+    void *queries;     /* [room][attend_wide(dim)] in fp32, or in bf16 as they are; zeros behind dim */
+    float *weights;    /* [room / lanes][chunk][lanes], lanes ATTEND_LANES or, of one head, 1 */
+    uint16_t *halves;  /* the same in bf16, [room / lanes][chunk / 2][lanes][2] */
+    float *shrink;     /* [room] factor of what was summed before this chunk */
+    float *most, *sum; /* [room]: of the scores so far; of their exponentials */
+    float *out;        /* [room][attend_wide(value_dim)] not yet divided by the sum */
 };
 
 static inline size_t attend_wide(size_t dim) { return (dim + 31) / 32 * 32; }
 
+static inline size_t attend_room(size_t heads)
+{
+    return heads == 1 ? 1 : (heads + ATTEND_LANES - 1) / ATTEND_LANES * ATTEND_LANES;
+}
+
 /* Floats of scratch that attend_open takes. */
 static inline size_t attend_scratch(size_t heads, size_t dim, size_t value_dim)
 {
-    return heads * (attend_wide(dim) + 2 * ATTEND_CHUNK + 1 + ATTEND_SPLITS * (attend_wide(value_dim) + 2));
+    const size_t chunk = heads > ATTEND_FEW ? ATTEND_CHUNK_MANY : ATTEND_CHUNK_FEW;
+    return attend_room(heads) * (attend_wide(dim) + 2 * chunk + 3 + attend_wide(value_dim));
 }
 
 /* Hand out the scratch; bf16, heads, dim, value_dim are set before. */
 static inline void attend_open(struct attend *a, float *scratch)
 {
+    a->room = attend_room(a->heads);
+    a->chunk = a->heads > ATTEND_FEW ? ATTEND_CHUNK_MANY : ATTEND_CHUNK_FEW;
     a->queries = scratch;
-    a->weights = a->queries + a->heads * attend_wide(a->dim);
-    a->halves = (uint16_t *)(void *)(a->weights + a->heads * ATTEND_CHUNK);
-    a->shrink = a->weights + 2 * a->heads * ATTEND_CHUNK;
-    float *at = a->shrink + a->heads;
-    for (size_t i = 0; i < ATTEND_SPLITS; i++) {
-        a->state[i] = (struct attend_state){at, at + a->heads, at + 2 * a->heads};
-        at += a->heads * (attend_wide(a->value_dim) + 2);
-    }
+    a->out = scratch + a->room * attend_wide(a->dim);
+    a->weights = a->out + a->room * attend_wide(a->value_dim);
+    a->halves = (uint16_t *)(void *)(a->weights + a->room * a->chunk);
+    a->shrink = a->weights + 2 * a->room * a->chunk;
+    a->most = a->shrink + a->room;
+    a->sum = a->most + a->room;
 }
 
-/* Queries of other heads: states are empty. */
-static inline void attend_start(struct attend *a, const void *q)
+/* Adds as many of left tokens that follow one another as a piece and the chunk have room for; how many. */
+static inline size_t attend_add(const struct attend *a, struct attend_rows *r, const char *k, const char *v,
+                                size_t left)
 {
-    const size_t wide = attend_wide(a->dim);
-    a->q = q;
-    for (size_t h = 0; h < a->heads; h++)
-        for (size_t d = 0; d < wide; d++)
-            a->queries[h * wide + d] = d >= a->dim ? 0
-                                       : a->bf16   ? kern_bf16_to(((const uint16_t *)q)[h * a->dim + d])
-                                                   : ((const float *)q)[h * a->dim + d];
-    for (size_t s = 0; s < ATTEND_SPLITS; s++)
-        for (size_t h = 0; h < a->heads; h++) {
-            a->state[s].most[h] = -3e38F;
-            a->state[s].sum[h] = 0;
-            for (size_t d = 0; d < attend_wide(a->value_dim); d++)
-                a->state[s].out[h * attend_wide(a->value_dim) + d] = 0;
-        }
+    const size_t room = a->chunk - r->n;
+    size_t n = a->room == 1 && !a->pages ? a->chunk : ATTEND_PIECE;
+    n = n < left ? n : left;
+    n = n < room ? n : room;
+    r->piece[r->pieces++] = (struct attend_piece){k, v, n, r->n};
+    r->n += (n + ATTEND_LANES - 1) / ATTEND_LANES * ATTEND_LANES;
+    return n;
 }
 
-/* One chunk into the state of a split; next: rows that come after it, which are fetched. */
-typedef void attend_chunk(const struct attend *a, size_t split, const struct attend_rows *r,
-                          const struct attend_rows *next);
+/* Keys or values that are read later; none where that is left to the processor. */
+struct attend_later {
+    const char *from;
+    size_t bytes;
+};
 
-/* Joins the states and writes [heads][value_dim]. */
+/* What comes ATTEND_AHEAD pieces after piece i of a chunk: its keys, then its values, then the keys of the next. */
+static inline struct attend_later attend_after(const struct attend *a, const struct attend_rows *r,
+                                               const struct attend_rows *next, size_t i)
+{
+    i += ATTEND_AHEAD;
+    const size_t over = i < 2 * r->pieces ? 0 : i - 2 * r->pieces;
+    const struct attend_piece *p = i < r->pieces       ? &r->piece[i]
+                                   : i < 2 * r->pieces ? &r->piece[i - r->pieces]
+                                                       : &next->piece[over < next->pieces ? over : 0];
+    const bool values = i >= r->pieces && i < 2 * r->pieces, self = a->room == 1 && !a->pages;
+    return (struct attend_later){values ? p->v : p->k, self ? 0 : p->n * a->step};
+}
+
+/* Queries of other heads, nothing summed. */
+typedef void attend_start(const struct attend *a, const void *q);
+
+/* One chunk; next: the chunk that comes after it, or itself, whose first keys are fetched. */
+typedef void attend_chunk(const struct attend *a, const struct attend_rows *r, const struct attend_rows *next);
+
+/* Writes [heads][value_dim]. */
 typedef void attend_finish(const struct attend *a, void *out);
 
 /* The code of one instruction set. */
 struct attend_code {
+    attend_start *start;
     attend_chunk *chunk;
     attend_finish *finish;
 };

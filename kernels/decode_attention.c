@@ -7,7 +7,7 @@
  * values, which go into that of the softmax and of the result: nothing to measure, and here they are 1. Counted: 4 *
  * batch * n_heads * head_dim * keys flops, 5 more per score for its softmax (scale, maximum, difference, exponential,
  * sum); queries and results once, keys and values that a window leaves once. The table is not counted: it is four bytes
- * where a page is thousands. Splits and the order of the loops: kernels/attend.h. */
+ * where a page is thousands. The loops: kernels/attend.h. */
 #include <math.h>
 #include <string.h>
 
@@ -17,6 +17,7 @@
 
 enum { BATCH, LEN, HEADS, KV_HEADS, DIM, WINDOW, PAGE };
 enum { Q, K, V, TABLE, OUT, SCRATCH };
+enum { FEW_TOKENS = 256 }; /* of a page: what begins where the one before does not end */
 
 static const struct kern_arg ARGS[] = {
     [BATCH] = {"batch", 1, 1 << 16, "sequences"},
@@ -139,36 +140,28 @@ static double tolerance(const struct kern_shape *s) { return s->dtype == KERN_FP
 
 /* -- the walk -- */
 
-/* Where the walk is: the next token, in a split of a key head of a sequence. */
+/* Where the walk is: the next token of a key head of a sequence. */
 struct walk {
-    size_t sequence, head, split, token;
+    size_t sequence, head, token;
 };
 
-/* First token of a split; that of split ATTEND_SPLITS is the end. */
-static size_t split_first(const struct kern_shape *s, size_t split)
-{
-    const size_t first = first_of(s);
-    return first + (at(s, LEN) - first) * split / ATTEND_SPLITS;
-}
-
-/* On to the next rows that lie together, split after split, head after head; false at the end. */
-static bool step(const struct kern_call *c, struct walk *w, struct attend_rows *r)
+/* The next chunk of one head; false at the end. Pages that do not follow one another are its pieces. */
+static bool step(const struct kern_call *c, const struct attend *a, struct walk *w, struct attend_rows *r)
 {
     const struct kern_shape *s = c->shape;
     const size_t bytes = in_bf16(s) ? 2 : 4, page = page_of(s);
-    while (w->token == split_first(s, w->split + 1)) {
-        w->split = (w->split + 1) % ATTEND_SPLITS;
-        w->token = split_first(s, w->split);
-        if (w->split > 0) continue;
+    if (w->token == at(s, LEN)) {
+        w->token = first_of(s);
         w->head = (w->head + 1) % at(s, KV_HEADS);
         if (w->head == 0 && ++w->sequence == at(s, BATCH)) return false;
     }
-    const size_t left = split_first(s, w->split + 1) - w->token;
-    const size_t most = page - w->token % page < ATTEND_CHUNK ? page - w->token % page : ATTEND_CHUNK;
-    const size_t row = row_of(c, w->sequence, w->head, w->token) * bytes;
-    *r = (struct attend_rows){(const char *)c->buffer[K] + row, (const char *)c->buffer[V] + row,
-                              left < most ? left : most};
-    w->token += r->n;
+    r->n = r->pieces = 0;
+    while (w->token < at(s, LEN) && r->n < a->chunk) {
+        const size_t left = at(s, LEN) - w->token, of_page = page - w->token % page;
+        const size_t n = left < of_page ? left : of_page, row = row_of(c, w->sequence, w->head, w->token) * bytes;
+        const char *k = c->buffer[K], *v = c->buffer[V];
+        w->token += attend_add(a, r, k + row, v + row, n);
+    }
     return true;
 }
 
@@ -181,17 +174,18 @@ static void attend_all(const struct kern_call *c, const struct attend_code *code
                        .dim = at(s, DIM),
                        .value_dim = at(s, DIM),
                        .step = at(s, DIM) * element,
+                       .pages = page_of(s) < FEW_TOKENS && at(s, LEN) > page_of(s),
                        .scale = 1 / sqrtf((float)s->v[DIM])};
     struct attend_rows rows[2];
     struct walk w = {.token = first_of(s)};
     attend_open(&a, c->buffer[SCRATCH]);
-    bool more = step(c, &w, &rows[0]);
+    bool more = step(c, &a, &w, &rows[0]);
     for (size_t i = 0, open = SIZE_MAX; more; i++) {
-        const size_t now = w.sequence * at(s, KV_HEADS) + w.head, split = w.split, q = now * group * a.step;
-        if (now != open) attend_start(&a, (const char *)c->buffer[Q] + q);
+        const size_t now = w.sequence * at(s, KV_HEADS) + w.head, q = now * group * a.step;
+        if (now != open) code->start(&a, (const char *)c->buffer[Q] + q);
         open = now;
-        more = step(c, &w, &rows[(i + 1) % 2]);
-        code->chunk(&a, split, &rows[i % 2], &rows[(i + more) % 2]);
+        more = step(c, &a, &w, &rows[(i + 1) % 2]);
+        code->chunk(&a, &rows[i % 2], &rows[(i + more) % 2]);
         if (!more || w.sequence * at(s, KV_HEADS) + w.head != now) code->finish(&a, (char *)c->buffer[OUT] + q);
     }
 }

@@ -1,10 +1,21 @@
 /* kv_write_body -- a head's row in bytes with a scale; compiled per instruction set, see kernels/lanes.h. */
 
 #if LANES_SET < LANES_DOT /* which has nothing that this needs */
+#if LANES_SET == LANES_AVX512
+/* Stores of a part, and those that narrow, are slow. */
+LANES_OP void LANES(store_codes)(uint8_t *p, __m128i codes, size_t n)
+{
+    if (n == 16)
+        _mm_storeu_si128((__m128i *)(void *)p, codes);
+    else
+        _mm_mask_storeu_epi8(p, LANES(mask)(n), codes);
+}
+#endif
+
 LANES_OP void LANES(store_i8_n)(uint8_t *p, V v, size_t n)
 {
 #if LANES_SET == LANES_AVX512
-    _mm512_mask_cvtsepi32_storeu_epi8(p, LANES(mask)(n), _mm512_cvtps_epi32(v.v));
+    LANES(store_codes)(p, _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(v.v)), n);
 #else
     float whole[16];
     LANES(store)(whole, v);
@@ -24,7 +35,7 @@ LANES_OP void LANES(store_f8_n)(uint8_t *p, V v, size_t n)
     const __mmask16 small = _mm512_cmplt_epi32_mask(size, _mm512_set1_epi32(0x3c800000));
     const __m512i code = _mm512_mask_and_epi32(normal, small, _mm512_castps_si512(sum), _mm512_set1_epi32(15));
     const __m512i sign = _mm512_and_si512(_mm512_srli_epi32(bits, 24), _mm512_set1_epi32(0x80));
-    _mm512_mask_cvtepi32_storeu_epi8(p, LANES(mask)(n), _mm512_or_si512(code, sign));
+    LANES(store_codes)(p, _mm512_cvtepi32_epi8(_mm512_or_si512(code, sign)), n);
 #else
     float whole[16];
     uint8_t code[16];
@@ -42,17 +53,65 @@ LANES_OP void LANES(store_f8_n)(uint8_t *p, V v, size_t n)
 #endif
 }
 
+/* 64 at once: pairs of places are packed and put in order once. */
+LANES_OP void LANES(store_i8_64)(uint8_t *p, const uint16_t *from, V inverse)
+{
+#if LANES_SET == LANES_AVX512
+    __m512i code[4];
+    KERN_UNROLL
+    for (size_t j = 0; j < 2; j++) {
+        V even, odd;
+        LANES(load_bf16_32)(from + 32 * j, &even, &odd);
+        code[2 * j] = _mm512_cvtps_epi32(_mm512_mul_ps(even.v, inverse.v));
+        code[2 * j + 1] = _mm512_cvtps_epi32(_mm512_mul_ps(odd.v, inverse.v));
+    }
+    KERN_UNROLL
+    for (size_t j = 0; j < 4; j += 2) /* places of even and odd in the halves of one */
+        code[j] = _mm512_mask_mov_epi16(code[j], 0xaaaaaaaau, _mm512_slli_epi32(code[j + 1], 16));
+    const __m512i bytes = _mm512_packs_epi16(code[0], code[2]), order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+    _mm512_storeu_si512(p, _mm512_permutexvar_epi64(order, bytes));
+#else
+    for (size_t i = 0; i < 64; i += 16)
+        LANES(store_i8_n)(p + i, LANES(round)(LANES(mul)(LANES(get)(from, true, i, 16), inverse)), 16);
+#endif
+}
+
+/* The largest magnitude, found among bits: as whole numbers they are in the same order. */
+LANES_OP float LANES(largest)(const uint16_t *from, size_t n)
+{
+    uint16_t all[32] = {0}, most = 0;
+    size_t i = 0;
+#if LANES_SET == LANES_AVX512
+    __m512i wide = _mm512_setzero_si512();
+    for (; i < n; i += 32) {
+        const __mmask32 there = n - i < 32 ? (1u << (n - i)) - 1u : 0xffffffffu;
+        const __m512i x = _mm512_maskz_loadu_epi16(there, from + i);
+        wide = _mm512_max_epu16(wide, _mm512_and_si512(x, _mm512_set1_epi16(0x7fff)));
+    }
+    const __m256i half = _mm256_max_epu16(_mm512_castsi512_si256(wide), _mm512_extracti64x4_epi64(wide, 1));
+    const __m128i part = _mm_max_epu16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+    /* the least of eight is one instruction: of what is left to the largest number */
+    const __m128i left = _mm_minpos_epu16(_mm_xor_si128(part, _mm_set1_epi16(-1)));
+    (void)all;
+    most = (uint16_t) ~(unsigned)_mm_extract_epi16(left, 0);
+#else
+    for (; i < n; i++) {
+        const uint16_t size = from[i] & 0x7fffu;
+        all[i % 32] = size > all[i % 32] ? size : all[i % 32];
+    }
+    for (i = 0; i < 32; i++) most = all[i] > most ? all[i] : most;
+#endif
+    return kern_bf16_to(most);
+}
+
 LANES_TARGET static float LANES(quantise)(const uint16_t *from, uint8_t *to, size_t n, bool f8)
 {
     const float steps = f8 ? F8_MOST : STEPS;
-    V most = LANES(set)(0);
-    for (size_t i = 0; i < n; i += 16) {
-        const V v = LANES(get)(from, true, i, n - i < 16 ? n - i : 16);
-        most = LANES(max)(most, LANES(max)(v, LANES(sub)(LANES(set)(0), v)));
-    }
-    const float largest = LANES(most)(most);
+    const float largest = LANES(largest)(from, n);
     const V inverse = LANES(set)(largest > 0 ? steps / largest : 0);
-    for (size_t i = 0; i < n; i += 16) {
+    size_t i = 0;
+    for (; !f8 && i + 64 <= n; i += 64) LANES(store_i8_64)(to + i, from + i, inverse);
+    for (; i < n; i += 16) {
         const size_t take = n - i < 16 ? n - i : 16;
         const V v = LANES(mul)(LANES(get)(from, true, i, take), inverse);
         if (f8)

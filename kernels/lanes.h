@@ -47,7 +47,13 @@ LANES_OP V LANES(set)(float x) { return (V){_mm512_set1_ps(x)}; }
 LANES_OP V LANES(load)(const float *p) { return (V){_mm512_loadu_ps(p)}; }
 LANES_OP void LANES(store)(float *p, V a) { _mm512_storeu_ps(p, a.v); }
 LANES_OP V LANES(load_n)(const float *p, size_t n) { return (V){_mm512_maskz_loadu_ps(LANES(mask)(n), p)}; }
-LANES_OP void LANES(store_n)(float *p, V a, size_t n) { _mm512_mask_storeu_ps(p, LANES(mask)(n), a.v); }
+LANES_OP void LANES(store_n)(float *p, V a, size_t n)
+{
+    if (n == 16)
+        _mm512_storeu_ps(p, a.v);
+    else
+        _mm512_mask_storeu_ps(p, LANES(mask)(n), a.v);
+}
 LANES_OP V LANES(add)(V a, V b) { return (V){_mm512_add_ps(a.v, b.v)}; }
 LANES_OP V LANES(sub)(V a, V b) { return (V){_mm512_sub_ps(a.v, b.v)}; }
 LANES_OP V LANES(mul)(V a, V b) { return (V){_mm512_mul_ps(a.v, b.v)}; }
@@ -66,16 +72,22 @@ LANES_OP V LANES(scale)(V a, V n) { return (V){_mm512_scalef_ps(a.v, n.v)}; }
 /* into the second cache: misses of the first are few at a time */
 LANES_OP void LANES(prefetch)(const void *p) { _mm_prefetch(p, _MM_HINT_T1); }
 /* clang-format on */
+/* Of the bits of fp32 the upper half becomes the nearest bf16, of two the even one. */
+LANES_OP __m512i LANES(nearest)(__m512i bits)
+{
+    const __m512i last = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    return _mm512_add_epi32(bits, _mm512_add_epi32(_mm512_set1_epi32(0x7fff), last));
+}
 LANES_OP __m256i LANES(narrow)(V a)
 {
-    const __m512i bits = _mm512_castps_si512(a.v);
-    const __m512i last = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    const __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(_mm512_set1_epi32(0x7fff), last));
-    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(up, 16));
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(LANES(nearest)(_mm512_castps_si512(a.v)), 16));
 }
 LANES_OP void LANES(store_bf16_n)(uint16_t *p, V a, size_t n)
 {
-    _mm256_mask_storeu_epi16(p, LANES(mask)(n), LANES(narrow)(a));
+    if (n == 16) /* stores of a part are slow, also of all parts */
+        _mm256_storeu_si256((__m256i *)(void *)p, LANES(narrow)(a));
+    else
+        _mm256_mask_storeu_epi16(p, LANES(mask)(n), LANES(narrow)(a));
 }
 /* out[i] becomes the sum of the lanes of a[i] times scale: a tree of transpositions. */
 LANES_OP void LANES(store_sums_4)(float *out, const V *a, float scale)
@@ -139,6 +151,16 @@ LANES_OP V LANES(round)(V x)
 {
     return (V){_mm256_round_ps(x.a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
                _mm256_round_ps(x.b, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+}
+LANES_OP __m256i LANES(nearest)(__m256 x)
+{
+    const __m256i bits = _mm256_castps_si256(x);
+    const __m256i last = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    return _mm256_add_epi32(bits, _mm256_add_epi32(_mm256_set1_epi32(0x7fff), last));
+}
+LANES_OP __m256i LANES(pairs_of)(__m256 even, __m256 odd)
+{
+    return _mm256_blend_epi16(_mm256_srli_epi32(LANES(nearest)(even), 16), LANES(nearest)(odd), 0xaa);
 }
 /* x * 2^n for whole n of normal results */
 LANES_OP V LANES(scale)(V x, V n)
@@ -246,6 +268,51 @@ LANES_OP void LANES(put)(void *data, bool bf16, size_t i, V a, size_t n)
         LANES(store_n)((float *)data + i, a, n);
 }
 
+/* 32 bf16 from p on: those of even places, and those of odd ones, which takes fewer shifts than two halves; and back.
+ */
+LANES_OP void LANES(load_bf16_32)(const uint16_t *p, V *even, V *odd)
+{
+#if LANES_SET >= LANES_AVX512
+    const __m512i x = _mm512_loadu_si512(p);
+    even->v = _mm512_castsi512_ps(_mm512_slli_epi32(x, 16));
+    odd->v = _mm512_castsi512_ps(_mm512_and_si512(x, _mm512_set1_epi32((int32_t)0xffff0000u)));
+#elif LANES_SET == LANES_AVX2
+    const __m256i mask = _mm256_set1_epi32((int32_t)0xffff0000u);
+    const __m256i a = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    const __m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(p + 16));
+    *even = (V){_mm256_castsi256_ps(_mm256_slli_epi32(a, 16)), _mm256_castsi256_ps(_mm256_slli_epi32(b, 16))};
+    *odd = (V){_mm256_castsi256_ps(_mm256_and_si256(a, mask)), _mm256_castsi256_ps(_mm256_and_si256(b, mask))};
+#else
+    for (size_t i = 0; i < 16; i++) {
+        even->v[i] = kern_bf16_to(p[2 * i]);
+        odd->v[i] = kern_bf16_to(p[2 * i + 1]);
+    }
+#endif
+}
+
+LANES_OP void LANES(store_bf16_32)(uint16_t *p, V even, V odd)
+{
+#if LANES_SET == LANES_DOT /* rounds by itself; what is below 2^-126 becomes 0 */
+    const __m512i all = (__m512i)_mm512_cvtne2ps_pbh(odd.v, even.v);
+    const __m512i low = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(all));
+    const __m512i high = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(all, 1));
+    _mm512_storeu_si512(p, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+#elif LANES_SET >= LANES_AVX512
+    const __m512i low = _mm512_srli_epi32(LANES(nearest)(_mm512_castps_si512(even.v)), 16);
+    const __m512i high = LANES(nearest)(_mm512_castps_si512(odd.v));
+    _mm512_storeu_si512(p, _mm512_mask_mov_epi16(low, 0xaaaaaaaau, high));
+#elif LANES_SET == LANES_AVX2
+    const __m256i a = LANES(pairs_of)(even.a, odd.a), b = LANES(pairs_of)(even.b, odd.b);
+    _mm256_storeu_si256((__m256i *)(void *)p, a);
+    _mm256_storeu_si256((__m256i *)(void *)(p + 16), b);
+#else
+    for (size_t i = 0; i < 16; i++) {
+        p[2 * i] = kern_bf16_from(even.v[i]);
+        p[2 * i + 1] = kern_bf16_from(odd.v[i]);
+    }
+#endif
+}
+
 /* e^x to 2e-7: 2^n * e^r with |r| <= ln(2)/2, ln(2) in two parts (Cody and Waite, 1980), Taylor to r^7/7!, whose next
  * term is 5e-9. Below -87 it is e^-87, about 1e-38; above 88 e^88. */
 LANES_OP V LANES(exp)(V x)
@@ -259,6 +326,19 @@ LANES_OP V LANES(exp)(V x)
     p = LANES(fma)(p, r, LANES(set)(1.0F / 120));
     p = LANES(fma)(p, r, LANES(set)(1.0F / 24));
     p = LANES(fma)(p, r, LANES(set)(1.0F / 6));
+    p = LANES(fma)(p, r, LANES(set)(0.5F));
+    p = LANES(fma)(p, r, LANES(set)(1));
+    p = LANES(fma)(p, r, LANES(set)(1));
+    return LANES(scale)(p, n);
+}
+
+/* e^x of x <= 0 for what is kept in bf16, to 6e-5: Taylor to r^4/4!, whose next term is 4e-5; below -87 as above. */
+LANES_OP V LANES(exp_coarse)(V x)
+{
+    x = LANES(max)(x, LANES(set)(-87));
+    const V n = LANES(round)(LANES(mul)(x, LANES(set)(1.44269504F)));
+    const V r = LANES(fma)(n, LANES(set)(-0.693147181F), x);
+    V p = LANES(fma)(r, LANES(set)(1.0F / 24), LANES(set)(1.0F / 6));
     p = LANES(fma)(p, r, LANES(set)(0.5F));
     p = LANES(fma)(p, r, LANES(set)(1));
     p = LANES(fma)(p, r, LANES(set)(1));

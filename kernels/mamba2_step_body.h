@@ -15,12 +15,32 @@ LANES_OP void LANES(piece)(const struct head *h, size_t p, size_t rows, size_t i
     }
 }
 
+/* The same of 32 elements, all of it in bf16. */
+LANES_OP void LANES(wide_piece)(const struct head *h, size_t p, size_t rows, size_t i, V *sum)
+{
+    V b[2], c[2], v[2];
+    LANES(load_bf16_32)((const uint16_t *)h->b + i, b, b + 1);
+    LANES(load_bf16_32)((const uint16_t *)h->c + i, c, c + 1);
+    KERN_UNROLL
+    for (size_t r = 0; r < rows; r++) {
+        uint16_t *at = (uint16_t *)h->state + (p + r) * h->width + i;
+        LANES(load_bf16_32)(at, v, v + 1);
+        KERN_UNROLL
+        for (size_t j = 0; j < 2; j++) {
+            v[j] = LANES(fma)(b[j], LANES(set)(h->input[p + r]), LANES(mul)(v[j], LANES(set)(h->decay)));
+            sum[r] = LANES(fma)(v[j], c[j], sum[r]);
+        }
+        LANES(store_bf16_32)(at, v[0], v[1]);
+    }
+}
+
 LANES_OP void LANES(some)(const struct head *h, size_t p, size_t rows, bool bf16, bool narrow)
 {
     V sum[4];
     size_t i = 0;
     KERN_UNROLL
     for (size_t r = 0; r < rows; r++) sum[r] = LANES(set)(0);
+    for (; bf16 && narrow && i + 32 <= h->width; i += 32) LANES(wide_piece)(h, p, rows, i, sum);
     for (; i + 16 <= h->width; i += 16) LANES(piece)(h, p, rows, i, 16, bf16, narrow, sum);
     if (i < h->width) LANES(piece)(h, p, rows, i, h->width - i, bf16, narrow, sum);
     if (rows == 4) {
@@ -38,16 +58,16 @@ LANES_OP void LANES(all_rows)(const struct head *h, bool bf16, bool narrow)
     for (; p < h->rows; p++) LANES(some)(h, p, 1, bf16, narrow);
 }
 
-#if LANES_SET < LANES_DOT /* which has nothing that this needs */
 LANES_TARGET static void LANES(step)(const struct head *h, bool bf16, bool narrow)
 {
     if (bf16 && narrow)
         LANES(all_rows)(h, true, true);
     else if (bf16)
         LANES(all_rows)(h, true, false);
+#if LANES_SET < LANES_DOT /* which is for bf16 */
     else if (narrow)
         LANES(all_rows)(h, false, true);
     else
         LANES(all_rows)(h, false, false);
-}
 #endif
+}

@@ -117,14 +117,18 @@ static void counts(const struct kern_shape *s, struct kern_counts *out)
 /* bf16: results are rounded to 8 bits; the weights of the softmax are fp32, or bf16, whose errors average out. */
 static double tolerance(const struct kern_shape *s) { return in_bf16(s) ? 1e-2 : 1e-5; }
 
-/* Tokens from `token` on, as far as a chunk, the page or the split goes. */
-static struct attend_rows rows_at(const struct kern_call *c, const struct attend *a, size_t sequence, size_t token,
-                                  size_t end)
+/* The chunk from `token` on; the token behind it. */
+static size_t rows_at(const struct kern_call *c, const struct attend *a, size_t sequence, size_t token,
+                      struct attend_rows *r)
 {
-    const char *row = (const char *)c->buffer[CACHE] + token_row(c, sequence, token) * a->step;
-    const size_t page = page_of(c->shape), left = page - token % page;
-    const size_t most = left < ATTEND_CHUNK ? left : ATTEND_CHUNK;
-    return (struct attend_rows){row, row, end - token < most ? end - token : most};
+    const size_t len = at(c->shape, LEN), page = page_of(c->shape);
+    r->n = r->pieces = 0;
+    while (token < len && r->n < a->chunk) {
+        const char *row = (const char *)c->buffer[CACHE] + token_row(c, sequence, token) * a->step;
+        const size_t left = len - token, of_page = page - token % page;
+        token += attend_add(a, r, row, row, left < of_page ? left : of_page);
+    }
+    return token;
 }
 
 static void attend_all(const struct kern_call *c, const struct attend_code *code)
@@ -137,18 +141,15 @@ static void attend_all(const struct kern_call *c, const struct attend_code *code
                        .value_dim = at(s, RANK),
                        .step = row_of(s) * element,
                        .scale = 1 / sqrtf((float)row_of(s))};
+    struct attend_rows rows[2];
     attend_open(&a, c->buffer[SCRATCH]);
     for (size_t b = 0; b < at(s, BATCH); b++) {
-        attend_start(&a, (const char *)c->buffer[Q] + b * a.heads * a.step);
-        for (size_t split = 0; split < ATTEND_SPLITS; split++) {
-            const size_t end = len * (split + 1) / ATTEND_SPLITS;
-            for (size_t t = len * split / ATTEND_SPLITS; t < end;) {
-                const struct attend_rows r = rows_at(c, &a, b, t, end);
-                t += r.n;
-                /* at the end of a split its last rows again, which is no fetch */
-                const struct attend_rows next = t < end ? rows_at(c, &a, b, t, end) : r;
-                code->chunk(&a, split, &r, &next);
-            }
+        code->start(&a, (const char *)c->buffer[Q] + b * a.heads * a.step);
+        size_t token = rows_at(c, &a, b, 0, &rows[0]);
+        for (size_t i = 0, more = 1; more; i++) {
+            more = token < len;
+            if (more) token = rows_at(c, &a, b, token, &rows[(i + 1) % 2]);
+            code->chunk(&a, &rows[i % 2], &rows[(i + more) % 2]);
         }
         code->finish(&a, (char *)c->buffer[OUT] + b * a.heads * a.value_dim * element);
     }

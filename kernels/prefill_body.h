@@ -65,42 +65,89 @@ LANES_OP void LANES(products)(const float *a, size_t a_step, const float *b, siz
     }
 }
 
-/* Scores of rows queries, the first at token `token`, on keys [first, first + n): weights in place, masked. */
+/* Columns [*from, *to) of n are keys that query t sees, of keys from `first` on. */
+LANES_OP void LANES(seen)(const struct prefill *p, size_t t, size_t first, size_t n, size_t *from, size_t *to)
+{
+    *to = t + 1 > first ? (t + 1 - first < n ? t + 1 - first : n) : 0;
+    *from = p->window && t + 1 > first + p->window ? t + 1 - p->window - first : 0;
+}
+
+/* Scores of rows queries, the first at token `token`, on keys [first, first + n), n a multiple of 16: weights in place,
+ * masked. What a row does not see is e^-87 of what it sees, or nothing where it sees nothing. */
 LANES_OP void LANES(soften)(const struct prefill *p, size_t token, size_t rows, size_t first, size_t n)
 {
+    const float scale = p->scale;
+    size_t from, to;
     for (size_t r = 0; r < rows; r++) {
-        const size_t t = token + r;
         float *w = p->scores + r * PREFILL_CHUNK;
-        const size_t seen = t + 1 > first ? (t + 1 - first < n ? t + 1 - first : n) : 0;
-        const size_t hidden = p->window && t + 1 > first + p->window ? t + 1 - p->window - first : 0;
-        for (size_t i = 0; i < hidden && i < PREFILL_CHUNK; i++) w[i] = -3e38F;
-        for (size_t i = seen; i < PREFILL_CHUNK; i++) w[i] = -3e38F;
+        LANES(seen)(p, token + r, first, n, &from, &to);
+        p->shrink[r] = 0;
+        if (from >= to) continue;
+        for (size_t i = 0; i < from; i++) w[i] = -3e38F;
+        for (size_t i = to; i < n; i++) w[i] = -3e38F;
         V most = LANES(load)(w);
-        for (size_t i = 16; i < PREFILL_CHUNK; i += 16) most = LANES(max)(most, LANES(load)(w + i));
-        const float scale = p->scale, found = LANES(most)(most), old = p->most[r];
-        const float now = found * scale > old ? found * scale : old;
+        for (size_t i = 16; i < n; i += 16) most = LANES(max)(most, LANES(load)(w + i));
+        const float found = LANES(most)(most) * scale, old = p->most[r];
+        p->most[r] = found > old ? found : old;
+        p->shrink[r] = old - p->most[r];
+    }
+    for (size_t r = 0; r < rows; r += 16) LANES(store)(p->shrink + r, LANES(exp)(LANES(load)(p->shrink + r)));
+    for (size_t r = 0; r < rows; r++) {
+        float *w = p->scores + r * PREFILL_CHUNK;
         V sum = LANES(set)(0);
-        for (size_t i = 0; i < PREFILL_CHUNK; i += 16) {
-            V v = LANES(exp)(LANES(fma)(LANES(load)(w + i), LANES(set)(scale), LANES(set)(-now)));
-            if (seen < PREFILL_CHUNK || hidden) { /* weights of what is not seen are nothing, whatever the maximum */
-                float whole[16];
-                LANES(store)(whole, v);
-                for (size_t j = 0; j < 16; j++)
-                    if (i + j >= seen || i + j < hidden) whole[j] = 0;
-                v = LANES(load)(whole);
-            }
+        LANES(seen)(p, token + r, first, n, &from, &to);
+        if (from >= to) {
+            memset(w, 0, n * sizeof *w);
+            continue;
+        }
+        for (size_t i = 0; i < n; i += 16) {
+            const V x = LANES(fma)(LANES(load)(w + i), LANES(set)(scale), LANES(set)(-p->most[r]));
+            const V v = LANES_SET == LANES_DOT ? LANES(exp_coarse)(x) : LANES(exp)(x);
             sum = LANES(add)(sum, v);
-#if LANES_SET == LANES_DOT
-            LANES(store_bf16_n)((uint16_t *)(void *)w + i, v, 16); /* behind what is still read */
+#if LANES_SET == LANES_DOT /* behind what is still read */
+            _mm256_storeu_si256((__m256i *)(void *)((uint16_t *)(void *)w + i), (__m256i)_mm512_cvtneps_pbh(v.v));
 #else
             LANES(store)(w + i, v);
 #endif
         }
-        p->shrink[r] = old == now ? 1 : expf(old - now);
-        p->most[r] = now;
         p->sum[r] = p->sum[r] * p->shrink[r] + LANES(sum)(sum);
     }
 }
+
+#if LANES_SET == LANES_DOT
+/* Elements [d, d + 16) of a row that is there, zeros behind dim. */
+LANES_OP __m256i LANES(part)(const uint16_t *row, bool there, size_t d, size_t dim)
+{
+    const size_t n = !there || d >= dim ? 0 : dim - d < 16 ? dim - d : 16;
+    return _mm256_maskz_loadu_epi16(LANES(mask)(n), row + (n ? d : 0));
+}
+
+/* Tokens i and i + 1 of a chunk. */
+LANES_OP void LANES(lay_out_two)(const struct prefill *p, const uint16_t *k, const uint16_t *v, size_t step, size_t t,
+                                 size_t i, uint32_t *keys, uint16_t *values)
+{
+    const size_t dim = p->dim, wide = prefill_wide(dim);
+    for (size_t j = 0; j < 2; j++) {
+        const bool there = t + j < p->tokens;
+        const size_t later = t + j + LAY_OUT_AHEAD < p->tokens ? (t + j + LAY_OUT_AHEAD) * step : 0;
+        for (size_t d = 0; later && d < dim; d += 32) {
+            LANES(prefetch)(k + later + d);
+            LANES(prefetch)(v + later + d);
+        }
+        const uint16_t *key = k + (there ? t + j : 0) * step;
+        size_t d = 0;
+        for (; there && d + 2 <= dim; d += 2) memcpy(&keys[d / 2 * PREFILL_CHUNK + i + j], key + d, sizeof *keys);
+        for (; d < wide; d += 2) keys[d / 2 * PREFILL_CHUNK + i + j] = there && d < dim ? key[d] : 0;
+    }
+    const bool first = t < p->tokens, second = t + 1 < p->tokens;
+    const uint16_t *x = v + (first ? t : 0) * step, *y = v + (second ? t + 1 : 0) * step;
+    for (size_t d = 0; d < wide; d += 16) {
+        const __m512i low = _mm512_cvtepu16_epi32(LANES(part)(x, first, d, dim));
+        const __m512i high = _mm512_cvtepu16_epi32(LANES(part)(y, second, d, dim));
+        _mm512_storeu_si512(values + (i / 2 * wide + d) * 2, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+    }
+}
+#endif
 
 /* Keys by depth, values by token, of one key head; pairs for the dot unit, else fp32. */
 LANES_TARGET static void LANES(lay_out)(const struct prefill *p, const void *k, const void *v, size_t step)
@@ -108,17 +155,13 @@ LANES_TARGET static void LANES(lay_out)(const struct prefill *p, const void *k, 
     const size_t dim = p->dim, wide = prefill_wide(dim), chunks = (p->tokens + PREFILL_CHUNK - 1) / PREFILL_CHUNK;
     for (size_t c = 0; c < chunks; c++) {
         float *keys = p->keys + c * PREFILL_CHUNK * wide, *values = p->values + c * PREFILL_CHUNK * wide;
+#if LANES_SET == LANES_DOT
+        for (size_t i = 0; i < PREFILL_CHUNK; i += 2) LANES(lay_out_two)
+        (p, k, v, step, c * PREFILL_CHUNK + i, i, (uint32_t *)(void *)keys, (uint16_t *)(void *)values);
+#else
         for (size_t i = 0; i < PREFILL_CHUNK; i++) {
             const size_t t = c * PREFILL_CHUNK + i, row = t * step;
             const bool there = t < p->tokens;
-#if LANES_SET == LANES_DOT
-            const uint16_t *key = (const uint16_t *)k + row, *value = (const uint16_t *)v + row;
-            uint16_t *to = (uint16_t *)(void *)keys, *at = (uint16_t *)(void *)values;
-            for (size_t d = 0; d < wide; d++) {
-                to[(d / 2 * PREFILL_CHUNK + i) * 2 + d % 2] = there && d < dim ? key[d] : 0;
-                at[(i / 2 * wide + d) * 2 + i % 2] = there && d < dim ? value[d] : 0;
-            }
-#else
             for (size_t d = 0; d < wide; d += 16) {
                 const size_t n = !there || d >= dim ? 0 : dim - d < 16 ? dim - d : 16;
                 float key[16] = {0};
@@ -130,8 +173,8 @@ LANES_TARGET static void LANES(lay_out)(const struct prefill *p, const void *k, 
                 for (size_t j = 0; j < 16; j++) keys[(d + j) * PREFILL_CHUNK + i] = key[j];
                 LANES(store)(values + i * wide + d, value);
             }
-#endif
         }
+#endif
     }
 }
 
@@ -142,6 +185,9 @@ LANES_TARGET static void LANES(block)(const struct prefill *p, const void *q, si
     enum { PAIR = LANES_SET == LANES_DOT ? 2 : 1 };
     const size_t wide = prefill_wide(p->dim), last = token + rows;
     const size_t from = p->window && token + 1 > p->window ? token + 1 - p->window : 0;
+    const size_t bytes = p->dim * (p->bf16 ? 2 : 4);
+    for (size_t r = rows; r < 2 * rows && token + r < p->tokens; r++) /* of the next block */
+        for (size_t i = 0; i < bytes; i += 64) LANES(prefetch)((const char *)q + r * step * (p->bf16 ? 2 : 4) + i);
     for (size_t r = 0; r < rows; r++) {
         p->most[r] = -3e38F;
         p->sum[r] = 0;
@@ -159,11 +205,11 @@ LANES_TARGET static void LANES(block)(const struct prefill *p, const void *q, si
     }
     for (size_t c = from / PREFILL_CHUNK; c * PREFILL_CHUNK < last; c++) {
         const float *keys = p->keys + c * PREFILL_CHUNK * wide, *values = p->values + c * PREFILL_CHUNK * wide;
-        LANES(products)
-        (p->queries, wide, keys, PREFILL_CHUNK, wide / PAIR, p->scores, PREFILL_CHUNK, NULL, rows, PREFILL_CHUNK);
-        LANES(soften)(p, token, rows, c * PREFILL_CHUNK, PREFILL_CHUNK);
-        LANES(products)
-        (p->scores, PREFILL_CHUNK, values, wide, PREFILL_CHUNK / PAIR, p->sums, wide, p->shrink, rows, wide);
+        /* of the last chunk only pieces that some query sees */
+        const size_t left = (last - c * PREFILL_CHUNK + 15) / 16 * 16, n = left < PREFILL_CHUNK ? left : PREFILL_CHUNK;
+        LANES(products)(p->queries, wide, keys, PREFILL_CHUNK, wide / PAIR, p->scores, PREFILL_CHUNK, NULL, rows, n);
+        LANES(soften)(p, token, rows, c * PREFILL_CHUNK, n);
+        LANES(products)(p->scores, PREFILL_CHUNK, values, wide, n / PAIR, p->sums, wide, p->shrink, rows, wide);
     }
     for (size_t r = 0; r < rows; r++)
         for (size_t d = 0; d < p->dim; d += 16) LANES(put)

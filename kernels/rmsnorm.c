@@ -80,12 +80,18 @@ RUN(portable)
 #if KERN_X86
 RUN(avx2)
 RUN(avx512)
+RUN(dot)
 #endif
 
 #define BOTH (KERN_HAS(KERN_FP32) | KERN_HAS(KERN_BF16))
 
 static const struct kern_variant VARIANTS[] = {
 #if KERN_X86
+    {.name = "avx512-bf16",
+     .unit = KERN_UNIT_FP32,
+     .dtypes = KERN_HAS(KERN_BF16),
+     .lacks = kern_lacks_avx512_bf16,
+     .run = run_dot},
     {.name = "avx512", .unit = KERN_UNIT_FP32, .dtypes = BOTH, .lacks = kern_lacks_avx512, .run = run_avx512},
     {.name = "avx2", .unit = KERN_UNIT_FP32, .dtypes = BOTH, .lacks = kern_lacks_avx2, .run = run_avx2},
 #endif
