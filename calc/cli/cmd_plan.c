@@ -94,8 +94,11 @@ static enum err_code serve(struct arena *a, const struct option_values *v, enum 
     TRY(out_open(a, output, &o, e));
     TRY(c->has_emit ? plan_emit(a, c, o, e) : plan_write(a, c, format, o, e));
     TRY(out_commit(o, e));
-    for (size_t i = 0; i < 2; i++)
-        if (option_get(v, PICTURES[i])) TRY(plan_plot(a, c, i == 1, option_get(v, PICTURES[i]), e));
+    for (size_t i = 0; i < 2; i++) {
+        if (!option_get(v, PICTURES[i])) continue;
+        const enum err_code code = plan_plot(a, c, i == 1, option_get(v, PICTURES[i]), e);
+        if (code != ERR_OK && (found || code != ERR_NO)) return code; /* else why there is no plan says more */
+    }
     if (!found) return plan_none(c, e);
     return ERR_OK;
 }
