@@ -15,7 +15,7 @@ static struct describe drawn(struct arena *a, const char *prompt, const char *ou
                              int64_t n)
 {
     struct workload w;
-    struct describe d;
+    struct describe d = {.n = 0};
     struct err e = {0};
     struct workload_spec s = {.rate_per_s = rate, .requests = n, .turns = 1, .samples = 1, .seed = 41};
     if (workload_length_parse(a, prompt, &s.prompt, &e) != ERR_OK ||

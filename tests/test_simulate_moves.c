@@ -338,6 +338,12 @@ static void test_crowded(void **state)
             assert_true(x->output_tokens == 1 || (x->moved_s > x->first_s && x->finish_s > x->moved_s));
         }
         assert_true(r.computed_tokens > prompts);
+        s.preemption = SIMULATE_SWAP;
+        s.swap = (struct simulate_swap){.bytes_per_s = 25e9, .host_bytes = 1e12, .block_bytes = 16 * TOKEN_BYTES};
+        s.prefix_cache = true;
+        const struct simulate_result swapped = run(&b, &s);
+        assert_true(swapped.finished == r.finished && swapped.swaps > 10 && swapped.swapped_back == swapped.swaps);
+        assert_true(swapped.computed_tokens < r.computed_tokens);
         if (samples > 1) assert_true(r.copies > 0);
     }
     arena_close(b.arena);
@@ -578,6 +584,16 @@ static void test_draft_tokens(void **state)
         s.blocks = 401; /* what is computed anew gets a token from its prefill */
         const struct simulate_result crowded = run(&b, &s);
         assert_true(crowded.preemptions > 0 && crowded.finished == 401);
+        s.policy = SIMULATE_CHUNKED;
+        s.prefix_cache = true;
+        s.preemption = SIMULATE_SWAP;
+        s.swap = (struct simulate_swap){.bytes_per_s = 25e9, .host_bytes = 1e12, .block_bytes = 16 * TOKEN_BYTES};
+        const struct simulate_result swapped = run(&b, &s);
+        assert_true(swapped.swaps > 0 && swapped.swaps == swapped.swapped_back && swapped.finished == 401);
+        near_to(swapped.judged_tokens, r.judged_tokens, 1e-12, "drawn");
+        s.prefix_cache = false;
+        s.preemption = SIMULATE_RECOMPUTE;
+        s.policy = SIMULATE_FCFS;
         s.blocks = 30011;
         s.draft.seed = 12;
         assert_true(run(&b, &s).kept_tokens < other.kept_tokens || run(&b, &s).kept_tokens > other.kept_tokens);

@@ -220,7 +220,7 @@ static const char *server_band(const struct plan_case *c, char *out, size_t cap)
 
 static void write_times(struct out *o, const struct plan_case *c)
 {
-    char band[96];
+    char band[96], host[UNITS_TEXT_MAX];
     const struct planner_request *q = &c->request;
     bool listed = false, own = false;
     for (size_t d = 0; d < q->devices_n; d++) {
@@ -231,12 +231,11 @@ static void write_times(struct out *o, const struct plan_case *c)
                      c->device[d].hw->key);
     }
     if (q->server)
-        put_line(
-            o,
-            "steps of %s's server: %.2f ms of its host %s %.4g times its kernels as measured; %s; PP, attention-DP "
-            "and copies over several nodes by the ratio of floors",
-            q->server->name, 1e3 * q->server->terms.host_s, q->overlapped ? "beside" : "and", q->server->terms.factor,
-            server_band(c, band, sizeof band));
+        put_line(o,
+                 "steps of %s's server: %s of its host %s %.4g times its kernels as measured; %s; PP, attention-DP "
+                 "and copies over several nodes by the ratio of floors",
+                 q->server->name, units_format_time(host, q->server->terms.host_s), q->overlapped ? "beside" : "and",
+                 q->server->terms.factor, server_band(c, band, sizeof band));
     else if (q->fidelity == PLANNER_CALIBRATED)
         put_line(
             o,

@@ -244,74 +244,6 @@ static enum err_code run_events(struct simulation *m, struct err *e)
 
 /* ---- the whole ---- */
 
-static enum err_code check_moves(const struct simulate_setup *s, struct err *e)
-{
-    const struct simulate_pools *p = &s->pools;
-    const struct simulate_swap *w = &s->swap;
-    if (p->prefill < 0 || p->prefill >= s->replicas)
-        return err_set(e, ERR_RANGE, "%lld of %lld replicas that only prefill: at least one has to decode",
-                       (long long)p->prefill, (long long)s->replicas);
-    if (p->prefill > 0 && (s->policy != SIMULATE_CHUNKED || s->memory != SIMULATE_PAGED))
-        return err_set(e, ERR_RANGE, "replicas of two pools compute prompts in pieces and have paged caches");
-    if (p->prefill > 0 && (!(p->link_bytes_per_s > 0) || !(p->link_latency_s >= 0) || p->layers < 0))
-        return err_set(e, ERR_RANGE, "a link has a rate above 0 and a latency not below it");
-    if (s->preemption != SIMULATE_SWAP) return ERR_OK;
-    if (s->policy == SIMULATE_STATIC || s->memory != SIMULATE_PAGED)
-        return err_set(e, ERR_RANGE, "blocks are swapped of a paged cache, and a static batch loses none");
-    if (!(w->bytes_per_s > 0) || !(w->host_bytes >= 0) || !(w->block_bytes > 0))
-        return err_set(e, ERR_RANGE, "swapping needs a rate and a block of bytes above 0, and room not below it");
-    return ERR_OK;
-}
-
-static enum err_code check_draft(const struct simulate_setup *s, struct err *e)
-{
-    const struct simulate_draft *d = &s->draft;
-    if (!d->of) return ERR_OK;
-    if (d->gamma < 1 || d->gamma > speculate_depth_max(&d->of->accept) || d->of->shape)
-        return err_set(e, ERR_RANGE, "a draft makes a row of 1 to %lld tokens", (long long)SPECULATE_DEPTH_MAX);
-    const int64_t judged = d->gamma + d->of->bonus, passed = mix_pass_of(s->plan).setup->pass_tokens;
-    if (judged != (passed > 1 ? passed : 1))
-        return err_set(e, ERR_RANGE, "%lld tokens of a sequence are judged in passes of %lld", (long long)judged,
-                       (long long)passed);
-    if (s->policy == SIMULATE_STATIC || s->memory != SIMULATE_PAGED || s->pools.prefill > 0 || s->server)
-        return err_set(e, ERR_RANGE,
-                       "drafts take blocks of a paged cache, replicas of one pool, no static batch and no "
-                       "server's steps");
-    if (s->policy == SIMULATE_CHUNKED && s->budget_tokens / judged < s->max_seqs)
-        return err_set(e, ERR_RANGE, "a step of %lld tokens is too small for %lld sequences that judge %lld each",
-                       (long long)s->budget_tokens, (long long)s->max_seqs, (long long)judged);
-    return ERR_OK;
-}
-
-static enum err_code check(const struct simulate_setup *s, struct err *e)
-{
-    if (s->max_seqs < 1 || s->block_tokens < 1 || s->blocks < 1 || s->max_len_tokens < 1)
-        return err_set(e, ERR_RANGE, "a simulation takes at least one sequence, one block and one token");
-    if (s->groups < 0 || s->groups > s->max_seqs)
-        return err_set(e, ERR_RANGE, "%lld attention groups cannot share %lld sequences", (long long)s->groups,
-                       (long long)s->max_seqs);
-    if (s->policy != SIMULATE_STATIC && s->budget_tokens < 1) return err_set(e, ERR_RANGE, "a step of no tokens");
-    if (s->policy == SIMULATE_CHUNKED && s->budget_tokens < s->max_seqs)
-        return err_set(e, ERR_RANGE, "a step of %lld tokens is too small for %lld sequences that decode",
-                       (long long)s->budget_tokens, (long long)s->max_seqs);
-    if (s->replicas < 1 || s->replicas > SIMULATE_REPLICAS_MAX)
-        return err_set(e, ERR_RANGE, "from 1 to %d replicas", SIMULATE_REPLICAS_MAX);
-    if (!(s->watermark_frac >= 0) || s->watermark_frac >= 1 || !(s->overhead_s >= 0) || !isfinite(s->overhead_s))
-        return err_set(e, ERR_RANGE, "a watermark is in [0, 1), an overhead not below 0");
-    if (s->work->samples > 1 && (s->policy == SIMULATE_STATIC || s->memory != SIMULATE_PAGED))
-        return err_set(e, ERR_RANGE, "samples of one prompt share blocks: they need a paged cache and no static batch");
-    if (s->prefix_cache && (s->policy == SIMULATE_STATIC || s->memory != SIMULATE_PAGED))
-        return err_set(e, ERR_RANGE, "a prefix cache needs a paged cache and no static batch");
-    if (s->policy == SIMULATE_STATIC && s->memory != SIMULATE_PAGED)
-        return err_set(e, ERR_RANGE, "a static batch reserves what its longest needs already");
-    TRY(check_moves(s, e));
-    TRY(check_draft(s, e));
-    if (s->work->samples > UINT16_MAX) return err_set(e, ERR_RANGE, "more than %d samples", UINT16_MAX);
-    if (!mix_timed(s->plan))
-        return err_set(e, ERR_INPUT, "no peak rate of the device is known, so steps have no times");
-    return ERR_OK;
-}
-
 static void add_pools(struct simulation *m)
 {
     for (int64_t i = 0; i < m->s->replicas; i++) {
@@ -410,7 +342,7 @@ static enum err_code open_all(struct arena *a, struct simulation *m, struct err 
 
 enum err_code simulate_run(struct arena *a, const struct simulate_setup *s, struct simulate_result *out, struct err *e)
 {
-    TRY(check(s, e));
+    TRY(simulate_check(s, e));
     struct simulate_result result = {.n = 0};
     struct simulation m = {.s = s, .out = &result};
     m.replica = arena_array(a, (size_t)s->replicas, sizeof *m.replica);
@@ -422,54 +354,4 @@ enum err_code simulate_run(struct arena *a, const struct simulate_setup *s, stru
     free(m.heap);
     if (code == ERR_OK) *out = result;
     return code;
-}
-
-/* ---- what requests saw ---- */
-
-double simulate_ttft_s(const struct simulate_record *r) { return r->first_s - r->arrival_s; }
-double simulate_latency_s(const struct simulate_record *r) { return r->finish_s - r->arrival_s; }
-double simulate_wait_s(const struct simulate_record *r) { return r->start_s - r->arrival_s; }
-double simulate_move_s(const struct simulate_record *r) { return r->moved_s - r->first_s; }
-double simulate_tpot_s(const struct simulate_record *r)
-{
-    return r->output_tokens > 1 ? (r->finish_s - r->first_s) / (r->output_tokens - 1) : (double)NAN;
-}
-
-static int by_value(const void *x, const void *y)
-{
-    const double p = *(const double *)x, q = *(const double *)y;
-    return (p > q) - (p < q);
-}
-
-static double at_least(const double *v, size_t n, double p)
-{
-    const size_t i = (size_t)ceil(p * (double)n);
-    return v[i > 0 ? i - 1 : 0];
-}
-
-enum err_code simulate_spread_of(const struct simulate_result *r, double (*value)(const struct simulate_record *),
-                                 struct simulate_spread *out, struct err *e)
-{
-    const double unknown = (double)NAN;
-    *out = (struct simulate_spread){0, unknown, unknown, unknown, unknown, unknown, unknown};
-    double *v = malloc((r->n + 1) * sizeof *v), sum = 0;
-    if (!v) return err_nomem(e);
-    for (size_t i = 0; i < r->n; i++) {
-        if (!(r->record[i].finish_s >= 0)) continue;
-        const double x = value(&r->record[i]);
-        if (isnan(x)) continue;
-        v[out->n++] = x;
-        sum += x;
-    }
-    if (out->n > 0) {
-        qsort(v, out->n, sizeof *v, by_value);
-        out->mean = sum / (double)out->n;
-        out->p50 = at_least(v, out->n, .5);
-        out->p90 = at_least(v, out->n, .9);
-        out->p95 = at_least(v, out->n, .95);
-        out->p99 = at_least(v, out->n, .99);
-        out->most = v[out->n - 1];
-    }
-    free(v);
-    return ERR_OK;
 }

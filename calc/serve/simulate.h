@@ -145,6 +145,9 @@ struct simulate_result {
                                                of its own; NAN: no rate is known */
 };
 
+/* simulate_check -- whether a setup can be run. Errors: as simulate_run. */
+enum err_code simulate_check(const struct simulate_setup *s, struct err *e);
+
 /* simulate_run -- the workload from its first arrival to the last answer. Errors: ERR_RANGE a setting outside its
  * domain, ERR_NOMEM. Cost: some microseconds for each run of steps; about 120 bytes for each request. */
 enum err_code simulate_run(struct arena *a, const struct simulate_setup *s, struct simulate_result *out, struct err *e);

@@ -69,8 +69,8 @@ struct workload_length {
 };
 
 /* workload_length_parse -- "300", "uniform:10..500", "exponential:300", "lognormal:300,0.8" (mean, cv),
- * "gamma:300,0.8" (mean, cv), "pareto:300,2.5" (mean, alpha), "empirical:FILE" (a number a line), each with ",max=N" behind it. Errors: ERR_USAGE;
- * those of reading a file. */
+ * "gamma:300,0.8" (mean, cv), "pareto:300,2.5" (mean, alpha), "empirical:FILE" (a number a line), each with ",max=N"
+ * behind it. Errors: ERR_USAGE; those of reading a file. */
 enum err_code workload_length_parse(struct arena *a, const char *text, struct workload_length *out, struct err *e);
 
 /* workload_length_mean -- of the distribution, before rounding and the cut at `most`. */
