@@ -3,10 +3,10 @@
  * The heads that read the same keys are taken together, four at a time, so that the cache goes by once. Chunks of
  * tokens: scores, their running maximum and sum (Milakov and Gimelshein, arXiv:1805.02867), weighted values. A chunk is
  * pieces, each within a page of the cache, so that small pages cost no more.
- * Rows are read in the order in which they lie. One head reads faster than anything is fetched for it: the processor
- * sees the order and fetches ahead by itself; prefetches, and reading four rows side by side, cost a quarter of the
- * bandwidth. Four heads leave gaps, and pages lie in no order: there the piece that comes a->ahead later is
- * fetched. probe/METHOD.md has what that reaches. */
+ * Rows are read in the order in which they lie. One head in bf16 reads faster than anything is fetched for it: the
+ * processor sees the order and fetches ahead by itself; prefetches, and reading four rows side by side, cost a quarter
+ * of the bandwidth. It does not follow longer rows, four heads leave gaps, and pages lie in no order: there the piece
+ * that comes ATTEND_AHEAD later is fetched. probe/METHOD.md has what that reaches. */
 #ifndef RIDGE_KERNELS_ATTEND_H
 #define RIDGE_KERNELS_ATTEND_H
 
@@ -19,7 +19,8 @@ enum {
     ATTEND_AHEAD = 3,       /* pieces ahead that are */
     ATTEND_CHUNK_FEW = 256, /* tokens of a chunk of up to ATTEND_FEW heads */
     ATTEND_CHUNK_MANY = 64, /* of more, whose weights are to stay in the first cache */
-    ATTEND_FEW = 8
+    ATTEND_FEW = 8,
+    ATTEND_ROW = 256 /* bytes of rows whose order the processor follows by itself; not a unit */
 };
 
 /* n tokens whose keys and values follow one another, a->step bytes apart. */
@@ -79,12 +80,15 @@ static inline void attend_open(struct attend *a, float *scratch)
     a->sum = a->most + a->room;
 }
 
+/* Nothing is fetched: the processor does by itself. */
+static inline bool attend_leaves(const struct attend *a) { return a->room == 1 && !a->pages && a->step <= ATTEND_ROW; }
+
 /* Adds as many of left tokens that follow one another as a piece and the chunk have room for; how many. */
 static inline size_t attend_add(const struct attend *a, struct attend_rows *r, const char *k, const char *v,
                                 size_t left)
 {
     const size_t room = a->chunk - r->n;
-    size_t n = a->room == 1 && !a->pages ? a->chunk : ATTEND_PIECE;
+    size_t n = attend_leaves(a) ? a->chunk : ATTEND_PIECE;
     n = n < left ? n : left;
     n = n < room ? n : room;
     r->piece[r->pieces++] = (struct attend_piece){k, v, n, r->n};
@@ -107,8 +111,8 @@ static inline struct attend_later attend_after(const struct attend *a, const str
     const struct attend_piece *p = i < r->pieces       ? &r->piece[i]
                                    : i < 2 * r->pieces ? &r->piece[i - r->pieces]
                                                        : &next->piece[over < next->pieces ? over : 0];
-    const bool values = i >= r->pieces && i < 2 * r->pieces, self = a->room == 1 && !a->pages;
-    return (struct attend_later){values ? p->v : p->k, self ? 0 : p->n * a->step};
+    const bool values = i >= r->pieces && i < 2 * r->pieces;
+    return (struct attend_later){values ? p->v : p->k, attend_leaves(a) ? 0 : p->n * a->step};
 }
 
 /* Queries of other heads, nothing summed. */

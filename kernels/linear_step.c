@@ -23,6 +23,8 @@ struct linear_head {
     float rate, *input, *output;      /* beta; [rows]: v, then what is added; the results */
 };
 
+enum { AHEAD = 8192 }; /* bytes of state that are fetched ahead; not a unit */
+
 #define LANES_BODY "kernels/linear_step_body.h"
 #include "kernels/lanes_all.h"
 

@@ -30,6 +30,9 @@ LANES_OP void LANES(linear_rows)(const struct linear_head *h, size_t p, size_t r
 {
     V sum[4];
     size_t i = 0;
+    const size_t bytes = h->width * (narrow ? 2 : 4);
+    /* rows side by side are in no order that the processor would follow by itself */
+    for (size_t b = 0; b < rows * bytes; b += 64) LANES(prefetch)((const char *)h->state + p * bytes + AHEAD + b);
     KERN_UNROLL
     for (size_t r = 0; r < rows; r++) sum[r] = LANES(set)(0);
     if (delta) {

@@ -13,6 +13,8 @@
 #include "kernels/table.h"
 #include "kernels/vector.h"
 
+enum { AHEAD = 8192 }; /* bytes of state that are fetched ahead; not a unit */
+
 /* One head of one sequence. */
 struct head {
     size_t rows, width; /* head_dim, d_state */

@@ -34,14 +34,29 @@ LANES_OP void LANES(wide_piece)(const struct head *h, size_t p, size_t rows, siz
     }
 }
 
+/* Lines [line, line + rows) of the state that comes AHEAD bytes later: rows side by side are in no order that the
+ * processor would follow by itself. */
+LANES_OP void LANES(fetch)(const struct head *h, size_t p, size_t rows, size_t line, bool narrow)
+{
+    const char *at = (const char *)h->state + p * h->width * (narrow ? 2 : 4) + AHEAD + line * 64;
+    KERN_UNROLL
+    for (size_t r = 0; r < rows; r++) LANES(prefetch)(at + r * 64);
+}
+
 LANES_OP void LANES(some)(const struct head *h, size_t p, size_t rows, bool bf16, bool narrow)
 {
     V sum[4];
     size_t i = 0;
     KERN_UNROLL
     for (size_t r = 0; r < rows; r++) sum[r] = LANES(set)(0);
-    for (; bf16 && narrow && i + 32 <= h->width; i += 32) LANES(wide_piece)(h, p, rows, i, sum);
-    for (; i + 16 <= h->width; i += 16) LANES(piece)(h, p, rows, i, 16, bf16, narrow, sum);
+    for (; bf16 && narrow && i + 32 <= h->width; i += 32) {
+        LANES(fetch)(h, p, rows, i / 32 * rows, narrow);
+        LANES(wide_piece)(h, p, rows, i, sum);
+    }
+    for (; i + 16 <= h->width; i += 16) {
+        if (!narrow) LANES(fetch)(h, p, rows, i / 16 * rows, narrow);
+        LANES(piece)(h, p, rows, i, 16, bf16, narrow, sum);
+    }
     if (i < h->width) LANES(piece)(h, p, rows, i, h->width - i, bf16, narrow, sum);
     if (rows == 4) {
         LANES(store_sums_4)(h->output + p, sum, 1);

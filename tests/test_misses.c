@@ -94,7 +94,9 @@ static int work(const struct subject *s, bool call)
     if (scratch) sum += touch(c.scratch, scratch);
     sum += touch_stack();
     if (call) v->run(&c);
-    return sum ? EXIT_FAILURE : 0; /* all of it is zeros */
+    const volatile unsigned kept = sum; /* what was touched was read */
+    (void)kept;
+    return 0;
 }
 
 /* -- outside -- */
