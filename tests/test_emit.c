@@ -180,6 +180,26 @@ static void test_drafts(void **state)
     (void)state;
 }
 
+static void test_pools(void **state)
+{
+    struct arena *a = arena_open();
+    struct emit_plan p = plain();
+    p.prefill = 2;
+    p.mixed = true;
+    const char *v = command(a, EMIT_VLLM, &p), *s = command(a, EMIT_SGLANG, &p), *t = command(a, EMIT_TRTLLM, &p);
+    for (int i = 0; i < EMIT_ENGINES; i++)
+        has(command(a, (enum emit_engine)i, &p), "2 copies of 4 GPUs prefill and 1 decode");
+    has(v, "--kv-transfer-config '{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"kv_both\"}'");
+    has(s, "--disaggregation-mode prefill");
+    has(s, "--disaggregation-mode decode");
+    has(s, "--pd-disaggregation");
+    lacks(s, "mixed");
+    has(t, "cache_transceiver_config:\n  backend: DEFAULT\n");
+    has(t, "trtllm-serve disaggregated -c FILE");
+    arena_close(a);
+    (void)state;
+}
+
 static void test_quoting(void **state)
 {
     struct arena *a = arena_open();
@@ -218,7 +238,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain),   cmocka_unit_test(test_formats),
                                        cmocka_unit_test(test_layouts), cmocka_unit_test(test_mixed),
-                                       cmocka_unit_test(test_drafts),  cmocka_unit_test(test_quoting),
-                                       cmocka_unit_test(test_width)};
+                                       cmocka_unit_test(test_drafts),  cmocka_unit_test(test_pools),
+                                       cmocka_unit_test(test_quoting), cmocka_unit_test(test_width)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -83,6 +84,12 @@ static void test_steps(void **state)
     }
     arena_close(a);
     (void)state;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
 }
 
 struct served {
@@ -176,12 +183,14 @@ static void test_simulated(void **state)
             tpot += simulate_tpot_s(&x.record[i]) / (double)x.n;
             ttft += simulate_ttft_s(&x.record[i]) / (double)x.n;
         }
-        size_t above = 0;
-        for (size_t i = 0; i < x.n; i++) above += simulate_tpot_s(&x.record[i]) > r.tpot_s.p95;
-        if (fabs(r.tpot_s.mean / tpot - 1) > .06 || fabs(r.ttft_s.mean / ttft - 1) > .12 ||
-            fabs((double)above / (double)x.n - .05) > .04)
-            fail_msg("at %.0f/3: TPOT %.5f, simulated %.5f; TTFT %.4f, %.4f; beyond p95 %.3f", part, r.tpot_s.mean,
-                     tpot, r.ttft_s.mean, ttft, (double)above / (double)x.n);
+        double *tail = arena_array(k.a, x.n, sizeof *tail);
+        for (size_t i = 0; i < x.n; i++) tail[i] = simulate_tpot_s(&x.record[i]);
+        qsort(tail, x.n, sizeof *tail, by_value);
+        const double p95 = tail[(size_t)(.95 * (double)x.n)];
+        if (fabs(r.tpot_s.mean / tpot - 1) > .05 || fabs(r.ttft_s.mean / ttft - 1) > .1 ||
+            fabs(r.tpot_s.p95 / p95 - 1) > .2)
+            fail_msg("at %.0f/3: TPOT %.5f, simulated %.5f; TTFT %.4f, %.4f; p95 %.5f, %.5f", part, r.tpot_s.mean, tpot,
+                     r.ttft_s.mean, ttft, r.tpot_s.p95, p95);
         assert_true(fabs(r.output_tok_per_s / (s.rate_per_s * l.output_tokens) - 1) < 1e-9);
     }
     /* it pays at little load and not where steps are full of flops: the peers' mistake is a speedup of any batch */
@@ -189,8 +198,14 @@ static void test_simulated(void **state)
     t.plan = k.plain;
     t.lengths = &l;
     t.draft = (struct simulate_draft){0};
+    t.max_seqs = s.max_seqs = 1600;
+    t.budget_tokens = s.budget_tokens = 8192;
+    t.blocks = s.blocks = 400000;
     must(steady_solve(k.a, &t, &plain, &e), &e);
-    assert_true(plain.saturation_rate_per_s > 1.2 * most);
+    must(steady_solve(k.a, &s, &r, &e), &e);
+    if (plain.saturation_rate_per_s < 1.05 * r.saturation_rate_per_s)
+        fail_msg("saturates at %g, %g without, %d %d", r.saturation_rate_per_s, plain.saturation_rate_per_s, (int)r.by,
+                 (int)plain.by);
     t.rate_per_s = s.rate_per_s = .05;
     must(steady_solve(k.a, &t, &plain, &e), &e);
     must(steady_solve(k.a, &s, &r, &e), &e);

@@ -126,7 +126,15 @@ static void say_copies(struct lines *o, const struct emit_plan *p, const char *r
     const struct layout *l = &p->layout;
     char text[256];
     const long long copy = (long long)(layout_group(l) * l->pp);
-    if (l->replicas > 1) {
+    if (p->prefill > 0) {
+        (void)snprintf(text, sizeof text,
+                       "%lld copies of %lld GPU%s prefill and %lld decode: run this once for each, on",
+                       (long long)p->prefill, copy, copy == 1 ? "" : "s", (long long)(l->replicas - p->prefill));
+        comment(o, text);
+        comment(o, "GPUs and a port of its own (CUDA_VISIBLE_DEVICES, --port), behind a router that sends");
+        comment(o, "each prompt to the one kind and then to the other:");
+        comment(o, router);
+    } else if (l->replicas > 1) {
         (void)snprintf(text, sizeof text,
                        "%lld copies of %lld GPU%s: run this once for each, on GPUs and a port of its",
                        (long long)l->replicas, copy, copy == 1 ? "" : "s");
@@ -167,7 +175,7 @@ static int64_t nodes_of(const struct layout *l)
 static void put_vllm(struct lines *o, const struct emit_plan *p, const char *model, const char *draft)
 {
     const struct layout *l = &p->layout;
-    say_copies(o, p, BALANCER);
+    say_copies(o, p, p->prefill > 0 ? "vLLM's examples of disaggregated serving have one" : BALANCER);
     say_weights(o, p, true);
     say_draft(o, p);
     if (nodes_of(l) > 1 && l->dp == 1) comment(o, "start a Ray cluster over the nodes first (ray start)");
@@ -186,6 +194,9 @@ static void put_vllm(struct lines *o, const struct emit_plan *p, const char *mod
     if (p->weights && p->fp8_on_load) word(o, "--quantization fp8");
     if (p->kv) word(o, "--kv-cache-dtype %s", p->kv);
     if (nodes_of(l) > 1 && l->dp == 1) word(o, "--distributed-executor-backend ray");
+    if (p->prefill > 0) {
+        put(o, " \\\n  --kv-transfer-config '{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"kv_both\"}'");
+    }
     if (p->draft_tokens <= 0) return;
     static const char *const METHOD[] = {"draft_model", "eagle", "mtp"};
     put(o, " \\\n  --speculative-config '{\"method\": \"");
@@ -205,11 +216,16 @@ static void put_sglang(struct lines *o, const struct emit_plan *p, const char *m
 {
     const struct layout *l = &p->layout;
     /* within a step beside those that decode; neither stages nor drafts have that (check_server_args) */
-    const bool mixed = p->mixed && l->pp == 1 && p->draft_tokens <= 0;
-    say_copies(o, p, "python -m sglang_router.launch_router --worker-urls http://HOST:PORT ...");
+    const bool mixed = p->mixed && l->pp == 1 && p->draft_tokens <= 0 && p->prefill == 0;
+    say_copies(o, p,
+               p->prefill > 0 ? "python -m sglang_router.launch_router --pd-disaggregation \\\n#   --prefill "
+                                "http://HOST:PORT ... --decode http://HOST:PORT ..."
+                              : "python -m sglang_router.launch_router --worker-urls http://HOST:PORT ...");
+    if (p->prefill > 0) comment(o, "those that decode: --disaggregation-mode decode");
     say_weights(o, p, true);
     say_draft(o, p);
-    if (p->mixed && !mixed) comment(o, "prompts are computed in steps of their own, which the plan does not know");
+    if (p->mixed && !mixed && p->prefill == 0)
+        comment(o, "prompts are computed in steps of their own, which the plan does not know");
     if (nodes_of(l) > 1) comment(o, "on every node, with its own --node-rank");
     word(o, "python -m sglang.launch_server");
     word(o, "--model-path %s", model);
@@ -222,6 +238,7 @@ static void put_sglang(struct lines *o, const struct emit_plan *p, const char *m
     /* of all attention groups: the engine divides it among them */
     word(o, "--chunked-prefill-size %lld", (long long)(p->step_tokens * l->dp));
     if (mixed) word(o, "--enable-mixed-chunk");
+    if (p->prefill > 0) word(o, "--disaggregation-mode prefill");
     word(o, "--mem-fraction-static %.3g", p->static_frac);
     if (p->weights && p->fp8_on_load) word(o, "--quantization fp8");
     if (p->kv) word(o, "--kv-cache-dtype %s", strcmp(p->kv, "fp8") == 0 ? "fp8_e4m3" : p->kv);
@@ -242,6 +259,7 @@ static void put_yaml(struct lines *o, const struct emit_plan *p, const char *dra
     char text[96];
     put(o, "cat > trtllm.yaml <<'END'\n");
     if (p->layout.dp > 1) put(o, "enable_attention_dp: true\n");
+    if (p->prefill > 0) put(o, "cache_transceiver_config:\n  backend: DEFAULT\n");
     if (p->kv) {
         put(o, "kv_cache_config:\n  dtype: ");
         put(o, p->kv);
@@ -265,8 +283,11 @@ static void put_yaml(struct lines *o, const struct emit_plan *p, const char *dra
 static void put_trtllm(struct lines *o, const struct emit_plan *p, const char *model, const char *draft)
 {
     const struct layout *l = &p->layout;
-    const bool file = l->dp > 1 || p->kv || p->draft_tokens > 0;
-    say_copies(o, p, BALANCER);
+    const bool file = l->dp > 1 || p->kv || p->draft_tokens > 0 || p->prefill > 0;
+    say_copies(o, p,
+               p->prefill > 0 ? "trtllm-serve disaggregated -c FILE, which names context_servers and generation_servers"
+                              : BALANCER);
+    if (p->prefill > 0) comment(o, "those that prefill also with disable_overlap_scheduler: true in their file");
     say_weights(o, p, false);
     if (nodes_of(l) > 1) comment(o, "over several nodes: under mpirun or srun, with trtllm-llmapi-launch before it");
     if (file) put_yaml(o, p, draft);

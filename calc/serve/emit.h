@@ -31,6 +31,7 @@ struct emit_plan {
     double free_frac;        /* of what is free behind weights and work, the cache */
     const char *weights;     /* a format that the stored weights are not in; NULL: as stored */
     const char *kv;          /* the same of the cache */
+    int64_t prefill;         /* of the copies, those that prefill alone, the others decode; 0: all do both */
     bool mixed;              /* pieces of prompts are computed beside those that decode */
     enum emit_drafting drafting;
     const char *draft;    /* a Hugging Face id or a path: of a model */
