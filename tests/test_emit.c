@@ -45,7 +45,8 @@ static void test_plain(void **state)
     const struct emit_plan p = plain();
     assert_string_equal(command(a, EMIT_VLLM, &p),
                         "# 3 copies of 4 GPUs: run this once for each, on GPUs and a port of its\n"
-                        "# own (CUDA_VISIBLE_DEVICES, --port), behind a load balancer\n"
+                        "# own (CUDA_VISIBLE_DEVICES, --port), behind a router to the least loaded:\n"
+                        "# nginx with least_conn, say\n"
                         "vllm serve org/model-7B --tensor-parallel-size 4 --max-model-len 3072 \\\n"
                         "  --max-num-seqs 200 --max-num-batched-tokens 2048 \\\n"
                         "  --gpu-memory-utilization 0.9\n");
@@ -74,7 +75,8 @@ static void test_formats(void **state)
     has(command(a, EMIT_VLLM, &p), "--quantization fp8");
     has(command(a, EMIT_VLLM, &p), "--kv-cache-dtype fp8");
     has(command(a, EMIT_SGLANG, &p), "--kv-cache-dtype fp8_e4m3");
-    has(command(a, EMIT_TRTLLM, &p), "kv_cache_config:\n  dtype: fp8\n");
+    /* a file's kv_cache_config stands for all of the command line's: the fraction has to be in it */
+    has(command(a, EMIT_TRTLLM, &p), "kv_cache_config:\n  dtype: fp8\n  free_gpu_memory_fraction: 0.878\n");
     has(command(a, EMIT_TRTLLM, &p), "has to be a checkpoint stored so"); /* it converts nothing as it loads */
     p.weights = "int4-g128";
     p.fp8_on_load = false;
@@ -104,6 +106,7 @@ static void test_layouts(void **state)
     has(s, "--dp-size 4 --enable-dp-attention");
     has(s, "--ep-size 8");
     has(s, "--max-running-requests 200");
+    has(s, "--chunked-prefill-size 8192");                                 /* of four groups: each takes 2048 */
     assert_int_equal(emit_command(a, EMIT_TRTLLM, &p, &none, &e), ERR_NO); /* groups of two ranks */
     p.layout.ep = 4;
     assert_non_null(emit_refusal(EMIT_VLLM, &p)); /* experts over half of the ranks */
@@ -121,6 +124,78 @@ static void test_layouts(void **state)
     has(command(a, EMIT_VLLM, &p), "--distributed-executor-backend ray");
     has(command(a, EMIT_SGLANG, &p), "--nnodes 2 --node-rank 0 --dist-init-addr HOST:PORT");
     has(command(a, EMIT_TRTLLM, &p), "--pp_size 2");
+    arena_close(a);
+    (void)state;
+}
+
+/* Steps of prompts and of those that decode: SGLang keeps them apart unless told; a draft and stages keep them so. */
+static void test_mixed(void **state)
+{
+    struct arena *a = arena_open();
+    struct emit_plan p = plain();
+    lacks(command(a, EMIT_SGLANG, &p), "--enable-mixed-chunk");
+    p.mixed = true;
+    has(command(a, EMIT_SGLANG, &p), "--enable-mixed-chunk");
+    lacks(command(a, EMIT_VLLM, &p), "mixed");
+    p.layout.pp = 2;
+    lacks(command(a, EMIT_SGLANG, &p), "--enable-mixed-chunk");
+    has(command(a, EMIT_SGLANG, &p), "prompts are computed in steps of their own");
+    arena_close(a);
+    (void)state;
+}
+
+static void test_drafts(void **state)
+{
+    struct arena *a = arena_open();
+    struct err e = {0};
+    const char *none;
+    struct emit_plan p = plain();
+    p.draft = "org/small-1B";
+    p.draft_tokens = 5;
+    has(command(a, EMIT_VLLM, &p), "--speculative-config '{\"method\": \"draft_model\",\n"
+                                   "    \"model\": \"org/small-1B\",\n    \"num_speculative_tokens\": 5}'\n");
+    const char *s = command(a, EMIT_SGLANG, &p), *t = command(a, EMIT_TRTLLM, &p);
+    has(s, "--speculative-algorithm STANDALONE");
+    has(s, "--speculative-draft-model-path org/small-1B");
+    has(s, "--speculative-num-steps 5");
+    has(s, "--speculative-eagle-topk 1");
+    has(s, "--speculative-num-draft-tokens 6"); /* the last token is judged too */
+    has(t,
+        "speculative_config:\n  decoding_type: Draft_Target\n  max_draft_len: 5\n  speculative_model: org/small-1B\n");
+    has(t, "--config trtllm.yaml");
+    p.draft = "a'b";
+    for (int i = 0; i < EMIT_ENGINES; i++)
+        assert_int_equal(emit_command(a, (enum emit_engine)i, &p, &none, &e), ERR_USAGE);
+    p.drafting = EMIT_MTP;
+    has(command(a, EMIT_VLLM, &p), "'{\"method\": \"mtp\",\n    \"num_speculative_tokens\": 5}'");
+    has(command(a, EMIT_SGLANG, &p), "--speculative-algorithm NEXTN");
+    has(command(a, EMIT_TRTLLM, &p), "decoding_type: MTP\n  num_nextn_predict_layers: 5\n");
+    p.drafting = EMIT_EAGLE;
+    has(command(a, EMIT_VLLM, &p), "\"model\": \"HEAD\"");
+    has(command(a, EMIT_SGLANG, &p), "--speculative-algorithm EAGLE");
+    assert_non_null(emit_refusal(EMIT_TRTLLM, &p));
+    p.layout.pp = 2;
+    for (int i = 0; i < EMIT_ENGINES; i++) assert_non_null(emit_refusal((enum emit_engine)i, &p));
+    arena_close(a);
+    (void)state;
+}
+
+static void test_pools(void **state)
+{
+    struct arena *a = arena_open();
+    struct emit_plan p = plain();
+    p.prefill = 2;
+    p.mixed = true;
+    const char *v = command(a, EMIT_VLLM, &p), *s = command(a, EMIT_SGLANG, &p), *t = command(a, EMIT_TRTLLM, &p);
+    for (int i = 0; i < EMIT_ENGINES; i++)
+        has(command(a, (enum emit_engine)i, &p), "2 copies of 4 GPUs prefill and 1 decode");
+    has(v, "--kv-transfer-config '{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"kv_both\"}'");
+    has(s, "--disaggregation-mode prefill");
+    has(s, "--disaggregation-mode decode");
+    has(s, "--pd-disaggregation");
+    lacks(s, "mixed");
+    has(t, "cache_transceiver_config:\n  backend: DEFAULT\n");
+    has(t, "trtllm-serve disaggregated -c FILE");
     arena_close(a);
     (void)state;
 }
@@ -161,8 +236,9 @@ static void test_width(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain), cmocka_unit_test(test_formats),
-                                       cmocka_unit_test(test_layouts), cmocka_unit_test(test_quoting),
-                                       cmocka_unit_test(test_width)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain),   cmocka_unit_test(test_formats),
+                                       cmocka_unit_test(test_layouts), cmocka_unit_test(test_mixed),
+                                       cmocka_unit_test(test_drafts),  cmocka_unit_test(test_pools),
+                                       cmocka_unit_test(test_quoting), cmocka_unit_test(test_width)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

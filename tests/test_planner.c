@@ -352,7 +352,6 @@ static void test_sweep(void **state)
     (void)state;
 }
 
-/* The winner holds in the scheduler, request by request. */
 /* Next to no traffic: TPOT is a server's step of one sequence at the mean context, and its band is the server's. */
 static void test_server(void **state)
 {
@@ -401,6 +400,246 @@ static void test_server(void **state)
     arena_close(a);
 }
 
+/* ---- properties ---- */
+
+static double cheapest(struct asked *k)
+{
+    struct err e = {0};
+    struct planner_result r;
+    must(planner_search(k->a, &k->q, &r, &e), &e);
+    return r.best_n > 0 ? r.best[0].cost.usd_per_h : (double)INFINITY;
+}
+
+/* More requests never cost less; looser promises and more GPUs to choose from never more; a plan stays the plan when
+ * every price doubles, at twice the cost. */
+static void test_monotone(void **state)
+{
+    static const char *const GPU[] = {"h100-sxm", "l40s"};
+    static const double RATES[] = {2, 13, 37, 90}, TPOTS[] = {.009, .013, .02, .05}, TTFTS[] = {.08, .2, .7, 3};
+    static const int64_t MOST[] = {1, 2, 4, 8};
+    double last;
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct asked *k = ask(a, "llama-3.1-8b", GPU, 2, 8, 11, "lognormal:800,.6,max=4000", "uniform:60..310");
+    last = 0;
+    for (size_t i = 0; i < COUNT(RATES); i++) {
+        must(planner_traffic_of(a, &k->work, RATES[i], &k->q.traffic, &e), &e);
+        const double cost = cheapest(k);
+        assert_true(cost >= last);
+        last = cost;
+    }
+    assert_true(last < (double)INFINITY);
+    must(planner_traffic_of(a, &k->work, 21, &k->q.traffic, &e), &e);
+    last = (double)INFINITY;
+    for (size_t i = 0; i < COUNT(TPOTS); i++) {
+        k->q.tpot.s = TPOTS[i];
+        const double cost = cheapest(k);
+        assert_true(cost <= last);
+        last = cost;
+    }
+    last = (double)INFINITY;
+    for (size_t i = 0; i < COUNT(TTFTS); i++) {
+        k->q.ttft.s = TTFTS[i];
+        const double cost = cheapest(k);
+        assert_true(cost <= last);
+        last = cost;
+    }
+    last = (double)INFINITY;
+    for (size_t i = 0; i < COUNT(MOST); i++) {
+        for (size_t d = 0; d < 2; d++) k->device[d].most = MOST[i];
+        for (size_t d = 0; d < 2; d++) k->device[d].per_node = MOST[i];
+        const double cost = cheapest(k);
+        assert_true(cost <= last);
+        last = cost;
+    }
+    struct planner_result once, twice;
+    must(planner_search(a, &k->q, &once, &e), &e);
+    for (size_t d = 0; d < 2; d++) k->device[d].price.usd_per_h *= 2;
+    must(planner_search(a, &k->q, &twice, &e), &e);
+    assert_true(once.best_n > 1 && once.best_n == twice.best_n);
+    for (size_t i = 0; i < once.best_n; i++) {
+        same_plan(&once.best[i], &twice.best[i], "twice the price");
+        assert_true(fabs(twice.best[i].cost.usd_per_h / once.best[i].cost.usd_per_h / 2 - 1) < 1e-12);
+        assert_true(fabs(twice.best[i].cost.usd_per_mtok_in / once.best[i].cost.usd_per_mtok_in / 2 - 1) < 1e-12);
+        assert_true(fabs(twice.best[i].cost.joule_per_tok / once.best[i].cost.joule_per_tok - 1) < 1e-12);
+    }
+    arena_close(a);
+    (void)state;
+}
+
+/* A plan holds whatever requests are drawn: TPOT and TTFT of the simulation are those of the steady state within the
+ * bars of such a sample. */
+static void test_seeds(void **state)
+{
+    static const char *const GPU[] = {"h100-sxm"};
+    static const uint64_t SEEDS[] = {3, 17, 101, 4099};
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct asked *k = ask(a, "llama-3.1-8b", GPU, 1, 4, 19, "uniform:200..1300", "uniform:50..250");
+    struct planner_result r;
+    k->q.like.pp = 1;
+    k->q.tpot.s = .02;
+    must(planner_search(a, &k->q, &r, &e), &e);
+    assert_true(r.best_n > 0);
+    const struct planner_plan *x = &r.best[0];
+    for (size_t i = 0; i < COUNT(SEEDS); i++) {
+        struct workload w;
+        struct planner_verified v;
+        struct workload_spec s = {
+            .turns = 1, .samples = 1, .requests = 1500, .rate_per_s = 19, .seed = SEEDS[i], .output = {0}};
+        must(workload_length_parse(a, "uniform:200..1300", &s.prompt, &e), &e);
+        must(workload_length_parse(a, "uniform:50..250", &s.output, &e), &e);
+        must(workload_make(a, &s, &w, &e), &e);
+        must(planner_verify(a, &k->q, x, &w, &v, &e), &e);
+        if (v.growing || fabs(v.tpot_s / x->point.tpot_s - 1) > .15 || fabs(v.ttft_s / x->point.ttft_s - 1) > .3)
+            fail_msg("seed %d: TPOT %.5f, planned %.5f; TTFT %.4f, planned %.4f", (int)SEEDS[i], v.tpot_s,
+                     x->point.tpot_s, v.ttft_s, x->point.ttft_s);
+    }
+    arena_close(a);
+    (void)state;
+}
+
+/* ---- drafts ---- */
+
+static void draft_of(struct asked *k, struct planner_drafting *d, struct model *small, const char *accept)
+{
+    static const int64_t GAMMAS[] = {2, 5};
+    struct err e = {0};
+    must(model_load(k->a, "llama-3.2-1b", NULL, 0, small, &e), &e);
+    *d = (struct planner_drafting){.model = small, .bonus = true, .prompts = true, .gamma = GAMMAS, .gamma_n = 2};
+    must(speculate_accept_parse(accept, &d->accept, &e), &e);
+    k->q.drafting = d;
+}
+
+/* With drafts to choose from pruning loses nothing either; they never make the winner dearer; what none of them keeps
+ * pays at no load, and is no winner. */
+static void test_draft(void **state)
+{
+    static const char *const GPU[] = {"h100-sxm"};
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct asked *k = ask(a, "llama-3.1-70b", GPU, 1, 4, 1.3, "900", "150");
+    struct planner_drafting d;
+    struct model small;
+    struct planner_result pruned, all;
+    struct planner_paying pays;
+    k->q.tpot.s = .0093;
+    const double without = cheapest(k);
+    draft_of(k, &d, &small, "0.8");
+    must(planner_search(a, &k->q, &pruned, &e), &e);
+    k->q.exhaustive = true;
+    must(planner_search(a, &k->q, &all, &e), &e);
+    k->q.exhaustive = false;
+    assert_int_equal(pruned.best_n, all.best_n);
+    assert_int_equal(pruned.candidates, all.candidates);
+    assert_true(pruned.best_n > 0 && pruned.solved < all.solved);
+    for (size_t i = 0; i < all.best_n; i++) {
+        same_plan(&pruned.best[i], &all.best[i], "drafts");
+        assert_int_equal(pruned.best[i].gamma, all.best[i].gamma);
+    }
+    const struct planner_plan *x = &pruned.best[0];
+    assert_true(x->gamma > 0 && x->cost.usd_per_h < without); /* the promise takes two more GPUs else */
+    assert_true(x->point.tpot_s >= x->floor_tpot_s && x->point.saturation_per_s > x->rate_per_s);
+    must(planner_pays(a, &k->q, x, &pays, &e), &e);
+    assert_int_equal(pays.gamma, x->gamma);
+    assert_true(pays.with_s < .7 * pays.without_s && pays.until_per_s > 1.3);
+    struct planner_verified v;
+    must(planner_verify(a, &k->q, x, &k->work, &v, &e), &e);
+    assert_int_equal(v.finished, 700);
+    assert_true(!v.growing && fabs(v.tpot_s / x->point.tpot_s - 1) < .2);
+    draft_of(k, &d, &small, "0");
+    must(planner_pays(a, &k->q, x, &pays, &e), &e);
+    if (pays.with_s < pays.without_s || pays.until_per_s > 0)
+        fail_msg("accepted none: %g, %g without, until %g", pays.with_s, pays.without_s, pays.until_per_s);
+    assert_true(!(cheapest(k) < without));
+    arena_close(a);
+    (void)state;
+}
+
+/* Memory by hand: the draft's weights over the ranks, and its cache: 16 layers, 8 KV heads of 64. Floors: no step of
+ * gamma drafts yields more than gamma + 1 tokens. Stages have no drafts. */
+static void test_draft_unit(void **state)
+{
+    static const char *const GPU[] = {"h100-sxm"};
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct asked *k = ask(a, "llama-3.1-8b", GPU, 1, 8, 5, "777", "131");
+    struct planner_drafting d;
+    struct model small;
+    struct planner p;
+    struct planner_unit u, plain;
+    draft_of(k, &d, &small, "0.6");
+    must(planner_open(a, &k->q, &p, &e), &e);
+    struct layout l = {.tp = 2, .per_node = 8};
+    must(planner_unit_make(&p, 0, 0, &l, &plain, &e), &e);
+    must(planner_unit_make(&p, 0, 0, &l, &u, &e), &e);
+    must(planner_unit_draft(&p, &u, 5, &e), &e);
+    assert_null(u.why);
+    const double token = 16 * 2 * (8.0 / 2) * 64 * 2;
+    assert_true(fabs(u.sequence_bytes - plain.sequence_bytes - token * (777 + 66 + 8 + 5)) < 1);
+    assert_true(fabs(u.longest_bytes - plain.longest_bytes - token * (777 + 131 + 5)) < 1);
+    const double weights = u.weight_bytes - plain.weight_bytes; /* 1.2358e9 parameters of two bytes */
+    assert_true(weights > 1.2358e9 && weights < 1.02 * 1.2358e9 * 1.3);
+    assert_true(u.floor_tpot_s > plain.floor_tpot_s / 6 && u.floor_tpot_s < plain.floor_tpot_s);
+    assert_int_equal(planner_judged(&k->q, 5), 6);
+    assert_int_equal(planner_judged(&k->q, 0), 1);
+    l.pp = 2;
+    must(planner_unit_make(&p, 0, 0, &l, &u, &e), &e);
+    must(planner_unit_draft(&p, &u, 5, &e), &e);
+    assert_non_null(u.why);
+    arena_close(a);
+    (void)state;
+}
+
+/* ---- two pools ---- */
+
+/* Against every pair of counts of the winner's layout and limits: none with fewer copies keeps the promises. The plan
+ * holds when simulated; caches take their bytes over the link, and wait. */
+static void test_pools(void **state)
+{
+    static const char *const GPU[] = {"h100-sxm"};
+    enum { MOST = 8 };
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct asked *k = ask(a, "llama-3.1-8b", GPU, 1, MOST, 47, "lognormal:1400,.5,max=5000", "uniform:60..310");
+    struct planner_result r;
+    const struct planner_plan *x = NULL;
+    struct planner_plan other;
+    struct planner_verified v;
+    k->q.like.pp = k->q.like.tp = k->q.like.ep = k->q.like.dp = 1;
+    k->q.tpot.s = .0125;
+    k->q.ttft.s = .3;
+    k->q.pools = true;
+    must(planner_search(a, &k->q, &r, &e), &e);
+    for (size_t i = 0; i < r.best_n && !x; i++)
+        if (r.best[i].prefill > 0) x = &r.best[i];
+    assert_non_null(x);
+    assert_true(x->layout.replicas <= MOST && x->prefill < x->layout.replicas);
+    for (int64_t n = 2; n <= x->layout.replicas; n++)
+        for (int64_t prefill = 1; prefill < n; prefill++) {
+            struct planner_plan y = *x;
+            y.layout.replicas = n;
+            y.prefill = prefill;
+            must(planner_at(a, &k->q, &y, &other, &e), &e);
+            if (n < x->layout.replicas && other.verdict == PLANNER_MEETS)
+                fail_msg("%d + %d keep the promises, found %d + %d", (int)prefill, (int)(n - prefill), (int)x->prefill,
+                         (int)(x->layout.replicas - x->prefill));
+        }
+    /* a token: 32 layers, 8 KV heads of 128, K and V, 2 bytes; the mean of a queue is not shorter than the transfer */
+    const double sent_s = 32 * 2 * 8.0 * 128 * 2 * k->q.traffic.prompt_tokens / k->hw[0].link_bytes_per_s;
+    assert_true(x->point.transfer_s > sent_s && x->point.transfer_s < 2 * sent_s);
+    must(planner_verify(a, &k->q, x, &k->work, &v, &e), &e);
+    assert_true(!v.growing && fabs(v.tpot_s / x->point.tpot_s - 1) < .15 && fabs(v.ttft_s / x->point.ttft_s - 1) < .3);
+    /* nothing joins GPUs of another kind */
+    k->hw[0].link_bytes_per_s = k->hw[0].fabric_bytes_per_s = (double)NAN;
+    must(planner_search(a, &k->q, &r, &e), &e);
+    for (size_t i = 0; i < r.best_n; i++) assert_true(r.best[i].prefill == 0);
+    assert_true(r.tally[0][PLANNER_ILLEGAL].n > 0);
+    arena_close(a);
+    (void)state;
+}
+
+/* The winner holds in the scheduler, request by request. */
 static void test_verify(void **state)
 {
     static const char *const GPU[] = {"h100-sxm"};
@@ -438,7 +677,7 @@ static void test_verify(void **state)
     assert_true(above / 700 <= .05 && above / 700 > .03);
     struct planner_plan stages = r.best[0];
     stages.layout.pp = 2;
-    assert_non_null(planner_verifies(&stages));
+    assert_non_null(planner_verifies(&k->q, &stages));
     assert_int_equal(planner_verify(a, &k->q, &stages, &k->work, &v, &e), ERR_USAGE);
     arena_close(a);
     (void)state;
@@ -447,9 +686,11 @@ static void test_verify(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prune),  cmocka_unit_test(test_unit),   cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_queue),  cmocka_unit_test(test_drain),  cmocka_unit_test(test_headroom),
-        cmocka_unit_test(test_verify), cmocka_unit_test(test_server), cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_prune),      cmocka_unit_test(test_unit),   cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_queue),      cmocka_unit_test(test_drain),  cmocka_unit_test(test_headroom),
+        cmocka_unit_test(test_verify),     cmocka_unit_test(test_server), cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_monotone),   cmocka_unit_test(test_seeds),  cmocka_unit_test(test_draft),
+        cmocka_unit_test(test_draft_unit), cmocka_unit_test(test_pools),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

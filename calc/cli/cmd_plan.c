@@ -61,7 +61,8 @@ static enum err_code check_options(const struct option_values *v, bool layouts, 
                                         "price",     "max-num-seqs", "max-num-batched-tokens",
                                         "emit",      "verify",       "gpu-memory-utilization",
                                         "framework", "band",         "server",
-                                        "plot",      "plot-cost"};
+                                        "plot",      "plot-cost",    "draft",
+                                        "accept",    "gamma",        "disagg"};
     static const char *const LAYOUTS[] = {"batch", "context", "all"};
     const char *const *other = layouts ? SERVE : LAYOUTS;
     const size_t n = layouts ? sizeof SERVE / sizeof *SERVE : sizeof LAYOUTS / sizeof *LAYOUTS;
@@ -126,6 +127,7 @@ const struct command command_plan = {
     .examples = "  ridge plan -m llama-3.1-70b --rate 12 --prompt 1200 --generate 300 --ttft p95=1s --tpot p95=40ms\n"
                 "  ridge plan -m llama-3.1-8b --rate 40 --ttft 500ms --tpot 30ms -g l40s,h100-sxm --emit vllm\n"
                 "  ridge plan -m qwen3-8b --trace azure.csv --ttft p99=2s --tpot p99=50ms --price prices.json\n"
+                "  ridge plan -m llama-3.1-70b --rate 1 --tpot p95=15ms --draft llama-3.2-1b --accept 0.7\n"
                 "  ridge plan -m llama-3.1-70b --job requests=1e6 --deadline 8h --prompt 800 --generate 400\n"
                 "  ridge plan --layouts -m deepseek-v3 -g h200-sxm:16 -b 1024 --top 10\n"
                 "  ridge plan --layouts -m llama-3.1-70b -g h100-sxm:16 --nodes 2 --all\n",

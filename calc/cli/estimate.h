@@ -170,6 +170,11 @@ void estimate_chunked(const struct estimate_request *q, const struct estimate_ca
 enum err_code estimate_chunked_ops(struct arena *a, const struct estimate_request *q, const struct estimate_case *c,
                                    double T, struct step_op **out, size_t *out_n, struct err *e);
 
+/* estimate_draft_load -- a draft by its name: a model, "eagle", "medusa=N", "mtp" of the target; each with
+ * "+CHANGE+CHANGE" of --what-if. Errors: those of model_load; ERR_USAGE. */
+enum err_code estimate_draft_load(struct arena *a, const char *name, const struct model *target, struct model *out,
+                                  struct err *e);
+
 /* estimate_drafting_open -- the draft of a case and its steps, and the target's verify pass. setup: the target's.
  * Errors: ERR_USAGE a layout that does not divide, or a tree deeper than the acceptance; those of model_load. */
 enum err_code estimate_drafting_open(struct arena *a, const struct estimate_request *q, const struct step_setup *setup,

@@ -127,8 +127,8 @@ static enum err_code load_named(struct arena *a, const char *name, const struct 
 }
 
 /* "NAME+CHANGE+CHANGE": the draft with changes of --what-if; a file's own name may have a '+' in it. */
-static enum err_code load_draft(struct arena *a, const char *name, const struct model *target, struct model *out,
-                                struct err *e)
+enum err_code estimate_draft_load(struct arena *a, const char *name, const struct model *target, struct model *out,
+                                  struct err *e)
 {
     const char *plus = strchr(name, '+');
     struct err unknown;
@@ -156,7 +156,7 @@ enum err_code estimate_drafting_open(struct arena *a, const struct estimate_requ
     const struct estimate_drafting *d = &q->drafting;
     struct speculate_setup *s = &c->speculation;
     struct step_setup verify = *setup, draft = *setup;
-    if (load_draft(a, d->draft, &c->model, &c->draft, e) != ERR_OK) return err_prepend(e, "--draft: ");
+    if (estimate_draft_load(a, d->draft, &c->model, &c->draft, e) != ERR_OK) return err_prepend(e, "--draft: ");
     if (q->kv && stored_has_cache(&c->draft)) /* an engine keeps both caches in one format */
         TRY(stored_set_cache(&c->draft, q->kv, e));
     if (c->model.diffusion || c->draft.diffusion)

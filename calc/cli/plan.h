@@ -58,6 +58,12 @@
         LAYOUT_TEXT("max-num-batched-tokens", "N,...", "512..8192*2", "most tokens of a step"),                        \
         LAYOUT_TEXT("gpu-memory-utilization", "FRAC", NULL, "part of the GPU that the engine takes (default: 0.9)"),   \
         LAYOUT_TEXT("tp", "N", NULL, "ranks that split every layer"), LAYOUT_OPTIONS,                                  \
+        LAYOUT_FLAG("disagg", "also in two pools: copies that prefill, others that decode, caches sent between them"), \
+        LAYOUT_TEXT(                                                                                                   \
+            "draft", "NAME", NULL,                                                                                     \
+            "also with tokens drafted ahead by a model, by eagle (an EAGLE head) or mtp, as in ridge estimate"),       \
+        LAYOUT_TEXT("accept", "A[,A,...]", NULL, "part of the drafted tokens that is kept, or of each depth"),         \
+        LAYOUT_TEXT("gamma", "N,...", NULL, "tokens drafted in a row to choose from (default: 1..5)"),                 \
         LAYOUT_TEXT("fidelity", "NAME", NULL,                                                                          \
                     "calibrated (default), or floors: roofline, bound; --layouts: roofline (default) or bound"),       \
         LAYOUT_TEXT("framework", "NAME", NULL, "calibrated: whose kernels and steps: vllm, trtllm, sglang or none"),   \
@@ -84,6 +90,12 @@ struct plan_case {
     struct workload work;
     const char *arrivals, *prompt, *generate, *trace; /* as asked; NULL */
     double tokens_per_day;                            /* NAN: not asked */
+    struct planner_drafting drafting;
+    struct model draft_model;
+    const char *draft, *draft_hub, *accept; /* as asked; NULL: no draft. draft_hub: what an engine loads it by */
+    enum emit_drafting draft_kind;
+    struct planner_paying paying; /* of the winner */
+    const char *unpaid;           /* why nothing is known of that; NULL */
     bool verify, has_emit;
     const char *server; /* as asked, or the engine of --emit; NULL: none */
     struct engine engine;

@@ -1,6 +1,7 @@
 #include "calc/cli/plan_charts.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *curve_name(struct arena *a, const struct plan_case *c, const struct planner_plan *x)
@@ -8,11 +9,16 @@ static const char *curve_name(struct arena *a, const struct plan_case *c, const 
     const struct planner_format *f = &c->format[x->format];
     struct layout one = x->layout;
     one.replicas = 1;
+    char kind[64] = "";
+    if (x->gamma > 0) (void)snprintf(kind, sizeof kind, ", %lld drafted", (long long)x->gamma);
+    if (x->prefill > 0)
+        (void)snprintf(kind, sizeof kind, ", %lld prefill %lld decode", (long long)x->prefill,
+                       (long long)(x->layout.replicas - x->prefill));
     const char *layout = plan_layout_words(a, &one);
-    return layout
-               ? arena_printf(a, "%s %s%s%s%s%s", c->device[x->device].hw->key, layout, f->weights ? ", weights " : "",
-                              f->weights ? f->weights : "", f->kv ? ", KV " : "", f->kv ? f->kv : "")
-               : NULL;
+    return layout ? arena_printf(a, "%s %s%s%s%s%s%s", c->device[x->device].hw->key, layout,
+                                 f->weights ? ", weights " : "", f->weights ? f->weights : "", f->kv ? ", KV " : "",
+                                 f->kv ? f->kv : "", kind)
+                  : NULL;
 }
 
 /* Rates from a fiftieth of saturation to just below it, closer together there. */

@@ -31,6 +31,11 @@ enum err_code plan_command(struct arena *a, const struct plan_case *c, const str
         .utilization_frac = left,
         .static_frac = floor((x->weight_bytes + x->pool_bytes) / visible * 1000) / 1000,          /* not a unit */
         .free_frac = floor(x->pool_bytes / (x->pool_bytes + visible * (1 - left)) * 1000) / 1000, /* not a unit */
+        .mixed = !c->request.server || c->request.server->mixed,
+        .prefill = x->prefill,
+        .drafting = c->draft_kind,
+        .draft = c->draft_hub,
+        .draft_tokens = x->gamma,
         .weights = f->weights,
         .kv = f->kv,
         .fp8_on_load = f->weights && strcmp(f->weights, "fp8") == 0};

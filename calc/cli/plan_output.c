@@ -9,7 +9,11 @@
 #include "calc/cli/plan.h"
 
 struct plan_row {
-    const char *model, *hardware, *verdict, *layout, *weights, *kv, *estimated, *why, *price_source, *price_date;
+    const char *model, *hardware, *verdict, *layout, *weights, *kv, *estimated, *why, *price_source, *price_date,
+        *draft;
+    int64_t draft_tokens, prefill_replicas;
+    double transfer_s;
+    double tokens_per_step;
     int64_t candidates, gpus, tp, pp, attention_dp, ep, replicas, max_num_seqs, max_num_batched_tokens;
     double usd_per_gpu_h, usd_per_h, usd_per_mtok_in, usd_per_mtok_out, usd_per_mtok;
     double ttft_s, tpot_s, ttft_mean_s, tpot_mean_s, batch, rate_per_s, saturation_per_s, load_frac, busy_frac;
@@ -32,8 +36,13 @@ static const struct column COLUMNS[] = {
     ROW(attention_dp, INT, COUNT, 0, "DP", "attention groups with sequences of their own"),
     ROW(ep, INT, COUNT, 0, "EP", "parts in which experts are dealt"),
     ROW(replicas, INT, COUNT, 0, "x", "copies of the model"),
+    ROW(prefill_replicas, INT, COUNT, 0, "prefill", "of the copies, those that only prefill; 0: all do both"),
+    ROW(transfer_s, REAL, SECONDS, 0, "moved", "two pools: wait for the link, and a cache's way over it, mean"),
     ROW(weights, STRING, NONE, COLUMN_SHOWN, "weights", "format of the linear layers; stored: as the model has them"),
     ROW(kv, STRING, NONE, COLUMN_SHOWN, "KV", "format of the cache"),
+    ROW(draft, STRING, NONE, 0, "draft", "what drafts tokens ahead"),
+    ROW(draft_tokens, INT, COUNT, 0, "drafted", "tokens drafted in a row"),
+    ROW(tokens_per_step, REAL, NONE, 0, "tokens", "of a sequence that decodes, expected of a step"),
     ROW(max_num_seqs, INT, COUNT, 0, "seqs", "most sequences of a copy"),
     ROW(max_num_batched_tokens, INT, COUNT, 0, "tokens", "most tokens of a step"),
     ROW(usd_per_gpu_h, REAL, USD, 0, "$/GPU h", "dollars an hour of one device"),
@@ -137,6 +146,13 @@ static enum err_code fill(struct arena *a, const struct plan_case *c, const stru
                            .why = plan_reason(a, c, x),
                            .price_source = d->price.source,
                            .price_date = d->price.date,
+                           .draft = x->gamma > 0 ? c->draft : NULL,
+                           .draft_tokens = x->gamma > 0 ? x->gamma
+                                           : c->draft   ? 0
+                                                        : TABLE_INT_UNKNOWN,
+                           .tokens_per_step = x->gamma > 0 ? speculate_tokens(&c->drafting.accept, x->gamma, true) : 1,
+                           .prefill_replicas = x->prefill,
+                           .transfer_s = x->prefill > 0 && steady ? x->point.transfer_s : unknown,
                            .candidates = candidates ? (int64_t)candidates : TABLE_INT_UNKNOWN,
                            .gpus = x->gpus,
                            .tp = x->layout.tp,
@@ -287,6 +303,42 @@ const char *plan_breaks(enum planner_verdict v)
     return v == PLANNER_LATE_TPOT ? "TPOT" : v == PLANNER_LATE_TTFT ? "TTFT" : "saturation";
 }
 
+/* Whether a draft pays, and up to which load. */
+static void write_draft(struct out *o, const struct plan_case *c)
+{
+    const struct planner_paying *p = &c->paying;
+    const struct planner_plan *x = &c->result.best[0];
+    char with[UNITS_TEXT_MAX], without[UNITS_TEXT_MAX], name[64];
+    if (x->prefill > 0)
+        put_line(o, "%lld of the copies prefill, %lld decode; a cache is there %s after its first token",
+                 (long long)x->prefill, (long long)(x->layout.replicas - x->prefill),
+                 units_format_time(with, x->point.transfer_s));
+    if (!c->draft || x->prefill > 0) return;
+    (void)text_clean(name, sizeof name, c->draft, strlen(c->draft));
+    if (x->gamma > 0)
+        put_line(o, "draft %s, %lld tokens in a row: %.3g tokens a step expected (accepted: %s)", name,
+                 (long long)x->gamma, speculate_tokens(&c->drafting.accept, x->gamma, true), c->accept);
+    if (c->request.aim == PLANNER_JOB) return;
+    if (c->unpaid) {
+        put_line(o, "draft %s beside this plan: %s", name, c->unpaid);
+        return;
+    }
+    if (isnan(p->with_s) && isnan(p->most_with_per_s)) {
+        put_line(o, "draft %s: not beside this plan", name);
+        return;
+    }
+    put_line(o, "mean TPOT %s with %lld drafted, %s without; saturates at %.4g requests/s with, %.4g without",
+             isnan(p->with_s) ? "saturated" : units_format_time(with, p->with_s), (long long)p->gamma,
+             isnan(p->without_s) ? "saturated" : units_format_time(without, p->without_s), p->most_with_per_s,
+             p->most_without_per_s);
+    if (isinf(p->until_per_s))
+        put_line(o, "on these GPUs the draft pays at every load that they serve without it");
+    else if (p->until_per_s > 0)
+        put_line(o, "on these GPUs the draft stops paying at %.4g requests/s", p->until_per_s);
+    else
+        put_line(o, "on these GPUs the draft pays at no load");
+}
+
 static void write_winner(struct arena *a, struct out *o, const struct plan_case *c)
 {
     const struct planner_request *q = &c->request;
@@ -302,6 +354,7 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
     put_line(o, "weights %s, KV %s; %lld sequences and %lld tokens a step at most",
              f->weights ? f->weights : "as stored", f->kv ? f->kv : "as stored", (long long)x->seqs,
              (long long)x->step_tokens);
+    write_draft(o, c);
     if (q->aim == PLANNER_SERVE)
         put_line(o, "TTFT %s, TPOT %s; %.3g sequences in flight a copy; %.0f %% of the rate that saturates it",
                  units_format_time(s, p->ttft_s), units_format_time(t, p->tpot_s), p->batch,
@@ -356,9 +409,12 @@ static void write_reasons(struct arena *a, struct out *o, const struct plan_case
             const struct planner_format *f = &c->format[x->format];
             const char *why = plan_reason(a, c, x), *layout = plan_layout_words(a, &x->layout);
             char clean[320];
-            put_line(o, "%s, %s: %zu; %s%s%s%s%s: %s", WHAT[k], c->device[d].hw->key, t->n, layout ? layout : "",
+            char ahead[48] = "";
+            if (x->prefill > 0) (void)snprintf(ahead, sizeof ahead, " in two pools");
+            if (x->gamma > 0) (void)snprintf(ahead, sizeof ahead, " %lld drafted", (long long)x->gamma);
+            put_line(o, "%s, %s: %zu; %s%s%s%s%s%s: %s", WHAT[k], c->device[d].hw->key, t->n, layout ? layout : "",
                      f->weights ? " weights " : "", f->weights ? f->weights : "", f->kv ? " KV " : "",
-                     f->kv ? f->kv : "", why ? text_clean(clean, sizeof clean, why, strlen(why)) : "");
+                     f->kv ? f->kv : "", ahead, why ? text_clean(clean, sizeof clean, why, strlen(why)) : "");
         }
     for (size_t d = 0; d < c->request.devices_n; d++)
         if (c->result.tally[d][PLANNER_DEARER].n)
@@ -391,6 +447,13 @@ enum err_code plan_write(struct arena *a, const struct plan_case *c, enum table_
                       .schema = "ridge.plan.1",
                       .tool = commands_tool(),
                       .scenario_json = option_scenario_json(a, c->options)};
+    if (q->pools && !keys && text)
+        keys = c->draft
+                   ? "hardware,gpus,layout,prefill_replicas,draft_tokens,weights,kv,usd_per_h,ttft_s,tpot_s,load_frac"
+                   : "hardware,gpus,layout,prefill_replicas,weights,kv,usd_per_h,ttft_s,tpot_s,load_frac";
+    if (q->aim == PLANNER_SERVE && c->draft && !keys && text)
+        keys = "hardware,gpus,layout,weights,kv,draft_tokens,usd_per_h,usd_per_mtok_in,usd_per_mtok_out,ttft_s,tpot_s,"
+               "load_frac";
     if (q->aim == PLANNER_JOB && !keys && text) keys = "hardware,gpus,layout,weights,kv,usd_per_h,makespan_s,tail_s";
     if (q->aim == PLANNER_DAILY && !keys && text)
         keys = "hardware,gpus,layout,weights,kv,usd_per_h,usd_per_mtok_in,usd_per_mtok_out,batch,load_frac";

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "calc/base/text.h"
+#include "calc/cli/estimate.h"
 #include "calc/cli/plan.h"
 #include "calc/cli/scope.h"
 #include "calc/model/stored.h"
@@ -290,9 +291,80 @@ static enum err_code open_choice(struct arena *a, const struct option_values *v,
     TRY(open_server(a, v, c, e));
     TRY(range(a, v, "max-num-seqs", &q->seqs, &q->seqs_n, e));
     TRY(range(a, v, "max-num-batched-tokens", &q->step_tokens, &q->step_tokens_n, e));
+    q->pools = option_get(v, "disagg") != NULL;
+    if (q->pools && q->aim != PLANNER_SERVE)
+        return err_set(e, ERR_USAGE, "--disagg keeps latencies: not a --job, not --tokens-per-day");
     q->utilization_frac = (double)NAN;
     TRY(real(v, "gpu-memory-utilization", .01, 1, &q->utilization_frac, e));
     return ERR_OK;
+}
+
+/* -- draft -- */
+
+static enum err_code open_gammas(struct arena *a, const struct option_values *v, struct planner_drafting *d,
+                                 struct err *e)
+{
+    static const int64_t FIRST[] = {1, 2, 3, 4, 5};
+    const char *text = option_get(v, "gamma");
+    int64_t most = speculate_depth_max(&d->accept);
+    if (d->model->draft.heads > 0 && d->model->draft.heads < most) most = d->model->draft.heads;
+    d->gamma = FIRST;
+    d->gamma_n = most < 5 ? (size_t)most : sizeof FIRST / sizeof *FIRST;
+    if (!text) return ERR_OK;
+    if (units_parse_range(a, text, 1, SPECULATE_DEPTH_MAX, &d->gamma, &d->gamma_n, e) != ERR_OK)
+        return err_prepend(e, "--gamma: ");
+    for (size_t i = 0; i < d->gamma_n; i++) {
+        if (d->gamma[i] > most)
+            return err_set(e, ERR_USAGE, "--gamma %lld: --accept or the draft says nothing beyond %lld in a row",
+                           (long long)d->gamma[i], (long long)most);
+        for (size_t k = 0; k < i; k++)
+            if (d->gamma[k] == d->gamma[i]) return err_set(e, ERR_USAGE, "--gamma: %lld twice", (long long)d->gamma[i]);
+    }
+    return ERR_OK;
+}
+
+static enum err_code open_draft(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
+{
+    struct planner_drafting *d = &c->drafting;
+    const struct model *target = c->format[0].model;
+    c->draft = option_get(v, "draft");
+    if (!c->draft) {
+        if (option_given(v, "accept") || option_given(v, "gamma"))
+            return err_set(e, ERR_USAGE,
+                           "--accept and --gamma are about drafted tokens: which model drafts? --draft NAME");
+        return ERR_OK;
+    }
+    c->accept = option_get(v, "accept");
+    if (!c->accept)
+        return err_set(e, ERR_USAGE,
+                       "--draft: which part of its tokens is kept? --accept 0.8, or by depth 0.9,0.8,0.7");
+    if (strncmp(c->draft, "medusa", strlen("medusa")) == 0)
+        return err_set(e, ERR_USAGE,
+                       "--draft: plans know rows of drafts, of a model, eagle or mtp, not trees of heads");
+    if (speculate_accept_parse(c->accept, &d->accept, e) != ERR_OK) return err_prepend(e, "--accept: ");
+    if (estimate_draft_load(a, c->draft, target, &c->draft_model, e) != ERR_OK) return err_prepend(e, "--draft: ");
+    if (target->diffusion || c->draft_model.diffusion)
+        return err_set(e, ERR_USAGE, "--draft: models that settle blocks of tokens are not drafted for");
+    d->model = &c->draft_model;
+    d->bonus = true;
+    d->prompts = stored_has_cache(&c->draft_model);
+    c->draft_kind = strcmp(c->draft, "eagle") == 0 ? EMIT_EAGLE : strcmp(c->draft, "mtp") == 0 ? EMIT_MTP : EMIT_MODEL;
+    c->draft_hub = model_hub_id(a, c->draft);
+    if (!c->draft_hub) c->draft_hub = c->draft;
+    TRY(open_gammas(a, v, d, e));
+    c->request.drafting = d;
+    return ERR_OK;
+}
+
+/* Whether it pays, of the winner. */
+static enum err_code pays(struct arena *a, struct plan_case *c, struct err *e)
+{
+    struct err why = {0};
+    if (c->result.best[0].prefill > 0) return ERR_OK;
+    if (!c->request.drafting || c->request.aim == PLANNER_JOB) return ERR_OK;
+    const enum err_code code = planner_pays(a, &c->request, &c->result.best[0], &c->paying, &why);
+    if (code == ERR_NO) c->unpaid = arena_strndup(a, why.text, strlen(why.text));
+    return code == ERR_OK || code == ERR_NO ? ERR_OK : err_set(e, code, "%s", why.text);
 }
 
 /* -- emit -- */
@@ -330,7 +402,7 @@ static enum err_code verify(struct arena *a, struct plan_case *c, struct err *e)
     while (r->best_n > 0) {
         struct planner_plan *x = &r->best[0], more = *x;
         const int64_t copy = x->gpus / x->layout.replicas;
-        c->unverified = planner_verifies(x);
+        c->unverified = planner_verifies(&c->request, x);
         c->verified = (struct planner_verified){0};
         if (c->unverified) return ERR_OK;
         TRY(planner_verify(a, &c->request, x, &c->work, &c->verified, e));
@@ -364,6 +436,7 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
     TRY(promise(v, "ttft", &q->ttft, e));
     TRY(promise(v, "tpot", &q->tpot, e));
     TRY(open_formats(a, v, c, e));
+    TRY(open_draft(a, v, c, e));
     TRY(open_devices(a, v, c, e));
     TRY(open_choice(a, v, c, e));
     if (c->max_context_tokens > 0 && q->traffic.longest_tokens > c->max_context_tokens)
@@ -379,6 +452,9 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
     for (size_t i = 0; c->has_emit && i < q->formats_n; i++) {
         const struct layout one = layout_whole(NULL);
         const struct emit_plan p = {.layout = one, .kv = c->format[i].kv};
+        const struct emit_plan drafted = {.layout = one, .drafting = c->draft_kind, .draft_tokens = 1};
+        if (c->draft && emit_refusal(c->emit, &drafted))
+            return err_set(e, ERR_USAGE, "--draft %s beside --emit: %s", c->draft, emit_refusal(c->emit, &drafted));
         if (emit_refusal(c->emit, &p))
             return err_set(e, ERR_USAGE, "--kv %s beside --emit: %s", c->format[i].kv, emit_refusal(c->emit, &p));
     }
@@ -390,5 +466,6 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
     if (c->result.best_n == 0) return ERR_OK;
     if (c->verify) TRY(verify(a, c, e));
     if (c->result.best_n == 0) return ERR_OK;
+    TRY(pays(a, c, e));
     return q->aim == PLANNER_JOB ? ERR_OK : planner_headroom(a, q, &c->result.best[0], &c->headroom, e);
 }

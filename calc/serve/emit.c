@@ -33,13 +33,18 @@ const char *emit_refusal(enum emit_engine engine, const struct emit_plan *p)
         if (p->experts && l->ep > 1 && l->ep != group)
             return "vLLM deals experts over all ranks of a copy or over none (--enable-expert-parallel)";
         if (l->dp > 1 && l->pp > 1) return "vLLM has no attention groups beside stages";
+        if (p->draft_tokens > 0 && l->pp > 1) return "vLLM drafts no tokens beside stages";
         return NULL;
     case EMIT_SGLANG:
         if (l->dp > 1 && l->pp > 1) return "SGLang has no attention groups beside stages";
+        if (p->draft_tokens > 0 && l->pp > 1) return "SGLang drafts no tokens beside stages";
         return NULL;
     case EMIT_TRTLLM:
         if (l->dp > 1 && l->tp > 1)
             return "TensorRT-LLM gives every rank an attention group of its own or none (enable_attention_dp)";
+        if (p->draft_tokens > 0 && p->drafting == EMIT_EAGLE)
+            return "of EAGLE heads TensorRT-LLM runs those of EAGLE 3 alone, which are other models";
+        if (p->draft_tokens > 0 && l->pp > 1) return "TensorRT-LLM drafts no tokens beside stages";
         return NULL;
     case EMIT_ENGINES: break;
     }
@@ -90,10 +95,11 @@ static void comment(struct lines *o, const char *text)
     put(o, "\n");
 }
 
+static const char PLAIN[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-";
+
 /* A path or id as one word of a shell. */
 static const char *quoted(struct arena *a, const char *s)
 {
-    static const char PLAIN[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-";
     if (*s && *s != '-' && s[strspn(s, PLAIN)] == '\0') return s;
     size_t n = 2;
     for (const char *c = s; *c; c++) n += *c == '\'' ? 4 : 1;
@@ -115,17 +121,26 @@ static const char *quoted(struct arena *a, const char *s)
 
 /* -- what is said above each -- */
 
-static void say_copies(struct lines *o, const struct emit_plan *p)
+static void say_copies(struct lines *o, const struct emit_plan *p, const char *router)
 {
     const struct layout *l = &p->layout;
     char text[256];
     const long long copy = (long long)(layout_group(l) * l->pp);
-    if (l->replicas > 1) {
+    if (p->prefill > 0) {
+        (void)snprintf(text, sizeof text,
+                       "%lld copies of %lld GPU%s prefill and %lld decode: run this once for each, on",
+                       (long long)p->prefill, copy, copy == 1 ? "" : "s", (long long)(l->replicas - p->prefill));
+        comment(o, text);
+        comment(o, "GPUs and a port of its own (CUDA_VISIBLE_DEVICES, --port), behind a router that sends");
+        comment(o, "each prompt to the one kind and then to the other:");
+        comment(o, router);
+    } else if (l->replicas > 1) {
         (void)snprintf(text, sizeof text,
                        "%lld copies of %lld GPU%s: run this once for each, on GPUs and a port of its",
                        (long long)l->replicas, copy, copy == 1 ? "" : "s");
         comment(o, text);
-        comment(o, "own (CUDA_VISIBLE_DEVICES, --port), behind a load balancer");
+        comment(o, "own (CUDA_VISIBLE_DEVICES, --port), behind a router to the least loaded:");
+        comment(o, router);
     }
 }
 
@@ -138,6 +153,17 @@ static void say_weights(struct lines *o, const struct emit_plan *p, bool on_load
     comment(o, text);
 }
 
+/* What routes requests to copies. */
+static const char BALANCER[] = "nginx with least_conn, say";
+
+static const char HEAD[] = "HEAD";
+
+static void say_draft(struct lines *o, const struct emit_plan *p)
+{
+    if (p->draft_tokens > 0 && p->drafting == EMIT_EAGLE)
+        comment(o, "HEAD is the checkpoint of an EAGLE head that was trained for the model");
+}
+
 static int64_t nodes_of(const struct layout *l)
 {
     const int64_t copy = layout_group(l) * l->pp;
@@ -146,11 +172,12 @@ static int64_t nodes_of(const struct layout *l)
 
 /* -- the engines -- */
 
-static void put_vllm(struct lines *o, const struct emit_plan *p, const char *model)
+static void put_vllm(struct lines *o, const struct emit_plan *p, const char *model, const char *draft)
 {
     const struct layout *l = &p->layout;
-    say_copies(o, p);
+    say_copies(o, p, p->prefill > 0 ? "vLLM's examples of disaggregated serving have one" : BALANCER);
     say_weights(o, p, true);
+    say_draft(o, p);
     if (nodes_of(l) > 1 && l->dp == 1) comment(o, "start a Ray cluster over the nodes first (ray start)");
     if (nodes_of(l) > 1 && l->dp > 1)
         comment(o, "on each node, with --data-parallel-size-local and --data-parallel-address");
@@ -167,13 +194,38 @@ static void put_vllm(struct lines *o, const struct emit_plan *p, const char *mod
     if (p->weights && p->fp8_on_load) word(o, "--quantization fp8");
     if (p->kv) word(o, "--kv-cache-dtype %s", p->kv);
     if (nodes_of(l) > 1 && l->dp == 1) word(o, "--distributed-executor-backend ray");
+    if (p->prefill > 0) {
+        put(o, " \\\n  --kv-transfer-config '{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"kv_both\"}'");
+    }
+    if (p->draft_tokens <= 0) return;
+    static const char *const METHOD[] = {"draft_model", "eagle", "mtp"};
+    put(o, " \\\n  --speculative-config '{\"method\": \"");
+    put(o, METHOD[p->drafting]);
+    put(o, "\",");
+    if (p->drafting != EMIT_MTP) {
+        put(o, "\n    \"model\": \"");
+        put(o, draft);
+        put(o, "\",");
+    }
+    char n[64];
+    (void)snprintf(n, sizeof n, "\n    \"num_speculative_tokens\": %lld}'", (long long)p->draft_tokens);
+    put(o, n);
 }
 
-static void put_sglang(struct lines *o, const struct emit_plan *p, const char *model)
+static void put_sglang(struct lines *o, const struct emit_plan *p, const char *model, const char *draft)
 {
     const struct layout *l = &p->layout;
-    say_copies(o, p);
+    /* within a step beside those that decode; neither stages nor drafts have that (check_server_args) */
+    const bool mixed = p->mixed && l->pp == 1 && p->draft_tokens <= 0 && p->prefill == 0;
+    say_copies(o, p,
+               p->prefill > 0 ? "python -m sglang_router.launch_router --pd-disaggregation \\\n#   --prefill "
+                                "http://HOST:PORT ... --decode http://HOST:PORT ..."
+                              : "python -m sglang_router.launch_router --worker-urls http://HOST:PORT ...");
+    if (p->prefill > 0) comment(o, "those that decode: --disaggregation-mode decode");
     say_weights(o, p, true);
+    say_draft(o, p);
+    if (p->mixed && !mixed && p->prefill == 0)
+        comment(o, "prompts are computed in steps of their own, which the plan does not know");
     if (nodes_of(l) > 1) comment(o, "on every node, with its own --node-rank");
     word(o, "python -m sglang.launch_server");
     word(o, "--model-path %s", model);
@@ -183,30 +235,62 @@ static void put_sglang(struct lines *o, const struct emit_plan *p, const char *m
     if (p->experts && l->ep > 1) word(o, "--ep-size %lld", (long long)l->ep);
     word(o, "--context-length %lld", (long long)p->max_model_len);
     word(o, "--max-running-requests %lld", (long long)p->max_num_seqs);
-    word(o, "--chunked-prefill-size %lld", (long long)p->step_tokens);
+    /* of all attention groups: the engine divides it among them */
+    word(o, "--chunked-prefill-size %lld", (long long)(p->step_tokens * l->dp));
+    if (mixed) word(o, "--enable-mixed-chunk");
+    if (p->prefill > 0) word(o, "--disaggregation-mode prefill");
     word(o, "--mem-fraction-static %.3g", p->static_frac);
     if (p->weights && p->fp8_on_load) word(o, "--quantization fp8");
     if (p->kv) word(o, "--kv-cache-dtype %s", strcmp(p->kv, "fp8") == 0 ? "fp8_e4m3" : p->kv);
     if (nodes_of(l) > 1) word(o, "--nnodes %lld --node-rank 0 --dist-init-addr HOST:PORT", (long long)nodes_of(l));
+    if (p->draft_tokens <= 0) return;
+    static const char *const ALGORITHM[] = {"STANDALONE", "EAGLE", "NEXTN"};
+    word(o, "--speculative-algorithm %s", ALGORITHM[p->drafting]);
+    if (p->drafting != EMIT_MTP) word(o, "--speculative-draft-model-path %s", draft);
+    word(o, "--speculative-num-steps %lld", (long long)p->draft_tokens);
+    word(o, "--speculative-eagle-topk 1");
+    word(o, "--speculative-num-draft-tokens %lld", (long long)p->draft_tokens + 1);
 }
 
-static void put_trtllm(struct lines *o, const struct emit_plan *p, const char *model)
+/* The file overrides the command line, a group at a time: what it has of the cache it has whole. */
+static void put_yaml(struct lines *o, const struct emit_plan *p, const char *draft)
+{
+    static const char *const TYPE[] = {"Draft_Target", "Eagle", "MTP"};
+    char text[96];
+    put(o, "cat > trtllm.yaml <<'END'\n");
+    if (p->layout.dp > 1) put(o, "enable_attention_dp: true\n");
+    if (p->prefill > 0) put(o, "cache_transceiver_config:\n  backend: DEFAULT\n");
+    if (p->kv) {
+        put(o, "kv_cache_config:\n  dtype: ");
+        put(o, p->kv);
+        (void)snprintf(text, sizeof text, "\n  free_gpu_memory_fraction: %.3g\n", p->free_frac);
+        put(o, text);
+    }
+    if (p->draft_tokens > 0) {
+        (void)snprintf(text, sizeof text, "speculative_config:\n  decoding_type: %s\n  %s: %lld\n", TYPE[p->drafting],
+                       p->drafting == EMIT_MTP ? "num_nextn_predict_layers" : "max_draft_len",
+                       (long long)p->draft_tokens);
+        put(o, text);
+    }
+    if (p->draft_tokens > 0 && p->drafting != EMIT_MTP) {
+        put(o, "  speculative_model: ");
+        put(o, draft);
+        put(o, "\n");
+    }
+    put(o, "END\n");
+}
+
+static void put_trtllm(struct lines *o, const struct emit_plan *p, const char *model, const char *draft)
 {
     const struct layout *l = &p->layout;
-    const bool file = l->dp > 1 || p->kv;
-    say_copies(o, p);
+    const bool file = l->dp > 1 || p->kv || p->draft_tokens > 0 || p->prefill > 0;
+    say_copies(o, p,
+               p->prefill > 0 ? "trtllm-serve disaggregated -c FILE, which names context_servers and generation_servers"
+                              : BALANCER);
+    if (p->prefill > 0) comment(o, "those that prefill also with disable_overlap_scheduler: true in their file");
     say_weights(o, p, false);
     if (nodes_of(l) > 1) comment(o, "over several nodes: under mpirun or srun, with trtllm-llmapi-launch before it");
-    if (file) {
-        put(o, "cat > trtllm.yaml <<'END'\n");
-        if (l->dp > 1) put(o, "enable_attention_dp: true\n");
-        if (p->kv) {
-            put(o, "kv_cache_config:\n  dtype: ");
-            put(o, p->kv);
-            put(o, "\n");
-        }
-        put(o, "END\n");
-    }
+    if (file) put_yaml(o, p, draft);
     word(o, "trtllm-serve %s", model);
     word(o, "--tp_size %lld", (long long)layout_group(l));
     if (l->pp > 1) word(o, "--pp_size %lld", (long long)l->pp);
@@ -224,15 +308,17 @@ enum err_code emit_command(struct arena *a, enum emit_engine engine, const struc
 {
     const char *why = emit_refusal(engine, p);
     if (why) return err_set(e, ERR_NO, "%s", why);
-    const char *model = quoted(a, p->model);
+    const char *model = quoted(a, p->model), *draft = p->drafting == EMIT_EAGLE ? HEAD : p->draft;
     struct lines *o = arena_alloc(a, sizeof *o);
+    if (p->draft_tokens > 0 && p->drafting == EMIT_MODEL && (!draft || draft[strspn(draft, PLAIN)] != '\0'))
+        return err_set(e, ERR_USAGE, "--emit: the draft's name or path has characters that need quoting");
     if (!model || !o) return err_nomem(e);
     *o = (struct lines){0};
     switch (engine) {
-    case EMIT_VLLM: put_vllm(o, p, model); break;
-    case EMIT_SGLANG: put_sglang(o, p, model); break;
+    case EMIT_VLLM: put_vllm(o, p, model, draft); break;
+    case EMIT_SGLANG: put_sglang(o, p, model, draft); break;
     case EMIT_TRTLLM:
-    case EMIT_ENGINES: put_trtllm(o, p, model); break;
+    case EMIT_ENGINES: put_trtllm(o, p, model, draft); break;
     }
     put(o, "\n");
     if (o->cut) return err_set(e, ERR_RANGE, "the command line is too long for a line of a shell");

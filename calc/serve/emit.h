@@ -1,8 +1,10 @@
 /* emit -- the command line that starts an inference engine in a layout: a string to paste, with what it cannot say as
  * comments.
  *
- * Arguments are those of `vllm serve` (engine/arg_utils.py), `python -m sglang.launch_server` (srt/server_args.py) and
- * `trtllm-serve` (commands/serve.py). An engine runs what it runs: vLLM deals experts over all ranks of a copy or over
+ * Arguments are those of `vllm serve` (vllm/engine/arg_utils.py at 99d7eb5d, vllm/config/speculative.py at 002e77c1),
+ * `python -m sglang.launch_server` (python/sglang/srt/server_args.py at 001067ff) and `trtllm-serve`
+ * (tensorrt_llm/commands/serve.py at 00209af1, tensorrt_llm/llmapi/llm_args.py); MODEL.md "Engine lines" says what each
+ * means. An engine runs what it runs: vLLM deals experts over all ranks of a copy or over
  * none, TensorRT-LLM gives every rank or none an attention group of its own, none of the three starts in a layout that
  * it has no arguments for, and that is an answer. */
 #ifndef RIDGE_SERVE_EMIT_H
@@ -12,6 +14,9 @@
 #include "calc/cost/layout.h"
 
 enum emit_engine { EMIT_VLLM, EMIT_SGLANG, EMIT_TRTLLM, EMIT_ENGINES };
+
+/* Whose tokens are judged: those of a model of its own, of an EAGLE head, of the model's multi-token prediction. */
+enum emit_drafting { EMIT_MODEL, EMIT_EAGLE, EMIT_MTP };
 
 /* What is to be started. */
 struct emit_plan {
@@ -26,7 +31,12 @@ struct emit_plan {
     double free_frac;        /* of what is free behind weights and work, the cache */
     const char *weights;     /* a format that the stored weights are not in; NULL: as stored */
     const char *kv;          /* the same of the cache */
-    bool fp8_on_load;        /* weights is fp8 and the stored ones have 16 bits: engines convert them as they load */
+    int64_t prefill;         /* of the copies, those that prefill alone, the others decode; 0: all do both */
+    bool mixed;              /* pieces of prompts are computed beside those that decode */
+    enum emit_drafting drafting;
+    const char *draft;    /* a Hugging Face id or a path: of a model */
+    int64_t draft_tokens; /* drafted in a row; 0: none */
+    bool fp8_on_load;     /* weights is fp8 and the stored ones have 16 bits: engines convert them as they load */
 };
 
 /* emit_name -- "vllm", "sglang", "trtllm"; emit_find -- and back. Errors: ERR_USAGE. */

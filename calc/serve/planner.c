@@ -82,7 +82,7 @@ static enum err_code add_entries(struct search *s, const struct planner_unit *u,
     copies_of(q, u->device, u->gpus, &least, &most);
     for (size_t i = 0; i < q->seqs_n; i++)
         for (size_t k = 0; k < q->step_tokens_n; k++) {
-            if (q->seqs[i] > q->step_tokens[k]) continue;
+            if (q->seqs[i] > q->step_tokens[k] / planner_judged(q, u->gamma)) continue;
             struct planner_plan plan = planner_blank(u);
             plan.seqs = q->seqs[i];
             plan.step_tokens = q->step_tokens[k];
@@ -117,7 +117,7 @@ static enum err_code add_entries(struct search *s, const struct planner_unit *u,
 static enum err_code screen(struct search *s, const struct planner_unit *u, struct err *e)
 {
     const struct planner_request *q = s->p->q;
-    const int64_t settings = planner_settings(q);
+    const int64_t settings = planner_settings(q, u->gamma);
     int64_t least, most;
     struct planner_plan plan = planner_blank(u);
     copies_of(q, u->device, u->gpus, &least, &most);
@@ -158,6 +158,7 @@ static enum err_code screen(struct search *s, const struct planner_unit *u, stru
 struct units {
     struct search *s;
     size_t device, format;
+    int64_t gamma;
     enum err_code code;
     struct err *e;
 };
@@ -178,16 +179,18 @@ static void keep_unit(void *closure, const struct layout *l)
     if (refused || layout_check(q->format[k->format].model, &one, &why) != ERR_OK) {
         *u = (struct planner_unit){.device = k->device, .format = k->format, .layout = one};
         u->gpus = layout_group(&one) * one.pp;
+        u->gamma = k->gamma;
         u->why = arena_strndup(s->p->arena, why.text, sizeof why.text);
         k->code = u->why ? screen(s, u, k->e) : err_nomem(k->e);
         return;
     }
     k->code = planner_unit_make(s->p, k->device, k->format, l, u, k->e);
+    if (k->code == ERR_OK && k->gamma > 0) k->code = planner_unit_draft(s->p, u, k->gamma, k->e);
     if (k->code == ERR_OK) k->code = screen(s, u, k->e); /* while the step is placed so */
 }
 
 /* GPUs of a copy fill a part of a node, or whole nodes. */
-static enum err_code make_units(struct search *s, size_t device, size_t format, struct err *e)
+static enum err_code make_units(struct search *s, size_t device, size_t format, bool drafted, struct err *e)
 {
     const struct planner_request *q = s->p->q;
     const struct planner_device *d = &q->device[device];
@@ -201,8 +204,11 @@ static enum err_code make_units(struct search *s, size_t device, size_t format, 
                                        .per_node = g < d->per_node && d->per_node % g != 0 ? g : d->per_node,
                                        .like = q->like};
         each.like.replicas = 1;
-        (void)layouts_each(&each, keep_unit, &k);
-        TRY(k.code);
+        for (size_t i = 0; i < (drafted ? q->drafting->gamma_n : 1); i++) {
+            k.gamma = drafted ? q->drafting->gamma[i] : 0;
+            (void)layouts_each(&each, keep_unit, &k);
+            TRY(k.code);
+        }
     }
     return ERR_OK;
 }
@@ -289,13 +295,42 @@ static enum err_code solve_all(struct search *s, const struct entry *x, struct e
     return ERR_OK;
 }
 
-static enum err_code search_pair(struct search *s, size_t device, size_t format, struct err *e)
+/* Two pools of a unit: under each limits the fewest copies of both. */
+static enum err_code solve_pools(struct search *s, const struct entry *x, struct err *e)
+{
+    struct planner_unit *u = &s->unit[x->unit];
+    struct planner_plan plan;
+    int64_t most = x->copies_most;
+    if (s->found && !s->p->q->exhaustive && s->best.gpus / u->gpus < most) most = s->best.gpus / u->gpus;
+    if (most < 2) {
+        tally(s, u->device, &x->plan, PLANNER_DEARER, 1);
+        return ERR_OK;
+    }
+    TRY(planner_pool_counts(s->p, u, &x->plan, most, &s->out->solved, &plan, e));
+    tally(s, u->device, &plan, plan.verdict, 1);
+    if (plan.verdict == PLANNER_MEETS) consider(s, x, &plan);
+    return ERR_OK;
+}
+
+/* Of a device and a precision: copies that do everything, with a draft, or in two pools. */
+enum mode { TOGETHER, DRAFTED, POOLS, MODES };
+
+static bool asked_for(const struct planner_request *q, enum mode mode)
+{
+    return mode == TOGETHER || (mode == DRAFTED ? q->drafting != NULL : q->pools && q->aim == PLANNER_SERVE);
+}
+
+static enum err_code search_pair(struct search *s, size_t device, size_t format, enum mode mode, struct err *e)
 {
     s->found = false;
-    TRY(make_units(s, device, format, e));
+    TRY(make_units(s, device, format, mode == DRAFTED, e));
     qsort(s->entry, s->entries_n, sizeof *s->entry, by_cost);
     for (size_t i = 0; i < s->entries_n; i++)
-        TRY(s->p->q->exhaustive ? solve_all(s, &s->entry[i], e) : solve_entry(s, &s->entry[i], e));
+        if (mode == POOLS) {
+            if (planner_mixes(&s->unit[s->entry[i].unit].layout) && s->entry[i].copies_most > 1)
+                TRY(solve_pools(s, &s->entry[i], e));
+        } else
+            TRY(s->p->q->exhaustive ? solve_all(s, &s->entry[i], e) : solve_entry(s, &s->entry[i], e));
     if (!s->found) return ERR_OK;
     planner_finish(s->p, &s->unit[s->best_unit], &s->best);
     s->out->best[s->out->best_n++] = s->best;
@@ -308,13 +343,15 @@ enum err_code planner_search(struct arena *a, const struct planner_request *q, s
     struct planner p;
     struct search s = {.p = &p, .out = out};
     TRY(planner_check(q, e));
-    *out = (struct planner_result){.best = arena_array(a, q->devices_n * q->formats_n, sizeof *out->best),
+    *out = (struct planner_result){.best = arena_array(a, MODES * q->devices_n * q->formats_n, sizeof *out->best),
                                    .tally = arena_array(a, q->devices_n, sizeof *out->tally)};
     if (!out->best || !out->tally) return err_nomem(e);
     memset(out->tally, 0, q->devices_n * sizeof *out->tally);
     TRY(planner_open(a, q, &p, e));
     for (size_t d = 0; d < q->devices_n; d++)
-        for (size_t f = 0; f < q->formats_n; f++) TRY(search_pair(&s, d, f, e));
+        for (size_t f = 0; f < q->formats_n; f++)
+            for (enum mode m = TOGETHER; m < MODES; m++)
+                if (asked_for(q, m)) TRY(search_pair(&s, d, f, m, e));
     /* insertion: a dozen at most */
     for (size_t i = 1; i < out->best_n; i++)
         for (size_t k = i; k > 0 && planner_order(q, &out->best[k], &out->best[k - 1]) < 0; k--) {

@@ -67,7 +67,19 @@ struct planner_format {
     const char *weights, *kv; /* names; NULL: as stored */
 };
 
+/* A draft that may stand beside the model: candidates with it and without. */
+struct planner_drafting {
+    const struct model *model;
+    struct speculate_accept accept;
+    bool bonus, one_pass; /* speculate.h */
+    bool prompts;         /* it has a cache of its own, and computes prompts too */
+    const int64_t *gamma; /* drafted in a row, each >= 1 and known to the acceptance */
+    size_t gamma_n;
+};
+
 struct planner_request {
+    const struct planner_drafting *drafting; /* NULL: none */
+    bool pools;                              /* also copies that prefill and others that decode */
     const struct planner_device *device;
     size_t devices_n;
     const struct planner_format *format;
@@ -119,6 +131,7 @@ struct planner_point {
     double busy_frac;                   /* of the time, in steps */
     double prefill_frac, decode_frac;   /* of the time: the busy part, by what prompts and answers take alone */
     double compute_s, memory_s, link_s; /* floors of a decode step by resource */
+    double transfer_s;                  /* two pools: wait for the link, and the cache's way; 0 */
     double makespan_s;                  /* of a job, on all copies */
     double tail_s;                      /* of it, after the last request was taken up */
 };
@@ -127,6 +140,8 @@ struct planner_plan {
     size_t device, format; /* of the request */
     struct layout layout;  /* whole */
     int64_t gpus, step_tokens, seqs;
+    int64_t gamma;   /* tokens drafted in a row; 0: no draft */
+    int64_t prefill; /* of the copies, those that prefill alone, the others decode; 0: all do both */
     enum planner_verdict verdict;
     const char *why; /* of an illegal one */
     double miss;     /* of a failing one: bytes that are missing, or value over promise, or rate over saturation */
@@ -150,7 +165,8 @@ struct planner_tally {
 
 struct planner_result {
     size_t candidates, solved; /* all; those that no closed form answered */
-    struct planner_plan *best; /* of each device and precision that has one, cheapest first */
+    struct planner_plan
+        *best; /* of each device and precision, with a draft, in two pools, and without, that has one, cheapest first */
     size_t best_n;
     struct planner_tally (*tally)[PLANNER_VERDICTS]; /* [devices_n] */
     const char *note;                                /* of calibrated times, a sentence; NULL */
@@ -181,8 +197,22 @@ struct planner_headroom {
 enum err_code planner_headroom(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
                                struct planner_headroom *out, struct err *e);
 
-/* planner_at -- one plan (device, format, layout, step_tokens, seqs) solved at the request's traffic: all of its
- * numbers and its verdict. Errors: as planner_search. */
+/* What a draft does for a plan. */
+struct planner_paying {
+    int64_t gamma;            /* of the plan; of one without: the number that makes its TPOT shortest */
+    double with_s, without_s; /* mean TPOT at the plan's rate; NAN: saturated */
+    double most_with_per_s, most_without_per_s; /* saturation of all copies */
+    double until_per_s; /* of all copies: up to here TPOT is shorter with it; 0: never; infinite: as long as the plan
+                           without it serves at all */
+};
+
+/* planner_pays -- a plan with its draft and without, whatever the promises. Errors: as planner_search; ERR_RANGE no
+ * draft is known. Cost: some 20 solves. */
+enum err_code planner_pays(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
+                           struct planner_paying *out, struct err *e);
+
+/* planner_at -- one plan (device, format, layout, step_tokens, seqs, gamma, prefill) solved at the request's traffic:
+ * all of its numbers and its verdict. Errors: as planner_search. */
 enum err_code planner_at(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
                          struct planner_plan *out, struct err *e);
 

@@ -7,9 +7,21 @@
 #include "calc/serve/planner.h"
 #include "calc/serve/pool.h"
 
+/* A draft beside a layout: its passes, in calibrated times or as a server's kernels where those are asked for. */
+struct planner_draft {
+    struct speculate_setup of;
+    struct calibrated *calibrated;
+    struct engine_case *server;
+    struct mix mix;
+    struct engine hostless;
+    struct steady_lengths lengths; /* of the request's, drafted */
+};
+
 /* The times of a layout of one copy that mixed steps know (planner_mixes). */
 struct planner_clock {
     struct layout layout;
+    int64_t gamma;               /* 0: no draft */
+    struct planner_draft *draft; /* NULL: none */
     struct step *step;
     struct mix_plan *plan;
     struct mix mix;
@@ -27,8 +39,9 @@ struct planner_clock {
 
 /* Of a device and a precision. */
 struct planner_pair {
+    struct step *draft;         /* of any layout; NULL: none */
     struct step *bound, *floor; /* any layout; floor: of the request's fidelity, roofline where it is calibrated */
-    struct planner_clock *clock[16];
+    struct planner_clock *clock[64];
     size_t clocks_n;
 };
 
@@ -48,9 +61,20 @@ struct planner_pair *planner_pair_of(struct planner *p, size_t device, size_t fo
  * attention group. */
 bool planner_mixes(const struct layout *l);
 
-/* planner_clock_of -- of tp, ep and per_node of a layout; opened when first asked for. */
-enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, const struct layout *l,
+/* planner_clock_of -- of tp, ep and per_node of a layout, and tokens drafted in a row (0: no draft); opened when first
+ * asked for. */
+enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, const struct layout *l, int64_t gamma,
                                struct planner_clock **out, struct err *e);
+
+/* planner_draft_open -- the draft of a clock whose layout and gamma are known; setup: that of the model. Errors: those
+ * of step_compile; ERR_NOMEM. */
+enum err_code planner_draft_open(struct planner *p, size_t device, const struct step_setup *setup,
+                                 struct planner_clock *c, struct err *e);
+
+/* planner_judged -- tokens of a sequence in a step: gamma, and one with the bonus; 1 without a draft. planner_drafted_s
+ * -- its passes beside B sequences at contexts S. */
+int64_t planner_judged(const struct planner_request *q, int64_t gamma);
+double planner_drafted_s(const struct planner_clock *c, double B, double S);
 
 /* Floors of a layout that are asked for again and again. */
 struct planner_floors {
@@ -69,6 +93,7 @@ struct planner_unit {
     size_t device, format;
     struct layout layout; /* whole, one copy */
     int64_t gpus;
+    int64_t gamma;   /* 0: no draft */
     const char *why; /* illegal */
     double weight_bytes;
     double sequence_bytes, longest_bytes; /* on the fullest GPU: at the mean context, and of the longest request */
@@ -77,6 +102,10 @@ struct planner_unit {
     struct planner_floors *floors; /* NULL: not asked for */
 };
 
+/* planner_unit_draft -- a draft of gamma tokens in a row beside a unit: its weights and cache on every GPU, and floors:
+ * no step yields more than it judges, none is shorter than the model's own and the draft's. Errors: ERR_NOMEM. */
+enum err_code planner_unit_draft(struct planner *p, struct planner_unit *u, int64_t gamma, struct err *e);
+
 /* planner_unit_make -- memory and floors of a layout. Errors: ERR_NOMEM. */
 enum err_code planner_unit_make(struct planner *p, size_t device, size_t format, const struct layout *l,
                                 struct planner_unit *out, struct err *e);
@@ -84,7 +113,7 @@ enum err_code planner_unit_make(struct planner *p, size_t device, size_t format,
 /* planner_check -- that there is something to choose from. planner_settings -- pairs of limits. planner_blank -- a plan
  * of the unit with nothing known. planner_copies -- so many copies of it share the traffic. */
 enum err_code planner_check(const struct planner_request *q, struct err *e);
-int64_t planner_settings(const struct planner_request *q);
+int64_t planner_settings(const struct planner_request *q, int64_t gamma);
 struct planner_plan planner_blank(const struct planner_unit *u);
 void planner_copies(const struct planner_request *q, struct planner_plan *plan, const struct planner_unit *u,
                     int64_t copies);
@@ -101,6 +130,18 @@ double planner_rate_most(struct planner *p, const struct planner_unit *u, double
 /* planner_solve -- point and verdict of a plan whose memory is known, at plan->rate_per_s of a copy, but not what
  * planner_finish adds. Errors: as planner_search. */
 enum err_code planner_solve(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e);
+
+/* Of a GPU, between pools on so many GPUs: what joins them all, or the fabric. rate NAN: not known. */
+struct planner_link {
+    double bytes_per_s, latency_s;
+};
+struct planner_link planner_link_of(const struct planner_request *q, size_t device, int64_t gpus);
+
+/* planner_pool_counts -- fewest copies that prefill and decode within the promises, `most` in all, each count by
+ * bisection: a request's first token knows the copies that prefill alone. Sets what is best or nearest. Errors: as
+ * planner_solve. */
+enum err_code planner_pool_counts(struct planner *p, struct planner_unit *u, const struct planner_plan *limits,
+                                  int64_t most, size_t *solved, struct planner_plan *out, struct err *e);
 
 /* planner_finish -- what a solved plan costs, and the demands of its steps: for plans that are shown. */
 void planner_finish(struct planner *p, const struct planner_unit *u, struct planner_plan *plan);

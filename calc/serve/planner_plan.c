@@ -12,11 +12,11 @@ const char *planner_verdict_name(enum planner_verdict v) { return VERDICTS[v]; }
 
 static int rising(double a, double b) { return a < b ? -1 : a > b ? 1 : 0; }
 
-/* Changes of precision: none before some. */
+/* Changes of precision, and a draft: none before some. */
 static int changes(const struct planner_request *q, const struct planner_plan *x)
 {
     const struct planner_format *f = &q->format[x->format];
-    return (f->weights != NULL) + (f->kv != NULL);
+    return (f->weights != NULL) + (f->kv != NULL) + (x->gamma > 0) + (x->prefill > 0);
 }
 
 int planner_order(const struct planner_request *q, const struct planner_plan *a, const struct planner_plan *b)
@@ -33,19 +33,20 @@ int planner_order(const struct planner_request *q, const struct planner_plan *a,
                  rb = b->point.saturation_per_s * (double)b->layout.replicas;
     if (!r) r = rising(rb, ra);
     if (!r) r = rising(a->point.tpot_s, b->point.tpot_s);
-    const int64_t x[] = {a->layout.replicas, a->layout.pp,       a->layout.dp,      a->layout.ep, a->seqs,
-                         a->step_tokens,     (int64_t)a->device, (int64_t)a->format};
-    const int64_t y[] = {b->layout.replicas, b->layout.pp,       b->layout.dp,      b->layout.ep, b->seqs,
-                         b->step_tokens,     (int64_t)b->device, (int64_t)b->format};
+    const int64_t x[] = {a->layout.replicas, a->layout.pp,       a->layout.dp,       a->layout.ep, a->seqs,
+                         a->step_tokens,     (int64_t)a->device, (int64_t)a->format, a->gamma,     a->prefill};
+    const int64_t y[] = {b->layout.replicas, b->layout.pp,       b->layout.dp,       b->layout.ep, b->seqs,
+                         b->step_tokens,     (int64_t)b->device, (int64_t)b->format, b->gamma,     b->prefill};
     for (size_t i = 0; !r && i < sizeof x / sizeof *x; i++) r = x[i] < y[i] ? -1 : x[i] > y[i];
     return r;
 }
 
-int64_t planner_settings(const struct planner_request *q)
+int64_t planner_settings(const struct planner_request *q, int64_t gamma)
 {
+    const int64_t judged = planner_judged(q, gamma);
     int64_t n = 0;
     for (size_t i = 0; i < q->seqs_n; i++)
-        for (size_t k = 0; k < q->step_tokens_n; k++) n += q->seqs[i] <= q->step_tokens[k];
+        for (size_t k = 0; k < q->step_tokens_n; k++) n += q->seqs[i] <= q->step_tokens[k] / judged;
     return n;
 }
 
@@ -55,6 +56,7 @@ struct planner_plan planner_blank(const struct planner_unit *u)
                                  .format = u->format,
                                  .layout = u->layout,
                                  .gpus = u->gpus,
+                                 .gamma = u->gamma,
                                  .why = u->why,
                                  .floor_tpot_s = u->floor_tpot_s,
                                  .floor_ttft_s = u->floor_ttft_s,
@@ -72,7 +74,7 @@ void planner_copies(const struct planner_request *q, struct planner_plan *plan, 
 
 enum err_code planner_check(const struct planner_request *q, struct err *e)
 {
-    if (q->devices_n == 0 || q->formats_n == 0 || planner_settings(q) == 0)
+    if (q->devices_n == 0 || q->formats_n == 0 || planner_settings(q, 0) == 0)
         return err_set(e, ERR_RANGE, "nothing to choose from: no step of so many tokens holds so many sequences");
     if (!(q->traffic.rate_per_s > 0)) return err_set(e, ERR_RANGE, "a plan needs requests: their rate is not above 0");
     for (size_t d = 0; d < q->devices_n; d++)
@@ -90,9 +92,11 @@ static enum err_code open_one(struct arena *a, const struct planner_request *q, 
     one.replicas = 1;
     TRY(planner_open(a, q, p, e));
     TRY(planner_unit_make(p, plan->device, plan->format, &one, u, e));
+    if (plan->gamma > 0) TRY(planner_unit_draft(p, u, plan->gamma, e));
     *out = planner_blank(u);
     out->seqs = plan->seqs;
     out->step_tokens = plan->step_tokens;
+    out->prefill = plan->prefill;
     if (u->why) {
         out->verdict = PLANNER_ILLEGAL;
         return ERR_OK;

@@ -28,8 +28,8 @@ static enum err_code nearest_clock(struct group *g, struct planner_clock **out, 
     *out = NULL;
     for (int64_t tp = ranks < node ? ranks : node; tp >= 1; tp--) {
         struct err why = {0};
-        const enum err_code code =
-            planner_clock_of(g->p, g->u->device, g->u->format, &(struct layout){.tp = tp, .per_node = tp}, out, &why);
+        const enum err_code code = planner_clock_of(g->p, g->u->device, g->u->format,
+                                                    &(struct layout){.tp = tp, .per_node = tp}, 0, out, &why);
         if (code == ERR_OK) return ERR_OK;
         if (code != ERR_USAGE && code != ERR_INPUT) return err_set(e, code, "%s", why.text);
     }

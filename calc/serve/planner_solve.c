@@ -69,6 +69,9 @@ int64_t planner_blocks(const struct planner *p, const struct planner_unit *u, co
 static void demands(struct planner *p, const struct planner_unit *u, double batch, double busy_frac,
                     struct planner_point *o)
 {
+    const struct planner_drafting *draft = p->q->drafting;
+    const double made = u->gamma > 0 ? speculate_tokens(&draft->accept, u->gamma, draft->bonus) : 1;
+    const double rows = (double)planner_judged(p->q, u->gamma);
     const struct planner_traffic *t = &p->q->traffic;
     double v[STEP_VALUES_N];
     o->compute_s = o->memory_s = o->link_s = o->prefill_frac = o->decode_frac = (double)NAN;
@@ -78,9 +81,12 @@ static void demands(struct planner *p, const struct planner_unit *u, double batc
     o->compute_s = v[STEP_decode_compute_s];
     o->memory_s = v[STEP_decode_memory_s];
     o->link_s = v[STEP_decode_link_s];
-    const double steps = fmax(0, t->output_tokens - 1), one = (double)u->layout.dp;
+    o->compute_s *= rows; /* of all that a step judges; what it reads it reads once */
+    o->link_s *= rows;
+    const double steps = fmax(0, t->output_tokens - 1) / made, one = (double)u->layout.dp;
+    const double step_s = fmax(v[STEP_decode_step_s], fmax(o->compute_s, o->link_s));
     const double prompt_s = v[STEP_prefill_s] / one / (double)u->layout.pp;
-    const double answer_s = steps * v[STEP_decode_step_s] / fmax(1, ceil(batch));
+    const double answer_s = steps * step_s / fmax(1, ceil(batch));
     o->prefill_frac = busy_frac * prompt_s / (prompt_s + answer_s);
     o->decode_frac = busy_frac - o->prefill_frac;
 }
@@ -92,6 +98,9 @@ static void decode_steps(struct planner_clock *c, size_t n, const double *B, con
     of[STEP_decode_step_s] = out;
     step_eval(c->step, n, B, S, S, NULL, of);
     for (size_t i = 0; i < n && (c->calibrated || c->server); i++) out[i] = planner_decode_s(c, B[i], S[i], out[i]);
+    for (size_t i = 0; i < n && c->draft; i++) /* of a token */
+        out[i] = (out[i] + planner_drafted_s(c, B[i], S[i])) /
+                 speculate_tokens(&c->draft->of.accept, c->gamma, c->draft->of.bonus);
 }
 
 void planner_drain(const struct planner_traffic *t, double requests, double held, double rate_most, double full_s,
@@ -111,7 +120,8 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, stru
     const double unknown = (double)NAN, copies = (double)plan->layout.replicas;
     struct planner_clock *c;
     struct steady_result r;
-    TRY(planner_clock_of(p, u->device, u->format, &u->layout, &c, e));
+    TRY(planner_clock_of(p, u->device, u->format, &u->layout, u->gamma, &c, e));
+    const int64_t judged = planner_judged(q, u->gamma);
     const double band = planner_band(p, c, plan->batch_most);
     struct steady_setup s = {.plan = c->plan,
                              .calibrated = c->calibrated,
@@ -120,7 +130,8 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, stru
                              .policy = planner_policy(q),
                              .watermark_frac = planner_watermark(q),
                              .budget_tokens = plan->step_tokens,
-                             .max_seqs = plan->seqs < plan->step_tokens ? plan->seqs : plan->step_tokens,
+                             .max_seqs =
+                                 plan->seqs < plan->step_tokens / judged ? plan->seqs : plan->step_tokens / judged,
                              .blocks = planner_blocks(p, u, plan),
                              .block_tokens = p->engine->block_tokens,
                              .replicas = 1,
@@ -130,10 +141,33 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, stru
                              .arrival_cv2 = t->arrival_cv2,
                              .ttft_limit_s = unknown,
                              .tpot_limit_s = unknown};
-    TRY(times_of(p, c, plan->step_tokens, &s, e));
+    if (c->draft) {
+        s.lengths = &c->draft->lengths;
+        s.draft = (struct simulate_draft){.of = &c->draft->of, .gamma = u->gamma, .prompts = q->drafting->prompts};
+    }
+    const struct planner_link link = planner_link_of(q, u->device, plan->gpus);
+    const struct steady_decode decode = {.plan = c->plan,
+                                         .calibrated = c->calibrated,
+                                         .server = c->server,
+                                         .overlapped = c->overlapped,
+                                         .max_seqs = s.max_seqs,
+                                         .blocks = s.blocks,
+                                         .block_tokens = s.block_tokens,
+                                         .replicas = plan->layout.replicas - plan->prefill,
+                                         .kv_bytes_per_token = u->sequence_bytes / ceil(t->context_tokens),
+                                         .link_bytes_per_s = link.bytes_per_s,
+                                         .link_latency_s = link.latency_s};
+    if (plan->prefill > 0) {
+        s.decode = &decode;
+        s.replicas = plan->prefill;
+        s.rate_per_s *= copies;
+    } else
+        TRY(times_of(p, c, plan->step_tokens, &s, e));
     TRY(steady_solve(p->arena, &s, &r, e));
-    *o = (struct planner_point){.saturation_per_s = r.saturation_rate_per_s / band,
-                                .batch = r.batch,
+    const double shared = plan->prefill > 0 ? copies : 1; /* pools: of all copies together */
+    *o = (struct planner_point){.saturation_per_s = r.saturation_rate_per_s / band / shared,
+                                .batch = plan->prefill > 0 ? r.decode_batch : r.batch,
+                                .transfer_s = plan->prefill > 0 ? r.transfer_s * band : 0,
                                 .step_s = r.step_s * band,
                                 .ttft_s = at(&r.ttft_s, isnan(q->ttft.s) ? .95 : q->ttft.frac) * band,
                                 .tpot_s = at(&r.tpot_s, isnan(q->tpot.s) ? .95 : q->tpot.frac) * band,
@@ -143,6 +177,10 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, stru
                                 .tail_s = unknown};
     plan->memory_binds = r.by == STEADY_BLOCKS;
     o->busy_frac = r.utilisation;
+    if (plan->prefill > 0) {
+        const double first = (double)plan->prefill / copies;
+        o->busy_frac = first * r.utilisation + (1 - first) * r.decode_utilisation;
+    }
     if (q->aim == PLANNER_JOB) {
         const double each = ceil(q->requests / copies), held = fmin(plan->batch_most, each);
         const double B[] = {fmax(1, floor(held)), 1}, S[] = {ceil(t->context_tokens), ceil(t->context_tokens)};

@@ -23,6 +23,18 @@ static enum err_code compile(struct planner *p, size_t device, size_t format, en
     return step_compile(p->arena, &setup, out, e);
 }
 
+static enum err_code compile_draft(struct planner *p, size_t device, struct step **out, struct err *e)
+{
+    const struct planner_device *d = &p->q->device[device];
+    const struct step_setup setup = {.model = p->q->drafting->model,
+                                     .hw = d->hw,
+                                     .any_layout = true,
+                                     .latency = d->latency,
+                                     .fidelity = STEP_BOUND,
+                                     .block_tokens = p->engine->block_tokens};
+    return step_compile(p->arena, &setup, out, e);
+}
+
 enum err_code planner_open(struct arena *a, const struct planner_request *q, struct planner *out, struct err *e)
 {
     size_t engines_n;
@@ -44,6 +56,7 @@ enum err_code planner_open(struct arena *a, const struct planner_request *q, str
                                q->device[d].hw->name);
             x->floor = x->bound;
             if (q->fidelity != PLANNER_BOUND) TRY(compile(out, d, f, STEP_ROOFLINE, &x->floor, e));
+            if (q->drafting) TRY(compile_draft(out, d, &x->draft, e));
         }
         if (q->fidelity == PLANNER_CALIBRATED && !q->server)
             TRY(source_open(a, q->device[d].hw, NULL, q->framework, &out->source[d], e));
@@ -57,7 +70,7 @@ bool planner_mixes(const struct layout *l)
     return w.pp == 1 && w.dp == 1 && !w.sp && layout_nodes(&w, layout_group(&w)) == 1;
 }
 
-enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, const struct layout *l,
+enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, const struct layout *l, int64_t gamma,
                                struct planner_clock **out, struct err *e)
 {
     struct planner_pair *x = planner_pair_of(p, device, format);
@@ -66,19 +79,21 @@ enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, 
     one.replicas = 1;
     for (size_t i = 0; i < x->clocks_n; i++) {
         const struct layout *have = &x->clock[i]->layout;
-        if (have->tp != l->tp || have->ep != l->ep || have->per_node != l->per_node) continue;
+        if (have->tp != l->tp || have->ep != l->ep || have->per_node != l->per_node || x->clock[i]->gamma != gamma)
+            continue;
         *out = x->clock[i];
         return ERR_OK;
     }
     struct planner_clock *c = arena_alloc(p->arena, sizeof *c);
     if (!c) return err_nomem(e);
-    *c = (struct planner_clock){.layout = one};
+    *c = (struct planner_clock){.layout = one, .gamma = gamma};
     struct step_setup setup = {.model = p->q->format[format].model,
                                .hw = d->hw,
                                .layout = one,
                                .latency = d->latency,
                                .fidelity = p->q->fidelity == PLANNER_ROOFLINE ? STEP_ROOFLINE : STEP_BOUND,
-                               .block_tokens = p->engine->block_tokens};
+                               .block_tokens = p->engine->block_tokens,
+                               .pass_tokens = gamma > 0 ? planner_judged(p->q, gamma) : 0};
     TRY(step_compile(p->arena, &setup, &c->step, e));
     TRY(mix_compile(p->arena, &setup, &c->plan, e));
     TRY(mix_open(p->arena, c->plan, &c->mix, e));
@@ -95,6 +110,7 @@ enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, 
         const struct calibrated_setup of = {.step = c->step, .source = &p->source[device], .mix = c->plan};
         TRY(calibrated_open(p->arena, &of, &c->calibrated, e));
     }
+    if (gamma > 0) TRY(planner_draft_open(p, device, &setup, c, e));
     if (x->clocks_n < sizeof x->clock / sizeof *x->clock) x->clock[x->clocks_n++] = c;
     *out = c;
     return ERR_OK;
@@ -191,8 +207,13 @@ double planner_rate_most(struct planner *p, const struct planner_unit *u, double
     if (step_eval_layout(planner_pair_of(p, u->device, u->format)->bound, &u->layout, batch, fmax(1, t->prompt_tokens),
                          context, 1, v, NULL) != ERR_OK)
         return 0;
-    const double steps = fmax(0, t->output_tokens - 1), groups = (double)u->layout.dp * (double)u->layout.pp;
-    const double compute = v[STEP_prefill_compute_s] / groups + steps * v[STEP_decode_compute_s] / batch;
+    /* a step that judges makes so many tokens on average, and computes as many rows as it judges */
+    const struct planner_drafting *d = p->q->drafting;
+    const double made = u->gamma > 0 ? speculate_tokens(&d->accept, u->gamma, d->bonus) : 1;
+    const double rows = (double)planner_judged(p->q, u->gamma);
+    const double steps = fmax(0, t->output_tokens - 1) / made;
+    const double groups = (double)u->layout.dp * (double)u->layout.pp;
+    const double compute = v[STEP_prefill_compute_s] / groups + steps * rows * v[STEP_decode_compute_s] / batch;
     const double memory = steps * v[STEP_decode_memory_s] / batch;
     const double busy = fmax(compute, memory);
     return busy > 0 ? 1 / busy : (double)INFINITY;

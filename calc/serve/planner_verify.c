@@ -6,8 +6,9 @@
 
 #include "calc/serve/planner_parts.h"
 
-const char *planner_verifies(const struct planner_plan *plan)
+const char *planner_verifies(const struct planner_request *q, const struct planner_plan *plan)
 {
+    if (plan->gamma > 0 && q->server) return "simulations know drafts beside kernels, not in a server's steps";
     if (!planner_mixes(&plan->layout))
         return "simulations know the ranks of one stage in one node and copies, no other layout";
     if (plan->layout.replicas > SIMULATE_REPLICAS_MAX) return "so many copies are not simulated";
@@ -87,12 +88,13 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
     struct keeper k = {.arena = a, .run = out};
     struct workload closer = *w;
     struct layout one = plan->layout;
-    const char *why = planner_verifies(plan);
+    const char *why = planner_verifies(q, plan);
     if (why) return err_set(e, ERR_USAGE, "%s", why);
     one.replicas = 1;
     TRY(planner_open(a, q, &p, e));
     TRY(planner_unit_make(&p, plan->device, plan->format, &one, &u, e));
-    TRY(planner_clock_of(&p, plan->device, plan->format, &one, &c, e));
+    if (plan->gamma > 0) TRY(planner_unit_draft(&p, &u, plan->gamma, e));
+    TRY(planner_clock_of(&p, plan->device, plan->format, &one, plan->gamma, &c, e));
     const double band = planner_band(&p, c, plan->batch_most);
     const double own = w->span_s > 0 ? (double)(w->first_n - 1) / w->span_s * (double)w->n / (double)w->first_n
                                      : q->traffic.rate_per_s;
@@ -119,6 +121,14 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
                                .max_len_tokens = q->traffic.longest_tokens,
                                .replicas = plan->layout.replicas,
                                .route = SIMULATE_LEAST_LOADED};
+    if (plan->prefill > 0) {
+        const struct planner_link link = planner_link_of(q, plan->device, plan->gpus);
+        s.pools = (struct simulate_pools){
+            .prefill = plan->prefill, .link_bytes_per_s = link.bytes_per_s, .link_latency_s = link.latency_s};
+    }
+    if (c->draft)
+        s.draft = (struct simulate_draft){
+            .of = &c->draft->of, .gamma = plan->gamma, .prompts = q->drafting->prompts, .seed = 1};
     *out = (struct planner_run){.band = band, .blocks = s.blocks};
     if (keep) {
         s.step = keep_step;

@@ -36,6 +36,6 @@ enum err_code planner_run_judge(struct arena *a, const struct planner_request *q
                                 struct planner_verified *out, struct err *e);
 
 /* planner_verifies -- why a plan is not simulated, a sentence; NULL: it is. */
-const char *planner_verifies(const struct planner_plan *plan);
+const char *planner_verifies(const struct planner_request *q, const struct planner_plan *plan);
 
 #endif

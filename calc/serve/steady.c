@@ -41,9 +41,13 @@ static enum err_code check(const struct steady_setup *s, struct err *e)
     if (s->max_seqs < 1 || s->blocks < 1 || s->block_tokens < 1 || s->replicas < 1)
         return err_set(e, ERR_RANGE, "a steady state takes at least one sequence, one block and one replica");
     if (s->policy != SIMULATE_STATIC && s->budget_tokens < 1) return err_set(e, ERR_RANGE, "a step of no tokens");
-    if (s->policy == SIMULATE_CHUNKED && s->budget_tokens < s->max_seqs)
+    const int64_t rows = s->draft.of ? s->draft.gamma + s->draft.of->bonus : 1;
+    if (s->policy == SIMULATE_CHUNKED && s->budget_tokens / rows < s->max_seqs)
         return err_set(e, ERR_RANGE, "a step of %lld tokens is too small for %lld sequences that decode",
                        (long long)s->budget_tokens, (long long)s->max_seqs);
+    if (s->draft.of && (s->policy == SIMULATE_STATIC || s->load != STEADY_OPEN || s->decode || s->draft.gamma < 1 ||
+                        !s->lengths || !(s->lengths->drafted.answer_tokens > 0)))
+        return err_set(e, ERR_RANGE, "drafts: at a rate, replicas of one pool, no static batches, lengths drafted too");
     if (!(s->watermark_frac >= 0) || s->watermark_frac >= 1 || !(s->overhead_s >= 0) || !isfinite(s->overhead_s))
         return err_set(e, ERR_RANGE, "a watermark is in [0, 1), an overhead not below 0");
     if (!s->lengths || s->lengths->n == 0 || !(s->lengths->prompt_tokens >= 1) || !(s->lengths->output_tokens >= 1))
@@ -136,7 +140,9 @@ void steady_tell(struct steady_replica *r, struct steady_result *o)
     steady_tpot(r, &tpot);
     o->ttft_s = steady_histogram_spread(&ttft);
     o->tpot_s = steady_histogram_spread(&tpot);
-    if (tpot.total > 0) o->tpot_s.mean = r->token_s + r->flow.extra_s * (l->inverse - (1 - l->single_frac) / l->steps);
+    const double token = l->drafted.inverse > 0 ? l->drafted.inverse : 1;
+    if (tpot.total > 0)
+        o->tpot_s.mean = token * (r->token_s + r->flow.extra_s * (l->inverse - (1 - l->single_frac) / l->steps));
     o->latency_s = latency_of(r, &ttft, &sum);
     o->rate_per_s = r->rate_per_s * replicas;
     o->decoding = r->decoding;
@@ -152,7 +158,7 @@ void steady_tell(struct steady_replica *r, struct steady_result *o)
     const double mixed = f->batches_per_s * f->steps, plain = f->decode_s > 0 ? (1 - f->busy_frac) / f->decode_s : 0;
     o->prefill_frac = mixed / (mixed + plain);
     o->input_tok_per_s = o->rate_per_s * (l->prompt_tokens + l->cached_tokens);
-    o->output_tok_per_s = o->rate_per_s * l->output_tokens;
+    o->output_tok_per_s = o->rate_per_s * steady_answer_tokens(l);
     o->good_frac = good_frac(s, &ttft, &tpot);
     o->goodput_per_s = o->good_frac * o->rate_per_s;
 }

@@ -23,8 +23,9 @@
 struct steady_node {
     double prompt_tokens; /* to compute: what a prefix cache has is not in it; >= 1 */
     double cached_tokens; /* in front of them, found in the cache */
-    double output_tokens; /* >= 1 */
+    double output_tokens; /* >= 1; drafted: one and the steps of the others */
     double weight;        /* their part of all; the sum of all is 1 */
+    double stride;        /* drafted: tokens that a step of theirs makes; 0: one */
 };
 
 /* Quantiles of a distribution, each of a part of it: equal ones, and smaller and smaller ones of the last sixteenth. */
@@ -41,8 +42,13 @@ struct steady_lengths {
     double single_frac;         /* of requests with one token of output: they have no TPOT */
     double inverse;             /* E[1 / (output - 1)] of the others */
     double prompt_at[STEADY_QUANTILES], output_at[STEADY_QUANTILES]; /* prompts with what is cached */
-    double longest_tokens; /* most of prompt, cached and output of a request, where known from requests; else of
-                              a node */
+    struct {
+        double answer_tokens; /* E[tokens of an answer] */
+        double inverse;       /* E[1 / stride] of requests with several */
+        double step_cv2;      /* of the tokens of a step: variance over square of the mean */
+    } drafted;                /* 0: not */
+    double longest_tokens;    /* most of prompt, cached and output of a request, where known from requests; else of
+                                 a node */
 };
 
 /* steady_lengths_of -- of independent prompts and outputs as a workload draws them; hit_frac of each prompt, in [0, 1),
@@ -55,6 +61,14 @@ enum err_code steady_lengths_of(struct arena *a, const struct workload_length *p
  * itself; samples of a prompt are not known here. Errors: ERR_RANGE, ERR_NOMEM. Cost: O(n log n). */
 enum err_code steady_lengths_of_work(struct arena *a, const struct workload *w, double hit_frac,
                                      struct steady_lengths *out, struct err *e);
+
+/* steady_lengths_drafted -- as steps that judge gamma drafted tokens make them. A step makes Y tokens, of mean k
+ * (speculate_tokens) and mean square q (speculate_tokens_square), so that the m tokens behind the first take
+ *     E[steps] = (m + (q/k - 1)/2) / k, at least one
+ * by renewal: what the last step makes beyond m is (q/k - 1)/2 on average (Feller, vol. II, XI.4; the lattice's half
+ * token out of it). Errors: ERR_RANGE gamma that the acceptance says nothing about; ERR_NOMEM. */
+enum err_code steady_lengths_drafted(struct arena *a, const struct steady_lengths *l, const struct speculate_accept *p,
+                                     int64_t gamma, bool bonus, struct steady_lengths *out, struct err *e);
 
 /* steady_quantile -- the place of the i-th quantile, in (0, 1), and the part it stands for. */
 double steady_quantile(size_t i, double *part);
@@ -99,6 +113,7 @@ struct steady_setup {
     double think_s;                    /* closed: from an answer to the next request */
     double requests;                   /* offline: all at once, of all replicas */
     double ttft_limit_s, tpot_limit_s; /* goodput counts requests within both; NAN: any */
+    struct simulate_draft draft;       /* judged in passes of plan; lengths: of steady_lengths_drafted */
     const struct steady_decode
         *decode;                /* disaggregated: the other members are of the prefill replicas; NULL: together */
     struct steady_times *times; /* NULL: none are kept */
@@ -134,7 +149,7 @@ struct steady_result {
     double waiting;               /* of a replica, on average */
     double utilisation;           /* part of time that a replica is in a step */
     double blocks_frac;           /* of the cache in use, over busy time */
-    double step_s;                /* a token of a sequence that decodes takes so long */
+    double step_s;                /* a token of a sequence that decodes takes so long; drafted: a step of it */
     double prefill_frac;          /* of steps that compute prompts */
     double input_tok_per_s, output_tok_per_s; /* of all replicas; input: prompts, cached or not */
     struct steady_spread ttft_s, tpot_s, latency_s;

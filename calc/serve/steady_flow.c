@@ -146,7 +146,7 @@ void steady_flow_solve(struct steady_times *t, double rate_per_s, double cv2, do
         square += t->group[i].weight * t->group[i].tokens * t->group[i].tokens;
     }
     *f = (struct steady_flow){.rate_per_s = rate_per_s, .n = n, .requests = 1, .stable = true};
-    f->room_tokens = fmax(t->beside ? t->budget_tokens - n : t->budget_tokens, 1);
+    f->room_tokens = fmax(t->beside ? t->budget_tokens - t->rows * n : t->budget_tokens, 1);
     f->decode_s = steady_times_step_s(t, n, 0);
     f->full_s = steady_times_step_s(t, n, f->room_tokens);
     find_leftover(t, f, prompt, square, cv2);

@@ -141,7 +141,7 @@ enum err_code steady_lengths_of(struct arena *a, const struct workload_length *p
     for (size_t i = 0; i < pn; i++) {
         const double own = fmax(p[i].mean * computed, 1);
         for (size_t j = 0; j < on; j++)
-            node[i * on + j] = (struct steady_node){own, p[i].mean - own, o[j].mean, p[i].weight * o[j].weight};
+            node[i * on + j] = (struct steady_node){own, p[i].mean - own, o[j].mean, p[i].weight * o[j].weight, 0};
         l.prompt_tokens += p[i].weight * own;
         l.cached_tokens += p[i].weight * (p[i].mean - own);
         l.prompt_square += p[i].weight * fmax(p[i].square * computed * computed, 1);
@@ -212,7 +212,7 @@ static size_t make_nodes(struct steady_node *node, struct pair *v, size_t n)
             const size_t low = from + (size_t)(OUTPUT_EDGE[j] * (double)(to - from)),
                          high = from + (size_t)(OUTPUT_EDGE[j + 1] * (double)(to - from));
             if (low == high) continue;
-            struct steady_node x = {prompt, 0, 0, (double)(high - low) / (double)n};
+            struct steady_node x = {prompt, 0, 0, (double)(high - low) / (double)n, 0};
             for (size_t q = low; q < high; q++) {
                 x.cached_tokens += v[q].cached / (double)(high - low);
                 x.output_tokens += v[q].output / (double)(high - low);

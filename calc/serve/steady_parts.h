@@ -30,6 +30,8 @@ struct steady_times {
     double budget_tokens;
     struct steady_group group[STEADY_GROUPS_MAX];
     size_t groups;
+    const struct simulate_draft *draft; /* of NULL: none */
+    double rows;                        /* tokens of a sequence in a step; 1 without a draft */
     double context_tokens;              /* of a sequence that decodes, on average over its steps */
     struct mix decode, prompt, scratch; /* a sequence's sums; a prompt token's */
     double decode_s[STEADY_N_KNOTS];
@@ -41,6 +43,15 @@ struct steady_times {
         enum steady_limit by;
     } saturation;
 };
+
+/* steady_draft_s -- what drafts take of a step of n that decode and x prompt tokens; 0 without. */
+double steady_draft_s(const struct steady_times *t, double n, double x);
+
+/* steady_answer_tokens -- of a request on average, however many steps they take. */
+static inline double steady_answer_tokens(const struct steady_lengths *l)
+{
+    return l->drafted.answer_tokens > 0 ? l->drafted.answer_tokens : l->output_tokens;
+}
 
 /* steady_times_step_s -- of n sequences that decode (0, or 1 and more) and x prompt tokens, from the grid. Linear
  * between its points. */

@@ -82,6 +82,7 @@ static double find_saturation(struct steady_replica *r)
     enum { ROUNDS = 3 };
     const struct steady_lengths *l = r->s->lengths;
     struct steady_flow f;
+    const double rows = r->times->rows;
     double rate = 0;
     find_most(r, 0);
     if (!(l->steps > 0)) {
@@ -94,11 +95,12 @@ static double find_saturation(struct steady_replica *r)
     }
     /* All steps full: n decode and budget - n tokens of prompts, in the ratio of what requests have of both. */
     const double full =
-        r->times->beside ? r->times->budget_tokens * l->steps / (l->prompt_tokens + l->steps) : (double)INFINITY;
+        r->times->beside ? r->times->budget_tokens * l->steps / (l->prompt_tokens + rows * l->steps) : (double)INFINITY;
     for (int k = 0; k < ROUNDS; k++) {
         if (full <= r->most) {
             r->by = STEADY_COMPUTE;
-            return full / (l->steps * steady_times_step_s(r->times, fmax(full, 1), r->times->budget_tokens - full));
+            return full /
+                   (l->steps * steady_times_step_s(r->times, fmax(full, 1), r->times->budget_tokens - rows * full));
         }
         const double before = rate;
         rate = rate_of(r, fmax(r->most, 1), &f);
@@ -166,7 +168,7 @@ static double come_at(struct tokens *k, double n)
     const struct steady_lengths *l = k->r->s->lengths;
     const double come = k->rate_per_s * l->steps * token_at(k, n);
     if (!k->r->times->beside || !(k->r->prompts_frac > 0)) return come;
-    return fmin(come, l->steps * fmax(k->r->times->budget_tokens - n, 0) / l->prompt_tokens);
+    return fmin(come, l->steps * fmax(k->r->times->budget_tokens - k->r->times->rows * n, 0) / l->prompt_tokens);
 }
 
 static void start(struct tokens *k, struct steady_replica *r, double rate_per_s)
@@ -267,7 +269,7 @@ void steady_open_solve(struct steady_replica *r)
 static double full_s(struct tokens *k, double n)
 {
     struct steady_times *t = k->r->times;
-    return t->beside ? steady_times_step_s(t, n, fmax(t->budget_tokens - n, 1)) : (double)INFINITY;
+    return t->beside ? steady_times_step_s(t, n, fmax(t->budget_tokens - t->rows * n, 1)) : (double)INFINITY;
 }
 
 static double ttft_mean(struct steady_replica *r)

@@ -38,15 +38,18 @@ static void add_decode(struct steady_times *t, const struct steady_lengths *l)
     for (size_t i = 0; i < l->n; i++) {
         const struct steady_node *x = &l->node[i];
         const double own = x->output_tokens - 1, prompt = x->prompt_tokens + x->cached_tokens;
+        const double stride = x->stride > 0 ? x->stride : 1;
         for (int k = 0; k < PLACES && own > 0; k++)
-            mix_decode(&t->decode, x->weight * own / steps / PLACES, prompt + .5 + own * (k + .5) / PLACES);
-        t->context_tokens += x->weight * own / steps * (prompt + .5 + own / 2);
+            mix_decode(&t->decode, x->weight * own / steps / PLACES,
+                       prompt + t->rows - .5 + own * stride * (k + .5) / PLACES);
+        t->context_tokens += x->weight * own / steps * (prompt + t->rows - .5 + own * stride / 2);
     }
     /* answers within a node differ, so that those in a step at a time are longer than their mean */
     double square = 0;
     for (size_t i = 0; i < l->n; i++) square += l->node[i].weight * pow(l->node[i].output_tokens - 1, 2);
     if (l->steps_square > square) {
-        const double more = (l->steps_square - square) / (2 * steps);
+        const double stride = l->drafted.inverse > 0 ? 1 / l->drafted.inverse : 1;
+        const double more = stride * (l->steps_square - square) / (2 * steps);
         mix_decode(&t->decode, 1, t->context_tokens + more);
         mix_decode(&t->decode, -1, t->context_tokens);
         t->context_tokens += more;
@@ -78,6 +81,14 @@ enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, s
     t->server = s->server;
     t->overlapped = s->overlapped;
     t->overhead_s = s->overhead_s;
+    t->rows = 1;
+    if (s->draft.of) {
+        struct simulate_draft *d = arena_alloc(a, sizeof *d);
+        if (!d) return err_nomem(e);
+        *d = s->draft;
+        t->draft = d;
+        t->rows = (double)(d->gamma + d->of->bonus);
+    }
     t->pieces = t->beside = s->policy == SIMULATE_CHUNKED;
     t->budget_tokens = (double)s->budget_tokens;
     TRY(mix_open(a, s->plan, &t->decode, e));
@@ -109,11 +120,12 @@ static double alone_s(struct steady_times *t, double n, double x)
     mix_clear(&t->scratch);
     if (n > 0) mix_add(&t->scratch, &t->decode, n);
     if (x > 0) mix_add(&t->scratch, &t->prompt, x);
-    if (t->server) return engine_mix_s(t->server, &t->scratch, t->overlapped) + t->overhead_s;
+    const double beside_s = t->overhead_s + steady_draft_s(t, n, x);
+    if (t->server) return engine_mix_s(t->server, &t->scratch, t->overlapped) + beside_s;
     mix_eval(&t->scratch, v);
-    if (!t->calibrated) return v[MIX_step_s] + t->overhead_s;
+    if (!t->calibrated) return v[MIX_step_s] + beside_s;
     calibrated_mix_eval(t->calibrated, &t->scratch, v[MIX_step_s], &c);
-    return c.s + t->overhead_s;
+    return c.s + beside_s;
 }
 
 /* The number of the grid below n, and what part of the way to the next n is. */

@@ -6,11 +6,14 @@
 /* Middles of equal parts of an exponential distribution of mean 1, and of a normal one. */
 static const double EXPONENTIAL[] = {.137, .471, .981, 2.411};
 static const double NORMAL[] = {-1.465, -.792, -.366, 0, .366, .792, 1.465};
+static const double FINE[] = {-1.960, -1.440, -1.150, -.935, -.755, -.598, -.454, -.319, -.189, -.063,
+                              .063,   .189,   .319,   .454,  .598,  .755,  .935,  1.150, 1.440, 1.960};
 static const double THIRD[] = {-1.091, 0, 1.091};
 enum {
     LASTS = sizeof THIRD / sizeof THIRD[0],
     WAITS = sizeof EXPONENTIAL / sizeof EXPONENTIAL[0],
     NORMALS = sizeof NORMAL / sizeof NORMAL[0],
+    FINES = sizeof FINE / sizeof FINE[0],
     RESIDUES = 4,
 };
 
@@ -121,13 +124,17 @@ void steady_tpot(struct steady_replica *r, struct steady_histogram *h)
         const double none = exp(-prompts), some = fmax(1 - none, 1e-9), at = (mean - f->decode_s) / some;
         const double variance = prompts * f->each_s * f->each_s * spread / (steps * steps),
                      s2 = log1p(fmax((variance + at * at * some * some) / some / fmax(at * at, 1e-30) - 1, 0));
-        const double away = sqrt(number * smooth);
-        for (int k = 0; k < NORMALS; k++) {
-            const double w = l->node[i].weight / NORMALS;
-            const double base = f->decode_s + away * NORMAL[k] + r->later_s / steps;
-            if (none > 1e-3) steady_histogram_add(h, base, w * none);
+        /* a request's tokens take more or fewer steps, as its drafts are kept: that spreads its mean too */
+        const double stride = l->node[i].stride > 0 ? l->node[i].stride : 1;
+        const double kept = l->drafted.step_cv2 * mean * mean / steps, away = sqrt(number * smooth + kept);
+        const double *const normal = kept > 0 ? FINE : NORMAL;
+        const int normals = kept > 0 ? FINES : NORMALS;
+        for (int k = 0; k < normals; k++) {
+            const double w = l->node[i].weight / normals;
+            const double base = f->decode_s + away * normal[k] + r->later_s / steps;
+            if (none > 1e-3) steady_histogram_add(h, base / stride, w * none);
             for (int q = 0; q < NORMALS; q++)
-                steady_histogram_add(h, base + at * exp(sqrt(s2) * NORMAL[q] - s2 / 2), w * some / NORMALS);
+                steady_histogram_add(h, (base + at * exp(sqrt(s2) * NORMAL[q] - s2 / 2)) / stride, w * some / NORMALS);
         }
     }
 }

@@ -88,6 +88,17 @@ double speculate_tokens(const struct speculate_accept *a, int64_t gamma, bool bo
     return 1 + speculate_kept(a, bonus ? gamma : gamma - 1);
 }
 
+double speculate_tokens_square(const struct speculate_accept *a, int64_t gamma, bool bonus)
+{
+    const int64_t most = bonus ? gamma + 1 : gamma;
+    double sum = 1, reached = 1;
+    for (int64_t i = 2; i <= most; i++) {
+        reached *= speculate_accept_at(a, i - 1);
+        sum += (double)(2 * i - 1) * reached;
+    }
+    return sum;
+}
+
 const struct sym *speculate_tokens_formula(struct sym_ctx *c, const struct sym *a, const struct sym *g, bool bonus)
 {
     const struct sym *one = sym_int(c, 1), *last = bonus ? sym_add(c, g, one) : g;

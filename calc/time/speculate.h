@@ -51,6 +51,10 @@ double speculate_accept_child(const struct speculate_accept *a, int64_t depth, i
 double speculate_kept(const struct speculate_accept *a, int64_t gamma);
 double speculate_tokens(const struct speculate_accept *a, int64_t gamma, bool bonus);
 
+/* speculate_tokens_square -- E[tokens^2] of such a step: sum over i of (2i - 1) times the probability of i tokens or
+ * more, which is 1 for i = 1 and falls by the acceptances. NAN beyond the acceptance. */
+double speculate_tokens_square(const struct speculate_accept *a, int64_t gamma, bool bonus);
+
 /* speculate_tokens_formula -- speculate_tokens of a constant acceptance a as an expression: (1 - a^(g+1))/(1 - a) with
  * the bonus, (1 - a^g)/(1 - a) without; undefined at a = 1. */
 const struct sym *speculate_tokens_formula(struct sym_ctx *c, const struct sym *a, const struct sym *g, bool bonus);
