@@ -226,7 +226,7 @@ static void results_are_rows(void **state)
     const struct rows_filter all = {.hw = &cpu.hw};
     struct rows rows;
     struct err e = {.code = ERR_OK};
-    size_t left_out;
+    struct store_left_out left_out;
     struct result r[] = {product(3, 5, 4099, 131, 1e-3), product(5, 7, 4099, 131, 2e-3),
                          product(7, 7, 257, 131, 3e-3),  product(11, 7, 257, 131, 4e-3),
                          product(13, 7, 257, 131, 5e-3), product(17, 7, 257, 131, 6e-3)};
@@ -235,10 +235,10 @@ static void results_are_rows(void **state)
     r[3].origin.device = "h100-sxm"; /* another device's */
     r[4].dtype = "bf17";             /* no format */
     r[5].outcome = RESULT_IMPORTED;  /* whose framework is in its cells */
-    r[5].cells = "{\"framework\":\"mine\",\"version\":\"2\"}";
+    r[5].cells = "{\"framework\":\"mine\",\"version\":\"2\",\"state\":\"cold\"}";
     if (store_rows_make(*state, "m.db", r, 6, &all, &rows, &left_out, &e) != ERR_OK) fail_msg("%s", e.text);
     assert_int_equal(rows.n, 3);
-    assert_int_equal(left_out, 1);
+    assert_int_equal(left_out.of_no_kind, 1);
     assert_string_equal(rows.v[0].class_name, "gemm/bf16/ridge/wide");
     assert_string_equal(rows.v[0].family, "4099,131");
     assert_string_equal(rows.v[0].state, "cold");
@@ -246,9 +246,16 @@ static void results_are_rows(void **state)
     assert_true(rows.v[0].kernel.cold && rows.v[0].kernel.host && rows.v[0].kernel.m == 5);
     assert_true(!rows.v[1].kernel.cold && rows.v[1].time_s == 2e-3);
     assert_string_equal(rows.v[2].class_name, "gemm/bf16/mine");
+    assert_true(rows.v[2].kernel.cold); /* as its file says, whatever the result does */
     assert_int_equal(rows.files_n, 1);
     assert_int_equal(strlen(rows.files[0].hash), 16);
     const char *hash = rows.files[0].hash;
+    assert_int_equal(left_out.impossible, 0);
+    r[5].summary.median_s = 1e-9; /* nobody's product of 7x257x131 */
+    assert_int_equal(store_rows_make(*state, "m.db", r, 6, &all, &rows, &left_out, &e), ERR_OK);
+    assert_int_equal(rows.n, 2);
+    assert_int_equal(left_out.impossible, 1);
+    r[5].summary.median_s = 6e-3;
     r[0].summary.median_s = 1.5e-3; /* other rows, another hash */
     assert_int_equal(store_rows_make(*state, "m.db", r, 6, &all, &rows, &left_out, &e), ERR_OK);
     assert_string_not_equal(rows.files[0].hash, hash);
