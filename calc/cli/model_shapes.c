@@ -6,7 +6,7 @@
 #include "calc/base/units.h"
 #include "calc/model/stored.h"
 
-enum { BATCH_MAX = 1 << 20, TOKENS_MAX = 1 << 24 };
+enum { BATCHES_MAX = 500, BATCH_MAX = 1 << 20, TOKENS_MAX = 1 << 24 };
 
 static enum err_code count(const struct option_values *v, const char *name, int64_t *out, struct err *e)
 {
@@ -23,6 +23,7 @@ enum err_code model_shapes_open(struct arena *a, const struct option_values *v, 
     *out = (struct shapes){.n = 0};
     if (units_parse_range(a, option_get(v, "batch"), 1, BATCH_MAX, &batch, &n, e) != ERR_OK)
         return e ? err_prepend(e, "--batch: ") : ERR_USAGE;
+    if (n > BATCHES_MAX) return err_set(e, ERR_RANGE, "--batch: %zu of them, at most %d", n, BATCHES_MAX);
     TRY(count(v, "context", &context, e));
     TRY(count(v, "prompt", &prompt, e));
     TRY(model_load(a, option_get(v, "model"), NULL, 0, model, e));

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "calc/base/hold.h"
@@ -160,7 +161,18 @@ static enum err_code write_table(struct work *w, const char *schema, const struc
     return out_commit(o, e);
 }
 
-/* Formats and columns that would be refused are refused before hours of measuring. */
+/* Whether a file can be made; what exists and is no regular file is left alone. */
+static enum err_code check_file(struct work *w, const char *path, struct err *e)
+{
+    struct stat st;
+    struct out *o;
+    if (!path || (stat(path, &st) == 0 && !S_ISREG(st.st_mode))) return ERR_OK;
+    TRY(out_open(w->a, path, &o, e));
+    out_abandon(o);
+    return ERR_OK;
+}
+
+/* Formats, columns and files that would be refused are refused before hours of measuring. */
 static enum err_code check_output(struct work *w, const struct column *columns, size_t n, struct err *e)
 {
     enum table_format format;
@@ -168,6 +180,7 @@ static enum err_code check_output(struct work *w, const struct column *columns, 
     struct table t;
     if (option_get(w->v, "format")) TRY(table_format_parse(option_get(w->v, "format"), &format, e));
     if (option_get(w->v, "columns")) TRY(table_select(w->a, &all, option_get(w->v, "columns"), &t, e));
+    TRY(check_file(w, option_get(w->v, "output"), e));
     return option_get(w->v, "plot") ? plot_check("roofline", option_get(w->v, "plot"), e) : ERR_OK;
 }
 
@@ -284,6 +297,17 @@ static enum err_code say_ceilings(struct work *w, struct err *e)
     return ERR_OK;
 }
 
+/* Which ceiling a measured row lacks. */
+static enum err_code say_unpredicted(struct work *w, const struct result *r, const struct probe_row *row, struct err *e)
+{
+    const bool peak = r->flops > 0 && isnan(row->peak_flops_per_s);
+    return note(w,
+                arena_printf(w->a, "%s %s %s %s %s: no prediction: the %s%s could not be measured around it.",
+                             row->kernel, row->variant, row->dtype, row->shape, row->state,
+                             peak ? "peak of " : "bandwidth", peak ? r->unit : ""),
+                e);
+}
+
 static enum err_code keep_row(struct work *w, const struct result *r, struct probe_row *row, struct err *e)
 {
     char measured[UNITS_TEXT_MAX];
@@ -295,7 +319,7 @@ static enum err_code keep_row(struct work *w, const struct result *r, struct pro
                      isnan(row->roofline_frac) ? "" : " % of the roofline)");
     if (!line) return err_nomem(e);
     progress_line(&w->bar, line);
-    if (r->outcome == RESULT_MEASURED) return ERR_OK;
+    if (r->outcome == RESULT_MEASURED) return isnan(row->predicted_s) ? say_unpredicted(w, r, row, e) : ERR_OK;
     return note(w,
                 arena_printf(w->a, "%s %s %s %s %s: %s: %s.", row->kernel, row->variant, row->dtype, row->shape,
                              row->state, row->outcome, r->reason),
@@ -376,7 +400,7 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
         TRY(note(w, arena_printf(w->a, "no picture: %s.", unplotted.text), e));
     TRY(write_table(w, "ridge.probe.1", probe_row_columns, probe_row_columns_n, rows, n, sizeof *rows, e));
     if (measured || w->run.stopped) return ERR_OK;
-    return err_set(e, ERR_NO, "no number: %s", n ? rows[0].reason : "nothing was measured");
+    return err_set(e, ERR_NO, "no number: %s", n && rows[0].reason ? rows[0].reason : "nothing was measured");
 }
 
 /* -- list -- */
