@@ -27,7 +27,7 @@ static enum err_code unknown(const char *what, const char *word, size_t len, con
                    text_suggest(near, sizeof near, whole, first, stride, n));
 }
 
-static enum err_code check_kernels(const struct wire_device *d, const char *list, struct err *e)
+enum err_code plan_check_kernels(const struct wire_device *d, const char *list, struct err *e)
 {
     for (const char *p = list; p && *p;) {
         const size_t n = strcspn(p, ",");
@@ -338,7 +338,7 @@ enum err_code plan_make(struct arena *a, const struct wire_device *d, const stru
     struct maker m = {.a = a, .device = d, .r = r, .plan = &plan, .e = e};
     struct sweep sweep = {.n = 0};
     bool any = false;
-    TRY(check_kernels(d, r->kernels, e));
+    TRY(plan_check_kernels(d, r->kernels, e));
     TRY(check_words(d, r, "variant", r->variants, false, e));
     TRY(check_words(d, r, "format", r->dtypes, true, e));
     if (r->shape) TRY(read_shape(a, r->shape, &sweep, e));

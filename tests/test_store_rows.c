@@ -220,6 +220,33 @@ static void formats_of_attention(void **state)
     assert_string_equal(row.class_name, "decode/bf16/bf16/ridge/wide");
 }
 
+/* What is written comes at the rate of moving, which is above that of reading: the bound is a floor of both. */
+static void bound_of_what_writes(void **state)
+{
+    struct this_cpu cpu = device(*state);
+    struct result r = result_of(3, "2026-11-05T00:00:05Z", "rmsnorm", "", 1e-3);
+    const double read_bytes = (5 + 1) * 577 * 4, all_bytes = read_bytes + 5 * 577 * 4;
+    const double reading = cpu.hw.bandwidth_bytes_per_s;
+    struct row row;
+    struct kernel_work w;
+    r.row_kind = "elementwise";
+    r.cells = "{\"op\":\"rmsnorm\"}";
+    r.outcome = RESULT_IMPORTED;
+    r.shape = (struct wire_shape){2, {{"num_tokens", 5}, {"hidden", 577}}};
+    assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
+    row.kernel.cold = true;
+    assert_near(cpu.hw.moved_bytes_per_s, 9e10, 1);
+    assert_int_equal(kernel_work(&row.kernel, &cpu.hw, &w, NULL), ERR_OK);
+    assert_near(w.bound_s, read_bytes / reading, 1e-12);
+    cpu.hw.moved_bytes_per_s = 1.2 * reading;
+    assert_int_equal(kernel_work(&row.kernel, &cpu.hw, &w, NULL), ERR_OK);
+    assert_near(w.bound_s, all_bytes / (1.2 * reading), 1e-12);
+    assert_near(w.credited_bound_s, w.bound_s, 0);
+    cpu.hw.moved_bytes_per_s = (double)NAN;
+    assert_int_equal(kernel_work(&row.kernel, &cpu.hw, &w, NULL), ERR_OK);
+    assert_near(w.bound_s, all_bytes / reading, 1e-12);
+}
+
 static void results_are_rows(void **state)
 {
     const struct this_cpu cpu = device(*state);
@@ -280,6 +307,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(newest_quiet_ceilings_are_the_device, begin, end),
         cmocka_unit_test_setup_teardown(the_store_keeps_what_measures_ceilings, begin, end),
         cmocka_unit_test_setup_teardown(formats_of_attention, begin, end),
+        cmocka_unit_test_setup_teardown(bound_of_what_writes, begin, end),
         cmocka_unit_test_setup_teardown(results_are_rows, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,15 @@ static enum err_code count(const struct option_values *v, const char *name, int6
     return e ? err_prepend(e, "--%s: ", name) : ERR_USAGE;
 }
 
+enum err_code model_shapes_check(const struct option_values *v, struct err *e)
+{
+    static const char *const OF_MODEL[] = {"weights", "batch", "context", "prompt"};
+    for (size_t i = 0; i < sizeof OF_MODEL / sizeof OF_MODEL[0]; i++)
+        if (option_given(v, OF_MODEL[i]) && !option_get(v, "model"))
+            return err_set(e, ERR_USAGE, "--%s: of the model of -m, and there is none", OF_MODEL[i]);
+    return ERR_OK;
+}
+
 enum err_code model_shapes_open(struct arena *a, const struct option_values *v, const struct hw *hw,
                                 struct model *model, struct shapes *out, struct err *e)
 {

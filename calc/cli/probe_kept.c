@@ -35,6 +35,9 @@ static enum err_code read_filter(const struct option_values *v, struct store_fil
                                  .outcome = option_get(v, "outcome"),
                                  .row_kind = option_get(v, "kind"),
                                  .device = option_given(v, "device") ? option_get(v, "device") : NULL};
+    TRY(rows_check_kinds(out->row_kind, e));
+    if (out->row_kind && strchr(out->row_kind, ','))
+        return err_set(e, ERR_USAGE, "--kind: one kind, since those of others have other columns");
     if (out->outcome && !result_outcome_find(out->outcome, &outcome))
         return err_set(e, ERR_USAGE,
                        "--outcome: wanted measured, noisy, wrong, refused, above, crashed, hung, garbage or imported");

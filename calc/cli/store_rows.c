@@ -121,19 +121,6 @@ static bool is_impossible(const struct result *r, const struct kernel_work *w)
     return r->outcome == RESULT_IMPORTED && result_time_s(r) < BELOW * w->credited_bound_s;
 }
 
-static enum err_code check_kinds(const char *kinds, struct err *e)
-{
-    for (const char *p = kinds; p && *p;) {
-        char word[40];
-        enum kernel_kind kind;
-        const size_t len = strcspn(p, ",");
-        (void)text_clean(word, sizeof word, p, len);
-        if (!kernel_kind_find(word, &kind)) return err_set(e, ERR_USAGE, "--kind: no kind of kernel \"%s\"", word);
-        p += len + (p[len] == ',');
-    }
-    return ERR_OK;
-}
-
 enum err_code store_rows_make(struct arena *a, const char *store, const struct result *r, size_t n,
                               const struct rows_filter *filter, struct rows *out, struct store_left_out *left_out,
                               struct err *e)
@@ -141,7 +128,7 @@ enum err_code store_rows_make(struct arena *a, const char *store, const struct r
     struct rows rows = {.n = 0};
     const char *other = NULL;
     *left_out = (struct store_left_out){.of_no_kind = 0};
-    TRY(check_kinds(filter->kinds, e));
+    TRY(rows_check_kinds(filter->kinds, e));
     rows.v = arena_array(a, n + 1, sizeof *rows.v);
     rows.files = arena_array(a, 1, sizeof *rows.files);
     if (!rows.v || !rows.files) return err_nomem(e);
@@ -202,8 +189,12 @@ enum err_code measured_open(struct arena *a, const struct option_values *v, stru
         TRY(this_cpu_load(a, path, &cpu, e));
         out->hw = cpu.hw;
         out->said = cpu.said;
-    } else {
-        TRY(hw_load(a, device, &out->hw, e));
+    } else if (hw_load(a, device, &out->hw, e) != ERR_OK) {
+        struct this_cpu cpu;
+        if (!e || this_cpu_load(a, path, &cpu, NULL) != ERR_OK || !is_of(&cpu.hw, device))
+            return e ? e->code : ERR_INPUT;
+        const struct err found = *e;
+        return err_set(e, found.code, "%s; or " THIS_CPU ", the core that ridge probe measured last", found.text);
     }
     const struct rows_filter filter = {
         .hw = &out->hw, .framework = option_get(v, "framework"), .kinds = option_get(v, "kind")};
@@ -254,7 +245,7 @@ enum err_code measured_notes(struct arena *a, const struct measured *m, const st
                              const char ***out, size_t *out_n, struct err *e)
 {
     enum { MISSING_MAX = 16 };
-    const char **notes = arena_array(a, n + MISSING_MAX + 4, sizeof *notes);
+    const char **notes = arena_array(a, n + MISSING_MAX + 8, sizeof *notes);
     size_t k = 0;
     if (!notes) return err_nomem(e);
     if (m->said && !(notes[k++] = arena_printf(a, "%s.", m->said))) return err_nomem(e);

@@ -55,6 +55,10 @@ enum err_code rows_read(struct arena *a, const char *from, const struct rows_fil
 enum err_code rows_read_file(struct arena *a, const char *path, const struct rows_filter *filter, struct rows *out,
                              struct err *e);
 
+/* rows_check_kinds -- that each of the names, joined by ',', is a kind of kernel; NULL is legal. Errors: ERR_USAGE with
+ * those that there are. */
+enum err_code rows_check_kinds(const char *kinds, struct err *e);
+
 /* rows_of_host -- whether rows of a device are calls of one core: kernel.host of them; false without a device. */
 bool rows_of_host(const struct hw *hw);
 

@@ -310,7 +310,7 @@ enum err_code rows_read_file(struct arena *a, const char *path, const struct row
     return ERR_OK;
 }
 
-static enum err_code check_kinds(const char *kinds, struct err *e)
+enum err_code rows_check_kinds(const char *kinds, struct err *e)
 {
     char word[WORD_MAX], shown[WORD_MAX];
     enum kernel_kind kind;
@@ -357,7 +357,7 @@ enum err_code rows_read(struct arena *a, const char *from, const struct rows_fil
                         struct err *e)
 {
     struct rows rows = {.n = 0};
-    TRY(check_kinds(filter->kinds, e));
+    TRY(rows_check_kinds(filter->kinds, e));
     for (const char *p = from; *p;) {
         const size_t n = strcspn(p, ",");
         char *piece = arena_strndup(a, p, n);
