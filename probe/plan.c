@@ -27,7 +27,7 @@ static enum err_code unknown(const char *what, const char *word, size_t len, con
                    text_suggest(near, sizeof near, whole, first, stride, n));
 }
 
-static enum err_code check_kernels(const struct wire_device *d, const char *list, struct err *e)
+enum err_code plan_check_kernels(const struct wire_device *d, const char *list, struct err *e)
 {
     for (const char *p = list; p && *p;) {
         const size_t n = strcspn(p, ",");
@@ -54,6 +54,12 @@ static enum err_code check_words(const struct wire_device *d, const struct plan_
                 const struct wire_variant *v = &d->kernels[i].variants[j];
                 found = found || (formats ? wire_list_has(v->dtypes, word) : strcmp(v->name, word) == 0);
             }
+        if (!found && r->kernels) {
+            char clean[64], of[100];
+            return err_set(e, ERR_USAGE, "no %s \"%s\" of %s (ridge probe list)", what,
+                           text_clean(clean, sizeof clean, p, n),
+                           text_clean(of, sizeof of, r->kernels, strlen(r->kernels)));
+        }
         if (!found) return unknown(what, p, n, NULL, 0, 0, e);
         p += n + (p[n] == ',');
     }
@@ -141,7 +147,7 @@ struct maker {
 
 static enum err_code leave_out(struct maker *m, const char *what, const char *variant, const char *why)
 {
-    const char *sentence = arena_printf(m->a, "%s %s is left out: %s", what, variant, why);
+    const char *sentence = arena_printf(m->a, "%s%s%s is left out: %s", what, *variant ? " " : "", variant, why);
     if (!sentence) return err_nomem(m->e);
     for (size_t i = 0; i < m->plan->left_out_n; i++)
         if (strcmp(m->plan->left_out[i], sentence) == 0) return ERR_OK;
@@ -189,6 +195,24 @@ static enum err_code add_point(struct maker *m, const struct wire_kernel *k, con
     return ERR_OK;
 }
 
+/* *fits: every parameter is within its bounds; one that is not is said. */
+static enum err_code check_bounds(struct maker *m, const struct wire_kernel *k, const struct wire_shape *shape,
+                                  const char *dtype, bool *fits)
+{
+    *fits = true;
+    for (size_t i = 0; i < k->args_n && *fits; i++) {
+        const struct wire_arg *arg = &k->args[i];
+        const int64_t v = shape->arg[i].value;
+        char why[160];
+        *fits = v >= arg->lo && v <= arg->hi;
+        if (*fits) continue;
+        (void)snprintf(why, sizeof why, "%.40s=%lld is not within %lld to %lld", arg->name, (long long)v,
+                       (long long)arg->lo, (long long)arg->hi);
+        TRY(leave_out(m, k->name, dtype, why));
+    }
+    return ERR_OK;
+}
+
 static enum err_code add_sweep(struct maker *m, const struct wire_kernel *k, const struct sweep *s)
 {
     size_t n = 1;
@@ -204,7 +228,9 @@ static enum err_code add_sweep(struct maker *m, const struct wire_kernel *k, con
     }
     for (size_t i = 0; i < n; i++) {
         const struct wire_shape shape = combination(s, k, i);
-        for (const char *p = dtypes; *p;) {
+        bool fits;
+        TRY(check_bounds(m, k, &shape, "", &fits));
+        for (const char *p = dtypes; fits && *p;) {
             const size_t len = strcspn(p, ",");
             const char *dtype = arena_strndup(m->a, p, len);
             if (!dtype) return err_nomem(m->e);
@@ -263,14 +289,8 @@ static enum err_code fit_point(struct maker *m, const struct wire_kernel *k, con
         (void)wire_shape_get(&p->shape, arg->name, &v);
         out->arg[i].name = arg->name;
         out->arg[i].value = v;
-        if (v >= arg->lo && v <= arg->hi) continue;
-        char why[160];
-        (void)snprintf(why, sizeof why, "%.40s=%lld is not within %lld to %lld", arg->name, (long long)v,
-                       (long long)arg->lo, (long long)arg->hi);
-        *fits = false;
-        return leave_out(m, k->name, p->dtype, why);
     }
-    return ERR_OK;
+    return check_bounds(m, k, out, p->dtype, fits);
 }
 
 static bool computes(const struct wire_kernel *k, const char *dtype)
@@ -318,7 +338,7 @@ enum err_code plan_make(struct arena *a, const struct wire_device *d, const stru
     struct maker m = {.a = a, .device = d, .r = r, .plan = &plan, .e = e};
     struct sweep sweep = {.n = 0};
     bool any = false;
-    TRY(check_kernels(d, r->kernels, e));
+    TRY(plan_check_kernels(d, r->kernels, e));
     TRY(check_words(d, r, "variant", r->variants, false, e));
     TRY(check_words(d, r, "format", r->dtypes, true, e));
     if (r->shape) TRY(read_shape(a, r->shape, &sweep, e));
@@ -344,6 +364,8 @@ enum err_code plan_make(struct arena *a, const struct wire_device *d, const stru
     }
     if (!any)
         return err_set(e, ERR_USAGE, "--shape: no kernel that is asked for has these parameters (ridge probe list)");
+    if (!plan.n && !plan.left_out_n && r->points_n)
+        return err_set(e, ERR_NO, "the kernels that are asked for are of no kind of its operators");
     if (!plan.n)
         return err_set(e, ERR_DEVICE, "nothing of this can run here%s%s", plan.left_out_n ? ": " : "",
                        plan.left_out_n ? plan.left_out[0] : "");

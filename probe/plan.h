@@ -46,6 +46,10 @@ enum { PLAN_JOBS_MAX = 10000 };
 enum err_code plan_make(struct arena *a, const struct wire_device *d, const struct plan_request *r, struct plan *out,
                         struct err *e);
 
+/* plan_check_kernels -- that each of the names, joined by ',', is a kernel of the device; NULL is legal. Errors:
+ * ERR_USAGE with the nearest one. */
+enum err_code plan_check_kernels(const struct wire_device *d, const char *list, struct err *e);
+
 /* plan_kernel -- a kernel of the device by name; NULL unknown. */
 const struct wire_kernel *plan_kernel(const struct wire_device *d, const char *name);
 

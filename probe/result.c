@@ -5,6 +5,9 @@
 
 static const double ABOVE = 1.03, AROUND_FRAC = 0.1;
 
+/* Beyond any one device, whatever its own ceilings are said to be: a hundred times the fastest of 2025. */
+static const double FLOPS_PER_S_MAX = 1e18, BYTES_PER_S_MAX = 1e15;
+
 static const char *const OUTCOMES[RESULT_OUTCOMES_N] = {
     [RESULT_MEASURED] = "measured", [RESULT_NOISY] = "noisy",     [RESULT_WRONG] = "wrong",
     [RESULT_REFUSED] = "refused",   [RESULT_ABOVE] = "above",     [RESULT_CRASHED] = "crashed",
@@ -20,6 +23,13 @@ bool result_outcome_find(const char *name, enum result_outcome *out)
             return true;
         }
     return false;
+}
+
+static bool is_beyond(const struct result *r)
+{
+    const double s = r->summary.median_s;
+    return r->flops > FLOPS_PER_S_MAX * s || r->vector_flops > FLOPS_PER_S_MAX * s ||
+           r->read_bytes + r->written_bytes > BYTES_PER_S_MAX * s;
 }
 
 enum err_code result_fill(struct arena *a, const struct wire_result *w, struct result *r, struct err *e)
@@ -48,11 +58,24 @@ enum err_code result_fill(struct arena *a, const struct wire_result *w, struct r
     r->discards_s = w->discards_s;
     r->discards_n = w->discards_n;
     r->summary = sample_summarise(w->times_s, w->times_n, room);
-    if (r->outcome != RESULT_MEASURED) return ERR_OK;
+    if (r->outcome != RESULT_MEASURED) {
+        if (!r->reason || !*r->reason) r->reason = "the worker does not say why";
+        return ERR_OK;
+    }
+    if (is_beyond(r)) {
+        r->outcome = RESULT_ABOVE;
+        r->reason = "the work it claims is more than any device does in that time: a fault of the worker";
+        return ERR_OK;
+    }
     const char *doubt = sample_doubt(&r->summary);
     if (!doubt) return ERR_OK;
     r->outcome = RESULT_NOISY;
-    r->reason = arena_printf(a, "%s (%zu kept, %zu disturbed)", doubt, r->times_n, r->discards_n);
+    if (r->stop == SAMPLE_DEADLINE && r->times_n < SAMPLE_LEAST && r->discards_n <= r->times_n)
+        r->reason =
+            arena_printf(a, "the deadline came before %d samples (%zu kept, %zu disturbed): a longer --deadline",
+                         SAMPLE_LEAST, r->times_n, r->discards_n);
+    else
+        r->reason = arena_printf(a, "%s (%zu kept, %zu disturbed)", doubt, r->times_n, r->discards_n);
     return r->reason ? ERR_OK : err_nomem(e);
 }
 

@@ -59,7 +59,8 @@ struct result {
 };
 
 /* result_fill -- what a worker answered, into r, whose request is filled in: summary and outcome follow from the
- * samples (sample_doubt). Errors: ERR_NOMEM. */
+ * samples (sample_doubt): more work than any device does in their time (1e18 flops/s, 1e15 bytes/s) is RESULT_ABOVE,
+ * and what has no number has a reason. Errors: ERR_NOMEM. */
 enum err_code result_fill(struct arena *a, const struct wire_result *w, struct result *r, struct err *e);
 
 /* result_judge -- hold a measured result against its ceilings: above 1.03 of one it is RESULT_ABOVE; ceilings before

@@ -8,7 +8,7 @@
 enum { WHY_MAX = 400 };
 
 /* Ceilings around a job: quick, since the code and its buffers are there. */
-static const double AROUND_S = 0.25, DESCRIBE_S = 30;
+static const double AROUND_S = 0.25, DESCRIBE_S = 30, START_S = 1;
 
 static double ceiling_s(const struct run *r)
 {
@@ -38,7 +38,9 @@ enum err_code run_open(struct run *r, struct err *e)
     struct wire_reply reply;
     char why[WHY_MAX];
     TRY(start(r, e));
-    const enum session_end end = session_ask(r->session, r->arena, &q, DESCRIBE_S, NULL, NULL, &reply, why, sizeof why);
+    const enum session_end end =
+        session_ask(r->session, r->arena, &q, fmin(DESCRIBE_S, fmax(START_S, r->set.patience_s)), NULL, NULL, &reply,
+                    why, sizeof why);
     if (end != SESSION_ANSWERED) {
         run_close(r);
         r->stopped = end == SESSION_STOPPED;

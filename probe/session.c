@@ -105,6 +105,7 @@ static int spawn(struct session *s, const char *path, int in, int out)
     }
     (void)sigemptyset(&usual);
     (void)sigaddset(&usual, SIGPIPE);
+    (void)sigaddset(&usual, SIGXFSZ);
     why = posix_spawn_file_actions_adddup2(&files, in, STDIN_FILENO);
     if (!why) why = posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
     if (!why) why = posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);

@@ -75,6 +75,30 @@ static enum err_code read_layout(struct store *s, int *out, struct err *e)
     return code;
 }
 
+/* "file:" and the path, with what a URI would take for something else spelled out, and that nobody writes to it. */
+static const char *still_uri(struct arena *a, const char *path)
+{
+    const char *uri = arena_printf(a, "file:%s", *path == '/' ? "//" : "");
+    for (const char *p = path; *p && uri; p++)
+        uri = strchr("%?#", *p) ? arena_printf(a, "%s%%%02x", uri, (unsigned)(unsigned char)*p)
+                                : arena_printf(a, "%s%c", uri, *p);
+    return uri ? arena_printf(a, "%s?immutable=1", uri) : NULL;
+}
+
+/* The layout of a file to be read: one in a folder where no log can be made is read as it lies there. */
+static enum err_code read_layout_of(struct arena *a, struct store *s, const char *path, int *out, struct err *e)
+{
+    if (read_layout(s, out, e) == ERR_OK) return ERR_OK;
+    const int why = sqlite3_errcode(s->db) & 0xff;
+    if (why != SQLITE_READONLY && why != SQLITE_CANTOPEN) return e ? e->code : ERR_IO;
+    const char *uri = still_uri(a, path);
+    if (!uri) return err_nomem(e);
+    (void)sqlite3_close_v2(s->db);
+    if (sqlite3_open_v2(uri, &s->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL) != SQLITE_OK)
+        return s->db ? store_fail(s, e) : err_nomem(e);
+    return read_layout(s, out, e);
+}
+
 static enum err_code check_layout(const struct store *s, int layout, struct err *e)
 {
     if (layout >= 0 && layout <= STORE_LAYOUT) return ERR_OK;
@@ -156,7 +180,8 @@ enum err_code store_open(struct arena *a, const char *path, const struct store_a
     if (!there && !how->write) return err_set(e, ERR_NO, "%s: no measurements yet (ridge probe run)", s->path);
     if (there && !S_ISREG(st.st_mode)) return err_set(e, ERR_IO, "%s: not a regular file", s->path);
     if (!there) TRY(make_folders(a, path, e));
-    const int flags = how->write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+    /* who reads may write where that is allowed: the last to close then clears the log away */
+    const int flags = SQLITE_OPEN_READWRITE | (how->write ? SQLITE_OPEN_CREATE : 0);
     const int opened = sqlite3_open_v2(path, &s->db, flags, NULL);
     if (!s->db) return err_nomem(e);
     TRY(arena_defer(a, release, s, e));
@@ -166,8 +191,11 @@ enum err_code store_open(struct arena *a, const char *path, const struct store_a
         TRY(store_run(s, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON", e));
         TRY(migrate(s, e));
     } else {
-        TRY(read_layout(s, &layout, e));
+        TRY(store_run(s, "PRAGMA query_only = 1", e));
+        TRY(read_layout_of(a, s, path, &layout, e));
         TRY(check_layout(s, layout, e));
+        if (layout == 0)
+            return err_set(e, ERR_INPUT, "%s: no measurements: the file has none of their tables", s->path);
         if (layout < STORE_LAYOUT)
             return err_set(e, ERR_INPUT, "%s: layout %d, wanted %d: the next ridge probe run brings it up to date",
                            s->path, layout, STORE_LAYOUT);

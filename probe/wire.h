@@ -15,6 +15,9 @@
 #include "calc/base/out.h"
 #include "probe/sample.h"
 
+/* Relative errors above it are no rounding: no check of a kernel may allow more. */
+#define WIRE_TOLERANCE_MAX 0.05
+
 enum { WIRE_VERSION = 1, WIRE_LINE_MAX = 1 << 20, WIRE_ARGS_MAX = 16, WIRE_LIST_MAX = 256, WIRE_TEXT_MAX = 4096 };
 
 /* A shape: parameters by name, in the kernel's order. */

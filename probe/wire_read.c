@@ -223,9 +223,10 @@ static enum err_code read_result(struct json_scan s, struct wire_result *r)
     if (*stop && !sample_stop_find(stop, &r->stop))
         return err_set(s.err, ERR_INPUT, "line: stop: found \"%.40s\"", stop);
     if (r->outcome != WIRE_MEASURED) return ERR_OK;
-    /* a result without its check is none */
+    /* a result without its check is none, and one that may be wrong by half is not checked */
     if (r->times_n + r->discards_n == 0 || r->calls < 1 || r->checked < 1 || !*r->unit || isnan(r->flops) ||
-        isnan(r->read_bytes) || isnan(r->written_bytes) || !(r->error_frac <= r->tolerance_frac))
+        isnan(r->read_bytes) || isnan(r->written_bytes) || !(r->error_frac <= r->tolerance_frac) ||
+        !(r->tolerance_frac <= WIRE_TOLERANCE_MAX))
         return err_set(s.err, ERR_INPUT, "line: measured, but times, counts or the check are missing or contradict it");
     return ERR_OK;
 }

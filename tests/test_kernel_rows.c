@@ -135,9 +135,10 @@ static struct operator_row row_named(struct place *p, const char *op)
     struct validate_row *v;
     struct operator_row *out;
     struct err e = {.code = ERR_OK};
-    size_t left_out, n;
+    struct store_left_out left_out;
+    size_t n;
     if (store_rows_make(p->a, "m.db", p->r, p->n, &all, &rows, &left_out, &e) != ERR_OK) fail_msg("%s", e.text);
-    assert_int_equal(left_out, 0);
+    assert_int_equal(left_out.of_no_kind + left_out.impossible, 0);
     assert_int_equal(rows.n, p->n);
     if (validate_rows(p->a, &p->hw, &rows, NULL, &v, &e) != ERR_OK) fail_msg("%s", e.text);
     if (validate_model_rows(p->a, &p->m, &p->shapes, v, rows.n, &out, &n, &e) != ERR_OK) fail_msg("%s", e.text);

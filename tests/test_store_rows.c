@@ -220,13 +220,40 @@ static void formats_of_attention(void **state)
     assert_string_equal(row.class_name, "decode/bf16/bf16/ridge/wide");
 }
 
+/* What is written comes at the rate of moving, which is above that of reading: the bound is a floor of both. */
+static void bound_of_what_writes(void **state)
+{
+    struct this_cpu cpu = device(*state);
+    struct result r = result_of(3, "2026-11-05T00:00:05Z", "rmsnorm", "", 1e-3);
+    const double read_bytes = (5 + 1) * 577 * 4, all_bytes = read_bytes + 5 * 577 * 4;
+    const double reading = cpu.hw.bandwidth_bytes_per_s;
+    struct row row;
+    struct kernel_work w;
+    r.row_kind = "elementwise";
+    r.cells = "{\"op\":\"rmsnorm\"}";
+    r.outcome = RESULT_IMPORTED;
+    r.shape = (struct wire_shape){2, {{"num_tokens", 5}, {"hidden", 577}}};
+    assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
+    row.kernel.cold = true;
+    assert_near(cpu.hw.moved_bytes_per_s, 9e10, 1);
+    assert_int_equal(kernel_work(&row.kernel, &cpu.hw, &w, NULL), ERR_OK);
+    assert_near(w.bound_s, read_bytes / reading, 1e-12);
+    cpu.hw.moved_bytes_per_s = 1.2 * reading;
+    assert_int_equal(kernel_work(&row.kernel, &cpu.hw, &w, NULL), ERR_OK);
+    assert_near(w.bound_s, all_bytes / (1.2 * reading), 1e-12);
+    assert_near(w.credited_bound_s, w.bound_s, 0);
+    cpu.hw.moved_bytes_per_s = (double)NAN;
+    assert_int_equal(kernel_work(&row.kernel, &cpu.hw, &w, NULL), ERR_OK);
+    assert_near(w.bound_s, all_bytes / reading, 1e-12);
+}
+
 static void results_are_rows(void **state)
 {
     const struct this_cpu cpu = device(*state);
     const struct rows_filter all = {.hw = &cpu.hw};
     struct rows rows;
     struct err e = {.code = ERR_OK};
-    size_t left_out;
+    struct store_left_out left_out;
     struct result r[] = {product(3, 5, 4099, 131, 1e-3), product(5, 7, 4099, 131, 2e-3),
                          product(7, 7, 257, 131, 3e-3),  product(11, 7, 257, 131, 4e-3),
                          product(13, 7, 257, 131, 5e-3), product(17, 7, 257, 131, 6e-3)};
@@ -235,10 +262,10 @@ static void results_are_rows(void **state)
     r[3].origin.device = "h100-sxm"; /* another device's */
     r[4].dtype = "bf17";             /* no format */
     r[5].outcome = RESULT_IMPORTED;  /* whose framework is in its cells */
-    r[5].cells = "{\"framework\":\"mine\",\"version\":\"2\"}";
+    r[5].cells = "{\"framework\":\"mine\",\"version\":\"2\",\"state\":\"cold\"}";
     if (store_rows_make(*state, "m.db", r, 6, &all, &rows, &left_out, &e) != ERR_OK) fail_msg("%s", e.text);
     assert_int_equal(rows.n, 3);
-    assert_int_equal(left_out, 1);
+    assert_int_equal(left_out.of_no_kind, 1);
     assert_string_equal(rows.v[0].class_name, "gemm/bf16/ridge/wide");
     assert_string_equal(rows.v[0].family, "4099,131");
     assert_string_equal(rows.v[0].state, "cold");
@@ -246,9 +273,16 @@ static void results_are_rows(void **state)
     assert_true(rows.v[0].kernel.cold && rows.v[0].kernel.host && rows.v[0].kernel.m == 5);
     assert_true(!rows.v[1].kernel.cold && rows.v[1].time_s == 2e-3);
     assert_string_equal(rows.v[2].class_name, "gemm/bf16/mine");
+    assert_true(rows.v[2].kernel.cold); /* as its file says, whatever the result does */
     assert_int_equal(rows.files_n, 1);
     assert_int_equal(strlen(rows.files[0].hash), 16);
     const char *hash = rows.files[0].hash;
+    assert_int_equal(left_out.impossible, 0);
+    r[5].summary.median_s = 1e-9; /* nobody's product of 7x257x131 */
+    assert_int_equal(store_rows_make(*state, "m.db", r, 6, &all, &rows, &left_out, &e), ERR_OK);
+    assert_int_equal(rows.n, 2);
+    assert_int_equal(left_out.impossible, 1);
+    r[5].summary.median_s = 6e-3;
     r[0].summary.median_s = 1.5e-3; /* other rows, another hash */
     assert_int_equal(store_rows_make(*state, "m.db", r, 6, &all, &rows, &left_out, &e), ERR_OK);
     assert_string_not_equal(rows.files[0].hash, hash);
@@ -273,6 +307,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(newest_quiet_ceilings_are_the_device, begin, end),
         cmocka_unit_test_setup_teardown(the_store_keeps_what_measures_ceilings, begin, end),
         cmocka_unit_test_setup_teardown(formats_of_attention, begin, end),
+        cmocka_unit_test_setup_teardown(bound_of_what_writes, begin, end),
         cmocka_unit_test_setup_teardown(results_are_rows, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

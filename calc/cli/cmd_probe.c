@@ -82,16 +82,35 @@ static const struct option OPTIONS[] = {
      .help = "run: measured points on the measured roofline: .png .svg .pdf, or - for the terminal"},
 };
 
+#define TABLE_OPTIONS "format,columns,output"
+
 static const struct {
     const char *name;
     probe_verb *run;
     size_t operands; /* behind the verb, at least */
     size_t most;
+    const char *options; /* that it heeds, joined by ',' */
 } VERBS[] = {
-    {"list", probe_list, 0, 0},        {"run", probe_run, 0, 0},   {"ceilings", probe_ceilings, 0, 0},
-    {"history", probe_history, 0, 0},  {"show", probe_show, 1, 1}, {"export", probe_export, 0, 0},
-    {"import", probe_import, 1, 1000},
+    {"list", probe_list, 0, 0, "device,kernel,patience,worker," TABLE_OPTIONS},
+    {"run", probe_run, 0, 0,
+     "device,kernel,variant,dtype,shape,model,weights,batch,context,prompt,state,quick,deadline,ceilings,patience,"
+     "samples,seed,worker,store,plot," TABLE_OPTIONS},
+    {"ceilings", probe_ceilings, 0, 0,
+     "device,quick,deadline,ceilings,patience,samples,seed,worker,store," TABLE_OPTIONS},
+    {"history", probe_history, 0, 0, "device,kernel,store,last,outcome,kind," TABLE_OPTIONS},
+    {"show", probe_show, 1, 1, "store,each," TABLE_OPTIONS},
+    {"export", probe_export, 0, 0, "device,kernel,store,last,outcome,kind," TABLE_OPTIONS},
+    {"import", probe_import, 1, 1000, "device,store,output"},
 };
+
+/* Every option that is given says something to the verb. */
+static enum err_code check_options(const struct option_values *v, const char *verb, const char *heeded, struct err *e)
+{
+    for (size_t i = 0; i < sizeof OPTIONS / sizeof OPTIONS[0]; i++)
+        if (option_given(v, OPTIONS[i].name) && !wire_list_has(heeded, OPTIONS[i].name))
+            return err_set(e, ERR_USAGE, "probe %s: --%s says nothing to it", verb, OPTIONS[i].name);
+    return wire_list_has(heeded, "model") ? model_shapes_check(v, e) : ERR_OK;
+}
 
 /* The command line as the user would read it again. */
 static const char *command_text(struct arena *a, int argc, char **argv)
@@ -122,6 +141,7 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
                 e, ERR_USAGE, "probe %s: what is \"%s\"?", VERBS[i].name,
                 text_clean(clean, sizeof clean, v.operands[VERBS[i].most], strlen(v.operands[VERBS[i].most])));
         }
+        TRY(check_options(&v, VERBS[i].name, VERBS[i].options, e));
         return VERBS[i].run(a, &v, command, e);
     }
     char near[200], clean[64];

@@ -172,6 +172,7 @@ static enum err_code read_wanted(const struct option_values *v, struct wanted *o
                            .efficiency = option_get(v, "efficiency"),
                            .transfer_from = option_get(v, "transfer-from"),
                            .model = option_get(v, "model") != NULL};
+    TRY(model_shapes_check(v, e));
     out->roofline = out->model || strcmp(from, STORE_FROM) == 0;
     TRY(table_format_parse(option_get(v, "format"), &out->format, e));
     if (out->plot && out->roofline)
@@ -206,7 +207,7 @@ static enum err_code open_fitted(struct arena *a, const struct wanted *w, const 
         *f = (struct efficiency){.device = hw->key, .classes = classes, .n = classes_n};
     }
     if (own) return measured_notes(a, m, classes, classes_n, notes, n, e);
-    const char **line = arena_array(a, 5, sizeof *line); /* with room for sentences */
+    const char **line = arena_array(a, 8, sizeof *line); /* with room for sentences */
     if (!line) return err_nomem(e);
     *n = 0;
     if (m->said && !(line[(*n)++] = arena_printf(a, "%s.", m->said))) return err_nomem(e);
@@ -252,9 +253,17 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     t.rows = w.model ? (const void *)ops : all ? (const void *)row : (const void *)groups;
     t.n_rows = all ? m.rows.n : n;
     t.stride_bytes = w.model ? sizeof *ops : all ? sizeof *row : sizeof *groups;
-    if (w.plot && w.roofline) TRY(validate_draw(a, &m.hw, w.model ? &shapes : NULL, row, m.rows.n, w.plot, e));
-    if (w.plot && !w.roofline) TRY(fit_plot(a, row, m.rows.n, m.hw.name, w.plot, e));
-    if (w.plot && strcmp(w.plot, "-") == 0) return ERR_OK;
+    const bool terminal = w.plot && strcmp(w.plot, "-") == 0;
+    struct err unplotted = {.code = ERR_OK};
+    if (w.plot && w.roofline)
+        (void)validate_draw(a, &m.hw, w.model ? &shapes : NULL, row, m.rows.n, w.plot, &unplotted);
+    else if (w.plot)
+        (void)fit_plot(a, row, m.rows.n, m.hw.name, w.plot, &unplotted);
+    if (terminal && unplotted.code != ERR_OK) return err_set(e, unplotted.code, "%s", unplotted.text);
+    if (terminal) return ERR_OK;
+    if (unplotted.code == ERR_NOMEM) return err_nomem(e);
+    if (unplotted.code != ERR_OK && !(notes[t.n_notes++] = arena_printf(a, "no picture: %s.", unplotted.text)))
+        return err_nomem(e);
     TRY(out_open(a, option_get(&v, "output"), &o, e));
     TRY(table_write(&t, w.format, o, e));
     return out_commit(o, e);

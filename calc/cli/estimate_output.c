@@ -148,8 +148,9 @@ static void write_calibrated(struct out *o, const struct estimate_request *q, co
                        text_clean(device, sizeof device, s->file[0].device, strlen(s->file[0].device)),
                        source_transfers[s->transfer[0]], low, high);
     }
-    put_line(o, 2, "fidelity calibrated (median of kernels as measured%s), conventions %s",
-             q->eager ? ", launched one by one" : ", in graphs", q->conventions_text);
+    const char *launched = rows_of_host(&c->hw) ? "" : q->eager ? ", launched one by one" : ", in graphs";
+    put_line(o, 2, "fidelity calibrated (median of kernels as measured%s), conventions %s", launched,
+             q->conventions_text);
     put_line(o, 2, "efficiency %s, framework %s%s", text_clean(name, sizeof name, s->name, strlen(s->name)),
              s->framework, from);
     const char *note;

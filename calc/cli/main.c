@@ -42,6 +42,7 @@ int main(int argc, char **argv)
 {
     struct err e = {.code = ERR_OK};
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file beyond the limit is a write that fails, which is said */
     struct arena *a = arena_open();
     const enum err_code code = a ? dispatch(a, argc, argv, &e) : err_nomem(&e);
     char clean[sizeof e.text + 4];

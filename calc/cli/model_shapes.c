@@ -6,12 +6,21 @@
 #include "calc/base/units.h"
 #include "calc/model/stored.h"
 
-enum { BATCH_MAX = 1 << 20, TOKENS_MAX = 1 << 24 };
+enum { BATCHES_MAX = 500, BATCH_MAX = 1 << 20, TOKENS_MAX = 1 << 24 };
 
 static enum err_code count(const struct option_values *v, const char *name, int64_t *out, struct err *e)
 {
     if (units_parse_count(option_get(v, name), 1, TOKENS_MAX, out, e) == ERR_OK) return ERR_OK;
     return e ? err_prepend(e, "--%s: ", name) : ERR_USAGE;
+}
+
+enum err_code model_shapes_check(const struct option_values *v, struct err *e)
+{
+    static const char *const OF_MODEL[] = {"weights", "batch", "context", "prompt"};
+    for (size_t i = 0; i < sizeof OF_MODEL / sizeof OF_MODEL[0]; i++)
+        if (option_given(v, OF_MODEL[i]) && !option_get(v, "model"))
+            return err_set(e, ERR_USAGE, "--%s: of the model of -m, and there is none", OF_MODEL[i]);
+    return ERR_OK;
 }
 
 enum err_code model_shapes_open(struct arena *a, const struct option_values *v, const struct hw *hw,
@@ -23,6 +32,7 @@ enum err_code model_shapes_open(struct arena *a, const struct option_values *v, 
     *out = (struct shapes){.n = 0};
     if (units_parse_range(a, option_get(v, "batch"), 1, BATCH_MAX, &batch, &n, e) != ERR_OK)
         return e ? err_prepend(e, "--batch: ") : ERR_USAGE;
+    if (n > BATCHES_MAX) return err_set(e, ERR_RANGE, "--batch: %zu of them, at most %d", n, BATCHES_MAX);
     TRY(count(v, "context", &context, e));
     TRY(count(v, "prompt", &prompt, e));
     TRY(model_load(a, option_get(v, "model"), NULL, 0, model, e));

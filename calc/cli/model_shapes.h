@@ -26,6 +26,9 @@
         .name = "prompt", .kind = OPTION_TEXT, .value = "N", .fallback = "128", .help = "-m: tokens of a prefill"      \
     }
 
+/* model_shapes_check -- that nothing is said of the shapes of a model without -m. Errors: ERR_USAGE. */
+enum err_code model_shapes_check(const struct option_values *v, struct err *e);
+
 /* model_shapes_open -- decode steps of every batch and one prefill of the model of -m on hw (NULL: no bounds). Errors:
  * as model_load, shapes_of_model; ERR_USAGE a number. */
 enum err_code model_shapes_open(struct arena *a, const struct option_values *v, const struct hw *hw,

@@ -1,4 +1,4 @@
-/* probe_kept -- `ridge probe history`, `show`, `export` and `import`: the store. */
+/* probe_kept -- `ridge probe history`, `show` and `export`: the store, read. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,6 @@
 #include "calc/cli/probe_rows.h"
 #include "calc/cli/probe_verbs.h"
 #include "calc/cli/store_rows.h"
-#include "calc/fit/rows_cells.h"
 #include "calc/fit/rows_formats.h"
 
 enum err_code probe_store_path(struct arena *a, const struct option_values *v, const char **out, struct err *e)
@@ -20,8 +19,8 @@ enum err_code probe_store_path(struct arena *a, const struct option_values *v, c
     return ERR_OK;
 }
 
-static enum err_code open_store(struct arena *a, const struct option_values *v, bool write, struct store **out,
-                                struct err *e)
+enum err_code probe_store_open(struct arena *a, const struct option_values *v, bool write, struct store **out,
+                               struct err *e)
 {
     const struct store_access how = {.write = write, .patience_s = 20};
     const char *path;
@@ -36,6 +35,9 @@ static enum err_code read_filter(const struct option_values *v, struct store_fil
                                  .outcome = option_get(v, "outcome"),
                                  .row_kind = option_get(v, "kind"),
                                  .device = option_given(v, "device") ? option_get(v, "device") : NULL};
+    TRY(rows_check_kinds(out->row_kind, e));
+    if (out->row_kind && strchr(out->row_kind, ','))
+        return err_set(e, ERR_USAGE, "--kind: one kind, since those of others have other columns");
     if (out->outcome && !result_outcome_find(out->outcome, &outcome))
         return err_set(e, ERR_USAGE,
                        "--outcome: wanted measured, noisy, wrong, refused, above, crashed, hung, garbage or imported");
@@ -80,7 +82,7 @@ enum err_code probe_history(struct arena *a, const struct option_values *v, cons
     size_t n;
     (void)command;
     TRY(read_filter(v, &f, e));
-    TRY(open_store(a, v, false, &s, e));
+    TRY(probe_store_open(a, v, false, &s, e));
     TRY(store_read(a, s, &f, &r, &n, e));
     if (!n) return err_set(e, ERR_NO, "no such results");
     TRY(rows_of(a, r, n, &rows, e));
@@ -140,7 +142,7 @@ enum err_code probe_show(struct arena *a, const struct option_values *v, const c
     (void)command;
     if (units_parse_count(v->operands[0], 1, INT64_MAX, &f.id, e) != ERR_OK)
         return e ? err_prepend(e, "probe show: ") : ERR_USAGE;
-    TRY(open_store(a, v, false, &s, e));
+    TRY(probe_store_open(a, v, false, &s, e));
     TRY(store_read(a, s, &f, &r, &n, e));
     if (!n) return err_set(e, ERR_NO, "no result %lld", (long long)f.id);
     if (option_given(v, "each")) return show_samples(a, v, r, e);
@@ -354,7 +356,7 @@ enum err_code probe_export(struct arena *a, const struct option_values *v, const
     (void)command;
     TRY(read_filter(v, &f, e));
     f.samples = true;
-    TRY(open_store(a, v, false, &s, e));
+    TRY(probe_store_open(a, v, false, &s, e));
     TRY(store_read(a, s, &f, &r, &n, e));
     for (size_t i = 0; i < n; i++)
         if (!isnan(result_time_s(&r[i])) && *r[i].row_kind) r[kept++] = r[i];
@@ -372,130 +374,4 @@ enum err_code probe_export(struct arena *a, const struct option_values *v, const
                             .schema = "ridge.probe.rows.1",
                             .tool = commands_tool()};
     return write_out(a, v, &t, TABLE_CSV, false, e);
-}
-
-/* -- import -- */
-
-static int column_of(const char *const *names, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(names[i], name) == 0) return (int)i;
-    return -1;
-}
-
-/* One checked row of the file as a result: numbers of its kind are the shape, further cells stay as they are. */
-static enum err_code import_row(struct arena *a, const struct rows_cells *c, const char *const *names,
-                                const struct row *row, const struct rows_format *f, struct result *r, struct err *e)
-{
-    static const char *const TIMES[] = {"time_s", "latency_us"};
-    struct out *cells;
-    bool any = false;
-    TRY(out_memory(a, &cells, e));
-    out_char(cells, '{');
-    for (size_t i = 0; i < c->n; i++) {
-        size_t j = 0;
-        while (j < f->numbers_n && !rows_number_is(&f->numbers[j], names[i])) j++;
-        if (j < f->numbers_n && !*c->cell[i]) continue; /* an expected value */
-        if (j < f->numbers_n && r->shape.n < WIRE_ARGS_MAX) {
-            const double v = strtod(c->cell[i], NULL);
-            if (v != floor(v))
-                return err_set(e, ERR_INPUT, "%s: line %zu: %s: wanted a whole number", c->name, c->row_line, names[i]);
-            r->shape.arg[r->shape.n].name = names[i];
-            r->shape.arg[r->shape.n++].value = (int64_t)v;
-            continue;
-        }
-        if (strcmp(names[i], TIMES[0]) == 0 || strcmp(names[i], TIMES[1]) == 0 || strcmp(names[i], "dtype") == 0 ||
-            strcmp(names[i], "device") == 0 || strcmp(names[i], "made") == 0 || strcmp(names[i], "spread_frac") == 0 ||
-            strcmp(names[i], "samples") == 0 || !*c->cell[i])
-            continue;
-        if (any) out_char(cells, ',');
-        any = true;
-        wire_write_text(cells, names[i]);
-        out_char(cells, ':');
-        wire_write_text(cells, c->cell[i]);
-    }
-    out_char(cells, '}');
-    r->cells = out_text(cells, NULL);
-    r->dtype = row->dtype;
-    r->variant = *row->kernel_name ? row->kernel_name : row->framework;
-    r->summary.median_s = row->time_s;
-    return r->cells ? ERR_OK : err_nomem(e);
-}
-
-static const struct rows_format *format_with(const char *const *names, size_t n)
-{
-    for (size_t i = 0; i < rows_formats_n; i++) {
-        size_t j = 0;
-        while (j < rows_formats[i].numbers_n &&
-               (rows_formats[i].numbers[j].optional || column_of(names, n, rows_formats[i].numbers[j].column) >= 0))
-            j++;
-        if (j == rows_formats[i].numbers_n) return &rows_formats[i];
-    }
-    return NULL;
-}
-
-static enum err_code import_file(struct arena *a, const char *path, const struct result *like, struct store *s,
-                                 size_t *added, struct err *e)
-{
-    static const struct rows_filter ALL = {.hw = NULL};
-    struct rows rows = {.n = 0};
-    struct rows_cells *c = arena_alloc(a, sizeof *c);
-    const char *names[ROWS_CELLS_COLUMNS_MAX];
-    bool more;
-    if (!c) return err_nomem(e);
-    TRY(rows_read_file(a, path, &ALL, &rows, e)); /* all checks; it keeps every row */
-    TRY(rows_cells_open(a, path, c, e));
-    TRY(rows_cells_next(c, &more, e));
-    const size_t names_n = c->n;
-    for (size_t i = 0; i < names_n; i++) names[i] = c->cell[i];
-    const struct rows_format *f = format_with(names, names_n);
-    struct result *r = arena_array(a, rows.n + 1, sizeof *r);
-    if (!r) return err_nomem(e);
-    if (!f) return err_set(e, ERR_INPUT, "%s: columns of no kind of kernel", c->name);
-    for (size_t i = 0; i < rows.n; i++) {
-        TRY(rows_cells_next(c, &more, e));
-        if (!more) break;
-        r[i] = *like;
-        r[i].row_kind = r[i].kernel = kernel_kind_name(rows.v[i].kernel.kind);
-        TRY(import_row(a, c, names, &rows.v[i], f, &r[i], e));
-    }
-    TRY(store_add_all(s, r, rows.n, e));
-    *added += rows.n;
-    return ERR_OK;
-}
-
-enum err_code probe_import(struct arena *a, const struct option_values *v, const char *command, struct err *e)
-{
-    struct store *s;
-    struct out *o;
-    const char *now;
-    size_t added = 0;
-    const double nan = (double)NAN;
-    const struct result_ceilings none = {nan, nan, nan};
-    if (!option_given(v, "device"))
-        return err_set(e, ERR_USAGE, "probe import: --device NAME says what the rows were measured on");
-    TRY(run_now(a, &now, e));
-    struct result like = {.origin = {option_get(v, "device"), "{}", commands_tool(), command, now},
-                          .made = now,
-                          .unit = "",
-                          .cold = false,
-                          .outcome = RESULT_IMPORTED,
-                          .reason = "",
-                          .ceiling = "",
-                          .stop = SAMPLE_GOING,
-                          .error_frac = nan,
-                          .tolerance_frac = nan,
-                          .flops = nan,
-                          .vector_flops = nan,
-                          .read_bytes = nan,
-                          .written_bytes = nan,
-                          .footprint_bytes = nan,
-                          .before = none,
-                          .after = none,
-                          .summary = sample_summarise(NULL, 0, NULL)};
-    TRY(open_store(a, v, true, &s, e));
-    for (size_t i = 0; i < v->operands_n; i++) TRY(import_file(a, v->operands[i], &like, s, &added, e));
-    TRY(out_open(a, option_get(v, "output"), &o, e));
-    out_printf(o, "%zu rows imported.\n", added);
-    return out_commit(o, e);
 }

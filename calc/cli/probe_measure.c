@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "calc/base/hold.h"
@@ -160,7 +161,18 @@ static enum err_code write_table(struct work *w, const char *schema, const struc
     return out_commit(o, e);
 }
 
-/* Formats and columns that would be refused are refused before hours of measuring. */
+/* Whether a file can be made; what exists and is no regular file is left alone. */
+static enum err_code check_file(struct work *w, const char *path, struct err *e)
+{
+    struct stat st;
+    struct out *o;
+    if (!path || (stat(path, &st) == 0 && !S_ISREG(st.st_mode))) return ERR_OK;
+    TRY(out_open(w->a, path, &o, e));
+    out_abandon(o);
+    return ERR_OK;
+}
+
+/* Formats, columns and files that would be refused are refused before hours of measuring. */
 static enum err_code check_output(struct work *w, const struct column *columns, size_t n, struct err *e)
 {
     enum table_format format;
@@ -168,6 +180,7 @@ static enum err_code check_output(struct work *w, const struct column *columns, 
     struct table t;
     if (option_get(w->v, "format")) TRY(table_format_parse(option_get(w->v, "format"), &format, e));
     if (option_get(w->v, "columns")) TRY(table_select(w->a, &all, option_get(w->v, "columns"), &t, e));
+    TRY(check_file(w, option_get(w->v, "output"), e));
     return option_get(w->v, "plot") ? plot_check("roofline", option_get(w->v, "plot"), e) : ERR_OK;
 }
 
@@ -284,6 +297,17 @@ static enum err_code say_ceilings(struct work *w, struct err *e)
     return ERR_OK;
 }
 
+/* Which ceiling a measured row lacks. */
+static enum err_code say_unpredicted(struct work *w, const struct result *r, const struct probe_row *row, struct err *e)
+{
+    const bool peak = r->flops > 0 && isnan(row->peak_flops_per_s);
+    return note(w,
+                arena_printf(w->a, "%s %s %s %s %s: no prediction: the %s%s could not be measured around it.",
+                             row->kernel, row->variant, row->dtype, row->shape, row->state,
+                             peak ? "peak of " : "bandwidth", peak ? r->unit : ""),
+                e);
+}
+
 static enum err_code keep_row(struct work *w, const struct result *r, struct probe_row *row, struct err *e)
 {
     char measured[UNITS_TEXT_MAX];
@@ -295,7 +319,7 @@ static enum err_code keep_row(struct work *w, const struct result *r, struct pro
                      isnan(row->roofline_frac) ? "" : " % of the roofline)");
     if (!line) return err_nomem(e);
     progress_line(&w->bar, line);
-    if (r->outcome == RESULT_MEASURED) return ERR_OK;
+    if (r->outcome == RESULT_MEASURED) return isnan(row->predicted_s) ? say_unpredicted(w, r, row, e) : ERR_OK;
     return note(w,
                 arena_printf(w->a, "%s %s %s %s %s: %s: %s.", row->kernel, row->variant, row->dtype, row->shape,
                              row->state, row->outcome, r->reason),
@@ -337,6 +361,7 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
                              .quick = option_given(w->v, "quick")};
     const char *state = option_get(w->v, "state"), *plot = option_get(w->v, "plot");
     size_t n = 0, measured = 0;
+    bool noisy = false;
     if (strcmp(state, "cold") != 0 && strcmp(state, "hot") != 0 && strcmp(state, "both") != 0)
         return err_set(e, ERR_USAGE, "--state: wanted cold, hot or both");
     q.all = q.variants && strcmp(q.variants, "all") == 0;
@@ -370,13 +395,20 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
             arena_printf(w->a, "stopped by a signal: %zu of %zu shapes were not measured.", plan.n - w->done, plan.n),
             e));
     TRY(say_stored(w, e));
-    for (size_t i = 0; i < n; i++) measured += isnan(rows[i].measured_s) ? 0 : 1;
+    for (size_t i = 0; i < n; i++) {
+        measured += isnan(rows[i].measured_s) ? 0 : 1;
+        noisy = noisy || strcmp(rows[i].outcome, result_outcome_name(RESULT_NOISY)) == 0;
+    }
+    if (noisy)
+        TRY(note(
+            w, "noisy results: a longer --deadline helps, and priority where it is allowed: chrt -f 1 ridge probe run.",
+            e));
     struct err unplotted = {.code = ERR_OK};
     if (plot && measured && probe_draw(w->a, &w->run, rows, n, plot, &unplotted) != ERR_OK)
         TRY(note(w, arena_printf(w->a, "no picture: %s.", unplotted.text), e));
     TRY(write_table(w, "ridge.probe.1", probe_row_columns, probe_row_columns_n, rows, n, sizeof *rows, e));
     if (measured || w->run.stopped) return ERR_OK;
-    return err_set(e, ERR_NO, "no number: %s", n ? rows[0].reason : "nothing was measured");
+    return err_set(e, ERR_NO, "no number: %s", n && rows[0].reason ? rows[0].reason : "nothing was measured");
 }
 
 /* -- list -- */
@@ -394,7 +426,8 @@ static const struct column LIST[] = {
     LISTED(variant, COLUMN_STRING, "variant", "which code of it"),
     LISTED(dtypes, COLUMN_STRING, "formats", "of weights or cache"),
     LISTED(unit, COLUMN_STRING, "unit", "whose peak counts"),
-    LISTED(parameters, COLUMN_STRING, "parameters", "of a shape"),
+    COLUMN_AT(struct list_row, parameters, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN | COLUMN_SPARE, "parameters",
+              "of a shape"),
     LISTED(points, COLUMN_INT, "shapes", "measured when none is named"),
     LISTED(here, COLUMN_STRING, "here", "whether this machine can run it, or what it lacks"),
     COLUMN_AT(struct list_row, summary, COLUMN_STRING, UNITS_NONE, 0, "summary", "what it does"),
@@ -407,16 +440,23 @@ static enum err_code list_within(struct work *w, const char *command, struct err
     TRY(begin(w, command, e));
     run_close(&w->run);
     const struct wire_device *d = &w->run.device;
+    const char *wanted = option_get(w->v, "kernel");
+    TRY(plan_check_kernels(d, wanted, e));
     for (size_t i = 0; i < d->kernels_n; i++) most += d->kernels[i].variants_n;
     struct list_row *rows = arena_array(w->a, most + 1, sizeof *rows);
     if (!rows) return err_nomem(e);
     for (size_t i = 0; i < d->kernels_n; i++) {
         const struct wire_kernel *k = &d->kernels[i];
-        const char *parameters = "";
-        for (size_t j = 0; j < k->args_n && parameters; j++)
-            parameters = arena_printf(w->a, "%s%s%s", parameters, j ? "," : "", k->args[j].name);
-        if (!parameters) return err_nomem(e);
-        TRY(note(w, arena_printf(w->a, "%s: %s.", k->name, k->summary), e));
+        const char *parameters = "", *bounds = "";
+        if (wanted && !wire_list_has(wanted, k->name)) continue;
+        for (size_t j = 0; j < k->args_n && parameters && bounds; j++) {
+            const struct wire_arg *arg = &k->args[j];
+            parameters = arena_printf(w->a, "%s%s%s", parameters, j ? "," : "", arg->name);
+            bounds = arena_printf(w->a, "%s%s%s=%lld..%lld", bounds, j ? ", " : "", arg->name, (long long)arg->lo,
+                                  (long long)arg->hi);
+        }
+        if (!parameters || !bounds) return err_nomem(e);
+        TRY(note(w, arena_printf(w->a, "%s: %s; %s.", k->name, k->summary, bounds), e));
         for (size_t j = 0; j < k->variants_n; j++) {
             const struct wire_variant *v = &k->variants[j];
             rows[n++] = (struct list_row){k->name,    v->name,

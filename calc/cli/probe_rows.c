@@ -118,7 +118,6 @@ enum err_code probe_row_fill(struct arena *a, const struct result *r, struct pro
                               .row_kind = r->row_kind,
                               .shape = probe_shape_text(a, &r->shape),
                               .sizes = sizes_text(a, &r->shape),
-                              .state = r->cold ? "cold" : "hot",
                               .outcome = result_outcome_name(r->outcome),
                               .reason = *r->reason ? r->reason : NULL,
                               .stop = r->stop == SAMPLE_GOING ? NULL : sample_stop_name(r->stop),
@@ -149,6 +148,8 @@ enum err_code probe_row_fill(struct arena *a, const struct result *r, struct pro
                               .tool = r->origin.tool,
                               .command = r->origin.command,
                               .identity = r->origin.identity};
+    const char *state = store_state(a, r);
+    out->state = *state ? state : NULL;
     predict(a, r, out);
     out->roofline_frac = out->predicted_s / time_s;
     return out->shape && out->sizes ? ERR_OK : err_nomem(e);

@@ -12,10 +12,16 @@ typedef enum err_code probe_verb(struct arena *a, const struct option_values *v,
 probe_verb probe_list, probe_run, probe_ceilings;
 
 /* probe_kept.c */
-probe_verb probe_history, probe_show, probe_export, probe_import;
+probe_verb probe_history, probe_show, probe_export;
 
-/* probe_store_path -- of --store, else the default. probe_draw -- the roofline of measured rows and ceilings. */
+/* probe_import.c */
+probe_verb probe_import;
+
+/* probe_store_path -- of --store, else the default. probe_store_open -- that store. probe_draw -- the roofline of
+ * measured rows and ceilings. */
 enum err_code probe_store_path(struct arena *a, const struct option_values *v, const char **out, struct err *e);
+enum err_code probe_store_open(struct arena *a, const struct option_values *v, bool write, struct store **out,
+                               struct err *e);
 
 struct probe_row;
 enum err_code probe_draw(struct arena *a, const struct run *run, const struct probe_row *rows, size_t n,

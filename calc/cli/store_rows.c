@@ -49,13 +49,22 @@ static bool take_cells(struct arena *a, const struct result *r, struct row *out)
     return true;
 }
 
+const char *store_state(struct arena *a, const struct result *r)
+{
+    struct json j, v;
+    const char *text;
+    if (r->outcome != RESULT_IMPORTED) return r->cold ? "cold" : "hot";
+    if (!r->cells || !*r->cells || json_parse(a, "cells", r->cells, strlen(r->cells), &j, NULL) != ERR_OK) return "";
+    return json_get(&j, "state", &v) && json_str(&v, &text, NULL) == ERR_OK ? text : "";
+}
+
 bool store_row(struct arena *a, const struct result *r, const char *store, const struct hw *hw, struct row *out)
 {
     const struct rows_format *f = store_row_format(r);
     const bool own = r->outcome != RESULT_IMPORTED;
     struct err ignored = {.code = ERR_OK};
     if (!f) return false;
-    *out = (struct row){.kernel = {.kind = f->kind, .cold = own && r->cold, .host = rows_of_host(hw)},
+    *out = (struct row){.kernel = {.kind = f->kind, .host = rows_of_host(hw)},
                         .op = r->kernel,
                         .dtype = own && wire_list_has(f->texts, "kv_dtype") ? store_query_dtype(r->dtype) : r->dtype,
                         .kv_dtype = "",
@@ -63,12 +72,11 @@ bool store_row(struct arena *a, const struct result *r, const char *store, const
                         .version = "",
                         .kernel_name = r->variant,
                         .device = r->origin.device,
-                        .state = !own      ? ""
-                                 : r->cold ? "cold"
-                                           : "hot",
+                        .state = store_state(a, r),
                         .file = store,
                         .line = (size_t)r->id,
                         .time_s = result_time_s(r)};
+    out->kernel.cold = strcmp(out->state, "cold") == 0;
     if (wire_list_has(f->texts, "kv_dtype")) out->kv_dtype = r->dtype;
     for (size_t i = 0; i < f->numbers_n; i++) {
         const struct rows_number *w = &f->numbers[i];
@@ -106,26 +114,21 @@ static const char *hash_rows(struct arena *a, const struct rows *rows)
     return arena_strndup(a, hash_text(text, h), HASH_TEXT_MAX - 1);
 }
 
-static enum err_code check_kinds(const char *kinds, struct err *e)
+/* Of others' rows nobody saw the ceilings: so far below what the device can do no error of those explains it. */
+static bool is_impossible(const struct result *r, const struct kernel_work *w)
 {
-    for (const char *p = kinds; p && *p;) {
-        char word[40];
-        enum kernel_kind kind;
-        const size_t len = strcspn(p, ",");
-        (void)text_clean(word, sizeof word, p, len);
-        if (!kernel_kind_find(word, &kind)) return err_set(e, ERR_USAGE, "--kind: no kind of kernel \"%s\"", word);
-        p += len + (p[len] == ',');
-    }
-    return ERR_OK;
+    static const double BELOW = 0.5;
+    return r->outcome == RESULT_IMPORTED && result_time_s(r) < BELOW * w->credited_bound_s;
 }
 
 enum err_code store_rows_make(struct arena *a, const char *store, const struct result *r, size_t n,
-                              const struct rows_filter *filter, struct rows *out, size_t *left_out, struct err *e)
+                              const struct rows_filter *filter, struct rows *out, struct store_left_out *left_out,
+                              struct err *e)
 {
     struct rows rows = {.n = 0};
     const char *other = NULL;
-    *left_out = 0;
-    TRY(check_kinds(filter->kinds, e));
+    *left_out = (struct store_left_out){.of_no_kind = 0};
+    TRY(rows_check_kinds(filter->kinds, e));
     rows.v = arena_array(a, n + 1, sizeof *rows.v);
     rows.files = arena_array(a, 1, sizeof *rows.files);
     if (!rows.v || !rows.files) return err_nomem(e);
@@ -139,7 +142,11 @@ enum err_code store_rows_make(struct arena *a, const char *store, const struct r
         }
         if (filter->kinds && !wire_list_has(filter->kinds, r[i].row_kind)) continue;
         if (!store_row(a, &r[i], store, filter->hw, row) || kernel_work(&row->kernel, filter->hw, &w, NULL) != ERR_OK) {
-            ++*left_out;
+            left_out->of_no_kind++;
+            continue;
+        }
+        if (is_impossible(&r[i], &w)) {
+            left_out->impossible++;
             continue;
         }
         if (!filter->framework || strcmp(filter->framework, row->framework) == 0) rows.n++;
@@ -182,8 +189,12 @@ enum err_code measured_open(struct arena *a, const struct option_values *v, stru
         TRY(this_cpu_load(a, path, &cpu, e));
         out->hw = cpu.hw;
         out->said = cpu.said;
-    } else {
-        TRY(hw_load(a, device, &out->hw, e));
+    } else if (hw_load(a, device, &out->hw, e) != ERR_OK) {
+        struct this_cpu cpu;
+        if (!e || this_cpu_load(a, path, &cpu, NULL) != ERR_OK || !is_of(&cpu.hw, device))
+            return e ? e->code : ERR_INPUT;
+        const struct err found = *e;
+        return err_set(e, found.code, "%s; or " THIS_CPU ", the core that ridge probe measured last", found.text);
     }
     const struct rows_filter filter = {
         .hw = &out->hw, .framework = option_get(v, "framework"), .kinds = option_get(v, "kind")};
@@ -234,12 +245,19 @@ enum err_code measured_notes(struct arena *a, const struct measured *m, const st
                              const char ***out, size_t *out_n, struct err *e)
 {
     enum { MISSING_MAX = 16 };
-    const char **notes = arena_array(a, n + MISSING_MAX + 4, sizeof *notes);
+    const char **notes = arena_array(a, n + MISSING_MAX + 8, sizeof *notes);
     size_t k = 0;
     if (!notes) return err_nomem(e);
     if (m->said && !(notes[k++] = arena_printf(a, "%s.", m->said))) return err_nomem(e);
-    if (m->left_out &&
-        !(notes[k++] = arena_printf(a, "%zu results of the store have columns of no kind of rows.", m->left_out)))
+    const struct store_left_out *left = &m->left_out;
+    if (left->of_no_kind &&
+        !(notes[k++] = arena_printf(a, "%zu result%s of the store %s columns of no kind of rows.", left->of_no_kind,
+                                    left->of_no_kind == 1 ? "" : "s", left->of_no_kind == 1 ? "has" : "have")))
+        return err_nomem(e);
+    if (left->impossible &&
+        !(notes[k++] = arena_printf(a, "%zu imported row%s less than half of what bounds %s, and %s left out.",
+                                    left->impossible, left->impossible == 1 ? " takes" : "s take",
+                                    left->impossible == 1 ? "it" : "them", left->impossible == 1 ? "is" : "are")))
         return err_nomem(e);
     for (size_t i = 0; i < n && classes[i].like.host; i++)
         if (!(notes[k++] = say_class(a, &classes[i]))) return err_nomem(e);

@@ -25,18 +25,28 @@ bool store_row(struct arena *a, const struct result *r, const char *store, const
  * cache in fp8 bf16. */
 const char *store_query_dtype(const char *dtype);
 
+/* store_state -- "cold" or "hot"; of an imported row what its file says, "" nothing. */
+const char *store_state(struct arena *a, const struct result *r);
+
+/* Results of a device that are not among its rows. */
+struct store_left_out {
+    size_t of_no_kind; /* their numbers make no row */
+    size_t impossible; /* imported, and below half of their bound */
+};
+
 /* store_rows_make -- the rows of n results that were measured, or imported, on hw: a device is hw's when it has its
- * key, its name or an alias. *left_out: results of hw that are no rows. Errors: ERR_NO none, with what there is;
+ * key, its name or an alias. Errors: ERR_NO none, with what there is;
  * ERR_USAGE an unknown kind; ERR_NOMEM. */
 enum err_code store_rows_make(struct arena *a, const char *store, const struct result *r, size_t n,
-                              const struct rows_filter *filter, struct rows *out, size_t *left_out, struct err *e);
+                              const struct rows_filter *filter, struct rows *out, struct store_left_out *left_out,
+                              struct err *e);
 
 /* What fit and validate were told to work on. */
 struct measured {
     struct hw hw;
     struct rows rows;
     const char *said; /* whose ceilings; NULL: the device is a file's */
-    size_t left_out;
+    struct store_left_out left_out;
     bool store; /* the rows are the store's */
 };
 

@@ -10,10 +10,10 @@
 
 /* The results of one run: they follow one another but for what other programs stored meanwhile. */
 struct ceilings {
-    const struct result *run;      /* one result of it */
-    double fp32, dot, bytes;       /* flops/s */
-    double read, cache[HW_CACHES]; /* bytes/s */
-    int64_t first, last;           /* ids */
+    const struct result *run;             /* one result of it */
+    double fp32, dot, bytes;              /* flops/s */
+    double read, moved, cache[HW_CACHES]; /* bytes/s */
+    int64_t first, last;                  /* ids */
 };
 
 static bool same_run(const struct result *x, const struct result *y)
@@ -69,6 +69,8 @@ static void take(const struct result *r, const struct machine *m, struct ceiling
     } else if (strcmp(r->ceiling, "read") == 0) {
         const size_t level = level_of(m, r->footprint_bytes);
         if (level < HW_CACHES) keep_best(&c->cache[level], bytes);
+    } else if (strcmp(r->ceiling, "bandwidth") == 0 && r->cold) {
+        keep_best(&c->moved, bytes);
     } else {
         return;
     }
@@ -96,6 +98,7 @@ static void describe(const struct ceilings *c, const struct machine *m, const ch
                        .memory_usable_bytes = nan,
                        .bandwidth_bytes_per_s = c->read,
                        .bandwidth_measured_bytes_per_s = c->read,
+                       .moved_bytes_per_s = c->moved,
                        .sm_count = 1,
                        .clock_mhz = nan,
                        .sm_version = nan,
@@ -129,7 +132,7 @@ enum err_code this_cpu_make(struct arena *a, const char *store, const struct res
     struct machine m;
     for (size_t end = n; end > 0; end--) {
         const struct result *last = &r[end - 1];
-        struct ceilings c = {.run = last, .fp32 = nan, .dot = nan, .bytes = nan, .read = nan};
+        struct ceilings c = {.run = last, .fp32 = nan, .dot = nan, .bytes = nan, .read = nan, .moved = nan};
         if (!*last->ceiling || (end < n && same_run(last, &r[end]))) continue; /* looked at with its run's last */
         TRY(read_machine(a, store, last->origin.identity, &m, e));
         if (!m.cpu) continue;

@@ -213,8 +213,10 @@ static enum err_code add_notes(struct arena *a, struct calibrated *c, struct err
     const struct source *s = c->setup.source;
     const char *foreign = arena_printf(a, "not measured with %s, so by kernels of others", s->kernels);
     if (!foreign) return err_nomem(e);
-    const char *estimated = arena_printf(a, "no measured kernel, so roofline / %g and a start-up of %s",
-                                         CALL_DEFAULT_FRAC, units_format_time(start, CALL_START_S));
+    const bool host = rows_of_host(c->hw);
+    const char *estimated =
+        arena_printf(a, "no measured kernel, so roofline / %g%s%s", CALL_DEFAULT_FRAC,
+                     host ? "" : " and a start-up of ", host ? "" : units_format_time(start, CALL_START_S));
     if (!estimated) return err_nomem(e);
     if (c->setup.eager) TRY(add_launches(a, c, e));
     TRY(add_note(a, c, estimated, is_estimated, e));
@@ -273,6 +275,9 @@ static struct widening widening_of(const struct fit_class *of, enum fit_regime r
 }
 
 /* Seconds of one call, and its band; not times its count. */
+/* A core starts a kernel by calling it. */
+static double start_s(const struct calibrated *c) { return rows_of_host(c->hw) ? 0 : CALL_START_S; }
+
 static struct calibrated_time call_time(struct calibrated *c, const struct call *call, const struct call_point *at,
                                         double value, struct widening *widening)
 {
@@ -283,7 +288,7 @@ static struct calibrated_time call_time(struct calibrated *c, const struct call 
     case CALL_NOTHING: return t;
     case CALL_FUSED: t.s = t.p10_s = t.p90_s = value / c->hw->bandwidth_bytes_per_s; return t;
     case CALL_ROOFLINE:
-        t.s = value / CALL_DEFAULT_FRAC + CALL_START_S;
+        t.s = value / CALL_DEFAULT_FRAC + start_s(c);
         t.p10_s = t.s * CALL_DEFAULT_P10;
         t.p90_s = t.s * CALL_DEFAULT_P90;
         return t;

@@ -1,8 +1,9 @@
 /* rows -- measured calls of kernels, from CSV files: one schema for all kinds.
  *
- * A file's kind follows from its columns (rows.c has the table); a column that no table names is passed over. Seconds
- * come from time_s or latency_us. A file whose name, or a row whose device or machine, names another device by the
- * first word of its key (h100, a100, ...) is passed over. */
+ * A file's kind follows from its columns (rows.c has the table); a column that no table names is passed over, and so is
+ * a row whose outcome says that it has no number ("wrong", "noisy", ...: not "measured" or "imported"). Seconds come
+ * from time_s or latency_us. A file whose name, or a row whose device or machine, names another device by the first
+ * word of its key (h100, a100, ...) is passed over. */
 #ifndef RIDGE_FIT_ROWS_H
 #define RIDGE_FIT_ROWS_H
 
@@ -53,6 +54,10 @@ enum err_code rows_read(struct arena *a, const char *from, const struct rows_fil
 /* rows_read_file -- the same of one file, appended to out. */
 enum err_code rows_read_file(struct arena *a, const char *path, const struct rows_filter *filter, struct rows *out,
                              struct err *e);
+
+/* rows_check_kinds -- that each of the names, joined by ',', is a kind of kernel; NULL is legal. Errors: ERR_USAGE with
+ * those that there are. */
+enum err_code rows_check_kinds(const char *kinds, struct err *e);
 
 /* rows_of_host -- whether rows of a device are calls of one core: kernel.host of them; false without a device. */
 bool rows_of_host(const struct hw *hw);

@@ -368,6 +368,7 @@ static enum err_code finish_norm(struct arena *a, struct row *r, struct err *e)
     TRY(dtype_of(r, e));
     if (strcmp(r->op, "rmsnorm") != 0) return not_known(r, e);
     k->moved_bytes = (2 * k->m + 1) * k->width * k->element_bytes; /* in and out, and the weights */
+    k->written_bytes = k->m * k->width * k->element_bytes;
     return name_row(a, r, r->op, NULL, arena_printf(a, "%g", k->width), e);
 }
 
@@ -380,6 +381,7 @@ static enum err_code finish_write(struct arena *a, struct row *r, struct err *e)
     if (strcmp(r->op, "kv-write") != 0) return not_known(r, e);
     const double rows = 2 * k->kv_heads, scales = k->element_bytes < BF16_BYTES ? SCALE_BYTES : 0;
     k->moved_bytes = k->m * (rows * (k->head_dim * (BF16_BYTES + k->element_bytes) + scales) + SLOT_BYTES);
+    k->written_bytes = k->m * rows * (k->head_dim * k->element_bytes + scales);
     return name_row(a, r, r->op, NULL, arena_printf(a, "%g,%g", k->kv_heads, k->head_dim), e);
 }
 

@@ -51,7 +51,8 @@ static bool names_other(const struct hw *hw, const char *text)
 
 struct plan {
     const struct rows_format *format;
-    int number_at[ROWS_NUMBERS_MAX], text_at[ROWS_TEXTS_N], optional_at[ROWS_OPTIONAL_N], time_at;
+    int number_at[ROWS_NUMBERS_MAX], text_at[ROWS_TEXTS_N], optional_at[ROWS_OPTIONAL_N], time_at,
+        outcome_at; /* -1: no such column */
     double time_factor;
     bool host; /* rows of one core */
 };
@@ -163,6 +164,7 @@ static enum err_code make_plan(const struct rows_cells *c, struct plan *out, str
     }
     for (size_t i = 0; i < ROWS_OPTIONAL_N; i++) out->optional_at[i] = column(c, rows_optional[i].column);
     for (size_t i = 0; i < ROWS_TEXTS_N; i++) out->text_at[i] = column(c, rows_texts[i].column);
+    out->outcome_at = column(c, "outcome");
     return ERR_OK;
 }
 
@@ -178,6 +180,13 @@ static enum err_code number(const struct rows_cells *c, const char *name, int at
                        c->row_line, name, text_clean(shown, sizeof shown, s, strlen(s)), lo, hi);
     *out = v;
     return ERR_OK;
+}
+
+/* What the probe says of a result: "measured" and "imported" ones have a number, "wrong", "noisy" and so on none. */
+static bool has_number(const struct rows_cells *c, int outcome_at)
+{
+    const char *outcome = outcome_at < 0 ? "" : c->cell[outcome_at];
+    return !*outcome || strcmp(outcome, "measured") == 0 || strcmp(outcome, "imported") == 0;
 }
 
 /* One number of a row; most are counts. Without a column (at < 0) what the format says. */
@@ -288,6 +297,7 @@ enum err_code rows_read_file(struct arena *a, const char *path, const struct row
             return err_set(e, ERR_INPUT, "%s: line %zu: %zu cells, wanted the %zu of the header", c->name, c->row_line,
                            c->n, columns);
         out->lines_n++;
+        if (!has_number(c, p.outcome_at)) continue;
         TRY(read_row(a, c, &p, &r, e));
         if (names_other(filter->hw, r.device)) continue;
         if (filter->framework && strcmp(filter->framework, r.framework) != 0) continue;
@@ -300,7 +310,7 @@ enum err_code rows_read_file(struct arena *a, const char *path, const struct row
     return ERR_OK;
 }
 
-static enum err_code check_kinds(const char *kinds, struct err *e)
+enum err_code rows_check_kinds(const char *kinds, struct err *e)
 {
     char word[WORD_MAX], shown[WORD_MAX];
     enum kernel_kind kind;
@@ -347,7 +357,7 @@ enum err_code rows_read(struct arena *a, const char *from, const struct rows_fil
                         struct err *e)
 {
     struct rows rows = {.n = 0};
-    TRY(check_kinds(filter->kinds, e));
+    TRY(rows_check_kinds(filter->kinds, e));
     for (const char *p = from; *p;) {
         const size_t n = strcspn(p, ",");
         char *piece = arena_strndup(a, p, n);

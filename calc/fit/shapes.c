@@ -62,15 +62,27 @@ bool shape_is(const struct shape *s, const struct row *r)
 
 /* -- calls -- */
 
-/* As the table of formats in rows_formats.c calls what a call reads. */
-static const char *dtype_of(const struct kernel *k)
+static bool is_near(double bytes, double of) { return fabs(bytes - of) <= 0.01 * of; }
+
+/* As the table of formats in rows_formats.c calls what a call reads: one that it has to within a hundredth (scales of
+ * whole channels, zero points); any other by its own name, which no kernel has. */
+static const char *dtype_of(const struct kernel *k, const struct dtype *stored)
 {
     const double bytes = is_cached(k->kind) ? k->kv_element_bytes : k->element_bytes;
     if (k->kind == KERNEL_SCAN) return "bf16";
-    if (bytes >= 4) return "fp32";
-    if (bytes >= 2) return k->unit == HW_FP16 ? "fp16" : "bf16";
-    if (bytes >= 1) return k->unit == HW_INT8 ? "int8" : "fp8";
-    return "int4-g128";
+    if (is_near(bytes, 4)) return "fp32";
+    if (is_near(bytes, 2)) return k->unit == HW_FP16 ? "fp16" : "bf16";
+    if (is_near(bytes, 1)) return k->unit == HW_INT8 ? "int8" : "fp8";
+    if (is_near(bytes, 0.5 + 2.0 / 128) && !is_cached(k->kind)) return "int4-g128";
+    return stored && stored->name ? stored->name : "other";
+}
+
+/* The format in which an operator's matrices, or the cache, are stored. */
+static const struct dtype *stored_of(const struct model *m, const struct cost_op *op, const struct kernel *k)
+{
+    if (is_cached(k->kind)) return &m->kv;
+    if (op->format) return op->format;
+    return op->compute_class >= 0 ? &m->weights[op->compute_class] : NULL;
 }
 
 static enum err_code values_at(struct arena *a, const struct step_pass *pass, const double *point, double *rows,
@@ -145,7 +157,7 @@ static struct shape shape_of(const struct maker *m, size_t op_i, const struct ke
                       .tokens = m->at->tokens,
                       .bound_s = (double)NAN};
     s.kernel.host = rows_of_host(m->hw);
-    s.dtype = dtype_of(&s.kernel);
+    s.dtype = dtype_of(&s.kernel, stored_of(m->pass->setup->model, op, &s.kernel));
     if (m->hw && kernel_work(&s.kernel, m->hw, &w, NULL) == ERR_OK) s.bound_s = w.bound_s;
     return s;
 }
@@ -178,6 +190,7 @@ static bool moves(const struct maker *m, size_t i, double moved_bytes, struct sh
         k.width = (double)model->hidden;
         k.m = round(moved_bytes / (2 * act * k.width * (double)norms));
         k.moved_bytes = (2 * k.m + 1) * k.width * act;
+        k.written_bytes = k.m * k.width * act;
     } else if (op->kind == OP_KV_WRITE && x && x->kind == MIXER_ATTENTION && x->head_dim == x->v_head_dim &&
                !x->v_is_k) {
         const double scales = model->kv.bits < 16 ? 4 : 0; /* bytes of one, and of the number of a slot */
@@ -187,6 +200,7 @@ static bool moves(const struct maker *m, size_t i, double moved_bytes, struct sh
         k.head_dim = (double)x->head_dim;
         k.element_bytes = model->kv.bits / 8;
         k.moved_bytes = k.m * (2 * k.kv_heads * (k.head_dim * (act + k.element_bytes) + scales) + 4);
+        k.written_bytes = k.m * 2 * k.kv_heads * (k.head_dim * k.element_bytes + scales);
     } else {
         return false;
     }
@@ -223,9 +237,15 @@ static enum err_code add_shapes(struct arena *a, const struct maker *m, bool pre
 {
     static const struct source NOBODYS = {.framework = "ridge", .kernels = "ridge"};
     const size_t n = m->pass->n;
-    struct shape *v = arena_array(a, out->n + 2 * n + 1, sizeof *v);
-    if (!v) return err_nomem(e);
-    if (out->n) memcpy(v, out->v, out->n * sizeof *v);
+    if (out->n + 2 * n > out->room) {
+        const size_t room = 2 * (out->n + 2 * n);
+        struct shape *grown = arena_array(a, room, sizeof *grown);
+        if (!grown) return err_nomem(e);
+        if (out->n) memcpy(grown, out->v, out->n * sizeof *grown);
+        out->v = grown;
+        out->room = room;
+    }
+    struct shape *v = out->v;
     for (int whole = 0; whole < 2; whole++)
         for (size_t i = 0; i < n; i++) {
             const struct cost_op *op = &m->pass->op[i];
@@ -240,7 +260,6 @@ static enum err_code add_shapes(struct arena *a, const struct maker *m, bool pre
                 k.active_experts = fmax(k.topk, round(kernel_experts(k.tokens, k.topk, k.experts)));
             v[out->n++] = whole ? mlp_of(m, i, &k) : shape_of(m, i, &k);
         }
-    out->v = v;
     return ERR_OK;
 }
 

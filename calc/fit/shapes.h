@@ -26,7 +26,7 @@ struct shape {
  * numbers. hw NULL: sizes without bounds. Errors: as step_compile. */
 struct shapes {
     struct shape *v;
-    size_t n;
+    size_t n, room;
 };
 struct shapes_point {
     enum step_phase phase;

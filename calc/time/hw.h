@@ -84,6 +84,7 @@ struct hw {
     size_t notes_n;
     double memory_label_bytes, memory_visible_bytes, memory_usable_bytes;
     double bandwidth_bytes_per_s, bandwidth_measured_bytes_per_s;
+    double moved_bytes_per_s; /* of a core: reading and writing, where that was measured to be faster; else 0 or NAN */
     double peak_flops_per_s[HW_DTYPES_N];
     double sm_count;
     double clock_mhz;  /* of an SM, at which the 16-bit peak is reached */

@@ -165,6 +165,35 @@ static double memory_bytes(const struct kernel *k, const struct kernel_work *w)
     return 0;
 }
 
+/* Of a call's bytes those that it writes; all where that is not told. */
+static double written_bytes(const struct kernel *k, const struct kernel_work *w)
+{
+    switch (k->kind) {
+    case KERNEL_GEMM:
+    case KERNEL_MLA_BMM: return k->groups * k->m * k->n * result_bytes(k);
+    case KERNEL_PREFILL:
+    case KERNEL_MLA_PREFILL: return k->batch * k->query_tokens * k->heads * k->value_dim * result_bytes(k);
+    case KERNEL_DECODE:
+    case KERNEL_MLA_DECODE: return k->batch * k->heads * k->value_dim * result_bytes(k);
+    case KERNEL_MOE:
+    case KERNEL_MLP: return fmin(w->bytes, k->tokens * k->width * result_bytes(k));
+    case KERNEL_ELEMENTWISE: return k->written_bytes > 0 ? k->written_bytes : w->bytes;
+    case KERNEL_SCAN:
+    case KERNEL_CONV:
+    case KERNEL_COLLECTIVE:
+    case KERNEL_KINDS_N: break;
+    }
+    return w->bytes;
+}
+
+/* Of a cold call of a core: what it reads at the rate of reading, all at the best rate of reading and writing. */
+static double host_memory_s(const struct kernel *k, const struct hw *hw, const struct kernel_work *w)
+{
+    const double read = hw->bandwidth_bytes_per_s, moved = hw->moved_bytes_per_s;
+    if (!(moved > read)) return w->bytes / read;
+    return fmax((w->bytes - written_bytes(k, w)) / read, w->bytes / moved);
+}
+
 enum err_code kernel_work(const struct kernel *k, const struct hw *hw, struct kernel_work *out, struct err *e)
 {
     struct kernel_work w = {.flops = 0};
@@ -195,9 +224,10 @@ enum err_code kernel_work(const struct kernel *k, const struct hw *hw, struct ke
     else if (k->cold)
         credit = fmin(credit, w.bytes - memory_bytes(k, &w));
     w.compute_s = w.flops / peak;
-    w.memory_s = w.bytes / rate;
+    const bool cold_host = k->host && k->cold;
+    w.memory_s = cold_host ? host_memory_s(k, hw, &w) : w.bytes / rate;
     w.bound_s = fmax(w.compute_s, w.memory_s);
-    w.credited_bound_s = fmax(w.compute_s, fmax(0, w.bytes - credit) / rate);
+    w.credited_bound_s = cold_host ? w.bound_s : fmax(w.compute_s, fmax(0, w.bytes - credit) / rate);
     w.weak = w.bytes < credit;
     *out = w;
     return ERR_OK;

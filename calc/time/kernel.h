@@ -5,9 +5,10 @@
  * operands on chip, so what a measurement is held against is the credited bound,
  *   max(flops/peak, max(0, bytes - L2)/bandwidth); of collectives max(sent, received) bytes / link, nothing credited.
  * Of a cold call, in a step that reads other weights in between, at most its activations are credited. On a core
- * whose caches were measured nothing is: a hot call's bytes come at the rate of the cache that holds them.
- * The calibrated time is a form per class with few parameters, physical ones, never below the credited bound.
- * Derivations: MODEL.md "Calibrated times". */
+ * whose caches were measured nothing is: a hot call's bytes come at the rate of the cache that holds them, and of a
+ * cold call memory_s is max(bytes read/rate of reading, all bytes/best rate of reading and writing). The calibrated
+ * time is a form per class with few parameters, physical ones, never below the credited bound. Derivations: MODEL.md
+ * "Calibrated times". */
 #ifndef RIDGE_TIME_KERNEL_H
 #define RIDGE_TIME_KERNEL_H
 
@@ -59,6 +60,7 @@ struct kernel {
     bool state_space;      /* scan: Mamba-2, whose rows have columns of their own */
     double channels, taps; /* conv */
     double moved_bytes;    /* elementwise: all bytes read and written */
+    double written_bytes;  /* elementwise: of them those written; 0 not known */
     enum kernel_collective collective;
     double ranks, payload_bytes, per_node; /* all-gather, reduce-scatter: of the whole; per_node: ranks in one node */
 };

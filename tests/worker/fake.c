@@ -5,7 +5,8 @@
  *   other    answer another id      lie      a result whose error is above its tolerance
  *   long     a line without end     noisy    samples that cannot be trusted     wrong    say that the result is wrong
  *   endless  progress for ever      above    faster than the ceilings
- *   gemm     a product that takes 2 us + flops/(0.8 of the peak) + bytes/(0.9 of the bandwidth) */
+ *   claim    more work than any machine does      lax      a result that may be wrong by half    mute     wrong, and
+ * not why gemm     a product that takes 2 us + flops/(0.8 of the peak) + bytes/(0.9 of the bandwidth) */
 #define _DEFAULT_SOURCE
 #include <math.h>
 #include <signal.h>
@@ -19,8 +20,9 @@
 
 enum { SAMPLES = 12 };
 
-static const char *const KERNELS[] = {"good", "slow",  "crash",   "quit",  "hang",  "garbage", "other", "lie",
-                                      "long", "noisy", "endless", "wrong", "above", "peak",    "walk",  "gemm"};
+static const char *const KERNELS[] = {"good", "slow",  "crash", "quit",    "hang",  "garbage", "other",
+                                      "lie",  "long",  "noisy", "endless", "wrong", "above",   "peak",
+                                      "walk", "claim", "lax",   "mute",    "gemm"};
 enum { KERNELS_N = sizeof KERNELS / sizeof KERNELS[0] };
 
 static void send_reply(struct arena *a, const struct wire_reply *r)
@@ -118,6 +120,19 @@ static void answer(struct arena *a, int64_t id, const struct wire_job *job)
     if (strcmp(kernel, "gemm") == 0) multiply(job, &r, times);
     if (strcmp(kernel, "walk") == 0 && wire_shape_get(&job->shape, "n", &n)) r.footprint_bytes = 4 * (double)n;
     if (strcmp(kernel, "lie") == 0) r.error_frac = 1;
+    if (strcmp(kernel, "claim") == 0) r.flops = 1e30;
+    if (strcmp(kernel, "lax") == 0) {
+        r.error_frac = 0.5;
+        r.tolerance_frac = 1e300;
+    }
+    if (strcmp(kernel, "mute") == 0) {
+        r.outcome = WIRE_WRONG;
+        r.times_n = 0;
+    }
+    if (job->deadline_s < 2e-3 && strcmp(kernel, "good") == 0) { /* no time for more */
+        r.times_n = 7;
+        r.stop = SAMPLE_DEADLINE;
+    }
     if (strcmp(kernel, "wrong") == 0) {
         r.outcome = WIRE_WRONG;
         r.reason = "off by 1.00 of the reference";
