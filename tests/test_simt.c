@@ -52,15 +52,7 @@ static const struct simt_check_shape SHAPES[] = {
 
 /* Kernels whose shapes are in a program of their own, test_simt_*.c. */
 static const char *const ELSEWHERE[] = {
-    "mla-decode",
-    "moe",
-    "rmsnorm",
-    "kv-write",
-    "rope",
-    "sample",
-    "mamba2-step",
-    "linear-step",
-    "spec-verify",
+    "mla-decode", "moe", "rmsnorm", "kv-write", "rope", "sample", "mamba2-step", "linear-step", "spec-verify",
 };
 
 static void test_all_have_shapes(void **state)

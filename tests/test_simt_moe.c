@@ -12,8 +12,8 @@
  * one plan block and several; more experts than a round of the scan has. */
 static const struct simt_check_shape SHAPES[] = {
     /* tokens, hidden, inter, topk, experts, active */
-    {"moe", {17, 520, 24, 1, 3, 2}}, {"moe", {70, 24, 40, 1, 2, 1}},  {"moe", {19, 67, 35, 2, 5, 2}},
-    {"moe", {5, 16, 8, 3, 600, 15}}, {"moe", {97, 72, 9, 1, 2, 1}}, {"moe", {1, 8, 8, 1, 1, 1}},
+    {"moe", {17, 520, 24, 1, 3, 2}}, {"moe", {70, 24, 40, 1, 2, 1}}, {"moe", {19, 67, 35, 2, 5, 2}},
+    {"moe", {5, 16, 8, 3, 600, 15}}, {"moe", {97, 72, 9, 1, 2, 1}},  {"moe", {1, 8, 8, 1, 1, 1}},
 };
 #define ALL SHAPES, sizeof SHAPES / sizeof SHAPES[0]
 

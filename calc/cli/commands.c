@@ -9,7 +9,7 @@
 static const struct command *const COMMANDS[] = {
     &command_estimate, &command_compare, &command_plan,     &command_simulate, &command_explain,
     &command_check,    &command_solve,   &command_exercise, &command_probe,    &command_fit,
-    &command_validate, &command_report, &command_list,    &command_help};
+    &command_validate, &command_report,  &command_list,     &command_help};
 
 const struct command *const *commands_table(size_t *n)
 {
