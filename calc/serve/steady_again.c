@@ -27,6 +27,11 @@ static double full_frac(const struct steady_replica *r, double seqs, double cach
     return away > 0 ? .5 * erfc((cache - seqs) / away / sqrt(2)) : seqs > cache;
 }
 
+double steady_again_of(const struct steady_lengths *l, double kept)
+{
+    return l->steps > 0 ? exp(-spread_frac(l) * kept) * l->steps / l->prompt_tokens : 0;
+}
+
 double steady_again_frac(const struct steady_replica *r, double seqs, double cache)
 {
     const struct steady_setup *s = r->s;
@@ -35,5 +40,5 @@ double steady_again_frac(const struct steady_replica *r, double seqs, double cac
     const double reserve_tokens = s->watermark_frac * (double)s->blocks * (double)s->block_tokens;
     const double ends = fmin(seqs, cache) / l->steps; /* answers, a step */
     const double kept = reserve_tokens / l->steps + (r->times->beside ? ends : 0);
-    return full_frac(r, seqs, cache) * exp(-spread_frac(l) * kept) * l->steps / l->prompt_tokens;
+    return full_frac(r, seqs, cache) * steady_again_of(l, kept);
 }
