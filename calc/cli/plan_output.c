@@ -54,7 +54,7 @@ static const struct column COLUMNS[] = {
     ROW(tpot_s, REAL, SECONDS, COLUMN_SHOWN, "TPOT", "time per output token, likewise"),
     ROW(ttft_mean_s, REAL, SECONDS, 0, "TTFT mean", "its mean"),
     ROW(tpot_mean_s, REAL, SECONDS, 0, "TPOT mean", "its mean"),
-    ROW(batch, REAL, COUNT, 0, "batch", "sequences of a copy in flight, mean"),
+    ROW(batch, REAL, COUNT, 0, "batch", "sequences of a copy in flight, mean over all time"),
     ROW(rate_per_s, REAL, NONE, 0, "rate", "requests a second, all copies"),
     ROW(saturation_per_s, REAL, NONE, 0, "saturation", "requests a second at which queues grow, all copies"),
     ROW(load_frac, REAL, FRAC, COLUMN_SHOWN, "load", "rate over saturation"),
@@ -115,11 +115,12 @@ const char *plan_reason(struct arena *a, const struct plan_case *c, const struct
         return arena_printf(a, "TTFT %s %s > %s at batch %.0f", plan_part(&q->ttft), units_format_time(is, x->value_s),
                             units_format_time(may, q->ttft.s), ceil(x->point.batch));
     case PLANNER_LATE_JOB:
-        return arena_printf(a, "takes %s, %.3f times the deadline", units_format_time(is, x->value_s), x->miss);
+        return arena_printf(a, "takes %s, %.4g %% longer than the deadline", units_format_time(is, x->value_s),
+                            100 * (x->miss - 1));
     case PLANNER_SATURATED:
-        return arena_printf(a, "saturates at %.4g of %.4g requests/s",
+        return arena_printf(a, "saturates at %.4g requests/s, %.3g %% below those that come",
                             x->point.saturation_per_s * (double)x->layout.replicas,
-                            x->rate_per_s * (double)x->layout.replicas);
+                            100 * (1 - x->point.saturation_per_s / x->rate_per_s));
     case PLANNER_DEARER: return "costs more than a plan that keeps every promise";
     case PLANNER_MEETS:
     case PLANNER_VERDICTS: break;
@@ -356,7 +357,7 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
              (long long)x->step_tokens);
     write_draft(o, c);
     if (q->aim == PLANNER_SERVE)
-        put_line(o, "TTFT %s, TPOT %s; %.3g sequences in flight a copy; %.0f %% of the rate that saturates it",
+        put_line(o, "TTFT %s, TPOT %s; %.3g sequences in flight a copy on average; %.0f %% of the rate that saturates it",
                  units_format_time(s, p->ttft_s), units_format_time(t, p->tpot_s), p->batch,
                  100 * x->rate_per_s / p->saturation_per_s);
     if (q->aim == PLANNER_JOB)

@@ -410,11 +410,16 @@ static enum err_code write_text(struct out *o, const struct simulate_case *c, co
 {
     char t[UNITS_TEXT_MAX];
     write_heading(o, c, s);
+    if (s->finished == 0) {
+        simulate_put_line(o, "no request was answered, so nothing has a time");
+        write_verdict(o, c, s);
+        return ERR_OK;
+    }
     write_spreads(o, s);
     simulate_put_line(o, "%lld answered in %s: %.4g requests a second, %.5g tokens out and %.5g in",
                       (long long)s->finished, units_format_time(t, s->span_s), s->served_per_s, s->output_tok_per_s,
                       s->prompt_tok_per_s);
-    simulate_put_line(o, "batch %.1f on average, %.0f at most; busy %.1f %% of the time, in %.0f steps", s->batch_mean,
+    simulate_put_line(o, "batch %.1f on average while busy, %.0f at most; busy %.1f %% of the time, in %.0f steps", s->batch_mean,
                       s->batch_max, 100 * s->busy_frac, s->steps);
     simulate_put_line(o, "cache %.1f %% in use, %.1f %% at most; of that in use %.1f %% holds tokens; %.0f preemptions",
                       100 * s->blocks_frac, 100 * s->blocks_max_frac, 100 * s->useful_frac, s->preemptions);

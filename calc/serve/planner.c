@@ -23,21 +23,33 @@ struct search {
     size_t units_n, units_room;
     struct entry *entry;
     size_t entries_n, entries_room;
+    struct entry *beyond; /* the bound says more comes in than they serve; plan: with the most copies of those */
+    size_t beyond_n, beyond_room;
     struct planner_plan best; /* of the pair */
     size_t best_unit;
     bool found;
 };
 
-static void tally(struct search *s, size_t device, const struct planner_plan *plan, enum planner_verdict v, int64_t n)
+static void count(struct search *s, size_t device, enum planner_verdict v, int64_t n)
+{
+    s->out->tally[device][v].n += (size_t)n;
+    s->out->candidates += (size_t)n;
+}
+
+static void offer(struct search *s, size_t device, const struct planner_plan *plan, enum planner_verdict v)
 {
     struct planner_tally *t = &s->out->tally[device][v];
-    if (n <= 0) return;
-    const bool nearer = t->n == 0 || plan->miss < t->nearest.miss || isnan(t->nearest.miss);
-    t->n += (size_t)n;
-    s->out->candidates += (size_t)n;
-    if (!nearer) return;
+    if (t->known && !(plan->miss < t->nearest.miss) && !isnan(t->nearest.miss)) return;
+    t->known = true;
     t->nearest = *plan;
     t->nearest.verdict = v;
+}
+
+static void tally(struct search *s, size_t device, const struct planner_plan *plan, enum planner_verdict v, int64_t n)
+{
+    if (n <= 0) return;
+    count(s, device, v, n);
+    offer(s, device, plan, v);
 }
 
 static enum err_code grow(struct arena *a, void **at, size_t n, size_t *room, size_t size, struct err *e)
@@ -73,6 +85,11 @@ static int64_t copies_for(const struct planner_request *q, double rate_most, int
     return !(need > 1) ? 1 : need > (double)most ? most + 1 : (int64_t)ceil(need);
 }
 
+static enum planner_verdict beyond_verdict(const struct planner_request *q)
+{
+    return q->aim == PLANNER_JOB ? PLANNER_LATE_JOB : PLANNER_SATURATED;
+}
+
 /* The limits of one unit that has memory for them. */
 static enum err_code add_entries(struct search *s, const struct planner_unit *u, struct err *e)
 {
@@ -100,8 +117,10 @@ static enum err_code add_entries(struct search *s, const struct planner_unit *u,
                 planner_copies(q, &low, u, from - 1);
                 low.miss = q->aim == PLANNER_JOB ? q->requests / (rate_most * q->deadline_s) / (double)(from - 1)
                                                  : low.rate_per_s / rate_most;
-                low.point.saturation_per_s = rate_most;
-                tally(s, u->device, &low, PLANNER_SATURATED, from - least);
+                count(s, u->device, beyond_verdict(q), from - least);
+                TRY(grow(s->p->arena, (void **)&s->beyond, s->beyond_n, &s->beyond_room, sizeof *s->beyond, e));
+                s->beyond[s->beyond_n++] = (struct entry){
+                    .unit = (size_t)(u - s->unit), .plan = low, .copies_most = from - 1, .cost_least = low.miss};
             }
             if (from > most) continue;
             TRY(grow(s->p->arena, (void **)&s->entry, s->entries_n, &s->entries_room, sizeof *s->entry, e));
@@ -195,7 +214,7 @@ static enum err_code make_units(struct search *s, size_t device, size_t format, 
     const struct planner_request *q = s->p->q;
     const struct planner_device *d = &q->device[device];
     struct units k = {.s = s, .device = device, .format = format, .e = e};
-    s->units_n = s->entries_n = 0;
+    s->units_n = s->entries_n = s->beyond_n = 0;
     for (int64_t g = 1; g <= d->most; g++) {
         if (g > d->per_node && g % d->per_node != 0) continue;
         struct layouts_request each = {.model = q->format[format].model,
@@ -283,6 +302,26 @@ static enum err_code solve_entry(struct search *s, const struct entry *x, struct
     return ERR_OK;
 }
 
+/* The nearest of those beyond their bound, by what they do: in the order of the bounds, until those that are left cannot
+ * be nearer. */
+static enum err_code solve_beyond(struct search *s, size_t device, struct err *e)
+{
+    const enum planner_verdict v = beyond_verdict(s->p->q);
+    const struct planner_tally *t = &s->out->tally[device][v];
+    if (s->beyond_n > 1) qsort(s->beyond, s->beyond_n, sizeof *s->beyond, by_cost);
+    for (size_t i = 0; i < s->beyond_n; i++) {
+        const struct entry *x = &s->beyond[i];
+        struct planner_plan plan;
+        if (t->known && t->nearest.miss <= x->cost_least) break;
+        TRY(solve(s, x, x->copies_most, &plan, e));
+        plan.miss = fmax(plan.miss, x->cost_least); /* no engine does better */
+        if (v == PLANNER_SATURATED)
+            plan.point.saturation_per_s = fmin(plan.point.saturation_per_s, plan.rate_per_s / x->cost_least);
+        offer(s, device, &plan, v);
+    }
+    return ERR_OK;
+}
+
 /* Every number of copies by itself. */
 static enum err_code solve_all(struct search *s, const struct entry *x, struct err *e)
 {
@@ -331,6 +370,7 @@ static enum err_code search_pair(struct search *s, size_t device, size_t format,
                 TRY(solve_pools(s, &s->entry[i], e));
         } else
             TRY(s->p->q->exhaustive ? solve_all(s, &s->entry[i], e) : solve_entry(s, &s->entry[i], e));
+    if (mode != POOLS) TRY(solve_beyond(s, device, e));
     if (!s->found) return ERR_OK;
     planner_finish(s->p, &s->unit[s->best_unit], &s->best);
     s->out->best[s->out->best_n++] = s->best;

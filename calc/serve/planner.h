@@ -124,7 +124,7 @@ enum planner_verdict {
 /* What one copy does in the steady state. NAN: none, or not asked. */
 struct planner_point {
     double saturation_per_s; /* requests a second beyond which queues grow */
-    double batch;            /* sequences in flight, mean */
+    double batch;            /* sequences in flight, mean over all time: rate times what each is there (Little) */
     double step_s;           /* decode step at it, nothing prefilled beside */
     double ttft_s, tpot_s;   /* at the parts promised (0.95 without) */
     double ttft_mean_s, tpot_mean_s;
@@ -160,6 +160,7 @@ struct planner_plan {
 /* Of one device: how many candidates ended so, and the nearest miss. */
 struct planner_tally {
     size_t n;
+    bool known; /* nearest */
     struct planner_plan nearest;
 };
 

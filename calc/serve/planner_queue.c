@@ -133,8 +133,10 @@ static double tpot_of(const struct group *g, const struct times *t, double rate,
 static double saturation(const struct group *g, const struct times *t, double n)
 {
     const double steps = fmax(0, g->p->q->traffic.output_tokens - 1), piece = pieces(g, 1, n);
-    const double busy = steps * t->decode_s / n + piece * (t->mixed_s - t->decode_s);
-    return fmin(1 / busy, 1 / (piece * t->mixed_s));
+    const double again = g->plan->memory_binds ? steady_again_of(&g->p->q->traffic.lengths, n / fmax(steps, 1)) : 0;
+    const double busy = steps * t->decode_s / n + piece * (1 + again) * (t->mixed_s - t->decode_s);
+    /* no more is computed anew than full steps have room for */
+    return fmin(fmax(1 / busy, n / (fmax(steps, 1) * t->mixed_s)), 1 / (piece * t->mixed_s));
 }
 
 static double normal_above(double frac) { return frac >= .99 ? 2.326 : frac >= .95 ? 1.645 : frac >= .9 ? 1.282 : 0; }
@@ -186,11 +188,11 @@ enum err_code planner_queue(struct planner *p, struct planner_unit *u, struct pl
         *(rate * steps * tpot_of(&g, &t, rate, n) > n ? &low : &high) = n;
     }
     t = times_at(&g, high);
-    o->batch = high * g.parts;
     o->step_s = t.decode_s;
     o->tpot_mean_s = tpot_of(&g, &t, rate, high);
     o->busy_frac = fmin(1, high + pieces(&g, rate, high) * t.mixed_s);
     first_token(&g, &t, rate, high, isnan(q->ttft.s) ? .95 : q->ttft.frac, o);
+    o->batch = (high + rate * o->ttft_mean_s) * g.parts;
     const double frac = isnan(q->tpot.s) ? .95 : q->tpot.frac;
     const double crowd = fmin(most, high + normal_above(frac) * sqrt(high));
     t = times_at(&g, crowd);

@@ -212,7 +212,7 @@ double planner_rate_most(struct planner *p, const struct planner_unit *u, double
     const double made = u->gamma > 0 ? speculate_tokens(&d->accept, u->gamma, d->bonus) : 1;
     const double rows = (double)planner_judged(p->q, u->gamma);
     const double steps = fmax(0, t->output_tokens - 1) / made;
-    const double groups = (double)u->layout.dp * (double)u->layout.pp;
+    const double groups = (double)u->layout.dp; /* seconds are the slowest stage's: stages are in them */
     const double compute = v[STEP_prefill_compute_s] / groups + steps * rows * v[STEP_decode_compute_s] / batch;
     const double memory = steps * v[STEP_decode_memory_s] / batch;
     const double busy = fmax(compute, memory);

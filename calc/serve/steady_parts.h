@@ -116,6 +116,7 @@ struct steady_replica {
     double most_per_s;              /* the rate at which it saturates */
     double most;                    /* sequences that may decode at a time */
     enum steady_limit by;           /* what makes it so */
+    double again_frac;              /* prompts computed anew, of those computed, where it saturates */
     double decoding, square;        /* mean and mean square of those that decode */
     double token_s;                 /* of a step to one that decodes */
     double slope_s;                 /* by which it grows with one more */
@@ -126,6 +127,10 @@ struct steady_replica {
 
 /* steady_saturation_of -- the rate at which a replica saturates; sets most and by. */
 double steady_saturation_of(struct steady_replica *r);
+
+/* steady_again_frac -- prompt tokens that preempted sequences compute anew where requests always wait, of those of the
+ * requests: 0 where places for `seqs` bind, not the cache for `cache` sequences. MODEL.md "Steady state". */
+double steady_again_frac(const struct steady_replica *r, double seqs, double cache);
 
 /* steady_open_solve -- at its rate, below saturation: sets the members from decoding on. steady_closed_solve -- with so
  * many clients, fewer than have a place, and their time to think; sets the rate. */

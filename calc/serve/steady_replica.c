@@ -24,6 +24,7 @@ static void find_most(struct steady_replica *r, double in_prefill)
                  cache = fmax((blocks - in_prefill * of_prompt) / (r->times->context_tokens / b + half), .01);
     r->most = fmin(seqs, cache);
     r->by = seqs <= cache ? STEADY_SEQS : STEADY_BLOCKS;
+    r->again_frac = steady_again_frac(r, seqs, cache);
 }
 
 /* A token's time with what prompts that came before it add, over all of a request's. */
@@ -40,9 +41,9 @@ static double rate_of(struct steady_replica *r, double n, struct steady_flow *f)
 {
     const double steps = r->s->lengths->steps;
     double low = 0, high = n / (steps * steady_times_step_s(r->times, n, 0));
-    double rate = fmin(n / (steps * steady_flow_replaced_s(r->times, n, n / steps)), high);
+    double rate = fmin(n / (steps * steady_flow_replaced_s(r->times, n, n / steps * (1 + r->again_frac))), high);
     for (int k = 0; k < 12; k++) {
-        steady_flow_solve(r->times, rate * r->prompts_frac, r->arrival_cv2, n, f);
+        steady_flow_solve(r->times, rate * r->prompts_frac * (1 + r->again_frac), r->arrival_cv2, n, f);
         const double token_s = token_of(r, f), found = rate * steps * token_s;
         if (fabs(found - n) < 4e-3 * n) return rate;
         if (found > n)
@@ -91,7 +92,7 @@ static double find_saturation(struct steady_replica *r)
     }
     if (!r->times->beside && r->prompts_frac > 0) {
         const double n = fmax(r->most, 1);
-        return n / (l->steps * steady_flow_replaced_s(r->times, n, n / l->steps));
+        return n / (l->steps * steady_flow_replaced_s(r->times, n, n / l->steps * (1 + r->again_frac)));
     }
     /* All steps full: n decode and budget - n tokens of prompts, in the ratio of what requests have of both. */
     const double full =
@@ -104,6 +105,9 @@ static double find_saturation(struct steady_replica *r)
         }
         const double before = rate;
         rate = rate_of(r, fmax(r->most, 1), &f);
+        if (r->again_frac > 0 && isfinite(full)) /* no more is computed anew than full steps have room for */
+            rate = fmax(rate, r->most / (l->steps * steady_times_step_s(r->times, fmax(r->most, 1),
+                                                                        r->times->budget_tokens - r->most)));
         find_most(r, prefilling(r, &f));
         if (fabs(rate - before) < 5e-3 * rate) break;
     }

@@ -1,0 +1,44 @@
+/* steady_again -- what preempted sequences compute anew; of steady_parts.h. */
+#include <math.h>
+
+#include "calc/serve/steady_parts.h"
+
+/* Of a wave of answers that end together, what is lost until those that took their places end: the characteristic
+ * function of their steps at one period an answer. 0: all are of one length. */
+static double spread_frac(const struct steady_lengths *l)
+{
+    const double pi = acos(-1), cv2 = fmax(l->steps_square / (l->steps * l->steps) - 1, 0);
+    return -expm1(-2 * pi * pi * cv2);
+}
+
+/* The chance that so many sequences, at places of their answers that are independent, hold more than the cache. */
+static double full_frac(const struct steady_replica *r, double seqs, double cache)
+{
+    const struct steady_lengths *l = r->s->lengths;
+    const double context = r->times->context_tokens;
+    double square = 0, steps = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        const double own = l->node[i].output_tokens - 1;
+        const double from = l->node[i].prompt_tokens + l->node[i].cached_tokens, to = from + own;
+        square += l->node[i].weight * own * (from * from + from * to + to * to) / 3;
+        steps += l->node[i].weight * own;
+    }
+    const double away = sqrt(fmax(square / steps - context * context, 0) * seqs) / context; /* in sequences */
+    return away > 0 ? .5 * erfc((cache - seqs) / away / sqrt(2)) : seqs > cache;
+}
+
+double steady_again_of(const struct steady_lengths *l, double kept)
+{
+    return l->steps > 0 ? exp(-spread_frac(l) * kept) * l->steps / l->prompt_tokens : 0;
+}
+
+double steady_again_frac(const struct steady_replica *r, double seqs, double cache)
+{
+    const struct steady_setup *s = r->s;
+    const struct steady_lengths *l = s->lengths;
+    if (!(l->steps > 0) || !(r->prompts_frac > 0)) return 0;
+    const double reserve_tokens = s->watermark_frac * (double)s->blocks * (double)s->block_tokens;
+    const double ends = fmin(seqs, cache) / l->steps; /* answers, a step */
+    const double kept = reserve_tokens / l->steps + (r->times->beside ? ends : 0);
+    return full_frac(r, seqs, cache) * steady_again_of(l, kept);
+}
