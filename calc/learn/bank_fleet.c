@@ -42,7 +42,8 @@ enum err_code bank_fleet_step(struct exercise_maker *m, struct exercise_question
     const int64_t n = bank_pick(m, 3, GPUS), L = bank_draw(m, 24, 90), W = bank_draw(m, 14, 150),
                   us = bank_draw(m, 4, 40);
     const double t = (double)n, layers = (double)L, rate = (double)bank_draw(m, 9, 80) / 10; /* not a unit */
-    const double read = (double)W * 1e9 / (rate * 1e12), one = (double)us / 1e6, sums = 2 * layers * one;
+    const double one = (double)us / 1e6, sums = 2 * layers * one;                            /* not a unit */
+    const double read = (double)W / (rate * 1e3);                                            /* not a unit */
     const double gain = read / (read / t + sums);
     (void)e;
     bank_ask(q, UNITS_RATIO, gain, 0.01, "a ratio");

@@ -83,8 +83,8 @@ enum err_code bank_queue_cache(struct exercise_maker *m, struct exercise_questio
 {
     static const int64_t TOKEN[] = {24, 36, 128, 160, 320};
     const struct flow f = draw_flow(m);
-    const double token = (double)(bank_pick(m, 5, TOKEN) * 1024),
-                 prompt = (double)bank_draw(m, 200, 6000); /* not a unit */
+    const double token = (double)(bank_pick(m, 5, TOKEN) * 1024); /* not a unit */
+    const double prompt = (double)bank_draw(m, 200, 6000);
     const double decoding = f.rate * (f.tokens - 1) * f.tpot, context = prompt + f.tokens / 2;
     const double held = decoding * context * token;
     (void)e;
