@@ -243,6 +243,10 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     const bool own = m.store && !w.efficiency && !w.transfer_from;
     if (!own) TRY(sentences(a, &m.rows, f.classes ? &f : NULL, &m.hw, row, notes + t.n_notes, &more, e));
     if (!own) t.n_notes += more;
+    if (w.model)
+        notes[t.n_notes++] =
+            "covered: of the calls listed here; embedding, rotary embedding, activations and residual sums "
+            "are none of them, for they move other bytes alone or are fused into calls.";
     const bool all = option_given(&v, "rows");
     if (w.model)
         TRY(validate_model_rows(a, &model, &shapes, row, m.rows.n, &ops, &n, e));
