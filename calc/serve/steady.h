@@ -165,9 +165,9 @@ struct steady_result {
  * the first time, .1 to .15 ms with times kept, nothing where it is saturated; static .7 ms. */
 enum err_code steady_solve(struct arena *a, const struct steady_setup *s, struct steady_result *out, struct err *e);
 
-/* steady_again_of -- prompt tokens that preempted sequences compute anew, of those of the requests, where a cache is full
- * and requests always wait: exp(-kept * spread) * E[output - 1] / E[prompt], `kept` the answers that are expected to end
- * before blocks that are kept for those that decode are used, >= 0. MODEL.md "Steady state". */
+/* steady_again_of -- prompt tokens that preempted sequences compute anew, of those of the requests, where a cache is
+ * full and requests always wait: exp(-kept * spread) * E[output - 1] / E[prompt], `kept` the answers that are expected
+ * to end before blocks that are kept for those that decode are used, >= 0. MODEL.md "Steady state". */
 double steady_again_of(const struct steady_lengths *l, double kept);
 
 /* steady_limit_name -- "compute", "max_seqs", "cache", "transfer". */
