@@ -357,6 +357,54 @@ static void test_saturated(void **state)
     arena_close(c.arena);
 }
 
+/* Where the cache binds, preempted sequences are computed anew: against the simulator, all at once. */
+static void test_preempted(void **state)
+{
+    (void)state;
+    static const struct {
+        enum simulate_policy policy;
+        const char *prompt, *output;
+        int64_t blocks;
+        double low, high;
+    } CASES[] = {
+        {SIMULATE_CHUNKED, "1201", "307", 8009, .9, 1.05},
+        {SIMULATE_CHUNKED, "1201", "exponential:307", 8009, .94, 1.05},
+        {SIMULATE_CHUNKED, "503", "exponential:997", 9001, .92, 1.05},
+        {SIMULATE_CHUNKED, "lognormal:1201,0.6", "lognormal:307,0.7", 8009, .94, 1.06},
+        {SIMULATE_FCFS, "1201", "307", 8009, .9, 1.05},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct config c;
+        open_fixed(&c, CASES[i].policy, CASES[i].prompt, CASES[i].output);
+        c.simulated.blocks = c.steady.blocks = CASES[i].blocks;
+        for (size_t k = 0; k < c.work.n; k++) c.work.request[k].arrival_s = 0;
+        c.work.open = c.work.timed = false;
+        const struct simulate_result q = simulate(c.arena, &c.simulated);
+        const double found = answers_per_s(c.arena, &q, .3, .8);
+        const struct steady_result r = solve(c.arena, &c.steady);
+        assert_int_equal(r.by, STEADY_BLOCKS);
+        assert_true(q.preemptions > 0);
+        if (!(r.saturation_rate_per_s / found >= CASES[i].low && r.saturation_rate_per_s / found <= CASES[i].high))
+            fail_msg("case %zu: saturates at %.6g, simulated %.6g", i, r.saturation_rate_per_s, found);
+        arena_close(c.arena);
+    }
+}
+
+/* q = m/P where answers end in bunches, exp(-k) of it where they end independently. */
+static void test_again(void **state)
+{
+    (void)state;
+    struct config c;
+    open_fixed(&c, SIMULATE_CHUNKED, "907", "211");
+    near_to(steady_again_of(&c.lengths, 3.7), 210. / 907, 1e-9, "of one length");
+    arena_close(c.arena);
+    open_fixed(&c, SIMULATE_CHUNKED, "907", "exponential:211");
+    near_to(steady_again_of(&c.lengths, 0), (c.lengths.output_tokens - 1) / c.lengths.prompt_tokens, 1e-9,
+            "nothing kept");
+    near_to(steady_again_of(&c.lengths, 1.3) / steady_again_of(&c.lengths, 0), exp(-1.3), 1e-4, "independent");
+    arena_close(c.arena);
+}
+
 /* Single tokens of fixed prompts under fcfs, one at a time: M/D/1 by Pollaczek-Khinchine. */
 static void test_prompts_alone(void **state)
 {
@@ -537,6 +585,8 @@ int main(void)
         cmocka_unit_test(test_alone),
         cmocka_unit_test(test_little),
         cmocka_unit_test(test_saturated),
+        cmocka_unit_test(test_preempted),
+        cmocka_unit_test(test_again),
         cmocka_unit_test(test_prompts_alone),
         cmocka_unit_test(test_goodput),
         cmocka_unit_test(test_lengths),

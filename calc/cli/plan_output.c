@@ -357,7 +357,8 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
              (long long)x->step_tokens);
     write_draft(o, c);
     if (q->aim == PLANNER_SERVE)
-        put_line(o, "TTFT %s, TPOT %s; %.3g sequences in flight a copy on average; %.0f %% of the rate that saturates it",
+        put_line(o,
+                 "TTFT %s, TPOT %s; %.3g sequences in flight a copy on average; %.0f %% of the rate that saturates it",
                  units_format_time(s, p->ttft_s), units_format_time(t, p->tpot_s), p->batch,
                  100 * x->rate_per_s / p->saturation_per_s);
     if (q->aim == PLANNER_JOB)

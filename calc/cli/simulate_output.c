@@ -419,8 +419,8 @@ static enum err_code write_text(struct out *o, const struct simulate_case *c, co
     simulate_put_line(o, "%lld answered in %s: %.4g requests a second, %.5g tokens out and %.5g in",
                       (long long)s->finished, units_format_time(t, s->span_s), s->served_per_s, s->output_tok_per_s,
                       s->prompt_tok_per_s);
-    simulate_put_line(o, "batch %.1f on average while busy, %.0f at most; busy %.1f %% of the time, in %.0f steps", s->batch_mean,
-                      s->batch_max, 100 * s->busy_frac, s->steps);
+    simulate_put_line(o, "batch %.1f on average while busy, %.0f at most; busy %.1f %% of the time, in %.0f steps",
+                      s->batch_mean, s->batch_max, 100 * s->busy_frac, s->steps);
     simulate_put_line(o, "cache %.1f %% in use, %.1f %% at most; of that in use %.1f %% holds tokens; %.0f preemptions",
                       100 * s->blocks_frac, 100 * s->blocks_max_frac, 100 * s->useful_frac, s->preemptions);
     if (c->setup.prefix_cache)

@@ -302,8 +302,8 @@ static enum err_code solve_entry(struct search *s, const struct entry *x, struct
     return ERR_OK;
 }
 
-/* The nearest of those beyond their bound, by what they do: in the order of the bounds, until those that are left cannot
- * be nearer. */
+/* The nearest of those beyond their bound, by what they do: in the order of the bounds, until those that are left
+ * cannot be nearer. */
 static enum err_code solve_beyond(struct search *s, size_t device, struct err *e)
 {
     const enum planner_verdict v = beyond_verdict(s->p->q);

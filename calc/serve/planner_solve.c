@@ -166,7 +166,8 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, stru
     TRY(steady_solve(p->arena, &s, &r, e));
     const double shared = plan->prefill > 0 ? copies : 1; /* pools: of all copies together */
     *o = (struct planner_point){.saturation_per_s = r.saturation_rate_per_s / band / shared,
-                                .batch = plan->prefill > 0 ? r.decode_batch * r.decode_utilisation : r.batch * r.utilisation,
+                                .batch =
+                                    plan->prefill > 0 ? r.decode_batch * r.decode_utilisation : r.batch * r.utilisation,
                                 .transfer_s = plan->prefill > 0 ? r.transfer_s * band : 0,
                                 .step_s = r.step_s * band,
                                 .ttft_s = at(&r.ttft_s, isnan(q->ttft.s) ? .95 : q->ttft.frac) * band,
