@@ -357,6 +357,68 @@ static void test_saturated(void **state)
     arena_close(c.arena);
 }
 
+/* Where the cache binds, preempted sequences are computed anew: against the simulator, all at once. */
+static void test_preempted(void **state)
+{
+    (void)state;
+    static const struct {
+        enum simulate_policy policy;
+        const char *prompt, *output;
+        int64_t blocks;
+        double low, high;
+    } CASES[] = {
+        {SIMULATE_CHUNKED, "1201", "307", 8009, .9, 1.05},
+        {SIMULATE_CHUNKED, "1201", "exponential:307", 8009, .94, 1.05},
+        {SIMULATE_CHUNKED, "503", "exponential:997", 9001, .92, 1.05},
+        {SIMULATE_CHUNKED, "lognormal:1201,0.6", "lognormal:307,0.7", 8009, .94, 1.06},
+        {SIMULATE_FCFS, "1201", "307", 8009, .87, 1.05}, /* safe: bunches are not whole */
+        {SIMULATE_FCFS, "1201", "exponential:307", 8009, .92, 1.06},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct config c;
+        open_fixed(&c, CASES[i].policy, CASES[i].prompt, CASES[i].output);
+        c.simulated.blocks = c.steady.blocks = CASES[i].blocks;
+        c.simulated.overhead_s = 0;
+        c.simulated.max_seqs = c.steady.max_seqs;
+        c.simulated.budget_tokens = c.steady.budget_tokens;
+        struct workload_spec spec = {.rate_per_s = 1, .requests = 2500, .turns = 1, .samples = 1, .seed = 11 + i};
+        struct err e = {0};
+        must(workload_length_parse(c.arena, CASES[i].prompt, &spec.prompt, &e), &e);
+        must(workload_length_parse(c.arena, CASES[i].output, &spec.output, &e), &e);
+        must(workload_make(c.arena, &spec, &c.work, &e), &e);
+        must(steady_lengths_of_work(c.arena, &c.work, 0, &c.lengths, &e), &e);
+        for (size_t k = 0; k < c.work.n; k++) c.work.request[k].arrival_s = 0;
+        c.work.open = c.work.timed = false;
+        const struct simulate_result q = simulate(c.arena, &c.simulated);
+        const double found = answers_per_s(c.arena, &q, .3, .8);
+        const struct steady_result r = solve(c.arena, &c.steady);
+        assert_int_equal(r.by, STEADY_BLOCKS);
+        assert_true(q.preemptions > 0);
+        if (getenv("RIDGE_STEADY"))
+            print_message("%s: case %zu: saturates at %.6g, simulated %.6g (%.3f), %.3g preempted\n", c.name, i,
+                          r.saturation_rate_per_s, found, r.saturation_rate_per_s / found,
+                          (double)q.preemptions / (double)c.work.n);
+        if (!(r.saturation_rate_per_s / found >= CASES[i].low && r.saturation_rate_per_s / found <= CASES[i].high))
+            fail_msg("case %zu: saturates at %.6g, simulated %.6g", i, r.saturation_rate_per_s, found);
+        arena_close(c.arena);
+    }
+}
+
+/* q = m/P where answers end in bunches, exp(-k) of it where they end independently. */
+static void test_again(void **state)
+{
+    (void)state;
+    struct config c;
+    open_fixed(&c, SIMULATE_CHUNKED, "907", "211");
+    near_to(steady_again_of(&c.lengths, 3.7), 210. / 907, 1e-9, "of one length");
+    arena_close(c.arena);
+    open_fixed(&c, SIMULATE_CHUNKED, "907", "exponential:211");
+    near_to(steady_again_of(&c.lengths, 0), (c.lengths.output_tokens - 1) / c.lengths.prompt_tokens, 1e-9,
+            "nothing kept");
+    near_to(steady_again_of(&c.lengths, 1.3) / steady_again_of(&c.lengths, 0), exp(-1.3), 1e-4, "independent");
+    arena_close(c.arena);
+}
+
 /* Single tokens of fixed prompts under fcfs, one at a time: M/D/1 by Pollaczek-Khinchine. */
 static void test_prompts_alone(void **state)
 {
@@ -537,6 +599,8 @@ int main(void)
         cmocka_unit_test(test_alone),
         cmocka_unit_test(test_little),
         cmocka_unit_test(test_saturated),
+        cmocka_unit_test(test_preempted),
+        cmocka_unit_test(test_again),
         cmocka_unit_test(test_prompts_alone),
         cmocka_unit_test(test_goodput),
         cmocka_unit_test(test_lengths),

@@ -16,9 +16,9 @@ struct steady_row {
 static const struct column COLUMNS[] = {
     ROW(metric, STRING, "what", "its name ends in its unit"),
     ROW(simulated, REAL, "simulated", "of the requests that were answered"),
-    ROW(steady, REAL, "steady state", "of their rate, lengths and scheduler, without simulating"),
+    ROW(steady, REAL, "steady state", "of the rate asked, lengths and scheduler, without simulating"),
     ROW(ratio, REAL, "ratio", "steady state over simulated"),
-    ROW(marked, STRING, "marked", "what limits the rate, where there is no steady state"),
+    ROW(marked, STRING, "marked", "no steady state, and what limits the rate; clients, at once: what others wait for"),
 };
 
 const struct column *simulate_steady_columns(size_t *n)
@@ -95,7 +95,7 @@ static enum err_code solve(struct arena *a, const struct simulate_case *c, struc
     }
     if (w->open && w->timed && w->span_s > 0) {
         q.load = STEADY_OPEN;
-        q.rate_per_s = (double)w->n / w->span_s;
+        q.rate_per_s = c->spec.rate_per_s > 0 && !c->trace ? c->spec.rate_per_s : (double)w->n / w->span_s;
         q.arrival_cv2 = arrival_cv2(w);
     } else if (c->spec.concurrency > 0 && !c->trace) {
         q.load = STEADY_CLOSED;
@@ -126,10 +126,19 @@ enum err_code simulate_steady_rows(struct arena *a, const struct simulate_case *
     struct steady_result y;
     struct steady_row *row = arena_array(a, ROWS, sizeof *row);
     if (!row) return err_nomem(e);
+    t->columns = simulate_steady_columns(&t->n_columns);
+    t->rows = row;
+    t->n_rows = 0;
+    t->stride_bytes = sizeof *row;
+    if (r->finished == 0) return ERR_OK; /* nothing was served: there is no state to describe */
     TRY(solve(a, c, &y, e));
     TRY(simulate_spread_of(r, simulate_ttft_s, &ttft, e));
     TRY(simulate_spread_of(r, simulate_tpot_s, &tpot, e));
     TRY(simulate_spread_of(r, simulate_latency_s, &latency, e));
+    const bool open = c->work.open && c->work.timed && c->work.span_s > 0;
+    const char *marked =
+        open ? arena_printf(a, "no steady state: %s", steady_limit_name(y.by)) : steady_limit_name(y.by);
+    if (!marked) return err_nomem(e);
     size_t n = 0;
     row[n++] = (struct steady_row){"saturation_per_s", unknown, y.saturation_rate_per_s, unknown, NULL};
     row[n++] = (struct steady_row){"served_per_s", (double)r->finished / r->span_s, y.rate_per_s, unknown, NULL};
@@ -160,11 +169,11 @@ enum err_code simulate_steady_rows(struct arena *a, const struct simulate_case *
     n += 15;
     for (size_t i = 0; i < n; i++) {
         row[i].ratio = row[i].steady / row[i].simulated;
-        if (y.saturated) row[i].marked = steady_limit_name(y.by);
+        if (y.saturated)
+            row[i].marked = marked;
+        else if (r->growing)
+            row[i].marked = "no steady state as simulated";
     }
-    t->columns = simulate_steady_columns(&t->n_columns);
-    t->rows = row;
     t->n_rows = n;
-    t->stride_bytes = sizeof *row;
     return ERR_OK;
 }

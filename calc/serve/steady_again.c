@@ -29,7 +29,7 @@ static double full_frac(const struct steady_replica *r, double seqs, double cach
 
 double steady_again_of(const struct steady_lengths *l, double kept)
 {
-    return l->steps > 0 ? exp(-spread_frac(l) * kept) * l->steps / l->prompt_tokens : 0;
+    return l->steps > 0 ? exp(-spread_frac(l) * kept) * (steady_answer_tokens(l) - 1) / l->prompt_tokens : 0;
 }
 
 double steady_again_frac(const struct steady_replica *r, double seqs, double cache)
