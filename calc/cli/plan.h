@@ -106,7 +106,8 @@ struct plan_case {
     struct planner_headroom headroom; /* of the winner */
     struct planner_verified verified; /* of it; n 0: not simulated */
     const char *unverified;           /* why it was not; NULL */
-    int64_t refuted;                  /* plans that the simulation said no to, each with a copy more then */
+    int64_t refuted;                  /* plans that the simulation said no to */
+    struct planner_confirmed confirmed;
 };
 
 /* plan_case_open -- from the options. Errors: ERR_USAGE; those of files. */
