@@ -164,7 +164,7 @@ static enum err_code simulate(struct arena *a, struct simulate_case *c, struct e
     c->setup.closure = c;
     c->setup.progress = show;
     if (c->keep_steps) c->setup.step = keep_step;
-    interrupt_hold(&held);
+    interrupt_hold(&held, false);
     progress_start(&c->progress, "requests");
     const enum err_code code = simulate_run(a, &c->setup, &c->result, e);
     progress_end(&c->progress);

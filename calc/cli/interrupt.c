@@ -2,11 +2,11 @@
 
 #include <stddef.h>
 
-void interrupt_hold(struct interrupt *i)
+void interrupt_hold(struct interrupt *i, bool keys)
 {
     (void)sigemptyset(&i->held);
     (void)sigaddset(&i->held, SIGINT);
-    (void)sigaddset(&i->held, SIGTERM);
+    if (!keys) (void)sigaddset(&i->held, SIGTERM);
     (void)sigprocmask(SIG_BLOCK, &i->held, &i->before);
 }
 

@@ -12,7 +12,7 @@
 #include "calc/model/stored.h"
 #include "calc/model/whatif.h"
 
-enum { DRAWN = 4096, LENGTH_STEP = 256, SIMULATIONS = 192 };
+enum { DRAWN = 4096, LENGTH_STEP = 256 };
 
 static const char DEVICES[] = "h100-sxm,h200-sxm,l40s";
 
@@ -392,8 +392,8 @@ static enum err_code verify(struct arena *a, struct plan_case *c, struct err *e)
     struct planner_result *r = &c->result;
     struct progress bar;
     struct interrupt held;
-    const struct planner_watch watch = {.show = show, .closure = &bar, .most = SIMULATIONS};
-    interrupt_hold(&held);
+    const struct planner_watch watch = {.show = show, .closure = &bar, .most = PLAN_SIMULATIONS};
+    interrupt_hold(&held, false);
     progress_start(&bar, "requests of a plan simulated");
     const enum err_code code = planner_confirm(a, &c->request, &c->work, &watch, r, &c->confirmed, e);
     progress_end(&bar);
