@@ -148,8 +148,8 @@ static void say_weights(struct lines *o, const struct emit_plan *p, bool on_load
 {
     char text[256];
     if (!p->weights || (on_load && p->fp8_on_load)) return;
-    (void)snprintf(text, sizeof text, "weights in %s: where %.120s is not a checkpoint stored so, name one",
-                   p->weights, p->model);
+    (void)snprintf(text, sizeof text, "the plan is for weights in %s: the model has to be a checkpoint stored so",
+                   p->weights);
     comment(o, text);
 }
 
