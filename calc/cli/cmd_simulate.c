@@ -1,10 +1,10 @@
 /* cmd_simulate -- a workload through the scheduler of an engine, step by step. */
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "calc/base/text.h"
 #include "calc/cli/commands.h"
+#include "calc/cli/interrupt.h"
 #include "calc/cli/plot.h"
 #include "calc/cli/simulate.h"
 
@@ -136,34 +136,11 @@ static const struct option OPTIONS[] = {
 
 /* ---- while it runs ---- */
 
-/* Interrupts are held back and looked at between steps, so that what is there can be written. */
-static void hold(sigset_t *held, sigset_t *before)
-{
-    (void)sigemptyset(held);
-    (void)sigaddset(held, SIGINT);
-    (void)sigaddset(held, SIGTERM);
-    (void)sigprocmask(SIG_BLOCK, held, before);
-}
-
-static bool interrupted(void)
-{
-    sigset_t now;
-    return sigpending(&now) == 0 && (sigismember(&now, SIGINT) == 1 || sigismember(&now, SIGTERM) == 1);
-}
-
-/* Interrupts are as before; one that came is taken. */
-static void let_go(const sigset_t *held, const sigset_t *before)
-{
-    int which;
-    while (interrupted() && sigwait(held, &which) == 0) continue;
-    (void)sigprocmask(SIG_SETMASK, before, NULL);
-}
-
 static bool show(void *closure, size_t finished, size_t all)
 {
     struct simulate_case *c = closure;
     progress_show(&c->progress, finished, all);
-    return !interrupted();
+    return !interrupt_pending();
 }
 
 static void keep_step(void *closure, const struct simulate_step *x)
@@ -183,15 +160,15 @@ static void keep_step(void *closure, const struct simulate_step *x)
 
 static enum err_code simulate(struct arena *a, struct simulate_case *c, struct err *e)
 {
-    sigset_t held, before;
+    struct interrupt held;
     c->setup.closure = c;
     c->setup.progress = show;
     if (c->keep_steps) c->setup.step = keep_step;
-    hold(&held, &before);
+    interrupt_hold(&held, false);
     progress_start(&c->progress, "requests");
     const enum err_code code = simulate_run(a, &c->setup, &c->result, e);
     progress_end(&c->progress);
-    let_go(&held, &before);
+    interrupt_release(&held);
     TRY(code);
     return c->steps_lost ? err_nomem(e) : ERR_OK;
 }

@@ -232,6 +232,8 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     TRY(option_parse(a, c, argc, argv, &v, e));
     const char *from = option_get(&v, "from");
     if (from && !v.operands_n && served_is(a, from)) return validate_served(a, &v, from, e);
+    const char *lacks = from && !v.operands_n ? served_lacks(a, from) : NULL;
+    if (lacks) return err_set(e, ERR_INPUT, "%s: a table of servers without a column %s", from, lacks);
     TRY(read_wanted(&v, &w, e));
     TRY(measured_open(a, &v, &m, e));
     if (w.model) TRY(model_shapes_open(a, &v, &m.hw, &model, &shapes, e));

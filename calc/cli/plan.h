@@ -106,7 +106,8 @@ struct plan_case {
     struct planner_headroom headroom; /* of the winner */
     struct planner_verified verified; /* of it; n 0: not simulated */
     const char *unverified;           /* why it was not; NULL */
-    int64_t refuted;                  /* plans that the simulation said no to, each with a copy more then */
+    int64_t refuted;                  /* plans that the simulation said no to */
+    struct planner_confirmed confirmed;
 };
 
 /* plan_case_open -- from the options. Errors: ERR_USAGE; those of files. */
@@ -124,6 +125,16 @@ const char *plan_reason(struct arena *a, const struct plan_case *c, const struct
 const char *plan_breaks(enum planner_verdict v);
 const char *plan_advice(const struct planner_headroom *h);
 const char *plan_promises_text(struct arena *a, const struct plan_case *c);
+
+/* plan_say -- a line, wrapped below 80 columns, further lines indented by two; prefix before each. plan_kernels -- whose
+ * kernels and steps times are. plan_transfers -- of a device (-1: of each) that nobody measured, whose times stand for
+ * its own. plan_doubts -- what is not checked of the winner. */
+enum { PLAN_SIMULATIONS = 192 }; /* in full breadth, of a search */
+__attribute__((format(printf, 3, 4))) void plan_say(struct out *o, const char *prefix, const char *fmt, ...);
+const char *plan_kernels(const struct plan_case *c);
+enum err_code plan_transfers(struct arena *a, struct out *o, const char *prefix, const struct plan_case *c, int device,
+                             struct err *e);
+void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, const char *prefix);
 
 /* plan_command -- the lines that start a plan in an engine. Errors: as emit_command. */
 enum err_code plan_command(struct arena *a, const struct plan_case *c, const struct planner_plan *x,

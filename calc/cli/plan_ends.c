@@ -47,16 +47,25 @@ enum err_code plan_emit(struct arena *a, const struct plan_case *c, struct out *
     const struct planner_plan *x = &c->result.best[0];
     const char *command, *layout = plan_layout_words(a, &x->layout);
     char s[UNITS_TEXT_MAX], t[UNITS_TEXT_MAX], u[UNITS_TEXT_MAX];
+    const char *reached = "";
     TRY(plan_command(a, c, x, c->emit, &command, e));
-    out_printf(o, "# %lld x %s, %s: %s/h", (long long)x->gpus, c->device[x->device].hw->key, layout ? layout : "",
-               plan_money(s, x->cost.usd_per_h));
     if (c->request.aim == PLANNER_SERVE)
-        out_printf(o, "; TTFT %s, TPOT %s at %.4g requests/s", units_format_time(t, x->point.ttft_s),
-                   units_format_time(u, x->point.tpot_s), c->request.traffic.rate_per_s);
+        reached = arena_printf(a, "TTFT %s, TPOT %s at %.4g requests/s", units_format_time(t, x->point.ttft_s),
+                               units_format_time(u, x->point.tpot_s), c->request.traffic.rate_per_s);
+    if (!reached) return err_nomem(e);
+    plan_say(o, "# ", "%lld x %s, %s: %s/h%s%s", (long long)x->gpus, c->device[x->device].hw->key, layout ? layout : "",
+             plan_money(s, x->cost.usd_per_h), *reached ? "; " : "", reached);
     if (c->server)
-        out_printf(o, "\n# steps as %s's server takes them%s", c->request.server->name,
-                   c->request.p90 ? ", at P90 of what it serves" : "");
-    out_printf(o, "\n%s", command);
+        plan_say(o, "# ", "steps as %s's server takes them%s", c->request.server->name,
+                 c->request.p90 ? ", at P90 of what it serves" : "");
+    else if (c->request.fidelity == PLANNER_CALIBRATED)
+        plan_say(o, "# ", "times calibrated, kernels and steps of %s%s", plan_kernels(c),
+                 c->request.p90 ? ", at P90 of their band" : "");
+    else
+        plan_say(o, "# ", "times are floors: not a promise, servers are 2-4x slower");
+    TRY(plan_transfers(a, o, "# ", c, (int)x->device, e));
+    plan_doubts(a, o, c, "# ");
+    out_str(o, command);
     return ERR_OK;
 }
 

@@ -235,7 +235,7 @@ static const char *server_band(const struct plan_case *c, char *out, size_t cap)
     return out;
 }
 
-static void write_times(struct out *o, const struct plan_case *c)
+static enum err_code write_times(struct arena *a, struct out *o, const struct plan_case *c, struct err *e)
 {
     char band[96], host[UNITS_TEXT_MAX];
     const struct planner_request *q = &c->request;
@@ -256,17 +256,20 @@ static void write_times(struct out *o, const struct plan_case *c)
     else if (q->fidelity == PLANNER_CALIBRATED)
         put_line(
             o,
-            "times calibrated, %s of their band; PP, attention-DP and copies over several nodes by the ratio of floors",
-            q->p90 ? "at P90" : "the median");
+            "times calibrated, %s of their band, kernels and steps of %s; PP, attention-DP and copies over several nodes by the ratio of "
+            "floors",
+            q->p90 ? "at P90" : "the median", plan_kernels(c));
     else
         put_line(o, "times are floors (%s): not a promise, servers are 2-4x slower",
                  q->fidelity == PLANNER_ROOFLINE ? "roofline" : "bound");
+    if (q->fidelity == PLANNER_CALIBRATED) TRY(plan_transfers(a, o, "  ", c, -1, e));
     if (listed || own)
         put_line(o, "prices: %s%s%s (configs/hardware; --price FILE)", own ? "your file" : "",
                  own && listed ? ", else " : "", listed ? "list prices of one hour on demand" : "");
+    return ERR_OK;
 }
 
-static void write_heading(struct arena *arena, struct out *o, const struct plan_case *c)
+static enum err_code write_heading(struct arena *arena, struct out *o, const struct plan_case *c, struct err *e)
 {
     const struct planner_request *q = &c->request;
     const struct planner_traffic *t = &q->traffic;
@@ -280,12 +283,13 @@ static void write_heading(struct arena *arena, struct out *o, const struct plan_
                t->prompts[0] < t->prompts[t->n - 1] || t->outputs[0] < t->outputs[t->n - 1] ? " on average" : "");
     const char *promises = plan_promises_text(arena, c);
     put_line(o, "%s", promises ? promises : "");
-    write_times(o, c);
+    TRY(write_times(arena, o, c, e));
     for (size_t d = 0; d < q->devices_n; d++) {
         const size_t at = strlen(devices);
         (void)snprintf(devices + at, sizeof devices - at, "%s%s", d ? ", " : "", c->device[d].hw->key);
     }
     put_line(o, "%zu candidates on %s", c->result.candidates, devices);
+    return ERR_OK;
 }
 
 /* What to do where the first promise breaks. */
@@ -375,23 +379,21 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
              units_format_bytes(u, x->reserve_bytes), units_format_bytes((char[UNITS_TEXT_MAX]){0}, x->sequence_bytes),
              floor(x->pool_bytes / x->sequence_bytes) * (double)x->layout.dp);
     if (q->aim != PLANNER_JOB) {
-        put_line(o, "breaks first: %s, from %.4g requests/s on (%.0f %% more than now); %s binds",
-                 plan_breaks(h->breaks), h->rate_per_s, 100 * (h->rate_per_s / q->traffic.rate_per_s - 1), h->binds);
+        const double more = 100 * (h->rate_per_s / q->traffic.rate_per_s - 1);
+        put_line(o, "breaks first: %s, from %.*g requests/s on (%s%.2g %% more than now); %s binds",
+                 plan_breaks(h->breaks), more < 1 ? 6 : 4, h->rate_per_s, more < .01 ? "less than " : "",
+                 more < .01 ? .01 : more < 10 ? more : round(more), h->binds);
         put_line(o, "to go further: %s", plan_advice(h));
     }
     if (c->verified.n)
         put_line(o, "simulated, %zu requests: TTFT %s, TPOT %s: keeps its promises", c->verified.n,
                  units_format_time(s, c->verified.ttft_s), units_format_time(t, c->verified.tpot_s));
-    if (c->refuted)
-        put_line(o, "%lld cheaper plan%s kept every promise on paper and not when simulated", (long long)c->refuted,
-                 c->refuted == 1 ? "" : "s");
-    if (c->unverified) put_line(o, "not simulated: %s", c->unverified);
+    plan_doubts(a, o, c, "  ");
     if (f->weights || f->kv)
         put_line(o,
                  "note: %s%s%s narrower than stored; what that costs in quality is not planned (ridge compare "
                  "--preset quant)",
                  f->weights ? "weights" : "", f->weights && f->kv ? " and " : "", f->kv ? "cache" : "");
-    if (x->estimated) put_line(o, "note: nobody measured such a layout; its times are estimates");
 }
 
 /* The nearest of each kind on each device. */
@@ -435,7 +437,9 @@ enum err_code plan_write(struct arena *a, const struct plan_case *c, enum table_
     struct plan_row *rows = arena_array(a, n + q->devices_n * PLANNER_VERDICTS + 1, sizeof *rows);
     if (!rows) return err_nomem(e);
     for (; at < n; at++) TRY(fill(a, c, &c->result.best[at], 0, &rows[at], e));
-    for (size_t d = 0; d < q->devices_n && !text; d++)
+    /* without its verdict a row that fails would read as an answer */
+    const bool told = !text && (!keys || strstr(keys, "verdict") != NULL);
+    for (size_t d = 0; d < q->devices_n && told; d++)
         for (int k = PLANNER_DEARER; k < PLANNER_VERDICTS; k++)
             if (c->result.tally[d][k].n) {
                 TRY(fill(a, c, &c->result.tally[d][k].nearest, c->result.tally[d][k].n, &rows[at], e));
@@ -461,7 +465,7 @@ enum err_code plan_write(struct arena *a, const struct plan_case *c, enum table_
         keys = "hardware,gpus,layout,weights,kv,usd_per_h,usd_per_mtok_in,usd_per_mtok_out,batch,load_frac";
     if (keys && table_select(a, &t, keys, &t, e) != ERR_OK) return commands_no_column(e);
     if (format != TABLE_TEXT) return table_write(&t, format, o, e);
-    write_heading(a, o, c);
+    TRY(write_heading(a, o, c, e));
     if (n > 0) {
         write_winner(a, o, c);
         out_str(o, "\nthe best of each device and precision\n");

@@ -5,7 +5,9 @@
 
 #include "calc/base/text.h"
 #include "calc/cli/estimate.h"
+#include "calc/cli/interrupt.h"
 #include "calc/cli/plan.h"
+#include "calc/cli/progress.h"
 #include "calc/cli/scope.h"
 #include "calc/model/stored.h"
 #include "calc/model/whatif.h"
@@ -378,48 +380,31 @@ static const char *refuse(void *closure, const struct layout *l)
 
 /* -- all -- */
 
-/* Put the first plan where it belongs. */
-static void settle(const struct plan_case *c, struct planner_result *r)
+static bool show(void *closure, size_t finished, size_t all)
 {
-    for (size_t k = 1; k < r->best_n && planner_order(&c->request, &r->best[k], &r->best[k - 1]) < 0; k++) {
-        const struct planner_plan t = r->best[k];
-        r->best[k] = r->best[k - 1];
-        r->best[k - 1] = t;
-    }
+    progress_show(closure, finished, all);
+    return !interrupt_pending();
 }
 
-static void drop_first(struct planner_result *r)
-{
-    r->best_n--;
-    memmove(r->best, r->best + 1, r->best_n * sizeof *r->best);
-}
-
-/* The winner through the scheduler. Where that says no it gets one copy more, and stands where that puts it; the next
- * one is then asked, until the first has been kept. */
+/* The cheapest plan that the scheduler agrees with. */
 static enum err_code verify(struct arena *a, struct plan_case *c, struct err *e)
 {
     struct planner_result *r = &c->result;
-    while (r->best_n > 0) {
-        struct planner_plan *x = &r->best[0], more = *x;
-        const int64_t copy = x->gpus / x->layout.replicas;
-        c->unverified = planner_verifies(&c->request, x);
-        c->verified = (struct planner_verified){0};
-        if (c->unverified) return ERR_OK;
-        TRY(planner_verify(a, &c->request, x, &c->work, &c->verified, e));
-        if (c->verified.keeps) return ERR_OK;
-        c->refuted++;
-        const int64_t most = c->request.like.replicas > 0 ? 0 : c->device[x->device].most;
-        do {
-            more.layout.replicas++;
-            if (copy * more.layout.replicas > most) break;
-            TRY(planner_at(a, &c->request, &more, x, e));
-        } while (x->verdict != PLANNER_MEETS);
-        if (copy * more.layout.replicas > most) {
-            drop_first(r);
-            continue;
-        }
-        settle(c, r);
-    }
+    struct progress bar;
+    struct interrupt held;
+    const struct planner_watch watch = {.show = show, .closure = &bar, .most = PLAN_SIMULATIONS};
+    interrupt_hold(&held, false);
+    progress_start(&bar, "requests of a plan simulated");
+    const enum err_code code = planner_confirm(a, &c->request, &c->work, &watch, r, &c->confirmed, e);
+    progress_end(&bar);
+    interrupt_release(&held);
+    TRY(code);
+    c->verified = c->confirmed.verified;
+    c->refuted = (int64_t)c->confirmed.refuted;
+    if (c->confirmed.interrupted)
+        return err_set(e, ERR_NO, "interrupted: %zu plans were simulated and refuted, and nothing is known of the rest",
+                       c->confirmed.refuted);
+    if (r->best_n > 0) c->unverified = planner_verifies(&c->request, &r->best[0]);
     return ERR_OK;
 }
 

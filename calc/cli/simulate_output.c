@@ -434,16 +434,19 @@ static enum err_code write_text(struct out *o, const struct simulate_case *c, co
 
 /* ---- the answer ---- */
 
-static enum err_code request_rows(struct arena *a, const struct simulate_case *c, struct request_row **out,
+/* Of a run that was stopped, those that had come. */
+static enum err_code request_rows(struct arena *a, const struct simulate_case *c, struct request_row **out, size_t *n,
                                   struct err *e)
 {
     const struct simulate_result *r = &c->result;
     struct request_row *rows = arena_array(a, r->n + 1, sizeof *rows);
     if (!rows) return err_nomem(e);
+    *n = 0;
     for (size_t i = 0; i < r->n; i++) {
         const struct simulate_record *x = &r->record[i];
+        if (r->partial && isnan(x->arrival_s)) continue;
         const bool refused = x->arrival_s >= 0 && isnan(x->start_s) && !r->partial;
-        rows[i] = (struct request_row){.request = (int64_t)i,
+        rows[(*n)++] = (struct request_row){.request = (int64_t)i,
                                        .replica = isnan(x->arrival_s) || refused ? TABLE_INT_UNKNOWN : x->replica,
                                        .decoder = isnan(x->moved_s) ? TABLE_INT_UNKNOWN : x->decoder,
                                        .move_s = simulate_move_s(x),
@@ -479,9 +482,8 @@ enum err_code simulate_write(struct arena *a, const struct simulate_case *c, enu
         return out_check(o, e);
     }
     if (which == SIMULATE_REQUESTS) {
-        TRY(request_rows(a, c, &rows, e));
+        TRY(request_rows(a, c, &rows, &t.n_rows, e));
         t.rows = rows;
-        t.n_rows = c->result.n;
         t.stride_bytes = sizeof *rows;
     } else if (which == SIMULATE_STEPS) {
         t.rows = c->steps;

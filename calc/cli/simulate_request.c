@@ -5,6 +5,8 @@
 
 #include "calc/base/json.h"
 #include "calc/base/text.h"
+#include "calc/cli/interrupt.h"
+#include "calc/cli/progress.h"
 #include "calc/cli/scope.h"
 #include "calc/cli/simulate.h"
 #include "calc/serve/paged.h"
@@ -121,6 +123,28 @@ static enum err_code open_made(struct arena *a, const struct option_values *v, s
     return ERR_OK;
 }
 
+static bool show_drawn(void *closure, size_t done, size_t all)
+{
+    progress_show(closure, done, all);
+    return !interrupt_pending();
+}
+
+static enum err_code draw(struct arena *a, struct simulate_case *c, struct err *e)
+{
+    struct interrupt held;
+    struct progress bar;
+    c->spec.go_on = show_drawn;
+    c->spec.closure = &bar;
+    interrupt_hold(&held, true);
+    progress_start(&bar, "requests drawn");
+    const enum err_code code = workload_make(a, &c->spec, &c->work, e);
+    progress_end(&bar);
+    interrupt_release(&held);
+    c->spec.go_on = NULL;
+    c->spec.closure = NULL;
+    return code;
+}
+
 static enum err_code open_trace(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
 {
     int64_t most = 0;
@@ -158,6 +182,9 @@ static enum err_code open_work(struct arena *a, const struct option_values *v, s
     TRY(seconds(v, "think", &s->think_s, e));
     TRY(real(v, "rate", 1e-6, 1e6, &s->rate_per_s, e)); /* not a unit */
     s->seed = (uint64_t)seed;
+    if (option_given(v, "think") && s->turns == 1 && s->concurrency == 0)
+        return err_set(e, ERR_USAGE,
+                       "--think is the time from an answer to the next request: it needs --turns or --concurrency");
     if (s->rate_per_s > 0 && s->concurrency > 0)
         return err_set(e, ERR_USAGE,
                        "--rate and --concurrency: requests come at times of their own, or when a client "
@@ -167,7 +194,7 @@ static enum err_code open_work(struct arena *a, const struct option_values *v, s
     if (workload_arrival_parse(c->arrivals, s, e) != ERR_OK) return err_prepend(e, "--arrivals: ");
     if (workload_length_parse(a, made.prompt, &s->prompt, e) != ERR_OK) return err_prepend(e, "--prompt: ");
     if (workload_length_parse(a, made.generate, &s->output, e) != ERR_OK) return err_prepend(e, "--generate: ");
-    return workload_make(a, s, &c->work, e);
+    return draw(a, c, e);
 }
 
 /* ---- model ---- */

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "calc/base/text.h"
 #include "calc/cli/commands.h"
 #include "calc/cli/plot.h"
 
@@ -91,6 +92,45 @@ static enum err_code only_servers(const struct option_values *v, struct err *e)
     return ERR_OK;
 }
 
+enum { REASONS_MAX = 8 };
+
+/* Why rows are not scored, each reason once; and families that nothing is left of without their own rows. */
+static enum err_code reasons(struct arena *a, const struct served *s, const char **notes, size_t *n, struct err *e)
+{
+    size_t others = 0, alone = 0, *count = arena_array(a, REASONS_MAX, sizeof *count), of = 0;
+    const char *why[REASONS_MAX];
+    if (!count) return err_nomem(e);
+    for (size_t i = 0; i < s->n; i++) {
+        const struct served_row *r = &s->row[i];
+        size_t k = 0;
+        alone += !r->why && isnan(r->predicted_s);
+        if (!r->why) continue;
+        while (k < of && strcmp(why[k], r->why) != 0) k++;
+        if (k == REASONS_MAX) {
+            others++;
+            continue;
+        }
+        if (k == of) {
+            why[of] = r->why;
+            count[of++] = 0;
+        }
+        count[k]++;
+    }
+    for (size_t k = 0; k < of; k++) {
+        char clean[200];
+        notes[*n] = arena_printf(a, "%zu row%s not scored: %s.", count[k], count[k] == 1 ? "" : "s",
+                                 text_clean(clean, sizeof clean, why[k], strlen(why[k])));
+        if (!notes[(*n)++]) return err_nomem(e);
+    }
+    if (others && !(notes[(*n)++] = arena_printf(a, "%zu more rows not scored, for other reasons (--rows).", others)))
+        return err_nomem(e);
+    if (alone && !(notes[(*n)++] = arena_printf(
+                       a, "%zu row%s without a prediction: no other family of models of the engine is there to fit to.",
+                       alone, alone == 1 ? "" : "s")))
+        return err_nomem(e);
+    return ERR_OK;
+}
+
 enum err_code validate_served(struct arena *a, const struct option_values *v, const char *path, struct err *e)
 {
     struct served s;
@@ -107,14 +147,16 @@ enum err_code validate_served(struct arena *a, const struct option_values *v, co
     TRY(served_predict(a, &s, e));
     TRY(served_leave_out(&s, e));
     if (!all) TRY(served_groups(a, &s, &groups, &n, e));
-    static const char *const NOTES[] = {
+    const char *notes[REASONS_MAX + 3] = {
         "Terms are fitted to the TPOT of all families of models but one, and that one is predicted; so are the three "
         "constants."};
+    size_t notes_n = 1;
+    TRY(reasons(a, &s, notes, &notes_n, e));
     const struct table t = {.schema = "ridge.validate.servers.1",
                             .tool = commands_tool(),
                             .scenario_json = option_scenario_json(a, v),
-                            .notes = NOTES,
-                            .n_notes = 1,
+                            .notes = notes,
+                            .n_notes = notes_n,
                             .columns = all ? served_row_columns : served_columns,
                             .n_columns = all ? served_row_columns_n : served_columns_n,
                             .rows = all ? (const void *)s.row : (const void *)groups,

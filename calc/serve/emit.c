@@ -148,7 +148,7 @@ static void say_weights(struct lines *o, const struct emit_plan *p, bool on_load
 {
     char text[256];
     if (!p->weights || (on_load && p->fp8_on_load)) return;
-    (void)snprintf(text, sizeof text, "the plan is for weights in %s: MODEL has to be a checkpoint stored so",
+    (void)snprintf(text, sizeof text, "the plan is for weights in %s: the model has to be a checkpoint stored so",
                    p->weights);
     comment(o, text);
 }
@@ -170,6 +170,18 @@ static int64_t nodes_of(const struct layout *l)
     return l->per_node > 0 && copy > l->per_node ? (copy + l->per_node - 1) / l->per_node : 1;
 }
 
+/* Groups of a node, of a copy that has several. */
+static void say_ranks(struct lines *o, const struct layout *l)
+{
+    char text[256];
+    const long long nodes = (long long)nodes_of(l), local = (long long)l->dp / nodes;
+    (void)snprintf(text, sizeof text, "on each of %lld nodes, with --data-parallel-size-local %lld,", nodes, local);
+    comment(o, text);
+    comment(o, "--data-parallel-address HOST of the first, and on the others --headless and");
+    (void)snprintf(text, sizeof text, "--data-parallel-start-rank %lld times the node's number", local);
+    comment(o, text);
+}
+
 /* -- the engines -- */
 
 static void put_vllm(struct lines *o, const struct emit_plan *p, const char *model, const char *draft)
@@ -180,7 +192,7 @@ static void put_vllm(struct lines *o, const struct emit_plan *p, const char *mod
     say_draft(o, p);
     if (nodes_of(l) > 1 && l->dp == 1) comment(o, "start a Ray cluster over the nodes first (ray start)");
     if (nodes_of(l) > 1 && l->dp > 1)
-        comment(o, "on each node, with --data-parallel-size-local and --data-parallel-address");
+        say_ranks(o, l);
     word(o, "vllm serve %s", model);
     word(o, "--tensor-parallel-size %lld", (long long)l->tp);
     if (l->pp > 1) word(o, "--pipeline-parallel-size %lld", (long long)l->pp);

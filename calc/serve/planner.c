@@ -214,7 +214,6 @@ static enum err_code make_units(struct search *s, size_t device, size_t format, 
     const struct planner_request *q = s->p->q;
     const struct planner_device *d = &q->device[device];
     struct units k = {.s = s, .device = device, .format = format, .e = e};
-    s->units_n = s->entries_n = s->beyond_n = 0;
     for (int64_t g = 1; g <= d->most; g++) {
         if (g > d->per_node && g % d->per_node != 0) continue;
         struct layouts_request each = {.model = q->format[format].model,
@@ -362,6 +361,7 @@ static bool asked_for(const struct planner_request *q, enum mode mode)
 static enum err_code search_pair(struct search *s, size_t device, size_t format, enum mode mode, struct err *e)
 {
     s->found = false;
+    s->units_n = s->entries_n = s->beyond_n = 0;
     TRY(make_units(s, device, format, mode == DRAFTED, e));
     qsort(s->entry, s->entries_n, sizeof *s->entry, by_cost);
     for (size_t i = 0; i < s->entries_n; i++)
@@ -399,5 +399,26 @@ enum err_code planner_search(struct arena *a, const struct planner_request *q, s
             out->best[k] = out->best[k - 1];
             out->best[k - 1] = t;
         }
+    return ERR_OK;
+}
+
+enum err_code planner_options(struct planner *p, struct planner_option **out, size_t *n, struct err *e)
+{
+    const struct planner_request *q = p->q;
+    struct planner_result told = {.tally = arena_array(p->arena, q->devices_n, sizeof *told.tally)};
+    struct search s = {.p = p, .out = &told};
+    if (!told.tally) return err_nomem(e);
+    memset(told.tally, 0, q->devices_n * sizeof *told.tally);
+    for (size_t d = 0; d < q->devices_n; d++)
+        for (size_t f = 0; f < q->formats_n; f++)
+            for (enum mode m = TOGETHER; m <= DRAFTED; m++)
+                if (asked_for(q, m)) TRY(make_units(&s, d, f, m == DRAFTED, e));
+    *out = arena_array(p->arena, s.entries_n + 1, sizeof **out);
+    if (!*out) return err_nomem(e);
+    for (size_t i = 0; i < s.entries_n; i++) {
+        const struct entry *x = &s.entry[i];
+        (*out)[i] = (struct planner_option){&s.unit[x->unit], x->plan, x->copies_least, x->copies_most};
+    }
+    *n = s.entries_n;
     return ERR_OK;
 }

@@ -110,6 +110,16 @@ enum err_code planner_unit_draft(struct planner *p, struct planner_unit *u, int6
 enum err_code planner_unit_make(struct planner *p, size_t device, size_t format, const struct layout *l,
                                 struct planner_unit *out, struct err *e);
 
+/* A unit under limits that no closed form forbids, with a number of copies in [least, most]; memory known. */
+struct planner_option {
+    struct planner_unit *unit;
+    struct planner_plan plan; /* of one copy */
+    int64_t least, most;
+};
+
+/* planner_options -- those of every device and precision. Errors: as planner_search. */
+enum err_code planner_options(struct planner *p, struct planner_option **out, size_t *n, struct err *e);
+
 /* planner_check -- that there is something to choose from. planner_settings -- pairs of limits. planner_blank -- a plan
  * of the unit with nothing known. planner_copies -- so many copies of it share the traffic. */
 enum err_code planner_check(const struct planner_request *q, struct err *e);

@@ -160,7 +160,9 @@ enum err_code planner_headroom(struct arena *a, const struct planner_request *q,
     TRY(open_one(a, q, plan, &p, &u, &x, e));
     double low = x.rate_per_s, high = fmax(plan->point.saturation_per_s, low * (1 + 1e-9));
     out->breaks = PLANNER_SATURATED;
-    for (int i = 0; i < 20 && high - low > 2e-3 * high; i++) {
+    const double now = low;
+    /* times of kernels have steps: a promise may break just above the rate there is */
+    for (int i = 0; i < 40 && high - low > (low > now ? 2e-3 : 1e-6) * high; i++) {
         x.rate_per_s = (low + high) / 2;
         TRY(planner_solve(&p, &u, &x, e));
         if (x.verdict == PLANNER_MEETS) {

@@ -79,8 +79,37 @@ static void slow_down(struct planner_run *r)
     }
 }
 
+/* Of a run that goes on: requests whose promise is broken already. */
+struct lookout {
+    const struct planner_request *q;
+    const struct planner_watch *watch;
+    const struct simulate_record *record;
+    double band;
+    bool hopeless;
+};
+
+static bool broken(const struct planner_promise *p, size_t late, size_t all)
+{
+    return !isnan(p->s) && (double)late > (1 - p->frac) * (double)all;
+}
+
+static bool look(void *closure, size_t finished, size_t all)
+{
+    struct lookout *l = closure;
+    size_t first = 0, each = 0;
+    for (size_t i = 0; i < all; i++) {
+        const struct simulate_record *x = &l->record[i];
+        first += simulate_ttft_s(x) * l->band > l->q->ttft.s;
+        each += simulate_tpot_s(x) * l->band > l->q->tpot.s;
+    }
+    l->hopeless = broken(&l->q->ttft, first, all) || broken(&l->q->tpot, each, all);
+    if (l->hopeless) return false;
+    return !l->watch->show || l->watch->show(l->watch->closure, finished, all);
+}
+
 static enum err_code simulate(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
-                              const struct workload *w, bool keep, struct planner_run *out, struct err *e)
+                              const struct workload *w, bool keep, const struct planner_watch *watch,
+                              struct planner_run *out, struct err *e)
 {
     struct planner p;
     struct planner_unit u;
@@ -134,7 +163,14 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
         s.step = keep_step;
         s.closure = &k;
     }
+    struct lookout l = {.q = q, .watch = watch, .band = band};
+    if (watch) {
+        s.progress = look;
+        s.closure = &l;
+        s.look = &l.record;
+    }
     TRY(simulate_run(a, &s, &out->result, e));
+    out->hopeless = l.hopeless;
     slow_down(out);
     return k.lost ? err_nomem(e) : ERR_OK;
 }
@@ -143,10 +179,15 @@ enum err_code planner_run_judge(struct arena *a, const struct planner_request *q
                                 struct planner_verified *out, struct err *e)
 {
     const struct simulate_result *r = &run->result;
-    *out = (struct planner_verified){.n = r->n, .finished = r->finished, .growing = r->growing};
+    *out = (struct planner_verified){.n = r->n,
+                                     .finished = r->finished,
+                                     .growing = r->growing,
+                                     .stopped = r->partial,
+                                     .waiting_half = r->waiting_half,
+                                     .waiting_last = r->waiting_last};
     TRY(quantile_of(r, simulate_ttft_s, isnan(q->ttft.s) ? .95 : q->ttft.frac, a, &out->ttft_s, e));
     TRY(quantile_of(r, simulate_tpot_s, isnan(q->tpot.s) ? .95 : q->tpot.frac, a, &out->tpot_s, e));
-    out->keeps = !r->growing && (isnan(q->ttft.s) || out->ttft_s <= q->ttft.s) &&
+    out->keeps = !r->partial && !r->growing && (isnan(q->ttft.s) || out->ttft_s <= q->ttft.s) &&
                  (isnan(q->tpot.s) || isnan(out->tpot_s) || out->tpot_s <= q->tpot.s);
     return ERR_OK;
 }
@@ -154,13 +195,20 @@ enum err_code planner_run_judge(struct arena *a, const struct planner_request *q
 enum err_code planner_run(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
                           const struct workload *w, struct planner_run *out, struct err *e)
 {
-    return simulate(a, q, plan, w, true, out, e);
+    return simulate(a, q, plan, w, true, NULL, out, e);
+}
+
+enum err_code planner_run_until(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
+                                const struct workload *w, const struct planner_watch *watch, struct planner_run *out,
+                                struct err *e)
+{
+    return simulate(a, q, plan, w, false, watch, out, e);
 }
 
 enum err_code planner_verify(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
                              const struct workload *w, struct planner_verified *out, struct err *e)
 {
     struct planner_run run;
-    TRY(simulate(a, q, plan, w, false, &run, e));
+    TRY(simulate(a, q, plan, w, false, NULL, &run, e));
     return planner_run_judge(a, q, &run, out, e);
 }

@@ -9,6 +9,8 @@ struct planner_verified {
     bool growing;          /* arrivals outran the service */
     double ttft_s, tpot_s; /* at the parts promised (0.95 without) */
     bool keeps;            /* every promise */
+    bool stopped;          /* before its end: so many requests were late that no other could help */
+    size_t waiting_half, waiting_last; /* in queues when half of the requests, and all of them, had come */
 };
 
 /* planner_verify -- calc/serve/simulate.h with the plan's limits, cache and copies (least loaded first), at the same
@@ -18,6 +20,35 @@ struct planner_verified {
 enum err_code planner_verify(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
                              const struct workload *w, struct planner_verified *out, struct err *e);
 
+/* Who watches the simulations of a search. */
+struct planner_watch {
+    bool (*show)(void *closure, size_t finished, size_t all); /* requests of the one that runs; false: stop; NULL */
+    void *closure;
+    size_t most; /* simulations in full breadth */
+};
+
+struct planner_confirmed {
+    bool found;
+    struct planner_verified verified; /* of the first of result->best */
+    size_t refuted;                   /* plans that kept every promise on paper and not when simulated */
+    bool cut;                         /* `most` was reached: behind that one plan at each cost was simulated */
+    bool interrupted;                 /* `show` said so */
+    bool unsimulated;                 /* a plan that is not simulated costs less: */
+    struct planner_plan cheaper;
+};
+
+/* planner_confirm -- the cheapest plan that keeps every promise when it is simulated, put before r->best; what was
+ * refuted leaves it. All candidates of every device and precision are taken in the order of their cost, from that of
+ * the best on paper on, those of one cost in the order of planner_order; whatever costs less than the one that is found
+ * is refuted by closed forms, by the steady state or by its simulation, or is of a kind that is not simulated
+ * (planner_verifies). So a looser promise or one more device never makes the answer dearer, unless it was cut. Runs
+ * that could not differ (a batch and a cache that never fill) are simulated once. found: false, and r->best has what is
+ * not simulated and nothing else, where no plan is confirmed. Errors: as planner_verify. Cost: that of simulate_run
+ * each, those that fail until they must. */
+enum err_code planner_confirm(struct arena *a, const struct planner_request *q, const struct workload *w,
+                              const struct planner_watch *watch, struct planner_result *r,
+                              struct planner_confirmed *out, struct err *e);
+
 /* A plan's run through the scheduler, in the clock of the service: times of records and steps are those of the band. */
 struct planner_run {
     struct simulate_result result;
@@ -25,6 +56,7 @@ struct planner_run {
     struct simulate_step *step; /* runs of equal steps of all copies, as they came */
     size_t steps_n;
     int64_t blocks; /* of a copy */
+    bool hopeless;  /* stopped, so many requests were late */
 };
 
 /* planner_run -- what planner_verify looks at, step by step. Errors: as planner_verify. Cost: likewise, and a struct
@@ -34,6 +66,12 @@ enum err_code planner_run(struct arena *a, const struct planner_request *q, cons
                           const struct workload *w, struct planner_run *out, struct err *e);
 enum err_code planner_run_judge(struct arena *a, const struct planner_request *q, const struct planner_run *run,
                                 struct planner_verified *out, struct err *e);
+
+/* planner_run_until -- planner_run without steps, stopped where watch says so, and where more requests are late than the
+ * promises allow of all. */
+enum err_code planner_run_until(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
+                                const struct workload *w, const struct planner_watch *watch, struct planner_run *out,
+                                struct err *e);
 
 /* planner_verifies -- why a plan is not simulated, a sentence; NULL: it is. */
 const char *planner_verifies(const struct planner_request *q, const struct planner_plan *plan);

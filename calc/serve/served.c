@@ -51,6 +51,23 @@ bool served_is(struct arena *a, const char *path)
            find_columns(&c, at);
 }
 
+const char *served_lacks(struct arena *a, const char *path)
+{
+    struct rows_cells c;
+    struct err unread = {0};
+    int at[COLUMNS], found = 0;
+    const char *lacking = NULL;
+    bool more;
+    if (rows_cells_open(a, path, &c, &unread) != ERR_OK || rows_cells_next(&c, &more, &unread) != ERR_OK || !more)
+        return NULL;
+    (void)find_columns(&c, at);
+    for (int k = 0; k < NEEDED; k++) {
+        found += at[k] >= 0;
+        if (at[k] < 0 && !lacking) lacking = NAMES[k];
+    }
+    return 2 * found > NEEDED ? lacking : NULL;
+}
+
 static const char *cell_of(const struct rows_cells *c, const int at[COLUMNS], enum column k)
 {
     return at[k] >= 0 && (size_t)at[k] < c->n ? c->cell[at[k]] : "";
@@ -114,6 +131,7 @@ enum err_code served_read(struct arena *a, const char *path, struct served *out,
     for (;;) {
         if (!out->row) return err_nomem(e);
         TRY(rows_cells_next(&c, &more, e));
+        if (!more && out->n == 0) return err_set(e, ERR_INPUT, "%s: no row of a server behind the header", c.name);
         if (!more) return ERR_OK;
         if (out->n == SERVED_ROWS_MAX) return err_set(e, ERR_INPUT, "%s: more than %d rows", c.name, SERVED_ROWS_MAX);
         if (out->n == room) {

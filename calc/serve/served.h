@@ -40,6 +40,10 @@ struct served {
  * where it cannot be read. */
 bool served_is(struct arena *a, const char *path);
 
+/* served_lacks -- of a file that is no such table, but has most of its columns, a column that is missing; NULL: it is
+ * something else. */
+const char *served_lacks(struct arena *a, const char *path);
+
 /* served_read -- rows of a file. Errors: ERR_IO; ERR_INPUT naming file and line; ERR_NOMEM. */
 enum err_code served_read(struct arena *a, const char *path, struct served *out, struct err *e);
 

@@ -321,6 +321,7 @@ static enum err_code open_all(struct arena *a, struct simulation *m, struct err 
     m->out->record = arena_array(a, w->n, sizeof *m->out->record);
     if (!unfinished || !link || !m->load || !m->out->record) return err_nomem(e);
     m->out->n = w->n;
+    if (s->look) *s->look = m->out->record;
     for (size_t i = 0; i < w->n; i++)
         m->out->record[i] = (struct simulate_record){.arrival_s = unknown,
                                                      .start_s = unknown,

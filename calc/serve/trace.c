@@ -35,7 +35,7 @@ struct reader {
     struct arena *arena;
     const char *name; /* clean */
     const char *at, *end;
-    size_t line;
+    size_t line, cells_n; /* of the header */
     struct workload_request *row;
     size_t n, room, failed, late;
     uint32_t *hash;
@@ -182,6 +182,7 @@ static enum err_code read_row(struct reader *r, const struct piece *cell, size_t
 {
     const struct form *f = r->form;
     struct workload_request q = {.next = WORKLOAD_NO_NEXT};
+    if (n > r->cells_n) return refuse(r, "the line has more cells than the header", NULL);
     for (size_t k = 0; k < CELLS_N; k++)
         if (r->column[k] >= 0 && (size_t)r->column[k] >= n) return refuse(r, "the line is short of cells", NULL);
     const struct piece *when = &cell[r->column[ARRIVAL]];
@@ -231,6 +232,10 @@ static enum err_code read_csv(struct reader *r, const struct piece *header)
                       "wanted a header arrival_s,prompt_tokens,output_tokens, one of Azure 2023 or BurstGPT, or "
                       "Mooncake's JSON lines",
                       header);
+    for (size_t k = 0; k < CELLS_N; k++)
+        for (size_t i = 0; r->column[k] >= 0 && i < (size_t)r->column[k]; i++)
+            if (same(&cell[i], r->form->column[k])) return refuse(r, "a column twice", &cell[i]);
+    r->cells_n = split(header, cell);
     while (next_line(r, &line)) {
         if (blank(&line)) {
             while (next_line(r, &line))
@@ -391,7 +396,7 @@ static enum err_code read_fd(struct arena *a, int fd, const char *path, struct w
     struct stat st;
     (void)text_clean(clean, sizeof clean, path, strlen(path));
     if (fstat(fd, &st) != 0) return err_set(e, ERR_IO, "%s: cannot read: %s", clean, strerror(errno));
-    if (!S_ISREG(st.st_mode)) return err_set(e, ERR_IO, "%s: no regular file", clean);
+    if (!S_ISREG(st.st_mode)) return err_set(e, ERR_IO, "%s: no regular file: a trace is read at once, so write it to one first", clean);
     if (st.st_size > FILE_BYTES_MAX)
         return err_set(e, ERR_INPUT, "%s: %.1f GiB, and traces of more than 1 GiB are not read: cut it into parts",
                        clean, (double)st.st_size / (double)FILE_BYTES_MAX);

@@ -294,6 +294,8 @@ static enum err_code make(const struct workload_spec *s, struct workload *w, gsl
     struct clock c = {.busy = false};
     if (s->arrival == WORKLOAD_BURSTY) c.switch_s = gsl_ran_exponential(g[ARRIVALS], s->burst_s);
     for (size_t i = 0; i < conversations; i++) {
+        if (s->go_on && i % 4096 == 0 && !s->go_on(s->closure, i, conversations)) /* now and then */
+            return err_set(e, ERR_NO, "interrupted while requests were drawn: nothing was simulated or written");
         if (w->timed) w->request[i].arrival_s = next_arrival(s, &c, g[ARRIVALS]);
         TRY(make_turns(s, w, g, i, conversations, (uint32_t)i + 1, e));
     }

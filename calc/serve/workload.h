@@ -96,13 +96,16 @@ struct workload_spec {
     int64_t samples;
     struct workload_length prompt, output; /* prompt: what a turn adds */
     uint64_t seed;
+    bool (*go_on)(void *closure, size_t done, size_t all); /* asked now and then while requests are drawn; NULL */
+    void *closure;
 };
 
 /* workload_arrival_parse -- "poisson", "gamma:CV", "bursty:RATIO,SECONDS", "diurnal:SWING,SECONDS" into a spec. Errors:
  * ERR_USAGE. */
 enum err_code workload_arrival_parse(const char *text, struct workload_spec *spec, struct err *e);
 
-/* workload_make -- Errors: ERR_RANGE a number outside its domain; a conversation beyond WORKLOAD_TOKENS_MAX; ERR_NOMEM.
+/* workload_make -- Errors: ERR_RANGE a number outside its domain; a conversation beyond WORKLOAD_TOKENS_MAX; ERR_NO
+ * go_on said no; ERR_NOMEM.
  * Cost: O(requests). */
 enum err_code workload_make(struct arena *a, const struct workload_spec *spec, struct workload *out, struct err *e);
 

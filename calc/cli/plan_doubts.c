@@ -1,0 +1,118 @@
+/* plan_doubts -- whose measurements a plan rests on, and what nobody has checked of it. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "calc/base/text.h"
+#include "calc/cli/plan.h"
+
+void plan_say(struct out *o, const char *prefix, const char *fmt, ...)
+{
+    enum { MOST = 79 };
+    char text[1024]; /* not a unit */
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    size_t at = strlen(prefix);
+    bool first = true;
+    out_str(o, prefix);
+    for (const char *w = text; *w;) {
+        const size_t n = strcspn(w, " ");
+        if (!first && at + 1 + n > MOST) {
+            out_printf(o, "\n%s  ", prefix);
+            at = strlen(prefix) + 2;
+            first = true;
+        }
+        out_printf(o, "%s%.*s", first ? "" : " ", (int)n, w);
+        at += n + !first;
+        first = false;
+        w += n;
+        w += strspn(w, " ");
+    }
+    out_char(o, '\n');
+}
+
+const char *plan_kernels(const struct plan_case *c)
+{
+    const struct planner_request *q = &c->request;
+    return q->server ? q->server->name : q->framework ? q->framework : "vllm";
+}
+
+/* Of a device whose kernels nobody measured: whose stand for them, and how far off those were on other devices. */
+static enum err_code say_transfer(struct arena *a, struct out *o, const char *prefix, const struct plan_case *c,
+                                  const struct hw *hw, struct err *e)
+{
+    struct source s;
+    char device[64];
+    TRY(source_open(a, hw, NULL, c->request.server ? c->request.server->name : c->request.framework, &s, e));
+    if (s.transfer[0] == SOURCE_OWN) return ERR_OK;
+    double low = HUGE_VAL, high = 0;
+    for (int k = 0; k < KERNEL_KINDS_N; k++) {
+        const double factor =
+            efficiency_factor((enum kernel_kind)k, s.transfer[0] == SOURCE_SAME_GENERATION, hw->key);
+        low = fmin(low, factor);
+        high = fmax(high, factor);
+    }
+    plan_say(o, prefix,
+             "note: no kernel of %s is measured: times are transferred from %s (%s: four of five kernels within %.2f "
+             "to %.2f times)",
+             hw->key, text_clean(device, sizeof device, s.file[0].device, strlen(s.file[0].device)),
+             source_transfers[s.transfer[0]], low, high);
+    return ERR_OK;
+}
+
+enum err_code plan_transfers(struct arena *a, struct out *o, const char *prefix, const struct plan_case *c, int device,
+                             struct err *e)
+{
+    if (c->request.fidelity != PLANNER_CALIBRATED) return ERR_OK;
+    for (size_t d = 0; d < c->request.devices_n; d++)
+        if (device < 0 || (size_t)device == d) TRY(say_transfer(a, o, prefix, c, c->device[d].hw, e));
+    return ERR_OK;
+}
+
+/* What the scheduler does that the steady state does not have. */
+static void say_gap(struct out *o, const char *prefix, const struct plan_case *c)
+{
+    const struct planner_verified *v = &c->verified;
+    const double paper_s = c->result.best[0].point.ttft_s;
+    const double far = 3; /* times */
+    char is[UNITS_TEXT_MAX], paper[UNITS_TEXT_MAX];
+    if (v->n == 0) return;
+    const bool apart = v->ttft_s > far * paper_s;
+    const bool grows = 100 * v->waiting_last > v->n && 2 * v->waiting_last > 3 * v->waiting_half;
+    if (apart)
+        plan_say(o, prefix,
+                 "warning: simulated TTFT is %s, %.2g times the %s of the steady state: %zu requests may end before "
+                 "their queue has",
+                 units_format_time(is, v->ttft_s), v->ttft_s / paper_s, units_format_time(paper, paper_s), v->n);
+    if (grows)
+        plan_say(o, prefix,
+                 "warning: the queue still grew: %zu waited when half of the requests had come, %zu with the last; more "
+                 "of them would wait longer",
+                 v->waiting_half, v->waiting_last);
+}
+
+void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, const char *prefix)
+{
+    const struct planner_plan *x = &c->result.best[0];
+    const struct planner_confirmed *k = &c->confirmed;
+    char money[UNITS_TEXT_MAX];
+    say_gap(o, prefix, c);
+    if (c->refuted)
+        plan_say(o, prefix, "%lld plan%s that cost no more kept every promise on paper and not when simulated",
+                 (long long)c->refuted, c->refuted == 1 ? "" : "s");
+    if (k->cut)
+        plan_say(o, prefix,
+                 "the search was cut: behind %d simulations only the best plan of each cost was simulated, so a "
+                 "cheaper one may be missed",
+                 PLAN_SIMULATIONS);
+    if (k->unsimulated) {
+        const char *layout = plan_layout_words(a, &k->cheaper.layout);
+        plan_say(o, prefix, "cheaper on paper and not simulated: %lld x %s, %s: %s/h", (long long)k->cheaper.gpus,
+                 c->device[k->cheaper.device].hw->key, layout ? layout : "", plan_money(money, k->cheaper.cost.usd_per_h));
+    }
+    if (c->unverified) plan_say(o, prefix, "not simulated: %s", c->unverified);
+    if (x->estimated) plan_say(o, prefix, "note: nobody measured such a layout; its times are estimates");
+}

@@ -1,0 +1,242 @@
+/* planner_confirm -- candidates through the scheduler, in the order of their cost. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calc/serve/planner_parts.h"
+#include "calc/serve/planner_verify.h"
+
+/* What plans of one cost share: dollars an hour, behind them GPUs where no price is known. */
+struct cost {
+    bool unknown;
+    double of;
+};
+
+/* A run that others may equal. */
+struct seen {
+    const struct planner_plan *plan;
+    int64_t most_running, most_blocks;
+};
+
+struct walk {
+    struct planner p;
+    const struct planner_request *q;
+    const struct workload *work;
+    const struct planner_watch *watch;
+    struct planner_confirmed *out;
+    struct planner_option *option;
+    size_t options_n;
+    int64_t *next; /* [options_n] copies that are not looked at yet; beyond its most: none */
+    struct planner_plan *meets; /* of one cost, on paper */
+    struct planner_unit **unit; /* [meets]; NULL: of two pools */
+    struct seen *seen;          /* refuted ones of it */
+    size_t meets_n, seen_n;
+    const struct planner_result *paper; /* its plans in two pools are looked at as they are */
+    size_t simulated;
+    struct planner_plan found;
+};
+
+static struct cost cost_of(const struct planner_request *q, size_t device, int64_t gpus)
+{
+    const double usd = q->device[device].price.usd_per_h;
+    return isnan(usd) ? (struct cost){true, (double)gpus} : (struct cost){false, usd * (double)gpus};
+}
+
+static int dearer(struct cost a, struct cost b)
+{
+    if (a.unknown != b.unknown) return a.unknown ? 1 : -1;
+    return (a.of > b.of) - (a.of < b.of);
+}
+
+static enum err_code open_walk(struct arena *a, struct walk *k, struct err *e)
+{
+    TRY(planner_open(a, k->q, &k->p, e));
+    TRY(planner_options(&k->p, &k->option, &k->options_n, e));
+    const size_t n = k->options_n + k->paper->best_n + 1;
+    k->next = arena_array(a, n, sizeof *k->next);
+    k->meets = arena_array(a, n, sizeof *k->meets);
+    k->unit = arena_array(a, n, sizeof *k->unit);
+    k->seen = arena_array(a, n, sizeof *k->seen);
+    return k->next && k->meets && k->unit && k->seen ? ERR_OK : err_nomem(e);
+}
+
+/* The least cost above `last` (NULL: any) that is left; false: none. */
+static bool next_cost(const struct walk *k, const struct cost *last, struct cost *least)
+{
+    bool any = false;
+    for (size_t i = 0; i < k->paper->best_n; i++) {
+        const struct planner_plan *x = &k->paper->best[i];
+        const struct cost c = cost_of(k->q, x->device, x->gpus);
+        if (x->prefill == 0 || planner_verifies(k->q, x) || (last && dearer(c, *last) <= 0)) continue;
+        if (!any || dearer(c, *least) < 0) *least = c;
+        any = true;
+    }
+    for (size_t i = 0; i < k->options_n; i++) {
+        const struct planner_option *x = &k->option[i];
+        if (k->next[i] > x->most) continue;
+        const struct cost c = cost_of(k->q, x->unit->device, x->unit->gpus * k->next[i]);
+        if (!any || dearer(c, *least) < 0) *least = c;
+        any = true;
+    }
+    return any;
+}
+
+/* Where it belongs among those of its cost. */
+static void add(struct walk *k, const struct planner_plan *plan, struct planner_unit *u)
+{
+    size_t to = k->meets_n++;
+    for (; to > 0 && planner_order(k->q, plan, &k->meets[to - 1]) < 0; to--) {
+        k->meets[to] = k->meets[to - 1];
+        k->unit[to] = k->unit[to - 1];
+    }
+    k->meets[to] = *plan;
+    k->unit[to] = u;
+}
+
+/* All candidates of that cost through the steady state; the best first. */
+static enum err_code solve_cost(struct walk *k, struct cost at, struct err *e)
+{
+    k->meets_n = k->seen_n = 0;
+    for (size_t i = 0; i < k->options_n; i++) {
+        const struct planner_option *x = &k->option[i];
+        if (k->next[i] > x->most || dearer(cost_of(k->q, x->unit->device, x->unit->gpus * k->next[i]), at) != 0)
+            continue;
+        struct planner_plan plan = x->plan;
+        planner_copies(k->q, &plan, x->unit, k->next[i]++);
+        if (planner_verifies(k->q, &plan)) continue;
+        TRY(planner_solve(&k->p, x->unit, &plan, e));
+        if (plan.verdict != PLANNER_MEETS) continue;
+        add(k, &plan, x->unit);
+    }
+    for (size_t i = 0; i < k->paper->best_n; i++) {
+        const struct planner_plan *x = &k->paper->best[i];
+        if (x->prefill > 0 && !planner_verifies(k->q, x) && dearer(cost_of(k->q, x->device, x->gpus), at) == 0)
+            add(k, x, NULL);
+    }
+    return ERR_OK;
+}
+
+/* Whether batch and cache leave a run as it was: there is always a place in the batch, and always room for the longest
+ * request. */
+static bool never_full(const struct walk *k, size_t i, const struct seen *s)
+{
+    const struct planner_plan *x = &k->meets[i];
+    if (!k->unit[i]) return false;
+    const int64_t block = k->p.engine->block_tokens, longest = (k->q->traffic.longest_tokens + block - 1) / block + 1;
+    const double blocks = (double)planner_blocks(&k->p, k->unit[i], x) * (1 - planner_watermark(k->q));
+    return s->most_running < x->seqs && (double)(s->most_blocks + longest) <= blocks;
+}
+
+static bool same_layout(const struct layout *a, const struct layout *b)
+{
+    return a->tp == b->tp && a->pp == b->pp && a->dp == b->dp && a->ep == b->ep && a->replicas == b->replicas &&
+           a->per_node == b->per_node;
+}
+
+static bool equals_refuted(const struct walk *k, size_t i)
+{
+    const struct planner_plan *x = &k->meets[i];
+    for (size_t s = 0; s < k->seen_n; s++) {
+        const struct planner_plan *y = k->seen[s].plan;
+        if (k->unit[i] == k->unit[y - k->meets] && x->step_tokens == y->step_tokens &&
+            same_layout(&x->layout, &y->layout) && never_full(k, i, &k->seen[s]))
+            return true;
+    }
+    return false;
+}
+
+static enum err_code simulate_cost(struct walk *k, struct err *e)
+{
+    for (size_t i = 0; i < k->meets_n && !k->out->found && !k->out->interrupted; i++) {
+        struct planner_run run;
+        struct arena *own;
+        if (equals_refuted(k, i)) {
+            k->out->refuted++;
+            continue;
+        }
+        if (k->simulated >= k->watch->most) {
+            k->out->cut = true;
+            if (i > 0) return ERR_OK; /* one at each cost */
+        }
+        own = arena_open();
+        if (!own) return err_nomem(e);
+        enum err_code code = planner_run_until(own, k->q, &k->meets[i], k->work, k->watch, &run, e);
+        if (code == ERR_OK) code = planner_run_judge(own, k->q, &run, &k->out->verified, e);
+        arena_close(own);
+        TRY(code);
+        k->simulated++;
+        k->out->found = k->out->verified.keeps;
+        k->out->interrupted = run.result.partial && !run.hopeless;
+        if (k->out->found) {
+            k->found = k->meets[i];
+            if (k->unit[i]) planner_finish(&k->p, k->unit[i], &k->found);
+        } else if (!k->out->interrupted) {
+            k->out->refuted++;
+            if (never_full(k, i, &(struct seen){&k->meets[i], run.result.most_running,
+                                                                 run.result.most_blocks}))
+                k->seen[k->seen_n++] =
+                    (struct seen){&k->meets[i], run.result.most_running, run.result.most_blocks};
+        }
+    }
+    return ERR_OK;
+}
+
+static bool same_kind(const struct planner_plan *x, const struct planner_plan *y)
+{
+    return x->device == y->device && x->format == y->format && (x->gamma > 0) == (y->gamma > 0) &&
+           (x->prefill > 0) == (y->prefill > 0);
+}
+
+/* The found one first; of the others what was not refuted and does not cost less. */
+static void settle(const struct walk *k, struct planner_result *r)
+{
+    struct planner_confirmed *o = k->out;
+    const struct planner_plan *w = &k->found;
+    size_t n = 0;
+    for (size_t i = 0; i < r->best_n; i++) {
+        const struct planner_plan x = r->best[i];
+        const bool unknown = planner_verifies(k->q, &x) != NULL;
+        const bool less = o->found && planner_order(k->q, &x, w) < 0;
+        if (less && unknown && !o->unsimulated &&
+            dearer(cost_of(k->q, x.device, x.gpus), cost_of(k->q, w->device, w->gpus)) < 0) {
+            o->unsimulated = true;
+            o->cheaper = x;
+        }
+        if (o->found ? less || same_kind(&x, w) : !unknown) continue;
+        r->best[n++] = x;
+    }
+    if (o->found) { /* its pair has left a place */
+        memmove(r->best + 1, r->best, n * sizeof *r->best);
+        r->best[0] = *w;
+        n++;
+    }
+    r->best_n = n;
+}
+
+enum err_code planner_confirm(struct arena *a, const struct planner_request *q, const struct workload *w,
+                              const struct planner_watch *watch, struct planner_result *r,
+                              struct planner_confirmed *out, struct err *e)
+{
+    struct walk k = {.q = q, .work = w, .watch = watch, .out = out, .paper = r};
+    struct cost at = {.of = 0};
+    *out = (struct planner_confirmed){.found = false};
+    if (r->best_n == 0) return ERR_OK;
+    TRY(open_walk(a, &k, e));
+    /* below the best on paper nothing keeps its promises on paper */
+    const struct cost first = cost_of(q, r->best[0].device, r->best[0].gpus);
+    for (size_t i = 0; i < k.options_n; i++) {
+        const struct planner_option *x = &k.option[i];
+        int64_t n = x->least;
+        while (n <= x->most && dearer(cost_of(q, x->unit->device, x->unit->gpus * n), first) < 0) n++;
+        k.next[i] = n;
+    }
+    for (bool begun = false; !out->found && !out->interrupted; begun = true) {
+        const struct cost last = at;
+        if (!next_cost(&k, begun ? &last : NULL, &at)) break;
+        TRY(solve_cost(&k, at, e));
+        TRY(simulate_cost(&k, e));
+    }
+    if (!out->found) out->verified = (struct planner_verified){.n = 0};
+    if (!out->interrupted) settle(&k, r);
+    return ERR_OK;
+}
