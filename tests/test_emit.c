@@ -77,10 +77,10 @@ static void test_formats(void **state)
     has(command(a, EMIT_SGLANG, &p), "--kv-cache-dtype fp8_e4m3");
     /* a file's kv_cache_config stands for all of the command line's: the fraction has to be in it */
     has(command(a, EMIT_TRTLLM, &p), "kv_cache_config:\n  dtype: fp8\n  free_gpu_memory_fraction: 0.878\n");
-    has(command(a, EMIT_TRTLLM, &p), "has to be a checkpoint stored so"); /* it converts nothing as it loads */
+    has(command(a, EMIT_TRTLLM, &p), "a checkpoint stored so is needed"); /* it converts nothing as it loads */
     p.weights = "int4-g128";
     p.fp8_on_load = false;
-    has(command(a, EMIT_VLLM, &p), "weights in int4-g128: MODEL has to be a checkpoint stored so");
+    has(command(a, EMIT_VLLM, &p), "weights in int4-g128: a checkpoint stored so is needed");
     lacks(command(a, EMIT_VLLM, &p), "--quantization");
     p.kv = "int4-g64";
     for (int i = 0; i < EMIT_ENGINES; i++) has(emit_refusal((enum emit_engine)i, &p), "cache");

@@ -683,6 +683,85 @@ static void test_verify(void **state)
     (void)state;
 }
 
+/* The cheapest of all plans that keep every promise on paper and when simulated, found by trying each one by itself. */
+static double cheapest_by_hand(struct asked *k, int64_t most)
+{
+    double best = (double)INFINITY;
+    struct err e = {0};
+    for (size_t d = 0; d < k->q.devices_n; d++)
+        for (size_t i = 0; i < 2 * COUNT(STEPS) * COUNT(SEQS); i++)
+            for (int64_t tp = 1; tp <= most; tp *= 2)
+                for (int64_t n = 1; n * tp <= most; n++) {
+                    struct planner_plan x = {.device = d, .format = i % 2}, y;
+                    struct planner_verified v;
+                    const double usd = k->device[d].price.usd_per_h * (double)(n * tp);
+                    const int64_t node = k->device[d].per_node;
+                    x.step_tokens = STEPS[i / 2 % COUNT(STEPS)];
+                    x.seqs = SEQS[i / 2 / COUNT(STEPS)];
+                    x.layout = layout_whole(&(struct layout){.tp = tp, .replicas = n, .per_node = node, .skew = 1});
+                    if (usd >= best) continue;
+                    struct arena *own = arena_open();
+                    must(planner_at(own, &k->q, &x, &y, &e), &e);
+                    if (y.verdict == PLANNER_MEETS) {
+                        must(planner_verify(own, &k->q, &y, &k->work, &v, &e), &e);
+                        if (v.keeps) best = usd;
+                    }
+                    arena_close(own);
+                }
+    return best;
+}
+
+/* A crowd that the steady state does not see: what it finds cheap is refuted, and the search goes on over all
+ * candidates, so that a looser promise or one more device is never dearer. */
+static void test_confirm(void **state)
+{
+    static const char *const GPUS[] = {"l40s", "h100-sxm"};
+    static const double TTFT[] = {.11, .23, .47, 1.9};
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct asked *k = ask(a, "llama-3.1-8b", GPUS, 2, 4, 61, "900", "150");
+    struct workload_spec s = {.turns = 1, .samples = 1, .requests = 700, .rate_per_s = 61, .seed = 11};
+    size_t refuted = 0;
+    (void)state;
+    must(workload_length_parse(a, "lognormal:900,0.7,max=5000", &s.prompt, &e), &e);
+    must(workload_length_parse(a, "uniform:50..250", &s.output, &e), &e);
+    must(workload_arrival_parse("diurnal:0.97,9", &s, &e), &e);
+    must(workload_make(a, &s, &k->work, &e), &e);
+    must(planner_traffic_of(a, &k->work, (double)NAN, &k->q.traffic, &e), &e);
+    /* a crowd at the start, which moments do not have */
+    for (size_t i = 0; i < 103; i++) k->work.request[i].arrival_s = 0;
+    for (size_t n = 1; n <= 2; n++) {
+        double last = (double)INFINITY;
+        k->q.devices_n = n;
+        for (size_t i = 0; i < COUNT(TTFT); i++) {
+            const struct planner_watch watch = {.most = 400};
+            struct planner_result r;
+            struct planner_confirmed c;
+            k->q.ttft.s = TTFT[i];
+            must(planner_search(a, &k->q, &r, &e), &e);
+            must(planner_confirm(a, &k->q, &k->work, &watch, &r, &c, &e), &e);
+            const double usd = c.found ? r.best[0].cost.usd_per_h : (double)INFINITY, want = cheapest_by_hand(k, 4);
+            if (!(usd <= want && want <= usd))
+                fail_msg("TTFT %g, %zu devices: $%g, by hand $%g", TTFT[i], n, usd, want);
+            assert_true(usd <= last);
+            assert_false(c.cut || c.interrupted);
+            assert_true(!c.found || c.verified.keeps);
+            last = usd;
+            refuted += c.refuted;
+        }
+    }
+    assert_true(refuted > 0);
+    /* no simulation in full breadth: said so */
+    struct planner_result r;
+    struct planner_confirmed c;
+    must(planner_search(a, &k->q, &r, &e), &e);
+    k->q.ttft.s = TTFT[1];
+    must(planner_search(a, &k->q, &r, &e), &e);
+    must(planner_confirm(a, &k->q, &k->work, &(struct planner_watch){.most = 0}, &r, &c, &e), &e);
+    assert_true(c.cut);
+    arena_close(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -690,7 +769,7 @@ int main(void)
         cmocka_unit_test(test_queue),      cmocka_unit_test(test_drain),  cmocka_unit_test(test_headroom),
         cmocka_unit_test(test_verify),     cmocka_unit_test(test_server), cmocka_unit_test(test_sweep),
         cmocka_unit_test(test_monotone),   cmocka_unit_test(test_seeds),  cmocka_unit_test(test_draft),
-        cmocka_unit_test(test_draft_unit), cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_draft_unit), cmocka_unit_test(test_pools),  cmocka_unit_test(test_confirm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,8 +10,8 @@ struct interrupt {
     sigset_t held, before;
 };
 
-/* interrupt_hold -- from now on; keys: SIGINT alone. interrupt_pending -- whether one came. interrupt_release -- as before; one that came
- * is taken. */
+/* interrupt_hold -- from now on; keys: SIGINT alone. interrupt_pending -- whether one came. interrupt_release -- as
+ * before; one that came is taken. */
 void interrupt_hold(struct interrupt *i, bool keys);
 bool interrupt_pending(void);
 void interrupt_release(struct interrupt *i);

@@ -50,8 +50,7 @@ static enum err_code say_transfer(struct arena *a, struct out *o, const char *pr
     if (s.transfer[0] == SOURCE_OWN) return ERR_OK;
     double low = HUGE_VAL, high = 0;
     for (int k = 0; k < KERNEL_KINDS_N; k++) {
-        const double factor =
-            efficiency_factor((enum kernel_kind)k, s.transfer[0] == SOURCE_SAME_GENERATION, hw->key);
+        const double factor = efficiency_factor((enum kernel_kind)k, s.transfer[0] == SOURCE_SAME_GENERATION, hw->key);
         low = fmin(low, factor);
         high = fmax(high, factor);
     }
@@ -88,10 +87,11 @@ static void say_gap(struct out *o, const char *prefix, const struct plan_case *c
                  "their queue has",
                  units_format_time(is, v->ttft_s), v->ttft_s / paper_s, units_format_time(paper, paper_s), v->n);
     if (grows)
-        plan_say(o, prefix,
-                 "warning: the queue still grew: %zu waited when half of the requests had come, %zu with the last; more "
-                 "of them would wait longer",
-                 v->waiting_half, v->waiting_last);
+        plan_say(
+            o, prefix,
+            "warning: the queue still grew: %zu waited when half of the requests had come, %zu with the last; more "
+            "of them would wait longer",
+            v->waiting_half, v->waiting_last);
 }
 
 void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, const char *prefix)
@@ -111,7 +111,8 @@ void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, cons
     if (k->unsimulated) {
         const char *layout = plan_layout_words(a, &k->cheaper.layout);
         plan_say(o, prefix, "cheaper on paper and not simulated: %lld x %s, %s: %s/h", (long long)k->cheaper.gpus,
-                 c->device[k->cheaper.device].hw->key, layout ? layout : "", plan_money(money, k->cheaper.cost.usd_per_h));
+                 c->device[k->cheaper.device].hw->key, layout ? layout : "",
+                 plan_money(money, k->cheaper.cost.usd_per_h));
     }
     if (c->unverified) plan_say(o, prefix, "not simulated: %s", c->unverified);
     if (x->estimated) plan_say(o, prefix, "note: nobody measured such a layout; its times are estimates");

@@ -254,11 +254,11 @@ static enum err_code write_times(struct arena *a, struct out *o, const struct pl
                  q->server->name, units_format_time(host, q->server->terms.host_s), q->overlapped ? "beside" : "and",
                  q->server->terms.factor, server_band(c, band, sizeof band));
     else if (q->fidelity == PLANNER_CALIBRATED)
-        put_line(
-            o,
-            "times calibrated, %s of their band, kernels and steps of %s; PP, attention-DP and copies over several nodes by the ratio of "
-            "floors",
-            q->p90 ? "at P90" : "the median", plan_kernels(c));
+        put_line(o,
+                 "times calibrated, %s of their band, kernels and steps of %s; PP, attention-DP and copies over "
+                 "several nodes by the ratio of "
+                 "floors",
+                 q->p90 ? "at P90" : "the median", plan_kernels(c));
     else
         put_line(o, "times are floors (%s): not a promise, servers are 2-4x slower",
                  q->fidelity == PLANNER_ROOFLINE ? "roofline" : "bound");
@@ -382,7 +382,10 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
         const double more = 100 * (h->rate_per_s / q->traffic.rate_per_s - 1);
         put_line(o, "breaks first: %s, from %.*g requests/s on (%s%.2g %% more than now); %s binds",
                  plan_breaks(h->breaks), more < 1 ? 6 : 4, h->rate_per_s, more < .01 ? "less than " : "",
-                 more < .01 ? .01 : more < 10 ? more : round(more), h->binds);
+                 more < .01  ? .01
+                 : more < 10 ? more
+                             : round(more),
+                 h->binds);
         put_line(o, "to go further: %s", plan_advice(h));
     }
     if (c->verified.n)

@@ -148,8 +148,7 @@ static void say_weights(struct lines *o, const struct emit_plan *p, bool on_load
 {
     char text[256];
     if (!p->weights || (on_load && p->fp8_on_load)) return;
-    (void)snprintf(text, sizeof text, "the plan is for weights in %s: the model has to be a checkpoint stored so",
-                   p->weights);
+    (void)snprintf(text, sizeof text, "weights in %s: a checkpoint stored so is needed", p->weights);
     comment(o, text);
 }
 
@@ -191,8 +190,7 @@ static void put_vllm(struct lines *o, const struct emit_plan *p, const char *mod
     say_weights(o, p, true);
     say_draft(o, p);
     if (nodes_of(l) > 1 && l->dp == 1) comment(o, "start a Ray cluster over the nodes first (ray start)");
-    if (nodes_of(l) > 1 && l->dp > 1)
-        say_ranks(o, l);
+    if (nodes_of(l) > 1 && l->dp > 1) say_ranks(o, l);
     word(o, "vllm serve %s", model);
     word(o, "--tensor-parallel-size %lld", (long long)l->tp);
     if (l->pp > 1) word(o, "--pipeline-parallel-size %lld", (long long)l->pp);

@@ -26,7 +26,7 @@ struct walk {
     struct planner_confirmed *out;
     struct planner_option *option;
     size_t options_n;
-    int64_t *next; /* [options_n] copies that are not looked at yet; beyond its most: none */
+    int64_t *next;              /* [options_n] copies that are not looked at yet; beyond its most: none */
     struct planner_plan *meets; /* of one cost, on paper */
     struct planner_unit **unit; /* [meets]; NULL: of two pools */
     struct seen *seen;          /* refuted ones of it */
@@ -172,10 +172,8 @@ static enum err_code simulate_cost(struct walk *k, struct err *e)
             if (k->unit[i]) planner_finish(&k->p, k->unit[i], &k->found);
         } else if (!k->out->interrupted) {
             k->out->refuted++;
-            if (never_full(k, i, &(struct seen){&k->meets[i], run.result.most_running,
-                                                                 run.result.most_blocks}))
-                k->seen[k->seen_n++] =
-                    (struct seen){&k->meets[i], run.result.most_running, run.result.most_blocks};
+            if (never_full(k, i, &(struct seen){&k->meets[i], run.result.most_running, run.result.most_blocks}))
+                k->seen[k->seen_n++] = (struct seen){&k->meets[i], run.result.most_running, run.result.most_blocks};
         }
     }
     return ERR_OK;

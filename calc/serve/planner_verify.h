@@ -5,11 +5,11 @@
 #include "calc/serve/planner.h"
 
 struct planner_verified {
-    size_t n, finished;    /* requests */
-    bool growing;          /* arrivals outran the service */
-    double ttft_s, tpot_s; /* at the parts promised (0.95 without) */
-    bool keeps;            /* every promise */
-    bool stopped;          /* before its end: so many requests were late that no other could help */
+    size_t n, finished;                /* requests */
+    bool growing;                      /* arrivals outran the service */
+    double ttft_s, tpot_s;             /* at the parts promised (0.95 without) */
+    bool keeps;                        /* every promise */
+    bool stopped;                      /* before its end: so many requests were late that no other could help */
     size_t waiting_half, waiting_last; /* in queues when half of the requests, and all of them, had come */
 };
 
@@ -67,8 +67,8 @@ enum err_code planner_run(struct arena *a, const struct planner_request *q, cons
 enum err_code planner_run_judge(struct arena *a, const struct planner_request *q, const struct planner_run *run,
                                 struct planner_verified *out, struct err *e);
 
-/* planner_run_until -- planner_run without steps, stopped where watch says so, and where more requests are late than the
- * promises allow of all. */
+/* planner_run_until -- planner_run without steps, stopped where watch says so, and where more requests are late than
+ * the promises allow of all. */
 enum err_code planner_run_until(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
                                 const struct workload *w, const struct planner_watch *watch, struct planner_run *out,
                                 struct err *e);

@@ -22,7 +22,8 @@ static enum err_code read_one(const struct json *v, struct price *out, struct er
     }
     TRY(json_num(&of, &out->usd_per_h, e));
     if (!(out->usd_per_h > 0 && out->usd_per_h <= 1e6)) /* not a unit */
-        return json_want(&of, out->usd_per_h > 0 ? "at most a million dollars an hour" : "dollars an hour above zero", e);
+        return json_want(&of, out->usd_per_h > 0 ? "at most a million dollars an hour" : "dollars an hour above zero",
+                         e);
     return ERR_OK;
 }
 
