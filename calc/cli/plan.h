@@ -126,9 +126,9 @@ const char *plan_breaks(enum planner_verdict v);
 const char *plan_advice(const struct planner_headroom *h);
 const char *plan_promises_text(struct arena *a, const struct plan_case *c);
 
-/* plan_say -- a line, wrapped below 80 columns, further lines indented by two; prefix before each. plan_kernels -- whose
- * kernels and steps times are. plan_transfers -- of a device (-1: of each) that nobody measured, whose times stand for
- * its own. plan_doubts -- what is not checked of the winner. */
+/* plan_say -- a line, wrapped below 80 columns, further lines indented by two; prefix before each. plan_kernels --
+ * whose kernels and steps times are. plan_transfers -- of a device (-1: of each) that nobody measured, whose times
+ * stand for its own. plan_doubts -- what is not checked of the winner. */
 enum { PLAN_SIMULATIONS = 192 }; /* in full breadth, of a search */
 __attribute__((format(printf, 3, 4))) void plan_say(struct out *o, const char *prefix, const char *fmt, ...);
 const char *plan_kernels(const struct plan_case *c);

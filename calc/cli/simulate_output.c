@@ -447,20 +447,20 @@ static enum err_code request_rows(struct arena *a, const struct simulate_case *c
         if (r->partial && isnan(x->arrival_s)) continue;
         const bool refused = x->arrival_s >= 0 && isnan(x->start_s) && !r->partial;
         rows[(*n)++] = (struct request_row){.request = (int64_t)i,
-                                       .replica = isnan(x->arrival_s) || refused ? TABLE_INT_UNKNOWN : x->replica,
-                                       .decoder = isnan(x->moved_s) ? TABLE_INT_UNKNOWN : x->decoder,
-                                       .move_s = simulate_move_s(x),
-                                       .prompt_tokens = x->prompt_tokens,
-                                       .output_tokens = x->output_tokens,
-                                       .cached_tokens = x->cached_tokens,
-                                       .preemptions = x->preemptions,
-                                       .arrival_s = x->arrival_s,
-                                       .wait_s = simulate_wait_s(x),
-                                       .ttft_s = simulate_ttft_s(x),
-                                       .tpot_s = simulate_tpot_s(x),
-                                       .latency_s = simulate_latency_s(x),
-                                       .finish_s = x->finish_s,
-                                       .marked = refused ? "refused" : marked(c)};
+                                            .replica = isnan(x->arrival_s) || refused ? TABLE_INT_UNKNOWN : x->replica,
+                                            .decoder = isnan(x->moved_s) ? TABLE_INT_UNKNOWN : x->decoder,
+                                            .move_s = simulate_move_s(x),
+                                            .prompt_tokens = x->prompt_tokens,
+                                            .output_tokens = x->output_tokens,
+                                            .cached_tokens = x->cached_tokens,
+                                            .preemptions = x->preemptions,
+                                            .arrival_s = x->arrival_s,
+                                            .wait_s = simulate_wait_s(x),
+                                            .ttft_s = simulate_ttft_s(x),
+                                            .tpot_s = simulate_tpot_s(x),
+                                            .latency_s = simulate_latency_s(x),
+                                            .finish_s = x->finish_s,
+                                            .marked = refused ? "refused" : marked(c)};
     }
     *out = rows;
     return ERR_OK;

@@ -102,7 +102,7 @@ struct simulate_setup {
     struct simulate_draft draft;
     bool (*progress)(void *closure, size_t finished, size_t all); /* false: stop here; NULL */
     const struct simulate_record **look; /* where the records are while it runs; NULL: nobody looks */
-    void (*step)(void *closure, const struct simulate_step *s);   /* NULL */
+    void (*step)(void *closure, const struct simulate_step *s); /* NULL */
     void *closure;
 };
 

@@ -396,7 +396,8 @@ static enum err_code read_fd(struct arena *a, int fd, const char *path, struct w
     struct stat st;
     (void)text_clean(clean, sizeof clean, path, strlen(path));
     if (fstat(fd, &st) != 0) return err_set(e, ERR_IO, "%s: cannot read: %s", clean, strerror(errno));
-    if (!S_ISREG(st.st_mode)) return err_set(e, ERR_IO, "%s: no regular file: a trace is read at once, so write it to one first", clean);
+    if (!S_ISREG(st.st_mode))
+        return err_set(e, ERR_IO, "%s: no regular file: a trace is read at once, so write it to one first", clean);
     if (st.st_size > FILE_BYTES_MAX)
         return err_set(e, ERR_INPUT, "%s: %.1f GiB, and traces of more than 1 GiB are not read: cut it into parts",
                        clean, (double)st.st_size / (double)FILE_BYTES_MAX);
