@@ -198,7 +198,8 @@ static void hold(int found, double part, int n, enum simulate_policy policy, con
 static int configurations(int plain)
 {
     const char *n = getenv("RIDGE_STEADY");
-    return n && atoi(n) > 0 ? atoi(n) : plain;
+    const long asked = n ? strtol(n, NULL, 10) : 0;
+    return asked > 0 && asked <= 10000 ? (int)asked : plain;
 }
 
 /* Loads from a fifth to four fifths of saturation. How many of the configurations are within the bars (TPOT and
