@@ -79,8 +79,23 @@ static void answer_simulation(struct report *r)
                          v->keeps ? "keeps its promises" : "does NOT keep its promises"));
     if (r->c->refuted)
         paragraph(r->o, "",
-                  arena_printf(r->arena, "%lld cheaper plan%s kept every promise on paper and not when simulated.",
+                  arena_printf(r->arena,
+                               "%lld plan%s that cost no more kept every promise on paper and not when simulated.",
                                (long long)r->c->refuted, r->c->refuted == 1 ? "" : "s"));
+    if (r->c->confirmed.cut)
+        paragraph(r->o, "warn",
+                  arena_printf(r->arena,
+                               "The search was cut: behind %d simulations only the best plan of each cost was "
+                               "simulated, so a cheaper one may be missed.",
+                               PLAN_SIMULATIONS));
+    if (r->c->confirmed.unsimulated) {
+        const struct planner_plan *x = &r->c->confirmed.cheaper;
+        const char *layout = plan_layout_words(r->arena, &x->layout);
+        paragraph(r->o, "",
+                  arena_printf(r->arena, "Cheaper on paper and not simulated: %lld x %s, %s: %s/h.", (long long)x->gpus,
+                               r->c->device[x->device].hw->key, layout ? layout : "",
+                               plan_money(s, x->cost.usd_per_h)));
+    }
 }
 
 /* What the figures must not be taken for. */
