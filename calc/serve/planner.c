@@ -363,7 +363,7 @@ static enum err_code search_pair(struct search *s, size_t device, size_t format,
     s->found = false;
     s->units_n = s->entries_n = s->beyond_n = 0;
     TRY(make_units(s, device, format, mode == DRAFTED, e));
-    qsort(s->entry, s->entries_n, sizeof *s->entry, by_cost);
+    if (s->entries_n > 1) qsort(s->entry, s->entries_n, sizeof *s->entry, by_cost);
     for (size_t i = 0; i < s->entries_n; i++)
         if (mode == POOLS) {
             if (planner_mixes(&s->unit[s->entry[i].unit].layout) && s->entry[i].copies_most > 1)
