@@ -5,16 +5,17 @@
 # a time-out or a bad exit status without a failed test count as failures.
 #   RIDGE      the program under test (build/ridge)
 #   TIMEOUT_S  for each program (600)
+#   JOBS       programs at a time (as many as there are processors)
 # The last line is "N passed, N failed, N skipped"; exit status 1 when any failed or none ran.
 set -u
 
 RIDGE=${RIDGE:-build/ridge}
 TIMEOUT_S=${TIMEOUT_S:-600}
+JOBS=${JOBS:-$(nproc 2>/dev/null || echo 1)}
 export RIDGE CMOCKA_MESSAGE_OUTPUT=tap
 unset CMOCKA_XML_FILE CMOCKA_TEST_ABORT
 passed=0 failed=0 skipped=0
-log=$(mktemp) || exit 1
-trap 'rm -f "$log"' EXIT
+here=$(dirname "$0")
 trap 'exit 130' INT TERM
 
 limited() {
@@ -44,34 +45,43 @@ count() {
         }' "$log"
 }
 
-run() { # run NAME COMMAND...
-    name=$1
-    shift
-    limited "$@" >"$log" 2>&1 </dev/null
-    counts=$(count $?)
-    why=${counts#* * * }
-    set -- $counts
-    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
-    if [ "$2" -gt 0 ]; then
-        echo "--- $name: $1 passed, $2 failed, $3 skipped${why:+; $why}"
-        cat "$log"
-    fi
-}
+# run.sh --one FOLDER ITEM: one of them, its output and exit status into the folder.
+if [ "${1:-}" = --one ]; then
+    out=$2/$(printf %s "$3" | tr / _)
+    case $3 in
+    *.case) limited sh "$here/cli.sh" "$3" ;;
+    *.sh) limited sh "$3" ;;
+    *) limited "$3" ;;
+    esac >"$out" 2>&1 </dev/null
+    echo $? >"$out.rc"
+    exit 0
+fi
 
-here=$(dirname "$0")
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
 [ $# -gt 0 ] || set -- build/tests/test_*
 for program in "$@"; do
     case $program in
     *.d | *.o) ;;
-    *) [ -x "$program" ] && run "$program" "$program" ;;
+    *) [ -x "$program" ] && echo "$program" ;;
     esac
-done
-for cases in "$here"/cli/*.case; do
-    [ -f "$cases" ] && run "$cases" sh "$here/cli.sh" "$cases"
-done
-for script in "$here"/cli/*.sh; do
-    [ -f "$script" ] && run "$script" sh "$script"
-done
+done >"$folder/list"
+for item in "$here"/cli/*.case "$here"/cli/*.sh; do
+    [ -f "$item" ] && echo "$item"
+done >>"$folder/list"
+xargs -P "$JOBS" -n 1 sh "$here/run.sh" --one "$folder" <"$folder/list"
+while read -r item; do
+    log=$folder/$(printf %s "$item" | tr / _)
+    rc=1
+    [ -f "$log.rc" ] && rc=$(cat "$log.rc")
+    counts=$(count "$rc")
+    why=${counts#* * * }
+    set -- $counts
+    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+    [ "$2" -gt 0 ] || continue
+    echo "--- $item: $1 passed, $2 failed, $3 skipped${why:+; $why}"
+    cat "$log"
+done <"$folder/list"
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ $((passed + skipped)) -gt 0 ]
