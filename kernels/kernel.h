@@ -39,6 +39,12 @@ bool kern_dtype_find(const char *name, enum kern_dtype *out);
 
 /* kern_bf16_from, kern_bf16_to -- bf16 to and from fp32: round to nearest even; NAN stays NAN. */
 float kern_bf16_to(uint16_t bits);
+
+/* kern_float -- element i of a buffer of bf16, else of fp32. */
+static inline float kern_float(const void *data, bool bf16, size_t i)
+{
+    return bf16 ? kern_bf16_to(((const uint16_t *)data)[i]) : ((const float *)data)[i];
+}
 uint16_t kern_bf16_from(float v);
 
 /* kern_read -- element i of a buffer as a double; KERN_TYPE_FP16 included. */

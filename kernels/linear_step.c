@@ -146,11 +146,6 @@ static double tolerance(const struct kern_shape *s) { return in_bf16(s) || is_na
 
 /* -- tuned -- */
 
-static float get(const void *data, bool bf16, size_t i)
-{
-    return bf16 ? kern_bf16_to(((const uint16_t *)data)[i]) : ((const float *)data)[i];
-}
-
 static void step_all(const struct kern_call *c, void (*step)(const struct linear_head *h, bool narrow, bool delta))
 {
     const struct kern_shape *s = c->shape;
@@ -164,13 +159,13 @@ static void step_all(const struct kern_call *c, void (*step)(const struct linear
     for (size_t one = 0; one < at(s, BATCH) * at(s, V_HEADS); one++) {
         const size_t key = key_of(s, one);
         for (size_t i = 0; key != known && i < n; i++) {
-            room[i] = get(c->buffer[K], bf16, key * n + i);
-            room[n + i] = get(c->buffer[Q], bf16, key * n + i);
+            room[i] = kern_float(c->buffer[K], bf16, key * n + i);
+            room[n + i] = kern_float(c->buffer[Q], bf16, key * n + i);
         }
         known = key;
         for (size_t i = 0; i < n; i++)
             decay[i] = i < decays ? expf(((const float *)c->buffer[DECAY])[one * decays + i]) : decay[0];
-        for (size_t p = 0; p < dim; p++) h.input[p] = get(c->buffer[VALUE], bf16, one * dim + p);
+        for (size_t p = 0; p < dim; p++) h.input[p] = kern_float(c->buffer[VALUE], bf16, one * dim + p);
         h.rate = delta ? ((const float *)c->buffer[BETA])[one] : 1;
         h.state = (char *)c->buffer[STATE] + one * dim * n * at(s, STATE_BYTES);
         step(&h, is_narrow(s), delta);

@@ -127,11 +127,6 @@ static double tolerance(const struct kern_shape *s) { return in_bf16(s) || is_na
 
 /* -- tuned -- */
 
-static float get(const void *data, bool bf16, size_t i)
-{
-    return bf16 ? kern_bf16_to(((const uint16_t *)data)[i]) : ((const float *)data)[i];
-}
-
 static void step_all(const struct kern_call *c, void (*step)(const struct head *h, bool bf16, bool narrow))
 {
     const struct kern_shape *s = c->shape;
@@ -147,10 +142,10 @@ static void step_all(const struct kern_call *c, void (*step)(const struct head *
         h.state = (char *)c->buffer[STATE] + one * dim * n * at(s, STATE_BYTES);
         h.b = (const char *)c->buffer[B] + group * n * bytes;
         h.c = (const char *)c->buffer[C] + group * n * bytes;
-        for (size_t p = 0; p < dim; p++) h.input[p] = dt * get(c->buffer[X], bf16, one * dim + p);
+        for (size_t p = 0; p < dim; p++) h.input[p] = dt * kern_float(c->buffer[X], bf16, one * dim + p);
         step(&h, bf16, narrow);
         for (size_t p = 0; p < dim; p++) {
-            const float y = h.output[p] + d * get(c->buffer[X], bf16, one * dim + p);
+            const float y = h.output[p] + d * kern_float(c->buffer[X], bf16, one * dim + p);
             if (bf16)
                 ((uint16_t *)c->buffer[Y])[one * dim + p] = kern_bf16_from(y);
             else

@@ -218,10 +218,7 @@ struct row {
     float most, scale;
 };
 
-static float logit(const struct row *row, size_t i)
-{
-    return row->bf16 ? kern_bf16_to(((const uint16_t *)row->logits)[i]) : ((const float *)row->logits)[i];
-}
+static float logit(const struct row *row, size_t i) { return kern_float(row->logits, row->bf16, i); }
 
 /* A token of a list: what it comes by, the greater first and no two the same, and what it weighs. */
 struct item {

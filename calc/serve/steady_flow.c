@@ -42,8 +42,18 @@ static struct others others_of(double requests, double prompt, double square)
     return (struct others){{0, at - away, at + away}, {none, some / 2, some / 2}};
 }
 
-/* Steps and seconds of a batch of so many requests. */
-static void look_at_batch(struct steady_times *t, struct steady_flow *f, double prompt, double square, double *none)
+/* Mean of the prompt tokens to compute, and of their square. */
+static void moments_of(const struct steady_times *t, double *prompt, double *square)
+{
+    *prompt = *square = 0;
+    for (size_t i = 0; i < t->groups; i++) {
+        *prompt += t->group[i].weight * t->group[i].tokens;
+        *square += t->group[i].weight * t->group[i].tokens * t->group[i].tokens;
+    }
+}
+
+/* Steps of a batch of so many requests; its seconds. */
+static double look_at_batch(struct steady_times *t, struct steady_flow *f, double prompt, double square, double *none)
 {
     const double waste = fmin(square / prompt / 2, f->room_tokens / 2);
     const struct others o = others_of(f->requests, prompt, square);
@@ -73,7 +83,7 @@ static void look_at_batch(struct steady_times *t, struct steady_flow *f, double 
         }
     }
     f->own_s /= all;
-    f->busy_frac = seconds; /* of a batch, for now */
+    return seconds;
 }
 
 /* Prompt tokens that a step's room leaves over, by the work of an M/G/1 queue: what it has is a geometric number of
@@ -125,26 +135,19 @@ static double extra_of(const struct steady_times *t, struct steady_flow *f, doub
 
 double steady_flow_replaced_s(struct steady_times *t, double n, double ends)
 {
-    double prompt = 0, square = 0, none;
-    for (size_t i = 0; i < t->groups; i++) {
-        prompt += t->group[i].weight * t->group[i].tokens;
-        square += t->group[i].weight * t->group[i].tokens * t->group[i].tokens;
-    }
+    double prompt, square, none;
+    moments_of(t, &prompt, &square);
     const double some = -expm1(-ends);
     struct steady_flow f = {.n = n, .requests = ends / some, .room_tokens = t->budget_tokens};
     f.full_s = steady_times_step_s(t, n, f.room_tokens);
-    look_at_batch(t, &f, prompt, square, &none);
-    return steady_times_step_s(t, n, 0) + some * f.busy_frac;
+    return steady_times_step_s(t, n, 0) + some * look_at_batch(t, &f, prompt, square, &none);
 }
 
 void steady_flow_solve(struct steady_times *t, double rate_per_s, double cv2, double n, struct steady_flow *f)
 {
     enum { ROUNDS = 40 };
-    double prompt = 0, square = 0, none = 1;
-    for (size_t i = 0; i < t->groups; i++) {
-        prompt += t->group[i].weight * t->group[i].tokens;
-        square += t->group[i].weight * t->group[i].tokens * t->group[i].tokens;
-    }
+    double prompt, square, none = 1;
+    moments_of(t, &prompt, &square);
     *f = (struct steady_flow){.rate_per_s = rate_per_s, .n = n, .requests = 1, .stable = true};
     f->room_tokens = fmax(t->beside ? t->budget_tokens - t->rows * n : t->budget_tokens, 1);
     f->decode_s = steady_times_step_s(t, n, 0);
@@ -153,8 +156,7 @@ void steady_flow_solve(struct steady_times *t, double rate_per_s, double cv2, do
     const double starts = n > 0 ? -expm1(-rate_per_s * f->decode_s) / f->decode_s : rate_per_s;
     double batch_s = 0;
     for (int k = 0; k < ROUNDS; k++) {
-        look_at_batch(t, f, prompt, square, &none);
-        batch_s = f->busy_frac;
+        batch_s = look_at_batch(t, f, prompt, square, &none);
         f->batches_per_s = starts / (none + starts * batch_s);
         const double requests = fmax(rate_per_s / f->batches_per_s, 1), before = f->requests;
         f->requests = k < 6 ? requests : before + .5 * (requests - before);
