@@ -8,7 +8,7 @@
 enum { WANTED_PERCENT = 95 };
 
 struct count {
-    size_t all, run, killed, survived, unreached, excluded;
+    size_t all, run, killed, timed_out, survived, unreached, excluded;
 };
 
 static struct count count_of(const struct all *a, const char *file)
@@ -20,6 +20,7 @@ static struct count count_of(const struct all *a, const char *file)
         c.all++;
         c.excluded += m->state == EXCLUDED;
         c.killed += m->state == KILLED;
+        c.timed_out += m->timed_out;
         c.survived += m->state == SURVIVED;
         c.unreached += m->state == UNREACHED;
     }
@@ -29,8 +30,8 @@ static struct count count_of(const struct all *a, const char *file)
 
 static void print_count(FILE *out, const char *name, const struct count *c)
 {
-    (void)fprintf(out, "| %s | %zu | %zu | %zu | %zu | %zu | %zu |", name, c->all, c->excluded, c->run, c->killed,
-                  c->survived, c->unreached);
+    (void)fprintf(out, "| %s | %zu | %zu | %zu | %zu | %zu | %zu | %zu |", name, c->all, c->excluded, c->run, c->killed,
+                  c->timed_out, c->survived, c->unreached);
     if (c->run > 0)
         (void)fprintf(out, " %.1f |\n", 100 * (double)c->killed / (double)c->run);
     else
@@ -66,8 +67,9 @@ int run_report(const struct all *a)
 {
     FILE *out = run_open(a, "report", "w");
     const struct count total = count_of(a, NULL);
-    (void)fprintf(out, "# Mutants\n\n| file | all | excluded | run | killed | survived | not reached | killed %% |\n"
-                       "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    (void)fprintf(
+        out, "# Mutants\n\n| file | all | excluded | run | killed | of them by time | survived | not reached | killed "
+             "%% |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < a->n; i++) {
         if (i > 0 && strcmp(a->mutant[i].file, a->mutant[i - 1].file) == 0) continue;
         const struct count c = count_of(a, a->mutant[i].file);
@@ -91,7 +93,7 @@ int run_report(const struct all *a)
     }
     print_tests(out, a);
     if (fclose(out) != 0) run_cannot("report");
-    (void)printf("%zu of %zu mutants killed, %zu survived, %zu not reached, %zu excluded\n", total.killed, total.run,
-                 total.survived, total.unreached, total.excluded);
+    (void)printf("%zu of %zu mutants killed (%zu by time), %zu survived, %zu not reached, %zu excluded\n", total.killed,
+                 total.run, total.timed_out, total.survived, total.unreached, total.excluded);
     return 100 * total.killed < WANTED_PERCENT * total.run;
 }

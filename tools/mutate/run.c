@@ -2,11 +2,15 @@
  *
  * A COMMAND is a test program, or a line for the shell when it has blanks. Each is run once as it is: it must succeed,
  * and says which mutants it reaches. A mutant is run by those that reach it, the quickest first, until one fails,
- * crashes or takes ten times as long as it did. EXCLUDED lists what is no formula or changes nothing, each with its
- * reason. MUTATE_JOBS     runs at once (all processors) MUTATE_SAMPLE   so many mutants, drawn at random (all);
- * MUTATE_SEED draws others MUTATE_KEEP     1: mutants that the results in DIR call killed are not run again MUTATE_PART
- * only files that have one of these texts, parted by commas, in their name Exit status: 0 at least 95 % killed, 1
- * fewer, 2 usage, 4 cannot read, write or run, 6 memory. */
+ * crashes or takes ten times the processor's time it did (not the clock's: a loaded machine kills nothing). EXCLUDED
+ * lists what is no formula or changes nothing, each with its reason.
+ *
+ * - MUTATE_JOBS: runs at once (all processors).
+ * - MUTATE_SAMPLE: so many mutants, drawn at random (all); MUTATE_SEED draws others.
+ * - MUTATE_KEEP: 1: mutants that the results in DIR call killed are not run again.
+ * - MUTATE_PART: only files that have one of these texts, parted by commas, in their name.
+ *
+ * Exit status: 0 at least 95 % killed, 1 fewer, 2 usage, 4 cannot read, write or run, 6 memory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -24,7 +28,8 @@
 #include "tools/mutate/run.h"
 
 enum { FUNCTIONS_MAX = 1000, LINE_MAX_BYTES = 4096, STATUS_USE = 2, STATUS_IO = 4, STATUS_MEMORY = 6 };
-enum { SLOWER = 10, LEAST_S = 2 };
+/* Times as it is, and seconds at least: of the processor, and of the clock for what sleeps. */
+enum { SLOWER = 10, LEAST_S = 2, SLEEPS = 100, SLEEPS_LEAST_S = 120 };
 
 void run_cannot(const char *what)
 {
@@ -44,6 +49,14 @@ static double now_s(void)
     struct timespec t;
     (void)clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Of the children that are waited for, theirs included. */
+static double children_s(void)
+{
+    struct rusage u;
+    (void)getrusage(RUSAGE_CHILDREN, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
 static long setting(const char *name, long otherwise)
@@ -172,6 +185,10 @@ static pid_t start(const struct all *a, const struct test *t, int id)
     const struct rlimit none = {0, 0}, much = {(rlim_t)8 << 30, (rlim_t)8 << 30};
     (void)setrlimit(RLIMIT_CORE, &none);
     (void)setrlimit(RLIMIT_AS, &much);
+    if (id != 0) {
+        const rlim_t most = (rlim_t)(SLOWER * t->cpu_s) + LEAST_S;
+        (void)setrlimit(RLIMIT_CPU, &(const struct rlimit){most, most + 1});
+    }
     const int null = open("/dev/null", O_RDWR);
     for (int fd = 0; fd < 3; fd++) (void)dup2(null, fd);
     (void)snprintf(text, sizeof text, "%d", t->function);
@@ -190,10 +207,11 @@ static int try_test(struct all *a, struct test *t)
     t->seen = room(calloc((size_t)a->ids, 1));
     FILE *f = run_open(a, "seen", "wb");
     if (fwrite(t->seen, 1, (size_t)a->ids, f) != (size_t)a->ids || fclose(f) != 0) run_cannot("seen");
-    const double from = now_s();
+    const double from = now_s(), cpu_from = children_s();
     const pid_t pid = start(a, t, 0);
     if (waitpid(pid, &status, 0) != pid) run_cannot("waitpid");
     t->base_s = now_s() - from;
+    t->cpu_s = children_s() - cpu_from;
     f = run_open(a, "seen", "rb");
     if (!f || fread(t->seen, 1, (size_t)a->ids, f) != (size_t)a->ids) run_cannot("seen");
     (void)fclose(f);
@@ -234,7 +252,7 @@ static size_t next_test(const struct all *a, const struct mutant *m, size_t from
 static void launch(struct all *a, size_t mutant, size_t test, bool first)
 {
     const struct test *t = &a->test[test];
-    const double limit_s = SLOWER * t->base_s + LEAST_S;
+    const double limit_s = SLEEPS * t->base_s + SLEEPS_LEAST_S;
     a->job[a->jobs_n++] = (struct job){start(a, t, a->mutant[mutant].id), first, mutant, test, now_s() + limit_s};
 }
 
@@ -249,22 +267,28 @@ static void settle(struct all *a, struct mutant *m, enum state state, int killer
     if (a->done % 50 == 0) (void)fprintf(stderr, "mutate: %zu of %zu\n", a->done, a->chosen);
 }
 
+/* Of a program, or of a shell that tells of one. */
+static bool out_of_time(int status)
+{
+    if (WIFSIGNALED(status)) return WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL;
+    return WIFEXITED(status) && (WEXITSTATUS(status) == 128 + SIGXCPU || WEXITSTATUS(status) == 128 + SIGKILL);
+}
+
 /* Takes finished jobs off; what survived one test goes to its next. */
 static void collect(struct all *a)
 {
     for (size_t i = 0; i < a->jobs_n; i++) {
         const struct job j = a->job[i];
         int status = 0;
-        bool killed = false;
         if (waitpid(j.pid, &status, WNOHANG) == 0) {
             if (now_s() < j.until_s) continue;
             (void)kill(-j.pid, SIGKILL);
             (void)waitpid(j.pid, &status, 0);
-            killed = true;
         }
         a->job[i--] = a->job[--a->jobs_n];
         struct mutant *m = &a->mutant[j.mutant];
-        if (killed || status != 0) {
+        if (status != 0) {
+            m->timed_out = out_of_time(status);
             settle(a, m, KILLED, (int)j.test);
             continue;
         }

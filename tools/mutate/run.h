@@ -17,12 +17,13 @@ struct mutant {
     enum state state;
     int killer; /* index of the test, or -1 */
     int tried;  /* test that was run out of turn, or -1 */
+    bool timed_out;
 };
 
 struct test {
     const char *command;
     int function; /* of a test program, or -1: all of the command */
-    double base_s;
+    double base_s, cpu_s;
     unsigned char *seen; /* a byte a mutant */
 };
 
