@@ -75,8 +75,8 @@ MUT       := $(BUILD)/mutate
 MUT_SRC   := $(sort $(wildcard calc/cost/*.c calc/time/*.c))
 MUT_TOOL  := $(addprefix tools/mutate/,lex.c expr.c file.c main.c)
 MUT_OBJ   := $(MUT_SRC:%.c=$(MUT)/obj/%.o) $(MUT)/mutant.o
-# test_simt is of kernels alone.
-MUT_TESTS := $(patsubst tests/%.c,$(MUT)/tests/%,$(filter-out tests/test_simt.c,$(TEST)))
+# test_simt* are of kernels alone.
+MUT_TESTS := $(patsubst tests/%.c,$(MUT)/tests/%,$(filter-out tests/test_simt%.c,$(TEST)))
 MUT_CASES := $(foreach c,$(sort $(wildcard tests/cli/*.case)),'RIDGE=$(MUT)/ridge sh tests/cli.sh $(c)')
 # The version goes only to the files that print it.
 VERSIONED := $(if $(SRC),$(shell grep -l RIDGE_VERSION $(SRC) $(WORKER)))
