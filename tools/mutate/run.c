@@ -3,7 +3,8 @@
  * A COMMAND is a test program, or a line for the shell when it has blanks. Each is run once as it is: it must succeed,
  * and says which mutants it reaches. A mutant is run by those that reach it, the quickest first, until one fails,
  * crashes or takes ten times the processor's time it did (not the clock's: a loaded machine kills nothing). EXCLUDED
- * lists what is no formula or changes nothing, each with its reason.
+ * lists what is no formula or changes nothing, each with its reason. Tests of more than 15 s of the processor are left
+ * out: what survives is run by every one.
  *
  * - MUTATE_JOBS: runs at once (all processors).
  * - MUTATE_SAMPLE: so many mutants, drawn at random (all); MUTATE_SEED draws others.
@@ -30,6 +31,8 @@
 enum { FUNCTIONS_MAX = 1000, LINE_MAX_BYTES = 4096, STATUS_USE = 2, STATUS_IO = 4, STATUS_MEMORY = 6 };
 /* Times as it is, and seconds at least: of the processor, and of the clock for what sleeps. */
 enum { SLOWER = 10, LEAST_S = 2, SLEEPS = 100, SLEEPS_LEAST_S = 120 };
+/* Of the processor: a longer test is left out, as what survives is run by every one. */
+enum { MOST_S = 15 };
 
 void run_cannot(const char *what)
 {
@@ -228,7 +231,9 @@ static void measure(struct all *a)
             const int status = try_test(a, &t);
             if (status == MUTANT_NO_TEST) break;
             if (status != 0) (void)fprintf(stderr, "mutate: %s %d fails as it is; not used\n", t.command, t.function);
-            if (status != 0 || !memchr(t.seen, 1, (size_t)a->ids)) {
+            const bool slow = t.cpu_s > MOST_S;
+            if (slow) (void)fprintf(stderr, "mutate: %s takes %.0f s; not used\n", t.command, t.cpu_s);
+            if (slow || status != 0 || !memchr(t.seen, 1, (size_t)a->ids)) {
                 free(t.seen);
                 continue;
             }
