@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -37,6 +38,21 @@ static void has(const char *text, const char *piece)
 static void lacks(const char *text, const char *piece)
 {
     if (strstr(text, piece)) fail_msg("%s in:\n%s", piece, text);
+}
+
+/* What a shell makes of the lines with these variables: `piece` is in it; NULL: it refuses. */
+static void shell_says(const char *lines, const char *variables, const char *piece)
+{
+    char script[4600], got[2048];
+    (void)snprintf(script, sizeof script, "{ %s\n%s } 2>/dev/null", variables, lines);
+    FILE *f = popen(script, "r"); /* NOLINT(cert-env33-c): a test of what shells do with it */
+    assert_non_null(f);
+    const size_t n = fread(got, 1, sizeof got - 1, f);
+    got[n] = '\0';
+    const int status = pclose(f);
+    if (!piece) assert_int_not_equal(status, 0);
+    if (piece) assert_int_equal(status, 0);
+    if (piece) has(got, piece);
 }
 
 static void test_plain(void **state)
@@ -122,8 +138,28 @@ static void test_layouts(void **state)
     p.experts = false;
     has(command(a, EMIT_VLLM, &p), "--pipeline-parallel-size 2");
     has(command(a, EMIT_VLLM, &p), "--distributed-executor-backend ray");
-    has(command(a, EMIT_SGLANG, &p), "--nnodes 2 --node-rank 0 --dist-init-addr HOST:PORT");
+    has(command(a, EMIT_SGLANG, &p), "--nnodes 2 --node-rank ${RANK:?} --dist-init-addr ${HEAD_IP:?}:20000");
+    has(command(a, EMIT_VLLM, &p), "# on every other one: ray start --address=${HEAD_IP:?}:6379\n");
+    has(command(a, EMIT_TRTLLM, &p), "srun --nodes 2 --ntasks-per-node 8 --mpi=pmix trtllm-llmapi-launch");
     has(command(a, EMIT_TRTLLM, &p), "--pp_size 2");
+    const struct layout groups = {.tp = 2, .dp = 12, .ep = 24, .per_node = 8}; /* four groups a node, three nodes */
+    p.layout = layout_whole(&groups);
+    p.experts = true;
+    has(command(a, EMIT_VLLM, &p), "--data-parallel-size 12");
+    has(command(a, EMIT_VLLM, &p), "--data-parallel-size-local 4");
+    has(command(a, EMIT_VLLM, &p), "--data-parallel-address ${HEAD_IP:?}");
+    has(command(a, EMIT_VLLM, &p), "--data-parallel-start-rank $((${RANK:?} * 4))");
+    has(command(a, EMIT_SGLANG, &p), "--nnodes 3 --node-rank ${RANK:?}");
+    for (int i = 0; i < EMIT_ENGINES - 1; i++) { /* the shell itself says what is missing */
+        char say[4200];
+        const char *lines = command(a, (enum emit_engine)i, &p), *start = lines;
+        while (*start == '#') start = strchr(start, '\n') + 1;
+        (void)snprintf(say, sizeof say, "printf '%%s ' %s", start);
+        shell_says(say, ":", NULL);
+        shell_says(say, "HEAD_IP=10.0.0.7; RANK=2",
+                   i == EMIT_VLLM ? "--data-parallel-start-rank 8 --headless"
+                                  : "--node-rank 2 --dist-init-addr 10.0.0.7:20000");
+    }
     arena_close(a);
     (void)state;
 }

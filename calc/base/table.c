@@ -222,14 +222,32 @@ enum err_code table_format_parse(const char *name, enum table_format *out, struc
                    text_suggest(near, sizeof near, name, names, sizeof names[0], N));
 }
 
+/* Whether two keys are made of the same words, between underscores, in any order. */
+static bool same_words(const char *a, const char *b)
+{
+    if (strlen(a) != strlen(b)) return false;
+    for (const char *w = a; *w;) {
+        const size_t n = strcspn(w, "_");
+        size_t here = 0, there = 0;
+        for (const char *x = a; *x; x += strcspn(x, "_"), x += *x == '_')
+            here += strcspn(x, "_") == n && memcmp(x, w, n) == 0;
+        for (const char *x = b; *x; x += strcspn(x, "_"), x += *x == '_')
+            there += strcspn(x, "_") == n && memcmp(x, w, n) == 0;
+        if (here != there) return false;
+        w += n;
+        w += *w == '_';
+    }
+    return true;
+}
+
 static enum err_code unknown_key(const struct table *t, const char *key, size_t len, struct err *e)
 {
     char clean[64], near[240];
     text_clean(clean, sizeof clean, key, len);
     if (len == 0) return err_set(e, ERR_USAGE, "an empty column name, wanted keys such as %s", t->columns[0].key);
-    for (size_t i = 0; i < t->n_columns; i++) /* what people see over it */
-        if (strcmp(t->columns[i].heading, clean) == 0)
-            return err_set(e, ERR_USAGE, "\"%s\": no such column; did you mean %s", clean, t->columns[i].key);
+    for (size_t i = 0; i < t->n_columns; i++) /* what people see over it, or its words in another order */
+        if (strcmp(t->columns[i].heading, clean) == 0 || same_words(t->columns[i].key, clean))
+            return err_set(e, ERR_USAGE, "\"%s\": no such column; did you mean %s?", clean, t->columns[i].key);
     return err_set(e, ERR_USAGE, "\"%s\": no such column%s", clean,
                    text_suggest(near, sizeof near, clean, &t->columns[0].key, sizeof t->columns[0], t->n_columns));
 }

@@ -242,6 +242,7 @@ enum err_code units_parse_time(const char *s, double *out_s, struct err *e)
         *out_s = v / units[i].per_s * units[i].s;
         return isfinite(*out_s) ? ERR_OK : refuse(e, t, "too long");
     }
+    if (span_is(unit, "m")) return refuse(e, t, "m alone may be minutes or milliseconds: write min or ms");
     return refuse(e, t, "wanted a time in ns, us, ms, s, min or h");
 }
 

@@ -5,6 +5,7 @@
 
 #include "calc/base/text.h"
 #include "calc/cli/commands.h"
+#include "calc/cli/trace_read.h"
 #include "calc/serve/describe.h"
 
 struct row {
@@ -137,7 +138,7 @@ enum err_code fit_workload_run(struct arena *a, const struct option_values *v, e
     for (size_t i = 0; i < sizeof KERNELS / sizeof *KERNELS; i++)
         if (option_given(v, KERNELS[i]))
             return err_set(e, ERR_USAGE, "--workload fits requests of a trace; --%s is of kernels", KERNELS[i]);
-    TRY(workload_read(a, option_get(v, "from"), &w, e));
+    TRY(trace_read(a, option_get(v, "from"), &w, e));
     TRY(describe_work(a, &w, &d, e));
     if (option_get(v, "output")) TRY(write_workload(a, &d, v, e));
     if (option_get(v, "output") && strcmp(option_get(v, "output"), "-") == 0) return ERR_OK;

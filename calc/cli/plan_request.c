@@ -9,6 +9,7 @@
 #include "calc/cli/plan.h"
 #include "calc/cli/progress.h"
 #include "calc/cli/scope.h"
+#include "calc/cli/trace_read.h"
 #include "calc/model/stored.h"
 #include "calc/model/whatif.h"
 
@@ -89,7 +90,7 @@ static enum err_code open_trace(struct arena *a, const struct option_values *v, 
     for (size_t i = 0; i < sizeof MADE / sizeof *MADE; i++)
         if (option_given(v, MADE[i]))
             return err_set(e, ERR_USAGE, "--trace says when requests come and how long they are: no --%s", MADE[i]);
-    return workload_read(a, c->trace, &c->work, e);
+    return trace_read(a, c->trace, &c->work, e);
 }
 
 static enum err_code open_made(struct arena *a, const struct option_values *v, struct plan_case *c, double rate,

@@ -9,6 +9,7 @@
 #include "calc/cli/progress.h"
 #include "calc/cli/scope.h"
 #include "calc/cli/simulate.h"
+#include "calc/cli/trace_read.h"
 #include "calc/serve/paged.h"
 
 static enum err_code count(const struct option_values *v, const char *name, int64_t low, int64_t high, int64_t *out,
@@ -150,7 +151,7 @@ static enum err_code open_trace(struct arena *a, const struct option_values *v, 
     int64_t most = 0;
     TRY(only_made(v, e));
     if (option_given(v, "requests")) TRY(count(v, "requests", 1, WORKLOAD_REQUESTS_MAX, &most, e));
-    TRY(workload_read(a, c->trace, &c->work, e));
+    TRY(trace_read(a, c->trace, &c->work, e));
     if (most > 0 && (size_t)most < c->work.n) {
         c->work.n = c->work.first_n = (size_t)most;
         c->work.span_s = c->work.request[c->work.n - 1].arrival_s;

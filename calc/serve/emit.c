@@ -169,16 +169,27 @@ static int64_t nodes_of(const struct layout *l)
     return l->per_node > 0 && copy > l->per_node ? (copy + l->per_node - 1) / l->per_node : 1;
 }
 
-/* Groups of a node, of a copy that has several. */
-static void say_ranks(struct lines *o, const struct layout *l)
+/* What the shell has to know on every node; it says so itself where it does not (${X:?}). */
+static void say_nodes(struct lines *o, const struct layout *l, const char *ranked)
 {
     char text[256];
-    const long long nodes = (long long)nodes_of(l), local = (long long)l->dp / nodes;
-    (void)snprintf(text, sizeof text, "on each of %lld nodes, with --data-parallel-size-local %lld,", nodes, local);
+    (void)snprintf(text, sizeof text, "on each of the copy's %lld nodes, first of all:", (long long)nodes_of(l));
     comment(o, text);
-    comment(o, "--data-parallel-address HOST of the first, and on the others --headless and");
-    (void)snprintf(text, sizeof text, "--data-parallel-start-rank %lld times the node's number", local);
-    comment(o, text);
+    comment(o, "  HEAD_IP=address of the first node");
+    if (ranked) comment(o, ranked);
+}
+
+static const char RANKED[] = "  RANK=0 on the first node, 1 on the next, ...";
+
+/* Attention groups of a copy over several nodes: each node serves its own, the first one answers. */
+static void put_vllm_ranks(struct lines *o, const struct layout *l)
+{
+    const long long local = (long long)((l->dp + nodes_of(l) - 1) / nodes_of(l));
+    word(o, "--data-parallel-size-local %lld", local);
+    word(o, "--data-parallel-address ${HEAD_IP:?}");
+    word(o, "--data-parallel-rpc-port 13345");
+    word(o, "--data-parallel-start-rank $((${RANK:?} * %lld))", local);
+    word(o, "$([ $RANK = 0 ] || echo --headless)");
 }
 
 /* -- the engines -- */
@@ -189,12 +200,17 @@ static void put_vllm(struct lines *o, const struct emit_plan *p, const char *mod
     say_copies(o, p, p->prefill > 0 ? "vLLM's examples of disaggregated serving have one" : BALANCER);
     say_weights(o, p, true);
     say_draft(o, p);
-    if (nodes_of(l) > 1 && l->dp == 1) comment(o, "start a Ray cluster over the nodes first (ray start)");
-    if (nodes_of(l) > 1 && l->dp > 1) say_ranks(o, l);
+    if (nodes_of(l) > 1) say_nodes(o, l, l->dp > 1 ? RANKED : NULL);
+    if (nodes_of(l) > 1 && l->dp == 1) {
+        comment(o, "then on the first:  ray start --head --port=6379");
+        comment(o, "on every other one: ray start --address=${HEAD_IP:?}:6379");
+        comment(o, "and at last, on the first alone:");
+    }
     word(o, "vllm serve %s", model);
     word(o, "--tensor-parallel-size %lld", (long long)l->tp);
     if (l->pp > 1) word(o, "--pipeline-parallel-size %lld", (long long)l->pp);
     if (l->dp > 1) word(o, "--data-parallel-size %lld", (long long)l->dp);
+    if (nodes_of(l) > 1 && l->dp > 1) put_vllm_ranks(o, l);
     if (p->experts && l->ep > 1) word(o, "--enable-expert-parallel");
     word(o, "--max-model-len %lld", (long long)p->max_model_len);
     /* of each data-parallel rank */
@@ -236,7 +252,7 @@ static void put_sglang(struct lines *o, const struct emit_plan *p, const char *m
     say_draft(o, p);
     if (p->mixed && !mixed && p->prefill == 0)
         comment(o, "prompts are computed in steps of their own, which the plan does not know");
-    if (nodes_of(l) > 1) comment(o, "on every node, with its own --node-rank");
+    if (nodes_of(l) > 1) say_nodes(o, l, RANKED);
     word(o, "python -m sglang.launch_server");
     word(o, "--model-path %s", model);
     word(o, "--tp-size %lld", (long long)layout_group(l));
@@ -252,7 +268,8 @@ static void put_sglang(struct lines *o, const struct emit_plan *p, const char *m
     word(o, "--mem-fraction-static %.3g", p->static_frac);
     if (p->weights && p->fp8_on_load) word(o, "--quantization fp8");
     if (p->kv) word(o, "--kv-cache-dtype %s", strcmp(p->kv, "fp8") == 0 ? "fp8_e4m3" : p->kv);
-    if (nodes_of(l) > 1) word(o, "--nnodes %lld --node-rank 0 --dist-init-addr HOST:PORT", (long long)nodes_of(l));
+    if (nodes_of(l) > 1)
+        word(o, "--nnodes %lld --node-rank ${RANK:?} --dist-init-addr ${HEAD_IP:?}:20000", (long long)nodes_of(l));
     if (p->draft_tokens <= 0) return;
     static const char *const ALGORITHM[] = {"STANDALONE", "EAGLE", "NEXTN"};
     word(o, "--speculative-algorithm %s", ALGORITHM[p->drafting]);
@@ -299,8 +316,14 @@ static void put_trtllm(struct lines *o, const struct emit_plan *p, const char *m
                               : BALANCER);
     if (p->prefill > 0) comment(o, "those that prefill also with disable_overlap_scheduler: true in their file");
     say_weights(o, p, false);
-    if (nodes_of(l) > 1) comment(o, "over several nodes: under mpirun or srun, with trtllm-llmapi-launch before it");
+    if (nodes_of(l) > 1) {
+        comment(o, "one task for each GPU of all nodes of a copy, by Slurm (or mpirun -n likewise), once:");
+        if (file) comment(o, "the file has to be seen by every node");
+    }
     if (file) put_yaml(o, p, draft);
+    if (nodes_of(l) > 1)
+        word(o, "srun --nodes %lld --ntasks-per-node %lld --mpi=pmix trtllm-llmapi-launch", (long long)nodes_of(l),
+             (long long)((layout_group(l) * l->pp + nodes_of(l) - 1) / nodes_of(l)));
     word(o, "trtllm-serve %s", model);
     word(o, "--tp_size %lld", (long long)layout_group(l));
     if (l->pp > 1) word(o, "--pp_size %lld", (long long)l->pp);

@@ -31,6 +31,12 @@ static const struct form FORMS[] = {
     {{"Timestamp", "Request tokens", "Response tokens", NULL}, false, true},
 };
 
+/* Who looks on; go_on NULL: nobody. */
+struct watch {
+    bool (*go_on)(void *closure, size_t done, size_t all);
+    void *closure;
+};
+
 struct reader {
     struct arena *arena;
     const char *name; /* clean */
@@ -43,6 +49,8 @@ struct reader {
     const struct form *form;
     int column[CELLS_N];
     int64_t first_day; /* of dated rows; -1 before the first */
+    const struct watch *watch;
+    const char *text; /* the first byte */
     struct err *err;
 };
 
@@ -62,6 +70,15 @@ static bool next_line(struct reader *r, struct piece *out)
     r->at = nl ? nl + 1 : r->end;
     r->line++;
     return true;
+}
+
+static enum err_code tell(const struct reader *r)
+{
+    enum { OFTEN = 4096 }; /* lines; not a unit */
+    const struct watch *w = r->watch;
+    if (!w->go_on || r->line % OFTEN != 0) return ERR_OK;
+    if (w->go_on(w->closure, (size_t)(r->at - r->text), (size_t)(r->end - r->text))) return ERR_OK;
+    return err_set(r->err, ERR_NO, "%s: interrupted while it was read, at line %zu", r->name, r->line);
 }
 
 static bool blank(const struct piece *p)
@@ -243,6 +260,7 @@ static enum err_code read_csv(struct reader *r, const struct piece *header)
             break;
         }
         TRY(read_row(r, cell, split(&line, cell)));
+        TRY(tell(r));
     }
     return ERR_OK;
 }
@@ -325,6 +343,7 @@ static enum err_code read_json(struct reader *r, struct piece line)
     do {
         while (line.n > 0 && (line.s[line.n - 1] == ' ' || line.s[line.n - 1] == '\t')) line.n--;
         if (line.n > 0) TRY(read_json_line(r, &line));
+        TRY(tell(r));
     } while (next_line(r, &line));
     return ERR_OK;
 }
@@ -366,8 +385,8 @@ static enum err_code finish(struct reader *r, struct workload *out)
     return ERR_OK;
 }
 
-enum err_code workload_read_text(struct arena *a, const char *name, const char *text, size_t len, struct workload *out,
-                                 struct err *e)
+static enum err_code read_text(struct arena *a, const char *name, const char *text, size_t len,
+                               const struct watch *watch, struct workload *out, struct err *e)
 {
     char clean[200];
     struct err own;
@@ -376,6 +395,8 @@ enum err_code workload_read_text(struct arena *a, const char *name, const char *
                        .at = text,
                        .end = text + len,
                        .first_day = -1,
+                       .watch = watch,
+                       .text = text,
                        .err = e ? e : &own};
     struct piece line;
     if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) r.at += 3;
@@ -390,14 +411,23 @@ enum err_code workload_read_text(struct arena *a, const char *name, const char *
     return code;
 }
 
-static enum err_code read_fd(struct arena *a, int fd, const char *path, struct workload *out, struct err *e)
+enum err_code workload_read_text(struct arena *a, const char *name, const char *text, size_t len, struct workload *out,
+                                 struct err *e)
+{
+    return read_text(a, name, text, len, &(struct watch){NULL, NULL}, out, e);
+}
+
+static enum err_code read_fd(struct arena *a, int fd, const char *path, const struct watch *watch, struct workload *out,
+                             struct err *e)
 {
     char clean[200];
     struct stat st;
     (void)text_clean(clean, sizeof clean, path, strlen(path));
     if (fstat(fd, &st) != 0) return err_set(e, ERR_IO, "%s: cannot read: %s", clean, strerror(errno));
     if (!S_ISREG(st.st_mode))
-        return err_set(e, ERR_IO, "%s: no regular file: a trace is read at once, so write it to one first", clean);
+        return err_set(e, ERR_IO,
+                       "%s: no regular file: a trace is read at once, so write it to one first (CMD > trace.csv)",
+                       clean);
     if (st.st_size > FILE_BYTES_MAX)
         return err_set(e, ERR_INPUT, "%s: %.1f GiB, and traces of more than 1 GiB are not read: cut it into parts",
                        clean, (double)st.st_size / (double)FILE_BYTES_MAX);
@@ -412,19 +442,29 @@ static enum err_code read_fd(struct arena *a, int fd, const char *path, struct w
         else if (k <= 0)
             break;
     }
-    const enum err_code code = workload_read_text(a, path, text, n, out, e);
+    const enum err_code code = read_text(a, path, text, n, watch, out, e);
     free(text);
     return code;
 }
 
 enum err_code workload_read(struct arena *a, const char *path, struct workload *out, struct err *e)
 {
+    return workload_read_watched(a, path, NULL, NULL, out, e);
+}
+
+enum err_code workload_read_watched(struct arena *a, const char *path,
+                                    bool (*go_on)(void *closure, size_t done, size_t all), void *closure,
+                                    struct workload *out, struct err *e)
+{
+    const struct watch watch = {go_on, closure};
     char clean[200];
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a fifo must not hang before fstat */
+    if (fd < 0 && strcmp(path, "-") == 0)
+        return err_set(e, ERR_IO, "-: a trace is a file, read at once: write it to one first (CMD > trace.csv)");
     if (fd < 0)
         return err_set(e, ERR_IO, "%s: cannot read: %s", text_clean(clean, sizeof clean, path, strlen(path)),
                        strerror(errno));
-    const enum err_code code = read_fd(a, fd, path, out, e);
+    const enum err_code code = read_fd(a, fd, path, &watch, out, e);
     (void)close(fd);
     return code;
 }

@@ -122,6 +122,13 @@ enum err_code workload_make(struct arena *a, const struct workload_spec *spec, s
  * WORKLOAD_REQUESTS_MAX rows or 1 GiB. workload_read_text -- from memory; name is for messages. Errors: ERR_INPUT,
  * ERR_IO, ERR_NOMEM. Cost: O(bytes + n log n). */
 enum err_code workload_read(struct arena *a, const char *path, struct workload *out, struct err *e);
+
+/* workload_read_watched -- the same, telling go_on of the bytes that are read, of all, every some thousand lines; it
+ * says whether to go on. Errors: ERR_NO go_on said no. */
+enum err_code workload_read_watched(struct arena *a, const char *path,
+                                    bool (*go_on)(void *closure, size_t done, size_t all), void *closure,
+                                    struct workload *out, struct err *e);
+
 enum err_code workload_read_text(struct arena *a, const char *name, const char *text, size_t len, struct workload *out,
                                  struct err *e);
 
