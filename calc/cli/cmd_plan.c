@@ -29,7 +29,8 @@ static const struct option OPTIONS[] = {
      .value = "ENGINE",
      .group = "Output",
      .help = "vllm, sglang or trtllm: the command line that starts the winner, among what that engine can run"},
-    LAYOUT_FLAG("verify", "simulate the winner, and add copies until it keeps its promises (default for traces)"),
+    LAYOUT_FLAG("verify",
+                "simulate plans in the order of their cost until one keeps its promises (default for traces)"),
     LAYOUT_TEXT("top", "N", NULL, "only the N best"),
     {.name = "format",
      .letter = 'f',
@@ -62,7 +63,8 @@ static enum err_code check_options(const struct option_values *v, bool layouts, 
                                         "emit",      "verify",       "gpu-memory-utilization",
                                         "framework", "band",         "server",
                                         "plot",      "plot-cost",    "draft",
-                                        "accept",    "gamma",        "disagg"};
+                                        "accept",    "gamma",        "disagg",
+                                        "efficiency"};
     static const char *const LAYOUTS[] = {"batch", "context", "all"};
     const char *const *other = layouts ? SERVE : LAYOUTS;
     const size_t n = layouts ? sizeof SERVE / sizeof *SERVE : sizeof LAYOUTS / sizeof *LAYOUTS;

@@ -101,6 +101,8 @@ static const struct option OPTIONS[] = {
         "server", "NAME[:VERSION]|FILE", NULL,
         "steps as a server takes them, kernels calibrated and its host fitted to published times: vllm, trtllm, sglang "
         "(vllm:0.12.0: a version whose host does not work beside the device)"),
+    TEXT("band", "p50|p90", "p50",
+         "calibrated: the median, or what nine of ten services do not exceed, as ridge plan keeps its promises at"),
     {.name = "pool",
      .kind = OPTION_TEXT,
      .value = "NAME",

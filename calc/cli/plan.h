@@ -66,6 +66,8 @@
         LAYOUT_TEXT("gamma", "N,...", NULL, "tokens drafted in a row to choose from (default: 1..5)"),                 \
         LAYOUT_TEXT("fidelity", "NAME", NULL,                                                                          \
                     "calibrated (default), or floors: roofline, bound; --layouts: roofline (default) or bound"),       \
+        LAYOUT_TEXT("efficiency", "NAME|FILE,...", NULL,                                                               \
+                    "calibrated: parameters of ridge fit, each for the device that it is of"),                         \
         LAYOUT_TEXT("framework", "NAME", NULL, "calibrated: whose kernels and steps: vllm, trtllm, sglang or none"),   \
         LAYOUT_TEXT(                                                                                                   \
             "server", "NAME[:VERSION]|FILE", NULL,                                                                     \

@@ -37,6 +37,8 @@ void plan_say(struct out *o, const char *prefix, const char *fmt, ...)
 const char *plan_kernels(const struct plan_case *c)
 {
     const struct planner_request *q = &c->request;
+    for (size_t d = 0; d < q->devices_n; d++)
+        if (q->device[d].efficiency && !q->framework) return "what their files name";
     return q->server ? q->server->name : q->framework ? q->framework : "vllm";
 }
 
@@ -46,7 +48,13 @@ static enum err_code say_transfer(struct arena *a, struct out *o, const char *pr
 {
     struct source s;
     char device[64];
-    TRY(source_open(a, hw, NULL, c->request.server ? c->request.server->name : c->request.framework, &s, e));
+    const char *file = NULL;
+    for (size_t d = 0; d < c->request.devices_n; d++)
+        if (c->device[d].hw == hw) file = c->device[d].efficiency;
+    TRY(source_open(a, hw, file, c->request.server ? c->request.server->name : c->request.framework, &s, e));
+    if (file)
+        plan_say(o, prefix, "times of %s first by %s", hw->key,
+                 text_clean(device, sizeof device, s.file[0].file, strlen(s.file[0].file)));
     if (s.transfer[0] == SOURCE_OWN) return ERR_OK;
     double low = HUGE_VAL, high = 0;
     for (int k = 0; k < KERNEL_KINDS_N; k++) {
@@ -78,7 +86,7 @@ static void say_gap(struct out *o, const char *prefix, const struct plan_case *c
     const double paper_s = c->result.best[0].point.ttft_s;
     const double far = 3; /* times */
     char is[UNITS_TEXT_MAX], paper[UNITS_TEXT_MAX];
-    if (v->n == 0) return;
+    if (v->n == 0 || c->request.aim != PLANNER_SERVE) return;
     const bool apart = v->ttft_s > far * paper_s;
     const bool grows = 100 * v->waiting_last > v->n && 2 * v->waiting_last > 3 * v->waiting_half;
     if (apart)

@@ -388,7 +388,12 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
                  h->binds);
         put_line(o, "to go further: %s", plan_advice(h));
     }
-    if (c->verified.n)
+    if (c->verified.n && c->request.aim == PLANNER_JOB)
+        put_line(o, "simulated, %zu requests of one copy: done in %s, within the deadline", c->verified.n,
+                 units_format_time(s, c->verified.makespan_s));
+    else if (c->verified.n && c->request.aim == PLANNER_DAILY)
+        put_line(o, "simulated, %zu requests of one copy: served as they come, the queue does not grow", c->verified.n);
+    else if (c->verified.n)
         put_line(o, "simulated, %zu requests: TTFT %s, TPOT %s: keeps its promises", c->verified.n,
                  units_format_time(s, c->verified.ttft_s), units_format_time(t, c->verified.tpot_s));
     plan_doubts(a, o, c, "  ");

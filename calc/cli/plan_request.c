@@ -255,6 +255,36 @@ static enum err_code range(struct arena *a, const struct option_values *v, const
     return ERR_OK;
 }
 
+/* Files of parameters, each for the device that it names; of one device any. */
+static enum err_code open_efficiency(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
+{
+    const char *text = option_get(v, "efficiency"), **names;
+    char clean[64];
+    size_t n;
+    if (!text) return ERR_OK;
+    if (c->request.fidelity != PLANNER_CALIBRATED)
+        return err_set(e, ERR_USAGE, "--efficiency says how times are calibrated; floors have none");
+    if (option_get(v, "server") && strcmp(option_get(v, "server"), "none") != 0)
+        return err_set(e, ERR_USAGE, "--server says how steps are timed; --efficiency cannot stand beside it");
+    TRY(scope_list(a, text, "efficiency", &names, &n, e));
+    for (size_t i = 0; i < n; i++) {
+        struct efficiency f;
+        bool used = false;
+        if (efficiency_load(a, names[i], &f, e) != ERR_OK) return err_prepend(e, "--efficiency: ");
+        for (size_t d = 0; d < c->request.devices_n; d++) {
+            if (c->request.devices_n > 1 && strcmp(c->device[d].hw->key, f.device) != 0) continue;
+            if (c->device[d].efficiency)
+                return err_set(e, ERR_USAGE, "--efficiency: two files for %s", c->device[d].hw->key);
+            c->device[d].efficiency = names[i];
+            used = true;
+        }
+        if (!used)
+            return err_set(e, ERR_USAGE, "--efficiency %s is of %s, which is none of the devices of -g", f.file,
+                           text_clean(clean, sizeof clean, f.device, strlen(f.device)));
+    }
+    return ERR_OK;
+}
+
 /* Steps as a server takes them: of the one that is named, or of that whose command line is wanted. */
 static enum err_code open_server(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
 {
@@ -263,7 +293,8 @@ static enum err_code open_server(struct arena *a, const struct option_values *v,
     if (text && (q->fidelity != PLANNER_CALIBRATED || q->framework))
         return err_set(e, ERR_USAGE, "--server says how steps are timed; --%s cannot stand beside it",
                        q->framework ? "framework" : "fidelity");
-    if (!text && c->has_emit && q->fidelity == PLANNER_CALIBRATED && !q->framework) text = emit_name(c->emit);
+    const bool kernels = q->framework || option_get(v, "efficiency");
+    if (!text && c->has_emit && q->fidelity == PLANNER_CALIBRATED && !kernels) text = emit_name(c->emit);
     if (!text || strcmp(text, "none") == 0) return ERR_OK;
     if (engine_load_version(a, text, &c->engine, &q->overlapped, e) != ERR_OK) return err_prepend(e, "--server: ");
     if (q->p90 && (isnan(c->engine.slow_p90[0]) || isnan(c->engine.slow_p90[1])))
@@ -291,6 +322,7 @@ static enum err_code open_choice(struct arena *a, const struct option_values *v,
     q->framework = option_get(v, "framework");
     if (q->fidelity != PLANNER_CALIBRATED && (q->framework || option_given(v, "band")))
         return err_set(e, ERR_USAGE, "--framework and --band are of calibrated times, not of floors");
+    TRY(open_efficiency(a, v, c, e));
     TRY(open_server(a, v, c, e));
     TRY(range(a, v, "max-num-seqs", &q->seqs, &q->seqs_n, e));
     TRY(range(a, v, "max-num-batched-tokens", &q->step_tokens, &q->step_tokens_n, e));
@@ -396,7 +428,9 @@ static enum err_code verify(struct arena *a, struct plan_case *c, struct err *e)
     const struct planner_watch watch = {.show = show, .closure = &bar, .most = PLAN_SIMULATIONS};
     interrupt_hold(&held, false);
     progress_start(&bar, "requests of a plan simulated");
-    const enum err_code code = planner_confirm(a, &c->request, &c->work, &watch, r, &c->confirmed, e);
+    const enum err_code code = c->request.aim == PLANNER_SERVE
+                                   ? planner_confirm(a, &c->request, &c->work, &watch, r, &c->confirmed, e)
+                                   : planner_confirm_bulk(a, &c->request, &c->work, &watch, r, &c->confirmed, e);
     progress_end(&bar);
     interrupt_release(&held);
     TRY(code);
@@ -406,6 +440,8 @@ static enum err_code verify(struct arena *a, struct plan_case *c, struct err *e)
         return err_set(e, ERR_NO, "interrupted: %zu plans were simulated and refuted, and nothing is known of the rest",
                        c->confirmed.refuted);
     if (r->best_n > 0) c->unverified = planner_verifies(&c->request, &r->best[0]);
+    if (r->best_n > 0 && !c->confirmed.found && !c->unverified && c->request.aim != PLANNER_SERVE)
+        c->unverified = c->confirmed.cut ? "too many simulations said no" : "no plan of so many requests a copy";
     return ERR_OK;
 }
 
@@ -433,8 +469,6 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
     /* a report shows the simulation, so what it recommends has passed it */
     const bool report = strcmp(v->command->name, "report") == 0;
     c->verify = option_get(v, "verify") || ((c->trace || report) && q->aim == PLANNER_SERVE);
-    if (c->verify && q->aim != PLANNER_SERVE)
-        return err_set(e, ERR_USAGE, "--verify simulates requests as they come: not a --job, not --tokens-per-day");
     for (size_t i = 0; c->has_emit && i < q->formats_n; i++) {
         const struct layout one = layout_whole(NULL);
         const struct emit_plan p = {.layout = one, .kv = c->format[i].kv};

@@ -28,7 +28,8 @@ struct summary {
     int64_t prefill_replicas;
     double kv_link_bytes_per_s, moved_bytes, link_busy_frac, prefill_busy_frac, prefill_batch_mean, prefill_blocks_frac;
     double decode_busy_frac, decode_batch_mean, decode_blocks_frac;
-    const char *kv_transfer, *preemption, *draft, *accept;
+    const char *kv_transfer, *preemption, *draft, *accept, *band;
+    double band_factor;
     int64_t gamma;
     double tokens_per_step, tokens_per_step_expected, kept_frac, draft_busy_frac;
     double swaps, swapped_bytes, swap_wait_s, preempted_swap_s, preempted_recompute_s;
@@ -55,6 +56,8 @@ static const struct column SUMMARY[] = {
     SUM(ep, INT, COUNT, "parts in which its experts are dealt"),
     SUM(replicas, INT, COUNT, "copies of the model, each with a queue, a batch and a cache"),
     SUM(fidelity, STRING, NONE, "of step times: bound or roofline, floors; calibrated, medians"),
+    SUM(band, STRING, NONE, "calibrated: p50, or p90, which nine of ten services do not exceed"),
+    SUM(band_factor, REAL, NONE, "a step takes so many times its median"),
     SUM(server, STRING, NONE, "whose host and kernels the steps are of; empty: kernels or floors alone"),
     SUM(overhead_s, REAL, SECONDS, "added to every step"),
     SUM(policy, STRING, NONE, "what a step holds"),
@@ -245,6 +248,10 @@ static enum err_code summarize(const struct simulate_case *c, struct summary *ou
                          .hardware = c->of.hw.key,
                          .fidelity = c->server_text ? "calibrated" : estimate_fidelity_name(&c->request),
                          .server = c->server_text,
+                         .band = c->server_text || c->request.calibrated ? (c->p90 ? "p90" : "p50") : NULL,
+                         .band_factor = s->slower > 0                             ? s->slower
+                                        : c->server_text || c->request.calibrated ? 1
+                                                                                  : unknown,
                          .policy = c->policy,
                          .route = s->replicas > 1 ? c->route : NULL,
                          .memory = c->memory,
@@ -355,6 +362,7 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
                       c->request.calibrated || c->server_text ? "" : " (a floor: servers are 2-4x slower)",
                       s->overhead_s > 0 ? ", and of every step " : "",
                       s->overhead_s > 0 ? units_format_time(overhead, s->overhead_s) : "");
+    if (c->p90) simulate_put_line(o, "at P90 of the band: every step takes %.4g times its median", c->setup.slower);
     if (c->trace)
         simulate_put_line(o, "%lld requests of %s, %.4g a second", (long long)s->requests,
                           text_clean(trace, sizeof trace, c->trace, strlen(c->trace)), s->offered_per_s);

@@ -11,6 +11,7 @@
 #include "calc/cli/simulate.h"
 #include "calc/cli/trace_read.h"
 #include "calc/serve/paged.h"
+#include "calc/serve/planner.h"
 
 static enum err_code count(const struct option_values *v, const char *name, int64_t low, int64_t high, int64_t *out,
                            struct err *e)
@@ -423,6 +424,33 @@ static enum err_code open_pool(struct arena *a, struct simulate_case *c, struct 
     return ERR_OK;
 }
 
+/* How much slower than predicted nine of ten services are at most: of a server's steps what was measured, else the band
+ * of steps at the batch that memory allows, as ridge plan has it. */
+static enum err_code open_band(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
+{
+    struct simulate_setup *s = &c->setup;
+    struct planner_traffic t;
+    double of[STEP_VALUES_N];
+    int p90;
+    TRY(WORD(option_get(v, "band"), "band", &p90, e, "p50", "p90"));
+    c->p90 = p90 == 1;
+    if (option_given(v, "band") && !c->request.calibrated && !c->server_text)
+        return err_set(e, ERR_USAGE, "--band is of calibrated times: it needs --fidelity calibrated or --server");
+    if (!c->p90) return ERR_OK;
+    if (c->server_text) {
+        s->slower = fmax(1, c->engine.slow_p90[engine_has_experts(&c->of.model)]);
+        return isnan(c->engine.slow_p90[engine_has_experts(&c->of.model)])
+                   ? err_set(e, ERR_INPUT, "%s: errors: no \"slow_p90\", so there is no P90", c->engine.file)
+                   : ERR_OK;
+    }
+    TRY(planner_traffic_of(a, &c->work, 1, &t, e));
+    TRY(step_eval_layout(c->of.step, NULL, 1, 1, ceil(t.context_tokens) + (double)s->block_tokens / 2, 1, of, e));
+    const double bytes = of[STEP_kv_bytes] + of[STEP_state_bytes];
+    const double fit = bytes > 0 ? fmax(1, floor(c->pool_bytes / bytes)) : (double)s->max_seqs;
+    s->slower = calibrated_band(c->of.calibrated, fmin(fit, (double)s->max_seqs), t.context_tokens, t.prompt_tokens);
+    return ERR_OK;
+}
+
 enum err_code simulate_case_open(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
 {
     struct simulate_setup *s = &c->setup;
@@ -448,5 +476,5 @@ enum err_code simulate_case_open(struct arena *a, const struct option_values *v,
     s->plan = s->server ? c->server.bound : c->of.mix_plan;
     s->calibrated = c->of.calibrated;
     s->replicas = c->of.replicas;
-    return ERR_OK;
+    return open_band(a, v, c, e);
 }

@@ -72,12 +72,14 @@ static enum err_code solve(struct arena *a, const struct simulate_case *c, struc
                              .requests = (double)w->n,
                              .ttft_limit_s = (double)NAN,
                              .tpot_limit_s = (double)NAN};
+    /* a service that is slower by b answers as one that is not and whose clock runs b times slower */
+    const double slower = s->slower > 0 ? s->slower : 1;
     const struct step *step = c->of.step;
     const struct steady_decode decode = {.plan = s->plan,
                                          .calibrated = s->calibrated,
                                          .server = s->server,
                                          .overlapped = s->overlapped,
-                                         .overhead_s = s->overhead_s,
+                                         .overhead_s = s->overhead_s / slower,
                                          .max_seqs = s->max_seqs,
                                          .blocks = s->blocks,
                                          .block_tokens = s->block_tokens,
@@ -85,8 +87,8 @@ static enum err_code solve(struct arena *a, const struct simulate_case *c, struc
                                          .kv_bytes_per_token = step_kv_bytes_per_token_full(step) +
                                                                step_kv_bytes_per_token_windowed(step) +
                                                                step_kv_bytes_per_token_index(step),
-                                         .link_bytes_per_s = s->pools.link_bytes_per_s,
-                                         .link_latency_s = s->pools.link_latency_s};
+                                         .link_bytes_per_s = s->pools.link_bytes_per_s * slower,
+                                         .link_latency_s = s->pools.link_latency_s / slower};
     if (s->pools.prefill > 0) {
         if (s->pools.layers > 0)
             return err_set(e, ERR_USAGE, "--rows steady: a steady state is described of caches that cross whole");
@@ -102,7 +104,12 @@ static enum err_code solve(struct arena *a, const struct simulate_case *c, struc
         q.concurrency = (double)c->spec.concurrency;
         q.think_s = c->spec.think_s;
     }
-    return steady_solve(a, &q, out, e);
+    q.rate_per_s *= slower;
+    q.think_s /= slower;
+    q.overhead_s /= slower;
+    TRY(steady_solve(a, &q, out, e));
+    steady_slow(out, slower);
+    return ERR_OK;
 }
 
 static void add_spread(struct steady_row *row, const char *const names[5], const struct simulate_spread *x,

@@ -460,6 +460,16 @@ void calibrated_eval(struct calibrated *c, enum step_phase phase, size_t n, cons
     }
 }
 
+double calibrated_band(struct calibrated *c, double batch, double context, double prompt)
+{
+    const double B = fmax(1, floor(batch)), S = ceil(context), T = fmax(1, ceil(prompt)), one = 1, none = 0;
+    struct calibrated_time d, f;
+    calibrated_eval(c, STEP_DECODE, 1, &B, &S, &S, NULL, &none, &d);
+    calibrated_eval(c, STEP_PREFILL, 1, &one, &T, &T, NULL, &none, &f);
+    const double band = fmax(d.p90_s / d.s, f.p90_s / f.s);
+    return isfinite(band) ? fmax(1, band) : 1;
+}
+
 double calibrated_sum_s(struct calibrated *c, enum step_phase phase, double B, double T, double S, double M)
 {
     return sum_calls(c, phase, B, T, S, M).s;

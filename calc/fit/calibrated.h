@@ -55,6 +55,10 @@ void calibrated_mix_prompt(struct calibrated *c, struct mix *scratch, double tok
 void calibrated_ops(struct calibrated *c, enum step_phase phase, double B, double T, double S, double M,
                     struct step_op *ops, size_t n);
 
+/* calibrated_band -- P90 over the median, at least 1, of a decode step of `batch` sequences at `context` tokens and of
+ * one prompt, whichever is wider. */
+double calibrated_band(struct calibrated *c, double batch, double context, double prompt);
+
 /* calibrated_sum_s -- that sum of one point: kernels alone. */
 double calibrated_sum_s(struct calibrated *c, enum step_phase phase, double B, double T, double S, double M);
 

@@ -59,6 +59,7 @@ struct planner_device {
     int64_t most;     /* GPUs of it to be had, >= 1 */
     int64_t per_node; /* of them in a node, >= 1 */
     struct timed_latency latency;
+    const char *efficiency; /* calibrated: parameters of kernels that come first, a name or path; NULL: built-in ones */
 };
 
 /* A precision: the model stored so. */

@@ -12,13 +12,7 @@ double planner_band(const struct planner *p, const struct planner_clock *c, doub
 {
     if (c->server) return c->band;
     if (!c->calibrated || !p->q->p90) return 1;
-    const double B = fmax(1, floor(batch)), S = ceil(p->q->traffic.context_tokens),
-                 T = fmax(1, ceil(p->q->traffic.prompt_tokens)), one = 1, none = 0;
-    struct calibrated_time d, f;
-    calibrated_eval(c->calibrated, STEP_DECODE, 1, &B, &S, &S, NULL, &none, &d);
-    calibrated_eval(c->calibrated, STEP_PREFILL, 1, &one, &T, &T, NULL, &none, &f);
-    const double band = fmax(d.p90_s / d.s, f.p90_s / f.s);
-    return isfinite(band) ? fmax(1, band) : 1;
+    return calibrated_band(c->calibrated, batch, p->q->traffic.context_tokens, p->q->traffic.prompt_tokens);
 }
 
 double planner_decode_s(struct planner_clock *c, double B, double S, double floor_s)

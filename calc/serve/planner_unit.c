@@ -59,7 +59,7 @@ enum err_code planner_open(struct arena *a, const struct planner_request *q, str
             if (q->drafting) TRY(compile_draft(out, d, &x->draft, e));
         }
         if (q->fidelity == PLANNER_CALIBRATED && !q->server)
-            TRY(source_open(a, q->device[d].hw, NULL, q->framework, &out->source[d], e));
+            TRY(source_open(a, q->device[d].hw, q->device[d].efficiency, q->framework, &out->source[d], e));
     }
     return ERR_OK;
 }

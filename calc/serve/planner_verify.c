@@ -183,12 +183,14 @@ enum err_code planner_run_judge(struct arena *a, const struct planner_request *q
                                      .finished = r->finished,
                                      .growing = r->growing,
                                      .stopped = r->partial,
+                                     .makespan_s = q->aim == PLANNER_JOB ? r->span_s : (double)NAN,
                                      .waiting_half = r->waiting_half,
                                      .waiting_last = r->waiting_last};
     TRY(quantile_of(r, simulate_ttft_s, isnan(q->ttft.s) ? .95 : q->ttft.frac, a, &out->ttft_s, e));
     TRY(quantile_of(r, simulate_tpot_s, isnan(q->tpot.s) ? .95 : q->tpot.frac, a, &out->tpot_s, e));
     out->keeps = !r->partial && !r->growing && (isnan(q->ttft.s) || out->ttft_s <= q->ttft.s) &&
-                 (isnan(q->tpot.s) || isnan(out->tpot_s) || out->tpot_s <= q->tpot.s);
+                 (isnan(q->tpot.s) || isnan(out->tpot_s) || out->tpot_s <= q->tpot.s) &&
+                 (q->aim != PLANNER_JOB || out->makespan_s <= q->deadline_s);
     return ERR_OK;
 }
 

@@ -11,6 +11,7 @@ struct planner_verified {
     bool keeps;                        /* every promise */
     bool stopped;                      /* before its end: so many requests were late that no other could help */
     size_t waiting_half, waiting_last; /* in queues when half of the requests, and all of them, had come */
+    double makespan_s;                 /* a job: from its first step to its last answer; else NAN */
 };
 
 /* planner_verify -- calc/serve/simulate.h with the plan's limits, cache and copies (least loaded first), at the same
@@ -48,6 +49,18 @@ struct planner_confirmed {
 enum err_code planner_confirm(struct arena *a, const struct planner_request *q, const struct workload *w,
                               const struct planner_watch *watch, struct planner_result *r,
                               struct planner_confirmed *out, struct err *e);
+
+enum { PLANNER_SHARE_MAX = 1 << 20 }; /* requests of a copy that are simulated */
+
+/* planner_confirm_bulk -- the same of a job, or of tokens a day, whatever the latency. Copies are alike and share the
+ * requests evenly, so one of them is simulated with its part: of a job all of it at once, its lengths those of w over
+ * and over; of tokens a day requests at the copy's rate, of which the queue must not grow. The best plan on paper is
+ * simulated until the best is one that was: its time becomes the simulated one, and one that fails gets a copy more, or
+ * leaves where there are no GPUs for it. The best of each device and precision alone are looked at. Errors: as
+ * planner_verify. */
+enum err_code planner_confirm_bulk(struct arena *a, const struct planner_request *q, const struct workload *w,
+                                   const struct planner_watch *watch, struct planner_result *r,
+                                   struct planner_confirmed *out, struct err *e);
 
 /* A plan's run through the scheduler, in the clock of the service: times of records and steps are those of the band. */
 struct planner_run {

@@ -78,6 +78,7 @@ double replica_draft_s(struct replica *r, int64_t pieces, int64_t tokens)
         step_eval(d->of->draft, 1, &B, &T, &S, &one, column);
         took_s += prefill_s;
     }
+    if (r->setup->slower > 0) took_s *= r->setup->slower;
     r->sums.draft_s += took_s;
     return took_s;
 }

@@ -6,7 +6,7 @@
 
 /* ---- times ---- */
 
-double replica_price_s(struct replica *r, const struct mix *x)
+static double predicted_s(struct replica *r, const struct mix *x)
 {
     double v[MIX_VALUES_N];
     struct calibrated_time t;
@@ -15,11 +15,16 @@ double replica_price_s(struct replica *r, const struct mix *x)
         mix_share(&r->share, (double)r->setup->groups);
         x = &r->share;
     }
-    if (r->setup->server) return engine_mix_s(r->setup->server, x, r->setup->overlapped) + r->setup->overhead_s;
+    if (r->setup->server) return engine_mix_s(r->setup->server, x, r->setup->overlapped);
     mix_eval(x, v);
-    if (!r->setup->calibrated) return v[MIX_step_s] + r->setup->overhead_s;
+    if (!r->setup->calibrated) return v[MIX_step_s];
     calibrated_mix_eval(r->setup->calibrated, x, v[MIX_step_s], &t);
-    return t.s + r->setup->overhead_s;
+    return t.s;
+}
+
+double replica_price_s(struct replica *r, const struct mix *x)
+{
+    return predicted_s(r, x) * (r->setup->slower > 0 ? r->setup->slower : 1) + r->setup->overhead_s;
 }
 
 /* Seconds of the first j of steps that begin with first_s and grow by slope_s. */

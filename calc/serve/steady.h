@@ -165,6 +165,10 @@ struct steady_result {
  * the first time, .1 to .15 ms with times kept, nothing where it is saturated; static .7 ms. */
 enum err_code steady_solve(struct arena *a, const struct steady_setup *s, struct steady_result *out, struct err *e);
 
+/* steady_slow -- the answer in the clock of a service whose steps take `slower` times as long, where the question was
+ * in its own: rates and links times slower, waits and overheads over it. */
+void steady_slow(struct steady_result *r, double slower);
+
 /* steady_again_of -- prompt tokens that preempted sequences compute anew, of those of the requests, where a cache is
  * full and requests always wait: exp(-kept * spread) * E[output - 1] / E[prompt], `kept` the answers that are expected
  * to end before blocks that are kept for those that decode are used, >= 0. MODEL.md "Steady state". */

@@ -57,3 +57,24 @@ double steady_histogram_below(const struct steady_histogram *h, double value_s)
     for (size_t i = 0; i < (size_t)place; i++) sum += h->weight[i];
     return h->total > 0 ? (sum + h->weight[(size_t)place] * (place - floor(place))) / h->total : (double)NAN;
 }
+
+static void slow(struct steady_spread *s, double by)
+{
+    s->mean *= by;
+    s->p50 *= by;
+    s->p90 *= by;
+    s->p95 *= by;
+    s->p99 *= by;
+}
+
+void steady_slow(struct steady_result *r, double slower)
+{
+    double *const rates[] = {&r->saturation_rate_per_s, &r->rate_per_s, &r->input_tok_per_s, &r->output_tok_per_s,
+                             &r->goodput_per_s};
+    double *const times[] = {&r->step_s, &r->transfer_s, &r->span_s};
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) *rates[i] /= slower;
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) *times[i] *= slower;
+    slow(&r->ttft_s, slower);
+    slow(&r->tpot_s, slower);
+    slow(&r->latency_s, slower);
+}
