@@ -762,6 +762,74 @@ static void test_confirm(void **state)
     arena_close(a);
 }
 
+/* One copy's part of a job, all at once, in the scheduler: seconds to its last answer. */
+static double by_hand_s(struct asked *k, const struct planner_plan *plan)
+{
+    struct err e = {0};
+    struct planner_request q = k->q;
+    struct planner_plan one = *plan;
+    struct planner_verified v;
+    struct workload w = k->work;
+    const size_t n = (size_t)ceil(q.requests / (double)plan->layout.replicas);
+    w.request = arena_array(k->a, n, sizeof *w.request);
+    assert_non_null(w.request);
+    for (size_t i = 0; i < n; i++) {
+        w.request[i] = k->work.request[i % k->work.n];
+        w.request[i].arrival_s = 0;
+        w.request[i].stream = (uint32_t)(7 * i + 1);
+    }
+    w.n = w.first_n = n;
+    w.span_s = 0;
+    w.timed = false;
+    one.layout.replicas = 1;
+    must(planner_verify(k->a, &q, &one, &w, &v, &e), &e);
+    assert_int_equal(v.finished, n);
+    return v.makespan_s;
+}
+
+/* Jobs through the scheduler: the time is that of one copy's part by hand, and a deadline between what paper and the
+ * scheduler say takes a copy more. Tokens a day: at a rate above what is served the plan is refuted. */
+static void test_bulk(void **state)
+{
+    static const char *const GPUS[] = {"l40s"};
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct asked *k = ask(a, "llama-3.1-8b", GPUS, 1, 8, 61, "lognormal:900,0.7,max=5000", "uniform:50..250");
+    const struct planner_watch watch = {.most = 40};
+    struct planner_result paper, r;
+    struct planner_confirmed c;
+    (void)state;
+    k->q.aim = PLANNER_JOB;
+    k->q.requests = 3001;
+    k->q.deadline_s = 347;
+    k->q.ttft.s = k->q.tpot.s = (double)NAN;
+    k->q.like = (struct layout){.tp = 1, .pp = 1};
+    k->q.formats_n = 1;
+    must(planner_traffic_of(a, &k->work, k->q.requests / k->q.deadline_s, &k->q.traffic, &e), &e);
+    must(planner_search(a, &k->q, &paper, &e), &e);
+    must(planner_search(a, &k->q, &r, &e), &e);
+    must(planner_confirm_bulk(a, &k->q, &k->work, &watch, &r, &c, &e), &e);
+    assert_true(c.found && c.verified.keeps && r.best_n == 1);
+    const double hand_s = by_hand_s(k, &r.best[0]);
+    assert_true(fabs(r.best[0].point.makespan_s / hand_s - 1) < 1e-12);
+    assert_true(fabs(hand_s / paper.best[0].point.makespan_s - 1) < .1);
+    /* a deadline that the plan keeps on paper or in the scheduler, not both */
+    const double low = fmin(hand_s, paper.best[0].point.makespan_s),
+                 high = fmax(hand_s, paper.best[0].point.makespan_s);
+    if (hand_s > paper.best[0].point.makespan_s) {
+        const int64_t copies = paper.best[0].layout.replicas;
+        k->q.deadline_s = (low + high) / 2;
+        must(planner_search(a, &k->q, &r, &e), &e);
+        must(planner_confirm_bulk(a, &k->q, &k->work, &watch, &r, &c, &e), &e);
+        assert_true(c.found && c.refuted > 0 && r.best[0].layout.replicas > copies);
+    }
+    k->q.aim = PLANNER_DAILY;
+    must(planner_search(a, &k->q, &r, &e), &e);
+    must(planner_confirm_bulk(a, &k->q, &k->work, &watch, &r, &c, &e), &e);
+    assert_true(c.found && !c.verified.growing && c.verified.n >= 1 << 14);
+    arena_close(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -770,6 +838,7 @@ int main(void)
         cmocka_unit_test(test_verify),     cmocka_unit_test(test_server), cmocka_unit_test(test_sweep),
         cmocka_unit_test(test_monotone),   cmocka_unit_test(test_seeds),  cmocka_unit_test(test_draft),
         cmocka_unit_test(test_draft_unit), cmocka_unit_test(test_pools),  cmocka_unit_test(test_confirm),
+        cmocka_unit_test(test_bulk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -793,18 +793,55 @@ static void test_measured(void **state)
     }
 }
 
+/* A service whose steps take b times as long, requests b times as far apart: every time is b times as long. */
+static void test_slower(void **state)
+{
+    struct bench b;
+    (void)state;
+    open_bench(&b, "llama-3.1-8b", "l40s", STEP_ROOFLINE);
+    struct workload w = make(b.arena, 7.3, 0, 211, "lognormal:700,0.6,max=3000", "uniform:20..130", 5);
+    struct workload far = w;
+    const double slower = 1.37;
+    far.request = arena_array(b.arena, w.n, sizeof *far.request);
+    assert_non_null(far.request);
+    for (size_t i = 0; i < w.n; i++) {
+        far.request[i] = w.request[i];
+        far.request[i].arrival_s *= slower;
+    }
+    far.span_s *= slower;
+    struct simulate_setup s = setup_of(&b, &w, SIMULATE_CHUNKED), t = setup_of(&b, &far, SIMULATE_CHUNKED);
+    t.slower = slower;
+    const struct simulate_result x = run(b.arena, &s), y = run(b.arena, &t);
+    for (size_t i = 0; i < w.n; i++) {
+        near_to(y.record[i].first_s, slower * x.record[i].first_s, 1e-6, "first token");
+        near_to(y.record[i].finish_s, slower * x.record[i].finish_s, 1e-6, "last token");
+    }
+    near_to(y.busy_s, slower * x.busy_s, 1e-6, "busy");
+    arena_close(b.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_against_steps), cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_queueing),      cmocka_unit_test(test_closed),
-        cmocka_unit_test(test_routes),        cmocka_unit_test(test_preemption),
-        cmocka_unit_test(test_samples),       cmocka_unit_test(test_prefixes),
-        cmocka_unit_test(test_waste),         cmocka_unit_test(test_saturation),
-        cmocka_unit_test(test_static),        cmocka_unit_test(test_partial_and_repeated),
-        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_measured),
-        cmocka_unit_test(test_calibrated),    cmocka_unit_test(test_static_batch),
-        cmocka_unit_test(test_mooncake),      cmocka_unit_test(test_hashes),
+        cmocka_unit_test(test_slower),
+        cmocka_unit_test(test_against_steps),
+        cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_queueing),
+        cmocka_unit_test(test_closed),
+        cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_preemption),
+        cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_prefixes),
+        cmocka_unit_test(test_waste),
+        cmocka_unit_test(test_saturation),
+        cmocka_unit_test(test_static),
+        cmocka_unit_test(test_partial_and_repeated),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_measured),
+        cmocka_unit_test(test_calibrated),
+        cmocka_unit_test(test_static_batch),
+        cmocka_unit_test(test_mooncake),
+        cmocka_unit_test(test_hashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -351,6 +351,18 @@ const struct sym *cost_stage_weight_bytes(struct sym_ctx *c, const struct cost_o
     return sum;
 }
 
+const struct sym *cost_layer_weight_bytes(struct sym_ctx *c, const struct cost_ops *ops,
+                                          const struct cost_conventions *v, const struct cost_stage *stage)
+{
+    const struct sym *sum = sym_int(c, 0);
+    for (size_t i = 0; i < ops->n; i++) {
+        const struct cost_op *op = &ops->op[i];
+        if (op->kind_index >= 0)
+            sum = sym_add(c, sum, sym_mul(c, cost_times(c, op, stage), tensor_bytes(c, op, v, false)));
+    }
+    return sum;
+}
+
 /* State of one sequence in a layer of one kind on one rank. */
 static const struct sym *state_bytes(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
                                      const struct layer_kind *k, const struct ranks *r)

@@ -288,6 +288,10 @@ const struct sym *cost_weight_bytes(struct sym_ctx *c, const struct cost_ops *op
 const struct sym *cost_stage_weight_bytes(struct sym_ctx *c, const struct cost_ops *ops,
                                           const struct cost_conventions *v, const struct cost_stage *stage);
 
+/* cost_layer_weight_bytes -- the same of layers alone: neither embedding nor head. */
+const struct sym *cost_layer_weight_bytes(struct sym_ctx *c, const struct cost_ops *ops,
+                                          const struct cost_conventions *v, const struct cost_stage *stage);
+
 /* Cache of one sequence on one rank, bound: bytes at context S (windows cut, indexers included), bytes per token of
  * keys and values that grow with context and within the window only, and of indexers' keys, which grow. An engine that
  * gives every layer full length charges the sum of all. Layers that share the cache of another have none. The state of

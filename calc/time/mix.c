@@ -108,9 +108,16 @@ static enum err_code compile(struct arena *a, struct mix_plan *p, const struct c
                          e));
     TRY(cost_bind_mixed(a, c, y, u->model, &l, &p->mixed, e));
     TRY(timed_ops(a, c, &rates, u->hw, u->model, sent, &p->mixed.ops, &p->timed, &p->untimed, e));
+    if (u->offload.bytes > 0) {
+        rates.host = sym_num(c, u->offload.host_bytes_per_s);
+        TRY(offload_ops(c, &rates, offload_part(c, &u->offload, &p->mixed.ops, &u->conventions, NULL), &p->mixed.ops,
+                        p->timed, e));
+    }
     TRY(timed_sum(a, c, &rates, u->fidelity, &p->mixed.ops, p->timed, NULL, &total, e));
     if (u->overlapped && u->fidelity == STEP_ROOFLINE) total.time_s = step_overlapped(c, &p->mixed.ops, p->timed, NULL);
     const struct sym *weights = cost_weight_bytes(c, &p->mixed.ops, &u->conventions);
+    if (u->offload.bytes > 0)
+        weights = sym_sub(c, weights, offload_bytes(c, &u->offload, &p->mixed.ops, &u->conventions, NULL));
     if (!sym_constant(weights, &weight_bytes)) return err_set(e, ERR_RANGE, "%s: weights have no size", u->model->name);
     value[MIX_step_s] = total.time_s;
     value[MIX_flops] = total.flops;
@@ -118,6 +125,7 @@ static enum err_code compile(struct arena *a, struct mix_plan *p, const struct c
     value[MIX_compute_s] = total.compute_s;
     value[MIX_memory_s] = total.memory_s;
     value[MIX_link_s] = total.link_s;
+    value[MIX_host_s] = total.host_s;
     add_held(c, &p->mixed.ops, &value[MIX_kv_bytes], &value[MIX_state_bytes]);
     const struct layout w = layout_whole(&u->layout);
     const struct sym *rows = w.sp ? sym_ceil(c, sym_div(c, p->mixed.rows, sym_int(c, w.tp))) : p->mixed.rows;

@@ -19,6 +19,7 @@
     X(compute_s) /* demand on the matrix unit alone */                                                                 \
     X(memory_s)                                                                                                        \
     X(link_s)                                                                                                          \
+    X(host_s)           /* reading weights from the host alone */                                                      \
     X(kv_bytes)         /* cache of its sequences after the step */                                                    \
     X(state_bytes)      /* of recurrent layers */                                                                      \
     X(activation_bytes) /* largest operator's inputs and outputs beside the residual stream */                         \

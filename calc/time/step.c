@@ -17,7 +17,7 @@ struct step {
     struct rates rates;
     struct phase phase[STEP_PHASES];
     struct sym_tape *tape;
-    double weight_bytes;
+    double weight_bytes, offloaded_bytes;
     bool untimed; /* no peak rate is known */
     struct cost_cache cache;
     struct cost_layout layout;
@@ -84,6 +84,9 @@ static enum err_code build_phase(struct arena *a, struct step *s, enum step_phas
     TRY(cost_bind_layout(c, &s->y, u->model, &s->layout, &p->ops, e));
     TRY(timed_ops(a, c, &s->rates, u->hw, u->model, sent, &p->ops, &p->timed, &s->untimed, e));
     const struct cost_stage *stage = s->staged ? &s->stage : NULL;
+    if (u->offload.bytes > 0)
+        TRY(offload_ops(c, &s->rates, offload_part(c, &u->offload, &p->ops, &u->conventions, stage), &p->ops, p->timed,
+                        e));
     if (stage)
         TRY(timed_sum_stage(a, c, &s->rates, u->fidelity, &p->ops, p->timed, stage, &p->total, e));
     else
@@ -108,6 +111,7 @@ static void total_phase(const struct phase *p, const struct sym **out, const str
 {
     sent[0] = p->total.wire_bytes;
     sent[1] = p->total.fabric_bytes;
+    sent[2] = p->total.host_bytes;
     out[0] = p->total.time_s;
     out[1] = p->total.flops;
     out[2] = p->total.bytes;
@@ -155,11 +159,14 @@ static void total_memory(struct step *s, const struct sym **out)
     const struct sym *sequence = u->verify ? sym_bind(c, s->kept.per_sequence, &held, 1) : s->kept.per_sequence;
     const struct sym *per_token =
         SYM_SUM(c, s->kept.per_token_full, s->kept.per_token_windowed, s->kept.per_token_index);
-    const struct sym *weights =
-        cost_stage_weight_bytes(c, &s->phase[STEP_DECODE].ops, &u->conventions, s->staged ? &s->stage : NULL);
+    const struct cost_stage *stage = s->staged ? &s->stage : NULL;
+    const struct cost_ops *ops = &s->phase[STEP_DECODE].ops;
+    const struct sym *away = u->offload.bytes > 0 ? offload_bytes(c, &u->offload, ops, &u->conventions, stage) : zero;
+    const struct sym *weights = sym_sub(c, cost_stage_weight_bytes(c, ops, &u->conventions, stage), away);
     const struct sym *beside = sym_num(c, u->beside_bytes);
     if (s->staged) beside = sym_mul(c, s->stage.first, beside);
     out[STEP_weight_bytes] = weights;
+    out[STEP_offloaded_bytes] = away;
     out[STEP_kv_bytes] = u->uncached ? zero : sym_mul(c, s->held, sequence);
     out[STEP_kv_allocated_bytes] =
         u->uncached ? zero : SYM_PROD(c, s->held, blocks, sym_mul(c, sym_int(c, u->block_tokens), per_token));
@@ -238,6 +245,13 @@ static enum err_code measure(struct step *s, struct err *e)
             !sym_constant(s->kept.state_per_sequence, &s->cache.state_bytes_per_sequence) ||
             !sym_constant(cost_weight_bytes(s->c, &s->phase[STEP_DECODE].ops, &s->setup.conventions), &s->weight_bytes))
             return err_set(e, ERR_RANGE, "%s: weights have no size", s->setup.model->name);
+        const struct offload *o = &s->setup.offload;
+        double layers = 0;
+        if (o->bytes > 0)
+            (void)sym_constant(cost_layer_weight_bytes(s->c, &s->phase[STEP_DECODE].ops, &s->setup.conventions, NULL),
+                               &layers);
+        s->offloaded_bytes = fmin(o->bytes, layers);
+        s->weight_bytes -= s->offloaded_bytes;
         return ERR_OK;
     }
     if (s->layout.free) return ERR_OK;
@@ -247,6 +261,7 @@ static enum err_code measure(struct step *s, struct err *e)
     TRY(step_place(&s->placed, &w, e));
     step_place_eval(&s->placed, point, out);
     s->weight_bytes = step_place_most(&s->placed, STEP_weight_bytes);
+    s->offloaded_bytes = step_place_most(&s->placed, STEP_offloaded_bytes);
     s->cache.bytes_per_token_full = step_place_most(&s->placed, VALUE_FULL);
     s->cache.bytes_per_token_windowed = step_place_most(&s->placed, VALUE_WINDOWED);
     s->cache.bytes_per_token_index = step_place_most(&s->placed, VALUE_INDEX);
@@ -306,6 +321,7 @@ enum err_code step_compile(struct arena *a, const struct step_setup *setup, stru
     s->y = cost_symbols_make(s->c);
     const struct sym *sent;
     TRY(open_rates(s, &sent, e));
+    if (setup->offload.bytes > 0) s->rates.host = sym_num(s->c, setup->offload.host_bytes_per_s);
     TRY(open_inputs(a, s, e));
     for (enum step_phase p = 0; p < STEP_PHASES; p++) TRY(build_phase(a, s, p, sent, e));
     TRY(cost_stage_cache(s->c, &s->y, m, &s->layout, s->staged ? &s->stage : NULL, &s->kept, e));
@@ -360,6 +376,7 @@ void step_eval(struct step *s, size_t n, const double *B, const double *T, const
 
 bool step_timed(const struct step *s) { return !s->untimed; }
 double step_weight_bytes(const struct step *s) { return s->weight_bytes; }
+double step_offloaded_bytes(const struct step *s) { return s->offloaded_bytes; }
 double step_kv_bytes_per_token_full(const struct step *s) { return s->cache.bytes_per_token_full; }
 double step_kv_bytes_per_token_windowed(const struct step *s) { return s->cache.bytes_per_token_windowed; }
 double step_kv_bytes_per_token_index(const struct step *s) { return s->cache.bytes_per_token_index; }

@@ -5,12 +5,13 @@
  *             fusion; needed bytes are weights once, old cache entries read and new ones written
  *   roofline  sum over dependent operators of max(matrix flops/peak, vector flops/vector peak, bytes/bandwidth,
  *             sent/link), each cold between kernels: the textbook figure
+ * Weights at the host are read from there in every pass (offload.h) and are not among the device's bytes.
  * The device enters through struct rates, as numbers here and as symbols where a formula is shown. */
 #ifndef RIDGE_TIME_STEP_H
 #define RIDGE_TIME_STEP_H
 
 #include "calc/cost/layout.h"
-#include "calc/time/timed.h"
+#include "calc/time/offload.h"
 
 enum step_phase { STEP_PREFILL, STEP_DECODE, STEP_PHASES };
 
@@ -25,15 +26,16 @@ struct step_setup {
     struct timed_latency latency; /* of links */
     enum step_fidelity fidelity;
     struct cost_conventions conventions;
-    bool prefill_together; /* the prefill pass takes B prompts, not one */
-    bool uncached;         /* --kv none */
-    bool averaged;         /* decode time is the mean over M steps, the last at S; else one step at S */
-    bool verify;           /* the decode step has T query tokens, the first at context S, the last at S+T-1, and judges
-                              them all (speculation); at T = 1 it is a decode step */
-    int64_t block_tokens;  /* of the engine's cache pages, for allocated bytes */
-    int64_t pass_tokens;   /* query tokens of a sequence in a decode step; 0: one */
-    bool overlapped;       /* roofline: what is sent goes on while other operators compute */
-    double beside_bytes;   /* per GPU, held beside the model's weights: an image tower */
+    bool prefill_together;  /* the prefill pass takes B prompts, not one */
+    bool uncached;          /* --kv none */
+    bool averaged;          /* decode time is the mean over M steps, the last at S; else one step at S */
+    bool verify;            /* the decode step has T query tokens, the first at context S, the last at S+T-1, and judges
+                               them all (speculation); at T = 1 it is a decode step */
+    int64_t block_tokens;   /* of the engine's cache pages, for allocated bytes */
+    int64_t pass_tokens;    /* query tokens of a sequence in a decode step; 0: one */
+    bool overlapped;        /* roofline: what is sent goes on while other operators compute */
+    double beside_bytes;    /* per GPU, held beside the model's weights: an image tower */
+    struct offload offload; /* weights of layers at the host */
 };
 
 /* What a point yields, columns of step_eval. Bytes are per GPU. B is the batch of one copy of the model: an attention
@@ -59,10 +61,13 @@ struct step_setup {
     X(decode_memory_s)                                                                                                 \
     X(decode_link_s)                                                                                                   \
     X(weight_bytes)         /* of the stage whose memory is largest; so are the other bytes of memory */               \
+    X(offloaded_bytes)      /* weights at the host, not among them */                                                  \
     X(prefill_wire_bytes)   /* sent by one GPU within its node */                                                      \
     X(prefill_fabric_bytes) /* sent by it to other nodes */                                                            \
+    X(prefill_host_bytes)   /* weights that it reads from the host */                                                  \
     X(decode_wire_bytes)                                                                                               \
-    X(decode_fabric_bytes)
+    X(decode_fabric_bytes)                                                                                             \
+    X(decode_host_bytes)
 
 enum step_value {
 #define X(name) STEP_##name,
@@ -88,8 +93,9 @@ void step_eval(struct step *s, size_t n, const double *B, const double *T, const
 enum err_code step_eval_layout(struct step *s, const struct layout *l, double B, double T, double S, double M,
                                double out[STEP_VALUES_N], struct err *e);
 
-bool step_timed(const struct step *s);          /* false: the device has no known peak rate, times mean nothing */
-double step_weight_bytes(const struct step *s); /* per GPU */
+bool step_timed(const struct step *s);             /* false: the device has no known peak rate, times mean nothing */
+double step_weight_bytes(const struct step *s);    /* per GPU, on it */
+double step_offloaded_bytes(const struct step *s); /* per GPU, at the host */
 double step_kv_bytes_per_token_full(const struct step *s);     /* per GPU, grows with context */
 double step_kv_bytes_per_token_windowed(const struct step *s); /* per GPU, within the window only */
 double step_state_bytes_per_sequence(const struct step *s);    /* per GPU */

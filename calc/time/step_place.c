@@ -104,14 +104,15 @@ static void join_phase(const struct placed *p, size_t time, size_t sent, double 
     for (size_t i = 0; i < p->n; i++) sum += (double)p->stages[i] * p->out[time][i];
     const double most = step_place_most(p, time);
     for (size_t v = time + 1; v < time + PHASE_VALUES; v++) out[v] = round * step_place_most(p, v);
-    for (size_t v = sent; v < sent + 2; v++) out[v] = round * step_place_most(p, v);
+    for (size_t v = sent; v < sent + 3; v++) out[v] = round * step_place_most(p, v);
     out[time] = drained ? sum + (round - 1) * most : fmax(sum, round * most);
 }
 
 void step_place_eval(struct placed *p, const double point[POINT_INPUTS], double *out)
 {
     static const size_t MEMORY[] = {STEP_kv_bytes,         STEP_kv_allocated_bytes, STEP_state_bytes,
-                                    STEP_activation_bytes, STEP_memory_bytes,       STEP_weight_bytes};
+                                    STEP_activation_bytes, STEP_memory_bytes,       STEP_weight_bytes,
+                                    STEP_offloaded_bytes};
     const double held = ceil(point[IN_B] / (double)p->of.dp), m = fmin((double)p->of.microbatches, held);
     for (size_t i = 0; i < p->n; i++) {
         p->in[IN_B][i] = ceil(held / m);

@@ -26,7 +26,7 @@ struct rates rates_make(struct sym_ctx *c)
     r.link = sym_var(c, RATES[HW_DTYPES_N + 1].name);
     r.spread = sym_var(c, "layout_spread_rate");
     r.fabric = sym_var(c, "fabric");
-    r.sum_s = r.gather_s = r.spread_s = r.hop_s = NULL;
+    r.sum_s = r.gather_s = r.spread_s = r.hop_s = r.host = NULL;
     return r;
 }
 
@@ -139,6 +139,7 @@ enum err_code timed_ops(struct arena *a, struct sym_ctx *c, const struct rates *
     for (size_t i = 0; i < ops->n; i++) {
         struct cost_op *op = &ops->op[i];
         struct timed *t = &list[i];
+        *t = (struct timed){.host_bytes = NULL};
         enum hw_dtype unit = HW_BF16;
         const struct dtype *d = op->format              ? op->format
                                 : op->compute_class < 0 ? &m->activations
@@ -173,20 +174,23 @@ static enum err_code sum_times(struct arena *a, struct sym_ctx *c, const struct 
                                const struct cost_ops *ops, const struct timed *timed, const struct sym *const *times,
                                struct timed_total *out, struct err *e)
 {
-    enum { SUMS = 15 };
+    enum { SUMS = 16 };
+    const struct sym *zero = sym_int(c, 0);
+    const bool bound = fidelity == STEP_BOUND;
     const struct sym **term = arena_array(a, ops->n * SUMS, sizeof *term);
     if (!term) return err_nomem(e);
     for (size_t i = 0; i < ops->n; i++) {
         const struct cost_op *o = &ops->op[i];
         const struct timed *t = &timed[i];
-        const struct sym *const part[SUMS] = {o->flops,           o->vector_flops,
-                                              o->weight_bytes,    o->kv_bytes,
-                                              o->kv_needed_bytes, o->activation_bytes,
-                                              o->wire_bytes,      t->bytes,
-                                              t->compute_s,       t->link_s,
-                                              t->time_s,          o->weight_needed_bytes,
-                                              o->state_bytes,     o->state_needed_bytes,
-                                              o->fabric_bytes};
+        const struct sym *const part[SUMS] = {
+            o->flops,           o->vector_flops,
+            o->weight_bytes,    o->kv_bytes,
+            o->kv_needed_bytes, o->activation_bytes,
+            o->wire_bytes,      t->bytes,
+            t->compute_s,       t->link_s,
+            t->time_s,          o->weight_needed_bytes,
+            o->state_bytes,     o->state_needed_bytes,
+            o->fabric_bytes,    !t->host_bytes ? zero : bound ? t->host_needed_bytes : t->host_bytes};
         for (size_t k = 0; k < SUMS; k++) term[k * ops->n + i] = sym_mul(c, times[i], part[k]);
     }
     const struct sym *sum[SUMS];
@@ -201,14 +205,17 @@ static enum err_code sum_times(struct arena *a, struct sym_ctx *c, const struct 
                             .weight_needed_bytes = sum[11],
                             .state_bytes = sum[12],
                             .state_needed_bytes = sum[13],
-                            .fabric_bytes = sum[14]};
-    const bool bound = fidelity == STEP_BOUND;
+                            .fabric_bytes = sum[14],
+                            .host_bytes = sum[15]};
     t.bytes = bound ? SYM_SUM(c, t.weight_needed_bytes, t.kv_needed_bytes, t.state_needed_bytes) : sum[7];
+    if (bound && r->host) t.bytes = sym_sub(c, t.bytes, t.host_bytes);
+    t.host_s = r->host ? sym_div(c, t.host_bytes, r->host) : zero;
     t.compute_s = sum[8];
     t.link_s = sum[9];
     t.memory_s = sym_div(c, t.bytes, r->bandwidth);
     t.time_s = bound ? sym_max(c, t.compute_s, t.memory_s) : sum[10];
-    if (bound && t.link_s != sym_int(c, 0)) t.time_s = sym_max(c, t.time_s, t.link_s);
+    if (bound && t.link_s != zero) t.time_s = sym_max(c, t.time_s, t.link_s);
+    if (bound && t.host_s != zero) t.time_s = sym_max(c, t.time_s, t.host_s);
     TRY(sym_check(c, e));
     *out = t;
     return ERR_OK;

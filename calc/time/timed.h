@@ -18,6 +18,7 @@ struct rates {
     const struct sym *peak[HW_DTYPES_N], *bandwidth, *link;
     const struct sym *spread; /* the link among the ranks of a stage, where tokens go to their experts */
     const struct sym *fabric; /* between nodes, bytes/s of one rank */
+    const struct sym *host;   /* from the host, bytes/s; NULL: nothing is read there */
     /* Start-up seconds of a sum over ranks, an all-gather, an all-to-all, a message to the next stage; NULL: none. */
     const struct sym *sum_s, *gather_s, *spread_s, *hop_s;
 };
@@ -68,9 +69,12 @@ const struct sym *timed_wire_factor(struct sym_ctx *c, const struct hw *hw, int6
 /* An operator's time, once (not times its count). */
 struct timed {
     const struct sym *compute_s, *vector_s, *memory_s, *link_s, *time_s;
-    const struct sym *bytes; /* weights + cache + state + activations */
-    const char *unit;        /* matrix unit; "unknown" when the device has no known peak */
-    const char *half_unit;   /* that of flops in 16 bits beside it (outlier columns); NULL none */
+    const struct sym *bytes; /* weights + cache + state + activations, of the device's memory */
+    /* Weights at the host (offload.h): read there, of them those that no fusion avoids, and time_s without; NULL: none
+     */
+    const struct sym *host_bytes, *host_needed_bytes, *resident_s;
+    const char *unit;      /* matrix unit; "unknown" when the device has no known peak */
+    const char *half_unit; /* that of flops in 16 bits beside it (outlier columns); NULL none */
 };
 
 /* timed_ops -- times of all operators; their wire_bytes get the number of r (MODEL.md "Collectives"), sent: NULL leaves
@@ -87,6 +91,7 @@ struct timed_total {
     const struct sym *weight_needed_bytes, *state_bytes, *state_needed_bytes;
     const struct sym *bytes; /* that the fidelity charges: all of them, or those that no fusion avoids */
     const struct sym *compute_s, *memory_s, *link_s, *time_s;
+    const struct sym *host_bytes, *host_s; /* weights read from the host; 0 */
 };
 
 /* timed_sum -- layers: a further factor of every operator that belongs to a layer (a symbol for their number); NULL 1.
