@@ -38,6 +38,7 @@ static const struct option OPTIONS[] = {
              "and how many"},
     TEXT("tp", 0, "N", NULL, "GPUs that share every layer of one copy (default: all; the others hold further copies)"),
     LAYOUT_OPTIONS,
+    OFFLOAD_OPTIONS,
     {.name = "set",
      .kind = OPTION_MANY,
      .value = "KEY=VALUE,...",

@@ -34,6 +34,8 @@ static const struct option OPTIONS[] = {
     TEXT("weights", "FORMAT", NULL, "format of the linear layers (default: as stored)"),
     TEXT("kv", "FORMAT", NULL, "format of the KV cache"),
     TEXT("activations", "FORMAT", NULL, "format of activations"),
+    TEXT("cpu-offload-gb", "N", NULL,
+         "GiB of each GPU's weights that stay at the host and are read in every step (vLLM's name)"),
     {.name = "trace",
      .kind = OPTION_TEXT,
      .value = "FILE",
@@ -74,7 +76,9 @@ static const struct option OPTIONS[] = {
          "who loses blocks when none is left: recompute, is computed anew, or swap, has them copied to the host and "
          "back"),
     TEXT("swap-space", "SIZE", "4GiB", "swap: room at the host for each GPU; beyond it recompute"),
-    TEXT("host-link", "RATE", NULL, "swap: between a GPU and its host, one direction (default: the device's PCIe)"),
+    TEXT(
+        "host-link", "RATE", NULL,
+        "between a GPU and its host, one direction, for all that goes there (default: the device's PCIe or host_link)"),
     FLAG("prefix-cache", "keep the blocks of prompts and answers for prompts that begin alike"),
     TEXT("route", "NAME", "round-robin",
          "of several replicas: round-robin, least-loaded or prefix (the longest cached)"),

@@ -25,6 +25,7 @@ struct estimate_request {
     const int64_t *batch, *context, *prompt, *generate; /* context, or prompt x generate */
     size_t batch_n, context_n, prompt_n, generate_n;
     struct layout_request layout;
+    struct offload_request offload;
     const char *weights, *kv, *activations; /* NULL: as stored */
     bool uncached, course, ignore_memory, by_op, averaged, prefill_together;
     enum step_fidelity fidelity; /* of the floors; bound where times are calibrated */
@@ -116,7 +117,9 @@ struct estimate_case {
     struct hw hw;
     int64_t gpus, tp, replicas;
     struct layout layout;
-    char stages[160]; /* layers of each: "31+30"; empty with one */
+    struct offload offload; /* weights at the host */
+    const char *host_link;  /* what they come over */
+    char stages[160];       /* layers of each: "31+30"; empty with one */
     struct cost_parameters params;
     double kv_full_bytes, kv_windowed_bytes, kv_index_bytes; /* cache per token of the whole model, by kind */
     double state_bytes;                                      /* of one sequence, whole model */
@@ -236,6 +239,7 @@ struct estimate_row {
     double audio_params, audio_bytes, image_tokens, image_token_pixels, audio_tokens; /* tokens: NAN not known */
     double lora_params, lora_bytes, lora_flops_per_token;
     double passes, tokens_per_pass; /* of a diffusion model; NAN others */
+    double offloaded_bytes, prefill_host_s, decode_host_s;
     double weight_bytes, kv_bytes_per_token, kv_bytes_per_token_windowed, kv_bytes_per_token_index,
         kv_bytes_per_token_gpu;
     double state_bytes_per_sequence, state_bytes;

@@ -117,6 +117,7 @@ void estimate_chunked(const struct estimate_request *q, const struct estimate_ca
     v[STEP_prefill_compute_s] = x[MIX_compute_s];
     v[STEP_prefill_memory_s] = x[MIX_memory_s];
     v[STEP_prefill_link_s] = x[MIX_link_s];
+    v[STEP_prefill_host_bytes] = c->offload.bytes > 0 ? x[MIX_host_s] * c->offload.host_bytes_per_s : 0;
     activations = fmax(activations, x[MIX_activation_bytes]);
     v[STEP_memory_bytes] += activations - v[STEP_activation_bytes];
     v[STEP_activation_bytes] = activations;
@@ -155,7 +156,7 @@ struct mix_row {
     bool fits;
     double step_s, step_s_p10, step_s_p90, decode_alone_s, prefill_alone_s, decode_slowdown, together_gain;
     double decode_tok_per_s, prefill_tok_per_s;
-    double flops, bytes, intensity_flops_per_byte, step_compute_s, step_memory_s, step_link_s;
+    double flops, bytes, intensity_flops_per_byte, step_compute_s, step_memory_s, step_link_s, step_host_s;
 };
 
 #define ROW(field, kind, unit, flags, heading, help)                                                                   \
@@ -200,6 +201,7 @@ static const struct column COLUMNS[] = {
     ROW(step_compute_s, REAL, SECONDS, 0, "compute", "matrix flops at peak"),
     ROW(step_memory_s, REAL, SECONDS, 0, "memory", "bytes at full bandwidth"),
     ROW(step_link_s, REAL, SECONDS, 0, "link", "bytes sent at full link rate"),
+    ROW(step_host_s, REAL, SECONDS, 0, "host", "weights read from the host at full rate of its link"),
     ROW(marked, STRING, NONE, 0, "marked", "\"does not fit\" where times are shown all the same"),
     ROW(notes, STRING, NONE, 0, "notes", "what of the model's files is not counted, assumed or contradicted"),
 };
@@ -258,9 +260,12 @@ static void fill_times(const struct estimate_request *q, const struct estimate_c
     r->step_compute_s = v[MIX_compute_s];
     r->step_memory_s = v[MIX_memory_s];
     r->step_link_s = v[MIX_link_s];
-    r->bound_by = r->step_link_s > r->step_compute_s && r->step_link_s > r->step_memory_s ? "link"
-                  : r->step_compute_s >= r->step_memory_s                                 ? "compute"
-                                                                                          : "memory";
+    if (c->offload.bytes > 0) r->step_host_s = v[MIX_host_s];
+    const double most_s = fmax(fmax(r->step_compute_s, r->step_memory_s), r->step_link_s);
+    r->bound_by = r->step_host_s > most_s                                                   ? "host"
+                  : r->step_link_s > r->step_compute_s && r->step_link_s > r->step_memory_s ? "link"
+                  : r->step_compute_s >= r->step_memory_s                                   ? "compute"
+                                                                                            : "memory";
 }
 
 static void fill_row(const struct estimate_request *q, const struct estimate_case *c, struct mix_row *r)
@@ -293,7 +298,8 @@ static void fill_row(const struct estimate_request *q, const struct estimate_cas
                           .intensity_flops_per_byte = no,
                           .step_compute_s = no,
                           .step_memory_s = no,
-                          .step_link_s = no};
+                          .step_link_s = no,
+                          .step_host_s = no};
     fill(q, c, &x, ALL);
     mix_eval(&x, v);
     for (size_t i = 0; i < q->mix_n; i++) {

@@ -185,6 +185,7 @@ enum err_code estimate_request_parse(struct arena *a, const struct option_values
     TRY(scope_list(a, option_get(v, "gpu"), "-g", &q.gpus, &q.gpus_n, e));
     TRY(scope_settings(a, option_get(v, "set"), &q.set, &q.set_n, e));
     TRY(layout_options_parse(v, &q.layout, e));
+    TRY(offload_options_parse(v, &q.offload, e));
     if (units_parse_count(option_get(v, "block-size"), 1, 1 << 20, &q.block_tokens, e) != ERR_OK)
         return err_prepend(e, "--block-size: ");
     q.what_if = option_get(v, "what-if");

@@ -61,6 +61,7 @@ static const struct column COLUMNS[] = {
         "one GPU, all layers and indexers, replicated heads included"),
     ROW(state_bytes_per_sequence, COUNT, BYTES, 0, "state/seq", "constant recurrent state of a sequence"),
     ROW(weight_bytes, COUNT, BYTES, COLUMN_SHOWN, "weights", "stored weights on one GPU"),
+    ROW(offloaded_bytes, COUNT, BYTES, 0, "at the host", "weights of one GPU that are there and not on it"),
     ROW(tower_bytes, COUNT, BYTES, 0, "tower", "of an image tower on one GPU, in memory; 0 with --no-towers"),
     ROW(audio_bytes, COUNT, BYTES, 0, "audio tower", "of an audio tower on one GPU, in memory; 0 with --no-towers"),
     ROW(kv_bytes, COUNT, BYTES, COLUMN_SHOWN, "KV", "cache on one GPU at the full context, windows cut"),
@@ -105,6 +106,8 @@ static const struct column COLUMNS[] = {
     ROW(decode_compute_s, REAL, SECONDS, 0, "step compute", "matrix flops at peak"),
     ROW(decode_memory_s, REAL, SECONDS, 0, "step memory", "bytes at full bandwidth"),
     ROW(decode_link_s, REAL, SECONDS, 0, "step link", "bytes sent at full link rate"),
+    ROW(prefill_host_s, REAL, SECONDS, 0, "prefill host", "weights read from the host at full rate of its link"),
+    ROW(decode_host_s, REAL, SECONDS, 0, "step host", "weights read from the host at full rate of its link"),
     ROW(prefill_sent_bytes, COUNT, BYTES, 0, "prefill sent", "by one GPU, within its node"),
     ROW(prefill_fabric_bytes, COUNT, BYTES, 0, "prefill fabric", "by one GPU, to other nodes"),
     ROW(decode_sent_bytes, COUNT, BYTES, 0, "step sent", "by one GPU, within its node"),
@@ -308,6 +311,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     TRY(layout_options_open(&q->layout, c->gpus, &c->hw, &c->layout, e));
     if (q->models_n == 1 && q->gpus_n == 1)
         TRY(layout_options_used(&q->layout, &c->model, c->gpus, c->layout.per_node, &c->layout, e));
+    TRY(offload_options_open(&q->offload, &c->hw, &c->offload, &c->host_link, e));
     c->tp = c->layout.tp;
     c->replicas = c->layout.replicas;
     (void)layout_stages_text(&c->model, &c->layout, c->stages, sizeof c->stages);
@@ -329,6 +333,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
                                      .overlapped = q->overlapped,
                                      .block_tokens = q->block_tokens,
                                      .pass_tokens = c->diffusion.block_tokens,
+                                     .offload = c->offload,
                                      .beside_bytes = estimate_tower_bytes(c)};
     TRY(step_compile(a, &setup, &c->step, e));
     if (q->chunk || q->mix_text || q->simulated) {
@@ -370,20 +375,17 @@ size_t estimate_points(const struct estimate_request *q)
 /* "comp/mem": both phases in the width of a table. */
 static const char *short_bounds(const char *prefill, const char *decode)
 {
-    static const char *const BOTH[3][3] = {{"comp/comp", "comp/mem", "comp/link"},
-                                           {"mem/comp", "mem/mem", "mem/link"},
-                                           {"link/comp", "link/mem", "link/link"}};
-    const size_t p = prefill[0] == 'c'   ? 0
-                     : prefill[0] == 'm' ? 1
-                                         : 2,
-                 d = decode[0] == 'c'   ? 0
-                     : decode[0] == 'm' ? 1
-                                        : 2;
-    return BOTH[p][d];
+    static const char *const BOTH[4][4] = {{"comp/comp", "comp/mem", "comp/link", "comp/host"},
+                                           {"mem/comp", "mem/mem", "mem/link", "mem/host"},
+                                           {"link/comp", "link/mem", "link/link", "link/host"},
+                                           {"host/comp", "host/mem", "host/link", "host/host"}};
+    static const char FIRST[] = "cmlh";
+    return BOTH[strchr(FIRST, prefill[0]) - FIRST][strchr(FIRST, decode[0]) - FIRST];
 }
 
-static const char *binder(double compute, double memory, double link)
+static const char *binder(double compute, double memory, double link, double host)
 {
+    if (host > compute && host > memory && host > link) return "host";
     if (link > compute && link > memory) return "link";
     return compute >= memory ? "compute" : "memory";
 }
@@ -413,7 +415,8 @@ static void hide_times(struct estimate_row *r)
     const double unknown = (double)NAN;
     r->prefill_s = r->decode_step_s = r->user_tok_per_s = r->throughput_tok_per_s = r->usd_per_mtok = unknown;
     r->flops = r->bytes = r->intensity_flops_per_byte = r->prefill_flops = r->prefill_bytes = unknown;
-    r->prefill_compute_s = r->prefill_memory_s = r->prefill_link_s = unknown;
+    r->prefill_compute_s = r->prefill_memory_s = r->prefill_link_s = r->prefill_host_s = unknown;
+    r->decode_host_s = unknown;
     r->decode_compute_s = r->decode_memory_s = r->decode_link_s = unknown;
     r->prefill_sent_bytes = r->prefill_fabric_bytes = r->decode_sent_bytes = r->decode_fabric_bytes = unknown;
     r->prefill_s_p10 = r->prefill_s_p90 = r->decode_step_s_p10 = r->decode_step_s_p90 = unknown;
@@ -433,7 +436,7 @@ static void hide_prefill(struct estimate_row *r)
     const double unknown = (double)NAN;
     r->prefill_s = r->prefill_flops = r->prefill_bytes = unknown;
     r->prefill_s_p10 = r->prefill_s_p90 = unknown;
-    r->prefill_compute_s = r->prefill_memory_s = r->prefill_link_s = unknown;
+    r->prefill_compute_s = r->prefill_memory_s = r->prefill_link_s = r->prefill_host_s = unknown;
     r->prefill_bound_by = NULL;
     r->bounds = r->decode_bound_by;
 }
@@ -446,6 +449,9 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
     const double unknown = (double)NAN;
     *r = (struct estimate_row){
         .engine_starts = unknown,
+        .prefill_host_s = unknown,
+        .decode_host_s = unknown,
+        .offloaded_bytes = step_offloaded_bytes(c->step),
         .prefill_s_p10 = unknown,
         .prefill_s_p90 = unknown,
         .decode_step_s_p10 = unknown,
@@ -577,6 +583,7 @@ static void fill_point(const struct estimate_request *q, const struct estimate_c
     r->activation_bytes = v[STEP_activation_bytes];
     r->memory_bytes = v[STEP_memory_bytes];
     r->weight_bytes = v[STEP_weight_bytes];
+    r->offloaded_bytes = v[STEP_offloaded_bytes];
     if (q->drafting.draft) estimate_drafting_memory(&drafted->point, r);
     r->left_bytes = r->capacity_bytes - r->memory_bytes;
     r->unfit_because = r->left_bytes < 0 ? "memory" : NULL;
@@ -603,6 +610,10 @@ static void fill_point(const struct estimate_request *q, const struct estimate_c
     r->decode_compute_s = v[STEP_decode_compute_s];
     r->decode_memory_s = v[STEP_decode_memory_s];
     r->decode_link_s = v[STEP_decode_link_s];
+    if (c->offload.bytes > 0) {
+        r->prefill_host_s = v[STEP_prefill_host_bytes] / c->offload.host_bytes_per_s;
+        r->decode_host_s = v[STEP_decode_host_bytes] / c->offload.host_bytes_per_s;
+    }
     r->prefill_sent_bytes = v[STEP_prefill_wire_bytes];
     r->prefill_fabric_bytes = v[STEP_prefill_fabric_bytes];
     r->decode_sent_bytes = v[STEP_decode_wire_bytes];
@@ -622,8 +633,9 @@ static void fill_point(const struct estimate_request *q, const struct estimate_c
     r->usd_per_mtok = price_cost(&use).usd_per_mtok;
     r->throughput_tok_per_s_p10 = all * r->user_tok_per_s_p10;
     r->throughput_tok_per_s_p90 = all * r->user_tok_per_s_p90;
-    r->prefill_bound_by = binder(r->prefill_compute_s, r->prefill_memory_s, r->prefill_link_s);
-    r->bound_by = r->decode_bound_by = binder(r->decode_compute_s, r->decode_memory_s, r->decode_link_s);
+    r->prefill_bound_by = binder(r->prefill_compute_s, r->prefill_memory_s, r->prefill_link_s, r->prefill_host_s);
+    r->bound_by = r->decode_bound_by =
+        binder(r->decode_compute_s, r->decode_memory_s, r->decode_link_s, r->decode_host_s);
     r->bounds = short_bounds(r->prefill_bound_by, r->decode_bound_by);
     if (c->model.diffusion && c->diffusion.block_tokens == 0) hide_prefill(r);
     if (!q->drafting.draft) return;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calc/base/text.h"
 #include "calc/base/units.h"
 
 enum { RANKS_MAX = 1 << 20 };
@@ -199,4 +200,37 @@ const char *layout_stages_text(const struct model *m, const struct layout *l, ch
         (void)snprintf(out + at, cap - at, "%s%lld", s ? "+" : "", (long long)layout_stage_layers(m->layers, w.pp, s));
     }
     return out;
+}
+
+/* ---- weights at the host ---- */
+
+enum err_code offload_options_parse(const struct option_values *v, struct offload_request *out, struct err *e)
+{
+    const char *text = option_get(v, "cpu-offload-gb"), *link = option_get(v, "host-link");
+    const double gib = 1024.0 * 1024 * 1024, most = 65536; /* not a unit */
+    char *end, clean[64];
+    *out = (struct offload_request){0, (double)NAN};
+    if (text) {
+        const double n = strtod(text, &end);
+        if (end == text || *end || !(n >= 0 && n <= most))
+            return err_set(e, ERR_USAGE,
+                           "--cpu-offload-gb: wanted a number of GiB from 0 to %g, as vLLM has it, not '%s'", most,
+                           text_clean(clean, sizeof clean, text, strlen(text)));
+        out->bytes = n * gib;
+    }
+    if (link && units_parse_rate(link, UNITS_BYTES_PER_S, &out->host_bytes_per_s, e) != ERR_OK)
+        return err_prepend(e, "--host-link: ");
+    return ERR_OK;
+}
+
+enum err_code offload_options_open(const struct offload_request *q, const struct hw *hw, struct offload *out,
+                                   const char **kind, struct err *e)
+{
+    *out = (struct offload){q->bytes, hw_host_rate(hw, kind)};
+    if (!isnan(q->host_bytes_per_s)) out->host_bytes_per_s = q->host_bytes_per_s;
+    if (!isnan(q->host_bytes_per_s) && kind) *kind = "as given";
+    if (q->bytes > 0 && !(out->host_bytes_per_s > 0))
+        return err_set(e, ERR_USAGE, "--cpu-offload-gb: no rate between %s and its host is known: --host-link 25GB/s",
+                       hw->key);
+    return ERR_OK;
 }

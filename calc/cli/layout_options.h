@@ -5,7 +5,7 @@
 #include "calc/cli/option.h"
 #include "calc/cost/layout.h"
 #include "calc/time/hw.h"
-#include "calc/time/timed.h"
+#include "calc/time/offload.h"
 
 #define LAYOUT_TEXT(name_, value_, fallback_, help_)                                                                   \
     {                                                                                                                  \
@@ -39,6 +39,24 @@
                     "of a message within a node: 5us (default: none, a floor; plan: 0.6us, over PCIe 1us, of NCCL)"),  \
         LAYOUT_TEXT("fabric-latency", "TIME", NULL,                                                                    \
                     "of a message between nodes: 20us (default: none; plan: 8.4us, of NCCL)")
+
+/* Weights at the host. */
+#define OFFLOAD_OPTIONS                                                                                                \
+    LAYOUT_TEXT("cpu-offload-gb", "N", NULL,                                                                           \
+                "GiB of each GPU's weights that stay at the host and are read in every step (vLLM's name)"),           \
+        LAYOUT_TEXT("host-link", "RATE", NULL,                                                                         \
+                    "between a GPU and its host, one direction: 50GB/s (default: the device's PCIe or host_link)")
+
+/* rate NAN: the device's. */
+struct offload_request {
+    double bytes, host_bytes_per_s;
+};
+
+/* offload_options_parse -- from the options above. offload_options_open -- on a device; *kind (may be NULL): what the
+ * link is. Errors: ERR_USAGE no rate is known. */
+enum err_code offload_options_parse(const struct option_values *v, struct offload_request *out, struct err *e);
+enum err_code offload_options_open(const struct offload_request *q, const struct hw *hw, struct offload *out,
+                                   const char **kind, struct err *e);
 
 /* What was asked; numbers that were not given are 0. */
 struct layout_request {

@@ -57,7 +57,7 @@
         LAYOUT_TEXT("max-num-seqs", "N,...", "16..1024*2", "most sequences of a copy"),                                \
         LAYOUT_TEXT("max-num-batched-tokens", "N,...", "512..8192*2", "most tokens of a step"),                        \
         LAYOUT_TEXT("gpu-memory-utilization", "FRAC", NULL, "part of the GPU that the engine takes (default: 0.9)"),   \
-        LAYOUT_TEXT("tp", "N", NULL, "ranks that split every layer"), LAYOUT_OPTIONS,                                  \
+        LAYOUT_TEXT("tp", "N", NULL, "ranks that split every layer"), LAYOUT_OPTIONS, OFFLOAD_OPTIONS,                 \
         LAYOUT_FLAG("disagg", "also in two pools: copies that prefill, others that decode, caches sent between them"), \
         LAYOUT_TEXT(                                                                                                   \
             "draft", "NAME", NULL,                                                                                     \
@@ -92,6 +92,7 @@ struct plan_case {
     struct workload work;
     const char *arrivals, *prompt, *generate, *trace; /* as asked; NULL */
     double tokens_per_day;                            /* NAN: not asked */
+    struct offload_request offload;
     struct planner_drafting drafting;
     struct model draft_model;
     const char *draft, *draft_hub, *accept; /* as asked; NULL: no draft. draft_hub: what an engine loads it by */

@@ -38,6 +38,7 @@ enum err_code plan_command(struct arena *a, const struct plan_case *c, const str
         .draft_tokens = x->gamma,
         .weights = f->weights,
         .kv = f->kv,
+        .offload_bytes = c->offload.bytes,
         .fp8_on_load = f->weights && strcmp(f->weights, "fp8") == 0};
     return emit_command(a, engine, &p, out, e);
 }

@@ -120,7 +120,10 @@ static enum err_code open_plan(struct arena *a, const struct option_values *v, s
     TRY(count(v, "batch", BATCH_MAX, &p->batch, e));
     TRY(count(v, "context", TOKENS_MAX, &p->context, e));
     TRY(count(v, "top", GPUS_MAX, &p->top, e));
+    struct offload_request away;
+    struct offload offload;
     TRY(layout_options_parse(v, &p->asked, e));
+    TRY(offload_options_parse(v, &away, e));
     TRY(open_layouts_model(a, v, &p->model, e));
     TRY(scope_gpu(a, option_get(v, "gpu"), &p->hw, &p->gpus, e));
     if (p->gpus > GPUS_MAX) return err_set(e, ERR_RANGE, "more than %d GPUs", (int)GPUS_MAX);
@@ -130,11 +133,13 @@ static enum err_code open_plan(struct arena *a, const struct option_values *v, s
     if (model_positions(&p->model) > 0 && p->context > model_positions(&p->model))
         return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", p->model.name,
                        (long long)p->context, (long long)model_positions(&p->model));
+    TRY(offload_options_open(&away, &p->hw, &offload, NULL, e));
     p->setup = (struct step_setup){.model = &p->model,
                                    .hw = &p->hw,
                                    .layout = {.sp = p->asked.layout.sp},
                                    .any_layout = true,
                                    .latency = p->asked.latency,
+                                   .offload = offload,
                                    .fidelity = strcmp(fidelity, "bound") == 0 ? STEP_BOUND : STEP_ROOFLINE,
                                    .block_tokens = 16};
     p->q = (struct layouts_request){.model = &p->model,

@@ -297,6 +297,7 @@ const char *plan_advice(const struct planner_headroom *h)
 {
     if (strcmp(h->binds, "memory") == 0) return "more memory: more copies, a narrower cache, larger GPUs";
     if (strcmp(h->binds, "batch cap") == 0) return "a larger --max-num-seqs, then more copies";
+    if (strcmp(h->binds, "host link") == 0) return "fewer weights at the host: more GPUs, or larger ones";
     if (strcmp(h->binds, "link") == 0) return "fewer ranks a copy, or faster links";
     if (strcmp(h->binds, "compute") == 0)
         return "more flops: more copies, or narrower weights where the unit is faster";
@@ -388,6 +389,10 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
                  h->binds);
         put_line(o, "to go further: %s", plan_advice(h));
     }
+    const struct offload *away = &c->device[x->device].offload;
+    if (away->bytes > 0)
+        put_line(o, "at the host up to %s of weights a GPU, read in every step at %s",
+                 units_format_bytes(s, away->bytes), units_format(t, UNITS_BYTES_PER_S, away->host_bytes_per_s));
     if (c->verified.n && c->request.aim == PLANNER_JOB)
         put_line(o, "simulated, %zu requests of one copy: done in %s, within the deadline", c->verified.n,
                  units_format_time(s, c->verified.makespan_s));

@@ -167,6 +167,7 @@ static enum err_code open_device(struct arena *a, const struct plan_case *c, con
                                  .most = n < most ? n : most,
                                  .per_node = (int64_t)domain,
                                  .latency = of.latency};
+    TRY(offload_options_open(&c->offload, hw, &d->offload, NULL, e));
     if (asked->nodes && d->most % asked->nodes != 0)
         return err_set(e, ERR_USAGE, "%lld GPUs do not fill --nodes %lld", (long long)d->most, (long long)asked->nodes);
     if (asked->nodes) d->per_node = d->most / asked->nodes;
@@ -181,6 +182,7 @@ static enum err_code open_devices(struct arena *a, const struct option_values *v
     int64_t most = 64;
     struct layout_request asked;
     TRY(layout_options_parse(v, &asked, e));
+    TRY(offload_options_parse(v, &c->offload, e));
     TRY(count(v, "max-gpus", 1, 4096, &most, e)); /* not a unit */
     TRY(scope_list(a, option_get(v, "gpu") ? option_get(v, "gpu") : DEVICES, "gpu", &names, &n, e));
     if (option_get(v, "price")) TRY(price_read(a, option_get(v, "price"), &c->prices, e));
@@ -407,7 +409,8 @@ static enum err_code pays(struct arena *a, struct plan_case *c, struct err *e)
 static const char *refuse(void *closure, const struct layout *l)
 {
     const struct plan_case *c = closure;
-    const struct emit_plan p = {.layout = *l, .experts = layout_routed(c->format[0].model) != NULL};
+    const struct emit_plan p = {
+        .layout = *l, .experts = layout_routed(c->format[0].model) != NULL, .offload_bytes = c->offload.bytes};
     return emit_refusal(c->emit, &p);
 }
 
@@ -475,6 +478,9 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
         const struct emit_plan drafted = {.layout = one, .drafting = c->draft_kind, .draft_tokens = 1};
         if (c->draft && emit_refusal(c->emit, &drafted))
             return err_set(e, ERR_USAGE, "--draft %s beside --emit: %s", c->draft, emit_refusal(c->emit, &drafted));
+        const struct emit_plan away = {.layout = one, .offload_bytes = c->offload.bytes};
+        if (emit_refusal(c->emit, &away))
+            return err_set(e, ERR_USAGE, "--cpu-offload-gb beside --emit: %s", emit_refusal(c->emit, &away));
         if (emit_refusal(c->emit, &p))
             return err_set(e, ERR_USAGE, "--kv %s beside --emit: %s", c->format[i].kv, emit_refusal(c->emit, &p));
     }

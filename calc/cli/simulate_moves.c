@@ -69,7 +69,7 @@ static enum err_code open_swap(const struct option_values *v, struct simulate_ca
                        text_clean(clean, sizeof clean, text, strlen(text)));
     if (s->preemption != SIMULATE_SWAP && option_given(v, "swap-space"))
         return err_set(e, ERR_USAGE, "--swap-space is room for blocks that are lost: it needs --preemption swap");
-    s->swap.bytes_per_s = c->of.hw.pcie_bytes_per_s;
+    s->swap.bytes_per_s = hw_host_rate(&c->of.hw, NULL);
     if (link && units_parse_rate(link, UNITS_BYTES_PER_S, &s->swap.bytes_per_s, e) != ERR_OK)
         return err_prepend(e, "--host-link: ");
     if (units_parse_bytes(option_get(v, "swap-space"), &s->swap.host_bytes, e) != ERR_OK)

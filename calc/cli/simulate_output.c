@@ -29,7 +29,7 @@ struct summary {
     double kv_link_bytes_per_s, moved_bytes, link_busy_frac, prefill_busy_frac, prefill_batch_mean, prefill_blocks_frac;
     double decode_busy_frac, decode_batch_mean, decode_blocks_frac;
     const char *kv_transfer, *preemption, *draft, *accept, *band;
-    double band_factor;
+    double band_factor, offloaded_bytes;
     int64_t gamma;
     double tokens_per_step, tokens_per_step_expected, kept_frac, draft_busy_frac;
     double swaps, swapped_bytes, swap_wait_s, preempted_swap_s, preempted_recompute_s;
@@ -64,6 +64,7 @@ static const struct column SUMMARY[] = {
     SUM(route, STRING, NONE, "which replica a request goes to"),
     SUM(memory, STRING, NONE, "paged, or a contiguous region a sequence"),
     SUM(pool, STRING, NONE, "engine: by the engine's rule; ideal: all that weights and activations leave"),
+    SUM(offloaded_bytes, REAL, BYTES, "weights of one GPU that are at the host"),
     SUM(pool_blocks, INT, COUNT, "of a replica"),
     SUM(pool_tokens, INT, COUNT, "of a replica"),
     SUM(block_tokens, INT, COUNT, "tokens of a block"),
@@ -248,6 +249,7 @@ static enum err_code summarize(const struct simulate_case *c, struct summary *ou
                          .hardware = c->of.hw.key,
                          .fidelity = c->server_text ? "calibrated" : estimate_fidelity_name(&c->request),
                          .server = c->server_text,
+                         .offloaded_bytes = step_offloaded_bytes(c->of.step),
                          .band = c->server_text || c->request.calibrated ? (c->p90 ? "p90" : "p50") : NULL,
                          .band_factor = s->slower > 0                             ? s->slower
                                         : c->server_text || c->request.calibrated ? 1
@@ -353,6 +355,10 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
                           c->setup.policy == SIMULATE_FCFS ? "fcfs, prompts first" : "chunked prefill",
                           (long long)s->max_num_batched_tokens, (long long)s->max_num_seqs,
                           s->replicas > 1 ? "; route " : "", s->replicas > 1 ? c->route : "");
+    if (c->of.offload.bytes > 0)
+        simulate_put_line(o, "%s of each GPU's weights at the host, read in every step at %s",
+                          units_format_bytes(b, step_offloaded_bytes(c->of.step)),
+                          units_format(host, UNITS_BYTES_PER_S, c->of.offload.host_bytes_per_s));
     simulate_moves_heading(o, c);
     if (c->server_text)
         simulate_put_line(o, "steps of %s's server: %s of its host %s %.4g times its kernels as measured",

@@ -245,6 +245,7 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     TRY(WORD(option_get(v, "pool"), "pool", &fidelity, e, "engine", "ideal"));
     c->pool = option_get(v, "pool");
     q->engine = fidelity == 0;
+    TRY(offload_options_parse(v, &q->offload, e));
     TRY(estimate_conventions_text(a, q, e));
     TRY(estimate_drafting_parse(v, q, e));
     if (q->drafting.draft && q->drafting.gamma == 0)
@@ -279,6 +280,7 @@ static enum err_code open_server(struct arena *a, struct simulate_case *c, struc
                                      .hw = &c->of.hw,
                                      .layout = c->of.layout,
                                      .block_tokens = c->request.block_tokens,
+                                     .offload = c->of.offload,
                                      .beside_bytes = estimate_tower_bytes(&c->of)};
     TRY(engine_case_open(a, &c->engine, &setup, &c->server, e));
     c->setup.server = &c->server;

@@ -108,6 +108,7 @@ static void describe(const struct ceilings *c, const struct machine *m, const ch
                        .link_domain = nan,
                        .fabric_bytes_per_s = nan,
                        .pcie_bytes_per_s = nan,
+                       .host_link_bytes_per_s = nan,
                        .power_w = nan,
                        .price_low_usd_per_h = nan,
                        .price_high_usd_per_h = nan,

@@ -15,11 +15,13 @@ struct part {
     double **column;
     size_t n;
     struct sym_tape *tape;
+    double stream_s; /* value of the tape, the last one: reading from the host what its operators have there */
 };
 
-/* Sums over calls. wide_*: of the seconds times what transfers make of a band; p10, p90: of kernels' bands. */
+/* Sums over calls. wide_*: of the seconds times what transfers make of a band; p10, p90: of kernels' bands; stream_s:
+ * of reading weights from the host, reads_s: of the calls that read weights there, as if none did. */
 struct sums {
-    double s, p10_s, p90_s, wide_low_s, wide_high_s, launches;
+    double s, p10_s, p90_s, wide_low_s, wide_high_s, launches, stream_s, reads_s;
 };
 
 /* What was summed for one key, so that a sweep sums each number of rows once. */
@@ -63,7 +65,7 @@ static const struct sym *value_of(const struct step_pass *pass, const struct cal
 {
     const struct cost_op *op = &pass->op[c->op];
     const struct timed *t = &pass->timed[c->op];
-    if (c->how == CALL_ROOFLINE) return t->time_s;
+    if (c->how == CALL_ROOFLINE) return t->resident_s ? t->resident_s : t->time_s;
     if (c->how == CALL_FUSED) return t->bytes;
     if (c->how != CALL_MEASURED) return sym_int(pass->c, 0);
     switch (c->kernel.kind) {
@@ -90,11 +92,18 @@ static enum err_code open_part(struct arena *a, const struct step_pass *pass, st
     p->value = arena_array(a, p->n + 1, sizeof *p->value);
     p->column = arena_array(a, p->n + 1, sizeof *p->column);
     if (!expr || !p->value || !p->column) return err_nomem(e);
+    const struct sym *stream = sym_int(pass->c, 0);
     for (size_t i = 0; i < p->n; i++) {
+        const struct cost_op *op = &pass->op[p->call[i].op];
+        const struct sym *bytes = pass->timed[p->call[i].op].host_bytes;
         expr[i] = value_of(pass, &p->call[i]);
         p->column[i] = &p->value[i];
+        if (bytes) stream = sym_add(pass->c, stream, sym_mul(pass->c, cost_times(pass->c, op, NULL), bytes));
     }
-    return p->n ? sym_tape_compile(a, p->n, expr, pass->in_n, pass->in, &p->tape, e) : ERR_OK;
+    const double rate = pass->setup->offload.bytes > 0 ? pass->setup->offload.host_bytes_per_s : 1;
+    expr[p->n] = sym_div(pass->c, stream, sym_num(pass->c, rate));
+    p->column[p->n] = &p->stream_s;
+    return p->n ? sym_tape_compile(a, p->n + 1, expr, pass->in_n, pass->in, &p->tape, e) : ERR_OK;
 }
 
 /* What the operators of a pass are called for, unless they are of a part of a mixed one. */
@@ -312,10 +321,11 @@ static struct calibrated_time call_time(struct calibrated *c, const struct call 
 }
 
 /* at: of all sequences, and of each part of a mixed pass. */
-static void add_part(struct calibrated *c, const struct part *p, const struct call_point *points,
-                     const double *const *in, struct sums *out)
+static void add_part(struct calibrated *c, const struct phase_calls *of, const struct part *p,
+                     const struct call_point *points, const double *const *in, struct sums *out)
 {
     if (p->n) sym_tape_eval(p->tape, 1, in, p->column);
+    if (p->n) out->stream_s += p->stream_s;
     for (size_t i = 0; i < p->n; i++) {
         const struct call *call = &p->call[i];
         if (call->how == CALL_INSIDE || call->how == CALL_NOTHING) continue;
@@ -329,6 +339,7 @@ static void add_part(struct calibrated *c, const struct part *p, const struct ca
         out->wide_low_s += call->count * t.s * w.low;
         out->wide_high_s += call->count * t.s * w.high;
         out->launches += call->count * call->launches;
+        if (of->pass.timed[call->op].host_bytes) out->reads_s += call->count * t.s;
     }
 }
 
@@ -368,12 +379,12 @@ static struct sums sum_calls(struct calibrated *c, enum step_phase phase, double
     const struct call_point points[] = {at}; /* no parts */
     struct memo *m = memo_of(c, p->memo, at.batch, at.tokens, 0);
     if (!(m->batch == at.batch && m->tokens == at.tokens)) {
-        struct sums fixed = {0, 0, 0, 0, 0, 0};
-        add_part(c, &p->fixed, points, in, &fixed);
+        struct sums fixed = {.s = 0};
+        add_part(c, p, &p->fixed, points, in, &fixed);
         *m = (struct memo){.batch = at.batch, .tokens = at.tokens, .sums = fixed};
     }
     struct sums all = m->sums;
-    add_part(c, &p->moving, points, in, &all);
+    add_part(c, p, &p->moving, points, in, &all);
     return all;
 }
 
@@ -395,6 +406,11 @@ static struct calibrated_time finish(const struct calibrated *c, const struct st
         t.p10_s = s * fmin(sums->p10_s / sums->s, c->widest_low * low);
         t.p90_s = s * fmax(sums->p90_s / sums->s, c->widest_high * high);
     }
+    /* layers whose weights are at the host take as long as their kernels or the link, whichever is longer */
+    const double wait_s = fmax(0, sums->stream_s - step_offloaded_frac(c->setup.step) * sums->reads_s);
+    t.s += wait_s;
+    t.p10_s += wait_s;
+    t.p90_s += wait_s;
     t.s = fmax(t.s, floor_s);
     t.p10_s = fmax(t.p10_s, floor_s);
     t.p90_s = fmax(t.p90_s, floor_s);
@@ -421,12 +437,12 @@ void calibrated_mix_eval(struct calibrated *c, const struct mix *x, double floor
     const double batch = mix_sequences(x), tokens = mix_tokens(x), others = *x->others_tokens;
     struct memo *m = memo_of(c, p->memo, batch, tokens, others); /* all that works on tokens together */
     if (!(m->batch == batch && m->tokens == tokens && m->others == others)) {
-        struct sums fixed = {0, 0, 0, 0, 0, 0};
-        add_part(c, &p->fixed, points, mix_sums(x), &fixed);
+        struct sums fixed = {.s = 0};
+        add_part(c, p, &p->fixed, points, mix_sums(x), &fixed);
         *m = (struct memo){.batch = batch, .tokens = tokens, .others = others, .sums = fixed};
     }
     struct sums sums = m->sums;
-    add_part(c, &p->moving, points, mix_sums(x), &sums);
+    add_part(c, p, &p->moving, points, mix_sums(x), &sums);
     const bool decodes = points[1 + MIXED_DECODE].batch > 0, prefills = points[1 + MIXED_PREFILL].batch > 0;
     const struct steps *of = decodes && prefills ? NULL : decodes ? decode : prefill;
     const struct steps *host = decodes ? decode : prefill;

@@ -133,6 +133,7 @@ static struct hw any_device(void)
     struct hw hw = {.file = "", .key = "", .name = "", .bandwidth_bytes_per_s = 1};
     for (size_t i = 0; i < HW_DTYPES_N; i++) hw.peak_flops_per_s[i] = 1;
     hw.link_bytes_per_s = hw.link_pair_bytes_per_s = hw.link_domain = hw.fabric_bytes_per_s = hw.pcie_bytes_per_s = nan;
+    hw.host_link_bytes_per_s = nan;
     hw.sm_count = hw.l2_bytes = hw.clock_mhz = hw.sm_version = nan;
     return hw;
 }

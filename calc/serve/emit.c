@@ -40,6 +40,8 @@ const char *emit_refusal(enum emit_engine engine, const struct emit_plan *p)
         if (p->draft_tokens > 0 && l->pp > 1) return "SGLang drafts no tokens beside stages";
         return NULL;
     case EMIT_TRTLLM:
+        if (p->offload_bytes > 0)
+            return "TensorRT-LLM keeps no weights at the host (trtllm-serve has no such argument)";
         if (l->dp > 1 && l->tp > 1)
             return "TensorRT-LLM gives every rank an attention group of its own or none (enable_attention_dp)";
         if (p->draft_tokens > 0 && p->drafting == EMIT_EAGLE)
@@ -194,6 +196,13 @@ static void put_vllm_ranks(struct lines *o, const struct layout *l)
 
 /* -- the engines -- */
 
+/* vLLM and SGLang call it alike, and count GiB. */
+static void put_offload(struct lines *o, const struct emit_plan *p)
+{
+    const double gib = 1024.0 * 1024 * 1024; /* not a unit */
+    if (p->offload_bytes > 0) word(o, "--cpu-offload-gb %.6g", p->offload_bytes / gib);
+}
+
 static void put_vllm(struct lines *o, const struct emit_plan *p, const char *model, const char *draft)
 {
     const struct layout *l = &p->layout;
@@ -217,6 +226,7 @@ static void put_vllm(struct lines *o, const struct emit_plan *p, const char *mod
     word(o, "--max-num-seqs %lld", (long long)((p->max_num_seqs + l->dp - 1) / l->dp));
     word(o, "--max-num-batched-tokens %lld", (long long)p->step_tokens);
     word(o, "--gpu-memory-utilization %.3g", p->utilization_frac);
+    put_offload(o, p);
     if (p->weights && p->fp8_on_load) word(o, "--quantization fp8");
     if (p->kv) word(o, "--kv-cache-dtype %s", p->kv);
     if (nodes_of(l) > 1 && l->dp == 1) word(o, "--distributed-executor-backend ray");
@@ -266,6 +276,7 @@ static void put_sglang(struct lines *o, const struct emit_plan *p, const char *m
     if (mixed) word(o, "--enable-mixed-chunk");
     if (p->prefill > 0) word(o, "--disaggregation-mode prefill");
     word(o, "--mem-fraction-static %.3g", p->static_frac);
+    put_offload(o, p);
     if (p->weights && p->fp8_on_load) word(o, "--quantization fp8");
     if (p->kv) word(o, "--kv-cache-dtype %s", strcmp(p->kv, "fp8") == 0 ? "fp8_e4m3" : p->kv);
     if (nodes_of(l) > 1)

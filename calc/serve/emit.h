@@ -36,6 +36,7 @@ struct emit_plan {
     enum emit_drafting drafting;
     const char *draft;    /* a Hugging Face id or a path: of a model */
     int64_t draft_tokens; /* drafted in a row; 0: none */
+    double offload_bytes; /* weights of each GPU that stay at the host; 0 none */
     bool fp8_on_load;     /* weights is fp8 and the stored ones have 16 bits: engines convert them as they load */
 };
 

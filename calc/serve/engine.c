@@ -239,7 +239,7 @@ static double bound_s(struct engine_case *c, const struct made *decode, const st
     at_plan(&c->x, alone, c->groups, p);
     const double compute_s = tokens * d[MIX_compute_s] + prompts * p[MIX_compute_s];
     const double link_s = tokens * d[MIX_link_s] + prompts * p[MIX_link_s];
-    return fmax(tokens * d[MIX_memory_s], fmax(compute_s, link_s));
+    return fmax(fmax(tokens * d[MIX_memory_s], tokens * d[MIX_host_s]), fmax(compute_s, link_s));
 }
 
 static enum err_code check_loop(const struct engine_case *c, const struct engine_loop *l, struct err *e)

@@ -59,6 +59,7 @@ struct planner_device {
     int64_t most;     /* GPUs of it to be had, >= 1 */
     int64_t per_node; /* of them in a node, >= 1 */
     struct timed_latency latency;
+    struct offload offload; /* weights of the model at the host */
     const char *efficiency; /* calibrated: parameters of kernels that come first, a name or path; NULL: built-in ones */
 };
 
@@ -129,12 +130,12 @@ struct planner_point {
     double step_s;           /* decode step at it, nothing prefilled beside */
     double ttft_s, tpot_s;   /* at the parts promised (0.95 without) */
     double ttft_mean_s, tpot_mean_s;
-    double busy_frac;                   /* of the time, in steps */
-    double prefill_frac, decode_frac;   /* of the time: the busy part, by what prompts and answers take alone */
-    double compute_s, memory_s, link_s; /* floors of a decode step by resource */
-    double transfer_s;                  /* two pools: wait for the link, and the cache's way; 0 */
-    double makespan_s;                  /* of a job, on all copies */
-    double tail_s;                      /* of it, after the last request was taken up */
+    double busy_frac;                           /* of the time, in steps */
+    double prefill_frac, decode_frac;           /* of the time: the busy part, by what prompts and answers take alone */
+    double compute_s, memory_s, link_s, host_s; /* floors of a decode step by resource; host: weights from there */
+    double transfer_s;                          /* two pools: wait for the link, and the cache's way; 0 */
+    double makespan_s;                          /* of a job, on all copies */
+    double tail_s;                              /* of it, after the last request was taken up */
 };
 
 struct planner_plan {
@@ -192,7 +193,7 @@ const char *planner_verdict_name(enum planner_verdict v);
 struct planner_headroom {
     double rate_per_s;           /* of all copies, that still meets every promise */
     enum planner_verdict breaks; /* what does not at the next one */
-    const char *binds;           /* "compute", "memory bandwidth", "link", "memory", "batch cap" */
+    const char *binds;           /* "compute", "memory bandwidth", "link", "host link", "memory", "batch cap" */
 };
 
 /* planner_headroom -- bisection over solves. Errors: as planner_search. */

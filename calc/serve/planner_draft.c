@@ -96,6 +96,7 @@ enum err_code planner_draft_open(struct planner *p, size_t device, const struct 
     own.model = x->model;
     own.layout = layout_whole(&(struct layout){.tp = setup->layout.tp, .per_node = setup->layout.per_node});
     own.pass_tokens = 0;
+    own.offload = (struct offload){0, 0};
     own.prefill_together = true;
     enum err_code code = open_steps(p, device, &own, d, &why);
     if (code == ERR_USAGE && own.layout.tp > 1) {

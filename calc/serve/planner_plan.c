@@ -145,6 +145,7 @@ static const char *binder(const struct planner_plan *x, enum planner_verdict bre
     if (breaks == PLANNER_SATURATED && x->batch_most - o->batch < .25 * x->batch_most)
         return x->memory_binds ? "memory" : "batch cap";
     if (breaks == PLANNER_LATE_TTFT) return "compute";
+    if (o->host_s > fmax(o->link_s, fmax(o->compute_s, o->memory_s))) return "host link";
     if (o->link_s > o->compute_s && o->link_s > o->memory_s) return "link";
     return o->compute_s >= o->memory_s ? "compute" : "memory bandwidth";
 }

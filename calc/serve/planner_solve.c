@@ -68,13 +68,15 @@ static void demands(struct planner *p, const struct planner_unit *u, double batc
     const double rows = (double)planner_judged(p->q, u->gamma);
     const struct planner_traffic *t = &p->q->traffic;
     double v[STEP_VALUES_N];
-    o->compute_s = o->memory_s = o->link_s = o->prefill_frac = o->decode_frac = (double)NAN;
+    o->compute_s = o->memory_s = o->link_s = o->host_s = o->prefill_frac = o->decode_frac = (double)NAN;
     if (step_eval_layout(planner_pair_of(p, u->device, u->format)->floor, &u->layout, fmax(1, ceil(batch)),
                          fmax(1, ceil(t->prompt_tokens)), ceil(t->context_tokens), 1, v, NULL) != ERR_OK)
         return;
     o->compute_s = v[STEP_decode_compute_s];
     o->memory_s = v[STEP_decode_memory_s];
     o->link_s = v[STEP_decode_link_s];
+    const struct offload *away = &p->q->device[u->device].offload;
+    o->host_s = away->bytes > 0 ? v[STEP_decode_host_bytes] / away->host_bytes_per_s : 0;
     o->compute_s *= rows; /* of all that a step judges; what it reads it reads once */
     o->link_s *= rows;
     const double steps = fmax(0, t->output_tokens - 1) / made, one = (double)u->layout.dp;
@@ -219,7 +221,7 @@ enum err_code planner_solve(struct planner *p, struct planner_unit *u, struct pl
     struct planner_point *o = &plan->point;
     plan->estimated = q->fidelity == PLANNER_CALIBRATED && !planner_mixes(&u->layout);
     TRY(planner_mixes(&u->layout) ? plain(p, u, plan, e) : planner_queue(p, u, plan, e));
-    o->compute_s = o->memory_s = o->link_s = o->prefill_frac = o->decode_frac = unknown;
+    o->compute_s = o->memory_s = o->link_s = o->host_s = o->prefill_frac = o->decode_frac = unknown;
     plan->cost = (struct price_cost){
         (double)plan->gpus * q->device[u->device].price.usd_per_h, unknown, unknown, unknown, unknown, unknown};
     planner_judge(q, plan);

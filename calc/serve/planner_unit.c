@@ -18,6 +18,7 @@ static enum err_code compile(struct planner *p, size_t device, size_t format, en
                                      .layout = {.sp = p->q->like.sp},
                                      .any_layout = true,
                                      .latency = d->latency,
+                                     .offload = d->offload,
                                      .fidelity = fidelity,
                                      .block_tokens = p->engine->block_tokens};
     return step_compile(p->arena, &setup, out, e);
@@ -91,6 +92,7 @@ enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, 
                                .hw = d->hw,
                                .layout = one,
                                .latency = d->latency,
+                               .offload = d->offload,
                                .fidelity = p->q->fidelity == PLANNER_ROOFLINE ? STEP_ROOFLINE : STEP_BOUND,
                                .block_tokens = p->engine->block_tokens,
                                .pass_tokens = gamma > 0 ? planner_judged(p->q, gamma) : 0};
@@ -116,8 +118,9 @@ enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, 
     return ERR_OK;
 }
 
-static const char *most(double compute_s, double memory_s, double link_s)
+static const char *most(double compute_s, double memory_s, double link_s, double host_s)
 {
+    if (host_s > compute_s && host_s > memory_s && host_s > link_s) return "host link";
     if (link_s > compute_s && link_s > memory_s) return "link";
     return compute_s >= memory_s ? "compute" : "memory bandwidth";
 }
@@ -133,6 +136,7 @@ enum err_code planner_unit_make(struct planner *p, size_t device, size_t format,
 {
     const struct planner_request *q = p->q;
     const struct planner_traffic *t = &q->traffic;
+    const struct planner_device *d = &q->device[device];
     struct step *s = planner_pair_of(p, device, format)->bound;
     struct err why = {0};
     double v[STEP_VALUES_N], w[STEP_VALUES_N];
@@ -141,12 +145,15 @@ enum err_code planner_unit_make(struct planner *p, size_t device, size_t format,
     const double shortest = t->prompts[0], counts = prompt_that_counts(t, isnan(q->ttft.s) ? .5 : q->ttft.frac);
     const double half_block = (double)p->engine->block_tokens / 2;
     enum err_code code = step_eval_layout(s, l, 1, counts, shortest + 1, 1, v, &why);
+    const double link = d->offload.bytes > 0 ? d->offload.host_bytes_per_s : 1;
     if (code == ERR_OK) {
         out->weight_bytes = v[STEP_weight_bytes];
         out->floor_tpot_s = v[STEP_decode_step_s];
         out->floor_ttft_s = v[STEP_prefill_s];
-        out->floor_tpot_by = most(v[STEP_decode_compute_s], v[STEP_decode_memory_s], v[STEP_decode_link_s]);
-        out->floor_ttft_by = most(v[STEP_prefill_compute_s], v[STEP_prefill_memory_s], v[STEP_prefill_link_s]);
+        out->floor_tpot_by = most(v[STEP_decode_compute_s], v[STEP_decode_memory_s], v[STEP_decode_link_s],
+                                  v[STEP_decode_host_bytes] / link);
+        out->floor_ttft_by = most(v[STEP_prefill_compute_s], v[STEP_prefill_memory_s], v[STEP_prefill_link_s],
+                                  v[STEP_prefill_host_bytes] / link);
         code = step_eval_layout(s, l, 1, 1, ceil(t->context_tokens) + half_block, 1, w, &why);
         out->sequence_bytes = w[STEP_kv_bytes] + w[STEP_state_bytes];
     }

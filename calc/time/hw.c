@@ -43,6 +43,7 @@ static const struct field fields[HW_FIELDS_N] = {
     [HW_LINK_DOMAIN] = {"link.domain", offsetof(struct hw, link_domain), UNITS_COUNT},
     [HW_FABRIC] = {"fabric.per_direction", offsetof(struct hw, fabric_bytes_per_s), UNITS_BYTES_PER_S},
     [HW_PCIE] = {"pcie", offsetof(struct hw, pcie_bytes_per_s), UNITS_BYTES_PER_S},
+    [HW_HOST_LINK] = {"host_link.per_direction", offsetof(struct hw, host_link_bytes_per_s), UNITS_BYTES_PER_S},
     [HW_POWER] = {"power", offsetof(struct hw, power_w), UNITS_WATTS},
     [HW_PRICE_LOW] = {"price.low_usd_per_h", offsetof(struct hw, price_low_usd_per_h), UNITS_USD},
     [HW_PRICE_HIGH] = {"price.high_usd_per_h", offsetof(struct hw, price_high_usd_per_h), UNITS_USD},
@@ -73,6 +74,7 @@ static const char *const root_keys[] = {"name",
                                         "price",
                                         "bandwidth_measured",
                                         "fabric",
+                                        "host_link",
                                         "clock_mhz",
                                         "sm_version",
                                         "list_price_usd_per_h"};
@@ -202,6 +204,8 @@ static enum err_code parse_field(const struct json *root, enum hw_field f, struc
         (void)json_get(root, "link", &holder);
     } else if (f == HW_FABRIC) {
         (void)json_get(root, "fabric", &holder);
+    } else if (f == HW_HOST_LINK) {
+        (void)json_get(root, "host_link", &holder);
     } else if (f == HW_PRICE_LOW || f == HW_PRICE_HIGH) {
         (void)json_get(root, "price", &holder);
     } else if (json_is_object(&v)) {
@@ -260,6 +264,10 @@ enum err_code hw_parse(const struct json *j, struct hw *out, struct err *e)
         TRY(check_keys(&part, fabric_keys, COUNT(fabric_keys), e));
         TRY(text_at(&part, "kind", &hw.fabric_kind, e));
     }
+    if (json_get(j, "host_link", &part)) {
+        TRY(check_keys(&part, fabric_keys, COUNT(fabric_keys), e));
+        TRY(text_at(&part, "kind", &hw.host_link_kind, e));
+    }
     TRY(text_at(j, "name", &hw.name, e));
     TRY(text_at(j, "vendor", &hw.vendor, e));
     TRY(text_at(j, "kind", &hw.device_kind, e));
@@ -288,6 +296,13 @@ double hw_cache_rate(const struct hw *hw, double bytes)
         below_rate = rate > 0 ? rate : (double)NAN;
     }
     return bytes <= 2 * below_bytes ? below_rate : (double)NAN;
+}
+
+double hw_host_rate(const struct hw *hw, const char **kind)
+{
+    const bool own = hw->host_link_bytes_per_s > 0;
+    if (kind) *kind = own && hw->host_link_kind ? hw->host_link_kind : own ? "the link to the host" : "PCIe";
+    return own ? hw->host_link_bytes_per_s : hw->pcie_bytes_per_s;
 }
 
 double hw_capacity_bytes(const struct hw *hw)

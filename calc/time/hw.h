@@ -15,6 +15,7 @@
  *   sm_count 132 (SMs, compute units or cores), l2 "50 MiB" (last-level cache), pcie "64 GB/s", power "700 W"
  *   link {"kind", "per_direction": "450 GB/s", "pair", "domain": 8, "nvls": true, source, date, status, note}
  *   fabric {"kind", "per_direction": "50 GB/s", source, date, status, note}   between nodes, of one device
+ *   host_link {"kind", "per_direction": "450 GB/s", source, date, status, note}   to the host, where that is not PCIe
  *   price {"low_usd_per_h": 1.99, "high_usd_per_h": 10.8, source, date, status, note}   what is asked for it
  *   list_price_usd_per_h 4.5   what plans reckon with: of one seller on demand, for all devices the same where it can
  * be
@@ -52,6 +53,7 @@ enum hw_field {
     HW_LINK_DOMAIN,
     HW_FABRIC,
     HW_PCIE,
+    HW_HOST_LINK,
     HW_POWER,
     HW_PRICE_LOW,
     HW_PRICE_HIGH,
@@ -75,7 +77,7 @@ struct hw_origin {
 struct hw {
     const char *file; /* name for messages */
     const char *key;  /* file name without folder and ".json" */
-    const char *name, *vendor, *device_kind, *released, *link_kind, *fabric_kind;
+    const char *name, *vendor, *device_kind, *released, *link_kind, *fabric_kind, *host_link_kind;
     const char *const *aliases;
     size_t aliases_n;
     const char
@@ -98,6 +100,7 @@ struct hw {
     bool nvls;                           /* the switch reduces and multicasts; false also when not known */
     double fabric_bytes_per_s;           /* one direction, between nodes, of one device; NAN also where it has none */
     double pcie_bytes_per_s;             /* one direction */
+    double host_link_bytes_per_s;        /* one direction, to the host, where that is not PCIe; NAN: it is */
     double power_w;
     double price_low_usd_per_h, price_high_usd_per_h, price_list_usd_per_h;
     struct hw_origin origin[HW_FIELDS_N];
@@ -116,6 +119,10 @@ enum err_code hw_load(struct arena *a, const char *name, struct hw *out, struct 
 /* hw_builtins_n, hw_load_builtin -- the built-in devices in order of key, i < hw_builtins_n(). Errors: as hw_load. */
 size_t hw_builtins_n(void);
 enum err_code hw_load_builtin(struct arena *a, size_t i, struct hw *out, struct err *e);
+
+/* hw_host_rate -- bytes/s between the device and its host, one direction; NAN not known. *kind (may be NULL): "PCIe" or
+ * what the file calls it. */
+double hw_host_rate(const struct hw *hw, const char **kind);
 
 /* hw_capacity_bytes -- the memory that "fits" is judged on: usable, else visible, else label. Never NAN after hw_parse.
  */

@@ -286,7 +286,8 @@ enum err_code mix_ops(struct arena *a, const struct mix *x, struct step_op **out
     for (enum mixed_part k = 0; k < MIXED_PARTS; k++)
         for (size_t i = 0; i < p->part[k].n; i++) values[n++] = x->sum[k][i];
     if (p->mixed.others) values[n] = *x->others_tokens;
-    const struct step_list list = {.model = p->setup.model,
+    const struct step_list list = {.c = p->c,
+                                   .model = p->setup.model,
                                    .phase = "mixed",
                                    .op = p->mixed.ops.op,
                                    .timed = p->timed,

@@ -34,6 +34,7 @@ enum err_code offload_ops(struct sym_ctx *c, const struct rates *r, const struct
         t->resident_s = t->time_s;
         t->time_s = sym_add(c, sym_mul(c, rest, t->time_s), sym_mul(c, part, longest(c, of, sizeof of / sizeof *of)));
         t->host_bytes = sym_mul(c, part, w);
+        t->host_s = sym_mul(c, part, stream_s);
         t->host_needed_bytes = sym_mul(c, part, op->weight_needed_bytes);
         t->bytes = sym_sub(c, t->bytes, t->host_bytes);
         t->memory_s = sym_div(c, t->bytes, r->bandwidth);

@@ -17,7 +17,7 @@ struct step {
     struct rates rates;
     struct phase phase[STEP_PHASES];
     struct sym_tape *tape;
-    double weight_bytes, offloaded_bytes;
+    double weight_bytes, offloaded_bytes, offloaded_frac;
     bool untimed; /* no peak rate is known */
     struct cost_cache cache;
     struct cost_layout layout;
@@ -252,6 +252,7 @@ static enum err_code measure(struct step *s, struct err *e)
                                &layers);
         s->offloaded_bytes = fmin(o->bytes, layers);
         s->weight_bytes -= s->offloaded_bytes;
+        s->offloaded_frac = layers > 0 ? s->offloaded_bytes / layers : 0;
         return ERR_OK;
     }
     if (s->layout.free) return ERR_OK;
@@ -377,6 +378,7 @@ void step_eval(struct step *s, size_t n, const double *B, const double *T, const
 bool step_timed(const struct step *s) { return !s->untimed; }
 double step_weight_bytes(const struct step *s) { return s->weight_bytes; }
 double step_offloaded_bytes(const struct step *s) { return s->offloaded_bytes; }
+double step_offloaded_frac(const struct step *s) { return s->offloaded_frac; }
 double step_kv_bytes_per_token_full(const struct step *s) { return s->cache.bytes_per_token_full; }
 double step_kv_bytes_per_token_windowed(const struct step *s) { return s->cache.bytes_per_token_windowed; }
 double step_kv_bytes_per_token_index(const struct step *s) { return s->cache.bytes_per_token_index; }
@@ -393,7 +395,7 @@ struct step_pass step_pass_of(const struct step *s, enum step_phase phase)
         .setup = &s->setup, .c = s->c, .in = s->inputs, .in_n = 4, .op = p->ops.op, .timed = p->timed, .n = p->ops.n};
 }
 
-enum { OP_VALUES = 13 };
+enum { OP_VALUES = 14 };
 
 static void fill_op(const struct model *m, const struct cost_op *op, const struct timed *t, const double *v,
                     struct step_op *row)
@@ -416,6 +418,10 @@ static void fill_op(const struct model *m, const struct cost_op *op, const struc
     row->bytes = row->weight_bytes + row->kv_bytes + row->state_bytes + row->activation_bytes;
     row->intensity_flops_per_byte = (row->flops > 0 ? row->flops : row->vector_flops) / row->bytes;
     row->time_s = n * v[6];
+    if (v[13] > fmax(fmax(v[7], v[8]), fmax(v[9], v[10]))) {
+        row->bound_by = "host";
+        return;
+    }
     static const char *const BINDS[] = {"compute", "vector", "memory", "link"};
     size_t most = 0;
     for (size_t k = 1; k < 4; k++)
@@ -427,6 +433,7 @@ enum err_code step_ops_of(struct arena *a, const struct step_list *l, const doub
                           struct err *e)
 {
     const size_t n = l->n;
+    struct sym_ctx *c = l->c;
     const struct sym **exprs = arena_array(a, n * OP_VALUES, sizeof *exprs);
     double *value = arena_array(a, n * OP_VALUES, sizeof *value);
     double **column = arena_array(a, n * OP_VALUES, sizeof *column);
@@ -436,10 +443,20 @@ enum err_code step_ops_of(struct arena *a, const struct step_list *l, const doub
     for (size_t i = 0; i < n; i++) {
         const struct cost_op *op = &l->op[i];
         const struct timed *t = &l->timed[i];
-        const struct sym *const v[OP_VALUES] = {
-            op->flops,      op->vector_flops, op->weight_bytes, op->kv_bytes, op->activation_bytes,
-            op->wire_bytes, t->time_s,        t->compute_s,     t->vector_s,  t->memory_s,
-            t->link_s,      op->state_bytes,  op->fabric_bytes};
+        const struct sym *const v[OP_VALUES] = {op->flops,
+                                                op->vector_flops,
+                                                op->weight_bytes,
+                                                op->kv_bytes,
+                                                op->activation_bytes,
+                                                op->wire_bytes,
+                                                t->time_s,
+                                                t->compute_s,
+                                                t->vector_s,
+                                                t->memory_s,
+                                                t->link_s,
+                                                op->state_bytes,
+                                                op->fabric_bytes,
+                                                t->host_s ? t->host_s : sym_int(c, 0)};
         for (size_t k = 0; k < OP_VALUES; k++) exprs[i * OP_VALUES + k] = v[k];
     }
     for (size_t i = 0; i < n * OP_VALUES; i++) column[i] = &value[i];
@@ -469,7 +486,8 @@ enum err_code step_ops(struct arena *a, const struct step *s, enum step_phase ph
     const double held = ceil(B / (double)w.dp), group = ceil(held / fmin((double)w.microbatches, held));
     const struct sym *const in[] = {s->y.B, s->y.T, s->y.S, s->y.M, y.hop_near, y.hop_far};
     const double values[] = {s->staged ? group : B, T, S, M, near, far};
-    const struct step_list list = {.model = s->setup.model,
+    const struct step_list list = {.c = s->c,
+                                   .model = s->setup.model,
                                    .phase = phase_name(s, phase),
                                    .op = p->ops.op,
                                    .timed = p->timed,

@@ -96,6 +96,7 @@ enum err_code step_eval_layout(struct step *s, const struct layout *l, double B,
 bool step_timed(const struct step *s);             /* false: the device has no known peak rate, times mean nothing */
 double step_weight_bytes(const struct step *s);    /* per GPU, on it */
 double step_offloaded_bytes(const struct step *s); /* per GPU, at the host */
+double step_offloaded_frac(const struct step *s);  /* of the weights of layers; with stages, of the one that has most */
 double step_kv_bytes_per_token_full(const struct step *s);     /* per GPU, grows with context */
 double step_kv_bytes_per_token_windowed(const struct step *s); /* per GPU, within the window only */
 double step_state_bytes_per_sequence(const struct step *s);    /* per GPU */
@@ -110,7 +111,7 @@ struct step_op {
     double flops, vector_flops, weight_bytes, kv_bytes, state_bytes, activation_bytes, wire_bytes, fabric_bytes, bytes;
     double intensity_flops_per_byte; /* matrix flops/bytes; vector flops/bytes where there are no others */
     double time_s, share_frac;
-    const char *bound_by; /* "compute" "vector" "memory" "link" */
+    const char *bound_by; /* "compute" "vector" "memory" "link" "host" */
 };
 
 /* step_ops -- the operators of a phase at one point, one microbatch through all stages. Errors: ERR_NOMEM. */
@@ -119,6 +120,7 @@ enum err_code step_ops(struct arena *a, const struct step *s, enum step_phase ph
 
 /* Operators with their times, in the symbols in[in_n]. */
 struct step_list {
+    struct sym_ctx *c; /* of the expressions */
     const struct model *model;
     const char *phase;
     const struct cost_op *op;

@@ -70,9 +70,9 @@ const struct sym *timed_wire_factor(struct sym_ctx *c, const struct hw *hw, int6
 struct timed {
     const struct sym *compute_s, *vector_s, *memory_s, *link_s, *time_s;
     const struct sym *bytes; /* weights + cache + state + activations, of the device's memory */
-    /* Weights at the host (offload.h): read there, of them those that no fusion avoids, and time_s without; NULL: none
-     */
-    const struct sym *host_bytes, *host_needed_bytes, *resident_s;
+    /* Weights at the host (offload.h): bytes and seconds of reading them there, bytes that no fusion avoids, and time_s
+     * without; NULL: none. */
+    const struct sym *host_bytes, *host_s, *host_needed_bytes, *resident_s;
     const char *unit;      /* matrix unit; "unknown" when the device has no known peak */
     const char *half_unit; /* that of flops in 16 bits beside it (outlier columns); NULL none */
 };
