@@ -1,5 +1,6 @@
 /* planner_plan -- one plan: its order among others, at other traffic, and how far that may rise. */
 #include <math.h>
+#include <string.h>
 
 #include "calc/serve/planner_parts.h"
 
@@ -144,7 +145,8 @@ static const char *binder(const struct planner_plan *x, enum planner_verdict bre
     const struct planner_point *o = &x->point;
     if (breaks == PLANNER_SATURATED && x->batch_most - o->batch < .25 * x->batch_most)
         return x->memory_binds ? "memory" : "batch cap";
-    if (breaks == PLANNER_LATE_TTFT) return "compute";
+    if (breaks == PLANNER_LATE_TTFT)
+        return x->floor_ttft_by && strcmp(x->floor_ttft_by, "host link") == 0 ? "host link" : "compute";
     if (o->host_s > fmax(o->link_s, fmax(o->compute_s, o->memory_s))) return "host link";
     if (o->link_s > o->compute_s && o->link_s > o->memory_s) return "link";
     return o->compute_s >= o->memory_s ? "compute" : "memory bandwidth";
