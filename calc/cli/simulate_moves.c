@@ -1,9 +1,11 @@
 /* simulate_moves -- caches that leave a replica, as `ridge simulate` is asked about them and tells of them. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "calc/base/text.h"
 #include "calc/cli/simulate.h"
+#include "calc/serve/paged.h"
 
 enum err_code simulate_moves_parse(const char *text, struct simulate_case *c, struct err *e)
 {
@@ -85,15 +87,85 @@ static enum err_code open_swap(const struct option_values *v, struct simulate_ca
     return ERR_OK;
 }
 
+static enum err_code number(const struct option_values *v, const char *name, double *out, struct err *e)
+{
+    const double most = 1 << 20;
+    const char *text = option_get(v, name);
+    char *end, clean[64];
+    *out = strtod(text, &end);
+    if (end != text && !*end && *out > 0 && *out <= most) return ERR_OK;
+    return err_set(e, ERR_USAGE, "--%s: wanted a number above 0 and at most %g, not '%s'", name, most,
+                   text_clean(clean, sizeof clean, text, strlen(text)));
+}
+
+/* The prefix cache's tier at the host: bytes of a GPU by one engine's names or the other's. */
+static enum err_code open_tier(const struct option_values *v, struct simulate_case *c, struct err *e)
+{
+    static const char *const OF[] = {"hicache-ratio", "hicache-size"};
+    const double gib = 1024.0 * 1024 * 1024, gb = 1e9; /* not a unit */
+    struct simulate_setup *s = &c->setup;
+    const int64_t groups = s->groups > 1 ? s->groups : 1;
+    const bool vllm = option_get(v, "kv-offloading-size") != NULL,
+               sglang = option_get(v, "enable-hierarchical-cache") != NULL;
+    double x, bytes;
+    for (size_t i = 0; i < sizeof OF / sizeof *OF; i++)
+        if (option_given(v, OF[i]) && !sglang)
+            return err_set(e, ERR_USAGE, "--%s is of the cache at the host: it needs --enable-hierarchical-cache",
+                           OF[i]);
+    if (vllm && sglang)
+        return err_set(e, ERR_USAGE, "--kv-offloading-size and --enable-hierarchical-cache say the same");
+    if (!vllm && !sglang) return ERR_OK;
+    if (s->memory != SIMULATE_PAGED || s->policy == SIMULATE_STATIC)
+        return err_set(e, ERR_USAGE, "a cache at the host is of paged caches, and no static batch has one");
+    if (vllm) {
+        TRY(number(v, "kv-offloading-size", &x, e));
+        bytes = x * gib / (double)layout_group(&c->of.layout);
+    } else if (option_get(v, "hicache-size")) {
+        TRY(number(v, "hicache-size", &x, e));
+        bytes = x * gb;
+    } else {
+        TRY(number(v, "hicache-ratio", &x, e));
+        bytes = x * c->pool_bytes;
+    }
+    s->prefix_cache = true;
+    s->tier = (struct simulate_tier){.bytes_per_s = s->swap.bytes_per_s, .block_bytes = s->swap.block_bytes};
+    s->tier.blocks = (int64_t)fmin(bytes * (double)groups / s->tier.block_bytes, PAGED_BLOCKS_MAX);
+    if (s->tier.blocks < 1) return err_set(e, ERR_USAGE, "a cache at the host of less than one block");
+    if (!(s->tier.bytes_per_s > 0))
+        return err_set(e, ERR_USAGE, "no rate between %s and its host is known: --host-link 25GB/s", c->of.hw.key);
+    return ERR_OK;
+}
+
 enum err_code simulate_moves_open(const struct option_values *v, struct simulate_case *c, struct err *e)
 {
     TRY(open_link(v, c, e));
     if (c->setup.pools.prefill > 0 && c->setup.memory != SIMULATE_PAGED)
         return err_set(e, ERR_USAGE, "--policy disagg: caches that move are paged ones");
-    return open_swap(v, c, e);
+    TRY(open_swap(v, c, e));
+    return open_tier(v, c, e);
 }
 
 /* ---- text ---- */
+
+/* Its room, and whether a cached token is sooner there than computed: bytes/link against 2*parameters/peak. */
+static void heading_tier(struct out *o, const struct simulate_case *c)
+{
+    const struct simulate_tier *t = &c->setup.tier;
+    const double token_s = t->block_bytes / (double)c->setup.block_tokens / t->bytes_per_s;
+    char room[UNITS_TEXT_MAX], rate[UNITS_TEXT_MAX], load[UNITS_TEXT_MAX], compute[UNITS_TEXT_MAX];
+    double peak;
+    const char *unit;
+    simulate_put_line(o, "prefixes also at the host: %s a GPU, %lld tokens a replica, loaded at %s",
+                      units_format_bytes(room, (double)t->blocks * t->block_bytes /
+                                                   (double)(c->setup.groups > 1 ? c->setup.groups : 1)),
+                      (long long)(t->blocks * c->setup.block_tokens),
+                      units_format(rate, UNITS_BYTES_PER_S, t->bytes_per_s));
+    if (step_peak(&c->of.hw, model_linear_format(&c->of.model), &peak, &unit, NULL) != ERR_OK) return;
+    simulate_put_line(
+        o, "a token takes %s to be loaded (bytes / link), at least %s to be computed (2 * parameters / peak)",
+        units_format_time(load, token_s),
+        units_format_time(compute, 2 * c->of.params.active / (peak * (double)layout_group(&c->of.layout))));
+}
 
 void simulate_moves_heading(struct out *o, const struct simulate_case *c)
 {
@@ -111,6 +183,7 @@ void simulate_moves_heading(struct out *o, const struct simulate_case *c)
                           text_clean(clean, sizeof clean, c->of.draft.name, strlen(c->of.draft.name)),
                           (long long)s->draft.gamma, c->request.drafting.accept_text,
                           s->draft.of->bonus ? "" : ", without a bonus");
+    if (s->tier.blocks > 0) heading_tier(o, c);
     if (s->preemption == SIMULATE_SWAP)
         simulate_put_line(o, "lost blocks are swapped to the host at %s, up to %s a GPU",
                           units_format(rate, UNITS_BYTES_PER_S, s->swap.bytes_per_s),
@@ -141,6 +214,15 @@ enum err_code simulate_moves_text(struct out *o, const struct simulate_case *c, 
     const struct simulate_setup *s = &c->setup;
     char t[UNITS_TEXT_MAX], u[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
     if (s->pools.prefill > 0) TRY(pools_text(o, c, e));
+    if (s->tier.blocks > 0)
+        simulate_put_line(
+            o,
+            "%.1f %% of the prompts' tokens came from the host, %s a GPU for %lld prompts, which waited %s "
+            "each; %s were copied there",
+            r->prompt_tokens > 0 ? 100 * r->loaded_tokens / r->prompt_tokens : 0,
+            units_format_bytes(b, r->loaded_bytes), (long long)r->loads,
+            units_format_time(t, r->loads > 0 ? r->load_wait_s / (double)r->loads : 0),
+            units_format_bytes(u, r->hosted_bytes));
     if (s->draft.of)
         simulate_put_line(
             o, "%.4g tokens a step of a sequence (%.4g expected); the draft takes %.1f %% of the busy time",

@@ -30,6 +30,8 @@ struct summary {
     double decode_busy_frac, decode_batch_mean, decode_blocks_frac;
     const char *kv_transfer, *preemption, *draft, *accept, *band;
     double band_factor, offloaded_bytes;
+    double host_blocks, host_loads, host_loaded_tokens, host_loaded_bytes, host_wait_s, host_stored_bytes,
+        host_evicted_blocks;
     int64_t gamma;
     double tokens_per_step, tokens_per_step_expected, kept_frac, draft_busy_frac;
     double swaps, swapped_bytes, swap_wait_s, preempted_swap_s, preempted_recompute_s;
@@ -123,6 +125,13 @@ static const struct column SUMMARY[] = {
     SUM(computed_tokens, COUNT, COUNT, "prefilled, recomputed ones too"),
     SUM(cached_tokens, COUNT, COUNT, "of prompts, found in the prefix cache"),
     SUM(cached_frac, REAL, FRAC, "of the prompts' tokens"),
+    SUM(host_blocks, COUNT, COUNT, "a replica's blocks of prefixes at the host"),
+    SUM(host_loads, COUNT, COUNT, "prompts that took some from there"),
+    SUM(host_loaded_tokens, COUNT, COUNT, "of cached_tokens, those from there"),
+    SUM(host_loaded_bytes, REAL, BYTES, "of a GPU, from there"),
+    SUM(host_wait_s, REAL, SECONDS, "that such a prompt waited for them, on average"),
+    SUM(host_stored_bytes, REAL, BYTES, "of a GPU, copied there"),
+    SUM(host_evicted_blocks, COUNT, COUNT, "overwritten there"),
     SUM(copied_blocks, COUNT, COUNT, "copied on write"),
     SUM(evicted_blocks, COUNT, COUNT, "cached blocks that were overwritten"),
     SUM(waiting_half, COUNT, COUNT, "in queues when half of the requests had come"),
@@ -225,11 +234,20 @@ static void summarize_pools(const struct simulate_case *c, struct summary *out)
     out->decode_blocks_frac = r->pool[1].block_frac;
 }
 
+/* Drafts, and the tier at the host. */
 static void summarize_draft(const struct simulate_case *c, struct summary *out)
 {
     const struct simulate_result *r = &c->result;
     const struct simulate_draft *d = &c->setup.draft;
     const double unknown = (double)NAN;
+    const bool tier = c->setup.tier.blocks > 0;
+    out->host_blocks = tier ? (double)c->setup.tier.blocks : unknown;
+    out->host_loads = tier ? (double)r->loads : unknown;
+    out->host_loaded_tokens = tier ? r->loaded_tokens : unknown;
+    out->host_loaded_bytes = tier ? r->loaded_bytes : unknown;
+    out->host_wait_s = tier && r->loads > 0 ? r->load_wait_s / (double)r->loads : unknown;
+    out->host_stored_bytes = tier ? r->hosted_bytes : unknown;
+    out->host_evicted_blocks = tier ? (double)r->tier_evictions : unknown;
     out->draft = d->of ? c->of.draft.name : NULL;
     out->accept = d->of ? c->request.drafting.accept_text : NULL;
     out->gamma = d->of ? d->gamma : TABLE_INT_UNKNOWN;

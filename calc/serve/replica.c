@@ -35,6 +35,11 @@ enum err_code replica_open(struct arena *a, const struct simulate_setup *s, int6
     TRY(mix_open(a, s->plan, &r.scratch, e));
     TRY(mix_open(a, s->plan, &r.share, e));
     TRY(paged_open(a, s->memory == SIMULATE_PAGED ? s->blocks : 1, s->block_tokens, s->prefix_cache, &r.pool, e));
+    if (s->tier.blocks > 0) {
+        TRY(paged_open(a, s->tier.blocks, s->block_tokens, true, &r.tier, e));
+        if (paged_grow(&r.tier, &r.tier_one, 1) != ERR_OK) return err_nomem(e); /* room for one, kept */
+        paged_drop(&r.tier, &r.tier_one);
+    }
     *out = r;
     return ERR_OK;
 }
@@ -55,6 +60,7 @@ void replica_close(struct replica *r)
         next = q->next;
         replica_free_seq(r, q);
     }
+    paged_release(&r->tier, &r->tier_one);
     free(r->handed);
     free(r->leaving);
     free(r->coming);
@@ -105,7 +111,7 @@ int64_t replica_match(const struct replica *r, const struct workload_request *q)
     const int64_t b = r->setup->block_tokens;
     int64_t i = 0;
     while ((i + 1) * b < q->prompt_tokens && paged_has(&r->pool, workload_block_hash(r->setup->work, q, b, i))) i++;
-    return i * b;
+    return i * b + replica_recall(r, q, i, (q->prompt_tokens - 1) / b);
 }
 
 /* ---- cache ---- */
@@ -131,8 +137,11 @@ void replica_store(struct replica *r, struct replica_seq *q, int32_t more)
     q->stored += more;
     r->stored_tokens += more;
     if (!r->setup->prefix_cache || !(q->first || q->stored <= request_of(r, q)->prompt_tokens)) return;
-    for (const int64_t b = r->setup->block_tokens; (q->named + 1) * b <= q->stored; q->named++)
-        paged_name(&r->pool, &q->kv, q->named, workload_block_hash(r->setup->work, request_of(r, q), b, q->named));
+    for (const int64_t b = r->setup->block_tokens; (q->named + 1) * b <= q->stored; q->named++) {
+        const uint64_t name = workload_block_hash(r->setup->work, request_of(r, q), b, q->named);
+        paged_name(&r->pool, &q->kv, q->named, name);
+        replica_remember(r, name);
+    }
 }
 
 /* What the prefix cache has of q: it need not be computed, but for one token at least. */
@@ -141,11 +150,13 @@ static void attach(struct replica *r, struct replica_seq *q)
     const struct workload_request *w = request_of(r, q);
     const int64_t b = r->setup->block_tokens, most = (q->target - 1) / b;
     int64_t n = 0;
+    q->load = 0;
     if (w->hash_n == 0 && w->cached_tokens > 0) { /* a trace's own count, blocks not shared */
         n = w->cached_tokens / b < most ? w->cached_tokens / b : most;
         if (!replica_grow(r, q, n * b)) n = 0;
     } else {
         while (n < most && paged_attach(&r->pool, &q->kv, workload_block_hash(r->setup->work, w, b, n)) == ERR_OK) n++;
+        q->load = replica_recall(r, w, n, most);
     }
     q->done = (int32_t)(n * b);
     q->named = n;
@@ -167,6 +178,7 @@ static enum err_code preempt(struct replica *r, struct err *e)
     let_go(r, q);
     q->decoding = false;
     q->piece = 0;
+    q->ready_s = 0;
     if (q->swapped == 0) q->target = request_of(r, q)->prompt_tokens + q->generated;
     r->record[q->request].preemptions++;
     r->sums.preemptions++;
@@ -260,17 +272,20 @@ static enum err_code admit(struct replica *r, int64_t most, int64_t spare, bool 
         put_back(r, q);
         return ERR_OK;
     }
-    const int64_t left = q->target - q->done, piece = whole || left < most ? left : most;
+    const bool loads = q->load > 0 && !whole; /* it is computed when that is there */
+    const int64_t left = q->target - q->done - q->load, piece = loads ? 0 : whole || left < most ? left : most;
     const int64_t mark = spare + (r->running_n > 0 ? (int64_t)(s->watermark_frac * (double)s->blocks) : 0);
     /* a cache that leaves holds its blocks until it is gone: no prompt is begun that they might not let end */
     const int64_t wanted = r->prefills ? left : piece;
-    const bool room = s->memory != SIMULATE_PAGED || paged_need(&r->pool, &q->kv, wanted) + mark <= r->pool.idle;
-    if ((whole && left > most && !only) || !room || !replica_grow(r, q, piece)) {
+    const bool room =
+        s->memory != SIMULATE_PAGED || paged_need(&r->pool, &q->kv, q->load + wanted) + mark <= r->pool.idle;
+    if ((whole && left > most && !only) || !room || !replica_grow(r, q, q->load + piece)) {
         let_go(r, q);
         put_back(r, q);
         return ERR_OK;
     }
     q->piece = (int32_t)piece;
+    if (q->load > 0) replica_load_tier(r, q, !loads);
     *entered = true;
     return enter(r, q, e);
 }
@@ -310,7 +325,7 @@ static enum err_code plan_chunked(struct replica *r, struct err *e)
     int64_t taken = 0;
     for (int64_t i = 0; i < r->running_n; i++) { /* prompts that are in part computed */
         struct replica_seq *q = r->running[i];
-        if (q->decoding || left <= 0) continue;
+        if (q->decoding || left <= 0 || q->ready_s > r->clock_s) continue;
         const int64_t piece = least(q->target - q->done, least(left, one));
         const int64_t blocks = r->setup->memory == SIMULATE_PAGED ? paged_need(&r->pool, &q->kv, piece) : 0;
         if (taken + blocks > idle && r->setup->memory == SIMULATE_PAGED) {

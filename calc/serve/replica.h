@@ -18,8 +18,9 @@ struct replica_seq {
     int32_t piece;             /* tokens of it in this step's prefill */
     int64_t named;             /* blocks that have names */
     int32_t swapped;           /* tokens whose cache the host has */
+    int32_t load;              /* tokens that its prefix will be given by the host's tier */
     bool resumes;              /* swapped while it decoded */
-    double ready_s;            /* two pools: when its cache has moved; infinite: not known */
+    double ready_s;            /* when its cache has moved, from the other pool or the host; infinite: not known */
     struct replica_seq *next;  /* in a queue of those that come from the other pool */
     struct replica_seq *twin;  /* that holds the cache where it was computed */
     struct replica *home;      /* where that is */
@@ -55,6 +56,9 @@ struct replica {
     struct replica_seq *pending_head, *pending_tail; /* for whose cache there is none yet */
     int64_t pending_n;
     double link_free_s; /* of its link, when what was sent is through */
+    struct paged tier;  /* of the host; no blocks: none */
+    struct paged_list tier_one;
+    double tier_free_s; /* when the link from there is free */
     double host_bytes;  /* in use there */
     double copy_s;      /* that the next step waits for blocks to be copied */
     uint32_t *answered; /* requests that the last step finished */
@@ -66,6 +70,8 @@ struct replica {
         double computed_tokens, cached_tokens;
         int64_t transfers, swaps, swapped_back;
         double judged, kept_tokens, judged_tokens, draft_s;
+        int64_t loads;
+        double loaded_tokens, loaded_bytes, load_wait_s, hosted_bytes;
         double transfer_bytes, transfer_s, swapped_bytes, copied_s, swap_would_s, recompute_would_s;
     } sums;
 };

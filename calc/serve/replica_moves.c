@@ -57,6 +57,60 @@ bool replica_comes_back(struct replica *r, struct replica_seq *q, int64_t most, 
     return true;
 }
 
+/* ---- the host's tier of the prefix cache ---- */
+
+/* Most recently used: taken and given back. */
+static void touch(struct replica *r, uint64_t hash)
+{
+    if (paged_attach(&r->tier, &r->tier_one, hash) == ERR_OK) paged_drop(&r->tier, &r->tier_one);
+}
+
+void replica_remember(struct replica *r, uint64_t hash)
+{
+    if (r->tier.blocks == 0 || hash == 0) return;
+    if (paged_has(&r->tier, hash)) {
+        touch(r, hash);
+        return;
+    }
+    if (paged_grow(&r->tier, &r->tier_one, r->setup->block_tokens) != ERR_OK) return;
+    paged_name(&r->tier, &r->tier_one, 0, hash);
+    paged_drop(&r->tier, &r->tier_one);
+    r->sums.hosted_bytes += r->setup->tier.block_bytes;
+}
+
+int32_t replica_recall(const struct replica *r, const struct workload_request *w, int64_t n, int64_t most)
+{
+    const int64_t b = r->setup->block_tokens;
+    int64_t m = n;
+    if (r->tier.blocks == 0) return 0;
+    while (m < most && paged_has(&r->tier, workload_block_hash(r->setup->work, w, b, m))) m++;
+    return (int32_t)((m - n) * b);
+}
+
+void replica_load_tier(struct replica *r, struct replica_seq *q, bool wait)
+{
+    const struct simulate_tier *t = &r->setup->tier;
+    const struct workload_request *w = &r->setup->work->request[q->request];
+    const int64_t b = r->setup->block_tokens, groups = r->setup->groups > 1 ? r->setup->groups : 1;
+    const double bytes = (double)(q->load / b) * t->block_bytes, took_s = bytes / (t->bytes_per_s * (double)groups);
+    for (int64_t i = q->done / b; i < (q->done + q->load) / b; i++)
+        touch(r, workload_block_hash(r->setup->work, w, b, i));
+    if (wait) {
+        r->copy_s += took_s;
+        r->sums.load_wait_s += took_s;
+    } else {
+        q->ready_s = r->tier_free_s = fmax(r->clock_s, r->tier_free_s) + took_s;
+        r->sums.load_wait_s += q->ready_s - r->clock_s;
+    }
+    r->sums.loads++;
+    r->sums.loaded_tokens += q->load;
+    r->sums.loaded_bytes += bytes;
+    q->done += q->load;
+    q->stored += q->load;
+    r->stored_tokens += q->load;
+    q->load = 0;
+}
+
 /* ---- the other pool ---- */
 
 enum err_code replica_leave(struct replica *r, struct replica_seq *q, struct err *e)
@@ -185,6 +239,8 @@ double replica_next_move_s(const struct replica *r)
 {
     double first_s = (double)INFINITY;
     for (int64_t i = 0; i < r->coming_n; i++) first_s = fmin(first_s, r->coming[i]->ready_s);
+    for (int64_t i = 0; r->tier.blocks > 0 && i < r->running_n; i++)
+        if (r->running[i]->ready_s > r->clock_s) first_s = fmin(first_s, r->running[i]->ready_s);
     /* room that is given back matters to a replica that has nothing else to do */
     for (int64_t i = 0; r->asleep && i < r->leaving_n; i++) first_s = fmin(first_s, r->leaving[i]->ready_s);
     return first_s;

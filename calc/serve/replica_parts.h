@@ -41,6 +41,13 @@ double replica_price_s(struct replica *r, const struct mix *x);
 void replica_lose(struct replica *r, struct replica_seq *q);
 bool replica_comes_back(struct replica *r, struct replica_seq *q, int64_t most, int64_t spare);
 
+/* replica_remember -- a block that got its name here is copied to the host's tier. replica_recall -- tokens of the
+ * blocks n .. most - 1 of a prompt that the tier has in a row. replica_load_tier -- q, which enters, has its load on
+ * the way, or (wait) the next step waits for it. */
+void replica_remember(struct replica *r, uint64_t hash);
+int32_t replica_recall(const struct replica *r, const struct workload_request *w, int64_t n, int64_t most);
+void replica_load_tier(struct replica *r, struct replica_seq *q, bool wait);
+
 /* replica_leave -- a prompt is computed and its sequence goes on elsewhere. replica_moved -- caches that have moved:
  * room is given back, sequences decode. replica_receive -- room for caches from the other pool, leaving `spare` blocks.
  * replica_next_move_s -- when a cache will have moved; infinite: none is under way. Errors: ERR_NOMEM. */

@@ -222,7 +222,8 @@ static enum err_code decode_run(struct replica *r, double until_s, struct simula
     const int64_t k = straight(r, run_length(r), until_s, &first_s, &slope_s);
     const int64_t made = r->setup->draft.of ? replica_draw(r) : k * r->decoding_n;
     for (int64_t i = 0; i < r->running_n; i++)
-        if (!replica_grow(r, r->running[i], replica_more(r, r->running[i], k))) return err_nomem(e);
+        if (r->running[i]->decoding && !replica_grow(r, r->running[i], replica_more(r, r->running[i], k)))
+            return err_nomem(e);
     x->steps = k;
     x->blocks = blocks_used(r);
     x->stored_tokens = r->stored_tokens + made;
@@ -275,7 +276,7 @@ enum err_code replica_step(struct replica *r, double until_s, struct err *e)
     }
     if (x.prefilling > 0) return prefill_step(r, &x, e);
     if (r->decoding_n == 0) {
-        if (r->coming_n + r->leaving_n == 0)
+        if (r->coming_n + r->leaving_n == 0 && !(replica_next_move_s(r) < (double)INFINITY))
             return err_set(e, ERR_RANGE, "a step with nothing in it: a request cannot be served");
         r->asleep = true;
         r->clock_s = replica_next_move_s(r);

@@ -163,7 +163,7 @@ static enum err_code arrive(struct simulation *m, uint32_t request, double now_s
     const int64_t to = route(m, q, now_s);
     struct replica *r = &m->replica[to];
     x->replica = (uint16_t)to;
-    if (replica_idle(r) && r->clock_s < now_s) {
+    if ((replica_idle(r) && r->clock_s < now_s) || (r->asleep && r->tier.blocks > 0 && r->clock_s > now_s)) {
         r->clock_s = now_s;
         r->answered_n = 0;
     }
@@ -275,6 +275,12 @@ static void add_up(struct simulation *m)
         o->transfer_bytes += r->sums.transfer_bytes;
         o->transfer_s += r->sums.transfer_s;
         o->swaps += r->sums.swaps;
+        o->loads += r->sums.loads;
+        o->loaded_tokens += r->sums.loaded_tokens;
+        o->loaded_bytes += r->sums.loaded_bytes;
+        o->load_wait_s += r->sums.load_wait_s;
+        o->hosted_bytes += r->sums.hosted_bytes;
+        o->tier_evictions += r->tier.evictions;
         o->judged += r->sums.judged;
         o->kept_tokens += r->sums.kept_tokens;
         o->judged_tokens += r->sums.judged_tokens;

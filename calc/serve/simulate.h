@@ -42,6 +42,16 @@ struct simulate_swap {
     double block_bytes; /* > 0 */
 };
 
+/* A second tier of the prefix cache, at the host of each replica: what gets a name on the device is copied there at
+ * once, beside the steps (write through), and kept while it is among the `blocks` most recently used. A prompt takes
+ * from the device what that has, and what follows from the host: its blocks are loaded, one prompt after the other, and
+ * it is computed from the step that begins when they are there; with prompts first (fcfs) the step waits for them.
+ * Bytes are of a GPU. */
+struct simulate_tier {
+    int64_t blocks;                  /* 0: none */
+    double bytes_per_s, block_bytes; /* > 0; to the device, one direction */
+};
+
 /* Replicas that only prefill, and the way of caches from them to those that decode. A prompt's cache waits where it was
  * computed until the other side has room for it and the link of its replica, one transfer after another, is free; then
  * room is taken on the other side, and given back on this when all is there. Its sequence decodes from the next step
@@ -95,6 +105,7 @@ struct simulate_setup {
     int64_t max_len_tokens;       /* of a sequence; longer requests are refused */
     double watermark_frac;        /* of the blocks, kept idle when a request enters (vLLM V0: .01; V1: 0) */
     bool prefix_cache;
+    struct simulate_tier tier;
     int64_t replicas; /* of both pools, where there are two */
     enum simulate_route route;
     struct simulate_pools pools;
@@ -137,9 +148,13 @@ struct simulate_result {
     size_t waiting_half, waiting_last; /* in queues when half of the arrivals, and all of them, had come */
     struct simulate_pool pool[2];      /* prefill and decode; the second empty where there is one */
     int64_t transfers;
-    double transfer_bytes, transfer_s;         /* of a rank; seconds that links were in use, of all */
-    int64_t swaps, swapped_back;               /* preemptions by swap, and those that came back */
-    double swapped_bytes, copied_s;            /* of a GPU, both ways; seconds that steps waited for them */
+    double transfer_bytes, transfer_s;               /* of a rank; seconds that links were in use, of all */
+    int64_t swaps, swapped_back;                     /* preemptions by swap, and those that came back */
+    double swapped_bytes, copied_s;                  /* of a GPU, both ways; seconds that steps waited for them */
+    double loaded_tokens, loaded_bytes, load_wait_s; /* from the host's tier: of cached_tokens; of a GPU; seconds that
+                                                        prompts waited for them, all together */
+    double hosted_bytes;                             /* copied there, of a GPU */
+    int64_t loads, tier_evictions;                   /* prompts that took some; blocks that were overwritten there */
     double judged, kept_tokens, judged_tokens; /* drafts: steps of a sequence, drafted tokens they keep, tokens they
                                                   make, those beyond an answer's end too */
     double draft_s;                            /* of busy time, in the draft */

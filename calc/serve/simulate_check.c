@@ -63,6 +63,10 @@ enum err_code simulate_check(const struct simulate_setup *s, struct err *e)
         return err_set(e, ERR_RANGE, "a prefix cache needs a paged cache and no static batch");
     if (s->policy == SIMULATE_STATIC && s->memory != SIMULATE_PAGED)
         return err_set(e, ERR_RANGE, "a static batch reserves what its longest needs already");
+    if (s->tier.blocks != 0 &&
+        (s->tier.blocks < 0 || !s->prefix_cache || !(s->tier.bytes_per_s > 0) || !(s->tier.block_bytes > 0)))
+        return err_set(e, ERR_RANGE,
+                       "a tier at the host is of a prefix cache, with blocks, their bytes and a rate above 0");
     TRY(check_moves(s, e));
     TRY(check_draft(s, e));
     if (s->work->samples > UINT16_MAX) return err_set(e, ERR_RANGE, "more than %d samples", UINT16_MAX);
