@@ -1,11 +1,11 @@
 /* plan_doubts -- whose measurements a plan rests on, and what nobody has checked of it. */
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "calc/base/text.h"
 #include "calc/cli/plan.h"
+#include "calc/cli/transfers.h"
 
 void plan_say(struct out *o, const char *prefix, const char *fmt, ...)
 {
@@ -44,29 +44,13 @@ const char *plan_kernels(const struct plan_case *c)
 
 /* Of a device whose kernels nobody measured: whose stand for them, and how far off those were on other devices. */
 static enum err_code say_transfer(struct arena *a, struct out *o, const char *prefix, const struct plan_case *c,
-                                  const struct hw *hw, struct err *e)
+                                  const struct planner_device *d, struct err *e)
 {
-    struct source s;
-    char device[64];
-    const char *file = NULL;
-    for (size_t d = 0; d < c->request.devices_n; d++)
-        if (c->device[d].hw == hw) file = c->device[d].efficiency;
-    TRY(source_open(a, hw, file, c->request.server ? c->request.server->name : c->request.framework, &s, e));
-    if (file)
-        plan_say(o, prefix, "times of %s first by %s", hw->key,
-                 text_clean(device, sizeof device, s.file[0].file, strlen(s.file[0].file)));
-    if (s.transfer[0] == SOURCE_OWN) return ERR_OK;
-    double low = HUGE_VAL, high = 0;
-    for (int k = 0; k < KERNEL_KINDS_N; k++) {
-        const double factor = efficiency_factor((enum kernel_kind)k, s.transfer[0] == SOURCE_SAME_GENERATION, hw->key);
-        low = fmin(low, factor);
-        high = fmax(high, factor);
-    }
-    plan_say(o, prefix,
-             "note: no kernel of %s is measured: times are transferred from %s (%s: four of five kernels within %.2f "
-             "to %.2f times)",
-             hw->key, text_clean(device, sizeof device, s.file[0].device, strlen(s.file[0].device)),
-             source_transfers[s.transfer[0]], low, high);
+    const struct planner_request *q = &c->request;
+    const char *text;
+    TRY(transfer_text(a, d->hw, d->efficiency, q->server ? q->server->name : q->framework, &text, e));
+    if (d->efficiency) plan_say(o, prefix, "times of %s first by %s", d->hw->key, d->efficiency);
+    if (text) plan_say(o, prefix, "note: %s", text);
     return ERR_OK;
 }
 
@@ -75,7 +59,7 @@ enum err_code plan_transfers(struct arena *a, struct out *o, const char *prefix,
 {
     if (c->request.fidelity != PLANNER_CALIBRATED) return ERR_OK;
     for (size_t d = 0; d < c->request.devices_n; d++)
-        if (device < 0 || (size_t)device == d) TRY(say_transfer(a, o, prefix, c, c->device[d].hw, e));
+        if (device < 0 || (size_t)device == d) TRY(say_transfer(a, o, prefix, c, &c->device[d], e));
     return ERR_OK;
 }
 

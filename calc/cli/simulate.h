@@ -19,9 +19,10 @@ struct simulate_case {
     struct engine_case server;
     const char *trace, *arrivals, *policy, *route, *memory, *pool; /* as texts; trace NULL: none */
     double pool_bytes;
-    bool p90;         /* of the band; setup.slower says how much that is */
-    const char *link; /* that caches go over between two pools, in words; NULL: one pool */
-    int64_t decoders; /* two pools: replicas that decode */
+    bool p90;             /* of the band; setup.slower says how much that is */
+    const char *transfer; /* whose measured kernels stand for the device's, a sentence; NULL: its own, or floors */
+    const char *link;     /* that caches go over between two pools, in words; NULL: one pool */
+    int64_t decoders;     /* two pools: replicas that decode */
     const struct option_values *options;
     bool keep_steps;
     struct simulate_step *steps;

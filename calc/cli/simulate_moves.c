@@ -129,6 +129,7 @@ static enum err_code open_tier(const struct option_values *v, struct simulate_ca
     }
     s->prefix_cache = true;
     s->tier = (struct simulate_tier){.bytes_per_s = s->swap.bytes_per_s, .block_bytes = s->swap.block_bytes};
+    if (c->request.engine && !c->of.engine.pages) s->tier.block_bytes = c->of.engine.pool.page_bytes;
     s->tier.blocks = (int64_t)fmin(bytes * (double)groups / s->tier.block_bytes, PAGED_BLOCKS_MAX);
     if (s->tier.blocks < 1) return err_set(e, ERR_USAGE, "a cache at the host of less than one block");
     if (!(s->tier.bytes_per_s > 0))

@@ -386,6 +386,7 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
                       c->request.calibrated || c->server_text ? "" : " (a floor: servers are 2-4x slower)",
                       s->overhead_s > 0 ? ", and of every step " : "",
                       s->overhead_s > 0 ? units_format_time(overhead, s->overhead_s) : "");
+    if (c->transfer) simulate_put_line(o, "note: %s", c->transfer);
     if (c->p90) simulate_put_line(o, "at P90 of the band: every step takes %.4g times its median", c->setup.slower);
     if (c->trace)
         simulate_put_line(o, "%lld requests of %s, %.4g a second", (long long)s->requests,

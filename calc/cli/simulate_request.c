@@ -10,6 +10,7 @@
 #include "calc/cli/scope.h"
 #include "calc/cli/simulate.h"
 #include "calc/cli/trace_read.h"
+#include "calc/cli/transfers.h"
 #include "calc/serve/paged.h"
 #include "calc/serve/planner.h"
 
@@ -478,5 +479,8 @@ enum err_code simulate_case_open(struct arena *a, const struct option_values *v,
     s->plan = s->server ? c->server.bound : c->of.mix_plan;
     s->calibrated = c->of.calibrated;
     s->replicas = c->of.replicas;
+    if (c->server_text || c->request.calibrated)
+        TRY(transfer_text(a, &c->of.hw, c->request.efficiency, c->server_text ? c->engine.name : c->request.framework,
+                          &c->transfer, e));
     return open_band(a, v, c, e);
 }
