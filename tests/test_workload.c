@@ -392,6 +392,47 @@ static void test_published(void **state)
     arena_close(a);
 }
 
+struct seen {
+    size_t calls, done, all, most; /* most: calls until it says no */
+};
+
+static bool look(void *closure, size_t done, size_t all)
+{
+    struct seen *s = closure;
+    assert_true(done > s->done && done <= all);
+    s->done = done;
+    s->all = all;
+    return ++s->calls < s->most;
+}
+
+/* Who looks on sees bytes of all, rising, and can end it. */
+static void test_watched(void **state)
+{
+    enum { LINES = 20011 };
+    (void)state;
+    char path[] = "/tmp/ridge-trace-XXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    FILE *f = fdopen(fd, "w");
+    assert_non_null(f);
+    (void)fputs("arrival_s,prompt_tokens,output_tokens\n", f);
+    for (int i = 0; i < LINES; i++) (void)fprintf(f, "%d.25,%d,%d\n", i, 100 + i % 37, 10 + i % 11);
+    const long size = ftell(f);
+    assert_int_equal(fclose(f), 0);
+    struct arena *a = arena_open();
+    struct workload w;
+    struct err e = {0};
+    struct seen all = {.most = SIZE_MAX}, few = {.most = 2};
+    assert_int_equal(workload_read_watched(a, path, look, &all, &w, &e), ERR_OK);
+    assert_int_equal(w.n, LINES);
+    assert_true(all.calls == LINES / 4096 && all.all == (size_t)size);
+    assert_int_equal(workload_read_watched(a, path, look, &few, &w, &e), ERR_NO);
+    assert_int_equal(few.calls, 2);
+    assert_non_null(strstr(e.text, "interrupted while it was read, at line 8192"));
+    (void)unlink(path);
+    arena_close(a);
+}
+
 /* A file of 2 GiB (a sparse one) is refused before it is read. */
 static void test_large_file(void **state)
 {
@@ -405,6 +446,8 @@ static void test_large_file(void **state)
     assert_int_equal(workload_read(a, path, &w, &e), ERR_INPUT);
     assert_non_null(strstr(e.text, "2.0 GiB, and traces of more than 1 GiB are not read"));
     assert_int_equal(workload_read(a, "/", &w, &e), ERR_IO);
+    assert_int_equal(workload_read(a, "-", &w, &e), ERR_IO);
+    assert_non_null(strstr(e.text, "write it to one first"));
     (void)close(fd);
     (void)unlink(path);
     arena_close(a);
@@ -413,10 +456,10 @@ static void test_large_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arrivals),  cmocka_unit_test(test_diurnal),    cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_empirical), cmocka_unit_test(test_seed),       cmocka_unit_test(test_turns),
-        cmocka_unit_test(test_forms),     cmocka_unit_test(test_hashes),     cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_published), cmocka_unit_test(test_large_file),
+        cmocka_unit_test(test_arrivals),  cmocka_unit_test(test_diurnal), cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_empirical), cmocka_unit_test(test_seed),    cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_forms),     cmocka_unit_test(test_hashes),  cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_published), cmocka_unit_test(test_watched), cmocka_unit_test(test_large_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,6 +53,9 @@ static enum err_code refuse_formats(const struct option_values *v, struct err *e
 {
     static const char *const FORMATS[] = {"weights", "kv"};
     const char *what_if = option_get(v, "what-if");
+    if (option_get(v, "cpu-offload-gb"))
+        return err_set(e, ERR_USAGE,
+                       "--cpu-offload-gb is about serving: a run whose weights are at the host is not described");
     if (option_get(v, "weights"))
         return err_set(e, ERR_USAGE,
                        "--weights is about serving: --optimizer says what is trained in (--activations fp16, fp32)");
