@@ -216,8 +216,94 @@ static void test_simulated(void **state)
     (void)state;
 }
 
+/* Beside two pools: those that prefill compute the draft's prompts too, both caches cross, those that decode draft. */
+static void test_pools(void **state)
+{
+    enum { GAMMA = 3, N = 3000 };
+    const double TOKEN_BYTES = 80 * 2 * 2 * 128 * 2, DRAFT_BYTES = 16 * 2 * 2 * 64 * 2; /* of a GPU of four */
+    struct served k;
+    struct err e = {0};
+    struct steady_lengths l, drafted;
+    struct workload_length prompt, output;
+    struct steady_result r;
+    open_served(&k, "0.8,0.7,0.6", GAMMA);
+    must(workload_length_parse(k.a, "lognormal:700,0.5,max=3000", &prompt, &e), &e);
+    must(workload_length_parse(k.a, "uniform:60..340", &output, &e), &e);
+    must(steady_lengths_of(k.a, &prompt, &output, 0, &l, &e), &e);
+    must(steady_lengths_drafted(k.a, &l, &k.of.accept, GAMMA, true, &drafted, &e), &e);
+    const struct steady_decode d = {.plan = k.plan,
+                                    .max_seqs = 128,
+                                    .blocks = 40000,
+                                    .block_tokens = 16,
+                                    .replicas = 2,
+                                    .kv_bytes_per_token = TOKEN_BYTES + DRAFT_BYTES,
+                                    .link_bytes_per_s = 9e9};
+    struct steady_setup s = {.plan = k.plan,
+                             .policy = SIMULATE_CHUNKED,
+                             .budget_tokens = 2048,
+                             .max_seqs = 128,
+                             .blocks = 40000,
+                             .block_tokens = 16,
+                             .replicas = 2,
+                             .lengths = &drafted,
+                             .load = STEADY_OPEN,
+                             .rate_per_s = 1,
+                             .arrival_cv2 = 1,
+                             .ttft_limit_s = (double)NAN,
+                             .tpot_limit_s = (double)NAN,
+                             .draft = {.of = &k.of, .gamma = GAMMA, .prompts = true, .kv_bytes_per_token = DRAFT_BYTES},
+                             .decode = &d};
+    must(steady_solve(k.a, &s, &r, &e), &e);
+    const double most = r.saturation_rate_per_s;
+    static const double PARTS[] = {.06, 1, 2};
+    for (size_t q = 0; q < sizeof PARTS / sizeof *PARTS; q++) {
+        const double part = PARTS[q];
+        struct workload w;
+        struct simulate_result x;
+        s.rate_per_s = part / 3 * most;
+        must(steady_solve(k.a, &s, &r, &e), &e);
+        const struct workload_spec spec = {.turns = 1,
+                                           .samples = 1,
+                                           .requests = N,
+                                           .rate_per_s = s.rate_per_s,
+                                           .seed = 17,
+                                           .prompt = prompt,
+                                           .output = output};
+        must(workload_make(k.a, &spec, &w, &e), &e);
+        const struct simulate_setup of = {.work = &w,
+                                          .plan = k.plan,
+                                          .policy = SIMULATE_CHUNKED,
+                                          .budget_tokens = s.budget_tokens,
+                                          .max_seqs = s.max_seqs,
+                                          .blocks = s.blocks,
+                                          .block_tokens = s.block_tokens,
+                                          .max_len_tokens = 4096,
+                                          .replicas = 4,
+                                          .pools = {.prefill = 2, .link_bytes_per_s = d.link_bytes_per_s},
+                                          .draft = s.draft};
+        must(simulate_run(k.a, &of, &x, &e), &e);
+        double tpot = 0, ttft = 0, crossed = 0;
+        for (size_t i = 0; i < x.n; i++) {
+            tpot += simulate_tpot_s(&x.record[i]) / (double)x.n;
+            ttft += simulate_ttft_s(&x.record[i]) / (double)x.n;
+            crossed += x.record[i].prompt_tokens * (TOKEN_BYTES + DRAFT_BYTES);
+        }
+        assert_int_equal(x.finished, N);
+        if (fabs(x.transfer_bytes / crossed - 1) > 1e-12)
+            fail_msg("%.9g bytes crossed, %.9g", x.transfer_bytes, crossed);
+        if (fabs(r.tpot_s.mean / tpot - 1) > .05 || (part < 1 && fabs(r.ttft_s.mean / ttft - 1) > .03))
+            fail_msg("at %.2f/3: TPOT %.5f, simulated %.5f; TTFT %.4f, %.4f", part, r.tpot_s.mean, tpot, r.ttft_s.mean,
+                     ttft);
+        assert_true(fabs(x.judged_tokens / x.judged / speculate_tokens(&k.of.accept, GAMMA, true) - 1) < .02);
+        assert_true(fabs(r.output_tok_per_s / (s.rate_per_s * l.output_tokens) - 1) < 1e-9);
+    }
+    arena_close(k.a);
+    (void)state;
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_steps), cmocka_unit_test(test_simulated)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_steps), cmocka_unit_test(test_simulated),
+                                       cmocka_unit_test(test_pools)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

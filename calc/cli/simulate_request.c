@@ -252,11 +252,9 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     if (q->drafting.draft && q->drafting.gamma == 0)
         return err_set(e, ERR_USAGE,
                        "--draft: an engine drafts a number of tokens that is set before it starts: --gamma N");
-    if (q->drafting.draft && (c->server_text || c->setup.pools.prefill > 0 || c->setup.policy == SIMULATE_STATIC))
+    if (q->drafting.draft && (c->server_text || c->setup.policy == SIMULATE_STATIC))
         return err_set(e, ERR_USAGE, "--draft beside %s is not described",
-                       c->server_text               ? "--server"
-                       : c->setup.pools.prefill > 0 ? "--policy disagg"
-                                                    : "--policy static");
+                       c->server_text ? "--server" : "--policy static");
     q->prefill_together = q->drafting.draft != NULL; /* a draft computes the prompts of a step together */
     TRY(estimate_case_open(a, q, option_get(v, "model"), option_get(v, "gpu"), &c->of, e));
     if (c->of.replicas > SIMULATE_REPLICAS_MAX)
@@ -384,6 +382,7 @@ static enum err_code open_draft(struct simulate_case *c, struct err *e)
     s->draft = (struct simulate_draft){.of = &c->of.speculation,
                                        .gamma = d->gamma,
                                        .prompts = cache_bytes(c->of.speculation.draft) > 0,
+                                       .kv_bytes_per_token = cache_bytes(c->of.speculation.draft),
                                        .seed = c->spec.seed};
     return ERR_OK;
 }

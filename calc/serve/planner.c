@@ -350,27 +350,29 @@ static enum err_code solve_pools(struct search *s, const struct entry *x, struct
     return ERR_OK;
 }
 
-/* Of a device and a precision: copies that do everything, with a draft, or in two pools. */
-enum mode { TOGETHER, DRAFTED, POOLS, MODES };
+/* Of a device and a precision: copies that do everything, with a draft, in two pools, or both. */
+enum mode { TOGETHER, DRAFTED, POOLS, DRAFTED_POOLS, MODES };
 
 static bool asked_for(const struct planner_request *q, enum mode mode)
 {
-    return mode == TOGETHER || (mode == DRAFTED ? q->drafting != NULL : q->pools && q->aim == PLANNER_SERVE);
+    const bool pools = q->pools && q->aim == PLANNER_SERVE, drafted = q->drafting != NULL;
+    return mode == TOGETHER || (mode == DRAFTED ? drafted : pools && (mode == POOLS || drafted));
 }
 
 static enum err_code search_pair(struct search *s, size_t device, size_t format, enum mode mode, struct err *e)
 {
     s->found = false;
     s->units_n = s->entries_n = s->beyond_n = 0;
-    TRY(make_units(s, device, format, mode == DRAFTED, e));
+    const bool pools = mode >= POOLS;
+    TRY(make_units(s, device, format, mode == DRAFTED || mode == DRAFTED_POOLS, e));
     if (s->entries_n > 1) qsort(s->entry, s->entries_n, sizeof *s->entry, by_cost);
     for (size_t i = 0; i < s->entries_n; i++)
-        if (mode == POOLS) {
+        if (pools) {
             if (planner_mixes(&s->unit[s->entry[i].unit].layout) && s->entry[i].copies_most > 1)
                 TRY(solve_pools(s, &s->entry[i], e));
         } else
             TRY(s->p->q->exhaustive ? solve_all(s, &s->entry[i], e) : solve_entry(s, &s->entry[i], e));
-    if (mode != POOLS) TRY(solve_beyond(s, device, e));
+    if (!pools) TRY(solve_beyond(s, device, e));
     if (!s->found) return ERR_OK;
     planner_finish(s->p, &s->unit[s->best_unit], &s->best);
     s->out->best[s->out->best_n++] = s->best;

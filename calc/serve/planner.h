@@ -169,7 +169,7 @@ struct planner_tally {
 struct planner_result {
     size_t candidates, solved; /* all; those that no closed form answered */
     struct planner_plan
-        *best; /* of each device and precision, with a draft, in two pools, and without, that has one, cheapest first */
+        *best; /* of each device and precision, with a draft, in two pools, with both, and without, cheapest first */
     size_t best_n;
     struct planner_tally (*tally)[PLANNER_VERDICTS]; /* [devices_n] */
     const char *note;                                /* of calibrated times, a sentence; NULL */

@@ -156,8 +156,12 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
             .prefill = plan->prefill, .link_bytes_per_s = link.bytes_per_s, .link_latency_s = link.latency_s};
     }
     if (c->draft)
-        s.draft = (struct simulate_draft){
-            .of = &c->draft->of, .gamma = plan->gamma, .prompts = q->drafting->prompts, .seed = 1};
+        s.draft = (struct simulate_draft){.of = &c->draft->of,
+                                          .gamma = plan->gamma,
+                                          .prompts = q->drafting->prompts,
+                                          .kv_bytes_per_token = step_kv_bytes_per_token_full(c->draft->of.draft) +
+                                                                step_kv_bytes_per_token_windowed(c->draft->of.draft),
+                                          .seed = 1};
     *out = (struct planner_run){.band = band, .blocks = s.blocks};
     if (keep) {
         s.step = keep_step;

@@ -158,7 +158,9 @@ static double arrive_s(struct replica *r, const struct replica_seq *q)
     mix_clear(&r->scratch);
     mix_prefill(&r->scratch, 1, q->target, 0);
     mix_eval(&r->scratch, v);
-    const double bytes = v[MIX_kv_bytes] + v[MIX_state_bytes], took_s = bytes / p->link_bytes_per_s + p->link_latency_s;
+    const double drafts = r->setup->draft.of ? r->setup->draft.kv_bytes_per_token * q->target : 0;
+    const double bytes = v[MIX_kv_bytes] + v[MIX_state_bytes] + drafts,
+                 took_s = bytes / p->link_bytes_per_s + p->link_latency_s;
     if (p->layers > 0 && !q->twin->resumes) { /* never refused: the other side had room all the time */
         begin_s = x->start_s + (x->first_s - x->start_s) / (double)p->layers;
         last_s = x->first_s + (took_s - p->link_latency_s) / (double)p->layers + p->link_latency_s;

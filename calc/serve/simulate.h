@@ -74,6 +74,7 @@ struct simulate_draft {
     const struct speculate_setup *of; /* the draft's steps, acceptance, bonus; NULL: no draft */
     int64_t gamma;                    /* >= 1 */
     bool prompts;                     /* it has a cache of its own, and computes prompts too, all of a step together */
+    double kv_bytes_per_token;        /* of that, of a GPU, which crosses too between two pools; >= 0 */
     uint64_t seed;
 };
 

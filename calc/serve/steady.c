@@ -45,9 +45,9 @@ static enum err_code check(const struct steady_setup *s, struct err *e)
     if (s->policy == SIMULATE_CHUNKED && s->budget_tokens / rows < s->max_seqs)
         return err_set(e, ERR_RANGE, "a step of %lld tokens is too small for %lld sequences that decode",
                        (long long)s->budget_tokens, (long long)s->max_seqs);
-    if (s->draft.of && (s->policy == SIMULATE_STATIC || s->load != STEADY_OPEN || s->decode || s->draft.gamma < 1 ||
-                        !s->lengths || !(s->lengths->drafted.answer_tokens > 0)))
-        return err_set(e, ERR_RANGE, "drafts: at a rate, replicas of one pool, no static batches, lengths drafted too");
+    if (s->draft.of && (s->policy == SIMULATE_STATIC || s->load != STEADY_OPEN || s->draft.gamma < 1 || !s->lengths ||
+                        !(s->lengths->drafted.answer_tokens > 0)))
+        return err_set(e, ERR_RANGE, "drafts: at a rate, no static batches, lengths drafted too");
     if (!(s->watermark_frac >= 0) || s->watermark_frac >= 1 || !(s->overhead_s >= 0) || !isfinite(s->overhead_s))
         return err_set(e, ERR_RANGE, "a watermark is in [0, 1), an overhead not below 0");
     if (!s->lengths || s->lengths->n == 0 || !(s->lengths->prompt_tokens >= 1) || !(s->lengths->output_tokens >= 1))

@@ -62,9 +62,10 @@ static void put_together(struct steady_replica *first, struct steady_replica *se
     o->decoding = second->decoding;
     o->waiting = first->rate_per_s * first->wait_s + second->rate_per_s * second->wait_s;
     o->step_s = second->token_s;
-    o->output_tok_per_s = o->rate_per_s * l->output_tokens;
+    o->output_tok_per_s = o->rate_per_s * steady_answer_tokens(l);
     o->tpot_s = decode.tpot_s;
-    if (tpot.total > 0) o->tpot_s.mean = second->token_s + second->later_s * l->inverse;
+    const double token = l->drafted.inverse > 0 ? l->drafted.inverse : 1; /* steps for a token */
+    if (tpot.total > 0) o->tpot_s.mean = token * (second->token_s + second->later_s * l->inverse);
     /* After the first token: the transfer, and a step for each of the others. */
     const double after_s = second->later_s * (1 - l->single_frac);
     const double more_s =
@@ -90,6 +91,7 @@ enum err_code steady_pools_solve(struct arena *a, const struct steady_setup *s, 
     struct steady_setup of_prompts = *s, of_tokens = *s;
     prompts.steps = prompts.steps_square = 0;
     prompts.output_tokens = prompts.single_frac = 1;
+    prompts.drafted.answer_tokens = prompts.drafted.inverse = prompts.drafted.step_cv2 = 0;
     of_prompts.lengths = &prompts;
     of_tokens.plan = d->plan;
     of_tokens.calibrated = d->calibrated;
@@ -97,7 +99,8 @@ enum err_code steady_pools_solve(struct arena *a, const struct steady_setup *s, 
     of_tokens.overlapped = d->overlapped;
     of_tokens.overhead_s = d->overhead_s;
     of_tokens.policy = SIMULATE_CHUNKED;
-    of_tokens.budget_tokens = of_tokens.max_seqs = d->max_seqs;
+    of_tokens.max_seqs = d->max_seqs;
+    of_tokens.budget_tokens = d->max_seqs * (s->draft.of ? s->draft.gamma + s->draft.of->bonus : 1);
     of_tokens.blocks = d->blocks;
     of_tokens.block_tokens = d->block_tokens;
     of_tokens.watermark_frac = 0;
