@@ -21,6 +21,10 @@ struct place_code {
     const char *(*wait)(struct place *p); /* until all is done; NULL, or what has failed since the last wait */
     /* As work_time: warm up, sample. */
     void (*time)(struct place *p, struct work *w, const struct sample_rule *rule, struct work_times *out);
+    /* Bytes that the memory read, and wrote, while run made its calls, by the place's own counters; NULL: it has none.
+     * Returns NULL, or why they are not known, in text[cap]. */
+    const char *(*count)(struct place *p, const char *(*run)(void *closure), void *closure, double bytes[2], char *text,
+                         size_t cap);
 };
 
 struct place {

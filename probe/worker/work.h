@@ -71,4 +71,9 @@ struct work_times {
  * put among the discards. */
 void work_time(struct work *w, const struct sample_rule *rule, struct work_times *out);
 
+/* work_count -- bytes that memory read, bytes[0], and wrote, bytes[1], for one call, by the counters of its place: the
+ * mean over a round of all copies, sixteen calls at least, after a round that is not counted. Returns NULL, or why they
+ * are not known. Nothing is to be timed in a process that has counted. */
+const char *work_count(struct work *w, double bytes[2], char *text, size_t cap);
+
 #endif
