@@ -22,9 +22,10 @@ struct fake {
     const char *fails;  /* what the next wait says */
 };
 
-static void *take(struct place *p, size_t bytes)
+static void *take(struct place *p, unsigned device, size_t bytes)
 {
     void *memory = NULL;
+    assert_int_equal(device, 0);
     ((struct fake *)p)->taken++;
     return posix_memalign(&memory, 256, bytes) ? NULL : memory;
 }

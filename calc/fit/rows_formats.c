@@ -498,6 +498,13 @@ static enum err_code finish_elementwise(struct arena *a, struct row *r, struct e
     return not_known(r, e);
 }
 
+/* The probe's kernels join words by '-'. */
+static bool is_spelled(const char *op, const char *name)
+{
+    for (; *op && (*op == *name || (*op == '-' && *name == '_')); op++) name++;
+    return !*op && !*name;
+}
+
 static enum err_code finish_collective(struct arena *a, struct row *r, struct err *e)
 {
     static const struct {
@@ -513,7 +520,8 @@ static enum err_code finish_collective(struct arena *a, struct row *r, struct er
     if (!*r->framework && *r->version) r->framework = "nccl"; /* files that give the library's version alone */
     if (!(k->per_node > 0)) k->per_node = k->ranks;
     for (size_t i = 0; i < COUNT(ops); i++) {
-        if (strcmp(ops[i].op, r->op) != 0) continue;
+        if (!is_spelled(r->op, ops[i].op)) continue;
+        r->op = ops[i].op;
         k->collective = ops[i].collective;
         const char *more = k->per_node < k->ranks ? "across_nodes" : r->kernel_name;
         return name_row(a, r, r->op, more, arena_printf(a, "%g", k->payload_bytes), e);

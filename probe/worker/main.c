@@ -59,6 +59,7 @@ static const char *find_spec(const struct device *d, const struct wire_job *j, s
     *out = (struct work_spec){.cold = j->cold, .seed = (uint64_t)j->seed, .place = d->place};
     for (size_t i = 0; i < d->kernels_n; i++)
         if (strcmp(d->kernels[i]->name, j->kernel) == 0) out->kernel = d->kernels[i];
+    if (out->kernel && out->kernel->device) out->place = d->group;
     if (!out->kernel) {
         (void)snprintf(text, cap, "no kernel %.40s", j->kernel);
         return text;
@@ -132,7 +133,7 @@ static bool run_job(struct worker *w, struct arena *a, const struct wire_request
 {
     char text[256];
     struct work_spec spec;
-    struct work fresh = {.memory = NULL};
+    struct work fresh = {.calls = NULL};
     struct wire_reply r = {.id = q->id, .is = WIRE_IS_RESULT, .phase = ""};
     const bool keep = q->job.keep && !q->job.dram_bytes;
     double error_frac = (double)NAN;
@@ -230,7 +231,9 @@ int main(int argc, char **argv)
     bool more = true;
     while (more && (n = getline(&line, &room, stdin)) > 0) {
         more = serve(w, line, (size_t)n - (line[n - 1] == '\n'));
-        if (more && w->device.place && w->device.place->broken) (void)execv("/proc/self/exe", argv);
+        const bool broken =
+            (w->device.place && w->device.place->broken) || (w->device.group && w->device.group->broken);
+        if (more && broken) (void)execv("/proc/self/exe", argv);
     }
     for (size_t i = 0; i < KEPT_MAX; i++)
         if (w->kept[i].used) work_close(&w->kept[i].work);

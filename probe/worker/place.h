@@ -14,7 +14,7 @@ struct work_times;
 /* What is asked of it. copy and set may only begin what they do, in order with calls on the stream; what failed is said
  * by wait. copy goes from and to anywhere, and from the place to here is done when it returns. */
 struct place_code {
-    void *(*take)(struct place *p, size_t bytes); /* aligned to 256; NULL: none left */
+    void *(*take)(struct place *p, unsigned device, size_t bytes); /* aligned to 256; NULL: none left */
     void (*give)(struct place *p, void *memory);
     void (*copy)(struct place *p, void *to, const void *from, size_t bytes);
     void (*set)(struct place *p, void *at, int byte, size_t bytes);

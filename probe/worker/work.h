@@ -32,9 +32,9 @@ struct work {
     struct kern_call here;   /* what the reference reads, and what is compared: the first of calls, or its mirror */
     size_t copies;
     size_t packed_bytes;
-    double footprint_bytes; /* of one copy, scratch not counted */
-    char *memory, *mirror;
-    size_t memory_bytes, mirror_bytes, scratch_bytes;
+    double footprint_bytes;                  /* of one copy, scratch not counted */
+    char *memory[KERN_DEVICES_MAX], *mirror; /* of each device that has buffers, [devices] of them */
+    size_t memory_bytes[KERN_DEVICES_MAX], devices, mirror_bytes, scratch_bytes;
     struct work_block *blocks;
     size_t blocks_n;
     double *values;

@@ -11,10 +11,10 @@ static struct card *card_of(struct place *p) { return (struct card *)p; }
 
 /* -- memory -- */
 
-static void *take(struct place *p, size_t bytes)
+static void *take(struct place *p, unsigned device, size_t bytes)
 {
     void *memory = NULL;
-    (void)p;
+    (void)p, (void)device; /* there is one */
     return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : (cudaGetLastError(), NULL);
 }
 
@@ -84,7 +84,8 @@ const char *card_open(struct card *c, const char *bus)
     if (error == cudaSuccess) error = cudaEventCreate(&c->start);
     if (error == cudaSuccess) error = cudaEventCreate(&c->end);
     if (error == cudaSuccess)
-        error = cudaHostAlloc((void **)&c->flags, CARD_FLAGS_N * sizeof *c->flags, cudaHostAllocMapped);
+        error = cudaHostAlloc((void **)&c->flags, CARD_FLAGS_N * sizeof *c->flags,
+                              cudaHostAllocMapped | cudaHostAllocPortable);
     if (error == cudaSuccess) error = cudaHostGetDevicePointer((void **)&c->device_flags, c->flags, 0);
     if (error != cudaSuccess) {
         card_close(c);
