@@ -61,7 +61,7 @@ static const char *const NAMES[CALLS_N] = {
     [DEINITIALIZE] = "cuptiProfilerDeInitialize",
 };
 
-static const char *METRICS[] = {"dram__bytes_read.sum", "dram__bytes_write.sum"};
+static const char *const METRICS[] = {"dram__bytes_read.sum", "dram__bytes_write.sum"};
 enum { METRICS_N = sizeof METRICS / sizeof METRICS[0] };
 
 /* What is open, and a sentence of what went wrong. */

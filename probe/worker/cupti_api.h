@@ -64,7 +64,7 @@ struct cupti_host { /* cuptiProfilerHostDeinitialize */
 struct cupti_host_metrics { /* cuptiProfilerHostConfigAddMetrics */
     CUPTI_HEAD;
     void *host;
-    const char **names;
+    const char *const *names;
     size_t n;
 };
 
@@ -93,7 +93,7 @@ struct cupti_host_values { /* cuptiProfilerHostEvaluateToGpuValues */
     void *host;
     const uint8_t *data;
     size_t data_bytes, range;
-    const char **names;
+    const char *const *names;
     size_t n;
     double *values;
 };
@@ -111,7 +111,7 @@ struct cupti_range { /* cuptiRangeProfilerDisable, cuptiRangeProfilerStart, cupt
 struct cupti_range_size { /* cuptiRangeProfilerGetCounterDataSize */
     CUPTI_HEAD;
     void *ranges;
-    const char **names;
+    const char *const *names;
     size_t n, ranges_n;
     uint32_t nodes_n;
     size_t bytes;
