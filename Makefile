@@ -45,6 +45,8 @@ HELPER  := $(filter-out $(TEST) $(SIMT_HELP),$(sort $(wildcard tests/*.c)))
 # The worker of the CPU: the code that is measured and what measures it; tests have it but for its main.
 WORKER  := $(sort $(wildcard kernels/*.c probe/worker/*.c))
 FAKE    := tests/worker/fake.c
+# Libraries that stand for those of a card in tests, loaded as they are.
+FAKE_SO := $(patsubst tests/worker/lib%.c,$(BUILD)/tests/lib%.so,$(sort $(wildcard tests/worker/lib*.c)))
 # CUDA: for a card where there is nvcc; for the host, as C with kernels/simt/, in tests.
 CUDA    := $(sort $(wildcard kernels/*.cu))
 SIMT    := $(sort $(wildcard kernels/simt/*.c))
@@ -75,8 +77,8 @@ MUT       := $(BUILD)/mutate
 MUT_SRC   := $(sort $(wildcard calc/cost/*.c calc/time/*.c))
 MUT_TOOL  := $(addprefix tools/mutate/,lex.c expr.c file.c main.c)
 MUT_OBJ   := $(MUT_SRC:%.c=$(MUT)/obj/%.o) $(MUT)/mutant.o
-# test_simt* are of kernels alone.
-MUT_TESTS := $(patsubst tests/%.c,$(MUT)/tests/%,$(filter-out tests/test_simt%.c,$(TEST)))
+# test_simt* are of kernels alone, those of libraries of a card of what calls them.
+MUT_TESTS := $(patsubst tests/%.c,$(MUT)/tests/%,$(filter-out tests/test_simt%.c tests/test_cupti.c tests/test_nccl.c,$(TEST)))
 MUT_CASES := $(foreach c,$(sort $(wildcard tests/cli/*.case)),'RIDGE=$(MUT)/ridge sh tests/cli.sh $(c)')
 # The version goes only to the files that print it.
 VERSIONED := $(if $(SRC),$(shell grep -l RIDGE_VERSION $(SRC) $(WORKER)))
@@ -123,7 +125,7 @@ check: all tests ## the tests alone, installing nothing
 
 # Benchmarks and fuzz targets too, so that they keep compiling; only `bench` and `fuzz` run them.
 .PHONY: tests
-tests: $(TESTS) $(BUILD)/tests/fake-worker $(BENCHES) $(FUZZ:%.c=$(BUILD)/obj/%.o)
+tests: $(TESTS) $(BUILD)/tests/fake-worker $(FAKE_SO) $(BENCHES) $(FUZZ:%.c=$(BUILD)/obj/%.o)
 
 .PHONY: latex
 latex: $(BUILD)/ridge ## compile every page of `ridge explain --latex` with pdflatex, where there is one
@@ -211,6 +213,11 @@ $(BUILD)/ridge-worker-cpu: $(BUILD)/obj/probe/worker/main.o $(WORK_OBJ) $(BUILD)
 $(BUILD)/tests/fake-worker: $(BUILD)/obj/tests/worker/fake.o $(BUILD)/libridge.a
 	$(link) -lm
 
+$(FAKE_SO): $(BUILD)/tests/%.so: tests/worker/%.c $(BUILD)/flags
+	$(call say,cc,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(FLAGS) -fPIC -shared -o $@ $<
+
 $(BUILD)/libridge.a: $(LIB_OBJ) $(BUILD)/sources
 	$(call say,ar,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $(LIB_OBJ)
@@ -243,7 +250,7 @@ $(VERSIONED:%.c=$(BUILD)/obj/%.o) $(BUILD)/cuda/probe/worker/cuda/device_cuda.o:
 FLINT_SO = $(or $(shell objdump -p "$$($(CC) -print-file-name=libflint.so)" 2>/dev/null | sed -n 's/.*SONAME *//p'),libflint.so)
 $(BUILD)/obj/calc/sym/flint.o $(BUILD)/fuzz/obj/calc/sym/flint.o: DEFINE = -DRIDGE_FLINT='"$(FLINT_SO)"'
 
-$(TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(HELP_OBJ) $(WORK_OBJ) $(BUILD)/libridge.a | $(BUILD)/tests/fake-worker
+$(TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(HELP_OBJ) $(WORK_OBJ) $(BUILD)/libridge.a | $(BUILD)/tests/fake-worker $(FAKE_SO)
 	$(link) $(TEST_LIBS) $(LDLIBS)
 
 # Shapes of vectors are read through pointers of other types, as CUDA allows.
@@ -270,7 +277,8 @@ $(BUILD)/cuda/%.o: %.c $(BUILD)/flags
 # The runtime is linked in, so that it starts where there is no driver; cuBLAS is loaded while running, NVML too.
 $(BUILD)/ridge-worker-cuda: $(BUILD)/obj/probe/worker/main.o $(filter-out %/device_cpu.o,$(WORK_OBJ)) $(CUDA_OBJ) $(CARD_OBJ) \
                             $(BUILD)/libridge.a
-	$(link) -L$(CUDA_HOME)/lib64 -L$(CUDA_HOME)/lib -Wl,-rpath,$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt -lpthread -lm
+	$(link) -L$(CUDA_HOME)/lib64 -L$(CUDA_HOME)/lib -Wl,-rpath,$(CUDA_HOME)/lib64:$(CUDA_HOME)/extras/CUPTI/lib64 \
+	        -lcudart_static -ldl -lrt -lpthread -lm
 
 .PHONY: cuda
 cuda: $(CUDA_OBJ) ## compile the CUDA kernels and list registers, shared memory and spills

@@ -52,7 +52,7 @@ double kern_read(const void *data, enum kern_type type, size_t i);
 
 /* -- shapes -- */
 
-enum { KERN_ARGS_MAX = 16, KERN_BUFFERS_MAX = 16 };
+enum { KERN_ARGS_MAX = 16, KERN_BUFFERS_MAX = 16, KERN_DEVICES_MAX = KERN_BUFFERS_MAX / 2 };
 
 /* A shape parameter. Names are those of the columns that measured rows have (calc/fit/rows: m n k; batch kv_len n_heads
  * n_kv_heads head_dim window; num_tokens hidden ...), so that a result is a row. A size that changes the work is a
@@ -107,6 +107,8 @@ struct kern_machine {
     /* of a card; 0 on a CPU */
     unsigned processors, capability; /* how many; compute capability, 90 for 9.0 */
     double shared_bytes;             /* that a block may ask for */
+    unsigned cards;                  /* like this one, itself included */
+    void *nccl;                      /* struct nccl of all of them; NULL where there is one */
 };
 
 /* What one call works on. Buffers are in the order of kern.buffers, each aligned to 64 bytes. */
@@ -186,6 +188,9 @@ struct kern {
     const char *(*refuses)(const struct kern_shape *s);
     /* Describe the buffers (at most KERN_BUFFERS_MAX); returns how many. Sizes must not overflow within the bounds. */
     size_t (*buffers)(const struct kern_shape *s, struct kern_buffer *out);
+    /* Of a kernel that runs on several cards at once: on which of them, from 0 on, a buffer lies. NULL: on the only
+     * one. */
+    unsigned (*device)(size_t b);
     /* Make an input that is not normals (indices, block tables, lengths, quantised weights with scales); called for
      * buffers with sd 0. b is its number; data has the buffer's size; seed decides all. Earlier inputs are in c. */
     void (*fill)(const struct kern_call *c, size_t b, uint64_t seed, void *data);

@@ -300,13 +300,16 @@ static bool computes(const struct wire_kernel *k, const char *dtype)
     return i < k->variants_n;
 }
 
+bool plan_point_is_of(const struct plan_point *p, const struct wire_kernel *k)
+{
+    return *k->row_kind && strcmp(p->row_kind, k->row_kind) == 0 && (!p->kernel || strcmp(p->kernel, k->name) == 0);
+}
+
 /* Whether some kernel of a point's kind has its format. */
 static bool is_computed(const struct wire_device *d, const struct plan_point *p)
 {
     size_t i = 0;
-    while (i < d->kernels_n &&
-           !(strcmp(d->kernels[i].row_kind, p->row_kind) == 0 && computes(&d->kernels[i], p->dtype)))
-        i++;
+    while (i < d->kernels_n && !(plan_point_is_of(p, &d->kernels[i]) && computes(&d->kernels[i], p->dtype))) i++;
     return i < d->kernels_n;
 }
 
@@ -317,7 +320,7 @@ static enum err_code add_kind(struct maker *m, const struct wire_kernel *k)
         const struct plan_point *p = &r->points[i];
         struct wire_shape shape;
         bool fits, again = false;
-        if (!*k->row_kind || strcmp(p->row_kind, k->row_kind) != 0) continue;
+        if (!plan_point_is_of(p, k)) continue;
         if (!computes(k, p->dtype)) {
             if (!is_computed(m->device, p)) TRY(leave_out(m, k->name, p->dtype, "no variant has this format"));
             continue;

@@ -8,7 +8,8 @@
 struct plan_point {
     const char *row_kind, *dtype;
     struct wire_shape shape;
-    const char *ones; /* parameters, joined by ',', that a kernel need not have when they are 1; NULL none */
+    const char *ones;   /* parameters, joined by ',', that a kernel need not have when they are 1; NULL none */
+    const char *kernel; /* the only one that such rows are of; NULL: all of the kind */
 };
 
 /* What the user asks for; NULL: all, or the kernels' own. Lists are joined by ','. */
@@ -49,6 +50,9 @@ enum err_code plan_make(struct arena *a, const struct wire_device *d, const stru
 /* plan_check_kernels -- that each of the names, joined by ',', is a kernel of the device; NULL is legal. Errors:
  * ERR_USAGE with the nearest one. */
 enum err_code plan_check_kernels(const struct wire_device *d, const char *list, struct err *e);
+
+/* plan_point_is_of -- whether a kernel's results are rows as a point's. */
+bool plan_point_is_of(const struct plan_point *p, const struct wire_kernel *k);
 
 /* plan_kernel -- a kernel of the device by name; NULL unknown. */
 const struct wire_kernel *plan_kernel(const struct wire_device *d, const char *name);

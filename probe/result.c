@@ -34,8 +34,10 @@ static bool is_beyond(const struct result *r)
 
 enum err_code result_fill(struct arena *a, const struct wire_result *w, struct result *r, struct err *e)
 {
-    static const enum result_outcome OF[WIRE_OUTCOMES_N] = {
-        [WIRE_MEASURED] = RESULT_MEASURED, [WIRE_WRONG] = RESULT_WRONG, [WIRE_REFUSED] = RESULT_REFUSED};
+    static const enum result_outcome OF[WIRE_OUTCOMES_N] = {[WIRE_MEASURED] = RESULT_MEASURED,
+                                                            [WIRE_WRONG] = RESULT_WRONG,
+                                                            [WIRE_REFUSED] = RESULT_REFUSED,
+                                                            [WIRE_COUNTED] = RESULT_GARBAGE};
     double *room = arena_array(a, w->times_n + 1, sizeof *room);
     if (!room) return err_nomem(e);
     r->outcome = OF[w->outcome];
@@ -59,6 +61,7 @@ enum err_code result_fill(struct arena *a, const struct wire_result *w, struct r
     r->discards_n = w->discards_n;
     r->summary = sample_summarise(w->times_s, w->times_n, room);
     if (r->outcome != RESULT_MEASURED) {
+        if (w->outcome == WIRE_COUNTED) r->reason = "the worker counted bytes, and was asked to time";
         if (!r->reason || !*r->reason) r->reason = "the worker does not say why";
         return ERR_OK;
     }
@@ -77,6 +80,18 @@ enum err_code result_fill(struct arena *a, const struct wire_result *w, struct r
     else
         r->reason = arena_printf(a, "%s (%zu kept, %zu disturbed)", doubt, r->times_n, r->discards_n);
     return r->reason ? ERR_OK : err_nomem(e);
+}
+
+void result_count(const struct wire_result *w, struct result *r)
+{
+    const bool counted = w->outcome == WIRE_COUNTED;
+    r->dram_read_bytes = counted ? w->dram_read_bytes : (double)NAN;
+    r->dram_write_bytes = counted ? w->dram_write_bytes : (double)NAN;
+    r->dram_reason = "";
+    if (counted) return;
+    r->dram_reason = w->outcome == WIRE_MEASURED ? "this worker does not know how to count"
+                     : w->reason && *w->reason   ? w->reason
+                                                 : "the worker does not say why";
 }
 
 /* The larger of two rates, either of which may be unknown. */

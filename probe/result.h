@@ -49,6 +49,9 @@ struct result {
     int64_t seed, calls, copies, checked;
     double error_frac, tolerance_frac;
     double flops, vector_flops, read_bytes, written_bytes, footprint_bytes;
+    /* what memory read and wrote for a call by the device's counters, in a run that was not timed; "" or why not */
+    double dram_read_bytes, dram_write_bytes;
+    const char *dram_reason;
     struct result_ceilings before, after;
     struct sample_summary summary; /* of times_s */
     double *times_s, *discards_s;
@@ -62,6 +65,9 @@ struct result {
  * samples (sample_doubt): more work than any device does in their time (1e18 flops/s, 1e15 bytes/s) is RESULT_ABOVE,
  * and what has no number has a reason. Errors: ERR_NOMEM. */
 enum err_code result_fill(struct arena *a, const struct wire_result *w, struct result *r, struct err *e);
+
+/* result_count -- what a worker answered that was asked to count, into r: bytes, or dram_reason. */
+void result_count(const struct wire_result *w, struct result *r);
 
 /* result_judge -- hold a measured result against its ceilings: above 1.03 of one it is RESULT_ABOVE; ceilings before
  * and after that differ by more than a tenth make it RESULT_NOISY. Only RESULT_MEASURED is changed. Errors: ERR_NOMEM.

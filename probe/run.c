@@ -27,9 +27,9 @@ enum err_code run_now(struct arena *a, const char **out, struct err *e)
 
 /* -- asking the worker -- */
 
-static enum err_code start(struct run *r, struct err *e)
+static enum err_code start(struct run *r, struct session **session, struct err *e)
 {
-    return r->session ? ERR_OK : session_open(r->arena, r->set.worker, r->set.before, &r->session, e);
+    return *session ? ERR_OK : session_open(r->arena, r->set.worker, r->set.before, session, e);
 }
 
 enum err_code run_open(struct run *r, struct err *e)
@@ -37,7 +37,7 @@ enum err_code run_open(struct run *r, struct err *e)
     const struct wire_request q = {.ask = WIRE_DESCRIBE};
     struct wire_reply reply;
     char why[WHY_MAX];
-    TRY(start(r, e));
+    TRY(start(r, &r->session, e));
     const enum session_end end =
         session_ask(r->session, r->arena, &q, fmin(DESCRIBE_S, fmax(START_S, r->set.patience_s)), NULL, NULL, &reply,
                     why, sizeof why);
@@ -59,7 +59,8 @@ enum err_code run_open(struct run *r, struct err *e)
 void run_close(struct run *r)
 {
     session_close(r->session);
-    r->session = NULL;
+    session_close(r->counting);
+    r->session = r->counting = NULL;
 }
 
 static struct wire_job job_of(const struct run *r, const char *kernel, const char *variant, const char *dtype,
@@ -104,6 +105,9 @@ static enum err_code measure(struct run *r, const struct wire_job *job, struct r
                            .read_bytes = nan,
                            .written_bytes = nan,
                            .footprint_bytes = nan,
+                           .dram_read_bytes = nan,
+                           .dram_write_bytes = nan,
+                           .dram_reason = "",
                            .before = none,
                            .after = none,
                            .summary = sample_summarise(NULL, 0, NULL),
@@ -112,18 +116,44 @@ static enum err_code measure(struct run *r, const struct wire_job *job, struct r
     TRY(run_now(r->arena, &out->made, e));
     enum session_end end = SESSION_CRASHED;
     struct err failed = {.code = ERR_OK};
-    if (start(r, &failed) == ERR_OK)
+    if (start(r, &r->session, &failed) == ERR_OK)
         end = session_ask(r->session, r->arena, &q, job->deadline_s * 3 + r->set.patience_s, r->progress, r->closure,
                           &reply, why, sizeof why);
     else
         (void)snprintf(why, sizeof why, "%.*s", WHY_MAX - 1, failed.text);
     if (end == SESSION_ANSWERED) return result_fill(r->arena, &reply.result, out, e);
-    run_close(r);
+    session_close(r->session);
+    r->session = NULL;
     r->stopped = end == SESSION_STOPPED;
     if (r->stopped) return ERR_OK;
     out->outcome = OF[end];
     out->reason = arena_strndup(r->arena, why, strlen(why));
     return out->reason ? ERR_OK : err_nomem(e);
+}
+
+/* The bytes of a job by counters, in the worker that times nothing. r->stopped: they are not known. */
+static enum err_code count(struct run *r, const struct wire_job *job, struct result *out, struct err *e)
+{
+    struct wire_request q = {.ask = WIRE_MEASURE, .job = *job};
+    struct wire_reply reply;
+    char why[WHY_MAX] = "";
+    struct err failed = {.code = ERR_OK};
+    enum session_end end = SESSION_CRASHED;
+    q.job.dram_bytes = true;
+    if (start(r, &r->counting, &failed) == ERR_OK)
+        end = session_ask(r->counting, r->arena, &q, job->deadline_s * 3 + r->set.patience_s, r->progress, r->closure,
+                          &reply, why, sizeof why);
+    else
+        (void)snprintf(why, sizeof why, "%.*s", WHY_MAX - 1, failed.text);
+    if (end == SESSION_ANSWERED) {
+        result_count(&reply.result, out);
+        return ERR_OK;
+    }
+    session_close(r->counting);
+    r->counting = NULL;
+    r->stopped = end == SESSION_STOPPED;
+    out->dram_reason = arena_strndup(r->arena, why, strlen(why));
+    return out->dram_reason ? ERR_OK : err_nomem(e);
 }
 
 static void keep(struct run *r, struct result *result)
@@ -314,6 +344,9 @@ enum err_code run_job(struct run *r, const struct plan_job *job, bool cold, stru
         if (!cold) out->before.read_bytes_per_s = out->after.read_bytes_per_s = run_hot_rate(r, out->footprint_bytes);
         TRY(result_judge(r->arena, out, e));
     }
+    const bool right = out->outcome == RESULT_MEASURED || out->outcome == RESULT_NOISY || out->outcome == RESULT_ABOVE;
+    if (r->set.dram_bytes && right) TRY(count(r, &q, out, e));
+    if (r->stopped) return ERR_OK;
     keep(r, out);
     return ERR_OK;
 }

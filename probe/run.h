@@ -39,6 +39,7 @@ struct run_settings {
     double ceiling_s;       /* of the sampling of one ceiling; 0: a quarter of a second */
     bool hot;               /* no job is cold: ceilings of memory are not measured */
     bool launches;          /* what a start costs too */
+    bool dram_bytes;        /* count the bytes that memory moves, after the timing and apart from it */
     double patience_s;      /* beyond that, until a worker counts as hung */
     double noise_frac;      /* spread that is quiet */
     int64_t least, seed;
@@ -47,7 +48,8 @@ struct run_settings {
 struct run {
     struct arena *arena;
     struct run_settings set;
-    struct session *session; /* NULL: to be started for the next job */
+    struct session *session;  /* NULL: to be started for the next job */
+    struct session *counting; /* another worker, which counts and times nothing; NULL the same */
     struct wire_device device;
     struct run_ceilings ceilings;
     struct store *store; /* NULL: results are not kept */
@@ -68,8 +70,9 @@ enum err_code run_open(struct run *r, struct err *e);
  */
 enum err_code run_measure_ceilings(struct run *r, struct err *e);
 
-/* run_job -- measure one job between two measurements of its ceilings, judge and store it. A worker that crashed or
- * hung is replaced for the next. r->stopped: there is no result. Errors: ERR_NOMEM. */
+/* run_job -- measure one job between two measurements of its ceilings, judge it, have bytes of memory counted where
+ * that is set and the result is right, and store it. A worker that crashed or hung is replaced for the next.
+ * r->stopped: there is no result. Errors: ERR_NOMEM. */
 enum err_code run_job(struct run *r, const struct plan_job *job, bool cold, struct result *out, struct err *e);
 
 /* run_close -- end the worker. */

@@ -35,6 +35,9 @@ static const char *const MIGRATIONS[STORE_LAYOUT] = {
     "ALTER TABLE result ADD COLUMN ceiling TEXT NOT NULL DEFAULT '';"
     "UPDATE result SET ceiling = CASE kernel WHEN 'fma' THEN 'compute' WHEN 'stream-read' THEN 'read'"
     " WHEN 'stream-copy' THEN 'bandwidth' WHEN 'stream-triad' THEN 'bandwidth' ELSE '' END;",
+    /* what memory moved, by counters of the device */
+    "ALTER TABLE result ADD COLUMN dram_read_bytes REAL; ALTER TABLE result ADD COLUMN dram_write_bytes REAL;"
+    "ALTER TABLE result ADD COLUMN dram_reason TEXT NOT NULL DEFAULT '';",
 };
 
 /* -- SQLite -- */
@@ -283,6 +286,9 @@ static void bind_result(struct binder *b, const struct store *s, const struct re
     bind_int(b, (int64_t)r->discards_n);
     bind_text(b, r->cells);
     bind_text(b, r->ceiling);
+    bind_real(b, r->dram_read_bytes);
+    bind_real(b, r->dram_write_bytes);
+    bind_text(b, r->dram_reason);
 }
 
 static enum err_code add_samples(struct store *s, struct binder *b, const struct result *r, struct err *e)
@@ -328,7 +334,7 @@ static enum err_code add_within(struct store *s, struct result *r, size_t n, str
     if (!s->origin) TRY(add_origin(s, &r[0].origin, e));
     enum err_code code = store_prepare(s,
                                        "INSERT INTO result (" STORE_RESULT_COLUMNS ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,"
-                                       "?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                                       "?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                                        &row.q, e);
     if (code == ERR_OK)
         code = store_prepare(s, "INSERT INTO sample (result, discarded, i, time_s) VALUES (?,?,?,?)", &sample.q, e);

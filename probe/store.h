@@ -8,7 +8,7 @@
 
 #include "probe/result.h"
 
-enum { STORE_LAYOUT = 3 };
+enum { STORE_LAYOUT = 4 };
 
 struct store;
 

@@ -18,7 +18,7 @@ static double real_at(sqlite3_stmt *q, int i)
     return sqlite3_column_type(q, i) == SQLITE_NULL ? (double)NAN : sqlite3_column_double(q, i);
 }
 
-enum { ORIGIN_AT = 38 }; /* behind id and the columns of a result */
+enum { ORIGIN_AT = 41 }; /* behind id and the columns of a result */
 
 static enum err_code read_texts(struct arena *a, sqlite3_stmt *q, struct result *r, struct err *e)
 {
@@ -34,6 +34,7 @@ static enum err_code read_texts(struct arena *a, sqlite3_stmt *q, struct result 
                  {&r->reason, 11},
                  {&r->cells, 36},
                  {&r->ceiling, 37},
+                 {&r->dram_reason, 40},
                  {&r->origin.device, ORIGIN_AT},
                  {&r->origin.identity, ORIGIN_AT + 1},
                  {&r->origin.tool, ORIGIN_AT + 2},
@@ -65,7 +66,9 @@ static void read_numbers(sqlite3_stmt *q, struct result *r)
                  {&r->summary.median_s, 30},
                  {&r->summary.least_s, 31},
                  {&r->summary.q1_s, 32},
-                 {&r->summary.q3_s, 33}};
+                 {&r->summary.q3_s, 33},
+                 {&r->dram_read_bytes, 38},
+                 {&r->dram_write_bytes, 39}};
     r->summary.spread_frac = r->summary.error_frac = r->summary.drift_frac = r->summary.most_s = (double)NAN;
     for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++) *reals[i].to = real_at(q, reals[i].at);
     r->id = sqlite3_column_int64(q, 0);

@@ -26,6 +26,7 @@ enum err_code store_prepare(struct store *s, const char *sql, sqlite3_stmt **out
     "origin, made, kernel, variant, dtype, unit, row_kind, cold, shape, outcome, reason, stop, seed, calls, copies, "  \
     "checked, error_frac, tolerance_frac, flops, vector_flops, read_bytes, written_bytes, footprint_bytes, "           \
     "before_peak_flops_per_s, before_read_bytes_per_s, before_moved_bytes_per_s, after_peak_flops_per_s, "             \
-    "after_read_bytes_per_s, after_moved_bytes_per_s, median_s, least_s, q1_s, q3_s, n, discards, cells, ceiling"
+    "after_read_bytes_per_s, after_moved_bytes_per_s, median_s, least_s, q1_s, q3_s, n, discards, cells, ceiling, "    \
+    "dram_read_bytes, dram_write_bytes, dram_reason"
 
 #endif

@@ -35,8 +35,9 @@ enum wire_ask { WIRE_DESCRIBE, WIRE_MEASURE, WIRE_QUIT };
 struct wire_job {
     const char *kernel, *variant, *dtype;
     struct wire_shape shape;
-    bool cold; /* every call finds nothing of its operands in a cache; else all that fits */
-    bool keep; /* buffers stay for the next such job: ceilings, which are measured again and again */
+    bool cold;       /* every call finds nothing of its operands in a cache; else all that fits */
+    bool keep;       /* buffers stay for the next such job: ceilings, which are measured again and again */
+    bool dram_bytes; /* instead of timing it count the bytes that memory moves, where the device has counters */
     int64_t seed;
     int64_t least; /* samples */
     double noise_frac, deadline_s;
@@ -51,7 +52,8 @@ struct wire_request {
 enum wire_outcome {
     WIRE_MEASURED,
     WIRE_WRONG,   /* the result is not the reference's; nothing was timed, or the times do not count */
-    WIRE_REFUSED, /* cannot run here: the reason says why */
+    WIRE_REFUSED, /* cannot run here, or not be counted: the reason says why */
+    WIRE_COUNTED, /* not timed: bytes of memory were counted */
     WIRE_OUTCOMES_N
 };
 const char *wire_outcome_name(enum wire_outcome outcome);
@@ -67,6 +69,8 @@ struct wire_result {
     int64_t calls, copies, checked; /* calls a sample; copies of the buffers; elements compared */
     double error_frac, tolerance_frac;
     double flops, vector_flops, read_bytes, written_bytes, footprint_bytes;
+    double dram_read_bytes,
+        dram_write_bytes;   /* of WIRE_COUNTED: what memory read and wrote for one call, by counters */
     const char *conditions; /* a JSON object of texts: clocks, power, temperature ...; "" none are known */
 };
 
@@ -111,7 +115,7 @@ enum wire_is { WIRE_IS_DEVICE, WIRE_IS_PROGRESS, WIRE_IS_RESULT };
 struct wire_reply {
     int64_t id;
     enum wire_is is;
-    const char *phase; /* of WIRE_IS_PROGRESS: "fill", "check", "time" */
+    const char *phase; /* of WIRE_IS_PROGRESS: "fill", "check", "time", "count" */
     struct wire_device device;
     struct wire_result result;
 };

@@ -7,7 +7,7 @@
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static const char *const OUTCOMES[WIRE_OUTCOMES_N] = {
-    [WIRE_MEASURED] = "measured", [WIRE_WRONG] = "wrong", [WIRE_REFUSED] = "refused"};
+    [WIRE_MEASURED] = "measured", [WIRE_WRONG] = "wrong", [WIRE_REFUSED] = "refused", [WIRE_COUNTED] = "counted"};
 
 const char *wire_outcome_name(enum wire_outcome outcome) { return OUTCOMES[outcome]; }
 
@@ -95,6 +95,7 @@ static enum err_code read_job(struct json_scan s, struct wire_job *j)
         {"shape", wire_get_shape, &j->shape, true, 0},
         {"cold", wire_get_bool, &j->cold, true, 0},
         {"keep", wire_get_bool, &j->keep, false, 0},
+        {"dram_bytes", wire_get_bool, &j->dram_bytes, false, 0},
         {"seed", wire_get_count, &j->seed, true, 0},
         {"least", wire_get_count, &j->least, true, 0},
         {"noise_frac", wire_get_number, &j->noise_frac, true, 0},
@@ -192,6 +193,7 @@ static enum err_code read_result(struct json_scan s, struct wire_result *r)
     r->reason = r->unit = r->conditions = "";
     r->error_frac = r->tolerance_frac = r->flops = r->vector_flops = (double)NAN;
     r->read_bytes = r->written_bytes = r->footprint_bytes = (double)NAN;
+    r->dram_read_bytes = r->dram_write_bytes = (double)NAN;
     struct wire_field fields[] = {
         {"outcome", wire_get_text, &outcome, true, 0},
         {"reason", wire_get_text, &r->reason, false, 0},
@@ -207,6 +209,8 @@ static enum err_code read_result(struct json_scan s, struct wire_result *r)
         {"read_bytes", wire_get_number, &r->read_bytes, false, 0},
         {"written_bytes", wire_get_number, &r->written_bytes, false, 0},
         {"footprint_bytes", wire_get_number, &r->footprint_bytes, false, 0},
+        {"dram_read_bytes", wire_get_number, &r->dram_read_bytes, false, 0},
+        {"dram_write_bytes", wire_get_number, &r->dram_write_bytes, false, 0},
         {"conditions", get_texts, &r->conditions, false, 0},
         {"times_s", get_times, &times, false, 0},
         {"discards_s", get_times, &discards, false, 0},
@@ -222,11 +226,16 @@ static enum err_code read_result(struct json_scan s, struct wire_result *r)
     r->discards_n = discards.n;
     if (*stop && !sample_stop_find(stop, &r->stop))
         return err_set(s.err, ERR_INPUT, "line: stop: found \"%.40s\"", stop);
-    if (r->outcome != WIRE_MEASURED) return ERR_OK;
+    if (r->outcome != WIRE_MEASURED && r->outcome != WIRE_COUNTED) return ERR_OK;
     /* a result without its check is none, and one that may be wrong by half is not checked */
-    if (r->times_n + r->discards_n == 0 || r->calls < 1 || r->checked < 1 || !*r->unit || isnan(r->flops) ||
-        isnan(r->read_bytes) || isnan(r->written_bytes) || !(r->error_frac <= r->tolerance_frac) ||
-        !(r->tolerance_frac <= WIRE_TOLERANCE_MAX))
+    const bool checked =
+        r->checked >= 1 && r->error_frac <= r->tolerance_frac && r->tolerance_frac <= WIRE_TOLERANCE_MAX;
+    if (r->outcome == WIRE_COUNTED) {
+        if (checked && !isnan(r->dram_read_bytes) && !isnan(r->dram_write_bytes)) return ERR_OK;
+        return err_set(s.err, ERR_INPUT, "line: counted, but the bytes or the check are missing or contradict it");
+    }
+    if (!checked || r->times_n + r->discards_n == 0 || r->calls < 1 || !*r->unit || isnan(r->flops) ||
+        isnan(r->read_bytes) || isnan(r->written_bytes))
         return err_set(s.err, ERR_INPUT, "line: measured, but times, counts or the check are missing or contradict it");
     return ERR_OK;
 }

@@ -100,6 +100,7 @@ void wire_write_request(struct out *o, const struct wire_request *r)
         wire_write_shape(o, &j->shape);
         flag(o, "cold", j->cold);
         flag(o, "keep", j->keep);
+        if (j->dram_bytes) flag(o, "dram_bytes", true);
         count(o, "seed", j->seed);
         count(o, "least", j->least);
         real(o, "noise_frac", j->noise_frac);
@@ -188,6 +189,10 @@ static void write_result(struct out *o, const struct wire_result *r)
     real(o, "read_bytes", r->read_bytes);
     real(o, "written_bytes", r->written_bytes);
     real(o, "footprint_bytes", r->footprint_bytes);
+    if (r->outcome == WIRE_COUNTED) {
+        real(o, "dram_read_bytes", r->dram_read_bytes);
+        real(o, "dram_write_bytes", r->dram_write_bytes);
+    }
     if (r->conditions && *r->conditions) {
         member(o, "conditions");
         out_str(o, r->conditions);

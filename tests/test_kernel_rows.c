@@ -86,7 +86,57 @@ static void work_is_the_kernels_own_count(void **state)
                          c.flops, bytes, counted);
         }
     }
-    assert_true(kinds >= 11);
+    assert_true(kinds >= 14);
+}
+
+/* What a sequence of spec-verify reads whole, place by place: of a chain nothing of drafts that stay; of a tree both
+ * rows wherever one is refused. */
+static void rows_judged_by_hand(void **state)
+{
+    static const struct {
+        int64_t gamma, accepted, branches;
+        double rows;
+    } CASES[] = {
+        {5, 0, 1, 2}, {5, 3, 1, 2}, {5, 5, 1, 1}, /* the refused one; q after all */
+        {7, 0, 3, 2},                             /* three refused in one place */
+        {7, 2, 3, 6},                             /* candidates 1 and 2 kept, each after refusals */
+        {7, 3, 3, 6}, {7, 4, 3, 8},               /* level 2 keeps the first */
+        {4, 4, 2, 5},                             /* levels 0 and 2 refuse one each; q after all */
+    };
+    enum { BATCH = 3, VOCAB = 10007 };
+    const struct kern *k = kern_find("spec-verify");
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        const struct kern_shape s = {{BATCH, CASES[i].gamma, VOCAB, CASES[i].accepted, CASES[i].branches}, KERN_FP32};
+        const struct result r = result_of(k, &s, 1);
+        struct kern_counts c;
+        double flops, bytes;
+        k->counts(&s, &c);
+        assert_true(probe_row_work(*state, &r, &flops, &bytes));
+        assert_true(bytes == 4.0 * BATCH * (CASES[i].rows * VOCAB + 1 + (double)CASES[i].gamma + 1));
+        assert_true(bytes <= c.read_bytes + c.written_bytes);
+        assert_true(bytes > (c.read_bytes + c.written_bytes) * 0.99); /* without the numbers of tokens tried */
+    }
+}
+
+/* Positions, fractions, elements that turn in and out; logits and numbers in, tokens out. */
+static void moved_bytes_by_hand(void **state)
+{
+    static const struct kern_shape TURN = {{37, 12, 4, 96, 32, 1, 10000}, KERN_BF16};
+    static const struct kern_shape DRAW = {{5, 10007, 50, 900, 700}, KERN_FP32};
+    double flops, bytes;
+    struct result r = result_of(kern_find("rope"), &TURN, 1);
+    struct row row;
+    assert_true(probe_row_work(*state, &r, &flops, &bytes));
+    assert_true(flops == 0 && bytes == 2 * 2 * 37.0 * (12 + 4) * 32 + 4 * 37 + 8 * 16);
+    assert_true(store_row(*state, &r, "m.db", NULL, &row));
+    assert_string_equal(row.class_name, "elementwise/rope/bf16/ridge/interleaved/own");
+    assert_string_equal(row.family, "12,4,96,32");
+    r = result_of(kern_find("sample"), &DRAW, 1);
+    assert_true(probe_row_work(*state, &r, &flops, &bytes));
+    assert_true(flops == 0 && bytes == 5 * (4.0 * 10007 + 4 + 4));
+    assert_true(store_row(*state, &r, "m.db", NULL, &row));
+    assert_string_equal(row.class_name, "elementwise/sample/fp32/ridge/top-k/own");
+    assert_true(row.kernel.written_bytes == 5 * 4);
 }
 
 /* -- operators -- */
@@ -171,6 +221,18 @@ static void a_whole_mlp_counts_once(void **state)
     measured(&p, "kv-write", KERN_BF16, (const int64_t[]){3, 8, 128}, 0.003);
     layer = row_named(&p, "layer");
     assert_true(fabs(layer.measured_s - 0.623) < 1e-12);
+    measured(&p, "rope", KERN_BF16, (const int64_t[]){3, 32, 8, 128, 128, 1, 10000}, 0.0007);
+    measured(&p, "rope", KERN_BF16, (const int64_t[]){3, 32, 8, 128, 64, 0, 10000}, 0.0001); /* half of a head */
+    const double before_s = layer.bound_s;
+    layer = row_named(&p, "layer");
+    assert_true(fabs(layer.measured_s - 0.6237) < 1e-12);
+    assert_true(fabs((layer.bound_s - before_s) * 1e9 - (2 * 2 * 3 * 40 * 128 + 4 * 3 + 8 * 64)) <
+                1e-3); /* not a unit */
+    measured(&p, "sample", KERN_BF16, (const int64_t[]){3, 128256, 50, 1000, 1000}, 0.0001);
+    assert_true(isnan(row_named(&p, "sample").measured_s)); /* of the 50 most likely alone */
+    measured(&p, "sample", KERN_BF16, (const int64_t[]){3, 128256, 0, 1000, 1000}, 0.0009);
+    assert_true(row_named(&p, "sample").measured_s == 0.0009);
+    assert_true(row_named(&p, "layer").measured_s == layer.measured_s);    /* it is in no layer */
     measured(&p, "rmsnorm", KERN_BF16, (const int64_t[]){5, 4096}, 0.001); /* of another batch */
     assert_true(row_named(&p, "layer").measured_s == layer.measured_s);
 }
@@ -225,6 +287,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(work_is_the_kernels_own_count, begin, end),
+        cmocka_unit_test_setup_teardown(rows_judged_by_hand, begin, end),
+        cmocka_unit_test_setup_teardown(moved_bytes_by_hand, begin, end),
         cmocka_unit_test_setup_teardown(a_whole_mlp_counts_once, begin, end),
         cmocka_unit_test_setup_teardown(a_state_is_of_its_format, begin, end),
         cmocka_unit_test_setup_teardown(experts_are_those_expected, begin, end),

@@ -17,13 +17,15 @@ enum { ELEMENTS = 6151, COPIES_LEAST = 3 };
 
 struct fake {
     struct place place; /* first */
-    size_t taken, given, timed;
-    const char *fails; /* what the next wait says */
+    size_t taken, given, timed, counted;
+    const char *cannot; /* count */
+    const char *fails;  /* what the next wait says */
 };
 
-static void *take(struct place *p, size_t bytes)
+static void *take(struct place *p, unsigned device, size_t bytes)
 {
     void *memory = NULL;
+    assert_int_equal(device, 0);
     ((struct fake *)p)->taken++;
     return posix_memalign(&memory, 256, bytes) ? NULL : memory;
 }
@@ -54,7 +56,26 @@ static void times(struct place *p, struct work *w, const struct sample_rule *rul
     (void)snprintf(out->conditions, sizeof out->conditions, "{\"power_w\":\"311\"}");
 }
 
-static const struct place_code CODE = {take, give, copy, set, wait, times};
+/* 700 bytes read and 11 written each time that a kernel is called, of which run_counted keeps count. */
+static size_t called;
+
+static const char *count(struct place *p, const char *(*run)(void *closure), void *closure, double bytes[2], char *text,
+                         size_t cap)
+{
+    struct fake *const f = (struct fake *)p;
+    const size_t before = called;
+    f->counted++;
+    const char *why = run(closure);
+    if (f->cannot) {
+        (void)snprintf(text, cap, "%s", f->cannot);
+        return text;
+    }
+    bytes[0] = 700 * (double)(called - before);
+    bytes[1] = 11 * (double)(called - before);
+    return why;
+}
+
+static const struct place_code CODE = {take, give, copy, set, wait, times, count};
 
 /* -- variants of stream-copy -- */
 
@@ -62,6 +83,12 @@ static void copy_all(const struct kern_call *c, size_t from, size_t to)
 {
     assert_ptr_equal(c->stream, &CODE); /* the place's own */
     for (size_t i = from; i < to; i++) ((float *)c->buffer[1])[i] = ((const float *)c->buffer[0])[i % ELEMENTS];
+}
+
+static void run_counted(const struct kern_call *c)
+{
+    called++;
+    copy_all(c, 0, ELEMENTS);
 }
 
 static void run_right(const struct kern_call *c) { copy_all(c, 0, ELEMENTS); }
@@ -135,6 +162,35 @@ static void test_right(void **state)
     }
 }
 
+/* The mean of a call over whole rounds, after one that is not counted; nothing is timed. */
+static void test_counted(void **state)
+{
+    struct fake f;
+    struct kern_variant v;
+    struct work w;
+    char text[256] = "";
+    double bytes[2];
+    (void)state;
+    called = 0;
+    assert_null(open_work(&f, run_counted, &v, &w, text, sizeof text));
+    for (size_t c = 0; c < w.copies; c++) w.calls[c].shape = &w.spec.shape;
+    const size_t round = w.copies > 16 ? w.copies : 16;
+    assert_null(work_count(&w, bytes, text, sizeof text));
+    assert_true(bytes[0] == 700 && bytes[1] == 11);
+    assert_true(called == 2 * round && f.counted == 1 && f.timed == 0);
+    f.cannot = "no libcupti is installed";
+    assert_string_equal(work_count(&w, bytes, text, sizeof text), "no libcupti is installed");
+    assert_true(isnan(bytes[0]) && isnan(bytes[1]));
+    f.cannot = NULL;
+    f.fails = "an illegal address";
+    assert_string_equal(work_count(&w, bytes, text, sizeof text), "an illegal address");
+    struct place_code blind = CODE;
+    blind.count = NULL;
+    f.place.code = &blind;
+    assert_string_equal(work_count(&w, bytes, text, sizeof text), "only a card counts the bytes of its memory");
+    work_close(&w);
+}
+
 static void test_wrong(void **state)
 {
     static const struct {
@@ -181,6 +237,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_right),
+        cmocka_unit_test(test_counted),
         cmocka_unit_test(test_wrong),
         cmocka_unit_test(test_failures),
     };

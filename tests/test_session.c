@@ -113,6 +113,55 @@ static void outcomes(void **state)
     arena_close(a);
 }
 
+/* Bytes come from another worker than times; why not is said, and costs the result nothing. */
+static void bytes_of_memory(void **state)
+{
+    static const struct {
+        const char *kernel, *says;
+        enum result_outcome outcome;
+    } CASES[] = {{"good", "", RESULT_MEASURED},
+                 {"noisy", "", RESULT_NOISY},
+                 {"slow", "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: this user may not", RESULT_MEASURED},
+                 {"mute", "", RESULT_WRONG}, /* what is wrong is not counted */
+                 {"above", "the worker ended", RESULT_ABOVE},
+                 {"gemm", "this worker does not know how to count", RESULT_MEASURED},
+                 {"good", "", RESULT_MEASURED}};
+    sigset_t before;
+    pid_t pid[CHILDREN_MAX];
+    (void)state;
+    struct arena *a = arena_open();
+    hold_begin(&before);
+    struct run r = {.arena = a,
+                    .set = {.worker = beside(a, "fake-worker"),
+                            .before = &before,
+                            .deadline_s = 0.05,
+                            .patience_s = 0.4,
+                            .noise_frac = 0.005,
+                            .least = 10,
+                            .dram_bytes = true},
+                    .origin = {"", "{}", "test", "test", "now"}};
+    struct err e = {.code = ERR_OK};
+    assert_int_equal(run_open(&r, &e), ERR_OK);
+    assert_int_equal(run_measure_ceilings(&r, &e), ERR_OK);
+    assert_int_equal(workers_of(getpid(), pid), 1);
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        const struct wire_kernel *k = plan_kernel(&r.device, CASES[i].kernel);
+        const struct plan_job job = {k, &k->variants[0], "fp32", k->points[0].shape};
+        struct result x;
+        assert_int_equal(run_job(&r, &job, true, &x, &e), ERR_OK);
+        assert_int_equal(x.outcome, CASES[i].outcome);
+        if (!strstr(x.dram_reason, CASES[i].says)) fail_msg("%s: %s", CASES[i].kernel, x.dram_reason);
+        const bool counted = strcmp(CASES[i].kernel, "good") == 0 || strcmp(CASES[i].kernel, "noisy") == 0;
+        assert_true(counted == (x.dram_read_bytes == 1.25e6 && x.dram_write_bytes == 3e4));
+        assert_true(counted == !isnan(x.dram_read_bytes));
+        assert_int_equal(workers_of(getpid(), pid), strcmp(CASES[i].kernel, "above") == 0 ? 1 : 2);
+    }
+    run_close(&r);
+    assert_true(soon_none(getpid()));
+    hold_end(&before);
+    arena_close(a);
+}
+
 static void no_worker(void **state)
 {
     sigset_t before;
@@ -214,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(outcomes),
+        cmocka_unit_test(bytes_of_memory),
         cmocka_unit_test(no_worker),
         cmocka_unit_test(killed_200_times),
     };

@@ -30,7 +30,8 @@ static const char *text_of(struct arena *a, const struct shape *s)
 {
     const char *name, *text = arena_printf(a, "%s %s %s", s->op, kernel_kind_name(s->kernel.kind), s->dtype);
     double v;
-    for (size_t i = 0; shape_number(&s->kernel, i, &name, &v); i++) text = arena_printf(a, "%s %s=%g", text, name, v);
+    for (size_t i = 0; shape_number(&s->kernel, i, &name, &v); i++)
+        text = isnan(v) ? arena_printf(a, "%s %s=?", text, name) : arena_printf(a, "%s %s=%.12g", text, name, v);
     return text;
 }
 
@@ -52,6 +53,7 @@ static void sizes_by_hand(void **state)
     static const char *const DECODE[] = {
         "mixer_norm elementwise bf16 num_tokens=7 hidden=4096",
         "qkv_proj gemm bf16 m=7 n=6144 k=4096",
+        "rope elementwise bf16 num_tokens=7 n_heads=32 n_kv_heads=8 head_dim=128 rotary_dim=128 interleaved=?",
         "kv_write elementwise bf16 num_tokens=7 n_kv_heads=8 head_dim=128",
         "attention decode bf16 batch=7 kv_len=1531 n_heads=32 n_kv_heads=8 head_dim=128 window=0",
         "o_proj gemm bf16 m=7 n=4096 k=4096",
@@ -60,10 +62,12 @@ static void sizes_by_hand(void **state)
         "down_proj gemm bf16 m=7 n=4096 k=14336",
         "final_norm elementwise bf16 num_tokens=7 hidden=4096",
         "lm_head gemm bf16 m=7 n=128256 k=4096",
+        "sample elementwise bf16 batch=7 vocab=128256 top_k=0 top_p_milli=1000 temperature_milli=1000",
         "mlp mlp bf16 num_tokens=7 hidden=4096 ffn_full=14336 gated=1"};
     static const char *const PREFILL[] = {
         "mixer_norm elementwise bf16 num_tokens=613 hidden=4096",
         "qkv_proj gemm bf16 m=613 n=6144 k=4096",
+        "rope elementwise bf16 num_tokens=613 n_heads=32 n_kv_heads=8 head_dim=128 rotary_dim=128 interleaved=?",
         "kv_write elementwise bf16 num_tokens=613 n_kv_heads=8 head_dim=128",
         "attention prefill bf16 batch=1 q_len=613 n_heads=32 n_kv_heads=8 head_dim=128 window=0",
         "o_proj gemm bf16 m=613 n=4096 k=4096",
@@ -72,20 +76,21 @@ static void sizes_by_hand(void **state)
         "down_proj gemm bf16 m=613 n=4096 k=14336",
         "final_norm elementwise bf16 num_tokens=613 hidden=4096",
         "lm_head gemm bf16 m=1 n=128256 k=4096",
+        "sample elementwise bf16 batch=1 vocab=128256 top_k=0 top_p_milli=1000 temperature_milli=1000",
         "mlp mlp bf16 num_tokens=613 hidden=4096 ffn_full=14336 gated=1"};
     struct hw hw;
     assert_int_equal(hw_load(*state, "h100-sxm", &hw, NULL), ERR_OK);
     const struct shapes d = shapes_at(*state, "llama-3.1-8b", &hw, STEP_DECODE, 7, 1, 1531);
     const struct shapes p = shapes_at(*state, "llama-3.1-8b", NULL, STEP_PREFILL, 7, 613, 613);
-    assert_int_equal(d.n, 11);
-    assert_int_equal(p.n, 11);
-    for (size_t i = 0; i < 11; i++) {
+    assert_int_equal(d.n, 13);
+    assert_int_equal(p.n, 13);
+    for (size_t i = 0; i < 13; i++) {
         assert_string_equal(text_of(*state, &d.v[i]), DECODE[i]);
         assert_string_equal(text_of(*state, &p.v[i]), PREFILL[i]);
-        const bool in_layer = i != 8 && i != 9;
+        const bool in_layer = i < 9 || i == 12;
         assert_int_equal(d.v[i].count, in_layer ? 32 : 1);
         assert_int_equal(d.v[i].layers, in_layer ? 32 : 0);
-        assert_true(d.v[i].whole == (i == 10));
+        assert_true(d.v[i].whole == (i == 12));
         assert_true(isnan(p.v[i].bound_s));
         assert_true(d.v[i].kernel.cold);
     }
@@ -99,20 +104,20 @@ static void rows_of_a_call(void **state)
     const struct shapes d = shapes_at(*state, "llama-3.1-8b", NULL, STEP_DECODE, 7, 1, 1531);
     struct row r = {.kernel = {.kind = KERNEL_GEMM, .m = 7, .n = 6144, .k = 4096}, .dtype = "bf16"};
     assert_true(shape_is(&d.v[1], &r));
-    assert_false(shape_is(&d.v[4], &r));
+    assert_false(shape_is(&d.v[5], &r));
     r.kernel.m = 8;
     assert_false(shape_is(&d.v[1], &r));
     r.kernel.m = 7;
     r.dtype = "fp32";
     assert_false(shape_is(&d.v[1], &r));
-    r = (struct row){.kernel = d.v[3].kernel, .dtype = "bf16"};
-    assert_true(shape_is(&d.v[3], &r));
+    r = (struct row){.kernel = d.v[4].kernel, .dtype = "bf16"};
+    assert_true(shape_is(&d.v[4], &r));
     r.kv_dtype = "fp8"; /* another cache */
-    assert_false(shape_is(&d.v[3], &r));
+    assert_false(shape_is(&d.v[4], &r));
     r.dtype = r.kv_dtype, r.kv_dtype = "bf16";
-    assert_true(shape_is(&d.v[3], &r));
+    assert_true(shape_is(&d.v[4], &r));
     r.kernel.window = 512;
-    assert_false(shape_is(&d.v[3], &r));
+    assert_false(shape_is(&d.v[4], &r));
 }
 
 /* The rope part of absorbed latent attention: a row gives latent and rope apart. */
@@ -125,6 +130,42 @@ static void latent_sizes(void **state)
         const char *text = text_of(*state, &d.v[i]);
         found++;
         assert_non_null(strstr(text, "batch=3 kv_len=911 n_heads_local=128 kv_lora_rank=512 rope_dim=64"));
+    }
+    assert_true(found > 0);
+}
+
+/* What turns, whichever elements are its pairs; and drawing from all tokens, not from some. */
+static void rows_of_turns_and_draws(void **state)
+{
+    const struct shapes d = shapes_at(*state, "llama-3.1-8b", NULL, STEP_DECODE, 7, 1, 1531);
+    const struct shape *rope = &d.v[2], *draw = &d.v[11];
+    struct row r = {.kernel = rope->kernel, .dtype = "bf16"};
+    for (int i = 0; i < 2; i++) {
+        r.kernel.interleaved = i;
+        assert_true(shape_is(rope, &r));
+    }
+    r.kernel.rotary_dim = 64;
+    assert_false(shape_is(rope, &r));
+    assert_false(shape_is(&d.v[3], &r)); /* of writing keys: its sizes are among them */
+    r = (struct row){.kernel = draw->kernel, .dtype = "bf16"};
+    assert_true(shape_is(draw, &r));
+    r.kernel.top_k = 50;
+    assert_false(shape_is(draw, &r));
+    r.kernel.top_k = 0;
+    r.kernel.drafts = 3; /* one that judges drafts */
+    assert_false(shape_is(draw, &r));
+}
+
+/* The parts of 128 heads and of their one key that turn. */
+static void latent_turns(void **state)
+{
+    const struct shapes d = shapes_at(*state, "deepseek-v3", NULL, STEP_DECODE, 3, 1, 911);
+    size_t found = 0;
+    for (size_t i = 0; i < d.n; i++) {
+        if (strcmp(d.v[i].op, "rope") != 0) continue;
+        found++;
+        assert_non_null(
+            strstr(text_of(*state, &d.v[i]), "num_tokens=3 n_heads=128 n_kv_heads=1 head_dim=64 rotary_dim=64"));
     }
     assert_true(found > 0);
 }
@@ -190,16 +231,17 @@ static void points_of_kinds_are_jobs(void **state)
                                                   .variants = V,
                                                   .variants_n = 1}};
     static const struct wire_device D = {.name = "D", .kernels = KERNELS, .kernels_n = 3};
+    static const struct plan_point OF_ONE = {"gemm", "bf16", {3, {{"m", 7}, {"n", 131}, {"k", 257}}}, NULL, "product"};
     const struct plan_point points[] = {
-        {"gemm", "bf16", {3, {{"m", 7}, {"n", 131}, {"k", 257}}}, NULL},
-        {"gemm", "bf16", {3, {{"m", 7}, {"n", 131}, {"k", 257}}}, NULL},  /* twice the same */
-        {"gemm", "fp32", {3, {{"k", 257}, {"n", 131}, {"m", 7}}}, ""},    /* another format, another order */
-        {"gemm", "bf16", {3, {{"m", 65}, {"n", 131}, {"k", 257}}}, NULL}, /* too large */
-        {"gemm", "fp8", {3, {{"m", 7}, {"n", 131}, {"k", 257}}}, NULL},   /* no such variant */
-        {"decode", "bf16", {3, {{"batch", 5}, {"kv_len", 911}, {"taps", 1}}}, "tp,taps"},
-        {"moe", "bf16", {1, {{"num_tokens", 3}}}, NULL},                                  /* no such kernel */
-        {"decode", "bf16", {3, {{"batch", 5}, {"kv_len", 911}, {"taps", 4}}}, "taps"},    /* it knows 1 alone */
-        {"decode", "bf16", {3, {{"batch", 5}, {"kv_len", 911}, {"n_heads", 1}}}, "taps"}, /* another kernel's */
+        {"gemm", "bf16", {3, {{"m", 7}, {"n", 131}, {"k", 257}}}, NULL, NULL},
+        {"gemm", "bf16", {3, {{"m", 7}, {"n", 131}, {"k", 257}}}, NULL, NULL},  /* twice the same */
+        {"gemm", "fp32", {3, {{"k", 257}, {"n", 131}, {"m", 7}}}, "", NULL},    /* another format, another order */
+        {"gemm", "bf16", {3, {{"m", 65}, {"n", 131}, {"k", 257}}}, NULL, NULL}, /* too large */
+        {"gemm", "fp8", {3, {{"m", 7}, {"n", 131}, {"k", 257}}}, NULL, NULL},   /* no such variant */
+        {"decode", "bf16", {3, {{"batch", 5}, {"kv_len", 911}, {"taps", 1}}}, "tp,taps", NULL},
+        {"moe", "bf16", {1, {{"num_tokens", 3}}}, NULL, NULL},                                  /* no such kernel */
+        {"decode", "bf16", {3, {{"batch", 5}, {"kv_len", 911}, {"taps", 4}}}, "taps", NULL},    /* it knows 1 alone */
+        {"decode", "bf16", {3, {{"batch", 5}, {"kv_len", 911}, {"n_heads", 1}}}, "taps", NULL}, /* another kernel's */
     };
     struct plan_request q = {.points = points, .points_n = 9};
     struct plan p;
@@ -220,6 +262,13 @@ static void points_of_kinds_are_jobs(void **state)
     q.points = points + 3;
     q.points_n = 2;
     assert_int_equal(plan_make(*state, &D, &q, &p, &e), ERR_DEVICE);
+    struct plan_point other = OF_ONE;
+    q.points = &other;
+    q.points_n = 1;
+    assert_int_equal(plan_make(*state, &D, &q, &p, &e), ERR_OK);
+    assert_int_equal(p.n, 1);
+    other.kernel = "paged"; /* no kernel of that name has this kind */
+    assert_int_equal(plan_make(*state, &D, &q, &p, &e), ERR_NO);
 }
 
 int main(void)
@@ -227,7 +276,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(sizes_by_hand, begin, end),
         cmocka_unit_test_setup_teardown(rows_of_a_call, begin, end),
+        cmocka_unit_test_setup_teardown(rows_of_turns_and_draws, begin, end),
         cmocka_unit_test_setup_teardown(latent_sizes, begin, end),
+        cmocka_unit_test_setup_teardown(latent_turns, begin, end),
         cmocka_unit_test_setup_teardown(all_models_have_sizes, begin, end),
         cmocka_unit_test_setup_teardown(points_of_kinds_are_jobs, begin, end),
     };

@@ -107,6 +107,9 @@ static struct result make(struct arena *a, int64_t i)
         .read_bytes = 17,
         .written_bytes = 19,
         .footprint_bytes = 23,
+        .dram_read_bytes = 29,
+        .dram_write_bytes = nan,
+        .dram_reason = "half of it",
         .before = {1e11, 2e10, nan},
         .after = {1.1e11, nan, nan},
         .cells = ""};
@@ -221,11 +224,15 @@ static void old_layouts_are_brought_up_to_date(void **state)
     assert_string_equal(r[0].ceiling, ""); /* told by the kernels' names */
     assert_string_equal(r[1].ceiling, "bandwidth");
     assert_string_equal(r[0].cells, "");
+    assert_true(isnan(r[0].dram_read_bytes) && isnan(r[0].dram_write_bytes) && *r[0].dram_reason == '\0');
     assert_true(r[0].summary.median_s == 0.019 && isnan(r[0].flops));
     struct result more = make(s->a, 5);
     assert_int_equal(store_add(store, &more, NULL), ERR_OK);
     assert_int_equal(read_all(s, &r), 3);
     assert_string_equal(r[2].ceiling, "read");
+    assert_true(r[2].dram_read_bytes == 29 && isnan(r[2].dram_write_bytes));
+    assert_string_equal(r[2].dram_reason, "half of it");
+    assert_string_equal(r[2].origin.started, "2026-11-30T01:02:03Z");
 }
 
 static void what_is_no_store_is_left_alone(void **state)

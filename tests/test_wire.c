@@ -116,6 +116,57 @@ static void results_read_back(void **state)
     assert_string_equal(back.result.conditions, "{\"power_w\":\"311\",\"throttled_by\":\"power cap\"}");
 }
 
+/* Bytes that were counted come without times, and with the check. */
+static void counts_read_back(void **state)
+{
+    static const char COUNTED[] = "{\"ridge-probe\":1,\"id\":5,\"is\":\"result\",\"outcome\":\"counted\",\"checked\":7,"
+                                  "\"error_frac\":0.001,\"tolerance_frac\":0.01%s}";
+    struct wire_request q = {.id = 3, .ask = WIRE_MEASURE}, asked;
+    q.job = (struct wire_job){.kernel = "gemm",
+                              .variant = "cuda",
+                              .dtype = "bf16",
+                              .seed = 7,
+                              .least = 11,
+                              .noise_frac = 0.1,
+                              .deadline_s = 1};
+    q.job.dram_bytes = true;
+    size_t n;
+    const char *line = text_of_request(*state, &q, &n);
+    assert_int_equal(wire_read_request(*state, line, n - 1, &asked, NULL), ERR_OK);
+    assert_true(asked.job.dram_bytes);
+    const struct wire_reply r = {.id = 29,
+                                 .is = WIRE_IS_RESULT,
+                                 .result = {.outcome = WIRE_COUNTED,
+                                            .reason = "",
+                                            .unit = "tensor",
+                                            .checked = 41,
+                                            .error_frac = 1.7e-3,
+                                            .tolerance_frac = 1e-2,
+                                            .dram_read_bytes = 7.3e6,
+                                            .dram_write_bytes = 0}};
+    struct wire_reply back;
+    line = text_of_reply(*state, &r, &n);
+    assert_int_equal(wire_read_reply(*state, line, n - 1, &back, NULL), ERR_OK);
+    assert_int_equal(back.result.outcome, WIRE_COUNTED);
+    assert_true(back.result.dram_read_bytes == 7.3e6 && back.result.dram_write_bytes == 0);
+    static const struct {
+        const char *more;
+        enum err_code code;
+    } CASES[] = {{",\"dram_read_bytes\":5,\"dram_write_bytes\":3", ERR_OK},
+                 {",\"dram_read_bytes\":5", ERR_INPUT},
+                 {",\"dram_read_bytes\":5,\"dram_write_bytes\":null", ERR_INPUT},
+                 {",\"dram_read_bytes\":-5,\"dram_write_bytes\":3", ERR_INPUT}};
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        char text[400];
+        (void)snprintf(text, sizeof text, COUNTED, CASES[i].more);
+        assert_int_equal(wire_read_reply(*state, text, strlen(text), &back, NULL), CASES[i].code);
+    }
+    char unchecked[400];
+    (void)snprintf(unchecked, sizeof unchecked, COUNTED, ",\"dram_read_bytes\":5,\"dram_write_bytes\":3");
+    *strstr(unchecked, "7,") = '0';
+    assert_int_equal(wire_read_reply(*state, unchecked, strlen(unchecked), &back, NULL), ERR_INPUT);
+}
+
 static void devices_read_back(void **state)
 {
     static const struct wire_arg args[] = {{"m", "rows", 1, 1 << 20}, {"k", "inner \"size\"", 2, 77}};
@@ -268,6 +319,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(requests_read_back, begin, end),
+        cmocka_unit_test_setup_teardown(counts_read_back, begin, end),
         cmocka_unit_test_setup_teardown(results_read_back, begin, end),
         cmocka_unit_test_setup_teardown(devices_read_back, begin, end),
         cmocka_unit_test_setup_teardown(hostile_lines, begin, end),

@@ -47,6 +47,9 @@ static const struct option OPTIONS[] = {
      .value = "TIME",
      .fallback = "60s",
      .help = "a worker that is silent so much longer is given up"},
+    {.name = "dram-bytes",
+     .kind = OPTION_FLAG,
+     .help = "of a card: the bytes that its memory read and wrote, by its counters, in a run apart from the timing"},
     {.name = "samples", .kind = OPTION_TEXT, .value = "N", .fallback = "10", .help = "least samples of a result"},
     {.name = "seed", .kind = OPTION_TEXT, .value = "N", .fallback = "7", .help = "of the inputs"},
     {.name = "worker", .kind = OPTION_TEXT, .value = "FILE", .help = "another program that measures (probe/METHOD.md)"},
@@ -94,7 +97,7 @@ static const struct {
     {"list", probe_list, 0, 0, "device,kernel,patience,worker," TABLE_OPTIONS},
     {"run", probe_run, 0, 0,
      "device,kernel,variant,dtype,shape,model,weights,batch,context,prompt,state,quick,deadline,ceilings,patience,"
-     "samples,seed,worker,store,plot," TABLE_OPTIONS},
+     "dram-bytes,samples,seed,worker,store,plot," TABLE_OPTIONS},
     {"ceilings", probe_ceilings, 0, 0,
      "device,quick,deadline,ceilings,patience,samples,seed,worker,store," TABLE_OPTIONS},
     {"history", probe_history, 0, 0, "device,kernel,store,last,outcome,kind," TABLE_OPTIONS},

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "calc/base/units.h"
+#include "calc/fit/rows_formats.h"
 #include "calc/model/stored.h"
 
 enum { BATCHES_MAX = 500, BATCH_MAX = 1 << 20, TOKENS_MAX = 1 << 24 };
@@ -49,11 +50,11 @@ enum err_code model_shapes_open(struct arena *a, const struct option_values *v, 
 
 /* -- as points of a plan -- */
 
-/* Whether a kernel of the machine has this kind of rows. */
-static bool has_kind(const struct wire_device *d, const char *kind)
+/* Whether a kernel of the machine has rows as a point's. */
+static bool has_kind(const struct wire_device *d, const struct plan_point *p)
 {
     size_t i = 0;
-    while (i < d->kernels_n && strcmp(d->kernels[i].row_kind, kind) != 0) i++;
+    while (i < d->kernels_n && !plan_point_is_of(p, &d->kernels[i])) i++;
     return i < d->kernels_n;
 }
 
@@ -71,8 +72,11 @@ static enum err_code leave_out(struct arena *a, const struct shape *s, const cha
 
 static struct plan_point point_of(struct arena *a, const struct shape *s)
 {
-    struct plan_point p = {
-        .row_kind = kernel_kind_name(s->kernel.kind), .dtype = s->dtype, .ones = shape_ones(a, &s->kernel)};
+    const struct rows_format *f = rows_format_of(&s->kernel);
+    struct plan_point p = {.row_kind = kernel_kind_name(s->kernel.kind),
+                           .dtype = s->dtype,
+                           .ones = shape_ones(a, &s->kernel),
+                           .kernel = f ? f->op : NULL};
     const char *name;
     double v;
     for (size_t i = 0; shape_number(&s->kernel, i, &name, &v); i++) {
@@ -115,7 +119,7 @@ enum err_code model_shapes_points(struct arena *a, const struct option_values *v
     for (size_t i = 0; i < s.n; i++) {
         const struct plan_point p = point_of(a, &s.v[i]);
         if (!p.ones) return err_nomem(e);
-        if (has_kind(device, p.row_kind))
+        if (has_kind(device, &p))
             TRY(add_formats(a, &p, dtypes, points, &n, e));
         else
             TRY(leave_out(a, &s.v[i], lines, left_out_n, e));

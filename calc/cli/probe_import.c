@@ -215,6 +215,9 @@ enum err_code probe_import(struct arena *a, const struct option_values *v, const
                           .read_bytes = nan,
                           .written_bytes = nan,
                           .footprint_bytes = nan,
+                          .dram_read_bytes = nan,
+                          .dram_write_bytes = nan,
+                          .dram_reason = "",
                           .before = none,
                           .after = none,
                           .summary = sample_summarise(NULL, 0, NULL)};

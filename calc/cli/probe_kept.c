@@ -281,6 +281,10 @@ static enum err_code plan_sheet(struct arena *a, const struct result *r, size_t 
     for (size_t i = 0; i < n; i++) TRY(each_cell(a, &r[i], take_column, s, e));
     if (n && has_op(&r[0])) room = add_column(s, "op", COLUMN_STRING) && room;
     for (size_t i = 0; i < sizeof OWN / sizeof OWN[0]; i++) room = add_column(s, OWN[i], COLUMN_STRING) && room;
+    for (size_t i = 0; i < n; i++)
+        if (!isnan(r[i].dram_read_bytes) && r[i].outcome != RESULT_IMPORTED)
+            room =
+                add_column(s, "dram_read_bytes", COLUMN_REAL) && add_column(s, "dram_write_bytes", COLUMN_REAL) && room;
     room = add_column(s, "spread_frac", COLUMN_REAL) && add_column(s, "samples", COLUMN_INT) && room;
     room = add_column(s, "time_s", COLUMN_REAL) && room;
     return room ? ERR_OK : err_set(e, ERR_RANGE, "more than %d columns", CELLS_MAX);
@@ -316,6 +320,10 @@ static enum err_code fill_sheet(struct arena *a, const struct result *r, bool tw
     find_cell(s, row, "state")->text = imported ? NULL : r->cold ? "cold" : "hot";
     find_cell(s, row, "made")->text = r->made;
     if (two && !imported) find_cell(s, row, "q_dtype")->text = store_query_dtype(r->dtype);
+    if (!imported && find_cell(s, row, "dram_read_bytes")) {
+        find_cell(s, row, "dram_read_bytes")->real = r->dram_read_bytes;
+        find_cell(s, row, "dram_write_bytes")->real = r->dram_write_bytes;
+    }
     find_cell(s, row, "spread_frac")->real = r->summary.spread_frac;
     find_cell(s, row, "samples")->count = imported ? TABLE_INT_UNKNOWN : (int64_t)r->times_n;
     find_cell(s, row, "time_s")->real = result_time_s(r);

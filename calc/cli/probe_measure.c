@@ -308,10 +308,30 @@ static enum err_code say_unpredicted(struct work *w, const struct result *r, con
                 e);
 }
 
+/* Beside the bytes that a kernel must move those that memory moved, or once why they are not known. */
+static enum err_code say_dram(struct work *w, const struct result *r, const struct probe_row *row, struct err *e)
+{
+    char read[UNITS_TEXT_MAX], written[UNITS_TEXT_MAX], counted[UNITS_TEXT_MAX];
+    if (!isnan(row->dram_read_bytes))
+        return note(w,
+                    arena_printf(w->a, "%s %s %s %s %s: memory read %s and wrote %s, %.3f of the %s counted.",
+                                 row->kernel, row->variant, row->dtype, row->shape, row->state,
+                                 units_format(read, UNITS_BYTES, row->dram_read_bytes),
+                                 units_format(written, UNITS_BYTES, row->dram_write_bytes), row->dram_ratio,
+                                 units_format(counted, UNITS_BYTES, r->read_bytes + r->written_bytes)),
+                    e);
+    if (!r->dram_reason || !*r->dram_reason) return ERR_OK;
+    const char *text = arena_printf(w->a, "bytes of memory are not known: %s.", r->dram_reason);
+    for (size_t i = 0; text && i < w->notes_n; i++)
+        if (strcmp(w->notes[i], text) == 0) return ERR_OK;
+    return note(w, text, e);
+}
+
 static enum err_code keep_row(struct work *w, const struct result *r, struct probe_row *row, struct err *e)
 {
     char measured[UNITS_TEXT_MAX];
     TRY(probe_row_fill(w->a, r, row, e));
+    TRY(say_dram(w, r, row, e));
     const char *line =
         arena_printf(w->a, "%s %s %s %s %s: %s %s%.0f%s", row->kernel, row->variant, row->dtype, row->shape, row->state,
                      isnan(row->measured_s) ? row->outcome : units_format_time(measured, row->measured_s),
@@ -368,6 +388,7 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     if (q.all) q.variants = NULL;
     TRY(check_output(w, probe_row_columns, probe_row_columns_n, e));
     w->run.set.hot = strcmp(state, "hot") == 0;
+    w->run.set.dram_bytes = option_given(w->v, "dram-bytes");
     TRY(begin(w, command, e));
     if (option_get(w->v, "model")) {
         const char **left_out;

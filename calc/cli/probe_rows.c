@@ -47,6 +47,10 @@ const struct column probe_row_columns[] = {
     ROW(vector_flops, COLUMN_COUNT, UNITS_FLOPS, 0, "other flops", "elementwise, counted"),
     ROW(read_bytes, COLUMN_COUNT, UNITS_BYTES, 0, "read", "bytes of the inputs"),
     ROW(written_bytes, COLUMN_COUNT, UNITS_BYTES, 0, "written", "bytes of the outputs"),
+    ROW(dram_read_bytes, COLUMN_REAL, UNITS_BYTES, 0, "memory read", "by the device's counters, of one call"),
+    ROW(dram_write_bytes, COLUMN_REAL, UNITS_BYTES, 0, "memory written", "by the device's counters, of one call"),
+    ROW(dram_ratio, COLUMN_REAL, UNITS_RATIO, 0, "memory/counted", "both over the counted bytes, read and written"),
+    ROW(dram_reason, COLUMN_STRING, UNITS_NONE, 0, "not counted", "why the device's counters say nothing"),
     ROW(footprint_bytes, COLUMN_COUNT, UNITS_BYTES, 0, "footprint", "of one copy of the buffers"),
     ROW(intensity_flops_per_byte, COLUMN_REAL, UNITS_FLOPS_PER_BYTE, 0, "intensity", "counted flops per counted byte"),
     ROW(peak_flops_per_s, COLUMN_REAL, UNITS_FLOPS_PER_S, 0, "peak", "of the unit, around the measurement"),
@@ -79,7 +83,8 @@ static const char *sizes_text(struct arena *a, const struct wire_shape *s)
 bool probe_row_work(struct arena *a, const struct result *r, double *flops, double *bytes)
 {
     struct row row;
-    if (!store_row(a, r, "", NULL, &row)) return false;
+    /* what collectives are held against are links, whose rates are none of the ceilings around a result */
+    if (!store_row(a, r, "", NULL, &row) || row.kernel.kind == KERNEL_COLLECTIVE) return false;
     struct hw unit = {.file = "", .bandwidth_bytes_per_s = 1, .l2_bytes = 0};
     for (size_t i = 0; i < HW_DTYPES_N; i++) unit.peak_flops_per_s[i] = 1;
     struct kernel_work w;
@@ -140,7 +145,12 @@ enum err_code probe_row_fill(struct arena *a, const struct result *r, struct pro
                               .vector_flops = r->vector_flops,
                               .read_bytes = r->read_bytes,
                               .written_bytes = r->written_bytes,
+                              .dram_reason = r->dram_reason && *r->dram_reason ? r->dram_reason : NULL,
                               .footprint_bytes = r->footprint_bytes,
+                              .dram_read_bytes = r->dram_read_bytes,
+                              .dram_write_bytes = r->dram_write_bytes,
+                              .dram_ratio =
+                                  (r->dram_read_bytes + r->dram_write_bytes) / (r->read_bytes + r->written_bytes),
                               .intensity_flops_per_byte = r->flops / (r->read_bytes + r->written_bytes),
                               .peak_flops_per_s = larger(r->before.peak_flops_per_s, r->after.peak_flops_per_s),
                               .read_bytes_per_s = larger(r->before.read_bytes_per_s, r->after.read_bytes_per_s),

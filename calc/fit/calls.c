@@ -310,7 +310,11 @@ static void make_spread(struct call *c, const struct maker *m)
 static void make_moved(struct call *c, const struct maker *m)
 {
     const bool norm = m->op->kind == OP_NORM && m->pass->setup->model->norm == NORM_RMS;
-    const char *own = norm ? "elementwise/rmsnorm/" : m->op->kind == OP_KV_WRITE ? "elementwise/kv-write/" : NULL;
+    const char *own = norm                         ? "elementwise/rmsnorm/"
+                      : m->op->kind == OP_KV_WRITE ? "elementwise/kv-write/"
+                      : m->op->kind == OP_ROPE     ? "elementwise/rope/"
+                      : m->op->kind == OP_SAMPLE   ? "elementwise/sample/"
+                                                   : NULL;
     const struct source_want want[] = {{own, NULL, NULL}, {"elementwise/scale_matrix/", NULL, NULL}};
     c->kernel.kind = KERNEL_ELEMENTWISE;
     take(c, m, own ? want : want + 1, own ? 2 : 1);

@@ -22,6 +22,9 @@ static enum err_code finish_quant(struct arena *a, struct row *r, struct err *e)
 static enum err_code finish_mlp(struct arena *a, struct row *r, struct err *e);
 static enum err_code finish_norm(struct arena *a, struct row *r, struct err *e);
 static enum err_code finish_write(struct arena *a, struct row *r, struct err *e);
+static enum err_code finish_rope(struct arena *a, struct row *r, struct err *e);
+static enum err_code finish_sample(struct arena *a, struct row *r, struct err *e);
+static enum err_code finish_verify(struct arena *a, struct row *r, struct err *e);
 static enum err_code finish_elementwise(struct arena *a, struct row *r, struct err *e);
 static enum err_code finish_collective(struct arena *a, struct row *r, struct err *e);
 
@@ -114,6 +117,23 @@ static const struct rows_number elementwise_numbers[] = {
 static const struct rows_number norm_numbers[] = {{"num_tokens", AT(m), SIZE}, {"hidden", AT(width), SIZE}};
 static const struct rows_number write_numbers[] = {
     {"num_tokens", AT(m), SIZE}, {"n_kv_heads", AT(kv_heads), SIZE}, {"head_dim", AT(head_dim), SIZE}};
+static const struct rows_number rope_numbers[] = {
+    {"num_tokens", AT(m), SIZE},          {"n_heads", AT(heads), SIZE},
+    {"n_kv_heads", AT(kv_heads), SIZE},   {"head_dim", AT(head_dim), SIZE},
+    {"rotary_dim", AT(rotary_dim), SIZE}, {"interleaved", AT(interleaved), 0, 1, false, ROWS_UNKNOWN, true, NULL},
+};
+static const struct rows_number sample_numbers[] = {
+    {"batch", AT(batch), SIZE},
+    {"vocab", AT(vocab), SIZE},
+    {"top_k", AT(top_k), SIZE_OR_0},
+    {"top_p_milli", AT(top_p_milli), SIZE},
+    {"temperature_milli", AT(temperature_milli), SIZE},
+};
+static const struct rows_number verify_numbers[] = {
+    {"batch", AT(batch), SIZE},       {"gamma", AT(drafts), SIZE},
+    {"vocab", AT(vocab), SIZE},       {"accepted", AT(accepted), SIZE_OR_0},
+    {"branches", AT(branches), SIZE},
+};
 static const struct rows_number collective_numbers[] = {
     {"n_gpus", AT(ranks), 2, 1e6, false, ROWS_NEEDED, false, NULL},
     {"bytes", AT(payload_bytes), 1, 1e15, false, ROWS_NEEDED, false, NULL}};
@@ -121,21 +141,24 @@ static const struct rows_number collective_numbers[] = {
 #define NUMBERS(array) array, COUNT(array)
 
 const struct rows_format rows_formats[] = {
-    {KERNEL_MOE, NUMBERS(moe_numbers), "dtype", NULL, finish_moe},
-    {KERNEL_MLA_PREFILL, NUMBERS(mla_prefill_numbers), "q_dtype,kv_dtype", NULL, finish_mla},
-    {KERNEL_MLA_DECODE, NUMBERS(mla_decode_numbers), "q_dtype,kv_dtype", NULL, finish_mla},
-    {KERNEL_PREFILL, NUMBERS(prefill_numbers), "q_dtype,kv_dtype", NULL, finish_attention},
-    {KERNEL_DECODE, NUMBERS(decode_numbers), "q_dtype,kv_dtype", NULL, finish_attention},
-    {KERNEL_MLA_BMM, NUMBERS(bmm_numbers), "dtype", NULL, finish_bmm},
-    {KERNEL_GEMM, NUMBERS(gemm_numbers), "", "fp16", finish_gemm},
-    {KERNEL_SCAN, NUMBERS(delta_numbers), "op", "bf16", finish_delta},
-    {KERNEL_SCAN, NUMBERS(mamba_numbers), "op", "bf16", finish_mamba},
-    {KERNEL_ELEMENTWISE, NUMBERS(elementwise_numbers), "op", "fp16", finish_elementwise},
-    {KERNEL_ELEMENTWISE, NUMBERS(quant_numbers), "op", "bf16", finish_quant},
-    {KERNEL_ELEMENTWISE, NUMBERS(write_numbers), "op", "bf16", finish_write},
-    {KERNEL_MLP, NUMBERS(mlp_numbers), "dtype", NULL, finish_mlp},
-    {KERNEL_ELEMENTWISE, NUMBERS(norm_numbers), "op", "bf16", finish_norm},
-    {KERNEL_COLLECTIVE, NUMBERS(collective_numbers), "op", "fp16", finish_collective},
+    {KERNEL_MOE, NUMBERS(moe_numbers), "dtype", NULL, NULL, finish_moe},
+    {KERNEL_MLA_PREFILL, NUMBERS(mla_prefill_numbers), "q_dtype,kv_dtype", NULL, NULL, finish_mla},
+    {KERNEL_MLA_DECODE, NUMBERS(mla_decode_numbers), "q_dtype,kv_dtype", NULL, NULL, finish_mla},
+    {KERNEL_PREFILL, NUMBERS(prefill_numbers), "q_dtype,kv_dtype", NULL, NULL, finish_attention},
+    {KERNEL_DECODE, NUMBERS(decode_numbers), "q_dtype,kv_dtype", NULL, NULL, finish_attention},
+    {KERNEL_MLA_BMM, NUMBERS(bmm_numbers), "dtype", NULL, NULL, finish_bmm},
+    {KERNEL_GEMM, NUMBERS(gemm_numbers), "", "fp16", NULL, finish_gemm},
+    {KERNEL_SCAN, NUMBERS(delta_numbers), "op", "bf16", NULL, finish_delta},
+    {KERNEL_SCAN, NUMBERS(mamba_numbers), "op", "bf16", NULL, finish_mamba},
+    {KERNEL_ELEMENTWISE, NUMBERS(elementwise_numbers), "op", "fp16", NULL, finish_elementwise},
+    {KERNEL_ELEMENTWISE, NUMBERS(quant_numbers), "op", "bf16", NULL, finish_quant},
+    {KERNEL_ELEMENTWISE, NUMBERS(rope_numbers), "op", "bf16", "rope", finish_rope}, /* has all columns of the next */
+    {KERNEL_ELEMENTWISE, NUMBERS(write_numbers), "op", "bf16", "kv-write", finish_write},
+    {KERNEL_MLP, NUMBERS(mlp_numbers), "dtype", NULL, NULL, finish_mlp},
+    {KERNEL_ELEMENTWISE, NUMBERS(norm_numbers), "op", "bf16", "rmsnorm", finish_norm},
+    {KERNEL_ELEMENTWISE, NUMBERS(sample_numbers), "op", "fp32", "sample", finish_sample},
+    {KERNEL_ELEMENTWISE, NUMBERS(verify_numbers), "op", "fp32", "spec-verify", finish_verify},
+    {KERNEL_COLLECTIVE, NUMBERS(collective_numbers), "op", "fp16", NULL, finish_collective},
 };
 
 const size_t rows_formats_n = COUNT(rows_formats);
@@ -150,6 +173,9 @@ static bool tells(const struct rows_format *f, const struct kernel *k)
 {
     if (f->kind == KERNEL_SCAN) return (f->finish == finish_mamba) == k->state_space;
     if (f->kind != KERNEL_ELEMENTWISE) return true;
+    if (k->drafts > 0) return f->finish == finish_verify;
+    if (k->vocab > 0) return f->finish == finish_sample;
+    if (k->rotary_dim > 0) return f->finish == finish_rope;
     if (k->head_dim > 0) return f->finish == finish_write;
     if (k->hidden > 0) return f->finish == finish_elementwise;
     return f->finish == (k->width > 0 ? finish_norm : finish_quant);
@@ -362,11 +388,16 @@ static enum err_code not_known(const struct row *r, struct err *e)
     return err_set(e, ERR_INPUT, "op \"%s\" is not known", text_clean(shown, sizeof shown, r->op, strlen(r->op)));
 }
 
+static enum err_code check_op(const struct row *r, struct err *e)
+{
+    return strcmp(r->op, rows_format_of(&r->kernel)->op) == 0 ? ERR_OK : not_known(r, e);
+}
+
 static enum err_code finish_norm(struct arena *a, struct row *r, struct err *e)
 {
     struct kernel *k = &r->kernel;
     TRY(dtype_of(r, e));
-    if (strcmp(r->op, "rmsnorm") != 0) return not_known(r, e);
+    TRY(check_op(r, e));
     k->moved_bytes = (2 * k->m + 1) * k->width * k->element_bytes; /* in and out, and the weights */
     k->written_bytes = k->m * k->width * k->element_bytes;
     return name_row(a, r, r->op, NULL, arena_printf(a, "%g", k->width), e);
@@ -378,11 +409,69 @@ static enum err_code finish_write(struct arena *a, struct row *r, struct err *e)
     enum { BF16_BYTES = 2, SCALE_BYTES = 4, SLOT_BYTES = 4 };
     struct kernel *k = &r->kernel;
     TRY(dtype_of(r, e));
-    if (strcmp(r->op, "kv-write") != 0) return not_known(r, e);
+    TRY(check_op(r, e));
     const double rows = 2 * k->kv_heads, scales = k->element_bytes < BF16_BYTES ? SCALE_BYTES : 0;
     k->moved_bytes = k->m * (rows * (k->head_dim * (BF16_BYTES + k->element_bytes) + scales) + SLOT_BYTES);
     k->written_bytes = k->m * rows * (k->head_dim * k->element_bytes + scales);
     return name_row(a, r, r->op, NULL, arena_printf(a, "%g,%g", k->kv_heads, k->head_dim), e);
+}
+
+/* Rows of the vocabulary that one sequence reads whole: p and q where a draft is refused, which is after a tree's
+ * candidate of another place than the first and where drafts end; q alone when all are accepted. Of a tree the probe
+ * keeps at level i the candidate (i + 1) mod branches. */
+static double rows_judged(const struct kernel *k)
+{
+    return 2 * (k->accepted - floor(k->accepted / k->branches)) + (k->accepted < k->drafts ? 2 : 1);
+}
+
+void rows_move(struct kernel *k)
+{
+    enum { NUMBER_BYTES = 4, TURN_BYTES = 8 }; /* a position, a number drawn with, a token; a pair's fraction */
+    if (k->rotary_dim > 0) {
+        k->written_bytes = k->m * (k->heads + k->kv_heads) * k->rotary_dim * k->element_bytes;
+        k->moved_bytes = 2 * k->written_bytes + NUMBER_BYTES * k->m + TURN_BYTES * k->rotary_dim / 2;
+    } else if (k->drafts > 0) {
+        k->written_bytes = NUMBER_BYTES * k->batch * (k->drafts + 1);
+        k->moved_bytes = k->batch * (rows_judged(k) * k->vocab * k->element_bytes + NUMBER_BYTES) + k->written_bytes;
+    } else {
+        k->written_bytes = NUMBER_BYTES * k->batch;
+        k->moved_bytes = k->batch * (k->vocab * k->element_bytes + NUMBER_BYTES) + k->written_bytes;
+    }
+}
+
+static enum err_code finish_rope(struct arena *a, struct row *r, struct err *e)
+{
+    struct kernel *k = &r->kernel;
+    TRY(dtype_of(r, e));
+    TRY(check_op(r, e));
+    if (k->rotary_dim > k->head_dim)
+        return err_set(e, ERR_INPUT, "rotary_dim %g is above head_dim %g", k->rotary_dim, k->head_dim);
+    rows_move(k);
+    return name_row(a, r, r->op, k->interleaved > 0 ? "interleaved" : NULL,
+                    arena_printf(a, "%g,%g,%g,%g", k->heads, k->kv_heads, k->head_dim, k->rotary_dim), e);
+}
+
+/* A list of the k largest, of the likely ones, or none: three ways of choosing. */
+static enum err_code finish_sample(struct arena *a, struct row *r, struct err *e)
+{
+    enum { WHOLE_MILLI = 1000 }; /* not a unit */
+    struct kernel *k = &r->kernel;
+    TRY(dtype_of(r, e));
+    TRY(check_op(r, e));
+    rows_move(k);
+    const char *how = k->top_k > 0 && k->top_k < k->vocab ? "top-k" : k->top_p_milli < WHOLE_MILLI ? "top-p" : NULL;
+    return name_row(a, r, r->op, how, arena_printf(a, "%g,%g", k->vocab, k->top_k), e);
+}
+
+static enum err_code finish_verify(struct arena *a, struct row *r, struct err *e)
+{
+    struct kernel *k = &r->kernel;
+    TRY(dtype_of(r, e));
+    TRY(check_op(r, e));
+    if (k->accepted > k->drafts) return err_set(e, ERR_INPUT, "accepted %g is above gamma %g", k->accepted, k->drafts);
+    rows_move(k);
+    return name_row(a, r, r->op, k->branches > 1 ? "tree" : NULL,
+                    arena_printf(a, "%g,%g,%g,%g", k->drafts, k->vocab, k->accepted, k->branches), e);
 }
 
 static enum err_code finish_elementwise(struct arena *a, struct row *r, struct err *e)
@@ -409,6 +498,13 @@ static enum err_code finish_elementwise(struct arena *a, struct row *r, struct e
     return not_known(r, e);
 }
 
+/* The probe's kernels join words by '-'. */
+static bool is_spelled(const char *op, const char *name)
+{
+    for (; *op && (*op == *name || (*op == '-' && *name == '_')); op++) name++;
+    return !*op && !*name;
+}
+
 static enum err_code finish_collective(struct arena *a, struct row *r, struct err *e)
 {
     static const struct {
@@ -424,7 +520,8 @@ static enum err_code finish_collective(struct arena *a, struct row *r, struct er
     if (!*r->framework && *r->version) r->framework = "nccl"; /* files that give the library's version alone */
     if (!(k->per_node > 0)) k->per_node = k->ranks;
     for (size_t i = 0; i < COUNT(ops); i++) {
-        if (strcmp(ops[i].op, r->op) != 0) continue;
+        if (!is_spelled(r->op, ops[i].op)) continue;
+        r->op = ops[i].op;
         k->collective = ops[i].collective;
         const char *more = k->per_node < k->ranks ? "across_nodes" : r->kernel_name;
         return name_row(a, r, r->op, more, arena_printf(a, "%g", k->payload_bytes), e);

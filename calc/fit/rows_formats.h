@@ -40,6 +40,7 @@ struct rows_format {
     size_t numbers_n;
     const char *texts; /* further columns that must be there, joined by ',' */
     const char *dtype; /* where the file has no such column; NULL it has */
+    const char *op;    /* the only one of such rows, and the probe's kernel for it; NULL: others too */
     /* what a row means: completes the kernel, names class and family. Errors: ERR_INPUT without file and line. */
     enum err_code (*finish)(struct arena *a, struct row *r, struct err *e);
 };
@@ -50,6 +51,10 @@ extern const size_t rows_formats_n;
 
 /* rows_format_of -- the columns of a call: of its kind the first that have what it has; NULL none. */
 const struct rows_format *rows_format_of(const struct kernel *k);
+
+/* rows_move -- of a call of turned positions (rope), of sampling or of judging drafts, whose sizes and element_bytes
+ * are known, moved_bytes and written_bytes: MODEL.md "Calibrated times", "Rows of the probe's kernels". */
+void rows_move(struct kernel *k);
 
 /* Texts and numbers that any file may have. */
 extern const struct rows_text rows_texts[ROWS_TEXTS_N];

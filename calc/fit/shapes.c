@@ -177,36 +177,79 @@ static int64_t norms_of(const struct model *m, const struct cost_op *op)
     return n >= 1 && n == floor(n) ? (int64_t)n : 0;
 }
 
-/* Norms, and keys and values that are written: calls of kernels whose rows tell bytes alone. */
-static bool moves(const struct maker *m, size_t i, double moved_bytes, struct shape *out)
+/* -- calls of kernels whose rows tell bytes alone; false: the operator is none of theirs -- */
+
+static double act_bytes(const struct maker *m) { return m->pass->setup->model->activations.bits / 8; }
+
+static bool is_norm(const struct maker *m, const struct cost_op *op, double moved_bytes, struct kernel *k)
+{
+    const int64_t norms = norms_of(m->pass->setup->model, op);
+    if (!norms) return false;
+    k->element_bytes = act_bytes(m);
+    k->width = (double)m->pass->setup->model->hidden;
+    k->m = round(moved_bytes / (2 * k->element_bytes * k->width * (double)norms));
+    k->moved_bytes = (2 * k->m + 1) * k->width * k->element_bytes;
+    k->written_bytes = k->m * k->width * k->element_bytes;
+    return true;
+}
+
+static bool is_write(const struct maker *m, const struct cost_op *op, const struct mixer *x, struct kernel *k)
 {
     const struct model *model = m->pass->setup->model;
-    const struct cost_op *op = &m->pass->op[i];
-    const struct mixer *x = op->kind_index < 0 ? NULL : &model->kinds[op->kind_index].mixer;
-    const double act = model->activations.bits / 8, new_tokens = m->at->batch * m->at->tokens;
-    const int64_t norms = norms_of(model, op);
-    struct kernel k = {.kind = KERNEL_ELEMENTWISE, .unit = HW_BF16, .cold = true};
-    if (norms) {
-        k.element_bytes = act;
-        k.width = (double)model->hidden;
-        k.m = round(moved_bytes / (2 * act * k.width * (double)norms));
-        k.moved_bytes = (2 * k.m + 1) * k.width * act;
-        k.written_bytes = k.m * k.width * act;
-    } else if (op->kind == OP_KV_WRITE && x && x->kind == MIXER_ATTENTION && x->head_dim == x->v_head_dim &&
-               !x->v_is_k) {
-        const double scales = model->kv.bits < 16 ? 4 : 0; /* bytes of one, and of the number of a slot */
-        (void)hw_dtype_find(model->kv.compute, &k.unit);
-        k.m = new_tokens;
-        k.kv_heads = (double)x->kv_heads;
-        k.head_dim = (double)x->head_dim;
-        k.element_bytes = model->kv.bits / 8;
-        k.moved_bytes = k.m * (2 * k.kv_heads * (k.head_dim * (act + k.element_bytes) + scales) + 4);
-        k.written_bytes = k.m * 2 * k.kv_heads * (k.head_dim * k.element_bytes + scales);
-    } else {
+    if (op->kind != OP_KV_WRITE || x->kind != MIXER_ATTENTION || x->head_dim != x->v_head_dim || x->v_is_k)
         return false;
-    }
+    const double scales = model->kv.bits < 16 ? 4 : 0; /* bytes of one, and of the number of a slot */
+    (void)hw_dtype_find(model->kv.compute, &k->unit);
+    k->m = m->at->batch * m->at->tokens;
+    k->kv_heads = (double)x->kv_heads;
+    k->head_dim = (double)x->head_dim;
+    k->element_bytes = model->kv.bits / 8;
+    k->moved_bytes = k->m * (2 * k->kv_heads * (k->head_dim * (act_bytes(m) + k->element_bytes) + scales) + 4);
+    k->written_bytes = k->m * 2 * k->kv_heads * (k->head_dim * k->element_bytes + scales);
+    return true;
+}
+
+/* Of latent attention the parts of queries and key that turn. Models do not say which elements are pairs. */
+static bool is_rope(const struct maker *m, const struct cost_op *op, const struct mixer *x, struct kernel *k)
+{
+    const bool latent = x->kind == MIXER_LATENT;
+    if (op->kind != OP_ROPE || strcmp(op->name, "rope") != 0 || x->shares_kv) return false;
+    if (!latent && x->kind != MIXER_ATTENTION) return false;
+    k->element_bytes = act_bytes(m);
+    k->m = m->at->batch * m->at->tokens;
+    k->heads = (double)x->heads;
+    k->kv_heads = latent ? 1 : (double)x->kv_heads;
+    k->head_dim = k->rotary_dim = (double)(latent ? x->rope_dim : x->head_dim);
+    k->interleaved = (double)NAN;
+    rows_move(k);
+    return true;
+}
+
+/* Rows of logits that are read once and drawn from, at a temperature of 1 and from all tokens. */
+static bool is_sample(const struct maker *m, const struct cost_op *op, double moved_bytes, struct kernel *k)
+{
+    enum { WHOLE_MILLI = 1000 }; /* not a unit */
+    if (op->kind != OP_SAMPLE) return false;
+    k->element_bytes = act_bytes(m);
+    const struct model *model = m->pass->setup->model;
+    k->vocab = (double)(model->draft.head_rows > 0 ? model->draft.head_rows : model->vocab);
+    k->batch = round(moved_bytes / (k->element_bytes * k->vocab));
+    k->top_p_milli = k->temperature_milli = WHOLE_MILLI;
+    rows_move(k);
+    return k->batch >= 1;
+}
+
+static bool moves(const struct maker *m, size_t i, double moved_bytes, struct shape *out)
+{
+    static const struct mixer NONE = {.kind = MIXER_NONE};
+    const struct model *model = m->pass->setup->model;
+    const struct cost_op *op = &m->pass->op[i];
+    const struct mixer *x = op->kind_index < 0 ? &NONE : &model->kinds[op->kind_index].mixer;
+    struct kernel k = {.kind = KERNEL_ELEMENTWISE, .unit = HW_BF16, .cold = true};
+    const bool norm = is_norm(m, op, moved_bytes, &k);
+    if (!norm && !is_write(m, op, x, &k) && !is_rope(m, op, x, &k) && !is_sample(m, op, moved_bytes, &k)) return false;
     *out = shape_of(m, i, &k);
-    if (norms) out->count *= norms;
+    if (norm) out->count *= norms_of(model, op);
     return true;
 }
 

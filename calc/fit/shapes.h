@@ -21,9 +21,9 @@ struct shape {
 
 /* shapes_of_model -- the calls of a phase with a kind of rows on one device, appended to out: a decode step of B
  * sequences at context S, or a prefill of one prompt of T tokens. Recurrent mixers, products, attention, RMS norms of
- * the model's width and writing keys and values are calls; what is fused into them, or moves other bytes alone, is
- * none. Behind them each gated dense MLP once more, whole. Of experts so many are touched as are expected, in whole
- * numbers. hw NULL: sizes without bounds. Errors: as step_compile. */
+ * the model's width, writing keys and values, turning queries and keys, and drawing tokens are calls; what is fused
+ * into them, or moves other bytes alone, is none. Behind them each gated dense MLP once more, whole. Of experts so many
+ * are touched as are expected, in whole numbers. hw NULL: sizes without bounds. Errors: as step_compile. */
 struct shapes {
     struct shape *v;
     size_t n, room;

@@ -57,10 +57,14 @@ struct kernel {
     double tokens, width, hidden, topk, experts, tp, ep, gated; /* MoE; hidden before tp; gated 0 or 1 */
     double active_experts, routed_rows, max_rows;               /* MoE, of this rank; NAN: expected values */
     double key_heads, state_dim, chunk_tokens, state_bytes;     /* scan; state_bytes: per element of the state */
-    bool state_space;      /* scan: Mamba-2, whose rows have columns of their own */
-    double channels, taps; /* conv */
-    double moved_bytes;    /* elementwise: all bytes read and written */
-    double written_bytes;  /* elementwise: of them those written; 0 not known */
+    bool state_space;               /* scan: Mamba-2, whose rows have columns of their own */
+    double channels, taps;          /* conv */
+    double moved_bytes;             /* elementwise: all bytes read and written */
+    double written_bytes;           /* elementwise: of them those written; 0 not known */
+    double rotary_dim, interleaved; /* rope: elements of a head that turn; 1: pairs are neighbours, NAN either */
+    double vocab, top_k, top_p_milli, temperature_milli; /* sampling, and what judges drafts: tokens there are; kept */
+    double drafts, accepted,
+        branches; /* what judges drafts: a sequence's in a row, of them kept, tried in each place */
     enum kernel_collective collective;
     double ranks, payload_bytes, per_node; /* all-gather, reduce-scatter: of the whole; per_node: ranks in one node */
 };

@@ -11,6 +11,7 @@ struct device {
     const struct kern *const *kernels; /* with the variants that are of this device */
     size_t kernels_n;
     struct place *place; /* NULL: kernels run here */
+    struct place *group; /* of kernels that run on several cards; NULL there are not */
     void *own;           /* of what opened it */
 };
 

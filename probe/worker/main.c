@@ -59,6 +59,7 @@ static const char *find_spec(const struct device *d, const struct wire_job *j, s
     *out = (struct work_spec){.cold = j->cold, .seed = (uint64_t)j->seed, .place = d->place};
     for (size_t i = 0; i < d->kernels_n; i++)
         if (strcmp(d->kernels[i]->name, j->kernel) == 0) out->kernel = d->kernels[i];
+    if (out->kernel && out->kernel->device) out->place = d->group;
     if (!out->kernel) {
         (void)snprintf(text, cap, "no kernel %.40s", j->kernel);
         return text;
@@ -91,6 +92,21 @@ static void measure(struct worker *w, struct work *work, const struct wire_job *
     r->reason = wrong;
 }
 
+/* Counts bytes of work that was checked. */
+static void count(struct work *work, struct wire_result *r, char *text, size_t cap)
+{
+    double bytes[2];
+    const char *why = work_count(work, bytes, text, cap);
+    r->outcome = why ? WIRE_REFUSED : WIRE_COUNTED;
+    r->reason = why ? why : "";
+    r->dram_read_bytes = bytes[0];
+    r->dram_write_bytes = bytes[1];
+    const char *wrong = work_check_again(work, text, cap);
+    if (why || !wrong) return;
+    r->outcome = WIRE_WRONG;
+    r->reason = wrong;
+}
+
 static void fill_result(const struct work *work, double error_frac, size_t checked, struct wire_result *r)
 {
     struct kern_counts c;
@@ -108,20 +124,23 @@ static void fill_result(const struct work *work, double error_frac, size_t check
                               .vector_flops = c.vector_flops,
                               .read_bytes = c.read_bytes,
                               .written_bytes = c.written_bytes,
-                              .footprint_bytes = work->footprint_bytes};
+                              .footprint_bytes = work->footprint_bytes,
+                              .dram_read_bytes = (double)NAN,
+                              .dram_write_bytes = (double)NAN};
 }
 
 static bool run_job(struct worker *w, struct arena *a, const struct wire_request *q)
 {
     char text[256];
     struct work_spec spec;
-    struct work fresh = {.memory = NULL};
+    struct work fresh = {.calls = NULL};
     struct wire_reply r = {.id = q->id, .is = WIRE_IS_RESULT, .phase = ""};
+    const bool keep = q->job.keep && !q->job.dram_bytes;
     double error_frac = (double)NAN;
     size_t checked = 0, i = 0;
     const char *why = find_spec(&w->device, &q->job, &spec, text, sizeof text);
     while (i < KEPT_MAX && !(w->kept[i].used && !why && same(&w->kept[i].work.spec, &spec))) i++;
-    if (!why && i < KEPT_MAX) {
+    if (!why && i < KEPT_MAX && !q->job.dram_bytes) {
         fill_result(&w->kept[i].work, w->kept[i].error_frac, w->kept[i].checked, &r.result);
         measure(w, &w->kept[i].work, &q->job, &r.result, text, sizeof text);
         return reply(a, &r);
@@ -134,7 +153,7 @@ static bool run_job(struct worker *w, struct arena *a, const struct wire_request
     }
     /* calls of kept work point at the shape inside it: it is put in its place before it is used */
     struct work *work = &fresh;
-    if (q->job.keep) {
+    if (keep) {
         i = w->turn++ % KEPT_MAX;
         if (w->kept[i].used) work_close(&w->kept[i].work);
         w->kept[i].work = fresh;
@@ -148,19 +167,22 @@ static bool run_job(struct worker *w, struct arena *a, const struct wire_request
     if (wrong) {
         r.result.outcome = WIRE_WRONG;
         r.result.reason = wrong;
+    } else if (alive && q->job.dram_bytes) {
+        alive = progress(a, q->id, "count");
+        count(work, &r.result, text, sizeof text);
     } else if (alive) {
         alive = progress(a, q->id, "time");
         measure(w, work, &q->job, &r.result, text, sizeof text);
     }
-    if (q->job.keep && !wrong) {
+    if (keep && !wrong) {
         w->kept[i].error_frac = error_frac;
         w->kept[i].checked = checked;
-    } else if (q->job.keep) {
+    } else if (keep) {
         work_close(work);
         w->kept[i].used = false;
     }
     alive = alive && reply(a, &r);
-    if (!q->job.keep) work_close(work);
+    if (!keep) work_close(work);
     return alive;
 }
 
@@ -209,7 +231,9 @@ int main(int argc, char **argv)
     bool more = true;
     while (more && (n = getline(&line, &room, stdin)) > 0) {
         more = serve(w, line, (size_t)n - (line[n - 1] == '\n'));
-        if (more && w->device.place && w->device.place->broken) (void)execv("/proc/self/exe", argv);
+        const bool broken =
+            (w->device.place && w->device.place->broken) || (w->device.group && w->device.group->broken);
+        if (more && broken) (void)execv("/proc/self/exe", argv);
     }
     for (size_t i = 0; i < KEPT_MAX; i++)
         if (w->kept[i].used) work_close(&w->kept[i].work);

@@ -1,5 +1,6 @@
 /* time -- warm up and sample; METHOD.md says why so. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -78,4 +79,38 @@ void work_time(struct work *w, const struct sample_rule *given, struct work_time
         out->stop = sample_decide(rule, out->time_s, out->n, elapsed, room);
         decide = out->n + out->n / EVERY + 1;
     }
+}
+
+/* -- bytes, by counters -- */
+
+struct round {
+    struct work *work;
+    size_t next, calls;
+};
+
+static const char *run_round(void *closure)
+{
+    struct round *r = closure;
+    for (size_t i = 0; i < r->calls; i++) call(r->work, &r->next);
+    return r->work->spec.place->code->wait(r->work->spec.place);
+}
+
+const char *work_count(struct work *w, double bytes[2], char *text, size_t cap)
+{
+    enum { CALLS_LEAST = 16 };
+    struct place *const p = w->spec.place;
+    struct round r = {w, 0, w->copies > CALLS_LEAST ? w->copies : CALLS_LEAST};
+    bytes[0] = bytes[1] = (double)NAN;
+    if (!p || !p->code->count) {
+        (void)snprintf(text, cap, "only a card counts the bytes of its memory");
+        return text;
+    }
+    const char *why = run_round(&r); /* caches hold what calls leave in them */
+    if (why) {
+        (void)snprintf(text, cap, "%s", why);
+        return text;
+    }
+    why = p->code->count(p, run_round, &r, bytes, text, cap);
+    for (size_t i = 0; i < 2; i++) bytes[i] /= (double)r.calls;
+    return why;
 }

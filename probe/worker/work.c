@@ -50,20 +50,34 @@ static bool rotates(const struct work *w, size_t b)
 /* The scratch of a kernel is for its code on a CPU. */
 static bool is_here(const struct work *w, size_t b) { return !(w->spec.place && w->buffer[b].role == KERN_SCRATCH); }
 
-static void size_up(struct work *w, const struct kern_machine *m, double *first, double *further)
+/* What the first copy takes on each device, and each further one. */
+struct rooms {
+    double first[KERN_DEVICES_MAX], further[KERN_DEVICES_MAX];
+};
+
+static unsigned device_of(const struct work *w, size_t b)
 {
-    *first = (double)room_of(w->packed_bytes) + (double)room_of(w->scratch_bytes);
-    *further = w->packed_bytes ? *first : 0;
+    return w->spec.kernel->device ? w->spec.kernel->device(b) : 0;
+}
+
+static void size_up(struct work *w, const struct kern_machine *m, struct rooms *r)
+{
+    *r = (struct rooms){.first = {(double)room_of(w->packed_bytes) + (double)room_of(w->scratch_bytes)}};
+    r->further[0] = w->packed_bytes ? r->first[0] : 0;
     w->footprint_bytes = (double)w->packed_bytes;
+    w->devices = 1;
     for (size_t b = 0; b < w->buffers_n; b++) {
         const double room = (double)room_of(bytes_of(&w->buffer[b]));
+        const unsigned device = device_of(w, b);
         if (!is_here(w, b)) continue;
-        *first += room;
+        if (device >= w->devices) w->devices = device + 1;
+        r->first[device] += room;
         if (!rotates(w, b)) continue;
-        *further += room;
+        r->further[device] += room;
         w->footprint_bytes += (double)bytes_of(&w->buffer[b]);
     }
     const double cache = m->cache_bytes[2] > 0 ? m->cache_bytes[2] : 0x1p26;
+    w->footprint_bytes /= (double)w->devices; /* each has its own cache */
     w->copies = w->spec.cold ? (size_t)ceil(WORK_COLD_CACHES * cache / w->footprint_bytes) : 1;
     if (w->copies < 1) w->copies = 1;
 }
@@ -79,17 +93,18 @@ static void *take(const struct work *w, char **at, size_t n)
 
 static void lay_out(struct work *w, const struct kern_machine *m)
 {
-    char *at = w->memory;
-    void *const scratch = w->scratch_bytes ? take(w, &at, w->scratch_bytes) : NULL;
+    char *on[KERN_DEVICES_MAX], *at;
+    memcpy(on, w->memory, sizeof on);
+    void *const scratch = w->scratch_bytes ? take(w, &on[0], w->scratch_bytes) : NULL;
     void *const stream = w->spec.place ? w->spec.place->stream : NULL;
     for (size_t i = 0; i < w->copies; i++) {
         struct kern_call *c = &w->calls[i];
         *c = (struct kern_call){.shape = &w->spec.shape, .machine = m, .scratch = scratch, .stream = stream};
         for (size_t b = 0; b < w->buffers_n; b++)
             c->buffer[b] = !is_here(w, b)            ? NULL
-                           : i == 0 || rotates(w, b) ? take(w, &at, bytes_of(&w->buffer[b]))
+                           : i == 0 || rotates(w, b) ? take(w, &on[device_of(w, b)], bytes_of(&w->buffer[b]))
                                                      : w->calls[0].buffer[b];
-        if (w->packed_bytes) c->packed = take(w, &at, w->packed_bytes);
+        if (w->packed_bytes) c->packed = take(w, &on[0], w->packed_bytes);
     }
     w->here = w->calls[0];
     at = w->mirror;
@@ -181,11 +196,22 @@ static char *map_here(size_t bytes)
     return map;
 }
 
+static bool take_all(struct work *w)
+{
+    struct place *const p = w->spec.place;
+    for (size_t i = 0; i < w->devices; i++) {
+        w->memory[i] = p ? p->code->take(p, (unsigned)i, w->memory_bytes[i]) : map_here(w->memory_bytes[i]);
+        if (!w->memory[i]) return false;
+    }
+    return true;
+}
+
 const char *work_open(const struct work_spec *spec, const struct kern_machine *m, double memory_bytes, struct work *out,
                       char *text, size_t cap)
 {
     struct work w = {.spec = *spec};
-    double first, further;
+    struct rooms rooms;
+    double first = 0, most = 0;
     const char *why = kern_shape_check(spec->kernel, &spec->shape, text, cap);
     if (why) return why;
     if (!(spec->variant->dtypes & KERN_HAS(spec->shape.dtype))) why = "not in this format";
@@ -197,28 +223,29 @@ const char *work_open(const struct work_spec *spec, const struct kern_machine *m
     w.buffers_n = spec->kernel->buffers(&spec->shape, w.buffer);
     if (spec->variant->pack_bytes) w.packed_bytes = spec->variant->pack_bytes(&spec->shape);
     if (spec->variant->scratch_bytes) w.scratch_bytes = spec->variant->scratch_bytes(&spec->shape, m);
-    size_up(&w, m, &first, &further);
+    size_up(&w, m, &rooms);
     if (!spec->cold && m->cache_bytes[2] > 0 && w.footprint_bytes > m->cache_bytes[2] &&
         spec->kernel->ceiling == KERN_CEILING_NONE) {
         (void)snprintf(text, cap, "its operands are larger than the last-level cache: it is never hot");
         return text;
     }
-    const double bytes = first + (double)(w.copies - 1) * further;
-    if (!(bytes <= memory_bytes)) {
-        (void)snprintf(text, cap, "it takes %.0f MB, of which %.0f are free for it", bytes / 1e6, memory_bytes / 1e6);
+    for (size_t i = 0; i < w.devices; i++) {
+        const double bytes = rooms.first[i] + (double)(w.copies - 1) * rooms.further[i];
+        most = fmax(most, bytes);
+        first += rooms.first[i];
+        if (bytes <= memory_bytes) w.memory_bytes[i] = (size_t)bytes + ALIGN;
+    }
+    if (!(most <= memory_bytes)) {
+        (void)snprintf(text, cap, "it takes %.0f MB, of which %.0f are free for it", most / 1e6, memory_bytes / 1e6);
         return text;
     }
-    w.memory_bytes = (size_t)bytes + ALIGN;
     w.calls = calloc(w.copies, sizeof *w.calls);
     if (spec->place) {
-        w.memory = spec->place->code->take(spec->place, w.memory_bytes);
         w.mirror_bytes = (size_t)first + ALIGN;
         w.mirror = map_here(w.mirror_bytes);
-    } else {
-        w.memory = map_here(w.memory_bytes);
     }
     *out = w; /* calls point at the shape in it */
-    if (out->memory && out->calls && (out->mirror || !spec->place)) {
+    if (out->calls && (out->mirror || !spec->place) && take_all(out)) {
         lay_out(out, m);
         fill(out);
         why = wait_for(out, text, cap);
@@ -232,14 +259,16 @@ const char *work_open(const struct work_spec *spec, const struct kern_machine *m
 void work_close(struct work *w)
 {
     if (w->mirror) (void)munmap(w->mirror, w->mirror_bytes);
-    if (w->memory && w->spec.place)
-        w->spec.place->code->give(w->spec.place, w->memory);
-    else if (w->memory)
-        (void)munmap(w->memory, w->memory_bytes);
+    for (size_t i = 0; i < w->devices; i++) {
+        if (w->memory[i] && w->spec.place)
+            w->spec.place->code->give(w->spec.place, w->memory[i]);
+        else if (w->memory[i])
+            (void)munmap(w->memory[i], w->memory_bytes[i]);
+    }
     free(w->calls);
     free(w->blocks);
     free(w->values);
-    *w = (struct work){.memory = NULL};
+    *w = (struct work){.calls = NULL};
 }
 
 /* -- the check -- */

@@ -32,9 +32,9 @@ struct work {
     struct kern_call here;   /* what the reference reads, and what is compared: the first of calls, or its mirror */
     size_t copies;
     size_t packed_bytes;
-    double footprint_bytes; /* of one copy, scratch not counted */
-    char *memory, *mirror;
-    size_t memory_bytes, mirror_bytes, scratch_bytes;
+    double footprint_bytes;                  /* of one copy, scratch not counted */
+    char *memory[KERN_DEVICES_MAX], *mirror; /* of each device that has buffers, [devices] of them */
+    size_t memory_bytes[KERN_DEVICES_MAX], devices, mirror_bytes, scratch_bytes;
     struct work_block *blocks;
     size_t blocks_n;
     double *values;
@@ -70,5 +70,10 @@ struct work_times {
 /* work_time -- warm up, then sample until the rule says enough. A sample during which the thread lost the processor is
  * put among the discards. */
 void work_time(struct work *w, const struct sample_rule *rule, struct work_times *out);
+
+/* work_count -- bytes that memory read, bytes[0], and wrote, bytes[1], for one call, by the counters of its place: the
+ * mean over a round of all copies, sixteen calls at least, after a round that is not counted. Returns NULL, or why they
+ * are not known. Nothing is to be timed in a process that has counted. */
+const char *work_count(struct work *w, double bytes[2], char *text, size_t cap);
 
 #endif

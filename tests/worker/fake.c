@@ -5,8 +5,9 @@
  *   other    answer another id      lie      a result whose error is above its tolerance
  *   long     a line without end     noisy    samples that cannot be trusted     wrong    say that the result is wrong
  *   endless  progress for ever      above    faster than the ceilings
- *   claim    more work than any machine does      lax      a result that may be wrong by half    mute     wrong, and
- * not why gemm     a product that takes 2 us + flops/(0.8 of the peak) + bytes/(0.9 of the bandwidth) */
+ * Asked to count, good and noisy do, slow says that it may not, above ends, and all others time as if they knew
+ * nothing. claim    more work than any machine does      lax      a result that may be wrong by half    mute     wrong,
+ * and not why gemm     a product that takes 2 us + flops/(0.8 of the peak) + bytes/(0.9 of the bandwidth) */
 #define _DEFAULT_SOURCE
 #include <math.h>
 #include <signal.h>
@@ -139,6 +140,17 @@ static void answer(struct arena *a, int64_t id, const struct wire_job *job)
         r.times_n = 0;
     }
     if (strcmp(kernel, "other") == 0) id += 1;
+    if (job->dram_bytes && (strcmp(kernel, "good") == 0 || noisy)) {
+        r.outcome = WIRE_COUNTED;
+        r.times_n = 0;
+        r.dram_read_bytes = 1.25e6;
+        r.dram_write_bytes = 3e4;
+    }
+    if (job->dram_bytes && strcmp(kernel, "slow") == 0) {
+        r.outcome = WIRE_REFUSED;
+        r.reason = "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: this user may not";
+    }
+    if (job->dram_bytes && above) _exit(3);
     send_reply(a, &(struct wire_reply){.id = id, .is = WIRE_IS_RESULT, .result = r});
 }
 

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "probe/worker/cuda/card.h"
+#include "probe/worker/cuda/group.h"
 #include "probe/worker/work.h"
 
 /* A sample is of so many seconds; calls shorter than GRAPH_S are in a graph; calls behind one gate, since the queue of
@@ -14,6 +15,7 @@ enum { CALLS_MAX = 64, NODES_MAX = 2048, WARM_CALLS = 3 };
 
 struct timing {
     struct card *card;
+    struct group *group; /* NULL: one card */
     struct work *work;
     size_t next, calls;
     cudaGraphExec_t graph; /* NULL: call by call */
@@ -61,6 +63,44 @@ static double timed(struct timing *t)
     return (double)ms * 1e-3;
 }
 
+/* The same of several cards: each waits at a gate of its own, all open at once, and the one that takes longest counts.
+ */
+static double timed_together(struct timing *t)
+{
+    struct card *const c = t->card;
+    struct group *const g = t->group;
+    const int n = (int)t->work->devices;
+    double most = 0;
+    bool good = true;
+    c->turn++;
+    for (int i = 0; i < n; i++) {
+        good = cudaSetDevice(i) == cudaSuccess && good;
+        good = card_gate(c->device_flags, c->turn, g->stream[i]) == cudaSuccess && good;
+        good = cudaEventRecord(g->start[i], g->stream[i]) == cudaSuccess && good;
+    }
+    const double before = clock_s();
+    enqueue(t, t->calls);
+    t->enqueue_s = (clock_s() - before) / (double)t->calls;
+    for (int i = 0; i < n; i++) {
+        good = cudaSetDevice(i) == cudaSuccess && good;
+        good = cudaEventRecord(g->end[i], g->stream[i]) == cudaSuccess && good;
+    }
+    *(volatile unsigned *)&c->flags[CARD_OPENED] = c->turn;
+    for (int i = 0; i < n; i++) {
+        float ms = 0;
+        good = cudaSetDevice(i) == cudaSuccess && good;
+        good = cudaEventSynchronize(g->end[i]) == cudaSuccess && good;
+        good = good && cudaEventElapsedTime(&ms, g->start[i], g->end[i]) == cudaSuccess;
+        most = fmax(most, (double)ms * 1e-3);
+    }
+    good = cudaSetDevice(0) == cudaSuccess && cudaPeekAtLastError() == cudaSuccess && good;
+    t->late = *(volatile unsigned *)&c->flags[CARD_LATE] == c->turn;
+    t->failed = t->failed || !good || *g->nccl.failed;
+    return most;
+}
+
+static double sample(struct timing *t) { return t->group ? timed_together(t) : timed(t); }
+
 /* The calls as one graph; call by call where they cannot be captured. */
 static void make_graph(struct timing *t)
 {
@@ -83,14 +123,14 @@ static void warm_up(struct timing *t, double most_s, double *call_s)
     double fastest = (double)INFINITY;
     t->calls = WARM_CALLS;
     for (size_t i = 0; !t->failed && (i < 2 || clock_s() - start < fmin(WARM_S, most_s)); i++) {
-        const double s = timed(t) / (double)t->calls;
+        const double s = sample(t) / (double)t->calls;
         if (!t->late) fastest = fmin(fastest, s);
         if (clock_s() - start > most_s) break;
     }
     *call_s = isinf(fastest) ? most_s : fmax(fastest, 1e-7);
     const double fill = ceil(SAMPLE_S / *call_s);
     t->calls = (size_t)fmin(fmax(fill, 1), CALLS_MAX);
-    if (t->failed || *call_s >= GRAPH_S) return;
+    if (t->failed || t->group || *call_s >= GRAPH_S) return;
     /* all copies, so that cold calls go round as far as they would one by one */
     t->calls = (size_t)fmin(fmax(fill, (double)t->work->copies), NODES_MAX);
     make_graph(t);
@@ -132,11 +172,10 @@ static void describe(const struct timing *t, const struct nvml_state *before, co
     (void)snprintf(text + n, cap - n, "}");
 }
 
-void card_time(struct place *p, struct work *w, const struct sample_rule *given, struct work_times *out)
+static void sample_all(struct timing t, const struct sample_rule *given, struct work_times *out)
 {
     static const size_t EVERY = 16;
     const double start = clock_s();
-    struct timing t = {.card = (struct card *)p, .work = w};
     struct sample_rule rule = *given;
     struct nvml_state before, after;
     double room[SAMPLE_MAX], call_s;
@@ -146,7 +185,7 @@ void card_time(struct place *p, struct work *w, const struct sample_rule *given,
     rule.deadline_s = fmin(2.5 * rule.deadline_s, fmax(rule.deadline_s, 2 * (double)rule.least * call_s));
     nvml_read(&t.card->nvml, &before);
     while (out->stop == SAMPLE_GOING && !t.failed) {
-        const double each = timed(&t) / (double)t.calls;
+        const double each = sample(&t) / (double)t.calls;
         if (t.failed) break;
         if (!t.late)
             out->time_s[out->n++] = each;
@@ -160,4 +199,15 @@ void card_time(struct place *p, struct work *w, const struct sample_rule *given,
     nvml_read(&t.card->nvml, &after);
     describe(&t, &before, &after, out->conditions, sizeof out->conditions);
     if (t.graph) (void)cudaGraphExecDestroy(t.graph);
+}
+
+void card_time(struct place *p, struct work *w, const struct sample_rule *rule, struct work_times *out)
+{
+    sample_all((struct timing){.card = (struct card *)p, .work = w}, rule, out);
+}
+
+void group_time(struct place *p, struct work *w, const struct sample_rule *rule, struct work_times *out)
+{
+    struct group *const g = (struct group *)p;
+    sample_all((struct timing){.card = g->first, .group = g, .work = w}, rule, out);
 }

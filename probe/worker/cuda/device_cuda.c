@@ -5,9 +5,11 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "kernels/collective.h"
 #include "kernels/cuda.h"
 #include "kernels/cuda/cublaslt.h"
 #include "probe/worker/cuda/card.h"
+#include "probe/worker/cuda/group.h"
 #include "probe/worker/device.h"
 
 #ifndef RIDGE_VERSION
@@ -19,6 +21,8 @@ enum { KERNELS_MAX = 64, VARIANTS_MAX = 8 };
 /* Kernels of the CPU's table with the variants and points of the card. */
 struct own {
     struct card card;
+    struct group group; /* of all cards, where there are several */
+    struct kern_point shared[NCCL_POINTS_MAX];
     struct cublaslt blas;
     const char *why; /* there is no device */
     struct kern kernel[KERNELS_MAX];
@@ -75,12 +79,29 @@ static void add_peak(struct device *d)
     d->kernels_n++;
 }
 
+/* What cards do together; with one card, so that it is told what is missing. */
+static void add_collectives(struct device *d)
+{
+    static const struct kern *const COLLECTIVES[] = {&kern_all_reduce, &kern_all_gather};
+    struct own *const o = d->own;
+    const size_t points_n = nccl_points(d->machine.cards < 2 ? 2 : d->machine.cards, o->shared);
+    for (size_t k = 0; k < 2 && d->kernels_n < KERNELS_MAX; k++) {
+        const size_t i = d->kernels_n++;
+        o->kernel[i] = *COLLECTIVES[k];
+        o->kernel[i].variants = nccl_variants(COLLECTIVES[k], &o->kernel[i].variants_n);
+        o->kernel[i].points = o->shared;
+        o->kernel[i].points_n = points_n;
+        o->table[i] = &o->kernel[i];
+    }
+}
+
 static void add_kernels(struct device *d)
 {
     struct own *const o = d->own;
     size_t n;
     const struct kern_cuda *const *table = kern_cuda_table(&n);
     for (size_t i = 0; i < n; i++) add_kernel(d, table[i]->kern, table[i]);
+    add_collectives(d);
     add_peak(d);
     d->kernels = o->table;
 }
@@ -117,7 +138,13 @@ static const char *open_card(struct device *d)
         .processors = attribute(cudaDevAttrMultiProcessorCount),
         .capability = attribute(cudaDevAttrComputeCapabilityMajor) * 10 + attribute(cudaDevAttrComputeCapabilityMinor),
         .shared_bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
+        .cards = (unsigned)n,
     };
+    if (n > 1) {
+        group_open(&o->group, &o->card, (unsigned)n);
+        d->machine.nccl = &o->group.nccl;
+        d->group = &o->group.place;
+    }
     cublaslt_open(&o->blas);
     d->machine.blas = o->blas.handle ? &o->blas : NULL;
     d->machine.blas_name = o->blas.name;
@@ -139,6 +166,7 @@ bool device_open(struct device *out)
 void device_close(struct device *d)
 {
     struct own *const o = d->own;
+    if (d->group) group_close(&o->group);
     if (d->place) {
         cublaslt_close(&o->blas);
         card_close(&o->card);
@@ -189,6 +217,8 @@ static const char *identity(struct arena *a, const struct device *d, struct err 
         device_put(o, "system", text);
     }
     device_put(o, "blas", d->machine.blas_name);
+    put_number(o, "cards", d->machine.cards);
+    if (d->group) device_put(o, "nccl", w->group.nccl.name);
     device_put(o, "compiler", __VERSION__);
     device_put(o, "worker", RIDGE_VERSION);
     out_char(o, '}');
