@@ -23,6 +23,17 @@ LANES_OP __m512i LANES(pairs)(const void *row, size_t d, size_t dim)
 #define MULTIPLY_ADD(x, y, sum) LANES(fma)(x, y, sum)
 #endif
 
+/* Item x is read before what comes after it in the code: the order of the lines, which a compiler does not keep. */
+#if LANES_SET == LANES_DOT
+#define IN_ORDER(x) __asm__ volatile("" : "+v"(x) : : "memory")
+#elif LANES_SET == LANES_AVX512
+#define IN_ORDER(x) __asm__ volatile("" : "+v"((x).v) : : "memory")
+#elif LANES_SET == LANES_AVX2
+#define IN_ORDER(x) __asm__ volatile("" : "+x"((x).a), "+x"((x).b) : : "memory")
+#else
+#define IN_ORDER(x) (void)(x)
+#endif
+
 LANES_TARGET static void LANES(start)(const struct attend *a, const void *q)
 {
     const size_t wide = attend_wide(a->dim), value_wide = attend_wide(a->value_dim);
@@ -43,99 +54,100 @@ LANES_TARGET static void LANES(start)(const struct attend *a, const void *q)
     }
 }
 
-/* -- scores: hn heads times tn tokens; four sums become one piece of a row of scores -- */
+/* -- scores -- */
 
-/* by_row: each key to its end before the next. */
-LANES_OP void LANES(score_tile)(const struct attend *a, const ITEM *q, const char *k, size_t head, size_t at, size_t hn,
-                                size_t tn, size_t dim, bool bf16, bool by_row)
+/* Sums of hn heads and the key at k, not yet over the lanes. */
+LANES_OP void LANES(score_row)(const struct attend *a, const ITEM *q, const char *k, size_t head, size_t hn, size_t dim,
+                               bool bf16, V *sum)
 {
+    const size_t wide = attend_wide(dim), steps = (dim + STEP - 1) / STEP;
     (void)bf16;
-    const size_t step = a->step, wide = attend_wide(dim), steps = (dim + STEP - 1) / STEP;
-    V sum[16];
     KERN_UNROLL
-    for (size_t i = 0; i < hn * tn; i++) sum[i] = LANES(set)(0);
-    if (by_row) {
-        KERN_UNROLL
-        for (size_t j = 0; j < tn; j++) {
-            KERN_UNROLL_KNOWN
-            for (size_t d = 0; d < dim; d += STEP) {
-                const ITEM item = LOAD_ITEM(k + j * step, d, dim, bf16);
-                KERN_UNROLL
-                for (size_t i = 0; i < hn; i++)
-                    sum[j * hn + i] =
-                        MULTIPLY_ADD(q ? q[i * steps + d / STEP] : QUERY(a, head + i, d, wide), item, sum[j * hn + i]);
-            }
-        }
-    } else {
-        for (size_t d = 0; d < dim; d += STEP) {
-            ITEM item[4];
-            KERN_UNROLL
-            for (size_t j = 0; j < tn; j++) item[j] = LOAD_ITEM(k + j * step, d, dim, bf16);
-            KERN_UNROLL
-            for (size_t i = 0; i < hn; i++) {
-                const ITEM x = QUERY(a, head + i, d, wide);
-                KERN_UNROLL
-                for (size_t j = 0; j < tn; j++) sum[j * hn + i] = MULTIPLY_ADD(x, item[j], sum[j * hn + i]);
-            }
-        }
-    }
-    float *out = a->weights + head * a->chunk + at * hn;
-    if (hn * tn % 4 == 0) {
-        KERN_UNROLL
-        for (size_t i = 0; i < hn * tn; i += 4) LANES(store_sums_4)(out + i, sum + i, a->scale);
-    } else {
-        *out = LANES(sum)(sum[0]) * a->scale;
-    }
-}
-
-/* Bytes [at, at + n) of what comes later, into the second cache. */
-LANES_OP void LANES(fetch)(const struct attend_later *later, size_t at, size_t n)
-{
-    if (at + n > later->bytes) return;
+    for (size_t i = 0; i < hn; i++) sum[i] = LANES(set)(0);
     KERN_UNROLL_KNOWN
-    for (size_t b = 0; b < n; b += 64) LANES(prefetch)(later->from + at + b);
+    for (size_t d = 0; d < dim; d += STEP) {
+        const ITEM item = LOAD_ITEM(k, d, dim, bf16);
+        KERN_UNROLL
+        for (size_t i = 0; i < hn; i++)
+            sum[i] = MULTIPLY_ADD(q ? q[i * steps + d / STEP] : QUERY(a, head + i, d, wide), item, sum[i]);
+    }
 }
 
-/* A piece against hn heads. */
-LANES_OP void LANES(score_piece)(const struct attend *a, const struct attend_piece *p, const struct attend_later *later,
-                                 size_t head, size_t hn, size_t dim, bool bf16, bool known)
+/* Four keys side by side, where they come from a cache: sum[4 * key + head]. */
+LANES_OP void LANES(score_four)(const struct attend *a, const char *const *k, size_t head, size_t dim, bool bf16,
+                                V *sum)
+{
+    const size_t wide = attend_wide(dim);
+    (void)bf16;
+    KERN_UNROLL
+    for (size_t i = 0; i < 16; i++) sum[i] = LANES(set)(0);
+    for (size_t d = 0; d < dim; d += STEP) {
+        ITEM item[4];
+        KERN_UNROLL
+        for (size_t j = 0; j < 4; j++) item[j] = LOAD_ITEM(k[j], d, dim, bf16);
+        KERN_UNROLL
+        for (size_t i = 0; i < 4; i++) {
+            const ITEM x = QUERY(a, head + i, d, wide);
+            KERN_UNROLL
+            for (size_t j = 0; j < 4; j++) sum[j * 4 + i] = MULTIPLY_ADD(x, item[j], sum[j * 4 + i]);
+        }
+    }
+}
+
+/* n tokens, keys from k on, against hn heads; what stands empty behind them has no weight. */
+LANES_OP void LANES(score_turn)(const struct attend *a, const char *k, size_t n, size_t place, size_t head, size_t hn,
+                                size_t dim, bool bf16, bool known)
 {
     enum { HELD = 16 };
-    const size_t step = a->step, steps = (dim + STEP - 1) / STEP, bytes = dim * (bf16 ? 2 : 4);
-    const bool held = known && hn * steps <= HELD, many = LANES_WIDE == 16 && !known && a->room > ATTEND_FEW;
-    const size_t at_once = hn == 1 || many ? 4 : 1;
+    const size_t steps = (dim + STEP - 1) / STEP, step = dim * (bf16 ? 2 : 4);
+    const bool held = known && hn * steps <= HELD, many = LANES_WIDE == 16 && hn == 4 && !known && a->room > ATTEND_FEW;
+    const V scale = LANES(set)(a->scale);
+    float *out = a->scores + head * ATTEND_CHUNK + place * hn;
+    V part[ATTEND_TURN];
     ITEM q[HELD];
-    size_t t = 0;
     if (held) {
         KERN_UNROLL
         for (size_t i = 0; i < HELD; i++)
             if (i < hn * steps) q[i] = QUERY(a, head + i / steps, i % steps * STEP, attend_wide(dim));
     }
-    for (; t + at_once <= p->n; t += at_once) {
-        if (head == 0) {
+    if (many) {
+        for (size_t j = 0; j < n; j += 4) {
+            const char *row[4];
+            V sum[16];
             KERN_UNROLL
-            for (size_t j = 0; j < at_once; j++) LANES(fetch)(later, (t + j) * step, bytes);
+            for (size_t i = 0; i < 4; i++) row[i] = k + (j + i < n ? j + i : n - 1) * step;
+            LANES(score_four)(a, row, head, dim, bf16, sum);
+            KERN_UNROLL
+            for (size_t i = 0; i < 4; i++) part[j + i] = LANES(sums_4)(sum + 4 * i);
         }
-        if (hn == 1)
-            LANES(score_tile)(a, held ? q : NULL, p->k + t * step, head, p->at + t, 1, 4, dim, bf16, true);
-        else if (many)
-            LANES(score_tile)(a, NULL, p->k + t * step, head, p->at + t, hn, 4, dim, bf16, false);
-        else
-            LANES(score_tile)(a, held ? q : NULL, p->k + t * step, head, p->at + t, hn, 1, dim, bf16, true);
+    } else {
+        for (size_t j = 0, end = kern_count(n); j < end; j++) {
+            V sum[4];
+            LANES(score_row)(a, held ? q : NULL, k + j * step, head, hn, dim, bf16, sum);
+            part[j] = hn == 1 ? sum[0] : LANES(sums_4)(sum);
+        }
     }
-    for (; t < p->n && at_once > 1; t++)
-        LANES(score_tile)(a, held ? q : NULL, p->k + t * step, head, p->at + t, hn, 1, dim, bf16, true);
-    for (t *= hn; t % (4 * hn); t++) a->weights[head * a->chunk + p->at * hn + t] = -3e38F;
+    for (size_t j = n; j < ATTEND_TURN; j++) part[j] = LANES(set)(0);
+    if (hn == 1) {
+        V four[4];
+        KERN_UNROLL
+        for (size_t i = 0; i < 4; i++) four[i] = LANES(sums_4)(part + 4 * i);
+        LANES(store)(out, LANES(mul)(LANES(join_4)(four), scale));
+    } else {
+        KERN_UNROLL
+        for (size_t i = 0; i < 4; i++) LANES(store)(out + 16 * i, LANES(mul)(LANES(join_4)(part + 4 * i), scale));
+    }
+    for (size_t i = n * hn; i < ATTEND_TURN * hn; i++) out[i] = -3e38F;
 }
 
 /* -- scores to weights -- */
 
 LANES_OP void LANES(soften)(const struct attend *a, size_t head, size_t n, size_t hn)
 {
-    float *w = a->weights + head * a->chunk, lane[16], now[16];
-    for (; n % 16; n++) w[n] = -3e38F;
-    V most = LANES(load)(w);
-    for (size_t t = 16; t < n; t += 16) most = LANES(max)(most, LANES(load)(w + t));
+    float *s = a->scores + head * ATTEND_CHUNK, lane[16], now[16];
+    n *= hn;
+    V most = LANES(load)(s);
+    for (size_t t = 16; t < n; t += 16) most = LANES(max)(most, LANES(load)(s + t));
     LANES(store)(lane, most);
     if (hn == 1) lane[0] = LANES(most)(most);
     for (size_t i = 0; i < hn; i++) {
@@ -149,16 +161,17 @@ LANES_OP void LANES(soften)(const struct attend *a, size_t head, size_t n, size_
     const V least = LANES(load)(now);
     V sum = LANES(set)(0);
     for (size_t t = 0; t < n; t += 16) {
-        const V x = LANES(sub)(LANES(load)(w + t), least);
+        const V x = LANES(sub)(LANES(load)(s + t), least);
         const V p = LANES_SET == LANES_DOT ? LANES(exp_coarse)(x) : LANES(exp)(x);
         sum = LANES(add)(sum, p);
 #if LANES_SET == LANES_DOT
         /* two tokens of a head side by side */
         const __m512i pairs = _mm512_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15);
         const __m512 order = hn == 1 ? p.v : _mm512_permutexvar_ps(pairs, p.v);
-        _mm256_storeu_si256((__m256i *)(void *)(a->halves + head * a->chunk + t), (__m256i)_mm512_cvtneps_pbh(order));
+        _mm256_storeu_si256((__m256i *)(void *)(a->halves + head * ATTEND_CHUNK + t),
+                            (__m256i)_mm512_cvtneps_pbh(order));
 #else
-        LANES(store)(w + t, p);
+        LANES(store)(a->weights + head * ATTEND_CHUNK + t, p);
 #endif
     }
     LANES(store)(lane, sum);
@@ -171,34 +184,39 @@ LANES_OP void LANES(soften)(const struct attend *a, size_t head, size_t n, size_
 
 /* -- weighted values: hn heads times dn times sixteen elements -- */
 
-/* Pairs of tokens are interleaved for the dot unit, which leaves elements of 32 as 0-3 8-11 16-19 24-27, 4-7 12-15 ...,
- * until the end. `bytes` of what comes later are fetched for each token, from byte `at` on. */
-LANES_OP void LANES(value_tile)(const struct attend *a, const struct attend_piece *p, const struct attend_later *later,
-                                size_t at, size_t bytes, size_t head, size_t d, size_t hn, size_t dn, size_t dim,
+/* n tokens, values from `row` on. Pairs of them are interleaved for the dot unit, which leaves elements of 32 as 0-3
+ * 8-11 16-19 24-27, 4-7 12-15 ..., until the end; of an odd number the last is paired with itself, without weight.
+ * `rest` bytes of each row behind the tile are fetched, so that it is read to its end. The weights are of `lanes` heads
+ * together, head % lanes of which come before. */
+LANES_OP void LANES(value_tile)(const struct attend *a, const char *row, size_t step, size_t n, size_t place,
+                                size_t rest, size_t head, size_t lanes, size_t d, size_t hn, size_t dn, size_t dim,
                                 bool bf16)
 {
-    const size_t end = p->n, wide = attend_wide(dim), step = a->step;
+    const size_t wide = attend_wide(dim), behind = (d + dn * 16) * (bf16 ? 2 : 4);
     float *out = a->out + head * wide + d;
-    const char *row = p->v;
     V sum[16];
     KERN_UNROLL
     for (size_t i = 0; i < hn * dn; i++) {
         sum[i] = LANES(load)(out + i / dn * wide + i % dn * 16);
-        if (p->at == 0) sum[i] = LANES(mul)(sum[i], LANES(set)(a->shrink[head + i / dn]));
+        if (place == 0) sum[i] = LANES(mul)(sum[i], LANES(set)(a->shrink[head + i / dn]));
     }
 #if LANES_SET == LANES_DOT
-    const uint16_t *weight = a->halves + head * a->chunk + p->at * hn;
-    (void)bf16;
-    for (size_t t = 0; t < end; t += 2, row += 2 * step) {
-        const bool two = t + 1 < end;
+    const uint16_t *weight = a->halves + head / lanes * lanes * ATTEND_CHUNK + place * lanes + 2 * (head % lanes);
+    for (size_t t = 0; t < n; t += 2, row += 2 * step) {
+        const char *other = t + 1 < n ? row + step : row;
         __m512i x[4], y[4], v[8];
-        LANES(fetch)(later, at + t * bytes, 2 * bytes);
         KERN_UNROLL
-        for (size_t j = 0; j < dn / 2; j++) x[j] = LANES(pairs)(row, d + j * 32, dim);
-        /* a token behind the last has no weight, but what lies there may be no number */
+        for (size_t j = 0; j < dn / 2; j++) {
+            x[j] = LANES(pairs)(row, d + j * 32, dim);
+            IN_ORDER(x[j]);
+        }
+        for (size_t b = 0; b < rest; b += 64) LANES(touch)(row + behind + b);
         KERN_UNROLL
-        for (size_t j = 0; j < dn / 2; j++)
-            y[j] = two ? LANES(pairs)(row + step, d + j * 32, dim) : _mm512_setzero_si512();
+        for (size_t j = 0; j < dn / 2; j++) {
+            y[j] = LANES(pairs)(other, d + j * 32, dim);
+            IN_ORDER(y[j]);
+        }
+        for (size_t b = 0; b < rest; b += 64) LANES(touch)(other + behind + b);
         KERN_UNROLL
         for (size_t j = 0; j < dn / 2; j++) {
             v[2 * j] = _mm512_unpacklo_epi16(x[j], y[j]);
@@ -207,22 +225,25 @@ LANES_OP void LANES(value_tile)(const struct attend *a, const struct attend_piec
         KERN_UNROLL
         for (size_t i = 0; i < hn; i++) {
             int32_t pair;
-            memcpy(&pair, weight + t * hn + 2 * i, sizeof pair);
+            memcpy(&pair, weight + t * lanes + 2 * i, sizeof pair);
             const __m512i w = _mm512_set1_epi32(pair);
             KERN_UNROLL
             for (size_t j = 0; j < dn; j++) sum[i * dn + j] = MULTIPLY_ADD(w, v[j], sum[i * dn + j]);
         }
     }
 #else
-    const float *weight = a->weights + head * a->chunk + p->at * hn;
-    for (size_t t = 0; t < end; t++, row += step) {
+    const float *weight = a->weights + head / lanes * lanes * ATTEND_CHUNK + place * lanes + head % lanes;
+    for (size_t t = 0; t < n; t++, row += step) {
         V v[8];
-        LANES(fetch)(later, at + t * bytes, bytes);
         KERN_UNROLL
-        for (size_t j = 0; j < dn; j++) v[j] = LOAD_ITEM(row, d + j * 16, dim, bf16);
+        for (size_t j = 0; j < dn; j++) {
+            v[j] = LOAD_ITEM(row, d + j * 16, dim, bf16);
+            IN_ORDER(v[j]);
+        }
+        for (size_t b = 0; b < rest; b += 64) LANES(touch)(row + behind + b);
         KERN_UNROLL
         for (size_t i = 0; i < hn; i++) {
-            const V w = LANES(set)(weight[t * hn + i]);
+            const V w = LANES(set)(weight[t * lanes + i]);
             KERN_UNROLL
             for (size_t j = 0; j < dn; j++) sum[i * dn + j] = MULTIPLY_ADD(w, v[j], sum[i * dn + j]);
         }
@@ -232,51 +253,57 @@ LANES_OP void LANES(value_tile)(const struct attend *a, const struct attend_piec
     for (size_t i = 0; i < hn * dn; i++) LANES(store)(out + i / dn * wide + i % dn * 16, sum[i]);
 }
 
-LANES_OP void LANES(value_piece)(const struct attend *a, const struct attend_piece *p, const struct attend_later *later,
-                                 size_t head, size_t hn, size_t dim, bool bf16)
+LANES_OP void LANES(value_turn)(const struct attend *a, const char *v, size_t step, size_t n, size_t place, size_t head,
+                                size_t hn, size_t dim, bool bf16, bool known)
 {
     const size_t most = LANES_WIDE != 16 ? (hn == 1 ? 4 : 1) : hn == 1 ? 8 : 4, least = LANES_SET == LANES_DOT ? 2 : 1;
-    const size_t walks = (dim + most * 16 - 1) / (most * 16);
-    const size_t bytes = head == 0 ? dim * (bf16 ? 2 : 4) / walks : 0;
-    size_t d = 0, at = 0;
-    for (; d + most * 16 <= dim; d += most * 16, at += p->n * bytes)
-        LANES(value_tile)(a, p, later, at, bytes, head, d, hn, most, dim, bf16);
-    for (; d < dim; d += least * 16, at += p->n * bytes)
-        LANES(value_tile)(a, p, later, at, bytes, head, d, hn, least, dim, bf16);
+    size_t d = 0;
+    if (LANES_WIDE == 16 && hn == 4 && known) { /* two heads at a time: to the end of each row */
+        LANES(value_tile)(a, v, step, n, place, 0, head, hn, 0, 2, 8, dim, bf16);
+        LANES(value_tile)(a, v, step, n, place, 0, head + 2, hn, 0, 2, 8, dim, bf16);
+        return;
+    }
+    for (; d + most * 16 <= dim; d += most * 16) {
+        const size_t rest = head == 0 && d == 0 ? (dim - most * 16) * (bf16 ? 2 : 4) : 0;
+        LANES(value_tile)(a, v, step, n, place, rest, head, hn, d, hn, most, dim, bf16);
+    }
+    for (; d < dim; d += least * 16) LANES(value_tile)(a, v, step, n, place, 0, head, hn, d, hn, least, dim, bf16);
 }
 
-LANES_OP void LANES(chunk_of)(const struct attend *a, const struct attend_rows *r, const struct attend_rows *next,
-                              size_t hn, size_t dim, size_t value_dim, bool bf16, bool known)
+LANES_OP void LANES(chunk_of)(const struct attend *a, const struct attend_rows *r, const struct attend *before,
+                              const struct attend_rows *read, size_t hn, size_t dim, size_t value_dim, bool bf16,
+                              bool known)
 {
-    for (size_t i = 0; i < r->pieces; i++) {
-        const struct attend_later later = attend_after(a, r, next, i);
-        for (size_t h = 0; h < a->room; h += hn) LANES(score_piece)(a, &r->piece[i], &later, h, hn, dim, bf16, known);
+    const size_t step = dim * (bf16 ? 2 : 4);
+    for (size_t i = 0; i < ATTEND_TURNS; i++) {
+        const size_t place = i * ATTEND_TURN;
+        for (size_t h = 0; a && i < r->turns && h < a->room; h += hn)
+            LANES(score_turn)(a, r->k + r->turn[i].row, r->turn[i].n, place, h, hn, dim, bf16, known);
+        for (size_t h = 0; before && i < read->turns && h < before->room; h += hn) LANES(value_turn)
+        (before, read->v + read->turn[i].row, step, read->turn[i].n, place, h, hn, value_dim, bf16, known);
     }
-    for (size_t h = 0; h < a->room; h += hn) LANES(soften)(a, h, r->n * hn, hn);
-    for (size_t i = 0; i < r->pieces; i++) {
-        const struct attend_later later = attend_after(a, r, next, r->pieces + i);
-        for (size_t h = 0; h < a->room; h += hn) LANES(value_piece)(a, &r->piece[i], &later, h, hn, value_dim, bf16);
-    }
+    for (size_t h = 0; a && h < a->room; h += hn) LANES(soften)(a, h, r->turns * ATTEND_TURN, hn);
 }
 
-LANES_TARGET static void LANES(chunk)(const struct attend *a, const struct attend_rows *r,
-                                      const struct attend_rows *next)
+LANES_TARGET static void LANES(chunk)(const struct attend *a, const struct attend_rows *r, const struct attend *before,
+                                      const struct attend_rows *read)
 {
     enum { USUAL = 128 };
-    const bool usual = LANES_SET != LANES_PORTABLE && a->dim == USUAL && a->value_dim == USUAL;
-    const bool bf16 = LANES_SET == LANES_DOT || a->bf16;
-    if (usual && a->room == 1 && bf16)
-        LANES(chunk_of)(a, r, next, 1, USUAL, USUAL, true, true);
+    const struct attend *any = a ? a : before;
+    const bool usual = LANES_SET != LANES_PORTABLE && any->dim == USUAL && any->value_dim == USUAL;
+    const bool bf16 = LANES_SET == LANES_DOT || any->bf16, one = any->room == 1;
+    if (usual && one && bf16)
+        LANES(chunk_of)(a, r, before, read, 1, USUAL, USUAL, true, true);
     else if (usual && bf16)
-        LANES(chunk_of)(a, r, next, ATTEND_LANES, USUAL, USUAL, true, true);
-    else if (usual && a->room == 1)
-        LANES(chunk_of)(a, r, next, 1, USUAL, USUAL, false, true);
+        LANES(chunk_of)(a, r, before, read, ATTEND_LANES, USUAL, USUAL, true, true);
+    else if (usual && one)
+        LANES(chunk_of)(a, r, before, read, 1, USUAL, USUAL, false, true);
     else if (usual)
-        LANES(chunk_of)(a, r, next, ATTEND_LANES, USUAL, USUAL, false, true);
-    else if (a->room == 1)
-        LANES(chunk_of)(a, r, next, 1, a->dim, a->value_dim, bf16, false);
+        LANES(chunk_of)(a, r, before, read, ATTEND_LANES, USUAL, USUAL, false, true);
+    else if (one)
+        LANES(chunk_of)(a, r, before, read, 1, any->dim, any->value_dim, bf16, false);
     else
-        LANES(chunk_of)(a, r, next, ATTEND_LANES, a->dim, a->value_dim, bf16, false);
+        LANES(chunk_of)(a, r, before, read, ATTEND_LANES, any->dim, any->value_dim, bf16, false);
 }
 
 #undef STEP
@@ -284,6 +311,7 @@ LANES_TARGET static void LANES(chunk)(const struct attend *a, const struct atten
 #undef LOAD_ITEM
 #undef QUERY
 #undef MULTIPLY_ADD
+#undef IN_ORDER
 
 LANES_TARGET static void LANES(finish)(const struct attend *a, void *out)
 {

@@ -17,7 +17,6 @@
 
 enum { BATCH, LEN, HEADS, KV_HEADS, DIM, WINDOW, PAGE };
 enum { Q, K, V, TABLE, OUT, SCRATCH };
-enum { FEW_TOKENS = 256 }; /* of a page: what begins where the one before does not end */
 
 static const struct kern_arg ARGS[] = {
     [BATCH] = {"batch", 1, 1 << 16, "sequences"},
@@ -68,7 +67,7 @@ static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
     out[V] = (struct kern_buffer){"v", KERN_INPUT, cache_type(s), cache, 1, 0};
     out[TABLE] = (struct kern_buffer){"table", KERN_INPUT, KERN_TYPE_I32, pages, 0, 0};
     out[OUT] = (struct kern_buffer){"out", KERN_OUTPUT, type, wide, 0, at(s, DIM)};
-    const size_t scratch = attend_scratch(at(s, HEADS) / at(s, KV_HEADS), at(s, DIM), at(s, DIM));
+    const size_t scratch = 2 * at(s, KV_HEADS) * attend_scratch(at(s, HEADS) / at(s, KV_HEADS), at(s, DIM), at(s, DIM));
     out[SCRATCH] = (struct kern_buffer){"scratch", KERN_SCRATCH, KERN_TYPE_F32, scratch, 0, 0};
     return 6;
 }
@@ -140,54 +139,88 @@ static double tolerance(const struct kern_shape *s) { return s->dtype == KERN_FP
 
 /* -- the walk -- */
 
-/* Where the walk is: the next token of a key head of a sequence. */
-struct walk {
-    size_t sequence, head, token;
+/* A chunk of a key head, whose values are read while the keys of the next are. */
+struct part {
+    struct attend a;
+    struct attend_rows r;
+    size_t q; /* bytes before its queries */
+    bool last;
 };
 
-/* The next chunk of one head; false at the end. Pages that do not follow one another are its pieces. */
-static bool step(const struct kern_call *c, const struct attend *a, struct walk *w, struct attend_rows *r)
+/* Blocks of tokens, a page or as many as a chunk has turns for; of each all key heads, whose rows follow one another in
+ * a page; of each the chunks. */
+struct walk {
+    const struct kern_call *c;
+    const struct attend_code *code;
+    struct attend shape;
+    size_t step; /* bytes from a row to the next */
+    struct part part[2];
+    size_t parts; /* so far */
+};
+
+static void finish(struct walk *w, struct part *p)
 {
-    const struct kern_shape *s = c->shape;
-    const size_t bytes = in_bf16(s) ? 2 : 4, page = page_of(s);
-    if (w->token == at(s, LEN)) {
-        w->token = first_of(s);
-        w->head = (w->head + 1) % at(s, KV_HEADS);
-        if (w->head == 0 && ++w->sequence == at(s, BATCH)) return false;
-    }
-    r->n = r->pieces = 0;
-    while (w->token < at(s, LEN) && r->n < a->chunk) {
-        const size_t left = at(s, LEN) - w->token, of_page = page - w->token % page;
-        const size_t n = left < of_page ? left : of_page, row = row_of(c, w->sequence, w->head, w->token) * bytes;
-        const char *k = c->buffer[K], *v = c->buffer[V];
-        w->token += attend_add(a, r, k + row, v + row, n);
-    }
-    return true;
+    if (p->last) w->code->finish(&p->a, (char *)w->c->buffer[OUT] + p->q);
+}
+
+/* A chunk of a key head that ends before token `end`. */
+static void chunk(struct walk *w, size_t sequence, size_t head, const struct attend_rows *r, bool first, size_t end)
+{
+    const struct kern_shape *s = w->c->shape;
+    const size_t state = sequence % 2 * at(s, KV_HEADS) + head; /* of the one before values are still to come */
+    struct part *p = &w->part[w->parts % 2], *before = w->parts > 0 ? &w->part[(w->parts + 1) % 2] : NULL;
+    p->a = w->shape;
+    attend_open(&p->a, (float *)w->c->buffer[SCRATCH] + state * attend_scratch(p->a.heads, p->a.dim, p->a.dim));
+    p->r = *r;
+    p->q = (sequence * at(s, KV_HEADS) + head) * p->a.heads * w->step;
+    p->last = end == at(s, LEN);
+    if (first) w->code->start(&p->a, (const char *)w->c->buffer[Q] + p->q);
+    w->code->chunk(&p->a, &p->r, before ? &before->a : NULL, before ? &before->r : NULL);
+    if (before) finish(w, before);
+    w->parts++;
+}
+
+/* Tokens [from, to) of all heads, chunk by chunk. */
+static void block(struct walk *w, size_t sequence, size_t from, size_t to)
+{
+    const size_t page = page_of(w->c->shape), bytes = w->step / w->shape.dim;
+    struct attend_rows r = {.k = w->c->buffer[K], .v = w->c->buffer[V]};
+    for (size_t head = 0; head < at(w->c->shape, KV_HEADS); head++)
+        for (size_t t = from; t < to;) {
+            const bool first = t == first_of(w->c->shape);
+            for (r.turns = 0; r.turns < ATTEND_TURNS && t < to; r.turns++) {
+                const size_t left = to - t, of_page = page - t % page;
+                size_t n = left < of_page ? left : of_page;
+                n = n < ATTEND_TURN ? n : ATTEND_TURN;
+                r.turn[r.turns].row = row_of(w->c, sequence, head, t) * bytes;
+                r.turn[r.turns].n = n;
+                t += n;
+            }
+            chunk(w, sequence, head, &r, first, t);
+        }
 }
 
 static void attend_all(const struct kern_call *c, const struct attend_code *code)
 {
     const struct kern_shape *s = c->shape;
-    const size_t element = in_bf16(s) ? 2 : 4, group = at(s, HEADS) / at(s, KV_HEADS);
-    struct attend a = {.bf16 = in_bf16(s),
-                       .heads = group,
-                       .dim = at(s, DIM),
-                       .value_dim = at(s, DIM),
-                       .step = at(s, DIM) * element,
-                       .pages = page_of(s) < FEW_TOKENS && at(s, LEN) > page_of(s),
-                       .scale = 1 / sqrtf((float)s->v[DIM])};
-    struct attend_rows rows[2];
-    struct walk w = {.token = first_of(s)};
-    attend_open(&a, c->buffer[SCRATCH]);
-    bool more = step(c, &a, &w, &rows[0]);
-    for (size_t i = 0, open = SIZE_MAX; more; i++) {
-        const size_t now = w.sequence * at(s, KV_HEADS) + w.head, q = now * group * a.step;
-        if (now != open) code->start(&a, (const char *)c->buffer[Q] + q);
-        open = now;
-        more = step(c, &a, &w, &rows[(i + 1) % 2]);
-        code->chunk(&a, &rows[i % 2], &rows[(i + more) % 2]);
-        if (!more || w.sequence * at(s, KV_HEADS) + w.head != now) code->finish(&a, (char *)c->buffer[OUT] + q);
-    }
+    const size_t page = page_of(s), turns = (page + ATTEND_TURN - 1) / ATTEND_TURN;
+    const size_t pages = turns < ATTEND_TURNS ? ATTEND_TURNS / turns : 1; /* of a block */
+    struct walk w = {.c = c,
+                     .code = code,
+                     .shape = {.bf16 = in_bf16(s),
+                               .heads = at(s, HEADS) / at(s, KV_HEADS),
+                               .dim = at(s, DIM),
+                               .value_dim = at(s, DIM),
+                               .scale = 1 / sqrtf((float)s->v[DIM])},
+                     .step = at(s, DIM) * (in_bf16(s) ? 2 : 4)};
+    for (size_t b = 0; b < at(s, BATCH); b++)
+        for (size_t t = first_of(s), end; t < at(s, LEN); t = end) {
+            end = (t / page + pages) * page < at(s, LEN) ? (t / page + pages) * page : at(s, LEN);
+            block(&w, b, t, end);
+        }
+    struct part *p = &w.part[(w.parts + 1) % 2];
+    code->chunk(NULL, NULL, &p->a, &p->r);
+    finish(&w, p);
 }
 
 static void run_portable(const struct kern_call *c) { attend_all(c, &attend_portable); }

@@ -71,6 +71,7 @@ LANES_OP V LANES(round)(V a) { return (V){_mm512_roundscale_ps(a.v, _MM_FROUND_T
 LANES_OP V LANES(scale)(V a, V n) { return (V){_mm512_scalef_ps(a.v, n.v)}; }
 /* into the second cache: misses of the first are few at a time */
 LANES_OP void LANES(prefetch)(const void *p) { _mm_prefetch(p, _MM_HINT_T1); }
+LANES_OP void LANES(touch)(const void *p) { _mm_prefetch(p, _MM_HINT_T0); }
 /* clang-format on */
 /* Of the bits of fp32 the upper half becomes the nearest bf16, of two the even one. */
 LANES_OP __m512i LANES(nearest)(__m512i bits)
@@ -89,14 +90,29 @@ LANES_OP void LANES(store_bf16_n)(uint16_t *p, V a, size_t n)
     else
         _mm256_mask_storeu_epi16(p, LANES(mask)(n), LANES(narrow)(a));
 }
-/* out[i] becomes the sum of the lanes of a[i] times scale: a tree of transpositions. */
-LANES_OP void LANES(store_sums_4)(float *out, const V *a, float scale)
+/* Four sums at a time, in two steps of a tree of transpositions: lane 4g + i of sums_4 is a part of the sum of a[i];
+ * lane 4i + j of join_4 is the sum of the lanes 4g + j of a[i]. */
+LANES_OP V LANES(sums_4)(const V *a)
 {
     const __m512 x = _mm512_add_ps(_mm512_unpacklo_ps(a[0].v, a[1].v), _mm512_unpackhi_ps(a[0].v, a[1].v));
     const __m512 y = _mm512_add_ps(_mm512_unpacklo_ps(a[2].v, a[3].v), _mm512_unpackhi_ps(a[2].v, a[3].v));
     const __m512d u = _mm512_castps_pd(x), w = _mm512_castps_pd(y);
-    const __m512 s =
-        _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(u, w)), _mm512_castpd_ps(_mm512_unpackhi_pd(u, w)));
+    return (V){_mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(u, w)), _mm512_castpd_ps(_mm512_unpackhi_pd(u, w)))};
+}
+LANES_OP V LANES(join_4)(const V *a)
+{
+    enum { EVEN = 0x88, ODD = 0xdd };
+    const __m512 x =
+        _mm512_add_ps(_mm512_shuffle_f32x4(a[0].v, a[1].v, EVEN), _mm512_shuffle_f32x4(a[0].v, a[1].v, ODD));
+    const __m512 y =
+        _mm512_add_ps(_mm512_shuffle_f32x4(a[2].v, a[3].v, EVEN), _mm512_shuffle_f32x4(a[2].v, a[3].v, ODD));
+    return (V){_mm512_add_ps(_mm512_shuffle_f32x4(x, y, EVEN), _mm512_shuffle_f32x4(x, y, ODD))};
+}
+
+/* out[i] becomes the sum of the lanes of a[i] times scale. */
+LANES_OP void LANES(store_sums_4)(float *out, const V *a, float scale)
+{
+    const __m512 s = LANES(sums_4)(a).v;
     const __m256 h = _mm256_add_ps(_mm512_castps512_ps256(s), _mm512_extractf32x8_ps(s, 1));
     const __m128 q = _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
     _mm_storeu_ps(out, _mm_mul_ps(q, _mm_set1_ps(scale)));
@@ -121,6 +137,7 @@ LANES_OP V LANES(fma)(V x, V y, V z) { return (V){_mm256_fmadd_ps(x.a, y.a, z.a)
 LANES_OP __m256 LANES(widen)(__m128i h) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16)); }
 /* into the second cache: misses of the first are few at a time */
 LANES_OP void LANES(prefetch)(const void *p) { _mm_prefetch(p, _MM_HINT_T1); }
+LANES_OP void LANES(touch)(const void *p) { _mm_prefetch(p, _MM_HINT_T0); }
 /* clang-format on */
 LANES_OP float LANES(sum)(V x)
 {
@@ -128,6 +145,19 @@ LANES_OP float LANES(sum)(V x)
     __m128 h = _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
     h = _mm_add_ps(h, _mm_movehl_ps(h, h));
     return _mm_cvtss_f32(_mm_add_ss(h, _mm_shuffle_ps(h, h, 1)));
+}
+LANES_OP V LANES(sums_4)(const V *a)
+{
+    const __m256 x = _mm256_hadd_ps(_mm256_add_ps(a[0].a, a[0].b), _mm256_add_ps(a[1].a, a[1].b));
+    const __m256 y = _mm256_hadd_ps(_mm256_add_ps(a[2].a, a[2].b), _mm256_add_ps(a[3].a, a[3].b));
+    return (V){_mm256_hadd_ps(x, y), _mm256_setzero_ps()};
+}
+LANES_OP V LANES(join_4)(const V *a)
+{
+    __m256 s[4];
+    for (size_t i = 0; i < 4; i++) s[i] = _mm256_add_ps(a[i].a, a[i].b);
+    return (V){_mm256_add_ps(_mm256_permute2f128_ps(s[0], s[1], 0x20), _mm256_permute2f128_ps(s[0], s[1], 0x31)),
+               _mm256_add_ps(_mm256_permute2f128_ps(s[2], s[3], 0x20), _mm256_permute2f128_ps(s[2], s[3], 0x31))};
 }
 LANES_OP float LANES(most)(V x)
 {
@@ -196,13 +226,18 @@ LANES_OP V LANES(load_i8)(const int8_t *p) { LANES_EACH((float)p[i]); }
 LANES_OP V LANES(round)(V a) { LANES_EACH(rintf(a.v[i])); }
 LANES_OP V LANES(scale)(V a, V n) { LANES_EACH(ldexpf(a.v[i], (int)n.v[i])); }
 LANES_OP void LANES(prefetch)(const void *p) { (void)p; }
+LANES_OP void LANES(touch)(const void *p) { (void)p; }
 /* clang-format on */
-#undef LANES_EACH
 LANES_OP float LANES(sum)(V a)
 {
     float s = 0;
     for (size_t i = 0; i < 16; i++) s += a.v[i];
     return s;
+}
+LANES_OP V LANES(sums_4)(const V *a) { LANES_EACH(i < 4 ? LANES(sum)(a[i]) : 0); }
+LANES_OP V LANES(join_4)(const V *a)
+{
+    LANES_EACH(a[i / 4].v[i % 4] + a[i / 4].v[i % 4 + 4] + a[i / 4].v[i % 4 + 8] + a[i / 4].v[i % 4 + 12]);
 }
 LANES_OP float LANES(most)(V a)
 {
@@ -210,6 +245,7 @@ LANES_OP float LANES(most)(V a)
     for (size_t i = 1; i < 16; i++) s = a.v[i] > s ? a.v[i] : s;
     return s;
 }
+#undef LANES_EACH
 
 #endif
 

@@ -118,15 +118,16 @@ static void counts(const struct kern_shape *s, struct kern_counts *out)
 static double tolerance(const struct kern_shape *s) { return in_bf16(s) ? 1e-2 : 1e-5; }
 
 /* The chunk from `token` on; the token behind it. */
-static size_t rows_at(const struct kern_call *c, const struct attend *a, size_t sequence, size_t token,
-                      struct attend_rows *r)
+static size_t rows_at(const struct kern_call *c, size_t sequence, size_t token, struct attend_rows *r)
 {
-    const size_t len = at(c->shape, LEN), page = page_of(c->shape);
-    r->n = r->pieces = 0;
-    while (token < len && r->n < a->chunk) {
-        const char *row = (const char *)c->buffer[CACHE] + token_row(c, sequence, token) * a->step;
-        const size_t left = len - token, of_page = page - token % page;
-        token += attend_add(a, r, row, row, left < of_page ? left : of_page);
+    const size_t len = at(c->shape, LEN), page = page_of(c->shape),
+                 step = row_of(c->shape) * (in_bf16(c->shape) ? 2 : 4);
+    *r = (struct attend_rows){.k = c->buffer[CACHE], .v = c->buffer[CACHE]};
+    for (; token < len && r->turns < ATTEND_TURNS; r->turns++) {
+        const size_t left = len - token, of_page = page - token % page, n = left < of_page ? left : of_page;
+        r->turn[r->turns].row = token_row(c, sequence, token) * step;
+        r->turn[r->turns].n = n < ATTEND_TURN ? n : ATTEND_TURN;
+        token += r->turn[r->turns].n;
     }
     return token;
 }
@@ -139,18 +140,17 @@ static void attend_all(const struct kern_call *c, const struct attend_code *code
                        .heads = at(s, HEADS),
                        .dim = row_of(s),
                        .value_dim = at(s, RANK),
-                       .step = row_of(s) * element,
                        .scale = 1 / sqrtf((float)row_of(s))};
     struct attend_rows rows[2];
     attend_open(&a, c->buffer[SCRATCH]);
     for (size_t b = 0; b < at(s, BATCH); b++) {
-        code->start(&a, (const char *)c->buffer[Q] + b * a.heads * a.step);
-        size_t token = rows_at(c, &a, b, 0, &rows[0]);
-        for (size_t i = 0, more = 1; more; i++) {
-            more = token < len;
-            if (more) token = rows_at(c, &a, b, token, &rows[(i + 1) % 2]);
-            code->chunk(&a, &rows[i % 2], &rows[(i + more) % 2]);
+        code->start(&a, (const char *)c->buffer[Q] + b * a.heads * a.dim * element);
+        size_t i = 0;
+        for (size_t token = 0; token < len; i++) {
+            token = rows_at(c, b, token, &rows[i % 2]);
+            code->chunk(&a, &rows[i % 2], i > 0 ? &a : NULL, &rows[(i + 1) % 2]);
         }
+        code->chunk(NULL, NULL, &a, &rows[(i + 1) % 2]);
         code->finish(&a, (char *)c->buffer[OUT] + b * a.heads * a.value_dim * element);
     }
 }

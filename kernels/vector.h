@@ -29,6 +29,13 @@
 
 #define KERN_INLINE static inline __attribute__((always_inline))
 
+/* kern_count -- n as a number that the compiler does not know, for a loop that is not to be written out. */
+KERN_INLINE size_t kern_count(size_t n)
+{
+    __asm__("" : "+r"(n));
+    return n;
+}
+
 static inline const char *kern_lacks_avx2(const struct kern_machine *m, const struct kern_shape *s)
 {
     (void)s;
