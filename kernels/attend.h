@@ -21,12 +21,15 @@ enum {
     ATTEND_FEW = 8 /* heads up to which keys are read row by row: they come from memory, not from a cache */
 };
 
+#define ATTEND_NONE SIZE_MAX
+
 /* A chunk: turns of n tokens that follow one another, the first at k + row and v + row. Turn i has the places from
  * i * ATTEND_TURN on; where it has fewer tokens some stand empty. */
 struct attend_rows {
     const char *k, *v;
     struct {
         size_t row, n;
+        size_t later; /* what is read later lies there, and is fetched meanwhile; ATTEND_NONE: left to the processor */
     } turn[ATTEND_TURNS];
     size_t turns;
 };
@@ -36,14 +39,15 @@ struct attend {
     bool bf16;
     size_t heads, dim, value_dim;
     float scale;
-    size_t room;       /* heads, where they are several a multiple of ATTEND_LANES: empty ones have queries of 0 */
-    void *queries;     /* [room][attend_wide(dim)] in fp32, or in bf16 as they are; zeros behind dim */
-    float *scores;     /* [room / lanes][chunk][lanes], lanes ATTEND_LANES or, of one head, 1 */
-    float *weights;    /* of the chunk before, the same */
-    uint16_t *halves;  /* the same in bf16, [room / lanes][chunk / 2][lanes][2] */
-    float *shrink;     /* [room] factor of what was summed before that chunk */
-    float *most, *sum; /* [room]: of the scores so far; of their exponentials */
-    float *out;        /* [room][attend_wide(value_dim)] not yet divided by the sum */
+    size_t room;      /* heads, where they are several a multiple of ATTEND_LANES: empty ones have queries of 0 */
+    void *queries;    /* [room][attend_wide(dim)] in fp32, or in bf16 as they are; zeros behind dim */
+    float *scores;    /* [room / lanes][chunk][lanes], lanes ATTEND_LANES or, of one head, 1 */
+    float *weights;   /* of the chunk before, the same */
+    uint16_t *halves; /* the same in bf16, [room / lanes][chunk / 2][lanes][2] */
+    float *shrink;    /* [room] factor of what was summed before that chunk */
+    float *most;      /* [room]: of the scores so far */
+    float *sum;       /* [room / lanes][16 / lanes][lanes] of their exponentials, parts of a sum each */
+    float *out;       /* [room][attend_wide(value_dim)] not yet divided by the sum */
 };
 
 static inline size_t attend_wide(size_t dim) { return (dim + 31) / 32 * 32; }
@@ -57,7 +61,8 @@ static inline size_t attend_room(size_t heads)
 static inline size_t attend_scratch(size_t heads, size_t dim, size_t value_dim)
 {
     const size_t room = attend_room(heads);
-    return room * (attend_wide(dim) + 2 * (size_t)ATTEND_CHUNK + attend_wide(value_dim)) + (3 * room + 15) / 16 * 16;
+    return room * (attend_wide(dim) + 2 * (size_t)ATTEND_CHUNK + attend_wide(value_dim)) + (2 * room + 15) / 16 * 16 +
+           (room + ATTEND_LANES - 1) / ATTEND_LANES * 16;
 }
 
 /* Hand out the scratch; heads, dim, value_dim are set before. */
@@ -69,9 +74,9 @@ static inline void attend_open(struct attend *a, float *scratch)
     a->scores = a->out + a->room * attend_wide(a->value_dim);
     a->weights = a->scores + a->room * ATTEND_CHUNK;
     a->halves = (uint16_t *)(void *)a->weights;
-    a->shrink = a->weights + a->room * ATTEND_CHUNK;
+    a->sum = a->weights + a->room * ATTEND_CHUNK;
+    a->shrink = a->sum + (a->room + ATTEND_LANES - 1) / ATTEND_LANES * 16;
     a->most = a->shrink + a->room;
-    a->sum = a->most + a->room;
 }
 
 /* Queries of other heads, nothing summed. */

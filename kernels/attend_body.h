@@ -49,7 +49,7 @@ LANES_TARGET static void LANES(start)(const struct attend *a, const void *q)
 #endif
         }
         a->most[h] = -3e38F;
-        a->sum[h] = 0;
+        for (size_t i = 0; i < 16 && h % ATTEND_LANES == 0; i++) a->sum[h / ATTEND_LANES * 16 + i] = 0;
         for (size_t d = 0; d < value_wide; d++) a->out[h * value_wide + d] = 0;
     }
 }
@@ -95,8 +95,8 @@ LANES_OP void LANES(score_four)(const struct attend *a, const char *const *k, si
 }
 
 /* n tokens, keys from k on, against hn heads; what stands empty behind them has no weight. */
-LANES_OP void LANES(score_turn)(const struct attend *a, const char *k, size_t n, size_t place, size_t head, size_t hn,
-                                size_t dim, bool bf16, bool known)
+LANES_OP void LANES(score_turn)(const struct attend *a, const char *k, const char *later, size_t n, size_t place,
+                                size_t head, size_t hn, size_t dim, bool bf16, bool known)
 {
     enum { HELD = 16 };
     const size_t steps = (dim + STEP - 1) / STEP, step = dim * (bf16 ? 2 : 4);
@@ -114,6 +114,7 @@ LANES_OP void LANES(score_turn)(const struct attend *a, const char *k, size_t n,
         for (size_t j = 0; j < n; j += 4) {
             const char *row[4];
             V sum[16];
+            for (size_t b = 0; later && b < 4 * step; b += 64) LANES(prefetch)(later + j * step + b);
             KERN_UNROLL
             for (size_t i = 0; i < 4; i++) row[i] = k + (j + i < n ? j + i : n - 1) * step;
             LANES(score_four)(a, row, head, dim, bf16, sum);
@@ -123,6 +124,7 @@ LANES_OP void LANES(score_turn)(const struct attend *a, const char *k, size_t n,
     } else {
         for (size_t j = 0, end = kern_count(n); j < end; j++) {
             V sum[4];
+            for (size_t b = 0; later && b < step; b += 64) LANES(prefetch)(later + j * step + b);
             LANES(score_row)(a, held ? q : NULL, k + j * step, head, hn, dim, bf16, sum);
             part[j] = hn == 1 ? sum[0] : LANES(sums_4)(sum);
         }
@@ -142,24 +144,36 @@ LANES_OP void LANES(score_turn)(const struct attend *a, const char *k, size_t n,
 
 /* -- scores to weights -- */
 
-LANES_OP void LANES(soften)(const struct attend *a, size_t head, size_t n, size_t hn)
+/* A score is above those so far: the new maximum of hn heads, and what it makes of their sums. */
+LANES_OP void LANES(raise)(const struct attend *a, size_t head, size_t hn, V most)
 {
-    float *s = a->scores + head * ATTEND_CHUNK, lane[16], now[16];
-    n *= hn;
-    V most = LANES(load)(s);
-    for (size_t t = 16; t < n; t += 16) most = LANES(max)(most, LANES(load)(s + t));
+    float lane[16];
     LANES(store)(lane, most);
-    if (hn == 1) lane[0] = LANES(most)(most);
     for (size_t i = 0; i < hn; i++) {
         const float old = a->most[head + i];
         float found = old;
-        for (size_t j = i; j < (hn == 1 ? 1 : 16); j += 4) found = lane[j] > found ? lane[j] : found;
-        for (size_t j = i; j < 16; j += hn) now[j] = found;
-        a->shrink[head + i] = old == found ? 1 : expf(old - found);
+        for (size_t j = i; j < 16; j += hn) found = lane[j] > found ? lane[j] : found;
+        a->shrink[head + i] = expf(old - found);
         a->most[head + i] = found;
     }
-    const V least = LANES(load)(now);
-    V sum = LANES(set)(0);
+    const V shrink = hn == 1 ? LANES(set)(a->shrink[head]) : LANES(load_4)(a->shrink + head);
+    float *sum = a->sum + head / hn * 16;
+    LANES(store)(sum, LANES(mul)(LANES(load)(sum), shrink));
+}
+
+LANES_OP void LANES(soften)(const struct attend *a, size_t head, size_t places, size_t hn)
+{
+    const size_t n = places * hn;
+    const float *s = a->scores + head * ATTEND_CHUNK, *most = a->most + head;
+    float *sums = a->sum + head / hn * 16;
+    V found = LANES(load)(s);
+    for (size_t t = 16; t < n; t += 16) found = LANES(max)(found, LANES(load)(s + t));
+    if (LANES(above)(found, hn == 1 ? LANES(set)(*most) : LANES(load_4)(most)))
+        LANES(raise)(a, head, hn, found);
+    else
+        for (size_t i = 0; i < hn; i++) a->shrink[head + i] = 1;
+    const V least = hn == 1 ? LANES(set)(*most) : LANES(load_4)(most);
+    V sum = LANES(load)(sums);
     for (size_t t = 0; t < n; t += 16) {
         const V x = LANES(sub)(LANES(load)(s + t), least);
         const V p = LANES_SET == LANES_DOT ? LANES(exp_coarse)(x) : LANES(exp)(x);
@@ -174,12 +188,7 @@ LANES_OP void LANES(soften)(const struct attend *a, size_t head, size_t n, size_
         LANES(store)(a->weights + head * ATTEND_CHUNK + t, p);
 #endif
     }
-    LANES(store)(lane, sum);
-    for (size_t i = 0; i < hn; i++) {
-        float whole = 0;
-        for (size_t j = i; j < 16; j += hn) whole += lane[j];
-        a->sum[head + i] = a->sum[head + i] * a->shrink[head + i] + whole;
-    }
+    LANES(store)(sums, sum);
 }
 
 /* -- weighted values: hn heads times dn times sixteen elements -- */
@@ -188,9 +197,9 @@ LANES_OP void LANES(soften)(const struct attend *a, size_t head, size_t n, size_
  * 8-11 16-19 24-27, 4-7 12-15 ..., until the end; of an odd number the last is paired with itself, without weight.
  * `rest` bytes of each row behind the tile are fetched, so that it is read to its end. The weights are of `lanes` heads
  * together, head % lanes of which come before. */
-LANES_OP void LANES(value_tile)(const struct attend *a, const char *row, size_t step, size_t n, size_t place,
-                                size_t rest, size_t head, size_t lanes, size_t d, size_t hn, size_t dn, size_t dim,
-                                bool bf16)
+LANES_OP void LANES(value_tile)(const struct attend *a, const char *row, const char *later, size_t step, size_t n,
+                                size_t place, size_t rest, size_t head, size_t lanes, size_t d, size_t hn, size_t dn,
+                                size_t dim, bool bf16)
 {
     const size_t wide = attend_wide(dim), behind = (d + dn * 16) * (bf16 ? 2 : 4);
     float *out = a->out + head * wide + d;
@@ -205,6 +214,7 @@ LANES_OP void LANES(value_tile)(const struct attend *a, const char *row, size_t 
     for (size_t t = 0; t < n; t += 2, row += 2 * step) {
         const char *other = t + 1 < n ? row + step : row;
         __m512i x[4], y[4], v[8];
+        for (size_t b = 0; later && b < 2 * step; b += 64) LANES(prefetch)(later + t * step + b);
         KERN_UNROLL
         for (size_t j = 0; j < dn / 2; j++) {
             x[j] = LANES(pairs)(row, d + j * 32, dim);
@@ -235,6 +245,7 @@ LANES_OP void LANES(value_tile)(const struct attend *a, const char *row, size_t 
     const float *weight = a->weights + head / lanes * lanes * ATTEND_CHUNK + place * lanes + head % lanes;
     for (size_t t = 0; t < n; t++, row += step) {
         V v[8];
+        for (size_t b = 0; later && b < step; b += 64) LANES(prefetch)(later + t * step + b);
         KERN_UNROLL
         for (size_t j = 0; j < dn; j++) {
             v[j] = LOAD_ITEM(row, d + j * 16, dim, bf16);
@@ -253,21 +264,23 @@ LANES_OP void LANES(value_tile)(const struct attend *a, const char *row, size_t 
     for (size_t i = 0; i < hn * dn; i++) LANES(store)(out + i / dn * wide + i % dn * 16, sum[i]);
 }
 
-LANES_OP void LANES(value_turn)(const struct attend *a, const char *v, size_t step, size_t n, size_t place, size_t head,
-                                size_t hn, size_t dim, bool bf16, bool known)
+LANES_OP void LANES(value_turn)(const struct attend *a, const char *v, const char *later, size_t step, size_t n,
+                                size_t place, size_t head, size_t hn, size_t dim, bool bf16, bool known)
 {
     const size_t most = LANES_WIDE != 16 ? (hn == 1 ? 4 : 1) : hn == 1 ? 8 : 4, least = LANES_SET == LANES_DOT ? 2 : 1;
     size_t d = 0;
     if (LANES_WIDE == 16 && hn == 4 && known) { /* two heads at a time: to the end of each row */
-        LANES(value_tile)(a, v, step, n, place, 0, head, hn, 0, 2, 8, dim, bf16);
-        LANES(value_tile)(a, v, step, n, place, 0, head + 2, hn, 0, 2, 8, dim, bf16);
+        LANES(value_tile)(a, v, head == 0 ? later : NULL, step, n, place, 0, head, hn, 0, 2, 8, dim, bf16);
+        LANES(value_tile)(a, v, NULL, step, n, place, 0, head + 2, hn, 0, 2, 8, dim, bf16);
         return;
     }
     for (; d + most * 16 <= dim; d += most * 16) {
         const size_t rest = head == 0 && d == 0 ? (dim - most * 16) * (bf16 ? 2 : 4) : 0;
-        LANES(value_tile)(a, v, step, n, place, rest, head, hn, d, hn, most, dim, bf16);
+        LANES(value_tile)
+        (a, v, head == 0 && d == 0 ? later : NULL, step, n, place, rest, head, hn, d, hn, most, dim, bf16);
     }
-    for (; d < dim; d += least * 16) LANES(value_tile)(a, v, step, n, place, 0, head, hn, d, hn, least, dim, bf16);
+    for (; d < dim; d += least * 16)
+        LANES(value_tile)(a, v, NULL, step, n, place, 0, head, hn, d, hn, least, dim, bf16);
 }
 
 LANES_OP void LANES(chunk_of)(const struct attend *a, const struct attend_rows *r, const struct attend *before,
@@ -277,10 +290,17 @@ LANES_OP void LANES(chunk_of)(const struct attend *a, const struct attend_rows *
     const size_t step = dim * (bf16 ? 2 : 4);
     for (size_t i = 0; i < ATTEND_TURNS; i++) {
         const size_t place = i * ATTEND_TURN;
-        for (size_t h = 0; a && i < r->turns && h < a->room; h += hn)
-            LANES(score_turn)(a, r->k + r->turn[i].row, r->turn[i].n, place, h, hn, dim, bf16, known);
-        for (size_t h = 0; before && i < read->turns && h < before->room; h += hn) LANES(value_turn)
-        (before, read->v + read->turn[i].row, step, read->turn[i].n, place, h, hn, value_dim, bf16, known);
+        if (a && i < r->turns) {
+            const char *later = r->turn[i].later != ATTEND_NONE ? r->k + r->turn[i].later : NULL;
+            for (size_t h = 0; h < a->room; h += hn) LANES(score_turn)
+            (a, r->k + r->turn[i].row, h == 0 ? later : NULL, r->turn[i].n, place, h, hn, dim, bf16, known);
+        }
+        if (before && i < read->turns) { /* values that are a part of the keys have been fetched as such */
+            const bool fetch = read->turn[i].later != ATTEND_NONE && read->k != read->v;
+            const char *v = read->v + read->turn[i].row, *later = fetch ? read->v + read->turn[i].later : NULL;
+            for (size_t h = 0; h < before->room; h += hn)
+                LANES(value_turn)(before, v, later, step, read->turn[i].n, place, h, hn, value_dim, bf16, known);
+        }
     }
     for (size_t h = 0; a && h < a->room; h += hn) LANES(soften)(a, h, r->turns * ATTEND_TURN, hn);
 }
@@ -315,12 +335,14 @@ LANES_TARGET static void LANES(chunk)(const struct attend *a, const struct atten
 
 LANES_TARGET static void LANES(finish)(const struct attend *a, void *out)
 {
-    const size_t wide = attend_wide(a->value_dim);
-    for (size_t h = 0; h < a->heads; h++)
+    const size_t wide = attend_wide(a->value_dim), lanes = a->room == 1 ? 1 : ATTEND_LANES;
+    for (size_t h = 0; h < a->heads; h++) {
+        float sum = 0;
+        for (size_t i = h % lanes; i < 16; i += lanes) sum += a->sum[h / lanes * 16 + i];
         for (size_t d = 0; d < a->value_dim; d += 32) {
             float whole[32], order[32];
             for (size_t j = 0; j < 32; j += 16)
-                LANES(store)(whole + j, LANES(div)(LANES(load)(a->out + h * wide + d + j), LANES(set)(a->sum[h])));
+                LANES(store)(whole + j, LANES(div)(LANES(load)(a->out + h * wide + d + j), LANES(set)(sum)));
             for (size_t i = 0; i < 32; i++)
                 order[i] = whole[LANES_SET == LANES_DOT ? i % 8 / 4 * 16 + i / 8 * 4 + i % 4 : i];
             const size_t left = a->value_dim - d;
@@ -328,6 +350,7 @@ LANES_TARGET static void LANES(finish)(const struct attend *a, void *out)
             if (left > 16) LANES(put)
             (out, a->bf16, h * a->value_dim + d + 16, LANES(load)(order + 16), left < 32 ? left - 16 : 16);
         }
+    }
 }
 
 #if LANES_SET == LANES_PORTABLE

@@ -17,6 +17,10 @@
 
 enum { BATCH, LEN, HEADS, KV_HEADS, DIM, WINDOW, PAGE };
 enum { Q, K, V, TABLE, OUT, SCRATCH };
+enum {
+    AHEAD = 3 * ATTEND_TURN, /* tokens ahead that long rows are fetched */
+    FOLLOWED = 256           /* bytes of rows that the processor fetches by itself; not a unit */
+};
 
 static const struct kern_arg ARGS[] = {
     [BATCH] = {"batch", 1, 1 << 16, "sequences"},
@@ -147,8 +151,7 @@ struct part {
     bool last;
 };
 
-/* Blocks of tokens, a page or as many as a chunk has turns for; of each all key heads, whose rows follow one another in
- * a page; of each the chunks. */
+/* Blocks of tokens; of each all key heads, whose rows follow one another in a page; of each the chunks. */
 struct walk {
     const struct kern_call *c;
     const struct attend_code *code;
@@ -156,6 +159,7 @@ struct walk {
     size_t step; /* bytes from a row to the next */
     struct part part[2];
     size_t parts; /* so far */
+    size_t block; /* tokens: a page, or as many as a chunk has turns for */
 };
 
 static void finish(struct walk *w, struct part *p)
@@ -180,31 +184,48 @@ static void chunk(struct walk *w, size_t sequence, size_t head, const struct att
     w->parts++;
 }
 
+/* Bytes before the row that is fetched while that of token t is read, if it is not left to the processor: of small
+ * pages, which lie in no order, that of the next head, or of the first head in the next block; of long rows, which it
+ * does not follow, one of the same page. */
+static size_t later_of(const struct walk *w, size_t sequence, size_t head, size_t t)
+{
+    const struct kern_shape *s = w->c->shape;
+    const size_t page = page_of(s), bytes = w->step / w->shape.dim, ahead = t + w->block;
+    if (page <= ATTEND_CHUNK && page < at(s, LEN)) {
+        if (head + 1 < at(s, KV_HEADS)) return row_of(w->c, sequence, head + 1, t) * bytes;
+        return ahead < at(s, LEN) ? row_of(w->c, sequence, 0, ahead) * bytes : ATTEND_NONE;
+    }
+    const bool follows = w->step <= FOLLOWED || w->shape.heads == 1 || t / page != (t + AHEAD) / page;
+    return follows || t + AHEAD >= at(s, LEN) ? ATTEND_NONE : row_of(w->c, sequence, head, t + AHEAD) * bytes;
+}
+
 /* Tokens [from, to) of all heads, chunk by chunk. */
 static void block(struct walk *w, size_t sequence, size_t from, size_t to)
 {
     const size_t page = page_of(w->c->shape), bytes = w->step / w->shape.dim;
     struct attend_rows r = {.k = w->c->buffer[K], .v = w->c->buffer[V]};
-    for (size_t head = 0; head < at(w->c->shape, KV_HEADS); head++)
+    for (size_t head = 0; head < at(w->c->shape, KV_HEADS); head++) {
+        size_t row = 0;
         for (size_t t = from; t < to;) {
             const bool first = t == first_of(w->c->shape);
             for (r.turns = 0; r.turns < ATTEND_TURNS && t < to; r.turns++) {
-                const size_t left = to - t, of_page = page - t % page;
-                size_t n = left < of_page ? left : of_page;
-                n = n < ATTEND_TURN ? n : ATTEND_TURN;
-                r.turn[r.turns].row = row_of(w->c, sequence, head, t) * bytes;
-                r.turn[r.turns].n = n;
-                t += n;
+                const size_t left = to - t, of_page = page - t % page, n = left < of_page ? left : of_page;
+                if (t == from || t % page == 0) row = row_of(w->c, sequence, head, t) * bytes;
+                r.turn[r.turns].row = row;
+                r.turn[r.turns].n = n < ATTEND_TURN ? n : ATTEND_TURN;
+                r.turn[r.turns].later = later_of(w, sequence, head, t);
+                row += r.turn[r.turns].n * w->step;
+                t += r.turn[r.turns].n;
             }
             chunk(w, sequence, head, &r, first, t);
         }
+    }
 }
 
 static void attend_all(const struct kern_call *c, const struct attend_code *code)
 {
     const struct kern_shape *s = c->shape;
     const size_t page = page_of(s), turns = (page + ATTEND_TURN - 1) / ATTEND_TURN;
-    const size_t pages = turns < ATTEND_TURNS ? ATTEND_TURNS / turns : 1; /* of a block */
     struct walk w = {.c = c,
                      .code = code,
                      .shape = {.bf16 = in_bf16(s),
@@ -212,10 +233,11 @@ static void attend_all(const struct kern_call *c, const struct attend_code *code
                                .dim = at(s, DIM),
                                .value_dim = at(s, DIM),
                                .scale = 1 / sqrtf((float)s->v[DIM])},
-                     .step = at(s, DIM) * (in_bf16(s) ? 2 : 4)};
+                     .step = at(s, DIM) * (in_bf16(s) ? 2 : 4),
+                     .block = turns < ATTEND_TURNS ? ATTEND_TURNS / turns * page : page};
     for (size_t b = 0; b < at(s, BATCH); b++)
         for (size_t t = first_of(s), end; t < at(s, LEN); t = end) {
-            end = (t / page + pages) * page < at(s, LEN) ? (t / page + pages) * page : at(s, LEN);
+            end = t / page * page + w.block < at(s, LEN) ? t / page * page + w.block : at(s, LEN);
             block(&w, b, t, end);
         }
     struct part *p = &w.part[(w.parts + 1) % 2];

@@ -189,6 +189,9 @@ static void run_panels(const struct job *j, size_t panel, size_t wide, size_t fi
     const size_t left = j->n - panel * GEMM_PANEL;
     for (size_t i = first; i < end; i++) {
         const size_t row = strip_row(j, i), rows = strip_row(j, i + 1) - row;
+        /* the first strips each fetch one of the panels that come next, so that no strip waits for all of them */
+        const size_t later = panel + wide + (i - first);
+        const bool fetch = j->strips_n > 1 && i - first < wide && later < j->panels;
         const struct gemm_tile t = {.a = j->strips + row * j->steps + from * rows,
                                     .w = j->w + (panel * j->steps + from) * gemm_step_bytes(j->form),
                                     .panel = j->steps * gemm_step_bytes(j->form),
@@ -196,7 +199,8 @@ static void run_panels(const struct job *j, size_t panel, size_t wide, size_t fi
                                     .sums = j->sums + row * j->n + panel * GEMM_PANEL,
                                     .stride = j->n,
                                     .columns = left < wide * GEMM_PANEL ? left : wide * GEMM_PANEL,
-                                    .more = from > 0};
+                                    .more = from > 0,
+                                    .next = fetch ? j->w + (later * j->steps + from) * gemm_step_bytes(j->form) : NULL};
         const struct gemm_tiles *s = j->tiles;
         (wide == 1 ? s->one[rows] : j->strips_n == 1 ? s->wide[rows] : s->many[rows]).run(&t);
     }

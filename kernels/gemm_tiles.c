@@ -74,6 +74,7 @@ KERN_AVX512 KERN_INLINE void tile_avx512(const struct gemm_tile *t, size_t rows,
     for (size_t i = 0; i < rows * wide; i++) sum[i] = _mm512_setzero_ps();
     for (size_t l = 0; l < t->depth; l++) {
         __m512 v[8];
+        if (t->next) _mm_prefetch(t->next + l * gemm_step_bytes(form), _MM_HINT_T1);
         KERN_UNROLL
         for (size_t p = 0; p < wide; p++) {
             const char *at = w + p * t->panel;
@@ -101,6 +102,7 @@ KERN_AVX512_BF16 KERN_INLINE void tile_pairs(const struct gemm_tile *t, size_t r
     for (size_t i = 0; i < rows * wide; i++) sum[i] = _mm512_setzero_ps();
     for (size_t l = 0; l < t->depth; l++) {
         __m512i v[8];
+        if (t->next) _mm_prefetch(t->next + l * gemm_step_bytes(GEMM_PAIRS), _MM_HINT_T1);
         KERN_UNROLL
         for (size_t p = 0; p < wide; p++) {
             v[p] = _mm512_loadu_si512(w + p * t->panel);
@@ -130,6 +132,7 @@ KERN_AVX2 KERN_INLINE void tile_avx2(const struct gemm_tile *t, size_t rows, siz
     for (size_t i = 0; i < rows * wide * 2; i++) sum[i] = _mm256_setzero_ps();
     for (size_t l = 0; l < t->depth; l++) {
         __m256 v[8];
+        if (t->next) _mm_prefetch(t->next + l * gemm_step_bytes(form), _MM_HINT_T1);
         KERN_UNROLL
         for (size_t p = 0; p < 2 * wide; p++) {
             const char *at = w + p / 2 * t->panel + p % 2 * (gemm_step_bytes(form) / 2);

@@ -10,14 +10,15 @@ enum { GEMM_PANEL = 16, GEMM_ROWS_MAX = 12 };
 enum gemm_form { GEMM_FP32, GEMM_BF16, GEMM_PAIRS };
 
 struct gemm_tile {
-    const float *a; /* strip: [step][rows], an fp32 or a pair of bf16 each */
-    const char *w;  /* first panel at its first step */
-    size_t panel;   /* bytes from panel to panel */
-    size_t depth;   /* steps */
-    float *sums;    /* first row and column */
-    size_t stride;  /* elements from row to row */
-    size_t columns; /* of the tile that exist, up to wide*GEMM_PANEL */
-    bool more;      /* add to the sums, else set them */
+    const float *a;   /* strip: [step][rows], an fp32 or a pair of bf16 each */
+    const char *w;    /* first panel at its first step */
+    size_t panel;     /* bytes from panel to panel */
+    size_t depth;     /* steps */
+    float *sums;      /* first row and column */
+    size_t stride;    /* elements from row to row */
+    size_t columns;   /* of the tile that exist, up to wide*GEMM_PANEL */
+    bool more;        /* add to the sums, else set them */
+    const char *next; /* of a later panel, which is fetched meanwhile, a step a step; NULL: nothing is */
 };
 
 typedef void gemm_tile_run(const struct gemm_tile *t);

@@ -5,7 +5,8 @@
  * c once.
  * The dot unit takes bytes. One byte for an activation, as llama.cpp multiplies Q4_0 by Q8_0, is off by 0.6 % and more
  * where results are few; so that variant cuts the activations of a group in two bytes, with a scale of the group: x =
- * (high + low / 254) * step. With halves h and group sums X: sum (h - 8) x = sum h x - 8 X. */
+ * (128 high + low) * step. With halves h and group sums X: sum (h - 8) x = sum h x - 8 X. Sums of a group are whole
+ * numbers below 2^24, so that high and low are put together before they become fp32. */
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@
 
 enum { M, N, K };
 enum { A, W, SCALES, C, BYTES, FACTORS };
-enum { GROUP = 128, HALF = GROUP / 2, ZERO = 8, LOW = 254 };
+enum { GROUP = 128, HALF = GROUP / 2, ZERO = 8, LOW_BITS = 7, LOW = 1 << LOW_BITS, LINE = 16 };
 
 static const struct kern_arg ARGS[] = {
     [M] = {"m", 1, 1 << 12, "rows of a: tokens of the pass"},
@@ -38,7 +39,8 @@ static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
     out[W] = (struct kern_buffer){"w", KERN_INPUT, KERN_TYPE_U8, n * row_bytes(s), 0, 0};
     out[SCALES] = (struct kern_buffer){"scales", KERN_INPUT, KERN_TYPE_BF16, n * groups, 0, 0};
     out[C] = (struct kern_buffer){"c", KERN_OUTPUT, KERN_TYPE_BF16, m * n, 0, 1};
-    /* of each group the high bytes of even, of odd activations, the low ones; its step, and half the sum in steps */
+    /* of each group the high bytes of even, of odd activations, the low ones; of all their steps, then 8 sums in steps
+     */
     out[BYTES] = (struct kern_buffer){"bytes", KERN_SCRATCH, KERN_TYPE_I8, 2 * m * groups * GROUP, 0, 0};
     out[FACTORS] = (struct kern_buffer){"factors", KERN_SCRATCH, KERN_TYPE_F32, 2 * m * groups, 0, 0};
     return 6;
@@ -111,26 +113,30 @@ static void run_portable(const struct kern_call *c)
 
 #if KERN_X86
 /* Activations of a row in two bytes each, group by group. */
-static void quantise(const uint16_t *a, size_t k, int8_t *bytes, float *factor)
+KERN_AVX512_VNNI static void quantise(const uint16_t *a, size_t k, size_t groups, int8_t *bytes, float *factor)
 {
-    for (size_t g = 0; g * GROUP < k; g++, bytes += 2 * GROUP, factor += 2) {
+    for (size_t g = 0; g < groups; g++, bytes += 2 * GROUP) {
         const size_t n = k - g * GROUP < GROUP ? k - g * GROUP : GROUP;
         float most = 0, sum = 0;
-        for (size_t i = 0; i < n; i++) most = fmaxf(most, fabsf(kern_bf16_to(a[g * GROUP + i])));
+        for (size_t i = 0; i < n; i++) {
+            const float size = fabsf(kern_bf16_to(a[g * GROUP + i]));
+            most = size > most ? size : most;
+        }
         const float inverse = most > 0 ? 127 / most : 0;
         memset(bytes, 0, 2 * GROUP);
         for (size_t i = 0; i < n; i++) {
             const float v = kern_bf16_to(a[g * GROUP + i]) * inverse, high = rintf(v), low = rintf((v - high) * LOW);
             bytes[i % 2 * HALF + i / 2] = (int8_t)high;
             bytes[GROUP + i % 2 * HALF + i / 2] = (int8_t)low;
-            sum += high + low / LOW;
+            sum += high * LOW + low;
         }
-        factor[0] = most / 127;
-        factor[1] = sum * ZERO / 16; /* a part for each lane */
+        factor[g] = most / 127 / LOW;
+        factor[groups + g] = sum * ZERO;
     }
 }
 
-/* Rows [j, j + rows) of w times one row of a: a walk through memory each. */
+/* Rows [j, j + rows) of w times one row of a: a walk through memory each. Scales times steps are made for LINE groups
+ * at a time. */
 KERN_AVX512_VNNI KERN_INLINE void rows_vnni(const struct kern_call *c, size_t i, size_t j, size_t rows)
 {
     const size_t n = at(c->shape, N), groups = groups_of(c->shape), bytes = row_bytes(c->shape);
@@ -138,35 +144,47 @@ KERN_AVX512_VNNI KERN_INLINE void rows_vnni(const struct kern_call *c, size_t i,
     const uint16_t *scale = (const uint16_t *)c->buffer[SCALES] + j * groups;
     const int8_t *x = (const int8_t *)c->buffer[BYTES] + 2 * i * groups * GROUP;
     const float *factor = (const float *)c->buffer[FACTORS] + 2 * i * groups;
-    const __m512i low = _mm512_set1_epi8(15);
-    __m512 sum[8], fine[8];
+    const __m512i low = _mm512_set1_epi8(15), zero = _mm512_setzero_si512();
+    float product[4 * LINE];
+    __m512 sum[4];
     KERN_UNROLL
-    for (size_t r = 0; r < rows; r++) sum[r] = fine[r] = _mm512_setzero_ps();
-    for (size_t g = 0; g < groups; g++) {
-        const size_t left = bytes - g * HALF;
-        const __mmask64 mask = left >= HALF ? ~(__mmask64)0 : ((__mmask64)1 << left) - 1;
-        const __m512 step = _mm512_set1_ps(factor[2 * g]), less = _mm512_set1_ps(factor[2 * g + 1]);
-        const int8_t *at_x = x + 2 * g * GROUP;
-        const __m512i even = _mm512_loadu_si512(at_x), odd = _mm512_loadu_si512(at_x + HALF);
-        const __m512i even_low = _mm512_loadu_si512(at_x + GROUP), odd_low = _mm512_loadu_si512(at_x + GROUP + HALF);
+    for (size_t r = 0; r < rows; r++) sum[r] = _mm512_setzero_ps();
+    for (size_t first = 0; first < groups; first += LINE) {
+        const size_t take = groups - first < LINE ? groups - first : LINE;
+        const __mmask16 there = (__mmask16)((1u << take) - 1);
+        const __m512 step = _mm512_maskz_loadu_ps(there, factor + first);
+        const __m512 less = _mm512_maskz_loadu_ps(there, factor + groups + first);
         KERN_UNROLL
         for (size_t r = 0; r < rows; r++) {
-            const __m512i h = _mm512_maskz_loadu_epi8(mask, w + r * bytes + g * HALF);
-            _mm_prefetch(w + (rows + r) * bytes + g * HALF, _MM_HINT_T1); /* of the rows that follow */
-            const __m512i h0 = _mm512_and_si512(h, low), h1 = _mm512_and_si512(_mm512_srli_epi16(h, 4), low);
-            const __m512i zero = _mm512_setzero_si512();
-            const __m512i dot = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(zero, h0, even), h1, odd);
-            const __m512i rest = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(zero, h0, even_low), h1, odd_low);
-            const __m512i bits = _mm512_slli_epi32(_mm512_set1_epi32((int)scale[r * groups + g]), 16);
-            const __m512 f = _mm512_mul_ps(_mm512_castsi512_ps(bits), step);
-            sum[r] = _mm512_fmadd_ps(_mm512_sub_ps(_mm512_cvtepi32_ps(dot), less), f, sum[r]);
-            fine[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(rest), f, fine[r]);
+            const __m256i bits = _mm256_maskz_loadu_epi16(there, scale + r * groups + first);
+            const __m512i wide = _mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16);
+            const __m512 f = _mm512_mul_ps(_mm512_castsi512_ps(wide), step);
+            sum[r] = _mm512_fnmadd_ps(f, less, sum[r]);
+            _mm512_storeu_ps(product + r * LINE, f);
+        }
+        for (size_t g = first; g < first + take; g++) {
+            const size_t left = bytes - g * HALF;
+            const __mmask64 mask = left >= HALF ? ~(__mmask64)0 : ((__mmask64)1 << left) - 1;
+            const int8_t *at_x = x + 2 * g * GROUP;
+            const __m512i even = _mm512_loadu_si512(at_x), odd = _mm512_loadu_si512(at_x + HALF);
+            const __m512i even_low = _mm512_loadu_si512(at_x + GROUP);
+            const __m512i odd_low = _mm512_loadu_si512(at_x + GROUP + HALF);
+            KERN_UNROLL
+            for (size_t r = 0; r < rows; r++) {
+                const __m512i h = _mm512_maskz_loadu_epi8(mask, w + r * bytes + g * HALF);
+                _mm_prefetch(w + (rows + r) * bytes + g * HALF, _MM_HINT_T1); /* of the rows that follow */
+                const __m512i h0 = _mm512_and_si512(h, low), h1 = _mm512_and_si512(_mm512_srli_epi16(h, 4), low);
+                const __m512i dot = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(zero, h0, even), h1, odd);
+                const __m512i rest = _mm512_dpbusd_epi32(_mm512_slli_epi32(dot, LOW_BITS), h0, even_low);
+                const __m512i whole = _mm512_dpbusd_epi32(rest, h1, odd_low);
+                sum[r] =
+                    _mm512_fmadd_ps(_mm512_cvtepi32_ps(whole), _mm512_set1_ps(product[r * LINE + g - first]), sum[r]);
+            }
         }
     }
     KERN_UNROLL
     for (size_t r = 0; r < rows; r++)
-        ((uint16_t *)c->buffer[C])[i * n + j + r] =
-            kern_bf16_from(_mm512_reduce_add_ps(sum[r]) + _mm512_reduce_add_ps(fine[r]) / LOW);
+        ((uint16_t *)c->buffer[C])[i * n + j + r] = kern_bf16_from(_mm512_reduce_add_ps(sum[r]));
 }
 
 KERN_AVX512_VNNI static void run_vnni(const struct kern_call *c)
@@ -174,7 +192,7 @@ KERN_AVX512_VNNI static void run_vnni(const struct kern_call *c)
     enum { ROWS = 4 };
     const size_t m = at(c->shape, M), n = at(c->shape, N), k = at(c->shape, K), groups = groups_of(c->shape);
     for (size_t i = 0; i < m; i++)
-        quantise((const uint16_t *)c->buffer[A] + i * k, k, (int8_t *)c->buffer[BYTES] + 2 * i * groups * GROUP,
+        quantise((const uint16_t *)c->buffer[A] + i * k, k, groups, (int8_t *)c->buffer[BYTES] + 2 * i * groups * GROUP,
                  (float *)c->buffer[FACTORS] + 2 * i * groups);
     size_t j = 0;
     for (; j + ROWS <= n; j += ROWS)

@@ -61,6 +61,8 @@ LANES_OP V LANES(div)(V a, V b) { return (V){_mm512_div_ps(a.v, b.v)}; }
 LANES_OP V LANES(max)(V a, V b) { return (V){_mm512_max_ps(a.v, b.v)}; }
 LANES_OP V LANES(min)(V a, V b) { return (V){_mm512_min_ps(a.v, b.v)}; }
 LANES_OP V LANES(fma)(V a, V b, V c) { return (V){_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+LANES_OP V LANES(load_4)(const float *p) { return (V){_mm512_broadcast_f32x4(_mm_loadu_ps(p))}; } /* again and again */
+LANES_OP bool LANES(above)(V a, V b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ) != 0; } /* in any lane */
 LANES_OP float LANES(sum)(V a) { return _mm512_reduce_add_ps(a.v); }
 LANES_OP float LANES(most)(V a) { return _mm512_reduce_max_ps(a.v); }
 LANES_OP V LANES(widen)(__m256i h) { return (V){_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16))}; }
@@ -134,6 +136,8 @@ LANES_OP V LANES(div)(V x, V y) { return (V){_mm256_div_ps(x.a, y.a), _mm256_div
 LANES_OP V LANES(max)(V x, V y) { return (V){_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)}; }
 LANES_OP V LANES(min)(V x, V y) { return (V){_mm256_min_ps(x.a, y.a), _mm256_min_ps(x.b, y.b)}; }
 LANES_OP V LANES(fma)(V x, V y, V z) { return (V){_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)}; }
+LANES_OP V LANES(load_4)(const float *p) { const __m256 x = _mm256_broadcast_ps((const __m128 *)(const void *)p); return (V){x, x}; }
+LANES_OP bool LANES(above)(V x, V y) { return _mm256_movemask_ps(_mm256_or_ps(_mm256_cmp_ps(x.a, y.a, _CMP_GT_OQ), _mm256_cmp_ps(x.b, y.b, _CMP_GT_OQ))) != 0; }
 LANES_OP __m256 LANES(widen)(__m128i h) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16)); }
 /* into the second cache: misses of the first are few at a time */
 LANES_OP void LANES(prefetch)(const void *p) { _mm_prefetch(p, _MM_HINT_T1); }
@@ -221,6 +225,7 @@ LANES_OP V LANES(div)(V a, V b) { LANES_EACH(a.v[i] / b.v[i]); }
 LANES_OP V LANES(max)(V a, V b) { LANES_EACH(a.v[i] > b.v[i] ? a.v[i] : b.v[i]); }
 LANES_OP V LANES(min)(V a, V b) { LANES_EACH(a.v[i] < b.v[i] ? a.v[i] : b.v[i]); }
 LANES_OP V LANES(fma)(V a, V b, V c) { LANES_EACH(a.v[i] * b.v[i] + c.v[i]); }
+LANES_OP V LANES(load_4)(const float *p) { LANES_EACH(p[i % 4]); }
 LANES_OP V LANES(load_bf16)(const uint16_t *p) { LANES_EACH(kern_bf16_to(p[i])); }
 LANES_OP V LANES(load_i8)(const int8_t *p) { LANES_EACH((float)p[i]); }
 LANES_OP V LANES(round)(V a) { LANES_EACH(rintf(a.v[i])); }
@@ -233,6 +238,12 @@ LANES_OP float LANES(sum)(V a)
     float s = 0;
     for (size_t i = 0; i < 16; i++) s += a.v[i];
     return s;
+}
+LANES_OP bool LANES(above)(V a, V b)
+{
+    bool any = false;
+    for (size_t i = 0; i < 16; i++) any = any || a.v[i] > b.v[i];
+    return any;
 }
 LANES_OP V LANES(sums_4)(const V *a) { LANES_EACH(i < 4 ? LANES(sum)(a[i]) : 0); }
 LANES_OP V LANES(join_4)(const V *a)

@@ -19,6 +19,9 @@
 
 enum { BATCH, LEN, HEADS, RANK, ROPE, PAGE };
 enum { Q, CACHE, TABLE, OUT, SCRATCH };
+enum {
+    AHEAD = 3 * ATTEND_TURN
+}; /* tokens ahead whose rows are fetched: the processor does not follow such long ones */
 
 static const struct kern_arg ARGS[] = {
     [BATCH] = {"batch", 1, 1 << 16, "sequences"},
@@ -127,6 +130,7 @@ static size_t rows_at(const struct kern_call *c, size_t sequence, size_t token, 
         const size_t left = len - token, of_page = page - token % page, n = left < of_page ? left : of_page;
         r->turn[r->turns].row = token_row(c, sequence, token) * step;
         r->turn[r->turns].n = n < ATTEND_TURN ? n : ATTEND_TURN;
+        r->turn[r->turns].later = token + AHEAD < len ? token_row(c, sequence, token + AHEAD) * step : ATTEND_NONE;
         token += r->turn[r->turns].n;
     }
     return token;
