@@ -122,7 +122,43 @@ LANES_OP __m256i LANES(part)(const uint16_t *row, bool there, size_t d, size_t d
     return _mm256_maskz_loadu_epi16(LANES(mask)(n), row + (n ? d : 0));
 }
 
-/* Tokens i and i + 1 of a chunk. */
+/* Sixteen keys that are there, of whole multiples of 32 elements: sixteen pairs of each at a time are transposed, by
+ * fours within and then across the quarters of a vector. */
+LANES_OP void LANES(lay_out_keys)(const uint16_t *k, size_t step, size_t dim, uint32_t *keys)
+{
+    enum { EVEN = 0x88, ODD = 0xdd };
+    for (size_t d = 0; d < dim; d += 32) {
+        __m512i row[16], two[16], four[16];
+        KERN_UNROLL
+        for (size_t j = 0; j < 16; j++) row[j] = _mm512_loadu_si512(k + j * step + d);
+        KERN_UNROLL
+        for (size_t j = 0; j < 16; j += 2) {
+            two[j] = _mm512_unpacklo_epi32(row[j], row[j + 1]);
+            two[j + 1] = _mm512_unpackhi_epi32(row[j], row[j + 1]);
+        }
+        KERN_UNROLL
+        for (size_t j = 0; j < 16; j += 4) { /* of four rows the elements 0, 1, 2 and 3 of each quarter */
+            four[j] = _mm512_unpacklo_epi64(two[j], two[j + 2]);
+            four[j + 1] = _mm512_unpackhi_epi64(two[j], two[j + 2]);
+            four[j + 2] = _mm512_unpacklo_epi64(two[j + 1], two[j + 3]);
+            four[j + 3] = _mm512_unpackhi_epi64(two[j + 1], two[j + 3]);
+        }
+        KERN_UNROLL
+        for (size_t j = 0; j < 4; j++) {
+            const __m512i a = _mm512_shuffle_i32x4(four[j], four[j + 4], EVEN);
+            const __m512i b = _mm512_shuffle_i32x4(four[j + 8], four[j + 12], EVEN);
+            const __m512i e = _mm512_shuffle_i32x4(four[j], four[j + 4], ODD);
+            const __m512i f = _mm512_shuffle_i32x4(four[j + 8], four[j + 12], ODD);
+            uint32_t *out = keys + (d / 2 + j) * PREFILL_CHUNK;
+            _mm512_storeu_si512(out, _mm512_shuffle_i32x4(a, b, EVEN));
+            _mm512_storeu_si512(out + 4 * PREFILL_CHUNK, _mm512_shuffle_i32x4(e, f, EVEN));
+            _mm512_storeu_si512(out + 8 * PREFILL_CHUNK, _mm512_shuffle_i32x4(a, b, ODD));
+            _mm512_storeu_si512(out + 12 * PREFILL_CHUNK, _mm512_shuffle_i32x4(e, f, ODD));
+        }
+    }
+}
+
+/* Tokens i and i + 1 of a chunk; keys NULL: values alone. */
 LANES_OP void LANES(lay_out_two)(const struct prefill *p, const uint16_t *k, const uint16_t *v, size_t step, size_t t,
                                  size_t i, uint32_t *keys, uint16_t *values)
 {
@@ -135,7 +171,7 @@ LANES_OP void LANES(lay_out_two)(const struct prefill *p, const uint16_t *k, con
             LANES(prefetch)(v + later + d);
         }
         const uint16_t *key = k + (there ? t + j : 0) * step;
-        size_t d = 0;
+        size_t d = keys ? 0 : wide;
         for (; there && d + 2 <= dim; d += 2) memcpy(&keys[d / 2 * PREFILL_CHUNK + i + j], key + d, sizeof *keys);
         for (; d < wide; d += 2) keys[d / 2 * PREFILL_CHUNK + i + j] = there && d < dim ? key[d] : 0;
     }
@@ -156,8 +192,14 @@ LANES_TARGET static void LANES(lay_out)(const struct prefill *p, const void *k, 
     for (size_t c = 0; c < chunks; c++) {
         float *keys = p->keys + c * PREFILL_CHUNK * wide, *values = p->values + c * PREFILL_CHUNK * wide;
 #if LANES_SET == LANES_DOT
-        for (size_t i = 0; i < PREFILL_CHUNK; i += 2) LANES(lay_out_two)
-        (p, k, v, step, c * PREFILL_CHUNK + i, i, (uint32_t *)(void *)keys, (uint16_t *)(void *)values);
+        for (size_t i = 0; i < PREFILL_CHUNK; i += 2) {
+            const size_t t = c * PREFILL_CHUNK + i, first = t - i % 16;
+            const bool whole = first + 16 <= p->tokens && dim % 32 == 0;
+            if (whole && t == first)
+                LANES(lay_out_keys)((const uint16_t *)k + t * step, step, dim, (uint32_t *)(void *)keys + i);
+            LANES(lay_out_two)
+            (p, k, v, step, t, i, whole ? NULL : (uint32_t *)(void *)keys, (uint16_t *)(void *)values);
+        }
 #else
         for (size_t i = 0; i < PREFILL_CHUNK; i++) {
             const size_t t = c * PREFILL_CHUNK + i, row = t * step;
