@@ -15,7 +15,7 @@
 
 enum { BATCH, LEN, HEADS, KV_HEADS, DIM, WINDOW };
 enum { IN_Q, IN_K, IN_V, OUT, SCRATCH };
-enum { PREFILL_CHUNK = 64, PREFILL_ROWS = 24, LAY_OUT_AHEAD = 16 /* tokens that are fetched ahead */ };
+enum { PREFILL_CHUNK = 128, PREFILL_ROWS = 24, LAY_OUT_AHEAD = 16 /* tokens that are fetched ahead */ };
 
 struct prefill {
     bool bf16;

@@ -45,23 +45,24 @@ LANES_OP void LANES(products)(const float *a, size_t a_step, const float *b, siz
 {
     const size_t most = LANES(rows_max), piece = LANES(piece);
     size_t j = 0;
-    for (; j < columns;) {
-        const size_t wide = columns - j >= piece * 16 ? piece : 1;
-        size_t r = 0;
-        for (; r + most <= rows; r += most) {
-            const float *s = shrink ? shrink + r : NULL;
-            if (wide == piece) LANES(product)
-            (a + r * a_step, a_step, b + j, b_step, depth, c + r * c_step + j, c_step, s, most, piece);
-            else LANES(product)(a + r * a_step, a_step, b + j, b_step, depth, c + r * c_step + j, c_step, s, most, 1);
-        }
-        for (; r < rows; r++) {
-            const float *s = shrink ? shrink + r : NULL;
-            if (wide == piece)
-                LANES(product)(a + r * a_step, a_step, b + j, b_step, depth, c + r * c_step + j, c_step, s, 1, piece);
+    for (size_t wide = piece; j < columns; j += wide * 16) {
+        while (wide > 1 && columns - j < wide * 16) wide /= 2;
+        for (size_t r = 0, take; r < rows; r += take) {
+            const float *s = shrink ? shrink + r : NULL, *from = a + r * a_step;
+            float *to = c + r * c_step + j;
+            take = rows - r >= most ? most : 1;
+            if (take == most && wide == 4)
+                LANES(product)(from, a_step, b + j, b_step, depth, to, c_step, s, most, 4);
+            else if (take == most && wide == 2)
+                LANES(product)(from, a_step, b + j, b_step, depth, to, c_step, s, most, 2);
+            else if (take == most)
+                LANES(product)(from, a_step, b + j, b_step, depth, to, c_step, s, most, 1);
+            else if (wide == piece)
+                LANES(product)(from, a_step, b + j, b_step, depth, to, c_step, s, 1, piece);
             else
-                LANES(product)(a + r * a_step, a_step, b + j, b_step, depth, c + r * c_step + j, c_step, s, 1, 1);
+                for (size_t i = 0; i < wide * 16; i += 16)
+                    LANES(product)(from, a_step, b + j + i, b_step, depth, to + i, c_step, s, 1, 1);
         }
-        j += wide * 16;
     }
 }
 
