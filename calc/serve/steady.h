@@ -28,8 +28,9 @@ struct steady_node {
     double stride;        /* drafted: tokens that a step of theirs makes; 0: one */
 };
 
-/* Quantiles of a distribution, each of a part of it: equal ones, and smaller and smaller ones of the last sixteenth. */
-enum { STEADY_QUANTILES = 84 };
+/* Quantiles of a distribution, each of a part of it: equal ones, and smaller and smaller ones of the first and the last
+ * sixteenth. */
+enum { STEADY_QUANTILES = 104 };
 
 /* The distribution of lengths as nodes, by prompt, shortest first; and its moments. */
 struct steady_lengths {

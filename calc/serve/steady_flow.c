@@ -86,11 +86,28 @@ static double look_at_batch(struct steady_times *t, struct steady_flow *f, doubl
     return seconds;
 }
 
+/* Whole prompts that do not fit into the next step: the same, where a step takes `fit` prompts at most. With one it is
+ * the wait behind the prompt in progress: of M/G/1, with vacations to decode (Fuhrmann and Cooper). */
+static void find_waiting(struct steady_times *t, struct steady_flow *f, double prompt, double square, double cv2)
+{
+    const double own = square / prompt; /* of the prompt a token is of */
+    const double fit = fmax(1, (f->room_tokens - fmin(own / 2, f->room_tokens / 2)) / prompt);
+    const double full_s = steady_times_step_s(t, 0, fit * prompt), rho = fmin(f->rate_per_s * full_s / fit, .99);
+    const double tail = prompt * (square / (prompt * prompt) + cv2 - 1) / (2 * (1 - rho));
+    f->full_s = full_s;
+    f->left_frac = rho * rho * exp(-(fit - 1) * prompt / tail);
+    f->left_steps = f->left_frac * tail / (fit * prompt);
+}
+
 /* Prompt tokens that a step's room leaves over, by the work of an M/G/1 queue: what it has is a geometric number of
  * residual prompts, so that more than the room is there with the chance of one that is as long, or of an exponential
  * tail; what is over then has the mean of either. Pollaczek-Khinchine. */
-static void find_leftover(const struct steady_times *t, struct steady_flow *f, double prompt, double square, double cv2)
+static void find_leftover(struct steady_times *t, struct steady_flow *f, double prompt, double square, double cv2)
 {
+    if (!t->pieces) {
+        find_waiting(t, f, prompt, square, cv2);
+        return;
+    }
     const double room = f->room_tokens, rho = fmin(f->rate_per_s * f->full_s * prompt / room, .99);
     double one = 0, two = 0;
     for (size_t i = 0; i < t->groups; i++) {
@@ -104,9 +121,35 @@ static void find_leftover(const struct steady_times *t, struct steady_flow *f, d
     f->left_steps = ((p1 > 0 ? p1 * two / (2 * one) : 0) + p2 * tail) / room;
 }
 
+/* Whole prompts between decode steps: what a busy period has, begun by those that came in one. A step of k prompts takes
+ * alpha + beta*k, and as many come in it as a Poisson number has of that mean; none, and the period ends, with a chance
+ * such that the part of time in prefill is what it is. The moments of its prompts, X, are quadratic in k:
+ *     E[X|k] = A + B k,  E[X^2|k] = a0 + a1 k + a2 k^2 */
+static double between_of(struct steady_times *t, struct steady_flow *f, double prompt, double spread)
+{
+    const double rate = f->rate_per_s, step = fmax(f->requests / f->steps, 1), tokens = step * prompt;
+    const double more = fmin(tokens + prompt, fmax(f->room_tokens, tokens));
+    const double one_s = steady_times_step_s(t, 0, tokens), each_s = one_s / step;
+    double beta_s = each_s;
+    if (more > tokens * 1.01)
+        beta_s = fmin((steady_times_step_s(t, 0, more) - one_s) / (more - tokens) * prompt, each_s);
+    const double r = fmin(rate * beta_s, .97), u = rate * fmax(one_s - beta_s * step, 0), g = rate * f->decode_s;
+    const double begins = -expm1(-g), rho = fmin(f->busy_frac, .99);
+    const double B = 1 / (1 - r), x = g / (1 - rho), A = fmax(x - B * g, 0) / begins;
+    const double ends = A > 0 && u > 0 ? fmin(B * u / A, 1) : 1;
+    const double a1 = B * (2 * ((1 - ends) * A + B * u) + B * B * r * (1 + 2 * u + r * (spread - 1)));
+    const double a0 = (a1 * u + B * B * (u + u * u)) / ends;
+    const double square = a0 * begins + a1 * g + B * B * (g + g * g);
+    f->mates = fmax(square / x - x - 1, 0);
+    /* Prompts after one's own, before the first step that decodes, against those before each later one. */
+    const double At_s = fmax(rho * f->decode_s / (1 - rho) - beta_s * B * g, 0) / begins;
+    const double own = rate * f->own_s, left = rate * f->left_steps * f->full_s;
+    return At_s * -expm1(-own) + beta_s * B * (own + left) - rho * f->decode_s / (1 - rho);
+}
+
 /* Who begins to decode finds more prompts waiting than whoever decodes does at the end of a step: all that came during
  * the long step that computed its own. In m steps it sees m*token_s and, once, the difference. */
-static double extra_of(const struct steady_times *t, struct steady_flow *f, double batch_s, double spread)
+static double extra_of(struct steady_times *t, struct steady_flow *f, double batch_s, double prompt, double spread)
 {
     const double mixed = f->batches_per_s * f->steps, plain = f->n > 0 ? (1 - f->busy_frac) / f->decode_s : 0;
     const double all = mixed + plain, rate = f->rate_per_s;
@@ -123,6 +166,7 @@ static double extra_of(const struct steady_times *t, struct steady_flow *f, doub
     const double come = fmin(rate * each_s, .9);
     f->mates = (come + come * come * (spread - 1)) / ((1 - come) * (1 - come)) + 1 / (1 - come) - 1;
     if (!(f->n > 0)) return 0;
+    if (!t->beside) return between_of(t, f, prompt, spread);
     double alone = 1; /* steps of a prompt by itself */
     for (size_t i = 0; i < t->groups && t->pieces; i++)
         alone += t->group[i].weight * fmax(ceil(t->group[i].tokens / f->room_tokens - 1e-9) - 1, 0);
@@ -166,11 +210,11 @@ void steady_flow_solve(struct steady_times *t, double rate_per_s, double cv2, do
     f->busy_frac = fmin(f->batches_per_s * batch_s, 1);
     f->token_s = (double)INFINITY;
     if (!(n > 0)) {
-        f->extra_s = extra_of(t, f, batch_s, square / (prompt * prompt));
+        f->extra_s = extra_of(t, f, batch_s, prompt, square / (prompt * prompt));
         return;
     }
     const double decode_steps = (1 - f->busy_frac) / f->decode_s;
     f->token_s = 1 / (decode_steps + (t->beside ? f->batches_per_s * f->steps : 0));
     if (!isfinite(f->token_s)) f->stable = false;
-    if (f->stable) f->extra_s = extra_of(t, f, batch_s, square / (prompt * prompt));
+    if (f->stable) f->extra_s = extra_of(t, f, batch_s, prompt, square / (prompt * prompt));
 }

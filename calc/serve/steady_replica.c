@@ -151,9 +151,19 @@ static double part_at(struct tokens *k, int i)
         struct steady_flow f;
         steady_flow_solve(k->r->times, k->rate_per_s * k->r->prompts_frac, k->r->arrival_cv2, exp2(i), &f);
         k->part[i] = f.decode_s / token_of(k->r, &f);
-        k->mates[i] = f.mates / 2;
+        k->mates[i] = f.mates;
     }
     return k->part[i];
+}
+
+static double mates_at(struct tokens *k, double n)
+{
+    int e;
+    const double part = 2 * frexp(fmax(n, 1), &e) - 1;
+    (void)part_at(k, e - 1);
+    if (!(part > 0)) return k->mates[e - 1];
+    (void)part_at(k, e);
+    return k->mates[e - 1] + part * (k->mates[e] - k->mates[e - 1]);
 }
 
 static double token_at(struct tokens *k, double n)
@@ -161,7 +171,7 @@ static double token_at(struct tokens *k, double n)
     int e;
     const double at = fmax(n, 1), part = 2 * frexp(at, &e) - 1, low = part_at(k, e - 1);
     const double progress = part > 0 ? low + part * (part_at(k, e) - low) : low;
-    const double mates = part > 0 ? k->mates[e - 1] + part * (k->mates[e] - k->mates[e - 1]) : k->mates[e - 1];
+    const double mates = k->r->times->beside ? mates_at(k, at) / 2 : 0;
     return progress > 0 ? steady_times_step_s(k->r->times, at + mates, 0) / progress : (double)INFINITY;
 }
 
@@ -248,6 +258,34 @@ static void see_flows(struct steady_replica *r, double n)
     steady_flow_solve(r->times, r->rate_per_s * r->others_frac * r->prompts_frac, r->arrival_cv2, 0, &r->alone);
 }
 
+/* Of those that begin to decode with a request, what part of its steps the others are there, on average. */
+static double kept_together(const struct steady_lengths *l)
+{
+    double below = 0, steps_below = 0, sum = 0, several = 0;
+    for (size_t i = 0; i < STEADY_QUANTILES; i++) { /* E[min(m, m')]/m */
+        double part;
+        (void)steady_quantile(i, &part);
+        const double m = l->output_at[i] - 1;
+        below += part;
+        steps_below += part * m;
+        if (!(m > 0)) continue;
+        sum += part * (steps_below + m * fmax(1 - below, 0)) / m;
+        several += part;
+    }
+    return several > 0 ? sum / several : 0;
+}
+
+/* Steps between which prompts are computed: who decodes is there with those that began when it did, who are more than
+ * come on average. */
+static void see_mates(struct steady_replica *r, struct tokens *k)
+{
+    const double n = fmax(r->decoding / (1 - fmin(r->idle_frac, .999)), 1), one_s = token_at(k, n);
+    const double rise = fmin(fmax(n * (token_at(k, n * 1.25) / one_s - 1) / (.25 * n), 0), 1);
+    const double with = kept_together(r->s->lengths) * mates_at(k, n) * (1 + rise / 2);
+    const double more = token_at(k, fmin(n + with, fmax(r->most, n))) / one_s;
+    if (isfinite(more)) r->decoding = fmin(r->decoding * fmax(more, 1), fmax(r->most, r->decoding));
+}
+
 void steady_open_solve(struct steady_replica *r)
 {
     const struct steady_lengths *l = r->s->lengths;
@@ -259,6 +297,7 @@ void steady_open_solve(struct steady_replica *r)
     r->decoding = c.sum / c.total;
     r->square = c.square / c.total;
     r->idle_frac = c.none / c.total;
+    if (a > 0 && !r->times->beside && r->prompts_frac > 0) see_mates(r, &k);
     r->token_s = a > 0 ? r->decoding / a : (double)NAN;
     r->slope_s = a > 0 ? fmax(token_at(&k, r->decoding + 2) - token_at(&k, r->decoding + 1), 0) : 0;
     const double cv2 = l->steps > 0 ? l->steps_square / (l->steps * l->steps) - 1 : 0;

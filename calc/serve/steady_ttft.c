@@ -24,7 +24,7 @@ static double own_s(struct steady_times *t, const struct steady_flow *f, double 
     if (!t->pieces) {
         if (ahead + tokens <= room) return steady_times_step_s(t, f->n, fmin(ahead + tokens + behind, room));
         return steady_times_step_s(t, f->n, fmax(tokens, fmin(tokens + behind, room))) +
-               steady_times_step_s(t, f->n, ahead);
+               (ahead > 0 ? steady_times_step_s(t, f->n, ahead) : 0);
     }
     const double steps = fmax(ceil((ahead + tokens) / room - 1e-9), 1);
     const double last = fmin(ahead + tokens + behind - (steps - 1) * room, room);
