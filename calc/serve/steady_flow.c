@@ -121,10 +121,10 @@ static void find_leftover(struct steady_times *t, struct steady_flow *f, double 
     f->left_steps = ((p1 > 0 ? p1 * two / (2 * one) : 0) + p2 * tail) / room;
 }
 
-/* Whole prompts between decode steps: what a busy period has, begun by those that came in one. A step of k prompts takes
- * alpha + beta*k, and as many come in it as a Poisson number has of that mean; none, and the period ends, with a chance
- * such that the part of time in prefill is what it is. The moments of its prompts, X, are quadratic in k:
- *     E[X|k] = A + B k,  E[X^2|k] = a0 + a1 k + a2 k^2 */
+/* Whole prompts between decode steps: what a busy period has, begun by those that came in one. A step of k prompts
+ * takes alpha + beta*k, and as many come in it as a Poisson number has of that mean; none, and the period ends, with a
+ * chance such that the part of time in prefill is what it is. The moments of its prompts, X, are quadratic in k: E[X|k]
+ * = A + B k,  E[X^2|k] = a0 + a1 k + a2 k^2 */
 static double between_of(struct steady_times *t, struct steady_flow *f, double prompt, double spread)
 {
     const double rate = f->rate_per_s, step = fmax(f->requests / f->steps, 1), tokens = step * prompt;
@@ -143,7 +143,10 @@ static double between_of(struct steady_times *t, struct steady_flow *f, double p
     f->mates = fmax(square / x - x - 1, 0);
     /* Prompts after one's own, before the first step that decodes, against those before each later one. */
     const double At_s = fmax(rho * f->decode_s / (1 - rho) - beta_s * B * g, 0) / begins;
-    const double own = rate * f->own_s, left = rate * f->left_steps * f->full_s;
+    /* others that come while one waits for the step in progress are in its own step, where they fit */
+    const double found_s = (rho * f->own_s * spread + (1 - rho) * f->decode_s) / 2;
+    const double alone = exp(-2 * fmax((f->room_tokens - fmin(spread * prompt, f->room_tokens) / 2) / prompt - 1, 0));
+    const double own = rate * f->own_s, left = rate * (f->left_steps * f->full_s + alone * found_s);
     return At_s * -expm1(-own) + beta_s * B * (own + left) - rho * f->decode_s / (1 - rho);
 }
 

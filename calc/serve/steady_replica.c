@@ -195,46 +195,41 @@ struct counts {
     double total, sum, square, wait, full, none;
 };
 
-static void count(struct counts *c, double n, double most, double weight)
+static void count(struct counts *c, double n, double weight)
 {
-    const double in = fmin(n, most);
     c->total += weight;
-    c->sum += weight * in;
-    c->square += weight * in * in;
+    c->sum += weight * n;
+    c->square += weight * n * n;
     if (n < .5) c->none += weight;
-    if (n + 1 > most) { /* one that comes waits; all beyond have the same ratio */
-        c->full += weight;
-        c->wait += weight * fmax(n - most, 0);
-    }
 }
 
-/* p(n)/p(n-1) = rate steps token_s(n) / min(n, most): from a number near the mean down and up, until nothing is left.
- */
-static void walk(struct tokens *k, double from, double most, struct counts *c)
+/* p(n)/p(n-bunch) = rate steps token_s(n) / n: from a number near the mean down and up, until nothing is left. Those of
+ * a bunch begin together. Beyond the most others wait, one by one, while places go from one to the next: geometric. */
+static void walk(struct tokens *k, double near, double bunch, double most, struct counts *c)
 {
     enum { FAR = 1 << 21 };
+    const double from = floor(near / bunch) * bunch;
     double w = 1;
     *c = (struct counts){0};
-    for (double n = from; n >= 0 && w > 1e-9; n--) {
-        count(c, n, most, w);
-        if (n > 0) w *= n / (come_at(k, n));
+    for (double n = from; n > -.5 * bunch && w > 1e-9; n -= bunch) {
+        count(c, fmax(n, 0), w);
+        if (n > .5 * bunch) w *= n / (come_at(k, n));
     }
     w = 1;
-    const double last = k->rate_per_s / k->r->most_per_s; /* while others wait, places go from one to the next */
-    for (double n = from + 1; n < FAR; n++) {
-        const double ratio = n <= most ? fmin(come_at(k, n) / n, 4) : last;
-        w *= ratio;
-        if (!(w > 1e-9 * c->total) || !isfinite(w)) break;
-        if (n > most && ratio < 1) { /* the rest is geometric */
-            const double rest = w / (1 - ratio);
+    for (double n = from + bunch; n <= FAR; n += bunch) {
+        if (n > most) {
+            const double last = fmin(k->rate_per_s / k->r->most_per_s, .999), first = w / bunch * last;
+            const double rest = first / (1 - last);
             c->total += rest;
             c->sum += rest * most;
             c->square += rest * most * most;
-            c->full += rest;
-            c->wait += rest * (n - most + ratio / (1 - ratio));
+            c->full += rest + w / bunch;
+            c->wait += rest / (1 - last);
             break;
         }
-        count(c, n, most, w);
+        w *= fmin(come_at(k, n) / n, 4);
+        if (!(w > 1e-9 * c->total) || !isfinite(w)) break;
+        count(c, n, w);
     }
 }
 
@@ -275,17 +270,6 @@ static double kept_together(const struct steady_lengths *l)
     return several > 0 ? sum / several : 0;
 }
 
-/* Steps between which prompts are computed: who decodes is there with those that began when it did, who are more than
- * come on average. */
-static void see_mates(struct steady_replica *r, struct tokens *k)
-{
-    const double n = fmax(r->decoding / (1 - fmin(r->idle_frac, .999)), 1), one_s = token_at(k, n);
-    const double rise = fmin(fmax(n * (token_at(k, n * 1.25) / one_s - 1) / (.25 * n), 0), 1);
-    const double with = kept_together(r->s->lengths) * mates_at(k, n) * (1 + rise / 2);
-    const double more = token_at(k, fmin(n + with, fmax(r->most, n))) / one_s;
-    if (isfinite(more)) r->decoding = fmin(r->decoding * fmax(more, 1), fmax(r->most, r->decoding));
-}
-
 void steady_open_solve(struct steady_replica *r)
 {
     const struct steady_lengths *l = r->s->lengths;
@@ -293,11 +277,18 @@ void steady_open_solve(struct steady_replica *r)
     struct tokens k;
     struct counts c = {.total = 1, .none = 1};
     start(&k, r, r->rate_per_s);
-    if (a > 0) walk(&k, near_mean(&k, r->most), r->most, &c);
+    /* Between decode steps prompts come in bunches: others that begin with one, as long as both are there. */
+    const bool bunched = a > 0 && !r->times->beside && r->prompts_frac > 0;
+    const double kept = bunched ? kept_together(l) : 0;
+    if (a > 0) {
+        const double near = near_mean(&k, r->most);
+        walk(&k, near, bunched ? 1 + kept * mates_at(&k, near) : 1, r->most, &c);
+    }
     r->decoding = c.sum / c.total;
     r->square = c.square / c.total;
     r->idle_frac = c.none / c.total;
-    if (a > 0 && !r->times->beside && r->prompts_frac > 0) see_mates(r, &k);
+    if (bunched) /* nobody comes in as many steps as the longer of two answers has */
+        r->idle_frac = exp(-a * (2 - kept) * steady_times_step_s(r->times, fmax(r->decoding, 1), 0));
     r->token_s = a > 0 ? r->decoding / a : (double)NAN;
     r->slope_s = a > 0 ? fmax(token_at(&k, r->decoding + 2) - token_at(&k, r->decoding + 1), 0) : 0;
     const double cv2 = l->steps > 0 ? l->steps_square / (l->steps * l->steps) - 1 : 0;
