@@ -121,18 +121,23 @@ static void find_leftover(struct steady_times *t, struct steady_flow *f, double 
     f->left_steps = ((p1 > 0 ? p1 * two / (2 * one) : 0) + p2 * tail) / room;
 }
 
+/* What one prompt more adds to a step of as many as a step has. */
+static double another_s(struct steady_times *t, const struct steady_flow *f, double prompt)
+{
+    const double step = fmax(f->requests / f->steps, 1), tokens = step * prompt;
+    const double more = fmin(tokens + prompt, fmax(f->room_tokens, tokens)), one_s = steady_times_step_s(t, 0, tokens);
+    if (!(more > tokens * 1.01)) return one_s / step;
+    return fmin((steady_times_step_s(t, 0, more) - one_s) / (more - tokens) * prompt, one_s / step);
+}
+
 /* Whole prompts between decode steps: what a busy period has, begun by those that came in one. A step of k prompts
  * takes alpha + beta*k, and as many come in it as a Poisson number has of that mean; none, and the period ends, with a
  * chance such that the part of time in prefill is what it is. The moments of its prompts, X, are quadratic in k: E[X|k]
  * = A + B k,  E[X^2|k] = a0 + a1 k + a2 k^2 */
 static double between_of(struct steady_times *t, struct steady_flow *f, double prompt, double spread)
 {
-    const double rate = f->rate_per_s, step = fmax(f->requests / f->steps, 1), tokens = step * prompt;
-    const double more = fmin(tokens + prompt, fmax(f->room_tokens, tokens));
-    const double one_s = steady_times_step_s(t, 0, tokens), each_s = one_s / step;
-    double beta_s = each_s;
-    if (more > tokens * 1.01)
-        beta_s = fmin((steady_times_step_s(t, 0, more) - one_s) / (more - tokens) * prompt, each_s);
+    const double rate = f->rate_per_s, step = fmax(f->requests / f->steps, 1);
+    const double one_s = steady_times_step_s(t, 0, step * prompt), beta_s = another_s(t, f, prompt);
     const double r = fmin(rate * beta_s, .97), u = rate * fmax(one_s - beta_s * step, 0), g = rate * f->decode_s;
     const double begins = -expm1(-g), rho = fmin(f->busy_frac, .99);
     const double B = 1 / (1 - r), x = g / (1 - rho), A = fmax(x - B * g, 0) / begins;
@@ -158,8 +163,9 @@ static double extra_of(struct steady_times *t, struct steady_flow *f, double bat
     const double all = mixed + plain, rate = f->rate_per_s;
     const double each_s = (batch_s - (t->beside ? f->steps * f->decode_s : 0)) / f->requests;
     /* Lengths of steps vary: with what came in the one before, and that with its length. */
-    const double rho = fmin(rate * each_s, .99);
-    const double variance = rate / all * each_s * each_s * spread / (1 - rho * rho);
+    const double rho = fmin(rate * each_s, .99), adds_s = t->beside ? each_s : another_s(t, f, prompt);
+    const double follow = fmin(rate * adds_s, .99);
+    const double variance = rate / all * adds_s * adds_s * spread / (1 - follow * follow);
     const double square = (plain * f->decode_s * f->decode_s + (mixed - f->batches_per_s) * f->full_s * f->full_s +
                            f->batches_per_s * f->last_s * f->last_s);
     f->seen_s = fmin(fmax(square, 1 / all + variance * all), fmax(f->full_s, square));
