@@ -171,8 +171,7 @@ static double token_at(struct tokens *k, double n)
     int e;
     const double at = fmax(n, 1), part = 2 * frexp(at, &e) - 1, low = part_at(k, e - 1);
     const double progress = part > 0 ? low + part * (part_at(k, e) - low) : low;
-    const double mates = k->r->times->beside ? mates_at(k, at) / 2 : 0;
-    return progress > 0 ? steady_times_step_s(k->r->times, at + mates, 0) / progress : (double)INFINITY;
+    return progress > 0 ? steady_times_step_s(k->r->times, at, 0) / progress : (double)INFINITY;
 }
 
 /* How many would decode for ever where n do: those that come in the time a token takes, for all their tokens; but no
@@ -278,7 +277,7 @@ void steady_open_solve(struct steady_replica *r)
     struct counts c = {.total = 1, .none = 1};
     start(&k, r, r->rate_per_s);
     /* Between decode steps prompts come in bunches: others that begin with one, as long as both are there. */
-    const bool bunched = a > 0 && !r->times->beside && r->prompts_frac > 0;
+    const bool bunched = a > 0 && r->prompts_frac > 0;
     const double kept = bunched ? kept_together(l) : 0;
     if (a > 0) {
         const double near = near_mean(&k, r->most);
@@ -287,7 +286,7 @@ void steady_open_solve(struct steady_replica *r)
     r->decoding = c.sum / c.total;
     r->square = c.square / c.total;
     r->idle_frac = c.none / c.total;
-    if (bunched) /* nobody comes in as many steps as the longer of two answers has */
+    if (bunched && !r->times->beside) /* nobody comes in as many steps as the longer of two answers has */
         r->idle_frac = exp(-a * (2 - kept) * steady_times_step_s(r->times, fmax(r->decoding, 1), 0));
     r->token_s = a > 0 ? r->decoding / a : (double)NAN;
     r->slope_s = a > 0 ? fmax(token_at(&k, r->decoding + 2) - token_at(&k, r->decoding + 1), 0) : 0;
