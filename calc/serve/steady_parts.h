@@ -40,6 +40,7 @@ struct steady_times {
     struct { /* where it saturates, of limits that were asked before; rate_per_s 0: none */
         int64_t max_seqs, blocks, block_tokens;
         double watermark_frac, rate_per_s, most;
+        bool together; /* all at once */
         enum steady_limit by;
     } saturation;
 };
@@ -143,8 +144,16 @@ void steady_tpot(struct steady_replica *r, struct steady_histogram *h);
 
 /* ---- other loads ---- */
 
-/* steady_tell -- the answer of what is solved. */
+/* steady_clients_solve -- so many clients of a replica who ask again at once; the whole answer. Where answers are of one
+ * length it is a cycle, whose seconds steady_cohort_s says for n that begin together; 0: there is none. */
+void steady_clients_solve(struct steady_replica *r, double clients, struct steady_result *o);
+double steady_cohort_s(struct steady_replica *r, double n);
+bool steady_one_length(const struct steady_lengths *l);
+
+/* steady_tell -- the answer of what is solved; steady_tell_of -- with these distributions. */
 void steady_tell(struct steady_replica *r, struct steady_result *o);
+void steady_tell_of(struct steady_replica *r, const struct steady_histogram *ttft, const struct steady_histogram *tpot,
+                    struct steady_result *o);
 
 /* steady_offline_solve -- all at once, `requests` of a replica; most_per_s: its saturation rate. */
 void steady_offline_solve(struct steady_replica *r, double requests, double most_per_s, struct steady_result *o);

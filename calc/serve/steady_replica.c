@@ -119,13 +119,18 @@ double steady_saturation_of(struct steady_replica *r)
     const struct steady_setup *s = r->s;
     struct steady_times *t = r->times;
     if (t->saturation.rate_per_s > 0 && t->saturation.max_seqs == s->max_seqs && t->saturation.blocks == s->blocks &&
-        t->saturation.block_tokens == s->block_tokens && !(t->saturation.watermark_frac < s->watermark_frac) &&
-        !(t->saturation.watermark_frac > s->watermark_frac)) {
+        t->saturation.block_tokens == s->block_tokens && t->saturation.together == (s->load != STEADY_OPEN) &&
+        !(t->saturation.watermark_frac < s->watermark_frac) && !(t->saturation.watermark_frac > s->watermark_frac)) {
         r->most = t->saturation.most;
         r->by = t->saturation.by;
         return r->most_per_s = t->saturation.rate_per_s;
     }
     t->saturation.rate_per_s = find_saturation(r);
+    t->saturation.together = s->load != STEADY_OPEN;
+    if (t->saturation.together && r->by == STEADY_SEQS && r->prompts_frac > 0 && steady_one_length(s->lengths)) {
+        const double places = (double)s->max_seqs, cycle_s = steady_cohort_s(r, places);
+        if (cycle_s > 0) t->saturation.rate_per_s = places / cycle_s; /* who begins together ends together */
+    }
     t->saturation.max_seqs = s->max_seqs;
     t->saturation.blocks = s->blocks;
     t->saturation.block_tokens = s->block_tokens;
