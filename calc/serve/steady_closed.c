@@ -43,10 +43,7 @@ static double whole_s(struct cycle *c)
 {
     struct steady_times *t = c->r->times;
     const struct steady_lengths *l = c->r->s->lengths;
-    const double prompt = l->prompt_tokens, own = l->prompt_square / prompt;
-    /* what is left of a step when the next prompt does not fit: nothing is known but its mean */
-    const double waste = own > prompt * (1 + 1e-6) ? fmin(own, t->budget_tokens) / 2 : 0;
-    const double fit = fmax(floor((t->budget_tokens - waste) / prompt + 1e-9), 1);
+    const double prompt = l->prompt_tokens, fit = steady_flow_fit(t);
     double took_s = 0;
     for (double left = c->n; left > 1e-9; left -= fit) {
         const double some = fmin(left, fit);

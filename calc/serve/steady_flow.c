@@ -86,12 +86,25 @@ static double look_at_batch(struct steady_times *t, struct steady_flow *f, doubl
     return seconds;
 }
 
+/* The first did not fit into the step before, so that it is of a length that a token is of; behind it come as many as a
+ * renewal process has in what is left, (spread - 2)/2 more than it over a prompt. */
+double steady_flow_fit(const struct steady_times *t)
+{
+    double prompt, square, fit = 1;
+    moments_of(t, &prompt, &square);
+    const double spread = square / (prompt * prompt);
+    if (spread < 1 + 1e-6) return fmax(floor(t->budget_tokens / prompt + 1e-9), 1);
+    for (size_t i = 0; i < t->groups; i++)
+        fit += t->group[i].weight * t->group[i].tokens / prompt *
+               fmax((t->budget_tokens - t->group[i].tokens) / prompt + (spread - 2) / 2, 0);
+    return fit;
+}
+
 /* Whole prompts that do not fit into the next step: the same, where a step takes `fit` prompts at most. With one it is
  * the wait behind the prompt in progress: of M/G/1, with vacations to decode (Fuhrmann and Cooper). */
 static void find_waiting(struct steady_times *t, struct steady_flow *f, double prompt, double square, double cv2)
 {
-    const double own = square / prompt; /* of the prompt a token is of */
-    const double fit = fmax(1, (f->room_tokens - fmin(own / 2, f->room_tokens / 2)) / prompt);
+    const double fit = steady_flow_fit(t);
     const double full_s = steady_times_step_s(t, 0, fit * prompt), rho = fmin(f->rate_per_s * full_s / fit, .99);
     const double tail = prompt * (square / (prompt * prompt) + cv2 - 1) / (2 * (1 - rho));
     f->full_s = full_s;
@@ -150,7 +163,7 @@ static double between_of(struct steady_times *t, struct steady_flow *f, double p
     const double At_s = fmax(rho * f->decode_s / (1 - rho) - beta_s * B * g, 0) / begins;
     /* others that come while one waits for the step in progress are in its own step, where they fit */
     const double found_s = (rho * f->own_s * spread + (1 - rho) * f->decode_s) / 2;
-    const double alone = exp(-2 * fmax((f->room_tokens - fmin(spread * prompt, f->room_tokens) / 2) / prompt - 1, 0));
+    const double alone = exp(-2 * (steady_flow_fit(t) - 1));
     const double own = rate * f->own_s, left = rate * (f->left_steps * f->full_s + alone * found_s);
     return At_s * -expm1(-own) + beta_s * B * (own + left) - rho * f->decode_s / (1 - rho);
 }

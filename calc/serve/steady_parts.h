@@ -85,6 +85,9 @@ struct steady_flow {
 void steady_flow_solve(struct steady_times *t, double rate_per_s, double arrival_cv2, double n,
                        struct steady_flow *out);
 
+/* steady_flow_fit -- whole prompts of a step where more always wait, on average. */
+double steady_flow_fit(const struct steady_times *t);
+
 /* steady_flow_replaced_s -- a step of n that decode, of whom `ends` have their last token on average, and the steps
  * between of as many prompts that take their places: where others always wait. */
 double steady_flow_replaced_s(struct steady_times *t, double n, double ends);
