@@ -154,7 +154,7 @@ static void own_step(struct steady_replica *r, double n, double others, double w
 /* Between decode steps the prompts of those who follow on answers; nobody comes meanwhile. */
 static double whole_cycle(struct steady_replica *r, double n, double again)
 {
-    return steady_flow_replaced_s(r->times, n, n / r->s->lengths->steps * (1 + again));
+    return steady_flow_replaced_s(r->times, n, n / r->s->lengths->steps * (1 + again), r->s->lengths->single_frac);
 }
 
 /* Every step has the prompts of those who follow on the answers of the one before. */

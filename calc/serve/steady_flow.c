@@ -26,11 +26,13 @@ static double steps_of(const struct steady_times *t, double tokens, double own, 
 
 /* The other prompts of a batch of f->requests: none, or one of two sums with their mean and variance when there are
  * some. Their number is Poisson, as of what comes during a step. */
+enum { OTHERS_MAX = 5 };
 struct others {
-    double tokens[3], weight[3];
+    int n;
+    double tokens[OTHERS_MAX], weight[OTHERS_MAX];
 };
 
-static struct others others_of(double requests, double prompt, double square)
+static struct others others_of(double requests, double prompt, double square, bool fine)
 {
     const double more = fmax(requests - 1, 0), mean = more * prompt;
     /* requests = L / (1 - exp(-L)) */
@@ -38,8 +40,10 @@ static struct others others_of(double requests, double prompt, double square)
     for (int i = 0; i < 4 && more > 1e-6; i++) L = requests * -expm1(-L);
     const double none = L > 1e-6 ? L / expm1(L) : 1 - more, some = fmax(1 - none, 1e-12);
     const double at = mean / some, variance = (more * square + mean * mean) / some - at * at;
-    const double away = fmin(sqrt(fmax(variance, 0)), .9 * at);
-    return (struct others){{0, at - away, at + away}, {none, some / 2, some / 2}};
+    const double sd = sqrt(fmax(variance, 0)), away = fmin(sd, .9 * at);
+    if (!fine) return (struct others){3, {0, at - away, at + away}, {none, some / 2, some / 2}};
+    const double w = some / 4, far = fmin(1.36 * sd, .9 * at), near = .38 * far / 1.36; /* quarters of a normal one */
+    return (struct others){5, {0, at - far, at - near, at + near, at + far}, {none, w, w, w, w}};
 }
 
 /* Mean of the prompt tokens to compute, and of their square. */
@@ -53,16 +57,17 @@ static void moments_of(const struct steady_times *t, double *prompt, double *squ
 }
 
 /* Steps of a batch of so many requests; its seconds. */
-static double look_at_batch(struct steady_times *t, struct steady_flow *f, double prompt, double square, double *none)
+static double look_at_batch(struct steady_times *t, struct steady_flow *f, double prompt, double square, bool fine,
+                            double *none)
 {
     const double waste = fmin(square / prompt / 2, f->room_tokens / 2);
-    const struct others o = others_of(f->requests, prompt, square);
+    const struct others o = others_of(f->requests, prompt, square, fine);
     double seconds = 0;
     double all = 0;
     f->steps = f->last_s = f->own_s = *none = 0;
     for (size_t i = 0; i < t->groups; i++) {
         const struct steady_group *g = &t->group[i];
-        for (int k = 0; k < 3; k++) {
+        for (int k = 0; k < o.n; k++) {
             const double w = g->weight * o.weight[k];
             double last;
             const double prompts = 1 + o.tokens[k] / prompt;
@@ -199,14 +204,18 @@ static double extra_of(struct steady_times *t, struct steady_flow *f, double bat
     return (first - last) / fmax(1 - rho, .01);
 }
 
-double steady_flow_replaced_s(struct steady_times *t, double n, double ends)
+double steady_flow_replaced_s(struct steady_times *t, double n, double ends, double single_frac)
 {
     double prompt, square, none;
     moments_of(t, &prompt, &square);
     const double some = -expm1(-ends);
     struct steady_flow f = {.n = n, .requests = ends / some, .room_tokens = t->budget_tokens};
     f.full_s = steady_times_step_s(t, n, f.room_tokens);
-    return steady_times_step_s(t, n, 0) + some * look_at_batch(t, &f, prompt, square, &none);
+    double seconds = steady_times_step_s(t, n, 0) + some * look_at_batch(t, &f, prompt, square, true, &none);
+    /* answers of one token are done with their prompts: others follow on them before the next decode step */
+    for (double more = ends * single_frac; more > 1e-3 && !t->beside; more *= single_frac)
+        seconds += -expm1(-more) * steady_times_step_s(t, 0, more / -expm1(-more) * prompt);
+    return seconds;
 }
 
 void steady_flow_solve(struct steady_times *t, double rate_per_s, double cv2, double n, struct steady_flow *f)
@@ -222,7 +231,7 @@ void steady_flow_solve(struct steady_times *t, double rate_per_s, double cv2, do
     const double starts = n > 0 ? -expm1(-rate_per_s * f->decode_s) / f->decode_s : rate_per_s;
     double batch_s = 0;
     for (int k = 0; k < ROUNDS; k++) {
-        batch_s = look_at_batch(t, f, prompt, square, &none);
+        batch_s = look_at_batch(t, f, prompt, square, false, &none);
         f->batches_per_s = starts / (none + starts * batch_s);
         const double requests = fmax(rate_per_s / f->batches_per_s, 1), before = f->requests;
         f->requests = k < 6 ? requests : before + .5 * (requests - before);

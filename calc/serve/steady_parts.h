@@ -89,8 +89,9 @@ void steady_flow_solve(struct steady_times *t, double rate_per_s, double arrival
 double steady_flow_fit(const struct steady_times *t);
 
 /* steady_flow_replaced_s -- a step of n that decode, of whom `ends` have their last token on average, and the steps
- * between of as many prompts that take their places: where others always wait. */
-double steady_flow_replaced_s(struct steady_times *t, double n, double ends);
+ * between of as many prompts that take their places, and of those that follow on answers of a single token: where others always
+ * wait. */
+double steady_flow_replaced_s(struct steady_times *t, double n, double ends, double single_frac);
 
 /* ---- distributions ---- */
 

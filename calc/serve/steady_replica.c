@@ -41,7 +41,9 @@ static double rate_of(struct steady_replica *r, double n, struct steady_flow *f)
 {
     const double steps = r->s->lengths->steps;
     double low = 0, high = n / (steps * steady_times_step_s(r->times, n, 0));
-    double rate = fmin(n / (steps * steady_flow_replaced_s(r->times, n, n / steps * (1 + r->again_frac))), high);
+    double rate = fmin(
+        n / (steps * steady_flow_replaced_s(r->times, n, n / steps * (1 + r->again_frac), r->s->lengths->single_frac)),
+        high);
     for (int k = 0; k < 12; k++) {
         steady_flow_solve(r->times, rate * r->prompts_frac * (1 + r->again_frac), r->arrival_cv2, n, f);
         const double token_s = token_of(r, f), found = rate * steps * token_s;
@@ -92,7 +94,7 @@ static double find_saturation(struct steady_replica *r)
     }
     if (!r->times->beside && r->prompts_frac > 0) {
         const double n = fmax(r->most, 1);
-        return n / (l->steps * steady_flow_replaced_s(r->times, n, n / l->steps * (1 + r->again_frac)));
+        return n / (l->steps * steady_flow_replaced_s(r->times, n, n / l->steps * (1 + r->again_frac), l->single_frac));
     }
     /* All steps full: n decode and budget - n tokens of prompts, in the ratio of what requests have of both. */
     const double full =
