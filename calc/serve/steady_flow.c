@@ -5,7 +5,7 @@
 
 /* Steps that a batch of `tokens` takes whose largest prompt has `own`, and prompt tokens of the last. Whole prompts
  * leave part of a step empty, as the next one does not fit. */
-static double steps_of(const struct steady_times *t, double tokens, double own, double room, double waste,
+static double steps_of(const struct steady_times *t, double tokens, double own, double room, double fit_tokens,
                        double prompts, double *last)
 {
     if (t->pieces) {
@@ -18,8 +18,7 @@ static double steps_of(const struct steady_times *t, double tokens, double own, 
         return 1;
     }
     const double whole = own >= room ? 1 : 0, left = tokens - whole * own;
-    const double steps =
-        fmin(fmax(ceil(left / fmax(room - waste, own < room ? own : 1)), 1), fmax(prompts - whole, 1e-3));
+    const double steps = fmin(fmax(ceil(left / fit_tokens), 1), fmax(prompts - whole, 1e-3));
     *last = left / steps;
     return whole + steps;
 }
@@ -60,7 +59,7 @@ static void moments_of(const struct steady_times *t, double *prompt, double *squ
 static double look_at_batch(struct steady_times *t, struct steady_flow *f, double prompt, double square, bool fine,
                             double *none)
 {
-    const double waste = fmin(square / prompt / 2, f->room_tokens / 2);
+    const double fit_tokens = t->pieces ? f->room_tokens : steady_flow_fit(t) * prompt;
     const struct others o = others_of(f->requests, prompt, square, fine);
     double seconds = 0;
     double all = 0;
@@ -72,7 +71,8 @@ static double look_at_batch(struct steady_times *t, struct steady_flow *f, doubl
             double last;
             const double prompts = 1 + o.tokens[k] / prompt;
             if (!(o.weight[k] > 1e-6)) continue;
-            const double steps = steps_of(t, g->tokens + o.tokens[k], g->tokens, f->room_tokens, waste, prompts, &last);
+            const double steps =
+                steps_of(t, g->tokens + o.tokens[k], g->tokens, f->room_tokens, fit_tokens, prompts, &last);
             const double last_s = steady_times_step_s(t, f->n, last);
             f->steps += w * steps;
             f->last_s += w * last_s;
