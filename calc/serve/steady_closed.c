@@ -55,6 +55,20 @@ static double whole_s(struct cycle *c)
     return took_s + l->steps * steady_times_step_s(t, c->n, 0);
 }
 
+/* Prompts of different lengths that begin in one step: where they are too long for it some begin later, and stay apart
+ * from then on, so that in the end as many are together as hardly ever are too long. 0: they are of one length, or not
+ * even one is. */
+static double settled(const struct steady_times *t, const struct steady_lengths *l, double n)
+{
+    enum { AWAY = 2 }; /* standard deviations */
+    const double prompt = l->prompt_tokens, variance = l->prompt_square - prompt * prompt;
+    if (!(variance > 1e-6 * prompt * prompt)) return 0;
+    /* g prompt + AWAY sqrt(g variance) = budget - n */
+    const double b = AWAY * sqrt(variance), room = fmax(t->budget_tokens - n, 1);
+    const double root = (-b + sqrt(b * b + 4 * prompt * room)) / (2 * prompt);
+    return floor(root * root);
+}
+
 /* Pieces: those that began in one step end in one, and their followers' prompts are in the step after that, beside all
  * others. How many begin together is what a step had room for when they all came. 0: steps are full for ever. */
 static double pieces_s(struct cycle *c)
@@ -64,6 +78,15 @@ static double pieces_s(struct cycle *c)
     const double prompt = l->prompt_tokens, budget = t->budget_tokens, all = c->n * prompt;
     const double own = fmax(ceil(prompt / budget - 1e-9), 1), period = l->steps + own;
     double done = 0, begun = 0, took_s = 0;
+    const double together = settled(t, l, c->n);
+    if (together > 0) {
+        const double some = fmin(together, c->n), step_s = steady_times_step_s(t, fmax(c->n - some, 0), some * prompt);
+        c->steps = c->n / some;
+        if (c->steps > period) return 0;
+        see_first(c, c->n, own * step_s, some);
+        c->prefill_s = c->steps * step_s;
+        return c->prefill_s + (period - c->steps) * steady_times_step_s(t, c->n, 0);
+    }
     while (done < all - 1e-6) {
         const double x = fmin(budget - begun, all - done);
         if (c->steps + 1 > period || !(x > 0)) return 0;
@@ -179,10 +202,9 @@ static void tell_any(struct steady_replica *r, double clients, double n, struct 
         token_s = pieces_step(r, n);
         ends = n / (steps + 1);
         r->rate_per_s = n / ((steps + fmax(l->prompt_tokens / t->budget_tokens, 1)) * token_s);
-        const double full_s = steady_times_step_s(t, fmax(full, 1), t->budget_tokens - full);
-        if (full < n && full / (steps * full_s) < r->rate_per_s) { /* prompts wait for room in the steps */
-            r->rate_per_s = full / (steps * full_s);
-            token_s = full_s;
+        if (full < n) { /* more ends than there is room for in the steps: prompts wait, and all steps are full */
+            token_s = steady_times_step_s(t, fmax(full, 1), t->budget_tokens - full);
+            r->rate_per_s = full / (steps * token_s);
             inside = full;
         }
     } else {
@@ -219,12 +241,13 @@ void steady_clients_solve(struct steady_replica *r, double clients, struct stead
 {
     struct steady_histogram ttft, tpot;
     const struct steady_setup *s = r->s;
-    double places = fmin((double)s->max_seqs, fmax(r->by == STEADY_BLOCKS ? r->most : (double)s->max_seqs, 1));
+    const double places = r->by == STEADY_BLOCKS ? fmax(r->most, 1) : (double)s->max_seqs;
     const double n = fmin(clients, places);
     steady_histogram_clear(&ttft);
     steady_histogram_clear(&tpot);
     r->idle_frac = r->wait_frac = 0;
-    if (!steady_one_length(s->lengths) || r->by == STEADY_BLOCKS || !tell_cycle(r, clients, n, &ttft, &tpot)) {
+    if (!steady_one_length(s->lengths) || (r->by == STEADY_BLOCKS && n >= r->most) ||
+        !tell_cycle(r, clients, n, &ttft, &tpot)) {
         steady_histogram_clear(&ttft);
         tell_any(r, clients, n, &ttft, &tpot);
     }
