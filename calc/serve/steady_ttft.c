@@ -46,16 +46,19 @@ static double place_of(const struct steady_times *t, size_t i, int k)
     return k == 0 ? own - (own - low) / 3 : k == 1 ? own : own + (high - own) / 3;
 }
 
-/* Requests that find a step of step_s in progress, which ends with `left` full steps to do before. */
+/* Requests that find a step of step_s in progress, which ends with `left` full steps to do before. Those that came
+ * before it in that step are ahead of it: of prompts that do not fit into one step, where the step had prompts too,
+ * they are among what is left. */
 static void find_step(struct seen *x, const struct steady_flow *f, double tokens, double step_s, double left_s,
-                      double weight)
+                      bool counted, double weight)
 {
     if (!(weight > 1e-7)) return;
     const double others = f->rate_per_s * step_s, none = exp(-others);
     const double some = others > 1e-9 ? others / (1 - none) : 0; /* when there are any */
     const double alone_s = own_s(x->r->times, f, tokens, 0, 0);
-    const double beside_s =
-        some > 0 ? own_s(x->r->times, f, tokens, .5 * some * x->prompt_tokens, .5 * some * x->prompt_tokens) : alone_s;
+    const double half = .5 * some * x->prompt_tokens;
+    const bool apart = counted && !x->r->times->pieces && half + tokens > f->room_tokens;
+    const double beside_s = some > 0 && !apart ? own_s(x->r->times, f, tokens, half, half) : alone_s;
     for (int i = 0; i < RESIDUES; i++) {
         const double residue_s = x->r->at_ends ? 0 : step_s * (i + .5) / RESIDUES;
         steady_histogram_add(x->h, residue_s + left_s + alone_s, weight * none / RESIDUES);
@@ -81,14 +84,14 @@ static void find_flow(struct seen *x, const struct steady_flow *f, double weight
             const double tokens = place_of(r->times, i, q);
             const double w = weight * r->times->group[i].weight / PLACES, busy = w * f->busy_frac;
             if (f->n > 0)
-                find_step(x, f, tokens, f->decode_s, wait_s, w - busy);
+                find_step(x, f, tokens, f->decode_s, wait_s, false, w - busy);
             else
                 steady_histogram_add(x->h, wait_s + own_s(r->times, f, tokens, 0, 0), w - busy);
-            find_step(x, f, tokens, f->full_s, wait_s, busy * (1 - waits) * in_full);
+            find_step(x, f, tokens, f->full_s, wait_s, true, busy * (1 - waits) * in_full);
             for (int k = 0; k < LASTS; k++)
-                find_step(x, f, tokens, last_s[k], wait_s, busy * (1 - waits) * (1 - in_full) / LASTS);
+                find_step(x, f, tokens, last_s[k], wait_s, true, busy * (1 - waits) * (1 - in_full) / LASTS);
             for (int k = 0; k < WAITS && waits > 0; k++)
-                find_step(x, f, tokens, f->full_s, wait_s + mean_s * EXPONENTIAL[k], busy * waits / WAITS);
+                find_step(x, f, tokens, f->full_s, wait_s + mean_s * EXPONENTIAL[k], true, busy * waits / WAITS);
         }
     }
 }
