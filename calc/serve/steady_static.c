@@ -80,14 +80,6 @@ static void longest(const double at[STEADY_QUANTILES], const double log_below[ST
     mean[k] = weight > 0 ? sum / weight : at[STEADY_QUANTILES - 1];
 }
 
-static double longest_mean(const struct chain *c, const double at[STEADY_QUANTILES], double n)
-{
-    static const double ALL = 1;
-    double mean;
-    longest(at, c->log_below, n, &ALL, 1, &mean);
-    return mean;
-}
-
 /* Prompts padded to the longest, then a step for each token of the longest answer but its first. */
 static struct batch batch_of(struct chain *c, double n)
 {
@@ -120,7 +112,20 @@ static struct batch batch_of(struct chain *c, double n)
     return b;
 }
 
-/* The most that fit at the longest prompt and answer among them. */
+/* Of the longest prompt and the longest answer of n: as many fit as the cache has of these tokens, so that their mean
+ * number is of 1/tokens. Independent of each other. */
+static double tokens_of(const struct chain *c, double n)
+{
+    const struct steady_lengths *l = c->s->lengths;
+    double prompt[PROMPTS], output[LONGEST], inverse = 0;
+    longest(l->prompt_at, c->log_below, n, PROMPT_PART, PROMPTS, prompt);
+    longest(l->output_at, c->log_below, n, OUTPUT_PART, LONGEST, output);
+    for (int i = 0; i < PROMPTS; i++)
+        for (int k = 0; k < LONGEST; k++) inverse += PROMPT_PART[i] * OUTPUT_PART[k] / (prompt[i] + output[k]);
+    return 1 / inverse;
+}
+
+/* The most that fit, on average. */
 static double most_of(const struct chain *c, enum steady_limit *by)
 {
     const struct steady_setup *s = c->s;
@@ -129,7 +134,7 @@ static double most_of(const struct chain *c, enum steady_limit *by)
     *by = STEADY_SEQS;
     for (int i = 0; i < 30 && low + .5 < high; i++) {
         const double n = i == 0 ? high : ceil((low + high) / 2);
-        const double tokens = longest_mean(c, s->lengths->prompt_at, n) + longest_mean(c, s->lengths->output_at, n);
+        const double tokens = tokens_of(c, n);
         if (n * ceil(tokens / b) <= (double)s->blocks) {
             low = n;
             if (i == 0) return n;
@@ -139,6 +144,32 @@ static double most_of(const struct chain *c, enum steady_limit *by)
         }
     }
     return low;
+}
+
+/* Where others always wait: N fit of a longest prompt and answer, in S seconds; E[N]/E[S] a second (renewal and
+ * reward), as longer ones mean fewer. `most` is E[N]. */
+static double most_per_s_of(struct chain *c, double most)
+{
+    const struct steady_setup *s = c->s;
+    const struct steady_lengths *l = s->lengths;
+    const double b = (double)s->block_tokens, seqs = (double)s->max_seqs;
+    double prompt[PROMPTS], output[LONGEST], number = 0, seconds = 0;
+    longest(l->prompt_at, c->log_below, most, PROMPT_PART, PROMPTS, prompt);
+    longest(l->output_at, c->log_below, most, OUTPUT_PART, LONGEST, output);
+    for (int i = 0; i < PROMPTS; i++)
+        for (int k = 0; k < LONGEST; k++) {
+            const double w = PROMPT_PART[i] * OUTPUT_PART[k];
+            const double n = fmax(fmin((double)s->blocks / ceil((prompt[i] + output[k]) / b), seqs), 1);
+            mix_clear(&c->x);
+            mix_prefill(&c->x, n, prompt[i], 0);
+            number += w * n;
+            seconds += w * step_s(c);
+            if (!(output[k] > 1)) continue;
+            mix_clear(&c->x);
+            mix_decode(&c->x, n, prompt[i] + .5 + output[k] / 2);
+            seconds += w * (output[k] - 1) * step_s(c);
+        }
+    return number / seconds;
 }
 
 /* ---- how many wait when a batch ends ---- */
@@ -395,8 +426,7 @@ enum err_code steady_static_solve(struct arena *a, const struct steady_setup *s,
         c.log_below[q] = log(fmin(below, 1));
     }
     c.most = most_of(&c, &o->by);
-    const struct batch full = batch_of(&c, c.most);
-    const double most_per_s = c.most / full.all_s;
+    const double most_per_s = most_per_s_of(&c, c.most);
     o->saturation_rate_per_s = most_per_s * replicas;
     if (s->load != STEADY_OPEN) {
         const double n = fmax((s->load == STEADY_CLOSED ? s->concurrency : s->requests) / replicas, 1);
