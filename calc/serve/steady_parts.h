@@ -89,8 +89,8 @@ void steady_flow_solve(struct steady_times *t, double rate_per_s, double arrival
 double steady_flow_fit(const struct steady_times *t);
 
 /* steady_flow_replaced_s -- a step of n that decode, of whom `ends` have their last token on average, and the steps
- * between of as many prompts that take their places, and of those that follow on answers of a single token: where others always
- * wait. */
+ * between of as many prompts that take their places, and of those that follow on answers of a single token: where
+ * others always wait. */
 double steady_flow_replaced_s(struct steady_times *t, double n, double ends, double single_frac);
 
 /* ---- distributions ---- */
@@ -148,8 +148,8 @@ void steady_tpot(struct steady_replica *r, struct steady_histogram *h);
 
 /* ---- other loads ---- */
 
-/* steady_clients_solve -- so many clients of a replica who ask again at once; the whole answer. Where answers are of one
- * length it is a cycle, whose seconds steady_cohort_s says for n that begin together; 0: there is none. */
+/* steady_clients_solve -- so many clients of a replica who ask again at once; the whole answer. Where answers are of
+ * one length it is a cycle, whose seconds steady_cohort_s says for n that begin together; 0: there is none. */
 void steady_clients_solve(struct steady_replica *r, double clients, struct steady_result *o);
 double steady_cohort_s(struct steady_replica *r, double n);
 bool steady_one_length(const struct steady_lengths *l);
