@@ -183,10 +183,11 @@ static double extra_of(struct steady_times *t, struct steady_flow *f, double bat
     /* Lengths of steps vary: with what came in the one before, and that with its length. */
     const double rho = fmin(rate * each_s, .99), adds_s = t->beside ? each_s : another_s(t, f, prompt);
     const double follow = fmin(rate * adds_s, .99);
-    const double variance = rate / all * adds_s * adds_s * spread / (1 - follow * follow);
+    const double part = f->n > 0 ? 1 : f->busy_frac, step_s = part / all; /* the rest is idle */
+    const double variance = rate * step_s * adds_s * adds_s * spread / (1 - follow * follow);
     const double square = (plain * f->decode_s * f->decode_s + (mixed - f->batches_per_s) * f->full_s * f->full_s +
                            f->batches_per_s * f->last_s * f->last_s);
-    f->seen_s = fmin(fmax(square, 1 / all + variance * all), fmax(f->full_s, square));
+    f->seen_s = fmin(fmax(square, all * (step_s * step_s + variance)), fmax(f->full_s * part, square));
     f->last_cv2 = fmax(f->seen_s - square, 0) / (f->batches_per_s * f->last_s * f->last_s);
     f->each_s = each_s;
     /* Prompts computed in a row, as of a busy period: the more of them begin to decode at a time. */

@@ -75,6 +75,10 @@ static void find_flow(struct seen *x, const struct steady_flow *f, double weight
     const double in_full = full + f->last_s > 0 ? full / (full + f->last_s) : 0;
     const double waits = f->busy_frac > 0 ? fmin(left_frac / f->busy_frac, 1) : 0;
     const double mean_s = waits > 0 ? left_steps * f->full_s / fmin(left_frac, f->busy_frac) : 0;
+    /* arrivals more even than Poisson find fewer prompts in progress where nothing else is (Allen-Cunneen) */
+    const struct steady_lengths *l = r->s->lengths;
+    const double cs2 = fmax(l->prompt_square / (l->prompt_tokens * l->prompt_tokens) - 1, 0);
+    const double finds = f->n > 0 ? 1 : fmin((r->arrival_cv2 + cs2) / (1 + cs2), 1);
     double last_s[LASTS]; /* as found: the longer, the more often */
     const double s2 = log1p(f->last_cv2);
     for (int k = 0; k < LASTS; k++)
@@ -82,7 +86,7 @@ static void find_flow(struct seen *x, const struct steady_flow *f, double weight
     for (size_t i = 0; i < r->times->groups; i++) {
         for (int q = 0; q < PLACES; q++) {
             const double tokens = place_of(r->times, i, q);
-            const double w = weight * r->times->group[i].weight / PLACES, busy = w * f->busy_frac;
+            const double w = weight * r->times->group[i].weight / PLACES, busy = w * f->busy_frac * finds;
             if (f->n > 0)
                 find_step(x, f, tokens, f->decode_s, wait_s, false, w - busy);
             else
