@@ -637,7 +637,7 @@ static void test_pools(void **state)
     const double prefill_s = step_s(c.arena, c.plan, 0, 0, 1511), transfer_s = 1511 * 131072. / 25e9;
     c.steady.rate_per_s = .4 * most.saturation_rate_per_s;
     const struct steady_result r = solve(c.arena, &c.steady);
-    assert_true(r.ttft_s.mean >= prefill_s * .98);
+    assert_true(r.ttft_s.mean >= prefill_s * .98 && r.ttft_s.mean <= prefill_s * 1.4); /* idle between, not steps */
     near_to(r.transfer_s, transfer_s, .2, "transfer");
     assert_true(r.transfer_s >= transfer_s);
     near_to(r.tpot_s.mean, r.step_s + r.transfer_s / 306, .01, "TPOT");
