@@ -130,20 +130,19 @@ static double good_frac(const struct steady_setup *s, const struct steady_histog
     return good;
 }
 
-void steady_tell(struct steady_replica *r, struct steady_result *o)
+void steady_tell_of(struct steady_replica *r, const struct steady_histogram *ttft, const struct steady_histogram *tpot,
+                    struct steady_result *o)
 {
     const struct steady_setup *s = r->s;
     const struct steady_lengths *l = s->lengths;
     const double replicas = (double)s->replicas, b = (double)s->block_tokens, half = .5 * (b - 1) / b;
-    struct steady_histogram ttft, tpot, sum;
-    steady_ttft(r, &ttft);
-    steady_tpot(r, &tpot);
-    o->ttft_s = steady_histogram_spread(&ttft);
-    o->tpot_s = steady_histogram_spread(&tpot);
+    struct steady_histogram sum;
+    o->ttft_s = steady_histogram_spread(ttft);
+    o->tpot_s = steady_histogram_spread(tpot);
     const double token = l->drafted.inverse > 0 ? l->drafted.inverse : 1;
-    if (tpot.total > 0)
+    if (tpot->total > 0)
         o->tpot_s.mean = token * (r->token_s + r->flow.extra_s * (l->inverse - (1 - l->single_frac) / l->steps));
-    o->latency_s = latency_of(r, &ttft, &sum);
+    o->latency_s = latency_of(r, ttft, &sum);
     o->rate_per_s = r->rate_per_s * replicas;
     o->decoding = r->decoding;
     o->waiting = r->rate_per_s * r->wait_s;
@@ -159,8 +158,16 @@ void steady_tell(struct steady_replica *r, struct steady_result *o)
     o->prefill_frac = mixed / (mixed + plain);
     o->input_tok_per_s = o->rate_per_s * (l->prompt_tokens + l->cached_tokens);
     o->output_tok_per_s = o->rate_per_s * steady_answer_tokens(l);
-    o->good_frac = good_frac(s, &ttft, &tpot);
+    o->good_frac = good_frac(s, ttft, tpot);
     o->goodput_per_s = o->good_frac * o->rate_per_s;
+}
+
+void steady_tell(struct steady_replica *r, struct steady_result *o)
+{
+    struct steady_histogram ttft, tpot;
+    steady_ttft(r, &ttft);
+    steady_tpot(r, &tpot);
+    steady_tell_of(r, &ttft, &tpot, o);
 }
 
 static enum err_code solve_together(struct arena *a, const struct steady_setup *s, struct steady_result *o,
@@ -181,6 +188,9 @@ static enum err_code solve_together(struct arena *a, const struct steady_setup *
         steady_open_solve(&r);
     } else if (s->load == STEADY_OFFLINE) {
         steady_offline_solve(&r, s->requests / replicas, most_per_s, o);
+        return ERR_OK;
+    } else if (!(s->think_s > 0) && s->lengths->steps > 0) {
+        steady_clients_solve(&r, fmax(s->concurrency / replicas, 1), o);
         return ERR_OK;
     } else {
         r.at_ends = !(s->think_s > 0);

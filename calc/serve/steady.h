@@ -28,8 +28,9 @@ struct steady_node {
     double stride;        /* drafted: tokens that a step of theirs makes; 0: one */
 };
 
-/* Quantiles of a distribution, each of a part of it: equal ones, and smaller and smaller ones of the last sixteenth. */
-enum { STEADY_QUANTILES = 84 };
+/* Quantiles of a distribution, each of a part of it: equal ones, and smaller and smaller ones of the first and the last
+ * sixteenth. */
+enum { STEADY_QUANTILES = 104 };
 
 /* The distribution of lengths as nodes, by prompt, shortest first; and its moments. */
 struct steady_lengths {
@@ -142,7 +143,7 @@ struct steady_spread {
 struct steady_result {
     bool saturated;               /* open: the rate is at or above saturation; closed, offline: a queue for places */
     enum steady_limit by;         /* what limits the saturation rate */
-    double saturation_rate_per_s; /* of all replicas */
+    double saturation_rate_per_s; /* of all replicas; closed, offline: of requests that begin together */
     double rate_per_s;            /* requests answered a second */
     double batch;                 /* sequences of a replica in its steps, over busy time */
     double decoding;              /* of a replica, over all time */
@@ -162,7 +163,7 @@ struct steady_result {
 
 /* steady_solve -- Errors: ERR_RANGE a member outside its domain, a request longer than the cache; ERR_INPUT no peak
  * rate of the device is known; ERR_NOMEM. Cost: some 50 to 150 step times and .1 to .5 ms
- * the first time, .1 to .15 ms with times kept, nothing where it is saturated; static .7 ms. */
+ * the first time, .1 to .15 ms with times kept, nothing where it is saturated; static 1 ms. */
 enum err_code steady_solve(struct arena *a, const struct steady_setup *s, struct steady_result *out, struct err *e);
 
 /* steady_slow -- the answer in the clock of a service whose steps take `slower` times as long, where the question was

@@ -16,16 +16,18 @@ enum {
 
 double steady_quantile(size_t i, double *part)
 {
-    enum { EQUAL = 60, PER_OCTAVE = 3 };
+    enum { TAIL = 24, EQUAL = STEADY_QUANTILES - 2 * TAIL, PER_OCTAVE = 3 };
     const double rest = 1. / 16;
-    if (i < EQUAL) {
-        *part = (1 - rest) / EQUAL;
-        return ((double)i + .5) * *part;
+    if (i >= TAIL && i < TAIL + EQUAL) {
+        *part = (1 - 2 * rest) / EQUAL;
+        return rest + ((double)(i - TAIL) + .5) * *part;
     }
-    const double from = rest * exp2(-(double)(i - EQUAL) / PER_OCTAVE),
-                 to = rest * exp2(-(double)(i - EQUAL + 1) / PER_OCTAVE);
-    *part = i + 1 < STEADY_QUANTILES ? from - to : from;
-    return 1 - from + *part / 2;
+    const size_t out = i < TAIL ? TAIL - 1 - i : i - TAIL - EQUAL; /* from the equal ones outwards */
+    const double from = rest * exp2(-(double)out / PER_OCTAVE),
+                 to = out + 1 < TAIL ? rest * exp2(-(double)(out + 1) / PER_OCTAVE) : 0;
+    *part = from - to;
+    const double place = from - *part / 2;
+    return i < TAIL ? place : 1 - place;
 }
 
 /* ---- of a distribution ---- */

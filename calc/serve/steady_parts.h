@@ -40,6 +40,7 @@ struct steady_times {
     struct { /* where it saturates, of limits that were asked before; rate_per_s 0: none */
         int64_t max_seqs, blocks, block_tokens;
         double watermark_frac, rate_per_s, most;
+        bool together; /* all at once */
         enum steady_limit by;
     } saturation;
 };
@@ -84,9 +85,13 @@ struct steady_flow {
 void steady_flow_solve(struct steady_times *t, double rate_per_s, double arrival_cv2, double n,
                        struct steady_flow *out);
 
+/* steady_flow_fit -- whole prompts of a step where more always wait, on average. */
+double steady_flow_fit(const struct steady_times *t);
+
 /* steady_flow_replaced_s -- a step of n that decode, of whom `ends` have their last token on average, and the steps
- * between of as many prompts that take their places: where others always wait. */
-double steady_flow_replaced_s(struct steady_times *t, double n, double ends);
+ * between of as many prompts that take their places, and of those that follow on answers of a single token: where
+ * others always wait. */
+double steady_flow_replaced_s(struct steady_times *t, double n, double ends, double single_frac);
 
 /* ---- distributions ---- */
 
@@ -143,8 +148,16 @@ void steady_tpot(struct steady_replica *r, struct steady_histogram *h);
 
 /* ---- other loads ---- */
 
-/* steady_tell -- the answer of what is solved. */
+/* steady_clients_solve -- so many clients of a replica who ask again at once; the whole answer. Where answers are of
+ * one length it is a cycle, whose seconds steady_cohort_s says for n that begin together; 0: there is none. */
+void steady_clients_solve(struct steady_replica *r, double clients, struct steady_result *o);
+double steady_cohort_s(struct steady_replica *r, double n);
+bool steady_one_length(const struct steady_lengths *l);
+
+/* steady_tell -- the answer of what is solved; steady_tell_of -- with these distributions. */
 void steady_tell(struct steady_replica *r, struct steady_result *o);
+void steady_tell_of(struct steady_replica *r, const struct steady_histogram *ttft, const struct steady_histogram *tpot,
+                    struct steady_result *o);
 
 /* steady_offline_solve -- all at once, `requests` of a replica; most_per_s: its saturation rate. */
 void steady_offline_solve(struct steady_replica *r, double requests, double most_per_s, struct steady_result *o);

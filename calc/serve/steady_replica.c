@@ -41,7 +41,9 @@ static double rate_of(struct steady_replica *r, double n, struct steady_flow *f)
 {
     const double steps = r->s->lengths->steps;
     double low = 0, high = n / (steps * steady_times_step_s(r->times, n, 0));
-    double rate = fmin(n / (steps * steady_flow_replaced_s(r->times, n, n / steps * (1 + r->again_frac))), high);
+    double rate = fmin(
+        n / (steps * steady_flow_replaced_s(r->times, n, n / steps * (1 + r->again_frac), r->s->lengths->single_frac)),
+        high);
     for (int k = 0; k < 12; k++) {
         steady_flow_solve(r->times, rate * r->prompts_frac * (1 + r->again_frac), r->arrival_cv2, n, f);
         const double token_s = token_of(r, f), found = rate * steps * token_s;
@@ -92,7 +94,7 @@ static double find_saturation(struct steady_replica *r)
     }
     if (!r->times->beside && r->prompts_frac > 0) {
         const double n = fmax(r->most, 1);
-        return n / (l->steps * steady_flow_replaced_s(r->times, n, n / l->steps * (1 + r->again_frac)));
+        return n / (l->steps * steady_flow_replaced_s(r->times, n, n / l->steps * (1 + r->again_frac), l->single_frac));
     }
     /* All steps full: n decode and budget - n tokens of prompts, in the ratio of what requests have of both. */
     const double full =
@@ -119,13 +121,18 @@ double steady_saturation_of(struct steady_replica *r)
     const struct steady_setup *s = r->s;
     struct steady_times *t = r->times;
     if (t->saturation.rate_per_s > 0 && t->saturation.max_seqs == s->max_seqs && t->saturation.blocks == s->blocks &&
-        t->saturation.block_tokens == s->block_tokens && !(t->saturation.watermark_frac < s->watermark_frac) &&
-        !(t->saturation.watermark_frac > s->watermark_frac)) {
+        t->saturation.block_tokens == s->block_tokens && t->saturation.together == (s->load != STEADY_OPEN) &&
+        !(t->saturation.watermark_frac < s->watermark_frac) && !(t->saturation.watermark_frac > s->watermark_frac)) {
         r->most = t->saturation.most;
         r->by = t->saturation.by;
         return r->most_per_s = t->saturation.rate_per_s;
     }
     t->saturation.rate_per_s = find_saturation(r);
+    t->saturation.together = s->load != STEADY_OPEN;
+    if (t->saturation.together && r->by == STEADY_SEQS && r->prompts_frac > 0 && steady_one_length(s->lengths)) {
+        const double places = (double)s->max_seqs, cycle_s = steady_cohort_s(r, places);
+        if (cycle_s > 0) t->saturation.rate_per_s = places / cycle_s; /* who begins together ends together */
+    }
     t->saturation.max_seqs = s->max_seqs;
     t->saturation.blocks = s->blocks;
     t->saturation.block_tokens = s->block_tokens;
@@ -151,9 +158,19 @@ static double part_at(struct tokens *k, int i)
         struct steady_flow f;
         steady_flow_solve(k->r->times, k->rate_per_s * k->r->prompts_frac, k->r->arrival_cv2, exp2(i), &f);
         k->part[i] = f.decode_s / token_of(k->r, &f);
-        k->mates[i] = f.mates / 2;
+        k->mates[i] = f.mates;
     }
     return k->part[i];
+}
+
+static double mates_at(struct tokens *k, double n)
+{
+    int e;
+    const double part = 2 * frexp(fmax(n, 1), &e) - 1;
+    (void)part_at(k, e - 1);
+    if (!(part > 0)) return k->mates[e - 1];
+    (void)part_at(k, e);
+    return k->mates[e - 1] + part * (k->mates[e] - k->mates[e - 1]);
 }
 
 static double token_at(struct tokens *k, double n)
@@ -161,8 +178,7 @@ static double token_at(struct tokens *k, double n)
     int e;
     const double at = fmax(n, 1), part = 2 * frexp(at, &e) - 1, low = part_at(k, e - 1);
     const double progress = part > 0 ? low + part * (part_at(k, e) - low) : low;
-    const double mates = part > 0 ? k->mates[e - 1] + part * (k->mates[e] - k->mates[e - 1]) : k->mates[e - 1];
-    return progress > 0 ? steady_times_step_s(k->r->times, at + mates, 0) / progress : (double)INFINITY;
+    return progress > 0 ? steady_times_step_s(k->r->times, at, 0) / progress : (double)INFINITY;
 }
 
 /* How many would decode for ever where n do: those that come in the time a token takes, for all their tokens; but no
@@ -185,46 +201,41 @@ struct counts {
     double total, sum, square, wait, full, none;
 };
 
-static void count(struct counts *c, double n, double most, double weight)
+static void count(struct counts *c, double n, double weight)
 {
-    const double in = fmin(n, most);
     c->total += weight;
-    c->sum += weight * in;
-    c->square += weight * in * in;
+    c->sum += weight * n;
+    c->square += weight * n * n;
     if (n < .5) c->none += weight;
-    if (n + 1 > most) { /* one that comes waits; all beyond have the same ratio */
-        c->full += weight;
-        c->wait += weight * fmax(n - most, 0);
-    }
 }
 
-/* p(n)/p(n-1) = rate steps token_s(n) / min(n, most): from a number near the mean down and up, until nothing is left.
- */
-static void walk(struct tokens *k, double from, double most, struct counts *c)
+/* p(n)/p(n-bunch) = rate steps token_s(n) / n: from a number near the mean down and up, until nothing is left. Those of
+ * a bunch begin together. Beyond the most others wait, one by one, while places go from one to the next: geometric. */
+static void walk(struct tokens *k, double near, double bunch, double most, struct counts *c)
 {
     enum { FAR = 1 << 21 };
+    const double from = floor(near / bunch) * bunch;
     double w = 1;
     *c = (struct counts){0};
-    for (double n = from; n >= 0 && w > 1e-9; n--) {
-        count(c, n, most, w);
-        if (n > 0) w *= n / (come_at(k, n));
+    for (double n = from; n > -.5 * bunch && w > 1e-9; n -= bunch) {
+        count(c, fmax(n, 0), w);
+        if (n > .5 * bunch) w *= n / (come_at(k, n));
     }
     w = 1;
-    const double last = k->rate_per_s / k->r->most_per_s; /* while others wait, places go from one to the next */
-    for (double n = from + 1; n < FAR; n++) {
-        const double ratio = n <= most ? fmin(come_at(k, n) / n, 4) : last;
-        w *= ratio;
-        if (!(w > 1e-9 * c->total) || !isfinite(w)) break;
-        if (n > most && ratio < 1) { /* the rest is geometric */
-            const double rest = w / (1 - ratio);
+    for (double n = from + bunch; n <= FAR; n += bunch) {
+        if (n > most) {
+            const double last = fmin(k->rate_per_s / k->r->most_per_s, .999), first = w / bunch * last;
+            const double rest = first / (1 - last);
             c->total += rest;
             c->sum += rest * most;
             c->square += rest * most * most;
-            c->full += rest;
-            c->wait += rest * (n - most + ratio / (1 - ratio));
+            c->full += rest + w / bunch;
+            c->wait += rest / (1 - last);
             break;
         }
-        count(c, n, most, w);
+        w *= fmin(come_at(k, n) / n, 4);
+        if (!(w > 1e-9 * c->total) || !isfinite(w)) break;
+        count(c, n, w);
     }
 }
 
@@ -248,6 +259,23 @@ static void see_flows(struct steady_replica *r, double n)
     steady_flow_solve(r->times, r->rate_per_s * r->others_frac * r->prompts_frac, r->arrival_cv2, 0, &r->alone);
 }
 
+/* Of those that begin to decode with a request, what part of its steps the others are there, on average. */
+static double kept_together(const struct steady_lengths *l)
+{
+    double below = 0, steps_below = 0, sum = 0, several = 0;
+    for (size_t i = 0; i < STEADY_QUANTILES; i++) { /* E[min(m, m')]/m */
+        double part;
+        (void)steady_quantile(i, &part);
+        const double m = l->output_at[i] - 1;
+        below += part;
+        steps_below += part * m;
+        if (!(m > 0)) continue;
+        sum += part * (steps_below + m * fmax(1 - below, 0)) / m;
+        several += part;
+    }
+    return several > 0 ? sum / several : 0;
+}
+
 void steady_open_solve(struct steady_replica *r)
 {
     const struct steady_lengths *l = r->s->lengths;
@@ -255,10 +283,18 @@ void steady_open_solve(struct steady_replica *r)
     struct tokens k;
     struct counts c = {.total = 1, .none = 1};
     start(&k, r, r->rate_per_s);
-    if (a > 0) walk(&k, near_mean(&k, r->most), r->most, &c);
+    /* Between decode steps prompts come in bunches: others that begin with one, as long as both are there. */
+    const bool bunched = a > 0 && r->prompts_frac > 0;
+    const double kept = bunched ? kept_together(l) : 0;
+    if (a > 0) {
+        const double near = near_mean(&k, r->most);
+        walk(&k, near, bunched ? 1 + kept * mates_at(&k, near) : 1, r->most, &c);
+    }
     r->decoding = c.sum / c.total;
     r->square = c.square / c.total;
     r->idle_frac = c.none / c.total;
+    if (bunched && !r->times->beside) /* nobody comes in as many steps as the longer of two answers has */
+        r->idle_frac = exp(-a * (2 - kept) * steady_times_step_s(r->times, fmax(r->decoding, 1), 0));
     r->token_s = a > 0 ? r->decoding / a : (double)NAN;
     r->slope_s = a > 0 ? fmax(token_at(&k, r->decoding + 2) - token_at(&k, r->decoding + 1), 0) : 0;
     const double cv2 = l->steps > 0 ? l->steps_square / (l->steps * l->steps) - 1 : 0;

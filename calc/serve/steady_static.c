@@ -5,13 +5,12 @@
 
 enum {
     KNOTS = 48,  /* of requests that wait: 0 .. 8, then by fourth and third roots of two */
-    LONGEST = 7, /* places of the longest answer of a batch in its distribution */
+    LONGEST = 8, /* parts of the distribution of the longest answer of a batch */
     PROMPTS = 3, /* and of the longest prompt */
     SPREADS = LONGEST * PROMPTS,
 };
-static const double OUTPUT_U[LONGEST] = {.125, .375, .6, .775, .9, .97, .995},
-                    OUTPUT_PART[LONGEST] = {.25, .25, .2, .15, .1, .04, .01};
-static const double PROMPT_U[PROMPTS] = {.25, .7, .95}, PROMPT_PART[PROMPTS] = {.5, .4, .1};
+static const double OUTPUT_PART[LONGEST] = {.25, .25, .2, .15, .1, .04, .008, .002},
+                    PROMPT_PART[PROMPTS] = {.5, .4, .1};
 
 /* A batch of so many. */
 struct batch {
@@ -30,6 +29,7 @@ struct chain {
     double waits[KNOTS]; /* when a batch ends */
     struct batch batch[KNOTS];
     double part[KNOTS]; /* of batch ends */
+    double log_below[STEADY_QUANTILES];
 };
 
 static double step_s(struct chain *c)
@@ -56,12 +56,28 @@ static double value_at(const double at[STEADY_QUANTILES], double u)
     return at[STEADY_QUANTILES - 1];
 }
 
-/* The longest of n, on average: u^n is uniform. */
-static double longest(const double at[STEADY_QUANTILES], double n)
+/* The longest of n, its mean within each of so many parts of its distribution: below a quantile are all of n with the
+ * n-th power of the chance that one is. */
+static void longest(const double at[STEADY_QUANTILES], const double log_below[STEADY_QUANTILES], double n,
+                    const double *part, int parts, double *mean)
 {
-    double mean = 0;
-    for (int i = 0; i < LONGEST; i++) mean += OUTPUT_PART[i] * value_at(at, pow(OUTPUT_U[i], 1 / n));
-    return mean;
+    double before = 0, edge = part[0], weight = 0, sum = 0;
+    int k = 0;
+    for (size_t q = 0; q < STEADY_QUANTILES; q++) {
+        const double all = q + 1 < STEADY_QUANTILES ? exp(n * log_below[q]) : 1;
+        while (k + 1 < parts && all > edge) {
+            sum += (edge - before) * at[q];
+            weight += edge - before;
+            mean[k] = sum / weight;
+            before = edge;
+            weight = sum = 0;
+            edge += part[++k];
+        }
+        sum += (all - before) * at[q];
+        weight += all - before;
+        before = all;
+    }
+    mean[k] = weight > 0 ? sum / weight : at[STEADY_QUANTILES - 1];
 }
 
 /* Prompts padded to the longest, then a step for each token of the longest answer but its first. */
@@ -70,12 +86,11 @@ static struct batch batch_of(struct chain *c, double n)
     const struct steady_lengths *l = c->s->lengths;
     double prompt[PROMPTS], steps[LONGEST], prompts = 0, mean = 0, square = 0;
     struct batch b = {.n = n};
-    for (int i = 0; i < PROMPTS; i++) {
-        prompt[i] = value_at(l->prompt_at, pow(PROMPT_U[i], 1 / n));
-        prompts += PROMPT_PART[i] * prompt[i];
-    }
+    longest(l->prompt_at, c->log_below, n, PROMPT_PART, PROMPTS, prompt);
+    longest(l->output_at, c->log_below, n, OUTPUT_PART, LONGEST, steps);
+    for (int i = 0; i < PROMPTS; i++) prompts += PROMPT_PART[i] * prompt[i];
     for (int i = 0; i < LONGEST; i++) {
-        steps[i] = value_at(l->output_at, pow(OUTPUT_U[i], 1 / n)) - 1;
+        steps[i]--;
         mean += OUTPUT_PART[i] * steps[i];
         square += OUTPUT_PART[i] * steps[i] * steps[i];
     }
@@ -97,15 +112,29 @@ static struct batch batch_of(struct chain *c, double n)
     return b;
 }
 
-/* The most that fit at the longest prompt and answer among them. */
-static double most_of(const struct steady_setup *s, enum steady_limit *by)
+/* Of the longest prompt and the longest answer of n: as many fit as the cache has of these tokens, so that their mean
+ * number is of 1/tokens. Independent of each other. */
+static double tokens_of(const struct chain *c, double n)
 {
+    const struct steady_lengths *l = c->s->lengths;
+    double prompt[PROMPTS], output[LONGEST], inverse = 0;
+    longest(l->prompt_at, c->log_below, n, PROMPT_PART, PROMPTS, prompt);
+    longest(l->output_at, c->log_below, n, OUTPUT_PART, LONGEST, output);
+    for (int i = 0; i < PROMPTS; i++)
+        for (int k = 0; k < LONGEST; k++) inverse += PROMPT_PART[i] * OUTPUT_PART[k] / (prompt[i] + output[k]);
+    return 1 / inverse;
+}
+
+/* The most that fit, on average. */
+static double most_of(const struct chain *c, enum steady_limit *by)
+{
+    const struct steady_setup *s = c->s;
     double low = 1, high = (double)s->max_seqs;
     const double b = (double)s->block_tokens;
     *by = STEADY_SEQS;
     for (int i = 0; i < 30 && low + .5 < high; i++) {
         const double n = i == 0 ? high : ceil((low + high) / 2);
-        const double tokens = longest(s->lengths->prompt_at, n) + longest(s->lengths->output_at, n);
+        const double tokens = tokens_of(c, n);
         if (n * ceil(tokens / b) <= (double)s->blocks) {
             low = n;
             if (i == 0) return n;
@@ -115,6 +144,32 @@ static double most_of(const struct steady_setup *s, enum steady_limit *by)
         }
     }
     return low;
+}
+
+/* Where others always wait: N fit of a longest prompt and answer, in S seconds; E[N]/E[S] a second (renewal and
+ * reward), as longer ones mean fewer. `most` is E[N]. */
+static double most_per_s_of(struct chain *c, double most)
+{
+    const struct steady_setup *s = c->s;
+    const struct steady_lengths *l = s->lengths;
+    const double b = (double)s->block_tokens, seqs = (double)s->max_seqs;
+    double prompt[PROMPTS], output[LONGEST], number = 0, seconds = 0;
+    longest(l->prompt_at, c->log_below, most, PROMPT_PART, PROMPTS, prompt);
+    longest(l->output_at, c->log_below, most, OUTPUT_PART, LONGEST, output);
+    for (int i = 0; i < PROMPTS; i++)
+        for (int k = 0; k < LONGEST; k++) {
+            const double w = PROMPT_PART[i] * OUTPUT_PART[k];
+            const double n = fmax(fmin((double)s->blocks / ceil((prompt[i] + output[k]) / b), seqs), 1);
+            mix_clear(&c->x);
+            mix_prefill(&c->x, n, prompt[i], 0);
+            number += w * n;
+            seconds += w * step_s(c);
+            if (!(output[k] > 1)) continue;
+            mix_clear(&c->x);
+            mix_decode(&c->x, n, prompt[i] + .5 + output[k] / 2);
+            seconds += w * (output[k] - 1) * step_s(c);
+        }
+    return number / seconds;
 }
 
 /* ---- how many wait when a batch ends ---- */
@@ -219,26 +274,48 @@ static void see_first(struct chain *c, struct steady_histogram *h)
         }
 }
 
-/* All run as long as the longest, (longest - 1) steps over the own output - 1. */
-static void see_tokens(const struct chain *c, struct steady_histogram *h)
+/* E[1 / (output - 1)] as it is, less that of the quantiles: of the shortest answers, of few tokens each. */
+static double inverse_more(const struct steady_lengths *l)
 {
-    enum { OTHERS = 4 };
-    const double *at = c->s->lengths->output_at;
+    double sum = 0, all = 0;
+    for (size_t q = 0; q < STEADY_QUANTILES; q++) {
+        double part;
+        (void)steady_quantile(q, &part);
+        if (!(l->output_at[q] > 1)) continue;
+        sum += part / (l->output_at[q] - 1);
+        all += part;
+    }
+    return all > 0 ? l->inverse - sum / all : 0;
+}
+
+/* All run as long as the longest, (longest - 1) steps over the own output - 1. Returns what the mean is above that of
+ * the histogram. */
+static double see_tokens(const struct chain *c, struct steady_histogram *h)
+{
+    const double *at = c->s->lengths->output_at, less = inverse_more(c->s->lengths);
+    double more_s = 0, all = 0;
     steady_histogram_clear(h);
     for (size_t i = 1; i < c->knots; i++) {
         const struct batch *b = &c->batch[i];
         const double weight = (c->part[i] + (i == 1 ? c->part[0] : 0)) * b->n;
-        double other[OTHERS];
+        double other[LONGEST];
         if (!(weight > 1e-6)) continue;
-        for (int k = 0; k < OTHERS; k++) other[k] = b->n > 1 ? value_at(at, pow((k + .5) / OTHERS, 1 / (b->n - 1))) : 1;
+        double others = 0;
+        for (int k = 0; k < LONGEST; k++) other[k] = 1;
+        if (b->n > 1) longest(at, c->log_below, b->n - 1, OUTPUT_PART, LONGEST, other);
+        for (int k = 0; k < LONGEST; k++) others += OUTPUT_PART[k] * fmax(other[k] - 1, 1);
+        all += weight;
+        more_s += weight * b->step_s * less * others;
         for (size_t q = 0; q < STEADY_QUANTILES; q++) {
             double part;
             (void)steady_quantile(q, &part);
             if (!(at[q] > 1)) continue;
-            for (int k = 0; k < OTHERS; k++)
-                steady_histogram_add(h, b->step_s * (fmax(other[k], at[q]) - 1) / (at[q] - 1), weight * part / OTHERS);
+            for (int k = 0; k < LONGEST; k++)
+                steady_histogram_add(h, b->step_s * (fmax(other[k], at[q]) - 1) / (at[q] - 1),
+                                     weight * part * OUTPUT_PART[k]);
         }
     }
+    return all > 0 ? more_s / all : 0;
 }
 
 static void see_latency(const struct chain *c, const struct steady_histogram *ttft, struct steady_histogram *h)
@@ -294,9 +371,10 @@ static void tell(struct chain *c, struct steady_result *o)
         decode_s += c->part[i] * b->n * b->decode_s;
     }
     see_first(c, &ttft);
-    see_tokens(c, &tpot);
+    const double more_s = see_tokens(c, &tpot);
     see_latency(c, &ttft, &latency);
     put_answer(c, &ttft, &tpot, &latency, o);
+    o->tpot_s.mean += more_s;
     o->batch = seqs / busy_s;
     o->decoding = decode_s / all_s;
     o->utilisation = busy_s / all_s;
@@ -322,11 +400,12 @@ static void tell_together(struct chain *c, double n, struct steady_result *o)
             const double before = closed ? fmax(batches - 1, 0) : k, weight = fmin(batches - k, 1);
             steady_histogram_add(&ttft, before * b->all_s + b->first_s[i], weight * PROMPT_PART[i]);
         }
-    see_tokens(c, &tpot);
+    const double more_s = see_tokens(c, &tpot);
     see_latency(c, &ttft, &latency);
     const double span_s = closed ? fmax(batches * b->all_s, b->all_s + s->think_s) : batches * b->all_s;
     c->rate_per_s = n / span_s;
     put_answer(c, &ttft, &tpot, &latency, o);
+    o->tpot_s.mean += more_s;
     o->batch = b->n;
     o->utilisation = fmin(batches * b->all_s / span_s, 1);
     o->decoding = b->n * b->decode_s / b->all_s * o->utilisation;
@@ -339,9 +418,15 @@ enum err_code steady_static_solve(struct arena *a, const struct steady_setup *s,
     struct chain c = {.s = s};
     const double replicas = (double)s->replicas;
     TRY(mix_open(a, s->plan, &c.x, e));
-    c.most = most_of(s, &o->by);
-    const struct batch full = batch_of(&c, c.most);
-    const double most_per_s = c.most / full.all_s;
+    double below = 0;
+    for (size_t q = 0; q < STEADY_QUANTILES; q++) {
+        double part;
+        (void)steady_quantile(q, &part);
+        below += part;
+        c.log_below[q] = log(fmin(below, 1));
+    }
+    c.most = most_of(&c, &o->by);
+    const double most_per_s = most_per_s_of(&c, c.most);
     o->saturation_rate_per_s = most_per_s * replicas;
     if (s->load != STEADY_OPEN) {
         const double n = fmax((s->load == STEADY_CLOSED ? s->concurrency : s->requests) / replicas, 1);

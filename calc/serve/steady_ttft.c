@@ -24,7 +24,7 @@ static double own_s(struct steady_times *t, const struct steady_flow *f, double 
     if (!t->pieces) {
         if (ahead + tokens <= room) return steady_times_step_s(t, f->n, fmin(ahead + tokens + behind, room));
         return steady_times_step_s(t, f->n, fmax(tokens, fmin(tokens + behind, room))) +
-               steady_times_step_s(t, f->n, ahead);
+               (ahead > 0 ? steady_times_step_s(t, f->n, ahead) : 0);
     }
     const double steps = fmax(ceil((ahead + tokens) / room - 1e-9), 1);
     const double last = fmin(ahead + tokens + behind - (steps - 1) * room, room);
@@ -46,16 +46,19 @@ static double place_of(const struct steady_times *t, size_t i, int k)
     return k == 0 ? own - (own - low) / 3 : k == 1 ? own : own + (high - own) / 3;
 }
 
-/* Requests that find a step of step_s in progress, which ends with `left` full steps to do before. */
+/* Requests that find a step of step_s in progress, which ends with `left` full steps to do before. Those that came
+ * before it in that step are ahead of it: of prompts that do not fit into one step, where the step had prompts too,
+ * they are among what is left. */
 static void find_step(struct seen *x, const struct steady_flow *f, double tokens, double step_s, double left_s,
-                      double weight)
+                      bool counted, double weight)
 {
     if (!(weight > 1e-7)) return;
     const double others = f->rate_per_s * step_s, none = exp(-others);
     const double some = others > 1e-9 ? others / (1 - none) : 0; /* when there are any */
     const double alone_s = own_s(x->r->times, f, tokens, 0, 0);
-    const double beside_s =
-        some > 0 ? own_s(x->r->times, f, tokens, .5 * some * x->prompt_tokens, .5 * some * x->prompt_tokens) : alone_s;
+    const double half = .5 * some * x->prompt_tokens;
+    const bool apart = counted && !x->r->times->pieces && half + tokens > f->room_tokens;
+    const double beside_s = some > 0 && !apart ? own_s(x->r->times, f, tokens, half, half) : alone_s;
     for (int i = 0; i < RESIDUES; i++) {
         const double residue_s = x->r->at_ends ? 0 : step_s * (i + .5) / RESIDUES;
         steady_histogram_add(x->h, residue_s + left_s + alone_s, weight * none / RESIDUES);
@@ -72,6 +75,10 @@ static void find_flow(struct seen *x, const struct steady_flow *f, double weight
     const double in_full = full + f->last_s > 0 ? full / (full + f->last_s) : 0;
     const double waits = f->busy_frac > 0 ? fmin(left_frac / f->busy_frac, 1) : 0;
     const double mean_s = waits > 0 ? left_steps * f->full_s / fmin(left_frac, f->busy_frac) : 0;
+    /* arrivals more even than Poisson find fewer prompts in progress where nothing else is (Allen-Cunneen) */
+    const struct steady_lengths *l = r->s->lengths;
+    const double cs2 = fmax(l->prompt_square / (l->prompt_tokens * l->prompt_tokens) - 1, 0);
+    const double finds = f->n > 0 ? 1 : fmin((r->arrival_cv2 + cs2) / (1 + cs2), 1);
     double last_s[LASTS]; /* as found: the longer, the more often */
     const double s2 = log1p(f->last_cv2);
     for (int k = 0; k < LASTS; k++)
@@ -79,16 +86,16 @@ static void find_flow(struct seen *x, const struct steady_flow *f, double weight
     for (size_t i = 0; i < r->times->groups; i++) {
         for (int q = 0; q < PLACES; q++) {
             const double tokens = place_of(r->times, i, q);
-            const double w = weight * r->times->group[i].weight / PLACES, busy = w * f->busy_frac;
+            const double w = weight * r->times->group[i].weight / PLACES, busy = w * f->busy_frac * finds;
             if (f->n > 0)
-                find_step(x, f, tokens, f->decode_s, wait_s, w - busy);
+                find_step(x, f, tokens, f->decode_s, wait_s, false, w - busy);
             else
                 steady_histogram_add(x->h, wait_s + own_s(r->times, f, tokens, 0, 0), w - busy);
-            find_step(x, f, tokens, f->full_s, wait_s, busy * (1 - waits) * in_full);
+            find_step(x, f, tokens, f->full_s, wait_s, true, busy * (1 - waits) * in_full);
             for (int k = 0; k < LASTS; k++)
-                find_step(x, f, tokens, last_s[k], wait_s, busy * (1 - waits) * (1 - in_full) / LASTS);
+                find_step(x, f, tokens, last_s[k], wait_s, true, busy * (1 - waits) * (1 - in_full) / LASTS);
             for (int k = 0; k < WAITS && waits > 0; k++)
-                find_step(x, f, tokens, f->full_s, wait_s + mean_s * EXPONENTIAL[k], busy * waits / WAITS);
+                find_step(x, f, tokens, f->full_s, wait_s + mean_s * EXPONENTIAL[k], true, busy * waits / WAITS);
         }
     }
 }
