@@ -84,7 +84,7 @@ static void test_finds_terms(void **state)
 {
     (void)state;
     enum { N = 90 };
-    const struct engine_terms made = {1.7e-3, 1.31};
+    const struct engine_terms made = {.host_s = 1.7e-3, .factor = 1.31};
     struct served_row row[N];
     struct served s = {.row = row, .n = N, .families_n = 3};
     struct served_fit fit;
