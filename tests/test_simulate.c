@@ -735,8 +735,8 @@ static bool simulated(const struct simulate_setup *s, double *ttft_s, double *tp
 
 /* vLLM's own times, request by request: one factor on the seconds of calibrated kernels, fitted to the median TPOT of
  * every fourth request (and to nothing of TTFT), then medians of the others. The first is of a server that is
- * overloaded, and must be. The second ran two attention groups with experts in two parts; what a request waits for
- * beside the steps (the API server, 37 ms of 140) is in no step, so that its TTFT stays below. */
+ * overloaded, and must be. The second ran two attention groups with experts in two parts. What a request waits for
+ * beside the steps is the engine's first_s, of other servers. */
 static void test_measured(void **state)
 {
     (void)state;

@@ -8,6 +8,7 @@
 
 #include "calc/base/embed.h"
 #include "calc/base/text.h"
+#include "calc/base/units.h"
 
 enum { TOKENS_MAX = 1 << 24 };
 
@@ -84,6 +85,17 @@ static enum err_code versions_of(const struct json *j, const char *out[2], struc
     return ERR_OK;
 }
 
+static enum err_code devices_of(const struct json *j, const char *out[ENGINE_DEVICES_MAX], struct err *e)
+{
+    struct json all, one;
+    if (!json_get(j, "devices", &all)) return ERR_OK;
+    for (size_t i = 0; json_at(&all, i, NULL, &one); i++) {
+        if (i + 1 >= ENGINE_DEVICES_MAX) return json_want(&all, "a few devices", e);
+        TRY(json_str(&one, &out[i], e));
+    }
+    return ERR_OK;
+}
+
 enum err_code engine_parse(const struct json *j, struct engine *out, struct err *e)
 {
     const char *schema;
@@ -103,6 +115,7 @@ enum err_code engine_parse(const struct json *j, struct engine *out, struct err 
     TRY(number_if(j, "first_s", 60, &out->terms.first_s, e)); /* not a unit */
     if (json_has(j, "per_sequence")) TRY(flag_of(j, "per_sequence", &out->per_sequence, e));
     TRY(versions_of(j, out->version, e));
+    TRY(devices_of(j, out->device, e));
     TRY(slow_of(j, out->slow_p90, e));
     TRY(text_of(j, "source", &out->source, e));
     return text_of(j, "date", &out->date, e);
@@ -178,6 +191,33 @@ enum err_code engine_load_version(struct arena *a, const char *text, struct engi
     if (colon) TRY(check_version(out, colon + 1, e));
     *overlapped = engine_overlaps(out, colon ? colon + 1 : out->overlapped_from);
     return ERR_OK;
+}
+
+const char *engine_terms_text(const struct engine *g, bool overlapped, char out[ENGINE_TEXT])
+{
+    char host[UNITS_TEXT_MAX], each[UNITS_TEXT_MAX], times[32] = "";
+    const struct engine_terms *t = &g->terms;
+    if (fabs(t->factor - 1) > 1e-9) (void)snprintf(times, sizeof times, "%.4g times ", t->factor);
+    (void)snprintf(out, ENGINE_TEXT, "%s of its host%s%s%s %s %sits kernels as measured",
+                   units_format_time(host, t->host_s), t->sequence_s > 0 ? ", and " : "",
+                   t->sequence_s > 0 ? units_format_time(each, t->sequence_s) : "",
+                   t->sequence_s > 0 ? " a sequence," : "", overlapped ? "beside" : "and", times);
+    return out;
+}
+
+const char *engine_device_note(struct arena *a, const struct engine *g, const struct hw *hw)
+{
+    char all[128] = "", clean[64];
+    size_t n = 0;
+    while (n < ENGINE_DEVICES_MAX && g->device[n]) n++;
+    for (size_t i = 0; i < n; i++) {
+        const size_t used = strlen(all);
+        if (strcmp(g->device[i], hw->key) == 0) return NULL;
+        (void)snprintf(all + used, sizeof all - used, "%s%s", i == 0 ? "" : i + 1 == n ? " and " : ", ", g->device[i]);
+    }
+    if (n == 0) return NULL;
+    return arena_printf(a, "the host's part was fitted to servers on %s, none on %s: taken over as it is", all,
+                        text_clean(clean, sizeof clean, hw->key, strlen(hw->key)));
 }
 
 bool engine_has_experts(const struct model *m)

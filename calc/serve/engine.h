@@ -9,11 +9,13 @@
  * is data, configs/engines/<engine>.json:
  *   {"schema": "ridge.engine.1", "engine", "mixed", "budget_tokens", "graph_tokens", "graph_mixed",
  *    "overlapped_from" (a version; "" none), "per_sequence", "versions": [first and last measured],
+ *    "devices": [keys of those measured],
  *    "facts": [sentences with their sources], "host_s", "sequence_s", "factor", "first_s", "rows", "models",
  *    "errors": [{"kind": "dense"|"experts", "rows", "fitted_median_frac" (all in the fit),
  *      and of models left out "median_frac", "within_frac" (of 25 %), "baseline_frac", "slow_p90" (nine in ten rows
  *      take at most so many times what is predicted; may be missing)}], "source", "date"}
- * sequence_s, first_s (0), per_sequence (false) and versions may be missing. Derivation: MODEL.md "Servers". */
+ * sequence_s, first_s (0), per_sequence (false), versions and devices may be missing. Derivation: MODEL.md "Servers".
+ */
 #ifndef RIDGE_SERVE_ENGINE_H
 #define RIDGE_SERVE_ENGINE_H
 
@@ -32,15 +34,18 @@ struct engine_terms {
  * fit DeepSeek-V3 and R1 served with CNN/DailyMail and OpenOrca, the more even of its two. */
 #define ENGINE_LOADS 1.01
 
+enum { ENGINE_DEVICES_MAX = 8 };
+
 struct engine {
-    const char *name;            /* "vllm", "trtllm", "sglang": whose kernels */
-    bool mixed;                  /* prompts beside sequences that decode; else they have steps of their own */
-    int64_t budget_tokens;       /* most tokens of a step */
-    int64_t graph_tokens;        /* steps of at most so many tokens replay a graph */
-    bool graph_mixed;            /* those with prompts too */
-    bool per_sequence;           /* sequence_s is fitted, else factor */
-    const char *version[2];      /* first and last that were measured; NULL not said */
-    const char *overlapped_from; /* version from which on the host works beside the device; "" none does */
+    const char *name;       /* "vllm", "trtllm", "sglang": whose kernels */
+    bool mixed;             /* prompts beside sequences that decode; else they have steps of their own */
+    int64_t budget_tokens;  /* most tokens of a step */
+    int64_t graph_tokens;   /* steps of at most so many tokens replay a graph */
+    bool graph_mixed;       /* those with prompts too */
+    bool per_sequence;      /* sequence_s is fitted, else factor */
+    const char *version[2]; /* first and last that were measured; NULL not said */
+    const char *device[ENGINE_DEVICES_MAX]; /* keys of those it was measured on; NULL behind the last */
+    const char *overlapped_from;            /* version from which on the host works beside the device; "" none does */
     struct engine_terms terms;
     double slow_p90[2]; /* measured over predicted, ninetieth percentile of models that were left out: dense ones and
                            those with experts or latents; NAN unknown */
@@ -58,6 +63,13 @@ enum err_code engine_parse(const struct json *j, struct engine *out, struct err 
  * or newer than all that were measured, saying which were. */
 enum err_code engine_load_version(struct arena *a, const char *text, struct engine *out, bool *overlapped,
                                   struct err *e);
+
+/* engine_terms_text -- what a step takes, for people: "1.7 ms of its host and 31 us a sequence beside its kernels as
+ * measured". engine_device_note -- a sentence where the terms were fitted on other devices than this, NULL where not.
+ * Errors of the latter: NULL also out of memory. */
+enum { ENGINE_TEXT = 128 };
+const char *engine_terms_text(const struct engine *g, bool overlapped, char out[ENGINE_TEXT]);
+const char *engine_device_note(struct arena *a, const struct engine *g, const struct hw *hw);
 
 /* engine_has_experts -- which kind of errors is a model's: "experts" have routed experts or latent attention. */
 bool engine_has_experts(const struct model *m);
