@@ -127,6 +127,42 @@ static void test_alone(void **state)
     arena_close(f.a);
 }
 
+/* Prompts beside sequences that decode, counted by drawing: each step ends some answers, whose clients' prompts are in
+ * the next; the part of steps with any, and how many they have, are what was drawn. A prompt longer than a step takes
+ * several, one after the other. */
+static void test_prompts_of_steps(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 61, AFTER = 43, STEPS = 400000 };
+    struct fixture f;
+    struct engine_closed c;
+    struct err e = {0};
+    open_fixture(&f, "trtllm", "llama-3.1-8b", (struct layout){.tp = 1});
+    assert_int_equal(engine_closed_loop(&f.server, &(struct engine_loop){CLIENTS, 67, AFTER + 1}, &c, &e), ERR_OK);
+    int64_t left[CLIENTS - 1], some = 0, all = 0;
+    uint64_t x = 12345;
+    for (int i = 0; i < CLIENTS - 1; i++) left[i] = 1 + (i * 29) % AFTER;
+    for (int step = 0; step < STEPS; step++) {
+        int asked = 0;
+        for (int i = 0; i < CLIENTS - 1; i++) {
+            if (left[i]-- > 0) continue; /* 0: this step computes the prompt */
+            x = x * 6364136223846793005u + 1442695040888963407u;
+            left[i] = 1 + (int64_t)((x >> 33) % (2 * AFTER - 1)); /* of mean AFTER */
+            asked++;
+        }
+        all += asked;
+        some += asked > 0;
+    }
+    assert_true(fabs(c.token.prompt / ((double)some / STEPS) - 1) < 0.02);
+    assert_true(fabs(c.prompts / ((double)all / (double)some) - 1) < 0.02);
+    assert_true(fabs(c.token.decode + c.token.prompt - 1) < 1e-12 && c.token.decode_sequences < CLIENTS);
+    assert_int_equal(engine_closed_loop(&f.server, &(struct engine_loop){5, 20021, 701}, &c, &e), ERR_OK);
+    const double own = 20021 / (8192 - c.decoding);
+    assert_true(fabs(c.token.prompt - 4 * own / (700 + own)) < 1e-6 && fabs(c.prompts * own - 1) < 1e-6);
+    assert_true(c.first.prompt > own && c.first.prompt < own + 0.5);
+    arena_close(f.a);
+}
+
 /* Attention groups: clients are spread, and the simulator's groups see the same. */
 static void test_groups(void **state)
 {
@@ -197,6 +233,20 @@ static void test_files(void **state)
     assert_int_equal(engine_load_version(a, "vllm", &g, &overlapped, &e), ERR_OK);
     assert_true(overlapped && g.slow_p90[0] > 1 && g.slow_p90[1] > 1);
     assert_int_equal(engine_load_version(a, "no/where:1.json", &g, &overlapped, &e), ERR_IO);
+    static const char *const NOT[] = {"vllm:9.9", "vllm:0.10.2", "vllm:main", "sglang:0.4.9", "trtllm:2"};
+    for (size_t i = 0; i < sizeof NOT / sizeof NOT[0]; i++)
+        assert_int_equal(engine_load_version(a, NOT[i], &g, &overlapped, &e), ERR_USAGE);
+    assert_non_null(strstr(e.text, "1.0 to 1.3"));
+    static const char *const KNOWN[] = {"vllm:0.18.1", "vllm:0.11", "sglang:0.5.6.post2", "trtllm:1.0.0rc3"};
+    for (size_t i = 0; i < sizeof KNOWN / sizeof KNOWN[0]; i++)
+        if (engine_load_version(a, KNOWN[i], &g, &overlapped, &e) != ERR_OK) fail_msg("%s", e.text);
+    char text[ENGINE_TEXT];
+    const struct engine said = {.terms = {.host_s = 1.5e-3, .factor = 1.25}, .device = {"h100-sxm", "h200-sxm"}};
+    assert_string_equal(engine_terms_text(&said, true, text),
+                        "1.5 ms of its host beside 1.25 times its kernels as measured");
+    assert_null(engine_device_note(a, &said, &(struct hw){.key = "h200-sxm"}));
+    assert_non_null(
+        strstr(engine_device_note(a, &said, &(struct hw){.key = "l4"}), "h100-sxm and h200-sxm, none on l4"));
     for (size_t k = 0; k < ENGINES_N; k++) {
         if (engine_load(a, ENGINES[k], &g, &e) != ERR_OK) fail_msg("%s", e.text);
         assert_string_equal(g.name, ENGINES[k]);
@@ -274,6 +324,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_closed_loop_is_the_simulators),
         cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_prompts_of_steps),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_versions),
         cmocka_unit_test(test_files),

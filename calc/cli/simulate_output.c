@@ -384,9 +384,10 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
                           c->engine.name, engine_terms_text(&c->engine, c->setup.overlapped, terms),
                           units_format_time(host, c->engine.terms.first_s));
     if (c->moved) simulate_put_line(o, "note: %s", c->moved);
-    const char *note;
-    for (size_t i = 0; c->moved && (note = calibrated_note(c->server.graph, i)) != NULL; i++)
-        simulate_put_line(o, "note: %s", note);
+    if (c->setup.server && c->server.source->transfer[0] != SOURCE_OWN)
+        simulate_put_line(o, "note: kernels of %s, transferred from %s (%s)",
+                          text_clean(trace, sizeof trace, c->of.hw.key, strlen(c->of.hw.key)),
+                          c->server.source->file[0].device, source_transfers[c->server.source->transfer[0]]);
     simulate_put_line(o, "fidelity %s%s%s%s", s->fidelity,
                       c->request.calibrated || c->server_text ? "" : " (a floor: servers are 2-4x slower)",
                       s->overhead_s > 0 ? ", and of every step " : "",

@@ -253,7 +253,7 @@ enum err_code engine_case_open(struct arena *a, const struct engine *engine, con
     if (w.pp > 1 || w.sp || layout_nodes(&w, layout_group(&w)) > 1)
         return err_set(e, ERR_USAGE,
                        "steps of a server are known of one stage in one node, norms not split over ranks");
-    *out = (struct engine_case){.engine = engine, .groups = (double)w.dp};
+    *out = (struct engine_case){.engine = engine, .groups = (double)w.dp, .source = source};
     u.fidelity = STEP_BOUND;
     if (u.conventions.routing.rule == ROUTING_UNIFORM)
         u.conventions.routing = (struct routing){.rule = ROUTING_LOADS, .exponent = ENGINE_LOADS};

@@ -84,6 +84,7 @@ struct engine_case {
     double groups; /* attention groups of a copy */
     struct mix_plan *bound, *roofline;
     struct calibrated *graph, *eager;
+    const struct source *source; /* whose kernels */
     struct mix x, y; /* a step of each plan */
 };
 
