@@ -85,7 +85,7 @@ struct engine_case {
     struct mix_plan *bound, *roofline;
     struct calibrated *graph, *eager;
     const struct source *source; /* whose kernels */
-    struct mix x, y; /* a step of each plan */
+    struct mix x, y;             /* a step of each plan */
 };
 
 /* engine_case_open -- the setup's model, device, ranks and conventions; its fidelity is unread. Errors:
