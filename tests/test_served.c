@@ -99,8 +99,8 @@ static void test_finds_terms(void **state)
                                      .attention_dp = 1,
                                      .clients = 1 + (double)(i % 7),
                                      .ttft_s = 0.1,
-                                     .closed = {.token = {0.75, k, 0.25, 3 * k},
-                                                .first = {0, k, 1, 3 * k},
+                                     .closed = {.token = {0.75, k, 0.25, 3 * k, 0, 0},
+                                                .first = {0, k, 1, 3 * k, 0, 0},
                                                 .roofline_decode_s = k / 2,
                                                 .roofline_prefill_s = 1e-6}};
         row[i].tpot_s = engine_steps_s(&made, row[i].overlapped, &row[i].closed.token) * (i % 10 == 0 ? 1.8 : 1);
