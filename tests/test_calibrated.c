@@ -24,6 +24,8 @@ struct asked {
     const char *model, *gpu, *framework, *efficiency, *weights;
     int64_t tp;
     bool eager, averaged, uncached;
+    int64_t ep;
+    struct routing routing;
 };
 
 static void open_case(struct arena *a, const struct asked *q, struct case_of *k)
@@ -34,7 +36,8 @@ static void open_case(struct arena *a, const struct asked *q, struct case_of *k)
     if (hw_load(a, q->gpu, &k->hw, &e) != ERR_OK) fail_msg("%s", e.text);
     const struct step_setup setup = {.model = &k->model,
                                      .hw = &k->hw,
-                                     .layout = {.tp = q->tp ? q->tp : 1},
+                                     .layout = {.tp = q->tp ? q->tp : 1, .ep = q->ep},
+                                     .conventions = {.routing = q->routing},
                                      .fidelity = STEP_BOUND,
                                      .averaged = q->averaged,
                                      .uncached = q->uncached,
@@ -188,6 +191,85 @@ static const struct asked MANY[] = {
     {.model = "llama-3.1-8b", .gpu = "h100-sxm", .weights = "fp8", .eager = true},
     {.model = "llama-3.2-1b", .gpu = "h100-sxm", .uncached = true},
 };
+
+/* Experts that B tokens of k touch in the part that has most of them, and of all, drawn. */
+static void draw_experts(int B, double *busiest, double *all)
+{
+    enum { E = 128, K = 8, PARTS = 4, TRIALS = 20000 };
+    uint64_t x = 88172645463325252u;
+    double most = 0, sum = 0;
+    for (int trial = 0; trial < TRIALS; trial++) {
+        bool touched[E] = {false};
+        int part[PARTS] = {0}, max = 0;
+        for (int i = 0; i < B; i++) {
+            bool mine[E] = {false};
+            for (int n = 0; n < K;) {
+                x ^= x << 13;
+                x ^= x >> 7;
+                x ^= x << 17;
+                const int e = (int)(x % E);
+                n += !mine[e];
+                mine[e] = touched[e] = true;
+            }
+        }
+        for (int e = 0; e < E; e++) part[e / (E / PARTS)] += touched[e];
+        for (int i = 0; i < PARTS; i++) {
+            sum += part[i];
+            if (part[i] > max) max = part[i];
+        }
+        most += max;
+    }
+    *busiest = most / TRIALS;
+    *all = sum / TRIALS;
+}
+
+/* Qwen3 30B A3B in four parts of its 128 experts: what a step takes more than one whose tokens all draw alike is
+ * what the kernel of its 48 layers takes for the experts of the busiest part; likewise whole. */
+static void test_experts_of_the_busiest_part(void **state)
+{
+    enum { B = 6, K = 8, LAYERS = 48, D = 2048, F = 768 };
+    (void)state;
+    struct err e = {0};
+    double busiest, all, few, none;
+    draw_experts(B, &busiest, &all);
+    draw_experts(1, &few, &none);
+    for (int ep = 1; ep <= 4; ep += 3) {
+        struct arena *a = arena_open();
+        struct hand h;
+        struct asked q = {
+            .model = "qwen3-30b-a3b", .gpu = "h100-sxm", .framework = "trtllm", .weights = "bf16", .tp = 4, .ep = ep};
+        struct case_of uniform, alike;
+        assert_int_equal(hw_load(a, "h100-sxm", &h.hw, &e), ERR_OK);
+        assert_int_equal(efficiency_load(a, "h100-sxm.trtllm", &h.trtllm, &e), ERR_OK);
+        open_case(a, &q, &uniform);
+        q.routing.rule = ROUTING_ACTIVE;
+        open_case(a, &q, &alike);
+        const double got_s = calibrated_sum_s(uniform.c, STEP_DECODE, B, 1, 1021, 1) -
+                             calibrated_sum_s(alike.c, STEP_DECODE, B, 1, 1021, 1);
+        double by_hand_s[2];
+        for (int i = 0; i < 2; i++) {
+            const double active = ep == 1 ? i ? K : all : i ? few : busiest;
+            by_hand_s[i] = kernel_s(&h, &h.trtllm, "moe/bf16/trtllm/moe_torch_flow_cutlass",
+                                    (struct kernel){.kind = KERNEL_MOE,
+                                                    .tokens = B,
+                                                    .width = D,
+                                                    .hidden = F,
+                                                    .topk = K,
+                                                    .experts = 128,
+                                                    .tp = 4.0 / ep,
+                                                    .ep = ep,
+                                                    .gated = 1,
+                                                    .element_bytes = 2,
+                                                    .active_experts = active,
+                                                    .routed_rows = fmax((double)B * K / ep, active),
+                                                    .max_rows = (double)NAN});
+        }
+        const double wanted_s = LAYERS * (by_hand_s[0] - by_hand_s[1]);
+        print_message("  EP %d: %.4g ms, by hand %.4g\n", ep, 1e3 * got_s, 1e3 * wanted_s);
+        assert_true(wanted_s > 0 && fabs(got_s / wanted_s - 1) < 0.03);
+        arena_close(a);
+    }
+}
 
 static void test_never_below_the_bound_and_bands_in_order(void **state)
 {
@@ -439,6 +521,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_decode_step_is_the_sum_of_its_kernels),
         cmocka_unit_test(test_ranks_add_their_collectives),
+        cmocka_unit_test(test_experts_of_the_busiest_part),
         cmocka_unit_test(test_never_below_the_bound_and_bands_in_order),
         cmocka_unit_test(test_what_is_kept_changes_nothing),
         cmocka_unit_test(test_what_was_not_measured_is_said),

@@ -32,13 +32,15 @@ static void open_fixture(struct fixture *f, const char *engine, const char *mode
     if (engine_case_open(f->a, &f->engine, &u, &f->server, &e) != ERR_OK) fail_msg("%s", e.text);
 }
 
-/* Mean time per output token of the last half of the requests, of fixed lengths in closed loop. */
+/* Mean time per output token of the last half of the requests in closed loop. */
+enum { REQUESTS = 24 };
 static double simulated_s(struct fixture *f, int64_t clients, const char *prompt, const char *output, int64_t groups)
 {
     struct err e = {0};
     struct workload w;
     struct simulate_result r;
-    struct workload_spec spec = {.concurrency = clients, .requests = 6 * clients, .turns = 1, .samples = 1, .seed = 3};
+    struct workload_spec spec = {
+        .concurrency = clients, .requests = REQUESTS * clients, .turns = 1, .samples = 1, .seed = 3};
     if (workload_length_parse(f->a, prompt, &spec.prompt, &e) != ERR_OK ||
         workload_length_parse(f->a, output, &spec.output, &e) != ERR_OK || workload_make(f->a, &spec, &w, &e) != ERR_OK)
         fail_msg("%s", e.text);
@@ -54,13 +56,18 @@ static double simulated_s(struct fixture *f, int64_t clients, const char *prompt
                                      .max_len_tokens = 131072,
                                      .replicas = 1};
     if (simulate_run(f->a, &s, &r, &e) != ERR_OK) fail_msg("%s", e.text);
-    double sum = 0;
-    size_t n = 0;
-    for (size_t i = r.n / 2; i < r.n - (size_t)clients; i++, n++) sum += simulate_tpot_s(&r.record[i]);
-    return sum / (double)n;
+    double sum = 0, tokens = 0;
+    for (size_t i = r.n / 2; i < r.n - (size_t)clients; i++) {
+        const double after = r.record[i].output_tokens - 1;
+        sum += after * simulate_tpot_s(&r.record[i]);
+        tokens += after;
+    }
+    return sum / tokens;
 }
 
-/* The mean values of a cycle are those of the simulator, which goes from step to step. */
+/* The mean values of a cycle are those of the simulator, which goes from step to step: beside sequences that decode of
+ * answers spread by half, that clients fall out of step; where prompts go first of fixed ones, as they stay in it. A
+ * mean over requests has short answers in it as often as long ones, so the mean is weighted by tokens. */
 static void test_closed_loop_is_the_simulators(void **state)
 {
     (void)state;
@@ -68,10 +75,10 @@ static void test_closed_loop_is_the_simulators(void **state)
         const char *model;
         struct layout layout;
         double clients, prompt, output;
-        const char *prompt_text, *output_text;
-    } CASES[] = {{"llama-3.1-8b", {.tp = 1}, 7, 1021, 127, "1021", "127"},
-                 {"llama-3.1-8b", {.tp = 2}, 37, 2039, 131, "2039", "131"},
-                 {"qwen3-30b-a3b", {.tp = 2, .ep = 2}, 19, 4093, 97, "4093", "97"}};
+        const char *prompt_text, *output_text, *spread_text;
+    } CASES[] = {{"llama-3.1-8b", {.tp = 1}, 7, 1021, 127, "1021", "127", "uniform:64..190"},
+                 {"llama-3.1-8b", {.tp = 2}, 37, 2039, 131, "2039", "131", "uniform:66..196"},
+                 {"qwen3-30b-a3b", {.tp = 2, .ep = 2}, 19, 4093, 97, "4093", "97", "uniform:49..145"}};
     for (size_t k = 0; k < ENGINES_N; k++)
         for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
             struct fixture f;
@@ -81,8 +88,8 @@ static void test_closed_loop_is_the_simulators(void **state)
             const struct engine_loop l = {CASES[i].clients, CASES[i].prompt, CASES[i].output};
             if (engine_closed_loop(&f.server, &l, &c, &e) != ERR_OK) fail_msg("%s", e.text);
             const double mean_s = engine_steps_s(&f.engine.terms, false, &c.token);
-            const double step_s =
-                simulated_s(&f, (int64_t)CASES[i].clients, CASES[i].prompt_text, CASES[i].output_text, 0);
+            const double step_s = simulated_s(&f, (int64_t)CASES[i].clients, CASES[i].prompt_text,
+                                              f.engine.mixed ? CASES[i].spread_text : CASES[i].output_text, 0);
             print_message("  %s %s, %g clients: %.3f ms, simulated %.3f\n", ENGINES[k], CASES[i].model,
                           CASES[i].clients, 1e3 * mean_s, 1e3 * step_s);
             if (!(fabs(mean_s / step_s - 1) < 0.05))
@@ -105,14 +112,54 @@ static void test_alone(void **state)
     struct mix x;
     assert_int_equal(mix_open(f.a, f.server.bound, &x, &e), ERR_OK);
     mix_decode(&x, c.decoding, 1531 + 211 / 2.0);
-    const struct engine_terms t = f.engine.terms, twice = {2 * t.host_s, t.factor};
+    const struct engine_terms t = f.engine.terms;
+    struct engine_terms twice = t;
+    twice.host_s *= 2;
     const double step_s = engine_mix_s(&f.server, &x, false);
     assert_true(fabs(engine_steps_s(&t, false, &c.token) / step_s - 1) < 1e-12);
     assert_true(fabs(engine_steps_s(&twice, false, &c.token) - step_s - t.host_s) < 1e-12);
-    assert_true(fabs(engine_mix_s(&f.server, &x, true) - (step_s - t.host_s)) < 1e-12); /* beside the device */
-    const struct engine_terms slow = {0.5, 1};
-    assert_true(engine_step_s(&slow, true, 0.01) == 0.5);
+    const double host_s = t.host_s + c.decoding * t.sequence_s; /* beside the device */
+    assert_true(t.sequence_s > 0 && fabs(engine_mix_s(&f.server, &x, true) - (step_s - host_s)) < 1e-12);
+    const struct engine_terms slow = {0.5, 1.5, 0.25, 7};
+    assert_true(engine_step_s(&slow, true, 0.01, 3) == 1.25 && engine_step_s(&slow, true, 1.5, 3) == 2.25);
+    assert_true(fabs(engine_step_s(&slow, false, 0.01, 3) - 1.265) < 1e-12);
     assert_true(c.bound_s > 0 && c.bound_s < 210 * step_s + engine_steps_s(&t, false, &c.first));
+    arena_close(f.a);
+}
+
+/* Prompts beside sequences that decode, counted by drawing: each step ends some answers, whose clients' prompts are in
+ * the next; the part of steps with any, and how many they have, are what was drawn. A prompt longer than a step takes
+ * several, one after the other. */
+static void test_prompts_of_steps(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 61, AFTER = 43, STEPS = 400000 };
+    struct fixture f;
+    struct engine_closed c;
+    struct err e = {0};
+    open_fixture(&f, "trtllm", "llama-3.1-8b", (struct layout){.tp = 1});
+    assert_int_equal(engine_closed_loop(&f.server, &(struct engine_loop){CLIENTS, 67, AFTER + 1}, &c, &e), ERR_OK);
+    int64_t left[CLIENTS - 1], some = 0, all = 0;
+    uint64_t x = 12345;
+    for (int i = 0; i < CLIENTS - 1; i++) left[i] = 1 + (i * 29) % AFTER;
+    for (int step = 0; step < STEPS; step++) {
+        int asked = 0;
+        for (int i = 0; i < CLIENTS - 1; i++) {
+            if (left[i]-- > 0) continue; /* 0: this step computes the prompt */
+            x = x * 6364136223846793005u + 1442695040888963407u;
+            left[i] = 1 + (int64_t)((x >> 33) % (2 * AFTER - 1)); /* of mean AFTER */
+            asked++;
+        }
+        all += asked;
+        some += asked > 0;
+    }
+    assert_true(fabs(c.token.prompt / ((double)some / STEPS) - 1) < 0.02);
+    assert_true(fabs(c.prompts / ((double)all / (double)some) - 1) < 0.02);
+    assert_true(fabs(c.token.decode + c.token.prompt - 1) < 1e-12 && c.token.decode_sequences < CLIENTS);
+    assert_int_equal(engine_closed_loop(&f.server, &(struct engine_loop){5, 20021, 701}, &c, &e), ERR_OK);
+    const double own = 20021 / (8192 - c.decoding);
+    assert_true(fabs(c.token.prompt - 4 * own / (700 + own)) < 1e-6 && fabs(c.prompts * own - 1) < 1e-6);
+    assert_true(c.first.prompt > own && c.first.prompt < own + 0.5);
     arena_close(f.a);
 }
 
@@ -186,6 +233,20 @@ static void test_files(void **state)
     assert_int_equal(engine_load_version(a, "vllm", &g, &overlapped, &e), ERR_OK);
     assert_true(overlapped && g.slow_p90[0] > 1 && g.slow_p90[1] > 1);
     assert_int_equal(engine_load_version(a, "no/where:1.json", &g, &overlapped, &e), ERR_IO);
+    static const char *const NOT[] = {"vllm:9.9", "vllm:0.10.2", "vllm:main", "sglang:0.4.9", "trtllm:2"};
+    for (size_t i = 0; i < sizeof NOT / sizeof NOT[0]; i++)
+        assert_int_equal(engine_load_version(a, NOT[i], &g, &overlapped, &e), ERR_USAGE);
+    assert_non_null(strstr(e.text, "1.0 to 1.3"));
+    static const char *const KNOWN[] = {"vllm:0.18.1", "vllm:0.11", "sglang:0.5.6.post2", "trtllm:1.0.0rc3"};
+    for (size_t i = 0; i < sizeof KNOWN / sizeof KNOWN[0]; i++)
+        if (engine_load_version(a, KNOWN[i], &g, &overlapped, &e) != ERR_OK) fail_msg("%s", e.text);
+    char text[ENGINE_TEXT];
+    const struct engine said = {.terms = {.host_s = 1.5e-3, .factor = 1.25}, .device = {"h100-sxm", "h200-sxm"}};
+    assert_string_equal(engine_terms_text(&said, true, text),
+                        "1.5 ms of its host beside 1.25 times its kernels as measured");
+    assert_null(engine_device_note(a, &said, &(struct hw){.key = "h200-sxm"}));
+    assert_non_null(
+        strstr(engine_device_note(a, &said, &(struct hw){.key = "l4"}), "h100-sxm and h200-sxm, none on l4"));
     for (size_t k = 0; k < ENGINES_N; k++) {
         if (engine_load(a, ENGINES[k], &g, &e) != ERR_OK) fail_msg("%s", e.text);
         assert_string_equal(g.name, ENGINES[k]);
@@ -263,6 +324,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_closed_loop_is_the_simulators),
         cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_prompts_of_steps),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_versions),
         cmocka_unit_test(test_files),

@@ -71,6 +71,13 @@ static double pace(double part, double room, double memory_frac, double hot_rati
 
 /* ---- forms: seconds of a call by hand, p as named in the form ---- */
 
+/* Units of 16 bits multiply activations of 16, however narrow the weights. */
+static double activation_bytes(const struct kernel *k)
+{
+    const bool wide = k->unit == HW_BF16 || k->unit == HW_FP16;
+    return wide && k->element_bytes < 2 ? 2 : k->element_bytes;
+}
+
 typedef double by_hand(const struct kernel *k, const struct hw *hw, const double *p);
 
 static double product_s(const struct kernel *k, const struct hw *hw, const double *p)
@@ -78,7 +85,8 @@ static double product_s(const struct kernel *k, const struct hw *hw, const doubl
     static const double ROWS[] = {64, 128, 192, 256}, COLUMNS[] = {32, 64, 96, 128, 192, 256};
     static const double SPLITS[] = {1, 2, 3, 4, 5, 6, 8, 10, 12, 16};
     const double b = k->element_bytes, rate = hw->bandwidth_bytes_per_s, peak = hw->peak_flops_per_s[k->unit];
-    const double x = k->groups * k->m * k->k * b, w = k->groups * k->n * k->k * b, y = k->groups * k->m * k->n * 2;
+    const double in = activation_bytes(k), x = k->groups * k->m * k->k * in, w = k->groups * k->n * k->k * b,
+                 y = k->groups * k->m * k->n * 2;
     double best = (double)INFINITY, best_sum = 0;
     for (size_t i = 0; i < 4 * 6 * 10; i++) {
         const double rows = ROWS[i / 60], columns = COLUMNS[i / 10 % 6], s = SPLITS[i % 10];
@@ -89,7 +97,7 @@ static double product_s(const struct kernel *k, const struct hw *hw, const doubl
                      blocks = s * k->groups * ceil(k->m / rows) * ceil(k->n / columns);
         const double waves = ceil(blocks / hw->sm_count), even = blocks < hw->sm_count ? 1 : blocks / hw->sm_count;
         const double tile_s = 2 * rows * columns * depth / (p[1] * peak / hw->sm_count);
-        const double feed_s = waves * (rows + columns) * depth * b / (p[2] * rate / hw->sm_count);
+        const double feed_s = waves * (rows * in + columns * b) * depth / (p[2] * rate / hw->sm_count);
         const double compute_s = waves * tile_s + p[8] * (even - waves) * tile_s;
         double own_s =
             (compute_s > feed_s ? compute_s : feed_s) + waves * rows * columns * 2 / (p[3] * rate / hw->sm_count);
@@ -197,7 +205,8 @@ static double experts_s(const struct kernel *k, const struct hw *hw, const doubl
     const double active =
         isnan(k->active_experts) ? kernel_experts(k->tokens, k->topk, k->experts) / k->ep : k->active_experts;
     const double rows = isnan(k->routed_rows) ? pairs / k->ep : k->routed_rows;
-    const double mean = rows / (active > 1 ? active : 1), most = k->max_rows > mean ? k->max_rows : mean;
+    const double in = activation_bytes(k), mean = rows / (active > 1 ? active : 1),
+                 most = k->max_rows > mean ? k->max_rows : mean;
     double best[2] = {(double)INFINITY, (double)INFINITY};
     for (size_t i = 0; i < 12; i++) {
         const double tm = ROWS[i / 4], tn = COLUMNS[i % 4], each = ceil(mean / tm);
@@ -207,7 +216,7 @@ static double experts_s(const struct kernel *k, const struct hw *hw, const doubl
         for (size_t g = 0; g < 2; g++)
             s[g] = (blocks[g] > sm ? blocks[g] / sm : 1) *
                    (2 * tm * tn * depth[g] / (p[1] * peak / sm) +
-                    (tm + tn) * depth[g] * k->element_bytes / (p[2] * rate / sm) + p[3]);
+                    (tm * in + tn * k->element_bytes) * depth[g] / (p[2] * rate / sm) + p[3]);
         if (s[0] + s[1] < best[0] + best[1]) memcpy(best, s, sizeof best);
     }
     const double bytes[] = {active * up * D * k->element_bytes, active * F * D * k->element_bytes};

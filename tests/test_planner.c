@@ -364,8 +364,8 @@ static void test_server(void **state)
     struct engine_case c;
     must(engine_load(a, "vllm", &g, &e), &e);
     bare = g;
-    bare.terms = (struct engine_terms){0, 1};
-    g.terms = (struct engine_terms){.0071, 1.3};
+    bare.terms = (struct engine_terms){.factor = 1};
+    g.terms = (struct engine_terms){.host_s = .0071, .factor = 1.3};
     g.slow_p90[0] = 1.37;
     g.slow_p90[1] = 1.61;
     struct layout l = layout_whole(NULL);

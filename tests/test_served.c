@@ -84,7 +84,7 @@ static void test_finds_terms(void **state)
 {
     (void)state;
     enum { N = 90 };
-    const struct engine_terms made = {1.7e-3, 1.31};
+    const struct engine_terms made = {.host_s = 1.7e-3, .factor = 1.31};
     struct served_row row[N];
     struct served s = {.row = row, .n = N, .families_n = 3};
     struct served_fit fit;
@@ -99,8 +99,8 @@ static void test_finds_terms(void **state)
                                      .attention_dp = 1,
                                      .clients = 1 + (double)(i % 7),
                                      .ttft_s = 0.1,
-                                     .closed = {.token = {0.75, k, 0.25, 3 * k},
-                                                .first = {0, k, 1, 3 * k},
+                                     .closed = {.token = {0.75, k, 0.25, 3 * k, 0, 0},
+                                                .first = {0, k, 1, 3 * k, 0, 0},
                                                 .roofline_decode_s = k / 2,
                                                 .roofline_prefill_s = 1e-6}};
         row[i].tpot_s = engine_steps_s(&made, row[i].overlapped, &row[i].closed.token) * (i % 10 == 0 ? 1.8 : 1);
@@ -123,6 +123,17 @@ static void test_finds_terms(void **state)
         as_slow += row[i].tpot_s >= row[i].predicted_s * g[0].slow_p90 * (1 - 1e-12);
     }
     assert_true(10 * slower <= N && 10 * as_slow > N);
+    const struct engine_terms each = {.host_s = 0.9e-3, .factor = 1, .sequence_s = 37e-6};
+    for (size_t i = 0; i < N; i++) {
+        row[i].per_sequence = true;
+        row[i].closed.token.decode_sequences = row[i].closed.token.prompt_sequences = (double)(1 + i % 53);
+        row[i].tpot_s = engine_steps_s(&each, row[i].overlapped, &row[i].closed.token) * (i % 10 == 0 ? 1.8 : 1);
+        row[i].ttft_s = engine_steps_s(&each, row[i].overlapped, &row[i].closed.first) + (i % 10 == 0 ? 0.4 : 0.071);
+    }
+    assert_int_equal(served_fit_engine(&s, "mine", SIZE_MAX, &fit, &e), ERR_OK);
+
+    assert_true(fabs(fit.terms.host_s / each.host_s - 1) < 0.1 && fabs(fit.terms.factor - 1) < 1e-12);
+    assert_true(fabs(fit.terms.sequence_s / each.sequence_s - 1) < 0.06 && fabs(fit.terms.first_s - 0.071) < 1e-3);
     s.families_n = 1; /* nobody else to learn from */
     for (size_t i = 0; i < N; i++) {
         row[i].family = 0;
@@ -133,8 +144,9 @@ static void test_finds_terms(void **state)
     arena_close(a);
 }
 
-/* What configs/engines says, fitted again, and the bars: dense 10 % (TensorRT-LLM 12 %: rows whose format is doubted,
- * MODEL.md "Servers"), experts 15 %, and the textbook with three constants well behind where it is not as good. */
+/* What configs/engines says, fitted again, and the bars: dense 10 %, experts 15 %, four rows in five within 25 %, the
+ * textbook with three constants well behind; first tokens of few clients 30 %, but TensorRT-LLM's with experts, of
+ * which one number cannot tell models apart (MODEL.md "Servers"). */
 static void test_servers(void **state)
 {
     (void)state;
@@ -154,7 +166,7 @@ static void test_servers(void **state)
     for (size_t i = 0; i < n; i++) {
         struct engine stated;
         const bool dense = strcmp(g[i].kind, "dense") == 0, all = strcmp(g[i].kind, "all") == 0;
-        const bool trtllm = strcmp(g[i].engine, "trtllm") == 0, sglang = strcmp(g[i].engine, "sglang") == 0;
+        const bool trtllm = strcmp(g[i].engine, "trtllm") == 0;
         print_message("  %-6s %-7s %3lld rows: median %.1f %%, within 25 %% %.0f %%, three constants %.1f %%; TTFT of "
                       "%lld: %.0f %%\n",
                       g[i].engine, g[i].kind, (long long)g[i].rows, 100 * g[i].median_frac, 100 * g[i].within_frac,
@@ -162,11 +174,13 @@ static void test_servers(void **state)
         if (engine_load(a, g[i].engine, &stated, &e) != ERR_OK) fail_msg("%s", e.text);
         assert_true(fabs(stated.terms.host_s - g[i].host_s) < 5e-5);
         assert_true(fabs(stated.terms.factor - g[i].factor) < 0.01);
+        assert_true(fabs(stated.terms.sequence_s - g[i].sequence_s) < 1e-6);
+        assert_true(fabs(stated.terms.first_s - g[i].first_s) < 2e-3);
         if (!all) assert_true(fabs(stated.slow_p90[!dense] - g[i].slow_p90) < 0.002);
-        assert_true(g[i].rows > 40 && g[i].median_frac < (dense ? trtllm ? 0.12 : 0.10 : 0.15));
-        assert_true(all || g[i].within_frac > (sglang && !dense ? 0.6 : 0.8));
-        assert_true(g[i].ratio < (sglang && !dense ? 1 : 0.7));
-        assert_true(fabs(g[i].drift_clients) < 0.1 && fabs(g[i].drift_tp) < 0.11);
+        assert_true(g[i].rows > 40 && g[i].median_frac < (dense ? 0.10 : 0.15));
+        assert_true(g[i].within_frac > 0.8 && g[i].ratio < 0.7);
+        if (!all && g[i].first_rows > 0) assert_true(g[i].first_median_frac < (trtllm && !dense ? 0.45 : 0.3));
+        assert_true(fabs(g[i].drift_clients) < 0.04 && fabs(g[i].drift_tp) < 0.09);
     }
     arena_close(a);
 }

@@ -77,6 +77,7 @@ static void test_experts_of_one_token(void **state)
         {"mixtral-8x7b", "uniform", 2},         {"mixtral-8x7b", "zipf:0.7", 2},
         {"mixtral-8x7b", "zipf:3", 2},          {"qwen3-30b-a3b", "zipf:1.1", 8},
         {"deepseek-v3", "zipf:1", 8},           {"mixtral-8x7b", "active", 2},
+        {"deepseek-v3", "loads:1.01", 8},       {"mixtral-8x7b", "loads:1", 2},
         {"mixtral-8x7b", "upper", 2},           {"mixtral-8x7b", "all", 8},
         {"mixtral-8x7b", "replacement", 1.875}, {"qwen3-30b-a3b", "replacement", 7.7846347979521},
     };
@@ -104,6 +105,29 @@ static void test_experts_of_many(void **state)
     }
 }
 
+/* Loads of density x^-a between 1 and 200: 200^u for a = 1, u the part of experts that have less; the density's own
+ * mean of 1-(1-cx)^n by a fine sum, where no expert is certain. */
+static void test_experts_by_loads(void **state)
+{
+    (void)state;
+    static const double EXPONENTS[] = {0.5, 1.01, 1.2};
+    const char *const rules[] = {"loads:0.5", "loads:1.01", "loads:1.2"};
+    for (size_t i = 0; i < 3; i++) {
+        enum { STEPS = 200000, EXPERTS = 256, K = 8, TOKENS = 7 };
+        const double a = EXPONENTS[i];
+        double weight = 0, mean = 0, missed = 0;
+        for (int part = 0; part < 2; part++)
+            for (int k = 0; k < STEPS; k++) {
+                const double x = exp(log(200) * (k + 0.5) / STEPS), w = pow(x, 1 - a); /* dx = x dln x */
+                if (part == 0) mean += w * x;
+                if (part == 0) weight += w;
+                if (part == 1) missed += w * pow(1 - x / (mean / weight) * K / EXPERTS, TOKENS);
+            }
+        close_to(experts_read("deepseek-v3", rules[i], TOKENS), EXPERTS * (1 - missed / weight), 0.003);
+    }
+    assert_true(experts_read("deepseek-v3", "loads:1.2", 16) < experts_read("deepseek-v3", "loads:1.01", 16));
+}
+
 /* Draws with those very probabilities and exactly k different experts each: one point a step on a line of lengths p,
  * counted. */
 static void test_experts_drawn(void **state)
@@ -111,7 +135,7 @@ static void test_experts_drawn(void **state)
     (void)state;
     enum { E = 61, K = 7, N = 13, ROUNDS = 20000 };
     double p[E], sum = 0, seen = 0;
-    routing_popularity(0.83, E, K, p);
+    routing_popularity(&(struct routing){ROUTING_ZIPF, 0.83}, E, K, p);
     for (int i = 0; i < E; i++) {
         assert_true(p[i] > 0 && p[i] <= 1 && (i == 0 || p[i] <= p[i - 1]));
         sum += p[i];
@@ -164,7 +188,7 @@ static void test_popularity_by_halving(void **state)
             else
                 high = c;
         }
-        routing_popularity(s, n, CASES[i].k, p);
+        routing_popularity(&(struct routing){ROUTING_ZIPF, s}, n, CASES[i].k, p);
         for (int64_t e = 0; e < n; e++) close_to(p[e], fmin(1, high * pow((double)(e + 1), -s)), 1e-9);
     }
 }
@@ -177,10 +201,15 @@ static void test_rules_named(void **state)
         const char *text;
         enum routing_rule rule;
         double exponent;
-    } CASES[] = {{"uniform", ROUTING_UNIFORM, 0},   {"replacement", ROUTING_REPLACEMENT, 0},
-                 {"upper", ROUTING_UPPER, 0},       {"active", ROUTING_ACTIVE, 0},
-                 {"all", ROUTING_ALL, 0},           {"zipf:0", ROUTING_ZIPF, 0},
-                 {"zipf:1.25", ROUTING_ZIPF, 1.25}, {"zipf:16", ROUTING_ZIPF, 16}};
+    } CASES[] = {{"uniform", ROUTING_UNIFORM, 0},
+                 {"replacement", ROUTING_REPLACEMENT, 0},
+                 {"upper", ROUTING_UPPER, 0},
+                 {"active", ROUTING_ACTIVE, 0},
+                 {"all", ROUTING_ALL, 0},
+                 {"zipf:0", ROUTING_ZIPF, 0},
+                 {"zipf:1.25", ROUTING_ZIPF, 1.25},
+                 {"zipf:16", ROUTING_ZIPF, 16},
+                 {"loads:1.01", ROUTING_LOADS, 1.01}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct routing r;
         struct err e = {0};
@@ -194,12 +223,13 @@ static void test_rules_named(void **state)
 static void test_rules_refused(void **state)
 {
     (void)state;
-    static const char *const BAD[] = {"", "zipf", "zipf:", "zipf:-1", "zipf:nan", "zipf:17", "zipf:1x", "Uniform"};
+    static const char *const BAD[] = {"",        "zipf",    "zipf:",  "zipf:-1",  "zipf:nan",   "zipf:17",
+                                      "zipf:1x", "Uniform", "loads:", "loads:-1", "loads:1.2x", "uniformly"};
     struct routing r;
     struct err e = {0};
     for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) assert_int_equal(routing_parse(BAD[i], &r, &e), ERR_USAGE);
     double p[5];
-    routing_popularity(9, 5, 5, p); /* k = E: all are certain */
+    routing_popularity(&(struct routing){ROUTING_ZIPF, 9}, 5, 5, p); /* k = E: all are certain */
     for (int i = 0; i < 5; i++) assert_true(p[i] == 1);
 }
 
@@ -429,6 +459,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_experts_of_one_token),
         cmocka_unit_test(test_experts_of_many),
+        cmocka_unit_test(test_experts_by_loads),
         cmocka_unit_test(test_experts_drawn),
         cmocka_unit_test(test_popularity_by_halving),
         cmocka_unit_test(test_rules_named),

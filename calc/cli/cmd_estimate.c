@@ -132,7 +132,8 @@ static const struct option OPTIONS[] = {
          "elementwise work in the kernel beside it: all, or of activation, residual, norm, rope, head-norm, kv-write"),
     TEXT("overlap", 0, "none|links", "none", "links: what ranks send goes on while other operators compute"),
     TEXT("routing", 0, "RULE", NULL,
-         "distinct experts that a pass reads: uniform (default), zipf:S (popularity 1/rank^S), or as others count: "
+         "distinct experts that a pass reads: uniform (default), zipf:S (popularity 1/rank^S), loads:A (drawn from a "
+         "density x^-A; servers: 1.01), or as others count: "
          "replacement, upper, active, all (--skew: how uneven the parts of --ep are)"),
     TEXT("latent", 0, "FORM", "by-pass",
          "latent attention: by-pass (decode absorbed, prefill expanded), absorbed or expanded in both"),

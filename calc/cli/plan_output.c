@@ -237,7 +237,7 @@ static const char *server_band(const struct plan_case *c, char *out, size_t cap)
 
 static enum err_code write_times(struct arena *a, struct out *o, const struct plan_case *c, struct err *e)
 {
-    char band[96], host[UNITS_TEXT_MAX];
+    char band[96], terms[ENGINE_TEXT];
     const struct planner_request *q = &c->request;
     bool listed = false, own = false;
     for (size_t d = 0; d < q->devices_n; d++) {
@@ -248,11 +248,9 @@ static enum err_code write_times(struct arena *a, struct out *o, const struct pl
                      c->device[d].hw->key);
     }
     if (q->server)
-        put_line(o,
-                 "steps of %s's server: %s of its host %s %.4g times its kernels as measured; %s; PP, attention-DP "
-                 "and copies over several nodes by the ratio of floors",
-                 q->server->name, units_format_time(host, q->server->terms.host_s), q->overlapped ? "beside" : "and",
-                 q->server->terms.factor, server_band(c, band, sizeof band));
+        put_line(
+            o, "steps of %s's server: %s; %s; PP, attention-DP and copies over several nodes by the ratio of floors",
+            q->server->name, engine_terms_text(q->server, q->overlapped, terms), server_band(c, band, sizeof band));
     else if (q->fidelity == PLANNER_CALIBRATED)
         put_line(o,
                  "times calibrated, %s of their band, kernels and steps of %s; PP, attention-DP and copies over "
@@ -262,6 +260,10 @@ static enum err_code write_times(struct arena *a, struct out *o, const struct pl
     else
         put_line(o, "times are floors (%s): not a promise, servers are 2-4x slower",
                  q->fidelity == PLANNER_ROOFLINE ? "roofline" : "bound");
+    for (size_t d = 0; q->server && d < q->devices_n; d++) {
+        const char *note = engine_device_note(a, q->server, c->device[d].hw);
+        if (note) put_line(o, "note: %s", note);
+    }
     if (q->fidelity == PLANNER_CALIBRATED) TRY(plan_transfers(a, o, "  ", c, -1, e));
     if (listed || own)
         put_line(o, "prices: %s%s%s (configs/hardware; --price FILE)", own ? "your file" : "",

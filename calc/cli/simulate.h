@@ -15,6 +15,7 @@ struct simulate_case {
     struct workload work;
     struct simulate_setup setup;
     const char *server_text; /* NULL: none */
+    const char *moved;       /* where the server's terms are of other devices, said so; NULL */
     struct engine engine;
     struct engine_case server;
     const char *trace, *arrivals, *policy, *route, *memory, *pool; /* as texts; trace NULL: none */

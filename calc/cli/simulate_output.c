@@ -352,7 +352,8 @@ void simulate_put_line(struct out *o, const char *fmt, ...)
 
 static void write_heading(struct out *o, const struct simulate_case *c, const struct summary *s)
 {
-    char model[96], device[96], b[UNITS_TEXT_MAX], trace[120], overhead[UNITS_TEXT_MAX], host[UNITS_TEXT_MAX];
+    char model[96], device[96], b[UNITS_TEXT_MAX], trace[120], overhead[UNITS_TEXT_MAX], host[UNITS_TEXT_MAX],
+        terms[ENGINE_TEXT];
     const struct estimate_case *of = &c->of;
     const struct layout w = layout_whole(&of->layout);
     char spread[64] = "";
@@ -379,9 +380,14 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
                           units_format(host, UNITS_BYTES_PER_S, c->of.offload.host_bytes_per_s));
     simulate_moves_heading(o, c);
     if (c->server_text)
-        simulate_put_line(o, "steps of %s's server: %s of its host %s %.4g times its kernels as measured",
-                          c->engine.name, units_format_time(host, c->engine.terms.host_s),
-                          c->setup.overlapped ? "beside" : "and", c->engine.terms.factor);
+        simulate_put_line(o, "steps of %s's server: %s; a first token takes about %s more, which no time below has",
+                          c->engine.name, engine_terms_text(&c->engine, c->setup.overlapped, terms),
+                          units_format_time(host, c->engine.terms.first_s));
+    if (c->moved) simulate_put_line(o, "note: %s", c->moved);
+    if (c->setup.server && c->server.source->transfer[0] != SOURCE_OWN)
+        simulate_put_line(o, "note: kernels of %s, transferred from %s (%s)",
+                          text_clean(trace, sizeof trace, c->of.hw.key, strlen(c->of.hw.key)),
+                          c->server.source->file[0].device, source_transfers[c->server.source->transfer[0]]);
     simulate_put_line(o, "fidelity %s%s%s%s", s->fidelity,
                       c->request.calibrated || c->server_text ? "" : " (a floor: servers are 2-4x slower)",
                       s->overhead_s > 0 ? ", and of every step " : "",

@@ -9,28 +9,33 @@
 
 #define GROUP(field, kind, unit, heading, help)                                                                        \
     COLUMN_AT(struct served_group, field, kind, unit, COLUMN_SHOWN, heading, help)
+#define SPARE(field, kind, unit, heading, help)                                                                        \
+    COLUMN_AT(struct served_group, field, kind, unit, COLUMN_SHOWN | COLUMN_SPARE, heading, help)
 
 const struct column served_columns[] = {
     GROUP(engine, COLUMN_STRING, UNITS_NONE, "engine", "of the servers"),
     GROUP(kind, COLUMN_STRING, UNITS_NONE, "kind", "dense models; experts (these, or latent attention); all"),
     GROUP(rows, COLUMN_INT, UNITS_NONE, "rows", "scored"),
-    GROUP(families, COLUMN_INT, UNITS_NONE, "families", "of models, each left out once"),
-    GROUP(unscored, COLUMN_INT, UNITS_NONE, "unscored", "noted by their source, not described, or below their bound"),
-    GROUP(host_s, COLUMN_REAL, UNITS_SECONDS, "host", "of a step, fitted to all kinds of the engine"),
-    GROUP(factor, COLUMN_REAL, UNITS_RATIO, "factor", "of the kernels' calibrated seconds, likewise"),
+    SPARE(families, COLUMN_INT, UNITS_NONE, "families", "of models, each left out once"),
+    SPARE(unscored, COLUMN_INT, UNITS_NONE, "unscored", "noted by their source, not described, or below their bound"),
+    SPARE(host_s, COLUMN_REAL, UNITS_SECONDS, "host", "of a step, fitted to all kinds of the engine"),
+    SPARE(sequence_s, COLUMN_REAL, UNITS_SECONDS, "sequence",
+          "of each sequence of a step, likewise; 0: factor is fitted"),
+    SPARE(factor, COLUMN_REAL, UNITS_RATIO, "factor", "of the kernels' calibrated seconds, likewise; 1: sequence_s is"),
+    SPARE(first_s, COLUMN_REAL, UNITS_SECONDS, "first", "of a first token beside its steps; TPOT has nothing of it"),
     GROUP(median_frac, COLUMN_REAL, UNITS_FRAC, "median", "error of TPOT, the row's family left out of the fit"),
-    GROUP(p90_frac, COLUMN_REAL, UNITS_FRAC, "P90", "its ninetieth percentile"),
-    GROUP(slow_p90, COLUMN_REAL, UNITS_RATIO, "slow P90",
+    SPARE(p90_frac, COLUMN_REAL, UNITS_FRAC, "P90", "ninetieth percentile of the errors of TPOT"),
+    SPARE(slow_p90, COLUMN_REAL, UNITS_RATIO, "slow P90",
           "nine in ten rows take at most so many times what is predicted"),
     GROUP(within_frac, COLUMN_REAL, UNITS_FRAC, "<= 25 %", "part of the rows within 25 %"),
-    GROUP(fitted_median_frac, COLUMN_REAL, UNITS_FRAC, "in fit", "median error with all families in the fit"),
+    SPARE(fitted_median_frac, COLUMN_REAL, UNITS_FRAC, "in fit", "median error with all families in the fit"),
     GROUP(baseline_median_frac, COLUMN_REAL, UNITS_FRAC, "3 consts",
           "median error of roofline and three constants an engine, families left out alike"),
     GROUP(ratio, COLUMN_REAL, UNITS_RATIO, "ratio", "of the medians"),
-    GROUP(drift_clients, COLUMN_REAL, UNITS_RATIO, "per 2x clients", "slope of ln(predicted/measured)"),
-    GROUP(drift_tp, COLUMN_REAL, UNITS_RATIO, "per 2x ranks", "slope of ln(predicted/measured)"),
-    GROUP(first_rows, COLUMN_INT, UNITS_NONE, "TTFT rows", "of at most 4 clients"),
-    GROUP(first_median_frac, COLUMN_REAL, UNITS_FRAC, "TTFT median", "error of their TTFT"),
+    GROUP(drift_clients, COLUMN_REAL, UNITS_RATIO, "2x clients", "slope of ln(predicted/measured), per doubling"),
+    GROUP(drift_tp, COLUMN_REAL, UNITS_RATIO, "2x ranks", "slope of ln(predicted/measured), per doubling"),
+    SPARE(first_rows, COLUMN_INT, UNITS_NONE, "TTFT rows", "of at most 4 clients"),
+    GROUP(first_median_frac, COLUMN_REAL, UNITS_FRAC, "TTFT", "median error of first tokens of at most 4 clients"),
 };
 const size_t served_columns_n = sizeof served_columns / sizeof served_columns[0];
 
@@ -147,9 +152,7 @@ enum err_code validate_served(struct arena *a, const struct option_values *v, co
     TRY(served_predict(a, &s, e));
     TRY(served_leave_out(&s, e));
     if (!all) TRY(served_groups(a, &s, &groups, &n, e));
-    const char *notes[REASONS_MAX + 3] = {
-        "Terms are fitted to the TPOT of all families of models but one, and that one is predicted; so are the three "
-        "constants."};
+    const char *notes[REASONS_MAX + 3] = {"TPOT of each family is predicted by terms fitted to the others."};
     size_t notes_n = 1;
     TRY(reasons(a, &s, notes, &notes_n, e));
     const struct table t = {.schema = "ridge.validate.servers.1",

@@ -101,7 +101,7 @@ static const struct sym *share_skewed(struct build *b, const struct sym *n)
     double *p = arena_array(b->arena, (size_t)f->experts, sizeof *p);
     const struct sym **missed = arena_array(b->arena, (size_t)f->experts, sizeof *missed);
     if (!p || !missed) return NULL;
-    routing_popularity(b->v->routing.exponent, f->experts, f->experts_per_token, p);
+    routing_popularity(&b->v->routing, f->experts, f->experts_per_token, p);
     for (int64_t i = 0; i < f->experts; i++) missed[i] = p[i] < 1 ? sym_pow(b->c, sym_num(b->c, 1 - p[i]), n) : INT(0);
     return sym_sub(b->c, INT(1), sym_div(b->c, sym_sum(b->c, (size_t)f->experts, missed), INT(f->experts)));
 }
@@ -111,7 +111,8 @@ static const struct sym *share_by_rule(struct build *b, const struct sym *n)
 {
     const struct sym *one = INT(1);
     switch (b->v->routing.rule) {
-    case ROUTING_ZIPF: return share_skewed(b, n);
+    case ROUTING_ZIPF:
+    case ROUTING_LOADS: return share_skewed(b, n);
     case ROUTING_REPLACEMENT:
         return sym_sub(b->c, one, sym_pow(b->c, sym_sub(b->c, one, sym_div(b->c, one, Y->E)), PROD(n, Y->k)));
     case ROUTING_UPPER: return sym_min(b->c, one, sym_div(b->c, PROD(n, Y->k), Y->E));

@@ -4,11 +4,11 @@
  *   uniform      E*(1 - (1-k/E)^n)      draws without replacement within a token; exactly k at n = 1 (default)
  *   zipf:S       sum of 1 - (1-p_e)^n   the same where expert e is drawn with p_e = min(1, c/e^S), sum of p_e = k;
  *                                       exactly k at n = 1, uniform at S = 0, fewer above
- *   replacement  E*(1 - (1-1/E)^(n*k))  draws with replacement: below k at n = 1
- *   upper        min(E, n*k)            no two draws meet: an upper bound
- *   active       k                      as if all tokens drew the same: a lower bound
- *   all          E                      every expert in every pass
- * Derivation, and which tool has which: MODEL.md "Experts". */
+ *   loads:A      the same of loads x between 1 and 200 with density x^-A, E of them at even quantiles, p_e = min(1,
+ * c*x_e): what ai-dynamo/aiconfigurator draws experts' loads from; A = 1.01 it found DeepSeek-V3 to serve with, 1.2
+ * Qwen3-235B replacement  E*(1 - (1-1/E)^(n*k))  draws with replacement: below k at n = 1 upper        min(E, n*k) no
+ * two draws meet: an upper bound active       k                      as if all tokens drew the same: a lower bound all
+ * E                      every expert in every pass Derivation, and which tool has which: MODEL.md "Experts". */
 #ifndef RIDGE_COST_ROUTING_H
 #define RIDGE_COST_ROUTING_H
 
@@ -17,11 +17,19 @@
 
 #include "calc/base/err.h"
 
-enum routing_rule { ROUTING_UNIFORM, ROUTING_ZIPF, ROUTING_REPLACEMENT, ROUTING_UPPER, ROUTING_ACTIVE, ROUTING_ALL };
+enum routing_rule {
+    ROUTING_UNIFORM,
+    ROUTING_ZIPF,
+    ROUTING_LOADS,
+    ROUTING_REPLACEMENT,
+    ROUTING_UPPER,
+    ROUTING_ACTIVE,
+    ROUTING_ALL
+};
 
 struct routing {
     enum routing_rule rule;
-    double exponent; /* of zipf, >= 0 */
+    double exponent; /* of zipf and loads, >= 0 */
 };
 
 /* routing_parse -- a rule by name; "zipf:1.2". Errors: ERR_USAGE. */
@@ -30,8 +38,8 @@ enum err_code routing_parse(const char *text, struct routing *out, struct err *e
 /* routing_name -- back, into text[len] where it has a number. */
 const char *routing_name(const struct routing *r, char *text, size_t len);
 
-/* routing_popularity -- p[e], e = 0 .. experts-1, of a zipf rule: the probability that a token draws expert e. Sums to
- * k; 1 <= k <= experts. Cost: O(experts). */
-void routing_popularity(double exponent, int64_t experts, int64_t k, double *p);
+/* routing_popularity -- p[e], e = 0 .. experts-1, of zipf or loads, falling: the probability that a token draws expert
+ * e. Sums to k; 1 <= k <= experts. Cost: O(experts). */
+void routing_popularity(const struct routing *r, int64_t experts, int64_t k, double *p);
 
 #endif

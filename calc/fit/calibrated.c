@@ -11,7 +11,7 @@
  * nobody measured. */
 struct part {
     struct call *call;
-    double *value;
+    double *value, *touched, *pairs; /* of each call: rows or bytes; of experts (call_value), else 0 */
     double **column;
     size_t n;
     struct sym_tape *tape;
@@ -86,24 +86,43 @@ static const struct sym *value_of(const struct step_pass *pass, const struct cal
     return sym_int(pass->c, 0);
 }
 
+/* Of the experts' first product: E/ep times the part of its weights that is read; its flops over those of a pair. */
+static void experts_of(const struct step_pass *pass, const struct call *c, const struct sym **touched,
+                       const struct sym **pairs)
+{
+    const struct cost_op *op = &pass->op[c->op];
+    const struct sym *stored = sym_int(pass->c, 0);
+    *touched = *pairs = stored;
+    if (c->how != CALL_MEASURED || c->kernel.kind != KERNEL_MOE) return;
+    for (size_t i = 0; i < op->tensors_n; i++) stored = sym_add(pass->c, stored, op->tensor[i].bytes);
+    const double held = (c->kernel.experts - c->shared) / c->kernel.ep;
+    *touched = sym_mul(pass->c, sym_num(pass->c, held), sym_div(pass->c, op->weight_bytes, stored));
+    *pairs = sym_div(pass->c, op->flops, sym_mul(pass->c, sym_int(pass->c, 2), sym_mul(pass->c, op->in, op->out)));
+}
+
 static enum err_code open_part(struct arena *a, const struct step_pass *pass, struct part *p, struct err *e)
 {
-    const struct sym **expr = arena_array(a, p->n + 1, sizeof *expr);
-    p->value = arena_array(a, p->n + 1, sizeof *p->value);
-    p->column = arena_array(a, p->n + 1, sizeof *p->column);
+    enum { COLUMNS = 3 };
+    const struct sym **expr = arena_array(a, COLUMNS * p->n + 1, sizeof *expr);
+    p->value = arena_array(a, COLUMNS * p->n + 1, sizeof *p->value);
+    p->column = arena_array(a, COLUMNS * p->n + 1, sizeof *p->column);
     if (!expr || !p->value || !p->column) return err_nomem(e);
+    p->touched = p->value + p->n;
+    p->pairs = p->touched + p->n;
     const struct sym *stream = sym_int(pass->c, 0);
     for (size_t i = 0; i < p->n; i++) {
         const struct cost_op *op = &pass->op[p->call[i].op];
         const struct sym *bytes = pass->timed[p->call[i].op].host_bytes;
         expr[i] = value_of(pass, &p->call[i]);
-        p->column[i] = &p->value[i];
+        experts_of(pass, &p->call[i], &expr[p->n + i], &expr[2 * p->n + i]);
         if (bytes) stream = sym_add(pass->c, stream, sym_mul(pass->c, cost_times(pass->c, op, NULL), bytes));
     }
     const double rate = pass->setup->offload.bytes > 0 ? pass->setup->offload.host_bytes_per_s : 1;
-    expr[p->n] = sym_div(pass->c, stream, sym_num(pass->c, rate));
-    p->column[p->n] = &p->stream_s;
-    return p->n ? sym_tape_compile(a, p->n + 1, expr, pass->in_n, pass->in, &p->tape, e) : ERR_OK;
+    const size_t n = COLUMNS * p->n;
+    expr[n] = sym_div(pass->c, stream, sym_num(pass->c, rate));
+    for (size_t i = 0; i < n; i++) p->column[i] = &p->value[i];
+    p->column[n] = &p->stream_s;
+    return p->n ? sym_tape_compile(a, n + 1, expr, pass->in_n, pass->in, &p->tape, e) : ERR_OK;
 }
 
 /* What the operators of a pass are called for, unless they are of a part of a mixed one. */
@@ -132,7 +151,8 @@ static enum err_code open_phase(struct arena *a, struct calibrated *c, int which
         struct call call = call_make(&p->pass, pass_kind(&p->pass, which), i, c->setup.source, c->setup.eager);
         struct kernel_features f;
         const struct call_point one = {1, 1, 1};
-        const struct kernel k = call_at(&call, &one, 1, 1);
+        const struct call_value each = {1, 1, 1, 1};
+        const struct kernel k = call_at(&call, &one, &each);
         if (call.how == CALL_MEASURED && kernel_prepare(&k, c->hw, c->room, &f, NULL) != ERR_OK)
             call.how = CALL_ROOFLINE; /* the device's file lacks a number that the form needs */
         const bool moves = which == MIXED ? call.part >= 0 : which == STEP_DECODE && call.by_context;
@@ -288,8 +308,9 @@ static struct widening widening_of(const struct fit_class *of, enum fit_regime r
 static double start_s(const struct calibrated *c) { return rows_of_host(c->hw) ? 0 : CALL_START_S; }
 
 static struct calibrated_time call_time(struct calibrated *c, const struct call *call, const struct call_point *at,
-                                        double value, struct widening *widening)
+                                        const struct call_value *v, struct widening *widening)
 {
+    const double value = v->rows;
     struct calibrated_time t = {0, 0, 0};
     *widening = (struct widening){1, 1};
     switch (call->how) {
@@ -303,7 +324,7 @@ static struct calibrated_time call_time(struct calibrated *c, const struct call 
         return t;
     case CALL_MEASURED: break;
     }
-    const struct kernel k = call_at(call, at, value, value);
+    const struct kernel k = call_at(call, at, v);
     const struct fit_class *of = call->of.class;
     struct kernel_work w;
     struct kernel_features f;
@@ -320,6 +341,11 @@ static struct calibrated_time call_time(struct calibrated *c, const struct call 
     return t;
 }
 
+static struct call_value value_at(const struct part *p, size_t i)
+{
+    return (struct call_value){p->value[i], p->value[i], p->touched[i], p->pairs[i]};
+}
+
 /* at: of all sequences, and of each part of a mixed pass. */
 static void add_part(struct calibrated *c, const struct phase_calls *of, const struct part *p,
                      const struct call_point *points, const double *const *in, struct sums *out)
@@ -332,7 +358,8 @@ static void add_part(struct calibrated *c, const struct phase_calls *of, const s
         const struct call_point *at = &points[call->part + 1];
         if (!(at->batch > 0)) continue;
         struct widening w;
-        const struct calibrated_time t = call_time(c, call, at, p->value[i], &w);
+        const struct call_value v = value_at(p, i);
+        const struct calibrated_time t = call_time(c, call, at, &v, &w);
         out->s += call->count * t.s;
         out->p10_s += call->count * t.p10_s;
         out->p90_s += call->count * t.p90_s;
@@ -508,7 +535,8 @@ static void set_ops(struct calibrated *c, const struct phase_calls *p, const str
             const struct call_point *at = &points[call->part + 1];
             if (call->op >= n) continue;
             struct widening unused;
-            ops[call->op].time_s = at->batch > 0 ? call->count * call_time(c, call, at, part->value[i], &unused).s : 0;
+            const struct call_value v = value_at(part, i);
+            ops[call->op].time_s = at->batch > 0 ? call->count * call_time(c, call, at, &v, &unused).s : 0;
             ops[call->op].bound_by = at->batch > 0 ? HOW[call->how] : HOW[CALL_NOTHING];
             sum += ops[call->op].time_s;
         }

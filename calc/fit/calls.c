@@ -235,7 +235,8 @@ static void make_experts(struct call *c, const struct maker *m)
     k->hidden = (double)f->width;
     k->topk = (double)f->experts_per_token;
     k->experts = (double)f->experts;
-    if (shares_routed(m)) {
+    c->shared = shares_routed(m);
+    if (c->shared) {
         k->topk++;
         k->experts++;
     }
@@ -415,13 +416,18 @@ struct call call_make(const struct step_pass *pass, enum call_pass which, size_t
     return c;
 }
 
-struct kernel call_at(const struct call *c, const struct call_point *at, double rows, double bytes)
+struct kernel call_at(const struct call *c, const struct call_point *at, const struct call_value *v)
 {
+    const double rows = v->rows, bytes = v->bytes;
     struct kernel k = c->kernel;
     switch (k.kind) {
     case KERNEL_GEMM:
     case KERNEL_MLA_BMM: k.m = rows; break;
     case KERNEL_MOE:
+        k.tokens = rows;
+        k.active_experts = v->touched + c->shared;
+        k.routed_rows = v->pairs + (c->shared ? rows : 0);
+        break;
     case KERNEL_MLP: k.tokens = rows; break;
     case KERNEL_PREFILL:
     case KERNEL_MLA_PREFILL:

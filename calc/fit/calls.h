@@ -28,6 +28,7 @@ struct call {
     double count, launches;      /* launches: kernels of one call */
     bool by_context;             /* its work changes with the context in a decode step */
     bool packed, both_ways;      /* query tokens as further heads; each token sees all (call_at) */
+    bool shared;                 /* experts: one more, that all tokens have */
     int part;                    /* of a mixed pass, as cost_op */
     size_t op;                   /* of the pass */
 };
@@ -44,7 +45,14 @@ enum call_pass { CALL_DECODE, CALL_VERIFY, CALL_PREFILL };
 /* call_make -- how operator i of a pass is called; of a mixed pass by the part that it is of. */
 struct call call_make(const struct step_pass *pass, enum call_pass which, size_t i, const struct source *s, bool eager);
 
-/* call_at -- the kernel of a call at a point; rows and bytes of its operator there. */
-struct kernel call_at(const struct call *c, const struct call_point *at, double rows, double bytes);
+/* What the operator of a call does at a point: rows of a product, or bytes. Of experts also those that the busiest
+ * part reads and the (token, expert) pairs that it computes, as the operator's bytes and flops count them (routing,
+ * skew, parts); NAN: alike everywhere, as many as expected. */
+struct call_value {
+    double rows, bytes, touched, pairs;
+};
+
+/* call_at -- the kernel of a call at a point. Where a shared expert is in the kernel, it has all rows. */
+struct kernel call_at(const struct call *c, const struct call_point *at, const struct call_value *v);
 
 #endif

@@ -299,7 +299,8 @@ static enum err_code add_shapes(struct arena *a, const struct maker *m, bool pre
             }
             const struct call c = call_make(m->pass, prefill ? CALL_PREFILL : CALL_DECODE, i, &NOBODYS, false);
             if (!is_call(&c) || (whole && !is_mlp(m->pass->setup->model, op))) continue;
-            struct kernel k = call_at(&c, m->at, rows[i], 0);
+            const struct call_value value = {rows[i], 0, (double)NAN, (double)NAN};
+            struct kernel k = call_at(&c, m->at, &value);
             if (k.kind == KERNEL_MOE && isnan(k.active_experts))
                 k.active_experts = fmax(k.topk, round(kernel_experts(k.tokens, k.topk, k.experts)));
             v[out->n++] = whole ? mlp_of(m, i, &k) : shape_of(m, i, &k);

@@ -8,6 +8,7 @@
 
 #include "calc/base/embed.h"
 #include "calc/base/text.h"
+#include "calc/base/units.h"
 
 enum { TOKENS_MAX = 1 << 24 };
 
@@ -67,6 +68,34 @@ static enum err_code slow_of(const struct json *j, double out[2], struct err *e)
     return ERR_OK;
 }
 
+/* Where it is said; else as it was. */
+static enum err_code number_if(const struct json *j, const char *key, double most, double *out, struct err *e)
+{
+    return json_has(j, key) ? number_of(j, key, most, out, e) : ERR_OK;
+}
+
+static enum err_code versions_of(const struct json *j, const char *out[2], struct err *e)
+{
+    struct json all, one;
+    if (!json_get(j, "versions", &all)) return ERR_OK;
+    for (size_t i = 0; i < 2; i++) {
+        if (!json_at(&all, i, NULL, &one)) return json_want(&all, "the first and the last version", e);
+        TRY(json_str(&one, &out[i], e));
+    }
+    return ERR_OK;
+}
+
+static enum err_code devices_of(const struct json *j, const char *out[ENGINE_DEVICES_MAX], struct err *e)
+{
+    struct json all, one;
+    if (!json_get(j, "devices", &all)) return ERR_OK;
+    for (size_t i = 0; json_at(&all, i, NULL, &one); i++) {
+        if (i + 1 >= ENGINE_DEVICES_MAX) return json_want(&all, "a few devices", e);
+        TRY(json_str(&one, &out[i], e));
+    }
+    return ERR_OK;
+}
+
 enum err_code engine_parse(const struct json *j, struct engine *out, struct err *e)
 {
     const char *schema;
@@ -82,6 +111,11 @@ enum err_code engine_parse(const struct json *j, struct engine *out, struct err 
     TRY(text_of(j, "overlapped_from", &out->overlapped_from, e));
     TRY(number_of(j, "host_s", 1, &out->terms.host_s, e));
     TRY(number_of(j, "factor", 100, &out->terms.factor, e));
+    TRY(number_if(j, "sequence_s", 1, &out->terms.sequence_s, e));
+    TRY(number_if(j, "first_s", 60, &out->terms.first_s, e)); /* not a unit */
+    if (json_has(j, "per_sequence")) TRY(flag_of(j, "per_sequence", &out->per_sequence, e));
+    TRY(versions_of(j, out->version, e));
+    TRY(devices_of(j, out->device, e));
     TRY(slow_of(j, out->slow_p90, e));
     TRY(text_of(j, "source", &out->source, e));
     return text_of(j, "date", &out->date, e);
@@ -118,6 +152,34 @@ enum err_code engine_load(struct arena *a, const char *name, struct engine *out,
     return engine_parse(&j, out, e);
 }
 
+/* x - y of two versions, number by number: of the first numbers that differ. */
+static long compare_versions(const char *x, const char *y)
+{
+    for (;;) {
+        char *x_end = NULL, *y_end = NULL;
+        const long p = isdigit((unsigned char)*x) ? strtol(x, &x_end, 10) : 0;
+        const long q = isdigit((unsigned char)*y) ? strtol(y, &y_end, 10) : 0;
+        if (p != q) return p - q;
+        if (!y_end || *y_end != '.') return 0;
+        y = y_end + 1;
+        x = x_end && *x_end == '.' ? x_end + 1 : "";
+    }
+}
+
+/* Of one that nobody measured, before or after, how its host works is not known. */
+static enum err_code check_version(const struct engine *g, const char *text, struct err *e)
+{
+    char clean[64];
+    const char *shown = text_clean(clean, sizeof clean, text, strlen(text));
+    if (!isdigit((unsigned char)*text))
+        return err_set(e, ERR_USAGE, "'%s' is no version of %s: numbers, as in %s:%s", shown, g->name, g->name,
+                       g->version[1] ? g->version[1] : "1.0");
+    if (!g->version[0] || (compare_versions(text, g->version[0]) >= 0 && compare_versions(text, g->version[1]) <= 0))
+        return ERR_OK;
+    return err_set(e, ERR_USAGE, "version %s of %s was not measured: %s to %s were", shown, g->name, g->version[0],
+                   g->version[1]);
+}
+
 enum err_code engine_load_version(struct arena *a, const char *text, struct engine *out, bool *overlapped,
                                   struct err *e)
 {
@@ -126,8 +188,36 @@ enum err_code engine_load_version(struct arena *a, const char *text, struct engi
     const char *name = colon ? arena_strndup(a, text, (size_t)(colon - text)) : text;
     if (!name) return err_nomem(e);
     TRY(engine_load(a, name, out, e));
+    if (colon) TRY(check_version(out, colon + 1, e));
     *overlapped = engine_overlaps(out, colon ? colon + 1 : out->overlapped_from);
     return ERR_OK;
+}
+
+const char *engine_terms_text(const struct engine *g, bool overlapped, char out[ENGINE_TEXT])
+{
+    char host[UNITS_TEXT_MAX], each[UNITS_TEXT_MAX], times[32] = "";
+    const struct engine_terms *t = &g->terms;
+    if (fabs(t->factor - 1) > 1e-9) (void)snprintf(times, sizeof times, "%.4g times ", t->factor);
+    (void)snprintf(out, ENGINE_TEXT, "%s of its host%s%s%s %s %sits kernels as measured",
+                   units_format_time(host, t->host_s), t->sequence_s > 0 ? ", and " : "",
+                   t->sequence_s > 0 ? units_format_time(each, t->sequence_s) : "",
+                   t->sequence_s > 0 ? " a sequence," : "", overlapped ? "beside" : "and", times);
+    return out;
+}
+
+const char *engine_device_note(struct arena *a, const struct engine *g, const struct hw *hw)
+{
+    char all[128] = "", clean[64];
+    size_t n = 0;
+    while (n < ENGINE_DEVICES_MAX && g->device[n]) n++;
+    for (size_t i = 0; i < n; i++) {
+        const size_t used = strlen(all);
+        if (strcmp(g->device[i], hw->key) == 0) return NULL;
+        (void)snprintf(all + used, sizeof all - used, "%s%s", i == 0 ? "" : i + 1 == n ? " and " : ", ", g->device[i]);
+    }
+    if (n == 0) return NULL;
+    return arena_printf(a, "the host's part was fitted to servers on %s, none on %s: taken over as it is", all,
+                        text_clean(clean, sizeof clean, hw->key, strlen(hw->key)));
 }
 
 bool engine_has_experts(const struct model *m)
@@ -140,16 +230,7 @@ bool engine_has_experts(const struct model *m)
 bool engine_overlaps(const struct engine *g, const char *version)
 {
     const char *x = version ? version : "", *y = g->overlapped_from;
-    if (!isdigit((unsigned char)*x) || !isdigit((unsigned char)*y)) return false;
-    for (;;) {
-        char *x_end = NULL, *y_end = NULL;
-        const long p = isdigit((unsigned char)*x) ? strtol(x, &x_end, 10) : 0;
-        const long q = isdigit((unsigned char)*y) ? strtol(y, &y_end, 10) : 0;
-        if (p != q) return p > q;
-        if (!y_end || *y_end != '.') return true;
-        y = y_end + 1;
-        x = x_end && *x_end == '.' ? x_end + 1 : "";
-    }
+    return isdigit((unsigned char)*x) && isdigit((unsigned char)*y) && compare_versions(x, y) >= 0;
 }
 
 /* ---- a model under an engine ---- */
@@ -172,8 +253,10 @@ enum err_code engine_case_open(struct arena *a, const struct engine *engine, con
     if (w.pp > 1 || w.sp || layout_nodes(&w, layout_group(&w)) > 1)
         return err_set(e, ERR_USAGE,
                        "steps of a server are known of one stage in one node, norms not split over ranks");
-    *out = (struct engine_case){.engine = engine, .groups = (double)w.dp};
+    *out = (struct engine_case){.engine = engine, .groups = (double)w.dp, .source = source};
     u.fidelity = STEP_BOUND;
+    if (u.conventions.routing.rule == ROUTING_UNIFORM)
+        u.conventions.routing = (struct routing){.rule = ROUTING_LOADS, .exponent = ENGINE_LOADS};
     TRY(step_compile(a, &u, &step, e));
     TRY(mix_compile(a, &u, &out->bound, e));
     TRY(source_open(a, u.hw, NULL, engine->name, source, e));
@@ -181,6 +264,7 @@ enum err_code engine_case_open(struct arena *a, const struct engine *engine, con
     TRY(open_calibrated(a, step, out->bound, source, false, &out->graph, e));
     TRY(open_calibrated(a, step, out->bound, source, true, &out->eager, e));
     u.fidelity = STEP_ROOFLINE;
+    u.conventions.routing = setup->conventions.routing; /* the textbook's */
     TRY(mix_compile(a, &u, &out->roofline, e));
     TRY(mix_open(a, out->bound, &out->x, e));
     return mix_open(a, out->roofline, &out->y, e);
@@ -214,7 +298,8 @@ static double mix_kernels_s(struct engine_case *c, const struct mix *x)
 
 double engine_mix_s(struct engine_case *c, const struct mix *x, bool overlapped)
 {
-    return engine_step_s(&c->engine->terms, overlapped, mix_kernels_s(c, x));
+    const double sequences = mix_mean(x, MIXED_DECODE).sequences + mix_mean(x, MIXED_PREFILL).sequences;
+    return engine_step_s(&c->engine->terms, overlapped, mix_kernels_s(c, x), sequences);
 }
 
 static double kernels_s(struct engine_case *c, const struct made *s)
@@ -253,47 +338,85 @@ static enum err_code check_loop(const struct engine_case *c, const struct engine
     return ERR_OK;
 }
 
+/* Of one group. */
+struct cycle {
+    double clients, prompt, after, budget, context;
+};
+
+/* Steps of the textbook and the bound, n steps with prompts as in `alone` beside `after` that decode. */
+static void fill_floors(struct engine_case *c, const struct cycle *y, const struct made *decode,
+                        const struct made *alone, double n, double others, struct engine_closed *out)
+{
+    double decode_v[MIX_VALUES_N], alone_v[MIX_VALUES_N];
+    at_plan(&c->y, decode, c->groups, decode_v);
+    at_plan(&c->y, alone, c->groups, alone_v);
+    out->roofline_decode_s = decode_v[MIX_step_s];
+    out->roofline_prefill_s = others * alone_v[MIX_step_s] / y->after;
+    out->bound_s = bound_s(c, decode, alone, n, y->after);
+}
+
+/* Prompts first. */
+static void close_waves(struct engine_case *c, const struct cycle *y, struct engine_closed *out)
+{
+    const double C = y->clients, P = y->prompt, q = fmin(y->budget, C * P), n = C * P / q, own = fmax(1, P / q);
+    const double others = fmax(0, n - own);
+    const struct made decode = {C, y->context, 0, 0}, alone = {0, 0, q / P, P};
+    const double decode_s = kernels_s(c, &decode), alone_s = kernels_s(c, &alone);
+    *out = (struct engine_closed){
+        .token = {1, decode_s, others / 2 / y->after, alone_s, C, q / P},
+        .first = {0, decode_s, (n + own) / 2, alone_s, C, q / P},
+        .decoding = C,
+        .prompts = q / P,
+    };
+    fill_floors(c, y, &decode, &alone, n, others, out);
+}
+
+/* Prompts beside sequences that decode. */
+static void close_mixed(struct engine_case *c, const struct cycle *y, struct engine_closed *out)
+{
+    const double C = y->clients, P = y->prompt;
+    const double D = C * y->after / (y->after + fmax(1, P / (y->budget - C))), q = y->budget - D, own = fmax(1, P / q);
+    const double room = q / P; /* prompts, or the part of one, of a step at most */
+    const double others = (C - 1) / (y->after + own), some = room > 1 ? -expm1(-others) : others * own;
+    const double held = room > 1 && C > 1 ? fmin(room, others / some) : fmin(1, room);
+    const double part = fmin(1, room > 1 ? others / held : some);
+    const struct made decode = {D, y->context, 0, 0}, both = {C > 1 ? D : 0, y->context, held, P};
+    const double decode_s = kernels_s(c, &decode), both_s = kernels_s(c, &both);
+    const double step_s = (1 - part) * decode_s + part * both_s;
+    const double rest = 1 / (2 * step_s);
+    *out = (struct engine_closed){
+        .token = {1 - part, decode_s, part, both_s, D, D + held},
+        .first = {C > 1 ? rest * (1 - part) * decode_s : 0, decode_s, own + (C > 1 ? rest * part * both_s : 0), both_s,
+                  D, D + held},
+        .decoding = D,
+        .prompts = held,
+    };
+    const double full = fmin(q, C * P), n = C * P / full; /* the fewest steps that hold all prompts */
+    const struct made alone = {0, 0, full / P, P};
+    fill_floors(c, y, &decode, &alone, n, fmax(0, n - fmax(1, P / full)), out);
+}
+
 enum err_code engine_closed_loop(struct engine_case *c, const struct engine_loop *l, struct engine_closed *out,
                                  struct err *e)
 {
-    enum { ROUNDS = 8 };
     TRY(check_loop(c, l, e));
-    const struct engine *g = c->engine;
-    const double C = ceil(l->clients / c->groups), P = l->prompt_tokens, after = l->output_tokens - 1;
-    const double budget = (double)g->budget_tokens, context = P + l->output_tokens / 2;
-    double own = 1, D = C, q = budget, decode_v[MIX_VALUES_N], alone_v[MIX_VALUES_N];
-    for (int i = 0; i < ROUNDS; i++) { /* D and own depend on each other little */
-        D = g->mixed ? C * after / (after + own) : C;
-        q = fmin(g->mixed ? budget - D : budget, C * P);
-        own = fmax(1, P / q);
-    }
-    const double n = C * P / q, others = fmax(0, n - own);
-    const struct made decode = {D, context, 0, 0}, alone = {0, 0, q / P, P};
-    const struct made both = {g->mixed && C > 1 ? D : 0, context, q / P, P};
-    const double decode_s = kernels_s(c, &decode), both_s = kernels_s(c, &both);
-    const double seen = g->mixed ? fmin(others, after) : others / 2;
-    at_plan(&c->y, &decode, c->groups, decode_v);
-    at_plan(&c->y, &alone, c->groups, alone_v);
-    *out = (struct engine_closed){
-        .token = {g->mixed ? 1 - seen / after : 1, decode_s, seen / after, both_s},
-        .first = {0, decode_s, (n + own) / 2, both_s},
-        .roofline_decode_s = decode_v[MIX_step_s],
-        .roofline_prefill_s = others * alone_v[MIX_step_s] / after,
-        .bound_s = bound_s(c, &decode, &alone, n, after),
-        .decoding = D,
-        .prompts = q / P,
-    };
+    const struct cycle y = {ceil(l->clients / c->groups), l->prompt_tokens, l->output_tokens - 1,
+                            (double)c->engine->budget_tokens, l->prompt_tokens + l->output_tokens / 2};
+    if (c->engine->mixed)
+        close_mixed(c, &y, out);
+    else
+        close_waves(c, &y, out);
     return ERR_OK;
 }
 
-double engine_step_s(const struct engine_terms *t, bool overlapped, double kernels_s)
+double engine_step_s(const struct engine_terms *t, bool overlapped, double kernels_s, double sequences)
 {
-    const double device_s = t->factor * kernels_s;
-    return overlapped ? fmax(t->host_s, device_s) : t->host_s + device_s;
+    const double device_s = t->factor * kernels_s, host_s = t->host_s + sequences * t->sequence_s;
+    return overlapped ? fmax(host_s, device_s) : host_s + device_s;
 }
 
 double engine_steps_s(const struct engine_terms *t, bool overlapped, const struct engine_steps *s)
 {
-    return s->decode * engine_step_s(t, overlapped, s->decode_s) +
-           s->prompt * engine_step_s(t, overlapped, s->prompt_s);
+    return s->decode * engine_step_s(t, overlapped, s->decode_s, s->decode_sequences) +
+           s->prompt * engine_step_s(t, overlapped, s->prompt_s, s->prompt_sequences);
 }

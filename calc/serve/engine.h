@@ -1,15 +1,21 @@
 /* engine -- a server's steps: what its scheduler puts into one, what its kernels take, and what the engine adds.
  *
- * A step takes host_s + factor*k, k being the calibrated seconds of its kernels; where the host works beside the
- * device, max(host_s, factor*k). Both terms are of the engine, fitted to published times of servers (served.h). What a
- * step holds is known, not fitted: whether prompts are computed beside sequences that decode or in steps of their own,
- * how many tokens one may have, which steps replay a graph. All of it is data, configs/engines/<engine>.json:
+ * A step of n sequences takes h + factor*k, h = host_s + n*sequence_s, k being the calibrated seconds of its kernels;
+ * where the host works beside the device, max(h, factor*k). Two of these terms are fitted to published times of servers
+ * (served.h): host_s, and either sequence_s, factor being 1, or factor, sequence_s being 0 ("per_sequence"). A first
+ * token takes first_s beside its steps: tokenizer, the server's own process, the way back; TPOT has nothing of it. What
+ * a step holds is known, not fitted: whether prompts are computed beside sequences that decode or in steps of their
+ * own, how many tokens one may have, which steps replay a graph. Tokens choose experts as ENGINE_LOADS says. All of it
+ * is data, configs/engines/<engine>.json:
  *   {"schema": "ridge.engine.1", "engine", "mixed", "budget_tokens", "graph_tokens", "graph_mixed",
- *    "overlapped_from" (a version; "" none), "facts": [sentences with their sources],
- *    "host_s", "factor", "rows", "models",
+ *    "overlapped_from" (a version; "" none), "per_sequence", "versions": [first and last measured],
+ *    "devices": [keys of those measured],
+ *    "facts": [sentences with their sources], "host_s", "sequence_s", "factor", "first_s", "rows", "models",
  *    "errors": [{"kind": "dense"|"experts", "rows", "fitted_median_frac" (all in the fit),
  *      and of models left out "median_frac", "within_frac" (of 25 %), "baseline_frac", "slow_p90" (nine in ten rows
- * take at most so many times what is predicted; may be missing)}], "source", "date"} Derivation: MODEL.md "Servers". */
+ *      take at most so many times what is predicted; may be missing)}], "source", "date"}
+ * sequence_s, first_s (0), per_sequence (false), versions and devices may be missing. Derivation: MODEL.md "Servers".
+ */
 #ifndef RIDGE_SERVE_ENGINE_H
 #define RIDGE_SERVE_ENGINE_H
 
@@ -18,17 +24,28 @@
 
 /* What is fitted. */
 struct engine_terms {
-    double host_s; /* of a step: scheduling, inputs, sampling, answers */
-    double factor; /* of the seconds of its kernels */
+    double host_s;     /* of a step: scheduling, inputs, sampling, answers */
+    double factor;     /* of the seconds of its kernels */
+    double sequence_s; /* of each sequence of a step */
+    double first_s;    /* of a first token, beside its steps */
 };
 
+/* How tokens choose experts where servers are predicted (routing.h "loads"): what the source of their rows found to
+ * fit DeepSeek-V3 and R1 served with CNN/DailyMail and OpenOrca, the more even of its two. */
+#define ENGINE_LOADS 1.01
+
+enum { ENGINE_DEVICES_MAX = 8 };
+
 struct engine {
-    const char *name;            /* "vllm", "trtllm", "sglang": whose kernels */
-    bool mixed;                  /* prompts beside sequences that decode; else they have steps of their own */
-    int64_t budget_tokens;       /* most tokens of a step */
-    int64_t graph_tokens;        /* steps of at most so many tokens replay a graph */
-    bool graph_mixed;            /* those with prompts too */
-    const char *overlapped_from; /* version from which on the host works beside the device; "" none does */
+    const char *name;       /* "vllm", "trtllm", "sglang": whose kernels */
+    bool mixed;             /* prompts beside sequences that decode; else they have steps of their own */
+    int64_t budget_tokens;  /* most tokens of a step */
+    int64_t graph_tokens;   /* steps of at most so many tokens replay a graph */
+    bool graph_mixed;       /* those with prompts too */
+    bool per_sequence;      /* sequence_s is fitted, else factor */
+    const char *version[2]; /* first and last that were measured; NULL not said */
+    const char *device[ENGINE_DEVICES_MAX]; /* keys of those it was measured on; NULL behind the last */
+    const char *overlapped_from;            /* version from which on the host works beside the device; "" none does */
     struct engine_terms terms;
     double slow_p90[2]; /* measured over predicted, ninetieth percentile of models that were left out: dense ones and
                            those with experts or latents; NAN unknown */
@@ -42,9 +59,17 @@ enum err_code engine_load(struct arena *a, const char *name, struct engine *out,
 enum err_code engine_parse(const struct json *j, struct engine *out, struct err *e);
 
 /* engine_load_version -- "vllm", or "vllm:0.12.0" or a file likewise; *overlapped: whether its host works beside the
- * device, without a version as that of the newest does. Errors: as engine_load. */
+ * device, without a version as that of the newest does. Errors: as engine_load; ERR_USAGE a version that is no number
+ * or newer than all that were measured, saying which were. */
 enum err_code engine_load_version(struct arena *a, const char *text, struct engine *out, bool *overlapped,
                                   struct err *e);
+
+/* engine_terms_text -- what a step takes, for people: "1.7 ms of its host and 31 us a sequence beside its kernels as
+ * measured". engine_device_note -- a sentence where the terms were fitted on other devices than this, NULL where not.
+ * Errors of the latter: NULL also out of memory. */
+enum { ENGINE_TEXT = 128 };
+const char *engine_terms_text(const struct engine *g, bool overlapped, char out[ENGINE_TEXT]);
+const char *engine_device_note(struct arena *a, const struct engine *g, const struct hw *hw);
 
 /* engine_has_experts -- which kind of errors is a model's: "experts" have routed experts or latent attention. */
 bool engine_has_experts(const struct model *m);
@@ -59,7 +84,8 @@ struct engine_case {
     double groups; /* attention groups of a copy */
     struct mix_plan *bound, *roofline;
     struct calibrated *graph, *eager;
-    struct mix x, y; /* a step of each plan */
+    const struct source *source; /* whose kernels */
+    struct mix x, y;             /* a step of each plan */
 };
 
 /* engine_case_open -- the setup's model, device, ranks and conventions; its fidelity is unread. Errors:
@@ -73,9 +99,11 @@ struct engine_loop {
     double clients, prompt_tokens, output_tokens;
 };
 
-/* Steps that a client waits for: how many without and with prompts in them, and the kernels' seconds of one. */
+/* Steps that a client waits for: how many without and with prompts in them, and the kernels' seconds and sequences of
+ * one. */
 struct engine_steps {
     double decode, decode_s, prompt, prompt_s;
+    double decode_sequences, prompt_sequences;
 };
 
 /* What a client sees in the steady state, in the mean over requests. */
@@ -88,21 +116,30 @@ struct engine_closed {
 };
 
 /* engine_closed_loop -- in each cycle every client decodes its answer and has one prompt computed; C clients (of a
- * group) of prompts of P and answers of G tokens decode
- *   D = C*(G-1)/(G-1+own)    at contexts P + G/2, in the mean; C where prompts have steps of their own
- *   q = min(budget-D, C*P)   tokens of prompts a step that has any; of the whole budget where they have steps of their
- * own n = C*P/q                such steps a cycle, of which own = max(1, P/q) are a client's Between its tokens a
- * client sees the other n - own. Where prompts go first and those that decode wait, all clients begin to decode
- * together, so that a client waits for half of them, and for the other half before its first token. What a step holds
- * is decided by numbers of tokens, not by times. Errors: ERR_RANGE numbers that are no loop. Cost: some steps. */
+ * group) of prompts of P and answers of G tokens.
+ *
+ * Beside sequences that decode: nobody waits for anybody, so after a few answers clients ask at any time. D =
+ * C*(G-1)/(G-1+own) decode, at contexts P + G/2 in the mean; answers end with a step, so a step has as many prompts
+ * however long it takes, a = (C-1)/(G-1+own) of others in the mean, at random:
+ *   pi = 1-exp(-a)     part of steps that have any; a/pi prompts in one, at most those of q = budget-D tokens
+ * A prompt longer than q takes own = P/q steps (else 1), one after the other: pi = a*own. Its first token waits for the
+ * rest of a step, E[t^2]/(2 E[t]) of the seconds t of both kinds, and takes its own steps.
+ *
+ * Prompts first, in steps of q = min(budget, C*P): nobody decodes beside them, so all clients begin to decode together,
+ * finish and ask together. n = C*P/q such steps are in a cycle, own = max(1, P/q) of them a client's; of the others it
+ * waits for half between its tokens, and for half before the first one: (n+own)/2.
+ *
+ * What a step holds is decided by numbers of tokens, not by times. Errors: ERR_RANGE numbers that are no loop. Cost:
+ * some steps. */
 enum err_code engine_closed_loop(struct engine_case *c, const struct engine_loop *l, struct engine_closed *out,
                                  struct err *e);
 
 /* engine_mix_s -- seconds of a mixed step of the case's bound plan. Cost: that of calibrated_mix_eval. */
 double engine_mix_s(struct engine_case *c, const struct mix *x, bool overlapped);
 
-/* engine_steps_s -- seconds of those steps. engine_step_s -- of one whose kernels take kernels_s. */
-double engine_step_s(const struct engine_terms *t, bool overlapped, double kernels_s);
+/* engine_steps_s -- seconds of those steps. engine_step_s -- of one with so many sequences whose kernels take
+ * kernels_s. */
+double engine_step_s(const struct engine_terms *t, bool overlapped, double kernels_s, double sequences);
 double engine_steps_s(const struct engine_terms *t, bool overlapped, const struct engine_steps *s);
 
 #endif

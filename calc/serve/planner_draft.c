@@ -69,7 +69,7 @@ static enum err_code open_steps(struct planner *p, size_t device, const struct s
     TRY(step_compile(p->arena, setup, &d->of.draft, e));
     if (q->server) {
         d->hostless = *q->server;
-        d->hostless.terms.host_s = 0; /* that of the model's step */
+        d->hostless.terms.host_s = d->hostless.terms.sequence_s = 0; /* those of the model's step */
         d->server = arena_alloc(p->arena, sizeof *d->server);
         if (!d->server) return err_nomem(e);
         TRY(engine_case_open(p->arena, &d->hostless, setup, d->server, e));

@@ -22,9 +22,9 @@ struct served_row {
     int64_t tp, attention_dp, ep;
     double prompt_tokens, output_tokens, clients;
     double ttft_s, tpot_s;
-    const char *kind; /* "dense", "experts" (these, or latent attention); NULL unknown */
-    size_t family;    /* models of one size, whatever their formats */
-    bool overlapped;
+    const char *kind;              /* "dense", "experts" (these, or latent attention); NULL unknown */
+    size_t family;                 /* models of one size, whatever their formats */
+    bool overlapped, per_sequence; /* of the engine's version; which terms are fitted (engine.h) */
     struct engine_closed closed;
     double predicted_s, first_s, baseline_s; /* TPOT, TTFT, TPOT of the textbook; its family left out; NAN: none */
     double fitted_s;                         /* TPOT with all families in the fit */
@@ -72,14 +72,14 @@ enum err_code served_leave_out(struct served *s, struct err *e);
 struct served_group {
     const char *engine, *kind; /* kind "all" of both */
     int64_t rows, families, unscored;
-    double host_s, factor;                     /* of all families of the engine */
-    double median_frac, p90_frac, within_frac; /* within: of 25 % */
-    double slow_p90;                           /* nine in ten take at most so many times what is predicted */
-    double fitted_median_frac;                 /* all families in the fit */
-    double baseline_median_frac, ratio;        /* ratio: of the medians, ours over the textbook's */
-    double drift_clients, drift_tp;            /* slope of ln(predicted/measured) per doubling */
-    int64_t first_rows;                        /* of at most SERVED_FIRST_CLIENTS clients */
-    double first_median_frac;                  /* TTFT of these */
+    double host_s, sequence_s, factor, first_s; /* of all families of the engine */
+    double median_frac, p90_frac, within_frac;  /* within: of 25 % */
+    double slow_p90;                            /* nine in ten take at most so many times what is predicted */
+    double fitted_median_frac;                  /* all families in the fit */
+    double baseline_median_frac, ratio;         /* ratio: of the medians, ours over the textbook's */
+    double drift_clients, drift_tp;             /* slope of ln(predicted/measured) per doubling */
+    int64_t first_rows;                         /* of at most SERVED_FIRST_CLIENTS clients */
+    double first_median_frac;                   /* TTFT of these */
 };
 enum { SERVED_FIRST_CLIENTS = 4 };
 

@@ -27,10 +27,16 @@ static double baseline_s(const struct served_row *r, const double c[SERVED_BASEL
     return c[0] + c[1] * r->closed.roofline_decode_s + c[2] * r->closed.roofline_prefill_s;
 }
 
+static struct engine_terms terms_of(bool per_sequence, const double *p)
+{
+    return per_sequence ? (struct engine_terms){.host_s = p[0], .factor = 1, .sequence_s = p[1]}
+                        : (struct engine_terms){.host_s = p[0], .factor = p[1]};
+}
+
 static double predict_s(size_t params, const struct served_row *r, const double *p)
 {
     if (params == SERVED_BASELINE_N) return baseline_s(r, p);
-    const struct engine_terms t = {p[0], p[1]};
+    const struct engine_terms t = terms_of(r->per_sequence, p);
     return engine_steps_s(&t, r->overlapped, &r->closed.token);
 }
 
@@ -75,6 +81,36 @@ static enum err_code descend(struct problem *p, const double *start, double *out
     return room ? ERR_OK : err_nomem(e);
 }
 
+static bool is_per_sequence(const struct problem *p)
+{
+    for (size_t i = 0; i < p->s->n; i++)
+        if (counts(p, &p->s->row[i])) return p->s->row[i].per_sequence;
+    return false;
+}
+
+/* What first tokens of few clients take beside their steps: of what makes one row right, and 0, the least sum of
+ * |ln(predicted/measured)|. */
+static double first_of(const struct problem *p, const struct engine_terms *t)
+{
+    double best_s = 0, least = HUGE_VAL;
+    for (size_t k = 0; k <= p->s->n; k++) {
+        const struct served_row *at = k < p->s->n ? &p->s->row[k] : NULL;
+        if (at && (!counts(p, at) || at->clients > SERVED_FIRST_CLIENTS)) continue;
+        const double first_s = at ? at->ttft_s - engine_steps_s(t, at->overlapped, &at->closed.first) : 0;
+        double sum = 0;
+        if (first_s < 0) continue;
+        for (size_t i = 0; i < p->s->n; i++) {
+            const struct served_row *r = &p->s->row[i];
+            if (!counts(p, r) || r->clients > SERVED_FIRST_CLIENTS) continue;
+            sum += fabs(log((engine_steps_s(t, r->overlapped, &r->closed.first) + first_s) / r->ttft_s));
+        }
+        if (sum >= least) continue;
+        least = sum;
+        best_s = first_s;
+    }
+    return best_s;
+}
+
 enum err_code served_fit_engine(const struct served *s, const char *engine, size_t without, struct served_fit *out,
                                 struct err *e)
 {
@@ -89,14 +125,17 @@ enum err_code served_fit_engine(const struct served *s, const char *engine, size
         out->rows++;
     }
     if (!out->rows) return err_set(e, ERR_NO, "no row of %.40s is left to fit", engine);
+    const bool per_sequence = is_per_sequence(&p);
     double terms[2] = {0, 1}, least[2] = {HUGE_VAL, HUGE_VAL};
     for (size_t k = 0; k < sizeof STARTS / sizeof STARTS[0]; k++) {
+        const double start[2] = {STARTS[k][0], per_sequence ? 2e-5 : STARTS[k][1]};
         p.params = 2;
-        TRY(descend(&p, STARTS[k], terms, &least[0], e));
+        TRY(descend(&p, start, terms, &least[0], e));
         p.params = SERVED_BASELINE_N;
         TRY(descend(&p, STARTS[k], out->baseline, &least[1], e));
     }
-    out->terms = (struct engine_terms){terms[0], terms[1]};
+    out->terms = terms_of(per_sequence, terms);
+    out->terms.first_s = first_of(&p, &out->terms);
     return ERR_OK;
 }
 
@@ -122,7 +161,7 @@ static enum err_code leave_out(struct served *s, const char *engine, struct err 
             r->fitted_s = engine_steps_s(&all.terms, r->overlapped, &r->closed.token);
             if (!others || rest.rows == all.rows) continue;
             r->predicted_s = engine_steps_s(&rest.terms, r->overlapped, &r->closed.token);
-            r->first_s = engine_steps_s(&rest.terms, r->overlapped, &r->closed.first);
+            r->first_s = engine_steps_s(&rest.terms, r->overlapped, &r->closed.first) + rest.terms.first_s;
             r->baseline_s = baseline_s(r, rest.baseline);
         }
     }
@@ -247,6 +286,7 @@ enum err_code served_groups(struct arena *a, const struct served *s, struct serv
                             struct err *e)
 {
     static const char *const KINDS[] = {"dense", "experts", "all"};
+    const double nan = (double)NAN;
     const char **engines = arena_array(a, s->n + 1, sizeof *engines);
     size_t n = 0;
     if (!engines) return err_nomem(e);
@@ -264,8 +304,10 @@ enum err_code served_groups(struct arena *a, const struct served *s, struct serv
             struct served_group *g = &(*out)[*out_n];
             *g = (struct served_group){.engine = engines[i],
                                        .kind = KINDS[k],
-                                       .host_s = fitted ? fit.terms.host_s : (double)NAN,
-                                       .factor = fitted ? fit.terms.factor : (double)NAN};
+                                       .host_s = fitted ? fit.terms.host_s : nan,
+                                       .sequence_s = fitted ? fit.terms.sequence_s : nan,
+                                       .factor = fitted ? fit.terms.factor : nan,
+                                       .first_s = fitted ? fit.terms.first_s : nan};
             TRY(fill_group(a, s, g, e));
             if (g->rows + g->unscored > 0) (*out_n)++;
         }

@@ -70,6 +70,11 @@ static double input_bytes(const struct kernel *k)
     return wide ? fmax(k->element_bytes, BF16_BYTES) : k->element_bytes;
 }
 
+double kernel_fed_bytes(const struct kernel *k)
+{
+    return k->unit == HW_BF16 || k->unit == HW_FP16 ? fmax(k->element_bytes, BF16_BYTES) : k->element_bytes;
+}
+
 static void gemm_work(const struct kernel *k, struct kernel_work *w)
 {
     w->flops = 2 * k->groups * k->m * k->n * k->k;

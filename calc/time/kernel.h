@@ -84,6 +84,10 @@ enum err_code kernel_work(const struct kernel *k, const struct hw *hw, struct ke
  * uniformly: E*(1 - (1 - k/E)^tokens); k for one token, E in the limit. */
 double kernel_experts(double tokens, double topk, double experts);
 
+/* kernel_fed_bytes -- bytes of an element of a product's activations as its kernel is fed with: those of the weights,
+ * but 16-bit units multiply 16-bit activations however narrow the weights are stored (unpacked beside the unit). */
+double kernel_fed_bytes(const struct kernel *k);
+
 /* kernel_pairs -- (query, key) pairs of a causal prefill of T tokens behind P cached ones with window W (0: none):
  * the sum of min(s, W) over s = P+1 .. P+T. */
 double kernel_pairs(double query_tokens, double prefix_tokens, double window);

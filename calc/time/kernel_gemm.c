@@ -93,7 +93,8 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
                     struct kernel_features *out)
 {
     const double sm = hw->sm_count, rate = hw->bandwidth_bytes_per_s, b = k->element_bytes;
-    const double input = k->groups * k->m * k->k * b, weights = k->groups * k->n * k->k * b;
+    const double fed = kernel_fed_bytes(k), input = k->groups * k->m * k->k * fed,
+                 weights = k->groups * k->n * k->k * b;
     const double output = k->groups * k->m * k->n * 2;
     double *v = out->v;
     v[INPUT_S] = input / rate;
@@ -116,7 +117,7 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
             const double waves = kernel_waves(blocks * s, sm), even = fmax(1, blocks * s / sm);
             const double c[CANDIDATE_N] = {waves * 2 * tm * tn * depth * rate_s,
                                            even * 2 * tm * tn * depth * rate_s,
-                                           waves * (tm + tn) * depth * b * sm / rate,
+                                           waves * (tm * fed + tn * b) * depth * sm / rate,
                                            waves * tm * tn * 2 * sm / rate,
                                            s > 1 ? s * k->groups * k->m * k->n * 8 / rate : 0,
                                            narrow ? waves * ceil(k->k / PROMOTE) : s > 1};

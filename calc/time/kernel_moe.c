@@ -66,14 +66,19 @@ struct load {
     double active, mean, most; /* experts with rows; rows of one */
 };
 
+struct operands {
+    double fed_bytes, weight_bytes; /* of an element */
+};
+
 /* Waves of one grouped product [rows of each expert, depth] x [depth, columns]. */
-static void add_product(const struct load *l, double columns, double depth, double tm, double tn, double sm, double *c)
+static void add_product(const struct load *l, const struct operands *b, double columns, double depth, double tm,
+                        double tn, double sm, double *c)
 {
     const double per_expert = ceil(l->mean / tm);
     const double blocks = (l->active * per_expert + ceil(l->most / tm) - per_expert) * ceil(columns / tn);
     const double waves = fmax(1, blocks / sm);
     c[0] += waves * 2 * tm * tn * depth;
-    c[1] += waves * (tm + tn) * depth;
+    c[1] += waves * (tm * b->fed_bytes + tn * b->weight_bytes) * depth;
     c[2] += waves;
 }
 
@@ -87,6 +92,7 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
     const double rows = isnan(k->routed_rows) ? pairs / k->ep : k->routed_rows;
     const double mean = rows / fmax(active, 1), most = isnan(k->max_rows) ? mean : k->max_rows;
     const struct load l = {active, mean, fmax(mean, most)};
+    const struct operands b = {kernel_fed_bytes(k), k->element_bytes};
     double *v = out->v;
     v[DOWN_S] = active * k->width * hidden * k->element_bytes / rate;
     v[UP_S] = (1 + k->gated) * v[DOWN_S];
@@ -101,11 +107,11 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
         for (size_t j = 0; j < sizeof column_tiles / sizeof column_tiles[0]; j++) {
             double *c = v + at;
             memset(c, 0, TILE_N * sizeof *c);
-            add_product(&l, (1 + k->gated) * hidden, k->width, rows_tiles[i], column_tiles[j], sm, c);
-            add_product(&l, k->width, hidden, rows_tiles[i], column_tiles[j], sm, c + TILE_N / 2);
+            add_product(&l, &b, (1 + k->gated) * hidden, k->width, rows_tiles[i], column_tiles[j], sm, c);
+            add_product(&l, &b, k->width, hidden, rows_tiles[i], column_tiles[j], sm, c + TILE_N / 2);
             for (size_t product = 0; product < TILE_N; product += TILE_N / 2) {
                 c[product] *= flops_s;
-                c[product + 1] *= k->element_bytes * sm / rate;
+                c[product + 1] *= sm / rate;
             }
             at += TILE_N;
         }
