@@ -1,6 +1,7 @@
 #include "probe/plan.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "calc/base/text.h"
@@ -141,7 +142,9 @@ struct maker {
     const struct wire_device *device;
     const struct plan_request *r;
     struct plan *plan;
-    size_t room, left_out_room;
+    size_t room;
+    bool quick; /* what the next jobs are of */
+    double part;
     struct err *e;
 };
 
@@ -169,7 +172,11 @@ static enum err_code add(struct maker *m, const struct plan_job *job)
         if (p->n) memcpy(grown, p->jobs, p->n * sizeof *grown);
         p->jobs = grown;
     }
-    p->jobs[p->n++] = *job;
+    p->jobs[p->n] = *job;
+    p->jobs[p->n].quick = m->quick;
+    p->jobs[p->n].part = m->part;
+    p->jobs[p->n].nth = p->n;
+    p->n++;
     return ERR_OK;
 }
 
@@ -190,7 +197,7 @@ static enum err_code add_point(struct maker *m, const struct wire_kernel *k, con
         }
         if (!named && !r->all && !v->library && own) continue;
         own = own || !v->library;
-        TRY(add(m, &(struct plan_job){k, v, dtype, *shape}));
+        TRY(add(m, &(struct plan_job){.kernel = k, .variant = v, .dtype = dtype, .shape = *shape}));
     }
     return ERR_OK;
 }
@@ -229,6 +236,7 @@ static enum err_code add_sweep(struct maker *m, const struct wire_kernel *k, con
     for (size_t i = 0; i < n; i++) {
         const struct wire_shape shape = combination(s, k, i);
         bool fits;
+        m->part = (double)i / (double)n;
         TRY(check_bounds(m, k, &shape, "", &fits));
         for (const char *p = dtypes; fits && *p;) {
             const size_t len = strcspn(p, ",");
@@ -320,6 +328,7 @@ static enum err_code add_kind(struct maker *m, const struct wire_kernel *k)
         const struct plan_point *p = &r->points[i];
         struct wire_shape shape;
         bool fits, again = false;
+        m->part = (double)i / (double)r->points_n;
         if (!plan_point_is_of(p, k)) continue;
         if (!computes(k, p->dtype)) {
             if (!is_computed(m->device, p)) TRY(leave_out(m, k->name, p->dtype, "no variant has this format"));
@@ -330,6 +339,20 @@ static enum err_code add_kind(struct maker *m, const struct wire_kernel *k)
             again = again || (m->plan->jobs[j].kernel == k && strcmp(m->plan->jobs[j].dtype, p->dtype) == 0 &&
                               same_shape(&m->plan->jobs[j].shape, &shape));
         if (fits && !again) TRY(add_point(m, k, &shape, p->dtype));
+    }
+    return ERR_OK;
+}
+
+/* A kernel's own points. */
+static enum err_code add_own(struct maker *m, const struct wire_kernel *k)
+{
+    size_t of[2] = {0, 0}, at[2] = {0, 0};
+    for (size_t i = 0; i < k->points_n; i++) of[k->points[i].quick]++;
+    for (size_t i = 0; i < k->points_n; i++) {
+        m->quick = k->points[i].quick;
+        if (m->r->quick && !m->quick) continue;
+        m->part = (double)at[m->quick]++ / (double)of[m->quick];
+        TRY(add_point(m, k, &k->points[i].shape, k->points[i].dtype));
     }
     return ERR_OK;
 }
@@ -362,8 +385,7 @@ enum err_code plan_make(struct arena *a, const struct wire_device *d, const stru
         const bool ceiling = strcmp(k->ceiling, "compute") == 0 || strcmp(k->ceiling, "launch") == 0;
         if (!r->kernels && !r->measures && ceiling) continue;
         any = true;
-        for (size_t j = 0; j < k->points_n; j++)
-            if (!r->quick || k->points[j].quick) TRY(add_point(&m, k, &k->points[j].shape, k->points[j].dtype));
+        TRY(add_own(&m, k));
     }
     if (!any)
         return err_set(e, ERR_USAGE, "--shape: no kernel that is asked for has these parameters (ridge probe list)");
@@ -374,4 +396,17 @@ enum err_code plan_make(struct arena *a, const struct wire_device *d, const stru
                        plan.left_out_n ? plan.left_out[0] : "");
     *out = plan;
     return ERR_OK;
+}
+
+static int by_telling(const void *x, const void *y)
+{
+    const struct plan_job *a = x, *b = y;
+    if (a->quick != b->quick) return a->quick ? -1 : 1;
+    if (a->part < b->part || a->part > b->part) return a->part < b->part ? -1 : 1;
+    return (a->nth > b->nth) - (a->nth < b->nth);
+}
+
+void plan_spread(struct plan *p)
+{
+    if (p->n) qsort(p->jobs, p->n, sizeof *p->jobs, by_telling);
 }

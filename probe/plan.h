@@ -30,6 +30,9 @@ struct plan_job {
     const struct wire_variant *variant;
     const char *dtype;
     struct wire_shape shape;
+    bool quick;  /* of a point that tells much */
+    double part; /* of its kernel's points before its own, 0 <= part < 1 */
+    size_t nth;  /* in the order that plan_make gives */
 };
 
 struct plan {
@@ -46,6 +49,10 @@ enum { PLAN_JOBS_MAX = 10000 };
  * with the reasons; ERR_RANGE too many; ERR_NOMEM. */
 enum err_code plan_make(struct arena *a, const struct wire_device *d, const struct plan_request *r, struct plan *out,
                         struct err *e);
+
+/* plan_spread -- the jobs in an order in which every kernel has had about the same part of its points, wherever it is
+ * cut off: points that tell much first, then by plan_job.part, then as before. Cost: O(n log n). */
+void plan_spread(struct plan *p);
 
 /* plan_check_kernels -- that each of the names, joined by ',', is a kernel of the device; NULL is legal. Errors:
  * ERR_USAGE with the nearest one. */

@@ -32,6 +32,14 @@ static enum err_code start(struct run *r, struct session **session, struct err *
     return *session ? ERR_OK : session_open(r->arena, r->set.worker, r->set.before, session, e);
 }
 
+bool run_is_able(const struct run *r)
+{
+    for (size_t i = 0; i < r->device.kernels_n; i++)
+        for (size_t j = 0; j < r->device.kernels[i].variants_n; j++)
+            if (!*r->device.kernels[i].variants[j].lacks) return true;
+    return false;
+}
+
 enum err_code run_open(struct run *r, struct err *e)
 {
     const struct wire_request q = {.ask = WIRE_DESCRIBE};
@@ -46,11 +54,11 @@ enum err_code run_open(struct run *r, struct err *e)
         r->stopped = end == SESSION_STOPPED;
         return err_set(e, ERR_DEVICE, "%s", why);
     }
-    if (!reply.device.kernels_n) {
+    r->device = reply.device;
+    if (!reply.device.kernels_n || !(r->set.lists || run_is_able(r))) {
         run_close(r);
         return err_set(e, ERR_DEVICE, "%s", *reply.device.left_out ? reply.device.left_out : "no kernel can run here");
     }
-    r->device = reply.device;
     r->origin.device = reply.device.name;
     r->origin.identity = reply.device.identity;
     return ERR_OK;

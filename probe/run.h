@@ -40,6 +40,7 @@ struct run_settings {
     bool hot;               /* no job is cold: ceilings of memory are not measured */
     bool launches;          /* what a start costs too */
     bool dram_bytes;        /* count the bytes that memory moves, after the timing and apart from it */
+    bool lists;             /* nothing is measured: a device that can run nothing is described all the same */
     double patience_s;      /* beyond that, until a worker counts as hung */
     double noise_frac;      /* spread that is quiet */
     int64_t least, seed;
@@ -62,8 +63,12 @@ struct run {
 };
 
 /* run_open -- start the worker and hear what it has. r->arena and r->set are filled in by the caller. Errors:
- * ERR_DEVICE the worker cannot be started or does not answer; ERR_NOMEM. */
+ * ERR_DEVICE the worker cannot be started or does not answer, or there is no kernel, or none that can run here (unless
+ * set.lists); ERR_NOMEM. */
 enum err_code run_open(struct run *r, struct err *e);
+
+/* run_is_able -- whether the device can run any code of any kernel. */
+bool run_is_able(const struct run *r);
 
 /* run_measure_ceilings -- all of them, those of memory only for cold jobs; results go to the store. r->stopped: not all
  * were measured. Errors: ERR_NOMEM.

@@ -187,7 +187,7 @@ static struct operator_row row_named(struct place *p, const char *op)
     struct err e = {.code = ERR_OK};
     struct store_left_out left_out;
     size_t n;
-    if (store_rows_make(p->a, "m.db", p->r, p->n, &all, &rows, &left_out, &e) != ERR_OK) fail_msg("%s", e.text);
+    if (store_rows_make(p->a, "m.db", p->r, p->n, &all, false, &rows, &left_out, &e) != ERR_OK) fail_msg("%s", e.text);
     assert_int_equal(left_out.of_no_kind + left_out.impossible, 0);
     assert_int_equal(rows.n, p->n);
     if (validate_rows(p->a, &p->hw, &rows, NULL, &v, &e) != ERR_OK) fail_msg("%s", e.text);

@@ -182,6 +182,18 @@ enum err_code out_open(struct arena *a, const char *path, struct out **out, stru
     return ERR_OK;
 }
 
+enum err_code out_check_path(const char *path, struct err *e)
+{
+    struct stat st;
+    struct out *o;
+    if (!path || (stat(path, &st) == 0 && !S_ISREG(st.st_mode))) return ERR_OK;
+    struct arena *a = arena_open();
+    if (!a) return err_nomem(e);
+    const enum err_code code = out_open(a, path, &o, e);
+    arena_close(a); /* abandons it */
+    return code;
+}
+
 enum err_code out_memory(struct arena *a, struct out **out, struct err *e)
 {
     struct out *o = out_new(OUT_MEMORY, -1, 2 * OUT_ROOM_MAX);

@@ -19,6 +19,10 @@ struct out;
  * is abandoned. Errors: ERR_IO with path and reason, ERR_NOMEM. */
 enum err_code out_open(struct arena *a, const char *path, struct out **out, struct err *e);
 
+/* out_check_path -- whether out_open would work; makes nothing, and leaves alone what exists and is no regular file.
+ * Errors: as out_open. */
+enum err_code out_check_path(const char *path, struct err *e);
+
 /* out_memory -- collect in memory; out_text gives what was written. Errors: ERR_NOMEM. */
 enum err_code out_memory(struct arena *a, struct out **out, struct err *e);
 

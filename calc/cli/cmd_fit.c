@@ -27,6 +27,7 @@ static const struct option OPTIONS[] = {
      .value = "DEVICE",
      .help = "the device they ran on; this-cpu: the core whose ceilings the probe measured last"},
     STORE_OPTION,
+    IMPORTED_OPTION,
     {.name = "framework", .kind = OPTION_TEXT, .value = "NAME", .help = "rows of this framework only: vllm"},
     {.name = "kind",
      .kind = OPTION_MANY,

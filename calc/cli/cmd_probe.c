@@ -31,17 +31,24 @@ static const struct option OPTIONS[] = {
      .value = "cold|hot|both",
      .fallback = "both",
      .help = "cold: operands come from memory; hot: from the caches, where they fit"},
-    {.name = "quick", .kind = OPTION_FLAG, .help = "few shapes, a second each"},
+    {.name = "quick", .kind = OPTION_FLAG, .help = "the shapes that tell most, a second each, a minute in all"},
+    {.name = "all", .kind = OPTION_FLAG, .help = "every shape of the kernels, however long it takes"},
+    {.name = "budget",
+     .kind = OPTION_TEXT,
+     .value = "TIME",
+     .help = "no shape is begun after it, the most telling come first: 2m, with --quick 1m; without end with --all, "
+             "--kernel, --shape or -m",
+     .group = "How"},
     {.name = "deadline",
      .kind = OPTION_TEXT,
      .value = "TIME",
-     .help = "sampling of one result ends after it: 3s, with --quick 1s",
-     .group = "How"},
+     .help = "sampling of one result ends after it: 3s, with --quick 1s, and less where the budget says so"},
     {.name = "ceilings",
      .kind = OPTION_TEXT,
      .value = "TIME",
-     .fallback = "250ms",
-     .help = "sampling of one ceiling ends after it, and of each of its repetitions around a result"},
+     .help =
+         "sampling of one ceiling ends after it, and of each of its repetitions around a result: 250ms, with --quick "
+         "100ms"},
     {.name = "patience",
      .kind = OPTION_TEXT,
      .value = "TIME",
@@ -96,7 +103,8 @@ static const struct {
 } VERBS[] = {
     {"list", probe_list, 0, 0, "device,kernel,patience,worker," TABLE_OPTIONS},
     {"run", probe_run, 0, 0,
-     "device,kernel,variant,dtype,shape,model,weights,batch,context,prompt,state,quick,deadline,ceilings,patience,"
+     "device,kernel,variant,dtype,shape,model,weights,batch,context,prompt,state,quick,all,budget,deadline,ceilings,"
+     "patience,"
      "dram-bytes,samples,seed,worker,store,plot," TABLE_OPTIONS},
     {"ceilings", probe_ceilings, 0, 0,
      "device,quick,deadline,ceilings,patience,samples,seed,worker,store," TABLE_OPTIONS},

@@ -28,6 +28,7 @@ static const struct option OPTIONS[] = {
      .value = "DEVICE",
      .help = "the device they ran on; this-cpu: the core whose ceilings the probe measured last"},
     STORE_OPTION,
+    IMPORTED_OPTION,
     MODEL_SHAPES_OPTIONS(NULL),
     {.name = "efficiency",
      .kind = OPTION_TEXT,
@@ -245,13 +246,11 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     const bool own = m.store && !w.efficiency && !w.transfer_from;
     if (!own) TRY(sentences(a, &m.rows, f.classes ? &f : NULL, &m.hw, row, notes + t.n_notes, &more, e));
     if (!own) t.n_notes += more;
-    if (w.model)
-        notes[t.n_notes++] =
-            "covered: of the calls listed here; embedding, rotary embedding, activations and residual sums "
-            "are none of them, for they move other bytes alone or are fused into calls.";
     const bool all = option_given(&v, "rows");
+    const struct operator_rows of = {
+        .model = &model, .shapes = w.model ? &shapes : NULL, .rows = row, .n = m.rows.n, .imported = m.imported};
     if (w.model)
-        TRY(validate_model_rows(a, &model, &shapes, row, m.rows.n, &ops, &n, e));
+        TRY(validate_model_rows(a, &of, &ops, &n, &notes[t.n_notes++], e));
     else if (!all)
         TRY(validate_groups(a, row, m.rows.n, &m.hw, option_get(&v, "by"), &groups, &n, e));
     t.columns = w.model ? operator_columns : all ? ROWS : GROUPS;
@@ -262,7 +261,7 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     const bool terminal = w.plot && strcmp(w.plot, "-") == 0;
     struct err unplotted = {.code = ERR_OK};
     if (w.plot && w.roofline)
-        (void)validate_draw(a, &m.hw, w.model ? &shapes : NULL, row, m.rows.n, w.plot, &unplotted);
+        (void)validate_draw(a, &m.hw, &of, w.plot, &unplotted);
     else if (w.plot)
         (void)fit_plot(a, row, m.rows.n, m.hw.name, w.plot, &unplotted);
     if (terminal && unplotted.code != ERR_OK) return err_set(e, unplotted.code, "%s", unplotted.text);

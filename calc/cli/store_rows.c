@@ -9,6 +9,7 @@
 #include "calc/base/json.h"
 #include "calc/base/text.h"
 #include "calc/fit/rows_formats.h"
+#include "calc/fit/shapes.h"
 #include "probe/store.h"
 
 /* -- a result -- */
@@ -75,7 +76,8 @@ bool store_row(struct arena *a, const struct result *r, const char *store, const
                         .state = store_state(a, r),
                         .file = store,
                         .line = (size_t)r->id,
-                        .time_s = result_time_s(r)};
+                        .time_s = result_time_s(r),
+                        .imported = !own};
     out->kernel.cold = strcmp(out->state, "cold") == 0;
     if (wire_list_has(f->texts, "kv_dtype")) out->kv_dtype = r->dtype;
     for (size_t i = 0; i < f->numbers_n; i++) {
@@ -121,9 +123,33 @@ static bool is_impossible(const struct result *r, const struct kernel_work *w)
     return r->outcome == RESULT_IMPORTED && result_time_s(r) < BELOW * w->credited_bound_s;
 }
 
+static bool is_same_call(const struct row *x, const struct row *y)
+{
+    const struct shape s = {.kernel = x->kernel, .dtype = shape_dtype(x)};
+    return strcmp(x->class_name, y->class_name) == 0 && strcmp(x->kernel_name, y->kernel_name) == 0 &&
+           strcmp(x->state, y->state) == 0 && shape_is(&s, y);
+}
+
+/* Rows of calls that others with precedence are of: own before imported, or the other way round. */
+static enum err_code drop_second(struct arena *a, struct rows *rows, bool imported, size_t *dropped, struct err *e)
+{
+    size_t kept = 0, first_n = 0;
+    bool *second = arena_array(a, rows->n + 1, sizeof *second);
+    if (!second) return err_nomem(e);
+    for (size_t i = 0; i < rows->n; i++) first_n += rows->v[i].imported == imported;
+    for (size_t i = 0; i < rows->n && first_n < rows->n; i++)
+        for (size_t j = 0; j < rows->n && rows->v[i].imported != imported && !second[i]; j++)
+            second[i] = rows->v[j].imported == imported && is_same_call(&rows->v[i], &rows->v[j]);
+    for (size_t i = 0; i < rows->n; i++)
+        if (!second[i]) rows->v[kept++] = rows->v[i];
+    *dropped = rows->n - kept;
+    rows->n = kept;
+    return ERR_OK;
+}
+
 enum err_code store_rows_make(struct arena *a, const char *store, const struct result *r, size_t n,
-                              const struct rows_filter *filter, struct rows *out, struct store_left_out *left_out,
-                              struct err *e)
+                              const struct rows_filter *filter, bool imported, struct rows *out,
+                              struct store_left_out *left_out, struct err *e)
 {
     struct rows rows = {.n = 0};
     const char *other = NULL;
@@ -154,6 +180,7 @@ enum err_code store_rows_make(struct arena *a, const char *store, const struct r
     if (!rows.n)
         return err_set(e, ERR_NO, "%s: no results of %.60s that are rows%s%.60s%s: ridge probe run", store,
                        filter->hw->name, other ? " (there are some of " : "", other ? other : "", other ? ")" : "");
+    TRY(drop_second(a, &rows, imported, &left_out->second, e));
     rows.files_n = 1;
     rows.files[0] = (struct rows_file){.path = store, .n = rows.n, .hash = hash_rows(a, &rows)};
     if (!rows.files[0].hash) return err_nomem(e);
@@ -177,13 +204,14 @@ static enum err_code read_store(struct arena *a, const char *path, struct measur
     if (!name) return err_nomem(e);
     TRY(store_open(a, path, &READ, &s, e));
     TRY(store_read(a, s, &ALL, &r, &n, e));
-    return store_rows_make(a, name, r, n, filter, &m->rows, &m->left_out, e);
+    return store_rows_make(a, name, r, n, filter, m->imported, &m->rows, &m->left_out, e);
 }
 
 enum err_code measured_open(struct arena *a, const struct option_values *v, struct measured *out, struct err *e)
 {
     const char *device = option_get(v, "device"), *from = option_get(v, "from"), *path = option_get(v, "store");
-    *out = (struct measured){.store = strcmp(from, STORE_FROM) == 0};
+    *out = (struct measured){.store = strcmp(from, STORE_FROM) == 0, .imported = option_given(v, "imported")};
+    if (out->imported && !out->store) return err_set(e, ERR_USAGE, "--imported: of --from store alone");
     if (strcmp(device, THIS_CPU) == 0) {
         struct this_cpu cpu;
         TRY(this_cpu_load(a, path, &cpu, e));
@@ -258,6 +286,14 @@ enum err_code measured_notes(struct arena *a, const struct measured *m, const st
         !(notes[k++] = arena_printf(a, "%zu imported row%s less than half of what bounds %s, and %s left out.",
                                     left->impossible, left->impossible == 1 ? " takes" : "s take",
                                     left->impossible == 1 ? "it" : "them", left->impossible == 1 ? "is" : "are")))
+        return err_nomem(e);
+    if (left->second && !(notes[k++] = arena_printf(
+                              a, "%zu %s of calls that %s too, and %s not count%s.", left->second,
+                              m->imported         ? left->second == 1 ? "own result is" : "own results are"
+                              : left->second == 1 ? "imported row is"
+                                                  : "imported rows are",
+                              m->imported ? "were imported" : "were measured here", left->second == 1 ? "does" : "do",
+                              m->imported ? "" : " (--imported: before those)")))
         return err_nomem(e);
     for (size_t i = 0; i < n && classes[i].like.host; i++)
         if (!(notes[k++] = say_class(a, &classes[i]))) return err_nomem(e);

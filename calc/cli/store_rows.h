@@ -12,6 +12,11 @@ struct rows_format;
 #define STORE_FROM "store"
 #define STORE_OPTION                                                                                                   \
     OPTION_FILE("store", 0, "of --from store and -g this-cpu: another store than $XDG_DATA_HOME/ridge/measurements.db")
+#define IMPORTED_OPTION                                                                                                \
+    {                                                                                                                  \
+        .name = "imported", .kind = OPTION_FLAG,                                                                       \
+        .help = "of --from store: where own results and imported rows are of one call, the imported ones count"        \
+    }
 
 /* store_row_format -- the columns of rows that a result has the numbers of; NULL: its kernel is of no kind of rows. */
 const struct rows_format *store_row_format(const struct result *r);
@@ -32,14 +37,15 @@ const char *store_state(struct arena *a, const struct result *r);
 struct store_left_out {
     size_t of_no_kind; /* their numbers make no row */
     size_t impossible; /* imported, and below half of their bound */
+    size_t second;     /* of a call of which there are imported rows and own results, those that do not count */
 };
 
 /* store_rows_make -- the rows of n results that were measured, or imported, on hw: a device is hw's when it has its
- * key, its name or an alias. Errors: ERR_NO none, with what there is;
- * ERR_USAGE an unknown kind; ERR_NOMEM. */
+ * key, its name or an alias. Of one call by one code own results count before imported rows, or imported ones: after
+ * them. Errors: ERR_NO none, with what there is; ERR_USAGE an unknown kind; ERR_NOMEM. */
 enum err_code store_rows_make(struct arena *a, const char *store, const struct result *r, size_t n,
-                              const struct rows_filter *filter, struct rows *out, struct store_left_out *left_out,
-                              struct err *e);
+                              const struct rows_filter *filter, bool imported, struct rows *out,
+                              struct store_left_out *left_out, struct err *e);
 
 /* What fit and validate were told to work on. */
 struct measured {
@@ -47,7 +53,8 @@ struct measured {
     struct rows rows;
     const char *said; /* whose ceilings; NULL: the device is a file's */
     struct store_left_out left_out;
-    bool store; /* the rows are the store's */
+    bool store;    /* the rows are the store's */
+    bool imported; /* of which imported ones count before own ones */
 };
 
 /* measured_open -- --device, --from, --framework, --kind and --store. Errors: as hw_load, this_cpu_load, rows_read,

@@ -11,7 +11,8 @@
 const struct column operator_columns[] = {
     ROW(phase, COLUMN_STRING, UNITS_NONE, "phase", "prefill or decode"),
     ROW(batch, COLUMN_INT, UNITS_NONE, "batch", "sequences of the step"),
-    ROW(op, COLUMN_STRING, UNITS_NONE, "operator", "of the model; a layer: the sum of its measured operators"),
+    ROW(op, COLUMN_STRING, UNITS_NONE, "operator",
+        "of the model; a layer, the step: the sum of their measured operators"),
     ROW(sizes, COLUMN_STRING, UNITS_NONE, "sizes", "of a call, as rows of its kind have them"),
     ROW(dtype, COLUMN_STRING, UNITS_NONE, "format", "of weights or cache"),
     ROW(calls, COLUMN_INT, UNITS_NONE, "calls", "in a step; of a layer, layers like it"),
@@ -21,7 +22,8 @@ const struct column operator_columns[] = {
     ROW(measured_s, COLUMN_REAL, UNITS_SECONDS, "measured", "measured time"),
     ROW(ratio, COLUMN_REAL, UNITS_RATIO, "meas/bound", "measured over the bound"),
     ROW(calibrated_ratio, COLUMN_REAL, UNITS_RATIO, "meas/calib", "measured over the calibrated time"),
-    ROW(covered_frac, COLUMN_REAL, UNITS_FRAC, "covered", "of a layer: part of its bound that was measured"),
+    ROW(covered_frac, COLUMN_REAL, UNITS_FRAC, "covered",
+        "of a layer and a step: part of the bound of their operators that was measured"),
 };
 const size_t operator_columns_n = sizeof operator_columns / sizeof operator_columns[0];
 
@@ -37,13 +39,15 @@ static bool is_repeated(const struct validate_row *rows, size_t i, size_t n, con
     return false;
 }
 
-static const struct validate_row *best_of(const struct shape *s, const struct validate_row *rows, size_t n)
+static const struct validate_row *best_of(const struct shape *s, const struct operator_rows *of)
 {
     const struct validate_row *best = NULL;
-    for (size_t i = 0; i < n; i++) {
-        if (!shape_is(s, rows[i].row) || !is_cold(&rows[i])) continue;
-        if (best && best->measured_s <= rows[i].measured_s) continue;
-        if (!is_repeated(rows, i, n, s)) best = &rows[i];
+    for (size_t i = 0; i < of->n; i++) {
+        const struct validate_row *r = &of->rows[i];
+        if (!shape_is(s, r->row) || !is_cold(r) || is_repeated(of->rows, i, of->n, s)) continue;
+        const bool first = r->row->imported == of->imported;
+        const bool best_first = best && best->row->imported == of->imported;
+        if (!best || (first && !best_first) || (first == best_first && r->measured_s < best->measured_s)) best = r;
     }
     return best;
 }
@@ -97,34 +101,49 @@ static void add_to(struct sum *sum, const struct shape *x, const struct operator
     sum->measured_s += times * call->measured_s;
 }
 
+static struct sum add_sums(struct sum x, double times, struct sum y)
+{
+    x.all_s += times * y.all_s;
+    x.bound_s += times * y.bound_s;
+    x.calibrated_s += times * y.calibrated_s;
+    x.measured_s += times * y.measured_s;
+    return x;
+}
+
 static bool is_of_mlp(const char *op)
 {
     return strcmp(op, "up_proj") == 0 || strcmp(op, "down_proj") == 0 || strcmp(op, "mlp_act") == 0;
 }
 
+static bool is_beside(const struct shape *x, const struct shape *y)
+{
+    return strcmp(x->phase, y->phase) == 0 && x->batch == y->batch;
+}
+
 /* One layer of the kind that shape `at` is the first of: the sum over the measured calls of its phase and batch. An MLP
  * counts once: whole where that was measured, and took less than its products or they were not all. */
-static struct operator_row layer_of(const struct model *m, const struct shapes *s, const struct operator_row *call,
-                                    size_t at)
+static struct sum layer_of(const struct shapes *s, const struct operator_row *call, size_t at)
 {
-    const struct shape *first = &s->v[at];
-    struct operator_row r = {.phase = first->phase,
-                             .op = m->kinds_n > 1 ? m->kinds[first->kind_index].label : "layer",
-                             .batch = (int64_t)first->batch,
-                             .calls = first->layers};
     struct sum rest = {.all_s = 0}, parts = rest, whole = rest;
-    for (size_t i = at; i < s->n; i++) {
+    for (size_t i = 0; i < s->n; i++) {
         const struct shape *x = &s->v[i];
-        if (x->kind_index != first->kind_index || strcmp(x->phase, first->phase) != 0 || x->batch != first->batch)
-            continue;
+        if (x->kind_index != s->v[at].kind_index || !is_beside(x, &s->v[at])) continue;
         add_to(x->whole ? &whole : is_of_mlp(x->op) ? &parts : &rest, x, &call[i]);
     }
     const bool all = parts.bound_s >= parts.all_s && parts.measured_s <= whole.measured_s;
-    const struct sum *mlp = whole.measured_s > 0 && !all ? &whole : &parts;
-    r.bound_s = rest.bound_s + mlp->bound_s;
-    r.calibrated_s = rest.calibrated_s + mlp->calibrated_s;
-    r.measured_s = rest.measured_s + mlp->measured_s;
-    r.covered_frac = r.bound_s / (rest.all_s + mlp->all_s);
+    return add_sums(rest, 1, whole.measured_s > 0 && !all ? whole : parts);
+}
+
+static struct operator_row row_of(const struct shape *first, const char *op, int64_t calls, struct sum sum)
+{
+    struct operator_row r = {.phase = first->phase,
+                             .op = op,
+                             .batch = (int64_t)first->batch,
+                             .calls = calls,
+                             .bound_s = sum.bound_s,
+                             .calibrated_s = sum.calibrated_s,
+                             .measured_s = sum.measured_s,
+                             .covered_frac = sum.bound_s / sum.all_s};
     if (!(r.measured_s > 0)) r.bound_s = r.calibrated_s = r.measured_s = (double)NAN;
     finish(&r);
     return r;
@@ -140,27 +159,103 @@ static bool is_first_of_layer(const struct shapes *s, size_t at)
     return true;
 }
 
-enum err_code validate_model_rows(struct arena *a, const struct model *m, const struct shapes *shapes,
-                                  const struct validate_row *rows, size_t n, struct operator_row **out, size_t *out_n,
-                                  struct err *e)
+/* The whole step of the phase and batch of shape `at`: every layer, and what is outside of them. */
+static struct sum step_of(const struct shapes *s, const struct operator_row *call, size_t at)
 {
-    struct operator_row *v = arena_array(a, 2 * shapes->n + 1, sizeof *v);
-    size_t measured = 0, at = shapes->n;
+    struct sum step = {.all_s = 0};
+    for (size_t i = 0; i < s->n; i++) {
+        struct sum one = {.all_s = 0};
+        const struct shape *x = &s->v[i];
+        if (!is_beside(x, &s->v[at])) continue;
+        if (is_first_of_layer(s, i)) {
+            step = add_sums(step, (double)x->layers, layer_of(s, call, i));
+        } else if (x->kind_index < 0) {
+            const struct shape once = {.count = x->count, .layers = 1};
+            add_to(&one, &once, &call[i]);
+            step = add_sums(step, 1, one);
+        }
+    }
+    return step;
+}
+
+static bool is_first_of_step(const struct shapes *s, size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (is_beside(&s->v[i], &s->v[at])) return false;
+    return true;
+}
+
+/* Whether a call is in the sum of its step, or stands for others that are: an MLP by its products, or they by it. */
+static bool is_covered(const struct shapes *s, const struct operator_row *call, size_t at)
+{
+    const struct shape *x = &s->v[at];
+    if (!isnan(call[at].measured_s)) return true;
+    if (!x->whole && !is_of_mlp(x->op)) return false;
+    bool whole = false, parts = true;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct shape *y = &s->v[i];
+        if (y->kind_index != x->kind_index || !is_beside(x, y)) continue;
+        whole = whole || (y->whole && !isnan(call[i].measured_s));
+        parts = parts && (y->whole || !is_of_mlp(y->op) || !isnan(call[i].measured_s));
+    }
+    return whole || parts;
+}
+
+/* "not measured of decode: kv_write, attention". */
+static enum err_code say_missing(struct arena *a, const struct shapes *s, const struct operator_row *call,
+                                 const char **out, struct err *e)
+{
+    static const char *const PHASES[] = {"decode", "prefill"};
+    const char *text = "", *others = "";
+    for (size_t p = 0; p < sizeof PHASES / sizeof PHASES[0]; p++) {
+        const char *list = "";
+        for (size_t i = 0; list && i < s->n; i++) {
+            bool again = false;
+            if (strcmp(s->v[i].phase, PHASES[p]) != 0 || is_covered(s, call, i)) continue;
+            for (size_t j = 0; j < i; j++)
+                again = again || (strcmp(s->v[j].phase, PHASES[p]) == 0 && strcmp(s->v[j].op, s->v[i].op) == 0 &&
+                                  !is_covered(s, call, j));
+            if (!again) list = arena_printf(a, "%s%s%s", list, *list ? ", " : "", s->v[i].op);
+        }
+        if (list && *list) list = arena_printf(a, " Not measured of %s: %s.", PHASES[p], list);
+        if (list) text = arena_printf(a, "%s%s", text, list);
+        if (!list || !text) return err_nomem(e);
+    }
+    for (size_t i = 0; others && i < s->others_n; i++)
+        others = arena_printf(a, "%s%s%s", others, i ? ", " : "", s->others[i]);
+    if (others && *others) others = arena_printf(a, " No calls of a kind of rows, so in no sum: %s.", others);
+    if (!others) return err_nomem(e);
+    *out = arena_printf(a, "layer, step: sums of what was measured; covered: its part of the bound of all calls.%s%s",
+                        text, others);
+    return *out ? ERR_OK : err_nomem(e);
+}
+
+enum err_code validate_model_rows(struct arena *a, const struct operator_rows *of, struct operator_row **out,
+                                  size_t *out_n, const char **missing, struct err *e)
+{
+    const struct shapes *s = of->shapes;
+    const struct model *m = of->model;
+    struct operator_row *v = arena_array(a, 3 * s->n + 1, sizeof *v);
+    size_t measured = 0, at = s->n;
     if (!v) return err_nomem(e);
-    for (size_t i = 0; i < shapes->n; i++) {
-        const struct validate_row *best = best_of(&shapes->v[i], rows, n);
+    for (size_t i = 0; i < s->n; i++) {
+        const struct validate_row *best = best_of(&s->v[i], of);
         measured += best != NULL;
-        TRY(add_call(a, &shapes->v[i], best, &v[i], e));
+        TRY(add_call(a, &s->v[i], best, &v[i], e));
     }
     if (!measured)
         return err_set(e, ERR_NO,
                        "no row is a call of %.60s at this batch, context and prompt: ridge probe run -m with the same",
                        m->name);
-    for (size_t i = 0; i < shapes->n; i++)
-        if (is_first_of_layer(shapes, i)) v[at++] = layer_of(m, shapes, v, i);
+    for (size_t i = 0; i < s->n; i++)
+        if (is_first_of_layer(s, i))
+            v[at++] = row_of(&s->v[i], m->kinds_n > 1 ? m->kinds[s->v[i].kind_index].label : "layer", s->v[i].layers,
+                             layer_of(s, v, i));
+    for (size_t i = 0; i < s->n; i++)
+        if (is_first_of_step(s, i)) v[at++] = row_of(&s->v[i], "step", 1, step_of(s, v, i));
     *out = v;
     *out_n = at;
-    return ERR_OK;
+    return say_missing(a, s, v, missing, e);
 }
 
 /* -- the picture -- */
@@ -174,12 +269,12 @@ static enum err_code put_point(struct out *csv, const struct hw *hw, const char 
     return ERR_OK;
 }
 
-static enum err_code put_calls(struct arena *a, const struct hw *hw, const struct shapes *shapes,
-                               const struct validate_row *rows, size_t n, struct out *csv, struct err *e)
+static enum err_code put_calls(struct arena *a, const struct hw *hw, const struct operator_rows *of, struct out *csv,
+                               struct err *e)
 {
-    for (size_t i = 0; i < shapes->n; i++) {
-        const struct shape *s = &shapes->v[i];
-        const struct validate_row *best = best_of(s, rows, n);
+    for (size_t i = 0; i < of->shapes->n; i++) {
+        const struct shape *s = &of->shapes->v[i];
+        const struct validate_row *best = best_of(s, of);
         if (!best) continue;
         const char *op = s->batch > 1 ? arena_printf(a, "%s B=%.0f", s->op, s->batch) : s->op;
         if (!op) return err_nomem(e);
@@ -202,8 +297,8 @@ static enum err_code put_all(struct arena *a, const struct hw *hw, const struct 
     return ERR_OK;
 }
 
-enum err_code validate_draw(struct arena *a, const struct hw *hw, const struct shapes *shapes,
-                            const struct validate_row *rows, size_t n, const char *output, struct err *e)
+enum err_code validate_draw(struct arena *a, const struct hw *hw, const struct operator_rows *of, const char *output,
+                            struct err *e)
 {
     static const enum hw_dtype ROOFS[] = {HW_FP32_VECTOR, HW_BF16, HW_FP8};
     struct out *csv, *roofs;
@@ -219,10 +314,10 @@ enum err_code validate_draw(struct arena *a, const struct hw *hw, const struct s
         below = peak;
     }
     out_str(csv, "op,phase,flops,bytes,time_s\n");
-    if (shapes)
-        TRY(put_calls(a, hw, shapes, rows, n, csv, e));
+    if (of->shapes)
+        TRY(put_calls(a, hw, of, csv, e));
     else
-        TRY(put_all(a, hw, rows, n, csv, e));
+        TRY(put_all(a, hw, of->rows, of->n, csv, e));
     const struct plot_request r = {.kind = "roofline",
                                    .csv = out_text(csv, NULL),
                                    .ceilings_csv = out_text(roofs, NULL),

@@ -18,6 +18,7 @@ struct row {
     const char *file;
     size_t line;
     double time_s;
+    bool imported; /* of the store: of a file, not measured there */
 };
 
 /* A file that was read, or why it was passed over. */

@@ -11,7 +11,7 @@
 /* Whether what a call is measured in is the format of its cache. */
 static bool is_cached(enum kernel_kind kind) { return kind == KERNEL_DECODE || kind == KERNEL_MLA_DECODE; }
 
-static const char *format_of_row(const struct row *r)
+const char *shape_dtype(const struct row *r)
 {
     return is_cached(r->kernel.kind) && r->kv_dtype && *r->kv_dtype ? r->kv_dtype : r->dtype;
 }
@@ -52,7 +52,7 @@ bool shape_is(const struct shape *s, const struct row *r)
     const struct rows_format *f = rows_format_of(&s->kernel);
     const char *name;
     double want, have;
-    if (r->kernel.kind != s->kernel.kind || strcmp(format_of_row(r), s->dtype) != 0) return false;
+    if (r->kernel.kind != s->kernel.kind || strcmp(shape_dtype(r), s->dtype) != 0) return false;
     if (!f || rows_format_of(&r->kernel) != f) return false;
     for (size_t i = 0; shape_number(&s->kernel, i, &name, &want); i++) {
         if (shape_number(&r->kernel, i, &name, &have) && !is_size(&f->numbers[i], want, have)) return false;
@@ -276,6 +276,15 @@ static struct shape mlp_of(const struct maker *m, size_t i, const struct kernel 
     return s;
 }
 
+/* What takes time of its own, and is no call that is measured. */
+static void add_other(struct shapes *out, const struct call *c, const char *name)
+{
+    size_t i = 0;
+    if (c->how == CALL_NOTHING || c->how == CALL_INSIDE) return;
+    while (i < out->others_n && strcmp(out->others[i], name) != 0) i++;
+    if (i == out->others_n && i < SHAPES_OTHERS_MAX) out->others[out->others_n++] = name;
+}
+
 static enum err_code add_shapes(struct arena *a, const struct maker *m, bool prefill, const double *rows,
                                 const double *moved_bytes, struct shapes *out, struct err *e)
 {
@@ -298,6 +307,7 @@ static enum err_code add_shapes(struct arena *a, const struct maker *m, bool pre
                 continue;
             }
             const struct call c = call_make(m->pass, prefill ? CALL_PREFILL : CALL_DECODE, i, &NOBODYS, false);
+            if (!whole && !is_call(&c)) add_other(out, &c, op->name);
             if (!is_call(&c) || (whole && !is_mlp(m->pass->setup->model, op))) continue;
             const struct call_value value = {rows[i], 0, (double)NAN, (double)NAN};
             struct kernel k = call_at(&c, m->at, &value);

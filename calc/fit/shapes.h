@@ -24,9 +24,12 @@ struct shape {
  * the model's width, writing keys and values, turning queries and keys, and drawing tokens are calls; what is fused
  * into them, or moves other bytes alone, is none. Behind them each gated dense MLP once more, whole. Of experts so many
  * are touched as are expected, in whole numbers. hw NULL: sizes without bounds. Errors: as step_compile. */
+enum { SHAPES_OTHERS_MAX = 32 };
 struct shapes {
     struct shape *v;
     size_t n, room;
+    const char *others[SHAPES_OTHERS_MAX]; /* operators that are no calls of a kind of rows, each name once */
+    size_t others_n;
 };
 struct shapes_point {
     enum step_phase phase;
@@ -42,6 +45,9 @@ bool shape_number(const struct kernel *k, size_t i, const char **name, double *v
 /* shape_ones -- the sizes of a call, joined by ',', that a kernel need not know of when they are 1. Errors: NULL, no
  * memory. */
 const char *shape_ones(struct arena *a, const struct kernel *k);
+
+/* shape_dtype -- the format that a row is told apart by: of decoding that of the cache. */
+const char *shape_dtype(const struct row *r);
 
 /* shape_is -- whether a row is a measurement of a call: its kind, format (of decoding that of the cache) and every size
  * that is known; an expected one as near as a twentieth or 1. */

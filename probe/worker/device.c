@@ -39,9 +39,10 @@ static bool describe_points(struct arena *a, const struct kern *k, struct wire_k
     return p != NULL;
 }
 
-static bool describe_kernel(struct arena *a, const struct kern_machine *m, const struct kern *k,
-                            struct wire_kernel *out)
+static bool describe_kernel(struct arena *a, const struct device *d, const struct kern *k, struct wire_kernel *out)
 {
+    const struct kern_machine *m = &d->machine;
+    const char *missing = device_missing(d);
     static const char *const CEILINGS[] = {[KERN_CEILING_NONE] = "",
                                            [KERN_CEILING_COMPUTE] = "compute",
                                            [KERN_CEILING_READ] = "read",
@@ -67,7 +68,7 @@ static bool describe_kernel(struct arena *a, const struct kern_machine *m, const
         for (size_t j = k->points_n; j-- > 0;) /* the first that it has the format of */
             if (v->dtypes & KERN_HAS(k->points[j].shape.dtype)) any = k->points[j].shape;
         while (!(v->dtypes & KERN_HAS(any.dtype))) any.dtype = (enum kern_dtype)((any.dtype + 1) % KERN_DTYPES_N);
-        const char *lacks = v->lacks ? v->lacks(m, &any) : NULL;
+        const char *lacks = missing ? missing : v->lacks ? v->lacks(m, &any) : NULL;
         const char *dtypes = dtypes_text(a, v->dtypes);
         if (!dtypes) return false;
         variants[i] = (struct wire_variant){v->name, kern_unit_name(v->unit), lacks ? lacks : "", dtypes, v->library};
@@ -81,7 +82,7 @@ enum err_code device_describe(struct arena *a, const struct device *d, struct wi
     struct wire_kernel *kernels = arena_array(a, d->kernels_n + 1, sizeof *kernels);
     if (!kernels) return err_nomem(e);
     for (size_t i = 0; i < d->kernels_n; i++)
-        if (!describe_kernel(a, &d->machine, d->kernels[i], &kernels[i])) return err_nomem(e);
+        if (!describe_kernel(a, d, d->kernels[i], &kernels[i])) return err_nomem(e);
     *out = (struct wire_device){.memory_bytes = device_memory_bytes(d),
                                 .cache_bytes = {cache[0], cache[1], cache[2]},
                                 .kernels = kernels,

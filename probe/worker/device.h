@@ -18,13 +18,15 @@ struct device {
 /* One of them is in a worker, device_cpu.c or cuda/device_cuda.c.
  *
  * device_program -- "ridge-worker-cpu".
- * device_open -- find the device; without one there are no kernels, and device_identity says why. False: no memory.
+ * device_open -- find the device; without one no kernel can run, and device_missing says why. False: no memory.
+ * device_missing -- why nothing can run, as a piece of a sentence; NULL: there is a device.
  * device_close -- gives all back.
  * device_memory_bytes -- what buffers may take.
  * device_identity -- name, and a JSON object of what tells machines and software apart; what is missing here, sentences
  * or "". Errors: ERR_NOMEM. */
 const char *device_program(void);
 bool device_open(struct device *out);
+const char *device_missing(const struct device *d);
 void device_close(struct device *d);
 double device_memory_bytes(const struct device *d);
 enum err_code device_identity(struct arena *a, const struct device *d, const char **name, const char **identity,

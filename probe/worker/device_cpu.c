@@ -111,4 +111,10 @@ bool device_open(struct device *out)
     return true;
 }
 
+const char *device_missing(const struct device *d)
+{
+    (void)d;
+    return NULL;
+}
+
 void device_close(struct device *d) { kern_machine_close(&d->machine); }

@@ -27,7 +27,8 @@ struct worker {
         double error_frac;
         size_t checked;
     } kept[KEPT_MAX];
-    size_t turn; /* whose place the next takes */
+    struct work recent; /* the last one that was not kept; without calls: none */
+    size_t turn;        /* whose place the next takes */
     struct work_times times;
 };
 
@@ -53,10 +54,36 @@ static bool same(const struct work_spec *x, const struct work_spec *y)
     return memcmp(x->shape.v, y->shape.v, sizeof x->shape.v) == 0;
 }
 
+/* Whether work on buffers that x filled can go on with y's code: nothing of them is that code's own, or was changed. */
+static bool alike(const struct work *x, const struct work_spec *y)
+{
+    const struct kern_variant *u = x->spec.variant, *v = y->variant;
+    struct work_spec same_code = *y;
+    if (!x->calls || u->pack_bytes || v->pack_bytes || u->scratch_bytes || v->scratch_bytes || x->changes)
+        return false;
+    if (!(v->dtypes & KERN_HAS(y->shape.dtype))) return false;
+    same_code.variant = u;
+    return u->packed_inputs == v->packed_inputs && same(&x->spec, &same_code);
+}
+
+/* Buffers for a job: the recent ones, with other code, or fresh ones in their place. */
+static const char *open_recent(struct worker *w, const struct work_spec *spec, char *text, size_t cap)
+{
+    const struct kern_machine *m = &w->device.machine;
+    if (alike(&w->recent, spec) && !(spec->variant->lacks && spec->variant->lacks(m, &spec->shape))) {
+        w->recent.spec.variant = spec->variant;
+        return NULL;
+    }
+    work_close(&w->recent);
+    return work_open(spec, m, device_memory_bytes(&w->device), &w->recent, text, cap);
+}
+
 static const char *find_spec(const struct device *d, const struct wire_job *j, struct work_spec *out, char *text,
                              size_t cap)
 {
     *out = (struct work_spec){.cold = j->cold, .seed = (uint64_t)j->seed, .place = d->place};
+    const char *missing = device_missing(d);
+    if (missing) return missing;
     for (size_t i = 0; i < d->kernels_n; i++)
         if (strcmp(d->kernels[i]->name, j->kernel) == 0) out->kernel = d->kernels[i];
     if (out->kernel && out->kernel->device) out->place = d->group;
@@ -133,7 +160,6 @@ static bool run_job(struct worker *w, struct arena *a, const struct wire_request
 {
     char text[256];
     struct work_spec spec;
-    struct work fresh = {.calls = NULL};
     struct wire_reply r = {.id = q->id, .is = WIRE_IS_RESULT, .phase = ""};
     const bool keep = q->job.keep && !q->job.dram_bytes;
     double error_frac = (double)NAN;
@@ -146,17 +172,18 @@ static bool run_job(struct worker *w, struct arena *a, const struct wire_request
         return reply(a, &r);
     }
     if (!why && !progress(a, q->id, "fill")) return false;
-    if (!why) why = work_open(&spec, &w->device.machine, device_memory_bytes(&w->device), &fresh, text, sizeof text);
+    if (!why) why = open_recent(w, &spec, text, sizeof text);
     if (why) {
         r.result = (struct wire_result){.outcome = WIRE_REFUSED, .reason = why};
         return reply(a, &r);
     }
     /* calls of kept work point at the shape inside it: it is put in its place before it is used */
-    struct work *work = &fresh;
+    struct work *work = &w->recent;
     if (keep) {
         i = w->turn++ % KEPT_MAX;
         if (w->kept[i].used) work_close(&w->kept[i].work);
-        w->kept[i].work = fresh;
+        w->kept[i].work = w->recent;
+        w->recent = (struct work){.calls = NULL};
         w->kept[i].used = true;
         work = &w->kept[i].work;
     }
@@ -174,16 +201,14 @@ static bool run_job(struct worker *w, struct arena *a, const struct wire_request
         alive = progress(a, q->id, "time");
         measure(w, work, &q->job, &r.result, text, sizeof text);
     }
-    if (keep && !wrong) {
+    if (!wrong && keep) {
         w->kept[i].error_frac = error_frac;
         w->kept[i].checked = checked;
-    } else if (keep) {
-        work_close(work);
-        w->kept[i].used = false;
+    } else if (wrong) {
+        work_close(work); /* what was wrong may have written into inputs */
+        if (keep) w->kept[i].used = false;
     }
-    alive = alive && reply(a, &r);
-    if (!keep) work_close(work);
-    return alive;
+    return alive && reply(a, &r);
 }
 
 static bool describe(struct worker *w, struct arena *a, int64_t id)
@@ -235,6 +260,7 @@ int main(int argc, char **argv)
             (w->device.place && w->device.place->broken) || (w->device.group && w->device.group->broken);
         if (more && broken) (void)execv("/proc/self/exe", argv);
     }
+    work_close(&w->recent);
     for (size_t i = 0; i < KEPT_MAX; i++)
         if (w->kept[i].used) work_close(&w->kept[i].work);
     device_close(&w->device);

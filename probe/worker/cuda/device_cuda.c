@@ -160,7 +160,14 @@ bool device_open(struct device *out)
     if (!o) return false;
     out->machine.blas_name = "";
     o->why = open_card(out);
+    if (o->why) add_kernels(out);
     return true;
+}
+
+const char *device_missing(const struct device *d)
+{
+    const struct own *const o = d->own;
+    return o->why;
 }
 
 void device_close(struct device *d)

@@ -1,0 +1,94 @@
+/* probe_list -- `ridge probe list`: kernels, devices, and what each can run here. */
+#include <string.h>
+
+#include "calc/cli/commands.h"
+#include "calc/cli/probe_work.h"
+
+struct list_row {
+    const char *kernel, *variant, *dtypes, *unit, *parameters, *here, *summary;
+    int64_t points;
+};
+
+#define LISTED(field, kind, heading, help)                                                                             \
+    COLUMN_AT(struct list_row, field, kind, UNITS_NONE, COLUMN_SHOWN, heading, help)
+
+static const struct column LIST[] = {
+    LISTED(kernel, COLUMN_STRING, "kernel", "what can be measured"),
+    LISTED(variant, COLUMN_STRING, "variant", "which code of it"),
+    LISTED(dtypes, COLUMN_STRING, "formats", "of weights or cache"),
+    LISTED(unit, COLUMN_STRING, "unit", "whose peak counts"),
+    COLUMN_AT(struct list_row, parameters, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN | COLUMN_SPARE, "parameters",
+              "of a shape"),
+    LISTED(points, COLUMN_INT, "shapes", "measured when none is named"),
+    LISTED(here, COLUMN_STRING, "here", "whether this machine can run it, or what it lacks"),
+    COLUMN_AT(struct list_row, summary, COLUMN_STRING, UNITS_NONE, 0, "summary", "what it does"),
+};
+
+/* What another device of this machine is, or why there is none: a sentence. */
+static enum err_code say_device(struct work *w, const char *device, struct err *e)
+{
+    struct run other = {.arena = w->a, .set = w->run.set};
+    struct err why = {.code = ERR_OK};
+    enum err_code code = work_find_worker(w->a, device, &other.set.worker, &why);
+    if (code == ERR_OK) code = run_open(&other, &why);
+    run_close(&other);
+    if (code == ERR_NOMEM) return err_nomem(e);
+    if (code != ERR_OK) return work_note(w, arena_printf(w->a, "Device %s: %s.", device, why.text), e);
+    const bool runs = run_is_able(&other);
+    return work_note(w, arena_printf(w->a, "Device %s: %s.", device, runs ? other.device.name : other.device.left_out),
+                     e);
+}
+
+/* The device of the table, and those that the others would be. */
+static enum err_code say_devices(struct work *w, struct err *e)
+{
+    const char *own = option_get(w->v, "device");
+    if (option_get(w->v, "worker")) return work_note(w, arena_printf(w->a, "Device: %s.", w->run.device.name), e);
+    if (run_is_able(&w->run)) TRY(work_note(w, arena_printf(w->a, "Device %s: %s.", own, w->run.device.name), e));
+    for (size_t i = 0; work_devices[i]; i++)
+        if (strcmp(work_devices[i], own) != 0) TRY(say_device(w, work_devices[i], e));
+    return ERR_OK;
+}
+
+static enum err_code list_within(struct work *w, const char *command, struct err *e)
+{
+    size_t n = 0, most = 0;
+    TRY(work_check_output(w, LIST, sizeof LIST / sizeof LIST[0], e));
+    w->run.set.lists = true;
+    TRY(work_begin(w, command, e));
+    run_close(&w->run);
+    const struct wire_device *d = &w->run.device;
+    const char *wanted = option_get(w->v, "kernel");
+    TRY(plan_check_kernels(d, wanted, e));
+    for (size_t i = 0; i < d->kernels_n; i++) most += d->kernels[i].variants_n;
+    struct list_row *rows = arena_array(w->a, most + 1, sizeof *rows);
+    if (!rows) return err_nomem(e);
+    for (size_t i = 0; i < d->kernels_n; i++) {
+        const struct wire_kernel *k = &d->kernels[i];
+        const char *parameters = "", *bounds = "";
+        if (wanted && !wire_list_has(wanted, k->name)) continue;
+        for (size_t j = 0; j < k->args_n && parameters && bounds; j++) {
+            const struct wire_arg *arg = &k->args[j];
+            parameters = arena_printf(w->a, "%s%s%s", parameters, j ? "," : "", arg->name);
+            bounds = arena_printf(w->a, "%s%s%s=%lld..%lld", bounds, j ? ", " : "", arg->name, (long long)arg->lo,
+                                  (long long)arg->hi);
+        }
+        if (!parameters || !bounds) return err_nomem(e);
+        TRY(work_note(w, arena_printf(w->a, "%s: %s; %s.", k->name, k->summary, bounds), e));
+        for (size_t j = 0; j < k->variants_n; j++) {
+            const struct wire_variant *v = &k->variants[j];
+            rows[n++] = (struct list_row){k->name,    v->name,
+                                          v->dtypes,  v->unit,
+                                          parameters, *v->lacks ? v->lacks : "yes",
+                                          k->summary, (int64_t)k->points_n};
+        }
+    }
+    TRY(say_devices(w, e));
+    return work_write_table(w, "ridge.probe.list.1", LIST, sizeof LIST / sizeof LIST[0], rows, n, sizeof *rows, e);
+}
+
+enum err_code probe_list(struct arena *a, const struct option_values *v, const char *command, struct err *e)
+{
+    (void)a;
+    return work_held(v, command, list_within, e);
+}

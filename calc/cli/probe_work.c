@@ -1,0 +1,187 @@
+#include "calc/cli/probe_work.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "calc/base/hold.h"
+#include "calc/base/text.h"
+#include "calc/cli/commands.h"
+#include "calc/cli/plot.h"
+
+enum err_code work_note(struct work *w, const char *text, struct err *e)
+{
+    if (!text) return err_nomem(e);
+    if (w->notes_n < WORK_NOTES_MAX) w->notes[w->notes_n++] = text;
+    return ERR_OK;
+}
+
+/* -- options -- */
+
+enum err_code work_read_time(const struct option_values *v, const char *name, double lo, double hi, double *out,
+                             struct err *e)
+{
+    const char *text = option_get(v, name);
+    if (!text) return ERR_OK;
+    if (units_parse_time(text, out, e) != ERR_OK) return e ? err_prepend(e, "--%s: ", name) : ERR_USAGE;
+    if (*out >= lo && *out <= hi) return ERR_OK;
+    return err_set(e, ERR_USAGE, "--%s: wanted %g to %g seconds", name, lo, hi);
+}
+
+static enum err_code read_count(const struct option_values *v, const char *name, int64_t lo, int64_t hi, int64_t *out,
+                                struct err *e)
+{
+    if (units_parse_count(option_get(v, name), lo, hi, out, e) == ERR_OK) return ERR_OK;
+    return e ? err_prepend(e, "--%s: ", name) : ERR_USAGE;
+}
+
+const char *const work_devices[] = {"cpu", "cuda", NULL};
+
+enum err_code work_find_worker(struct arena *a, const char *device, const char **out, struct err *e)
+{
+    static const char *const PROGRAMS[] = {"ridge-worker-cpu", "ridge-worker-cuda"};
+    for (size_t i = 0; work_devices[i]; i++)
+        if (strcmp(work_devices[i], device) == 0) {
+            TRY(session_worker_path(a, PROGRAMS[i], out, e));
+            if (i == 0 || access(*out, X_OK) == 0) return ERR_OK;
+            return err_set(e, ERR_DEVICE, "there is no %s beside this program: make builds it where there is nvcc",
+                           PROGRAMS[i]);
+        }
+    char clean[64];
+    return err_set(e, ERR_USAGE, "--device: found \"%s\", wanted cpu or cuda",
+                   text_clean(clean, sizeof clean, device, strlen(device)));
+}
+
+static enum err_code read_settings(struct work *w, struct err *e)
+{
+    struct run_settings *s = &w->run.set;
+    const bool quick = option_given(w->v, "quick");
+    s->deadline_s = quick ? 1 : 3;
+    s->ceiling_s = quick ? 0.1 : 0.25;
+    s->noise_frac = 0.005;
+    TRY(work_read_time(w->v, "deadline", 1e-3, 1e4, &s->deadline_s, e));
+    TRY(work_read_time(w->v, "ceilings", 1e-3, 1e2, &s->ceiling_s, e));
+    TRY(work_read_time(w->v, "patience", 0.05, 1e5, &s->patience_s, e));
+    TRY(read_count(w->v, "samples", SAMPLE_LEAST, SAMPLE_MAX / 4, &s->least, e));
+    TRY(read_count(w->v, "seed", 0, INT64_MAX, &s->seed, e));
+    if (!option_get(w->v, "worker")) return work_find_worker(w->a, option_get(w->v, "device"), &s->worker, e);
+    s->worker = option_get(w->v, "worker");
+    return ERR_OK;
+}
+
+static void show_phase(void *closure, const char *phase)
+{
+    struct work *w = closure;
+    (void)phase;
+    progress_show(&w->bar, w->done, w->total);
+}
+
+enum err_code work_begin(struct work *w, const char *command, struct err *e)
+{
+    w->run.arena = w->a;
+    w->run.progress = show_phase;
+    w->run.closure = w;
+    w->run.origin = (struct result_origin){.device = "", .identity = "{}", .tool = commands_tool(), .command = command};
+    TRY(run_now(w->a, &w->run.origin.started, e));
+    TRY(read_settings(w, e));
+    TRY(run_open(&w->run, e));
+    return *w->run.device.left_out ? work_note(w, arena_printf(w->a, "%s.", w->run.device.left_out), e) : ERR_OK;
+}
+
+/* -- the store -- */
+
+enum err_code work_open_store(struct work *w, struct err *e)
+{
+    static const struct store_access WRITE = {.write = true, .patience_s = 20};
+    const char *path = option_get(w->v, "store");
+    struct err why = {.code = ERR_OK};
+    if (path && strcmp(path, "none") == 0) return work_note(w, "not stored (--store none).", e);
+    enum err_code code = probe_store_path(w->a, w->v, &w->store_path, &why);
+    if (code == ERR_OK) code = store_open(w->a, w->store_path, &WRITE, &w->run.store, &why);
+    if (code == ERR_OK) return ERR_OK;
+    w->run.store = NULL;
+    if (code == ERR_NOMEM) return err_nomem(e);
+    if (path) return err_set(e, code, "not stored: %s (--store none measures all the same)", why.text);
+    return work_note(w, arena_printf(w->a, "not stored: %s.", why.text), e);
+}
+
+enum err_code work_say_stored(struct work *w, struct err *e)
+{
+    const struct run *r = &w->run;
+    if (!r->store) return ERR_OK;
+    char clean[200];
+    (void)text_clean(clean, sizeof clean, w->store_path, strlen(w->store_path));
+    TRY(work_note(w, arena_printf(w->a, "%zu result%s stored in %s.", r->stored, r->stored == 1 ? "" : "s", clean), e));
+    if (!r->not_stored) return ERR_OK;
+    return work_note(w, arena_printf(w->a, "%zu not stored: %s.", r->not_stored, r->store_err.text), e);
+}
+
+enum err_code work_all_stored(const struct work *w, struct err *e)
+{
+    const struct run *r = &w->run;
+    if (!r->store || !r->not_stored) return ERR_OK;
+    return err_set(e, r->store_err.code, "%zu of %zu results not stored: %s", r->not_stored, r->not_stored + r->stored,
+                   r->store_err.text);
+}
+
+/* -- output -- */
+
+enum err_code work_write_table(struct work *w, const char *schema, const struct column *columns, size_t columns_n,
+                               const void *rows, size_t n, size_t stride, struct err *e)
+{
+    enum table_format format = TABLE_TEXT;
+    struct out *o;
+    const struct table all = {.columns = columns,
+                              .n_columns = columns_n,
+                              .rows = rows,
+                              .n_rows = n,
+                              .stride_bytes = stride,
+                              .schema = schema,
+                              .tool = commands_tool(),
+                              .scenario_json = option_scenario_json(w->a, w->v),
+                              .notes = w->notes,
+                              .n_notes = w->notes_n};
+    struct table t = all;
+    if (!all.scenario_json) return err_nomem(e);
+    if (option_get(w->v, "format")) TRY(table_format_parse(option_get(w->v, "format"), &format, e));
+    if (option_get(w->v, "columns")) TRY(table_select(w->a, &all, option_get(w->v, "columns"), &t, e));
+    TRY(out_open(w->a, option_get(w->v, "output"), &o, e));
+    TRY(table_write(&t, format, o, e));
+    return out_commit(o, e);
+}
+
+enum err_code work_check_output(struct work *w, const struct column *columns, size_t n, struct err *e)
+{
+    enum table_format format;
+    const struct table all = {.columns = columns, .n_columns = n};
+    struct table t;
+    if (option_get(w->v, "format")) TRY(table_format_parse(option_get(w->v, "format"), &format, e));
+    if (option_get(w->v, "columns")) TRY(table_select(w->a, &all, option_get(w->v, "columns"), &t, e));
+    TRY(out_check_path(option_get(w->v, "output"), e));
+    return option_get(w->v, "plot") ? plot_check("roofline", option_get(w->v, "plot"), e) : ERR_OK;
+}
+
+/* -- the frame of each -- */
+
+enum err_code work_held(const struct option_values *v, const char *command,
+                        enum err_code (*verb)(struct work *w, const char *command, struct err *e), struct err *e)
+{
+    sigset_t before;
+    struct arena *own = arena_open();
+    struct work *w = own ? arena_alloc(own, sizeof *w) : NULL;
+    enum err_code code;
+    hold_begin(&before);
+    if (w) {
+        w->a = own;
+        w->v = v;
+        w->run.set.before = &before;
+        code = verb(w, command, e);
+        progress_end(&w->bar);
+        run_close(&w->run);
+    } else {
+        code = err_nomem(e);
+    }
+    arena_close(own);
+    hold_end(&before);
+    return code;
+}
