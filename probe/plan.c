@@ -174,7 +174,7 @@ static enum err_code add(struct maker *m, const struct plan_job *job)
     }
     p->jobs[p->n] = *job;
     p->jobs[p->n].quick = m->quick;
-    p->jobs[p->n].part = m->part;
+    p->jobs[p->n].part = m->part + (job->variant->library ? 1 : 0);
     p->jobs[p->n].nth = p->n;
     p->n++;
     return ERR_OK;

@@ -31,7 +31,7 @@ struct plan_job {
     const char *dtype;
     struct wire_shape shape;
     bool quick;  /* of a point that tells much */
-    double part; /* of its kernel's points before its own, 0 <= part < 1 */
+    double part; /* of its kernel's points before its own, 0 <= part < 1; a library's: 1 more */
     size_t nth;  /* in the order that plan_make gives */
 };
 

@@ -124,12 +124,12 @@ static void rows_of_a_reading(void **state)
           .value_dim = 128,
           .query_tokens = 301},
          301},
-        /* one latent for all heads, which may be said by no KV head at all */
-        {{.kind = KERNEL_MLA_PREFILL, .heads = 12, .kv_heads = 1, .query_tokens = 301}, 12 * 301},
-        {{.kind = KERNEL_MLA_PREFILL, .heads = 12, .query_tokens = 301}, 12 * 301},
+        /* a prompt's masked keys are of its tokens, whatever shares them; one latent for all heads may be said by no KV
+         * head at all */
+        {{.kind = KERNEL_MLA_PREFILL, .heads = 12, .kv_heads = 1, .query_tokens = 301}, 301},
         {{.kind = KERNEL_MLA_DECODE, .heads = 18}, 18},
         {{.kind = KERNEL_PREFILL, .heads = 28, .kv_heads = 4, .head_dim = 128, .value_dim = 128, .query_tokens = 301},
-         2107},
+         301},
     };
     const struct hw hw = core();
     (void)state;
@@ -142,29 +142,93 @@ static void rows_of_a_reading(void **state)
         kernel_host_form.prepare(&k, &hw, &w, &f);
         assert_near(f.v[2], CASES[i].rows, 1e-12);
         /* half the rate at as many rows as half_rows says */
-        const double p[] = {0, 0.5, CASES[i].rows, 1, 1};
+        const double p[] = {0, 0.5, CASES[i].rows, 1, 1, 0, 1};
         assert_near(kernel_host_form.time_s(&f, p), 3e-5 / 0.5 * 2 + 2e-5, 1e-15);
     }
 }
 
-/* start + (compute^p + memory^p)^(1/p); by hand for p = 1 and 2. */
+/* What is begun anew, counted in loops. */
+static void pieces_of_a_call(void **state)
+{
+    enum { PIECES = 3 };
+    const struct hw hw = core();
+    double prompt = 0, window = 0, weights = 0;
+    for (int query = 1; query <= 53; query++)
+        for (int key = 1; key <= 11 + query; key++) {
+            prompt += 3 * 5;
+            window += key > 11 + query - 7 ? 3 * 5 : 0;
+        }
+    for (int row = 0; row < 2 * 97 + 31; row++) weights += 4;
+    const struct {
+        struct kernel k;
+        double pieces;
+    } cases[] = {
+        {{.kind = KERNEL_GEMM, .m = 7, .n = 101, .k = 53, .groups = 3}, 303},
+        {{.kind = KERNEL_DECODE, .batch = 3, .context_tokens = 211, .heads = 12, .kv_heads = 4}, 3 * 211 * 4},
+        {{.kind = KERNEL_DECODE, .batch = 3, .context_tokens = 211, .window = 13, .heads = 12, .kv_heads = 4}, 156},
+        {{.kind = KERNEL_MLA_DECODE, .batch = 3, .context_tokens = 211, .heads = 12, .kv_heads = 1}, 3 * 211 * 12},
+        {{.kind = KERNEL_PREFILL, .batch = 3, .query_tokens = 53, .prefix_tokens = 11, .heads = 5}, prompt},
+        {{.kind = KERNEL_PREFILL, .batch = 3, .query_tokens = 53, .prefix_tokens = 11, .heads = 5, .window = 7},
+         window},
+        {{.kind = KERNEL_MLP, .tokens = 7, .width = 31, .hidden = 97, .gated = 1, .active_experts = 4, .tp = 1},
+         weights},
+        {{.kind = KERNEL_SCAN, .batch = 3, .heads = 5}, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct kernel_work w = {.compute_s = 3e-5, .memory_s = 2e-5};
+        double v[KERNEL_FEATURES_MAX];
+        struct kernel_features f = {.v = v};
+        kernel_host_form.prepare(&cases[i].k, &hw, &w, &f);
+        assert_near(f.v[PIECES], cases[i].pieces, 1e-9);
+    }
+}
+
+/* What was measured while the ceilings were lower is held to those. */
+static void ceilings_around_a_call(void **state)
+{
+    const struct hw hw = core();
+    struct kernel k = product(7, 1031, 509, true);
+    struct kernel_work plain, w;
+    (void)state;
+    assert_int_equal(kernel_work(&k, &hw, &plain, NULL), ERR_OK);
+    k.compute_slower = 1.3;
+    k.memory_slower = 1.1;
+    assert_int_equal(kernel_work(&k, &hw, &w, NULL), ERR_OK);
+    assert_near(w.compute_s / plain.compute_s, 1.3, 1e-12);
+    assert_near(w.memory_s / plain.memory_s, 1.1, 1e-12);
+    assert_near(w.bound_s, fmax(w.compute_s, w.memory_s), 0);
+    k.host = false; /* of a core alone */
+    assert_int_equal(kernel_work(&k, &hw, &w, NULL), ERR_OK);
+    assert_near(w.compute_s, plain.compute_s, 0);
+}
+
+/* start + (compute^p + max(memory, core)^p)^(1/p) + pieces; by hand for p = 1 and 2. */
 static void form_of_a_core(void **state)
 {
-    enum { START, COMPUTE, HALF, MEMORY, OVERLAP };
+    enum { START, COMPUTE, HALF, MEMORY, OVERLAP, PIECE, CORE };
     const struct hw hw = core();
     const struct kernel k = product(5, 4099, 2053, true);
     const struct kernel_form *form = kernel_form_of(&k);
     struct kernel_features f;
-    double room[KERNEL_FEATURES_MAX], p[] = {3e-6, 0.8, 2, 0.9, 1};
+    double room[KERNEL_FEATURES_MAX], p[] = {3e-6, 0.8, 2, 0.9, 1, 0, 1};
     (void)state;
     assert_ptr_equal(form, &kernel_host_form);
-    assert_int_equal(kernel_params_n(&k), 5);
+    assert_int_equal(kernel_params_n(&k), 7);
     assert_int_equal(kernel_prepare(&k, &hw, room, &f, NULL), ERR_OK);
     const double compute_s = 2.0 * 5 * 4099 * 2053 / BF16 / 0.8 * (1 + 2.0 / 5);
     const double memory_s = 2.0 * (5 * 2053 + 4099 * 2053 + 5 * 4099) / READ / 0.9;
     assert_near(kernel_time_s(form, &f, p) / (3e-6 + compute_s + memory_s), 1, 1e-12);
     p[OVERLAP] = 2;
     assert_near(kernel_time_s(form, &f, p) / (3e-6 + hypot(compute_s, memory_s)), 1, 1e-12);
+    p[PIECE] = 7e-9; /* of each of 4099 rows of weights */
+    assert_near(kernel_time_s(form, &f, p) / (3e-6 + hypot(compute_s, memory_s) + 4099 * 7e-9), 1, 1e-12);
+    p[CORE] = 0.2; /* of the second cache: slower than memory */
+    const double core_s = 2.0 * (5 * 2053 + 4099 * 2053 + 5 * 4099) / 1.2e11 / 0.2;
+    assert_true(core_s > memory_s);
+    assert_near(kernel_time_s(form, &f, p) / (3e-6 + hypot(compute_s, core_s) + 4099 * 7e-9), 1, 1e-12);
+    p[PIECE] = 0;
+    p[CORE] = 1;
     p[HALF] = 1e-3; /* many rows alike, and never below the bound */
     p[START] = 1e-8;
     p[COMPUTE] = p[MEMORY] = 1;
@@ -174,12 +238,12 @@ static void form_of_a_core(void **state)
     struct kernel d = {.kind = KERNEL_DECODE, .heads = 24, .kv_heads = 8, .host = true};
     struct kernel_work w = {.compute_s = 7, .memory_s = 0};
     form->prepare(&d, &hw, &w, &f);
-    const double q[] = {1e-8, 1, 3, 1, 1};
+    const double q[] = {1e-8, 1, 3, 1, 1, 0, 1};
     assert_near(form->time_s(&f, q), 14, 1e-6);
     d.kind = KERNEL_PREFILL;
     d.query_tokens = 100;
     form->prepare(&d, &hw, &w, &f);
-    assert_near(form->time_s(&f, q), 7 * 1.01, 1e-6);
+    assert_near(form->time_s(&f, q), 7 * 1.03, 1e-6);
     d.kind = KERNEL_COLLECTIVE;
     assert_ptr_equal(kernel_form_of(&d), &kernel_collective_form);
 }
@@ -189,7 +253,7 @@ static void sums_are_found(void **state)
 {
     enum { N = 72, START = 0, COMPUTE = 1, MEMORY = 3, OVERLAP = 4 };
     static const double MS[] = {1, 2, 3, 5, 8, 13, 24, 47, 96}, NS[] = {509, 1031, 2053, 4099};
-    static const double TRUTH[] = {4e-6, 0.83, 0.4, 0.91, 1.2};
+    static const double TRUTH[] = {4e-6, 0.83, 0.4, 0.91, 1.2, 2e-9, 1};
     struct arena *a = *state;
     const struct hw hw = core();
     struct row *v = arena_array(a, N, sizeof *v);
@@ -216,7 +280,7 @@ static void sums_are_found(void **state)
     struct err e = {.code = ERR_OK};
     if (fit_rows(a, &hw, &rows, 6, NULL, NULL, &c, &n, &e) != ERR_OK) fail_msg("%s", e.text);
     assert_int_equal(n, 1);
-    assert_int_equal(c->n_params, 5);
+    assert_int_equal(c->n_params, 7);
     assert_near(c->p[COMPUTE], TRUTH[COMPUTE], 0.05);
     assert_near(c->p[MEMORY], TRUTH[MEMORY], 0.06);
     assert_near(c->p[OVERLAP], TRUTH[OVERLAP], 0.15);
@@ -271,6 +335,8 @@ int main(void)
         cmocka_unit_test(nothing_is_credited),
         cmocka_unit_test(rows_of_a_reading),
         cmocka_unit_test(form_of_a_core),
+        cmocka_unit_test(pieces_of_a_call),
+        cmocka_unit_test(ceilings_around_a_call),
         cmocka_unit_test_setup_teardown(sums_are_found, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -191,7 +191,9 @@ static struct operator_row row_named(struct place *p, const char *op)
     assert_int_equal(left_out.of_no_kind + left_out.impossible, 0);
     assert_int_equal(rows.n, p->n);
     if (validate_rows(p->a, &p->hw, &rows, NULL, &v, &e) != ERR_OK) fail_msg("%s", e.text);
-    if (validate_model_rows(p->a, &p->m, &p->shapes, v, rows.n, &out, &n, &e) != ERR_OK) fail_msg("%s", e.text);
+    const struct operator_rows of = {.model = &p->m, .shapes = &p->shapes, .rows = v, .n = rows.n};
+    const char *missing;
+    if (validate_model_rows(p->a, &of, &out, &n, &missing, &e) != ERR_OK) fail_msg("%s", e.text);
     for (size_t i = 0; i < n; i++)
         if (strcmp(out[i].op, op) == 0) return out[i];
     fail_msg("no %s", op);

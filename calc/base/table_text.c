@@ -85,12 +85,14 @@ static const char *format_cell(char out[CELL_MAX], const struct face *f, const v
 static void find_scale(const struct table *t, struct face *f)
 {
     double min = (double)NAN, max = (double)NAN;
-    bool whole = true;
+    bool whole = true, any = false;
     f->scale = units_scale_for(UNITS_NONE, min, max);
     if (!is_number(f->column)) return;
     for (size_t i = 0; i < t->n_rows; i++) {
         const struct table_field v = table_field_of(f->column, row_at(t, i));
-        if ((v.type != TABLE_REAL && v.type != TABLE_WHOLE) || v.real == 0) continue;
+        if (v.type != TABLE_REAL && v.type != TABLE_WHOLE) continue;
+        any = true;
+        if (v.real == 0) continue;
         const double x = fabs(v.real);
         if (!(x >= min)) min = x;
         if (!(x <= max)) max = x;
@@ -102,6 +104,7 @@ static void find_scale(const struct table *t, struct face *f)
         f->scale = units_scale_for(f->column->unit, (double)NAN, (double)NAN);
         f->scale.divisor = 1;
     }
+    if (!any) f->scale.label = ""; /* dashes have no unit */
     f->all_whole = whole && f->scale.divisor == 1; /* numbers such as 1, 8, 64 without decimals */
 }
 

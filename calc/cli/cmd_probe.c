@@ -36,7 +36,7 @@ static const struct option OPTIONS[] = {
     {.name = "budget",
      .kind = OPTION_TEXT,
      .value = "TIME",
-     .help = "no shape is begun after it, the most telling come first: 2m, with --quick 1m; without end with --all, "
+     .help = "no shape is begun after it, the most telling come first: 2min, with --quick 1min; without end with --all, "
              "--kernel, --shape or -m",
      .group = "How"},
     {.name = "deadline",
@@ -48,7 +48,7 @@ static const struct option OPTIONS[] = {
      .value = "TIME",
      .help =
          "sampling of one ceiling ends after it, and of each of its repetitions around a result: 250ms, with --quick "
-         "100ms"},
+         "200ms"},
     {.name = "patience",
      .kind = OPTION_TEXT,
      .value = "TIME",

@@ -75,7 +75,7 @@ static const struct column GROUPS[] = {
     GROUP(mape_frac, COLUMN_REAL, UNITS_FRAC, "mean", "mean error of the calibrated time"),
     GROUP(median_frac, COLUMN_REAL, UNITS_FRAC, "median", "its median"),
     GROUP(p90_frac, COLUMN_REAL, UNITS_FRAC, "P90", "its ninetieth percentile"),
-    SPARE_GROUP(baseline_mape_frac, COLUMN_REAL, UNITS_FRAC, "3 par.", "mean error of start + max(flops, bytes)"),
+    SPARE_GROUP(baseline_mape_frac, COLUMN_REAL, UNITS_FRAC, "simple", "mean error of start + max(flops, bytes), three parameters"),
     GROUP(coverage_frac, COLUMN_REAL, UNITS_FRAC, "band", "measured within P10..P90"),
 };
 
@@ -93,7 +93,7 @@ static const struct column ROWS[] = {
     SPARE_ROW(regime, COLUMN_STRING, UNITS_NONE, "regime", "tiny, memory or compute"),
     ROW(bound_s, COLUMN_REAL, UNITS_SECONDS, "bound", "max(flops/peak, bytes/bandwidth)"),
     SPARE_ROW(credited_bound_s, COLUMN_REAL, UNITS_SECONDS, "credited", "the same, a cache full of bytes forgiven"),
-    SPARE_ROW(baseline_s, COLUMN_REAL, UNITS_SECONDS, "3 par.", "start + max(flops, bytes)"),
+    SPARE_ROW(baseline_s, COLUMN_REAL, UNITS_SECONDS, "simple", "start + max(flops, bytes), three parameters"),
     ROW(p10_s, COLUMN_REAL, UNITS_SECONDS, "P10", "of ten such calls one is faster"),
     ROW(calibrated_s, COLUMN_REAL, UNITS_SECONDS, "median", "calibrated time"),
     ROW(p90_s, COLUMN_REAL, UNITS_SECONDS, "P90", "of ten such calls one is slower"),

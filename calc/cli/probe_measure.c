@@ -221,7 +221,7 @@ static enum err_code say_left_out(struct work *w, const struct plan *plan, struc
     if (!n) return ERR_OK;
     return work_note(w,
                      arena_printf(w->a,
-                                  "%zu of %zu shapes were left out for time: --budget 10m measures more, --all all of "
+                                  "%zu of %zu shapes were left out for time: --budget 10min measures more, --all all of "
                                   "them, --kernel NAME those of one kernel.",
                                   n, plan->n),
                      e);

@@ -57,7 +57,7 @@ static enum err_code read_settings(struct work *w, struct err *e)
     struct run_settings *s = &w->run.set;
     const bool quick = option_given(w->v, "quick");
     s->deadline_s = quick ? 1 : 3;
-    s->ceiling_s = quick ? 0.1 : 0.25;
+    s->ceiling_s = quick ? 0.2 : 0.25;
     s->noise_frac = 0.005;
     TRY(work_read_time(w->v, "deadline", 1e-3, 1e4, &s->deadline_s, e));
     TRY(work_read_time(w->v, "ceilings", 1e-3, 1e2, &s->ceiling_s, e));

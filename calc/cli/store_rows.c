@@ -59,6 +59,32 @@ const char *store_state(struct arena *a, const struct result *r)
     return json_get(&j, "state", &v) && json_str(&v, &text, NULL) == ERR_OK ? text : "";
 }
 
+/* The mean of what was measured before and after, either of which may be unknown. */
+static double between(double x, double y) { return isnan(x) ? y : isnan(y) ? x : (x + y) / 2; }
+
+/* The peak of the unit that a result was computed with, as the device has it. */
+static double peak_of(const struct hw *hw, const char *unit)
+{
+    static const struct {
+        const char *unit;
+        enum hw_dtype dtype;
+    } UNITS[] = {{"fp32", HW_FP32_VECTOR}, {"bf16-dot", HW_BF16}, {"int8-dot", HW_INT8}};
+    for (size_t i = 0; i < sizeof UNITS / sizeof UNITS[0]; i++)
+        if (strcmp(UNITS[i].unit, unit) == 0) return hw->peak_flops_per_s[UNITS[i].dtype];
+    return (double)NAN;
+}
+
+/* How the ceilings around a result of a core were, beside those of the device. A hot call's cache is not measured anew.
+ */
+static void calibrate(const struct result *r, const struct hw *hw, struct row *out)
+{
+    const double peak = between(r->before.peak_flops_per_s, r->after.peak_flops_per_s);
+    const double read = between(r->before.read_bytes_per_s, r->after.read_bytes_per_s);
+    if (r->flops > 0) out->kernel.compute_slower = peak_of(hw, r->unit) / peak;
+    if (r->cold) out->kernel.memory_slower = hw->bandwidth_bytes_per_s / read;
+    out->uncalibrated = (r->flops > 0 && isnan(peak)) || isnan(read);
+}
+
 bool store_row(struct arena *a, const struct result *r, const char *store, const struct hw *hw, struct row *out)
 {
     const struct rows_format *f = store_row_format(r);
@@ -80,6 +106,7 @@ bool store_row(struct arena *a, const struct result *r, const char *store, const
                         .imported = !own};
     out->kernel.cold = strcmp(out->state, "cold") == 0;
     if (wire_list_has(f->texts, "kv_dtype")) out->kv_dtype = r->dtype;
+    if (own && out->kernel.host) calibrate(r, hw, out);
     for (size_t i = 0; i < f->numbers_n; i++) {
         const struct rows_number *w = &f->numbers[i];
         int64_t v = 1;
@@ -259,7 +286,7 @@ static enum err_code say_missing(struct arena *a, const struct measured *m, cons
         for (size_t j = 0; j < m->rows.n; j++) {
             const bool same = strcmp(m->rows.v[j].class_name, r->class_name) == 0;
             if (same && j < i) first = false;
-            rows += same;
+            rows += same && !m->rows.v[j].uncalibrated;
         }
         if (!first) continue;
         notes[*notes_n] = arena_printf(a, "%s: %zu row%s, a fit wants %zu.", r->class_name, rows, rows == 1 ? "" : "s",
@@ -273,7 +300,7 @@ enum err_code measured_notes(struct arena *a, const struct measured *m, const st
                              const char ***out, size_t *out_n, struct err *e)
 {
     enum { MISSING_MAX = 16 };
-    const char **notes = arena_array(a, n + MISSING_MAX + 8, sizeof *notes);
+    const char **notes = arena_array(a, n + MISSING_MAX + 16, sizeof *notes);
     size_t k = 0;
     if (!notes) return err_nomem(e);
     if (m->said && !(notes[k++] = arena_printf(a, "%s.", m->said))) return err_nomem(e);
@@ -286,6 +313,14 @@ enum err_code measured_notes(struct arena *a, const struct measured *m, const st
         !(notes[k++] = arena_printf(a, "%zu imported row%s less than half of what bounds %s, and %s left out.",
                                     left->impossible, left->impossible == 1 ? " takes" : "s take",
                                     left->impossible == 1 ? "it" : "them", left->impossible == 1 ? "is" : "are")))
+        return err_nomem(e);
+    size_t uncalibrated = 0;
+    for (size_t i = 0; i < m->rows.n; i++) uncalibrated += m->rows.v[i].uncalibrated;
+    if (uncalibrated &&
+        !(notes[k++] =
+              arena_printf(a, "%zu result%s of a machine too noisy to measure its ceilings around %s: no fit has %s.",
+                           uncalibrated, uncalibrated == 1 ? " is" : "s are", uncalibrated == 1 ? "it" : "them",
+                           uncalibrated == 1 ? "it" : "them")))
         return err_nomem(e);
     if (left->second && !(notes[k++] = arena_printf(
                               a, "%zu %s of calls that %s too, and %s not count%s.", left->second,

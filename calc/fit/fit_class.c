@@ -227,21 +227,19 @@ enum err_code fit_rows(struct arena *a, const struct hw *hw, const struct rows *
 {
     const struct row **sorted = arena_array(a, rows->n ? rows->n : 1, sizeof *sorted);
     if (!sorted) return err_nomem(e);
-    for (size_t i = 0; i < rows->n; i++) sorted[i] = &rows->v[i];
-    qsort(sorted, rows->n, sizeof *sorted, by_class);
-    size_t classes = 0, found = 0;
+    size_t classes = 0, found = 0, n = 0;
     for (size_t i = 0; i < rows->n; i++)
-        classes += i == 0 || strcmp(sorted[i]->class_name, sorted[i - 1]->class_name) != 0;
+        if (!rows->v[i].uncalibrated) sorted[n++] = &rows->v[i];
+    qsort(sorted, n, sizeof *sorted, by_class);
+    for (size_t i = 0; i < n; i++) classes += i == 0 || strcmp(sorted[i]->class_name, sorted[i - 1]->class_name) != 0;
     struct fit_class *v = arena_array(a, classes ? classes : 1, sizeof *v);
     if (!v) return err_nomem(e);
-    for (size_t from = 0, to; from < rows->n; from = to) {
-        for (to = from + 1; to < rows->n && strcmp(sorted[to]->class_name, sorted[from]->class_name) == 0; to++)
-            continue;
+    for (size_t from = 0, to; from < n; from = to) {
+        for (to = from + 1; to < n && strcmp(sorted[to]->class_name, sorted[from]->class_name) == 0; to++) continue;
         if (to - from >= fit_rows_min(&sorted[from]->kernel))
             TRY(fit_class(a, hw, sorted + from, to - from, splits,
-                          &(struct fit_watch){done, closure, (double)from, (double)(to - from), rows->n}, &v[found++],
-                          e));
-        if (done) done(closure, to, rows->n);
+                          &(struct fit_watch){done, closure, (double)from, (double)(to - from), n}, &v[found++], e));
+        if (done) done(closure, to, n);
     }
     *out = v;
     *out_n = found;

@@ -18,7 +18,8 @@ struct row {
     const char *file;
     size_t line;
     double time_s;
-    bool imported; /* of the store: of a file, not measured there */
+    bool imported;     /* of the store: of a file, not measured there */
+    bool uncalibrated; /* of the store: no ceiling could be measured around it, so that no fit has it */
 };
 
 /* A file that was read, or why it was passed over. */

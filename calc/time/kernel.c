@@ -231,6 +231,8 @@ enum err_code kernel_work(const struct kernel *k, const struct hw *hw, struct ke
     w.compute_s = w.flops / peak;
     const bool cold_host = k->host && k->cold;
     w.memory_s = cold_host ? host_memory_s(k, hw, &w) : w.bytes / rate;
+    if (k->host && k->compute_slower > 0) w.compute_s *= k->compute_slower;
+    if (k->host && k->memory_slower > 0) w.memory_s *= k->memory_slower;
     w.bound_s = fmax(w.compute_s, w.memory_s);
     w.credited_bound_s = cold_host ? w.bound_s : fmax(w.compute_s, fmax(0, w.bytes - credit) / rate);
     w.weak = w.bytes < credit;

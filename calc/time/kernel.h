@@ -50,6 +50,8 @@ struct kernel {
     double heads, kv_heads, head_dim, value_dim; /* MLA decode: head_dim = latent + rope, value_dim = latent */
     double window;                               /* 0: none */
     bool cold;         /* weights and cache come from memory, as in a step that reads many: no call left them on chip */
+    /* of a call that was measured on a core: how much slower its ceilings were around it than hw says; 0: as it says */
+    double compute_slower, memory_slower;
     bool host;         /* one core of a CPU: all kinds but collectives have the form of one, and nothing is credited */
     double ungrouped;  /* 1 where the query heads of a group do not share one reading of their keys */
     double flash2;     /* 1 where FlashAttention-2 runs on devices before sm_90 */

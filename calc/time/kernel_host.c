@@ -3,12 +3,12 @@
 
 #include "calc/time/kernel.h"
 
-enum { START, COMPUTE, HALF_ROWS, MEMORY, OVERLAP, PARAMS_N };
+enum { START, COMPUTE, HALF_ROWS, MEMORY, OVERLAP, PIECE, CORE, PARAMS_N };
 
 static const struct kernel_param params[PARAMS_N] = {
     [START] = {"start_s", "s", "start-up of a call", 1e-8, 1e-3, {1e-6, 1e-5}, KERNEL_KEPT},
     [COMPUTE] = {"compute_frac", "fraction", "of the peak rate, with many rows", 0.02, 1, {0.85, 0.5}, KERNEL_KEPT},
-    [HALF_ROWS] = {"half_rows", "rows", "at which half of that rate is reached", 1e-3, 32, {0.1, 1}, KERNEL_KEPT},
+    [HALF_ROWS] = {"half_rows", "rows", "at which half of that rate is reached", 1e-3, 128, {0.1, 8}, KERNEL_KEPT},
     [MEMORY] = {"memory_frac",
                 "fraction",
                 "of the bandwidth, or of the cache's that holds the operands",
@@ -23,9 +23,23 @@ static const struct kernel_param params[PARAMS_N] = {
                  16,
                  {1.3, 4},
                  KERNEL_KEPT},
+    [PIECE] = {"piece_s",
+               "s",
+               "of every piece: a row of weights, a key of a cache, a score of a prompt",
+               1e-12,
+               1e-6,
+               {1e-10, 1e-8},
+               KERNEL_KEPT},
+    [CORE] = {"core_frac",
+              "fraction",
+              "of the rate of the second cache that the core takes in, wherever from",
+              0.05,
+              1,
+              {0.9, 0.6},
+              KERNEL_KEPT},
 };
 
-enum { COMPUTE_S, MEMORY_S, ROWS, FEATURES_N };
+enum { COMPUTE_S, MEMORY_S, ROWS, PIECES, CORE_S, FEATURES_N };
 
 /* Rows that share one reading of the weights, or of the cache; infinite where the kernel has none. */
 static double rows_of(const struct kernel *k)
@@ -35,8 +49,8 @@ static double rows_of(const struct kernel *k)
     case KERNEL_MLA_BMM: return k->m;
     case KERNEL_DECODE:
     case KERNEL_MLA_DECODE: return k->heads / fmax(1, k->kv_heads);
-    case KERNEL_PREFILL:
-    case KERNEL_MLA_PREFILL: return k->query_tokens * k->heads / fmax(1, k->kv_heads);
+    case KERNEL_PREFILL: /* what is masked of a block of keys is computed, and is more of a short prompt */
+    case KERNEL_MLA_PREFILL: return k->query_tokens;
     case KERNEL_MOE:
     case KERNEL_MLP: return fmax(1, k->tokens * k->topk / k->experts);
     case KERNEL_SCAN:
@@ -48,25 +62,56 @@ static double rows_of(const struct kernel *k)
     return HUGE_VAL;
 }
 
+/* What is begun anew: the sum over a row of weights, where the next one is fetched; a row of a key head, which lies by
+ * itself; of a prompt, and of absorbed heads, every score, for its exponential. */
+static double pieces_of(const struct kernel *k)
+{
+    const double keys = k->window > 0 ? fmin(k->window, k->context_tokens) : k->context_tokens;
+    switch (k->kind) {
+    case KERNEL_GEMM:
+    case KERNEL_MLA_BMM: return k->groups * k->n;
+    case KERNEL_DECODE: return k->batch * keys * k->kv_heads;
+    case KERNEL_MLA_DECODE: return k->batch * k->context_tokens * k->heads;
+    case KERNEL_PREFILL:
+    case KERNEL_MLA_PREFILL: return k->batch * k->heads * kernel_pairs(k->query_tokens, k->prefix_tokens, k->window);
+    case KERNEL_MOE:
+    case KERNEL_MLP: {
+        const double experts = isnan(k->active_experts)
+                                   ? kernel_experts(k->tokens, k->topk, k->experts) / fmax(1, k->ep)
+                                   : k->active_experts;
+        return experts * ((1 + k->gated) * k->hidden / fmax(1, k->tp) + k->width);
+    }
+    case KERNEL_ELEMENTWISE: return k->m > 0 ? k->m : 0;
+    case KERNEL_SCAN:
+    case KERNEL_CONV:
+    case KERNEL_COLLECTIVE:
+    case KERNEL_KINDS_N: break;
+    }
+    return 0;
+}
+
 static void prepare(const struct kernel *k, const struct hw *hw, const struct kernel_work *w,
                     struct kernel_features *out)
 {
-    (void)hw;
+    const double second = hw->cache_bytes_per_s[1];
     out->v[COMPUTE_S] = w->compute_s;
     out->v[MEMORY_S] = w->memory_s;
     out->v[ROWS] = rows_of(k);
+    out->v[PIECES] = pieces_of(k);
+    out->v[CORE_S] = second > 0 ? w->bytes / second : 0;
     out->n = FEATURES_N;
 }
 
 static double time_s(const struct kernel_features *f, const double *p)
 {
     const double compute_s = f->v[COMPUTE_S] / p[COMPUTE] * (1 + p[HALF_ROWS] / f->v[ROWS]);
-    return p[START] + kernel_norm(compute_s, f->v[MEMORY_S] / p[MEMORY], p[OVERLAP]);
+    const double memory_s = fmax(f->v[MEMORY_S] / p[MEMORY], f->v[CORE_S] / p[CORE]);
+    return p[START] + kernel_norm(compute_s, memory_s, p[OVERLAP]) + f->v[PIECES] * p[PIECE];
 }
 
 const struct kernel_form kernel_host_form = {
     .name = "core",
-    .meaning = "start + norm(compute at the rate of so many rows, memory)",
+    .meaning = "start + norm(compute at the rate of so many rows, memory) + pieces",
     .params = params,
     .n_params = PARAMS_N,
     .prepare = prepare,
