@@ -1,5 +1,6 @@
 #include "probe/plan.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,6 +221,9 @@ static enum err_code check_bounds(struct maker *m, const struct wire_kernel *k, 
     return ERR_OK;
 }
 
+/* Multiples of the golden section are far from each other, modulo 1, however many there are (Knuth, TAOCP 3, 6.4). */
+#define GOLDEN 0.6180339887498949
+
 static enum err_code add_sweep(struct maker *m, const struct wire_kernel *k, const struct sweep *s)
 {
     size_t n = 1;
@@ -236,7 +240,7 @@ static enum err_code add_sweep(struct maker *m, const struct wire_kernel *k, con
     for (size_t i = 0; i < n; i++) {
         const struct wire_shape shape = combination(s, k, i);
         bool fits;
-        m->part = (double)i / (double)n;
+        m->part = fmod((double)i * GOLDEN, 1); /* any first of them are spread over all */
         TRY(check_bounds(m, k, &shape, "", &fits));
         for (const char *p = dtypes; fits && *p;) {
             const size_t len = strcspn(p, ",");
@@ -382,8 +386,7 @@ enum err_code plan_make(struct arena *a, const struct wire_device *d, const stru
             TRY(add_sweep(&m, k, &sweep));
             continue;
         }
-        const bool ceiling = strcmp(k->ceiling, "compute") == 0 || strcmp(k->ceiling, "launch") == 0;
-        if (!r->kernels && !r->measures && ceiling) continue;
+        if (!r->kernels && !r->measures && *k->ceiling) continue;
         any = true;
         TRY(add_own(&m, k));
     }

@@ -17,7 +17,7 @@ struct plan_request {
     const char *kernels, *variants, *dtypes;
     bool quick;        /* the few points of each kernel that tell most */
     bool all;          /* every variant, else the first that the machine can run, and a library's */
-    bool measures;     /* also kernels that only measure ceilings */
+    bool measures;     /* also kernels that measure ceilings */
     const char *shape; /* "m=1,8,n=4096,k=4096": instead of the kernels' points, all combinations */
     /* instead of both: of every kernel whose kind is a point's and that has its parameters; those that the kind does
      * not name are at their least, and equal shapes are taken once */

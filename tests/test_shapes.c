@@ -271,6 +271,76 @@ static void points_of_kinds_are_jobs(void **state)
     assert_int_equal(plan_make(*state, &D, &q, &p, &e), ERR_NO);
 }
 
+/* Wherever a plan is cut off, every kernel has had its share: 7 points that tell much of one kernel, 2 of another, each
+ * of the first by a library too; then the others. */
+static void cut_off_anywhere(void **state)
+{
+    static const struct wire_variant V[] = {{"own", "fp32", "", "fp32", false}, {"lib", "fp32", "", "fp32", true}};
+    static const struct wire_arg ARGS[] = {{"m", "", 1, 4096}}; /* not a unit */
+    struct wire_point many[9], few[3];
+    for (int i = 0; i < 9; i++) many[i] = (struct wire_point){{1, {{"m", i + 1}}}, "fp32", i < 7};
+    for (int i = 0; i < 3; i++) few[i] = (struct wire_point){{1, {{"m", 101 + i}}}, "fp32", i > 0};
+    const struct wire_kernel kernels[] = {
+        {.name = "many",
+         .row_kind = "",
+         .ceiling = "",
+         .args = ARGS,
+         .args_n = 1,
+         .points = many,
+         .points_n = 9,
+         .variants = V,
+         .variants_n = 2},
+        {.name = "few",
+         .row_kind = "",
+         .ceiling = "",
+         .args = ARGS,
+         .args_n = 1,
+         .points = few,
+         .points_n = 3,
+         .variants = V,
+         .variants_n = 1},
+        {.name = "roof",
+         .row_kind = "",
+         .ceiling = "read",
+         .args = ARGS,
+         .args_n = 1,
+         .points = few,
+         .points_n = 3,
+         .variants = V,
+         .variants_n = 1},
+    };
+    const struct wire_device device = {
+        .name = "", .identity = "{}", .left_out = "", .kernels = kernels, .kernels_n = 3};
+    struct plan_request q = {.kernels = NULL};
+    struct plan p;
+    bool seen[64] = {false};
+    assert_int_equal(plan_make(*state, &device, &q, &p, NULL), ERR_OK);
+    assert_int_equal(p.n, 2 * 9 + 3); /* what measures ceilings was measured as one */
+    plan_spread(&p);
+    size_t m = 0, f = 0;
+    for (size_t i = 0; i < 9; i++) { /* those that tell, by own code */
+        const bool is_few = strcmp(p.jobs[i].kernel->name, "few") == 0;
+        assert_true(p.jobs[i].quick && !p.jobs[i].variant->library);
+        m += !is_few;
+        f += is_few;
+        assert_true(fabs((double)m / 7 - (double)f / 2) <= 0.5);
+    }
+    for (size_t i = 0; i < p.n; i++) {
+        if (i > 0) assert_true(p.jobs[i - 1].quick || !p.jobs[i].quick);
+        assert_true(p.jobs[i].nth < p.n && !seen[p.jobs[i].nth]);
+        seen[p.jobs[i].nth] = true;
+    }
+    q.measures = true;
+    assert_int_equal(plan_make(*state, &device, &q, &p, NULL), ERR_OK);
+    assert_int_equal(p.n, 2 * 9 + 3 + 3);
+    q = (struct plan_request){.shape = "m=1..1000+1", .kernels = "few"}; /* a sweep: any tenth of it is of all of it */
+    assert_int_equal(plan_make(*state, &device, &q, &p, NULL), ERR_OK);
+    plan_spread(&p);
+    size_t tenth[10] = {0};
+    for (size_t i = 0; i < 100; i++) tenth[(p.jobs[i].shape.arg[0].value - 1) / 100]++;
+    for (size_t i = 0; i < 10; i++) assert_true(tenth[i] >= 8 && tenth[i] <= 12);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +351,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(latent_turns, begin, end),
         cmocka_unit_test_setup_teardown(all_models_have_sizes, begin, end),
         cmocka_unit_test_setup_teardown(points_of_kinds_are_jobs, begin, end),
+        cmocka_unit_test_setup_teardown(cut_off_anywhere, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -263,7 +263,7 @@ static void results_are_rows(void **state)
     r[4].dtype = "bf17";             /* no format */
     r[5].outcome = RESULT_IMPORTED;  /* whose framework is in its cells */
     r[5].cells = "{\"framework\":\"mine\",\"version\":\"2\",\"state\":\"cold\"}";
-    if (store_rows_make(*state, "m.db", r, 6, &all, &rows, &left_out, &e) != ERR_OK) fail_msg("%s", e.text);
+    if (store_rows_make(*state, "m.db", r, 6, &all, false, &rows, &left_out, &e) != ERR_OK) fail_msg("%s", e.text);
     assert_int_equal(rows.n, 3);
     assert_int_equal(left_out.of_no_kind, 1);
     assert_string_equal(rows.v[0].class_name, "gemm/bf16/ridge/wide");
@@ -279,26 +279,91 @@ static void results_are_rows(void **state)
     const char *hash = rows.files[0].hash;
     assert_int_equal(left_out.impossible, 0);
     r[5].summary.median_s = 1e-9; /* nobody's product of 7x257x131 */
-    assert_int_equal(store_rows_make(*state, "m.db", r, 6, &all, &rows, &left_out, &e), ERR_OK);
+    assert_int_equal(store_rows_make(*state, "m.db", r, 6, &all, false, &rows, &left_out, &e), ERR_OK);
     assert_int_equal(rows.n, 2);
     assert_int_equal(left_out.impossible, 1);
     r[5].summary.median_s = 6e-3;
     r[0].summary.median_s = 1.5e-3; /* other rows, another hash */
-    assert_int_equal(store_rows_make(*state, "m.db", r, 6, &all, &rows, &left_out, &e), ERR_OK);
+    assert_int_equal(store_rows_make(*state, "m.db", r, 6, &all, false, &rows, &left_out, &e), ERR_OK);
     assert_string_not_equal(rows.files[0].hash, hash);
     const struct rows_filter mine = {.hw = &cpu.hw, .framework = "mine"}, moe = {.hw = &cpu.hw, .kinds = "moe"},
                              bad = {.hw = &cpu.hw, .kinds = "gem"};
-    assert_int_equal(store_rows_make(*state, "m.db", r, 6, &mine, &rows, &left_out, &e), ERR_OK);
+    assert_int_equal(store_rows_make(*state, "m.db", r, 6, &mine, false, &rows, &left_out, &e), ERR_OK);
     assert_int_equal(rows.n, 1);
-    assert_int_equal(store_rows_make(*state, "m.db", r, 6, &moe, &rows, &left_out, &e), ERR_NO);
-    assert_int_equal(store_rows_make(*state, "m.db", r, 6, &bad, &rows, &left_out, &e), ERR_USAGE);
+    assert_int_equal(store_rows_make(*state, "m.db", r, 6, &moe, false, &rows, &left_out, &e), ERR_NO);
+    assert_int_equal(store_rows_make(*state, "m.db", r, 6, &bad, false, &rows, &left_out, &e), ERR_USAGE);
     /* a built-in device, by its key, its name or an alias; its rows are not of a core */
     struct hw card;
     assert_int_equal(hw_load(*state, "h100-sxm", &card, &e), ERR_OK);
     const struct rows_filter of_card = {.hw = &card};
-    assert_int_equal(store_rows_make(*state, "m.db", r, 6, &of_card, &rows, &left_out, &e), ERR_OK);
+    assert_int_equal(store_rows_make(*state, "m.db", r, 6, &of_card, false, &rows, &left_out, &e), ERR_OK);
     assert_int_equal(rows.n, 1);
     assert_false(rows.v[0].kernel.host);
+}
+
+/* A result is held to the ceilings around it; without them it is a row, and no fit has it. */
+static void ceilings_around_a_result(void **state)
+{
+    const struct this_cpu cpu = device(*state);
+    struct result r = product(3, 5, 4099, 131, 1e-3);
+    struct row row;
+    struct kernel_work w;
+    const double peak = cpu.hw.peak_flops_per_s[HW_BF16], read = cpu.hw.bandwidth_bytes_per_s, nan = (double)NAN;
+    r.flops = 2.0 * 5 * 4099 * 131;
+    r.unit = "bf16-dot";
+    r.before = (struct result_ceilings){0.7 * peak, 0.8 * read, nan};
+    r.after = (struct result_ceilings){0.9 * peak, 0.6 * read, nan};
+    assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
+    assert_near(row.kernel.compute_slower, 1 / 0.8, 1e-12);
+    assert_near(row.kernel.memory_slower, 1 / 0.7, 1e-12);
+    assert_false(row.uncalibrated);
+    assert_int_equal(kernel_work(&row.kernel, &cpu.hw, &w, NULL), ERR_OK);
+    assert_near(w.compute_s, r.flops / (0.8 * peak), 1e-15);
+    r.unit = "fp32"; /* the unit that computed it, beside its own peak */
+    assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
+    assert_near(row.kernel.compute_slower, cpu.hw.peak_flops_per_s[HW_FP32_VECTOR] / (0.8 * peak), 1e-12);
+    r.after.read_bytes_per_s = nan; /* one of them is enough */
+    assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
+    assert_near(row.kernel.memory_slower, 1 / 0.8, 1e-12);
+    assert_false(row.uncalibrated);
+    r.before.read_bytes_per_s = nan;
+    assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
+    assert_true(row.uncalibrated);
+    r.outcome = RESULT_IMPORTED; /* nobody knows them */
+    r.cells = "{\"framework\":\"mine\",\"state\":\"cold\"}";
+    assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
+    assert_true(row.kernel.compute_slower == 0 && row.kernel.memory_slower == 0 && !row.uncalibrated && row.imported);
+}
+
+/* Own results before imported rows of the same call by the same code, or after them. */
+static void own_before_imported(void **state)
+{
+    const struct this_cpu cpu = device(*state);
+    const struct rows_filter all = {.hw = &cpu.hw};
+    struct rows rows;
+    struct store_left_out left_out;
+    struct result r[] = {product(3, 5, 4099, 131, 1e-3), product(5, 5, 4099, 131, 7e-3), product(7, 5, 4099, 131, 8e-3),
+                         product(11, 7, 4099, 131, 9e-3), product(13, 5, 4099, 131, 6e-3)};
+    const char *cells[] = {"", "{\"framework\":\"ridge\",\"kernel\":\"wide\",\"state\":\"cold\"}",
+                           "{\"framework\":\"ridge\",\"kernel\":\"wide\",\"state\":\"hot\"}",
+                           "{\"framework\":\"ridge\",\"kernel\":\"wide\",\"state\":\"cold\"}",
+                           "{\"framework\":\"mine\",\"kernel\":\"wide\",\"state\":\"cold\"}"};
+    for (size_t i = 1; i < 5; i++) {
+        r[i].outcome = RESULT_IMPORTED;
+        r[i].cells = cells[i];
+    }
+    assert_int_equal(store_rows_make(*state, "m.db", r, 5, &all, false, &rows, &left_out, NULL), ERR_OK);
+    assert_int_equal(left_out.second, 1); /* hot, of another batch, of other code: other rows */
+    assert_int_equal(rows.n, 4);
+    assert_true(rows.v[0].time_s == 1e-3 && rows.v[1].time_s == 8e-3);
+    assert_int_equal(store_rows_make(*state, "m.db", r, 5, &all, true, &rows, &left_out, NULL), ERR_OK);
+    assert_int_equal(left_out.second, 1);
+    assert_true(rows.n == 4 && rows.v[0].time_s == 7e-3);
+    r[0].kernel = "other"; /* nothing imported is of it: both count */
+    r[0].variant = "narrow";
+    assert_int_equal(store_rows_make(*state, "m.db", r, 5, &all, false, &rows, &left_out, NULL), ERR_OK);
+    assert_int_equal(left_out.second, 0);
+    assert_int_equal(rows.n, 5);
 }
 
 int main(void)
@@ -309,6 +374,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(formats_of_attention, begin, end),
         cmocka_unit_test_setup_teardown(bound_of_what_writes, begin, end),
         cmocka_unit_test_setup_teardown(results_are_rows, begin, end),
+        cmocka_unit_test_setup_teardown(ceilings_around_a_result, begin, end),
+        cmocka_unit_test_setup_teardown(own_before_imported, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

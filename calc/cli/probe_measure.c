@@ -207,7 +207,7 @@ static enum err_code read_budget(const struct work *w, struct budget *out, struc
 /* Half of a result's share of what is left is for its sampling: the rest is for buffers, checks and ceilings. */
 static void share(struct work *w, const struct budget *b, size_t results_n)
 {
-    static const double LEAST_S = 0.4;
+    static const double LEAST_S = 0.5;
     const double part_s = 0.5 * left_s(b) / (double)results_n;
     w->run.set.deadline_s = fmin(b->deadline_s, fmax(part_s, LEAST_S));
 }
@@ -273,7 +273,8 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
                              .variants = option_get(w->v, "variant"),
                              .dtypes = option_get(w->v, "dtype"),
                              .shape = option_get(w->v, "shape"),
-                             .quick = option_given(w->v, "quick")};
+                             .quick = option_given(w->v, "quick"),
+                             .measures = option_given(w->v, "all")};
     const char *state = option_get(w->v, "state"), *plot = option_get(w->v, "plot");
     size_t measured = 0;
     bool noisy = false;

@@ -60,7 +60,11 @@ const char *store_state(struct arena *a, const struct result *r)
 }
 
 /* The mean of what was measured before and after, either of which may be unknown. */
-static double between(double x, double y) { return isnan(x) ? y : isnan(y) ? x : (x + y) / 2; }
+static double between(double x, double y)
+{
+    if (x > 0 && y > 0) return (x + y) / 2;
+    return x > 0 ? x : y > 0 ? y : (double)NAN;
+}
 
 /* The peak of the unit that a result was computed with, as the device has it. */
 static double peak_of(const struct hw *hw, const char *unit)
@@ -202,7 +206,10 @@ enum err_code store_rows_make(struct arena *a, const char *store, const struct r
             left_out->impossible++;
             continue;
         }
-        if (!filter->framework || strcmp(filter->framework, row->framework) == 0) rows.n++;
+        if (filter->framework && strcmp(filter->framework, row->framework) != 0) continue;
+        left_out->samples += r[i].times_n;
+        left_out->discards += r[i].discards_n;
+        rows.n++;
     }
     if (!rows.n)
         return err_set(e, ERR_NO, "%s: no results of %.60s that are rows%s%.60s%s: ridge probe run", store,
@@ -313,6 +320,10 @@ enum err_code measured_notes(struct arena *a, const struct measured *m, const st
         !(notes[k++] = arena_printf(a, "%zu imported row%s less than half of what bounds %s, and %s left out.",
                                     left->impossible, left->impossible == 1 ? " takes" : "s take",
                                     left->impossible == 1 ? "it" : "them", left->impossible == 1 ? "is" : "are")))
+        return err_nomem(e);
+    if (left->samples &&
+        !(notes[k++] = arena_printf(a, "%zu samples; %zu more were disturbed by other programs and are discarded.",
+                                    left->samples, left->discards)))
         return err_nomem(e);
     size_t uncalibrated = 0;
     for (size_t i = 0; i < m->rows.n; i++) uncalibrated += m->rows.v[i].uncalibrated;

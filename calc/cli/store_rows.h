@@ -33,11 +33,12 @@ const char *store_query_dtype(const char *dtype);
 /* store_state -- "cold" or "hot"; of an imported row what its file says, "" nothing. */
 const char *store_state(struct arena *a, const struct result *r);
 
-/* Results of a device that are not among its rows. */
+/* Results of a device that are not among its rows, and samples of those that are. */
 struct store_left_out {
-    size_t of_no_kind; /* their numbers make no row */
-    size_t impossible; /* imported, and below half of their bound */
-    size_t second;     /* of a call of which there are imported rows and own results, those that do not count */
+    size_t samples, discards; /* discards: disturbed by other programs, not counted */
+    size_t of_no_kind;        /* their numbers make no row */
+    size_t impossible;        /* imported, and below half of their bound */
+    size_t second;            /* of a call of which there are imported rows and own results, those that do not count */
 };
 
 /* store_rows_make -- the rows of n results that were measured, or imported, on hw: a device is hw's when it has its
