@@ -8,20 +8,23 @@
 #define ROW(field, kind, unit, heading, help)                                                                          \
     COLUMN_AT(struct operator_row, field, kind, unit, COLUMN_SHOWN, heading, help)
 
+#define SPARE_ROW(field, kind, unit, heading, help)                                                                    \
+    COLUMN_AT(struct operator_row, field, kind, unit, COLUMN_SHOWN | COLUMN_SPARE, heading, help)
+
 const struct column operator_columns[] = {
     ROW(phase, COLUMN_STRING, UNITS_NONE, "phase", "prefill or decode"),
     ROW(batch, COLUMN_INT, UNITS_NONE, "batch", "sequences of the step"),
     ROW(op, COLUMN_STRING, UNITS_NONE, "operator",
         "of the model; a layer, the step: the sum of their measured operators"),
-    ROW(sizes, COLUMN_STRING, UNITS_NONE, "sizes", "of a call, as rows of its kind have them"),
-    ROW(dtype, COLUMN_STRING, UNITS_NONE, "format", "of weights or cache"),
-    ROW(calls, COLUMN_INT, UNITS_NONE, "calls", "in a step; of a layer, layers like it"),
-    ROW(kernel, COLUMN_STRING, UNITS_NONE, "kernel", "the fastest code that was measured"),
+    SPARE_ROW(sizes, COLUMN_STRING, UNITS_NONE, "sizes", "of a call, as rows of its kind have them"),
+    SPARE_ROW(dtype, COLUMN_STRING, UNITS_NONE, "format", "of weights or cache"),
+    SPARE_ROW(calls, COLUMN_INT, UNITS_NONE, "calls", "in a step; of a layer, layers like it"),
+    SPARE_ROW(kernel, COLUMN_STRING, UNITS_NONE, "kernel", "the fastest code that was measured"),
     ROW(bound_s, COLUMN_REAL, UNITS_SECONDS, "bound", "max(flops/peak, bytes/bandwidth)"),
     ROW(calibrated_s, COLUMN_REAL, UNITS_SECONDS, "calibrated", "calibrated time"),
     ROW(measured_s, COLUMN_REAL, UNITS_SECONDS, "measured", "measured time"),
-    ROW(ratio, COLUMN_REAL, UNITS_RATIO, "meas/bound", "measured over the bound"),
-    ROW(calibrated_ratio, COLUMN_REAL, UNITS_RATIO, "meas/calib", "measured over the calibrated time"),
+    ROW(ratio, COLUMN_REAL, UNITS_RATIO, "/bound", "measured over the bound"),
+    SPARE_ROW(calibrated_ratio, COLUMN_REAL, UNITS_RATIO, "/calib", "measured over the calibrated time"),
     ROW(covered_frac, COLUMN_REAL, UNITS_FRAC, "covered",
         "of a layer and a step: part of the bound of their operators that was measured"),
 };
