@@ -138,7 +138,7 @@ static void rows_of_a_reading(void **state)
         const struct kernel_work w = {.compute_s = 3e-5, .memory_s = 2e-5};
         double v[KERNEL_FEATURES_MAX];
         struct kernel_features f = {.v = v};
-        k.host = true;
+        k.host = k.cold = true;
         kernel_host_form.prepare(&k, &hw, &w, &f);
         assert_near(f.v[2], CASES[i].rows, 1e-12);
         /* half the rate at as many rows as half_rows says */
@@ -203,10 +203,10 @@ static void ceilings_around_a_call(void **state)
     assert_near(w.compute_s, plain.compute_s, 0);
 }
 
-/* start + (compute^p + max(memory, core)^p)^(1/p) + pieces; by hand for p = 1 and 2. */
+/* start + max(compute + exposed*memory, memory, core) + pieces. */
 static void form_of_a_core(void **state)
 {
-    enum { START, COMPUTE, HALF, MEMORY, OVERLAP, PIECE, CORE };
+    enum { START, COMPUTE, HALF, MEMORY, EXPOSED, PIECE, CORE };
     const struct hw hw = core();
     const struct kernel k = product(5, 4099, 2053, true);
     const struct kernel_form *form = kernel_form_of(&k);
@@ -219,20 +219,30 @@ static void form_of_a_core(void **state)
     const double compute_s = 2.0 * 5 * 4099 * 2053 / BF16 / 0.8 * (1 + 2.0 / 5);
     const double memory_s = 2.0 * (5 * 2053 + 4099 * 2053 + 5 * 4099) / READ / 0.9;
     assert_near(kernel_time_s(form, &f, p) / (3e-6 + compute_s + memory_s), 1, 1e-12);
-    p[OVERLAP] = 2;
-    assert_near(kernel_time_s(form, &f, p) / (3e-6 + hypot(compute_s, memory_s)), 1, 1e-12);
+    p[EXPOSED] = 0.25;
+    assert_near(kernel_time_s(form, &f, p) / (3e-6 + compute_s + memory_s / 4), 1, 1e-12);
+    p[COMPUTE] = 3; /* a stream takes its time, whatever is computed */
+    assert_true(compute_s * 0.8 / 3 + memory_s / 4 < memory_s);
+    assert_near(kernel_time_s(form, &f, p) / (3e-6 + memory_s), 1, 1e-12);
     p[PIECE] = 7e-9; /* of each of 4099 rows of weights */
-    assert_near(kernel_time_s(form, &f, p) / (3e-6 + hypot(compute_s, memory_s) + 4099 * 7e-9), 1, 1e-12);
+    assert_near(kernel_time_s(form, &f, p) / (3e-6 + memory_s + 4099 * 7e-9), 1, 1e-12);
     p[CORE] = 0.2; /* of the second cache: slower than memory */
     const double core_s = 2.0 * (5 * 2053 + 4099 * 2053 + 5 * 4099) / 1.2e11 / 0.2;
     assert_true(core_s > memory_s);
-    assert_near(kernel_time_s(form, &f, p) / (3e-6 + hypot(compute_s, core_s) + 4099 * 7e-9), 1, 1e-12);
+    assert_near(kernel_time_s(form, &f, p) / (3e-6 + core_s + 4099 * 7e-9), 1, 1e-12);
+    struct kernel hot = k; /* no cache's time is exposed */
+    struct kernel_features g = {.v = (double[KERNEL_FEATURES_MAX]){0}};
+    const struct kernel_work some = {.compute_s = 5e-5, .memory_s = 3e-5};
+    const double of_hot[] = {0, 0.5, 1e-3, 0.5, 1, 0, 1};
+    hot.cold = false;
+    form->prepare(&hot, &hw, &some, &g);
+    assert_near(form->time_s(&g, of_hot), 1e-4 * (1 + 1e-3 / 5), 1e-12);
     p[PIECE] = 0;
     p[CORE] = 1;
     p[HALF] = 1e-3; /* many rows alike, and never below the bound */
     p[START] = 1e-8;
     p[COMPUTE] = p[MEMORY] = 1;
-    p[OVERLAP] = 16;
+    p[EXPOSED] = 0.01;
     assert_true(kernel_time_s(form, &f, p) >= f.credited_bound_s);
     /* heads of a group share one reading of the cache, tokens of a prompt too; a collective is none of a core */
     struct kernel d = {.kind = KERNEL_DECODE, .heads = 24, .kv_heads = 8, .host = true};
@@ -251,9 +261,9 @@ static void form_of_a_core(void **state)
 /* Rows of known parameters with 2 % of noise: a fit finds them, a maximum of both cannot. */
 static void sums_are_found(void **state)
 {
-    enum { N = 72, START = 0, COMPUTE = 1, MEMORY = 3, OVERLAP = 4 };
+    enum { N = 72, START = 0, COMPUTE = 1, MEMORY = 3, EXPOSED = 4 };
     static const double MS[] = {1, 2, 3, 5, 8, 13, 24, 47, 96}, NS[] = {509, 1031, 2053, 4099};
-    static const double TRUTH[] = {4e-6, 0.83, 0.4, 0.91, 1.2, 2e-9, 1};
+    static const double TRUTH[] = {4e-6, 0.83, 0.4, 0.91, 0.8, 2e-9, 1};
     struct arena *a = *state;
     const struct hw hw = core();
     struct row *v = arena_array(a, N, sizeof *v);
@@ -283,7 +293,7 @@ static void sums_are_found(void **state)
     assert_int_equal(c->n_params, 7);
     assert_near(c->p[COMPUTE], TRUTH[COMPUTE], 0.05);
     assert_near(c->p[MEMORY], TRUTH[MEMORY], 0.06);
-    assert_near(c->p[OVERLAP], TRUTH[OVERLAP], 0.15);
+    assert_near(c->p[EXPOSED], TRUTH[EXPOSED], 0.2);
     assert_true(c->held_out_median_frac < 0.03 && c->held_out_most_frac < 0.08);
     assert_true(c->held_out_median_frac <= c->held_out_most_frac);
     assert_true(c->held_out_baseline.mean > 2 * c->held_out.mean);
@@ -311,7 +321,7 @@ static void sums_are_found(void **state)
     assert_int_equal(out_commit(o, &e), ERR_OK);
     if (efficiency_load(a, path, &read, &e) != ERR_OK) fail_msg("%s", e.text);
     assert_true(read.classes[0].like.host);
-    assert_near(read.classes[0].p[OVERLAP] / c->p[OVERLAP], 1, 1e-5);
+    assert_near(read.classes[0].p[EXPOSED] / c->p[EXPOSED], 1, 1e-5);
     (void)unlink(path);
     (void)rmdir(dir);
 }

@@ -186,7 +186,7 @@ enum err_code out_check_path(const char *path, struct err *e)
 {
     struct stat st;
     struct out *o;
-    if (!path || (stat(path, &st) == 0 && !S_ISREG(st.st_mode))) return ERR_OK;
+    if (!path || strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode))) return ERR_OK;
     struct arena *a = arena_open();
     if (!a) return err_nomem(e);
     const enum err_code code = out_open(a, path, &o, e);

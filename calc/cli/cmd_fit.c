@@ -75,7 +75,8 @@ static const struct column COLUMNS[] = {
     LINE(baseline_frac, COLUMN_REAL, UNITS_FRAC, "simple", "the same of start + max(flops, bytes), three parameters"),
     LINE(ratio, COLUMN_REAL, UNITS_RATIO, "of simple", "left out over that"),
     LINE(large_frac, COLUMN_REAL, UNITS_FRAC, ">20us", "left out, bound above 20 us"),
-    SPARE(large_baseline_frac, COLUMN_REAL, UNITS_FRAC, "simple", "the same of start + max(flops, bytes), three parameters"),
+    SPARE(large_baseline_frac, COLUMN_REAL, UNITS_FRAC, "simple",
+          "the same of start + max(flops, bytes), three parameters"),
     LINE(coverage_frac, COLUMN_REAL, UNITS_FRAC, "band", "held-out rows within P10..P90, wanted 0.8"),
 };
 
@@ -205,6 +206,8 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
         return e ? err_prepend(e, "--splits: ") : ERR_USAGE;
     const char *plot = option_get(&v, "plot"), *output = option_get(&v, "output");
     if (plot) TRY(fit_plot_check(plot, e));
+    TRY(out_check_path(plot, e));
+    TRY(out_check_path(output, e));
     TRY(check_date(option_get(&v, "date"), e));
     TRY(measured_open(a, &v, &m, e));
     const struct hw *hw = &m.hw;

@@ -75,7 +75,8 @@ static const struct column GROUPS[] = {
     GROUP(mape_frac, COLUMN_REAL, UNITS_FRAC, "mean", "mean error of the calibrated time"),
     GROUP(median_frac, COLUMN_REAL, UNITS_FRAC, "median", "its median"),
     GROUP(p90_frac, COLUMN_REAL, UNITS_FRAC, "P90", "its ninetieth percentile"),
-    SPARE_GROUP(baseline_mape_frac, COLUMN_REAL, UNITS_FRAC, "simple", "mean error of start + max(flops, bytes), three parameters"),
+    SPARE_GROUP(baseline_mape_frac, COLUMN_REAL, UNITS_FRAC, "simple",
+                "mean error of start + max(flops, bytes), three parameters"),
     GROUP(coverage_frac, COLUMN_REAL, UNITS_FRAC, "band", "measured within P10..P90"),
 };
 
@@ -180,6 +181,7 @@ static enum err_code read_wanted(const struct option_values *v, struct wanted *o
         TRY(plot_check("roofline", out->plot, e));
     else if (out->plot)
         TRY(fit_plot_check(out->plot, e));
+    TRY(out_check_path(out->plot, e));
     if (out->transfer_from && out->efficiency)
         return err_set(e, ERR_USAGE, "--transfer-from: --efficiency already says whose parameters");
     if (out->plot && !out->roofline && !out->efficiency && !out->transfer_from)

@@ -47,7 +47,7 @@ struct plot_request {
 };
 
 /* plot_check -- whether kind and output would be accepted; to be asked before long work.
- * Errors: ERR_USAGE naming the kinds or the endings; ERR_IO no file can be made there. */
+ * Errors: ERR_USAGE naming the kinds or the endings. */
 enum err_code plot_check(const char *kind, const char *output, struct err *e);
 
 /* plot_render -- draw r. The file appears complete or not at all; one that was there stays as it was on failure.

@@ -154,6 +154,29 @@ static bool is_impossible(const struct result *r, const struct kernel_work *w)
     return r->outcome == RESULT_IMPORTED && result_time_s(r) < BELOW * w->credited_bound_s;
 }
 
+static int by_value(const void *x, const void *y)
+{
+    const double a = *(const double *)x, b = *(const double *)y;
+    return (a > b) - (a < b);
+}
+
+/* Results during which memory was much slower than this machine often reaches: others used it meanwhile. */
+static enum err_code find_busy(struct arena *a, struct rows *rows, struct err *e)
+{
+    static const double BUSY = 1 / 0.85;
+    double *slower = arena_array(a, rows->n + 1, sizeof *slower);
+    size_t n = 0;
+    if (!slower) return err_nomem(e);
+    for (size_t i = 0; i < rows->n; i++)
+        if (rows->v[i].kernel.memory_slower > 0) slower[n++] = rows->v[i].kernel.memory_slower;
+    if (!n) return ERR_OK;
+    qsort(slower, n, sizeof *slower, by_value);
+    const double often = slower[n / 10];
+    for (size_t i = 0; i < rows->n; i++)
+        if (rows->v[i].kernel.memory_slower > BUSY * often) rows->v[i].uncalibrated = true;
+    return ERR_OK;
+}
+
 static bool is_same_call(const struct row *x, const struct row *y)
 {
     const struct shape s = {.kernel = x->kernel, .dtype = shape_dtype(x)};
@@ -215,6 +238,7 @@ enum err_code store_rows_make(struct arena *a, const char *store, const struct r
         return err_set(e, ERR_NO, "%s: no results of %.60s that are rows%s%.60s%s: ridge probe run", store,
                        filter->hw->name, other ? " (there are some of " : "", other ? other : "", other ? ")" : "");
     TRY(drop_second(a, &rows, imported, &left_out->second, e));
+    TRY(find_busy(a, &rows, e));
     rows.files_n = 1;
     rows.files[0] = (struct rows_file){.path = store, .n = rows.n, .hash = hash_rows(a, &rows)};
     if (!rows.files[0].hash) return err_nomem(e);
@@ -327,11 +351,12 @@ enum err_code measured_notes(struct arena *a, const struct measured *m, const st
         return err_nomem(e);
     size_t uncalibrated = 0;
     for (size_t i = 0; i < m->rows.n; i++) uncalibrated += m->rows.v[i].uncalibrated;
-    if (uncalibrated &&
-        !(notes[k++] =
-              arena_printf(a, "%zu result%s of a machine too noisy to measure its ceilings around %s: no fit has %s.",
-                           uncalibrated, uncalibrated == 1 ? " is" : "s are", uncalibrated == 1 ? "it" : "them",
-                           uncalibrated == 1 ? "it" : "them")))
+    if (uncalibrated && !(notes[k++] = arena_printf(
+                              a,
+                              "%zu result%s of a machine too noisy: its ceilings around %s could not be measured, or "
+                              "memory was 15 %% slower than it often is. No fit has %s.",
+                              uncalibrated, uncalibrated == 1 ? " is" : "s are", uncalibrated == 1 ? "it" : "them",
+                              uncalibrated == 1 ? "it" : "them")))
         return err_nomem(e);
     if (left->second && !(notes[k++] = arena_printf(
                               a, "%zu %s of calls that %s too, and %s not count%s.", left->second,

@@ -19,7 +19,7 @@ struct row {
     size_t line;
     double time_s;
     bool imported;     /* of the store: of a file, not measured there */
-    bool uncalibrated; /* of the store: no ceiling could be measured around it, so that no fit has it */
+    bool uncalibrated; /* of the store: of a machine too noisy for its ceilings, so that no fit has it */
 };
 
 /* A file that was read, or why it was passed over. */

@@ -3,7 +3,7 @@
 
 #include "calc/time/kernel.h"
 
-enum { START, COMPUTE, HALF_ROWS, MEMORY, OVERLAP, PIECE, CORE, PARAMS_N };
+enum { START, COMPUTE, HALF_ROWS, MEMORY, EXPOSED, PIECE, CORE, PARAMS_N };
 
 static const struct kernel_param params[PARAMS_N] = {
     [START] = {"start_s", "s", "start-up of a call", 1e-8, 1e-3, {1e-6, 1e-5}, KERNEL_KEPT},
@@ -16,12 +16,12 @@ static const struct kernel_param params[PARAMS_N] = {
                 1,
                 {0.9, 0.7},
                 KERNEL_KEPT},
-    [OVERLAP] = {"overlap",
-                 "exponent",
-                 "of the norm that joins compute and memory: 1 no overlap",
+    [EXPOSED] = {"exposed",
+                 "fraction",
+                 "of the time of memory that no computing hides: 1 the sum of both",
+                 0.01,
                  1,
-                 16,
-                 {1.3, 4},
+                 {0.5, 0.1},
                  KERNEL_KEPT},
     [PIECE] = {"piece_s",
                "s",
@@ -39,7 +39,7 @@ static const struct kernel_param params[PARAMS_N] = {
               KERNEL_KEPT},
 };
 
-enum { COMPUTE_S, MEMORY_S, ROWS, PIECES, CORE_S, FEATURES_N };
+enum { COMPUTE_S, MEMORY_S, ROWS, PIECES, CORE_S, COLD_S, FEATURES_N }; /* COLD_S: of memory, no cache */
 
 /* Rows that share one reading of the weights, or of the cache; infinite where the kernel has none. */
 static double rows_of(const struct kernel *k)
@@ -97,6 +97,7 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
     out->v[COMPUTE_S] = w->compute_s;
     out->v[MEMORY_S] = w->memory_s;
     out->v[ROWS] = rows_of(k);
+    out->v[COLD_S] = k->cold ? w->memory_s : 0;
     out->v[PIECES] = pieces_of(k);
     out->v[CORE_S] = second > 0 ? w->bytes / second : 0;
     out->n = FEATURES_N;
@@ -105,13 +106,14 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
 static double time_s(const struct kernel_features *f, const double *p)
 {
     const double compute_s = f->v[COMPUTE_S] / p[COMPUTE] * (1 + p[HALF_ROWS] / f->v[ROWS]);
+    const double busy_s = compute_s + p[EXPOSED] * f->v[COLD_S] / p[MEMORY];
     const double memory_s = fmax(f->v[MEMORY_S] / p[MEMORY], f->v[CORE_S] / p[CORE]);
-    return p[START] + kernel_norm(compute_s, memory_s, p[OVERLAP]) + f->v[PIECES] * p[PIECE];
+    return p[START] + fmax(busy_s, memory_s) + f->v[PIECES] * p[PIECE];
 }
 
 const struct kernel_form kernel_host_form = {
     .name = "core",
-    .meaning = "start + norm(compute at the rate of so many rows, memory) + pieces",
+    .meaning = "start + max(compute at the rate of so many rows + exposed memory, memory, core) + pieces",
     .params = params,
     .n_params = PARAMS_N,
     .prepare = prepare,
