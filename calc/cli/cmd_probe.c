@@ -36,8 +36,9 @@ static const struct option OPTIONS[] = {
     {.name = "budget",
      .kind = OPTION_TEXT,
      .value = "TIME",
-     .help = "no shape is begun after it, the most telling come first: 2min, with --quick 1min; without end with --all, "
-             "--kernel, --shape or -m",
+     .help =
+         "no shape is begun after it, the most telling come first: 2min, with --quick 1min; without end with --all, "
+         "--kernel, --shape or -m",
      .group = "How"},
     {.name = "deadline",
      .kind = OPTION_TEXT,

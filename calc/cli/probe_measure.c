@@ -144,12 +144,12 @@ static enum err_code say_dram(struct work *w, const struct result *r, const stru
     char read[UNITS_TEXT_MAX], written[UNITS_TEXT_MAX], counted[UNITS_TEXT_MAX];
     if (!isnan(row->dram_read_bytes))
         return work_note(w,
-                    arena_printf(w->a, "%s %s %s %s %s: memory read %s and wrote %s, %.3f of the %s counted.",
-                                 row->kernel, row->variant, row->dtype, row->shape, row->state,
-                                 units_format(read, UNITS_BYTES, row->dram_read_bytes),
-                                 units_format(written, UNITS_BYTES, row->dram_write_bytes), row->dram_ratio,
-                                 units_format(counted, UNITS_BYTES, r->read_bytes + r->written_bytes)),
-                    e);
+                         arena_printf(w->a, "%s %s %s %s %s: memory read %s and wrote %s, %.3f of the %s counted.",
+                                      row->kernel, row->variant, row->dtype, row->shape, row->state,
+                                      units_format(read, UNITS_BYTES, row->dram_read_bytes),
+                                      units_format(written, UNITS_BYTES, row->dram_write_bytes), row->dram_ratio,
+                                      units_format(counted, UNITS_BYTES, r->read_bytes + r->written_bytes)),
+                         e);
     if (!r->dram_reason || !*r->dram_reason) return ERR_OK;
     const char *text = arena_printf(w->a, "bytes of memory are not known: %s.", r->dram_reason);
     for (size_t i = 0; text && i < w->notes_n; i++)
@@ -219,12 +219,13 @@ static enum err_code say_left_out(struct work *w, const struct plan *plan, struc
         return work_note(w, arena_printf(w->a, "stopped by a signal: %zu of %zu shapes were not measured.", n, plan->n),
                          e);
     if (!n) return ERR_OK;
-    return work_note(w,
-                     arena_printf(w->a,
-                                  "%zu of %zu shapes were left out for time: --budget 10min measures more, --all all of "
-                                  "them, --kernel NAME those of one kernel.",
-                                  n, plan->n),
-                     e);
+    return work_note(
+        w,
+        arena_printf(w->a,
+                     "%zu of %zu shapes were left out for time: --budget 10min measures more, --all all of "
+                     "them, --kernel NAME those of one kernel.",
+                     n, plan->n),
+        e);
 }
 
 /* Two rows a job, cold and hot, in the order of the plan before it was spread; a row without a kernel is none. */

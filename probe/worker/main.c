@@ -59,8 +59,7 @@ static bool alike(const struct work *x, const struct work_spec *y)
 {
     const struct kern_variant *u = x->spec.variant, *v = y->variant;
     struct work_spec same_code = *y;
-    if (!x->calls || u->pack_bytes || v->pack_bytes || u->scratch_bytes || v->scratch_bytes || x->changes)
-        return false;
+    if (!x->calls || u->pack_bytes || v->pack_bytes || u->scratch_bytes || v->scratch_bytes || x->changes) return false;
     if (!(v->dtypes & KERN_HAS(y->shape.dtype))) return false;
     same_code.variant = u;
     return u->packed_inputs == v->packed_inputs && same(&x->spec, &same_code);
