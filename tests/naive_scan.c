@@ -238,8 +238,8 @@ static void selective_scan(struct walk *w, const struct naive_layer *l)
                 op->vector_flops += 5; /* times SiLU of the gate */
             }
         }
-    elementwise(w, op, w->tokens * w->heads, 3, 1, 0); /* input, step, gate; output */
-    elementwise(w, op, w->tokens * n, 2, 0, 0);        /* B, C */
+    elementwise(w, op, w->tokens * w->heads, 3, 1, 0);      /* input, step, gate; output */
+    elementwise(w, op, w->tokens * n * w->groups, 2, 0, 0); /* B, C, of each group */
     for (int i = 0; i < n + 1; i++) vector(w, op, w->heads, true);
 }
 
@@ -255,20 +255,40 @@ static void output(struct walk *w, const struct naive_layer *l, bool gated)
     if (normed) vector(w, op, l->state.head_norm ? l->value_dim : n, !w->p->norms_uncounted);
 }
 
+/* A product of its own for each group. */
+static struct naive_op *by_group(struct walk *w, const char *name, int in, int out)
+{
+    struct naive_ops each = {.n = 0};
+    struct walk part = *w;
+    part.ops = &each;
+    struct naive_op *sum = op_open(w, name);
+    for (int g = 0; g < w->groups; g++) {
+        const struct naive_op *op = linear(&part, name, w->tokens, in, out, &w->m->mixer, false);
+        sum->flops += op->flops;
+        sum->weight_bytes += op->weight_bytes;
+        sum->activation_bytes += op->activation_bytes;
+        sum->stored_elems += op->stored_elems;
+        sum->stored_bytes += op->stored_bytes;
+    }
+    return sum;
+}
+
 static void selective(struct walk *w, const struct naive_layer *l)
 {
     const struct naive_model *m = w->m;
-    const int low = l->state.rank + 2 * l->key_dim;
+    const int each = l->state.rank + 2 * l->key_dim, low = each * w->groups;
     linear(w, "in_proj", w->tokens, m->hidden, 2 * w->heads, &m->mixer, l->state.proj_bias);
     naive_conv(w, l, w->heads, 4, 1);
-    linear(w, "x_proj", w->tokens, w->heads, low, &m->mixer, false);
+    by_group(w, "x_proj", w->heads / w->groups, each);
     all_reduce_of(w, "x_all_reduce", w->tokens * low);
     if (l->state.inner_norms) {
         struct naive_op *op = op_open(w, "inner_norm");
         elementwise(w, op, w->tokens * low, 1, 1, 4);
         if (l->state.inner_weights) vector(w, op, low, !w->p->norms_uncounted);
     }
-    linear(w, "dt_proj", w->tokens, l->state.rank, w->heads, &m->mixer, true);
+    struct naive_op *step = by_group(w, "dt_proj", l->state.rank, w->heads / w->groups);
+    vector(w, step, w->heads, true);
+    step->vector_flops += w->tokens * w->heads;
     selective_scan(w, l);
     linear(w, "out_proj", w->tokens, w->heads, m->hidden, &m->mixer, l->state.proj_bias);
 }
@@ -311,6 +331,11 @@ static void linear_attention(struct walk *w, const struct naive_layer *l)
         naive_conv(w, l, 2 * keys + values, 4, 1);
     else if (l->state.activated)
         elementwise(w, op_open(w, "qkv_act"), w->tokens * (2 * keys + values), 1, 1, 4);
+    if (l->state.key_norms) {
+        struct naive_op *op = op_open(w, "qk_norm");
+        elementwise(w, op, w->tokens * 2 * keys, 1, 1, 4);
+        for (int v = 0; v < 2; v++) vector(w, op, l->key_dim, !w->p->norms_uncounted);
+    }
     if (l->state.rope) elementwise(w, op_open(w, "rope"), w->tokens * 2 * keys, 1, 1, 3);
     linear_scan(w, l);
     output(w, l, l->state.gate);
@@ -380,6 +405,31 @@ void naive_token_shift(struct walk *w, const char *name, int n)
         for (int d = 0; d < w->m->hidden; d++) naive_state(w, op, w->m->activation_bytes);
 }
 
+static void wkv(struct walk *w, const struct naive_layer *l)
+{
+    static const char *const NAMES[] = {"r_proj", "k_proj", "v_proj"};
+    const struct naive_model *m = w->m;
+    (void)l;
+    naive_token_shift(w, "time_shift", 3);
+    for (int i = 0; i < 3; i++) linear(w, NAMES[i], w->tokens, m->hidden, w->heads, &m->mixer, false);
+    struct naive_op *op = op_open(w, "scan");
+    for (int b = 0; b < w->p->B; b++)
+        for (int c = 0; c < w->heads; c++) {
+            for (int i = 0; i < 3; i++) naive_state(w, op, m->state_bytes); /* numerator, denominator, exponent */
+            for (int t = 0; t < w->p->T; t++) {
+                op->vector_flops += 1 + 1;     /* key plus bonus; the larger exponent */
+                op->vector_flops += 2 * 2;     /* exponentials of two differences */
+                op->vector_flops += 3 + 2 + 1; /* numerator, denominator, quotient */
+                op->vector_flops += 1 + 1;     /* exponent plus decay; the larger */
+                op->vector_flops += 2 * 2 + 3 + 2;
+            }
+        }
+    elementwise(w, op, w->tokens * w->heads, 2, 1, 0); /* key, value; output */
+    for (int v = 0; v < 2; v++) vector(w, op, w->heads, true);
+    elementwise(w, op_open(w, "receptance_gate"), w->tokens * w->heads, 2, 1, 5);
+    linear(w, "out_proj", w->tokens, w->heads, m->hidden, &m->mixer, false);
+}
+
 static void time_mix(struct walk *w, const struct naive_layer *l)
 {
     static const char *const NAMES[] = {"r_proj", "k_proj", "v_proj", "g_proj"};
@@ -415,6 +465,7 @@ void naive_recurrent(struct walk *w, const struct naive_layer *l)
     case NAIVE_LINEAR: linear_attention(w, l); break;
     case NAIVE_LRU: lru(w, l); break;
     case NAIVE_CONV: gated_conv(w, l); break;
+    case NAIVE_WKV: wkv(w, l); break;
     case NAIVE_TIME_MIX: time_mix(w, l); break;
     case NAIVE_FINCH: naive_finch(w, l); break;
     case NAIVE_GOOSE: naive_goose(w, l); break;

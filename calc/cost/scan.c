@@ -36,6 +36,7 @@ static const struct sym *state_elems(struct sym_ctx *c, const struct cost_symbol
     switch (p->block) {
     case RECURRENT_LINEAR: /* the sum of the weights beside the values */
         return p->feature_dim > 0 ? sym_add(c, matrices, sym_mul(c, y->N, y->H)) : matrices;
+    case RECURRENT_WKV: return sym_mul(c, sym_int(c, 3), matrices);
     case RECURRENT_SELECTIVE:
     case RECURRENT_SSD:
     case RECURRENT_TIME_MIX:
@@ -61,7 +62,9 @@ struct scan_state scan_state(struct sym_ctx *c, const struct cost_symbols *y, co
     if (recurs) s.recurrent = state_elems(c, y, p);
     const bool convolves = recurs ? block != RECURRENT_DIAGONAL : x->kind == MIXER_ATTENTION;
     if (p->conv_taps > 0 && convolves) s.conv = sym_mul(c, sym_sub(c, y->J, sym_int(c, 1)), conv_channels(c, y, x));
-    if (recurs && (block == RECURRENT_TIME_MIX || block == RECURRENT_FINCH || block == RECURRENT_GOOSE)) s.conv = y->D;
+    if (recurs &&
+        (block == RECURRENT_WKV || block == RECURRENT_TIME_MIX || block == RECURRENT_FINCH || block == RECURRENT_GOOSE))
+        s.conv = y->D;
     if (k->ffn.channel_mix) s.conv = sym_add(c, s.conv, y->D);
     return s;
 }
@@ -263,7 +266,8 @@ static void build_selective_scan(struct build *b, const struct mixer *x)
 {
     struct cost_op *op = build_op(b, OP_SCAN, "scan", "[B, T, N] with states [B, N, H]");
     op->vector_flops = PROD(b->part_rows, Y->N, SUM(PROD(INT(7), Y->H), INT(SOFTPLUS_FLOPS + 1 + 2 + SILU_GATE_FLOPS)));
-    op->activation_bytes = PROD(b->part_rows, SUM(PROD(INT(4), Y->N), PROD(INT(2), Y->H)), Y->b_act);
+    const struct sym *inputs = x->kv_heads > 1 ? PROD(INT(2), Y->K, Y->H) : PROD(INT(2), Y->H); /* B and C */
+    op->activation_bytes = PROD(b->part_rows, SUM(PROD(INT(4), Y->N), inputs), Y->b_act);
     build_vector(b, op, PROD(Y->N, SUM(Y->H, INT(1))), false);
     build_read(b, op);
     build_state(b, op, state_elems(b->c, Y, &x->recurrence), Y->b_state);
@@ -291,6 +295,7 @@ void build_scan(struct build *b, const struct mixer *x)
     case RECURRENT_SSD:
     case RECURRENT_LINEAR: build_linear_scan(b, x); break;
     case RECURRENT_LRU: build_lru_scan(b, x); break;
+    case RECURRENT_WKV: build_wkv_scan(b); break;
     case RECURRENT_TIME_MIX:
     case RECURRENT_FINCH:
     case RECURRENT_GOOSE: build_time_mix_scan(b, p); break;

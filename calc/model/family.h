@@ -1,12 +1,14 @@
 /* family -- one row per architecture family: what its config.json leaves unsaid.
  *
- * A new llama-like family is one row; a rule that no row can say yet is a new value of one of the enums below. */
+ * A new llama-like family is one row; a rule that no row can say yet is a new value of one of the enums below. Class
+ * defaults and tensor lists follow Hugging Face transformers, configuration_*.py and modeling_*.py of each family, and
+ * the repositories of models with code of their own; "exact" names the count that a test holds the row to. */
 #ifndef RIDGE_MODEL_FAMILY_H
 #define RIDGE_MODEL_FAMILY_H
 
 #include "calc/model/model.h"
 
-/* Quantities that files spell in many ways; the spellings are in family.c, first one canonical. */
+/* Quantities that files spell in many ways; the spellings are in dims.c, first one canonical. */
 enum dim {
     DIM_LAYERS,
     DIM_HIDDEN,
@@ -41,6 +43,7 @@ enum dim {
     DIM_STEP_RANK,
     DIM_LRU_WIDTH,
     DIM_LATENT_WIDTH,
+    DIM_IDLE_EXPERTS,
     DIM_N
 };
 
@@ -67,6 +70,8 @@ enum window_rule {
     WINDOW_EVERY,     /* all layers, unless use_sliding_window is false */
     WINDOW_OPT_IN,    /* layers from max_window_layers on, only when use_sliding_window is true */
     WINDOW_ALTERNATE, /* even layers slide */
+    WINDOW_TYPES,     /* layers that layer_types says; none without it */
+    WINDOW_FIRST,     /* every sliding_window_pattern-th layer is full, from the first on, the others slide */
     WINDOW_PERIOD,    /* every sliding_window_pattern-th layer is full, the others slide */
     WINDOW_LISTED,    /* hybrid_layer_pattern: 1 slides, 0 is full */
     WINDOW_CHUNK,     /* layers with rope (no_rope_layers) attend within chunks of attention_chunk_size */
@@ -92,6 +97,7 @@ enum moe_rule {
                   */
     MOE_PERIOD,  /* expert_layer_period and expert_layer_offset; experts as wide as intermediate_size */
     MOE_LETTERS, /* the layers that the hybrid pattern says; shared experts of a width of their own */
+    MOE_NAMED,   /* moe_layers_enum, numbers as text, else all but the first; a shared expert of share_expert_dim */
     MOE_HUNYUAN, /* moe_layer_num_skipped; shared experts of intermediate_size when use_mixed_mlp_moe */
 };
 
@@ -107,6 +113,8 @@ enum hybrid_rule {
     HYBRID_LISTS,   /* linear_attn_config.full_attn_layers and .kda_layers, from 1 */
     HYBRID_LETTERS, /* hybrid_override_pattern or layers_block_type, one block a layer */
     HYBRID_TILED,   /* block_types, repeated */
+    HYBRID_GROUPS,  /* every layer_group_size-th, of whole groups */
+    HYBRID_BESIDE,  /* all layers attend and are recurrent, side by side */
     HYBRID_SHARED,  /* layers_block_type: all layers are recurrent, "hybrid" ones after a shared attention block */
 };
 
@@ -125,6 +133,7 @@ enum ffn_rule {
     FFN_ROUNDED,       /* block_auto_adjust_ff_dim: 2/3 of it, times a factor, rounded up to block_multiple_of */
     FFN_RATIO,         /* without intermediate_size 2/3 of hidden_ratio*hidden_size, rounded up to 256 */
     FFN_RATIO_ALWAYS,  /* the same whatever intermediate_size says, which is that of the mixers */
+    FFN_CHANNEL_FOUR,  /* channel mix; without intermediate_size 4 times hidden_size */
     FFN_CHANNEL,       /* channel mix; without intermediate_size 7/2 of hidden_size, rounded down to 32 */
     FFN_CHANNEL_RATIO, /* the same; hidden_ratio times hidden_size rounded up to 32 where that is stated */
     FFN_CHANNEL_BARE,  /* that with a ratio of 4, without the gate */
@@ -144,7 +153,10 @@ struct family_module {
 extern const struct family_module MODULES_GPT2[], MODULES_QWEN[], MODULES_OPT[], MODULES_PHI[], MODULES_BLOOM[],
     MODULES_CHATGLM[], MODULES_NEOX[], MODULES_BAILING[], MODULES_GPTJ[], MODULES_MPT[], MODULES_DBRX[],
     MODULES_INTERNLM2[], MODULES_BAICHUAN[], MODULES_EXAONE[], MODULES_LLADA[], MODULES_GRANITE_MOE[],
-    MODULES_MAMBA_BESIDE[], MODULES_GRANITE_HYBRID[], MODULES_QWEN_DELTA[], MODULES_MINIMAX[], MODULES_LFM2[];
+    MODULES_MAMBA_BESIDE[], MODULES_GRANITE_HYBRID[], MODULES_QWEN_DELTA[], MODULES_MINIMAX[], MODULES_LFM2[],
+    MODULES_PERSIMMON[], MODULES_GPT_NEO[], MODULES_JAIS[], MODULES_AFMOE[], MODULES_GROK[], MODULES_LONGCAT[],
+    MODULES_STEP3[], MODULES_FALCON_H1[], MODULES_TELECHAT[], MODULES_LING[], MODULES_ARCTIC[], MODULES_GROK2[],
+    MODULES_OLMO_HYBRID[];
 
 struct reader;
 
@@ -184,6 +196,11 @@ struct family {
     bool scan_heads_decide;     /* Mamba-2: heads times their width is the inner width, whatever expand says */
     int64_t ffn_divisor;        /* the file's width is this many times the true one; 0 means 1 */
     bool v_head_by_width;       /* class default of v_head_dim of latent attention: hidden / heads */
+    bool plain_shared;          /* a block that layers share has no low-rank products of theirs, and no rope */
+    int64_t act_params;         /* numbers that the nonlinearity of an MLP stores */
+    bool inner_norm;            /* of the MLP, before its down product */
+    const char *layers_key;     /* the number of layers, whatever other keys say; NULL none */
+    const char *period_key;     /* what the file calls sliding_window_pattern; NULL that */
     bool layer_widths;          /* vary sets the width of the MLP, layer by layer */
     enum bias_rule bias;
     enum window_rule window;
@@ -203,6 +220,8 @@ struct family {
     /* What the fields above cannot say: called for each layer with what they make of it. NULL none. Files with
      * structure that neither describes are refused here. */
     enum err_code (*vary)(struct reader *r, int64_t layer, struct layer_kind *k);
+    /* A second block of a layer: called behind vary with what that made, which is counted before it. NULL none. */
+    enum err_code (*further)(struct reader *r, int64_t layer, struct layer_kind *k);
     enum err_code (*extend)(struct reader *r); /* what the model has outside its layers; NULL none */
     /* Reads sizes and layers in place of the common way; NULL that. */
     enum err_code (*structure)(struct reader *r);
@@ -216,7 +235,11 @@ struct family {
     const char *exact;                   /* what was checked, and against what */
 };
 
-const struct family *family_table(size_t *n);
+/* Rows by kind: a file each, closed by a row without a name. */
+extern const struct family FAMILIES_DENSE[], FAMILIES_LAYER_NORM[], FAMILIES_EXPERTS[], FAMILIES_RECURRENT[],
+    FAMILIES_DRAFTS[];
+
+const struct family *family_at(size_t i);                        /* the i-th of all; NULL behind the last */
 const struct family *family_named(const char *name);             /* by its row's name; NULL unknown */
 const struct family *family_find(const char *model_type);        /* NULL unknown */
 const struct family *family_find_architecture(const char *name); /* NULL unknown; case-insensitive */

@@ -53,17 +53,19 @@ static enum err_code read_ratio(struct reader *r, struct ffn *f)
     return reader_dim(r, DIM_FFN, 1, ratio ? (width + 255) / 256 * 256 : -1, &f->width); /* not a unit */
 }
 
-static enum err_code read_channel(struct reader *r, struct ffn *f)
+static enum err_code read_channel(struct reader *r, struct ffn *f, bool four)
 {
     f->kind = FFN_DENSE;
     f->channel_mix = true;
-    return reader_dim(r, DIM_FFN, 1, 7 * r->m->hidden / 2 / 32 * 32, &f->width); /* not a unit */
+    return reader_dim(r, DIM_FFN, 1, four ? 4 * r->m->hidden : 7 * r->m->hidden / 2 / 32 * 32,
+                      &f->width); /* not a unit */
 }
 
 enum err_code hybrid_dense(struct reader *r, struct ffn *f)
 {
     if (r->family->ffn == FFN_RATIO) return read_ratio(r, f);
-    if (r->family->ffn == FFN_CHANNEL) return read_channel(r, f);
+    if (r->family->ffn == FFN_CHANNEL) return read_channel(r, f, false);
+    if (r->family->ffn == FFN_CHANNEL_FOUR) return read_channel(r, f, true);
     if (r->family->ffn == FFN_CHANNEL_RATIO) return read_channel_by_ratio(r, f, false);
     if (r->family->ffn == FFN_CHANNEL_BARE) return read_channel_by_ratio(r, f, true);
     if (r->family->ffn == FFN_RATIO_ALWAYS) return read_ratio(r, f);
@@ -100,12 +102,12 @@ enum err_code hybrid_shared(struct reader *r, struct layer_kind *k)
     if (x->heads % x->kv_heads != 0 || 2 * r->m->hidden % x->heads != 0)
         return err_set(r->e, ERR_INPUT, "%s: twice hidden_size is no multiple of %lld heads, or these of %lld KV heads",
                        r->text.file, (long long)x->heads, (long long)x->kv_heads);
-    TRY(reader_flag(r, &r->text, "use_mem_rope", true, &turned));
+    TRY(reader_flag(r, &r->text, "use_mem_rope", !r->family->plain_shared, &turned));
     x->position = turned ? POSITION_ROPE : POSITION_NONE;
     x->doubled_input = true;
     x->head_dim = x->v_head_dim = 2 * r->m->hidden / x->heads; /* whatever kv_channels says */
     TRY(reader_dense(r, &k->ffn));
-    TRY(reader_flag(r, &r->text, "use_shared_block_lora", true, &adapted));
+    TRY(reader_flag(r, &r->text, "use_shared_block_lora", !r->family->plain_shared, &adapted));
     if (adapted) k->ffn.adapter_rank = rank;
     TRY(reader_flag(r, &r->text, "use_shared_attention_lora", false, &attention));
     TRY(reader_flag(r, &r->text, "use_shared_attention_adapter", attention, &attention));

@@ -93,82 +93,13 @@ enum err_code reader_dense(struct reader *r, struct ffn *f)
     const int64_t divisor = fam->ffn_divisor ? fam->ffn_divisor : 1;
     f->kind = FFN_DENSE;
     f->gated = !fam->ungated;
+    f->act_params = fam->act_params;
+    f->inner_norm = fam->inner_norm;
     TRY(reader_dim(r, DIM_FFN, 1, fam->ungated ? 4 * r->m->hidden : fam->layer_widths ? divisor : -1, &f->width));
     if (f->width % divisor != 0)
         return err_set(r->e, ERR_INPUT, "%s: an MLP width of %lld, which the %s family divides by %lld", r->text.file,
                        (long long)f->width, fam->name, (long long)divisor);
     f->width /= divisor;
-    return ERR_OK;
-}
-
-/* Shared experts together, as each rule spells them. */
-static enum err_code read_shared(struct reader *r, struct ffn *f)
-{
-    const struct family *fam = r->family;
-    int64_t shared = 0, width = f->width;
-    bool mixed = true;
-    switch (fam->moe) {
-    case MOE_NONE:
-    case MOE_EVERY:
-    case MOE_PERIOD:
-    case MOE_OPTIONAL: return ERR_OK;
-    case MOE_QWEN:
-        f->shared_gate = fam->shared_gate;
-        return fam->shared_gate ? reader_dim(r, DIM_SHARED_WIDTH, 1, -1, &f->shared_width) : ERR_OK;
-    case MOE_SHARED:
-        TRY(reader_dim(r, DIM_SHARED_WIDTH, 0, 0, &f->shared_width));
-        f->shared_gate = fam->shared_gate && f->shared_width > 0;
-        return ERR_OK;
-    case MOE_LETTERS:
-        TRY(reader_dim(r, DIM_LATENT_WIDTH, 0, 0, &f->latent_width));
-        return reader_dim(r, DIM_SHARED_WIDTH, 0, 0, &f->shared_width);
-    case MOE_LLAMA4: shared = 1; break;
-    case MOE_BESIDE: return reader_dim(r, DIM_FFN, 1, -1, &f->shared_width);
-    case MOE_HUNYUAN:
-        TRY(reader_flag(r, &r->text, "use_mixed_mlp_moe", false, &mixed));
-        TRY(reader_dim(r, DIM_FFN, 1, -1, &width));
-        if (mixed) TRY(reader_dim(r, DIM_SHARED_EXPERTS, 1, 1, &shared));
-        break;
-    case MOE_DEEPSEEK:
-    case MOE_ERNIE: TRY(reader_dim(r, DIM_SHARED_EXPERTS, 0, 0, &shared)); break;
-    }
-    f->shared_width = shared * width;
-    return ERR_OK;
-}
-
-static enum err_code read_expert_width(struct reader *r, struct ffn *f)
-{
-    const enum moe_rule rule = r->family->moe;
-    int64_t dense = -1;
-    if (rule == MOE_EVERY || rule == MOE_OPTIONAL || rule == MOE_LLAMA4 || rule == MOE_SHARED || rule == MOE_PERIOD)
-        return reader_dim(r, DIM_FFN, 1, -1, &f->width);
-    if (rule == MOE_HUNYUAN) TRY(reader_dim(r, DIM_FFN, 1, -1, &dense));
-    return reader_dim(r, DIM_EXPERT_WIDTH, 1, dense, &f->width);
-}
-
-enum err_code reader_experts(struct reader *r, struct ffn *f)
-{
-    const struct family *fam = r->family;
-    f->kind = FFN_MOE;
-    f->gated = !fam->ungated;
-    TRY(reader_dim(r, DIM_EXPERTS, 1, -1, &f->experts));
-    TRY(reader_dim(r, DIM_EXPERTS_PER_TOKEN, 1, -1, &f->experts_per_token));
-    if (f->experts_per_token > f->experts)
-        return err_set(r->e, ERR_INPUT, "%s: %lld experts per token, but only %lld experts", r->text.file,
-                       (long long)f->experts_per_token, (long long)f->experts);
-    TRY(read_expert_width(r, f));
-    TRY(read_shared(r, f));
-    f->up_bias = f->down_bias = fam->expert_bias;
-    f->router_bias = fam->router_bias;
-    struct json j;
-    const char *method = "";
-    bool corrected = fam->router_correction;
-    if (fam->moe == MOE_DEEPSEEK && json_get(&r->text, "topk_method", &j)) {
-        TRY(json_str(&j, &method, r->e));
-        corrected = strcmp(method, "noaux_tc") == 0;
-    }
-    if (fam->correction_key) TRY(reader_flag(r, &r->text, fam->correction_key, fam->router_correction, &corrected));
-    f->router_correction = corrected;
     return ERR_OK;
 }
 
@@ -178,13 +109,15 @@ enum err_code reader_experts(struct reader *r, struct ffn *f)
 static enum err_code read_layer_types(struct reader *r, bool *windowed, bool *given)
 {
     struct json list, item;
+    int64_t ahead = 0; /* layers of multi-token prediction, which may be in the list too */
     *given = json_get(&r->text, "layer_types", &list);
     if (!*given) return ERR_OK;
     if (!json_is_array(&list)) return json_want(&list, "a list of one string per layer", r->e);
-    if (json_len(&list) != (size_t)r->m->layers)
+    if (json_get(&r->text, "num_nextn_predict_layers", &item)) TRY(json_int(&item, 0, LAYERS_MAX, &ahead, r->e));
+    if (json_len(&list) != (size_t)r->m->layers && json_len(&list) != (size_t)(r->m->layers + ahead))
         return err_set(r->e, ERR_INPUT, "%s: %s has %zu entries for %lld layers", list.file, list.path, json_len(&list),
                        (long long)r->m->layers);
-    for (size_t i = 0; json_at(&list, i, NULL, &item); i++) {
+    for (size_t i = 0; i < (size_t)r->m->layers && json_at(&list, i, NULL, &item); i++) {
         const char *kind;
         TRY(json_str(&item, &kind, r->e));
         const char *local = r->family->window == WINDOW_CHUNK ? "chunked_attention" : "sliding_attention";
@@ -205,8 +138,9 @@ static enum err_code derive_windows(struct reader *r, bool *windowed, const char
     int64_t period = fam->window_period ? fam->window_period : 1, from = 0;
     struct json j;
     *key = NULL;
-    if (json_get(&r->text, "sliding_window_pattern", &j) || json_get(&r->text, "_sliding_window_pattern", &j)) {
-        if (json_is_string(&j) || fam->window == WINDOW_PERIOD) *key = j.path;
+    if ((fam->period_key && json_get(&r->text, fam->period_key, &j)) ||
+        json_get(&r->text, "sliding_window_pattern", &j) || json_get(&r->text, "_sliding_window_pattern", &j)) {
+        if (json_is_string(&j) || fam->window == WINDOW_PERIOD || fam->window == WINDOW_FIRST) *key = j.path;
         if (json_is_string(&j)) return pattern_letters(r, &j, windowed);
         TRY(json_int(&j, 1, LAYERS_MAX, &period, r->e));
     }
@@ -228,8 +162,10 @@ static enum err_code derive_windows(struct reader *r, bool *windowed, const char
         case WINDOW_EVERY: windowed[i] = true; break;
         case WINDOW_OPT_IN: windowed[i] = i >= from; break;
         case WINDOW_ALTERNATE: windowed[i] = i % 2 == 0; break;
+        case WINDOW_FIRST: windowed[i] = i % period != 0; break;
         case WINDOW_PERIOD: windowed[i] = (i + 1) % period != 0; break;
         case WINDOW_NONE:
+        case WINDOW_TYPES:
         case WINDOW_LISTED:
         case WINDOW_CHUNK: break;
         }
@@ -382,6 +318,9 @@ enum err_code reader_layers(struct reader *r)
         k->mixer.chunked = windowed[i] && fam->window == WINDOW_CHUNK;
         if (!turns[i]) k->mixer.position = POSITION_NONE;
         if (fam->vary) TRY(fam->vary(r, i, k));
+        TRY(reader_count_kind(r->arena, m, i, k, r->e));
+        if (!fam->further) continue;
+        TRY(fam->further(r, i, k));
         TRY(reader_count_kind(r->arena, m, i, k, r->e));
     }
     return check_sharing(r);

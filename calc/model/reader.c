@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "calc/base/text.h"
 #include "calc/model/draft.h"
@@ -16,13 +17,17 @@ enum err_code reader_note(struct reader *r, const char *text)
 
 /* ---- which part of the file, which family ---- */
 
+enum { NAMES_MAX = 400 }; /* of families: more than there are */
+
 static enum err_code unknown_family(struct reader *r, const struct json *where, const char *key, const char *value)
 {
-    size_t n;
-    const struct family *f = family_table(&n);
+    const char *names[NAMES_MAX];
+    const struct family *f;
+    size_t n = 0;
     char clean[64], near[200];
     text_clean(clean, sizeof clean, value, strlen(value));
-    text_suggest(near, sizeof near, value, &f->name, sizeof *f, n);
+    while (n < NAMES_MAX && (f = family_at(n))) names[n++] = f->name;
+    text_suggest(near, sizeof near, value, names, sizeof names[0], n);
     return err_set(r->e, ERR_INPUT,
                    "%s: %s \"%s\" is a family that ridge does not know, so its parameters and cache would be guesses%s "
                    "(ridge list families; --set model_type=NAME reads the file as one of them)",
@@ -53,14 +58,13 @@ static const struct family *find_marked(struct reader *r)
 {
     struct json j, list, first;
     const char *architecture = "";
-    size_t n;
-    const struct family *f = family_table(&n);
+    const struct family *f;
     if (json_get(r->root, "architectures", &list) && json_at(&list, 0, NULL, &first))
         (void)json_str(&first, &architecture, NULL);
     const struct family *by_name = family_find_architecture(architecture);
     if (by_name && by_name->draft) return by_name;
-    for (size_t i = 0; i < n; i++)
-        if (f[i].mark && json_get(&r->text, f[i].mark, &j)) return &f[i];
+    for (size_t i = 0; (f = family_at(i)); i++)
+        if (f->mark && json_get(&r->text, f->mark, &j)) return f;
     return NULL;
 }
 
@@ -68,10 +72,9 @@ static const struct family *find_marked(struct reader *r)
 static const struct family *find_signed(struct reader *r)
 {
     struct json j;
-    size_t n;
-    const struct family *f = family_table(&n);
-    for (size_t i = 0; i < n; i++)
-        if (f[i].sign && json_get(&r->text, f[i].sign, &j)) return &f[i];
+    const struct family *f;
+    for (size_t i = 0; (f = family_at(i)); i++)
+        if (f->sign && json_get(&r->text, f->sign, &j)) return f;
     return NULL;
 }
 
@@ -178,6 +181,14 @@ static enum err_code read_task(struct reader *r, const char *name, enum task tas
     return text ? reader_note(r, text) : err_nomem(r->e);
 }
 
+/* Whether a class is the family's: some have one name for several families. */
+static bool lists(const struct family *f, const char *name)
+{
+    for (size_t i = 0; i < sizeof f->architectures / sizeof f->architectures[0] && f->architectures[i]; i++)
+        if (strcasecmp(name, f->architectures[i]) == 0) return true;
+    return false;
+}
+
 /* The class that a file names belongs to its family; what that class has for a head. Classes around a text part, and of
  * drafts, say other things. */
 static enum err_code read_architecture(struct reader *r)
@@ -189,7 +200,7 @@ static enum err_code read_architecture(struct reader *r)
     if (r->family->draft || r->text.obj != r->root->obj) return ERR_OK;
     if (!json_get(r->root, "architectures", &list) || !json_at(&list, 0, NULL, &first)) return ERR_OK;
     TRY(json_str(&first, &name, r->e));
-    const struct family *usual = family_find_architecture(name);
+    const struct family *usual = lists(r->family, name) ? r->family : family_find_architecture(name);
     const struct family *f = usual ? usual : family_of_task(r, name, &task);
     text_clean(clean, sizeof clean, name, strlen(name));
     if (f && f != r->family)
@@ -236,6 +247,7 @@ static enum err_code refuse_foreign(struct reader *r)
         {"use_mla", "latent attention"},
         {"index_topk", "sparse indexed attention"},
         {"sparse_config", "sparse attention"},
+        {"sparse_attention_config", "sparse attention"},
         {"attn_type_list", "a hybrid of layer types"},
         {"attention_chunk_size", "chunked attention"},
         {"compress_ratios", "compressed attention"},
@@ -347,6 +359,8 @@ static enum err_code read_depth(struct reader *r)
     struct json j;
     const bool listed = r->family->hybrid != HYBRID_NONE && json_get(&r->text, "layers_block_type", &j);
     const int64_t n = listed ? (int64_t)json_len(&j) : 0;
+    if (r->family->layers_key && json_get(&r->text, r->family->layers_key, &j))
+        return json_int(&j, 1, LAYERS_MAX, &r->m->layers, r->e);
     return reader_dim(r, DIM_LAYERS, 1, n > 0 && n <= LAYERS_MAX ? n : -1, &r->m->layers);
 }
 
