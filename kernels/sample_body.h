@@ -2,7 +2,7 @@
 
 #if LANES_SET < LANES_DOT /* which has nothing that this needs */
 /* Bit i: lane i of a is greater than that of b. */
-LANES_OP uint32_t LANES(above)(V a, V b)
+LANES_OP uint32_t LANES(above_mask)(V a, V b)
 {
 #if LANES_SET == LANES_AVX512
     return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ);
@@ -27,7 +27,7 @@ LANES_OP float LANES(most_of)(const struct row *row)
         for (size_t j = 0; j < 2; j++) {
             const V v = LANES(get)(row->logits, row->bf16, i + 16 * j, 16);
             most[j] = LANES(max)(most[j], v);
-            all &= LANES(above)(LANES(set)((float)INFINITY), v);
+            all &= LANES(above_mask)(LANES(set)((float)INFINITY), v);
         }
         good += all == 0xffffu; /* a NAN is not below either */
     }
@@ -108,7 +108,8 @@ LANES_OP void LANES(gather_of)(const struct row *row, size_t *from, float bound,
     const V least = LANES(set)(bound);
     size_t i = *from;
     for (; i + 16 <= row->n && *n + 16 <= room; i += 16)
-        for (uint32_t bits = LANES(above)(LANES(get)(row->logits, row->bf16, i, 16), least); bits; bits &= bits - 1) {
+        for (uint32_t bits = LANES(above_mask)(LANES(get)(row->logits, row->bf16, i, 16), least); bits;
+             bits &= bits - 1) {
             const size_t token = i + (size_t)__builtin_ctz(bits);
             list[(*n)++] = item_of(logit(row, token), token);
         }

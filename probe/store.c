@@ -49,7 +49,8 @@ enum err_code store_fail(const struct store *s, struct err *e)
     if (why == SQLITE_BUSY || why == SQLITE_LOCKED)
         return err_set(e, ERR_IO, "%s: another program has it locked", s->path);
     if (why == SQLITE_FULL) return err_set(e, ERR_IO, "%s: the disk is full", s->path);
-    if (why == SQLITE_NOTADB) return err_set(e, ERR_INPUT, "%s: no store of measurements: the file is something else", s->path);
+    if (why == SQLITE_NOTADB)
+        return err_set(e, ERR_INPUT, "%s: no store of measurements: the file is something else", s->path);
     if (why == SQLITE_CORRUPT) return err_set(e, ERR_INPUT, "%s: damaged: %s", s->path, sqlite3_errmsg(s->db));
     if (why == SQLITE_IOERR && sqlite3_system_errno(s->db))
         return err_set(e, ERR_IO, "%s: %s", s->path, strerror(sqlite3_system_errno(s->db)));

@@ -104,7 +104,7 @@ static void find_scale(const struct table *t, struct face *f)
         f->scale = units_scale_for(f->column->unit, (double)NAN, (double)NAN);
         f->scale.divisor = 1;
     }
-    if (!any) f->scale.label = ""; /* dashes have no unit */
+    if (!any) f->scale.label = "";                 /* dashes have no unit */
     f->all_whole = whole && f->scale.divisor == 1; /* numbers such as 1, 8, 64 without decimals */
 }
 
