@@ -198,11 +198,12 @@ static const struct column FAMILY_LINES[] = {
 
 static enum err_code list_families(struct listing *l, struct err *e)
 {
-    size_t n;
-    const struct family *f = family_table(&n);
+    size_t n = 0;
+    const struct family *f;
+    while (family_at(n)) n++;
     struct text_row *rows = arena_array(l->arena, n, sizeof *rows);
     if (!rows) return err_nomem(e);
-    for (size_t i = 0; i < n; i++) rows[i] = (struct text_row){f[i].name, f[i].blocks, f[i].exact};
+    for (size_t i = 0; (f = family_at(i)); i++) rows[i] = (struct text_row){f->name, f->blocks, f->exact};
     TRY(named(l, rows, n));
     l->table.columns = FAMILY_LINES;
     return ERR_OK;

@@ -1,12 +1,14 @@
 /* family -- one row per architecture family: what its config.json leaves unsaid.
  *
- * A new llama-like family is one row; a rule that no row can say yet is a new value of one of the enums below. */
+ * A new llama-like family is one row; a rule that no row can say yet is a new value of one of the enums below. Class
+ * defaults and tensor lists follow Hugging Face transformers, configuration_*.py and modeling_*.py of each family, and
+ * the repositories of models with code of their own; "exact" names the count that a test holds the row to. */
 #ifndef RIDGE_MODEL_FAMILY_H
 #define RIDGE_MODEL_FAMILY_H
 
 #include "calc/model/model.h"
 
-/* Quantities that files spell in many ways; the spellings are in family.c, first one canonical. */
+/* Quantities that files spell in many ways; the spellings are in dims.c, first one canonical. */
 enum dim {
     DIM_LAYERS,
     DIM_HIDDEN,
@@ -216,7 +218,10 @@ struct family {
     const char *exact;                   /* what was checked, and against what */
 };
 
-const struct family *family_table(size_t *n);
+/* Rows by kind: a file each, closed by a row without a name. */
+extern const struct family FAMILIES_DENSE[], FAMILIES_EXPERTS[], FAMILIES_RECURRENT[], FAMILIES_DRAFTS[];
+
+const struct family *family_at(size_t i);                        /* the i-th of all; NULL behind the last */
 const struct family *family_named(const char *name);             /* by its row's name; NULL unknown */
 const struct family *family_find(const char *model_type);        /* NULL unknown */
 const struct family *family_find_architecture(const char *name); /* NULL unknown; case-insensitive */

@@ -16,13 +16,17 @@ enum err_code reader_note(struct reader *r, const char *text)
 
 /* ---- which part of the file, which family ---- */
 
+enum { NAMES_MAX = 400 }; /* of families: more than there are */
+
 static enum err_code unknown_family(struct reader *r, const struct json *where, const char *key, const char *value)
 {
-    size_t n;
-    const struct family *f = family_table(&n);
+    const char *names[NAMES_MAX];
+    const struct family *f;
+    size_t n = 0;
     char clean[64], near[200];
     text_clean(clean, sizeof clean, value, strlen(value));
-    text_suggest(near, sizeof near, value, &f->name, sizeof *f, n);
+    while (n < NAMES_MAX && (f = family_at(n))) names[n++] = f->name;
+    text_suggest(near, sizeof near, value, names, sizeof names[0], n);
     return err_set(r->e, ERR_INPUT,
                    "%s: %s \"%s\" is a family that ridge does not know, so its parameters and cache would be guesses%s "
                    "(ridge list families; --set model_type=NAME reads the file as one of them)",
@@ -53,14 +57,13 @@ static const struct family *find_marked(struct reader *r)
 {
     struct json j, list, first;
     const char *architecture = "";
-    size_t n;
-    const struct family *f = family_table(&n);
+    const struct family *f;
     if (json_get(r->root, "architectures", &list) && json_at(&list, 0, NULL, &first))
         (void)json_str(&first, &architecture, NULL);
     const struct family *by_name = family_find_architecture(architecture);
     if (by_name && by_name->draft) return by_name;
-    for (size_t i = 0; i < n; i++)
-        if (f[i].mark && json_get(&r->text, f[i].mark, &j)) return &f[i];
+    for (size_t i = 0; (f = family_at(i)); i++)
+        if (f->mark && json_get(&r->text, f->mark, &j)) return f;
     return NULL;
 }
 
@@ -68,10 +71,9 @@ static const struct family *find_marked(struct reader *r)
 static const struct family *find_signed(struct reader *r)
 {
     struct json j;
-    size_t n;
-    const struct family *f = family_table(&n);
-    for (size_t i = 0; i < n; i++)
-        if (f[i].sign && json_get(&r->text, f[i].sign, &j)) return &f[i];
+    const struct family *f;
+    for (size_t i = 0; (f = family_at(i)); i++)
+        if (f->sign && json_get(&r->text, f->sign, &j)) return f;
     return NULL;
 }
 
