@@ -135,7 +135,8 @@ static void norms(struct walk *w, const char *name, int n)
     struct naive_op *op = op_open(w, name);
     for (int k = 0; k < n; k++) {
         elementwise(w, op, w->tokens * w->m->hidden, 1, 1, w->m->norm_flops);
-        for (int v = 0; v < w->m->norm_vectors; v++) vector(w, op, w->m->hidden, !w->p->norms_uncounted);
+        for (int v = 0; v < w->m->norm_vectors && !w->m->bare_norms; v++)
+            vector(w, op, w->m->hidden, !w->p->norms_uncounted);
     }
 }
 
@@ -335,17 +336,28 @@ static void qkv_adapters(struct walk *w, int in, int rank, const int *out)
     elementwise(w, op_open(w, "qkv_adapter_add"), w->tokens * wide, 2, 1, 1);
 }
 
+static void latent_norm(struct walk *w, const char *name, int width)
+{
+    part_norm(w, name, width);
+    vector(w, &w->ops->op[w->ops->n - 1], width, !w->p->norms_uncounted);
+}
+
 static void grouped_query(struct walk *w, const struct naive_layer *l)
 {
     const struct naive_model *m = w->m;
     const int q = w->heads * l->key_dim, keys = w->groups * l->key_dim, values = w->groups * l->value_dim;
     const int qkv[] = {l->output_gate ? 2 * q : q, keys, values}, made = l->shares_kv ? 0 : keys;
-    const char *name = l->shares_kv ? "q_proj" : l->v_is_k ? "qk_proj" : "qkv_proj";
+    const char *name = l->shares_kv ? "q_proj" : l->v_is_k ? "qk_proj" : l->q_rank ? "qkv_a_proj" : "qkv_proj";
+    const int first[] = {l->q_rank ? l->q_rank : qkv[0], qkv[1], qkv[2]};
     struct naive_op *op = product(w, name, w->tokens, l->doubled_input ? 2 * m->hidden : m->hidden,
                                   l->shares_kv ? 1
                                   : l->v_is_k  ? 2
                                                : 3,
-                                  qkv, &m->mixer, l->qkv_bias);
+                                  first, &m->mixer, l->qkv_bias);
+    if (l->q_rank) {
+        latent_norm(w, "q_a_norm", l->q_rank);
+        op = linear(w, "q_b_proj", w->tokens, l->q_rank, q, &m->mixer, false);
+    }
     for (int i = 1; i < 3 && l->idle_kv; i++) store(op, qkv[i], m->hidden, &m->mixer);
     if (l->qkv_rank) qkv_adapters(w, l->doubled_input ? 2 * m->hidden : m->hidden, l->qkv_rank, qkv);
     if (l->state.taps) naive_conv(w, l, q + keys + values, 0, 1);
@@ -376,13 +388,13 @@ static void grouped_query(struct walk *w, const struct naive_layer *l)
     op = attend(w, l, &k, !w->p->uncached);
     if (l->shares_kv) op->kv_needed_bytes = 0; /* moved for the layer that made it */
     if (l->output_gate) elementwise(w, op_open(w, "output_gate"), w->tokens * w->heads * l->value_dim, 2, 1, 5);
+    if (l->head_gate) {
+        linear(w, "head_gate_proj", w->tokens, m->hidden, w->heads, &m->mixer, false);
+        op = op_open(w, "head_gate");
+        elementwise(w, op, w->tokens * w->heads, 1, 0, 4); /* sigmoid: neg, exp, +, / */
+        elementwise(w, op, w->tokens * w->heads * l->value_dim, 1, 1, 1);
+    }
     linear(w, "o_proj", w->tokens, w->heads * l->value_dim, m->hidden, &m->mixer, l->o_bias);
-}
-
-static void latent_norm(struct walk *w, const char *name, int width)
-{
-    part_norm(w, name, width);
-    vector(w, &w->ops->op[w->ops->n - 1], width, !w->p->norms_uncounted);
 }
 
 /* Each head has a slice of its own: rows of the expansion for it, over the latent. */
@@ -517,9 +529,11 @@ static void activation(struct walk *w, const char *name, int n, bool gated)
     elementwise(w, op_open(w, name), n, gated ? 2 : 1, 1, gated ? 5 : 4);
 }
 
+/* l: the layer whose MLP it is; NULL for shared experts. */
 static void dense(struct walk *w, const char *up, const char *act, const char *down, int width, bool gated, bool bias,
-                  int adapter)
+                  const struct naive_layer *l)
 {
+    const int adapter = l ? l->adapter_rank : 0;
     const int out[] = {width, width};
     product(w, up, w->tokens, w->m->hidden, gated ? 2 : 1, out, &w->m->ffn, bias);
     if (adapter) {
@@ -528,6 +542,8 @@ static void dense(struct walk *w, const char *up, const char *act, const char *d
         elementwise(w, op_open(w, "adapter_add"), w->tokens * (gated ? 2 * width : width), 2, 1, 1);
     }
     activation(w, act, w->tokens * width, gated);
+    if (l && l->act_stored) vector(w, &w->ops->op[w->ops->n - 1], l->act_stored, true);
+    if (l && l->inner_norm) latent_norm(w, "mlp_inner_norm", width);
     linear(w, down, w->tokens, width, w->m->hidden, &w->m->ffn, bias);
 }
 
@@ -538,7 +554,7 @@ static void fused(struct walk *w, int width, bool gated, bool bias)
     struct walk parts = *w;
     struct naive_ops scratch = {.n = 0};
     parts.ops = &scratch;
-    dense(&parts, "up", "act", "down", width, gated, bias, 0);
+    dense(&parts, "up", "act", "down", width, gated, bias, NULL);
     struct naive_op *op = op_open(w, "mlp");
     for (size_t i = 0; i < scratch.n; i++) {
         op->flops += scratch.op[i].flops;
@@ -595,16 +611,17 @@ static void experts(struct walk *w, const struct naive_layer *l)
     const int width = l->expert_width / w->p->ranks, up[] = {width, width}, down[] = {stream};
     norms(w, "branch_norm", l->branch_norms);
     norms(w, "router_norm", l->router_norm ? 1 : 0);
-    linear(w, "router", w->tokens, m->hidden, l->experts, &m->router, l->router_bias);
+    const int known = l->experts + l->idle;
+    linear(w, "router", w->tokens, m->hidden, known, &m->router, l->router_bias);
     struct naive_op *op = op_open(w, "route");
     for (int t = 0; t < w->tokens; t++) {
-        elementwise(w, op, l->experts, 1, 0, 5);
+        elementwise(w, op, known, 1, 0, 5);
         elementwise(w, op, l->chosen, 0, 1, 0);
     }
     if (l->correction) { /* kept in four bytes */
         const struct naive_format wide = {.element_bytes = 4};
-        store(op, 1, l->experts, &wide);
-        for (int i = 0; i < l->experts; i++) op->weight_bytes += 4;
+        store(op, 1, known, &wide);
+        for (int i = 0; i < known; i++) op->weight_bytes += 4;
     }
     if (l->expert_scale) {
         vector(w, op, l->experts, true);
@@ -619,7 +636,7 @@ static void experts(struct walk *w, const struct naive_layer *l)
     elementwise(w, op, w->tokens * stream, 0, 1, 0);
     if (l->latent) linear(w, "latent_up", w->tokens, l->latent, m->hidden, &m->ffn, false);
     if (l->shared_width == 0) return;
-    dense(w, "shared_up", "shared_act", "shared_down", l->shared_width / w->p->ranks, !l->ungated, false, 0);
+    dense(w, "shared_up", "shared_act", "shared_down", l->shared_width / w->p->ranks, !l->ungated, false, NULL);
     if (l->shared_gate) linear(w, "shared_gate", w->tokens, m->hidden, 1, &m->router, false);
     op = op_open(w, "shared_add");
     elementwise(w, op, w->tokens * m->hidden, 2, 1, l->shared_gate ? 2 : 1);
@@ -872,10 +889,10 @@ static void feed_forward(struct walk *w, const struct naive_layer *l)
         experts(w, l);
     else if (l->channel_mix)
         channel_mix(w, l->width / w->p->ranks, l->channel_bare);
-    else if (w->p->mlp_fused && !l->adapter_rank)
+    else if (w->p->mlp_fused && !l->adapter_rank && !l->act_stored && !l->inner_norm)
         fused(w, l->width / w->p->ranks, !l->ungated, l->mlp_bias);
     else
-        dense(w, "up_proj", "mlp_act", "down_proj", l->width / w->p->ranks, !l->ungated, l->mlp_bias, l->adapter_rank);
+        dense(w, "up_proj", "mlp_act", "down_proj", l->width / w->p->ranks, !l->ungated, l->mlp_bias, l);
 }
 
 /* Nothing runs: what is stored stays. */

@@ -59,7 +59,7 @@ struct naive_recurrence {
 struct naive_layer {
     int type; /* layers of one type are equal; types are numbered in order of appearance */
     int heads, kv_heads, key_dim, value_dim, window; /* key_dim of a latent mixer: without the rope part */
-    int q_rank, kv_rank, rope_dim;                   /* kv_rank > 0: latent attention */
+    int q_rank, kv_rank, rope_dim;                   /* kv_rank > 0: latent attention; else q_rank: narrow queries */
     bool chunked;                                    /* window is a block of keys, not the last ones */
     bool unrotated;                                  /* no rope */
     bool alibi;
@@ -69,7 +69,7 @@ struct naive_layer {
     int top_keys;               /* keys that a query selects; 0: all it sees */
     int index_heads, index_dim; /* of the layer's own indexer; 0: it uses the choice of an earlier layer */
     bool qkv_bias, o_bias, sinks;
-    bool output_gate, doubled_input;
+    bool output_gate, head_gate, doubled_input;
     struct naive_recurrence state;
     bool borrowed, one_residual; /* big matrices stored by an earlier layer; one sum with the stream */
     bool qk_norm;                /* of each query and key head */
@@ -89,6 +89,9 @@ struct naive_layer {
     bool out_proj;      /* a product of model width after the block */
     int experts, chosen, expert_width, shared_width, latent;
     bool expert_bias, router_bias, correction, shared_gate, router_norm, expert_scale;
+    int idle;         /* experts that give their input back */
+    int act_stored;   /* numbers of the nonlinearity */
+    bool inner_norm;  /* over the dense width, before the last product */
     int branch_norms; /* over the model width, around experts */
 };
 
@@ -105,7 +108,8 @@ struct naive_model {
     bool embed_borrowed, head_borrowed; /* stored by another model */
     int heads, head_rows;               /* of output, 0 one; tokens of each, 0 the vocabulary */
     int norm_flops;                     /* an element: RMS 4, layer norm 6, with bias 7 */
-    int norm_vectors;                   /* 1, with bias 2 */
+    int norm_vectors;                   /* 1, with bias 2; bare_norms: none */
+    bool bare_norms;
     struct naive_format embed, head, mixer, ffn, expert, router, other, cache;
     double activation_bytes; /* an element */
     double state_bytes;      /* an element of a recurrent state */

@@ -238,8 +238,8 @@ static void selective_scan(struct walk *w, const struct naive_layer *l)
                 op->vector_flops += 5; /* times SiLU of the gate */
             }
         }
-    elementwise(w, op, w->tokens * w->heads, 3, 1, 0); /* input, step, gate; output */
-    elementwise(w, op, w->tokens * n, 2, 0, 0);        /* B, C */
+    elementwise(w, op, w->tokens * w->heads, 3, 1, 0);      /* input, step, gate; output */
+    elementwise(w, op, w->tokens * n * w->groups, 2, 0, 0); /* B, C, of each group */
     for (int i = 0; i < n + 1; i++) vector(w, op, w->heads, true);
 }
 
@@ -255,20 +255,40 @@ static void output(struct walk *w, const struct naive_layer *l, bool gated)
     if (normed) vector(w, op, l->state.head_norm ? l->value_dim : n, !w->p->norms_uncounted);
 }
 
+/* A product of its own for each group. */
+static struct naive_op *by_group(struct walk *w, const char *name, int in, int out)
+{
+    struct naive_ops each = {.n = 0};
+    struct walk part = *w;
+    part.ops = &each;
+    struct naive_op *sum = op_open(w, name);
+    for (int g = 0; g < w->groups; g++) {
+        const struct naive_op *op = linear(&part, name, w->tokens, in, out, &w->m->mixer, false);
+        sum->flops += op->flops;
+        sum->weight_bytes += op->weight_bytes;
+        sum->activation_bytes += op->activation_bytes;
+        sum->stored_elems += op->stored_elems;
+        sum->stored_bytes += op->stored_bytes;
+    }
+    return sum;
+}
+
 static void selective(struct walk *w, const struct naive_layer *l)
 {
     const struct naive_model *m = w->m;
-    const int low = l->state.rank + 2 * l->key_dim;
+    const int each = l->state.rank + 2 * l->key_dim, low = each * w->groups;
     linear(w, "in_proj", w->tokens, m->hidden, 2 * w->heads, &m->mixer, l->state.proj_bias);
     naive_conv(w, l, w->heads, 4, 1);
-    linear(w, "x_proj", w->tokens, w->heads, low, &m->mixer, false);
+    by_group(w, "x_proj", w->heads / w->groups, each);
     all_reduce_of(w, "x_all_reduce", w->tokens * low);
     if (l->state.inner_norms) {
         struct naive_op *op = op_open(w, "inner_norm");
         elementwise(w, op, w->tokens * low, 1, 1, 4);
         if (l->state.inner_weights) vector(w, op, low, !w->p->norms_uncounted);
     }
-    linear(w, "dt_proj", w->tokens, l->state.rank, w->heads, &m->mixer, true);
+    struct naive_op *step = by_group(w, "dt_proj", l->state.rank, w->heads / w->groups);
+    vector(w, step, w->heads, true);
+    step->vector_flops += w->tokens * w->heads;
     selective_scan(w, l);
     linear(w, "out_proj", w->tokens, w->heads, m->hidden, &m->mixer, l->state.proj_bias);
 }

@@ -14,7 +14,7 @@
 #include "calc/cost/cost.h"
 #include "calc/model/model.h"
 #include "calc/model/stored.h"
-#include "tests/naive_draft_models.h"
+#include "tests/naive_further_models.h"
 
 static const struct subject *const SUBJECTS[] = {&LLAMA,
                                                  &LLAMA_BIASED,
@@ -94,7 +94,17 @@ static const struct subject *const SUBJECTS[] = {&LLAMA,
                                                  &MLLAMA,
                                                  &LLADA,
                                                  &DREAM,
-                                                 &SDAR};
+                                                 &SDAR,
+                                                 &OLMO1,
+                                                 &NANOCHAT,
+                                                 &APERTUS,
+                                                 &BITNET,
+                                                 &LONGCAT,
+                                                 &STEP3,
+                                                 &STEP3P5,
+                                                 &FALCON_H1,
+                                                 &ZAMBA1,
+                                                 &OLMO_HYBRID};
 
 enum { SUBJECTS_N = sizeof SUBJECTS / sizeof SUBJECTS[0] };
 

@@ -238,6 +238,24 @@ static const struct {
      "{\"model_type\":\"llama\",\"hidden_size\":3072,\"num_hidden_layers\":28,"
      "\"num_attention_heads\":24,\"num_key_value_heads\":8,\"intermediate_size\":8192,"
      "\"vocab_size\":128256,\"head_dim\":128,\"tie_word_embeddings\":true}"},
+    {"olmo-1b", 1176764416,
+     "{\"model_type\":\"olmo\",\"hidden_size\":2048,\"num_hidden_layers\":16,\"num_attention_heads\":16,"
+     "\"intermediate_size\":8192,\"vocab_size\":50304,\"tie_word_embeddings\":true,\"clip_qkv\":null}"},
+    {"olmo-7b", 6888095744,
+     "{\"model_type\":\"olmo\",\"hidden_size\":4096,\"num_hidden_layers\":32,\"num_attention_heads\":32,"
+     "\"intermediate_size\":11008,\"vocab_size\":50304,\"tie_word_embeddings\":false}"},
+    {"xglm-564m", 564463616,
+     "{\"model_type\":\"xglm\",\"d_model\":1024,\"num_layers\":24,\"attention_heads\":16,\"ffn_dim\":4096,"
+     "\"vocab_size\":256008,\"max_position_embeddings\":2048}"},
+    {"gpt-neo-125m", 125198592,
+     "{\"model_type\":\"gpt_neo\",\"hidden_size\":768,\"num_layers\":12,\"num_heads\":12,\"vocab_size\":50257,"
+     "\"max_position_embeddings\":2048,\"intermediate_size\":null,\"attention_types\":[[[\"global\",\"local\"],6]]}"},
+    {"gpt-neo-1.3b", 1315575808,
+     "{\"model_type\":\"gpt_neo\",\"hidden_size\":2048,\"num_layers\":24,\"num_heads\":16,\"vocab_size\":50257,"
+     "\"max_position_embeddings\":2048,\"intermediate_size\":null,\"attention_types\":[[[\"global\",\"local\"],12]]}"},
+    {"biogpt", 346763264,
+     "{\"model_type\":\"biogpt\",\"hidden_size\":1024,\"num_hidden_layers\":24,\"num_attention_heads\":16,"
+     "\"intermediate_size\":4096,\"vocab_size\":42384,\"max_position_embeddings\":1024}"},
     {"glm-4.5-air", 106852251264,
      "{\"model_type\":\"glm4_moe\",\"hidden_size\":4096,\"num_hidden_layers\":46,"
      "\"num_attention_heads\":96,\"num_key_value_heads\":8,\"intermediate_size\":10944,"

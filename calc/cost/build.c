@@ -132,7 +132,22 @@ void build_linear(struct build *b, const char *name, const char *shape, enum wei
     build_stacked(b, name, shape, class, rows, in, 1, &out, bias);
 }
 
-int64_t build_norm_flops(enum norm_kind kind) { return kind == NORM_RMS ? 4 : kind == NORM_LAYER ? 6 : 7; }
+int64_t build_norm_flops(enum norm_kind kind)
+{
+    switch (kind) {
+    case NORM_RMS: return 4;
+    case NORM_LAYER: return 6;
+    case NORM_LAYER_BIAS: return 7;
+    case NORM_RMS_PLAIN: return 3;
+    case NORM_LAYER_PLAIN: break;
+    }
+    return 5;
+}
+
+int64_t build_norm_vectors(enum norm_kind kind)
+{
+    return kind == NORM_LAYER_BIAS ? 2 : kind == NORM_RMS_PLAIN || kind == NORM_LAYER_PLAIN ? 0 : 1;
+}
 
 void build_norms(struct build *b, const char *name, int64_t n)
 {
@@ -141,7 +156,8 @@ void build_norms(struct build *b, const char *name, int64_t n)
     const struct sym *elems = PROD(INT(n), b->norm_rows, Y->D);
     op->vector_flops = PROD(INT(build_norm_flops(b->m->norm)), elems);
     op->activation_bytes = PROD(INT(2), elems, Y->b_act);
-    build_vector(b, op, PROD(INT(b->m->norm == NORM_LAYER_BIAS ? 2 * n : n), Y->D), true);
+    if (build_norm_vectors(b->m->norm) == 0) return;
+    build_vector(b, op, PROD(INT(build_norm_vectors(b->m->norm) * n), Y->D), true);
     read_all(b, op);
 }
 

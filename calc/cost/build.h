@@ -72,8 +72,11 @@ void build_linear(struct build *b, const char *name, const char *shape, enum wei
                   const struct sym *in, const struct sym *out, bool bias);
 
 /* build_norm_flops -- elementwise flops per element of a norm: RMS x*x, +, *rstd, *w; layer norm further + for the
- * mean, -mean, and +bias. */
+ * mean, -mean, and +bias. Statistics alone: without *w. */
 int64_t build_norm_flops(enum norm_kind kind);
+
+/* build_norm_vectors -- vectors that a norm stores: weight and bias. */
+int64_t build_norm_vectors(enum norm_kind kind);
 
 /* build_norms -- n norms over the model width. */
 void build_norms(struct build *b, const char *name, int64_t n);

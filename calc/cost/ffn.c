@@ -9,7 +9,7 @@
 #define SUM(...) SYM_SUM(b->c, __VA_ARGS__)
 
 /* Elementwise flops of the nonlinearity: SiLU x/(1+exp(-x)) is neg, exp, +, /; the gate multiplies once more. */
-enum { ACT_FLOPS = 4, GATE_FLOPS = 1 };
+enum { ACT_FLOPS = 4, GATE_FLOPS = 1, INNER_NORM_FLOPS = 4 };
 
 enum { FP32_BYTES = 4 };
 
@@ -71,6 +71,12 @@ static void build_dense(struct build *b, const char *up, const char *act, const 
                   f->gated ? 2 : 1, out, f->up_bias);
     if (f->adapter_rank > 0) build_adapter(b, PROD(INT(f->gated ? 2 : 1), width));
     build_activation(b, act, b->rows, width, f->gated);
+    if (f->act_params > 0) {
+        struct cost_op *op = &b->ops->op[b->ops->n - 1];
+        build_vector(b, op, INT(f->act_params), false);
+        op->weight_bytes = op->tensor[0].bytes;
+    }
+    if (f->inner_norm) build_head_norm(b, "mlp_inner_norm", "[B*T, F]", INNER_NORM_FLOPS, width, width);
     build_linear(b, down, "[B*T, F] x [F, D]", WEIGHT_FFN, b->rows, width, Y->D, f->down_bias);
 }
 
@@ -238,15 +244,16 @@ static void build_all_to_all(struct build *b, const char *name, const struct sym
 static void build_experts(struct build *b, const struct ffn *f)
 {
     const struct sym *n = PROD(b->rows, Y->k);
+    const struct sym *known = f->idle_experts ? SUM(Y->E, INT(f->idle_experts)) : Y->E; /* to the router */
     build_norms(b, "branch_norm", f->branch_norms);
     build_norms(b, "router_norm", f->router_norm ? 1 : 0);
-    build_linear(b, "router", "[B*T, D] x [D, E]", WEIGHT_ROUTER, b->rows, Y->D, Y->E, f->router_bias);
+    build_linear(b, "router", "[B*T, D] x [D, E]", WEIGHT_ROUTER, b->rows, Y->D, known, f->router_bias);
     struct cost_op *op = build_op(b, OP_ROUTE, "route", "[B*T, E] -> [B*T, k]");
-    op->vector_flops = PROD(INT(5), b->rows, Y->E);
-    op->activation_bytes = PROD(b->rows, SUM(Y->E, Y->k), Y->b_act);
+    op->vector_flops = PROD(INT(5), b->rows, known);
+    op->activation_bytes = PROD(b->rows, SUM(known, Y->k), Y->b_act);
     if (f->router_correction) /* stored in fp32 whatever the file's format */
         op->tensor[op->tensors_n++] =
-            (struct cost_tensor){.class = WEIGHT_OTHER, .elems = Y->E, .bytes = PROD(INT(FP32_BYTES), Y->E)};
+            (struct cost_tensor){.class = WEIGHT_OTHER, .elems = known, .bytes = PROD(INT(FP32_BYTES), known)};
     if (f->expert_scale) {
         op->vector_flops = SUM(op->vector_flops, n);
         build_vector(b, op, Y->E, false);
@@ -285,7 +292,7 @@ void build_ffn(struct build *b, const struct ffn *f)
         }
         if (f->channel_mix)
             build_channel_mix(b, f->channel_bare);
-        else if (b->v->mlp_fused && f->adapter_rank == 0)
+        else if (b->v->mlp_fused && f->adapter_rank == 0 && f->act_params == 0 && !f->inner_norm)
             build_fused(b, f, Y->F);
         else
             build_dense(b, "up_proj", "mlp_act", "down_proj", f, Y->F);

@@ -20,6 +20,7 @@ static const struct {
     {"qk_proj", {MODULE_Q, MODULE_K, MODULES, MODULES}, false},
     {"q_proj", {MODULE_Q, MODULE_K, MODULE_V, MODULES}, false},
     {"o_proj", {MODULE_O, MODULES, MODULES, MODULES}, false},
+    {"qkv_a_proj", {MODULE_Q_A, MODULE_K, MODULE_V, MODULES}, false},
     {"q_a_proj", {MODULE_Q_A, MODULES, MODULES, MODULES}, false},
     {"q_b_proj", {MODULE_Q_B, MODULES, MODULES, MODULES}, false},
     {"kv_a_proj", {MODULE_KV_A, MODULES, MODULES, MODULES}, false},

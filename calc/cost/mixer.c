@@ -179,7 +179,7 @@ static void build_qk_norm(struct build *b, const struct mixer *x, const struct s
     if (kind == QK_NORM_NONE) return;
     const enum norm_kind of = kind == QK_NORM_HEAD || b->m->norm == NORM_RMS ? b->m->norm : NORM_LAYER;
     const int64_t sides = x->shares_kv ? 1 : 2;
-    const struct sym *shared = PROD(INT(of == NORM_LAYER_BIAS ? 2 * sides : sides), Y->H);
+    const struct sym *shared = PROD(INT(build_norm_vectors(of) * sides), Y->H);
     const bool plain = kind == QK_NORM_PLAIN;
     build_head_norm(b, "qk_norm", "[B*T, (N+K)*H]", plain ? PLAIN_NORM_FLOPS : build_norm_flops(of), width,
                     plain                  ? NULL
@@ -205,6 +205,15 @@ static void build_adapters(struct build *b, const struct sym *in, const struct s
     build_elementwise(b, OP_RESIDUAL, "qkv_adapter_add", "[B*T, N*H + K*(H+Hv)]", PROD(b->rows, wide), 1, 3);
 }
 
+/* Queries made of a normed product that is narrower; keys and values come with that product. */
+static void build_narrow(struct build *b, const struct mixer *x, const struct sym *const *all)
+{
+    const struct sym *const narrow[] = {Y->Q, all[1], all[2]};
+    build_stacked(b, "qkv_a_proj", "[B*T, D] x [D, Q + K*(H+Hv)]", WEIGHT_MIXER, b->rows, Y->D, 3, narrow, x->qkv_bias);
+    build_head_norm(b, "q_a_norm", "[B*T, latent]", HEAD_NORM_FLOPS, Y->Q, Y->Q);
+    build_linear(b, "q_b_proj", "[B*T, Q] x [Q, N*H]", WEIGHT_MIXER, b->rows, Y->Q, all[0], false);
+}
+
 /* Queries, and keys and values of the layer's own. */
 static void build_qkv(struct build *b, const struct mixer *x)
 {
@@ -215,6 +224,8 @@ static void build_qkv(struct build *b, const struct mixer *x)
         build_linear(b, "q_proj", "[B*T, D] x [D, N*H]", WEIGHT_MIXER, b->rows, Y->D, q, x->qkv_bias);
         struct cost_op *op = &b->ops->op[b->ops->n - 1];
         for (size_t i = 1; x->idle_kv && i < 3; i++) build_tensor(b, op, WEIGHT_MIXER, INT(1), all[i], Y->D);
+    } else if (x->q_rank > 0) {
+        build_narrow(b, x, all);
     } else if (x->v_is_k) {
         build_stacked(b, "qk_proj", "[B*T, D] x [D, (N+K)*H]", WEIGHT_MIXER, b->rows, Y->D, 2, all, x->qkv_bias);
     } else {
@@ -239,7 +250,7 @@ static void build_features(struct build *b, const struct mixer *x, const struct 
     for (size_t i = 0; i < op->tensors_n; i++) op->tensor[i].shared = true;
     if (x->qk_norm == QK_NORM_HEAD) {
         build_head_norm(b, "feature_k_norm", "[B*T, K*H]", build_norm_flops(b->m->norm), k,
-                        b->m->norm == NORM_LAYER_BIAS ? PROD(INT(2), Y->H) : Y->H);
+                        PROD(INT(build_norm_vectors(b->m->norm)), Y->H));
         b->ops->op[b->ops->n - 1].tensor[0].shared = true;
     }
     if (x->position == POSITION_ROPE) build_rope(b, "feature_rope", "[B*T, K*H]", k);
@@ -255,6 +266,12 @@ static void build_gqa(struct build *b, const struct mixer *x)
     if (x->shares_kv) b->ops->op[b->ops->n - 1].kv_needed_bytes = INT(0); /* the layer that made them has them */
     if (x->output_gate)
         build_elementwise(b, OP_ACTIVATION, "output_gate", "[B*T, N*Hv]", PROD(b->rows, Y->N, Y->Hv), GATE_FLOPS, 3);
+    if (x->head_gate) {
+        build_linear(b, "head_gate_proj", "[B*T, D] x [D, N]", WEIGHT_MIXER, b->rows, Y->D, Y->N, false);
+        struct cost_op *op = build_op(b, OP_ACTIVATION, "head_gate", "[B*T, N, Hv]");
+        op->vector_flops = PROD(b->rows, SUM(PROD(INT(GATE_FLOPS - 1), Y->N), PROD(Y->N, Y->Hv)));
+        op->activation_bytes = PROD(b->rows, SUM(Y->N, PROD(INT(2), Y->N, Y->Hv)), Y->b_act);
+    }
     build_linear(b, "o_proj", "[B*T, N*Hv] x [N*Hv, D]", WEIGHT_MIXER, b->rows, PROD(Y->N, Y->Hv), Y->D, x->o_bias);
 }
 

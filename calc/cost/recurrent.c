@@ -29,13 +29,29 @@ static void sum_parts(struct build *b, const char *name, const struct sym *width
     build_sum_over_ranks(b, name, "[B*T, Ra+2H] over t ranks", width);
 }
 
+/* A product of its own for each group of channels: as many elements as channels times `wide`; `moved` elements a token
+ * in and out. */
+static void build_by_group(struct build *b, const char *name, const char *shape, const struct sym *channels,
+                           const struct sym *wide, const struct sym *moved)
+{
+    struct cost_op *op = build_op(b, OP_LINEAR, name, shape);
+    op->compute_class = WEIGHT_MIXER;
+    op->flops = PROD(INT(2), b->rows, channels, wide);
+    op->activation_bytes = PROD(b->rows, moved, Y->b_act);
+    build_tensor(b, op, WEIGHT_MIXER, INT(1), channels, wide);
+    op->weight_bytes = op->tensor[0].bytes;
+}
+
 static void build_selective(struct build *b, const struct mixer *x)
 {
     const struct recurrence *p = &x->recurrence;
-    const struct sym *low = SUM(Y->Ra, PROD(INT(2), Y->H));
+    const struct sym *each = SUM(Y->Ra, PROD(INT(2), Y->H)), *low = x->kv_heads > 1 ? PROD(Y->K, each) : each;
     build_linear(b, "in_proj", "[B*T, D] x [D, 2N]", WEIGHT_MIXER, b->rows, Y->D, PROD(INT(2), Y->N), p->proj_bias);
     build_conv(b, x, Y->N, ACT_FLOPS, 1);
-    build_linear(b, "x_proj", "[B*T, N] x [N, Ra+2H]", WEIGHT_MIXER, b->rows, Y->N, low, false);
+    if (x->kv_heads > 1)
+        build_by_group(b, "x_proj", "[B*T, K, N/K] x [K, N/K, Ra+2H]", Y->N, each, SUM(Y->N, low));
+    else
+        build_linear(b, "x_proj", "[B*T, N] x [N, Ra+2H]", WEIGHT_MIXER, b->rows, Y->N, low, false);
     sum_parts(b, "x_all_reduce", low);
     if (p->inner_norms) {
         struct cost_op *op = build_op(b, OP_HEAD_NORM, "inner_norm", "[B*T, Ra+2H]");
@@ -46,7 +62,15 @@ static void build_selective(struct build *b, const struct mixer *x)
             if (!b->v->norms_uncounted) op->weight_bytes = op->tensor[0].bytes;
         }
     }
-    build_linear(b, "dt_proj", "[B*T, Ra] x [Ra, N]", WEIGHT_MIXER, b->rows, Y->Ra, Y->N, true);
+    if (x->kv_heads > 1) {
+        build_by_group(b, "dt_proj", "[B*T, K, Ra] x [K, Ra, N/K]", Y->N, Y->Ra, SUM(PROD(Y->K, Y->Ra), Y->N));
+        struct cost_op *op = &b->ops->op[b->ops->n - 1];
+        build_vector(b, op, Y->N, false);
+        op->vector_flops = PROD(b->rows, Y->N);
+        op->weight_bytes = SUM(op->weight_bytes, op->tensor[1].bytes);
+    } else {
+        build_linear(b, "dt_proj", "[B*T, Ra] x [Ra, N]", WEIGHT_MIXER, b->rows, Y->Ra, Y->N, true);
+    }
     build_scan(b, x);
     build_linear(b, "out_proj", "[B*T, N] x [N, D]", WEIGHT_MIXER, b->rows, Y->N, Y->D, p->proj_bias);
 }

@@ -263,7 +263,8 @@ static void build_selective_scan(struct build *b, const struct mixer *x)
 {
     struct cost_op *op = build_op(b, OP_SCAN, "scan", "[B, T, N] with states [B, N, H]");
     op->vector_flops = PROD(b->part_rows, Y->N, SUM(PROD(INT(7), Y->H), INT(SOFTPLUS_FLOPS + 1 + 2 + SILU_GATE_FLOPS)));
-    op->activation_bytes = PROD(b->part_rows, SUM(PROD(INT(4), Y->N), PROD(INT(2), Y->H)), Y->b_act);
+    const struct sym *inputs = x->kv_heads > 1 ? PROD(INT(2), Y->K, Y->H) : PROD(INT(2), Y->H); /* B and C */
+    op->activation_bytes = PROD(b->part_rows, SUM(PROD(INT(4), Y->N), inputs), Y->b_act);
     build_vector(b, op, PROD(Y->N, SUM(Y->H, INT(1))), false);
     build_read(b, op);
     build_state(b, op, state_elems(b->c, Y, &x->recurrence), Y->b_state);

@@ -7,7 +7,7 @@
 
 struct spelling {
     const char *symbol;
-    const char *keys[9];
+    const char *keys[10];
 };
 
 static const struct spelling SPELLINGS[DIM_N] = {
@@ -16,28 +16,28 @@ static const struct spelling SPELLINGS[DIM_N] = {
     [DIM_FFN] = {"F",
                  {"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "block_ff_dim",
                   "ffn_config.ffn_hidden_size", "mlp_hidden_size"}},
-    [DIM_HEADS] = {"N", {"num_attention_heads", "n_head", "n_heads", "num_heads"}},
+    [DIM_HEADS] = {"N", {"num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads"}},
     [DIM_KV_HEADS] = {"K",
                       {"num_key_value_heads", "n_head_kv", "num_kv_heads", "n_kv_heads", "multi_query_group_num",
-                       "attn_config.kv_n_heads"}},
+                       "num_attention_groups", "attn_config.kv_n_heads"}},
     [DIM_HEAD_DIM] = {"H", {"head_dim", "kv_channels", "attention_head_dim"}},
     [DIM_VOCAB] = {"V", {"vocab_size", "padded_vocab_size"}},
     [DIM_POSITIONS] = {NULL,
                        {"max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len",
-                        "max_sequence_length", "model_max_length", "max_seqlen"}},
+                        "max_sequence_length", "model_max_length", "max_seqlen", "max_position_embedding"}},
     [DIM_WINDOW] = {"W", {"sliding_window", "sliding_window_size", "attention_chunk_size", "attention_window_size"}},
     [DIM_EXPERTS] = {"E",
                      {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts",
                       "ffn_config.moe_num_experts"}},
     [DIM_EXPERTS_PER_TOKEN] = {"k",
                                {"num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk",
-                                "moe_k", "top_k_experts", "ffn_config.moe_top_k"}},
-    [DIM_EXPERT_WIDTH] = {NULL, {"moe_intermediate_size", "expert_hidden_size"}},
+                                "moe_k", "top_k_experts", "moe_top_k", "ffn_config.moe_top_k"}},
+    [DIM_EXPERT_WIDTH] = {NULL, {"moe_intermediate_size", "expert_hidden_size", "expert_ffn_hidden_size"}},
     [DIM_SHARED_EXPERTS] = {NULL,
                             {"n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert"}},
     [DIM_SHARED_WIDTH] = {NULL,
                           {"shared_expert_intermediate_size", "moe_shared_expert_intermediate_size",
-                           "shared_intermediate_size"}},
+                           "shared_intermediate_size", "share_expert_dim"}},
     [DIM_DENSE_PREFIX] = {NULL,
                           {"first_k_dense_replace", "moe_layer_num_skipped", "moe_layer_start_index",
                            "num_dense_layers"}},
@@ -62,6 +62,7 @@ static const struct spelling SPELLINGS[DIM_N] = {
     [DIM_STEP_RANK] = {NULL, {"time_step_rank", "mamba_dt_rank"}},
     [DIM_LRU_WIDTH] = {NULL, {"lru_width"}},
     [DIM_LATENT_WIDTH] = {NULL, {"moe_latent_size"}},
+    [DIM_IDLE_EXPERTS] = {NULL, {"zero_expert_num"}},
 };
 
 const char *const *dim_spellings(enum dim d) { return SPELLINGS[d].keys; }
@@ -99,7 +100,8 @@ static const int64_t DIM_MAX[DIM_N] = {[DIM_LAYERS] = LAYERS_MAX,
                                        [DIM_CHUNK] = 1 << 20,
                                        [DIM_STEP_RANK] = 1 << 22,
                                        [DIM_LRU_WIDTH] = 1 << 22,
-                                       [DIM_LATENT_WIDTH] = 1 << 22};
+                                       [DIM_LATENT_WIDTH] = 1 << 22,
+                                       [DIM_IDLE_EXPERTS] = EXPERTS_MAX};
 
 /* A list of one number per layer, of a quantity that layers have, is that number when all are equal. */
 static enum err_code same_in_all_layers(struct reader *r, enum dim d, struct json *j)

@@ -43,6 +43,7 @@ enum dim {
     DIM_STEP_RANK,
     DIM_LRU_WIDTH,
     DIM_LATENT_WIDTH,
+    DIM_IDLE_EXPERTS,
     DIM_N
 };
 
@@ -69,6 +70,7 @@ enum window_rule {
     WINDOW_EVERY,     /* all layers, unless use_sliding_window is false */
     WINDOW_OPT_IN,    /* layers from max_window_layers on, only when use_sliding_window is true */
     WINDOW_ALTERNATE, /* even layers slide */
+    WINDOW_FIRST,     /* every sliding_window_pattern-th layer is full, from the first on, the others slide */
     WINDOW_PERIOD,    /* every sliding_window_pattern-th layer is full, the others slide */
     WINDOW_LISTED,    /* hybrid_layer_pattern: 1 slides, 0 is full */
     WINDOW_CHUNK,     /* layers with rope (no_rope_layers) attend within chunks of attention_chunk_size */
@@ -94,6 +96,7 @@ enum moe_rule {
                   */
     MOE_PERIOD,  /* expert_layer_period and expert_layer_offset; experts as wide as intermediate_size */
     MOE_LETTERS, /* the layers that the hybrid pattern says; shared experts of a width of their own */
+    MOE_NAMED,   /* moe_layers_enum, numbers as text, else all but the first; a shared expert of share_expert_dim */
     MOE_HUNYUAN, /* moe_layer_num_skipped; shared experts of intermediate_size when use_mixed_mlp_moe */
 };
 
@@ -109,6 +112,7 @@ enum hybrid_rule {
     HYBRID_LISTS,   /* linear_attn_config.full_attn_layers and .kda_layers, from 1 */
     HYBRID_LETTERS, /* hybrid_override_pattern or layers_block_type, one block a layer */
     HYBRID_TILED,   /* block_types, repeated */
+    HYBRID_BESIDE,  /* all layers attend and are recurrent, side by side */
     HYBRID_SHARED,  /* layers_block_type: all layers are recurrent, "hybrid" ones after a shared attention block */
 };
 
@@ -146,7 +150,9 @@ struct family_module {
 extern const struct family_module MODULES_GPT2[], MODULES_QWEN[], MODULES_OPT[], MODULES_PHI[], MODULES_BLOOM[],
     MODULES_CHATGLM[], MODULES_NEOX[], MODULES_BAILING[], MODULES_GPTJ[], MODULES_MPT[], MODULES_DBRX[],
     MODULES_INTERNLM2[], MODULES_BAICHUAN[], MODULES_EXAONE[], MODULES_LLADA[], MODULES_GRANITE_MOE[],
-    MODULES_MAMBA_BESIDE[], MODULES_GRANITE_HYBRID[], MODULES_QWEN_DELTA[], MODULES_MINIMAX[], MODULES_LFM2[];
+    MODULES_MAMBA_BESIDE[], MODULES_GRANITE_HYBRID[], MODULES_QWEN_DELTA[], MODULES_MINIMAX[], MODULES_LFM2[],
+    MODULES_PERSIMMON[], MODULES_GPT_NEO[], MODULES_JAIS[], MODULES_AFMOE[], MODULES_GROK[], MODULES_LONGCAT[],
+    MODULES_STEP3[], MODULES_FALCON_H1[], MODULES_OLMO_HYBRID[];
 
 struct reader;
 
@@ -186,6 +192,11 @@ struct family {
     bool scan_heads_decide;     /* Mamba-2: heads times their width is the inner width, whatever expand says */
     int64_t ffn_divisor;        /* the file's width is this many times the true one; 0 means 1 */
     bool v_head_by_width;       /* class default of v_head_dim of latent attention: hidden / heads */
+    bool plain_shared;          /* a block that layers share has no low-rank products of theirs, and no rope */
+    int64_t act_params;         /* numbers that the nonlinearity of an MLP stores */
+    bool inner_norm;            /* of the MLP, before its down product */
+    const char *layers_key;     /* the number of layers, whatever other keys say; NULL none */
+    const char *period_key;     /* what the file calls sliding_window_pattern; NULL that */
     bool layer_widths;          /* vary sets the width of the MLP, layer by layer */
     enum bias_rule bias;
     enum window_rule window;
@@ -205,6 +216,8 @@ struct family {
     /* What the fields above cannot say: called for each layer with what they make of it. NULL none. Files with
      * structure that neither describes are refused here. */
     enum err_code (*vary)(struct reader *r, int64_t layer, struct layer_kind *k);
+    /* A second block of a layer: called behind vary with what that made, which is counted before it. NULL none. */
+    enum err_code (*further)(struct reader *r, int64_t layer, struct layer_kind *k);
     enum err_code (*extend)(struct reader *r); /* what the model has outside its layers; NULL none */
     /* Reads sizes and layers in place of the common way; NULL that. */
     enum err_code (*structure)(struct reader *r);

@@ -126,3 +126,71 @@ const struct family_module MODULES_LFM2[] = {{MODULE_STATE_IN, "conv.in_proj"},
                                              {MODULE_EXPERT_DOWN, "feed_forward.experts.down_proj"},
                                              {MODULE_ROUTER, "feed_forward.gate"},
                                              {0}};
+
+const struct family_module MODULES_PERSIMMON[] = {QKV("self_attn.query_key_value"),
+                                                  {MODULE_O, "self_attn.dense"},
+                                                  {MODULE_UP, "mlp.dense_h_to_4h"},
+                                                  {MODULE_DOWN, "mlp.dense_4h_to_h"},
+                                                  {0}};
+
+const struct family_module MODULES_GPT_NEO[] = {{MODULE_Q, "attn.attention.q_proj"},
+                                                {MODULE_K, "attn.attention.k_proj"},
+                                                {MODULE_V, "attn.attention.v_proj"},
+                                                {MODULE_O, "attn.attention.out_proj"},
+                                                {MODULE_UP, "mlp.c_fc"},
+                                                {MODULE_DOWN, "mlp.c_proj"},
+                                                {0}};
+
+const struct family_module MODULES_JAIS[] = {QKV("attn.c_attn"),          {MODULE_O, "attn.c_proj"},
+                                             {MODULE_UP, "mlp.c_fc"},     {MODULE_GATE, "mlp.c_fc2"},
+                                             {MODULE_DOWN, "mlp.c_proj"}, {0}};
+
+const struct family_module MODULES_AFMOE[] = {
+    {MODULE_Q, "self_attn.q_proj"}, {MODULE_Q, "self_attn.gate_proj"}, {MODULE_ROUTER, "mlp.router.gate"}, {0}};
+
+const struct family_module MODULES_GROK[] = {{MODULE_Q, "attn.q_proj"},
+                                             {MODULE_EXPERT_GATE, "moe_block.experts.0.linear"},
+                                             {MODULE_EXPERT_UP, "moe_block.experts.0.linear_v"},
+                                             {MODULE_EXPERT_DOWN, "moe_block.experts.0.linear_1"},
+                                             {MODULE_ROUTER, "moe_block.gate"},
+                                             {0}};
+
+#define TWICE(of, list, name)                                                                                          \
+    {(of), list ".0." name}, { (of), list ".1." name }
+
+const struct family_module MODULES_LONGCAT[] = {TWICE(MODULE_Q_A, "self_attn", "q_a_proj"),
+                                                TWICE(MODULE_Q_B, "self_attn", "q_b_proj"),
+                                                TWICE(MODULE_KV_A, "self_attn", "kv_a_proj_with_mqa"),
+                                                TWICE(MODULE_KV_B, "self_attn", "kv_b_proj"),
+                                                TWICE(MODULE_O, "self_attn", "o_proj"),
+                                                TWICE(MODULE_SHARED_GATE, "mlps", "gate_proj"),
+                                                TWICE(MODULE_SHARED_UP, "mlps", "up_proj"),
+                                                TWICE(MODULE_SHARED_DOWN, "mlps", "down_proj"),
+                                                TWICE(MODULE_GATE, "mlps", "gate_proj"),
+                                                TWICE(MODULE_UP, "mlps", "up_proj"),
+                                                TWICE(MODULE_DOWN, "mlps", "down_proj"),
+                                                {MODULE_ROUTER, "mlp.router.classifier"},
+                                                {0}};
+
+const struct family_module MODULES_STEP3[] = {{MODULE_Q_A, "self_attn.q_proj"},
+                                              {MODULE_Q_B, "self_attn.wq"},
+                                              {MODULE_SHARED_GATE, "share_expert.gate_proj"},
+                                              {MODULE_SHARED_UP, "share_expert.up_proj"},
+                                              {MODULE_SHARED_DOWN, "share_expert.down_proj"},
+                                              {MODULE_EXPERT_GATE, "moe.gate_proj"},
+                                              {MODULE_EXPERT_UP, "moe.up_proj"},
+                                              {MODULE_EXPERT_DOWN, "moe.down_proj"},
+                                              {MODULE_ROUTER, "moe.gate"},
+                                              {0}};
+
+const struct family_module MODULES_FALCON_H1[] = {BESIDE_ATTENTION,
+                                                  {MODULE_GATE, "feed_forward.gate_proj"},
+                                                  {MODULE_UP, "feed_forward.up_proj"},
+                                                  {MODULE_DOWN, "feed_forward.down_proj"},
+                                                  {0}};
+
+const struct family_module MODULES_OLMO_HYBRID[] = {
+    {MODULE_STATE_IN, "linear_attn.q_proj"},    {MODULE_STATE_IN, "linear_attn.k_proj"},
+    {MODULE_STATE_IN, "linear_attn.v_proj"},    {MODULE_STATE_GATE, "linear_attn.g_proj"},
+    {MODULE_STATE_RATES, "linear_attn.a_proj"}, {MODULE_STATE_RATES, "linear_attn.b_proj"},
+    {MODULE_STATE_OUT, "linear_attn.o_proj"},   {0}};

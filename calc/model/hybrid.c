@@ -11,6 +11,7 @@ struct plan {
     enum place mixer;
     enum feed ffn;
     bool shared; /* a shared attention block goes before the layer */
+    bool beside; /* attention beside its recurrent mixer */
 };
 
 struct hybrid {
@@ -38,15 +39,15 @@ static bool place_of(const struct hybrid *h, const char *word, struct plan *out)
         const char *word;
         struct plan plan;
     } WORDS[] = {
-        {"full_attention", {PLACE_ATTENTION, FEED_NONE, false}},
-        {"attention", {PLACE_ATTENTION, FEED_NONE, false}},
-        {"linear_attention", {PLACE_RECURRENT, FEED_NONE, false}},
-        {"mamba", {PLACE_RECURRENT, FEED_NONE, false}},
-        {"recurrent", {PLACE_RECURRENT, FEED_NONE, false}},
-        {"conv", {PLACE_RECURRENT, FEED_NONE, false}},
-        {"hybrid", {PLACE_RECURRENT, FEED_NONE, true}},
-        {"mlp", {PLACE_NONE, FEED_DENSE, false}},
-        {"moe", {PLACE_NONE, FEED_EXPERTS, false}},
+        {"full_attention", {PLACE_ATTENTION, FEED_NONE, false, false}},
+        {"attention", {PLACE_ATTENTION, FEED_NONE, false, false}},
+        {"linear_attention", {PLACE_RECURRENT, FEED_NONE, false, false}},
+        {"mamba", {PLACE_RECURRENT, FEED_NONE, false, false}},
+        {"recurrent", {PLACE_RECURRENT, FEED_NONE, false, false}},
+        {"conv", {PLACE_RECURRENT, FEED_NONE, false, false}},
+        {"hybrid", {PLACE_RECURRENT, FEED_NONE, true, false}},
+        {"mlp", {PLACE_NONE, FEED_DENSE, false, false}},
+        {"moe", {PLACE_NONE, FEED_EXPERTS, false, false}},
     };
     for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) {
         if (strcmp(WORDS[i].word, word) != 0) continue;
@@ -79,10 +80,10 @@ static enum err_code read_words(struct hybrid *h, const struct json *list, bool 
 
 static enum err_code read_letters(struct hybrid *h, const struct json *text)
 {
-    static const struct plan PLANS[] = {{PLACE_RECURRENT, FEED_NONE, false},
-                                        {PLACE_ATTENTION, FEED_NONE, false},
-                                        {PLACE_NONE, FEED_DENSE, false},
-                                        {PLACE_NONE, FEED_EXPERTS, false}};
+    static const struct plan PLANS[] = {{PLACE_RECURRENT, FEED_NONE, false, false},
+                                        {PLACE_ATTENTION, FEED_NONE, false, false},
+                                        {PLACE_NONE, FEED_DENSE, false, false},
+                                        {PLACE_NONE, FEED_EXPERTS, false, false}};
     static const char LETTERS[] = "M*-E";
     struct reader *r = h->r;
     const char *pattern;
@@ -191,6 +192,19 @@ static enum err_code read_interval(struct hybrid *h, const char *key, const char
     return ERR_OK;
 }
 
+/* Zamba: the third layer, and of those behind it every attn_layer_period-th, have a shared block before them. */
+static enum err_code read_shared_period(struct hybrid *h)
+{
+    struct reader *r = h->r;
+    const int64_t lead = 3;
+    TRY(read_interval(h, "attn_layer_period", "attn_layer_offset", 6, 4)); /* class defaults */
+    for (int64_t i = r->m->layers - 1; i >= 0; i--) {
+        const bool before = i == lead - 1 || (i >= lead && h->layer[i - lead].mixer == PLACE_ATTENTION);
+        h->layer[i] = (struct plan){.mixer = PLACE_RECURRENT, .shared = before};
+    }
+    return ERR_OK;
+}
+
 static enum err_code place_mixers(struct hybrid *h)
 {
     struct reader *r = h->r;
@@ -220,7 +234,13 @@ static enum err_code place_mixers(struct hybrid *h)
         if (json_get(&r->text, "block_types", &j) || json_get(&r->text, "_block_types", &j))
             return read_words(h, &j, true);
         return missing(r, "block_types");
-    case HYBRID_SHARED: return words ? read_words(h, &j, false) : missing(r, "layers_block_type");
+    case HYBRID_BESIDE:
+        for (int64_t i = 0; i < r->m->layers; i++)
+            h->layer[i] = (struct plan){.mixer = PLACE_RECURRENT, .beside = true};
+        return ERR_OK;
+    case HYBRID_SHARED:
+        if (words) return read_words(h, &j, false);
+        return json_has(&r->text, "attn_layer_period") ? read_shared_period(h) : missing(r, "layers_block_type");
     }
     return ERR_OK;
 }
@@ -231,6 +251,7 @@ static enum err_code read_again(struct hybrid *h, const char *key, const struct 
     struct reader *r = h->r;
     struct json item;
     if (strcmp(key, "full_attention_interval") == 0) return read_interval(h, key, NULL, 4, 3);
+    if (r->family->hybrid == HYBRID_SHARED && strcmp(key, "attn_layer_period") == 0) return read_shared_period(h);
     if (strcmp(key, "attn_layer_period") == 0) return read_interval(h, key, "attn_layer_offset", 8, 4);
     if (strcmp(key, "full_attn_idxs") == 0 || strcmp(key, "attn_layer_indices") == 0) {
         TRY(read_numbers(h, list, 0, PLACE_ATTENTION));
@@ -270,6 +291,7 @@ static enum err_code check_twice(struct hybrid *h)
         {HYBRID_TILED, "block_types", "_block_types"},
         {HYBRID_SHARED, "layers_block_type", "layer_types"},
         {HYBRID_SHARED, "layers_block_type", "hybrid_layer_ids"},
+        {HYBRID_SHARED, "layers_block_type", "attn_layer_period"},
     };
     struct reader *r = h->r;
     struct json first, second;
@@ -321,6 +343,7 @@ static enum err_code read_blocks(struct hybrid *h, struct blocks *b)
         n[h->layer[i].mixer]++;
         feeds[h->layer[i].ffn]++;
         shared += h->layer[i].shared;
+        n[PLACE_ATTENTION] += h->layer[i].beside;
     }
     struct mixer *attention = &b->mixer[PLACE_ATTENTION];
     const bool named = fam->hybrid == HYBRID_ATTN;
@@ -349,13 +372,20 @@ enum err_code reader_hybrid(struct reader *r)
     TRY(check_twice(&h));
     TRY(place_ffns(&h));
     TRY(read_blocks(&h, b));
-    k->norms = r->family->norms;
     for (int64_t i = 0; i < m->layers; i++) {
         const struct plan *p = &h.layer[i];
         r->layer = i;
         if (p->shared) {
             b->shared.borrowed = shared++ >= b->owners;
             TRY(reader_count_kind(r->arena, r->m, i, &b->shared, r->e));
+        }
+        k->norms = r->family->norms;
+        if (p->beside) { /* from one norm: two blocks, of which the first has it */
+            memcpy(&k->mixer, &b->mixer[PLACE_ATTENTION], sizeof k->mixer);
+            memset(&k->ffn, 0, sizeof k->ffn);
+            k->norms = 1;
+            TRY(reader_count_kind(r->arena, r->m, i, k, r->e));
+            k->norms = r->family->norms - 1;
         }
         memcpy(&k->mixer, &b->mixer[p->mixer], sizeof k->mixer);
         memcpy(&k->ffn, &b->ffn[p->ffn], sizeof k->ffn);

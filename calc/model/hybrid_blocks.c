@@ -100,12 +100,12 @@ enum err_code hybrid_shared(struct reader *r, struct layer_kind *k)
     if (x->heads % x->kv_heads != 0 || 2 * r->m->hidden % x->heads != 0)
         return err_set(r->e, ERR_INPUT, "%s: twice hidden_size is no multiple of %lld heads, or these of %lld KV heads",
                        r->text.file, (long long)x->heads, (long long)x->kv_heads);
-    TRY(reader_flag(r, &r->text, "use_mem_rope", true, &turned));
+    TRY(reader_flag(r, &r->text, "use_mem_rope", !r->family->plain_shared, &turned));
     x->position = turned ? POSITION_ROPE : POSITION_NONE;
     x->doubled_input = true;
     x->head_dim = x->v_head_dim = 2 * r->m->hidden / x->heads; /* whatever kv_channels says */
     TRY(reader_dense(r, &k->ffn));
-    TRY(reader_flag(r, &r->text, "use_shared_block_lora", true, &adapted));
+    TRY(reader_flag(r, &r->text, "use_shared_block_lora", !r->family->plain_shared, &adapted));
     if (adapted) k->ffn.adapter_rank = rank;
     TRY(reader_flag(r, &r->text, "use_shared_attention_lora", false, &attention));
     TRY(reader_flag(r, &r->text, "use_shared_attention_adapter", attention, &attention));

@@ -93,6 +93,8 @@ enum err_code reader_dense(struct reader *r, struct ffn *f)
     const int64_t divisor = fam->ffn_divisor ? fam->ffn_divisor : 1;
     f->kind = FFN_DENSE;
     f->gated = !fam->ungated;
+    f->act_params = fam->act_params;
+    f->inner_norm = fam->inner_norm;
     TRY(reader_dim(r, DIM_FFN, 1, fam->ungated ? 4 * r->m->hidden : fam->layer_widths ? divisor : -1, &f->width));
     if (f->width % divisor != 0)
         return err_set(r->e, ERR_INPUT, "%s: an MLP width of %lld, which the %s family divides by %lld", r->text.file,
@@ -119,6 +121,7 @@ static enum err_code read_shared(struct reader *r, struct ffn *f)
         TRY(reader_dim(r, DIM_SHARED_WIDTH, 0, 0, &f->shared_width));
         f->shared_gate = fam->shared_gate && f->shared_width > 0;
         return ERR_OK;
+    case MOE_NAMED: return reader_dim(r, DIM_SHARED_WIDTH, 0, 0, &f->shared_width);
     case MOE_LETTERS:
         TRY(reader_dim(r, DIM_LATENT_WIDTH, 0, 0, &f->latent_width));
         return reader_dim(r, DIM_SHARED_WIDTH, 0, 0, &f->shared_width);
@@ -146,6 +149,26 @@ static enum err_code read_expert_width(struct reader *r, struct ffn *f)
     return reader_dim(r, DIM_EXPERT_WIDTH, 1, dense, &f->width);
 }
 
+/* Experts of no computation: of k choices k*E/(E + those) are of others, on average and when loads are balanced. */
+static enum err_code read_idle(struct reader *r, struct ffn *f)
+{
+    struct json j;
+    const char *type = "identity";
+    TRY(reader_dim(r, DIM_IDLE_EXPERTS, 0, 0, &f->idle_experts));
+    if (f->idle_experts == 0) return ERR_OK;
+    if (json_get(&r->text, "zero_expert_type", &j)) TRY(json_str(&j, &type, r->e));
+    if (strcmp(type, "identity") != 0) return json_want(&j, "\"identity\"", r->e);
+    const int64_t all = f->experts + f->idle_experts, chosen = f->experts_per_token * f->experts;
+    if (chosen % all != 0)
+        return err_set(
+            r->e, ERR_INPUT,
+            "%s: of %lld choices among %lld experts, %lld of which compute nothing, no whole number is of the "
+            "others on average: not described",
+            r->text.file, (long long)f->experts_per_token, (long long)all, (long long)f->idle_experts);
+    f->experts_per_token = chosen / all;
+    return ERR_OK;
+}
+
 enum err_code reader_experts(struct reader *r, struct ffn *f)
 {
     const struct family *fam = r->family;
@@ -156,6 +179,7 @@ enum err_code reader_experts(struct reader *r, struct ffn *f)
     if (f->experts_per_token > f->experts)
         return err_set(r->e, ERR_INPUT, "%s: %lld experts per token, but only %lld experts", r->text.file,
                        (long long)f->experts_per_token, (long long)f->experts);
+    TRY(read_idle(r, f));
     TRY(read_expert_width(r, f));
     TRY(read_shared(r, f));
     f->up_bias = f->down_bias = fam->expert_bias;
@@ -178,13 +202,15 @@ enum err_code reader_experts(struct reader *r, struct ffn *f)
 static enum err_code read_layer_types(struct reader *r, bool *windowed, bool *given)
 {
     struct json list, item;
+    int64_t ahead = 0; /* layers of multi-token prediction, which may be in the list too */
     *given = json_get(&r->text, "layer_types", &list);
     if (!*given) return ERR_OK;
     if (!json_is_array(&list)) return json_want(&list, "a list of one string per layer", r->e);
-    if (json_len(&list) != (size_t)r->m->layers)
+    if (json_get(&r->text, "num_nextn_predict_layers", &item)) TRY(json_int(&item, 0, LAYERS_MAX, &ahead, r->e));
+    if (json_len(&list) != (size_t)r->m->layers && json_len(&list) != (size_t)(r->m->layers + ahead))
         return err_set(r->e, ERR_INPUT, "%s: %s has %zu entries for %lld layers", list.file, list.path, json_len(&list),
                        (long long)r->m->layers);
-    for (size_t i = 0; json_at(&list, i, NULL, &item); i++) {
+    for (size_t i = 0; i < (size_t)r->m->layers && json_at(&list, i, NULL, &item); i++) {
         const char *kind;
         TRY(json_str(&item, &kind, r->e));
         const char *local = r->family->window == WINDOW_CHUNK ? "chunked_attention" : "sliding_attention";
@@ -205,8 +231,9 @@ static enum err_code derive_windows(struct reader *r, bool *windowed, const char
     int64_t period = fam->window_period ? fam->window_period : 1, from = 0;
     struct json j;
     *key = NULL;
-    if (json_get(&r->text, "sliding_window_pattern", &j) || json_get(&r->text, "_sliding_window_pattern", &j)) {
-        if (json_is_string(&j) || fam->window == WINDOW_PERIOD) *key = j.path;
+    if ((fam->period_key && json_get(&r->text, fam->period_key, &j)) ||
+        json_get(&r->text, "sliding_window_pattern", &j) || json_get(&r->text, "_sliding_window_pattern", &j)) {
+        if (json_is_string(&j) || fam->window == WINDOW_PERIOD || fam->window == WINDOW_FIRST) *key = j.path;
         if (json_is_string(&j)) return pattern_letters(r, &j, windowed);
         TRY(json_int(&j, 1, LAYERS_MAX, &period, r->e));
     }
@@ -228,6 +255,7 @@ static enum err_code derive_windows(struct reader *r, bool *windowed, const char
         case WINDOW_EVERY: windowed[i] = true; break;
         case WINDOW_OPT_IN: windowed[i] = i >= from; break;
         case WINDOW_ALTERNATE: windowed[i] = i % 2 == 0; break;
+        case WINDOW_FIRST: windowed[i] = i % period != 0; break;
         case WINDOW_PERIOD: windowed[i] = (i + 1) % period != 0; break;
         case WINDOW_NONE:
         case WINDOW_LISTED:
@@ -382,6 +410,9 @@ enum err_code reader_layers(struct reader *r)
         k->mixer.chunked = windowed[i] && fam->window == WINDOW_CHUNK;
         if (!turns[i]) k->mixer.position = POSITION_NONE;
         if (fam->vary) TRY(fam->vary(r, i, k));
+        TRY(reader_count_kind(r->arena, m, i, k, r->e));
+        if (!fam->further) continue;
+        TRY(fam->further(r, i, k));
         TRY(reader_count_kind(r->arena, m, i, k, r->e));
     }
     return check_sharing(r);

@@ -87,11 +87,12 @@ enum position_kind { POSITION_ROPE, POSITION_NONE, POSITION_ALIBI };
 struct mixer {
     enum mixer_kind kind;
     int64_t heads, kv_heads;
-    int64_t head_dim;                  /* width of a query and key head; latent: the part without rope */
-    int64_t v_head_dim;                /* width of a value head */
-    int64_t window_tokens;             /* keys a query can see, itself included; 0: all */
-    bool chunked;                      /* those of its own block of window_tokens instead of the last ones */
-    int64_t q_rank, kv_rank, rope_dim; /* latent only */
+    int64_t head_dim;          /* width of a query and key head; latent: the part without rope */
+    int64_t v_head_dim;        /* width of a value head */
+    int64_t window_tokens;     /* keys a query can see, itself included; 0: all */
+    bool chunked;              /* those of its own block of window_tokens instead of the last ones */
+    int64_t q_rank;            /* queries are made of a normed product so wide; 0: one matrix */
+    int64_t kv_rank, rope_dim; /* latent only */
     bool qkv_bias, o_bias;
     enum qk_norm qk_norm;
     enum position_kind position;
@@ -103,6 +104,7 @@ struct mixer {
     /* Sparse attention (DeepSeek-V3.2): a query attends to the top_keys best keys by the scores of an indexer, 0: all.
      * index_heads 0: by those of an earlier layer. index_dim elements a token are cached beside keys and values. */
     int64_t top_keys, index_heads, index_dim;
+    bool head_gate;     /* a product of one number a head, whose sigmoid multiplies the output */
     bool output_gate;   /* a second query-sized product, whose sigmoid multiplies the output */
     bool doubled_input; /* reads the residual stream beside the embedding: 2*hidden wide */
     bool features_kv;   /* a target's features become keys and values too, by the same weights, and these are kept */
@@ -124,6 +126,8 @@ struct ffn {
     bool up_bias, down_bias;
     int64_t width; /* dense width, or width of one routed expert */
     int64_t experts, experts_per_token;
+    int64_t idle_experts;   /* further ones that the router knows and that give their input back: a choice of them is
+                             * no work. experts_per_token is the mean of choices of the others */
     int64_t shared_width;   /* all shared experts together; 0 none */
     int64_t latent_width;   /* routed experts work in a projection of the stream; 0: in the stream itself */
     int64_t adapter_rank;   /* a low-rank product of its own beside gate and up, which other layers share; 0 none */
@@ -133,13 +137,16 @@ struct ffn {
     bool channel_bare;      /* the same without the gate: RWKV-7 */
     bool shared_gate;       /* a 1 x hidden gate on the shared expert's output */
     bool router_bias;       /* bias of the router product */
+    int64_t act_params;     /* numbers that the nonlinearity stores (xIELU: two) */
+    bool inner_norm;        /* RMS norm of the dense width, before the down product */
     bool router_norm;       /* the router reads an RMS norm of its own */
     bool expert_scale;      /* one stored factor of each expert's routing weight */
     int64_t branch_norms;   /* norms of width `hidden` around routed and shared experts, beyond those of the layer */
     bool router_correction; /* load-balancing bias of `experts` elements, stored though not trained by gradient */
 };
 
-enum norm_kind { NORM_RMS, NORM_LAYER, NORM_LAYER_BIAS };
+/* What a norm of the stream stores: a weight, or a weight and a bias, or nothing (statistics alone). */
+enum norm_kind { NORM_RMS, NORM_LAYER, NORM_LAYER_BIAS, NORM_RMS_PLAIN, NORM_LAYER_PLAIN };
 
 /* Matrices that a checkpoint may store in formats of their own. */
 enum module {

@@ -103,12 +103,12 @@ bool module_present(const struct layer_kind *k, enum module module)
     const bool attends = x->kind == MIXER_ATTENTION, latent = x->kind == MIXER_LATENT, keys = attends && !x->shares_kv;
     const bool recurs = x->kind == MIXER_RECURRENT;
     switch (module) {
-    case MODULE_Q: return attends || (latent && x->q_rank == 0);
+    case MODULE_Q: return (attends || latent) && x->q_rank == 0;
     case MODULE_K: return keys || (attends && x->idle_kv);
     case MODULE_V: return (keys || (attends && x->idle_kv)) && !x->v_is_k;
     case MODULE_O: return attends || latent;
     case MODULE_Q_A:
-    case MODULE_Q_B: return latent && x->q_rank > 0;
+    case MODULE_Q_B: return (attends || latent) && x->q_rank > 0;
     case MODULE_KV_A:
     case MODULE_KV_B: return latent;
     case MODULE_INDEX_Q:
@@ -147,7 +147,7 @@ bool module_covers(const struct layer_kind *k)
     if (k->borrowed || x->doubled_input || x->adapter_rank > 0 || k->ffn.out_proj || k->ffn.channel_mix ||
         k->ffn.adapter_rank > 0)
         return false;
-    if (x->kind != MIXER_RECURRENT) return true;
+    if (x->kind != MIXER_RECURRENT) return !x->head_gate;
     return p->block == RECURRENT_SELECTIVE || p->block == RECURRENT_SSD || p->block == RECURRENT_CONV ||
            (p->block == RECURRENT_LINEAR && p->rank == 0 && p->decay != DECAY_CHANNEL && p->gate != GATE_LOW_RANK);
 }

@@ -117,6 +117,27 @@ static enum err_code by_period(struct reader *r, int64_t experts, bool *moe)
     return ERR_OK;
 }
 
+/* "4,5,6": numbers of layers as text. */
+static enum err_code by_names(struct reader *r, bool *moe)
+{
+    struct json j;
+    const char *s;
+    for (int64_t i = 0; i < r->m->layers; i++) moe[i] = i > 0;
+    if (!json_get(&r->text, "moe_layers_enum", &j)) return ERR_OK;
+    TRY(json_str(&j, &s, r->e));
+    memset(moe, 0, (size_t)r->m->layers * sizeof *moe);
+    while (*s) {
+        int64_t n = 0;
+        const size_t digits = strspn(s, "0123456789");
+        if (digits == 0 || digits > 6) return json_want(&j, "numbers of layers, separated by commas", r->e);
+        for (size_t i = 0; i < digits; i++) n = 10 * n + (s[i] - '0');
+        if (n < r->m->layers) moe[n] = true; /* those behind are of multi-token prediction */
+        s += digits;
+        s += strspn(s, ", ");
+    }
+    return ERR_OK;
+}
+
 enum err_code pattern_experts(struct reader *r, bool *moe)
 {
     const enum moe_rule rule = r->family->moe;
@@ -127,6 +148,7 @@ enum err_code pattern_experts(struct reader *r, bool *moe)
     const bool optional = rule == MOE_OPTIONAL || rule == MOE_BESIDE || rule == MOE_SHARED;
     TRY(reader_dim(r, DIM_EXPERTS, optional ? 0 : 1, optional ? 0 : -1, &experts));
     if (experts == 0) return ERR_OK;
+    if (rule == MOE_NAMED) return by_names(r, moe);
     if (rule == MOE_PERIOD) return by_period(r, experts, moe);
     if (json_get(&r->text, "mlp_layer_types", &types)) return by_types(r, &types, moe);
     const bool listed = json_get(&r->text, "moe_layer_freq", &list) && json_is_array(&list);

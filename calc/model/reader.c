@@ -349,6 +349,8 @@ static enum err_code read_depth(struct reader *r)
     struct json j;
     const bool listed = r->family->hybrid != HYBRID_NONE && json_get(&r->text, "layers_block_type", &j);
     const int64_t n = listed ? (int64_t)json_len(&j) : 0;
+    if (r->family->layers_key && json_get(&r->text, r->family->layers_key, &j))
+        return json_int(&j, 1, LAYERS_MAX, &r->m->layers, r->e);
     return reader_dim(r, DIM_LAYERS, 1, n > 0 && n <= LAYERS_MAX ? n : -1, &r->m->layers);
 }
 

@@ -48,6 +48,9 @@ static enum err_code mamba_biases(struct reader *r, struct recurrence *p)
 static enum err_code inner_width(struct reader *r, int64_t *out)
 {
     int64_t expand;
+    struct json j;
+    if (r->family->recurrent == recurrent_mamba2_sized && json_get(&r->text, "mamba_d_ssm", &j))
+        return json_int(&j, 1, 1 << 22, out, r->e);
     TRY(reader_dim(r, DIM_EXPAND, 1, 2, &expand));
     *out = expand * r->m->hidden;
     return r->family->hybrid == HYBRID_NEVER ? reader_dim(r, DIM_FFN, 1, *out, out) : ERR_OK;
@@ -77,12 +80,20 @@ enum err_code recurrent_mamba_normed(struct reader *r, struct mixer *x)
     return recurrent_mamba_weightless(r, x);
 }
 
-enum err_code recurrent_mamba2(struct reader *r, struct mixer *x)
+enum err_code recurrent_mamba_heads(struct reader *r, struct mixer *x)
+{
+    TRY(recurrent_mamba(r, x));
+    TRY(reader_dim(r, DIM_SCAN_HEADS, 1, 2, &x->kv_heads)); /* class default */
+    if (x->heads % x->kv_heads == 0) return ERR_OK;
+    return err_set(r->e, ERR_INPUT, "%s: an inner width of %lld is no multiple of %lld heads", r->text.file,
+                   (long long)x->heads, (long long)x->kv_heads);
+}
+
+static enum err_code read_mamba2(struct reader *r, struct mixer *x)
 {
     struct recurrence *p = begin(x, RECURRENT_SSD);
     const bool pure = r->family->hybrid == HYBRID_NEVER;
     int64_t inner;
-    bool normed;
     TRY(inner_width(r, &inner));
     TRY(dim_or_auto(r, pure ? DIM_HEADS : DIM_SCAN_HEADS, &x->heads));
     TRY(dim_or_auto(r, pure ? DIM_HEAD_DIM : DIM_SCAN_HEAD_DIM, &x->v_head_dim));
@@ -100,10 +111,30 @@ enum err_code recurrent_mamba2(struct reader *r, struct mixer *x)
     if (x->heads == 0 || x->heads % x->kv_heads != 0)
         return err_set(r->e, ERR_INPUT, "%s: %lld recurrent heads are not a multiple of %lld groups", r->text.file,
                        (long long)x->heads, (long long)x->kv_heads);
-    TRY(reader_flag(r, &r->text, "rms_norm", true, &normed));
-    p->norm = OUTPUT_WIDE_NORM;
-    if (!normed) return refuse(r, "rms_norm is false: a recurrent mixer without its gated norm");
     return mamba_biases(r, p);
+}
+
+enum err_code recurrent_mamba2(struct reader *r, struct mixer *x)
+{
+    bool normed;
+    TRY(read_mamba2(r, x));
+    TRY(reader_flag(r, &r->text, "rms_norm", true, &normed));
+    x->recurrence.norm = OUTPUT_WIDE_NORM;
+    return normed ? ERR_OK : refuse(r, "rms_norm is false: a recurrent mixer without its gated norm");
+}
+
+enum err_code recurrent_mamba2_sized(struct reader *r, struct mixer *x)
+{
+    bool normed, out;
+    if (!json_has(&r->text, "mamba_d_ssm"))
+        return err_set(r->e, ERR_INPUT, "%s: mamba_d_ssm is missing: the width of the recurrent mixer (null: expand)",
+                       r->text.file);
+    TRY(read_mamba2(r, x));
+    TRY(reader_flag(r, &r->text, "mamba_rms_norm", false, &normed));
+    x->recurrence.norm = normed ? OUTPUT_WIDE_NORM : OUTPUT_PLAIN;
+    TRY(reader_flag(r, &r->text, "projectors_bias", false, &out));
+    if (out == x->recurrence.proj_bias) return ERR_OK;
+    return refuse(r, "projectors_bias and mamba_proj_bias differ: a bias of one of two products");
 }
 
 /* ---- linear attention and the delta rule ---- */
@@ -130,6 +161,20 @@ enum err_code recurrent_gated_delta(struct reader *r, struct mixer *x)
     p->gate = GATE_FULL;
     p->norm = OUTPUT_HEAD_NORM;
     p->chunk_tokens = FLA_CHUNK;
+    return check_groups(r, x);
+}
+
+/* Without sizes of its own: as many heads as attention, 3/4 of the width of keys, twice as wide values (OLMo hybrid).
+ */
+enum err_code recurrent_head_delta(struct reader *r, struct mixer *x)
+{
+    int64_t heads;
+    TRY(recurrent_gated_delta(r, x));
+    TRY(reader_dim(r, DIM_HEADS, 1, -1, &heads));
+    TRY(reader_dim(r, DIM_SCAN_KEY_HEADS, 1, heads, &x->kv_heads));
+    TRY(reader_dim(r, DIM_SCAN_HEADS, 1, heads, &x->heads));
+    TRY(reader_dim(r, DIM_SCAN_KEY_DIM, 1, 3 * r->m->hidden / (4 * x->kv_heads), &x->head_dim));
+    TRY(reader_dim(r, DIM_SCAN_HEAD_DIM, 1, 2 * x->head_dim, &x->v_head_dim));
     return check_groups(r, x);
 }
 

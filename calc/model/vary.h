@@ -29,6 +29,16 @@ enum err_code vary_mllama(struct reader *r, int64_t layer, struct layer_kind *k)
 enum err_code vary_goose(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_llada(struct reader *r, int64_t layer, struct layer_kind *k);
 
+enum err_code vary_internlm3(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_olmo_hybrid(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_gpt_neo(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_jais(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_step3(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_step3p5(struct reader *r, int64_t layer, struct layer_kind *k);
+
+/* further_longcat -- the second half of a layer: attention and an MLP. */
+enum err_code further_longcat(struct reader *r, int64_t layer, struct layer_kind *k);
+
 /* extend_mllama -- rows of the embedding beyond the vocabulary. extend_blocks -- tokens of a diffusion block. */
 enum err_code extend_mllama(struct reader *r);
 enum err_code extend_blocks(struct reader *r);

@@ -1,0 +1,136 @@
+/* vary_more -- families whose layers follow another's but for a key or two, and layers of two blocks. */
+#include <string.h>
+
+#include "calc/model/vary.h"
+
+/* InternLM3: one key for the bias of q, k and v, another for that of everything else. */
+enum err_code vary_internlm3(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    (void)layer;
+    TRY(reader_flag(r, &r->text, "bias", false, &k->mixer.o_bias));
+    k->ffn.up_bias = k->ffn.down_bias = k->mixer.o_bias;
+    return ERR_OK;
+}
+
+/* OLMo hybrid: layers that attend rotate where the file names a base, and published ones do not. */
+enum err_code vary_olmo_hybrid(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct json j;
+    (void)layer;
+    if (k->mixer.kind != MIXER_ATTENTION) return ERR_OK;
+    const bool rotates = json_get(&r->text, "rope_parameters.rope_theta", &j) || json_get(&r->text, "rope_theta", &j);
+    k->mixer.position = rotates ? POSITION_ROPE : POSITION_NONE;
+    return ERR_OK;
+}
+
+/* One of `words`, by its number. */
+static enum err_code word_of(struct reader *r, const struct json *j, const char *const *words, size_t n, size_t *at)
+{
+    const char *word;
+    TRY(json_str(j, &word, r->e));
+    for (*at = 0; *at < n; ++*at)
+        if (strcmp(word, words[*at]) == 0) return ERR_OK;
+    return json_want(j, "\"global\" or \"local\"", r->e);
+}
+
+/* GPT-Neo: attention_types, [[words, times], ...], one word a layer when written out; local layers see window_size
+ * tokens. */
+enum err_code vary_gpt_neo(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    static const char *const WORDS[] = {"global", "local"};
+    struct json types, part, words, times, item;
+    int64_t at = 0, n, window = 256; /* class default; not a unit */
+    size_t local = 0;
+    if (json_get(&r->text, "window_size", &item)) TRY(json_int(&item, 1, 1 << 24, &window, r->e));
+    if (!json_get(&r->text, "attention_types", &types))
+        return err_set(r->e, ERR_INPUT, "%s: attention_types is missing: which layers see a window", r->text.file);
+    if (!json_is_array(&types)) return json_want(&types, "a list of [words, times]", r->e);
+    bool found = false;
+    for (size_t i = 0; json_at(&types, i, NULL, &part); i++) {
+        if (!json_is_array(&part) || !json_at(&part, 0, NULL, &words) || !json_is_array(&words) ||
+            json_len(&words) == 0 || !json_at(&part, 1, NULL, &times))
+            return json_want(&part, "[words, times]", r->e);
+        TRY(json_int(&times, 0, LAYERS_MAX, &n, r->e));
+        const int64_t len = (int64_t)json_len(&words);
+        if (layer >= at && layer < at + n * len) {
+            (void)json_at(&words, (size_t)((layer - at) % len), NULL, &item);
+            TRY(word_of(r, &item, WORDS, sizeof WORDS / sizeof WORDS[0], &local));
+            found = true;
+        }
+        at += n * len;
+    }
+    if (!found || at != r->m->layers) return json_want(&types, "as many words as there are layers", r->e);
+    k->mixer.window_tokens = local ? window : 0;
+    return ERR_OK;
+}
+
+/* A key that must say one word for the row to hold. */
+static enum err_code want_word(struct reader *r, const char *key, const char *wanted)
+{
+    struct json j;
+    const char *word;
+    if (!json_get(&r->text, key, &j))
+        return err_set(r->e, ERR_INPUT, "%s: %s is missing; the %s family describes \"%s\" alone", r->text.file, key,
+                       r->family->name, wanted);
+    TRY(json_str(&j, &word, r->e));
+    return strcmp(word, wanted) == 0 ? ERR_OK
+                                     : err_set(r->e, ERR_INPUT, "%s: %s: the %s family describes \"%s\" alone", j.file,
+                                               j.path, r->family->name, wanted);
+}
+
+/* Jais: published models have ALiBi and a gated MLP. */
+enum err_code vary_jais(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    (void)layer;
+    (void)k;
+    TRY(want_word(r, "position_embedding_type", "alibi"));
+    return want_word(r, "activation_function", "swiglu");
+}
+
+/* Step-3: one KV head; queries of all heads are made of one normed product (multi-matrix factorisation). */
+enum err_code vary_step3(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct mixer *x = &k->mixer;
+    struct json j;
+    (void)layer;
+    x->q_rank = x->head_dim;
+    if (json_get(&r->text, "share_q_dim", &j)) TRY(json_int(&j, 1, 1 << 22, &x->q_rank, r->e));
+    x->kv_heads = 1;
+    return ERR_OK;
+}
+
+/* Step-3.5: layers of attention_other_setting.attention_type have heads of their own; a gate of one number a head. */
+enum err_code vary_step3p5(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    static const char *const KEYS[] = {"attention_other_setting.num_attention_heads",
+                                       "attention_other_setting.num_attention_groups",
+                                       "attention_other_setting.head_dim"};
+    struct mixer *x = &k->mixer;
+    int64_t *const into[] = {&x->heads, &x->kv_heads, &x->head_dim};
+    struct json j;
+    const char *type = "";
+    (void)layer;
+    TRY(reader_flag(r, &r->text, "use_head_wise_attn_gate", false, &x->head_gate));
+    if (!json_get(&r->text, "attention_other_setting", &j)) return ERR_OK;
+    if (!json_get(&r->text, "attention_other_setting.attention_type", &j))
+        return err_set(r->e, ERR_INPUT, "%s: attention_other_setting.attention_type is missing", r->text.file);
+    TRY(json_str(&j, &type, r->e));
+    const bool slides = strcmp(type, "sliding_attention") == 0;
+    if (!slides && strcmp(type, "full_attention") != 0)
+        return json_want(&j, "\"sliding_attention\" or \"full_attention\"", r->e);
+    if (slides != (x->window_tokens > 0)) return ERR_OK;
+    for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++)
+        if (json_get(&r->text, KEYS[i], &j)) TRY(json_int(&j, 1, 1 << 16, into[i], r->e));
+    x->v_head_dim = x->head_dim;
+    if (x->heads % x->kv_heads == 0) return ERR_OK;
+    return err_set(r->e, ERR_INPUT, "%s: %lld query heads are not a multiple of %lld KV heads", r->text.file,
+                   (long long)x->heads, (long long)x->kv_heads);
+}
+
+/* LongCat-Flash: a layer attends twice. Experts run beside the first MLP, and are added behind the second half. */
+enum err_code further_longcat(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    (void)layer;
+    memset(&k->ffn, 0, sizeof k->ffn);
+    return reader_dense(r, &k->ffn);
+}

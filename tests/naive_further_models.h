@@ -1,0 +1,116 @@
+/* naive_further_models -- small models of forms that came later: a config.json, and the architecture that it means. */
+#ifndef RIDGE_TESTS_NAIVE_FURTHER_MODELS_H
+#define RIDGE_TESTS_NAIVE_FURTHER_MODELS_H
+
+#include "tests/naive_draft_models.h"
+
+/* clang-format off */
+#define RMS .norm_flops = 4, .norm_vectors = 1
+
+static const struct subject OLMO1 = { /* layer norms store nothing: mean, difference, square, sum, times the root */
+    "{\"model_type\":\"olmo\",\"hidden_size\":12,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"intermediate_size\":7,\"vocab_size\":16,\"clip_qkv\":8.0}",
+    "00",
+    {.vocab = 16, .hidden = 12, .norm_flops = 5, .bare_norms = true},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 7}}};
+
+static const struct subject NANOCHAT = { /* RMS norms store nothing, nor do those of heads; the embedding has one */
+    "{\"model_type\":\"nanochat\",\"hidden_size\":12,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"intermediate_size\":7,\"vocab_size\":16}",
+    "00",
+    {.vocab = 16, .hidden = 12, .norm_flops = 3, .bare_norms = true, .embed_norm = true},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 7, .ungated = true,
+      .qk_norm = true, .qk_bare = true, .qk_flops = 3}}};
+
+static const struct subject APERTUS = { /* two learned numbers of the nonlinearity */
+    "{\"model_type\":\"apertus\",\"hidden_size\":12,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"intermediate_size\":7,\"vocab_size\":16,\"qk_norm\":true}",
+    "000",
+    {.vocab = 16, .hidden = 12, RMS},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 7, .ungated = true,
+      .qk_norm = true, .act_stored = 2}}};
+
+static const struct subject BITNET = { /* a norm before each last product */
+    "{\"model_type\":\"bitnet\",\"hidden_size\":12,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"intermediate_size\":7,\"vocab_size\":16}",
+    "00",
+    {.vocab = 16, .hidden = 12, RMS, .tied = true},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 3, .width = 7, .inner_norm = true}}};
+
+static const struct subject LONGCAT = { /* of 6 choices among 9 experts 4 are of the six that compute */
+    "{\"model_type\":\"longcat_flash\",\"hidden_size\":12,\"num_layers\":2,\"num_attention_heads\":4,"
+    "\"ffn_hidden_size\":9,\"expert_ffn_hidden_size\":5,\"n_routed_experts\":6,\"zero_expert_num\":3,\"moe_topk\":6,"
+    "\"q_lora_rank\":7,\"kv_lora_rank\":6,\"qk_nope_head_dim\":3,\"qk_rope_head_dim\":2,\"v_head_dim\":5,"
+    "\"vocab_size\":13}",
+    "0101",
+    {.vocab = 13, .hidden = 12, RMS},
+    {{.heads = 4, .key_dim = 3, .value_dim = 5, .q_rank = 7, .kv_rank = 6, .rope_dim = 2, .norms = 2, .experts = 6,
+      .chosen = 4, .idle = 3, .expert_width = 5, .shared_width = 9, .correction = true},
+     {.heads = 4, .key_dim = 3, .value_dim = 5, .q_rank = 7, .kv_rank = 6, .rope_dim = 2, .norms = 2, .width = 9}}};
+
+static const struct subject STEP3 = { /* queries of a narrow product; the last layer is dense */
+    "{\"model_type\":\"step3_text\",\"hidden_size\":13,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+    "\"num_attention_groups\":1,\"head_dim\":5,\"share_q_dim\":7,\"intermediate_size\":11,\"moe_intermediate_size\":6,"
+    "\"share_expert_dim\":8,\"moe_num_experts\":5,\"moe_top_k\":2,\"moe_layers_enum\":\"0,1\",\"vocab_size\":17}",
+    "001",
+    {.vocab = 17, .hidden = 13, RMS},
+    {{.heads = 4, .kv_heads = 1, .key_dim = 5, .value_dim = 5, .q_rank = 7, .norms = 2, .experts = 5, .chosen = 2,
+      .expert_width = 6, .shared_width = 8},
+     {.heads = 4, .kv_heads = 1, .key_dim = 5, .value_dim = 5, .q_rank = 7, .norms = 2, .width = 11}}};
+
+static const struct subject STEP3P5 = { /* sliding layers have more heads; a gate a head */
+    "{\"model_type\":\"step3p5\",\"hidden_size\":11,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+    "\"num_attention_groups\":2,\"head_dim\":3,\"intermediate_size\":9,\"moe_intermediate_size\":6,"
+    "\"share_expert_dim\":5,\"moe_num_experts\":4,\"moe_top_k\":2,\"moe_layers_enum\":\"2\","
+    "\"use_moe_router_bias\":true,\"use_head_wise_attn_gate\":true,\"sliding_window\":4,\"layer_types\":["
+    "\"full_attention\",\"sliding_attention\",\"sliding_attention\"],\"attention_other_setting\":{\"attention_type\":"
+    "\"sliding_attention\",\"num_attention_heads\":6,\"num_attention_groups\":2,\"head_dim\":5},\"vocab_size\":15}",
+    "012",
+    {.vocab = 15, .hidden = 11, RMS, .router = NAIVE_TILED(4, 0, 0, 0)},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 9, .qk_norm = true,
+      .head_gate = true},
+     {.heads = 6, .kv_heads = 2, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 9, .qk_norm = true,
+      .head_gate = true, .window = 4},
+     {.heads = 6, .kv_heads = 2, .key_dim = 5, .value_dim = 5, .norms = 2, .qk_norm = true, .head_gate = true,
+      .window = 4, .experts = 4, .chosen = 2, .expert_width = 6, .shared_width = 5, .correction = true}}};
+
+static const struct subject FALCON_H1 = { /* one norm, attention and mamba-2 of it, each added; no norm of the output */
+    "{\"model_type\":\"falcon_h1\",\"hidden_size\":10,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"head_dim\":3,\"intermediate_size\":7,\"vocab_size\":17,\"mamba_d_ssm\":15,"
+    "\"mamba_n_heads\":3,\"mamba_d_head\":5,\"mamba_n_groups\":1,\"mamba_d_state\":4,\"mamba_d_conv\":4,"
+    "\"mamba_chunk_size\":3}",
+    "0101",
+    {.vocab = 17, .hidden = 10, RMS},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 1, .no_mlp = true},
+     {.heads = 3, .kv_heads = 1, .key_dim = 4, .value_dim = 5, .norms = 1, .width = 7,
+      .state = {.block = NAIVE_SSD, .taps = 4, .chunk = 3, .conv_bias = true, .decay = NAIVE_DECAY_HEAD}}}};
+
+#define ZAMBA1_BLOCK .heads = 2, .kv_heads = 2, .key_dim = 10, .value_dim = 10, .norms = 3, .doubled_input = true, \
+    .unrotated = true, .width = 7, .out_proj = true, .one_residual = true
+
+static const struct subject ZAMBA1 = { /* before the third layer and the fifth; two groups of channels */
+    "{\"model_type\":\"zamba\",\"hidden_size\":10,\"num_hidden_layers\":5,\"num_attention_heads\":2,"
+    "\"num_key_value_heads\":2,\"intermediate_size\":7,\"vocab_size\":17,\"n_mamba_heads\":2,\"mamba_d_state\":3,"
+    "\"mamba_d_conv\":3,\"mamba_expand\":2,\"mamba_dt_rank\":4,\"attn_layer_period\":2,\"attn_layer_offset\":1}",
+    "0010020",
+    {.vocab = 17, .hidden = 10, RMS, .tied = true},
+    {{.heads = 20, .kv_heads = 2, .key_dim = 3, .value_dim = 1, .norms = 1, .no_mlp = true,
+      .state = {.block = NAIVE_SELECTIVE, .taps = 3, .rank = 4, .conv_bias = true}},
+     {ZAMBA1_BLOCK},
+     {ZAMBA1_BLOCK, .borrowed = true}}};
+
+static const struct subject OLMO_HYBRID = { /* heads of attention, 3/4 of the width in keys, twice that in values */
+    "{\"model_type\":\"olmo_hybrid\",\"hidden_size\":16,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+    "\"intermediate_size\":7,\"vocab_size\":16,\"layer_types\":[\"linear_attention\",\"linear_attention\","
+    "\"full_attention\"]}",
+    "001",
+    {.vocab = 16, .hidden = 16, RMS},
+    {{.heads = 4, .kv_heads = 4, .key_dim = 3, .value_dim = 6, .norms = 2, .width = 7,
+      .state = {.block = NAIVE_LINEAR, .taps = 4, .chunk = 64, .delta = true, .decay = NAIVE_DECAY_HEAD,
+                .decay_weights = true, .gate = true, .head_norm = true}},
+     {.heads = 4, .kv_heads = 4, .key_dim = 4, .value_dim = 4, .norms = 2, .width = 7, .qk_norm = true,
+      .qk_each = true, .unrotated = true}}};
+/* clang-format on */
+#undef RMS
+
+#endif

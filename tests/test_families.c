@@ -1,0 +1,468 @@
+/* Families against their tensors: a published model's config.json, cut down to the keys that decide sizes, beside the
+ * list of tensors that the modelling code of its class makes of it, written down here by shape. The list is counted by
+ * adding; the cache by what a token leaves in each layer. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "calc/cost/cost.h"
+
+/* `times` tensors of rows x cols; of experts that a token does not all pass, `used` of them work on one. */
+struct tensors {
+    const char *name;
+    int64_t rows, cols, times, used;
+};
+
+enum { TENSORS_MAX = 40 };
+
+static const struct subject {
+    const char *model, *json;
+    struct tensors tensors[TENSORS_MAX];
+    int64_t full_elems, windowed_elems; /* that a token leaves in caches that grow, and in those that do not */
+    int64_t conv_elems, state_elems;    /* of a sequence: in 2 bytes, in 4 */
+} SUBJECTS[] = {
+#define ENDS(vocab, width)                                                                                             \
+    {"embed_tokens", vocab, width, 1, 0}, { "norm", 1, width, 1, 0 }
+#define HEAD(vocab, width)                                                                                             \
+    {                                                                                                                  \
+        "lm_head", vocab, width, 1, 0                                                                                  \
+    }
+#define EACH(name, rows, cols, layers)                                                                                 \
+    {                                                                                                                  \
+        name, rows, cols, layers, 0                                                                                    \
+    }
+#define NORMS(n, width, layers)                                                                                        \
+    {                                                                                                                  \
+        "layer norms", n, width, layers, 0                                                                             \
+    }
+#define QKVO(q, kv, width, layers)                                                                                     \
+    EACH("q_proj", q, width, layers), EACH("k_proj", kv, width, layers), EACH("v_proj", kv, width, layers),            \
+        EACH("o_proj", width, q, layers)
+#define GATED(width, wide, layers)                                                                                     \
+    EACH("gate_proj", wide, width, layers), EACH("up_proj", wide, width, layers), EACH("down_proj", width, wide, layers)
+#define EXPERTS(width, wide, layers, all, chosen)                                                                      \
+    {"experts.gate_proj", wide, width, (layers) * (all), (layers) * (chosen)},                                         \
+        {"experts.up_proj", wide, width, (layers) * (all), (layers) * (chosen)},                                       \
+    {                                                                                                                  \
+        "experts.down_proj", width, wide, (layers) * (all), (layers) * (chosen)                                        \
+    }
+#define LATENT(width, heads, q, kv, nope, rope, value, layers)                                                         \
+    EACH("q_a_proj", q, width, layers), EACH("q_a_layernorm", 1, q, layers),                                           \
+        EACH("q_b_proj", (heads) * ((nope) + (rope)), q, layers),                                                      \
+        EACH("kv_a_proj_with_mqa", (kv) + (rope), width, layers), EACH("kv_a_layernorm", 1, kv, layers),               \
+        EACH("kv_b_proj", (heads) * ((nope) + (value)), kv, layers), EACH("o_proj", width, (heads) * (value), layers)
+    {"olmo-7b",
+     "{\"model_type\":\"olmo\",\"hidden_size\":4096,\"num_hidden_layers\":32,\"num_attention_heads\":32,"
+     "\"intermediate_size\":11008,\"vocab_size\":50304,\"clip_qkv\":8.0}",
+     {EACH("embed_tokens", 50304, 4096, 1), HEAD(50304, 4096), QKVO(4096, 4096, 4096, 32), GATED(4096, 11008, 32)},
+     32 * 2 * 4096,
+     0,
+     0,
+     0},
+    {"internlm3-8b",
+     "{\"model_type\":\"internlm3\",\"hidden_size\":4096,\"num_hidden_layers\":48,\"num_attention_heads\":32,"
+     "\"num_key_value_heads\":2,\"head_dim\":128,\"intermediate_size\":10240,\"vocab_size\":128512,"
+     "\"qkv_bias\":false,\"bias\":false}",
+     {ENDS(128512, 4096), HEAD(128512, 4096), QKVO(4096, 256, 4096, 48), GATED(4096, 10240, 48), NORMS(2, 4096, 48)},
+     48 * 2 * 256,
+     0,
+     0,
+     0},
+    {"internlm3 with biases", /* of q, k and v by one key, of the rest by another */
+     "{\"model_type\":\"internlm3\",\"hidden_size\":12,\"num_hidden_layers\":3,\"num_attention_heads\":6,"
+     "\"num_key_value_heads\":2,\"head_dim\":5,\"intermediate_size\":7,\"vocab_size\":19,\"qkv_bias\":true,"
+     "\"bias\":true,\"tie_word_embeddings\":true}",
+     {ENDS(19, 12), QKVO(30, 10, 12, 3), EACH("q, k, v bias", 1, 50, 3), EACH("o_proj.bias", 1, 12, 3), GATED(12, 7, 3),
+      EACH("gate and up bias", 2, 7, 3), EACH("down_proj.bias", 1, 12, 3), NORMS(2, 12, 3)},
+     3 * 20,
+     0,
+     0,
+     0},
+    {"apertus-8b",
+     "{\"model_type\":\"apertus\",\"hidden_size\":4096,\"num_hidden_layers\":32,\"num_attention_heads\":32,"
+     "\"num_key_value_heads\":8,\"intermediate_size\":21504,\"vocab_size\":131072,\"qk_norm\":true}",
+     {ENDS(131072, 4096), HEAD(131072, 4096), QKVO(4096, 1024, 4096, 32), EACH("q_norm, k_norm", 2, 128, 32),
+      EACH("up_proj", 21504, 4096, 32), EACH("down_proj", 4096, 21504, 32), EACH("act_fn.alpha_p, _n", 2, 1, 32),
+      NORMS(2, 4096, 32)},
+     32 * 2 * 1024,
+     0,
+     0,
+     0},
+    {"persimmon-8b",
+     "{\"model_type\":\"persimmon\",\"hidden_size\":4096,\"num_hidden_layers\":36,\"num_attention_heads\":64,"
+     "\"intermediate_size\":16384,\"vocab_size\":262144,\"qk_layernorm\":true}",
+     {EACH("embed_tokens", 262144, 4096, 1), EACH("final_layernorm", 2, 4096, 1), HEAD(262144, 4096),
+      EACH("query_key_value", 3 * 4096, 4096, 36), EACH("query_key_value.bias", 3, 4096, 36),
+      EACH("dense", 4096, 4096, 36), EACH("dense.bias", 1, 4096, 36), EACH("q_layernorm, k_layernorm", 4, 64, 36),
+      EACH("dense_h_to_4h", 16384, 4096, 36), EACH("dense_h_to_4h.bias", 1, 16384, 36),
+      EACH("dense_4h_to_h", 4096, 16384, 36), EACH("dense_4h_to_h.bias", 1, 4096, 36), NORMS(4, 4096, 36)},
+     36 * 2 * 4096,
+     0,
+     0,
+     0},
+    {"jais-13b",
+     "{\"model_type\":\"jais\",\"n_embd\":5120,\"n_layer\":40,\"n_head\":40,\"n_inner\":13653,\"n_positions\":2048,"
+     "\"vocab_size\":84992,\"activation_function\":\"swiglu\",\"position_embedding_type\":\"alibi\"}",
+     {EACH("wte", 84992, 5120, 1), EACH("ln_f", 2, 5120, 1), EACH("c_attn", 3 * 5120, 5120, 40),
+      EACH("c_attn.bias", 3, 5120, 40), EACH("attn.c_proj", 5120, 5120, 40), EACH("attn.c_proj.bias", 1, 5120, 40),
+      EACH("c_fc, c_fc2", 2 * 13653, 5120, 40), EACH("c_fc, c_fc2 bias", 2, 13653, 40),
+      EACH("mlp.c_proj", 5120, 13653, 40), EACH("mlp.c_proj.bias", 1, 5120, 40), NORMS(4, 5120, 40)},
+     40 * 2 * 5120,
+     0,
+     0,
+     0},
+    {"gpt-neo-2.7b", /* every second layer sees 256 tokens */
+     "{\"model_type\":\"gpt_neo\",\"hidden_size\":2560,\"num_layers\":32,\"num_heads\":20,\"intermediate_size\":null,"
+     "\"max_position_embeddings\":2048,\"vocab_size\":50257,\"window_size\":256,"
+     "\"attention_types\":[[[\"global\",\"local\"],16]]}",
+     {EACH("wte", 50257, 2560, 1), EACH("wpe", 2048, 2560, 1), EACH("ln_f", 2, 2560, 1), QKVO(2560, 2560, 2560, 32),
+      EACH("out_proj.bias", 1, 2560, 32), EACH("c_fc", 10240, 2560, 32), EACH("c_fc.bias", 1, 10240, 32),
+      EACH("c_proj", 2560, 10240, 32), EACH("c_proj.bias", 1, 2560, 32), NORMS(4, 2560, 32)},
+     16 * 2 * 2560,
+     16 * 2 * 2560,
+     0,
+     0},
+    {"vaultgemma-1b",
+     "{\"model_type\":\"vaultgemma\",\"hidden_size\":1152,\"num_hidden_layers\":26,\"num_attention_heads\":4,"
+     "\"num_key_value_heads\":4,\"head_dim\":256,\"intermediate_size\":6912,\"vocab_size\":256000,"
+     "\"sliding_window\":512}",
+     {ENDS(256000, 1152), QKVO(1024, 1024, 1152, 26), GATED(1152, 6912, 26), NORMS(2, 1152, 26)},
+     13 * 2048,
+     13 * 2048,
+     0,
+     0},
+    {"cwm", /* the first layer of four is the full one */
+     "{\"model_type\":\"cwm\",\"hidden_size\":6144,\"num_hidden_layers\":64,\"num_attention_heads\":48,"
+     "\"num_key_value_heads\":8,\"head_dim\":128,\"intermediate_size\":21504,\"vocab_size\":128256,"
+     "\"sliding_window\":8192}",
+     {ENDS(128256, 6144), HEAD(128256, 6144), QKVO(6144, 1024, 6144, 64), GATED(6144, 21504, 64), NORMS(2, 6144, 64)},
+     16 * 2048,
+     48 * 2048,
+     0,
+     0},
+    {"nanochat-d32",
+     "{\"model_type\":\"nanochat\",\"hidden_size\":2048,\"num_hidden_layers\":32,\"num_attention_heads\":16,"
+     "\"num_key_value_heads\":16,\"intermediate_size\":8192,\"vocab_size\":65536}",
+     {EACH("embed_tokens", 65536, 2048, 1), HEAD(65536, 2048), QKVO(2048, 2048, 2048, 32), EACH("fc1", 8192, 2048, 32),
+      EACH("fc2", 2048, 8192, 32)},
+     32 * 2 * 2048,
+     0,
+     0,
+     0},
+    {"bitnet-b1.58-2b",
+     "{\"model_type\":\"bitnet\",\"hidden_size\":2560,\"num_hidden_layers\":30,\"num_attention_heads\":20,"
+     "\"num_key_value_heads\":5,\"intermediate_size\":6912,\"vocab_size\":128256,\"tie_word_embeddings\":true}",
+     {ENDS(128256, 2560), QKVO(2560, 640, 2560, 30), EACH("attn_sub_norm", 1, 2560, 30), GATED(2560, 6912, 30),
+      EACH("ffn_sub_norm", 1, 6912, 30), NORMS(2, 2560, 30)},
+     30 * 2 * 640,
+     0,
+     0,
+     0},
+    {"youtu-2b",
+     "{\"model_type\":\"youtu\",\"hidden_size\":2048,\"num_hidden_layers\":32,\"num_attention_heads\":16,"
+     "\"num_key_value_heads\":16,\"intermediate_size\":6144,\"vocab_size\":128256,\"q_lora_rank\":1536,"
+     "\"kv_lora_rank\":512,\"qk_nope_head_dim\":128,\"qk_rope_head_dim\":64,\"v_head_dim\":128}",
+     {ENDS(128256, 2048), LATENT(2048, 16, 1536, 512, 128, 64, 128, 32), GATED(2048, 6144, 32), NORMS(2, 2048, 32)},
+     32 * 576,
+     0,
+     0,
+     0},
+    {"glm-4.7-flash",
+     "{\"model_type\":\"glm4_moe_lite\",\"hidden_size\":2048,\"num_hidden_layers\":47,\"num_attention_heads\":20,"
+     "\"num_key_value_heads\":20,\"intermediate_size\":10240,\"vocab_size\":154880,\"q_lora_rank\":768,"
+     "\"kv_lora_rank\":512,\"qk_nope_head_dim\":192,\"qk_rope_head_dim\":64,\"v_head_dim\":256,"
+     "\"moe_intermediate_size\":1536,\"n_routed_experts\":64,\"n_shared_experts\":1,\"num_experts_per_tok\":4}",
+     {ENDS(154880, 2048), HEAD(154880, 2048), LATENT(2048, 20, 768, 512, 192, 64, 256, 47), NORMS(2, 2048, 47),
+      GATED(2048, 10240, 1), EXPERTS(2048, 1536, 46, 64, 4), GATED(2048, 1536, 46), EACH("gate", 64, 2048, 46),
+      EACH("e_score_correction_bias", 1, 64, 46)},
+     47 * 576,
+     0,
+     0,
+     0},
+    {"solar-open-100b",
+     "{\"model_type\":\"solar_open\",\"hidden_size\":4096,\"num_hidden_layers\":48,\"num_attention_heads\":64,"
+     "\"num_key_value_heads\":8,\"head_dim\":128,\"vocab_size\":196608,\"moe_intermediate_size\":1280,"
+     "\"n_routed_experts\":128,\"n_shared_experts\":1,\"num_experts_per_tok\":8}",
+     {ENDS(196608, 4096), HEAD(196608, 4096), QKVO(8192, 1024, 4096, 48), NORMS(2, 4096, 48),
+      EXPERTS(4096, 1280, 48, 128, 8), GATED(4096, 1280, 48), EACH("gate", 128, 4096, 48),
+      EACH("e_score_correction_bias", 1, 128, 48)},
+     48 * 2048,
+     0,
+     0,
+     0},
+    {"mistral4", /* sizes of no published model */
+     "{\"model_type\":\"mistral4\",\"hidden_size\":48,\"num_hidden_layers\":5,\"num_attention_heads\":6,"
+     "\"num_key_value_heads\":6,\"intermediate_size\":29,\"vocab_size\":101,\"q_lora_rank\":23,\"kv_lora_rank\":17,"
+     "\"qk_nope_head_dim\":7,\"qk_rope_head_dim\":4,\"v_head_dim\":9,\"moe_intermediate_size\":13,"
+     "\"n_routed_experts\":11,\"n_shared_experts\":1,\"num_experts_per_tok\":3,\"first_k_dense_replace\":2}",
+     {ENDS(101, 48), HEAD(101, 48), LATENT(48, 6, 23, 17, 7, 4, 9, 5), NORMS(2, 48, 5), GATED(48, 29, 2),
+      EXPERTS(48, 13, 3, 11, 3), GATED(48, 13, 3), EACH("gate", 11, 48, 3)},
+     5 * 21,
+     0,
+     0,
+     0},
+    {"trinity-mini", /* three layers of four slide; queries and their gate are two products */
+     "{\"model_type\":\"afmoe\",\"hidden_size\":2048,\"num_hidden_layers\":32,\"num_attention_heads\":32,"
+     "\"num_key_value_heads\":4,\"head_dim\":128,\"intermediate_size\":6144,\"vocab_size\":200192,"
+     "\"moe_intermediate_size\":1024,\"num_dense_layers\":2,\"num_experts\":128,\"num_experts_per_tok\":8,"
+     "\"num_shared_experts\":1,\"sliding_window\":2048,\"global_attn_every_n_layers\":4}",
+     {ENDS(200192, 2048), HEAD(200192, 2048), QKVO(4096, 512, 2048, 32), EACH("gate_proj of q", 4096, 2048, 32),
+      EACH("q_norm, k_norm", 2, 128, 32), NORMS(4, 2048, 32), GATED(2048, 6144, 2), EXPERTS(2048, 1024, 30, 128, 8),
+      GATED(2048, 1024, 30), EACH("router.gate", 128, 2048, 30), EACH("expert_bias", 1, 128, 30)},
+     8 * 1024,
+     24 * 1024,
+     0,
+     0},
+    {"k-exaone-236b",
+     "{\"model_type\":\"exaone_moe\",\"hidden_size\":6144,\"num_hidden_layers\":48,\"num_attention_heads\":64,"
+     "\"num_key_value_heads\":8,\"head_dim\":128,\"intermediate_size\":18432,\"vocab_size\":153600,"
+     "\"moe_intermediate_size\":2048,\"num_experts\":128,\"num_experts_per_tok\":8,\"num_shared_experts\":1,"
+     "\"first_k_dense_replace\":1,\"sliding_window\":128,\"sliding_window_pattern\":\"LLLG\"}",
+     {ENDS(153600, 6144), HEAD(153600, 6144), QKVO(8192, 1024, 6144, 48), EACH("q_norm, k_norm", 2, 128, 48),
+      NORMS(2, 6144, 48), GATED(6144, 18432, 1), EXPERTS(6144, 2048, 47, 128, 8), GATED(6144, 2048, 47),
+      EACH("gate", 128, 6144, 47), EACH("e_score_correction_bias", 1, 128, 47)},
+     12 * 2048,
+     36 * 2048,
+     0,
+     0},
+    {"granitemoeshared", /* sizes of no published model */
+     "{\"model_type\":\"granitemoeshared\",\"hidden_size\":36,\"num_hidden_layers\":3,\"num_attention_heads\":6,"
+     "\"num_key_value_heads\":2,\"intermediate_size\":11,\"shared_intermediate_size\":17,\"vocab_size\":43,"
+     "\"num_local_experts\":7,\"num_experts_per_tok\":3,\"tie_word_embeddings\":true}",
+     {ENDS(43, 36), QKVO(36, 12, 36, 3), EXPERTS(36, 11, 3, 7, 3), GATED(36, 17, 3), EACH("router", 7, 36, 3),
+      NORMS(2, 36, 3)},
+     3 * 24,
+     0,
+     0,
+     0},
+    {"flexolmo-7x7b",
+     "{\"model_type\":\"flex_olmo\",\"hidden_size\":4096,\"num_hidden_layers\":32,\"num_attention_heads\":32,"
+     "\"num_key_value_heads\":32,\"intermediate_size\":11008,\"vocab_size\":100352,\"num_experts\":7,"
+     "\"num_experts_per_tok\":5}",
+     {ENDS(100352, 4096), HEAD(100352, 4096), QKVO(4096, 4096, 4096, 32), EACH("q_norm, k_norm", 2, 4096, 32),
+      EXPERTS(4096, 11008, 32, 7, 5), EACH("gate", 7, 4096, 32), NORMS(2, 4096, 32)},
+     32 * 8192,
+     0,
+     0,
+     0},
+    {"grok-1",
+     "{\"model_type\":\"grok-1\",\"hidden_size\":6144,\"num_hidden_layers\":64,\"num_attention_heads\":48,"
+     "\"num_key_value_heads\":8,\"intermediate_size\":32768,\"vocab_size\":131072,\"num_experts\":8,"
+     "\"num_experts_per_tok\":2,\"tie_word_embeddings\":true}",
+     {ENDS(131072, 6144), QKVO(6144, 1024, 6144, 64), EXPERTS(6144, 32768, 64, 8, 2), EACH("gate", 8, 6144, 64),
+      NORMS(4, 6144, 64)},
+     64 * 2048,
+     0,
+     0,
+     0},
+    {"longcat-flash", /* two latent attentions and two MLPs a layer; of 12 choices among 768 a third are of no expert */
+     "{\"model_type\":\"longcat_flash\",\"hidden_size\":6144,\"num_layers\":28,\"num_hidden_layers\":56,"
+     "\"num_attention_heads\":64,\"ffn_hidden_size\":12288,\"expert_ffn_hidden_size\":2048,\"n_routed_experts\":512,"
+     "\"zero_expert_num\":256,\"zero_expert_type\":\"identity\",\"moe_topk\":12,\"q_lora_rank\":1536,"
+     "\"kv_lora_rank\":512,\"qk_nope_head_dim\":128,\"qk_rope_head_dim\":64,\"v_head_dim\":128,\"vocab_size\":131072}",
+     {ENDS(131072, 6144), HEAD(131072, 6144), LATENT(6144, 64, 1536, 512, 128, 64, 128, 2 * 28),
+      GATED(6144, 12288, 2 * 28), EXPERTS(6144, 2048, 28, 512, 8), EACH("router.classifier", 768, 6144, 28),
+      EACH("e_score_correction_bias", 1, 768, 28), NORMS(2, 6144, 2 * 28)},
+     2 * 28 * 576,
+     0,
+     0,
+     0},
+    {"step3",
+     "{\"model_type\":\"step3_text\",\"hidden_size\":7168,\"num_hidden_layers\":61,\"num_attention_heads\":64,"
+     "\"num_attention_groups\":1,\"head_dim\":256,\"share_q_dim\":2048,\"intermediate_size\":18432,"
+     "\"moe_intermediate_size\":5120,\"share_expert_dim\":5120,\"moe_num_experts\":48,\"moe_top_k\":3,"
+     "\"moe_layers_enum\":\"4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34,35,"
+     "36,37,38,39,40,41,42,43,44,45,46,47,48,49,50,51,52,53,54,55,56,57,58,59\",\"vocab_size\":128815}",
+     {ENDS(128815, 7168), HEAD(128815, 7168), EACH("q_proj", 2048, 7168, 61), EACH("inter_norm", 1, 2048, 61),
+      EACH("wq", 64 * 256, 2048, 61), EACH("k_proj, v_proj", 2 * 256, 7168, 61), EACH("o_proj", 7168, 64 * 256, 61),
+      GATED(7168, 18432, 5), EXPERTS(7168, 5120, 56, 48, 3), GATED(7168, 5120, 56), EACH("moe.gate", 48, 7168, 56),
+      NORMS(2, 7168, 61)},
+     61 * 512,
+     0,
+     0,
+     0},
+    {"step-3.5-flash", /* a full layer of 64 heads and three sliding ones of 96 */
+     "{\"model_type\":\"step3p5\",\"hidden_size\":4096,\"num_hidden_layers\":12,\"num_attention_heads\":64,"
+     "\"num_attention_groups\":8,\"head_dim\":128,\"intermediate_size\":11264,\"moe_intermediate_size\":1280,"
+     "\"share_expert_dim\":1280,\"moe_num_experts\":288,\"moe_top_k\":8,\"use_moe_router_bias\":true,"
+     "\"use_head_wise_attn_gate\":true,\"sliding_window\":512,\"num_nextn_predict_layers\":1,\"layer_types\":["
+     "\"full_attention\",\"sliding_attention\",\"sliding_attention\",\"sliding_attention\",\"full_attention\","
+     "\"sliding_attention\",\"sliding_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention\","
+     "\"sliding_attention\",\"sliding_attention\",\"full_attention\"],\"attention_other_setting\":{\"attention_type\":"
+     "\"sliding_attention\",\"num_attention_heads\":96,\"num_attention_groups\":8,\"head_dim\":128},"
+     "\"moe_layers_enum\":\"3, 4,5,6,7,8,9,10,11,12\",\"vocab_size\":128896}",
+     {ENDS(128896, 4096), HEAD(128896, 4096), QKVO(8192, 1024, 4096, 3), EACH("g_proj", 64, 4096, 3),
+      QKVO(12288, 1024, 4096, 9), EACH("g_proj", 96, 4096, 9), EACH("q_norm, k_norm", 2, 128, 12),
+      GATED(4096, 11264, 3), EXPERTS(4096, 1280, 9, 288, 8), GATED(4096, 1280, 9), EACH("moe.gate", 288, 4096, 9),
+      EACH("moe.router_bias", 1, 288, 9), NORMS(2, 4096, 12)},
+     3 * 2048,
+     9 * 2048,
+     0,
+     0},
+    {"falcon-h1", /* mamba-2 and attention beside each other, from one norm; no norm of the mixer's output */
+     "{\"model_type\":\"falcon_h1\",\"hidden_size\":1280,\"num_hidden_layers\":66,\"num_attention_heads\":6,"
+     "\"num_key_value_heads\":2,\"head_dim\":128,\"intermediate_size\":3072,\"vocab_size\":65537,\"mamba_d_ssm\":1536,"
+     "\"mamba_n_heads\":24,\"mamba_d_head\":64,\"mamba_n_groups\":1,\"mamba_d_state\":256,\"mamba_d_conv\":4,"
+     "\"mamba_expand\":2,\"mamba_conv_bias\":true,\"mamba_rms_norm\":false}",
+     {ENDS(65537, 1280), HEAD(65537, 1280), QKVO(768, 256, 1280, 66), EACH("mamba.in_proj", 1536 + 2048 + 24, 1280, 66),
+      EACH("mamba.conv1d", 2048, 4, 66), EACH("mamba.conv1d.bias", 1, 2048, 66), EACH("A_log, dt_bias, D", 3, 24, 66),
+      EACH("mamba.out_proj", 1280, 1536, 66), GATED(1280, 3072, 66), NORMS(2, 1280, 66)},
+     66 * 512,
+     0,
+     66 * 3 * 2048,
+     66 * 24 * 64 * 256},
+    {"falcon-h1 with a norm", /* in 34B's form: two groups, a norm of the mixer's output */
+     "{\"model_type\":\"falcon_h1\",\"hidden_size\":60,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+     "\"num_key_value_heads\":2,\"head_dim\":14,\"intermediate_size\":33,\"vocab_size\":71,\"mamba_d_ssm\":null,"
+     "\"mamba_n_heads\":10,\"mamba_d_head\":\"auto\",\"mamba_n_groups\":2,\"mamba_d_state\":7,\"mamba_expand\":2,"
+     "\"mamba_rms_norm\":true,\"tie_word_embeddings\":true}",
+     {ENDS(71, 60), QKVO(56, 28, 60, 3), EACH("mamba.in_proj", 120 + 148 + 10, 60, 3), EACH("mamba.conv1d", 148, 5, 3),
+      EACH("A_log, dt_bias, D", 3, 10, 3), EACH("mamba.norm", 1, 120, 3), EACH("mamba.out_proj", 60, 120, 3),
+      GATED(60, 33, 3), NORMS(2, 60, 3)},
+     3 * 56,
+     0,
+     3 * 3 * 148,
+     3 * 120 * 7},
+    {"zamba-7b", /* one shared block, used before 13 layers, with a product of each of them */
+     "{\"model_type\":\"zamba\",\"hidden_size\":3712,\"num_hidden_layers\":76,\"num_attention_heads\":16,"
+     "\"num_key_value_heads\":16,\"intermediate_size\":14848,\"vocab_size\":32000,\"n_mamba_heads\":2,"
+     "\"mamba_d_state\":16,\"mamba_d_conv\":4,\"mamba_expand\":2,\"mamba_dt_rank\":232,\"attn_layer_period\":6,"
+     "\"attn_layer_offset\":4}",
+     {ENDS(32000, 3712), QKVO(7424, 7424, 2 * 3712, 1), EACH("o_proj of half the width", -3712, 7424, 1),
+      EACH("input_layernorm", 1, 7424, 1), EACH("pre_ff_layernorm", 1, 3712, 1), GATED(3712, 14848, 1),
+      EACH("linear", 3712, 3712, 13), EACH("in_proj", 2 * 7424, 3712, 76), EACH("conv1d", 7424, 5, 76),
+      EACH("x_proj_weight", 2 * (232 + 32), 3712, 76), EACH("dt_proj_weight", 2 * 3712, 232, 76),
+      EACH("dt_proj_bias", 2, 3712, 76), EACH("A_log", 7424, 16, 76), EACH("D", 1, 7424, 76),
+      EACH("out_proj", 3712, 7424, 76), NORMS(1, 3712, 76)},
+     13 * 2 * 7424,
+     0,
+     76 * 3 * 7424,
+     76 * 7424 * 16},
+    {"olmo-hybrid-7b",
+     "{\"model_type\":\"olmo_hybrid\",\"hidden_size\":3840,\"num_hidden_layers\":8,\"num_attention_heads\":30,"
+     "\"intermediate_size\":11008,\"vocab_size\":100352,\"rope_parameters\":{\"rope_theta\":null},\"layer_types\":["
+     "\"linear_attention\",\"linear_attention\",\"linear_attention\",\"full_attention\",\"linear_attention\","
+     "\"linear_attention\",\"linear_attention\",\"full_attention\"]}",
+     {ENDS(100352, 3840), HEAD(100352, 3840), QKVO(3840, 3840, 3840, 2), EACH("q_norm, k_norm", 2, 3840, 2),
+      EACH("q_proj, k_proj", 2 * 30 * 96, 3840, 6), EACH("v_proj, g_proj", 2 * 30 * 192, 3840, 6),
+      EACH("a_proj, b_proj", 2 * 30, 3840, 6), EACH("conv1d", 2 * 2880 + 5760, 4, 6), EACH("A_log, dt_bias", 2, 30, 6),
+      EACH("o_norm", 1, 192, 6), EACH("o_proj", 3840, 5760, 6), GATED(3840, 11008, 8), NORMS(2, 3840, 8)},
+     2 * 7680,
+     0,
+     6 * 3 * 11520,
+     6 * 30 * 96 * 192},
+};
+
+static struct model read_model(struct arena *a, const struct subject *s)
+{
+    struct json j;
+    struct model m = {0};
+    struct err e = {.code = ERR_OK};
+    if (json_parse(a, "config.json", s->json, strlen(s->json), &j, &e) != ERR_OK ||
+        model_parse(a, &j, &m, &e) != ERR_OK)
+        fail_msg("%s: %s", s->model, e.text);
+    return m;
+}
+
+static void test_tensors(void **state)
+{
+    static const struct cost_conventions PLAIN = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof SUBJECTS / sizeof SUBJECTS[0]; i++) {
+        const struct subject *s = &SUBJECTS[i];
+        struct arena *a = arena_open();
+        const struct model m = read_model(a, s);
+        struct cost_parameters p;
+        struct err e = {.code = ERR_OK};
+        int64_t total = 0, active = 0;
+        for (size_t t = 0; t < TENSORS_MAX && s->tensors[t].name; t++) {
+            const struct tensors *x = &s->tensors[t];
+            total += x->rows * x->cols * x->times;
+            active += x->rows * x->cols * (x->used ? x->used : x->times);
+        }
+        if (cost_parameters(a, &m, &PLAIN, &p, &e) != ERR_OK) fail_msg("%s: %s", s->model, e.text);
+        if (p.total != (double)total || p.active != (double)active)
+            fail_msg("%s: %.0f parameters, %.0f active; by its tensors %lld, %lld", s->model, p.total, p.active,
+                     (long long)total, (long long)active);
+        arena_close(a);
+    }
+}
+
+static void test_caches(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof SUBJECTS / sizeof SUBJECTS[0]; i++) {
+        const struct subject *s = &SUBJECTS[i];
+        struct arena *a = arena_open();
+        const struct model m = read_model(a, s);
+        double full = 0, windowed = 0, kept = 0;
+        for (size_t k = 0; k < m.kinds_n; k++) {
+            struct cost_kind_cache one;
+            struct err e = {.code = ERR_OK};
+            if (cost_kind_cache(a, &m, &m.kinds[k], 1, &one, &e) != ERR_OK) fail_msg("%s: %s", s->model, e.text);
+            *(m.kinds[k].mixer.window_tokens ? &windowed : &full) += (double)m.kinds[k].count * one.token_bytes;
+            kept += (double)m.kinds[k].count * one.state_bytes;
+        }
+        if (full != 2.0 * (double)s->full_elems || windowed != 2.0 * (double)s->windowed_elems)
+            fail_msg("%s: a token leaves %.0f and %.0f bytes", s->model, full, windowed);
+        if (kept != 2.0 * (double)s->conv_elems + 4.0 * (double)s->state_elems)
+            fail_msg("%s: a sequence leaves %.0f bytes", s->model, kept);
+        arena_close(a);
+    }
+}
+
+static void test_refused(void **state)
+{
+#define LONGCAT                                                                                                        \
+    "{\"model_type\":\"longcat_flash\",\"hidden_size\":48,\"num_layers\":2,\"num_attention_heads\":4,"                 \
+    "\"ffn_hidden_size\":9,\"expert_ffn_hidden_size\":5,\"n_routed_experts\":8,\"q_lora_rank\":7,\"kv_lora_rank\":6,"  \
+    "\"qk_nope_head_dim\":3,\"qk_rope_head_dim\":2,\"v_head_dim\":3,\"vocab_size\":13,"
+#define NEO                                                                                                            \
+    "{\"model_type\":\"gpt_neo\",\"hidden_size\":48,\"num_layers\":4,\"num_heads\":4,\"max_position_embeddings\":32,"  \
+    "\"vocab_size\":13"
+#define H1                                                                                                             \
+    "{\"model_type\":\"falcon_h1\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"              \
+    "\"num_key_value_heads\":2,\"intermediate_size\":9,\"vocab_size\":13"
+    static const struct {
+        const char *json, *sentence;
+    } CASES[] = {
+        {LONGCAT "\"moe_topk\":4,\"zero_expert_num\":5}", "no whole number is of the others on average"},
+        {LONGCAT "\"moe_topk\":4,\"zero_expert_num\":8,\"zero_expert_type\":\"copy\"}", "wanted \"identity\""},
+        {NEO "}", "attention_types is missing"},
+        {NEO ",\"attention_types\":[[[\"global\",\"local\"],3]]}", "as many words as there are layers"},
+        {NEO ",\"attention_types\":[[[\"global\",\"near\"],2]]}", "\"global\" or \"local\""},
+        {H1 "}", "mamba_d_ssm is missing"},
+        {H1 ",\"mamba_d_ssm\":96,\"mamba_n_heads\":6,\"projectors_bias\":true}", "projectors_bias and mamba_proj_bias"},
+        {"{\"model_type\":\"jais\",\"n_embd\":48,\"n_layer\":2,\"n_head\":4,\"vocab_size\":13,\"n_inner\":7}",
+         "position_embedding_type is missing"},
+        {"{\"model_type\":\"zamba\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+         "\"intermediate_size\":9,\"vocab_size\":13}",
+         "layers_block_type is missing"},
+        {"{\"model_type\":\"step3_text\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+         "\"intermediate_size\":9,\"moe_intermediate_size\":5,\"moe_num_experts\":4,\"moe_top_k\":2,"
+         "\"moe_layers_enum\":\"one\",\"vocab_size\":13}",
+         "numbers of layers, separated by commas"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct arena *a = arena_open();
+        struct json j;
+        struct model m;
+        struct err e = {.code = ERR_OK};
+        assert_int_equal(json_parse(a, "config.json", CASES[i].json, strlen(CASES[i].json), &j, &e), ERR_OK);
+        assert_int_equal(model_parse(a, &j, &m, &e), ERR_INPUT);
+        if (!strstr(e.text, CASES[i].sentence)) fail_msg("%s: %s", CASES[i].json, e.text);
+        arena_close(a);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors), cmocka_unit_test(test_caches),
+                                       cmocka_unit_test(test_refused)};
+    return cmocka_run_group_tests_name("families", tests, NULL, NULL);
+}
