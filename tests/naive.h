@@ -33,6 +33,7 @@ enum naive_block {
     NAIVE_LINEAR,
     NAIVE_LRU,
     NAIVE_CONV,
+    NAIVE_WKV,
     NAIVE_TIME_MIX,
     NAIVE_FINCH,
     NAIVE_GOOSE,

@@ -85,6 +85,25 @@ static const struct subject FALCON_H1 = { /* one norm, attention and mamba-2 of 
      {.heads = 3, .kv_heads = 1, .key_dim = 4, .value_dim = 5, .norms = 1, .width = 7,
       .state = {.block = NAIVE_SSD, .taps = 4, .chunk = 3, .conv_bias = true, .decay = NAIVE_DECAY_HEAD}}}};
 
+static const struct subject RWKV4 = { /* four times as wide when the file does not say; fewer channels than the width */
+    "{\"model_type\":\"rwkv\",\"hidden_size\":10,\"num_hidden_layers\":2,\"attention_hidden_size\":7,"
+    "\"vocab_size\":13}",
+    "00",
+    {.vocab = 13, .hidden = 10, .norm_flops = 7, .norm_vectors = 2, .embed_norm = true},
+    {{.heads = 7, .kv_heads = 7, .key_dim = 1, .value_dim = 1, .norms = 2, .width = 40, .ungated = true,
+      .channel_mix = true, .state = {.block = NAIVE_WKV}}}};
+
+static const struct subject AXK1 = { /* a norm more where there are experts */
+    "{\"model_type\":\"axk1\",\"hidden_size\":12,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"q_lora_rank\":7,\"kv_lora_rank\":6,\"qk_nope_head_dim\":3,\"qk_rope_head_dim\":2,\"v_head_dim\":5,"
+    "\"intermediate_size\":9,\"vocab_size\":13,\"n_routed_experts\":5,\"num_experts_per_tok\":2,"
+    "\"moe_intermediate_size\":4}",
+    "01",
+    {.vocab = 13, .hidden = 12, RMS},
+    {{.heads = 4, .key_dim = 3, .value_dim = 5, .q_rank = 7, .kv_rank = 6, .rope_dim = 2, .norms = 2, .width = 9},
+     {.heads = 4, .key_dim = 3, .value_dim = 5, .q_rank = 7, .kv_rank = 6, .rope_dim = 2, .norms = 3, .experts = 5,
+      .chosen = 2, .expert_width = 4, .shared_width = 4, .correction = true}}};
+
 #define ZAMBA1_BLOCK .heads = 2, .kv_heads = 2, .key_dim = 10, .value_dim = 10, .norms = 3, .doubled_input = true, \
     .unrotated = true, .width = 7, .out_proj = true, .one_residual = true
 

@@ -400,6 +400,31 @@ void naive_token_shift(struct walk *w, const char *name, int n)
         for (int d = 0; d < w->m->hidden; d++) naive_state(w, op, w->m->activation_bytes);
 }
 
+static void wkv(struct walk *w, const struct naive_layer *l)
+{
+    static const char *const NAMES[] = {"r_proj", "k_proj", "v_proj"};
+    const struct naive_model *m = w->m;
+    (void)l;
+    naive_token_shift(w, "time_shift", 3);
+    for (int i = 0; i < 3; i++) linear(w, NAMES[i], w->tokens, m->hidden, w->heads, &m->mixer, false);
+    struct naive_op *op = op_open(w, "scan");
+    for (int b = 0; b < w->p->B; b++)
+        for (int c = 0; c < w->heads; c++) {
+            for (int i = 0; i < 3; i++) naive_state(w, op, m->state_bytes); /* numerator, denominator, exponent */
+            for (int t = 0; t < w->p->T; t++) {
+                op->vector_flops += 1 + 1;     /* key plus bonus; the larger exponent */
+                op->vector_flops += 2 * 2;     /* exponentials of two differences */
+                op->vector_flops += 3 + 2 + 1; /* numerator, denominator, quotient */
+                op->vector_flops += 1 + 1;     /* exponent plus decay; the larger */
+                op->vector_flops += 2 * 2 + 3 + 2;
+            }
+        }
+    elementwise(w, op, w->tokens * w->heads, 2, 1, 0); /* key, value; output */
+    for (int v = 0; v < 2; v++) vector(w, op, w->heads, true);
+    elementwise(w, op_open(w, "receptance_gate"), w->tokens * w->heads, 2, 1, 5);
+    linear(w, "out_proj", w->tokens, w->heads, m->hidden, &m->mixer, false);
+}
+
 static void time_mix(struct walk *w, const struct naive_layer *l)
 {
     static const char *const NAMES[] = {"r_proj", "k_proj", "v_proj", "g_proj"};
@@ -435,6 +460,7 @@ void naive_recurrent(struct walk *w, const struct naive_layer *l)
     case NAIVE_LINEAR: linear_attention(w, l); break;
     case NAIVE_LRU: lru(w, l); break;
     case NAIVE_CONV: gated_conv(w, l); break;
+    case NAIVE_WKV: wkv(w, l); break;
     case NAIVE_TIME_MIX: time_mix(w, l); break;
     case NAIVE_FINCH: naive_finch(w, l); break;
     case NAIVE_GOOSE: naive_goose(w, l); break;

@@ -104,7 +104,9 @@ static const struct subject *const SUBJECTS[] = {&LLAMA,
                                                  &STEP3P5,
                                                  &FALCON_H1,
                                                  &ZAMBA1,
-                                                 &OLMO_HYBRID};
+                                                 &OLMO_HYBRID,
+                                                 &RWKV4,
+                                                 &AXK1};
 
 enum { SUBJECTS_N = sizeof SUBJECTS / sizeof SUBJECTS[0] };
 

@@ -303,6 +303,128 @@ static const struct subject {
      9 * 2048,
      0,
      0},
+    {"hyperclovax-seed-think-14b",
+     "{\"model_type\":\"hyperclovax\",\"hidden_size\":6144,\"num_hidden_layers\":38,\"num_attention_heads\":48,"
+     "\"num_key_value_heads\":8,\"head_dim\":128,\"intermediate_size\":14336,\"vocab_size\":110592,"
+     "\"use_post_norm\":true}",
+     {ENDS(110592, 6144), HEAD(110592, 6144), QKVO(6144, 1024, 6144, 38), GATED(6144, 14336, 38), NORMS(4, 6144, 38)},
+     38 * 2048,
+     0,
+     0,
+     0},
+    {"jais-2-8b",
+     "{\"model_type\":\"jais2\",\"hidden_size\":3328,\"num_hidden_layers\":32,\"num_attention_heads\":26,"
+     "\"num_key_value_heads\":26,\"intermediate_size\":26624,\"vocab_size\":150272}",
+     {EACH("embed_tokens", 150272, 3328, 1), EACH("norm", 2, 3328, 1), HEAD(150272, 3328), QKVO(3328, 3328, 3328, 32),
+      EACH("q, k, v, o bias", 4, 3328, 32), EACH("up_proj", 26624, 3328, 32), EACH("up_proj.bias", 1, 26624, 32),
+      EACH("down_proj", 3328, 26624, 32), EACH("down_proj.bias", 1, 3328, 32), NORMS(4, 3328, 32)},
+     32 * 2 * 3328,
+     0,
+     0,
+     0},
+    {"telechat", /* sizes of no published model */
+     "{\"model_type\":\"telechat\",\"hidden_size\":48,\"n_layer\":3,\"n_head\":6,\"ffn_hidden_size\":29,"
+     "\"vocab_size\":101}",
+     {ENDS(101, 48), HEAD(101, 48), QKVO(48, 48, 48, 3), EACH("dense.bias", 1, 48, 3), GATED(48, 29, 3),
+      EACH("down_proj.bias", 1, 48, 3), NORMS(2, 48, 3)},
+     3 * 96,
+     0,
+     0,
+     0},
+    {"granite-swa", /* sizes of the class; the third layer does not rotate */
+     "{\"model_type\":\"granite_swa\",\"hidden_size\":2560,\"num_hidden_layers\":6,\"num_attention_heads\":20,"
+     "\"intermediate_size\":8192,\"vocab_size\":100352,\"layer_rope_theta\":[1e4,1e4,0,1e4,1e4,1e4]}",
+     {ENDS(100352, 2560), QKVO(2560, 512, 2560, 6), EACH("sinks", 1, 20, 6), GATED(2560, 8192, 6), NORMS(2, 2560, 6)},
+     2 * 1024,
+     4 * 1024,
+     0,
+     0},
+    {"hy3",
+     "{\"model_type\":\"hy_v3\",\"hidden_size\":4096,\"num_hidden_layers\":80,\"num_attention_heads\":64,"
+     "\"num_key_value_heads\":8,\"head_dim\":128,\"intermediate_size\":13312,\"vocab_size\":120832,"
+     "\"moe_intermediate_size\":1536,\"num_experts\":192,\"num_experts_per_tok\":8,\"num_shared_experts\":1}",
+     {ENDS(120832, 4096), HEAD(120832, 4096), QKVO(8192, 1024, 4096, 80), EACH("q_norm, k_norm", 2, 128, 80),
+      NORMS(2, 4096, 80), GATED(4096, 13312, 1), EXPERTS(4096, 1536, 79, 192, 8), GATED(4096, 1536, 79),
+      EACH("gate", 192, 4096, 79), EACH("e_score_correction_bias", 1, 192, 79)},
+     80 * 2048,
+     0,
+     0,
+     0},
+    {"a.x-k1", /* a norm more in layers with experts */
+     "{\"model_type\":\"axk1\",\"hidden_size\":7168,\"num_hidden_layers\":61,\"num_attention_heads\":64,"
+     "\"num_key_value_heads\":64,\"intermediate_size\":18432,\"vocab_size\":163840,\"q_lora_rank\":1536,"
+     "\"kv_lora_rank\":512,\"qk_nope_head_dim\":128,\"qk_rope_head_dim\":64,\"v_head_dim\":128,"
+     "\"moe_intermediate_size\":2048,\"n_routed_experts\":192,\"n_shared_experts\":1,\"num_experts_per_tok\":8,"
+     "\"first_k_dense_replace\":1}",
+     {ENDS(163840, 7168), HEAD(163840, 7168), LATENT(7168, 64, 1536, 512, 128, 64, 128, 61), NORMS(2, 7168, 61),
+      EACH("post_mlp_layernorm", 1, 7168, 60), GATED(7168, 18432, 1), EXPERTS(7168, 2048, 60, 192, 8),
+      GATED(7168, 2048, 60), EACH("gate", 192, 7168, 60), EACH("e_score_correction_bias", 1, 192, 60)},
+     61 * 576,
+     0,
+     0,
+     0},
+    {"mellum", /* sizes of the class; without layer_types no layer would slide */
+     "{\"model_type\":\"mellum\",\"hidden_size\":2304,\"num_hidden_layers\":3,\"num_attention_heads\":32,"
+     "\"num_key_value_heads\":4,\"head_dim\":128,\"intermediate_size\":7168,\"vocab_size\":98304,"
+     "\"moe_intermediate_size\":896,\"num_experts\":64,\"num_experts_per_tok\":8,\"layer_types\":["
+     "\"sliding_attention\",\"sliding_attention\",\"full_attention\"],\"mlp_layer_types\":[\"sparse\",\"sparse\","
+     "\"dense\"]}",
+     {ENDS(98304, 2304), HEAD(98304, 2304), QKVO(4096, 512, 2304, 3), EACH("q_norm, k_norm", 2, 128, 3),
+      NORMS(2, 2304, 3), EXPERTS(2304, 896, 2, 64, 8), EACH("gate", 64, 2304, 2), GATED(2304, 7168, 1)},
+     1024,
+     2 * 1024,
+     0,
+     0},
+    {"laguna", /* sizes of the class; heads by layer */
+     "{\"model_type\":\"laguna\",\"hidden_size\":2048,\"num_hidden_layers\":3,\"num_attention_heads\":48,"
+     "\"num_attention_heads_per_layer\":[48,64,64],\"num_key_value_heads\":8,\"head_dim\":128,"
+     "\"intermediate_size\":8192,\"vocab_size\":100352,\"moe_intermediate_size\":512,"
+     "\"shared_expert_intermediate_size\":512,\"num_experts\":256,\"num_experts_per_tok\":8,\"layer_types\":["
+     "\"full_attention\",\"sliding_attention\",\"sliding_attention\"]}",
+     {ENDS(100352, 2048), HEAD(100352, 2048), QKVO(6144, 1024, 2048, 1), EACH("g_proj", 48, 2048, 1),
+      QKVO(8192, 1024, 2048, 2), EACH("g_proj", 64, 2048, 2), EACH("q_norm, k_norm", 2, 128, 3), NORMS(2, 2048, 3),
+      GATED(2048, 8192, 1), EXPERTS(2048, 512, 2, 256, 8), GATED(2048, 512, 2), EACH("gate", 256, 2048, 2),
+      EACH("e_score_correction_bias", 1, 256, 2)},
+     2048,
+     2 * 2048,
+     0,
+     0},
+    {"arctic-480b", /* an MLP as wide as the model beside the experts, with a norm of its own */
+     "{\"model_type\":\"arctic\",\"hidden_size\":7168,\"num_hidden_layers\":35,\"num_attention_heads\":56,"
+     "\"num_key_value_heads\":8,\"intermediate_size\":4864,\"vocab_size\":32000,\"num_local_experts\":128,"
+     "\"num_experts_per_tok\":2,\"moe_layer_frequency\":1,\"use_residual\":true}",
+     {ENDS(32000, 7168), HEAD(32000, 7168), QKVO(7168, 1024, 7168, 35), EXPERTS(7168, 4864, 35, 128, 2),
+      EACH("gate", 128, 7168, 35), GATED(7168, 7168, 35), NORMS(3, 7168, 35)},
+     35 * 2048,
+     0,
+     0,
+     0},
+    {"mimo-v2", /* sizes of no published model: two shared experts, values narrower than keys */
+     "{\"model_type\":\"mimo_v2\",\"hidden_size\":48,\"num_hidden_layers\":3,\"num_attention_heads\":6,"
+     "\"num_key_value_heads\":2,\"head_dim\":10,\"v_head_dim\":7,\"swa_num_key_value_heads\":3,"
+     "\"sliding_window_size\":16,\"hybrid_layer_pattern\":[0,1,1],\"moe_layer_freq\":[0,1,1],"
+     "\"intermediate_size\":29,\"moe_intermediate_size\":13,\"n_routed_experts\":11,\"n_shared_experts\":2,"
+     "\"num_experts_per_tok\":3,\"vocab_size\":101}",
+     {ENDS(101, 48), HEAD(101, 48), EACH("q_proj", 60, 48, 3), EACH("o_proj", 48, 42, 3), EACH("k_proj", 20, 48, 1),
+      EACH("v_proj", 14, 48, 1), EACH("swa k_proj", 30, 48, 2), EACH("swa v_proj", 21, 48, 2), GATED(48, 29, 1),
+      EXPERTS(48, 13, 2, 11, 3), GATED(48, 26, 2), EACH("gate", 11, 48, 2), EACH("correction", 1, 11, 2),
+      NORMS(2, 48, 3)},
+     34,
+     2 * 51,
+     0,
+     0},
+    {"rwkv-4-1b5",
+     "{\"model_type\":\"rwkv\",\"hidden_size\":2048,\"num_hidden_layers\":24,\"attention_hidden_size\":2048,"
+     "\"intermediate_size\":8192,\"vocab_size\":50277,\"context_length\":1024}",
+     {EACH("embeddings", 50277, 2048, 1), HEAD(50277, 2048), EACH("pre_ln", 2, 2048, 1), EACH("ln_out", 2, 2048, 1),
+      NORMS(4, 2048, 24), EACH("time_decay, time_first", 2, 2048, 24),
+      EACH("time_mix_key, _value, _receptance", 3, 2048, 24),
+      EACH("key, value, receptance, output", 4 * 2048, 2048, 24), EACH("ffn.time_mix_key, _receptance", 2, 2048, 24),
+      EACH("ffn.key", 8192, 2048, 24), EACH("ffn.value", 2048, 8192, 24), EACH("ffn.receptance", 2048, 2048, 24)},
+     0,
+     0,
+     24 * 2 * 2048,
+     24 * 3 * 2048},
     {"falcon-h1", /* mamba-2 and attention beside each other, from one norm; no norm of the mixer's output */
      "{\"model_type\":\"falcon_h1\",\"hidden_size\":1280,\"num_hidden_layers\":66,\"num_attention_heads\":6,"
      "\"num_key_value_heads\":2,\"head_dim\":128,\"intermediate_size\":3072,\"vocab_size\":65537,\"mamba_d_ssm\":1536,"

@@ -256,6 +256,15 @@ static const struct {
     {"biogpt", 346763264,
      "{\"model_type\":\"biogpt\",\"hidden_size\":1024,\"num_hidden_layers\":24,\"num_attention_heads\":16,"
      "\"intermediate_size\":4096,\"vocab_size\":42384,\"max_position_embeddings\":1024}"},
+    {"hyperclovax-seed-think-14b", 14748112896,
+     "{\"model_type\":\"hyperclovax\",\"hidden_size\":6144,\"num_hidden_layers\":38,\"num_attention_heads\":48,"
+     "\"num_key_value_heads\":8,\"intermediate_size\":14336,\"vocab_size\":110592,\"use_post_norm\":true,"
+     "\"tie_word_embeddings\":false}"},
+    {"rwkv-4-169m", 169342464,
+     "{\"model_type\":\"rwkv\",\"hidden_size\":768,\"num_hidden_layers\":12,\"vocab_size\":50277}"},
+    {"rwkv-4-430m", 430397440,
+     "{\"model_type\":\"rwkv\",\"hidden_size\":1024,\"num_hidden_layers\":24,\"vocab_size\":50277,"
+     "\"intermediate_size\":4096}"},
     {"glm-4.5-air", 106852251264,
      "{\"model_type\":\"glm4_moe\",\"hidden_size\":4096,\"num_hidden_layers\":46,"
      "\"num_attention_heads\":96,\"num_key_value_heads\":8,\"intermediate_size\":10944,"

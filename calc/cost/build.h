@@ -150,6 +150,8 @@ void build_read(struct build *b, struct cost_op *op);
 
 /* RWKV (rwkv.c), by the version of its mixer. */
 void build_time_mix(struct build *b, const struct mixer *x);
+void build_wkv(struct build *b);
+void build_wkv_scan(struct build *b);
 void build_time_mix_scan(struct build *b, const struct recurrence *p);
 
 /* Diagonal state-space models and long convolutions (filter.c). MODEL.md "Poles and filters". */

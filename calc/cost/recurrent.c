@@ -176,6 +176,7 @@ void build_recurrent(struct build *b, const struct mixer *x)
     case RECURRENT_LINEAR: build_linear_attention(b, x); break;
     case RECURRENT_LRU: build_lru(b, x); break;
     case RECURRENT_CONV: build_gated_conv(b, x); break;
+    case RECURRENT_WKV: build_wkv(b); break;
     case RECURRENT_TIME_MIX:
     case RECURRENT_FINCH:
     case RECURRENT_GOOSE: build_time_mix(b, x); break;

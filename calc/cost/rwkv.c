@@ -1,4 +1,4 @@
-/* rwkv -- time mixing of RWKV-5, -6 and -7. Derivations: MODEL.md "Time mixing". */
+/* rwkv -- time mixing of RWKV-4, -5, -6 and -7. Derivations: MODEL.md "Time mixing". */
 #include "calc/cost/build.h"
 
 #define Y (b->y)
@@ -22,6 +22,34 @@ enum { GOOSE_DECAY_FLOPS = ACT_FLOPS + 2 + 1 };
 enum { GOOSE_KEY_FLOPS = 1 + 3 + 4 + ACT_FLOPS };
 /* Values move towards those of the first layer by a sigmoid: v + (first - v)*s. */
 enum { GOOSE_VALUE_FLOPS = ACT_FLOPS + 3 };
+
+/* RWKV-4, a channel and token, with exponents relative to the largest so far. Output: k plus the bonus, the larger of
+ * it and the state's, two exponentials of differences, two sums weighted by them, their quotient. State: the old
+ * exponent plus the decay, the larger of it and k, two exponentials, two sums. */
+enum { WKV_OUTPUT_FLOPS = 1 + 1 + 4 + 3 + 2 + 1, WKV_STATE_FLOPS = 1 + 1 + 4 + 3 + 2 };
+
+void build_wkv_scan(struct build *b)
+{
+    struct cost_op *op = build_op(b, OP_SCAN, "scan", "[B, T, N] with three states [B, N]");
+    op->vector_flops = PROD(INT(WKV_OUTPUT_FLOPS + WKV_STATE_FLOPS), b->part_rows, Y->N);
+    op->activation_bytes = PROD(INT(3), b->part_rows, Y->N, Y->b_act);
+    build_vector(b, op, PROD(INT(2), Y->N), false); /* decay, bonus */
+    build_read(b, op);
+    build_state(b, op, PROD(INT(3), Y->N), Y->b_state);
+}
+
+void build_wkv(struct build *b)
+{
+    const struct sym *const in[] = {Y->N, Y->N, Y->N};
+    build_token_shift(b, "time_shift", 3);
+    for (size_t i = 0; i < 3; i++) { /* each of its own mixture */
+        static const char *const NAMES[] = {"r_proj", "k_proj", "v_proj"};
+        build_linear(b, NAMES[i], "[B*T, D] x [D, N]", WEIGHT_MIXER, b->rows, Y->D, in[i], false);
+    }
+    build_scan(b, &b->m->kinds[b->kind_index].mixer);
+    build_elementwise(b, OP_ACTIVATION, "receptance_gate", "[B*T, N]", PROD(b->rows, Y->N), ACT_FLOPS + 1, 3);
+    build_linear(b, "out_proj", "[B*T, N] x [N, D]", WEIGHT_MIXER, b->rows, Y->N, Y->D, false);
+}
 
 void build_time_mix_scan(struct build *b, const struct recurrence *p)
 {

@@ -36,6 +36,7 @@ static const struct sym *state_elems(struct sym_ctx *c, const struct cost_symbol
     switch (p->block) {
     case RECURRENT_LINEAR: /* the sum of the weights beside the values */
         return p->feature_dim > 0 ? sym_add(c, matrices, sym_mul(c, y->N, y->H)) : matrices;
+    case RECURRENT_WKV: return sym_mul(c, sym_int(c, 3), matrices);
     case RECURRENT_SELECTIVE:
     case RECURRENT_SSD:
     case RECURRENT_TIME_MIX:
@@ -61,7 +62,9 @@ struct scan_state scan_state(struct sym_ctx *c, const struct cost_symbols *y, co
     if (recurs) s.recurrent = state_elems(c, y, p);
     const bool convolves = recurs ? block != RECURRENT_DIAGONAL : x->kind == MIXER_ATTENTION;
     if (p->conv_taps > 0 && convolves) s.conv = sym_mul(c, sym_sub(c, y->J, sym_int(c, 1)), conv_channels(c, y, x));
-    if (recurs && (block == RECURRENT_TIME_MIX || block == RECURRENT_FINCH || block == RECURRENT_GOOSE)) s.conv = y->D;
+    if (recurs &&
+        (block == RECURRENT_WKV || block == RECURRENT_TIME_MIX || block == RECURRENT_FINCH || block == RECURRENT_GOOSE))
+        s.conv = y->D;
     if (k->ffn.channel_mix) s.conv = sym_add(c, s.conv, y->D);
     return s;
 }
@@ -292,6 +295,7 @@ void build_scan(struct build *b, const struct mixer *x)
     case RECURRENT_SSD:
     case RECURRENT_LINEAR: build_linear_scan(b, x); break;
     case RECURRENT_LRU: build_lru_scan(b, x); break;
+    case RECURRENT_WKV: build_wkv_scan(b); break;
     case RECURRENT_TIME_MIX:
     case RECURRENT_FINCH:
     case RECURRENT_GOOSE: build_time_mix_scan(b, p); break;

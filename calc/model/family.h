@@ -70,6 +70,7 @@ enum window_rule {
     WINDOW_EVERY,     /* all layers, unless use_sliding_window is false */
     WINDOW_OPT_IN,    /* layers from max_window_layers on, only when use_sliding_window is true */
     WINDOW_ALTERNATE, /* even layers slide */
+    WINDOW_TYPES,     /* layers that layer_types says; none without it */
     WINDOW_FIRST,     /* every sliding_window_pattern-th layer is full, from the first on, the others slide */
     WINDOW_PERIOD,    /* every sliding_window_pattern-th layer is full, the others slide */
     WINDOW_LISTED,    /* hybrid_layer_pattern: 1 slides, 0 is full */
@@ -131,6 +132,7 @@ enum ffn_rule {
     FFN_ROUNDED,       /* block_auto_adjust_ff_dim: 2/3 of it, times a factor, rounded up to block_multiple_of */
     FFN_RATIO,         /* without intermediate_size 2/3 of hidden_ratio*hidden_size, rounded up to 256 */
     FFN_RATIO_ALWAYS,  /* the same whatever intermediate_size says, which is that of the mixers */
+    FFN_CHANNEL_FOUR,  /* channel mix; without intermediate_size 4 times hidden_size */
     FFN_CHANNEL,       /* channel mix; without intermediate_size 7/2 of hidden_size, rounded down to 32 */
     FFN_CHANNEL_RATIO, /* the same; hidden_ratio times hidden_size rounded up to 32 where that is stated */
     FFN_CHANNEL_BARE,  /* that with a ratio of 4, without the gate */
@@ -152,7 +154,7 @@ extern const struct family_module MODULES_GPT2[], MODULES_QWEN[], MODULES_OPT[],
     MODULES_INTERNLM2[], MODULES_BAICHUAN[], MODULES_EXAONE[], MODULES_LLADA[], MODULES_GRANITE_MOE[],
     MODULES_MAMBA_BESIDE[], MODULES_GRANITE_HYBRID[], MODULES_QWEN_DELTA[], MODULES_MINIMAX[], MODULES_LFM2[],
     MODULES_PERSIMMON[], MODULES_GPT_NEO[], MODULES_JAIS[], MODULES_AFMOE[], MODULES_GROK[], MODULES_LONGCAT[],
-    MODULES_STEP3[], MODULES_FALCON_H1[], MODULES_OLMO_HYBRID[];
+    MODULES_STEP3[], MODULES_FALCON_H1[], MODULES_TELECHAT[], MODULES_ARCTIC[], MODULES_OLMO_HYBRID[];
 
 struct reader;
 

@@ -194,3 +194,14 @@ const struct family_module MODULES_OLMO_HYBRID[] = {
     {MODULE_STATE_IN, "linear_attn.v_proj"},    {MODULE_STATE_GATE, "linear_attn.g_proj"},
     {MODULE_STATE_RATES, "linear_attn.a_proj"}, {MODULE_STATE_RATES, "linear_attn.b_proj"},
     {MODULE_STATE_OUT, "linear_attn.o_proj"},   {0}};
+
+const struct family_module MODULES_TELECHAT[] = {{MODULE_Q, "self_attention.query"},
+                                                 {MODULE_K, "self_attention.key_value"},
+                                                 {MODULE_V, "self_attention.key_value"},
+                                                 {MODULE_O, "self_attention.dense"},
+                                                 {0}};
+
+const struct family_module MODULES_ARCTIC[] = {{MODULE_SHARED_GATE, "residual_mlp.w1"},
+                                               {MODULE_SHARED_UP, "residual_mlp.w3"},
+                                               {MODULE_SHARED_DOWN, "residual_mlp.w2"},
+                                               {0}};

@@ -53,17 +53,19 @@ static enum err_code read_ratio(struct reader *r, struct ffn *f)
     return reader_dim(r, DIM_FFN, 1, ratio ? (width + 255) / 256 * 256 : -1, &f->width); /* not a unit */
 }
 
-static enum err_code read_channel(struct reader *r, struct ffn *f)
+static enum err_code read_channel(struct reader *r, struct ffn *f, bool four)
 {
     f->kind = FFN_DENSE;
     f->channel_mix = true;
-    return reader_dim(r, DIM_FFN, 1, 7 * r->m->hidden / 2 / 32 * 32, &f->width); /* not a unit */
+    return reader_dim(r, DIM_FFN, 1, four ? 4 * r->m->hidden : 7 * r->m->hidden / 2 / 32 * 32,
+                      &f->width); /* not a unit */
 }
 
 enum err_code hybrid_dense(struct reader *r, struct ffn *f)
 {
     if (r->family->ffn == FFN_RATIO) return read_ratio(r, f);
-    if (r->family->ffn == FFN_CHANNEL) return read_channel(r, f);
+    if (r->family->ffn == FFN_CHANNEL) return read_channel(r, f, false);
+    if (r->family->ffn == FFN_CHANNEL_FOUR) return read_channel(r, f, true);
     if (r->family->ffn == FFN_CHANNEL_RATIO) return read_channel_by_ratio(r, f, false);
     if (r->family->ffn == FFN_CHANNEL_BARE) return read_channel_by_ratio(r, f, true);
     if (r->family->ffn == FFN_RATIO_ALWAYS) return read_ratio(r, f);

@@ -258,6 +258,7 @@ static enum err_code derive_windows(struct reader *r, bool *windowed, const char
         case WINDOW_FIRST: windowed[i] = i % period != 0; break;
         case WINDOW_PERIOD: windowed[i] = (i + 1) % period != 0; break;
         case WINDOW_NONE:
+        case WINDOW_TYPES:
         case WINDOW_LISTED:
         case WINDOW_CHUNK: break;
         }

@@ -27,6 +27,8 @@ enum recurrent_block {
     RECURRENT_LINEAR,    /* linear attention and the delta rule on projected q, k, v */
     RECURRENT_LRU,       /* RG-LRU: a head is a block of the gates, its state a vector; arXiv 2402.19427 */
     RECURRENT_CONV,      /* a gated short convolution alone: a head is one channel */
+    RECURRENT_WKV,       /* RWKV-4: a head is one channel; sums of weighted values and of weights, and the largest
+                          * exponent; arXiv 2305.13048 */
     RECURRENT_TIME_MIX,  /* RWKV-5: a stored decay and bonus a key element; arXiv 2404.05892 */
     RECURRENT_FINCH,     /* RWKV-6: mixtures and decays made of the token by low-rank products; arXiv 2404.05892 */
     RECURRENT_GOOSE,     /* RWKV-7: a generalised delta rule with a rate a key element; arXiv 2503.14456 */

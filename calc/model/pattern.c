@@ -148,9 +148,9 @@ enum err_code pattern_experts(struct reader *r, bool *moe)
     const bool optional = rule == MOE_OPTIONAL || rule == MOE_BESIDE || rule == MOE_SHARED;
     TRY(reader_dim(r, DIM_EXPERTS, optional ? 0 : 1, optional ? 0 : -1, &experts));
     if (experts == 0) return ERR_OK;
-    if (rule == MOE_NAMED) return by_names(r, moe);
     if (rule == MOE_PERIOD) return by_period(r, experts, moe);
     if (json_get(&r->text, "mlp_layer_types", &types)) return by_types(r, &types, moe);
+    if (rule == MOE_NAMED) return by_names(r, moe);
     const bool listed = json_get(&r->text, "moe_layer_freq", &list) && json_is_array(&list);
     if (listed) TRY(want_length(r, &list));
     TRY(read_steps(r, listed, &s));

@@ -238,6 +238,7 @@ static enum err_code refuse_foreign(struct reader *r)
         {"use_mla", "latent attention"},
         {"index_topk", "sparse indexed attention"},
         {"sparse_config", "sparse attention"},
+        {"sparse_attention_config", "sparse attention"},
         {"attn_type_list", "a hybrid of layer types"},
         {"attention_chunk_size", "chunked attention"},
         {"compress_ratios", "compressed attention"},

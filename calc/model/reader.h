@@ -72,6 +72,7 @@ enum err_code recurrent_fla_gated_linear(struct reader *r, struct mixer *x);
 enum err_code recurrent_fla_retention(struct reader *r, struct mixer *x);
 enum err_code recurrent_lru(struct reader *r, struct mixer *x);
 enum err_code recurrent_short_conv(struct reader *r, struct mixer *x); /* conv_L_cache taps */
+enum err_code recurrent_wkv(struct reader *r, struct mixer *x);        /* RWKV-4: attention_hidden_size channels */
 enum err_code recurrent_time_mix(struct reader *r, struct mixer *x);   /* head_size, attention_hidden_size */
 enum err_code recurrent_finch(struct reader *r, struct mixer *x);      /* RWKV-6 */
 enum err_code recurrent_goose(struct reader *r, struct mixer *x);      /* RWKV-7 */

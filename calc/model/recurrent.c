@@ -357,6 +357,7 @@ const char *recurrent_name(const struct mixer *x)
                                                : "linear attention";
     case RECURRENT_LRU: return "RG-LRU";
     case RECURRENT_CONV: return "short conv";
+    case RECURRENT_WKV:
     case RECURRENT_TIME_MIX:
     case RECURRENT_FINCH:
     case RECURRENT_GOOSE: return "time mix";

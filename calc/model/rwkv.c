@@ -1,4 +1,4 @@
-/* rwkv -- time mixing as config.json files of RWKV-5, -6 and -7 spell it: those of RWKV's own remote code and of
+/* rwkv -- time mixing as config.json files of RWKV-4, -5, -6 and -7 spell it: those of RWKV's own remote code and of
  * flash-linear-attention. Ranks follow RWKV-LM, RWKV-v5/src/model.py, and fla/layers/rwkv6.py and rwkv7.py. */
 #include "calc/model/vary.h"
 
@@ -38,6 +38,18 @@ static enum err_code read_heads(struct reader *r, struct mixer *x)
                        (long long)width, (long long)head);
     x->heads = x->kv_heads = width / head;
     x->head_dim = x->v_head_dim = head;
+    return ERR_OK;
+}
+
+enum err_code recurrent_wkv(struct reader *r, struct mixer *x)
+{
+    int64_t width = r->m->hidden;
+    x->kind = MIXER_RECURRENT;
+    x->recurrence.block = RECURRENT_WKV;
+    x->recurrence.gate = GATE_FULL;
+    TRY(read_size(r, "attention_hidden_size", 1 << 22, &width));
+    x->heads = x->kv_heads = width;
+    x->head_dim = x->v_head_dim = 1;
     return ERR_OK;
 }
 

@@ -36,6 +36,14 @@ enum err_code vary_jais(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_step3(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_step3p5(struct reader *r, int64_t layer, struct layer_kind *k);
 
+enum err_code vary_hyperclovax(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_jais2(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_telechat2(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_granite_swa(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_arctic(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_axk1(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_laguna(struct reader *r, int64_t layer, struct layer_kind *k);
+
 /* further_longcat -- the second half of a layer: attention and an MLP. */
 enum err_code further_longcat(struct reader *r, int64_t layer, struct layer_kind *k);
 

@@ -127,6 +127,96 @@ enum err_code vary_step3p5(struct reader *r, int64_t layer, struct layer_kind *k
                    (long long)x->heads, (long long)x->kv_heads);
 }
 
+/* HyperCLOVA X: norms after both blocks too, where the file says so. */
+enum err_code vary_hyperclovax(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    bool after;
+    (void)layer;
+    TRY(reader_flag(r, &r->text, "use_post_norm", false, &after));
+    if (after) k->norms += 2;
+    return ERR_OK;
+}
+
+/* Jais 2: biases of the MLP unless the file says otherwise. */
+enum err_code vary_jais2(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    (void)layer;
+    TRY(reader_flag(r, &r->text, "mlp_bias", true, &k->ffn.up_bias));
+    k->ffn.down_bias = k->ffn.up_bias;
+    return ERR_OK;
+}
+
+/* TeleChat 2: biases of the last product of either block alone. */
+enum err_code vary_telechat2(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    (void)r;
+    (void)layer;
+    k->mixer.o_bias = k->ffn.down_bias = true;
+    return ERR_OK;
+}
+
+/* Entry `layer` of a list of one number a layer. */
+static enum err_code number_of(struct reader *r, const char *key, int64_t layer, struct json *out, bool *found)
+{
+    struct json list;
+    *found = json_get(&r->text, key, &list);
+    if (!*found) return ERR_OK;
+    if (!json_is_array(&list) || json_len(&list) != (size_t)r->m->layers || !json_at(&list, (size_t)layer, NULL, out))
+        return json_want(&list, "a list of one number per layer", r->e);
+    return ERR_OK;
+}
+
+/* Granite with windows: a base of the rotation by layer, 0 none. */
+enum err_code vary_granite_swa(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct json j;
+    bool found;
+    double base = 1;
+    TRY(number_of(r, "layer_rope_theta", layer, &j, &found));
+    if (found) TRY(json_num(&j, &base, r->e));
+    if (!(base > 0)) k->mixer.position = POSITION_NONE;
+    return ERR_OK;
+}
+
+/* Arctic: beside the experts an MLP as wide as the model, with a norm of its own. */
+enum err_code vary_arctic(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct json j;
+    bool beside;
+    int64_t every = 1;
+    (void)layer;
+    if (json_get(&r->text, "moe_layer_frequency", &j)) TRY(json_int(&j, 1, LAYERS_MAX, &every, r->e));
+    if (every != 1) return json_want(&j, "1: experts in every layer, as the published model has", r->e);
+    TRY(reader_flag(r, &r->text, "use_residual", true, &beside));
+    if (!beside) return ERR_OK;
+    k->ffn.shared_width = r->m->hidden;
+    k->norms++;
+    return ERR_OK;
+}
+
+/* A.X K1: a norm of what the experts give. */
+enum err_code vary_axk1(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    (void)r;
+    (void)layer;
+    if (k->ffn.kind == FFN_MOE) k->norms++;
+    return ERR_OK;
+}
+
+/* Laguna: query heads by layer, and a gate of one number a head. */
+enum err_code vary_laguna(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct mixer *x = &k->mixer;
+    struct json j;
+    bool found;
+    x->head_gate = true;
+    TRY(number_of(r, "num_attention_heads_per_layer", layer, &j, &found));
+    if (found) TRY(json_int(&j, 1, 1 << 16, &x->heads, r->e));
+    if (x->heads % x->kv_heads == 0) return ERR_OK;
+    return err_set(r->e, ERR_INPUT, "%s: %lld query heads are not a multiple of %lld KV heads", r->text.file,
+                   (long long)x->heads, (long long)x->kv_heads);
+}
+
 /* LongCat-Flash: a layer attends twice. Experts run beside the first MLP, and are added behind the second half. */
 enum err_code further_longcat(struct reader *r, int64_t layer, struct layer_kind *k)
 {
