@@ -399,6 +399,39 @@ static const struct subject {
      0,
      0,
      0},
+    {"grok-2", /* another model_type; the key says which class reads it */
+     "{\"model_type\":\"git\",\"architectures\":[\"Grok1ForCausalLM\"],\"hidden_size\":8192,"
+     "\"num_hidden_layers\":64,\"num_attention_heads\":64,\"num_key_value_heads\":8,\"head_dim\":128,"
+     "\"intermediate_size\":32768,\"moe_intermediate_size\":16384,\"residual_moe\":true,\"vocab_size\":131072,"
+     "\"num_local_experts\":8,\"num_experts_per_tok\":2,\"sliding_window_size\":-1}",
+     {ENDS(131072, 8192), HEAD(131072, 8192), QKVO(8192, 1024, 8192, 64), EXPERTS(8192, 16384, 64, 8, 2),
+      GATED(8192, 32768, 64), EACH("gate", 8, 8192, 64), NORMS(4, 8192, 64)},
+     64 * 2048,
+     0,
+     0,
+     0},
+    {"sdar-30b-a3b",
+     "{\"model_type\":\"sdar_moe\",\"hidden_size\":2048,\"num_hidden_layers\":48,\"num_attention_heads\":32,"
+     "\"num_key_value_heads\":4,\"head_dim\":128,\"intermediate_size\":6144,\"moe_intermediate_size\":768,"
+     "\"num_experts\":128,\"num_experts_per_tok\":8,\"vocab_size\":151936}",
+     {ENDS(151936, 2048), HEAD(151936, 2048), QKVO(4096, 512, 2048, 48), EACH("q_norm, k_norm", 2, 128, 48),
+      NORMS(2, 2048, 48), EXPERTS(2048, 768, 48, 128, 8), EACH("gate", 128, 2048, 48)},
+     48 * 1024,
+     0,
+     0,
+     0},
+    {"llada2-mini",
+     "{\"model_type\":\"llada2_moe\",\"hidden_size\":2048,\"num_hidden_layers\":20,\"num_attention_heads\":16,"
+     "\"num_key_value_heads\":4,\"head_dim\":128,\"intermediate_size\":5120,\"moe_intermediate_size\":512,"
+     "\"num_experts\":256,\"num_shared_experts\":1,\"num_experts_per_tok\":8,\"first_k_dense_replace\":1,"
+     "\"use_bias\":false,\"use_qkv_bias\":false,\"moe_router_enable_expert_bias\":true,\"vocab_size\":157184}",
+     {ENDS(157184, 2048), HEAD(157184, 2048), QKVO(2048, 512, 2048, 20), EACH("q, k layernorm", 2, 128, 20),
+      NORMS(2, 2048, 20), GATED(2048, 5120, 1), EXPERTS(2048, 512, 19, 256, 8), GATED(2048, 512, 19),
+      EACH("gate", 256, 2048, 19), EACH("expert_bias", 1, 256, 19)},
+     20 * 1024,
+     0,
+     0,
+     0},
     {"mimo-v2", /* sizes of no published model: two shared experts, values narrower than keys */
      "{\"model_type\":\"mimo_v2\",\"hidden_size\":48,\"num_hidden_layers\":3,\"num_attention_heads\":6,"
      "\"num_key_value_heads\":2,\"head_dim\":10,\"v_head_dim\":7,\"swa_num_key_value_heads\":3,"
@@ -537,6 +570,52 @@ static void test_caches(void **state)
     }
 }
 
+/* Files of other names that a class reads as one of these: sizes as that family's. */
+static void test_names(void **state)
+{
+#define SIZES                                                                                                          \
+    "\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":6,\"num_key_value_heads\":2,\"head_dim\":8,"   \
+    "\"intermediate_size\":29,\"vocab_size\":101"
+#define MOE ",\"moe_intermediate_size\":13,\"num_experts\":5,\"num_experts_per_tok\":2"
+    static const struct {
+        const char *json, *family;
+        int64_t windowed; /* layers */
+    } CASES[] = {
+        {"{\"model_type\":\"aquila\"," SIZES "}", "llama", 0},
+        {"{\"model_type\":\"xverse\"," SIZES "}", "llama", 0},
+        {"{\"model_type\":\"Yi\"," SIZES "}", "llama", 0},
+        {"{\"model_type\":\"iquestcoder\"," SIZES "}", "llama", 0},
+        {"{\"model_type\":\"telechat3\"," SIZES "}", "llama", 0},
+        {"{\"model_type\":\"ministral\",\"sliding_window\":16,\"layer_types\":[\"sliding_attention\","
+         "\"full_attention\"]," SIZES "}",
+         "mistral", 1},
+        {"{\"model_type\":\"glm4v\",\"text_config\":{\"model_type\":\"glm4v_text\"," SIZES "}}", "glm4", 0},
+        {"{\"model_type\":\"glm4v_moe\",\"text_config\":{\"model_type\":\"glm4v_moe_text\"," SIZES MOE
+         ",\"n_routed_experts\":5}}",
+         "glm4_moe", 0},
+        {"{\"model_type\":\"qwen3_omni_moe\",\"thinker_config\":{\"model_type\":\"qwen3_omni_moe_thinker\","
+         "\"text_config\":{\"model_type\":\"qwen3_omni_moe_text\"," SIZES MOE "}}}",
+         "qwen3_moe", 0},
+        {"{\"model_type\":\"step3_vl\",\"text_config\":{\"model_type\":\"step3_text\"," SIZES
+         ",\"moe_intermediate_size\":13,\"moe_num_experts\":5,\"moe_top_k\":2,\"share_expert_dim\":7}}",
+         "step3_text", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct arena *a = arena_open();
+        const struct subject s = {.model = CASES[i].json, .json = CASES[i].json};
+        const struct model m = read_model(a, &s);
+        int64_t windowed = 0;
+        for (size_t k = 0; k < m.kinds_n; k++)
+            if (m.kinds[k].mixer.window_tokens) windowed += m.kinds[k].count;
+        assert_string_equal(m.family, CASES[i].family);
+        assert_int_equal(windowed, CASES[i].windowed);
+        arena_close(a);
+    }
+#undef SIZES
+#undef MOE
+}
+
 static void test_refused(void **state)
 {
 #define LONGCAT                                                                                                        \
@@ -559,6 +638,18 @@ static void test_refused(void **state)
         {NEO ",\"attention_types\":[[[\"global\",\"near\"],2]]}", "\"global\" or \"local\""},
         {H1 "}", "mamba_d_ssm is missing"},
         {H1 ",\"mamba_d_ssm\":96,\"mamba_n_heads\":6,\"projectors_bias\":true}", "projectors_bias and mamba_proj_bias"},
+        {"{\"model_type\":\"minimax_m2\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+         "\"intermediate_size\":9,\"num_local_experts\":4,\"num_experts_per_tok\":2,\"vocab_size\":13,"
+         "\"sparse_attention_config\":{\"topk\":2}}",
+         "means sparse attention"},
+        {"{\"model_type\":\"arctic\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+         "\"intermediate_size\":9,\"num_local_experts\":4,\"num_experts_per_tok\":2,\"vocab_size\":13,"
+         "\"moe_layer_frequency\":2}",
+         "experts in every layer"},
+        {"{\"model_type\":\"laguna\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+         "\"num_key_value_heads\":4,\"num_attention_heads_per_layer\":[4,6],\"intermediate_size\":9,"
+         "\"moe_intermediate_size\":5,\"num_experts\":4,\"num_experts_per_tok\":2,\"vocab_size\":13}",
+         "6 query heads are not a multiple of 4 KV heads"},
         {"{\"model_type\":\"jais\",\"n_embd\":48,\"n_layer\":2,\"n_head\":4,\"vocab_size\":13,\"n_inner\":7}",
          "position_embedding_type is missing"},
         {"{\"model_type\":\"zamba\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
@@ -585,6 +676,6 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors), cmocka_unit_test(test_caches),
-                                       cmocka_unit_test(test_refused)};
+                                       cmocka_unit_test(test_names), cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests_name("families", tests, NULL, NULL);
 }

@@ -154,7 +154,7 @@ extern const struct family_module MODULES_GPT2[], MODULES_QWEN[], MODULES_OPT[],
     MODULES_INTERNLM2[], MODULES_BAICHUAN[], MODULES_EXAONE[], MODULES_LLADA[], MODULES_GRANITE_MOE[],
     MODULES_MAMBA_BESIDE[], MODULES_GRANITE_HYBRID[], MODULES_QWEN_DELTA[], MODULES_MINIMAX[], MODULES_LFM2[],
     MODULES_PERSIMMON[], MODULES_GPT_NEO[], MODULES_JAIS[], MODULES_AFMOE[], MODULES_GROK[], MODULES_LONGCAT[],
-    MODULES_STEP3[], MODULES_FALCON_H1[], MODULES_TELECHAT[], MODULES_ARCTIC[], MODULES_OLMO_HYBRID[];
+    MODULES_STEP3[], MODULES_FALCON_H1[], MODULES_TELECHAT[], MODULES_ARCTIC[], MODULES_GROK2[], MODULES_OLMO_HYBRID[];
 
 struct reader;
 
@@ -234,7 +234,8 @@ struct family {
 };
 
 /* Rows by kind: a file each, closed by a row without a name. */
-extern const struct family FAMILIES_DENSE[], FAMILIES_EXPERTS[], FAMILIES_RECURRENT[], FAMILIES_DRAFTS[];
+extern const struct family FAMILIES_DENSE[], FAMILIES_LAYER_NORM[], FAMILIES_EXPERTS[], FAMILIES_RECURRENT[],
+    FAMILIES_DRAFTS[];
 
 const struct family *family_at(size_t i);                        /* the i-th of all; NULL behind the last */
 const struct family *family_named(const char *name);             /* by its row's name; NULL unknown */

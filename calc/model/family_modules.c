@@ -205,3 +205,11 @@ const struct family_module MODULES_ARCTIC[] = {{MODULE_SHARED_GATE, "residual_ml
                                                {MODULE_SHARED_UP, "residual_mlp.w3"},
                                                {MODULE_SHARED_DOWN, "residual_mlp.w2"},
                                                {0}};
+
+const struct family_module MODULES_GROK2[] = {{MODULE_EXPERT_GATE, "block_sparse_moe.experts.0.w1"},
+                                              {MODULE_EXPERT_UP, "block_sparse_moe.experts.0.w3"},
+                                              {MODULE_EXPERT_DOWN, "block_sparse_moe.experts.0.w2"},
+                                              {MODULE_SHARED_GATE, "mlp.gate_proj"},
+                                              {MODULE_SHARED_UP, "mlp.up_proj"},
+                                              {MODULE_SHARED_DOWN, "mlp.down_proj"},
+                                              {0}};

@@ -267,11 +267,16 @@ enum err_code vary_llada(struct reader *r, int64_t layer, struct layer_kind *k)
     return rows == r->m->vocab ? ERR_OK : json_want(&j, "as many rows as vocab_size", r->e);
 }
 
-/* SDAR: its file names no block; published chat models were trained with 4 (sglang, dllm/config.py). */
-enum err_code extend_blocks(struct reader *r)
+static enum err_code read_blocks(struct reader *r, int64_t usual)
 {
     struct json j;
-    r->m->block_tokens = 4;
+    r->m->block_tokens = usual;
     if (json_get(&r->text, "block_size", &j)) return json_int(&j, 1, 1 << 20, &r->m->block_tokens, r->e);
     return ERR_OK;
 }
+
+/* SDAR and LLaDA 2: their files name no block; published chat models were trained with 4 and 32 (sglang,
+ * dllm/config.py). */
+enum err_code extend_blocks(struct reader *r) { return read_blocks(r, 4); }
+
+enum err_code extend_wide_blocks(struct reader *r) { return read_blocks(r, 32); /* not a unit */ }

@@ -44,12 +44,15 @@ enum err_code vary_arctic(struct reader *r, int64_t layer, struct layer_kind *k)
 enum err_code vary_axk1(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_laguna(struct reader *r, int64_t layer, struct layer_kind *k);
 
+enum err_code vary_grok2(struct reader *r, int64_t layer, struct layer_kind *k);
+
 /* further_longcat -- the second half of a layer: attention and an MLP. */
 enum err_code further_longcat(struct reader *r, int64_t layer, struct layer_kind *k);
 
 /* extend_mllama -- rows of the embedding beyond the vocabulary. extend_blocks -- tokens of a diffusion block. */
 enum err_code extend_mllama(struct reader *r);
 enum err_code extend_blocks(struct reader *r);
+enum err_code extend_wide_blocks(struct reader *r);
 /* extend_rwkv -- whether the embedding has a norm, and norms have biases. */
 enum err_code extend_rwkv(struct reader *r);
 

@@ -217,6 +217,16 @@ enum err_code vary_laguna(struct reader *r, int64_t layer, struct layer_kind *k)
                    (long long)x->heads, (long long)x->kv_heads);
 }
 
+/* Grok 2: without residual_moe the experts are alone. */
+enum err_code vary_grok2(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    bool beside;
+    (void)layer;
+    TRY(reader_flag(r, &r->text, "residual_moe", false, &beside));
+    if (!beside) k->ffn.shared_width = 0;
+    return ERR_OK;
+}
+
 /* LongCat-Flash: a layer attends twice. Experts run beside the first MLP, and are added behind the second half. */
 enum err_code further_longcat(struct reader *r, int64_t layer, struct layer_kind *k)
 {
