@@ -64,9 +64,10 @@ static enum err_code of_mixer(const struct model *m, const struct lora *x, const
     if (k->kind == MIXER_NONE || !(x->modules & attention)) return ERR_OK;
     if (k->kind == MIXER_LATENT) return refuse(m, "latent attention", e);
     if (k->kind == MIXER_RECURRENT) return refuse(m, "a recurrent mixer", e);
+    if (k->q_rank > 0) return refuse(m, "narrow queries", e);
     const int64_t D = k->doubled_input ? 2 * m->hidden : m->hidden, q = k->heads * k->head_dim;
     const bool own = !k->shares_kv || k->idle_kv;
-    *sum += sides(x, LORA_Q, D, k->output_gate ? 2 * q : q, found);
+    *sum += sides(x, LORA_Q, D, k->output_gate && !k->gate_apart ? 2 * q : q, found);
     if (own) *sum += sides(x, LORA_K, D, k->kv_heads * k->head_dim, found);
     if (own && !k->v_is_k) *sum += sides(x, LORA_V, D, k->kv_heads * k->v_head_dim, found);
     *sum += sides(x, LORA_O, k->heads * k->v_head_dim, m->hidden, found);

@@ -75,7 +75,10 @@ struct sides {
 static struct sides of_attention(const struct mixer *x, enum matrix what, int64_t hidden)
 {
     const int64_t in = hidden * (x->doubled_input ? 2 : 1);
-    if (what == SIDE_Q) return (struct sides){x->heads * x->head_dim * (x->output_gate ? 2 : 1), in, 0};
+    const int64_t q = x->heads * x->head_dim * (x->output_gate && !x->gate_apart ? 2 : 1);
+    if (what == SIDE_Q) return (struct sides){x->q_rank ? 0 : q, in, 0};
+    if (what == SIDE_Q_A) return (struct sides){x->q_rank, in, 0};
+    if (what == SIDE_Q_B) return (struct sides){q, x->q_rank, 0};
     if (what == SIDE_K) return (struct sides){x->kv_heads * x->head_dim, in, 0};
     if (what == SIDE_V) return (struct sides){x->kv_heads * x->v_head_dim, in, 0};
     if (what == SIDE_O) return (struct sides){hidden, x->heads * x->v_head_dim, 0};

@@ -299,6 +299,7 @@ const struct family FAMILIES_EXPERTS[] = {
      .moe = MOE_DEEPSEEK,
      .router_correction = true,
      .defaults = {{DIM_HEAD_DIM, 128}, {DIM_WINDOW, 1024}, {DIM_DENSE_PREFIX, 1}, {DIM_SHARED_EXPERTS, 2}},
+     .vary = vary_afmoe,
      .modules = MODULES_AFMOE,
      .blocks = "three sliding layers and a full one without positions, gated attention, dense prefix, experts",
      .exact = "total, active and KV counted tensor by tensor (Trinity Mini)"},

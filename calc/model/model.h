@@ -108,6 +108,7 @@ struct mixer {
     int64_t top_keys, index_heads, index_dim;
     bool head_gate;     /* a product of one number a head, whose sigmoid multiplies the output */
     bool output_gate;   /* a second query-sized product, whose sigmoid multiplies the output */
+    bool gate_apart;    /* ... made by a matrix of its own, not by that of the queries */
     bool doubled_input; /* reads the residual stream beside the embedding: 2*hidden wide */
     bool features_kv;   /* a target's features become keys and values too, by the same weights, and these are kept */
     bool images;        /* keys and values are those of an image: without one the layer is skipped, its weights held */

@@ -117,7 +117,7 @@ bool module_present(const struct layer_kind *k, enum module module)
     case MODULE_STATE_IN:
     case MODULE_STATE_OUT: return recurs;
     case MODULE_STATE_STEP_DOWN:
-    case MODULE_STATE_STEP_UP: return recurs && x->recurrence.block == RECURRENT_SELECTIVE;
+    case MODULE_STATE_STEP_UP: return recurs && x->recurrence.block == RECURRENT_SELECTIVE && x->kv_heads == 1;
     case MODULE_STATE_GATE: return recurs && x->recurrence.gate == GATE_FULL;
     case MODULE_STATE_RATES:
         return recurs && x->recurrence.block == RECURRENT_LINEAR &&
@@ -148,7 +148,8 @@ bool module_covers(const struct layer_kind *k)
         k->ffn.adapter_rank > 0)
         return false;
     if (x->kind != MIXER_RECURRENT) return !x->head_gate;
-    return p->block == RECURRENT_SELECTIVE || p->block == RECURRENT_SSD || p->block == RECURRENT_CONV ||
+    return (p->block == RECURRENT_SELECTIVE && x->kv_heads == 1) || p->block == RECURRENT_SSD ||
+           p->block == RECURRENT_CONV ||
            (p->block == RECURRENT_LINEAR && p->rank == 0 && p->decay != DECAY_CHANNEL && p->gate != GATE_LOW_RANK);
 }
 

@@ -127,6 +127,15 @@ enum err_code vary_step3p5(struct reader *r, int64_t layer, struct layer_kind *k
                    (long long)x->heads, (long long)x->kv_heads);
 }
 
+/* Trinity: queries and their gate are matrices of their own. */
+enum err_code vary_afmoe(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    (void)r;
+    (void)layer;
+    k->mixer.gate_apart = true;
+    return ERR_OK;
+}
+
 /* HyperCLOVA X: norms after both blocks too, where the file says so. */
 enum err_code vary_hyperclovax(struct reader *r, int64_t layer, struct layer_kind *k)
 {

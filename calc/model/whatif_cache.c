@@ -62,8 +62,9 @@ static enum err_code can_be_latent(const struct change *c, const struct mixer *x
     if (x->window_tokens > 0)
         return change_refuse(c, "layers see a window of %lld tokens, and a latent within a window is not known",
                              (long long)x->window_tokens);
-    if (x->output_gate || x->doubled_input)
-        return change_refuse(c, "attention has a gate or a second input, which latent attention has in no known model");
+    if (x->output_gate || x->head_gate || x->doubled_input || x->q_rank > 0)
+        return change_refuse(
+            c, "attention has a gate, a second input or narrow queries, which latent attention has in no known model");
     if (x->v_is_k) return change_refuse(c, "values are the keys themselves, so there is nothing to compress together");
     return ERR_OK;
 }
