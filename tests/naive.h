@@ -54,7 +54,7 @@ struct naive_recurrence {
     bool delta, decay_weights, decay_bias;
     bool gate, gate_low_rank, gate_bias;
     bool head_norm, wide_norm; /* of the output */
-    bool rope, activated;
+    bool key_norms, rope, activated;
 };
 
 struct naive_layer {

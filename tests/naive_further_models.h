@@ -104,6 +104,24 @@ static const struct subject AXK1 = { /* a norm more where there are experts */
      {.heads = 4, .key_dim = 3, .value_dim = 5, .q_rank = 7, .kv_rank = 6, .rope_dim = 2, .norms = 3, .experts = 5,
       .chosen = 2, .expert_width = 4, .shared_width = 4, .correction = true}}};
 
+static const struct subject LING_LINEAR = { /* two layers of linear attention, normed and turned, and a full one */
+    "{\"model_type\":\"bailing_moe_linear\",\"hidden_size\":10,\"num_hidden_layers\":3,\"layer_group_size\":3,"
+    "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":3,\"intermediate_size\":9,\"vocab_size\":13,"
+    "\"moe_intermediate_size\":5,\"moe_shared_expert_intermediate_size\":7,\"num_experts\":6,\"num_shared_experts\":1,"
+    "\"num_experts_per_tok\":2,\"first_k_dense_replace\":1,\"use_qk_norm\":true,"
+    "\"moe_router_enable_expert_bias\":true}",
+    "012",
+    {.vocab = 13, .hidden = 10, RMS},
+    {{.heads = 4, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 9,
+      .state = {.block = NAIVE_LINEAR, .chunk = 256, .decay = NAIVE_DECAY_FIXED, .gate = true, .wide_norm = true,
+                .rope = true, .key_norms = true}},
+     {.heads = 4, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .experts = 6, .chosen = 2, .expert_width = 5,
+      .shared_width = 7, .correction = true,
+      .state = {.block = NAIVE_LINEAR, .chunk = 256, .decay = NAIVE_DECAY_FIXED, .gate = true, .wide_norm = true,
+                .rope = true, .key_norms = true}},
+     {.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .qk_norm = true, .experts = 6, .chosen = 2,
+      .expert_width = 5, .shared_width = 7, .correction = true}}};
+
 #define ZAMBA1_BLOCK .heads = 2, .kv_heads = 2, .key_dim = 10, .value_dim = 10, .norms = 3, .doubled_input = true, \
     .unrotated = true, .width = 7, .out_proj = true, .one_residual = true
 

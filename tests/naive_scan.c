@@ -331,6 +331,11 @@ static void linear_attention(struct walk *w, const struct naive_layer *l)
         naive_conv(w, l, 2 * keys + values, 4, 1);
     else if (l->state.activated)
         elementwise(w, op_open(w, "qkv_act"), w->tokens * (2 * keys + values), 1, 1, 4);
+    if (l->state.key_norms) {
+        struct naive_op *op = op_open(w, "qk_norm");
+        elementwise(w, op, w->tokens * 2 * keys, 1, 1, 4);
+        for (int v = 0; v < 2; v++) vector(w, op, l->key_dim, !w->p->norms_uncounted);
+    }
     if (l->state.rope) elementwise(w, op_open(w, "rope"), w->tokens * 2 * keys, 1, 1, 3);
     linear_scan(w, l);
     output(w, l, l->state.gate);

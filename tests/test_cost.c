@@ -106,7 +106,8 @@ static const struct subject *const SUBJECTS[] = {&LLAMA,
                                                  &ZAMBA1,
                                                  &OLMO_HYBRID,
                                                  &RWKV4,
-                                                 &AXK1};
+                                                 &AXK1,
+                                                 &LING_LINEAR};
 
 enum { SUBJECTS_N = sizeof SUBJECTS / sizeof SUBJECTS[0] };
 

@@ -458,6 +458,36 @@ static const struct subject {
      0,
      24 * 2 * 2048,
      24 * 3 * 2048},
+    {"ring-mini-linear-2.0", /* four layers of five have states */
+     "{\"model_type\":\"bailing_moe_linear\",\"hidden_size\":2048,\"num_hidden_layers\":20,\"layer_group_size\":5,"
+     "\"group_norm_size\":4,\"num_attention_heads\":16,\"num_key_value_heads\":4,\"head_dim\":128,"
+     "\"intermediate_size\":5120,\"vocab_size\":157184,\"moe_intermediate_size\":512,"
+     "\"moe_shared_expert_intermediate_size\":512,\"num_experts\":256,\"num_shared_experts\":1,"
+     "\"num_experts_per_tok\":8,\"first_k_dense_replace\":1,\"use_qk_norm\":true,\"linear_silu\":false,"
+     "\"moe_router_enable_expert_bias\":true,\"num_nextn_predict_layers\":0}",
+     {ENDS(157184, 2048), HEAD(157184, 2048), EACH("query_key_value", 16 * 3 * 128, 2048, 16),
+      EACH("g_proj", 2048, 2048, 16), EACH("g_norm", 1, 2048, 16), EACH("dense", 2048, 2048, 16),
+      QKVO(2048, 512, 2048, 4), EACH("query_layernorm, key_layernorm", 2, 128, 20), NORMS(2, 2048, 20),
+      GATED(2048, 5120, 1), EXPERTS(2048, 512, 19, 256, 8), GATED(2048, 512, 19), EACH("gate", 256, 2048, 19),
+      EACH("gate.expert_bias", 1, 256, 19)},
+     4 * 1024,
+     0,
+     0,
+     16 * 16 * 128 * 128},
+    {"ling-2.5", /* sizes of no published model: a latent in the last layer of three */
+     "{\"model_type\":\"bailing_hybrid\",\"hidden_size\":48,\"num_hidden_layers\":3,\"layer_group_size\":3,"
+     "\"num_attention_heads\":6,\"head_dim\":7,\"q_lora_rank\":23,\"kv_lora_rank\":17,\"qk_nope_head_dim\":7,"
+     "\"qk_rope_head_dim\":4,\"v_head_dim\":9,\"intermediate_size\":29,\"vocab_size\":101,"
+     "\"moe_intermediate_size\":13,\"moe_shared_expert_intermediate_size\":11,\"num_experts\":5,"
+     "\"num_shared_experts\":2,\"num_experts_per_tok\":2,\"first_k_dense_replace\":1,\"use_qk_norm\":true}",
+     {ENDS(101, 48), HEAD(101, 48), EACH("query_key_value", 3 * 42, 48, 2), EACH("g_proj", 42, 48, 2),
+      EACH("g_norm", 1, 42, 2), EACH("dense", 48, 42, 2), EACH("query, key layernorm", 2, 7, 2),
+      LATENT(48, 6, 23, 17, 7, 4, 9, 1), NORMS(2, 48, 3), GATED(48, 29, 1), EXPERTS(48, 13, 2, 5, 2), GATED(48, 22, 2),
+      EACH("gate", 5, 48, 2)},
+     21,
+     0,
+     0,
+     2 * 6 * 49},
     {"falcon-h1", /* mamba-2 and attention beside each other, from one norm; no norm of the mixer's output */
      "{\"model_type\":\"falcon_h1\",\"hidden_size\":1280,\"num_hidden_layers\":66,\"num_attention_heads\":6,"
      "\"num_key_value_heads\":2,\"head_dim\":128,\"intermediate_size\":3072,\"vocab_size\":65537,\"mamba_d_ssm\":1536,"
@@ -650,6 +680,14 @@ static void test_refused(void **state)
          "\"num_key_value_heads\":4,\"num_attention_heads_per_layer\":[4,6],\"intermediate_size\":9,"
          "\"moe_intermediate_size\":5,\"num_experts\":4,\"num_experts_per_tok\":2,\"vocab_size\":13}",
          "6 query heads are not a multiple of 4 KV heads"},
+        {"{\"model_type\":\"bailing_hybrid\",\"hidden_size\":48,\"num_hidden_layers\":4,\"layer_group_size\":2,"
+         "\"num_attention_heads\":4,\"q_lora_rank\":7,\"kv_lora_rank\":6,\"qk_nope_head_dim\":3,\"qk_rope_head_dim\":2,"
+         "\"v_head_dim\":3,\"intermediate_size\":9,\"moe_intermediate_size\":5,\"num_experts\":4,"
+         "\"num_experts_per_tok\":2,\"vocab_size\":13,\"short_conv_kernel_size\":4}",
+         "means a delta rule"},
+        {"{\"model_type\":\"bailing_moe_linear\",\"hidden_size\":48,\"num_hidden_layers\":4,\"layer_group_size\":3,"
+         "\"num_attention_heads\":4,\"intermediate_size\":9,\"vocab_size\":13}",
+         "a divisor of the number of layers"},
         {"{\"model_type\":\"jais\",\"n_embd\":48,\"n_layer\":2,\"n_head\":4,\"vocab_size\":13,\"n_inner\":7}",
          "position_embedding_type is missing"},
         {"{\"model_type\":\"zamba\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"

@@ -129,6 +129,7 @@ static void build_linear_attention(struct build *b, const struct mixer *x)
     else if (p->activated)
         build_elementwise(b, OP_ACTIVATION, "qkv_act", "[B*T, 2K*H + N*Hv]", PROD(b->rows, SUM(turned, values)),
                           ACT_FLOPS, 2);
+    if (p->key_norms) build_head_norm(b, "qk_norm", "[B*T, 2K*H]", NORM_FLOPS, turned, PROD(INT(2), Y->H));
     if (p->rope) build_elementwise(b, OP_ROPE, "rope", "[B*T, 2K*H]", PROD(b->rows, turned), ROPE_FLOPS, 2);
     build_scan(b, x);
     build_output(b, p, p->gate != GATE_NONE);

@@ -113,6 +113,7 @@ enum hybrid_rule {
     HYBRID_LISTS,   /* linear_attn_config.full_attn_layers and .kda_layers, from 1 */
     HYBRID_LETTERS, /* hybrid_override_pattern or layers_block_type, one block a layer */
     HYBRID_TILED,   /* block_types, repeated */
+    HYBRID_GROUPS,  /* every layer_group_size-th, of whole groups */
     HYBRID_BESIDE,  /* all layers attend and are recurrent, side by side */
     HYBRID_SHARED,  /* layers_block_type: all layers are recurrent, "hybrid" ones after a shared attention block */
 };
@@ -154,7 +155,8 @@ extern const struct family_module MODULES_GPT2[], MODULES_QWEN[], MODULES_OPT[],
     MODULES_INTERNLM2[], MODULES_BAICHUAN[], MODULES_EXAONE[], MODULES_LLADA[], MODULES_GRANITE_MOE[],
     MODULES_MAMBA_BESIDE[], MODULES_GRANITE_HYBRID[], MODULES_QWEN_DELTA[], MODULES_MINIMAX[], MODULES_LFM2[],
     MODULES_PERSIMMON[], MODULES_GPT_NEO[], MODULES_JAIS[], MODULES_AFMOE[], MODULES_GROK[], MODULES_LONGCAT[],
-    MODULES_STEP3[], MODULES_FALCON_H1[], MODULES_TELECHAT[], MODULES_ARCTIC[], MODULES_GROK2[], MODULES_OLMO_HYBRID[];
+    MODULES_STEP3[], MODULES_FALCON_H1[], MODULES_TELECHAT[], MODULES_LING[], MODULES_ARCTIC[], MODULES_GROK2[],
+    MODULES_OLMO_HYBRID[];
 
 struct reader;
 

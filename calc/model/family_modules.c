@@ -213,3 +213,14 @@ const struct family_module MODULES_GROK2[] = {{MODULE_EXPERT_GATE, "block_sparse
                                               {MODULE_SHARED_UP, "mlp.up_proj"},
                                               {MODULE_SHARED_DOWN, "mlp.down_proj"},
                                               {0}};
+
+const struct family_module MODULES_LING[] = {QKV("attention.query_key_value"),
+                                             {MODULE_O, "attention.dense"},
+                                             {MODULE_Q_A, "attention.q_a_proj"},
+                                             {MODULE_Q_B, "attention.q_b_proj"},
+                                             {MODULE_KV_A, "attention.kv_a_proj_with_mqa"},
+                                             {MODULE_KV_B, "attention.kv_b_proj"},
+                                             {MODULE_STATE_IN, "attention.query_key_value"},
+                                             {MODULE_STATE_GATE, "attention.g_proj"},
+                                             {MODULE_STATE_OUT, "attention.dense"},
+                                             {0}};

@@ -205,6 +205,19 @@ static enum err_code read_shared_period(struct hybrid *h)
     return ERR_OK;
 }
 
+/* The last layer of each group attends; what layers behind the last whole group are is not the same in all code. */
+static enum err_code read_groups(struct hybrid *h)
+{
+    struct reader *r = h->r;
+    struct json j;
+    int64_t group;
+    if (!json_get(&r->text, "layer_group_size", &j)) return missing(r, "layer_group_size");
+    TRY(json_int(&j, 1, LAYERS_MAX, &group, r->e));
+    if (r->m->layers % group != 0) return json_want(&j, "a divisor of the number of layers", r->e);
+    place_period(h, group, group - 1);
+    return ERR_OK;
+}
+
 static enum err_code place_mixers(struct hybrid *h)
 {
     struct reader *r = h->r;
@@ -234,6 +247,7 @@ static enum err_code place_mixers(struct hybrid *h)
         if (json_get(&r->text, "block_types", &j) || json_get(&r->text, "_block_types", &j))
             return read_words(h, &j, true);
         return missing(r, "block_types");
+    case HYBRID_GROUPS: return read_groups(h);
     case HYBRID_BESIDE:
         for (int64_t i = 0; i < r->m->layers; i++)
             h->layer[i] = (struct plan){.mixer = PLACE_RECURRENT, .beside = true};

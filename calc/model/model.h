@@ -70,6 +70,7 @@ struct recurrence {
     enum recurrent_gate gate; /* of the output */
     bool gate_bias;
     enum recurrent_norm norm; /* of the output, before the gate */
+    bool key_norms;           /* RMS norms of query and key heads, one weight of head_dim each */
     bool rope, activated;     /* queries and keys turn; q, k and v pass a nonlinearity without a convolution; of a
                                * convolution alone: SiLU and one gate for two gates */
     bool filter_sines;        /* Hyena: frequencies of its sines are stored */

@@ -66,6 +66,7 @@ enum err_code recurrent_gated_delta(struct reader *r, struct mixer *x);  /* line
 enum err_code recurrent_head_delta(struct reader *r, struct mixer *x);   /* the same, sized by the attention's heads */
 enum err_code recurrent_kimi_delta(struct reader *r, struct mixer *x);   /* linear_attn_config */
 enum err_code recurrent_lightning(struct reader *r, struct mixer *x);    /* the attention's own heads, none shared */
+enum err_code recurrent_grouped(struct reader *r, struct mixer *x);      /* the same with norms and rope of q and k */
 enum err_code recurrent_fla_gated_delta(struct reader *r, struct mixer *x);
 enum err_code recurrent_fla_delta(struct reader *r, struct mixer *x);
 enum err_code recurrent_fla_gated_linear(struct reader *r, struct mixer *x);

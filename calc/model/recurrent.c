@@ -207,20 +207,47 @@ enum err_code recurrent_kimi_delta(struct reader *r, struct mixer *x)
 }
 
 /* Lightning attention: all heads have keys and values of their own, whatever the full layers share. */
-enum err_code recurrent_lightning(struct reader *r, struct mixer *x)
+static void make_lightning(struct mixer *x, int64_t heads, int64_t width)
 {
     struct recurrence *p = begin(x, RECURRENT_LINEAR);
-    TRY(reader_dim(r, DIM_HEADS, 1, -1, &x->heads));
-    TRY(reader_dim(r, DIM_HEAD_DIM, 1, -1, &x->head_dim));
-    x->kv_heads = x->heads;
-    x->v_head_dim = x->head_dim;
+    x->heads = x->kv_heads = heads;
+    x->head_dim = x->v_head_dim = width;
     p->decay = DECAY_FIXED;
     p->gate = GATE_FULL;
     p->norm = OUTPUT_WIDE_NORM;
-    p->activated = true;
     p->chunk_tokens = LIGHTNING_CHUNK;
+}
+
+enum err_code recurrent_lightning(struct reader *r, struct mixer *x)
+{
+    int64_t heads, width;
+    TRY(reader_dim(r, DIM_HEADS, 1, -1, &heads));
+    TRY(reader_dim(r, DIM_HEAD_DIM, 1, -1, &width));
+    make_lightning(x, heads, width);
+    x->recurrence.activated = true;
     struct json j;
-    return json_get(&r->text, "block_size", &j) ? json_int(&j, 1, 1 << 20, &p->chunk_tokens, r->e) : ERR_OK;
+    return json_get(&r->text, "block_size", &j) ? json_int(&j, 1, 1 << 20, &x->recurrence.chunk_tokens, r->e) : ERR_OK;
+}
+
+/* Ling's linear attention: lightning attention whose queries and keys are normed and turn. Files of Ling 3 have the
+ * same model_type, and another rule. */
+enum err_code recurrent_grouped(struct reader *r, struct mixer *x)
+{
+    struct recurrence *p = &x->recurrence;
+    int64_t width = r->m->hidden;
+    struct json j;
+    static const char *const OTHERS[] = {"short_conv_kernel_size", "kda_lower_bound"};
+    for (size_t i = 0; i < sizeof OTHERS / sizeof OTHERS[0]; i++)
+        if (json_get(&r->text, OTHERS[i], &j))
+            return err_set(r->e, ERR_INPUT, "%s: %s means a delta rule, which the %s family does not describe", j.file,
+                           j.path, r->family->name);
+    int64_t heads;
+    TRY(reader_dim(r, DIM_HEADS, 1, -1, &heads));
+    TRY(reader_dim(r, DIM_HEAD_DIM, 1, width % heads == 0 ? width / heads : -1, &width));
+    make_lightning(x, heads, width);
+    TRY(reader_flag(r, &r->text, "use_qk_norm", false, &p->key_norms));
+    TRY(reader_flag(r, &r->text, "linear_rope", true, &p->rope));
+    return reader_flag(r, &r->text, "linear_silu", false, &p->activated);
 }
 
 /* A factor of the model's width that must give whole heads. */

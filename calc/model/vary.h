@@ -36,6 +36,7 @@ enum err_code vary_jais(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_step3(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_step3p5(struct reader *r, int64_t layer, struct layer_kind *k);
 
+enum err_code vary_ling(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_afmoe(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_hyperclovax(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_jais2(struct reader *r, int64_t layer, struct layer_kind *k);

@@ -127,6 +127,27 @@ enum err_code vary_step3p5(struct reader *r, int64_t layer, struct layer_kind *k
                    (long long)x->heads, (long long)x->kv_heads);
 }
 
+/* Ling with linear attention: no biases; shared experts of a width of their own. */
+enum err_code vary_ling(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    static const char *const BIASES[] = {"use_bias", "use_qkv_bias"};
+    struct ffn *f = &k->ffn;
+    struct json j;
+    int64_t width = f->width;
+    (void)layer;
+    for (size_t i = 0; i < sizeof BIASES / sizeof BIASES[0]; i++) {
+        bool biased;
+        TRY(reader_flag(r, &r->text, BIASES[i], false, &biased));
+        if (biased)
+            return err_set(r->e, ERR_INPUT, "%s: %s is true, which the %s family does not describe", r->text.file,
+                           BIASES[i], r->family->name);
+    }
+    if (f->kind != FFN_MOE || !json_get(&r->text, "moe_shared_expert_intermediate_size", &j)) return ERR_OK;
+    TRY(json_int(&j, 1, 1 << 24, &width, r->e));
+    f->shared_width = f->shared_width / f->width * width;
+    return ERR_OK;
+}
+
 /* Trinity: queries and their gate are matrices of their own. */
 enum err_code vary_afmoe(struct reader *r, int64_t layer, struct layer_kind *k)
 {
