@@ -147,6 +147,49 @@ static const struct subject OLMO_HYBRID = { /* heads of attention, 3/4 of the wi
                 .decay_weights = true, .gate = true, .head_norm = true}},
      {.heads = 4, .kv_heads = 4, .key_dim = 4, .value_dim = 4, .norms = 2, .width = 7, .qk_norm = true,
       .qk_each = true, .unrotated = true}}};
+/* ---- sizes that two and four ranks share out ---- */
+
+static const struct subject SPLIT_STEP3 = {
+    "{\"model_type\":\"step3_text\",\"hidden_size\":13,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"num_attention_groups\":1,\"head_dim\":5,\"share_q_dim\":7,\"intermediate_size\":12,\"moe_intermediate_size\":8,"
+    "\"share_expert_dim\":4,\"moe_num_experts\":5,\"moe_top_k\":2,\"vocab_size\":17}",
+    "01",
+    {.vocab = 17, .hidden = 13, RMS},
+    {{.heads = 4, .kv_heads = 1, .key_dim = 5, .value_dim = 5, .q_rank = 7, .norms = 2, .width = 12},
+     {.heads = 4, .kv_heads = 1, .key_dim = 5, .value_dim = 5, .q_rank = 7, .norms = 2, .experts = 5, .chosen = 2,
+      .expert_width = 8, .shared_width = 4}}};
+
+static const struct subject SPLIT_LAGUNA = { /* the second layer has more heads and slides */
+    "{\"model_type\":\"laguna\",\"hidden_size\":11,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"num_attention_heads_per_layer\":[4,8],\"num_key_value_heads\":2,\"head_dim\":3,\"intermediate_size\":8,"
+    "\"moe_intermediate_size\":4,\"shared_expert_intermediate_size\":12,\"num_experts\":4,\"num_experts_per_tok\":2,"
+    "\"sliding_window\":4,\"layer_types\":[\"full_attention\",\"sliding_attention\"],\"vocab_size\":15}",
+    "01",
+    {.vocab = 15, .hidden = 11, RMS},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 8, .qk_norm = true,
+      .head_gate = true},
+     {.heads = 8, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .qk_norm = true, .head_gate = true,
+      .window = 4, .experts = 4, .chosen = 2, .expert_width = 4, .shared_width = 12, .correction = true}}};
+
+static const struct subject SPLIT_FALCON_H1 = { /* with a norm of the output */
+    "{\"model_type\":\"falcon_h1\",\"hidden_size\":10,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"head_dim\":3,\"intermediate_size\":8,\"vocab_size\":17,\"mamba_d_ssm\":20,"
+    "\"mamba_n_heads\":4,\"mamba_d_head\":5,\"mamba_n_groups\":1,\"mamba_d_state\":4,\"mamba_d_conv\":4,"
+    "\"mamba_chunk_size\":3,\"mamba_rms_norm\":true}",
+    "0101",
+    {.vocab = 17, .hidden = 10, RMS},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 1, .no_mlp = true},
+     {.heads = 4, .kv_heads = 1, .key_dim = 4, .value_dim = 5, .norms = 1, .width = 8,
+      .state = {.block = NAIVE_SSD, .taps = 4, .chunk = 3, .conv_bias = true, .decay = NAIVE_DECAY_HEAD,
+                .wide_norm = true}}}};
+
+static const struct subject SPLIT_RWKV4 = {
+    "{\"model_type\":\"rwkv\",\"hidden_size\":10,\"num_hidden_layers\":2,\"attention_hidden_size\":12,"
+    "\"intermediate_size\":16,\"vocab_size\":13}",
+    "00",
+    {.vocab = 13, .hidden = 10, .norm_flops = 7, .norm_vectors = 2, .embed_norm = true},
+    {{.heads = 12, .kv_heads = 12, .key_dim = 1, .value_dim = 1, .norms = 2, .width = 16, .ungated = true,
+      .channel_mix = true, .state = {.block = NAIVE_WKV}}}};
 /* clang-format on */
 #undef RMS
 

@@ -656,6 +656,8 @@ static void test_memory_equals_what_is_walked(void **state)
 static const struct subject *const SPLITS[] = {&SPLIT,        &SPLIT_MOE, &SPLIT_OSS,    &DEEPSEEK_V3,
                                                &SPLIT_FALCON, &DSA,       &SPLIT_GEMMA3N};
 
+static const struct subject *const FURTHER[] = {&SPLIT_STEP3, &SPLIT_LAGUNA, &SPLIT_FALCON_H1, &SPLIT_RWKV4};
+
 static const struct subject *const DRAFTS[] = {&SPLIT_EAGLE3, &MEDUSA, &DFLASH};
 
 static const struct subject *const STATEFUL[] = {
@@ -672,6 +674,7 @@ static void test_tensor_parallel_rank(void **state)
                                                {.B = 2, .T = 5, .S = 5, .ranks = 4, .mlp_fused = true}};
     for (size_t i = 0; i < COUNT(SPLITS); i++) compare_subject(SPLITS[i], PASSES, COUNT(PASSES), 0);
     for (size_t i = 0; i < COUNT(STATEFUL); i++) compare_subject(STATEFUL[i], PASSES, COUNT(PASSES), 0);
+    for (size_t i = 0; i < COUNT(FURTHER); i++) compare_subject(FURTHER[i], PASSES, COUNT(PASSES), 0);
     for (size_t i = 0; i < COUNT(DRAFTS); i++)
         for (size_t k = 0; k < COUNT(PASSES); k++)
             if (DRAFTS[i] != &DFLASH || PASSES[k].ranks == 2) compare_subject(DRAFTS[i], &PASSES[k], 1, 0);

@@ -626,6 +626,11 @@ static void test_names(void **state)
         {"{\"model_type\":\"qwen3_omni_moe\",\"thinker_config\":{\"model_type\":\"qwen3_omni_moe_thinker\","
          "\"text_config\":{\"model_type\":\"qwen3_omni_moe_text\"," SIZES MOE "}}}",
          "qwen3_moe", 0},
+        {"{\"model_type\":\"rwkv5\",\"architectures\":[\"RwkvForCausalLM\"],\"hidden_size\":64,"
+         "\"num_hidden_layers\":2,\"vocab_size\":11}",
+         "rwkv5", 0}, /* a class name that version 4 has too */
+        {"{\"architectures\":[\"RwkvForCausalLM\"],\"hidden_size\":64,\"num_hidden_layers\":2,\"vocab_size\":11}",
+         "rwkv", 0},
         {"{\"model_type\":\"step3_vl\",\"text_config\":{\"model_type\":\"step3_text\"," SIZES
          ",\"moe_intermediate_size\":13,\"moe_num_experts\":5,\"moe_top_k\":2,\"share_expert_dim\":7}}",
          "step3_text", 0},
@@ -639,6 +644,7 @@ static void test_names(void **state)
         for (size_t k = 0; k < m.kinds_n; k++)
             if (m.kinds[k].mixer.window_tokens) windowed += m.kinds[k].count;
         assert_string_equal(m.family, CASES[i].family);
+        assert_true(!m.notes || !strstr(m.notes, "does not know"));
         assert_int_equal(windowed, CASES[i].windowed);
         arena_close(a);
     }

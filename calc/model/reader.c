@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "calc/base/text.h"
 #include "calc/model/draft.h"
@@ -180,6 +181,14 @@ static enum err_code read_task(struct reader *r, const char *name, enum task tas
     return text ? reader_note(r, text) : err_nomem(r->e);
 }
 
+/* Whether a class is the family's: some have one name for several families. */
+static bool lists(const struct family *f, const char *name)
+{
+    for (size_t i = 0; i < sizeof f->architectures / sizeof f->architectures[0] && f->architectures[i]; i++)
+        if (strcasecmp(name, f->architectures[i]) == 0) return true;
+    return false;
+}
+
 /* The class that a file names belongs to its family; what that class has for a head. Classes around a text part, and of
  * drafts, say other things. */
 static enum err_code read_architecture(struct reader *r)
@@ -191,7 +200,7 @@ static enum err_code read_architecture(struct reader *r)
     if (r->family->draft || r->text.obj != r->root->obj) return ERR_OK;
     if (!json_get(r->root, "architectures", &list) || !json_at(&list, 0, NULL, &first)) return ERR_OK;
     TRY(json_str(&first, &name, r->e));
-    const struct family *usual = family_find_architecture(name);
+    const struct family *usual = lists(r->family, name) ? r->family : family_find_architecture(name);
     const struct family *f = usual ? usual : family_of_task(r, name, &task);
     text_clean(clean, sizeof clean, name, strlen(name));
     if (f && f != r->family)
