@@ -147,7 +147,8 @@ static void bytes_of_memory(void **state)
     assert_int_equal(workers_of(getpid(), pid), 1);
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         const struct wire_kernel *k = plan_kernel(&r.device, CASES[i].kernel);
-        const struct plan_job job = {k, &k->variants[0], "fp32", k->points[0].shape};
+        const struct plan_job job = {
+            .kernel = k, .variant = &k->variants[0], .dtype = "fp32", .shape = k->points[0].shape};
         struct result x;
         assert_int_equal(run_job(&r, &job, true, &x, &e), ERR_OK);
         assert_int_equal(x.outcome, CASES[i].outcome);
