@@ -561,6 +561,76 @@ static void test_splits_of_products(void **state)
     }
 }
 
+/* What a cold call of a core writes, counted in outputs: where reading is what takes time, the rest is read. */
+static void test_written_bytes_of_a_core(void **state)
+{
+    static const struct {
+        struct kernel k;
+        double outputs, output_bytes;
+    } cases[] = {
+        {{.kind = KERNEL_MLA_BMM, .unit = HW_BF16, .element_bytes = 2, .groups = 16, .m = 3, .n = 512, .k = 131},
+         16.0 * 3 * 512,
+         2},
+        {{.kind = KERNEL_MLA_PREFILL,
+          .unit = HW_TF32,
+          .element_bytes = 4,
+          .kv_element_bytes = 4,
+          .batch = 2,
+          .query_tokens = 31,
+          .heads = 16,
+          .kv_heads = 16,
+          .head_dim = 192,
+          .value_dim = 128},
+         2.0 * 31 * 16 * 128,
+         4},
+        {{.kind = KERNEL_MLA_DECODE,
+          .unit = HW_BF16,
+          .element_bytes = 2,
+          .kv_element_bytes = 2,
+          .batch = 5,
+          .context_tokens = 1009,
+          .heads = 128,
+          .kv_heads = 1,
+          .head_dim = 576,
+          .value_dim = 512},
+         5.0 * 128 * 512,
+         2},
+        {{.kind = KERNEL_MLP,
+          .unit = HW_BF16,
+          .element_bytes = 2,
+          .tokens = 11,
+          .width = 307,
+          .hidden = 1009,
+          .topk = 1,
+          .experts = 1,
+          .tp = 1,
+          .ep = 1,
+          .gated = 1,
+          .active_experts = 1,
+          .routed_rows = 11,
+          .max_rows = 11},
+         11.0 * 307,
+         2},
+        {{.kind = KERNEL_ELEMENTWISE, .m = 7, .moved_bytes = 7.0 * 1009 * 2 * 3, .written_bytes = 7.0 * 1009 * 2},
+         7.0 * 1009,
+         2},
+    };
+    struct hw hw = device(state, "h100-sxm");
+    hw.bandwidth_bytes_per_s = 31e9;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct kernel k = cases[i].k;
+        k.host = k.cold = true;
+        const double written = cases[i].outputs * cases[i].output_bytes;
+        hw.moved_bytes_per_s = 1e15;
+        const struct kernel_work w = work(&k, &hw);
+        near(w.memory_s, (w.bytes - written) / 31e9, 1e-12);
+        hw.moved_bytes_per_s = 31.0000001e9; /* all of it then takes longer than what is read */
+        near(work(&k, &hw).memory_s, w.bytes / 31.0000001e9, 1e-12);
+        hw.moved_bytes_per_s = 17e9; /* never below reading: it is a mistake of the ceilings */
+        near(work(&k, &hw).memory_s, w.bytes / 31e9, 1e-12);
+    }
+}
+
 static void test_unknown_peak_is_refused(void **state)
 {
     struct hw hw = device(state, "h100-sxm");
@@ -743,6 +813,7 @@ int main(void)
         cmocka_unit_test(test_prefill_blocks),
         cmocka_unit_test(test_decode_splits),
         cmocka_unit_test(test_short_all_reduce),
+        cmocka_unit_test(test_written_bytes_of_a_core),
         cmocka_unit_test(test_unknown_peak_is_refused),
         cmocka_unit_test(test_calibrated_times_respect_bounds),
         cmocka_unit_test(test_more_work_takes_longer),
