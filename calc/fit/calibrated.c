@@ -12,16 +12,16 @@
 struct part {
     struct call *call;
     double *value, *touched, *pairs; /* of each call: rows or bytes; of experts (call_value), else 0 */
+    double *stream_s; /* of reading from the host what the operators of each call have there; NULL: nothing is there */
     double **column;
     size_t n;
     struct sym_tape *tape;
-    double stream_s; /* value of the tape, the last one: reading from the host what its operators have there */
 };
 
-/* Sums over calls. wide_*: of the seconds times what transfers make of a band; p10, p90: of kernels' bands; stream_s:
- * of reading weights from the host, reads_s: of the calls that read weights there, as if none did. */
+/* Sums over calls. wide_*: of the seconds times what transfers make of a band; p10, p90: of kernels' bands; wait_s:
+ * what reading weights from the host takes beyond the calls that do. */
 struct sums {
-    double s, p10_s, p90_s, wide_low_s, wide_high_s, launches, stream_s, reads_s;
+    double s, p10_s, p90_s, wide_low_s, wide_high_s, launches, wait_s;
 };
 
 /* What was summed for one key, so that a sweep sums each number of rows once. */
@@ -100,29 +100,51 @@ static void experts_of(const struct step_pass *pass, const struct call *c, const
     *pairs = sym_div(pass->c, op->flops, sym_mul(pass->c, sym_int(pass->c, 2), sym_mul(pass->c, op->in, op->out)));
 }
 
+/* The call whose time a call's weights are read in: its own, or of a part of another call that one, the nearest of its
+ * layers that reads weights. */
+static size_t reader_of(const struct step_pass *pass, const struct part *p, size_t i)
+{
+    if (p->call[i].how != CALL_INSIDE) return i;
+    for (size_t away = 1; away < p->n; away++) {
+        const size_t near[] = {i - away, i + away}; /* the first wraps around where there is none */
+        for (size_t k = 0; k < 2; k++) {
+            if (near[k] >= p->n) continue;
+            const struct call *other = &p->call[near[k]];
+            if (other->how == CALL_INSIDE || !pass->timed[other->op].host_bytes) continue;
+            if (pass->op[other->op].kind_index == pass->op[p->call[i].op].kind_index) return near[k];
+        }
+    }
+    return i;
+}
+
 static enum err_code open_part(struct arena *a, const struct step_pass *pass, struct part *p, struct err *e)
 {
-    enum { COLUMNS = 3 };
-    const struct sym **expr = arena_array(a, COLUMNS * p->n + 1, sizeof *expr);
-    p->value = arena_array(a, COLUMNS * p->n + 1, sizeof *p->value);
-    p->column = arena_array(a, COLUMNS * p->n + 1, sizeof *p->column);
-    if (!expr || !p->value || !p->column) return err_nomem(e);
+    enum { COLUMNS = 4 };
+    const bool away = pass->setup->offload.bytes > 0;
+    const size_t n = (away ? COLUMNS : COLUMNS - 1) * p->n;
+    const struct sym **expr = arena_array(a, COLUMNS * p->n, sizeof *expr);
+    p->value = arena_array(a, COLUMNS * p->n, sizeof *p->value);
+    p->column = arena_array(a, COLUMNS * p->n, sizeof *p->column);
+    if (p->n && (!expr || !p->value || !p->column)) return err_nomem(e);
+    if (!p->n) return ERR_OK;
     p->touched = p->value + p->n;
     p->pairs = p->touched + p->n;
-    const struct sym *stream = sym_int(pass->c, 0);
+    p->stream_s = away ? p->pairs + p->n : NULL;
+    const struct sym **stream = expr + 3 * p->n;
     for (size_t i = 0; i < p->n; i++) {
-        const struct cost_op *op = &pass->op[p->call[i].op];
-        const struct sym *bytes = pass->timed[p->call[i].op].host_bytes;
         expr[i] = value_of(pass, &p->call[i]);
         experts_of(pass, &p->call[i], &expr[p->n + i], &expr[2 * p->n + i]);
-        if (bytes) stream = sym_add(pass->c, stream, sym_mul(pass->c, cost_times(pass->c, op, NULL), bytes));
+        stream[i] = sym_int(pass->c, 0);
     }
-    const double rate = pass->setup->offload.bytes > 0 ? pass->setup->offload.host_bytes_per_s : 1;
-    const size_t n = COLUMNS * p->n;
-    expr[n] = sym_div(pass->c, stream, sym_num(pass->c, rate));
+    for (size_t i = 0; i < p->n && away; i++) {
+        const struct cost_op *op = &pass->op[p->call[i].op];
+        const struct sym *bytes = pass->timed[p->call[i].op].host_bytes, **of = &stream[reader_of(pass, p, i)];
+        const struct sym *rate = sym_num(pass->c, pass->setup->offload.host_bytes_per_s);
+        if (bytes)
+            *of = sym_add(pass->c, *of, sym_div(pass->c, sym_mul(pass->c, cost_times(pass->c, op, NULL), bytes), rate));
+    }
     for (size_t i = 0; i < n; i++) p->column[i] = &p->value[i];
-    p->column[n] = &p->stream_s;
-    return p->n ? sym_tape_compile(a, n + 1, expr, pass->in_n, pass->in, &p->tape, e) : ERR_OK;
+    return sym_tape_compile(a, n, expr, pass->in_n, pass->in, &p->tape, e);
 }
 
 /* What the operators of a pass are called for, unless they are of a part of a mixed one. */
@@ -346,15 +368,25 @@ static struct call_value value_at(const struct part *p, size_t i)
     return (struct call_value){p->value[i], p->value[i], p->touched[i], p->pairs[i]};
 }
 
+/* Of call i, s seconds long with its weights on the device: a part of its layers has them at the host, and there takes
+ * as long as that or as the link, whichever is longer. */
+static double wait_s(const struct calibrated *c, const struct part *p, size_t i, double s)
+{
+    if (!p->stream_s) return 0;
+    return fmax(0, p->stream_s[i] - step_offloaded_frac(c->setup.step) * p->call[i].count * s);
+}
+
 /* at: of all sequences, and of each part of a mixed pass. */
-static void add_part(struct calibrated *c, const struct phase_calls *of, const struct part *p,
-                     const struct call_point *points, const double *const *in, struct sums *out)
+static void add_part(struct calibrated *c, const struct part *p, const struct call_point *points,
+                     const double *const *in, struct sums *out)
 {
     if (p->n) sym_tape_eval(p->tape, 1, in, p->column);
-    if (p->n) out->stream_s += p->stream_s;
     for (size_t i = 0; i < p->n; i++) {
         const struct call *call = &p->call[i];
-        if (call->how == CALL_INSIDE || call->how == CALL_NOTHING) continue;
+        if (call->how == CALL_INSIDE || call->how == CALL_NOTHING) {
+            out->wait_s += wait_s(c, p, i, 0);
+            continue;
+        }
         const struct call_point *at = &points[call->part + 1];
         if (!(at->batch > 0)) continue;
         struct widening w;
@@ -366,7 +398,7 @@ static void add_part(struct calibrated *c, const struct phase_calls *of, const s
         out->wide_low_s += call->count * t.s * w.low;
         out->wide_high_s += call->count * t.s * w.high;
         out->launches += call->count * call->launches;
-        if (of->pass.timed[call->op].host_bytes) out->reads_s += call->count * t.s;
+        out->wait_s += wait_s(c, p, i, t.s);
     }
 }
 
@@ -407,11 +439,11 @@ static struct sums sum_calls(struct calibrated *c, enum step_phase phase, double
     struct memo *m = memo_of(c, p->memo, at.batch, at.tokens, 0);
     if (!(m->batch == at.batch && m->tokens == at.tokens)) {
         struct sums fixed = {.s = 0};
-        add_part(c, p, &p->fixed, points, in, &fixed);
+        add_part(c, &p->fixed, points, in, &fixed);
         *m = (struct memo){.batch = at.batch, .tokens = at.tokens, .sums = fixed};
     }
     struct sums all = m->sums;
-    add_part(c, p, &p->moving, points, in, &all);
+    add_part(c, &p->moving, points, in, &all);
     return all;
 }
 
@@ -433,11 +465,9 @@ static struct calibrated_time finish(const struct calibrated *c, const struct st
         t.p10_s = s * fmin(sums->p10_s / sums->s, c->widest_low * low);
         t.p90_s = s * fmax(sums->p90_s / sums->s, c->widest_high * high);
     }
-    /* layers whose weights are at the host take as long as their kernels or the link, whichever is longer */
-    const double wait_s = fmax(0, sums->stream_s - step_offloaded_frac(c->setup.step) * sums->reads_s);
-    t.s += wait_s;
-    t.p10_s += wait_s;
-    t.p90_s += wait_s;
+    t.s += sums->wait_s;
+    t.p10_s += sums->wait_s;
+    t.p90_s += sums->wait_s;
     t.s = fmax(t.s, floor_s);
     t.p10_s = fmax(t.p10_s, floor_s);
     t.p90_s = fmax(t.p90_s, floor_s);
@@ -465,11 +495,11 @@ void calibrated_mix_eval(struct calibrated *c, const struct mix *x, double floor
     struct memo *m = memo_of(c, p->memo, batch, tokens, others); /* all that works on tokens together */
     if (!(m->batch == batch && m->tokens == tokens && m->others == others)) {
         struct sums fixed = {.s = 0};
-        add_part(c, p, &p->fixed, points, mix_sums(x), &fixed);
+        add_part(c, &p->fixed, points, mix_sums(x), &fixed);
         *m = (struct memo){.batch = batch, .tokens = tokens, .others = others, .sums = fixed};
     }
     struct sums sums = m->sums;
-    add_part(c, p, &p->moving, points, mix_sums(x), &sums);
+    add_part(c, &p->moving, points, mix_sums(x), &sums);
     const bool decodes = points[1 + MIXED_DECODE].batch > 0, prefills = points[1 + MIXED_PREFILL].batch > 0;
     const struct steps *of = decodes && prefills ? NULL : decodes ? decode : prefill;
     const struct steps *host = decodes ? decode : prefill;
@@ -536,9 +566,12 @@ static void set_ops(struct calibrated *c, const struct phase_calls *p, const str
             if (call->op >= n) continue;
             struct widening unused;
             const struct call_value v = value_at(part, i);
-            ops[call->op].time_s = at->batch > 0 ? call->count * call_time(c, call, at, &v, &unused).s : 0;
-            ops[call->op].bound_by = at->batch > 0 ? HOW[call->how] : HOW[CALL_NOTHING];
-            sum += ops[call->op].time_s;
+            struct step_op *op = &ops[call->op];
+            const double s = at->batch > 0 ? call_time(c, call, at, &v, &unused).s : 0;
+            const double wait = at->batch > 0 ? wait_s(c, part, i, s) : 0;
+            op->time_s = call->count * s + wait;
+            op->bound_by = wait > 0 ? "host" : at->batch > 0 ? HOW[call->how] : HOW[CALL_NOTHING];
+            sum += op->time_s;
         }
     }
     for (size_t i = 0; i < n; i++) ops[i].share_frac = ops[i].time_s / sum;
