@@ -32,6 +32,7 @@ struct attend_rows {
         size_t later; /* what is read later lies there, and is fetched meanwhile; ATTEND_NONE: left to the processor */
     } turn[ATTEND_TURNS];
     size_t turns;
+    bool aside; /* the turns are pages in no order, which are read side by side */
 };
 
 /* Some query heads that share keys, and what they have summed. */

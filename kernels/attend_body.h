@@ -26,12 +26,16 @@ LANES_OP __m512i LANES(pairs)(const void *row, size_t d, size_t dim)
 /* Item x is read before what comes after it in the code: the order of the lines, which a compiler does not keep. */
 #if LANES_SET == LANES_DOT
 #define IN_ORDER(x) __asm__ volatile("" : "+v"(x) : : "memory")
+#define IN_REGISTER(x) __asm__("" : "+v"(x))
 #elif LANES_SET == LANES_AVX512
 #define IN_ORDER(x) __asm__ volatile("" : "+v"((x).v) : : "memory")
+#define IN_REGISTER(x) __asm__("" : "+v"((x).v))
 #elif LANES_SET == LANES_AVX2
 #define IN_ORDER(x) __asm__ volatile("" : "+x"((x).a), "+x"((x).b) : : "memory")
+#define IN_REGISTER(x) (void)(x)
 #else
 #define IN_ORDER(x) (void)(x)
+#define IN_REGISTER(x) (void)(x)
 #endif
 
 LANES_TARGET static void LANES(start)(const struct attend *a, const void *q)
@@ -52,6 +56,13 @@ LANES_TARGET static void LANES(start)(const struct attend *a, const void *q)
         for (size_t i = 0; i < 16 && h % ATTEND_LANES == 0; i++) a->sum[h / ATTEND_LANES * 16 + i] = 0;
         for (size_t d = 0; d < value_wide; d++) a->out[h * value_wide + d] = 0;
     }
+}
+
+/* `bytes` from `from` on. */
+LANES_OP void LANES(fetch)(const char *from, size_t bytes)
+{
+    KERN_UNROLL
+    for (size_t b = 0; b < bytes; b += 64) LANES(prefetch)(from + b);
 }
 
 /* -- scores -- */
@@ -193,75 +204,101 @@ LANES_OP void LANES(soften)(const struct attend *a, size_t head, size_t places, 
 
 /* -- weighted values: hn heads times dn times sixteen elements -- */
 
+/* Sums of hn heads and what stands at element d of a row of values; for the dot unit of two rows. */
+enum { LANES(rows) = LANES_SET == LANES_DOT ? 2 : 1 };
+LANES_OP void LANES(value_rows)(const char *row, const char *other, const void *weights, size_t d, size_t hn, size_t dn,
+                                size_t dim, bool bf16, V *sum)
+{
+#if LANES_SET == LANES_DOT
+    const uint16_t *weight = weights;
+    (void)bf16;
+    __m512i x[4], y[4], v[8];
+    KERN_UNROLL
+    for (size_t j = 0; j < dn / 2; j++) {
+        x[j] = LANES(pairs)(row, d + j * 32, dim);
+        IN_ORDER(x[j]);
+    }
+    KERN_UNROLL
+    for (size_t j = 0; j < dn / 2; j++) {
+        y[j] = LANES(pairs)(other, d + j * 32, dim);
+        IN_ORDER(y[j]);
+    }
+    KERN_UNROLL
+    for (size_t j = 0; j < dn / 2; j++) {
+        v[2 * j] = _mm512_unpacklo_epi16(x[j], y[j]);
+        v[2 * j + 1] = _mm512_unpackhi_epi16(x[j], y[j]);
+    }
+    KERN_UNROLL
+    for (size_t i = 0; i < hn; i++) {
+        int32_t pair;
+        memcpy(&pair, weight + 2 * i, sizeof pair);
+        const __m512i w = _mm512_set1_epi32(pair);
+        KERN_UNROLL
+        for (size_t j = 0; j < dn; j++) sum[i * dn + j] = MULTIPLY_ADD(w, v[j], sum[i * dn + j]);
+    }
+#else
+    const float *weight = weights;
+    V v[8];
+    (void)other;
+    KERN_UNROLL
+    for (size_t j = 0; j < dn; j++) {
+        v[j] = LOAD_ITEM(row, d + j * 16, dim, bf16);
+        IN_ORDER(v[j]);
+    }
+    KERN_UNROLL
+    for (size_t i = 0; i < hn; i++) {
+        const V w = LANES(set)(weight[i]);
+        KERN_UNROLL
+        for (size_t j = 0; j < dn; j++) sum[i * dn + j] = MULTIPLY_ADD(w, v[j], sum[i * dn + j]);
+    }
+#endif
+}
+
+/* The weights of a place, of heads from `head` on, `lanes` of which stand together. */
+LANES_OP const void *LANES(weight_at)(const struct attend *a, size_t head, size_t lanes, size_t place)
+{
+    const size_t at = head / lanes * lanes * ATTEND_CHUNK + place * lanes;
+    return LANES_SET == LANES_DOT ? (const void *)(a->halves + at + 2 * (head % lanes))
+                                  : (const void *)(a->weights + at + head % lanes);
+}
+
+/* What hn heads have summed, [hn][dn]: into registers, and back. */
+LANES_OP void LANES(take)(const struct attend *a, size_t head, size_t d, size_t hn, size_t dn, size_t wide, bool first,
+                          V *sum)
+{
+    KERN_UNROLL
+    for (size_t i = 0; i < hn * dn; i++) {
+        sum[i] = LANES(load)(a->out + (head + i / dn) * wide + d + i % dn * 16);
+        if (first) sum[i] = LANES(mul)(sum[i], LANES(set)(a->shrink[head + i / dn]));
+    }
+}
+LANES_OP void LANES(leave)(const struct attend *a, size_t head, size_t d, size_t hn, size_t dn, size_t wide,
+                           const V *sum)
+{
+    KERN_UNROLL
+    for (size_t i = 0; i < hn * dn; i++) LANES(store)(a->out + (head + i / dn) * wide + d + i % dn * 16, sum[i]);
+}
+
 /* n tokens, values from `row` on. Pairs of them are interleaved for the dot unit, which leaves elements of 32 as 0-3
  * 8-11 16-19 24-27, 4-7 12-15 ..., until the end; of an odd number the last is paired with itself, without weight.
  * `rest` bytes of each row behind the tile are fetched, so that it is read to its end. The weights are of `lanes` heads
  * together, head % lanes of which come before. */
-LANES_OP void LANES(value_tile)(const struct attend *a, const char *row, const char *later, size_t step, size_t n,
-                                size_t place, size_t rest, size_t head, size_t lanes, size_t d, size_t hn, size_t dn,
+LANES_OP void LANES(value_tile)(const struct attend *a, const char *row, const char *later, size_t fetched, size_t step,
+                                size_t n, size_t place, size_t head, size_t lanes, size_t d, size_t hn, size_t dn,
                                 size_t dim, bool bf16)
 {
-    const size_t wide = attend_wide(dim), behind = (d + dn * 16) * (bf16 ? 2 : 4);
-    float *out = a->out + head * wide + d;
+    const size_t wide = attend_wide(dim), rows = LANES(rows), element = bf16 ? 2 : 4;
+    const char *weight = LANES(weight_at)(a, head, lanes, place);
     V sum[16];
-    KERN_UNROLL
-    for (size_t i = 0; i < hn * dn; i++) {
-        sum[i] = LANES(load)(out + i / dn * wide + i % dn * 16);
-        if (place == 0) sum[i] = LANES(mul)(sum[i], LANES(set)(a->shrink[head + i / dn]));
+    LANES(take)(a, head, d, hn, dn, wide, place == 0, sum);
+    for (size_t t = 0; t < n; t += rows, row += rows * step) {
+        for (size_t b = rows * d * element; later && b < rows * (d + fetched) * element; b += 64)
+            LANES(prefetch)(later + t * step + b);
+        LANES(value_rows)
+        (row, t + 1 < n ? row + step : row, weight + t * lanes * (LANES_SET == LANES_DOT ? 2 : 4), d, hn, dn, dim, bf16,
+         sum);
     }
-#if LANES_SET == LANES_DOT
-    const uint16_t *weight = a->halves + head / lanes * lanes * ATTEND_CHUNK + place * lanes + 2 * (head % lanes);
-    for (size_t t = 0; t < n; t += 2, row += 2 * step) {
-        const char *other = t + 1 < n ? row + step : row;
-        __m512i x[4], y[4], v[8];
-        for (size_t b = 0; later && b < 2 * step; b += 64) LANES(prefetch)(later + t * step + b);
-        KERN_UNROLL
-        for (size_t j = 0; j < dn / 2; j++) {
-            x[j] = LANES(pairs)(row, d + j * 32, dim);
-            IN_ORDER(x[j]);
-        }
-        for (size_t b = 0; b < rest; b += 64) LANES(touch)(row + behind + b);
-        KERN_UNROLL
-        for (size_t j = 0; j < dn / 2; j++) {
-            y[j] = LANES(pairs)(other, d + j * 32, dim);
-            IN_ORDER(y[j]);
-        }
-        for (size_t b = 0; b < rest; b += 64) LANES(touch)(other + behind + b);
-        KERN_UNROLL
-        for (size_t j = 0; j < dn / 2; j++) {
-            v[2 * j] = _mm512_unpacklo_epi16(x[j], y[j]);
-            v[2 * j + 1] = _mm512_unpackhi_epi16(x[j], y[j]);
-        }
-        KERN_UNROLL
-        for (size_t i = 0; i < hn; i++) {
-            int32_t pair;
-            memcpy(&pair, weight + t * lanes + 2 * i, sizeof pair);
-            const __m512i w = _mm512_set1_epi32(pair);
-            KERN_UNROLL
-            for (size_t j = 0; j < dn; j++) sum[i * dn + j] = MULTIPLY_ADD(w, v[j], sum[i * dn + j]);
-        }
-    }
-#else
-    const float *weight = a->weights + head / lanes * lanes * ATTEND_CHUNK + place * lanes + head % lanes;
-    for (size_t t = 0; t < n; t++, row += step) {
-        V v[8];
-        for (size_t b = 0; later && b < step; b += 64) LANES(prefetch)(later + t * step + b);
-        KERN_UNROLL
-        for (size_t j = 0; j < dn; j++) {
-            v[j] = LOAD_ITEM(row, d + j * 16, dim, bf16);
-            IN_ORDER(v[j]);
-        }
-        for (size_t b = 0; b < rest; b += 64) LANES(touch)(row + behind + b);
-        KERN_UNROLL
-        for (size_t i = 0; i < hn; i++) {
-            const V w = LANES(set)(weight[t * lanes + i]);
-            KERN_UNROLL
-            for (size_t j = 0; j < dn; j++) sum[i * dn + j] = MULTIPLY_ADD(w, v[j], sum[i * dn + j]);
-        }
-    }
-#endif
-    KERN_UNROLL
-    for (size_t i = 0; i < hn * dn; i++) LANES(store)(out + i / dn * wide + i % dn * 16, sum[i]);
+    LANES(leave)(a, head, d, hn, dn, wide, sum);
 }
 
 LANES_OP void LANES(value_turn)(const struct attend *a, const char *v, const char *later, size_t step, size_t n,
@@ -269,38 +306,54 @@ LANES_OP void LANES(value_turn)(const struct attend *a, const char *v, const cha
 {
     const size_t most = LANES_WIDE != 16 ? (hn == 1 ? 4 : 1) : hn == 1 ? 8 : 4, least = LANES_SET == LANES_DOT ? 2 : 1;
     size_t d = 0;
-    if (LANES_WIDE == 16 && hn == 4 && known) { /* two heads at a time: to the end of each row */
-        LANES(value_tile)(a, v, head == 0 ? later : NULL, step, n, place, 0, head, hn, 0, 2, 8, dim, bf16);
-        LANES(value_tile)(a, v, NULL, step, n, place, 0, head + 2, hn, 0, 2, 8, dim, bf16);
+    later = head == 0 ? later : NULL;
+    if (LANES_SET == LANES_DOT && hn == 4 && known) { /* two heads at a time: to the end of each row */
+        LANES(value_tile)(a, v, later, dim / 2, step, n, place, head, hn, 0, 2, 8, dim, bf16);
+        LANES(value_tile)(a, v, later ? later + step : NULL, dim / 2, step, n, place, head + 2, hn, 0, 2, 8, dim, bf16);
         return;
     }
-    for (; d + most * 16 <= dim; d += most * 16) {
-        const size_t rest = head == 0 && d == 0 ? (dim - most * 16) * (bf16 ? 2 : 4) : 0;
-        LANES(value_tile)
-        (a, v, head == 0 && d == 0 ? later : NULL, step, n, place, rest, head, hn, d, hn, most, dim, bf16);
-    }
+    for (; d + most * 16 <= dim; d += most * 16)
+        LANES(value_tile)(a, v, later, most * 16, step, n, place, head, hn, d, hn, most, dim, bf16);
     for (; d < dim; d += least * 16)
-        LANES(value_tile)(a, v, NULL, step, n, place, 0, head, hn, d, hn, least, dim, bf16);
+        LANES(value_tile)(a, v, later, least * 16, step, n, place, head, hn, d, hn, least, dim, bf16);
+}
+
+#include "kernels/attend_aside.h"
+
+/* -- the chunk -- */
+
+/* Turn i of both, one after the other; fetches: something of what comes later. */
+LANES_OP void LANES(turn_of)(const struct attend *a, const struct attend_rows *r, const struct attend *before,
+                             const struct attend_rows *read, size_t i, size_t hn, size_t dim, size_t value_dim,
+                             bool bf16, bool known, bool fetches)
+{
+    const size_t place = i * ATTEND_TURN, step = dim * (bf16 ? 2 : 4);
+    if (a && i < r->turns) {
+        const char *later = fetches && r->turn[i].later != ATTEND_NONE ? r->k + r->turn[i].later : NULL;
+        for (size_t h = 0; h < a->room; h += hn) LANES(score_turn)
+        (a, r->k + r->turn[i].row, h == 0 ? later : NULL, r->turn[i].n, place, h, hn, dim, bf16, known);
+    }
+    if (before && i < read->turns) { /* values that are a part of the keys have been fetched as such */
+        const bool fetch = fetches && read->turn[i].later != ATTEND_NONE && read->k != read->v;
+        const char *v = read->v + read->turn[i].row, *later = fetch ? read->v + read->turn[i].later : NULL;
+        for (size_t h = 0; h < before->room; h += hn)
+            LANES(value_turn)(before, v, later, step, read->turn[i].n, place, h, hn, value_dim, bf16, known);
+    }
 }
 
 LANES_OP void LANES(chunk_of)(const struct attend *a, const struct attend_rows *r, const struct attend *before,
                               const struct attend_rows *read, size_t hn, size_t dim, size_t value_dim, bool bf16,
                               bool known)
 {
-    const size_t step = dim * (bf16 ? 2 : 4);
-    for (size_t i = 0; i < ATTEND_TURNS; i++) {
-        const size_t place = i * ATTEND_TURN;
-        if (a && i < r->turns) {
-            const char *later = r->turn[i].later != ATTEND_NONE ? r->k + r->turn[i].later : NULL;
-            for (size_t h = 0; h < a->room; h += hn) LANES(score_turn)
-            (a, r->k + r->turn[i].row, h == 0 ? later : NULL, r->turn[i].n, place, h, hn, dim, bf16, known);
-        }
-        if (before && i < read->turns) { /* values that are a part of the keys have been fetched as such */
-            const bool fetch = read->turn[i].later != ATTEND_NONE && read->k != read->v;
-            const char *v = read->v + read->turn[i].row, *later = fetch ? read->v + read->turn[i].later : NULL;
-            for (size_t h = 0; h < before->room; h += hn)
-                LANES(value_turn)(before, v, later, step, read->turn[i].n, place, h, hn, value_dim, bf16, known);
-        }
+    const bool joint = LANES_WIDE == 16 && known && a && before && r->aside && LANES(alike)(r, read);
+    if (joint && hn == 1) LANES(pages_of_one)(a, r, before, read, dim, bf16);
+    for (size_t h = 0; joint && hn > 1 && h < a->room; h += hn) LANES(pages_of_four)(a, r, before, read, h, dim, bf16);
+    if (LANES_SET == LANES_DOT && known && !joint && (a ? r : read)->aside == false) {
+        for (size_t i = 0; i < ATTEND_TURNS; i++)
+            LANES(turn_of)(a, r, before, read, i, hn, dim, value_dim, bf16, known, false);
+    } else {
+        for (size_t i = 0; !joint && i < ATTEND_TURNS; i++)
+            LANES(turn_of)(a, r, before, read, i, hn, dim, value_dim, bf16, known, true);
     }
     for (size_t h = 0; a && h < a->room; h += hn) LANES(soften)(a, h, r->turns * ATTEND_TURN, hn);
 }
@@ -332,6 +385,7 @@ LANES_TARGET static void LANES(chunk)(const struct attend *a, const struct atten
 #undef QUERY
 #undef MULTIPLY_ADD
 #undef IN_ORDER
+#undef IN_REGISTER
 
 LANES_TARGET static void LANES(finish)(const struct attend *a, void *out)
 {

@@ -18,8 +18,7 @@
 enum { BATCH, LEN, HEADS, KV_HEADS, DIM, WINDOW, PAGE };
 enum { Q, K, V, TABLE, OUT, SCRATCH };
 enum {
-    AHEAD = 3 * ATTEND_TURN, /* tokens ahead that long rows are fetched */
-    FOLLOWED = 256           /* bytes of rows that the processor fetches by itself; not a unit */
+    FOLLOWED = 256 /* bytes of rows that the processor fetches by itself; not a unit */
 };
 
 static const struct kern_arg ARGS[] = {
@@ -159,7 +158,9 @@ struct walk {
     size_t step; /* bytes from a row to the next */
     struct part part[2];
     size_t parts; /* so far */
-    size_t block; /* tokens: a page, or as many as a chunk has turns for */
+    size_t pages; /* of a block: one, or as many as a chunk has turns for */
+    bool aside;   /* turns of a chunk are read side by side */
+    bool fetches; /* what the processor would not by itself */
 };
 
 static void finish(struct walk *w, struct part *p)
@@ -184,40 +185,52 @@ static void chunk(struct walk *w, size_t sequence, size_t head, const struct att
     w->parts++;
 }
 
-/* Bytes before the row that is fetched while that of token t is read, if it is not left to the processor: of small
- * pages, which lie in no order, that of the next head, or of the first head in the next block; of long rows, which it
- * does not follow, one of the same page. */
-static size_t later_of(const struct walk *w, size_t sequence, size_t head, size_t t)
-{
-    const struct kern_shape *s = w->c->shape;
-    const size_t page = page_of(s), bytes = w->step / w->shape.dim, ahead = t + w->block;
-    if (page <= ATTEND_CHUNK && page < at(s, LEN)) {
-        if (head + 1 < at(s, KV_HEADS)) return row_of(w->c, sequence, head + 1, t) * bytes;
-        return ahead < at(s, LEN) ? row_of(w->c, sequence, 0, ahead) * bytes : ATTEND_NONE;
-    }
-    const bool follows = w->step <= FOLLOWED || w->shape.heads == 1 || t / page != (t + AHEAD) / page;
-    return follows || t + AHEAD >= at(s, LEN) ? ATTEND_NONE : row_of(w->c, sequence, head, t + AHEAD) * bytes;
-}
-
-/* Tokens [from, to) of all heads, chunk by chunk. */
-static void block(struct walk *w, size_t sequence, size_t from, size_t to)
+/* Where the pages of a block begin, bytes; those that there are not are the first. */
+static void pages(const struct walk *w, size_t sequence, size_t from, size_t *base)
 {
     const size_t page = page_of(w->c->shape), bytes = w->step / w->shape.dim;
-    struct attend_rows r = {.k = w->c->buffer[K], .v = w->c->buffer[V]};
+    from = from / page * page;
+    for (size_t i = 0; i < w->pages; i++) {
+        const size_t t = from + i * page;
+        base[i] = t < at(w->c->shape, LEN) ? row_of(w->c, sequence, 0, t) * bytes : base[0];
+    }
+}
+
+/* Bytes before what is fetched while token `in` of a page is read, which is at `row`, if that is not left to the
+ * processor: of small pages, which lie in no order, the same token of the next head, or of the first in the page
+ * `next`; of long rows, which it does not follow, one of the same page. */
+static size_t later_of(const struct walk *w, size_t row, size_t head, size_t in, size_t next)
+{
+    const size_t page = page_of(w->c->shape), ahead = in + (page < ATTEND_CHUNK ? page : ATTEND_CHUNK);
+    if (!w->fetches) return ATTEND_NONE;
+    if (head * page + ahead < at(w->c->shape, KV_HEADS) * page) return row + (ahead - in) * w->step;
+    return next != ATTEND_NONE ? next + (head * page + ahead - at(w->c->shape, KV_HEADS) * page) * w->step
+                               : ATTEND_NONE;
+}
+
+/* Tokens [from, to) of all heads, chunk by chunk. next: pages of the block that comes then, NULL: none. */
+static void block(struct walk *w, size_t sequence, size_t from, size_t to, const size_t *base, const size_t *next)
+{
+    const size_t page = page_of(w->c->shape), first = first_of(w->c->shape);
+    struct attend_rows r = {.k = w->c->buffer[K], .v = w->c->buffer[V], .aside = w->aside};
     for (size_t head = 0; head < at(w->c->shape, KV_HEADS); head++) {
-        size_t row = 0;
+        size_t in = from % page, i = 0;
         for (size_t t = from; t < to;) {
-            const bool first = t == first_of(w->c->shape);
+            const bool start = t == first;
             for (r.turns = 0; r.turns < ATTEND_TURNS && t < to; r.turns++) {
-                const size_t left = to - t, of_page = page - t % page, n = left < of_page ? left : of_page;
-                if (t == from || t % page == 0) row = row_of(w->c, sequence, head, t) * bytes;
+                const size_t left = to - t, of_page = page - in, n = left < of_page ? left : of_page;
+                const size_t row = base[i] + (head * page + in) * w->step;
                 r.turn[r.turns].row = row;
                 r.turn[r.turns].n = n < ATTEND_TURN ? n : ATTEND_TURN;
-                r.turn[r.turns].later = later_of(w, sequence, head, t);
-                row += r.turn[r.turns].n * w->step;
+                r.turn[r.turns].later = later_of(w, row, head, in, next ? next[i] : ATTEND_NONE);
+                in += r.turn[r.turns].n;
                 t += r.turn[r.turns].n;
+                if (in == page) {
+                    in = 0;
+                    i++;
+                }
             }
-            chunk(w, sequence, head, &r, first, t);
+            chunk(w, sequence, head, &r, start, t);
         }
     }
 }
@@ -225,7 +238,7 @@ static void block(struct walk *w, size_t sequence, size_t from, size_t to)
 static void attend_all(const struct kern_call *c, const struct attend_code *code)
 {
     const struct kern_shape *s = c->shape;
-    const size_t page = page_of(s), turns = (page + ATTEND_TURN - 1) / ATTEND_TURN;
+    const size_t page = page_of(s), turns = (page + ATTEND_TURN - 1) / ATTEND_TURN, first = first_of(s);
     struct walk w = {.c = c,
                      .code = code,
                      .shape = {.bf16 = in_bf16(s),
@@ -234,11 +247,19 @@ static void attend_all(const struct kern_call *c, const struct attend_code *code
                                .value_dim = at(s, DIM),
                                .scale = 1 / sqrtf((float)s->v[DIM])},
                      .step = at(s, DIM) * (in_bf16(s) ? 2 : 4),
-                     .block = turns < ATTEND_TURNS ? ATTEND_TURNS / turns * page : page};
+                     .pages = turns < ATTEND_TURNS ? ATTEND_TURNS / turns : 1,
+                     .aside = page <= ATTEND_CHUNK && page < at(s, LEN)};
+    w.aside = w.aside || (in_bf16(s) && w.shape.heads > ATTEND_LANES);
+    w.fetches = w.aside || (w.step > FOLLOWED && w.shape.heads > 1);
+    size_t base[2][ATTEND_TURNS], i = 0;
+    pages(&w, 0, first, base[0]);
     for (size_t b = 0; b < at(s, BATCH); b++)
-        for (size_t t = first_of(s), end; t < at(s, LEN); t = end) {
-            end = t / page * page + w.block < at(s, LEN) ? t / page * page + w.block : at(s, LEN);
-            block(&w, b, t, end);
+        for (size_t t = first, end; t < at(s, LEN); t = end, i++) {
+            end = t / page * page + w.pages * page;
+            end = end < at(s, LEN) ? end : at(s, LEN);
+            const bool more = end < at(s, LEN), other = more || b + 1 < at(s, BATCH);
+            if (other) pages(&w, more ? b : b + 1, more ? end : first, base[(i + 1) % 2]);
+            block(&w, b, t, end, base[i % 2], other ? base[(i + 1) % 2] : NULL);
         }
     struct part *p = &w.part[(w.parts + 1) % 2];
     code->chunk(NULL, NULL, &p->a, &p->r);

@@ -36,6 +36,13 @@ KERN_INLINE size_t kern_count(size_t n)
     return n;
 }
 
+/* kern_here -- p as an address that the compiler does not know: what lies there is read with offsets from it. */
+KERN_INLINE void *kern_here(void *p)
+{
+    __asm__("" : "+r"(p));
+    return p;
+}
+
 static inline const char *kern_lacks_avx2(const struct kern_machine *m, const struct kern_shape *s)
 {
     (void)s;

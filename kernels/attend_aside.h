@@ -1,0 +1,162 @@
+/* attend_aside -- the part of kernels/attend_body.h that reads the turns of a chunk side by side, for sixteen lanes in
+ * a register; no include guard, since it is compiled once per instruction set like the rest.
+ *
+ * Pages lie in no order, so that the processor, which fetches ahead within a page, starts anew in each. Several pages
+ * at once, and each line of what comes a chunk later fetched once, evenly over the arithmetic: bursts wait for one
+ * another, and without them nothing arrives. */
+
+/* Two keys side by side: sum[4 * key + head]. */
+LANES_OP void LANES(score_two)(const struct attend *a, const char *k, size_t head, size_t dim, bool bf16, V *sum)
+{
+    const size_t wide = attend_wide(dim), step = dim * (bf16 ? 2 : 4), element = LANES_SET == LANES_DOT ? 2 : 4;
+    const struct attend near = {.queries = kern_here((char *)a->queries + head * wide * element)};
+    KERN_UNROLL
+    for (size_t i = 0; i < 8; i++) sum[i] = LANES(set)(0);
+    KERN_UNROLL
+    for (size_t d = 0; d < dim; d += STEP) {
+        const ITEM x = LOAD_ITEM(k, d, dim, bf16), y = LOAD_ITEM(k + step, d, dim, bf16);
+        KERN_UNROLL
+        for (size_t i = 0; i < 4; i++) {
+            ITEM q = QUERY(&near, i, d, wide);
+            IN_REGISTER(q);
+            sum[i] = MULTIPLY_ADD(q, x, sum[i]);
+            sum[4 + i] = MULTIPLY_ADD(q, y, sum[4 + i]);
+        }
+    }
+}
+
+/* Values of two tokens that are in a cache, of two heads. */
+LANES_OP void LANES(value_two)(const struct attend *a, const char *row, size_t place, size_t head, size_t dim,
+                               bool bf16, V *sum)
+{
+    const size_t step = dim * (bf16 ? 2 : 4);
+#if LANES_SET == LANES_DOT
+    const char *weight = LANES(weight_at)(a, head, 4, place);
+    ITEM w[2];
+    KERN_UNROLL
+    for (size_t i = 0; i < 2; i++) {
+        int32_t pair;
+        memcpy(&pair, weight + 4 * i, sizeof pair);
+        w[i] = _mm512_set1_epi32(pair);
+    }
+    KERN_UNROLL
+    for (size_t j = 0; j < 8; j += 2) {
+        const ITEM x = LANES(pairs)(row, j * 16, dim), y = LANES(pairs)(row + step, j * 16, dim);
+        const ITEM low = _mm512_unpacklo_epi16(x, y), high = _mm512_unpackhi_epi16(x, y);
+        KERN_UNROLL
+        for (size_t i = 0; i < 2; i++) {
+            sum[i * 8 + j] = MULTIPLY_ADD(w[i], low, sum[i * 8 + j]);
+            sum[i * 8 + j + 1] = MULTIPLY_ADD(w[i], high, sum[i * 8 + j + 1]);
+        }
+    }
+#else
+    for (size_t t = 0; t < 2; t++) {
+        const float *weight = LANES(weight_at)(a, head, 4, place + t);
+        const V w[2] = {LANES(set)(weight[0]), LANES(set)(weight[1])};
+        KERN_UNROLL
+        for (size_t j = 0; j < 8; j++) {
+            const V x = LOAD_ITEM(row + t * step, j * 16, dim, bf16);
+            KERN_UNROLL
+            for (size_t i = 0; i < 2; i++) sum[i * 8 + j] = MULTIPLY_ADD(w[i], x, sum[i * 8 + j]);
+        }
+    }
+#endif
+}
+
+/* Where the chunk's turns lie, and what comes later. */
+struct LANES(places) {
+    const char *row[ATTEND_TURNS], *later[ATTEND_TURNS];
+};
+LANES_OP struct LANES(places) LANES(places_of)(const char *from, const struct attend_rows *r)
+{
+    struct LANES(places) p;
+    KERN_UNROLL
+    for (size_t i = 0; i < ATTEND_TURNS; i++) {
+        p.row[i] = from + r->turn[i].row;
+        p.later[i] = r->turn[i].later != ATTEND_NONE ? from + r->turn[i].later : p.row[i];
+    }
+    return p;
+}
+
+/* Four heads and the pages of a chunk side by side: two keys and two values of each in turn, the values against two of
+ * the heads; then those against the others. What comes later is fetched evenly. */
+LANES_OP void LANES(pages_of_four)(const struct attend *a, const struct attend_rows *r, const struct attend *before,
+                                   const struct attend_rows *read, size_t head, size_t dim, bool bf16)
+{
+    const size_t n = r->turn[0].n, step = dim * (bf16 ? 2 : 4), wide = attend_wide(dim);
+    const struct LANES(places) k = LANES(places_of)(r->k, r), v = LANES(places_of)(read->v, read);
+    float *out = a->scores + head * ATTEND_CHUNK;
+    V sum[16];
+    LANES(take)(before, head, 0, 2, 8, wide, true, sum);
+    for (size_t j = 0; j < n; j += 2) {
+        KERN_UNROLL
+        for (size_t p = 0; p < ATTEND_TURNS; p++) {
+            const size_t place = p * ATTEND_TURN + j;
+            V s[8];
+            LANES(fetch)(k.later[p] + j * step, 2 * step);
+            LANES(score_two)(a, k.row[p] + j * step, head, dim, bf16, s);
+            LANES(store_sums_4)(out + 4 * place, s, a->scale);
+            LANES(store_sums_4)(out + 4 * place + 4, s + 4, a->scale);
+            LANES(fetch)(v.later[p] + j * step / 2, step);
+            LANES(value_two)(before, v.row[p] + j * step, place, head, dim, bf16, sum);
+        }
+    }
+    LANES(leave)(before, head, 0, 2, 8, wide, sum);
+    LANES(take)(before, head + 2, 0, 2, 8, wide, true, sum);
+    for (size_t p = 0; p < ATTEND_TURNS; p++) {
+        for (size_t j = 0; j < n; j += 2) {
+            LANES(fetch)(v.later[p] + (n + j) * step / 2, step);
+            LANES(value_two)(before, v.row[p] + j * step, p * ATTEND_TURN + j, head + 2, dim, bf16, sum);
+        }
+        for (size_t i = n * 4; i < ATTEND_TURN * 4; i++) out[p * ATTEND_TURN * 4 + i] = -3e38F;
+    }
+    LANES(leave)(before, head + 2, 0, 2, 8, wide, sum);
+}
+
+/* One head, the same. */
+LANES_OP void LANES(pages_of_one)(const struct attend *a, const struct attend_rows *r, const struct attend *before,
+                                  const struct attend_rows *read, size_t dim, bool bf16)
+{
+    enum { HELD = 8 };
+    const size_t n = r->turn[0].n, step = dim * (bf16 ? 2 : 4), steps = dim / STEP;
+    const struct LANES(places) k = LANES(places_of)(r->k, r), v = LANES(places_of)(read->v, read);
+    const V scale = LANES(set)(a->scale);
+    V sum[8], part[ATTEND_CHUNK];
+    ITEM q[HELD];
+    KERN_UNROLL
+    for (size_t i = 0; i < HELD; i++)
+        if (i < steps) q[i] = QUERY(a, 0, i * STEP, attend_wide(dim));
+    LANES(take)(before, 0, 0, 1, 8, attend_wide(dim), true, sum);
+    for (size_t j = 0; j < n; j += 2) {
+        KERN_UNROLL
+        for (size_t p = 0; p < ATTEND_TURNS; p++) {
+            const size_t place = p * ATTEND_TURN + j;
+            const char *key = k.row[p] + j * step, *value = v.row[p] + j * step;
+            LANES(fetch)(k.later[p] + j * step, 2 * step);
+            LANES(score_row)(a, q, key, 0, 1, dim, bf16, &part[place]);
+            LANES(score_row)(a, q, key + step, 0, 1, dim, bf16, &part[place + 1]);
+            LANES(fetch)(v.later[p] + j * step, 2 * step);
+            for (size_t t = 0; t < 2; t += LANES(rows)) LANES(value_rows)
+            (value + t * step, value + step, LANES(weight_at)(before, 0, 1, place + t), 0, 1, 8, dim, bf16, sum);
+        }
+    }
+    LANES(leave)(before, 0, 0, 1, 8, attend_wide(dim), sum);
+    for (size_t p = 0; p < ATTEND_TURNS; p++) {
+        float *out = a->scores + p * ATTEND_TURN;
+        V four[4];
+        for (size_t j = n; j < ATTEND_TURN; j++) part[p * ATTEND_TURN + j] = LANES(set)(0);
+        KERN_UNROLL
+        for (size_t j = 0; j < 4; j++) four[j] = LANES(sums_4)(part + p * ATTEND_TURN + 4 * j);
+        LANES(store)(out, LANES(mul)(LANES(join_4)(four), scale));
+        for (size_t j = n; j < ATTEND_TURN; j++) out[j] = -3e38F;
+    }
+}
+
+/* Whether two chunks are whole and alike, in turns of an even number of tokens. */
+static inline bool LANES(alike)(const struct attend_rows *r, const struct attend_rows *read)
+{
+    const size_t n = r->turn[0].n;
+    bool same = r->turns == ATTEND_TURNS && read->turns == ATTEND_TURNS && n % 2 == 0;
+    for (size_t i = 0; i < ATTEND_TURNS; i++) same = same && r->turn[i].n == n && read->turn[i].n == n;
+    return same;
+}
