@@ -6,8 +6,8 @@
  *   graph  host_s + sum                        (a replay launches nothing by itself)
  *   eager  host_s + max(sum, launches*launch_s)  (launches run ahead of the device until they are the slower)
  * times what whole steps of the framework were measured at over that sum (steps.h), and never less than the bound.
- * Where a part F of the layers' weights is at the host (offload.h), max(0, bytes there/host link - F * kernels that
- * read weights) is added: nobody measured such steps here. Derivation, fusions and defaults: MODEL.md "Calibrated
+ * Where a part F of the layers' weights is at the host (offload.h), F * max(0, weights/host link - kernel) is added of
+ * each kernel that reads some: nobody measured such steps here. Derivation, fusions and defaults: MODEL.md "Calibrated
  * steps". */
 #ifndef RIDGE_FIT_CALIBRATED_H
 #define RIDGE_FIT_CALIBRATED_H
