@@ -5,11 +5,18 @@
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 enum { ENDING_N = sizeof ending / sizeof ending[0] };
 
+bool hold_is_ignored(int signal)
+{
+    struct sigaction now;
+    return sigaction(signal, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 void hold_begin(sigset_t *before)
 {
     sigset_t set;
     (void)sigemptyset(&set);
-    for (size_t i = 0; i < ENDING_N; i++) (void)sigaddset(&set, ending[i]);
+    for (size_t i = 0; i < ENDING_N; i++)
+        if (!hold_is_ignored(ending[i])) (void)sigaddset(&set, ending[i]);
     (void)sigprocmask(SIG_BLOCK, &set, before);
 }
 

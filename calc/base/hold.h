@@ -6,7 +6,13 @@
 #include <signal.h>
 #include <stdbool.h>
 
-/* hold_begin -- hold them; *before is the mask of the caller, for the others. Not to be nested with another mask. */
+/* hold_is_ignored -- whether the caller ignores it, as under nohup: one that is held would be found pending all the
+ * same.
+ */
+bool hold_is_ignored(int signal);
+
+/* hold_begin -- hold those that are not ignored; *before is the mask of the caller, for the others. Not to be nested
+ * with another mask. */
 void hold_begin(sigset_t *before);
 
 /* hold_pending -- whether one has arrived that the caller had not blocked itself. */

@@ -2,11 +2,13 @@
 
 #include <stddef.h>
 
+#include "calc/base/hold.h"
+
 void interrupt_hold(struct interrupt *i, bool keys)
 {
     (void)sigemptyset(&i->held);
-    (void)sigaddset(&i->held, SIGINT);
-    if (!keys) (void)sigaddset(&i->held, SIGTERM);
+    if (!hold_is_ignored(SIGINT)) (void)sigaddset(&i->held, SIGINT);
+    if (!keys && !hold_is_ignored(SIGTERM)) (void)sigaddset(&i->held, SIGTERM);
     (void)sigprocmask(SIG_BLOCK, &i->held, &i->before);
 }
 
