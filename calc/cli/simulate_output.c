@@ -350,10 +350,28 @@ void simulate_put_line(struct out *o, const char *fmt, ...)
     option_wrap(o, line, 2, 4);
 }
 
+enum { OFFERED_TEXT = 40 };
+
+/* Of a single request, or of all at once, there is no rate. */
+static const char *offered_text(char out[static OFFERED_TEXT], const struct summary *s)
+{
+    out[0] = 0;
+    if (isfinite(s->offered_per_s)) (void)snprintf(out, OFFERED_TEXT, ", %.4g a second", s->offered_per_s);
+    return out;
+}
+
+/* Whether a trace says how much of a prompt was seen before, and not which blocks. */
+static bool counts_cached(const struct workload *w)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (w->request[i].hash_n == 0 && w->request[i].cached_tokens > 0) return true;
+    return false;
+}
+
 static void write_heading(struct out *o, const struct simulate_case *c, const struct summary *s)
 {
     char model[96], device[96], b[UNITS_TEXT_MAX], trace[120], overhead[UNITS_TEXT_MAX], host[UNITS_TEXT_MAX],
-        terms[ENGINE_TEXT];
+        terms[ENGINE_TEXT], offered[OFFERED_TEXT];
     const struct estimate_case *of = &c->of;
     const struct layout w = layout_whole(&of->layout);
     char spread[64] = "";
@@ -395,8 +413,8 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
     if (c->transfer) simulate_put_line(o, "note: %s", c->transfer);
     if (c->p90) simulate_put_line(o, "at P90 of the band: every step takes %.4g times its median", c->setup.slower);
     if (c->trace)
-        simulate_put_line(o, "%lld requests of %s, %.4g a second", (long long)s->requests,
-                          text_clean(trace, sizeof trace, c->trace, strlen(c->trace)), s->offered_per_s);
+        simulate_put_line(o, "%lld request%s of %s%s", (long long)s->requests, s->requests == 1 ? "" : "s",
+                          text_clean(trace, sizeof trace, c->trace, strlen(c->trace)), offered_text(offered, s));
     else if (c->spec.concurrency > 0)
         simulate_put_line(o, "%lld requests of %lld clients, each with one at a time, seed %lld",
                           (long long)s->requests, (long long)c->spec.concurrency, (long long)s->seed);
@@ -407,6 +425,11 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
         simulate_put_line(o, "%lld requests at once, seed %lld", (long long)s->requests, (long long)s->seed);
     if (c->work.samples > 1) simulate_put_line(o, "%lld answers to each prompt", (long long)c->work.samples);
     if (c->work.note) simulate_put_line(o, "note: %s", c->work.note);
+    if (c->setup.prefix_cache && counts_cached(&c->work))
+        simulate_put_line(o,
+                          "note: cached_prefix_tokens_infinite_cache is what a cache without end would have: an upper "
+                          "bound, taken as it is, of which nothing is evicted here%s",
+                          c->setup.tier.blocks > 0 ? "; nothing of it is left to be loaded from the host" : "");
 }
 
 /* A line for each time, a column for each percentile, every value with its own unit. */
@@ -463,8 +486,8 @@ static enum err_code write_text(struct out *o, const struct simulate_case *c, co
     simulate_put_line(o, "cache %.1f %% in use, %.1f %% at most; of that in use %.1f %% holds tokens; %.0f preemptions",
                       100 * s->blocks_frac, 100 * s->blocks_max_frac, 100 * s->useful_frac, s->preemptions);
     if (c->setup.prefix_cache)
-        simulate_put_line(o, "prefix cache: %.1f %% of the prompts' tokens were there; %.0f blocks evicted",
-                          100 * s->cached_frac, s->evicted_blocks);
+        simulate_put_line(o, "prefix cache: %.1f %% of the prompts' tokens were there%s; %.0f blocks evicted",
+                          100 * s->cached_frac, c->setup.tier.blocks > 0 ? " or at the host" : "", s->evicted_blocks);
     if (s->samples > 1) simulate_put_line(o, "%.0f blocks copied on write", s->copied_blocks);
     TRY(simulate_moves_text(o, c, e));
     write_verdict(o, c, s);

@@ -240,7 +240,6 @@ static enum err_code enter(struct replica *r, struct replica_seq *q, struct err 
         r->unfinished[q->request] = (uint16_t)r->setup->work->samples;
         x->start_s = r->clock_s;
         x->cached_tokens = q->done;
-        r->sums.cached_tokens += q->done;
     }
     return replica_push(&r->running, &r->running_n, &r->room, q) ? ERR_OK : err_nomem(e);
 }
@@ -275,8 +274,8 @@ static enum err_code admit(struct replica *r, int64_t most, int64_t spare, bool 
     const bool loads = q->load > 0 && !whole; /* it is computed when that is there */
     const int64_t left = q->target - q->done - q->load, piece = loads ? 0 : whole || left < most ? left : most;
     const int64_t mark = spare + (r->running_n > 0 ? (int64_t)(s->watermark_frac * (double)s->blocks) : 0);
-    /* a cache that leaves holds its blocks until it is gone: no prompt is begun that they might not let end */
-    const int64_t wanted = r->prefills ? left : piece;
+    /* a cache that leaves, or is loaded, holds its blocks: no prompt is begun that they might not let end */
+    const int64_t wanted = r->prefills || loads ? left : piece;
     const bool room =
         s->memory != SIMULATE_PAGED || paged_need(&r->pool, &q->kv, q->load + wanted) + mark <= r->pool.idle;
     if ((whole && left > most && !only) || !room || !replica_grow(r, q, q->load + piece)) {
@@ -285,6 +284,7 @@ static enum err_code admit(struct replica *r, int64_t most, int64_t spare, bool 
         return ERR_OK;
     }
     q->piece = (int32_t)piece;
+    if (q->load > 0 && r->preempted_n == 0) r->record[q->request].loaded_tokens = q->load;
     if (q->load > 0) replica_load_tier(r, q, !loads);
     *entered = true;
     return enter(r, q, e);
@@ -313,6 +313,20 @@ static int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
 /* Tokens of its prompt that are not in this step or before it. */
 static int64_t rest_of(const struct replica_seq *q) { return q->target - q->done - q->piece; }
 
+/* Whether a piece of q fits beside what those that decode will take; those behind it may leave for it. */
+static bool piece_fits(const struct replica *r, const struct replica_seq *q, int64_t piece)
+{
+    return r->setup->memory != SIMULATE_PAGED ||
+           paged_need(&r->pool, &q->kv, piece) + replica_need(r, 1) <= r->pool.idle;
+}
+
+/* Whether the rest of its prompt is kept free for q: where a cache leaves, and behind a load, which holds blocks while
+ * nothing is computed in them, so that loads could take all of them and none go on. */
+static bool reserves(const struct replica *r, const struct replica_seq *q)
+{
+    return !q->decoding && (r->prefills || q->ready_s > 0);
+}
+
 static enum err_code plan_chunked(struct replica *r, struct err *e)
 {
     /* a piece is of one group, and no longer than its part of the step */
@@ -321,31 +335,25 @@ static enum err_code plan_chunked(struct replica *r, struct err *e)
     bool entered = true;
     TRY(make_room(r, e));
     int64_t left = r->setup->budget_tokens - r->decoding_n * r->judged;
-    const int64_t idle = r->pool.idle - replica_need(r, 1); /* which those that decode will not take */
-    int64_t taken = 0;
     for (int64_t i = 0; i < r->running_n; i++) { /* prompts that are in part computed */
         struct replica_seq *q = r->running[i];
         if (q->decoding || left <= 0 || q->ready_s > r->clock_s) continue;
         const int64_t piece = least(q->target - q->done, least(left, one));
-        const int64_t blocks = r->setup->memory == SIMULATE_PAGED ? paged_need(&r->pool, &q->kv, piece) : 0;
-        if (taken + blocks > idle && r->setup->memory == SIMULATE_PAGED) {
-            while (r->running_n > i) TRY(preempt(r, e));
-            break;
-        }
+        while (r->running_n > i && !piece_fits(r, q, piece)) TRY(preempt(r, e));
+        if (r->running_n <= i) break;
         if (!replica_grow(r, q, piece)) return err_nomem(e);
-        taken += blocks;
         q->piece = (int32_t)piece;
         left -= piece;
     }
     int64_t spare = r->setup->memory == SIMULATE_PAGED ? replica_need(r, 1) : 0;
-    for (int64_t i = 0; r->prefills && i < r->running_n; i++)
-        spare += paged_need(&r->pool, &r->running[i]->kv, rest_of(r->running[i]));
+    for (int64_t i = 0; i < r->running_n; i++)
+        if (reserves(r, r->running[i])) spare += paged_need(&r->pool, &r->running[i]->kv, rest_of(r->running[i]));
     while (entered && left > 0 && r->sums.preemptions == before) {
         TRY(admit(r, least(left, one), spare, false, false, &entered, e));
         if (!entered) break;
         const struct replica_seq *q = r->running[r->running_n - 1];
         left -= q->decoding ? r->judged : q->piece;
-        if (q->decoding || r->prefills)
+        if (q->decoding || reserves(r, q))
             spare += paged_need(&r->pool, &q->kv, q->decoding ? replica_more(r, q, 1) : rest_of(q));
     }
     return r->sums.preemptions == before ? replica_receive(r, spare, e) : ERR_OK;

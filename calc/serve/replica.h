@@ -67,11 +67,11 @@ struct replica {
     struct replica_sums {
         int64_t steps, preemptions, most_running, most_blocks;
         double busy_s, running_s, stored_s, held_s, blocks_s; /* times what was so, over busy time */
-        double computed_tokens, cached_tokens;
+        double computed_tokens;
         int64_t transfers, swaps, swapped_back;
         double judged, kept_tokens, judged_tokens, draft_s;
         int64_t loads;
-        double loaded_tokens, loaded_bytes, load_wait_s, hosted_bytes;
+        double loaded_bytes, load_wait_s, hosted_bytes;
         double transfer_bytes, transfer_s, swapped_bytes, copied_s, swap_would_s, recompute_would_s;
     } sums;
 };

@@ -103,7 +103,6 @@ void replica_load_tier(struct replica *r, struct replica_seq *q, bool wait)
         r->sums.load_wait_s += q->ready_s - r->clock_s;
     }
     r->sums.loads++;
-    r->sums.loaded_tokens += q->load;
     r->sums.loaded_bytes += bytes;
     q->done += q->load;
     q->stored += q->load;

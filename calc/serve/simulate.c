@@ -276,7 +276,6 @@ static void add_up(struct simulation *m)
         o->transfer_s += r->sums.transfer_s;
         o->swaps += r->sums.swaps;
         o->loads += r->sums.loads;
-        o->loaded_tokens += r->sums.loaded_tokens;
         o->loaded_bytes += r->sums.loaded_bytes;
         o->load_wait_s += r->sums.load_wait_s;
         o->hosted_bytes += r->sums.hosted_bytes;
@@ -295,8 +294,8 @@ static void add_up(struct simulation *m)
         o->preemptions += r->sums.preemptions;
         o->copies += r->pool.copies;
         o->evictions += r->pool.evictions;
+        o->held_blocks += r->pool.blocks - r->pool.idle;
         o->computed_tokens += r->sums.computed_tokens;
-        o->cached_tokens += r->sums.cached_tokens;
         if (r->sums.most_running > o->most_running) o->most_running = r->sums.most_running;
         if (r->sums.most_blocks > o->most_blocks) o->most_blocks = r->sums.most_blocks;
         running += r->sums.running_s;
@@ -310,6 +309,8 @@ static void add_up(struct simulation *m)
     for (size_t i = 0; i < w->n; i++) {
         if (!(o->record[i].finish_s >= 0)) continue;
         o->prompt_tokens += w->request[i].prompt_tokens;
+        o->cached_tokens += o->record[i].cached_tokens;
+        o->loaded_tokens += o->record[i].loaded_tokens;
         o->output_tokens += (double)w->request[i].output_tokens * (double)w->samples;
     }
     /* A queue that holds a twentieth of all that came, and grew by half in the second half of the arrivals. */

@@ -123,7 +123,8 @@ struct simulate_setup {
 struct simulate_record {
     double arrival_s, start_s, first_s, finish_s; /* start: of the step that computes it first */
     double moved_s;                               /* two pools: when its cache is where it decodes */
-    int32_t prompt_tokens, output_tokens, cached_tokens;
+    int32_t prompt_tokens, output_tokens;
+    int32_t cached_tokens, loaded_tokens;   /* when it entered first: of its prompt; of those, from the host's tier */
     uint16_t preemptions, replica, decoder; /* decoder: two pools, the replica that decodes it */
 };
 
@@ -141,19 +142,22 @@ struct simulate_result {
     double span_s;                  /* from the first arrival to the last answer */
     double busy_s;                  /* of all replicas, in steps */
     int64_t steps, preemptions, copies, evictions, most_running, most_blocks;
-    double prompt_tokens, computed_tokens, cached_tokens, output_tokens; /* computed: of prompts, recomputes included */
-    double mean_running;                                                 /* over busy time of a replica */
-    double useful_frac; /* stored tokens over tokens in blocks or regions in use, over busy time */
-    double block_frac;  /* blocks in use over all, over busy time */
-    bool growing;       /* arrivals outran the service: no steady state, and times are of this span alone */
+    int64_t held_blocks; /* at the end, of paged caches; of one pool 0 unless it was stopped */
+    /* of the answered requests; computed: of all prompts, recomputes included; cached and loaded: when they entered
+     * first, not again after a preemption */
+    double prompt_tokens, computed_tokens, cached_tokens, output_tokens;
+    double mean_running; /* over busy time of a replica */
+    double useful_frac;  /* stored tokens over tokens in blocks or regions in use, over busy time */
+    double block_frac;   /* blocks in use over all, over busy time */
+    bool growing;        /* arrivals outran the service: no steady state, and times are of this span alone */
     size_t waiting_half, waiting_last; /* in queues when half of the arrivals, and all of them, had come */
     struct simulate_pool pool[2];      /* prefill and decode; the second empty where there is one */
     int64_t transfers;
     double transfer_bytes, transfer_s;               /* of a rank; seconds that links were in use, of all */
     int64_t swaps, swapped_back;                     /* preemptions by swap, and those that came back */
     double swapped_bytes, copied_s;                  /* of a GPU, both ways; seconds that steps waited for them */
-    double loaded_tokens, loaded_bytes, load_wait_s; /* from the host's tier: of cached_tokens; of a GPU; seconds that
-                                                        prompts waited for them, all together */
+    double loaded_tokens, loaded_bytes, load_wait_s; /* from the host's tier: of cached_tokens; of a GPU, and seconds
+                                                        that prompts waited, of all loads, those again included */
     double hosted_bytes;                             /* copied there, of a GPU */
     int64_t loads, tier_evictions;                   /* prompts that took some; blocks that were overwritten there */
     double judged, kept_tokens, judged_tokens; /* drafts: steps of a sequence, drafted tokens they keep, tokens they
