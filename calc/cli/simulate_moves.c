@@ -216,15 +216,15 @@ enum err_code simulate_moves_text(struct out *o, const struct simulate_case *c, 
     char t[UNITS_TEXT_MAX], u[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
     if (s->pools.prefill > 0) TRY(pools_text(o, c, e));
     if (s->tier.blocks > 0)
-        simulate_put_line(
-            o,
-            "of them %.1f %% of the prompts' tokens came from the host; %lld loads of %s a GPU%s, which waited %s "
-            "each; %s were copied there",
-            r->prompt_tokens > 0 ? 100 * r->loaded_tokens / r->prompt_tokens : 0, (long long)r->loads,
-            units_format_bytes(b, r->loaded_bytes),
-            r->preemptions > 0 ? ", those again after preemptions included" : "",
-            units_format_time(t, r->loads > 0 ? r->load_wait_s / (double)r->loads : 0),
-            units_format_bytes(u, r->hosted_bytes));
+        simulate_put_line(o,
+                          "%.1f %% of the prompts' tokens, part of those, came from the host: %lld loads of %s a "
+                          "GPU%s, which waited %s "
+                          "each; %s were copied there",
+                          r->prompt_tokens > 0 ? 100 * r->loaded_tokens / r->prompt_tokens : 0, (long long)r->loads,
+                          units_format_bytes(b, r->loaded_bytes),
+                          r->preemptions > 0 ? ", those again after preemptions included" : "",
+                          units_format_time(t, r->loads > 0 ? r->load_wait_s / (double)r->loads : 0),
+                          units_format_bytes(u, r->hosted_bytes));
     if (s->draft.of)
         simulate_put_line(
             o, "%.4g tokens a step of a sequence (%.4g expected); the draft takes %.1f %% of the busy time",

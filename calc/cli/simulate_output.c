@@ -486,8 +486,8 @@ static enum err_code write_text(struct out *o, const struct simulate_case *c, co
     simulate_put_line(o, "cache %.1f %% in use, %.1f %% at most; of that in use %.1f %% holds tokens; %.0f preemptions",
                       100 * s->blocks_frac, 100 * s->blocks_max_frac, 100 * s->useful_frac, s->preemptions);
     if (c->setup.prefix_cache)
-        simulate_put_line(o, "prefix cache: %.1f %% of the prompts' tokens were there%s; %.0f blocks evicted",
-                          100 * s->cached_frac, c->setup.tier.blocks > 0 ? " or at the host" : "", s->evicted_blocks);
+        simulate_put_line(o, "prefix cache: %.1f %% of the prompts' tokens were there; %.0f blocks evicted",
+                          100 * s->cached_frac, s->evicted_blocks);
     if (s->samples > 1) simulate_put_line(o, "%.0f blocks copied on write", s->copied_blocks);
     TRY(simulate_moves_text(o, c, e));
     write_verdict(o, c, s);
