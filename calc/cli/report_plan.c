@@ -40,8 +40,9 @@ static void latencies(struct report *r)
         arena_printf(r->arena, "compute %s, memory %s, link %s", units_format_time((char[TEXT]){0}, p->compute_s),
                      units_format_time((char[TEXT]){0}, p->memory_s), units_format_time((char[TEXT]){0}, p->link_s)));
     put_figure(r, "sequences in flight, a copy", arena_printf(r->arena, "%.4g", p->batch),
-               "Little: rate of a copy * steps of an answer * time of a token",
-               arena_printf(r->arena, "%.4g/s * (%.4g - 1) * %s", x->rate_per_s, q->traffic.output_tokens,
+               "Little: rate of a copy * (mean TTFT + steps of an answer * mean time of a token)",
+               arena_printf(r->arena, "%.4g/s * (%s + (%.4g - 1) * %s)", x->rate_per_s,
+                            units_format_time((char[TEXT]){0}, p->ttft_mean_s), q->traffic.output_tokens,
                             units_format_time(t, p->tpot_mean_s)));
     put_figure(
         r, "load", arena_printf(r->arena, "%.1f %%", 100 * x->rate_per_s / p->saturation_per_s),
