@@ -503,7 +503,8 @@ enum err_code plan_write(struct arena *a, const struct plan_case *c, enum table_
     TRY(write_heading(a, o, c, e));
     if (n > 0) {
         write_winner(a, o, c);
-        out_str(o, "\nthe best of each device and precision\n");
+        out_printf(o, "\nthe best of each device and precision%s\n",
+                   c->uneven ? ", on paper: arrivals without bursts" : "");
         TRY(table_write(&t, format, o, e));
     }
     write_reasons(a, o, c);
