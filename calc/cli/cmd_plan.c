@@ -29,8 +29,8 @@ static const struct option OPTIONS[] = {
      .value = "ENGINE",
      .group = "Output",
      .help = "vllm, sglang or trtllm: the command line that starts the winner, among what that engine can run"},
-    LAYOUT_FLAG("verify",
-                "simulate plans in the order of their cost until one keeps its promises (default for traces)"),
+    LAYOUT_FLAG("verify", "simulate plans in the order of their cost until one keeps its promises (default for traces "
+                          "and --arrivals other than poisson)"),
     LAYOUT_TEXT("top", "N", NULL, "only the N best"),
     {.name = "format",
      .letter = 'f',

@@ -1,6 +1,7 @@
 /* cmd_validate -- measured rows against bounds and calibrated times. */
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "calc/base/table.h"
 #include "calc/cli/commands.h"
@@ -11,6 +12,7 @@
 #include "calc/cli/store_rows.h"
 #include "calc/cli/validate_model.h"
 #include "calc/cli/validate_served.h"
+#include "calc/fit/rows_cells.h"
 #include "calc/fit/validate.h"
 
 static const struct option OPTIONS[] = {
@@ -157,6 +159,16 @@ static enum err_code transfer(struct arena *a, const struct hw *hw, struct effic
     return efficiency_transfer(a, &fitted, &from, hw, f, e);
 }
 
+/* Why a file has no rows of any kind, where no device is named to read them for. */
+static enum err_code readable(struct arena *a, const char *path, struct err *e)
+{
+    struct rows_cells c;
+    bool more;
+    TRY(rows_cells_open(a, path, &c, e));
+    TRY(rows_cells_next(&c, &more, e));
+    return more ? ERR_OK : err_set(e, ERR_INPUT, "%s: an empty file: no header", c.name);
+}
+
 /* What the options say, checked before anything is read. */
 struct wanted {
     const char *plot, *efficiency, *transfer_from;
@@ -237,6 +249,9 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     if (from && !v.operands_n && served_is(a, from)) return validate_served(a, &v, from, e);
     const char *lacks = from && !v.operands_n ? served_lacks(a, from) : NULL;
     if (lacks) return err_set(e, ERR_INPUT, "%s: a table of servers without a column %s", from, lacks);
+    struct stat is;
+    if (from && !v.operands_n && !option_get(&v, "device") && stat(from, &is) == 0 && !S_ISDIR(is.st_mode))
+        TRY(readable(a, from, e));
     TRY(read_wanted(&v, &w, e));
     TRY(measured_open(a, &v, &m, e));
     if (w.model) TRY(model_shapes_open(a, &v, &m.hw, &model, &shapes, e));

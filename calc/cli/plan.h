@@ -92,6 +92,8 @@ struct plan_case {
     struct workload work;
     const char *arrivals, *prompt, *generate, *trace; /* as asked; NULL */
     double tokens_per_day;                            /* NAN: not asked */
+    const char *replaced; /* what of a scenario the trace stands instead of, a sentence; NULL */
+    bool uneven;          /* arrivals that are not Poisson's: the steady state knows nothing of their bursts */
     struct offload_request offload;
     struct planner_drafting drafting;
     struct model draft_model;

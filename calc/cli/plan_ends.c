@@ -51,8 +51,10 @@ enum err_code plan_emit(struct arena *a, const struct plan_case *c, struct out *
     const char *reached = "";
     TRY(plan_command(a, c, x, c->emit, &command, e));
     if (c->request.aim == PLANNER_SERVE)
-        reached = arena_printf(a, "TTFT %s, TPOT %s at %.4g requests/s", units_format_time(t, x->point.ttft_s),
-                               units_format_time(u, x->point.tpot_s), c->request.traffic.rate_per_s);
+        reached = arena_printf(a, "%sTTFT %s, TPOT %s at %.4g requests/s", c->verified.n ? "simulated " : "",
+                               units_format_time(t, c->verified.n ? c->verified.ttft_s : x->point.ttft_s),
+                               units_format_time(u, c->verified.n ? c->verified.tpot_s : x->point.tpot_s),
+                               c->request.traffic.rate_per_s);
     if (!reached) return err_nomem(e);
     plan_say(o, "# ", "%lld x %s, %s: %s/h%s%s", (long long)x->gpus, c->device[x->device].hw->key, layout ? layout : "",
              plan_money(s, x->cost.usd_per_h), *reached ? "; " : "", reached);

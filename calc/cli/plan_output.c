@@ -17,7 +17,7 @@ struct plan_row {
     int64_t candidates, gpus, tp, pp, attention_dp, ep, replicas, max_num_seqs, max_num_batched_tokens;
     double usd_per_gpu_h, usd_per_h, usd_per_mtok_in, usd_per_mtok_out, usd_per_mtok;
     double ttft_s, tpot_s, ttft_mean_s, tpot_mean_s, batch, rate_per_s, saturation_per_s, load_frac, busy_frac;
-    double weight_bytes, reserve_bytes, pool_bytes, sequence_bytes, watts, joule_per_tok, makespan_s, tail_s;
+    double weight_bytes, reserve_bytes, pool_bytes, sequence_bytes, watts, joule_per_tok, makespan_s, tail_s, usd;
 };
 
 #define ROW(field, kind, unit, flags, heading, help)                                                                   \
@@ -66,6 +66,7 @@ static const struct column COLUMNS[] = {
     ROW(watts, REAL, WATTS, 0, "power", "assumed: full in prefill, 0.6 of it in decode, 0.15 idle; GPUs alone"),
     ROW(joule_per_tok, REAL, NONE, 0, "J/token", "of that, a token of answers"),
     ROW(makespan_s, REAL, SECONDS, 0, "makespan", "of a job"),
+    ROW(usd, REAL, USD, 0, "$", "dollars of a job, all of it"),
     ROW(tail_s, REAL, SECONDS, 0, "tail", "of it, beyond requests over saturation: the last long answers"),
     ROW(estimated, STRING, NONE, 0, "estimated", "calibrated: a layout that was not measured, by the ratio of floors"),
     ROW(price_source, STRING, NONE, 0, "price", "whose price"),
@@ -184,6 +185,7 @@ static enum err_code fill(struct arena *a, const struct plan_case *c, const stru
     r->watts = steady ? x->cost.watts : unknown;
     r->joule_per_tok = steady ? x->cost.joule_per_tok : unknown;
     r->makespan_s = q->aim == PLANNER_JOB && solved ? x->point.makespan_s : unknown;
+    r->usd = q->aim == PLANNER_JOB && solved ? r->usd_per_h * x->point.makespan_s / 3600 : unknown; /* not a unit */
     r->tail_s = q->aim == PLANNER_JOB && solved ? x->point.tail_s : unknown;
     return r->layout ? ERR_OK : err_nomem(e);
 }
@@ -203,7 +205,12 @@ __attribute__((format(printf, 2, 3))) static void put_line(struct out *o, const 
 
 const char *plan_money(char out[UNITS_TEXT_MAX], double usd)
 {
-    (void)snprintf(out, UNITS_TEXT_MAX, isnan(usd) ? "no known price" : usd < 100 ? "$%.2f" : "$%.0f", usd);
+    (void)snprintf(out, UNITS_TEXT_MAX,
+                   isnan(usd)             ? "no known price"
+                   : usd > 0 && usd < .01 ? "$%.2g"
+                   : usd < 100            ? "$%.2f"
+                                          : "$%.0f",
+                   usd);
     return out;
 }
 
@@ -285,6 +292,7 @@ static enum err_code write_heading(struct arena *arena, struct out *o, const str
                t->prompts[0] < t->prompts[t->n - 1] || t->outputs[0] < t->outputs[t->n - 1] ? " on average" : "");
     const char *promises = plan_promises_text(arena, c);
     put_line(o, "%s", promises ? promises : "");
+    if (c->replaced) put_line(o, "note: %s", c->replaced);
     TRY(write_times(arena, o, c, e));
     for (size_t d = 0; d < q->devices_n; d++) {
         const size_t at = strlen(devices);
@@ -321,11 +329,18 @@ static void write_draft(struct out *o, const struct plan_case *c)
         put_line(o, "%lld of the copies prefill, %lld decode; a cache is there %s after its first token",
                  (long long)x->prefill, (long long)(x->layout.replicas - x->prefill),
                  units_format_time(with, x->point.transfer_s));
-    if (!c->draft || x->prefill > 0) return;
+    if (!c->draft) return;
     (void)text_clean(name, sizeof name, c->draft, strlen(c->draft));
     if (x->gamma > 0)
         put_line(o, "draft %s, %lld tokens in a row: %.3g tokens a step expected (accepted: %s)", name,
                  (long long)x->gamma, speculate_tokens(&c->drafting.accept, x->gamma, true), c->accept);
+    if (x->prefill > 0) {
+        put_line(o,
+                 x->gamma > 0 ? "draft %s in two pools: until which load it pays is not computed"
+                              : "draft %s: not beside this plan",
+                 name);
+        return;
+    }
     if (c->request.aim == PLANNER_JOB) return;
     if (c->unpaid) {
         put_line(o, "draft %s beside this plan: %s", name, c->unpaid);
@@ -363,11 +378,17 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
              f->weights ? f->weights : "as stored", f->kv ? f->kv : "as stored", (long long)x->seqs,
              (long long)x->step_tokens);
     write_draft(o, c);
+    if (q->aim == PLANNER_SERVE && c->verified.n)
+        put_line(o, "simulated, %zu requests: TTFT %s, TPOT %s: keeps its promises", c->verified.n,
+                 units_format_time(s, c->verified.ttft_s), units_format_time(t, c->verified.tpot_s));
     if (q->aim == PLANNER_SERVE)
-        put_line(o,
-                 "TTFT %s, TPOT %s; %.3g sequences in flight a copy on average; %.0f %% of the rate that saturates it",
-                 units_format_time(s, p->ttft_s), units_format_time(t, p->tpot_s), p->batch,
-                 100 * x->rate_per_s / p->saturation_per_s);
+        put_line(
+            o, "%sTTFT %s, TPOT %s; %.3g sequences in flight a copy on average; %.0f %% of the rate that saturates it",
+            c->uneven       ? "on paper, for arrivals without bursts: "
+            : c->verified.n ? "on paper: "
+                            : "",
+            units_format_time(s, p->ttft_s), units_format_time(t, p->tpot_s), p->batch,
+            100 * x->rate_per_s / p->saturation_per_s);
     if (q->aim == PLANNER_JOB)
         put_line(o, "done in %s, of it %s for the last answers; %s for all", units_format_time(s, p->makespan_s),
                  units_format_time(t, p->tail_s), plan_money(u, x->cost.usd_per_h * p->makespan_s / 3600));
@@ -383,12 +404,13 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
              floor(x->pool_bytes / x->sequence_bytes) * (double)x->layout.dp);
     if (q->aim != PLANNER_JOB) {
         const double more = 100 * (h->rate_per_s / q->traffic.rate_per_s - 1);
-        put_line(o, "breaks first: %s, from %.*g requests/s on (%s%.2g %% more than now); %s binds",
+        put_line(o, "breaks first%s: %s, from %.*g requests/s on (%s%.*f %% more than now); %s binds",
+                 c->uneven ? " (on paper, for arrivals without bursts; with them, earlier)" : "",
                  plan_breaks(h->breaks), more < 1 ? 6 : 4, h->rate_per_s, more < .01 ? "less than " : "",
-                 more < .01  ? .01
-                 : more < 10 ? more
-                             : round(more),
-                 h->binds);
+                 more < 1    ? 2
+                 : more < 10 ? 1
+                             : 0,
+                 fmax(more, .01), h->binds);
         put_line(o, "to go further: %s", plan_advice(h));
     }
     const struct offload *away = &c->device[x->device].offload;
@@ -400,9 +422,6 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
                  units_format_time(s, c->verified.makespan_s));
     else if (c->verified.n && c->request.aim == PLANNER_DAILY)
         put_line(o, "simulated, %zu requests of one copy: served as they come, the queue does not grow", c->verified.n);
-    else if (c->verified.n)
-        put_line(o, "simulated, %zu requests: TTFT %s, TPOT %s: keeps its promises", c->verified.n,
-                 units_format_time(s, c->verified.ttft_s), units_format_time(t, c->verified.tpot_s));
     plan_doubts(a, o, c, "  ");
     if (f->weights || f->kv)
         put_line(o,
@@ -475,7 +494,8 @@ enum err_code plan_write(struct arena *a, const struct plan_case *c, enum table_
     if (q->aim == PLANNER_SERVE && c->draft && !keys && text)
         keys = "hardware,gpus,layout,weights,kv,draft_tokens,usd_per_h,usd_per_mtok_in,usd_per_mtok_out,ttft_s,tpot_s,"
                "load_frac";
-    if (q->aim == PLANNER_JOB && !keys && text) keys = "hardware,gpus,layout,weights,kv,usd_per_h,makespan_s,tail_s";
+    if (q->aim == PLANNER_JOB && !keys && text)
+        keys = "hardware,gpus,layout,weights,kv,usd_per_h,usd,makespan_s,tail_s";
     if (q->aim == PLANNER_DAILY && !keys && text)
         keys = "hardware,gpus,layout,weights,kv,usd_per_h,usd_per_mtok_in,usd_per_mtok_out,batch,load_frac";
     if (keys && table_select(a, &t, keys, &t, e) != ERR_OK) return commands_no_column(e);
@@ -483,7 +503,8 @@ enum err_code plan_write(struct arena *a, const struct plan_case *c, enum table_
     TRY(write_heading(a, o, c, e));
     if (n > 0) {
         write_winner(a, o, c);
-        out_str(o, "\nthe best of each device and precision\n");
+        out_printf(o, "\nthe best of each device and precision%s\n",
+                   c->uneven ? ", on paper: arrivals without bursts" : "");
         TRY(table_write(&t, format, o, e));
     }
     write_reasons(a, o, c);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calc/base/json.h"
 #include "calc/base/text.h"
 #include "calc/cli/estimate.h"
 #include "calc/cli/interrupt.h"
@@ -39,6 +40,27 @@ static enum err_code real(const struct option_values *v, const char *name, doubl
     return ERR_OK;
 }
 
+/* Whether the value of an option is the one that a scenario has. */
+static bool of_scenario(const struct json *s, const struct option_values *v, const char *name)
+{
+    struct json item;
+    const char *text, *is = option_get(v, name);
+    struct err unread = {0};
+    double x;
+    if (!option_given(v, name) || !json_get(s, name, &item)) return false;
+    if (json_is_string(&item)) return json_str(&item, &text, &unread) != ERR_OK || strcmp(text, is) == 0;
+    return !json_is_number(&item) || json_num(&item, &x, &unread) != ERR_OK || !(fabs(strtod(is, NULL) - x) > 0);
+}
+
+static void forget(const struct option_values *v, const char *name)
+{
+    for (size_t i = 0; i < v->command->options_n; i++) {
+        if (strcmp(v->command->options[i].name, name) != 0) continue;
+        v->given[i] = false;
+        v->text[i] = v->command->options[i].fallback;
+    }
+}
+
 /* "p95=1s" or "1s". */
 static enum err_code promise(const struct option_values *v, const char *name, struct planner_promise *out,
                              struct err *e)
@@ -58,7 +80,7 @@ static enum err_code promise(const struct option_values *v, const char *name, st
     if (time == text && strchr(text, '='))
         return err_set(e, ERR_USAGE, "--%s: p50=, p90=, p95= or p99= and a time", name);
     if (units_parse_time(time, &out->s, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
-    return out->s > 0 ? ERR_OK : err_set(e, ERR_USAGE, "--%s: a time above 0", name);
+    return out->s > 0 ? ERR_OK : err_set(e, ERR_USAGE, "--%s: '%s' is no promise: wanted a time above 0", name, time);
 }
 
 /* -- traffic -- */
@@ -125,6 +147,32 @@ static enum err_code open_job(const struct option_values *v, struct planner_requ
     return q->deadline_s > 0 ? ERR_OK : err_set(e, ERR_USAGE, "--deadline: a time above 0");
 }
 
+/* A trace that is typed stands instead of the traffic of a scenario; what is dropped is noted. */
+static enum err_code prefer_trace(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
+{
+    static const char *const MADE[] = {"rate", "prompt", "generate", "arrivals", "seed"};
+    const char *path = option_get(v, "scenario"), *dropped = "";
+    char clean[96];
+    struct json root, inner;
+    if (!path || !option_given(v, "trace")) return ERR_OK;
+    TRY(json_load(a, path, &root, e));
+    if (json_get(&root, "scenario", &inner)) root = inner;
+    (void)text_clean(clean, sizeof clean, path, strlen(path));
+    const bool both = of_scenario(&root, v, "trace");
+    for (size_t i = 0; i < sizeof MADE / sizeof *MADE; i++) {
+        if (!of_scenario(&root, v, MADE[i]) || (both && i == 0)) continue;
+        if (both)
+            return err_set(e, ERR_USAGE, "a trace says when requests come and how long they are: %s and trace in %s",
+                           MADE[i], clean);
+        forget(v, MADE[i]);
+        dropped = arena_printf(a, "%s%s%s", dropped, *dropped ? ", " : "", MADE[i]);
+        if (!dropped) return err_nomem(e);
+    }
+    if (!*dropped) return ERR_OK;
+    c->replaced = arena_printf(a, "--trace stands instead of %s in %s", dropped, clean);
+    return c->replaced ? ERR_OK : err_nomem(e);
+}
+
 static enum err_code open_traffic(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
 {
     struct planner_request *q = &c->request;
@@ -132,6 +180,7 @@ static enum err_code open_traffic(struct arena *a, const struct option_values *v
     const double day_s = 86400;
     c->trace = option_get(v, "trace");
     c->tokens_per_day = (double)NAN;
+    TRY(prefer_trace(a, v, c, e));
     TRY(only_one(v, e));
     TRY(real(v, "rate", 1e-6, 1e6, &rate, e));                      /* not a unit */
     TRY(real(v, "tokens-per-day", 1, 1e15, &c->tokens_per_day, e)); /* not a unit */
@@ -276,10 +325,15 @@ static enum err_code open_efficiency(struct arena *a, const struct option_values
         for (size_t d = 0; d < c->request.devices_n; d++) {
             if (c->request.devices_n > 1 && strcmp(c->device[d].hw->key, f.device) != 0) continue;
             if (c->device[d].efficiency)
-                return err_set(e, ERR_USAGE, "--efficiency: two files for %s", c->device[d].hw->key);
+                return err_set(e, ERR_USAGE, "--efficiency: two files for %s: %s and %s (of %s)", c->device[d].hw->key,
+                               c->device[d].efficiency, names[i],
+                               text_clean(clean, sizeof clean, f.device, strlen(f.device)));
             c->device[d].efficiency = names[i];
             used = true;
         }
+        if (c->has_emit && f.framework && strcmp(f.framework, emit_name(c->emit)) != 0)
+            return err_set(e, ERR_USAGE, "--efficiency %s beside --emit %s: its times are of %s", names[i],
+                           emit_name(c->emit), text_clean(clean, sizeof clean, f.framework, strlen(f.framework)));
         if (!used)
             return err_set(e, ERR_USAGE, "--efficiency %s is of %s, which is none of the devices of -g", f.file,
                            text_clean(clean, sizeof clean, f.device, strlen(f.device)));
@@ -465,13 +519,13 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
     TRY(open_devices(a, v, c, e));
     TRY(open_choice(a, v, c, e));
     if (c->max_context_tokens > 0 && q->traffic.longest_tokens > c->max_context_tokens)
-        return err_set(e, ERR_USAGE,
-                       "%s takes %lld tokens, but the longest request has %lld, prompt and answer (lengths end with "
-                       "',max=N')",
-                       c->model, (long long)c->max_context_tokens, (long long)q->traffic.longest_tokens);
+        return err_set(e, ERR_USAGE, "%s takes %lld tokens, but the longest request has %lld, prompt and answer (%s)",
+                       c->model, (long long)c->max_context_tokens, (long long)q->traffic.longest_tokens,
+                       c->trace ? "of the trace: leave its longer requests out" : "lengths end with ',max=N'");
     /* a report shows the simulation, so what it recommends has passed it */
     const bool report = strcmp(v->command->name, "report") == 0;
-    c->verify = option_get(v, "verify") || ((c->trace || report) && q->aim == PLANNER_SERVE);
+    c->uneven = c->trace || strcmp(c->arrivals, "poisson") != 0;
+    c->verify = option_get(v, "verify") || ((c->uneven || report) && q->aim == PLANNER_SERVE);
     for (size_t i = 0; c->has_emit && i < q->formats_n; i++) {
         const struct layout one = layout_whole(NULL);
         const struct emit_plan p = {.layout = one, .kv = c->format[i].kv};

@@ -39,10 +39,17 @@ static void latencies(struct report *r)
         "the largest demand of the mean batch at the mean context: nothing is faster",
         arena_printf(r->arena, "compute %s, memory %s, link %s", units_format_time((char[TEXT]){0}, p->compute_s),
                      units_format_time((char[TEXT]){0}, p->memory_s), units_format_time((char[TEXT]){0}, p->link_s)));
-    put_figure(r, "sequences in flight, a copy", arena_printf(r->arena, "%.4g", p->batch),
-               "Little: rate of a copy * steps of an answer * time of a token",
-               arena_printf(r->arena, "%.4g/s * (%.4g - 1) * %s", x->rate_per_s, q->traffic.output_tokens,
-                            units_format_time(t, p->tpot_mean_s)));
+    /* two pools: of the copies that decode */
+    const double each_per_s = x->rate_per_s * copies / (copies - (double)x->prefill);
+    const double later_s = (q->traffic.output_tokens - 1) * p->tpot_mean_s;
+    put_figure(
+        r, x->prefill > 0 ? "sequences in flight, a copy that decodes" : "sequences in flight, a copy",
+        arena_printf(r->arena, "%.4g", p->batch),
+        "Little: rate of a copy * time in its steps: those of the first token, without the wait for a place, and "
+        "those of the others",
+        arena_printf(r->arena, "%.4g/s * (%s + (%.4g - 1) * %s)", each_per_s,
+                     units_format_time((char[TEXT]){0}, fmax(0, p->batch / each_per_s - later_s)),
+                     q->traffic.output_tokens, units_format_time(t, p->tpot_mean_s)));
     put_figure(
         r, "load", arena_printf(r->arena, "%.1f %%", 100 * x->rate_per_s / p->saturation_per_s),
         "rate / (copies * saturation of one)",

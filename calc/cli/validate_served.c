@@ -155,6 +155,12 @@ enum err_code validate_served(struct arena *a, const struct option_values *v, co
     const char *notes[REASONS_MAX + 3] = {"TPOT of each family is predicted by terms fitted to the others."};
     size_t notes_n = 1;
     TRY(reasons(a, &s, notes, &notes_n, e));
+    size_t scored = 0;
+    for (size_t i = 0; i < s.n; i++) scored += !s.row[i].why;
+    if (!scored && !all)
+        return notes_n > 1 ? err_set(e, ERR_INPUT, "%s: no row could be scored: %s%s", path, notes[1],
+                                     notes_n > 2 ? " And others (--rows)." : "")
+                           : err_set(e, ERR_INPUT, "%s: no row behind the header", path);
     const struct table t = {.schema = "ridge.validate.servers.1",
                             .tool = commands_tool(),
                             .scenario_json = option_scenario_json(a, v),
