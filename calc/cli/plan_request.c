@@ -524,7 +524,7 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
                        c->trace ? "of the trace: leave its longer requests out" : "lengths end with ',max=N'");
     /* a report shows the simulation, so what it recommends has passed it */
     const bool report = strcmp(v->command->name, "report") == 0;
-    c->uneven = c->trace || strcmp(c->arrivals, "poisson") != 0;
+    c->uneven = q->aim != PLANNER_JOB && (c->trace || strcmp(c->arrivals, "poisson") != 0);
     c->verify = option_get(v, "verify") || ((c->uneven || report) && q->aim == PLANNER_SERVE);
     for (size_t i = 0; c->has_emit && i < q->formats_n; i++) {
         const struct layout one = layout_whole(NULL);
