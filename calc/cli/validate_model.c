@@ -214,11 +214,9 @@ static bool is_covered(const struct shapes *s, const struct operator_row *call, 
     return whole || parts;
 }
 
-/* "26 % of the floor's time is not measured of decode of batch 1: kv_write, attention"; "" nothing is missing. */
-static enum err_code missing_of_step(struct arena *a, const struct shapes *s, const struct operator_row *call,
-                                     size_t at, const char **out, struct err *e)
+/* The calls that the step of shape `at` lacks: "kv_write, attention". NULL: no memory. */
+static const char *missing_of_step(struct arena *a, const struct shapes *s, const struct operator_row *call, size_t at)
 {
-    const struct sum step = step_of(s, call, at);
     const char *list = "";
     for (size_t i = at; list && i < s->n; i++) {
         bool again = false;
@@ -228,11 +226,27 @@ static enum err_code missing_of_step(struct arena *a, const struct shapes *s, co
                     (is_beside(&s->v[j], &s->v[at]) && strcmp(s->v[j].op, s->v[i].op) == 0 && !is_covered(s, call, j));
         if (!again) list = arena_printf(a, "%s%s%s", list, *list ? ", " : "", s->v[i].op);
     }
-    if (list && *list)
-        list = arena_printf(a, " Not measured of %s of batch %.0f, %.3g %% of its floor's time: %s.", s->v[at].phase,
-                            s->v[at].batch, 100 * (1 - step.bound_s / step.all_s), list);
-    *out = list;
-    return list ? ERR_OK : err_nomem(e);
+    return list;
+}
+
+/* " Not measured of decode, batch 1: 3.5 % of the floor's time, batch 5: 3.4 %: kv_write, attention." of the batches
+ * that lack the same as the one of shape `at`, "" where an earlier one said it. NULL: no memory. */
+static const char *missing_of_batches(struct arena *a, const struct shapes *s, const struct operator_row *call,
+                                      size_t at)
+{
+    const char *list = missing_of_step(a, s, call, at), *text = "";
+    if (!list || !*list) return list;
+    for (size_t i = 0; text && i < s->n; i++) {
+        if (!is_first_of_step(s, i) || strcmp(s->v[i].phase, s->v[at].phase) != 0) continue;
+        const char *other = missing_of_step(a, s, call, i);
+        if (!other) return NULL;
+        if (strcmp(other, list) != 0) continue;
+        if (i < at) return "";
+        const struct sum step = step_of(s, call, i);
+        text = arena_printf(a, "%s, batch %.0f: %.3g %%%s", text, s->v[i].batch, 100 * (1 - step.bound_s / step.all_s),
+                            *text ? "" : " of the floor's time");
+    }
+    return text ? arena_printf(a, " Not measured of %s%s: %s.", s->v[at].phase, text, list) : NULL;
 }
 
 static enum err_code say_missing(struct arena *a, const struct shapes *s, const struct operator_row *call,
@@ -241,7 +255,8 @@ static enum err_code say_missing(struct arena *a, const struct shapes *s, const 
     const char *text = "", *others = "", *one;
     for (size_t i = 0; i < s->n; i++) {
         if (!is_first_of_step(s, i)) continue;
-        TRY(missing_of_step(a, s, call, i, &one, e));
+        one = missing_of_batches(a, s, call, i);
+        if (!one) return err_nomem(e);
         text = arena_printf(a, "%s%s", text, one);
         if (!text) return err_nomem(e);
     }
@@ -250,8 +265,8 @@ static enum err_code say_missing(struct arena *a, const struct shapes *s, const 
     if (others && *others) others = arena_printf(a, " No calls of a kind of rows, so in no sum: %s.", others);
     if (!others) return err_nomem(e);
     *out = arena_printf(a,
-                        "layer, step (measured part): sums of what was measured, no time of the whole; whole: the "
-                        "bound of all their calls; covered: the measured part of it.%s%s",
+                        "layer, step (measured part): sums of what was measured; covered: its part of the bound of the "
+                        "whole.%s%s",
                         text, others);
     return *out ? ERR_OK : err_nomem(e);
 }
