@@ -86,9 +86,31 @@ static enum err_code no_shape(const char *text, struct err *e)
                    text_clean(clean, sizeof clean, text, strlen(text)));
 }
 
-/* "m=1,8,n=4096": a piece with '=' begins a parameter, one without goes on with its values. */
-static enum err_code read_shape(struct arena *a, const char *text, struct sweep *out, struct err *e)
+/* The least and the most that the wanted kernels take of a parameter: a size below zero is none of any. */
+static enum err_code check_sign(const struct wire_device *d, const struct plan_request *r, const char *name,
+                                const char *list, struct err *e)
 {
+    int64_t lo = INT64_MAX, hi = INT64_MIN;
+    if (*list != '-' && !strstr(list, ",-")) return ERR_OK;
+    for (size_t i = 0; i < d->kernels_n; i++)
+        for (size_t j = 0; wanted(r->kernels, d->kernels[i].name) && j < d->kernels[i].args_n; j++) {
+            const struct wire_arg *arg = &d->kernels[i].args[j];
+            if (strcmp(arg->name, name) != 0) continue;
+            lo = arg->lo < lo ? arg->lo : lo;
+            hi = arg->hi > hi ? arg->hi : hi;
+        }
+    char clean[100], of[80];
+    (void)text_clean(clean, sizeof clean, list, strlen(list));
+    (void)text_clean(of, sizeof of, name, strlen(name));
+    if (lo < 0 || lo > hi) return ERR_OK;
+    return err_set(e, ERR_RANGE, "--shape: %s: \"%s\": wanted %lld to %lld", of, clean, (long long)lo, (long long)hi);
+}
+
+/* "m=1,8,n=4096": a piece with '=' begins a parameter, one without goes on with its values. */
+static enum err_code read_shape(struct arena *a, const struct wire_device *d, const struct plan_request *r,
+                                struct sweep *out, struct err *e)
+{
+    const char *text = r->shape;
     *out = (struct sweep){.n = 0};
     for (const char *p = text; *p;) {
         const size_t equal = strcspn(p, "=,");
@@ -106,6 +128,7 @@ static enum err_code read_shape(struct arena *a, const char *text, struct sweep 
         (void)snprintf(out->arg[out->n].name, sizeof out->arg[0].name, "%.*s", (int)equal, p);
         for (size_t i = 0; i < out->n; i++)
             if (strcmp(out->arg[i].name, out->arg[out->n].name) == 0) return no_shape(text, e);
+        TRY(check_sign(d, r, out->arg[out->n].name, list, e));
         if (units_parse_range(a, list, 0, INT64_MAX, &out->arg[out->n].values, &out->arg[out->n].values_n, e) != ERR_OK)
             return e ? err_prepend(e, "--shape: %s: ", out->arg[out->n].name) : ERR_USAGE;
         out->n++;
@@ -146,6 +169,7 @@ struct maker {
     size_t room;
     bool quick; /* what the next jobs are of */
     double part;
+    bool out_of_bounds; /* of some point */
     struct err *e;
 };
 
@@ -214,6 +238,7 @@ static enum err_code check_bounds(struct maker *m, const struct wire_kernel *k, 
         char why[160];
         *fits = v >= arg->lo && v <= arg->hi;
         if (*fits) continue;
+        m->out_of_bounds = true;
         (void)snprintf(why, sizeof why, "%.40s=%lld is not within %lld to %lld", arg->name, (long long)v,
                        (long long)arg->lo, (long long)arg->hi);
         TRY(leave_out(m, k->name, dtype, why));
@@ -371,7 +396,7 @@ enum err_code plan_make(struct arena *a, const struct wire_device *d, const stru
     TRY(plan_check_kernels(d, r->kernels, e));
     TRY(check_words(d, r, "variant", r->variants, false, e));
     TRY(check_words(d, r, "format", r->dtypes, true, e));
-    if (r->shape) TRY(read_shape(a, r->shape, &sweep, e));
+    if (r->shape) TRY(read_shape(a, d, r, &sweep, e));
     for (size_t i = 0; i < d->kernels_n; i++) {
         const struct wire_kernel *k = &d->kernels[i];
         if (!wanted(r->kernels, k->name)) continue;
@@ -394,6 +419,7 @@ enum err_code plan_make(struct arena *a, const struct wire_device *d, const stru
         return err_set(e, ERR_USAGE, "--shape: no kernel that is asked for has these parameters (ridge probe list)");
     if (!plan.n && !plan.left_out_n && r->points_n)
         return err_set(e, ERR_NO, "the kernels that are asked for are of no kind of its operators");
+    if (!plan.n && r->shape && m.out_of_bounds) return err_set(e, ERR_RANGE, "--shape: %s", plan.left_out[0]);
     if (!plan.n)
         return err_set(e, ERR_DEVICE, "nothing of this can run here%s%s", plan.left_out_n ? ": " : "",
                        plan.left_out_n ? plan.left_out[0] : "");

@@ -19,6 +19,7 @@ struct run_ceiling {
     double spread_frac;
     double footprint_bytes;
     const char *why; /* what is wrong where per_s is NAN */
+    int tries;       /* further ones of a ceiling that was too noisy */
 };
 
 /* The roofline of the machine, one core of it. */
@@ -71,9 +72,12 @@ enum err_code run_open(struct run *r, struct err *e);
 bool run_is_able(const struct run *r);
 
 /* run_measure_ceilings -- all of them, those of memory only for cold jobs; results go to the store. r->stopped: not all
- * were measured. Errors: ERR_NOMEM.
- */
+ * were measured. One that was too noisy is tried again before a job that needs it, twice at most. Errors: ERR_NOMEM. */
 enum err_code run_measure_ceilings(struct run *r, struct err *e);
+
+/* run_refuses -- whether the worker refuses a job at once, for its shape or its memory: *why, else NULL. A worker that
+ * does not answer within a fraction of a second does not refuse; it is replaced. Errors: ERR_NOMEM. */
+enum err_code run_refuses(struct run *r, const struct plan_job *job, bool cold, const char **why, struct err *e);
 
 /* run_job -- measure one job between two measurements of its ceilings, judge it, have bytes of memory counted where
  * that is set and the result is right, and store it. A worker that crashed or hung is replaced for the next.

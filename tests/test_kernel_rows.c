@@ -195,7 +195,7 @@ static struct operator_row row_named(struct place *p, const char *op)
     const char *missing;
     if (validate_model_rows(p->a, &of, &out, &n, &missing, &e) != ERR_OK) fail_msg("%s", e.text);
     for (size_t i = 0; i < n; i++)
-        if (strcmp(out[i].op, op) == 0) return out[i];
+        if (strncmp(out[i].op, op, strlen(op)) == 0 && (!out[i].op[strlen(op)] || out[i].op[strlen(op)] == ' ')) return out[i];
     fail_msg("no %s", op);
     return out[0];
 }
@@ -213,6 +213,8 @@ static void a_whole_mlp_counts_once(void **state)
     struct operator_row layer = row_named(&p, "layer"), mlp = row_named(&p, "mlp");
     assert_true(mlp.measured_s == 0.7 && mlp.bound_s == whole_s && layer.measured_s == 0.7);
     assert_true(layer.bound_s == whole_s && layer.covered_frac < 1);
+    assert_string_equal(layer.op, "layer (measured part)");
+    assert_true(layer.whole_bound_s > whole_s && layer.covered_frac == whole_s / layer.whole_bound_s);
     measured(&p, "gemm", KERN_BF16, (const int64_t[]){3, 28672, 4096}, 0.5); /* one of two products: still whole */
     layer = row_named(&p, "layer");
     assert_true(layer.measured_s == 0.7);

@@ -127,13 +127,20 @@ static enum err_code say_ceilings(struct work *w, struct err *e)
     return ERR_OK;
 }
 
+/* A note that is said once, however many rows it is of. */
+static enum err_code note_once(struct work *w, const char *text, struct err *e)
+{
+    for (size_t i = 0; text && i < w->notes_n; i++)
+        if (strcmp(w->notes[i], text) == 0) return ERR_OK;
+    return work_note(w, text, e);
+}
+
 /* Which ceiling a measured row lacks. */
 static enum err_code say_unpredicted(struct work *w, const struct result *r, const struct probe_row *row, struct err *e)
 {
     const bool peak = r->flops > 0 && isnan(row->peak_flops_per_s);
-    return work_note(w,
-                     arena_printf(w->a, "%s %s %s %s %s: no prediction: the %s%s could not be measured around it.",
-                                  row->kernel, row->variant, row->dtype, row->shape, row->state,
+    return note_once(w,
+                     arena_printf(w->a, "rows without a prediction: the %s%s could not be measured around them.",
                                   peak ? "peak of " : "bandwidth", peak ? r->unit : ""),
                      e);
 }
@@ -152,9 +159,7 @@ static enum err_code say_dram(struct work *w, const struct result *r, const stru
                          e);
     if (!r->dram_reason || !*r->dram_reason) return ERR_OK;
     const char *text = arena_printf(w->a, "bytes of memory are not known: %s.", r->dram_reason);
-    for (size_t i = 0; text && i < w->notes_n; i++)
-        if (strcmp(w->notes[i], text) == 0) return ERR_OK;
-    return work_note(w, text, e);
+    return note_once(w, text, e);
 }
 
 static enum err_code keep_row(struct work *w, const struct result *r, struct probe_row *row, struct err *e)
@@ -212,8 +217,9 @@ static void share(struct work *w, const struct budget *b, size_t results_n)
     w->run.set.deadline_s = fmin(b->deadline_s, fmax(part_s, LEAST_S));
 }
 
-static enum err_code say_left_out(struct work *w, const struct plan *plan, struct err *e)
+static enum err_code say_left_out(struct work *w, const struct plan *plan, double ceilings_s, struct err *e)
 {
+    char took[UNITS_TEXT_MAX];
     const size_t n = plan->n - w->done;
     if (w->run.stopped)
         return work_note(w, arena_printf(w->a, "stopped by a signal: %zu of %zu shapes were not measured.", n, plan->n),
@@ -223,8 +229,8 @@ static enum err_code say_left_out(struct work *w, const struct plan *plan, struc
         w,
         arena_printf(w->a,
                      "%zu of %zu shapes were left out for time: --budget 10min measures more, --all all of "
-                     "them, --kernel NAME those of one kernel.",
-                     n, plan->n),
+                     "them, --kernel NAME those of one kernel; the ceilings alone took %s.",
+                     n, plan->n, units_format_time(took, ceilings_s)),
         e);
 }
 
@@ -237,13 +243,38 @@ static size_t close_ranks(struct probe_row *rows, size_t n)
     return kept;
 }
 
-/* Jobs as long as there is time; a hot result where the cold one says that its operands fit the last cache. */
+/* Shapes of --shape that are all refused are so before the ceilings: large ones alone, since others are seldom. */
+static enum err_code check_refused(struct work *w, const struct plan *plan, bool cold, struct err *e)
+{
+    enum { ASKED_MAX = 8 };
+    const char *why = NULL;
+    if (!option_get(w->v, "shape") || plan->n > ASKED_MAX) return ERR_OK;
+    for (size_t i = 0; i < plan->n; i++) {
+        double size = 1;
+        for (size_t j = 0; j < plan->jobs[i].shape.n; j++) size *= (double)plan->jobs[i].shape.arg[j].value;
+        if (size < 0x1p36) return ERR_OK;
+        TRY(run_refuses(&w->run, &plan->jobs[i], cold, &why, e));
+        if (!why) return ERR_OK;
+    }
+    return err_set(e, ERR_RANGE, "--shape: %s", why ? why : "nothing to measure");
+}
+
+/* Whether the worker answered nothing that is an answer. */
+static bool is_all_garbage(const struct probe_row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(rows[i].outcome, result_outcome_name(RESULT_GARBAGE)) != 0) return false;
+    return n > 0;
+}
+
+/* Jobs as long as there is time, the first in any case; a hot result where the cold one says that its operands fit the
+ * last cache. */
 static enum err_code run_jobs(struct work *w, const struct plan *plan, const struct budget *b, struct probe_row *rows,
                               struct err *e)
 {
     const char *state = option_get(w->v, "state");
     const bool cold = strcmp(state, "hot") != 0, hot = strcmp(state, "cold") != 0;
-    for (w->done = 0; w->done < plan->n && !w->run.stopped && left_s(b) > 0; w->done++) {
+    for (w->done = 0; w->done < plan->n && !w->run.stopped && (!w->done || left_s(b) > 0); w->done++) {
         const struct plan_job *job = &plan->jobs[w->done];
         struct result r = {.outcome = RESULT_REFUSED};
         bool fits = true;
@@ -301,21 +332,25 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     }
     TRY(plan_make(w->a, &w->run.device, &q, &plan, e));
     for (size_t i = 0; i < plan.left_out_n; i++) TRY(work_note(w, arena_printf(w->a, "%s.", plan.left_out[i]), e));
+    TRY(check_refused(w, &plan, strcmp(state, "hot") != 0, e));
     TRY(work_open_store(w, e));
     struct probe_row *rows = arena_array(w->a, 2 * plan.n, sizeof *rows);
     if (!rows) return err_nomem(e);
     if (!isinf(budget.total_s)) plan_spread(&plan);
     w->total = plan.n;
     progress_start(&w->bar, "measurements");
+    w->bar.most_s = isinf(budget.total_s) ? 0 : budget.total_s;
     progress_line(&w->bar, "measuring the ceilings of this machine");
+    const double began_s = now_s();
     enum err_code code = run_measure_ceilings(&w->run, e);
+    const double ceilings_s = now_s() - began_s;
     if (code == ERR_OK) code = run_jobs(w, &plan, &budget, rows, e);
     const size_t n = close_ranks(rows, 2 * plan.n);
     progress_end(&w->bar);
     run_close(&w->run);
     TRY(code);
     TRY(say_ceilings(w, e));
-    TRY(say_left_out(w, &plan, e));
+    TRY(say_left_out(w, &plan, ceilings_s, e));
     TRY(work_say_stored(w, e));
     for (size_t i = 0; i < n; i++) {
         measured += isnan(rows[i].measured_s) ? 0 : 1;
@@ -331,7 +366,8 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     TRY(work_write_table(w, "ridge.probe.1", columns, columns_n, rows, n, sizeof *rows, e));
     TRY(work_all_stored(w, e));
     if (measured || w->run.stopped) return ERR_OK;
-    return err_set(e, ERR_NO, "no number: %s", n && rows[0].reason ? rows[0].reason : "nothing was measured");
+    return err_set(e, is_all_garbage(rows, n) ? ERR_DEVICE : ERR_NO, "no number: %s",
+                   n && rows[0].reason ? rows[0].reason : "nothing was measured");
 }
 
 enum err_code probe_run(struct arena *a, const struct option_values *v, const char *command, struct err *e)

@@ -27,7 +27,9 @@ void progress_show(struct progress *p, size_t done, size_t total)
     const size_t filled = (size_t)((double)WIDTH * (double)done / (double)total);
     for (size_t i = 0; i < WIDTH; i++) bar[i] = i < filled ? '#' : '.';
     bar[WIDTH] = '\0';
-    const double left_s = (t - p->start_s) * (double)(total - done) / (double)(done ? done : 1);
+    double left_s = (t - p->start_s) * (double)(total - done) / (double)(done ? done : 1);
+    const double end_s = p->start_s + p->most_s - t;
+    if (p->most_s > 0 && left_s > end_s) left_s = end_s > 0 ? end_s : 0;
     (void)fprintf(stderr, "\r[%s] %zu of %zu %s, %.0f s left ", bar, done, total, p->what, left_s);
     (void)fflush(stderr);
     p->shown_s = t;

@@ -8,6 +8,7 @@
 struct progress {
     const char *what; /* "points" */
     double start_s, shown_s;
+    double most_s; /* it takes no longer; 0: not known. Set after progress_start */
     bool terminal, shown;
 };
 

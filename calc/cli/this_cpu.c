@@ -160,13 +160,14 @@ enum err_code this_cpu_load(struct arena *a, const char *path, struct this_cpu *
     struct result *r;
     size_t n;
     char clean[256];
+    const char *where = path ? "" : " (of $XDG_DATA_HOME, else ~/.local/share)";
     if (!path) TRY(store_default_path(a, &path, e));
     const char *name = arena_strndup(a, clean, strlen(text_clean(clean, sizeof clean, path, strlen(path))));
     if (!name) return err_nomem(e);
     if (store_open(a, path, &READ, &s, e) != ERR_OK) {
         if (!e) return ERR_IO;
         return e->code == ERR_NO
-                   ? err_set(e, ERR_NO, THIS_CPU ": no measurements in %s yet: ridge probe ceilings", name)
+                   ? err_set(e, ERR_NO, THIS_CPU ": no measurements in %s%s yet: ridge probe ceilings", name, where)
                    : e->code;
     }
     TRY(store_read(a, s, &ceilings, &r, &n, e));

@@ -15,7 +15,7 @@ const struct column operator_columns[] = {
     ROW(phase, COLUMN_STRING, UNITS_NONE, "phase", "prefill or decode"),
     ROW(batch, COLUMN_INT, UNITS_NONE, "batch", "sequences of the step"),
     ROW(op, COLUMN_STRING, UNITS_NONE, "operator",
-        "of the model; a layer, the step: the sum of their measured operators"),
+        "of the model; a layer, the step: the sum of their operators, (measured part): of those that were measured"),
     SPARE_ROW(sizes, COLUMN_STRING, UNITS_NONE, "sizes", "of a call, as rows of its kind have them"),
     SPARE_ROW(dtype, COLUMN_STRING, UNITS_NONE, "format", "of weights or cache"),
     SPARE_ROW(calls, COLUMN_INT, UNITS_NONE, "calls", "in a step; of a layer, layers like it"),
@@ -27,6 +27,7 @@ const struct column operator_columns[] = {
     SPARE_ROW(calibrated_ratio, COLUMN_REAL, UNITS_RATIO, "/calib", "measured over the calibrated time"),
     ROW(covered_frac, COLUMN_REAL, UNITS_FRAC, "covered",
         "of a layer and a step: part of the bound of their operators that was measured"),
+    ROW(whole_bound_s, COLUMN_REAL, UNITS_SECONDS, "whole", "of a layer and a step: the bound of all their calls"),
 };
 const size_t operator_columns_n = sizeof operator_columns / sizeof operator_columns[0];
 
@@ -84,7 +85,8 @@ static enum err_code add_call(struct arena *a, const struct shape *s, const stru
                                  .bound_s = best ? best->bound_s : s->bound_s,
                                  .calibrated_s = best ? best->calibrated_s : nan,
                                  .measured_s = best ? best->measured_s : nan,
-                                 .covered_frac = nan};
+                                 .covered_frac = nan,
+                                 .whole_bound_s = nan};
     finish(out);
     return out->sizes ? ERR_OK : err_nomem(e);
 }
@@ -137,19 +139,27 @@ static struct sum layer_of(const struct shapes *s, const struct operator_row *ca
     return add_sums(rest, 1, whole.measured_s > 0 && !all ? whole : parts);
 }
 
-static struct operator_row row_of(const struct shape *first, const char *op, int64_t calls, struct sum sum)
+/* Whether calls are missing in a sum: one that is measured whole is added up in the same order as all_s. */
+static bool is_part(struct sum sum) { return !(sum.bound_s >= sum.all_s); }
+
+static enum err_code add_row(struct arena *a, const struct shape *first, const char *op, int64_t calls, struct sum sum,
+                             struct operator_row *out, struct err *e)
 {
+    const char *name = is_part(sum) ? arena_printf(a, "%s (measured part)", op) : op;
+    if (!name) return err_nomem(e);
     struct operator_row r = {.phase = first->phase,
-                             .op = op,
+                             .op = name,
                              .batch = (int64_t)first->batch,
                              .calls = calls,
                              .bound_s = sum.bound_s,
                              .calibrated_s = sum.calibrated_s,
                              .measured_s = sum.measured_s,
-                             .covered_frac = sum.bound_s / sum.all_s};
+                             .covered_frac = sum.bound_s / sum.all_s,
+                             .whole_bound_s = sum.all_s};
     if (!(r.measured_s > 0)) r.bound_s = r.calibrated_s = r.measured_s = (double)NAN;
     finish(&r);
-    return r;
+    *out = r;
+    return ERR_OK;
 }
 
 static bool is_first_of_layer(const struct shapes *s, size_t at)
@@ -204,31 +214,59 @@ static bool is_covered(const struct shapes *s, const struct operator_row *call, 
     return whole || parts;
 }
 
-/* "not measured of decode: kv_write, attention". */
+/* The calls that the step of shape `at` lacks: "kv_write, attention". NULL: no memory. */
+static const char *missing_of_step(struct arena *a, const struct shapes *s, const struct operator_row *call, size_t at)
+{
+    const char *list = "";
+    for (size_t i = at; list && i < s->n; i++) {
+        bool again = false;
+        if (!is_beside(&s->v[i], &s->v[at]) || is_covered(s, call, i)) continue;
+        for (size_t j = at; j < i; j++)
+            again = again ||
+                    (is_beside(&s->v[j], &s->v[at]) && strcmp(s->v[j].op, s->v[i].op) == 0 && !is_covered(s, call, j));
+        if (!again) list = arena_printf(a, "%s%s%s", list, *list ? ", " : "", s->v[i].op);
+    }
+    return list;
+}
+
+/* " Not measured of decode, batch 1: 3.5 % of the floor's time, batch 5: 3.4 %: kv_write, attention." of the batches
+ * that lack the same as the one of shape `at`, "" where an earlier one said it. NULL: no memory. */
+static const char *missing_of_batches(struct arena *a, const struct shapes *s, const struct operator_row *call,
+                                      size_t at)
+{
+    const char *list = missing_of_step(a, s, call, at), *text = "";
+    if (!list || !*list) return list;
+    for (size_t i = 0; text && i < s->n; i++) {
+        if (!is_first_of_step(s, i) || strcmp(s->v[i].phase, s->v[at].phase) != 0) continue;
+        const char *other = missing_of_step(a, s, call, i);
+        if (!other) return NULL;
+        if (strcmp(other, list) != 0) continue;
+        if (i < at) return "";
+        const struct sum step = step_of(s, call, i);
+        text = arena_printf(a, "%s, batch %.0f: %.3g %%%s", text, s->v[i].batch, 100 * (1 - step.bound_s / step.all_s),
+                            *text ? "" : " of the floor's time");
+    }
+    return text ? arena_printf(a, " Not measured of %s%s: %s.", s->v[at].phase, text, list) : NULL;
+}
+
 static enum err_code say_missing(struct arena *a, const struct shapes *s, const struct operator_row *call,
                                  const char **out, struct err *e)
 {
-    static const char *const PHASES[] = {"decode", "prefill"};
-    const char *text = "", *others = "";
-    for (size_t p = 0; p < sizeof PHASES / sizeof PHASES[0]; p++) {
-        const char *list = "";
-        for (size_t i = 0; list && i < s->n; i++) {
-            bool again = false;
-            if (strcmp(s->v[i].phase, PHASES[p]) != 0 || is_covered(s, call, i)) continue;
-            for (size_t j = 0; j < i; j++)
-                again = again || (strcmp(s->v[j].phase, PHASES[p]) == 0 && strcmp(s->v[j].op, s->v[i].op) == 0 &&
-                                  !is_covered(s, call, j));
-            if (!again) list = arena_printf(a, "%s%s%s", list, *list ? ", " : "", s->v[i].op);
-        }
-        if (list && *list) list = arena_printf(a, " Not measured of %s: %s.", PHASES[p], list);
-        if (list) text = arena_printf(a, "%s%s", text, list);
-        if (!list || !text) return err_nomem(e);
+    const char *text = "", *others = "", *one;
+    for (size_t i = 0; i < s->n; i++) {
+        if (!is_first_of_step(s, i)) continue;
+        one = missing_of_batches(a, s, call, i);
+        if (!one) return err_nomem(e);
+        text = arena_printf(a, "%s%s", text, one);
+        if (!text) return err_nomem(e);
     }
     for (size_t i = 0; others && i < s->others_n; i++)
         others = arena_printf(a, "%s%s%s", others, i ? ", " : "", s->others[i]);
     if (others && *others) others = arena_printf(a, " No calls of a kind of rows, so in no sum: %s.", others);
     if (!others) return err_nomem(e);
-    *out = arena_printf(a, "layer, step: sums of what was measured; covered: its part of the bound of all calls.%s%s",
+    *out = arena_printf(a,
+                        "layer, step (measured part): sums of what was measured; covered: its part of the bound of the "
+                        "whole.%s%s",
                         text, others);
     return *out ? ERR_OK : err_nomem(e);
 }
@@ -252,10 +290,10 @@ enum err_code validate_model_rows(struct arena *a, const struct operator_rows *o
                        m->name);
     for (size_t i = 0; i < s->n; i++)
         if (is_first_of_layer(s, i))
-            v[at++] = row_of(&s->v[i], m->kinds_n > 1 ? m->kinds[s->v[i].kind_index].label : "layer", s->v[i].layers,
-                             layer_of(s, v, i));
+            TRY(add_row(a, &s->v[i], m->kinds_n > 1 ? m->kinds[s->v[i].kind_index].label : "layer", s->v[i].layers,
+                        layer_of(s, v, i), &v[at++], e));
     for (size_t i = 0; i < s->n; i++)
-        if (is_first_of_step(s, i)) v[at++] = row_of(&s->v[i], "step", 1, step_of(s, v, i));
+        if (is_first_of_step(s, i)) TRY(add_row(a, &s->v[i], "step", 1, step_of(s, v, i), &v[at++], e));
     *out = v;
     *out_n = at;
     return say_missing(a, s, v, missing, e);
