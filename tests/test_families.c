@@ -632,7 +632,8 @@ static void test_names(void **state)
         {"{\"architectures\":[\"RwkvForCausalLM\"],\"hidden_size\":64,\"num_hidden_layers\":2,\"vocab_size\":11}",
          "rwkv", 0},
         {"{\"model_type\":\"step3_vl\",\"text_config\":{\"model_type\":\"step3_text\"," SIZES
-         ",\"moe_intermediate_size\":13,\"moe_num_experts\":5,\"moe_top_k\":2,\"share_expert_dim\":7}}",
+         ",\"moe_intermediate_size\":13,\"moe_num_experts\":5,\"moe_top_k\":2,\"share_expert_dim\":7,\"moe_layers_"
+         "enum\":\"1\"}}",
          "step3_text", 0},
     };
     (void)state;
@@ -703,6 +704,20 @@ static void test_refused(void **state)
          "\"intermediate_size\":9,\"moe_intermediate_size\":5,\"moe_num_experts\":4,\"moe_top_k\":2,"
          "\"moe_layers_enum\":\"one\",\"vocab_size\":13}",
          "numbers of layers, separated by commas"},
+#define STEP3                                                                                                          \
+    "{\"model_type\":\"step3_text\",\"hidden_size\":48,\"num_hidden_layers\":3,\"num_attention_heads\":4,"             \
+    "\"intermediate_size\":9,\"moe_intermediate_size\":5,\"moe_num_experts\":4,\"moe_top_k\":2,\"vocab_size\":13"
+        {STEP3 "}", "moe_layers_enum is missing, and the step3_text family has no default"},
+        {STEP3 ",\"moe_layers_enum\":\"1,2,3\"}", "names layer 3, and there are 3"},
+        {STEP3 ",\"moe_layers_enum\":\"1,2,1\"}", "names layer 1 twice"},
+        {"{\"model_type\":\"afmoe\",\"hidden_size\":48,\"num_hidden_layers\":4,\"num_attention_heads\":4,"
+         "\"intermediate_size\":9,\"moe_intermediate_size\":5,\"num_experts\":4,\"num_experts_per_tok\":2,"
+         "\"num_dense_layers\":5,\"vocab_size\":13}",
+         "num_dense_layers is 5 of 4 layers"},
+        {"{\"model_type\":\"bailing_moe_linear\",\"hidden_size\":48,\"num_hidden_layers\":4,\"layer_group_size\":2,"
+         "\"num_attention_heads\":4,\"intermediate_size\":9,\"moe_intermediate_size\":5,\"num_experts\":4,"
+         "\"num_experts_per_tok\":2,\"vocab_size\":13,\"group_norm_size\":3}",
+         "a divisor of the number of heads"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
@@ -717,9 +732,46 @@ static void test_refused(void **state)
     }
 }
 
+/* A missing key is the class's number, not one that other families have. */
+static void test_class_sizes(void **state)
+{
+    static const struct {
+        const char *without, *with;
+    } CASES[] = {
+#define FLASH                                                                                                          \
+    "{\"model_type\":\"longcat_flash\",\"hidden_size\":48,\"num_layers\":2,\"num_attention_heads\":4,"                 \
+    "\"ffn_hidden_size\":9,\"expert_ffn_hidden_size\":5,\"n_routed_experts\":512,\"q_lora_rank\":7,"                   \
+    "\"kv_lora_rank\":6,\"qk_nope_head_dim\":3,\"qk_rope_head_dim\":2,\"v_head_dim\":3,\"vocab_size\":13,"             \
+    "\"moe_topk\":12"
+#define APERTUS                                                                                                        \
+    "{\"model_type\":\"apertus\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"vocab_size\":" \
+    "13"
+        {APERTUS "}", APERTUS ",\"intermediate_size\":14336}"},
+        {FLASH "}", FLASH ",\"zero_expert_num\":256}"},
+        {STEP3 ",\"moe_layers_enum\":\"1\"}",
+         STEP3 ",\"moe_layers_enum\":\"1\",\"share_expert_dim\":5120,\"share_q_dim\":2048}"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct arena *a = arena_open();
+        const struct subject s = {.model = CASES[i].without, .json = CASES[i].without};
+        const struct subject t = {.model = CASES[i].with, .json = CASES[i].with};
+        const struct model m = read_model(a, &s), n = read_model(a, &t);
+        assert_int_equal(m.kinds_n, n.kinds_n);
+        for (size_t k = 0; k < m.kinds_n; k++) {
+            assert_int_equal(m.kinds[k].ffn.width, n.kinds[k].ffn.width);
+            assert_int_equal(m.kinds[k].ffn.shared_width, n.kinds[k].ffn.shared_width);
+            assert_int_equal(m.kinds[k].ffn.idle_experts, n.kinds[k].ffn.idle_experts);
+            assert_int_equal(m.kinds[k].mixer.q_rank, n.kinds[k].mixer.q_rank);
+        }
+        arena_close(a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors), cmocka_unit_test(test_caches),
-                                       cmocka_unit_test(test_names), cmocka_unit_test(test_refused)};
+                                       cmocka_unit_test(test_names), cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_class_sizes)};
     return cmocka_run_group_tests_name("families", tests, NULL, NULL);
 }

@@ -131,6 +131,7 @@ struct estimate_case {
     struct step *step;
     struct source source; /* of calibrated times, and they; NULL without */
     struct calibrated *calibrated;
+    const char *notes;         /* of rows: the model's, then those of its times and context; NULL none */
     struct mix_plan *mix_plan; /* only with --mix or --chunk */
     struct mix mix;
     struct estimate_engine engine; /* only with engine flags */

@@ -280,7 +280,7 @@ static void fill_row(const struct estimate_request *q, const struct estimate_cas
                           .weights = model_linear_format(&c->model)->name,
                           .kv = c->model.kv.name,
                           .mix = q->mix_text,
-                          .notes = c->model.notes,
+                          .notes = c->notes,
                           .gpus = c->gpus,
                           .tp = c->tp,
                           .replicas = c->replicas,

@@ -27,14 +27,18 @@ __attribute__((format(printf, 3, 4))) static void put_line(struct out *o, size_t
 /* Weights at the host: how many, over what, and when reading them hides. */
 static void write_offload(struct out *o, const struct estimate_case *c, const struct dtype *lin)
 {
-    char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], d[UNITS_TEXT_MAX], clean[64];
+    char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], clean[64];
     const double bytes = step_offloaded_bytes(c->step), link = c->offload.host_bytes_per_s;
     double peak;
     const char *unit;
-    put_line(o, 2, "at the host %s of weights a GPU, %.1f %% of its layers, read in every step over %s: %s / %s = %s",
+    put_line(o, 2,
+             "at the host %s of weights a GPU, %.1f %% of its layers, over %s at %s: experts that no token "
+             "chose are not read, shared blocks once a use",
              units_format_bytes(a, bytes), 100 * step_offloaded_frac(c->step),
-             text_clean(clean, sizeof clean, c->host_link, strlen(c->host_link)), units_format_bytes(a, bytes),
-             units_format(b, UNITS_BYTES_PER_S, link), units_format_time(d, bytes / link));
+             text_clean(clean, sizeof clean, c->host_link, strlen(c->host_link)),
+             units_format(b, UNITS_BYTES_PER_S, link));
+    if (step_offloaded_frac(c->step) >= 1 && bytes < c->offload.bytes)
+        put_line(o, 2, "of %s asked for: its layers have no more", units_format_bytes(a, c->offload.bytes));
     if (step_peak(&c->hw, lin, &peak, &unit, NULL) == ERR_OK)
         put_line(o, 2, "a dense product hides its own from %s tokens a step on: bytes * peak / (2 * link)",
                  units_format_count(a, ceil(offload_hides_tokens(&c->offload, lin->bits / 8, peak))));

@@ -294,6 +294,25 @@ static enum err_code note_window(struct arena *a, const struct estimate_request 
     return m->notes ? ERR_OK : err_nomem(e);
 }
 
+/* What the text says as notes, for rows. */
+static enum err_code note_rows(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
+                               struct err *e)
+{
+    const struct model *m = &c->model;
+    const int64_t longest = estimate_longest(q);
+    const char *note;
+    c->notes = m->notes;
+    for (size_t i = 0; c->calibrated && (note = calibrated_note(c->calibrated, i)) != NULL; i++) {
+        c->notes = arena_printf(a, "%s%s%s", c->notes ? c->notes : "", c->notes ? "; " : "", note);
+        if (!c->notes) return err_nomem(e);
+    }
+    if (m->max_context_tokens <= 0 || longest <= m->max_context_tokens) return ERR_OK;
+    c->notes =
+        arena_printf(a, "%s%scontext %lld is beyond the %lld that the model's file allows", c->notes ? c->notes : "",
+                     c->notes ? "; " : "", (long long)longest, (long long)m->max_context_tokens);
+    return c->notes ? ERR_OK : err_nomem(e);
+}
+
 enum err_code estimate_case_open(struct arena *a, const struct estimate_request *q, const char *model, const char *gpu,
                                  struct estimate_case *out, struct err *e)
 {
@@ -349,6 +368,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     if (model_positions(&c->model) > 0 && estimate_longest(q) > model_positions(&c->model))
         return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", c->model.name,
                        (long long)estimate_longest(q), (long long)model_positions(&c->model));
+    TRY(note_rows(a, q, c, e));
     return q->engine ? estimate_engine_open(a, q, c, e) : ERR_OK;
 }
 
@@ -478,7 +498,7 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
         .weights = model_linear_format(m)->name,
         .kv = c->uncached ? "none" : m->kv.name,
         .attention = m->attention,
-        .notes = m->notes,
+        .notes = c->notes,
         .model_hash = m->hash,
         .hardware_hash = c->hw_hash,
         .gpus = c->gpus,

@@ -16,7 +16,12 @@ static size_t find_name(const struct command *c, const char *name, size_t len)
 
 static enum err_code unknown(const struct command *c, const char *name, struct err *e)
 {
+    static const char *const DRAFTS[][2] = {{"medusa", "medusa=4"}, {"eagle", "eagle"}};
     char near[200], clean[64];
+    for (size_t i = 0; i < sizeof DRAFTS / sizeof DRAFTS[0]; i++)
+        if (strcmp(name, DRAFTS[i][0]) == 0 && find_name(c, "draft", strlen("draft")) < c->options_n)
+            return err_set(e, ERR_USAGE, "%s: unknown option '%s' (did you mean --draft %s?)", c->name, name,
+                           DRAFTS[i][1]);
     text_suggest(near, sizeof near, name, &c->options[0].name, sizeof c->options[0], c->options_n);
     return err_set(e, ERR_USAGE, "%s: unknown option '%s'%s (ridge help %s)", c->name,
                    text_clean(clean, sizeof clean, name, strlen(name)), near, c->name);

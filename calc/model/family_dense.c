@@ -376,6 +376,7 @@ const struct family FAMILIES_DENSE[] = {
      .qk_norm_key = "qk_norm",
      .qk_norm_default = true,
      .bias = BIAS_KEY_ATTENTION,
+     .defaults = {{DIM_FFN, 14336}},
      .blocks = "attention with q and k norms, two-matrix MLP of xIELU, whose two numbers are learned",
      .exact = "total and KV counted tensor by tensor (8B)"},
     {.name = "vaultgemma",

@@ -367,7 +367,7 @@ const struct family FAMILIES_EXPERTS[] = {
      .moe = MOE_BESIDE,
      .router_correction = true,
      .further = further_longcat,
-     .defaults = {{DIM_Q_RANK, 1536}},
+     .defaults = {{DIM_Q_RANK, 1536}, {DIM_IDLE_EXPERTS, 256}},
      .modules = MODULES_LONGCAT,
      .blocks =
          "latent attention twice a layer, each with a gated MLP; experts, some of no computation, beside the first",
@@ -378,7 +378,7 @@ const struct family FAMILIES_EXPERTS[] = {
      .norms = 2,
      .moe = MOE_NAMED,
      .vary = vary_step3,
-     .defaults = {{DIM_KV_HEADS, 1}, {DIM_HEAD_DIM, 256}},
+     .defaults = {{DIM_KV_HEADS, 1}, {DIM_HEAD_DIM, 256}, {DIM_SHARED_WIDTH, 5120}},
      .modules = MODULES_STEP3,
      .blocks = "attention of one KV head, queries of a narrow product; dense layers, experts with a shared expert",
      .exact = "text total, active and KV counted tensor by tensor (Step-3)"},

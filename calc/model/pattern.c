@@ -120,17 +120,24 @@ static enum err_code by_period(struct reader *r, int64_t experts, bool *moe)
 /* "4,5,6": numbers of layers as text. */
 static enum err_code by_names(struct reader *r, bool *moe)
 {
-    struct json j;
+    struct json j, next;
     const char *s;
+    int64_t further = 0;
     for (int64_t i = 0; i < r->m->layers; i++) moe[i] = i > 0;
     if (!json_get(&r->text, "moe_layers_enum", &j)) return ERR_OK;
     TRY(json_str(&j, &s, r->e));
+    if (json_get(&r->text, "num_nextn_predict_layers", &next)) TRY(json_int(&next, 0, LAYERS_MAX, &further, r->e));
     memset(moe, 0, (size_t)r->m->layers * sizeof *moe);
     while (*s) {
         int64_t n = 0;
         const size_t digits = strspn(s, "0123456789");
         if (digits == 0 || digits > 6) return json_want(&j, "numbers of layers, separated by commas", r->e);
         for (size_t i = 0; i < digits; i++) n = 10 * n + (s[i] - '0');
+        if (n >= r->m->layers + further)
+            return err_set(r->e, ERR_INPUT, "%s: %s names layer %lld, and there are %lld, from 0 on", j.file, j.path,
+                           (long long)n, (long long)r->m->layers);
+        if (n < r->m->layers && moe[n])
+            return err_set(r->e, ERR_INPUT, "%s: %s names layer %lld twice", j.file, j.path, (long long)n);
         if (n < r->m->layers) moe[n] = true; /* those behind are of multi-token prediction */
         s += digits;
         s += strspn(s, ", ");

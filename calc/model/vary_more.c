@@ -93,7 +93,10 @@ enum err_code vary_step3(struct reader *r, int64_t layer, struct layer_kind *k)
     struct mixer *x = &k->mixer;
     struct json j;
     (void)layer;
-    x->q_rank = x->head_dim;
+    if (!json_has(&r->text, "moe_layers_enum"))
+        return err_set(r->e, ERR_INPUT, "%s: moe_layers_enum is missing, and the %s family has no default for it",
+                       r->text.file, r->family->name);
+    x->q_rank = 2048; /* not a unit */
     if (json_get(&r->text, "share_q_dim", &j)) TRY(json_int(&j, 1, 1 << 22, &x->q_rank, r->e));
     x->kv_heads = 1;
     return ERR_OK;
@@ -133,8 +136,13 @@ enum err_code vary_ling(struct reader *r, int64_t layer, struct layer_kind *k)
     static const char *const BIASES[] = {"use_bias", "use_qkv_bias"};
     struct ffn *f = &k->ffn;
     struct json j;
-    int64_t width = f->width;
+    int64_t width = f->width, groups, heads;
     (void)layer;
+    if (json_get(&r->text, "group_norm_size", &j)) {
+        TRY(json_int(&j, 1, 1 << 16, &groups, r->e));
+        TRY(reader_dim(r, DIM_HEADS, 1, -1, &heads));
+        if (heads % groups != 0) return json_want(&j, "a divisor of the number of heads", r->e);
+    }
     for (size_t i = 0; i < sizeof BIASES / sizeof BIASES[0]; i++) {
         bool biased;
         TRY(reader_flag(r, &r->text, BIASES[i], false, &biased));
@@ -151,8 +159,12 @@ enum err_code vary_ling(struct reader *r, int64_t layer, struct layer_kind *k)
 /* Trinity: queries and their gate are matrices of their own. */
 enum err_code vary_afmoe(struct reader *r, int64_t layer, struct layer_kind *k)
 {
-    (void)r;
+    int64_t dense;
     (void)layer;
+    TRY(reader_dim(r, DIM_DENSE_PREFIX, 0, -1, &dense));
+    if (dense > r->m->layers)
+        return err_set(r->e, ERR_INPUT, "%s: num_dense_layers is %lld of %lld layers", r->text.file, (long long)dense,
+                       (long long)r->m->layers);
     k->mixer.gate_apart = true;
     return ERR_OK;
 }
