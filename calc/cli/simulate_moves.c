@@ -222,7 +222,7 @@ enum err_code simulate_moves_text(struct out *o, const struct simulate_case *c, 
                           "each; %s were copied there",
                           r->prompt_tokens > 0 ? 100 * r->loaded_tokens / r->prompt_tokens : 0, (long long)r->loads,
                           units_format_bytes(b, r->loaded_bytes),
-                          r->preemptions > 0 ? ", those again after preemptions included" : "",
+                          r->loads > 0 && r->preemptions > 0 ? ", those again after preemptions included" : "",
                           units_format_time(t, r->loads > 0 ? r->load_wait_s / (double)r->loads : 0),
                           units_format_bytes(u, r->hosted_bytes));
     if (s->draft.of)
