@@ -96,9 +96,11 @@ static double find_saturation(struct steady_replica *r)
         const double n = fmax(r->most, 1);
         return n / (l->steps * steady_flow_replaced_s(r->times, n, n / l->steps * (1 + r->again_frac), l->single_frac));
     }
-    /* All steps full: n decode and budget - n tokens of prompts, in the ratio of what requests have of both. */
+    /* All steps full: n decode and budget - n tokens of prompts, in the ratio of what requests have of both. Without
+     * prompts to compute none is. */
+    const bool beside = r->times->beside && r->prompts_frac > 0;
     const double full =
-        r->times->beside ? r->times->budget_tokens * l->steps / (l->prompt_tokens + rows * l->steps) : (double)INFINITY;
+        beside ? r->times->budget_tokens * l->steps / (l->prompt_tokens + rows * l->steps) : (double)INFINITY;
     for (int k = 0; k < ROUNDS; k++) {
         if (full <= r->most) {
             r->by = STEADY_COMPUTE;
