@@ -656,6 +656,87 @@ static void test_pools(void **state)
     arena_close(c.arena);
 }
 
+/* Pools that are overloaded: as many answers a second as the slower pool makes, whichever it is. A budget that a step's
+ * sequences and a prompt fill does not slow replicas that only decode. Caches that bind lose some: 8 %. */
+static void test_pools_overloaded(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *prompt, *output;
+        int64_t first, second, blocks, budget;
+        double within;
+        enum steady_limit by;
+    } CASES[] = {
+        {"211", "199", 1, 1, 20011, 1031, .05, STEADY_SEQS},
+        {"1201", "97", 2, 1, 20011, 1031, .05, STEADY_COMPUTE},
+        {"1201", "307", 1, 3, 20011, 4099, .05, STEADY_COMPUTE},
+        {"4001", "53", 1, 1, 20011, 4099, .05, STEADY_COMPUTE},
+        {"101", "uniform:203..803", 2, 1, 20011, 1031, .05, STEADY_SEQS},
+        {"211", "499", 1, 1, 6007, 4099, .08, STEADY_BLOCKS},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct config c;
+        open_fixed(&c, SIMULATE_CHUNKED, CASES[i].prompt, CASES[i].output);
+        struct workload_spec spec = {.rate_per_s = 1, .requests = 4000, .turns = 1, .samples = 1, .seed = 23 + i};
+        struct err e = {0};
+        must(workload_length_parse(c.arena, CASES[i].prompt, &spec.prompt, &e), &e);
+        must(workload_length_parse(c.arena, CASES[i].output, &spec.output, &e), &e);
+        must(workload_make(c.arena, &spec, &c.work, &e), &e);
+        for (size_t k = 0; k < c.work.n; k++) c.work.request[k].arrival_s = 0;
+        c.work.open = c.work.timed = false;
+        const struct steady_decode d = {.plan = c.plan,
+                                        .max_seqs = c.steady.max_seqs,
+                                        .blocks = CASES[i].blocks,
+                                        .block_tokens = 16,
+                                        .replicas = CASES[i].second,
+                                        .link_bytes_per_s = (double)INFINITY};
+        c.steady.decode = &d;
+        c.steady.replicas = CASES[i].first;
+        c.steady.blocks = c.simulated.blocks = CASES[i].blocks;
+        c.steady.budget_tokens = c.simulated.budget_tokens = CASES[i].budget;
+        c.simulated.overhead_s = 0;
+        c.simulated.max_seqs = c.steady.max_seqs;
+        c.simulated.replicas = CASES[i].first + CASES[i].second;
+        c.simulated.pools.prefill = CASES[i].first;
+        c.simulated.pools.link_bytes_per_s = (double)INFINITY;
+        const struct steady_result r = solve(c.arena, &c.steady);
+        const struct simulate_result q = simulate(c.arena, &c.simulated);
+        const double found = answers_per_s(c.arena, &q, .25, .85);
+        if (!(fabs(r.saturation_rate_per_s / found - 1) <= CASES[i].within))
+            print_message("case %zu: saturates at %.6g, simulated %.6g\n", i, r.saturation_rate_per_s, found);
+        if (r.by != CASES[i].by) print_message("case %zu by %d\n", i, (int)r.by);
+        near_to(r.saturation_rate_per_s, found, CASES[i].within, CASES[i].prompt);
+        arena_close(c.arena);
+    }
+}
+
+/* No more are in flight than ask, and a mean and percentiles are of one distribution. */
+static void test_clients_agree(void **state)
+{
+    (void)state;
+    static const double CLIENTS[] = {1, 7, 31, 127};
+    for (size_t i = 0; i < 4 * 4; i++) {
+        struct config c;
+        const bool fixed = i / 4 % 2 == 0;
+        open_fixed(&c, i / 8 ? SIMULATE_FCFS : SIMULATE_CHUNKED, fixed ? "1201" : "lognormal:1201,0.5",
+                   fixed ? "307" : "lognormal:307,0.5");
+        c.steady.load = STEADY_CLOSED;
+        c.steady.concurrency = CLIENTS[i % 4];
+        const struct steady_result r = solve(c.arena, &c.steady);
+        assert_true(r.batch <= CLIENTS[i % 4] * (1 + 1e-9));
+        near_to(r.rate_per_s * r.latency_s.mean, CLIENTS[i % 4], .01, "Little");
+        assert_false(r.ttft_s.p50 <= r.ttft_s.p90 && r.ttft_s.p99 < r.ttft_s.mean * (1 - 1e-9));
+        assert_false(r.latency_s.p99 < r.latency_s.mean * (1 - 1e-9));
+        if (fixed && i % 4 == 0) {
+            near_to(r.ttft_s.p50, r.ttft_s.mean, 1e-9, "one TTFT");
+            near_to(r.ttft_s.p99, r.ttft_s.mean, 1e-9, "one TTFT");
+            near_to(r.latency_s.p50, r.latency_s.mean, 1e-9, "one latency");
+            near_to(r.latency_s.p99, r.latency_s.mean, 1e-9, "one latency");
+        }
+        arena_close(c.arena);
+    }
+}
+
 /* Calibrated times, of the simulator and of the steady state, and several replicas in turn. */
 static void test_calibrated(void **state)
 {
@@ -732,6 +813,8 @@ int main(void)
         cmocka_unit_test(test_goodput),
         cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_pools_overloaded),
+        cmocka_unit_test(test_clients_agree),
         cmocka_unit_test(test_calibrated),
         cmocka_unit_test(test_refused),
     };

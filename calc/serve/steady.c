@@ -100,19 +100,19 @@ static struct steady_spread latency_of(const struct steady_replica *r, const str
 {
     enum { PARTS = 16 };
     const struct steady_lengths *l = r->s->lengths;
-    double weight = 0, value = 0, at = 0;
+    double weight = 0, value = 0, seen = 0;
     steady_histogram_clear(sum);
     for (size_t i = 0; i < STEADY_BINS; i++) { /* a few parts of the first token's distribution */
         const double w = ttft->weight[i];
         if (!(w > 0)) continue;
         weight += w;
-        value += w * steady_histogram_value((double)i + .5);
-        at += w;
-        if (at < ttft->total / PARTS && i + 1 < STEADY_BINS) continue;
+        value += ttft->sums[i];
+        seen += w;
+        if (weight < ttft->total / PARTS && seen < ttft->total * (1 - 1e-9)) continue;
         for (size_t k = 0; k < l->n; k++)
             steady_histogram_add(sum, value / weight + (l->node[k].output_tokens - 1) * (l->steps > 0 ? r->token_s : 0),
                                  weight * l->node[k].weight);
-        weight = value = at = 0;
+        weight = value = 0;
     }
     struct steady_spread x = steady_histogram_spread(sum);
     x.mean = ttft->sum / ttft->total + (l->steps > 0 ? l->steps * r->token_s : 0);
@@ -148,6 +148,10 @@ void steady_tell_of(struct steady_replica *r, const struct steady_histogram *ttf
     o->waiting = r->rate_per_s * r->wait_s;
     o->utilisation = 1 - r->idle_frac * (1 - r->alone.busy_frac);
     const double prefilling = r->rate_per_s * fmax(o->ttft_s.mean - r->wait_s, 0);
+    /* no more than all clients are there at a time, so that a replica is busy for their mean over their number at least
+     */
+    if (s->load == STEADY_CLOSED)
+        o->utilisation = fmax(o->utilisation, (r->decoding + prefilling) / fmax(s->concurrency / replicas, 1));
     o->batch = (r->decoding + prefilling) / o->utilisation;
     o->blocks_frac = (r->decoding * (r->times->context_tokens / b + half) +
                       prefilling * ((l->prompt_tokens + l->cached_tokens) / b + half)) /

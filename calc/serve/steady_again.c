@@ -36,9 +36,13 @@ double steady_again_frac(const struct steady_replica *r, double seqs, double cac
 {
     const struct steady_setup *s = r->s;
     const struct steady_lengths *l = s->lengths;
-    if (!(l->steps > 0) || !(r->prompts_frac > 0)) return 0;
+    if (!(l->steps > 0)) return 0;
     const double reserve_tokens = s->watermark_frac * (double)s->blocks * (double)s->block_tokens;
     const double ends = fmin(seqs, cache) / l->steps; /* answers, a step */
     const double kept = reserve_tokens / l->steps + (r->times->beside ? ends : 0);
-    return full_frac(r, seqs, cache) * steady_again_of(l, kept);
+    double again = steady_again_of(l, kept);
+    /* Caches that come from others come one after another: those that are lost are halfway on average, not in bunches.
+     */
+    if (!(r->prompts_frac > 0)) again = fmin(again, .5 * steady_again_of(l, 0));
+    return full_frac(r, seqs, cache) * again;
 }

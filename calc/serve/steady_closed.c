@@ -30,9 +30,11 @@ static void see_first(struct cycle *c, double some, double own_s, double prompts
     const struct steady_lengths *l = c->r->s->lengths;
     const double spread = l->prompt_square / (l->prompt_tokens * l->prompt_tokens) - 1;
     const double s2 = log1p(fmax(spread, 0) / fmax(prompts, 1)), w = some / c->n / NORMALS;
+    double mean = 0; /* of the few points */
     c->first_s += some * own_s;
+    for (int i = 0; i < NORMALS; i++) mean += exp(sqrt(s2) * NORMAL[i]) / NORMALS;
     for (int i = 0; c->ttft && i < NORMALS; i++) {
-        const double at_s = c->wait_s + own_s * exp(sqrt(s2) * NORMAL[i] - s2 / 2);
+        const double at_s = c->wait_s + own_s * exp(sqrt(s2) * NORMAL[i]) / mean;
         steady_histogram_add(c->ttft, at_s, w * (1 - c->more_frac));
         if (c->more_frac > 0) steady_histogram_add(c->ttft, at_s + c->more_s, w * c->more_frac);
     }
@@ -214,6 +216,14 @@ static void tell_any(struct steady_replica *r, double clients, double n, struct 
         r->rate_per_s = n / (steps * cycle_s);
     }
     if (r->by == STEADY_BLOCKS && n >= r->most && r->most_per_s < r->rate_per_s) r->rate_per_s = r->most_per_s;
+    if (!(inside < n)) {
+        /* Little: what is not before a request's first token is its others' time, and no shorter than steps alone */
+        own_step(r, n, ends, 0, 0, 1, ttft);
+        const double own_s = ttft->sum / ttft->total;
+        token_s = fmax((n / r->rate_per_s - own_s) / steps, decode_s);
+        r->rate_per_s = n / (own_s + steps * token_s);
+        steady_histogram_clear(ttft);
+    }
     r->token_s = token_s;
     r->wait_s = fmax(clients / r->rate_per_s - n / r->rate_per_s, 0);
     const double own_s = fmax(n / r->rate_per_s - steps * token_s, 0);

@@ -95,15 +95,16 @@ double steady_flow_replaced_s(struct steady_times *t, double n, double ends, dou
 
 /* ---- distributions ---- */
 
-/* Weights of times in bins. steady_histogram_value -- the time at a place among them. */
+/* Weights of times in bins; of each bin the sum of weight and time, and the least and the largest time. In a bin of
+ * mean m the quantile of part u is low + (high - low) u^k, k = (high - m)/(m - low): percentiles are of a distribution
+ * whose mean is sum/total, and one time alone is all of its percentiles. */
 enum { STEADY_BINS = 1024 }; /* not a unit */
 struct steady_histogram {
-    double weight[STEADY_BINS], sum, total;
+    double weight[STEADY_BINS], sums[STEADY_BINS], low_s[STEADY_BINS], high_s[STEADY_BINS], sum, total;
 };
 
 void steady_histogram_clear(struct steady_histogram *h);
 void steady_histogram_add(struct steady_histogram *h, double value_s, double weight);
-double steady_histogram_value(double place);
 struct steady_spread steady_histogram_spread(const struct steady_histogram *h);
 double steady_histogram_below(const struct steady_histogram *h, double value_s); /* part of the weight */
 

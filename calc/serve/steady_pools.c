@@ -100,7 +100,8 @@ enum err_code steady_pools_solve(struct arena *a, const struct steady_setup *s, 
     of_tokens.overhead_s = d->overhead_s;
     of_tokens.policy = SIMULATE_CHUNKED;
     of_tokens.max_seqs = d->max_seqs;
-    of_tokens.budget_tokens = d->max_seqs * (s->draft.of ? s->draft.gamma + s->draft.of->bonus : 1);
+    const int64_t rows = d->max_seqs * (s->draft.of ? s->draft.gamma + s->draft.of->bonus : 1);
+    of_tokens.budget_tokens = rows > s->budget_tokens ? rows : s->budget_tokens; /* what is computed anew is beside */
     of_tokens.blocks = d->blocks;
     of_tokens.block_tokens = d->block_tokens;
     of_tokens.watermark_frac = 0;

@@ -41,11 +41,11 @@ static double rate_of(struct steady_replica *r, double n, struct steady_flow *f)
 {
     const double steps = r->s->lengths->steps;
     double low = 0, high = n / (steps * steady_times_step_s(r->times, n, 0));
-    double rate = fmin(
-        n / (steps * steady_flow_replaced_s(r->times, n, n / steps * (1 + r->again_frac), r->s->lengths->single_frac)),
-        high);
+    double rate = fmin(n / (steps * steady_flow_replaced_s(r->times, n, n / steps * (r->prompts_frac + r->again_frac),
+                                                           r->s->lengths->single_frac)),
+                       high);
     for (int k = 0; k < 12; k++) {
-        steady_flow_solve(r->times, rate * r->prompts_frac * (1 + r->again_frac), r->arrival_cv2, n, f);
+        steady_flow_solve(r->times, rate * (r->prompts_frac + r->again_frac), r->arrival_cv2, n, f);
         const double token_s = token_of(r, f), found = rate * steps * token_s;
         if (fabs(found - n) < 4e-3 * n) return rate;
         if (found > n)
@@ -96,9 +96,11 @@ static double find_saturation(struct steady_replica *r)
         const double n = fmax(r->most, 1);
         return n / (l->steps * steady_flow_replaced_s(r->times, n, n / l->steps * (1 + r->again_frac), l->single_frac));
     }
-    /* All steps full: n decode and budget - n tokens of prompts, in the ratio of what requests have of both. */
+    /* All steps full: n decode and budget - n tokens of prompts, in the ratio of what requests have of both. Without
+     * prompts to compute none is. */
+    const bool beside = r->times->beside && r->prompts_frac > 0;
     const double full =
-        r->times->beside ? r->times->budget_tokens * l->steps / (l->prompt_tokens + rows * l->steps) : (double)INFINITY;
+        beside ? r->times->budget_tokens * l->steps / (l->prompt_tokens + rows * l->steps) : (double)INFINITY;
     for (int k = 0; k < ROUNDS; k++) {
         if (full <= r->most) {
             r->by = STEADY_COMPUTE;

@@ -10,25 +10,32 @@ enum { LOWEST = -30, PER_OCTAVE = 16 };
 
 void steady_histogram_clear(struct steady_histogram *h) { memset(h, 0, sizeof *h); }
 
-static double place_of(double value_s)
+static size_t place_of(double value_s)
 {
     int e;
     const double part = frexp(value_s, &e); /* value = part * 2^e, part in [1/2, 1) */
     if (!(value_s > 0) || e - 1 < LOWEST) return 0;
-    return fmin((double)(e - 1 - LOWEST) * PER_OCTAVE + (2 * part - 1) * PER_OCTAVE, STEADY_BINS - 1);
+    return (size_t)fmin((double)(e - 1 - LOWEST) * PER_OCTAVE + (2 * part - 1) * PER_OCTAVE, STEADY_BINS - 1);
 }
 
 void steady_histogram_add(struct steady_histogram *h, double value_s, double weight)
 {
-    h->weight[(size_t)place_of(value_s)] += weight;
+    const size_t i = place_of(value_s);
+    if (!(weight > 0)) return;
+    if (!(h->weight[i] > 0) || value_s < h->low_s[i]) h->low_s[i] = value_s;
+    if (!(h->weight[i] > 0) || value_s > h->high_s[i]) h->high_s[i] = value_s;
+    h->weight[i] += weight;
+    h->sums[i] += weight * value_s;
     h->sum += weight * value_s;
     h->total += weight;
 }
 
-double steady_histogram_value(double place)
+/* The exponent of a bin's quantiles; 0: all of it is its largest time. */
+static double bend_of(const struct steady_histogram *h, size_t i)
 {
-    const double octave = floor(place / PER_OCTAVE);
-    return ldexp(1 + place / PER_OCTAVE - octave, (int)octave + LOWEST);
+    const double mean_s = h->sums[i] / h->weight[i], least_s = 1e-9 * h->high_s[i]; /* rounding; not a unit */
+    if (h->high_s[i] - h->low_s[i] <= least_s) return 0;
+    return fmax(h->high_s[i] - mean_s, 0) / fmax(mean_s - h->low_s[i], least_s);
 }
 
 static double percentile(const struct steady_histogram *h, double p)
@@ -36,7 +43,8 @@ static double percentile(const struct steady_histogram *h, double p)
     double sum = 0;
     for (size_t i = 0; i < STEADY_BINS; i++) {
         const double w = h->weight[i];
-        if (w > 0 && sum + w >= p * h->total) return steady_histogram_value((double)i + (p * h->total - sum) / w);
+        if (w > 0 && sum + w >= p * h->total)
+            return h->low_s[i] + (h->high_s[i] - h->low_s[i]) * pow((p * h->total - sum) / w, bend_of(h, i));
         sum += w;
     }
     return (double)NAN;
@@ -52,10 +60,17 @@ struct steady_spread steady_histogram_spread(const struct steady_histogram *h)
 
 double steady_histogram_below(const struct steady_histogram *h, double value_s)
 {
-    const double place = place_of(value_s);
+    const size_t i = place_of(value_s);
     double sum = 0;
-    for (size_t i = 0; i < (size_t)place; i++) sum += h->weight[i];
-    return h->total > 0 ? (sum + h->weight[(size_t)place] * (place - floor(place))) / h->total : (double)NAN;
+    for (size_t k = 0; k < i; k++) sum += h->weight[k];
+    if (h->weight[i] > 0) {
+        const double bend = bend_of(h, i), width_s = h->high_s[i] - h->low_s[i];
+        if (!(bend > 0))
+            sum += value_s >= h->low_s[i] ? h->weight[i] : 0;
+        else
+            sum += h->weight[i] * pow(fmin(fmax((value_s - h->low_s[i]) / width_s, 0), 1), 1 / bend);
+    }
+    return h->total > 0 ? sum / h->total : (double)NAN;
 }
 
 static void slow(struct steady_spread *s, double by)

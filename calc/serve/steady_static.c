@@ -326,7 +326,7 @@ static void see_latency(const struct chain *c, const struct steady_histogram *tt
     for (size_t i = 1; i < c->knots; i++) all += (c->part[i] + (i == 1 ? c->part[0] : 0)) * c->batch[i].n;
     for (size_t q = 0; q < STEADY_BINS; q++) {
         if (!(ttft->weight[q] > 0)) continue;
-        const double first_s = steady_histogram_value((double)q + .5);
+        const double first_s = ttft->sums[q] / ttft->weight[q];
         for (size_t i = 1; i < c->knots; i++) {
             const struct batch *b = &c->batch[i];
             const double weight = (c->part[i] + (i == 1 ? c->part[0] : 0)) * b->n / all;
