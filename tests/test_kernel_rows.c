@@ -195,7 +195,8 @@ static struct operator_row row_named(struct place *p, const char *op)
     const char *missing;
     if (validate_model_rows(p->a, &of, &out, &n, &missing, &e) != ERR_OK) fail_msg("%s", e.text);
     for (size_t i = 0; i < n; i++)
-        if (strncmp(out[i].op, op, strlen(op)) == 0 && (!out[i].op[strlen(op)] || out[i].op[strlen(op)] == ' ')) return out[i];
+        if (strncmp(out[i].op, op, strlen(op)) == 0 && (!out[i].op[strlen(op)] || out[i].op[strlen(op)] == ' '))
+            return out[i];
     fail_msg("no %s", op);
     return out[0];
 }

@@ -32,8 +32,8 @@ struct operator_rows {
 
 /* validate_model_rows -- every call of the shapes, then the layers of each phase and batch, then the whole steps:
  * layers times how many of them there are, and what is outside of them. Of a call the fastest code counts, by its
- * newest cold row; a sum that lacks a call says so in its name. *missing: a sentence on what no step covers, NULL nothing. Errors: ERR_NO no call was measured;
- * ERR_NOMEM. */
+ * newest cold row; a sum that lacks a call says so in its name. *missing: a sentence on what no step covers, NULL
+ * nothing. Errors: ERR_NO no call was measured; ERR_NOMEM. */
 enum err_code validate_model_rows(struct arena *a, const struct operator_rows *of, struct operator_row **out,
                                   size_t *out_n, const char **missing, struct err *e);
 
