@@ -152,7 +152,7 @@ static const struct subject OLMO_HYBRID = { /* heads of attention, 3/4 of the wi
 static const struct subject SPLIT_STEP3 = {
     "{\"model_type\":\"step3_text\",\"hidden_size\":13,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
     "\"num_attention_groups\":1,\"head_dim\":5,\"share_q_dim\":7,\"intermediate_size\":12,\"moe_intermediate_size\":8,"
-    "\"share_expert_dim\":4,\"moe_num_experts\":5,\"moe_top_k\":2,\"vocab_size\":17}",
+    "\"share_expert_dim\":4,\"moe_num_experts\":5,\"moe_top_k\":2,\"moe_layers_enum\":\"1\",\"vocab_size\":17}",
     "01",
     {.vocab = 17, .hidden = 13, RMS},
     {{.heads = 4, .kv_heads = 1, .key_dim = 5, .value_dim = 5, .q_rank = 7, .norms = 2, .width = 12},

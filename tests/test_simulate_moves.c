@@ -239,7 +239,7 @@ static void test_steady(void **state)
     for (size_t k = 0; k < sizeof PART / sizeof PART[0]; k++) {
         struct steady_lengths l;
         struct steady_result y;
-        struct workload w = make(&b, 1, 0, 4000, "lognormal:1511,0.7,max=9001", "lognormal:307,0.8,max=4001", 1);
+        struct workload w = make(&b, 1, 0, 24000, "lognormal:1511,0.7,max=9001", "lognormal:307,0.8,max=4001", 1);
         if (steady_lengths_of_work(b.arena, &w, 0, &l, &e) != ERR_OK) fail_msg("%s", e.text);
         struct simulate_setup s = setup_of(&b, &w);
         s.budget_tokens = 8192;
