@@ -193,6 +193,28 @@ static void test_popularity_by_halving(void **state)
     }
 }
 
+/* Loads at their quantiles, found by adding up the density in small steps; 1 is a case of its own. */
+static void test_loads_by_adding(void **state)
+{
+    (void)state;
+    static const double EXPONENTS[] = {0, 1, 1.2, 3};
+    enum { E = 7, STEPS = 200000 };
+    for (size_t i = 0; i < sizeof EXPONENTS / sizeof *EXPONENTS; i++) {
+        double p[E], x[E], all = 0, sum = 0, seen = 0;
+        const double a = EXPONENTS[i], h = log(200) / STEPS;
+        int next = 0;
+        for (int s = 0; s < STEPS; s++) all += exp((1 - a) * h * (s + 0.5));
+        for (int s = 0; s < STEPS && next < E; s++) {
+            seen += exp((1 - a) * h * (s + 0.5));
+            if (seen >= all * (next + 0.5) / E) x[next++] = exp(h * (s + 1));
+        }
+        assert_int_equal(next, E);
+        for (int e = 0; e < E; e++) sum += x[e];
+        routing_popularity(&(struct routing){ROUTING_LOADS, a}, E, 1, p);
+        for (int e = 0; e < E; e++) close_to(p[e], x[E - 1 - e] / sum, 2e-4);
+    }
+}
+
 /* Rules by name and back; the ends of an exponent's range are in it. */
 static void test_rules_named(void **state)
 {
@@ -462,6 +484,7 @@ int main(void)
         cmocka_unit_test(test_experts_by_loads),
         cmocka_unit_test(test_experts_drawn),
         cmocka_unit_test(test_popularity_by_halving),
+        cmocka_unit_test(test_loads_by_adding),
         cmocka_unit_test(test_rules_named),
         cmocka_unit_test(test_rules_refused),
         cmocka_unit_test(test_fusions),

@@ -35,6 +35,10 @@ enum units_kind {
     UNITS_WATTS,              /* watts */
 };
 
+/* Bytes. */
+#define UNITS_GB 1e9
+#define UNITS_GIB 1073741824.0
+
 /* units_parse_count -- a whole number in [lo, hi]: "4096", "2e9", "1.5e3", "128Ki", "1.5Mi" (Ki Mi Gi are 2^10 2^20
  * 2^30). "8K", "8M", "8G" are refused: 1000 or 1024 is a choice. Exact; no rounding through doubles. Errors: ERR_USAGE
  * not such a number or outside [lo, hi], ERR_RANGE beyond 64 bits. */

@@ -163,13 +163,8 @@ static enum err_code write_summary(struct arena *a, const struct measured *m, co
                       .tool = commands_tool()};
     TRY(measured_notes(a, m, classes, n, &notes, &t.n_notes, e));
     if (doubt) notes[t.n_notes++] = doubt;
-    for (size_t i = 0; i < m->rows.files_n; i++) {
-        if (!m->rows.files[i].n || !m->rows.files[i].dtype_assumed) continue;
-        notes[t.n_notes] =
-            arena_printf(a, "Rows without a column dtype are taken as %s.", m->rows.files[i].dtype_assumed);
-        if (!notes[t.n_notes++]) return err_nomem(e);
-        break;
-    }
+    TRY(rows_assumed(a, &m->rows, &notes[t.n_notes], e));
+    t.n_notes += notes[t.n_notes] != NULL;
     t.notes = notes;
     TRY(out_open(a, NULL, &o, e));
     TRY(table_write(&t, format, o, e));

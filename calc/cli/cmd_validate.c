@@ -125,18 +125,12 @@ static enum err_code sentences(struct arena *a, const struct rows *rows, const s
                                struct err *e)
 {
     size_t passed = 0, below;
-    const char *assumed = NULL;
-    for (size_t i = 0; i < rows->files_n; i++) {
-        passed += rows->files[i].why != NULL;
-        if (rows->files[i].n && rows->files[i].dtype_assumed) assumed = rows->files[i].dtype_assumed;
-    }
+    for (size_t i = 0; i < rows->files_n; i++) passed += rows->files[i].why != NULL;
     *n = 0;
     TRY(validate_doubt(a, v, rows->n, hw->key, &below, &notes[*n], e));
     *n += notes[*n] != NULL;
-    if (assumed) {
-        notes[*n] = arena_printf(a, "Rows without a column dtype are taken as %s.", assumed);
-        if (!notes[(*n)++]) return err_nomem(e);
-    }
+    TRY(rows_assumed(a, rows, &notes[*n], e));
+    *n += notes[*n] != NULL;
     if (passed) {
         notes[*n] = arena_printf(a, "%zu file%s passed over: of another device, or columns of no kind of kernel.",
                                  passed, passed == 1 ? "" : "s");

@@ -207,7 +207,7 @@ const char *layout_stages_text(const struct model *m, const struct layout *l, ch
 enum err_code offload_options_parse(const struct option_values *v, struct offload_request *out, struct err *e)
 {
     const char *text = option_get(v, "cpu-offload-gb"), *link = option_get(v, "host-link");
-    const double gib = 1024.0 * 1024 * 1024, most = 65536; /* not a unit */
+    const double most = 65536; /* not a unit */
     char *end, clean[64];
     *out = (struct offload_request){0, (double)NAN};
     if (text) {
@@ -216,7 +216,7 @@ enum err_code offload_options_parse(const struct option_values *v, struct offloa
             return err_set(e, ERR_USAGE,
                            "--cpu-offload-gb: wanted a number of GiB from 0 to %g, as vLLM has it, not '%s'", most,
                            text_clean(clean, sizeof clean, text, strlen(text)));
-        out->bytes = n * gib;
+        out->bytes = n * UNITS_GIB;
     }
     if (link && units_parse_rate(link, UNITS_BYTES_PER_S, &out->host_bytes_per_s, e) != ERR_OK)
         return err_prepend(e, "--host-link: ");

@@ -415,7 +415,7 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
     }
     const struct offload *away = &c->device[x->device].offload;
     if (away->bytes > 0)
-        put_line(o, "at the host up to %s of weights a GPU, read in every step at %s",
+        put_line(o, "at the host up to %s of weights a GPU, read by every step that needs them at %s",
                  units_format_bytes(s, away->bytes), units_format(t, UNITS_BYTES_PER_S, away->host_bytes_per_s));
     if (c->verified.n && c->request.aim == PLANNER_JOB)
         put_line(o, "simulated, %zu requests of one copy: done in %s, within the deadline", c->verified.n,

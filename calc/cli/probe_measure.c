@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "calc/base/text.h"
 #include "calc/cli/commands.h"
@@ -188,14 +187,7 @@ struct budget {
     double deadline_s;       /* of one result, where there is time enough */
 };
 
-static double now_s(void)
-{
-    struct timespec t = {0};
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static double left_s(const struct budget *b) { return b->total_s - (now_s() - b->began_s); }
+static double left_s(const struct budget *b) { return b->total_s - (progress_now_s() - b->began_s); }
 
 static enum err_code read_budget(const struct work *w, struct budget *out, struct err *e)
 {
@@ -205,7 +197,7 @@ static enum err_code read_budget(const struct work *w, struct budget *out, struc
     for (size_t i = 0; i < sizeof PICKS / sizeof PICKS[0]; i++) picked = picked || option_given(w->v, PICKS[i]);
     if (option_given(w->v, "all") && option_given(w->v, "quick"))
         return err_set(e, ERR_USAGE, "--all: --quick says few");
-    *out = (struct budget){.total_s = picked ? (double)INFINITY : usual_s, .began_s = now_s()};
+    *out = (struct budget){.total_s = picked ? (double)INFINITY : usual_s, .began_s = progress_now_s()};
     return work_read_time(w->v, "budget", 1, 1e6, &out->total_s, e);
 }
 
@@ -341,9 +333,9 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     progress_start(&w->bar, "measurements");
     w->bar.most_s = isinf(budget.total_s) ? 0 : budget.total_s;
     progress_line(&w->bar, "measuring the ceilings of this machine");
-    const double began_s = now_s();
+    const double began_s = progress_now_s();
     enum err_code code = run_measure_ceilings(&w->run, e);
-    const double ceilings_s = now_s() - began_s;
+    const double ceilings_s = progress_now_s() - began_s;
     if (code == ERR_OK) code = run_jobs(w, &plan, &budget, rows, e);
     const size_t n = close_ranks(rows, 2 * plan.n);
     progress_end(&w->bar);

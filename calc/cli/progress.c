@@ -4,7 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static double now_s(void)
+double progress_now_s(void)
 {
     struct timespec t;
     if (clock_gettime(CLOCK_MONOTONIC, &t) != 0) return 0;
@@ -14,14 +14,14 @@ static double now_s(void)
 void progress_start(struct progress *p, const char *what)
 {
     *p = (struct progress){.what = what, .terminal = isatty(STDERR_FILENO) == 1};
-    if (p->terminal) p->start_s = now_s();
+    if (p->terminal) p->start_s = progress_now_s();
 }
 
 void progress_show(struct progress *p, size_t done, size_t total)
 {
     enum { WIDTH = 40 };
     if (!p->terminal || total == 0) return;
-    const double t = now_s();
+    const double t = progress_now_s();
     if (t - p->start_s < 1 || t - p->shown_s < 0.1) return;
     char bar[WIDTH + 1];
     const size_t filled = (size_t)((double)WIDTH * (double)done / (double)total);

@@ -12,6 +12,9 @@ struct progress {
     bool terminal, shown;
 };
 
+/* progress_now_s -- seconds of a clock that only goes on; 0 where there is none. */
+double progress_now_s(void);
+
 void progress_start(struct progress *p, const char *what);
 /* progress_show -- draw done of total when a second has passed since the start and a tenth since the last time. */
 void progress_show(struct progress *p, size_t done, size_t total);

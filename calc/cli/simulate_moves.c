@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "calc/base/text.h"
+#include "calc/base/units.h"
 #include "calc/cli/simulate.h"
 #include "calc/serve/paged.h"
 
@@ -102,7 +103,6 @@ static enum err_code number(const struct option_values *v, const char *name, dou
 static enum err_code open_tier(const struct option_values *v, struct simulate_case *c, struct err *e)
 {
     static const char *const OF[] = {"hicache-ratio", "hicache-size"};
-    const double gib = 1024.0 * 1024 * 1024, gb = 1e9; /* not a unit */
     struct simulate_setup *s = &c->setup;
     const int64_t groups = s->groups > 1 ? s->groups : 1;
     const bool vllm = option_get(v, "kv-offloading-size") != NULL,
@@ -119,10 +119,10 @@ static enum err_code open_tier(const struct option_values *v, struct simulate_ca
         return err_set(e, ERR_USAGE, "a cache at the host is of paged caches, and no static batch has one");
     if (vllm) {
         TRY(number(v, "kv-offloading-size", &x, e));
-        bytes = x * gib / (double)layout_group(&c->of.layout);
+        bytes = x * UNITS_GIB / (double)layout_group(&c->of.layout);
     } else if (option_get(v, "hicache-size")) {
         TRY(number(v, "hicache-size", &x, e));
-        bytes = x * gb;
+        bytes = x * UNITS_GB;
     } else {
         TRY(number(v, "hicache-ratio", &x, e));
         bytes = x * c->pool_bytes;

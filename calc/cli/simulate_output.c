@@ -393,7 +393,7 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
                           (long long)s->max_num_batched_tokens, (long long)s->max_num_seqs,
                           s->replicas > 1 ? "; route " : "", s->replicas > 1 ? c->route : "");
     if (c->of.offload.bytes > 0)
-        simulate_put_line(o, "%s of each GPU's weights at the host, read in every step at %s",
+        simulate_put_line(o, "%s of each GPU's weights at the host, read by every step that needs them at %s",
                           units_format_bytes(b, step_offloaded_bytes(c->of.step)),
                           units_format(host, UNITS_BYTES_PER_S, c->of.offload.host_bytes_per_s));
     simulate_moves_heading(o, c);

@@ -1,5 +1,6 @@
 #include "calc/cli/store_rows.h"
 
+#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,13 +155,8 @@ static bool is_impossible(const struct result *r, const struct kernel_work *w)
     return r->outcome == RESULT_IMPORTED && result_time_s(r) < BELOW * w->credited_bound_s;
 }
 
-static int by_value(const void *x, const void *y)
-{
-    const double a = *(const double *)x, b = *(const double *)y;
-    return (a > b) - (a < b);
-}
-
-/* Results during which memory was much slower than this machine often reaches: others used it meanwhile. */
+/* Results during which memory was much slower than this machine often reaches (a tenth of its results): others used it
+ * meanwhile. The limit is that of METHOD.md, chosen where errors of rows left out begin to grow. */
 static enum err_code find_busy(struct arena *a, struct rows *rows, struct err *e)
 {
     static const double BUSY = 1 / 0.85;
@@ -170,7 +166,7 @@ static enum err_code find_busy(struct arena *a, struct rows *rows, struct err *e
     for (size_t i = 0; i < rows->n; i++)
         if (rows->v[i].kernel.memory_slower > 0) slower[n++] = rows->v[i].kernel.memory_slower;
     if (!n) return ERR_OK;
-    qsort(slower, n, sizeof *slower, by_value);
+    gsl_sort(slower, 1, n);
     const double often = slower[n / 10];
     for (size_t i = 0; i < rows->n; i++)
         if (rows->v[i].kernel.memory_slower > BUSY * often) rows->v[i].uncalibrated = true;

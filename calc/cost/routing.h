@@ -4,11 +4,13 @@
  *   uniform      E*(1 - (1-k/E)^n)      draws without replacement within a token; exactly k at n = 1 (default)
  *   zipf:S       sum of 1 - (1-p_e)^n   the same where expert e is drawn with p_e = min(1, c/e^S), sum of p_e = k;
  *                                       exactly k at n = 1, uniform at S = 0, fewer above
- *   loads:A      the same of loads x between 1 and 200 with density x^-A, E of them at even quantiles, p_e = min(1,
- * c*x_e): what ai-dynamo/aiconfigurator draws experts' loads from; A = 1.01 it found DeepSeek-V3 to serve with, 1.2
- * Qwen3-235B replacement  E*(1 - (1-1/E)^(n*k))  draws with replacement: below k at n = 1 upper        min(E, n*k) no
- * two draws meet: an upper bound active       k                      as if all tokens drew the same: a lower bound all
- * E                      every expert in every pass Derivation, and which tool has which: MODEL.md "Experts". */
+ *   loads:A      the same, p_e = min(1, c*x_e)  x: E even quantiles of density x^-A from 1 to 200
+ *   replacement  E*(1 - (1-1/E)^(n*k))  draws with replacement: below k at n = 1
+ *   upper        min(E, n*k)            no two draws meet: an upper bound
+ *   active       k                      as if all tokens drew the same: a lower bound
+ *   all          E                      every expert in every pass
+ * loads:A is what ai-dynamo/aiconfigurator draws experts' loads from; it found A = 1.01 to fit DeepSeek-V3 as served,
+ * 1.2 Qwen3-235B. Derivation, and which tool has which: MODEL.md "Experts". */
 #ifndef RIDGE_COST_ROUTING_H
 #define RIDGE_COST_ROUTING_H
 

@@ -325,10 +325,10 @@ static struct widening widening_of(const struct fit_class *of, enum fit_regime r
     return (struct widening){now->p10 / fmin(own->p10, 1), now->p90 / fmax(own->p90, 1)};
 }
 
-/* Seconds of one call, and its band; not times its count. */
 /* A core starts a kernel by calling it. */
 static double start_s(const struct calibrated *c) { return rows_of_host(c->hw) ? 0 : CALL_START_S; }
 
+/* Seconds of one call, and its band; not times its count. */
 static struct calibrated_time call_time(struct calibrated *c, const struct call *call, const struct call_point *at,
                                         const struct call_value *v, struct widening *widening)
 {

@@ -29,6 +29,7 @@ struct rows_file {
     const char *why;           /* NULL: read */
     const char *hash;          /* of the rows, where they are no file's; NULL: the file's */
     const char *dtype_assumed; /* the file has no column for it; NULL it has, or nothing depends on it */
+    enum kernel_kind kind;     /* where dtype_assumed */
 };
 
 struct rows {
@@ -45,6 +46,10 @@ struct rows_filter {
     const char *framework, *kinds; /* kinds: names joined by ',' */
     bool lenient;                  /* a file with columns of no kind is passed over (set for directories and globs) */
 };
+
+/* rows_assumed -- the sentence that says as what rows without a column dtype were taken, each format once; NULL in *out
+ * where none was. Errors: ERR_NOMEM. */
+enum err_code rows_assumed(struct arena *a, const struct rows *rows, const char **out, struct err *e);
 
 /* rows_read -- the rows of `from`: files, directories (their *.csv) and glob patterns, joined by ','. In order of path
  * and line. Errors: ERR_USAGE nothing matches, or an unknown kind; ERR_IO; ERR_INPUT naming file and line: columns

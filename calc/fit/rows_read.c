@@ -305,9 +305,34 @@ enum err_code rows_read_file(struct arena *a, const char *path, const struct row
         TRY(append(a, out, &r, e));
     }
     TRY(note_file(a, out, path, out->n - before, NULL, e));
-    if (column(&header, "dtype") < 0 && column(&header, "q_dtype") < 0 && p.format->kind != KERNEL_COLLECTIVE)
+    if (column(&header, "dtype") < 0 && column(&header, "q_dtype") < 0 && p.format->kind != KERNEL_COLLECTIVE) {
         out->files[out->files_n - 1].dtype_assumed = p.format->dtype;
+        out->files[out->files_n - 1].kind = p.format->kind;
+    }
     return ERR_OK;
+}
+
+enum err_code rows_assumed(struct arena *a, const struct rows *rows, const char **out, struct err *e)
+{
+    const char *said[KERNEL_KINDS_N] = {NULL}, *last = NULL, *each = "";
+    bool alike = true;
+    *out = NULL;
+    for (size_t i = 0; i < rows->files_n; i++) {
+        const struct rows_file *f = &rows->files[i];
+        if (!f->n || !f->dtype_assumed || said[f->kind]) continue;
+        if (last && strcmp(last, f->dtype_assumed) != 0) alike = false;
+        last = said[f->kind] = f->dtype_assumed;
+    }
+    if (!last) return ERR_OK;
+    for (size_t k = 0; k < KERNEL_KINDS_N && !alike; k++) {
+        if (!said[k]) continue;
+        each =
+            arena_printf(a, "%s%sof %s as %s", each, *each ? ", " : "", kernel_kind_name((enum kernel_kind)k), said[k]);
+        if (!each) return err_nomem(e);
+    }
+    *out = alike ? arena_printf(a, "Rows without a column dtype are taken as %s.", last)
+                 : arena_printf(a, "Rows without a column dtype are taken: %s.", each);
+    return *out ? ERR_OK : err_nomem(e);
 }
 
 enum err_code rows_check_kinds(const char *kinds, struct err *e)

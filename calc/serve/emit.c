@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "calc/base/text.h"
+#include "calc/base/units.h"
 
 static const char *const NAMES[EMIT_ENGINES] = {"vllm", "sglang", "trtllm"};
 
@@ -199,8 +200,7 @@ static void put_vllm_ranks(struct lines *o, const struct layout *l)
 /* vLLM and SGLang call it alike, and count GiB. */
 static void put_offload(struct lines *o, const struct emit_plan *p)
 {
-    const double gib = 1024.0 * 1024 * 1024; /* not a unit */
-    if (p->offload_bytes > 0) word(o, "--cpu-offload-gb %.6g", p->offload_bytes / gib);
+    if (p->offload_bytes > 0) word(o, "--cpu-offload-gb %.6g", p->offload_bytes / UNITS_GIB);
 }
 
 static void put_vllm(struct lines *o, const struct emit_plan *p, const char *model, const char *draft)

@@ -5,9 +5,10 @@
  *   other    answer another id      lie      a result whose error is above its tolerance
  *   long     a line without end     noisy    samples that cannot be trusted     wrong    say that the result is wrong
  *   endless  progress for ever      above    faster than the ceilings
+ *   claim    more work than any machine does    lax    a result that may be wrong by half    mute    wrong, and not why
+ *   gemm     a product that takes 2 us + flops/(0.8 of the peak) + bytes/(0.9 of the bandwidth)
  * Asked to count, good and noisy do, slow says that it may not, above ends, and all others time as if they knew
- * nothing. claim    more work than any machine does      lax      a result that may be wrong by half    mute     wrong,
- * and not why gemm     a product that takes 2 us + flops/(0.8 of the peak) + bytes/(0.9 of the bandwidth) */
+ * nothing. */
 #define _DEFAULT_SOURCE
 #include <math.h>
 #include <signal.h>
