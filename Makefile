@@ -87,8 +87,10 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmis
         -Wformat=2 -Wundef -Wdouble-promotion -Wswitch-enum -Wcast-qual $(if $(call on,$(STRICT)),-Werror)
 # One rounding per operation, so that numbers are the same on every machine and compiler.
 LANG_FLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L -ffp-contract=off -I.
+# The same objects go into ridge and into the shared library that tests are linked to.
+PIC        := -fPIC -fno-semantic-interposition
 SAN_FLAGS  := -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
-FLAGS      = $(LANG_FLAGS) $(WARN) $(call headers,$(PACKAGES)) $(CPPFLAGS) $(CFLAGS) $(if $(call on,$(SAN)),$(SAN_FLAGS))
+FLAGS      = $(LANG_FLAGS) $(PIC) $(WARN) $(call headers,$(PACKAGES)) $(CPPFLAGS) $(CFLAGS) $(if $(call on,$(SAN)),$(SAN_FLAGS))
 FLAGS      := $(FLAGS)
 FUZZ_FLAGS := $(LANG_FLAGS) $(call headers,$(PACKAGES)) -O1 -g $(SAN_FLAGS)
 LDLIBS     := $(call libs,$(PACKAGES)) -lm
@@ -250,8 +252,12 @@ $(VERSIONED:%.c=$(BUILD)/obj/%.o) $(BUILD)/cuda/probe/worker/cuda/device_cuda.o:
 FLINT_SO = $(or $(shell objdump -p "$$($(CC) -print-file-name=libflint.so)" 2>/dev/null | sed -n 's/.*SONAME *//p'),libflint.so)
 $(BUILD)/obj/calc/sym/flint.o $(BUILD)/fuzz/obj/calc/sym/flint.o: DEFINE = -DRIDGE_FLINT='"$(FLINT_SO)"'
 
-$(TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(HELP_OBJ) $(WORK_OBJ) $(BUILD)/libridge.a | $(BUILD)/tests/fake-worker $(FAKE_SO)
-	$(link) $(TEST_LIBS) $(LDLIBS)
+# What tests have in common, once on disk: over a hundred programs with it inside are gigabytes under the sanitizers.
+$(BUILD)/tests/libtested.so: $(HELP_OBJ) $(WORK_OBJ) $(LIB_OBJ) $(BUILD)/sources
+	$(link) -shared -Wl,-Bsymbolic $(TEST_LIBS) $(LDLIBS)
+
+$(TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/tests/libtested.so | $(BUILD)/tests/fake-worker $(FAKE_SO)
+	$(link) -L$(@D) -ltested -Wl,-rpath,'$$ORIGIN' $(TEST_LIBS) $(LDLIBS)
 
 # Shapes of vectors are read through pointers of other types, as CUDA allows.
 $(BUILD)/obj/%.simt.o: %.cu $(BUILD)/flags
