@@ -427,8 +427,8 @@ static enum err_code open_pool(struct arena *a, struct simulate_case *c, struct 
     return ERR_OK;
 }
 
-/* How much slower than predicted nine of ten services are at most: of a server's steps what was measured, else the band
- * of steps at the batch that memory allows, as ridge plan has it. */
+/* How much slower than predicted nine of ten services are at most: of a server's steps what was measured (engine_band),
+ * else the band of steps, at the batch that memory allows, as ridge plan has it. */
 static enum err_code open_band(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
 {
     struct simulate_setup *s = &c->setup;
@@ -440,18 +440,15 @@ static enum err_code open_band(struct arena *a, const struct option_values *v, s
     if (option_given(v, "band") && !c->request.calibrated && !c->server_text)
         return err_set(e, ERR_USAGE, "--band is of calibrated times: it needs --fidelity calibrated or --server");
     if (!c->p90) return ERR_OK;
-    if (c->server_text) {
-        s->slower = fmax(1, c->engine.slow_p90[engine_has_experts(&c->of.model)]);
-        return isnan(c->engine.slow_p90[engine_has_experts(&c->of.model)])
-                   ? err_set(e, ERR_INPUT, "%s: errors: no \"slow_p90\", so there is no P90", c->engine.file)
-                   : ERR_OK;
-    }
     TRY(planner_traffic_of(a, &c->work, 1, &t, e));
     TRY(step_eval_layout(c->of.step, NULL, 1, 1, ceil(t.context_tokens) + (double)s->block_tokens / 2, 1, of, e));
     const double bytes = of[STEP_kv_bytes] + of[STEP_state_bytes];
     const double fit = bytes > 0 ? fmax(1, floor(c->pool_bytes / bytes)) : (double)s->max_seqs;
-    s->slower = calibrated_band(c->of.calibrated, fmin(fit, (double)s->max_seqs), t.context_tokens, t.prompt_tokens);
-    return ERR_OK;
+    const double batch = fmin(fit, (double)s->max_seqs);
+    s->slower = c->server_text ? engine_band(&c->server, batch, t.context_tokens, t.prompt_tokens)
+                               : calibrated_band(c->of.calibrated, batch, t.context_tokens, t.prompt_tokens);
+    return isnan(s->slower) ? err_set(e, ERR_INPUT, "%s: errors: no \"slow_p90\", so there is no P90", c->engine.file)
+                            : ERR_OK;
 }
 
 enum err_code simulate_case_open(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)

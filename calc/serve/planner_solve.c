@@ -10,8 +10,10 @@ static double at(const struct steady_spread *s, double frac)
 
 double planner_band(const struct planner *p, const struct planner_clock *c, double batch)
 {
-    if (c->server) return c->band;
-    if (!c->calibrated || !p->q->p90) return 1;
+    if (!p->q->p90) return 1;
+    if (c->server)
+        return engine_band(c->server, batch, p->q->traffic.context_tokens, p->q->traffic.prompt_tokens);
+    if (!c->calibrated) return 1;
     return calibrated_band(c->calibrated, batch, p->q->traffic.context_tokens, p->q->traffic.prompt_tokens);
 }
 
