@@ -34,12 +34,12 @@
                     "pareto:MEAN,ALPHA or empirical:FILE; each with ,max=N"),                                          \
         LAYOUT_TEXT("generate", "LENGTH", "200", "tokens out, likewise"),                                              \
         LAYOUT_TEXT("arrivals", "PROCESS", "poisson",                                                                  \
-                    "poisson, gamma:CV, bursty:RATIO,SECONDS or diurnal:SWING,SECONDS"),                               \
+                    "poisson, gamma:CV, bursty:RATIO,TIME or diurnal:SWING,TIME (1d)"),                               \
         LAYOUT_TEXT("trace", "FILE", NULL,                                                                             \
                     "requests as they came (formats: ridge help simulate); --rate scales them"),                       \
         LAYOUT_TEXT("tokens-per-day", "N", NULL, "tokens out a day, whatever the latency"),                            \
         LAYOUT_TEXT("job", "requests=N", NULL, "so many requests, all at once, done by the --deadline"),               \
-        LAYOUT_TEXT("deadline", "TIME", NULL, "of the job: 8h"),                                                       \
+        LAYOUT_TEXT("deadline", "TIME", NULL, "of the job: 8h, 2d (ns, us, ms, s, min, h or d)"),                                                       \
         LAYOUT_TEXT("seed", "N", "1", "of lengths and arrivals that are drawn"),                                       \
         {.name = "ttft",                                                                                               \
          .kind = OPTION_TEXT,                                                                                          \

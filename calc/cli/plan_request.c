@@ -356,12 +356,13 @@ static enum err_code open_server(struct arena *a, const struct option_values *v,
     struct planner_request *q = &c->request;
     const char *text = option_get(v, "server");
     struct err unknown = {0};
+    if (text && strcmp(text, "none") == 0) return ERR_OK;
     if (text && (q->fidelity != PLANNER_CALIBRATED || q->framework))
-        return err_set(e, ERR_USAGE, "--server says how steps are timed; --%s cannot stand beside it",
-                       q->framework ? "framework" : "fidelity");
+        return err_set(e, ERR_USAGE, "--server says how steps are timed, calibrated; --%s cannot stand beside it",
+                       q->framework ? "framework" : "fidelity roofline or bound");
     const bool kernels = q->framework || option_get(v, "efficiency");
     if (!text && q->fidelity == PLANNER_CALIBRATED && !kernels) text = SERVER;
-    if (!text || strcmp(text, "none") == 0) return ERR_OK;
+    if (!text) return ERR_OK;
     if (engine_load_version(a, text, &c->engine, &q->overlapped, e) != ERR_OK) return err_prepend(e, "--server: ");
     if (q->p90 && (isnan(c->engine.slow_p90[0]) || isnan(c->engine.slow_p90[1])))
         return err_set(e, ERR_INPUT, "%s: errors: no \"slow_p90\" of both kinds, so there is no P90 (--band p50)",

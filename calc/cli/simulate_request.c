@@ -231,15 +231,15 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     q->kv = option_get(v, "kv");
     q->activations = option_get(v, "activations");
     TRY(WORD(option_get(v, "fidelity"), "fidelity", &fidelity, e, "bound", "roofline", "calibrated"));
-    q->calibrated = fidelity == 2;
-    q->fidelity = q->calibrated ? STEP_BOUND : (enum step_fidelity)fidelity;
+    q->calibrated = fidelity == 2 && !c->server_text; /* a server's steps are: by its own */
+    q->fidelity = fidelity == 2 ? STEP_BOUND : (enum step_fidelity)fidelity;
     q->efficiency = option_get(v, "efficiency");
     q->framework = option_get(v, "framework");
-    if (c->server_text && (option_given(v, "fidelity") || q->framework || q->efficiency))
-        return err_set(e, ERR_USAGE, "--server says how steps are timed; --%s cannot stand beside it",
+    if (c->server_text && ((option_given(v, "fidelity") && fidelity != 2) || q->framework || q->efficiency))
+        return err_set(e, ERR_USAGE, "--server says how steps are timed, calibrated; --%s cannot stand beside it",
                        q->framework    ? "framework"
                        : q->efficiency ? "efficiency"
-                                       : "fidelity");
+                                       : "fidelity roofline or bound");
     if (!q->calibrated && (q->efficiency || q->framework))
         return err_set(e, ERR_USAGE, "--%s says how times are calibrated; it needs --fidelity calibrated",
                        q->efficiency ? "efficiency" : "framework");
@@ -265,8 +265,9 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
 
 static enum err_code load_server(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
 {
-    c->server_text = option_get(v, "server");
-    if (!c->server_text) return ERR_OK;
+    const char *text = option_get(v, "server");
+    if (!text || strcmp(text, "none") == 0) return ERR_OK;
+    c->server_text = text;
     if (engine_load_version(a, c->server_text, &c->engine, &c->setup.overlapped, e) != ERR_OK)
         return err_prepend(e, "--server: ");
     return ERR_OK;

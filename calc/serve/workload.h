@@ -100,8 +100,8 @@ struct workload_spec {
     void *closure;
 };
 
-/* workload_arrival_parse -- "poisson", "gamma:CV", "bursty:RATIO,SECONDS", "diurnal:SWING,SECONDS" into a spec. Errors:
- * ERR_USAGE. */
+/* workload_arrival_parse -- "poisson", "gamma:CV", "bursty:RATIO,TIME", "diurnal:SWING,TIME" into a spec; a
+ * time without a unit is in seconds. Errors: ERR_USAGE. */
 enum err_code workload_arrival_parse(const char *text, struct workload_spec *spec, struct err *e);
 
 /* workload_make -- Errors: ERR_RANGE a number outside its domain; a conversation beyond WORKLOAD_TOKENS_MAX; ERR_NO
