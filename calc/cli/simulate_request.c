@@ -365,12 +365,6 @@ static enum err_code open_memory(const struct option_values *v, struct simulate_
     return real(v, "watermark", 0, .999, &s->watermark_frac, e);
 }
 
-/* Of a token, in all layers of one GPU. */
-static double cache_bytes(const struct step *s)
-{
-    return step_kv_bytes_per_token_full(s) + step_kv_bytes_per_token_windowed(s) + step_kv_bytes_per_token_index(s);
-}
-
 static enum err_code open_draft(struct simulate_case *c, struct err *e)
 {
     const struct estimate_drafting *d = &c->request.drafting;
@@ -383,8 +377,8 @@ static enum err_code open_draft(struct simulate_case *c, struct err *e)
                        c->of.draft.name);
     s->draft = (struct simulate_draft){.of = &c->of.speculation,
                                        .gamma = d->gamma,
-                                       .prompts = cache_bytes(c->of.speculation.draft) > 0,
-                                       .kv_bytes_per_token = cache_bytes(c->of.speculation.draft),
+                                       .prompts = step_kv_bytes_per_token(c->of.speculation.draft) > 0,
+                                       .kv_bytes_per_token = step_kv_bytes_per_token(c->of.speculation.draft),
                                        .seed = c->spec.seed};
     return ERR_OK;
 }
@@ -401,7 +395,7 @@ static enum err_code open_ideal(struct arena *a, struct simulate_case *c, struct
     mix_prefill(&x, 1, (double)s->budget_tokens, 0);
     mix_eval(&x, v);
     const struct step *draft = c->request.drafting.draft ? of->speculation.draft : NULL;
-    const double token = cache_bytes(of->step) + (draft ? cache_bytes(draft) : 0);
+    const double token = step_kv_bytes_per_token(of->step) + (draft ? step_kv_bytes_per_token(draft) : 0);
     c->pool_bytes = of->capacity_bytes - (draft ? step_weight_bytes(draft) : 0) - step_weight_bytes(of->step) -
                     estimate_tower_bytes(of) - v[MIX_activation_bytes] -
                     step_state_bytes_per_sequence(of->step) * (double)s->max_seqs;

@@ -185,6 +185,18 @@ enum err_code workload_arrival_parse(const char *text, struct workload_spec *spe
                    text_clean(clean, sizeof clean, text, strlen(text)));
 }
 
+double workload_arrival_cv2(const struct workload *w)
+{
+    if (!w->timed || w->first_n < 3) return 1;
+    const double n = (double)(w->first_n - 1), mean = w->span_s / n;
+    double squares = 0;
+    for (size_t i = 1; i < w->first_n; i++) {
+        const double gap = w->request[i].arrival_s - w->request[i - 1].arrival_s;
+        squares += (gap - mean) * (gap - mean);
+    }
+    return mean > 0 ? squares / n / (mean * mean) : 1;
+}
+
 /* ---- draws ---- */
 
 static int32_t draw_length(const struct workload_length *l, gsl_rng *g)

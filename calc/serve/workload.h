@@ -109,6 +109,10 @@ enum err_code workload_arrival_parse(const char *text, struct workload_spec *spe
  * Cost: O(requests). */
 enum err_code workload_make(struct arena *a, const struct workload_spec *spec, struct workload *out, struct err *e);
 
+/* workload_arrival_cv2 -- squared coefficient of variation of the gaps between requests that come by themselves; 1, as
+ * Poisson's, where there are too few to tell. */
+double workload_arrival_cv2(const struct workload *w);
+
 /* ---- traces ---- */
 
 /* workload_read -- a trace as CSV or JSON lines, known by its header or first line:
