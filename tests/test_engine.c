@@ -304,6 +304,33 @@ static void test_steady_state(void **state)
     }
 }
 
+/* Where servers ran, what nine in ten of their services were within; elsewhere no less than the band of the kernels,
+ * which of a transfer is wider. Without "slow_p90" nothing is known. */
+static void test_band(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct err e = {0};
+    struct hw l40s;
+    struct engine_case there;
+    open_fixture(&f, "vllm", "llama-3.1-8b", (struct layout){.tp = 1});
+    if (hw_load(f.a, "l40s", &l40s, &e) != ERR_OK) fail_msg("%s", e.text);
+    const struct step_setup u = {.model = &f.model, .hw = &l40s, .layout = {.tp = 1}, .block_tokens = 16};
+    if (engine_case_open(f.a, &f.engine, &u, &there, &e) != ERR_OK) fail_msg("%s", e.text);
+    assert_true(engine_measured_on(&f.engine, &f.hw));
+    assert_false(engine_measured_on(&f.engine, &l40s));
+    assert_true(f.engine.slow_p90[0] > 1);
+    assert_float_equal(engine_band(&f.server, 37, 1511, 1201), f.engine.slow_p90[0], 1e-12);
+    const double kernels = calibrated_band(there.graph, 37, 1511, 1201);
+    assert_true(kernels > f.engine.slow_p90[0]);
+    assert_float_equal(engine_band(&there, 37, 1511, 1201), kernels, 1e-12);
+    f.engine.slow_p90[0] = 7;
+    assert_float_equal(engine_band(&there, 37, 1511, 1201), 7, 1e-12);
+    f.engine.slow_p90[0] = (double)NAN;
+    assert_true(isnan(engine_band(&there, 37, 1511, 1201)));
+    arena_close(f.a);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -328,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_versions),
         cmocka_unit_test(test_files),
+        cmocka_unit_test(test_band),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_steady_state),
     };

@@ -625,9 +625,10 @@ static void test_pools(void **state)
                 fail_msg("%d + %d keep the promises, found %d + %d", (int)prefill, (int)(n - prefill), (int)x->prefill,
                          (int)(x->layout.replicas - x->prefill));
         }
-    /* a token: 32 layers, 8 KV heads of 128, K and V, 2 bytes; the mean of a queue is not shorter than the transfer */
+    /* a token: 32 layers, 8 KV heads of 128, K and V, 2 bytes; the mean of a queue is not shorter than the transfer,
+     * and the step that runs ends first, half of it on average */
     const double sent_s = 32 * 2 * 8.0 * 128 * 2 * k->q.traffic.prompt_tokens / k->hw[0].link_bytes_per_s;
-    assert_true(x->point.transfer_s > sent_s && x->point.transfer_s < 2 * sent_s);
+    assert_true(x->point.move_s > sent_s && x->point.move_s < 2 * sent_s + .5 * x->point.step_s);
     must(planner_verify(a, &k->q, x, &k->work, &v, &e), &e);
     assert_true(!v.growing && fabs(v.tpot_s / x->point.tpot_s - 1) < .15 && fabs(v.ttft_s / x->point.ttft_s - 1) < .3);
     /* nothing joins GPUs of another kind */

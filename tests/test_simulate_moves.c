@@ -123,7 +123,7 @@ static void test_alone(void **state)
                 assert_int_equal(r.record[i].decoder, 2 + i % 3);
             }
             near_to(r.transfer_bytes, 5 * PROMPT * TOKEN_BYTES, 1e-9, "bytes");
-            near_to(r.transfer_s, 5 * (sent_s + 31e-6), 1e-9, "link");
+            near_to(r.link_busy_s, 5 * (sent_s + 31e-6), 1e-9, "link");
             near_to(r.pool[0].busy_s, 5 * prefill_s, 1e-9, "prefill busy");
             near_to(r.pool[1].busy_s, 5 * later_s, 1e-9, "decode busy");
             assert_int_equal(r.pool[0].replicas, 2);
@@ -281,10 +281,10 @@ static void test_steady(void **state)
             print_message(
                 "%.1f: TTFT %.4g %.4g, TPOT %.4g %.4g, latency %.4g %.4g, move %.3g %.3g, busy %.3f %.3f, %.3f %.3f\n",
                 PART[k], ttft.p50, y.ttft_s.p50, tpot.mean, y.tpot_s.mean, latency.mean, y.latency_s.mean, move.mean,
-                y.transfer_s, r.pool[0].busy_s / 3 / r.span_s, y.utilisation, r.pool[1].busy_s / 2 / r.span_s,
+                y.move_s, r.pool[0].busy_s / 3 / r.span_s, y.utilisation, r.pool[1].busy_s / 2 / r.span_s,
                 y.decode_utilisation);
         near_to(y.tpot_s.mean, tpot.mean, .05, "TPOT");
-        near_to(y.transfer_s + .5 * y.step_s, move.mean, .15, "a step's end, and the transfer");
+        near_to(y.move_s, move.mean, .15, "a step's end, and the transfer");
         near_to(y.latency_s.mean, latency.mean, .05, "latency");
         near_to(y.ttft_s.p50, ttft.p50, .2, "TTFT");
         near_to(y.utilisation, r.pool[0].busy_s / 3 / r.span_s, .08, "prefill");
@@ -308,7 +308,7 @@ static void test_link(void **state)
     const double each_s = 1511 * TOKEN_BYTES / 1e9;
     assert_int_equal(r.finished, 300);
     assert_true(r.span_s >= 150 * each_s && r.span_s < 151 * each_s + 1);
-    near_to(r.transfer_s, 300 * each_s, 1e-9, "link");
+    near_to(r.link_busy_s, 300 * each_s, 1e-9, "link");
     assert_int_equal(r.pool[0].preemptions, 0);
     arena_close(b.arena);
 }

@@ -130,6 +130,7 @@ static void test_quantities(void **state)
         {TIME, "7900 \xC2\xB5s", 0.0079},
         {TIME, "13ns", 13e-9},
         {TIME, "90min", 5400},
+        {TIME, "1.75d", 151200},
         {TIME, "1.5h", 5400},
         {TIME, "0s", 0},
     };

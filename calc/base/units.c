@@ -230,12 +230,13 @@ enum err_code units_parse_time(const char *s, double *out_s, struct err *e)
     } units[] = {
         {"s", 1, 1},           {"ms", 1e3, 1}, {"us", 1e6, 1}, {"\xC2\xB5s", 1e6, 1},
         {"\xCE\xBCs", 1e6, 1}, {"ns", 1e9, 1}, {"min", 1, 60}, {"h", 1, 3600},
+        {"d", 1, 86400},
     };
     const struct span t = span_of(s);
     struct span unit;
     double v;
-    if (!split_number(t, &v, &unit)) return refuse(e, t, "wanted a time such as 50ms, 1s or 7900us");
-    if (unit.len == 0) return refuse(e, t, "a time needs its unit, such as 50ms or 50s");
+    if (!split_number(t, &v, &unit)) return refuse(e, t, "wanted a time such as 50ms, 1s or 2h (ns, us, ms, s, min, h or d)");
+    if (unit.len == 0) return refuse(e, t, "a time needs its unit (ns, us, ms, s, min, h or d), such as 50ms");
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (!span_is(unit, units[i].text)) continue;
         if (v < 0) return refuse(e, t, "wanted a time of at least 0");
@@ -243,7 +244,7 @@ enum err_code units_parse_time(const char *s, double *out_s, struct err *e)
         return isfinite(*out_s) ? ERR_OK : refuse(e, t, "too long");
     }
     if (span_is(unit, "m")) return refuse(e, t, "m alone may be minutes or milliseconds: write min or ms");
-    return refuse(e, t, "wanted a time in ns, us, ms, s, min or h");
+    return refuse(e, t, "wanted a time in ns, us, ms, s, min, h or d");
 }
 
 /* -- ranges -- */

@@ -53,7 +53,7 @@ enum err_code units_parse_bytes(const char *s, double *out_bytes, struct err *e)
  * bare number or a rate of the other kind. */
 enum err_code units_parse_rate(const char *s, enum units_kind kind, double *out_per_s, struct err *e);
 
-/* units_parse_time -- "50ms", "1s", "7900 us", "7.9ms", "12ns", "90min", "24h"; >= 0. Errors: ERR_USAGE. */
+/* units_parse_time -- "50ms", "1s", "7900 us", "7.9ms", "12ns", "90min", "24h", "2d"; >= 0. Errors: ERR_USAGE. */
 enum err_code units_parse_time(const char *s, double *out_s, struct err *e);
 
 /* units_read_word -- what the unit behind a number is, as people write it: "GiB", "ms", "microseconds", "TFLOPS",

@@ -28,7 +28,8 @@ static const struct option OPTIONS[] = {
      .kind = OPTION_TEXT,
      .value = "ENGINE",
      .group = "Output",
-     .help = "vllm, sglang or trtllm: the command line that starts the winner, among what that engine can run"},
+     .help = "vllm, sglang or trtllm: the command line that starts the winner (--server: whose steps it is planned "
+             "with, and whose layouts)"},
     LAYOUT_FLAG("verify", "simulate plans in the order of their cost until one keeps its promises (default for traces "
                           "and --arrivals other than poisson)"),
     LAYOUT_TEXT("top", "N", NULL, "only the N best"),

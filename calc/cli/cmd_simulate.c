@@ -46,7 +46,7 @@ static const struct option OPTIONS[] = {
     TEXT("workload", "NAME|FILE", NULL,
          "lengths, arrivals and rate where no other option says them (ridge list workloads; ridge fit --workload)"),
     TEXT("arrivals", "PROCESS", "poisson",
-         "how they come at that rate: poisson, gamma:CV, bursty:RATIO,SECONDS or diurnal:SWING,SECONDS"),
+         "how they come at that rate: poisson, gamma:CV, bursty:RATIO,TIME or diurnal:SWING,TIME (1d)"),
     TEXT("concurrency", "N", NULL, "clients, each of which asks again when it has its answer"),
     TEXT("requests", "N", "1000", "how many in all (of a trace: only the first N)"),
     TEXT("prompt", "LENGTH", "1000",
@@ -109,7 +109,7 @@ static const struct option OPTIONS[] = {
     TEXT(
         "server", "NAME[:VERSION]|FILE", NULL,
         "steps as a server takes them, kernels calibrated and its host fitted to published times: vllm, trtllm, sglang "
-        "(vllm:0.12.0: a version whose host does not work beside the device)"),
+        "(vllm:0.12.0: a version whose host does not work beside the device), or none (default)"),
     TEXT("band", "p50|p90", "p50",
          "calibrated: the median, or what nine of ten services do not exceed, as ridge plan keeps its promises at"),
     {.name = "pool",

@@ -34,12 +34,12 @@
                     "pareto:MEAN,ALPHA or empirical:FILE; each with ,max=N"),                                          \
         LAYOUT_TEXT("generate", "LENGTH", "200", "tokens out, likewise"),                                              \
         LAYOUT_TEXT("arrivals", "PROCESS", "poisson",                                                                  \
-                    "poisson, gamma:CV, bursty:RATIO,SECONDS or diurnal:SWING,SECONDS"),                               \
+                    "poisson, gamma:CV, bursty:RATIO,TIME or diurnal:SWING,TIME (1d)"),                               \
         LAYOUT_TEXT("trace", "FILE", NULL,                                                                             \
                     "requests as they came (formats: ridge help simulate); --rate scales them"),                       \
         LAYOUT_TEXT("tokens-per-day", "N", NULL, "tokens out a day, whatever the latency"),                            \
         LAYOUT_TEXT("job", "requests=N", NULL, "so many requests, all at once, done by the --deadline"),               \
-        LAYOUT_TEXT("deadline", "TIME", NULL, "of the job: 8h"),                                                       \
+        LAYOUT_TEXT("deadline", "TIME", NULL, "of the job: 8h, 2d (ns, us, ms, s, min, h or d)"),                                                       \
         LAYOUT_TEXT("seed", "N", "1", "of lengths and arrivals that are drawn"),                                       \
         {.name = "ttft",                                                                                               \
          .kind = OPTION_TEXT,                                                                                          \
@@ -72,7 +72,7 @@
         LAYOUT_TEXT(                                                                                                   \
             "server", "NAME[:VERSION]|FILE", NULL,                                                                     \
             "calibrated: steps as a server takes them, kernels and its host fitted to published times, and the "       \
-            "band of what it serves: vllm, trtllm or sglang (default: the engine of --emit), or none"),                \
+            "band of what it serves, in layouts that it runs: vllm (default), trtllm or sglang, or none"),                \
         LAYOUT_TEXT("band", "p50|p90", "p90", "calibrated: the part of services that keep the promise")
 
 /* plan_layout_columns -- all columns of a layout; n of them. plan_columns -- of a plan. */
@@ -102,8 +102,9 @@ struct plan_case {
     struct planner_paying paying; /* of the winner */
     const char *unpaid;           /* why nothing is known of that; NULL */
     bool verify, has_emit;
-    const char *server; /* as asked, or the engine of --emit; NULL: none */
+    const char *server; /* as asked, else vLLM's; NULL: none */
     struct engine engine;
+    enum emit_engine runs; /* with a server: layouts are those that this engine can run */
     enum emit_engine emit;
     int64_t top, max_context_tokens;
     struct price_list *prices;

@@ -43,13 +43,28 @@ enum err_code plan_command(struct arena *a, const struct plan_case *c, const str
     return emit_command(a, engine, &p, out, e);
 }
 
+/* That of the plan, and no other plan's, where the engine cannot run it. */
+static enum err_code command_of(struct arena *a, const struct plan_case *c, const struct planner_plan *x,
+                                const char *layout, const char **out, struct err *e)
+{
+    const char *engine = emit_name(c->emit);
+    struct err why = {0};
+    const enum err_code code = plan_command(a, c, x, c->emit, out, &why);
+    if (code != ERR_NO) return code == ERR_OK ? ERR_OK : err_set(e, code, "%s", why.text);
+    const bool own = c->request.fidelity == PLANNER_CALIBRATED && !c->request.framework;
+    return err_set(e, ERR_NO, "the plan, %lld x %s, %s, is none for %s: %s (%s%s)", (long long)x->gpus,
+                   c->device[x->device].hw->key, layout ? layout : "", engine, why.text,
+                   own ? "plans among what it runs: --server " : "--tp, --pp and --attention-dp narrow the choice",
+                   own ? engine : "");
+}
+
 enum err_code plan_emit(struct arena *a, const struct plan_case *c, struct out *o, struct err *e)
 {
     const struct planner_plan *x = &c->result.best[0];
     const char *command, *layout = plan_layout_words(a, &x->layout);
     char s[UNITS_TEXT_MAX], t[UNITS_TEXT_MAX], u[UNITS_TEXT_MAX];
     const char *reached = "";
-    TRY(plan_command(a, c, x, c->emit, &command, e));
+    TRY(command_of(a, c, x, layout, &command, e));
     if (c->request.aim == PLANNER_SERVE)
         reached = arena_printf(a, "%sTTFT %s, TPOT %s at %.4g requests/s", c->verified.n ? "simulated " : "",
                                units_format_time(t, c->verified.n ? c->verified.ttft_s : x->point.ttft_s),
@@ -59,8 +74,9 @@ enum err_code plan_emit(struct arena *a, const struct plan_case *c, struct out *
     plan_say(o, "# ", "%lld x %s, %s: %s/h%s%s", (long long)x->gpus, c->device[x->device].hw->key, layout ? layout : "",
              plan_money(s, x->cost.usd_per_h), *reached ? "; " : "", reached);
     if (c->server)
-        plan_say(o, "# ", "steps as %s's server takes them%s", c->request.server->name,
-                 c->request.p90 ? ", at P90 of what it serves" : "");
+        plan_say(o, "# ", "steps as %s's server takes them%s%s%s", c->request.server->name,
+                 c->request.p90 ? ", at P90 of what it serves" : "",
+                 c->runs == c->emit ? "" : "; as its own: --server ", c->runs == c->emit ? "" : emit_name(c->emit));
     else if (c->request.fidelity == PLANNER_CALIBRATED)
         plan_say(o, "# ", "times calibrated, kernels and steps of %s%s", plan_kernels(c),
                  c->request.p90 ? ", at P90 of their band" : "");

@@ -12,7 +12,7 @@ struct plan_row {
     const char *model, *hardware, *verdict, *layout, *weights, *kv, *estimated, *why, *price_source, *price_date,
         *draft;
     int64_t draft_tokens, prefill_replicas;
-    double transfer_s;
+    double move_s_mean;
     double tokens_per_step;
     int64_t candidates, gpus, tp, pp, attention_dp, ep, replicas, max_num_seqs, max_num_batched_tokens;
     double usd_per_gpu_h, usd_per_h, usd_per_mtok_in, usd_per_mtok_out, usd_per_mtok;
@@ -37,7 +37,8 @@ static const struct column COLUMNS[] = {
     ROW(ep, INT, COUNT, 0, "EP", "parts in which experts are dealt"),
     ROW(replicas, INT, COUNT, 0, "x", "copies of the model"),
     ROW(prefill_replicas, INT, COUNT, 0, "prefill", "of the copies, those that only prefill; 0: all do both"),
-    ROW(transfer_s, REAL, SECONDS, 0, "moved", "two pools: wait for the link, and a cache's way over it, mean"),
+    ROW(move_s_mean, REAL, SECONDS, 0, "moved",
+        "two pools: from the first token until the cache is where it decodes, mean"),
     ROW(weights, STRING, NONE, COLUMN_SHOWN, "weights", "format of the linear layers; stored: as the model has them"),
     ROW(kv, STRING, NONE, COLUMN_SHOWN, "KV", "format of the cache"),
     ROW(draft, STRING, NONE, 0, "draft", "what drafts tokens ahead"),
@@ -154,7 +155,7 @@ static enum err_code fill(struct arena *a, const struct plan_case *c, const stru
                                                         : TABLE_INT_UNKNOWN,
                            .tokens_per_step = x->gamma > 0 ? speculate_tokens(&c->drafting.accept, x->gamma, true) : 1,
                            .prefill_replicas = x->prefill,
-                           .transfer_s = x->prefill > 0 && steady ? x->point.transfer_s : unknown,
+                           .move_s_mean = x->prefill > 0 && steady ? x->point.move_s : unknown,
                            .candidates = candidates ? (int64_t)candidates : TABLE_INT_UNKNOWN,
                            .gpus = x->gpus,
                            .tp = x->layout.tp,
@@ -326,9 +327,11 @@ static void write_draft(struct out *o, const struct plan_case *c)
     const struct planner_plan *x = &c->result.best[0];
     char with[UNITS_TEXT_MAX], without[UNITS_TEXT_MAX], name[64];
     if (x->prefill > 0)
-        put_line(o, "%lld of the copies prefill, %lld decode; a cache is there %s after its first token",
-                 (long long)x->prefill, (long long)(x->layout.replicas - x->prefill),
-                 units_format_time(with, x->point.transfer_s));
+        put_line(
+            o,
+            "%lld of the copies prefill, %lld decode; a cache is where it decodes %s after the first token, on average",
+            (long long)x->prefill, (long long)(x->layout.replicas - x->prefill),
+            units_format_time(with, x->point.move_s));
     if (!c->draft) return;
     (void)text_clean(name, sizeof name, c->draft, strlen(c->draft));
     if (x->gamma > 0)

@@ -16,7 +16,7 @@
 
 enum { DRAWN = 4096, LENGTH_STEP = 256 };
 
-static const char DEVICES[] = "h100-sxm,h200-sxm,l40s";
+static const char DEVICES[] = "h100-sxm,h200-sxm,l40s", SERVER[] = "vllm";
 
 static enum err_code count(const struct option_values *v, const char *name, int64_t least, int64_t most, int64_t *out,
                            struct err *e)
@@ -341,23 +341,37 @@ static enum err_code open_efficiency(struct arena *a, const struct option_values
     return ERR_OK;
 }
 
-/* Steps as a server takes them: of the one that is named, or of that whose command line is wanted. */
+/* What the engine whose steps are taken does not run. */
+static const char *refuse(void *closure, const struct layout *l)
+{
+    const struct plan_case *c = closure;
+    const struct emit_plan p = {
+        .layout = *l, .experts = layout_routed(c->format[0].model) != NULL, .offload_bytes = c->offload.bytes};
+    return emit_refusal(c->runs, &p);
+}
+
+/* Steps as a server takes them: of the one that is named, else of vLLM's. What is printed of a plan has no part in it. */
 static enum err_code open_server(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
 {
     struct planner_request *q = &c->request;
     const char *text = option_get(v, "server");
+    struct err unknown = {0};
+    if (text && strcmp(text, "none") == 0) return ERR_OK;
     if (text && (q->fidelity != PLANNER_CALIBRATED || q->framework))
-        return err_set(e, ERR_USAGE, "--server says how steps are timed; --%s cannot stand beside it",
-                       q->framework ? "framework" : "fidelity");
+        return err_set(e, ERR_USAGE, "--server says how steps are timed, calibrated; --%s cannot stand beside it",
+                       q->framework ? "framework" : "fidelity roofline or bound");
     const bool kernels = q->framework || option_get(v, "efficiency");
-    if (!text && c->has_emit && q->fidelity == PLANNER_CALIBRATED && !kernels) text = emit_name(c->emit);
-    if (!text || strcmp(text, "none") == 0) return ERR_OK;
+    if (!text && q->fidelity == PLANNER_CALIBRATED && !kernels) text = SERVER;
+    if (!text) return ERR_OK;
     if (engine_load_version(a, text, &c->engine, &q->overlapped, e) != ERR_OK) return err_prepend(e, "--server: ");
     if (q->p90 && (isnan(c->engine.slow_p90[0]) || isnan(c->engine.slow_p90[1])))
         return err_set(e, ERR_INPUT, "%s: errors: no \"slow_p90\" of both kinds, so there is no P90 (--band p50)",
                        c->engine.file);
     c->server = text;
     q->server = &c->engine;
+    if (emit_find(c->engine.name, &c->runs, &unknown) != ERR_OK) return ERR_OK; /* what it runs is not known */
+    q->refuse = refuse;
+    q->closure = c;
     return ERR_OK;
 }
 
@@ -458,16 +472,6 @@ static enum err_code pays(struct arena *a, struct plan_case *c, struct err *e)
     return code == ERR_OK || code == ERR_NO ? ERR_OK : err_set(e, code, "%s", why.text);
 }
 
-/* -- emit -- */
-
-static const char *refuse(void *closure, const struct layout *l)
-{
-    const struct plan_case *c = closure;
-    const struct emit_plan p = {
-        .layout = *l, .experts = layout_routed(c->format[0].model) != NULL, .offload_bytes = c->offload.bytes};
-    return emit_refusal(c->emit, &p);
-}
-
 /* -- all -- */
 
 static bool show(void *closure, size_t finished, size_t all)
@@ -537,10 +541,6 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
             return err_set(e, ERR_USAGE, "--cpu-offload-gb beside --emit: %s", emit_refusal(c->emit, &away));
         if (emit_refusal(c->emit, &p))
             return err_set(e, ERR_USAGE, "--kv %s beside --emit: %s", c->format[i].kv, emit_refusal(c->emit, &p));
-    }
-    if (c->has_emit) {
-        q->refuse = refuse;
-        q->closure = c;
     }
     TRY(planner_search(a, q, &c->result, e));
     if (c->result.best_n == 0) return ERR_OK;

@@ -205,7 +205,7 @@ static enum err_code pools_text(struct out *o, const struct simulate_case *c, st
     simulate_put_line(
         o, "%lld caches moved, %s a GPU: %s after the first token on average, %s at p99; links busy %.1f %%",
         (long long)r->transfers, units_format_bytes(b, r->transfer_bytes), units_format_time(t, move.mean),
-        units_format_time(u, move.p99), 100 * r->transfer_s / r->span_s / (double)c->setup.pools.prefill);
+        units_format_time(u, move.p99), 100 * r->link_busy_s / r->span_s / (double)c->setup.pools.prefill);
     return ERR_OK;
 }
 

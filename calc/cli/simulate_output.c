@@ -225,7 +225,7 @@ static void summarize_pools(const struct simulate_case *c, struct summary *out)
     out->kv_transfer = !two ? NULL : p->layers > 0 ? "layers" : "whole";
     out->kv_link_bytes_per_s = two ? p->link_bytes_per_s : unknown;
     out->moved_bytes = two ? r->transfer_bytes : unknown;
-    out->link_busy_frac = r->transfer_s / span_s / (double)p->prefill;
+    out->link_busy_frac = r->link_busy_s / span_s / (double)p->prefill;
     out->prefill_busy_frac = r->pool[0].busy_s / span_s / (double)r->pool[0].replicas;
     out->prefill_batch_mean = two ? r->pool[0].mean_running : unknown;
     out->prefill_blocks_frac = two ? r->pool[0].block_frac : unknown;

@@ -231,15 +231,15 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     q->kv = option_get(v, "kv");
     q->activations = option_get(v, "activations");
     TRY(WORD(option_get(v, "fidelity"), "fidelity", &fidelity, e, "bound", "roofline", "calibrated"));
-    q->calibrated = fidelity == 2;
-    q->fidelity = q->calibrated ? STEP_BOUND : (enum step_fidelity)fidelity;
+    q->calibrated = fidelity == 2 && !c->server_text; /* a server's steps are: by its own */
+    q->fidelity = fidelity == 2 ? STEP_BOUND : (enum step_fidelity)fidelity;
     q->efficiency = option_get(v, "efficiency");
     q->framework = option_get(v, "framework");
-    if (c->server_text && (option_given(v, "fidelity") || q->framework || q->efficiency))
-        return err_set(e, ERR_USAGE, "--server says how steps are timed; --%s cannot stand beside it",
+    if (c->server_text && ((option_given(v, "fidelity") && fidelity != 2) || q->framework || q->efficiency))
+        return err_set(e, ERR_USAGE, "--server says how steps are timed, calibrated; --%s cannot stand beside it",
                        q->framework    ? "framework"
                        : q->efficiency ? "efficiency"
-                                       : "fidelity");
+                                       : "fidelity roofline or bound");
     if (!q->calibrated && (q->efficiency || q->framework))
         return err_set(e, ERR_USAGE, "--%s says how times are calibrated; it needs --fidelity calibrated",
                        q->efficiency ? "efficiency" : "framework");
@@ -265,8 +265,9 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
 
 static enum err_code load_server(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
 {
-    c->server_text = option_get(v, "server");
-    if (!c->server_text) return ERR_OK;
+    const char *text = option_get(v, "server");
+    if (!text || strcmp(text, "none") == 0) return ERR_OK;
+    c->server_text = text;
     if (engine_load_version(a, c->server_text, &c->engine, &c->setup.overlapped, e) != ERR_OK)
         return err_prepend(e, "--server: ");
     return ERR_OK;
@@ -364,12 +365,6 @@ static enum err_code open_memory(const struct option_values *v, struct simulate_
     return real(v, "watermark", 0, .999, &s->watermark_frac, e);
 }
 
-/* Of a token, in all layers of one GPU. */
-static double cache_bytes(const struct step *s)
-{
-    return step_kv_bytes_per_token_full(s) + step_kv_bytes_per_token_windowed(s) + step_kv_bytes_per_token_index(s);
-}
-
 static enum err_code open_draft(struct simulate_case *c, struct err *e)
 {
     const struct estimate_drafting *d = &c->request.drafting;
@@ -382,8 +377,8 @@ static enum err_code open_draft(struct simulate_case *c, struct err *e)
                        c->of.draft.name);
     s->draft = (struct simulate_draft){.of = &c->of.speculation,
                                        .gamma = d->gamma,
-                                       .prompts = cache_bytes(c->of.speculation.draft) > 0,
-                                       .kv_bytes_per_token = cache_bytes(c->of.speculation.draft),
+                                       .prompts = step_kv_bytes_per_token(c->of.speculation.draft) > 0,
+                                       .kv_bytes_per_token = step_kv_bytes_per_token(c->of.speculation.draft),
                                        .seed = c->spec.seed};
     return ERR_OK;
 }
@@ -400,7 +395,7 @@ static enum err_code open_ideal(struct arena *a, struct simulate_case *c, struct
     mix_prefill(&x, 1, (double)s->budget_tokens, 0);
     mix_eval(&x, v);
     const struct step *draft = c->request.drafting.draft ? of->speculation.draft : NULL;
-    const double token = cache_bytes(of->step) + (draft ? cache_bytes(draft) : 0);
+    const double token = step_kv_bytes_per_token(of->step) + (draft ? step_kv_bytes_per_token(draft) : 0);
     c->pool_bytes = of->capacity_bytes - (draft ? step_weight_bytes(draft) : 0) - step_weight_bytes(of->step) -
                     estimate_tower_bytes(of) - v[MIX_activation_bytes] -
                     step_state_bytes_per_sequence(of->step) * (double)s->max_seqs;
@@ -427,8 +422,8 @@ static enum err_code open_pool(struct arena *a, struct simulate_case *c, struct 
     return ERR_OK;
 }
 
-/* How much slower than predicted nine of ten services are at most: of a server's steps what was measured, else the band
- * of steps at the batch that memory allows, as ridge plan has it. */
+/* How much slower than predicted nine of ten services are at most: of a server's steps what was measured (engine_band),
+ * else the band of steps, at the batch that memory allows, as ridge plan has it. */
 static enum err_code open_band(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
 {
     struct simulate_setup *s = &c->setup;
@@ -440,18 +435,15 @@ static enum err_code open_band(struct arena *a, const struct option_values *v, s
     if (option_given(v, "band") && !c->request.calibrated && !c->server_text)
         return err_set(e, ERR_USAGE, "--band is of calibrated times: it needs --fidelity calibrated or --server");
     if (!c->p90) return ERR_OK;
-    if (c->server_text) {
-        s->slower = fmax(1, c->engine.slow_p90[engine_has_experts(&c->of.model)]);
-        return isnan(c->engine.slow_p90[engine_has_experts(&c->of.model)])
-                   ? err_set(e, ERR_INPUT, "%s: errors: no \"slow_p90\", so there is no P90", c->engine.file)
-                   : ERR_OK;
-    }
     TRY(planner_traffic_of(a, &c->work, 1, &t, e));
     TRY(step_eval_layout(c->of.step, NULL, 1, 1, ceil(t.context_tokens) + (double)s->block_tokens / 2, 1, of, e));
     const double bytes = of[STEP_kv_bytes] + of[STEP_state_bytes];
     const double fit = bytes > 0 ? fmax(1, floor(c->pool_bytes / bytes)) : (double)s->max_seqs;
-    s->slower = calibrated_band(c->of.calibrated, fmin(fit, (double)s->max_seqs), t.context_tokens, t.prompt_tokens);
-    return ERR_OK;
+    const double batch = fmin(fit, (double)s->max_seqs);
+    s->slower = c->server_text ? engine_band(&c->server, batch, t.context_tokens, t.prompt_tokens)
+                               : calibrated_band(c->of.calibrated, batch, t.context_tokens, t.prompt_tokens);
+    return isnan(s->slower) ? err_set(e, ERR_INPUT, "%s: errors: no \"slow_p90\", so there is no P90", c->engine.file)
+                            : ERR_OK;
 }
 
 enum err_code simulate_case_open(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)

@@ -27,19 +27,6 @@ const struct column *simulate_steady_columns(size_t *n)
     return COLUMNS;
 }
 
-/* Squared coefficient of variation of the gaps between requests that come by themselves. */
-static double arrival_cv2(const struct workload *w)
-{
-    double sum = 0, square = 0;
-    for (size_t i = 1; i < w->first_n; i++) {
-        const double gap_s = w->request[i].arrival_s - w->request[i - 1].arrival_s;
-        sum += gap_s;
-        square += gap_s * gap_s;
-    }
-    const double n = (double)w->first_n - 1;
-    return n > 1 && sum > 0 ? fmax(square / n / (sum / n * (sum / n)) - 1, 0) : 1;
-}
-
 static enum err_code solve(struct arena *a, const struct simulate_case *c, struct steady_result *out, struct err *e)
 {
     const struct simulate_setup *s = &c->setup;
@@ -60,6 +47,7 @@ static enum err_code solve(struct arena *a, const struct simulate_case *c, struc
                              .server = s->server,
                              .overlapped = s->overlapped,
                              .overhead_s = s->overhead_s,
+                             .slower = s->slower,
                              .policy = s->policy,
                              .budget_tokens = s->budget_tokens,
                              .max_seqs = s->max_seqs,
@@ -72,23 +60,19 @@ static enum err_code solve(struct arena *a, const struct simulate_case *c, struc
                              .requests = (double)w->n,
                              .ttft_limit_s = (double)NAN,
                              .tpot_limit_s = (double)NAN};
-    /* a service that is slower by b answers as one that is not and whose clock runs b times slower */
-    const double slower = s->slower > 0 ? s->slower : 1;
     const struct step *step = c->of.step;
     const struct steady_decode decode = {.plan = s->plan,
                                          .calibrated = s->calibrated,
                                          .server = s->server,
                                          .overlapped = s->overlapped,
-                                         .overhead_s = s->overhead_s / slower,
+                                         .overhead_s = s->overhead_s,
                                          .max_seqs = s->max_seqs,
                                          .blocks = s->blocks,
                                          .block_tokens = s->block_tokens,
                                          .replicas = c->decoders,
-                                         .kv_bytes_per_token = step_kv_bytes_per_token_full(step) +
-                                                               step_kv_bytes_per_token_windowed(step) +
-                                                               step_kv_bytes_per_token_index(step),
-                                         .link_bytes_per_s = s->pools.link_bytes_per_s * slower,
-                                         .link_latency_s = s->pools.link_latency_s / slower};
+                                         .kv_bytes_per_token = step_kv_bytes_per_token(step),
+                                         .link_bytes_per_s = s->pools.link_bytes_per_s,
+                                         .link_latency_s = s->pools.link_latency_s};
     if (s->pools.prefill > 0) {
         if (s->pools.layers > 0)
             return err_set(e, ERR_USAGE, "--rows steady: a steady state is described of caches that cross whole");
@@ -98,18 +82,13 @@ static enum err_code solve(struct arena *a, const struct simulate_case *c, struc
     if (w->open && w->timed && w->span_s > 0) {
         q.load = STEADY_OPEN;
         q.rate_per_s = c->spec.rate_per_s > 0 && !c->trace ? c->spec.rate_per_s : (double)w->n / w->span_s;
-        q.arrival_cv2 = arrival_cv2(w);
+        q.arrival_cv2 = workload_arrival_cv2(w);
     } else if (c->spec.concurrency > 0 && !c->trace) {
         q.load = STEADY_CLOSED;
         q.concurrency = (double)c->spec.concurrency;
         q.think_s = c->spec.think_s;
     }
-    q.rate_per_s *= slower;
-    q.think_s /= slower;
-    q.overhead_s /= slower;
-    TRY(steady_solve(a, &q, out, e));
-    steady_slow(out, slower);
-    return ERR_OK;
+    return steady_solve(a, &q, out, e);
 }
 
 static void add_spread(struct steady_row *row, const char *const names[5], const struct simulate_spread *x,
@@ -168,7 +147,7 @@ enum err_code simulate_steady_rows(struct arena *a, const struct simulate_case *
         row[n++] = (struct steady_row){"decode_busy_frac", r->pool[1].busy_s / span_s / (double)r->pool[1].replicas,
                                        y.decode_utilisation, unknown, NULL};
         row[n++] = (struct steady_row){"decode_batch_mean", r->pool[1].mean_running, y.decode_batch, unknown, NULL};
-        row[n++] = (struct steady_row){"transfer_s_mean", move.mean, y.transfer_s, unknown, NULL};
+        row[n++] = (struct steady_row){"move_s_mean", move.mean, y.move_s, unknown, NULL};
     }
     add_spread(row + n, TTFT, &ttft, &y.ttft_s);
     add_spread(row + n + 5, TPOT, &tpot, &y.tpot_s);

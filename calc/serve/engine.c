@@ -209,15 +209,21 @@ const char *engine_device_note(struct arena *a, const struct engine *g, const st
 {
     char all[128] = "", clean[64];
     size_t n = 0;
+    if (engine_measured_on(g, hw)) return NULL;
     while (n < ENGINE_DEVICES_MAX && g->device[n]) n++;
     for (size_t i = 0; i < n; i++) {
         const size_t used = strlen(all);
-        if (strcmp(g->device[i], hw->key) == 0) return NULL;
         (void)snprintf(all + used, sizeof all - used, "%s%s", i == 0 ? "" : i + 1 == n ? " and " : ", ", g->device[i]);
     }
-    if (n == 0) return NULL;
     return arena_printf(a, "the host's part was fitted to servers on %s, none on %s: taken over as it is", all,
                         text_clean(clean, sizeof clean, hw->key, strlen(hw->key)));
+}
+
+bool engine_measured_on(const struct engine *g, const struct hw *hw)
+{
+    for (size_t i = 0; i < ENGINE_DEVICES_MAX && g->device[i]; i++)
+        if (strcmp(g->device[i], hw->key) == 0) return true;
+    return !g->device[0];
 }
 
 bool engine_has_experts(const struct model *m)
@@ -254,6 +260,7 @@ enum err_code engine_case_open(struct arena *a, const struct engine *engine, con
         return err_set(e, ERR_USAGE,
                        "steps of a server are known of one stage in one node, norms not split over ranks");
     *out = (struct engine_case){.engine = engine, .groups = (double)w.dp, .source = source};
+    out->measured = engine_measured_on(engine, u.hw);
     u.fidelity = STEP_BOUND;
     if (u.conventions.routing.rule == ROUTING_UNIFORM)
         u.conventions.routing = (struct routing){.rule = ROUTING_LOADS, .exponent = ENGINE_LOADS};
@@ -268,6 +275,14 @@ enum err_code engine_case_open(struct arena *a, const struct engine *engine, con
     TRY(mix_compile(a, &u, &out->roofline, e));
     TRY(mix_open(a, out->bound, &out->x, e));
     return mix_open(a, out->roofline, &out->y, e);
+}
+
+double engine_band(const struct engine_case *c, double batch, double context, double prompt)
+{
+    const struct step_setup *u = mix_pass_of(c->bound).setup;
+    const double slow = fmax(1, c->engine->slow_p90[engine_has_experts(u->model)]);
+    if (isnan(c->engine->slow_p90[engine_has_experts(u->model)])) return (double)NAN;
+    return c->measured ? slow : fmax(slow, calibrated_band(c->graph, batch, context, prompt));
 }
 
 /* ---- steps ---- */

@@ -71,6 +71,10 @@ enum { ENGINE_TEXT = 128 };
 const char *engine_terms_text(const struct engine *g, bool overlapped, char out[ENGINE_TEXT]);
 const char *engine_device_note(struct arena *a, const struct engine *g, const struct hw *hw);
 
+/* engine_measured_on -- whether the terms were fitted on servers of such a device; where it is not said on which, on
+ * all. */
+bool engine_measured_on(const struct engine *g, const struct hw *hw);
+
 /* engine_has_experts -- which kind of errors is a model's: "experts" have routed experts or latent attention. */
 bool engine_has_experts(const struct model *m);
 
@@ -82,6 +86,7 @@ bool engine_overlaps(const struct engine *g, const char *version);
 struct engine_case {
     const struct engine *engine;
     double groups; /* attention groups of a copy */
+    bool measured; /* its terms were fitted on servers of the device */
     struct mix_plan *bound, *roofline;
     struct calibrated *graph, *eager;
     const struct source *source; /* whose kernels */
@@ -93,6 +98,11 @@ struct engine_case {
  * milliseconds. */
 enum err_code engine_case_open(struct arena *a, const struct engine *engine, const struct step_setup *setup,
                                struct engine_case *out, struct err *e);
+
+/* engine_band -- the most that nine in ten services take, over what is predicted, at least 1: slow_p90 of the
+ * model's kind; on a device that no server was measured on no less than the band of its kernels (calibrated_band, a
+ * transfer's where nobody measured them either). NAN: not known. */
+double engine_band(const struct engine_case *c, double batch, double context, double prompt);
 
 /* A closed loop of fixed lengths: so many clients, each of which asks again when it has its answer. */
 struct engine_loop {

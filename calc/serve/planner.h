@@ -133,9 +133,9 @@ struct planner_point {
     double busy_frac;                           /* of the time, in steps */
     double prefill_frac, decode_frac;           /* of the time: the busy part, by what prompts and answers take alone */
     double compute_s, memory_s, link_s, host_s; /* floors of a decode step by resource; host: weights from there */
-    double transfer_s;                          /* two pools: wait for the link, and the cache's way; 0 */
-    double makespan_s;                          /* of a job, on all copies */
-    double tail_s;                              /* of it, after the last request was taken up */
+    double move_s;     /* two pools: from the first token until the cache is where it decodes (steady.h); 0 */
+    double makespan_s; /* of a job, on all copies */
+    double tail_s;     /* of it, after the last request was taken up */
 };
 
 struct planner_plan {

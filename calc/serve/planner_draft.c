@@ -53,7 +53,10 @@ static double seconds(void *self, struct step *of, double B, double T, double S,
     double bound_s, *column[STEP_VALUES_N] = {0};
     if (d->server) {
         mix_clear(&d->mix);
-        mix_decode(&d->mix, B, S);
+        if (T > 1)
+            mix_prefill(&d->mix, B, T, S - T);
+        else
+            mix_decode(&d->mix, B, S);
         return engine_mix_s(d->server, &d->mix, false);
     }
     column[STEP_decode_step_s] = &bound_s;

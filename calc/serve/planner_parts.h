@@ -28,7 +28,6 @@ struct planner_clock {
     struct calibrated *calibrated; /* NULL: floors, or a server's */
     struct engine_case *server;    /* NULL: none */
     bool overlapped;
-    double band; /* of a server's steps, P90 over predicted; 1 where medians are asked for */
     struct planner_kept {
         int64_t step_tokens;
         struct steady_times *times;
@@ -172,8 +171,8 @@ enum simulate_policy planner_policy(const struct planner_request *q);
 double planner_watermark(const struct planner_request *q);
 
 /* planner_band -- P90 over the median of a whole step, of decode at `batch` and of a prompt, whichever is wider; of a
- * server's steps that of what was measured over what was predicted for models that its terms were not fitted to; 1
- * where times are floors or medians are asked for. All times of a service that is slower by b are those at a rate that
+ * server's steps that of what was measured over what was predicted for models that its terms were not fitted to
+ * (engine_band); 1 where times are floors or medians are asked for. All times of a service that is slower by b are those at a rate that
  * is b times higher, times b. */
 double planner_band(const struct planner *p, const struct planner_clock *c, double batch);
 

@@ -10,8 +10,9 @@ static double at(const struct steady_spread *s, double frac)
 
 double planner_band(const struct planner *p, const struct planner_clock *c, double batch)
 {
-    if (c->server) return c->band;
-    if (!c->calibrated || !p->q->p90) return 1;
+    if (!p->q->p90) return 1;
+    if (c->server) return engine_band(c->server, batch, p->q->traffic.context_tokens, p->q->traffic.prompt_tokens);
+    if (!c->calibrated) return 1;
     return calibrated_band(c->calibrated, batch, p->q->traffic.context_tokens, p->q->traffic.prompt_tokens);
 }
 
@@ -133,7 +134,8 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, stru
                              .replicas = 1,
                              .lengths = &t->lengths,
                              .load = STEADY_OPEN,
-                             .rate_per_s = plan->rate_per_s * band,
+                             .rate_per_s = plan->rate_per_s,
+                             .slower = band,
                              .arrival_cv2 = t->arrival_cv2,
                              .ttft_limit_s = unknown,
                              .tpot_limit_s = unknown};
@@ -150,7 +152,9 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, stru
                                          .blocks = s.blocks,
                                          .block_tokens = s.block_tokens,
                                          .replicas = plan->layout.replicas - plan->prefill,
-                                         .kv_bytes_per_token = u->sequence_bytes / ceil(t->context_tokens),
+                                         .kv_bytes_per_token =
+                                             step_kv_bytes_per_token(c->step) +
+                                             (c->draft ? step_kv_bytes_per_token(c->draft->of.draft) : 0),
                                          .link_bytes_per_s = link.bytes_per_s,
                                          .link_latency_s = link.latency_s};
     if (plan->prefill > 0) {
@@ -161,15 +165,15 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, stru
         TRY(times_of(p, c, plan->step_tokens, &s, e));
     TRY(steady_solve(p->arena, &s, &r, e));
     const double shared = plan->prefill > 0 ? copies : 1; /* pools: of all copies together */
-    *o = (struct planner_point){.saturation_per_s = r.saturation_rate_per_s / band / shared,
+    *o = (struct planner_point){.saturation_per_s = r.saturation_rate_per_s / shared,
                                 .batch =
                                     plan->prefill > 0 ? r.decode_batch * r.decode_utilisation : r.batch * r.utilisation,
-                                .transfer_s = plan->prefill > 0 ? r.transfer_s * band : 0,
-                                .step_s = r.step_s * band,
-                                .ttft_s = at(&r.ttft_s, isnan(q->ttft.s) ? .95 : q->ttft.frac) * band,
-                                .tpot_s = at(&r.tpot_s, isnan(q->tpot.s) ? .95 : q->tpot.frac) * band,
-                                .ttft_mean_s = r.ttft_s.mean * band,
-                                .tpot_mean_s = r.tpot_s.mean * band,
+                                .move_s = plan->prefill > 0 ? r.move_s : 0,
+                                .step_s = r.step_s,
+                                .ttft_s = at(&r.ttft_s, isnan(q->ttft.s) ? .95 : q->ttft.frac),
+                                .tpot_s = at(&r.tpot_s, isnan(q->tpot.s) ? .95 : q->tpot.frac),
+                                .ttft_mean_s = r.ttft_s.mean,
+                                .tpot_mean_s = r.tpot_s.mean,
                                 .makespan_s = unknown,
                                 .tail_s = unknown};
     plan->memory_binds = r.by == STEADY_BLOCKS;

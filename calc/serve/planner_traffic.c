@@ -17,19 +17,6 @@ double planner_quantile(const double *sorted, size_t n, double p)
     return sorted[i < n ? i : n - 1];
 }
 
-/* Squared coefficient of variation of the gaps between first requests; 1 where there are too few to tell. */
-static double gaps_cv2(const struct workload *w)
-{
-    if (!w->timed || w->first_n < 3) return 1;
-    const double n = (double)(w->first_n - 1), mean = w->span_s / n;
-    double squares = 0;
-    for (size_t i = 1; i < w->first_n; i++) {
-        const double gap = w->request[i].arrival_s - w->request[i - 1].arrival_s;
-        squares += (gap - mean) * (gap - mean);
-    }
-    return mean > 0 ? squares / n / (mean * mean) : 1;
-}
-
 enum err_code planner_traffic_of(struct arena *a, const struct workload *w, double rate_per_s,
                                  struct planner_traffic *out, struct err *e)
 {
@@ -61,6 +48,6 @@ enum err_code planner_traffic_of(struct arena *a, const struct workload *w, doub
     out->prompt_cv2 = fmax(0, in_square / n / (in / n * in / n) - 1);
     out->context_tokens = attended / answer;
     out->residual_tokens = left / answer;
-    out->arrival_cv2 = gaps_cv2(w);
+    out->arrival_cv2 = workload_arrival_cv2(w);
     return steady_lengths_of_work(a, w, 0, &out->lengths, e);
 }

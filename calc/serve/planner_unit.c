@@ -106,7 +106,6 @@ enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, 
         TRY(engine_case_open(p->arena, g, &setup, c->server, e));
         c->plan = c->server->bound;
         c->overlapped = p->q->overlapped;
-        c->band = p->q->p90 ? fmax(1, g->slow_p90[engine_has_experts(setup.model)]) : 1;
         TRY(mix_open(p->arena, c->plan, &c->mix, e));
     } else if (p->q->fidelity == PLANNER_CALIBRATED) {
         const struct calibrated_setup of = {.step = c->step, .source = &p->source[device], .mix = c->plan};

@@ -8,7 +8,7 @@
 
 const char *planner_verifies(const struct planner_request *q, const struct planner_plan *plan)
 {
-    if (plan->gamma > 0 && q->server) return "simulations know drafts beside kernels, not in a server's steps";
+    (void)q;
     if (!planner_mixes(&plan->layout))
         return "simulations know the ranks of one stage in one node and copies, no other layout";
     if (plan->layout.replicas > SIMULATE_REPLICAS_MAX) return "so many copies are not simulated";
@@ -60,31 +60,11 @@ static void keep_step(void *closure, const struct simulate_step *x)
     if (!k->lost) r->step[r->steps_n++] = *x;
 }
 
-/* From the clock in which steps take their median to the service's own. */
-static void slow_down(struct planner_run *r)
-{
-    const double b = r->band;
-    r->result.span_s *= b;
-    r->result.busy_s *= b;
-    for (size_t i = 0; i < r->result.n; i++) {
-        struct simulate_record *x = &r->result.record[i];
-        x->arrival_s *= b;
-        x->start_s *= b;
-        x->first_s *= b;
-        x->finish_s *= b;
-    }
-    for (size_t i = 0; i < r->steps_n; i++) {
-        r->step[i].start_s *= b;
-        r->step[i].end_s *= b;
-    }
-}
-
 /* Of a run that goes on: requests whose promise is broken already. */
 struct lookout {
     const struct planner_request *q;
     const struct planner_watch *watch;
     const struct simulate_record *record;
-    double band;
     bool hopeless;
 };
 
@@ -99,8 +79,8 @@ static bool look(void *closure, size_t finished, size_t all)
     size_t first = 0, each = 0;
     for (size_t i = 0; i < all; i++) {
         const struct simulate_record *x = &l->record[i];
-        first += simulate_ttft_s(x) * l->band > l->q->ttft.s;
-        each += simulate_tpot_s(x) * l->band > l->q->tpot.s;
+        first += simulate_ttft_s(x) > l->q->ttft.s;
+        each += simulate_tpot_s(x) > l->q->tpot.s;
     }
     l->hopeless = broken(&l->q->ttft, first, all) || broken(&l->q->tpot, each, all);
     if (l->hopeless) return false;
@@ -127,19 +107,18 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
     const double band = planner_band(&p, c, plan->batch_most);
     const double own = w->span_s > 0 ? (double)(w->first_n - 1) / w->span_s * (double)w->n / (double)w->first_n
                                      : q->traffic.rate_per_s;
-    const double faster =
-        band * q->traffic.rate_per_s / own; /* the plan's rate, where it is not that of the requests */
+    const double faster = q->traffic.rate_per_s / own; /* the plan's rate, where it is not that of the requests */
     closer.request = arena_array(a, w->n, sizeof *closer.request);
     if (!closer.request) return err_nomem(e);
     memcpy(closer.request, w->request, w->n * sizeof *closer.request);
     for (size_t i = 0; i < w->n; i++) closer.request[i].arrival_s /= faster;
     closer.span_s /= faster;
-    closer.think_s /= band;
     struct simulate_setup s = {.work = &closer,
                                .plan = c->plan,
                                .calibrated = c->calibrated,
                                .server = c->server,
                                .overlapped = c->overlapped,
+                               .slower = band,
                                .policy = planner_policy(q),
                                .watermark_frac = planner_watermark(q),
                                .budget_tokens = plan->step_tokens,
@@ -159,15 +138,14 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
         s.draft = (struct simulate_draft){.of = &c->draft->of,
                                           .gamma = plan->gamma,
                                           .prompts = q->drafting->prompts,
-                                          .kv_bytes_per_token = step_kv_bytes_per_token_full(c->draft->of.draft) +
-                                                                step_kv_bytes_per_token_windowed(c->draft->of.draft),
+                                          .kv_bytes_per_token = step_kv_bytes_per_token(c->draft->of.draft),
                                           .seed = 1};
     *out = (struct planner_run){.band = band, .blocks = s.blocks};
     if (keep) {
         s.step = keep_step;
         s.closure = &k;
     }
-    struct lookout l = {.q = q, .watch = watch, .band = band};
+    struct lookout l = {.q = q, .watch = watch};
     if (watch) {
         s.progress = look;
         s.closure = &l;
@@ -175,7 +153,6 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
     }
     TRY(simulate_run(a, &s, &out->result, e));
     out->hopeless = l.hopeless;
-    slow_down(out);
     return k.lost ? err_nomem(e) : ERR_OK;
 }
 

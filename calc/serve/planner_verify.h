@@ -15,9 +15,8 @@ struct planner_verified {
 };
 
 /* planner_verify -- calc/serve/simulate.h with the plan's limits, cache and copies (least loaded first), at the same
- * part of the band as the plan: a service that is slower by b takes arrivals that come b times closer, in a clock that
- * runs b times slower. Errors: ERR_USAGE a layout that is not simulated (planner_verifies), or more copies than are;
- * ERR_NOMEM. Cost: that of simulate_run. */
+ * part of the band as the plan. Errors: ERR_USAGE a layout that is not simulated (planner_verifies), or more copies
+ * than are; ERR_NOMEM. Cost: that of simulate_run. */
 enum err_code planner_verify(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
                              const struct workload *w, struct planner_verified *out, struct err *e);
 
@@ -62,7 +61,7 @@ enum err_code planner_confirm_bulk(struct arena *a, const struct planner_request
                                    const struct planner_watch *watch, struct planner_result *r,
                                    struct planner_confirmed *out, struct err *e);
 
-/* A plan's run through the scheduler, in the clock of the service: times of records and steps are those of the band. */
+/* A plan's run through the scheduler: times of records and steps are those of the band. */
 struct planner_run {
     struct simulate_result result;
     double band;                /* P90 over the median; 1 */

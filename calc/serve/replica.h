@@ -72,7 +72,7 @@ struct replica {
         double judged, kept_tokens, judged_tokens, draft_s;
         int64_t loads;
         double loaded_bytes, load_wait_s, hosted_bytes;
-        double transfer_bytes, transfer_s, swapped_bytes, copied_s, swap_would_s, recompute_would_s;
+        double transfer_bytes, link_busy_s, swapped_bytes, copied_s, swap_would_s, recompute_would_s;
     } sums;
 };
 

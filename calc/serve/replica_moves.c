@@ -168,7 +168,7 @@ static double arrive_s(struct replica *r, const struct replica_seq *q)
     q->home->link_free_s = end_s;
     r->sums.transfers++;
     r->sums.transfer_bytes += bytes;
-    r->sums.transfer_s += took_s;
+    r->sums.link_busy_s += took_s;
     return end_s;
 }
 

@@ -273,7 +273,7 @@ static void add_up(struct simulation *m)
         const struct replica *r = &m->replica[i];
         o->transfers += r->sums.transfers;
         o->transfer_bytes += r->sums.transfer_bytes;
-        o->transfer_s += r->sums.transfer_s;
+        o->link_busy_s += r->sums.link_busy_s;
         o->swaps += r->sums.swaps;
         o->loads += r->sums.loads;
         o->loaded_bytes += r->sums.loaded_bytes;

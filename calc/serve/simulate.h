@@ -153,7 +153,7 @@ struct simulate_result {
     size_t waiting_half, waiting_last; /* in queues when half of the arrivals, and all of them, had come */
     struct simulate_pool pool[2];      /* prefill and decode; the second empty where there is one */
     int64_t transfers;
-    double transfer_bytes, transfer_s;               /* of a rank; seconds that links were in use, of all */
+    double transfer_bytes, link_busy_s;              /* of a rank; seconds that links were in use, of all */
     int64_t swaps, swapped_back;                     /* preemptions by swap, and those that came back */
     double swapped_bytes, copied_s;                  /* of a GPU, both ways; seconds that steps waited for them */
     double loaded_tokens, loaded_bytes, load_wait_s; /* from the host's tier: of cached_tokens; of a GPU, and seconds

@@ -32,8 +32,10 @@ static enum err_code check_draft(const struct simulate_setup *s, struct err *e)
     if (judged != (passed > 1 ? passed : 1))
         return err_set(e, ERR_RANGE, "%lld tokens of a sequence are judged in passes of %lld", (long long)judged,
                        (long long)passed);
-    if (s->policy == SIMULATE_STATIC || s->memory != SIMULATE_PAGED || s->server)
-        return err_set(e, ERR_RANGE, "drafts take blocks of a paged cache, no static batch and no server's steps");
+    if (s->policy == SIMULATE_STATIC || s->memory != SIMULATE_PAGED)
+        return err_set(e, ERR_RANGE, "drafts take blocks of a paged cache, and no static batch");
+    if (s->server && !d->of->clock.seconds)
+        return err_set(e, ERR_RANGE, "in a server's steps the passes of a draft take a server's seconds");
     if (s->policy == SIMULATE_CHUNKED && s->budget_tokens / judged < s->max_seqs)
         return err_set(e, ERR_RANGE, "a step of %lld tokens is too small for %lld sequences that judge %lld each",
                        (long long)s->budget_tokens, (long long)s->max_seqs, (long long)judged);

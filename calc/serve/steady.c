@@ -50,6 +50,8 @@ static enum err_code check(const struct steady_setup *s, struct err *e)
         return err_set(e, ERR_RANGE, "drafts: at a rate, no static batches, lengths drafted too");
     if (!(s->watermark_frac >= 0) || s->watermark_frac >= 1 || !(s->overhead_s >= 0) || !isfinite(s->overhead_s))
         return err_set(e, ERR_RANGE, "a watermark is in [0, 1), an overhead not below 0");
+    if (!(s->slower >= 0) || !isfinite(s->slower) || (s->slower > 0 && s->slower < 1))
+        return err_set(e, ERR_RANGE, "steps are not %g times slower than they are predicted", s->slower);
     if (!s->lengths || s->lengths->n == 0 || !(s->lengths->prompt_tokens >= 1) || !(s->lengths->output_tokens >= 1))
         return err_set(e, ERR_RANGE, "requests have a token of prompt and of output at least");
     if (s->lengths->longest_tokens > (double)s->blocks * (double)s->block_tokens + .5)
@@ -86,7 +88,7 @@ static struct steady_result unknown_result(void)
                                   .ttft_s = none,
                                   .tpot_s = none,
                                   .latency_s = none,
-                                  .transfer_s = x,
+                                  .move_s = x,
                                   .goodput_per_s = x,
                                   .good_frac = x,
                                   .span_s = x,
@@ -205,11 +207,37 @@ static enum err_code solve_together(struct arena *a, const struct steady_setup *
     return ERR_OK;
 }
 
-enum err_code steady_solve(struct arena *a, const struct steady_setup *s, struct steady_result *out, struct err *e)
+static enum err_code solve(struct arena *a, const struct steady_setup *s, struct steady_result *out, struct err *e)
 {
-    TRY(check(s, e));
-    *out = unknown_result();
     if (s->decode) return steady_pools_solve(a, s, out, e);
     if (s->policy == SIMULATE_STATIC) return steady_static_solve(a, s, out, e);
     return solve_together(a, s, out, e);
+}
+
+/* All times of a service that is slower by b are those of one that is not at rates and links that are b times faster,
+ * and waits and overheads over b, times b. */
+enum err_code steady_solve(struct arena *a, const struct steady_setup *s, struct steady_result *out, struct err *e)
+{
+    const double b = s->slower > 0 ? s->slower : 1;
+    TRY(check(s, e));
+    *out = unknown_result();
+    if (!(b > 1)) return solve(a, s, out, e);
+    struct steady_setup fast = *s;
+    struct steady_decode decode;
+    fast.slower = 0;
+    fast.rate_per_s *= b;
+    fast.think_s /= b;
+    fast.overhead_s /= b;
+    fast.ttft_limit_s /= b;
+    fast.tpot_limit_s /= b;
+    if (s->decode) {
+        decode = *s->decode;
+        decode.overhead_s /= b;
+        decode.link_bytes_per_s *= b;
+        decode.link_latency_s /= b;
+        fast.decode = &decode;
+    }
+    TRY(solve(a, &fast, out, e));
+    steady_slow(out, b);
+    return ERR_OK;
 }

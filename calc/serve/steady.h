@@ -101,6 +101,8 @@ struct steady_setup {
     struct engine_case *server;    /* steps as its engine takes them, plan being its bound; NULL none */
     bool overlapped;               /* its host works beside the device */
     double overhead_s;
+    double slower; /* a step takes so many times what is predicted, >= 1; 0: once. Overheads, links, thinking and the
+                      rate are as they are */
     enum simulate_policy policy;
     int64_t budget_tokens, max_seqs;
     int64_t blocks, block_tokens;
@@ -154,7 +156,8 @@ struct steady_result {
     double prefill_frac;          /* of steps that compute prompts */
     double input_tok_per_s, output_tok_per_s; /* of all replicas; input: prompts, cached or not */
     struct steady_spread ttft_s, tpot_s, latency_s;
-    double transfer_s; /* disaggregated: wait for the link, and the transfer; between the first token and the second */
+    double move_s; /* disaggregated: from the first token until the cache is where it decodes (simulate_move_s): the
+                          rest of the step there that runs, in which it is not asked for, the link, the way */
     double goodput_per_s;                    /* requests within both limits */
     double good_frac;                        /* of requests */
     double span_s;                           /* offline: from the first step to the last answer */
@@ -165,10 +168,6 @@ struct steady_result {
  * rate of the device is known; ERR_NOMEM. Cost: some 50 to 150 step times and .1 to .5 ms
  * the first time, .1 to .15 ms with times kept, nothing where it is saturated; static 1 ms. */
 enum err_code steady_solve(struct arena *a, const struct steady_setup *s, struct steady_result *out, struct err *e);
-
-/* steady_slow -- the answer in the clock of a service whose steps take `slower` times as long, where the question was
- * in its own: rates and links times slower, waits and overheads over it. */
-void steady_slow(struct steady_result *r, double slower);
 
 /* steady_again_of -- prompt tokens that preempted sequences compute anew, of those of the requests, where a cache is
  * full and requests always wait: exp(-kept * spread) * E[output - 1] / E[prompt], `kept` the answers that are expected

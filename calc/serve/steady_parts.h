@@ -173,4 +173,8 @@ enum err_code steady_pools_solve(struct arena *a, const struct steady_setup *s, 
 enum err_code steady_static_solve(struct arena *a, const struct steady_setup *s, struct steady_result *o,
                                   struct err *e);
 
+/* steady_slow -- the answer of steps as predicted, asked at rates and links times slower, and waits and overheads over
+ * it, in the clock of a service whose steps take `slower` times as long. */
+void steady_slow(struct steady_result *r, double slower);
+
 #endif

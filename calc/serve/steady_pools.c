@@ -45,18 +45,34 @@ static enum err_code check(const struct steady_setup *s, struct err *e)
     return ERR_OK;
 }
 
+/* From a first token until its cache is where it decodes, and until a step there has it. The other side asks for it
+ * between two steps, so the one that runs ends first, half of it on average; where the way ends within a step, the next
+ * one has it. While nothing runs nobody waits. */
+struct crossing {
+    double moved_s, begins_s;
+};
+
+static struct crossing crossing_of(const struct steady_replica *decode, const struct link *x)
+{
+    const double busy = 1 - decode->idle_frac * (1 - decode->alone.busy_frac), step_s = decode->token_s,
+                 way_s = x->wait_s + x->mean_s;
+    const double moved_s = decode->wait_s + busy * step_s / 2 + way_s;
+    return (struct crossing){moved_s, moved_s + busy * (step_s > 0 ? ceil(way_s / step_s) * step_s - way_s : 0)};
+}
+
 static void put_together(struct steady_replica *first, struct steady_replica *second, const struct link *x,
                          struct steady_result *o)
 {
     const struct steady_lengths *l = second->s->lengths;
     struct steady_result decode = *o;
+    const struct crossing way = crossing_of(second, x);
     steady_tell(first, o);
-    second->later_s = x->wait_s + x->mean_s + second->wait_s;
+    second->later_s = way.begins_s;
     steady_tell(second, &decode);
     struct steady_histogram ttft, tpot;
     steady_ttft(first, &ttft);
     steady_tpot(second, &tpot);
-    o->transfer_s = x->wait_s + x->mean_s;
+    o->move_s = way.moved_s;
     o->decode_batch = decode.batch;
     o->decode_utilisation = decode.utilisation;
     o->decoding = second->decoding;

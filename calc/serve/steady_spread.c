@@ -86,7 +86,7 @@ void steady_slow(struct steady_result *r, double slower)
 {
     double *const rates[] = {&r->saturation_rate_per_s, &r->rate_per_s, &r->input_tok_per_s, &r->output_tok_per_s,
                              &r->goodput_per_s};
-    double *const times[] = {&r->step_s, &r->transfer_s, &r->span_s};
+    double *const times[] = {&r->step_s, &r->move_s, &r->span_s};
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) *rates[i] /= slower;
     for (size_t i = 0; i < sizeof times / sizeof *times; i++) *times[i] *= slower;
     slow(&r->ttft_s, slower);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "calc/base/text.h"
+#include "calc/base/units.h"
 
 /* ---- what the options say ---- */
 
@@ -144,6 +145,15 @@ enum err_code workload_length_parse(struct arena *a, const char *text, struct wo
 
 double workload_length_mean(const struct workload_length *l) { return l->mean; }
 
+/* A number and a time, which may have a unit. */
+static bool number_and_time(const char *at, double v[2])
+{
+    struct err unread = {0};
+    if (!number(&at, &v[0]) || *at++ != ',') return false;
+    const char *time = at;
+    return (number(&at, &v[1]) && *at == '\0') || units_parse_time(time, &v[1], &unread) == ERR_OK;
+}
+
 enum err_code workload_arrival_parse(const char *text, struct workload_spec *spec, struct err *e)
 {
     const char *rest;
@@ -157,12 +167,12 @@ enum err_code workload_arrival_parse(const char *text, struct workload_spec *spe
         good = numbers(rest, &spec->cv, 1, NULL) && spec->cv > 0;
     } else if (starts(text, "bursty:", &rest)) {
         spec->arrival = WORKLOAD_BURSTY;
-        good = numbers(rest, v, 2, NULL) && v[0] >= 1 && v[1] > 0;
+        good = number_and_time(rest, v) && v[0] >= 1 && v[1] > 0;
         spec->burst_ratio = good ? v[0] : 1;
         spec->burst_s = good ? v[1] : 1;
     } else if (starts(text, "diurnal:", &rest)) {
         spec->arrival = WORKLOAD_DIURNAL;
-        good = numbers(rest, v, 2, NULL) && v[0] >= 0 && v[0] <= 1 && v[1] > 0;
+        good = number_and_time(rest, v) && v[0] >= 0 && v[0] <= 1 && v[1] > 0;
         spec->swing_frac = good ? v[0] : 0;
         spec->period_s = good ? v[1] : 1;
     } else {
@@ -170,9 +180,21 @@ enum err_code workload_arrival_parse(const char *text, struct workload_spec *spe
     }
     if (good) return ERR_OK;
     return err_set(e, ERR_USAGE,
-                   "'%s' is no process of arrivals: wanted poisson, gamma:CV, bursty:RATIO,SECONDS or "
-                   "diurnal:SWING,SECONDS (swing from 0 to 1)",
+                   "'%s' is no process of arrivals: wanted poisson, gamma:CV, bursty:RATIO,TIME or "
+                   "diurnal:SWING,TIME (swing from 0 to 1)",
                    text_clean(clean, sizeof clean, text, strlen(text)));
+}
+
+double workload_arrival_cv2(const struct workload *w)
+{
+    if (!w->timed || w->first_n < 3) return 1;
+    const double n = (double)(w->first_n - 1), mean = w->span_s / n;
+    double squares = 0;
+    for (size_t i = 1; i < w->first_n; i++) {
+        const double gap = w->request[i].arrival_s - w->request[i - 1].arrival_s;
+        squares += (gap - mean) * (gap - mean);
+    }
+    return mean > 0 ? squares / n / (mean * mean) : 1;
 }
 
 /* ---- draws ---- */

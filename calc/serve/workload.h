@@ -100,14 +100,18 @@ struct workload_spec {
     void *closure;
 };
 
-/* workload_arrival_parse -- "poisson", "gamma:CV", "bursty:RATIO,SECONDS", "diurnal:SWING,SECONDS" into a spec. Errors:
- * ERR_USAGE. */
+/* workload_arrival_parse -- "poisson", "gamma:CV", "bursty:RATIO,TIME", "diurnal:SWING,TIME" into a spec; a
+ * time without a unit is in seconds. Errors: ERR_USAGE. */
 enum err_code workload_arrival_parse(const char *text, struct workload_spec *spec, struct err *e);
 
 /* workload_make -- Errors: ERR_RANGE a number outside its domain; a conversation beyond WORKLOAD_TOKENS_MAX; ERR_NO
  * go_on said no; ERR_NOMEM.
  * Cost: O(requests). */
 enum err_code workload_make(struct arena *a, const struct workload_spec *spec, struct workload *out, struct err *e);
+
+/* workload_arrival_cv2 -- squared coefficient of variation of the gaps between requests that come by themselves; 1, as
+ * Poisson's, where there are too few to tell. */
+double workload_arrival_cv2(const struct workload *w);
 
 /* ---- traces ---- */
 

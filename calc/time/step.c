@@ -382,6 +382,11 @@ double step_offloaded_frac(const struct step *s) { return s->offloaded_frac; }
 double step_kv_bytes_per_token_full(const struct step *s) { return s->cache.bytes_per_token_full; }
 double step_kv_bytes_per_token_windowed(const struct step *s) { return s->cache.bytes_per_token_windowed; }
 double step_kv_bytes_per_token_index(const struct step *s) { return s->cache.bytes_per_token_index; }
+
+double step_kv_bytes_per_token(const struct step *s)
+{
+    return s->cache.bytes_per_token_full + s->cache.bytes_per_token_windowed + s->cache.bytes_per_token_index;
+}
 double step_state_bytes_per_sequence(const struct step *s)
 {
     return s->setup.uncached ? 0 : s->cache.state_bytes_per_sequence;

@@ -101,7 +101,8 @@ double step_kv_bytes_per_token_full(const struct step *s);     /* per GPU, grows
 double step_kv_bytes_per_token_windowed(const struct step *s); /* per GPU, within the window only */
 double step_state_bytes_per_sequence(const struct step *s);    /* per GPU */
 double step_kv_bytes_per_token_index(const struct step *s);    /* per GPU, of indexers' keys; grows with context */
-size_t step_length(const struct step *s);                      /* instructions a point costs */
+double step_kv_bytes_per_token(const struct step *s); /* per GPU, all three: of a sequence within its windows */
+size_t step_length(const struct step *s);             /* instructions a point costs */
 
 /* One operator of a phase at one point, times its count; per GPU. */
 struct step_op {
