@@ -107,15 +107,11 @@ static enum err_code read_quantization(struct stored *s, const struct json *q)
     static const struct {
         const char *method;
         enum err_code (*read)(struct stored *s, const struct json *q);
-    } METHODS[] = {{"fp8", stored_fp8},
-                   {"fbgemm_fp8", stored_fp8_rows},
-                   {"mxfp4", stored_mxfp4},
-                   {"awq", stored_awq},
-                   {"gptq", stored_gptq},
-                   {"bitsandbytes", stored_bitsandbytes},
-                   {"compressed-tensors", stored_compressed},
-                   {"modelopt", stored_modelopt},
-                   {"modelopt_fp4", stored_modelopt}};
+    } METHODS[] = {{"fp8", stored_fp8},           {"fbgemm_fp8", stored_fp8_rows},
+                   {"mxfp4", stored_mxfp4},       {"awq", stored_awq},
+                   {"gptq", stored_gptq},         {"bitsandbytes", stored_bitsandbytes},
+                   {"bitnet", stored_bitnet},     {"compressed-tensors", stored_compressed},
+                   {"modelopt", stored_modelopt}, {"modelopt_fp4", stored_modelopt}};
     struct json j;
     const char *method = "", *unread;
     if (!json_is_object(q)) return json_want(q, "an object", s->e);
