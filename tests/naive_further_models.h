@@ -31,7 +31,7 @@ static const struct subject APERTUS = { /* two learned numbers of the nonlineari
       .qk_norm = true, .act_stored = 2}}};
 
 static const struct subject BITNET = { /* a norm before each last product */
-    "{\"model_type\":\"bitnet\",\"hidden_size\":12,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "{\"model_type\":\"bitnet\",\"hidden_size\":12,\"tie_word_embeddings\":true,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
     "\"num_key_value_heads\":2,\"intermediate_size\":7,\"vocab_size\":16}",
     "00",
     {.vocab = 16, .hidden = 12, RMS, .tied = true},

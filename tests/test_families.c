@@ -399,6 +399,83 @@ static const struct subject {
      0,
      0,
      0},
+    {"arctic by turns", /* every second layer has experts, by the class's default, and nothing beside them */
+     "{\"model_type\":\"arctic\",\"hidden_size\":36,\"num_hidden_layers\":5,\"num_attention_heads\":6,"
+     "\"num_key_value_heads\":2,\"intermediate_size\":11,\"vocab_size\":43,\"num_local_experts\":7,"
+     "\"num_experts_per_tok\":3}",
+     {ENDS(43, 36), HEAD(43, 36), QKVO(36, 12, 36, 5), EXPERTS(36, 11, 2, 7, 3), EACH("gate", 7, 36, 2),
+      GATED(36, 11, 3), NORMS(2, 36, 5)},
+     5 * 24,
+     0,
+     0,
+     0},
+    {"arctic by turns with a residual",
+     "{\"model_type\":\"arctic\",\"hidden_size\":36,\"num_hidden_layers\":5,\"num_attention_heads\":6,"
+     "\"num_key_value_heads\":2,\"intermediate_size\":11,\"vocab_size\":43,\"num_local_experts\":7,"
+     "\"num_experts_per_tok\":3,\"moe_layer_frequency\":3,\"parallel_attn_mlp_res\":true}",
+     {ENDS(43, 36), HEAD(43, 36), QKVO(36, 12, 36, 5), EXPERTS(36, 11, 1, 7, 3), EACH("gate", 7, 36, 1),
+      GATED(36, 36, 1), GATED(36, 11, 4), NORMS(2, 36, 5), EACH("residual_layernorm", 1, 36, 1)},
+     5 * 24,
+     0,
+     0,
+     0},
+    {"apertus with biases and another nonlinearity", /* as vLLM reads mlp_bias */
+     "{\"model_type\":\"apertus\",\"hidden_size\":36,\"num_hidden_layers\":3,\"num_attention_heads\":6,"
+     "\"num_key_value_heads\":2,\"intermediate_size\":11,\"vocab_size\":43,\"mlp_bias\":true,\"hidden_act\":\"silu\"}",
+     {ENDS(43, 36), HEAD(43, 36), QKVO(36, 12, 36, 3), EACH("q_norm, k_norm", 2, 6, 3), EACH("up_proj", 11, 36, 3),
+      EACH("down_proj", 36, 11, 3), EACH("up_proj.bias, down_proj.bias", 1, 47, 3), NORMS(2, 36, 3)},
+     3 * 24,
+     0,
+     0,
+     0},
+    {"exaone_moe by flags", /* the list decides, whatever the prefix is by default */
+     "{\"model_type\":\"exaone_moe\",\"hidden_size\":36,\"num_hidden_layers\":5,\"num_attention_heads\":6,"
+     "\"num_key_value_heads\":2,\"head_dim\":7,\"intermediate_size\":11,\"vocab_size\":43,"
+     "\"moe_intermediate_size\":13,\"num_experts\":5,\"num_experts_per_tok\":2,\"num_shared_experts\":3,"
+     "\"is_moe_layer\":[true,false,false,true,false],\"sliding_window\":16}",
+     {ENDS(43, 36), HEAD(43, 36), QKVO(42, 14, 36, 5), EACH("q_norm, k_norm", 2, 7, 5), GATED(36, 11, 3),
+      EXPERTS(36, 13, 2, 5, 2), GATED(36, 39, 2), EACH("gate", 5, 36, 2), EACH("e_score_correction_bias", 1, 5, 2),
+      NORMS(2, 36, 5)},
+     1 * 28,
+     4 * 28,
+     0,
+     0},
+    {"step3p5 as transformers saves it", /* heads and experts by layer, and a gate a head without a key */
+     "{\"model_type\":\"step3p5\",\"hidden_size\":36,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+     "\"num_key_value_heads\":2,\"head_dim\":7,\"intermediate_size\":11,\"vocab_size\":43,"
+     "\"moe_intermediate_size\":13,\"n_routed_experts\":5,\"num_experts_per_tok\":2,\"share_expert_dim\":17,"
+     "\"mlp_layer_types\":[\"dense\",\"sparse\",\"sparse\"],\"sliding_window\":16,"
+     "\"layer_types\":[\"full_attention\",\"sliding_attention\",\"full_attention\"],"
+     "\"num_attention_heads_per_layer\":[4,6,4],\"use_moe_router_bias\":true}",
+     {ENDS(43, 36), HEAD(43, 36), QKVO(28, 14, 36, 2), QKVO(42, 14, 36, 1), EACH("g_proj", 4, 36, 2),
+      EACH("g_proj", 6, 36, 1), EACH("q_norm, k_norm", 2, 7, 3), GATED(36, 11, 1), EXPERTS(36, 13, 2, 5, 2),
+      GATED(36, 17, 2), EACH("gate", 5, 36, 2), EACH("router_bias", 1, 5, 2), NORMS(2, 36, 3)},
+     2 * 28,
+     1 * 28,
+     0,
+     0},
+    {"cohere2_moe", /* a dense layer that is full, then three sliding ones and a full one; one norm a layer */
+     "{\"model_type\":\"cohere2_moe\",\"hidden_size\":36,\"num_hidden_layers\":6,\"num_attention_heads\":6,"
+     "\"num_key_value_heads\":2,\"head_dim\":7,\"intermediate_size\":11,\"vocab_size\":43,\"num_experts\":5,"
+     "\"num_experts_per_tok\":2,\"num_shared_experts\":2,\"first_k_dense_replace\":1,"
+     "\"prefix_dense_intermediate_size\":23,\"sliding_window\":16,\"sliding_window_pattern\":4}",
+     {ENDS(43, 36), QKVO(42, 14, 36, 6), GATED(36, 23, 1), EXPERTS(36, 11, 5, 5, 2), GATED(36, 22, 5),
+      EACH("gate", 5, 36, 5), NORMS(1, 36, 6)},
+     2 * 28,
+     4 * 28,
+     0,
+     0},
+    {"cohere2_moe with lists",
+     "{\"model_type\":\"cohere2_moe\",\"hidden_size\":36,\"num_hidden_layers\":3,\"num_attention_heads\":6,"
+     "\"num_key_value_heads\":2,\"intermediate_size\":11,\"vocab_size\":43,\"rms_norm_eps\":1e-5,"
+     "\"layer_types\":[\"full_attention\",\"sliding_attention\",\"sliding_attention\"],"
+     "\"mlp_layer_types\":[\"dense\",\"sparse\",\"sparse\"]}",
+     {ENDS(43, 36), QKVO(768, 256, 36, 3), GATED(36, 11, 1), EXPERTS(36, 11, 2, 8, 2), EACH("gate", 8, 36, 2),
+      NORMS(1, 36, 3)},
+     1 * 512,
+     2 * 512,
+     0,
+     0},
     {"grok-2", /* another model_type; the key says which class reads it */
      "{\"model_type\":\"git\",\"architectures\":[\"Grok1ForCausalLM\"],\"hidden_size\":8192,"
      "\"num_hidden_layers\":64,\"num_attention_heads\":64,\"num_key_value_heads\":8,\"head_dim\":128,"
@@ -681,8 +758,31 @@ static void test_refused(void **state)
          "means sparse attention"},
         {"{\"model_type\":\"arctic\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
          "\"intermediate_size\":9,\"num_local_experts\":4,\"num_experts_per_tok\":2,\"vocab_size\":13,"
-         "\"moe_layer_frequency\":2}",
-         "experts in every layer"},
+         "\"use_residual\":true,\"parallel_attn_mlp_res\":false}",
+         "contradict each other about an MLP beside the experts"},
+#define K_EXAONE                                                                                                       \
+    "{\"model_type\":\"exaone_moe\",\"hidden_size\":48,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"num_key_"   \
+    "value_heads\":4,"                                                                                                 \
+    "\"intermediate_size\":9,\"moe_intermediate_size\":5,\"num_experts\":4,\"num_experts_per_tok\":2,\"vocab_size\":"  \
+    "13"
+        {K_EXAONE ",\"is_moe_layer\":[false,true]}", "is_moe_layer has 2 entries for 3 layers"},
+        {K_EXAONE ",\"is_moe_layer\":[false,true,true],\"mlp_layer_types\":[\"dense\",\"sparse\",\"dense\"]}",
+         "mlp_layer_types and is_moe_layer contradict each other about layer 2"},
+        {K_EXAONE ",\"is_moe_layer\":[0,1,1]}", "true or false"},
+#define STEP35                                                                                                         \
+    "{\"model_type\":\"step3p5\",\"hidden_size\":48,\"num_hidden_layers\":3,\"num_attention_heads\":8,"                \
+    "\"intermediate_size\":9,\"moe_intermediate_size\":5,\"moe_num_experts\":4,\"moe_top_k\":2,\"vocab_size\":13"
+        {STEP35 ",\"share_expert_dim\":7}", "moe_layers_enum is missing, and the step3p5 family has no default"},
+        {STEP35 ",\"moe_layers_enum\":\"1,2\"}", "shared_expert_intermediate_size is missing, and the step3p5 family"},
+        {STEP35 ",\"moe_layers_enum\":[1,3],\"share_expert_dim\":7}", "names layer 3, and there are 3"},
+        {STEP35 ",\"moe_layers_enum\":[1],\"share_expert_dim\":7,\"sliding_window\":8}",
+         "layer_types is missing, and the step3p5 family"},
+        {"{\"model_type\":\"gpt_neox\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+         "\"vocab_size\":13}",
+         "intermediate_size is missing, and the gpt_neox family has no default for it"},
+        {"{\"model_type\":\"nanochat\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+         "\"intermediate_size\":null,\"vocab_size\":13}",
+         "intermediate_size is missing, and the nanochat family has no default for it"},
         {"{\"model_type\":\"laguna\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
          "\"num_key_value_heads\":4,\"num_attention_heads_per_layer\":[4,6],\"intermediate_size\":9,"
          "\"moe_intermediate_size\":5,\"num_experts\":4,\"num_experts_per_tok\":2,\"vocab_size\":13}",
@@ -748,6 +848,17 @@ static void test_class_sizes(void **state)
     "13"
         {APERTUS "}", APERTUS ",\"intermediate_size\":14336}"},
         {FLASH "}", FLASH ",\"zero_expert_num\":256}"},
+        {NEO ",\"attention_types\":[[[\"global\"],4]]}",
+         NEO ",\"attention_types\":[[[\"global\"],4]],\"intermediate_size\":192}"},
+        {"{\"model_type\":\"jais\",\"n_embd\":48,\"n_layer\":2,\"n_head\":4,\"vocab_size\":13,"
+         "\"position_embedding_type\":\"alibi\",\"activation_function\":\"swiglu\",\"n_inner\":null}",
+         "{\"model_type\":\"jais\",\"n_embd\":48,\"n_layer\":2,\"n_head\":4,\"vocab_size\":13,"
+         "\"position_embedding_type\":\"alibi\",\"activation_function\":\"swiglu\",\"n_inner\":192}"},
+#define LAGUNA                                                                                                         \
+    "{\"model_type\":\"laguna\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":8,"                 \
+    "\"intermediate_size\":9,\"vocab_size\":13"
+        {LAGUNA "}", LAGUNA ",\"num_experts\":256,\"num_experts_per_tok\":8,\"moe_intermediate_size\":512,"
+                            "\"shared_expert_intermediate_size\":512}"},
         {STEP3 ",\"moe_layers_enum\":\"1\"}",
          STEP3 ",\"moe_layers_enum\":\"1\",\"share_expert_dim\":5120,\"share_q_dim\":2048}"},
     };

@@ -98,6 +98,7 @@ enum moe_rule {
     MOE_PERIOD,  /* expert_layer_period and expert_layer_offset; experts as wide as intermediate_size */
     MOE_LETTERS, /* the layers that the hybrid pattern says; shared experts of a width of their own */
     MOE_NAMED,   /* moe_layers_enum, numbers as text, else all but the first; a shared expert of share_expert_dim */
+    MOE_COHERE,  /* first_k_dense_replace or mlp_layer_types; shared experts, all as wide as intermediate_size */
     MOE_HUNYUAN, /* moe_layer_num_skipped; shared experts of intermediate_size when use_mixed_mlp_moe */
 };
 
@@ -171,6 +172,7 @@ struct family {
     int norms;    /* of width D in a layer */
     bool tied;    /* class default of tie_word_embeddings */
     bool ungated; /* up and down only */
+    bool four;    /* class default of the MLP's width: 4 times hidden, where the file says null or nothing */
     bool sinks, positions, latent, expert_bias, router_bias;
     enum qk_norm qk_norm;
     const char *qk_norm_key; /* a flag without which qk_norm does not hold; qk_norm_default when absent */

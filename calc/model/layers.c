@@ -95,7 +95,7 @@ enum err_code reader_dense(struct reader *r, struct ffn *f)
     f->gated = !fam->ungated;
     f->act_params = fam->act_params;
     f->inner_norm = fam->inner_norm;
-    TRY(reader_dim(r, DIM_FFN, 1, fam->ungated ? 4 * r->m->hidden : fam->layer_widths ? divisor : -1, &f->width));
+    TRY(reader_dim(r, DIM_FFN, 1, fam->four ? 4 * r->m->hidden : fam->layer_widths ? divisor : -1, &f->width));
     if (f->width % divisor != 0)
         return err_set(r->e, ERR_INPUT, "%s: an MLP width of %lld, which the %s family divides by %lld", r->text.file,
                        (long long)f->width, fam->name, (long long)divisor);
