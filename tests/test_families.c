@@ -55,6 +55,10 @@ static const struct subject {
         EACH("q_b_proj", (heads) * ((nope) + (rope)), q, layers),                                                      \
         EACH("kv_a_proj_with_mqa", (kv) + (rope), width, layers), EACH("kv_a_layernorm", 1, kv, layers),               \
         EACH("kv_b_proj", (heads) * ((nope) + (value)), kv, layers), EACH("o_proj", width, (heads) * (value), layers)
+#define M3_FREQ                                                                                                        \
+    "[0,0,0,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"  \
+    "1,1,"                                                                                                             \
+    "1,1,1]"
     {"olmo-7b",
      "{\"model_type\":\"olmo\",\"hidden_size\":4096,\"num_hidden_layers\":32,\"num_attention_heads\":32,"
      "\"intermediate_size\":11008,\"vocab_size\":50304,\"clip_qkv\":8.0}",
@@ -476,6 +480,25 @@ static const struct subject {
      2 * 512,
      0,
      0},
+    {"minimax-m3", /* three full dense layers, then experts and blocks of chosen keys; the text part as published */
+     "{\"model_type\":\"minimax_m3_vl\",\"architectures\":[\"MiniMaxM3SparseForConditionalGeneration\"],"
+     "\"text_config\":{\"model_type\":\"minimax_m2\",\"hidden_size\":6144,\"num_hidden_layers\":60,"
+     "\"num_attention_heads\":64,\"num_key_value_heads\":4,\"head_dim\":128,\"intermediate_size\":3072,"
+     "\"dense_intermediate_size\":12288,\"shared_intermediate_size\":3072,\"n_shared_experts\":1,\"vocab_size\":200064,"
+     "\"num_local_experts\":128,\"num_experts_per_tok\":4,\"use_routing_bias\":true,\"qk_norm_type\":\"per_head\","
+     "\"moe_layer_freq\":" M3_FREQ ",\"sparse_attention_config\":{\"use_sparse_attention\":true,"
+     "\"sparse_index_dim\":128,\"sparse_num_index_heads\":4,\"sparse_topk_blocks\":16,\"sparse_block_size\":128,"
+     "\"sparse_init_block\":0,\"sparse_local_block\":1,\"sparse_disable_index_value\":" M3_FREQ
+     ",\"sparse_attention_freq\":" M3_FREQ "}}}",
+     {ENDS(200064, 6144), HEAD(200064, 6144), QKVO(8192, 512, 6144, 60), EACH("q_norm, k_norm", 2, 128, 60),
+      EACH("index_q_proj", 512, 6144, 57), EACH("index_k_proj", 128, 6144, 57),
+      EACH("index_q_norm, index_k_norm", 2, 128, 57), GATED(6144, 12288, 3), EXPERTS(6144, 3072, 57, 128, 4),
+      GATED(6144, 3072, 57), EACH("gate", 128, 6144, 57), EACH("e_score_correction_bias", 1, 128, 57),
+      NORMS(2, 6144, 60)},
+     60 * 1024 + 57 * 128,
+     0,
+     0,
+     0},
     {"grok-2", /* another model_type; the key says which class reads it */
      "{\"model_type\":\"git\",\"architectures\":[\"Grok1ForCausalLM\"],\"hidden_size\":8192,"
      "\"num_hidden_layers\":64,\"num_attention_heads\":64,\"num_key_value_heads\":8,\"head_dim\":128,"
@@ -667,6 +690,7 @@ static void test_caches(void **state)
             struct err e = {.code = ERR_OK};
             if (cost_kind_cache(a, &m, &m.kinds[k], 1, &one, &e) != ERR_OK) fail_msg("%s: %s", s->model, e.text);
             *(m.kinds[k].mixer.window_tokens ? &windowed : &full) += (double)m.kinds[k].count * one.token_bytes;
+            full += (double)m.kinds[k].count * one.index_bytes;
             kept += (double)m.kinds[k].count * one.state_bytes;
         }
         if (full != 2.0 * (double)s->full_elems || windowed != 2.0 * (double)s->windowed_elems)
@@ -807,6 +831,23 @@ static void test_refused(void **state)
 #define STEP3                                                                                                          \
     "{\"model_type\":\"step3_text\",\"hidden_size\":48,\"num_hidden_layers\":3,\"num_attention_heads\":4,"             \
     "\"intermediate_size\":9,\"moe_intermediate_size\":5,\"moe_num_experts\":4,\"moe_top_k\":2,\"vocab_size\":13"
+#define M3                                                                                                             \
+    "{\"model_type\":\"minimax_m3\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"             \
+    "\"num_key_value_heads\":2,\"intermediate_size\":9,\"vocab_size\":13"
+#define M3_INDEX "\"sparse_num_index_heads\":2,\"sparse_index_dim\":5,\"sparse_block_size\":4,\"sparse_topk_blocks\":3"
+        {M3 ",\"sparse_attention_config\":{\"sparse_attention_freq\":[0,1],\"sparse_num_index_heads\":2}}",
+         "sparse_attention_config.sparse_index_dim is missing"},
+        {M3 ",\"sparse_attention_config\":{\"sparse_attention_freq\":[0]," M3_INDEX "}}", "one number per layer"},
+        {M3
+         ",\"sparse_attention_config\":{\"sparse_attention_freq\":[0,1],\"sparse_disable_index_value\":[0,0]," M3_INDEX
+         "}}",
+         "layer 1 has values of the indexer"},
+        {M3 ",\"layer_types\":[\"full_attention\",\"full_attention\"],\"sparse_attention_config\":{"
+            "\"sparse_attention_freq\":[0,1]," M3_INDEX "}}",
+         "layer_types and sparse_attention_config.sparse_attention_freq contradict each other about layer 1"},
+        {M3 ",\"layer_types\":[\"full_attention\",\"minimax_m3_sparse\"],\"index_n_heads\":4,"
+            "\"index_head_dim\":5,\"index_block_size\":4,\"index_topk_blocks\":3}",
+         "4 heads of the indexer for 2 KV heads"},
         {STEP3 "}", "moe_layers_enum is missing, and the step3_text family has no default"},
         {STEP3 ",\"moe_layers_enum\":\"1,2,3\"}", "names layer 3, and there are 3"},
         {STEP3 ",\"moe_layers_enum\":\"1,2,1\"}", "names layer 1 twice"},

@@ -196,7 +196,7 @@ static void make_attention(struct call *c, const struct maker *m)
     k->kv_heads = fmax(1, (double)x->kv_heads / m->tp);
     k->head_dim = (double)x->head_dim;
     k->value_dim = (double)x->v_head_dim;
-    k->window = (double)x->window_tokens;
+    k->window = (double)(x->top_keys > 0 ? x->top_keys : x->window_tokens); /* chosen keys are as many */
     if (x->images || x->kind != MIXER_ATTENTION) return;
     c->both_ways = model->bidirectional;
     const bool fp8 = k->kv_element_bytes <= 1;

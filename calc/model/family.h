@@ -157,13 +157,13 @@ extern const struct family_module MODULES_GPT2[], MODULES_QWEN[], MODULES_OPT[],
     MODULES_MAMBA_BESIDE[], MODULES_GRANITE_HYBRID[], MODULES_QWEN_DELTA[], MODULES_MINIMAX[], MODULES_LFM2[],
     MODULES_PERSIMMON[], MODULES_GPT_NEO[], MODULES_JAIS[], MODULES_AFMOE[], MODULES_GROK[], MODULES_LONGCAT[],
     MODULES_STEP3[], MODULES_FALCON_H1[], MODULES_TELECHAT[], MODULES_LING[], MODULES_ARCTIC[], MODULES_GROK2[],
-    MODULES_OLMO_HYBRID[];
+    MODULES_OLMO_HYBRID[], MODULES_MINIMAX_M3[];
 
 struct reader;
 
 struct family {
     const char *name;
-    const char *types[6];         /* model_type values */
+    const char *types[8];         /* model_type values */
     const char *architectures[4]; /* for files without model_type; of a draft for all */
     bool draft;                   /* a head that drafts for another model: */
     const char *mark;             /* a key that says so whatever the model_type; NULL none. So does that of others: */
@@ -206,6 +206,7 @@ struct family {
     bool layer_widths;          /* vary sets the width of the MLP, layer by layer */
     enum bias_rule bias;
     enum window_rule window;
+    const char *full_word; /* of layer_types, another for a layer without a window; NULL none */
     enum nope_rule nope;
     enum moe_rule moe;
     enum hybrid_rule hybrid;

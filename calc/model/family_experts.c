@@ -1,6 +1,8 @@
 /* family_experts -- rows of families with experts. */
 #include "calc/model/vary.h"
 
+#define SPARSE_HEADS "sparse_attention_config.sparse_num_index_heads"
+
 const struct family FAMILIES_EXPERTS[] = {
     {.name = "mixtral",
      .types = {"mixtral"},
@@ -161,6 +163,28 @@ const struct family FAMILIES_EXPERTS[] = {
      .vary = vary_minimax_m2,
      .blocks = "attention with norms of all queries and all keys, experts with routing bias",
      .exact = "total, active and KV against the published element total (M2.5)"},
+    {.name = "minimax_m3",
+     .types = {"minimax_m3_vl_text", "minimax_m3_text", "minimax_m3_vl", "minimax_m3"},
+     .architectures = {"MiniMaxM3SparseForCausalLM", "MiniMaxM3SparseForConditionalGeneration",
+                       "MiniMaxM3VLForConditionalGeneration"},
+     .mark = SPARSE_HEADS, /* published text parts say minimax_m2 */
+     .norms = 2,
+     .qk_norm = QK_NORM_HEAD,
+     .full_word = "minimax_m3_sparse",
+     .moe = MOE_SHARED,
+     .router_correction = true,
+     .correction_key = "use_routing_bias",
+     .describes = {"sparse_attention_config", "shared_intermediate_size"},
+     .vary = vary_minimax_m3,
+     .defaults = {{DIM_KV_HEADS, 4},
+                  {DIM_HEAD_DIM, 128},
+                  {DIM_EXPERTS, 128},
+                  {DIM_EXPERTS_PER_TOKEN, 4},
+                  {DIM_SHARED_WIDTH, 3072}},
+     .modules = MODULES_MINIMAX_M3,
+     .blocks = "attention to chosen blocks of keys (in most layers), q and k norms; dense layers, experts with a "
+               "shared expert and routing bias",
+     .exact = "text total, active and KV counted tensor by tensor (M3)"},
     {.name = "glm4_moe",
      .types = {"glm4_moe", "glm4v_moe_text", "glm4v_moe"},
      .architectures = {"Glm4MoeForCausalLM"},

@@ -224,3 +224,9 @@ const struct family_module MODULES_LING[] = {QKV("attention.query_key_value"),
                                              {MODULE_STATE_GATE, "attention.g_proj"},
                                              {MODULE_STATE_OUT, "attention.dense"},
                                              {0}};
+
+const struct family_module MODULES_MINIMAX_M3[] = {{MODULE_INDEX_Q, "self_attn.index_q_proj"},
+                                                   {MODULE_INDEX_Q, "self_attn.indexer.q_proj"},
+                                                   {MODULE_INDEX_K, "self_attn.index_k_proj"},
+                                                   {MODULE_INDEX_K, "self_attn.indexer.k_proj"},
+                                                   {0}};

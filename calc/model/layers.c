@@ -122,7 +122,8 @@ static enum err_code read_layer_types(struct reader *r, bool *windowed, bool *gi
         TRY(json_str(&item, &kind, r->e));
         const char *local = r->family->window == WINDOW_CHUNK ? "chunked_attention" : "sliding_attention";
         windowed[i] = strcmp(kind, local) == 0;
-        if (!windowed[i] && strcmp(kind, "full_attention") != 0)
+        const char *other = r->family->full_word;
+        if (!windowed[i] && strcmp(kind, "full_attention") != 0 && !(other && strcmp(kind, other) == 0))
             return json_want(&item,
                              "\"full_attention\" or \"sliding_attention\" (others have cache layouts that the "
                              "family does not describe)",

@@ -107,6 +107,9 @@ struct mixer {
     /* Sparse attention (DeepSeek-V3.2): a query attends to the top_keys best keys by the scores of an indexer, 0: all.
      * index_heads 0: by those of an earlier layer. index_dim elements a token are cached beside keys and values. */
     int64_t top_keys, index_heads, index_dim;
+    /* MiniMax-M3: an indexer of a head for each KV head, which reads the stream and chooses blocks of so many keys; 0:
+     * keys one by one, by queries of q_rank. */
+    int64_t index_block_tokens;
     bool head_gate;     /* a product of one number a head, whose sigmoid multiplies the output */
     bool output_gate;   /* a second query-sized product, whose sigmoid multiplies the output */
     bool gate_apart;    /* ... made by a matrix of its own, not by that of the queries */
