@@ -499,6 +499,49 @@ static const struct subject {
      0,
      0,
      0},
+    {"deepseek-v4-flash", /* two layers of a window, then entries of 4 and of 128 tokens by turns; published: 284B, 13B
+                           */
+     "{\"model_type\":\"deepseek_v4\",\"architectures\":[\"DeepseekV4ForCausalLM\"],\"hidden_size\":4096,"
+     "\"num_hidden_layers\":43,\"num_attention_heads\":64,\"num_key_value_heads\":1,\"head_dim\":512,"
+     "\"qk_rope_head_dim\":64,\"q_lora_rank\":1024,\"o_groups\":8,\"o_lora_rank\":1024,\"sliding_window\":128,"
+     "\"vocab_size\":129280,\"n_routed_experts\":256,\"num_experts_per_tok\":6,\"n_shared_experts\":1,"
+     "\"moe_intermediate_size\":2048,\"num_hash_layers\":3,\"index_n_heads\":64,\"index_head_dim\":128,"
+     "\"index_topk\":512,\"hc_mult\":4,\"hc_sinkhorn_iters\":20,\"compress_ratios\":[0,0,4,128,4,128,4,128,4,128,4,128,"
+     "4,"
+     "128,4,128,4,128,4,128,4,128,4,128,4,128,4,128,4,128,4,128,4,128,4,128,4,128,4,128,4,128,4,0]}",
+     {ENDS(129280, 4096),
+      HEAD(129280, 4096),
+      EACH("q_a_proj", 1024, 4096, 43),
+      EACH("q_a_norm", 1, 1024, 43),
+      EACH("q_b_proj", 32768, 1024, 43),
+      EACH("kv_proj", 512, 4096, 43),
+      EACH("kv_norm", 1, 512, 43),
+      EACH("o_a_proj", 8 * 1024, 32768 / 8, 43),
+      EACH("o_b_proj", 4096, 8 * 1024, 43),
+      EACH("sinks", 1, 64, 43),
+      EACH("compressor.kv_proj, gate_proj (4)", 2 * 1024, 4096, 21),
+      EACH("compressor.position_bias (4)", 4, 1024, 21),
+      EACH("compressor.kv_proj, gate_proj (128)", 2 * 512, 4096, 20),
+      EACH("compressor.position_bias (128)", 128, 512, 20),
+      EACH("compressor.kv_norm", 1, 512, 41),
+      EACH("indexer.kv_proj, gate_proj", 2 * 256, 4096, 21),
+      EACH("indexer.position_bias", 4, 256, 21),
+      EACH("indexer.kv_norm", 1, 128, 21),
+      EACH("indexer.q_b_proj", 8192, 1024, 21),
+      EACH("indexer.weights_proj", 64, 4096, 21),
+      NORMS(2, 4096, 43),
+      EACH("hc fn", 2 * 24, 4 * 4096, 43),
+      EACH("hc base and scale", 2, 24 + 3, 43),
+      EACH("hc_head fn", 4, 4 * 4096, 1),
+      EACH("hc_head base, scale", 1, 5, 1),
+      EXPERTS(4096, 2048, 43, 256, 6),
+      GATED(4096, 2048, 43),
+      EACH("gate", 256, 4096, 43),
+      EACH("e_score_correction_bias", 1, 256, 40)},
+     21 * (512 + 128) / 4 + 20 * 512 / 128,
+     2 * 512,
+     41 * 128 * 512,
+     21 * 2 * 8 * 2 * (512 + 128) + 20 * 2 * 128 * 512},
     {"grok-2", /* another model_type; the key says which class reads it */
      "{\"model_type\":\"git\",\"architectures\":[\"Grok1ForCausalLM\"],\"hidden_size\":8192,"
      "\"num_hidden_layers\":64,\"num_attention_heads\":64,\"num_key_value_heads\":8,\"head_dim\":128,"

@@ -30,19 +30,10 @@ static void build_key_index(struct build *b)
     build_rope(b, "index_rope", "[B*T, (Ni+1)*R]", PROD(SUM(Y->Ni, INT(1)), Y->R));
 }
 
-void build_index(struct build *b, const struct mixer *x)
+void build_index_op(struct build *b, const struct attended *at, bool blocks)
 {
-    if (x->index_heads == 0) return;
-    const bool blocks = x->index_block_tokens > 0;
+    const struct sym *pairs = PROD(b->many, at->pairs), *keys = PROD(b->many, at->keys, Y->Hi);
     const struct sym *wide = PROD(Y->Ni, Y->Hi), *weights = blocks ? INT(0) : Y->Ni;
-    if (blocks)
-        build_block_index(b, x);
-    else
-        build_key_index(b);
-    build_cache_write(b, "index_write", Y->Hi, Y->b_index, NULL);
-    if (!blocks) build_linear(b, "index_weights", "[B*T, D] x [D, Ni]", WEIGHT_ROUTER, b->rows, Y->D, Y->Ni, false);
-    const struct attended at = build_attended(b, NULL, false);
-    const struct sym *pairs = PROD(b->many, at.pairs), *keys = PROD(b->many, at.keys, Y->Hi);
     struct cost_op *op = build_op(b, OP_INDEX, "index", "[B, T, Ni, Hi] on [B, S, Hi]");
     build_apart(b);
     op->flops = PROD(INT(2), pairs, wide);
@@ -54,5 +45,19 @@ void build_index(struct build *b, const struct mixer *x)
         return;
     }
     op->kv_bytes = PROD(keys, Y->b_index);
-    op->kv_needed_bytes = PROD(b->many, at.needed, Y->Hi, Y->b_index);
+    op->kv_needed_bytes = PROD(b->many, at->needed, Y->Hi, Y->b_index);
+}
+
+void build_index(struct build *b, const struct mixer *x)
+{
+    if (x->index_heads == 0) return;
+    const bool blocks = x->index_block_tokens > 0;
+    if (blocks)
+        build_block_index(b, x);
+    else
+        build_key_index(b);
+    build_cache_write(b, "index_write", Y->Hi, Y->b_index, NULL);
+    if (!blocks) build_linear(b, "index_weights", "[B*T, D] x [D, Ni]", WEIGHT_ROUTER, b->rows, Y->D, Y->Ni, false);
+    const struct attended at = build_attended(b, NULL, false);
+    build_index_op(b, &at, blocks);
 }

@@ -294,6 +294,10 @@ static void build_absorb(struct build *b, const char *name, const char *shape, c
 
 static void build_latent(struct build *b, const struct mixer *x)
 {
+    if (x->one_vector) {
+        build_pooled(b, x);
+        return;
+    }
     const struct sym *key = SUM(Y->H, Y->R), *cached = SUM(Y->C, Y->R), *q = PROD(Y->N, key);
     if (x->q_rank > 0) {
         build_linear(b, "q_a_proj", "[B*T, D] x [D, Q]", WEIGHT_MIXER, b->rows, Y->D, Y->Q, false);

@@ -189,6 +189,7 @@ static void make_attention(struct call *c, const struct maker *m)
     k->element_bytes = 2;
     k->kv_element_bytes = m->pass->setup->uncached ? model->activations.bits / 8 : model->kv.bits / 8;
     k->unit = HW_BF16;
+    if (x->one_vector) return; /* two caches at once: no kernel of it is measured */
     if (x->kind == MIXER_LATENT) {
         make_latent(c, m);
         return;

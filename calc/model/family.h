@@ -157,7 +157,7 @@ extern const struct family_module MODULES_GPT2[], MODULES_QWEN[], MODULES_OPT[],
     MODULES_MAMBA_BESIDE[], MODULES_GRANITE_HYBRID[], MODULES_QWEN_DELTA[], MODULES_MINIMAX[], MODULES_LFM2[],
     MODULES_PERSIMMON[], MODULES_GPT_NEO[], MODULES_JAIS[], MODULES_AFMOE[], MODULES_GROK[], MODULES_LONGCAT[],
     MODULES_STEP3[], MODULES_FALCON_H1[], MODULES_TELECHAT[], MODULES_LING[], MODULES_ARCTIC[], MODULES_GROK2[],
-    MODULES_OLMO_HYBRID[], MODULES_MINIMAX_M3[];
+    MODULES_OLMO_HYBRID[], MODULES_MINIMAX_M3[], MODULES_DEEPSEEK_V4[];
 
 struct reader;
 
@@ -206,6 +206,7 @@ struct family {
     bool layer_widths;          /* vary sets the width of the MLP, layer by layer */
     enum bias_rule bias;
     enum window_rule window;
+    bool own_types;        /* layer_types is read by vary */
     const char *full_word; /* of layer_types, another for a layer without a window; NULL none */
     enum nope_rule nope;
     enum moe_rule moe;
@@ -216,6 +217,7 @@ struct family {
     bool block_causal;  /* those of a block, block by block */
     bool output_gate;   /* of attention */
     bool engine_states; /* vLLM serves it with its recurrent layers (its registry of models) */
+    enum err_code (*attention)(struct reader *r, struct mixer *x); /* in place of the usual ones; NULL those */
     /* Fills a recurrent mixer from the file; NULL without one. */
     enum err_code (*recurrent)(struct reader *r, struct mixer *x);
     int64_t window_period;    /* class default of sliding_window_pattern */

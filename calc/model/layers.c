@@ -197,6 +197,7 @@ static enum err_code plan_windows(struct reader *r, bool *windowed, int64_t *win
     const char *key;
     bool use, given;
     *window = 0;
+    if (fam->own_types) return ERR_OK;
     TRY(reader_flag(r, &r->text, "use_sliding_window", fam->window != WINDOW_OPT_IN, &use));
     TRY(read_layer_types(r, windowed, &given)); /* checked whether or not it decides */
     bool listed = false;
@@ -282,6 +283,7 @@ enum err_code reader_count_kind(struct arena *a, struct model *m, int64_t layer,
 
 enum err_code reader_attention(struct reader *r, struct mixer *x)
 {
+    if (r->family->attention) return r->family->attention(r, x);
     return r->family->latent ? read_latent(r, x) : read_attention(r, x);
 }
 

@@ -79,7 +79,7 @@ static enum err_code by_types(struct reader *r, const struct json *list, bool *m
     for (size_t i = 0; json_at(list, i, NULL, &item); i++) {
         const char *type;
         TRY(json_str(&item, &type, r->e));
-        moe[i] = strcmp(type, "sparse") == 0;
+        moe[i] = strcmp(type, "sparse") == 0 || strcmp(type, "moe") == 0 || strcmp(type, "hash_moe") == 0;
         if (!moe[i] && strcmp(type, "dense") != 0) return json_want(&item, "\"dense\" or \"sparse\"", r->e);
     }
     return ERR_OK;

@@ -120,6 +120,13 @@ enum err_code stored_mxfp4(struct stored *s, const struct json *q)
     return format_plan_add(s->arena, &s->plan, "experts", false, d, s->e);
 }
 
+enum err_code stored_fp4_experts(struct stored *s)
+{
+    struct dtype *d;
+    TRY(stored_named(s, "mxfp4", &d));
+    return format_plan_add(s->arena, &s->plan, "experts", false, d, s->e);
+}
+
 /* ---- integers in groups ---- */
 
 enum err_code stored_awq(struct stored *s, const struct json *q)
