@@ -342,6 +342,49 @@ static void latent_norm(struct walk *w, const char *name, int width)
     vector(w, &w->ops->op[w->ops->n - 1], width, !w->p->norms_uncounted);
 }
 
+/* Scores of every key that a query sees, by small heads; one comparison each for the choice of the best. */
+static void indexer(struct walk *w, const struct naive_layer *l)
+{
+    const struct naive_model *m = w->m;
+    const struct naive_pass *p = w->p;
+    const struct naive_format plain = {.element_bytes = m->activation_bytes};
+    const int n = l->index_heads, dim = l->index_dim;
+    linear(w, "index_q_proj", w->tokens, l->index_blocks ? m->hidden : l->q_rank, n * dim, &m->mixer, false);
+    linear(w, "index_k_proj", w->tokens, m->hidden, dim, &m->mixer, false);
+    /* an RMS norm of queries and one of keys; of keys alone a layer norm with bias */
+    struct naive_op *op = op_open(w, l->index_blocks ? "index_norm" : "index_k_norm");
+    elementwise(w, op, w->tokens * (l->index_blocks ? n + 1 : 1) * dim, 1, 1, l->index_blocks ? 4 : 7);
+    for (int v = 0; v < 2; v++) vector(w, op, dim, !p->norms_uncounted);
+    elementwise(w, op_open(w, "index_rope"), w->tokens * (n + 1) * (l->index_blocks ? dim : l->rope_dim), 1, 1, 3);
+    write_cache(w, "index_write", dim);
+    if (!l->index_blocks) linear(w, "index_weights", w->tokens, m->hidden, n, &m->router, false);
+    op = op_open(w, "index");
+    struct cells q = activations(w, op, w->tokens * n * dim), weight = activations(w, op, w->tokens * n);
+    struct matrix keys = p->uncached ? matrix_open(p->B * p->S, dim, &plain, &op->activation_bytes)
+                                     : matrix_open(p->B * p->S, dim, &m->cache, &op->kv_bytes);
+    for (int b = 0; b < p->B; b++)
+        for (int t = 0; t < p->T; t++)
+            for (int key = 0; key < p->S; key++) {
+                const int token = b * p->T + t;
+                const bool seen = key <= p->S - p->T + t;
+                if (!seen && !p->causal_full) continue;
+                for (int h = 0; h < n; h++) {
+                    for (int d = 0; d < dim; d++) {
+                        op->flops += 2;
+                        touch(&q, (token * n + h) * dim + d);
+                        if (seen) matrix_touch(&keys, b * p->S + key, d);
+                    }
+                    op->vector_flops += l->index_blocks ? 1 : 3; /* maximum; ReLU, times the head's weight, sum */
+                    if (!l->index_blocks) touch(&weight, token * n + h);
+                }
+                if (!l->index_blocks) op->vector_flops++;
+            }
+    if (!p->uncached) needed(w, op, l, dim);
+    free(q.seen);
+    free(weight.seen);
+    matrix_close(&keys);
+}
+
 static void grouped_query(struct walk *w, const struct naive_layer *l)
 {
     const struct naive_model *m = w->m;
@@ -385,6 +428,7 @@ static void grouped_query(struct walk *w, const struct naive_layer *l)
         for (int d = 0; d < l->key_dim; d++) k.key[h][d] = w->group_of[h] * l->key_dim + d;
         for (int d = 0; d < l->value_dim; d++) k.value[h][d] = keys + w->group_of[h] * l->value_dim + d;
     }
+    if (l->index_heads) indexer(w, l);
     op = attend(w, l, &k, !w->p->uncached);
     if (l->shares_kv) op->kv_needed_bytes = 0; /* moved for the layer that made it */
     if (l->output_gate) elementwise(w, op_open(w, "output_gate"), w->tokens * w->heads * l->value_dim, 2, 1, 5);
@@ -454,48 +498,6 @@ static void attend_expanded(struct walk *w, const struct naive_layer *l)
     }
     op = attend(w, l, &k, false);
     for (int i = 0; i < w->tokens * l->rope_dim; i++) op->activation_bytes += w->m->activation_bytes;
-}
-
-/* Scores of every key that a query sees, by small heads; one comparison each for the choice of the best. */
-static void indexer(struct walk *w, const struct naive_layer *l)
-{
-    const struct naive_model *m = w->m;
-    const struct naive_pass *p = w->p;
-    const struct naive_format plain = {.element_bytes = m->activation_bytes};
-    const int n = l->index_heads, dim = l->index_dim;
-    linear(w, "index_q_proj", w->tokens, l->q_rank, n * dim, &m->mixer, false);
-    linear(w, "index_k_proj", w->tokens, m->hidden, dim, &m->mixer, false);
-    struct naive_op *op = op_open(w, "index_k_norm"); /* a layer norm with bias */
-    elementwise(w, op, w->tokens * dim, 1, 1, 7);
-    for (int v = 0; v < 2; v++) vector(w, op, dim, !p->norms_uncounted);
-    elementwise(w, op_open(w, "index_rope"), w->tokens * (n + 1) * l->rope_dim, 1, 1, 3);
-    write_cache(w, "index_write", dim);
-    linear(w, "index_weights", w->tokens, m->hidden, n, &m->router, false);
-    op = op_open(w, "index");
-    struct cells q = activations(w, op, w->tokens * n * dim), weight = activations(w, op, w->tokens * n);
-    struct matrix keys = p->uncached ? matrix_open(p->B * p->S, dim, &plain, &op->activation_bytes)
-                                     : matrix_open(p->B * p->S, dim, &m->cache, &op->kv_bytes);
-    for (int b = 0; b < p->B; b++)
-        for (int t = 0; t < p->T; t++)
-            for (int key = 0; key < p->S; key++) {
-                const int token = b * p->T + t;
-                const bool seen = key <= p->S - p->T + t;
-                if (!seen && !p->causal_full) continue;
-                for (int h = 0; h < n; h++) {
-                    for (int d = 0; d < dim; d++) {
-                        op->flops += 2;
-                        touch(&q, (token * n + h) * dim + d);
-                        if (seen) matrix_touch(&keys, b * p->S + key, d);
-                    }
-                    op->vector_flops += 3; /* ReLU, times the head's weight, sum */
-                    touch(&weight, token * n + h);
-                }
-                op->vector_flops++;
-            }
-    if (!p->uncached) needed(w, op, l, dim);
-    free(q.seen);
-    free(weight.seen);
-    matrix_close(&keys);
 }
 
 static void latent(struct walk *w, const struct naive_layer *l)

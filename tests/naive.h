@@ -69,6 +69,7 @@ struct naive_layer {
     bool v_is_k, v_norm;        /* no matrix of values; a norm of them without weights */
     int top_keys;               /* keys that a query selects; 0: all it sees */
     int index_heads, index_dim; /* of the layer's own indexer; 0: it uses the choice of an earlier layer */
+    bool index_blocks;          /* of heads that read the stream and take a block by its largest score */
     bool qkv_bias, o_bias, sinks;
     bool output_gate, head_gate, doubled_input;
     struct naive_recurrence state;

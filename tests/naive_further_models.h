@@ -31,7 +31,8 @@ static const struct subject APERTUS = { /* two learned numbers of the nonlineari
       .qk_norm = true, .act_stored = 2}}};
 
 static const struct subject BITNET = { /* a norm before each last product */
-    "{\"model_type\":\"bitnet\",\"hidden_size\":12,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "{\"model_type\":\"bitnet\",\"hidden_size\":12,\"tie_word_embeddings\":true,\"num_hidden_layers\":2,"
+    "\"num_attention_heads\":4,"
     "\"num_key_value_heads\":2,\"intermediate_size\":7,\"vocab_size\":16}",
     "00",
     {.vocab = 16, .hidden = 12, RMS, .tied = true},
@@ -170,6 +171,19 @@ static const struct subject SPLIT_LAGUNA = { /* the second layer has more heads 
       .head_gate = true},
      {.heads = 8, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .qk_norm = true, .head_gate = true,
       .window = 4, .experts = 4, .chosen = 2, .expert_width = 4, .shared_width = 12, .correction = true}}};
+
+static const struct subject MINIMAX_M3 = { /* a full dense layer, then two that choose 3 blocks of one key */
+    "{\"model_type\":\"minimax_m3_vl_text\",\"hidden_size\":11,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"head_dim\":3,\"intermediate_size\":4,\"dense_intermediate_size\":8,"
+    "\"shared_intermediate_size\":12,\"num_local_experts\":4,\"num_experts_per_tok\":2,\"vocab_size\":15,"
+    "\"moe_layer_freq\":[0,1,1],\"sparse_attention_config\":{\"sparse_attention_freq\":[0,1,1],"
+    "\"sparse_num_index_heads\":2,\"sparse_index_dim\":5,\"sparse_block_size\":1,\"sparse_topk_blocks\":3}}",
+    "011",
+    {.vocab = 15, .hidden = 11, RMS},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 8, .qk_norm = true},
+     {.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .qk_norm = true, .top_keys = 3,
+      .index_heads = 2, .index_dim = 5, .index_blocks = true, .experts = 4, .chosen = 2, .expert_width = 4,
+      .shared_width = 12, .correction = true}}};
 
 static const struct subject SPLIT_FALCON_H1 = { /* with a norm of the output */
     "{\"model_type\":\"falcon_h1\",\"hidden_size\":10,\"num_hidden_layers\":2,\"num_attention_heads\":4,"

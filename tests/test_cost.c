@@ -50,6 +50,7 @@ static const struct subject *const SUBJECTS[] = {&LLAMA,
                                                  &DBRX,
                                                  &MINICPM3,
                                                  &DSA,
+                                                 &MINIMAX_M3,
                                                  &GEMMA3N,
                                                  &GEMMA4,
                                                  &GEMMA4_SMALL,
@@ -656,7 +657,8 @@ static void test_memory_equals_what_is_walked(void **state)
 static const struct subject *const SPLITS[] = {&SPLIT,        &SPLIT_MOE, &SPLIT_OSS,    &DEEPSEEK_V3,
                                                &SPLIT_FALCON, &DSA,       &SPLIT_GEMMA3N};
 
-static const struct subject *const FURTHER[] = {&SPLIT_STEP3, &SPLIT_LAGUNA, &SPLIT_FALCON_H1, &SPLIT_RWKV4};
+static const struct subject *const FURTHER[] = {&SPLIT_STEP3, &SPLIT_LAGUNA, &MINIMAX_M3, &SPLIT_FALCON_H1,
+                                                &SPLIT_RWKV4};
 
 static const struct subject *const DRAFTS[] = {&SPLIT_EAGLE3, &MEDUSA, &DFLASH};
 
@@ -757,6 +759,7 @@ static void test_ranks_together_hold_the_model_and_named_copies(void **state)
                     const int width = l->key_dim + l->value_dim, heads = ranks - l->kv_heads;
                     extra += heads * width * (n.hidden + (l->qkv_bias ? 1 : 0));
                 }
+                if (l->index_blocks) copied += l->index_dim * ((l->index_heads + 1) * n.hidden + 2);
             }
             const double whole = stored_bytes(a, &m, 1), rank = stored_bytes(a, &m, ranks);
             assert_true(ranks * rank == whole + 2 * ((ranks - 1) * copied + extra));

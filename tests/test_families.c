@@ -55,6 +55,10 @@ static const struct subject {
         EACH("q_b_proj", (heads) * ((nope) + (rope)), q, layers),                                                      \
         EACH("kv_a_proj_with_mqa", (kv) + (rope), width, layers), EACH("kv_a_layernorm", 1, kv, layers),               \
         EACH("kv_b_proj", (heads) * ((nope) + (value)), kv, layers), EACH("o_proj", width, (heads) * (value), layers)
+#define M3_FREQ                                                                                                        \
+    "[0,0,0,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"  \
+    "1,1,"                                                                                                             \
+    "1,1,1]"
     {"olmo-7b",
      "{\"model_type\":\"olmo\",\"hidden_size\":4096,\"num_hidden_layers\":32,\"num_attention_heads\":32,"
      "\"intermediate_size\":11008,\"vocab_size\":50304,\"clip_qkv\":8.0}",
@@ -399,6 +403,145 @@ static const struct subject {
      0,
      0,
      0},
+    {"arctic by turns", /* every second layer has experts, by the class's default, and nothing beside them */
+     "{\"model_type\":\"arctic\",\"hidden_size\":36,\"num_hidden_layers\":5,\"num_attention_heads\":6,"
+     "\"num_key_value_heads\":2,\"intermediate_size\":11,\"vocab_size\":43,\"num_local_experts\":7,"
+     "\"num_experts_per_tok\":3}",
+     {ENDS(43, 36), HEAD(43, 36), QKVO(36, 12, 36, 5), EXPERTS(36, 11, 2, 7, 3), EACH("gate", 7, 36, 2),
+      GATED(36, 11, 3), NORMS(2, 36, 5)},
+     5 * 24,
+     0,
+     0,
+     0},
+    {"arctic by turns with a residual",
+     "{\"model_type\":\"arctic\",\"hidden_size\":36,\"num_hidden_layers\":5,\"num_attention_heads\":6,"
+     "\"num_key_value_heads\":2,\"intermediate_size\":11,\"vocab_size\":43,\"num_local_experts\":7,"
+     "\"num_experts_per_tok\":3,\"moe_layer_frequency\":3,\"parallel_attn_mlp_res\":true}",
+     {ENDS(43, 36), HEAD(43, 36), QKVO(36, 12, 36, 5), EXPERTS(36, 11, 1, 7, 3), EACH("gate", 7, 36, 1),
+      GATED(36, 36, 1), GATED(36, 11, 4), NORMS(2, 36, 5), EACH("residual_layernorm", 1, 36, 1)},
+     5 * 24,
+     0,
+     0,
+     0},
+    {"apertus with biases and another nonlinearity", /* as vLLM reads mlp_bias */
+     "{\"model_type\":\"apertus\",\"hidden_size\":36,\"num_hidden_layers\":3,\"num_attention_heads\":6,"
+     "\"num_key_value_heads\":2,\"intermediate_size\":11,\"vocab_size\":43,\"mlp_bias\":true,\"hidden_act\":\"silu\"}",
+     {ENDS(43, 36), HEAD(43, 36), QKVO(36, 12, 36, 3), EACH("q_norm, k_norm", 2, 6, 3), EACH("up_proj", 11, 36, 3),
+      EACH("down_proj", 36, 11, 3), EACH("up_proj.bias, down_proj.bias", 1, 47, 3), NORMS(2, 36, 3)},
+     3 * 24,
+     0,
+     0,
+     0},
+    {"exaone_moe by flags", /* the list decides, whatever the prefix is by default */
+     "{\"model_type\":\"exaone_moe\",\"hidden_size\":36,\"num_hidden_layers\":5,\"num_attention_heads\":6,"
+     "\"num_key_value_heads\":2,\"head_dim\":7,\"intermediate_size\":11,\"vocab_size\":43,"
+     "\"moe_intermediate_size\":13,\"num_experts\":5,\"num_experts_per_tok\":2,\"num_shared_experts\":3,"
+     "\"is_moe_layer\":[true,false,false,true,false],\"sliding_window\":16}",
+     {ENDS(43, 36), HEAD(43, 36), QKVO(42, 14, 36, 5), EACH("q_norm, k_norm", 2, 7, 5), GATED(36, 11, 3),
+      EXPERTS(36, 13, 2, 5, 2), GATED(36, 39, 2), EACH("gate", 5, 36, 2), EACH("e_score_correction_bias", 1, 5, 2),
+      NORMS(2, 36, 5)},
+     1 * 28,
+     4 * 28,
+     0,
+     0},
+    {"step3p5 as transformers saves it", /* heads and experts by layer, and a gate a head without a key */
+     "{\"model_type\":\"step3p5\",\"hidden_size\":36,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+     "\"num_key_value_heads\":2,\"head_dim\":7,\"intermediate_size\":11,\"vocab_size\":43,"
+     "\"moe_intermediate_size\":13,\"n_routed_experts\":5,\"num_experts_per_tok\":2,\"share_expert_dim\":17,"
+     "\"mlp_layer_types\":[\"dense\",\"sparse\",\"sparse\"],\"sliding_window\":16,"
+     "\"layer_types\":[\"full_attention\",\"sliding_attention\",\"full_attention\"],"
+     "\"num_attention_heads_per_layer\":[4,6,4],\"use_moe_router_bias\":true}",
+     {ENDS(43, 36), HEAD(43, 36), QKVO(28, 14, 36, 2), QKVO(42, 14, 36, 1), EACH("g_proj", 4, 36, 2),
+      EACH("g_proj", 6, 36, 1), EACH("q_norm, k_norm", 2, 7, 3), GATED(36, 11, 1), EXPERTS(36, 13, 2, 5, 2),
+      GATED(36, 17, 2), EACH("gate", 5, 36, 2), EACH("router_bias", 1, 5, 2), NORMS(2, 36, 3)},
+     2 * 28,
+     1 * 28,
+     0,
+     0},
+    {"cohere2_moe", /* a dense layer that is full, then three sliding ones and a full one; one norm a layer */
+     "{\"model_type\":\"cohere2_moe\",\"hidden_size\":36,\"num_hidden_layers\":6,\"num_attention_heads\":6,"
+     "\"num_key_value_heads\":2,\"head_dim\":7,\"intermediate_size\":11,\"vocab_size\":43,\"num_experts\":5,"
+     "\"num_experts_per_tok\":2,\"num_shared_experts\":2,\"first_k_dense_replace\":1,"
+     "\"prefix_dense_intermediate_size\":23,\"sliding_window\":16,\"sliding_window_pattern\":4}",
+     {ENDS(43, 36), QKVO(42, 14, 36, 6), GATED(36, 23, 1), EXPERTS(36, 11, 5, 5, 2), GATED(36, 22, 5),
+      EACH("gate", 5, 36, 5), NORMS(1, 36, 6)},
+     2 * 28,
+     4 * 28,
+     0,
+     0},
+    {"cohere2_moe with lists",
+     "{\"model_type\":\"cohere2_moe\",\"hidden_size\":36,\"num_hidden_layers\":3,\"num_attention_heads\":6,"
+     "\"num_key_value_heads\":2,\"intermediate_size\":11,\"vocab_size\":43,\"rms_norm_eps\":1e-5,"
+     "\"layer_types\":[\"full_attention\",\"sliding_attention\",\"sliding_attention\"],"
+     "\"mlp_layer_types\":[\"dense\",\"sparse\",\"sparse\"]}",
+     {ENDS(43, 36), QKVO(768, 256, 36, 3), GATED(36, 11, 1), EXPERTS(36, 11, 2, 8, 2), EACH("gate", 8, 36, 2),
+      NORMS(1, 36, 3)},
+     1 * 512,
+     2 * 512,
+     0,
+     0},
+    {"minimax-m3", /* three full dense layers, then experts and blocks of chosen keys; the text part as published */
+     "{\"model_type\":\"minimax_m3_vl\",\"architectures\":[\"MiniMaxM3SparseForConditionalGeneration\"],"
+     "\"text_config\":{\"model_type\":\"minimax_m2\",\"hidden_size\":6144,\"num_hidden_layers\":60,"
+     "\"num_attention_heads\":64,\"num_key_value_heads\":4,\"head_dim\":128,\"intermediate_size\":3072,"
+     "\"dense_intermediate_size\":12288,\"shared_intermediate_size\":3072,\"n_shared_experts\":1,\"vocab_size\":200064,"
+     "\"num_local_experts\":128,\"num_experts_per_tok\":4,\"use_routing_bias\":true,\"qk_norm_type\":\"per_head\","
+     "\"moe_layer_freq\":" M3_FREQ ",\"sparse_attention_config\":{\"use_sparse_attention\":true,"
+     "\"sparse_index_dim\":128,\"sparse_num_index_heads\":4,\"sparse_topk_blocks\":16,\"sparse_block_size\":128,"
+     "\"sparse_init_block\":0,\"sparse_local_block\":1,\"sparse_disable_index_value\":" M3_FREQ
+     ",\"sparse_attention_freq\":" M3_FREQ "}}}",
+     {ENDS(200064, 6144), HEAD(200064, 6144), QKVO(8192, 512, 6144, 60), EACH("q_norm, k_norm", 2, 128, 60),
+      EACH("index_q_proj", 512, 6144, 57), EACH("index_k_proj", 128, 6144, 57),
+      EACH("index_q_norm, index_k_norm", 2, 128, 57), GATED(6144, 12288, 3), EXPERTS(6144, 3072, 57, 128, 4),
+      GATED(6144, 3072, 57), EACH("gate", 128, 6144, 57), EACH("e_score_correction_bias", 1, 128, 57),
+      NORMS(2, 6144, 60)},
+     60 * 1024 + 57 * 128,
+     0,
+     0,
+     0},
+    {"deepseek-v4-flash", /* two layers of a window, then entries of 4 and of 128 tokens by turns; published: 284B, 13B
+                           */
+     "{\"model_type\":\"deepseek_v4\",\"architectures\":[\"DeepseekV4ForCausalLM\"],\"hidden_size\":4096,"
+     "\"num_hidden_layers\":43,\"num_attention_heads\":64,\"num_key_value_heads\":1,\"head_dim\":512,"
+     "\"qk_rope_head_dim\":64,\"q_lora_rank\":1024,\"o_groups\":8,\"o_lora_rank\":1024,\"sliding_window\":128,"
+     "\"vocab_size\":129280,\"n_routed_experts\":256,\"num_experts_per_tok\":6,\"n_shared_experts\":1,"
+     "\"moe_intermediate_size\":2048,\"num_hash_layers\":3,\"index_n_heads\":64,\"index_head_dim\":128,"
+     "\"index_topk\":512,\"hc_mult\":4,\"hc_sinkhorn_iters\":20,\"compress_ratios\":[0,0,4,128,4,128,4,128,4,128,4,128,"
+     "4,"
+     "128,4,128,4,128,4,128,4,128,4,128,4,128,4,128,4,128,4,128,4,128,4,128,4,128,4,128,4,128,4,0]}",
+     {ENDS(129280, 4096),
+      HEAD(129280, 4096),
+      EACH("q_a_proj", 1024, 4096, 43),
+      EACH("q_a_norm", 1, 1024, 43),
+      EACH("q_b_proj", 32768, 1024, 43),
+      EACH("kv_proj", 512, 4096, 43),
+      EACH("kv_norm", 1, 512, 43),
+      EACH("o_a_proj", 8 * 1024, 32768 / 8, 43),
+      EACH("o_b_proj", 4096, 8 * 1024, 43),
+      EACH("sinks", 1, 64, 43),
+      EACH("compressor.kv_proj, gate_proj (4)", 2 * 1024, 4096, 21),
+      EACH("compressor.position_bias (4)", 4, 1024, 21),
+      EACH("compressor.kv_proj, gate_proj (128)", 2 * 512, 4096, 20),
+      EACH("compressor.position_bias (128)", 128, 512, 20),
+      EACH("compressor.kv_norm", 1, 512, 41),
+      EACH("indexer.kv_proj, gate_proj", 2 * 256, 4096, 21),
+      EACH("indexer.position_bias", 4, 256, 21),
+      EACH("indexer.kv_norm", 1, 128, 21),
+      EACH("indexer.q_b_proj", 8192, 1024, 21),
+      EACH("indexer.weights_proj", 64, 4096, 21),
+      NORMS(2, 4096, 43),
+      EACH("hc fn", 2 * 24, 4 * 4096, 43),
+      EACH("hc base and scale", 2, 24 + 3, 43),
+      EACH("hc_head fn", 4, 4 * 4096, 1),
+      EACH("hc_head base, scale", 1, 5, 1),
+      EXPERTS(4096, 2048, 43, 256, 6),
+      GATED(4096, 2048, 43),
+      EACH("gate", 256, 4096, 43),
+      EACH("e_score_correction_bias", 1, 256, 40)},
+     21 * (512 + 128) / 4 + 20 * 512 / 128,
+     2 * 512,
+     41 * 128 * 512,
+     21 * 2 * 8 * 2 * (512 + 128) + 20 * 2 * 128 * 512},
     {"grok-2", /* another model_type; the key says which class reads it */
      "{\"model_type\":\"git\",\"architectures\":[\"Grok1ForCausalLM\"],\"hidden_size\":8192,"
      "\"num_hidden_layers\":64,\"num_attention_heads\":64,\"num_key_value_heads\":8,\"head_dim\":128,"
@@ -590,6 +733,7 @@ static void test_caches(void **state)
             struct err e = {.code = ERR_OK};
             if (cost_kind_cache(a, &m, &m.kinds[k], 1, &one, &e) != ERR_OK) fail_msg("%s: %s", s->model, e.text);
             *(m.kinds[k].mixer.window_tokens ? &windowed : &full) += (double)m.kinds[k].count * one.token_bytes;
+            full += (double)m.kinds[k].count * one.index_bytes;
             kept += (double)m.kinds[k].count * one.state_bytes;
         }
         if (full != 2.0 * (double)s->full_elems || windowed != 2.0 * (double)s->windowed_elems)
@@ -681,8 +825,31 @@ static void test_refused(void **state)
          "means sparse attention"},
         {"{\"model_type\":\"arctic\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
          "\"intermediate_size\":9,\"num_local_experts\":4,\"num_experts_per_tok\":2,\"vocab_size\":13,"
-         "\"moe_layer_frequency\":2}",
-         "experts in every layer"},
+         "\"use_residual\":true,\"parallel_attn_mlp_res\":false}",
+         "contradict each other about an MLP beside the experts"},
+#define K_EXAONE                                                                                                       \
+    "{\"model_type\":\"exaone_moe\",\"hidden_size\":48,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"num_key_"   \
+    "value_heads\":4,"                                                                                                 \
+    "\"intermediate_size\":9,\"moe_intermediate_size\":5,\"num_experts\":4,\"num_experts_per_tok\":2,\"vocab_size\":"  \
+    "13"
+        {K_EXAONE ",\"is_moe_layer\":[false,true]}", "is_moe_layer has 2 entries for 3 layers"},
+        {K_EXAONE ",\"is_moe_layer\":[false,true,true],\"mlp_layer_types\":[\"dense\",\"sparse\",\"dense\"]}",
+         "mlp_layer_types and is_moe_layer contradict each other about layer 2"},
+        {K_EXAONE ",\"is_moe_layer\":[0,1,1]}", "true or false"},
+#define STEP35                                                                                                         \
+    "{\"model_type\":\"step3p5\",\"hidden_size\":48,\"num_hidden_layers\":3,\"num_attention_heads\":8,"                \
+    "\"intermediate_size\":9,\"moe_intermediate_size\":5,\"moe_num_experts\":4,\"moe_top_k\":2,\"vocab_size\":13"
+        {STEP35 ",\"share_expert_dim\":7}", "moe_layers_enum is missing, and the step3p5 family has no default"},
+        {STEP35 ",\"moe_layers_enum\":\"1,2\"}", "shared_expert_intermediate_size is missing, and the step3p5 family"},
+        {STEP35 ",\"moe_layers_enum\":[1,3],\"share_expert_dim\":7}", "names layer 3, and there are 3"},
+        {STEP35 ",\"moe_layers_enum\":[1],\"share_expert_dim\":7,\"sliding_window\":8}",
+         "layer_types is missing, and the step3p5 family"},
+        {"{\"model_type\":\"gpt_neox\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+         "\"vocab_size\":13}",
+         "intermediate_size is missing, and the gpt_neox family has no default for it"},
+        {"{\"model_type\":\"nanochat\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+         "\"intermediate_size\":null,\"vocab_size\":13}",
+         "intermediate_size is missing, and the nanochat family has no default for it"},
         {"{\"model_type\":\"laguna\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
          "\"num_key_value_heads\":4,\"num_attention_heads_per_layer\":[4,6],\"intermediate_size\":9,"
          "\"moe_intermediate_size\":5,\"num_experts\":4,\"num_experts_per_tok\":2,\"vocab_size\":13}",
@@ -707,6 +874,23 @@ static void test_refused(void **state)
 #define STEP3                                                                                                          \
     "{\"model_type\":\"step3_text\",\"hidden_size\":48,\"num_hidden_layers\":3,\"num_attention_heads\":4,"             \
     "\"intermediate_size\":9,\"moe_intermediate_size\":5,\"moe_num_experts\":4,\"moe_top_k\":2,\"vocab_size\":13"
+#define M3                                                                                                             \
+    "{\"model_type\":\"minimax_m3\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"             \
+    "\"num_key_value_heads\":2,\"intermediate_size\":9,\"vocab_size\":13"
+#define M3_INDEX "\"sparse_num_index_heads\":2,\"sparse_index_dim\":5,\"sparse_block_size\":4,\"sparse_topk_blocks\":3"
+        {M3 ",\"sparse_attention_config\":{\"sparse_attention_freq\":[0,1],\"sparse_num_index_heads\":2}}",
+         "sparse_attention_config.sparse_index_dim is missing"},
+        {M3 ",\"sparse_attention_config\":{\"sparse_attention_freq\":[0]," M3_INDEX "}}", "one number per layer"},
+        {M3
+         ",\"sparse_attention_config\":{\"sparse_attention_freq\":[0,1],\"sparse_disable_index_value\":[0,0]," M3_INDEX
+         "}}",
+         "layer 1 has values of the indexer"},
+        {M3 ",\"layer_types\":[\"full_attention\",\"full_attention\"],\"sparse_attention_config\":{"
+            "\"sparse_attention_freq\":[0,1]," M3_INDEX "}}",
+         "layer_types and sparse_attention_config.sparse_attention_freq contradict each other about layer 1"},
+        {M3 ",\"layer_types\":[\"full_attention\",\"minimax_m3_sparse\"],\"index_n_heads\":4,"
+            "\"index_head_dim\":5,\"index_block_size\":4,\"index_topk_blocks\":3}",
+         "4 heads of the indexer for 2 KV heads"},
         {STEP3 "}", "moe_layers_enum is missing, and the step3_text family has no default"},
         {STEP3 ",\"moe_layers_enum\":\"1,2,3\"}", "names layer 3, and there are 3"},
         {STEP3 ",\"moe_layers_enum\":\"1,2,1\"}", "names layer 1 twice"},
@@ -748,6 +932,17 @@ static void test_class_sizes(void **state)
     "13"
         {APERTUS "}", APERTUS ",\"intermediate_size\":14336}"},
         {FLASH "}", FLASH ",\"zero_expert_num\":256}"},
+        {NEO ",\"attention_types\":[[[\"global\"],4]]}",
+         NEO ",\"attention_types\":[[[\"global\"],4]],\"intermediate_size\":192}"},
+        {"{\"model_type\":\"jais\",\"n_embd\":48,\"n_layer\":2,\"n_head\":4,\"vocab_size\":13,"
+         "\"position_embedding_type\":\"alibi\",\"activation_function\":\"swiglu\",\"n_inner\":null}",
+         "{\"model_type\":\"jais\",\"n_embd\":48,\"n_layer\":2,\"n_head\":4,\"vocab_size\":13,"
+         "\"position_embedding_type\":\"alibi\",\"activation_function\":\"swiglu\",\"n_inner\":192}"},
+#define LAGUNA                                                                                                         \
+    "{\"model_type\":\"laguna\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":8,"                 \
+    "\"intermediate_size\":9,\"vocab_size\":13"
+        {LAGUNA "}", LAGUNA ",\"num_experts\":256,\"num_experts_per_tok\":8,\"moe_intermediate_size\":512,"
+                            "\"shared_expert_intermediate_size\":512}"},
         {STEP3 ",\"moe_layers_enum\":\"1\"}",
          STEP3 ",\"moe_layers_enum\":\"1\",\"share_expert_dim\":5120,\"share_q_dim\":2048}"},
     };

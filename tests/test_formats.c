@@ -358,6 +358,52 @@ static void test_experts_one_by_one(void **state)
 
 /* ---- published checkpoints ---- */
 
+/* BitNet b1.58 2B4T: matrices of a layer are 2*2560*2560 + 2*640*2560 + 3*2560*6912 = 69,468,160 weights, four to a
+ * byte, with a scale each; embedding and norms in bf16. The Hub counts 849,787,090 elements of both types. Layers that
+ * quantise at every step store floats. */
+static void test_published_ternary(void **state)
+{
+    static const char BASE[] = "{\"model_type\":\"bitnet\",\"architectures\":[\"BitNetForCausalLM\"],"
+                               "\"hidden_size\":2560,\"num_hidden_layers\":30,\"num_attention_heads\":20,"
+                               "\"num_key_value_heads\":5,\"intermediate_size\":6912,\"vocab_size\":128256,"
+                               "\"tie_word_embeddings\":true,\"torch_dtype\":\"bfloat16\"";
+    const double BYTES = 30.0 * 69468160 / 4, FLOATS = 128256.0 * 2560 + 30 * (3 * 2560 + 6912) + 2560, SCALES = 30 * 7;
+    const struct {
+        const char *quantization;
+        double bytes;
+        const char *unknown, *note;
+    } CASES[] = {
+        {"{\"quant_method\":\"bitnet\",\"linear_class\":\"autobitlinear\",\"quantization_mode\":\"offline\"}",
+         BYTES + 2 * (FLOATS + SCALES), NULL, "transformers unpacks"},
+        {"{\"quant_method\":\"bitnet\",\"modules_to_not_convert\":null}", BYTES + 2 * (FLOATS + SCALES), NULL, NULL},
+        {"{\"quant_method\":\"bitnet\",\"linear_class\":\"autobitlinear\",\"quantization_mode\":\"online\"}",
+         2 * (4 * BYTES + FLOATS), NULL, NULL},
+        {"{\"quant_method\":\"bitnet\",\"quantization_mode\":\"online\"}", BYTES + 2 * (FLOATS + SCALES), NULL, NULL},
+        {"{\"quant_method\":\"bitnet\",\"modules_to_not_convert\":[\"down_proj\"]}",
+         BYTES + 30 * 2560 * 6912 * (2 - 0.25) + 2 * (FLOATS + SCALES - 30), NULL, NULL},
+        {"{\"quant_method\":\"bitnet\",\"linear_class\":\"trilinear\"}", 0, "trilinear", NULL},
+        {"{\"quant_method\":\"bitnet\",\"quantization_mode\":\"both\"}", 0, "mode \"both\"", NULL},
+        {"{\"quant_method\":\"bitnet\",\"use_rms_norm\":true}", 0, "a norm in front", NULL},
+    };
+    (void)state;
+    assert_true(BYTES + FLOATS + SCALES == 849787090);
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct arena *a = arena_open();
+        const struct model m = model_of(a, BASE, CASES[i].quantization);
+        if (CASES[i].unknown) {
+            assert_non_null(m.weights_unknown);
+            assert_non_null(strstr(m.weights_unknown, CASES[i].unknown));
+        } else {
+            if (m.weights_unknown) fail_msg("%s: %s", CASES[i].quantization, m.weights_unknown);
+            const double found = stored(a, &m);
+            if (found < CASES[i].bytes || found > CASES[i].bytes)
+                fail_msg("%s: %.0f for %.0f", CASES[i].quantization, found, CASES[i].bytes);
+            assert_true(CASES[i].note ? m.notes && strstr(m.notes, CASES[i].note) : !m.notes);
+        }
+        arena_close(a);
+    }
+}
+
 /* Llama 3.1 8B in int8 with the rest in fp32: metadata.total_size 11188584672 of a published index. */
 static void test_published_int8(void **state)
 {
@@ -784,6 +830,7 @@ int main(void)
         cmocka_unit_test(test_routers_in_fp32_stay),
         cmocka_unit_test(test_experts_one_by_one),
         cmocka_unit_test(test_published_int8),
+        cmocka_unit_test(test_published_ternary),
         cmocka_unit_test(test_modelopt_files),
         cmocka_unit_test(test_compressed_files),
         cmocka_unit_test(test_outlier_columns_are_a_second_product),

@@ -88,7 +88,7 @@ static bool mixer_stack(const struct model *m, const struct mixer *x, const char
         *s = one(MODULE_KV_B, y, x->kv_rank);
         s->halved = true;
     } else if (strcmp(name, "index_q_proj") == 0) {
-        *s = one(MODULE_INDEX_Q, x->index_heads * x->index_dim, x->q_rank);
+        *s = one(MODULE_INDEX_Q, x->index_heads * x->index_dim, x->index_block_tokens ? D : x->q_rank);
     } else if (strcmp(name, "index_k_proj") == 0) {
         *s = one(MODULE_INDEX_K, x->index_dim, D);
     } else if (strcmp(name, "index_weights") == 0) {

@@ -139,6 +139,12 @@ static void put_mxfp4(struct file *f, const char *name, int64_t out, int64_t in)
     part(f, name, ".weight_scale", "U8", out, in / 32);
 }
 
+static void put_ternary(struct file *f, const char *name, int64_t out, int64_t in)
+{
+    part(f, name, ".weight", "U8", out / 4, in);
+    part(f, name, ".weight_scale", "BF16", 1, 0);
+}
+
 static void put_int8(struct file *f, const char *name, int64_t out, int64_t in)
 {
     part(f, name, ".weight", "I8", out, in);
@@ -257,9 +263,10 @@ static struct model load(struct arena *a, const char *dir, const char *base, con
 static const struct {
     put_matrix *put;
     const char *format; /* as the note calls it */
-} SCHEMES[] = {{put_awq, "int4-g64"}, {put_gptq, "gptq8-g128"}, {put_tiles, "fp8-block128"}, {put_rows, "fp8-row"},
-               {put_static, "fp8"},   {put_nvfp4, "nvfp4"},     {put_packed, "int4-g32"},    {put_mxfp4, "mxfp4"},
-               {put_int8, "int8"},    {put_nf4, "nf4"},         {put_plain, "bf16"}};
+} SCHEMES[] = {{put_awq, "int4-g64"},    {put_gptq, "gptq8-g128"}, {put_tiles, "fp8-block128"},
+               {put_rows, "fp8-row"},    {put_static, "fp8"},      {put_nvfp4, "nvfp4"},
+               {put_packed, "int4-g32"}, {put_mxfp4, "mxfp4"},     {put_int8, "int8"},
+               {put_ternary, "ternary"}, {put_nf4, "nf4"},         {put_plain, "bf16"}};
 
 /* Whatever the config says, the model weighs its tensors; where they agree, nothing is said. */
 static void test_schemes(void **state)

@@ -116,7 +116,7 @@ static void bind_model(struct sym_ctx *c, const struct cost_symbols *y, const st
     put_sym(v, y->Vd, rows_over(c, m->draft.head_rows, r->t));
     put(c, v, y->Dl, m->per_layer_dim);
     put_sym(v, y->Vl, rows_over(c, m->per_layer_vocab, r->t));
-    put(c, v, y->A, m->streams);
+    put(c, v, y->A, m->streams ? m->streams : m->hyper_streams);
     put(c, v, y->La, m->laurel_rank);
     for (size_t i = 0; i < WEIGHT_CLASSES; i++) put_sym(v, width[i], sym_num(c, m->weights[i].bits / 8));
     put_sym(v, y->b_act, sym_num(c, m->activations.bits / 8));
@@ -143,7 +143,10 @@ static void bind_kind(struct sym_ctx *c, const struct cost_symbols *y, const str
     put(c, v, y->C, x->kv_rank);
     put(c, v, y->R, x->rope_dim);
     put(c, v, y->Q, x->q_rank);
-    put(c, v, y->W, x->window_tokens);
+    put(c, v, y->W, x->window_tokens ? x->window_tokens : x->pool_window);
+    put(c, v, y->Tp, x->pool_tokens);
+    put_sym(v, y->Go, x->o_groups ? sym_max(c, sym_int(c, 1), over(c, x->o_groups, r->t)) : sym_int(c, 0));
+    put(c, v, y->Ro, x->o_rank);
     put(c, v, y->U, x->top_keys);
     put(c, v, y->Ni, x->index_heads);
     put(c, v, y->Hi, x->index_dim);
@@ -392,6 +395,14 @@ static struct kept kind_cache(struct sym_ctx *c, const struct cost_symbols *y, c
     const struct sym *kv = x->kind == MIXER_LATENT ? zero : kv_over(c, x, r->t);
     q.token = cached_bytes(c, &m->kv, cached_elems(c, x, kv), cached_heads(c, x, kv));
     if (x->index_heads > 0) q.index = index_bytes(c, m, x);
+    if (x->pool_tokens == 0) return q;
+    /* Beside entries the vectors of a window, and what the next entries are made of: products and gates. */
+    const int64_t open = 2 * x->pool_spans * x->pool_spans * x->pool_tokens;
+    const struct sym *parts =
+        sym_mul(c, sym_int(c, open * (x->head_dim + x->index_dim)), sym_num(c, m->state.bits / 8));
+    q.state = SYM_SUM(c, q.state, parts, sym_mul(c, q.token, sym_int(c, x->pool_window)));
+    q.token = sym_div(c, q.token, sym_int(c, x->pool_tokens));
+    q.index = sym_div(c, q.index, sym_int(c, x->pool_tokens));
     return q;
 }
 

@@ -288,11 +288,16 @@ static void build_layer(struct build *b, const struct layer_kind *k)
     b->parallel = k->parallel;
     b->borrowed = k->borrowed;
     build_predict(b);
+    build_hyper_read(b, true);
     build_norms(b, "mixer_norm", before);
     build_laurel(b);
     build_mixer(b, &k->mixer);
-    if (mixes && !k->parallel && !k->one_residual) build_residual(b, "mixer_residual");
+    if (b->m->hyper_streams > 0)
+        build_hyper_write(b, true);
+    else if (mixes && !k->parallel && !k->one_residual)
+        build_residual(b, "mixer_residual");
     if (b->m->laurel_rank > 0) build_residual(b, "laurel_add");
+    build_hyper_read(b, false);
     build_norms(b, "mlp_norm", k->norms - before);
     build_ffn(b, &k->ffn);
     b->parallel = false;
@@ -301,6 +306,8 @@ static void build_layer(struct build *b, const struct layer_kind *k)
         build_residual(b, "branch_sum");
         build_all_reduce(b, "layer_all_reduce");
         build_residual(b, "layer_residual");
+    } else if (b->m->hyper_streams > 0) {
+        build_hyper_write(b, false);
     } else if (feeds) {
         build_residual(b, "mlp_residual");
     }
@@ -327,7 +334,7 @@ static void build_send(struct build *b)
     const struct layout w = layout_whole(&b->layout->layout);
     if (w.pp == 1 && !b->layout->free) return;
     struct cost_op *op = build_op(b, OP_SEND, "stage_send", "[B*T, D]");
-    const struct sym *bytes = PROD(b->rows, Y->D, Y->b_act);
+    const struct sym *wide = b->m->hyper_streams > 0 ? PROD(Y->A, Y->D) : Y->D, *bytes = PROD(b->rows, wide, Y->b_act);
     op->count = w.pp - 1;
     op->wire_bytes = PROD(b->ly.hop_near, bytes);
     op->fabric_bytes = PROD(b->ly.hop_far, bytes);
@@ -409,6 +416,7 @@ enum err_code cost_build_layout(struct arena *a, struct sym_ctx *c, const struct
     build_join(b);
     build_layer_inputs(b);
     build_streams_open(b);
+    build_hyper_open(b);
     for (size_t i = 0; i < m->kinds_n; i++) {
         b->kind_index = (int)i;
         b->count = m->kinds[i].count;
@@ -421,6 +429,7 @@ enum err_code cost_build_layout(struct arena *a, struct sym_ctx *c, const struct
     build_send(b);
     const size_t closing = ops.n;
     build_streams_close(b);
+    build_hyper_close(b);
     if (!m->draft.no_final_norm) build_norms(b, "final_norm", 1);
     if (!m->draft.no_head) build_head(b);
     if (v->fused) fusion_apply(c, v->fused, &ops);

@@ -128,6 +128,18 @@ void build_cache_write(struct build *b, const char *name, const struct sym *widt
                        const struct sym *W);
 void build_rope(struct build *b, const char *name, const char *shape, const struct sym *width);
 
+/* build_pooled -- attention to a window and to entries of several tokens (pooled.c). build_index_op -- scores of the
+ * indexer over `pairs` of a sequence and the keys that are read and needed. */
+void build_pooled(struct build *b, const struct mixer *x);
+void build_index_op(struct build *b, const struct attended *at, bool blocks);
+
+/* Hyper-connections (hyper.c), for models that have them: before a block, behind it in place of the residual sum, and
+ * around the layers. */
+void build_hyper_open(struct build *b);
+void build_hyper_read(struct build *b, bool mixer);
+void build_hyper_write(struct build *b, bool mixer);
+void build_hyper_close(struct build *b);
+
 /* scan_state -- elements that a recurrent layer keeps of one sequence: columns of short convolutions and shifted tokens
  * (stored as activations), and the recurrence's own. */
 struct scan_state {

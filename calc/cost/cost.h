@@ -42,9 +42,12 @@
     X(U, "U", "keys that a query selects (sparse attention)")                                                          \
     X(Ni, "Ni", "heads of the indexer (sparse attention)")                                                             \
     X(Hi, "Hi", "width of an indexer head")                                                                            \
+    X(Tp, "Tp", "tokens of an entry of a compressed cache")                                                            \
+    X(Go, "Go", "groups of heads of a low-rank output product")                                                        \
+    X(Ro, "Ro", "numbers that each such group gives")                                                                  \
     X(Dl, "Dl", "width of a layer's own input by token")                                                               \
     X(Vl, "Vl", "rows of the table of such inputs")                                                                    \
-    X(A, "A", "residual streams (AltUp)")                                                                              \
+    X(A, "A", "residual streams (AltUp, hyper-connections)")                                                           \
     X(La, "La", "rank of a learned residual (LAuReL)")                                                                 \
     X(Nj, "Nj", "vectors that a draft head joins into one")                                                            \
     X(Vd, "Vd", "tokens that a draft head knows")                                                                      \

@@ -262,6 +262,7 @@ static void build_gqa(struct build *b, const struct mixer *x)
     build_qkv(b, x);
     if (x->features_kv) build_features(b, x, kv);
     if (!x->shares_kv) build_cache_write(b, "kv_write", kv, Y->b_kv, x->window_tokens ? Y->W : NULL);
+    build_index(b, x);
     build_core(b, x, "[B, T, N, H] on [B, S, K, H+Hv]", Y->H, Y->Hv, kv, !b->pass->uncached);
     if (x->shares_kv) b->ops->op[b->ops->n - 1].kv_needed_bytes = INT(0); /* the layer that made them has them */
     if (x->output_gate)
@@ -293,6 +294,10 @@ static void build_absorb(struct build *b, const char *name, const char *shape, c
 
 static void build_latent(struct build *b, const struct mixer *x)
 {
+    if (x->one_vector) {
+        build_pooled(b, x);
+        return;
+    }
     const struct sym *key = SUM(Y->H, Y->R), *cached = SUM(Y->C, Y->R), *q = PROD(Y->N, key);
     if (x->q_rank > 0) {
         build_linear(b, "q_a_proj", "[B*T, D] x [D, Q]", WEIGHT_MIXER, b->rows, Y->D, Y->Q, false);

@@ -189,6 +189,7 @@ static void make_attention(struct call *c, const struct maker *m)
     k->element_bytes = 2;
     k->kv_element_bytes = m->pass->setup->uncached ? model->activations.bits / 8 : model->kv.bits / 8;
     k->unit = HW_BF16;
+    if (x->one_vector) return; /* two caches at once: no kernel of it is measured */
     if (x->kind == MIXER_LATENT) {
         make_latent(c, m);
         return;
@@ -196,7 +197,7 @@ static void make_attention(struct call *c, const struct maker *m)
     k->kv_heads = fmax(1, (double)x->kv_heads / m->tp);
     k->head_dim = (double)x->head_dim;
     k->value_dim = (double)x->v_head_dim;
-    k->window = (double)x->window_tokens;
+    k->window = (double)(x->top_keys > 0 ? x->top_keys : x->window_tokens); /* chosen keys are as many */
     if (x->images || x->kind != MIXER_ATTENTION) return;
     c->both_ways = model->bidirectional;
     const bool fp8 = k->kv_element_bytes <= 1;

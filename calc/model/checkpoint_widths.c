@@ -87,6 +87,7 @@ static struct sides of_attention(const struct mixer *x, enum matrix what, int64_
 
 static struct sides of_latent(const struct mixer *x, enum matrix what, int64_t hidden)
 {
+    if (x->one_vector) return (struct sides){0, 0, 0};
     const int64_t q = x->heads * (x->head_dim + x->rope_dim);
     if (what == SIDE_Q) return (struct sides){x->q_rank ? 0 : q, hidden, 0};
     if (what == SIDE_Q_A) return (struct sides){x->q_rank, hidden, 0};

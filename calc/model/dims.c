@@ -37,7 +37,7 @@ static const struct spelling SPELLINGS[DIM_N] = {
                             {"n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert"}},
     [DIM_SHARED_WIDTH] = {NULL,
                           {"shared_expert_intermediate_size", "moe_shared_expert_intermediate_size",
-                           "shared_intermediate_size", "share_expert_dim"}},
+                           "shared_intermediate_size", "share_expert_dim", "share_expert_dims"}},
     [DIM_DENSE_PREFIX] = {NULL,
                           {"first_k_dense_replace", "moe_layer_num_skipped", "moe_layer_start_index",
                            "num_dense_layers"}},

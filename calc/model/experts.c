@@ -21,7 +21,7 @@ static enum err_code read_shared(struct reader *r, struct ffn *f)
         TRY(reader_dim(r, DIM_SHARED_WIDTH, 0, 0, &f->shared_width));
         f->shared_gate = fam->shared_gate && f->shared_width > 0;
         return ERR_OK;
-    case MOE_NAMED: return reader_dim(r, DIM_SHARED_WIDTH, 0, 0, &f->shared_width);
+    case MOE_NAMED: return reader_dim(r, DIM_SHARED_WIDTH, 0, -1, &f->shared_width);
     case MOE_LETTERS:
         TRY(reader_dim(r, DIM_LATENT_WIDTH, 0, 0, &f->latent_width));
         return reader_dim(r, DIM_SHARED_WIDTH, 0, 0, &f->shared_width);
@@ -33,6 +33,7 @@ static enum err_code read_shared(struct reader *r, struct ffn *f)
         if (mixed) TRY(reader_dim(r, DIM_SHARED_EXPERTS, 1, 1, &shared));
         break;
     case MOE_DEEPSEEK:
+    case MOE_COHERE:
     case MOE_ERNIE: TRY(reader_dim(r, DIM_SHARED_EXPERTS, 0, 0, &shared)); break;
     }
     f->shared_width = shared * width;
@@ -43,7 +44,8 @@ static enum err_code read_expert_width(struct reader *r, struct ffn *f)
 {
     const enum moe_rule rule = r->family->moe;
     int64_t dense = -1;
-    if (rule == MOE_EVERY || rule == MOE_OPTIONAL || rule == MOE_LLAMA4 || rule == MOE_SHARED || rule == MOE_PERIOD)
+    if (rule == MOE_EVERY || rule == MOE_OPTIONAL || rule == MOE_LLAMA4 || rule == MOE_SHARED || rule == MOE_PERIOD ||
+        rule == MOE_COHERE)
         return reader_dim(r, DIM_FFN, 1, -1, &f->width);
     if (rule == MOE_HUNYUAN) TRY(reader_dim(r, DIM_FFN, 1, -1, &dense));
     return reader_dim(r, DIM_EXPERT_WIDTH, 1, dense, &f->width);

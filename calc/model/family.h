@@ -98,6 +98,7 @@ enum moe_rule {
     MOE_PERIOD,  /* expert_layer_period and expert_layer_offset; experts as wide as intermediate_size */
     MOE_LETTERS, /* the layers that the hybrid pattern says; shared experts of a width of their own */
     MOE_NAMED,   /* moe_layers_enum, numbers as text, else all but the first; a shared expert of share_expert_dim */
+    MOE_COHERE,  /* first_k_dense_replace or mlp_layer_types; shared experts, all as wide as intermediate_size */
     MOE_HUNYUAN, /* moe_layer_num_skipped; shared experts of intermediate_size when use_mixed_mlp_moe */
 };
 
@@ -156,13 +157,13 @@ extern const struct family_module MODULES_GPT2[], MODULES_QWEN[], MODULES_OPT[],
     MODULES_MAMBA_BESIDE[], MODULES_GRANITE_HYBRID[], MODULES_QWEN_DELTA[], MODULES_MINIMAX[], MODULES_LFM2[],
     MODULES_PERSIMMON[], MODULES_GPT_NEO[], MODULES_JAIS[], MODULES_AFMOE[], MODULES_GROK[], MODULES_LONGCAT[],
     MODULES_STEP3[], MODULES_FALCON_H1[], MODULES_TELECHAT[], MODULES_LING[], MODULES_ARCTIC[], MODULES_GROK2[],
-    MODULES_OLMO_HYBRID[];
+    MODULES_OLMO_HYBRID[], MODULES_MINIMAX_M3[], MODULES_DEEPSEEK_V4[];
 
 struct reader;
 
 struct family {
     const char *name;
-    const char *types[6];         /* model_type values */
+    const char *types[8];         /* model_type values */
     const char *architectures[4]; /* for files without model_type; of a draft for all */
     bool draft;                   /* a head that drafts for another model: */
     const char *mark;             /* a key that says so whatever the model_type; NULL none. So does that of others: */
@@ -171,6 +172,7 @@ struct family {
     int norms;    /* of width D in a layer */
     bool tied;    /* class default of tie_word_embeddings */
     bool ungated; /* up and down only */
+    bool four;    /* class default of the MLP's width: 4 times hidden, where the file says null or nothing */
     bool sinks, positions, latent, expert_bias, router_bias;
     enum qk_norm qk_norm;
     const char *qk_norm_key; /* a flag without which qk_norm does not hold; qk_norm_default when absent */
@@ -204,6 +206,8 @@ struct family {
     bool layer_widths;          /* vary sets the width of the MLP, layer by layer */
     enum bias_rule bias;
     enum window_rule window;
+    bool own_types;        /* layer_types is read by vary */
+    const char *full_word; /* of layer_types, another for a layer without a window; NULL none */
     enum nope_rule nope;
     enum moe_rule moe;
     enum hybrid_rule hybrid;
@@ -213,6 +217,7 @@ struct family {
     bool block_causal;  /* those of a block, block by block */
     bool output_gate;   /* of attention */
     bool engine_states; /* vLLM serves it with its recurrent layers (its registry of models) */
+    enum err_code (*attention)(struct reader *r, struct mixer *x); /* in place of the usual ones; NULL those */
     /* Fills a recurrent mixer from the file; NULL without one. */
     enum err_code (*recurrent)(struct reader *r, struct mixer *x);
     int64_t window_period;    /* class default of sliding_window_pattern */

@@ -224,3 +224,21 @@ const struct family_module MODULES_LING[] = {QKV("attention.query_key_value"),
                                              {MODULE_STATE_GATE, "attention.g_proj"},
                                              {MODULE_STATE_OUT, "attention.dense"},
                                              {0}};
+
+const struct family_module MODULES_MINIMAX_M3[] = {{MODULE_INDEX_Q, "self_attn.index_q_proj"},
+                                                   {MODULE_INDEX_Q, "self_attn.indexer.q_proj"},
+                                                   {MODULE_INDEX_K, "self_attn.index_k_proj"},
+                                                   {MODULE_INDEX_K, "self_attn.indexer.k_proj"},
+                                                   {0}};
+
+const struct family_module MODULES_DEEPSEEK_V4[] = {{MODULE_KV_A, "self_attn.kv_proj"},
+                                                    {MODULE_KV_A, "attn.wkv"},
+                                                    {MODULE_O, "self_attn.o_a_proj"},
+                                                    {MODULE_O, "self_attn.o_b_proj"},
+                                                    {MODULE_O, "attn.wo_a"},
+                                                    {MODULE_O, "attn.wo_b"},
+                                                    {MODULE_INDEX_Q, "self_attn.compressor.indexer.q_b_proj"},
+                                                    {MODULE_INDEX_Q, "attn.indexer.wq_b"},
+                                                    {MODULE_INDEX_WEIGHTS, "self_attn.compressor.indexer.weights_proj"},
+                                                    {MODULE_INDEX_WEIGHTS, "attn.indexer.weights_proj"},
+                                                    {0}};

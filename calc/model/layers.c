@@ -95,7 +95,7 @@ enum err_code reader_dense(struct reader *r, struct ffn *f)
     f->gated = !fam->ungated;
     f->act_params = fam->act_params;
     f->inner_norm = fam->inner_norm;
-    TRY(reader_dim(r, DIM_FFN, 1, fam->ungated ? 4 * r->m->hidden : fam->layer_widths ? divisor : -1, &f->width));
+    TRY(reader_dim(r, DIM_FFN, 1, fam->four ? 4 * r->m->hidden : fam->layer_widths ? divisor : -1, &f->width));
     if (f->width % divisor != 0)
         return err_set(r->e, ERR_INPUT, "%s: an MLP width of %lld, which the %s family divides by %lld", r->text.file,
                        (long long)f->width, fam->name, (long long)divisor);
@@ -122,7 +122,8 @@ static enum err_code read_layer_types(struct reader *r, bool *windowed, bool *gi
         TRY(json_str(&item, &kind, r->e));
         const char *local = r->family->window == WINDOW_CHUNK ? "chunked_attention" : "sliding_attention";
         windowed[i] = strcmp(kind, local) == 0;
-        if (!windowed[i] && strcmp(kind, "full_attention") != 0)
+        const char *other = r->family->full_word;
+        if (!windowed[i] && strcmp(kind, "full_attention") != 0 && !(other && strcmp(kind, other) == 0))
             return json_want(&item,
                              "\"full_attention\" or \"sliding_attention\" (others have cache layouts that the "
                              "family does not describe)",
@@ -196,6 +197,7 @@ static enum err_code plan_windows(struct reader *r, bool *windowed, int64_t *win
     const char *key;
     bool use, given;
     *window = 0;
+    if (fam->own_types) return ERR_OK;
     TRY(reader_flag(r, &r->text, "use_sliding_window", fam->window != WINDOW_OPT_IN, &use));
     TRY(read_layer_types(r, windowed, &given)); /* checked whether or not it decides */
     bool listed = false;
@@ -281,6 +283,7 @@ enum err_code reader_count_kind(struct arena *a, struct model *m, int64_t layer,
 
 enum err_code reader_attention(struct reader *r, struct mixer *x)
 {
+    if (r->family->attention) return r->family->attention(r, x);
     return r->family->latent ? read_latent(r, x) : read_attention(r, x);
 }
 

@@ -107,6 +107,15 @@ struct mixer {
     /* Sparse attention (DeepSeek-V3.2): a query attends to the top_keys best keys by the scores of an indexer, 0: all.
      * index_heads 0: by those of an earlier layer. index_dim elements a token are cached beside keys and values. */
     int64_t top_keys, index_heads, index_dim;
+    /* MiniMax-M3: an indexer of a head for each KV head, which reads the stream and chooses blocks of so many keys; 0:
+     * keys one by one, by queries of q_rank. */
+    int64_t index_block_tokens;
+    /* DeepSeek-V4 (latent): keys are the values, one vector of head_dim, its rope part of rope_dim included, that all
+     * heads share. Where pool_tokens > 0 those of the last pool_window tokens are kept, and of every pool_tokens tokens
+     * one entry, made of the pool_spans * pool_tokens last ones; with an indexer queries see the top_keys best entries
+     * (top_keys tokens before them), without one all. Outputs of o_groups groups of heads each pass o_rank numbers. */
+    bool one_vector;
+    int64_t pool_tokens, pool_spans, pool_window, o_groups, o_rank;
     bool head_gate;     /* a product of one number a head, whose sigmoid multiplies the output */
     bool output_gate;   /* a second query-sized product, whose sigmoid multiplies the output */
     bool gate_apart;    /* ... made by a matrix of its own, not by that of the queries */
@@ -267,6 +276,9 @@ struct model {
      * layer_scale: a stored number times each layer's output. 0 none. */
     int64_t per_layer_dim, per_layer_vocab, streams, laurel_rank;
     bool layer_scale;
+    /* Hyper-connections (DeepSeek-V4): residual streams that each block reads a mixture of and writes to all of, by
+     * weights that hyper_rounds rounds make doubly stochastic. 0 none. */
+    int64_t hyper_streams, hyper_rounds;
     int64_t embed_extra_rows;        /* of the input embedding, beyond the vocabulary */
     struct model_tower tower, audio; /* of images, of sound */
     struct model_draft draft;

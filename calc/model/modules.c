@@ -109,11 +109,11 @@ bool module_present(const struct layer_kind *k, enum module module)
     case MODULE_O: return attends || latent;
     case MODULE_Q_A:
     case MODULE_Q_B: return (attends || latent) && x->q_rank > 0;
-    case MODULE_KV_A:
-    case MODULE_KV_B: return latent;
-    case MODULE_INDEX_Q:
-    case MODULE_INDEX_K:
-    case MODULE_INDEX_WEIGHTS: return x->index_heads > 0;
+    case MODULE_KV_A: return latent;
+    case MODULE_KV_B: return latent && !x->one_vector;
+    case MODULE_INDEX_Q: return x->index_heads > 0;
+    case MODULE_INDEX_K: return x->index_heads > 0 && !x->one_vector;
+    case MODULE_INDEX_WEIGHTS: return x->index_heads > 0 && x->index_block_tokens == 0;
     case MODULE_STATE_IN:
     case MODULE_STATE_OUT: return recurs;
     case MODULE_STATE_STEP_DOWN:

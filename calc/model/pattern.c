@@ -79,7 +79,7 @@ static enum err_code by_types(struct reader *r, const struct json *list, bool *m
     for (size_t i = 0; json_at(list, i, NULL, &item); i++) {
         const char *type;
         TRY(json_str(&item, &type, r->e));
-        moe[i] = strcmp(type, "sparse") == 0;
+        moe[i] = strcmp(type, "sparse") == 0 || strcmp(type, "moe") == 0 || strcmp(type, "hash_moe") == 0;
         if (!moe[i] && strcmp(type, "dense") != 0) return json_want(&item, "\"dense\" or \"sparse\"", r->e);
     }
     return ERR_OK;
@@ -96,7 +96,7 @@ static enum err_code read_steps(struct reader *r, bool listed, struct steps *s)
     struct json j;
     *s = (struct steps){0, r->m->layers - 1, 1, rule == MOE_DEEPSEEK ? 0 : 1};
     if (rule == MOE_EVERY || rule == MOE_OPTIONAL || rule == MOE_BESIDE || rule == MOE_SHARED) return ERR_OK;
-    if (rule == MOE_DEEPSEEK || rule == MOE_HUNYUAN || rule == MOE_ERNIE)
+    if (rule == MOE_DEEPSEEK || rule == MOE_COHERE || rule == MOE_HUNYUAN || rule == MOE_ERNIE)
         TRY(reader_dim(r, DIM_DENSE_PREFIX, 0, rule == MOE_ERNIE ? 1 : 0, &s->first));
     if (!listed) TRY(reader_dim(r, DIM_SPARSE_STEP, 1, 1, &s->step));
     if (rule == MOE_ERNIE && json_get(&r->text, "moe_layer_end_index", &j)) {
@@ -117,30 +117,72 @@ static enum err_code by_period(struct reader *r, int64_t experts, bool *moe)
     return ERR_OK;
 }
 
-/* "4,5,6": numbers of layers as text. */
+/* One layer of a list of names. Those behind the last layer are of multi-token prediction. */
+static enum err_code name_layer(struct reader *r, const struct json *j, int64_t n, int64_t further, bool *moe)
+{
+    if (n >= r->m->layers + further)
+        return err_set(r->e, ERR_INPUT, "%s: %s names layer %lld, and there are %lld, from 0 on", j->file, j->path,
+                       (long long)n, (long long)r->m->layers);
+    if (n < r->m->layers && moe[n])
+        return err_set(r->e, ERR_INPUT, "%s: %s names layer %lld twice", j->file, j->path, (long long)n);
+    if (n < r->m->layers) moe[n] = true;
+    return ERR_OK;
+}
+
+/* "4,5,6", or [4,5,6]: numbers of layers. */
 static enum err_code by_names(struct reader *r, bool *moe)
 {
-    struct json j, next;
+    struct json j, next, item;
     const char *s;
-    int64_t further = 0;
+    int64_t further = 0, at;
     for (int64_t i = 0; i < r->m->layers; i++) moe[i] = i > 0;
     if (!json_get(&r->text, "moe_layers_enum", &j)) return ERR_OK;
-    TRY(json_str(&j, &s, r->e));
     if (json_get(&r->text, "num_nextn_predict_layers", &next)) TRY(json_int(&next, 0, LAYERS_MAX, &further, r->e));
     memset(moe, 0, (size_t)r->m->layers * sizeof *moe);
+    for (size_t i = 0; json_is_array(&j) && json_at(&j, i, NULL, &item); i++) {
+        TRY(json_int(&item, 0, LAYERS_MAX, &at, r->e));
+        TRY(name_layer(r, &j, at, further, moe));
+    }
+    if (json_is_array(&j)) return ERR_OK;
+    TRY(json_str(&j, &s, r->e));
     while (*s) {
         int64_t n = 0;
         const size_t digits = strspn(s, "0123456789");
         if (digits == 0 || digits > 6) return json_want(&j, "numbers of layers, separated by commas", r->e);
         for (size_t i = 0; i < digits; i++) n = 10 * n + (s[i] - '0');
-        if (n >= r->m->layers + further)
-            return err_set(r->e, ERR_INPUT, "%s: %s names layer %lld, and there are %lld, from 0 on", j.file, j.path,
-                           (long long)n, (long long)r->m->layers);
-        if (n < r->m->layers && moe[n])
-            return err_set(r->e, ERR_INPUT, "%s: %s names layer %lld twice", j.file, j.path, (long long)n);
-        if (n < r->m->layers) moe[n] = true; /* those behind are of multi-token prediction */
+        TRY(name_layer(r, &j, n, further, moe));
         s += digits;
         s += strspn(s, ", ");
+    }
+    return ERR_OK;
+}
+
+/* is_moe_layer: a flag a layer. Source: K-EXAONE's files; vLLM exaone_moe.py. */
+static enum err_code by_flags(struct reader *r, const struct json *list, bool *moe)
+{
+    struct json item;
+    TRY(want_length(r, list));
+    for (size_t i = 0; json_at(list, i, NULL, &item); i++) TRY(json_bool(&item, &moe[i], r->e));
+    return ERR_OK;
+}
+
+/* The list of types and that of flags, where a file has either; both must say the same. */
+static enum err_code by_list(struct reader *r, bool *moe, bool *given)
+{
+    struct json types, flags;
+    const bool typed = json_get(&r->text, "mlp_layer_types", &types);
+    const bool flagged = json_get(&r->text, "is_moe_layer", &flags);
+    *given = typed || flagged;
+    if (flagged) TRY(by_flags(r, &flags, moe));
+    if (!typed) return ERR_OK;
+    bool *other = arena_array(r->arena, (size_t)r->m->layers, sizeof *other);
+    if (!other) return err_nomem(r->e);
+    TRY(by_types(r, &types, other));
+    for (int64_t i = 0; i < r->m->layers; i++) {
+        if (flagged && moe[i] != other[i])
+            return err_set(r->e, ERR_INPUT, "%s: %s and %s contradict each other about layer %lld", flags.file,
+                           types.path, flags.path, (long long)i);
+        moe[i] = other[i];
     }
     return ERR_OK;
 }
@@ -150,13 +192,15 @@ enum err_code pattern_experts(struct reader *r, bool *moe)
     const enum moe_rule rule = r->family->moe;
     int64_t experts;
     struct steps s;
-    struct json list, types, item;
+    struct json list, item;
+    bool given;
     if (rule == MOE_NONE || rule == MOE_LETTERS) return ERR_OK; /* letters: the hybrid pattern says */
     const bool optional = rule == MOE_OPTIONAL || rule == MOE_BESIDE || rule == MOE_SHARED;
     TRY(reader_dim(r, DIM_EXPERTS, optional ? 0 : 1, optional ? 0 : -1, &experts));
     if (experts == 0) return ERR_OK;
     if (rule == MOE_PERIOD) return by_period(r, experts, moe);
-    if (json_get(&r->text, "mlp_layer_types", &types)) return by_types(r, &types, moe);
+    TRY(by_list(r, moe, &given));
+    if (given) return ERR_OK;
     if (rule == MOE_NAMED) return by_names(r, moe);
     const bool listed = json_get(&r->text, "moe_layer_freq", &list) && json_is_array(&list);
     if (listed) TRY(want_length(r, &list));

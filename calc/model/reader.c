@@ -311,7 +311,7 @@ static enum err_code read_head(struct reader *r)
 /* What attends in a model, and what does instead. */
 struct attending {
     const struct mixer *first, *recurrent; /* NULL none; first: one with a window where there is any */
-    int64_t layers, windowed, sharing;
+    int64_t layers, windowed, sharing, choosing, pooled;
 };
 
 static struct attending look_at(const struct model *m)
@@ -324,8 +324,10 @@ static struct attending look_at(const struct model *m)
         if (x->kind == MIXER_NONE || x->kind == MIXER_RECURRENT) continue;
         r.layers += k->count;
         if (x->shares_kv) r.sharing += k->count;
+        if (x->pool_tokens > 0) r.pooled += k->count;
+        if (x->top_keys > 0) r.choosing += k->count;
         if (x->window_tokens) r.windowed += k->count;
-        if (!r.first || x->window_tokens) r.first = x;
+        if (!r.first || (x->window_tokens && !r.first->window_tokens)) r.first = x;
     }
     return r;
 }
@@ -336,11 +338,12 @@ const char *reader_attention_text(struct arena *a, const struct model *m)
     const struct attending on = look_at(m);
     const struct mixer *x = on.first;
     if (!x) return on.recurrent ? recurrent_name(on.recurrent) : "none";
-    const char *text = x->top_keys               ? "MLA, sparse"
-                       : x->kind == MIXER_LATENT ? "MLA"
-                       : x->kv_heads == x->heads ? "MHA"
-                       : x->kv_heads == 1        ? "MQA"
-                                                 : "GQA";
+    const char *text = x->one_vector                            ? "MQA of keys that are values"
+                       : x->kind == MIXER_LATENT && x->top_keys ? "MLA, sparse"
+                       : x->kind == MIXER_LATENT                ? "MLA"
+                       : x->kv_heads == x->heads                ? "MHA"
+                       : x->kv_heads == 1                       ? "MQA"
+                                                                : "GQA";
     const long long layers = m->layers;
     const bool all = on.recurrent && on.windowed == on.layers;
     const bool some = on.layers < m->layers; /* others have a state, or no mixer at all */
@@ -349,6 +352,9 @@ const char *reader_attention_text(struct arena *a, const struct model *m)
     if (on.windowed && !all && text)
         text = arena_printf(a, "%s, %lld/%lld within %lld", text, (long long)on.windowed, layers,
                             (long long)x->window_tokens);
+    if (on.pooled && text) text = arena_printf(a, "%s, %lld/%lld compressed", text, (long long)on.pooled, layers);
+    if (on.choosing && x->kind != MIXER_LATENT && text)
+        text = arena_printf(a, "%s, %lld/%lld sparse", text, (long long)on.choosing, layers);
     if (on.sharing && text) text = arena_printf(a, "%s, %lld/%lld share KV", text, (long long)on.sharing, layers);
     return on.recurrent && text ? arena_printf(a, "%s, %s", text, recurrent_name(on.recurrent)) : text;
 }

@@ -72,7 +72,8 @@ bool model_same(const struct model *a, const struct model *b)
     return strcmp(a->family, b->family) == 0 && a->hidden == b->hidden && a->vocab == b->vocab &&
            a->layers == b->layers && a->max_context_tokens == b->max_context_tokens && a->norm == b->norm &&
            a->per_layer_dim == b->per_layer_dim && a->per_layer_vocab == b->per_layer_vocab &&
-           a->streams == b->streams && a->laurel_rank == b->laurel_rank && a->layer_scale == b->layer_scale &&
+           a->streams == b->streams && a->hyper_streams == b->hyper_streams && a->hyper_rounds == b->hyper_rounds &&
+           a->laurel_rank == b->laurel_rank && a->layer_scale == b->layer_scale &&
            a->bidirectional == b->bidirectional && a->block_causal == b->block_causal && a->diffusion == b->diffusion &&
            a->block_tokens == b->block_tokens && a->block_steps == b->block_steps && same_ends(a, b) &&
            same_dtypes(a, b) && a->kinds_n == b->kinds_n && same_kinds(a->kinds, b->kinds, a->kinds_n) &&

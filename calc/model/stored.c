@@ -107,15 +107,11 @@ static enum err_code read_quantization(struct stored *s, const struct json *q)
     static const struct {
         const char *method;
         enum err_code (*read)(struct stored *s, const struct json *q);
-    } METHODS[] = {{"fp8", stored_fp8},
-                   {"fbgemm_fp8", stored_fp8_rows},
-                   {"mxfp4", stored_mxfp4},
-                   {"awq", stored_awq},
-                   {"gptq", stored_gptq},
-                   {"bitsandbytes", stored_bitsandbytes},
-                   {"compressed-tensors", stored_compressed},
-                   {"modelopt", stored_modelopt},
-                   {"modelopt_fp4", stored_modelopt}};
+    } METHODS[] = {{"fp8", stored_fp8},           {"fbgemm_fp8", stored_fp8_rows},
+                   {"mxfp4", stored_mxfp4},       {"awq", stored_awq},
+                   {"gptq", stored_gptq},         {"bitsandbytes", stored_bitsandbytes},
+                   {"bitnet", stored_bitnet},     {"compressed-tensors", stored_compressed},
+                   {"modelopt", stored_modelopt}, {"modelopt_fp4", stored_modelopt}};
     struct json j;
     const char *method = "", *unread;
     if (!json_is_object(q)) return json_want(q, "an object", s->e);
@@ -261,8 +257,12 @@ enum err_code stored_read(struct arena *a, const struct json *root, const struct
     TRY(read_state(text, root, m, e));
     TRY(find_statements(root, text, one, &n, e));
     if (n == 0) return ERR_OK;
+    struct json j;
+    const char *experts = "";
     struct stored s = {.arena = a, .m = m, .plan = {.file = root->file}, .e = e};
     TRY(one[0].modelopt ? stored_modelopt(&s, &one[0].object) : read_quantization(&s, &one[0].object));
+    if (json_get(text, "expert_dtype", &j)) TRY(json_str(&j, &experts, e));
+    if (strcmp(experts, "fp4") == 0 && !m->weights_unknown) TRY(stored_fp4_experts(&s));
     for (size_t i = 1; i < n && !m->weights_unknown; i++) TRY(compare_statement(&s, &one[0], &one[i]));
     for (size_t i = 0; i < m->kinds_n && !m->weights_unknown; i++)
         if (!module_covers(&m->kinds[i]) || scans(&m->kinds[i])) /* tensors beside the file may tell */

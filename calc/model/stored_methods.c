@@ -120,6 +120,13 @@ enum err_code stored_mxfp4(struct stored *s, const struct json *q)
     return format_plan_add(s->arena, &s->plan, "experts", false, d, s->e);
 }
 
+enum err_code stored_fp4_experts(struct stored *s)
+{
+    struct dtype *d;
+    TRY(stored_named(s, "mxfp4", &d));
+    return format_plan_add(s->arena, &s->plan, "experts", false, d, s->e);
+}
+
 /* ---- integers in groups ---- */
 
 enum err_code stored_awq(struct stored *s, const struct json *q)
@@ -261,5 +268,48 @@ enum err_code stored_bitsandbytes(struct stored *s, const struct json *q)
     TRY(stored_named(s, eight ? "llm-int8" : twice ? "nf4-double" : "nf4", &d));
     if (eight && !(threshold > 0)) d->outlier_frac = 0;
     s->plan.linear = d;
+    return stored_keep(s, q);
+}
+
+/* ---- BitNet ---- */
+
+/* One of two words, the first when absent; *at which. Others: ERR_OK and 2. */
+static enum err_code one_of(struct stored *s, const struct json *q, const char *key, const char *const words[2],
+                            size_t *at, const char **word)
+{
+    struct json j;
+    *word = words[0];
+    if (json_get(q, key, &j)) TRY(json_str(&j, word, s->e));
+    for (*at = 0; *at < 2; ++*at)
+        if (strcmp(*word, words[*at]) == 0) break;
+    return ERR_OK;
+}
+
+/* Ternary weights, packed four to a byte with a scale of the matrix. Layers that quantise at every step keep floats.
+ * Source: transformers, BitNetQuantConfig and integrations/bitnet.py. */
+enum err_code stored_bitnet(struct stored *s, const struct json *q)
+{
+    static const char *const CLASSES[2] = {"bitlinear", "autobitlinear"}, *const MODES[2] = {"offline", "online"};
+    static const char UNPACKED[] = "packed weights are those stored: transformers unpacks an autobitlinear when it "
+                                   "loads one (--weights states what it keeps)";
+    struct json j;
+    struct dtype *d;
+    size_t class, mode;
+    const char *word;
+    bool normed = false;
+    TRY(one_of(s, q, "linear_class", CLASSES, &class, &word));
+    if (class == 2) return stored_unknown(s, "stored by BitNet in layers of a class \"%s\" that is not read", word);
+    TRY(one_of(s, q, "quantization_mode", MODES, &mode, &word));
+    if (mode == 2) return stored_unknown(s, "stored by BitNet in a mode \"%s\" that is not read", word);
+    if (json_get(q, "use_rms_norm", &j)) TRY(json_bool(&j, &normed, s->e));
+    if (normed)
+        return stored_unknown(s, "stored by BitNet with a norm in front of every linear layer, which no family has",
+                              "");
+    if (class == 1 && mode == 1) return ERR_OK;
+    TRY(stored_named(s, "ternary", &d));
+    d->matrix_bits = s->m->weights[WEIGHT_OTHER].bits;
+    s->plan.linear = d;
+    if (class == 1) s->m->notes = s->m->notes ? arena_printf(s->arena, "%s; %s", s->m->notes, UNPACKED) : UNPACKED;
+    if (!s->m->notes && class == 1) return err_nomem(s->e);
     return stored_keep(s, q);
 }

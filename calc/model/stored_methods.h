@@ -21,6 +21,8 @@ enum err_code stored_mxfp4(struct stored *s, const struct json *q);    /* expert
 enum err_code stored_awq(struct stored *s, const struct json *q);
 enum err_code stored_gptq(struct stored *s, const struct json *q);
 enum err_code stored_bitsandbytes(struct stored *s, const struct json *q);
+enum err_code stored_fp4_experts(struct stored *s); /* expert_dtype beside fp8 (DeepSeek-V4) */
+enum err_code stored_bitnet(struct stored *s, const struct json *q);
 enum err_code stored_mlx(struct stored *s, const struct json *q);        /* has no quant_method */
 enum err_code stored_compressed(struct stored *s, const struct json *q); /* compressed-tensors */
 enum err_code stored_modelopt(struct stored *s, const struct json *q);   /* also hf_quant_config.json */

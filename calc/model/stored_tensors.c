@@ -109,7 +109,7 @@ static enum err_code of_int8(const struct scan *s, const struct found *f, struct
     return ERR_OK;
 }
 
-/* Four bits, two to a byte: floats with scales, or bitsandbytes. */
+/* Four bits, two to a byte: floats with scales, or bitsandbytes. Two bits: ternary. */
 static enum err_code of_bytes(const struct scan *s, const struct found *f, struct dtype **out)
 {
     const struct tensor *scale = beside(s, f, ".weight_scale"), *whole = beside(s, f, ".weight_scale_2");
@@ -123,7 +123,11 @@ static enum err_code of_bytes(const struct scan *s, const struct found *f, struc
         (*out)->matrix_bits = type_bits(whole) + type_bits(input);
         return ERR_OK;
     }
-    return is_type(scale, "U8") || is_type(scale, "F8_E8M0") ? make(s, "mxfp4", out) : ERR_OK;
+    if (is_type(scale, "U8") || is_type(scale, "F8_E8M0")) return make(s, "mxfp4", out);
+    if (!is_plain(scale) || scale->elems != 1 || whole || input) return ERR_OK;
+    TRY(make(s, "ternary", out)); /* four to a byte, one scale of the matrix */
+    (*out)->matrix_bits = type_bits(scale);
+    return ERR_OK;
 }
 
 /* "int4-g128", "gptq4-g64", "int8-row". */

@@ -13,6 +13,7 @@
  *     weight in I8 with SCB, or with weight_scale             bitsandbytes, compressed-tensors
  *     weight in U8 with weight.absmax                         bitsandbytes, 4 bits; nested_absmax: scales twice
  *     weight or weight_packed in U8 with FP8 or U8 scales     nvfp4 (16 elements a scale), mxfp4 (32)
+ *     weight in U8 with weight_scale of one float             ternary (BitNet)
  *     qweight with qzeros and scales                          AWQ (packed along rows), GPTQ (along columns)
  *     weight_packed in I32 with weight_scale                  compressed-tensors, bits by the model's width
  *     ..._blocks with ..._scales                              mxfp4 experts in one tensor

@@ -43,6 +43,15 @@ enum err_code vary_jais2(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_telechat2(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_granite_swa(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_arctic(struct reader *r, int64_t layer, struct layer_kind *k);
+/* DeepSeek-V4 (vary_pooled.c). */
+enum err_code attention_deepseek_v4(struct reader *r, struct mixer *x);
+enum err_code vary_deepseek_v4(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code extend_deepseek_v4(struct reader *r);
+
+enum err_code vary_minimax_m3(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_cohere2_moe(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code extend_cohere2_moe(struct reader *r);
+enum err_code vary_apertus(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_axk1(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_laguna(struct reader *r, int64_t layer, struct layer_kind *k);
 

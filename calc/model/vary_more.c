@@ -87,22 +87,40 @@ enum err_code vary_jais(struct reader *r, int64_t layer, struct layer_kind *k)
     return want_word(r, "activation_function", "swiglu");
 }
 
+/* Classes of Step list the layers with experts, vLLM takes all but the first: no guess. */
+static enum err_code want_named(struct reader *r)
+{
+    if (json_has(&r->text, "moe_layers_enum") || json_has(&r->text, "mlp_layer_types")) return ERR_OK;
+    return err_set(r->e, ERR_INPUT, "%s: moe_layers_enum is missing, and the %s family has no default for it",
+                   r->text.file, r->family->name);
+}
+
 /* Step-3: one KV head; queries of all heads are made of one normed product (multi-matrix factorisation). */
 enum err_code vary_step3(struct reader *r, int64_t layer, struct layer_kind *k)
 {
     struct mixer *x = &k->mixer;
     struct json j;
     (void)layer;
-    if (!json_has(&r->text, "moe_layers_enum"))
-        return err_set(r->e, ERR_INPUT, "%s: moe_layers_enum is missing, and the %s family has no default for it",
-                       r->text.file, r->family->name);
+    TRY(want_named(r));
     x->q_rank = 2048; /* not a unit */
     if (json_get(&r->text, "share_q_dim", &j)) TRY(json_int(&j, 1, 1 << 22, &x->q_rank, r->e));
     x->kv_heads = 1;
     return ERR_OK;
 }
 
-/* Step-3.5: layers of attention_other_setting.attention_type have heads of their own; a gate of one number a head. */
+/* Entry `layer` of a list of one number a layer. */
+static enum err_code number_of(struct reader *r, const char *key, int64_t layer, struct json *out, bool *found)
+{
+    struct json list;
+    *found = json_get(&r->text, key, &list);
+    if (!*found) return ERR_OK;
+    if (!json_is_array(&list) || json_len(&list) != (size_t)r->m->layers || !json_at(&list, (size_t)layer, NULL, out))
+        return json_want(&list, "a list of one number per layer", r->e);
+    return ERR_OK;
+}
+
+/* Step-3.5: layers of attention_other_setting.attention_type have heads of their own; a gate of one number a head.
+ * Classes differ in what a missing layer_types means (transformers: none slides; vLLM: every second): no guess. */
 enum err_code vary_step3p5(struct reader *r, int64_t layer, struct layer_kind *k)
 {
     static const char *const KEYS[] = {"attention_other_setting.num_attention_heads",
@@ -112,8 +130,14 @@ enum err_code vary_step3p5(struct reader *r, int64_t layer, struct layer_kind *k
     int64_t *const into[] = {&x->heads, &x->kv_heads, &x->head_dim};
     struct json j;
     const char *type = "";
-    (void)layer;
-    TRY(reader_flag(r, &r->text, "use_head_wise_attn_gate", false, &x->head_gate));
+    bool by_layer;
+    TRY(want_named(r));
+    if (json_get(&r->text, "sliding_window", &j) && !json_has(&r->text, "layer_types"))
+        return err_set(r->e, ERR_INPUT, "%s: layer_types is missing, and the %s family has no default for it",
+                       r->text.file, r->family->name);
+    TRY(number_of(r, "num_attention_heads_per_layer", layer, &j, &by_layer)); /* as transformers saves it */
+    if (by_layer) TRY(json_int(&j, 1, 1 << 16, &x->heads, r->e));
+    TRY(reader_flag(r, &r->text, "use_head_wise_attn_gate", by_layer, &x->head_gate));
     if (!json_get(&r->text, "attention_other_setting", &j)) return ERR_OK;
     if (!json_get(&r->text, "attention_other_setting.attention_type", &j))
         return err_set(r->e, ERR_INPUT, "%s: attention_other_setting.attention_type is missing", r->text.file);
@@ -197,17 +221,6 @@ enum err_code vary_telechat2(struct reader *r, int64_t layer, struct layer_kind 
     return ERR_OK;
 }
 
-/* Entry `layer` of a list of one number a layer. */
-static enum err_code number_of(struct reader *r, const char *key, int64_t layer, struct json *out, bool *found)
-{
-    struct json list;
-    *found = json_get(&r->text, key, &list);
-    if (!*found) return ERR_OK;
-    if (!json_is_array(&list) || json_len(&list) != (size_t)r->m->layers || !json_at(&list, (size_t)layer, NULL, out))
-        return json_want(&list, "a list of one number per layer", r->e);
-    return ERR_OK;
-}
-
 /* Granite with windows: a base of the rotation by layer, 0 none. */
 enum err_code vary_granite_swa(struct reader *r, int64_t layer, struct layer_kind *k)
 {
@@ -220,19 +233,45 @@ enum err_code vary_granite_swa(struct reader *r, int64_t layer, struct layer_kin
     return ERR_OK;
 }
 
-/* Arctic: beside the experts an MLP as wide as the model, with a norm of its own. */
+/* Arctic: layers whose number, counted from 1, moe_layer_frequency divides have experts, and beside them, where the
+ * file says so, an MLP as wide as the model with a norm of its own; the others an MLP. Published files say it under two
+ * names: parallel_attn_mlp_res (the class's; off by default) and use_residual (vLLM's). Source: configuration_arctic.py
+ * of the published models, vLLM arctic.py. */
 enum err_code vary_arctic(struct reader *r, int64_t layer, struct layer_kind *k)
 {
+    static const char *const KEYS[] = {"parallel_attn_mlp_res", "use_residual"};
     struct json j;
-    bool beside;
-    int64_t every = 1;
-    (void)layer;
+    bool said[2] = {false, false}, beside = false;
+    int64_t every = 2; /* class default */
     if (json_get(&r->text, "moe_layer_frequency", &j)) TRY(json_int(&j, 1, LAYERS_MAX, &every, r->e));
-    if (every != 1) return json_want(&j, "1: experts in every layer, as the published model has", r->e);
-    TRY(reader_flag(r, &r->text, "use_residual", true, &beside));
+    for (size_t i = 0; i < 2; i++) {
+        if (!json_get(&r->text, KEYS[i], &j)) continue;
+        bool on;
+        TRY(json_bool(&j, &on, r->e));
+        if (i == 1 && said[0] && on != beside)
+            return err_set(r->e, ERR_INPUT, "%s: %s and %s contradict each other about an MLP beside the experts",
+                           r->text.file, KEYS[0], KEYS[1]);
+        said[i] = true;
+        beside = on;
+    }
+    if ((layer + 1) % every != 0) {
+        memset(&k->ffn, 0, sizeof k->ffn);
+        return reader_dense(r, &k->ffn);
+    }
     if (!beside) return ERR_OK;
     k->ffn.shared_width = r->m->hidden;
     k->norms++;
+    return ERR_OK;
+}
+
+/* Apertus: xIELU learns two numbers; another nonlinearity none. */
+enum err_code vary_apertus(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct json j;
+    const char *act = "xielu";
+    (void)layer;
+    if (json_get(&r->text, "hidden_act", &j)) TRY(json_str(&j, &act, r->e));
+    if (strcmp(act, "xielu") != 0) k->ffn.act_params = 0;
     return ERR_OK;
 }
 
@@ -275,4 +314,33 @@ enum err_code further_longcat(struct reader *r, int64_t layer, struct layer_kind
     (void)layer;
     memset(&k->ffn, 0, sizeof k->ffn);
     return reader_dense(r, &k->ffn);
+}
+
+/* Cohere 2 with experts: layers before the experts have a width and a pattern of windows of their own, and rotate when
+ * they are full; behind them full layers know no positions. Source: transformers, configuration_cohere2_moe.py,
+ * modeling_cohere2_moe.py. */
+enum err_code vary_cohere2_moe(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct json j;
+    int64_t prefix, every = 1, period = 4, window; /* class defaults */
+    const bool dense = k->ffn.kind == FFN_DENSE;
+    TRY(reader_dim(r, DIM_DENSE_PREFIX, 0, 0, &prefix));
+    TRY(reader_dim(r, DIM_WINDOW, 0, 0, &window));
+    if (json_get(&r->text, "prefix_dense_sliding_window_pattern", &j)) TRY(json_int(&j, 1, LAYERS_MAX, &every, r->e));
+    if (json_get(&r->text, "sliding_window_pattern", &j)) TRY(json_int(&j, 1, LAYERS_MAX, &period, r->e));
+    if (!json_has(&r->text, "layer_types")) {
+        const bool slides = layer < prefix ? (layer + 1) % every != 0 : (layer - prefix + 1) % period != 0;
+        k->mixer.window_tokens = slides ? window : 0;
+    }
+    k->mixer.position = k->mixer.window_tokens > 0 || (dense && every == 1) ? POSITION_ROPE : POSITION_NONE;
+    if (!dense || !json_get(&r->text, "prefix_dense_intermediate_size", &j)) return ERR_OK;
+    return json_int(&j, 1, 1 << 24, &k->ffn.width, r->e);
+}
+
+/* Its norms have statistics of one kind or the other. */
+enum err_code extend_cohere2_moe(struct reader *r)
+{
+    struct json j;
+    r->m->norm = json_get(&r->text, "rms_norm_eps", &j) ? NORM_RMS : NORM_LAYER;
+    return ERR_OK;
 }

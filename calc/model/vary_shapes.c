@@ -25,6 +25,72 @@ enum err_code vary_hunyuan(struct reader *r, int64_t layer, struct layer_kind *k
     return ERR_OK;
 }
 
+/* ---- MiniMax-M3 ---- */
+
+#define SPARSE "sparse_attention_config."
+
+/* Whether a layer chooses keys: by layer_types, or by sparse_attention_freq. */
+static enum err_code chooses(struct reader *r, int64_t layer, bool *out)
+{
+    struct json list, item;
+    int64_t on;
+    const char *word;
+    bool use, said = false;
+    *out = false;
+    if (json_get(&r->text, SPARSE "use_sparse_attention", &item)) {
+        TRY(json_bool(&item, &use, r->e));
+        if (!use) return ERR_OK;
+    }
+    if (json_get(&r->text, "layer_types", &list) && json_at(&list, (size_t)layer, NULL, &item)) {
+        TRY(json_str(&item, &word, r->e));
+        *out = strcmp(word, r->family->full_word) == 0;
+        said = true;
+    }
+    if (!json_get(&r->text, SPARSE "sparse_attention_freq", &list)) return ERR_OK;
+    if (!json_is_array(&list) || json_len(&list) != (size_t)r->m->layers || !json_at(&list, (size_t)layer, NULL, &item))
+        return json_want(&list, "a list of one number per layer", r->e);
+    TRY(json_int(&item, 0, 1, &on, r->e));
+    if (said && *out != (on == 1))
+        return err_set(r->e, ERR_INPUT, "%s: layer_types and %s contradict each other about layer %lld", r->text.file,
+                       list.path, (long long)layer);
+    *out = on == 1;
+    return ERR_OK;
+}
+
+/* A size of the indexer, under transformers' name or that of the published files. */
+static enum err_code index_size(struct reader *r, const char *key, const char *published, int64_t *out)
+{
+    struct json j;
+    if (json_get(&r->text, key, &j) || json_get(&r->text, published, &j)) return json_int(&j, 1, 1 << 20, out, r->e);
+    return err_set(r->e, ERR_INPUT, "%s: %s is missing: the indexer's shape", r->text.file, published);
+}
+
+/* MiniMax-M3: most layers attend to blocks of keys that an indexer of one head for each KV head chooses; dense layers
+ * have a width of their own. Source: transformers, modeling_minimax_m3_vl.py, configuration_minimax_m3_vl.py. */
+enum err_code vary_minimax_m3(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct mixer *x = &k->mixer;
+    struct json list, item;
+    int64_t blocks, off = 1;
+    bool sparse;
+    TRY(chooses(r, layer, &sparse));
+    if (k->ffn.kind == FFN_DENSE) TRY(whole(r, "dense_intermediate_size", 1, 1 << 24, 12288, &k->ffn.width));
+    if (!sparse) return ERR_OK;
+    TRY(index_size(r, "index_n_heads", SPARSE "sparse_num_index_heads", &x->index_heads));
+    TRY(index_size(r, "index_head_dim", SPARSE "sparse_index_dim", &x->index_dim));
+    TRY(index_size(r, "index_block_size", SPARSE "sparse_block_size", &x->index_block_tokens));
+    TRY(index_size(r, "index_topk_blocks", SPARSE "sparse_topk_blocks", &blocks));
+    x->top_keys = blocks * x->index_block_tokens;
+    if (x->index_heads != x->kv_heads)
+        return err_set(r->e, ERR_INPUT, "%s: %lld heads of the indexer for %lld KV heads: not described", r->text.file,
+                       (long long)x->index_heads, (long long)x->kv_heads);
+    if (json_get(&r->text, SPARSE "sparse_disable_index_value", &list) && json_at(&list, (size_t)layer, NULL, &item))
+        TRY(json_int(&item, 0, 1, &off, r->e));
+    if (off == 1) return ERR_OK;
+    return err_set(r->e, ERR_INPUT, "%s: layer %lld has values of the indexer, which the %s family does not describe",
+                   r->text.file, (long long)layer, r->family->name);
+}
+
 /* ---- layers found by architecture search (Nemotron NAS, DeciLM) ---- */
 
 static enum err_code refuse_replaced(struct reader *r, const struct json *block)

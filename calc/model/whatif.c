@@ -357,6 +357,10 @@ enum err_code whatif_apply(struct arena *a, struct model *m, const char *text, s
     TRY(read_change(a, text, &c, &row, e));
     struct model next = *m;
     c.m = &next;
+    for (size_t i = 0; i < m->kinds_n && row->extent == WHATIF_LAYERS; i++)
+        if (m->kinds[i].mixer.one_vector)
+            return change_refuse(&c, "keys are the values, and entries stand for several tokens: what it would make of "
+                                     "these is not described");
     TRY(row->extent == WHATIF_LAYERS ? take_apart(&c, m) : own_kinds(&c));
     TRY(row->apply(&c));
     if (row->extent == WHATIF_LAYERS) TRY(put_together(&c));

@@ -130,9 +130,12 @@ const struct sym *step_activation(struct sym_ctx *c, const struct model *m, cons
         if (stage) bytes = sym_mul(c, sym_min(c, sym_int(c, 1), cost_times(c, op, stage)), bytes);
         most = sym_max(c, most, bytes);
     }
-    return sym_add(
-        c, most,
-        SYM_PROD(c, rows, sym_int(c, m->hidden * (m->streams ? m->streams : 1)), sym_num(c, m->activations.bits / 8)));
+    return sym_add(c, most,
+                   SYM_PROD(c, rows,
+                            sym_int(c, m->hidden * (m->streams         ? m->streams
+                                                    : m->hyper_streams ? m->hyper_streams
+                                                                       : 1)),
+                            sym_num(c, m->activations.bits / 8)));
 }
 
 static const struct sym *narrow_of(const struct step *s)

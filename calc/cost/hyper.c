@@ -1,0 +1,67 @@
+/* hyper -- hyper-connections: A residual streams, mixed by weights of the token (DeepSeek-V4; arXiv 2409.19606).
+ * Derivation: MODEL.md "Hyper-connections". */
+#include "calc/cost/build.h"
+
+#define Y (b->y)
+#define INT(n) sym_int(b->c, (n))
+#define PROD(...) SYM_PROD(b->c, __VA_ARGS__)
+#define SUM(...) SYM_SUM(b->c, __VA_ARGS__)
+
+/* Elementwise flops: of a norm without a weight; of a sigmoid, with scale and base before it and a number added; of a
+ * round, for each of A*A numbers, a sum and a quotient by rows and by columns. */
+enum { PLAIN_NORM_FLOPS = 3, SIGMOID_FLOPS = 7, ROUND_FLOPS = 4 };
+
+static struct cost_op *elementwise(struct build *b, const char *name, const char *shape, const struct sym *flops,
+                                   const struct sym *moved)
+{
+    struct cost_op *op = build_op(b, OP_STREAMS, name, shape);
+    op->vector_flops = PROD(b->rows, flops);
+    op->activation_bytes = PROD(b->rows, moved, Y->b_act);
+    return op;
+}
+
+/* n numbers of a token of its A*D ones: a norm, a product that stays a float, a sigmoid with n bases and `scales`. */
+static void build_mix(struct build *b, const char *norm, const char *proj, const char *weights, const struct sym *n,
+                      int64_t scales, const struct sym *further)
+{
+    const struct sym *all = PROD(Y->A, Y->D);
+    build_head_norm(b, norm, "[B*T, A*D]", PLAIN_NORM_FLOPS, all, NULL);
+    build_linear(b, proj, "[B*T, A*D] x [A*D, n]", WEIGHT_ROUTER, b->rows, all, n, false);
+    struct cost_op *op =
+        elementwise(b, weights, "[B*T, n]", SUM(PROD(INT(SIGMOID_FLOPS), n), further), PROD(INT(2), n));
+    build_vector(b, op, SUM(n, INT(scales)), false);
+    op->weight_bytes = op->tensor[0].bytes;
+}
+
+void build_hyper_open(struct build *b)
+{
+    if (b->m->hyper_streams == 0) return;
+    elementwise(b, "streams_open", "[B*T, D] -> [B*T, A, D]", INT(0), PROD(SUM(Y->A, INT(1)), Y->D));
+}
+
+/* Weights to read, to write and to mix by, and the block's input. */
+void build_hyper_read(struct build *b, bool mixer)
+{
+    if (b->m->hyper_streams == 0) return;
+    const struct sym *rounds = PROD(INT(ROUND_FLOPS * b->m->hyper_rounds), Y->A, Y->A), *all = PROD(Y->A, Y->D);
+    build_mix(b, mixer ? "mixer_streams_norm" : "mlp_streams_norm", mixer ? "mixer_streams_proj" : "mlp_streams_proj",
+              mixer ? "mixer_streams_weights" : "mlp_streams_weights", PROD(SUM(Y->A, INT(2)), Y->A), 3, rounds);
+    elementwise(b, mixer ? "mixer_streams_read" : "mlp_streams_read", "[B*T, A, D] -> [B*T, D]", PROD(INT(2), all),
+                SUM(all, Y->A, Y->D));
+}
+
+/* Streams mixed, and the block's output added to each. */
+void build_hyper_write(struct build *b, bool mixer)
+{
+    const struct sym *all = PROD(Y->A, Y->D);
+    elementwise(b, mixer ? "mixer_streams_write" : "mlp_streams_write", "[B*T, D] -> [B*T, A, D]",
+                PROD(INT(2), SUM(Y->A, INT(1)), all), SUM(PROD(INT(2), all), Y->D, PROD(SUM(Y->A, INT(1)), Y->A)));
+}
+
+void build_hyper_close(struct build *b)
+{
+    if (b->m->hyper_streams == 0) return;
+    const struct sym *all = PROD(Y->A, Y->D);
+    build_mix(b, "streams_close_norm", "streams_close_proj", "streams_close_weights", Y->A, 1, INT(0));
+    elementwise(b, "streams_close", "[B*T, A, D] -> [B*T, D]", PROD(INT(2), all), SUM(all, Y->A, Y->D));
+}

@@ -1,0 +1,366 @@
+/* Attention to a window and to entries of several tokens, and hyper-connections (DeepSeek-V4): every operator against
+ * sums written out here, by loops over queries, keys and tensors; the cache and the share of a rank. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "calc/cost/cost.h"
+#include "calc/model/whatif.h"
+
+/* Width, heads, their width and its rotated part, query latent, groups and rank of the output; window, tokens of an
+ * entry (light: chosen, in two spans; heavy: all), indexer, chosen tokens; streams and rounds. */
+enum { D = 10, N = 4, H = 6, R = 2, Q = 7, GO = 2, RO = 5, W = 4, LIGHT = 4, HEAVY = 8, NI = 3, HI = 4, U = 2 * LIGHT };
+enum { A = 3, ROUNDS = 5, E = 6, CHOSEN = 2, WIDE = 8, V = 18 };
+
+static const char CONFIG[] =
+    "{\"model_type\":\"deepseek_v4\",\"hidden_size\":10,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"head_dim\":"
+    "6,"
+    "\"qk_rope_head_dim\":2,\"q_lora_rank\":7,\"o_groups\":2,\"o_lora_rank\":5,\"sliding_window\":4,\"vocab_size\":18,"
+    "\"compress_ratios\":[0,4,128,0],\"compress_rates\":{\"heavily_compressed_attention\":8},\"index_n_heads\":3,"
+    "\"index_head_dim\":4,\"index_topk\":2,\"hc_mult\":3,\"hc_sinkhorn_iters\":5,\"n_routed_experts\":6,"
+    "\"num_experts_per_tok\":2,\"moe_intermediate_size\":8,\"n_shared_experts\":1,\"num_hash_layers\":1,"
+    "\"torch_dtype\":\"bfloat16\"";
+
+struct pass {
+    int B, T, S;
+};
+
+/* What an operator has in all: of bytes those in 2 each, and of states in 4. */
+struct sum {
+    double flops, vector, weights, cache, state, activations;
+};
+
+/* Queries and the keys that they see, counted one by one: at most `most` (0: all), each of them 1/each of an entry. */
+static double pairs(const struct pass *p, int most, int each)
+{
+    double n = 0;
+    for (int query = p->S - p->T; query < p->S; query++)
+        for (int key = query, left = most; key >= 0 && (most == 0 || left > 0); key--, left--) n += 1.0 / each;
+    return n * p->B;
+}
+
+/* Tokens whose vectors are read: of a window those that any query has; chosen ones as different as they can be. */
+static double window_keys(const struct pass *p)
+{
+    double n = 0;
+    for (int key = 0; key < p->S; key++) n += key > p->S - p->T - W;
+    return n * p->B;
+}
+
+static double chosen_keys(const struct pass *p) { return p->B * (p->T * U < p->S ? p->T * U : p->S) / (double)LIGHT; }
+
+/* rows x in times in x out, by tensors in 2 bytes. */
+static struct sum product(double rows, double in, double out)
+{
+    return (struct sum){2 * rows * in * out, 0, 2 * in * out, 0, 0, 2 * rows * (in + out)};
+}
+
+static struct sum elementwise(double rows, double width, double flops)
+{
+    return (struct sum){0, rows * width * flops, 0, 0, 0, 2 * rows * 2 * width};
+}
+
+static struct sum written(double rows, double width)
+{
+    return (struct sum){0, 0, 0, 2 * rows * width, 0, 2 * rows * width};
+}
+
+static double rows_of(const struct pass *p) { return (double)p->B * p->T; }
+
+/* An entry of `width` numbers of every `each` tokens: a bias, a softmax of 5, a product and a sum of each of `spans`
+ * times as many; its norm 4. Products and gates wait in 4 bytes, and are read once a span. */
+static struct sum entries(const struct pass *p, double width, double each, double spans)
+{
+    const double n = rows_of(p), wide = spans * width;
+    return (struct sum){.vector = n * (8 * wide + 4 * width / each),
+                        .weights = 2 * (each * wide + width),
+                        .state = 4 * n * (1 + spans) * 2 * wide,
+                        .activations = 2 * n * (2 * wide + width / each)};
+}
+
+static struct sum attention(const struct pass *p, int layer)
+{
+    double seen = pairs(p, W, 1), keys = window_keys(p);
+    if (layer == 1) seen += pairs(p, U, LIGHT), keys += chosen_keys(p);
+    if (layer == 2) seen += pairs(p, 0, HEAVY), keys += p->B * p->S / (double)HEAVY;
+    return (struct sum){2 * N * 2 * H * seen, 5 * N * seen, 2 * N, 2 * keys * H, 0, 2 * rows_of(p) * N * 2 * H};
+}
+
+static struct sum index_scores(const struct pass *p)
+{
+    const double seen = pairs(p, 0, LIGHT);
+    return (struct sum){2 * NI * HI * seen,
+                        (3 * NI + 1) * seen,
+                        0,
+                        2 * p->B * p->S / (double)LIGHT * HI,
+                        0,
+                        2 * rows_of(p) * (NI * HI + NI)};
+}
+
+/* Heads of a group pass a matrix of their own: RO rows of N*H/GO numbers, GO times. */
+static struct sum grouped(const struct pass *p)
+{
+    double weights = 0, flops = 0;
+    for (int g = 0; g < GO; g++) {
+        weights += 2.0 * RO * N * H / GO;
+        flops += 2.0 * rows_of(p) * RO * N * H / GO;
+    }
+    return (struct sum){flops, 0, weights, 0, 0, 2 * rows_of(p) * (N * H + GO * RO)};
+}
+
+/* n weights of streams: 7 for a sigmoid with scale, base and a number added; `rounds` of four operations on A x A. */
+static struct sum stream_weights(const struct pass *p, int n, int scales, int rounds)
+{
+    return (struct sum){.vector = rows_of(p) * (7 * n + 4.0 * rounds * A * A),
+                        .weights = 2 * (n + scales),
+                        .activations = 2 * rows_of(p) * 2 * n};
+}
+
+/* Streams in and the block's input out; all streams and its output in, streams out, by A weights and A x A. */
+static struct sum streams(const struct pass *p, bool write)
+{
+    double flops = 0;
+    for (int stream = 0; stream < A; stream++) flops += write ? 2.0 * A * D + 2 * D : 2 * D;
+    return (struct sum){.vector = rows_of(p) * flops,
+                        .activations = 2 * rows_of(p) * (write ? 2 * A * D + D + A + A * A : A * D + A + D)};
+}
+
+static bool expected(const char *name, int layer, const struct pass *p, struct sum *out)
+{
+    const double n = rows_of(p), mix = (2 + A) * A;
+    const double each = layer == 1 ? LIGHT : HEAVY, spans = layer == 1 ? 2 : 1;
+    const struct {
+        const char *name;
+        struct sum sum;
+    } OF[] = {{"q_a_proj", product(n, D, Q)},
+              {"q_b_proj", product(n, Q, N * H)},
+              {"q_norm", elementwise(n, N * H, 3)},
+              {"kv_proj", product(n, D, H)},
+              {"rope", elementwise(n, (N + 1) * R, 3)},
+              {"unrope", elementwise(n, N * R, 3)},
+              {"kv_write", written(n, H)},
+              {"pool_proj", product(n, D, 2 * spans * H)},
+              {"pool", entries(p, H, each, spans)},
+              {"pool_rope", elementwise(n, R / each, 3)},
+              {"pool_write", written(n, H / each)},
+              {"index_pool_proj", product(n, D, 4 * HI)},
+              {"index_pool", entries(p, HI, LIGHT, 2)},
+              {"index_write", written(n, HI / (double)LIGHT)},
+              {"index_q_proj", product(n, Q, NI * HI)},
+              {"index_rope", elementwise(n, NI * R, 3)},
+              {"index_weights", product(n, D, NI)},
+              {"index", index_scores(p)},
+              {"attention", attention(p, layer)},
+              {"o_a_proj", grouped(p)},
+              {"o_b_proj", product(n, GO * RO, D)},
+              {"mixer_streams_norm", elementwise(n, A * D, 3)},
+              {"mixer_streams_proj", product(n, A * D, mix)},
+              {"mixer_streams_weights", stream_weights(p, (2 + A) * A, 3, ROUNDS)},
+              {"mixer_streams_read", streams(p, false)},
+              {"mixer_streams_write", streams(p, true)},
+              {"mlp_streams_proj", product(n, A * D, mix)},
+              {"mlp_streams_write", streams(p, true)},
+              {"streams_close_proj", product(n, A * D, A)},
+              {"streams_close_weights", stream_weights(p, A, 1, 0)},
+              {"streams_close", streams(p, false)}};
+    for (size_t i = 0; i < sizeof OF / sizeof OF[0]; i++) {
+        if (strcmp(OF[i].name, name) != 0) continue;
+        *out = OF[i].sum;
+        return true;
+    }
+    return false;
+}
+
+static struct model read_model(struct arena *a, const char *further)
+{
+    struct json j;
+    struct model m = {0};
+    struct err e = {.code = ERR_OK};
+    const char *text = arena_printf(a, "%s%s}", CONFIG, further);
+    if (json_parse(a, "config.json", text, strlen(text), &j, &e) != ERR_OK || model_parse(a, &j, &m, &e) != ERR_OK)
+        fail_msg("%s: %s", further, e.text);
+    m.name = "small";
+    return m;
+}
+
+static double number(const struct sym *x)
+{
+    double v = -1;
+    assert_true(sym_constant(x, &v));
+    return v;
+}
+
+static struct cost_ops operators(struct arena *a, struct sym_ctx *c, const struct model *m, const struct pass *p,
+                                 int64_t tp)
+{
+    static const struct cost_conventions PLAIN = {0};
+    struct err e = {.code = ERR_OK};
+    struct cost_ops ops;
+    const struct cost_symbols y = cost_symbols_make(c);
+    const struct cost_pass pass = {
+        .name = "pass", .B = sym_int(c, p->B), .T = sym_int(c, p->T), .S = sym_int(c, p->S), .absorbed = true};
+    if (cost_build(a, c, &y, m, &PLAIN, &pass, tp, &ops, &e) != ERR_OK) fail_msg("%s", e.text);
+    if (cost_bind(c, &y, m, tp, &ops, &e) != ERR_OK) fail_msg("%s", e.text);
+    return ops;
+}
+
+static void same(const char *op, const char *what, double found, double wanted)
+{
+    const double off = found > wanted ? found - wanted : wanted - found;
+    if (off > 1e-9 * (wanted + 1)) fail_msg("%s: %s are %.6f, not %.6f", op, what, found, wanted);
+}
+
+static void test_operators(void **state)
+{
+    static const struct pass PASSES[] = {{3, 1, 29}, {2, 7, 7}, {2, 5, 23}, {1, 3, 3}, {1, 1, 2}};
+    (void)state;
+    for (size_t i = 0; i < sizeof PASSES / sizeof PASSES[0]; i++) {
+        struct arena *a = arena_open();
+        struct sym_ctx *c = sym_open(a);
+        const struct model m = read_model(a, "");
+        const struct pass *p = &PASSES[i];
+        const struct cost_ops ops = operators(a, c, &m, p, 1);
+        int met = 0;
+        for (size_t k = 0; k < ops.n; k++) {
+            const struct cost_op *op = &ops.op[k];
+            struct sum want;
+            if (!expected(op->name, op->kind_index, p, &want)) continue;
+            met++;
+            same(op->name, "flops", number(op->flops), want.flops);
+            same(op->name, "elementwise flops", number(op->vector_flops), want.vector);
+            same(op->name, "weights", number(op->weight_bytes), want.weights);
+            same(op->name, "cache", number(op->kv_bytes), want.cache);
+            same(op->name, "state", number(op->state_bytes), want.state);
+            same(op->name, "activations", number(op->activation_bytes), want.activations);
+        }
+        assert_int_equal(met, 3 * 17 + 2 * 4 + 7 + 3); /* of all layers, of entries, of the indexer, at the end */
+        arena_close(a);
+    }
+}
+
+/* Of a sequence of 29 tokens: entries of 4 and of 8, window and open entries of either, the window of the first layer.
+ * The keys of one token more, and what a rank of two has: all of it. */
+static void test_cache(void **state)
+{
+    (void)state;
+    for (int tp = 1; tp <= 2; tp++) {
+        struct arena *a = arena_open();
+        struct sym_ctx *c = sym_open(a);
+        const struct model m = read_model(a, "");
+        const struct cost_symbols y = cost_symbols_make(c);
+        struct cost_cache cache;
+        struct err e = {.code = ERR_OK};
+        assert_int_equal(cost_cache(c, &y, &m, tp, &cache, &e), ERR_OK);
+        const double S = 29, open = 4 * (2 * LIGHT * 2 * 2 * (H + HI) + HEAVY * 2 * H);
+        assert_true(cache.bytes_per_token_windowed == 2 * H);
+        assert_true(cache.bytes_per_token_full == 2 * (H / (double)LIGHT + H / (double)HEAVY));
+        assert_true(cache.bytes_per_token_index == 2 * HI / (double)LIGHT);
+        assert_true(cache.state_bytes_per_sequence == open + 2 * 2 * W * H);
+        const struct sym_binding at = {y.S, sym_int(c, 29)};
+        same("cache", "bytes", number(sym_bind(c, cache.bytes_per_sequence, &at, 1)),
+             2 * W * H + 2 * S * (H + HI) / LIGHT + 2 * S * H / HEAVY);
+        arena_close(a);
+    }
+}
+
+/* Heads, experts and words are split in two; groups of the output with their heads; what all heads share is whole. */
+static void test_rank(void **state)
+{
+    (void)state;
+    static const struct pass STEP = {1, 1, 29};
+    static const char *const WHOLE[] = {"q_a_proj", "kv_proj", "pool_proj", "index_q_proj", "mixer_streams_proj"};
+    static const char *const SPLIT[] = {"q_b_proj", "o_a_proj", "o_b_proj"};
+    struct arena *a = arena_open();
+    struct sym_ctx *c = sym_open(a);
+    const struct model m = read_model(a, "");
+    const struct cost_ops one = operators(a, c, &m, &STEP, 1), two = operators(a, c, &m, &STEP, 2);
+    for (size_t i = 0; i < one.n; i++)
+        for (size_t k = 0; k < two.n; k++) {
+            if (strcmp(one.op[i].name, two.op[k].name) != 0 || one.op[i].kind_index != two.op[k].kind_index) continue;
+            for (size_t n = 0; n < sizeof WHOLE / sizeof WHOLE[0]; n++)
+                if (strcmp(one.op[i].name, WHOLE[n]) == 0)
+                    same(WHOLE[n], "weights", number(two.op[k].weight_bytes), number(one.op[i].weight_bytes));
+            for (size_t n = 0; n < sizeof SPLIT / sizeof SPLIT[0]; n++)
+                if (strcmp(one.op[i].name, SPLIT[n]) == 0)
+                    same(SPLIT[n], "weights", 2 * number(two.op[k].weight_bytes), number(one.op[i].weight_bytes));
+        }
+    arena_close(a);
+}
+
+/* Published files: linear layers in FP8 by tiles, experts in FP4; entries, weights of streams and routers stay. */
+static void test_formats(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct sym_ctx *c = sym_open(a);
+    static const struct pass STEP = {1, 1, 29};
+    const struct model m = read_model(a, ",\"expert_dtype\":\"fp4\",\"quantization_config\":{\"quant_method\":\"fp8\","
+                                         "\"weight_block_size\":[128,128]}");
+    assert_null(m.weights_unknown);
+    assert_string_equal(m.weights[WEIGHT_MIXER].name, "fp8-block128");
+    assert_string_equal(m.weights[WEIGHT_FFN].name, "fp8-block128");
+    assert_string_equal(m.weights[WEIGHT_EXPERT].name, "mxfp4");
+    assert_string_equal(m.weights[WEIGHT_ROUTER].name, "bf16");
+    const struct cost_ops ops = operators(a, c, &m, &STEP, 1);
+    for (size_t i = 0; i < ops.n; i++) {
+        const char *name = ops.op[i].name;
+        if (strcmp(name, "o_a_proj") == 0) assert_true(number(ops.op[i].weight_bytes) == RO * N * H + 4);
+        if (strcmp(name, "kv_proj") == 0) assert_true(number(ops.op[i].weight_bytes) == D * H + 4);
+        if (strcmp(name, "pool_proj") == 0 && ops.op[i].kind_index == 2)
+            assert_true(number(ops.op[i].weight_bytes) == 2 * 2 * D * H);
+        if (strcmp(name, "experts_up") == 0) /* of six experts gate and up: half a byte, and a byte of each row of 10 */
+            assert_true(number(ops.op[i].tensor[0].bytes) == E * 2 * WIDE * (D / 2 + 1));
+    }
+    arena_close(a);
+}
+
+static void test_refused(void **state)
+{
+    static const struct {
+        const char *from, *to, *sentence;
+    } CASES[] = {
+        {"\"compress_ratios\":[0,4,128,0]", "\"compress_ratios\":[0,4]", "a list of one number per layer"},
+        {"\"compress_ratios\":[0,4,128,0]", "\"compress_ratios\":[0,4,16]", "0, 1, 4 or 128"},
+        {"\"compress_ratios\":[0,4,128,0]", "\"x\":1", "compress_ratios (or layer_types) is missing"},
+        {"\"compress_ratios\":[0,4,128,0]", "\"layer_types\":[\"sliding_attention\",\"full_attention\",\"x\"]",
+         "compressed_sparse_attention"},
+        {"\"x\":0", "\"layer_types\":[\"sliding_attention\",\"sliding_attention\",\"sliding_attention\"]",
+         "layer_types and compress_ratios contradict each other about layer 1"},
+        {"\"o_groups\":2", "\"o_groups\":3", "4 heads are no multiple of 3 o_groups"},
+        {"\"x\":0", "\"num_key_value_heads\":2", "num_key_value_heads is 2"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct arena *a = arena_open();
+        struct json j;
+        struct model m;
+        struct err e = {.code = ERR_OK};
+        const char *text = arena_printf(a, "%s,\"x\":0}", CONFIG), *at = strstr(text, CASES[i].from);
+        assert_non_null(at);
+        text = arena_printf(a, "%.*s%s%s", (int)(at - text), text, CASES[i].to, at + strlen(CASES[i].from));
+        if (strstr(CASES[i].to, "\"x\""))
+            text = arena_printf(a, "%.*s}", (int)(strlen(text) - strlen(",\"x\":0}")), text);
+        assert_int_equal(json_parse(a, "config.json", text, strlen(text), &j, &e), ERR_OK);
+        if (model_parse(a, &j, &m, &e) != ERR_INPUT) fail_msg("%s: read", CASES[i].to);
+        if (!strstr(e.text, CASES[i].sentence)) fail_msg("%s: %s", CASES[i].to, e.text);
+        arena_close(a);
+    }
+    struct arena *a = arena_open();
+    struct err e = {.code = ERR_OK};
+    struct model m = read_model(a, "");
+    assert_int_equal(whatif_apply(a, &m, "window=4", &e), ERR_USAGE);
+    assert_non_null(strstr(e.text, "keys are the values"));
+    arena_close(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_operators), cmocka_unit_test(test_cache),
+                                       cmocka_unit_test(test_rank), cmocka_unit_test(test_formats),
+                                       cmocka_unit_test(test_refused)};
+    return cmocka_run_group_tests_name("pooled", tests, NULL, NULL);
+}
