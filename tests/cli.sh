@@ -8,7 +8,8 @@
 #   ~ ere       a line of output in which grep -E finds this        !~ ere   the same of its standard error
 #   ...         any number of lines of output                       !...     the same of its standard error
 #   ? N         exit status (0 unless given); one that is 77 unasked skips the case
-# All output must be accounted for: without lines for it, a stream has to be empty.
+# All output must be accounted for: without lines for it, a stream has to be empty. `joined` is a filter that puts what was
+# wrapped (lines that begin with two blanks) on one line again.
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
@@ -23,6 +24,10 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 mkdir "$work/bin" && ln -s "$RIDGE" "$work/bin/ridge" || exit 1
+cat >"$work/bin/joined" <<'EOF' && chmod +x "$work/bin/joined" || exit 1
+#!/bin/sh
+exec awk '/^  [^ ]/ && NR > 1 { sub(/^ */, ""); printf " %s", $0; next } { printf "%s%s", (NR > 1 ? "\n" : ""), $0 } END { if (NR) print "" }'
+EOF
 PATH=$work/bin:$PATH
 export PATH ROOT RIDGE RIDGE_SHARED LC_ALL=C TERM=dumb COLUMNS=80
 unset HF_HOME XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME NO_COLOR CLICOLOR_FORCE TZ LANG MAKEFLAGS MAKELEVEL

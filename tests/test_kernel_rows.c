@@ -214,7 +214,7 @@ static void a_whole_mlp_counts_once(void **state)
     struct operator_row layer = row_named(&p, "layer"), mlp = row_named(&p, "mlp");
     assert_true(mlp.measured_s == 0.7 && mlp.bound_s == whole_s && layer.measured_s == 0.7);
     assert_true(layer.bound_s == whole_s && layer.covered_frac < 1);
-    assert_string_equal(layer.op, "layer (measured part)");
+    assert_string_equal(layer.op, "layer (measured)");
     assert_true(layer.whole_bound_s > whole_s && layer.covered_frac == whole_s / layer.whole_bound_s);
     measured(&p, "gemm", KERN_BF16, (const int64_t[]){3, 28672, 4096}, 0.5); /* one of two products: still whole */
     layer = row_named(&p, "layer");

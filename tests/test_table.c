@@ -11,6 +11,7 @@
 
 #include "calc/base/json.h"
 #include "calc/base/table.h"
+#include "calc/base/text.h"
 
 struct row {
     const char *model;
@@ -213,6 +214,60 @@ static void test_text(void **state)
                               "=1+2?[31m<b>      -        -      -          0  -     yes\n"
                               "-               -13        0  333.3      1e-09  no    no\n"
                               "\nnote: fidelity: bound\nnote: a?[0m|b\n");
+}
+
+/* Words stay whole, no line is beyond a terminal, and nothing of a long sentence is lost. */
+static void test_notes_wrap(void **state)
+{
+    struct table t = TABLE;
+    char note[2048] = "", got[2048] = "";
+    for (int i = 0; i < 131; i++)
+        (void)snprintf(note + strlen(note), sizeof note - strlen(note), "%s%.*s\xC3\xA9", i ? " " : "", 1 + i * 7 % 13,
+                       "abcdefghijklm");
+    const char *const notes[] = {note};
+    t.notes = notes;
+    t.n_notes = 1;
+    const char *text = strstr(written(*state, &t, TABLE_TEXT), "\nnote: ");
+    assert_non_null(text);
+    text++;
+    size_t lines = 0;
+    for (const char *end; *text; text = end + 1, lines++) {
+        end = strchr(text, '\n');
+        assert_non_null(end);
+        const size_t indent = lines ? 2 : 6;
+        assert_true(text_width(text, (size_t)(end - text)) <= 80);
+        (void)snprintf(got + strlen(got), sizeof got - strlen(got), "%s%.*s", lines ? " " : "",
+                       (int)((size_t)(end - text) - indent), text + indent);
+    }
+    assert_true(lines > 10);
+    assert_string_equal(got, note);
+}
+
+/* Times that are compared have one prefix, however far apart; others of the table their own. */
+static void test_alike(void **state)
+{
+    struct times {
+        double predicted_s, measured_s, other_s;
+    };
+    static const struct times ROWS_S[] = {{3.7e-6, 1.9e-3, 41e-6}, {5.3e-6, 2.3e-3, 43e-6}};
+    const struct column columns[] = {
+        COLUMN_AT(struct times, predicted_s, COLUMN_REAL, UNITS_SECONDS, COLUMN_SHOWN | COLUMN_ALIKE, "predicted", ""),
+        COLUMN_AT(struct times, measured_s, COLUMN_REAL, UNITS_SECONDS, COLUMN_SHOWN | COLUMN_ALIKE, "measured", ""),
+        COLUMN_AT(struct times, other_s, COLUMN_REAL, UNITS_SECONDS, COLUMN_SHOWN, "other", ""),
+    };
+    const struct table t = {
+        .columns = columns, .n_columns = 3, .rows = ROWS_S, .n_rows = 2, .stride_bytes = sizeof ROWS_S[0]};
+    assert_string_equal(written(*state, &t, TABLE_TEXT), "predicted  measured  other\n"
+                                                         "       us        us     us\n"
+                                                         "---------  --------  -----\n"
+                                                         "    3.700      1900  41.00\n"
+                                                         "    5.300      2300  43.00\n");
+    struct column apart[3];
+    memcpy(apart, columns, sizeof apart);
+    apart[1].flags = COLUMN_SHOWN;
+    struct table u = t;
+    u.columns = apart;
+    assert_non_null(strstr(written(*state, &u, TABLE_TEXT), "us        ms     us"));
 }
 
 static void test_md(void **state)
@@ -442,6 +497,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_csv, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(test_json, open_arena, close_arena),
+        cmocka_unit_test_setup_teardown(test_notes_wrap, open_arena, close_arena),
+        cmocka_unit_test_setup_teardown(test_alike, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(test_csv_and_json_agree_cell_by_cell, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(test_text, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(test_md, open_arena, close_arena),

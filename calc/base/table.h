@@ -32,6 +32,7 @@ enum {
     COLUMN_SHOWN = 1, /* in text and md also when no columns were selected */
     COLUMN_FULL = 2,  /* in text all digits of a count rather than 4 and a prefix */
     COLUMN_SPARE = 4, /* in text left out, the last first, and named below, where the line is too long for a terminal */
+    COLUMN_ALIKE = 8, /* in text and md one prefix with all such columns of its unit, since they are compared */
 };
 
 struct column {
@@ -75,7 +76,8 @@ enum err_code table_format_parse(const char *name, enum table_format *out, struc
 enum err_code table_select(struct arena *a, const struct table *t, const char *keys, struct table *out, struct err *e);
 
 /* table_write -- all rows in one format:
- *   text   aligned columns under two heading lines (name, unit), 4 significant digits, one prefix a column
+ *   text   aligned columns under two heading lines (name, unit), 4 significant digits, one prefix a column; notes in
+ *          lines of 80 columns at most
  *   md     a GitHub table of the same cells
  *   csv    RFC 4180 with "\n" line ends, a header of keys; notes are left out
  *   json   {"schema", "tool", "scenario", "notes", "rows"}

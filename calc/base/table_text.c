@@ -82,23 +82,39 @@ static const char *format_cell(char out[CELL_MAX], const struct face *f, const v
     return memcpy(out, number, sizeof number);
 }
 
-static void find_scale(const struct table *t, struct face *f)
+/* Between what numbers a column lies. */
+struct span {
+    double min, max;
+    bool whole, any;
+};
+
+static void find_span(const struct table *t, const struct column *c, struct span *s)
 {
-    double min = (double)NAN, max = (double)NAN;
-    bool whole = true, any = false;
-    f->scale = units_scale_for(UNITS_NONE, min, max);
-    if (!is_number(f->column)) return;
     for (size_t i = 0; i < t->n_rows; i++) {
-        const struct table_field v = table_field_of(f->column, row_at(t, i));
+        const struct table_field v = table_field_of(c, row_at(t, i));
         if (v.type != TABLE_REAL && v.type != TABLE_WHOLE) continue;
-        any = true;
+        s->any = true;
         if (v.real == 0) continue;
         const double x = fabs(v.real);
-        if (!(x >= min)) min = x;
-        if (!(x <= max)) max = x;
-        whole = whole && x == floor(x);
+        if (!(x >= s->min)) s->min = x;
+        if (!(x <= s->max)) s->max = x;
+        s->whole = s->whole && x == floor(x);
     }
-    f->scale = units_scale_for(f->column->unit, min, max);
+}
+
+static void find_scale(const struct table *t, struct face *f)
+{
+    struct span own = {(double)NAN, (double)NAN, true, false};
+    f->scale = units_scale_for(UNITS_NONE, own.min, own.max);
+    if (!is_number(f->column)) return;
+    find_span(t, f->column, &own);
+    struct span all = own;
+    for (size_t i = 0; i < t->n_columns && (f->column->flags & COLUMN_ALIKE); i++) {
+        const struct column *c = &t->columns[i];
+        if (c->unit == f->column->unit && (c->flags & COLUMN_ALIKE) && (c->flags & COLUMN_SHOWN)) find_span(t, c, &all);
+    }
+    const bool whole = own.whole, any = own.any;
+    f->scale = units_scale_for(f->column->unit, all.min, all.max);
     if (f->column->unit == UNITS_FRAC) f->scale = (struct units_scale){.divisor = 0.01, .label = "%"};
     if (shows_digits(f->column)) { /* all digits go with the unit without prefix */
         f->scale = units_scale_for(f->column->unit, (double)NAN, (double)NAN);
@@ -213,12 +229,38 @@ static void put_text_headings(struct out *o, const struct face *faces, size_t n)
     out_char(o, '\n');
 }
 
-static void put_notes(const struct table *t, const char *mark, struct out *o)
+/* A sentence in words behind a mark, further lines indented by a gap; words too long for a line stay whole. */
+static void put_note(struct out *o, const char *mark, const char *s)
 {
-    char clean[512];
+    size_t at = strlen(mark);
+    out_str(o, mark);
+    for (bool fresh = true; *s; fresh = false) {
+        const size_t len = strcspn(s, " "), width = text_width(s, len);
+        const bool wraps = !fresh && at + 1 + width > LINE_COLUMNS;
+        if (wraps) {
+            out_char(o, '\n');
+            pad(o, GAP, ' ');
+        } else if (!fresh) {
+            out_char(o, ' ');
+        }
+        at = (wraps ? GAP : at + !fresh) + width;
+        out_write(o, s, len);
+        s += len + strspn(s + len, " ");
+    }
+    out_char(o, '\n');
+}
+
+static enum err_code put_notes(const struct table *t, struct out *o, struct err *e)
+{
     if (t->n_notes) out_char(o, '\n');
-    for (size_t i = 0; i < t->n_notes; i++)
-        out_printf(o, "%s%s\n", mark, text_clean(clean, sizeof clean, t->notes[i], strlen(t->notes[i])));
+    for (size_t i = 0; i < t->n_notes; i++) {
+        const size_t len = strlen(t->notes[i]);
+        char *clean = malloc(len + 4);
+        if (!clean) return err_nomem(e);
+        put_note(o, "note: ", text_clean(clean, len + 4, t->notes[i], len));
+        free(clean);
+    }
+    return ERR_OK;
 }
 
 /* Columns of the line with strings cut to `limit`, one blank between them. */
@@ -258,7 +300,8 @@ static void put_taken(struct out *o, const struct column *const *taken, size_t n
     }
 }
 
-static void put_text(const struct table *t, struct face *faces, size_t n, const struct column **taken, struct out *o)
+static enum err_code put_text(const struct table *t, struct face *faces, size_t n, const struct column **taken,
+                              struct out *o, struct err *e)
 {
     char cell[CELL_MAX];
     for (size_t i = 0; i < n; i++) {
@@ -293,7 +336,7 @@ static void put_text(const struct table *t, struct face *faces, size_t n, const 
         out_char(o, '\n');
     }
     put_taken(o, taken, taken_n);
-    put_notes(t, "note: ", o);
+    return put_notes(t, o, e);
 }
 
 /* -- md -- */
@@ -332,13 +375,21 @@ static void put_md_table(const struct table *t, const struct face *faces, size_t
         }
         out_str(o, " |\n");
     }
+}
+
+static enum err_code put_md_notes(const struct table *t, struct out *o, struct err *e)
+{
     if (t->n_notes) out_char(o, '\n');
     for (size_t i = 0; i < t->n_notes; i++) {
-        char clean[512];
+        const size_t len = strlen(t->notes[i]);
+        char *clean = malloc(len + 4);
+        if (!clean) return err_nomem(e);
         out_str(o, "- ");
-        put_md(o, text_clean(clean, sizeof clean, t->notes[i], strlen(t->notes[i])));
+        put_md(o, text_clean(clean, len + 4, t->notes[i], len));
         out_char(o, '\n');
+        free(clean);
     }
+    return ERR_OK;
 }
 
 enum err_code table_write_text(const struct table *t, enum table_format format, struct out *o, struct err *e)
@@ -350,13 +401,16 @@ enum err_code table_write_text(const struct table *t, enum table_format format, 
         free(faces);
         return err_nomem(e);
     }
-    if (format == TABLE_MD)
+    enum err_code code;
+    if (format == TABLE_MD) {
         put_md_table(t, faces, n, o);
-    else
-        put_text(t, faces, n, taken, o);
+        code = put_md_notes(t, o, e);
+    } else {
+        code = put_text(t, faces, n, taken, o, e);
+    }
     free(taken);
     free(faces);
-    return out_check(o, e);
+    return code == ERR_OK ? out_check(o, e) : code;
 }
 
 /* -- sheet -- */
@@ -408,7 +462,7 @@ enum err_code table_write_sheet(const struct table *t, struct out *o, struct err
         }
         out_char(o, '\n');
     }
-    put_notes(t, "note: ", o);
     free(widths);
+    TRY(put_notes(t, o, e));
     return out_check(o, e);
 }

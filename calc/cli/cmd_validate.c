@@ -88,19 +88,23 @@ static const struct column GROUPS[] = {
 #define SPARE_ROW(field, kind, unit, heading, help)                                                                    \
     COLUMN_AT(struct validate_row, field, kind, unit, COLUMN_SHOWN | COLUMN_SPARE, heading, help)
 
+#define TIME(field, flags, heading, help)                                                                              \
+    COLUMN_AT(struct validate_row, field, COLUMN_REAL, UNITS_SECONDS, COLUMN_SHOWN | COLUMN_ALIKE | (flags), heading,  \
+              help)
+
 static const struct column ROWS[] = {
     ROW(file, COLUMN_STRING, UNITS_NONE, "file", "where the row stands"),
     ROW(line, COLUMN_INT, UNITS_NONE, "line", "line of the file"),
     SPARE_ROW(kind, COLUMN_STRING, UNITS_NONE, "kind", "kind of kernel"),
     ROW(class_name, COLUMN_STRING, UNITS_NONE, "class", "calls that one set of parameters describes"),
     SPARE_ROW(regime, COLUMN_STRING, UNITS_NONE, "regime", "tiny, memory or compute"),
-    ROW(bound_s, COLUMN_REAL, UNITS_SECONDS, "bound", "max(flops/peak, bytes/bandwidth)"),
-    SPARE_ROW(credited_bound_s, COLUMN_REAL, UNITS_SECONDS, "credited", "the same, a cache full of bytes forgiven"),
-    SPARE_ROW(baseline_s, COLUMN_REAL, UNITS_SECONDS, "simple", "start + max(flops, bytes), three parameters"),
-    ROW(p10_s, COLUMN_REAL, UNITS_SECONDS, "P10", "of ten such calls one is faster"),
-    ROW(calibrated_s, COLUMN_REAL, UNITS_SECONDS, "median", "calibrated time"),
-    ROW(p90_s, COLUMN_REAL, UNITS_SECONDS, "P90", "of ten such calls one is slower"),
-    ROW(measured_s, COLUMN_REAL, UNITS_SECONDS, "measured", "measured time"),
+    TIME(bound_s, 0, "bound", "max(flops/peak, bytes/bandwidth)"),
+    TIME(credited_bound_s, COLUMN_SPARE, "credited", "the same, a cache full of bytes forgiven"),
+    TIME(baseline_s, COLUMN_SPARE, "simple", "start + max(flops, bytes), three parameters"),
+    TIME(p10_s, 0, "P10", "of ten such calls one is faster"),
+    TIME(calibrated_s, 0, "median", "calibrated time"),
+    TIME(p90_s, 0, "P90", "of ten such calls one is slower"),
+    TIME(measured_s, 0, "measured", "measured time"),
 };
 
 /* NULL: no memory. */

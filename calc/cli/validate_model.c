@@ -11,23 +11,26 @@
 #define SPARE_ROW(field, kind, unit, heading, help)                                                                    \
     COLUMN_AT(struct operator_row, field, kind, unit, COLUMN_SHOWN | COLUMN_SPARE, heading, help)
 
+#define TIME(field, heading, help)                                                                                     \
+    COLUMN_AT(struct operator_row, field, COLUMN_REAL, UNITS_SECONDS, COLUMN_SHOWN | COLUMN_ALIKE, heading, help)
+
 const struct column operator_columns[] = {
     ROW(phase, COLUMN_STRING, UNITS_NONE, "phase", "prefill or decode"),
     ROW(batch, COLUMN_INT, UNITS_NONE, "batch", "sequences of the step"),
     ROW(op, COLUMN_STRING, UNITS_NONE, "operator",
-        "of the model; a layer, the step: the sum of their operators, (measured part): of those that were measured"),
+        "of the model; a layer, the step: the sum of their operators, (measured): of those that were measured"),
     SPARE_ROW(sizes, COLUMN_STRING, UNITS_NONE, "sizes", "of a call, as rows of its kind have them"),
     SPARE_ROW(dtype, COLUMN_STRING, UNITS_NONE, "format", "of weights or cache"),
     SPARE_ROW(calls, COLUMN_INT, UNITS_NONE, "calls", "in a step; of a layer, layers like it"),
     SPARE_ROW(kernel, COLUMN_STRING, UNITS_NONE, "kernel", "the fastest code that was measured"),
-    ROW(bound_s, COLUMN_REAL, UNITS_SECONDS, "bound", "max(flops/peak, bytes/bandwidth)"),
-    ROW(calibrated_s, COLUMN_REAL, UNITS_SECONDS, "calibrated", "calibrated time"),
-    ROW(measured_s, COLUMN_REAL, UNITS_SECONDS, "measured", "measured time"),
+    TIME(bound_s, "bound", "max(flops/peak, bytes/bandwidth)"),
+    TIME(calibrated_s, "fitted", "calibrated time"),
+    TIME(measured_s, "measured", "measured time"),
     ROW(ratio, COLUMN_REAL, UNITS_RATIO, "/bound", "measured over the bound"),
     SPARE_ROW(calibrated_ratio, COLUMN_REAL, UNITS_RATIO, "/calib", "measured over the calibrated time"),
-    ROW(covered_frac, COLUMN_REAL, UNITS_FRAC, "covered",
+    ROW(covered_frac, COLUMN_REAL, UNITS_FRAC, "part",
         "of a layer and a step: part of the bound of their operators that was measured"),
-    ROW(whole_bound_s, COLUMN_REAL, UNITS_SECONDS, "whole", "of a layer and a step: the bound of all their calls"),
+    TIME(whole_bound_s, "whole", "of a layer and a step: the bound of all their calls"),
 };
 const size_t operator_columns_n = sizeof operator_columns / sizeof operator_columns[0];
 
@@ -145,7 +148,7 @@ static bool is_part(struct sum sum) { return !(sum.bound_s >= sum.all_s); }
 static enum err_code add_row(struct arena *a, const struct shape *first, const char *op, int64_t calls, struct sum sum,
                              struct operator_row *out, struct err *e)
 {
-    const char *name = is_part(sum) ? arena_printf(a, "%s (measured part)", op) : op;
+    const char *name = is_part(sum) ? arena_printf(a, "%s (measured)", op) : op;
     if (!name) return err_nomem(e);
     struct operator_row r = {.phase = first->phase,
                              .op = name,
@@ -265,7 +268,7 @@ static enum err_code say_missing(struct arena *a, const struct shapes *s, const 
     if (others && *others) others = arena_printf(a, " No calls of a kind of rows, so in no sum: %s.", others);
     if (!others) return err_nomem(e);
     *out = arena_printf(a,
-                        "layer, step (measured part): sums of what was measured; covered: its part of the bound of the "
+                        "layer, step (measured): sums of what was measured; part: that of the bound of the "
                         "whole.%s%s",
                         text, others);
     return *out ? ERR_OK : err_nomem(e);

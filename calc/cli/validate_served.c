@@ -41,27 +41,32 @@ const size_t served_columns_n = sizeof served_columns / sizeof served_columns[0]
 
 #define ROW(field, kind, unit, heading, help)                                                                          \
     COLUMN_AT(struct served_row, field, kind, unit, COLUMN_SHOWN, heading, help)
+#define SPARE_ROW(field, kind, unit, heading, help)                                                                    \
+    COLUMN_AT(struct served_row, field, kind, unit, COLUMN_SHOWN | COLUMN_SPARE, heading, help)
+#define TPOT(field, flags, heading, help)                                                                              \
+    COLUMN_AT(struct served_row, field, COLUMN_REAL, UNITS_SECONDS, COLUMN_SHOWN | COLUMN_ALIKE | (flags), heading,    \
+              help)
 
 const struct column served_row_columns[] = {
     ROW(line, COLUMN_INT, UNITS_NONE, "line", "of the file"),
     ROW(engine, COLUMN_STRING, UNITS_NONE, "engine", "of the server"),
-    ROW(version, COLUMN_STRING, UNITS_NONE, "version", "of the engine"),
+    SPARE_ROW(version, COLUMN_STRING, UNITS_NONE, "version", "of the engine"),
     ROW(model, COLUMN_STRING, UNITS_NONE, "model", "as published"),
-    ROW(device, COLUMN_STRING, UNITS_NONE, "device", "as published"),
-    ROW(weights, COLUMN_STRING, UNITS_NONE, "weights", "as published"),
-    ROW(tp, COLUMN_INT, UNITS_NONE, "TP", "tensor-parallel ranks"),
-    ROW(attention_dp, COLUMN_INT, UNITS_NONE, "DP", "attention groups"),
-    ROW(ep, COLUMN_INT, UNITS_NONE, "EP", "parts of the experts"),
-    ROW(prompt_tokens, COLUMN_REAL, UNITS_COUNT, "prompt", "tokens in"),
-    ROW(output_tokens, COLUMN_REAL, UNITS_COUNT, "output", "tokens out"),
+    SPARE_ROW(device, COLUMN_STRING, UNITS_NONE, "device", "as published"),
+    SPARE_ROW(weights, COLUMN_STRING, UNITS_NONE, "weights", "as published"),
+    SPARE_ROW(tp, COLUMN_INT, UNITS_NONE, "TP", "tensor-parallel ranks"),
+    SPARE_ROW(attention_dp, COLUMN_INT, UNITS_NONE, "DP", "attention groups"),
+    SPARE_ROW(ep, COLUMN_INT, UNITS_NONE, "EP", "parts of the experts"),
+    SPARE_ROW(prompt_tokens, COLUMN_REAL, UNITS_COUNT, "prompt", "tokens in"),
+    SPARE_ROW(output_tokens, COLUMN_REAL, UNITS_COUNT, "output", "tokens out"),
     ROW(clients, COLUMN_REAL, UNITS_COUNT, "clients", "in closed loop"),
-    ROW(tpot_s, COLUMN_REAL, UNITS_SECONDS, "TPOT", "measured"),
-    ROW(predicted_s, COLUMN_REAL, UNITS_SECONDS, "predicted", "its family left out of the fit"),
-    ROW(fitted_s, COLUMN_REAL, UNITS_SECONDS, "in fit", "with all in the fit"),
-    ROW(baseline_s, COLUMN_REAL, UNITS_SECONDS, "3 consts", "roofline and three constants, its family left out"),
+    TPOT(tpot_s, 0, "TPOT", "measured"),
+    TPOT(predicted_s, 0, "predicted", "its family left out of the fit"),
+    TPOT(fitted_s, COLUMN_SPARE, "in fit", "with all in the fit"),
+    TPOT(baseline_s, COLUMN_SPARE, "3 consts", "roofline and three constants, its family left out"),
     ROW(ttft_s, COLUMN_REAL, UNITS_SECONDS, "TTFT", "measured"),
     ROW(first_s, COLUMN_REAL, UNITS_SECONDS, "predicted", "time to the first token, its family left out"),
-    ROW(why, COLUMN_STRING, UNITS_NONE, "not scored", "why"),
+    SPARE_ROW(why, COLUMN_STRING, UNITS_NONE, "not scored", "why"),
 };
 const size_t served_row_columns_n = sizeof served_row_columns / sizeof served_row_columns[0];
 
