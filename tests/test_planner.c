@@ -325,6 +325,48 @@ static void test_headroom(void **state)
     (void)state;
 }
 
+/* Simulated, the rate may rise to the headroom and not by what it is known within; with bursts that is less than on
+ * paper, which knows none, and it is the same when asked again. */
+static void test_headroom_simulated(void **state)
+{
+    static const char *const GPU[] = {"h100-sxm"};
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct asked *k = ask(a, "llama-3.1-8b", GPU, 1, 8, 23, "777", "131");
+    const struct planner_watch watch = {.most = 100};
+    struct workload_spec s = {.turns = 1, .samples = 1, .requests = 1501, .rate_per_s = 23, .seed = 7};
+    struct planner_result r;
+    struct planner_headroom paper, h, again;
+    struct planner_verified v;
+    k->q.tpot.s = .02;
+    k->q.ttft.s = .7;
+    k->q.like.pp = 1;
+    must(workload_arrival_parse("bursty:5,7", &s, &e), &e);
+    must(workload_length_parse(a, "777", &s.prompt, &e), &e);
+    must(workload_length_parse(a, "131", &s.output, &e), &e);
+    must(workload_make(a, &s, &k->work, &e), &e);
+    must(planner_traffic_of(a, &k->work, 23, &k->q.traffic, &e), &e);
+    must(planner_search(a, &k->q, &r, &e), &e);
+    struct planner_confirmed c;
+    must(planner_confirm(a, &k->q, &k->work, &watch, &r, &c, &e), &e);
+    assert_true(c.found);
+    must(planner_headroom(a, &k->q, &r.best[0], &paper, &e), &e);
+    must(planner_headroom_simulated(a, &k->q, &r.best[0], &k->work, &watch, &h, &e), &e);
+    must(planner_headroom_simulated(a, &k->q, &r.best[0], &k->work, &watch, &again, &e), &e);
+    assert_int_equal(paper.simulations, 0);
+    assert_true(h.simulations > 1 && h.simulations <= 12 && h.within_frac <= .011);
+    assert_true(h.rate_per_s == again.rate_per_s && h.breaks == again.breaks && h.binds == again.binds);
+    assert_true(h.rate_per_s >= 23 && h.rate_per_s < paper.rate_per_s);
+    k->q.traffic.rate_per_s = h.rate_per_s;
+    must(planner_verify(a, &k->q, &r.best[0], &k->work, &v, &e), &e);
+    assert_true(v.keeps && v.breaks == PLANNER_MEETS);
+    k->q.traffic.rate_per_s = h.rate_per_s * (1 + h.within_frac);
+    must(planner_verify(a, &k->q, &r.best[0], &k->work, &v, &e), &e);
+    assert_true(!v.keeps && v.breaks == h.breaks);
+    arena_close(a);
+    (void)state;
+}
+
 /* A sweep solves what planner_at does, at rates of one copy; beyond saturation there is no steady state. */
 static void test_sweep(void **state)
 {
@@ -834,11 +876,22 @@ static void test_bulk(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prune),      cmocka_unit_test(test_unit),   cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_queue),      cmocka_unit_test(test_drain),  cmocka_unit_test(test_headroom),
-        cmocka_unit_test(test_verify),     cmocka_unit_test(test_server), cmocka_unit_test(test_sweep),
-        cmocka_unit_test(test_monotone),   cmocka_unit_test(test_seeds),  cmocka_unit_test(test_draft),
-        cmocka_unit_test(test_draft_unit), cmocka_unit_test(test_pools),  cmocka_unit_test(test_confirm),
+        cmocka_unit_test(test_prune),
+        cmocka_unit_test(test_unit),
+        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_queue),
+        cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_headroom),
+        cmocka_unit_test(test_headroom_simulated),
+        cmocka_unit_test(test_verify),
+        cmocka_unit_test(test_server),
+        cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_monotone),
+        cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_draft),
+        cmocka_unit_test(test_draft_unit),
+        cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_confirm),
         cmocka_unit_test(test_bulk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,8 +134,10 @@ const char *plan_promises_text(struct arena *a, const struct plan_case *c);
 
 /* plan_say -- a line, wrapped below 80 columns, further lines indented by two; prefix before each. plan_kernels --
  * whose kernels and steps times are. plan_transfers -- of a device (-1: of each) that nobody measured, whose times
- * stand for its own. plan_doubts -- what is not checked of the winner. */
+ * stand for its own. plan_doubts -- what is not checked of the winner. plan_headroom_how -- " (simulated, ...)", how its
+ * headroom is known; empty: on paper, like all else; NULL: no memory. */
 enum { PLAN_SIMULATIONS = 192 }; /* in full breadth, of a search */
+const char *plan_headroom_how(struct arena *a, const struct plan_case *c);
 __attribute__((format(printf, 3, 4))) void plan_say(struct out *o, const char *prefix, const char *fmt, ...);
 const char *plan_kernels(const struct plan_case *c);
 enum err_code plan_transfers(struct arena *a, struct out *o, const char *prefix, const struct plan_case *c, int device,

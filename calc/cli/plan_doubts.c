@@ -71,7 +71,7 @@ static void say_gap(struct out *o, const char *prefix, const struct plan_case *c
     const double far = 3; /* times */
     char is[UNITS_TEXT_MAX], paper[UNITS_TEXT_MAX];
     if (v->n == 0 || c->request.aim != PLANNER_SERVE) return;
-    const bool apart = v->ttft_s > far * paper_s;
+    const bool apart = !c->uneven && v->ttft_s > far * paper_s; /* bursts wait, which is said */
     const bool grows = 100 * v->waiting_last > v->n && 2 * v->waiting_last > 3 * v->waiting_half;
     if (apart)
         plan_say(o, prefix,

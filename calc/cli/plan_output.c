@@ -315,6 +315,18 @@ const char *plan_advice(const struct planner_headroom *h)
     return "more bandwidth: more copies, more ranks a copy, narrower weights";
 }
 
+const char *plan_headroom_how(struct arena *a, const struct plan_case *c)
+{
+    const struct planner_headroom *h = &c->headroom;
+    if (h->simulations > 0 && isinf(h->within_frac))
+        return arena_printf(a, " (%zu simulations of the same requests closer together: none failed)", h->simulations);
+    if (h->simulations > 0)
+        return arena_printf(a, " (simulated, within %.2g %%: the same requests closer together)", 100 * h->within_frac);
+    return c->uneven       ? " (on paper, for arrivals without bursts; with them, earlier)"
+           : c->verified.n ? " (on paper)"
+                           : "";
+}
+
 const char *plan_breaks(enum planner_verdict v)
 {
     return v == PLANNER_LATE_TPOT ? "TPOT" : v == PLANNER_LATE_TTFT ? "TTFT" : "saturation";
@@ -407,8 +419,8 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
              floor(x->pool_bytes / x->sequence_bytes) * (double)x->layout.dp);
     if (q->aim != PLANNER_JOB) {
         const double more = 100 * (h->rate_per_s / q->traffic.rate_per_s - 1);
-        put_line(o, "breaks first%s: %s, from %.*g requests/s on (%s%.*f %% more than now); %s binds",
-                 c->uneven ? " (on paper, for arrivals without bursts; with them, earlier)" : "",
+        const char *how = plan_headroom_how(a, c);
+        put_line(o, "breaks first%s: %s, from %.*g requests/s on (%s%.*f %% more than now); %s binds", how ? how : "",
                  plan_breaks(h->breaks), more < 1 ? 6 : 4, h->rate_per_s, more < .01 ? "less than " : "",
                  more < 1    ? 2
                  : more < 10 ? 1

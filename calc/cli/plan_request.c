@@ -506,6 +506,24 @@ static enum err_code verify(struct arena *a, struct plan_case *c, struct err *e)
     return ERR_OK;
 }
 
+/* How far the traffic may rise: simulated where the plan was. */
+static enum err_code headroom(struct arena *a, struct plan_case *c, struct err *e)
+{
+    const struct planner_plan *x = &c->result.best[0];
+    struct progress bar;
+    struct interrupt held;
+    const struct planner_watch watch = {.show = show, .closure = &bar};
+    if (c->request.aim == PLANNER_JOB) return ERR_OK;
+    if (c->request.aim == PLANNER_DAILY || c->verified.n == 0)
+        return planner_headroom(a, &c->request, x, &c->headroom, e);
+    interrupt_hold(&held, false);
+    progress_start(&bar, "requests of the plan at a higher rate simulated");
+    const enum err_code code = planner_headroom_simulated(a, &c->request, x, &c->work, &watch, &c->headroom, e);
+    progress_end(&bar);
+    interrupt_release(&held);
+    return code;
+}
+
 enum err_code plan_case_open(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
 {
     *c = (struct plan_case){.options = v};
@@ -547,5 +565,5 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
     if (c->verify) TRY(verify(a, c, e));
     if (c->result.best_n == 0) return ERR_OK;
     TRY(pays(a, c, e));
-    return q->aim == PLANNER_JOB ? ERR_OK : planner_headroom(a, q, &c->result.best[0], &c->headroom, e);
+    return headroom(a, c, e);
 }

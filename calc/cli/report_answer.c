@@ -55,11 +55,12 @@ static void answer_headroom(struct report *r)
     const struct plan_case *c = r->c;
     const struct planner_headroom *h = &c->headroom;
     if (c->request.aim == PLANNER_JOB) return;
+    const char *how = plan_headroom_how(r->arena, c);
     paragraph(r->o, "",
               arena_printf(r->arena,
                            "Headroom%s: up to %.4g requests a second, %.0f %% more than asked, every promise is kept. "
                            "What breaks first is %s, and what binds there is %s. To go further: %s.",
-                           c->uneven ? ", on paper, for arrivals without bursts (with them, less)" : "", h->rate_per_s,
+                           how ? how : "", h->rate_per_s,
                            100 * (h->rate_per_s / c->request.traffic.rate_per_s - 1), plan_breaks(h->breaks), h->binds,
                            plan_advice(h)));
 }

@@ -194,9 +194,11 @@ struct planner_headroom {
     double rate_per_s;           /* of all copies, that still meets every promise */
     enum planner_verdict breaks; /* what does not at the next one */
     const char *binds;           /* "compute", "memory bandwidth", "link", "host link", "memory", "batch cap" */
+    size_t simulations;          /* that found it; 0: the steady state did */
+    double within_frac;          /* simulated: it breaks at a rate so much higher at most; infinite: none was found */
 };
 
-/* planner_headroom -- bisection over solves. Errors: as planner_search. */
+/* planner_headroom -- bisection over solves (planner_headroom_simulated: over simulations). Errors: as planner_search. */
 enum err_code planner_headroom(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
                                struct planner_headroom *out, struct err *e);
 

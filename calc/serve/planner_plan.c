@@ -1,4 +1,4 @@
-/* planner_plan -- one plan: its order among others, at other traffic, and how far that may rise. */
+/* planner_plan -- one plan: its order among others, and at other traffic. */
 #include <math.h>
 #include <string.h>
 
@@ -86,8 +86,8 @@ enum err_code planner_check(const struct planner_request *q, struct err *e)
 
 /* -- one plan -- */
 
-static enum err_code open_one(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
-                              struct planner *p, struct planner_unit *u, struct planner_plan *out, struct err *e)
+enum err_code planner_open_one(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
+                               struct planner *p, struct planner_unit *u, struct planner_plan *out, struct err *e)
 {
     struct layout one = plan->layout;
     one.replicas = 1;
@@ -113,7 +113,7 @@ enum err_code planner_at(struct arena *a, const struct planner_request *q, const
     struct planner p;
     struct planner_unit u;
     TRY(planner_check(q, e));
-    TRY(open_one(a, q, plan, &p, &u, out, e));
+    TRY(planner_open_one(a, q, plan, &p, &u, out, e));
     if (out->verdict != PLANNER_MEETS) return ERR_OK;
     TRY(planner_solve(&p, &u, out, e));
     planner_finish(&p, &u, out);
@@ -127,7 +127,7 @@ enum err_code planner_sweep(struct arena *a, const struct planner_request *q, co
     struct planner_unit u;
     struct planner_plan x;
     TRY(planner_check(q, e));
-    TRY(open_one(a, q, plan, &p, &u, &x, e));
+    TRY(planner_open_one(a, q, plan, &p, &u, &x, e));
     for (size_t i = 0; i < n; i++) {
         if (!(rate_per_s[i] > 0)) return err_set(e, ERR_RANGE, "a rate of a sweep is not above 0");
         out[i] = x;
@@ -136,48 +136,5 @@ enum err_code planner_sweep(struct arena *a, const struct planner_request *q, co
         TRY(planner_solve(&p, &u, &out[i], e));
         planner_finish(&p, &u, &out[i]);
     }
-    return ERR_OK;
-}
-
-/* What a step waits for, or what keeps more sequences out. */
-static const char *binder(const struct planner_plan *x, enum planner_verdict breaks)
-{
-    const struct planner_point *o = &x->point;
-    if (breaks == PLANNER_SATURATED && x->batch_most - o->batch < .25 * x->batch_most)
-        return x->memory_binds ? "memory" : "batch cap";
-    if (breaks == PLANNER_LATE_TTFT)
-        return x->floor_ttft_by && strcmp(x->floor_ttft_by, "host link") == 0 ? "host link" : "compute";
-    if (o->host_s > fmax(o->link_s, fmax(o->compute_s, o->memory_s))) return "host link";
-    if (o->link_s > o->compute_s && o->link_s > o->memory_s) return "link";
-    return o->compute_s >= o->memory_s ? "compute" : "memory bandwidth";
-}
-
-enum err_code planner_headroom(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
-                               struct planner_headroom *out, struct err *e)
-{
-    struct planner p;
-    struct planner_unit u;
-    struct planner_plan x, last = *plan;
-    const double copies = (double)plan->layout.replicas;
-    TRY(planner_check(q, e));
-    TRY(open_one(a, q, plan, &p, &u, &x, e));
-    double low = x.rate_per_s, high = fmax(plan->point.saturation_per_s, low * (1 + 1e-9));
-    out->breaks = PLANNER_SATURATED;
-    const double now = low;
-    /* times of kernels have steps: a promise may break just above the rate there is */
-    for (int i = 0; i < 40 && high - low > (low > now ? 2e-3 : 1e-6) * high; i++) {
-        x.rate_per_s = (low + high) / 2;
-        TRY(planner_solve(&p, &u, &x, e));
-        if (x.verdict == PLANNER_MEETS) {
-            low = x.rate_per_s;
-            last = x;
-        } else {
-            high = x.rate_per_s;
-            out->breaks = x.verdict;
-        }
-    }
-    out->rate_per_s = low * copies;
-    planner_finish(&p, &u, &last);
-    out->binds = binder(&last, out->breaks);
     return ERR_OK;
 }

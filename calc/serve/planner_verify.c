@@ -66,6 +66,7 @@ struct lookout {
     const struct planner_watch *watch;
     const struct simulate_record *record;
     bool hopeless;
+    enum planner_verdict late;
 };
 
 static bool broken(const struct planner_promise *p, size_t late, size_t all)
@@ -82,6 +83,7 @@ static bool look(void *closure, size_t finished, size_t all)
         first += simulate_ttft_s(x) > l->q->ttft.s;
         each += simulate_tpot_s(x) > l->q->tpot.s;
     }
+    l->late = broken(&l->q->tpot, each, all) ? PLANNER_LATE_TPOT : PLANNER_LATE_TTFT;
     l->hopeless = broken(&l->q->ttft, first, all) || broken(&l->q->tpot, each, all);
     if (l->hopeless) return false;
     return !l->watch->show || l->watch->show(l->watch->closure, finished, all);
@@ -153,7 +155,20 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
     }
     TRY(simulate_run(a, &s, &out->result, e));
     out->hopeless = l.hopeless;
+    out->late = l.late;
     return k.lost ? err_nomem(e) : ERR_OK;
+}
+
+/* In the order of planner_judge. */
+static enum planner_verdict broken_by(const struct planner_request *q, const struct planner_run *run,
+                                      const struct planner_verified *v)
+{
+    if (run->hopeless) return run->late;
+    if (v->growing) return PLANNER_SATURATED;
+    if (!isnan(q->tpot.s) && !isnan(v->tpot_s) && !(v->tpot_s <= q->tpot.s)) return PLANNER_LATE_TPOT;
+    if (!isnan(q->ttft.s) && !(v->ttft_s <= q->ttft.s)) return PLANNER_LATE_TTFT;
+    if (q->aim == PLANNER_JOB && !(v->makespan_s <= q->deadline_s)) return PLANNER_LATE_JOB;
+    return PLANNER_MEETS;
 }
 
 enum err_code planner_run_judge(struct arena *a, const struct planner_request *q, const struct planner_run *run,
@@ -169,9 +184,8 @@ enum err_code planner_run_judge(struct arena *a, const struct planner_request *q
                                      .waiting_last = r->waiting_last};
     TRY(quantile_of(r, simulate_ttft_s, isnan(q->ttft.s) ? .95 : q->ttft.frac, a, &out->ttft_s, e));
     TRY(quantile_of(r, simulate_tpot_s, isnan(q->tpot.s) ? .95 : q->tpot.frac, a, &out->tpot_s, e));
-    out->keeps = !r->partial && !r->growing && (isnan(q->ttft.s) || out->ttft_s <= q->ttft.s) &&
-                 (isnan(q->tpot.s) || isnan(out->tpot_s) || out->tpot_s <= q->tpot.s) &&
-                 (q->aim != PLANNER_JOB || out->makespan_s <= q->deadline_s);
+    out->breaks = broken_by(q, run, out);
+    out->keeps = !r->partial && out->breaks == PLANNER_MEETS;
     return ERR_OK;
 }
 

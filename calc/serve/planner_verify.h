@@ -9,6 +9,7 @@ struct planner_verified {
     bool growing;                      /* arrivals outran the service */
     double ttft_s, tpot_s;             /* at the parts promised (0.95 without) */
     bool keeps;                        /* every promise */
+    enum planner_verdict breaks;       /* MEETS, or what it does not keep */
     bool stopped;                      /* before its end: so many requests were late that no other could help */
     size_t waiting_half, waiting_last; /* in queues when half of the requests, and all of them, had come */
     double makespan_s;                 /* a job: from its first step to its last answer; else NAN */
@@ -49,6 +50,15 @@ enum err_code planner_confirm(struct arena *a, const struct planner_request *q, 
                               const struct planner_watch *watch, struct planner_result *r,
                               struct planner_confirmed *out, struct err *e);
 
+/* planner_headroom_simulated -- of a plan that keeps every promise when it is simulated, so far as it does: the same
+ * requests come closer together, bursts with them; bisection between the rate asked and one that fails, from that of
+ * planner_headroom on, to one in a hundred, in 12 simulations at most. A watch that stops it: what planner_headroom
+ * says. Errors: as planner_verify. Cost: those simulations, the failing ones until they must fail. */
+enum err_code planner_headroom_simulated(struct arena *a, const struct planner_request *q,
+                                         const struct planner_plan *plan, const struct workload *w,
+                                         const struct planner_watch *watch, struct planner_headroom *out,
+                                         struct err *e);
+
 enum { PLANNER_SHARE_MAX = 1 << 20 }; /* requests of a copy that are simulated */
 
 /* planner_confirm_bulk -- the same of a job, or of tokens a day, whatever the latency. Copies are alike and share the
@@ -67,8 +77,9 @@ struct planner_run {
     double band;                /* P90 over the median; 1 */
     struct simulate_step *step; /* runs of equal steps of all copies, as they came */
     size_t steps_n;
-    int64_t blocks; /* of a copy */
-    bool hopeless;  /* stopped, so many requests were late */
+    int64_t blocks;            /* of a copy */
+    bool hopeless;             /* stopped, so many requests were late: */
+    enum planner_verdict late; /* LATE_TTFT or LATE_TPOT */
 };
 
 /* planner_run -- what planner_verify looks at, step by step. Errors: as planner_verify. Cost: likewise, and a struct

@@ -1,0 +1,123 @@
+/* planner_headroom -- how far the traffic of a plan may rise: on paper, and simulated. */
+#include <math.h>
+#include <string.h>
+
+#include "calc/serve/planner_parts.h"
+#include "calc/serve/planner_verify.h"
+
+/* What a step waits for, or what keeps more sequences out. */
+static const char *binder(const struct planner_plan *x, enum planner_verdict breaks)
+{
+    const struct planner_point *o = &x->point;
+    if (breaks == PLANNER_SATURATED && x->batch_most - o->batch < .25 * x->batch_most)
+        return x->memory_binds ? "memory" : "batch cap";
+    if (breaks == PLANNER_LATE_TTFT)
+        return x->floor_ttft_by && strcmp(x->floor_ttft_by, "host link") == 0 ? "host link" : "compute";
+    if (o->host_s > fmax(o->link_s, fmax(o->compute_s, o->memory_s))) return "host link";
+    if (o->link_s > o->compute_s && o->link_s > o->memory_s) return "link";
+    return o->compute_s >= o->memory_s ? "compute" : "memory bandwidth";
+}
+
+enum err_code planner_headroom(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
+                               struct planner_headroom *out, struct err *e)
+{
+    struct planner p;
+    struct planner_unit u;
+    struct planner_plan x, last = *plan;
+    const double copies = (double)plan->layout.replicas;
+    TRY(planner_check(q, e));
+    TRY(planner_open_one(a, q, plan, &p, &u, &x, e));
+    out->simulations = 0;
+    double low = x.rate_per_s, high = fmax(plan->point.saturation_per_s, low * (1 + 1e-9));
+    out->breaks = PLANNER_SATURATED;
+    const double now = low;
+    /* times of kernels have steps: a promise may break just above the rate there is */
+    for (int i = 0; i < 40 && high - low > (low > now ? 2e-3 : 1e-6) * high; i++) {
+        x.rate_per_s = (low + high) / 2;
+        TRY(planner_solve(&p, &u, &x, e));
+        if (x.verdict == PLANNER_MEETS) {
+            low = x.rate_per_s;
+            last = x;
+        } else {
+            high = x.rate_per_s;
+            out->breaks = x.verdict;
+        }
+    }
+    out->rate_per_s = low * copies;
+    planner_finish(&p, &u, &last);
+    out->binds = binder(&last, out->breaks);
+    return ERR_OK;
+}
+
+/* ---- simulated ---- */
+
+struct attempt {
+    const struct planner_plan *plan;
+    const struct workload *work;
+    const struct planner_watch *watch;
+    bool interrupted;
+};
+
+/* MEETS, or what breaks at such a rate of all copies: the same requests, so much closer together. */
+static enum err_code simulate_at(const struct planner_request *q, struct attempt *t, double rate_per_s,
+                                 enum planner_verdict *out, struct err *e)
+{
+    struct planner_request faster = *q;
+    struct planner_run run;
+    struct planner_verified v;
+    struct arena *own = arena_open();
+    if (!own) return err_nomem(e);
+    faster.traffic.rate_per_s = rate_per_s;
+    enum err_code code = planner_run_until(own, &faster, t->plan, t->work, t->watch, &run, e);
+    if (code == ERR_OK) code = planner_run_judge(own, &faster, &run, &v, e);
+    if (code == ERR_OK) {
+        t->interrupted = run.result.partial && !run.hopeless;
+        *out = v.breaks;
+    }
+    arena_close(own);
+    return code;
+}
+
+/* What binds at a rate that it keeps, from its steady state. */
+static enum err_code binds_at(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
+                              struct planner_headroom *out, struct err *e)
+{
+    struct planner_request there = *q;
+    struct planner_plan x;
+    there.traffic.rate_per_s = out->rate_per_s;
+    TRY(planner_at(a, &there, plan, &x, e));
+    out->binds = binder(&x, out->breaks);
+    return ERR_OK;
+}
+
+enum err_code planner_headroom_simulated(struct arena *a, const struct planner_request *q,
+                                         const struct planner_plan *plan, const struct workload *w,
+                                         const struct planner_watch *watch, struct planner_headroom *out,
+                                         struct err *e)
+{
+    enum { RUNS = 12 };
+    const double within = .01;
+    struct attempt t = {.plan = plan, .work = w, .watch = watch};
+    double low = q->traffic.rate_per_s, high = (double)INFINITY;
+    TRY(planner_headroom(a, q, plan, out, e));
+    const struct planner_headroom paper = *out;
+    double at = fmax(paper.rate_per_s, low * (1 + within));
+    for (out->simulations = 0; out->simulations < RUNS && high > low * (1 + within); out->simulations++) {
+        enum planner_verdict v;
+        TRY(simulate_at(q, &t, at, &v, e));
+        if (t.interrupted) {
+            *out = paper;
+            return ERR_OK;
+        }
+        if (v == PLANNER_MEETS) {
+            low = at;
+        } else {
+            high = at;
+            out->breaks = v;
+        }
+        at = isinf(high) ? low * 1.25 : (low + high) / 2;
+    }
+    out->rate_per_s = low;
+    out->within_frac = isinf(high) ? (double)INFINITY : high / low - 1;
+    return binds_at(a, q, plan, out, e);
+}
