@@ -23,6 +23,7 @@ struct writer {
     uint64_t pairs_n, tensors_n, offset, elems;
     double bytes;
     char dir[64], arch[16];
+    bool own_kv; /* the number of KV heads is told apart */
     struct arena *arena;
 };
 
@@ -153,7 +154,7 @@ static void put_shape(struct writer *w)
     pair(w, "block_count", L);
     pair(w, "embedding_length", D);
     pair(w, "attention.head_count", N);
-    pair(w, "attention.head_count_kv", K);
+    if (!w->own_kv) pair(w, "attention.head_count_kv", K);
     pair(w, "attention.key_length", H);
     pair(w, "attention.value_length", H);
     pair(w, "context_length", 4099);
@@ -253,6 +254,222 @@ static void test_dense(void **state)
     }
 }
 
+/* What the layers of an architecture have, tensor by tensor (llama.cpp, src/models). */
+enum {
+    NORM_BIAS = 1,   /* norms with biases */
+    QKV_FUSED = 2,   /* q, k and v in one matrix */
+    ALL_BIASES = 4,  /* q, k, v, o and the MLP */
+    QKV_BIASES = 8,  /* q, k and v */
+    NO_GATE = 16,    /* up and down */
+    UP_FUSED = 32,   /* gate and up in one matrix */
+    HEAD_NORMS = 64, /* of queries and keys, H wide */
+    WIDE_NORMS = 128,
+    TIED = 256,
+    ONE_KV = 512,      /* one KV head */
+    ALL_KV = 1024,     /* as many as heads; not a unit */
+    PLACES = 2048,     /* learned positions */
+    FIRST_NORM = 4096, /* of the embedding */
+    HEAD_BIAS = 8192,
+    NORMLESS = 16384,    /* norms store nothing */
+    SUB_NORMS = 32768,   /* before the last product of either block */
+    HALF_MLP = 65536,    /* the file says twice the width */
+    MLP_BIASES = 131072, /* of the MLP alone */
+    GATES = 262144,      /* of attention, as wide as queries; not a unit */
+    NO_MLP = 524288,     /* not a unit */
+    NORM_2 = 1 << 20,    /* the second norm is called after the first */
+};
+
+static void put_vectors(struct writer *w, int i, const char *stem, uint64_t n, bool biased)
+{
+    layer(w, F32, 0, 0, n, "blk.%d.%s.weight", i, stem);
+    if (biased) layer(w, F32, 0, 0, n, "blk.%d.%s.bias", i, stem);
+}
+
+static void put_matrix(struct writer *w, int i, const char *stem, uint64_t rows, uint64_t cols, bool biased)
+{
+    layer(w, F16, 0, rows, cols, "blk.%d.%s.weight", i, stem);
+    if (biased) layer(w, F32, 0, 0, rows, "blk.%d.%s.bias", i, stem);
+}
+
+static void put_block(struct writer *w, int i, unsigned has, int norms)
+{
+    static const char *const NORMS[] = {"attn_norm", "ffn_norm", "post_attention_norm", "post_ffw_norm"};
+    const uint64_t kv = (has & ONE_KV) ? H : (has & ALL_KV) ? N * H : K * H, f = (has & HALF_MLP) ? F / 2 : F;
+    const bool all = has & ALL_BIASES, qkv = all || (has & QKV_BIASES), mlp = all || (has & MLP_BIASES);
+    for (int k = 0; k < norms && !(has & NORMLESS); k++)
+        put_vectors(w, i, k == 1 && (has & NORM_2) ? "attn_norm_2" : NORMS[k], D, has & NORM_BIAS);
+    if (has & GATES) put_matrix(w, i, "attn_gate", N * H, D, false);
+    if (has & QKV_FUSED) {
+        put_matrix(w, i, "attn_qkv", N * H + 2 * kv, D, qkv);
+    } else {
+        put_matrix(w, i, "attn_q", N * H, D, qkv);
+        put_matrix(w, i, "attn_k", kv, D, qkv);
+        put_matrix(w, i, "attn_v", kv, D, qkv);
+    }
+    put_matrix(w, i, "attn_output", D, N * H, all);
+    if (has & (HEAD_NORMS | WIDE_NORMS)) {
+        layer(w, F32, 0, 0, (has & WIDE_NORMS) ? N * H : H, "blk.%d.attn_q_norm.weight", i);
+        layer(w, F32, 0, 0, (has & WIDE_NORMS) ? kv : H, "blk.%d.attn_k_norm.weight", i);
+    }
+    if (has & SUB_NORMS) {
+        layer(w, F32, 0, 0, D, "blk.%d.attn_sub_norm.weight", i);
+        layer(w, F32, 0, 0, F, "blk.%d.ffn_sub_norm.weight", i);
+    }
+    if (has & NO_MLP) return;
+    if (!(has & (NO_GATE | UP_FUSED))) put_matrix(w, i, "ffn_gate", f, D, mlp);
+    put_matrix(w, i, "ffn_up", (has & UP_FUSED) ? 2 * f : f, D, mlp);
+    put_matrix(w, i, "ffn_down", D, f, mlp);
+}
+
+static void test_further_dense(void **state)
+{
+    struct writer *w = *state;
+    static const struct {
+        const char *arch, *family;
+        unsigned has;
+        int norms;
+        int window;
+    } ROWS[] = {
+        {"xverse", "llama", 0, 2, 0},
+        {"qwen", "qwen", QKV_FUSED | QKV_BIASES | HALF_MLP | ALL_KV, 2, 0},
+        {"qwen2vl", "qwen2_vl", QKV_BIASES, 2, 0},
+        {"qwen3vl", "qwen3_vl", HEAD_NORMS, 2, 0},
+        {"dream", "dream", QKV_BIASES, 2, 0},
+        {"baichuan", "baichuan", ALL_KV, 2, 0},
+        {"internlm2", "internlm2", 0, 2, 0},
+        {"minicpm", "minicpm", TIED, 2, 0},
+        {"chatglm", "chatglm", QKV_FUSED | QKV_BIASES | UP_FUSED, 2, 0},
+        {"glm4", "glm4", UP_FUSED, 4, 0},
+        {"glm4", "glm4", UP_FUSED | QKV_BIASES, 4, 0},
+        {"granite", "granite", TIED, 2, 0},
+        {"olmo2", "olmo2", WIDE_NORMS | ALL_KV, 2, 0},
+        {"olmo2", "olmo3", WIDE_NORMS, 2, 523},
+        {"exaone", "exaone", 0, 2, 0},
+        {"exaone4", "exaone4", HEAD_NORMS, 2, 0},
+        {"exaone4", "exaone4", HEAD_NORMS, 2, 523},
+        {"smollm3", "smollm3", TIED, 2, 0},
+        {"seed_oss", "seed_oss", QKV_BIASES, 2, 0},
+        {"ernie4_5", "ernie4_5", TIED, 2, 0},
+        {"paddleocr", "ernie4_5", 0, 2, 0},
+        {"hunyuan-dense", "hunyuan_v1_dense", HEAD_NORMS, 2, 0},
+        {"arcee", "arcee", NO_GATE, 2, 0},
+        {"bitnet", "bitnet", SUB_NORMS | TIED, 2, 0},
+        {"olmo", "olmo", NORMLESS | ALL_KV, 2, 0},
+        {"command-r", "cohere", TIED, 1, 0},
+        {"cohere2", "cohere2", TIED, 1, 523},
+        {"orion", "orion", NORM_BIAS, 2, 0},
+        {"nemotron", "nemotron", NORM_BIAS | NO_GATE, 2, 0},
+        {"starcoder", "gpt_bigcode", NORM_BIAS | QKV_FUSED | ALL_BIASES | NO_GATE | ONE_KV | PLACES, 2, 0},
+        {"starcoder2", "starcoder2", NORM_BIAS | ALL_BIASES | NO_GATE, 2, 0},
+        {"stablelm", "stablelm", NORM_BIAS | QKV_BIASES, 2, 0},
+        {"phi2", "phi", NORM_BIAS | QKV_FUSED | ALL_BIASES | NO_GATE | HEAD_BIAS, 1, 0},
+        {"gptneox", "gpt_neox", NORM_BIAS | QKV_FUSED | ALL_BIASES | NO_GATE | ALL_KV, 2, 0},
+        {"gptj", "gptj", NORM_BIAS | MLP_BIASES | NO_GATE | ALL_KV | HEAD_BIAS, 1, 0},
+        {"bloom", "bloom", NORM_BIAS | QKV_FUSED | ALL_BIASES | NO_GATE | ALL_KV | FIRST_NORM | TIED, 2, 0},
+        {"falcon", "falcon", NORM_BIAS | QKV_FUSED | NO_GATE | ONE_KV, 1, 0},
+        {"falcon", "falcon", NORM_BIAS | QKV_FUSED | NO_GATE | NORM_2, 2, 0},
+        {"jais", "jais", NORM_BIAS | QKV_FUSED | ALL_BIASES | ALL_KV | TIED, 2, 0},
+        {"jais2", "jais2", NORM_BIAS | ALL_BIASES | NO_GATE, 2, 0},
+    };
+    for (size_t r = 0; r < sizeof ROWS / sizeof ROWS[0]; r++) {
+        const unsigned has = ROWS[r].has;
+        begin(w, ROWS[r].arch);
+        w->own_kv = true;
+        put_shape(w);
+        w->own_kv = false;
+        pair(w, "attention.head_count_kv", (has & ONE_KV) ? 1 : (has & ALL_KV) ? N : K);
+        pair(w, "feed_forward_length", F);
+        if (ROWS[r].window) pair(w, "attention.sliding_window", (uint32_t)ROWS[r].window);
+        tensor(w, "token_embd.weight", Q8_0, 0, V, D);
+        if (has & PLACES) tensor(w, "position_embd.weight", F32, 0, 4099, D);
+        if (has & FIRST_NORM) tensor(w, "token_embd_norm.weight", F32, 0, 0, D);
+        if (has & FIRST_NORM) tensor(w, "token_embd_norm.bias", F32, 0, 0, D);
+        if (!(has & TIED)) tensor(w, "output.weight", Q8_0, 0, V, D);
+        if (has & HEAD_BIAS) tensor(w, "output.bias", F32, 0, 0, V);
+        if (!(has & NORMLESS)) tensor(w, "output_norm.weight", F32, 0, 0, D);
+        if (has & NORM_BIAS) tensor(w, "output_norm.bias", F32, 0, 0, D);
+        for (int i = 0; i < L; i++) put_block(w, i, has, ROWS[r].norms);
+        const struct model m = explained(w, ROWS[r].family);
+        const struct mixer *x = &m.kinds[0].mixer;
+        assert_int_equal(x->kv_heads, (has & ONE_KV) ? 1 : (has & ALL_KV) ? N : K);
+        assert_int_equal(x->head_dim, H);
+        assert_int_equal(x->window_tokens, ROWS[r].window);
+        assert_int_equal(m.tied, (has & TIED) != 0);
+    }
+}
+
+static void test_further_experts(void **state)
+{
+    struct writer *w = *state;
+    enum { SAME_WIDTH = 1, CORRECTED = 2, ROUTER_BIAS = 4, BESIDE = 8, WIDE_SHARED = 16 };
+    static const struct {
+        const char *arch, *family;
+        unsigned has;
+        int norms, dense, shared; /* layers in front; experts of a token, all of them */
+        unsigned experts;
+        int window;
+    } ROWS[] = {
+        {"olmoe", "olmoe", WIDE_NORMS, 2, 0, 0, SAME_WIDTH, 0},
+        {"granitemoe", "granitemoeshared", TIED, 2, 0, 0, SAME_WIDTH, 0},
+        {"granitemoe", "granitemoeshared", TIED, 2, 0, 0, SAME_WIDTH | WIDE_SHARED, 0},
+        {"qwen3vlmoe", "qwen3_vl_moe", HEAD_NORMS, 2, 0, 0, 0, 0},
+        {"glm4moe", "glm4_moe", QKV_BIASES, 2, 1, 1, CORRECTED, 0},
+        {"glm4moe", "glm4_moe", QKV_BIASES | HEAD_NORMS, 2, 2, 1, CORRECTED, 0},
+        {"dots1", "dots1", HEAD_NORMS, 2, 1, 2, CORRECTED, 0},
+        {"bailingmoe", "bailing_moe", 0, 2, 0, 2, 0, 0},
+        {"bailingmoe2", "bailing_moe", HEAD_NORMS, 2, 1, 1, CORRECTED, 0},
+        {"ernie4_5-moe", "ernie4_5_moe", TIED, 2, 1, 2, CORRECTED, 0},
+        {"hunyuan-moe", "hunyuan", HEAD_NORMS, 2, 0, 1, SAME_WIDTH, 0},
+        {"phimoe", "phimoe", NORM_BIAS | QKV_BIASES | ALL_BIASES | HEAD_BIAS | NO_MLP, 2, 0, 0, SAME_WIDTH, 0},
+        {"dbrx", "dbrx", QKV_FUSED, 2, 0, 0, SAME_WIDTH, 0},
+        {"afmoe", "afmoe", HEAD_NORMS | GATES, 4, 1, 2, CORRECTED, 523},
+        {"exaone-moe", "exaone_moe", HEAD_NORMS, 2, 1, 1, CORRECTED, 523},
+        {"hy_v3", "hy_v3", HEAD_NORMS, 2, 1, 1, CORRECTED, 0},
+        {"mellum", "mellum", HEAD_NORMS, 2, 0, 0, 0, 0},
+        {"arctic", "arctic", 0, 3, 0, 0, SAME_WIDTH | BESIDE, 0},
+        {"llama4", "llama4", 0, 2, 0, 1, 0, 0},
+    };
+    for (size_t r = 0; r < sizeof ROWS / sizeof ROWS[0]; r++) {
+        const unsigned has = ROWS[r].has, experts = ROWS[r].experts;
+        const uint64_t width = (experts & SAME_WIDTH) ? F : FE;
+        begin(w, ROWS[r].arch);
+        put_shape(w);
+        pair(w, "feed_forward_length", F);
+        pair(w, "expert_count", E);
+        pair(w, "expert_used_count", TOP);
+        if (!(experts & SAME_WIDTH)) pair(w, "expert_feed_forward_length", FE);
+        if (ROWS[r].shared && !(experts & SAME_WIDTH)) pair(w, "expert_shared_count", (uint32_t)ROWS[r].shared);
+        if (experts & WIDE_SHARED) pair(w, "expert_shared_feed_forward_length", FE);
+        if (ROWS[r].dense) pair(w, "leading_dense_block_count", (uint32_t)ROWS[r].dense);
+        if (ROWS[r].window) pair(w, "attention.sliding_window", (uint32_t)ROWS[r].window);
+        put_outside(w, has & TIED);
+        if (has & NORM_BIAS) tensor(w, "output_norm.bias", F32, 0, 0, D);
+        if (has & HEAD_BIAS) tensor(w, "output.bias", F32, 0, 0, V);
+        for (int i = 0; i < L; i++) {
+            const bool dense = i < ROWS[r].dense;
+            const uint64_t beside = (experts & WIDE_SHARED) ? FE : (uint64_t)ROWS[r].shared * width;
+            put_block(w, i, dense ? has : has | NO_MLP, ROWS[r].norms);
+            if (dense) continue;
+            put_experts(w, i, width);
+            if (experts & CORRECTED) layer(w, F32, 0, 0, E, "blk.%d.exp_probs_b.bias", i);
+            if (beside) {
+                put_matrix(w, i, "ffn_gate_shexp", beside, D, false);
+                put_matrix(w, i, "ffn_up_shexp", beside, D, false);
+                put_matrix(w, i, "ffn_down_shexp", D, beside, false);
+            }
+            if (experts & BESIDE) {
+                put_matrix(w, i, "ffn_gate", D, D, false);
+                put_matrix(w, i, "ffn_up", D, D, false);
+                put_matrix(w, i, "ffn_down", D, D, false);
+            }
+        }
+        const struct model m = explained(w, ROWS[r].family);
+        assert_int_equal(m.kinds[m.kinds_n - 1].ffn.experts_per_token, TOP);
+        assert_int_equal(m.kinds[0].mixer.kv_heads, K);
+        if (ROWS[r].window) assert_int_equal(m.kinds[0].mixer.window_tokens, ROWS[r].window);
+    }
+}
+
 static void test_windows(void **state)
 {
     struct writer *w = *state;
@@ -331,9 +548,17 @@ static void test_latent(void **state)
 {
     struct writer *w = *state;
     enum { C = 128, R = 32, NOPE = 64, VALUE = 96, Q = 160, PREFIX = 1 };
-    for (int form = 0; form < 3; form++) {
-        const bool latents = form > 0, compressed = form != 1, corrected = form == 2;
-        begin(w, "deepseek2");
+    enum { CHOSEN = 37, NI = 5, HI = 64 };
+    static const char *const ARCH[] = {"deepseek2", "deepseek2", "deepseek2", "deepseek32", "glm-dsa", "mistral4"};
+    static const char *const FAMILY[] = {"deepseek_v2",  "deepseek_v2", "deepseek_v3",
+                                         "deepseek_v32", "glm_moe_dsa", "mistral4"};
+    for (int form = 0; form < 6; form++) {
+        const bool latents = form > 0, compressed = form != 1, chooses = form == 3 || form == 4;
+        const bool corrected = form == 2 || chooses;
+        begin(w, ARCH[form]);
+        if (chooses) pair(w, "attention.indexer.top_k", CHOSEN);
+        if (chooses) pair(w, "attention.indexer.head_count", NI);
+        if (chooses) pair(w, "attention.indexer.key_length", HI);
         pair(w, "block_count", L);
         pair(w, "embedding_length", D);
         pair(w, "attention.head_count", N);
@@ -369,6 +594,12 @@ static void test_latent(void **state)
                 layer(w, Q8_0, 0, N * (NOPE + VALUE), C, "blk.%d.attn_kv_b.weight", i);
             }
             layer(w, Q4_0, 0, D, N * VALUE, "blk.%d.attn_output.weight", i);
+            if (chooses) {
+                layer(w, Q4_0, 0, NI * HI, Q, "blk.%d.indexer.attn_q_b.weight", i);
+                layer(w, Q4_0, 0, HI, D, "blk.%d.indexer.attn_k.weight", i);
+                put_vectors(w, i, "indexer.k_norm", HI, true);
+                layer(w, F32, 0, NI, D, "blk.%d.indexer.proj.weight", i);
+            }
             put_norms(w, i, 2);
             if (i < PREFIX) {
                 put_mlp(w, i, false);
@@ -380,7 +611,9 @@ static void test_latent(void **state)
             layer(w, Q4_0, 0, 2 * FE, D, "blk.%d.ffn_up_shexp.weight", i);
             layer(w, Q4_0, 0, D, 2 * FE, "blk.%d.ffn_down_shexp.weight", i);
         }
-        const struct model m = explained(w, corrected ? "deepseek_v3" : "deepseek_v2");
+        const struct model m = explained(w, FAMILY[form]);
+        assert_int_equal(m.kinds[0].mixer.top_keys, chooses ? CHOSEN : 0);
+        assert_int_equal(m.kinds[0].mixer.index_heads, chooses ? NI : 0);
         assert_int_equal(m.kinds[0].mixer.rope_dim, R);
         assert_int_equal(m.kinds[0].mixer.head_dim, NOPE);
         assert_int_equal(m.kinds[0].mixer.v_head_dim, VALUE);
@@ -1005,6 +1238,72 @@ static void test_widths_of_safetensors(void **state)
     }
 }
 
+/* A config of no known family beside one layer's tensors: the family of such tensors is named, and no other. */
+static void test_family_of_safetensors(void **state)
+{
+    struct writer *w = *state;
+    static const char OTHER[] =
+        "{\"model_type\":\"qzz\",\"hidden_size\":8,\"num_hidden_layers\":1,\"vocab_size\":11,\"num_attention_heads\":2,"
+        "\"num_key_value_heads\":1,\"head_dim\":4,\"intermediate_size\":13,\"tie_word_embeddings\":true}";
+    enum { LAYER = 1 << 0, Q_NORMS = 1 << 1, BIASES = 1 << 2, SCALE = 1 << 3 };
+    static const struct {
+        const char *name, *shape;
+        int elems;
+        unsigned in;
+    } TENSORS[] = {
+        {"model.embed_tokens.weight", "11,8", 88, LAYER},
+        {"model.norm.weight", "8", 8, LAYER},
+        {"model.layers.0.input_layernorm.weight", "8", 8, LAYER},
+        {"model.layers.0.post_attention_layernorm.weight", "8", 8, LAYER},
+        {"model.layers.0.self_attn.q_proj.weight", "8,8", 64, LAYER},
+        {"model.layers.0.self_attn.k_proj.weight", "4,8", 32, LAYER},
+        {"model.layers.0.self_attn.v_proj.weight", "4,8", 32, LAYER},
+        {"model.layers.0.self_attn.o_proj.weight", "8,8", 64, LAYER},
+        {"model.layers.0.mlp.gate_proj.weight", "13,8", 104, LAYER},
+        {"model.layers.0.mlp.up_proj.weight", "13,8", 104, LAYER},
+        {"model.layers.0.mlp.down_proj.weight", "8,13", 104, LAYER},
+        {"model.layers.0.self_attn.q_norm.weight", "4", 4, Q_NORMS},
+        {"model.layers.0.self_attn.k_norm.weight", "4", 4, Q_NORMS},
+        {"model.layers.0.self_attn.q_proj.bias", "8", 8, BIASES},
+        {"model.layers.0.self_attn.k_proj.bias", "4", 4, BIASES},
+        {"model.layers.0.self_attn.v_proj.bias", "4", 4, BIASES},
+        {"model.layers.0.mlp.odd.weight", "3", 3, SCALE},
+    };
+    static const struct {
+        unsigned has;
+        const char *family; /* NULL: none is like them */
+    } CASES[] = {
+        {LAYER, "llama"},
+        {LAYER | Q_NORMS, "qwen3"},
+        {LAYER | BIASES, "qwen2"},
+        {LAYER | SCALE, NULL},
+    };
+    checkpoint_file(w->dir, "config.json", OTHER, sizeof OTHER - 1, 0);
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct err e = {0};
+        struct model m;
+        const char *header = "";
+        int at = 0;
+        for (size_t t = 0; t < sizeof TENSORS / sizeof TENSORS[0]; t++) {
+            if (!(CASES[i].has & TENSORS[t].in)) continue;
+            header = arena_printf(w->arena, "%s%s\"%s\":{\"dtype\":\"BF16\",\"shape\":[%s],\"data_offsets\":[%d,%d]}",
+                                  header, *header ? "," : "", TENSORS[t].name, TENSORS[t].shape, at,
+                                  at + 2 * TENSORS[t].elems);
+            at += 2 * TENSORS[t].elems;
+        }
+        checkpoint_safetensors(w->dir, "model.safetensors", arena_printf(w->arena, "{%s}", header), at);
+        assert_int_equal(model_load(w->arena, w->dir, NULL, 0, &m, &e), ERR_INPUT);
+        const char *said = strstr(e.text, "the tensors beside it are those of the ");
+        if (!CASES[i].family) {
+            if (said) fail_msg("%zu: %s", i, e.text);
+            continue;
+        }
+        const char *want =
+            arena_printf(w->arena, "those of the %s family: --set model_type=%s", CASES[i].family, CASES[i].family);
+        if (!said || !strstr(said, want)) fail_msg("%zu: %s", i, e.text);
+    }
+}
+
 #define RUN(test) cmocka_unit_test_setup_teardown(test, open_writer, close_writer)
 
 int main(void)
@@ -1014,6 +1313,8 @@ int main(void)
         RUN(test_windows),
         RUN(test_experts),
         RUN(test_latent),
+        RUN(test_further_dense),
+        RUN(test_further_experts),
         RUN(test_gguf_of_scans),
         RUN(test_gguf_of_hybrids),
         RUN(test_gguf_of_hybrids_with_experts),
@@ -1025,6 +1326,7 @@ int main(void)
         RUN(test_safetensors_beside_a_config),
         RUN(test_widths_of_a_gguf),
         RUN(test_widths_of_safetensors),
+        RUN(test_family_of_safetensors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

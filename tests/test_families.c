@@ -542,6 +542,24 @@ static const struct subject {
      2 * 512,
      41 * 128 * 512,
      21 * 2 * 8 * 2 * (512 + 128) + 20 * 2 * 128 * 512},
+    {"granitemoe_swa", /* the first of four is full; sinks in all */
+     "{\"model_type\":\"granitemoe_swa\",\"hidden_size\":36,\"num_hidden_layers\":5,\"num_attention_heads\":6,"
+     "\"num_key_value_heads\":2,\"intermediate_size\":11,\"shared_intermediate_size\":0,\"vocab_size\":43,"
+     "\"num_local_experts\":7,\"num_experts_per_tok\":3,\"tie_word_embeddings\":true}",
+     {ENDS(43, 36), QKVO(36, 12, 36, 5), EACH("sinks", 1, 6, 5), EXPERTS(36, 11, 5, 7, 3), EACH("router", 7, 36, 5),
+      NORMS(2, 36, 5)},
+     2 * 24,
+     3 * 24,
+     0,
+     0},
+    {"glm-ocr", /* a text part that states what differs from its class: nothing but its heads' width */
+     "{\"model_type\":\"glm_ocr\",\"text_config\":{\"model_type\":\"glm_ocr_text\",\"head_dim\":128,"
+     "\"attention_bias\":true},\"vision_config\":{\"model_type\":\"glm_ocr_vision\"}}",
+     {ENDS(59392, 1024), HEAD(59392, 1024), QKVO(2048, 1024, 1024, 16), GATED(1024, 4096, 16), NORMS(4, 1024, 16)},
+     16 * 2048,
+     0,
+     0,
+     0},
     {"grok-2", /* another model_type; the key says which class reads it */
      "{\"model_type\":\"git\",\"architectures\":[\"Grok1ForCausalLM\"],\"hidden_size\":8192,"
      "\"num_hidden_layers\":64,\"num_attention_heads\":64,\"num_key_value_heads\":8,\"head_dim\":128,"
@@ -759,6 +777,21 @@ static void test_names(void **state)
         {"{\"model_type\":\"xverse\"," SIZES "}", "llama", 0},
         {"{\"model_type\":\"Yi\"," SIZES "}", "llama", 0},
         {"{\"model_type\":\"iquestcoder\"," SIZES "}", "llama", 0},
+        {"{\"model_type\":\"code_llama\"," SIZES "}", "llama", 0},
+        {"{\"model_type\":\"phi4mm\",\"sliding_window\":null,\"embd_layer\":{},\"vision_lora\":{}," SIZES "}", "phi3",
+         0},
+        {"{\"model_type\":\"phi3_v\",\"img_processor\":{}," SIZES "}", "phi3", 0},
+        {"{\"model_type\":\"dots_ocr\",\"vision_config\":{}," SIZES "}", "qwen2", 0},
+        {"{\"model_type\":\"gpt-sw3\",\"n_positions\":32," SIZES "}", "gpt2", 0},
+        {"{\"model_type\":\"paddleocr_vl\",\"text_config\":{\"model_type\":\"paddleocr_vl_text\"," SIZES "}}",
+         "ernie4_5", 0},
+        {"{\"model_type\":\"granite4_vision\",\"text_config\":{\"model_type\":\"granite4_vision_text\"," SIZES "}}",
+         "granite", 0},
+        {"{\"model_type\":\"hunyuan_vl\",\"text_config\":{\"model_type\":\"hunyuan_vl_text\"," SIZES "}}",
+         "hunyuan_v1_dense", 0},
+        {"{\"model_type\":\"gemma4_unified\",\"text_config\":{\"model_type\":\"gemma4_unified_text\","
+         "\"sliding_window\":16,\"layer_types\":[\"sliding_attention\",\"full_attention\"]," SIZES "}}",
+         "gemma4", 1},
         {"{\"model_type\":\"telechat3\"," SIZES "}", "llama", 0},
         {"{\"model_type\":\"ministral\",\"sliding_window\":16,\"layer_types\":[\"sliding_attention\","
          "\"full_attention\"]," SIZES "}",

@@ -49,7 +49,7 @@ struct model_row {
 
 static const struct column MODEL_COLUMNS[] = {
     COL(model_row, name, STRING, NONE, "name", "for -m"),
-    COL(model_row, family, STRING, NONE, "family", "row of ridge list families"),
+    COLUMN_AT(struct model_row, family, COLUMN_STRING, UNITS_NONE, 0, "family", "row of ridge list families"),
     COL(model_row, total_params, COUNT, COUNT, "params", "stored parameters"),
     COL(model_row, active_params, COUNT, COUNT, "active",
         "parameters that one token uses, an embedding table of its own whole (some publish it left out)"),
@@ -184,28 +184,46 @@ static enum err_code named(struct listing *l, const struct text_row *rows, size_
     return ERR_OK;
 }
 
-/* The same lines under names of their own. */
-#define LINE(key_, field, help_)                                                                                       \
-    {                                                                                                                  \
-        .key = (key_), .heading = (key_), .help = (help_), .kind = COLUMN_STRING, .unit = UNITS_NONE,                  \
-        .offset = offsetof(struct text_row, field), .flags = COLUMN_SHOWN                                              \
-    }
-static const struct column FAMILY_LINES[] = {
-    LINE("name", name, "the name"),
-    LINE("blocks", unit, "what a layer is made of"),
-    LINE("checked", meaning, "what was checked, and against what"),
+struct family_row {
+    const char *name, *blocks, *checked, *model_types;
 };
+
+static const struct column FAMILY_COLUMNS[] = {
+    COL(family_row, name, STRING, NONE, "name", "the name"),
+    COL(family_row, blocks, STRING, NONE, "blocks", "what a layer is made of"),
+    COL(family_row, checked, STRING, NONE, "checked", "what was checked, and against what"),
+    COL(family_row, model_types, STRING, NONE, "model_types", "values of model_type that it reads besides its name"),
+};
+
+/* The values of model_type that are not the name, between commas; "" none. */
+static const char *other_types(struct arena *a, const struct family *f)
+{
+    const char *text = "";
+    for (size_t i = 0; text && i < sizeof f->types / sizeof f->types[0] && f->types[i]; i++)
+        if (strcmp(f->types[i], f->name) != 0) text = arena_printf(a, "%s%s%s", text, *text ? ", " : "", f->types[i]);
+    return text;
+}
 
 static enum err_code list_families(struct listing *l, struct err *e)
 {
     size_t n = 0;
     const struct family *f;
     while (family_at(n)) n++;
-    struct text_row *rows = arena_array(l->arena, n, sizeof *rows);
-    if (!rows) return err_nomem(e);
-    for (size_t i = 0; (f = family_at(i)); i++) rows[i] = (struct text_row){f->name, f->blocks, f->exact};
-    TRY(named(l, rows, n));
-    l->table.columns = FAMILY_LINES;
+    struct family_row *rows = arena_array(l->arena, n, sizeof *rows);
+    struct text_row *sentences = arena_array(l->arena, n, sizeof *sentences);
+    if (!rows || !sentences) return err_nomem(e);
+    for (size_t i = 0; (f = family_at(i)); i++) {
+        const char *also = other_types(l->arena, f);
+        const char *checked = arena_printf(l->arena, "checked: %s", f->exact);
+        const char *blocks = f->blocks;
+        if (also && *also) blocks = arena_printf(l->arena, "%s; model_type also %s", f->blocks, also);
+        if (!also || !checked || !blocks) return err_nomem(e);
+        rows[i] = (struct family_row){f->name, f->blocks, f->exact, also};
+        sentences[i] = (struct text_row){f->name, blocks, checked};
+    }
+    l->sentences = sentences;
+    l->table = (struct table){
+        .columns = FAMILY_COLUMNS, .n_columns = 4, .rows = rows, .n_rows = n, .stride_bytes = sizeof *rows};
     return ERR_OK;
 }
 

@@ -3,7 +3,7 @@
 
 const struct family FAMILIES_LAYER_NORM[] = {
     {.name = "gpt2",
-     .types = {"gpt2"},
+     .types = {"gpt2", "gpt-sw3"},
      .architectures = {"GPT2LMHeadModel"},
      .norm = NORM_LAYER_BIAS,
      .norms = 2,

@@ -7,40 +7,6 @@
 #include "calc/model/checkpoint.h"
 #include "calc/model/gguf_config.h"
 
-/* general.architecture, and the family that its tensors are those of. */
-static const struct {
-    const char *architecture, *model_type;
-    const char *with_experts;    /* when expert_count is above 0; NULL the same */
-    const char *with_correction; /* when a routing correction is stored; NULL the same */
-} ARCHITECTURES[] = {
-    {"llama", "llama", "mixtral", NULL},
-    {"mistral3", "mistral", NULL, NULL},
-    {"qwen2", "qwen2", NULL, NULL},
-    {"qwen2moe", "qwen2_moe", NULL, NULL},
-    {"qwen3", "qwen3", NULL, NULL},
-    {"qwen3moe", "qwen3_moe", NULL, NULL},
-    {"gemma", "gemma", NULL, NULL},
-    {"gemma2", "gemma2", NULL, NULL},
-    {"gemma3", "gemma3_text", NULL, NULL},
-    {"phi3", "phi3", NULL, NULL},
-    {"gpt2", "gpt2", NULL, NULL},
-    {"deepseek", "deepseek", NULL, NULL},
-    {"gpt-oss", "gpt_oss", NULL, NULL},
-    {"deepseek2", "deepseek_v2", NULL, "deepseek_v3"},
-    {"mamba", "mamba", NULL, NULL},
-    {"mamba2", "mamba2", NULL, NULL},
-    {"jamba", "jamba", NULL, NULL},
-    {"nemotron_h", "nemotron_h", NULL, NULL},
-    {"lfm2moe", "lfm2_moe", NULL, NULL},
-    {"nemotron_h_moe", "nemotron_h", NULL, NULL},
-    {"qwen35", "qwen3_5_text", NULL, NULL},
-    {"qwen35moe", "qwen3_5_moe_text", NULL, NULL},
-    {"lfm2", "lfm2", NULL, NULL},
-    {"granitehybrid", "granitemoehybrid", NULL, NULL},
-    {"qwen3next", "qwen3_next", NULL, NULL},
-    {"minimax-m2", "minimax_m2", NULL, NULL},
-};
-
 /* Keys behind "<architecture>.", and what a config.json calls them. */
 static const struct {
     const char *gguf, *config;
@@ -57,6 +23,10 @@ static const struct {
     {"leading_dense_block_count", "first_k_dense_replace"},
     {"attention.kv_lora_rank", "kv_lora_rank"},
     {"moe_latent_size", "moe_latent_size"},
+    {"interleave_moe_layer_step", "interleave_moe_layer_step"},
+    {"attention.indexer.top_k", "index_topk"},
+    {"attention.indexer.head_count", "index_n_heads"},
+    {"attention.indexer.key_length", "index_head_dim"},
 };
 
 /* ---- metadata ---- */
@@ -190,6 +160,10 @@ static enum err_code put_heads(const struct gguf_reading *t)
 static enum err_code put_widths(const struct gguf_reading *t)
 {
     bool found = false;
+    if (t->family->moe == MOE_LLAMA4) { /* the plain width is that of layers without experts */
+        TRY(gguf_copy(t, "feed_forward_length", "intermediate_size_mlp", &found));
+        return gguf_copy(t, "expert_feed_forward_length", "intermediate_size", &found);
+    }
     if (t->family->moe == MOE_EVERY) TRY(gguf_copy(t, "expert_feed_forward_length", "intermediate_size", &found));
     return found ? ERR_OK : gguf_copy(t, "feed_forward_length", "intermediate_size", &found);
 }
@@ -199,7 +173,8 @@ static enum err_code put_windows(const struct gguf_reading *t)
 {
     bool found;
     TRY(gguf_copy(t, "attention.sliding_window", "sliding_window", &found));
-    if (!found && t->family->window == WINDOW_EVERY) out_str(t->out, ",\"sliding_window\":null");
+    const enum window_rule rule = t->family->window;
+    if (!found && (rule == WINDOW_EVERY || rule == WINDOW_PERIOD)) out_str(t->out, ",\"sliding_window\":null");
     const char *key = arena_printf(t->arena, "%s.attention.sliding_window_pattern", t->architecture);
     if (!key) return err_nomem(t->err);
     const struct tensor_meta *m = tensors_meta(t->set, key);
@@ -215,13 +190,36 @@ static enum err_code put_windows(const struct gguf_reading *t)
     return ERR_OK;
 }
 
+static void put_flag(const struct gguf_reading *t, const char *key, bool on)
+{
+    out_printf(t->out, ",\"%s\":%s", key, on ? "true" : "false");
+}
+
+/* A flag of the family, said by a tensor; the plain name of a bias was written already. */
+static void put_family_flags(const struct gguf_reading *t, bool biased)
+{
+    const struct family *f = t->family;
+    if (f->bias_key && strcmp(f->bias_key, "attention_bias") != 0) put_flag(t, f->bias_key, biased != f->bias_inverted);
+    if (f->head_bias_by_key) put_flag(t, "lm_head_bias", has_tensor(t, "output.bias"));
+    if (f->correction_key) /* of families whose class has none */
+        put_flag(t, f->correction_key, gguf_in_layers(t->set, "exp_probs_b.bias"));
+    if (f->qk_norm_key && f->qk_norm != QK_NORM_PLAIN) /* those without weights are in every file */
+        put_flag(t, f->qk_norm_key, gguf_in_layers(t->set, "attn_q_norm.weight"));
+    if (t->row->tensor) put_flag(t, t->row->flag, gguf_in_layers(t->set, t->row->tensor));
+    const char *full = f->parallel_key ? arena_printf(t->arena, "%s.%s", t->architecture, f->parallel_key) : NULL;
+    const struct tensor_meta *m = full ? tensors_meta(t->set, full) : NULL;
+    if (m && m->kind == TENSOR_META_BOOL) put_flag(t, f->parallel_key, m->integer == 1);
+}
+
 static void put_flags(const struct gguf_reading *t)
 {
-    static const char *const FLAG[] = {"false", "true"};
-    out_printf(t->out, ",\"tie_word_embeddings\":%s", FLAG[!has_tensor(t, "output.weight")]);
-    out_printf(t->out, ",\"attention_bias\":%s", FLAG[gguf_in_layers(t->set, "attn_q.bias")]);
-    out_printf(t->out, ",\"mlp_bias\":%s", FLAG[gguf_in_layers(t->set, "ffn_up.bias")]);
+    const bool biased = gguf_in_layers(t->set, "attn_q.bias") || gguf_in_layers(t->set, "attn_qkv.bias");
+    put_flag(t, "tie_word_embeddings", !has_tensor(t, "output.weight"));
+    put_flag(t, "attention_bias", biased);
+    put_flag(t, "mlp_bias", gguf_in_layers(t->set, "ffn_up.bias"));
     if (gguf_in_layers(t->set, "exp_probs_b.bias")) out_str(t->out, ",\"topk_method\":\"noaux_tc\"");
+    put_family_flags(t, biased);
+    if (t->row->stated) out_str(t->out, t->row->stated);
 }
 
 static enum err_code find_family(struct gguf_reading *t, const char **model_type)
@@ -231,22 +229,21 @@ static enum err_code find_family(struct gguf_reading *t, const char **model_type
     if (!m || m->kind != TENSOR_META_TEXT)
         return err_set(t->err, ERR_INPUT, "%s: general.architecture is missing: not a language model", t->name);
     t->architecture = m->text;
-    size_t i = 0;
-    const size_t n = sizeof ARCHITECTURES / sizeof ARCHITECTURES[0];
-    while (i < n && strcmp(ARCHITECTURES[i].architecture, m->text) != 0) i++;
-    if (i == n)
+    t->row = gguf_architecture(m->text);
+    if (!t->row)
         return err_set(t->err, ERR_INPUT,
                        "%s: general.architecture \"%s\" is one whose metadata ridge does not read, so its parameters "
                        "and cache would be guesses: give the directory, with the model's config.json beside it",
                        t->name, text_clean(clean, sizeof clean, m->text, strlen(m->text)));
-    *model_type = ARCHITECTURES[i].model_type;
+    *model_type = t->row->model_type;
     t->family = family_find(*model_type);
-    int64_t experts = 0;
+    int64_t experts = 0, window = 0;
     bool found;
     TRY(gguf_number(t, "expert_count", &experts, &found));
-    if (found && experts > 0 && ARCHITECTURES[i].with_experts) *model_type = ARCHITECTURES[i].with_experts;
-    if (gguf_in_layers(t->set, "exp_probs_b.bias") && ARCHITECTURES[i].with_correction)
-        *model_type = ARCHITECTURES[i].with_correction;
+    if (found && experts > 0 && t->row->with_experts) *model_type = t->row->with_experts;
+    if (gguf_in_layers(t->set, "exp_probs_b.bias") && t->row->with_correction) *model_type = t->row->with_correction;
+    if (t->row->with_window) TRY(gguf_number(t, "attention.sliding_window", &window, &found));
+    if (window > 0) *model_type = t->row->with_window;
     if (strcmp(m->text, "mamba") == 0 && gguf_normed(t)) *model_type = "falcon_mamba";
     t->family = family_find(*model_type);
     return ERR_OK;
@@ -289,12 +286,6 @@ enum err_code gguf_config(struct arena *a, const struct tensor_set *s, const cha
     TRY(put_widths(&t));
     TRY(put_windows(&t));
     put_flags(&t);
-    if (t.family->correction_key) /* a flag, of families whose class has none */
-        out_printf(t.out, ",\"%s\":%s", t.family->correction_key,
-                   gguf_in_layers(s, "exp_probs_b.bias") ? "true" : "false");
-    if (t.family->qk_norm_key)
-        out_printf(t.out, ",\"%s\":%s", t.family->qk_norm_key,
-                   gguf_in_layers(s, "attn_q_norm.weight") ? "true" : "false");
     out_char(t.out, '}');
     const char *text = out_text(t.out, &len);
     return text ? json_parse(a, name, text, len, out, e) : err_nomem(e);
@@ -309,16 +300,13 @@ static enum weight_class class_of(const char *name)
         const char *part;
         enum weight_class class;
     } PARTS[] = {
-        {"rope_", WEIGHT_CLASSES},        {".bias", WEIGHT_OTHER},
-        {"ssm_in", WEIGHT_MIXER},         {"ssm_x.", WEIGHT_MIXER},
-        {"ssm_dt.weight", WEIGHT_MIXER},  {"ssm_out", WEIGHT_MIXER},
-        {"ssm_alpha", WEIGHT_MIXER},      {"ssm_beta", WEIGHT_MIXER},
-        {"ssm_ba.", WEIGHT_MIXER},        {"ssm_", WEIGHT_OTHER},
-        {"shortconv.conv", WEIGHT_OTHER}, {"shortconv", WEIGHT_MIXER},
-        {"norm", WEIGHT_OTHER},           {"sinks", WEIGHT_OTHER},
-        {"exp_probs_b", WEIGHT_OTHER},    {"token_embd", WEIGHT_EMBED},
-        {"position_embd", WEIGHT_EMBED},  {"ffn_gate_inp", WEIGHT_ROUTER},
-        {"_exps", WEIGHT_EXPERT},         {"ffn_", WEIGHT_FFN},
+        {"rope_", WEIGHT_CLASSES},       {".bias", WEIGHT_OTHER},          {"ssm_in", WEIGHT_MIXER},
+        {"ssm_x.", WEIGHT_MIXER},        {"ssm_dt.weight", WEIGHT_MIXER},  {"ssm_out", WEIGHT_MIXER},
+        {"ssm_alpha", WEIGHT_MIXER},     {"ssm_beta", WEIGHT_MIXER},       {"ssm_ba.", WEIGHT_MIXER},
+        {"ssm_", WEIGHT_OTHER},          {"shortconv.conv", WEIGHT_OTHER}, {"shortconv", WEIGHT_MIXER},
+        {"norm", WEIGHT_OTHER},          {"sinks", WEIGHT_OTHER},          {"exp_probs_b", WEIGHT_OTHER},
+        {"token_embd", WEIGHT_EMBED},    {"position_embd", WEIGHT_EMBED},  {"ffn_gate_inp", WEIGHT_ROUTER},
+        {"indexer.proj", WEIGHT_ROUTER}, {"_exps", WEIGHT_EXPERT},         {"ffn_", WEIGHT_FFN},
         {"attn_", WEIGHT_MIXER},
     };
     if (strcmp(name, "output.weight") == 0) return WEIGHT_HEAD;

@@ -6,10 +6,23 @@
 #include "calc/model/reader.h"
 #include "calc/model/tensors.h"
 
+/* A general.architecture, and the family that its tensors are those of. */
+struct gguf_architecture {
+    const char *name, *model_type;
+    const char *with_experts;    /* when expert_count is above 0; NULL the same */
+    const char *with_correction; /* when a routing correction is stored; NULL the same */
+    const char *with_window;     /* when attention.sliding_window is above 0; NULL the same */
+    const char *stated;          /* members of a config that all of its files leave unsaid */
+    const char *tensor, *flag;   /* a flag that is true where layers have the tensor */
+};
+
+const struct gguf_architecture *gguf_architecture(const char *name); /* NULL unknown */
+
 struct gguf_reading {
     struct arena *arena;
     const struct tensor_set *set;
     const char *name, *architecture;
+    const struct gguf_architecture *row;
     const struct family *family;
     int64_t layers;  /* of the decoder */
     struct out *out; /* the config.json that is written */

@@ -10,6 +10,7 @@
 
 #include "calc/base/embed.h"
 #include "calc/base/text.h"
+#include "calc/model/alike.h"
 #include "calc/model/checkpoint.h"
 #include "calc/model/reader.h"
 
@@ -570,6 +571,24 @@ static enum err_code note_restated(struct arena *a, const struct model_setting *
     return ERR_OK;
 }
 
+/* A file of a family that is not known: one that is like it, by the tensors beside it or, where no name is near, by the
+ * file's own sizes. */
+static enum err_code tell_alike(struct arena *a, const struct source *s, enum err_code code, struct err *e)
+{
+    if (code != ERR_INPUT || reader_knows_family(a, &s->config)) return code;
+    const char *text = NULL;
+    const struct family *f = s->path ? alike_by_tensors(a, s->path, &s->config) : NULL;
+    if (f)
+        text = arena_printf(a, "%s; the tensors beside it are those of the %s family: --set model_type=%s", e->text,
+                            f->name, f->name);
+    else if (!strstr(e->text, "did you mean") && (f = alike_by_keys(a, &s->config)))
+        text = arena_printf(a,
+                            "%s; its sizes are all that the %s family needs: --set model_type=%s reads them so, which "
+                            "is right where its layers have the same tensors",
+                            e->text, f->name, f->name);
+    return text ? err_set(e, code, "%s", text) : code;
+}
+
 enum err_code model_load(struct arena *a, const char *name, const struct model_setting *set, size_t n_set,
                          struct model *out, struct err *e)
 {
@@ -579,7 +598,8 @@ enum err_code model_load(struct arena *a, const char *name, const struct model_s
     if (!restates) return err_nomem(e);
     TRY(open_source(a, name, &s, e));
     TRY(apply_settings(a, name, &s.config, set, n_set, restates, e));
-    TRY(model_parse(a, &s.config, &m, e));
+    const enum err_code read = model_parse(a, &s.config, &m, e);
+    if (read != ERR_OK) return tell_alike(a, &s, read, e);
     TRY(refuse_unread(&m, set, n_set, e));
     if (s.gguf) TRY(gguf_formats(a, &s.tensors, &m, e));
     if (s.gguf) m.formats_assumed = NULL;

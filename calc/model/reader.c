@@ -403,12 +403,14 @@ static enum err_code note_read_as(struct reader *r)
 
 int64_t model_positions(const struct model *m) { return m->position_rows - m->position_offset; }
 
-enum err_code model_parse(struct arena *a, const struct json *j, struct model *out, struct err *e)
+/* as: the family that the file is read as, whatever it says; NULL its own. */
+static enum err_code parse(struct arena *a, const struct json *j, const struct family *as, struct model *out,
+                           struct err *e)
 {
     struct model m = {.source = j->file, .stored_bytes = (double)NAN, .stored_elems = (double)NAN};
-    struct reader r = {.arena = a, .root = j, .m = &m, .e = e};
+    struct reader r = {.arena = a, .root = j, .m = &m, .family = as, .read_as = as ? "another" : NULL, .e = e};
     if (!json_is_object(j)) return json_want(j, "an object (a Hugging Face config.json)", e);
-    TRY(find_family(&r));
+    TRY(as ? reader_text_part(j, &r.text, e) : find_family(&r));
     m.family = r.family->name;
     m.foreign_states = !r.family->engine_states && (r.family->recurrent || r.family->structure);
     TRY(refuse_foreign(&r));
@@ -428,4 +430,22 @@ enum err_code model_parse(struct arena *a, const struct json *j, struct model *o
     if (!m.attention) return err_nomem(e);
     *out = m;
     return ERR_OK;
+}
+
+enum err_code model_parse(struct arena *a, const struct json *j, struct model *out, struct err *e)
+{
+    return parse(a, j, NULL, out, e);
+}
+
+enum err_code reader_parse_as(struct arena *a, const struct json *j, const struct family *as, struct model *out,
+                              struct err *e)
+{
+    return parse(a, j, as, out, e);
+}
+
+bool reader_knows_family(struct arena *a, const struct json *j)
+{
+    struct err ignored = {.code = ERR_OK};
+    struct reader r = {.arena = a, .root = j, .e = &ignored};
+    return json_is_object(j) && find_family(&r) == ERR_OK;
 }

@@ -27,6 +27,12 @@ struct reader {
  * Errors: ERR_INPUT such a member that is no object. */
 enum err_code reader_text_part(const struct json *root, struct json *out, struct err *e);
 
+/* reader_parse_as -- model_parse of a file as one of another family, as a setting of model_type would. Class defaults
+ * are not taken. reader_knows_family -- whether the family that a file says is known. */
+enum err_code reader_parse_as(struct arena *a, const struct json *j, const struct family *as, struct model *out,
+                              struct err *e);
+bool reader_knows_family(struct arena *a, const struct json *j);
+
 /* reader_dim -- a quantity of the file, else the family's class default, else fallback; -1 as fallback makes it
  * required. */
 enum err_code reader_dim(struct reader *r, enum dim d, int64_t lo, int64_t fallback, int64_t *out);

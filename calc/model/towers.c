@@ -231,6 +231,23 @@ static enum err_code tower_root(const struct reader *r, struct json *out)
     return ERR_OK;
 }
 
+/* Files of one part whose text model is that of a family: keys of what reads images and sound give no sizes. */
+static bool read_flat(const struct reader *r, struct model_tower *out)
+{
+    static const char *const KEYS[] = {"img_processor", "embd_layer", "audio_processor"};
+    bool any = false;
+    for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++) any = any || json_has(&r->text, KEYS[i]);
+    if (any) out->params = out->whole_params = (double)NAN;
+    return any;
+}
+
+static enum err_code note_flat(struct reader *r)
+{
+    TRY(reader_note(r, "what reads images or sound is not counted: the file gives no sizes of it"));
+    const bool adapted = json_has(&r->text, "vision_lora") || json_has(&r->text, "speech_lora");
+    return adapted ? reader_note(r, "adapters of images and sound (vision_lora, speech_lora) are not counted") : ERR_OK;
+}
+
 enum err_code towers_read(struct reader *r)
 {
     struct model_tower *out = &r->m->tower;
@@ -239,6 +256,7 @@ enum err_code towers_read(struct reader *r)
     TRY(tower_root(r, &c.root));
     TRY(towers_read_audio(r, &c.root));
     if (!json_get(&c.root, "vision_config", &c.vision)) {
+        if (read_flat(r, out)) return note_flat(r);
         if (!has_tower(&c.root)) return ERR_OK;
         out->params = out->whole_params = (double)NAN;
         return reader_note(r, "vision tower not counted: the class has one, and the file has no vision_config");

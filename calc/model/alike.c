@@ -1,0 +1,97 @@
+#include "calc/model/alike.h"
+
+#include <string.h>
+
+#include "calc/model/checkpoint.h"
+
+static bool has_any(const struct json *text, const char *const *keys)
+{
+    struct json j;
+    for (size_t i = 0; keys[i]; i++)
+        if (json_get(text, keys[i], &j)) return true;
+    return false;
+}
+
+static const struct family *first_that_reads(struct arena *a, const struct json *root, const char *const *names)
+{
+    struct err ignored = {.code = ERR_OK};
+    struct model m;
+    for (size_t i = 0; names[i]; i++) {
+        const struct family *f = family_named(names[i]);
+        if (f && reader_parse_as(a, root, f, &m, &ignored) == ERR_OK) return f;
+    }
+    return NULL;
+}
+
+const struct family *alike_by_keys(struct arena *a, const struct json *root)
+{
+    static const char *const STATES[] = {
+        "ssm_cfg",   "state_size",           "mamba_d_state", "mamba_state_dim", "conv_kernel",
+        "head_size", "linear_num_key_heads", "xlstm_round",   "qk_dim_factor",   "d_inner",
+        "lru_width", "layers_block_type",    "block_types",   "mlstm_blocks",    NULL};
+    static const char *const LATENT[] = {"deepseek_v3", "deepseek_v2", "minicpm3", NULL};
+    static const char *const EXPERTS[] = {"qwen2_moe", "deepseek", "qwen3_moe", "mixtral", NULL};
+    static const char *const DENSE[] = {"llama", "gpt2", NULL};
+    struct err ignored = {.code = ERR_OK};
+    struct json text, j;
+    if (reader_text_part(root, &text, &ignored) != ERR_OK || has_any(&text, STATES)) return NULL;
+    if (json_get(&text, "kv_lora_rank", &j)) return first_that_reads(a, root, LATENT);
+    return first_that_reads(a, root, has_any(&text, dim_spellings(DIM_EXPERTS)) ? EXPERTS : DENSE);
+}
+
+/* Numbers that vectors of the first layer store: norms, biases and what goes with them. */
+static int64_t stored_in_vectors(const struct tensor_set *s)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct tensor *t = &s->tensors[i];
+        const char *at = strstr(t->name, "layers.0.");
+        if (at && t->dims == 1 && !strstr(at, "scale") && !strstr(at, "rotary")) n += t->elems;
+    }
+    return n;
+}
+
+static int64_t vectors_of(const struct model *m)
+{
+    const struct layer_kind *k = &m->kinds[m->order[0].kind];
+    const struct mixer *x = &k->mixer;
+    const struct ffn *f = &k->ffn;
+    const int64_t each = m->norm == NORM_LAYER_BIAS                                 ? 2
+                         : m->norm == NORM_RMS_PLAIN || m->norm == NORM_LAYER_PLAIN ? 0
+                                                                                    : 1;
+    int64_t n = k->norms * each * m->hidden + (x->o_bias ? m->hidden : 0) + (f->down_bias ? m->hidden : 0);
+    if (x->kind == MIXER_LATENT) n += x->q_rank + x->kv_rank;
+    if (x->qk_norm == QK_NORM_HEAD) n += 2 * x->head_dim;
+    if (x->qk_norm == QK_NORM_WIDE || x->qk_norm == QK_NORM_EACH) n += (x->heads + x->kv_heads) * x->head_dim;
+    if (x->qkv_bias) n += x->heads * x->head_dim + x->kv_heads * (x->head_dim + x->v_head_dim);
+    if (f->up_bias) n += (f->gated ? 2 : 1) * f->width;
+    if (f->inner_norm) n += f->width;
+    if (f->router_correction) n += f->experts;
+    return n + (x->sinks ? x->heads : 0) + f->act_params;
+}
+
+static bool is_like(struct arena *a, const struct json *root, const struct family *f, const struct tensor_set *s)
+{
+    struct err ignored = {.code = ERR_OK};
+    struct model m;
+    if (f->draft || f->structure || f->recurrent || f->diffusion) return false;
+    if (reader_parse_as(a, root, f, &m, &ignored) != ERR_OK || m.kinds_n == 0 || !m.order) return false;
+    m.notes = NULL;
+    if (checkpoint_names(a, s, &m, &ignored) != ERR_OK || checkpoint_widths(a, s, &m, &ignored) != ERR_OK) return false;
+    return !m.notes && vectors_of(&m) == stored_in_vectors(s);
+}
+
+const struct family *alike_by_tensors(struct arena *a, const char *config_path, const struct json *root)
+{
+    struct err ignored = {.code = ERR_OK};
+    struct tensor_set s;
+    enum tensor_format format;
+    const struct family *f;
+    const char *slash = strrchr(config_path, '/');
+    const char *dir = slash ? arena_strndup(a, config_path, (size_t)(slash - config_path)) : ".";
+    if (!dir || !tensors_present(dir, &format) || format != TENSOR_FORMAT_SAFETENSORS) return NULL;
+    if (tensors_open(a, dir, &s, &ignored) != ERR_OK || s.headers_missing) return NULL;
+    for (size_t i = 0; (f = family_at(i)); i++)
+        if (is_like(a, root, f, &s)) return f;
+    return NULL;
+}
