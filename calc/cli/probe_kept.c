@@ -84,7 +84,12 @@ enum err_code probe_history(struct arena *a, const struct option_values *v, cons
     if (!n) TRY(store_senseless(s, e));
     if (!n) return err_set(e, ERR_NO, "no such results");
     TRY(rows_of(a, r, n, &rows, e));
-    struct table t = {.columns = probe_row_columns,
+    struct column *columns = arena_array(a, probe_row_columns_n, sizeof *columns);
+    if (!columns) return err_nomem(e);
+    memcpy(columns, probe_row_columns, probe_row_columns_n * sizeof *columns);
+    for (size_t i = 0; i < probe_row_columns_n && probe_rows_over(rows, n); i++)
+        if (strcmp(columns[i].key, "over") == 0) columns[i].flags |= COLUMN_SHOWN;
+    struct table t = {.columns = columns,
                       .n_columns = probe_row_columns_n,
                       .rows = rows,
                       .n_rows = n,

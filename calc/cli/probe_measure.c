@@ -166,18 +166,28 @@ static enum err_code keep_row(struct work *w, const struct result *r, struct pro
     char measured[UNITS_TEXT_MAX];
     TRY(probe_row_fill(w->a, r, row, e));
     TRY(say_dram(w, r, row, e));
-    const char *line =
-        arena_printf(w->a, "%s %s %s %s %s: %s %s%.0f%s", row->kernel, row->variant, row->dtype, row->shape, row->state,
-                     isnan(row->measured_s) ? row->outcome : units_format_time(measured, row->measured_s),
-                     isnan(row->roofline_frac) ? "" : "(", isnan(row->roofline_frac) ? 0 : 100 * row->roofline_frac,
-                     isnan(row->roofline_frac) ? "" : " % of the roofline)");
-    if (!line) return err_nomem(e);
+    const char *call =
+        arena_printf(w->a, "%s %s %s %s %s", row->kernel, row->variant, row->dtype, row->shape, row->state);
+    if (!call) return err_nomem(e);
+    const char *part = isnan(row->roofline_frac)
+                           ? ""
+                           : arena_printf(w->a, " (%.1f %% of the roofline%s)", 100 * row->roofline_frac,
+                                          row->over ? ", faster than its ceilings" : "");
+    const char *line = isnan(row->measured_s)
+                           ? arena_printf(w->a, "%s: %s: %s", call, row->outcome, r->reason)
+                           : arena_printf(w->a, "%s: %s%s", call, units_format_time(measured, row->measured_s), part);
+    if (!part || !line) return err_nomem(e);
     progress_line(&w->bar, line);
-    if (r->outcome == RESULT_MEASURED) return isnan(row->predicted_s) ? say_unpredicted(w, r, row, e) : ERR_OK;
-    return work_note(w,
-                     arena_printf(w->a, "%s %s %s %s %s: %s: %s.", row->kernel, row->variant, row->dtype, row->shape,
-                                  row->state, row->outcome, r->reason),
-                     e);
+    if (r->outcome != RESULT_MEASURED) return work_note(w, arena_printf(w->a, "%s.", line), e);
+    if (row->over)
+        return work_note(
+            w,
+            arena_printf(w->a,
+                         "%s: %.1f %% of the roofline: faster than the ceilings around it, by no more than "
+                         "the 3 %% that they are known to.",
+                         call, 100 * row->roofline_frac),
+            e);
+    return isnan(row->predicted_s) ? say_unpredicted(w, r, row, e) : ERR_OK;
 }
 
 /* -- the time that all of it may take -- */
@@ -355,6 +365,8 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     struct err unplotted = {.code = ERR_OK};
     if (plot && measured && probe_draw(w->a, &w->run, rows, n, plot, &unplotted) != ERR_OK)
         TRY(work_note(w, arena_printf(w->a, "no picture: %s.", unplotted.text), e));
+    for (size_t i = 0; i < columns_n && probe_rows_over(rows, n); i++)
+        if (strcmp(columns[i].key, "over") == 0) columns[i].flags |= COLUMN_SHOWN;
     TRY(work_write_table(w, "ridge.probe.1", columns, columns_n, rows, n, sizeof *rows, e));
     TRY(work_all_stored(w, e));
     if (measured || w->run.stopped) return ERR_OK;
