@@ -15,7 +15,7 @@
 #include "calc/cli/store_rows.h"
 #include "calc/fit/rows_formats.h"
 
-enum { CELLS_MAX = 200 };
+enum { CELLS_MAX = 200, SPARE = COLUMN_SHOWN | COLUMN_SPARE };
 
 /* A table whose columns follow from the rows: cells of 8 bytes, text or number. */
 struct sheet {
@@ -217,7 +217,8 @@ static enum err_code plan_sheet(struct arena *a, const struct result *r, size_t 
         for (size_t j = 0; j < r[i].shape.n; j++) add_column(s, r[i].shape.arg[j].name, COLUMN_STRING, COLUMN_SHOWN);
         TRY(each_cell(a, &r[i], take_column, s, e));
     }
-    for (size_t i = op ? 0 : 1; i < ORIGIN_N; i++) add_column(s, ORIGIN[i], COLUMN_STRING, COLUMN_SHOWN);
+    for (size_t i = op ? 0 : 1; i < ORIGIN_N; i++)
+        add_column(s, ORIGIN[i], COLUMN_STRING, strcmp(ORIGIN[i], "state") == 0 ? COLUMN_SHOWN : SPARE);
     for (size_t i = 0; i < MEASURED_N; i++) {
         const char *key = MEASURED[i].key;
         if (!counted && strncmp(key, "dram_", 5) == 0) continue;

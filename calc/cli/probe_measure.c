@@ -27,7 +27,8 @@ static const struct column CEILINGS[] = {
     CEILING(bytes_per_s, COLUMN_REAL, UNITS_BYTES_PER_S, "bandwidth", "measured bytes per second"),
     CEILING(launch_s, COLUMN_REAL, UNITS_SECONDS, "start", "measured seconds until work that does nothing is done"),
     CEILING(ridge_flops_per_byte, COLUMN_REAL, UNITS_FLOPS_PER_BYTE, "ridge", "peak over bandwidth of reading memory"),
-    CEILING(footprint_bytes, COLUMN_REAL, UNITS_BYTES, "footprint", "bytes that the measurement touches"),
+    COLUMN_AT(struct ceiling_row, footprint_bytes, COLUMN_REAL, UNITS_BYTES, COLUMN_SHOWN | COLUMN_SPARE, "footprint",
+              "bytes that the measurement touches"),
     CEILING(kernel, COLUMN_STRING, UNITS_NONE, "kernel", "with what"),
     CEILING(variant, COLUMN_STRING, UNITS_NONE, "variant", "the best of its variants"),
     COLUMN_AT(struct ceiling_row, dtype, COLUMN_STRING, UNITS_NONE, 0, "dtype", "format"),
@@ -115,14 +116,20 @@ static enum err_code say_ceilings(struct work *w, struct err *e)
     char peak[UNITS_TEXT_MAX], rate[UNITS_TEXT_MAX], ridge[UNITS_TEXT_MAX];
     for (size_t i = 0; i < c->peaks_n; i++) {
         if (isnan(c->peak[i].per_s)) continue;
-        TRY(work_note(w,
-                      arena_printf(w->a, "%s, one core: %s peak %s, memory %s, ridge %s flops/byte.",
-                                   w->run.device.name, c->peak[i].unit,
-                                   units_format(peak, UNITS_FLOPS_PER_S, c->peak[i].per_s),
-                                   units_format(rate, UNITS_BYTES_PER_S, c->read.per_s),
-                                   units_format_plain(ridge, c->peak[i].per_s / c->read.per_s)),
-                      e));
+        (void)units_format(peak, UNITS_FLOPS_PER_S, c->peak[i].per_s);
+        const char *unit = c->peak[i].unit, *name = w->run.device.name;
+        const char *line = isnan(c->read.per_s)
+                               ? arena_printf(w->a, "%s, one core: %s peak %s.", name, unit, peak)
+                               : arena_printf(w->a, "%s, one core: %s peak %s, memory %s, ridge %s flops/byte.", name,
+                                              unit, peak, units_format(rate, UNITS_BYTES_PER_S, c->read.per_s),
+                                              units_format_plain(ridge, c->peak[i].per_s / c->read.per_s));
+        TRY(work_note(w, line, e));
     }
+    if (isnan(c->read.per_s) && !w->run.set.hot)
+        return work_note(w,
+                         arena_printf(w->a, "the bandwidth of memory, and so the ridge, could not be measured: %s.",
+                                      c->read.why ? c->read.why : "no kernel measures it"),
+                         e);
     return ERR_OK;
 }
 
