@@ -38,6 +38,9 @@ static const char *const MIGRATIONS[STORE_LAYOUT] = {
     /* what memory moved, by counters of the device */
     "ALTER TABLE result ADD COLUMN dram_read_bytes REAL; ALTER TABLE result ADD COLUMN dram_write_bytes REAL;"
     "ALTER TABLE result ADD COLUMN dram_reason TEXT NOT NULL DEFAULT '';",
+    /* files of parameters that were fitted to results */
+    "CREATE TABLE fitted (id INTEGER PRIMARY KEY AUTOINCREMENT, device TEXT NOT NULL, path TEXT NOT NULL,"
+    " made TEXT NOT NULL);",
 };
 
 /* -- SQLite -- */
@@ -238,6 +241,13 @@ static enum err_code step(struct store *s, struct binder *b, struct err *e)
     return store_fail(s, e);
 }
 
+/* Results that follow one another from one run share its row. */
+static bool is_same(const struct result_origin *x, const struct result_origin *y)
+{
+    return strcmp(x->device, y->device) == 0 && strcmp(x->identity, y->identity) == 0 &&
+           strcmp(x->tool, y->tool) == 0 && strcmp(x->command, y->command) == 0 && strcmp(x->started, y->started) == 0;
+}
+
 static enum err_code add_origin(struct store *s, const struct result_origin *o, struct err *e)
 {
     struct binder b = {.at = 0};
@@ -249,8 +259,10 @@ static enum err_code add_origin(struct store *s, const struct result_origin *o, 
     bind_text(&b, o->started);
     const enum err_code code = step(s, &b, e);
     (void)sqlite3_finalize(b.q);
-    if (code == ERR_OK) s->origin = sqlite3_last_insert_rowid(s->db);
-    return code;
+    if (code != ERR_OK) return code;
+    s->origin = sqlite3_last_insert_rowid(s->db);
+    s->is = *o;
+    return ERR_OK;
 }
 
 static void bind_result(struct binder *b, const struct store *s, const struct result *r, const char *shape)
@@ -332,14 +344,16 @@ static enum err_code add_within(struct store *s, struct result *r, size_t n, str
 {
     struct binder row = {.q = NULL}, sample = {.q = NULL};
     TRY(store_run(s, "BEGIN IMMEDIATE", e));
-    if (!s->origin) TRY(add_origin(s, &r[0].origin, e));
     enum err_code code = store_prepare(s,
                                        "INSERT INTO result (" STORE_RESULT_COLUMNS ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,"
                                        "?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                                        &row.q, e);
     if (code == ERR_OK)
         code = store_prepare(s, "INSERT INTO sample (result, discarded, i, time_s) VALUES (?,?,?,?)", &sample.q, e);
-    for (size_t i = 0; i < n && code == ERR_OK; i++) code = add_one(s, &row, &sample, &r[i], e);
+    for (size_t i = 0; i < n && code == ERR_OK; i++) {
+        if (!s->origin || !is_same(&r[i].origin, &s->is)) code = add_origin(s, &r[i].origin, e);
+        if (code == ERR_OK) code = add_one(s, &row, &sample, &r[i], e);
+    }
     (void)sqlite3_finalize(row.q);
     (void)sqlite3_finalize(sample.q);
     TRY(code);
@@ -349,12 +363,26 @@ static enum err_code add_within(struct store *s, struct result *r, size_t n, str
 enum err_code store_add_all(struct store *s, struct result *r, size_t n, struct err *e)
 {
     const int64_t origin = s->origin;
+    const struct result_origin is = s->is;
     if (!n) return ERR_OK;
     const enum err_code code = roll_back(s, add_within(s, r, n, e));
     if (code == ERR_OK) return ERR_OK;
     s->origin = origin; /* it went with the transaction */
+    s->is = is;
     for (size_t i = 0; i < n; i++) r[i].id = 0;
     return code;
 }
 
 enum err_code store_add(struct store *s, struct result *r, struct err *e) { return store_add_all(s, r, 1, e); }
+
+enum err_code store_add_fitted(struct store *s, const char *device, const struct store_fitted *f, struct err *e)
+{
+    struct binder b = {.at = 0};
+    TRY(store_prepare(s, "INSERT INTO fitted (device, path, made) VALUES (?,?,?)", &b.q, e));
+    bind_text(&b, device);
+    bind_text(&b, f->path);
+    bind_text(&b, f->made);
+    const enum err_code code = step(s, &b, e);
+    (void)sqlite3_finalize(b.q);
+    return code;
+}

@@ -8,7 +8,7 @@
 
 #include "probe/result.h"
 
-enum { STORE_LAYOUT = 4 };
+enum { STORE_LAYOUT = 5 };
 
 struct store;
 
@@ -43,8 +43,24 @@ struct store_filter {
     bool samples;  /* with times_s and discards_s, else only their numbers */
 };
 
-/* store_read -- results in the order they were made. Errors: as store_open; ERR_INPUT a row that makes no sense. */
+/* store_read -- results in the order they were made, without those that make no sense, which store_senseless says
+ * afterwards. Errors: as store_open. */
 enum err_code store_read(struct arena *a, struct store *s, const struct store_filter *f, struct result **out, size_t *n,
                          struct err *e);
+
+/* A file of parameters that were fitted to results of a device. */
+struct store_fitted {
+    const char *path, *made; /* absolute; time of day */
+};
+
+/* store_add_fitted, store_last_fitted -- note one, and read the newest of a device (path NULL: none). Errors: as
+ * store_open. */
+enum err_code store_add_fitted(struct store *s, const char *device, const struct store_fitted *f, struct err *e);
+enum err_code store_last_fitted(struct arena *a, struct store *s, const char *device, struct store_fitted *out,
+                                struct err *e);
+
+/* store_senseless -- what all reads so far passed over, as an error to end with behind what could be read: which
+ * results, and of the first why. Errors: ERR_INPUT there are some. */
+enum err_code store_senseless(const struct store *s, struct err *e);
 
 #endif

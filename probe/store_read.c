@@ -1,6 +1,9 @@
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "calc/base/json.h"
+#include "calc/base/json_scan.h"
 #include "calc/base/text.h"
 #include "probe/store_sql.h"
 
@@ -82,24 +85,74 @@ static void read_numbers(sqlite3_stmt *q, struct result *r)
     r->summary.n = r->times_n;
 }
 
-static enum err_code read_row(struct arena *a, const struct store *s, sqlite3_stmt *q, struct result *r, struct err *e)
+static enum err_code check_object(struct arena *a, const char *identity, struct err *e)
+{
+    struct json j;
+    TRY(json_parse(a, "identity", identity, strlen(identity), &j, e));
+    return json_is_object(&j) ? ERR_OK : err_set(e, ERR_INPUT, "identity: wanted an object");
+}
+
+/* What an imported row says, or the conditions of an own one: an object of texts. */
+static enum err_code check_texts(struct arena *a, const char *name, const char *cells, struct err *e)
+{
+    struct json_text key, value;
+    bool more = *cells != '\0';
+    if (!more) return ERR_OK;
+    struct json_scan s = json_scan_open(a, name, cells, strlen(cells), e);
+    TRY(json_scan_object(&s));
+    while (more) {
+        TRY(json_scan_member(&s, &key, &more));
+        if (more) TRY(json_scan_text(&s, &value));
+    }
+    return ERR_OK;
+}
+
+static enum err_code read_row(struct arena *a, sqlite3_stmt *q, struct result *r, struct err *e)
 {
     *r = (struct result){.id = 0};
     TRY(read_texts(a, q, r, e));
     read_numbers(q, r);
     const char *shape = text_at(a, q, 9), *outcome = text_at(a, q, 10), *stop = text_at(a, q, 12);
     if (!shape || !outcome || !stop) return err_nomem(e);
-    if (!result_outcome_find(outcome, &r->outcome) || !sample_stop_find(stop, &r->stop) || r->times_n > SAMPLE_MAX ||
-        r->discards_n > SAMPLE_MAX)
-        return err_set(e, ERR_INPUT, "%s: result %lld makes no sense", s->path, (long long)r->id);
-    if (wire_read_shape(a, shape, &r->shape, e) == ERR_OK) return ERR_OK;
-    return e ? err_prepend(e, "%s: result %lld: ", s->path, (long long)r->id) : ERR_INPUT;
+    if (!result_outcome_find(outcome, &r->outcome)) return err_set(e, ERR_INPUT, "no such outcome");
+    if (!sample_stop_find(stop, &r->stop)) return err_set(e, ERR_INPUT, "no such end of sampling");
+    if (r->times_n > SAMPLE_MAX || r->discards_n > SAMPLE_MAX) return err_set(e, ERR_INPUT, "its number of samples");
+    const double time_s = result_time_s(r);
+    if (!isnan(time_s) && !(time_s > 0 && isfinite(time_s))) return err_set(e, ERR_INPUT, "a time of %g s", time_s);
+    TRY(check_texts(a, "cells", r->cells, e));
+    TRY(check_object(a, r->origin.identity, e));
+    return wire_read_shape(a, shape, &r->shape, e);
+}
+
+enum err_code store_senseless(const struct store *s, struct err *e)
+{
+    char which[24 * STORE_SENSELESS_MAX] = "";
+    for (size_t i = 0; i < s->senseless_n && i < STORE_SENSELESS_MAX; i++) {
+        const size_t used = strlen(which);
+        (void)snprintf(which + used, sizeof which - used, "%s%lld", i ? ", " : "", (long long)s->senseless[i]);
+    }
+    if (!s->senseless_n) return ERR_OK;
+    const bool one = s->senseless_n == 1;
+    return err_set(e, ERR_INPUT, "%s: result%s %s%s make%s no sense and %s left out (%s%s)", s->path, one ? "" : "s",
+                   which, s->senseless_n > STORE_SENSELESS_MAX ? " and more" : "", one ? "s" : "", one ? "is" : "are",
+                   one ? "" : "of the first: ", s->why.text);
+}
+
+/* Each once, however often it is read. */
+static void pass_over(struct store *s, int64_t id, const struct err *why)
+{
+    for (size_t i = 0; i < s->senseless_n && i < STORE_SENSELESS_MAX; i++)
+        if (s->senseless[i] == id) return;
+    if (!s->senseless_n) s->why = *why;
+    if (s->senseless_n < STORE_SENSELESS_MAX) s->senseless[s->senseless_n] = id;
+    s->senseless_n++;
 }
 
 static enum err_code read_samples(struct arena *a, struct store *s, struct result *r, struct err *e)
 {
     sqlite3_stmt *q;
     size_t n = 0, discards = 0;
+    bool sound = true;
     r->times_s = arena_array(a, r->times_n + 1, sizeof *r->times_s);
     r->discards_s = arena_array(a, r->discards_n + 1, sizeof *r->discards_s);
     double *room = arena_array(a, r->times_n + 1, sizeof *room);
@@ -111,14 +164,15 @@ static enum err_code read_samples(struct arena *a, struct store *s, struct resul
         if (got != SQLITE_ROW) break;
         const bool discarded = sqlite3_column_int(q, 0) != 0;
         const double t = sqlite3_column_double(q, 1);
+        sound = sound && t > 0 && isfinite(t);
         if (discarded && discards < r->discards_n) r->discards_s[discards++] = t;
         if (!discarded && n < r->times_n) r->times_s[n++] = t;
     }
     const enum err_code code = got == SQLITE_DONE ? ERR_OK : store_fail(s, e);
     (void)sqlite3_finalize(q);
     TRY(code);
-    if (n != r->times_n || discards != r->discards_n)
-        return err_set(e, ERR_INPUT, "%s: result %lld lacks samples", s->path, (long long)r->id);
+    if (n != r->times_n || discards != r->discards_n) return err_set(e, ERR_INPUT, "samples are missing");
+    if (!sound) return err_set(e, ERR_INPUT, "a sample is no time");
     if (n) r->summary = sample_summarise(r->times_s, n, room);
     return ERR_OK;
 }
@@ -149,8 +203,13 @@ static enum err_code read_rows(struct arena *a, struct store *s, sqlite3_stmt *q
             if (have) memcpy(grown, v, have * sizeof *v);
             v = grown;
         }
-        TRY(read_row(a, s, q, &v[have], e));
-        have++;
+        struct err why = {.code = ERR_OK};
+        const enum err_code code = read_row(a, q, &v[have], &why);
+        if (code == ERR_NOMEM) return err_nomem(e);
+        if (code == ERR_OK)
+            have++;
+        else
+            pass_over(s, v[have].id, &why);
     }
     if (got != SQLITE_DONE) return store_fail(s, e);
     *out = v;
@@ -163,7 +222,7 @@ enum err_code store_read(struct arena *a, struct store *s, const struct store_fi
 {
     sqlite3_stmt *q;
     struct result *v = NULL;
-    size_t have = 0;
+    size_t have = 0, kept = 0;
     TRY(store_prepare(s,
                       "SELECT * FROM (SELECT r.id, " STORE_RESULT_COLUMNS ", o.device, o.identity, o.tool, o.command,"
                       " o.started FROM result r JOIN origin o ON o.id = r.origin WHERE (?1 IS NULL OR kernel = ?1)"
@@ -176,8 +235,36 @@ enum err_code store_read(struct arena *a, struct store *s, const struct store_fi
     if (code == ERR_OK) code = read_rows(a, s, q, &v, &have, e);
     (void)sqlite3_finalize(q);
     TRY(code);
-    for (size_t i = 0; i < have && f->samples; i++) TRY(read_samples(a, s, &v[i], e));
+    for (size_t i = 0; i < have; i++) {
+        struct err why = {.code = ERR_OK};
+        code = f->samples ? read_samples(a, s, &v[i], &why) : ERR_OK;
+        if (code == ERR_INPUT)
+            pass_over(s, v[i].id, &why);
+        else if (code != ERR_OK)
+            return err_set(e, code, "%s", why.text);
+        else
+            v[kept++] = v[i];
+    }
     *out = v;
-    *n = have;
+    *n = kept;
     return ERR_OK;
+}
+
+enum err_code store_last_fitted(struct arena *a, struct store *s, const char *device, struct store_fitted *out,
+                                struct err *e)
+{
+    sqlite3_stmt *q;
+    *out = (struct store_fitted){.path = NULL};
+    TRY(store_prepare(s, "SELECT path, made FROM fitted WHERE device = ? ORDER BY id DESC LIMIT 1", &q, e));
+    int got = sqlite3_bind_text(q, 1, device, -1, SQLITE_TRANSIENT);
+    if (got == SQLITE_OK) got = sqlite3_step(q);
+    enum err_code code = got == SQLITE_ROW || got == SQLITE_DONE ? ERR_OK : store_fail(s, e);
+    if (got == SQLITE_ROW) {
+        const char *path = (const char *)sqlite3_column_text(q, 0); /* as it is: it is opened */
+        out->path = arena_strndup(a, path ? path : "", path ? strlen(path) : 0);
+        out->made = text_at(a, q, 1);
+        if (!out->path || !out->made) code = err_nomem(e);
+    }
+    (void)sqlite3_finalize(q);
+    return code;
 }

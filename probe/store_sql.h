@@ -6,10 +6,16 @@
 
 #include "probe/store.h"
 
+enum { STORE_SENSELESS_MAX = 8 };
+
 struct store {
     sqlite3 *db;
-    const char *path; /* clean, for messages */
-    int64_t origin;   /* row of the run that is being written; 0: none yet */
+    const char *path;        /* clean, for messages */
+    int64_t origin;          /* row of the run that is being written; 0: none yet */
+    struct result_origin is; /* that run; its texts are the writer's */
+    size_t senseless_n;
+    int64_t senseless[STORE_SENSELESS_MAX]; /* the first results that make no sense */
+    struct err why;                         /* of the first */
 };
 
 /* store_fail -- the sentence for what SQLite last complained of. */

@@ -365,8 +365,72 @@ static void senseless_rows(void **state)
     assert_int_equal(store_add(store, &one, NULL), ERR_OK);
     for (size_t i = 0; i < sizeof CHANGES / sizeof CHANGES[0]; i++) {
         run_sql(s->path, CHANGES[i]);
-        assert_int_equal(store_read(s->a, store, &all, &r, &n, &e), ERR_INPUT);
+        assert_int_equal(store_read(s->a, store, &all, &r, &n, &e), ERR_OK);
+        assert_int_equal(n, 0);
+        assert_int_equal(store_senseless(store, &e), ERR_INPUT);
+        assert_non_null(strstr(e.text, ": result 1 makes no sense and is left out ("));
     }
+}
+
+/* What is bad is passed over, each once, and the rest is read. */
+static void some_senseless_rows(void **state)
+{
+    struct scene *s = *state;
+    struct store *store;
+    struct result *r;
+    size_t n;
+    struct err e = {.code = ERR_OK};
+    const struct store_filter all = {.samples = true}, bare = {.samples = false};
+    assert_int_equal(store_open(s->a, s->path, &WRITE, &store, NULL), ERR_OK);
+    for (int64_t i = 1; i <= 13; i++) {
+        struct result one = make(s->a, i);
+        assert_int_equal(store_add(store, &one, NULL), ERR_OK);
+    }
+    assert_int_equal(store_senseless(store, &e), ERR_OK);
+    run_sql(s->path, "UPDATE result SET cells = '{\"clock\":1' WHERE id = 3");
+    run_sql(s->path, "UPDATE result SET stop = 'never' WHERE id = 11");
+    run_sql(s->path, "UPDATE sample SET time_s = -1 WHERE result = 7 AND i = 0");
+    run_sql(s->path, "DELETE FROM sample WHERE result = 5 AND i = 1");
+    assert_int_equal(store_read(s->a, store, &bare, &r, &n, &e), ERR_OK);
+    assert_int_equal(n, 11);
+    assert_int_equal(store_read(s->a, store, &all, &r, &n, &e), ERR_OK);
+    assert_int_equal(n, 9);
+    for (size_t i = 0; i < n; i++) assert_true(r[i].id != 3 && r[i].id != 5 && r[i].id != 7 && r[i].id != 11);
+    assert_int_equal(store_senseless(store, &e), ERR_INPUT);
+    assert_non_null(strstr(e.text, ": results 3, 11, 5, 7 make no sense and are left out (of the first: cells"));
+}
+
+/* Results of several runs and devices through one store. */
+static void origins(void **state)
+{
+    struct scene *s = *state;
+    struct store *store;
+    struct result r[3] = {make(s->a, 1), make(s->a, 2), make(s->a, 3)}, *got;
+    r[1].origin.device = "another";
+    assert_int_equal(store_open(s->a, s->path, &WRITE, &store, NULL), ERR_OK);
+    assert_int_equal(store_add_all(store, r, 3, NULL), ERR_OK);
+    assert_int_equal(read_all(s, &got), 3);
+    for (size_t i = 0; i < 3; i++) assert_string_equal(got[i].origin.device, r[i].origin.device);
+}
+
+/* The file that was fitted last, of each device its own. */
+static void what_was_fitted(void **state)
+{
+    struct scene *s = *state;
+    struct store *store;
+    struct store_fitted f;
+    static const struct store_fitted ADDED[] = {
+        {"/home/x/a.json", "2026-11-03"}, {"/home/x/b 'b'.json", "2026-11-05"}, {"/home/y/c.json", "2026-11-07"}};
+    assert_int_equal(store_open(s->a, s->path, &WRITE, &store, NULL), ERR_OK);
+    assert_int_equal(store_last_fitted(s->a, store, "Core 7", &f, NULL), ERR_OK);
+    assert_null(f.path);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(store_add_fitted(store, i < 2 ? "Core 7" : "Core 8", &ADDED[i], NULL), ERR_OK);
+    assert_int_equal(store_last_fitted(s->a, store, "Core 7", &f, NULL), ERR_OK);
+    assert_string_equal(f.path, ADDED[1].path);
+    assert_string_equal(f.made, ADDED[1].made);
+    assert_int_equal(store_last_fitted(s->a, store, "Core 9", &f, NULL), ERR_OK);
+    assert_null(f.path);
 }
 
 static void where_it_is(void **state)
@@ -395,6 +459,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(two_at_once, begin, end),
         cmocka_unit_test_setup_teardown(disk_full, begin, end),
         cmocka_unit_test_setup_teardown(senseless_rows, begin, end),
+        cmocka_unit_test_setup_teardown(some_senseless_rows, begin, end),
+        cmocka_unit_test_setup_teardown(what_was_fitted, begin, end),
+        cmocka_unit_test_setup_teardown(origins, begin, end),
         cmocka_unit_test_setup_teardown(where_it_is, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

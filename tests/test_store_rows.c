@@ -139,7 +139,9 @@ static void newest_quiet_ceilings_are_the_device(void **state)
     assert_non_null(strstr(e.text, "ridge probe ceilings"));
     assert_int_equal(this_cpu_make(*state, "m.db", r, 0, &cpu, &e), ERR_NO);
     r[n].origin.identity = "not JSON";
-    assert_int_equal(this_cpu_make(*state, "m.db", r, n + 1, &cpu, &e), ERR_INPUT);
+    assert_int_equal(this_cpu_make(*state, "m.db", r, n + 1, &cpu, &e), ERR_OK);
+    check_device(&cpu.hw);
+    assert_int_equal(this_cpu_make(*state, "m.db", r + n, 1, &cpu, &e), ERR_INPUT);
 }
 
 static void the_store_keeps_what_measures_ceilings(void **state)

@@ -251,7 +251,7 @@ static void test_alike(void **state)
     };
     static const struct times ROWS_S[] = {{3.7e-6, 1.9e-3, 41e-6}, {5.3e-6, 2.3e-3, 43e-6}};
     const struct column columns[] = {
-        COLUMN_AT(struct times, predicted_s, COLUMN_REAL, UNITS_SECONDS, COLUMN_SHOWN | COLUMN_ALIKE, "predicted", ""),
+        COLUMN_AT(struct times, predicted_s, COLUMN_REAL, UNITS_SECONDS, COLUMN_SHOWN, "predicted", ""),
         COLUMN_AT(struct times, measured_s, COLUMN_REAL, UNITS_SECONDS, COLUMN_SHOWN | COLUMN_ALIKE, "measured", ""),
         COLUMN_AT(struct times, other_s, COLUMN_REAL, UNITS_SECONDS, COLUMN_SHOWN, "other", ""),
     };

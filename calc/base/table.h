@@ -32,7 +32,7 @@ enum {
     COLUMN_SHOWN = 1, /* in text and md also when no columns were selected */
     COLUMN_FULL = 2,  /* in text all digits of a count rather than 4 and a prefix */
     COLUMN_SPARE = 4, /* in text left out, the last first, and named below, where the line is too long for a terminal */
-    COLUMN_ALIKE = 8, /* in text and md one prefix with all such columns of its unit, since they are compared */
+    COLUMN_ALIKE = 8, /* in text and md one prefix with the column of its unit before it, which it is compared with */
 };
 
 struct column {
@@ -87,7 +87,8 @@ enum err_code table_select(struct arena *a, const struct table *t, const char *k
 enum err_code table_write(const struct table *t, enum table_format format, struct out *o, struct err *e);
 
 /* table_write_sheet -- a table of few rows as text on its side: one line per shown column, heading, then a value with
- * its own prefix and unit for every row. Errors: as out_check; ERR_NOMEM. */
+ * its own prefix and unit for every row; of a lone row strings whole, in lines of 80 columns. Errors: as out_check;
+ * ERR_NOMEM. */
 enum err_code table_write_sheet(const struct table *t, struct out *o, struct err *e);
 
 /* table_begin, table_row, table_end -- the same for rows that come one by one and are not kept; t gives the columns and

@@ -102,6 +102,25 @@ static void find_span(const struct table *t, const struct column *c, struct span
     }
 }
 
+static bool is_shown_like(const struct column *x, const struct column *c)
+{
+    return x->unit == c->unit && (x->flags & COLUMN_SHOWN) != 0;
+}
+
+/* The same of all columns that have one prefix with c. */
+static void find_span_alike(const struct table *t, const struct column *c, struct span *s)
+{
+    const struct column *first = c, *end = t->columns + t->n_columns;
+    for (const struct column *x = c; first->flags & COLUMN_ALIKE && x > t->columns;)
+        if (is_shown_like(--x, c)) first = x;
+    find_span(t, first, s);
+    for (const struct column *x = first + 1; x < end; x++) {
+        if (!is_shown_like(x, c)) continue;
+        if (!(x->flags & COLUMN_ALIKE)) break;
+        find_span(t, x, s);
+    }
+}
+
 static void find_scale(const struct table *t, struct face *f)
 {
     struct span own = {(double)NAN, (double)NAN, true, false};
@@ -109,10 +128,7 @@ static void find_scale(const struct table *t, struct face *f)
     if (!is_number(f->column)) return;
     find_span(t, f->column, &own);
     struct span all = own;
-    for (size_t i = 0; i < t->n_columns && (f->column->flags & COLUMN_ALIKE); i++) {
-        const struct column *c = &t->columns[i];
-        if (c->unit == f->column->unit && (c->flags & COLUMN_ALIKE) && (c->flags & COLUMN_SHOWN)) find_span(t, c, &all);
-    }
+    find_span_alike(t, f->column, &all);
     const bool whole = own.whole, any = own.any;
     f->scale = units_scale_for(f->column->unit, all.min, all.max);
     if (f->column->unit == UNITS_FRAC) f->scale = (struct units_scale){.divisor = 0.01, .label = "%"};
@@ -434,6 +450,44 @@ static const char *format_alone(char out[CELL_MAX], const struct column *c, cons
     return out;
 }
 
+/* A string in lines of a terminal behind `at` columns, broken at blanks where there are some. */
+static void put_string(struct out *o, const char *s, size_t at)
+{
+    const size_t room = at + STRING_COLUMNS_MIN < LINE_COLUMNS ? LINE_COLUMNS - at : STRING_COLUMNS_MIN;
+    for (bool first = true; *s || first; first = false) {
+        const size_t len = strlen(s);
+        size_t end = 0, blank = 0;
+        while (end < len) {
+            const size_t n = larger(1, text_utf8_len(s + end, len - end, NULL));
+            if (text_width(s, end + n) > room) break;
+            if (s[end] == ' ') blank = end;
+            end += n;
+        }
+        if (end < len && s[end] != ' ' && 2 * blank > end) end = blank;
+        if (!first) pad(o, at, ' ');
+        out_write(o, s, end);
+        out_char(o, '\n');
+        s += end + strspn(s + end, " ");
+    }
+}
+
+/* The value of a lone row, strings whole. */
+static enum err_code put_alone(struct out *o, const struct column *c, const void *row, size_t at, struct err *e)
+{
+    const struct table_field v = table_field_of(c, row);
+    char cell[CELL_MAX];
+    if (v.type != TABLE_STRING) {
+        out_printf(o, "%s\n", format_alone(cell, c, row));
+        return ERR_OK;
+    }
+    const size_t len = strlen(v.text);
+    char *clean = malloc(len + 4);
+    if (!clean) return err_nomem(e);
+    put_string(o, text_clean(clean, len + 4, v.text, len), at);
+    free(clean);
+    return ERR_OK;
+}
+
 enum err_code table_write_sheet(const struct table *t, struct out *o, struct err *e)
 {
     char cell[CELL_MAX];
@@ -454,6 +508,13 @@ enum err_code table_write_sheet(const struct table *t, struct out *o, struct err
         if (!(c->flags & COLUMN_SHOWN)) continue;
         out_str(o, c->heading);
         size_t fill = name - text_width(c->heading, strlen(c->heading));
+        if (t->n_rows == 1) {
+            pad(o, GAP + fill, ' ');
+            const enum err_code code = put_alone(o, c, t->rows, name + GAP, e);
+            if (code == ERR_OK) continue;
+            free(widths);
+            return code;
+        }
         for (size_t r = 0; r < t->n_rows; r++) {
             pad(o, GAP + fill, ' ');
             const char *s = format_alone(cell, c, row_at(t, r));

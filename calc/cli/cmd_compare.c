@@ -26,6 +26,7 @@ static const struct option OPTIONS[] = {
      .value = "NAME,...",
      .help = "rows of a built-in comparison (ridge list presets) or of a file"},
     SCOPE_TEXT("gpu", 'g', "NAME[:N]", NULL, "a built-in device (ridge list hardware) or a file, and how many of it"),
+    THIS_CPU_STORE,
     SCOPE_TEXT("tp", 0, "N", NULL, "GPUs that share one copy of the model (default: all; the others hold copies)"),
     {.name = "set",
      .kind = OPTION_MANY,

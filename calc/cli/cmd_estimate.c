@@ -8,6 +8,7 @@
 #include "calc/cli/estimate_output.h"
 #include "calc/cli/plot.h"
 #include "calc/cli/progress.h"
+#include "calc/cli/this_cpu.h"
 
 #define TEXT(name_, letter_, value_, fallback_, help_)                                                                 \
     {                                                                                                                  \
@@ -36,6 +37,7 @@ static const struct option OPTIONS[] = {
      .value = "NAME[:N],...",
      .help = "a built-in device (ridge list hardware) a file of your own, or this-cpu (as ridge probe measured it), "
              "and how many"},
+    THIS_CPU_STORE,
     TEXT("tp", 0, "N", NULL, "GPUs that share every layer of one copy (default: all; the others hold further copies)"),
     LAYOUT_OPTIONS,
     OFFLOAD_OPTIONS,

@@ -1,5 +1,7 @@
 /* cmd_fit -- parameters of calibrated kernel times from measured rows. */
+#define _XOPEN_SOURCE 700 /* realpath; not a unit */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "calc/base/table.h"
@@ -11,6 +13,8 @@
 #include "calc/cli/store_rows.h"
 #include "calc/fit/efficiency.h"
 #include "calc/fit/validate.h"
+#include "probe/run.h"
+#include "probe/store.h"
 
 static const struct option OPTIONS[] = {
     {.name = "from",
@@ -44,7 +48,9 @@ static const struct option OPTIONS[] = {
      .fallback = "20",
      .help = "random splits for held-out errors: 20, or 0 to go without errors and bands"},
     OPTION_FORMAT("of the summary: text, md, csv, json, jsonl"),
-    OPTION_FILE("output", 'o', "the efficiencies, JSON; without it only the summary"),
+    OPTION_FILE("output", 'o',
+                "the efficiencies, JSON; without it only the summary. Of --from store the store remembers it, and -g "
+                "this-cpu takes it from then on"),
     OPTION_FILE("plot", 0, "calibrated against measured: .png .svg .pdf, or - for the terminal"),
 };
 
@@ -84,14 +90,14 @@ static const struct column COLUMNS[] = {
 static const char *said(const struct measured *m, const struct option_values *v)
 {
     const char *source = option_get(v, "source");
-    return source || !m->store ? source : m->said ? m->said : m->rows.files[0].path;
+    return source || !m->from ? source : m->said ? m->said : m->rows.files[0].path;
 }
 
 /* Whose kernels: --framework, or that of all rows of the store. */
 static const char *framework_of(const struct measured *m, const struct option_values *v)
 {
     const char *first = m->rows.v[0].framework;
-    if (option_get(v, "framework") || !m->store) return option_get(v, "framework");
+    if (option_get(v, "framework") || !m->from) return option_get(v, "framework");
     for (size_t i = 0; i < m->rows.n; i++)
         if (strcmp(m->rows.v[i].framework, first) != 0) return NULL;
     return *first ? first : NULL;
@@ -127,7 +133,30 @@ static enum err_code check_date(const char *date, struct err *e)
     return good ? ERR_OK : err_set(e, ERR_USAGE, "--date is a month, 2026-08, not '%.40s'", date);
 }
 
-static enum err_code write_summary(struct arena *a, const struct measured *m, const char *doubt,
+/* The store remembers which file its results were fitted to last, so that estimates find it. */
+static enum err_code remember(struct arena *a, const struct measured *m, const struct option_values *v,
+                              const char *output, const char **said, struct err *e)
+{
+    static const struct store_access WRITE = {.write = true, .patience_s = 20};
+    struct store_fitted f;
+    struct store *s;
+    struct err why = {.code = ERR_OK};
+    const char *path = option_get(v, "store");
+    if (!path) TRY(store_default_path(a, &path, e));
+    char *real = realpath(output, NULL);
+    f.path = arena_strndup(a, real ? real : output, strlen(real ? real : output));
+    free(real);
+    if (!f.path) return err_nomem(e);
+    TRY(run_now(a, &f.made, e));
+    enum err_code code = store_open(a, path, &WRITE, &s, &why);
+    if (code == ERR_OK) code = store_add_fitted(s, m->hw.name, &f, &why);
+    if (code == ERR_NOMEM) return err_nomem(e);
+    *said = code == ERR_OK ? arena_printf(a, "ridge estimate -g %s --fidelity calibrated takes %s.", m->hw.key, output)
+                           : arena_printf(a, "estimates take it by --efficiency alone: %s.", why.text);
+    return *said ? ERR_OK : err_nomem(e);
+}
+
+static enum err_code write_summary(struct arena *a, const struct measured *m, const char *const extra[2],
                                    const struct fit_class *classes, size_t n, enum table_format format, struct err *e)
 {
     struct line *lines = arena_array(a, n ? n : 1, sizeof *lines);
@@ -162,7 +191,8 @@ static enum err_code write_summary(struct arena *a, const struct measured *m, co
                       .schema = "ridge.fit.1",
                       .tool = commands_tool()};
     TRY(measured_notes(a, m, classes, n, &notes, &t.n_notes, e));
-    if (doubt) notes[t.n_notes++] = doubt;
+    for (size_t i = 0; i < 2; i++)
+        if (extra[i]) notes[t.n_notes++] = extra[i];
     TRY(rows_assumed(a, &m->rows, &notes[t.n_notes], e));
     t.n_notes += notes[t.n_notes] != NULL;
     t.notes = notes;
@@ -207,8 +237,8 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     TRY(measured_open(a, &v, &m, e));
     const struct hw *hw = &m.hw;
     const struct rows *rows = &m.rows;
-    const char *doubt;
-    TRY(check_rows(a, hw, rows, &doubt, e));
+    const char *extra[2] = {NULL, NULL}; /* a doubt, and where the file is found */
+    TRY(check_rows(a, hw, rows, &extra[0], e));
     struct progress bar;
     progress_start(&bar, "rows");
     const enum err_code code = fit_rows(a, hw, rows, (int)splits, progress_tell, &bar, &classes, &n, e);
@@ -216,17 +246,20 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     TRY(code);
     if (!n)
         return err_set(e, ERR_NO, "no class has %zu rows or more, of %zu in all%s", fit_rows_min(&rows->v[0].kernel),
-                       rows->n, m.store ? ": ridge probe run --kernel NAME --shape, with ranges, measures more" : "");
+                       rows->n, m.from ? ": ridge probe run --kernel NAME --shape, with ranges, measures more" : "");
     if (output) {
         struct out *o;
         const struct efficiency_origin origin = {hw->key, framework_of(&m, &v), said(&m, &v), option_get(&v, "date")};
         TRY(out_open(a, output, &o, e));
         TRY(efficiency_write(o, &origin, rows, classes, n, e));
         TRY(out_commit(o, e));
+        const bool own = m.from && m.said && strcmp(output, "-") != 0;
+        if (own) TRY(remember(a, &m, &v, output, &extra[1], e));
     }
     if (plot) TRY(draw(a, hw, rows, classes, n, plot, e));
     const bool taken = (output && strcmp(output, "-") == 0) || (plot && strcmp(plot, "-") == 0);
-    return taken ? ERR_OK : write_summary(a, &m, doubt, classes, n, format, e);
+    if (!taken) TRY(write_summary(a, &m, extra, classes, n, format, e));
+    return measured_senseless(&m, e);
 }
 
 const struct command command_fit = {

@@ -7,6 +7,7 @@
 #include "calc/cli/interrupt.h"
 #include "calc/cli/plot.h"
 #include "calc/cli/simulate.h"
+#include "calc/cli/this_cpu.h"
 
 #define TEXT(name_, value_, fallback_, help_)                                                                          \
     {                                                                                                                  \
@@ -25,6 +26,7 @@ static const struct option OPTIONS[] = {
      .group = "What",
      .help = "as in ridge estimate"},
     {.name = "gpu", .letter = 'g', .kind = OPTION_TEXT, .value = "NAME[:N]", .help = "a device, and how many of it"},
+    THIS_CPU_STORE,
     TEXT("tp", "N", NULL, "GPUs that share a replica (default: all)"),
     TEXT("ep", "N", NULL, "parts in which experts are dealt to the ranks of a replica"),
     TEXT("attention-dp", "N", NULL, "attention groups of a replica, of --tp GPUs each, which step together"),

@@ -210,7 +210,7 @@ static enum err_code open_fitted(struct arena *a, const struct wanted *w, const 
     if (w->efficiency) TRY(efficiency_load(a, w->efficiency, f, e));
     if (w->transfer_from) TRY(efficiency_load_device(a, w->transfer_from, f, e));
     if (w->efficiency || w->transfer_from) TRY(transfer(a, hw, f, e));
-    const bool own = m->store && !w->efficiency && !w->transfer_from;
+    const bool own = m->from && !w->efficiency && !w->transfer_from;
     if (own) {
         struct progress bar;
         progress_start(&bar, "rows");
@@ -258,7 +258,7 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     TRY(validate_rows(a, &m.hw, &m.rows, f.classes ? &f : NULL, &row, e));
     t.notes = notes;
     t.scenario_json = option_scenario_json(a, &v);
-    const bool own = m.store && !w.efficiency && !w.transfer_from;
+    const bool own = m.from && !w.efficiency && !w.transfer_from;
     if (!own) TRY(sentences(a, &m.rows, f.classes ? &f : NULL, &m.hw, row, notes + t.n_notes, &more, e));
     if (!own) t.n_notes += more;
     const bool all = option_given(&v, "rows");
@@ -280,13 +280,14 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     else if (w.plot)
         (void)fit_plot(a, row, m.rows.n, m.hw.name, w.plot, &unplotted);
     if (terminal && unplotted.code != ERR_OK) return err_set(e, unplotted.code, "%s", unplotted.text);
-    if (terminal) return ERR_OK;
+    if (terminal) return measured_senseless(&m, e);
     if (unplotted.code == ERR_NOMEM) return err_nomem(e);
     if (unplotted.code != ERR_OK && !(notes[t.n_notes++] = arena_printf(a, "no picture: %s.", unplotted.text)))
         return err_nomem(e);
     TRY(out_open(a, option_get(&v, "output"), &o, e));
     TRY(table_write(&t, w.format, o, e));
-    return out_commit(o, e);
+    TRY(out_commit(o, e));
+    return measured_senseless(&m, e);
 }
 
 const struct command command_validate = {

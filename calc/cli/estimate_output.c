@@ -70,6 +70,7 @@ static void write_model_lines(struct out *o, const struct estimate_case *c)
                  units_format(a, UNITS_FLOPS_PER_S, peak),
                  units_format(b, UNITS_BYTES_PER_S, c->hw.bandwidth_bytes_per_s), peak / c->hw.bandwidth_bytes_per_s);
     if (c->hw.measured) put_line(o, 2, "%s", c->hw.measured);
+    if (c->hw.fitted) put_line(o, 2, "%s", c->hw.fitted);
     if (c->offload.bytes > 0) write_offload(o, c, lin);
 }
 

@@ -215,9 +215,10 @@ const struct column *estimate_op_columns(size_t *n)
 /* ---- a model on a device ---- */
 
 /* "h100-sxm:8" -> device and count. */
-static enum err_code open_hw(struct arena *a, const char *gpu, struct estimate_case *c, struct err *e)
+static enum err_code open_hw(struct arena *a, const struct estimate_request *q, const char *gpu,
+                             struct estimate_case *c, struct err *e)
 {
-    TRY(scope_gpu(a, gpu, &c->hw, &c->gpus, e));
+    TRY(scope_gpu(a, q->options, gpu, &c->hw, &c->gpus, e));
     (void)scope_gpu_hash(&c->hw, c->hw_hash);
     return ERR_OK;
 }
@@ -324,7 +325,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     if (q->what_if) TRY(whatif_apply_all(a, &c->model, q->what_if, e));
     TRY(note_window(a, q, &c->model, e));
     if (q->training.tokens > 0) TRY(train_model(q->training.recipe, &c->model, e));
-    TRY(open_hw(a, gpu, c, e));
+    TRY(open_hw(a, q, gpu, c, e));
     if (q->course) hw_pin_course(&c->hw);
     c->capacity_bytes = hw_capacity_bytes(&c->hw);
     TRY(layout_options_open(&q->layout, c->gpus, &c->hw, &c->layout, e));

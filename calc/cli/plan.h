@@ -5,6 +5,7 @@
 #include "calc/base/table.h"
 #include "calc/cli/layout_options.h"
 #include "calc/cli/option.h"
+#include "calc/cli/this_cpu.h"
 #include "calc/serve/emit.h"
 #include "calc/serve/planner.h"
 #include "calc/serve/planner_verify.h"
@@ -18,6 +19,7 @@
      .group = "What",                                                                                                  \
      .help = "as in ridge estimate"},                                                                                  \
         {.name = "gpu", .letter = 'g', .kind = OPTION_TEXT, .value = "NAME[:N],...", .help = (gpu_help)},              \
+        THIS_CPU_STORE,                                                                                                \
         {.name = "set", .kind = OPTION_MANY, .value = "KEY=VALUE,...", .help = "change a key of the config"},          \
         {.name = "what-if", .kind = OPTION_MANY, .value = "CHANGE,...", .help = "change the model that was read"},     \
         LAYOUT_TEXT(                                                                                                   \

@@ -125,7 +125,7 @@ static enum err_code open_plan(struct arena *a, const struct option_values *v, s
     TRY(layout_options_parse(v, &p->asked, e));
     TRY(offload_options_parse(v, &away, e));
     TRY(open_layouts_model(a, v, &p->model, e));
-    TRY(scope_gpu(a, option_get(v, "gpu"), &p->hw, &p->gpus, e));
+    TRY(scope_gpu(a, v, option_get(v, "gpu"), &p->hw, &p->gpus, e));
     if (p->gpus > GPUS_MAX) return err_set(e, ERR_RANGE, "more than %d GPUs", (int)GPUS_MAX);
     TRY(layout_options_nodes(&p->asked, p->gpus, p->gpus, &p->hw, &p->per_node, e));
     TRY(layout_options_used(&p->asked, &p->model, p->gpus, p->per_node, &p->asked.layout, e));

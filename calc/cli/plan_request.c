@@ -198,15 +198,16 @@ static enum err_code open_traffic(struct arena *a, const struct option_values *v
 /* -- choice -- */
 
 /* A node holds what the link joins, eight where there is none; --nodes divides the GPUs there are. */
-static enum err_code open_device(struct arena *a, const struct plan_case *c, const struct layout_request *asked,
-                                 const char *text, int64_t most, struct planner_device *d, struct err *e)
+static enum err_code open_device(struct arena *a, const struct option_values *v, const struct plan_case *c,
+                                 const struct layout_request *asked, const char *text, int64_t most,
+                                 struct planner_device *d, struct err *e)
 {
     const double bus = 8; /* of an ordinary server */
     struct hw *hw = arena_alloc(a, sizeof *hw);
     struct layout_request of = *asked;
     int64_t n = most;
     if (!hw) return err_nomem(e);
-    TRY(scope_gpu(a, text, hw, &n, e));
+    TRY(scope_gpu(a, v, text, hw, &n, e));
     if (!strchr(text, ':')) n = most;
     if (asked->fabric_bytes_per_s > 0) hw->fabric_bytes_per_s = asked->fabric_bytes_per_s;
     layout_options_latency(&of, hw);
@@ -238,7 +239,7 @@ static enum err_code open_devices(struct arena *a, const struct option_values *v
     c->device = arena_array(a, n, sizeof *c->device);
     if (!c->device) return err_nomem(e);
     for (size_t i = 0; i < n; i++) {
-        TRY(open_device(a, c, &asked, names[i], most, &c->device[i], e));
+        TRY(open_device(a, v, c, &asked, names[i], most, &c->device[i], e));
         for (size_t k = 0; k < i; k++)
             if (strcmp(c->device[k].hw->key, c->device[i].hw->key) == 0)
                 return err_set(e, ERR_USAGE, "--gpu: %s twice", c->device[i].hw->key);

@@ -3,69 +3,167 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calc/base/json.h"
 #include "calc/cli/commands.h"
 #include "calc/cli/probe_verbs.h"
 #include "calc/cli/this_cpu.h"
 #include "calc/fit/rows_cells.h"
 #include "calc/fit/rows_formats.h"
 
-static int column_of(const char *const *names, size_t n, const char *name)
+/* A file's columns that are a result's own, and where they stand; -1 nowhere. */
+struct columns {
+    const char *names[ROWS_CELLS_COLUMNS_MAX];
+    size_t n;
+    int device, made, dtype, times, discards, dram_read, dram_write;
+};
+
+static int column_of(const struct columns *c, const char *name)
 {
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(names[i], name) == 0) return (int)i;
+    for (size_t i = 0; i < c->n; i++)
+        if (strcmp(c->names[i], name) == 0) return (int)i;
     return -1;
 }
 
-/* One checked row of the file as a result: numbers of its kind are the shape, further cells stay as they are. */
-static enum err_code import_row(struct arena *a, const struct rows_cells *c, const char *const *names,
-                                const struct row *row, const struct rows_format *f, struct result *r, struct err *e)
+static void read_header(const struct rows_cells *c, struct columns *out)
 {
-    static const char *const TIMES[] = {"time_s", "latency_us"};
+    out->n = c->n;
+    for (size_t i = 0; i < c->n; i++) out->names[i] = c->cell[i];
+    out->device = column_of(out, "device");
+    out->made = column_of(out, "made");
+    out->dtype = column_of(out, "dtype");
+    out->times = column_of(out, "times_s");
+    out->discards = column_of(out, "discards_s");
+    out->dram_read = column_of(out, "dram_read_bytes");
+    out->dram_write = column_of(out, "dram_write_bytes");
+}
+
+static const char *cell_at(const struct rows_cells *c, int at) { return at < 0 ? "" : c->cell[at]; }
+
+static enum err_code bad_cell(const struct rows_cells *c, const char *column, const char *wanted, struct err *e)
+{
+    return err_set(e, ERR_INPUT, "%s: line %zu: %s: wanted %s", c->name, c->row_line, column, wanted);
+}
+
+/* -- samples -- */
+
+/* "1.25e-05 1.3e-05": seconds of samples. */
+static enum err_code read_times(struct arena *a, const struct rows_cells *c, const char *column, const char *text,
+                                double **out, size_t *n, struct err *e)
+{
+    char *end;
+    *n = 0;
+    *out = arena_array(a, strlen(text) / 2 + 1, sizeof **out);
+    if (!*out) return err_nomem(e);
+    for (const char *at = text; *at; at = end + strspn(end, " ")) {
+        const double v = strtod(at, &end);
+        if (end == at || (*end && *end != ' ') || !(v > 0) || !isfinite(v) || *n == SAMPLE_MAX)
+            return bad_cell(c, column, "seconds of samples, 4096 at most, with blanks between them", e);
+        (*out)[(*n)++] = v;
+    }
+    return ERR_OK;
+}
+
+/* The samples of a row, of which its time is the median. */
+static enum err_code import_samples(struct arena *a, const struct rows_cells *c, const struct columns *h,
+                                    struct result *r, struct err *e)
+{
+    const double time_s = r->summary.median_s;
+    TRY(read_times(a, c, "times_s", cell_at(c, h->times), &r->times_s, &r->times_n, e));
+    TRY(read_times(a, c, "discards_s", cell_at(c, h->discards), &r->discards_s, &r->discards_n, e));
+    if (!r->times_n) return ERR_OK;
+    double *room = arena_array(a, r->times_n, sizeof *room);
+    if (!room) return err_nomem(e);
+    r->summary = sample_summarise(r->times_s, r->times_n, room);
+    if (fabs(r->summary.median_s - time_s) > 1e-9 * time_s) /* not a unit */
+        return bad_cell(c, "times_s", "samples whose median is the row's time", e);
+    return ERR_OK;
+}
+
+/* "2026-11-30T00:10:39Z": UTC, as the store has it, but also a day or a month alone. */
+static bool is_time(const char *text)
+{
+    static const char FORM[] = "dddd-dd-ddTdd:dd:ddZ";
+    size_t i = 0;
+    for (; text[i] && i < sizeof FORM - 1; i++)
+        if (FORM[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != FORM[i]) return false;
+    return !text[i] && (i == sizeof FORM - 1 || i == strlen("2026-11-30") || i == strlen("2026-11"));
+}
+
+/* -- a row -- */
+
+/* Columns that are members of a result, or follow from its samples where it has some. */
+static bool is_member(const char *name, const struct result *r)
+{
+    static const char *const MEMBERS[] = {
+        "time_s",  "latency_us", "dtype",           "device",           "made",
+        "times_s", "discards_s", "dram_read_bytes", "dram_write_bytes", ROWS_KIND_COLUMN};
+    static const char *const SUMMED[] = {"spread_frac", "samples"};
+    for (size_t i = 0; i < sizeof MEMBERS / sizeof MEMBERS[0]; i++)
+        if (strcmp(MEMBERS[i], name) == 0) return true;
+    for (size_t i = 0; i < sizeof SUMMED / sizeof SUMMED[0]; i++)
+        if (strcmp(SUMMED[i], name) == 0) return r->times_n > 0;
+    return false;
+}
+
+/* Whole numbers of the row's kind are the shape, further cells stay as they are. */
+static enum err_code import_cells(struct arena *a, const struct rows_cells *c, const struct columns *h,
+                                  const struct rows_format *f, struct result *r, struct err *e)
+{
     struct out *cells;
     bool any = false;
     TRY(out_memory(a, &cells, e));
     out_char(cells, '{');
     for (size_t i = 0; i < c->n; i++) {
         size_t j = 0;
-        while (j < f->numbers_n && !rows_number_is(&f->numbers[j], names[i])) j++;
-        if (j < f->numbers_n && !*c->cell[i]) continue; /* an expected value */
-        if (j < f->numbers_n && r->shape.n < WIRE_ARGS_MAX) {
-            const double v = strtod(c->cell[i], NULL);
-            if (v != floor(v))
-                return err_set(e, ERR_INPUT, "%s: line %zu: %s: wanted a whole number", c->name, c->row_line, names[i]);
-            r->shape.arg[r->shape.n].name = names[i];
+        while (j < f->numbers_n && !rows_number_is(&f->numbers[j], h->names[i])) j++;
+        if (!*c->cell[i] || is_member(h->names[i], r)) continue;
+        const double v = j < f->numbers_n ? strtod(c->cell[i], NULL) : (double)NAN;
+        if (v == floor(v) && r->shape.n < WIRE_ARGS_MAX) {
+            r->shape.arg[r->shape.n].name = h->names[i];
             r->shape.arg[r->shape.n++].value = (int64_t)v;
             continue;
         }
-        if (strcmp(names[i], TIMES[0]) == 0 || strcmp(names[i], TIMES[1]) == 0 || strcmp(names[i], "dtype") == 0 ||
-            strcmp(names[i], "device") == 0 || strcmp(names[i], "made") == 0 || strcmp(names[i], "spread_frac") == 0 ||
-            strcmp(names[i], "samples") == 0 || !*c->cell[i])
-            continue;
+        if (j < f->numbers_n && !f->numbers[j].mean) return bad_cell(c, h->names[i], "a whole number", e);
         if (any) out_char(cells, ',');
         any = true;
-        wire_write_text(cells, names[i]);
+        wire_write_text(cells, h->names[i]);
         out_char(cells, ':');
         wire_write_text(cells, c->cell[i]);
     }
     out_char(cells, '}');
     r->cells = out_text(cells, NULL);
-    r->dtype = row->dtype;
-    r->variant = *row->kernel_name ? row->kernel_name : row->framework;
-    r->cold = row->kernel.cold;
-    r->summary.median_s = row->time_s;
     return r->cells ? ERR_OK : err_nomem(e);
 }
 
-static const struct rows_format *format_with(const char *const *names, size_t n)
+static enum err_code read_bytes(const struct rows_cells *c, const char *name, int at, double *out, struct err *e)
 {
-    for (size_t i = 0; i < rows_formats_n; i++) {
-        size_t j = 0;
-        while (j < rows_formats[i].numbers_n &&
-               (rows_formats[i].numbers[j].optional || column_of(names, n, rows_formats[i].numbers[j].column) >= 0))
-            j++;
-        if (j == rows_formats[i].numbers_n) return &rows_formats[i];
-    }
-    return NULL;
+    char *end;
+    const char *text = cell_at(c, at);
+    if (!*text) return ERR_OK;
+    *out = strtod(text, &end);
+    return !*end && *out >= 0 && isfinite(*out) ? ERR_OK : bad_cell(c, name, "bytes", e);
+}
+
+/* One checked row of the file as a result. */
+static enum err_code import_row(struct arena *a, const struct rows_cells *c, const struct columns *h,
+                                const struct row *row, struct result *r, struct err *e)
+{
+    r->row_kind = r->kernel = kernel_kind_name(row->kernel.kind);
+    r->dtype = *cell_at(c, h->dtype) ? c->cell[h->dtype] : row->dtype;
+    r->variant = *row->kernel_name ? row->kernel_name : row->framework;
+    r->cold = row->kernel.cold;
+    r->summary.median_s = row->time_s;
+    if (*cell_at(c, h->made)) r->made = c->cell[h->made];
+    if (!is_time(r->made)) return bad_cell(c, "made", "a time of day in UTC, 2026-11-30T00:10:39Z", e);
+    if (!*r->origin.device) r->origin.device = cell_at(c, h->device);
+    if (!*r->origin.device)
+        return err_set(e, ERR_USAGE,
+                       "%s: line %zu: no device: --device NAME says what rows were measured on that do not say it",
+                       c->name, c->row_line);
+    TRY(read_bytes(c, "dram_read_bytes", h->dram_read, &r->dram_read_bytes, e));
+    TRY(read_bytes(c, "dram_write_bytes", h->dram_write, &r->dram_write_bytes, e));
+    TRY(import_samples(a, c, h, r, e));
+    return import_cells(a, c, h, row->format, r, e);
 }
 
 /* -- what is there already -- */
@@ -77,26 +175,43 @@ static int by_time(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-static bool same_row(const struct result *x, const struct result *y)
+/* The same cells, in whatever order their files have them. */
+static bool same_cells(struct arena *a, const char *x, const char *y)
 {
-    if (x->shape.n != y->shape.n || strcmp(x->row_kind, y->row_kind) != 0 || strcmp(x->dtype, y->dtype) != 0 ||
-        strcmp(x->cells, y->cells) != 0)
+    struct json in_x, in_y, v, w;
+    const char *key, *text, *other;
+    if (strcmp(x, y) == 0) return true;
+    if (json_parse(a, "cells", x, strlen(x), &in_x, NULL) != ERR_OK ||
+        json_parse(a, "cells", y, strlen(y), &in_y, NULL) != ERR_OK || json_len(&in_x) != json_len(&in_y))
         return false;
-    for (size_t i = 0; i < x->shape.n; i++)
-        if (strcmp(x->shape.arg[i].name, y->shape.arg[i].name) != 0 || x->shape.arg[i].value != y->shape.arg[i].value)
+    for (size_t i = 0; json_at(&in_x, i, &key, &v); i++)
+        if (!json_has(&in_y, key) || json_str(&v, &text, NULL) != ERR_OK || !json_get(&in_y, key, &w) ||
+            json_str(&w, &other, NULL) != ERR_OK || strcmp(text, other) != 0)
             return false;
     return true;
 }
 
-/* Imported results of one device, by time. */
+/* dated: y says when it was made. */
+static bool same_row(struct arena *a, const struct result *x, const struct result *y, bool dated)
+{
+    if (x->shape.n != y->shape.n || strcmp(x->row_kind, y->row_kind) != 0 || strcmp(x->dtype, y->dtype) != 0 ||
+        strcmp(x->origin.device, y->origin.device) != 0 || (dated && strcmp(x->made, y->made) != 0))
+        return false;
+    for (size_t i = 0; i < x->shape.n; i++)
+        if (strcmp(x->shape.arg[i].name, y->shape.arg[i].name) != 0 || x->shape.arg[i].value != y->shape.arg[i].value)
+            return false;
+    return same_cells(a, x->cells, y->cells);
+}
+
+/* Imported results, by time. */
 struct known {
     const struct result **v;
     size_t n;
 };
 
-static enum err_code read_known(struct arena *a, struct store *s, const char *device, struct known *out, struct err *e)
+static enum err_code read_known(struct arena *a, struct store *s, struct known *out, struct err *e)
 {
-    const struct store_filter f = {.device = device, .outcome = result_outcome_name(RESULT_IMPORTED)};
+    const struct store_filter f = {.outcome = result_outcome_name(RESULT_IMPORTED)};
     struct result *r;
     TRY(store_read(a, s, &f, &r, &out->n, e));
     out->v = arena_array(a, out->n + 1, sizeof *out->v);
@@ -106,7 +221,7 @@ static enum err_code read_known(struct arena *a, struct store *s, const char *de
     return ERR_OK;
 }
 
-static bool is_known(const struct known *known, const struct result *r)
+static bool is_known(struct arena *a, const struct known *known, const struct result *r, bool dated)
 {
     size_t lo = 0, hi = known->n;
     while (lo < hi) {
@@ -117,7 +232,7 @@ static bool is_known(const struct known *known, const struct result *r)
             hi = mid;
     }
     for (; lo < known->n && !(known->v[lo]->summary.median_s > r->summary.median_s); lo++)
-        if (same_row(known->v[lo], r)) return true;
+        if (same_row(a, known->v[lo], r, dated)) return true;
     return false;
 }
 
@@ -125,6 +240,7 @@ static bool is_known(const struct known *known, const struct result *r)
 
 struct imported {
     size_t added, again, numberless; /* again: the store had them; numberless: whose outcome is no number */
+    size_t renamed;                  /* said another device than --device */
 };
 
 static enum err_code import_file(struct arena *a, const char *path, const struct result *like, struct store *s,
@@ -133,29 +249,27 @@ static enum err_code import_file(struct arena *a, const char *path, const struct
     static const struct rows_filter ALL = {.hw = NULL};
     struct rows rows = {.n = 0};
     struct rows_cells *c = arena_alloc(a, sizeof *c);
+    struct columns *h = arena_alloc(a, sizeof *h);
     struct known known;
-    const char *names[ROWS_CELLS_COLUMNS_MAX];
     bool more;
     size_t n = 0;
-    if (!c) return err_nomem(e);
+    if (!c || !h) return err_nomem(e);
     TRY(rows_read_file(a, path, &ALL, &rows, e)); /* all checks; it keeps every row that has a number */
-    TRY(read_known(a, s, like->origin.device, &known, e));
+    TRY(read_known(a, s, &known, e));
     TRY(rows_cells_open(a, path, c, e));
     TRY(rows_cells_next(c, &more, e));
-    const size_t names_n = c->n;
-    for (size_t i = 0; i < names_n; i++) names[i] = c->cell[i];
-    const struct rows_format *f = format_with(names, names_n);
+    read_header(c, h);
     struct result *r = arena_array(a, rows.n + 1, sizeof *r);
     if (!r) return err_nomem(e);
-    if (!f) return err_set(e, ERR_INPUT, "%s: columns of no kind of kernel", c->name);
     for (size_t i = 0; i < rows.n; i++) {
         do TRY(rows_cells_next(c, &more, e));
         while (more && c->row_line != rows.v[i].line);
         if (!more) break;
         r[n] = *like;
-        r[n].row_kind = r[n].kernel = kernel_kind_name(rows.v[i].kernel.kind);
-        TRY(import_row(a, c, names, &rows.v[i], f, &r[n], e));
-        if (is_known(&known, &r[n]))
+        TRY(import_row(a, c, h, &rows.v[i], &r[n], e));
+        const char *says = cell_at(c, h->device);
+        sum->renamed += *says && strcmp(says, r[n].origin.device) != 0;
+        if (is_known(a, &known, &r[n], *cell_at(c, h->made) != '\0'))
             sum->again++;
         else
             n++;
@@ -165,11 +279,11 @@ static enum err_code import_file(struct arena *a, const char *path, const struct
     return store_add_all(s, r, n, e);
 }
 
-/* The name of the device that --device means: of this-cpu that of the core. */
+/* The name of the device that --device means: of this-cpu that of the core; "": that of each row. */
 static enum err_code device_name(struct arena *a, const struct option_values *v, const char **out, struct err *e)
 {
     struct this_cpu cpu;
-    *out = option_get(v, "device");
+    *out = option_given(v, "device") ? option_get(v, "device") : "";
     if (strcmp(*out, THIS_CPU) != 0) return ERR_OK;
     TRY(this_cpu_load(a, option_get(v, "store"), &cpu, e));
     *out = cpu.hw.name;
@@ -185,6 +299,8 @@ static enum err_code say(struct arena *a, const struct option_values *v, const s
     if (sum->numberless)
         out_printf(o, "; %zu %s no number, by %s outcome", sum->numberless, sum->numberless == 1 ? "has" : "have",
                    sum->numberless == 1 ? "its" : "their");
+    if (sum->renamed)
+        out_printf(o, "; %zu %s another device than --device", sum->renamed, sum->renamed == 1 ? "says" : "say");
     out_str(o, ".\n");
     return out_commit(o, e);
 }
@@ -196,8 +312,6 @@ enum err_code probe_import(struct arena *a, const struct option_values *v, const
     const char *now, *device;
     const double nan = (double)NAN;
     const struct result_ceilings none = {nan, nan, nan};
-    if (!option_given(v, "device"))
-        return err_set(e, ERR_USAGE, "probe import: --device NAME says what the rows were measured on");
     TRY(device_name(a, v, &device, e));
     TRY(run_now(a, &now, e));
     struct result like = {.origin = {device, "{}", commands_tool(), command, now},

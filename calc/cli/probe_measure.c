@@ -27,7 +27,8 @@ static const struct column CEILINGS[] = {
     CEILING(bytes_per_s, COLUMN_REAL, UNITS_BYTES_PER_S, "bandwidth", "measured bytes per second"),
     CEILING(launch_s, COLUMN_REAL, UNITS_SECONDS, "start", "measured seconds until work that does nothing is done"),
     CEILING(ridge_flops_per_byte, COLUMN_REAL, UNITS_FLOPS_PER_BYTE, "ridge", "peak over bandwidth of reading memory"),
-    CEILING(footprint_bytes, COLUMN_REAL, UNITS_BYTES, "footprint", "bytes that the measurement touches"),
+    COLUMN_AT(struct ceiling_row, footprint_bytes, COLUMN_REAL, UNITS_BYTES, COLUMN_SHOWN | COLUMN_SPARE, "footprint",
+              "bytes that the measurement touches"),
     CEILING(kernel, COLUMN_STRING, UNITS_NONE, "kernel", "with what"),
     CEILING(variant, COLUMN_STRING, UNITS_NONE, "variant", "the best of its variants"),
     COLUMN_AT(struct ceiling_row, dtype, COLUMN_STRING, UNITS_NONE, 0, "dtype", "format"),
@@ -115,14 +116,20 @@ static enum err_code say_ceilings(struct work *w, struct err *e)
     char peak[UNITS_TEXT_MAX], rate[UNITS_TEXT_MAX], ridge[UNITS_TEXT_MAX];
     for (size_t i = 0; i < c->peaks_n; i++) {
         if (isnan(c->peak[i].per_s)) continue;
-        TRY(work_note(w,
-                      arena_printf(w->a, "%s, one core: %s peak %s, memory %s, ridge %s flops/byte.",
-                                   w->run.device.name, c->peak[i].unit,
-                                   units_format(peak, UNITS_FLOPS_PER_S, c->peak[i].per_s),
-                                   units_format(rate, UNITS_BYTES_PER_S, c->read.per_s),
-                                   units_format_plain(ridge, c->peak[i].per_s / c->read.per_s)),
-                      e));
+        (void)units_format(peak, UNITS_FLOPS_PER_S, c->peak[i].per_s);
+        const char *unit = c->peak[i].unit, *name = w->run.device.name;
+        const char *line = isnan(c->read.per_s)
+                               ? arena_printf(w->a, "%s, one core: %s peak %s.", name, unit, peak)
+                               : arena_printf(w->a, "%s, one core: %s peak %s, memory %s, ridge %s flops/byte.", name,
+                                              unit, peak, units_format(rate, UNITS_BYTES_PER_S, c->read.per_s),
+                                              units_format_plain(ridge, c->peak[i].per_s / c->read.per_s));
+        TRY(work_note(w, line, e));
     }
+    if (isnan(c->read.per_s) && !w->run.set.hot)
+        return work_note(w,
+                         arena_printf(w->a, "the bandwidth of memory, and so the ridge, could not be measured: %s.",
+                                      c->read.why ? c->read.why : "no kernel measures it"),
+                         e);
     return ERR_OK;
 }
 
@@ -166,18 +173,28 @@ static enum err_code keep_row(struct work *w, const struct result *r, struct pro
     char measured[UNITS_TEXT_MAX];
     TRY(probe_row_fill(w->a, r, row, e));
     TRY(say_dram(w, r, row, e));
-    const char *line =
-        arena_printf(w->a, "%s %s %s %s %s: %s %s%.0f%s", row->kernel, row->variant, row->dtype, row->shape, row->state,
-                     isnan(row->measured_s) ? row->outcome : units_format_time(measured, row->measured_s),
-                     isnan(row->roofline_frac) ? "" : "(", isnan(row->roofline_frac) ? 0 : 100 * row->roofline_frac,
-                     isnan(row->roofline_frac) ? "" : " % of the roofline)");
-    if (!line) return err_nomem(e);
+    const char *call =
+        arena_printf(w->a, "%s %s %s %s %s", row->kernel, row->variant, row->dtype, row->shape, row->state);
+    if (!call) return err_nomem(e);
+    const char *part = isnan(row->roofline_frac)
+                           ? ""
+                           : arena_printf(w->a, " (%.1f %% of the roofline%s)", 100 * row->roofline_frac,
+                                          row->over ? ", faster than its ceilings" : "");
+    const char *line = isnan(row->measured_s)
+                           ? arena_printf(w->a, "%s: %s: %s", call, row->outcome, r->reason)
+                           : arena_printf(w->a, "%s: %s%s", call, units_format_time(measured, row->measured_s), part);
+    if (!part || !line) return err_nomem(e);
     progress_line(&w->bar, line);
-    if (r->outcome == RESULT_MEASURED) return isnan(row->predicted_s) ? say_unpredicted(w, r, row, e) : ERR_OK;
-    return work_note(w,
-                     arena_printf(w->a, "%s %s %s %s %s: %s: %s.", row->kernel, row->variant, row->dtype, row->shape,
-                                  row->state, row->outcome, r->reason),
-                     e);
+    if (r->outcome != RESULT_MEASURED) return work_note(w, arena_printf(w->a, "%s.", line), e);
+    if (row->over)
+        return work_note(
+            w,
+            arena_printf(w->a,
+                         "%s: %.1f %% of the roofline: faster than the ceilings around it, by no more than "
+                         "the 3 %% that they are known to.",
+                         call, 100 * row->roofline_frac),
+            e);
+    return isnan(row->predicted_s) ? say_unpredicted(w, r, row, e) : ERR_OK;
 }
 
 /* -- the time that all of it may take -- */
@@ -355,6 +372,8 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     struct err unplotted = {.code = ERR_OK};
     if (plot && measured && probe_draw(w->a, &w->run, rows, n, plot, &unplotted) != ERR_OK)
         TRY(work_note(w, arena_printf(w->a, "no picture: %s.", unplotted.text), e));
+    for (size_t i = 0; i < columns_n && probe_rows_over(rows, n); i++)
+        if (strcmp(columns[i].key, "over") == 0) columns[i].flags |= COLUMN_SHOWN;
     TRY(work_write_table(w, "ridge.probe.1", columns, columns_n, rows, n, sizeof *rows, e));
     TRY(work_all_stored(w, e));
     if (measured || w->run.stopped) return ERR_OK;

@@ -22,10 +22,12 @@ const struct column probe_row_columns[] = {
     ROW(shape, COLUMN_STRING, UNITS_NONE, 0, "shape", "parameters of the kernel by name"),
     ROW(state, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN, "state",
         "cold: operands in memory; hot: in the caches that hold them"),
-    ROW(predicted_s, COLUMN_REAL, UNITS_SECONDS, COLUMN_SHOWN | COLUMN_ALIKE, "predicted",
+    ROW(predicted_s, COLUMN_REAL, UNITS_SECONDS, COLUMN_SHOWN, "predicted",
         "least time on the ceilings measured around it"),
     ROW(measured_s, COLUMN_REAL, UNITS_SECONDS, COLUMN_SHOWN | COLUMN_ALIKE, "measured", "median of the samples"),
     ROW(roofline_frac, COLUMN_REAL, UNITS_FRAC, COLUMN_SHOWN, "ratio", "predicted over measured: part of the roofline"),
+    ROW(over, COLUMN_STRING, UNITS_NONE, 0, "over",
+        "faster than its ceilings: > 1 by no more than they are known to, > 1.03 beyond, and then no number"),
     ROW(bound_by, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN | COLUMN_SPARE, "bound by", "what binds the prediction"),
     ROW(rate_flops_per_s, COLUMN_REAL, UNITS_FLOPS_PER_S, 0, "rate", "counted flops over measured time"),
     ROW(rate_bytes_per_s, COLUMN_REAL, UNITS_BYTES_PER_S, 0, "moved", "counted bytes over measured time"),
@@ -81,6 +83,13 @@ static const char *sizes_text(struct arena *a, const struct wire_shape *s)
     return text;
 }
 
+bool probe_rows_over(const struct probe_row *rows, size_t n)
+{
+    size_t i = 0;
+    while (i < n && !rows[i].over) i++;
+    return i < n;
+}
+
 bool probe_row_work(struct arena *a, const struct result *r, double *flops, double *bytes)
 {
     struct row row;
@@ -121,7 +130,7 @@ enum err_code probe_row_fill(struct arena *a, const struct result *r, struct pro
                               .variant = r->variant,
                               .dtype = r->dtype,
                               .unit = r->unit,
-                              .row_kind = r->row_kind,
+                              .row_kind = *r->row_kind ? r->row_kind : NULL,
                               .shape = probe_shape_text(a, &r->shape),
                               .sizes = sizes_text(a, &r->shape),
                               .outcome = result_outcome_name(r->outcome),
@@ -163,5 +172,7 @@ enum err_code probe_row_fill(struct arena *a, const struct result *r, struct pro
     out->state = *state ? state : NULL;
     predict(a, r, out);
     out->roofline_frac = out->predicted_s / time_s;
+    if (out->roofline_frac > 1) out->over = "> 1";
+    if (r->outcome == RESULT_ABOVE) out->over = "> 1.03";
     return out->shape && out->sizes ? ERR_OK : err_nomem(e);
 }

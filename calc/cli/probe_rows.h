@@ -8,7 +8,7 @@
 struct probe_row {
     int64_t id, samples, discards, calls, copies, checked, seed;
     const char *made, *device, *kernel, *variant, *dtype, *unit, *row_kind, *shape, *sizes, *state, *outcome, *reason,
-        *stop, *bound_by, *dram_reason, *tool, *command, *identity;
+        *stop, *bound_by, *over, *dram_reason, *tool, *command, *identity;
     double predicted_s, measured_s, roofline_frac, rate_flops_per_s, rate_bytes_per_s, least_s, q1_s, q3_s, spread_frac,
         error_frac, tolerance_frac, flops, vector_flops, read_bytes, written_bytes, footprint_bytes, dram_read_bytes,
         dram_write_bytes, dram_ratio, intensity_flops_per_byte, peak_flops_per_s, read_bytes_per_s, moved_bytes_per_s;
@@ -21,6 +21,9 @@ extern const size_t probe_row_columns_n;
  * calc/time/kernel.h counts for the row's kind, or of the kernel's own counts where it is of none. Errors: ERR_NOMEM.
  */
 enum err_code probe_row_fill(struct arena *a, const struct result *r, struct probe_row *out, struct err *e);
+
+/* probe_rows_over -- whether some row is faster than its ceilings, by however little: tables then show the column. */
+bool probe_rows_over(const struct probe_row *rows, size_t n);
 
 /* probe_row_work -- flops and bytes of a result's row by calc/time/kernel.h; false when its kind or format has none. */
 bool probe_row_work(struct arena *a, const struct result *r, double *flops, double *bytes);

@@ -3,6 +3,7 @@
 #ifndef RIDGE_CLI_PROBE_VERBS_H
 #define RIDGE_CLI_PROBE_VERBS_H
 
+#include "calc/base/table.h"
 #include "calc/cli/option.h"
 #include "probe/run.h"
 
@@ -12,7 +13,10 @@ typedef enum err_code probe_verb(struct arena *a, const struct option_values *v,
 probe_verb probe_list, probe_run, probe_ceilings;
 
 /* probe_kept.c */
-probe_verb probe_history, probe_show, probe_export;
+probe_verb probe_history, probe_show;
+
+/* probe_export.c */
+probe_verb probe_export;
 
 /* probe_import.c */
 probe_verb probe_import;
@@ -22,6 +26,12 @@ probe_verb probe_import;
 enum err_code probe_store_path(struct arena *a, const struct option_values *v, const char **out, struct err *e);
 enum err_code probe_store_open(struct arena *a, const struct option_values *v, bool write, struct store **out,
                                struct err *e);
+
+/* probe_read_filter -- --device, --kernel, --outcome, --kind, --last. probe_write_out -- a table where -o says, in the
+ * format of -f, else the usual one; sheet: text on its side. */
+enum err_code probe_read_filter(const struct option_values *v, struct store_filter *out, struct err *e);
+enum err_code probe_write_out(struct arena *a, const struct option_values *v, const struct table *all,
+                              enum table_format usual, bool sheet, struct err *e);
 
 struct probe_row;
 enum err_code probe_draw(struct arena *a, const struct run *run, const struct probe_row *rows, size_t n,

@@ -67,7 +67,8 @@ enum err_code scope_formats(struct arena *a, const struct option_values *v, stru
     return ERR_OK;
 }
 
-enum err_code scope_gpu(struct arena *a, const char *text, struct hw *hw, int64_t *n, struct err *e)
+enum err_code scope_gpu(struct arena *a, const struct option_values *v, const char *text, struct hw *hw, int64_t *n,
+                        struct err *e)
 {
     const char *colon = strrchr(text, ':');
     *n = 1;
@@ -78,7 +79,7 @@ enum err_code scope_gpu(struct arena *a, const char *text, struct hw *hw, int64_
     }
     if (strcmp(text, THIS_CPU) != 0) return hw_load(a, text, hw, e);
     struct this_cpu cpu;
-    TRY(this_cpu_load(a, NULL, &cpu, e));
+    TRY(this_cpu_load(a, option_get(v, "store"), &cpu, e));
     *hw = cpu.hw;
     return ERR_OK;
 }
@@ -153,7 +154,7 @@ static enum err_code open_device(struct arena *a, const struct option_values *v,
         if (tp) s->quantity.tp = tp;
         return ERR_OK;
     }
-    TRY(scope_gpu(a, option_get(v, "gpu"), &s->hw, &s->gpus, e));
+    TRY(scope_gpu(a, v, option_get(v, "gpu"), &s->hw, &s->gpus, e));
     if (s->quantity.course) hw_pin_course(&s->hw);
     s->quantity.tp = tp ? tp : s->gpus;
     if (s->gpus > 1 && s->gpus % s->quantity.tp != 0)

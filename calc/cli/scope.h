@@ -5,6 +5,7 @@
 
 #include "calc/base/hash.h"
 #include "calc/cli/option.h"
+#include "calc/cli/this_cpu.h"
 #include "calc/learn/quantity.h"
 #include "calc/sym/parse.h"
 
@@ -33,7 +34,7 @@
         SCOPE_TEXT("block", 0, "N", NULL, "diffusion models: tokens of a block, those before it cached"),              \
         SCOPE_TEXT("steps", 0, "N", NULL, "diffusion models: passes that settle a block (default: one a token)"),      \
         SCOPE_TEXT("gpu", 'g', "NAME[:N]", NULL, "put in the rates of a device; without it they are symbols"),         \
-        SCOPE_TEXT("tp", 0, "N", NULL, "GPUs that share the model (default: all of -g)"),                              \
+        THIS_CPU_STORE, SCOPE_TEXT("tp", 0, "N", NULL, "GPUs that share the model (default: all of -g)"),              \
         SCOPE_TEXT("layer", 0, "N", NULL, "which kind of layer, from 1, where a model has several")
 #define SCOPE_CONVENTIONS(phase_)                                                                                      \
     SCOPE_TEXT("phase", 0, "any|prefill|decode", phase_, "T free, T = S, or T = 1 in quantities of a layer"),          \
@@ -56,8 +57,10 @@ enum err_code scope_settings(struct arena *a, const char *text, const struct mod
 /* scope_formats -- whether an option and a what-if give the same numbers two formats. Errors: ERR_USAGE. */
 enum err_code scope_formats(struct arena *a, const struct option_values *v, struct err *e);
 
-/* scope_gpu -- "NAME[:N]" as a device and how many. Errors: as hw_load, units_parse_count. */
-enum err_code scope_gpu(struct arena *a, const char *text, struct hw *hw, int64_t *n, struct err *e);
+/* scope_gpu -- "NAME[:N]" as a device and how many; this-cpu of the store that --store names. Errors: as hw_load,
+ * units_parse_count, this_cpu_load. */
+enum err_code scope_gpu(struct arena *a, const struct option_values *v, const char *text, struct hw *hw, int64_t *n,
+                        struct err *e);
 
 /* scope_gpu_hash -- of the device's numbers. Returns out. */
 const char *scope_gpu_hash(const struct hw *hw, char out[HASH_TEXT_MAX]);

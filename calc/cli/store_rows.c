@@ -35,8 +35,9 @@ const struct rows_format *store_row_format(const struct result *r)
     return NULL;
 }
 
-/* What an imported row says beside its shape: texts, and numbers that any row may have. */
-static bool take_cells(struct arena *a, const struct result *r, struct row *out)
+/* What an imported row says beside its shape: texts, numbers that any row may have, and those that are expected ones.
+ */
+static bool take_cells(struct arena *a, const struct result *r, const struct rows_format *f, struct row *out)
 {
     struct json j, v;
     const char *text;
@@ -48,6 +49,9 @@ static bool take_cells(struct arena *a, const struct result *r, struct row *out)
     for (size_t i = 0; i < ROWS_OPTIONAL_N; i++)
         if (json_get(&j, rows_optional[i].column, &v) && json_str(&v, &text, NULL) == ERR_OK)
             *(double *)(void *)((char *)&out->kernel + rows_optional[i].offset) = strtod(text, NULL);
+    for (size_t i = 0; i < f->numbers_n; i++)
+        if (f->numbers[i].mean && json_get(&j, f->numbers[i].column, &v) && json_str(&v, &text, NULL) == ERR_OK)
+            *(double *)(void *)((char *)&out->kernel + f->numbers[i].offset) = strtod(text, NULL);
     return true;
 }
 
@@ -118,7 +122,7 @@ bool store_row(struct arena *a, const struct result *r, const char *store, const
         const bool there = find(&r->shape, w, &v) || w->absent == ROWS_ONE;
         *(double *)(void *)((char *)&out->kernel + w->offset) = there ? (double)v : (double)NAN;
     }
-    return take_cells(a, r, out) && f->finish(a, out, &ignored) == ERR_OK;
+    return take_cells(a, r, f, out) && f->finish(a, out, &ignored) == ERR_OK;
 }
 
 const char *store_query_dtype(const char *dtype) { return strcmp(dtype, "fp8") == 0 ? "bf16" : dtype; }
@@ -258,14 +262,22 @@ static enum err_code read_store(struct arena *a, const char *path, struct measur
     if (!name) return err_nomem(e);
     TRY(store_open(a, path, &READ, &s, e));
     TRY(store_read(a, s, &ALL, &r, &n, e));
+    m->from = s;
+    if (!n) TRY(store_senseless(s, e));
     return store_rows_make(a, name, r, n, filter, m->imported, &m->rows, &m->left_out, e);
+}
+
+enum err_code measured_senseless(const struct measured *m, struct err *e)
+{
+    return m->from ? store_senseless(m->from, e) : ERR_OK;
 }
 
 enum err_code measured_open(struct arena *a, const struct option_values *v, struct measured *out, struct err *e)
 {
     const char *device = option_get(v, "device"), *from = option_get(v, "from"), *path = option_get(v, "store");
-    *out = (struct measured){.store = strcmp(from, STORE_FROM) == 0, .imported = option_given(v, "imported")};
-    if (out->imported && !out->store) return err_set(e, ERR_USAGE, "--imported: of --from store alone");
+    const bool store = strcmp(from, STORE_FROM) == 0;
+    *out = (struct measured){.imported = option_given(v, "imported")};
+    if (out->imported && !store) return err_set(e, ERR_USAGE, "--imported: of --from store alone");
     if (strcmp(device, THIS_CPU) == 0) {
         struct this_cpu cpu;
         TRY(this_cpu_load(a, path, &cpu, e));
@@ -280,7 +292,7 @@ enum err_code measured_open(struct arena *a, const struct option_values *v, stru
     }
     const struct rows_filter filter = {
         .hw = &out->hw, .framework = option_get(v, "framework"), .kinds = option_get(v, "kind")};
-    if (out->store) return read_store(a, path, out, &filter, e);
+    if (store) return read_store(a, path, out, &filter, e);
     return rows_read(a, from, &filter, &out->rows, e);
 }
 
@@ -364,7 +376,7 @@ enum err_code measured_notes(struct arena *a, const struct measured *m, const st
         return err_nomem(e);
     for (size_t i = 0; i < n && classes[i].like.host; i++)
         if (!(notes[k++] = say_class(a, &classes[i]))) return err_nomem(e);
-    if (m->store) TRY(say_missing(a, m, classes, n, notes, &k, k + MISSING_MAX, e));
+    if (m->from) TRY(say_missing(a, m, classes, n, notes, &k, k + MISSING_MAX, e));
     *out = notes;
     *out_n = k;
     return ERR_OK;

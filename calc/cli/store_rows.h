@@ -7,6 +7,7 @@
 #include "calc/fit/fit.h"
 
 struct rows_format;
+struct store;
 
 /* The value of --from that means the store, and the option that says which. */
 #define STORE_FROM "store"
@@ -54,9 +55,12 @@ struct measured {
     struct rows rows;
     const char *said; /* whose ceilings; NULL: the device is a file's */
     struct store_left_out left_out;
-    bool store;    /* the rows are the store's */
-    bool imported; /* of which imported ones count before own ones */
+    const struct store *from; /* the rows are the store's; NULL: of files. store_senseless ends what reads it */
+    bool imported;            /* of which imported ones count before own ones */
 };
+
+/* measured_senseless -- what of the store made no sense, to end with. Errors: as store_senseless. */
+enum err_code measured_senseless(const struct measured *m, struct err *e);
 
 /* measured_open -- --device, --from, --framework, --kind and --store. Errors: as hw_load, this_cpu_load, rows_read,
  * store_read, store_rows_make. */

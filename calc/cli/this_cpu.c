@@ -131,11 +131,12 @@ enum err_code this_cpu_make(struct arena *a, const char *store, const struct res
 {
     const double nan = (double)NAN;
     struct machine m;
+    struct err unread = {.code = ERR_OK};
     for (size_t end = n; end > 0; end--) {
         const struct result *last = &r[end - 1];
         struct ceilings c = {.run = last, .fp32 = nan, .dot = nan, .bytes = nan, .read = nan, .moved = nan};
         if (!*last->ceiling || (end < n && same_run(last, &r[end]))) continue; /* looked at with its run's last */
-        TRY(read_machine(a, store, last->origin.identity, &m, e));
+        if (read_machine(a, store, last->origin.identity, &m, &unread) == ERR_NOMEM) return err_nomem(e);
         if (!m.cpu) continue;
         for (size_t i = 0; i < HW_CACHES; i++) c.cache[i] = nan;
         for (size_t i = 0; i < end; i++)
@@ -147,9 +148,23 @@ enum err_code this_cpu_make(struct arena *a, const char *store, const struct res
         describe(&c, &m, store, out->said, &out->hw);
         return ERR_OK;
     }
+    if (unread.code != ERR_OK) return err_set(e, unread.code, "%s", unread.text);
     return err_set(e, ERR_NO,
                    THIS_CPU ": %s has no ceilings of a CPU that were measured on a quiet core: ridge probe ceilings",
                    store);
+}
+
+/* What ridge fit made of its results last. */
+static enum err_code find_fitted(struct arena *a, struct store *s, struct this_cpu *cpu, struct err *e)
+{
+    struct store_fitted f;
+    char clean[256];
+    TRY(store_last_fitted(a, s, cpu->hw.name, &f, e));
+    if (!f.path) return ERR_OK;
+    cpu->hw.efficiency = f.path;
+    cpu->hw.fitted = arena_printf(a, "fitted to its kernels: %s of %s",
+                                  text_clean(clean, sizeof clean, f.path, strlen(f.path)), f.made);
+    return cpu->hw.fitted ? ERR_OK : err_nomem(e);
 }
 
 enum err_code this_cpu_load(struct arena *a, const char *path, struct this_cpu *out, struct err *e)
@@ -171,5 +186,11 @@ enum err_code this_cpu_load(struct arena *a, const char *path, struct this_cpu *
                    : e->code;
     }
     TRY(store_read(a, s, &ceilings, &r, &n, e));
-    return this_cpu_make(a, name, r, n, out, e);
+    struct err senseless = {.code = ERR_OK};
+    (void)store_senseless(s, &senseless);
+    if (!n && senseless.code != ERR_OK) return err_set(e, senseless.code, "%s", senseless.text);
+    TRY(this_cpu_make(a, name, r, n, out, e));
+    if (senseless.code != ERR_OK) out->said = arena_printf(a, "%s; %s", out->said, senseless.text);
+    out->hw.measured = out->said;
+    return out->said ? find_fitted(a, s, out, e) : err_nomem(e);
 }

@@ -8,6 +8,13 @@
 
 #define THIS_CPU "this-cpu"
 
+/* The option that says which store it is of. */
+#define THIS_CPU_STORE                                                                                                 \
+    {                                                                                                                  \
+        .name = "store", .kind = OPTION_TEXT, .value = "FILE",                                                         \
+        .help = "of -g this-cpu: another store of ridge probe than $XDG_DATA_HOME/ridge/measurements.db"               \
+    }
+
 /* Where the ceilings of a device come from. */
 struct this_cpu {
     struct hw hw;
@@ -18,12 +25,14 @@ struct this_cpu {
  * measured, quietly, a peak and the reading of memory gives all of them; of each the best is the ceiling: peak
  * fp32_vector, tf32, fp16 of the unit "fp32", which those formats are turned into; peak bf16, fp8, int8, fp4, int4 of
  * the unit "bf16-dot", int8 also of "int8-dot", where that is faster; bandwidth of reading memory; l2 and the caches:
- * their sizes, and how fast each is read; memory of the machine. store: the file's name for messages. Errors: ERR_NO
- * there are none, with the command that measures them; ERR_INPUT an identity that is no JSON; ERR_NOMEM. */
+ * their sizes, and how fast each is read; memory of the machine. A run whose identity cannot be read is passed over.
+ * store: the file's name for messages. Errors: ERR_NO there are none, with the command that measures them; ERR_INPUT
+ * none but such whose identity is no JSON; ERR_NOMEM. */
 enum err_code this_cpu_make(struct arena *a, const char *store, const struct result *r, size_t n, struct this_cpu *out,
                             struct err *e);
 
-/* this_cpu_load -- of a store, NULL: the usual one. Errors: as store_open, store_read, this_cpu_make. */
+/* this_cpu_load -- of a store, NULL: the usual one; hw.efficiency is the file of parameters that ridge fit wrote last
+ * of its results. Errors: as store_open, store_read, this_cpu_make. */
 enum err_code this_cpu_load(struct arena *a, const char *path, struct this_cpu *out, struct err *e);
 
 #endif

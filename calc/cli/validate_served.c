@@ -43,9 +43,8 @@ const size_t served_columns_n = sizeof served_columns / sizeof served_columns[0]
     COLUMN_AT(struct served_row, field, kind, unit, COLUMN_SHOWN, heading, help)
 #define SPARE_ROW(field, kind, unit, heading, help)                                                                    \
     COLUMN_AT(struct served_row, field, kind, unit, COLUMN_SHOWN | COLUMN_SPARE, heading, help)
-#define TPOT(field, flags, heading, help)                                                                              \
-    COLUMN_AT(struct served_row, field, COLUMN_REAL, UNITS_SECONDS, COLUMN_SHOWN | COLUMN_ALIKE | (flags), heading,    \
-              help)
+#define TIME(field, flags, heading, help)                                                                              \
+    COLUMN_AT(struct served_row, field, COLUMN_REAL, UNITS_SECONDS, COLUMN_SHOWN | (flags), heading, help)
 
 const struct column served_row_columns[] = {
     ROW(line, COLUMN_INT, UNITS_NONE, "line", "of the file"),
@@ -60,12 +59,12 @@ const struct column served_row_columns[] = {
     SPARE_ROW(prompt_tokens, COLUMN_REAL, UNITS_COUNT, "prompt", "tokens in"),
     SPARE_ROW(output_tokens, COLUMN_REAL, UNITS_COUNT, "output", "tokens out"),
     ROW(clients, COLUMN_REAL, UNITS_COUNT, "clients", "in closed loop"),
-    TPOT(tpot_s, 0, "TPOT", "measured"),
-    TPOT(predicted_s, 0, "predicted", "its family left out of the fit"),
-    TPOT(fitted_s, COLUMN_SPARE, "in fit", "with all in the fit"),
-    TPOT(baseline_s, COLUMN_SPARE, "3 consts", "roofline and three constants, its family left out"),
-    ROW(ttft_s, COLUMN_REAL, UNITS_SECONDS, "TTFT", "measured"),
-    ROW(first_s, COLUMN_REAL, UNITS_SECONDS, "predicted", "time to the first token, its family left out"),
+    TIME(tpot_s, 0, "TPOT", "measured"),
+    TIME(predicted_s, COLUMN_ALIKE, "predicted", "its family left out of the fit"),
+    TIME(fitted_s, COLUMN_ALIKE | COLUMN_SPARE, "in fit", "with all in the fit"),
+    TIME(baseline_s, COLUMN_ALIKE | COLUMN_SPARE, "3 consts", "roofline and three constants, its family left out"),
+    TIME(ttft_s, 0, "TTFT", "measured"),
+    TIME(first_s, COLUMN_ALIKE, "predicted", "time to the first token, its family left out"),
     SPARE_ROW(why, COLUMN_STRING, UNITS_NONE, "not scored", "why"),
 };
 const size_t served_row_columns_n = sizeof served_row_columns / sizeof served_row_columns[0];

@@ -1,6 +1,6 @@
 /* rows -- measured calls of kernels, from CSV files: one schema for all kinds.
  *
- * A file's kind follows from its columns (rows.c has the table); a column that no table names is passed over, and so is
+ * A file's kind follows from its columns (rows.c has the table); in one of several kinds each row says it (row_kind); a column that no table names is passed over, and so is
  * a row whose outcome says that it has no number ("wrong", "noisy", ...: not "measured" or "imported"). Seconds come
  * from time_s or latency_us. A file whose name, or a row whose device or machine, names another device by the first
  * word of its key (h100, a100, ...) is passed over. */
@@ -8,6 +8,8 @@
 #define RIDGE_FIT_ROWS_H
 
 #include "calc/time/kernel.h"
+
+struct rows_format;
 
 struct row {
     struct kernel kernel;
@@ -17,6 +19,7 @@ struct row {
     const char *op, *dtype, *kv_dtype, *framework, *version, *kernel_name, *device, *state;
     const char *file;
     size_t line;
+    const struct rows_format *format; /* whose columns it has, of a file */
     double time_s;
     bool imported;     /* of the store: of a file, not measured there */
     bool uncalibrated; /* of the store: of a machine too noisy for its ceilings, so that no fit has it */

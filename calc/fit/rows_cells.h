@@ -8,7 +8,7 @@
 #include "calc/base/arena.h"
 #include "calc/base/err.h"
 
-enum { ROWS_CELLS_COLUMNS_MAX = 256, ROWS_CELLS_TEXT_MAX = 4096, ROWS_CELLS_FILE_MAX = 1 << 26 };
+enum { ROWS_CELLS_COLUMNS_MAX = 256, ROWS_CELLS_TEXT_MAX = 1 << 18, ROWS_CELLS_FILE_MAX = 1 << 26 };
 
 struct rows_cells {
     const char *name; /* of the file, clean */

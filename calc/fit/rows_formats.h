@@ -24,6 +24,10 @@ struct rows_number {
     const char *own; /* what the probe's kernels call it; NULL: as the column */
 };
 
+/* The column that says of each row of which kind it is, in files of several kinds. Of such a file a row has the columns
+ * whose cells are not empty, and all that may be unknown. */
+#define ROWS_KIND_COLUMN "row_kind"
+
 /* rows_number_is -- whether a column, or a parameter of a kernel, is this number. */
 bool rows_number_is(const struct rows_number *n, const char *name);
 

@@ -127,14 +127,15 @@ static enum err_code check_header(const struct rows_cells *c, struct err *e)
     return ERR_OK;
 }
 
-static enum err_code make_plan(const struct rows_cells *c, struct plan *out, struct err *e)
+/* kind: the only one; NULL any. */
+static enum err_code make_plan(const struct rows_cells *c, const char *kind, struct plan *out, struct err *e)
 {
     char missing[256], best_missing[256] = "";
     double best = 0; /* part of the columns of a kind that are there */
     const struct rows_format *nearest = NULL;
     *out = (struct plan){.time_at = -1};
-    TRY(check_header(c, e));
     for (size_t i = 0; i < rows_formats_n && !out->format; i++) {
+        if (kind && strcmp(kernel_kind_name(rows_formats[i].kind), kind) != 0) continue;
         const size_t n = lacking(c, &rows_formats[i], missing, sizeof missing), all = wanted_n(&rows_formats[i]);
         const double part = (double)(all - n) / (double)all;
         if (n == 0) out->format = &rows_formats[i];
@@ -208,7 +209,7 @@ static enum err_code read_row(struct arena *a, const struct rows_cells *c, const
 {
     const struct rows_format *f = p->format;
     char *row = (char *)r;
-    *r = (struct row){.kernel = {.kind = f->kind}, .file = c->name, .line = c->row_line};
+    *r = (struct row){.kernel = {.kind = f->kind}, .file = c->name, .line = c->row_line, .format = f};
     for (size_t i = 0; i < f->numbers_n; i++) TRY(count(c, &f->numbers[i], p->number_at[i], r, e));
     for (size_t i = 0; i < ROWS_OPTIONAL_N; i++) {
         if (p->optional_at[i] < 0) continue;
@@ -269,6 +270,61 @@ static enum err_code note_file(struct arena *a, struct rows *out, const char *pa
     return ERR_OK;
 }
 
+/* -- files of several kinds -- */
+
+/* What the rows of a file are read by: one plan, or where it says the kind of each row, that of the row. */
+struct reader {
+    struct rows_cells header;
+    int kind_at; /* -1: all are of one kind */
+    bool may_be_unknown[ROWS_CELLS_COLUMNS_MAX];
+    struct rows_cells has; /* the columns that the last row has, "" those that it has not */
+    bool planned;
+    char kind[WORD_MAX];
+    struct plan plan;
+};
+
+static enum err_code open_reader(const struct rows_cells *c, struct reader *out, struct err *e)
+{
+    *out = (struct reader){.header = *c, .kind_at = column(c, ROWS_KIND_COLUMN)};
+    TRY(check_header(c, e));
+    if (out->kind_at < 0) return make_plan(c, NULL, &out->plan, e);
+    for (size_t i = 0; i < c->n; i++)
+        for (size_t f = 0; f < rows_formats_n && !out->may_be_unknown[i]; f++)
+            for (size_t j = 0; j < rows_formats[f].numbers_n; j++)
+                if (rows_formats[f].numbers[j].absent == ROWS_UNKNOWN &&
+                    strcmp(rows_formats[f].numbers[j].column, c->cell[i]) == 0)
+                    out->may_be_unknown[i] = true;
+    return ERR_OK;
+}
+
+/* The plan of the row in c. */
+static enum err_code plan_row(const struct rows_cells *c, struct reader *r, struct err *e)
+{
+    if (r->kind_at < 0) return ERR_OK;
+    const char *kind = c->cell[r->kind_at];
+    bool same = r->planned && strcmp(kind, r->kind) == 0;
+    if (!r->planned) r->has = r->header;
+    for (size_t i = 0; i < c->n; i++) {
+        const char *name = *c->cell[i] || r->may_be_unknown[i] ? r->header.cell[i] : "";
+        same = same && *name == *r->has.cell[i];
+        r->has.cell[i] = name;
+    }
+    if (same) return ERR_OK;
+    r->has.row_line = c->row_line;
+    r->planned = false;
+    if (!*kind || strlen(kind) >= sizeof r->kind || strchr(kind, ',') || rows_check_kinds(kind, e) != ERR_OK) {
+        char shown[WORD_MAX];
+        return err_set(e, ERR_INPUT, "%s: line %zu: " ROWS_KIND_COLUMN ": no kind of kernel \"%s\"", c->name,
+                       c->row_line, text_clean(shown, sizeof shown, kind, strlen(kind)));
+    }
+    memcpy(r->kind, kind, strlen(kind) + 1);
+    const bool host = r->plan.host;
+    TRY(make_plan(&r->has, r->kind, &r->plan, e));
+    r->plan.host = host;
+    r->planned = true;
+    return ERR_OK;
+}
+
 bool rows_of_host(const struct hw *hw) { return hw && hw->device_kind && strcmp(hw->device_kind, "cpu") == 0; }
 
 enum err_code rows_read_file(struct arena *a, const char *path, const struct rows_filter *filter, struct rows *out,
@@ -277,18 +333,20 @@ enum err_code rows_read_file(struct arena *a, const char *path, const struct row
     const char *slash = strrchr(path, '/');
     if (names_other(filter->hw, slash ? slash + 1 : path)) return note_file(a, out, path, 0, "of another device", e);
     struct rows_cells *c = arena_alloc(a, sizeof *c);
-    struct plan p;
+    struct reader *reader = arena_alloc(a, sizeof *reader);
     struct row r;
     bool more;
     const size_t before = out->n;
-    if (!c) return err_nomem(e);
+    if (!c || !reader) return err_nomem(e);
     TRY(rows_cells_open(a, path, c, e));
     TRY(rows_cells_next(c, &more, e));
     if (!more) return err_set(e, ERR_INPUT, "%s: empty, wanted a line of column names", c->name);
-    if (filter->lenient && !of_some_kind(c)) return note_file(a, out, path, 0, "columns of no kind of kernel", e);
-    TRY(make_plan(c, &p, e));
-    p.host = rows_of_host(filter->hw);
-    const struct rows_cells header = *c;
+    if (filter->lenient && column(c, ROWS_KIND_COLUMN) < 0 && !of_some_kind(c))
+        return note_file(a, out, path, 0, "columns of no kind of kernel", e);
+    TRY(open_reader(c, reader, e));
+    struct plan *p = &reader->plan;
+    p->host = rows_of_host(filter->hw);
+    const struct rows_cells *header = &reader->header;
     const size_t columns = c->n;
     for (;;) {
         TRY(rows_cells_next(c, &more, e));
@@ -297,17 +355,19 @@ enum err_code rows_read_file(struct arena *a, const char *path, const struct row
             return err_set(e, ERR_INPUT, "%s: line %zu: %zu cells, wanted the %zu of the header", c->name, c->row_line,
                            c->n, columns);
         out->lines_n++;
-        if (!has_number(c, p.outcome_at)) continue;
-        TRY(read_row(a, c, &p, &r, e));
+        TRY(plan_row(c, reader, e));
+        if (!has_number(c, p->outcome_at)) continue;
+        TRY(read_row(a, c, p, &r, e));
         if (names_other(filter->hw, r.device)) continue;
         if (filter->framework && strcmp(filter->framework, r.framework) != 0) continue;
         if (!wanted_kind(filter->kinds, kernel_kind_name(r.kernel.kind))) continue;
         TRY(append(a, out, &r, e));
     }
     TRY(note_file(a, out, path, out->n - before, NULL, e));
-    if (column(&header, "dtype") < 0 && column(&header, "q_dtype") < 0 && p.format->kind != KERNEL_COLLECTIVE) {
-        out->files[out->files_n - 1].dtype_assumed = p.format->dtype;
-        out->files[out->files_n - 1].kind = p.format->kind;
+    const bool assumed = reader->kind_at < 0 && column(header, "dtype") < 0 && column(header, "q_dtype") < 0;
+    if (assumed && p->format->kind != KERNEL_COLLECTIVE) {
+        out->files[out->files_n - 1].dtype_assumed = p->format->dtype;
+        out->files[out->files_n - 1].kind = p->format->kind;
     }
     return ERR_OK;
 }

@@ -158,8 +158,15 @@ enum err_code source_open(struct arena *a, const struct hw *hw, const char *name
 {
     struct near near[NEAR_MAX];
     size_t n;
+    const bool fitted = !name && hw->efficiency;
+    if (fitted) name = hw->efficiency;
     *out = (struct source){.named = name != NULL};
-    if (name) TRY(add(a, hw, name, out, e));
+    if (name && add(a, hw, name, out, e) != ERR_OK) {
+        if (!fitted || !e) return e ? e->code : ERR_INPUT;
+        const struct err why = *e;
+        return err_set(e, why.code, "%s (what ridge fit wrote last of %s: fit again, or --efficiency FILE)", why.text,
+                       hw->key);
+    }
     TRY(choose_framework(framework, out, e));
     TRY(add_device(a, hw, hw->key, out, e));
     TRY(nearest(a, hw, near, &n, e));

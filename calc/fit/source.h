@@ -28,9 +28,9 @@ struct source {
     const char *name;      /* of the first file: "h100-sxm.vllm" */
 };
 
-/* source_open -- the files of hw. name NULL: its own for the framework, else its own, else those of the nearest
- * measured device; a name or a path comes first. framework NULL: that of the file named, else vllm. Errors: ERR_USAGE
- * another framework, or a device of a kind that nothing measured is of; as efficiency_load. */
+/* source_open -- the files of hw. name NULL: hw->efficiency, else its own for the framework, else its own, else those
+ * of the nearest measured device; a name or a path comes first. framework NULL: that of the file named, else vllm.
+ * Errors: ERR_USAGE another framework, or a device of a kind that nothing measured is of; as efficiency_load. */
 enum err_code source_open(struct arena *a, const struct hw *hw, const char *name, const char *framework,
                           struct source *out, struct err *e);
 

@@ -82,6 +82,8 @@ struct hw {
     size_t aliases_n;
     const char
         *measured; /* whose measured ceilings these numbers are, a sentence without a full stop; NULL: a file's */
+    const char *efficiency; /* the file of parameters that were fitted to it; NULL: what is built in for its key */
+    const char *fitted;     /* that file, and since when, a sentence likewise; NULL: none */
     const char *const *notes;
     size_t notes_n;
     double memory_label_bytes, memory_visible_bytes, memory_usable_bytes;

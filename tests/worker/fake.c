@@ -6,9 +6,10 @@
  *   long     a line without end     noisy    samples that cannot be trusted     wrong    say that the result is wrong
  *   endless  progress for ever      above    faster than the ceilings
  *   claim    more work than any machine does    lax    a result that may be wrong by half    mute    wrong, and not why
+ *   edge     1.5 % faster than the ceilings                  over     5 % faster
  *   gemm     a product that takes 2 us + flops/(0.8 of the peak) + bytes/(0.9 of the bandwidth)
  * Asked to count, good and noisy do, slow says that it may not, above ends, and all others time as if they knew
- * nothing. */
+ * nothing. With RIDGE_FAKE_NOISY=peak=3 the first three measurements of that kernel are noisy. */
 #define _DEFAULT_SOURCE
 #include <math.h>
 #include <signal.h>
@@ -24,7 +25,7 @@ enum { SAMPLES = 12 };
 
 static const char *const KERNELS[] = {"good", "slow",  "crash", "quit",    "hang",  "garbage", "other",
                                       "lie",  "long",  "noisy", "endless", "wrong", "above",   "peak",
-                                      "walk", "claim", "lax",   "mute",    "gemm"};
+                                      "walk", "claim", "lax",   "mute",    "edge",  "over",    "gemm"};
 enum { KERNELS_N = sizeof KERNELS / sizeof KERNELS[0] };
 
 static void send_reply(struct arena *a, const struct wire_reply *r)
@@ -95,13 +96,24 @@ static void multiply(const struct wire_job *job, struct wire_result *r, double *
     for (size_t i = 0; i < SAMPLES; i++) times[i] *= 1e3 * (2e-6 + r->flops / 0.8e9 + r->footprint_bytes / 0.9e9);
 }
 
-static void answer(struct arena *a, int64_t id, const struct wire_job *job)
+/* Whether RIDGE_FAKE_NOISY says that this measurement of a kernel, one of many, is noisy. */
+static bool is_noisy(const char *kernel, int64_t *measured)
+{
+    const char *asked = getenv("RIDGE_FAKE_NOISY");
+    const size_t len = strlen(kernel);
+    if (strcmp(kernel, "noisy") == 0) return true;
+    if (!asked || strncmp(asked, kernel, len) != 0 || asked[len] != '=') return false;
+    return (*measured)++ < strtol(asked + len + 1, NULL, 10);
+}
+
+static void answer(struct arena *a, int64_t id, const struct wire_job *job, int64_t *measured)
 {
     const char *kernel = job->kernel;
     double times[SAMPLES];
-    const bool above = strcmp(kernel, "above") == 0, noisy = strcmp(kernel, "noisy") == 0;
+    const bool above = strcmp(kernel, "above") == 0, noisy = is_noisy(kernel, measured);
+    const double faster = strcmp(kernel, "edge") == 0 ? 1.015 : strcmp(kernel, "over") == 0 ? 1.05 : 1;
     for (size_t i = 0; i < SAMPLES; i++)
-        times[i] = (above ? 1e-6 : 1e-3) * (1 + (noisy ? 0.3 : 1e-4) * (double)(i * 7 % 5));
+        times[i] = (above ? 1e-6 : 1e-3 / faster) * (1 + (noisy ? 0.3 : 1e-4) * (double)(i * 7 % 5));
     struct wire_result r = {.outcome = WIRE_MEASURED,
                             .reason = "",
                             .unit = "fp32",
@@ -155,7 +167,7 @@ static void answer(struct arena *a, int64_t id, const struct wire_job *job)
     send_reply(a, &(struct wire_reply){.id = id, .is = WIRE_IS_RESULT, .result = r});
 }
 
-static void misbehave(struct arena *a, int64_t id, const struct wire_job *job)
+static void misbehave(struct arena *a, int64_t id, const struct wire_job *job, int64_t *measured)
 {
     const char *kernel = job->kernel;
     if (strcmp(kernel, "crash") == 0) {
@@ -173,7 +185,7 @@ static void misbehave(struct arena *a, int64_t id, const struct wire_job *job)
         (void)usleep(1000);
     }
     (void)fflush(stdout);
-    answer(a, id, job);
+    answer(a, id, job, measured);
 }
 
 int main(int argc, char **argv)
@@ -181,6 +193,7 @@ int main(int argc, char **argv)
     char *line = NULL;
     size_t room = 0;
     ssize_t n;
+    int64_t measured = 0; /* of the kernel that RIDGE_FAKE_NOISY names */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || (argc > 1 && strtol(argv[1], NULL, 10) != (long)getppid())) return 1;
     while ((n = getline(&line, &room, stdin)) > 0) {
         struct wire_request q;
@@ -188,7 +201,7 @@ int main(int argc, char **argv)
         struct arena *a = arena_open();
         if (!a || wire_read_request(a, line, (size_t)n - 1, &q, &e) != ERR_OK || q.ask == WIRE_QUIT) return 0;
         if (q.ask == WIRE_DESCRIBE) describe(a, q.id);
-        if (q.ask == WIRE_MEASURE) misbehave(a, q.id, &q.job);
+        if (q.ask == WIRE_MEASURE) misbehave(a, q.id, &q.job, &measured);
         arena_close(a);
     }
     free(line);
