@@ -58,6 +58,9 @@ static inline double steady_answer_tokens(const struct steady_lengths *l)
  * between its points. */
 double steady_times_step_s(struct steady_times *t, double n, double x);
 
+/* steady_group_at -- the prompt at a place in (0, 1) of a group: they lie between those of its neighbours. */
+double steady_group_at(const struct steady_times *t, size_t i, double place);
+
 /* ---- prefill between decode ---- */
 
 /* What a replica does at a rate of prompts and a number of sequences that decode. A batch of prompts is what is
@@ -154,6 +157,20 @@ void steady_tpot(struct steady_replica *r, struct steady_histogram *h);
 void steady_clients_solve(struct steady_replica *r, double clients, struct steady_result *o);
 double steady_cohort_s(struct steady_replica *r, double n);
 bool steady_one_length(const struct steady_lengths *l);
+
+/* Steps and seconds of so many prompts that are computed in pieces beside those that decode, on average. */
+struct steady_pieces {
+    double steps, seconds;
+};
+
+struct steady_pieces steady_pieces_of(struct steady_replica *r, double decoding, double prompts);
+
+/* steady_pieces_first -- first tokens of n clients of whom so many begin in one step; after a wait that is longer by
+ * more_s for some; returns their mean without it. steady_pieces_solve -- n of the clients in steps, answers of any length: sets the rate, the time of a
+ * token, the wait for a place and the flow. MODEL.md "Steady state". */
+double steady_pieces_first(struct steady_replica *r, double n, double together, double wait_s, double more_s,
+                           double more_frac, struct steady_histogram *h);
+void steady_pieces_solve(struct steady_replica *r, double clients, double n, struct steady_histogram *ttft);
 
 /* steady_tell -- the answer of what is solved; steady_tell_of -- with these distributions. */
 void steady_tell(struct steady_replica *r, struct steady_result *o);
