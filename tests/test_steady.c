@@ -313,8 +313,7 @@ static void with_clients(struct score *k, enum simulate_policy policy, int i, in
     const struct simulate_result q = simulate(c.arena, &c.simulated);
     const bool whole = policy == SIMULATE_STATIC;
     const struct simulate_spread ttft = middle(&q, whole, simulate_ttft_s), tpot = middle(&q, whole, simulate_tpot_s);
-    const double rate =
-        answers_per_s(c.arena, &q, whole ? .05 : .25, whole ? .95 : .7) * c.lengths.output_tokens;
+    const double rate = answers_per_s(c.arena, &q, whole ? .05 : .25, whole ? .95 : .7) * c.lengths.output_tokens;
     k->n++;
     k->tpot += fabs(r.tpot_s.mean / tpot.mean - 1) <= .05;
     k->tpot_half += fabs(r.tpot_s.p50 / tpot.p50 - 1) <= .05;

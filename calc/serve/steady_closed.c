@@ -106,8 +106,8 @@ static double whole_s(struct cycle *c)
 }
 
 /* Prompts of different lengths that begin in one step: where they are too long for it some begin later, and stay apart
- * from then on, so that as many are together as hardly ever are too long; the last of these groups is not whole. 0: they
- * are of one length. */
+ * from then on, so that as many are together as hardly ever are too long; the last of these groups is not whole. 0:
+ * they are of one length. */
 static double settled(const struct steady_times *t, const struct steady_lengths *l, double n)
 {
     enum { AWAY = 2 }; /* standard deviations */
@@ -135,8 +135,7 @@ static double pieces_s(struct cycle *c)
         c->steps = c->n / some * x.steps;
         if (c->steps > .5 * (l->steps + x.steps)) return 0; /* as good as at any place */
         if (c->ttft)
-            c->first_s =
-                c->n * steady_pieces_first(c->r, c->n, some, c->wait_s, c->more_s, c->more_frac, c->ttft);
+            c->first_s = c->n * steady_pieces_first(c->r, c->n, some, c->wait_s, c->more_s, c->more_frac, c->ttft);
         c->prefill_s = c->n / some * x.seconds;
         return c->prefill_s + (l->steps + x.steps - c->steps) * steady_times_step_s(t, c->n, 0);
     }
@@ -203,9 +202,8 @@ static void whole_solve(struct steady_replica *r, double clients, double n, stru
     if (r->by == STEADY_BLOCKS && n >= r->most && r->most_per_s < r->rate_per_s) r->rate_per_s = r->most_per_s;
     /* Little: what is not before a request's first token is its others' time, and no shorter than steps alone */
     const double some = -expm1(-ends);
-    const struct others x = {
-        1 - some, ends * l->prompt_tokens / some,
-        (ends * l->prompt_square + ends * ends * l->prompt_tokens * l->prompt_tokens) / some};
+    const struct others x = {1 - some, ends * l->prompt_tokens / some,
+                             (ends * l->prompt_square + ends * ends * l->prompt_tokens * l->prompt_tokens) / some};
     const double own_s = own_step(r, x, 0, 0, 0, 0, NULL);
     r->token_s = fmax((n / r->rate_per_s - own_s) / steps, decode_s);
     r->rate_per_s = n / (own_s + steps * r->token_s);

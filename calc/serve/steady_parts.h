@@ -166,8 +166,8 @@ struct steady_pieces {
 struct steady_pieces steady_pieces_of(struct steady_replica *r, double decoding, double prompts);
 
 /* steady_pieces_first -- first tokens of n clients of whom so many begin in one step; after a wait that is longer by
- * more_s for some; returns their mean without it. steady_pieces_solve -- n of the clients in steps, answers of any length: sets the rate, the time of a
- * token, the wait for a place and the flow. MODEL.md "Steady state". */
+ * more_s for some; returns their mean without it. steady_pieces_solve -- n of the clients in steps, answers of any
+ * length: sets the rate, the time of a token, the wait for a place and the flow. MODEL.md "Steady state". */
 double steady_pieces_first(struct steady_replica *r, double n, double together, double wait_s, double more_s,
                            double more_frac, struct steady_histogram *h);
 void steady_pieces_solve(struct steady_replica *r, double clients, double n, struct steady_histogram *ttft);

@@ -8,10 +8,11 @@
 static const double NORMAL[] = {-1.400, -.532, 0, .532, 1.400};
 enum {
     NORMALS = sizeof NORMAL / sizeof NORMAL[0],
-    ORDERS = 2,  /* places among others that came in the same step */
-    STATES = 8,  /* numbers in prefill that first tokens are looked at with */
-    PLACES = 3,  /* of a group of prompts, between those of its neighbours */
-    POINTS = 2048,
+    ORDERS = 2,    /* places among others that came in the same step */
+    OVERS = 56,    /* points of what is left over; not a unit */
+    ALONE = 9,     /* places of a prompt in its group */
+    PLACES = 3,    /* of a group of prompts, between those of its neighbours */
+    POINTS = 2048, /* not a unit */
 };
 
 /* ---- sums of prompts ---- */
@@ -89,7 +90,7 @@ static void see_own(struct points *p, struct steady_replica *r, double decoding,
     struct steady_times *t = r->times;
     const double room = room_of(t, decoding);
     const struct sum s = sum_of(r->s->lengths, others);
-    const int orders = others > 0 ? ORDERS : 1, places = others > 0 ? 1 : PLACES;
+    const int orders = others > 0 ? ORDERS : 1, places = others > 0 ? 1 : ALONE;
     for (size_t i = 0; i < t->groups; i++)
         for (int q = 0; q < places; q++)
             for (int k = 0; k < s.n; k++)
@@ -104,15 +105,8 @@ static void see_own(struct points *p, struct steady_replica *r, double decoding,
                 }
 }
 
-/* Their mean is what Little's law has. */
-static void add_points(const struct points *p, double mean_s, double wait_s, struct steady_histogram *h)
-{
-    const double scale = mean_s * p->total / p->sum_s;
-    for (int i = 0; i < p->n; i++) steady_histogram_add(h, wait_s + p->value_s[i] * scale, p->weight[i] / p->total);
-}
-
 double steady_pieces_first(struct steady_replica *r, double n, double together, double wait_s, double more_s,
-                         double more_frac, struct steady_histogram *h)
+                           double more_frac, struct steady_histogram *h)
 {
     struct points p = {0};
     const double few = floor(together), more = together - few; /* groups of few, and of one more */
@@ -127,98 +121,226 @@ double steady_pieces_first(struct steady_replica *r, double n, double together, 
 
 /* ---- answers of any length ---- */
 
-/* Steps with j prompts that are not done: p(j), as they are found, and what they take. */
-struct states {
-    double total, ends, seconds, prefill_s; /* sums over steps: of their part, answers that end, time, time of prompts */
-    double mixed, mixed_s;
-    double at[STATES], weight[STATES], steps[STATES];
+/* Prompt tokens that a step leaves over, on a grid that is fine where they are few: W' = max(W + A - room, 0) with A
+ * those of the answers that end meanwhile (Lindley). */
+struct over {
+    double tokens, part; /* of steps */
+    double left;         /* prompts that are left over */
+    double comes;        /* more, in a step */
+    double decoding, room, step_s;
 };
 
-static void scale_states(struct states *s, double by)
+struct overs {
+    double n, m;
+    struct over at[OVERS];
+    double to[OVERS][OVERS];
+};
+
+/* None, or a sum of those of a binomial number, with its mean and variance. */
+static struct sum come_of(const struct steady_lengths *l, double others, double chance, double *none)
 {
-    double *const sums[] = {&s->total, &s->ends, &s->seconds, &s->prefill_s, &s->mixed, &s->mixed_s};
-    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) *sums[i] *= by;
-    for (int i = 0; i < STATES; i++) {
-        s->weight[i] *= by;
-        s->at[i] *= by;
-        s->steps[i] *= by;
+    const double prompt = l->prompt_tokens, mean = others * chance;
+    struct sum s = {.n = 0};
+    *none = others > 0 ? fmin(exp(others * log1p(-chance)), 1) : 1;
+    const double some = 1 - *none;
+    if (!(some > 1e-9)) {
+        *none = 1;
+        return s;
+    }
+    const double two = fmax(others * (others - 1), 0) * chance * chance;
+    const double at = mean * prompt / some, square = (mean * l->prompt_square + two * prompt * prompt) / some;
+    const double sd = sqrt(log1p(fmax(square / (at * at) - 1, 0)));
+    double sum = 0;
+    s.n = sd > 1e-3 ? NORMALS : 1;
+    for (int i = 0; i < s.n; i++) sum += s.tokens[i] = s.n > 1 ? exp(sd * NORMAL[i]) : 1;
+    for (int i = 0; i < s.n; i++) {
+        s.tokens[i] *= at * s.n / sum;
+        s.weight[i] = some / s.n;
+    }
+    return s;
+}
+
+/* From a step to the next: to the points around, so that the mean stays. */
+static void go(struct overs *o, int from, double tokens, double weight)
+{
+    int i = 0;
+    while (i + 2 < OVERS && o->at[i + 1].tokens <= tokens) i++;
+    const double low = o->at[i].tokens, part = fmin(fmax((tokens - low) / (o->at[i + 1].tokens - low), 0), 1);
+    o->to[from][i] += weight * (1 - part);
+    o->to[from][i + 1] += weight * part;
+}
+
+static void look_at(struct steady_replica *r, struct overs *o, int i)
+{
+    const struct steady_lengths *l = r->s->lengths;
+    struct over *x = &o->at[i];
+    const double spread = l->prompt_square / (l->prompt_tokens * l->prompt_tokens), chance = 1 / (o->m + 1);
+    double none;
+    x->left = i > 0 ? fmin(fmax(x->tokens / l->prompt_tokens + 1 - spread / 2, 1), o->n) : 0;
+    x->comes = (o->n - x->left) * chance;
+    x->decoding = fmax(o->n - x->left - x->comes, 0);
+    x->room = room_of(r->times, x->decoding);
+    const struct sum s = come_of(l, o->n - x->left, chance, &none);
+    for (int k = -1; k < s.n; k++) {
+        const double all = x->tokens + (k < 0 ? 0 : s.tokens[k]), w = k < 0 ? none : s.weight[k];
+        const double now = fmin(all, x->room);
+        x->step_s += w * steady_times_step_s(r->times, k < 0 && i == 0 ? o->n : x->decoding, now);
+        go(o, i, all - now, w);
     }
 }
 
-/* First tokens with j prompts in prefill: 1, 2, 3, 4 .. 5, 6 .. 8, and so on. */
-static int state_of(double j)
+/* Grassmann, Taksar and Heyman: the stationary parts, without differences. */
+static void find_parts(struct overs *o)
 {
-    int i = 0;
-    for (double most = 1; most < j && i + 1 < STATES; most = fmax(most + 1, floor(1.5 * most))) i++;
-    return i;
+    double sum = 1;
+    for (int k = OVERS - 1; k > 0; k--) {
+        double out = 0;
+        for (int i = 0; i < k; i++) out += o->to[k][i];
+        for (int i = 0; i < k; i++) {
+            o->to[i][k] = out > 0 ? o->to[i][k] / out : 0;
+            if (!(o->to[i][k] > 0)) continue;
+            for (int j = 0; j < k; j++) o->to[i][j] += o->to[i][k] * o->to[k][j];
+        }
+    }
+    o->at[0].part = 1;
+    for (int k = 1; k < OVERS; k++) {
+        o->at[k].part = 0;
+        for (int i = 0; i < k; i++) o->at[k].part += o->at[i].part * o->to[i][k];
+        sum += o->at[k].part;
+    }
+    for (int k = 0; k < OVERS; k++) o->at[k].part /= sum;
 }
 
-static void find_states(struct steady_replica *r, double n, struct states *s)
+/* As many tokens as steps leave over when all are full, so that as many prompts are done as answers end: others wait.
+ * Below 0: they are not full. */
+static double fluid_of(const struct steady_replica *r, double n, double *away)
 {
-    const double m = r->s->lengths->steps;
-    double p = 1;
-    *s = (struct states){0};
-    for (double j = 0; j <= n; j++) {
-        const double decoding = n - j;
-        struct steady_pieces x = {1, steady_times_step_s(r->times, decoding, 0)};
-        if (j > 0) {
-            x = steady_pieces_of(r, decoding, j);
-            p *= (decoding + 1) / m * x.steps / j; /* ends with one less, against prompts done with j */
-        }
-        if (p > 1e100) { /* not a unit */
-            scale_states(s, 1e-100);
-            p *= 1e-100;
-        }
-        const double step_s = x.seconds / x.steps;
-        s->total += p;
-        s->ends += p * decoding / m;
-        s->seconds += p * step_s;
-        s->prefill_s += p * step_s * j;
-        if (j > 0) {
-            const int i = state_of(j);
-            const double done = p * j / x.steps;
-            s->mixed += p;
-            s->mixed_s += p * step_s;
-            s->weight[i] += done;
-            s->at[i] += done * j;
-            s->steps[i] += done * x.steps;
-        }
-        if (j > 0 && p < 1e-7 * s->total) break;
+    const struct steady_lengths *l = r->s->lengths;
+    const double full = r->times->budget_tokens * l->steps / (l->prompt_tokens + r->times->rows * l->steps);
+    *away = l->prompt_tokens * sqrt(2 * fmin(full, n));
+    const double begun =
+        1 - l->prompt_square / (2 * l->prompt_tokens * l->prompt_tokens); /* more than its tokens say */
+    return (n - full * (1 + 1 / l->steps) - begun) * l->prompt_tokens;
+}
+
+static void find_overs(struct steady_replica *r, double n, struct overs *o)
+{
+    enum { FAR = 6 }; /* standard deviations */
+    const struct steady_lengths *l = r->s->lengths;
+    const double prompt = l->prompt_tokens, spread = l->prompt_square / (prompt * prompt);
+    double away, low = 1 + 1e-9, high = 4;
+    const double fluid = fluid_of(r, n, &away);
+    *o = (struct overs){.n = n, .m = l->steps};
+    if (fluid > FAR * away) { /* never all done */
+        o->at[1].tokens = fluid;
+        o->at[2].tokens = 2 * fluid;
+        look_at(r, o, 1);
+        o->at[1].part = 1;
+        return;
+    }
+    const double load = fmin(n / (o->m + 1) * prompt / room_of(r->times, n), .95);
+    const double step = fmin(room_of(r->times, n), prompt) / 6;
+    const double most =
+        fmin(n * prompt * (1 + 3 / sqrt(n)), fmax(fluid, 0) + FAR * away + 2 * FAR * prompt * spread / (1 - load));
+    for (int k = 0; k < 40; k++) { /* gaps grow so that the last is all of them */
+        const double q = .5 * (low + high), reach = step * (pow(q, OVERS - 1) - 1) / (q - 1);
+        if (reach < most)
+            low = q;
+        else
+            high = q;
+    }
+    for (int i = 1; i < OVERS; i++) o->at[i].tokens = o->at[i - 1].tokens + step * pow(high, i - 1);
+    for (int i = 0; i < OVERS; i++) look_at(r, o, i);
+    find_parts(o);
+}
+
+/* Who comes finds what is left over, and others of its step before and behind it in any order; what comes later is
+ * behind it too. */
+static void see_over(struct points *p, struct steady_replica *r, const struct overs *o, const struct over *x)
+{
+    struct steady_times *t = r->times;
+    double none;
+    const struct sum s = come_of(r->s->lengths, fmax(o->n - x->left - 1, 0), 1 / (o->m + 1), &none);
+    const double later = x->comes * r->s->lengths->prompt_tokens, weight = x->part * x->comes;
+    const double full_s = steady_times_step_s(t, x->decoding, x->room);
+    for (size_t i = 0; i < t->groups; i++)
+        for (int k = -1; k < s.n; k++)
+            for (int u = 0, places = k < 0 ? ALONE : PLACES; u < places; u++) {
+                const double others = k < 0 ? 0 : s.tokens[k], w = k < 0 ? none : s.weight[k];
+                const double place = (u + .5) / places, tokens = steady_group_at(t, i, k < 0 ? place : .5);
+                const double ahead = x->tokens + others * place;
+                const double steps = fmax(ceil((ahead + tokens) / x->room - 1e-9), 1);
+                const double last = x->tokens + others + tokens + (steps - 1) * (later - x->room);
+                put(p, (steps - 1) * full_s + steady_times_step_s(t, x->decoding, fmin(last, x->room)),
+                    weight * t->group[i].weight * w / places);
+            }
+}
+
+/* A few of the points stand for all: nothing left over, and parts of equal weight. */
+static void see_overs(struct points *p, struct steady_replica *r, const struct overs *o)
+{
+    enum { PARTS = 8 };
+    double all = 0;
+    for (int i = 1; i < OVERS; i++) all += o->at[i].part * o->at[i].comes;
+    if (o->at[0].part * o->at[0].comes > 0) see_over(p, r, o, &o->at[0]);
+    struct over sum = {0};
+    double seen = 0, next = all / PARTS;
+    for (int i = 1; i < OVERS; i++) {
+        const struct over *x = &o->at[i];
+        const double w = x->part * x->comes;
+        seen += w;
+        sum.part += w;
+        sum.tokens += w * x->tokens;
+        sum.left += w * x->left;
+        sum.comes += w * x->comes;
+        sum.decoding += w * x->decoding;
+        sum.room += w * x->room;
+        if (!(sum.part > 0) || (seen < next && i + 1 < OVERS)) continue;
+        const double total = sum.part;
+        const struct over mean = {.tokens = sum.tokens / total,
+                                  .left = sum.left / total,
+                                  .comes = sum.comes / total,
+                                  .decoding = sum.decoding / total,
+                                  .room = sum.room / total,
+                                  .part = total / (sum.comes / total)};
+        if (total > 1e-6 * all) see_over(p, r, o, &mean);
+        sum = (struct over){0};
+        while (next <= seen) next += all / PARTS;
     }
 }
 
 void steady_pieces_solve(struct steady_replica *r, double clients, double n, struct steady_histogram *ttft)
 {
-    const struct steady_lengths *l = r->s->lengths;
-    const double m = l->steps;
-    struct states s;
+    struct overs o;
     struct points p = {0};
-    find_states(r, n, &s);
-    const double one_s = s.seconds / s.total, spread = l->prompt_square / (l->prompt_tokens * l->prompt_tokens);
-    /* What waits for others beyond its own steps does so by half of what prompts of uneven service would (Allen-Cunneen),
-     * unless steps are full for ever. */
-    const double mixed_s = s.mixed_s / s.mixed, all = s.prefill_s / s.seconds, per_s = s.ends / s.seconds;
-    const double least = fmin(per_s * steady_pieces_of(r, n - 1, 1).steps * mixed_s, all);
-    const double load = per_s * l->prompt_tokens * one_s / room_of(r->times, n - all);
-    const double even = fmax(1 - spread / 2, 0) * fmin(2 * (1 - load), 1);
-    const double in_prefill = all - (all - least) * fmax(even, 0);
-    r->rate_per_s = s.ends / s.seconds;
-    if (r->by == STEADY_BLOCKS && n >= r->most && r->most_per_s < r->rate_per_s) r->rate_per_s = r->most_per_s;
-    const double first_s = in_prefill / r->rate_per_s;
-    r->token_s = (n - in_prefill) / (r->rate_per_s * m);
-    r->wait_s = fmax(clients - n, 0) / r->rate_per_s;
-    for (int i = 0; i < STATES; i++) {
-        if (!(s.weight[i] > 0)) continue;
-        const double j = s.at[i] / s.weight[i], steps = s.steps[i] / s.weight[i];
-        see_own(&p, r, n - j, j - 1, 1 / steps, s.weight[i]);
+    double seconds = 0, comes = 0, none = 0, decoding = 0, decoding_s = 0;
+    find_overs(r, n, &o);
+    for (int i = 0; i < OVERS; i++) {
+        seconds += o.at[i].part * o.at[i].step_s;
+        comes += o.at[i].part * o.at[i].comes;
+        decoding += o.at[i].part * o.at[i].decoding;
+        decoding_s += o.at[i].part * o.at[i].decoding * o.at[i].step_s;
     }
-    add_points(&p, first_s, r->wait_s, ttft);
-    const double decode_s = steady_times_step_s(r->times, n, 0);
+    r->rate_per_s = comes / seconds;
+    if (r->by == STEADY_BLOCKS && n >= r->most && r->most_per_s < r->rate_per_s) r->rate_per_s = r->most_per_s;
+    see_overs(&p, r, &o);
+    /* Little: first tokens and the others take n/R in all; what the two sums miss is of the longer one, as it has most
+     * of the error */
+    const double decode_s = steady_times_step_s(r->times, n, 0), all_s = n / r->rate_per_s;
+    const double first_s = p.sum_s / p.total, later_s = o.m * decoding_s / decoding;
+    const double miss_s = all_s - first_s - later_s, squares = first_s * first_s + later_s * later_s;
+    r->token_s = fmax((later_s + miss_s * later_s * later_s / squares) / o.m, decode_s * (decoding < .9 * n ? 0 : 1));
+    const double scale = fmax((all_s - o.m * r->token_s) / first_s, .1);
+    r->rate_per_s = n / (scale * first_s + o.m * r->token_s);
+    r->wait_s = fmax(clients - n, 0) / r->rate_per_s;
+    for (int i = 0; i < p.n; i++) steady_histogram_add(ttft, r->wait_s + scale * p.value_s[i], p.weight[i] / p.total);
+    (void)come_of(r->s->lengths, n, 1 / (o.m + 1), &none);
+    none *= o.at[0].part;
     r->flow = (struct steady_flow){.rate_per_s = r->rate_per_s,
                                    .n = n,
                                    .decode_s = decode_s,
-                                   .each_s = fmax(one_s - decode_s, 0) * s.total / s.ends,
-                                   .batches_per_s = s.mixed / s.seconds,
+                                   .each_s = fmax(seconds - decode_s, 0) / comes,
+                                   .batches_per_s = (1 - none) / seconds,
                                    .steps = 1,
-                                   .busy_frac = s.mixed_s / s.seconds};
+                                   .busy_frac = fmin(fmax(1 - none * decode_s / seconds, 0), 1)};
 }
