@@ -197,7 +197,7 @@ static void whole_solve(struct steady_replica *r, double clients, double n, stru
     struct steady_times *t = r->times;
     const struct steady_lengths *l = r->s->lengths;
     const double steps = l->steps, decode_s = steady_times_step_s(t, n, 0), ends = n / steps;
-    const double cycle_s = steady_flow_replaced_s(t, n, ends, l->single_frac), between_s = cycle_s - decode_s;
+    const double cycle_s = steady_flow_replaced_s(t, n, ends, 1, l->single_frac), between_s = cycle_s - decode_s;
     r->rate_per_s = n / (steps * cycle_s);
     if (r->by == STEADY_BLOCKS && n >= r->most && r->most_per_s < r->rate_per_s) r->rate_per_s = r->most_per_s;
     /* Little: what is not before a request's first token is its others' time, and no shorter than steps alone */
@@ -236,12 +236,12 @@ void steady_clients_solve(struct steady_replica *r, double clients, struct stead
 {
     struct steady_histogram ttft, tpot;
     const struct steady_setup *s = r->s;
-    const double places = r->by == STEADY_BLOCKS ? fmax(r->most, 1) : (double)s->max_seqs;
+    const double places = r->by == STEADY_BLOCKS ? fmax(r->places, 1) : (double)s->max_seqs;
     const double n = fmin(clients, places);
     steady_histogram_clear(&ttft);
     steady_histogram_clear(&tpot);
     r->idle_frac = r->wait_frac = 0;
-    if (!steady_one_length(s->lengths) || (r->times->beside && r->by == STEADY_BLOCKS && n >= r->most) ||
+    if (!steady_one_length(s->lengths) || (r->times->beside && r->by == STEADY_BLOCKS && n >= places) ||
         !tell_cycle(r, clients, n, &ttft, &tpot)) {
         steady_histogram_clear(&ttft);
         tell_any(r, clients, n, &ttft, &tpot);

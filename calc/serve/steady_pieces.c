@@ -213,24 +213,24 @@ static void find_parts(struct overs *o)
 
 /* As many tokens as steps leave over when all are full, so that as many prompts are done as answers end: others wait.
  * Below 0: they are not full. */
-static double fluid_of(const struct steady_replica *r, double n, double *away)
+static double fluid_of(const struct steady_replica *r, double n, double m, double *away)
 {
     const struct steady_lengths *l = r->s->lengths;
-    const double full = r->times->budget_tokens * l->steps / (l->prompt_tokens + r->times->rows * l->steps);
+    const double full = r->times->budget_tokens * m / (l->prompt_tokens + r->times->rows * m);
     *away = l->prompt_tokens * sqrt(2 * fmin(full, n));
     const double begun =
         1 - l->prompt_square / (2 * l->prompt_tokens * l->prompt_tokens); /* more than its tokens say */
-    return (n - full * (1 + 1 / l->steps) - begun) * l->prompt_tokens;
+    return (n - full * (1 + 1 / m) - begun) * l->prompt_tokens;
 }
 
-static void find_overs(struct steady_replica *r, double n, struct overs *o)
+static void find_overs(struct steady_replica *r, double n, double again, struct overs *o)
 {
     enum { FAR = 6 }; /* standard deviations */
     const struct steady_lengths *l = r->s->lengths;
     const double prompt = l->prompt_tokens, spread = l->prompt_square / (prompt * prompt);
     double away, low = 1 + 1e-9, high = 4;
-    const double fluid = fluid_of(r, n, &away);
-    *o = (struct overs){.n = n, .m = l->steps};
+    const double m = l->steps / (1 + again), fluid = fluid_of(r, n, m, &away);
+    *o = (struct overs){.n = n, .m = m};
     if (fluid > FAR * away) { /* never all done */
         o->at[1].tokens = fluid;
         o->at[2].tokens = 2 * fluid;
@@ -252,6 +252,20 @@ static void find_overs(struct steady_replica *r, double n, struct overs *o)
     for (int i = 1; i < OVERS; i++) o->at[i].tokens = o->at[i - 1].tokens + step * pow(high, i - 1);
     for (int i = 0; i < OVERS; i++) look_at(r, o, i);
     find_parts(o);
+}
+
+double steady_pieces_rate(struct steady_replica *r, double n, double again, double *in_prefill)
+{
+    struct overs o;
+    double seconds = 0, comes = 0;
+    find_overs(r, n, again, &o);
+    *in_prefill = 0;
+    for (int i = 0; i < OVERS; i++) {
+        seconds += o.at[i].part * o.at[i].step_s;
+        comes += o.at[i].part * o.at[i].comes;
+        *in_prefill += o.at[i].part * (o.at[i].left + o.at[i].comes);
+    }
+    return comes / (1 + again) / seconds;
 }
 
 /* Who comes finds what is left over, and others of its step before and behind it in any order; what comes later is
@@ -314,24 +328,24 @@ void steady_pieces_solve(struct steady_replica *r, double clients, double n, str
     struct overs o;
     struct points p = {0};
     double seconds = 0, comes = 0, none = 0, decoding = 0, decoding_s = 0;
-    find_overs(r, n, &o);
+    const double m = r->s->lengths->steps, again = r->by == STEADY_BLOCKS && n >= r->places ? r->again_frac : 0;
+    find_overs(r, n, again, &o);
     for (int i = 0; i < OVERS; i++) {
         seconds += o.at[i].part * o.at[i].step_s;
         comes += o.at[i].part * o.at[i].comes;
         decoding += o.at[i].part * o.at[i].decoding;
         decoding_s += o.at[i].part * o.at[i].decoding * o.at[i].step_s;
     }
-    r->rate_per_s = comes / seconds;
-    if (r->by == STEADY_BLOCKS && n >= r->most && r->most_per_s < r->rate_per_s) r->rate_per_s = r->most_per_s;
+    r->rate_per_s = comes / (1 + again) / seconds;
     see_overs(&p, r, &o);
     /* Little: first tokens and the others take n/R in all; what the two sums miss is of the longer one, as it has most
      * of the error */
     const double decode_s = steady_times_step_s(r->times, n, 0), all_s = n / r->rate_per_s;
-    const double first_s = p.sum_s / p.total, later_s = o.m * decoding_s / decoding;
+    const double first_s = p.sum_s / p.total, later_s = m * decoding_s / decoding;
     const double miss_s = all_s - first_s - later_s, squares = first_s * first_s + later_s * later_s;
-    r->token_s = fmax((later_s + miss_s * later_s * later_s / squares) / o.m, decode_s * (decoding < .9 * n ? 0 : 1));
-    const double scale = fmax((all_s - o.m * r->token_s) / first_s, .1);
-    r->rate_per_s = n / (scale * first_s + o.m * r->token_s);
+    r->token_s = fmax((later_s + miss_s * later_s * later_s / squares) / m, decode_s * (decoding < .9 * n ? 0 : 1));
+    const double scale = fmax((all_s - m * r->token_s) / first_s, .1);
+    r->rate_per_s = n / (scale * first_s + m * r->token_s);
     r->wait_s = fmax(clients - n, 0) / r->rate_per_s;
     for (int i = 0; i < p.n; i++) steady_histogram_add(ttft, r->wait_s + scale * p.value_s[i], p.weight[i] / p.total);
     (void)come_of(r->s->lengths, n, 1 / (o.m + 1), &none);
