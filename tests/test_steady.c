@@ -285,29 +285,35 @@ static void close_loop(struct config *c, size_t clients)
     c->steady.concurrency = (double)clients;
 }
 
-/* Requests of the middle of a run. */
-static struct simulate_spread middle(const struct simulate_result *q, double (*value)(const struct simulate_record *))
+/* Requests of the middle of a run; static batches are the same from the first to the last. */
+static struct simulate_spread middle(const struct simulate_result *q, bool whole,
+                                     double (*value)(const struct simulate_record *))
 {
     struct simulate_result part = *q;
     struct simulate_spread x;
     struct err e = {0};
-    part.record += q->n / 4;
-    part.n = q->n * 9 / 10 - q->n / 4;
+    if (!whole) {
+        part.record += q->n / 4;
+        part.n = q->n * 7 / 10 - q->n / 4;
+    }
     must(simulate_spread_of(&part, value, &x, &e), &e);
     return x;
 }
 
-static void with_clients(struct score *k, enum simulate_policy policy, int i, int64_t requests)
+static void with_clients(struct score *k, enum simulate_policy policy, int i, int64_t requests, int64_t each)
 {
     struct config c;
     uint64_t s = (uint64_t)(i + 1) * 0x2545F4914F6CDD1Du;
-    open_config(&c, policy, i, requests);
     (void)uniform(&s);
-    close_loop(&c, (size_t)fmin(floor(between(&s, 1, 400)), (double)requests / 8));
+    const double clients = floor(between(&s, 1, 400));
+    /* each asks so often that few are done long before the others */
+    open_config(&c, policy, i, (int64_t)fmax((double)requests, (double)each * clients));
+    close_loop(&c, (size_t)clients);
     const struct steady_result r = solve(c.arena, &c.steady);
     const struct simulate_result q = simulate(c.arena, &c.simulated);
-    const struct simulate_spread ttft = middle(&q, simulate_ttft_s), tpot = middle(&q, simulate_tpot_s);
-    const double rate = answers_per_s(c.arena, &q, .25, .9) * c.lengths.output_tokens;
+    const bool whole = policy == SIMULATE_STATIC;
+    const struct simulate_spread ttft = middle(&q, whole, simulate_ttft_s), tpot = middle(&q, whole, simulate_tpot_s);
+    const double rate = answers_per_s(c.arena, &q, whole ? .05 : .25, whole ? .95 : .7) * c.lengths.output_tokens;
     k->n++;
     k->tpot += fabs(r.tpot_s.mean / tpot.mean - 1) <= .05;
     k->tpot_half += fabs(r.tpot_s.p50 / tpot.p50 - 1) <= .05;
@@ -328,10 +334,13 @@ static void test_clients(void **state)
         double tpot, ttft, rate;
     } WANTED[] = {{SIMULATE_CHUNKED, .66, .75, .91}, {SIMULATE_FCFS, .66, .55, .95}, {SIMULATE_STATIC, .75, .5, 1}};
     const int n = configurations(9);
-    const int64_t requests = 4000;
+    const int64_t requests = getenv("RIDGE_STEADY") ? 4000 : 2000;
     for (size_t p = 0; p < sizeof WANTED / sizeof WANTED[0]; p++) {
         struct score k = {0};
-        for (int i = 0; i < n; i++) with_clients(&k, WANTED[p].policy, first_of() + i, requests);
+        /* those of a static batch are one event */
+        const int64_t rounds = getenv("RIDGE_STEADY") ? 100 : 60,
+                      each = WANTED[p].policy == SIMULATE_STATIC ? 3 * rounds : rounds;
+        for (int i = 0; i < n; i++) with_clients(&k, WANTED[p].policy, first_of() + i, requests, each);
         if (getenv("RIDGE_STEADY"))
             print_message("policy %d: clients, of %d TPOT %d, its median %d, TTFT %d, throughput %d within the bars\n",
                           (int)WANTED[p].policy, k.n, k.tpot, k.tpot_half, k.ttft, k.rate);

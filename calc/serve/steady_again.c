@@ -32,6 +32,19 @@ double steady_again_of(const struct steady_lengths *l, double kept)
     return l->steps > 0 ? exp(-spread_frac(l) * kept) * (steady_answer_tokens(l) - 1) / l->prompt_tokens : 0;
 }
 
+/* A prompt longer than a step enters with its first piece, and where the rest has no room it leaves again, every other
+ * step until an answer ends: what it computes in vain, of all prompts. Half of those too long fit at that end. */
+static double vain_frac(const struct steady_replica *r, double n)
+{
+    const struct steady_times *t = r->times;
+    const double prompt = r->s->lengths->prompt_tokens, room = fmax(t->budget_tokens - t->rows * n, 1);
+    double over = 0;
+    for (size_t i = 0; i < t->groups; i++)
+        for (int k = 0; k < 4; k++)
+            over += t->group[i].weight / 4 * fmax(steady_group_at(t, i, (k + .5) / 4) - room, 0);
+    return .5 * over / prompt / expm1(2 * n / r->s->lengths->steps) * room / prompt;
+}
+
 double steady_again_frac(const struct steady_replica *r, double seqs, double cache)
 {
     const struct steady_setup *s = r->s;
@@ -44,5 +57,8 @@ double steady_again_frac(const struct steady_replica *r, double seqs, double cac
     /* Caches that come from others come one after another: those that are lost are halfway on average, not in bunches.
      */
     if (!(r->prompts_frac > 0)) again = fmin(again, .5 * steady_again_of(l, 0));
+    /* of one length: who is computed anew ends before its bunch, so that this one grows by half as much */
+    if (!r->times->beside && steady_one_length(l)) again *= .5;
+    if (r->times->beside && r->prompts_frac > 0) again += vain_frac(r, fmin(seqs, cache));
     return full_frac(r, seqs, cache) * again;
 }

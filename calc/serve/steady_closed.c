@@ -40,6 +40,48 @@ static void see_first(struct cycle *c, double some, double own_s, double prompts
     }
 }
 
+/* Tokens of other prompts in a row with a request's: none, or a sum with mean and variance when there are any. */
+struct others {
+    double none, mean, square;
+};
+
+/* Whole prompts in any order: a request's own step, with what is before it; its mean. Waits for a place are as even as
+ * those of so many answers. */
+static double own_step(struct steady_replica *r, struct others x, double wait_s, double wait_n, double more_frac,
+                       double more_s, struct steady_histogram *h)
+{
+    struct steady_times *t = r->times;
+    enum { ORDERS = 8, SUMS = 5 };
+    static const double SUM[SUMS] = {-1.400, -.532, 0, .532, 1.400};
+    const double fit_tokens = steady_flow_fit(t) * r->s->lengths->prompt_tokens, budget = t->budget_tokens;
+    const double s2 = log1p(fmax(x.square / (x.mean * x.mean) - 1, 0));
+    double mean_s = 0;
+    for (size_t i = 0; i < t->groups; i++)
+        for (int k = -1; k < SUMS; k++)
+            for (int u = 0; u < ORDERS; u++) {
+                const double others = k < 0 ? 0 : x.mean * exp(sqrt(s2) * SUM[k] - s2 / 2);
+                const double w = t->group[i].weight * (k < 0 ? x.none : (1 - x.none) / SUMS) / ORDERS;
+                if (!(w > 0)) continue;
+                /* alone: those of its group, by themselves */
+                const double tokens = k < 0 ? steady_group_at(t, i, (u + .5) / ORDERS) : t->group[i].tokens;
+                const double ahead = others * (u + .5) / ORDERS;
+                const double before = ahead + tokens <= budget ? 0 : fmax(floor(ahead / fit_tokens), 1);
+                double now = fmin(tokens + others - before * fit_tokens, fit_tokens);
+                if (!(before > 0)) now = others + tokens <= budget ? others + tokens : fmax(fit_tokens, tokens + ahead);
+                const double at_s =
+                    (before > 0 ? before * steady_times_step_s(t, 0, fmin(fit_tokens, ahead / before)) : 0) +
+                    steady_times_step_s(t, 0, fmax(now, tokens));
+                mean_s += w * at_s;
+                for (int q = 0; h && q < (wait_n > 0 ? NORMALS : 1); q++) {
+                    const double away = wait_n > 0 ? NORMAL[q] / sqrt(fmax(wait_n, 2)) : 0;
+                    const double all_s = at_s + wait_s * fmax(1 + away, 0), part = wait_n > 0 ? w / NORMALS : w;
+                    steady_histogram_add(h, all_s, part * (1 - more_frac));
+                    if (more_frac > 0) steady_histogram_add(h, all_s + more_s, part * more_frac);
+                }
+            }
+    return mean_s;
+}
+
 /* Whole prompts of n that begin together, step after step; then all decode, and end together. */
 static double whole_s(struct cycle *c)
 {
@@ -53,13 +95,19 @@ static double whole_s(struct cycle *c)
         see_first(c, some, took_s, fit > 1 ? some : c->n - left + 1);
         c->steps++;
     }
+    if (l->prompt_square > prompt * prompt * (1 + 1e-6) && c->n > 1 && c->ttft) {
+        const double mean = (c->n - 1) * prompt, square = (c->n - 1) * (l->prompt_square - prompt * prompt);
+        const struct others x = {0, mean, mean * mean + square};
+        steady_histogram_clear(c->ttft);
+        c->first_s = c->n * own_step(c->r, x, c->wait_s, 0, c->more_frac, c->more_s, c->ttft);
+    }
     c->prefill_s = took_s;
     return took_s + l->steps * steady_times_step_s(t, c->n, 0);
 }
 
 /* Prompts of different lengths that begin in one step: where they are too long for it some begin later, and stay apart
- * from then on, so that in the end as many are together as hardly ever are too long. 0: they are of one length, or not
- * even one is. */
+ * from then on, so that as many are together as hardly ever are too long; the last of these groups is not whole. 0:
+ * they are of one length. */
 static double settled(const struct steady_times *t, const struct steady_lengths *l, double n)
 {
     enum { AWAY = 2 }; /* standard deviations */
@@ -67,8 +115,8 @@ static double settled(const struct steady_times *t, const struct steady_lengths 
     if (!(variance > 1e-6 * prompt * prompt)) return 0;
     /* g prompt + AWAY sqrt(g variance) = budget - n */
     const double b = AWAY * sqrt(variance), room = fmax(t->budget_tokens - n, 1);
-    const double root = (-b + sqrt(b * b + 4 * prompt * room)) / (2 * prompt);
-    return floor(root * root);
+    const double root = (-b + sqrt(b * b + 4 * prompt * room)) / (2 * prompt), most = root * root;
+    return fmax(n / (n / most + .5), 1);
 }
 
 /* Pieces: those that began in one step end in one, and their followers' prompts are in the step after that, beside all
@@ -82,12 +130,14 @@ static double pieces_s(struct cycle *c)
     double done = 0, begun = 0, took_s = 0;
     const double together = settled(t, l, c->n);
     if (together > 0) {
-        const double some = fmin(together, c->n), step_s = steady_times_step_s(t, fmax(c->n - some, 0), some * prompt);
-        c->steps = c->n / some;
-        if (c->steps > period) return 0;
-        see_first(c, c->n, own * step_s, some);
-        c->prefill_s = c->steps * step_s;
-        return c->prefill_s + (period - c->steps) * steady_times_step_s(t, c->n, 0);
+        const double some = fmin(together, c->n);
+        const struct steady_pieces x = steady_pieces_of(c->r, fmax(c->n - some, 0), some);
+        c->steps = c->n / some * x.steps;
+        if (c->steps > .5 * (l->steps + x.steps)) return 0; /* as good as at any place */
+        if (c->ttft)
+            c->first_s = c->n * steady_pieces_first(c->r, c->n, some, c->wait_s, c->more_s, c->more_frac, c->ttft);
+        c->prefill_s = c->n / some * x.seconds;
+        return c->prefill_s + (l->steps + x.steps - c->steps) * steady_times_step_s(t, c->n, 0);
     }
     while (done < all - 1e-6) {
         const double x = fmin(budget - begun, all - done);
@@ -141,107 +191,42 @@ static bool tell_cycle(struct steady_replica *r, double clients, double n, struc
 
 /* ---- answers of any length ---- */
 
-/* A Poisson number of prompts: none, or one of two sums with their mean and variance when there are some. */
-static void sums_of(const struct steady_lengths *l, double mean, double x[3], double weight[3])
-{
-    const double none = exp(-mean), some = -expm1(-mean), a = mean * l->prompt_tokens, at = a / some;
-    const double away = fmin(sqrt(fmax((mean * l->prompt_square + a * a) / some - at * at, 0)), .9 * at);
-    x[0] = 0;
-    x[1] = at - away;
-    x[2] = at + away;
-    weight[0] = none;
-    weight[1] = weight[2] = some / 2;
-}
-
-/* A request's own step, others beside it; waits that are nearly equal: of so many answers. */
-static void own_step(struct steady_replica *r, double n, double others, double wait_s, double wait_n, double scale,
-                     struct steady_histogram *h)
-{
-    const struct steady_times *t = r->times;
-    double x[3], weight[3];
-    sums_of(r->s->lengths, fmax(others, 1e-9), x, weight);
-    for (size_t i = 0; i < t->groups; i++)
-        for (int k = 0; k < 3; k++) {
-            const double tokens = t->group[i].tokens + x[k], room = fmax(t->budget_tokens - (t->beside ? n : 0), 1);
-            const double most = t->beside ? room : fmax(room, t->group[i].tokens);
-            const double steps = fmax(tokens / most, 1),
-                         own_s = steady_times_step_s(r->times, t->beside ? n : 0, fmin(tokens, most));
-            /* where steps are several, it is in any of them */
-            const double at_s = t->beside ? steps * own_s : (steps + 1) / 2 * own_s;
-            for (int q = 0; q < NORMALS; q++) {
-                const double away = wait_n > 0 ? NORMAL[q] / sqrt(fmax(wait_n, 2)) : 0;
-                steady_histogram_add(h, scale * at_s + wait_s * fmax(1 + away, 0),
-                                     t->group[i].weight * weight[k] / NORMALS);
-            }
-        }
-}
-
-/* Between decode steps the prompts of those who follow on answers; nobody comes meanwhile. */
-static double whole_cycle(struct steady_replica *r, double n, double again)
-{
-    return steady_flow_replaced_s(r->times, n, n / r->s->lengths->steps * (1 + again), r->s->lengths->single_frac);
-}
-
-/* Every step has the prompts of those who follow on the answers of the one before. */
-static double pieces_step(struct steady_replica *r, double n)
-{
-    double x[3], weight[3], sum_s = 0;
-    const double ends = n / (r->s->lengths->steps + 1);
-    sums_of(r->s->lengths, ends, x, weight);
-    for (int k = 0; k < 3; k++) sum_s += weight[k] * steady_times_step_s(r->times, fmax(n - ends, 1), x[k]);
-    return sum_s;
-}
-
-static void tell_any(struct steady_replica *r, double clients, double n, struct steady_histogram *ttft,
-                     struct steady_histogram *tpot)
+/* Between decode steps are the prompts of those who follow on answers; nobody comes meanwhile. */
+static void whole_solve(struct steady_replica *r, double clients, double n, struct steady_histogram *ttft)
 {
     struct steady_times *t = r->times;
     const struct steady_lengths *l = r->s->lengths;
-    const double steps = l->steps, decode_s = steady_times_step_s(t, n, 0);
-    double token_s, between_s = 0, ends = n / steps, inside = n;
-    if (t->beside) {
-        const double full = t->budget_tokens * steps / (l->prompt_tokens + steps);
-        token_s = pieces_step(r, n);
-        ends = n / (steps + 1);
-        r->rate_per_s = n / ((steps + fmax(l->prompt_tokens / t->budget_tokens, 1)) * token_s);
-        if (full < n) { /* more ends than there is room for in the steps: prompts wait, and all steps are full */
-            token_s = steady_times_step_s(t, fmax(full, 1), t->budget_tokens - full);
-            r->rate_per_s = full / (steps * token_s);
-            inside = full;
-        }
-    } else {
-        const double cycle_s = whole_cycle(r, n, 0);
-        between_s = cycle_s - decode_s; /* none of it before the first step of one's own */
-        token_s = cycle_s - between_s / steps;
-        r->rate_per_s = n / (steps * cycle_s);
-    }
+    const double steps = l->steps, decode_s = steady_times_step_s(t, n, 0), ends = n / steps;
+    const double cycle_s = steady_flow_replaced_s(t, n, ends, 1, l->single_frac), between_s = cycle_s - decode_s;
+    r->rate_per_s = n / (steps * cycle_s);
     if (r->by == STEADY_BLOCKS && n >= r->most && r->most_per_s < r->rate_per_s) r->rate_per_s = r->most_per_s;
-    if (!(inside < n)) {
-        /* Little: what is not before a request's first token is its others' time, and no shorter than steps alone */
-        own_step(r, n, ends, 0, 0, 1, ttft);
-        const double own_s = ttft->sum / ttft->total;
-        token_s = fmax((n / r->rate_per_s - own_s) / steps, decode_s);
-        r->rate_per_s = n / (own_s + steps * token_s);
-        steady_histogram_clear(ttft);
-    }
-    r->token_s = token_s;
-    r->wait_s = fmax(clients / r->rate_per_s - n / r->rate_per_s, 0);
-    const double own_s = fmax(n / r->rate_per_s - steps * token_s, 0);
-    const double queue = r->wait_s * r->rate_per_s;
-    if (inside < n)
-        own_step(r, inside, 0, r->wait_s + own_s, n - inside + queue, 0, ttft);
-    else
-        own_step(r, n, ends, r->wait_s, queue, 1, ttft);
+    /* Little: what is not before a request's first token is its others' time, and no shorter than steps alone */
+    const double some = -expm1(-ends);
+    const struct others x = {1 - some, ends * l->prompt_tokens / some,
+                             (ends * l->prompt_square + ends * ends * l->prompt_tokens * l->prompt_tokens) / some};
+    const double own_s = own_step(r, x, 0, 0, 0, 0, NULL);
+    r->token_s = fmax((n / r->rate_per_s - own_s) / steps, decode_s);
+    r->rate_per_s = n / (own_s + steps * r->token_s);
+    r->wait_s = fmax(clients - n, 0) / r->rate_per_s;
+    (void)own_step(r, x, r->wait_s, r->wait_s * r->rate_per_s, 0, 0, ttft);
     r->flow = (struct steady_flow){.rate_per_s = r->rate_per_s,
                                    .n = n,
                                    .decode_s = decode_s,
                                    .extra_s = -between_s,
                                    .each_s = between_s / ends,
-                                   .batches_per_s = -expm1(-ends) / token_s,
+                                   .batches_per_s = -expm1(-ends) / r->token_s,
                                    .steps = 1,
-                                   .busy_frac = t->beside ? -expm1(-ends) : between_s / (between_s + decode_s)};
-    if (t->beside) r->flow.each_s = fmax(token_s - decode_s, 0) / ends;
-    r->decoding = r->rate_per_s * steps * token_s;
+                                   .busy_frac = between_s / (between_s + decode_s)};
+}
+
+static void tell_any(struct steady_replica *r, double clients, double n, struct steady_histogram *ttft,
+                     struct steady_histogram *tpot)
+{
+    if (r->times->beside)
+        steady_pieces_solve(r, clients, n, ttft);
+    else
+        whole_solve(r, clients, n, ttft);
+    r->decoding = r->rate_per_s * r->s->lengths->steps * r->token_s;
     r->square = r->decoding * r->decoding;
     r->slope_s = 0;
     steady_tpot(r, tpot);
@@ -251,12 +236,12 @@ void steady_clients_solve(struct steady_replica *r, double clients, struct stead
 {
     struct steady_histogram ttft, tpot;
     const struct steady_setup *s = r->s;
-    const double places = r->by == STEADY_BLOCKS ? fmax(r->most, 1) : (double)s->max_seqs;
+    const double places = r->by == STEADY_BLOCKS ? fmax(r->places, 1) : (double)s->max_seqs;
     const double n = fmin(clients, places);
     steady_histogram_clear(&ttft);
     steady_histogram_clear(&tpot);
     r->idle_frac = r->wait_frac = 0;
-    if (!steady_one_length(s->lengths) || (r->by == STEADY_BLOCKS && n >= r->most) ||
+    if (!steady_one_length(s->lengths) || (r->times->beside && r->by == STEADY_BLOCKS && n >= places) ||
         !tell_cycle(r, clients, n, &ttft, &tpot)) {
         steady_histogram_clear(&ttft);
         tell_any(r, clients, n, &ttft, &tpot);

@@ -205,11 +205,11 @@ static double extra_of(struct steady_times *t, struct steady_flow *f, double bat
     return (first - last) / fmax(1 - rho, .01);
 }
 
-double steady_flow_replaced_s(struct steady_times *t, double n, double ends, double single_frac)
+double steady_flow_replaced_s(struct steady_times *t, double n, double ends, double bunch, double single_frac)
 {
     double prompt, square, none;
     moments_of(t, &prompt, &square);
-    const double some = -expm1(-ends);
+    const double some = -expm1(-ends / bunch);
     struct steady_flow f = {.n = n, .requests = ends / some, .room_tokens = t->budget_tokens};
     f.full_s = steady_times_step_s(t, n, f.room_tokens);
     double seconds = steady_times_step_s(t, n, 0) + some * look_at_batch(t, &f, prompt, square, true, &none);

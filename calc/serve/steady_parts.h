@@ -39,7 +39,7 @@ struct steady_times {
     double n_knot[STEADY_N_KNOTS], x_knot[STEADY_X_KNOTS];
     struct { /* where it saturates, of limits that were asked before; rate_per_s 0: none */
         int64_t max_seqs, blocks, block_tokens;
-        double watermark_frac, rate_per_s, most;
+        double watermark_frac, rate_per_s, most, places, again_frac;
         bool together; /* all at once */
         enum steady_limit by;
     } saturation;
@@ -57,6 +57,9 @@ static inline double steady_answer_tokens(const struct steady_lengths *l)
 /* steady_times_step_s -- of n sequences that decode (0, or 1 and more) and x prompt tokens, from the grid. Linear
  * between its points. */
 double steady_times_step_s(struct steady_times *t, double n, double x);
+
+/* steady_group_at -- the prompt at a place in (0, 1) of a group: they lie between those of its neighbours. */
+double steady_group_at(const struct steady_times *t, size_t i, double place);
 
 /* ---- prefill between decode ---- */
 
@@ -90,8 +93,8 @@ double steady_flow_fit(const struct steady_times *t);
 
 /* steady_flow_replaced_s -- a step of n that decode, of whom `ends` have their last token on average, and the steps
  * between of as many prompts that take their places, and of those that follow on answers of a single token: where
- * others always wait. */
-double steady_flow_replaced_s(struct steady_times *t, double n, double ends, double single_frac);
+ * others always wait. `bunch` times as many prompts come at a time as answers end, as often less. */
+double steady_flow_replaced_s(struct steady_times *t, double n, double ends, double bunch, double single_frac);
 
 /* ---- distributions ---- */
 
@@ -121,6 +124,7 @@ struct steady_replica {
     double later_s;                 /* disaggregated: between the first token and decoding */
     double most_per_s;              /* the rate at which it saturates */
     double most;                    /* sequences that may decode at a time */
+    double places;                  /* of them and of those with a prompt to compute */
     enum steady_limit by;           /* what makes it so */
     double again_frac;              /* prompts computed anew, of those computed, where it saturates */
     double decoding, square;        /* mean and mean square of those that decode */
@@ -154,6 +158,23 @@ void steady_tpot(struct steady_replica *r, struct steady_histogram *h);
 void steady_clients_solve(struct steady_replica *r, double clients, struct steady_result *o);
 double steady_cohort_s(struct steady_replica *r, double n);
 bool steady_one_length(const struct steady_lengths *l);
+
+/* Steps and seconds of so many prompts that are computed in pieces beside those that decode, on average. */
+struct steady_pieces {
+    double steps, seconds;
+};
+
+struct steady_pieces steady_pieces_of(struct steady_replica *r, double decoding, double prompts);
+
+/* steady_pieces_first -- first tokens of n clients of whom so many begin in one step; after a wait that is longer by
+ * more_s for some; returns their mean without it. steady_pieces_solve -- n of the clients in steps, answers of any
+ * length: sets the rate, the time of a token, the wait for a place and the flow. MODEL.md "Steady state". */
+double steady_pieces_first(struct steady_replica *r, double n, double together, double wait_s, double more_s,
+                           double more_frac, struct steady_histogram *h);
+/* steady_pieces_rate -- of n that are in steps where another always takes the place of who ends, `again` of its prompts
+ * computed anew; and how many of them have prompts to compute. */
+double steady_pieces_rate(struct steady_replica *r, double n, double again, double *in_prefill);
+void steady_pieces_solve(struct steady_replica *r, double clients, double n, struct steady_histogram *ttft);
 
 /* steady_tell -- the answer of what is solved; steady_tell_of -- with these distributions. */
 void steady_tell(struct steady_replica *r, struct steady_result *o);

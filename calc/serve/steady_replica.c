@@ -24,6 +24,7 @@ static void find_most(struct steady_replica *r, double in_prefill)
                  cache = fmax((blocks - in_prefill * of_prompt) / (r->times->context_tokens / b + half), .01);
     r->most = fmin(seqs, cache);
     r->by = seqs <= cache ? STEADY_SEQS : STEADY_BLOCKS;
+    r->places = r->by == STEADY_SEQS ? (double)s->max_seqs : r->most + in_prefill;
     r->again_frac = steady_again_frac(r, seqs, cache);
 }
 
@@ -42,7 +43,7 @@ static double rate_of(struct steady_replica *r, double n, struct steady_flow *f)
     const double steps = r->s->lengths->steps;
     double low = 0, high = n / (steps * steady_times_step_s(r->times, n, 0));
     double rate = fmin(n / (steps * steady_flow_replaced_s(r->times, n, n / steps * (r->prompts_frac + r->again_frac),
-                                                           r->s->lengths->single_frac)),
+                                                           1, r->s->lengths->single_frac)),
                        high);
     for (int k = 0; k < 12; k++) {
         steady_flow_solve(r->times, rate * (r->prompts_frac + r->again_frac), r->arrival_cv2, n, f);
@@ -93,8 +94,12 @@ static double find_saturation(struct steady_replica *r)
         return prompts_alone(r);
     }
     if (!r->times->beside && r->prompts_frac > 0) {
-        const double n = fmax(r->most, 1);
-        return n / (l->steps * steady_flow_replaced_s(r->times, n, n / l->steps * (1 + r->again_frac), l->single_frac));
+        const double n = fmax(r->most, 1), spread = l->prompt_square / (l->prompt_tokens * l->prompt_tokens);
+        /* a long prompt waits for room until others fit behind it: of exponential ones every other answer lets two in
+         */
+        const double bunch = r->by == STEADY_BLOCKS ? spread : 1;
+        return n / (l->steps *
+                    steady_flow_replaced_s(r->times, n, n / l->steps * (1 + r->again_frac), bunch, l->single_frac));
     }
     /* All steps full: n decode and budget - n tokens of prompts, in the ratio of what requests have of both. Without
      * prompts to compute none is. */
@@ -108,6 +113,13 @@ static double find_saturation(struct steady_replica *r)
                    (l->steps * steady_times_step_s(r->times, fmax(full, 1), r->times->budget_tokens - rows * full));
         }
         const double before = rate;
+        if (beside && !(rows > 1)) { /* who decodes and who has a prompt to compute are as many as have a place */
+            double in_prefill;
+            rate = steady_pieces_rate(r, fmax(r->places, 1), r->again_frac, &in_prefill);
+            find_most(r, in_prefill);
+            if (fabs(rate - before) < 5e-3 * rate) break;
+            continue;
+        }
         rate = rate_of(r, fmax(r->most, 1), &f);
         if (r->again_frac > 0 && isfinite(full)) /* no more is computed anew than full steps have room for */
             rate = fmax(rate, r->most / (l->steps * steady_times_step_s(r->times, fmax(r->most, 1),
@@ -126,20 +138,26 @@ double steady_saturation_of(struct steady_replica *r)
         t->saturation.block_tokens == s->block_tokens && t->saturation.together == (s->load != STEADY_OPEN) &&
         !(t->saturation.watermark_frac < s->watermark_frac) && !(t->saturation.watermark_frac > s->watermark_frac)) {
         r->most = t->saturation.most;
+        r->places = t->saturation.places;
+        r->again_frac = t->saturation.again_frac;
         r->by = t->saturation.by;
         return r->most_per_s = t->saturation.rate_per_s;
     }
     t->saturation.rate_per_s = find_saturation(r);
     t->saturation.together = s->load != STEADY_OPEN;
-    if (t->saturation.together && r->by == STEADY_SEQS && r->prompts_frac > 0 && steady_one_length(s->lengths)) {
-        const double places = (double)s->max_seqs, cycle_s = steady_cohort_s(r, places);
-        if (cycle_s > 0) t->saturation.rate_per_s = places / cycle_s; /* who begins together ends together */
+    if (t->saturation.together && (t->beside ? r->by == STEADY_SEQS : r->by != STEADY_COMPUTE) && r->prompts_frac > 0 &&
+        steady_one_length(s->lengths)) {
+        const double places = fmax(r->places, 1), decode_s = s->lengths->steps * steady_times_step_s(t, places, 0);
+        const double cycle_s = steady_cohort_s(r, places); /* who begins together ends together */
+        if (cycle_s > 0) t->saturation.rate_per_s = places / (cycle_s + r->again_frac * fmax(cycle_s - decode_s, 0));
     }
     t->saturation.max_seqs = s->max_seqs;
     t->saturation.blocks = s->blocks;
     t->saturation.block_tokens = s->block_tokens;
     t->saturation.watermark_frac = s->watermark_frac;
     t->saturation.most = r->most;
+    t->saturation.places = r->places;
+    t->saturation.again_frac = r->again_frac;
     t->saturation.by = r->by;
     return r->most_per_s = t->saturation.rate_per_s;
 }

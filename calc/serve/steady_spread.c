@@ -43,8 +43,8 @@ static double percentile(const struct steady_histogram *h, double p)
     double sum = 0;
     for (size_t i = 0; i < STEADY_BINS; i++) {
         const double w = h->weight[i];
-        if (w > 0 && sum + w >= p * h->total)
-            return h->low_s[i] + (h->high_s[i] - h->low_s[i]) * pow((p * h->total - sum) / w, bend_of(h, i));
+        if (w > 0 && sum + w >= p * h->total * (1 - 1e-9)) /* rounding; half of them is half of them */
+            return h->low_s[i] + (h->high_s[i] - h->low_s[i]) * pow(fmin((p * h->total - sum) / w, 1), bend_of(h, i));
         sum += w;
     }
     return (double)NAN;

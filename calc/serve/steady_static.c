@@ -8,6 +8,7 @@ enum {
     LONGEST = 8, /* parts of the distribution of the longest answer of a batch */
     PROMPTS = 3, /* and of the longest prompt */
     SPREADS = LONGEST * PROMPTS,
+    TURNS = 64, /* batches that a client waits for; not a unit */
 };
 static const double OUTPUT_PART[LONGEST] = {.25, .25, .2, .15, .1, .04, .008, .002},
                     PROMPT_PART[PROMPTS] = {.5, .4, .1};
@@ -382,6 +383,50 @@ static void tell(struct chain *c, struct steady_result *o)
     o->waiting = wait;
 }
 
+/* First tokens of a batch of n, by the longest prompt in parts fine enough for a median: at so many seconds before its
+ * own. */
+static void add_first(struct chain *c, struct steady_histogram *h, double n, double before_s, double weight)
+{
+    enum { PARTS = 16 }; /* not a unit */
+    double part[PARTS], prompt[PARTS];
+    for (int i = 0; i < PARTS; i++) part[i] = 1. / PARTS;
+    longest(c->s->lengths->prompt_at, c->log_below, n, part, PARTS, prompt);
+    for (int i = 0; i < PARTS; i++) {
+        mix_clear(&c->x);
+        mix_prefill(&c->x, n, prompt[i], 0);
+        steady_histogram_add(h, before_s + step_s(c), weight / PARTS);
+    }
+}
+
+/* Clients where the cache lets some of them into a batch, N by the longest prompt and answer among them, another number
+ * each time. When a batch ends its N ask again, behind the n - N that have waited: those whose place is within what the
+ * next one takes are in it, the others wait for more. */
+static void see_turns(struct chain *c, double n, struct steady_histogram *h)
+{
+    enum { PLACES = 4 };
+    const struct steady_setup *s = c->s;
+    const double b = (double)s->block_tokens, seqs = fmin((double)s->max_seqs, n);
+    const struct batch *all = &c->batch[1];
+    double prompt[PROMPTS], output[LONGEST], fit[SPREADS], part[SPREADS], mean = 0, now = 0, turn[TURNS] = {0};
+    longest(s->lengths->prompt_at, c->log_below, all->n, PROMPT_PART, PROMPTS, prompt);
+    longest(s->lengths->output_at, c->log_below, all->n, OUTPUT_PART, LONGEST, output);
+    for (int i = 0; i < SPREADS; i++) {
+        part[i] = part_of(i);
+        fit[i] = fmax(fmin((double)s->blocks / ceil((prompt[i / LONGEST] + output[i % LONGEST]) / b), seqs), 1);
+        mean += part[i] * fit[i];
+    }
+    for (int i = 0; i < SPREADS; i++)
+        for (int k = 0; k < SPREADS; k++)
+            for (int q = 0; q < PLACES; q++) {
+                const double place = n - fit[i] * (1 - (q + .5) / PLACES), w = part[i] * part[k] * fit[i] / PLACES;
+                const double turns = place <= fit[k] ? 0 : 1 + floor((place - fit[k]) / mean);
+                turn[(size_t)fmin(turns, TURNS - 1)] += w;
+                now += w;
+            }
+    for (size_t i = 0; i < TURNS; i++)
+        if (turn[i] > 0) add_first(c, h, all->n, (double)i * all->all_s, turn[i] / now);
+}
+
 /* Those answered together ask again together: batches of n, or of the most that fit, which wait for each other. All at
  * once: the same batches, one after another. */
 static void tell_together(struct chain *c, double n, struct steady_result *o)
@@ -395,11 +440,13 @@ static void tell_together(struct chain *c, double n, struct steady_result *o)
     c->part[1] = 1;
     c->knots = 2;
     steady_histogram_clear(&ttft);
-    for (double k = 0; k < ceil(batches); k++)
-        for (int i = 0; i < PROMPTS; i++) {
-            const double before = closed ? fmax(batches - 1, 0) : k, weight = fmin(batches - k, 1);
-            steady_histogram_add(&ttft, before * b->all_s + b->first_s[i], weight * PROMPT_PART[i]);
-        }
+    if (closed && o->by == STEADY_BLOCKS && batches < TURNS - 1)
+        see_turns(c, n, &ttft);
+    else if (closed)
+        add_first(c, &ttft, b->n, fmax(batches - 1, 0) * b->all_s, 1);
+    for (double k = 0; k < ceil(batches) && !closed; k++)
+        for (int i = 0; i < PROMPTS; i++)
+            steady_histogram_add(&ttft, k * b->all_s + b->first_s[i], fmin(batches - k, 1) * PROMPT_PART[i]);
     const double more_s = see_tokens(c, &tpot);
     see_latency(c, &ttft, &latency);
     const double span_s = closed ? fmax(batches * b->all_s, b->all_s + s->think_s) : batches * b->all_s;

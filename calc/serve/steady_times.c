@@ -110,6 +110,13 @@ enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, s
     return ERR_OK;
 }
 
+double steady_group_at(const struct steady_times *t, size_t i, double place)
+{
+    const double own = t->group[i].tokens;
+    const double low = i > 0 ? t->group[i - 1].tokens : own, high = i + 1 < t->groups ? t->group[i + 1].tokens : own;
+    return place < .5 ? own - (own - low) * (.5 - place) : own + (high - own) * (place - .5);
+}
+
 /* ---- times ---- */
 
 static double alone_s(struct steady_times *t, double n, double x)
