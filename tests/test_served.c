@@ -84,7 +84,7 @@ static void test_finds_terms(void **state)
 {
     (void)state;
     enum { N = 90 };
-    const struct engine_terms made = {.host_s = 1.7e-3, .factor = 1.31};
+    const struct engine_terms made = {.host_s = 1.7e-3, .factor = 1};
     struct served_row row[N];
     struct served s = {.row = row, .n = N, .families_n = 3};
     struct served_fit fit;
@@ -97,43 +97,62 @@ static void test_finds_terms(void **state)
                                      .overlapped = i % 2 == 1,
                                      .tp = 1 << i % 4,
                                      .attention_dp = 1,
+                                     .version = "",
+                                     .model = "a",
+                                     .device = "d",
+                                     .weights = "w",
                                      .clients = 1 + (double)(i % 7),
                                      .ttft_s = 0.1,
-                                     .closed = {.token = {0.75, k, 0.25, 3 * k, 0, 0},
-                                                .first = {0, k, 1, 3 * k, 0, 0},
+                                     .closed = {.token = {0.75, 0.25, {k, 0, 0}, {3 * k, 0, 0}},
+                                                .first = {0, 1, {k, 0, 0}, {3 * k, 0, 0}},
+                                                .first_launches = 401 + (double)(i % 3) * 307,
                                                 .roofline_decode_s = k / 2,
                                                 .roofline_prefill_s = 1e-6}};
         row[i].tpot_s = engine_steps_s(&made, row[i].overlapped, &row[i].closed.token) * (i % 10 == 0 ? 1.8 : 1);
     }
     assert_int_equal(served_fit_engine(&s, "mine", SIZE_MAX, &fit, &e), ERR_OK);
     assert_true(fit.rows == N && fit.families == 3);
-    assert_true(fabs(fit.terms.host_s / made.host_s - 1) < 0.05 && fabs(fit.terms.factor / made.factor - 1) < 0.02);
+    assert_true(fabs(fit.terms.host_s / made.host_s - 1) < 0.05 && fit.terms.factor == 1 && fit.terms.kernel_s == 0);
     assert_int_equal(served_fit_engine(&s, "other", SIZE_MAX, &fit, &e), ERR_NO);
     assert_int_equal(served_leave_out(&s, &e), ERR_OK);
     struct arena *a = arena_open();
     struct served_group *g;
     size_t n;
-    assert_int_equal(served_groups(a, &s, &g, &n, &e), ERR_OK);
+    assert_int_equal(served_groups(a, &s, 0, &g, &n, &e), ERR_OK);
     assert_int_equal(n, 2); /* dense, and all */
     assert_true(g[0].rows == N && g[0].families == 3 && g[0].median_frac < 0.02 && g[0].within_frac > 0.89);
     assert_true(g[0].median_frac < g[0].baseline_median_frac && fabs(g[0].drift_tp) < 0.1);
+    struct served_group *parts;
+    size_t parts_n, rows_n = 0;
+    assert_int_equal(served_groups(a, &s, SERVED_BY_CLIENTS | SERVED_BY_RANKS, &parts, &parts_n, &e), ERR_OK);
+    assert_int_equal(parts_n, 2 * 4); /* to 4 clients, to 16; 1, 2, 4 and 8 ranks */
+    for (size_t i = 0; i < parts_n; i++) {
+        assert_true(parts[i].rows > 0 && strcmp(parts[i].clients, i < 4 ? "to 4" : "to 16") == 0);
+        rows_n += (size_t)parts[i].rows;
+    }
+    assert_int_equal(rows_n, N);
     size_t slower = 0, as_slow = 0;
     for (size_t i = 0; i < N; i++) {
         slower += row[i].tpot_s > row[i].predicted_s * g[0].slow_p90 * (1 + 1e-12);
         as_slow += row[i].tpot_s >= row[i].predicted_s * g[0].slow_p90 * (1 - 1e-12);
     }
     assert_true(10 * slower <= N && 10 * as_slow > N);
-    const struct engine_terms each = {.host_s = 0.9e-3, .factor = 1, .sequence_s = 37e-6};
+    const struct engine_terms each = {.kernel_s = 2.3e-6, .factor = 1, .sequence_s = 37e-6, .first_launch_s = 71e-6};
     for (size_t i = 0; i < N; i++) {
-        row[i].per_sequence = true;
-        row[i].closed.token.decode_sequences = row[i].closed.token.prompt_sequences = (double)(1 + i % 53);
+        row[i].per_kernel = true;
+        for (int k = 0; k < 2; k++) {
+            struct engine_steps *steps = k ? &row[i].closed.first : &row[i].closed.token;
+            steps->of_decode.sequences = steps->of_prompt.sequences = (double)(1 + 7 * (i % 53));
+            steps->of_decode.kernels = steps->of_prompt.kernels = 331 + (double)(i % 5) * 101;
+        }
         row[i].tpot_s = engine_steps_s(&each, row[i].overlapped, &row[i].closed.token) * (i % 10 == 0 ? 1.8 : 1);
-        row[i].ttft_s = engine_steps_s(&each, row[i].overlapped, &row[i].closed.first) + (i % 10 == 0 ? 0.4 : 0.071);
+        row[i].ttft_s = engine_steps_s(&each, row[i].overlapped, &row[i].closed.first) +
+                        engine_first_s(&each, row[i].closed.first_launches) + (i % 10 == 0 ? 0.4 : 0);
     }
     assert_int_equal(served_fit_engine(&s, "mine", SIZE_MAX, &fit, &e), ERR_OK);
-
-    assert_true(fabs(fit.terms.host_s / each.host_s - 1) < 0.1 && fabs(fit.terms.factor - 1) < 1e-12);
-    assert_true(fabs(fit.terms.sequence_s / each.sequence_s - 1) < 0.06 && fabs(fit.terms.first_s - 0.071) < 1e-3);
+    assert_true(fabs(fit.terms.kernel_s / each.kernel_s - 1) < 0.1 && fit.terms.factor == 1 && fit.terms.host_s == 0);
+    assert_true(fabs(fit.terms.sequence_s / each.sequence_s - 1) < 0.06);
+    assert_true(fabs(fit.terms.first_launch_s / each.first_launch_s - 1) < 0.03);
     s.families_n = 1; /* nobody else to learn from */
     for (size_t i = 0; i < N; i++) {
         row[i].family = 0;
@@ -145,8 +164,8 @@ static void test_finds_terms(void **state)
 }
 
 /* What configs/engines says, fitted again, and the bars: dense 10 %, experts 15 %, four rows in five within 25 %, the
- * textbook with three constants well behind; first tokens of few clients 30 %, but TensorRT-LLM's with experts, of
- * which one number cannot tell models apart (MODEL.md "Servers"). */
+ * textbook with three constants well behind; first tokens of few clients 30 %. Drift is of rows that are alike in all
+ * else. */
 static void test_servers(void **state)
 {
     (void)state;
@@ -161,26 +180,28 @@ static void test_servers(void **state)
         skip();
     }
     if (served_read(a, path, &s, &e) != ERR_OK || served_predict(a, &s, &e) != ERR_OK ||
-        served_leave_out(&s, &e) != ERR_OK || served_groups(a, &s, &g, &n, &e) != ERR_OK)
+        served_leave_out(&s, &e) != ERR_OK || served_groups(a, &s, 0, &g, &n, &e) != ERR_OK)
         fail_msg("%s", e.text);
     for (size_t i = 0; i < n; i++) {
         struct engine stated;
         const bool dense = strcmp(g[i].kind, "dense") == 0, all = strcmp(g[i].kind, "all") == 0;
-        const bool trtllm = strcmp(g[i].engine, "trtllm") == 0;
         print_message("  %-6s %-7s %3lld rows: median %.1f %%, within 25 %% %.0f %%, three constants %.1f %%; TTFT of "
-                      "%lld: %.0f %%\n",
+                      "%lld: %.0f %%; 2x clients %+.1f +- %.1f %%, 2x ranks %+.1f +- %.1f %%\n",
                       g[i].engine, g[i].kind, (long long)g[i].rows, 100 * g[i].median_frac, 100 * g[i].within_frac,
-                      100 * g[i].baseline_median_frac, (long long)g[i].first_rows, 100 * g[i].first_median_frac);
+                      100 * g[i].baseline_median_frac, (long long)g[i].first_rows, 100 * g[i].first_median_frac,
+                      100 * g[i].drift_clients, 100 * g[i].drift_clients_se, 100 * g[i].drift_tp,
+                      100 * g[i].drift_tp_se);
         if (engine_load(a, g[i].engine, &stated, &e) != ERR_OK) fail_msg("%s", e.text);
         assert_true(fabs(stated.terms.host_s - g[i].host_s) < 5e-5);
-        assert_true(fabs(stated.terms.factor - g[i].factor) < 0.01);
+        assert_true(fabs(stated.terms.kernel_s - g[i].kernel_s) < 5e-8 && stated.terms.factor == 1);
         assert_true(fabs(stated.terms.sequence_s - g[i].sequence_s) < 1e-6);
-        assert_true(fabs(stated.terms.first_s - g[i].first_s) < 2e-3);
+        assert_true(fabs(stated.terms.first_launch_s - g[i].first_launch_s) < 2e-6);
         if (!all) assert_true(fabs(stated.slow_p90[!dense] - g[i].slow_p90) < 0.002);
         assert_true(g[i].rows > 40 && g[i].median_frac < (dense ? 0.10 : 0.15));
         assert_true(g[i].within_frac > 0.8 && g[i].ratio < 0.7);
-        if (!all && g[i].first_rows > 0) assert_true(g[i].first_median_frac < (trtllm && !dense ? 0.45 : 0.3));
-        assert_true(fabs(g[i].drift_clients) < 0.04 && fabs(g[i].drift_tp) < 0.09);
+        if (!all && g[i].first_rows > 0) assert_true(g[i].first_median_frac < 0.3);
+        assert_true(fabs(g[i].drift_clients) < (dense ? 0.03 : 0.065));
+        assert_true(isnan(g[i].drift_tp) || fabs(g[i].drift_tp) < (dense ? 0.05 : 0.085));
     }
     arena_close(a);
 }
