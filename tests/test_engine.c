@@ -125,7 +125,7 @@ static void test_alone(void **state)
     const struct engine_work small = {0.01, 7, 3}, large = {1.5, 250, 3};
     assert_true(engine_step_s(&slow, true, &small) == 1.25 && engine_step_s(&slow, true, &large) == 2.5);
     assert_true(fabs(engine_step_s(&slow, false, &small) - 1.272) < 1e-12);
-    assert_true(fabs(engine_first_s(&slow, 11) - ENGINE_FIRST_S - 0.033) < 1e-12);
+    assert_true(fabs(engine_first_s(&slow, 1009, 11) - ENGINE_FIRST_S - 1009 * ENGINE_TOKEN_S - 0.033) < 1e-12);
     assert_true(c.bound_s > 0 && c.bound_s < 210 * step_s + engine_steps_s(&t, false, &c.first));
     arena_close(f.a);
 }

@@ -105,6 +105,7 @@ static void test_finds_terms(void **state)
                                      .ttft_s = 0.1,
                                      .closed = {.token = {0.75, 0.25, {k, 0, 0}, {3 * k, 0, 0}},
                                                 .first = {0, 1, {k, 0, 0}, {3 * k, 0, 0}},
+                                                .first_tokens = 211 + (double)(i % 4) * 1301,
                                                 .first_launches = 401 + (double)(i % 3) * 307,
                                                 .roofline_decode_s = k / 2,
                                                 .roofline_prefill_s = 1e-6}};
@@ -147,12 +148,14 @@ static void test_finds_terms(void **state)
         }
         row[i].tpot_s = engine_steps_s(&each, row[i].overlapped, &row[i].closed.token) * (i % 10 == 0 ? 1.8 : 1);
         row[i].ttft_s = engine_steps_s(&each, row[i].overlapped, &row[i].closed.first) +
-                        engine_first_s(&each, row[i].closed.first_launches) + (i % 10 == 0 ? 0.4 : 0);
+                        engine_first_s(&each, row[i].closed.first_tokens, row[i].closed.first_launches) +
+                        (i % 10 == 0 ? 0.4 : 0);
     }
     assert_int_equal(served_fit_engine(&s, "mine", SIZE_MAX, &fit, &e), ERR_OK);
     assert_true(fabs(fit.terms.kernel_s / each.kernel_s - 1) < 0.1 && fit.terms.factor == 1 && fit.terms.host_s == 0);
     assert_true(fabs(fit.terms.sequence_s / each.sequence_s - 1) < 0.06);
-    assert_true(fabs(fit.terms.first_launch_s / each.first_launch_s - 1) < 0.03);
+    assert_int_equal(served_leave_out(&s, &e), ERR_OK);
+    assert_true(fabs(s.first_launch_s / each.first_launch_s - 1) < 0.03);
     s.families_n = 1; /* nobody else to learn from */
     for (size_t i = 0; i < N; i++) {
         row[i].family = 0;

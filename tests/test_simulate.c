@@ -685,7 +685,7 @@ static void test_refusals(void **state)
 /* ---- real servers ---- */
 
 struct measured {
-    double ttft_s[300], tpot_s[300];
+    double ttft_s[300], tpot_s[300], prompt_tokens[300];
     size_t n;
 };
 
@@ -697,6 +697,7 @@ static bool read_measured(struct arena *a, const char *file, struct measured *m)
     if (!csv_open(c, csv_shared(a, file))) return false;
     while (m->n < 300 && csv_next(c)) {
         m->ttft_s[m->n] = csv_num(c, "ttft_s");
+        m->prompt_tokens[m->n] = csv_num(c, "prompt_tokens");
         m->tpot_s[m->n++] = csv_num(c, "tpot_ms") / 1e3;
     }
     csv_close(c);
@@ -783,7 +784,8 @@ static void test_measured(void **state)
                 high = vllm.terms.factor;
         }
         const double tpot = median(tpot_s, m.n, false) / median(m.tpot_s, m.n, false) - 1,
-                     ttft = (median(ttft_s, m.n, false) + engine_first_s(&vllm.terms, server.launches)) /
+                     ttft = (median(ttft_s, m.n, false) +
+                             engine_first_s(&vllm.terms, median(m.prompt_tokens, m.n, false), server.launches)) /
                                 median(m.ttft_s, m.n, false) -
                             1;
         print_message("%s: kernels times %.3f: TPOT %+.1f %%, TTFT %+.1f %%\n", CASES[c].model, vllm.terms.factor,

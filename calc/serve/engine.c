@@ -419,7 +419,8 @@ enum err_code engine_closed_loop(struct engine_case *c, const struct engine_loop
         close_mixed(c, &y, out);
     else
         close_waves(c, &y, out);
-    out->first_launches = c->launches;
+    out->first_tokens = l->prompt_tokens;
+    out->first_launches = engine_first_launches(c, l->prompt_tokens);
     return ERR_OK;
 }
 
@@ -436,7 +437,12 @@ double engine_steps_s(const struct engine_terms *t, bool overlapped, const struc
            s->prompt * engine_step_s(t, overlapped, &s->of_prompt);
 }
 
-double engine_first_s(const struct engine_terms *t, double launches)
+double engine_first_s(const struct engine_terms *t, double tokens, double launches)
 {
-    return ENGINE_FIRST_S + launches * t->first_launch_s;
+    return ENGINE_FIRST_S + tokens * ENGINE_TOKEN_S + launches * t->first_launch_s;
+}
+
+double engine_first_launches(const struct engine_case *c, double tokens)
+{
+    return c->engine->graph_mixed && tokens <= (double)c->engine->graph_tokens ? 0 : c->launches;
 }

@@ -3,8 +3,8 @@
  * A step of n sequences and m kernels takes h + d, h = host_s + n*sequence_s, d = factor*k + m*kernel_s, k being the
  * calibrated seconds of its kernels; where the host works beside the device, max(h, d). At most two of these terms are
  * fitted to published times of servers (served.h): kernel_s and sequence_s ("per_kernel"), or host_s alone. A first
- * token takes ENGINE_FIRST_S and first_launch_s for each kernel that its prompt's step launches beside its steps; TPOT
- * has nothing of it. What
+ * token takes beside its steps ENGINE_FIRST_S, ENGINE_TOKEN_S for each token of the prompt, and first_launch_s, one
+ * number of all engines, for each kernel that its prompt's step launches by itself; TPOT has nothing of it. What
  * a step holds is known, not fitted: whether prompts are computed beside sequences that decode or in steps of their
  * own, how many tokens one may have, which steps replay a graph. Tokens choose experts as ENGINE_LOADS says. All of it
  * is data, configs/engines/<engine>.json:
@@ -34,9 +34,11 @@ struct engine_terms {
     double first_launch_s; /* of a first token beside its steps, for each kernel that its prompt's step launches */
 };
 
-/* What a first token takes beside its steps whatever the model: client, HTTP, tokenizer and back. All of the TTFT of a
- * model of half a billion parameters under vLLM, one client: 16.9 ms (github ray-project/ray pull 64534). */
-#define ENGINE_FIRST_S 0.017
+/* What a first token takes beside its steps whatever the model and engine: client, HTTP and back, and for each token of
+ * the prompt its tokenizer. Of vLLM 0.30, Qwen3-8B on one H100, one client: what TTFT has beyond the steps, 7 ms at 128
+ * tokens and 64 at 8192 (github tgarg01/silybench-data commit 93e48873, derived/csv/perf_points.csv). */
+#define ENGINE_FIRST_S 0.007
+#define ENGINE_TOKEN_S 7e-6
 
 /* How tokens choose experts where servers are predicted (routing.h "loads"): what the source of their rows found to
  * fit DeepSeek-V3 and R1 served with CNN/DailyMail and OpenOrca, the more even of its two. */
@@ -93,7 +95,7 @@ struct engine_case {
     struct mix_plan *bound, *roofline;
     struct calibrated *graph, *eager;
     const struct source *source; /* whose kernels */
-    double launches;             /* of a prompt's step, each kernel by itself */
+    double launches;             /* of a prompt's step, each kernel by itself where no graph is replayed */
     struct mix x, y;             /* a step of each plan */
 };
 
@@ -123,7 +125,7 @@ struct engine_steps {
 struct engine_closed {
     struct engine_steps token;                    /* for each token after the first */
     struct engine_steps first;                    /* until the first */
-    double first_launches;                        /* of its prompt's step (engine_first_s) */
+    double first_tokens, first_launches;          /* of its prompt, and of the step of that (engine_first_s) */
     double roofline_decode_s, roofline_prefill_s; /* textbook seconds of a token, and of others' prompts before it */
     double bound_s;                               /* of a cycle, all that is computed or read in it; nothing is below */
     double decoding, prompts;                     /* sequences of a step that decode; prompts of one that has any */
@@ -152,9 +154,11 @@ enum err_code engine_closed_loop(struct engine_case *c, const struct engine_loop
 double engine_mix_s(struct engine_case *c, const struct mix *x, bool overlapped);
 
 /* engine_steps_s -- seconds of those steps. engine_step_s -- of one. engine_first_s -- what a first token takes beside
- * its steps. */
+ * its steps, of a prompt of so many tokens whose step launches so many kernels. engine_first_launches -- of such a
+ * prompt: 0 where its step replays a graph. */
 double engine_step_s(const struct engine_terms *t, bool overlapped, const struct engine_work *w);
-double engine_first_s(const struct engine_terms *t, double launches);
+double engine_first_s(const struct engine_terms *t, double tokens, double launches);
+double engine_first_launches(const struct engine_case *c, double tokens);
 double engine_steps_s(const struct engine_terms *t, bool overlapped, const struct engine_steps *s);
 
 #endif

@@ -28,11 +28,13 @@ struct served_row {
     struct engine_closed closed;
     double predicted_s, first_s, baseline_s; /* TPOT, TTFT, TPOT of the textbook; its family left out; NAN: none */
     double fitted_s;                         /* TPOT with all families in the fit */
+    double steps_first_s;                    /* steps until the first token, of the last fit */
 };
 
 struct served {
     struct served_row *row;
     size_t n, families_n;
+    double first_launch_s; /* of first tokens of all engines, all families in the fit; set by served_leave_out */
 };
 
 /* served_is -- whether a file is such a table, by its header: engine,model,system,tp,attention_dp,ep,weights,

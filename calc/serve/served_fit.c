@@ -86,36 +86,6 @@ static bool is_per_kernel(const struct problem *p)
     return false;
 }
 
-static double first_token_s(const struct served_row *r, const struct engine_terms *t)
-{
-    return engine_steps_s(t, r->overlapped, &r->closed.first) + engine_first_s(t, r->closed.first_launches);
-}
-
-/* What first tokens of few clients take for each launch: of what makes one row right, and 0, the least sum of
- * |ln(predicted/measured)|. */
-static double first_launch_of(const struct problem *p, const struct engine_terms *steps)
-{
-    double best_s = 0, least = HUGE_VAL;
-    struct engine_terms t = *steps;
-    for (size_t k = 0; k <= p->s->n; k++) {
-        const struct served_row *at = k < p->s->n ? &p->s->row[k] : NULL;
-        double sum = 0;
-        if (at && (!counts(p, at) || at->clients > SERVED_FIRST_CLIENTS)) continue;
-        t.first_launch_s = 0;
-        if (at) t.first_launch_s = (at->ttft_s - first_token_s(at, &t)) / at->closed.first_launches;
-        if (!(t.first_launch_s >= 0)) continue;
-        for (size_t i = 0; i < p->s->n; i++) {
-            const struct served_row *r = &p->s->row[i];
-            if (!counts(p, r) || r->clients > SERVED_FIRST_CLIENTS) continue;
-            sum += fabs(log(first_token_s(r, &t) / r->ttft_s));
-        }
-        if (sum >= least) continue;
-        least = sum;
-        best_s = t.first_launch_s;
-    }
-    return best_s;
-}
-
 enum err_code served_fit_engine(const struct served *s, const char *engine, size_t without, struct served_fit *out,
                                 struct err *e)
 {
@@ -141,7 +111,6 @@ enum err_code served_fit_engine(const struct served *s, const char *engine, size
         TRY(descend(&p, STARTS[k], out->baseline, &least[1], e));
     }
     out->terms = terms_of(per_kernel, terms);
-    out->terms.first_launch_s = first_launch_of(&p, &out->terms);
     return ERR_OK;
 }
 
@@ -152,34 +121,75 @@ bool served_is_first(const struct served *s, size_t i)
     return true;
 }
 
-static enum err_code leave_out(struct served *s, const char *engine, struct err *e)
+/* ---- first tokens ---- */
+
+/* Of one row, the terms of its engine: its steps, and each launch. */
+static double first_token_s(const struct served_row *r, double launch_s)
 {
-    struct served_fit all, rest;
-    const enum err_code code = served_fit_engine(s, engine, SIZE_MAX, &all, e);
-    if (code == ERR_NO) return ERR_OK; /* none is scored */
-    TRY(code);
-    for (size_t family = 0; family < s->families_n; family++) {
-        const bool others = served_fit_engine(s, engine, family, &rest, e) == ERR_OK;
-        if (!others && e->code == ERR_NOMEM) return ERR_NOMEM;
-        for (size_t i = 0; i < s->n; i++) {
-            struct served_row *r = &s->row[i];
-            if (r->why || r->family != family || strcmp(r->engine, engine) != 0) continue;
-            r->fitted_s = engine_steps_s(&all.terms, r->overlapped, &r->closed.token);
-            if (!others || rest.rows == all.rows) continue;
-            r->predicted_s = engine_steps_s(&rest.terms, r->overlapped, &r->closed.token);
-            r->first_s = first_token_s(r, &rest.terms);
-            r->baseline_s = baseline_s(r, rest.baseline);
+    const struct engine_terms t = {.first_launch_s = launch_s};
+    return r->steps_first_s + engine_first_s(&t, r->closed.first_tokens, r->closed.first_launches);
+}
+
+static bool is_of_few(const struct served_row *r, size_t without)
+{
+    return !r->why && r->family != without && r->clients <= SERVED_FIRST_CLIENTS && r->closed.first_launches > 0;
+}
+
+/* Of all engines together: of what makes one row right, and 0, the least sum of |ln(predicted/measured)|; steps_first_s
+ * set. */
+static double first_launch_of(const struct served *s, size_t without)
+{
+    double best_s = 0, least = HUGE_VAL;
+    for (size_t k = 0; k <= s->n; k++) {
+        const struct served_row *at = k < s->n ? &s->row[k] : NULL;
+        double sum = 0;
+        if (at && !is_of_few(at, without)) continue;
+        const double launch_s = at ? (at->ttft_s - first_token_s(at, 0)) / at->closed.first_launches : 0;
+        if (!(launch_s >= 0)) continue;
+        for (size_t i = 0; i < s->n; i++)
+            if (is_of_few(&s->row[i], without))
+                sum += fabs(log(first_token_s(&s->row[i], launch_s) / s->row[i].ttft_s));
+        if (sum >= least) continue;
+        least = sum;
+        best_s = launch_s;
+    }
+    return best_s;
+}
+
+/* ---- left out ---- */
+
+/* Rows of each engine by what is fitted to all families but one (SIZE_MAX: all); of a family with no others in its
+ * engine nothing. */
+static enum err_code predict_without(struct served *s, size_t without, struct err *e)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        struct served_fit fit;
+        if (!served_is_first(s, i)) continue;
+        const bool some = served_fit_engine(s, s->row[i].engine, without, &fit, e) == ERR_OK;
+        if (!some && e->code == ERR_NOMEM) return ERR_NOMEM;
+        for (size_t k = i; some && k < s->n; k++) {
+            struct served_row *r = &s->row[k];
+            if (r->why || strcmp(r->engine, s->row[i].engine) != 0) continue;
+            r->steps_first_s = engine_steps_s(&fit.terms, r->overlapped, &r->closed.first);
+            if (without == SIZE_MAX) r->fitted_s = engine_steps_s(&fit.terms, r->overlapped, &r->closed.token);
+            if (r->family != without) continue;
+            r->predicted_s = engine_steps_s(&fit.terms, r->overlapped, &r->closed.token);
+            r->baseline_s = baseline_s(r, fit.baseline);
         }
     }
+    const double launch_s = first_launch_of(s, without);
+    if (without == SIZE_MAX) s->first_launch_s = launch_s;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->row[i].family == without && !isnan(s->row[i].predicted_s))
+            s->row[i].first_s = first_token_s(&s->row[i], launch_s);
     return ERR_OK;
 }
 
 enum err_code served_leave_out(struct served *s, struct err *e)
 {
     gsl_error_handler_t *before = gsl_set_error_handler_off();
-    enum err_code code = ERR_OK;
-    for (size_t i = 0; i < s->n && code == ERR_OK; i++)
-        if (served_is_first(s, i)) code = leave_out(s, s->row[i].engine, e);
+    enum err_code code = predict_without(s, SIZE_MAX, e);
+    for (size_t family = 0; family < s->families_n && code == ERR_OK; family++) code = predict_without(s, family, e);
     (void)gsl_set_error_handler(before);
     return code;
 }

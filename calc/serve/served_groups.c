@@ -224,7 +224,7 @@ enum err_code served_groups(struct arena *a, const struct served *s, unsigned by
                                            .host_s = fitted ? fit.terms.host_s : nan,
                                            .kernel_s = fitted ? fit.terms.kernel_s : nan,
                                            .sequence_s = fitted ? fit.terms.sequence_s : nan,
-                                           .first_launch_s = fitted ? fit.terms.first_launch_s : nan};
+                                           .first_launch_s = s->first_launch_s};
             TRY(add_groups(a, s, &g, by, *out, out_n, e));
         }
     }
