@@ -101,11 +101,11 @@ static void test_finds_terms(void **state)
                                      .model = "a",
                                      .device = "d",
                                      .weights = "w",
+                                     .prompt_tokens = 211 + (double)(i % 5) * 1301,
                                      .clients = 1 + (double)(i % 7),
                                      .ttft_s = 0.1,
                                      .closed = {.token = {0.75, 0.25, {k, 0, 0}, {3 * k, 0, 0}},
                                                 .first = {0, 1, {k, 0, 0}, {3 * k, 0, 0}},
-                                                .first_tokens = 211 + (double)(i % 4) * 1301,
                                                 .first_launches = 401 + (double)(i % 3) * 307,
                                                 .roofline_decode_s = k / 2,
                                                 .roofline_prefill_s = 1e-6}};
@@ -138,7 +138,7 @@ static void test_finds_terms(void **state)
         as_slow += row[i].tpot_s >= row[i].predicted_s * g[0].slow_p90 * (1 - 1e-12);
     }
     assert_true(10 * slower <= N && 10 * as_slow > N);
-    const struct engine_terms each = {.kernel_s = 2.3e-6, .factor = 1, .sequence_s = 37e-6, .first_launch_s = 71e-6};
+    const struct engine_terms each = {.kernel_s = 2.3e-6, .factor = 1, .sequence_s = 37e-6};
     for (size_t i = 0; i < N; i++) {
         row[i].per_kernel = true;
         for (int k = 0; k < 2; k++) {
@@ -148,14 +148,14 @@ static void test_finds_terms(void **state)
         }
         row[i].tpot_s = engine_steps_s(&each, row[i].overlapped, &row[i].closed.token) * (i % 10 == 0 ? 1.8 : 1);
         row[i].ttft_s = engine_steps_s(&each, row[i].overlapped, &row[i].closed.first) +
-                        engine_first_s(&each, row[i].closed.first_tokens, row[i].closed.first_launches) +
+                        engine_first_s(row[i].prompt_tokens) + 71e-6 * row[i].closed.first_launches +
                         (i % 10 == 0 ? 0.4 : 0);
     }
     assert_int_equal(served_fit_engine(&s, "mine", SIZE_MAX, &fit, &e), ERR_OK);
     assert_true(fabs(fit.terms.kernel_s / each.kernel_s - 1) < 0.1 && fit.terms.factor == 1 && fit.terms.host_s == 0);
     assert_true(fabs(fit.terms.sequence_s / each.sequence_s - 1) < 0.06);
     assert_int_equal(served_leave_out(&s, &e), ERR_OK);
-    assert_true(fabs(s.first_launch_s / each.first_launch_s - 1) < 0.03);
+    assert_true(fabs(s.start_s / 71e-6 - 1) < 0.03);
     s.families_n = 1; /* nobody else to learn from */
     for (size_t i = 0; i < N; i++) {
         row[i].family = 0;
@@ -198,7 +198,6 @@ static void test_servers(void **state)
         assert_true(fabs(stated.terms.host_s - g[i].host_s) < 5e-5);
         assert_true(fabs(stated.terms.kernel_s - g[i].kernel_s) < 5e-8 && stated.terms.factor == 1);
         assert_true(fabs(stated.terms.sequence_s - g[i].sequence_s) < 1e-6);
-        assert_true(fabs(stated.terms.first_launch_s - g[i].first_launch_s) < 2e-6);
         if (!all) assert_true(fabs(stated.slow_p90[!dense] - g[i].slow_p90) < 0.002);
         assert_true(g[i].rows > 40 && g[i].median_frac < (dense ? 0.10 : 0.15));
         assert_true(g[i].within_frac > 0.8 && g[i].ratio < 0.7);

@@ -737,7 +737,7 @@ static bool simulated(const struct simulate_setup *s, double *ttft_s, double *tp
 /* vLLM's own times, request by request: one factor on the seconds of calibrated kernels, fitted to the median TPOT of
  * every fourth request (and to nothing of TTFT), then medians of the others. The first is of a server that is
  * overloaded, and must be. The second ran two attention groups with experts in two parts. What a request waits for
- * beside the steps is the engine's first_s, of other servers. */
+ * beside the steps is that of first tokens, of another server (engine.h). */
 static void test_measured(void **state)
 {
     (void)state;
@@ -784,8 +784,7 @@ static void test_measured(void **state)
                 high = vllm.terms.factor;
         }
         const double tpot = median(tpot_s, m.n, false) / median(m.tpot_s, m.n, false) - 1,
-                     ttft = (median(ttft_s, m.n, false) +
-                             engine_first_s(&vllm.terms, median(m.prompt_tokens, m.n, false), server.launches)) /
+                     ttft = (median(ttft_s, m.n, false) + engine_first_s(median(m.prompt_tokens, m.n, false))) /
                                 median(m.ttft_s, m.n, false) -
                             1;
         print_message("%s: kernels times %.3f: TPOT %+.1f %%, TTFT %+.1f %%\n", CASES[c].model, vllm.terms.factor,

@@ -402,8 +402,7 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
                           "steps of %s's server: %s; a first token takes about %s and %s a token of its prompt more, "
                           "which no time below has",
                           c->engine.name, engine_terms_text(&c->engine, c->setup.overlapped, terms),
-                          units_format_time(host, engine_first_s(&c->engine.terms, 0, c->server.launches)),
-                          units_format_time(overhead, ENGINE_TOKEN_S));
+                          units_format_time(host, engine_first_s(0)), units_format_time(overhead, ENGINE_TOKEN_S));
     if (c->moved) simulate_put_line(o, "note: %s", c->moved);
     if (c->setup.server && c->server.source->transfer[0] != SOURCE_OWN)
         simulate_put_line(o, "note: kernels of %s, transferred from %s (%s)",

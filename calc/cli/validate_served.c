@@ -22,8 +22,6 @@ const struct column served_columns[] = {
           "of a step, fitted to all kinds of the engine; 0: the next two are"),
     SPARE(kernel_s, COLUMN_REAL, UNITS_SECONDS, "kernel", "of each kernel of a step, likewise"),
     SPARE(sequence_s, COLUMN_REAL, UNITS_SECONDS, "sequence", "of each sequence of a step, likewise"),
-    SPARE(first_launch_s, COLUMN_REAL, UNITS_SECONDS, "first",
-          "of a first token beside its steps, each kernel launched; of all engines; TPOT has nothing of it"),
     GROUP(median_frac, COLUMN_REAL, UNITS_FRAC, "median", "error of TPOT, the row's family left out of the fit"),
     SPARE(bias_frac, COLUMN_REAL, UNITS_FRAC, "bias", "median of predicted/measured - 1"),
     SPARE(p90_frac, COLUMN_REAL, UNITS_FRAC, "P90", "ninetieth percentile of the errors of TPOT"),

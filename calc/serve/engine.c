@@ -113,7 +113,6 @@ enum err_code engine_parse(const struct json *j, struct engine *out, struct err 
     TRY(number_of(j, "factor", 100, &out->terms.factor, e));
     TRY(number_if(j, "sequence_s", 1, &out->terms.sequence_s, e));
     TRY(number_if(j, "kernel_s", 1, &out->terms.kernel_s, e));
-    TRY(number_if(j, "first_launch_s", 1, &out->terms.first_launch_s, e));
     if (json_has(j, "per_kernel")) TRY(flag_of(j, "per_kernel", &out->per_kernel, e));
     TRY(versions_of(j, out->version, e));
     TRY(devices_of(j, out->device, e));
@@ -419,8 +418,7 @@ enum err_code engine_closed_loop(struct engine_case *c, const struct engine_loop
         close_mixed(c, &y, out);
     else
         close_waves(c, &y, out);
-    out->first_tokens = l->prompt_tokens;
-    out->first_launches = engine_first_launches(c, l->prompt_tokens);
+    out->first_launches = c->launches;
     return ERR_OK;
 }
 
@@ -437,12 +435,4 @@ double engine_steps_s(const struct engine_terms *t, bool overlapped, const struc
            s->prompt * engine_step_s(t, overlapped, &s->of_prompt);
 }
 
-double engine_first_s(const struct engine_terms *t, double tokens, double launches)
-{
-    return ENGINE_FIRST_S + tokens * ENGINE_TOKEN_S + launches * t->first_launch_s;
-}
-
-double engine_first_launches(const struct engine_case *c, double tokens)
-{
-    return c->engine->graph_mixed && tokens <= (double)c->engine->graph_tokens ? 0 : c->launches;
-}
+double engine_first_s(double tokens) { return ENGINE_FIRST_S + tokens * ENGINE_TOKEN_S; }

@@ -3,21 +3,18 @@
  * A step of n sequences and m kernels takes h + d, h = host_s + n*sequence_s, d = factor*k + m*kernel_s, k being the
  * calibrated seconds of its kernels; where the host works beside the device, max(h, d). At most two of these terms are
  * fitted to published times of servers (served.h): kernel_s and sequence_s ("per_kernel"), or host_s alone. A first
- * token takes beside its steps ENGINE_FIRST_S, ENGINE_TOKEN_S for each token of the prompt, and first_launch_s, one
- * number of all engines, for each kernel that its prompt's step launches by itself; TPOT has nothing of it. What
- * a step holds is known, not fitted: whether prompts are computed beside sequences that decode or in steps of their
- * own, how many tokens one may have, which steps replay a graph. Tokens choose experts as ENGINE_LOADS says. All of it
- * is data, configs/engines/<engine>.json:
+ * token takes ENGINE_FIRST_S beside its steps and ENGINE_TOKEN_S for each token of its prompt, whatever the engine.
+ * What a step holds is known, not fitted: whether prompts are computed beside sequences that decode or in steps of
+ * their own, how many tokens one may have, which steps replay a graph. Tokens choose experts as ENGINE_LOADS says. All
+ * of it is data, configs/engines/<engine>.json:
  *   {"schema": "ridge.engine.1", "engine", "mixed", "budget_tokens", "graph_tokens", "graph_mixed",
  *    "overlapped_from" (a version; "" none), "per_kernel", "versions": [first and last measured],
  *    "devices": [keys of those measured],
- *    "facts": [sentences with their sources], "host_s", "sequence_s", "kernel_s", "factor", "first_launch_s", "rows",
- *    "models",
+ *    "facts": [sentences with their sources], "host_s", "sequence_s", "kernel_s", "factor", "rows", "models",
  *    "errors": [{"kind": "dense"|"experts", "rows", "fitted_median_frac" (all in the fit),
  *      and of models left out "median_frac", "within_frac" (of 25 %), "baseline_frac", "slow_p90" (nine in ten rows
  *      take at most so many times what is predicted; may be missing)}], "source", "date"}
- * sequence_s, kernel_s, first_launch_s (0), per_kernel (false), versions and devices may be missing. Derivation:
- * MODEL.md "Servers".
+ * sequence_s, kernel_s (0), per_kernel (false), versions and devices may be missing. Derivation: MODEL.md "Servers".
  */
 #ifndef RIDGE_SERVE_ENGINE_H
 #define RIDGE_SERVE_ENGINE_H
@@ -27,11 +24,10 @@
 
 /* What is fitted. */
 struct engine_terms {
-    double host_s;         /* of a step: scheduling, inputs, sampling, answers */
-    double factor;         /* of the seconds of its kernels */
-    double sequence_s;     /* of each sequence of a step, of the host */
-    double kernel_s;       /* of each kernel of a step, of the device: until the next begins, and small ones unlisted */
-    double first_launch_s; /* of a first token beside its steps, for each kernel that its prompt's step launches */
+    double host_s;     /* of a step: scheduling, inputs, sampling, answers */
+    double factor;     /* of the seconds of its kernels */
+    double sequence_s; /* of each sequence of a step, of the host */
+    double kernel_s;   /* of each kernel of a step, of the device: until the next begins, and small ones unlisted */
 };
 
 /* What a first token takes beside its steps whatever the model and engine: client, HTTP and back, and for each token of
@@ -95,7 +91,7 @@ struct engine_case {
     struct mix_plan *bound, *roofline;
     struct calibrated *graph, *eager;
     const struct source *source; /* whose kernels */
-    double launches;             /* of a prompt's step, each kernel by itself where no graph is replayed */
+    double launches;             /* of a prompt's step, each kernel by itself */
     struct mix x, y;             /* a step of each plan */
 };
 
@@ -125,7 +121,7 @@ struct engine_steps {
 struct engine_closed {
     struct engine_steps token;                    /* for each token after the first */
     struct engine_steps first;                    /* until the first */
-    double first_tokens, first_launches;          /* of its prompt, and of the step of that (engine_first_s) */
+    double first_launches;                        /* kernels that the step of its prompt launches, one by one */
     double roofline_decode_s, roofline_prefill_s; /* textbook seconds of a token, and of others' prompts before it */
     double bound_s;                               /* of a cycle, all that is computed or read in it; nothing is below */
     double decoding, prompts;                     /* sequences of a step that decode; prompts of one that has any */
@@ -154,11 +150,9 @@ enum err_code engine_closed_loop(struct engine_case *c, const struct engine_loop
 double engine_mix_s(struct engine_case *c, const struct mix *x, bool overlapped);
 
 /* engine_steps_s -- seconds of those steps. engine_step_s -- of one. engine_first_s -- what a first token takes beside
- * its steps, of a prompt of so many tokens whose step launches so many kernels. engine_first_launches -- of such a
- * prompt: 0 where its step replays a graph. */
+ * its steps, of a prompt of so many tokens. */
 double engine_step_s(const struct engine_terms *t, bool overlapped, const struct engine_work *w);
-double engine_first_s(const struct engine_terms *t, double tokens, double launches);
-double engine_first_launches(const struct engine_case *c, double tokens);
+double engine_first_s(double tokens);
 double engine_steps_s(const struct engine_terms *t, bool overlapped, const struct engine_steps *s);
 
 #endif

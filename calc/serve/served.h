@@ -6,7 +6,10 @@
  * the TPOT of all families of models but one, and that one is predicted; beside it, fitted alike, the textbook
  *   c0 + c1*roofline of a step that decodes + c2*roofline of others' prompts per token      (three constants an engine)
  * The sum of 2 d^2 (sqrt(1 + (x/d)^2) - 1), x = ln(predicted/measured), d = 0.05, is least (fit.h), by Nelder and
- * Mead's simplex from several starts, as a step that overlaps has a kink. Derivation: MODEL.md "Servers". */
+ * Mead's simplex from several starts, as a step that overlaps has a kink. Runs of such tables start cold, with all
+ * clients at once: what that makes of the mean TTFT of few clients is one number of all engines, start_s for each
+ * kernel that a prompt's step launches, fitted and left out alike (least sum of |ln|); no server has it later.
+ * Derivation: MODEL.md "Servers". */
 #ifndef RIDGE_SERVE_SERVED_H
 #define RIDGE_SERVE_SERVED_H
 
@@ -34,7 +37,7 @@ struct served_row {
 struct served {
     struct served_row *row;
     size_t n, families_n;
-    double first_launch_s; /* of first tokens of all engines, all families in the fit; set by served_leave_out */
+    double start_s; /* below, all families in the fit; set by served_leave_out */
 };
 
 /* served_is -- whether a file is such a table, by its header: engine,model,system,tp,attention_dp,ep,weights,
@@ -75,12 +78,12 @@ struct served_group {
     const char *engine, *kind;   /* kind "all" of both */
     const char *clients, *ranks; /* so many: "to 16", "8"; NULL any */
     int64_t rows, families, unscored;
-    double host_s, kernel_s, sequence_s, first_launch_s; /* of all families of the engine */
-    double median_frac, p90_frac, within_frac;           /* within: of 25 % */
-    double bias_frac;                                    /* median of predicted/measured - 1 */
-    double slow_p90;                                     /* nine in ten take at most so many times what is predicted */
-    double fitted_median_frac;                           /* all families in the fit */
-    double baseline_median_frac, ratio;                  /* ratio: of the medians, ours over the textbook's */
+    double host_s, kernel_s, sequence_s;       /* of all families of the engine */
+    double median_frac, p90_frac, within_frac; /* within: of 25 % */
+    double bias_frac;                          /* median of predicted/measured - 1 */
+    double slow_p90;                           /* nine in ten take at most so many times what is predicted */
+    double fitted_median_frac;                 /* all families in the fit */
+    double baseline_median_frac, ratio;        /* ratio: of the medians, ours over the textbook's */
     double drift_clients, drift_tp;       /* of ln(predicted/measured) per doubling: median of the slopes of rows that
                                              are alike in all else */
     double drift_clients_se, drift_tp_se; /* standard error of that median */

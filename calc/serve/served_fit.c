@@ -123,11 +123,10 @@ bool served_is_first(const struct served *s, size_t i)
 
 /* ---- first tokens ---- */
 
-/* Of one row, the terms of its engine: its steps, and each launch. */
-static double first_token_s(const struct served_row *r, double launch_s)
+/* Of one row, by the terms of its engine; start_s of each kernel that its prompt's step launches. */
+static double first_token_s(const struct served_row *r, double start_s)
 {
-    const struct engine_terms t = {.first_launch_s = launch_s};
-    return r->steps_first_s + engine_first_s(&t, r->closed.first_tokens, r->closed.first_launches);
+    return r->steps_first_s + engine_first_s(r->prompt_tokens) + r->closed.first_launches * start_s;
 }
 
 static bool is_of_few(const struct served_row *r, size_t without)
@@ -137,21 +136,20 @@ static bool is_of_few(const struct served_row *r, size_t without)
 
 /* Of all engines together: of what makes one row right, and 0, the least sum of |ln(predicted/measured)|; steps_first_s
  * set. */
-static double first_launch_of(const struct served *s, size_t without)
+static double start_of(const struct served *s, size_t without)
 {
     double best_s = 0, least = HUGE_VAL;
     for (size_t k = 0; k <= s->n; k++) {
         const struct served_row *at = k < s->n ? &s->row[k] : NULL;
         double sum = 0;
         if (at && !is_of_few(at, without)) continue;
-        const double launch_s = at ? (at->ttft_s - first_token_s(at, 0)) / at->closed.first_launches : 0;
-        if (!(launch_s >= 0)) continue;
+        const double start_s = at ? (at->ttft_s - first_token_s(at, 0)) / at->closed.first_launches : 0;
+        if (!(start_s >= 0)) continue;
         for (size_t i = 0; i < s->n; i++)
-            if (is_of_few(&s->row[i], without))
-                sum += fabs(log(first_token_s(&s->row[i], launch_s) / s->row[i].ttft_s));
+            if (is_of_few(&s->row[i], without)) sum += fabs(log(first_token_s(&s->row[i], start_s) / s->row[i].ttft_s));
         if (sum >= least) continue;
         least = sum;
-        best_s = launch_s;
+        best_s = start_s;
     }
     return best_s;
 }
@@ -177,11 +175,11 @@ static enum err_code predict_without(struct served *s, size_t without, struct er
             r->baseline_s = baseline_s(r, fit.baseline);
         }
     }
-    const double launch_s = first_launch_of(s, without);
-    if (without == SIZE_MAX) s->first_launch_s = launch_s;
+    const double start_s = start_of(s, without);
+    if (without == SIZE_MAX) s->start_s = start_s;
     for (size_t i = 0; i < s->n; i++)
         if (s->row[i].family == without && !isnan(s->row[i].predicted_s))
-            s->row[i].first_s = first_token_s(&s->row[i], launch_s);
+            s->row[i].first_s = first_token_s(&s->row[i], start_s);
     return ERR_OK;
 }
 

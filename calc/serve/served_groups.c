@@ -223,8 +223,7 @@ enum err_code served_groups(struct arena *a, const struct served *s, unsigned by
                                            .kind = KINDS[k],
                                            .host_s = fitted ? fit.terms.host_s : nan,
                                            .kernel_s = fitted ? fit.terms.kernel_s : nan,
-                                           .sequence_s = fitted ? fit.terms.sequence_s : nan,
-                                           .first_launch_s = s->first_launch_s};
+                                           .sequence_s = fitted ? fit.terms.sequence_s : nan};
             TRY(add_groups(a, s, &g, by, *out, out_n, e));
         }
     }
