@@ -51,7 +51,7 @@ static const struct option OPTIONS[] = {
      .value = "WORD,...",
      .fallback = "kind,regime",
      .group = "Output",
-     .help = "group by: any of kind, regime, framework, class"},
+     .help = "group by: any of kind, regime, framework, class; of servers clients, ranks"},
     {.name = "rows", .kind = OPTION_FLAG, .help = "every row instead of groups"},
     OPTION_FORMAT("text, md, csv, json, jsonl"),
     OPTION_FILE("output", 'o', "write there instead of standard output"),

@@ -398,9 +398,11 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
                           units_format(host, UNITS_BYTES_PER_S, c->of.offload.host_bytes_per_s));
     simulate_moves_heading(o, c);
     if (c->server_text)
-        simulate_put_line(o, "steps of %s's server: %s; a first token takes about %s more, which no time below has",
+        simulate_put_line(o,
+                          "steps of %s's server: %s; a first token takes about %s and %s a token of its prompt more, "
+                          "which no time below has",
                           c->engine.name, engine_terms_text(&c->engine, c->setup.overlapped, terms),
-                          units_format_time(host, c->engine.terms.first_s));
+                          units_format_time(host, engine_first_s(0)), units_format_time(overhead, ENGINE_TOKEN_S));
     if (c->moved) simulate_put_line(o, "note: %s", c->moved);
     if (c->setup.server && c->server.source->transfer[0] != SOURCE_OWN)
         simulate_put_line(o, "note: kernels of %s, transferred from %s (%s)",

@@ -18,12 +18,12 @@ const struct column served_columns[] = {
     GROUP(rows, COLUMN_INT, UNITS_NONE, "rows", "scored"),
     SPARE(families, COLUMN_INT, UNITS_NONE, "families", "of models, each left out once"),
     SPARE(unscored, COLUMN_INT, UNITS_NONE, "unscored", "noted by their source, not described, or below their bound"),
-    SPARE(host_s, COLUMN_REAL, UNITS_SECONDS, "host", "of a step, fitted to all kinds of the engine"),
-    SPARE(sequence_s, COLUMN_REAL, UNITS_SECONDS, "sequence",
-          "of each sequence of a step, likewise; 0: factor is fitted"),
-    SPARE(factor, COLUMN_REAL, UNITS_RATIO, "factor", "of the kernels' calibrated seconds, likewise; 1: sequence_s is"),
-    SPARE(first_s, COLUMN_REAL, UNITS_SECONDS, "first", "of a first token beside its steps; TPOT has nothing of it"),
+    SPARE(host_s, COLUMN_REAL, UNITS_SECONDS, "host",
+          "of a step, fitted to all kinds of the engine; 0: the next two are"),
+    SPARE(kernel_s, COLUMN_REAL, UNITS_SECONDS, "kernel", "of each kernel of a step, likewise"),
+    SPARE(sequence_s, COLUMN_REAL, UNITS_SECONDS, "sequence", "of each sequence of a step, likewise"),
     GROUP(median_frac, COLUMN_REAL, UNITS_FRAC, "median", "error of TPOT, the row's family left out of the fit"),
+    SPARE(bias_frac, COLUMN_REAL, UNITS_FRAC, "bias", "median of predicted/measured - 1"),
     SPARE(p90_frac, COLUMN_REAL, UNITS_FRAC, "P90", "ninetieth percentile of the errors of TPOT"),
     SPARE(slow_p90, COLUMN_REAL, UNITS_RATIO, "slow P90",
           "nine in ten rows take at most so many times what is predicted"),
@@ -32,12 +32,38 @@ const struct column served_columns[] = {
     GROUP(baseline_median_frac, COLUMN_REAL, UNITS_FRAC, "3 consts",
           "median error of roofline and three constants an engine, families left out alike"),
     GROUP(ratio, COLUMN_REAL, UNITS_RATIO, "ratio", "of the medians"),
-    GROUP(drift_clients, COLUMN_REAL, UNITS_RATIO, "2x clients", "slope of ln(predicted/measured), per doubling"),
-    GROUP(drift_tp, COLUMN_REAL, UNITS_RATIO, "2x ranks", "slope of ln(predicted/measured), per doubling"),
+    GROUP(drift_clients, COLUMN_REAL, UNITS_FRAC, "2x clients",
+          "drift of ln(predicted/measured) per doubling: median of the slopes of rows alike in all else"),
+    SPARE(drift_clients_se, COLUMN_REAL, UNITS_FRAC, "+-", "standard error of that median"),
+    SPARE(drift_clients_sets, COLUMN_INT, UNITS_NONE, "sets", "of rows alike in all else"),
+    GROUP(drift_tp, COLUMN_REAL, UNITS_FRAC, "2x ranks", "drift per doubling, likewise"),
+    SPARE(drift_tp_se, COLUMN_REAL, UNITS_FRAC, "+-", "standard error of that median"),
+    SPARE(drift_tp_sets, COLUMN_INT, UNITS_NONE, "sets", "of rows alike in all else"),
+    SPARE(slope_clients, COLUMN_REAL, UNITS_FRAC, "all 2x clients",
+          "least squares over all rows, whichever models were run at which load"),
+    SPARE(slope_tp, COLUMN_REAL, UNITS_FRAC, "all 2x ranks", "likewise"),
     SPARE(first_rows, COLUMN_INT, UNITS_NONE, "TTFT rows", "of at most 4 clients"),
     GROUP(first_median_frac, COLUMN_REAL, UNITS_FRAC, "TTFT", "median error of first tokens of at most 4 clients"),
 };
 const size_t served_columns_n = sizeof served_columns / sizeof served_columns[0];
+
+/* Told apart by loads and ranks. */
+const struct column served_load_columns[] = {
+    GROUP(engine, COLUMN_STRING, UNITS_NONE, "engine", "of the servers"),
+    GROUP(kind, COLUMN_STRING, UNITS_NONE, "kind", "dense models; experts (these, or latent attention)"),
+    GROUP(clients, COLUMN_STRING, UNITS_NONE, "clients", "in closed loop"),
+    GROUP(ranks, COLUMN_STRING, UNITS_NONE, "ranks", "of a copy"),
+    GROUP(rows, COLUMN_INT, UNITS_NONE, "rows", "scored"),
+    GROUP(bias_frac, COLUMN_REAL, UNITS_FRAC, "bias", "median of predicted/measured - 1, the row's family left out"),
+    GROUP(median_frac, COLUMN_REAL, UNITS_FRAC, "median", "error of TPOT, the row's family left out of the fit"),
+    GROUP(within_frac, COLUMN_REAL, UNITS_FRAC, "<= 25 %", "part of the rows within 25 %"),
+    GROUP(baseline_median_frac, COLUMN_REAL, UNITS_FRAC, "3 consts",
+          "median error of roofline and three constants an engine, families left out alike"),
+    SPARE(families, COLUMN_INT, UNITS_NONE, "families", "of models, each left out once"),
+    SPARE(first_rows, COLUMN_INT, UNITS_NONE, "TTFT rows", "of at most 4 clients"),
+    GROUP(first_median_frac, COLUMN_REAL, UNITS_FRAC, "TTFT", "median error of first tokens of at most 4 clients"),
+};
+const size_t served_load_columns_n = sizeof served_load_columns / sizeof served_load_columns[0];
 
 #define ROW(field, kind, unit, heading, help)                                                                          \
     COLUMN_AT(struct served_row, field, kind, unit, COLUMN_SHOWN, heading, help)
@@ -101,6 +127,23 @@ static enum err_code only_servers(const struct option_values *v, struct err *e)
     return ERR_OK;
 }
 
+/* Words of --by, joined by ','. */
+static enum err_code read_by(const struct option_values *v, unsigned *by, struct err *e)
+{
+    static const char *const WORDS[] = {"clients", "ranks"};
+    *by = 0;
+    if (!option_given(v, "by")) return ERR_OK;
+    for (const char *p = option_get(v, "by"); *p;) {
+        const size_t len = strcspn(p, ",");
+        size_t k = 0;
+        while (k < 2 && (strlen(WORDS[k]) != len || strncmp(p, WORDS[k], len) != 0)) k++;
+        if (k == 2) return err_set(e, ERR_USAGE, "--by: of servers wanted clients, ranks or both joined by ','");
+        *by |= k ? SERVED_BY_RANKS : SERVED_BY_CLIENTS;
+        p += len + (p[len] == ',');
+    }
+    return ERR_OK;
+}
+
 enum { REASONS_MAX = 8 };
 
 /* Why rows are not scored, each reason once; and families that nothing is left of without their own rows. */
@@ -149,13 +192,15 @@ enum err_code validate_served(struct arena *a, const struct option_values *v, co
     size_t n = 0;
     const char *plot = option_get(v, "plot");
     const bool all = option_given(v, "rows");
+    unsigned by;
     TRY(only_servers(v, e));
+    TRY(read_by(v, &by, e));
     TRY(table_format_parse(option_get(v, "format"), &format, e));
     if (plot) TRY(plot_check("scatter", plot, e));
     TRY(served_read(a, path, &s, e));
     TRY(served_predict(a, &s, e));
     TRY(served_leave_out(&s, e));
-    if (!all) TRY(served_groups(a, &s, &groups, &n, e));
+    if (!all) TRY(served_groups(a, &s, by, &groups, &n, e));
     const char *notes[REASONS_MAX + 3] = {"TPOT of each family is predicted by terms fitted to the others."};
     size_t notes_n = 1;
     TRY(reasons(a, &s, notes, &notes_n, e));
@@ -170,8 +215,12 @@ enum err_code validate_served(struct arena *a, const struct option_values *v, co
                             .scenario_json = option_scenario_json(a, v),
                             .notes = notes,
                             .n_notes = notes_n,
-                            .columns = all ? served_row_columns : served_columns,
-                            .n_columns = all ? served_row_columns_n : served_columns_n,
+                            .columns = all  ? served_row_columns
+                                       : by ? served_load_columns
+                                            : served_columns,
+                            .n_columns = all  ? served_row_columns_n
+                                         : by ? served_load_columns_n
+                                              : served_columns_n,
                             .rows = all ? (const void *)s.row : (const void *)groups,
                             .n_rows = all ? s.n : n,
                             .stride_bytes = all ? sizeof *s.row : sizeof *groups};

@@ -21,7 +21,7 @@ struct part {
 /* Sums over calls. wide_*: of the seconds times what transfers make of a band; p10, p90: of kernels' bands; wait_s:
  * what reading weights from the host takes beyond the calls that do. */
 struct sums {
-    double s, p10_s, p90_s, wide_low_s, wide_high_s, launches, wait_s;
+    double s, p10_s, p90_s, wide_low_s, wide_high_s, kernels, launches, wait_s;
 };
 
 /* What was summed for one key, so that a sweep sums each number of rows once. */
@@ -397,6 +397,7 @@ static void add_part(struct calibrated *c, const struct part *p, const struct ca
         out->p90_s += call->count * t.p90_s;
         out->wide_low_s += call->count * t.s * w.low;
         out->wide_high_s += call->count * t.s * w.high;
+        out->kernels += call->launches > 0 ? call->count : 0;
         out->launches += call->count * call->launches;
         out->wait_s += wait_s(c, p, i, t.s);
     }
@@ -485,7 +486,7 @@ static void mixed_points(const struct mix *x, struct call_point points[1 + MIXED
     }
 }
 
-void calibrated_mix_eval(struct calibrated *c, const struct mix *x, double floor_s, struct calibrated_time *out)
+void calibrated_mix_work(struct calibrated *c, const struct mix *x, double floor_s, struct calibrated_work *out)
 {
     const struct phase_calls *p = &c->phase[MIXED];
     const struct steps *decode = c->phase[STEP_DECODE].steps, *prefill = c->phase[STEP_PREFILL].steps;
@@ -503,7 +504,16 @@ void calibrated_mix_eval(struct calibrated *c, const struct mix *x, double floor
     const bool decodes = points[1 + MIXED_DECODE].batch > 0, prefills = points[1 + MIXED_PREFILL].batch > 0;
     const struct steps *of = decodes && prefills ? NULL : decodes ? decode : prefill;
     const struct steps *host = decodes ? decode : prefill;
-    *out = finish(c, of, host ? host->host_s : 0, &sums, floor_s);
+    *out = (struct calibrated_work){.time = finish(c, of, host ? host->host_s : 0, &sums, floor_s),
+                                    .kernels = sums.kernels,
+                                    .launches = sums.launches};
+}
+
+void calibrated_mix_eval(struct calibrated *c, const struct mix *x, double floor_s, struct calibrated_time *out)
+{
+    struct calibrated_work w;
+    calibrated_mix_work(c, x, floor_s, &w);
+    *out = w.time;
 }
 
 void calibrated_mix_prompt(struct calibrated *c, struct mix *scratch, double tokens, double chunk,

@@ -47,6 +47,14 @@ void calibrated_eval(struct calibrated *c, enum step_phase phase, size_t n, cons
 void calibrated_mix_eval(struct calibrated *c, const struct mix *x, double floor_s, struct calibrated_time *out);
 void calibrated_mix_ops(struct calibrated *c, const struct mix *x, struct step_op *ops, size_t n);
 
+/* calibrated_mix_work -- calibrated_mix_eval, and how many kernels the step is made of. */
+struct calibrated_work {
+    struct calibrated_time time;
+    double kernels;  /* as they were measured: what holds several is one */
+    double launches; /* of each by itself, where no graph is replayed */
+};
+void calibrated_mix_work(struct calibrated *c, const struct mix *x, double floor_s, struct calibrated_work *out);
+
 /* calibrated_mix_prompt -- mix_prompt in calibrated times; floor_s: none, each piece has its own bound. */
 void calibrated_mix_prompt(struct calibrated *c, struct mix *scratch, double tokens, double chunk,
                            struct calibrated_time *out);

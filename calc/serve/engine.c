@@ -112,8 +112,8 @@ enum err_code engine_parse(const struct json *j, struct engine *out, struct err 
     TRY(number_of(j, "host_s", 1, &out->terms.host_s, e));
     TRY(number_of(j, "factor", 100, &out->terms.factor, e));
     TRY(number_if(j, "sequence_s", 1, &out->terms.sequence_s, e));
-    TRY(number_if(j, "first_s", 60, &out->terms.first_s, e)); /* not a unit */
-    if (json_has(j, "per_sequence")) TRY(flag_of(j, "per_sequence", &out->per_sequence, e));
+    TRY(number_if(j, "kernel_s", 1, &out->terms.kernel_s, e));
+    if (json_has(j, "per_kernel")) TRY(flag_of(j, "per_kernel", &out->per_kernel, e));
     TRY(versions_of(j, out->version, e));
     TRY(devices_of(j, out->device, e));
     TRY(slow_of(j, out->slow_p90, e));
@@ -195,13 +195,19 @@ enum err_code engine_load_version(struct arena *a, const char *text, struct engi
 
 const char *engine_terms_text(const struct engine *g, bool overlapped, char out[ENGINE_TEXT])
 {
-    char host[UNITS_TEXT_MAX], each[UNITS_TEXT_MAX], times[32] = "";
+    char host[UNITS_TEXT_MAX], each[UNITS_TEXT_MAX], kernel[UNITS_TEXT_MAX], times[32] = "", more[64] = "";
     const struct engine_terms *t = &g->terms;
+    const bool of_step = t->host_s > 0, of_sequence = t->sequence_s > 0;
     if (fabs(t->factor - 1) > 1e-9) (void)snprintf(times, sizeof times, "%.4g times ", t->factor);
-    (void)snprintf(out, ENGINE_TEXT, "%s of its host%s%s%s %s %sits kernels as measured",
-                   units_format_time(host, t->host_s), t->sequence_s > 0 ? ", and " : "",
-                   t->sequence_s > 0 ? units_format_time(each, t->sequence_s) : "",
-                   t->sequence_s > 0 ? " a sequence," : "", overlapped ? "beside" : "and", times);
+    if (t->kernel_s > 0)
+        (void)snprintf(more, sizeof more, " and %s for each of them", units_format_time(kernel, t->kernel_s));
+    (void)snprintf(out, ENGINE_TEXT, "%s%s%s%s%s%sits kernels as measured%s",
+                   of_step ? units_format_time(host, t->host_s) : "", of_step && of_sequence ? " and " : "",
+                   of_sequence ? units_format_time(each, t->sequence_s) : "", of_sequence ? " a sequence" : "",
+                   !of_step && !of_sequence ? ""
+                   : overlapped             ? " of its host beside "
+                                            : " of its host, then ",
+                   times, more);
     return out;
 }
 
@@ -274,7 +280,13 @@ enum err_code engine_case_open(struct arena *a, const struct engine *engine, con
     u.conventions.routing = setup->conventions.routing; /* the textbook's */
     TRY(mix_compile(a, &u, &out->roofline, e));
     TRY(mix_open(a, out->bound, &out->x, e));
-    return mix_open(a, out->roofline, &out->y, e);
+    TRY(mix_open(a, out->roofline, &out->y, e));
+    struct calibrated_work alone;
+    mix_clear(&out->x);
+    mix_prefill(&out->x, 1, 1, 0);
+    calibrated_mix_work(out->eager, &out->x, 0, &alone);
+    out->launches = alone.launches;
+    return ERR_OK;
 }
 
 double engine_band(const struct engine_case *c, double batch, double context, double prompt)
@@ -300,27 +312,28 @@ static void fill(struct mix *x, const struct made *s, double groups)
     mix_others(x, (groups - 1) * mix_tokens(x));
 }
 
-static double mix_kernels_s(struct engine_case *c, const struct mix *x)
+static struct engine_work mix_work(struct engine_case *c, const struct mix *x)
 {
     double v[MIX_VALUES_N];
-    struct calibrated_time t;
+    struct calibrated_work w;
     const bool small = mix_tokens(x) <= (double)c->engine->graph_tokens;
-    const bool prompts = mix_mean(x, MIXED_PREFILL).sequences > 0;
+    const double decoding = mix_mean(x, MIXED_DECODE).sequences, prompts = mix_mean(x, MIXED_PREFILL).sequences;
     mix_eval(x, v);
-    calibrated_mix_eval(small && (!prompts || c->engine->graph_mixed) ? c->graph : c->eager, x, v[MIX_step_s], &t);
-    return t.s;
+    calibrated_mix_work(small && (!(prompts > 0) || c->engine->graph_mixed) ? c->graph : c->eager, x, v[MIX_step_s],
+                        &w);
+    return (struct engine_work){w.time.s, w.kernels, decoding + prompts};
 }
 
 double engine_mix_s(struct engine_case *c, const struct mix *x, bool overlapped)
 {
-    const double sequences = mix_mean(x, MIXED_DECODE).sequences + mix_mean(x, MIXED_PREFILL).sequences;
-    return engine_step_s(&c->engine->terms, overlapped, mix_kernels_s(c, x), sequences);
+    const struct engine_work w = mix_work(c, x);
+    return engine_step_s(&c->engine->terms, overlapped, &w);
 }
 
-static double kernels_s(struct engine_case *c, const struct made *s)
+static struct engine_work work_of(struct engine_case *c, const struct made *s)
 {
     fill(&c->x, s, c->groups);
-    return mix_kernels_s(c, &c->x);
+    return mix_work(c, &c->x);
 }
 
 static void at_plan(struct mix *x, const struct made *s, double groups, double v[MIX_VALUES_N])
@@ -376,10 +389,10 @@ static void close_waves(struct engine_case *c, const struct cycle *y, struct eng
     const double C = y->clients, P = y->prompt, q = fmin(y->budget, C * P), n = C * P / q, own = fmax(1, P / q);
     const double others = fmax(0, n - own);
     const struct made decode = {C, y->context, 0, 0}, alone = {0, 0, q / P, P};
-    const double decode_s = kernels_s(c, &decode), alone_s = kernels_s(c, &alone);
+    const struct engine_work decode_w = work_of(c, &decode), alone_w = work_of(c, &alone);
     *out = (struct engine_closed){
-        .token = {1, decode_s, others / 2 / y->after, alone_s, C, q / P},
-        .first = {0, decode_s, (n + own) / 2, alone_s, C, q / P},
+        .token = {1, others / 2 / y->after, decode_w, alone_w},
+        .first = {0, (n + own) / 2, decode_w, alone_w},
         .decoding = C,
         .prompts = q / P,
     };
@@ -396,13 +409,12 @@ static void close_mixed(struct engine_case *c, const struct cycle *y, struct eng
     const double held = room > 1 && C > 1 ? fmin(room, others / some) : fmin(1, room);
     const double part = fmin(1, room > 1 ? others / held : some);
     const struct made decode = {D, y->context, 0, 0}, both = {C > 1 ? D : 0, y->context, held, P};
-    const double decode_s = kernels_s(c, &decode), both_s = kernels_s(c, &both);
-    const double step_s = (1 - part) * decode_s + part * both_s;
-    const double rest = 1 / (2 * step_s);
+    const struct engine_work decode_w = work_of(c, &decode), both_w = work_of(c, &both);
+    const double rest = 1 / (2 * ((1 - part) * decode_w.kernels_s + part * both_w.kernels_s));
     *out = (struct engine_closed){
-        .token = {1 - part, decode_s, part, both_s, D, D + held},
-        .first = {C > 1 ? rest * (1 - part) * decode_s : 0, decode_s, own + (C > 1 ? rest * part * both_s : 0), both_s,
-                  D, D + held},
+        .token = {1 - part, part, decode_w, both_w},
+        .first = {C > 1 ? rest * (1 - part) * decode_w.kernels_s : 0,
+                  own + (C > 1 ? rest * part * both_w.kernels_s : 0), decode_w, both_w},
         .decoding = D,
         .prompts = held,
     };
@@ -421,17 +433,21 @@ enum err_code engine_closed_loop(struct engine_case *c, const struct engine_loop
         close_mixed(c, &y, out);
     else
         close_waves(c, &y, out);
+    out->first_launches = c->launches;
     return ERR_OK;
 }
 
-double engine_step_s(const struct engine_terms *t, bool overlapped, double kernels_s, double sequences)
+double engine_step_s(const struct engine_terms *t, bool overlapped, const struct engine_work *w)
 {
-    const double device_s = t->factor * kernels_s, host_s = t->host_s + sequences * t->sequence_s;
+    const double device_s = t->factor * w->kernels_s + w->kernels * t->kernel_s,
+                 host_s = t->host_s + w->sequences * t->sequence_s;
     return overlapped ? fmax(host_s, device_s) : host_s + device_s;
 }
 
 double engine_steps_s(const struct engine_terms *t, bool overlapped, const struct engine_steps *s)
 {
-    return s->decode * engine_step_s(t, overlapped, s->decode_s, s->decode_sequences) +
-           s->prompt * engine_step_s(t, overlapped, s->prompt_s, s->prompt_sequences);
+    return s->decode * engine_step_s(t, overlapped, &s->of_decode) +
+           s->prompt * engine_step_s(t, overlapped, &s->of_prompt);
 }
+
+double engine_first_s(double tokens) { return ENGINE_FIRST_S + tokens * ENGINE_TOKEN_S; }

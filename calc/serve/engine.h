@@ -1,20 +1,20 @@
 /* engine -- a server's steps: what its scheduler puts into one, what its kernels take, and what the engine adds.
  *
- * A step of n sequences takes h + factor*k, h = host_s + n*sequence_s, k being the calibrated seconds of its kernels;
- * where the host works beside the device, max(h, factor*k). Two of these terms are fitted to published times of servers
- * (served.h): host_s, and either sequence_s, factor being 1, or factor, sequence_s being 0 ("per_sequence"). A first
- * token takes first_s beside its steps: tokenizer, the server's own process, the way back; TPOT has nothing of it. What
- * a step holds is known, not fitted: whether prompts are computed beside sequences that decode or in steps of their
- * own, how many tokens one may have, which steps replay a graph. Tokens choose experts as ENGINE_LOADS says. All of it
- * is data, configs/engines/<engine>.json:
+ * A step of n sequences and m kernels takes h + d, h = host_s + n*sequence_s, d = factor*k + m*kernel_s, k being the
+ * calibrated seconds of its kernels; where the host works beside the device, max(h, d). At most two of these terms are
+ * fitted to published times of servers (served.h): kernel_s and sequence_s ("per_kernel"), or host_s alone. A first
+ * token takes ENGINE_FIRST_S beside its steps and ENGINE_TOKEN_S for each token of its prompt, whatever the engine.
+ * What a step holds is known, not fitted: whether prompts are computed beside sequences that decode or in steps of
+ * their own, how many tokens one may have, which steps replay a graph. Tokens choose experts as ENGINE_LOADS says. All
+ * of it is data, configs/engines/<engine>.json:
  *   {"schema": "ridge.engine.1", "engine", "mixed", "budget_tokens", "graph_tokens", "graph_mixed",
- *    "overlapped_from" (a version; "" none), "per_sequence", "versions": [first and last measured],
+ *    "overlapped_from" (a version; "" none), "per_kernel", "versions": [first and last measured],
  *    "devices": [keys of those measured],
- *    "facts": [sentences with their sources], "host_s", "sequence_s", "factor", "first_s", "rows", "models",
+ *    "facts": [sentences with their sources], "host_s", "sequence_s", "kernel_s", "factor", "rows", "models",
  *    "errors": [{"kind": "dense"|"experts", "rows", "fitted_median_frac" (all in the fit),
  *      and of models left out "median_frac", "within_frac" (of 25 %), "baseline_frac", "slow_p90" (nine in ten rows
  *      take at most so many times what is predicted; may be missing)}], "source", "date"}
- * sequence_s, first_s (0), per_sequence (false), versions and devices may be missing. Derivation: MODEL.md "Servers".
+ * sequence_s, kernel_s (0), per_kernel (false), versions and devices may be missing. Derivation: MODEL.md "Servers".
  */
 #ifndef RIDGE_SERVE_ENGINE_H
 #define RIDGE_SERVE_ENGINE_H
@@ -26,9 +26,15 @@
 struct engine_terms {
     double host_s;     /* of a step: scheduling, inputs, sampling, answers */
     double factor;     /* of the seconds of its kernels */
-    double sequence_s; /* of each sequence of a step */
-    double first_s;    /* of a first token, beside its steps */
+    double sequence_s; /* of each sequence of a step, of the host */
+    double kernel_s;   /* of each kernel of a step, of the device: until the next begins, and small ones unlisted */
 };
+
+/* What a first token takes beside its steps whatever the model and engine: client, HTTP and back, and for each token of
+ * the prompt its tokenizer. Of vLLM 0.30, Qwen3-8B on one H100, one client: what TTFT has beyond the steps, 7 ms at 128
+ * tokens and 64 at 8192 (github tgarg01/silybench-data commit 93e48873, derived/csv/perf_points.csv). */
+#define ENGINE_FIRST_S 0.007
+#define ENGINE_TOKEN_S 7e-6
 
 /* How tokens choose experts where servers are predicted (routing.h "loads"): what the source of their rows found to
  * fit DeepSeek-V3 and R1 served with CNN/DailyMail and OpenOrca, the more even of its two. */
@@ -42,7 +48,7 @@ struct engine {
     int64_t budget_tokens;  /* most tokens of a step */
     int64_t graph_tokens;   /* steps of at most so many tokens replay a graph */
     bool graph_mixed;       /* those with prompts too */
-    bool per_sequence;      /* sequence_s is fitted, else factor */
+    bool per_kernel;        /* kernel_s and sequence_s are fitted, else host_s */
     const char *version[2]; /* first and last that were measured; NULL not said */
     const char *device[ENGINE_DEVICES_MAX]; /* keys of those it was measured on; NULL behind the last */
     const char *overlapped_from;            /* version from which on the host works beside the device; "" none does */
@@ -64,10 +70,10 @@ enum err_code engine_parse(const struct json *j, struct engine *out, struct err 
 enum err_code engine_load_version(struct arena *a, const char *text, struct engine *out, bool *overlapped,
                                   struct err *e);
 
-/* engine_terms_text -- what a step takes, for people: "1.7 ms of its host and 31 us a sequence beside its kernels as
- * measured". engine_device_note -- a sentence where the terms were fitted on other devices than this, NULL where not.
- * Errors of the latter: NULL also out of memory. */
-enum { ENGINE_TEXT = 128 };
+/* engine_terms_text -- what a step takes, for people: "31 us a sequence of its host beside its kernels as measured and
+ * 1.9 us for each". engine_device_note -- a sentence where the terms were fitted on other devices than this, NULL where
+ * not. Errors of the latter: NULL also out of memory. */
+enum { ENGINE_TEXT = 192 };
 const char *engine_terms_text(const struct engine *g, bool overlapped, char out[ENGINE_TEXT]);
 const char *engine_device_note(struct arena *a, const struct engine *g, const struct hw *hw);
 
@@ -90,6 +96,7 @@ struct engine_case {
     struct mix_plan *bound, *roofline;
     struct calibrated *graph, *eager;
     const struct source *source; /* whose kernels */
+    double launches;             /* of a prompt's step, each kernel by itself */
     struct mix x, y;             /* a step of each plan */
 };
 
@@ -109,17 +116,22 @@ struct engine_loop {
     double clients, prompt_tokens, output_tokens;
 };
 
-/* Steps that a client waits for: how many without and with prompts in them, and the kernels' seconds and sequences of
- * one. */
+/* What a step is made of. */
+struct engine_work {
+    double kernels_s, kernels, sequences;
+};
+
+/* Steps that a client waits for: how many without and with prompts in them, and what one of each is made of. */
 struct engine_steps {
-    double decode, decode_s, prompt, prompt_s;
-    double decode_sequences, prompt_sequences;
+    double decode, prompt;
+    struct engine_work of_decode, of_prompt;
 };
 
 /* What a client sees in the steady state, in the mean over requests. */
 struct engine_closed {
     struct engine_steps token;                    /* for each token after the first */
     struct engine_steps first;                    /* until the first */
+    double first_launches;                        /* kernels that the step of its prompt launches, one by one */
     double roofline_decode_s, roofline_prefill_s; /* textbook seconds of a token, and of others' prompts before it */
     double bound_s;                               /* of a cycle, all that is computed or read in it; nothing is below */
     double decoding, prompts;                     /* sequences of a step that decode; prompts of one that has any */
@@ -147,9 +159,10 @@ enum err_code engine_closed_loop(struct engine_case *c, const struct engine_loop
 /* engine_mix_s -- seconds of a mixed step of the case's bound plan. Cost: that of calibrated_mix_eval. */
 double engine_mix_s(struct engine_case *c, const struct mix *x, bool overlapped);
 
-/* engine_steps_s -- seconds of those steps. engine_step_s -- of one with so many sequences whose kernels take
- * kernels_s. */
-double engine_step_s(const struct engine_terms *t, bool overlapped, double kernels_s, double sequences);
+/* engine_steps_s -- seconds of those steps. engine_step_s -- of one. engine_first_s -- what a first token takes beside
+ * its steps, of a prompt of so many tokens. */
+double engine_step_s(const struct engine_terms *t, bool overlapped, const struct engine_work *w);
+double engine_first_s(double tokens);
 double engine_steps_s(const struct engine_terms *t, bool overlapped, const struct engine_steps *s);
 
 #endif

@@ -255,7 +255,7 @@ static enum err_code predict_deployment(struct arena *a, struct arena *own, stru
             continue;
         }
         r->overlapped = engine_overlaps(&d->engine, r->version);
-        r->per_sequence = d->engine.per_sequence;
+        r->per_kernel = d->engine.per_kernel;
         r->kind = engine_has_experts(&d->model) ? "experts" : "dense";
         why = (struct err){0};
         predict_row(r, d, BELOW, &why);

@@ -6,7 +6,10 @@
  * the TPOT of all families of models but one, and that one is predicted; beside it, fitted alike, the textbook
  *   c0 + c1*roofline of a step that decodes + c2*roofline of others' prompts per token      (three constants an engine)
  * The sum of 2 d^2 (sqrt(1 + (x/d)^2) - 1), x = ln(predicted/measured), d = 0.05, is least (fit.h), by Nelder and
- * Mead's simplex from several starts, as a step that overlaps has a kink. Derivation: MODEL.md "Servers". */
+ * Mead's simplex from several starts, as a step that overlaps has a kink. Runs of such tables start cold, with all
+ * clients at once: what that makes of the mean TTFT of few clients is one number of all engines, start_s for each
+ * kernel that a prompt's step launches, fitted and left out alike (least sum of |ln|); no server has it later.
+ * Derivation: MODEL.md "Servers". */
 #ifndef RIDGE_SERVE_SERVED_H
 #define RIDGE_SERVE_SERVED_H
 
@@ -22,17 +25,19 @@ struct served_row {
     int64_t tp, attention_dp, ep;
     double prompt_tokens, output_tokens, clients;
     double ttft_s, tpot_s;
-    const char *kind;              /* "dense", "experts" (these, or latent attention); NULL unknown */
-    size_t family;                 /* models of one size, whatever their formats */
-    bool overlapped, per_sequence; /* of the engine's version; which terms are fitted (engine.h) */
+    const char *kind;            /* "dense", "experts" (these, or latent attention); NULL unknown */
+    size_t family;               /* models of one size, whatever their formats */
+    bool overlapped, per_kernel; /* of the engine's version; which terms are fitted (engine.h) */
     struct engine_closed closed;
     double predicted_s, first_s, baseline_s; /* TPOT, TTFT, TPOT of the textbook; its family left out; NAN: none */
     double fitted_s;                         /* TPOT with all families in the fit */
+    double steps_first_s;                    /* steps until the first token, of the last fit */
 };
 
 struct served {
     struct served_row *row;
     size_t n, families_n;
+    double start_s; /* below, all families in the fit; set by served_leave_out */
 };
 
 /* served_is -- whether a file is such a table, by its header: engine,model,system,tp,attention_dp,ep,weights,
@@ -70,21 +75,32 @@ enum err_code served_leave_out(struct served *s, struct err *e);
 
 /* Rows of an engine and kind. Errors are |predicted/measured - 1|, families left out. */
 struct served_group {
-    const char *engine, *kind; /* kind "all" of both */
+    const char *engine, *kind;   /* kind "all" of both */
+    const char *clients, *ranks; /* so many: "to 16", "8"; NULL any */
     int64_t rows, families, unscored;
-    double host_s, sequence_s, factor, first_s; /* of all families of the engine */
-    double median_frac, p90_frac, within_frac;  /* within: of 25 % */
-    double slow_p90;                            /* nine in ten take at most so many times what is predicted */
-    double fitted_median_frac;                  /* all families in the fit */
-    double baseline_median_frac, ratio;         /* ratio: of the medians, ours over the textbook's */
-    double drift_clients, drift_tp;             /* slope of ln(predicted/measured) per doubling */
-    int64_t first_rows;                         /* of at most SERVED_FIRST_CLIENTS clients */
-    double first_median_frac;                   /* TTFT of these */
+    double host_s, kernel_s, sequence_s;       /* of all families of the engine */
+    double median_frac, p90_frac, within_frac; /* within: of 25 % */
+    double bias_frac;                          /* median of predicted/measured - 1 */
+    double slow_p90;                           /* nine in ten take at most so many times what is predicted */
+    double fitted_median_frac;                 /* all families in the fit */
+    double baseline_median_frac, ratio;        /* ratio: of the medians, ours over the textbook's */
+    double drift_clients, drift_tp;       /* of ln(predicted/measured) per doubling: median of the slopes of rows that
+                                             are alike in all else */
+    double drift_clients_se, drift_tp_se; /* standard error of that median */
+    int64_t drift_clients_sets, drift_tp_sets;
+    double slope_clients, slope_tp; /* least squares over all rows: which models were run at which load is in it too */
+    int64_t first_rows;             /* of at most SERVED_FIRST_CLIENTS clients */
+    double first_median_frac;       /* TTFT of these */
 };
 enum { SERVED_FIRST_CLIENTS = 4 };
+enum { SERVED_BY_CLIENTS = 1, SERVED_BY_RANKS = 2 };
 
-/* served_groups -- in order of engine, kind; "all" last of each engine. Errors: ERR_NOMEM. */
-enum err_code served_groups(struct arena *a, const struct served *s, struct served_group **out, size_t *out_n,
-                            struct err *e);
+/* served_groups -- in order of engine, kind, clients, ranks; "all" last of each engine. by: clients and ranks told
+ * apart, then without "all". Errors: ERR_NOMEM. */
+enum err_code served_groups(struct arena *a, const struct served *s, unsigned by, struct served_group **out,
+                            size_t *out_n, struct err *e);
+
+/* served_is_first -- whether row i is the first of its engine. */
+bool served_is_first(const struct served *s, size_t i);
 
 #endif
