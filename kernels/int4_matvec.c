@@ -112,32 +112,45 @@ static void run_portable(const struct kern_call *c)
 }
 
 #if KERN_X86
-/* Activations of a row in two bytes each, group by group. */
+/* Activations of a row in two bytes each, group by group: 16 pairs of an even and an odd one at a time. */
 KERN_AVX512_VNNI static void quantise(const uint16_t *a, size_t k, size_t groups, int8_t *bytes, float *factor)
 {
+    enum { PAIRS = 16, STEPS = HALF / PAIRS };
+    const __m512i odd_bits = _mm512_set1_epi32((int)0xffff0000u);
     for (size_t g = 0; g < groups; g++, bytes += 2 * GROUP) {
-        const size_t n = k - g * GROUP < GROUP ? k - g * GROUP : GROUP;
-        float most = 0, sum = 0;
-        for (size_t i = 0; i < n; i++) {
-            const float size = fabsf(kern_bf16_to(a[g * GROUP + i]));
-            most = size > most ? size : most;
+        __m512 value[2 * STEPS], most = _mm512_setzero_ps();
+        __m512i sum = _mm512_setzero_si512();
+        KERN_UNROLL
+        for (size_t s = 0; s < STEPS; s++) {
+            const size_t from = g * GROUP + s * 2 * PAIRS, left = from < k ? k - from : 0;
+            const __mmask32 there = left >= 2 * PAIRS ? ~(__mmask32)0 : ((__mmask32)1 << left) - 1;
+            const __m512i pairs = _mm512_maskz_loadu_epi16(there, a + from);
+            value[2 * s] = _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
+            value[2 * s + 1] = _mm512_castsi512_ps(_mm512_and_si512(pairs, odd_bits));
+            most = _mm512_max_ps(most, _mm512_abs_ps(value[2 * s]));
+            most = _mm512_max_ps(most, _mm512_abs_ps(value[2 * s + 1]));
         }
-        const float inverse = most > 0 ? 127 / most : 0;
-        memset(bytes, 0, 2 * GROUP);
-        for (size_t i = 0; i < n; i++) {
-            const float v = kern_bf16_to(a[g * GROUP + i]) * inverse, high = rintf(v), low = rintf((v - high) * LOW);
-            bytes[i % 2 * HALF + i / 2] = (int8_t)high;
-            bytes[GROUP + i % 2 * HALF + i / 2] = (int8_t)low;
-            sum += high * LOW + low;
+        const float largest = _mm512_reduce_max_ps(most);
+        const __m512 inverse = _mm512_set1_ps(largest > 0 ? 127 / largest : 0);
+        KERN_UNROLL
+        for (size_t i = 0; i < 2 * STEPS; i++) {
+            const __m512 v = _mm512_mul_ps(value[i], inverse);
+            const __m512i high = _mm512_cvtps_epi32(v);
+            const __m512 rest = _mm512_mul_ps(_mm512_sub_ps(v, _mm512_cvtepi32_ps(high)), _mm512_set1_ps(LOW));
+            const __m512i low = _mm512_cvtps_epi32(rest);
+            int8_t *out = bytes + i % 2 * HALF + i / 2 * PAIRS;
+            _mm_storeu_si128((__m128i *)(void *)out, _mm512_cvtepi32_epi8(high));
+            _mm_storeu_si128((__m128i *)(void *)(out + GROUP), _mm512_cvtepi32_epi8(low));
+            sum = _mm512_add_epi32(sum, _mm512_add_epi32(_mm512_slli_epi32(high, LOW_BITS), low));
         }
-        factor[g] = most / 127 / LOW;
-        factor[groups + g] = sum * ZERO;
+        factor[g] = largest / 127 / LOW;
+        factor[groups + g] = (float)_mm512_reduce_add_epi32(sum) * ZERO;
     }
 }
 
 /* Rows [j, j + rows) of w times one row of a: a walk through memory each. Scales times steps are made for LINE groups
- * at a time. */
-KERN_AVX512_VNNI KERN_INLINE void rows_vnni(const struct kern_call *c, size_t i, size_t j, size_t rows)
+ * at a time. What lies `ahead` rows on is fetched meanwhile, line after line. */
+KERN_AVX512_VNNI KERN_INLINE void rows_vnni(const struct kern_call *c, size_t i, size_t j, size_t rows, size_t ahead)
 {
     const size_t n = at(c->shape, N), groups = groups_of(c->shape), bytes = row_bytes(c->shape);
     const uint8_t *w = (const uint8_t *)c->buffer[W] + j * bytes;
@@ -169,10 +182,11 @@ KERN_AVX512_VNNI KERN_INLINE void rows_vnni(const struct kern_call *c, size_t i,
             const __m512i even = _mm512_loadu_si512(at_x), odd = _mm512_loadu_si512(at_x + HALF);
             const __m512i even_low = _mm512_loadu_si512(at_x + GROUP);
             const __m512i odd_low = _mm512_loadu_si512(at_x + GROUP + HALF);
+            _mm_prefetch(scale + ahead * groups + g * rows, _MM_HINT_T1);
             KERN_UNROLL
             for (size_t r = 0; r < rows; r++) {
                 const __m512i h = _mm512_maskz_loadu_epi8(mask, w + r * bytes + g * HALF);
-                _mm_prefetch(w + (rows + r) * bytes + g * HALF, _MM_HINT_T1); /* of the rows that follow */
+                _mm_prefetch(w + ahead * bytes + (g * rows + r) * HALF, _MM_HINT_T1);
                 const __m512i h0 = _mm512_and_si512(h, low), h1 = _mm512_and_si512(_mm512_srli_epi16(h, 4), low);
                 const __m512i dot = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(zero, h0, even), h1, odd);
                 const __m512i rest = _mm512_dpbusd_epi32(_mm512_slli_epi32(dot, LOW_BITS), h0, even_low);
@@ -189,16 +203,18 @@ KERN_AVX512_VNNI KERN_INLINE void rows_vnni(const struct kern_call *c, size_t i,
 
 KERN_AVX512_VNNI static void run_vnni(const struct kern_call *c)
 {
-    enum { ROWS = 4 };
+    enum { ROWS = 4, AHEAD_BYTES = 1 << 15 };
     const size_t m = at(c->shape, M), n = at(c->shape, N), k = at(c->shape, K), groups = groups_of(c->shape);
     for (size_t i = 0; i < m; i++)
         quantise((const uint16_t *)c->buffer[A] + i * k, k, groups, (int8_t *)c->buffer[BYTES] + 2 * i * groups * GROUP,
                  (float *)c->buffer[FACTORS] + 2 * i * groups);
+    /* short rows are over before what is fetched for the next ones has come, so the distance is one of bytes */
+    const size_t block = ROWS * row_bytes(c->shape), ahead = (AHEAD_BYTES + block - 1) / block * ROWS;
     size_t j = 0;
     for (; j + ROWS <= n; j += ROWS)
-        for (size_t i = 0; i < m; i++) rows_vnni(c, i, j, ROWS);
+        for (size_t i = 0; i < m; i++) rows_vnni(c, i, j, ROWS, ahead);
     for (; j < n; j++)
-        for (size_t i = 0; i < m; i++) rows_vnni(c, i, j, 1);
+        for (size_t i = 0; i < m; i++) rows_vnni(c, i, j, 1, ahead);
 }
 #endif
 
