@@ -1245,7 +1245,7 @@ static void test_family_of_safetensors(void **state)
     static const char OTHER[] =
         "{\"model_type\":\"qzz\",\"hidden_size\":8,\"num_hidden_layers\":1,\"vocab_size\":11,\"num_attention_heads\":2,"
         "\"num_key_value_heads\":1,\"head_dim\":4,\"intermediate_size\":13,\"tie_word_embeddings\":true}";
-    enum { LAYER = 1 << 0, Q_NORMS = 1 << 1, BIASES = 1 << 2, SCALE = 1 << 3 };
+    enum { LAYER = 1 << 0, Q_NORMS = 1 << 1, BIASES = 1 << 2, ODD = 1 << 3, BEHIND = 1 << 4 };
     static const struct {
         const char *name, *shape;
         int elems;
@@ -1267,16 +1267,15 @@ static void test_family_of_safetensors(void **state)
         {"model.layers.0.self_attn.q_proj.bias", "8", 8, BIASES},
         {"model.layers.0.self_attn.k_proj.bias", "4", 4, BIASES},
         {"model.layers.0.self_attn.v_proj.bias", "4", 4, BIASES},
-        {"model.layers.0.mlp.odd.weight", "3", 3, SCALE},
+        {"model.layers.0.mlp.odd.weight", "3", 3, ODD},
+        {"model.layers.1.input_layernorm.weight", "8", 8, BEHIND},
     };
     static const struct {
         unsigned has;
         const char *family; /* NULL: none is like them */
     } CASES[] = {
-        {LAYER, "llama"},
-        {LAYER | Q_NORMS, "qwen3"},
-        {LAYER | BIASES, "qwen2"},
-        {LAYER | SCALE, NULL},
+        {LAYER, "llama"},    {LAYER | Q_NORMS, "qwen3"}, {LAYER | BIASES, "qwen2"},
+        {LAYER | ODD, NULL}, {LAYER | BEHIND, "llama"}, /* of a layer behind the last */
     };
     checkpoint_file(w->dir, "config.json", OTHER, sizeof OTHER - 1, 0);
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {

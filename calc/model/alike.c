@@ -1,5 +1,6 @@
 #include "calc/model/alike.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "calc/model/checkpoint.h"
@@ -39,21 +40,25 @@ const struct family *alike_by_keys(struct arena *a, const struct json *root)
     return first_that_reads(a, root, has_any(&text, dim_spellings(DIM_EXPERTS)) ? EXPERTS : DENSE);
 }
 
-/* Numbers that vectors of the first layer store: norms, biases and what goes with them. */
-static int64_t stored_in_vectors(const struct tensor_set *s)
+/* Numbers that vectors of the layers store: norms, biases and what goes with them; not those of layers behind the last.
+ */
+static int64_t stored_in_vectors(const struct tensor_set *s, int64_t layers)
 {
+    static const char LAYERS[] = "layers.";
     int64_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
         const struct tensor *t = &s->tensors[i];
-        const char *at = strstr(t->name, "layers.0.");
-        if (at && t->dims == 1 && !strstr(at, "scale") && !strstr(at, "rotary")) n += t->elems;
+        const char *at = strstr(t->name, LAYERS);
+        char *end;
+        if (!at || t->dims != 1 || strstr(at, "scale") || strstr(at, "rotary")) continue;
+        const long long layer = strtoll(at + sizeof LAYERS - 1, &end, 10);
+        if (*end == '.' && layer >= 0 && layer < layers) n += t->elems;
     }
     return n;
 }
 
-static int64_t vectors_of(const struct model *m)
+static int64_t vectors_of(const struct model *m, const struct layer_kind *k)
 {
-    const struct layer_kind *k = &m->kinds[m->order[0].kind];
     const struct mixer *x = &k->mixer;
     const struct ffn *f = &k->ffn;
     const int64_t each = m->norm == NORM_LAYER_BIAS                                 ? 2
@@ -74,11 +79,16 @@ static bool is_like(struct arena *a, const struct json *root, const struct famil
 {
     struct err ignored = {.code = ERR_OK};
     struct model m;
+    int64_t vectors = 0, layers = 0;
     if (f->draft || f->structure || f->recurrent || f->diffusion) return false;
-    if (reader_parse_as(a, root, f, &m, &ignored) != ERR_OK || m.kinds_n == 0 || !m.order) return false;
+    if (reader_parse_as(a, root, f, &m, &ignored) != ERR_OK) return false;
     m.notes = NULL;
     if (checkpoint_names(a, s, &m, &ignored) != ERR_OK || checkpoint_widths(a, s, &m, &ignored) != ERR_OK) return false;
-    return !m.notes && vectors_of(&m) == stored_in_vectors(s);
+    for (size_t i = 0; i < m.kinds_n; i++) {
+        vectors += m.kinds[i].count * vectors_of(&m, &m.kinds[i]);
+        layers += m.kinds[i].count;
+    }
+    return !m.notes && vectors == stored_in_vectors(s, layers);
 }
 
 const struct family *alike_by_tensors(struct arena *a, const char *config_path, const struct json *root)
@@ -91,6 +101,8 @@ const struct family *alike_by_tensors(struct arena *a, const char *config_path, 
     const char *dir = slash ? arena_strndup(a, config_path, (size_t)(slash - config_path)) : ".";
     if (!dir || !tensors_present(dir, &format) || format != TENSOR_FORMAT_SAFETENSORS) return NULL;
     if (tensors_open(a, dir, &s, &ignored) != ERR_OK || s.headers_missing) return NULL;
+    f = alike_by_keys(a, root); /* the best known of several that store the same */
+    if (f && is_like(a, root, f, &s)) return f;
     for (size_t i = 0; (f = family_at(i)); i++)
         if (is_like(a, root, f, &s)) return f;
     return NULL;
