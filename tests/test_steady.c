@@ -190,9 +190,11 @@ static void at_a_load(struct score *k, enum simulate_policy policy, int i, int64
     arena_close(c.arena);
 }
 
+/* Of the shorter runs one more may be chance. */
 static void hold(int found, double part, int n, enum simulate_policy policy, const char *what)
 {
-    if (found < part * n) fail_msg("policy %d: %s of %d in %d within the bar", (int)policy, what, found, n);
+    if (found < part * n - (getenv("RIDGE_STEADY") ? 0 : 1))
+        fail_msg("policy %d: %s of %d in %d within the bar", (int)policy, what, found, n);
 }
 
 static int configurations(int plain)
@@ -218,8 +220,7 @@ static void test_against_simulator(void **state)
     static const struct {
         enum simulate_policy policy;
         double tpot, tpot_half, ttft, rate;
-    } WANTED[] = {
-        {SIMULATE_CHUNKED, .97, .88, .97, 1}, {SIMULATE_FCFS, .97, .8, .97, 1}, {SIMULATE_STATIC, .93, .87, .97, 1}};
+    } WANTED[] = {{SIMULATE_CHUNKED, 1, .9, 1, 1}, {SIMULATE_FCFS, 1, .86, .98, 1}, {SIMULATE_STATIC, 1, .98, .98, 1}};
     const int n = configurations(16);
     for (size_t p = 0; p < sizeof WANTED / sizeof WANTED[0]; p++) {
         struct score k = {0};
@@ -244,7 +245,7 @@ static void test_saturation(void **state)
     static const struct {
         enum simulate_policy policy;
         double part;
-    } WANTED[] = {{SIMULATE_CHUNKED, .96}, {SIMULATE_FCFS, .97}, {SIMULATE_STATIC, .95}};
+    } WANTED[] = {{SIMULATE_CHUNKED, .98}, {SIMULATE_FCFS, 1}, {SIMULATE_STATIC, .96}};
     const int n = configurations(12);
     for (size_t p = 0; p < sizeof WANTED / sizeof WANTED[0]; p++) {
         int good = 0;
@@ -332,7 +333,7 @@ static void test_clients(void **state)
     static const struct {
         enum simulate_policy policy;
         double tpot, ttft, rate;
-    } WANTED[] = {{SIMULATE_CHUNKED, .66, .75, .91}, {SIMULATE_FCFS, .66, .55, .95}, {SIMULATE_STATIC, .75, .5, 1}};
+    } WANTED[] = {{SIMULATE_CHUNKED, 1, .96, 1}, {SIMULATE_FCFS, 1, 1, 1}, {SIMULATE_STATIC, 1, .98, 1}};
     const int n = configurations(9);
     const int64_t requests = getenv("RIDGE_STEADY") ? 4000 : 2000;
     for (size_t p = 0; p < sizeof WANTED / sizeof WANTED[0]; p++) {
