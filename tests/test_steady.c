@@ -190,9 +190,11 @@ static void at_a_load(struct score *k, enum simulate_policy policy, int i, int64
     arena_close(c.arena);
 }
 
+/* Of the shorter runs one more may be chance. */
 static void hold(int found, double part, int n, enum simulate_policy policy, const char *what)
 {
-    if (found < part * n) fail_msg("policy %d: %s of %d in %d within the bar", (int)policy, what, found, n);
+    if (found < part * n - (getenv("RIDGE_STEADY") ? 0 : 1))
+        fail_msg("policy %d: %s of %d in %d within the bar", (int)policy, what, found, n);
 }
 
 static int configurations(int plain)
@@ -218,8 +220,7 @@ static void test_against_simulator(void **state)
     static const struct {
         enum simulate_policy policy;
         double tpot, tpot_half, ttft, rate;
-    } WANTED[] = {
-        {SIMULATE_CHUNKED, .97, .88, .97, 1}, {SIMULATE_FCFS, .97, .8, .97, 1}, {SIMULATE_STATIC, .93, .87, .97, 1}};
+    } WANTED[] = {{SIMULATE_CHUNKED, 1, .9, 1, 1}, {SIMULATE_FCFS, 1, .86, .98, 1}, {SIMULATE_STATIC, 1, .98, .98, 1}};
     const int n = configurations(16);
     for (size_t p = 0; p < sizeof WANTED / sizeof WANTED[0]; p++) {
         struct score k = {0};
@@ -244,7 +245,7 @@ static void test_saturation(void **state)
     static const struct {
         enum simulate_policy policy;
         double part;
-    } WANTED[] = {{SIMULATE_CHUNKED, .96}, {SIMULATE_FCFS, .97}, {SIMULATE_STATIC, .95}};
+    } WANTED[] = {{SIMULATE_CHUNKED, .98}, {SIMULATE_FCFS, 1}, {SIMULATE_STATIC, .96}};
     const int n = configurations(12);
     for (size_t p = 0; p < sizeof WANTED / sizeof WANTED[0]; p++) {
         int good = 0;
@@ -332,7 +333,7 @@ static void test_clients(void **state)
     static const struct {
         enum simulate_policy policy;
         double tpot, ttft, rate;
-    } WANTED[] = {{SIMULATE_CHUNKED, .66, .75, .91}, {SIMULATE_FCFS, .66, .55, .95}, {SIMULATE_STATIC, .75, .5, 1}};
+    } WANTED[] = {{SIMULATE_CHUNKED, 1, .96, 1}, {SIMULATE_FCFS, 1, 1, 1}, {SIMULATE_STATIC, 1, .98, 1}};
     const int n = configurations(9);
     const int64_t requests = getenv("RIDGE_STEADY") ? 4000 : 2000;
     for (size_t p = 0; p < sizeof WANTED / sizeof WANTED[0]; p++) {
@@ -545,11 +546,97 @@ static void test_again(void **state)
     struct config c;
     open_fixed(&c, SIMULATE_CHUNKED, "907", "211");
     near_to(steady_again_of(&c.lengths, 3.7), 210. / 907, 1e-9, "of one length");
+    near_to(steady_vain_of(&c.lengths, 603, 31), .5 * (304. / 907) * (603. / 907) / (exp(2 * 31. / 210) - 1), 1e-9,
+            "first pieces");
+    assert_true(!(steady_vain_of(&c.lengths, 911, 31) > 0)); /* prompts no longer than a step */
     arena_close(c.arena);
     open_fixed(&c, SIMULATE_CHUNKED, "907", "exponential:211");
     near_to(steady_again_of(&c.lengths, 0), (c.lengths.output_tokens - 1) / c.lengths.prompt_tokens, 1e-9,
             "nothing kept");
     near_to(steady_again_of(&c.lengths, 1.3) / steady_again_of(&c.lengths, 0), exp(-1.3), 1e-4, "independent");
+    arena_close(c.arena);
+}
+
+/* One client whose prompt takes three steps: 4099 tokens each and the rest, then steps of one. As many that steps are
+ * full for ever: n = C m/(P + m) decode, and the others wait. */
+static void test_pieces(void **state)
+{
+    (void)state;
+    struct config c;
+    open_fixed(&c, SIMULATE_CHUNKED, "10007", "exponential:61");
+    const double steps = c.lengths.steps;
+    close_loop(&c, 1);
+    const struct steady_result r = solve(c.arena, &c.steady);
+    struct mix x;
+    struct err e = {0};
+    double first_s = 0, v[MIX_VALUES_N];
+    must(mix_open(c.arena, c.plan, &x, &e), &e);
+    for (int k = 0; k < 3; k++) {
+        mix_clear(&x);
+        mix_prefill(&x, 1, k < 2 ? 4099 : 10007 - 2 * 4099, 4099. * k);
+        mix_eval(&x, v);
+        first_s += v[MIX_step_s];
+    }
+    near_to(r.ttft_s.mean, first_s, .03, "three steps");
+    near_to(r.ttft_s.p50, first_s, .03, "three steps");
+    near_to(r.rate_per_s * (r.ttft_s.mean + steps * r.step_s), 1, 1e-6, "Little");
+    close_loop(&c, 251);
+    const struct steady_result full = solve(c.arena, &c.steady);
+    const double n = 4099 * steps / (10007 + steps);
+    c.steady.load = STEADY_OFFLINE;
+    c.steady.requests = 997;
+    near_to(full.rate_per_s, solve(c.arena, &c.steady).saturation_rate_per_s, .02, "full steps");
+    near_to(full.decoding, n, .05, "as many as full steps have room for");
+    near_to(full.rate_per_s * full.ttft_s.mean, 251 - n, .01, "the others wait");
+    arena_close(c.arena);
+}
+
+/* Whole prompts one by one, a Poisson number of them between two decode steps, of mean L = n/m: half of the others are
+ * in front, and none with the chance (1 - exp(-L))/L. */
+static void test_fronts(void **state)
+{
+    (void)state;
+    struct config c;
+    open_fixed(&c, SIMULATE_FCFS, "3001", "exponential:61");
+    const double one_s = step_s(c.arena, c.plan, 0, 0, 3001);
+    static const int64_t CLIENTS[] = {7, 17, 53};
+    for (size_t i = 0; i < 3; i++) {
+        close_loop(&c, (size_t)CLIENTS[i]);
+        c.steady.ttft_limit_s = 1.2 * one_s;
+        const struct steady_result r = solve(c.arena, &c.steady);
+        const double mean = (double)CLIENTS[i] / c.lengths.steps;
+        near_to(r.ttft_s.mean, one_s * (1 + mean / 2), .04, "half are in front");
+        near_to(r.good_frac, -expm1(-mean) / mean, .02, "none in front");
+    }
+    arena_close(c.arena);
+}
+
+/* Twenty-five clients of static batches of ten: half wait for one batch and half for two. */
+static void test_turns(void **state)
+{
+    (void)state;
+    struct config c;
+    open_fixed(&c, SIMULATE_STATIC, "1013", "61");
+    close_loop(&c, 25);
+    c.steady.max_seqs = 10;
+    const struct steady_result r = solve(c.arena, &c.steady);
+    struct mix x;
+    struct err e = {0};
+    double v[MIX_VALUES_N];
+    must(mix_open(c.arena, c.plan, &x, &e), &e);
+    mix_prefill(&x, 10, 1013, 0);
+    mix_eval(&x, v);
+    const double first_s = v[MIX_step_s], all_s = first_s + 60 * step_s(c.arena, c.plan, 1, 1013.5 + 30, 0);
+    mix_clear(&x);
+    mix_decode(&x, 10, 1013.5 + 30);
+    mix_eval(&x, v);
+    const double batch_s = first_s + 60 * v[MIX_step_s];
+    assert_true(batch_s > all_s); /* of ten, not of one */
+    near_to(r.rate_per_s, 10 / batch_s, .01, "ten a batch");
+    near_to(r.ttft_s.mean, first_s + 1.5 * batch_s, .02, "a batch and a half");
+    near_to(r.ttft_s.p90, first_s + 2 * batch_s, .02, "two");
+    near_to(r.ttft_s.p50, first_s + batch_s, .02, "one");
+    near_to(r.tpot_s.mean, v[MIX_step_s], .01, "one length");
     arena_close(c.arena);
 }
 
@@ -819,6 +906,9 @@ int main(void)
         cmocka_unit_test(test_saturated),
         cmocka_unit_test(test_preempted),
         cmocka_unit_test(test_again),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_fronts),
+        cmocka_unit_test(test_turns),
         cmocka_unit_test(test_prompts_alone),
         cmocka_unit_test(test_goodput),
         cmocka_unit_test(test_lengths),

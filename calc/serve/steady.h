@@ -174,6 +174,12 @@ enum err_code steady_solve(struct arena *a, const struct steady_setup *s, struct
  * to end before blocks that are kept for those that decode are used, >= 0. MODEL.md "Steady state". */
 double steady_again_of(const struct steady_lengths *l, double kept);
 
+/* steady_vain_of -- prompt tokens that first pieces compute in vain, of those of the requests, where a cache is full:
+ * a prompt longer than a step's room enters with a piece, and leaves again where its rest has no place, every other
+ * step until one of n answers ends: (1/2) E[max(P - room, 0)]/E[P] * (room/E[P]) / (exp(2 n/E[output - 1]) - 1).
+ * MODEL.md "Steady state". */
+double steady_vain_of(const struct steady_lengths *l, double room_tokens, double n);
+
 /* steady_limit_name -- "compute", "max_seqs", "cache", "transfer". */
 const char *steady_limit_name(enum steady_limit by);
 

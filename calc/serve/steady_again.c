@@ -32,17 +32,16 @@ double steady_again_of(const struct steady_lengths *l, double kept)
     return l->steps > 0 ? exp(-spread_frac(l) * kept) * (steady_answer_tokens(l) - 1) / l->prompt_tokens : 0;
 }
 
-/* A prompt longer than a step enters with its first piece, and where the rest has no room it leaves again, every other
- * step until an answer ends: what it computes in vain, of all prompts. Half of those too long fit at that end. */
-static double vain_frac(const struct steady_replica *r, double n)
+double steady_vain_of(const struct steady_lengths *l, double room_tokens, double n)
 {
-    const struct steady_times *t = r->times;
-    const double prompt = r->s->lengths->prompt_tokens, room = fmax(t->budget_tokens - t->rows * n, 1);
+    const double prompt = l->prompt_tokens, computed = prompt / (prompt + l->cached_tokens);
     double over = 0;
-    for (size_t i = 0; i < t->groups; i++)
-        for (int k = 0; k < 4; k++)
-            over += t->group[i].weight / 4 * fmax(steady_group_at(t, i, (k + .5) / 4) - room, 0);
-    return .5 * over / prompt / expm1(2 * n / r->s->lengths->steps) * room / prompt;
+    for (size_t i = 0; i < STEADY_QUANTILES; i++) {
+        double part;
+        (void)steady_quantile(i, &part);
+        over += part * fmax(l->prompt_at[i] * computed - room_tokens, 0);
+    }
+    return l->steps > 0 ? .5 * over / prompt * (room_tokens / prompt) / expm1(2 * n / l->steps) : 0;
 }
 
 double steady_again_frac(const struct steady_replica *r, double seqs, double cache)
@@ -59,6 +58,8 @@ double steady_again_frac(const struct steady_replica *r, double seqs, double cac
     if (!(r->prompts_frac > 0)) again = fmin(again, .5 * steady_again_of(l, 0));
     /* of one length: who is computed anew ends before its bunch, so that this one grows by half as much */
     if (!r->times->beside && steady_one_length(l)) again *= .5;
-    if (r->times->beside && r->prompts_frac > 0) again += vain_frac(r, fmin(seqs, cache));
+    const double n = fmin(seqs, cache);
+    if (r->times->beside && r->prompts_frac > 0)
+        again += steady_vain_of(l, fmax(r->times->budget_tokens - r->times->rows * n, 1), n);
     return full_frac(r, seqs, cache) * again;
 }

@@ -40,37 +40,95 @@ static void see_first(struct cycle *c, double some, double own_s, double prompts
     }
 }
 
-/* Tokens of other prompts in a row with a request's: none, or a sum with mean and variance when there are any. */
-struct others {
-    double none, mean, square;
+/* How many prompts are in front of a request's own, of those that come with it in any order: each number up to a few,
+ * equal parts of more; and how many are behind then. */
+enum { FRONTS = 24, PAIRS = 66 };
+struct fronts {
+    int n;
+    double ahead[PAIRS], behind[PAIRS], weight[PAIRS];
 };
 
-/* Whole prompts in any order: a request's own step, with what is before it; its mean. Waits for a place are as even as
- * those of so many answers. */
-static double own_step(struct steady_replica *r, struct others x, double wait_s, double wait_n, double more_frac,
+/* Of so many others, always. */
+static struct fronts fronts_of_all(double others)
+{
+    struct fronts x = {.n = (int)fmin(floor(others + 1.5), FRONTS)};
+    for (int i = 0; i < x.n; i++) {
+        x.ahead[i] = others + 1 < FRONTS ? fmin(i, others) : (i + .5) / FRONTS * (others + 1) - .5;
+        x.behind[i] = others - x.ahead[i];
+        x.weight[i] = 1. / x.n;
+    }
+    return x;
+}
+
+/* Of a Poisson number j of mean `others`, k of them in front, with the chance p(j)/(j + 1): of few each pair. */
+static struct fronts fronts_of_poisson(double others)
+{
+    enum { MOST = 2 * FRONTS, FEW = 11 };
+    double p[MOST];
+    struct fronts x = {.n = FRONTS};
+    if (others > FRONTS / 3.) return fronts_of_all(others);
+    p[0] = exp(-others);
+    for (int j = 1; j < MOST; j++) p[j] = p[j - 1] * others / j;
+    if (others < FEW / 4.) {
+        x.n = 0;
+        for (int j = 0; j < FEW; j++)
+            for (int k = 0; k <= j; k++) {
+                x.ahead[x.n] = k;
+                x.behind[x.n] = j - k;
+                x.weight[x.n++] = p[j] / (j + 1);
+            }
+        return x;
+    }
+    for (int k = 0; k < FRONTS; k++) {
+        for (int j = k; j < MOST; j++) {
+            x.weight[k] += p[j] / (j + 1);
+            x.behind[k] += p[j] / (j + 1) * (j - k);
+        }
+        x.ahead[k] = k;
+        x.behind[k] /= x.weight[k];
+    }
+    return x;
+}
+
+/* Whole prompts of those behind that fit into so many tokens, on average. */
+static double fit_behind(double room, double prompt, double spread, double behind)
+{
+    const double fit = spread > 1e-6 ? fmax(room / prompt + (spread - 1) / 2, 0) : floor(room / prompt + 1e-9);
+    return fmin(fit, behind) * prompt;
+}
+
+/* Whole prompts: a request's own step, with what is before it; its mean. Waits for a place are as even as those of so
+ * many answers; some are longer by more_s. */
+static double own_step(struct steady_replica *r, const struct fronts *x, double wait_s, double wait_n, double more_frac,
                        double more_s, struct steady_histogram *h)
 {
-    struct steady_times *t = r->times;
-    enum { ORDERS = 8, SUMS = 5 };
+    enum { SUMS = 5, PLACES = 8 };
     static const double SUM[SUMS] = {-1.400, -.532, 0, .532, 1.400};
-    const double fit_tokens = steady_flow_fit(t) * r->s->lengths->prompt_tokens, budget = t->budget_tokens;
-    const double s2 = log1p(fmax(x.square / (x.mean * x.mean) - 1, 0));
+    struct steady_times *t = r->times;
+    const struct steady_lengths *l = r->s->lengths;
+    const double prompt = l->prompt_tokens, spread = l->prompt_square / (prompt * prompt) - 1,
+                 budget = t->budget_tokens;
+    const double fit_tokens = steady_flow_fit(t) * prompt;
     double mean_s = 0;
-    for (size_t i = 0; i < t->groups; i++)
-        for (int k = -1; k < SUMS; k++)
-            for (int u = 0; u < ORDERS; u++) {
-                const double others = k < 0 ? 0 : x.mean * exp(sqrt(s2) * SUM[k] - s2 / 2);
-                const double w = t->group[i].weight * (k < 0 ? x.none : (1 - x.none) / SUMS) / ORDERS;
-                if (!(w > 0)) continue;
-                /* alone: those of its group, by themselves */
-                const double tokens = k < 0 ? steady_group_at(t, i, (u + .5) / ORDERS) : t->group[i].tokens;
-                const double ahead = others * (u + .5) / ORDERS;
-                const double before = ahead + tokens <= budget ? 0 : fmax(floor(ahead / fit_tokens), 1);
-                double now = fmin(tokens + others - before * fit_tokens, fit_tokens);
-                if (!(before > 0)) now = others + tokens <= budget ? others + tokens : fmax(fit_tokens, tokens + ahead);
-                const double at_s =
-                    (before > 0 ? before * steady_times_step_s(t, 0, fmin(fit_tokens, ahead / before)) : 0) +
-                    steady_times_step_s(t, 0, fmax(now, tokens));
+    for (int k = 0; k < x->n; k++) {
+        const double sd = x->ahead[k] > 0 ? sqrt(log1p(fmax(spread, 0) / x->ahead[k])) : 0;
+        const int parts = x->ahead[k] > 0 ? SUMS : PLACES;
+        if (!(x->weight[k] > 1e-4)) continue;
+        for (size_t i = 0; i < t->groups; i++)
+            for (int u = 0; u < parts; u++) {
+                const double w = t->group[i].weight * x->weight[k] / parts;
+                const double ahead = x->ahead[k] > 0 ? x->ahead[k] * prompt * exp(sd * SUM[u] - sd * sd / 2) : 0;
+                const double own = x->ahead[k] > 0 ? t->group[i].tokens : steady_group_at(t, i, (u + .5) / parts);
+                const double all = ahead + own + x->behind[k] * prompt, full = fmax(fit_tokens, own);
+                const double before =
+                    ahead + own <= budget * (1 + 1e-9) ? 0 : fmax(floor(ahead / fit_tokens + 1e-9), 1);
+                double now = fmax(fmin(all - before * fit_tokens, full), own);
+                if (!(before > 0))
+                    now = fmin(ahead + own + fit_behind(budget - ahead - own, prompt, spread, x->behind[k]),
+                               fmax(budget, own));
+                const double front_s =
+                    before > 0 ? before * steady_times_step_s(t, 0, fmin(fit_tokens, ahead / before)) : 0;
+                const double at_s = front_s + steady_times_step_s(t, 0, now);
                 mean_s += w * at_s;
                 for (int q = 0; h && q < (wait_n > 0 ? NORMALS : 1); q++) {
                     const double away = wait_n > 0 ? NORMAL[q] / sqrt(fmax(wait_n, 2)) : 0;
@@ -79,6 +137,7 @@ static double own_step(struct steady_replica *r, struct others x, double wait_s,
                     if (more_frac > 0) steady_histogram_add(h, all_s + more_s, part * more_frac);
                 }
             }
+    }
     return mean_s;
 }
 
@@ -96,10 +155,9 @@ static double whole_s(struct cycle *c)
         c->steps++;
     }
     if (l->prompt_square > prompt * prompt * (1 + 1e-6) && c->n > 1 && c->ttft) {
-        const double mean = (c->n - 1) * prompt, square = (c->n - 1) * (l->prompt_square - prompt * prompt);
-        const struct others x = {0, mean, mean * mean + square};
+        const struct fronts x = fronts_of_all(c->n - 1);
         steady_histogram_clear(c->ttft);
-        c->first_s = c->n * own_step(c->r, x, c->wait_s, 0, c->more_frac, c->more_s, c->ttft);
+        c->first_s = c->n * own_step(c->r, &x, c->wait_s, 0, c->more_frac, c->more_s, c->ttft);
     }
     c->prefill_s = took_s;
     return took_s + l->steps * steady_times_step_s(t, c->n, 0);
@@ -201,14 +259,12 @@ static void whole_solve(struct steady_replica *r, double clients, double n, stru
     r->rate_per_s = n / (steps * cycle_s);
     if (r->by == STEADY_BLOCKS && n >= r->most && r->most_per_s < r->rate_per_s) r->rate_per_s = r->most_per_s;
     /* Little: what is not before a request's first token is its others' time, and no shorter than steps alone */
-    const double some = -expm1(-ends);
-    const struct others x = {1 - some, ends * l->prompt_tokens / some,
-                             (ends * l->prompt_square + ends * ends * l->prompt_tokens * l->prompt_tokens) / some};
-    const double own_s = own_step(r, x, 0, 0, 0, 0, NULL);
+    const struct fronts x = fronts_of_poisson(ends);
+    const double own_s = own_step(r, &x, 0, 0, 0, 0, NULL);
     r->token_s = fmax((n / r->rate_per_s - own_s) / steps, decode_s);
     r->rate_per_s = n / (own_s + steps * r->token_s);
     r->wait_s = fmax(clients - n, 0) / r->rate_per_s;
-    (void)own_step(r, x, r->wait_s, r->wait_s * r->rate_per_s, 0, 0, ttft);
+    (void)own_step(r, &x, r->wait_s, r->wait_s * r->rate_per_s, 0, 0, ttft);
     r->flow = (struct steady_flow){.rate_per_s = r->rate_per_s,
                                    .n = n,
                                    .decode_s = decode_s,

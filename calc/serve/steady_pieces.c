@@ -124,10 +124,11 @@ double steady_pieces_first(struct steady_replica *r, double n, double together, 
 /* Prompt tokens that a step leaves over, on a grid that is fine where they are few: W' = max(W + A - room, 0) with A
  * those of the answers that end meanwhile (Lindley). */
 struct over {
-    double tokens, part; /* of steps */
-    double left;         /* prompts that are left over */
-    double comes;        /* more, in a step */
-    double decoding, room, step_s;
+    double tokens, part;           /* of steps */
+    double left;                   /* prompts that are left over */
+    double comes;                  /* more, in a step */
+    double decoding;               /* beside those; where some come fewer */
+    double room, step_s, decode_s; /* a step; of it and of those that decode in it, the product */
 };
 
 struct overs {
@@ -178,13 +179,15 @@ static void look_at(struct steady_replica *r, struct overs *o, int i)
     double none;
     x->left = i > 0 ? fmin(fmax(x->tokens / l->prompt_tokens + 1 - spread / 2, 1), o->n) : 0;
     x->comes = (o->n - x->left) * chance;
-    x->decoding = fmax(o->n - x->left - x->comes, 0);
-    x->room = room_of(r->times, x->decoding);
     const struct sum s = come_of(l, o->n - x->left, chance, &none);
+    x->decoding = fmax(o->n - x->left - x->comes / fmax(1 - none, 1e-9), 0);
+    x->room = room_of(r->times, x->decoding);
     for (int k = -1; k < s.n; k++) {
         const double all = x->tokens + (k < 0 ? 0 : s.tokens[k]), w = k < 0 ? none : s.weight[k];
-        const double now = fmin(all, x->room);
-        x->step_s += w * steady_times_step_s(r->times, k < 0 && i == 0 ? o->n : x->decoding, now);
+        const double now = fmin(all, x->room), decoding = k < 0 ? o->n - x->left : x->decoding;
+        const double took_s = steady_times_step_s(r->times, decoding, now);
+        x->step_s += w * took_s;
+        x->decode_s += w * took_s * decoding;
         go(o, i, all - now, w);
     }
 }
@@ -333,8 +336,8 @@ void steady_pieces_solve(struct steady_replica *r, double clients, double n, str
     for (int i = 0; i < OVERS; i++) {
         seconds += o.at[i].part * o.at[i].step_s;
         comes += o.at[i].part * o.at[i].comes;
-        decoding += o.at[i].part * o.at[i].decoding;
-        decoding_s += o.at[i].part * o.at[i].decoding * o.at[i].step_s;
+        decoding += o.at[i].part * (o.at[i].comes * o.m);
+        decoding_s += o.at[i].part * o.at[i].decode_s;
     }
     r->rate_per_s = comes / (1 + again) / seconds;
     see_overs(&p, r, &o);

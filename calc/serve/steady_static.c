@@ -147,30 +147,46 @@ static double most_of(const struct chain *c, enum steady_limit *by)
     return low;
 }
 
-/* Where others always wait: N fit of a longest prompt and answer, in S seconds; E[N]/E[S] a second (renewal and
- * reward), as longer ones mean fewer. `most` is E[N]. */
-static double most_per_s_of(struct chain *c, double most)
+/* Batches that the cache has room for, `seqs` at most: N of a longest prompt and answer, in S seconds. */
+struct turns {
+    double number, seconds; /* E[N], E[S] */
+    double n[SPREADS], output[SPREADS], step_s[SPREADS];
+};
+
+static double part_of(int spread) { return PROMPT_PART[spread / LONGEST] * OUTPUT_PART[spread % LONGEST]; }
+
+static struct turns turns_of(struct chain *c, double most, double seqs)
 {
     const struct steady_setup *s = c->s;
     const struct steady_lengths *l = s->lengths;
-    const double b = (double)s->block_tokens, seqs = (double)s->max_seqs;
-    double prompt[PROMPTS], output[LONGEST], number = 0, seconds = 0;
+    const double b = (double)s->block_tokens;
+    double prompt[PROMPTS], output[LONGEST];
+    struct turns x = {0};
     longest(l->prompt_at, c->log_below, most, PROMPT_PART, PROMPTS, prompt);
     longest(l->output_at, c->log_below, most, OUTPUT_PART, LONGEST, output);
-    for (int i = 0; i < PROMPTS; i++)
-        for (int k = 0; k < LONGEST; k++) {
-            const double w = PROMPT_PART[i] * OUTPUT_PART[k];
-            const double n = fmax(fmin((double)s->blocks / ceil((prompt[i] + output[k]) / b), seqs), 1);
-            mix_clear(&c->x);
-            mix_prefill(&c->x, n, prompt[i], 0);
-            number += w * n;
-            seconds += w * step_s(c);
-            if (!(output[k] > 1)) continue;
-            mix_clear(&c->x);
-            mix_decode(&c->x, n, prompt[i] + .5 + output[k] / 2);
-            seconds += w * (output[k] - 1) * step_s(c);
-        }
-    return number / seconds;
+    for (int i = 0; i < SPREADS; i++) {
+        const double w = part_of(i), own = prompt[i / LONGEST],
+                     n = (double)s->blocks / ceil((own + output[i % LONGEST]) / b);
+        x.n[i] = fmax(fmin(n, seqs), 1);
+        x.output[i] = output[i % LONGEST];
+        mix_clear(&c->x);
+        mix_prefill(&c->x, x.n[i], own, 0);
+        x.number += w * x.n[i];
+        x.seconds += w * step_s(c);
+        if (!(x.output[i] > 1)) continue;
+        mix_clear(&c->x);
+        mix_decode(&c->x, x.n[i], own + .5 + x.output[i] / 2);
+        x.step_s[i] = step_s(c);
+        x.seconds += w * (x.output[i] - 1) * x.step_s[i];
+    }
+    return x;
+}
+
+/* Where others always wait: E[N]/E[S] a second (renewal and reward), as longer ones mean fewer. `most` is E[N]. */
+static double most_per_s_of(struct chain *c, double most)
+{
+    const struct turns x = turns_of(c, most, (double)c->s->max_seqs);
+    return x.number / x.seconds;
 }
 
 /* ---- how many wait when a batch ends ---- */
@@ -209,8 +225,6 @@ static void arrivals(const struct chain *c, double *part, double left, double me
         w *= mean / (k + 1);
     }
 }
-
-static double part_of(int spread) { return PROMPT_PART[spread / LONGEST] * OUTPUT_PART[spread % LONGEST]; }
 
 static enum err_code find_parts(struct arena *a, struct chain *c, struct err *e)
 {
@@ -398,33 +412,52 @@ static void add_first(struct chain *c, struct steady_histogram *h, double n, dou
     }
 }
 
-/* Clients where the cache lets some of them into a batch, N by the longest prompt and answer among them, another number
- * each time. When a batch ends its N ask again, behind the n - N that have waited: those whose place is within what the
- * next one takes are in it, the others wait for more. */
-static void see_turns(struct chain *c, double n, struct steady_histogram *h)
+/* Clients where some of them are let into a batch, N by the longest prompt and answer among them where the cache binds.
+ * When a batch ends its N ask again, behind the n - N that have waited: those whose place is within what the next one
+ * takes are in it, the others wait for more. */
+static void see_turns(struct chain *c, double n, const struct turns *x, struct steady_histogram *h)
 {
-    enum { PLACES = 4 };
-    const struct steady_setup *s = c->s;
-    const double b = (double)s->block_tokens, seqs = fmin((double)s->max_seqs, n);
-    const struct batch *all = &c->batch[1];
-    double prompt[PROMPTS], output[LONGEST], fit[SPREADS], part[SPREADS], mean = 0, now = 0, turn[TURNS] = {0};
-    longest(s->lengths->prompt_at, c->log_below, all->n, PROMPT_PART, PROMPTS, prompt);
-    longest(s->lengths->output_at, c->log_below, all->n, OUTPUT_PART, LONGEST, output);
-    for (int i = 0; i < SPREADS; i++) {
-        part[i] = part_of(i);
-        fit[i] = fmax(fmin((double)s->blocks / ceil((prompt[i / LONGEST] + output[i % LONGEST]) / b), seqs), 1);
-        mean += part[i] * fit[i];
-    }
+    enum { PLACES = 16 };
+    double all = 0, turn[TURNS] = {0};
     for (int i = 0; i < SPREADS; i++)
         for (int k = 0; k < SPREADS; k++)
             for (int q = 0; q < PLACES; q++) {
-                const double place = n - fit[i] * (1 - (q + .5) / PLACES), w = part[i] * part[k] * fit[i] / PLACES;
-                const double turns = place <= fit[k] ? 0 : 1 + floor((place - fit[k]) / mean);
+                const double place = n - x->n[i] * (1 - (q + .5) / PLACES),
+                             w = part_of(i) * part_of(k) * x->n[i] / PLACES;
+                const double turns = place <= x->n[k] ? 0 : 1 + floor((place - x->n[k]) / x->number);
                 turn[(size_t)fmin(turns, TURNS - 1)] += w;
-                now += w;
+                all += w;
             }
     for (size_t i = 0; i < TURNS; i++)
-        if (turn[i] > 0) add_first(c, h, all->n, (double)i * all->all_s, turn[i] / now);
+        if (turn[i] > 0) add_first(c, h, c->batch[1].n, (double)i * x->seconds, turn[i] / all);
+}
+
+/* Their tokens: of the longest answer and of others no longer than it. Returns what the mean is above that of the
+ * histogram. */
+static double see_turned(const struct chain *c, const struct turns *x, struct steady_histogram *h)
+{
+    const double *at = c->s->lengths->output_at, less = inverse_more(c->s->lengths);
+    double more_s = 0, all = 0;
+    steady_histogram_clear(h);
+    for (int i = 0; i < SPREADS; i++) {
+        const double weight = part_of(i) * x->n[i];
+        double several = 0, part;
+        for (size_t q = 0; q < STEADY_QUANTILES; q++) {
+            (void)steady_quantile(q, &part);
+            if (at[q] > 1 && at[q] <= x->output[i]) several += part;
+        }
+        if (!(several > 0)) continue;
+        all += weight;
+        more_s += weight * less * x->step_s[i] * (x->output[i] - 1);
+        steady_histogram_add(h, x->step_s[i], part_of(i)); /* the longest itself */
+        for (size_t q = 0; q < STEADY_QUANTILES; q++) {
+            (void)steady_quantile(q, &part);
+            if (at[q] > 1 && at[q] <= x->output[i])
+                steady_histogram_add(h, x->step_s[i] * (x->output[i] - 1) / (at[q] - 1),
+                                     part_of(i) * (x->n[i] - 1) * part / several);
+        }
+    }
+    return all > 0 ? more_s / all : 0;
 }
 
 /* Those answered together ask again together: batches of n, or of the most that fit, which wait for each other. All at
@@ -440,16 +473,20 @@ static void tell_together(struct chain *c, double n, struct steady_result *o)
     c->part[1] = 1;
     c->knots = 2;
     steady_histogram_clear(&ttft);
-    if (closed && o->by == STEADY_BLOCKS && batches < TURNS - 1)
-        see_turns(c, n, &ttft);
+    struct turns x = {0};
+    if (closed && batches < TURNS - 1) x = turns_of(c, b->n, fmin((double)s->max_seqs, n));
+    const bool turned = x.number > 0 && x.number < n * (1 - 1e-3); /* not all of them always fit */
+    if (turned)
+        see_turns(c, n, &x, &ttft);
     else if (closed)
         add_first(c, &ttft, b->n, fmax(batches - 1, 0) * b->all_s, 1);
     for (double k = 0; k < ceil(batches) && !closed; k++)
         for (int i = 0; i < PROMPTS; i++)
             steady_histogram_add(&ttft, k * b->all_s + b->first_s[i], fmin(batches - k, 1) * PROMPT_PART[i]);
-    const double more_s = see_tokens(c, &tpot);
+    const double more_s = turned ? see_turned(c, &x, &tpot) : see_tokens(c, &tpot);
     see_latency(c, &ttft, &latency);
-    const double span_s = closed ? fmax(batches * b->all_s, b->all_s + s->think_s) : batches * b->all_s;
+    double span_s = closed ? fmax(batches * b->all_s, b->all_s + s->think_s) : batches * b->all_s;
+    if (turned) span_s = fmax(n * x.seconds / x.number, x.seconds + s->think_s);
     c->rate_per_s = n / span_s;
     put_answer(c, &ttft, &tpot, &latency, o);
     o->tpot_s.mean += more_s;
