@@ -156,6 +156,13 @@ static void test_finds_terms(void **state)
     assert_true(fabs(fit.terms.sequence_s / each.sequence_s - 1) < 0.06);
     assert_int_equal(served_leave_out(&s, &e), ERR_OK);
     assert_true(fabs(s.start_s / 71e-6 - 1) < 0.03);
+    for (size_t i = 0; i < N; i++) { /* errors that grow: 3 % with twice the clients, -2 % with twice the ranks */
+        row[i].predicted_s = row[i].tpot_s * exp(0.03 * log2(row[i].clients) - 0.02 * log2((double)row[i].tp));
+        row[i].model = i % 2 ? "a" : "b";
+    }
+    assert_int_equal(served_groups(a, &s, 0, &g, &n, &e), ERR_OK);
+    assert_true(g[0].drift_clients_sets > 9 && fabs(g[0].drift_clients - 0.03) < 1e-9 && g[0].drift_clients_se < 1e-9);
+    assert_true(g[0].drift_tp_sets > 3 && fabs(g[0].drift_tp + 0.02) < 1e-9 && g[0].bias_frac > 0);
     s.families_n = 1; /* nobody else to learn from */
     for (size_t i = 0; i < N; i++) {
         row[i].family = 0;
