@@ -56,6 +56,7 @@ struct measured {
     struct store_left_out left_out;
     bool store;    /* the rows are the store's */
     bool imported; /* of which imported ones count before own ones */
+    bool picked;   /* kinds were named */
 };
 
 /* measured_open -- --device, --from, --framework, --kind and --store. Errors: as hw_load, this_cpu_load, rows_read,
@@ -63,7 +64,8 @@ struct measured {
 enum err_code measured_open(struct arena *a, const struct option_values *v, struct measured *out, struct err *e);
 
 /* measured_notes -- sentences: whose ceilings; how well classes of a core foretell rows left out of their fit, and
- * which classes have too few rows to be fitted, or are told apart by too few shapes. Errors: ERR_NOMEM. */
+ * which classes have too few rows to be fitted, or are told apart by too few shapes: where kinds were named, or nothing
+ * could be fitted, each; else how many. Errors: ERR_NOMEM. */
 enum err_code measured_notes(struct arena *a, const struct measured *m, const struct fit_class *classes, size_t n,
                              const char ***out, size_t *out_n, struct err *e);
 
