@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-static const double ABOVE = 1.03, AROUND_FRAC = 0.1;
+static const double ABOVE = 1.03, AROUND_FRAC = 0.1, TWICE_FRAC = 0.05;
 
 /* Beyond any one device, whatever its own ceilings are said to be: a hundred times the fastest of 2025. */
 static const double FLOPS_PER_S_MAX = 1e18, BYTES_PER_S_MAX = 1e15;
@@ -111,6 +111,46 @@ double result_bound_s(const struct result *r, double flops, double read_bytes, d
 }
 
 static double apart(double x, double y) { return isnan(x) || isnan(y) ? 0 : fabs(x - y) / fmax(x, y); }
+
+/* Samples and more of them; NULL: no memory. */
+static double *joined(struct arena *a, const double *x, size_t n, const double *more, size_t more_n)
+{
+    double *all = arena_array(a, n + more_n + 1, sizeof *all);
+    if (all && n) memcpy(all, x, n * sizeof *all);
+    if (all && more_n) memcpy(all + n, more, more_n * sizeof *all);
+    return all;
+}
+
+enum err_code result_join(struct arena *a, const struct result *second, struct result *r, struct err *e)
+{
+    const double first_s = r->summary.median_s, second_s = second->summary.median_s;
+    if (second->outcome != RESULT_MEASURED) {
+        r->outcome = second->outcome;
+        r->reason = second->reason;
+        return ERR_OK;
+    }
+    double *times_s = joined(a, r->times_s, r->times_n, second->times_s, second->times_n);
+    double *discards_s = joined(a, r->discards_s, r->discards_n, second->discards_s, second->discards_n);
+    double *room = arena_array(a, r->times_n + second->times_n + 1, sizeof *room);
+    if (!times_s || !discards_s || !room) return err_nomem(e);
+    r->times_s = times_s;
+    r->discards_s = discards_s;
+    r->times_n += second->times_n;
+    r->discards_n += second->discards_n;
+    r->summary = sample_summarise(r->times_s, r->times_n, room);
+    if (apart(first_s, second_s) <= TWICE_FRAC) return ERR_OK;
+    r->outcome = RESULT_NOISY;
+    r->reason =
+        arena_printf(a, "measured twice, some time apart, it differs by %.0f %%", 100 * apart(first_s, second_s));
+    return r->reason ? ERR_OK : err_nomem(e);
+}
+
+void result_floor(struct result *r, double cache_bytes_per_s)
+{
+    const double bound = result_bound_s(r, 0, r->read_bytes, 0);
+    if (isnan(bound) || bound <= ABOVE * r->summary.median_s) return;
+    r->before.read_bytes_per_s = r->after.read_bytes_per_s = cache_bytes_per_s;
+}
 
 enum err_code result_judge(struct arena *a, struct result *r, struct err *e)
 {

@@ -21,7 +21,7 @@ const char *result_outcome_name(enum result_outcome outcome);
 bool result_outcome_find(const char *name, enum result_outcome *out);
 
 /* Rates that nothing on the machine exceeds, measured; NAN where not. Those of memory are for cold results; of a hot
- * one read is that of the cache which holds its operands, and moved is not known. */
+ * one read is that of an array as large as its operands, which stays where they do, and moved is not known. */
 struct result_ceilings {
     double peak_flops_per_s;  /* of the unit of the variant */
     double read_bytes_per_s;  /* reading alone */
@@ -68,6 +68,14 @@ enum err_code result_fill(struct arena *a, const struct wire_result *w, struct r
 
 /* result_count -- what a worker answered that was asked to count, into r: bytes, or dram_reason. */
 void result_count(const struct wire_result *w, struct result *r);
+
+/* result_join -- the samples of a second measurement of the same call, some time later, to those of r; medians more
+ * than 5 % apart, or a second that has no number, make r RESULT_NOISY with the reason. Errors: ERR_NOMEM. */
+enum err_code result_join(struct arena *a, const struct result *second, struct result *r, struct err *e);
+
+/* result_floor -- of a hot result: where reading an array of its size was too slow to bound it (one that does not
+ * wholly stay in a cache is kept in part, which part depends on the order), the rate of that cache is the bound. */
+void result_floor(struct result *r, double cache_bytes_per_s);
 
 /* result_judge -- hold a measured result against its ceilings: above 1.03 of one it is RESULT_ABOVE; ceilings before
  * and after that differ by more than a tenth make it RESULT_NOISY. Only RESULT_MEASURED is changed. Errors: ERR_NOMEM.

@@ -57,8 +57,10 @@ struct run {
     struct store *store; /* NULL: results are not kept */
     struct result_origin origin;
     size_t stored, not_stored;
-    struct err store_err; /* the first failure of the store */
-    bool stopped;         /* a held signal arrived */
+    struct err store_err;        /* the first failure of the store */
+    const struct plan_job *last; /* the job measured last, NULL none, and its footprint */
+    double last_bytes;
+    bool stopped; /* a held signal arrived */
     session_progress *progress;
     void *closure;
 };
@@ -79,8 +81,9 @@ enum err_code run_measure_ceilings(struct run *r, struct err *e);
  * does not answer within a fraction of a second does not refuse; it is replaced. Errors: ERR_NOMEM. */
 enum err_code run_refuses(struct run *r, const struct plan_job *job, bool cold, const char **why, struct err *e);
 
-/* run_job -- measure one job between two measurements of its ceilings, judge it, have bytes of memory counted where
- * that is set and the result is right, and store it. A worker that crashed or hung is replaced for the next.
+/* run_job -- measure one job between two measurements of its ceilings, a hot one twice with those of its caches in
+ * between (before it too where its footprint is known: behind its cold result), judge it, have bytes of memory counted
+ * where that is set and the result is right, and store it. A worker that crashed or hung is replaced for the next.
  * r->stopped: there is no result. Errors: ERR_NOMEM. */
 enum err_code run_job(struct run *r, const struct plan_job *job, bool cold, struct result *out, struct err *e);
 

@@ -142,7 +142,7 @@ static void rows_of_a_reading(void **state)
         kernel_host_form.prepare(&k, &hw, &w, &f);
         assert_near(f.v[2], CASES[i].rows, 1e-12);
         /* half the rate at as many rows as half_rows says */
-        const double p[] = {0, 0.5, CASES[i].rows, 1, 1, 0, 1};
+        const double p[] = {0, 0.5, CASES[i].rows, 1, 1, 0, 1, 0, 0};
         assert_near(kernel_host_form.time_s(&f, p), 3e-5 / 0.5 * 2 + 2e-5, 1e-15);
     }
 }
@@ -211,10 +211,10 @@ static void form_of_a_core(void **state)
     const struct kernel k = product(5, 4099, 2053, true);
     const struct kernel_form *form = kernel_form_of(&k);
     struct kernel_features f;
-    double room[KERNEL_FEATURES_MAX], p[] = {3e-6, 0.8, 2, 0.9, 1, 0, 1};
+    double room[KERNEL_FEATURES_MAX], p[] = {3e-6, 0.8, 2, 0.9, 1, 0, 1, 0, 0};
     (void)state;
     assert_ptr_equal(form, &kernel_host_form);
-    assert_int_equal(kernel_params_n(&k), 7);
+    assert_int_equal(kernel_params_n(&k), 9);
     assert_int_equal(kernel_prepare(&k, &hw, room, &f, NULL), ERR_OK);
     const double compute_s = 2.0 * 5 * 4099 * 2053 / BF16 / 0.8 * (1 + 2.0 / 5);
     const double memory_s = 2.0 * (5 * 2053 + 4099 * 2053 + 5 * 4099) / READ / 0.9;
@@ -233,7 +233,7 @@ static void form_of_a_core(void **state)
     struct kernel hot = k; /* no cache's time is exposed */
     struct kernel_features g = {.v = (double[KERNEL_FEATURES_MAX]){0}};
     const struct kernel_work some = {.compute_s = 5e-5, .memory_s = 3e-5};
-    const double of_hot[] = {0, 0.5, 1e-3, 0.5, 1, 0, 1};
+    const double of_hot[] = {0, 0.5, 1e-3, 0.5, 1, 0, 1, 0, 0};
     hot.cold = false;
     form->prepare(&hot, &hw, &some, &g);
     assert_near(form->time_s(&g, of_hot), 1e-4 * (1 + 1e-3 / 5), 1e-12);
@@ -248,7 +248,7 @@ static void form_of_a_core(void **state)
     struct kernel d = {.kind = KERNEL_DECODE, .heads = 24, .kv_heads = 8, .host = true};
     struct kernel_work w = {.compute_s = 7, .memory_s = 0};
     form->prepare(&d, &hw, &w, &f);
-    const double q[] = {1e-8, 1, 3, 1, 1, 0, 1};
+    const double q[] = {1e-8, 1, 3, 1, 1, 0, 1, 0, 0};
     assert_near(form->time_s(&f, q), 14, 1e-6);
     d.kind = KERNEL_PREFILL;
     d.query_tokens = 100;
@@ -258,12 +258,98 @@ static void form_of_a_core(void **state)
     assert_ptr_equal(kernel_form_of(&d), &kernel_collective_form);
 }
 
+/* What comes from memory waits a piece at a time; of a hot call the part that does is told by the rate that was found.
+ */
+static void pieces_wait_for_memory(void **state)
+{
+    enum { WAIT = 7, LAY_OUT = 8, FAR = 5, ACTIVATIONS = 6 };
+    const struct hw hw = core();
+    struct kernel k = product(5, 4099, 2053, true);
+    struct kernel_features f;
+    double room[KERNEL_FEATURES_MAX], p[] = {1e-6, 0.8, 1e-3, 0.9, 0.3, 2e-9, 1, 0, 0};
+    (void)state;
+    for (int hot = 0; hot < 2; hot++) {
+        k.cold = !hot;
+        k.memory_slower = 0;
+        assert_int_equal(kernel_prepare(&k, &hw, room, &f, NULL), ERR_OK);
+        p[WAIT] = p[LAY_OUT] = 0;
+        const double plain_s = kernel_time_s(&kernel_host_form, &f, p);
+        p[WAIT] = 1.3e-8; /* of each of 4099 rows of weights */
+        assert_near(kernel_time_s(&kernel_host_form, &f, p) - plain_s, hot ? 0 : 4099 * 1.3e-8, 1e-12);
+        p[WAIT] = 0;
+        p[LAY_OUT] = 3e-10; /* of five rows of activations, whatever comes from where */
+        assert_near(kernel_time_s(&kernel_host_form, &f, p) - plain_s, 5 * 2053 * 3e-10, 1e-12);
+    }
+    /* of the bytes a quarter at the rate of memory, the others at that of the cache, by hand */
+    const double found = 1 / (0.25 / READ + 0.75 / 8.3e10);
+    k.memory_slower = 8.3e10 / found;
+    assert_int_equal(kernel_prepare(&k, &hw, room, &f, NULL), ERR_OK);
+    assert_near(f.v[FAR], 0.25, 1e-12);
+    k.memory_slower = 0.97; /* faster than the cache was: nothing; slower than memory: all */
+    assert_int_equal(kernel_prepare(&k, &hw, room, &f, NULL), ERR_OK);
+    assert_near(f.v[FAR], 0, 0);
+    k.memory_slower = 9;
+    assert_int_equal(kernel_prepare(&k, &hw, room, &f, NULL), ERR_OK);
+    assert_near(f.v[FAR], 1, 0);
+    /* what goes into both products of 7 tokens' 3 experts each, of 2 ranks; into keys and values nothing does */
+    double elements = 0;
+    for (int token = 0; token < 7; token++)
+        for (int choice = 0; choice < 3; choice++) elements += (31 + 97) / 2.0;
+    const struct kernel moe = {
+        .kind = KERNEL_MOE, .tokens = 7, .topk = 3, .experts = 16, .ep = 2, .tp = 1, .width = 31, .hidden = 97};
+    const struct kernel decode = {.kind = KERNEL_DECODE, .batch = 3, .context_tokens = 211, .heads = 12, .kv_heads = 4};
+    const struct kernel_work some = {.compute_s = 3e-5, .memory_s = 2e-5};
+    f.v = room;
+    kernel_host_form.prepare(&moe, &hw, &some, &f);
+    assert_near(f.v[ACTIVATIONS], elements, 1e-9);
+    kernel_host_form.prepare(&decode, &hw, &some, &f);
+    assert_near(f.v[ACTIVATIONS], 0, 0);
+}
+
+/* Cold and hot rows of known parameters: what waits, what is begun anew wherever it lies, and what is laid out. */
+static void waits_are_found(void **state)
+{
+    enum { N = 96, PIECE = 5, WAIT = 7, LAY_OUT = 8 };
+    static const double MS[] = {1, 3, 7, 13, 24, 47}, NS[] = {257, 509, 2053, 4099};
+    static const double TRUTH[] = {3e-7, 0.93, 0.02, 0.95, 0.2, 3e-9, 0.7, 1.2e-8, 3.4e-10};
+    struct arena *a = *state;
+    const struct hw hw = core();
+    struct row *v = arena_array(a, N, sizeof *v);
+    const struct rows rows = {.v = v, .n = N};
+    double room[KERNEL_FEATURES_MAX];
+    uint64_t seed = 4099;
+    for (int i = 0; i < N; i++) {
+        struct kernel_features f;
+        const struct kernel k = product(MS[i % 6], NS[i / 6 % 4], i / 24 % 2 ? 1543 : 449, i < N / 2);
+        assert_int_equal(kernel_prepare(&k, &hw, room, &f, NULL), ERR_OK);
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        const double noise = (double)(seed >> 11) / 0x1p53 - 0.5;
+        v[i] = (struct row){.kernel = k,
+                            .class_name = "gemm/bf16/ridge/wide",
+                            .family = arena_printf(a, "%g,%g", k.n, k.k),
+                            .framework = "ridge",
+                            .file = "store",
+                            .line = (size_t)i + 1,
+                            .time_s = kernel_time_s(&kernel_host_form, &f, TRUTH) * exp(0.02 * noise)};
+    }
+    struct fit_class *c;
+    size_t n;
+    struct err e = {.code = ERR_OK};
+    if (fit_rows(a, &hw, &rows, 4, NULL, NULL, &c, &n, &e) != ERR_OK) fail_msg("%s", e.text);
+    assert_int_equal(n, 1);
+    assert_near(c->p[PIECE] / TRUTH[PIECE], 1, 0.15);
+    assert_near(c->p[WAIT] / TRUTH[WAIT], 1, 0.15);
+    assert_near(c->p[LAY_OUT] / TRUTH[LAY_OUT], 1, 0.15);
+    assert_true(c->lo[WAIT] < TRUTH[WAIT] * 1.05 && c->hi[WAIT] > TRUTH[WAIT] * 0.95);
+    assert_true(c->held_out_median_frac < 0.02 && c->held_out_most_frac < 0.06);
+}
+
 /* Rows of known parameters with 2 % of noise: a fit finds them, a maximum of both cannot. */
 static void sums_are_found(void **state)
 {
     enum { N = 72, START = 0, COMPUTE = 1, MEMORY = 3, EXPOSED = 4 };
     static const double MS[] = {1, 2, 3, 5, 8, 13, 24, 47, 96}, NS[] = {509, 1031, 2053, 4099};
-    static const double TRUTH[] = {4e-6, 0.83, 0.4, 0.91, 0.8, 2e-9, 1};
+    static const double TRUTH[] = {4e-6, 0.83, 0.4, 0.91, 0.6, 2e-9, 1, 1e-12, 1e-12};
     struct arena *a = *state;
     const struct hw hw = core();
     struct row *v = arena_array(a, N, sizeof *v);
@@ -290,7 +376,7 @@ static void sums_are_found(void **state)
     struct err e = {.code = ERR_OK};
     if (fit_rows(a, &hw, &rows, 6, NULL, NULL, &c, &n, &e) != ERR_OK) fail_msg("%s", e.text);
     assert_int_equal(n, 1);
-    assert_int_equal(c->n_params, 7);
+    assert_int_equal(c->n_params, 9);
     assert_near(c->p[COMPUTE], TRUTH[COMPUTE], 0.05);
     assert_near(c->p[MEMORY], TRUTH[MEMORY], 0.06);
     assert_near(c->p[EXPOSED], TRUTH[EXPOSED], 0.2);
@@ -346,8 +432,10 @@ int main(void)
         cmocka_unit_test(rows_of_a_reading),
         cmocka_unit_test(form_of_a_core),
         cmocka_unit_test(pieces_of_a_call),
+        cmocka_unit_test(pieces_wait_for_memory),
         cmocka_unit_test(ceilings_around_a_call),
         cmocka_unit_test_setup_teardown(sums_are_found, begin, end),
+        cmocka_unit_test_setup_teardown(waits_are_found, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

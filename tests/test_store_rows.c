@@ -337,6 +337,56 @@ static void ceilings_around_a_result(void **state)
     assert_true(row.kernel.compute_slower == 0 && row.kernel.memory_slower == 0 && !row.uncalibrated && row.imported);
 }
 
+/* A hot result is held to how an array of its size was read beside it. */
+static void caches_around_a_result(void **state)
+{
+    const struct this_cpu cpu = device(*state);
+    struct result r = product(3, 5, 4099, 131, 1e-3);
+    struct row row;
+    struct kernel_work plain, w;
+    const double peak = cpu.hw.peak_flops_per_s[HW_BF16], nan = (double)NAN;
+    r.flops = 2.0 * 5 * 4099 * 131;
+    r.unit = "bf16-dot";
+    r.cold = false;
+    r.before = r.after = (struct result_ceilings){peak, nan, nan};
+    assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
+    assert_true(row.uncalibrated && row.kernel.memory_slower == 0);
+    assert_int_equal(kernel_work(&row.kernel, &cpu.hw, &plain, NULL), ERR_OK);
+    const double rate = plain.bytes / plain.memory_s;
+    r.before.read_bytes_per_s = 0.7 * rate;
+    r.after.read_bytes_per_s = 0.9 * rate;
+    assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
+    assert_false(row.uncalibrated);
+    assert_near(row.kernel.memory_slower, 1 / 0.8, 1e-12);
+    assert_int_equal(kernel_work(&row.kernel, &cpu.hw, &w, NULL), ERR_OK);
+    assert_near(w.memory_s / plain.memory_s, 1 / 0.8, 1e-12);
+}
+
+/* Of one call the results that were much slower at one time than at another, by what the ceilings allowed, are in no
+ * fit. */
+static void slowed_results(void **state)
+{
+    const struct this_cpu cpu = device(*state);
+    const struct rows_filter all = {.hw = &cpu.hw};
+    const double peak = cpu.hw.peak_flops_per_s[HW_BF16], read = cpu.hw.bandwidth_bytes_per_s, nan = (double)NAN;
+    struct rows rows;
+    struct store_left_out left_out;
+    struct result r[] = {product(3, 5, 4099, 131, 1e-3),    product(5, 5, 4099, 131, 1.09e-3),
+                         product(7, 5, 4099, 131, 1.13e-3), product(11, 5, 4099, 131, 1.13e-3),
+                         product(13, 7, 4099, 131, 2e-3),   product(17, 5, 4099, 131, 1.3e-3)};
+    for (size_t i = 0; i < 6; i++) {
+        r[i].flops = 2.0 * (double)r[i].shape.arg[0].value * 4099 * 131;
+        r[i].unit = "bf16-dot";
+        r[i].before = r[i].after = (struct result_ceilings){peak, read, nan};
+    }
+    r[3].before.read_bytes_per_s = r[3].after.read_bytes_per_s = read / 1.13; /* so was memory */
+    r[3].before.peak_flops_per_s = r[3].after.peak_flops_per_s = peak / 1.13;
+    r[5].variant = "other"; /* other code */
+    assert_int_equal(store_rows_make(*state, "m.db", r, 6, &all, false, &rows, &left_out, NULL), ERR_OK);
+    assert_int_equal(rows.n, 6);
+    for (size_t i = 0; i < 6; i++) assert_true(rows.v[i].uncalibrated == (i == 2));
+}
+
 /* Own results before imported rows of the same call by the same code, or after them. */
 static void own_before_imported(void **state)
 {
@@ -377,6 +427,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(bound_of_what_writes, begin, end),
         cmocka_unit_test_setup_teardown(results_are_rows, begin, end),
         cmocka_unit_test_setup_teardown(ceilings_around_a_result, begin, end),
+        cmocka_unit_test_setup_teardown(caches_around_a_result, begin, end),
+        cmocka_unit_test_setup_teardown(slowed_results, begin, end),
         cmocka_unit_test_setup_teardown(own_before_imported, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

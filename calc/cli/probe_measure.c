@@ -226,6 +226,13 @@ static void share(struct work *w, const struct budget *b, size_t results_n)
     w->run.set.deadline_s = fmin(b->deadline_s, fmax(part_s, LEAST_S));
 }
 
+/* A shape's results, cold and hot, each to its deadline, and two ceilings before and after each to theirs. */
+static double result_most_s(const struct work *w, const char *state)
+{
+    const double around_s = 4 * fmin(w->run.set.deadline_s, w->run.set.ceiling_s);
+    return (strcmp(state, "both") == 0 ? 2 : 1) * (w->run.set.deadline_s + around_s);
+}
+
 static enum err_code say_left_out(struct work *w, const struct plan *plan, double ceilings_s, struct err *e)
 {
     char took[UNITS_TEXT_MAX];
@@ -349,10 +356,12 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     w->total = plan.n;
     progress_start(&w->bar, "measurements");
     w->bar.most_s = isinf(budget.total_s) ? 0 : budget.total_s;
+    w->bar.each_s = result_most_s(w, state);
     progress_line(&w->bar, "measuring the ceilings of this machine");
     const double began_s = progress_now_s();
     enum err_code code = run_measure_ceilings(&w->run, e);
     const double ceilings_s = progress_now_s() - began_s;
+    w->bar.idle_s = ceilings_s;
     if (code == ERR_OK) code = run_jobs(w, &plan, &budget, rows, e);
     const size_t n = close_ranks(rows, 2 * plan.n);
     progress_end(&w->bar);

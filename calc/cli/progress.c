@@ -17,6 +17,15 @@ void progress_start(struct progress *p, const char *what)
     if (p->terminal) p->start_s = progress_now_s();
 }
 
+double progress_left_s(const struct progress *p, size_t done, size_t total, double t)
+{
+    const double spent_s = t - p->start_s - p->idle_s, end_s = p->start_s + p->most_s - t;
+    const double each_s = done ? spent_s / (double)done : p->each_s > 0 ? p->each_s : spent_s;
+    const double left_s = each_s * (double)(total - done);
+    if (p->most_s > 0 && left_s > end_s) return end_s > 0 ? end_s : 0;
+    return left_s;
+}
+
 void progress_show(struct progress *p, size_t done, size_t total)
 {
     enum { WIDTH = 40 };
@@ -27,9 +36,7 @@ void progress_show(struct progress *p, size_t done, size_t total)
     const size_t filled = (size_t)((double)WIDTH * (double)done / (double)total);
     for (size_t i = 0; i < WIDTH; i++) bar[i] = i < filled ? '#' : '.';
     bar[WIDTH] = '\0';
-    double left_s = (t - p->start_s) * (double)(total - done) / (double)(done ? done : 1);
-    const double end_s = p->start_s + p->most_s - t;
-    if (p->most_s > 0 && left_s > end_s) left_s = end_s > 0 ? end_s : 0;
+    const double left_s = progress_left_s(p, done, total, t);
     (void)fprintf(stderr, "\r[%s] %zu of %zu %s, %.0f s left ", bar, done, total, p->what, left_s);
     (void)fflush(stderr);
     p->shown_s = t;

@@ -83,14 +83,18 @@ static double peak_of(const struct hw *hw, const char *unit)
     return (double)NAN;
 }
 
-/* How the ceilings around a result of a core were, beside those of the device. A hot call's cache is not measured anew.
- */
+/* How the ceilings around a result of a core were, beside those of the device: of a hot call those of the caches that
+ * its operands were in. */
 static void calibrate(const struct result *r, const struct hw *hw, struct row *out)
 {
+    struct kernel_work w;
     const double peak = between(r->before.peak_flops_per_s, r->after.peak_flops_per_s);
     const double read = between(r->before.read_bytes_per_s, r->after.read_bytes_per_s);
     if (r->flops > 0) out->kernel.compute_slower = peak_of(hw, r->unit) / peak;
-    if (r->cold) out->kernel.memory_slower = hw->bandwidth_bytes_per_s / read;
+    if (r->cold)
+        out->kernel.memory_slower = hw->bandwidth_bytes_per_s / read;
+    else if (read > 0 && kernel_work(&out->kernel, hw, &w, NULL) == ERR_OK && w.memory_s > 0)
+        out->kernel.memory_slower = w.bytes / w.memory_s / read;
     out->uncalibrated = (r->flops > 0 && isnan(peak)) || isnan(read);
 }
 
@@ -115,14 +119,15 @@ bool store_row(struct arena *a, const struct result *r, const char *store, const
                         .imported = !own};
     out->kernel.cold = strcmp(out->state, "cold") == 0;
     if (wire_list_has(f->texts, "kv_dtype")) out->kv_dtype = r->dtype;
-    if (own && out->kernel.host) calibrate(r, hw, out);
     for (size_t i = 0; i < f->numbers_n; i++) {
         const struct rows_number *w = &f->numbers[i];
         int64_t v = 1;
         const bool there = find(&r->shape, w, &v) || w->absent == ROWS_ONE;
         *(double *)(void *)((char *)&out->kernel + w->offset) = there ? (double)v : (double)NAN;
     }
-    return take_cells(a, r, f, out) && f->finish(a, out, &ignored) == ERR_OK;
+    if (!take_cells(a, r, f, out) || f->finish(a, out, &ignored) != ERR_OK) return false;
+    if (own && out->kernel.host) calibrate(r, hw, out);
+    return true;
 }
 
 const char *store_query_dtype(const char *dtype) { return strcmp(dtype, "fp8") == 0 ? "bf16" : dtype; }
@@ -168,12 +173,13 @@ static enum err_code find_busy(struct arena *a, struct rows *rows, struct err *e
     size_t n = 0;
     if (!slower) return err_nomem(e);
     for (size_t i = 0; i < rows->n; i++)
-        if (rows->v[i].kernel.memory_slower > 0) slower[n++] = rows->v[i].kernel.memory_slower;
+        if (rows->v[i].kernel.cold && rows->v[i].kernel.memory_slower > 0)
+            slower[n++] = rows->v[i].kernel.memory_slower;
     if (!n) return ERR_OK;
     gsl_sort(slower, 1, n);
     const double often = slower[n / 10];
     for (size_t i = 0; i < rows->n; i++)
-        if (rows->v[i].kernel.memory_slower > BUSY * often) rows->v[i].uncalibrated = true;
+        if (rows->v[i].kernel.cold && rows->v[i].kernel.memory_slower > BUSY * often) rows->v[i].uncalibrated = true;
     return ERR_OK;
 }
 
@@ -182,6 +188,27 @@ static bool is_same_call(const struct row *x, const struct row *y)
     const struct shape s = {.kernel = x->kernel, .dtype = shape_dtype(x)};
     return strcmp(x->class_name, y->class_name) == 0 && strcmp(x->kernel_name, y->kernel_name) == 0 &&
            strcmp(x->state, y->state) == 0 && shape_is(&s, y);
+}
+
+/* Results of a call that the same code did much faster at another time, of what the ceilings around each allowed: a
+ * program beside slowed them all through, by what no ceiling shows (a thread on the same core takes turns to issue,
+ * which a chain of multiply-adds does not notice). The limit is thrice what results of one call differ by on a quiet
+ * core. */
+static enum err_code find_slowed(struct arena *a, struct rows *rows, const struct hw *hw, struct err *e)
+{
+    static const double SLOWED = 1.1;
+    struct kernel_work w;
+    double *part = arena_array(a, rows->n + 1, sizeof *part);
+    if (!part) return err_nomem(e);
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct row *r = &rows->v[i];
+        const bool known = r->kernel.host && !r->imported && !r->uncalibrated;
+        part[i] = known && kernel_work(&r->kernel, hw, &w, NULL) == ERR_OK ? r->time_s / w.bound_s : (double)NAN;
+    }
+    for (size_t i = 0; i < rows->n; i++)
+        for (size_t j = 0; j < rows->n && !isnan(part[i]); j++)
+            if (part[i] > SLOWED * part[j] && is_same_call(&rows->v[i], &rows->v[j])) rows->v[i].uncalibrated = true;
+    return ERR_OK;
 }
 
 /* Rows of calls that others with precedence are of: own before imported, or the other way round. */
@@ -239,6 +266,7 @@ enum err_code store_rows_make(struct arena *a, const char *store, const struct r
                        filter->hw->name, other ? " (there are some of " : "", other ? other : "", other ? ")" : "");
     TRY(drop_second(a, &rows, imported, &left_out->second, e));
     TRY(find_busy(a, &rows, e));
+    TRY(find_slowed(a, &rows, filter->hw, e));
     rows.files_n = 1;
     rows.files[0] = (struct rows_file){.path = store, .n = rows.n, .hash = hash_rows(a, &rows)};
     if (!rows.files[0].hash) return err_nomem(e);
@@ -276,7 +304,7 @@ enum err_code measured_open(struct arena *a, const struct option_values *v, stru
 {
     const char *device = option_get(v, "device"), *from = option_get(v, "from"), *path = option_get(v, "store");
     const bool store = strcmp(from, STORE_FROM) == 0;
-    *out = (struct measured){.imported = option_given(v, "imported")};
+    *out = (struct measured){.imported = option_given(v, "imported"), .picked = option_get(v, "kind") != NULL};
     if (out->imported && !store) return err_set(e, ERR_USAGE, "--imported: of --from store alone");
     if (strcmp(device, THIS_CPU) == 0) {
         struct this_cpu cpu;
@@ -361,8 +389,9 @@ enum err_code measured_notes(struct arena *a, const struct measured *m, const st
     for (size_t i = 0; i < m->rows.n; i++) uncalibrated += m->rows.v[i].uncalibrated;
     if (uncalibrated && !(notes[k++] = arena_printf(
                               a,
-                              "%zu result%s of a machine too noisy: its ceilings around %s could not be measured, or "
-                              "memory was 15 %% slower than it often is. No fit has %s.",
+                              "%zu result%s of a machine too noisy: its ceilings around %s could not be measured, "
+                              "memory was 15 %% slower than it often is, or the same call was faster at another time. "
+                              "No fit has %s.",
                               uncalibrated, uncalibrated == 1 ? " is" : "s are", uncalibrated == 1 ? "it" : "them",
                               uncalibrated == 1 ? "it" : "them")))
         return err_nomem(e);
@@ -376,7 +405,15 @@ enum err_code measured_notes(struct arena *a, const struct measured *m, const st
         return err_nomem(e);
     for (size_t i = 0; i < n && classes[i].like.host; i++)
         if (!(notes[k++] = say_class(a, &classes[i]))) return err_nomem(e);
+    const size_t before = k;
     if (m->from) TRY(say_missing(a, m, classes, n, notes, &k, k + MISSING_MAX, e));
+    if (k > before + 1 && n && !m->picked) { /* what a store holds from other runs, and nobody asked for */
+        const size_t others = k - before;
+        notes[before] =
+            arena_printf(a, "%zu other classes have fewer rows than a fit wants: --kind KIND names them.", others);
+        k = before + 1;
+        if (!notes[before]) return err_nomem(e);
+    }
     *out = notes;
     *out_n = k;
     return ERR_OK;

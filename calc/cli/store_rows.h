@@ -57,6 +57,7 @@ struct measured {
     struct store_left_out left_out;
     const struct store *from; /* the rows are the store's; NULL: of files. store_senseless ends what reads it */
     bool imported;            /* of which imported ones count before own ones */
+    bool picked;              /* kinds were named */
 };
 
 /* measured_senseless -- what of the store made no sense, to end with. Errors: as store_senseless. */
@@ -67,7 +68,8 @@ enum err_code measured_senseless(const struct measured *m, struct err *e);
 enum err_code measured_open(struct arena *a, const struct option_values *v, struct measured *out, struct err *e);
 
 /* measured_notes -- sentences: whose ceilings; how well classes of a core foretell rows left out of their fit, and
- * which classes have too few rows to be fitted, or are told apart by too few shapes. Errors: ERR_NOMEM. */
+ * which classes have too few rows to be fitted, or are told apart by too few shapes: where kinds were named, or nothing
+ * could be fitted, each; else how many. Errors: ERR_NOMEM. */
 enum err_code measured_notes(struct arena *a, const struct measured *m, const struct fit_class *classes, size_t n,
                              const char ***out, size_t *out_n, struct err *e);
 

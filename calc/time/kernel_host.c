@@ -3,7 +3,7 @@
 
 #include "calc/time/kernel.h"
 
-enum { START, COMPUTE, HALF_ROWS, MEMORY, EXPOSED, PIECE, CORE, PARAMS_N };
+enum { START, COMPUTE, HALF_ROWS, MEMORY, EXPOSED, PIECE, CORE, WAIT, LAY_OUT, PARAMS_N };
 
 static const struct kernel_param params[PARAMS_N] = {
     [START] = {"start_s", "s", "start-up of a call", 1e-8, 1e-3, {1e-6, 1e-5}, KERNEL_KEPT},
@@ -37,9 +37,24 @@ static const struct kernel_param params[PARAMS_N] = {
               1,
               {0.9, 0.6},
               KERNEL_KEPT},
+    [WAIT] = {"wait_s",
+              "s",
+              "of every piece that comes from memory, until what is fetched ahead of it is there",
+              1e-12,
+              1e-6,
+              {1e-8, 1e-10},
+              KERNEL_KEPT},
+    [LAY_OUT] = {"lay_out_s",
+                 "s",
+                 "of every activation of a product, laid out or quantised before it",
+                 1e-12,
+                 1e-8,
+                 {3e-10, 1e-11},
+                 KERNEL_KEPT},
 };
 
-enum { COMPUTE_S, MEMORY_S, ROWS, PIECES, CORE_S, COLD_S, FEATURES_N }; /* COLD_S: of memory, no cache */
+/* FAR: the part of the operands that comes from memory and no cache */
+enum { COMPUTE_S, MEMORY_S, ROWS, PIECES, CORE_S, FAR, ACTIVATIONS, FEATURES_N };
 
 /* Rows that share one reading of the weights, or of the cache; infinite where the kernel has none. */
 static double rows_of(const struct kernel *k)
@@ -90,6 +105,38 @@ static double pieces_of(const struct kernel *k)
     return 0;
 }
 
+/* Activations that go into products of weights: elements. */
+static double activations_of(const struct kernel *k)
+{
+    switch (k->kind) {
+    case KERNEL_GEMM:
+    case KERNEL_MLA_BMM: return k->groups * k->m * k->k;
+    case KERNEL_MOE:
+    case KERNEL_MLP: return k->tokens * k->topk / fmax(1, k->ep) * (k->width + k->hidden / fmax(1, k->tp));
+    case KERNEL_DECODE:
+    case KERNEL_MLA_DECODE:
+    case KERNEL_PREFILL:
+    case KERNEL_MLA_PREFILL:
+    case KERNEL_SCAN:
+    case KERNEL_CONV:
+    case KERNEL_ELEMENTWISE:
+    case KERNEL_COLLECTIVE:
+    case KERNEL_KINDS_N: break;
+    }
+    return 0;
+}
+
+/* Of a cold call all comes from memory. Of a hot one whose caches were measured beside it the part x that makes up for
+ * the rate that was found, 1/found = x/memory + (1 - x)/cache: an operand of most of the last cache does not stay
+ * whole. */
+static double far_of(const struct kernel *k, const struct hw *hw, const struct kernel_work *w)
+{
+    const double memory = hw->bandwidth_bytes_per_s, cache = hw_cache_rate(hw, w->bytes);
+    if (k->cold) return 1;
+    if (!(k->memory_slower > 1) || !(cache > memory)) return 0;
+    return fmin(1, (k->memory_slower - 1) / (cache / memory - 1));
+}
+
 static void prepare(const struct kernel *k, const struct hw *hw, const struct kernel_work *w,
                     struct kernel_features *out)
 {
@@ -97,7 +144,8 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
     out->v[COMPUTE_S] = w->compute_s;
     out->v[MEMORY_S] = w->memory_s;
     out->v[ROWS] = rows_of(k);
-    out->v[COLD_S] = k->cold ? w->memory_s : 0;
+    out->v[FAR] = far_of(k, hw, w);
+    out->v[ACTIVATIONS] = activations_of(k);
     out->v[PIECES] = pieces_of(k);
     out->v[CORE_S] = second > 0 ? w->bytes / second : 0;
     out->n = FEATURES_N;
@@ -106,14 +154,15 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
 static double time_s(const struct kernel_features *f, const double *p)
 {
     const double compute_s = f->v[COMPUTE_S] / p[COMPUTE] * (1 + p[HALF_ROWS] / f->v[ROWS]);
-    const double busy_s = compute_s + p[EXPOSED] * f->v[COLD_S] / p[MEMORY];
+    const double busy_s = compute_s + p[EXPOSED] * f->v[FAR] * f->v[MEMORY_S] / p[MEMORY];
     const double memory_s = fmax(f->v[MEMORY_S] / p[MEMORY], f->v[CORE_S] / p[CORE]);
-    return p[START] + fmax(busy_s, memory_s) + f->v[PIECES] * p[PIECE];
+    const double pieces_s = f->v[PIECES] * (p[PIECE] + f->v[FAR] * p[WAIT]);
+    return p[START] + fmax(busy_s, memory_s) + pieces_s + f->v[ACTIVATIONS] * p[LAY_OUT];
 }
 
 const struct kernel_form kernel_host_form = {
     .name = "core",
-    .meaning = "start + max(compute at the rate of so many rows + exposed memory, memory, core) + pieces",
+    .meaning = "start + max(compute at the rate of so many rows + exposed memory, memory, core) + pieces + layout",
     .params = params,
     .n_params = PARAMS_N,
     .prepare = prepare,

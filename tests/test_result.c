@@ -1,0 +1,115 @@
+/* result: two measurements of a hot call, the rate that bounds it; progress: what is left of work with preparations. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "calc/cli/progress.h"
+#include "probe/result.h"
+
+#define assert_near(x, y, most) assert_true(fabs((x) - (y)) <= (most))
+
+static double first_s[] = {7e-6, 7.01e-6, 7.02e-6, 7.01e-6, 7e-6, 7.03e-6, 7.01e-6, 7.02e-6, 7.01e-6, 7e-6, 7.01e-6};
+static double second_s[] = {7.3e-6, 7.3e-6, 7.3e-6, 7.3e-6, 7.3e-6, 7.3e-6, 7.3e-6, 7.3e-6, 7.3e-6, 7.3e-6};
+static double discard_s[] = {9e-6, 8e-6};
+
+static struct result result_of(double *times_s, size_t n)
+{
+    double room[64];
+    return (struct result){.outcome = RESULT_MEASURED,
+                           .reason = "",
+                           .times_s = times_s,
+                           .times_n = n,
+                           .discards_s = discard_s,
+                           .discards_n = 2,
+                           .read_bytes = 7e5,
+                           .flops = 1e5,
+                           .summary = sample_summarise(times_s, n, room)};
+}
+
+static void two_times_are_one_result(void **state)
+{
+    struct arena *a = *state;
+    struct result r = result_of(first_s, 11), second = result_of(second_s, 10);
+    assert_int_equal(result_join(a, &second, &r, NULL), ERR_OK);
+    assert_int_equal(r.outcome, RESULT_MEASURED); /* 4 % */
+    assert_int_equal(r.times_n, 21);
+    assert_int_equal(r.discards_n, 4);
+    assert_true(r.times_s[0] == 7e-6 && r.times_s[11] == 7.3e-6 && r.discards_s[2] == 9e-6);
+    assert_near(r.summary.median_s, 7.03e-6, 1e-15);      /* the 11th of 21 */
+    for (size_t i = 0; i < 10; i++) second_s[i] = 7.5e-6; /* slowed throughout, and quiet in itself */
+    r = result_of(first_s, 11);
+    second = result_of(second_s, 10);
+    assert_int_equal(result_join(a, &second, &r, NULL), ERR_OK);
+    assert_int_equal(r.outcome, RESULT_NOISY);
+    assert_string_equal(r.reason, "measured twice, some time apart, it differs by 7 %");
+    assert_true(isnan(result_time_s(&r)));
+    r = result_of(second_s, 10); /* the other one was */
+    second = result_of(first_s, 11);
+    assert_int_equal(result_join(a, &second, &r, NULL), ERR_OK);
+    assert_int_equal(r.outcome, RESULT_NOISY);
+    r = result_of(first_s, 11);
+    second.outcome = RESULT_CRASHED;
+    second.reason = "the worker ended";
+    assert_int_equal(result_join(a, &second, &r, NULL), ERR_OK);
+    assert_int_equal(r.outcome, RESULT_CRASHED);
+    assert_string_equal(r.reason, "the worker ended");
+    assert_int_equal(r.times_n, 11);
+}
+
+static void rates_of_caches_bound(void **state)
+{
+    struct result r = result_of(first_s, 11); /* 7e5 bytes in 7.01 us: 99.9 GB/s */
+    (void)state;
+    r.before.read_bytes_per_s = 9.8e10;
+    r.after.read_bytes_per_s = 9.7e10;
+    result_floor(&r, 1.1e11); /* within 3 % */
+    assert_true(r.before.read_bytes_per_s == 9.8e10 && r.after.read_bytes_per_s == 9.7e10);
+    r.before.read_bytes_per_s = 9.6e10;
+    r.after.read_bytes_per_s = 9.5e10;
+    result_floor(&r, 1.1e11); /* the kernel kept more of its operands in the cache than that array did */
+    assert_true(r.before.read_bytes_per_s == 1.1e11 && r.after.read_bytes_per_s == 1.1e11);
+    r.before.read_bytes_per_s = r.after.read_bytes_per_s = (double)NAN;
+    result_floor(&r, 1.1e11); /* what could not be measured stays unknown */
+    assert_true(isnan(r.before.read_bytes_per_s) && isnan(r.after.read_bytes_per_s));
+}
+
+static void preparations_are_no_part(void **state)
+{
+    struct progress p = {.start_s = 100, .each_s = 1.5};
+    (void)state;
+    assert_near(progress_left_s(&p, 0, 40, 107), 60, 1e-12); /* nothing is done: as it is thought to be */
+    p.idle_s = 13;
+    assert_near(progress_left_s(&p, 4, 40, 123), 90, 1e-12); /* 10 s for 4, not 23 */
+    p.most_s = 60;
+    assert_near(progress_left_s(&p, 4, 40, 123), 37, 1e-12); /* the budget ends it */
+    assert_near(progress_left_s(&p, 4, 40, 163), 0, 0);
+    p = (struct progress){.start_s = 100};
+    assert_near(progress_left_s(&p, 2, 5, 108), 12, 1e-12);
+}
+
+static int begin(void **state)
+{
+    *state = arena_open();
+    return *state ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    arena_close(*state);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(two_times_are_one_result, begin, end),
+        cmocka_unit_test(rates_of_caches_bound),
+        cmocka_unit_test(preparations_are_no_part),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
