@@ -43,10 +43,9 @@ struct attend {
     size_t room;      /* heads, where they are several a multiple of ATTEND_LANES: empty ones have queries of 0 */
     void *queries;    /* [room][attend_wide(dim)] in fp32, or in bf16 as they are; zeros behind dim */
     float *scores;    /* [room / lanes][chunk][lanes], lanes ATTEND_LANES or, of one head, 1 */
-    float *weights;   /* of the chunk before, the same */
+    float *weights;   /* the same */
     uint16_t *halves; /* the same in bf16, [room / lanes][chunk / 2][lanes][2] */
-    float *shrink;    /* [room] factor of what was summed before that chunk */
-    float *most;      /* [room]: of the scores so far */
+    float *most;      /* [room]: the largest score so far, or a little less */
     float *sum;       /* [room / lanes][16 / lanes][lanes] of their exponentials, parts of a sum each */
     float *out;       /* [room][attend_wide(value_dim)] not yet divided by the sum */
 };
@@ -62,7 +61,7 @@ static inline size_t attend_room(size_t heads)
 static inline size_t attend_scratch(size_t heads, size_t dim, size_t value_dim)
 {
     const size_t room = attend_room(heads);
-    return room * (attend_wide(dim) + 2 * (size_t)ATTEND_CHUNK + attend_wide(value_dim)) + (2 * room + 15) / 16 * 16 +
+    return room * (attend_wide(dim) + 2 * (size_t)ATTEND_CHUNK + attend_wide(value_dim)) + (room + 15) / 16 * 16 +
            (room + ATTEND_LANES - 1) / ATTEND_LANES * 16;
 }
 
@@ -76,17 +75,14 @@ static inline void attend_open(struct attend *a, float *scratch)
     a->weights = a->scores + a->room * ATTEND_CHUNK;
     a->halves = (uint16_t *)(void *)a->weights;
     a->sum = a->weights + a->room * ATTEND_CHUNK;
-    a->shrink = a->sum + (a->room + ATTEND_LANES - 1) / ATTEND_LANES * 16;
-    a->most = a->shrink + a->room;
+    a->most = a->sum + (a->room + ATTEND_LANES - 1) / ATTEND_LANES * 16;
 }
 
 /* Queries of other heads, nothing summed. */
 typedef void attend_start(const struct attend *a, const void *q);
 
-/* The scores of a chunk, and the weighted values of the chunk before it, which may be of other heads of the same shape.
- * Each is NULL where there is none. */
-typedef void attend_chunk(const struct attend *a, const struct attend_rows *r, const struct attend *before,
-                          const struct attend_rows *read);
+/* The scores of a chunk and its weighted values. */
+typedef void attend_chunk(const struct attend *a, const struct attend_rows *r);
 
 /* Writes [heads][value_dim]. */
 typedef void attend_finish(const struct attend *a, void *out);

@@ -105,16 +105,16 @@ LANES_OP void LANES(score_four)(const struct attend *a, const char *const *k, si
     }
 }
 
-/* n tokens, keys from k on, against hn heads; what stands empty behind them has no weight. */
+/* n tokens, keys from k on, against hn heads; what stands empty behind them has no weight. Sums are summed up at once:
+ * whole registers stored beside rows that come from memory take a quarter of its bandwidth. */
 LANES_OP void LANES(score_turn)(const struct attend *a, const char *k, const char *later, size_t n, size_t place,
                                 size_t head, size_t hn, size_t dim, bool bf16, bool known)
 {
     enum { HELD = 16 };
     const size_t steps = (dim + STEP - 1) / STEP, step = dim * (bf16 ? 2 : 4);
     const bool held = known && hn * steps <= HELD, many = LANES_WIDE == 16 && hn == 4 && !known && a->room > ATTEND_FEW;
-    const V scale = LANES(set)(a->scale);
     float *out = a->scores + head * ATTEND_CHUNK + place * hn;
-    V part[ATTEND_TURN];
+    V all = LANES(set)(-3e38F);
     ITEM q[HELD];
     if (held) {
         KERN_UNROLL
@@ -124,66 +124,63 @@ LANES_OP void LANES(score_turn)(const struct attend *a, const char *k, const cha
     if (many) {
         for (size_t j = 0; j < n; j += 4) {
             const char *row[4];
-            V sum[16];
+            V sum[16], part[4];
             for (size_t b = 0; later && b < 4 * step; b += 64) LANES(prefetch)(later + j * step + b);
             KERN_UNROLL
             for (size_t i = 0; i < 4; i++) row[i] = k + (j + i < n ? j + i : n - 1) * step;
             LANES(score_four)(a, row, head, dim, bf16, sum);
             KERN_UNROLL
-            for (size_t i = 0; i < 4; i++) part[j + i] = LANES(sums_4)(sum + 4 * i);
+            for (size_t i = 0; i < 4; i++) part[i] = LANES(sums_4)(sum + 4 * i);
+            LANES(store)(out + 4 * j, LANES(mul)(LANES(join_4)(part), LANES(set)(a->scale)));
         }
     } else {
         for (size_t j = 0, end = kern_count(n); j < end; j++) {
             V sum[4];
             for (size_t b = 0; later && b < step; b += 64) LANES(prefetch)(later + j * step + b);
             LANES(score_row)(a, held ? q : NULL, k + j * step, head, hn, dim, bf16, sum);
-            part[j] = hn == 1 ? sum[0] : LANES(sums_4)(sum);
+            if (hn == 1)
+                all = LANES(with)(all, j, LANES(sum)(sum[0]) * a->scale);
+            else
+                LANES(store_sums_4)(out + 4 * j, sum, a->scale);
         }
     }
-    for (size_t j = n; j < ATTEND_TURN; j++) part[j] = LANES(set)(0);
-    if (hn == 1) {
-        V four[4];
-        KERN_UNROLL
-        for (size_t i = 0; i < 4; i++) four[i] = LANES(sums_4)(part + 4 * i);
-        LANES(store)(out, LANES(mul)(LANES(join_4)(four), scale));
-    } else {
-        KERN_UNROLL
-        for (size_t i = 0; i < 4; i++) LANES(store)(out + 16 * i, LANES(mul)(LANES(join_4)(part + 4 * i), scale));
-    }
-    for (size_t i = n * hn; i < ATTEND_TURN * hn; i++) out[i] = -3e38F;
+    if (hn == 1)
+        LANES(store)(out, all);
+    else
+        for (size_t i = n * hn; i < ATTEND_TURN * hn; i++) out[i] = -3e38F;
 }
 
 /* -- scores to weights -- */
 
-/* A score is above those so far: the new maximum of hn heads, and what it makes of their sums. */
+/* Scores are far above those so far: the new maximum of hn heads, and what it makes of what they have summed. */
 LANES_OP void LANES(raise)(const struct attend *a, size_t head, size_t hn, V most)
 {
-    float lane[16];
+    const size_t wide = attend_wide(a->value_dim);
+    float lane[16], *sum = a->sum + head / hn * 16;
     LANES(store)(lane, most);
     for (size_t i = 0; i < hn; i++) {
-        const float old = a->most[head + i];
-        float found = old;
+        float found = a->most[head + i], *out = a->out + (head + i) * wide;
         for (size_t j = i; j < 16; j += hn) found = lane[j] > found ? lane[j] : found;
-        a->shrink[head + i] = expf(old - found);
+        const float shrink = expf(a->most[head + i] - found);
         a->most[head + i] = found;
+        for (size_t j = i; j < 16; j += hn) sum[j] *= shrink;
+        for (size_t d = 0; d < wide; d += 16) LANES(store)(out + d, LANES(mul)(LANES(load)(out + d), LANES(set)(shrink)));
     }
-    const V shrink = hn == 1 ? LANES(set)(a->shrink[head]) : LANES(load_4)(a->shrink + head);
-    float *sum = a->sum + head / hn * 16;
-    LANES(store)(sum, LANES(mul)(LANES(load)(sum), shrink));
 }
 
+/* Weights of `places` tokens. A maximum that is SLACK too small does no harm: weights are up to e^SLACK then. */
 LANES_OP void LANES(soften)(const struct attend *a, size_t head, size_t places, size_t hn)
 {
+    static const float SLACK = 8;
     const size_t n = places * hn;
     const float *s = a->scores + head * ATTEND_CHUNK, *most = a->most + head;
     float *sums = a->sum + head / hn * 16;
-    V found = LANES(load)(s);
+    V found = LANES(load)(s), least = hn == 1 ? LANES(set)(*most) : LANES(load_4)(most);
     for (size_t t = 16; t < n; t += 16) found = LANES(max)(found, LANES(load)(s + t));
-    if (LANES(above)(found, hn == 1 ? LANES(set)(*most) : LANES(load_4)(most)))
+    if (LANES(above)(found, LANES(add)(least, LANES(set)(SLACK)))) {
         LANES(raise)(a, head, hn, found);
-    else
-        for (size_t i = 0; i < hn; i++) a->shrink[head + i] = 1;
-    const V least = hn == 1 ? LANES(set)(*most) : LANES(load_4)(most);
+        least = hn == 1 ? LANES(set)(*most) : LANES(load_4)(most);
+    }
     V sum = LANES(load)(sums);
     for (size_t t = 0; t < n; t += 16) {
         const V x = LANES(sub)(LANES(load)(s + t), least);
@@ -263,14 +260,10 @@ LANES_OP const void *LANES(weight_at)(const struct attend *a, size_t head, size_
 }
 
 /* What hn heads have summed, [hn][dn]: into registers, and back. */
-LANES_OP void LANES(take)(const struct attend *a, size_t head, size_t d, size_t hn, size_t dn, size_t wide, bool first,
-                          V *sum)
+LANES_OP void LANES(take)(const struct attend *a, size_t head, size_t d, size_t hn, size_t dn, size_t wide, V *sum)
 {
     KERN_UNROLL
-    for (size_t i = 0; i < hn * dn; i++) {
-        sum[i] = LANES(load)(a->out + (head + i / dn) * wide + d + i % dn * 16);
-        if (first) sum[i] = LANES(mul)(sum[i], LANES(set)(a->shrink[head + i / dn]));
-    }
+    for (size_t i = 0; i < hn * dn; i++) sum[i] = LANES(load)(a->out + (head + i / dn) * wide + d + i % dn * 16);
 }
 LANES_OP void LANES(leave)(const struct attend *a, size_t head, size_t d, size_t hn, size_t dn, size_t wide,
                            const V *sum)
@@ -288,16 +281,17 @@ LANES_OP void LANES(value_tile)(const struct attend *a, const char *row, const c
                                 size_t dim, bool bf16)
 {
     const size_t wide = attend_wide(dim), rows = LANES(rows), element = bf16 ? 2 : 4;
+    const size_t size = LANES_SET == LANES_DOT ? 2 : 4; /* of a weight */
     const char *weight = LANES(weight_at)(a, head, lanes, place);
     V sum[16];
-    LANES(take)(a, head, d, hn, dn, wide, place == 0, sum);
-    for (size_t t = 0; t < n; t += rows, row += rows * step) {
+    LANES(take)(a, head, d, hn, dn, wide, sum);
+    const size_t whole = n / rows * rows; /* of them no address waits for anything: loads stay in order */
+    for (size_t t = 0; t < whole; t += rows, row += rows * step) {
         for (size_t b = rows * d * element; later && b < rows * (d + fetched) * element; b += 64)
             LANES(prefetch)(later + t * step + b);
-        LANES(value_rows)
-        (row, t + 1 < n ? row + step : row, weight + t * lanes * (LANES_SET == LANES_DOT ? 2 : 4), d, hn, dn, dim, bf16,
-         sum);
+        LANES(value_rows)(row, row + step, weight + t * lanes * size, d, hn, dn, dim, bf16, sum);
     }
+    if (whole < n) LANES(value_rows)(row, row, weight + whole * lanes * size, d, hn, dn, dim, bf16, sum);
     LANES(leave)(a, head, d, hn, dn, wide, sum);
 }
 
@@ -322,61 +316,53 @@ LANES_OP void LANES(value_turn)(const struct attend *a, const char *v, const cha
 
 /* -- the chunk -- */
 
-/* Turn i of both, one after the other; fetches: something of what comes later. */
-LANES_OP void LANES(turn_of)(const struct attend *a, const struct attend_rows *r, const struct attend *before,
-                             const struct attend_rows *read, size_t i, size_t hn, size_t dim, size_t value_dim,
-                             bool bf16, bool known, bool fetches)
+/* A turn: its scores, its weights, its values. fetches: something of what comes later. */
+LANES_OP void LANES(turn_of)(const struct attend *a, const struct attend_rows *r, size_t i, size_t hn, size_t dim,
+                             size_t value_dim, bool bf16, bool known, bool fetches)
 {
-    const size_t place = i * ATTEND_TURN, step = dim * (bf16 ? 2 : 4);
-    if (a && i < r->turns) {
-        const char *later = fetches && r->turn[i].later != ATTEND_NONE ? r->k + r->turn[i].later : NULL;
-        for (size_t h = 0; h < a->room; h += hn) LANES(score_turn)
-        (a, r->k + r->turn[i].row, h == 0 ? later : NULL, r->turn[i].n, place, h, hn, dim, bf16, known);
-    }
-    if (before && i < read->turns) { /* values that are a part of the keys have been fetched as such */
-        const bool fetch = fetches && read->turn[i].later != ATTEND_NONE && read->k != read->v;
-        const char *v = read->v + read->turn[i].row, *later = fetch ? read->v + read->turn[i].later : NULL;
-        for (size_t h = 0; h < before->room; h += hn)
-            LANES(value_turn)(before, v, later, step, read->turn[i].n, place, h, hn, value_dim, bf16, known);
-    }
+    const size_t step = dim * (bf16 ? 2 : 4), n = r->turn[i].n;
+    const bool fetch = fetches && r->turn[i].later != ATTEND_NONE;
+    const char *v = r->v + r->turn[i].row, *later = fetch ? r->k + r->turn[i].later : NULL;
+    for (size_t h = 0; h < a->room; h += hn)
+        LANES(score_turn)(a, r->k + r->turn[i].row, h == 0 ? later : NULL, n, 0, h, hn, dim, bf16, known);
+    for (size_t h = 0; h < a->room; h += hn) LANES(soften)(a, h, ATTEND_TURN, hn);
+    /* values that are a part of the keys have been fetched as such */
+    later = fetch && r->k != r->v ? r->v + r->turn[i].later : NULL;
+    for (size_t h = 0; h < a->room; h += hn)
+        LANES(value_turn)(a, v, later, step, n, 0, h, hn, value_dim, bf16, known);
 }
 
-LANES_OP void LANES(chunk_of)(const struct attend *a, const struct attend_rows *r, const struct attend *before,
-                              const struct attend_rows *read, size_t hn, size_t dim, size_t value_dim, bool bf16,
-                              bool known)
+LANES_OP void LANES(chunk_of)(const struct attend *from, const struct attend_rows *r, size_t hn, size_t dim,
+                              size_t value_dim, bool bf16, bool known)
 {
-    const bool joint = LANES_WIDE == 16 && known && a && before && r->aside && LANES(alike)(r, read);
-    if (joint && hn == 1) LANES(pages_of_one)(a, r, before, read, dim, bf16);
-    for (size_t h = 0; joint && hn > 1 && h < a->room; h += hn) LANES(pages_of_four)(a, r, before, read, h, dim, bf16);
-    if (LANES_SET == LANES_DOT && known && !joint && (a ? r : read)->aside == false) {
-        for (size_t i = 0; i < ATTEND_TURNS; i++)
-            LANES(turn_of)(a, r, before, read, i, hn, dim, value_dim, bf16, known, false);
+    const struct attend own = *from, *a = &own; /* in registers: no store may be to it */
+    if (LANES_WIDE == 16 && known && r->aside && LANES(alike)(r)) {
+        LANES(turns_aside)(a, r, hn, dim, bf16);
+    } else if (LANES_SET == LANES_DOT && known && !r->aside) {
+        for (size_t i = 0; i < r->turns; i++)
+            LANES(turn_of)(a, r, i, hn, dim, value_dim, bf16, known, false);
     } else {
-        for (size_t i = 0; !joint && i < ATTEND_TURNS; i++)
-            LANES(turn_of)(a, r, before, read, i, hn, dim, value_dim, bf16, known, true);
+        for (size_t i = 0; i < r->turns; i++) LANES(turn_of)(a, r, i, hn, dim, value_dim, bf16, known, true);
     }
-    for (size_t h = 0; a && h < a->room; h += hn) LANES(soften)(a, h, r->turns * ATTEND_TURN, hn);
 }
 
-LANES_TARGET static void LANES(chunk)(const struct attend *a, const struct attend_rows *r, const struct attend *before,
-                                      const struct attend_rows *read)
+LANES_TARGET static void LANES(chunk)(const struct attend *a, const struct attend_rows *r)
 {
     enum { USUAL = 128 };
-    const struct attend *any = a ? a : before;
-    const bool usual = LANES_SET != LANES_PORTABLE && any->dim == USUAL && any->value_dim == USUAL;
-    const bool bf16 = LANES_SET == LANES_DOT || any->bf16, one = any->room == 1;
+    const bool usual = LANES_SET != LANES_PORTABLE && a->dim == USUAL && a->value_dim == USUAL;
+    const bool bf16 = LANES_SET == LANES_DOT || a->bf16, one = a->room == 1;
     if (usual && one && bf16)
-        LANES(chunk_of)(a, r, before, read, 1, USUAL, USUAL, true, true);
+        LANES(chunk_of)(a, r, 1, USUAL, USUAL, true, true);
     else if (usual && bf16)
-        LANES(chunk_of)(a, r, before, read, ATTEND_LANES, USUAL, USUAL, true, true);
+        LANES(chunk_of)(a, r, ATTEND_LANES, USUAL, USUAL, true, true);
     else if (usual && one)
-        LANES(chunk_of)(a, r, before, read, 1, USUAL, USUAL, false, true);
+        LANES(chunk_of)(a, r, 1, USUAL, USUAL, false, true);
     else if (usual)
-        LANES(chunk_of)(a, r, before, read, ATTEND_LANES, USUAL, USUAL, false, true);
+        LANES(chunk_of)(a, r, ATTEND_LANES, USUAL, USUAL, false, true);
     else if (one)
-        LANES(chunk_of)(a, r, before, read, 1, any->dim, any->value_dim, bf16, false);
+        LANES(chunk_of)(a, r, 1, a->dim, a->value_dim, bf16, false);
     else
-        LANES(chunk_of)(a, r, before, read, ATTEND_LANES, any->dim, any->value_dim, bf16, false);
+        LANES(chunk_of)(a, r, ATTEND_LANES, a->dim, a->value_dim, bf16, false);
 }
 
 #undef STEP

@@ -70,7 +70,7 @@ static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
     out[V] = (struct kern_buffer){"v", KERN_INPUT, cache_type(s), cache, 1, 0};
     out[TABLE] = (struct kern_buffer){"table", KERN_INPUT, KERN_TYPE_I32, pages, 0, 0};
     out[OUT] = (struct kern_buffer){"out", KERN_OUTPUT, type, wide, 0, at(s, DIM)};
-    const size_t scratch = 2 * at(s, KV_HEADS) * attend_scratch(at(s, HEADS) / at(s, KV_HEADS), at(s, DIM), at(s, DIM));
+    const size_t scratch = at(s, KV_HEADS) * attend_scratch(at(s, HEADS) / at(s, KV_HEADS), at(s, DIM), at(s, DIM));
     out[SCRATCH] = (struct kern_buffer){"scratch", KERN_SCRATCH, KERN_TYPE_F32, scratch, 0, 0};
     return 6;
 }
@@ -142,48 +142,16 @@ static double tolerance(const struct kern_shape *s) { return s->dtype == KERN_FP
 
 /* -- the walk -- */
 
-/* A chunk of a key head, whose values are read while the keys of the next are. */
-struct part {
-    struct attend a;
-    struct attend_rows r;
-    size_t q; /* bytes before its queries */
-    bool last;
-};
-
 /* Blocks of tokens; of each all key heads, whose rows follow one another in a page; of each the chunks. */
 struct walk {
     const struct kern_call *c;
     const struct attend_code *code;
     struct attend shape;
-    size_t step; /* bytes from a row to the next */
-    struct part part[2];
-    size_t parts; /* so far */
+    size_t step;  /* bytes from a row to the next */
     size_t pages; /* of a block: one, or as many as a chunk has turns for */
     bool aside;   /* turns of a chunk are read side by side */
     bool fetches; /* what the processor would not by itself */
 };
-
-static void finish(struct walk *w, struct part *p)
-{
-    if (p->last) w->code->finish(&p->a, (char *)w->c->buffer[OUT] + p->q);
-}
-
-/* A chunk of a key head that ends before token `end`. */
-static void chunk(struct walk *w, size_t sequence, size_t head, const struct attend_rows *r, bool first, size_t end)
-{
-    const struct kern_shape *s = w->c->shape;
-    const size_t state = sequence % 2 * at(s, KV_HEADS) + head; /* of the one before values are still to come */
-    struct part *p = &w->part[w->parts % 2], *before = w->parts > 0 ? &w->part[(w->parts + 1) % 2] : NULL;
-    p->a = w->shape;
-    attend_open(&p->a, (float *)w->c->buffer[SCRATCH] + state * attend_scratch(p->a.heads, p->a.dim, p->a.dim));
-    p->r = *r;
-    p->q = (sequence * at(s, KV_HEADS) + head) * p->a.heads * w->step;
-    p->last = end == at(s, LEN);
-    if (first) w->code->start(&p->a, (const char *)w->c->buffer[Q] + p->q);
-    w->code->chunk(&p->a, &p->r, before ? &before->a : NULL, before ? &before->r : NULL);
-    if (before) finish(w, before);
-    w->parts++;
-}
 
 /* Where the pages of a block begin, bytes; those that there are not are the first. */
 static void pages(const struct walk *w, size_t sequence, size_t from, size_t *base)
@@ -215,8 +183,11 @@ static void block(struct walk *w, size_t sequence, size_t from, size_t to, const
     struct attend_rows r = {.k = w->c->buffer[K], .v = w->c->buffer[V], .aside = w->aside};
     for (size_t head = 0; head < at(w->c->shape, KV_HEADS); head++) {
         size_t in = from % page, i = 0;
+        struct attend a = w->shape;
+        const size_t q = (sequence * at(w->c->shape, KV_HEADS) + head) * a.heads * w->step;
+        attend_open(&a, (float *)w->c->buffer[SCRATCH] + head * attend_scratch(a.heads, a.dim, a.dim));
+        if (from == first) w->code->start(&a, (const char *)w->c->buffer[Q] + q);
         for (size_t t = from; t < to;) {
-            const bool start = t == first;
             for (r.turns = 0; r.turns < ATTEND_TURNS && t < to; r.turns++) {
                 const size_t left = to - t, of_page = page - in, n = left < of_page ? left : of_page;
                 const size_t row = base[i] + (head * page + in) * w->step;
@@ -230,8 +201,9 @@ static void block(struct walk *w, size_t sequence, size_t from, size_t to, const
                     i++;
                 }
             }
-            chunk(w, sequence, head, &r, start, t);
+            w->code->chunk(&a, &r);
         }
+        if (to == at(w->c->shape, LEN)) w->code->finish(&a, (char *)w->c->buffer[OUT] + q);
     }
 }
 
@@ -261,9 +233,6 @@ static void attend_all(const struct kern_call *c, const struct attend_code *code
             if (other) pages(&w, more ? b : b + 1, more ? end : first, base[(i + 1) % 2]);
             block(&w, b, t, end, base[i % 2], other ? base[(i + 1) % 2] : NULL);
         }
-    struct part *p = &w.part[(w.parts + 1) % 2];
-    code->chunk(NULL, NULL, &p->a, &p->r);
-    finish(&w, p);
 }
 
 static void run_portable(const struct kern_call *c) { attend_all(c, &attend_portable); }

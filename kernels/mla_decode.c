@@ -145,16 +145,14 @@ static void attend_all(const struct kern_call *c, const struct attend_code *code
                        .dim = row_of(s),
                        .value_dim = at(s, RANK),
                        .scale = 1 / sqrtf((float)row_of(s))};
-    struct attend_rows rows[2];
+    struct attend_rows rows;
     attend_open(&a, c->buffer[SCRATCH]);
     for (size_t b = 0; b < at(s, BATCH); b++) {
         code->start(&a, (const char *)c->buffer[Q] + b * a.heads * a.dim * element);
-        size_t i = 0;
-        for (size_t token = 0; token < len; i++) {
-            token = rows_at(c, b, token, &rows[i % 2]);
-            code->chunk(&a, &rows[i % 2], i > 0 ? &a : NULL, &rows[(i + 1) % 2]);
+        for (size_t token = 0; token < len;) {
+            token = rows_at(c, b, token, &rows);
+            code->chunk(&a, &rows);
         }
-        code->chunk(NULL, NULL, &a, &rows[(i + 1) % 2]);
         code->finish(&a, (char *)c->buffer[OUT] + b * a.heads * a.value_dim * element);
     }
 }
