@@ -15,24 +15,28 @@
 
 enum {
     ATTEND_LANES = 4, /* heads taken together */
-    ATTEND_TURN = 16, /* tokens at most whose keys, or values, are read in one go */
-    ATTEND_TURNS = 4, /* at most, of a chunk, whose weights are to stay in the first cache */
+    ATTEND_TURN = 16, /* tokens at most whose keys, and then values, are read in one go */
+    ATTEND_TURNS = 4, /* pages that are read side by side */
     ATTEND_CHUNK = ATTEND_TURN * ATTEND_TURNS,
-    ATTEND_FEW = 8 /* heads up to which keys are read row by row: they come from memory, not from a cache */
+    ATTEND_USUAL = 128, /* width of a head for which loops are written out */
+    ATTEND_FEW = 8      /* heads up to which keys are read row by row: they come from memory, not from a cache */
 };
 
-#define ATTEND_NONE SIZE_MAX
+#define ATTEND_SLACK 8 /* how far above the maximum a score may be */
 
-/* A chunk: turns of n tokens that follow one another, the first at k + row and v + row. Turn i has the places from
- * i * ATTEND_TURN on; where it has fewer tokens some stand empty. */
-struct attend_rows {
+/* n tokens that follow one another, whose keys and values begin at k and v. Rows `ahead` tokens later are fetched
+ * meanwhile, behind the last those of the run that comes then, from next_k and next_v on (NULL: none); ahead 0: that is
+ * left to the processor. */
+struct attend_run {
+    const char *k, *v, *next_k, *next_v;
+    size_t n, ahead;
+};
+
+/* Pages in no order, of n tokens each, at most ATTEND_TURN: keys at k + row[i], values at v + row[i]. What is read
+ * later begins later[i] bytes behind k and v, and is fetched meanwhile. */
+struct attend_pages {
     const char *k, *v;
-    struct {
-        size_t row, n;
-        size_t later; /* what is read later lies there, and is fetched meanwhile; ATTEND_NONE: left to the processor */
-    } turn[ATTEND_TURNS];
-    size_t turns;
-    bool aside; /* the turns are pages in no order, which are read side by side */
+    size_t n, row[ATTEND_TURNS], later[ATTEND_TURNS];
 };
 
 /* Some query heads that share keys, and what they have summed. */
@@ -81,8 +85,9 @@ static inline void attend_open(struct attend *a, float *scratch)
 /* Queries of other heads, nothing summed. */
 typedef void attend_start(const struct attend *a, const void *q);
 
-/* The scores of a chunk and its weighted values. */
-typedef void attend_chunk(const struct attend *a, const struct attend_rows *r);
+/* The scores of these tokens and their weighted values. attend_pages_read wants what attend_aside says of shapes. */
+typedef void attend_run_read(const struct attend *a, const struct attend_run *r);
+typedef void attend_pages_read(const struct attend *a, const struct attend_pages *p);
 
 /* Writes [heads][value_dim]. */
 typedef void attend_finish(const struct attend *a, void *out);
@@ -90,7 +95,8 @@ typedef void attend_finish(const struct attend *a, void *out);
 /* The code of one instruction set. */
 struct attend_code {
     attend_start *start;
-    attend_chunk *chunk;
+    attend_run_read *run;
+    attend_pages_read *pages; /* NULL: this set reads them one by one */
     attend_finish *finish;
 };
 

@@ -63,36 +63,20 @@ LANES_OP void LANES(value_two)(const struct attend *a, const char *row, size_t p
 #endif
 }
 
-/* Where the chunk's turns lie, and what comes later. */
-struct LANES(places) {
-    const char *row[ATTEND_TURNS], *later[ATTEND_TURNS];
-};
-LANES_OP struct LANES(places) LANES(places_of)(const char *from, const struct attend_rows *r)
-{
-    struct LANES(places) p;
-    KERN_UNROLL
-    for (size_t i = 0; i < ATTEND_TURNS; i++) {
-        p.row[i] = from + r->turn[i].row;
-        p.later[i] = r->turn[i].later != ATTEND_NONE ? from + r->turn[i].later : p.row[i];
-    }
-    return p;
-}
-
 /* The scores of four heads and the pages of a chunk side by side: two keys of each in turn. What comes later is
  * fetched evenly. */
-LANES_OP void LANES(scores_aside)(const struct attend *a, const struct attend_rows *r, size_t head, size_t hn,
+LANES_OP void LANES(scores_aside)(const struct attend *a, const struct attend_pages *r, size_t head, size_t hn,
                                   size_t dim, bool bf16)
 {
-    const size_t n = r->turn[0].n, step = dim * (bf16 ? 2 : 4);
-    const struct LANES(places) k = LANES(places_of)(r->k, r);
+    const size_t n = r->n, step = dim * (bf16 ? 2 : 4);
     float *out = a->scores + head * ATTEND_CHUNK;
     for (size_t j = 0; j < n; j += 2) {
         KERN_UNROLL
         for (size_t p = 0; p < ATTEND_TURNS; p++) {
             const size_t place = p * ATTEND_TURN + j;
-            const char *key = k.row[p] + j * step;
+            const char *key = r->k + r->row[p] + j * step;
             V s[8];
-            if (head == 0) LANES(fetch)(k.later[p] + j * step, 2 * step);
+            if (head == 0) LANES(fetch)(r->k + r->later[p] + j * step, 2 * step);
             if (hn == 1) {
                 LANES(score_row)(a, NULL, key, 0, 1, dim, bf16, s);
                 LANES(score_row)(a, NULL, key + step, 0, 1, dim, bf16, s + 1);
@@ -110,43 +94,36 @@ LANES_OP void LANES(scores_aside)(const struct attend *a, const struct attend_ro
 }
 
 /* The values, of one head or of two of four. */
-LANES_OP void LANES(values_aside)(const struct attend *a, const struct attend_rows *r, size_t head, size_t hn,
+LANES_OP void LANES(values_aside)(const struct attend *a, const struct attend_pages *r, size_t head, size_t hn,
                                   size_t dim, bool bf16)
 {
-    const size_t n = r->turn[0].n, step = dim * (bf16 ? 2 : 4), wide = attend_wide(dim);
-    const struct LANES(places) v = LANES(places_of)(r->v, r);
+    const size_t n = r->n, step = dim * (bf16 ? 2 : 4), wide = attend_wide(dim);
     V sum[16];
     LANES(take)(a, head, 0, hn, 8, wide, sum);
     for (size_t j = 0; j < n; j += 2) {
         KERN_UNROLL
         for (size_t p = 0; p < ATTEND_TURNS; p++) {
             const size_t place = p * ATTEND_TURN + j;
-            const char *value = v.row[p] + j * step;
-            if (head == 0) LANES(fetch)(v.later[p] + j * step, 2 * step);
+            const char *value = r->v + r->row[p] + j * step;
+            if (head == 0) LANES(fetch)(r->v + r->later[p] + j * step, 2 * step);
             if (hn == 2)
                 LANES(value_two)(a, value, place, head, dim, bf16, sum);
             else
                 for (size_t t = 0; t < 2; t += LANES(rows))
-                    LANES(value_rows)(value + t * step, value + step, LANES(weight_at)(a, 0, 1, place + t), 0, 1, 8,
-                                      dim, bf16, sum);
+                    LANES(value_rows)
+                    (value + t * step, value + step, LANES(weight_at)(a, 0, 1, place + t), 0, 1, 8, dim, bf16, sum);
         }
     }
     LANES(leave)(a, head, 0, hn, 8, wide, sum);
 }
 
-LANES_OP void LANES(turns_aside)(const struct attend *a, const struct attend_rows *r, size_t hn, size_t dim, bool bf16)
+LANES_OP void LANES(pages_of)(const struct attend *from, const struct attend_pages *pages, size_t hn, size_t dim,
+                              bool bf16)
 {
+    const struct attend own = *from, *a = &own;
+    const struct attend_pages local = *pages, *r = &local;
     for (size_t h = 0; h < a->room; h += hn) LANES(scores_aside)(a, r, h, hn, dim, bf16);
     for (size_t h = 0; h < a->room; h += hn) LANES(soften)(a, h, ATTEND_CHUNK, hn);
     const size_t each = hn == 1 ? 1 : 2;
     for (size_t h = 0; h < a->room; h += each) LANES(values_aside)(a, r, h, each, dim, bf16);
-}
-
-/* Whether a chunk is whole, in turns alike, of an even number of tokens. */
-static inline bool LANES(alike)(const struct attend_rows *r)
-{
-    const size_t n = r->turn[0].n;
-    bool same = r->turns == ATTEND_TURNS && n % 2 == 0;
-    for (size_t i = 0; i < ATTEND_TURNS; i++) same = same && r->turn[i].n == n;
-    return same;
 }

@@ -1,4 +1,4 @@
-/* attend_body -- one chunk of attention over a cache; compiled per instruction set, see kernels/lanes.h.
+/* attend_body -- attention of one token over a part of a cache; compiled per instruction set, see kernels/lanes.h.
  *
  * Inlined with constant sizes for the usual width of a head, so that the loops over a row are written out. */
 
@@ -22,6 +22,7 @@ LANES_OP __m512i LANES(pairs)(const void *row, size_t d, size_t dim)
 #define QUERY(a, h, d, wide) LANES(load)((const float *)(a)->queries + (h) * (wide) + (d))
 #define MULTIPLY_ADD(x, y, sum) LANES(fma)(x, y, sum)
 #endif
+#define HELD 16 /* registers */
 
 /* Item x is read before what comes after it in the code: the order of the lines, which a compiler does not keep. */
 #if LANES_SET == LANES_DOT
@@ -105,22 +106,28 @@ LANES_OP void LANES(score_four)(const struct attend *a, const char *const *k, si
     }
 }
 
+/* Queries that stay in registers. */
+LANES_OP bool LANES(holds)(size_t hn, size_t dim) { return hn * ((dim + STEP - 1) / STEP) <= HELD; }
+LANES_OP void LANES(hold)(const struct attend *a, size_t head, size_t hn, size_t dim, ITEM *q)
+{
+    const size_t steps = (dim + STEP - 1) / STEP;
+    KERN_UNROLL
+    for (size_t i = 0; i < HELD; i++)
+        if (i < hn * steps) q[i] = QUERY(a, head + i / steps, i % steps * STEP, attend_wide(dim));
+}
+
 /* n tokens, keys from k on, against hn heads; what stands empty behind them has no weight. Sums are summed up at once:
  * whole registers stored beside rows that come from memory take a quarter of its bandwidth. */
-LANES_OP void LANES(score_turn)(const struct attend *a, const char *k, const char *later, size_t n, size_t place,
-                                size_t head, size_t hn, size_t dim, bool bf16, bool known)
+LANES_OP void LANES(score_turn)(const struct attend *a, const char *k, const char *later, size_t n, size_t head,
+                                size_t hn, size_t dim, bool bf16, bool known)
 {
-    enum { HELD = 16 };
-    const size_t steps = (dim + STEP - 1) / STEP, step = dim * (bf16 ? 2 : 4);
-    const bool held = known && hn * steps <= HELD, many = LANES_WIDE == 16 && hn == 4 && !known && a->room > ATTEND_FEW;
-    float *out = a->scores + head * ATTEND_CHUNK + place * hn;
+    const size_t step = dim * (bf16 ? 2 : 4);
+    const bool held = known && LANES(holds)(hn, dim);
+    const bool many = LANES_WIDE == 16 && hn == 4 && !known && a->room > ATTEND_FEW;
+    float *out = a->scores + head * ATTEND_CHUNK;
     V all = LANES(set)(-3e38F);
     ITEM q[HELD];
-    if (held) {
-        KERN_UNROLL
-        for (size_t i = 0; i < HELD; i++)
-            if (i < hn * steps) q[i] = QUERY(a, head + i / steps, i % steps * STEP, attend_wide(dim));
-    }
+    if (held) LANES(hold)(a, head, hn, dim, q);
     if (many) {
         for (size_t j = 0; j < n; j += 4) {
             const char *row[4];
@@ -164,20 +171,21 @@ LANES_OP void LANES(raise)(const struct attend *a, size_t head, size_t hn, V mos
         const float shrink = expf(a->most[head + i] - found);
         a->most[head + i] = found;
         for (size_t j = i; j < 16; j += hn) sum[j] *= shrink;
-        for (size_t d = 0; d < wide; d += 16) LANES(store)(out + d, LANES(mul)(LANES(load)(out + d), LANES(set)(shrink)));
+        for (size_t d = 0; d < wide; d += 16)
+            LANES(store)(out + d, LANES(mul)(LANES(load)(out + d), LANES(set)(shrink)));
     }
 }
 
-/* Weights of `places` tokens. A maximum that is SLACK too small does no harm: weights are up to e^SLACK then. */
+/* Weights of `places` tokens. A maximum that is ATTEND_SLACK too small does no harm: weights are up to e^ATTEND_SLACK
+ * then. */
 LANES_OP void LANES(soften)(const struct attend *a, size_t head, size_t places, size_t hn)
 {
-    static const float SLACK = 8;
     const size_t n = places * hn;
     const float *s = a->scores + head * ATTEND_CHUNK, *most = a->most + head;
     float *sums = a->sum + head / hn * 16;
     V found = LANES(load)(s), least = hn == 1 ? LANES(set)(*most) : LANES(load_4)(most);
     for (size_t t = 16; t < n; t += 16) found = LANES(max)(found, LANES(load)(s + t));
-    if (LANES(above)(found, LANES(add)(least, LANES(set)(SLACK)))) {
+    if (LANES(above)(found, LANES(add)(least, LANES(set)(ATTEND_SLACK)))) {
         LANES(raise)(a, head, hn, found);
         least = hn == 1 ? LANES(set)(*most) : LANES(load_4)(most);
     }
@@ -312,58 +320,146 @@ LANES_OP void LANES(value_turn)(const struct attend *a, const char *v, const cha
         LANES(value_tile)(a, v, later, least * 16, step, n, place, head, hn, d, hn, least, dim, bf16);
 }
 
-#include "kernels/attend_aside.h"
+/* -- one head, whose query, weighted values and sum stay in registers -- */
 
-/* -- the chunk -- */
+#if LANES_WIDE == 16
+struct LANES(one) {
+    V out[8], sum, most;
+};
 
-/* A turn: its scores, its weights, its values. fetches: something of what comes later. */
-LANES_OP void LANES(turn_of)(const struct attend *a, const struct attend_rows *r, size_t i, size_t hn, size_t dim,
-                             size_t value_dim, bool bf16, bool known, bool fetches)
+/* The weights of scores s, where `weights_of` finds them. */
+LANES_OP void LANES(soften_one)(const struct attend *a, V s, struct LANES(one) * o)
 {
-    const size_t step = dim * (bf16 ? 2 : 4), n = r->turn[i].n;
-    const bool fetch = fetches && r->turn[i].later != ATTEND_NONE;
-    const char *v = r->v + r->turn[i].row, *later = fetch ? r->k + r->turn[i].later : NULL;
-    for (size_t h = 0; h < a->room; h += hn)
-        LANES(score_turn)(a, r->k + r->turn[i].row, h == 0 ? later : NULL, n, 0, h, hn, dim, bf16, known);
-    for (size_t h = 0; h < a->room; h += hn) LANES(soften)(a, h, ATTEND_TURN, hn);
-    /* values that are a part of the keys have been fetched as such */
-    later = fetch && r->k != r->v ? r->v + r->turn[i].later : NULL;
-    for (size_t h = 0; h < a->room; h += hn)
-        LANES(value_turn)(a, v, later, step, n, 0, h, hn, value_dim, bf16, known);
+    if (LANES(above)(s, LANES(add)(o->most, LANES(set)(ATTEND_SLACK)))) {
+        const V most = LANES(max)(LANES(set)(LANES(most)(s)), o->most), shrink = LANES(exp)(LANES(sub)(o->most, most));
+        o->most = most;
+        o->sum = LANES(mul)(o->sum, shrink);
+        KERN_UNROLL
+        for (size_t i = 0; i < 8; i++) o->out[i] = LANES(mul)(o->out[i], shrink);
+    }
+    const V x = LANES(sub)(s, o->most);
+#if LANES_SET == LANES_DOT
+    const V p = LANES(exp_coarse)(x);
+    _mm256_storeu_si256((__m256i *)(void *)a->halves, (__m256i)_mm512_cvtneps_pbh(p.v));
+#else
+    const V p = LANES(exp)(x);
+    LANES(store)(a->weights, p);
+#endif
+    o->sum = LANES(add)(o->sum, p);
 }
 
-LANES_OP void LANES(chunk_of)(const struct attend *from, const struct attend_rows *r, size_t hn, size_t dim,
-                              size_t value_dim, bool bf16, bool known)
+LANES_OP void LANES(run_of_one)(const struct attend *from, const struct attend_run *r, size_t dim, bool bf16)
+{
+    const struct attend own = *from, *a = &own;
+    const size_t step = dim * (bf16 ? 2 : 4), size = LANES_SET == LANES_DOT ? 2 : 4;
+    const char *k = r->k, *v = r->v;
+    ITEM q[HELD];
+    struct LANES(one) o = {.sum = LANES(load)(a->sum), .most = LANES(set)(*a->most)};
+    LANES(hold)(a, 0, 1, dim, q);
+    LANES(take)(a, 0, 0, 1, 8, attend_wide(dim), o.out);
+    for (size_t left = r->n, n; left > 0; left -= n) {
+        V all = LANES(set)(-3e38F), sum;
+        n = left < ATTEND_TURN ? left : ATTEND_TURN;
+        for (size_t j = 0; j < n; j++, k += step) {
+            LANES(score_row)(a, q, k, 0, 1, dim, bf16, &sum);
+            all = LANES(with)(all, j, LANES(sum)(sum) * a->scale);
+        }
+        LANES(soften_one)(a, all, &o);
+        const char *weight = LANES(weight_at)(a, 0, 1, 0);
+        for (size_t j = LANES(rows); j <= n; j += LANES(rows), v += LANES(rows) * step, weight += LANES(rows) * size)
+            LANES(value_rows)(v, v + step, weight, 0, 1, 8, dim, bf16, o.out);
+        if (n % LANES(rows) != 0) {
+            LANES(value_rows)(v, v, weight, 0, 1, 8, dim, bf16, o.out);
+            v += step;
+        }
+    }
+    LANES(leave)(a, 0, 0, 1, 8, attend_wide(dim), o.out);
+    LANES(store)(a->sum, o.sum);
+    *a->most = _mm512_cvtss_f32(o.most.v);
+}
+#endif
+
+#if LANES_WIDE == 16
+#include "kernels/attend_aside.h"
+#endif
+
+/* -- turn after turn -- */
+
+/* A turn: its scores, its weights, its values. */
+LANES_OP void LANES(turn_of)(const struct attend *a, const char *k, const char *v, const char *later_k,
+                             const char *later_v, size_t n, size_t hn, size_t dim, size_t value_dim, bool bf16,
+                             bool known)
+{
+    const size_t step = dim * (bf16 ? 2 : 4);
+    for (size_t h = 0; h < a->room; h += hn)
+        LANES(score_turn)(a, k, h == 0 ? later_k : NULL, n, h, hn, dim, bf16, known);
+    for (size_t h = 0; h < a->room; h += hn) LANES(soften)(a, h, ATTEND_TURN, hn);
+    for (size_t h = 0; h < a->room; h += hn)
+        LANES(value_turn)(a, v, later_v, step, n, 0, h, hn, value_dim, bf16, known);
+}
+
+LANES_OP void LANES(run_of)(const struct attend *from, const struct attend_run *r, size_t hn, size_t dim,
+                            size_t value_dim, bool bf16, bool known, bool fetches)
 {
     const struct attend own = *from, *a = &own; /* in registers: no store may be to it */
-    if (LANES_WIDE == 16 && known && r->aside && LANES(alike)(r)) {
-        LANES(turns_aside)(a, r, hn, dim, bf16);
-    } else if (LANES_SET == LANES_DOT && known && !r->aside) {
-        for (size_t i = 0; i < r->turns; i++)
-            LANES(turn_of)(a, r, i, hn, dim, value_dim, bf16, known, false);
-    } else {
-        for (size_t i = 0; i < r->turns; i++) LANES(turn_of)(a, r, i, hn, dim, value_dim, bf16, known, true);
+    const char *k = r->k, *v = r->v, *next = r->next_k;
+    const size_t step = dim * (bf16 ? 2 : 4), n = r->n, ahead = r->ahead;
+    const bool apart = k != v; /* values that are a part of the keys have been fetched as such */
+    for (size_t t = 0; t < n; t += ATTEND_TURN) {
+        const char *later_k = NULL, *later_v = NULL;
+        if (fetches && t + ahead < n) {
+            later_k = k + (t + ahead) * step;
+            later_v = apart ? v + (t + ahead) * step : NULL;
+        } else if (fetches && next) {
+            later_k = next + (t + ahead - n) * step;
+            later_v = apart ? r->next_v + (t + ahead - n) * step : NULL;
+        }
+        LANES(turn_of)
+        (a, k + t * step, v + t * step, later_k, later_v, n - t < ATTEND_TURN ? n - t : ATTEND_TURN, hn, dim, value_dim,
+         bf16, known);
     }
 }
 
-LANES_TARGET static void LANES(chunk)(const struct attend *a, const struct attend_rows *r)
+LANES_TARGET static void LANES(run)(const struct attend *a, const struct attend_run *r)
 {
-    enum { USUAL = 128 };
-    const bool usual = LANES_SET != LANES_PORTABLE && a->dim == USUAL && a->value_dim == USUAL;
-    const bool bf16 = LANES_SET == LANES_DOT || a->bf16, one = a->room == 1;
-    if (usual && one && bf16)
-        LANES(chunk_of)(a, r, 1, USUAL, USUAL, true, true);
-    else if (usual && bf16)
-        LANES(chunk_of)(a, r, ATTEND_LANES, USUAL, USUAL, true, true);
-    else if (usual && one)
-        LANES(chunk_of)(a, r, 1, USUAL, USUAL, false, true);
-    else if (usual)
-        LANES(chunk_of)(a, r, ATTEND_LANES, USUAL, USUAL, false, true);
+    const bool usual = LANES_SET != LANES_PORTABLE && a->dim == ATTEND_USUAL && a->value_dim == ATTEND_USUAL;
+    const bool bf16 = LANES_SET == LANES_DOT || a->bf16, one = a->room == 1, fetches = r->ahead > 0;
+#if LANES_WIDE == 16
+    if (usual && one && !fetches) {
+        if (bf16)
+            LANES(run_of_one)(a, r, ATTEND_USUAL, true);
+        else
+            LANES(run_of_one)(a, r, ATTEND_USUAL, false);
+        return;
+    }
+#endif
+    if (usual && bf16 && !one && !fetches)
+        LANES(run_of)(a, r, ATTEND_LANES, ATTEND_USUAL, ATTEND_USUAL, true, true, false);
+    else if (usual && bf16 && !one)
+        LANES(run_of)(a, r, ATTEND_LANES, ATTEND_USUAL, ATTEND_USUAL, true, true, true);
+    else if (usual && !one)
+        LANES(run_of)(a, r, ATTEND_LANES, ATTEND_USUAL, ATTEND_USUAL, false, true, true);
     else if (one)
-        LANES(chunk_of)(a, r, 1, a->dim, a->value_dim, bf16, false);
+        LANES(run_of)(a, r, 1, a->dim, a->value_dim, bf16, false, true);
     else
-        LANES(chunk_of)(a, r, ATTEND_LANES, a->dim, a->value_dim, bf16, false);
+        LANES(run_of)(a, r, ATTEND_LANES, a->dim, a->value_dim, bf16, false, true);
 }
+
+#if LANES_WIDE == 16
+LANES_TARGET static void LANES(pages)(const struct attend *a, const struct attend_pages *p)
+{
+    const bool bf16 = LANES_SET == LANES_DOT || a->bf16;
+    const size_t hn = a->room == 1 ? 1 : ATTEND_LANES;
+    if (hn == 1 && bf16)
+        LANES(pages_of)(a, p, 1, ATTEND_USUAL, true);
+    else if (hn == 1)
+        LANES(pages_of)(a, p, 1, ATTEND_USUAL, false);
+    else if (bf16)
+        LANES(pages_of)(a, p, ATTEND_LANES, ATTEND_USUAL, true);
+    else
+        LANES(pages_of)(a, p, ATTEND_LANES, ATTEND_USUAL, false);
+}
+#endif
 
 #undef STEP
 #undef ITEM
@@ -372,6 +468,7 @@ LANES_TARGET static void LANES(chunk)(const struct attend *a, const struct atten
 #undef MULTIPLY_ADD
 #undef IN_ORDER
 #undef IN_REGISTER
+#undef HELD
 
 LANES_TARGET static void LANES(finish)(const struct attend *a, void *out)
 {
@@ -394,11 +491,11 @@ LANES_TARGET static void LANES(finish)(const struct attend *a, void *out)
 }
 
 #if LANES_SET == LANES_PORTABLE
-const struct attend_code attend_portable = {start_portable, chunk_portable, finish_portable};
+const struct attend_code attend_portable = {start_portable, run_portable, NULL, finish_portable};
 #elif LANES_SET == LANES_AVX2
-const struct attend_code attend_avx2 = {start_avx2, chunk_avx2, finish_avx2};
+const struct attend_code attend_avx2 = {start_avx2, run_avx2, NULL, finish_avx2};
 #elif LANES_SET == LANES_AVX512
-const struct attend_code attend_avx512 = {start_avx512, chunk_avx512, finish_avx512};
+const struct attend_code attend_avx512 = {start_avx512, run_avx512, pages_avx512, finish_avx512};
 #else
-const struct attend_code attend_dot = {start_dot, chunk_dot, finish_dot};
+const struct attend_code attend_dot = {start_dot, run_dot, pages_dot, finish_dot};
 #endif

@@ -154,9 +154,11 @@ LANES_OP float LANES(sum)(V x)
 LANES_OP V LANES(with)(V a, size_t i, float x)
 {
     const __m256i at = _mm256_sub_epi32(_mm256_set1_epi32((int32_t)i), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-    const __m256i low = _mm256_cmpeq_epi32(at, _mm256_setzero_si256()), high = _mm256_cmpeq_epi32(at, _mm256_set1_epi32(8));
+    const __m256i low = _mm256_cmpeq_epi32(at, _mm256_setzero_si256()),
+                  high = _mm256_cmpeq_epi32(at, _mm256_set1_epi32(8));
     const __m256 wide = _mm256_set1_ps(x);
-    return (V){_mm256_blendv_ps(a.a, wide, _mm256_castsi256_ps(low)), _mm256_blendv_ps(a.b, wide, _mm256_castsi256_ps(high))};
+    return (V){_mm256_blendv_ps(a.a, wide, _mm256_castsi256_ps(low)),
+               _mm256_blendv_ps(a.b, wide, _mm256_castsi256_ps(high))};
 }
 LANES_OP V LANES(sums_4)(const V *a)
 {
