@@ -18,8 +18,9 @@ enum {
     ATTEND_TURN = 16, /* tokens at most whose keys, and then values, are read in one go */
     ATTEND_TURNS = 4, /* pages that are read side by side */
     ATTEND_CHUNK = ATTEND_TURN * ATTEND_TURNS,
-    ATTEND_USUAL = 128, /* width of a head for which loops are written out */
-    ATTEND_FEW = 8      /* heads up to which keys are read row by row: they come from memory, not from a cache */
+    ATTEND_USUAL = 128,    /* width of a head for which loops are written out */
+    ATTEND_FOLLOWED = 256, /* bytes of rows whose lines the processor fetches by itself; not a unit */
+    ATTEND_FEW = 8         /* heads up to which keys are read row by row: they come from memory, not from a cache */
 };
 
 #define ATTEND_SLACK 8 /* how far above the maximum a score may be */

@@ -109,9 +109,8 @@ LANES_OP void LANES(values_aside)(const struct attend *a, const struct attend_pa
             if (hn == 2)
                 LANES(value_two)(a, value, place, head, dim, bf16, sum);
             else
-                for (size_t t = 0; t < 2; t += LANES(rows))
-                    LANES(value_rows)
-                    (value + t * step, value + step, LANES(weight_at)(a, 0, 1, place + t), 0, 1, 8, dim, bf16, sum);
+                for (size_t t = 0; t < 2; t += LANES(rows)) LANES(value_rows)
+            (value + t * step, value + step, LANES(weight_at)(a, 0, 1, place + t), 0, 1, 8, dim, bf16, sum);
         }
     }
     LANES(leave)(a, head, 0, hn, 8, wide, sum);

@@ -311,7 +311,9 @@ LANES_OP void LANES(value_turn)(const struct attend *a, const char *v, const cha
     later = head == 0 ? later : NULL;
     if (LANES_SET == LANES_DOT && hn == 4 && known) { /* two heads at a time: to the end of each row */
         LANES(value_tile)(a, v, later, dim / 2, step, n, place, head, hn, 0, 2, 8, dim, bf16);
-        LANES(value_tile)(a, v, later ? later + step : NULL, dim / 2, step, n, place, head + 2, hn, 0, 2, 8, dim, bf16);
+        LANES(value_tile)
+        (a, v, later ? later + LANES(rows) * step / 2 : NULL, dim / 2, step, n, place, head + 2, hn, 0, 2, 8, dim,
+         bf16);
         return;
     }
     for (; d + most * 16 <= dim; d += most * 16)
@@ -348,6 +350,7 @@ LANES_OP void LANES(soften_one)(const struct attend *a, V s, struct LANES(one) *
     o->sum = LANES(add)(o->sum, p);
 }
 
+/* Of a long row all lines are asked for before the first is waited for: the processor does not follow it to its end. */
 LANES_OP void LANES(run_of_one)(const struct attend *from, const struct attend_run *r, size_t dim, bool bf16)
 {
     const struct attend own = *from, *a = &own;
@@ -361,13 +364,16 @@ LANES_OP void LANES(run_of_one)(const struct attend *from, const struct attend_r
         V all = LANES(set)(-3e38F), sum;
         n = left < ATTEND_TURN ? left : ATTEND_TURN;
         for (size_t j = 0; j < n; j++, k += step) {
+            if (step > ATTEND_FOLLOWED) LANES(fetch)(k, step);
             LANES(score_row)(a, q, k, 0, 1, dim, bf16, &sum);
             all = LANES(with)(all, j, LANES(sum)(sum) * a->scale);
         }
         LANES(soften_one)(a, all, &o);
         const char *weight = LANES(weight_at)(a, 0, 1, 0);
-        for (size_t j = LANES(rows); j <= n; j += LANES(rows), v += LANES(rows) * step, weight += LANES(rows) * size)
+        for (size_t j = LANES(rows); j <= n; j += LANES(rows), v += LANES(rows) * step, weight += LANES(rows) * size) {
+            if (step > ATTEND_FOLLOWED) LANES(fetch)(v, LANES(rows) * step);
             LANES(value_rows)(v, v + step, weight, 0, 1, 8, dim, bf16, o.out);
+        }
         if (n % LANES(rows) != 0) {
             LANES(value_rows)(v, v, weight, 0, 1, 8, dim, bf16, o.out);
             v += step;

@@ -17,10 +17,6 @@
 
 enum { BATCH, LEN, HEADS, KV_HEADS, DIM, WINDOW, PAGE };
 enum { Q, K, V, TABLE, OUT, SCRATCH };
-enum {
-    FOLLOWED = 256 /* bytes of rows that the processor fetches by itself; not a unit */
-};
-
 static const struct kern_arg ARGS[] = {
     [BATCH] = {"batch", 1, 1 << 16, "sequences"},
     [LEN] = {"kv_len", 1, 1 << 24, "tokens attended to, the new one included"},
@@ -235,12 +231,20 @@ static void read_block(const struct walk *w, const struct block *b, const struct
     }
 }
 
+/* Tokens ahead that are fetched. Rows in one piece are left to the processor, but for long ones that several heads
+ * read; of pages, which lie in no order, it fetches only the rest of what it has begun to read. */
+static size_t ahead_of(const struct kern_shape *s, size_t row, size_t heads)
+{
+    const size_t page = page_of(s);
+    if (page < at(s, LEN)) return page < 2 * ATTEND_TURN ? page : 2 * ATTEND_TURN;
+    return row > ATTEND_FOLLOWED && heads > 1 ? ATTEND_TURN : 0;
+}
+
 static void attend_all(const struct kern_call *c, const struct attend_code *code)
 {
     const struct kern_shape *s = c->shape;
     const size_t page = page_of(s), row = at(s, DIM) * (in_bf16(s) ? 2 : 4), heads = at(s, HEADS) / at(s, KV_HEADS);
     const bool small = page <= ATTEND_TURN && page < at(s, LEN);
-    const bool fetches = small || heads > ATTEND_LANES || (row > FOLLOWED && heads > 1);
     const bool aside = small && page % 2 == 0 && code->pages && at(s, DIM) == ATTEND_USUAL;
     const struct walk w = {.c = c,
                            .code = code,
