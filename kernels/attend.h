@@ -15,24 +15,29 @@
 
 enum {
     ATTEND_LANES = 4, /* heads taken together */
-    ATTEND_TURN = 16, /* tokens at most whose keys, or values, are read in one go */
-    ATTEND_TURNS = 4, /* at most, of a chunk, whose weights are to stay in the first cache */
+    ATTEND_TURN = 16, /* tokens at most whose keys, and then values, are read in one go */
+    ATTEND_TURNS = 4, /* pages that are read side by side */
     ATTEND_CHUNK = ATTEND_TURN * ATTEND_TURNS,
-    ATTEND_FEW = 8 /* heads up to which keys are read row by row: they come from memory, not from a cache */
+    ATTEND_USUAL = 128,    /* width of a head for which loops are written out */
+    ATTEND_FOLLOWED = 256, /* bytes of rows whose lines the processor fetches by itself; not a unit */
+    ATTEND_FEW = 8         /* heads up to which keys are read row by row: they come from memory, not from a cache */
 };
 
-#define ATTEND_NONE SIZE_MAX
+#define ATTEND_SLACK 8 /* how far above the maximum a score may be */
 
-/* A chunk: turns of n tokens that follow one another, the first at k + row and v + row. Turn i has the places from
- * i * ATTEND_TURN on; where it has fewer tokens some stand empty. */
-struct attend_rows {
+/* n tokens that follow one another, whose keys and values begin at k and v. Rows `ahead` tokens later are fetched
+ * meanwhile, behind the last those of the run that comes then, from next_k and next_v on (NULL: none); ahead 0: that is
+ * left to the processor. */
+struct attend_run {
+    const char *k, *v, *next_k, *next_v;
+    size_t n, ahead;
+};
+
+/* Pages in no order, of n tokens each, at most ATTEND_TURN: keys at k + row[i], values at v + row[i]. What is read
+ * later begins later[i] bytes behind k and v, and is fetched meanwhile. */
+struct attend_pages {
     const char *k, *v;
-    struct {
-        size_t row, n;
-        size_t later; /* what is read later lies there, and is fetched meanwhile; ATTEND_NONE: left to the processor */
-    } turn[ATTEND_TURNS];
-    size_t turns;
-    bool aside; /* the turns are pages in no order, which are read side by side */
+    size_t n, row[ATTEND_TURNS], later[ATTEND_TURNS];
 };
 
 /* Some query heads that share keys, and what they have summed. */
@@ -43,10 +48,9 @@ struct attend {
     size_t room;      /* heads, where they are several a multiple of ATTEND_LANES: empty ones have queries of 0 */
     void *queries;    /* [room][attend_wide(dim)] in fp32, or in bf16 as they are; zeros behind dim */
     float *scores;    /* [room / lanes][chunk][lanes], lanes ATTEND_LANES or, of one head, 1 */
-    float *weights;   /* of the chunk before, the same */
+    float *weights;   /* the same */
     uint16_t *halves; /* the same in bf16, [room / lanes][chunk / 2][lanes][2] */
-    float *shrink;    /* [room] factor of what was summed before that chunk */
-    float *most;      /* [room]: of the scores so far */
+    float *most;      /* [room]: the largest score so far, or a little less */
     float *sum;       /* [room / lanes][16 / lanes][lanes] of their exponentials, parts of a sum each */
     float *out;       /* [room][attend_wide(value_dim)] not yet divided by the sum */
 };
@@ -62,7 +66,7 @@ static inline size_t attend_room(size_t heads)
 static inline size_t attend_scratch(size_t heads, size_t dim, size_t value_dim)
 {
     const size_t room = attend_room(heads);
-    return room * (attend_wide(dim) + 2 * (size_t)ATTEND_CHUNK + attend_wide(value_dim)) + (2 * room + 15) / 16 * 16 +
+    return room * (attend_wide(dim) + 2 * (size_t)ATTEND_CHUNK + attend_wide(value_dim)) + (room + 15) / 16 * 16 +
            (room + ATTEND_LANES - 1) / ATTEND_LANES * 16;
 }
 
@@ -76,17 +80,15 @@ static inline void attend_open(struct attend *a, float *scratch)
     a->weights = a->scores + a->room * ATTEND_CHUNK;
     a->halves = (uint16_t *)(void *)a->weights;
     a->sum = a->weights + a->room * ATTEND_CHUNK;
-    a->shrink = a->sum + (a->room + ATTEND_LANES - 1) / ATTEND_LANES * 16;
-    a->most = a->shrink + a->room;
+    a->most = a->sum + (a->room + ATTEND_LANES - 1) / ATTEND_LANES * 16;
 }
 
 /* Queries of other heads, nothing summed. */
 typedef void attend_start(const struct attend *a, const void *q);
 
-/* The scores of a chunk, and the weighted values of the chunk before it, which may be of other heads of the same shape.
- * Each is NULL where there is none. */
-typedef void attend_chunk(const struct attend *a, const struct attend_rows *r, const struct attend *before,
-                          const struct attend_rows *read);
+/* The scores of these tokens and their weighted values. attend_pages_read wants what attend_aside says of shapes. */
+typedef void attend_run_read(const struct attend *a, const struct attend_run *r);
+typedef void attend_pages_read(const struct attend *a, const struct attend_pages *p);
 
 /* Writes [heads][value_dim]. */
 typedef void attend_finish(const struct attend *a, void *out);
@@ -94,7 +96,8 @@ typedef void attend_finish(const struct attend *a, void *out);
 /* The code of one instruction set. */
 struct attend_code {
     attend_start *start;
-    attend_chunk *chunk;
+    attend_run_read *run;
+    attend_pages_read *pages; /* NULL: this set reads them one by one */
     attend_finish *finish;
 };
 

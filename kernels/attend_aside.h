@@ -63,100 +63,66 @@ LANES_OP void LANES(value_two)(const struct attend *a, const char *row, size_t p
 #endif
 }
 
-/* Where the chunk's turns lie, and what comes later. */
-struct LANES(places) {
-    const char *row[ATTEND_TURNS], *later[ATTEND_TURNS];
-};
-LANES_OP struct LANES(places) LANES(places_of)(const char *from, const struct attend_rows *r)
+/* The scores of four heads and the pages of a chunk side by side: two keys of each in turn. What comes later is
+ * fetched evenly. */
+LANES_OP void LANES(scores_aside)(const struct attend *a, const struct attend_pages *r, size_t head, size_t hn,
+                                  size_t dim, bool bf16)
 {
-    struct LANES(places) p;
-    KERN_UNROLL
-    for (size_t i = 0; i < ATTEND_TURNS; i++) {
-        p.row[i] = from + r->turn[i].row;
-        p.later[i] = r->turn[i].later != ATTEND_NONE ? from + r->turn[i].later : p.row[i];
-    }
-    return p;
-}
-
-/* Four heads and the pages of a chunk side by side: two keys and two values of each in turn, the values against two of
- * the heads; then those against the others. What comes later is fetched evenly. */
-LANES_OP void LANES(pages_of_four)(const struct attend *a, const struct attend_rows *r, const struct attend *before,
-                                   const struct attend_rows *read, size_t head, size_t dim, bool bf16)
-{
-    const size_t n = r->turn[0].n, step = dim * (bf16 ? 2 : 4), wide = attend_wide(dim);
-    const struct LANES(places) k = LANES(places_of)(r->k, r), v = LANES(places_of)(read->v, read);
+    const size_t n = r->n, step = dim * (bf16 ? 2 : 4);
     float *out = a->scores + head * ATTEND_CHUNK;
-    V sum[16];
-    LANES(take)(before, head, 0, 2, 8, wide, true, sum);
     for (size_t j = 0; j < n; j += 2) {
         KERN_UNROLL
         for (size_t p = 0; p < ATTEND_TURNS; p++) {
             const size_t place = p * ATTEND_TURN + j;
+            const char *key = r->k + r->row[p] + j * step;
             V s[8];
-            LANES(fetch)(k.later[p] + j * step, 2 * step);
-            LANES(score_two)(a, k.row[p] + j * step, head, dim, bf16, s);
-            LANES(store_sums_4)(out + 4 * place, s, a->scale);
-            LANES(store_sums_4)(out + 4 * place + 4, s + 4, a->scale);
-            LANES(fetch)(v.later[p] + j * step / 2, step);
-            LANES(value_two)(before, v.row[p] + j * step, place, head, dim, bf16, sum);
+            if (head == 0) LANES(fetch)(r->k + r->later[p] + j * step, 2 * step);
+            if (hn == 1) {
+                LANES(score_row)(a, NULL, key, 0, 1, dim, bf16, s);
+                LANES(score_row)(a, NULL, key + step, 0, 1, dim, bf16, s + 1);
+                out[place] = LANES(sum)(s[0]) * a->scale;
+                out[place + 1] = LANES(sum)(s[1]) * a->scale;
+            } else {
+                LANES(score_two)(a, key, head, dim, bf16, s);
+                LANES(store_sums_4)(out + 4 * place, s, a->scale);
+                LANES(store_sums_4)(out + 4 * place + 4, s + 4, a->scale);
+            }
         }
     }
-    LANES(leave)(before, head, 0, 2, 8, wide, sum);
-    LANES(take)(before, head + 2, 0, 2, 8, wide, true, sum);
-    for (size_t p = 0; p < ATTEND_TURNS; p++) {
-        for (size_t j = 0; j < n; j += 2) {
-            LANES(fetch)(v.later[p] + (n + j) * step / 2, step);
-            LANES(value_two)(before, v.row[p] + j * step, p * ATTEND_TURN + j, head + 2, dim, bf16, sum);
-        }
-        for (size_t i = n * 4; i < ATTEND_TURN * 4; i++) out[p * ATTEND_TURN * 4 + i] = -3e38F;
-    }
-    LANES(leave)(before, head + 2, 0, 2, 8, wide, sum);
+    for (size_t p = 0; p < ATTEND_TURNS; p++)
+        for (size_t i = n * hn; i < ATTEND_TURN * hn; i++) out[p * ATTEND_TURN * hn + i] = -3e38F;
 }
 
-/* One head, the same. */
-LANES_OP void LANES(pages_of_one)(const struct attend *a, const struct attend_rows *r, const struct attend *before,
-                                  const struct attend_rows *read, size_t dim, bool bf16)
+/* The values, of one head or of two of four. */
+LANES_OP void LANES(values_aside)(const struct attend *a, const struct attend_pages *r, size_t head, size_t hn,
+                                  size_t dim, bool bf16)
 {
-    enum { HELD = 8 };
-    const size_t n = r->turn[0].n, step = dim * (bf16 ? 2 : 4), steps = dim / STEP;
-    const struct LANES(places) k = LANES(places_of)(r->k, r), v = LANES(places_of)(read->v, read);
-    const V scale = LANES(set)(a->scale);
-    V sum[8], part[ATTEND_CHUNK];
-    ITEM q[HELD];
-    KERN_UNROLL
-    for (size_t i = 0; i < HELD; i++)
-        if (i < steps) q[i] = QUERY(a, 0, i * STEP, attend_wide(dim));
-    LANES(take)(before, 0, 0, 1, 8, attend_wide(dim), true, sum);
+    const size_t n = r->n, step = dim * (bf16 ? 2 : 4), wide = attend_wide(dim);
+    V sum[16];
+    LANES(take)(a, head, 0, hn, 8, wide, sum);
     for (size_t j = 0; j < n; j += 2) {
         KERN_UNROLL
         for (size_t p = 0; p < ATTEND_TURNS; p++) {
             const size_t place = p * ATTEND_TURN + j;
-            const char *key = k.row[p] + j * step, *value = v.row[p] + j * step;
-            LANES(fetch)(k.later[p] + j * step, 2 * step);
-            LANES(score_row)(a, q, key, 0, 1, dim, bf16, &part[place]);
-            LANES(score_row)(a, q, key + step, 0, 1, dim, bf16, &part[place + 1]);
-            LANES(fetch)(v.later[p] + j * step, 2 * step);
-            for (size_t t = 0; t < 2; t += LANES(rows)) LANES(value_rows)
-            (value + t * step, value + step, LANES(weight_at)(before, 0, 1, place + t), 0, 1, 8, dim, bf16, sum);
+            const char *value = r->v + r->row[p] + j * step;
+            if (head == 0) LANES(fetch)(r->v + r->later[p] + j * step, 2 * step);
+            if (hn == 2)
+                LANES(value_two)(a, value, place, head, dim, bf16, sum);
+            else
+                for (size_t t = 0; t < 2; t += LANES(rows)) LANES(value_rows)
+            (value + t * step, value + step, LANES(weight_at)(a, 0, 1, place + t), 0, 1, 8, dim, bf16, sum);
         }
     }
-    LANES(leave)(before, 0, 0, 1, 8, attend_wide(dim), sum);
-    for (size_t p = 0; p < ATTEND_TURNS; p++) {
-        float *out = a->scores + p * ATTEND_TURN;
-        V four[4];
-        for (size_t j = n; j < ATTEND_TURN; j++) part[p * ATTEND_TURN + j] = LANES(set)(0);
-        KERN_UNROLL
-        for (size_t j = 0; j < 4; j++) four[j] = LANES(sums_4)(part + p * ATTEND_TURN + 4 * j);
-        LANES(store)(out, LANES(mul)(LANES(join_4)(four), scale));
-        for (size_t j = n; j < ATTEND_TURN; j++) out[j] = -3e38F;
-    }
+    LANES(leave)(a, head, 0, hn, 8, wide, sum);
 }
 
-/* Whether two chunks are whole and alike, in turns of an even number of tokens. */
-static inline bool LANES(alike)(const struct attend_rows *r, const struct attend_rows *read)
+LANES_OP void LANES(pages_of)(const struct attend *from, const struct attend_pages *pages, size_t hn, size_t dim,
+                              bool bf16)
 {
-    const size_t n = r->turn[0].n;
-    bool same = r->turns == ATTEND_TURNS && read->turns == ATTEND_TURNS && n % 2 == 0;
-    for (size_t i = 0; i < ATTEND_TURNS; i++) same = same && r->turn[i].n == n && read->turn[i].n == n;
-    return same;
+    const struct attend own = *from, *a = &own;
+    const struct attend_pages local = *pages, *r = &local;
+    for (size_t h = 0; h < a->room; h += hn) LANES(scores_aside)(a, r, h, hn, dim, bf16);
+    for (size_t h = 0; h < a->room; h += hn) LANES(soften)(a, h, ATTEND_CHUNK, hn);
+    const size_t each = hn == 1 ? 1 : 2;
+    for (size_t h = 0; h < a->room; h += each) LANES(values_aside)(a, r, h, each, dim, bf16);
 }

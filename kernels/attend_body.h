@@ -1,4 +1,4 @@
-/* attend_body -- one chunk of attention over a cache; compiled per instruction set, see kernels/lanes.h.
+/* attend_body -- attention of one token over a part of a cache; compiled per instruction set, see kernels/lanes.h.
  *
  * Inlined with constant sizes for the usual width of a head, so that the loops over a row are written out. */
 
@@ -22,6 +22,7 @@ LANES_OP __m512i LANES(pairs)(const void *row, size_t d, size_t dim)
 #define QUERY(a, h, d, wide) LANES(load)((const float *)(a)->queries + (h) * (wide) + (d))
 #define MULTIPLY_ADD(x, y, sum) LANES(fma)(x, y, sum)
 #endif
+#define HELD 16 /* registers */
 
 /* Item x is read before what comes after it in the code: the order of the lines, which a compiler does not keep. */
 #if LANES_SET == LANES_DOT
@@ -105,85 +106,89 @@ LANES_OP void LANES(score_four)(const struct attend *a, const char *const *k, si
     }
 }
 
-/* n tokens, keys from k on, against hn heads; what stands empty behind them has no weight. */
-LANES_OP void LANES(score_turn)(const struct attend *a, const char *k, const char *later, size_t n, size_t place,
-                                size_t head, size_t hn, size_t dim, bool bf16, bool known)
+/* Queries that stay in registers. */
+LANES_OP bool LANES(holds)(size_t hn, size_t dim) { return hn * ((dim + STEP - 1) / STEP) <= HELD; }
+LANES_OP void LANES(hold)(const struct attend *a, size_t head, size_t hn, size_t dim, ITEM *q)
 {
-    enum { HELD = 16 };
-    const size_t steps = (dim + STEP - 1) / STEP, step = dim * (bf16 ? 2 : 4);
-    const bool held = known && hn * steps <= HELD, many = LANES_WIDE == 16 && hn == 4 && !known && a->room > ATTEND_FEW;
-    const V scale = LANES(set)(a->scale);
-    float *out = a->scores + head * ATTEND_CHUNK + place * hn;
-    V part[ATTEND_TURN];
+    const size_t steps = (dim + STEP - 1) / STEP;
+    KERN_UNROLL
+    for (size_t i = 0; i < HELD; i++)
+        if (i < hn * steps) q[i] = QUERY(a, head + i / steps, i % steps * STEP, attend_wide(dim));
+}
+
+/* n tokens, keys from k on, against hn heads; what stands empty behind them has no weight. Sums are summed up at once:
+ * whole registers stored beside rows that come from memory take a quarter of its bandwidth. */
+LANES_OP void LANES(score_turn)(const struct attend *a, const char *k, const char *later, size_t n, size_t head,
+                                size_t hn, size_t dim, bool bf16, bool known)
+{
+    const size_t step = dim * (bf16 ? 2 : 4);
+    const bool held = known && LANES(holds)(hn, dim);
+    const bool many = LANES_WIDE == 16 && hn == 4 && !known && a->room > ATTEND_FEW;
+    float *out = a->scores + head * ATTEND_CHUNK;
+    V all = LANES(set)(-3e38F);
     ITEM q[HELD];
-    if (held) {
-        KERN_UNROLL
-        for (size_t i = 0; i < HELD; i++)
-            if (i < hn * steps) q[i] = QUERY(a, head + i / steps, i % steps * STEP, attend_wide(dim));
-    }
+    if (held) LANES(hold)(a, head, hn, dim, q);
     if (many) {
         for (size_t j = 0; j < n; j += 4) {
             const char *row[4];
-            V sum[16];
+            V sum[16], part[4];
             for (size_t b = 0; later && b < 4 * step; b += 64) LANES(prefetch)(later + j * step + b);
             KERN_UNROLL
             for (size_t i = 0; i < 4; i++) row[i] = k + (j + i < n ? j + i : n - 1) * step;
             LANES(score_four)(a, row, head, dim, bf16, sum);
             KERN_UNROLL
-            for (size_t i = 0; i < 4; i++) part[j + i] = LANES(sums_4)(sum + 4 * i);
+            for (size_t i = 0; i < 4; i++) part[i] = LANES(sums_4)(sum + 4 * i);
+            LANES(store)(out + 4 * j, LANES(mul)(LANES(join_4)(part), LANES(set)(a->scale)));
         }
     } else {
         for (size_t j = 0, end = kern_count(n); j < end; j++) {
             V sum[4];
             for (size_t b = 0; later && b < step; b += 64) LANES(prefetch)(later + j * step + b);
             LANES(score_row)(a, held ? q : NULL, k + j * step, head, hn, dim, bf16, sum);
-            part[j] = hn == 1 ? sum[0] : LANES(sums_4)(sum);
+            if (hn == 1)
+                all = LANES(with)(all, j, LANES(sum)(sum[0]) * a->scale);
+            else
+                LANES(store_sums_4)(out + 4 * j, sum, a->scale);
         }
     }
-    for (size_t j = n; j < ATTEND_TURN; j++) part[j] = LANES(set)(0);
-    if (hn == 1) {
-        V four[4];
-        KERN_UNROLL
-        for (size_t i = 0; i < 4; i++) four[i] = LANES(sums_4)(part + 4 * i);
-        LANES(store)(out, LANES(mul)(LANES(join_4)(four), scale));
-    } else {
-        KERN_UNROLL
-        for (size_t i = 0; i < 4; i++) LANES(store)(out + 16 * i, LANES(mul)(LANES(join_4)(part + 4 * i), scale));
-    }
-    for (size_t i = n * hn; i < ATTEND_TURN * hn; i++) out[i] = -3e38F;
+    if (hn == 1)
+        LANES(store)(out, all);
+    else
+        for (size_t i = n * hn; i < ATTEND_TURN * hn; i++) out[i] = -3e38F;
 }
 
 /* -- scores to weights -- */
 
-/* A score is above those so far: the new maximum of hn heads, and what it makes of their sums. */
+/* Scores are far above those so far: the new maximum of hn heads, and what it makes of what they have summed. */
 LANES_OP void LANES(raise)(const struct attend *a, size_t head, size_t hn, V most)
 {
-    float lane[16];
+    const size_t wide = attend_wide(a->value_dim);
+    float lane[16], *sum = a->sum + head / hn * 16;
     LANES(store)(lane, most);
     for (size_t i = 0; i < hn; i++) {
-        const float old = a->most[head + i];
-        float found = old;
+        float found = a->most[head + i], *out = a->out + (head + i) * wide;
         for (size_t j = i; j < 16; j += hn) found = lane[j] > found ? lane[j] : found;
-        a->shrink[head + i] = expf(old - found);
+        const float shrink = expf(a->most[head + i] - found);
         a->most[head + i] = found;
+        for (size_t j = i; j < 16; j += hn) sum[j] *= shrink;
+        for (size_t d = 0; d < wide; d += 16)
+            LANES(store)(out + d, LANES(mul)(LANES(load)(out + d), LANES(set)(shrink)));
     }
-    const V shrink = hn == 1 ? LANES(set)(a->shrink[head]) : LANES(load_4)(a->shrink + head);
-    float *sum = a->sum + head / hn * 16;
-    LANES(store)(sum, LANES(mul)(LANES(load)(sum), shrink));
 }
 
+/* Weights of `places` tokens. A maximum that is ATTEND_SLACK too small does no harm: weights are up to e^ATTEND_SLACK
+ * then. */
 LANES_OP void LANES(soften)(const struct attend *a, size_t head, size_t places, size_t hn)
 {
     const size_t n = places * hn;
     const float *s = a->scores + head * ATTEND_CHUNK, *most = a->most + head;
     float *sums = a->sum + head / hn * 16;
-    V found = LANES(load)(s);
+    V found = LANES(load)(s), least = hn == 1 ? LANES(set)(*most) : LANES(load_4)(most);
     for (size_t t = 16; t < n; t += 16) found = LANES(max)(found, LANES(load)(s + t));
-    if (LANES(above)(found, hn == 1 ? LANES(set)(*most) : LANES(load_4)(most)))
+    if (LANES(above)(found, LANES(add)(least, LANES(set)(ATTEND_SLACK)))) {
         LANES(raise)(a, head, hn, found);
-    else
-        for (size_t i = 0; i < hn; i++) a->shrink[head + i] = 1;
-    const V least = hn == 1 ? LANES(set)(*most) : LANES(load_4)(most);
+        least = hn == 1 ? LANES(set)(*most) : LANES(load_4)(most);
+    }
     V sum = LANES(load)(sums);
     for (size_t t = 0; t < n; t += 16) {
         const V x = LANES(sub)(LANES(load)(s + t), least);
@@ -263,14 +268,10 @@ LANES_OP const void *LANES(weight_at)(const struct attend *a, size_t head, size_
 }
 
 /* What hn heads have summed, [hn][dn]: into registers, and back. */
-LANES_OP void LANES(take)(const struct attend *a, size_t head, size_t d, size_t hn, size_t dn, size_t wide, bool first,
-                          V *sum)
+LANES_OP void LANES(take)(const struct attend *a, size_t head, size_t d, size_t hn, size_t dn, size_t wide, V *sum)
 {
     KERN_UNROLL
-    for (size_t i = 0; i < hn * dn; i++) {
-        sum[i] = LANES(load)(a->out + (head + i / dn) * wide + d + i % dn * 16);
-        if (first) sum[i] = LANES(mul)(sum[i], LANES(set)(a->shrink[head + i / dn]));
-    }
+    for (size_t i = 0; i < hn * dn; i++) sum[i] = LANES(load)(a->out + (head + i / dn) * wide + d + i % dn * 16);
 }
 LANES_OP void LANES(leave)(const struct attend *a, size_t head, size_t d, size_t hn, size_t dn, size_t wide,
                            const V *sum)
@@ -288,16 +289,17 @@ LANES_OP void LANES(value_tile)(const struct attend *a, const char *row, const c
                                 size_t dim, bool bf16)
 {
     const size_t wide = attend_wide(dim), rows = LANES(rows), element = bf16 ? 2 : 4;
+    const size_t size = LANES_SET == LANES_DOT ? 2 : 4; /* of a weight */
     const char *weight = LANES(weight_at)(a, head, lanes, place);
     V sum[16];
-    LANES(take)(a, head, d, hn, dn, wide, place == 0, sum);
-    for (size_t t = 0; t < n; t += rows, row += rows * step) {
+    LANES(take)(a, head, d, hn, dn, wide, sum);
+    const size_t whole = n / rows * rows; /* of them no address waits for anything: loads stay in order */
+    for (size_t t = 0; t < whole; t += rows, row += rows * step) {
         for (size_t b = rows * d * element; later && b < rows * (d + fetched) * element; b += 64)
             LANES(prefetch)(later + t * step + b);
-        LANES(value_rows)
-        (row, t + 1 < n ? row + step : row, weight + t * lanes * (LANES_SET == LANES_DOT ? 2 : 4), d, hn, dn, dim, bf16,
-         sum);
+        LANES(value_rows)(row, row + step, weight + t * lanes * size, d, hn, dn, dim, bf16, sum);
     }
+    if (whole < n) LANES(value_rows)(row, row, weight + whole * lanes * size, d, hn, dn, dim, bf16, sum);
     LANES(leave)(a, head, d, hn, dn, wide, sum);
 }
 
@@ -309,7 +311,9 @@ LANES_OP void LANES(value_turn)(const struct attend *a, const char *v, const cha
     later = head == 0 ? later : NULL;
     if (LANES_SET == LANES_DOT && hn == 4 && known) { /* two heads at a time: to the end of each row */
         LANES(value_tile)(a, v, later, dim / 2, step, n, place, head, hn, 0, 2, 8, dim, bf16);
-        LANES(value_tile)(a, v, later ? later + step : NULL, dim / 2, step, n, place, head + 2, hn, 0, 2, 8, dim, bf16);
+        LANES(value_tile)
+        (a, v, later ? later + LANES(rows) * step / 2 : NULL, dim / 2, step, n, place, head + 2, hn, 0, 2, 8, dim,
+         bf16);
         return;
     }
     for (; d + most * 16 <= dim; d += most * 16)
@@ -318,66 +322,150 @@ LANES_OP void LANES(value_turn)(const struct attend *a, const char *v, const cha
         LANES(value_tile)(a, v, later, least * 16, step, n, place, head, hn, d, hn, least, dim, bf16);
 }
 
+/* -- one head, whose query, weighted values and sum stay in registers -- */
+
+#if LANES_WIDE == 16
+struct LANES(one) {
+    V out[8], sum, most;
+};
+
+/* The weights of scores s, where `weights_of` finds them. */
+LANES_OP void LANES(soften_one)(const struct attend *a, V s, struct LANES(one) * o)
+{
+    if (LANES(above)(s, LANES(add)(o->most, LANES(set)(ATTEND_SLACK)))) {
+        const V most = LANES(max)(LANES(set)(LANES(most)(s)), o->most), shrink = LANES(exp)(LANES(sub)(o->most, most));
+        o->most = most;
+        o->sum = LANES(mul)(o->sum, shrink);
+        KERN_UNROLL
+        for (size_t i = 0; i < 8; i++) o->out[i] = LANES(mul)(o->out[i], shrink);
+    }
+    const V x = LANES(sub)(s, o->most);
+#if LANES_SET == LANES_DOT
+    const V p = LANES(exp_coarse)(x);
+    _mm256_storeu_si256((__m256i *)(void *)a->halves, (__m256i)_mm512_cvtneps_pbh(p.v));
+#else
+    const V p = LANES(exp)(x);
+    LANES(store)(a->weights, p);
+#endif
+    o->sum = LANES(add)(o->sum, p);
+}
+
+/* Of a long row all lines are asked for before the first is waited for: the processor does not follow it to its end. */
+LANES_OP void LANES(run_of_one)(const struct attend *from, const struct attend_run *r, size_t dim, bool bf16)
+{
+    const struct attend own = *from, *a = &own;
+    const size_t step = dim * (bf16 ? 2 : 4), size = LANES_SET == LANES_DOT ? 2 : 4;
+    const char *k = r->k, *v = r->v;
+    ITEM q[HELD];
+    struct LANES(one) o = {.sum = LANES(load)(a->sum), .most = LANES(set)(*a->most)};
+    LANES(hold)(a, 0, 1, dim, q);
+    LANES(take)(a, 0, 0, 1, 8, attend_wide(dim), o.out);
+    for (size_t left = r->n, n; left > 0; left -= n) {
+        V all = LANES(set)(-3e38F), sum;
+        n = left < ATTEND_TURN ? left : ATTEND_TURN;
+        for (size_t j = 0; j < n; j++, k += step) {
+            if (step > ATTEND_FOLLOWED) LANES(fetch)(k, step);
+            LANES(score_row)(a, q, k, 0, 1, dim, bf16, &sum);
+            all = LANES(with)(all, j, LANES(sum)(sum) * a->scale);
+        }
+        LANES(soften_one)(a, all, &o);
+        const char *weight = LANES(weight_at)(a, 0, 1, 0);
+        for (size_t j = LANES(rows); j <= n; j += LANES(rows), v += LANES(rows) * step, weight += LANES(rows) * size) {
+            if (step > ATTEND_FOLLOWED) LANES(fetch)(v, LANES(rows) * step);
+            LANES(value_rows)(v, v + step, weight, 0, 1, 8, dim, bf16, o.out);
+        }
+        if (n % LANES(rows) != 0) {
+            LANES(value_rows)(v, v, weight, 0, 1, 8, dim, bf16, o.out);
+            v += step;
+        }
+    }
+    LANES(leave)(a, 0, 0, 1, 8, attend_wide(dim), o.out);
+    LANES(store)(a->sum, o.sum);
+    *a->most = _mm512_cvtss_f32(o.most.v);
+}
+#endif
+
+#if LANES_WIDE == 16
 #include "kernels/attend_aside.h"
+#endif
 
-/* -- the chunk -- */
+/* -- turn after turn -- */
 
-/* Turn i of both, one after the other; fetches: something of what comes later. */
-LANES_OP void LANES(turn_of)(const struct attend *a, const struct attend_rows *r, const struct attend *before,
-                             const struct attend_rows *read, size_t i, size_t hn, size_t dim, size_t value_dim,
-                             bool bf16, bool known, bool fetches)
+/* A turn: its scores, its weights, its values. */
+LANES_OP void LANES(turn_of)(const struct attend *a, const char *k, const char *v, const char *later_k,
+                             const char *later_v, size_t n, size_t hn, size_t dim, size_t value_dim, bool bf16,
+                             bool known)
 {
-    const size_t place = i * ATTEND_TURN, step = dim * (bf16 ? 2 : 4);
-    if (a && i < r->turns) {
-        const char *later = fetches && r->turn[i].later != ATTEND_NONE ? r->k + r->turn[i].later : NULL;
-        for (size_t h = 0; h < a->room; h += hn) LANES(score_turn)
-        (a, r->k + r->turn[i].row, h == 0 ? later : NULL, r->turn[i].n, place, h, hn, dim, bf16, known);
-    }
-    if (before && i < read->turns) { /* values that are a part of the keys have been fetched as such */
-        const bool fetch = fetches && read->turn[i].later != ATTEND_NONE && read->k != read->v;
-        const char *v = read->v + read->turn[i].row, *later = fetch ? read->v + read->turn[i].later : NULL;
-        for (size_t h = 0; h < before->room; h += hn)
-            LANES(value_turn)(before, v, later, step, read->turn[i].n, place, h, hn, value_dim, bf16, known);
+    const size_t step = dim * (bf16 ? 2 : 4);
+    for (size_t h = 0; h < a->room; h += hn)
+        LANES(score_turn)(a, k, h == 0 ? later_k : NULL, n, h, hn, dim, bf16, known);
+    for (size_t h = 0; h < a->room; h += hn) LANES(soften)(a, h, ATTEND_TURN, hn);
+    for (size_t h = 0; h < a->room; h += hn)
+        LANES(value_turn)(a, v, later_v, step, n, 0, h, hn, value_dim, bf16, known);
+}
+
+LANES_OP void LANES(run_of)(const struct attend *from, const struct attend_run *r, size_t hn, size_t dim,
+                            size_t value_dim, bool bf16, bool known, bool fetches)
+{
+    const struct attend own = *from, *a = &own; /* in registers: no store may be to it */
+    const char *k = r->k, *v = r->v, *next = r->next_k;
+    const size_t step = dim * (bf16 ? 2 : 4), n = r->n, ahead = r->ahead;
+    const bool apart = k != v; /* values that are a part of the keys have been fetched as such */
+    for (size_t t = 0; t < n; t += ATTEND_TURN) {
+        const char *later_k = NULL, *later_v = NULL;
+        if (fetches && t + ahead < n) {
+            later_k = k + (t + ahead) * step;
+            later_v = apart ? v + (t + ahead) * step : NULL;
+        } else if (fetches && next) {
+            later_k = next + (t + ahead - n) * step;
+            later_v = apart ? r->next_v + (t + ahead - n) * step : NULL;
+        }
+        LANES(turn_of)
+        (a, k + t * step, v + t * step, later_k, later_v, n - t < ATTEND_TURN ? n - t : ATTEND_TURN, hn, dim, value_dim,
+         bf16, known);
     }
 }
 
-LANES_OP void LANES(chunk_of)(const struct attend *a, const struct attend_rows *r, const struct attend *before,
-                              const struct attend_rows *read, size_t hn, size_t dim, size_t value_dim, bool bf16,
-                              bool known)
+LANES_TARGET static void LANES(run)(const struct attend *a, const struct attend_run *r)
 {
-    const bool joint = LANES_WIDE == 16 && known && a && before && r->aside && LANES(alike)(r, read);
-    if (joint && hn == 1) LANES(pages_of_one)(a, r, before, read, dim, bf16);
-    for (size_t h = 0; joint && hn > 1 && h < a->room; h += hn) LANES(pages_of_four)(a, r, before, read, h, dim, bf16);
-    if (LANES_SET == LANES_DOT && known && !joint && (a ? r : read)->aside == false) {
-        for (size_t i = 0; i < ATTEND_TURNS; i++)
-            LANES(turn_of)(a, r, before, read, i, hn, dim, value_dim, bf16, known, false);
-    } else {
-        for (size_t i = 0; !joint && i < ATTEND_TURNS; i++)
-            LANES(turn_of)(a, r, before, read, i, hn, dim, value_dim, bf16, known, true);
+    const bool usual = LANES_SET != LANES_PORTABLE && a->dim == ATTEND_USUAL && a->value_dim == ATTEND_USUAL;
+    const bool bf16 = LANES_SET == LANES_DOT || a->bf16, one = a->room == 1, fetches = r->ahead > 0;
+#if LANES_WIDE == 16
+    if (usual && one && !fetches) {
+        if (bf16)
+            LANES(run_of_one)(a, r, ATTEND_USUAL, true);
+        else
+            LANES(run_of_one)(a, r, ATTEND_USUAL, false);
+        return;
     }
-    for (size_t h = 0; a && h < a->room; h += hn) LANES(soften)(a, h, r->turns * ATTEND_TURN, hn);
-}
-
-LANES_TARGET static void LANES(chunk)(const struct attend *a, const struct attend_rows *r, const struct attend *before,
-                                      const struct attend_rows *read)
-{
-    enum { USUAL = 128 };
-    const struct attend *any = a ? a : before;
-    const bool usual = LANES_SET != LANES_PORTABLE && any->dim == USUAL && any->value_dim == USUAL;
-    const bool bf16 = LANES_SET == LANES_DOT || any->bf16, one = any->room == 1;
-    if (usual && one && bf16)
-        LANES(chunk_of)(a, r, before, read, 1, USUAL, USUAL, true, true);
-    else if (usual && bf16)
-        LANES(chunk_of)(a, r, before, read, ATTEND_LANES, USUAL, USUAL, true, true);
-    else if (usual && one)
-        LANES(chunk_of)(a, r, before, read, 1, USUAL, USUAL, false, true);
-    else if (usual)
-        LANES(chunk_of)(a, r, before, read, ATTEND_LANES, USUAL, USUAL, false, true);
+#endif
+    if (usual && bf16 && !one && !fetches)
+        LANES(run_of)(a, r, ATTEND_LANES, ATTEND_USUAL, ATTEND_USUAL, true, true, false);
+    else if (usual && bf16 && !one)
+        LANES(run_of)(a, r, ATTEND_LANES, ATTEND_USUAL, ATTEND_USUAL, true, true, true);
+    else if (usual && !one)
+        LANES(run_of)(a, r, ATTEND_LANES, ATTEND_USUAL, ATTEND_USUAL, false, true, true);
     else if (one)
-        LANES(chunk_of)(a, r, before, read, 1, any->dim, any->value_dim, bf16, false);
+        LANES(run_of)(a, r, 1, a->dim, a->value_dim, bf16, false, true);
     else
-        LANES(chunk_of)(a, r, before, read, ATTEND_LANES, any->dim, any->value_dim, bf16, false);
+        LANES(run_of)(a, r, ATTEND_LANES, a->dim, a->value_dim, bf16, false, true);
 }
+
+#if LANES_WIDE == 16
+LANES_TARGET static void LANES(pages)(const struct attend *a, const struct attend_pages *p)
+{
+    const bool bf16 = LANES_SET == LANES_DOT || a->bf16;
+    const size_t hn = a->room == 1 ? 1 : ATTEND_LANES;
+    if (hn == 1 && bf16)
+        LANES(pages_of)(a, p, 1, ATTEND_USUAL, true);
+    else if (hn == 1)
+        LANES(pages_of)(a, p, 1, ATTEND_USUAL, false);
+    else if (bf16)
+        LANES(pages_of)(a, p, ATTEND_LANES, ATTEND_USUAL, true);
+    else
+        LANES(pages_of)(a, p, ATTEND_LANES, ATTEND_USUAL, false);
+}
+#endif
 
 #undef STEP
 #undef ITEM
@@ -386,6 +474,7 @@ LANES_TARGET static void LANES(chunk)(const struct attend *a, const struct atten
 #undef MULTIPLY_ADD
 #undef IN_ORDER
 #undef IN_REGISTER
+#undef HELD
 
 LANES_TARGET static void LANES(finish)(const struct attend *a, void *out)
 {
@@ -408,11 +497,11 @@ LANES_TARGET static void LANES(finish)(const struct attend *a, void *out)
 }
 
 #if LANES_SET == LANES_PORTABLE
-const struct attend_code attend_portable = {start_portable, chunk_portable, finish_portable};
+const struct attend_code attend_portable = {start_portable, run_portable, NULL, finish_portable};
 #elif LANES_SET == LANES_AVX2
-const struct attend_code attend_avx2 = {start_avx2, chunk_avx2, finish_avx2};
+const struct attend_code attend_avx2 = {start_avx2, run_avx2, NULL, finish_avx2};
 #elif LANES_SET == LANES_AVX512
-const struct attend_code attend_avx512 = {start_avx512, chunk_avx512, finish_avx512};
+const struct attend_code attend_avx512 = {start_avx512, run_avx512, pages_avx512, finish_avx512};
 #else
-const struct attend_code attend_dot = {start_dot, chunk_dot, finish_dot};
+const struct attend_code attend_dot = {start_dot, run_dot, pages_dot, finish_dot};
 #endif

@@ -17,10 +17,6 @@
 
 enum { BATCH, LEN, HEADS, KV_HEADS, DIM, WINDOW, PAGE };
 enum { Q, K, V, TABLE, OUT, SCRATCH };
-enum {
-    FOLLOWED = 256 /* bytes of rows that the processor fetches by itself; not a unit */
-};
-
 static const struct kern_arg ARGS[] = {
     [BATCH] = {"batch", 1, 1 << 16, "sequences"},
     [LEN] = {"kv_len", 1, 1 << 24, "tokens attended to, the new one included"},
@@ -70,7 +66,7 @@ static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
     out[V] = (struct kern_buffer){"v", KERN_INPUT, cache_type(s), cache, 1, 0};
     out[TABLE] = (struct kern_buffer){"table", KERN_INPUT, KERN_TYPE_I32, pages, 0, 0};
     out[OUT] = (struct kern_buffer){"out", KERN_OUTPUT, type, wide, 0, at(s, DIM)};
-    const size_t scratch = 2 * at(s, KV_HEADS) * attend_scratch(at(s, HEADS) / at(s, KV_HEADS), at(s, DIM), at(s, DIM));
+    const size_t scratch = at(s, KV_HEADS) * attend_scratch(at(s, HEADS) / at(s, KV_HEADS), at(s, DIM), at(s, DIM));
     out[SCRATCH] = (struct kern_buffer){"scratch", KERN_SCRATCH, KERN_TYPE_F32, scratch, 0, 0};
     return 6;
 }
@@ -142,128 +138,133 @@ static double tolerance(const struct kern_shape *s) { return s->dtype == KERN_FP
 
 /* -- the walk -- */
 
-/* A chunk of a key head, whose values are read while the keys of the next are. */
-struct part {
-    struct attend a;
-    struct attend_rows r;
-    size_t q; /* bytes before its queries */
-    bool last;
-};
-
-/* Blocks of tokens; of each all key heads, whose rows follow one another in a page; of each the chunks. */
+/* Blocks of tokens: of several small pages, which are read side by side, or of one. Of each all key heads, whose rows
+ * follow one another in a page. */
 struct walk {
     const struct kern_call *c;
     const struct attend_code *code;
     struct attend shape;
-    size_t step; /* bytes from a row to the next */
-    struct part part[2];
-    size_t parts; /* so far */
-    size_t pages; /* of a block: one, or as many as a chunk has turns for */
-    bool aside;   /* turns of a chunk are read side by side */
-    bool fetches; /* what the processor would not by itself */
+    size_t step;  /* bytes from a row to the next */
+    size_t pages; /* of a block */
+    size_t ahead; /* tokens, of attend_run */
 };
 
-static void finish(struct walk *w, struct part *p)
+/* A block: tokens [from, to) of a sequence, and where its pages begin, bytes. */
+struct block {
+    size_t sequence, from, to, base[ATTEND_TURNS];
+};
+
+/* The block from a token on; false behind the last one. */
+static bool block_at(const struct walk *w, size_t sequence, size_t from, struct block *out)
 {
-    if (p->last) w->code->finish(&p->a, (char *)w->c->buffer[OUT] + p->q);
+    const size_t page = page_of(w->c->shape), bytes = w->step / w->shape.dim, len = at(w->c->shape, LEN);
+    if (from == len) {
+        from = first_of(w->c->shape);
+        sequence++;
+    }
+    if (sequence == at(w->c->shape, BATCH)) return false;
+    out->sequence = sequence;
+    out->from = from;
+    out->to = from / page * page;
+    for (size_t i = 0; i < w->pages && out->to < len; i++, out->to += page)
+        out->base[i] = row_of(w->c, sequence, 0, out->to) * bytes;
+    if (out->to > len) out->to = len;
+    return true;
 }
 
-/* A chunk of a key head that ends before token `end`. */
-static void chunk(struct walk *w, size_t sequence, size_t head, const struct attend_rows *r, bool first, size_t end)
+/* A head of a block whose pages are whole, side by side. next: the block that comes then, NULL: none. */
+static void read_pages(const struct walk *w, const struct attend *a, const struct block *b, size_t head,
+                       const struct block *next)
+{
+    const size_t page = page_of(w->c->shape), bytes = page * w->step;
+    struct attend_pages p = {.k = w->c->buffer[K], .v = w->c->buffer[V], .n = page};
+    for (size_t i = 0; i < ATTEND_TURNS; i++) {
+        p.row[i] = p.later[i] = b->base[i] + head * bytes;
+        if (head + 1 < at(w->c->shape, KV_HEADS))
+            p.later[i] += bytes;
+        else if (next && next->to - next->from == ATTEND_TURNS * page)
+            p.later[i] = next->base[i];
+    }
+    w->code->pages(a, &p);
+}
+
+/* A head of a block, page by page. */
+static void read_runs(const struct walk *w, const struct attend *a, const struct block *b, size_t head,
+                      const struct block *next)
+{
+    const size_t page = page_of(w->c->shape), heads = at(w->c->shape, KV_HEADS);
+    const char *k = w->c->buffer[K], *v = w->c->buffer[V];
+    for (size_t t = b->from, i = 0, n; t < b->to; t += n, i++) {
+        n = page - t % page < b->to - t ? page - t % page : b->to - t;
+        const size_t row = b->base[i] + (head * page + t % page) * w->step;
+        size_t then = row;
+        if (t + n < b->to)
+            then = b->base[i + 1] + head * page * w->step;
+        else if (head + 1 < heads)
+            then = b->base[0] + ((head + 1) * page + b->from % page) * w->step;
+        else if (next)
+            then = next->base[0] + next->from % page * w->step;
+        const bool last = then == row;
+        w->code->run(a, &(struct attend_run){.k = k + row,
+                                             .v = v + row,
+                                             .next_k = last ? NULL : k + then,
+                                             .next_v = last ? NULL : v + then,
+                                             .n = n,
+                                             .ahead = w->ahead});
+    }
+}
+
+static void read_block(const struct walk *w, const struct block *b, const struct block *next)
 {
     const struct kern_shape *s = w->c->shape;
-    const size_t state = sequence % 2 * at(s, KV_HEADS) + head; /* of the one before values are still to come */
-    struct part *p = &w->part[w->parts % 2], *before = w->parts > 0 ? &w->part[(w->parts + 1) % 2] : NULL;
-    p->a = w->shape;
-    attend_open(&p->a, (float *)w->c->buffer[SCRATCH] + state * attend_scratch(p->a.heads, p->a.dim, p->a.dim));
-    p->r = *r;
-    p->q = (sequence * at(s, KV_HEADS) + head) * p->a.heads * w->step;
-    p->last = end == at(s, LEN);
-    if (first) w->code->start(&p->a, (const char *)w->c->buffer[Q] + p->q);
-    w->code->chunk(&p->a, &p->r, before ? &before->a : NULL, before ? &before->r : NULL);
-    if (before) finish(w, before);
-    w->parts++;
-}
-
-/* Where the pages of a block begin, bytes; those that there are not are the first. */
-static void pages(const struct walk *w, size_t sequence, size_t from, size_t *base)
-{
-    const size_t page = page_of(w->c->shape), bytes = w->step / w->shape.dim;
-    from = from / page * page;
-    for (size_t i = 0; i < w->pages; i++) {
-        const size_t t = from + i * page;
-        base[i] = t < at(w->c->shape, LEN) ? row_of(w->c, sequence, 0, t) * bytes : base[0];
+    const bool whole = w->pages == ATTEND_TURNS && b->to - b->from == ATTEND_TURNS * page_of(s);
+    for (size_t head = 0; head < at(s, KV_HEADS); head++) {
+        struct attend a = w->shape;
+        const size_t q = (b->sequence * at(s, KV_HEADS) + head) * a.heads * w->step;
+        attend_open(&a, (float *)w->c->buffer[SCRATCH] + head * attend_scratch(a.heads, a.dim, a.dim));
+        if (b->from == first_of(s)) w->code->start(&a, (const char *)w->c->buffer[Q] + q);
+        if (whole)
+            read_pages(w, &a, b, head, next);
+        else
+            read_runs(w, &a, b, head, next);
+        if (b->to == at(s, LEN)) w->code->finish(&a, (char *)w->c->buffer[OUT] + q);
     }
 }
 
-/* Bytes before what is fetched while token `in` of a page is read, which is at `row`, if that is not left to the
- * processor: of small pages, which lie in no order, the same token of the next head, or of the first in the page
- * `next`; of long rows, which it does not follow, one of the same page. */
-static size_t later_of(const struct walk *w, size_t row, size_t head, size_t in, size_t next)
+/* Tokens ahead that are fetched. Rows in one piece are left to the processor, but for long ones that several heads
+ * read; of pages, which lie in no order, it fetches only the rest of what it has begun to read. */
+static size_t ahead_of(const struct kern_shape *s, size_t row, size_t heads)
 {
-    const size_t page = page_of(w->c->shape), ahead = in + (page < ATTEND_CHUNK ? page : ATTEND_CHUNK);
-    if (!w->fetches) return ATTEND_NONE;
-    if (head * page + ahead < at(w->c->shape, KV_HEADS) * page) return row + (ahead - in) * w->step;
-    return next != ATTEND_NONE ? next + (head * page + ahead - at(w->c->shape, KV_HEADS) * page) * w->step
-                               : ATTEND_NONE;
-}
-
-/* Tokens [from, to) of all heads, chunk by chunk. next: pages of the block that comes then, NULL: none. */
-static void block(struct walk *w, size_t sequence, size_t from, size_t to, const size_t *base, const size_t *next)
-{
-    const size_t page = page_of(w->c->shape), first = first_of(w->c->shape);
-    struct attend_rows r = {.k = w->c->buffer[K], .v = w->c->buffer[V], .aside = w->aside};
-    for (size_t head = 0; head < at(w->c->shape, KV_HEADS); head++) {
-        size_t in = from % page, i = 0;
-        for (size_t t = from; t < to;) {
-            const bool start = t == first;
-            for (r.turns = 0; r.turns < ATTEND_TURNS && t < to; r.turns++) {
-                const size_t left = to - t, of_page = page - in, n = left < of_page ? left : of_page;
-                const size_t row = base[i] + (head * page + in) * w->step;
-                r.turn[r.turns].row = row;
-                r.turn[r.turns].n = n < ATTEND_TURN ? n : ATTEND_TURN;
-                r.turn[r.turns].later = later_of(w, row, head, in, next ? next[i] : ATTEND_NONE);
-                in += r.turn[r.turns].n;
-                t += r.turn[r.turns].n;
-                if (in == page) {
-                    in = 0;
-                    i++;
-                }
-            }
-            chunk(w, sequence, head, &r, start, t);
-        }
-    }
+    const size_t page = page_of(s);
+    if (page < at(s, LEN)) return page < 2 * ATTEND_TURN ? page : 2 * ATTEND_TURN;
+    return row > ATTEND_FOLLOWED && heads > 1 ? ATTEND_TURN : 0;
 }
 
 static void attend_all(const struct kern_call *c, const struct attend_code *code)
 {
     const struct kern_shape *s = c->shape;
-    const size_t page = page_of(s), turns = (page + ATTEND_TURN - 1) / ATTEND_TURN, first = first_of(s);
-    struct walk w = {.c = c,
-                     .code = code,
-                     .shape = {.bf16 = in_bf16(s),
-                               .heads = at(s, HEADS) / at(s, KV_HEADS),
-                               .dim = at(s, DIM),
-                               .value_dim = at(s, DIM),
-                               .scale = 1 / sqrtf((float)s->v[DIM])},
-                     .step = at(s, DIM) * (in_bf16(s) ? 2 : 4),
-                     .pages = turns < ATTEND_TURNS ? ATTEND_TURNS / turns : 1,
-                     .aside = page <= ATTEND_CHUNK && page < at(s, LEN)};
-    w.aside = w.aside || (in_bf16(s) && w.shape.heads > ATTEND_LANES);
-    w.fetches = w.aside || (w.step > FOLLOWED && w.shape.heads > 1);
-    size_t base[2][ATTEND_TURNS], i = 0;
-    pages(&w, 0, first, base[0]);
-    for (size_t b = 0; b < at(s, BATCH); b++)
-        for (size_t t = first, end; t < at(s, LEN); t = end, i++) {
-            end = t / page * page + w.pages * page;
-            end = end < at(s, LEN) ? end : at(s, LEN);
-            const bool more = end < at(s, LEN), other = more || b + 1 < at(s, BATCH);
-            if (other) pages(&w, more ? b : b + 1, more ? end : first, base[(i + 1) % 2]);
-            block(&w, b, t, end, base[i % 2], other ? base[(i + 1) % 2] : NULL);
-        }
-    struct part *p = &w.part[(w.parts + 1) % 2];
-    code->chunk(NULL, NULL, &p->a, &p->r);
-    finish(&w, p);
+    const size_t page = page_of(s), row = at(s, DIM) * (in_bf16(s) ? 2 : 4), heads = at(s, HEADS) / at(s, KV_HEADS);
+    const bool small = page <= ATTEND_TURN && page < at(s, LEN);
+    const bool aside = small && page % 2 == 0 && code->pages && at(s, DIM) == ATTEND_USUAL;
+    const struct walk w = {.c = c,
+                           .code = code,
+                           .shape = {.bf16 = in_bf16(s),
+                                     .heads = heads,
+                                     .dim = at(s, DIM),
+                                     .value_dim = at(s, DIM),
+                                     .scale = 1 / sqrtf((float)s->v[DIM])},
+                           .step = row,
+                           .pages = aside ? ATTEND_TURNS : 1,
+                           .ahead = !fetches              ? 0
+                                    : page < ATTEND_CHUNK ? page
+                                                          : ATTEND_CHUNK};
+    struct block b[2];
+    bool more = block_at(&w, 0, first_of(s), &b[0]);
+    for (size_t i = 0; more; i++) {
+        const struct block *now = &b[i % 2];
+        more = block_at(&w, now->sequence, now->to, &b[(i + 1) % 2]);
+        read_block(&w, now, more ? &b[(i + 1) % 2] : NULL);
+    }
 }
 
 static void run_portable(const struct kern_call *c) { attend_all(c, &attend_portable); }

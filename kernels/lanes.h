@@ -63,6 +63,7 @@ LANES_OP V LANES(min)(V a, V b) { return (V){_mm512_min_ps(a.v, b.v)}; }
 LANES_OP V LANES(fma)(V a, V b, V c) { return (V){_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 LANES_OP V LANES(load_4)(const float *p) { return (V){_mm512_broadcast_f32x4(_mm_loadu_ps(p))}; } /* again and again */
 LANES_OP bool LANES(above)(V a, V b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ) != 0; } /* in any lane */
+LANES_OP V LANES(with)(V a, size_t i, float x) { return (V){_mm512_mask_mov_ps(a.v, (__mmask16)(1u << i), _mm512_set1_ps(x))}; } /* x in lane i */
 LANES_OP float LANES(sum)(V a) { return _mm512_reduce_add_ps(a.v); }
 LANES_OP float LANES(most)(V a) { return _mm512_reduce_max_ps(a.v); }
 LANES_OP V LANES(widen)(__m256i h) { return (V){_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16))}; }
@@ -150,6 +151,15 @@ LANES_OP float LANES(sum)(V x)
     h = _mm_add_ps(h, _mm_movehl_ps(h, h));
     return _mm_cvtss_f32(_mm_add_ss(h, _mm_shuffle_ps(h, h, 1)));
 }
+LANES_OP V LANES(with)(V a, size_t i, float x)
+{
+    const __m256i at = _mm256_sub_epi32(_mm256_set1_epi32((int32_t)i), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    const __m256i low = _mm256_cmpeq_epi32(at, _mm256_setzero_si256()),
+                  high = _mm256_cmpeq_epi32(at, _mm256_set1_epi32(8));
+    const __m256 wide = _mm256_set1_ps(x);
+    return (V){_mm256_blendv_ps(a.a, wide, _mm256_castsi256_ps(low)),
+               _mm256_blendv_ps(a.b, wide, _mm256_castsi256_ps(high))};
+}
 LANES_OP V LANES(sums_4)(const V *a)
 {
     const __m256 x = _mm256_hadd_ps(_mm256_add_ps(a[0].a, a[0].b), _mm256_add_ps(a[1].a, a[1].b));
@@ -216,6 +226,7 @@ struct LANES(lanes) {
     return r
 /* clang-format off */
 LANES_OP V LANES(set)(float x) { LANES_EACH(x); }
+LANES_OP V LANES(with)(V a, size_t i, float x) { a.v[i] = x; return a; }
 LANES_OP V LANES(load)(const float *p) { LANES_EACH(p[i]); }
 LANES_OP void LANES(store)(float *p, V a) { memcpy(p, a.v, sizeof a.v); }
 LANES_OP V LANES(add)(V a, V b) { LANES_EACH(a.v[i] + b.v[i]); }

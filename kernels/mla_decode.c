@@ -120,20 +120,16 @@ static void counts(const struct kern_shape *s, struct kern_counts *out)
 /* bf16: results are rounded to 8 bits; the weights of the softmax are fp32, or bf16, whose errors average out. */
 static double tolerance(const struct kern_shape *s) { return in_bf16(s) ? 1e-2 : 1e-5; }
 
-/* The chunk from `token` on; the token behind it. */
-static size_t rows_at(const struct kern_call *c, size_t sequence, size_t token, struct attend_rows *r)
+/* The tokens of a page from `token` on; the token behind them. */
+static size_t run_at(const struct kern_call *c, size_t sequence, size_t token, struct attend_run *r)
 {
-    const size_t len = at(c->shape, LEN), page = page_of(c->shape),
-                 step = row_of(c->shape) * (in_bf16(c->shape) ? 2 : 4);
-    *r = (struct attend_rows){.k = c->buffer[CACHE], .v = c->buffer[CACHE]};
-    for (; token < len && r->turns < ATTEND_TURNS; r->turns++) {
-        const size_t left = len - token, of_page = page - token % page, n = left < of_page ? left : of_page;
-        r->turn[r->turns].row = token_row(c, sequence, token) * step;
-        r->turn[r->turns].n = n < ATTEND_TURN ? n : ATTEND_TURN;
-        r->turn[r->turns].later = token + AHEAD < len ? token_row(c, sequence, token + AHEAD) * step : ATTEND_NONE;
-        token += r->turn[r->turns].n;
-    }
-    return token;
+    const size_t len = at(c->shape, LEN), page = page_of(c->shape), end = (token / page + 1) * page;
+    const size_t step = row_of(c->shape) * (in_bf16(c->shape) ? 2 : 4), last = end < len ? end : len;
+    r->k = r->v = (const char *)c->buffer[CACHE] + token_row(c, sequence, token) * step;
+    r->next_k = r->next_v = last < len ? (const char *)c->buffer[CACHE] + token_row(c, sequence, last) * step : NULL;
+    r->n = last - token;
+    r->ahead = AHEAD;
+    return last;
 }
 
 static void attend_all(const struct kern_call *c, const struct attend_code *code)
@@ -145,16 +141,14 @@ static void attend_all(const struct kern_call *c, const struct attend_code *code
                        .dim = row_of(s),
                        .value_dim = at(s, RANK),
                        .scale = 1 / sqrtf((float)row_of(s))};
-    struct attend_rows rows[2];
+    struct attend_run r;
     attend_open(&a, c->buffer[SCRATCH]);
     for (size_t b = 0; b < at(s, BATCH); b++) {
         code->start(&a, (const char *)c->buffer[Q] + b * a.heads * a.dim * element);
-        size_t i = 0;
-        for (size_t token = 0; token < len; i++) {
-            token = rows_at(c, b, token, &rows[i % 2]);
-            code->chunk(&a, &rows[i % 2], i > 0 ? &a : NULL, &rows[(i + 1) % 2]);
+        for (size_t token = 0; token < len;) {
+            token = run_at(c, b, token, &r);
+            code->run(&a, &r);
         }
-        code->chunk(NULL, NULL, &a, &rows[(i + 1) % 2]);
         code->finish(&a, (char *)c->buffer[OUT] + b * a.heads * a.value_dim * element);
     }
 }
