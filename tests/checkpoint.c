@@ -1,31 +1,10 @@
 #include "tests/checkpoint.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-bool checkpoint_dir_make(char *out, size_t cap, const char *stem)
-{
-    const char *tmp = getenv("TMPDIR");
-    const int n = snprintf(out, cap, "%s/ridge-%s-XXXXXX", tmp ? tmp : "/tmp", stem);
-    return n > 0 && (size_t)n < cap && mkdtemp(out) != NULL;
-}
-
-void checkpoint_dir_remove(const char *dir)
-{
-    char path[512];
-    DIR *d = opendir(dir);
-    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        (void)snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
-        if (unlink(path) != 0) (void)rmdir(path);
-    }
-    if (d) (void)closedir(d);
-    (void)rmdir(dir);
-}
 
 static void stop(const char *what, const char *path)
 {

@@ -2,14 +2,8 @@
 #ifndef RIDGE_TESTS_CHECKPOINT_H
 #define RIDGE_TESTS_CHECKPOINT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* checkpoint_dir_make -- a new directory under $TMPDIR or /tmp, its path into out. checkpoint_dir_remove -- with the
- * files in it. */
-bool checkpoint_dir_make(char *out, size_t cap, const char *stem);
-void checkpoint_dir_remove(const char *dir);
 
 /* checkpoint_file -- dir/name of n bytes, longer by a hole up to file_bytes. */
 void checkpoint_file(const char *dir, const char *name, const void *bytes, size_t n, int64_t file_bytes);

@@ -16,7 +16,7 @@ export RIDGE CMOCKA_MESSAGE_OUTPUT=tap
 unset CMOCKA_XML_FILE CMOCKA_TEST_ABORT
 passed=0 failed=0 skipped=0
 here=$(dirname "$0")
-trap 'exit 130' INT TERM
+trap 'exit 130' HUP INT TERM
 
 limited() {
     if command -v timeout >/dev/null 2>&1; then timeout -k 5 "$TIMEOUT_S" "$@"; else "$@"; fi
@@ -45,9 +45,14 @@ count() {
         }' "$log"
 }
 
-# run.sh --one FOLDER ITEM: one of them, its output and exit status into the folder.
+# run.sh --one FOLDER ITEM: one of them, its output and exit status into the folder. Its temporary files are in a folder of its
+# own, which goes with it however it ends.
 if [ "${1:-}" = --one ]; then
     out=$2/$(printf %s "$3" | tr / _)
+    TMPDIR=$2/t$$
+    export TMPDIR
+    mkdir "$TMPDIR" || exit 1
+    trap 'rm -rf "$TMPDIR"' EXIT
     case $3 in
     *.case) limited sh "$here/cli.sh" "$3" ;;
     *.sh) limited sh "$3" ;;

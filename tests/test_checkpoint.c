@@ -14,6 +14,7 @@
 #include "calc/cost/cost.h"
 #include "calc/model/model.h"
 #include "tests/checkpoint.h"
+#include "tests/scratch.h"
 
 enum { F32 = 0, F16 = 1, Q4_0 = 2, Q8_0 = 8, BF16 = 30 };
 
@@ -22,7 +23,7 @@ struct writer {
     struct checkpoint_gguf pairs, table, all;
     uint64_t pairs_n, tensors_n, offset, elems;
     double bytes;
-    char dir[64], arch[16];
+    char dir[SCRATCH_MAX], arch[16];
     bool own_kv; /* the number of KV heads is told apart */
     struct arena *arena;
 };
@@ -31,7 +32,8 @@ static int open_writer(void **state)
 {
     struct arena *a = arena_open();
     struct writer *w = a ? arena_alloc(a, sizeof *w) : NULL;
-    if (!w || !checkpoint_dir_make(w->dir, sizeof w->dir, "checkpoint")) return 1;
+    if (!w) return 1;
+    (void)scratch_dir(w->dir);
     w->arena = a;
     *state = w;
     return 0;
@@ -40,7 +42,7 @@ static int open_writer(void **state)
 static int close_writer(void **state)
 {
     struct writer *w = *state;
-    checkpoint_dir_remove(w->dir);
+    scratch_remove(w->dir);
     arena_close(w->arena);
     return 0;
 }

@@ -16,6 +16,7 @@
 #include "calc/fit/efficiency.h"
 #include "calc/fit/validate.h"
 #include "tests/csv.h"
+#include "tests/scratch.h"
 
 struct place {
     struct arena *arena;
@@ -212,12 +213,8 @@ static const char *file_of(struct place *p, const struct rows *rows, const struc
 
 static enum err_code load_text(struct place *p, const char *text, struct efficiency *f, struct err *e)
 {
-    char path[] = "/tmp/ridge-fit-XXXXXX";
-    const int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_true(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
-    assert_int_equal(close(fd), 0);
-    const enum err_code code = efficiency_load(p->arena, path, f, e);
+    char path[SCRATCH_MAX];
+    const enum err_code code = efficiency_load(p->arena, scratch_text(path, text), f, e);
     assert_int_equal(unlink(path), 0);
     return code;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "calc/base/hash.h"
+#include "tests/scratch.h"
 
 static const char *hash_of(const char *s)
 {
@@ -30,14 +31,10 @@ static void test_vectors(void **state)
 static void test_file(void **state)
 {
     (void)state;
-    char path[] = "/tmp/test_hash_XXXXXX", out[HASH_TEXT_MAX] = "";
-    const int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, "foobar", 6), 6);
+    char path[SCRATCH_MAX], out[HASH_TEXT_MAX] = "";
     struct err e = {.code = ERR_OK};
-    assert_int_equal(hash_file(path, out, &e), ERR_OK);
+    assert_int_equal(hash_file(scratch_text(path, "foobar"), out, &e), ERR_OK);
     assert_string_equal(out, "85944171f73967e8");
-    (void)close(fd);
     (void)unlink(path);
     assert_int_equal(hash_file(path, out, &e), ERR_IO);
     assert_int_equal(hash_file("/tmp", out, &e), ERR_IO);

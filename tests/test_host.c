@@ -13,6 +13,7 @@
 
 #include "calc/fit/efficiency.h"
 #include "calc/fit/fit.h"
+#include "tests/scratch.h"
 
 #define assert_near(x, y, most) assert_true(fabs((x) - (y)) <= (most))
 
@@ -399,17 +400,14 @@ static void sums_are_found(void **state)
     struct out *o;
     struct efficiency read;
     const struct efficiency_origin origin = {"core", NULL, NULL, NULL};
-    char dir[] = "/tmp/test_host_XXXXXX", path[64];
-    assert_non_null(mkdtemp(dir));
-    (void)snprintf(path, sizeof path, "%s/core.json", dir);
+    char dir[SCRATCH_MAX], path[SCRATCH_FILE_MAX];
+    (void)snprintf(path, sizeof path, "%s/core.json", scratch_dir(dir));
     assert_int_equal(out_open(a, path, &o, &e), ERR_OK);
     assert_int_equal(efficiency_write(o, &origin, &rows, c, n, &e), ERR_OK);
     assert_int_equal(out_commit(o, &e), ERR_OK);
     if (efficiency_load(a, path, &read, &e) != ERR_OK) fail_msg("%s", e.text);
     assert_true(read.classes[0].like.host);
     assert_near(read.classes[0].p[EXPOSED] / c->p[EXPOSED], 1, 1e-5);
-    (void)unlink(path);
-    (void)rmdir(dir);
 }
 
 static int begin(void **state)

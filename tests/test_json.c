@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "calc/base/json.h"
+#include "tests/scratch.h"
 
 static int open_arena(void **state)
 {
@@ -232,9 +233,8 @@ static void test_files(void **state)
     assert_non_null(strstr(e.text, "larger than 64 MiB"));
     assert_int_equal(json_load(*state, "/dev/null", &j, &e), ERR_INPUT);
 
-    char path[] = "/tmp/test_json_XXXXXX";
-    const int fd = mkstemp(path);
-    assert_true(fd >= 0);
+    char path[SCRATCH_MAX];
+    const int fd = scratch_file(path);
     static const char text[] = "{\"n\": 8191}";
     assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
     assert_int_equal(json_load(*state, path, &j, &e), ERR_OK);
@@ -246,7 +246,6 @@ static void test_files(void **state)
     assert_int_equal(json_load(*state, path, &j, &e), ERR_INPUT);
     assert_non_null(strstr(e.text, "larger than 64 MiB"));
     (void)close(fd);
-    (void)unlink(path);
 }
 
 static void test_long_object_is_walked_in_linear_time(void **state)

@@ -17,22 +17,21 @@
 #include <unistd.h>
 
 #include "calc/base/out.h"
+#include "tests/scratch.h"
 
 struct place {
     struct arena *arena;
-    char dir[32];
-    char path[64];
+    char dir[SCRATCH_MAX], path[SCRATCH_FILE_MAX];
 };
 
 static int open_place(void **state)
 {
     struct place *p = calloc(1, sizeof *p);
     if (!p) return 1;
-    (void)snprintf(p->dir, sizeof p->dir, "/tmp/test_out_XXXXXX");
     p->arena = arena_open();
     *state = p;
-    if (!p->arena || !mkdtemp(p->dir)) return 1;
-    (void)snprintf(p->path, sizeof p->path, "%s/rows.csv", p->dir);
+    if (!p->arena) return 1;
+    (void)snprintf(p->path, sizeof p->path, "%s/rows.csv", scratch_dir(p->dir));
     return 0;
 }
 
@@ -40,8 +39,6 @@ static int close_place(void **state)
 {
     struct place *p = *state;
     arena_close(p->arena);
-    (void)unlink(p->path);
-    (void)rmdir(p->dir);
     free(p);
     return 0;
 }
@@ -115,7 +112,7 @@ static void test_replaces_and_keeps_mode(void **state)
 static void test_follows_links(void **state)
 {
     struct place *p = *state;
-    char link[80];
+    char link[SCRATCH_FILE_MAX];
     (void)snprintf(link, sizeof link, "%s/link", p->dir);
     put_file(p->path, "old");
     assert_int_equal(symlink("rows.csv", link), 0);

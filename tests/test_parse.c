@@ -16,6 +16,7 @@
 #include "calc/sym/normal.h"
 #include "calc/sym/parse.h"
 #include "calc/sym/print.h"
+#include "tests/scratch.h"
 #include "tests/sym_mod.h"
 
 enum { N_NAMES = 14 };
@@ -685,22 +686,21 @@ static void test_compiled(void **state)
 {
     struct fixture *f = *state;
     const struct sym *e[N_COMPILED];
-    char dir[] = "/tmp/ridge-parse-XXXXXX", path[64], command[256];
+    char dir[SCRATCH_MAX], path[SCRATCH_FILE_MAX], command[128 + 4 * SCRATCH_MAX];
     uint64_t seed = 7919;
     if (system("cc --version >/dev/null 2>&1") != 0) skip();
     for (int i = 0; i < N_COMPILED; i++) e[i] = random_expr(f, &seed, 2 + (int)(next(&seed) % 11), i % 3 == 0);
-    assert_non_null(mkdtemp(dir));
-    (void)snprintf(path, sizeof path, "%s/e.c", dir);
+    (void)snprintf(path, sizeof path, "%s/e.c", scratch_dir(dir));
     FILE *out = fopen(path, "w");
     assert_non_null(out);
     write_program(f, out, e);
     assert_int_equal(fclose(out), 0);
-    (void)snprintf(command, sizeof command, "cc -std=c11 -O0 -o %s/e %s/e.c -lm && %s/e >%s/out", dir, dir, dir, dir);
+    (void)snprintf(command, sizeof command, "cc -std=c11 -O0 -o '%s/e' '%s/e.c' -lm && '%s/e' >'%s/out'", dir, dir, dir,
+                   dir);
     const int status = system(command);
     (void)snprintf(path, sizeof path, "%s/out", dir);
     FILE *in = fopen(path, "r");
-    (void)snprintf(command, sizeof command, "rm -r %s", dir);
-    assert_int_equal(system(command), 0); /* the open file is read on */
+    scratch_remove(dir); /* the open file is read on */
     assert_int_equal(status, 0);
     assert_non_null(in);
     check_program(f, in, e);

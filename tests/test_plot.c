@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* mkdtemp, setenv */
+#define _GNU_SOURCE /* setenv */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,20 +23,19 @@
 #include "calc/cli/plot_label.h"
 #include "calc/cli/plot_names.h"
 #include "calc/cli/plot_rows.h"
+#include "tests/scratch.h"
 
 /* A private folder: pictures in it, and TMPDIR below it. */
 struct room {
     struct arena *arena;
-    char dir[64], tmp[80], path[128];
+    char dir[SCRATCH_MAX], tmp[SCRATCH_FILE_MAX], path[SCRATCH_FILE_MAX];
 };
 
 static int enter(void **state)
 {
     struct room *r = calloc(1, sizeof *r);
     if (!r) return 1;
-    (void)snprintf(r->dir, sizeof r->dir, "/tmp/test-plot-XXXXXX");
-    if (!mkdtemp(r->dir)) return 1;
-    (void)snprintf(r->tmp, sizeof r->tmp, "%s/tmp", r->dir);
+    (void)snprintf(r->tmp, sizeof r->tmp, "%s/tmp", scratch_dir(r->dir));
     (void)setenv("TMPDIR", r->tmp, 1);
     r->arena = arena_open();
     *state = r;
@@ -61,10 +60,7 @@ static int leave(void **state)
 {
     struct room *r = *state;
     arena_close(r->arena);
-    (void)count_files(r->tmp, 1);
-    (void)rmdir(r->tmp);
-    (void)count_files(r->dir, 1);
-    (void)rmdir(r->dir);
+    scratch_remove(r->dir);
     free(r);
     return 0;
 }

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "calc/serve/price.h"
+#include "tests/scratch.h"
 
 static bool near(double a, double b) { return fabs(a - b) <= 1e-9 * fabs(b); }
 
@@ -58,22 +59,10 @@ static void test_unknown(void **state)
     (void)state;
 }
 
-static const char *write_file(char path[64], const char *text)
-{
-    (void)snprintf(path, 64, "/tmp/ridge-price-XXXXXX");
-    const int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-    (void)close(fd);
-    return path;
-}
-
 static enum err_code read_text(struct arena *a, const char *text, struct price_list **out, struct err *e)
 {
-    char path[64];
-    const enum err_code code = price_read(a, write_file(path, text), out, e);
-    (void)unlink(path);
-    return code;
+    char path[SCRATCH_MAX];
+    return price_read(a, scratch_text(path, text), out, e);
 }
 
 static void test_file(void **state)

@@ -14,6 +14,7 @@
 
 #include "calc/cli/commands.h"
 #include "calc/cli/report.h"
+#include "tests/scratch.h"
 
 /* -- a small reader of HTML -- */
 
@@ -147,10 +148,9 @@ static struct made make(const char *const *args, size_t n)
 {
     struct made m = {.code = ERR_OK};
     struct arena *a = arena_open();
-    char dir[] = "/tmp/ridge-report-XXXXXX", path[64], report[] = "report", output[] = "-o";
+    char dir[SCRATCH_MAX], path[SCRATCH_FILE_MAX], report[] = "report", output[] = "-o";
     char *argv[32] = {report};
-    assert_non_null(mkdtemp(dir));
-    (void)snprintf(path, sizeof path, "%s/page.html", dir);
+    (void)snprintf(path, sizeof path, "%s/page.html", scratch_dir(dir));
     for (size_t i = 0; i < n; i++) {
         argv[i + 1] = arena_strndup(a, args[i], strlen(args[i]));
         assert_non_null(argv[i + 1]);
@@ -162,8 +162,7 @@ static struct made make(const char *const *args, size_t n)
         m.text = read_all(path);
         read_page(m.text, &m.page);
     }
-    (void)unlink(path);
-    (void)rmdir(dir);
+    scratch_remove(dir);
     arena_close(a);
     return m;
 }
@@ -263,16 +262,14 @@ static void test_hostile_names(void **state)
                                  "\"num_attention_heads\": 8, \"num_key_value_heads\": 2, \"intermediate_size\": 1408, "
                                  "\"vocab_size\": 32000, \"max_position_embeddings\": 4096, \"torch_dtype\": "
                                  "\"bfloat16\"}";
-    char dir[] = "/tmp/ridge-hostile-XXXXXX", path[128];
-    assert_non_null(mkdtemp(dir));
-    (void)snprintf(path, sizeof path, "%s/%s.json", dir, NAME);
+    char dir[SCRATCH_MAX], path[SCRATCH_FILE_MAX];
+    (void)snprintf(path, sizeof path, "%s/%s.json", scratch_dir(dir), NAME);
     FILE *f = fopen(path, "wb");
     if (!f) skip();
     assert_true(fputs(CONFIG, f) >= 0);
     assert_int_equal(fclose(f), 0);
     struct made m = MAKE("-m", path, "-g", "h100-sxm", "--max-gpus", "2", "--rate", "3", "--tpot", "30ms");
-    (void)unlink(path);
-    (void)rmdir(dir);
+    scratch_remove(dir);
     assert_int_equal(m.code, ERR_OK);
     assert_null(strstr(m.text, "<script"));
     assert_null(strstr(m.text, "<!--"));

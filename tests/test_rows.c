@@ -14,11 +14,12 @@
 
 #include "calc/fit/rows.h"
 #include "tests/csv.h"
+#include "tests/scratch.h"
 
 struct place {
     struct arena *arena;
     struct hw hw;
-    char dir[64];
+    char dir[SCRATCH_MAX];
 };
 
 static int open_place(void **state)
@@ -26,18 +27,14 @@ static int open_place(void **state)
     struct place *p = calloc(1, sizeof *p);
     struct err e;
     if (!p || !(p->arena = arena_open())) return -1;
-    (void)snprintf(p->dir, sizeof p->dir, "/tmp/ridge-rows-XXXXXX");
+    (void)scratch_dir(p->dir);
     *state = p;
-    return mkdtemp(p->dir) && hw_load(p->arena, "h100-sxm", &p->hw, &e) == ERR_OK ? 0 : -1;
+    return hw_load(p->arena, "h100-sxm", &p->hw, &e) == ERR_OK ? 0 : -1;
 }
 
 static int close_place(void **state)
 {
     struct place *p = *state;
-    static const char *const names[] = {"a.csv", "b.csv", "gemm_a100_sxm.csv", "notes.txt"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        (void)unlink(arena_printf(p->arena, "%s/%s", p->dir, names[i]));
-    (void)rmdir(p->dir);
     arena_close(p->arena);
     free(p);
     return 0;

@@ -14,6 +14,7 @@
 
 #include "calc/serve/served.h"
 #include "tests/csv.h"
+#include "tests/scratch.h"
 
 #define HEADER                                                                                                         \
     "engine,engine_version,model,system,tp,attention_dp,ep,weights,prompt_tokens,output_tokens,concurrency,ttft_ms,"   \
@@ -21,11 +22,10 @@
 
 static const char *write_text(struct arena *a, const char *text)
 {
-    const char *path = arena_printf(a, "/tmp/test_served.%ld.csv", (long)getpid());
-    FILE *f = path ? fopen(path, "w") : NULL;
-    assert_non_null(f);
-    assert_true(fputs(text, f) >= 0 && fclose(f) == 0);
-    return path;
+    char path[SCRATCH_MAX];
+    const char *kept = arena_printf(a, "%s", scratch_text(path, text));
+    assert_non_null(kept);
+    return kept;
 }
 
 static void test_reads(void **state)

@@ -21,6 +21,7 @@
 #include "calc/base/hold.h"
 #include "kernels/kernel.h"
 #include "probe/run.h"
+#include "tests/scratch.h"
 
 enum { CHILDREN_MAX = 16 };
 
@@ -217,14 +218,13 @@ static size_t check_store(const char *db, size_t at_least)
 static void killed_200_times(void **state)
 {
     enum { KILLS = 200, LATEST_MS = 120 };
-    char dir[] = "/tmp/test_session_XXXXXX", db[64], path[80];
+    char dir[SCRATCH_MAX], db[SCRATCH_FILE_MAX];
     pid_t worker[CHILDREN_MAX];
     size_t n = 0, hit_ridge = 0, hit_worker = 0, done = 0;
     (void)state;
     struct arena *a = arena_open();
     if (access(beside(a, "../ridge"), X_OK) != 0) skip();
-    assert_non_null(mkdtemp(dir));
-    (void)snprintf(db, sizeof db, "%s/m.db", dir);
+    (void)snprintf(db, sizeof db, "%s/m.db", scratch_dir(dir));
     for (int i = 0; i < KILLS; i++) {
         int status = 0;
         const uint64_t dice = kern_hash(4242, (uint64_t)i);
@@ -252,12 +252,6 @@ static void killed_200_times(void **state)
     (void)sqlite3_close(s);
     assert_true(n > 0 && hit_ridge > 100 && hit_worker > 10);
     (void)done;
-    static const char *const ENDS[] = {"", "-wal", "-shm"};
-    for (size_t i = 0; i < 3; i++) {
-        (void)snprintf(path, sizeof path, "%s%s", db, ENDS[i]);
-        (void)unlink(path);
-    }
-    (void)rmdir(dir);
     arena_close(a);
 }
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "probe/store.h"
+#include "tests/scratch.h"
 
 /* The first layout as it was: never to be changed here. */
 static const char LAYOUT_1[] =
@@ -39,7 +40,7 @@ static const char LAYOUT_1[] =
 
 struct scene {
     struct arena *a;
-    char dir[64], path[128];
+    char dir[SCRATCH_MAX], path[SCRATCH_FILE_MAX];
 };
 
 static const struct store_access WRITE = {.write = true, .patience_s = 20}, READ = {.write = false, .patience_s = 20};
@@ -48,9 +49,7 @@ static int begin(void **state)
 {
     struct scene *s = calloc(1, sizeof *s);
     if (!s || !(s->a = arena_open())) return -1;
-    (void)snprintf(s->dir, sizeof s->dir, "/tmp/test_store_XXXXXX");
-    if (!mkdtemp(s->dir)) return -1;
-    (void)snprintf(s->path, sizeof s->path, "%s/sub/folder/m.db", s->dir);
+    (void)snprintf(s->path, sizeof s->path, "%s/sub/folder/m.db", scratch_dir(s->dir));
     *state = s;
     return 0;
 }
@@ -58,19 +57,8 @@ static int begin(void **state)
 static int end(void **state)
 {
     struct scene *s = *state;
-    static const char *const LEFT[] = {"sub/folder/m.db", "sub/folder/m.db-wal", "sub/folder/m.db-shm",
-                                       "sub/folder/m.db-journal"};
-    char path[160];
     arena_close(s->a);
-    for (size_t i = 0; i < sizeof LEFT / sizeof LEFT[0]; i++) {
-        (void)snprintf(path, sizeof path, "%s/%s", s->dir, LEFT[i]);
-        (void)unlink(path);
-    }
-    (void)snprintf(path, sizeof path, "%s/sub/folder", s->dir);
-    (void)rmdir(path);
-    (void)snprintf(path, sizeof path, "%s/sub", s->dir);
-    (void)rmdir(path);
-    (void)rmdir(s->dir);
+    scratch_remove(s->dir);
     free(s);
     return 0;
 }
@@ -193,7 +181,7 @@ static void run_sql(const char *path, const char *sql)
 
 static void make_folders(struct scene *s)
 {
-    char path[128];
+    char path[SCRATCH_FILE_MAX];
     (void)snprintf(path, sizeof path, "%s/sub", s->dir);
     assert_int_equal(mkdir(path, 0700), 0);
     (void)snprintf(path, sizeof path, "%s/sub/folder", s->dir);

@@ -15,6 +15,7 @@
 #include "calc/cli/store_rows.h"
 #include "calc/cli/this_cpu.h"
 #include "probe/store.h"
+#include "tests/scratch.h"
 
 #define assert_near(x, y, most) assert_true(fabs((x) - (y)) <= (most))
 
@@ -147,14 +148,13 @@ static void newest_quiet_ceilings_are_the_device(void **state)
 static void the_store_keeps_what_measures_ceilings(void **state)
 {
     static const struct store_access WRITE = {.write = true, .patience_s = 20};
-    char dir[] = "/tmp/test_store_rows_XXXXXX", path[64];
+    char dir[SCRATCH_MAX], path[SCRATCH_FILE_MAX];
     struct result r[16];
     struct store *s;
     struct this_cpu cpu;
     struct err e = {.code = ERR_OK};
     const size_t n = ceilings(r);
-    assert_non_null(mkdtemp(dir));
-    (void)snprintf(path, sizeof path, "%s/m.db", dir);
+    (void)snprintf(path, sizeof path, "%s/m.db", scratch_dir(dir));
     assert_int_equal(this_cpu_load(*state, path, &cpu, &e), ERR_NO);
     assert_non_null(strstr(e.text, "ridge probe ceilings"));
     for (size_t i = 0; i < n; i++) { /* a run each, as programs write them */
@@ -171,13 +171,6 @@ static void the_store_keeps_what_measures_ceilings(void **state)
     if (this_cpu_load(a, path, &cpu, &e) != ERR_OK) fail_msg("%s", e.text);
     check_device(&cpu.hw);
     arena_close(a);
-    static const char *const LEFT[] = {"", "-wal", "-shm"};
-    for (size_t i = 0; i < 3; i++) {
-        char left[80];
-        (void)snprintf(left, sizeof left, "%s%s", path, LEFT[i]);
-        (void)unlink(left);
-    }
-    (void)rmdir(dir);
 }
 
 /* -- rows -- */

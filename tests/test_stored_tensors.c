@@ -14,6 +14,7 @@
 #include "calc/cost/cost.h"
 #include "calc/model/model.h"
 #include "tests/checkpoint.h"
+#include "tests/scratch.h"
 
 /* Two layers, 8 heads of 32, 2 of keys, 97 words, untied. */
 enum { LAYERS = 2, D = 256, N = 256, K = 64, F = 384, V = 97, E = 3, W = 128 };
@@ -273,8 +274,8 @@ static void test_schemes(void **state)
 {
     (void)state;
     static const char *const SAID[] = {"", SAYS_FP8, SAYS_INT4, SAYS_TWO, SAYS_UNKNOWN};
-    char dir[256];
-    assert_true(checkpoint_dir_make(dir, sizeof dir, "stored"));
+    char dir[SCRATCH_MAX];
+    (void)scratch_dir(dir);
     for (size_t i = 0; i < sizeof SCHEMES / sizeof SCHEMES[0]; i++) {
         put_matrix *put = SCHEMES[i].put;
         const struct stored_layout x = {.first = put, .attention = put, .mlp = put, .head = put_plain};
@@ -299,7 +300,7 @@ static void test_schemes(void **state)
             arena_close(a);
         }
     }
-    checkpoint_dir_remove(dir);
+    scratch_remove(dir);
 }
 
 /* Matrices left as floats, by layer, by block and at the end; and those of a second format. */
@@ -315,8 +316,8 @@ static void test_mixtures(void **state)
         {.first = put_rows, .attention = put_plain, .mlp = put_nvfp4, .head = put_rows, .experts = true},
         {.first = put_tiles, .attention = put_tiles, .mlp = put_tiles, .head = put_plain, .experts = true},
     };
-    char dir[256];
-    assert_true(checkpoint_dir_make(dir, sizeof dir, "stored"));
+    char dir[SCRATCH_MAX];
+    (void)scratch_dir(dir);
     for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
         const int64_t bytes = write_file(dir, &layouts[i]);
         struct arena *a = arena_open();
@@ -326,7 +327,7 @@ static void test_mixtures(void **state)
         if (found < (double)bytes || found > (double)bytes) fail_msg("%zu: %.0f for %lld", i, found, (long long)bytes);
         arena_close(a);
     }
-    checkpoint_dir_remove(dir);
+    scratch_remove(dir);
 }
 
 /* What the tensors do not tell stays as the config has it: two that contradict each other are no price. */
@@ -334,14 +335,14 @@ static void test_not_told(void **state)
 {
     (void)state;
     const struct stored_layout x = {.first = put_mlx, .attention = put_mlx, .mlp = put_mlx, .head = put_plain};
-    char dir[256];
-    assert_true(checkpoint_dir_make(dir, sizeof dir, "stored"));
+    char dir[SCRATCH_MAX];
+    (void)scratch_dir(dir);
     (void)write_file(dir, &x);
     struct arena *a = arena_open();
     assert_non_null(load(a, dir, CONFIG, SAYS_TWO).weights_unknown);
     assert_null(load(a, dir, CONFIG, SAYS_INT4).weights_unknown);
     assert_null(load(a, dir, CONFIG, SAYS_INT4).notes);
-    checkpoint_dir_remove(dir);
+    scratch_remove(dir);
     arena_close(a);
 }
 
@@ -422,8 +423,8 @@ static void test_mamba(void **state)
         "\"time_step_rank\":16,\"conv_kernel\":4,\"expand\":2,\"use_conv_bias\":true,\"torch_dtype\":\"bfloat16\"";
     static put_matrix *const PUTS[][2] = {{put_rows, put_rows}, {put_rows, put_plain}, {put_gptq, put_plain}};
     static const char *const SAID[] = {"", SAYS_FP8, SAYS_UNKNOWN};
-    char dir[256];
-    assert_true(checkpoint_dir_make(dir, sizeof dir, "stored"));
+    char dir[SCRATCH_MAX];
+    (void)scratch_dir(dir);
     for (size_t i = 0; i < sizeof PUTS / sizeof PUTS[0]; i++) {
         const struct row rows[] = {{"norm.weight", D, 0, NULL},
                                    {"mixer.in_proj", 2 * I, D, PUTS[i][0]},
@@ -442,7 +443,7 @@ static void test_mamba(void **state)
         for (size_t k = 0; k < sizeof SAID / sizeof SAID[0]; k++)
             expect_bytes(dir, CONFIG_MAMBA, SAID[k], bytes, "counted as stored");
     }
-    checkpoint_dir_remove(dir);
+    scratch_remove(dir);
 }
 
 /* LFM2: a convolution's projections and attention's have a last word in common. */
@@ -455,8 +456,8 @@ static void test_short_convolution(void **state)
         "\"conv_L_cache\":3,\"layer_types\":[\"conv\",\"full_attention\"],\"torch_dtype\":\"bfloat16\"";
     static put_matrix *const PUTS[][3] = {
         {put_plain, put_rows, put_rows}, {put_plain, put_plain, put_gptq}, {put_rows, put_plain, put_plain}};
-    char dir[256];
-    assert_true(checkpoint_dir_make(dir, sizeof dir, "stored"));
+    char dir[SCRATCH_MAX];
+    (void)scratch_dir(dir);
     for (size_t i = 0; i < sizeof PUTS / sizeof PUTS[0]; i++) {
         put_matrix *conv = PUTS[i][0], *attention = PUTS[i][1], *mlp = PUTS[i][2];
 #define LFM2_MLP                                                                                                       \
@@ -481,7 +482,7 @@ static void test_short_convolution(void **state)
         expect_bytes(dir, CONFIG_LFM2, "", bytes, "counted as stored");
         expect_bytes(dir, CONFIG_LFM2, SAYS_FP8, bytes, "counted as stored");
     }
-    checkpoint_dir_remove(dir);
+    scratch_remove(dir);
 }
 
 /* The format is the config's, the matrices that have it are not. */
@@ -495,8 +496,8 @@ static void test_other_matrices(void **state)
         {.first = put_static, .attention = put_static, .mlp = put_static, .head = put_static}};
     static const char *const LEFT[] = {"", ",\"*o_proj\"", ",\"model.layers.1.self_attn*\",\"*gate_proj\"",
                                        ",\"model.layers.0.self_attn*\""};
-    char dir[256], said[512];
-    assert_true(checkpoint_dir_make(dir, sizeof dir, "stored"));
+    char dir[SCRATCH_MAX], said[512];
+    (void)scratch_dir(dir);
     for (size_t i = 0; i < sizeof LAYOUTS / sizeof LAYOUTS[0]; i++) {
         const int64_t bytes = write_file(dir, &LAYOUTS[i]);
         for (size_t k = 0; k < sizeof LEFT / sizeof LEFT[0]; k++) {
@@ -508,7 +509,7 @@ static void test_other_matrices(void **state)
     /* AWQ said, GPTQ stored with its column of indexes */
     const struct stored_layout gptq = {.first = put_gptq4, .attention = put_gptq4, .mlp = put_gptq4, .head = put_plain};
     expect_bytes(dir, CONFIG, SAYS_INT4, write_file(dir, &gptq), "stored as gptq4-g128");
-    checkpoint_dir_remove(dir);
+    scratch_remove(dir);
 }
 
 /* Quantised matrices of layers that have no names here are no price, and are not counted as floats. */
@@ -519,14 +520,14 @@ static void test_no_names(void **state)
         "{\"model_type\":\"rwkv5\",\"hidden_size\":256,\"num_hidden_layers\":2,\"vocab_size\":97,\"head_size\":64,"
         "\"attention_hidden_size\":256,\"intermediate_size\":384,\"torch_dtype\":\"bfloat16\"";
     const struct stored_layout x = {.first = put_rows, .attention = put_rows, .mlp = put_rows, .head = put_plain};
-    char dir[256];
-    assert_true(checkpoint_dir_make(dir, sizeof dir, "stored"));
+    char dir[SCRATCH_MAX];
+    (void)scratch_dir(dir);
     (void)write_file(dir, &x);
     struct arena *a = arena_open();
     const struct model m = load(a, dir, CONFIG_RWKV, "");
     assert_non_null(m.weights_unknown);
     assert_non_null(strstr(m.weights_unknown, "quantised by its tensors"));
-    checkpoint_dir_remove(dir);
+    scratch_remove(dir);
     arena_close(a);
 }
 

@@ -16,10 +16,11 @@
 #include "calc/model/tensors.h"
 #include "calc/model/tensors_read.h"
 #include "tests/checkpoint.h"
+#include "tests/scratch.h"
 
 struct fixture {
     struct arena *arena;
-    char dir[64];
+    char dir[SCRATCH_MAX];
 };
 
 static int open_fixture(void **state)
@@ -29,13 +30,14 @@ static int open_fixture(void **state)
     if (!f) return 1;
     f->arena = a;
     *state = f;
-    return checkpoint_dir_make(f->dir, sizeof f->dir, "tensors") ? 0 : 1;
+    (void)scratch_dir(f->dir);
+    return 0;
 }
 
 static int close_fixture(void **state)
 {
     struct fixture *f = *state;
-    checkpoint_dir_remove(f->dir);
+    scratch_remove(f->dir);
     arena_close(f->arena);
     return 0;
 }

@@ -12,6 +12,7 @@
 
 #include "calc/serve/workload.h"
 #include "tests/csv.h"
+#include "tests/scratch.h"
 
 static struct workload_length length(struct arena *a, const char *text)
 {
@@ -151,14 +152,9 @@ static void test_lengths(void **state)
 static void test_empirical(void **state)
 {
     (void)state;
-    char path[] = "/tmp/ridge-lengths-XXXXXX";
-    const int fd = mkstemp(path);
-    static const char TEXT[] = "17\r\n1013\n\n17\n";
-    assert_true(fd >= 0 && write(fd, TEXT, sizeof TEXT - 1) == sizeof TEXT - 1);
-    (void)close(fd);
+    char path[SCRATCH_MAX], spec_text[SCRATCH_FILE_MAX];
     struct arena *a = arena_open();
-    char spec_text[64];
-    (void)snprintf(spec_text, sizeof spec_text, "empirical:%s", path);
+    (void)snprintf(spec_text, sizeof spec_text, "empirical:%s", scratch_text(path, "17\r\n1013\n\n17\n"));
     const struct workload_spec s = spec(a, "poisson", "101", spec_text);
     const struct workload w = made(a, &s);
     size_t few = 0;
@@ -167,7 +163,6 @@ static void test_empirical(void **state)
         few += w.request[i].output_tokens == 17;
     }
     assert_true(fabs((double)few / (double)w.n - 2. / 3) < .01);
-    (void)unlink(path);
     arena_close(a);
 }
 
@@ -410,10 +405,8 @@ static void test_watched(void **state)
 {
     enum { LINES = 20011 };
     (void)state;
-    char path[] = "/tmp/ridge-trace-XXXXXX";
-    const int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    FILE *f = fdopen(fd, "w");
+    char path[SCRATCH_MAX];
+    FILE *f = fdopen(scratch_file(path), "w");
     assert_non_null(f);
     (void)fputs("arrival_s,prompt_tokens,output_tokens\n", f);
     for (int i = 0; i < LINES; i++) (void)fprintf(f, "%d.25,%d,%d\n", i, 100 + i % 37, 10 + i % 11);
@@ -429,7 +422,6 @@ static void test_watched(void **state)
     assert_int_equal(workload_read_watched(a, path, look, &few, &w, &e), ERR_NO);
     assert_int_equal(few.calls, 2);
     assert_non_null(strstr(e.text, "interrupted while it was read, at line 8192"));
-    (void)unlink(path);
     arena_close(a);
 }
 
@@ -437,9 +429,9 @@ static void test_watched(void **state)
 static void test_large_file(void **state)
 {
     (void)state;
-    char path[] = "/tmp/ridge-trace-XXXXXX";
-    const int fd = mkstemp(path);
-    assert_true(fd >= 0 && ftruncate(fd, (off_t)1 << 31) == 0);
+    char path[SCRATCH_MAX];
+    const int fd = scratch_file(path);
+    assert_int_equal(ftruncate(fd, (off_t)1 << 31), 0);
     struct arena *a = arena_open();
     struct workload w;
     struct err e = {0};
@@ -449,7 +441,6 @@ static void test_large_file(void **state)
     assert_int_equal(workload_read(a, "-", &w, &e), ERR_IO);
     assert_non_null(strstr(e.text, "write it to one first"));
     (void)close(fd);
-    (void)unlink(path);
     arena_close(a);
 }
 
