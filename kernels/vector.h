@@ -18,8 +18,12 @@
 #endif
 
 /* In front of a loop whose count is known when compiling: every round written out, so that arrays become registers.
- * KERN_UNROLL_KNOWN: the count is known in some of the places that the loop is inlined in. */
-#if defined(__clang__)
+ * KERN_UNROLL_KNOWN: the count is known in some of the places that the loop is inlined in. Under gcc's sanitizers,
+ * where it takes minutes and speed is nothing, loops stay as they are. */
+#if defined(__SANITIZE_ADDRESS__)
+#define KERN_UNROLL
+#define KERN_UNROLL_KNOWN
+#elif defined(__clang__)
 #define KERN_UNROLL _Pragma("clang loop unroll(full)")
 #define KERN_UNROLL_KNOWN
 #else
