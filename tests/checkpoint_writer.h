@@ -25,6 +25,7 @@ struct writer {
     uint64_t pairs_n, tensors_n, offset, elems;
     double bytes;
     char dir[SCRATCH_MAX], arch[16];
+    bool own_kv; /* the number of KV heads is told apart */
     struct arena *arena;
 };
 
@@ -155,7 +156,7 @@ static inline void put_shape(struct writer *w)
     pair(w, "block_count", L);
     pair(w, "embedding_length", D);
     pair(w, "attention.head_count", N);
-    pair(w, "attention.head_count_kv", K);
+    if (!w->own_kv) pair(w, "attention.head_count_kv", K);
     pair(w, "attention.key_length", H);
     pair(w, "attention.value_length", H);
     pair(w, "context_length", 4099);
@@ -213,6 +214,37 @@ static inline void put_experts(struct writer *w, int i, uint64_t width)
     layer(w, Q4_0, E, width, D, "blk.%d.ffn_gate_exps.weight", i);
     layer(w, Q4_0, E, width, D, "blk.%d.ffn_up_exps.weight", i);
     layer(w, Q8_0, E, D, width, "blk.%d.ffn_down_exps.weight", i);
+}
+
+/* What the layers of an architecture have, tensor by tensor (llama.cpp, src/models). */
+enum {
+    NORM_BIAS = 1,   /* norms with biases */
+    QKV_FUSED = 2,   /* q, k and v in one matrix */
+    ALL_BIASES = 4,  /* q, k, v, o and the MLP */
+    QKV_BIASES = 8,  /* q, k and v */
+    NO_GATE = 16,    /* up and down */
+    UP_FUSED = 32,   /* gate and up in one matrix */
+    HEAD_NORMS = 64, /* of queries and keys, H wide */
+    WIDE_NORMS = 128,
+    TIED = 256,
+    ONE_KV = 512,      /* one KV head */
+    ALL_KV = 1024,     /* as many as heads; not a unit */
+    PLACES = 2048,     /* learned positions */
+    FIRST_NORM = 4096, /* of the embedding */
+    HEAD_BIAS = 8192,
+    NORMLESS = 16384,    /* norms store nothing */
+    SUB_NORMS = 32768,   /* before the last product of either block */
+    HALF_MLP = 65536,    /* the file says twice the width */
+    MLP_BIASES = 131072, /* of the MLP alone */
+    GATES = 262144,      /* of attention, as wide as queries; not a unit */
+    NO_MLP = 524288,     /* not a unit */
+    NORM_2 = 1 << 20,    /* the second norm is called after the first */
+};
+
+static inline void put_vectors(struct writer *w, int i, const char *stem, uint64_t n, bool biased)
+{
+    layer(w, F32, 0, 0, n, "blk.%d.%s.weight", i, stem);
+    if (biased) layer(w, F32, 0, 0, n, "blk.%d.%s.bias", i, stem);
 }
 
 enum { BLOCKS = 4, INNER = 2 * D, STATE = 32, RANK = 12, TAPS = 4, SCANS = 12, GROUPS = 2 };

@@ -1,4 +1,5 @@
-/* Checkpoints as models: files beside a config.json, and what does not fit together. */
+/* Checkpoints as models: files beside a config.json, whose safetensors are summed and never stand in its way, and what
+ * does not fit together. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -308,6 +309,71 @@ static void test_widths_of_safetensors(void **state)
     }
 }
 
+/* A config of no known family beside one layer's tensors: the family of such tensors is named, and no other. */
+static void test_family_of_safetensors(void **state)
+{
+    struct writer *w = *state;
+    static const char OTHER[] =
+        "{\"model_type\":\"qzz\",\"hidden_size\":8,\"num_hidden_layers\":1,\"vocab_size\":11,\"num_attention_heads\":2,"
+        "\"num_key_value_heads\":1,\"head_dim\":4,\"intermediate_size\":13,\"tie_word_embeddings\":true}";
+    enum { LAYER = 1 << 0, Q_NORMS = 1 << 1, BIASES = 1 << 2, ODD = 1 << 3, BEHIND = 1 << 4 };
+    static const struct {
+        const char *name, *shape;
+        int elems;
+        unsigned in;
+    } TENSORS[] = {
+        {"model.embed_tokens.weight", "11,8", 88, LAYER},
+        {"model.norm.weight", "8", 8, LAYER},
+        {"model.layers.0.input_layernorm.weight", "8", 8, LAYER},
+        {"model.layers.0.post_attention_layernorm.weight", "8", 8, LAYER},
+        {"model.layers.0.self_attn.q_proj.weight", "8,8", 64, LAYER},
+        {"model.layers.0.self_attn.k_proj.weight", "4,8", 32, LAYER},
+        {"model.layers.0.self_attn.v_proj.weight", "4,8", 32, LAYER},
+        {"model.layers.0.self_attn.o_proj.weight", "8,8", 64, LAYER},
+        {"model.layers.0.mlp.gate_proj.weight", "13,8", 104, LAYER},
+        {"model.layers.0.mlp.up_proj.weight", "13,8", 104, LAYER},
+        {"model.layers.0.mlp.down_proj.weight", "8,13", 104, LAYER},
+        {"model.layers.0.self_attn.q_norm.weight", "4", 4, Q_NORMS},
+        {"model.layers.0.self_attn.k_norm.weight", "4", 4, Q_NORMS},
+        {"model.layers.0.self_attn.q_proj.bias", "8", 8, BIASES},
+        {"model.layers.0.self_attn.k_proj.bias", "4", 4, BIASES},
+        {"model.layers.0.self_attn.v_proj.bias", "4", 4, BIASES},
+        {"model.layers.0.mlp.odd.weight", "3", 3, ODD},
+        {"model.layers.1.input_layernorm.weight", "8", 8, BEHIND},
+    };
+    static const struct {
+        unsigned has;
+        const char *family; /* NULL: none is like them */
+    } CASES[] = {
+        {LAYER, "llama"},    {LAYER | Q_NORMS, "qwen3"}, {LAYER | BIASES, "qwen2"},
+        {LAYER | ODD, NULL}, {LAYER | BEHIND, "llama"}, /* of a layer behind the last */
+    };
+    checkpoint_file(w->dir, "config.json", OTHER, sizeof OTHER - 1, 0);
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct err e = {0};
+        struct model m;
+        const char *header = "";
+        int at = 0;
+        for (size_t t = 0; t < sizeof TENSORS / sizeof TENSORS[0]; t++) {
+            if (!(CASES[i].has & TENSORS[t].in)) continue;
+            header = arena_printf(w->arena, "%s%s\"%s\":{\"dtype\":\"BF16\",\"shape\":[%s],\"data_offsets\":[%d,%d]}",
+                                  header, *header ? "," : "", TENSORS[t].name, TENSORS[t].shape, at,
+                                  at + 2 * TENSORS[t].elems);
+            at += 2 * TENSORS[t].elems;
+        }
+        checkpoint_safetensors(w->dir, "model.safetensors", arena_printf(w->arena, "{%s}", header), at);
+        assert_int_equal(model_load(w->arena, w->dir, NULL, 0, &m, &e), ERR_INPUT);
+        const char *said = strstr(e.text, "the tensors beside it are those of the ");
+        if (!CASES[i].family) {
+            if (said) fail_msg("%zu: %s", i, e.text);
+            continue;
+        }
+        const char *want =
+            arena_printf(w->arena, "those of the %s family: --set model_type=%s", CASES[i].family, CASES[i].family);
+        if (!said || !strstr(said, want)) fail_msg("%zu: %s", i, e.text);
+    }
+}
+
 #define RUN(test) cmocka_unit_test_setup_teardown(test, open_writer, close_writer)
 
 int main(void)
@@ -315,7 +381,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RUN(test_gguf_beside_a_config),     RUN(test_what_a_gguf_must_say),        RUN(test_settings_change_a_gguf),
         RUN(test_tensors_of_another_model), RUN(test_safetensors_beside_a_config), RUN(test_widths_of_a_gguf),
-        RUN(test_widths_of_safetensors),
+        RUN(test_widths_of_safetensors),    RUN(test_family_of_safetensors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
