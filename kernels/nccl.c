@@ -87,7 +87,7 @@ static bool good(struct nccl *n, const char *what, int code)
 /* Communicators of the first cards, so many. */
 static void **comms_of(struct nccl *n, size_t ranks)
 {
-    int which[KERN_DEVICES_MAX];
+    int which[KERN_DEVICES_MAX] = {0};
     void **const comms = n->comms[ranks];
     if (comms[0]) return comms;
     for (size_t r = 0; r < ranks; r++) which[r] = (int)r;
