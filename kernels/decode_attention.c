@@ -255,9 +255,7 @@ static void attend_all(const struct kern_call *c, const struct attend_code *code
                                      .scale = 1 / sqrtf((float)s->v[DIM])},
                            .step = row,
                            .pages = aside ? ATTEND_TURNS : 1,
-                           .ahead = !fetches              ? 0
-                                    : page < ATTEND_CHUNK ? page
-                                                          : ATTEND_CHUNK};
+                           .ahead = ahead_of(s, row, heads)};
     struct block b[2];
     bool more = block_at(&w, 0, first_of(s), &b[0]);
     for (size_t i = 0; more; i++) {
