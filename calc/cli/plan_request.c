@@ -507,6 +507,21 @@ static enum err_code verify(struct arena *a, struct plan_case *c, struct err *e)
     return ERR_OK;
 }
 
+static enum err_code search(struct arena *a, struct plan_case *c, struct err *e)
+{
+    struct progress bar;
+    struct interrupt held;
+    c->request.progress = show;
+    c->request.watching = &bar;
+    interrupt_hold(&held, false);
+    progress_start(&bar, "parts of the search");
+    const enum err_code code = planner_search(a, &c->request, &c->result, e);
+    progress_end(&bar);
+    interrupt_release(&held);
+    c->request.progress = NULL;
+    return code;
+}
+
 /* How far the traffic may rise: simulated where the plan was. */
 static enum err_code headroom(struct arena *a, struct plan_case *c, struct err *e)
 {
@@ -561,7 +576,7 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
         if (emit_refusal(c->emit, &p))
             return err_set(e, ERR_USAGE, "--kv %s beside --emit: %s", c->format[i].kv, emit_refusal(c->emit, &p));
     }
-    TRY(planner_search(a, q, &c->result, e));
+    TRY(search(a, c, e));
     if (c->result.best_n == 0) return ERR_OK;
     if (c->verify) TRY(verify(a, c, e));
     if (c->result.best_n == 0) return ERR_OK;

@@ -254,14 +254,29 @@ static enum err_code open_calibrated(struct arena *a, const struct step *step, c
     return calibrated_open(a, &setup, out, e);
 }
 
+enum err_code engine_source_open(struct arena *a, const struct engine *engine, const struct hw *hw, struct source *out,
+                                 struct err *e)
+{
+    TRY(source_open(a, hw, NULL, engine->name, out, e));
+    out->framework = "none"; /* kernels alone: what the engine adds is its terms */
+    return ERR_OK;
+}
+
 enum err_code engine_case_open(struct arena *a, const struct engine *engine, const struct step_setup *setup,
                                struct engine_case *out, struct err *e)
 {
+    struct source *source = arena_alloc(a, sizeof *source);
+    if (!source) return err_nomem(e);
+    TRY(engine_source_open(a, engine, setup->hw, source, e));
+    return engine_case_open_from(a, engine, source, setup, out, e);
+}
+
+enum err_code engine_case_open_from(struct arena *a, const struct engine *engine, const struct source *source,
+                                    const struct step_setup *setup, struct engine_case *out, struct err *e)
+{
     struct step_setup u = *setup;
     struct step *step;
-    struct source *source = arena_alloc(a, sizeof *source);
     const struct layout w = layout_whole(&u.layout);
-    if (!source) return err_nomem(e);
     if (w.pp > 1 || w.sp || layout_nodes(&w, layout_group(&w)) > 1)
         return err_set(e, ERR_USAGE,
                        "steps of a server are known of one stage in one node, norms not split over ranks");
@@ -272,8 +287,6 @@ enum err_code engine_case_open(struct arena *a, const struct engine *engine, con
         u.conventions.routing = (struct routing){.rule = ROUTING_LOADS, .exponent = ENGINE_LOADS};
     TRY(step_compile(a, &u, &step, e));
     TRY(mix_compile(a, &u, &out->bound, e));
-    TRY(source_open(a, u.hw, NULL, engine->name, source, e));
-    source->framework = "none"; /* kernels alone: what the engine adds is its terms */
     TRY(open_calibrated(a, step, out->bound, source, false, &out->graph, e));
     TRY(open_calibrated(a, step, out->bound, source, true, &out->eager, e));
     u.fidelity = STEP_ROOFLINE;

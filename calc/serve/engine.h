@@ -100,11 +100,16 @@ struct engine_case {
     struct mix x, y;             /* a step of each plan */
 };
 
-/* engine_case_open -- the setup's model, device, ranks and conventions; its fidelity is unread. Errors:
+/* engine_source_open -- the kernels of an engine on a device, for several cases; engine_case_open_from -- with them.
+ * engine_case_open -- the setup's model, device, ranks and conventions; its fidelity is unread. Errors:
  * ERR_USAGE several stages or nodes; as step_compile, mix_compile, source_open and calibrated_open. Cost: some ten
  * milliseconds. */
 enum err_code engine_case_open(struct arena *a, const struct engine *engine, const struct step_setup *setup,
                                struct engine_case *out, struct err *e);
+enum err_code engine_source_open(struct arena *a, const struct engine *engine, const struct hw *hw, struct source *out,
+                                 struct err *e);
+enum err_code engine_case_open_from(struct arena *a, const struct engine *engine, const struct source *source,
+                                    const struct step_setup *setup, struct engine_case *out, struct err *e);
 
 /* engine_band -- the most that nine in ten services take, over what is predicted, at least 1: slow_p90 of the
  * model's kind; on a device that no server was measured on no less than the band of its kernels (calibrated_band, a

@@ -28,7 +28,18 @@ struct search {
     struct planner_plan best; /* of the pair */
     size_t best_unit;
     bool found;
+    size_t part, parts; /* of the search: kinds of candidates of a device and precision */
 };
+
+/* How far it is: parts, and entries of the one at hand. */
+static enum err_code tell(const struct search *s, size_t i, size_t n, struct err *e)
+{
+    enum { EACH = 1000 }; /* not a unit */
+    const struct planner_request *q = s->p->q;
+    if (!q->progress || q->progress(q->watching, s->part * EACH + (n ? i * EACH / n : 0), s->parts * EACH))
+        return ERR_OK;
+    return err_set(e, ERR_NO, "interrupted: not all candidates were looked at, so nothing is known of the best");
+}
 
 static void count(struct search *s, size_t device, enum planner_verdict v, int64_t n)
 {
@@ -366,12 +377,14 @@ static enum err_code search_pair(struct search *s, size_t device, size_t format,
     const bool pools = mode >= POOLS;
     TRY(make_units(s, device, format, mode == DRAFTED || mode == DRAFTED_POOLS, e));
     if (s->entries_n > 1) qsort(s->entry, s->entries_n, sizeof *s->entry, by_cost);
-    for (size_t i = 0; i < s->entries_n; i++)
+    for (size_t i = 0; i < s->entries_n; i++) {
+        TRY(tell(s, i, s->entries_n, e));
         if (pools) {
             if (planner_mixes(&s->unit[s->entry[i].unit].layout) && s->entry[i].copies_most > 1)
                 TRY(solve_pools(s, &s->entry[i], e));
         } else
             TRY(s->p->q->exhaustive ? solve_all(s, &s->entry[i], e) : solve_entry(s, &s->entry[i], e));
+    }
     if (!pools) TRY(solve_beyond(s, device, e));
     if (!s->found) return ERR_OK;
     planner_finish(s->p, &s->unit[s->best_unit], &s->best);
@@ -390,10 +403,14 @@ enum err_code planner_search(struct arena *a, const struct planner_request *q, s
     if (!out->best || !out->tally) return err_nomem(e);
     memset(out->tally, 0, q->devices_n * sizeof *out->tally);
     TRY(planner_open(a, q, &p, e));
+    for (enum mode m = TOGETHER; m < MODES; m++) s.parts += asked_for(q, m) ? q->devices_n * q->formats_n : 0;
     for (size_t d = 0; d < q->devices_n; d++)
         for (size_t f = 0; f < q->formats_n; f++)
-            for (enum mode m = TOGETHER; m < MODES; m++)
-                if (asked_for(q, m)) TRY(search_pair(&s, d, f, m, e));
+            for (enum mode m = TOGETHER; m < MODES; m++) {
+                if (!asked_for(q, m)) continue;
+                TRY(search_pair(&s, d, f, m, e));
+                s.part++;
+            }
     /* insertion: a dozen at most */
     for (size_t i = 1; i < out->best_n; i++)
         for (size_t k = i; k > 0 && planner_order(q, &out->best[k], &out->best[k - 1]) < 0; k--) {

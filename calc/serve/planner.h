@@ -104,6 +104,8 @@ struct planner_request {
     double utilization_frac;     /* of the device's memory that an engine takes; NAN: the engine's default */
     const char *(*refuse)(void *closure, const struct layout *l); /* why an engine does not run it; NULL: it does */
     void *closure;
+    bool (*progress)(void *closure, size_t done, size_t all); /* of a search, now and then; false: stop; NULL */
+    void *watching;
     bool exhaustive; /* solve every candidate that is legal: what pruning must agree with */
 };
 
@@ -175,9 +177,9 @@ struct planner_result {
     const char *note;                                /* of calibrated times, a sentence; NULL */
 };
 
-/* planner_search -- Errors: ERR_RANGE a number outside its domain; ERR_USAGE, ERR_INPUT a device without a peak rate or
- * of a kind that nothing measured is of; ERR_NOMEM. Cost: some microseconds for each legal layout, some ten to a
- * hundred for each solved candidate. */
+/* planner_search -- Errors: ERR_NO progress said to stop; ERR_RANGE a number outside its domain; ERR_USAGE, ERR_INPUT a
+ * device without a peak rate or of a kind that nothing measured is of; ERR_NOMEM. Cost: some microseconds for each
+ * legal layout, some ten to a hundred for each solved candidate. */
 enum err_code planner_search(struct arena *a, const struct planner_request *q, struct planner_result *out,
                              struct err *e);
 
@@ -198,7 +200,8 @@ struct planner_headroom {
     double within_frac;          /* simulated: it breaks at a rate so much higher at most; infinite: none was found */
 };
 
-/* planner_headroom -- bisection over solves (planner_headroom_simulated: over simulations). Errors: as planner_search. */
+/* planner_headroom -- bisection over solves (planner_headroom_simulated: over simulations). Errors: as planner_search.
+ */
 enum err_code planner_headroom(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
                                struct planner_headroom *out, struct err *e);
 

@@ -75,7 +75,7 @@ static enum err_code open_steps(struct planner *p, size_t device, const struct s
         d->hostless.terms.host_s = d->hostless.terms.sequence_s = 0; /* those of the model's step */
         d->server = arena_alloc(p->arena, sizeof *d->server);
         if (!d->server) return err_nomem(e);
-        TRY(engine_case_open(p->arena, &d->hostless, setup, d->server, e));
+        TRY(engine_case_open_from(p->arena, &d->hostless, &p->source[device], setup, d->server, e));
         TRY(mix_open(p->arena, d->server->bound, &d->mix, e));
         d->of.clock = (struct speculate_clock){seconds, d};
     } else if (q->fidelity == PLANNER_CALIBRATED) {

@@ -92,8 +92,7 @@ static enum err_code binds_at(struct arena *a, const struct planner_request *q, 
 
 enum err_code planner_headroom_simulated(struct arena *a, const struct planner_request *q,
                                          const struct planner_plan *plan, const struct workload *w,
-                                         const struct planner_watch *watch, struct planner_headroom *out,
-                                         struct err *e)
+                                         const struct planner_watch *watch, struct planner_headroom *out, struct err *e)
 {
     enum { RUNS = 12 };
     const double within = .01;

@@ -29,9 +29,9 @@ struct planner_clock {
     struct engine_case *server;    /* NULL: none */
     bool overlapped;
     struct planner_kept {
-        int64_t step_tokens;
-        struct steady_times *times;
-    } kept[16];
+        int64_t step_tokens, seqs; /* seqs: of two pools; 0 of one */
+        struct steady_times *times, *decode;
+    } kept[64];
     size_t kept_n;
     double ratio[24]; /* of calibrated to floor at batch 2^i; 0 not asked for */
 };
@@ -127,8 +127,8 @@ struct planner_plan planner_blank(const struct planner_unit *u);
 void planner_copies(const struct planner_request *q, struct planner_plan *plan, const struct planner_unit *u,
                     int64_t copies);
 
-/* planner_open_one -- one plan at the request's traffic, not solved: its unit, limits and memory; ILLEGAL or SHORT where
- * that is known. Errors: as planner_search. */
+/* planner_open_one -- one plan at the request's traffic, not solved: its unit, limits and memory; ILLEGAL or SHORT
+ * where that is known. Errors: as planner_search. */
 enum err_code planner_open_one(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
                                struct planner *p, struct planner_unit *u, struct planner_plan *out, struct err *e);
 
@@ -177,8 +177,8 @@ double planner_watermark(const struct planner_request *q);
 
 /* planner_band -- P90 over the median of a whole step, of decode at `batch` and of a prompt, whichever is wider; of a
  * server's steps that of what was measured over what was predicted for models that its terms were not fitted to
- * (engine_band); 1 where times are floors or medians are asked for. All times of a service that is slower by b are those at a rate that
- * is b times higher, times b. */
+ * (engine_band); 1 where times are floors or medians are asked for. All times of a service that is slower by b are
+ * those at a rate that is b times higher, times b. */
 double planner_band(const struct planner *p, const struct planner_clock *c, double batch);
 
 /* planner_drain -- makespan of `requests` on what holds `held` of them: those that are served at the saturation rate

@@ -35,18 +35,28 @@ enum simulate_policy planner_policy(const struct planner_request *q)
 
 double planner_watermark(const struct planner_request *q) { return planner_policy(q) == SIMULATE_FCFS ? .01 : 0; }
 
+/* decode NULL: one pool. */
 static enum err_code times_of(struct planner *p, struct planner_clock *c, int64_t step_tokens, struct steady_setup *s,
-                              struct err *e)
+                              struct steady_decode *decode, struct err *e)
 {
-    for (size_t i = 0; i < c->kept_n; i++)
-        if (c->kept[i].step_tokens == step_tokens) {
+    const int64_t seqs = decode ? decode->max_seqs : 0;
+    struct planner_kept *k = c->kept;
+    while (k < c->kept + c->kept_n && (k->step_tokens != step_tokens || k->seqs != seqs)) k++;
+    if (k == c->kept + c->kept_n) {
+        if (c->kept_n == sizeof c->kept / sizeof *c->kept) return ERR_OK;
+        *k = (struct planner_kept){.step_tokens = step_tokens, .seqs = seqs};
+        /* the latest has most in common: budgets rise, and only small ones have prompts in pieces */
+        for (size_t i = 0; i < c->kept_n; i++) {
+            if ((c->kept[i].seqs > 0) != (seqs > 0)) continue;
             s->times = c->kept[i].times;
-            return ERR_OK;
+            if (decode) decode->times = c->kept[i].decode;
         }
-    if (c->kept_n == sizeof c->kept / sizeof *c->kept) return ERR_OK;
-    TRY(steady_times_open(p->arena, s, &s->times, e));
-    c->kept[c->kept_n].step_tokens = step_tokens;
-    c->kept[c->kept_n++].times = s->times;
+        TRY(decode ? steady_pools_times_open(p->arena, s, &k->times, &k->decode, e)
+                   : steady_times_open(p->arena, s, &k->times, e));
+        c->kept_n++;
+    }
+    s->times = k->times;
+    if (decode) decode->times = k->decode;
     return ERR_OK;
 }
 
@@ -144,25 +154,24 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, stru
         s.draft = (struct simulate_draft){.of = &c->draft->of, .gamma = u->gamma, .prompts = q->drafting->prompts};
     }
     const struct planner_link link = planner_link_of(q, u->device, plan->gpus);
-    const struct steady_decode decode = {.plan = c->plan,
-                                         .calibrated = c->calibrated,
-                                         .server = c->server,
-                                         .overlapped = c->overlapped,
-                                         .max_seqs = s.max_seqs,
-                                         .blocks = s.blocks,
-                                         .block_tokens = s.block_tokens,
-                                         .replicas = plan->layout.replicas - plan->prefill,
-                                         .kv_bytes_per_token =
-                                             step_kv_bytes_per_token(c->step) +
-                                             (c->draft ? step_kv_bytes_per_token(c->draft->of.draft) : 0),
-                                         .link_bytes_per_s = link.bytes_per_s,
-                                         .link_latency_s = link.latency_s};
+    struct steady_decode decode = {.plan = c->plan,
+                                   .calibrated = c->calibrated,
+                                   .server = c->server,
+                                   .overlapped = c->overlapped,
+                                   .max_seqs = s.max_seqs,
+                                   .blocks = s.blocks,
+                                   .block_tokens = s.block_tokens,
+                                   .replicas = plan->layout.replicas - plan->prefill,
+                                   .kv_bytes_per_token = step_kv_bytes_per_token(c->step) +
+                                                         (c->draft ? step_kv_bytes_per_token(c->draft->of.draft) : 0),
+                                   .link_bytes_per_s = link.bytes_per_s,
+                                   .link_latency_s = link.latency_s};
     if (plan->prefill > 0) {
         s.decode = &decode;
         s.replicas = plan->prefill;
         s.rate_per_s *= copies;
-    } else
-        TRY(times_of(p, c, plan->step_tokens, &s, e));
+    }
+    TRY(times_of(p, c, plan->step_tokens, &s, plan->prefill > 0 ? &decode : NULL, e));
     TRY(steady_solve(p->arena, &s, &r, e));
     const double shared = plan->prefill > 0 ? copies : 1; /* pools: of all copies together */
     *o = (struct planner_point){.saturation_per_s = r.saturation_rate_per_s / shared,

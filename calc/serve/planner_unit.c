@@ -59,7 +59,9 @@ enum err_code planner_open(struct arena *a, const struct planner_request *q, str
             if (q->fidelity != PLANNER_BOUND) TRY(compile(out, d, f, STEP_ROOFLINE, &x->floor, e));
             if (q->drafting) TRY(compile_draft(out, d, &x->draft, e));
         }
-        if (q->fidelity == PLANNER_CALIBRATED && !q->server)
+        if (q->server)
+            TRY(engine_source_open(a, q->server, q->device[d].hw, &out->source[d], e));
+        else if (q->fidelity == PLANNER_CALIBRATED)
             TRY(source_open(a, q->device[d].hw, q->device[d].efficiency, q->framework, &out->source[d], e));
     }
     return ERR_OK;
@@ -103,7 +105,7 @@ enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, 
         const struct engine *g = p->q->server;
         c->server = arena_alloc(p->arena, sizeof *c->server);
         if (!c->server) return err_nomem(e);
-        TRY(engine_case_open(p->arena, g, &setup, c->server, e));
+        TRY(engine_case_open_from(p->arena, g, &p->source[device], &setup, c->server, e));
         c->plan = c->server->bound;
         c->overlapped = p->q->overlapped;
         TRY(mix_open(p->arena, c->plan, &c->mix, e));

@@ -78,6 +78,9 @@ double steady_quantile(size_t i, double *part);
 
 enum steady_load { STEADY_OPEN, STEADY_CLOSED, STEADY_OFFLINE };
 
+/* What steady_solve keeps between questions: step times already asked for. */
+struct steady_times;
+
 /* Replicas that only decode: caches come over a link from those that prefill. */
 struct steady_decode {
     struct mix_plan *plan;
@@ -87,13 +90,11 @@ struct steady_decode {
     double overhead_s;
     int64_t max_seqs, blocks, block_tokens;
     int64_t replicas;
-    double kv_bytes_per_token; /* that cross, of all ranks */
-    double link_bytes_per_s;   /* of a prefill replica; infinite: none to wait for */
-    double link_latency_s;     /* of a transfer */
+    double kv_bytes_per_token;  /* that cross, of all ranks */
+    double link_bytes_per_s;    /* of a prefill replica; infinite: none to wait for */
+    double link_latency_s;      /* of a transfer */
+    struct steady_times *times; /* of those that decode (steady_pools_times_open); NULL: none are kept */
 };
-
-/* What steady_solve keeps between questions: step times already asked for. */
-struct steady_times;
 
 struct steady_setup {
     struct mix_plan *plan;
@@ -122,10 +123,14 @@ struct steady_setup {
     struct steady_times *times; /* NULL: none are kept */
 };
 
-/* steady_times_open -- for questions of the same plan, calibrated, server, overhead, policy, budget and lengths.
- * Errors: ERR_NOMEM. */
+/* steady_times_open -- for questions of the same plan, calibrated, server, overhead (over slower), policy, budget and
+ * lengths; s->times, of another budget and of all else the same (NULL: none), have what they know in common.
+ * steady_pools_times_open -- of two pools, s->times and s->decode->times likewise, for questions of the same of both
+ * and of the same max_seqs. Errors: ERR_NOMEM. */
 enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, struct steady_times **out,
                                 struct err *e);
+enum err_code steady_pools_times_open(struct arena *a, const struct steady_setup *s, struct steady_times **prefill,
+                                      struct steady_times **decode, struct err *e);
 
 /* ---- answer ---- */
 

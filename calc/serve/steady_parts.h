@@ -34,8 +34,8 @@ struct steady_times {
     double rows;                        /* tokens of a sequence in a step; 1 without a draft */
     double context_tokens;              /* of a sequence that decodes, on average over its steps */
     struct mix decode, prompt, scratch; /* a sequence's sums; a prompt token's */
-    double decode_s[STEADY_N_KNOTS];
-    double prompt_s[STEADY_N_KNOTS][STEADY_X_KNOTS]; /* beyond the former */
+    double *decode_s;                   /* [STEADY_N_KNOTS] */
+    double (*prompt_s)[STEADY_X_KNOTS]; /* [STEADY_N_KNOTS], beyond the former */
     double n_knot[STEADY_N_KNOTS], x_knot[STEADY_X_KNOTS];
     struct { /* where it saturates, of limits that were asked before; rate_per_s 0: none */
         int64_t max_seqs, blocks, block_tokens;

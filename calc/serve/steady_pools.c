@@ -98,34 +98,58 @@ static void put_together(struct steady_replica *first, struct steady_replica *se
     o->goodput_per_s = o->good_frac * o->rate_per_s;
 }
 
+/* A prefill replica answers with one token; a decode replica has no prompts to compute. */
+struct halves {
+    struct steady_lengths prompts;
+    struct steady_setup of_prompts, of_tokens;
+};
+
+static void halve(const struct steady_setup *s, struct halves *h)
+{
+    const struct steady_decode *d = s->decode;
+    h->prompts = *s->lengths;
+    h->of_prompts = h->of_tokens = *s;
+    h->prompts.steps = h->prompts.steps_square = 0;
+    h->prompts.output_tokens = h->prompts.single_frac = 1;
+    h->prompts.drafted.answer_tokens = h->prompts.drafted.inverse = h->prompts.drafted.step_cv2 = 0;
+    h->of_prompts.lengths = &h->prompts;
+    struct steady_setup *t = &h->of_tokens;
+    t->plan = d->plan;
+    t->calibrated = d->calibrated;
+    t->server = d->server;
+    t->overlapped = d->overlapped;
+    t->overhead_s = d->overhead_s;
+    t->policy = SIMULATE_CHUNKED;
+    t->max_seqs = d->max_seqs;
+    const int64_t rows = d->max_seqs * (s->draft.of ? s->draft.gamma + s->draft.of->bonus : 1);
+    t->budget_tokens = rows > s->budget_tokens ? rows : s->budget_tokens; /* what is computed anew is beside */
+    t->blocks = d->blocks;
+    t->block_tokens = d->block_tokens;
+    t->watermark_frac = 0;
+    t->replicas = d->replicas;
+}
+
+enum err_code steady_pools_times_open(struct arena *a, const struct steady_setup *s, struct steady_times **prefill,
+                                      struct steady_times **decode, struct err *e)
+{
+    struct halves h;
+    halve(s, &h);
+    h.of_tokens.times = s->decode->times;
+    TRY(steady_times_open(a, &h.of_prompts, prefill, e));
+    return steady_times_open(a, &h.of_tokens, decode, e);
+}
+
 enum err_code steady_pools_solve(struct arena *a, const struct steady_setup *s, struct steady_result *o, struct err *e)
 {
     const struct steady_decode *d = s->decode;
     TRY(check(s, e));
-    /* A prefill replica answers with one token; a decode replica has no prompts to compute. */
-    struct steady_lengths prompts = *s->lengths;
-    struct steady_setup of_prompts = *s, of_tokens = *s;
-    prompts.steps = prompts.steps_square = 0;
-    prompts.output_tokens = prompts.single_frac = 1;
-    prompts.drafted.answer_tokens = prompts.drafted.inverse = prompts.drafted.step_cv2 = 0;
-    of_prompts.lengths = &prompts;
-    of_tokens.plan = d->plan;
-    of_tokens.calibrated = d->calibrated;
-    of_tokens.server = d->server;
-    of_tokens.overlapped = d->overlapped;
-    of_tokens.overhead_s = d->overhead_s;
-    of_tokens.policy = SIMULATE_CHUNKED;
-    of_tokens.max_seqs = d->max_seqs;
-    const int64_t rows = d->max_seqs * (s->draft.of ? s->draft.gamma + s->draft.of->bonus : 1);
-    of_tokens.budget_tokens = rows > s->budget_tokens ? rows : s->budget_tokens; /* what is computed anew is beside */
-    of_tokens.blocks = d->blocks;
-    of_tokens.block_tokens = d->block_tokens;
-    of_tokens.watermark_frac = 0;
-    of_tokens.replicas = d->replicas;
-    struct steady_replica first = {.s = &of_prompts, .arrival_cv2 = 1, .others_frac = 1, .prompts_frac = 1};
-    struct steady_replica second = {.s = &of_tokens, .arrival_cv2 = 1, .others_frac = 1};
-    TRY(steady_times_open(a, &of_prompts, &first.times, e));
-    TRY(steady_times_open(a, &of_tokens, &second.times, e));
+    struct halves h;
+    halve(s, &h);
+    struct steady_replica first = {
+        .s = &h.of_prompts, .times = s->times, .arrival_cv2 = 1, .others_frac = 1, .prompts_frac = 1};
+    struct steady_replica second = {.s = &h.of_tokens, .times = d->times, .arrival_cv2 = 1, .others_frac = 1};
+    if (!first.times) TRY(steady_times_open(a, &h.of_prompts, &first.times, e));
+    if (!second.times) TRY(steady_times_open(a, &h.of_tokens, &second.times, e));
     const double n = (double)s->replicas, m = (double)d->replicas;
     struct link x = link_of(s, s->rate_per_s / n);
     const double prefill_per_s = steady_saturation_of(&first) * n, link_per_s = x.most_per_s * n;

@@ -71,6 +71,24 @@ static void find_groups(struct steady_times *t, const struct steady_lengths *l)
     for (size_t i = 0; i < t->groups; i++) t->group[i].cached /= t->group[i].weight;
 }
 
+/* Room for times, or where others have the same: steps that decode have nothing of a budget, and prompts that are never
+ * in pieces neither. */
+static enum err_code open_tables(struct arena *a, const struct steady_times *like, struct steady_times *t,
+                                 struct err *e)
+{
+    const double longest = t->groups > 0 ? t->group[t->groups - 1].tokens : 0;
+    const bool whole = like && like->pieces == t->pieces && like->beside == t->beside &&
+                       (!t->pieces || longest <= fmin(like->budget_tokens, t->budget_tokens));
+    t->decode_s = like ? like->decode_s : arena_array(a, STEADY_N_KNOTS, sizeof *t->decode_s);
+    t->prompt_s = whole ? like->prompt_s : arena_array(a, STEADY_N_KNOTS, sizeof *t->prompt_s);
+    if (!t->decode_s || !t->prompt_s) return err_nomem(e);
+    for (size_t i = 0; i < STEADY_N_KNOTS; i++) {
+        if (!like) t->decode_s[i] = (double)NAN;
+        for (size_t k = 0; k < STEADY_X_KNOTS && !whole; k++) t->prompt_s[i][k] = (double)NAN;
+    }
+    return ERR_OK;
+}
+
 enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, struct steady_times **out, struct err *e)
 {
     struct steady_times *t = arena_alloc(a, sizeof *t);
@@ -102,12 +120,8 @@ enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, s
     for (size_t i = 0; i < t->groups; i++)
         add_prompt(&t->prompt, t->group[i].weight / tokens, t->group[i].tokens, t->group[i].cached,
                    t->pieces ? t->budget_tokens : (double)INFINITY);
-    for (size_t i = 0; i < STEADY_N_KNOTS; i++) {
-        t->decode_s[i] = (double)NAN;
-        for (size_t k = 0; k < STEADY_X_KNOTS; k++) t->prompt_s[i][k] = (double)NAN;
-    }
     *out = t;
-    return ERR_OK;
+    return open_tables(a, s->times, t, e);
 }
 
 double steady_group_at(const struct steady_times *t, size_t i, double place)
