@@ -864,6 +864,18 @@ static void test_calibrated(void **state)
     near_to(r.tpot_s.mean, tpot.mean, .05, "TPOT");
     c.steady.times = NULL;
     near_to(solve(c.arena, &c.steady).tpot_s.mean, r.tpot_s.mean, 1e-9, "times that are kept");
+    /* of another budget, with what the first one knows and without; a budget below the longest prompt and one above */
+    struct steady_setup own = c.steady, shared = c.steady;
+    must(steady_times_open(c.arena, &c.steady, &shared.times, &e), &e);
+    (void)solve(c.arena, &shared);
+    static const int64_t BUDGET[] = {512, 16384};
+    for (size_t i = 0; i < 2; i++) {
+        own.budget_tokens = shared.budget_tokens = BUDGET[i];
+        must(steady_times_open(c.arena, &shared, &shared.times, &e), &e);
+        const struct steady_result x = solve(c.arena, &own), y = solve(c.arena, &shared);
+        near_to(y.ttft_s.p95, x.ttft_s.p95, 1e-12, "TTFT with shared times");
+        near_to(y.tpot_s.mean, x.tpot_s.mean, 1e-12, "TPOT with shared times");
+    }
     arena_close(c.arena);
 }
 

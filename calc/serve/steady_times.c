@@ -120,8 +120,9 @@ enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, s
     for (size_t i = 0; i < t->groups; i++)
         add_prompt(&t->prompt, t->group[i].weight / tokens, t->group[i].tokens, t->group[i].cached,
                    t->pieces ? t->budget_tokens : (double)INFINITY);
+    TRY(open_tables(a, s->times, t, e));
     *out = t;
-    return open_tables(a, s->times, t, e);
+    return ERR_OK;
 }
 
 double steady_group_at(const struct steady_times *t, size_t i, double place)
