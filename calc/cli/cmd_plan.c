@@ -30,8 +30,8 @@ static const struct option OPTIONS[] = {
      .group = "Output",
      .help = "vllm, sglang or trtllm: the command line that starts the winner (--server: whose steps it is planned "
              "with, and whose layouts)"},
-    LAYOUT_FLAG("verify", "simulate plans in the order of their cost until one keeps its promises (default for traces "
-                          "and --arrivals other than poisson)"),
+    LAYOUT_FLAG("verify", "simulate plans in the order of their cost until one keeps its promises (default for traces, "
+                          "--arrivals other than poisson and --disagg)"),
     LAYOUT_TEXT("top", "N", NULL, "only the N best"),
     {.name = "format",
      .letter = 'f',
