@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "kernels/gemm_tiles.h"
+#include "kernels/split.h"
 #include "kernels/table.h"
 
 enum { M, N, K };
@@ -177,6 +178,7 @@ struct job {
     const float *strips;
     const char *w;
     float *sums;
+    size_t end; /* of the panels that are this part's */
 };
 
 /* First row of strip i: strips differ by one row at most. */
@@ -191,7 +193,7 @@ static void run_panels(const struct job *j, size_t panel, size_t wide, size_t fi
         const size_t row = strip_row(j, i), rows = strip_row(j, i + 1) - row;
         /* the first strips each fetch one of the panels that come next, so that no strip waits for all of them */
         const size_t later = panel + wide + (i - first);
-        const bool fetch = j->strips_n > 1 && i - first < wide && later < j->panels;
+        const bool fetch = j->strips_n > 1 && i - first < wide && later < j->end;
         const struct gemm_tile t = {.a = j->strips + row * j->steps + from * rows,
                                     .w = j->w + (panel * j->steps + from) * gemm_step_bytes(j->form),
                                     .panel = j->steps * gemm_step_bytes(j->form),
@@ -206,36 +208,53 @@ static void run_panels(const struct job *j, size_t panel, size_t wide, size_t fi
     }
 }
 
+/* The columns of a part, row by row. */
+static void round_part(const struct job *j, uint16_t *out, size_t panels_from)
+{
+    const size_t from = panels_from * GEMM_PANEL, end = j->end * GEMM_PANEL < j->n ? j->end * GEMM_PANEL : j->n;
+    for (size_t r = 0; r < j->m && from < end; r++)
+        j->tiles->round(j->sums + r * j->n + from, out + r * j->n + from, end - from);
+}
+
 static void multiply(const struct kern_call *c, const struct gemm_tiles *tiles, enum gemm_form form)
 {
     enum { BLOCK = MC / GEMM_ROWS_MAX }; /* strips that stay in the second cache */
     const size_t k = (size_t)c->shape->v[K], m = (size_t)c->shape->v[M];
-    const struct job j = {.tiles = tiles,
-                          .form = form,
-                          .m = m,
-                          .n = (size_t)c->shape->v[N],
-                          .steps = form == GEMM_PAIRS ? (k + 1) / 2 : k,
-                          .panels = panels_of(c->shape),
-                          .strips_n = (m + tiles->rows_max - 1) / tiles->rows_max,
-                          .strips = c->buffer[STRIPS],
-                          .w = c->packed,
-                          .sums = form == GEMM_FP32 ? c->buffer[C] : c->buffer[SUMS]};
+    const unsigned parts = c->parts > 1 ? c->parts : 1;
+    struct job j = {.tiles = tiles,
+                    .form = form,
+                    .m = m,
+                    .n = (size_t)c->shape->v[N],
+                    .steps = form == GEMM_PAIRS ? (k + 1) / 2 : k,
+                    .panels = panels_of(c->shape),
+                    .strips_n = (m + tiles->rows_max - 1) / tiles->rows_max,
+                    .strips = c->buffer[STRIPS],
+                    .w = c->packed,
+                    .sums = form == GEMM_FP32 ? c->buffer[C] : c->buffer[SUMS]};
     const size_t depth_max = j.strips_n == 1 ? j.steps : KC, block = (size_t)BLOCK * GEMM_ROWS_MAX / tiles->rows_max;
     const size_t wide = j.strips_n == 1 ? tiles->wide[m].wide : tiles->many[tiles->rows_max].wide;
-    for (size_t i = 0; i < j.strips_n; i++) {
+    const size_t panels_from = kern_split_from(j.panels, c->part, parts);
+    j.end = kern_split_from(j.panels, c->part + 1, parts);
+    for (size_t i = kern_split_from(j.strips_n, c->part, parts); i < kern_split_from(j.strips_n, c->part + 1, parts);
+         i++) {
         const size_t row = strip_row(&j, i);
         make_strip(c, form, row, strip_row(&j, i + 1) - row, (float *)c->buffer[STRIPS] + row * j.steps);
     }
+    kern_meet(c);
     for (size_t from = 0; from < j.steps; from += depth_max)
         for (size_t first = 0; first < j.strips_n; first += block) {
             const size_t end = j.strips_n - first < block ? j.strips_n : first + block;
             const size_t depth = j.steps - from < depth_max ? j.steps - from : depth_max;
-            for (size_t panel = 0, take; panel < j.panels; panel += take) {
-                take = j.panels - panel >= wide ? wide : 1;
+            for (size_t panel = panels_from, take; panel < j.end; panel += take) {
+                take = j.end - panel >= wide ? wide : 1;
                 run_panels(&j, panel, take, first, end, from, depth);
             }
         }
-    if (form != GEMM_FP32) tiles->round(j.sums, c->buffer[C], j.m * j.n);
+    if (form == GEMM_FP32) return;
+    if (parts == 1)
+        tiles->round(j.sums, c->buffer[C], j.m * j.n);
+    else
+        round_part(&j, c->buffer[C], panels_from);
 }
 
 static void run_portable(const struct kern_call *c)

@@ -119,7 +119,18 @@ struct kern_call {
     void *packed;  /* what variant.pack made; NULL without one */
     void *scratch; /* variant.scratch_bytes of it, aligned to 64; NULL without one */
     void *stream;  /* cudaStream_t of a CUDA variant, whose buffers are on the device; NULL on a CPU */
+    /* of a call that threads make together (kernels/split.h): which part this is, of how many (0: the whole), and what
+     * all of them wait for one another by */
+    unsigned part, parts;
+    void (*meet)(void *team);
+    void *team;
 };
+
+/* kern_meet -- wait until all parts of a call are here; nothing where there are none. */
+static inline void kern_meet(const struct kern_call *c)
+{
+    if (c->parts > 1) c->meet(c->team);
+}
 
 /* -- the kernel -- */
 
@@ -156,7 +167,8 @@ struct kern_variant {
      * is what run reads, and cold calls rotate over copies of it. A pack reads the inputs of c and writes c->packed. */
     size_t (*pack_bytes)(const struct kern_shape *s);
     void (*pack)(const struct kern_call *c);
-    void (*run)(const struct kern_call *c); /* what is timed; right for any valid shape, also odd ones; one thread */
+    void (*run)(const struct kern_call
+                    *c); /* what is timed; right for any valid shape, also odd ones; one thread, or one of c->parts */
     unsigned packed_inputs; /* bit b: packed stands for buffer b, which run does not read; cold calls leave it out */
     bool library;           /* somebody else's code: measured beside the own, to compare */
     /* What run needs beside the buffers of the kernel, undefined before; NULL: nothing. */
@@ -166,7 +178,7 @@ struct kern_variant {
 /* What a kernel measures besides itself. */
 enum kern_ceiling {
     KERN_CEILING_NONE,
-    KERN_CEILING_COMPUTE,   /* flops/s */
+    KERN_CEILING_COMPUTE,   /* flops/s; its first parameter is independent work, of which each thread gets as much */
     KERN_CEILING_READ,      /* bytes/s, reading: one parameter, elements of an fp32 array */
     KERN_CEILING_BANDWIDTH, /* bytes/s, reading and writing; the same parameter */
     KERN_CEILING_LAUNCH,    /* starts/s; one parameter, how many of them */

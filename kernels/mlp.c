@@ -5,6 +5,7 @@
  * names of variants, each with its packed weights. */
 #include <math.h>
 
+#include "kernels/split.h"
 #include "kernels/table.h"
 #include "kernels/vector.h"
 
@@ -110,6 +111,10 @@ static struct kern_call gemm_call(const struct kern_call *c, const struct kern_s
     g.buffer[GEMM_C] = c->buffer[to];
     g.buffer[GEMM_STRIPS] = c->buffer[STRIPS];
     g.buffer[GEMM_SUMS] = c->buffer[SUMS];
+    g.part = c->part;
+    g.parts = c->parts;
+    g.meet = c->meet;
+    g.team = c->team;
     return g;
 }
 
@@ -130,6 +135,24 @@ static void pack_of(const struct kern_call *c, const char *name)
     for (size_t i = 0; i < 3; i++) v->pack(&calls[i]);
 }
 
+/* The gate on the columns that the products of a part have written. */
+static void gate_part(const struct kern_call *c, void (*gate)(void *gate, const void *up, bool bf16, size_t n))
+{
+    enum { PANEL = 16 }; /* of kernels/gemm.c */
+    const size_t f = at(c->shape, FFN), tokens = at(c->shape, TOKENS), bytes = in_bf16(c->shape) ? 2 : 4;
+    if (c->parts <= 1) {
+        gate(c->buffer[GATE], c->buffer[UP], in_bf16(c->shape), tokens * f);
+        return;
+    }
+    const size_t panels = (f + PANEL - 1) / PANEL, from = kern_split_from(panels, c->part, c->parts) * PANEL;
+    size_t end = kern_split_from(panels, c->part + 1, c->parts) * PANEL;
+    end = end < f ? end : f;
+    for (size_t t = 0; t < tokens && from < end; t++) {
+        const size_t before = (t * f + from) * bytes;
+        gate((char *)c->buffer[GATE] + before, (const char *)c->buffer[UP] + before, in_bf16(c->shape), end - from);
+    }
+}
+
 static void run_of(const struct kern_call *c, const char *name,
                    void (*gate)(void *gate, const void *up, bool bf16, size_t n))
 {
@@ -139,8 +162,10 @@ static void run_of(const struct kern_call *c, const char *name,
     const struct kern_call first = gemm_call(c, &up, X, WG, GATE, 0), second = gemm_call(c, &up, X, WU, UP, room);
     const struct kern_call third = gemm_call(c, &down, GATE, WD, Y, 2 * room);
     v->run(&first);
+    kern_meet(c); /* all have read the strips that the second makes again */
     v->run(&second);
-    gate(c->buffer[GATE], c->buffer[UP], in_bf16(c->shape), at(c->shape, TOKENS) * at(c->shape, FFN));
+    gate_part(c, gate);
+    kern_meet(c);
     v->run(&third);
 }
 

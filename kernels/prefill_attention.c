@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/split.h"
 #include "kernels/table.h"
 #include "kernels/vector.h"
 
@@ -146,7 +147,9 @@ static void attend_all(const struct kern_call *c, const struct code *code)
     p.most = p.scores + PREFILL_ROWS * PREFILL_CHUNK;
     p.sum = p.most + PREFILL_ROWS;
     p.shrink = p.sum + PREFILL_ROWS;
-    for (size_t i = 0; i < at(s, BATCH) * kv; i++) {
+    const unsigned parts = c->parts > 1 ? c->parts : 1;
+    const size_t end = kern_split_from(at(s, BATCH) * kv, c->part + 1, parts);
+    for (size_t i = kern_split_from(at(s, BATCH) * kv, c->part, parts); i < end; i++) {
         const size_t token = i / kv * p.tokens, from = (token * kv + i % kv) * dim * bytes;
         code->lay_out(&p, (const char *)c->buffer[IN_K] + from, (const char *)c->buffer[IN_V] + from, kv * dim);
         for (size_t g = 0; g < group; g++)

@@ -42,7 +42,8 @@ bool run_is_able(const struct run *r)
 
 enum err_code run_open(struct run *r, struct err *e)
 {
-    const struct wire_request q = {.ask = WIRE_DESCRIBE};
+    const int64_t threads = r->set.threads ? r->set.threads : 1;
+    const struct wire_request q = {.ask = WIRE_DESCRIBE, .threads = threads};
     struct wire_reply reply;
     char why[WHY_MAX];
     TRY(start(r, &r->session, e));
@@ -59,6 +60,12 @@ enum err_code run_open(struct run *r, struct err *e)
         run_close(r);
         return err_set(e, ERR_DEVICE, "%s", *reply.device.left_out ? reply.device.left_out : "no kernel can run here");
     }
+    if (reply.device.threads != threads && threads != WIRE_ALL_THREADS) {
+        run_close(r);
+        return err_set(e, ERR_RANGE, "--threads %lld: %lld can make a call together on this device", (long long)threads,
+                       (long long)reply.device.threads);
+    }
+    r->set.threads = reply.device.threads;
     r->origin.device = reply.device.name;
     r->origin.identity = reply.device.identity;
     return ERR_OK;
@@ -90,7 +97,7 @@ static enum err_code measure(struct run *r, const struct wire_job *job, struct r
 {
     static const enum result_outcome OF[] = {
         [SESSION_CRASHED] = RESULT_CRASHED, [SESSION_HUNG] = RESULT_HUNG, [SESSION_GARBAGE] = RESULT_GARBAGE};
-    const struct wire_request q = {.ask = WIRE_MEASURE, .job = *job};
+    const struct wire_request q = {.ask = WIRE_MEASURE, .threads = r->set.threads, .job = *job};
     const double nan = (double)NAN;
     const struct result_ceilings none = {nan, nan, nan};
     struct wire_reply reply;
@@ -142,7 +149,7 @@ static enum err_code measure(struct run *r, const struct wire_job *job, struct r
 /* The bytes of a job by counters, in the worker that times nothing. r->stopped: they are not known. */
 static enum err_code count(struct run *r, const struct wire_job *job, struct result *out, struct err *e)
 {
-    struct wire_request q = {.ask = WIRE_MEASURE, .job = *job};
+    struct wire_request q = {.ask = WIRE_MEASURE, .threads = r->set.threads, .job = *job};
     struct wire_reply reply;
     char why[WHY_MAX] = "";
     struct err failed = {.code = ERR_OK};

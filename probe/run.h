@@ -22,7 +22,7 @@ struct run_ceiling {
     int tries;       /* further ones of a ceiling that was too noisy */
 };
 
-/* The roofline of the machine, one core of it. */
+/* The roofline of the machine, of the threads that are asked for. */
 struct run_ceilings {
     struct run_ceiling peak[RUN_UNITS_MAX];
     size_t peaks_n;
@@ -45,6 +45,7 @@ struct run_settings {
     double patience_s;      /* beyond that, until a worker counts as hung */
     double noise_frac;      /* spread that is quiet */
     int64_t least, seed;
+    int64_t threads; /* make a call together; 0 as 1; WIRE_ALL_THREADS: as many as there are */
 };
 
 struct run {
@@ -66,8 +67,8 @@ struct run {
 };
 
 /* run_open -- start the worker and hear what it has. r->arena and r->set are filled in by the caller. Errors:
- * ERR_DEVICE the worker cannot be started or does not answer, or there is no kernel, or none that can run here (unless
- * set.lists); ERR_NOMEM. */
+ * ERR_RANGE not so many threads; ERR_DEVICE the worker cannot be started or does not answer, or there is no kernel, or
+ * none that can run here (unless set.lists); ERR_NOMEM. */
 enum err_code run_open(struct run *r, struct err *e);
 
 /* run_is_able -- whether the device can run any code of any kernel. */

@@ -43,9 +43,13 @@ struct wire_job {
     double noise_frac, deadline_s;
 };
 
+/* As many threads as there are processors. */
+#define WIRE_ALL_THREADS ((int64_t)1 << 30)
+
 struct wire_request {
     int64_t id;
     enum wire_ask ask;
+    int64_t threads;     /* make a call together, where there are so many: the device says how many; 0 as 1 */
     struct wire_job job; /* of WIRE_MEASURE */
 };
 
@@ -108,6 +112,7 @@ struct wire_device {
     const struct wire_kernel *kernels;
     size_t kernels_n;
     const char *left_out; /* what is missing here, sentences; "" */
+    int64_t threads;      /* that make a call together */
 };
 
 enum wire_is { WIRE_IS_DEVICE, WIRE_IS_PROGRESS, WIRE_IS_RESULT };

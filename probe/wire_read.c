@@ -110,16 +110,18 @@ static enum err_code read_job(struct json_scan s, struct wire_job *j)
 enum err_code wire_read_request(struct arena *a, const char *line, size_t len, struct wire_request *out, struct err *e)
 {
     struct json_scan s;
-    struct wire_request r = {.id = 0};
+    struct wire_request r = {.threads = 1};
     const char *what = "";
     int64_t version = 0;
     struct wire_field fields[] = {{"ridge-probe", wire_get_count, &version, true, 0},
                                   {"id", wire_get_count, &r.id, true, 0},
-                                  {"do", wire_get_text, &what, true, 0}};
+                                  {"do", wire_get_text, &what, true, 0},
+                                  {"threads", wire_get_count, &r.threads, false, 0}};
     TRY(open_line(a, line, len, &s, e));
     struct json_scan again = s;
     TRY(wire_fields(&s, fields, COUNT(fields)));
     TRY(check_version(version, e));
+    if (r.threads < 1 || r.threads > WIRE_ALL_THREADS) return err_set(e, ERR_INPUT, "line: threads is out of range");
     if (strcmp(what, "measure") == 0) {
         r.ask = WIRE_MEASURE;
         TRY(read_job(again, &r.job));
@@ -322,11 +324,13 @@ static enum err_code read_device(struct json_scan s, struct wire_device *d)
 {
     struct list kernels = {.n = 0};
     d->left_out = "";
+    d->threads = 1;
     struct wire_field fields[] = {{"name", wire_get_text, &d->name, true, 0},
                                   {"identity", get_raw, &d->identity, true, 0},
                                   {"memory_bytes", wire_get_number, &d->memory_bytes, true, 0},
                                   {"cache_bytes", get_caches, d->cache_bytes, true, 0},
                                   {"left_out", wire_get_text, &d->left_out, false, 0},
+                                  {"threads", wire_get_count, &d->threads, false, 0},
                                   {"kernels", get_kernels, &kernels, true, 0}};
     TRY(wire_fields(&s, fields, COUNT(fields)));
     d->kernels = kernels.v;

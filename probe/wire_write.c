@@ -91,6 +91,7 @@ void wire_write_request(struct out *o, const struct wire_request *r)
     static const char *const ASKS[] = {[WIRE_DESCRIBE] = "describe", [WIRE_MEASURE] = "measure", [WIRE_QUIT] = "quit"};
     begin(o, r->id);
     text(o, "do", ASKS[r->ask]);
+    if (r->threads > 1) count(o, "threads", r->threads);
     if (r->ask == WIRE_MEASURE) {
         const struct wire_job *j = &r->job;
         text(o, "kernel", j->kernel);
@@ -166,6 +167,7 @@ static void write_device(struct out *o, const struct wire_device *d)
     real(o, "memory_bytes", d->memory_bytes);
     list(o, "cache_bytes", d->cache_bytes, 3);
     text(o, "left_out", d->left_out);
+    if (d->threads > 1) count(o, "threads", d->threads);
     member(o, "kernels");
     out_char(o, '[');
     for (size_t i = 0; i < d->kernels_n; i++) write_kernel(o, i, &d->kernels[i]);

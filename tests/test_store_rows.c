@@ -124,25 +124,25 @@ static void newest_quiet_ceilings_are_the_device(void **state)
     struct this_cpu cpu;
     struct err e = {.code = ERR_OK};
     const size_t n = ceilings(r);
-    if (this_cpu_make(*state, "m.db", r, n, &cpu, &e) != ERR_OK) fail_msg("%s", e.text);
+    if (this_cpu_make(*state, "m.db", r, n, 1, &cpu, &e) != ERR_OK) fail_msg("%s", e.text);
     check_device(&cpu.hw);
     assert_string_equal(cpu.said, "Core 7, one core: ceilings of 2026-11-02T00:00:02Z, results 11 to 37 of m.db");
     /* another program's result between those of a run changes nothing; a card's ceilings are no CPU's */
     r[n] = result_of(47, "2026-11-04T00:00:04Z", "fma", "compute", 0.001);
     r[n].origin.identity = "{\"name\":\"Card\",\"cache_bytes\":[1,2,3]}";
-    assert_int_equal(this_cpu_make(*state, "m.db", r, n + 1, &cpu, &e), ERR_OK);
+    assert_int_equal(this_cpu_make(*state, "m.db", r, n + 1, 1, &cpu, &e), ERR_OK);
     check_device(&cpu.hw);
     /* without the good run the first counts, whose numbers are others */
-    assert_int_equal(this_cpu_make(*state, "m.db", r, 2, &cpu, &e), ERR_OK);
+    assert_int_equal(this_cpu_make(*state, "m.db", r, 2, 1, &cpu, &e), ERR_OK);
     assert_near(cpu.hw.peak_flops_per_s[HW_FP32_VECTOR], 7.7e11, 1);
     assert_near(cpu.hw.peak_flops_per_s[HW_BF16], 7.7e11, 1);
-    assert_int_equal(this_cpu_make(*state, "m.db", r + n - 2, 2, &cpu, &e), ERR_NO);
+    assert_int_equal(this_cpu_make(*state, "m.db", r + n - 2, 2, 1, &cpu, &e), ERR_NO);
     assert_non_null(strstr(e.text, "ridge probe ceilings"));
-    assert_int_equal(this_cpu_make(*state, "m.db", r, 0, &cpu, &e), ERR_NO);
+    assert_int_equal(this_cpu_make(*state, "m.db", r, 0, 1, &cpu, &e), ERR_NO);
     r[n].origin.identity = "not JSON";
-    assert_int_equal(this_cpu_make(*state, "m.db", r, n + 1, &cpu, &e), ERR_OK);
+    assert_int_equal(this_cpu_make(*state, "m.db", r, n + 1, 1, &cpu, &e), ERR_OK);
     check_device(&cpu.hw);
-    assert_int_equal(this_cpu_make(*state, "m.db", r + n, 1, &cpu, &e), ERR_INPUT);
+    assert_int_equal(this_cpu_make(*state, "m.db", r + n, 1, 1, &cpu, &e), ERR_INPUT);
 }
 
 static void the_store_keeps_what_measures_ceilings(void **state)
@@ -155,7 +155,7 @@ static void the_store_keeps_what_measures_ceilings(void **state)
     struct err e = {.code = ERR_OK};
     const size_t n = ceilings(r);
     (void)snprintf(path, sizeof path, "%s/m.db", scratch_dir(dir));
-    assert_int_equal(this_cpu_load(*state, path, &cpu, &e), ERR_NO);
+    assert_int_equal(this_cpu_load(*state, path, 1, &cpu, &e), ERR_NO);
     assert_non_null(strstr(e.text, "ridge probe ceilings"));
     for (size_t i = 0; i < n; i++) { /* a run each, as programs write them */
         struct arena *a = arena_open();
@@ -168,7 +168,7 @@ static void the_store_keeps_what_measures_ceilings(void **state)
         arena_close(a);
     }
     struct arena *a = arena_open();
-    if (this_cpu_load(a, path, &cpu, &e) != ERR_OK) fail_msg("%s", e.text);
+    if (this_cpu_load(a, path, 1, &cpu, &e) != ERR_OK) fail_msg("%s", e.text);
     check_device(&cpu.hw);
     arena_close(a);
 }
@@ -188,7 +188,7 @@ static struct this_cpu device(struct arena *a)
 {
     struct result r[16];
     struct this_cpu cpu;
-    assert_int_equal(this_cpu_make(a, "m.db", r, ceilings(r), &cpu, NULL), ERR_OK);
+    assert_int_equal(this_cpu_make(a, "m.db", r, ceilings(r), 1, &cpu, NULL), ERR_OK);
     return cpu;
 }
 

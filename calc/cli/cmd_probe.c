@@ -31,6 +31,14 @@ static const struct option OPTIONS[] = {
      .value = "cold|hot|both",
      .fallback = "both",
      .help = "cold: operands come from memory; hot: from the caches, where they fit"},
+    {.name = "threads",
+     .kind = OPTION_TEXT,
+     .value = "N|all",
+     .fallback = "1",
+     .help =
+         "threads that make each call together, each on a core of its own, the ceilings too: of kernels that can be "
+         "split (streams, multiply-adds, gemm, mlp, prefill, decode). Results of other numbers of threads are of "
+         "another device: this-cpu@N"},
     {.name = "quick", .kind = OPTION_FLAG, .help = "the shapes that tell most, a second each, a minute in all"},
     {.name = "all", .kind = OPTION_FLAG, .help = "every shape of the kernels, however long it takes"},
     {.name = "budget",
@@ -102,13 +110,14 @@ static const struct {
     size_t most;
     const char *options; /* that it heeds, joined by ',' */
 } VERBS[] = {
-    {"list", probe_list, 0, 0, "device,kernel,patience,worker," TABLE_OPTIONS},
+    {"list", probe_list, 0, 0, "device,kernel,threads,patience,worker," TABLE_OPTIONS},
     {"run", probe_run, 0, 0,
-     "device,kernel,variant,dtype,shape,model,weights,batch,context,prompt,state,quick,all,budget,deadline,ceilings,"
+     "device,threads,kernel,variant,dtype,shape,model,weights,batch,context,prompt,state,quick,all,budget,deadline,"
+     "ceilings,"
      "patience,"
      "dram-bytes,samples,seed,worker,store,plot," TABLE_OPTIONS},
     {"ceilings", probe_ceilings, 0, 0,
-     "device,quick,deadline,ceilings,patience,samples,seed,worker,store," TABLE_OPTIONS},
+     "device,threads,quick,deadline,ceilings,patience,samples,seed,worker,store," TABLE_OPTIONS},
     {"history", probe_history, 0, 0, "device,kernel,store,last,outcome,kind," TABLE_OPTIONS},
     {"show", probe_show, 1, 1, "store,each," TABLE_OPTIONS},
     {"export", probe_export, 0, 0, "device,kernel,store,last,outcome,kind," TABLE_OPTIONS},
@@ -171,6 +180,6 @@ const struct command command_probe = {
     .examples = "  ridge probe run --quick --plot roofline.svg\n"
                 "  ridge probe run --kernel gemm --dtype bf16 --shape m=1..64*4,n=4096,k=4096\n"
                 "  ridge probe run -m llama-3.1-8b --batch 1,8 --state cold\n"
-                "  ridge probe export --kind gemm -o gemm.csv\n",
+                "  ridge probe export -o rows.csv\n",
     .run = run,
 };

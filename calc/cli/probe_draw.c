@@ -33,12 +33,13 @@ enum err_code probe_draw(struct arena *a, const struct run *run, const struct pr
         cell(csv, rows[i].measured_s);
         out_char(csv, '\n');
     }
-    const struct plot_request r = {.kind = "roofline",
-                                   .csv = out_text(csv, NULL),
-                                   .ceilings_csv = out_text(roofs, NULL),
-                                   .title = "Measured kernels on the measured roofline",
-                                   .subtitle = arena_printf(a, "%s, one core", run->device.name),
-                                   .output = output};
+    const struct plot_request r = {
+        .kind = "roofline",
+        .csv = out_text(csv, NULL),
+        .ceilings_csv = out_text(roofs, NULL),
+        .title = "Measured kernels on the measured roofline",
+        .subtitle = run->device.threads > 1 ? run->device.name : arena_printf(a, "%s, one core", run->device.name),
+        .output = output};
     if (!r.csv || !r.ceilings_csv || !r.subtitle) return err_nomem(e);
     return plot_render(a, &r, e);
 }

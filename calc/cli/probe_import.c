@@ -284,8 +284,9 @@ static enum err_code device_name(struct arena *a, const struct option_values *v,
 {
     struct this_cpu cpu;
     *out = option_given(v, "device") ? option_get(v, "device") : "";
-    if (strcmp(*out, THIS_CPU) != 0) return ERR_OK;
-    TRY(this_cpu_load(a, option_get(v, "store"), &cpu, e));
+    int64_t threads;
+    if (!this_cpu_named(*out, &threads)) return ERR_OK;
+    TRY(this_cpu_load(a, option_get(v, "store"), threads, &cpu, e));
     *out = cpu.hw.name;
     return ERR_OK;
 }

@@ -98,7 +98,7 @@ static enum err_code ceilings_within(struct work *w, const char *command, struct
         known += has;
         if (!has && rows[i].why) TRY(work_note(w, arena_printf(w->a, "%s: %s.", rows[i].ceiling, rows[i].why), e));
     }
-    TRY(work_note(w, arena_printf(w->a, "%s, one core.", w->run.device.name), e));
+    TRY(work_note(w, arena_printf(w->a, "%s.", work_who(w)), e));
     if (w->run.stopped) TRY(work_note(w, "stopped by a signal.", e));
     TRY(work_say_stored(w, e));
     TRY(work_write_table(w, "ridge.probe.ceilings.1", CEILINGS, sizeof CEILINGS / sizeof CEILINGS[0], rows, n,
@@ -117,11 +117,11 @@ static enum err_code say_ceilings(struct work *w, struct err *e)
     for (size_t i = 0; i < c->peaks_n; i++) {
         if (isnan(c->peak[i].per_s)) continue;
         (void)units_format(peak, UNITS_FLOPS_PER_S, c->peak[i].per_s);
-        const char *unit = c->peak[i].unit, *name = w->run.device.name;
+        const char *unit = c->peak[i].unit, *name = work_who(w);
         const char *line = isnan(c->read.per_s)
-                               ? arena_printf(w->a, "%s, one core: %s peak %s.", name, unit, peak)
-                               : arena_printf(w->a, "%s, one core: %s peak %s, memory %s, ridge %s flops/byte.", name,
-                                              unit, peak, units_format(rate, UNITS_BYTES_PER_S, c->read.per_s),
+                               ? arena_printf(w->a, "%s: %s peak %s.", name, unit, peak)
+                               : arena_printf(w->a, "%s: %s peak %s, memory %s, ridge %s flops/byte.", name, unit, peak,
+                                              units_format(rate, UNITS_BYTES_PER_S, c->read.per_s),
                                               units_format_plain(ridge, c->peak[i].per_s / c->read.per_s));
         TRY(work_note(w, line, e));
     }

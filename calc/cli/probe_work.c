@@ -64,6 +64,8 @@ static enum err_code read_settings(struct work *w, struct err *e)
     TRY(work_read_time(w->v, "patience", 0.05, 1e5, &s->patience_s, e));
     TRY(read_count(w->v, "samples", SAMPLE_LEAST, SAMPLE_MAX / 4, &s->least, e));
     TRY(read_count(w->v, "seed", 0, INT64_MAX, &s->seed, e));
+    s->threads = WIRE_ALL_THREADS;
+    if (strcmp(option_get(w->v, "threads"), "all") != 0) TRY(read_count(w->v, "threads", 1, 1 << 16, &s->threads, e));
     if (!option_get(w->v, "worker")) return work_find_worker(w->a, option_get(w->v, "device"), &s->worker, e);
     s->worker = option_get(w->v, "worker");
     return ERR_OK;
@@ -74,6 +76,11 @@ static void show_phase(void *closure, const char *phase)
     struct work *w = closure;
     (void)phase;
     progress_show(&w->bar, w->done, w->total);
+}
+
+const char *work_who(const struct work *w)
+{
+    return w->run.device.threads > 1 ? w->run.device.name : arena_printf(w->a, "%s, one core", w->run.device.name);
 }
 
 enum err_code work_begin(struct work *w, const char *command, struct err *e)

@@ -39,6 +39,9 @@ enum err_code work_check_output(struct work *w, const struct column *columns, si
 /* work_begin -- settings from the options, and a worker that has said what it can. Errors: ERR_USAGE, as run_open. */
 enum err_code work_begin(struct work *w, const char *command, struct err *e);
 
+/* work_who -- whose ceilings they are: the device and how many threads. NULL: no memory. */
+const char *work_who(const struct work *w);
+
 /* work_open_store -- that of --store, or the usual one. Without the usual one results are measured and printed all the
  * same, and that is said; one that was named is wanted. Errors: as store_open. */
 enum err_code work_open_store(struct work *w, struct err *e);

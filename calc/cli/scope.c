@@ -77,9 +77,10 @@ enum err_code scope_gpu(struct arena *a, const struct option_values *v, const ch
         text = arena_strndup(a, text, (size_t)(colon - text));
         if (!text) return err_nomem(e);
     }
-    if (strcmp(text, THIS_CPU) != 0) return hw_load(a, text, hw, e);
+    int64_t threads;
+    if (!this_cpu_named(text, &threads)) return hw_load(a, text, hw, e);
     struct this_cpu cpu;
-    TRY(this_cpu_load(a, option_get(v, "store"), &cpu, e));
+    TRY(this_cpu_load(a, option_get(v, "store"), threads, &cpu, e));
     *hw = cpu.hw;
     return ERR_OK;
 }

@@ -306,14 +306,15 @@ enum err_code measured_open(struct arena *a, const struct option_values *v, stru
     const bool store = strcmp(from, STORE_FROM) == 0;
     *out = (struct measured){.imported = option_given(v, "imported"), .picked = option_get(v, "kind") != NULL};
     if (out->imported && !store) return err_set(e, ERR_USAGE, "--imported: of --from store alone");
-    if (strcmp(device, THIS_CPU) == 0) {
+    int64_t threads;
+    if (this_cpu_named(device, &threads)) {
         struct this_cpu cpu;
-        TRY(this_cpu_load(a, path, &cpu, e));
+        TRY(this_cpu_load(a, path, threads, &cpu, e));
         out->hw = cpu.hw;
         out->said = cpu.said;
     } else if (hw_load(a, device, &out->hw, e) != ERR_OK) {
         struct this_cpu cpu;
-        if (!e || this_cpu_load(a, path, &cpu, NULL) != ERR_OK || !is_of(&cpu.hw, device))
+        if (!e || this_cpu_load(a, path, 1, &cpu, NULL) != ERR_OK || !is_of(&cpu.hw, device))
             return e ? e->code : ERR_INPUT;
         const struct err found = *e;
         return err_set(e, found.code, "%s; or " THIS_CPU ", the core that ridge probe measured last", found.text);

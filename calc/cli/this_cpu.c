@@ -6,6 +6,7 @@
 
 #include "calc/base/json.h"
 #include "calc/base/text.h"
+#include "calc/base/units.h"
 #include "probe/store.h"
 
 /* The results of one run: they follow one another but for what other programs stored meanwhile. */
@@ -30,7 +31,7 @@ static void keep_best(double *to, double v)
 /* -- what a machine says of itself -- */
 
 struct machine {
-    double cache_bytes[HW_CACHES], memory_bytes;
+    double cache_bytes[HW_CACHES], memory_bytes, threads;
     bool cpu;
 };
 
@@ -38,11 +39,12 @@ static enum err_code read_machine(struct arena *a, const char *store, const char
                                   struct err *e)
 {
     struct json j, v, item;
-    *out = (struct machine){.memory_bytes = (double)NAN};
+    *out = (struct machine){.memory_bytes = (double)NAN, .threads = 1};
     TRY(json_parse(a, store, identity, strlen(identity), &j, e));
     out->cpu = json_has(&j, "cores") && json_has(&j, "cache_bytes"); /* the worker of CPUs alone says them */
     if (!out->cpu) return ERR_OK;
     if (json_get(&j, "memory_bytes", &v)) TRY(json_num(&v, &out->memory_bytes, e));
+    if (json_get(&j, "threads_used", &v)) TRY(json_num(&v, &out->threads, e));
     if (!json_get(&j, "cache_bytes", &v)) return ERR_OK;
     for (size_t i = 0; i < HW_CACHES && json_at(&v, i, NULL, &item); i++) TRY(json_num(&item, &out->cache_bytes[i], e));
     return ERR_OK;
@@ -80,8 +82,8 @@ static void take(const struct result *r, const struct machine *m, struct ceiling
 
 /* -- the device -- */
 
-static void describe(const struct ceilings *c, const struct machine *m, const char *store, const char *said,
-                     struct hw *out)
+static void describe(const struct ceilings *c, const struct machine *m, const char *store, const char *key,
+                     const char *said, struct hw *out)
 {
     const double nan = (double)NAN, narrow = fmax(c->fp32, c->dot);
     const double peaks[HW_DTYPES_N] = {
@@ -89,7 +91,7 @@ static void describe(const struct ceilings *c, const struct machine *m, const ch
         [HW_BF16] = narrow,         [HW_FP8] = narrow,   [HW_INT8] = fmax(narrow, c->bytes),
         [HW_FP4] = narrow,          [HW_INT4] = narrow};
     *out = (struct hw){.file = store,
-                       .key = THIS_CPU,
+                       .key = key,
                        .measured = said,
                        .name = c->run->origin.device,
                        .device_kind = "cpu",
@@ -99,7 +101,7 @@ static void describe(const struct ceilings *c, const struct machine *m, const ch
                        .bandwidth_bytes_per_s = c->read,
                        .bandwidth_measured_bytes_per_s = c->read,
                        .moved_bytes_per_s = c->moved,
-                       .sm_count = 1,
+                       .sm_count = m->threads,
                        .clock_mhz = nan,
                        .sm_version = nan,
                        .l2_bytes = nan,
@@ -126,9 +128,27 @@ static void describe(const struct ceilings *c, const struct machine *m, const ch
     }
 }
 
-enum err_code this_cpu_make(struct arena *a, const char *store, const struct result *r, size_t n, struct this_cpu *out,
-                            struct err *e)
+/* "this-cpu@8"; NULL: no memory. */
+static const char *key_of(struct arena *a, int64_t threads)
 {
+    return threads > 1 ? arena_printf(a, THIS_CPU "@%lld", (long long)threads) : THIS_CPU;
+}
+
+bool this_cpu_named(const char *name, int64_t *threads)
+{
+    const size_t len = strlen(THIS_CPU);
+    *threads = 1;
+    if (strncmp(name, THIS_CPU, len) != 0) return false;
+    if (!name[len]) return true;
+    return name[len] == '@' && units_parse_count(name + len + 1, 2, 1 << 16, threads, NULL) == ERR_OK;
+}
+
+enum err_code this_cpu_make(struct arena *a, const char *store, const struct result *r, size_t n, int64_t threads,
+                            struct this_cpu *out, struct err *e)
+{
+    const char *key = key_of(a, threads);
+    double other = 0;
+    if (!key) return err_nomem(e);
     const double nan = (double)NAN;
     struct machine m;
     struct err unread = {.code = ERR_OK};
@@ -138,20 +158,30 @@ enum err_code this_cpu_make(struct arena *a, const char *store, const struct res
         if (!*last->ceiling || (end < n && same_run(last, &r[end]))) continue; /* looked at with its run's last */
         if (read_machine(a, store, last->origin.identity, &m, &unread) == ERR_NOMEM) return err_nomem(e);
         if (!m.cpu) continue;
+        if (m.threads != (double)threads) {
+            if (other < 1) other = m.threads;
+            continue;
+        }
         for (size_t i = 0; i < HW_CACHES; i++) c.cache[i] = nan;
         for (size_t i = 0; i < end; i++)
             if (same_run(&r[i], last)) take(&r[i], &m, &c);
         if (isnan(c.fp32) || isnan(c.read) || isnan(m.memory_bytes)) continue;
-        out->said = arena_printf(a, "%s, one core: ceilings of %s, results %lld to %lld of %s", last->origin.device,
-                                 last->origin.started, (long long)c.first, (long long)c.last, store);
+        out->said = arena_printf(a, "%s%s: ceilings of %s, results %lld to %lld of %s", last->origin.device,
+                                 threads > 1 ? "" : ", one core", last->origin.started, (long long)c.first,
+                                 (long long)c.last, store);
         if (!out->said) return err_nomem(e);
-        describe(&c, &m, store, out->said, &out->hw);
+        describe(&c, &m, store, key, out->said, &out->hw);
         return ERR_OK;
     }
     if (unread.code != ERR_OK) return err_set(e, unread.code, "%s", unread.text);
+    char by[48] = "", there[80] = "";
+    if (threads > 1) (void)snprintf(by, sizeof by, " --threads %lld", (long long)threads);
+    if (other > 1) (void)snprintf(there, sizeof there, " (there are some of " THIS_CPU "@%.0f)", other);
+    if (other == 1) /* one is one */
+        (void)snprintf(there, sizeof there, " (there are some of one core, " THIS_CPU ")");
     return err_set(e, ERR_NO,
-                   THIS_CPU ": %s has no ceilings of a CPU that were measured on a quiet core: ridge probe ceilings",
-                   store);
+                   "%s: %s has no ceilings of a CPU that were measured on a quiet core%s: ridge probe ceilings%s", key,
+                   store, there, by);
 }
 
 /* What ridge fit made of its results last. */
@@ -167,7 +197,7 @@ static enum err_code find_fitted(struct arena *a, struct store *s, struct this_c
     return cpu->hw.fitted ? ERR_OK : err_nomem(e);
 }
 
-enum err_code this_cpu_load(struct arena *a, const char *path, struct this_cpu *out, struct err *e)
+enum err_code this_cpu_load(struct arena *a, const char *path, int64_t threads, struct this_cpu *out, struct err *e)
 {
     static const struct store_access READ = {.write = false, .patience_s = 20};
     const struct store_filter ceilings = {.ceilings = true};
@@ -189,7 +219,7 @@ enum err_code this_cpu_load(struct arena *a, const char *path, struct this_cpu *
     struct err senseless = {.code = ERR_OK};
     (void)store_senseless(s, &senseless);
     if (!n && senseless.code != ERR_OK) return err_set(e, senseless.code, "%s", senseless.text);
-    TRY(this_cpu_make(a, name, r, n, out, e));
+    TRY(this_cpu_make(a, name, r, n, threads, out, e));
     if (senseless.code != ERR_OK) out->said = arena_printf(a, "%s; %s", out->said, senseless.text);
     out->hw.measured = out->said;
     return out->said ? find_fitted(a, s, out, e) : err_nomem(e);

@@ -1,4 +1,5 @@
-/* this_cpu -- the device "this-cpu": one core of the machine whose ceilings the probe measured last. It is described by
+/* this_cpu -- the device "this-cpu": one core of the machine whose ceilings the probe measured last, and "this-cpu@8":
+ * eight threads of it. It is described by
  * what was measured and by nothing else, and is in no file. */
 #ifndef RIDGE_CLI_THIS_CPU_H
 #define RIDGE_CLI_THIS_CPU_H
@@ -21,18 +22,21 @@ struct this_cpu {
     const char *said; /* a sentence without a full stop: which machine, when, from which results */
 };
 
-/* this_cpu_make -- of n results that measure ceilings, in the order they were made. The newest run of a CPU that
- * measured, quietly, a peak and the reading of memory gives all of them; of each the best is the ceiling: peak
- * fp32_vector, tf32, fp16 of the unit "fp32", which those formats are turned into; peak bf16, fp8, int8, fp4, int4 of
- * the unit "bf16-dot", int8 also of "int8-dot", where that is faster; bandwidth of reading memory; l2 and the caches:
- * their sizes, and how fast each is read; memory of the machine. A run whose identity cannot be read is passed over.
- * store: the file's name for messages. Errors: ERR_NO there are none, with the command that measures them; ERR_INPUT
- * none but such whose identity is no JSON; ERR_NOMEM. */
-enum err_code this_cpu_make(struct arena *a, const char *store, const struct result *r, size_t n, struct this_cpu *out,
-                            struct err *e);
+/* this_cpu_named -- whether a device is called this-cpu or this-cpu@N, N from 2 to 65536; *threads: N. */
+bool this_cpu_named(const char *name, int64_t *threads);
+
+/* this_cpu_make -- of n results that measure ceilings, in the order they were made. The newest run of a CPU by so
+ * many threads that measured, quietly, a peak and the reading of memory gives all of them; of each the best is the
+ * ceiling: peak fp32_vector, tf32, fp16 of the unit "fp32", which those formats are turned into; peak bf16, fp8, int8,
+ * fp4, int4 of the unit "bf16-dot", int8 also of "int8-dot", where that is faster; bandwidth of reading memory; l2 and
+ * the caches: their sizes, and how fast each is read; memory of the machine. A run whose identity cannot be read is
+ * passed over. store: the file's name for messages. Errors: ERR_NO there are none, with the command that measures them;
+ * ERR_INPUT none but such whose identity is no JSON; ERR_NOMEM. */
+enum err_code this_cpu_make(struct arena *a, const char *store, const struct result *r, size_t n, int64_t threads,
+                            struct this_cpu *out, struct err *e);
 
 /* this_cpu_load -- of a store, NULL: the usual one; hw.efficiency is the file of parameters that ridge fit wrote last
  * of its results. Errors: as store_open, store_read, this_cpu_make. */
-enum err_code this_cpu_load(struct arena *a, const char *path, struct this_cpu *out, struct err *e);
+enum err_code this_cpu_load(struct arena *a, const char *path, int64_t threads, struct this_cpu *out, struct err *e);
 
 #endif

@@ -1,5 +1,7 @@
 #include "probe/worker/device.h"
 
+#include "probe/worker/work.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +24,7 @@ static const char *dtypes_text(struct arena *a, unsigned dtypes)
     return text;
 }
 
-static bool describe_points(struct arena *a, const struct kern *k, struct wire_kernel *out)
+static bool describe_points(struct arena *a, const struct kern *k, int64_t threads, struct wire_kernel *out)
 {
     struct wire_point *p = arena_array(a, k->points_n + 1, sizeof *p);
     for (size_t i = 0; p && i < k->points_n; i++) {
@@ -31,7 +33,7 @@ static bool describe_points(struct arena *a, const struct kern *k, struct wire_k
             .shape = {.n = k->args_n}, .dtype = kern_dtype_name(from->shape.dtype), .quick = from->quick};
         for (size_t j = 0; j < k->args_n; j++) {
             p[i].shape.arg[j].name = k->args[j].name;
-            p[i].shape.arg[j].value = from->shape.v[j];
+            p[i].shape.arg[j].value = from->shape.v[j] * (j == 0 && k->ceiling == KERN_CEILING_COMPUTE ? threads : 1);
         }
     }
     out->points = p;
@@ -69,16 +71,17 @@ static bool describe_kernel(struct arena *a, const struct device *d, const struc
             if (v->dtypes & KERN_HAS(k->points[j].shape.dtype)) any = k->points[j].shape;
         while (!(v->dtypes & KERN_HAS(any.dtype))) any.dtype = (enum kern_dtype)((any.dtype + 1) % KERN_DTYPES_N);
         const char *lacks = missing ? missing : v->lacks ? v->lacks(m, &any) : NULL;
+        if (!lacks && d->team && (v->library || !kern_split_find(k))) lacks = WORK_ONE_THREAD;
         const char *dtypes = dtypes_text(a, v->dtypes);
         if (!dtypes) return false;
         variants[i] = (struct wire_variant){v->name, kern_unit_name(v->unit), lacks ? lacks : "", dtypes, v->library};
     }
-    return describe_points(a, k, out);
+    return describe_points(a, k, d->threads, out);
 }
 
 enum err_code device_describe(struct arena *a, const struct device *d, struct wire_device *out, struct err *e)
 {
-    const double *cache = d->machine.cache_bytes;
+    const double *cache = d->team ? d->cache_bytes : d->machine.cache_bytes;
     struct wire_kernel *kernels = arena_array(a, d->kernels_n + 1, sizeof *kernels);
     if (!kernels) return err_nomem(e);
     for (size_t i = 0; i < d->kernels_n; i++)
@@ -86,7 +89,8 @@ enum err_code device_describe(struct arena *a, const struct device *d, struct wi
     *out = (struct wire_device){.memory_bytes = device_memory_bytes(d),
                                 .cache_bytes = {cache[0], cache[1], cache[2]},
                                 .kernels = kernels,
-                                .kernels_n = d->kernels_n};
+                                .kernels_n = d->kernels_n,
+                                .threads = d->threads};
     return device_identity(a, d, &out->name, &out->identity, &out->left_out, e);
 }
 

@@ -5,14 +5,19 @@
 #include "kernels/kernel.h"
 #include "probe/wire.h"
 #include "probe/worker/place.h"
+#include "probe/worker/team.h"
 
 struct device {
     struct kern_machine machine;
     const struct kern *const *kernels; /* with the variants that are of this device */
     size_t kernels_n;
-    struct place *place; /* NULL: kernels run here */
-    struct place *group; /* of kernels that run on several cards; NULL there are not */
-    void *own;           /* of what opened it */
+    struct place *place;   /* NULL: kernels run here */
+    struct place *group;   /* of kernels that run on several cards; NULL there are not */
+    void *own;             /* of what opened it */
+    int64_t threads;       /* that make a call together */
+    int64_t processors;    /* that they may run on */
+    struct team *team;     /* of more than one */
+    double cache_bytes[3]; /* that they have between them */
 };
 
 /* One of them is in a worker, device_cpu.c or cuda/device_cuda.c.
@@ -22,6 +27,8 @@ struct device {
  * device_missing -- why nothing can run, as a piece of a sentence; NULL: there is a device.
  * device_close -- gives all back.
  * device_memory_bytes -- what buffers may take.
+ * device_use_threads -- so many do from now on. Returns
+ * NULL, or why not, in text; then as before.
  * device_identity -- name, and a JSON object of what tells machines and software apart; what is missing here, sentences
  * or "". Errors: ERR_NOMEM. */
 const char *device_program(void);
@@ -29,6 +36,7 @@ bool device_open(struct device *out);
 const char *device_missing(const struct device *d);
 void device_close(struct device *d);
 double device_memory_bytes(const struct device *d);
+const char *device_use_threads(struct device *d, int64_t threads, char *text, size_t cap);
 enum err_code device_identity(struct arena *a, const struct device *d, const char **name, const char **identity,
                               const char **left_out, struct err *e);
 

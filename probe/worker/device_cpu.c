@@ -55,8 +55,9 @@ static void processor_name(char *out, size_t cap)
 
 /* -- identity -- */
 
-static const char *identity(struct arena *a, const struct kern_machine *m, const char *name, struct err *e)
+static const char *identity(struct arena *a, const struct device *d, const char *name, struct err *e)
 {
+    const struct kern_machine *m = &d->machine;
     struct out *o;
     struct utsname u;
     char text[256];
@@ -70,8 +71,9 @@ static const char *identity(struct arena *a, const struct kern_machine *m, const
     (void)snprintf(text, sizeof text, "%s%s%s%s", m->avx2_fma ? "avx2 fma" : "", m->avx512 ? " avx512" : "",
                    m->avx512_bf16 ? " avx512-bf16" : "", m->avx512_vnni ? " avx512-vnni" : "");
     device_put(o, "instructions", text);
-    out_printf(o, ",\"cores\":%ld,\"threads_used\":1", sysconf(_SC_NPROCESSORS_ONLN));
-    out_printf(o, ",\"cache_bytes\":[%.0f,%.0f,%.0f]", m->cache_bytes[0], m->cache_bytes[1], m->cache_bytes[2]);
+    const double *cache = d->team ? d->cache_bytes : m->cache_bytes;
+    out_printf(o, ",\"cores\":%ld,\"threads_used\":%lld", sysconf(_SC_NPROCESSORS_ONLN), (long long)d->threads);
+    out_printf(o, ",\"cache_bytes\":[%.0f,%.0f,%.0f]", cache[0], cache[1], cache[2]);
     if (find_line("/proc/meminfo", "MemTotal:", text, sizeof text))
         out_printf(o, ",\"memory_bytes\":%.0f", strtod(text, NULL) * 0x1p10);
     device_put(o, "vendor", first_line("/sys/class/dmi/id/sys_vendor", text, sizeof text));
@@ -93,8 +95,9 @@ enum err_code device_identity(struct arena *a, const struct device *d, const cha
 {
     char cpu[256];
     processor_name(cpu, sizeof cpu);
-    *name = arena_strndup(a, cpu, strlen(cpu));
-    *text = identity(a, &d->machine, cpu, e);
+    *name =
+        d->team ? arena_printf(a, "%s, %lld threads", cpu, (long long)d->threads) : arena_strndup(a, cpu, strlen(cpu));
+    *text = identity(a, d, cpu, e);
     *left_out = d->machine.sgemm ? "" : "no OpenBLAS or BLIS is installed: libraries are left out";
     return *name && *text ? ERR_OK : err_nomem(e);
 }
@@ -105,7 +108,7 @@ const char *device_program(void) { return "ridge-worker-cpu"; }
 
 bool device_open(struct device *out)
 {
-    *out = (struct device){.place = NULL};
+    *out = (struct device){.threads = 1, .processors = team_processors()}; /* before one of them is bound */
     kern_machine_open(&out->machine);
     out->kernels = kern_table(&out->kernels_n);
     return true;
@@ -117,4 +120,30 @@ const char *device_missing(const struct device *d)
     return NULL;
 }
 
-void device_close(struct device *d) { kern_machine_close(&d->machine); }
+const char *device_use_threads(struct device *d, int64_t threads, char *text, size_t cap)
+{
+    struct team *team = NULL;
+    team_close(d->team);
+    d->team = NULL;
+    d->threads = 1;
+    if (threads == 1) return NULL;
+    if (threads <= d->processors) team = team_open((unsigned)threads);
+    if (!team) {
+        (void)snprintf(text, cap, "%lld threads cannot be had: this process may run on %lld processors",
+                       (long long)threads, (long long)d->processors);
+        return text;
+    }
+    d->team = team;
+    d->threads = threads;
+    for (int i = 0; i < 3; i++) {
+        const unsigned n = team_caches(team, i + 1); /* unknown: nearer ones are a core's, the last all cores' */
+        d->cache_bytes[i] = d->machine.cache_bytes[i] * (n ? n : i < 2 ? (unsigned)threads : 1);
+    }
+    return NULL;
+}
+
+void device_close(struct device *d)
+{
+    team_close(d->team);
+    kern_machine_close(&d->machine);
+}

@@ -32,6 +32,15 @@ struct worker {
     struct work_times times;
 };
 
+static void close_all(struct worker *w)
+{
+    work_close(&w->recent);
+    for (size_t i = 0; i < KEPT_MAX; i++) {
+        if (w->kept[i].used) work_close(&w->kept[i].work);
+        w->kept[i].used = false;
+    }
+}
+
 static bool reply(struct arena *a, const struct wire_reply *r)
 {
     struct out *o;
@@ -50,6 +59,7 @@ static bool progress(struct arena *a, int64_t id, const char *phase)
 static bool same(const struct work_spec *x, const struct work_spec *y)
 {
     if (x->kernel != y->kernel || x->variant != y->variant || x->cold != y->cold || x->seed != y->seed) return false;
+    if (x->team != y->team) return false;
     if (x->shape.dtype != y->shape.dtype) return false;
     return memcmp(x->shape.v, y->shape.v, sizeof x->shape.v) == 0;
 }
@@ -69,7 +79,8 @@ static bool alike(const struct work *x, const struct work_spec *y)
 static const char *open_recent(struct worker *w, const struct work_spec *spec, char *text, size_t cap)
 {
     const struct kern_machine *m = &w->device.machine;
-    if (alike(&w->recent, spec) && !(spec->variant->lacks && spec->variant->lacks(m, &spec->shape))) {
+    const bool one = spec->team && (spec->variant->library || !kern_split_find(spec->kernel));
+    if (!one && alike(&w->recent, spec) && !(spec->variant->lacks && spec->variant->lacks(m, &spec->shape))) {
         w->recent.spec.variant = spec->variant;
         return NULL;
     }
@@ -80,7 +91,11 @@ static const char *open_recent(struct worker *w, const struct work_spec *spec, c
 static const char *find_spec(const struct device *d, const struct wire_job *j, struct work_spec *out, char *text,
                              size_t cap)
 {
-    *out = (struct work_spec){.cold = j->cold, .seed = (uint64_t)j->seed, .place = d->place};
+    *out = (struct work_spec){.cold = j->cold,
+                              .seed = (uint64_t)j->seed,
+                              .place = d->place,
+                              .team = d->team,
+                              .cache_bytes = d->team ? d->cache_bytes[2] : 0};
     const char *missing = device_missing(d);
     if (missing) return missing;
     for (size_t i = 0; i < d->kernels_n; i++)
@@ -97,6 +112,16 @@ static const char *find_spec(const struct device *d, const struct wire_job *j, s
         return text;
     }
     return device_shape(out->kernel, &j->shape, j->dtype, &out->shape, text, cap);
+}
+
+/* So many threads make the calls from now on; work of others is given up. */
+static const char *use_threads(struct worker *w, int64_t threads, char *text, size_t cap)
+{
+    const struct team *before = w->device.team;
+    const int64_t all = w->device.processors, wanted = threads < all ? threads : all;
+    if (wanted == w->device.threads) return NULL;
+    if (before) close_all(w); /* it calls a team that ends */
+    return device_use_threads(&w->device, wanted, text, cap);
 }
 
 /* Times work that was checked. */
@@ -163,7 +188,13 @@ static bool run_job(struct worker *w, struct arena *a, const struct wire_request
     const bool keep = q->job.keep && !q->job.dram_bytes;
     double error_frac = (double)NAN;
     size_t checked = 0, i = 0;
-    const char *why = find_spec(&w->device, &q->job, &spec, text, sizeof text);
+    const char *why = use_threads(w, q->threads, text, sizeof text);
+    if (!why && w->device.threads != q->threads) {
+        (void)snprintf(text, sizeof text, "%lld threads are asked for, and %lld can make a call together",
+                       (long long)q->threads, (long long)w->device.threads);
+        why = text;
+    }
+    if (!why) why = find_spec(&w->device, &q->job, &spec, text, sizeof text);
     while (i < KEPT_MAX && !(w->kept[i].used && !why && same(&w->kept[i].work.spec, &spec))) i++;
     if (!why && i < KEPT_MAX && !q->job.dram_bytes) {
         fill_result(&w->kept[i].work, w->kept[i].error_frac, w->kept[i].checked, &r.result);
@@ -210,11 +241,15 @@ static bool run_job(struct worker *w, struct arena *a, const struct wire_request
     return alive && reply(a, &r);
 }
 
-static bool describe(struct worker *w, struct arena *a, int64_t id)
+static bool describe(struct worker *w, struct arena *a, const struct wire_request *q)
 {
-    struct wire_reply r = {.id = id, .is = WIRE_IS_DEVICE, .phase = ""};
+    struct wire_reply r = {.id = q->id, .is = WIRE_IS_DEVICE, .phase = ""};
     struct err e = {.code = ERR_OK};
-    return device_describe(a, &w->device, &r.device, &e) == ERR_OK && reply(a, &r);
+    char text[256];
+    const char *why = use_threads(w, q->threads, text, sizeof text);
+    if (device_describe(a, &w->device, &r.device, &e) != ERR_OK) return false;
+    if (why) r.device.left_out = why;
+    return reply(a, &r);
 }
 
 /* One request; false ends the worker. */
@@ -228,7 +263,7 @@ static bool serve(struct worker *w, const char *line, size_t len)
     if (wire_read_request(a, line, len, &q, &e) != ERR_OK)
         (void)fprintf(stderr, "%s: %s\n", device_program(), e.text);
     else if (q.ask == WIRE_DESCRIBE)
-        more = describe(w, a, q.id);
+        more = describe(w, a, &q);
     else if (q.ask == WIRE_MEASURE)
         more = run_job(w, a, &q);
     arena_close(a);
@@ -259,9 +294,7 @@ int main(int argc, char **argv)
             (w->device.place && w->device.place->broken) || (w->device.group && w->device.group->broken);
         if (more && broken) (void)execv("/proc/self/exe", argv);
     }
-    work_close(&w->recent);
-    for (size_t i = 0; i < KEPT_MAX; i++)
-        if (w->kept[i].used) work_close(&w->kept[i].work);
+    close_all(w);
     device_close(&w->device);
     free(line);
     free(w);

@@ -22,9 +22,56 @@ static void call(struct work *w, size_t *next)
     *next = *next + 1 == w->copies ? 0 : *next + 1;
 }
 
-/* Seconds of n calls; *lost_s of them the thread did not run. */
-static double timed(struct work *w, size_t n, size_t *next, double *lost_s)
+/* -- calls of a team -- */
+
+struct round_of {
+    struct work *work;
+    size_t first, n;
+};
+
+struct end_of {
+    const struct work *work;
+    size_t i;
+};
+
+static void finish(void *closure)
 {
+    const struct end_of *e = closure;
+    e->work->split->finish(&e->work->calls[e->i], e->work->room, team_size(e->work->spec.team));
+}
+
+/* The calls of one thread: all of a call end before one begins the next, as operators of a model follow one another. */
+static void make_parts(void *closure, unsigned part)
+{
+    const struct round_of *r = closure;
+    const struct work *w = r->work;
+    const unsigned n = team_size(w->spec.team);
+    for (size_t k = 0, i = r->first; k < r->n; k++, i = i + 1 == w->copies ? 0 : i + 1) {
+        const struct kern_part *p = &w->parts[i * n + part];
+        struct end_of end = {w, i};
+        if (!p->idle) w->spec.variant->run(&p->call);
+        team_meet(w->spec.team, w->split->finish ? finish : NULL, &end);
+    }
+}
+
+void work_call(struct work *w, size_t i)
+{
+    if (w->split)
+        team_run(w->spec.team, make_parts, &(struct round_of){w, i, 1}, NULL, NULL);
+    else
+        w->spec.variant->run(&w->calls[i]);
+    w->last = i;
+}
+
+double work_calls(struct work *w, size_t n, size_t *next, double *lost_s)
+{
+    if (w->split) {
+        double wall_s;
+        team_run(w->spec.team, make_parts, &(struct round_of){w, *next, n}, &wall_s, lost_s);
+        w->last = (*next + n - 1) % w->copies;
+        *next = (*next + n) % w->copies;
+        return wall_s;
+    }
     const double cpu = clock_s(CLOCK_THREAD_CPUTIME_ID), start = clock_s(CLOCK_MONOTONIC);
     for (size_t i = 0; i < n; i++) call(w, next);
     const double wall = clock_s(CLOCK_MONOTONIC) - start;
@@ -38,7 +85,7 @@ static size_t warm_up(struct work *w, double most_s, size_t *next, double *call_
     const double start = clock_s(CLOCK_MONOTONIC);
     double fastest = (double)INFINITY, lost;
     for (size_t i = 0, n = 1; i < 2 || clock_s(CLOCK_MONOTONIC) - start < fmin(WARM_S, most_s); i++) {
-        const double t = timed(w, n, next, &lost);
+        const double t = work_calls(w, n, next, &lost);
         fastest = fmin(fastest, t / (double)n);
         if (t < SAMPLE_S / 4 && n < (size_t)1 << 24) n *= 2; /* a call may be shorter than the clock's step */
         if (clock_s(CLOCK_MONOTONIC) - start > most_s) break;
@@ -67,8 +114,9 @@ void work_time(struct work *w, const struct sample_rule *given, struct work_time
     own.deadline_s = fmin(2.5 * own.deadline_s, fmax(own.deadline_s, 2 * (double)rule->least * call_s));
     while (out->stop == SAMPLE_GOING) {
         double lost;
-        if (!w->spec.cold && out->calls > 1) call(w, &next); /* bring back what the decision drove out */
-        const double t = timed(w, out->calls, &next, &lost), each = t / (double)out->calls;
+        if (!w->spec.cold && out->calls > 1)
+            (void)work_calls(w, 1, &next, &lost); /* bring back what the decision drove out */
+        const double t = work_calls(w, out->calls, &next, &lost), each = t / (double)out->calls;
         if (lost > fmax(LOST_S, LOST_FRAC * t)) {
             if (out->discards_n < SAMPLE_MAX) out->discard_s[out->discards_n++] = each;
         } else {

@@ -50,6 +50,19 @@ static bool rotates(const struct work *w, size_t b)
 /* The scratch of a kernel is for its code on a CPU. */
 static bool is_here(const struct work *w, size_t b) { return !(w->spec.place && w->buffer[b].role == KERN_SCRATCH); }
 
+static unsigned threads_of(const struct work *w) { return w->spec.team ? team_size(w->spec.team) : 1; }
+
+/* How many of a buffer a copy has: scratch as many as there are threads, but what they have together. */
+static unsigned pieces_of(const struct work *w, size_t b)
+{
+    return w->split && w->buffer[b].role == KERN_SCRATCH && !(w->split->shared >> b & 1u) ? threads_of(w) : 1;
+}
+
+static double cache_of(const struct work *w, const struct kern_machine *m)
+{
+    return w->spec.cache_bytes > 0 ? w->spec.cache_bytes : m->cache_bytes[2];
+}
+
 /* What the first copy takes on each device, and each further one. */
 struct rooms {
     double first[KERN_DEVICES_MAX], further[KERN_DEVICES_MAX];
@@ -64,6 +77,7 @@ static void size_up(struct work *w, const struct kern_machine *m, struct rooms *
 {
     *r = (struct rooms){.first = {(double)room_of(w->packed_bytes) + (double)room_of(w->scratch_bytes)}};
     r->further[0] = w->packed_bytes ? r->first[0] : 0;
+    if (w->room_bytes) r->first[0] += (double)room_of(w->room_bytes);
     w->footprint_bytes = (double)w->packed_bytes;
     w->devices = 1;
     for (size_t b = 0; b < w->buffers_n; b++) {
@@ -71,12 +85,12 @@ static void size_up(struct work *w, const struct kern_machine *m, struct rooms *
         const unsigned device = device_of(w, b);
         if (!is_here(w, b)) continue;
         if (device >= w->devices) w->devices = device + 1;
-        r->first[device] += room;
+        r->first[device] += room * pieces_of(w, b);
         if (!rotates(w, b)) continue;
         r->further[device] += room;
         w->footprint_bytes += (double)bytes_of(&w->buffer[b]);
     }
-    const double cache = m->cache_bytes[2] > 0 ? m->cache_bytes[2] : 0x1p26;
+    const double cache = cache_of(w, m) > 0 ? cache_of(w, m) : 0x1p26;
     w->footprint_bytes /= (double)w->devices; /* each has its own cache */
     w->copies = w->spec.cold ? (size_t)ceil(WORK_COLD_CACHES * cache / w->footprint_bytes) : 1;
     if (w->copies < 1) w->copies = 1;
@@ -89,6 +103,27 @@ static void *take(const struct work *w, char **at, size_t n)
     set(w, p + n, GUARD_BYTE, GUARD);
     *at += room_of(n);
     return p;
+}
+
+static void meet(void *team) { team_meet(team, NULL, NULL); }
+
+/* The parts of each copy; scratch of their own is that of all copies. */
+static void lay_out_parts(struct work *w, char **at)
+{
+    const unsigned n = threads_of(w);
+    w->room = w->room_bytes ? take(w, at, w->room_bytes) : NULL;
+    for (unsigned i = 0; i < n; i++)
+        for (size_t k = 0; k < w->copies; k++) {
+            struct kern_part *p = &w->parts[k * n + i];
+            *p = (struct kern_part){.shape = w->spec.shape, .call = w->calls[k]};
+            for (size_t b = 0; b < w->buffers_n && i > 0; b++)
+                if (pieces_of(w, b) > 1)
+                    p->call.buffer[b] = k == 0 ? take(w, at, bytes_of(&w->buffer[b])) : w->parts[i].call.buffer[b];
+            p->call.shape = &p->shape;
+            p->call.meet = meet;
+            p->call.team = w->spec.team;
+            w->split->part(i, n, w->room, p);
+        }
 }
 
 static void lay_out(struct work *w, const struct kern_machine *m)
@@ -106,6 +141,7 @@ static void lay_out(struct work *w, const struct kern_machine *m)
                                                      : w->calls[0].buffer[b];
         if (w->packed_bytes) c->packed = take(w, &on[0], w->packed_bytes);
     }
+    if (w->split) lay_out_parts(w, &on[0]);
     w->here = w->calls[0];
     at = w->mirror;
     for (size_t b = 0; at && b < w->buffers_n; b++) {
@@ -131,6 +167,7 @@ static void fill(struct work *w)
             w->spec.kernel->fill(here, b, seed, here->buffer[b]);
         if (w->mirror) copy(w, c->buffer[b], here->buffer[b], bytes_of(f));
     }
+    if (w->split && w->split->prepare) w->split->prepare(here, w->room);
     if (w->packed_bytes) w->spec.variant->pack(here);
     if (w->packed_bytes && w->mirror) copy(w, c->packed, here->packed, w->packed_bytes);
     for (size_t i = 1; i < w->copies; i++) {
@@ -216,15 +253,18 @@ const char *work_open(const struct work_spec *spec, const struct kern_machine *m
     if (why) return why;
     if (!(spec->variant->dtypes & KERN_HAS(spec->shape.dtype))) why = "not in this format";
     if (!why && spec->variant->lacks) why = spec->variant->lacks(m, &spec->shape);
+    w.split = spec->team ? kern_split_find(spec->kernel) : NULL;
+    if (!why && spec->team && (!w.split || spec->variant->library)) why = WORK_ONE_THREAD;
     if (why) {
         (void)snprintf(text, cap, "%s", why);
         return text;
     }
     w.buffers_n = spec->kernel->buffers(&spec->shape, w.buffer);
     if (spec->variant->pack_bytes) w.packed_bytes = spec->variant->pack_bytes(&spec->shape);
+    if (w.split && w.split->room) w.room_bytes = w.split->room(&spec->shape, threads_of(&w));
     if (spec->variant->scratch_bytes) w.scratch_bytes = spec->variant->scratch_bytes(&spec->shape, m);
     size_up(&w, m, &rooms);
-    if (!spec->cold && m->cache_bytes[2] > 0 && w.footprint_bytes > m->cache_bytes[2] &&
+    if (!spec->cold && cache_of(&w, m) > 0 && w.footprint_bytes > cache_of(&w, m) &&
         spec->kernel->ceiling == KERN_CEILING_NONE) {
         (void)snprintf(text, cap, "its operands are larger than the last-level cache: it is never hot");
         return text;
@@ -240,12 +280,13 @@ const char *work_open(const struct work_spec *spec, const struct kern_machine *m
         return text;
     }
     w.calls = calloc(w.copies, sizeof *w.calls);
+    if (w.split) w.parts = calloc(w.copies * threads_of(&w), sizeof *w.parts);
     if (spec->place) {
         w.mirror_bytes = (size_t)first + ALIGN;
         w.mirror = map_here(w.mirror_bytes);
     }
     *out = w; /* calls point at the shape in it */
-    if (out->calls && (out->mirror || !spec->place) && take_all(out)) {
+    if (out->calls && (out->parts || !out->split) && (out->mirror || !spec->place) && take_all(out)) {
         lay_out(out, m);
         fill(out);
         why = wait_for(out, text, cap);
@@ -266,6 +307,7 @@ void work_close(struct work *w)
             (void)munmap(w->memory[i], w->memory_bytes[i]);
     }
     free(w->calls);
+    free(w->parts);
     free(w->blocks);
     free(w->values);
     *w = (struct work){.calls = NULL};
@@ -286,7 +328,10 @@ static const char *check_guards(const struct work *w, char *text, size_t cap)
         for (size_t b = 0; b < w->buffers_n; b++) {
             if (!is_here(w, b)) continue;
             copy(w, found, (const char *)w->calls[i].buffer[b] + bytes_of(&w->buffer[b]), GUARD);
-            if (memcmp(found, guard, GUARD) == 0) continue;
+            bool whole = memcmp(found, guard, GUARD) == 0;
+            for (unsigned p = 1; p < pieces_of(w, b) && whole; p++)
+                whole = memcmp((const char *)w->parts[p].call.buffer[b] + bytes_of(&w->buffer[b]), guard, GUARD) == 0;
+            if (whole) continue;
             (void)snprintf(text, cap, "it wrote beyond the end of %s", w->buffer[b].name);
             return text;
         }
@@ -343,9 +388,11 @@ const char *work_check(struct work *w, double *error_frac, size_t *checked, char
 {
     for (size_t b = 0; b < w->buffers_n; b++)
         if ((w->buffer[b].role == KERN_OUTPUT || w->buffer[b].role == KERN_SCRATCH) && is_here(w, b))
-            set(w, w->calls[0].buffer[b], has_nan(w->buffer[b].type) ? 0xff : POISON, bytes_of(&w->buffer[b]));
+            for (unsigned p = 0; p < pieces_of(w, b); p++)
+                set(w, p ? w->parts[p].call.buffer[b] : w->calls[0].buffer[b],
+                    has_nan(w->buffer[b].type) ? 0xff : POISON, bytes_of(&w->buffer[b]));
     if (w->scratch_bytes) set(w, w->calls[0].scratch, 0xff, w->scratch_bytes);
-    w->spec.variant->run(&w->calls[0]);
+    work_call(w, 0);
     const char *why = wait_for(w, text, cap);
     if (why) return why;
     const struct kern_call *c = look_at(w, 0);

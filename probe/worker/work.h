@@ -1,13 +1,15 @@
 /* work -- one kernel at one shape, ready to be called: its buffers, the check against the reference, the timing.
  *
- * A worker times on one thread. Buffers of all copies lie in one mapping, in huge pages where the system gives them; of
- * a place with memory of its own, in one piece of that, and a mirror of one copy here. */
+ * Calls are one thread's, or of a team that makes each together (kernels/split.h). Buffers of all copies lie in one
+ * mapping, in huge pages where the system gives them; of a place with memory of its own, in one piece of that, and a
+ * mirror of one copy here. */
 #ifndef RIDGE_PROBE_WORKER_WORK_H
 #define RIDGE_PROBE_WORKER_WORK_H
 
-#include "kernels/kernel.h"
+#include "kernels/split.h"
 #include "probe/sample.h"
 #include "probe/worker/place.h"
+#include "probe/worker/team.h"
 
 struct work_spec {
     const struct kern *kernel;
@@ -16,6 +18,8 @@ struct work_spec {
     bool cold;
     uint64_t seed;
     struct place *place; /* NULL: here */
+    struct team *team;   /* NULL: one thread */
+    double cache_bytes;  /* of the last level, all that the team has; 0: the machine's */
 };
 
 /* A piece of the output that is compared: block of buffer b, its reference values. */
@@ -31,6 +35,10 @@ struct work {
     struct kern_call *calls; /* [copies] */
     struct kern_call here;   /* what the reference reads, and what is compared: the first of calls, or its mirror */
     size_t copies;
+    const struct kern_split *split; /* of a team */
+    struct kern_part *parts;        /* [copies][team_size]; NULL without one */
+    void *room;                     /* of the split */
+    size_t room_bytes;
     size_t packed_bytes;
     double footprint_bytes;                  /* of one copy, scratch not counted */
     char *memory[KERN_DEVICES_MAX], *mirror; /* of each device that has buffers, [devices] of them */
@@ -46,6 +54,7 @@ struct work {
  * together are COLD_CACHES times the last-level cache. Returns NULL, or why not (text[cap]). The machine outlives it.
  */
 enum { WORK_COLD_CACHES = 8 };
+#define WORK_ONE_THREAD "it runs on one thread alone"
 const char *work_open(const struct work_spec *spec, const struct kern_machine *m, double memory_bytes, struct work *out,
                       char *text, size_t cap);
 void work_close(struct work *w);
@@ -66,6 +75,11 @@ struct work_times {
     enum sample_stop stop;
     char conditions[512]; /* a JSON object of texts, "" */
 };
+
+/* work_call -- one call of copy i; work_calls -- n of them through the copies from *next on. Seconds from the start to
+ * the (last) end; *lost_s of them a thread did not run. */
+void work_call(struct work *w, size_t i);
+double work_calls(struct work *w, size_t n, size_t *next, double *lost_s);
 
 /* work_time -- warm up, then sample until the rule says enough. A sample during which the thread lost the processor is
  * put among the discards. */

@@ -156,7 +156,7 @@ static const char *open_card(struct device *d)
 bool device_open(struct device *out)
 {
     struct own *const o = calloc(1, sizeof *o);
-    *out = (struct device){.own = o};
+    *out = (struct device){.own = o, .threads = 1, .processors = 1};
     if (!o) return false;
     out->machine.blas_name = "";
     o->why = open_card(out);
@@ -180,6 +180,14 @@ void device_close(struct device *d)
     }
     free(o);
     *d = (struct device){.own = NULL};
+}
+
+const char *device_use_threads(struct device *d, int64_t threads, char *text, size_t cap)
+{
+    (void)d;
+    if (threads == 1) return NULL;
+    (void)snprintf(text, cap, "of a card one thread makes the calls");
+    return text;
 }
 
 double device_memory_bytes(const struct device *d)
