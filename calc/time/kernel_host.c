@@ -3,7 +3,7 @@
 
 #include "calc/time/kernel.h"
 
-enum { START, COMPUTE, HALF_ROWS, MEMORY, EXPOSED, PIECE, CORE, WAIT, LAY_OUT, PARAMS_N };
+enum { START, COMPUTE, HALF_ROWS, MEMORY, EXPOSED, SUM, CORE, WAIT, LAY_OUT, PARAMS_N };
 
 static const struct kernel_param params[PARAMS_N] = {
     [START] = {"start_s", "s", "start-up of a call", 1e-8, 1e-3, {1e-6, 1e-5}, KERNEL_KEPT},
@@ -23,13 +23,13 @@ static const struct kernel_param params[PARAMS_N] = {
                  1,
                  {0.5, 0.1},
                  KERNEL_KEPT},
-    [PIECE] = {"piece_s",
-               "s",
-               "of every piece: a row of weights, a key of a cache, a score of a prompt",
-               1e-12,
-               1e-6,
-               {1e-10, 1e-8},
-               KERNEL_KEPT},
+    [SUM] = {"sum_s",
+             "s",
+             "of every sum of its own: a result of a product, a key of a cache, a score of a prompt",
+             1e-12,
+             1e-6,
+             {1e-10, 1e-8},
+             KERNEL_KEPT},
     [CORE] = {"core_frac",
               "fraction",
               "of the rate of the second cache that the core takes in, wherever from",
@@ -54,7 +54,7 @@ static const struct kernel_param params[PARAMS_N] = {
 };
 
 /* FAR: the part of the operands that comes from memory and no cache */
-enum { COMPUTE_S, MEMORY_S, ROWS, PIECES, CORE_S, FAR, ACTIVATIONS, FEATURES_N };
+enum { COMPUTE_S, MEMORY_S, ROWS, PIECES, CORE_S, FAR, ACTIVATIONS, SUMS, FEATURES_N };
 
 /* Rows that share one reading of the weights, or of the cache; infinite where the kernel has none. */
 static double rows_of(const struct kernel *k)
@@ -105,6 +105,29 @@ static double pieces_of(const struct kernel *k)
     return 0;
 }
 
+/* Sums whose lanes are added up: each result of a product, so of a row of weights as many as share its reading. Else
+ * one a piece. */
+static double sums_of(const struct kernel *k)
+{
+    switch (k->kind) {
+    case KERNEL_GEMM:
+    case KERNEL_MLA_BMM: return k->groups * k->m * k->n;
+    case KERNEL_MOE:
+    case KERNEL_MLP:
+        return k->tokens * k->topk / fmax(1, k->ep) * ((1 + k->gated) * k->hidden / fmax(1, k->tp) + k->width);
+    case KERNEL_DECODE:
+    case KERNEL_MLA_DECODE:
+    case KERNEL_PREFILL:
+    case KERNEL_MLA_PREFILL:
+    case KERNEL_SCAN:
+    case KERNEL_CONV:
+    case KERNEL_ELEMENTWISE:
+    case KERNEL_COLLECTIVE:
+    case KERNEL_KINDS_N: break;
+    }
+    return pieces_of(k);
+}
+
 /* Activations that go into products of weights: elements. */
 static double activations_of(const struct kernel *k)
 {
@@ -147,6 +170,7 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
     out->v[FAR] = far_of(k, hw, w);
     out->v[ACTIVATIONS] = activations_of(k);
     out->v[PIECES] = pieces_of(k);
+    out->v[SUMS] = sums_of(k);
     out->v[CORE_S] = second > 0 ? w->bytes / second : 0;
     out->n = FEATURES_N;
 }
@@ -156,13 +180,14 @@ static double time_s(const struct kernel_features *f, const double *p)
     const double compute_s = f->v[COMPUTE_S] / p[COMPUTE] * (1 + p[HALF_ROWS] / f->v[ROWS]);
     const double busy_s = compute_s + p[EXPOSED] * f->v[FAR] * f->v[MEMORY_S] / p[MEMORY];
     const double memory_s = fmax(f->v[MEMORY_S] / p[MEMORY], f->v[CORE_S] / p[CORE]);
-    const double pieces_s = f->v[PIECES] * (p[PIECE] + f->v[FAR] * p[WAIT]);
+    const double pieces_s = f->v[SUMS] * p[SUM] + f->v[PIECES] * f->v[FAR] * p[WAIT];
     return p[START] + fmax(busy_s, memory_s) + pieces_s + f->v[ACTIVATIONS] * p[LAY_OUT];
 }
 
 const struct kernel_form kernel_host_form = {
     .name = "core",
-    .meaning = "start + max(compute at the rate of so many rows + exposed memory, memory, core) + pieces + layout",
+    .meaning =
+        "start + max(compute at the rate of so many rows + exposed memory, memory, core) + sums + waits + layout",
     .params = params,
     .n_params = PARAMS_N,
     .prepare = prepare,
