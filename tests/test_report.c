@@ -232,7 +232,7 @@ static void test_no_plan(void **state)
     assert_int_equal(m.code, ERR_NO);
     has(&m, "is forbidden by memory bandwidth");
     free(m.text);
-    m = MAKE("-m", "llama-3.1-8b", "-g", "h100-sxm", "--max-gpus", "1", "--rate", "3", "--tpot", "8ms");
+    m = MAKE("-m", "llama-3.1-8b", "-g", "h100-sxm", "--max-gpus", "1", "--rate", "3", "--tpot", "4ms");
     assert_int_equal(m.code, ERR_NO);
     has(&m, "id=\"fail\"");
     free(m.text);

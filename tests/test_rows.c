@@ -169,9 +169,9 @@ static void test_what_is_refused(void **state)
     refuse(p, "op,n_gpus,bytes,latency_us\nall_reduce,1,8,3\n", "n_gpus: found \"1\"");
     refuse(p, "batch,q_len,n_heads,n_kv_heads,head_dim,window,q_dtype,kv_dtype,latency_us\n1,2,3,4,64,0,bf16,bf16,9\n",
            "n_kv_heads 4 is above n_heads 3");
-    char *wide = arena_alloc(p->arena, 20000);
-    memset(wide, 'x', 9000);
-    refuse(p, wide, "more than 4096 bytes");
+    char *wide = arena_alloc(p->arena, 300000);
+    memset(wide, 'x', 270001);
+    refuse(p, wide, "more than 262144 bytes");
     memset(wide, ',', 9000);
     refuse(p, wide, "more than 256 columns");
 }

@@ -6,7 +6,9 @@
 
 #include "calc/sym/gradient.h"
 
-enum { SYMBOLS_MAX = 64, ROUND = 2000 };
+#define X(field, text, meaning) +1
+enum { SYMBOLS_MAX = 0 COST_SYMBOLS(X) + RATES_N, ROUND = 2000 };
+#undef X
 
 struct variable {
     struct sym_at at;
