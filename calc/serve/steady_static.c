@@ -99,7 +99,7 @@ static double prefill_at(const struct steady_batches *c, double n, int prompt)
 
 static void see_first(struct steady_batches *c, struct steady_histogram *h)
 {
-    enum { PLACES = 5, ALONE = 12 };
+    enum { PLACES = 10, ALONE = 32 };
     const struct steady_batch *full = &c->batch[c->knots - 1];
     steady_histogram_clear(h);
     for (int i = 0; i < ALONE; i++) { /* finds nobody */
@@ -113,7 +113,7 @@ static void see_first(struct steady_batches *c, struct steady_histogram *h)
             const double come = c->rate_per_s * all_s, weight = c->part[i] * come * part_of(k) / PLACES;
             for (int p = 0; p < PLACES && weight > 1e-9; p++) {
                 const double at = (p + .5) / PLACES, before = left + come * at;
-                const double batches = floor(before / c->most), n = left + come * (1 - 1. / PLACES) + 1;
+                const double batches = floor(before / c->most), n = left + come + 1;
                 for (int q = 0; q < STEADY_BATCH_PROMPTS; q++)
                     steady_histogram_add(
                         h, (1 - at) * all_s + batches * full->all_s + prefill_at(c, n - batches * c->most, q),
