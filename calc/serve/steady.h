@@ -186,9 +186,9 @@ double steady_again_of(const struct steady_lengths *l, double kept);
 double steady_vain_of(const struct steady_lengths *l, double room_tokens, double n);
 
 /* steady_rest_of -- and those that a prompt's first piece computes in vain behind one that a step has room for, in what
- * that one leaves of it, x = room - P of the next one's P': E[x (1 - x/P')^2; 0 < x < P']/E[P]. MODEL.md "Steady
- * state". */
-double steady_rest_of(const struct steady_lengths *l, double room_tokens);
+ * that one leaves of it, x = room - P of the next one's P': E[x (1 - x/P')^2; 0 < x < P']/E[P], where answers of n do
+ * not end in bunches and what takes their places does not fill the steps. MODEL.md "Steady state". */
+double steady_rest_of(const struct steady_lengths *l, double room_tokens, double n);
 
 /* steady_limit_name -- "compute", "max_seqs", "cache", "transfer". */
 const char *steady_limit_name(enum steady_limit by);

@@ -44,7 +44,7 @@ double steady_vain_of(const struct steady_lengths *l, double room_tokens, double
     return l->steps > 0 ? .5 * over / prompt * (room_tokens / prompt) / expm1(2 * n / l->steps) : 0;
 }
 
-double steady_rest_of(const struct steady_lengths *l, double room_tokens)
+double steady_rest_of(const struct steady_lengths *l, double room_tokens, double n)
 {
     enum { EACH = 8, PARTS = STEADY_QUANTILES / EACH }; /* quantiles taken together */
     const double prompt = l->prompt_tokens, computed = prompt / (prompt + l->cached_tokens);
@@ -61,7 +61,8 @@ double steady_rest_of(const struct steady_lengths *l, double room_tokens)
             const double piece = room_tokens - tokens[i], left = tokens[k] - piece;
             if (piece > 0 && left > 0) vain += weight[i] * weight[k] * piece * pow(left / tokens[k], 2);
         }
-    return vain / prompt;
+    const double filled = l->steps > 0 ? fmin(n / l->steps * prompt / room_tokens, 1) : 1;
+    return vain / prompt * spread_frac(l) * (1 - filled * filled);
 }
 
 double steady_again_frac(const struct steady_replica *r, double seqs, double cache)
@@ -81,7 +82,7 @@ double steady_again_frac(const struct steady_replica *r, double seqs, double cac
     const double n = fmin(seqs, cache);
     if (r->times->beside && r->prompts_frac > 0) {
         const double room = fmax(r->times->budget_tokens - r->times->rows * n, 1);
-        again += steady_vain_of(l, room, n) + steady_rest_of(l, room);
+        again += steady_vain_of(l, room, n) + steady_rest_of(l, room, n);
     }
     return full_frac(r, seqs, cache) * again;
 }
