@@ -90,7 +90,7 @@ static void find_step(struct seen *x, const struct steady_flow *f, double step_s
         for (int i = 0; i < RESIDUES; i++) {
             const double from_s = (x->r->at_ends ? 0 : step_s * (i + .5) / RESIDUES) + left_s;
             steady_histogram_add(x->h, from_s + alone_s, w * none);
-            if (!(none < 1)) continue;
+            if (!(w * (1 - none) > 1e-9)) continue;
             const double half = .5 * beside[i];
             const bool apart = counted && !t->pieces && half + tokens > f->room_tokens;
             steady_histogram_add(x->h, from_s + (apart ? alone_s : own_s(t, f, tokens, half, half)), w * (1 - none));

@@ -161,7 +161,7 @@ void steady_turns_of(struct steady_batches *c, double most, double seqs, struct 
     open_law(&law, c, most);
     for (int round = 0; round < ROUNDS; round++) {
         const double number = fill(&law, seqs, (double)c->s->blocks);
-        if (fabs(number - before) < 1e-3 * number) break;
+        if (fabs(number - before) < 3e-3 * number) break;
         before = number;
         double all = 0;
         for (int i = 0; i < law.prompt.n; i++)
