@@ -220,7 +220,7 @@ static void test_against_simulator(void **state)
     static const struct {
         enum simulate_policy policy;
         double tpot, tpot_half, ttft, rate;
-    } WANTED[] = {{SIMULATE_CHUNKED, 1, .9, 1, 1}, {SIMULATE_FCFS, 1, .86, .98, 1}, {SIMULATE_STATIC, 1, .98, .98, 1}};
+    } WANTED[] = {{SIMULATE_CHUNKED, 1, .9, .98, 1}, {SIMULATE_FCFS, 1, .86, 1, 1}, {SIMULATE_STATIC, 1, .98, 1, 1}};
     const int n = configurations(16);
     for (size_t p = 0; p < sizeof WANTED / sizeof WANTED[0]; p++) {
         struct score k = {0};
@@ -245,13 +245,13 @@ static void test_saturation(void **state)
     static const struct {
         enum simulate_policy policy;
         double part;
-    } WANTED[] = {{SIMULATE_CHUNKED, .98}, {SIMULATE_FCFS, 1}, {SIMULATE_STATIC, .96}};
+    } WANTED[] = {{SIMULATE_CHUNKED, 1}, {SIMULATE_FCFS, 1}, {SIMULATE_STATIC, 1}};
     const int n = configurations(12);
     for (size_t p = 0; p < sizeof WANTED / sizeof WANTED[0]; p++) {
         int good = 0;
         /* those that begin together end together: several rounds of them are counted, so that one more is little */
         const bool batches = WANTED[p].policy == SIMULATE_STATIC;
-        const int64_t requests = getenv("RIDGE_STEADY") ? (batches ? 40000 : 16000) : (batches ? 12000 : 4000);
+        const int64_t requests = getenv("RIDGE_STEADY") ? (batches ? 200000 : 16000) : (batches ? 12000 : 4000);
         for (int i = first_of(); i < first_of() + n; i++) {
             struct config c;
             open_config(&c, WANTED[p].policy, i, requests);
@@ -333,7 +333,7 @@ static void test_clients(void **state)
     static const struct {
         enum simulate_policy policy;
         double tpot, ttft, rate;
-    } WANTED[] = {{SIMULATE_CHUNKED, 1, .96, 1}, {SIMULATE_FCFS, 1, 1, 1}, {SIMULATE_STATIC, 1, .98, 1}};
+    } WANTED[] = {{SIMULATE_CHUNKED, 1, .96, 1}, {SIMULATE_FCFS, 1, 1, 1}, {SIMULATE_STATIC, 1, 1, 1}};
     const int n = configurations(9);
     const int64_t requests = getenv("RIDGE_STEADY") ? 4000 : 2000;
     for (size_t p = 0; p < sizeof WANTED / sizeof WANTED[0]; p++) {
@@ -548,7 +548,16 @@ static void test_again(void **state)
     near_to(steady_again_of(&c.lengths, 3.7), 210. / 907, 1e-9, "of one length");
     near_to(steady_vain_of(&c.lengths, 603, 31), .5 * (304. / 907) * (603. / 907) / (exp(2 * 31. / 210) - 1), 1e-9,
             "first pieces");
-    assert_true(!(steady_vain_of(&c.lengths, 911, 31) > 0)); /* prompts no longer than a step */
+    assert_true(!(steady_vain_of(&c.lengths, 911, 31) > 0));  /* prompts no longer than a step */
+    assert_true(!(steady_rest_of(&c.lengths, 1301, 31) > 0)); /* answers of one length */
+    arena_close(c.arena);
+    /* a whole prompt and 394 tokens of the next: 394/907 (1 - 394/907)^2, of steps of which 31 answers' prompts fill a
+     * part; none where they fill steps, and none where two prompts fit */
+    open_fixed(&c, SIMULATE_CHUNKED, "907", "exponential:211");
+    const double x = 394. / 907, filled = 31 / c.lengths.steps * 907 / 1301;
+    near_to(steady_rest_of(&c.lengths, 1301, 31), x * (1 - x) * (1 - x) * (1 - filled * filled), 1e-6, "rest");
+    assert_true(!(steady_rest_of(&c.lengths, 1301, 307) > 0));
+    assert_true(!(steady_rest_of(&c.lengths, 1823, 31) > 0));
     arena_close(c.arena);
     open_fixed(&c, SIMULATE_CHUNKED, "907", "exponential:211");
     near_to(steady_again_of(&c.lengths, 0), (c.lengths.output_tokens - 1) / c.lengths.prompt_tokens, 1e-9,

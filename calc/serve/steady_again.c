@@ -44,6 +44,27 @@ double steady_vain_of(const struct steady_lengths *l, double room_tokens, double
     return l->steps > 0 ? .5 * over / prompt * (room_tokens / prompt) / expm1(2 * n / l->steps) : 0;
 }
 
+double steady_rest_of(const struct steady_lengths *l, double room_tokens, double n)
+{
+    enum { EACH = 8, PARTS = STEADY_QUANTILES / EACH }; /* quantiles taken together */
+    const double prompt = l->prompt_tokens, computed = prompt / (prompt + l->cached_tokens);
+    double tokens[PARTS] = {0}, weight[PARTS] = {0}, vain = 0;
+    for (size_t i = 0; i < STEADY_QUANTILES; i++) {
+        double part;
+        (void)steady_quantile(i, &part);
+        tokens[i / EACH] += part * l->prompt_at[i] * computed;
+        weight[i / EACH] += part;
+    }
+    for (size_t i = 0; i < PARTS; i++) tokens[i] /= weight[i];
+    for (size_t i = 0; i < PARTS; i++)
+        for (size_t k = 0; k < PARTS; k++) {
+            const double piece = room_tokens - tokens[i], left = tokens[k] - piece;
+            if (piece > 0 && left > 0) vain += weight[i] * weight[k] * piece * pow(left / tokens[k], 2);
+        }
+    const double filled = l->steps > 0 ? fmin(n / l->steps * prompt / room_tokens, 1) : 1;
+    return vain / prompt * spread_frac(l) * (1 - filled * filled);
+}
+
 double steady_again_frac(const struct steady_replica *r, double seqs, double cache)
 {
     const struct steady_setup *s = r->s;
@@ -59,7 +80,9 @@ double steady_again_frac(const struct steady_replica *r, double seqs, double cac
     /* of one length: who is computed anew ends before its bunch, so that this one grows by half as much */
     if (!r->times->beside && steady_one_length(l)) again *= .5;
     const double n = fmin(seqs, cache);
-    if (r->times->beside && r->prompts_frac > 0)
-        again += steady_vain_of(l, fmax(r->times->budget_tokens - r->times->rows * n, 1), n);
+    if (r->times->beside && r->prompts_frac > 0) {
+        const double room = fmax(r->times->budget_tokens - r->times->rows * n, 1);
+        again += steady_vain_of(l, room, n) + steady_rest_of(l, room, n);
+    }
     return full_frac(r, seqs, cache) * again;
 }

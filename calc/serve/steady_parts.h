@@ -2,7 +2,28 @@
 #ifndef RIDGE_SERVE_STEADY_PARTS_H
 #define RIDGE_SERVE_STEADY_PARTS_H
 
+#include <string.h>
+
 #include "calc/serve/steady.h"
+
+/* The exponent of frexp, and the power of two at or below a value: of what is positive and normal. Their bits, as
+ * millions of values are asked for. */
+static inline uint64_t steady_bits(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static inline int steady_exponent(double value) { return (int)(steady_bits(value) >> 52) - 1022; }
+
+static inline double steady_power_below(double value)
+{
+    const uint64_t bits = steady_bits(value) >> 52 << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
 
 /* ---- step times ---- */
 

@@ -10,18 +10,19 @@ enum { LOWEST = -30, PER_OCTAVE = 16 };
 
 void steady_histogram_clear(struct steady_histogram *h) { memset(h, 0, sizeof *h); }
 
+/* Sixteenths of an octave are the first four bits of the mantissa. */
 static size_t place_of(double value_s)
 {
-    int e;
-    const double part = frexp(value_s, &e); /* value = part * 2^e, part in [1/2, 1) */
-    if (!(value_s > 0) || e - 1 < LOWEST) return 0;
-    return (size_t)fmin((double)(e - 1 - LOWEST) * PER_OCTAVE + (2 * part - 1) * PER_OCTAVE, STEADY_BINS - 1);
+    const int64_t lowest = (int64_t)(LOWEST + 1023) * PER_OCTAVE; /* not a unit */
+    if (!(value_s > 0)) return 0;
+    const int64_t i = (int64_t)(steady_bits(value_s) >> 48) - lowest;
+    return i < 0 ? 0 : i >= STEADY_BINS ? STEADY_BINS - 1 : (size_t)i;
 }
 
 void steady_histogram_add(struct steady_histogram *h, double value_s, double weight)
 {
-    const size_t i = place_of(value_s);
     if (!(weight > 0)) return;
+    const size_t i = place_of(value_s);
     if (!(h->weight[i] > 0) || value_s < h->low_s[i]) h->low_s[i] = value_s;
     if (!(h->weight[i] > 0) || value_s > h->high_s[i]) h->high_s[i] = value_s;
     h->weight[i] += weight;

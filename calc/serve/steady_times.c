@@ -155,9 +155,7 @@ static size_t place_of(const struct steady_times *t, double n, double *part)
 {
     size_t i = (size_t)n;
     if (n >= ONES) { /* exponents count octaves from 8 */
-        int e;
-        (void)frexp(n, &e);
-        i = ONES + PER_OCTAVE * (size_t)(e - 4);
+        i = ONES + PER_OCTAVE * (size_t)(steady_exponent(n) - 4);
         if (i > STEADY_N_KNOTS - 2) i = STEADY_N_KNOTS - 2;
         while (i < STEADY_N_KNOTS - 2 && t->n_knot[i + 1] <= n) i++;
     }
@@ -177,9 +175,7 @@ static double prompt_at(struct steady_times *t, size_t i, double x)
 {
     size_t k = 0;
     if (x > 1) {
-        int e;
-        (void)frexp(x, &e);
-        k = 2 * (size_t)(e - 1);
+        k = 2 * (size_t)(steady_exponent(x) - 1);
         if (k > STEADY_X_KNOTS - 2) k = STEADY_X_KNOTS - 2;
         while (k < STEADY_X_KNOTS - 2 && t->x_knot[k + 1] <= x) k++;
     }
@@ -194,9 +190,8 @@ static double prompt_at(struct steady_times *t, size_t i, double x)
 static double prompt_s(struct steady_times *t, double n, double x)
 {
     if (!(n > 0) || !t->beside) return prompt_at(t, 0, x);
-    int e;
     double none;
-    const double part = 2 * frexp(fmax(n, 1), &e) - 1, low = ldexp(1, e - 1);
+    const double low = steady_power_below(n > 1 ? n : 1), part = fmax(n, 1) / low - 1;
     const double first = prompt_at(t, place_of(t, low, &none), x);
     if (!(part > 0)) return first;
     return first + part * (prompt_at(t, place_of(t, 2 * low, &none), x) - first);

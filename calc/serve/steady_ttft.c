@@ -8,9 +8,9 @@ static const double EXPONENTIAL[] = {.137, .471, .981, 2.411};
 static const double NORMAL[] = {-1.465, -.792, -.366, 0, .366, .792, 1.465};
 static const double FINE[] = {-1.960, -1.440, -1.150, -.935, -.755, -.598, -.454, -.319, -.189, -.063,
                               .063,   .189,   .319,   .454,  .598,  .755,  .935,  1.150, 1.440, 1.960};
-static const double THIRD[] = {-1.091, 0, 1.091};
+static const double FIFTH[] = {-1.400, -.532, 0, .532, 1.400};
 enum {
-    LASTS = sizeof THIRD / sizeof THIRD[0],
+    LASTS = sizeof FIFTH / sizeof FIFTH[0],
     WAITS = sizeof EXPONENTIAL / sizeof EXPONENTIAL[0],
     NORMALS = sizeof NORMAL / sizeof NORMAL[0],
     FINES = sizeof FINE / sizeof FINE[0],
@@ -34,35 +34,67 @@ static double own_s(struct steady_times *t, const struct steady_flow *f, double 
 struct seen {
     struct steady_replica *r;
     struct steady_histogram *h;
-    double prompt_tokens;
+    double prompt_tokens, spread; /* E, and E of the square over its square */
+    size_t n;                     /* prompts that stand for all */
+    struct {
+        double tokens, weight;
+    } prompt[STEADY_GROUPS_MAX * 3];
 };
 
-/* Prompts of a group lie between those of its neighbours: three of them. */
-enum { PLACES = 3 };
-static double place_of(const struct steady_times *t, size_t i, int k)
+/* Prompts of a group lie between those of its neighbours, on either side alike: three of them. */
+static void find_prompts(struct seen *x)
 {
-    const double own = t->group[i].tokens;
-    const double low = i > 0 ? t->group[i - 1].tokens : own, high = i + 1 < t->groups ? t->group[i + 1].tokens : own;
-    return k == 0 ? own - (own - low) / 3 : k == 1 ? own : own + (high - own) / 3;
+    const struct steady_times *t = x->r->times;
+    for (size_t i = 0; i < t->groups; i++) {
+        const double own = t->group[i].tokens, below = own - (i > 0 ? t->group[i - 1].tokens : 0),
+                     above = i + 1 < t->groups ? t->group[i + 1].tokens - own : below;
+        const double away = t->groups > 1 ? fmin(below, above) / 3 : 0;
+        for (int k = -1; k <= 1; k++) {
+            if (k != 0 && !(away > 0)) continue;
+            x->prompt[x->n].tokens = own + k * away;
+            x->prompt[x->n++].weight = away > 0 ? t->group[i].weight / 3 : t->group[i].weight;
+        }
+    }
+}
+
+/* The prompts of others that come in the same step, when there are any: quarters of a lognormal sum with the mean and
+ * variance of Poisson many, in an order that is none with what they are put beside. */
+static void find_others(const struct seen *x, double others, double tokens[RESIDUES])
+{
+    static const size_t PLACE[RESIDUES] = {1, 3, 0, 2};
+    static const double EDGE[] = {-.6745, 0, .6745}; /* of quarters of a normal one */
+    const double some = -expm1(-others), mean = others / some * x->prompt_tokens;
+    const double sd = sqrt(log1p(fmax((x->spread / others + 1) * some - 1, 0)));
+    double below = 0;
+    for (size_t i = 0; i < RESIDUES; i++) {
+        const double to = i + 1 < RESIDUES ? .5 * erfc((sd - EDGE[i]) / sqrt(2)) : 1;
+        tokens[PLACE[i]] = RESIDUES * mean * (to - below);
+        below = to;
+    }
 }
 
 /* Requests that find a step of step_s in progress, which ends with `left` full steps to do before. Those that came
  * before it in that step are ahead of it: of prompts that do not fit into one step, where the step had prompts too,
  * they are among what is left. */
-static void find_step(struct seen *x, const struct steady_flow *f, double tokens, double step_s, double left_s,
-                      bool counted, double weight)
+static void find_step(struct seen *x, const struct steady_flow *f, double step_s, double left_s, bool counted,
+                      double weight)
 {
     if (!(weight > 1e-7)) return;
-    const double others = f->rate_per_s * step_s, none = exp(-others);
-    const double some = others > 1e-9 ? others / (1 - none) : 0; /* when there are any */
-    const double alone_s = own_s(x->r->times, f, tokens, 0, 0);
-    const double half = .5 * some * x->prompt_tokens;
-    const bool apart = counted && !x->r->times->pieces && half + tokens > f->room_tokens;
-    const double beside_s = some > 0 && !apart ? own_s(x->r->times, f, tokens, half, half) : alone_s;
-    for (int i = 0; i < RESIDUES; i++) {
-        const double residue_s = x->r->at_ends ? 0 : step_s * (i + .5) / RESIDUES;
-        steady_histogram_add(x->h, residue_s + left_s + alone_s, weight * none / RESIDUES);
-        if (none < 1) steady_histogram_add(x->h, residue_s + left_s + beside_s, weight * (1 - none) / RESIDUES);
+    struct steady_times *t = x->r->times;
+    const double others = f->rate_per_s * step_s, none = others > 1e-9 ? exp(-others) : 1;
+    double beside[RESIDUES];
+    if (none < 1) find_others(x, others, beside);
+    for (size_t p = 0; p < x->n; p++) {
+        const double tokens = x->prompt[p].tokens, w = weight * x->prompt[p].weight / RESIDUES;
+        const double alone_s = own_s(t, f, tokens, 0, 0);
+        for (int i = 0; i < RESIDUES; i++) {
+            const double from_s = (x->r->at_ends ? 0 : step_s * (i + .5) / RESIDUES) + left_s;
+            steady_histogram_add(x->h, from_s + alone_s, w * none);
+            if (!(w * (1 - none) > 1e-9)) continue;
+            const double half = .5 * beside[i];
+            const bool apart = counted && !t->pieces && half + tokens > f->room_tokens;
+            steady_histogram_add(x->h, from_s + (apart ? alone_s : own_s(t, f, tokens, half, half)), w * (1 - none));
+        }
     }
 }
 
@@ -82,27 +114,27 @@ static void find_flow(struct seen *x, const struct steady_flow *f, double weight
     double last_s[LASTS]; /* as found: the longer, the more often */
     const double s2 = log1p(f->last_cv2);
     for (int k = 0; k < LASTS; k++)
-        last_s[k] = fmin(f->last_s * exp(s2 / 2 + sqrt(s2) * THIRD[k]), fmax(f->full_s, f->last_s));
-    for (size_t i = 0; i < r->times->groups; i++) {
-        for (int q = 0; q < PLACES; q++) {
-            const double tokens = place_of(r->times, i, q);
-            const double w = weight * r->times->group[i].weight / PLACES, busy = w * f->busy_frac * finds;
-            if (f->n > 0)
-                find_step(x, f, tokens, f->decode_s, wait_s, false, w - busy);
-            else
-                steady_histogram_add(x->h, wait_s + own_s(r->times, f, tokens, 0, 0), w - busy);
-            find_step(x, f, tokens, f->full_s, wait_s, true, busy * (1 - waits) * in_full);
-            for (int k = 0; k < LASTS; k++)
-                find_step(x, f, tokens, last_s[k], wait_s, true, busy * (1 - waits) * (1 - in_full) / LASTS);
-            for (int k = 0; k < WAITS && waits > 0; k++)
-                find_step(x, f, tokens, f->full_s, wait_s + mean_s * EXPONENTIAL[k], true, busy * waits / WAITS);
-        }
-    }
+        last_s[k] = fmin(f->last_s * exp(s2 / 2 + sqrt(s2) * FIFTH[k]), fmax(f->full_s, f->last_s));
+    const double busy = weight * f->busy_frac * finds;
+    if (f->n > 0)
+        find_step(x, f, f->decode_s, wait_s, false, weight - busy);
+    else
+        for (size_t p = 0; p < x->n; p++)
+            steady_histogram_add(x->h, wait_s + own_s(r->times, f, x->prompt[p].tokens, 0, 0),
+                                 (weight - busy) * x->prompt[p].weight);
+    find_step(x, f, f->full_s, wait_s, true, busy * (1 - waits) * in_full);
+    for (int k = 0; k < LASTS; k++)
+        find_step(x, f, last_s[k], wait_s, true, busy * (1 - waits) * (1 - in_full) / LASTS);
+    for (int k = 0; k < WAITS && waits > 0; k++)
+        find_step(x, f, f->full_s, wait_s + mean_s * EXPONENTIAL[k], true, busy * waits / WAITS);
 }
 
 void steady_ttft(struct steady_replica *r, struct steady_histogram *h)
 {
-    struct seen x = {r, h, r->s->lengths->prompt_tokens};
+    const struct steady_lengths *l = r->s->lengths;
+    struct seen x = {.r = r, .h = h, .prompt_tokens = l->prompt_tokens};
+    x.spread = l->prompt_square / (l->prompt_tokens * l->prompt_tokens);
+    find_prompts(&x);
     steady_histogram_clear(h);
     const double waits = r->wait_s > 0 ? r->wait_frac : 0;
     find_flow(&x, &r->alone, r->idle_frac * (1 - waits), 0);
