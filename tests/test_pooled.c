@@ -27,11 +27,13 @@ static const char CONFIG[] =
 
 struct pass {
     int B, T, S;
+    bool uncached; /* keys and values are made in the pass, and none is kept */
 };
 
-/* What an operator has in all: of bytes those in 2 each, and of states in 4. */
+/* What an operator has in all: of bytes those in 2 each, and of states in 4. Needed: what is read of earlier passes and
+ * kept for later ones; held: what is there after the pass. */
 struct sum {
-    double flops, vector, weights, cache, state, activations;
+    double flops, vector, weights, cache, state, activations, needed, state_needed, held;
 };
 
 /* Queries and the keys that they see, counted one by one: at most `most` (0: all), each of them 1/each of an entry. */
@@ -53,6 +55,22 @@ static double window_keys(const struct pass *p)
 
 static double chosen_keys(const struct pass *p) { return p->B * (p->T * U < p->S ? p->T * U : p->S) / (double)LIGHT; }
 
+/* Tokens before the pass whose vectors one of its queries sees, and tokens of the pass that are in a window after it.
+ */
+static double window_needed(const struct pass *p)
+{
+    double n = 0;
+    for (int key = 0; key < p->S; key++) n += key < p->S - p->T ? key > p->S - p->T - W : key >= p->S - W;
+    return n * p->B;
+}
+
+/* Of chosen ones the first query has itself, so one fewer of those before it; all new ones are written. */
+static double chosen_needed(const struct pass *p)
+{
+    const int before = p->S - p->T;
+    return p->B * ((before < U - 1 ? before : U - 1) + p->T) / (double)LIGHT;
+}
+
 /* rows x in times in x out, by tensors in 2 bytes. */
 static struct sum product(double rows, double in, double out)
 {
@@ -64,41 +82,59 @@ static struct sum elementwise(double rows, double width, double flops)
     return (struct sum){0, rows * width * flops, 0, 0, 0, 2 * rows * 2 * width};
 }
 
-static struct sum written(double rows, double width)
-{
-    return (struct sum){0, 0, 0, 2 * rows * width, 0, 2 * rows * width};
-}
-
 static double rows_of(const struct pass *p) { return (double)p->B * p->T; }
 
+/* `width` numbers of each token, of which the last `most` stay (0: all). */
+static struct sum written(const struct pass *p, double width, int most)
+{
+    double stay = 0;
+    for (int token = 0; token < p->S; token++) stay += most == 0 || token >= p->S - most;
+    return (struct sum){
+        .cache = 2 * rows_of(p) * width, .activations = 2 * rows_of(p) * width, .held = 2 * p->B * stay * width};
+}
+
 /* An entry of `width` numbers of every `each` tokens: a bias, a softmax of 5, a product and a sum of each of `spans`
- * times as many; its norm 4. Products and gates wait in 4 bytes, and are read once a span. */
+ * times as many; its norm 4. Products and gates wait in 4 bytes, and are read once a span; `spans` times `each` tokens
+ * have room, and those of the pass's that can be the next entry's must. */
 static struct sum entries(const struct pass *p, double width, double each, double spans)
 {
     const double n = rows_of(p), wide = spans * width;
-    return (struct sum){.vector = n * (8 * wide + 4 * width / each),
-                        .weights = 2 * (each * wide + width),
-                        .state = 4 * n * (1 + spans) * 2 * wide,
-                        .activations = 2 * n * (2 * wide + width / each)};
+    struct sum r = {.vector = n * (8 * wide + 4 * width / each),
+                    .weights = 2 * (each * wide + width),
+                    .activations = 2 * n * (2 * wide + width / each)};
+    if (p->uncached) return r;
+    r.state = 4 * n * (1 + spans) * 2 * wide;
+    for (int token = 0; token < spans * each; token++) {
+        r.held += 4 * p->B * 2 * wide;
+        r.state_needed += token < p->T ? 4 * p->B * 2 * wide : 0;
+    }
+    return r;
 }
 
 static struct sum attention(const struct pass *p, int layer)
 {
-    double seen = pairs(p, W, 1), keys = window_keys(p);
-    if (layer == 1) seen += pairs(p, U, LIGHT), keys += chosen_keys(p);
-    if (layer == 2) seen += pairs(p, 0, HEAVY), keys += p->B * p->S / (double)HEAVY;
-    return (struct sum){2 * N * 2 * H * seen, 5 * N * seen, 2 * N, 2 * keys * H, 0, 2 * rows_of(p) * N * 2 * H};
+    double seen = pairs(p, W, 1), keys = window_keys(p), needed = window_needed(p);
+    const double all = p->B * p->S / (double)HEAVY;
+    if (layer == 1) seen += pairs(p, U, LIGHT), keys += chosen_keys(p), needed += chosen_needed(p);
+    if (layer == 2) seen += pairs(p, 0, HEAVY), keys += all, needed += all;
+    struct sum r = {2 * N * 2 * H * seen, 5 * N * seen, 2 * N, 0, 0, 2 * rows_of(p) * N * 2 * H};
+    if (p->uncached) {
+        r.activations += 2 * keys * H;
+    } else {
+        r.cache = 2 * keys * H;
+        r.needed = 2 * needed * H;
+    }
+    return r;
 }
 
 static struct sum index_scores(const struct pass *p)
 {
-    const double seen = pairs(p, 0, LIGHT);
-    return (struct sum){2 * NI * HI * seen,
-                        (3 * NI + 1) * seen,
-                        0,
-                        2 * p->B * p->S / (double)LIGHT * HI,
-                        0,
-                        2 * rows_of(p) * (NI * HI + NI)};
+    const double seen = pairs(p, 0, LIGHT), keys = 2 * p->B * p->S / (double)LIGHT * HI;
+    const double queries = 2 * rows_of(p) * (NI * HI + NI);
+    struct sum r = {.flops = 2 * NI * HI * seen, .vector = (3 * NI + 1) * seen};
+    r.activations = queries + (p->uncached ? keys : 0);
+    r.cache = r.needed = p->uncached ? 0 : keys;
+    return r;
 }
 
 /* Heads of a group pass a matrix of their own: RO rows of N*H/GO numbers, GO times. */
@@ -129,6 +165,14 @@ static struct sum streams(const struct pass *p, bool write)
                         .activations = 2 * rows_of(p) * (write ? 2 * A * D + D + A + A * A : A * D + A + D)};
 }
 
+/* A norm with a weight of each number. */
+static struct sum norm(double rows, double width)
+{
+    struct sum r = elementwise(rows, width, 4);
+    r.weights = 2 * width;
+    return r;
+}
+
 static bool expected(const char *name, int layer, const struct pass *p, struct sum *out)
 {
     const double n = rows_of(p), mix = (2 + A) * A;
@@ -137,19 +181,22 @@ static bool expected(const char *name, int layer, const struct pass *p, struct s
         const char *name;
         struct sum sum;
     } OF[] = {{"q_a_proj", product(n, D, Q)},
+              {"q_a_norm", norm(n, Q)},
+              {"kv_norm", norm(n, H)},
               {"q_b_proj", product(n, Q, N * H)},
               {"q_norm", elementwise(n, N * H, 3)},
               {"kv_proj", product(n, D, H)},
               {"rope", elementwise(n, (N + 1) * R, 3)},
               {"unrope", elementwise(n, N * R, 3)},
-              {"kv_write", written(n, H)},
+              {"kv_write", written(p, H, W)},
               {"pool_proj", product(n, D, 2 * spans * H)},
               {"pool", entries(p, H, each, spans)},
               {"pool_rope", elementwise(n, R / each, 3)},
-              {"pool_write", written(n, H / each)},
+              {"pool_write", written(p, H / each, 0)},
               {"index_pool_proj", product(n, D, 4 * HI)},
               {"index_pool", entries(p, HI, LIGHT, 2)},
-              {"index_write", written(n, HI / (double)LIGHT)},
+              {"index_pool_rope", elementwise(n, R / (double)LIGHT, 3)},
+              {"index_write", written(p, HI / (double)LIGHT, 0)},
               {"index_q_proj", product(n, Q, NI * HI)},
               {"index_rope", elementwise(n, NI * R, 3)},
               {"index_weights", product(n, D, NI)},
@@ -157,13 +204,18 @@ static bool expected(const char *name, int layer, const struct pass *p, struct s
               {"attention", attention(p, layer)},
               {"o_a_proj", grouped(p)},
               {"o_b_proj", product(n, GO * RO, D)},
+              {"streams_open", (struct sum){.activations = 2 * n * (D + A * D)}},
               {"mixer_streams_norm", elementwise(n, A * D, 3)},
               {"mixer_streams_proj", product(n, A * D, mix)},
               {"mixer_streams_weights", stream_weights(p, (2 + A) * A, 3, ROUNDS)},
               {"mixer_streams_read", streams(p, false)},
               {"mixer_streams_write", streams(p, true)},
+              {"mlp_streams_norm", elementwise(n, A * D, 3)},
+              {"mlp_streams_weights", stream_weights(p, (2 + A) * A, 3, ROUNDS)},
+              {"mlp_streams_read", streams(p, false)},
               {"mlp_streams_proj", product(n, A * D, mix)},
               {"mlp_streams_write", streams(p, true)},
+              {"streams_close_norm", elementwise(n, A * D, 3)},
               {"streams_close_proj", product(n, A * D, A)},
               {"streams_close_weights", stream_weights(p, A, 1, 0)},
               {"streams_close", streams(p, false)}};
@@ -194,18 +246,28 @@ static double number(const struct sym *x)
     return v;
 }
 
+static struct cost_ops operators_by(struct arena *a, struct sym_ctx *c, const struct model *m, const struct pass *p,
+                                    int64_t tp, const struct cost_conventions *v)
+{
+    struct err e = {.code = ERR_OK};
+    struct cost_ops ops;
+    const struct cost_symbols y = cost_symbols_make(c);
+    const struct cost_pass pass = {.name = "pass",
+                                   .B = sym_int(c, p->B),
+                                   .T = sym_int(c, p->T),
+                                   .S = sym_int(c, p->S),
+                                   .absorbed = true,
+                                   .uncached = p->uncached};
+    if (cost_build(a, c, &y, m, v, &pass, tp, &ops, &e) != ERR_OK) fail_msg("%s", e.text);
+    if (cost_bind(c, &y, m, tp, &ops, &e) != ERR_OK) fail_msg("%s", e.text);
+    return ops;
+}
+
 static struct cost_ops operators(struct arena *a, struct sym_ctx *c, const struct model *m, const struct pass *p,
                                  int64_t tp)
 {
     static const struct cost_conventions PLAIN = {0};
-    struct err e = {.code = ERR_OK};
-    struct cost_ops ops;
-    const struct cost_symbols y = cost_symbols_make(c);
-    const struct cost_pass pass = {
-        .name = "pass", .B = sym_int(c, p->B), .T = sym_int(c, p->T), .S = sym_int(c, p->S), .absorbed = true};
-    if (cost_build(a, c, &y, m, &PLAIN, &pass, tp, &ops, &e) != ERR_OK) fail_msg("%s", e.text);
-    if (cost_bind(c, &y, m, tp, &ops, &e) != ERR_OK) fail_msg("%s", e.text);
-    return ops;
+    return operators_by(a, c, m, p, tp, &PLAIN);
 }
 
 static void same(const char *op, const char *what, double found, double wanted)
@@ -216,7 +278,8 @@ static void same(const char *op, const char *what, double found, double wanted)
 
 static void test_operators(void **state)
 {
-    static const struct pass PASSES[] = {{3, 1, 29}, {2, 7, 7}, {2, 5, 23}, {1, 3, 3}, {1, 1, 2}};
+    static const struct pass PASSES[] = {{3, 1, 29, false}, {2, 7, 7, false},   {2, 5, 23, false}, {1, 3, 3, false},
+                                         {1, 1, 2, false},  {1, 11, 29, false}, {2, 31, 31, true}};
     (void)state;
     for (size_t i = 0; i < sizeof PASSES / sizeof PASSES[0]; i++) {
         struct arena *a = arena_open();
@@ -236,10 +299,40 @@ static void test_operators(void **state)
             same(op->name, "cache", number(op->kv_bytes), want.cache);
             same(op->name, "state", number(op->state_bytes), want.state);
             same(op->name, "activations", number(op->activation_bytes), want.activations);
+            same(op->name, "cache that is needed", number(op->kv_needed_bytes), want.needed);
+            same(op->name, "state that is needed", number(op->state_needed_bytes), want.state_needed);
+            same(op->name, "cache and state after it", number(op->held_bytes), want.held);
         }
-        assert_int_equal(met, 3 * 17 + 2 * 4 + 7 + 3); /* of all layers, of entries, of the indexer, at the end */
+        /* of all layers, of entries, of the indexer, before and behind them; what is not kept is not written */
+        assert_int_equal(met, 3 * 22 + 2 * 4 + 8 + 5 - (p->uncached ? 3 + 2 + 1 : 0));
         arena_close(a);
     }
+}
+
+/* Weights of norms are left out where they are said to be, of entries and of latents; biases and sinks are not norms.
+ */
+static void test_norms_uncounted(void **state)
+{
+    static const struct pass STEP = {3, 1, 29, false};
+    static const struct cost_conventions COUNT = {.norms_uncounted = true};
+    struct arena *a = arena_open();
+    struct sym_ctx *c = sym_open(a);
+    const struct model m = read_model(a, "");
+    const struct cost_ops ops = operators_by(a, c, &m, &STEP, 1, &COUNT);
+    int met = 0;
+    (void)state;
+    for (size_t i = 0; i < ops.n; i++) {
+        static const char *const NAME[] = {"q_a_norm", "kv_norm", "attention", "index_pool", "pool"};
+        const double want[] = {0, 0, 2 * N, 2 * 2 * LIGHT * HI,
+                               2.0 * H * (ops.op[i].kind_index == 1 ? 2 * LIGHT : HEAVY)};
+        for (size_t k = 0; k < sizeof NAME / sizeof NAME[0]; k++) {
+            if (strcmp(ops.op[i].name, NAME[k]) != 0) continue;
+            same(NAME[k], "weights", number(ops.op[i].weight_bytes), want[k]);
+            met++;
+        }
+    }
+    assert_int_equal(met, 3 * 3 + 1 + 2);
+    arena_close(a);
 }
 
 /* Of a sequence of 29 tokens: entries of 4 and of 8, window and open entries of either, the window of the first layer.
@@ -271,7 +364,7 @@ static void test_cache(void **state)
 static void test_rank(void **state)
 {
     (void)state;
-    static const struct pass STEP = {1, 1, 29};
+    static const struct pass STEP = {1, 1, 29, false};
     static const char *const WHOLE[] = {"q_a_proj", "kv_proj", "pool_proj", "index_q_proj", "mixer_streams_proj"};
     static const char *const SPLIT[] = {"q_b_proj", "o_a_proj", "o_b_proj"};
     struct arena *a = arena_open();
@@ -297,7 +390,7 @@ static void test_formats(void **state)
     (void)state;
     struct arena *a = arena_open();
     struct sym_ctx *c = sym_open(a);
-    static const struct pass STEP = {1, 1, 29};
+    static const struct pass STEP = {1, 1, 29, false};
     const struct model m = read_model(a, ",\"expert_dtype\":\"fp4\",\"quantization_config\":{\"quant_method\":\"fp8\","
                                          "\"weight_block_size\":[128,128]}");
     assert_null(m.weights_unknown);
@@ -359,8 +452,8 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_operators), cmocka_unit_test(test_cache),
-                                       cmocka_unit_test(test_rank), cmocka_unit_test(test_formats),
-                                       cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_operators), cmocka_unit_test(test_norms_uncounted),
+                                       cmocka_unit_test(test_cache),     cmocka_unit_test(test_rank),
+                                       cmocka_unit_test(test_formats),   cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests_name("pooled", tests, NULL, NULL);
 }
