@@ -74,12 +74,12 @@ static double chosen_needed(const struct pass *p)
 /* rows x in times in x out, by tensors in 2 bytes. */
 static struct sum product(double rows, double in, double out)
 {
-    return (struct sum){2 * rows * in * out, 0, 2 * in * out, 0, 0, 2 * rows * (in + out)};
+    return (struct sum){.flops = 2 * rows * in * out, .weights = 2 * in * out, .activations = 2 * rows * (in + out)};
 }
 
 static struct sum elementwise(double rows, double width, double flops)
 {
-    return (struct sum){0, rows * width * flops, 0, 0, 0, 2 * rows * 2 * width};
+    return (struct sum){.vector = rows * width * flops, .activations = 2 * rows * 2 * width};
 }
 
 static double rows_of(const struct pass *p) { return (double)p->B * p->T; }
@@ -117,7 +117,10 @@ static struct sum attention(const struct pass *p, int layer)
     const double all = p->B * p->S / (double)HEAVY;
     if (layer == 1) seen += pairs(p, U, LIGHT), keys += chosen_keys(p), needed += chosen_needed(p);
     if (layer == 2) seen += pairs(p, 0, HEAVY), keys += all, needed += all;
-    struct sum r = {2 * N * 2 * H * seen, 5 * N * seen, 2 * N, 0, 0, 2 * rows_of(p) * N * 2 * H};
+    struct sum r = {.flops = 2 * N * 2 * H * seen,
+                    .vector = 5 * N * seen,
+                    .weights = 2 * N,
+                    .activations = 2 * rows_of(p) * N * 2 * H};
     if (p->uncached) {
         r.activations += 2 * keys * H;
     } else {
@@ -145,7 +148,7 @@ static struct sum grouped(const struct pass *p)
         weights += 2.0 * RO * N * H / GO;
         flops += 2.0 * rows_of(p) * RO * N * H / GO;
     }
-    return (struct sum){flops, 0, weights, 0, 0, 2 * rows_of(p) * (N * H + GO * RO)};
+    return (struct sum){.flops = flops, .weights = weights, .activations = 2 * rows_of(p) * (N * H + GO * RO)};
 }
 
 /* n weights of streams: 7 for a sigmoid with scale, base and a number added; `rounds` of four operations on A x A. */
