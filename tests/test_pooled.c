@@ -10,6 +10,7 @@
 
 #include "calc/cost/cost.h"
 #include "calc/model/whatif.h"
+#include "calc/time/step.h"
 
 /* Width, heads, their width and its rotated part, query latent, groups and rank of the output; window, tokens of an
  * entry (light: chosen, in two spans; heavy: all), indexer, chosen tokens; streams and rounds. */
@@ -387,6 +388,46 @@ static void test_rank(void **state)
     arena_close(a);
 }
 
+/* A stage hands on all streams of its tokens; on the device they lie beside the largest operator. Three stages of a
+ * layer each, three microbatches of five sequences. */
+static void test_streams_between_stages(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    const struct model m = read_model(a, "");
+    struct err e = {.code = ERR_OK};
+    struct hw hw;
+    struct step *s;
+    struct step_op *op;
+    double v[STEP_VALUES_N], most = 0;
+    size_t n, met = 0;
+    assert_int_equal(hw_load(a, "h100-sxm", &hw, &e), ERR_OK);
+    struct step_setup u = {
+        .model = &m, .hw = &hw, .fidelity = STEP_ROOFLINE, .layout = {.tp = 1, .pp = 3}, .block_tokens = 16};
+    if (step_compile(a, &u, &s, &e) != ERR_OK) fail_msg("%s", e.text);
+    assert_int_equal(step_ops(a, s, STEP_DECODE, 15, 29, 29, 1, &op, &n, &e), ERR_OK);
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(op[i].name, "stage_send") != 0) continue;
+        same("stage_send", "bytes", op[i].wire_bytes, 2 * 5 * A * D * 2); /* from the first and the second */
+        same("stage_send", "bytes between nodes", op[i].fabric_bytes, 0);
+        met++;
+    }
+    assert_int_equal(met, 1);
+    u.layout = (struct layout){.tp = 1};
+    if (step_compile(a, &u, &s, &e) != ERR_OK) fail_msg("%s", e.text);
+    assert_int_equal(step_eval_layout(s, NULL, 15, 29, 29, 1, v, &e), ERR_OK);
+    for (enum step_phase phase = STEP_PREFILL; phase < STEP_PHASES; phase++) {
+        const double tokens = phase == STEP_DECODE ? 15 : 29; /* prompts pass one by one */
+        assert_int_equal(step_ops(a, s, phase, 15, 29, 29, 1, &op, &n, &e), ERR_OK);
+        for (size_t i = 0; i < n; i++) {
+            const double beside = op[i].activation_bytes / (double)op[i].count + tokens * A * D * 2;
+            if (beside > most) most = beside;
+        }
+    }
+    same("step", "activations", v[STEP_activation_bytes], most);
+    arena_close(a);
+}
+
 /* Published files: linear layers in FP8 by tiles, experts in FP4; entries, weights of streams and routers stay. */
 static void test_formats(void **state)
 {
@@ -456,7 +497,8 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_operators), cmocka_unit_test(test_norms_uncounted),
-                                       cmocka_unit_test(test_cache),     cmocka_unit_test(test_rank),
-                                       cmocka_unit_test(test_formats),   cmocka_unit_test(test_refused)};
+                                       cmocka_unit_test(test_cache),     cmocka_unit_test(test_streams_between_stages),
+                                       cmocka_unit_test(test_rank),      cmocka_unit_test(test_formats),
+                                       cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests_name("pooled", tests, NULL, NULL);
 }
