@@ -10,7 +10,7 @@
 
 #include "calc/cost/cost.h"
 #include "calc/model/whatif.h"
-#include "calc/time/step.h"
+#include "calc/time/mix.h"
 
 /* Width, heads, their width and its rotated part, query latent, groups and rank of the output; window, tokens of an
  * entry (light: chosen, in two spans; heavy: all), indexer, chosen tokens; streams and rounds. */
@@ -385,6 +385,14 @@ static void test_rank(void **state)
                 if (strcmp(one.op[i].name, SPLIT[n]) == 0)
                     same(SPLIT[n], "weights", 2 * number(two.op[k].weight_bytes), number(one.op[i].weight_bytes));
         }
+    /* with two ranks to a group each has its one head's part of the group's matrix, and what takes RO numbers of it */
+    const struct cost_ops four = operators(a, c, &m, &STEP, 4);
+    for (size_t k = 0; k < four.n; k++) {
+        if (strcmp(four.op[k].name, "o_a_proj") == 0)
+            same("group", "weights", number(four.op[k].weight_bytes), 2 * RO * H);
+        if (strcmp(four.op[k].name, "o_b_proj") == 0)
+            same("all", "weights", number(four.op[k].weight_bytes), 2 * RO * D);
+    }
     arena_close(a);
 }
 
@@ -425,6 +433,40 @@ static void test_streams_between_stages(void **state)
         }
     }
     same("step", "activations", v[STEP_activation_bytes], most);
+    arena_close(a);
+}
+
+/* Sequences of one step, of unlike contexts: what each has in caches, and in open entries whatever its context. */
+static void test_mixed_step(void **state)
+{
+    (void)state;
+    static const struct {
+        int n, S;
+    } AT[] = {{7, 29}, {5, 53}, {1, 3}};
+    struct arena *a = arena_open();
+    const struct model m = read_model(a, "");
+    struct err e = {.code = ERR_OK};
+    struct hw hw;
+    struct mix_plan *plan;
+    struct mix x;
+    double v[MIX_VALUES_N], cache = 0, open = 0;
+    assert_int_equal(hw_load(a, "h100-sxm", &hw, &e), ERR_OK);
+    const struct step_setup u = {
+        .model = &m, .hw = &hw, .fidelity = STEP_ROOFLINE, .layout = {.tp = 1}, .block_tokens = 16};
+    if (mix_compile(a, &u, &plan, &e) != ERR_OK) fail_msg("%s", e.text);
+    assert_int_equal(mix_open(a, plan, &x, &e), ERR_OK);
+    mix_clear(&x);
+    for (size_t i = 0; i < sizeof AT / sizeof AT[0]; i++) {
+        mix_decode(&x, AT[i].n, AT[i].S);
+        for (int sequence = 0; sequence < AT[i].n; sequence++) {
+            cache += 3 * 2 * H * (AT[i].S < W ? AT[i].S : W);
+            cache += 2 * AT[i].S * ((H + HI) / (double)LIGHT + H / (double)HEAVY);
+            open += 4 * (2 * LIGHT * 2 * 2 * (H + HI) + HEAVY * 2 * H);
+        }
+    }
+    mix_eval(&x, v);
+    same("mixed", "cache", v[MIX_kv_bytes], cache);
+    same("mixed", "open entries", v[MIX_state_bytes], open);
     arena_close(a);
 }
 
@@ -496,9 +538,13 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_operators), cmocka_unit_test(test_norms_uncounted),
-                                       cmocka_unit_test(test_cache),     cmocka_unit_test(test_streams_between_stages),
-                                       cmocka_unit_test(test_rank),      cmocka_unit_test(test_formats),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_operators),
+                                       cmocka_unit_test(test_norms_uncounted),
+                                       cmocka_unit_test(test_cache),
+                                       cmocka_unit_test(test_mixed_step),
+                                       cmocka_unit_test(test_streams_between_stages),
+                                       cmocka_unit_test(test_rank),
+                                       cmocka_unit_test(test_formats),
                                        cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests_name("pooled", tests, NULL, NULL);
 }
