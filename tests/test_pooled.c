@@ -424,6 +424,8 @@ static void test_streams_between_stages(void **state)
     u.layout = (struct layout){.tp = 1};
     if (step_compile(a, &u, &s, &e) != ERR_OK) fail_msg("%s", e.text);
     assert_int_equal(step_eval_layout(s, NULL, 15, 29, 29, 1, v, &e), ERR_OK);
+    same("step", "cache of a token", step_kv_bytes_per_token(s),
+         2 * (H + H / (double)LIGHT + H / (double)HEAVY + HI / (double)LIGHT)); /* window, entries, indexer */
     for (enum step_phase phase = STEP_PREFILL; phase < STEP_PHASES; phase++) {
         const double tokens = phase == STEP_DECODE ? 15 : 29; /* prompts pass one by one */
         assert_int_equal(step_ops(a, s, phase, 15, 29, 29, 1, &op, &n, &e), ERR_OK);
