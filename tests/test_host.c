@@ -171,8 +171,13 @@ static void pieces_of_a_call(void **state)
         {{.kind = KERNEL_PREFILL, .batch = 3, .query_tokens = 53, .prefix_tokens = 11, .heads = 5}, prompt},
         {{.kind = KERNEL_PREFILL, .batch = 3, .query_tokens = 53, .prefix_tokens = 11, .heads = 5, .window = 7},
          window},
+        {{.kind = KERNEL_MLA_BMM, .m = 7, .n = 101, .k = 53, .groups = 3}, 303},
+        /* a window is of keys that there are */
+        {{.kind = KERNEL_DECODE, .batch = 3, .context_tokens = 211, .window = 509, .heads = 12, .kv_heads = 4}, 2532},
         {{.kind = KERNEL_MLP, .tokens = 7, .width = 31, .hidden = 97, .gated = 1, .active_experts = 4, .tp = 1},
          weights},
+        {{.kind = KERNEL_ELEMENTWISE, .m = 37, .k = 53}, 37},
+        {{.kind = KERNEL_ELEMENTWISE, .m = (double)NAN}, 0},
         {{.kind = KERNEL_SCAN, .batch = 3, .heads = 5}, 0},
     };
     (void)state;
@@ -182,6 +187,103 @@ static void pieces_of_a_call(void **state)
         struct kernel_features f = {.v = v};
         kernel_host_form.prepare(&cases[i].k, &hw, &w, &f);
         assert_near(f.v[PIECES], cases[i].pieces, 1e-9);
+    }
+}
+
+/* Experts that 2 tokens touch with 2 of 5 each: every pair of choices, counted. */
+static double experts_of_two(void)
+{
+    double touched = 0, ways = 0;
+    for (int a = 0; a < 5; a++)
+        for (int b = a + 1; b < 5; b++)
+            for (int c = 0; c < 5; c++)
+                for (int d = c + 1; d < 5; d++) {
+                    touched += 2 + (c != a && c != b) + (d != a && d != b);
+                    ways++;
+                }
+    return touched / ways;
+}
+
+/* Rows of weights that are begun by experts, of one rank of `ep` with a part of `tp` of the hidden width; what goes
+ * into both products. Ranks that no one said are one. */
+static void experts_of_a_core(void **state)
+{
+    enum { ROWS = 2, PIECES = 3, ACTIVATIONS = 6, WIDTH = 31, HIDDEN = 102 };
+    static const struct {
+        double ep, tp, gated;
+    } CASES[] = {{1, 1, 1}, {0, 0, 0}, {5, 1, 1}, {1, 3, 1}, {5, 3, 0}};
+    const struct hw hw = core();
+    const double experts = experts_of_two();
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const int ep = CASES[i].ep > 0 ? (int)CASES[i].ep : 1, tp = CASES[i].tp > 0 ? (int)CASES[i].tp : 1;
+        struct kernel k = {.kind = KERNEL_MOE,
+                           .tokens = 2,
+                           .topk = 2,
+                           .experts = 5,
+                           .width = WIDTH,
+                           .hidden = HIDDEN,
+                           .gated = CASES[i].gated,
+                           .ep = CASES[i].ep,
+                           .tp = CASES[i].tp,
+                           .active_experts = (double)NAN};
+        const struct kernel_work w = {.compute_s = 3e-5, .memory_s = 2e-5};
+        double v[KERNEL_FEATURES_MAX], rows = 0, elements = 0;
+        struct kernel_features f = {.v = v};
+        for (int row = 0; row < HIDDEN / tp; row++) rows += CASES[i].gated > 0 ? 2 : 1; /* up, and gate */
+        for (int row = 0; row < WIDTH; row++) rows++;                                   /* down */
+        for (int choice = 0; choice < 2 * 2; choice++) elements += WIDTH + HIDDEN / tp;
+        kernel_host_form.prepare(&k, &hw, &w, &f);
+        assert_near(f.v[PIECES], experts * rows / ep, 1e-9);
+        assert_near(f.v[ACTIVATIONS], elements / ep, 1e-9);
+        assert_near(f.v[ROWS], 1, 0); /* 4 choices of 5 experts */
+        k.active_experts = 3;         /* known, and of this rank */
+        kernel_host_form.prepare(&k, &hw, &w, &f);
+        assert_near(f.v[PIECES], 3 * rows, 1e-9);
+    }
+    /* a block that all tokens have: its weights are read once for all of them */
+    const struct kernel mlp = {.kind = KERNEL_MLP,
+                               .tokens = 37,
+                               .topk = 1,
+                               .experts = 1,
+                               .width = WIDTH,
+                               .hidden = HIDDEN,
+                               .gated = 1,
+                               .active_experts = (double)NAN};
+    const struct kernel_work some = {.compute_s = 3e-5, .memory_s = 2e-5};
+    double v[KERNEL_FEATURES_MAX];
+    struct kernel_features f = {.v = v};
+    kernel_host_form.prepare(&mlp, &hw, &some, &f);
+    assert_near(f.v[ROWS], 37, 0);
+    assert_near(f.v[PIECES], HIDDEN + HIDDEN + WIDTH, 0);
+    assert_near(f.v[ACTIVATIONS], 37 * WIDTH + 37 * HIDDEN, 0);
+}
+
+/* A pass over elements and a recurrence stream no weights: no rate by rows, nothing laid out; a core without a second
+ * cache takes in what memory gives. */
+static void nothing_is_shared(void **state)
+{
+    enum { ROWS = 2, CORE_S = 4, ACTIVATIONS = 6 };
+    static const enum kernel_kind KINDS[] = {KERNEL_SCAN, KERNEL_CONV, KERNEL_ELEMENTWISE};
+    struct hw hw = core();
+    const struct kernel_work w = {.bytes = 7e5, .compute_s = 3e-5, .memory_s = 2e-5};
+    double v[KERNEL_FEATURES_MAX];
+    struct kernel_features f = {.v = v};
+    (void)state;
+    for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++) {
+        const struct kernel k = {.kind = KINDS[i], .m = 37, .groups = 1, .n = 5, .k = 3, .tokens = 7, .topk = 2};
+        kernel_host_form.prepare(&k, &hw, &w, &f);
+        assert_true(isinf(f.v[ROWS]) && f.v[ROWS] > 0);
+        assert_near(f.v[ACTIVATIONS], 0, 0);
+        assert_near(f.v[CORE_S], 7e5 / 1.2e11, 1e-18);
+        assert_int_equal(f.n, 7);
+    }
+    const double NONE[] = {(double)NAN, 0};
+    const struct kernel k = product(5, 4099, 2053, true);
+    for (size_t i = 0; i < 2; i++) {
+        hw.cache_bytes_per_s[1] = NONE[i];
+        kernel_host_form.prepare(&k, &hw, &w, &f);
+        assert_near(f.v[CORE_S], 0, 0);
     }
 }
 
@@ -292,6 +394,10 @@ static void pieces_wait_for_memory(void **state)
     k.memory_slower = 9;
     assert_int_equal(kernel_prepare(&k, &hw, room, &f, NULL), ERR_OK);
     assert_near(f.v[FAR], 1, 0);
+    struct hw even = hw; /* where a cache gives what memory does, no rate tells them apart */
+    for (size_t i = 0; i < HW_CACHES; i++) even.cache_bytes_per_s[i] = READ;
+    assert_int_equal(kernel_prepare(&k, &even, room, &f, NULL), ERR_OK);
+    assert_near(f.v[FAR], 0, 0);
     /* what goes into both products of 7 tokens' 3 experts each, of 2 ranks; into keys and values nothing does */
     double elements = 0;
     for (int token = 0; token < 7; token++)
@@ -448,6 +554,8 @@ int main(void)
         cmocka_unit_test(rows_of_a_reading),
         cmocka_unit_test(form_of_a_core),
         cmocka_unit_test(pieces_of_a_call),
+        cmocka_unit_test(experts_of_a_core),
+        cmocka_unit_test(nothing_is_shared),
         cmocka_unit_test(pieces_wait_for_memory),
         cmocka_unit_test(ceilings_around_a_call),
         cmocka_unit_test_setup_teardown(sums_are_found, begin, end),

@@ -89,6 +89,7 @@ static void test_by_hand(void **state)
     struct step *whole = compile(&b, &all), *away = compile(&b, &some);
     const double layers = 32 * LAYER_BYTES, F = AWAY / layers;
     near_to(step_offloaded_bytes(away), AWAY, 1e-15, "at the host");
+    assert_true(step_offloaded_bytes(whole) == 0 && step_offloaded_frac(whole) == 0);
     near_to(step_offloaded_frac(away), F, 1e-12, "part of the layers");
     near_to(step_weight_bytes(whole) - step_weight_bytes(away), AWAY, 1e-12, "off the device");
     static const double POINTS[][3] = {{1, 701, 1409}, {13, 4799, 307}, {211, 23, 2003}, {1, 30011, 30013}};
@@ -168,6 +169,36 @@ static void test_break_even(void **state)
         assert_int_equal(seen, 3);
     }
     arena_close(b.a);
+}
+
+/* A norm of 200 tokens: 8192 bytes of weights take 155 ns over the link, reading and writing 200*4096 numbers 978 ns of
+ * memory, and 4 flops a number 49 ns; on a device of 1e12 elementwise flops 3.3 us. Of one token the link takes
+ * longest. */
+static void test_bound_of_norms(void **state)
+{
+    static const struct {
+        double tokens, vector;
+        const char *bound_by;
+    } CASES[] = {{1, 66.9e12, "host"}, {200, 66.9e12, "memory"}, {200, 1e12, "vector"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct bench b;
+        struct err e = {0};
+        struct step_op *op;
+        size_t n, seen = 0;
+        open_bench(&b, "llama-3.1-8b");
+        b.hw.peak_flops_per_s[HW_FP32_VECTOR] = CASES[i].vector;
+        const struct step_setup u = setup_of(&b, STEP_ROOFLINE, 1e12);
+        const double T = CASES[i].tokens;
+        assert_int_equal(step_ops(b.a, compile(&b, &u), STEP_PREFILL, 1, T, T, 1, &op, &n, &e), ERR_OK);
+        for (size_t o = 0; o < n; o++) {
+            if (strcmp(op[o].name, "mixer_norm") != 0) continue;
+            assert_string_equal(op[o].bound_by, CASES[i].bound_by);
+            seen++;
+        }
+        assert_int_equal(seen, 1);
+        arena_close(b.a);
+    }
 }
 
 /* Stages and groups: each GPU has its own part there, of any layout as of that one compiled alone. */
@@ -256,8 +287,9 @@ static void test_calibrated(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_hand), cmocka_unit_test(test_bound),   cmocka_unit_test(test_break_even),
-        cmocka_unit_test(test_layouts), cmocka_unit_test(test_experts), cmocka_unit_test(test_calibrated),
+        cmocka_unit_test(test_by_hand),    cmocka_unit_test(test_bound_of_norms), cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_break_even), cmocka_unit_test(test_layouts),        cmocka_unit_test(test_experts),
+        cmocka_unit_test(test_calibrated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 
 #include "calc/cost/cost.h"
 #include "calc/model/whatif.h"
+#include "calc/time/mix.h"
 
 /* Width, heads, their width and its rotated part, query latent, groups and rank of the output; window, tokens of an
  * entry (light: chosen, in two spans; heavy: all), indexer, chosen tokens; streams and rounds. */
@@ -27,11 +28,13 @@ static const char CONFIG[] =
 
 struct pass {
     int B, T, S;
+    bool uncached; /* keys and values are made in the pass, and none is kept */
 };
 
-/* What an operator has in all: of bytes those in 2 each, and of states in 4. */
+/* What an operator has in all: of bytes those in 2 each, and of states in 4. Needed: what is read of earlier passes and
+ * kept for later ones; held: what is there after the pass. */
 struct sum {
-    double flops, vector, weights, cache, state, activations;
+    double flops, vector, weights, cache, state, activations, needed, state_needed, held;
 };
 
 /* Queries and the keys that they see, counted one by one: at most `most` (0: all), each of them 1/each of an entry. */
@@ -53,52 +56,89 @@ static double window_keys(const struct pass *p)
 
 static double chosen_keys(const struct pass *p) { return p->B * (p->T * U < p->S ? p->T * U : p->S) / (double)LIGHT; }
 
+/* Tokens before the pass whose vectors one of its queries sees, and tokens of the pass that are in a window after it.
+ */
+static double window_needed(const struct pass *p)
+{
+    double n = 0;
+    for (int key = 0; key < p->S; key++) n += key < p->S - p->T ? key > p->S - p->T - W : key >= p->S - W;
+    return n * p->B;
+}
+
+/* Of chosen ones the first query has itself, so one fewer of those before it; all new ones are written. */
+static double chosen_needed(const struct pass *p)
+{
+    const int before = p->S - p->T;
+    return p->B * ((before < U - 1 ? before : U - 1) + p->T) / (double)LIGHT;
+}
+
 /* rows x in times in x out, by tensors in 2 bytes. */
 static struct sum product(double rows, double in, double out)
 {
-    return (struct sum){2 * rows * in * out, 0, 2 * in * out, 0, 0, 2 * rows * (in + out)};
+    return (struct sum){.flops = 2 * rows * in * out, .weights = 2 * in * out, .activations = 2 * rows * (in + out)};
 }
 
 static struct sum elementwise(double rows, double width, double flops)
 {
-    return (struct sum){0, rows * width * flops, 0, 0, 0, 2 * rows * 2 * width};
-}
-
-static struct sum written(double rows, double width)
-{
-    return (struct sum){0, 0, 0, 2 * rows * width, 0, 2 * rows * width};
+    return (struct sum){.vector = rows * width * flops, .activations = 2 * rows * 2 * width};
 }
 
 static double rows_of(const struct pass *p) { return (double)p->B * p->T; }
 
+/* `width` numbers of each token, of which the last `most` stay (0: all). */
+static struct sum written(const struct pass *p, double width, int most)
+{
+    double stay = 0;
+    for (int token = 0; token < p->S; token++) stay += most == 0 || token >= p->S - most;
+    return (struct sum){
+        .cache = 2 * rows_of(p) * width, .activations = 2 * rows_of(p) * width, .held = 2 * p->B * stay * width};
+}
+
 /* An entry of `width` numbers of every `each` tokens: a bias, a softmax of 5, a product and a sum of each of `spans`
- * times as many; its norm 4. Products and gates wait in 4 bytes, and are read once a span. */
+ * times as many; its norm 4. Products and gates wait in 4 bytes, and are read once a span; `spans` times `each` tokens
+ * have room, and those of the pass's that can be the next entry's must. */
 static struct sum entries(const struct pass *p, double width, double each, double spans)
 {
     const double n = rows_of(p), wide = spans * width;
-    return (struct sum){.vector = n * (8 * wide + 4 * width / each),
-                        .weights = 2 * (each * wide + width),
-                        .state = 4 * n * (1 + spans) * 2 * wide,
-                        .activations = 2 * n * (2 * wide + width / each)};
+    struct sum r = {.vector = n * (8 * wide + 4 * width / each),
+                    .weights = 2 * (each * wide + width),
+                    .activations = 2 * n * (2 * wide + width / each)};
+    if (p->uncached) return r;
+    r.state = 4 * n * (1 + spans) * 2 * wide;
+    for (int token = 0; token < spans * each; token++) {
+        r.held += 4 * p->B * 2 * wide;
+        r.state_needed += token < p->T ? 4 * p->B * 2 * wide : 0;
+    }
+    return r;
 }
 
 static struct sum attention(const struct pass *p, int layer)
 {
-    double seen = pairs(p, W, 1), keys = window_keys(p);
-    if (layer == 1) seen += pairs(p, U, LIGHT), keys += chosen_keys(p);
-    if (layer == 2) seen += pairs(p, 0, HEAVY), keys += p->B * p->S / (double)HEAVY;
-    return (struct sum){2 * N * 2 * H * seen, 5 * N * seen, 2 * N, 2 * keys * H, 0, 2 * rows_of(p) * N * 2 * H};
+    double seen = pairs(p, W, 1), keys = window_keys(p), needed = window_needed(p);
+    const double all = p->B * p->S / (double)HEAVY;
+    if (layer == 1) seen += pairs(p, U, LIGHT), keys += chosen_keys(p), needed += chosen_needed(p);
+    if (layer == 2) seen += pairs(p, 0, HEAVY), keys += all, needed += all;
+    struct sum r = {.flops = 2 * N * 2 * H * seen,
+                    .vector = 5 * N * seen,
+                    .weights = 2 * N,
+                    .activations = 2 * rows_of(p) * N * 2 * H};
+    if (p->uncached) {
+        r.activations += 2 * keys * H;
+    } else {
+        r.cache = 2 * keys * H;
+        r.needed = 2 * needed * H;
+    }
+    return r;
 }
 
 static struct sum index_scores(const struct pass *p)
 {
-    const double seen = pairs(p, 0, LIGHT);
-    return (struct sum){2 * NI * HI * seen,
-                        (3 * NI + 1) * seen,
-                        0,
-                        2 * p->B * p->S / (double)LIGHT * HI,
-                        0,
-                        2 * rows_of(p) * (NI * HI + NI)};
+    const double seen = pairs(p, 0, LIGHT), keys = 2 * p->B * p->S / (double)LIGHT * HI;
+    const double queries = 2 * rows_of(p) * (NI * HI + NI);
+    struct sum r = {.flops = 2 * NI * HI * seen, .vector = (3 * NI + 1) * seen};
+    r.activations = queries + (p->uncached ? keys : 0);
+    r.cache = r.needed = p->uncached ? 0 : keys;
+    return r;
 }
 
 /* Heads of a group pass a matrix of their own: RO rows of N*H/GO numbers, GO times. */
@@ -109,7 +149,7 @@ static struct sum grouped(const struct pass *p)
         weights += 2.0 * RO * N * H / GO;
         flops += 2.0 * rows_of(p) * RO * N * H / GO;
     }
-    return (struct sum){flops, 0, weights, 0, 0, 2 * rows_of(p) * (N * H + GO * RO)};
+    return (struct sum){.flops = flops, .weights = weights, .activations = 2 * rows_of(p) * (N * H + GO * RO)};
 }
 
 /* n weights of streams: 7 for a sigmoid with scale, base and a number added; `rounds` of four operations on A x A. */
@@ -129,6 +169,14 @@ static struct sum streams(const struct pass *p, bool write)
                         .activations = 2 * rows_of(p) * (write ? 2 * A * D + D + A + A * A : A * D + A + D)};
 }
 
+/* A norm with a weight of each number. */
+static struct sum norm(double rows, double width)
+{
+    struct sum r = elementwise(rows, width, 4);
+    r.weights = 2 * width;
+    return r;
+}
+
 static bool expected(const char *name, int layer, const struct pass *p, struct sum *out)
 {
     const double n = rows_of(p), mix = (2 + A) * A;
@@ -137,19 +185,22 @@ static bool expected(const char *name, int layer, const struct pass *p, struct s
         const char *name;
         struct sum sum;
     } OF[] = {{"q_a_proj", product(n, D, Q)},
+              {"q_a_norm", norm(n, Q)},
+              {"kv_norm", norm(n, H)},
               {"q_b_proj", product(n, Q, N * H)},
               {"q_norm", elementwise(n, N * H, 3)},
               {"kv_proj", product(n, D, H)},
               {"rope", elementwise(n, (N + 1) * R, 3)},
               {"unrope", elementwise(n, N * R, 3)},
-              {"kv_write", written(n, H)},
+              {"kv_write", written(p, H, W)},
               {"pool_proj", product(n, D, 2 * spans * H)},
               {"pool", entries(p, H, each, spans)},
               {"pool_rope", elementwise(n, R / each, 3)},
-              {"pool_write", written(n, H / each)},
+              {"pool_write", written(p, H / each, 0)},
               {"index_pool_proj", product(n, D, 4 * HI)},
               {"index_pool", entries(p, HI, LIGHT, 2)},
-              {"index_write", written(n, HI / (double)LIGHT)},
+              {"index_pool_rope", elementwise(n, R / (double)LIGHT, 3)},
+              {"index_write", written(p, HI / (double)LIGHT, 0)},
               {"index_q_proj", product(n, Q, NI * HI)},
               {"index_rope", elementwise(n, NI * R, 3)},
               {"index_weights", product(n, D, NI)},
@@ -157,13 +208,18 @@ static bool expected(const char *name, int layer, const struct pass *p, struct s
               {"attention", attention(p, layer)},
               {"o_a_proj", grouped(p)},
               {"o_b_proj", product(n, GO * RO, D)},
+              {"streams_open", (struct sum){.activations = 2 * n * (D + A * D)}},
               {"mixer_streams_norm", elementwise(n, A * D, 3)},
               {"mixer_streams_proj", product(n, A * D, mix)},
               {"mixer_streams_weights", stream_weights(p, (2 + A) * A, 3, ROUNDS)},
               {"mixer_streams_read", streams(p, false)},
               {"mixer_streams_write", streams(p, true)},
+              {"mlp_streams_norm", elementwise(n, A * D, 3)},
+              {"mlp_streams_weights", stream_weights(p, (2 + A) * A, 3, ROUNDS)},
+              {"mlp_streams_read", streams(p, false)},
               {"mlp_streams_proj", product(n, A * D, mix)},
               {"mlp_streams_write", streams(p, true)},
+              {"streams_close_norm", elementwise(n, A * D, 3)},
               {"streams_close_proj", product(n, A * D, A)},
               {"streams_close_weights", stream_weights(p, A, 1, 0)},
               {"streams_close", streams(p, false)}};
@@ -194,18 +250,28 @@ static double number(const struct sym *x)
     return v;
 }
 
+static struct cost_ops operators_by(struct arena *a, struct sym_ctx *c, const struct model *m, const struct pass *p,
+                                    int64_t tp, const struct cost_conventions *v)
+{
+    struct err e = {.code = ERR_OK};
+    struct cost_ops ops;
+    const struct cost_symbols y = cost_symbols_make(c);
+    const struct cost_pass pass = {.name = "pass",
+                                   .B = sym_int(c, p->B),
+                                   .T = sym_int(c, p->T),
+                                   .S = sym_int(c, p->S),
+                                   .absorbed = true,
+                                   .uncached = p->uncached};
+    if (cost_build(a, c, &y, m, v, &pass, tp, &ops, &e) != ERR_OK) fail_msg("%s", e.text);
+    if (cost_bind(c, &y, m, tp, &ops, &e) != ERR_OK) fail_msg("%s", e.text);
+    return ops;
+}
+
 static struct cost_ops operators(struct arena *a, struct sym_ctx *c, const struct model *m, const struct pass *p,
                                  int64_t tp)
 {
     static const struct cost_conventions PLAIN = {0};
-    struct err e = {.code = ERR_OK};
-    struct cost_ops ops;
-    const struct cost_symbols y = cost_symbols_make(c);
-    const struct cost_pass pass = {
-        .name = "pass", .B = sym_int(c, p->B), .T = sym_int(c, p->T), .S = sym_int(c, p->S), .absorbed = true};
-    if (cost_build(a, c, &y, m, &PLAIN, &pass, tp, &ops, &e) != ERR_OK) fail_msg("%s", e.text);
-    if (cost_bind(c, &y, m, tp, &ops, &e) != ERR_OK) fail_msg("%s", e.text);
-    return ops;
+    return operators_by(a, c, m, p, tp, &PLAIN);
 }
 
 static void same(const char *op, const char *what, double found, double wanted)
@@ -216,7 +282,8 @@ static void same(const char *op, const char *what, double found, double wanted)
 
 static void test_operators(void **state)
 {
-    static const struct pass PASSES[] = {{3, 1, 29}, {2, 7, 7}, {2, 5, 23}, {1, 3, 3}, {1, 1, 2}};
+    static const struct pass PASSES[] = {{3, 1, 29, false}, {2, 7, 7, false},   {2, 5, 23, false}, {1, 3, 3, false},
+                                         {1, 1, 2, false},  {1, 11, 29, false}, {2, 31, 31, true}};
     (void)state;
     for (size_t i = 0; i < sizeof PASSES / sizeof PASSES[0]; i++) {
         struct arena *a = arena_open();
@@ -236,10 +303,40 @@ static void test_operators(void **state)
             same(op->name, "cache", number(op->kv_bytes), want.cache);
             same(op->name, "state", number(op->state_bytes), want.state);
             same(op->name, "activations", number(op->activation_bytes), want.activations);
+            same(op->name, "cache that is needed", number(op->kv_needed_bytes), want.needed);
+            same(op->name, "state that is needed", number(op->state_needed_bytes), want.state_needed);
+            same(op->name, "cache and state after it", number(op->held_bytes), want.held);
         }
-        assert_int_equal(met, 3 * 17 + 2 * 4 + 7 + 3); /* of all layers, of entries, of the indexer, at the end */
+        /* of all layers, of entries, of the indexer, before and behind them; what is not kept is not written */
+        assert_int_equal(met, 3 * 22 + 2 * 4 + 8 + 5 - (p->uncached ? 3 + 2 + 1 : 0));
         arena_close(a);
     }
+}
+
+/* Weights of norms are left out where they are said to be, of entries and of latents; biases and sinks are not norms.
+ */
+static void test_norms_uncounted(void **state)
+{
+    static const struct pass STEP = {3, 1, 29, false};
+    static const struct cost_conventions COUNT = {.norms_uncounted = true};
+    struct arena *a = arena_open();
+    struct sym_ctx *c = sym_open(a);
+    const struct model m = read_model(a, "");
+    const struct cost_ops ops = operators_by(a, c, &m, &STEP, 1, &COUNT);
+    int met = 0;
+    (void)state;
+    for (size_t i = 0; i < ops.n; i++) {
+        static const char *const NAME[] = {"q_a_norm", "kv_norm", "attention", "index_pool", "pool"};
+        const double want[] = {0, 0, 2 * N, 2 * 2 * LIGHT * HI,
+                               2.0 * H * (ops.op[i].kind_index == 1 ? 2 * LIGHT : HEAVY)};
+        for (size_t k = 0; k < sizeof NAME / sizeof NAME[0]; k++) {
+            if (strcmp(ops.op[i].name, NAME[k]) != 0) continue;
+            same(NAME[k], "weights", number(ops.op[i].weight_bytes), want[k]);
+            met++;
+        }
+    }
+    assert_int_equal(met, 3 * 3 + 1 + 2);
+    arena_close(a);
 }
 
 /* Of a sequence of 29 tokens: entries of 4 and of 8, window and open entries of either, the window of the first layer.
@@ -271,7 +368,7 @@ static void test_cache(void **state)
 static void test_rank(void **state)
 {
     (void)state;
-    static const struct pass STEP = {1, 1, 29};
+    static const struct pass STEP = {1, 1, 29, false};
     static const char *const WHOLE[] = {"q_a_proj", "kv_proj", "pool_proj", "index_q_proj", "mixer_streams_proj"};
     static const char *const SPLIT[] = {"q_b_proj", "o_a_proj", "o_b_proj"};
     struct arena *a = arena_open();
@@ -288,6 +385,90 @@ static void test_rank(void **state)
                 if (strcmp(one.op[i].name, SPLIT[n]) == 0)
                     same(SPLIT[n], "weights", 2 * number(two.op[k].weight_bytes), number(one.op[i].weight_bytes));
         }
+    /* with two ranks to a group each has its one head's part of the group's matrix, and what takes RO numbers of it */
+    const struct cost_ops four = operators(a, c, &m, &STEP, 4);
+    for (size_t k = 0; k < four.n; k++) {
+        if (strcmp(four.op[k].name, "o_a_proj") == 0)
+            same("group", "weights", number(four.op[k].weight_bytes), 2 * RO * H);
+        if (strcmp(four.op[k].name, "o_b_proj") == 0)
+            same("all", "weights", number(four.op[k].weight_bytes), 2 * RO * D);
+    }
+    arena_close(a);
+}
+
+/* A stage hands on all streams of its tokens; on the device they lie beside the largest operator. Three stages of a
+ * layer each, three microbatches of five sequences. */
+static void test_streams_between_stages(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    const struct model m = read_model(a, "");
+    struct err e = {.code = ERR_OK};
+    struct hw hw;
+    struct step *s;
+    struct step_op *op;
+    double v[STEP_VALUES_N], most = 0;
+    size_t n, met = 0;
+    assert_int_equal(hw_load(a, "h100-sxm", &hw, &e), ERR_OK);
+    struct step_setup u = {
+        .model = &m, .hw = &hw, .fidelity = STEP_ROOFLINE, .layout = {.tp = 1, .pp = 3}, .block_tokens = 16};
+    if (step_compile(a, &u, &s, &e) != ERR_OK) fail_msg("%s", e.text);
+    assert_int_equal(step_ops(a, s, STEP_DECODE, 15, 29, 29, 1, &op, &n, &e), ERR_OK);
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(op[i].name, "stage_send") != 0) continue;
+        same("stage_send", "bytes", op[i].wire_bytes, 2 * 5 * A * D * 2); /* from the first and the second */
+        same("stage_send", "bytes between nodes", op[i].fabric_bytes, 0);
+        met++;
+    }
+    assert_int_equal(met, 1);
+    u.layout = (struct layout){.tp = 1};
+    if (step_compile(a, &u, &s, &e) != ERR_OK) fail_msg("%s", e.text);
+    assert_int_equal(step_eval_layout(s, NULL, 15, 29, 29, 1, v, &e), ERR_OK);
+    same("step", "cache of a token", step_kv_bytes_per_token(s),
+         2 * (H + H / (double)LIGHT + H / (double)HEAVY + HI / (double)LIGHT)); /* window, entries, indexer */
+    for (enum step_phase phase = STEP_PREFILL; phase < STEP_PHASES; phase++) {
+        const double tokens = phase == STEP_DECODE ? 15 : 29; /* prompts pass one by one */
+        assert_int_equal(step_ops(a, s, phase, 15, 29, 29, 1, &op, &n, &e), ERR_OK);
+        for (size_t i = 0; i < n; i++) {
+            const double beside = op[i].activation_bytes / (double)op[i].count + tokens * A * D * 2;
+            if (beside > most) most = beside;
+        }
+    }
+    same("step", "activations", v[STEP_activation_bytes], most);
+    arena_close(a);
+}
+
+/* Sequences of one step, of unlike contexts: what each has in caches, and in open entries whatever its context. */
+static void test_mixed_step(void **state)
+{
+    (void)state;
+    static const struct {
+        int n, S;
+    } AT[] = {{7, 29}, {5, 53}, {1, 3}};
+    struct arena *a = arena_open();
+    const struct model m = read_model(a, "");
+    struct err e = {.code = ERR_OK};
+    struct hw hw;
+    struct mix_plan *plan;
+    struct mix x;
+    double v[MIX_VALUES_N], cache = 0, open = 0;
+    assert_int_equal(hw_load(a, "h100-sxm", &hw, &e), ERR_OK);
+    const struct step_setup u = {
+        .model = &m, .hw = &hw, .fidelity = STEP_ROOFLINE, .layout = {.tp = 1}, .block_tokens = 16};
+    if (mix_compile(a, &u, &plan, &e) != ERR_OK) fail_msg("%s", e.text);
+    assert_int_equal(mix_open(a, plan, &x, &e), ERR_OK);
+    mix_clear(&x);
+    for (size_t i = 0; i < sizeof AT / sizeof AT[0]; i++) {
+        mix_decode(&x, AT[i].n, AT[i].S);
+        for (int sequence = 0; sequence < AT[i].n; sequence++) {
+            cache += 3 * 2 * H * (AT[i].S < W ? AT[i].S : W);
+            cache += 2 * AT[i].S * ((H + HI) / (double)LIGHT + H / (double)HEAVY);
+            open += 4 * (2 * LIGHT * 2 * 2 * (H + HI) + HEAVY * 2 * H);
+        }
+    }
+    mix_eval(&x, v);
+    same("mixed", "cache", v[MIX_kv_bytes], cache);
+    same("mixed", "open entries", v[MIX_state_bytes], open);
     arena_close(a);
 }
 
@@ -297,7 +478,7 @@ static void test_formats(void **state)
     (void)state;
     struct arena *a = arena_open();
     struct sym_ctx *c = sym_open(a);
-    static const struct pass STEP = {1, 1, 29};
+    static const struct pass STEP = {1, 1, 29, false};
     const struct model m = read_model(a, ",\"expert_dtype\":\"fp4\",\"quantization_config\":{\"quant_method\":\"fp8\","
                                          "\"weight_block_size\":[128,128]}");
     assert_null(m.weights_unknown);
@@ -359,8 +540,13 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_operators), cmocka_unit_test(test_cache),
-                                       cmocka_unit_test(test_rank), cmocka_unit_test(test_formats),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_operators),
+                                       cmocka_unit_test(test_norms_uncounted),
+                                       cmocka_unit_test(test_cache),
+                                       cmocka_unit_test(test_mixed_step),
+                                       cmocka_unit_test(test_streams_between_stages),
+                                       cmocka_unit_test(test_rank),
+                                       cmocka_unit_test(test_formats),
                                        cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests_name("pooled", tests, NULL, NULL);
 }

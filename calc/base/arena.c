@@ -3,15 +3,24 @@
 #include "calc/base/arena.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-/* From BIG_BYTES on a block has pages of HUGE_BYTES where the system gives them: the first touch of a page costs as
+/* Blocks double from FIRST_BYTES to BLOCK_BYTES: many arenas hold little for a moment, and all of a block is zeroed.
+ * From BIG_BYTES on a block has pages of HUGE_BYTES where the system gives them: the first touch of a page costs as
  * much as reading all of it. */
-enum { BLOCK_BYTES = 64 * 1024 - 64, ALIGN = 16, BIG_BYTES = 1 << 20, HUGE_BYTES = 2 << 20 }; /* not a unit */
+enum {
+    ROUND = 64,
+    FIRST_BYTES = 4096 - ROUND,
+    BLOCK_BYTES = (1 << 16) - ROUND,
+    ALIGN = 16,
+    BIG_BYTES = 1 << 20,
+    HUGE_BYTES = 2 << 20
+};
 
 struct block {
     struct block *next;
@@ -70,17 +79,26 @@ void arena_close(struct arena *a)
     free(a);
 }
 
+/* Of the block behind b that pieces of up to `size` go into. */
+static size_t next_bytes(const struct block *b, size_t size)
+{
+    size_t bytes = !b ? FIRST_BYTES : b->size < BLOCK_BYTES / 2 ? 2 * b->size + ROUND : BLOCK_BYTES;
+    while (bytes < size) bytes = 2 * bytes + ROUND;
+    return bytes;
+}
+
 void *arena_alloc(struct arena *a, size_t size)
 {
     if (size > SIZE_MAX / 2) return NULL;
     size = (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
     struct block *b = a->blocks;
     if (!b || b->size - b->used < size) {
-        const size_t data = size > BLOCK_BYTES / 4 ? size : BLOCK_BYTES;
+        const bool large = size > BLOCK_BYTES / 4;
+        const size_t data = large ? size : next_bytes(b, size);
         struct block *fresh = block_open(data);
         if (!fresh) return NULL;
         fresh->size = data;
-        if (b && data == size) { /* a large piece gets its own block behind the one being filled */
+        if (b && large) { /* a large piece gets its own block behind the one being filled */
             fresh->next = b->next;
             b->next = fresh;
         } else {

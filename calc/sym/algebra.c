@@ -242,12 +242,26 @@ static enum err_code prepare(struct algebra *al, size_t n, const struct sym *con
     return find_values(al);
 }
 
+static void release_library(void *f) { flint_close(f); }
+
+static enum err_code find_library(struct sym_ctx *c, struct err *e)
+{
+    if (c->flint) return ERR_OK;
+    struct flint *f = arena_alloc(c->arena, sizeof *f);
+    if (!f) return err_nomem(e);
+    TRY(flint_open(f, e));
+    TRY(arena_defer(c->arena, release_library, f, e));
+    c->flint = f;
+    return ERR_OK;
+}
+
 enum err_code algebra_open(struct algebra *al, struct sym_ctx *c, size_t n, const struct sym *const *exprs,
                            struct err *e)
 {
     *al = (struct algebra){.c = c, .err = e};
     TRY(sym_check(c, e));
-    TRY(flint_open(&al->f, e));
+    TRY(find_library(c, e));
+    al->f = *c->flint;
     al->scratch = arena_open();
     const enum err_code code = al->scratch ? prepare(al, n, exprs) : err_nomem(e);
     if (code != ERR_OK) algebra_close(al);
@@ -260,7 +274,7 @@ void algebra_close(struct algebra *al)
     for (size_t i = 0; i < sizeof al->z / sizeof al->z[0]; i++) flint_z_clear(&al->f, al->z[i]);
     if (al->ring_made) al->f.ring_clear(al->ring);
     arena_close(al->scratch);
-    flint_close(&al->f);
+    al->f.cleanup(); /* what FLINT caches for this thread */
 }
 
 enum err_code algebra_value(struct algebra *al, const struct sym *e, struct ratfun *out)

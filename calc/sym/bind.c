@@ -10,7 +10,7 @@ struct list {
 static bool push(struct arena *a, struct list *l, const struct sym *e)
 {
     if (l->n == l->cap) {
-        const size_t cap = l->cap ? 2 * l->cap : 256;
+        const size_t cap = l->cap ? 2 * l->cap : 32;
         const struct sym **grown = arena_array(a, cap, sizeof *grown);
         if (!grown) return false;
         if (l->n) memcpy(grown, l->at, l->n * sizeof *grown);

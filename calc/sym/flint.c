@@ -42,8 +42,4 @@ enum err_code flint_open(struct flint *f, struct err *e)
     return ERR_OK;
 }
 
-void flint_close(struct flint *f)
-{
-    f->cleanup();
-    (void)dlclose(f->library);
-}
+void flint_close(struct flint *f) { (void)dlclose(f->library); }

@@ -83,11 +83,12 @@ struct flint {
 #undef FLINT_MEMBER
 };
 
-/* flint_open -- loads the library on the first call of the process; later ones look it up again (some microseconds),
- * so no state is kept. Errors: ERR_IO there is no such library, or it lacks a function (named). */
+/* flint_open -- loads the library on the first call of the process; later ones look it up again (some tens of
+ * microseconds: once a context of expressions). Errors: ERR_IO there is no such library, or it lacks a function
+ * (named). */
 enum err_code flint_open(struct flint *f, struct err *e);
 
-/* flint_close -- frees what FLINT caches for this thread. The code stays loaded. */
+/* flint_close -- the code stays loaded. What FLINT caches for a thread `cleanup` frees. */
 void flint_close(struct flint *f);
 
 /* flint_z_clear -- fmpz_clear */

@@ -74,6 +74,7 @@ struct sym_ctx {
     size_t n_terms, cap_terms;
     const struct sym *zero, *one, *minus_one;
     struct sym failed_node;
+    const struct flint *flint; /* looked up when exact algebra was first asked for */
     uint64_t *work; /* of exact algebra, left for several calculations together; NULL: each has its own limit only */
     bool failed;
 };
