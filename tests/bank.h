@@ -235,8 +235,8 @@ static inline void formula_slips_differ(const struct check *checks, size_t n)
         }
 }
 
-/* Seeds differ: of 300 draws 20 or more have numbers of their own (formulas have a few variants); no more are drawn than
- * show it. */
+/* Seeds differ: of 300 draws 20 or more have numbers of their own (formulas have a few variants); no more are drawn
+ * than show it. */
 static inline void numbers_are_fresh(const struct check *checks, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

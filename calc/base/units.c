@@ -228,14 +228,14 @@ enum err_code units_parse_time(const char *s, double *out_s, struct err *e)
         const char *text;
         double per_s, s; /* v / per_s * s: 7900 us is then exactly 7900/1e6 */
     } units[] = {
-        {"s", 1, 1},           {"ms", 1e3, 1}, {"us", 1e6, 1}, {"\xC2\xB5s", 1e6, 1},
-        {"\xCE\xBCs", 1e6, 1}, {"ns", 1e9, 1}, {"min", 1, 60}, {"h", 1, 3600},
-        {"d", 1, 86400},
+        {"s", 1, 1},    {"ms", 1e3, 1}, {"us", 1e6, 1}, {"\xC2\xB5s", 1e6, 1}, {"\xCE\xBCs", 1e6, 1},
+        {"ns", 1e9, 1}, {"min", 1, 60}, {"h", 1, 3600}, {"d", 1, 86400},
     };
     const struct span t = span_of(s);
     struct span unit;
     double v;
-    if (!split_number(t, &v, &unit)) return refuse(e, t, "wanted a time such as 50ms, 1s or 2h (ns, us, ms, s, min, h or d)");
+    if (!split_number(t, &v, &unit))
+        return refuse(e, t, "wanted a time such as 50ms, 1s or 2h (ns, us, ms, s, min, h or d)");
     if (unit.len == 0) return refuse(e, t, "a time needs its unit (ns, us, ms, s, min, h or d), such as 50ms");
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (!span_is(unit, units[i].text)) continue;

@@ -31,7 +31,8 @@ static void manual(struct out *o)
     out_str(o, ".SH NAME\nridge \\- roofline and memory calculator for language\\-model inference\n"
                ".SH SYNOPSIS\n.B ridge\n.I command\n[options]\n.SH DESCRIPTION\n"
                "Exact parameter counts, KV cache, FLOPs and bytes from a Hugging Face config.json; times at roofline\n"
-               "fidelity, which are floors. Prefixes: GB is 1e9 bytes, GiB is 2^30; times are in ns, us, ms, s, min,\nh or d.\n.SH COMMANDS\n");
+               "fidelity, which are floors. Prefixes: GB is 1e9 bytes, GiB is 2^30; times are in ns, us, ms, s, "
+               "min,\nh or d.\n.SH COMMANDS\n");
     for (size_t i = 0; i < n; i++) option_man(o, all[i]);
     out_str(o, ".SH EXIT STATUS\n0 answered, 1 the answer is no (nothing fits), 2 usage, 3 bad input file, 4 input or\n"
                "output, 5 out of range, 6 memory, 7 device.\n");

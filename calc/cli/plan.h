@@ -36,12 +36,12 @@
                     "pareto:MEAN,ALPHA or empirical:FILE; each with ,max=N"),                                          \
         LAYOUT_TEXT("generate", "LENGTH", "200", "tokens out, likewise"),                                              \
         LAYOUT_TEXT("arrivals", "PROCESS", "poisson",                                                                  \
-                    "poisson, gamma:CV, bursty:RATIO,TIME or diurnal:SWING,TIME (1d)"),                               \
+                    "poisson, gamma:CV, bursty:RATIO,TIME or diurnal:SWING,TIME (1d)"),                                \
         LAYOUT_TEXT("trace", "FILE", NULL,                                                                             \
                     "requests as they came (formats: ridge help simulate); --rate scales them"),                       \
         LAYOUT_TEXT("tokens-per-day", "N", NULL, "tokens out a day, whatever the latency"),                            \
         LAYOUT_TEXT("job", "requests=N", NULL, "so many requests, all at once, done by the --deadline"),               \
-        LAYOUT_TEXT("deadline", "TIME", NULL, "of the job: 8h, 2d (ns, us, ms, s, min, h or d)"),                                                       \
+        LAYOUT_TEXT("deadline", "TIME", NULL, "of the job: 8h, 2d (ns, us, ms, s, min, h or d)"),                      \
         LAYOUT_TEXT("seed", "N", "1", "of lengths and arrivals that are drawn"),                                       \
         {.name = "ttft",                                                                                               \
          .kind = OPTION_TEXT,                                                                                          \
@@ -74,7 +74,7 @@
         LAYOUT_TEXT(                                                                                                   \
             "server", "NAME[:VERSION]|FILE", NULL,                                                                     \
             "calibrated: steps as a server takes them, kernels and its host fitted to published times, and the "       \
-            "band of what it serves, in layouts that it runs: vllm (default), trtllm or sglang, or none"),                \
+            "band of what it serves, in layouts that it runs: vllm (default), trtllm or sglang, or none"),             \
         LAYOUT_TEXT("band", "p50|p90", "p90", "calibrated: the part of services that keep the promise")
 
 /* plan_layout_columns -- all columns of a layout; n of them. plan_columns -- of a plan. */
@@ -136,8 +136,8 @@ const char *plan_promises_text(struct arena *a, const struct plan_case *c);
 
 /* plan_say -- a line, wrapped below 80 columns, further lines indented by two; prefix before each. plan_kernels --
  * whose kernels and steps times are. plan_transfers -- of a device (-1: of each) that nobody measured, whose times
- * stand for its own. plan_doubts -- what is not checked of the winner. plan_headroom_how -- " (simulated, ...)", how its
- * headroom is known; empty: on paper, like all else; NULL: no memory. */
+ * stand for its own. plan_doubts -- what is not checked of the winner. plan_headroom_how -- " (simulated, ...)", how
+ * its headroom is known; empty: on paper, like all else; NULL: no memory. */
 enum { PLAN_SIMULATIONS = 192 }; /* in full breadth, of a search */
 const char *plan_headroom_how(struct arena *a, const struct plan_case *c);
 __attribute__((format(printf, 3, 4))) void plan_say(struct out *o, const char *prefix, const char *fmt, ...);

@@ -351,7 +351,8 @@ static const char *refuse(void *closure, const struct layout *l)
     return emit_refusal(c->runs, &p);
 }
 
-/* Steps as a server takes them: of the one that is named, else of vLLM's. What is printed of a plan has no part in it. */
+/* Steps as a server takes them: of the one that is named, else of vLLM's. What is printed of a plan has no part in it.
+ */
 static enum err_code open_server(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
 {
     struct planner_request *q = &c->request;

@@ -60,9 +60,8 @@ static void answer_headroom(struct report *r)
               arena_printf(r->arena,
                            "Headroom%s: up to %.4g requests a second, %.0f %% more than asked, every promise is kept. "
                            "What breaks first is %s, and what binds there is %s. To go further: %s.",
-                           how ? how : "", h->rate_per_s,
-                           100 * (h->rate_per_s / c->request.traffic.rate_per_s - 1), plan_breaks(h->breaks), h->binds,
-                           plan_advice(h)));
+                           how ? how : "", h->rate_per_s, 100 * (h->rate_per_s / c->request.traffic.rate_per_s - 1),
+                           plan_breaks(h->breaks), h->binds, plan_advice(h)));
 }
 
 static void answer_simulation(struct report *r)

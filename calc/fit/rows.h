@@ -1,9 +1,9 @@
 /* rows -- measured calls of kernels, from CSV files: one schema for all kinds.
  *
- * A file's kind follows from its columns (rows.c has the table); in one of several kinds each row says it (row_kind); a column that no table names is passed over, and so is
- * a row whose outcome says that it has no number ("wrong", "noisy", ...: not "measured" or "imported"). Seconds come
- * from time_s or latency_us. A file whose name, or a row whose device or machine, names another device by the first
- * word of its key (h100, a100, ...) is passed over. */
+ * A file's kind follows from its columns (rows.c has the table); in one of several kinds each row says it (row_kind); a
+ * column that no table names is passed over, and so is a row whose outcome says that it has no number ("wrong",
+ * "noisy", ...: not "measured" or "imported"). Seconds come from time_s or latency_us. A file whose name, or a row
+ * whose device or machine, names another device by the first word of its key (h100, a100, ...) is passed over. */
 #ifndef RIDGE_FIT_ROWS_H
 #define RIDGE_FIT_ROWS_H
 

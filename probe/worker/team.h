@@ -14,7 +14,8 @@ struct team;
 unsigned team_processors(void);
 
 /* team_open -- n threads, each bound to a processor: first of each core one, then the others; more threads than
- * processors share them, which is right and slow. NULL: they cannot be had. team_close -- ends them; the thread that opened it may run anywhere again. */
+ * processors share them, which is right and slow. NULL: they cannot be had. team_close -- ends them; the thread that
+ * opened it may run anywhere again. */
 struct team *team_open(unsigned n);
 void team_close(struct team *t);
 unsigned team_size(const struct team *t);
