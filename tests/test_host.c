@@ -208,7 +208,7 @@ static double experts_of_two(void)
  * into both products. Ranks that no one said are one. */
 static void experts_of_a_core(void **state)
 {
-    enum { ROWS = 2, PIECES = 3, ACTIVATIONS = 6, WIDTH = 31, HIDDEN = 102 };
+    enum { ROWS = 2, PIECES = 3, ACTIVATIONS = 6, SUMS = 7, WIDTH = 31, HIDDEN = 102 };
     static const struct {
         double ep, tp, gated;
     } CASES[] = {{1, 1, 1}, {0, 0, 0}, {5, 1, 1}, {1, 3, 1}, {5, 3, 0}};
@@ -236,8 +236,9 @@ static void experts_of_a_core(void **state)
         kernel_host_form.prepare(&k, &hw, &w, &f);
         assert_near(f.v[PIECES], experts * rows / ep, 1e-9);
         assert_near(f.v[ACTIVATIONS], elements / ep, 1e-9);
-        assert_near(f.v[ROWS], 1, 0); /* 4 choices of 5 experts */
-        k.active_experts = 3;         /* known, and of this rank */
+        assert_near(f.v[SUMS], 2 * 2 * rows / ep, 1e-9); /* each choice has every row's sum */
+        assert_near(f.v[ROWS], 1, 0);                    /* 4 choices of 5 experts */
+        k.active_experts = 3;                            /* known, and of this rank */
         kernel_host_form.prepare(&k, &hw, &w, &f);
         assert_near(f.v[PIECES], 3 * rows, 1e-9);
     }
@@ -257,6 +258,7 @@ static void experts_of_a_core(void **state)
     assert_near(f.v[ROWS], 37, 0);
     assert_near(f.v[PIECES], HIDDEN + HIDDEN + WIDTH, 0);
     assert_near(f.v[ACTIVATIONS], 37 * WIDTH + 37 * HIDDEN, 0);
+    assert_near(f.v[SUMS], 37 * (HIDDEN + HIDDEN + WIDTH), 0);
 }
 
 /* A pass over elements and a recurrence stream no weights: no rate by rows, nothing laid out; a core without a second
