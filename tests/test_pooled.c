@@ -472,6 +472,50 @@ static void test_mixed_step(void **state)
     arena_close(a);
 }
 
+/* Heads of the indexer are split in as many parts as divide them and the ranks: six in 2, over four ranks too, and five
+ * not. Scores of split heads are summed, a float for every entry that a query sees. */
+static void test_index_rank(void **state)
+{
+    (void)state;
+    static const struct pass PASSES[] = {{1, 1, 29}, {2, 13, 13}};
+    static const struct {
+        int heads, tp, parts;
+    } CASES[] = {{6, 2, 2}, {6, 4, 2}, {8, 4, 4}, {5, 4, 1}, {6, 1, 1}};
+    for (size_t i = 0; i < 2 * (sizeof CASES / sizeof CASES[0]); i++) {
+        const struct pass *p = &PASSES[i % 2];
+        const double heads = CASES[i / 2].heads / CASES[i / 2].parts, n = rows_of(p), seen = pairs(p, 0, LIGHT);
+        const double ring = 2.0 * (CASES[i / 2].tp - 1) / CASES[i / 2].tp;
+        struct arena *a = arena_open();
+        struct sym_ctx *c = sym_open(a);
+        struct model m = read_model(a, "");
+        for (size_t k = 0; k < m.kinds_n; k++)
+            if (m.kinds[k].mixer.index_heads > 0) m.kinds[k].mixer.index_heads = CASES[i / 2].heads;
+        const struct cost_ops ops = operators(a, c, &m, p, CASES[i / 2].tp);
+        int found = 0, sums = 0;
+        for (size_t k = 0; k < ops.n; k++) {
+            const struct cost_op *op = &ops.op[k];
+            if (strcmp(op->name, "index_q_proj") == 0)
+                found++, same(op->name, "weights", number(op->weight_bytes), 2 * Q * heads * HI);
+            if (strcmp(op->name, "index_weights") == 0)
+                found++, same(op->name, "flops", number(op->flops), 2 * n * D * heads);
+            if (strcmp(op->name, "index_pool_proj") == 0) /* keys are one for all heads */
+                found++, same(op->name, "weights", number(op->weight_bytes), 2 * D * 4 * HI);
+            if (strcmp(op->name, "index") == 0) {
+                found++, same(op->name, "flops", number(op->flops), 2 * heads * HI * seen);
+                same(op->name, "vector flops", number(op->vector_flops), (3 * heads + 1) * seen);
+            }
+            if (strcmp(op->name, "index_all_reduce") != 0) continue;
+            sums++;
+            const struct sym_binding at = {cost_symbols_make(c).r, sym_num(c, ring)};
+            same(op->name, "wire", number(sym_bind(c, op->wire_bytes, &at, 1)), ring * 4 * seen);
+            same(op->name, "activations", number(op->activation_bytes), 2 * 4 * seen);
+        }
+        assert_int_equal(found, 4);
+        assert_int_equal(sums, CASES[i / 2].parts > 1);
+        arena_close(a);
+    }
+}
+
 /* Published files: linear layers in FP8 by tiles, experts in FP4; entries, weights of streams and routers stay. */
 static void test_formats(void **state)
 {
@@ -543,9 +587,10 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_operators),
                                        cmocka_unit_test(test_norms_uncounted),
                                        cmocka_unit_test(test_cache),
-                                       cmocka_unit_test(test_mixed_step),
-                                       cmocka_unit_test(test_streams_between_stages),
                                        cmocka_unit_test(test_rank),
+                                       cmocka_unit_test(test_streams_between_stages),
+                                       cmocka_unit_test(test_mixed_step),
+                                       cmocka_unit_test(test_index_rank),
                                        cmocka_unit_test(test_formats),
                                        cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests_name("pooled", tests, NULL, NULL);

@@ -170,9 +170,13 @@ static const struct sym *reduced(const struct build *b)
 
 void build_sum_over_ranks(struct build *b, const char *name, const char *shape, const struct sym *width)
 {
+    build_sum_of_bytes(b, name, shape, PROD(b->rows, width, Y->b_act));
+}
+
+void build_sum_of_bytes(struct build *b, const char *name, const char *shape, const struct sym *bytes)
+{
     if (!b->split) return;
     struct cost_op *op = build_op(b, OP_ALL_REDUCE, name, shape);
-    const struct sym *bytes = PROD(b->rows, width, Y->b_act);
     op->wire_bytes = PROD(Y->r, bytes);
     op->fabric_bytes = PROD(reduced(b), bytes);
     op->activation_bytes = PROD(INT(2), b->is_split, bytes);
