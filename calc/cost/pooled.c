@@ -44,6 +44,18 @@ static void build_entries(struct build *b, const struct mixer *x, const char *co
     build_cache_write(b, name[3], OVER(width), bytes, NULL);
 }
 
+/* Beside entries the window's vectors are part of a state, with what the next entry is made of: they are kept whole. */
+static void build_beside_window(struct build *b, const struct mixer *x, const char *const name[4])
+{
+    struct cost_op *write = b->pass->uncached ? NULL : &b->ops->op[b->ops->n - 1];
+    const size_t pool = b->ops->n + 1; /* behind its product */
+    if (write) write->held_bytes = INT(0);
+    build_entries(b, x, name, Y->H, Y->b_kv);
+    if (!write) return;
+    struct cost_op *op = &b->ops->op[pool];
+    op->held_bytes = SUM(op->held_bytes, PROD(b->many, build_each(b, INT(1)), Y->W, Y->H, Y->b_kv));
+}
+
 /* The indexer: entries of its own, scored as in sparse attention. */
 static void build_entry_index(struct build *b, const struct mixer *x)
 {
@@ -114,7 +126,7 @@ void build_pooled(struct build *b, const struct mixer *x)
     build_head_norm(b, "kv_norm", "[B*T, H]", NORM_FLOPS, Y->H, Y->H);
     build_rope(b, "rope", "[B*T, (N+1)*R]", PROD(SUM(Y->N, INT(1)), Y->R));
     build_cache_write(b, "kv_write", Y->H, Y->b_kv, Y->W);
-    if (x->pool_tokens > 0) build_entries(b, x, NAME, Y->H, Y->b_kv);
+    if (x->pool_tokens > 0) build_beside_window(b, x, NAME);
     if (x->index_heads > 0) build_entry_index(b, x);
     build_seen(b, x);
     build_rope(b, "unrope", "[B*T, N*R]", PROD(Y->N, Y->R)); /* values were rotated as keys */
