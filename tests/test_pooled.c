@@ -543,6 +543,42 @@ static void test_formats(void **state)
     arena_close(a);
 }
 
+/* What expert_dtype says, in any case of letters, is the format of experts and of nothing else. */
+static void test_expert_formats(void **state)
+{
+    static const struct {
+        const char *word, *beside_fp8, *alone;
+    } CASES[] = {{"fp4", "mxfp4", "mxfp4"},    {"FP4", "mxfp4", "mxfp4"},      {"mxfp4", "mxfp4", "mxfp4"},
+                 {"NVFP4", "nvfp4", "nvfp4"},  {"fp8", "fp8-block128", "fp8"}, {"BF16", "bf16", "bf16"},
+                 {"bfloat16", "bf16", "bf16"}, {"float16", "fp16", "fp16"}};
+    static const char *const REFUSED[] = {"int4", "foo", "", "fp", "fp44"};
+    (void)state;
+    struct arena *a = arena_open();
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        const char *key = arena_printf(a, ",\"expert_dtype\":\"%s\"", CASES[i].word);
+        const struct model m = read_model(
+            a, arena_printf(a, "%s,\"quantization_config\":{\"quant_method\":\"fp8\",\"weight_block_size\":[128,128]}",
+                            key));
+        assert_string_equal(m.weights[WEIGHT_EXPERT].name, CASES[i].beside_fp8);
+        assert_string_equal(m.weights[WEIGHT_MIXER].name, "fp8-block128");
+        const struct model n = read_model(a, key);
+        assert_string_equal(n.weights[WEIGHT_EXPERT].name, CASES[i].alone);
+        assert_string_equal(n.weights[WEIGHT_MIXER].name, "bf16");
+    }
+    for (size_t i = 0; i < sizeof REFUSED / sizeof REFUSED[0]; i++)
+        for (int quantised = 0; quantised < 2; quantised++) {
+            struct json j;
+            struct model m;
+            struct err e = {.code = ERR_OK};
+            const char *text = arena_printf(a, "%s,\"expert_dtype\":\"%s\"%s}", CONFIG, REFUSED[i],
+                                            quantised ? ",\"quantization_config\":{\"quant_method\":\"fp8\"}" : "");
+            assert_int_equal(json_parse(a, "config.json", text, strlen(text), &j, &e), ERR_OK);
+            assert_int_equal(model_parse(a, &j, &m, &e), ERR_INPUT);
+            if (!strstr(e.text, "expert_dtype") || !strstr(e.text, "the format of experts")) fail_msg("%s", e.text);
+        }
+    arena_close(a);
+}
+
 static void test_refused(void **state)
 {
     static const struct {
@@ -592,6 +628,7 @@ int main(void)
                                        cmocka_unit_test(test_mixed_step),
                                        cmocka_unit_test(test_index_rank),
                                        cmocka_unit_test(test_formats),
+                                       cmocka_unit_test(test_expert_formats),
                                        cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests_name("pooled", tests, NULL, NULL);
 }
