@@ -593,6 +593,8 @@ static void test_refused(void **state)
          "layer_types and compress_ratios contradict each other about layer 1"},
         {"\"o_groups\":2", "\"o_groups\":3", "4 heads are no multiple of 3 o_groups"},
         {"\"x\":0", "\"num_key_value_heads\":2", "num_key_value_heads is 2"},
+        {"\"num_hash_layers\":1", "\"num_hash_layers\":4", "num_hash_layers is 4 of 3 layers"},
+        {"\"x\":0", "\"first_k_dense_replace\":4", "first_k_dense_replace is 4 of 3 layers"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {

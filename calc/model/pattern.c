@@ -90,6 +90,18 @@ struct steps {
     int64_t first, last, step, from;
 };
 
+/* Dense layers before those with experts: no more than there are layers. */
+static enum err_code read_prefix(struct reader *r, int64_t fallback, int64_t *out)
+{
+    struct json j;
+    TRY(reader_dim(r, DIM_DENSE_PREFIX, 0, fallback, out));
+    for (const char *const *key = dim_spellings(DIM_DENSE_PREFIX); *key && *out > r->m->layers; key++)
+        if (json_get(&r->text, *key, &j))
+            return err_set(r->e, ERR_INPUT, "%s: %s is %lld of %lld layers", r->text.file, j.path, (long long)*out,
+                           (long long)r->m->layers);
+    return ERR_OK;
+}
+
 static enum err_code read_steps(struct reader *r, bool listed, struct steps *s)
 {
     const enum moe_rule rule = r->family->moe;
@@ -97,7 +109,7 @@ static enum err_code read_steps(struct reader *r, bool listed, struct steps *s)
     *s = (struct steps){0, r->m->layers - 1, 1, rule == MOE_DEEPSEEK ? 0 : 1};
     if (rule == MOE_EVERY || rule == MOE_OPTIONAL || rule == MOE_BESIDE || rule == MOE_SHARED) return ERR_OK;
     if (rule == MOE_DEEPSEEK || rule == MOE_COHERE || rule == MOE_HUNYUAN || rule == MOE_ERNIE)
-        TRY(reader_dim(r, DIM_DENSE_PREFIX, 0, rule == MOE_ERNIE ? 1 : 0, &s->first));
+        TRY(read_prefix(r, rule == MOE_ERNIE ? 1 : 0, &s->first));
     if (!listed) TRY(reader_dim(r, DIM_SPARSE_STEP, 1, 1, &s->step));
     if (rule == MOE_ERNIE && json_get(&r->text, "moe_layer_end_index", &j)) {
         TRY(json_int(&j, -1, LAYERS_MAX, &s->last, r->e));
