@@ -516,6 +516,30 @@ static void test_index_rank(void **state)
     }
 }
 
+/* What layers and operators are called is what they do: none is latent attention, and pooling is no norm of heads. */
+static void test_words(void **state)
+{
+    static const char *const LABELS[] = {"sliding attention + experts", "attention to chosen entries + experts",
+                                         "attention to entries + experts"};
+    static const struct pass STEP = {1, 1, 29};
+    (void)state;
+    struct arena *a = arena_open();
+    struct sym_ctx *c = sym_open(a);
+    const struct model m = read_model(a, "");
+    for (size_t i = 0; i < m.kinds_n; i++) {
+        bool known = false;
+        for (size_t k = 0; k < sizeof LABELS / sizeof LABELS[0]; k++) known |= strcmp(m.kinds[i].label, LABELS[k]) == 0;
+        if (!known) fail_msg("%s", m.kinds[i].label);
+    }
+    const struct cost_ops ops = operators(a, c, &m, &STEP, 1);
+    for (size_t i = 0; i < ops.n; i++) {
+        const bool pools = strcmp(ops.op[i].name, "pool") == 0 || strcmp(ops.op[i].name, "index_pool") == 0;
+        assert_int_equal(strstr(cost_op_says(&ops.op[i]), "pooled into entries") != NULL, pools);
+        if (!pools) assert_string_equal(cost_op_says(&ops.op[i]), cost_op_meaning(ops.op[i].kind));
+    }
+    arena_close(a);
+}
+
 /* Published files: linear layers in FP8 by tiles, experts in FP4; entries, weights of streams and routers stay. */
 static void test_formats(void **state)
 {
@@ -629,6 +653,7 @@ int main(void)
                                        cmocka_unit_test(test_streams_between_stages),
                                        cmocka_unit_test(test_mixed_step),
                                        cmocka_unit_test(test_index_rank),
+                                       cmocka_unit_test(test_words),
                                        cmocka_unit_test(test_formats),
                                        cmocka_unit_test(test_expert_formats),
                                        cmocka_unit_test(test_refused)};

@@ -28,6 +28,8 @@ static const struct {
 const char *cost_op_name(enum cost_op_kind kind) { return KINDS[kind].name; }
 const char *cost_op_meaning(enum cost_op_kind kind) { return KINDS[kind].meaning; }
 
+const char *cost_op_says(const struct cost_op *op) { return op->says ? op->says : cost_op_meaning(op->kind); }
+
 struct cost_conventions cost_conventions_of(bool course)
 {
     return (struct cost_conventions){.causal_full = course,

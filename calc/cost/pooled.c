@@ -34,6 +34,7 @@ static void build_entries(struct build *b, const struct mixer *x, const char *co
     build_stacked(b, name[0], "[B*T, D] x [D, 2*spans*H]", WEIGHT_ROUTER, b->rows, Y->D, 2, both, false);
     struct cost_op *op = build_op(b, OP_HEAD_NORM, name[1], "[B*T, 2*spans*H] -> [B*T/Tp, H]");
     build_apart(b);
+    op->says = "tokens pooled into entries: their sum, weighted channel by channel by a softmax of gates, and a norm";
     op->vector_flops = PROD(b->part_rows, SUM(PROD(INT(POOL_FLOPS), wide), PROD(INT(NORM_FLOPS), OVER(width))));
     op->activation_bytes = PROD(b->part_rows, SUM(wide, wide, OVER(width)), Y->b_act);
     build_vector(b, op, PROD(Y->Tp, wide), false);
