@@ -1024,6 +1024,11 @@ static void test_class_sizes(void **state)
     "{\"model_type\":\"nemotron_h\",\"hidden_size\":48,\"num_hidden_layers\":1,\"num_attention_heads\":8,"             \
     "\"hybrid_override_pattern\":\"*\",\"vocab_size\":13"
         {NANO "}", NANO ",\"head_dim\":128}"},
+#define FLASH_V2                                                                                                       \
+    PLAIN("mimo_v2_flash")                                                                                             \
+    ",\"n_routed_experts\":4,\"num_experts_per_tok\":2,\"moe_intermediate_size\":5,\"v_head_dim\":128,"                \
+    "\"layer_types\":[\"full_attention\",\"full_attention\"]"
+        {FLASH_V2 "}", FLASH_V2 ",\"head_dim\":192}"},
         {STEP3 ",\"moe_layers_enum\":\"1\"}",
          STEP3 ",\"moe_layers_enum\":\"1\",\"share_expert_dim\":5120,\"share_q_dim\":2048}"},
     };

@@ -114,6 +114,7 @@ const struct family FAMILIES_EXPERTS[] = {
      .router_correction = true,
      .describes = {"hybrid_layer_pattern"},
      .vary = vary_mimo_v2,
+     .defaults = {{DIM_HEAD_DIM, 192}},
      .spelled = {"n_routed_experts"},
      .blocks = "sliding and full layers of two shapes, values narrower than keys, experts",
      .exact = "form against an independent count of a small model; no published total compared"},
