@@ -348,7 +348,10 @@ static void indexer(struct walk *w, const struct naive_layer *l)
     const struct naive_model *m = w->m;
     const struct naive_pass *p = w->p;
     const struct naive_format plain = {.element_bytes = m->activation_bytes};
-    const int n = l->index_heads, dim = l->index_dim;
+    const int dim = l->index_dim;
+    int n = l->index_heads, parts = l->index_blocks ? p->ranks : 1; /* heads of blocks as KV heads are split */
+    while (n % parts || p->ranks % parts) parts--;
+    n /= parts;
     linear(w, "index_q_proj", w->tokens, l->index_blocks ? m->hidden : l->q_rank, n * dim, &m->mixer, false);
     linear(w, "index_k_proj", w->tokens, m->hidden, dim, &m->mixer, false);
     /* an RMS norm of queries and one of keys; of keys alone a layer norm with bias */

@@ -429,6 +429,59 @@ static void test_shares(void **state)
 }
 
 /* A name from a file does not steer the terminal. */
+/* The cache and the state of every model are those of the columns, at contexts on either side of a window. */
+static void test_cache_is_that_of_the_columns(void **state)
+{
+    static const int64_t CONTEXTS[] = {1, 64, 127, 128, 4096};
+    static const char V4[] =
+        "{\"model_type\":\"deepseek_v4\",\"hidden_size\":20,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+        "\"head_dim\":12,\"qk_rope_head_dim\":4,\"q_lora_rank\":7,\"o_groups\":2,\"o_lora_rank\":5,\"vocab_size\":19,"
+        "\"compress_ratios\":[0,4,128],\"index_n_heads\":6,\"index_head_dim\":8,\"n_routed_experts\":6,"
+        "\"num_experts_per_tok\":2,\"moe_intermediate_size\":9,\"n_shared_experts\":1}";
+    struct arena *all = arena_open();
+    const char *const *names;
+    const size_t n = model_builtins(all, &names);
+    assert_true(n > 0);
+    (void)state;
+    for (size_t i = 0; i <= n; i++) {
+        struct arena *a = arena_open();
+        struct err e = {.code = ERR_OK};
+        struct quantity_scope s;
+        struct quantity_named q[QUANTITY_NAMED_MAX];
+        struct cost_cache cache;
+        struct json j;
+        struct model m;
+        size_t q_n = 0;
+        if (i < n) {
+            if (model_load(a, names[i], NULL, 0, &m, &e) != ERR_OK) fail_msg("%s: %s", names[i], e.text);
+        } else {
+            assert_int_equal(json_parse(a, "v4", V4, strlen(V4), &j, &e), ERR_OK);
+            if (model_parse(a, &j, &m, &e) != ERR_OK) fail_msg("%s", e.text);
+            m.name = "v4";
+        }
+        if (!model_passes_whole(&m)) {
+            assert_int_equal(quantity_open(a, NULL, false, &s, &e), ERR_OK);
+            s.model = &m;
+            if (quantity_named_all(&s, q, &q_n, &e) != ERR_OK) fail_msg("%s: %s", m.name, e.text);
+            assert_int_equal(cost_cache(s.c, &s.y, &m, 1, &cache, &e), ERR_OK);
+        }
+        for (size_t k = 0; k < q_n; k++)
+            for (size_t at = 0; at < COUNT(CONTEXTS); at++) {
+                const bool kv = strcmp(q[k].name, "kv_bytes") == 0;
+                if (!kv && strcmp(q[k].name, "state_bytes") != 0) continue;
+                const struct sym_binding in[] = {{s.y.S, sym_int(s.c, CONTEXTS[at])}, {s.y.B, sym_int(s.c, 3)}};
+                double found = -1, column = cache.state_bytes_per_sequence;
+                if (!sym_constant(sym_bind(s.c, q[k].value, in, 2), &found)) fail_msg("%s: no number", m.name);
+                if (kv) assert_true(sym_constant(sym_bind(s.c, cache.bytes_per_sequence, in, 2), &column));
+                if (found > 3 * column * (1 + 1e-12) || found < 3 * column * (1 - 1e-12))
+                    fail_msg("%s: %s at %lld is %.1f, the column 3 x %.1f", m.name, q[k].name, (long long)CONTEXTS[at],
+                             found, column);
+            }
+        arena_close(a);
+    }
+    arena_close(all);
+}
+
 static void test_hostile_names(void **state)
 {
     (void)state;
@@ -457,6 +510,7 @@ int main(void)
         cmocka_unit_test(test_sums_are_those_of_the_cost_model),
         cmocka_unit_test(test_the_lecture),
         cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_cache_is_that_of_the_columns),
         cmocka_unit_test(test_hostile_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

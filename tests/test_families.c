@@ -935,6 +935,24 @@ static void test_refused(void **state)
          "\"num_attention_heads\":4,\"intermediate_size\":9,\"moe_intermediate_size\":5,\"num_experts\":4,"
          "\"num_experts_per_tok\":2,\"vocab_size\":13,\"group_norm_size\":3}",
          "a divisor of the number of heads"},
+/* Experts that a file tells of without their number, in families that are dense without one. */
+#define GEMMA4                                                                                                         \
+    "{\"model_type\":\"gemma4_text\",\"hidden_size\":48,\"num_hidden_layers\":5,\"num_attention_heads\":4,"            \
+    "\"intermediate_size\":9,\"vocab_size\":13"
+#define MINICPM                                                                                                        \
+    "{\"model_type\":\"minicpm\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"                \
+    "\"intermediate_size\":9,\"vocab_size\":13"
+        {GEMMA4 ",\"enable_moe_block\":true}", "num_experts is missing, but enable_moe_block says that there are"},
+        {GEMMA4 ",\"top_k_experts\":3}", "num_experts is missing, but top_k_experts says that there are experts"},
+        {GEMMA4 ",\"num_experts\":null,\"moe_intermediate_size\":7}", "missing, but moe_intermediate_size says"},
+        {MINICPM ",\"num_experts_per_tok\":2}", "state it with --set num_experts=..."},
+        {"{\"model_type\":\"granitemoeshared\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+         "\"intermediate_size\":9,\"vocab_size\":13,\"num_local_experts\":null,\"num_experts_per_tok\":2}",
+         "num_local_experts is missing, but num_experts_per_tok says that there are experts"},
+        /* the key that the family's own files have comes first */
+        {"{\"model_type\":\"deepseek\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+         "\"intermediate_size\":9,\"vocab_size\":13}",
+         "n_routed_experts is missing, and the deepseek family has no default for it (or num_experts, num_local"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
@@ -976,6 +994,41 @@ static void test_class_sizes(void **state)
     "\"intermediate_size\":9,\"vocab_size\":13"
         {LAGUNA "}", LAGUNA ",\"num_experts\":256,\"num_experts_per_tok\":8,\"moe_intermediate_size\":512,"
                             "\"shared_expert_intermediate_size\":512}"},
+#define LONG_PLAIN                                                                                                     \
+    "{\"model_type\":\"longcat_flash\",\"hidden_size\":48,\"num_layers\":2,\"num_attention_heads\":4,"                 \
+    "\"ffn_hidden_size\":9,\"q_lora_rank\":7,\"kv_lora_rank\":6,\"qk_nope_head_dim\":3,\"qk_rope_head_dim\":2,"        \
+    "\"v_head_dim\":3,\"vocab_size\":13"
+        {LONG_PLAIN "}", LONG_PLAIN ",\"n_routed_experts\":512,\"moe_topk\":12,\"expert_ffn_hidden_size\":2048}"},
+        {LONG_PLAIN ",\"moe_topk\":6}", LONG_PLAIN ",\"n_routed_experts\":512,\"moe_topk\":6}"},
+#define PLAIN(type)                                                                                                    \
+    "{\"model_type\":\"" type "\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"               \
+    "\"intermediate_size\":9,\"vocab_size\":13"
+        {PLAIN("cohere2_moe") ",\"num_experts_per_tok\":3}",
+         PLAIN("cohere2_moe") ",\"num_experts\":8,\"num_experts_per_tok\":3}"},
+        {PLAIN("dbrx") ",\"ffn_config\":{\"moe_top_k\":4}}",
+         PLAIN("dbrx") ",\"ffn_config\":{\"moe_num_experts\":4,\"moe_top_k\":4}}"},
+        {PLAIN("granitemoe") "}", PLAIN("granitemoe") ",\"num_local_experts\":8,\"num_experts_per_tok\":2}"},
+        {PLAIN("granitemoeshared") "}",
+         PLAIN("granitemoeshared") ",\"num_local_experts\":8,\"num_experts_per_tok\":2}"},
+#define HYBRID                                                                                                         \
+    PLAIN("granitemoehybrid") ",\"layer_types\":[\"attention\",\"attention\"],\"shared_intermediate_size\":11"
+        {HYBRID "}", HYBRID ",\"num_local_experts\":8,\"num_experts_per_tok\":2}"},
+        {HYBRID ",\"num_experts_per_tok\":5}", HYBRID ",\"num_local_experts\":8,\"num_experts_per_tok\":5}"},
+        {GEMMA4 ",\"enable_moe_block\":false,\"top_k_experts\":null,\"num_experts\":null}", GEMMA4 "}"},
+        {GEMMA4 ",\"enable_moe_block\":false,\"num_experts\":4,\"top_k_experts\":2}", GEMMA4 "}"},
+        {MINICPM ",\"num_experts_per_tok\":0}", MINICPM "}"},
+        /* a head of 128, whatever the width and the number of heads */
+        {PLAIN("minimax_m2") ",\"num_local_experts\":4,\"num_experts_per_tok\":2}",
+         PLAIN("minimax_m2") ",\"num_local_experts\":4,\"num_experts_per_tok\":2,\"head_dim\":128}"},
+#define NANO                                                                                                           \
+    "{\"model_type\":\"nemotron_h\",\"hidden_size\":48,\"num_hidden_layers\":1,\"num_attention_heads\":8,"             \
+    "\"hybrid_override_pattern\":\"*\",\"vocab_size\":13"
+        {NANO "}", NANO ",\"head_dim\":128}"},
+#define FLASH_V2                                                                                                       \
+    PLAIN("mimo_v2_flash")                                                                                             \
+    ",\"n_routed_experts\":4,\"num_experts_per_tok\":2,\"moe_intermediate_size\":5,\"v_head_dim\":128,"                \
+    "\"layer_types\":[\"full_attention\",\"full_attention\"]"
+        {FLASH_V2 "}", FLASH_V2 ",\"head_dim\":192}"},
         {STEP3 ",\"moe_layers_enum\":\"1\"}",
          STEP3 ",\"moe_layers_enum\":\"1\",\"share_expert_dim\":5120,\"share_q_dim\":2048}"},
     };
@@ -991,6 +1044,10 @@ static void test_class_sizes(void **state)
             assert_int_equal(m.kinds[k].ffn.shared_width, n.kinds[k].ffn.shared_width);
             assert_int_equal(m.kinds[k].ffn.idle_experts, n.kinds[k].ffn.idle_experts);
             assert_int_equal(m.kinds[k].mixer.q_rank, n.kinds[k].mixer.q_rank);
+            assert_int_equal(m.kinds[k].mixer.head_dim, n.kinds[k].mixer.head_dim);
+            assert_int_equal(m.kinds[k].ffn.kind, n.kinds[k].ffn.kind);
+            assert_int_equal(m.kinds[k].ffn.experts, n.kinds[k].ffn.experts);
+            assert_int_equal(m.kinds[k].ffn.experts_per_token, n.kinds[k].ffn.experts_per_token);
         }
         arena_close(a);
     }

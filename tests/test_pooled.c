@@ -226,6 +226,9 @@ static bool expected(const char *name, int layer, const struct pass *p, struct s
     for (size_t i = 0; i < sizeof OF / sizeof OF[0]; i++) {
         if (strcmp(OF[i].name, name) != 0) continue;
         *out = OF[i].sum;
+        /* beside entries the window does not grow: room for all of it is kept, with what waits for the next entry */
+        if (layer != 0 && strcmp(name, "kv_write") == 0) out->held = 0;
+        if (strcmp(name, "pool") == 0 && !p->uncached) out->held += 2.0 * p->B * W * H;
         return true;
     }
     return false;
@@ -461,14 +464,82 @@ static void test_mixed_step(void **state)
     for (size_t i = 0; i < sizeof AT / sizeof AT[0]; i++) {
         mix_decode(&x, AT[i].n, AT[i].S);
         for (int sequence = 0; sequence < AT[i].n; sequence++) {
-            cache += 3 * 2 * H * (AT[i].S < W ? AT[i].S : W);
+            cache += 2 * H * (AT[i].S < W ? AT[i].S : W); /* of the layer without entries */
             cache += 2 * AT[i].S * ((H + HI) / (double)LIGHT + H / (double)HEAVY);
-            open += 4 * (2 * LIGHT * 2 * 2 * (H + HI) + HEAVY * 2 * H);
+            open += 4 * (2 * LIGHT * 2 * 2 * (H + HI) + HEAVY * 2 * H) + 2 * 2 * W * H;
         }
     }
     mix_eval(&x, v);
     same("mixed", "cache", v[MIX_kv_bytes], cache);
-    same("mixed", "open entries", v[MIX_state_bytes], open);
+    same("mixed", "windows and open entries", v[MIX_state_bytes], open);
+    arena_close(a);
+}
+
+/* Heads of the indexer are split in as many parts as divide them and the ranks: six in 2, over four ranks too, and five
+ * not. Scores of split heads are summed, a float for every entry that a query sees. */
+static void test_index_rank(void **state)
+{
+    (void)state;
+    static const struct pass PASSES[] = {{1, 1, 29, false}, {2, 13, 13, false}};
+    static const struct {
+        int heads, tp, parts;
+    } CASES[] = {{6, 2, 2}, {6, 4, 2}, {8, 4, 4}, {5, 4, 1}, {6, 1, 1}};
+    for (size_t i = 0; i < 2 * (sizeof CASES / sizeof CASES[0]); i++) {
+        const struct pass *p = &PASSES[i % 2];
+        const double heads = CASES[i / 2].heads / CASES[i / 2].parts, n = rows_of(p), seen = pairs(p, 0, LIGHT);
+        const double ring = 2.0 * (CASES[i / 2].tp - 1) / CASES[i / 2].tp;
+        struct arena *a = arena_open();
+        struct sym_ctx *c = sym_open(a);
+        struct model m = read_model(a, "");
+        for (size_t k = 0; k < m.kinds_n; k++)
+            if (m.kinds[k].mixer.index_heads > 0) m.kinds[k].mixer.index_heads = CASES[i / 2].heads;
+        const struct cost_ops ops = operators(a, c, &m, p, CASES[i / 2].tp);
+        int found = 0, sums = 0;
+        for (size_t k = 0; k < ops.n; k++) {
+            const struct cost_op *op = &ops.op[k];
+            if (strcmp(op->name, "index_q_proj") == 0)
+                found++, same(op->name, "weights", number(op->weight_bytes), 2 * Q * heads * HI);
+            if (strcmp(op->name, "index_weights") == 0)
+                found++, same(op->name, "flops", number(op->flops), 2 * n * D * heads);
+            if (strcmp(op->name, "index_pool_proj") == 0) /* keys are one for all heads */
+                found++, same(op->name, "weights", number(op->weight_bytes), 2 * D * 4 * HI);
+            if (strcmp(op->name, "index") == 0) {
+                found++, same(op->name, "flops", number(op->flops), 2 * heads * HI * seen);
+                same(op->name, "vector flops", number(op->vector_flops), (3 * heads + 1) * seen);
+            }
+            if (strcmp(op->name, "index_all_reduce") != 0) continue;
+            sums++;
+            const struct sym_binding at = {cost_symbols_make(c).r, sym_num(c, ring)};
+            same(op->name, "wire", number(sym_bind(c, op->wire_bytes, &at, 1)), ring * 4 * seen);
+            same(op->name, "activations", number(op->activation_bytes), 2 * 4 * seen);
+        }
+        assert_int_equal(found, 4);
+        assert_int_equal(sums, CASES[i / 2].parts > 1);
+        arena_close(a);
+    }
+}
+
+/* What layers and operators are called is what they do: none is latent attention, and pooling is no norm of heads. */
+static void test_words(void **state)
+{
+    static const char *const LABELS[] = {"sliding attention + experts", "attention to chosen entries + experts",
+                                         "attention to entries + experts"};
+    static const struct pass STEP = {1, 1, 29, false};
+    (void)state;
+    struct arena *a = arena_open();
+    struct sym_ctx *c = sym_open(a);
+    const struct model m = read_model(a, "");
+    for (size_t i = 0; i < m.kinds_n; i++) {
+        bool known = false;
+        for (size_t k = 0; k < sizeof LABELS / sizeof LABELS[0]; k++) known |= strcmp(m.kinds[i].label, LABELS[k]) == 0;
+        if (!known) fail_msg("%s", m.kinds[i].label);
+    }
+    const struct cost_ops ops = operators(a, c, &m, &STEP, 1);
+    for (size_t i = 0; i < ops.n; i++) {
+        const bool pools = strcmp(ops.op[i].name, "pool") == 0 || strcmp(ops.op[i].name, "index_pool") == 0;
+        assert_int_equal(strstr(cost_op_says(&ops.op[i]), "pooled into entries") != NULL, pools);
+        if (!pools) assert_string_equal(cost_op_says(&ops.op[i]), cost_op_meaning(ops.op[i].kind));
+    }
     arena_close(a);
 }
 
@@ -499,6 +570,42 @@ static void test_formats(void **state)
     arena_close(a);
 }
 
+/* What expert_dtype says, in any case of letters, is the format of experts and of nothing else. */
+static void test_expert_formats(void **state)
+{
+    static const struct {
+        const char *word, *beside_fp8, *alone;
+    } CASES[] = {{"fp4", "mxfp4", "mxfp4"},    {"FP4", "mxfp4", "mxfp4"},      {"mxfp4", "mxfp4", "mxfp4"},
+                 {"NVFP4", "nvfp4", "nvfp4"},  {"fp8", "fp8-block128", "fp8"}, {"BF16", "bf16", "bf16"},
+                 {"bfloat16", "bf16", "bf16"}, {"float16", "fp16", "fp16"}};
+    static const char *const REFUSED[] = {"int4", "foo", "", "fp", "fp44"};
+    (void)state;
+    struct arena *a = arena_open();
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        const char *key = arena_printf(a, ",\"expert_dtype\":\"%s\"", CASES[i].word);
+        const struct model m = read_model(
+            a, arena_printf(a, "%s,\"quantization_config\":{\"quant_method\":\"fp8\",\"weight_block_size\":[128,128]}",
+                            key));
+        assert_string_equal(m.weights[WEIGHT_EXPERT].name, CASES[i].beside_fp8);
+        assert_string_equal(m.weights[WEIGHT_MIXER].name, "fp8-block128");
+        const struct model n = read_model(a, key);
+        assert_string_equal(n.weights[WEIGHT_EXPERT].name, CASES[i].alone);
+        assert_string_equal(n.weights[WEIGHT_MIXER].name, "bf16");
+    }
+    for (size_t i = 0; i < sizeof REFUSED / sizeof REFUSED[0]; i++)
+        for (int quantised = 0; quantised < 2; quantised++) {
+            struct json j;
+            struct model m;
+            struct err e = {.code = ERR_OK};
+            const char *text = arena_printf(a, "%s,\"expert_dtype\":\"%s\"%s}", CONFIG, REFUSED[i],
+                                            quantised ? ",\"quantization_config\":{\"quant_method\":\"fp8\"}" : "");
+            assert_int_equal(json_parse(a, "config.json", text, strlen(text), &j, &e), ERR_OK);
+            assert_int_equal(model_parse(a, &j, &m, &e), ERR_INPUT);
+            if (!strstr(e.text, "expert_dtype") || !strstr(e.text, "the format of experts")) fail_msg("%s", e.text);
+        }
+    arena_close(a);
+}
+
 static void test_refused(void **state)
 {
     static const struct {
@@ -513,6 +620,8 @@ static void test_refused(void **state)
          "layer_types and compress_ratios contradict each other about layer 1"},
         {"\"o_groups\":2", "\"o_groups\":3", "4 heads are no multiple of 3 o_groups"},
         {"\"x\":0", "\"num_key_value_heads\":2", "num_key_value_heads is 2"},
+        {"\"num_hash_layers\":1", "\"num_hash_layers\":4", "num_hash_layers is 4 of 3 layers"},
+        {"\"x\":0", "\"first_k_dense_replace\":4", "first_k_dense_replace is 4 of 3 layers"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
@@ -543,10 +652,13 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_operators),
                                        cmocka_unit_test(test_norms_uncounted),
                                        cmocka_unit_test(test_cache),
-                                       cmocka_unit_test(test_mixed_step),
-                                       cmocka_unit_test(test_streams_between_stages),
                                        cmocka_unit_test(test_rank),
+                                       cmocka_unit_test(test_streams_between_stages),
+                                       cmocka_unit_test(test_mixed_step),
+                                       cmocka_unit_test(test_index_rank),
+                                       cmocka_unit_test(test_words),
                                        cmocka_unit_test(test_formats),
+                                       cmocka_unit_test(test_expert_formats),
                                        cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests_name("pooled", tests, NULL, NULL);
 }

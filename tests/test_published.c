@@ -346,7 +346,7 @@ static void test_refused(void **state)
     } CASES[] = {
         {"{\"model_type\":\"bailing_moe\",\"num_key_value_heads\":4,\"num_experts\":4,\"num_experts_per_tok\":2,"
          "\"moe_intermediate_size\":5," SIZES "}",
-         "use_bias is true"},
+         "use_bias is missing, which means true"},
         {"{\"model_type\":\"bailing_moe\",\"num_key_value_heads\":4,\"num_experts\":4,\"num_experts_per_tok\":2,"
          "\"use_bias\":false,\"moe_intermediate_size\":5,\"num_shared_experts\":1,"
          "\"moe_shared_expert_intermediate_size\":6," SIZES "}",

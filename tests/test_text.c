@@ -191,12 +191,25 @@ static void test_reals_read_back(void **state)
     }
 }
 
+static void test_pointers(void **state)
+{
+    static const char POINTER[] = "version https://git-lfs.github.com/spec/v1\noid sha256:0123\n";
+    (void)state;
+    assert_true(text_is_pointer(POINTER, sizeof POINTER - 1));
+    assert_true(text_is_pointer(POINTER, 40));
+    assert_false(text_is_pointer(POINTER, 39)); /* too short to say so */
+    assert_false(text_is_pointer(POINTER + 1, sizeof POINTER - 2));
+    assert_false(text_is_pointer("{\"version\": \"https://git-lfs.github.com/spec/v1\"}", 49));
+    assert_false(text_is_pointer("", 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_utf8),    cmocka_unit_test(test_clean),
-        cmocka_unit_test(test_suggest), cmocka_unit_test(test_json_characters),
-        cmocka_unit_test(test_numbers), cmocka_unit_test(test_reals_read_back),
+        cmocka_unit_test(test_pointers),        cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_clean),           cmocka_unit_test(test_suggest),
+        cmocka_unit_test(test_json_characters), cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_reals_read_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

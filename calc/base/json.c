@@ -60,12 +60,26 @@ static enum err_code read_all(int fd, const char *name, struct bytes *b, struct 
     return ERR_OK;
 }
 
+/* Why a file does not open: of a link also what it leads to. */
+static enum err_code no_file(const char *path, const char *name, int why, struct err *e)
+{
+    char to[NAME_MAX_BYTES], clean[NAME_MAX_BYTES];
+    const ssize_t n = readlink(path, to, sizeof to);
+    if (n > 0 && why == ENOENT)
+        return err_set(e, ERR_IO, "%s: is a link to %s, where there is no file", name,
+                       text_clean(clean, sizeof clean, to, (size_t)n));
+    if (n > 0 && why == ELOOP)
+        return err_set(e, ERR_IO, "%s: is a link to %s, and following it never ends", name,
+                       text_clean(clean, sizeof clean, to, (size_t)n));
+    return err_set(e, ERR_IO, "%s: cannot open: %s", name, strerror(why));
+}
+
 static enum err_code read_file(const char *path, const char *name, struct bytes *b, struct err *e)
 {
     /* without O_NONBLOCK opening a pipe waits for who writes it */
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     const bool inherited = strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
-    if (fd < 0) return err_set(e, ERR_IO, "%s: cannot open: %s", name, strerror(errno));
+    if (fd < 0) return no_file(path, name, errno, e);
     struct stat st;
     enum err_code code = ERR_OK;
     if (fstat(fd, &st) != 0)
@@ -172,6 +186,8 @@ static enum err_code load(struct arena *a, const char *path, bool strict, struct
     text_clean(name, sizeof name, path, strlen(path));
     struct bytes b = {0};
     enum err_code code = read_file(path, name, &b, e);
+    if (code == ERR_OK && text_is_pointer(b.data, b.len))
+        code = err_set(e, ERR_INPUT, "%s: a Git LFS pointer, not the file it stands for: git lfs pull", name);
     if (code == ERR_OK && strict) code = check_whole(a, name, &b, true, e);
     if (code == ERR_OK) code = parse_text(a, name, b.data, b.len, out, e);
     if (code == ERR_OK && !strict) code = check_whole(a, name, &b, false, e);

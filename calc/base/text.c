@@ -294,3 +294,9 @@ size_t text_real(char out[TEXT_NUMBER_MAX], double v)
     const size_t n = real_fast(out, v);
     return n ? n : real_slow(out, v);
 }
+
+bool text_is_pointer(const char *s, size_t len)
+{
+    static const char FIRST[] = "version https://git-lfs.github.com/spec/";
+    return len >= sizeof FIRST - 1 && memcmp(s, FIRST, sizeof FIRST - 1) == 0;
+}

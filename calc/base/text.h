@@ -47,4 +47,8 @@ size_t text_int(char out[TEXT_NUMBER_MAX], int64_t v);
  * Returns the bytes written. */
 size_t text_real(char out[TEXT_NUMBER_MAX], double v);
 
+/* text_is_pointer -- whether a file is a pointer of Git LFS, which stands for one that was not fetched. Source:
+ * git-lfs, docs/spec.md. */
+bool text_is_pointer(const char *s, size_t len);
+
 #endif

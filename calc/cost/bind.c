@@ -31,6 +31,27 @@ static const struct sym *kv_over(struct sym_ctx *c, const struct mixer *x, const
     return sym_max(c, sym_int(c, 1), over(c, x->kv_heads, t));
 }
 
+int64_t build_index_parts(const struct mixer *x, int64_t tp)
+{
+    if (x->index_heads == 0 || (!x->one_vector && x->index_block_tokens == 0)) return 1;
+    int64_t a = x->index_heads, b = tp;
+    while (b > 0) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Of ranks in a number not yet known as many heads as a whole share is, one at least, as of KV heads. */
+static const struct sym *index_over(struct sym_ctx *c, const struct mixer *x, const struct sym *t)
+{
+    double ranks;
+    if (x->index_heads == 0 || (!x->one_vector && x->index_block_tokens == 0)) return sym_int(c, x->index_heads);
+    if (!sym_constant(t, &ranks)) return sym_max(c, sym_int(c, 1), over(c, x->index_heads, t));
+    return sym_int(c, x->index_heads / build_index_parts(x, (int64_t)ranks));
+}
+
 static bool caches(const struct mixer *x)
 {
     return x->kind == MIXER_ATTENTION || x->kind == MIXER_LATENT || model_keeps_inputs(x);
@@ -148,7 +169,7 @@ static void bind_kind(struct sym_ctx *c, const struct cost_symbols *y, const str
     put_sym(v, y->Go, x->o_groups ? sym_max(c, sym_int(c, 1), over(c, x->o_groups, r->t)) : sym_int(c, 0));
     put(c, v, y->Ro, x->o_rank);
     put(c, v, y->U, x->top_keys);
-    put(c, v, y->Ni, x->index_heads);
+    put_sym(v, y->Ni, index_over(c, x, r->t));
     put(c, v, y->Hi, x->index_dim);
     put_sym(v, y->b_index, x->index_dim ? sym_div(c, index_bytes(c, m, x), sym_int(c, x->index_dim)) : sym_int(c, 0));
     put(c, v, y->J, x->recurrence.conv_taps);

@@ -28,6 +28,8 @@ static const struct {
 const char *cost_op_name(enum cost_op_kind kind) { return KINDS[kind].name; }
 const char *cost_op_meaning(enum cost_op_kind kind) { return KINDS[kind].meaning; }
 
+const char *cost_op_says(const struct cost_op *op) { return op->says ? op->says : cost_op_meaning(op->kind); }
+
 struct cost_conventions cost_conventions_of(bool course)
 {
     return (struct cost_conventions){.causal_full = course,
@@ -170,9 +172,13 @@ static const struct sym *reduced(const struct build *b)
 
 void build_sum_over_ranks(struct build *b, const char *name, const char *shape, const struct sym *width)
 {
+    build_sum_of_bytes(b, name, shape, PROD(b->rows, width, Y->b_act));
+}
+
+void build_sum_of_bytes(struct build *b, const char *name, const char *shape, const struct sym *bytes)
+{
     if (!b->split) return;
     struct cost_op *op = build_op(b, OP_ALL_REDUCE, name, shape);
-    const struct sym *bytes = PROD(b->rows, width, Y->b_act);
     op->wire_bytes = PROD(Y->r, bytes);
     op->fabric_bytes = PROD(reduced(b), bytes);
     op->activation_bytes = PROD(INT(2), b->is_split, bytes);

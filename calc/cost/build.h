@@ -85,6 +85,13 @@ void build_norms(struct build *b, const char *name, int64_t n);
 void build_all_reduce(struct build *b, const char *name);
 void build_sum_over_ranks(struct build *b, const char *name, const char *shape, const struct sym *width);
 
+/* build_sum_of_bytes -- the same of as many bytes on each rank. */
+void build_sum_of_bytes(struct build *b, const char *name, const char *shape, const struct sym *bytes);
+
+/* build_index_parts -- parts in which tp ranks share the heads of an indexer: as many as divide both numbers, in
+ * DeepSeek-V4 and MiniMax-M3; 1 where each has all of them (DeepSeek-V3.2), and where there are none. */
+int64_t build_index_parts(const struct mixer *x, int64_t tp);
+
 /* build_residual -- y = a + b over the model width. */
 void build_residual(struct build *b, const char *name);
 

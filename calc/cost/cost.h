@@ -127,6 +127,11 @@ enum cost_op_kind {
 const char *cost_op_name(enum cost_op_kind kind);
 const char *cost_op_meaning(enum cost_op_kind kind);
 
+struct cost_op;
+
+/* cost_op_says -- the sentence of one operator: its own, or that of its kind. */
+const char *cost_op_says(const struct cost_op *op);
+
 /* A stored tensor (or `copies` equal ones) of an operator. */
 struct cost_tensor {
     enum weight_class class;
@@ -143,6 +148,7 @@ struct cost_op {
     enum cost_op_kind kind;
     const char *name;                      /* "qkv_proj" */
     const char *shape;                     /* for people: "[B*T, D] x [D, (N+2K)*H]" */
+    const char *says;                      /* for people, in place of its kind's meaning; NULL: that */
     int kind_index;                        /* layer kind, -1 outside the layers */
     bool apart;                            /* works on each sequence by itself: no other's tokens go through with it */
     int part;                              /* of a mixed pass: whose sequences (enum mixed_part); -1: of all */

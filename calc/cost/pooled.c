@@ -10,6 +10,8 @@
 
 /* Elementwise flops: of a number that enters an entry: + of its place, softmax max, -, exp, +, /, times, sum; of one of
  * the entry its norm. Of a softmax per score. Of a norm without a weight. */
+enum { SCORE_BYTES = 4 }; /* scores are summed as floats */
+
 enum { POOL_FLOPS = 8, NORM_FLOPS = 4, SOFTMAX_FLOPS = 5, PLAIN_NORM_FLOPS = 3 };
 
 /* Products and gates of the tokens that the next entry is made of stay until it is closed: each is written once, and
@@ -32,6 +34,7 @@ static void build_entries(struct build *b, const struct mixer *x, const char *co
     build_stacked(b, name[0], "[B*T, D] x [D, 2*spans*H]", WEIGHT_ROUTER, b->rows, Y->D, 2, both, false);
     struct cost_op *op = build_op(b, OP_HEAD_NORM, name[1], "[B*T, 2*spans*H] -> [B*T/Tp, H]");
     build_apart(b);
+    op->says = "tokens pooled into entries: their sum, weighted channel by channel by a softmax of gates, and a norm";
     op->vector_flops = PROD(b->part_rows, SUM(PROD(INT(POOL_FLOPS), wide), PROD(INT(NORM_FLOPS), OVER(width))));
     op->activation_bytes = PROD(b->part_rows, SUM(wide, wide, OVER(width)), Y->b_act);
     build_vector(b, op, PROD(Y->Tp, wide), false);
@@ -40,6 +43,18 @@ static void build_entries(struct build *b, const struct mixer *x, const char *co
     build_open_entries(b, op, x, SUM(wide, wide));
     build_rope(b, name[2], "[B*T/Tp, R]", OVER(Y->R));
     build_cache_write(b, name[3], OVER(width), bytes, NULL);
+}
+
+/* Beside entries the window's vectors are part of a state, with what the next entry is made of: they are kept whole. */
+static void build_beside_window(struct build *b, const struct mixer *x, const char *const name[4])
+{
+    struct cost_op *write = b->pass->uncached ? NULL : &b->ops->op[b->ops->n - 1];
+    const size_t pool = b->ops->n + 1; /* behind its product */
+    if (write) write->held_bytes = INT(0);
+    build_entries(b, x, name, Y->H, Y->b_kv);
+    if (!write) return;
+    struct cost_op *op = &b->ops->op[pool];
+    op->held_bytes = SUM(op->held_bytes, PROD(b->many, build_each(b, INT(1)), Y->W, Y->H, Y->b_kv));
 }
 
 /* The indexer: entries of its own, scored as in sparse attention. */
@@ -53,6 +68,9 @@ static void build_entry_index(struct build *b, const struct mixer *x)
     build_rope(b, "index_rope", "[B*T, Ni*R]", PROD(Y->Ni, Y->R));
     build_linear(b, "index_weights", "[B*T, D] x [D, Ni]", WEIGHT_ROUTER, b->rows, Y->D, Y->Ni, false);
     build_index_op(b, &at, false);
+    if (!b->layout->free && build_index_parts(x, layout_whole(&b->layout->layout).tp) == 1) return;
+    build_sum_of_bytes(b, "index_all_reduce", "[B, T, S/Tp] over t ranks", PROD(b->many, at.pairs, INT(SCORE_BYTES)));
+    if (b->split) build_apart(b);
 }
 
 /* Keys of the window, and entries: those of all tokens, or of the U that a query chose. */
@@ -109,7 +127,7 @@ void build_pooled(struct build *b, const struct mixer *x)
     build_head_norm(b, "kv_norm", "[B*T, H]", NORM_FLOPS, Y->H, Y->H);
     build_rope(b, "rope", "[B*T, (N+1)*R]", PROD(SUM(Y->N, INT(1)), Y->R));
     build_cache_write(b, "kv_write", Y->H, Y->b_kv, Y->W);
-    if (x->pool_tokens > 0) build_entries(b, x, NAME, Y->H, Y->b_kv);
+    if (x->pool_tokens > 0) build_beside_window(b, x, NAME);
     if (x->index_heads > 0) build_entry_index(b, x);
     build_seen(b, x);
     build_rope(b, "unrope", "[B*T, N*R]", PROD(Y->N, Y->R)); /* values were rotated as keys */

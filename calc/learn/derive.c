@@ -38,7 +38,7 @@ static const char *time_text(struct derive_page *p, const struct cost_op *op, co
 static enum err_code put_op(struct derive_page *p, const struct cost_op *op, const struct timed *timed,
                             const struct cost_op *with)
 {
-    derive_page_begin(p, op->name, cost_op_meaning(op->kind));
+    derive_page_begin(p, op->name, cost_op_says(op));
     put_text(p, "shapes", op->shape);
     const struct {
         const char *label;

@@ -221,7 +221,7 @@ static bool own_operator(const struct quantity_scope *s, const char *name, struc
     for (size_t i = 0; i < p.ops.n; i++) {
         if (strcmp(p.ops.op[i].name, name) != 0) continue;
         made->name = made->ops[0] = p.ops.op[i].name;
-        made->meaning = cost_op_meaning(p.ops.op[i].kind);
+        made->meaning = cost_op_says(&p.ops.op[i]);
         return true;
     }
     return false;

@@ -24,6 +24,36 @@ static const struct family *first_that_reads(struct arena *a, const struct json 
     return NULL;
 }
 
+/* Encoders, alone or before a decoder, and towers of images: words in their model_type, keys and classes of theirs. No
+ * decoder is like them, whatever sizes they state. */
+static bool encodes(const struct json *root, const struct json *text)
+{
+    static const char *const WORDS[] = {"bert", "electra", "t5", "bart", "whisper", "wav2vec", "clip", "vit", NULL};
+    static const char *const KEYS[] = {"type_vocab_size",
+                                       "classifier_pooling",
+                                       "projection_dim",
+                                       "num_mel_bins",
+                                       "d_kv",
+                                       "encoder_layers",
+                                       "decoder_layers",
+                                       NULL};
+    const struct json *const parts[] = {root, text};
+    struct json j, first;
+    const char *word;
+    bool on = false;
+    for (size_t i = 0; i < 2; i++) {
+        if (has_any(parts[i], KEYS)) return true;
+        if (json_get(parts[i], "is_encoder_decoder", &j) && json_bool(&j, &on, NULL) == ERR_OK && on) return true;
+        if (json_get(parts[i], "architectures", &j) && json_at(&j, 0, NULL, &first) &&
+            json_str(&first, &word, NULL) == ERR_OK && strstr(word, "MaskedLM"))
+            return true;
+        if (!json_get(parts[i], "model_type", &j) || json_str(&j, &word, NULL) != ERR_OK) continue;
+        for (size_t k = 0; WORDS[k]; k++)
+            if (strstr(word, WORDS[k])) return true;
+    }
+    return false;
+}
+
 const struct family *alike_by_keys(struct arena *a, const struct json *root)
 {
     static const char *const STATES[] = {
@@ -31,13 +61,18 @@ const struct family *alike_by_keys(struct arena *a, const struct json *root)
         "head_size", "linear_num_key_heads", "xlstm_round",   "qk_dim_factor",   "d_inner",
         "lru_width", "layers_block_type",    "block_types",   "mlstm_blocks",    NULL};
     static const char *const LATENT[] = {"deepseek_v3", "deepseek_v2", "minicpm3", NULL};
-    static const char *const EXPERTS[] = {"qwen2_moe", "deepseek", "qwen3_moe", "mixtral", NULL};
+    static const char *const ROUTED[] = {"n_routed_experts", NULL};
+    static const char *const SHARED[] = {"qwen2_moe", "deepseek", "qwen3_moe", "mixtral", NULL};
+    static const char *const EXPERTS[] = {"qwen2_moe", "qwen3_moe", "mixtral", "deepseek", NULL};
     static const char *const DENSE[] = {"llama", "gpt2", NULL};
     struct err ignored = {.code = ERR_OK};
     struct json text, j;
     if (reader_text_part(root, &text, &ignored) != ERR_OK || has_any(&text, STATES)) return NULL;
+    if (encodes(root, &text)) return NULL;
     if (json_get(&text, "kv_lora_rank", &j)) return first_that_reads(a, root, LATENT);
-    return first_that_reads(a, root, has_any(&text, dim_spellings(DIM_EXPERTS)) ? EXPERTS : DENSE);
+    if (!has_any(&text, dim_spellings(DIM_EXPERTS))) return first_that_reads(a, root, DENSE);
+    const bool as_deepseek = has_any(&text, ROUTED) || has_any(&text, dim_spellings(DIM_SHARED_EXPERTS));
+    return first_that_reads(a, root, as_deepseek ? SHARED : EXPERTS);
 }
 
 /* Numbers that vectors of the layers store: norms, biases and what goes with them; not those of layers behind the last.

@@ -68,6 +68,14 @@ static const struct spelling SPELLINGS[DIM_N] = {
 const char *const *dim_spellings(enum dim d) { return SPELLINGS[d].keys; }
 const char *dim_symbol(enum dim d) { return SPELLINGS[d].symbol; }
 
+const char *dim_name(const struct family *f, enum dim d)
+{
+    for (const char *const *key = f->spelled; *key; key++)
+        for (const char *const *spell = dim_spellings(d); *spell; spell++)
+            if (strcmp(*key, *spell) == 0) return *spell;
+    return dim_spellings(d)[0];
+}
+
 static const int64_t DIM_MAX[DIM_N] = {[DIM_LAYERS] = LAYERS_MAX,
                                        [DIM_HIDDEN] = 1 << 22,
                                        [DIM_FFN] = 1 << 24,
@@ -161,13 +169,14 @@ static enum err_code find_dim(struct reader *r, enum dim d, struct json *out, bo
 static enum err_code missing(const struct reader *r, enum dim d)
 {
     const char *const *spell = dim_spellings(d);
+    const char *own = dim_name(r->family, d);
     char others[300] = "";
-    for (size_t i = 1; spell[i]; i++) {
+    for (size_t i = 0; spell[i]; i++) {
         const size_t at = strlen(others);
-        (void)snprintf(others + at, sizeof others - at, "%s%s", i > 1 ? ", " : " (or ", spell[i]);
+        if (spell[i] != own) (void)snprintf(others + at, sizeof others - at, "%s%s", at ? ", " : " (or ", spell[i]);
     }
     return err_set(r->e, ERR_INPUT, "%s: %s%s%s is missing, and the %s family has no default for it%s%s", r->text.file,
-                   r->text.path, *r->text.path ? "." : "", spell[0], r->family->name, others, *others ? ")" : "");
+                   r->text.path, *r->text.path ? "." : "", own, r->family->name, others, *others ? ")" : "");
 }
 
 /* A quantity of the file, else the family's class default, in a text part a size of its class, else fallback; -1 as
@@ -179,8 +188,8 @@ static enum err_code no_default(struct reader *r, enum dim d, int64_t value)
     return err_set(r->e, ERR_INPUT,
                    "%s: %s is missing: the %s family's default of %lld is not that of a %s file; state it with --set "
                    "%s=...",
-                   r->text.file, dim_spellings(d)[0], r->family->name, (long long)value,
-                   text_clean(clean, sizeof clean, r->read_as, strlen(r->read_as)), dim_spellings(d)[0]);
+                   r->text.file, dim_name(r->family, d), r->family->name, (long long)value,
+                   text_clean(clean, sizeof clean, r->read_as, strlen(r->read_as)), dim_name(r->family, d));
 }
 
 enum err_code reader_dim(struct reader *r, enum dim d, int64_t lo, int64_t fallback, int64_t *out)

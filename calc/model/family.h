@@ -52,6 +52,11 @@ enum dim {
 const char *const *dim_spellings(enum dim d);
 const char *dim_symbol(enum dim d);
 
+struct family;
+
+/* dim_name -- what a family's own files call a quantity: for people. */
+const char *dim_name(const struct family *f, enum dim d);
+
 /* Which linear layers have biases. "The key" is family.bias_key, attention_bias when the row names none. */
 enum bias_rule {
     BIAS_NONE,
@@ -234,6 +239,7 @@ struct family {
     /* Sizes of the class that a text part within a larger file omits, since it is saved as what differs from them; in a
      * file of its own they are missing. */
     struct family_default nested[8];
+    const char *spelled[8]; /* keys of sizes that its files spell otherwise than the first of dim_spellings */
     const struct family_module *modules; /* names in place of the usual ones (modules.c); NULL none */
     const char *trunk;                   /* what it says for "layers": "h", "blocks"; NULL that */
     const char *blocks;                  /* for `ridge list families` */

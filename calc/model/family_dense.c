@@ -343,6 +343,7 @@ const struct family FAMILIES_DENSE[] = {
      .vary = vary_gemma4,
      .extend = extend_gemma4,
      .defaults = {{DIM_KV_HEADS, 4}, {DIM_HEAD_DIM, 256}, {DIM_WINDOW, 512}},
+     .spelled = {"top_k_experts"},
      .blocks = "sliding and full layers of two shapes, some with shared KV; MLP, or experts beside it",
      .exact = "text total, active and KV counted tensor by tensor (26B-A4B)"},
     {.name = "nemotron-nas",

@@ -14,6 +14,7 @@ const struct family FAMILIES_LAYER_NORM[] = {
      .bias = BIAS_ALL,
      .modules = MODULES_GPT2,
      .trunk = "h",
+     .spelled = {"n_embd", "n_layer", "n_head", "n_inner", "n_positions"},
      .blocks = "attention with biases, two-matrix MLP, learned positions",
      .exact = "total against the published files"},
     {.name = "gpt_bigcode",

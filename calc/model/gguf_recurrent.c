@@ -169,6 +169,7 @@ enum err_code gguf_put_recurrent(const struct gguf_reading *t)
     case HYBRID_TYPES:
         if (t->family->moe == MOE_SHARED) { /* without experts the shared MLP is the MLP */
             TRY(gguf_number(t, "expert_count", &experts, &found));
+            if (!found) gguf_put(t, "num_experts", 0);
             if (!found || experts == 0) TRY(gguf_copy(t, "feed_forward_length", "shared_intermediate_size", &found));
         }
         return put_words(t, "layer_types", "ssm_conv1d.weight", t->family->output_gate ? "linear_attention" : "mamba",

@@ -235,13 +235,15 @@ static const char *kind_label(struct arena *a, const struct layer_kind *k)
 {
     const struct mixer *x = &k->mixer;
     const struct ffn *f = &k->ffn;
-    const char *mixer = x->kind == MIXER_RECURRENT ? recurrent_name(x)
-                        : x->doubled_input && k->one_residual
-                            ? k->borrowed ? "shared attention again" : "shared attention"
-                        : x->images               ? "attention to images"
-                        : x->kind == MIXER_LATENT ? "latent attention"
-                        : x->shares_kv            ? "attention to shared KV"
-                                                  : "attention";
+    const char *mixer =
+        x->kind == MIXER_RECURRENT            ? recurrent_name(x)
+        : x->doubled_input && k->one_residual ? k->borrowed ? "shared attention again" : "shared attention"
+        : x->images                           ? "attention to images"
+        : x->pool_tokens > 0      ? x->index_heads > 0 ? "attention to chosen entries" : "attention to entries"
+        : x->one_vector           ? "attention"
+        : x->kind == MIXER_LATENT ? "latent attention"
+        : x->shares_kv            ? "attention to shared KV"
+                                  : "attention";
     const char *ffn = f->kind == FFN_MOE ? "experts" : f->residual_unit ? "residual unit" : "mlp";
     if (x->kind == MIXER_NONE || f->kind == FFN_NONE)
         return x->kind != MIXER_NONE ? mixer : f->kind != FFN_NONE ? ffn : "nothing";

@@ -477,6 +477,8 @@ static enum err_code refuse_unread(const struct model *m, const struct model_set
                                           "sliding_window_pattern"};
     const struct family *f = family_named(m->family);
     if (!f || f->window != WINDOW_NONE) return ERR_OK;
+    for (size_t i = 0; i < m->kinds_n; i++) /* windows that the family reads itself */
+        if (m->kinds[i].mixer.window_tokens > 0 || m->kinds[i].mixer.pool_window > 0) return ERR_OK;
     for (size_t i = 0; i < n_set; i++)
         for (size_t k = 0; k < sizeof WINDOWS / sizeof WINDOWS[0]; k++)
             if (strcmp(set[i].key, WINDOWS[k]) == 0)

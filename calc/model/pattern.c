@@ -90,6 +90,18 @@ struct steps {
     int64_t first, last, step, from;
 };
 
+/* Dense layers before those with experts: no more than there are layers. */
+static enum err_code read_prefix(struct reader *r, int64_t fallback, int64_t *out)
+{
+    struct json j;
+    TRY(reader_dim(r, DIM_DENSE_PREFIX, 0, fallback, out));
+    for (const char *const *key = dim_spellings(DIM_DENSE_PREFIX); *key && *out > r->m->layers; key++)
+        if (json_get(&r->text, *key, &j))
+            return err_set(r->e, ERR_INPUT, "%s: %s is %lld of %lld layers", r->text.file, j.path, (long long)*out,
+                           (long long)r->m->layers);
+    return ERR_OK;
+}
+
 static enum err_code read_steps(struct reader *r, bool listed, struct steps *s)
 {
     const enum moe_rule rule = r->family->moe;
@@ -97,7 +109,7 @@ static enum err_code read_steps(struct reader *r, bool listed, struct steps *s)
     *s = (struct steps){0, r->m->layers - 1, 1, rule == MOE_DEEPSEEK ? 0 : 1};
     if (rule == MOE_EVERY || rule == MOE_OPTIONAL || rule == MOE_BESIDE || rule == MOE_SHARED) return ERR_OK;
     if (rule == MOE_DEEPSEEK || rule == MOE_COHERE || rule == MOE_HUNYUAN || rule == MOE_ERNIE)
-        TRY(reader_dim(r, DIM_DENSE_PREFIX, 0, rule == MOE_ERNIE ? 1 : 0, &s->first));
+        TRY(read_prefix(r, rule == MOE_ERNIE ? 1 : 0, &s->first));
     if (!listed) TRY(reader_dim(r, DIM_SPARSE_STEP, 1, 1, &s->step));
     if (rule == MOE_ERNIE && json_get(&r->text, "moe_layer_end_index", &j)) {
         TRY(json_int(&j, -1, LAYERS_MAX, &s->last, r->e));
@@ -187,6 +199,52 @@ static enum err_code by_list(struct reader *r, bool *moe, bool *given)
     return ERR_OK;
 }
 
+/* Of Gemma 4: whether layers have experts at all, however many are stated. */
+#define SWITCH "enable_moe_block"
+
+/* As fallback of a number of experts: none in the file, and no class default. */
+#define NOT_STATED INT64_MAX
+
+/* A key of experts beside their number that says there are some: neither null nor 0 nor false. *key: which; NULL none.
+ */
+static enum err_code other_expert_key(struct reader *r, const char **key)
+{
+    static const enum dim OTHERS[] = {DIM_EXPERTS_PER_TOKEN, DIM_EXPERT_WIDTH};
+    struct json j;
+    bool on = false;
+    *key = NULL;
+    for (size_t i = 0; i < sizeof OTHERS / sizeof OTHERS[0]; i++)
+        for (const char *const *spell = dim_spellings(OTHERS[i]); *spell; spell++) {
+            double number = 1; /* a list, one a layer, says it too */
+            if (!json_get(&r->text, *spell, &j)) continue;
+            if (json_is_number(&j)) TRY(json_num(&j, &number, r->e));
+            if (number != 0) *key = *spell; /* exact: 0 as it is written */
+            if (*key) return ERR_OK;
+        }
+    TRY(reader_flag(r, &r->text, SWITCH, false, &on));
+    if (on) *key = SWITCH;
+    return ERR_OK;
+}
+
+/* The number of experts. Where experts are optional none stated is a dense model, unless another key tells of them. */
+static enum err_code count_experts(struct reader *r, bool optional, int64_t *out)
+{
+    const char *key;
+    bool on;
+    TRY(reader_flag(r, &r->text, SWITCH, true, &on));
+    if (optional && !on) {
+        *out = 0;
+        return ERR_OK;
+    }
+    TRY(reader_dim(r, DIM_EXPERTS, optional ? 0 : 1, optional ? NOT_STATED : -1, out));
+    if (*out != NOT_STATED) return ERR_OK;
+    *out = 0;
+    TRY(other_expert_key(r, &key));
+    if (!key) return ERR_OK;
+    return err_set(r->e, ERR_INPUT, "%s: %s is missing, but %s says that there are experts: state it with --set %s=...",
+                   r->text.file, dim_name(r->family, DIM_EXPERTS), key, dim_name(r->family, DIM_EXPERTS));
+}
+
 enum err_code pattern_experts(struct reader *r, bool *moe)
 {
     const enum moe_rule rule = r->family->moe;
@@ -196,7 +254,7 @@ enum err_code pattern_experts(struct reader *r, bool *moe)
     bool given;
     if (rule == MOE_NONE || rule == MOE_LETTERS) return ERR_OK; /* letters: the hybrid pattern says */
     const bool optional = rule == MOE_OPTIONAL || rule == MOE_BESIDE || rule == MOE_SHARED;
-    TRY(reader_dim(r, DIM_EXPERTS, optional ? 0 : 1, optional ? 0 : -1, &experts));
+    TRY(count_experts(r, optional, &experts));
     if (experts == 0) return ERR_OK;
     if (rule == MOE_PERIOD) return by_period(r, experts, moe);
     TRY(by_list(r, moe, &given));

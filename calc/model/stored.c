@@ -256,13 +256,13 @@ enum err_code stored_read(struct arena *a, const struct json *root, const struct
     if (d.bits > 16) m->formats_assumed = "weights are stored in fp32; activations and cache are taken as bf16 (--kv)";
     TRY(read_state(text, root, m, e));
     TRY(find_statements(root, text, one, &n, e));
-    if (n == 0) return ERR_OK;
     struct json j;
-    const char *experts = "";
     struct stored s = {.arena = a, .m = m, .plan = {.file = root->file}, .e = e};
-    TRY(one[0].modelopt ? stored_modelopt(&s, &one[0].object) : read_quantization(&s, &one[0].object));
-    if (json_get(text, "expert_dtype", &j)) TRY(json_str(&j, &experts, e));
-    if (strcmp(experts, "fp4") == 0 && !m->weights_unknown) TRY(stored_fp4_experts(&s));
+    const bool experts = json_get(text, "expert_dtype", &j);
+    if (n == 0 && !experts) return ERR_OK;
+    if (n > 0) TRY(one[0].modelopt ? stored_modelopt(&s, &one[0].object) : read_quantization(&s, &one[0].object));
+    if (experts) TRY(stored_expert_dtype(&s, &j));
+    if (n == 0) return format_plan_apply(a, &s.plan, m, e);
     for (size_t i = 1; i < n && !m->weights_unknown; i++) TRY(compare_statement(&s, &one[0], &one[i]));
     for (size_t i = 0; i < m->kinds_n && !m->weights_unknown; i++)
         if (!module_covers(&m->kinds[i]) || scans(&m->kinds[i])) /* tensors beside the file may tell */

@@ -1,5 +1,6 @@
 #include "calc/model/stored_methods.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -120,11 +121,32 @@ enum err_code stored_mxfp4(struct stored *s, const struct json *q)
     return format_plan_add(s->arena, &s->plan, "experts", false, d, s->e);
 }
 
-enum err_code stored_fp4_experts(struct stored *s)
+/* Whether two names of formats are one but for the case of letters. */
+static bool same_word(const char *a, const char *b)
 {
+    while (*a && tolower((unsigned char)*a) == *b) a++, b++;
+    return *a == *b;
+}
+
+enum err_code stored_expert_dtype(struct stored *s, const struct json *j)
+{
+    static const struct {
+        const char *word, *format;
+    } WORDS[] = {{"fp4", "mxfp4"},     {"mxfp4", "mxfp4"},       {"nvfp4", "nvfp4"},
+                 {"fp8", "fp8"},       {"float8_e4m3fn", "fp8"}, {"bf16", "bf16"},
+                 {"bfloat16", "bf16"}, {"fp16", "fp16"},         {"float16", "fp16"}};
+    const char *word;
     struct dtype *d;
-    TRY(stored_named(s, "mxfp4", &d));
-    return format_plan_add(s->arena, &s->plan, "experts", false, d, s->e);
+    TRY(json_str(j, &word, s->e));
+    for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) {
+        if (!same_word(word, WORDS[i].word)) continue;
+        if (s->m->weights_unknown) return ERR_OK;
+        TRY(stored_named(s, WORDS[i].format, &d));
+        /* FP8 with the scales of the other linear layers, where these are FP8 too. */
+        if (s->plan.linear && d->bits == 8 && strcmp(s->plan.linear->compute, d->compute) == 0) return ERR_OK;
+        return format_plan_add(s->arena, &s->plan, "experts", false, d, s->e);
+    }
+    return json_want(j, "\"fp4\" (mxfp4), \"nvfp4\", \"fp8\", \"bf16\" or \"fp16\", the format of experts", s->e);
 }
 
 /* ---- integers in groups ---- */

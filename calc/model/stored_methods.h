@@ -21,7 +21,7 @@ enum err_code stored_mxfp4(struct stored *s, const struct json *q);    /* expert
 enum err_code stored_awq(struct stored *s, const struct json *q);
 enum err_code stored_gptq(struct stored *s, const struct json *q);
 enum err_code stored_bitsandbytes(struct stored *s, const struct json *q);
-enum err_code stored_fp4_experts(struct stored *s); /* expert_dtype beside fp8 (DeepSeek-V4) */
+enum err_code stored_expert_dtype(struct stored *s, const struct json *j); /* expert_dtype (DeepSeek-V4) */
 enum err_code stored_bitnet(struct stored *s, const struct json *q);
 enum err_code stored_mlx(struct stored *s, const struct json *q);        /* has no quant_method */
 enum err_code stored_compressed(struct stored *s, const struct json *q); /* compressed-tensors */

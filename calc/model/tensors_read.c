@@ -29,7 +29,11 @@ enum err_code tensor_source_open(struct arena *a, const char *path, struct tenso
         return err_set(e, ERR_IO, "%s: %s", name, known ? "not a regular file" : strerror(errno));
     }
     *out = (struct tensor_source){.name = kept, .size_bytes = st.st_size, .fd = fd};
-    return ERR_OK;
+    char first[64];
+    const ssize_t n = pread(fd, first, sizeof first, 0);
+    if (n <= 0 || !text_is_pointer(first, (size_t)n)) return ERR_OK;
+    (void)close(fd);
+    return err_set(e, ERR_INPUT, "%s: a Git LFS pointer, not the file it stands for: git lfs pull", name);
 }
 
 enum err_code tensor_source_read(const struct tensor_source *s, int64_t at, void *buf, size_t n, struct err *e)

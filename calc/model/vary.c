@@ -8,7 +8,14 @@ static enum err_code want_flag(struct reader *r, const char *key, bool wanted, b
 {
     bool v;
     TRY(reader_flag(r, &r->text, key, fallback, &v));
+    struct json j;
     if (v == wanted) return ERR_OK;
+    if (!json_get(&r->text, key, &j))
+        return err_set(
+            r->e, ERR_INPUT,
+            "%s: %s is missing, which means %s, so %s: the %s family does not describe that; --set %s=%s where "
+            "there are none",
+            r->text.file, key, v ? "true" : "false", meaning, r->family->name, key, v ? "false" : "true");
     return err_set(r->e, ERR_INPUT, "%s: %s is %s, which means %s: the %s family does not describe that", r->text.file,
                    key, v ? "true" : "false", meaning, r->family->name);
 }

@@ -127,6 +127,9 @@ static enum err_code read_hashed(struct reader *r, int64_t layer, struct ffn *f)
     const char *word;
     int64_t hashed;
     TRY(whole(r, "num_hash_layers", 0, LAYERS_MAX, 3, &hashed)); /* class default */
+    if (hashed > r->m->layers && json_has(&r->text, "num_hash_layers"))
+        return err_set(r->e, ERR_INPUT, "%s: num_hash_layers is %lld of %lld layers", r->text.file, (long long)hashed,
+                       (long long)r->m->layers);
     bool here = layer < hashed;
     if (json_get(&r->text, "mlp_layer_types", &types) && json_at(&types, (size_t)layer, NULL, &item)) {
         TRY(json_str(&item, &word, r->e));
