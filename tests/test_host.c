@@ -117,7 +117,10 @@ static void rows_of_a_reading(void **state)
         {{.kind = KERNEL_MOE, .tokens = 37, .topk = 6, .experts = 64, .n = 512, .k = 256, .groups = 1}, 37 * 6 / 64.0},
         {{.kind = KERNEL_MOE, .tokens = 5, .topk = 2, .experts = 64, .n = 512, .k = 256, .groups = 1}, 1},
         {{.kind = KERNEL_MLA_DECODE, .heads = 18, .kv_heads = 1, .head_dim = 576, .value_dim = 512}, 18},
-        {{.kind = KERNEL_DECODE, .heads = 28, .kv_heads = 4, .head_dim = 128, .value_dim = 128}, 7},
+        /* of 7, and of 2, four at a time, what is missing filled up; one alone */
+        {{.kind = KERNEL_DECODE, .heads = 28, .kv_heads = 4, .head_dim = 128, .value_dim = 128}, 4},
+        {{.kind = KERNEL_DECODE, .heads = 12, .kv_heads = 6, .head_dim = 128, .value_dim = 128}, 4},
+        {{.kind = KERNEL_DECODE, .heads = 12, .kv_heads = 12, .head_dim = 128, .value_dim = 128}, 1},
         {{.kind = KERNEL_MLA_PREFILL,
           .heads = 12,
           .kv_heads = 12,
@@ -143,8 +146,14 @@ static void rows_of_a_reading(void **state)
         kernel_host_form.prepare(&k, &hw, &w, &f);
         assert_near(f.v[2], CASES[i].rows, 1e-12);
         /* half the rate at as many rows as half_rows says */
-        const double p[] = {0, 0.5, CASES[i].rows, 1, 1, 0, 1, 0, 0};
-        assert_near(kernel_host_form.time_s(&f, p), 3e-5 / 0.5 * 2 + 2e-5, 1e-15);
+        const double p[] = {0, 0.5, CASES[i].rows, 1, 1, 0, 1, 0, 0, 77};
+        double computed = 1; /* heads of a group, those that fill it up included, over those that count */
+        if (k.kind == KERNEL_DECODE) {
+            computed = 0;
+            for (double h = 0; h < k.heads / k.kv_heads; h += CASES[i].rows) computed += CASES[i].rows;
+            computed *= k.kv_heads / k.heads;
+        }
+        assert_near(kernel_host_form.time_s(&f, p), computed * 3e-5 / 0.5 * 2 + 2e-5, 1e-15);
     }
 }
 
@@ -165,15 +174,12 @@ static void pieces_of_a_call(void **state)
         double pieces;
     } cases[] = {
         {{.kind = KERNEL_GEMM, .m = 7, .n = 101, .k = 53, .groups = 3}, 303},
-        {{.kind = KERNEL_DECODE, .batch = 3, .context_tokens = 211, .heads = 12, .kv_heads = 4}, 3 * 211 * 4},
-        {{.kind = KERNEL_DECODE, .batch = 3, .context_tokens = 211, .window = 13, .heads = 12, .kv_heads = 4}, 156},
         {{.kind = KERNEL_MLA_DECODE, .batch = 3, .context_tokens = 211, .heads = 12, .kv_heads = 1}, 3 * 211 * 12},
         {{.kind = KERNEL_PREFILL, .batch = 3, .query_tokens = 53, .prefix_tokens = 11, .heads = 5}, prompt},
         {{.kind = KERNEL_PREFILL, .batch = 3, .query_tokens = 53, .prefix_tokens = 11, .heads = 5, .window = 7},
          window},
         {{.kind = KERNEL_MLA_BMM, .m = 7, .n = 101, .k = 53, .groups = 3}, 303},
         /* a window is of keys that there are */
-        {{.kind = KERNEL_DECODE, .batch = 3, .context_tokens = 211, .window = 509, .heads = 12, .kv_heads = 4}, 2532},
         {{.kind = KERNEL_MLP, .tokens = 7, .width = 31, .hidden = 97, .gated = 1, .active_experts = 4, .tp = 1},
          weights},
         {{.kind = KERNEL_ELEMENTWISE, .m = 37, .k = 53}, 37},
@@ -288,6 +294,58 @@ static void nothing_is_shared(void **state)
     }
 }
 
+/* Of a decode: rows of keys, the rounds and tiles in which they are taken, by the loops of the kernel. */
+static void rounds_of_a_cache(void **state)
+{
+    enum { PIECES = 3, SUMS = 7, BUSY_SUMS = 8, ROLLED = 9 };
+    static const struct {
+        double heads, kv_heads, dim, bytes, window;
+    } CASES[] = {{12, 12, 128, 2, 0}, {12, 12, 64, 2, 0}, {12, 12, 96, 2, 13}, {12, 12, 192, 2, 0},
+                 {12, 4, 64, 2, 0},   {12, 4, 96, 2, 0},  {12, 2, 128, 2, 13}, {18, 2, 80, 2, 0},
+                 {12, 12, 80, 4, 0},  {12, 3, 128, 4, 0}, {12, 4, 96, 2, 509}};
+    const struct hw hw = core();
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const double group = CASES[i].heads / CASES[i].kv_heads, left = 64 / CASES[i].bytes;
+        const double wide = group > 1 ? 64 : 128, lanes = group > 1 ? 4 : 1;
+        const bool whole = CASES[i].dim == 128 && CASES[i].bytes == 2;
+        double later = 0, sums = 0, v[KERNEL_FEATURES_MAX];
+        for (int sequence = 0; sequence < 3; sequence++)
+            for (int token = CASES[i].window > 0 && CASES[i].window < 211 ? 211 - 13 : 0; token < 211; token++)
+                for (double head = 0; head < CASES[i].kv_heads; head++)
+                    for (double h = 0; h < group; h += lanes)
+                        for (double d = 0; d < CASES[i].dim;) {
+                            sums++;
+                            later += h == 0 && d > 0 ? 1 : 0; /* from memory once, whatever the rounds */
+                            d += whole ? 128 : CASES[i].dim - d >= wide ? wide : left;
+                        }
+        const struct kernel k = {.kind = KERNEL_DECODE,
+                                 .batch = 3,
+                                 .context_tokens = 211,
+                                 .heads = CASES[i].heads,
+                                 .kv_heads = CASES[i].kv_heads,
+                                 .head_dim = CASES[i].dim,
+                                 .value_dim = CASES[i].dim,
+                                 .kv_element_bytes = CASES[i].bytes,
+                                 .window = CASES[i].window,
+                                 .cold = true};
+        const struct kernel_work w = {.compute_s = 3e-5, .memory_s = 2e-5};
+        struct kernel_features f = {.v = v};
+        kernel_host_form.prepare(&k, &hw, &w, &f);
+        assert_near(f.v[PIECES], later, 1e-9);
+        assert_near(f.v[BUSY_SUMS], sums, 1e-9);
+        assert_near(f.v[SUMS], 0, 0);
+        assert_true((f.v[ROLLED] > 0) == (CASES[i].dim != 128));
+        /* sums are made beside the reading: hidden behind a long one, rows of another parameter where loops are rolled
+         */
+        const double p[] = {0, 0.5, 2, 0.01, 0.02, 1e-9, 1, 0, 0, 3};
+        assert_near(kernel_host_form.time_s(&f, p), 2e-5 / 0.01, 1e-12);
+        const double q[] = {0, 0.5, 2, 1, 0.01, 1e-6, 1, 0, 0, 3};
+        const double busy_s = 6e-5 * ceil(group / lanes) * lanes / group * (1 + (CASES[i].dim == 128 ? 2 : 3) / lanes);
+        assert_near(kernel_host_form.time_s(&f, q), busy_s + sums * 1e-6 + 2e-7, 1e-12);
+    }
+}
+
 /* What was measured while the ceilings were lower is held to those. */
 static void ceilings_around_a_call(void **state)
 {
@@ -315,10 +373,10 @@ static void form_of_a_core(void **state)
     const struct kernel k = product(5, 4099, 2053, true);
     const struct kernel_form *form = kernel_form_of(&k);
     struct kernel_features f;
-    double room[KERNEL_FEATURES_MAX], p[] = {3e-6, 0.8, 2, 0.9, 1, 0, 1, 0, 0};
+    double room[KERNEL_FEATURES_MAX], p[] = {3e-6, 0.8, 2, 0.9, 1, 0, 1, 0, 0, 1};
     (void)state;
     assert_ptr_equal(form, &kernel_host_form);
-    assert_int_equal(kernel_params_n(&k), 9);
+    assert_int_equal(kernel_params_n(&k), 10);
     assert_int_equal(kernel_prepare(&k, &hw, room, &f, NULL), ERR_OK);
     const double compute_s = 2.0 * 5 * 4099 * 2053 / BF16 / 0.8 * (1 + 2.0 / 5);
     const double memory_s = 2.0 * (5 * 2053 + 4099 * 2053 + 5 * 4099) / READ / 0.9;
@@ -337,7 +395,7 @@ static void form_of_a_core(void **state)
     struct kernel hot = k; /* no cache's time is exposed */
     struct kernel_features g = {.v = (double[KERNEL_FEATURES_MAX]){0}};
     const struct kernel_work some = {.compute_s = 5e-5, .memory_s = 3e-5};
-    const double of_hot[] = {0, 0.5, 1e-3, 0.5, 1, 0, 1, 0, 0};
+    const double of_hot[] = {0, 0.5, 1e-3, 0.5, 1, 0, 1, 0, 0, 1};
     hot.cold = false;
     form->prepare(&hot, &hw, &some, &g);
     assert_near(form->time_s(&g, of_hot), 1e-4 * (1 + 1e-3 / 5), 1e-12);
@@ -349,11 +407,11 @@ static void form_of_a_core(void **state)
     p[EXPOSED] = 0.01;
     assert_true(kernel_time_s(form, &f, p) >= f.credited_bound_s);
     /* heads of a group share one reading of the cache, tokens of a prompt too; a collective is none of a core */
-    struct kernel d = {.kind = KERNEL_DECODE, .heads = 24, .kv_heads = 8, .host = true};
+    struct kernel d = {.kind = KERNEL_DECODE, .heads = 32, .kv_heads = 8, .head_dim = 128, .host = true};
     struct kernel_work w = {.compute_s = 7, .memory_s = 0};
     form->prepare(&d, &hw, &w, &f);
-    const double q[] = {1e-8, 1, 3, 1, 1, 0, 1, 0, 0};
-    assert_near(form->time_s(&f, q), 14, 1e-6);
+    const double q[] = {1e-8, 1, 3, 1, 1, 0, 1, 0, 0, 1};
+    assert_near(form->time_s(&f, q), 7 * 1.75, 1e-6);
     d.kind = KERNEL_PREFILL;
     d.query_tokens = 100;
     form->prepare(&d, &hw, &w, &f);
@@ -370,7 +428,7 @@ static void pieces_wait_for_memory(void **state)
     const struct hw hw = core();
     struct kernel k = product(5, 4099, 2053, true);
     struct kernel_features f;
-    double room[KERNEL_FEATURES_MAX], p[] = {1e-6, 0.8, 1e-3, 0.9, 0.3, 2e-9, 1, 0, 0};
+    double room[KERNEL_FEATURES_MAX], p[] = {1e-6, 0.8, 1e-3, 0.9, 0.3, 2e-9, 1, 0, 0, 1};
     (void)state;
     for (int hot = 0; hot < 2; hot++) {
         k.cold = !hot;
@@ -410,7 +468,7 @@ static void pieces_wait_for_memory(void **state)
     f.v = room;
     kernel_host_form.prepare(&moe, &hw, &some, &f);
     assert_near(f.v[ACTIVATIONS], elements, 1e-9);
-    /* sums: results of a product, 7 tokens' hidden elements twice and their outputs; a key of the cache one */
+    /* sums: results of a product, 7 tokens' hidden elements twice and their outputs */
     const struct kernel mlp = {.kind = KERNEL_MLP,
                                .tokens = 7,
                                .topk = 1,
@@ -429,7 +487,6 @@ static void pieces_wait_for_memory(void **state)
     assert_near(f.v[SUMS], 3 * 7 * 101, 1e-9);
     kernel_host_form.prepare(&decode, &hw, &some, &f);
     assert_near(f.v[ACTIVATIONS], 0, 0);
-    assert_near(f.v[SUMS], 3 * 211 * 4, 1e-9);
 }
 
 /* Cold and hot rows of known parameters: what waits, what is begun anew wherever it lies, and what is laid out. */
@@ -437,7 +494,7 @@ static void waits_are_found(void **state)
 {
     enum { N = 96, PIECE = 5, WAIT = 7, LAY_OUT = 8 };
     static const double MS[] = {1, 3, 7, 13, 24, 47}, NS[] = {257, 509, 2053, 4099};
-    static const double TRUTH[] = {3e-7, 0.93, 0.02, 0.95, 0.2, 2.8e-9, 0.7, 1.2e-8, 3.4e-10};
+    static const double TRUTH[] = {3e-7, 0.93, 0.02, 0.95, 0.2, 2.8e-9, 0.7, 1.2e-8, 3.4e-10, 1};
     struct arena *a = *state;
     const struct hw hw = core();
     struct row *v = arena_array(a, N, sizeof *v);
@@ -475,7 +532,7 @@ static void sums_are_found(void **state)
 {
     enum { N = 72, START = 0, COMPUTE = 1, MEMORY = 3, EXPOSED = 4 };
     static const double MS[] = {1, 2, 3, 5, 8, 13, 24, 47, 96}, NS[] = {509, 1031, 2053, 4099};
-    static const double TRUTH[] = {4e-6, 0.83, 0.4, 0.91, 0.6, 2e-9, 1, 1e-12, 1e-12};
+    static const double TRUTH[] = {4e-6, 0.83, 0.4, 0.91, 0.6, 2e-9, 1, 1e-12, 1e-12, 1};
     struct arena *a = *state;
     const struct hw hw = core();
     struct row *v = arena_array(a, N, sizeof *v);
@@ -502,7 +559,7 @@ static void sums_are_found(void **state)
     struct err e = {.code = ERR_OK};
     if (fit_rows(a, &hw, &rows, 6, NULL, NULL, &c, &n, &e) != ERR_OK) fail_msg("%s", e.text);
     assert_int_equal(n, 1);
-    assert_int_equal(c->n_params, 9);
+    assert_int_equal(c->n_params, 10);
     assert_near(c->p[COMPUTE], TRUTH[COMPUTE], 0.05);
     assert_near(c->p[MEMORY], TRUTH[MEMORY], 0.06);
     assert_near(c->p[EXPOSED], TRUTH[EXPOSED], 0.2);
@@ -535,6 +592,56 @@ static void sums_are_found(void **state)
     assert_near(read.classes[0].p[EXPOSED] / c->p[EXPOSED], 1, 1e-5);
 }
 
+/* Caches of 1 to 8 query heads a key head, in widths with and without loops of their own: what each costs is found. */
+static void widths_are_found(void **state)
+{
+    enum { N = 72, HALF = 2, SUM = 5, WAIT = 7, ROLLED = 9 };
+    static const double GROUPS[] = {1, 2, 3, 4, 6, 8}, DIMS[] = {64, 96, 128}, TOKENS[] = {1021, 4093};
+    static const double TRUTH[] = {3e-6, 0.9, 0.35, 0.97, 0.28, 1.3e-9, 0.9, 8.9e-10, 1e-11, 2.3};
+    struct arena *a = *state;
+    const struct hw hw = core();
+    struct row *v = arena_array(a, N, sizeof *v);
+    const struct rows rows = {.v = v, .n = N};
+    double room[KERNEL_FEATURES_MAX];
+    uint64_t seed = 2053;
+    for (int i = 0; i < N; i++) {
+        struct kernel_features f;
+        const double dim = DIMS[i / 6 % 3], kv = i < N / 2 ? 3 : 5;
+        const struct kernel k = {.kind = KERNEL_DECODE,
+                                 .unit = HW_BF16,
+                                 .element_bytes = 2,
+                                 .kv_element_bytes = 2,
+                                 .batch = 2,
+                                 .context_tokens = TOKENS[i / 18 % 2],
+                                 .heads = kv * GROUPS[i % 6],
+                                 .kv_heads = kv,
+                                 .head_dim = dim,
+                                 .value_dim = dim,
+                                 .cold = true,
+                                 .host = true};
+        assert_int_equal(kernel_prepare(&k, &hw, room, &f, NULL), ERR_OK);
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        const double noise = (double)(seed >> 11) / 0x1p53 - 0.5;
+        v[i] = (struct row){.kernel = k,
+                            .class_name = "decode/bf16/ridge/wide",
+                            .family = arena_printf(a, "%g,%g,%g", k.heads, kv, dim),
+                            .framework = "ridge",
+                            .file = "store",
+                            .line = (size_t)i + 1,
+                            .time_s = kernel_time_s(&kernel_host_form, &f, TRUTH) * exp(0.01 * noise)};
+    }
+    struct fit_class *c;
+    size_t n;
+    struct err e = {.code = ERR_OK};
+    if (fit_rows(a, &hw, &rows, 4, NULL, NULL, &c, &n, &e) != ERR_OK) fail_msg("%s", e.text);
+    assert_int_equal(n, 1);
+    assert_near(c->p[SUM] / TRUTH[SUM], 1, 0.2);
+    assert_near(c->p[WAIT] / TRUTH[WAIT], 1, 0.2);
+    assert_near(c->p[ROLLED] / TRUTH[ROLLED], 1, 0.2);
+    assert_true(c->p[HALF] < 0.4 * c->p[ROLLED]);
+    assert_true(c->held_out_median_frac < 0.02 && c->held_out_most_frac < 0.06);
+}
+
 static int begin(void **state)
 {
     *state = arena_open();
@@ -558,9 +665,11 @@ int main(void)
         cmocka_unit_test(experts_of_a_core),
         cmocka_unit_test(nothing_is_shared),
         cmocka_unit_test(pieces_wait_for_memory),
+        cmocka_unit_test(rounds_of_a_cache),
         cmocka_unit_test(ceilings_around_a_call),
         cmocka_unit_test_setup_teardown(sums_are_found, begin, end),
         cmocka_unit_test_setup_teardown(waits_are_found, begin, end),
+        cmocka_unit_test_setup_teardown(widths_are_found, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
 
 #include "calc/time/kernel.h"
 
-enum { START, COMPUTE, HALF_ROWS, MEMORY, EXPOSED, SUM, CORE, WAIT, LAY_OUT, PARAMS_N };
+enum { START, COMPUTE, HALF_ROWS, MEMORY, EXPOSED, SUM, CORE, WAIT, LAY_OUT, ROLLED_ROWS, PARAMS_N };
 
 static const struct kernel_param params[PARAMS_N] = {
     [START] = {"start_s", "s", "start-up of a call", 1e-8, 1e-3, {1e-6, 1e-5}, KERNEL_KEPT},
@@ -51,10 +51,37 @@ static const struct kernel_param params[PARAMS_N] = {
                  1e-8,
                  {3e-10, 1e-11},
                  KERNEL_KEPT},
+    [ROLLED_ROWS] = {"rolled_rows",
+                     "rows",
+                     "at which half of the rate is reached by heads of a width that no loop is written out for",
+                     1e-3,
+                     128,
+                     {4, 0.5},
+                     KERNEL_KEPT},
 };
 
-/* FAR: the part of the operands that comes from memory and no cache */
-enum { COMPUTE_S, MEMORY_S, ROWS, PIECES, CORE_S, FAR, ACTIVATIONS, SUMS, FEATURES_N };
+/* FAR: the part of the operands that comes from memory and no cache; BUSY_SUMS: those that are made while the next row
+ * comes; ROLLED: 1 where the loops over a row are not written out */
+enum { COMPUTE_S, MEMORY_S, ROWS, PIECES, CORE_S, FAR, ACTIVATIONS, SUMS, BUSY_SUMS, ROLLED, FEATURES_N };
+
+/* Decode attention takes so many query heads of a group together, and one alone (kernels/attend.h); what is left of a
+ * group is filled up with queries of 0. */
+enum { HEADS_TOGETHER = 4, USUAL_WIDTH = 128 /* of a head, whose loops are written out */ };
+
+static double together_of(const struct kernel *k) { return k->heads > k->kv_heads ? HEADS_TOGETHER : 1; }
+
+/* Rounds over the same rows that a group takes. */
+static double rounds_of(const struct kernel *k) { return ceil(k->heads / fmax(1, k->kv_heads) / together_of(k)); }
+
+/* Tiles in which the values of a row are summed: 128 elements of one head, 64 of several, what is left in registers of
+ * 64 bytes. Loops that are written out read 16-bit rows to their end. */
+static double tiles_of(const struct kernel *k)
+{
+    const double wide = together_of(k) > 1 ? 64 : 128;
+    const double bytes = k->kv_element_bytes > 2 ? 4 : 2;
+    if (k->value_dim == USUAL_WIDTH && bytes < 4) return 1;
+    return fmax(1, floor(k->value_dim / wide) + ceil(fmod(k->value_dim, wide) * bytes / 64));
+}
 
 /* Rows that share one reading of the weights, or of the cache; infinite where the kernel has none. */
 static double rows_of(const struct kernel *k)
@@ -62,7 +89,7 @@ static double rows_of(const struct kernel *k)
     switch (k->kind) {
     case KERNEL_GEMM:
     case KERNEL_MLA_BMM: return k->m;
-    case KERNEL_DECODE:
+    case KERNEL_DECODE: return together_of(k);
     case KERNEL_MLA_DECODE: return k->heads / fmax(1, k->kv_heads);
     case KERNEL_PREFILL: /* what is masked of a block of keys is computed, and is more of a short prompt */
     case KERNEL_MLA_PREFILL: return k->query_tokens;
@@ -77,15 +104,21 @@ static double rows_of(const struct kernel *k)
     return HUGE_VAL;
 }
 
-/* What is begun anew: the sum over a row of weights, where the next one is fetched; a row of a key head, which lies by
- * itself; of a prompt, and of absorbed heads, every score, for its exponential. */
-static double pieces_of(const struct kernel *k)
+/* Rows of keys that a decode reads. */
+static double key_rows_of(const struct kernel *k)
 {
     const double keys = k->window > 0 ? fmin(k->window, k->context_tokens) : k->context_tokens;
+    return k->batch * keys * k->kv_heads;
+}
+
+/* What is begun anew: the sum over a row of weights, where the next one is fetched; a tile of values behind the first,
+ * whose rows were left before their end; of a prompt, and of absorbed heads, every score, for its exponential. */
+static double pieces_of(const struct kernel *k)
+{
     switch (k->kind) {
     case KERNEL_GEMM:
     case KERNEL_MLA_BMM: return k->groups * k->n;
-    case KERNEL_DECODE: return k->batch * keys * k->kv_heads;
+    case KERNEL_DECODE: return key_rows_of(k) * (tiles_of(k) - 1);
     case KERNEL_MLA_DECODE: return k->batch * k->context_tokens * k->heads;
     case KERNEL_PREFILL:
     case KERNEL_MLA_PREFILL: return k->batch * k->heads * kernel_pairs(k->query_tokens, k->prefix_tokens, k->window);
@@ -106,7 +139,7 @@ static double pieces_of(const struct kernel *k)
 }
 
 /* Sums whose lanes are added up: each result of a product, so of a row of weights as many as share its reading. Else
- * one a piece. */
+ * one a piece; those of a decode are made while rows come, in busy_sums_of. */
 static double sums_of(const struct kernel *k)
 {
     switch (k->kind) {
@@ -115,7 +148,7 @@ static double sums_of(const struct kernel *k)
     case KERNEL_MOE:
     case KERNEL_MLP:
         return k->tokens * k->topk / fmax(1, k->ep) * ((1 + k->gated) * k->hidden / fmax(1, k->tp) + k->width);
-    case KERNEL_DECODE:
+    case KERNEL_DECODE: return 0;
     case KERNEL_MLA_DECODE:
     case KERNEL_PREFILL:
     case KERNEL_MLA_PREFILL:
@@ -126,6 +159,19 @@ static double sums_of(const struct kernel *k)
     case KERNEL_KINDS_N: break;
     }
     return pieces_of(k);
+}
+
+/* Those of heads that are taken together: their scores of a key, and each tile of its values, taken up and left. */
+static double busy_sums_of(const struct kernel *k)
+{
+    return k->kind == KERNEL_DECODE ? key_rows_of(k) * rounds_of(k) * tiles_of(k) : 0;
+}
+
+/* Heads that are computed over those that there are. */
+static double filled_up(const struct kernel *k)
+{
+    if (k->kind != KERNEL_DECODE) return 1;
+    return together_of(k) * rounds_of(k) * fmax(1, k->kv_heads) / fmax(1, k->heads);
 }
 
 /* Activations that go into products of weights: elements. */
@@ -164,20 +210,23 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
                     struct kernel_features *out)
 {
     const double second = hw->cache_bytes_per_s[1];
-    out->v[COMPUTE_S] = w->compute_s;
+    out->v[COMPUTE_S] = w->compute_s * filled_up(k);
     out->v[MEMORY_S] = w->memory_s;
     out->v[ROWS] = rows_of(k);
     out->v[FAR] = far_of(k, hw, w);
     out->v[ACTIVATIONS] = activations_of(k);
     out->v[PIECES] = pieces_of(k);
     out->v[SUMS] = sums_of(k);
+    out->v[BUSY_SUMS] = busy_sums_of(k);
+    out->v[ROLLED] = k->kind == KERNEL_DECODE && k->head_dim != USUAL_WIDTH;
     out->v[CORE_S] = second > 0 ? w->bytes / second : 0;
     out->n = FEATURES_N;
 }
 
 static double time_s(const struct kernel_features *f, const double *p)
 {
-    const double compute_s = f->v[COMPUTE_S] / p[COMPUTE] * (1 + p[HALF_ROWS] / f->v[ROWS]);
+    const double half = f->v[ROLLED] > 0 ? p[ROLLED_ROWS] : p[HALF_ROWS];
+    const double compute_s = f->v[COMPUTE_S] / p[COMPUTE] * (1 + half / f->v[ROWS]) + f->v[BUSY_SUMS] * p[SUM];
     const double busy_s = compute_s + p[EXPOSED] * f->v[FAR] * f->v[MEMORY_S] / p[MEMORY];
     const double memory_s = fmax(f->v[MEMORY_S] / p[MEMORY], f->v[CORE_S] / p[CORE]);
     const double pieces_s = f->v[SUMS] * p[SUM] + f->v[PIECES] * f->v[FAR] * p[WAIT];
