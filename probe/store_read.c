@@ -168,6 +168,19 @@ enum err_code store_senseless(const struct store *s, struct err *e)
                    one ? "" : "of the first: ", s->why.text);
 }
 
+enum err_code store_check(struct store *s, struct err *e)
+{
+    sqlite3_stmt *q;
+    char said[120];
+    TRY(store_prepare(s, "PRAGMA quick_check(1)", &q, e));
+    enum err_code code = sqlite3_step(q) == SQLITE_ROW ? ERR_OK : store_fail(s, e);
+    const char *text = code == ERR_OK ? (const char *)sqlite3_column_text(q, 0) : NULL;
+    if (text && strcmp(text, "ok") != 0)
+        code = err_set(e, ERR_INPUT, "%s: damaged: %s", s->path, text_clean(said, sizeof said, text, strlen(text)));
+    (void)sqlite3_finalize(q);
+    return code;
+}
+
 /* Each once, however often it is read. */
 static void pass_over(struct store *s, int64_t id, const struct err *why)
 {

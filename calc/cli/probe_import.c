@@ -297,18 +297,6 @@ static enum err_code import_file(struct arena *a, const char *path, const struct
     return store_add_all(s, r, n, e);
 }
 
-/* The name of the device that --device means: of this-cpu that of the core; "": that of each row. */
-static enum err_code device_name(struct arena *a, const struct option_values *v, const char **out, struct err *e)
-{
-    struct this_cpu cpu;
-    *out = option_given(v, "device") ? option_get(v, "device") : "";
-    int64_t threads;
-    if (!this_cpu_named(*out, &threads)) return ERR_OK;
-    TRY(this_cpu_load(a, option_get(v, "store"), threads, &cpu, e));
-    *out = cpu.hw.name;
-    return ERR_OK;
-}
-
 static enum err_code say(struct arena *a, const struct option_values *v, const struct imported *sum, struct err *e)
 {
     struct out *o;
@@ -331,7 +319,7 @@ enum err_code probe_import(struct arena *a, const struct option_values *v, const
     const char *now, *device;
     const double nan = (double)NAN;
     const struct result_ceilings none = {nan, nan, nan};
-    TRY(device_name(a, v, &device, e));
+    TRY(probe_device_name(a, v, &device, e));
     TRY(run_now(a, &now, e));
     struct result like = {.origin = {device, "{}", commands_tool(), command, now},
                           .made = now,
