@@ -59,6 +59,10 @@ enum err_code store_add_fitted(struct store *s, const char *device, const struct
 enum err_code store_last_fitted(struct arena *a, struct store *s, const char *device, struct store_fitted *out,
                                 struct err *e);
 
+/* store_check -- whether the pages of the file hold together. Errors: ERR_INPUT damaged, with the first thing found; as
+ * store_open. Cost: O(bytes). */
+enum err_code store_check(struct store *s, struct err *e);
+
 /* store_senseless -- what all reads so far passed over, as an error to end with behind what could be read: which
  * results, and of the first why. Errors: ERR_INPUT there are some. */
 enum err_code store_senseless(const struct store *s, struct err *e);

@@ -103,6 +103,37 @@ static void test_a_row(void **state)
     assert_string_not_equal(r->family, rows.v[1].family);
 }
 
+/* Rows of one core, of two of its threads, of a card, and of none that is said. */
+static void test_rows_of_other_devices(void **state)
+{
+    struct place *p = *state;
+    static const char text[] = "m,n,k,dtype,framework,device,time_s\n"
+                               "7,11,13,fp32,ridge,AMD EPYC,1e-5\n7,11,13,fp32,ridge,\"AMD EPYC, 2 threads\",1e-5\n"
+                               "7,11,13,fp32,ridge,this-cpu@2,1e-5\n7,11,13,fp32,ridge,NVIDIA H100 80GB HBM3,1e-5\n"
+                               "7,11,13,fp32,ridge,,1e-5\n7,11,13,fp32,vllm,dgx,1e-5\n";
+    const char *path = put(p, "export.csv", text, strlen(text));
+    const char *said;
+    struct err e = {.code = ERR_OK};
+    struct rows rows = take(p, path, NULL, NULL); /* of the H100 */
+    assert_int_equal(rows.n, 3);
+    assert_int_equal(rows.others_n, 3);
+    assert_int_equal(rows_others(p->arena, &rows, &said, &e), ERR_OK);
+    assert_string_equal(said, "3 rows are of another device and passed over.");
+    p->hw.device_kind = "cpu";
+    p->hw.aliases_n = 0;
+    p->hw.key = "this-cpu";
+    p->hw.name = "AMD EPYC";
+    rows = take(p, path, NULL, NULL);
+    assert_int_equal(rows.n, 2); /* its own, and that which says no device */
+    assert_string_equal(rows.v[0].device, "AMD EPYC");
+    assert_int_equal(rows.others_n, 4);
+    p->hw.key = "this-cpu@2";
+    p->hw.name = "AMD EPYC, 2 threads";
+    rows = take(p, path, NULL, NULL);
+    assert_int_equal(rows.n, 3); /* by its name and by its key */
+    assert_int_equal(rows.others_n, 3);
+}
+
 static void test_what_is_filtered(void **state)
 {
     struct place *p = *state;
@@ -274,6 +305,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_row, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_rows_that_cannot_be, open_place, close_place),
+        cmocka_unit_test_setup_teardown(test_rows_of_other_devices, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_what_is_filtered, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_what_is_refused, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_kinds, open_place, close_place),

@@ -361,6 +361,36 @@ static void senseless_rows(void **state)
 }
 
 /* What is bad is passed over, each once, and the rest is read. */
+/* Numbers that no machine has, one at a time, each put right again. */
+static void senseless_rates(void **state)
+{
+    struct scene *s = *state;
+    struct store *store;
+    struct result one = make(s->a, 1), *r;
+    size_t n;
+    struct err e = {.code = ERR_OK};
+    static const char *const CHANGES[] = {"read_bytes = -1",
+                                          "flops = -1",
+                                          "written_bytes = -3",
+                                          "read_bytes = 9e999",
+                                          "median_s = 1e-30",
+                                          "median_s = -1",
+                                          "after_peak_flops_per_s = 1e19",
+                                          "before_read_bytes_per_s = -5"};
+    assert_int_equal(store_open(s->a, s->path, &WRITE, &store, NULL), ERR_OK);
+    assert_int_equal(store_add(store, &one, NULL), ERR_OK);
+    run_sql(s->path, "CREATE TABLE kept AS SELECT * FROM result");
+    for (size_t i = 0; i < sizeof CHANGES / sizeof CHANGES[0]; i++) {
+        run_sql(s->path, arena_printf(s->a, "UPDATE result SET %s", CHANGES[i]));
+        assert_int_equal(store_read(s->a, store, &(struct store_filter){.kernel = NULL}, &r, &n, &e), ERR_OK);
+        if (n != 0) fail_msg("%s", CHANGES[i]);
+        assert_int_equal(store_senseless(store, &e), ERR_INPUT);
+        run_sql(s->path, "DELETE FROM result; INSERT INTO result SELECT * FROM kept");
+    }
+    assert_int_equal(store_read(s->a, store, &(struct store_filter){.kernel = NULL}, &r, &n, &e), ERR_OK);
+    assert_int_equal(n, 1);
+}
+
 static void some_senseless_rows(void **state)
 {
     struct scene *s = *state;
@@ -448,6 +478,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(disk_full, begin, end),
         cmocka_unit_test_setup_teardown(senseless_rows, begin, end),
         cmocka_unit_test_setup_teardown(some_senseless_rows, begin, end),
+        cmocka_unit_test_setup_teardown(senseless_rates, begin, end),
         cmocka_unit_test_setup_teardown(what_was_fitted, begin, end),
         cmocka_unit_test_setup_teardown(origins, begin, end),
         cmocka_unit_test_setup_teardown(where_it_is, begin, end),

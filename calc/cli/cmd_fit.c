@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "calc/base/table.h"
 #include "calc/base/text.h"
@@ -253,7 +254,8 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
         TRY(out_open(a, output, &o, e));
         TRY(efficiency_write(o, &origin, rows, classes, n, e));
         TRY(out_commit(o, e));
-        const bool own = m.from && m.said && strcmp(output, "-") != 0;
+        struct stat is; /* a pipe or /dev/null holds nothing that an estimate could read again */
+        const bool own = m.from && m.said && strcmp(output, "-") != 0 && stat(output, &is) == 0 && S_ISREG(is.st_mode);
         if (own) TRY(remember(a, &m, &v, output, &extra[1], e));
     }
     if (plot) TRY(draw(a, hw, rows, classes, n, plot, e));

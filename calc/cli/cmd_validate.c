@@ -135,6 +135,8 @@ static enum err_code sentences(struct arena *a, const struct rows *rows, const s
     *n += notes[*n] != NULL;
     TRY(rows_assumed(a, rows, &notes[*n], e));
     *n += notes[*n] != NULL;
+    TRY(rows_others(a, rows, &notes[*n], e));
+    *n += notes[*n] != NULL;
     if (passed) {
         notes[*n] = arena_printf(a, "%zu file%s passed over: of another device, or columns of no kind of kernel.",
                                  passed, passed == 1 ? "" : "s");
@@ -228,6 +230,19 @@ static enum err_code open_fitted(struct arena *a, const struct wanted *w, const 
     return ERR_OK;
 }
 
+/* Rows of a machine too noisy for its ceilings test nothing: those before them, for errors, and how many. */
+static size_t leave_out_noisy(struct validate_row *row, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!row[i].row->uncalibrated) {
+            const struct validate_row other = row[kept];
+            row[kept++] = row[i];
+            row[i] = other;
+        }
+    return kept ? kept : n;
+}
+
 static enum err_code run(struct arena *a, const struct command *c, int argc, char **argv, struct err *e)
 {
     struct option_values v;
@@ -267,7 +282,7 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     if (w.model)
         TRY(validate_model_rows(a, &of, &ops, &n, &notes[t.n_notes++], e));
     else if (!all)
-        TRY(validate_groups(a, row, m.rows.n, &m.hw, option_get(&v, "by"), &groups, &n, e));
+        TRY(validate_groups(a, row, leave_out_noisy(row, m.rows.n), &m.hw, option_get(&v, "by"), &groups, &n, e));
     t.columns = w.model ? operator_columns : all ? ROWS : GROUPS;
     t.n_columns = w.model ? operator_columns_n : all ? sizeof ROWS / sizeof ROWS[0] : sizeof GROUPS / sizeof GROUPS[0];
     t.rows = w.model ? (const void *)ops : all ? (const void *)row : (const void *)groups;

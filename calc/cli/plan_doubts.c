@@ -39,6 +39,9 @@ const char *plan_kernels(const struct plan_case *c)
     const struct planner_request *q = &c->request;
     for (size_t d = 0; d < q->devices_n; d++)
         if (q->device[d].efficiency && !q->framework) return "what their files name";
+    bool own = q->devices_n > 0; /* each fitted to its own kernels, of no engine */
+    for (size_t d = 0; d < q->devices_n && own; d++) own = c->device[d].hw->fitted != NULL;
+    if (own && !q->framework && !q->server) return "ridge (its own fit: ridge fit --from store)";
     return q->server ? q->server->name : q->framework ? q->framework : "vllm";
 }
 

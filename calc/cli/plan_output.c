@@ -377,6 +377,24 @@ static void write_draft(struct out *o, const struct plan_case *c)
         put_line(o, "on these GPUs the draft pays at no load");
 }
 
+/* What of the price and the energy of a token is known. */
+static void write_tokens(struct out *o, const struct planner_plan *x)
+{
+    char s[UNITS_TEXT_MAX], t[UNITS_TEXT_MAX], price[160] = "", power[200] = "";
+    const bool priced = !isnan(x->cost.usd_per_mtok_in) && !isnan(x->cost.usd_per_mtok_out);
+    const bool powered = !isnan(x->cost.joule_per_tok);
+    if (priced)
+        (void)snprintf(price, sizeof price, "per million tokens: %s in, %s out, split by time%s",
+                       plan_money(s, x->cost.usd_per_mtok_in), plan_money(t, x->cost.usd_per_mtok_out),
+                       powered ? "; " : "");
+    if (powered)
+        (void)snprintf(power, sizeof power,
+                       "%.3g J a token out (%s; assumed: full power in prefill, 0.6 of it in decode, 0.15 idle; GPUs "
+                       "alone)",
+                       x->cost.joule_per_tok, units_format(s, UNITS_WATTS, x->cost.watts));
+    if (priced || powered) put_line(o, "%s%s", price, power);
+}
+
 static void write_winner(struct arena *a, struct out *o, const struct plan_case *c)
 {
     const struct planner_request *q = &c->request;
@@ -408,11 +426,7 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
         put_line(o, "done in %s, of it %s for the last answers; %s for all", units_format_time(s, p->makespan_s),
                  units_format_time(t, p->tail_s), plan_money(u, x->cost.usd_per_h * p->makespan_s / 3600));
     else
-        put_line(o,
-                 "per million tokens: %s in, %s out, split by time; %.3g J a token out (%s; assumed: full power in "
-                 "prefill, 0.6 of it in decode, 0.15 idle; GPUs alone)",
-                 plan_money(s, x->cost.usd_per_mtok_in), plan_money(t, x->cost.usd_per_mtok_out), x->cost.joule_per_tok,
-                 units_format(u, UNITS_WATTS, x->cost.watts));
+        write_tokens(o, x);
     put_line(o, "a GPU: %s weights, %s cache, %s left to the engine; %s a sequence, %.0f of a copy fit",
              units_format_bytes(s, x->weight_bytes), units_format_bytes(t, x->pool_bytes),
              units_format_bytes(u, x->reserve_bytes), units_format_bytes((char[UNITS_TEXT_MAX]){0}, x->sequence_bytes),

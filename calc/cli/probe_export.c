@@ -327,6 +327,7 @@ enum err_code probe_export(struct arena *a, const struct option_values *v, const
     (void)command;
     if (!sheet) return err_nomem(e);
     TRY(probe_read_filter(v, &f, e));
+    if (f.device) TRY(probe_device_name(a, v, &f.device, e));
     f.samples = true;
     TRY(probe_store_open(a, v, false, &s, e));
     TRY(store_read(a, s, &f, &r, &n, e));

@@ -144,6 +144,23 @@ static enum err_code read_bytes(const struct rows_cells *c, const char *name, in
     return !*end && *out >= 0 && isfinite(*out) ? ERR_OK : bad_cell(c, name, "bytes", e);
 }
 
+/* What a row says of its samples and its state, where it says it. */
+static enum err_code check_said(const struct rows_cells *c, const struct columns *h, struct err *e)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        char *end;
+        const char *text = c->cell[i];
+        const bool samples = strcmp(h->names[i], "samples") == 0, spread = strcmp(h->names[i], "spread_frac") == 0;
+        if (*text && strcmp(h->names[i], "state") == 0 && strcmp(text, "cold") != 0 && strcmp(text, "hot") != 0)
+            return bad_cell(c, "state", "cold or hot", e);
+        if (!*text || (!samples && !spread)) continue;
+        const double v = strtod(text, &end);
+        if (*end || !isfinite(v) || v < 0) return bad_cell(c, h->names[i], "zero or more", e);
+        if (samples && (v < 1 || v != floor(v))) return bad_cell(c, "samples", "how many there were", e);
+    }
+    return ERR_OK;
+}
+
 /* One checked row of the file as a result. */
 static enum err_code import_row(struct arena *a, const struct rows_cells *c, const struct columns *h,
                                 const struct row *row, struct result *r, struct err *e)
@@ -160,6 +177,7 @@ static enum err_code import_row(struct arena *a, const struct rows_cells *c, con
         return err_set(e, ERR_USAGE,
                        "%s: line %zu: no device: --device NAME says what rows were measured on that do not say it",
                        c->name, c->row_line);
+    TRY(check_said(c, h, e));
     TRY(read_bytes(c, "dram_read_bytes", h->dram_read, &r->dram_read_bytes, e));
     TRY(read_bytes(c, "dram_write_bytes", h->dram_write, &r->dram_write_bytes, e));
     TRY(import_samples(a, c, h, r, e));
@@ -279,18 +297,6 @@ static enum err_code import_file(struct arena *a, const char *path, const struct
     return store_add_all(s, r, n, e);
 }
 
-/* The name of the device that --device means: of this-cpu that of the core; "": that of each row. */
-static enum err_code device_name(struct arena *a, const struct option_values *v, const char **out, struct err *e)
-{
-    struct this_cpu cpu;
-    *out = option_given(v, "device") ? option_get(v, "device") : "";
-    int64_t threads;
-    if (!this_cpu_named(*out, &threads)) return ERR_OK;
-    TRY(this_cpu_load(a, option_get(v, "store"), threads, &cpu, e));
-    *out = cpu.hw.name;
-    return ERR_OK;
-}
-
 static enum err_code say(struct arena *a, const struct option_values *v, const struct imported *sum, struct err *e)
 {
     struct out *o;
@@ -313,7 +319,7 @@ enum err_code probe_import(struct arena *a, const struct option_values *v, const
     const char *now, *device;
     const double nan = (double)NAN;
     const struct result_ceilings none = {nan, nan, nan};
-    TRY(device_name(a, v, &device, e));
+    TRY(probe_device_name(a, v, &device, e));
     TRY(run_now(a, &now, e));
     struct result like = {.origin = {device, "{}", commands_tool(), command, now},
                           .made = now,

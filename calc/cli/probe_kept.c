@@ -7,6 +7,7 @@
 #include "calc/cli/commands.h"
 #include "calc/cli/probe_rows.h"
 #include "calc/cli/probe_verbs.h"
+#include "calc/cli/this_cpu.h"
 #include "calc/fit/rows.h"
 
 enum err_code probe_store_path(struct arena *a, const struct option_values *v, const char **out, struct err *e)
@@ -24,6 +25,18 @@ enum err_code probe_store_open(struct arena *a, const struct option_values *v, b
     const char *path;
     TRY(probe_store_path(a, v, &path, e));
     return store_open(a, path, &how, out, e);
+}
+
+/* The name of the device that --device means: of this-cpu that of the core; "": that of each row. */
+enum err_code probe_device_name(struct arena *a, const struct option_values *v, const char **out, struct err *e)
+{
+    struct this_cpu cpu;
+    *out = option_given(v, "device") ? option_get(v, "device") : "";
+    int64_t threads;
+    if (!this_cpu_named(*out, &threads)) return ERR_OK;
+    TRY(this_cpu_load(a, option_get(v, "store"), threads, &cpu, e));
+    *out = cpu.hw.name;
+    return ERR_OK;
 }
 
 enum err_code probe_read_filter(const struct option_values *v, struct store_filter *out, struct err *e)
@@ -79,6 +92,7 @@ enum err_code probe_history(struct arena *a, const struct option_values *v, cons
     size_t n;
     (void)command;
     TRY(probe_read_filter(v, &f, e));
+    if (f.device) TRY(probe_device_name(a, v, &f.device, e));
     TRY(probe_store_open(a, v, false, &s, e));
     TRY(store_read(a, s, &f, &r, &n, e));
     if (!n) TRY(store_senseless(s, e));
@@ -89,6 +103,10 @@ enum err_code probe_history(struct arena *a, const struct option_values *v, cons
     memcpy(columns, probe_row_columns, probe_row_columns_n * sizeof *columns);
     for (size_t i = 0; i < probe_row_columns_n && probe_rows_over(rows, n); i++)
         if (strcmp(columns[i].key, "over") == 0) columns[i].flags |= COLUMN_SHOWN;
+    bool several = false; /* rows of two devices are told apart */
+    for (size_t i = 1; i < n && !several; i++) several = strcmp(r[i].origin.device, r[0].origin.device) != 0;
+    for (size_t i = 0; i < probe_row_columns_n && several; i++)
+        if (strcmp(columns[i].key, "device") == 0) columns[i].flags |= COLUMN_SHOWN;
     struct table t = {.columns = columns,
                       .n_columns = probe_row_columns_n,
                       .rows = rows,

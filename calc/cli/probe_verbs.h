@@ -30,6 +30,10 @@ enum err_code probe_store_open(struct arena *a, const struct option_values *v, b
 /* probe_read_filter -- --device, --kernel, --outcome, --kind, --last. probe_write_out -- a table where -o says, in the
  * format of -f, else the usual one; sheet: text on its side. */
 enum err_code probe_read_filter(const struct option_values *v, struct store_filter *out, struct err *e);
+
+/* probe_device_name -- the name of the device that --device means: of this-cpu, this-cpu@N that of the core or its
+ * threads; "": none was given. Errors: as this_cpu_load. */
+enum err_code probe_device_name(struct arena *a, const struct option_values *v, const char **out, struct err *e);
 enum err_code probe_write_out(struct arena *a, const struct option_values *v, const struct table *all,
                               enum table_format usual, bool sheet, struct err *e);
 

@@ -77,20 +77,23 @@ static void money(struct report *r)
             arena_printf(r->arena, "of it %s for the last answers", units_format_time((char[TEXT]){0}, p->tail_s)));
         return;
     }
-    put_figure(r, "per million tokens in", plan_money(s, x->cost.usd_per_mtok_in),
-               "$/h * s / (R * P * 3600) * 1e6, s the prefill's share of the busy time",
-               arena_printf(r->arena, "%s * %.3f / (%.4g * %.4g * 3600) * 1e6", plan_money(price, x->cost.usd_per_h),
-                            share, t->rate_per_s, t->prompt_tokens));
-    put_figure(r, "per million tokens out", plan_money(s, x->cost.usd_per_mtok_out),
-               "$/h * (1 - s) / (R * O * 3600) * 1e6",
-               arena_printf(r->arena, "%s * %.3f / (%.4g * %.4g * 3600) * 1e6", plan_money(price, x->cost.usd_per_h),
-                            1 - share, t->rate_per_s, t->output_tokens));
+    if (!isnan(x->cost.usd_per_mtok_in))
+        put_figure(r, "per million tokens in", plan_money(s, x->cost.usd_per_mtok_in),
+                   "$/h * s / (R * P * 3600) * 1e6, s the prefill's share of the busy time",
+                   arena_printf(r->arena, "%s * %.3f / (%.4g * %.4g * 3600) * 1e6",
+                                plan_money(price, x->cost.usd_per_h), share, t->rate_per_s, t->prompt_tokens));
+    if (!isnan(x->cost.usd_per_mtok_out))
+        put_figure(r, "per million tokens out", plan_money(s, x->cost.usd_per_mtok_out),
+                   "$/h * (1 - s) / (R * O * 3600) * 1e6",
+                   arena_printf(r->arena, "%s * %.3f / (%.4g * %.4g * 3600) * 1e6",
+                                plan_money(price, x->cost.usd_per_h), 1 - share, t->rate_per_s, t->output_tokens));
     put_figure(r, "tokens out a second", arena_printf(r->arena, "%.5g", tokens), "R * O",
                arena_printf(r->arena, "%.4g * %.4g; %.4g of a GPU", t->rate_per_s, t->output_tokens,
                             tokens / (double)x->gpus));
-    put_figure(r, "energy", arena_printf(r->arena, "%.3g J a token out", x->cost.joule_per_tok),
-               "power / (R * O); power assumed: full in prefill, 0.6 in decode, 0.15 idle",
-               arena_printf(r->arena, "%s / %.5g", units_format(s, UNITS_WATTS, x->cost.watts), tokens));
+    if (!isnan(x->cost.joule_per_tok))
+        put_figure(r, "energy", arena_printf(r->arena, "%.3g J a token out", x->cost.joule_per_tok),
+                   "power / (R * O); power assumed: full in prefill, 0.6 in decode, 0.15 idle",
+                   arena_printf(r->arena, "%s / %.5g", units_format(s, UNITS_WATTS, x->cost.watts), tokens));
 }
 
 static void memory(struct report *r)

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "calc/base/hash.h"
 #include "calc/base/json.h"
@@ -134,14 +133,6 @@ const char *store_query_dtype(const char *dtype) { return strcmp(dtype, "fp8") =
 
 /* -- all of a device -- */
 
-static bool is_of(const struct hw *hw, const char *device)
-{
-    if (strcasecmp(device, hw->key) == 0 || strcasecmp(device, hw->name) == 0) return true;
-    for (size_t i = 0; i < hw->aliases_n; i++)
-        if (strcasecmp(device, hw->aliases[i]) == 0) return true;
-    return false;
-}
-
 /* The rows alone, whatever else is in the file that holds them. */
 static const char *hash_rows(struct arena *a, const struct rows *rows)
 {
@@ -243,7 +234,7 @@ enum err_code store_rows_make(struct arena *a, const char *store, const struct r
         struct row *row = &rows.v[rows.n];
         struct kernel_work w;
         if (isnan(result_time_s(&r[i])) || !*r[i].row_kind) continue;
-        if (!is_of(filter->hw, r[i].origin.device)) {
+        if (!rows_is_of(filter->hw, r[i].origin.device)) {
             other = r[i].origin.device;
             continue;
         }
@@ -314,7 +305,7 @@ enum err_code measured_open(struct arena *a, const struct option_values *v, stru
         out->said = cpu.said;
     } else if (hw_load(a, device, &out->hw, e) != ERR_OK) {
         struct this_cpu cpu;
-        if (!e || this_cpu_load(a, path, 1, &cpu, NULL) != ERR_OK || !is_of(&cpu.hw, device))
+        if (!e || this_cpu_load(a, path, 1, &cpu, NULL) != ERR_OK || !rows_is_of(&cpu.hw, device))
             return e ? e->code : ERR_INPUT;
         const struct err found = *e;
         return err_set(e, found.code, "%s; or " THIS_CPU ", the core that ridge probe measured last", found.text);
@@ -373,6 +364,8 @@ enum err_code measured_notes(struct arena *a, const struct measured *m, const st
     if (!notes) return err_nomem(e);
     if (m->said && !(notes[k++] = arena_printf(a, "%s.", m->said))) return err_nomem(e);
     const struct store_left_out *left = &m->left_out;
+    TRY(rows_others(a, &m->rows, &notes[k], e)); /* of the store alone none is */
+    k += notes[k] != NULL;
     if (left->of_no_kind &&
         !(notes[k++] = arena_printf(a, "%zu result%s of the store %s columns of no kind of rows.", left->of_no_kind,
                                     left->of_no_kind == 1 ? "" : "s", left->of_no_kind == 1 ? "has" : "have")))
@@ -392,9 +385,9 @@ enum err_code measured_notes(struct arena *a, const struct measured *m, const st
                               a,
                               "%zu result%s of a machine too noisy: its ceilings around %s could not be measured, "
                               "memory was 15 %% slower than it often is, or the same call was faster at another time. "
-                              "No fit has %s.",
+                              "No fit has %s, and errors of classes do not count %s.",
                               uncalibrated, uncalibrated == 1 ? " is" : "s are", uncalibrated == 1 ? "it" : "them",
-                              uncalibrated == 1 ? "it" : "them")))
+                              uncalibrated == 1 ? "it" : "them", uncalibrated == 1 ? "it" : "them")))
         return err_nomem(e);
     if (left->second && !(notes[k++] = arena_printf(
                               a, "%zu %s of calls that %s too, and %s not count%s.", left->second,

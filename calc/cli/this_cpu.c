@@ -211,15 +211,20 @@ enum err_code this_cpu_load(struct arena *a, const char *path, int64_t threads, 
     if (!name) return err_nomem(e);
     if (store_open(a, path, &READ, &s, e) != ERR_OK) {
         if (!e) return ERR_IO;
-        return e->code == ERR_NO
-                   ? err_set(e, ERR_NO, THIS_CPU ": no measurements in %s%s yet: ridge probe ceilings", name, where)
-                   : e->code;
+        if (e->code != ERR_NO) return e->code;
+        const char *key = key_of(a, threads);
+        char by[48] = "";
+        if (threads > 1) (void)snprintf(by, sizeof by, " --threads %lld", (long long)threads);
+        return key ? err_set(e, ERR_NO, "%s: no measurements in %s%s yet: ridge probe ceilings%s", key, name, where, by)
+                   : err_nomem(e);
     }
     TRY(store_read(a, s, &ceilings, &r, &n, e));
     struct err senseless = {.code = ERR_OK};
     (void)store_senseless(s, &senseless);
     if (!n && senseless.code != ERR_OK) return err_set(e, senseless.code, "%s", senseless.text);
-    TRY(this_cpu_make(a, name, r, n, threads, out, e));
+    const enum err_code made = this_cpu_make(a, name, r, n, threads, out, e);
+    if (made == ERR_NO) TRY(store_check(s, e)); /* a page that is gone may hold them */
+    TRY(made);
     if (senseless.code != ERR_OK) out->said = arena_printf(a, "%s; %s", out->said, senseless.text);
     out->hw.measured = out->said;
     return out->said ? find_fitted(a, s, out, e) : err_nomem(e);

@@ -3,7 +3,9 @@
  * A file's kind follows from its columns (rows.c has the table); in one of several kinds each row says it (row_kind); a
  * column that no table names is passed over, and so is a row whose outcome says that it has no number ("wrong",
  * "noisy", ...: not "measured" or "imported"). Seconds come from time_s or latency_us. A file whose name, or a row
- * whose device or machine, names another device by the first word of its key (h100, a100, ...) is passed over. */
+ * whose device or machine, names another device by the first word of its key (h100, a100, ...) is passed over. So is a
+ * row whose device is a core's but not the one asked for: of a core the text must be its key, its name or an alias, of
+ * the rest of devices that of an export of the probe must name them. */
 #ifndef RIDGE_FIT_ROWS_H
 #define RIDGE_FIT_ROWS_H
 
@@ -40,7 +42,8 @@ struct rows {
     size_t n;
     struct rows_file *files;
     size_t files_n;
-    size_t lines_n; /* lines behind headers, kept or not */
+    size_t lines_n;  /* lines behind headers, kept or not */
+    size_t others_n; /* of those, rows of another device */
 };
 
 /* What to keep; NULL all. */
@@ -53,6 +56,13 @@ struct rows_filter {
 /* rows_assumed -- the sentence that says as what rows without a column dtype were taken, each format once; NULL in *out
  * where none was. Errors: ERR_NOMEM. */
 enum err_code rows_assumed(struct arena *a, const struct rows *rows, const char **out, struct err *e);
+
+/* rows_others -- the sentence that says how many rows were of another device; NULL in *out where none was. Errors:
+ * ERR_NOMEM. */
+enum err_code rows_others(struct arena *a, const struct rows *rows, const char **out, struct err *e);
+
+/* rows_is_of -- whether a text is the key, the name or an alias of a device. */
+bool rows_is_of(const struct hw *hw, const char *device);
 
 /* rows_read -- the rows of `from`: files, directories (their *.csv) and glob patterns, joined by ','. In order of path
  * and line. Errors: ERR_USAGE nothing matches, or an unknown kind; ERR_IO; ERR_INPUT naming file and line: columns

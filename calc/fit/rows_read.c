@@ -47,6 +47,35 @@ static bool names_other(const struct hw *hw, const char *text)
     return false;
 }
 
+bool rows_is_of(const struct hw *hw, const char *device)
+{
+    if (strcasecmp(device, hw->key) == 0 || strcasecmp(device, hw->name) == 0) return true;
+    for (size_t i = 0; i < hw->aliases_n; i++)
+        if (strcasecmp(device, hw->aliases[i]) == 0) return true;
+    return false;
+}
+
+static bool names_own(const struct hw *hw, const char *text)
+{
+    for (const char *p = text; *p;) {
+        size_t len = 0;
+        while (isalnum((unsigned char)p[len])) len++;
+        if (len && first_word_is(hw->key, p, len)) return true;
+        p += len + (p[len] != '\0');
+    }
+    return false;
+}
+
+/* A device of several threads, or of one, is another than the same with other threads: only whole names tell. */
+static bool is_others(const struct hw *hw, const struct row *r)
+{
+    static const char CORE[] = "this-cpu"; /* whichever it is, no device of a file */
+    if (!hw || !*r->device || rows_is_of(hw, r->device)) return false;
+    if (names_other(hw, r->device) || rows_of_host(hw)) return true;
+    if (strncasecmp(r->device, CORE, sizeof CORE - 1) == 0) return true;
+    return strcmp(r->framework, "ridge") == 0 && !names_own(hw, r->device);
+}
+
 /* -- columns -- */
 
 struct plan {
@@ -358,7 +387,10 @@ enum err_code rows_read_file(struct arena *a, const char *path, const struct row
         TRY(plan_row(c, reader, e));
         if (!has_number(c, p->outcome_at)) continue;
         TRY(read_row(a, c, p, &r, e));
-        if (names_other(filter->hw, r.device)) continue;
+        if (is_others(filter->hw, &r)) {
+            out->others_n++;
+            continue;
+        }
         if (filter->framework && strcmp(filter->framework, r.framework) != 0) continue;
         if (!wanted_kind(filter->kinds, kernel_kind_name(r.kernel.kind))) continue;
         TRY(append(a, out, &r, e));
@@ -370,6 +402,15 @@ enum err_code rows_read_file(struct arena *a, const char *path, const struct row
         out->files[out->files_n - 1].kind = p->format->kind;
     }
     return ERR_OK;
+}
+
+enum err_code rows_others(struct arena *a, const struct rows *rows, const char **out, struct err *e)
+{
+    *out = NULL;
+    if (!rows->others_n) return ERR_OK;
+    *out = arena_printf(a, "%zu row%s of another device and passed over.", rows->others_n,
+                        rows->others_n == 1 ? " is" : "s are");
+    return *out ? ERR_OK : err_nomem(e);
 }
 
 enum err_code rows_assumed(struct arena *a, const struct rows *rows, const char **out, struct err *e)
