@@ -109,6 +109,12 @@ void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, cons
                  c->device[k->cheaper.device].hw->key, layout ? layout : "",
                  plan_money(money, k->cheaper.cost.usd_per_h));
     }
+    if (c->verified.n == 0)
+        plan_say(o, prefix,
+                 c->request.aim == PLANNER_SERVE
+                     ? "note: percentiles are on paper, not simulated, and may be low near saturation: %s"
+                     : "note: on paper, not simulated: %s",
+                 c->unverified ? "this plan is not simulated" : "--verify simulates them");
     if (c->unverified) plan_say(o, prefix, "not simulated: %s", c->unverified);
     if (x->estimated) plan_say(o, prefix, "note: nobody measured such a layout; its times are estimates");
 }

@@ -11,6 +11,7 @@
 struct plan_row {
     const char *model, *hardware, *verdict, *layout, *weights, *kv, *estimated, *why, *price_source, *price_date,
         *draft;
+    bool simulated;
     int64_t draft_tokens, prefill_replicas;
     double move_s_mean;
     double tokens_per_step;
@@ -70,6 +71,8 @@ static const struct column COLUMNS[] = {
     ROW(usd, REAL, USD, 0, "$", "dollars of a job, all of it"),
     ROW(tail_s, REAL, SECONDS, 0, "tail", "of it, beyond requests over saturation: the last long answers"),
     ROW(estimated, STRING, NONE, 0, "estimated", "calibrated: a layout that was not measured, by the ratio of floors"),
+    ROW(simulated, BOOL, NONE, 0, "simulated",
+        "true: its promises were looked at in a simulation; false: percentiles are on paper (--verify simulates)"),
     ROW(price_source, STRING, NONE, 0, "price", "whose price"),
     ROW(price_date, STRING, NONE, 0, "date", "of it"),
     ROW(why, STRING, NONE, 0, "why not", "what is missing, too slow or does not divide"),
@@ -259,6 +262,9 @@ static enum err_code write_times(struct arena *a, struct out *o, const struct pl
         put_line(
             o, "steps of %s's server: %s; %s; PP, attention-DP and copies over several nodes by the ratio of floors",
             q->server->name, engine_terms_text(q->server, q->overlapped, terms), server_band(c, band, sizeof band));
+    if (q->server)
+        put_line(o, "TTFT has the %s that a first token takes beside its steps",
+                 units_format_time(band, engine_first_s(q->traffic.prompt_tokens)));
     else if (q->fidelity == PLANNER_CALIBRATED)
         put_line(o,
                  "times calibrated, %s of their band, kernels and steps of %s; PP, attention-DP and copies over "
@@ -500,6 +506,7 @@ enum err_code plan_write(struct arena *a, const struct plan_case *c, enum table_
     struct plan_row *rows = arena_array(a, n + q->devices_n * PLANNER_VERDICTS + 1, sizeof *rows);
     if (!rows) return err_nomem(e);
     for (; at < n; at++) TRY(fill(a, c, &c->result.best[at], 0, &rows[at], e));
+    if (n > 0) rows[0].simulated = c->verified.n > 0; /* the others are what they are on paper */
     /* without its verdict a row that fails would read as an answer */
     const bool told = !text && (!keys || strstr(keys, "verdict") != NULL);
     for (size_t d = 0; d < q->devices_n && told; d++)

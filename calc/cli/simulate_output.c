@@ -400,7 +400,7 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
     if (c->server_text)
         simulate_put_line(o,
                           "steps of %s's server: %s; a first token takes about %s and %s a token of its prompt more, "
-                          "which no time below has",
+                          "which TTFT and end-to-end times have",
                           c->engine.name, engine_terms_text(&c->engine, c->setup.overlapped, terms),
                           units_format_time(host, engine_first_s(0)), units_format_time(overhead, ENGINE_TOKEN_S));
     if (c->moved) simulate_put_line(o, "note: %s", c->moved);

@@ -27,6 +27,13 @@ const struct column *simulate_steady_columns(size_t *n)
     return COLUMNS;
 }
 
+static double steady_prompt_mean(const struct workload *w)
+{
+    double sum = 0;
+    for (size_t i = 0; i < w->n; i++) sum += (double)w->request[i].prompt_tokens;
+    return sum / (double)w->n;
+}
+
 static enum err_code solve(struct arena *a, const struct simulate_case *c, struct steady_result *out, struct err *e)
 {
     const struct simulate_setup *s = &c->setup;
@@ -88,7 +95,9 @@ static enum err_code solve(struct arena *a, const struct simulate_case *c, struc
         q.concurrency = (double)c->spec.concurrency;
         q.think_s = c->spec.think_s;
     }
-    return steady_solve(a, &q, out, e);
+    TRY(steady_solve(a, &q, out, e));
+    if (s->server) steady_front(steady_prompt_mean(w), out);
+    return ERR_OK;
 }
 
 static void add_spread(struct steady_row *row, const char *const names[5], const struct simulate_spread *x,

@@ -234,6 +234,10 @@ enum err_code planner_solve(struct planner *p, struct planner_unit *u, struct pl
     struct planner_point *o = &plan->point;
     plan->estimated = q->fidelity == PLANNER_CALIBRATED && !planner_mixes(&u->layout);
     TRY(planner_mixes(&u->layout) ? plain(p, u, plan, e) : planner_queue(p, u, plan, e));
+    if (q->server) { /* as steady_front */
+        o->ttft_s += engine_first_s(q->traffic.prompt_tokens);
+        o->ttft_mean_s += engine_first_s(q->traffic.prompt_tokens);
+    }
     o->compute_s = o->memory_s = o->link_s = o->host_s = o->prefill_frac = o->decode_frac = unknown;
     plan->cost = (struct price_cost){
         (double)plan->gpus * q->device[u->device].price.usd_per_h, unknown, unknown, unknown, unknown, unknown};

@@ -80,7 +80,7 @@ static bool look(void *closure, size_t finished, size_t all)
     size_t first = 0, each = 0;
     for (size_t i = 0; i < all; i++) {
         const struct simulate_record *x = &l->record[i];
-        first += simulate_ttft_s(x) > l->q->ttft.s;
+        first += simulate_ttft_s(x) + (l->q->server ? simulate_front_s(x) : 0) > l->q->ttft.s;
         each += simulate_tpot_s(x) > l->q->tpot.s;
     }
     l->late = broken(&l->q->tpot, each, all) ? PLANNER_LATE_TPOT : PLANNER_LATE_TTFT;
@@ -154,6 +154,7 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
         s.look = &l.record;
     }
     TRY(simulate_run(a, &s, &out->result, e));
+    if (q->server) simulate_front(&out->result);
     out->hopeless = l.hopeless;
     out->late = l.late;
     return k.lost ? err_nomem(e) : ERR_OK;

@@ -174,6 +174,12 @@ enum err_code simulate_check(const struct simulate_setup *s, struct err *e);
  * domain, ERR_NOMEM. Cost: some microseconds for each run of steps; about 120 bytes for each request. */
 enum err_code simulate_run(struct arena *a, const struct simulate_setup *s, struct simulate_result *out, struct err *e);
 
+/* simulate_front -- the times of a server's clients: every first token, and all after it, comes engine_first_s of its
+ * request's prompt later than the engine has it; between tokens nothing changes. Once for a result. simulate_front_s --
+ * of one record. */
+void simulate_front(struct simulate_result *r);
+double simulate_front_s(const struct simulate_record *r);
+
 /* simulate_ttft_s, simulate_tpot_s (NAN of a single token), simulate_latency_s, simulate_wait_s, simulate_move_s (from
  * the first token until its cache is where it decodes; NAN with one pool) -- of a record. */
 double simulate_ttft_s(const struct simulate_record *r);

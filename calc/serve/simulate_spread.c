@@ -13,6 +13,19 @@ double simulate_tpot_s(const struct simulate_record *r)
     return r->output_tokens > 1 ? (r->finish_s - r->first_s) / (r->output_tokens - 1) : (double)NAN;
 }
 
+double simulate_front_s(const struct simulate_record *r) { return engine_first_s(r->prompt_tokens); }
+
+void simulate_front(struct simulate_result *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        struct simulate_record *x = &r->record[i];
+        const double later_s = simulate_front_s(x);
+        x->first_s += later_s; /* NAN stays: not reached */
+        x->moved_s += later_s;
+        x->finish_s += later_s;
+    }
+}
+
 static int by_value(const void *x, const void *y)
 {
     const double p = *(const double *)x, q = *(const double *)y;

@@ -174,6 +174,10 @@ struct steady_result {
  * the first time, .1 to .15 ms with times kept, nothing where it is saturated; static 1.5 ms. */
 enum err_code steady_solve(struct arena *a, const struct steady_setup *s, struct steady_result *out, struct err *e);
 
+/* steady_front -- the times of a server's clients, as simulate_front has them of one run: TTFT and end-to-end times
+ * rise by engine_first_s of the mean prompt. */
+void steady_front(double prompt_tokens, struct steady_result *r);
+
 /* steady_again_of -- prompt tokens that preempted sequences compute anew, of those of the requests, where a cache is
  * full and requests always wait: exp(-kept * spread) * E[output - 1] / E[prompt], `kept` the answers that are expected
  * to end before blocks that are kept for those that decode are used, >= 0. MODEL.md "Steady state". */

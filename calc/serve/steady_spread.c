@@ -4,6 +4,21 @@
 
 #include "calc/serve/steady_parts.h"
 
+static void later(struct steady_spread *x, double by_s)
+{
+    x->mean += by_s;
+    x->p50 += by_s;
+    x->p90 += by_s;
+    x->p95 += by_s;
+    x->p99 += by_s;
+}
+
+void steady_front(double prompt_tokens, struct steady_result *r)
+{
+    later(&r->ttft_s, engine_first_s(prompt_tokens));
+    later(&r->latency_s, engine_first_s(prompt_tokens));
+}
+
 /* Sixteen equal bins between a power of two and the next, from 2^-30 s (a nanosecond) to 2^34 s: 4.4 % each on average.
  */
 enum { LOWEST = -30, PER_OCTAVE = 16 };
