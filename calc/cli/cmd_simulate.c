@@ -44,7 +44,8 @@ static const struct option OPTIONS[] = {
      .group = "Requests (a trace, a rate, clients, or all at once)",
      .help = "arrival_s,prompt_tokens,output_tokens as CSV; or a trace of Azure 2023, BurstGPT or Mooncake"},
     TEXT("rate", "R", NULL,
-         "requests a second, whether others are answered or not; of a trace: its times scaled so that so many come"),
+         "requests a second (--turns: conversations), whether others are answered or not; of a trace: its times scaled "
+         "so that so many come"),
     TEXT("workload", "NAME|FILE", NULL,
          "lengths, arrivals and rate where no other option says them (ridge list workloads; ridge fit --workload)"),
     TEXT("arrivals", "PROCESS", "poisson",

@@ -22,6 +22,8 @@ static enum err_code unknown(const struct command *c, const char *name, struct e
         if (strcmp(name, DRAFTS[i][0]) == 0 && find_name(c, "draft", strlen("draft")) < c->options_n)
             return err_set(e, ERR_USAGE, "%s: unknown option '%s' (did you mean --draft %s?)", c->name, name,
                            DRAFTS[i][1]);
+    if (strcmp(c->name, "plan") == 0 && strcmp(name, "turns") == 0)
+        return err_set(e, ERR_USAGE, "plan: unknown option 'turns': conversations are what ridge simulate --turns has");
     text_suggest(near, sizeof near, name, &c->options[0].name, sizeof c->options[0], c->options_n);
     return err_set(e, ERR_USAGE, "%s: unknown option '%s'%s (ridge help %s)", c->name,
                    text_clean(clean, sizeof clean, name, strlen(name)), near, c->name);

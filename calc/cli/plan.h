@@ -131,6 +131,8 @@ const char *plan_money(char out[UNITS_TEXT_MAX], double usd);
 const char *plan_part(const struct planner_promise *p);
 const char *plan_reason(struct arena *a, const struct plan_case *c, const struct planner_plan *x);
 const char *plan_breaks(enum planner_verdict v);
+/* plan_times_apart -- a time and what is promised, with as many digits as they differ by. */
+void plan_times_apart(double is_s, double may_s, char is[UNITS_TEXT_MAX], char may[UNITS_TEXT_MAX]);
 const char *plan_advice(const struct planner_headroom *h);
 const char *plan_promises_text(struct arena *a, const struct plan_case *c);
 

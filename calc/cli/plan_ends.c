@@ -119,10 +119,10 @@ static enum err_code too_late(const char *what, double promised_s, double value_
                               const char *where, struct err *e)
 {
     char is[UNITS_TEXT_MAX], may[UNITS_TEXT_MAX], least[UNITS_TEXT_MAX];
+    plan_times_apart(value_s, promised_s, is, may);
     return err_set(e, ERR_NO,
                    "no plan: the nearest, %s, has a %s of %s, and %s are promised; no engine there is below %s (%s)",
-                   where, what, units_format_time(is, value_s), units_format_time(may, promised_s),
-                   units_format_time(least, floor_s), by);
+                   where, what, is, may, units_format_time(least, floor_s), by);
 }
 
 enum err_code plan_none(const struct plan_case *c, struct err *e)

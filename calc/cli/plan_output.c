@@ -99,33 +99,58 @@ const char *plan_part(const struct planner_promise *p)
     return p->frac >= .99 ? "p99" : p->frac >= .95 ? "p95" : p->frac >= .9 ? "p90" : "p50";
 }
 
+void plan_times_apart(double is_s, double may_s, char is[UNITS_TEXT_MAX], char may[UNITS_TEXT_MAX])
+{
+    (void)units_format_time(is, is_s);
+    (void)units_format_time(may, may_s);
+    const bool ms = may_s < 1;
+    for (int digits = 5; digits <= 17 && is_s != may_s && strcmp(is, may) == 0; digits++) {
+        (void)snprintf(is, UNITS_TEXT_MAX, "%.*g %s", digits, ms ? is_s * 1000 : is_s,
+                       ms ? "ms" : "s"); /* not a unit */
+        (void)snprintf(may, UNITS_TEXT_MAX, "%.*g %s", digits, ms ? may_s * 1000 : may_s,
+                       ms ? "ms" : "s"); /* not a unit */
+    }
+}
+
+/* Under which limits: what else is said of a candidate depends on them. */
+static const char *limits_text(struct arena *a, const struct planner_plan *x)
+{
+    if (x->seqs < 1 || x->step_tokens < 1) return "";
+    const char *text =
+        arena_printf(a, ", at %lld sequences, %lld tokens a step", (long long)x->seqs, (long long)x->step_tokens);
+    return text ? text : "";
+}
+
 /* Why a candidate fails, with its number. */
 const char *plan_reason(struct arena *a, const struct plan_case *c, const struct planner_plan *x)
 {
     const struct planner_request *q = &c->request;
     char is[UNITS_TEXT_MAX], may[UNITS_TEXT_MAX];
+    const char *limits = limits_text(a, x);
     switch (x->verdict) {
     case PLANNER_ILLEGAL: return x->why;
-    case PLANNER_SHORT: return arena_printf(a, "needs %s more on every GPU", units_format_bytes(is, x->miss));
+    case PLANNER_SHORT: return arena_printf(a, "needs %s more on every GPU%s", units_format_bytes(is, x->miss), limits);
     case PLANNER_SLOW_TPOT:
-        return arena_printf(a, "a step takes %s > %s at batch 1, whatever the engine",
-                            units_format_time(is, x->value_s), units_format_time(may, q->tpot.s));
+        plan_times_apart(x->value_s, q->tpot.s, is, may);
+        return arena_printf(a, "a step takes %s > %s at batch 1, whatever the engine", is, may);
     case PLANNER_SLOW_TTFT:
-        return arena_printf(a, "a prompt alone takes %s > %s, whatever the engine", units_format_time(is, x->value_s),
-                            units_format_time(may, q->ttft.s));
+        plan_times_apart(x->value_s, q->ttft.s, is, may);
+        return arena_printf(a, "a prompt alone takes %s > %s, whatever the engine", is, may);
     case PLANNER_LATE_TPOT:
-        return arena_printf(a, "TPOT %s %s > %s at batch %.0f", plan_part(&q->tpot), units_format_time(is, x->value_s),
-                            units_format_time(may, q->tpot.s), ceil(x->point.batch));
+        plan_times_apart(x->value_s, q->tpot.s, is, may);
+        return arena_printf(a, "TPOT %s %s > %s at batch %.0f%s", plan_part(&q->tpot), is, may, ceil(x->point.batch),
+                            limits);
     case PLANNER_LATE_TTFT:
-        return arena_printf(a, "TTFT %s %s > %s at batch %.0f", plan_part(&q->ttft), units_format_time(is, x->value_s),
-                            units_format_time(may, q->ttft.s), ceil(x->point.batch));
+        plan_times_apart(x->value_s, q->ttft.s, is, may);
+        return arena_printf(a, "TTFT %s %s > %s at batch %.0f%s", plan_part(&q->ttft), is, may, ceil(x->point.batch),
+                            limits);
     case PLANNER_LATE_JOB:
-        return arena_printf(a, "takes %s, %.4g %% longer than the deadline", units_format_time(is, x->value_s),
-                            100 * (x->miss - 1));
+        return arena_printf(a, "takes %s, %.4g %% longer than the deadline%s", units_format_time(is, x->value_s),
+                            100 * (x->miss - 1), limits);
     case PLANNER_SATURATED:
-        return arena_printf(a, "saturates at %.4g requests/s, %.3g %% below those that come",
+        return arena_printf(a, "saturates at %.4g requests/s, %.3g %% below those that come%s",
                             x->point.saturation_per_s * (double)x->layout.replicas,
-                            100 * (1 - x->point.saturation_per_s / x->rate_per_s));
+                            100 * (1 - x->point.saturation_per_s / x->rate_per_s), limits);
     case PLANNER_DEARER: return "costs more than a plan that keeps every promise";
     case PLANNER_MEETS:
     case PLANNER_VERDICTS: break;
@@ -313,7 +338,9 @@ static enum err_code write_heading(struct arena *arena, struct out *o, const str
 const char *plan_advice(const struct planner_headroom *h)
 {
     if (strcmp(h->binds, "memory") == 0) return "more memory: more copies, a narrower cache, larger GPUs";
-    if (strcmp(h->binds, "batch cap") == 0) return "a larger --max-num-seqs, then more copies";
+    if (strcmp(h->binds, "batch cap") == 0)
+        return h->larger_cap ? "a larger --max-num-seqs, then more copies"
+                             : "more copies: no larger --max-num-seqs of the candidates takes more";
     if (strcmp(h->binds, "host link") == 0) return "fewer weights at the host: more GPUs, or larger ones";
     if (strcmp(h->binds, "link") == 0) return "fewer ranks a copy, or faster links";
     if (strcmp(h->binds, "compute") == 0)
@@ -433,7 +460,7 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
                  units_format_time(t, p->tail_s), plan_money(u, x->cost.usd_per_h * p->makespan_s / 3600));
     else
         write_tokens(o, x);
-    put_line(o, "a GPU: %s weights, %s cache, %s left to the engine; %s a sequence, %.0f of a copy fit",
+    put_line(o, "a GPU: %s weights, %s cache, %s left to the engine; %s a sequence, %.0f of a copy fit, on average",
              units_format_bytes(s, x->weight_bytes), units_format_bytes(t, x->pool_bytes),
              units_format_bytes(u, x->reserve_bytes), units_format_bytes((char[UNITS_TEXT_MAX]){0}, x->sequence_bytes),
              floor(x->pool_bytes / x->sequence_bytes) * (double)x->layout.dp);

@@ -257,77 +257,83 @@ static void summarize_draft(const struct simulate_case *c, struct summary *out)
     out->draft_busy_frac = d->of ? r->draft_s / r->busy_s : unknown;
 }
 
+/* Requests that come of one that arrives by itself. */
+static double turns_of(const struct simulate_case *c)
+{
+    return c->trace || c->spec.turns < 1 ? 1 : (double)c->spec.turns;
+}
+
 static enum err_code summarize(const struct simulate_case *c, struct summary *out, struct err *e)
 {
     const struct simulate_result *r = &c->result;
     const struct simulate_setup *s = &c->setup;
     const double unknown = (double)NAN;
-    *out =
-        (struct summary){.model = c->of.model.name,
-                         .hardware = c->of.hw.key,
-                         .fidelity = c->server_text ? "calibrated" : estimate_fidelity_name(&c->request),
-                         .server = c->server_text,
-                         .offloaded_bytes = step_offloaded_bytes(c->of.step),
-                         .band = c->server_text || c->request.calibrated ? (c->p90 ? "p90" : "p50") : NULL,
-                         .band_factor = s->slower > 0                             ? s->slower
-                                        : c->server_text || c->request.calibrated ? 1
-                                                                                  : unknown,
-                         .policy = c->policy,
-                         .route = s->replicas > 1 ? c->route : NULL,
-                         .memory = c->memory,
-                         .pool = c->pool,
-                         .trace = c->trace,
-                         .arrivals = c->trace                  ? "trace"
-                                     : c->spec.rate_per_s > 0  ? c->arrivals
-                                     : c->spec.concurrency > 0 ? "closed"
-                                                               : "at once",
-                         .marked = marked(c),
-                         .notes = c->work.note ? c->work.note : c->of.model.notes,
-                         .gpus = c->of.gpus,
-                         .tp = c->of.tp,
-                         .attention_dp = layout_whole(&c->of.layout).dp,
-                         .ep = layout_whole(&c->of.layout).ep,
-                         .replicas = s->replicas,
-                         .requests = (int64_t)r->n,
-                         .finished = (int64_t)r->finished,
-                         .refused = (int64_t)r->refused,
-                         .seed = c->trace ? TABLE_INT_UNKNOWN : (int64_t)c->spec.seed,
-                         .samples = c->work.samples,
-                         .max_num_seqs = s->max_seqs,
-                         .max_num_batched_tokens = s->policy == SIMULATE_STATIC ? TABLE_INT_UNKNOWN : s->budget_tokens,
-                         .pool_blocks = s->blocks,
-                         .pool_tokens = s->blocks * s->block_tokens,
-                         .block_tokens = s->block_tokens,
-                         .offered_per_s = c->work.span_s > 0 ? (double)(c->work.first_n - 1) / c->work.span_s : unknown,
-                         .served_per_s = (double)r->finished / r->span_s,
-                         .span_s = r->span_s,
-                         .overhead_s = s->overhead_s,
-                         .output_tok_per_s = r->output_tokens / r->span_s,
-                         .prompt_tok_per_s = r->prompt_tokens / r->span_s,
-                         .total_tok_per_s = (r->output_tokens + r->prompt_tokens) / r->span_s,
-                         .steps = (double)r->steps,
-                         .busy_frac = r->busy_s / r->span_s / (double)s->replicas,
-                         .batch_mean = r->mean_running,
-                         .batch_max = (double)r->most_running,
-                         .blocks_frac = r->block_frac,
-                         .blocks_max_frac = (double)r->most_blocks / (double)s->blocks,
-                         .useful_frac = r->useful_frac,
-                         .preemptions = (double)r->preemptions,
-                         .preemption = s->preemption == SIMULATE_SWAP ? "swap" : "recompute",
-                         .swaps = (double)r->swaps,
-                         .swapped_bytes = r->swapped_bytes,
-                         .swap_wait_s = r->copied_s,
-                         .preempted_swap_s = r->swap_would_s,
-                         .preempted_recompute_s = r->recompute_would_s,
-                         .computed_tokens = r->computed_tokens,
-                         .cached_tokens = r->cached_tokens,
-                         .cached_frac = r->cached_tokens / r->prompt_tokens,
-                         .copied_blocks = (double)r->copies,
-                         .evicted_blocks = (double)r->evictions,
-                         .waiting_half = (double)r->waiting_half,
-                         .waiting_last = (double)r->waiting_last,
-                         .growing = r->growing,
-                         .partial = r->partial};
+    *out = (struct summary){
+        .model = c->of.model.name,
+        .hardware = c->of.hw.key,
+        .fidelity = c->server_text ? "calibrated" : estimate_fidelity_name(&c->request),
+        .server = c->server_text,
+        .offloaded_bytes = step_offloaded_bytes(c->of.step),
+        .band = c->server_text || c->request.calibrated ? (c->p90 ? "p90" : "p50") : NULL,
+        .band_factor = s->slower > 0                             ? s->slower
+                       : c->server_text || c->request.calibrated ? 1
+                                                                 : unknown,
+        .policy = c->policy,
+        .route = s->replicas > 1 ? c->route : NULL,
+        .memory = c->memory,
+        .pool = c->pool,
+        .trace = c->trace,
+        .arrivals = c->trace                  ? "trace"
+                    : c->spec.rate_per_s > 0  ? c->arrivals
+                    : c->spec.concurrency > 0 ? "closed"
+                                              : "at once",
+        .marked = marked(c),
+        .notes = c->work.note ? c->work.note : c->of.model.notes,
+        .gpus = c->of.gpus,
+        .tp = c->of.tp,
+        .attention_dp = layout_whole(&c->of.layout).dp,
+        .ep = layout_whole(&c->of.layout).ep,
+        .replicas = s->replicas,
+        .requests = (int64_t)r->n,
+        .finished = (int64_t)r->finished,
+        .refused = (int64_t)r->refused,
+        .seed = c->trace ? TABLE_INT_UNKNOWN : (int64_t)c->spec.seed,
+        .samples = c->work.samples,
+        .max_num_seqs = s->max_seqs,
+        .max_num_batched_tokens = s->policy == SIMULATE_STATIC ? TABLE_INT_UNKNOWN : s->budget_tokens,
+        .pool_blocks = s->blocks,
+        .pool_tokens = s->blocks * s->block_tokens,
+        .block_tokens = s->block_tokens,
+        .offered_per_s = c->work.span_s > 0 ? (double)(c->work.first_n - 1) / c->work.span_s * turns_of(c) : unknown,
+        .served_per_s = (double)r->finished / r->span_s,
+        .span_s = r->span_s,
+        .overhead_s = s->overhead_s,
+        .output_tok_per_s = r->output_tokens / r->span_s,
+        .prompt_tok_per_s = r->prompt_tokens / r->span_s,
+        .total_tok_per_s = (r->output_tokens + r->prompt_tokens) / r->span_s,
+        .steps = (double)r->steps,
+        .busy_frac = r->busy_s / r->span_s / (double)s->replicas,
+        .batch_mean = r->mean_running,
+        .batch_max = (double)r->most_running,
+        .blocks_frac = r->block_frac,
+        .blocks_max_frac = (double)r->most_blocks / (double)s->blocks,
+        .useful_frac = r->useful_frac,
+        .preemptions = (double)r->preemptions,
+        .preemption = s->preemption == SIMULATE_SWAP ? "swap" : "recompute",
+        .swaps = (double)r->swaps,
+        .swapped_bytes = r->swapped_bytes,
+        .swap_wait_s = r->copied_s,
+        .preempted_swap_s = r->swap_would_s,
+        .preempted_recompute_s = r->recompute_would_s,
+        .computed_tokens = r->computed_tokens,
+        .cached_tokens = r->cached_tokens,
+        .cached_frac = r->cached_tokens / r->prompt_tokens,
+        .copied_blocks = (double)r->copies,
+        .evicted_blocks = (double)r->evictions,
+        .waiting_half = (double)r->waiting_half,
+        .waiting_last = (double)r->waiting_last,
+        .growing = r->growing,
+        .partial = r->partial};
     summarize_pools(c, out);
     summarize_draft(c, out);
     TRY(spread(r, simulate_move_s, &out->move_s_mean, e));
@@ -421,8 +427,9 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
         simulate_put_line(o, "%lld requests of %lld clients, each with one at a time, seed %lld",
                           (long long)s->requests, (long long)c->spec.concurrency, (long long)s->seed);
     else if (c->spec.rate_per_s > 0)
-        simulate_put_line(o, "%lld requests, %s, %.4g a second, seed %lld", (long long)s->requests, c->arrivals,
-                          c->spec.rate_per_s, (long long)s->seed);
+        simulate_put_line(o, "%lld requests%s, %s, %.4g %sa second, seed %lld", (long long)s->requests,
+                          c->spec.turns > 1 ? " of conversations" : "", c->arrivals, c->spec.rate_per_s,
+                          c->spec.turns > 1 ? "conversations " : "", (long long)s->seed);
     else
         simulate_put_line(o, "%lld requests at once, seed %lld", (long long)s->requests, (long long)s->seed);
     if (c->work.samples > 1) simulate_put_line(o, "%lld answers to each prompt", (long long)c->work.samples);
@@ -485,8 +492,13 @@ static enum err_code write_text(struct out *o, const struct simulate_case *c, co
                       s->prompt_tok_per_s);
     simulate_put_line(o, "batch %.1f on average while busy, %.0f at most; busy %.1f %% of the time, in %.0f steps",
                       s->batch_mean, s->batch_max, 100 * s->busy_frac, s->steps);
-    simulate_put_line(o, "cache %.1f %% in use, %.1f %% at most; of that in use %.1f %% holds tokens; %.0f preemptions",
-                      100 * s->blocks_frac, 100 * s->blocks_max_frac, 100 * s->useful_frac, s->preemptions);
+    simulate_put_line(
+        o,
+        c->setup.prefix_cache || c->work.samples > 1
+            ? "cache %.1f %% in use, %.1f %% at most; sequences hold %.1f %% of that in use, shared blocks counted for "
+              "each; %.0f preemptions"
+            : "cache %.1f %% in use, %.1f %% at most; of that in use %.1f %% holds tokens; %.0f preemptions",
+        100 * s->blocks_frac, 100 * s->blocks_max_frac, 100 * s->useful_frac, s->preemptions);
     if (c->setup.prefix_cache)
         simulate_put_line(o, "prefix cache: %.1f %% of the prompts' tokens were there; %.0f blocks evicted",
                           100 * s->cached_frac, s->evicted_blocks);

@@ -200,6 +200,22 @@ static enum err_code open_work(struct arena *a, const struct option_values *v, s
     return draw(a, c, e);
 }
 
+/* A device without a number is one GPU, and pools have a copy each at least. */
+static enum err_code check_pools(const struct option_values *v, const struct simulate_case *c, struct err *e)
+{
+    const char *gpu = option_get(v, "gpu");
+    const int64_t tp = c->request.layout.layout.tp, dp = c->request.layout.layout.dp;
+    const int64_t copies = c->setup.pools.prefill + c->decoders;
+    char clean[64];
+    if (c->setup.pools.prefill < 1 || !gpu || strchr(gpu, ':')) return ERR_OK;
+    const long long need = (long long)(copies * (tp > 0 ? tp : 1) * (dp > 0 ? dp : 1));
+    (void)text_clean(clean, sizeof clean, gpu, strlen(gpu));
+    if (copies == 2)
+        return err_set(e, ERR_USAGE, "two pools of one copy need %lld GPUs: -g %s:%lld", need, clean, need);
+    return err_set(e, ERR_USAGE, "pools of %lld and %lld copies need %lld GPUs: -g %s:%lld",
+                   (long long)c->setup.pools.prefill, (long long)c->decoders, need, clean, need);
+}
+
 /* ---- model ---- */
 
 static enum err_code open_model(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
@@ -256,6 +272,7 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
         return err_set(e, ERR_USAGE, "--draft beside %s is not described",
                        c->server_text ? "--server" : "--policy static");
     q->prefill_together = q->drafting.draft != NULL; /* a draft computes the prompts of a step together */
+    TRY(check_pools(v, c, e));
     TRY(estimate_case_open(a, q, option_get(v, "model"), option_get(v, "gpu"), &c->of, e));
     if (c->of.replicas > SIMULATE_REPLICAS_MAX)
         return err_set(e, ERR_USAGE, "%lld copies: up to %d can be simulated", (long long)c->of.replicas,
@@ -269,7 +286,7 @@ static enum err_code load_server(struct arena *a, const struct option_values *v,
     if (!text || strcmp(text, "none") == 0) return ERR_OK;
     c->server_text = text;
     if (engine_load_version(a, c->server_text, &c->engine, &c->setup.overlapped, e) != ERR_OK)
-        return err_prepend(e, "--server: ");
+        return err_prepend(e, "--server, a name or none: ");
     return ERR_OK;
 }
 
@@ -433,7 +450,8 @@ static enum err_code open_band(struct arena *a, const struct option_values *v, s
     TRY(WORD(option_get(v, "band"), "band", &p90, e, "p50", "p90"));
     c->p90 = p90 == 1;
     if (option_given(v, "band") && !c->request.calibrated && !c->server_text)
-        return err_set(e, ERR_USAGE, "--band is of calibrated times: it needs --fidelity calibrated or --server");
+        return err_set(e, ERR_USAGE, "--band is of calibrated times: it needs --fidelity calibrated or --server%s",
+                       option_given(v, "server") ? " NAME, not none" : "");
     if (!c->p90) return ERR_OK;
     TRY(planner_traffic_of(a, &c->work, 1, &t, e));
     TRY(step_eval_layout(c->of.step, NULL, 1, 1, ceil(t.context_tokens) + (double)s->block_tokens / 2, 1, of, e));

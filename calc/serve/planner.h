@@ -196,6 +196,7 @@ struct planner_headroom {
     double rate_per_s;           /* of all copies, that still meets every promise */
     enum planner_verdict breaks; /* what does not at the next one */
     const char *binds;           /* "compute", "memory bandwidth", "link", "host link", "memory", "batch cap" */
+    bool larger_cap;             /* the batch cap binds, and a larger one of the candidates takes more */
     size_t simulations;          /* that found it; 0: the steady state did */
     double within_frac;          /* simulated: it breaks at a rate so much higher at most; infinite: none was found */
 };

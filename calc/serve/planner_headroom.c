@@ -18,6 +18,24 @@ static const char *binder(const struct planner_plan *x, enum planner_verdict bre
     return o->compute_s >= o->memory_s ? "compute" : "memory bandwidth";
 }
 
+/* Whether a larger cap of the request's, all else the same, keeps the promises beyond the rate of *out. */
+static enum err_code look_larger(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
+                                 struct planner_headroom *out, struct err *e)
+{
+    const double beyond = 1 + 5e-3; /* the bisection's own width, and a little */
+    struct planner_request there = *q;
+    there.traffic.rate_per_s = out->rate_per_s * beyond;
+    out->larger_cap = false;
+    for (size_t i = 0; i < q->seqs_n && !out->larger_cap && strcmp(out->binds, "batch cap") == 0; i++) {
+        struct planner_plan larger = *plan, x;
+        larger.seqs = q->seqs[i];
+        if (larger.seqs <= plan->seqs || larger.seqs > plan->step_tokens / planner_judged(q, plan->gamma)) continue;
+        TRY(planner_at(a, &there, &larger, &x, e));
+        out->larger_cap = x.verdict == PLANNER_MEETS;
+    }
+    return ERR_OK;
+}
+
 enum err_code planner_headroom(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
                                struct planner_headroom *out, struct err *e)
 {
@@ -46,7 +64,7 @@ enum err_code planner_headroom(struct arena *a, const struct planner_request *q,
     out->rate_per_s = low * copies;
     planner_finish(&p, &u, &last);
     out->binds = binder(&last, out->breaks);
-    return ERR_OK;
+    return look_larger(a, q, plan, out, e);
 }
 
 /* ---- simulated ---- */
@@ -87,7 +105,7 @@ static enum err_code binds_at(struct arena *a, const struct planner_request *q, 
     there.traffic.rate_per_s = out->rate_per_s;
     TRY(planner_at(a, &there, plan, &x, e));
     out->binds = binder(&x, out->breaks);
-    return ERR_OK;
+    return look_larger(a, q, plan, out, e);
 }
 
 enum err_code planner_headroom_simulated(struct arena *a, const struct planner_request *q,
