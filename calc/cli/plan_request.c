@@ -365,7 +365,8 @@ static enum err_code open_server(struct arena *a, const struct option_values *v,
     const bool kernels = q->framework || option_get(v, "efficiency");
     if (!text && q->fidelity == PLANNER_CALIBRATED && !kernels) text = SERVER;
     if (!text) return ERR_OK;
-    if (engine_load_version(a, text, &c->engine, &q->overlapped, e) != ERR_OK) return err_prepend(e, "--server, a name or none: ");
+    if (engine_load_version(a, text, &c->engine, &q->overlapped, e) != ERR_OK)
+        return err_prepend(e, "--server, a name or none: ");
     if (q->p90 && (isnan(c->engine.slow_p90[0]) || isnan(c->engine.slow_p90[1])))
         return err_set(e, ERR_INPUT, "%s: errors: no \"slow_p90\" of both kinds, so there is no P90 (--band p50)",
                        c->engine.file);
