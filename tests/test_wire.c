@@ -178,7 +178,7 @@ static void devices_read_back(void **state)
     const struct wire_reply r = {
         .id = 1,
         .is = WIRE_IS_DEVICE,
-        .device = {"A \x1b[31m CPU", "{\"name\":\"A\"}", 1.7e9, {3e4, 5e5, 7e6}, kernels, 2, ""}};
+        .device = {"A \x1b[31m CPU", "{\"name\":\"A\"}", 1.7e9, {3e4, 5e5, 7e6}, kernels, 2, "", 1}};
     struct wire_reply back;
     size_t n;
     const char *line = text_of_reply(*state, &r, &n);
