@@ -720,7 +720,7 @@ static void test_verify(void **state)
     assert_true(above / 700 <= .05 && above / 700 > .03);
     struct planner_plan stages = r.best[0];
     stages.layout.pp = 2;
-    assert_non_null(planner_verifies(&k->q, &stages));
+    assert_non_null(planner_verifies(&stages));
     assert_int_equal(planner_verify(a, &k->q, &stages, &k->work, &v, &e), ERR_USAGE);
     arena_close(a);
     (void)state;

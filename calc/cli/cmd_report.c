@@ -26,7 +26,7 @@ static enum err_code simulate(struct report *r, struct err *e)
         r->unsimulated = "no latency is promised, so arrivals one by one decide nothing";
         return ERR_OK;
     }
-    r->unsimulated = planner_verifies(&r->c->request, r->best);
+    r->unsimulated = planner_verifies(r->best);
     if (r->unsimulated) return ERR_OK;
     TRY(planner_run(r->arena, &c->request, r->best, &c->work, &r->run, e));
     return planner_run_judge(r->arena, &c->request, &r->run, &r->verified, e);

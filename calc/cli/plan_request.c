@@ -503,7 +503,7 @@ static enum err_code verify(struct arena *a, struct plan_case *c, struct err *e)
     if (c->confirmed.interrupted)
         return err_set(e, ERR_NO, "interrupted: %zu plans were simulated and refuted, and nothing is known of the rest",
                        c->confirmed.refuted);
-    if (r->best_n > 0) c->unverified = planner_verifies(&c->request, &r->best[0]);
+    if (r->best_n > 0) c->unverified = planner_verifies(&r->best[0]);
     if (r->best_n > 0 && !c->confirmed.found && !c->unverified && c->request.aim != PLANNER_SERVE)
         c->unverified = c->confirmed.cut ? "too many simulations said no" : "no plan of so many requests a copy";
     return ERR_OK;

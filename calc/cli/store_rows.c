@@ -182,9 +182,9 @@ static bool is_same_call(const struct row *x, const struct row *y)
 }
 
 /* Results of a call that the same code did much faster at another time, of what the ceilings around each allowed: a
- * program beside slowed them all through, by what no ceiling shows (a thread on the same core takes turns to issue,
- * which a chain of multiply-adds does not notice). The limit is thrice what results of one call differ by on a quiet
- * core. */
+ * program beside slowed them all through, by what no ceiling shows (perhaps a thread on the same core that takes turns
+ * to issue, which a chain of multiply-adds does not notice). The limit is thrice what results of one call differ by on
+ * a quiet core. */
 static enum err_code find_slowed(struct arena *a, struct rows *rows, const struct hw *hw, struct err *e)
 {
     static const double SLOWED = 1.1;

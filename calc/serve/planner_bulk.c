@@ -78,7 +78,7 @@ static enum err_code one_more(struct arena *a, const struct planner_request *q, 
 
 static const char *unsimulated(const struct planner_request *q, const struct planner_plan *x)
 {
-    const char *why = planner_verifies(q, x);
+    const char *why = planner_verifies(x);
     if (!why && q->aim == PLANNER_JOB && ceil(q->requests / (double)x->layout.replicas) > PLANNER_SHARE_MAX)
         why = "a copy has more than a million requests";
     return why;

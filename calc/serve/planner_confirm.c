@@ -67,7 +67,7 @@ static bool next_cost(const struct walk *k, const struct cost *last, struct cost
     for (size_t i = 0; i < k->paper->best_n; i++) {
         const struct planner_plan *x = &k->paper->best[i];
         const struct cost c = cost_of(k->q, x->device, x->gpus);
-        if (x->prefill == 0 || planner_verifies(k->q, x) || (last && dearer(c, *last) <= 0)) continue;
+        if (x->prefill == 0 || planner_verifies(x) || (last && dearer(c, *last) <= 0)) continue;
         if (!any || dearer(c, *least) < 0) *least = c;
         any = true;
     }
@@ -103,14 +103,14 @@ static enum err_code solve_cost(struct walk *k, struct cost at, struct err *e)
             continue;
         struct planner_plan plan = x->plan;
         planner_copies(k->q, &plan, x->unit, k->next[i]++);
-        if (planner_verifies(k->q, &plan)) continue;
+        if (planner_verifies(&plan)) continue;
         TRY(planner_solve(&k->p, x->unit, &plan, e));
         if (plan.verdict != PLANNER_MEETS) continue;
         add(k, &plan, x->unit);
     }
     for (size_t i = 0; i < k->paper->best_n; i++) {
         const struct planner_plan *x = &k->paper->best[i];
-        if (x->prefill > 0 && !planner_verifies(k->q, x) && dearer(cost_of(k->q, x->device, x->gpus), at) == 0)
+        if (x->prefill > 0 && !planner_verifies(x) && dearer(cost_of(k->q, x->device, x->gpus), at) == 0)
             add(k, x, NULL);
     }
     return ERR_OK;
@@ -193,7 +193,7 @@ static void settle(const struct walk *k, struct planner_result *r)
     size_t n = 0;
     for (size_t i = 0; i < r->best_n; i++) {
         const struct planner_plan x = r->best[i];
-        const bool unknown = planner_verifies(k->q, &x) != NULL;
+        const bool unknown = planner_verifies(&x) != NULL;
         const bool less = o->found && planner_order(k->q, &x, w) < 0;
         if (less && unknown && !o->unsimulated &&
             dearer(cost_of(k->q, x.device, x.gpus), cost_of(k->q, w->device, w->gpus)) < 0) {

@@ -6,9 +6,8 @@
 
 #include "calc/serve/planner_parts.h"
 
-const char *planner_verifies(const struct planner_request *q, const struct planner_plan *plan)
+const char *planner_verifies(const struct planner_plan *plan)
 {
-    (void)q;
     if (!planner_mixes(&plan->layout))
         return "simulations know the ranks of one stage in one node and copies, no other layout";
     if (plan->layout.replicas > SIMULATE_REPLICAS_MAX) return "so many copies are not simulated";
@@ -99,7 +98,7 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
     struct keeper k = {.arena = a, .run = out};
     struct workload closer = *w;
     struct layout one = plan->layout;
-    const char *why = planner_verifies(q, plan);
+    const char *why = planner_verifies(plan);
     if (why) return err_set(e, ERR_USAGE, "%s", why);
     one.replicas = 1;
     TRY(planner_open(a, q, &p, e));

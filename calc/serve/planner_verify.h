@@ -97,6 +97,6 @@ enum err_code planner_run_until(struct arena *a, const struct planner_request *q
                                 struct err *e);
 
 /* planner_verifies -- why a plan is not simulated, a sentence; NULL: it is. */
-const char *planner_verifies(const struct planner_request *q, const struct planner_plan *plan);
+const char *planner_verifies(const struct planner_plan *plan);
 
 #endif
