@@ -230,7 +230,7 @@ struct estimate_row {
     const char *model, *hardware, *phase, *fidelity, *conventions, *weights, *kv, *attention, *notes, *model_hash,
         *hardware_hash;
     const char *prefill_bound_by, *decode_bound_by, *bound_by, *bounds, *marked, *unfit_because, *stages;
-    int64_t pp, ep, attention_dp, nodes, microbatches;
+    int64_t pp, ep, attention_dp, dcp, nodes, microbatches;
     double bubble_frac;
     double prefill_sent_bytes, prefill_fabric_bytes, decode_sent_bytes, decode_fabric_bytes;
     int64_t gpus, tp, replicas, batch, context, prompt_tokens, generate_tokens, layers, max_context_tokens;

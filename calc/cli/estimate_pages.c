@@ -147,6 +147,7 @@ enum err_code estimate_pages_open(struct arena *a, const struct option_values *v
         const struct layer_kind *k = own ? &m->kinds[i] : &draft->kinds[i - m->kinds_n];
         bool keeps;
         TRY(lay_kind(a, v, own ? m : draft, own ? c->tp : c->draft_tp, rule.draft_tokens, k, &kinds[n], &keeps, e));
+        if (keeps && kinds[n].keep == PAGES_TOKENS) kinds[n].context_ranks = r->context_ranks;
         n += keeps;
         if (keeps && k->mixer.recurrence.chunk_tokens > rule.chunk_tokens)
             rule.chunk_tokens = k->mixer.recurrence.chunk_tokens;

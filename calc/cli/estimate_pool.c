@@ -71,8 +71,8 @@ const char *estimate_engine_limit(const struct estimate_engine *g, int64_t batch
     if (g->refusal[0]) return "the engine does not start";
     if (batch > r->max_num_seqs) return "batch beyond max_num_seqs";
     if (r->max_model_len_tokens > 0 && context > r->max_model_len_tokens) return "context beyond max_model_len";
-    const int64_t blocks =
-        r->pages ? pages_of_sequence(r->pages, context, 1) : (context + r->block_tokens - 1) / r->block_tokens;
+    const int64_t block = r->block_tokens * r->context_ranks;
+    const int64_t blocks = r->pages ? pages_of_sequence(r->pages, context, 1) : (context + block - 1) / block;
     return (double)blocks * (double)batch > (double)g->pool.blocks ? "more blocks than the pool has" : NULL;
 }
 
@@ -119,6 +119,7 @@ enum err_code estimate_engine_open(struct arena *a, const struct estimate_reques
     if (option_given(v, "block-size")) r.block_tokens = q->block_tokens;
     r.max_model_len_tokens = len;
     r.tp = c->tp;
+    r.context_ranks = c->layout.dcp;
     if (q->drafting.draft) TRY(add_draft(c, &r, e));
     TRY(estimate_pages_open(a, v, c, q->drafting.draft ? &c->draft : NULL, &r, e));
     r.vocab = m->vocab;

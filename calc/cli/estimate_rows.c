@@ -17,6 +17,7 @@ static const struct column COLUMNS[] = {
     ROW(gpus, INT, COUNT, 0, "GPUs", "devices in all"),
     ROW(tp, INT, COUNT, 0, "TP", "tensor-parallel ranks that share one copy of the model"),
     ROW(pp, INT, COUNT, 0, "PP", "stages of layers of one copy"),
+    ROW(dcp, INT, COUNT, 0, "DCP", "ranks that share the cache of a sequence by tokens"),
     ROW(ep, INT, COUNT, 0, "EP", "parts in which experts are dealt to the ranks of a stage"),
     ROW(attention_dp, INT, COUNT, 0, "DP", "attention groups of a stage, each with sequences of its own"),
     ROW(replicas, INT, COUNT, 0, "copies", "copies of the model, each with its own batch"),
@@ -267,12 +268,14 @@ static enum err_code check_layout(const struct estimate_request *q, const struct
     static const char HOW[] = "%s knows tensor parallelism in one node and copies, no other layout";
     const struct layout w = layout_whole(&c->layout);
     const bool near = w.pp == 1 && !w.sp && layout_nodes(&w, layout_group(&w)) == 1;
+    struct layout whole = w; /* each rank with all of its cache */
+    whole.dcp = 1;
     if (layout_plain(&c->layout)) return ERR_OK;
     if (q->calibrated && !(near && (w.dp == 1 || q->mix_text || q->simulated)))
         return err_set(e, ERR_USAGE, "a calibrated time knows the ranks of one stage in one node%s",
                        near ? "; of several attention groups a mixed step (--mix)" : " and copies, no other layout");
     if (q->drafting.draft) return err_set(e, ERR_USAGE, HOW, "speculation");
-    if (q->engine) return err_set(e, ERR_USAGE, HOW, "an engine's pool");
+    if (q->engine && !layout_plain(&whole)) return err_set(e, ERR_USAGE, HOW, "an engine's pool");
     if ((q->mix_text || q->chunk || q->simulated) && w.pp > 1)
         return err_set(e, ERR_USAGE, "%s knows layouts of one stage, no --pp",
                        q->chunk ? "a prompt in pieces" : "a mixed step");
@@ -506,6 +509,7 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
         .tp = c->tp,
         .replicas = c->replicas,
         .pp = c->layout.pp,
+        .dcp = c->layout.dcp,
         .ep = c->layout.ep,
         .attention_dp = c->layout.dp,
         .nodes = layout_nodes(&c->layout, c->gpus),

@@ -17,6 +17,24 @@ static enum err_code count(const struct option_values *v, const char *name, int6
     return ERR_OK;
 }
 
+/* Ranks that share a context, by either name; "any" where a number is looked for. */
+static enum err_code context(const struct option_values *v, struct layout_request *q, struct err *e)
+{
+    static const char *const NAMES[] = {"dcp", "decode-context-parallel-size"};
+    int64_t n[2] = {0, 0};
+    for (size_t i = 0; i < 2; i++) {
+        const char *text = option_get(v, NAMES[i]);
+        if (text && strcmp(text, "any") == 0)
+            q->any_context = true;
+        else
+            TRY(count(v, NAMES[i], RANKS_MAX, &n[i], e));
+    }
+    if ((n[0] && n[1] && n[0] != n[1]) || (q->any_context && (n[0] || n[1])))
+        return err_set(e, ERR_USAGE, "--dcp and --decode-context-parallel-size are the same, and differ");
+    q->layout.dcp = n[0] ? n[0] : n[1];
+    return ERR_OK;
+}
+
 static enum err_code latency(const struct option_values *v, const char *name, double *out, struct err *e)
 {
     if (!option_get(v, name)) return ERR_OK;
@@ -37,6 +55,7 @@ enum err_code layout_options_parse(const struct option_values *v, struct layout_
     if (alias && l->dp && alias != l->dp)
         return err_set(e, ERR_USAGE, "--attention-dp and --dp-attention are the same, and differ");
     if (alias) l->dp = alias;
+    TRY(context(v, &q, e));
     TRY(count(v, "replicas", RANKS_MAX, &l->replicas, e));
     TRY(count(v, "nodes", RANKS_MAX, &q.nodes, e));
     TRY(count(v, "microbatches", RANKS_MAX, &l->microbatches, e));
@@ -76,6 +95,8 @@ enum err_code layout_options_used(const struct layout_request *q, const struct m
     const bool spread = asked->dispatch != LAYOUT_COPIES, skewed = asked->skew > 1;
     if (asked->sp && (alone || l->tp == 1))
         return err_set(e, ERR_USAGE, "--sp splits norms over tensor-parallel ranks, and there is one (--tp N)");
+    if (asked->dcp > 1 && (alone || l->tp == 1))
+        return err_set(e, ERR_USAGE, "--dcp is of tensor-parallel ranks, and there is one (--tp N)");
     if (asked->microbatches > 1 && (alone || l->pp == 1))
         return err_set(e, ERR_USAGE, "--microbatches are of stages, and there is one (--pp N)");
     if (q->fabric_bytes_per_s > 0 && per_node >= gpus)
@@ -140,6 +161,8 @@ enum err_code layout_options_open(const struct layout_request *q, int64_t gpus, 
                                   struct err *e)
 {
     struct layout l = q->layout;
+    if (q->any_context)
+        return err_set(e, ERR_USAGE, "--dcp any is of ridge plan, which looks for a number: --dcp N here");
     const int64_t rest = or_one(l.pp) * or_one(l.dp), copies = or_one(l.replicas);
     if (!l.tp) {
         if (gpus % (rest * copies) != 0)
@@ -182,11 +205,12 @@ const char *layout_nodes_text(int64_t gpus, int64_t per_node, const struct hw *h
 const char *layout_text(const struct layout *l, char *out, size_t cap)
 {
     const struct layout w = layout_whole(l);
-    char pp[48] = "", dp[48] = "", ep[48] = "";
+    char pp[48] = "", dp[48] = "", ep[48] = "", dcp[48] = "";
+    if (w.dcp > 1) (void)snprintf(dcp, sizeof dcp, ", DCP %lld", (long long)w.dcp);
     if (w.pp > 1) (void)snprintf(pp, sizeof pp, ", PP %lld", (long long)w.pp);
     if (w.dp > 1) (void)snprintf(dp, sizeof dp, ", attention-DP %lld", (long long)w.dp);
     if (w.ep > 1) (void)snprintf(ep, sizeof ep, ", EP %lld", (long long)w.ep);
-    (void)snprintf(out, cap, "TP %lld%s%s%s%s, %lld cop%s", (long long)w.tp, pp, dp, ep, w.sp ? ", SP" : "",
+    (void)snprintf(out, cap, "TP %lld%s%s%s%s%s, %lld cop%s", (long long)w.tp, dcp, pp, dp, ep, w.sp ? ", SP" : "",
                    (long long)w.replicas, w.replicas == 1 ? "y" : "ies");
     return out;
 }

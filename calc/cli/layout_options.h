@@ -24,6 +24,10 @@
         LAYOUT_TEXT("attention-dp", "N", NULL,                                                                         \
                     "attention groups of --tp ranks, each with sequences of its own, over experts in common"),         \
         LAYOUT_TEXT("dp-attention", "N", NULL, "the same"),                                                            \
+        LAYOUT_TEXT("dcp", "N", NULL,                                                                                  \
+                    "of --tp ranks that share the cache of a sequence by tokens (decode context parallelism); any: "   \
+                    "plan tries all that can be"),                                                                     \
+        LAYOUT_TEXT("decode-context-parallel-size", "N", NULL, "the same, as vLLM calls it"),                          \
         LAYOUT_TEXT("replicas", "N", NULL, "copies of the model, which share nothing"),                                \
         LAYOUT_TEXT("nodes", "N", NULL, "nodes that the GPUs stand in (default: as many as the device's link needs)"), \
         LAYOUT_FLAG("sp", "sequence parallelism: norms and residual sums on 1/tp of the tokens"),                      \
@@ -62,6 +66,7 @@ enum err_code offload_options_open(const struct offload_request *q, const struct
 struct layout_request {
     struct layout layout; /* per_node 0 */
     int64_t nodes;
+    bool any_context;          /* --dcp any: every number of ranks that can share a context */
     double fabric_bytes_per_s; /* 0: the device's */
     struct timed_latency latency;
     bool latency_given, fabric_latency_given;

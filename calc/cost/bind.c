@@ -6,12 +6,14 @@ struct ranks {
     struct layout w;
     struct layout_symbols y;
     const struct sym *t, *columns; /* ranks of a group; those that split the columns of an expert */
+    const struct sym *context;     /* those that share a context; NULL: none do */
 };
 
 static struct ranks ranks_of(struct sym_ctx *c, const struct cost_symbols *y, const struct cost_layout *l)
 {
     struct ranks r = {.l = l, .w = layout_whole(&l->layout), .y = layout_symbols_make(c)};
     r.t = l->free ? y->t : sym_int(c, r.w.tp);
+    r.context = r.w.dcp == 1 ? NULL : l->free ? r.y.context : sym_int(c, r.w.dcp);
     r.columns = l->free ? sym_div(c, sym_mul(c, y->t, r.y.groups), r.y.parts) : sym_int(c, layout_group(&r.w) / r.w.ep);
     return r;
 }
@@ -459,7 +461,9 @@ enum err_code cost_stage_cache(struct sym_ctx *c, const struct cost_symbols *y, 
         const struct sym *tokens = x->window_tokens ? sym_min(c, y->S, sym_int(c, x->window_tokens)) : y->S;
         const struct sym *token = sym_mul(c, n, k.token), *index = sym_mul(c, n, k.index);
         const struct sym **sum = x->window_tokens ? &q.per_token_windowed : &q.per_token_full;
-        *sum = sym_add(c, *sum, token);
+        const bool shared = r.context && layout_shares_context(x);
+        if (shared) tokens = sym_ceil(c, sym_div(c, tokens, r.context)); /* of the rank that has most */
+        *sum = sym_add(c, *sum, shared ? sym_div(c, token, r.context) : token);
         q.per_sequence = sym_add(c, q.per_sequence, sym_mul(c, token, tokens));
         q.per_sequence = sym_add(c, q.per_sequence, sym_mul(c, index, y->S));
         q.per_token_index = sym_add(c, q.per_token_index, index);

@@ -20,6 +20,7 @@ struct build {
      * they are), and 1 or 0 for a free layout; rows over which norms and sums run. */
     bool split, spread;
     const struct sym *groups, *parts, *skew, *is_split, *is_spread, *norm_rows;
+    const struct sym *context; /* ranks that share the cache of the layer by tokens; NULL: each has all of it */
     struct layout_symbols ly;
     const struct cost_layout *layout;
     int kind_index;
@@ -134,6 +135,18 @@ void build_head_norm(struct build *b, const char *name, const char *shape, int64
 void build_cache_write(struct build *b, const char *name, const struct sym *width, const struct sym *bytes,
                        const struct sym *W);
 void build_rope(struct build *b, const char *name, const char *shape, const struct sym *width);
+
+/* Where ranks share a context (context.c), b->context of them. build_share -- of so many tokens those of the rank that
+ * has most, ceil(tokens/d); all of them where none is shared. build_shared -- build_attended of that rank, for a head:
+ * of old tokens alone, or with the new ones. build_new_pairs -- of new tokens among themselves. build_context_gather --
+ * a part of each rank on all of them. build_context_outputs -- partial outputs of `rows` and all heads of those ranks,
+ * v wide, joined, each rank's own heads. build_context_merge -- those over old tokens with those over new ones. */
+const struct sym *build_share(struct build *b, const struct sym *tokens);
+struct attended build_shared(struct build *b, bool with_new);
+const struct sym *build_new_pairs(struct build *b);
+struct cost_op *build_context_gather(struct build *b, const char *name, const char *shape, const struct sym *part);
+void build_context_outputs(struct build *b, const struct sym *rows, const struct sym *v, bool apart);
+void build_context_merge(struct build *b);
 
 /* build_pooled -- attention to a window and to entries of several tokens (pooled.c). build_index_op -- scores of the
  * indexer over `pairs` of a sequence and the keys that are read and needed. */

@@ -151,6 +151,7 @@ struct cost_op {
     const char *says;                      /* for people, in place of its kind's meaning; NULL: that */
     int kind_index;                        /* layer kind, -1 outside the layers */
     bool apart;                            /* works on each sequence by itself: no other's tokens go through with it */
+    bool context;                          /* of the ranks that share a context, not of all tensor-parallel ones */
     int part;                              /* of a mixed pass: whose sequences (enum mixed_part); -1: of all */
     int64_t count;                         /* layers that have it */
     bool closes;                           /* after the layers: the last stage has it; else, outside them, the first */

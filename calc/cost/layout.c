@@ -21,6 +21,7 @@ struct layout layout_whole(const struct layout *l)
     r.dp = or_one(r.dp);
     r.ep = or_one(r.ep);
     r.pp = or_one(r.pp);
+    r.dcp = or_one(r.dcp);
     r.replicas = or_one(r.replicas);
     if (r.per_node <= 0) r.per_node = r.tp * r.dp * r.pp * r.replicas;
     if (r.microbatches <= 0 || r.pp == 1) r.microbatches = r.pp;
@@ -40,7 +41,7 @@ int64_t layout_nodes(const struct layout *l, int64_t n)
 bool layout_plain(const struct layout *l)
 {
     const struct layout w = layout_whole(l);
-    return w.dp == 1 && w.ep == 1 && w.pp == 1 && !w.sp && layout_nodes(&w, w.tp) == 1;
+    return w.dp == 1 && w.ep == 1 && w.pp == 1 && w.dcp == 1 && !w.sp && layout_nodes(&w, w.tp) == 1;
 }
 
 double layout_bubble(int64_t stages, int64_t microbatches)
@@ -152,6 +153,8 @@ void layout_numbers(const struct layout *l, const struct model *m, bool crosses,
 {
     const struct layout w = layout_whole(l);
     const double q = (double)layout_nodes(&w, w.tp), t = (double)w.tp;
+    out[LAYOUT_context] = (double)w.dcp;
+    out[LAYOUT_context_far] = (double)(layout_nodes(&w, w.dcp) - 1);
     out[LAYOUT_groups] = (double)w.dp;
     out[LAYOUT_parts] = (double)w.ep;
     out[LAYOUT_skew] = w.skew;
@@ -211,6 +214,85 @@ static enum err_code check_kind(const struct layer_kind *k, const struct layout 
                         layout_group(w) / w->ep, &n, e);
 }
 
+/* ---- a context shared by ranks ---- */
+
+bool layout_shares_context(const struct mixer *x)
+{
+    const bool latent = x->kind == MIXER_LATENT && !x->one_vector;
+    return (x->kind == MIXER_ATTENTION || latent) && !x->images && x->window_tokens == 0 && x->pool_tokens == 0;
+}
+
+/* What keeps the cache of a layer whole although it would be split; NULL: nothing. */
+static const char *not_shared(const struct mixer *x)
+{
+    if (x->one_vector || x->pool_tokens > 0) return "entries of several tokens are";
+    if (x->index_heads > 0 || x->top_keys > 0) return "keys that an indexer chooses among all are";
+    if (model_keeps_inputs(x)) return "a long convolution is";
+    if (!layout_shares_context(x)) return NULL;
+    if (x->sinks) return "attention sinks are";
+    if (x->position == POSITION_ALIBI) return "distances of ALiBi are";
+    return x->features_kv ? "keys of a target's features are" : NULL;
+}
+
+int64_t layout_context_most(const struct model *m, int64_t tp)
+{
+    int64_t most = tp;
+    bool any = false;
+    for (size_t i = 0; i < m->kinds_n; i++) {
+        const struct mixer *x = &m->kinds[i].mixer;
+        if (m->bidirectional || m->diffusion || not_shared(x)) return 1;
+        if (!layout_shares_context(x)) continue;
+        any = true;
+        if (x->kind != MIXER_ATTENTION) continue;
+        const int64_t same = tp > x->kv_heads && tp % x->kv_heads == 0 ? tp / x->kv_heads : 1;
+        while (most > 1 && (same % most != 0 || x->heads / x->kv_heads % most != 0)) most--;
+    }
+    return any ? most : 1;
+}
+
+static enum err_code check_shared(const struct mixer *x, const struct layout *w, struct err *e)
+{
+    const char *why = not_shared(x);
+    if (why)
+        return err_set(e, ERR_USAGE, "%s not described over ranks that share a context (decode context parallelism)",
+                       why);
+    if (!layout_shares_context(x) || x->kind != MIXER_ATTENTION) return ERR_OK;
+    const long long kv = (long long)x->kv_heads, tp = (long long)w->tp, n = (long long)w->dcp;
+    if (tp <= kv)
+        return err_set(e, ERR_USAGE,
+                       "%lld KV heads are split over %lld tensor-parallel ranks already: a context is shared by ranks "
+                       "that have the same (TP above %lld)",
+                       kv, tp, kv);
+    if (tp / kv % n != 0)
+        return err_set(e, ERR_USAGE,
+                       "%lld ranks cannot share a context: a KV head is on %lld of %lld (TP / KV heads), which they "
+                       "must divide",
+                       n, tp / kv, tp);
+    if (x->heads / x->kv_heads % w->dcp != 0)
+        return err_set(e, ERR_USAGE, "%lld queries of a KV head cannot be split over %lld ranks that share a context",
+                       (long long)(x->heads / x->kv_heads), n);
+    return ERR_OK;
+}
+
+static enum err_code check_context(const struct model *m, const struct layout *w, struct err *e)
+{
+    bool any = false;
+    if (w->dcp == 1) return ERR_OK;
+    if (w->tp % w->dcp != 0)
+        return err_set(e, ERR_USAGE, "%lld tensor-parallel ranks are no multiple of %lld that share a context",
+                       (long long)w->tp, (long long)w->dcp);
+    if (m->bidirectional || m->diffusion)
+        return err_set(e, ERR_USAGE, "%s sees tokens on both sides, which is not described where ranks share a context",
+                       m->name);
+    for (size_t i = 0; i < m->kinds_n; i++) {
+        TRY(check_shared(&m->kinds[i].mixer, w, e));
+        any = any || layout_shares_context(&m->kinds[i].mixer);
+    }
+    if (any) return ERR_OK;
+    return err_set(e, ERR_USAGE, "no layer of %s attends to all tokens, so there is no cache for ranks to share",
+                   m->name);
+}
+
 /* Groups fill nodes, or nodes hold whole groups. */
 static enum err_code check_nodes(const char *what, int64_t n, const struct layout *w, struct err *e)
 {
@@ -264,7 +346,9 @@ enum err_code layout_check(const struct model *m, const struct layout *l, struct
         return err_set(e, ERR_USAGE, "skew is between 1 (all parts alike) and %.4g (all tokens to one part)", most);
     for (size_t i = 0; i < m->kinds_n; i++) TRY(check_kind(&m->kinds[i], &w, e));
     TRY(check_stages(m, &w, e));
+    TRY(check_context(m, &w, e));
     TRY(check_nodes("a TP group", w.tp, &w, e));
+    if (w.dcp > 1) TRY(check_nodes("ranks that share a context: a group", w.dcp, &w, e));
     return check_nodes("a stage", group, &w, e);
 }
 

@@ -25,10 +25,11 @@ enum layout_dispatch {
 /* 0 of a number stands for 1, of per_node for all, of microbatches for pp: all zero is one GPU. Microbatches are of
  * stages: without them a batch is one. */
 struct layout {
-    int64_t tp; /* ranks that split attention, dense blocks and vocabulary of a group */
-    int64_t dp; /* attention groups of tp ranks, each with sequences of its own; experts are those of all groups */
-    int64_t ep; /* parts in which the experts are dealt to tp*dp ranks; the ranks of a part split their columns */
-    int64_t pp; /* stages of whole layers */
+    int64_t tp;  /* ranks that split attention, dense blocks and vocabulary of a group */
+    int64_t dp;  /* attention groups of tp ranks, each with sequences of its own; experts are those of all groups */
+    int64_t ep;  /* parts in which the experts are dealt to tp*dp ranks; the ranks of a part split their columns */
+    int64_t pp;  /* stages of whole layers */
+    int64_t dcp; /* of tp neighbouring ranks that share the cache of a sequence by tokens (decode context) */
     int64_t replicas;     /* copies, which share nothing */
     int64_t per_node;     /* GPUs that one node's link joins */
     int64_t microbatches; /* parts of a batch that are in the stages at once */
@@ -37,8 +38,11 @@ struct layout {
     double skew; /* routed tokens of the busiest part over the mean; 0: 1 */
 };
 
-/* What a layout is to the expressions: field, text, meaning. t and r are of cost.h. */
+/* What a layout is to the expressions: field, text, meaning. t and r are of cost.h. That a context is shared is of the
+ * structure, like sp; by how many is a number. */
 #define LAYOUT_SYMBOLS(X)                                                                                              \
+    X(context, "layout_context", "ranks that share the cache of a sequence by tokens")                                 \
+    X(context_far, "layout_context_far", "parts of an all-gather among them that come over the fabric")                \
     X(groups, "layout_groups", "attention groups")                                                                     \
     X(parts, "layout_parts", "parts in which experts are dealt")                                                       \
     X(skew, "layout_skew", "routed tokens of the busiest part over the mean")                                          \
@@ -110,6 +114,13 @@ enum err_code layout_check(const struct model *m, const struct layout *l, struct
  * one, so they are copied when there are fewer than ranks. Errors: ERR_USAGE. */
 enum err_code layout_split(const char *what, int64_t n, const char *over, int64_t parts, int64_t *out, struct err *e);
 enum err_code layout_kv_heads(const struct mixer *x, int64_t tp, int64_t *out, struct err *e);
+
+/* layout_shares_context -- whether the cache of such a layer is split by tokens where a context is shared: attention to
+ * all tokens, plain or latent. Windows, chunks and states are kept whole by every rank. Source: vLLM
+ * dcp_world_size_for_kv_cache_spec. layout_context_most -- the most ranks of tp that can share a context: those that
+ * have the same KV head, tp/K, or of a latent all; as many as divide the queries of a head. */
+bool layout_shares_context(const struct mixer *x);
+int64_t layout_context_most(const struct model *m, int64_t tp);
 
 /* layout_stage -- how many layers of each kind stage s has, of m->kinds_n; returns the layers in it. Layers run in the
  * model's order, L/pp to a stage; what is left over goes one each to the stages before the last, from its neighbour

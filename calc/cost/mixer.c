@@ -122,9 +122,11 @@ void build_cache_write(struct build *b, const char *name, const struct sym *widt
 {
     if (b->pass->uncached) return;
     struct cost_op *op = build_op(b, OP_KV_WRITE, name, "[B*T, cached width]");
-    op->kv_bytes = PROD(b->rows, width, bytes);
-    op->held_bytes = PROD(b->many, build_each(b, W ? MIN(b->pass->S, W) : b->pass->S), width, bytes);
-    op->activation_bytes = PROD(b->rows, width, Y->b_act);
+    const struct sym *rows = b->rows;
+    if (b->context) rows = build_share(b, rows);
+    op->kv_bytes = PROD(rows, width, bytes);
+    op->held_bytes = PROD(b->many, build_each(b, W ? MIN(b->pass->S, W) : build_share(b, b->pass->S)), width, bytes);
+    op->activation_bytes = PROD(rows, width, Y->b_act);
 }
 
 void build_rope(struct build *b, const char *name, const char *shape, const struct sym *width)
@@ -149,17 +151,19 @@ void build_head_norm(struct build *b, const char *name, const char *shape, int64
 static void build_core(struct build *b, const struct mixer *x, const char *shape, const struct sym *qk,
                        const struct sym *v, const struct sym *cached, bool from_cache)
 {
-    const struct attended at =
-        x->top_keys ? build_selected(b, Y->U) : build_attended(b, x->window_tokens ? Y->W : NULL, x->chunked);
+    const bool shared = b->context && from_cache;
+    const struct attended at = shared        ? build_shared(b, true)
+                               : x->top_keys ? build_selected(b, Y->U)
+                                             : build_attended(b, x->window_tokens ? Y->W : NULL, x->chunked);
     const int64_t per_pair = SOFTMAX_FLOPS + (x->position == POSITION_ALIBI ? ALIBI_FLOPS : 0);
-    const struct sym *batch = b->many, *heads = Y->N;
+    const struct sym *batch = b->many, *own = shared ? PROD(Y->N, b->context) : Y->N, *heads = own;
     if (x->kind == MIXER_LATENT && v == Y->C && b->v->head_multiple > 0) /* absorbed: blocks of heads */
-        heads = PROD(INT(b->v->head_multiple), sym_ceil(b->c, sym_div(b->c, Y->N, INT(b->v->head_multiple))));
+        heads = PROD(INT(b->v->head_multiple), sym_ceil(b->c, sym_div(b->c, own, INT(b->v->head_multiple))));
     struct cost_op *op = build_op(b, OP_ATTENTION, "attention", shape);
     build_apart(b);
     op->flops = PROD(INT(2), batch, heads, SUM(qk, v), at.pairs);
     op->vector_flops = PROD(INT(per_pair), batch, heads, at.pairs);
-    op->activation_bytes = PROD(b->part_rows, Y->N, SUM(qk, v), Y->b_act);
+    op->activation_bytes = PROD(b->part_rows, own, SUM(qk, v), Y->b_act);
     if (from_cache) {
         op->kv_bytes = PROD(batch, at.keys, cached, Y->b_kv);
         op->kv_needed_bytes = PROD(batch, at.needed, cached, Y->b_kv);
@@ -256,6 +260,27 @@ static void build_features(struct build *b, const struct mixer *x, const struct 
     if (x->position == POSITION_ROPE) build_rope(b, "feature_rope", "[B*T, K*H]", k);
 }
 
+/* Attention over old tokens, those of the rank for all heads of the ranks that share them, and over new ones, for its
+ * own heads. */
+static void build_shared_core(struct build *b, const struct mixer *x, const struct sym *kv)
+{
+    const struct sym *d = b->context, *wide = SUM(Y->H, Y->Hv), *old, *pairs;
+    (void)build_context_gather(b, "query_all_gather", "[B*T, N, H] of each of d ranks",
+                               PROD(b->rows, Y->N, Y->H, Y->b_act));
+    const struct attended at = build_shared(b, false);
+    struct cost_op *op = build_op(b, OP_ATTENTION, "attention", "[B, T, d*N, H] on [B, (S-T)/d, K, H+Hv]");
+    build_apart(b);
+    old = PROD(d, at.pairs);
+    pairs = SUM(old, build_new_pairs(b));
+    op->flops = PROD(INT(2), b->many, Y->N, wide, pairs);
+    op->vector_flops = PROD(INT(SOFTMAX_FLOPS), b->many, Y->N, pairs);
+    op->kv_bytes = PROD(b->many, at.keys, kv, Y->b_kv);
+    op->kv_needed_bytes = x->shares_kv ? INT(0) : PROD(b->many, at.needed, kv, Y->b_kv);
+    op->activation_bytes = PROD(b->part_rows, SUM(PROD(SUM(d, INT(1)), Y->N, wide), kv), Y->b_act);
+    build_context_outputs(b, b->rows, Y->Hv, false);
+    build_context_merge(b);
+}
+
 static void build_gqa(struct build *b, const struct mixer *x)
 {
     const struct sym *kv = PROD(Y->K, SUM(Y->H, Y->Hv));
@@ -263,8 +288,12 @@ static void build_gqa(struct build *b, const struct mixer *x)
     if (x->features_kv) build_features(b, x, kv);
     if (!x->shares_kv) build_cache_write(b, "kv_write", kv, Y->b_kv, x->window_tokens ? Y->W : NULL);
     build_index(b, x);
-    build_core(b, x, "[B, T, N, H] on [B, S, K, H+Hv]", Y->H, Y->Hv, kv, !b->pass->uncached);
-    if (x->shares_kv) b->ops->op[b->ops->n - 1].kv_needed_bytes = INT(0); /* the layer that made them has them */
+    if (b->context)
+        build_shared_core(b, x, kv);
+    else
+        build_core(b, x, "[B, T, N, H] on [B, S, K, H+Hv]", Y->H, Y->Hv, kv, !b->pass->uncached);
+    if (x->shares_kv && !b->context)
+        b->ops->op[b->ops->n - 1].kv_needed_bytes = INT(0); /* the layer that made them has them */
     if (x->output_gate)
         build_elementwise(b, OP_ACTIVATION, "output_gate", "[B*T, N*Hv]", PROD(b->rows, Y->N, Y->Hv), GATE_FLOPS, 3);
     if (x->head_gate) {
@@ -292,6 +321,18 @@ static void build_absorb(struct build *b, const char *name, const char *shape, c
     op->weight_bytes = op->tensor[0].bytes;
 }
 
+/* Latents of old tokens, of which each rank has its part, on all of them; false: there are none. */
+static bool build_latents_gather(struct build *b, const struct sym *old, const struct sym *cached)
+{
+    if (old == INT(0)) return false;
+    const struct sym *part = PROD(b->many, build_each(b, build_share(b, SUM(b->pass->S, NEG(b->pass->T)))), cached);
+    struct cost_op *op =
+        build_context_gather(b, "latent_all_gather", "[B*(S-T)/d, C+R] of each of d ranks", PROD(part, Y->b_act));
+    build_apart(b);
+    op->kv_bytes = PROD(part, Y->b_kv);
+    return true;
+}
+
 static void build_latent(struct build *b, const struct mixer *x)
 {
     if (x->one_vector) {
@@ -314,7 +355,14 @@ static void build_latent(struct build *b, const struct mixer *x)
     const bool absorbed = b->v->latent == LATENT_BY_PASS ? b->pass->absorbed : b->v->latent == LATENT_ABSORBED;
     if (absorbed || x->top_keys > 0) { /* chosen keys are gathered as latents, in prefill too */
         build_absorb(b, "q_absorb", "[B*T, N, H] x [N, H, C]", Y->H, Y->C, PROD(Y->N, Y->H), Y->C);
-        build_core(b, x, "[B, T, N, C+R] on [B, S, C+R]", cached, Y->C, cached, !b->pass->uncached);
+        if (b->context) {
+            (void)build_context_gather(b, "query_all_gather", "[B*T, N, C+R] of each of d ranks",
+                                       PROD(b->part_rows, Y->N, cached, Y->b_act));
+            build_apart(b);
+        }
+        build_core(b, x, b->context ? "[B, T, d*N, C+R] on [B, S/d, C+R]" : "[B, T, N, C+R] on [B, S, C+R]", cached,
+                   Y->C, cached, !b->pass->uncached);
+        if (b->context) build_context_outputs(b, b->part_rows, Y->C, true);
         build_absorb(b, "v_absorb", "[B*T, N, C] x [N, C, Hv]", Y->C, Y->Hv, PROD(Y->N, Y->Hv), Y->C);
     } else {
         /* The latents of all S tokens are expanded; those before the pass come from the cache, latent and rope part. */
@@ -322,29 +370,35 @@ static void build_latent(struct build *b, const struct mixer *x)
         const struct sym *tokens = sym_mul(b->c, b->many, context);
         const struct sym *old = sym_mul(b->c, b->many, SUM(context, NEG(b->tokens)));
         const struct sym *wide = PROD(Y->N, SUM(Y->H, Y->Hv));
+        const bool gathered = b->context && build_latents_gather(b, old, cached);
         build_linear(b, "kv_b_proj", "[B*S, C] x [C, N*(H+Hv)]", WEIGHT_MIXER, tokens, Y->C, wide, false);
         build_apart(b);
         struct cost_op *op = &b->ops->op[b->ops->n - 1];
         if (!b->pass->uncached) {
-            op->kv_bytes = PROD(old, cached, Y->b_kv);
-            op->kv_needed_bytes = PROD(tokens, cached, Y->b_kv);
-            op->activation_bytes = PROD(SUM(PROD(b->part_rows, Y->C), PROD(tokens, wide)), Y->b_act);
+            op->kv_bytes = gathered ? INT(0) : PROD(old, cached, Y->b_kv);
+            op->kv_needed_bytes =
+                PROD(b->context ? PROD(b->many, build_each(b, build_share(b, b->pass->S))) : tokens, cached, Y->b_kv);
+            op->activation_bytes =
+                PROD(SUM(PROD(gathered ? tokens : b->part_rows, Y->C), PROD(tokens, wide)), Y->b_act);
         }
         build_core(b, x, "[B, T, N, H+R] on [B, S, N, H+R+Hv]", key, Y->Hv, wide, false);
         /* the rope part of the keys: that of old tokens was read with their latents */
         op = &b->ops->op[b->ops->n - 1];
-        op->activation_bytes = SUM(op->activation_bytes, PROD(b->part_rows, Y->R, Y->b_act));
+        op->activation_bytes = SUM(op->activation_bytes, PROD(gathered ? tokens : b->part_rows, Y->R, Y->b_act));
     }
     build_linear(b, "o_proj", "[B*T, N*Hv] x [N*Hv, D]", WEIGHT_MIXER, b->rows, PROD(Y->N, Y->Hv), Y->D, x->o_bias);
 }
 
 void build_mixer(struct build *b, const struct mixer *x)
 {
+    const bool shared = layout_whole(&b->layout->layout).dcp > 1 && !b->pass->uncached;
+    b->context = shared && layout_shares_context(x) ? b->ly.context : NULL;
     switch (x->kind) {
     case MIXER_NONE: return;
     case MIXER_ATTENTION: build_gqa(b, x); break;
     case MIXER_LATENT: build_latent(b, x); break;
     case MIXER_RECURRENT: build_recurrent(b, x); break;
     }
+    b->context = NULL;
     if (!b->parallel) build_all_reduce(b, "mixer_all_reduce");
 }

@@ -171,7 +171,8 @@ static int64_t of_type(const struct pages *p, const struct pages_type *t, int64_
 {
     const int64_t w = t->kind.window_tokens;
     switch (t->kind.keep) {
-    case PAGES_TOKENS: return ceil_div(tokens, t->block_tokens);
+    case PAGES_TOKENS:
+        return ceil_div(tokens, times(t->block_tokens, t->kind.context_ranks > 1 ? t->kind.context_ranks : 1));
     case PAGES_WINDOW: return ceil_div(least(plus(w - 1, step), tokens), t->block_tokens) + 1;
     case PAGES_CHUNKS: return ceil_div(least(plus(w, step), tokens), t->block_tokens);
     case PAGES_STATE: break;

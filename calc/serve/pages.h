@@ -11,7 +11,7 @@
  * the smallest; the last group of a type is padded. A block is a page of each layer of one group, g * page bytes, and a
  * sequence holds, of every group, blocks of its own:
  *
- *     every token      ceil(len / block)
+ *     every token      ceil(len / block), or ceil(len / (block * d)) where d ranks share them
  *     window w         ceil(min(w - 1 + step, len) / block) + 1       step: tokens scheduled at once
  *     chunks of w      ceil(min(w + step, len) / block)
  *     state            1; kept at a boundary for prefix caching ("align"): 2; and one more for each drafted token,
@@ -41,6 +41,7 @@ struct pages_kind {
     int64_t layers;        /* >= 1 */
     int64_t bytes;         /* >= 1, of one layer on one GPU: of a token, or of a sequence's state */
     int64_t window_tokens; /* >= 1 of windows and chunks */
+    int64_t context_ranks; /* every token: ranks that share them, each every so many-th; 0: 1 */
 };
 
 struct pages_rule {

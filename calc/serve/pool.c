@@ -238,6 +238,8 @@ static enum err_code check_request(const struct pool_request *q, struct err *e)
     return ERR_OK;
 }
 
+static int64_t ranks_of(const struct pool_request *q) { return q->context_ranks > 1 ? q->context_ranks : 1; }
+
 /* Of a pool whose blocks are counted: tokens, sequences of max_model_len, the longest one. */
 static enum err_code count_tokens(const struct pool_request *q, struct pool *p, struct err *e)
 {
@@ -249,6 +251,7 @@ static enum err_code count_tokens(const struct pool_request *q, struct pool *p, 
         p->max_concurrency = (double)p->blocks / (double)p->blocks_per_sequence;
     }
     TRY(multiply("KV tokens", g ? p->blocks / g->groups : p->blocks, p->block_tokens, &p->tokens, e));
+    if (g) TRY(multiply("KV tokens", p->tokens, ranks_of(q), &p->tokens, e));
     if (!g) {
         p->longest_tokens = p->tokens;
         return ERR_OK;
@@ -262,14 +265,16 @@ enum err_code pool_compute(const struct pool_request *q, struct pool *out, struc
 {
     TRY(check_request(q, e));
     const struct pages *g = q->pages;
+    int64_t block;
+    TRY(multiply("block", q->block_tokens, ranks_of(q), &block, e));
     struct pool p = {
         .budget_bytes = (double)NAN,
         .activation_bytes = q->activation_bytes,
         .activation_by = isnan(q->activation_bytes) ? "unknown" : "given",
         .non_torch_bytes = q->non_torch_bytes,
-        .block_tokens = g ? g->block_tokens : q->block_tokens,
-        .page_bytes = g ? (double)g->group_layers * (double)g->page_bytes
-                        : q->kv_bytes_per_token_per_gpu * (double)q->block_tokens,
+        .block_tokens = g ? g->block_tokens : block,
+        .page_bytes =
+            g ? (double)g->group_layers * (double)g->page_bytes : q->kv_bytes_per_token_per_gpu * (double)block,
         .max_concurrency = (double)NAN,
     };
     TRY(check_bytes("page", p.page_bytes, false, e));

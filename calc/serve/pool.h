@@ -5,6 +5,9 @@
  *     blocks = floor(pool / page),  tokens = blocks * block,  cpu_blocks = floor(swap / page)
  *     max_concurrency = blocks / ceil(max_model_len / block)
  *
+ * Where d ranks share a context by tokens, a block of each holds every d-th token of block * d, and kv_bytes_per_token
+ * is a d-th of what a token takes: page is as large as without, blocks are as many, tokens d times as many.
+ *
  * That is of uniform attention: every layer keeps every token and has the same page. Layers of several kinds (windows,
  * states) share one pool of equal blocks (calc/serve/pages.h); a block is then of one group of layers:
  *
@@ -92,11 +95,12 @@ struct pool_request {
     int64_t max_num_seqs;              /* >= 1 */
     int64_t max_num_batched_tokens;    /* >= 1 */
     bool chunked_prefill;
-    int64_t draft_tokens; /* >= 0, speculated per step */
-    int64_t vocab;        /* >= 1; vocab, hidden and ffn_width are only read when the activation is predicted */
-    int64_t hidden;       /* >= 1 */
-    int64_t ffn_width;    /* >= 1, before tp; MoE: experts per token times the width of one, shared ones included */
-    int64_t tp;           /* >= 1 */
+    int64_t draft_tokens;  /* >= 0, speculated per step */
+    int64_t vocab;         /* >= 1; vocab, hidden and ffn_width are only read when the activation is predicted */
+    int64_t hidden;        /* >= 1 */
+    int64_t ffn_width;     /* >= 1, before tp; MoE: experts per token times the width of one, shared ones included */
+    int64_t tp;            /* >= 1 */
+    int64_t context_ranks; /* that share a context by tokens, kv_bytes_per_token_per_gpu being a share; 0: 1 */
 };
 
 /* pool_defaults -- a request with everything that the engine sets by itself: utilization, block, max_num_seqs,

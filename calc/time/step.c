@@ -158,10 +158,15 @@ static void total_memory(struct step *s, const struct sym **out)
     const struct sym *passed = u->verify ? s->y.T : sym_int(c, u->pass_tokens > 0 ? u->pass_tokens : 1);
     const struct sym *decode = sym_mul(c, s->y.B, u->uncached ? s->y.S : passed);
     const struct sym_binding held = {s->y.S, last_context(s)};
-    const struct sym *blocks = sym_ceil(c, sym_div(c, held.value, sym_int(c, u->block_tokens)));
+    const struct sym *block = sym_int(c, u->block_tokens), *blocks = sym_ceil(c, sym_div(c, held.value, block));
+    const struct sym *context =
+        s->layout.free ? layout_symbols_make(c).context : sym_int(c, layout_whole(&s->layout.layout).dcp);
+    const bool shared = layout_whole(&u->layout).dcp > 1; /* a block of each rank holds every d-th of its tokens */
+    const struct sym *longer = sym_mul(c, block, context), *full = s->kept.per_token_full;
     const struct sym *sequence = u->verify ? sym_bind(c, s->kept.per_sequence, &held, 1) : s->kept.per_sequence;
-    const struct sym *per_token =
-        SYM_SUM(c, s->kept.per_token_full, s->kept.per_token_windowed, s->kept.per_token_index);
+    const struct sym *whole = SYM_SUM(c, shared ? zero : full, s->kept.per_token_windowed, s->kept.per_token_index);
+    const struct sym *allotted = SYM_PROD(c, blocks, sym_mul(c, block, whole));
+    if (shared) allotted = sym_add(c, allotted, SYM_PROD(c, sym_ceil(c, sym_div(c, held.value, longer)), longer, full));
     const struct cost_stage *stage = s->staged ? &s->stage : NULL;
     const struct cost_ops *ops = &s->phase[STEP_DECODE].ops;
     const struct sym *away = u->offload.bytes > 0 ? offload_bytes(c, &u->offload, ops, &u->conventions, stage) : zero;
@@ -171,8 +176,7 @@ static void total_memory(struct step *s, const struct sym **out)
     out[STEP_weight_bytes] = weights;
     out[STEP_offloaded_bytes] = away;
     out[STEP_kv_bytes] = u->uncached ? zero : sym_mul(c, s->held, sequence);
-    out[STEP_kv_allocated_bytes] =
-        u->uncached ? zero : SYM_PROD(c, s->held, blocks, sym_mul(c, sym_int(c, u->block_tokens), per_token));
+    out[STEP_kv_allocated_bytes] = u->uncached ? zero : sym_mul(c, s->held, allotted);
     out[STEP_activation_bytes] = u->conventions.activations_uncounted
                                      ? zero
                                      : sym_max(c, peak_activation(s, &s->phase[STEP_PREFILL], prompt),
@@ -221,6 +225,8 @@ static enum err_code open_inputs(struct arena *a, struct step *s, struct err *e)
         in[IN_LINK] = s->rates.link;
         in[IN_SPREAD] = s->rates.spread;
         in[IN_FABRIC] = s->rates.fabric;
+        in[IN_CONTEXT] = s->rates.context;
+        in[IN_CONTEXT_S] = s->rates.context_s;
         in[IN_SUM_S] = s->rates.sum_s;
         in[IN_GATHER_S] = s->rates.gather_s;
         in[IN_SPREAD_S] = s->rates.spread_s;
@@ -282,11 +288,13 @@ enum err_code step_rates(struct sym_ctx *c, const struct step_setup *u, struct r
     *out = rates_of(c, u->hw, isnan(k.link_bytes_per_s) ? 1 : k.link_bytes_per_s);
     out->spread = sym_num(c, isnan(k.spread_bytes_per_s) ? 1 : k.spread_bytes_per_s);
     out->fabric = sym_num(c, isnan(k.fabric_bytes_per_s) ? 1 : k.fabric_bytes_per_s);
+    out->context = sym_num(c, isnan(k.context_bytes_per_s) ? 1 : k.context_bytes_per_s);
     if (u->latency.link_s > 0 || u->latency.fabric_s > 0) {
         out->sum_s = sym_num(c, k.sum_s);
         out->gather_s = sym_num(c, k.gather_s);
         out->spread_s = sym_num(c, k.spread_s);
         out->hop_s = sym_num(c, k.hop_s);
+        out->context_s = sym_num(c, k.context_s);
     }
     const struct layout w = layout_whole(&u->layout);
     *sent = layout_plain(&w) ? timed_wire_factor(c, u->hw, w.tp) : sym_num(c, k.wire_factor);
@@ -304,6 +312,7 @@ static enum err_code open_rates(struct step *s, const struct sym **sent, struct 
         s->rates.gather_s = sym_var(s->c, "layout_gather_s");
         s->rates.spread_s = sym_var(s->c, "layout_spread_s");
         s->rates.hop_s = sym_var(s->c, "layout_hop_s");
+        s->rates.context_s = sym_var(s->c, "layout_context_s");
         return ERR_OK;
     }
     TRY(layout_check(u->model, &u->layout, e));

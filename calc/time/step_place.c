@@ -32,6 +32,8 @@ static void place_numbers(struct placed *p, const struct layout *w, const struct
     p->in[IN_LINK][i] = known(k->link_bytes_per_s);
     p->in[IN_SPREAD][i] = known(k->spread_bytes_per_s);
     p->in[IN_FABRIC][i] = known(k->fabric_bytes_per_s);
+    p->in[IN_CONTEXT][i] = known(k->context_bytes_per_s);
+    p->in[IN_CONTEXT_S][i] = k->context_s;
     p->in[IN_SUM_S][i] = k->sum_s;
     p->in[IN_GATHER_S][i] = k->gather_s;
     p->in[IN_SPREAD_S][i] = k->spread_s;
@@ -67,9 +69,9 @@ static void place_stage(struct placed *p, const struct layout *w, const struct t
 
 static bool same_layout(const struct layout *a, const struct layout *b)
 {
-    return a->tp == b->tp && a->dp == b->dp && a->ep == b->ep && a->pp == b->pp && a->replicas == b->replicas &&
-           a->per_node == b->per_node && a->microbatches == b->microbatches && a->sp == b->sp &&
-           a->dispatch == b->dispatch && !(a->skew < b->skew) && !(a->skew > b->skew);
+    return a->tp == b->tp && a->dp == b->dp && a->dcp == b->dcp && a->ep == b->ep && a->pp == b->pp &&
+           a->replicas == b->replicas && a->per_node == b->per_node && a->microbatches == b->microbatches &&
+           a->sp == b->sp && a->dispatch == b->dispatch && !(a->skew < b->skew) && !(a->skew > b->skew);
 }
 
 enum err_code step_place(struct placed *p, const struct layout *w, struct err *e)
@@ -77,6 +79,9 @@ enum err_code step_place(struct placed *p, const struct layout *w, struct err *e
     struct timed_links links;
     double number[LAYOUT_NUMBERS];
     if (p->valid && same_layout(w, &p->of)) return ERR_OK;
+    if ((w->dcp > 1) != (layout_whole(&p->setup->layout).dcp > 1))
+        return err_set(e, ERR_USAGE, "a step where ranks %s a context serves no other layout",
+                       w->dcp > 1 ? "do not share" : "share");
     TRY(layout_check(p->setup->model, w, e));
     TRY(timed_links(p->setup->hw, w, &p->setup->latency, &links, e));
     p->n = 0;

@@ -27,10 +27,12 @@ enum {
     IN_LINK,
     IN_SPREAD,
     IN_FABRIC,
+    IN_CONTEXT,
     IN_SUM_S,
     IN_GATHER_S,
     IN_SPREAD_S,
     IN_HOP_S,
+    IN_CONTEXT_S,
     IN_LAYOUT,
     LAYOUT_INPUTS = IN_LAYOUT + LAYOUT_NUMBERS
 };

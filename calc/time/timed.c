@@ -26,7 +26,8 @@ struct rates rates_make(struct sym_ctx *c)
     r.link = sym_var(c, RATES[HW_DTYPES_N + 1].name);
     r.spread = sym_var(c, "layout_spread_rate");
     r.fabric = sym_var(c, "fabric");
-    r.sum_s = r.gather_s = r.spread_s = r.hop_s = r.host = NULL;
+    r.context = sym_var(c, "layout_context_rate");
+    r.sum_s = r.gather_s = r.spread_s = r.hop_s = r.context_s = r.host = NULL;
     return r;
 }
 
@@ -100,6 +101,11 @@ enum err_code timed_links(const struct hw *hw, const struct layout *l, const str
     r.sum_s = (switched ? 1 : direct ? 2 : 2 * ring) * near_s + 2 * far * far_s;
     if (w.sp) r.sum_s /= 2; /* its other half is an all-gather */
     r.gather_s = (direct ? 1 : ring) * near_s + far * far_s;
+    const int64_t sharing = w.dcp < here ? w.dcp : here;
+    TRY(timed_link_rate(hw, sharing, &r.context_bytes_per_s, e));
+    if (w.dcp > 1)
+        r.context_s = (hw->nvls && sharing > 2 ? 1 : (double)(sharing - 1)) * near_s +
+                      (double)(layout_nodes(&w, w.dcp) - 1) * far_s;
     r.spread_s = w.dp > 1 ? near_s + (layout_nodes(&w, group) > 1 ? far_s : 0) : 0;
     r.hop_s = nodes > 1 ? fmax(near_s, far_s) : near_s;
     *out = r;
@@ -116,10 +122,12 @@ static const struct sym *link_time(struct sym_ctx *c, const struct rates *r, con
 {
     const struct sym *zero = sym_int(c, 0);
     const bool spread = op->kind == OP_ALL_TO_ALL || op->kind == OP_SEND;
-    const struct sym *near = op->wire_bytes == zero ? zero : sym_div(c, op->wire_bytes, spread ? r->spread : r->link);
+    const struct sym *rate = op->context ? r->context : spread ? r->spread : r->link;
+    const struct sym *near = op->wire_bytes == zero ? zero : sym_div(c, op->wire_bytes, rate);
     const struct sym *far = op->fabric_bytes == zero ? zero : sym_div(c, op->fabric_bytes, r->fabric);
     const struct sym *bytes = far == zero ? near : near == zero ? far : sym_max(c, near, far);
-    const struct sym *start = op->kind == OP_ALL_TO_ALL   ? r->spread_s
+    const struct sym *start = op->context                 ? r->context_s
+                              : op->kind == OP_ALL_TO_ALL ? r->spread_s
                               : op->kind == OP_SEND       ? r->hop_s
                               : op->kind == OP_ALL_GATHER ? r->gather_s
                               : op->kind == OP_ALL_REDUCE ? r->sum_s

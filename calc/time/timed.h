@@ -16,11 +16,13 @@ enum step_fidelity { STEP_BOUND, STEP_ROOFLINE };
  * (bytes/s), link (bytes/s, one direction, to all other ranks together). */
 struct rates {
     const struct sym *peak[HW_DTYPES_N], *bandwidth, *link;
-    const struct sym *spread; /* the link among the ranks of a stage, where tokens go to their experts */
-    const struct sym *fabric; /* between nodes, bytes/s of one rank */
-    const struct sym *host;   /* from the host, bytes/s; NULL: nothing is read there */
+    const struct sym *spread;  /* the link among the ranks of a stage, where tokens go to their experts */
+    const struct sym *fabric;  /* between nodes, bytes/s of one rank */
+    const struct sym *context; /* the link among the ranks that share a context */
+    const struct sym *host;    /* from the host, bytes/s; NULL: nothing is read there */
     /* Start-up seconds of a sum over ranks, an all-gather, an all-to-all, a message to the next stage; NULL: none. */
     const struct sym *sum_s, *gather_s, *spread_s, *hop_s;
+    const struct sym *context_s; /* of an all-gather or reduce-scatter among the ranks that share a context */
 };
 enum { RATES_N = HW_DTYPES_N + 2 };
 
@@ -46,8 +48,10 @@ struct timed_links {
     double link_bytes_per_s;                 /* among tensor-parallel ranks in a node; NAN: one rank */
     double spread_bytes_per_s;               /* among the ranks of a stage in a node; NAN: one rank */
     double fabric_bytes_per_s;               /* NAN: one node */
+    double context_bytes_per_s;              /* among the ranks that share a context in a node; NAN: one rank */
     double wire_factor;                      /* the number of r */
     double sum_s, gather_s, spread_s, hop_s; /* start-up: messages in a row, each with its latency */
+    double context_s;
 };
 
 /* Seconds that a message takes on top of its bytes; 0: none is charged (a floor). */
