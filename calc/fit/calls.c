@@ -25,6 +25,7 @@ struct maker {
     const struct mixer *mixer; /* NULL outside the layers */
     const struct ffn *ffn;
     double tp, group, ep; /* ranks of an attention group, of all of them; parts of the experts */
+    double dcp;           /* ranks that share a context */
     bool decode;          /* one new token a sequence */
     bool verify;          /* several, which the pass judges */
     bool absorbed;        /* latent attention in the latent space */
@@ -185,7 +186,8 @@ static void make_attention(struct call *c, const struct maker *m)
     const struct model *model = m->pass->setup->model;
     struct kernel *k = &c->kernel;
     c->launches = 2;
-    k->heads = (double)x->heads / m->tp;
+    if ((m->decode || m->verify) && layout_shares_context(x)) c->context_ranks = m->dcp;
+    k->heads = (double)x->heads / m->tp * c->context_ranks;
     k->element_bytes = 2;
     k->kv_element_bytes = m->pass->setup->uncached ? model->activations.bits / 8 : model->kv.bits / 8;
     k->unit = HW_BF16;
@@ -287,8 +289,25 @@ static void make_scan(struct call *c, const struct maker *m, bool conv)
 
 /* -- the rest -- */
 
+/* Among ranks that share a context: parts to all of them, or sums of parts, each rank its own. */
+static void make_shared(struct call *c, const struct maker *m)
+{
+    struct kernel *k = &c->kernel;
+    const bool scatter = m->op->kind == OP_ALL_REDUCE;
+    k->kind = KERNEL_COLLECTIVE;
+    k->collective = scatter ? KERNEL_REDUCE_SCATTER : KERNEL_ALL_GATHER;
+    k->ranks = k->per_node = m->dcp;
+    const struct source_want want[] = {
+        {scatter ? "collective/reduce_scatter/" : "collective/all_gather/", NULL, m->eager ? "_graph" : "_eager"}};
+    take(c, m, want, 1);
+}
+
 static void make_collective(struct call *c, const struct maker *m)
 {
+    if (m->op->context) {
+        make_shared(c, m);
+        return;
+    }
     struct kernel *k = &c->kernel;
     const bool reduce = m->op->kind == OP_ALL_REDUCE;
     k->kind = KERNEL_COLLECTIVE;
@@ -393,11 +412,13 @@ struct call call_make(const struct step_pass *pass, enum call_pass which, size_t
                             .tp = (double)w.tp,
                             .group = (double)layout_group(&w),
                             .ep = (double)w.ep,
+                            .dcp = (double)w.dcp,
                             .decode = which == CALL_DECODE && cached && pass->setup->pass_tokens <= 1,
                             .verify = which == CALL_VERIFY,
                             .absorbed = which != CALL_PREFILL && cached,
                             .eager = eager};
-    struct call c = {.how = CALL_ROOFLINE, .count = (double)op->count, .launches = 1, .op = i, .part = op->part};
+    struct call c = {
+        .how = CALL_ROOFLINE, .count = (double)op->count, .launches = 1, .context_ranks = 1, .op = i, .part = op->part};
     const struct sym *const work[] = {op->flops,       op->vector_flops, op->weight_bytes,    op->kv_bytes,
                                       op->state_bytes, op->wire_bytes,   op->activation_bytes};
     bool idle = true;
@@ -443,7 +464,7 @@ struct kernel call_at(const struct call *c, const struct call_point *at, const s
     case KERNEL_DECODE:
     case KERNEL_MLA_DECODE:
         k.batch = at->batch;
-        k.context_tokens = at->context;
+        k.context_tokens = c->context_ranks > 1 ? ceil(at->context / c->context_ranks) : at->context;
         if (c->packed) k.heads *= at->tokens;
         break;
     case KERNEL_ELEMENTWISE:

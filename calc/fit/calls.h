@@ -28,6 +28,7 @@ struct call {
     double count, launches;      /* launches: kernels of one call */
     bool by_context;             /* its work changes with the context in a decode step */
     bool packed, both_ways;      /* query tokens as further heads; each token sees all (call_at) */
+    double context_ranks;        /* decode attention: ranks that share the context, each with its part; 1 */
     bool shared;                 /* experts: one more, that all tokens have */
     int part;                    /* of a mixed pass, as cost_op */
     size_t op;                   /* of the pass */
