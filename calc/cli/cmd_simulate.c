@@ -30,6 +30,8 @@ static const struct option OPTIONS[] = {
     TEXT("tp", "N", NULL, "GPUs that share a replica (default: all)"),
     TEXT("ep", "N", NULL, "parts in which experts are dealt to the ranks of a replica"),
     TEXT("attention-dp", "N", NULL, "attention groups of a replica, of --tp GPUs each, which step together"),
+    TEXT("dcp", "N", NULL, "of --tp ranks that share the cache of a sequence by tokens (decode context parallelism)"),
+    TEXT("decode-context-parallel-size", "N", NULL, "the same, as vLLM calls it"),
     TEXT("replicas", "N", NULL, "copies of the model, each with a queue of its own (default: as many as fit on -g)"),
     {.name = "set", .kind = OPTION_MANY, .value = "KEY=VALUE,...", .help = "change a key of the config"},
     {.name = "what-if", .kind = OPTION_MANY, .value = "CHANGE,...", .help = "change the model that was read"},

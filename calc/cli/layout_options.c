@@ -18,7 +18,7 @@ static enum err_code count(const struct option_values *v, const char *name, int6
 }
 
 /* Ranks that share a context, by either name; "any" where a number is looked for. */
-static enum err_code context(const struct option_values *v, struct layout_request *q, struct err *e)
+enum err_code layout_options_context(const struct option_values *v, struct layout_request *q, struct err *e)
 {
     static const char *const NAMES[] = {"dcp", "decode-context-parallel-size"};
     int64_t n[2] = {0, 0};
@@ -55,7 +55,7 @@ enum err_code layout_options_parse(const struct option_values *v, struct layout_
     if (alias && l->dp && alias != l->dp)
         return err_set(e, ERR_USAGE, "--attention-dp and --dp-attention are the same, and differ");
     if (alias) l->dp = alias;
-    TRY(context(v, &q, e));
+    TRY(layout_options_context(v, &q, e));
     TRY(count(v, "replicas", RANKS_MAX, &l->replicas, e));
     TRY(count(v, "nodes", RANKS_MAX, &q.nodes, e));
     TRY(count(v, "microbatches", RANKS_MAX, &l->microbatches, e));

@@ -75,6 +75,9 @@ struct layout_request {
 /* layout_options_parse -- from the options above and tp. Errors: ERR_USAGE. */
 enum err_code layout_options_parse(const struct option_values *v, struct layout_request *out, struct err *e);
 
+/* layout_options_context -- of the options above --dcp alone, by either name. Errors: ERR_USAGE. */
+enum err_code layout_options_context(const struct option_values *v, struct layout_request *q, struct err *e);
+
 /* layout_options_latency -- what a message costs where layouts are ranked and none was given, by NCCL's tuning model
  * (src/graph/tuning.cc, protocol LL): in a node a hop, 0.6 us over NVLink, 1 us over PCIe; between nodes 8.4 us, half
  * of a short sum over two of them, 6.8 us to start and two hops of 5 us up and down a tree. Derivation: MODEL.md

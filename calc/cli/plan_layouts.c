@@ -16,7 +16,8 @@
 
 struct layout_row {
     const char *model, *hardware, *fidelity, *why, *stages, *fits_text;
-    int64_t gpus, nodes, tp, pp, ep, attention_dp, replicas, batch, batch_per_copy, context, microbatches, tp_nodes;
+    int64_t gpus, nodes, tp, pp, ep, attention_dp, dcp, replicas, batch, batch_per_copy, context, microbatches,
+        tp_nodes;
     bool fits;
     double bubble_frac, weight_bytes, kv_bytes, state_bytes, activation_bytes, memory_bytes, capacity_bytes, left_bytes;
     double prefill_s, prefill_link_s, prefill_sent_bytes, prefill_fabric_bytes;
@@ -36,6 +37,7 @@ static const struct column COLUMNS[] = {
     ROW(pp, INT, COUNT, COLUMN_SHOWN, "PP", "stages of layers"),
     ROW(attention_dp, INT, COUNT, COLUMN_SHOWN, "DP", "attention groups with sequences of their own"),
     ROW(ep, INT, COUNT, COLUMN_SHOWN, "EP", "parts in which experts are dealt"),
+    ROW(dcp, INT, COUNT, 0, "DCP", "ranks that share the cache of a sequence by tokens (shown with --dcp)"),
     ROW(replicas, INT, COUNT, COLUMN_SHOWN, "x", "copies of the model"),
     ROW(tp_nodes, INT, COUNT, 0, "TP nodes", "nodes that a tensor-parallel group spans; more than one is slow"),
     ROW(stages, STRING, NONE, 0, "stages", "layers of each stage"),
@@ -138,6 +140,7 @@ static enum err_code open_plan(struct arena *a, const struct option_values *v, s
                                    .hw = &p->hw,
                                    .layout = {.sp = p->asked.layout.sp},
                                    .any_layout = true,
+                                   .any_context = p->asked.any_context || p->asked.layout.dcp > 1,
                                    .latency = p->asked.latency,
                                    .offload = offload,
                                    .fidelity = strcmp(fidelity, "bound") == 0 ? STEP_BOUND : STEP_ROOFLINE,
@@ -151,7 +154,8 @@ static enum err_code open_plan(struct arena *a, const struct option_values *v, s
                                     .prompt = (double)p->context,
                                     .context = (double)p->context,
                                     .average = 1,
-                                    .like = p->asked.layout};
+                                    .like = p->asked.layout,
+                                    .any_context = p->asked.any_context};
     TRY(step_compile(a, &p->setup, &p->q.step, e));
     if (!step_timed(p->q.step))
         return err_set(e, ERR_INPUT, "%s: no peak rate is known, so layouts cannot be compared", p->hw.name);
@@ -201,6 +205,7 @@ static enum err_code fill(struct arena *a, const struct plan *p, const struct la
                              .pp = l->pp,
                              .ep = l->ep,
                              .attention_dp = l->dp,
+                             .dcp = l->dcp,
                              .replicas = l->replicas,
                              .batch = p->batch,
                              .batch_per_copy = i->batch,

@@ -15,7 +15,7 @@ struct plan_row {
     int64_t draft_tokens, prefill_replicas;
     double move_s_mean;
     double tokens_per_step;
-    int64_t candidates, gpus, tp, pp, attention_dp, ep, replicas, max_num_seqs, max_num_batched_tokens;
+    int64_t candidates, gpus, tp, pp, attention_dp, ep, dcp, replicas, max_num_seqs, max_num_batched_tokens;
     double usd_per_gpu_h, usd_per_h, usd_per_mtok_in, usd_per_mtok_out, usd_per_mtok;
     double ttft_s, tpot_s, ttft_mean_s, tpot_mean_s, batch, rate_per_s, saturation_per_s, load_frac, busy_frac;
     double weight_bytes, reserve_bytes, pool_bytes, sequence_bytes, watts, joule_per_tok, makespan_s, tail_s, usd;
@@ -36,6 +36,7 @@ static const struct column COLUMNS[] = {
     ROW(pp, INT, COUNT, 0, "PP", "stages of layers"),
     ROW(attention_dp, INT, COUNT, 0, "DP", "attention groups with sequences of their own"),
     ROW(ep, INT, COUNT, 0, "EP", "parts in which experts are dealt"),
+    ROW(dcp, INT, COUNT, 0, "DCP", "ranks that share the cache of a sequence by tokens"),
     ROW(replicas, INT, COUNT, 0, "x", "copies of the model"),
     ROW(prefill_replicas, INT, COUNT, 0, "prefill", "of the copies, those that only prefill; 0: all do both"),
     ROW(move_s_mean, REAL, SECONDS, 0, "moved",
@@ -86,12 +87,13 @@ const struct column *plan_columns(size_t *n)
 
 const char *plan_layout_words(struct arena *a, const struct layout *l)
 {
-    char pp[32] = "", dp[32] = "", ep[32] = "", x[32] = "";
+    char pp[32] = "", dp[32] = "", ep[32] = "", x[32] = "", dcp[32] = "";
+    if (l->dcp > 1) (void)snprintf(dcp, sizeof dcp, " DCP%lld", (long long)l->dcp);
     if (l->pp > 1) (void)snprintf(pp, sizeof pp, " PP%lld", (long long)l->pp);
     if (l->dp > 1) (void)snprintf(dp, sizeof dp, " DP%lld", (long long)l->dp);
     if (l->ep > 1) (void)snprintf(ep, sizeof ep, " EP%lld", (long long)l->ep);
     if (l->replicas > 1) (void)snprintf(x, sizeof x, " x%lld", (long long)l->replicas);
-    return arena_printf(a, "TP%lld%s%s%s%s", (long long)l->tp, pp, dp, ep, x);
+    return arena_printf(a, "TP%lld%s%s%s%s%s", (long long)l->tp, dcp, pp, dp, ep, x);
 }
 
 const char *plan_part(const struct planner_promise *p)
@@ -190,6 +192,7 @@ static enum err_code fill(struct arena *a, const struct plan_case *c, const stru
                            .pp = x->layout.pp,
                            .attention_dp = x->layout.dp,
                            .ep = x->layout.ep,
+                           .dcp = x->layout.dcp,
                            .replicas = x->layout.replicas,
                            .max_num_seqs = x->seqs ? x->seqs : TABLE_INT_UNKNOWN,
                            .max_num_batched_tokens = x->step_tokens ? x->step_tokens : TABLE_INT_UNKNOWN,

@@ -247,6 +247,7 @@ static enum err_code open_devices(struct arena *a, const struct option_values *v
     c->request.device = c->device;
     c->request.devices_n = n;
     c->request.like = asked.layout;
+    c->request.any_context = asked.any_context;
     return ERR_OK;
 }
 

@@ -15,7 +15,7 @@
 struct summary {
     const char *model, *hardware, *fidelity, *server, *policy, *route, *memory, *pool, *trace, *arrivals, *marked,
         *notes;
-    int64_t gpus, tp, attention_dp, ep, replicas, requests, finished, refused, seed, samples;
+    int64_t gpus, tp, attention_dp, ep, dcp, replicas, requests, finished, refused, seed, samples;
     int64_t max_num_seqs, max_num_batched_tokens, pool_blocks, pool_tokens, block_tokens;
     double offered_per_s, served_per_s, span_s, overhead_s;
     double output_tok_per_s, prompt_tok_per_s, total_tok_per_s;
@@ -56,6 +56,7 @@ static const struct column SUMMARY[] = {
     SUM(tp, INT, COUNT, "tensor-parallel ranks of a replica"),
     SUM(attention_dp, INT, COUNT, "attention groups of a replica"),
     SUM(ep, INT, COUNT, "parts in which its experts are dealt"),
+    SUM(dcp, INT, COUNT, "ranks that share the cache of a sequence by tokens"),
     SUM(replicas, INT, COUNT, "copies of the model, each with a queue, a batch and a cache"),
     SUM(fidelity, STRING, NONE, "of step times: bound or roofline, floors; calibrated, medians"),
     SUM(band, STRING, NONE, "calibrated: p50, or p90, which nine of ten services do not exceed"),
@@ -293,6 +294,7 @@ static enum err_code summarize(const struct simulate_case *c, struct summary *ou
         .tp = c->of.tp,
         .attention_dp = layout_whole(&c->of.layout).dp,
         .ep = layout_whole(&c->of.layout).ep,
+        .dcp = layout_whole(&c->of.layout).dcp,
         .replicas = s->replicas,
         .requests = (int64_t)r->n,
         .finished = (int64_t)r->finished,
@@ -380,12 +382,13 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
         terms[ENGINE_TEXT], offered[OFFERED_TEXT];
     const struct estimate_case *of = &c->of;
     const struct layout w = layout_whole(&of->layout);
-    char spread[64] = "";
+    char spread[64] = "", shared[32] = "";
+    if (w.dcp > 1) (void)snprintf(shared, sizeof shared, "DCP %lld, ", (long long)w.dcp);
     if (w.dp > 1 || w.ep > 1)
         (void)snprintf(spread, sizeof spread, "attention-DP %lld, EP %lld, ", (long long)w.dp, (long long)w.ep);
-    out_printf(o, "%s on %lld x %s, TP %lld, %s%lld replica%s\n",
+    out_printf(o, "%s on %lld x %s, TP %lld, %s%s%lld replica%s\n",
                text_clean(model, sizeof model, of->model.name, strlen(of->model.name)), (long long)of->gpus,
-               text_clean(device, sizeof device, of->hw.name, strlen(of->hw.name)), (long long)of->tp, spread,
+               text_clean(device, sizeof device, of->hw.name, strlen(of->hw.name)), (long long)of->tp, shared, spread,
                (long long)s->replicas, s->replicas == 1 ? "" : "s");
     simulate_put_line(o, "%s%s: %s of cache a GPU, %lld tokens a replica in blocks of %lld%s", c->memory,
                       c->request.engine ? ", pool by the engine's rule" : ", all that weights and activations leave",

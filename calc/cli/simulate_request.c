@@ -232,6 +232,7 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     TRY(count(v, "tp", 1, 1 << 12, &q->layout.layout.tp, e));
     TRY(count(v, "ep", 1, 1 << 12, &q->layout.layout.ep, e));
     TRY(count(v, "attention-dp", 1, 1 << 12, &q->layout.layout.dp, e));
+    TRY(layout_options_context(v, &q->layout, e));
     TRY(count(v, "replicas", 1, SIMULATE_REPLICAS_MAX, &q->layout.layout.replicas, e));
     TRY(count(v, "block-size", 1, 1 << 20, &q->block_tokens, e));
     q->layout.layout.skew = 1;
@@ -429,7 +430,7 @@ static enum err_code open_pool(struct arena *a, struct simulate_case *c, struct 
 {
     struct simulate_setup *s = &c->setup;
     const struct estimate_engine *g = &c->of.engine;
-    s->block_tokens = c->request.block_tokens;
+    s->block_tokens = c->request.block_tokens * c->of.layout.dcp;
     if (!c->request.engine) return open_ideal(a, c, e);
     if (g->refusal[0]) return err_set(e, ERR_NO, "the engine does not start: it %s", g->refusal);
     c->pool_bytes = g->pool.pool_bytes;

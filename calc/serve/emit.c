@@ -38,11 +38,14 @@ const char *emit_refusal(enum emit_engine engine, const struct emit_plan *p)
         return NULL;
     case EMIT_SGLANG:
         if (l->dp > 1 && l->pp > 1) return "SGLang has no attention groups beside stages";
+        if (l->dcp > 1 && (l->dp > 1 || l->pp > 1))
+            return "SGLang is not known to share a context beside attention groups or stages";
         if (p->draft_tokens > 0 && l->pp > 1) return "SGLang drafts no tokens beside stages";
         return NULL;
     case EMIT_TRTLLM:
         if (p->offload_bytes > 0)
             return "TensorRT-LLM keeps no weights at the host (trtllm-serve has no such argument)";
+        if (l->dcp > 1) return "TensorRT-LLM shares a context (Helix) in servers that decode alone";
         if (l->dp > 1 && l->tp > 1)
             return "TensorRT-LLM gives every rank an attention group of its own or none (enable_attention_dp)";
         if (p->draft_tokens > 0 && p->drafting == EMIT_EAGLE)
@@ -217,6 +220,7 @@ static void put_vllm(struct lines *o, const struct emit_plan *p, const char *mod
     }
     word(o, "vllm serve %s", model);
     word(o, "--tensor-parallel-size %lld", (long long)l->tp);
+    if (l->dcp > 1) word(o, "--decode-context-parallel-size %lld", (long long)l->dcp);
     if (l->pp > 1) word(o, "--pipeline-parallel-size %lld", (long long)l->pp);
     if (l->dp > 1) word(o, "--data-parallel-size %lld", (long long)l->dp);
     if (nodes_of(l) > 1 && l->dp > 1) put_vllm_ranks(o, l);
@@ -266,6 +270,7 @@ static void put_sglang(struct lines *o, const struct emit_plan *p, const char *m
     word(o, "python -m sglang.launch_server");
     word(o, "--model-path %s", model);
     word(o, "--tp-size %lld", (long long)layout_group(l));
+    if (l->dcp > 1) word(o, "--dcp-size %lld", (long long)l->dcp);
     if (l->pp > 1) word(o, "--pp-size %lld", (long long)l->pp);
     if (l->dp > 1) word(o, "--dp-size %lld --enable-dp-attention", (long long)l->dp);
     if (p->experts && l->ep > 1) word(o, "--ep-size %lld", (long long)l->ep);

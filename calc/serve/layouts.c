@@ -6,6 +6,25 @@
 
 static bool kept(int64_t asked, int64_t n) { return asked <= 0 || asked == n; }
 
+/* The same with ranks that share a context: one number, or all that can be. */
+static size_t each_context(const struct layouts_request *q, struct layout l,
+                           void (*each)(void *closure, const struct layout *l), void *closure)
+{
+    const int64_t most = q->any_context ? layout_context_most(q->model, l.tp) : 1;
+    size_t n = 0;
+    l.dcp = q->like.dcp;
+    if (!q->any_context) {
+        if (each) each(closure, &l);
+        return 1;
+    }
+    for (l.dcp = 1; l.dcp <= most; l.dcp++) {
+        if (most % l.dcp != 0) continue;
+        if (each) each(closure, &l);
+        n++;
+    }
+    return n;
+}
+
 /* Layouts of a stage of `group` ranks: attention groups, and parts of the experts. A model without experts has neither:
  * groups would be copies. */
 static size_t each_group(const struct layouts_request *q, struct layout l, int64_t group, bool experts,
@@ -22,8 +41,7 @@ static size_t each_group(const struct layouts_request *q, struct layout l, int64
             l.tp = group / dp;
             l.ep = ep;
             l.skew = fmin(q->like.skew, layout_skew_most(q->model, &l));
-            if (each) each(closure, &l);
-            n++;
+            n += each_context(q, l, each, closure);
         }
     }
     return n;
@@ -85,7 +103,7 @@ static int order(double a, double b) { return a < b ? -1 : a > b ? 1 : 0; }
 /* Fewer stages, then fewer groups first among equals, so that the order is one. */
 static int by_layout(const struct layout *a, const struct layout *b)
 {
-    const int64_t x[] = {a->pp, a->dp, a->ep, a->replicas}, y[] = {b->pp, b->dp, b->ep, b->replicas};
+    const int64_t x[] = {a->pp, a->dp, a->ep, a->replicas, a->dcp}, y[] = {b->pp, b->dp, b->ep, b->replicas, b->dcp};
     for (size_t i = 0; i < sizeof x / sizeof *x; i++)
         if (x[i] != y[i]) return x[i] < y[i] ? -1 : 1;
     return 0;

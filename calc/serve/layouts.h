@@ -16,7 +16,8 @@ struct layouts_request {
     int64_t batch;                   /* sequences in flight on all GPUs together */
     double prompt, context, average; /* T, S and M of step_eval */
     struct layout like; /* sp, dispatch and microbatches of all, skew as far as parts can have it; other numbers that
-                           are not 0 are kept */
+                           are not 0 are kept; dcp 0: 1 */
+    bool any_context;   /* dcp: every number of ranks that can share a context (the step with any_context) */
 };
 
 enum layouts_verdict {
@@ -35,8 +36,8 @@ struct layouts_item {
     double throughput_tok_per_s; /* batch of the request / decode step */
 };
 
-/* layouts_each -- call `each` for every layout in order: copies, PP, attention-DP, EP. Returns how many; each NULL:
- * counts alone. */
+/* layouts_each -- call `each` for every layout in order: copies, PP, attention-DP, EP, ranks that share a context.
+ * Returns how many; each NULL: counts alone. */
 size_t layouts_each(const struct layouts_request *q, void (*each)(void *closure, const struct layout *l),
                     void *closure);
 

@@ -231,7 +231,8 @@ static enum err_code make_units(struct search *s, size_t device, size_t format, 
                                        .hw = d->hw,
                                        .gpus = g,
                                        .per_node = g < d->per_node && d->per_node % g != 0 ? g : d->per_node,
-                                       .like = q->like};
+                                       .like = q->like,
+                                       .any_context = q->any_context};
         each.like.replicas = 1;
         for (size_t i = 0; i < (drafted ? q->drafting->gamma_n : 1); i++) {
             k.gamma = drafted ? q->drafting->gamma[i] : 0;

@@ -90,7 +90,8 @@ struct planner_request {
     enum planner_aim aim;
     struct planner_promise ttft, tpot;
     double requests, deadline_s; /* of a job */
-    struct layout like;          /* numbers that are not 0 are kept; dispatch and skew of all */
+    struct layout like;          /* numbers that are not 0 are kept; dispatch and skew of all; dcp 0: 1 */
+    bool any_context;            /* dcp: every number of ranks that can share a context */
     const int64_t *step_tokens;  /* most tokens of a step, each >= 1 */
     size_t step_tokens_n;
     const int64_t *seqs; /* most sequences of a copy, each >= 1, rising */

@@ -122,15 +122,16 @@ static bool never_full(const struct walk *k, size_t i, const struct seen *s)
 {
     const struct planner_plan *x = &k->meets[i];
     if (!k->unit[i]) return false;
-    const int64_t block = k->p.engine->block_tokens, longest = (k->q->traffic.longest_tokens + block - 1) / block + 1;
+    const int64_t block = planner_block_tokens(&k->p, &x->layout),
+                  longest = (k->q->traffic.longest_tokens + block - 1) / block + 1;
     const double blocks = (double)planner_blocks(&k->p, k->unit[i], x) * (1 - planner_watermark(k->q));
     return s->most_running < x->seqs && (double)(s->most_blocks + longest) <= blocks;
 }
 
 static bool same_layout(const struct layout *a, const struct layout *b)
 {
-    return a->tp == b->tp && a->pp == b->pp && a->dp == b->dp && a->ep == b->ep && a->replicas == b->replicas &&
-           a->per_node == b->per_node;
+    return a->tp == b->tp && a->pp == b->pp && a->dp == b->dp && a->ep == b->ep && a->dcp == b->dcp &&
+           a->replicas == b->replicas && a->per_node == b->per_node;
 }
 
 static bool equals_refuted(const struct walk *k, size_t i)

@@ -29,6 +29,7 @@ enum err_code planner_unit_draft(struct planner *p, struct planner_unit *u, int6
     if (u->why) return ERR_OK;
     if (!planner_mixes(&u->layout))
         return refuse(p, u, "drafts are planned for the ranks of one stage in one node, and copies", e);
+    if (u->layout.dcp > 1) return refuse(p, u, "no draft is described beside ranks that share a context", e);
     const double first = t->prompts[0] + 1, half_block = (double)p->engine->block_tokens / 2;
     if (step_eval_layout(s, &l, 1, 1, first, 1, one, &why) != ERR_OK) {
         l.tp = 1;

@@ -60,8 +60,11 @@ struct planner_pair *planner_pair_of(struct planner *p, size_t device, size_t fo
  * attention group. */
 bool planner_mixes(const struct layout *l);
 
-/* planner_clock_of -- of tp, ep and per_node of a layout, and tokens drafted in a row (0: no draft); opened when first
- * asked for. */
+/* planner_block_tokens -- of a sequence in a block of the cache: the engine's, times the ranks that share a context. */
+int64_t planner_block_tokens(const struct planner *p, const struct layout *l);
+
+/* planner_clock_of -- of tp, ep, dcp and per_node of a layout, and tokens drafted in a row (0: no draft); opened when
+ * first asked for. */
 enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, const struct layout *l, int64_t gamma,
                                struct planner_clock **out, struct err *e);
 

@@ -35,9 +35,11 @@ int planner_order(const struct planner_request *q, const struct planner_plan *a,
     if (!r) r = rising(rb, ra);
     if (!r) r = rising(a->point.tpot_s, b->point.tpot_s);
     const int64_t x[] = {a->layout.replicas, a->layout.pp,       a->layout.dp,       a->layout.ep, a->seqs,
-                         a->step_tokens,     (int64_t)a->device, (int64_t)a->format, a->gamma,     a->prefill};
+                         a->step_tokens,     (int64_t)a->device, (int64_t)a->format, a->gamma,     a->prefill,
+                         a->layout.dcp};
     const int64_t y[] = {b->layout.replicas, b->layout.pp,       b->layout.dp,       b->layout.ep, b->seqs,
-                         b->step_tokens,     (int64_t)b->device, (int64_t)b->format, b->gamma,     b->prefill};
+                         b->step_tokens,     (int64_t)b->device, (int64_t)b->format, b->gamma,     b->prefill,
+                         b->layout.dcp};
     for (size_t i = 0; !r && i < sizeof x / sizeof *x; i++) r = x[i] < y[i] ? -1 : x[i] > y[i];
     return r;
 }

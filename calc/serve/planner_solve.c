@@ -63,7 +63,7 @@ static enum err_code times_of(struct planner *p, struct planner_clock *c, int64_
 int64_t planner_blocks(const struct planner *p, const struct planner_unit *u, const struct planner_plan *plan)
 {
     const struct planner_traffic *t = &p->q->traffic;
-    const double block = (double)p->engine->block_tokens;
+    const double block = (double)planner_block_tokens(p, &u->layout);
     const double room = u->sequence_bytes > 0 ? plan->pool_bytes / u->sequence_bytes : (double)plan->seqs;
     const double blocks = floor(room * (ceil(t->context_tokens) + block / 2) / block);
     return (int64_t)fmin(fmax(blocks, ceil((double)t->longest_tokens / block) + 1), PAGED_BLOCKS_MAX);
@@ -140,7 +140,7 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, stru
                              .max_seqs =
                                  plan->seqs < plan->step_tokens / judged ? plan->seqs : plan->step_tokens / judged,
                              .blocks = planner_blocks(p, u, plan),
-                             .block_tokens = p->engine->block_tokens,
+                             .block_tokens = planner_block_tokens(p, &u->layout),
                              .replicas = 1,
                              .lengths = &t->lengths,
                              .load = STEADY_OPEN,

@@ -17,6 +17,7 @@ static enum err_code compile(struct planner *p, size_t device, size_t format, en
                                      .hw = d->hw,
                                      .layout = {.sp = p->q->like.sp},
                                      .any_layout = true,
+                                     .any_context = p->q->any_context || p->q->like.dcp > 1,
                                      .latency = d->latency,
                                      .offload = d->offload,
                                      .fidelity = fidelity,
@@ -67,6 +68,11 @@ enum err_code planner_open(struct arena *a, const struct planner_request *q, str
     return ERR_OK;
 }
 
+int64_t planner_block_tokens(const struct planner *p, const struct layout *l)
+{
+    return p->engine->block_tokens * layout_whole(l).dcp;
+}
+
 bool planner_mixes(const struct layout *l)
 {
     const struct layout w = layout_whole(l);
@@ -82,7 +88,8 @@ enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, 
     one.replicas = 1;
     for (size_t i = 0; i < x->clocks_n; i++) {
         const struct layout *have = &x->clock[i]->layout;
-        if (have->tp != l->tp || have->ep != l->ep || have->per_node != l->per_node || x->clock[i]->gamma != gamma)
+        if (have->tp != l->tp || have->ep != l->ep || layout_whole(have).dcp != layout_whole(l).dcp ||
+            have->per_node != l->per_node || x->clock[i]->gamma != gamma)
             continue;
         *out = x->clock[i];
         return ERR_OK;
@@ -144,7 +151,7 @@ enum err_code planner_unit_make(struct planner *p, size_t device, size_t format,
     *out = (struct planner_unit){.device = device, .format = format, .layout = layout_whole(l)};
     out->gpus = layout_group(&out->layout) * out->layout.pp;
     const double shortest = t->prompts[0], counts = prompt_that_counts(t, isnan(q->ttft.s) ? .5 : q->ttft.frac);
-    const double half_block = (double)p->engine->block_tokens / 2;
+    const double half_block = (double)planner_block_tokens(p, l) / 2;
     enum err_code code = step_eval_layout(s, l, 1, counts, shortest + 1, 1, v, &why);
     const double link = d->offload.bytes > 0 ? d->offload.host_bytes_per_s : 1;
     if (code == ERR_OK) {

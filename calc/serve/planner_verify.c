@@ -126,7 +126,7 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
                                .max_seqs = plan->seqs,
                                .memory = SIMULATE_PAGED,
                                .blocks = planner_blocks(&p, &u, plan),
-                               .block_tokens = p.engine->block_tokens,
+                               .block_tokens = planner_block_tokens(&p, &u.layout),
                                .max_len_tokens = q->traffic.longest_tokens,
                                .replicas = plan->layout.replicas,
                                .route = SIMULATE_LEAST_LOADED};

@@ -28,6 +28,7 @@ struct step {
     struct cost_stage stage;
     struct cost_stage_cache kept;
     struct placed placed;
+    struct step *shared; /* of layouts whose ranks share a context; NULL: none */
 };
 
 const char *step_phase_name(enum step_phase p) { return p == STEP_PREFILL ? "prefill" : "decode"; }
@@ -350,6 +351,12 @@ enum err_code step_compile(struct arena *a, const struct step_setup *setup, stru
         TRY(step_place_open(a, &s->placed, e));
     }
     TRY(measure(s, e));
+    if (setup->any_layout && setup->any_context) {
+        struct step_setup more = *setup;
+        more.any_context = false;
+        more.layout.dcp = 2; /* that there are several; how many is a number of each layout */
+        TRY(step_compile(a, &more, &s->shared, e));
+    }
     *out = s;
     return ERR_OK;
 }
@@ -361,6 +368,7 @@ enum err_code step_eval_layout(struct step *s, const struct layout *l, double B,
     double *column[STEP_VALUES_N];
     if (s->staged) {
         const struct layout w = layout_whole(l ? l : &s->setup.layout);
+        if (s->shared && w.dcp > 1) s = s->shared;
         TRY(step_place(&s->placed, &w, e));
         step_place_eval(&s->placed, point, out);
         return ERR_OK;

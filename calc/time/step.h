@@ -22,7 +22,9 @@ struct step_setup {
     const struct model *model;
     const struct hw *hw;
     struct layout layout; /* of the ranks that share the model */
-    bool any_layout;      /* the layout is given with each point (step_eval_layout); of this one sp counts alone */
+    bool any_layout;  /* the layout is given with each point (step_eval_layout); of this one sp counts alone, and dcp
+                         where it is more than one: all points then have more than one */
+    bool any_context; /* beside any_layout: points with and without ranks that share a context */
     struct timed_latency latency; /* of links */
     enum step_fidelity fidelity;
     struct cost_conventions conventions;
