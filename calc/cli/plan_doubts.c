@@ -117,4 +117,8 @@ void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, cons
                  c->unverified ? "this plan is not simulated" : "--verify simulates them");
     if (c->unverified) plan_say(o, prefix, "not simulated: %s", c->unverified);
     if (x->estimated) plan_say(o, prefix, "note: nobody measured such a layout; its times are estimates");
+    if (!x->estimated && x->layout.dcp > 1 && c->request.fidelity == PLANNER_CALIBRATED)
+        plan_say(o, prefix,
+                 "note: no server whose ranks share a context was measured: its kernels and collectives are, one by "
+                 "one");
 }

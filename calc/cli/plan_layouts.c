@@ -301,6 +301,8 @@ static bool any_across(const struct layout_row *rows, size_t n)
     return false;
 }
 
+static bool context_asked(const struct plan *p) { return p->asked.any_context || p->asked.layout.dcp > 1; }
+
 static enum err_code write_text(struct arena *a, const struct plan *p, bool all, bool chosen, struct table *t,
                                 struct out *o, struct err *e)
 {
@@ -321,7 +323,9 @@ static enum err_code write_text(struct arena *a, const struct plan *p, bool all,
     if (chosen || fits == t->n_rows) return ERR_OK;
     rest.rows = rows + fits;
     rest.n_rows = t->n_rows - fits;
-    TRY(table_select(a, &rest, "tp,pp,attention_dp,ep,replicas,why", &rest, e));
+    TRY(table_select(a, &rest,
+                     context_asked(p) ? "tp,pp,attention_dp,ep,dcp,replicas,why" : "tp,pp,attention_dp,ep,replicas,why",
+                     &rest, e));
     out_str(o, "\nnot these\n");
     return table_write(&rest, TABLE_TEXT, o, e);
 }
@@ -363,8 +367,12 @@ enum err_code plan_layouts_run(struct arena *a, const struct option_values *v, e
     if (p.top > 0 && (size_t)p.top < n) n = (size_t)p.top;
     struct layout_row *rows = arena_array(a, n + 1, sizeof *rows);
     if (!rows) return err_nomem(e);
+    struct column columns[sizeof COLUMNS / sizeof COLUMNS[0]];
+    memcpy(columns, COLUMNS, sizeof columns);
+    for (size_t i = 0; context_asked(&p) && i < sizeof columns / sizeof *columns; i++)
+        if (strcmp(columns[i].key, "dcp") == 0) columns[i].flags |= COLUMN_SHOWN;
     for (size_t i = 0; i < n; i++) TRY(fill(a, &p, &p.items[i], &rows[i], e));
-    struct table t = {.columns = COLUMNS,
+    struct table t = {.columns = columns,
                       .n_columns = sizeof COLUMNS / sizeof COLUMNS[0],
                       .rows = rows,
                       .n_rows = n,

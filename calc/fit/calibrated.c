@@ -193,6 +193,7 @@ static bool is_foreign(const struct call *c) { return c->how == CALL_MEASURED &&
 static bool is_moved_here(const struct call *c) { return c->how == CALL_MEASURED && c->of.transfer != SOURCE_OWN; }
 static bool is_packed(const struct call *c) { return c->how == CALL_MEASURED && c->packed; }
 static bool is_both_ways(const struct call *c) { return c->how == CALL_MEASURED && c->both_ways; }
+static bool is_shared(const struct call *c) { return c->context_ranks > 1; }
 static bool is_narrow(const struct call *c)
 {
     return c->how == CALL_MEASURED && (c->kernel.kind == KERNEL_GEMM || c->kernel.kind == KERNEL_MOE) &&
@@ -276,6 +277,7 @@ static enum err_code add_notes(struct arena *a, struct calibrated *c, struct err
     TRY(add_note(a, c, "stored narrower than computed, by kernels of 16-bit weights", is_narrow, e));
     TRY(add_note(a, c, "several tokens of a sequence by kernels of one with as many times the heads", is_packed, e));
     TRY(add_note(a, c, "tokens that see each other by causal kernels of as many pairs", is_both_ways, e));
+    TRY(add_note(a, c, "ranks share a context, which no measured step has: each by its own kernel", is_shared, e));
     if (s->transfer[0] == SOURCE_OWN)
         TRY(add_note(a, c, "not measured here, transferred from the nearest device", is_moved_here, e));
     for (enum step_phase p = 0; p < STEP_PHASES; p++) {

@@ -292,6 +292,51 @@ static void put_experts(struct derive_page *p, const struct ffn *f)
                 (double)e * layout_touched(f->experts, f->experts_per_token, e), (long long)e));
 }
 
+/* The most ranks of at most 16 that can share a context, in *of. */
+static int64_t sharing(const struct model *m, int64_t *of)
+{
+    for (*of = 2; *of <= 16; *of *= 2) {
+        const int64_t most = layout_context_most(m, *of);
+        struct err why;
+        if (most > 1 && layout_check(m, &(struct layout){.tp = *of, .dcp = most}, &why) == ERR_OK && *of >= 8)
+            return most;
+    }
+    return 1;
+}
+
+/* A cache that ranks with the same heads split by tokens; of a model what each of them keeps. */
+static enum err_code put_context(struct derive_page *p)
+{
+    const struct quantity_scope *s = p->q->symbols;
+    int64_t t = 8;
+    const int64_t most = s->model ? sharing(s->model, &t) : 1;
+    derive_page_begin(p, "a context over n of the t ranks", "decode context parallelism, --dcp n");
+    say(p, "a rank has",
+        "ceil(S/n) of S tokens of a sequence, every n-th; windows and recurrent states whole. Without, KV heads fewer "
+        "than ranks, and a latent, are whole on each: not a t-th");
+    say(p, "who shares", "ranks with the same KV head: n divides t/K and N/K; of a latent any n that divides t");
+    say(p, "attention",
+        "n*N/t heads over ceil(S/n) tokens: as many flops as N/t heads over S, an n-th of the cache's bytes");
+    say(p, "a layer sends",
+        "of each token n-1 times: queries of N/t heads (N/t*H, latent N/t*(C+R)), log-sum-exps of n*N/t heads in fp32, "
+        "outputs of N/t heads (N/t*Hv, latent N/t*C)");
+    for (int64_t n = 1; n <= most; n++) {
+        struct cost_stage_cache kept;
+        double bytes;
+        char text[UNITS_TEXT_MAX];
+        const struct cost_layout l = {.layout = {.tp = t, .dcp = n}};
+        const struct sym_binding at = {s->y.S, sym_int(p->c, p->q->context)};
+        if (most % n != 0) continue;
+        TRY(cost_stage_cache(p->c, &s->y, s->model, &l, NULL, &kept, p->e));
+        if (!sym_constant(sym_bind(p->c, kept.per_sequence, &at, 1), &bytes)) continue;
+        units_format_bytes(text, (double)p->q->batch * bytes);
+        say(p, derive_page_text(p, "t = %lld, n = %lld", (long long)t, (long long)n),
+            derive_page_text(p, "cache %s on each rank at B = %lld, S = %lld", text, (long long)p->q->batch,
+                             (long long)p->q->context));
+    }
+    return ERR_OK;
+}
+
 static enum err_code derive_layouts(struct derive_page *p)
 {
     struct sym_ctx *c = p->c;
@@ -309,6 +354,7 @@ static enum err_code derive_layouts(struct derive_page *p)
     say(p, "in general",
         "2*(t-1)/t of an array for its sum over t ranks, (t-1)/t to gather it; over links within a node, "
         "the fabric between nodes, both at once");
+    TRY(put_context(p));
     derive_page_begin(p, "stages", "p of them, m microbatches under way");
     derive_page_formula(p, "idle", sym_div(c, sym_sub(c, stages, one), sym_sub(c, sym_add(c, m, stages), one)), NULL);
     say(p, "decode", "max(sum of stages, m*slowest stage): the time between two tokens of a sequence");
