@@ -320,7 +320,7 @@ static enum err_code put_context(struct derive_page *p)
     say(p, "a layer sends",
         "of each token n-1 times: queries of N/t heads (N/t*H, latent N/t*(C+R)), log-sum-exps of n*N/t heads in fp32, "
         "outputs of N/t heads (N/t*Hv, latent N/t*C)");
-    for (int64_t n = 1; n <= most; n++) {
+    for (int64_t n = 1; most > 1 && n <= most; n++) {
         struct cost_stage_cache kept;
         double bytes;
         char text[UNITS_TEXT_MAX];

@@ -164,6 +164,7 @@ static enum err_code end_pieces(struct replica *r, struct err *e)
 static enum err_code end_decoding(struct replica *r, int64_t k, struct err *e)
 {
     const double settled = mix_settled_tokens(r->setup->plan);
+    const bool whole = k % mix_period(r->setup->plan) == 0;
     int64_t kept = 0, even = 0;
     for (int64_t i = 0; i < r->running_n; i++) {
         struct replica_seq *q = r->running[i];
@@ -171,7 +172,7 @@ static enum err_code end_decoding(struct replica *r, int64_t k, struct err *e)
         if (!q->decoding) continue;
         const int64_t gain = r->setup->draft.of ? q->gain : k;
         const bool ends = q->generated + gain >= q->wanted,
-                   moves = gain == k && (double)q->stored + 1 >= settled && !ends;
+                   moves = gain == k && whole && (double)q->stored + 1 >= settled && !ends;
         if (moves)
             even++;
         else
@@ -219,7 +220,8 @@ static enum err_code decode_run(struct replica *r, double until_s, struct simula
     r->clock_s += r->copy_s;
     r->sums.copied_s += r->copy_s;
     r->copy_s = 0;
-    const int64_t k = straight(r, run_length(r), until_s, &first_s, &slope_s);
+    const int64_t most = straight(r, run_length(r), until_s, &first_s, &slope_s), period = mix_period(r->setup->plan);
+    const int64_t k = most > period ? most - most % period : most;
     const int64_t made = r->setup->draft.of ? replica_draw(r) : k * r->decoding_n;
     for (int64_t i = 0; i < r->running_n; i++)
         if (r->running[i]->decoding && !replica_grow(r, r->running[i], replica_more(r, r->running[i], k)))

@@ -69,14 +69,14 @@ static double settled(const struct model *m)
 static void find_growth(struct mix_plan *p)
 {
     struct part *t = &p->part[MIXED_DECODE];
-    const double S = p->settled_tokens, next = S + 1;
+    const double period = (double)mix_period(p), S = p->settled_tokens, next = S + period;
     const double *const from[] = {&p->pass_tokens, &S}, *const to[] = {&p->pass_tokens, &next};
     for (size_t i = 0; i < t->n; i++) t->growth[i] = 0;
     if (!(p->settled_tokens < (double)INFINITY)) return;
     sym_tape_eval(t->tape, 1, from, t->column);
     for (size_t i = 0; i < t->n; i++) t->growth[i] = -t->each[i];
     sym_tape_eval(t->tape, 1, to, t->column);
-    for (size_t i = 0; i < t->n; i++) t->growth[i] += t->each[i];
+    for (size_t i = 0; i < t->n; i++) t->growth[i] = (t->growth[i] + t->each[i]) / period;
 }
 
 /* Bytes that the cache holds for the sequences of the step, and that state takes. */
@@ -163,6 +163,7 @@ enum err_code mix_compile(struct arena *a, const struct step_setup *setup, struc
 
 bool mix_timed(const struct mix_plan *p) { return !p->untimed; }
 double mix_settled_tokens(const struct mix_plan *p) { return p->settled_tokens; }
+int64_t mix_period(const struct mix_plan *p) { return layout_whole(&p->setup.layout).dcp; }
 
 enum err_code mix_open(struct arena *a, struct mix_plan *p, struct mix *out, struct err *e)
 {

@@ -70,9 +70,11 @@ void mix_scale(struct mix *x, enum mixed_part part, double factor);
 void mix_share(struct mix *x, double groups);
 
 /* mix_settled_tokens -- the context from which on all that a decoding sequence adds grows evenly: the largest window (2
- * without one); infinite where keys are in blocks. mix_advance -- n decoding sequences at such contexts are a token
- * further. Others are taken out and added. Cost: O(layer kinds), whatever n. */
+ * without one); infinite where keys are in blocks. mix_period -- by so many tokens: 1; ranks that share a context, of
+ * which one has each new token. mix_advance -- n decoding sequences at such contexts are a token further; exact where
+ * each goes on by whole periods. Others are taken out and added. Cost: O(layer kinds), whatever n. */
 double mix_settled_tokens(const struct mix_plan *p);
+int64_t mix_period(const struct mix_plan *p);
 void mix_advance(struct mix *x, double n);
 
 /* mix_add -- the sequences of another mix of the plan, `times` over; a fraction is so much of each sum. Cost: O(layer
