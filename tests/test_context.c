@@ -235,8 +235,8 @@ static void test_reasons(void **state)
         int tp, dcp;
         const char *why;
     } CASES[] = {{"deepseek-v3", 8, 8, NULL},
-                 {"deepseek-v3", 8, 3, "8 tensor-parallel ranks are no multiple of 3"},
-                 {"deepseek-v3", 4, 8, "4 tensor-parallel ranks are no multiple of 8"},
+                 {"deepseek-v3", 8, 3, "3 ranks cannot share a context in a tensor-parallel group of 8"},
+                 {"deepseek-v3", 4, 8, "8 ranks cannot share a context in a tensor-parallel group of 4"},
                  {"qwen3-235b-a22b", 8, 2, NULL},
                  {"qwen3-235b-a22b", 8, 4, "a KV head is on 2 of 8"},
                  {"qwen3-235b-a22b", 4, 2, "4 KV heads are split over 4"},

@@ -279,8 +279,8 @@ static enum err_code check_context(const struct model *m, const struct layout *w
     bool any = false;
     if (w->dcp == 1) return ERR_OK;
     if (w->tp % w->dcp != 0)
-        return err_set(e, ERR_USAGE, "%lld tensor-parallel ranks are no multiple of %lld that share a context",
-                       (long long)w->tp, (long long)w->dcp);
+        return err_set(e, ERR_USAGE, "%lld ranks cannot share a context in a tensor-parallel group of %lld",
+                       (long long)w->dcp, (long long)w->tp);
     if (m->bidirectional || m->diffusion)
         return err_set(e, ERR_USAGE, "%s sees tokens on both sides, which is not described where ranks share a context",
                        m->name);
