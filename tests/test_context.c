@@ -1,5 +1,7 @@
 /* Ranks that share a context: tokens dealt one by one, heads and bytes counted by hand. */
+#include "calc/model/draft.h"
 #include "calc/serve/pool.h"
+#include "calc/time/mix.h"
 #include "tests/layouts.h"
 
 /* Tokens of 0 .. n-1 on each of d ranks, dealt in turn; the most. */
@@ -256,6 +258,57 @@ static void test_reasons(void **state)
     }
 }
 
+/* A draft has the same rule, where it attends at all. */
+static void test_drafts(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct model heads, target = load(a, "deepseek-v3");
+    const struct layout l = {.tp = 8, .dcp = 4, .per_node = 8};
+    assert_int_equal(model_medusa(a, &target, 2, &heads, &e), ERR_OK);
+    assert_int_equal(layout_draft(&heads, &l, 8).dcp, 1);
+    assert_int_equal(layout_draft(&target, &l, 2).dcp, 4);
+    assert_int_equal(layout_draft(&target, &l, 2).tp, 2);
+    assert_int_equal(layout_draft(&target, &l, 2).per_node, 8);
+    arena_close(a);
+}
+
+/* Sums of a mixed step go on evenly by whole periods, from whatever context. */
+static void test_growth(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        struct layout layout;
+    } CASES[] = {{"deepseek-v3", {.tp = 8, .dcp = 8}}, {"qwen3-235b-a22b", {.tp = 8, .dcp = 2}}};
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        struct arena *a = arena_open();
+        struct err e = {0};
+        struct mix_plan *plan;
+        struct mix on, anew;
+        double x[MIX_VALUES_N], y[MIX_VALUES_N];
+        const struct model m = load(a, CASES[i].model);
+        const struct hw hw = device(a, "h200-sxm");
+        const struct step_setup setup = {
+            .model = &m, .hw = &hw, .layout = CASES[i].layout, .fidelity = STEP_ROOFLINE, .block_tokens = 16};
+        assert_int_equal(mix_compile(a, &setup, &plan, &e), ERR_OK);
+        assert_int_equal(mix_period(plan), CASES[i].layout.dcp);
+        assert_int_equal(mix_open(a, plan, &on, &e), ERR_OK);
+        assert_int_equal(mix_open(a, plan, &anew, &e), ERR_OK);
+        const double by = 3 * (double)mix_period(plan);
+        for (int k = 0; k < 7; k++) {
+            mix_decode(&on, 1, 1009 + 5 * k);
+            mix_decode(&anew, 1, 1009 + 5 * k + by);
+        }
+        mix_advance(&on, 7 * by);
+        mix_eval(&on, x);
+        mix_eval(&anew, y);
+        for (size_t v = 0; v < MIX_VALUES_N; v++) near_to(x[v], y[v], 1e-12);
+        arena_close(a);
+    }
+}
+
 static void test_most_that_can_share(void **state)
 {
     (void)state;
@@ -389,6 +442,8 @@ int main(void)
         cmocka_unit_test(test_cache_of_a_rank),
         cmocka_unit_test(test_what_is_not_shared),
         cmocka_unit_test(test_reasons),
+        cmocka_unit_test(test_drafts),
+        cmocka_unit_test(test_growth),
         cmocka_unit_test(test_most_that_can_share),
         cmocka_unit_test(test_over_nodes),
         cmocka_unit_test(test_free_layouts),

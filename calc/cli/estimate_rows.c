@@ -274,7 +274,7 @@ static enum err_code check_layout(const struct estimate_request *q, const struct
     if (q->calibrated && !(near && (w.dp == 1 || q->mix_text || q->simulated)))
         return err_set(e, ERR_USAGE, "a calibrated time knows the ranks of one stage in one node%s",
                        near ? "; of several attention groups a mixed step (--mix)" : " and copies, no other layout");
-    if (q->drafting.draft) return err_set(e, ERR_USAGE, HOW, "speculation");
+    if (q->drafting.draft && !layout_plain(&whole)) return err_set(e, ERR_USAGE, HOW, "speculation");
     if (q->engine && !layout_plain(&whole)) return err_set(e, ERR_USAGE, HOW, "an engine's pool");
     if ((q->mix_text || q->chunk || q->simulated) && w.pp > 1)
         return err_set(e, ERR_USAGE, "%s knows layouts of one stage, no --pp",

@@ -250,6 +250,19 @@ int64_t layout_context_most(const struct model *m, int64_t tp)
     return any ? most : 1;
 }
 
+struct layout layout_draft(const struct model *draft, const struct layout *l, int64_t tp)
+{
+    struct layout r = *l;
+    bool attends = false;
+    for (size_t i = 0; i < draft->kinds_n; i++) {
+        const enum mixer_kind kind = draft->kinds[i].mixer.kind;
+        attends = attends || kind == MIXER_ATTENTION || kind == MIXER_LATENT;
+    }
+    r.tp = tp;
+    if (!attends) r.dcp = 1;
+    return r;
+}
+
 static enum err_code check_shared(const struct mixer *x, const struct layout *w, struct err *e)
 {
     const char *why = not_shared(x);

@@ -122,6 +122,10 @@ enum err_code layout_kv_heads(const struct mixer *x, int64_t tp, int64_t *out, s
 bool layout_shares_context(const struct mixer *x);
 int64_t layout_context_most(const struct model *m, int64_t tp);
 
+/* layout_draft -- the layout of a draft on tp of the ranks of a model: as many share its context as the model's, where
+ * it attends at all. Source: vLLM, whose drafts have the rule of the model. */
+struct layout layout_draft(const struct model *draft, const struct layout *l, int64_t tp);
+
 /* layout_stage -- how many layers of each kind stage s has, of m->kinds_n; returns the layers in it. Layers run in the
  * model's order, L/pp to a stage; what is left over goes one each to the stages before the last, from its neighbour
  * back. Source: vLLM get_pp_indices. */

@@ -9,8 +9,12 @@ int64_t planner_judged(const struct planner_request *q, int64_t gamma)
     return gamma > 0 ? gamma + q->drafting->bonus : 1;
 }
 
-/* On the ranks of the model where its heads divide among them; else whole on each. */
-static struct layout ranks_of(const struct layout *l) { return (struct layout){.tp = l->tp, .per_node = l->per_node}; }
+/* On the ranks of the model where its heads divide among them; else whole on each, which none does whose ranks share a
+ * context. */
+static struct layout ranks_of(const struct model *draft, const struct layout *l)
+{
+    return layout_draft(draft, &(struct layout){.dcp = l->dcp, .per_node = l->per_node}, l->tp);
+}
 
 static enum err_code refuse(struct planner *p, struct planner_unit *u, const char *why, struct err *e)
 {
@@ -22,16 +26,16 @@ enum err_code planner_unit_draft(struct planner *p, struct planner_unit *u, int6
 {
     const struct planner_traffic *t = &p->q->traffic;
     struct step *s = planner_pair_of(p, u->device, u->format)->draft;
-    struct layout l = ranks_of(&u->layout);
+    struct layout l = ranks_of(p->q->drafting->model, &u->layout);
     struct err why = {0};
     double one[STEP_VALUES_N], mean[STEP_VALUES_N], longest[STEP_VALUES_N];
     u->gamma = gamma;
     if (u->why) return ERR_OK;
     if (!planner_mixes(&u->layout))
         return refuse(p, u, "drafts are planned for the ranks of one stage in one node, and copies", e);
-    if (u->layout.dcp > 1) return refuse(p, u, "no draft is described beside ranks that share a context", e);
     const double first = t->prompts[0] + 1, half_block = (double)p->engine->block_tokens / 2;
     if (step_eval_layout(s, &l, 1, 1, first, 1, one, &why) != ERR_OK) {
+        if (l.dcp > 1) return refuse(p, u, why.text, e);
         l.tp = 1;
         if (step_eval_layout(s, &l, 1, 1, first, 1, one, &why) != ERR_OK) return refuse(p, u, why.text, e);
     }
@@ -98,12 +102,13 @@ enum err_code planner_draft_open(struct planner *p, size_t device, const struct 
     *d = (struct planner_draft){
         .of = {.accept = x->accept, .bonus = x->bonus, .one_pass = x->one_pass, .gamma = c->gamma}};
     own.model = x->model;
-    own.layout = layout_whole(&(struct layout){.tp = setup->layout.tp, .per_node = setup->layout.per_node});
+    own.layout = ranks_of(x->model, &setup->layout);
+    own.layout = layout_whole(&own.layout);
     own.pass_tokens = 0;
     own.offload = (struct offload){0, 0};
     own.prefill_together = true;
     enum err_code code = open_steps(p, device, &own, d, &why);
-    if (code == ERR_USAGE && own.layout.tp > 1) {
+    if (code == ERR_USAGE && own.layout.tp > 1 && own.layout.dcp == 1) {
         own.layout.tp = 1;
         code = open_steps(p, device, &own, d, &why);
     }

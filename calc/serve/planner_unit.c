@@ -31,6 +31,7 @@ static enum err_code compile_draft(struct planner *p, size_t device, struct step
     const struct step_setup setup = {.model = p->q->drafting->model,
                                      .hw = d->hw,
                                      .any_layout = true,
+                                     .any_context = p->q->any_context || p->q->like.dcp > 1,
                                      .latency = d->latency,
                                      .fidelity = STEP_BOUND,
                                      .block_tokens = p->engine->block_tokens};
