@@ -15,7 +15,7 @@ static double most_dealt(int n, int d)
 
 /* One operator of a pass of B sequences, T new tokens of S, as numbers. */
 struct counted {
-    double flops, kv, needed, held, activation, wire, fabric;
+    double flops, kv, needed, held, activation, wire, fabric, vector;
     bool there, context;
 };
 
@@ -61,6 +61,7 @@ static struct counted count_op(struct arena *a, const struct asked *q, const cha
                              number(op->activation_bytes),
                              number(op->wire_bytes),
                              number(op->fabric_bytes),
+                             number(op->vector_flops),
                              true,
                              op->context};
     }
@@ -83,6 +84,14 @@ static void test_latents_of_a_decode_step(void **state)
             near_to(at.flops, 2 * B * heads * (576 + 512) * here, 1e-15);
             near_to(at.kv, B * here * 576 * 2, 1e-15);
             near_to(at.activation, B * heads * (576 + 512) * 2, 1e-15);
+            near_to(at.vector, 5 * B * heads * here, 1e-15); /* a softmax */
+            near_to(all.activation, B * 16.0 * 576 * 2 * (d + 1), 1e-15);
+            near_to(lse.activation, B * heads * 4 * (d + 1), 1e-15);
+            near_to(out.activation, B * 16.0 * 512 * 2 * (d + 1), 1e-15);
+            const struct counted scale =
+                count_op(a, &q, "context_scale"); /* factors of d log-sum-exps a head, written */
+            near_to(scale.activation, B * heads * (2 * 512 * 2 + (d + 1) * 4), 1e-15);
+            near_to(scale.vector, B * heads * (512 + 4 * d), 1e-15);
             near_to(count_op(a, &q, "kv_write").held, B * here * 576 * 2, 1e-15);
             near_to(all.wire, B * 16.0 * 576 * 2 * others, 1e-15);
             near_to(lse.wire, B * heads * 4 * others, 1e-15);
@@ -110,6 +119,10 @@ static void test_grouped_heads(void **state)
             pairs += 2 * old + t + 1; /* of a head of the rank: old tokens twice, as two heads */
         const struct counted at = count_op(a, &q, "attention");
         near_to(at.flops, 2 * B * N * 2 * H * pairs, 1e-15);
+        near_to(at.vector, 5 * B * N * pairs, 1e-15);
+        const struct counted merge = count_op(a, &q, "context_merge"); /* two outputs and log-sum-exps into one */
+        near_to(merge.activation, B * T * N * (3 * H * 2 + 2 * 4), 1e-15);
+        near_to(merge.vector, B * T * N * (3 * H + 2 * 4), 1e-15);
         near_to(at.kv, B * old * 2 * H * 2, 1e-15);
         near_to(at.needed, B * most_dealt(S, 2) * 2 * H * 2, 1e-15);
         near_to(at.activation, B * T * ((2 + 1) * N * 2 * H + 2 * H) * 2, 1e-15);
@@ -117,7 +130,7 @@ static void test_grouped_heads(void **state)
         near_to(count_op(a, &q, "lse_all_gather").wire, B * T * 2 * N * 4, 1e-15);
         near_to(count_op(a, &q, "context_reduce_scatter").wire, B * T * N * H * 2, 1e-15);
         near_to(count_op(a, &q, "kv_write").kv, ceil(B * T / 2.0) * 2 * H * 2, 1e-15);
-        assert_true(count_op(a, &q, "context_merge").there);
+        assert_true(merge.there);
         arena_close(a);
     }
 }
@@ -345,6 +358,10 @@ static void test_over_nodes(void **state)
     assert_int_equal(timed_links(&hw, &two, &(struct timed_latency){3e-6, 7e-6}, &k, &e), ERR_OK);
     near_to(k.context_s, 3e-6, 1e-12);
     near_to(k.context_bytes_per_s, hw_link_rate(&hw, 2), 1e-15);
+    const struct hw ring = device(a, "a100-80g");
+    const struct layout eight = {.tp = 8, .dcp = 8};
+    assert_int_equal(timed_links(&ring, &eight, &(struct timed_latency){3e-6, 7e-6}, &k, &e), ERR_OK);
+    near_to(k.context_s, 7 * 3e-6, 1e-12);
     arena_close(a);
 }
 

@@ -133,6 +133,14 @@ static void test_layouts(void **state)
     has(command(a, EMIT_TRTLLM, &p), "--tp_size 8");
     has(command(a, EMIT_TRTLLM, &p), "--ep_size 8");
     has(command(a, EMIT_TRTLLM, &p), "--config trtllm.yaml");
+    const struct layout sharing = {.tp = 8, .dcp = 4, .per_node = 8};
+    p.layout = layout_whole(&sharing);
+    has(command(a, EMIT_VLLM, &p), "--decode-context-parallel-size 4");
+    has(command(a, EMIT_SGLANG, &p), "--dcp-size 4");
+    assert_non_null(emit_refusal(EMIT_TRTLLM, &p));
+    p.layout.pp = 2;
+    assert_non_null(emit_refusal(EMIT_SGLANG, &p));
+    assert_null(emit_refusal(EMIT_VLLM, &p));
     const struct layout far = {.tp = 8, .pp = 2, .per_node = 8};
     p.layout = layout_whole(&far);
     p.experts = false;

@@ -25,6 +25,8 @@ static void test_what_is_left_unsaid(void **state)
                  {{.tp = 4, .replicas = 3, .per_node = 4}, true},
                  {{.tp = 4, .per_node = 2}, false},
                  {{.tp = 4, .sp = true}, false},
+                 {{.tp = 4, .dcp = 1}, true},
+                 {{.tp = 4, .dcp = 2}, false},
                  {{.tp = 4, .pp = 2}, false},
                  {{.tp = 4, .ep = 2}, false},
                  {{.dp = 2}, false},
