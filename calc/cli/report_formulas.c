@@ -66,6 +66,10 @@ enum err_code report_formulas(struct report *r, struct err *e)
         out_str(r->o,
                 "<p>Of the tensor-parallel ranks alone: what stages, attention groups and experts in parts change is "
                 "derived by <code>ridge explain layouts</code>.</p>\n");
+    if (x->layout.dcp > 1)
+        out_str(r->o,
+                "<p>Of ranks that have all of a context: what sharing it by tokens changes is derived by <code>ridge "
+                "explain layouts</code>.</p>\n");
     const double groups = (double)x->layout.dp, batch = x->point.batch > 0 ? x->point.batch / groups : 1;
     TRY(write_page(r, "A decode step, at the mean batch and context", x, "decode_step", QUANTITY_DECODE,
                    (int64_t)fmax(1, round(batch)), (int64_t)fmax(1, round(t->context_tokens)), e));
