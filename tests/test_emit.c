@@ -137,6 +137,9 @@ static void test_layouts(void **state)
     p.layout = layout_whole(&sharing);
     has(command(a, EMIT_VLLM, &p), "--decode-context-parallel-size 4");
     has(command(a, EMIT_SGLANG, &p), "--dcp-size 4");
+    p.layout.context_direct = true;
+    has(command(a, EMIT_VLLM, &p), "--dcp-comm-backend a2a");
+    has(command(a, EMIT_SGLANG, &p), "--dcp-comm-backend a2a");
     assert_non_null(emit_refusal(EMIT_TRTLLM, &p));
     p.layout.pp = 2;
     assert_non_null(emit_refusal(EMIT_SGLANG, &p));

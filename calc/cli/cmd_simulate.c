@@ -32,6 +32,7 @@ static const struct option OPTIONS[] = {
     TEXT("attention-dp", "N", NULL, "attention groups of a replica, of --tp GPUs each, which step together"),
     TEXT("dcp", "N", NULL, "of --tp ranks that share the cache of a sequence by tokens (decode context parallelism)"),
     TEXT("decode-context-parallel-size", "N", NULL, "the same, as vLLM calls it"),
+    TEXT("dcp-comm-backend", "ag_rs|a2a", "ag_rs", "how those ranks join outputs, as in ridge estimate"),
     TEXT("replicas", "N", NULL, "copies of the model, each with a queue of its own (default: as many as fit on -g)"),
     {.name = "set", .kind = OPTION_MANY, .value = "KEY=VALUE,...", .help = "change a key of the config"},
     {.name = "what-if", .kind = OPTION_MANY, .value = "CHANGE,...", .help = "change the model that was read"},

@@ -32,6 +32,12 @@ enum err_code layout_options_context(const struct option_values *v, struct layou
     if ((n[0] && n[1] && n[0] != n[1]) || (q->any_context && (n[0] || n[1])))
         return err_set(e, ERR_USAGE, "--dcp and --decode-context-parallel-size are the same, and differ");
     q->layout.dcp = n[0] ? n[0] : n[1];
+    const char *join = option_get(v, "dcp-comm-backend");
+    q->layout.context_direct = strcmp(join, "a2a") == 0;
+    if (!q->layout.context_direct && strcmp(join, "ag_rs") != 0)
+        return err_set(e, ERR_USAGE, "--dcp-comm-backend is ag_rs or a2a, not '%.40s'", join);
+    if (q->layout.context_direct && q->layout.dcp <= 1 && !q->any_context)
+        return err_set(e, ERR_USAGE, "--dcp-comm-backend a2a is of ranks that share a context (--dcp N)");
     return ERR_OK;
 }
 

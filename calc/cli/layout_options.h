@@ -28,6 +28,9 @@
                     "of --tp ranks that share the cache of a sequence by tokens (decode context parallelism); any: "   \
                     "plan tries all that can be"),                                                                     \
         LAYOUT_TEXT("decode-context-parallel-size", "N", NULL, "the same, as vLLM calls it"),                          \
+        LAYOUT_TEXT("dcp-comm-backend", "ag_rs|a2a", "ag_rs",                                                          \
+                    "how those ranks join outputs: log-sum-exps gathered and outputs scattered, or both in one "       \
+                    "all-to-all"),                                                                                     \
         LAYOUT_TEXT("replicas", "N", NULL, "copies of the model, which share nothing"),                                \
         LAYOUT_TEXT("nodes", "N", NULL, "nodes that the GPUs stand in (default: as many as the device's link needs)"), \
         LAYOUT_FLAG("sp", "sequence parallelism: norms and residual sums on 1/tp of the tokens"),                      \

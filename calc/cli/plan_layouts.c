@@ -136,15 +136,16 @@ static enum err_code open_plan(struct arena *a, const struct option_values *v, s
         return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", p->model.name,
                        (long long)p->context, (long long)model_positions(&p->model));
     TRY(offload_options_open(&away, &p->hw, &offload, NULL, e));
-    p->setup = (struct step_setup){.model = &p->model,
-                                   .hw = &p->hw,
-                                   .layout = {.sp = p->asked.layout.sp},
-                                   .any_layout = true,
-                                   .any_context = p->asked.any_context || p->asked.layout.dcp > 1,
-                                   .latency = p->asked.latency,
-                                   .offload = offload,
-                                   .fidelity = strcmp(fidelity, "bound") == 0 ? STEP_BOUND : STEP_ROOFLINE,
-                                   .block_tokens = 16};
+    p->setup =
+        (struct step_setup){.model = &p->model,
+                            .hw = &p->hw,
+                            .layout = {.sp = p->asked.layout.sp, .context_direct = p->asked.layout.context_direct},
+                            .any_layout = true,
+                            .any_context = p->asked.any_context || p->asked.layout.dcp > 1,
+                            .latency = p->asked.latency,
+                            .offload = offload,
+                            .fidelity = strcmp(fidelity, "bound") == 0 ? STEP_BOUND : STEP_ROOFLINE,
+                            .block_tokens = 16};
     p->q = (struct layouts_request){.model = &p->model,
                                     .hw = &p->hw,
                                     .capacity_bytes = hw_capacity_bytes(&p->hw),

@@ -70,8 +70,34 @@ struct cost_op *build_context_gather(struct build *b, const char *name, const ch
     return op;
 }
 
+/* Each rank's outputs for the heads of every other, with their log-sum-exps; then its own heads are joined. */
+static void build_direct_outputs(struct build *b, const struct sym *rows, const struct sym *v, bool apart)
+{
+    const struct layout w = layout_whole(&b->layout->layout);
+    const struct sym *one = INT(1), *heads = PROD(rows, Y->N), *nodes = SUM(b->ly.context_far, one);
+    const struct sym *part = SUM(PROD(heads, v, Y->b_act), PROD(heads, INT(LSE_BYTES)));
+    const bool far = b->layout->free || layout_nodes(&w, w.dcp) > 1;
+    const struct sym *here = far ? sym_div(b->c, b->context, nodes) : b->context; /* ranks of its node */
+    struct cost_op *op = build_op(b, OP_ALL_TO_ALL, "context_all_to_all", "[B*T, d*N, Hv+1] -> [d, B*T, N, Hv+1]");
+    op->says = "partial outputs and log-sum-exps to the ranks of their heads";
+    op->apart = apart;
+    op->context = true;
+    op->wire_bytes = PROD(SUM(here, NEG(one)), part);
+    if (far) op->fabric_bytes = PROD(SUM(b->context, NEG(here)), part);
+    op->activation_bytes = PROD(INT(2), b->context, part);
+    op = build_op(b, OP_SCALE, "context_sum", "[d, B*T, N, Hv] -> [B*T, N, Hv]");
+    op->says = "sum of partial outputs, each times its part of the whole softmax";
+    op->apart = apart;
+    op->vector_flops = PROD(heads, b->context, SUM(PROD(INT(2 * SCALE_FLOPS), v), INT(LSE_FLOPS)));
+    op->activation_bytes = SUM(PROD(b->context, part), PROD(heads, v, Y->b_act));
+}
+
 void build_context_outputs(struct build *b, const struct sym *rows, const struct sym *v, bool apart)
 {
+    if (b->layout->layout.context_direct) {
+        build_direct_outputs(b, rows, v, apart);
+        return;
+    }
     const struct sym *heads = PROD(Y->N, b->context), *own = PROD(rows, Y->N, v, Y->b_act);
     struct cost_op *op =
         build_context_gather(b, "lse_all_gather", "[B*T, d*N] of each of d ranks", PROD(rows, heads, INT(LSE_BYTES)));

@@ -34,6 +34,7 @@ struct layout {
     int64_t per_node;     /* GPUs that one node's link joins */
     int64_t microbatches; /* parts of a batch that are in the stages at once */
     bool sp;              /* norms and residual sums on 1/tp of the tokens */
+    bool context_direct; /* partial outputs go to the ranks of their heads with their log-sum-exps, in one all-to-all */
     enum layout_dispatch dispatch;
     double skew; /* routed tokens of the busiest part over the mean; 0: 1 */
 };

@@ -326,10 +326,8 @@ static bool build_latents_gather(struct build *b, const struct sym *old, const s
 {
     if (old == INT(0)) return false;
     const struct sym *part = PROD(b->many, build_each(b, build_share(b, SUM(b->pass->S, NEG(b->pass->T)))), cached);
-    struct cost_op *op =
-        build_context_gather(b, "latent_all_gather", "[B*(S-T)/d, C+R] of each of d ranks", PROD(part, Y->b_act));
+    (void)build_context_gather(b, "latent_all_gather", "[B*(S-T)/d, C+R] of each of d ranks", PROD(part, Y->b_act));
     build_apart(b);
-    op->kv_bytes = PROD(part, Y->b_kv);
     return true;
 }
 
@@ -375,9 +373,13 @@ static void build_latent(struct build *b, const struct mixer *x)
         build_apart(b);
         struct cost_op *op = &b->ops->op[b->ops->n - 1];
         if (!b->pass->uncached) {
-            op->kv_bytes = gathered ? INT(0) : PROD(old, cached, Y->b_kv);
-            op->kv_needed_bytes =
-                PROD(b->context ? PROD(b->many, build_each(b, build_share(b, b->pass->S))) : tokens, cached, Y->b_kv);
+            const struct sym *S = b->pass->S, *read = old, *needed = tokens;
+            if (b->context) { /* its own part, before the gather */
+                read = PROD(b->many, build_each(b, build_share(b, SUM(S, NEG(b->pass->T)))));
+                needed = PROD(b->many, build_each(b, build_share(b, S)));
+            }
+            op->kv_bytes = PROD(read, cached, Y->b_kv);
+            op->kv_needed_bytes = PROD(needed, cached, Y->b_kv);
             op->activation_bytes =
                 PROD(SUM(PROD(gathered ? tokens : b->part_rows, Y->C), PROD(tokens, wide)), Y->b_act);
         }

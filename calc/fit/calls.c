@@ -289,16 +289,18 @@ static void make_scan(struct call *c, const struct maker *m, bool conv)
 
 /* -- the rest -- */
 
-/* Among ranks that share a context: parts to all of them, or sums of parts, each rank its own. */
+/* Among ranks that share a context: parts to all of them, sums of parts, each rank its own, or parts to each. */
 static void make_shared(struct call *c, const struct maker *m)
 {
     struct kernel *k = &c->kernel;
-    const bool scatter = m->op->kind == OP_ALL_REDUCE;
+    const bool scatter = m->op->kind == OP_ALL_REDUCE, direct = m->op->kind == OP_ALL_TO_ALL;
     k->kind = KERNEL_COLLECTIVE;
-    k->collective = scatter ? KERNEL_REDUCE_SCATTER : KERNEL_ALL_GATHER;
+    k->collective = direct ? KERNEL_ALL_TO_ALL : scatter ? KERNEL_REDUCE_SCATTER : KERNEL_ALL_GATHER;
     k->ranks = k->per_node = m->dcp;
-    const struct source_want want[] = {
-        {scatter ? "collective/reduce_scatter/" : "collective/all_gather/", NULL, m->eager ? "_graph" : "_eager"}};
+    const struct source_want want[] = {{direct    ? "collective/alltoall/"
+                                        : scatter ? "collective/reduce_scatter/"
+                                                  : "collective/all_gather/",
+                                        NULL, m->eager ? "_graph" : "_eager"}};
     take(c, m, want, 1);
 }
 
@@ -360,7 +362,12 @@ static void make_kind(struct call *c, const struct maker *m)
     case OP_CONV: make_scan(c, m, true); break;
     case OP_ALL_REDUCE:
     case OP_ALL_GATHER: make_collective(c, m); break;
-    case OP_ALL_TO_ALL: make_spread(c, m); break;
+    case OP_ALL_TO_ALL:
+        if (m->op->context)
+            make_shared(c, m);
+        else
+            make_spread(c, m);
+        break;
     case OP_RESIDUAL: c->how = in_routed(m) ? CALL_INSIDE : CALL_FUSED; break;
     case OP_KV_WRITE: /* the attention of vLLM and TensorRT-LLM was measured with it */
         if (strcmp(m->source->kernels, "sglang") == 0 || strcmp(m->source->kernels, "ridge") == 0)

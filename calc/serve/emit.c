@@ -221,6 +221,7 @@ static void put_vllm(struct lines *o, const struct emit_plan *p, const char *mod
     word(o, "vllm serve %s", model);
     word(o, "--tensor-parallel-size %lld", (long long)l->tp);
     if (l->dcp > 1) word(o, "--decode-context-parallel-size %lld", (long long)l->dcp);
+    if (l->dcp > 1 && l->context_direct) word(o, "--dcp-comm-backend a2a");
     if (l->pp > 1) word(o, "--pipeline-parallel-size %lld", (long long)l->pp);
     if (l->dp > 1) word(o, "--data-parallel-size %lld", (long long)l->dp);
     if (nodes_of(l) > 1 && l->dp > 1) put_vllm_ranks(o, l);
@@ -271,6 +272,7 @@ static void put_sglang(struct lines *o, const struct emit_plan *p, const char *m
     word(o, "--model-path %s", model);
     word(o, "--tp-size %lld", (long long)layout_group(l));
     if (l->dcp > 1) word(o, "--dcp-size %lld", (long long)l->dcp);
+    if (l->dcp > 1 && l->context_direct) word(o, "--dcp-comm-backend a2a");
     if (l->pp > 1) word(o, "--pp-size %lld", (long long)l->pp);
     if (l->dp > 1) word(o, "--dp-size %lld --enable-dp-attention", (long long)l->dp);
     if (p->experts && l->ep > 1) word(o, "--ep-size %lld", (long long)l->ep);

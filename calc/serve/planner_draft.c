@@ -13,7 +13,8 @@ int64_t planner_judged(const struct planner_request *q, int64_t gamma)
  * context. */
 static struct layout ranks_of(const struct model *draft, const struct layout *l)
 {
-    return layout_draft(draft, &(struct layout){.dcp = l->dcp, .per_node = l->per_node}, l->tp);
+    return layout_draft(
+        draft, &(struct layout){.dcp = l->dcp, .per_node = l->per_node, .context_direct = l->context_direct}, l->tp);
 }
 
 static enum err_code refuse(struct planner *p, struct planner_unit *u, const char *why, struct err *e)

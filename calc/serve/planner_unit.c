@@ -15,7 +15,7 @@ static enum err_code compile(struct planner *p, size_t device, size_t format, en
     const struct planner_device *d = &p->q->device[device];
     const struct step_setup setup = {.model = p->q->format[format].model,
                                      .hw = d->hw,
-                                     .layout = {.sp = p->q->like.sp},
+                                     .layout = {.sp = p->q->like.sp, .context_direct = p->q->like.context_direct},
                                      .any_layout = true,
                                      .any_context = p->q->any_context || p->q->like.dcp > 1,
                                      .latency = d->latency,
@@ -30,6 +30,7 @@ static enum err_code compile_draft(struct planner *p, size_t device, struct step
     const struct planner_device *d = &p->q->device[device];
     const struct step_setup setup = {.model = p->q->drafting->model,
                                      .hw = d->hw,
+                                     .layout = {.context_direct = p->q->like.context_direct},
                                      .any_layout = true,
                                      .any_context = p->q->any_context || p->q->like.dcp > 1,
                                      .latency = d->latency,

@@ -71,7 +71,8 @@ static bool same_layout(const struct layout *a, const struct layout *b)
 {
     return a->tp == b->tp && a->dp == b->dp && a->dcp == b->dcp && a->ep == b->ep && a->pp == b->pp &&
            a->replicas == b->replicas && a->per_node == b->per_node && a->microbatches == b->microbatches &&
-           a->sp == b->sp && a->dispatch == b->dispatch && !(a->skew < b->skew) && !(a->skew > b->skew);
+           a->sp == b->sp && a->context_direct == b->context_direct && a->dispatch == b->dispatch &&
+           !(a->skew < b->skew) && !(a->skew > b->skew);
 }
 
 enum err_code step_place(struct placed *p, const struct layout *w, struct err *e)

@@ -132,6 +132,8 @@ static const struct sym *link_time(struct sym_ctx *c, const struct rates *r, con
                               : op->kind == OP_ALL_GATHER ? r->gather_s
                               : op->kind == OP_ALL_REDUCE ? r->sum_s
                                                           : NULL;
+    if (op->context && start) /* old tokens that there may be none of */
+        start = sym_mul(c, start, sym_min(c, sym_int(c, 1), sym_add(c, op->wire_bytes, op->fabric_bytes)));
     return bytes == zero || !start ? bytes : sym_add(c, bytes, start);
 }
 
