@@ -271,6 +271,8 @@ static enum err_code check_layout(const struct estimate_request *q, const struct
     struct layout whole = w; /* each rank with all of its cache */
     whole.dcp = 1;
     if (layout_plain(&c->layout)) return ERR_OK;
+    if (w.dcp > 1 && q->uncached)
+        return err_set(e, ERR_USAGE, "--dcp shares a cache, and with --kv none there is none");
     if (q->calibrated && !(near && (w.dp == 1 || q->mix_text || q->simulated)))
         return err_set(e, ERR_USAGE, "a calibrated time knows the ranks of one stage in one node%s",
                        near ? "; of several attention groups a mixed step (--mix)" : " and copies, no other layout");
