@@ -13,6 +13,7 @@ _ridge()
         --route) words="round-robin least-loaded prefix" ;;
         --rows) words="summary requests steps" ;;
         --memory) words="paged contiguous contiguous=pow2 contiguous=exact" ;;
+        --dcp-comm-backend) words='ag_rs a2a' ;;
         -f | --format) words='text md csv json jsonl' ;;
         exercise) words='list show answer grade' ;;
         show | answer) words=$(ridge exercise list --format csv 2>/dev/null | sed '1d; s/^[0-9]*,//; s/,.*//') ;;
