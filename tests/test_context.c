@@ -366,6 +366,24 @@ static void test_over_nodes(void **state)
     arena_close(a);
 }
 
+/* Where each pair has a link of its own, two ranks have one of the seven that eight have. */
+static void test_seconds_of_a_gather(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    const struct model m = load(a, "deepseek-v3");
+    const struct hw hw = device(a, "mi300x");
+    const struct layout l = {.tp = 8, .dcp = 2};
+    const double part = 3 * 16.0 * 576 * 2, rate = hw_link_rate(&hw, 2);
+    assert_true(rate < hw_link_rate(&hw, 8));
+    const struct timed_latency latency = {3e-6, 0};
+    struct step *s =
+        compile(a, &m, &hw, (struct step_setup){.layout = l, .latency = latency, .fidelity = STEP_ROOFLINE});
+    const struct step_op op = find_op(a, s, STEP_DECODE, 3, 1013, "query_all_gather", 0);
+    near_to(op.time_s, (double)op.count * (part / rate + 3e-6), 1e-12);
+    arena_close(a);
+}
+
 /* Outputs and log-sum-exps in one message to the ranks of their heads: of 16 in two nodes 7 are near, 8 far. */
 static void test_outputs_sent_at_once(void **state)
 {
@@ -410,6 +428,7 @@ static void test_free_layouts(void **state)
                                             {.tp = 8, .dcp = 8, .per_node = 8},
                                             {.tp = 4, .dp = 2, .ep = 8, .dcp = 4, .per_node = 8},
                                             {.tp = 16, .dcp = 16, .per_node = 8},
+                                            {.tp = 16, .dcp = 8, .per_node = 8}, /* sums over nodes, contexts within */
                                             {.tp = 4, .pp = 2, .dcp = 2, .per_node = 8}};
     struct step *any = NULL;
     for (size_t i = 0; i < 2 * COUNT(LAYOUTS); i++) {
@@ -501,6 +520,7 @@ int main(void)
         cmocka_unit_test(test_growth),
         cmocka_unit_test(test_most_that_can_share),
         cmocka_unit_test(test_over_nodes),
+        cmocka_unit_test(test_seconds_of_a_gather),
         cmocka_unit_test(test_outputs_sent_at_once),
         cmocka_unit_test(test_free_layouts),
         cmocka_unit_test(test_tokens_of_a_pool),
