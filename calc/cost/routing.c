@@ -72,3 +72,30 @@ void routing_popularity(const struct routing *r, int64_t experts, int64_t k, dou
     const double scale = certain < k ? (double)(k - certain) / p[certain] : 0;
     for (int64_t i = 0; i < experts; i++) p[i] = i < certain ? 1 : weight_of(r, i, experts) * scale;
 }
+
+/* Mean of the largest of n standard normals: the integral of 1 - F^n above 0 less that of F^n below. */
+static double largest_normal(double n)
+{
+    enum { STEPS = 900 };
+    const double width = 9.0 / STEPS;
+    double sum = 0;
+    for (int i = 0; i < STEPS; i++) {
+        const double x = (i + 0.5) * width, below = 0.5 * erfc(x / sqrt(2));
+        sum += -expm1(n * log1p(-below)) - pow(below, n);
+    }
+    return sum * width;
+}
+
+double routing_part_load(const struct routing *r, int64_t experts, int64_t k, int64_t parts)
+{
+    if (!has_exponent(r->rule) || parts <= 1 || experts < 2) return 1;
+    double *p = malloc((size_t)experts * sizeof *p);
+    if (!p) return (double)NAN;
+    const double mean = (double)k / (double)experts;
+    double squares = 0;
+    routing_popularity(r, experts, k, p);
+    for (int64_t i = 0; i < experts; i++) squares += (p[i] - mean) * (p[i] - mean);
+    free(p);
+    return 1 + sqrt(squares / (double)(experts - 1) * (double)parts / (double)experts) / mean *
+                   largest_normal((double)parts);
+}

@@ -44,4 +44,10 @@ const char *routing_name(const struct routing *r, char *text, size_t len);
  * e. Sums to k; 1 <= k <= experts. Cost: O(experts). */
 void routing_popularity(const struct routing *r, int64_t experts, int64_t k, double *p);
 
+/* routing_part_load -- what the busiest of `parts` is drawn for over the mean part, where experts are dealt to parts at
+ * random: 1 + s*sqrt(parts/experts)*m, s the standard deviation (of a sample) of zipf's or loads' popularity over its
+ * mean, m the mean of the largest of so many standard normals. 1 of other rules and of one part; parts divide experts.
+ * Within 3 % of a count at random (tests/test_switches.c). Cost: O(experts). Derivation: MODEL.md "Layouts". */
+double routing_part_load(const struct routing *r, int64_t experts, int64_t k, int64_t parts);
+
 #endif

@@ -221,6 +221,16 @@ static void make_attention(struct call *c, const struct maker *m)
 
 /* -- experts, scans -- */
 
+/* Whether a few tokens are sorted too: as the engine does it with kernels that are its own, not with those that stand
+ * for others (weights stored narrower than computed). */
+static void set_sparse(struct call *c, const struct maker *m)
+{
+    const bool fp8 = c->kernel.unit == HW_FP8, narrow = c->kernel.element_bytes < (fp8 ? 1 : 2);
+    if (!c->of.class) return;
+    c->kernel.sparse = rows_sparse(c->of.class->name);
+    if (c->kernel.sparse > 0 && !narrow && m->source->sorts_few[fp8]) c->kernel.sparse = HUGE_VAL;
+}
+
 /* One measurement holds the choice of experts, both products and what is between and after them: the first product
  * stands for all of it. */
 static void make_experts(struct call *c, const struct maker *m)
@@ -254,10 +264,10 @@ static void make_experts(struct call *c, const struct maker *m)
     /* SGLang's kernel is vLLM's in Triton, wherever that was measured. */
     const struct source_want triton = {prefix, "triton", "nongated"};
     if (f->gated && !is_trtllm(m)) take(c, m, &triton, 1);
-    if (c->of.class) return;
     const struct source_want want[] = {{prefix, f->gated ? NULL : "nongated", f->gated ? "nongated" : NULL},
                                        {prefix, NULL, "nongated"}};
-    take(c, m, want, COUNT(want));
+    if (!c->of.class) take(c, m, want, COUNT(want));
+    set_sparse(c, m);
 }
 
 static void make_scan(struct call *c, const struct maker *m, bool conv)

@@ -86,4 +86,9 @@ bool rows_of_host(const struct hw *hw);
  * and widths: sets ungrouped, padded_dim and flash2 of a prefill or decode call. */
 void rows_attention(struct kernel *k, const char *framework);
 
+/* rows_sparse -- sparse (kernel.h) of experts by a kernel of that name, or of a class that has it in its name: vLLM's
+ * in Triton leaves a few tokens unsorted, with four experts or more for each choice (fused_moe.py, SPARSITY_FACTOR);
+ * of others nothing is known: 0. */
+double rows_sparse(const char *kernel);
+
 #endif

@@ -15,6 +15,12 @@ static enum err_code finish_gemm(struct arena *a, struct row *r, struct err *e);
 static enum err_code finish_bmm(struct arena *a, struct row *r, struct err *e);
 static enum err_code finish_attention(struct arena *a, struct row *r, struct err *e);
 static enum err_code finish_mla(struct arena *a, struct row *r, struct err *e);
+double rows_sparse(const char *kernel)
+{
+    enum { SPARSITY_FACTOR = 4 };
+    return strstr(kernel, "vllm") && strstr(kernel, "triton") ? SPARSITY_FACTOR : 0;
+}
+
 static enum err_code finish_moe(struct arena *a, struct row *r, struct err *e);
 static enum err_code finish_delta(struct arena *a, struct row *r, struct err *e);
 static enum err_code finish_mamba(struct arena *a, struct row *r, struct err *e);
@@ -330,6 +336,7 @@ static enum err_code finish_moe(struct arena *a, struct row *r, struct err *e)
     struct kernel *k = &r->kernel;
     TRY(dtype_of(r, e));
     if (k->unit == HW_FP8 && k->quant == KERNEL_QUANT_NONE) k->quant = KERNEL_QUANT_DYNAMIC;
+    if (r->kernel_name) k->sparse = rows_sparse(r->kernel_name);
     if (k->topk > k->experts) return err_set(e, ERR_INPUT, "topk %g is above num_experts %g", k->topk, k->experts);
     return name_row(a, r, NULL, r->kernel_name,
                     arena_printf(a, "%g,%g,%g,%g", k->experts, k->topk, k->width, k->hidden), e);

@@ -168,6 +168,7 @@ enum err_code source_open(struct arena *a, const struct hw *hw, const char *name
                        hw->key);
     }
     TRY(choose_framework(framework, out, e));
+    out->sorts_few[0] = out->sorts_few[1] = strcmp(out->kernels, "sglang") == 0;
     TRY(add_device(a, hw, hw->key, out, e));
     TRY(nearest(a, hw, near, &n, e));
     for (size_t i = 0; i < n; i++) TRY(add_device(a, hw, near[i].key, out, e));

@@ -26,6 +26,8 @@ struct source {
                               compiled loop */
     const char *kernels;   /* whose kernels: those of the framework, of vllm with none */
     const char *name;      /* of the first file: "h100-sxm.vllm" */
+    bool sorts_few[2];     /* experts of 16 bits, of fp8: a few tokens are sorted by expert where the measured kernel
+                              does not; SGLang's are, by every framework else as measured unless said otherwise */
 };
 
 /* source_open -- the files of hw. name NULL: hw->efficiency, else its own for the framework, else its own, else those

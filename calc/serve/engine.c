@@ -85,6 +85,21 @@ static enum err_code versions_of(const struct json *j, const char *out[2], struc
     return ERR_OK;
 }
 
+/* Two versions, or "" or "always". */
+static enum err_code sorted_of(const struct json *j, const char *out[2], struct err *e)
+{
+    struct json all, one;
+    out[0] = out[1] = "";
+    if (!json_get(j, "sorted_before", &all)) return ERR_OK;
+    for (size_t i = 0; i < 2; i++) {
+        if (!json_at(&all, i, NULL, &one)) return json_want(&all, "a version of experts in 16 bits and in fp8", e);
+        TRY(json_str(&one, &out[i], e));
+        if (*out[i] && !isdigit((unsigned char)*out[i]) && strcmp(out[i], "always") != 0)
+            return json_want(&one, "a version, \"always\" or nothing", e);
+    }
+    return ERR_OK;
+}
+
 static enum err_code devices_of(const struct json *j, const char *out[ENGINE_DEVICES_MAX], struct err *e)
 {
     struct json all, one;
@@ -116,6 +131,8 @@ enum err_code engine_parse(const struct json *j, struct engine *out, struct err 
     if (json_has(j, "per_kernel")) TRY(flag_of(j, "per_kernel", &out->per_kernel, e));
     TRY(versions_of(j, out->version, e));
     TRY(devices_of(j, out->device, e));
+    TRY(sorted_of(j, out->sorted_before, e));
+    engine_set_version(out, out->version[1]);
     TRY(slow_of(j, out->slow_p90, e));
     TRY(text_of(j, "source", &out->source, e));
     return text_of(j, "date", &out->date, e);
@@ -190,6 +207,7 @@ enum err_code engine_load_version(struct arena *a, const char *text, struct engi
     TRY(engine_load(a, name, out, e));
     if (colon) TRY(check_version(out, colon + 1, e));
     *overlapped = engine_overlaps(out, colon ? colon + 1 : out->overlapped_from);
+    if (colon) engine_set_version(out, colon + 1);
     return ERR_OK;
 }
 
@@ -239,10 +257,17 @@ bool engine_has_experts(const struct model *m)
     return false;
 }
 
-bool engine_overlaps(const struct engine *g, const char *version)
+/* Whether x is known to be y or later. */
+static bool is_from(const char *x, const char *y)
 {
-    const char *x = version ? version : "", *y = g->overlapped_from;
-    return isdigit((unsigned char)*x) && isdigit((unsigned char)*y) && compare_versions(x, y) >= 0;
+    return x && isdigit((unsigned char)*x) && isdigit((unsigned char)*y) && compare_versions(x, y) >= 0;
+}
+
+bool engine_overlaps(const struct engine *g, const char *version) { return is_from(version, g->overlapped_from); }
+
+void engine_set_version(struct engine *g, const char *version)
+{
+    for (size_t i = 0; i < 2; i++) g->sorts_few[i] = *g->sorted_before[i] && !is_from(version, g->sorted_before[i]);
 }
 
 /* ---- a model under an engine ---- */
@@ -259,7 +284,17 @@ enum err_code engine_source_open(struct arena *a, const struct engine *engine, c
 {
     TRY(source_open(a, hw, NULL, engine->name, out, e));
     out->framework = "none"; /* kernels alone: what the engine adds is its terms */
+    for (size_t i = 0; i < 2; i++) out->sorts_few[i] = engine->sorts_few[i];
     return ERR_OK;
+}
+
+/* Unless it is said how uneven the parts of the experts are, as uneven as the choices make them. */
+static void set_part_load(struct step_setup *u)
+{
+    const struct ffn *f = layout_routed(u->model);
+    if (!f || u->layout.skew > 1 || u->layout.ep <= 1) return;
+    const double load = routing_part_load(&u->conventions.routing, f->experts, f->experts_per_token, u->layout.ep);
+    u->layout.skew = fmin(load, layout_skew_most(u->model, &u->layout));
 }
 
 enum err_code engine_case_open(struct arena *a, const struct engine *engine, const struct step_setup *setup,
@@ -285,12 +320,14 @@ enum err_code engine_case_open_from(struct arena *a, const struct engine *engine
     u.fidelity = STEP_BOUND;
     if (u.conventions.routing.rule == ROUTING_UNIFORM)
         u.conventions.routing = (struct routing){.rule = ROUTING_LOADS, .exponent = ENGINE_LOADS};
+    set_part_load(&u);
     TRY(step_compile(a, &u, &step, e));
     TRY(mix_compile(a, &u, &out->bound, e));
     TRY(open_calibrated(a, step, out->bound, source, false, &out->graph, e));
     TRY(open_calibrated(a, step, out->bound, source, true, &out->eager, e));
     u.fidelity = STEP_ROOFLINE;
     u.conventions.routing = setup->conventions.routing; /* the textbook's */
+    u.layout = setup->layout;
     TRY(mix_compile(a, &u, &out->roofline, e));
     TRY(mix_open(a, out->bound, &out->x, e));
     TRY(mix_open(a, out->roofline, &out->y, e));

@@ -8,13 +8,14 @@
  * their own, how many tokens one may have, which steps replay a graph. Tokens choose experts as ENGINE_LOADS says. All
  * of it is data, configs/engines/<engine>.json:
  *   {"schema": "ridge.engine.1", "engine", "mixed", "budget_tokens", "graph_tokens", "graph_mixed",
- *    "overlapped_from" (a version; "" none), "per_kernel", "versions": [first and last measured],
- *    "devices": [keys of those measured],
- *    "facts": [sentences with their sources], "host_s", "sequence_s", "kernel_s", "factor", "rows", "models",
- *    "errors": [{"kind": "dense"|"experts", "rows", "fitted_median_frac" (all in the fit),
- *      and of models left out "median_frac", "within_frac" (of 25 %), "baseline_frac", "slow_p90" (nine in ten rows
- *      take at most so many times what is predicted; may be missing)}], "source", "date"}
- * sequence_s, kernel_s (0), per_kernel (false), versions and devices may be missing. Derivation: MODEL.md "Servers".
+ *    "overlapped_from" (a version; "" none), "sorted_before" (of experts in 16 bits and in fp8), "per_kernel",
+ * "versions": [first and last measured], "devices": [keys of those measured], "facts": [sentences with their sources],
+ * "host_s", "sequence_s", "kernel_s", "factor", "rows", "models", "errors": [{"kind": "dense"|"experts", "rows",
+ * "fitted_median_frac" (all in the fit), and of models left out "median_frac", "within_frac" (of 25 %),
+ * "baseline_frac", "slow_p90" (nine in ten rows take at most so many times what is predicted; may be missing)}],
+ * "source", "date"} "sorted_before": [version, version]: before these a few tokens are sorted by expert as many are,
+ * where the measured kernel does not; "" never, "always". sequence_s, kernel_s (0), per_kernel (false), sorted_before
+ * (never), versions and devices may be missing. Derivation: MODEL.md "Servers".
  */
 #ifndef RIDGE_SERVE_ENGINE_H
 #define RIDGE_SERVE_ENGINE_H
@@ -52,6 +53,8 @@ struct engine {
     const char *version[2]; /* first and last that were measured; NULL not said */
     const char *device[ENGINE_DEVICES_MAX]; /* keys of those it was measured on; NULL behind the last */
     const char *overlapped_from;            /* version from which on the host works beside the device; "" none does */
+    const char *sorted_before[2];           /* of 16 bits, of fp8: above */
+    bool sorts_few[2];                      /* so of the version in question; engine_set_version */
     struct engine_terms terms;
     double slow_p90[2]; /* measured over predicted, ninetieth percentile of models that were left out: dense ones and
                            those with experts or latents; NAN unknown */
@@ -69,6 +72,10 @@ enum err_code engine_parse(const struct json *j, struct engine *out, struct err 
  * or newer than all that were measured, saying which were. */
 enum err_code engine_load_version(struct arena *a, const char *text, struct engine *out, bool *overlapped,
                                   struct err *e);
+
+/* engine_set_version -- sets what depends on the version, which may be unknown (NULL, ""): then as before any. Of an
+ * engine just loaded it is that of the last one measured. */
+void engine_set_version(struct engine *g, const char *version);
 
 /* engine_terms_text -- what a step takes, for people: "31 us a sequence of its host beside its kernels as measured and
  * 1.9 us for each". engine_device_note -- a sentence where the terms were fitted on other devices than this, NULL where

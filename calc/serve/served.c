@@ -184,7 +184,8 @@ static enum err_code set_weights(struct model *m, const char *published, struct 
 
 static bool same_deployment(const struct served_row *x, const struct served_row *y)
 {
-    return strcmp(x->engine, y->engine) == 0 && strcmp(x->model, y->model) == 0 && strcmp(x->device, y->device) == 0 &&
+    return strcmp(x->engine, y->engine) == 0 && strcmp(x->version, y->version) == 0 &&
+           strcmp(x->model, y->model) == 0 && strcmp(x->device, y->device) == 0 &&
            strcmp(x->weights, y->weights) == 0 && x->tp == y->tp && x->attention_dp == y->attention_dp &&
            x->ep == y->ep;
 }
@@ -212,6 +213,7 @@ struct deployment {
 static enum err_code open_deployment(struct arena *a, const struct served_row *r, struct deployment *d, struct err *e)
 {
     TRY(engine_load(a, r->engine, &d->engine, e));
+    engine_set_version(&d->engine, r->version);
     TRY(load_model(a, r->model, &d->model, e));
     TRY(set_weights(&d->model, r->weights, e));
     TRY(hw_load(a, r->device, &d->hw, e));

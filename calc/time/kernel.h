@@ -58,11 +58,13 @@ struct kernel {
     double padded_dim; /* width that the kernel computes a head of a prefill with; 0: head_dim */
     double tokens, width, hidden, topk, experts, tp, ep, gated; /* MoE; hidden before tp; gated 0 or 1 */
     double active_experts, routed_rows, max_rows;               /* MoE, of this rank; NAN: expected values */
-    double key_heads, state_dim, chunk_tokens, state_bytes;     /* scan; state_bytes: per element of the state */
-    bool state_space;               /* scan: Mamba-2, whose rows have columns of their own */
-    double channels, taps;          /* conv */
-    double moved_bytes;             /* elementwise: all bytes read and written */
-    double written_bytes;           /* elementwise: of them those written; 0 not known */
+    double sparse; /* MoE: tokens are sorted by expert first where a part has not all experts, or where there are fewer
+                      than so many experts for each choice of a token; HUGE_VAL always, 0 no kernel alone does it */
+    double key_heads, state_dim, chunk_tokens, state_bytes; /* scan; state_bytes: per element of the state */
+    bool state_space;                                       /* scan: Mamba-2, whose rows have columns of their own */
+    double channels, taps;                                  /* conv */
+    double moved_bytes;                                     /* elementwise: all bytes read and written */
+    double written_bytes;                                   /* elementwise: of them those written; 0 not known */
     double rotary_dim, interleaved; /* rope: elements of a head that turn; 1: pairs are neighbours, NAN either */
     double vocab, top_k, top_p_milli, temperature_milli; /* sampling, and what judges drafts: tokens there are; kept */
     double drafts, accepted,

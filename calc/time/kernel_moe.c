@@ -4,7 +4,7 @@
 
 #include "calc/time/kernel.h"
 
-enum { START, COMPUTE, FEED, WAVE, MEMORY, NORM, PERMUTE, EXPERT, TOKEN, FOREIGN, THROTTLE, PARAMS_N };
+enum { START, COMPUTE, FEED, WAVE, MEMORY, NORM, PERMUTE, EXPERT, TOKEN, FOREIGN, THROTTLE, SORT, PARAMS_N };
 
 static const struct kernel_param params[PARAMS_N] = {
     [START] = {"start_s", "s", "start-up of all kernels", 1e-6, 2e-4, {2e-5, 3e-5}, KERNEL_CYCLES},
@@ -54,10 +54,17 @@ static const struct kernel_param params[PARAMS_N] = {
                   1,
                   {0.1, 0.02},
                   KERNEL_KEPT},
+    [SORT] = {"sort_s",
+              "s",
+              "sorting tokens by expert, of a kernel that does not sort a few",
+              1e-8,
+              5e-5,
+              {1e-5, 2e-5},
+              KERNEL_CYCLES},
 };
 
 /* Features, then per tile: compute, feed and waves of the first products, of the last. */
-enum { UP_S, DOWN_S, HOT, PERMUTE_S, EXPERTS, TOKENS_S, FOREIGN_S, TILES, TILE_N = 6 };
+enum { UP_S, DOWN_S, HOT, PERMUTE_S, EXPERTS, TOKENS_S, FOREIGN_S, SORTED, TILES, TILE_N = 6 };
 
 static const double rows_tiles[] = {64, 128, 256};
 static const double column_tiles[] = {32, 64, 128, 256};
@@ -101,6 +108,7 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
     v[EXPERTS] = local;
     v[TOKENS_S] = 2 * k->tokens * k->width * 2 / rate; /* bf16, read and written */
     v[FOREIGN_S] = (pairs - fmin(rows, pairs)) * 2 * (k->width + (1 + k->gated) * hidden) / rate;
+    v[SORTED] = k->sparse > 0 && (k->ep > 1 || pairs * k->sparse > k->experts);
     const double flops_s = w->flops > 0 ? sm * w->compute_s / w->flops : 0;
     size_t at = TILES;
     for (size_t i = 0; i < sizeof rows_tiles / sizeof rows_tiles[0]; i++) {
@@ -134,7 +142,7 @@ static double time_s(const struct kernel_features *f, const double *p)
     const double slower = kernel_throttle(up + down, p[THROTTLE]);
     return p[START] + kernel_norm(up * slower, v[UP_S] * memory, p[NORM]) +
            kernel_norm(down * slower, v[DOWN_S] * memory, p[NORM]) + v[PERMUTE_S] / p[PERMUTE] +
-           v[EXPERTS] * p[EXPERT] + v[TOKENS_S] / p[TOKEN] + v[FOREIGN_S] / p[FOREIGN];
+           v[EXPERTS] * p[EXPERT] + v[TOKENS_S] / p[TOKEN] + v[FOREIGN_S] / p[FOREIGN] + v[SORTED] * p[SORT];
 }
 
 const struct kernel_form kernel_moe_form = {
