@@ -16,8 +16,8 @@ struct measured_transfer {
 };
 
 static const struct measured_transfer measured[] = {
-    {"h100-sxm", "h200-sxm", true, 1.096, 1.175, 1.191, 1.232, 1.144},
-    {"h200-sxm", "h100-sxm", true, 1.102, 1.175, 1.189, 1.227, 1.137},
+    {"h100-sxm", "h200-sxm", true, 1.096, 1.175, 1.191, 1.222, 1.144},
+    {"h200-sxm", "h100-sxm", true, 1.102, 1.175, 1.189, 1.232, 1.137},
     {"h100-sxm", "a100-80g", false, 1.259, 1.231, 1.499, (double)NAN, 1.597},
     {"h200-sxm", "a100-80g", false, 1.266, 1.225, 1.376, (double)NAN, 1.647},
     {"a100-80g", "h100-sxm", false, 1.262, 1.228, 1.505, (double)NAN, 1.635},
