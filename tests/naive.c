@@ -304,10 +304,21 @@ static void write_cache(struct walk *w, const char *name, int record)
     matrix_close(&m);
 }
 
+/* Squares of a token's queries, and of its keys, summed over ranks in fp32: a ring as above. */
+static void sum_squares(struct walk *w)
+{
+    const int ranks = w->p->ranks, sums = w->tokens * 2;
+    if (ranks == 1) return;
+    struct naive_op *op = op_open(w, "qk_norm_all_reduce");
+    for (int i = 0; i < sums; i++) op->activation_bytes += 4 + 4;
+    for (int step = 0; step < 2 * (ranks - 1); step++) op->wire_bytes += (double)sums / ranks * 4;
+}
+
 /* Norms of query heads and of the key heads that the layer makes. */
 static void norm_heads(struct walk *w, const struct naive_layer *l, int width)
 {
     const int each[] = {w->heads, w->groups}, vectors = l->qk_vectors ? l->qk_vectors : 1;
+    if (l->qk_wide) sum_squares(w);
     struct naive_op *op = op_open(w, "qk_norm");
     elementwise(w, op, w->tokens * width, 1, 1, l->qk_flops ? l->qk_flops : 4);
     for (int side = 0; side < (l->shares_kv ? 1 : 2) && !l->qk_bare; side++)

@@ -76,6 +76,7 @@ struct naive_layer {
     bool borrowed, one_residual; /* big matrices stored by an earlier layer; one sum with the stream */
     bool qk_norm;                /* of each query and key head */
     bool qk_each, qk_bare;       /* a weight for every head; none at all; else one for the queries, one for the keys */
+    bool qk_wide;                /* one norm over all heads of a side */
     int qk_flops, qk_vectors;    /* an element, 4 when 0; vectors of such a weight, 1 when 0 */
     bool parallel;               /* mixer and MLP read the same input */
     int norms;                   /* over the model width */

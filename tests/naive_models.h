@@ -260,6 +260,14 @@ static const struct subject OLMO2 = { /* one norm over all queries, one over all
     {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 7, .qk_norm = true,
       .qk_each = true}}};
 
+static const struct subject SPLIT_OLMO2 = { /* ranks sum the squares of their heads */
+    "{\"model_type\":\"olmo2\",\"hidden_size\":12,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"intermediate_size\":8,\"vocab_size\":16}",
+    "00",
+    {.vocab = 16, .hidden = 12, RMS},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 8, .qk_norm = true,
+      .qk_each = true, .qk_wide = true}}};
+
 static const struct subject QWEN1 = { /* the file's width is twice the true one */
     "{\"model_type\":\"qwen\",\"hidden_size\":10,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
     "\"kv_channels\":5,\"intermediate_size\":14,\"vocab_size\":16,\"no_bias\":true}",

@@ -657,8 +657,8 @@ static void test_memory_equals_what_is_walked(void **state)
 static const struct subject *const SPLITS[] = {&SPLIT,        &SPLIT_MOE, &SPLIT_OSS,    &DEEPSEEK_V3,
                                                &SPLIT_FALCON, &DSA,       &SPLIT_GEMMA3N};
 
-static const struct subject *const FURTHER[] = {&SPLIT_STEP3, &SPLIT_LAGUNA, &MINIMAX_M3, &SPLIT_FALCON_H1,
-                                                &SPLIT_RWKV4};
+static const struct subject *const FURTHER[] = {&SPLIT_STEP3,     &SPLIT_LAGUNA, &MINIMAX_M3,
+                                                &SPLIT_FALCON_H1, &SPLIT_RWKV4,  &SPLIT_OLMO2};
 
 static const struct subject *const DRAFTS[] = {&SPLIT_EAGLE3, &MEDUSA, &DFLASH};
 

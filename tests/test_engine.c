@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "calc/model/stored.h"
 #include "calc/serve/steady.h"
 
 static const char *const ENGINES[] = {"vllm", "trtllm", "sglang"};
@@ -200,6 +201,71 @@ static void test_versions(void **state)
     }
 }
 
+/* Seconds of a step's kernels, so many sequences that decode. */
+static double kernels_s(struct fixture *f, const char *version, const char *weights, double clients)
+{
+    struct engine_closed c;
+    struct err e = {0};
+    const struct engine_loop l = {clients, 1009, 211};
+    engine_set_version(&f->engine, version);
+    if (stored_set_all(&f->model, weights, &e) != ERR_OK) fail_msg("%s", e.text);
+    const struct step_setup u = {.model = &f->model, .hw = &f->hw, .layout = {.tp = 1}, .block_tokens = 16};
+    if (engine_case_open(f->a, &f->engine, &u, &f->server, &e) != ERR_OK ||
+        engine_closed_loop(&f->server, &l, &c, &e) != ERR_OK)
+        fail_msg("%s", e.text);
+    return c.token.of_decode.kernels_s;
+}
+
+/* Few tokens of experts, sorted or not, by version and format: 48 layers of some 10 us each, nothing with many. */
+static void test_sorted_by_version(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *engine, *version;
+        bool sorts[2];
+    } CASES[] = {{"vllm", "0.20.0", {false, false}}, {"vllm", "0.12", {false, true}},
+                 {"vllm", NULL, {false, true}},      {"vllm", "", {false, true}},
+                 {"sglang", "9", {true, true}},      {"trtllm", "1.0", {false, false}}};
+    struct fixture f;
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        open_fixture(&f, CASES[i].engine, "qwen3-30b-a3b", (struct layout){.tp = 1});
+        engine_set_version(&f.engine, CASES[i].version);
+        for (int k = 0; k < 2; k++) assert_int_equal(f.engine.sorts_few[k], CASES[i].sorts[k]);
+        arena_close(f.a);
+    }
+    open_fixture(&f, "vllm", "qwen3-30b-a3b", (struct layout){.tp = 1});
+    assert_true(!f.engine.sorts_few[0] && f.engine.sorts_few[1]); /* as the last one measured */
+    const double more_s = kernels_s(&f, "0.18.0", "fp8-block128", 2) - kernels_s(&f, "0.20.0", "fp8-block128", 2);
+    assert_true(more_s > 48 * 5e-6 && more_s < 48 * 25e-6);
+    assert_true(fabs(kernels_s(&f, "0.18.0", "fp8-block128", 37) - kernels_s(&f, "0.20.0", "fp8-block128", 37)) < 1e-9);
+    assert_true(fabs(kernels_s(&f, "0.18.0", "bf16", 2) - kernels_s(&f, "0.20.0", "bf16", 2)) < 1e-9);
+    arena_close(f.a);
+}
+
+/* Experts in parts: the busiest computes what the choices give it, unless it is said how uneven parts are. */
+static void test_uneven_parts(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct err e = {0};
+    double s[3];
+    open_fixture(&f, "trtllm", "qwen3-30b-a3b", (struct layout){.tp = 4, .ep = 4});
+    const struct routing loads = {ROUTING_LOADS, ENGINE_LOADS};
+    const double said[] = {0, routing_part_load(&loads, 128, 8, 4), 0};
+    assert_true(said[1] > 1.2 && said[1] < 1.3);
+    for (int k = 0; k < 3; k++) {
+        struct step_setup u = {
+            .model = &f.model, .hw = &f.hw, .layout = {.tp = 4, .ep = 4, .skew = said[k]}, .block_tokens = 16};
+        if (k == 2) u.conventions.routing = (struct routing){ROUTING_ZIPF, 0}; /* all alike, so are parts */
+        if (engine_case_open(f.a, &f.engine, &u, &f.server, &e) != ERR_OK) fail_msg("%s", e.text);
+        mix_clear(&f.server.x);
+        mix_prefill(&f.server.x, 1, 8191, 0);
+        s[k] = engine_mix_s(&f.server, &f.server.x, false);
+    }
+    assert_true(fabs(s[0] / s[1] - 1) < 1e-12 && s[2] < 0.99 * s[0]);
+    arena_close(f.a);
+}
+
 static void test_files(void **state)
 {
     (void)state;
@@ -208,12 +274,19 @@ static void test_files(void **state)
     "\"overlapped_from\":\"2.3\",\"source\":\"a loop\",\"date\":\"2026-11\""
     static const struct {
         const char *text, *says;
-    } CASES[] = {{"{\"schema\":\"ridge.engine.1\"," GOOD ",\"host_s\":1e-3,\"factor\":1.1}", NULL},
-                 {"{\"schema\":\"ridge.engine.2\"," GOOD "}", "ridge.engine.1"},
-                 {"{\"schema\":\"ridge.engine.1\"," GOOD ",\"factor\":1.1}", "host_s: missing"},
-                 {"{\"schema\":\"ridge.engine.1\"," GOOD ",\"host_s\":-1e-3,\"factor\":1.1}", "host_s"},
-                 {"{\"schema\":\"ridge.engine.1\"," GOOD ",\"host_s\":1e-3,\"factor\":\"1\"}", "factor"},
-                 {"{\"schema\":\"ridge.engine.1\",\"engine\":\"mine\",\"mixed\":1}", "mixed"}};
+    } CASES[] = {
+        {"{\"schema\":\"ridge.engine.1\"," GOOD ",\"host_s\":1e-3,\"factor\":1.1}", NULL},
+        {"{\"schema\":\"ridge.engine.2\"," GOOD "}", "ridge.engine.1"},
+        {"{\"schema\":\"ridge.engine.1\"," GOOD ",\"factor\":1.1}", "host_s: missing"},
+        {"{\"schema\":\"ridge.engine.1\"," GOOD ",\"host_s\":-1e-3,\"factor\":1.1}", "host_s"},
+        {"{\"schema\":\"ridge.engine.1\"," GOOD ",\"host_s\":1e-3,\"factor\":\"1\"}", "factor"},
+        {"{\"schema\":\"ridge.engine.1\"," GOOD ",\"host_s\":1e-3,\"factor\":1.1,\"sorted_before\":[\"\",\"2.1\"]}",
+         NULL},
+        {"{\"schema\":\"ridge.engine.1\"," GOOD ",\"host_s\":1e-3,\"factor\":1.1,\"sorted_before\":[\"soon\",\"2.1\"]}",
+         "always"},
+        {"{\"schema\":\"ridge.engine.1\"," GOOD ",\"host_s\":1e-3,\"factor\":1.1,\"sorted_before\":[\"always\"]}",
+         "16 bits"},
+        {"{\"schema\":\"ridge.engine.1\",\"engine\":\"mine\",\"mixed\":1}", "mixed"}};
     struct arena *a = arena_open();
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         struct json j;
@@ -356,6 +429,8 @@ int main(void)
         cmocka_unit_test(test_prompts_of_steps),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_sorted_by_version),
+        cmocka_unit_test(test_uneven_parts),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_band),
         cmocka_unit_test(test_refused),

@@ -209,8 +209,9 @@ static void test_servers(void **state)
         assert_true(g[i].rows > 40 && g[i].median_frac < (dense ? 0.10 : 0.15));
         assert_true(g[i].within_frac > 0.8 && g[i].ratio < 0.7);
         if (!all && g[i].first_rows > 0) assert_true(g[i].first_median_frac < 0.3);
-        assert_true(fabs(g[i].drift_clients) < (dense ? 0.03 : 0.065));
-        assert_true(isnan(g[i].drift_tp) || fabs(g[i].drift_tp) < (dense ? 0.05 : 0.085));
+        const bool waves = strcmp(g[i].engine, "sglang") == 0, plain = strcmp(g[i].engine, "vllm") == 0;
+        assert_true(fabs(g[i].drift_clients) < (dense || !waves ? 0.03 : 0.065));
+        assert_true(isnan(g[i].drift_tp) || fabs(g[i].drift_tp) < (dense ? 0.05 : plain ? 0.03 : 0.09));
     }
     arena_close(a);
 }

@@ -215,6 +215,49 @@ static void test_loads_by_adding(void **state)
     }
 }
 
+/* Experts dealt to parts at random: what the busiest is drawn for over the mean, counted. */
+static void test_busiest_part_of_loads(void **state)
+{
+    (void)state;
+    static const struct {
+        double exponent;
+        int experts, k, parts;
+    } CASES[] = {{1.01, 128, 8, 4}, {1.01, 256, 8, 8}, {1.2, 96, 6, 3}, {0, 60, 4, 5}, {1.01, 128, 4, 8}};
+    enum { EXPERTS = 256, ROUNDS = 4000 };
+    uint64_t random = 88172645463325252u;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const int n = CASES[i].experts, held = n / CASES[i].parts;
+        const struct routing r = {ROUTING_LOADS, CASES[i].exponent};
+        double p[EXPERTS], sum = 0;
+        routing_popularity(&r, n, CASES[i].k, p);
+        for (int round = 0; round < ROUNDS; round++) {
+            double most = 0;
+            for (int e = 0; e < n; e++) { /* shuffled as it is dealt */
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                const int other = e + (int)(random % (uint64_t)(n - e));
+                const double taken = p[other];
+                p[other] = p[e];
+                p[e] = taken;
+            }
+            for (int part = 0; part < CASES[i].parts; part++) {
+                double load = 0;
+                for (int e = part * held; e < (part + 1) * held; e++) load += p[e];
+                most = fmax(most, load);
+            }
+            sum += most;
+        }
+        const double counted = sum / ROUNDS * CASES[i].parts / CASES[i].k;
+        const double got = routing_part_load(&r, n, CASES[i].k, CASES[i].parts);
+        if (!(got > 1.05 && fabs(got / counted - 1) < 0.03))
+            fail_msg("%d experts in %d parts: %g, counted %g", n, CASES[i].parts, got, counted);
+    }
+    assert_true(routing_part_load(&(struct routing){ROUTING_LOADS, 1.01}, 128, 8, 1) == 1);
+    assert_true(routing_part_load(&(struct routing){.rule = ROUTING_UNIFORM}, 128, 8, 8) == 1);
+    close_to(routing_part_load(&(struct routing){ROUTING_ZIPF, 0}, 128, 8, 8), 1, 1e-9);
+}
+
 /* Rules by name and back; the ends of an exponent's range are in it. */
 static void test_rules_named(void **state)
 {
@@ -485,6 +528,7 @@ int main(void)
         cmocka_unit_test(test_experts_drawn),
         cmocka_unit_test(test_popularity_by_halving),
         cmocka_unit_test(test_loads_by_adding),
+        cmocka_unit_test(test_busiest_part_of_loads),
         cmocka_unit_test(test_rules_named),
         cmocka_unit_test(test_rules_refused),
         cmocka_unit_test(test_fusions),
