@@ -37,7 +37,7 @@
         LAYOUT_TEXT("microbatches", "N", NULL, "parts of a batch in the stages at once (default: as many as stages)"), \
         LAYOUT_TEXT("skew", "X", "1",                                                                                  \
                     "routed tokens of the busiest of --ep parts over the mean: who waits (--routing: which experts "   \
-                    "are read)"),                                                                                      \
+                    "are read; steps of a server: what its experts' loads make of 1)"),                                \
         LAYOUT_TEXT("dispatch", "copies|once|gather", "copies",                                                        \
                     "a token is sent for each of its experts, once to a node and a rank that has one, or to all"),     \
         LAYOUT_TEXT("fabric", "RATE", NULL,                                                                            \

@@ -86,16 +86,13 @@ static double largest_normal(double n)
     return sum * width;
 }
 
-double routing_part_load(const struct routing *r, int64_t experts, int64_t k, int64_t parts)
+double routing_part_load(const struct routing *r, int64_t experts, int64_t k, int64_t parts, double *p)
 {
     if (!has_exponent(r->rule) || parts <= 1 || experts < 2) return 1;
-    double *p = malloc((size_t)experts * sizeof *p);
-    if (!p) return (double)NAN;
     const double mean = (double)k / (double)experts;
     double squares = 0;
     routing_popularity(r, experts, k, p);
     for (int64_t i = 0; i < experts; i++) squares += (p[i] - mean) * (p[i] - mean);
-    free(p);
     return 1 + sqrt(squares / (double)(experts - 1) * (double)parts / (double)experts) / mean *
                    largest_normal((double)parts);
 }

@@ -47,7 +47,8 @@ void routing_popularity(const struct routing *r, int64_t experts, int64_t k, dou
 /* routing_part_load -- what the busiest of `parts` is drawn for over the mean part, where experts are dealt to parts at
  * random: 1 + s*sqrt(parts/experts)*m, s the standard deviation (of a sample) of zipf's or loads' popularity over its
  * mean, m the mean of the largest of so many standard normals. 1 of other rules and of one part; parts divide experts.
+ * p[experts]: room.
  * Within 3 % of a count at random (tests/test_switches.c). Cost: O(experts). Derivation: MODEL.md "Layouts". */
-double routing_part_load(const struct routing *r, int64_t experts, int64_t k, int64_t parts);
+double routing_part_load(const struct routing *r, int64_t experts, int64_t k, int64_t parts, double *p);
 
 #endif

@@ -21,12 +21,16 @@ enum err_code engine_source_open(struct arena *a, const struct engine *engine, c
 }
 
 /* Unless it is said how uneven the parts of the experts are, as uneven as the choices make them. */
-static void set_part_load(struct step_setup *u)
+static enum err_code set_part_load(struct arena *a, struct step_setup *u, struct err *e)
 {
     const struct ffn *f = layout_routed(u->model);
-    if (!f || u->layout.skew > 1 || u->layout.ep <= 1) return;
-    const double load = routing_part_load(&u->conventions.routing, f->experts, f->experts_per_token, u->layout.ep);
+    if (!f || u->layout.skew > 1 || u->layout.ep <= 1) return ERR_OK;
+    double *room = arena_array(a, (size_t)f->experts, sizeof *room);
+    if (!room) return err_nomem(e);
+    const double load =
+        routing_part_load(&u->conventions.routing, f->experts, f->experts_per_token, u->layout.ep, room);
     u->layout.skew = fmin(load, layout_skew_most(u->model, &u->layout));
+    return ERR_OK;
 }
 
 enum err_code engine_case_open(struct arena *a, const struct engine *engine, const struct step_setup *setup,
@@ -52,7 +56,7 @@ enum err_code engine_case_open_from(struct arena *a, const struct engine *engine
     u.fidelity = STEP_BOUND;
     if (u.conventions.routing.rule == ROUTING_UNIFORM)
         u.conventions.routing = (struct routing){.rule = ROUTING_LOADS, .exponent = ENGINE_LOADS};
-    set_part_load(&u);
+    TRY(set_part_load(a, &u, e));
     TRY(step_compile(a, &u, &step, e));
     TRY(mix_compile(a, &u, &out->bound, e));
     TRY(open_calibrated(a, step, out->bound, source, false, &out->graph, e));

@@ -108,9 +108,10 @@ struct engine_case {
 };
 
 /* engine_source_open -- the kernels of an engine on a device, for several cases; engine_case_open_from -- with them.
- * engine_case_open -- the setup's model, device, ranks and conventions; its fidelity is unread. Errors:
- * ERR_USAGE several stages or nodes; as step_compile, mix_compile, source_open and calibrated_open. Cost: some ten
- * milliseconds. */
+ * engine_case_open -- the setup's model, device, ranks and conventions; its fidelity is unread. Choices that are alike
+ * there are of ENGINE_LOADS, and parts of experts, unless a skew above 1 is said, as uneven as choices make them.
+ * Errors: ERR_USAGE several stages or nodes; as step_compile, mix_compile, source_open and calibrated_open. Cost: some
+ * ten milliseconds. */
 enum err_code engine_case_open(struct arena *a, const struct engine *engine, const struct step_setup *setup,
                                struct engine_case *out, struct err *e);
 enum err_code engine_source_open(struct arena *a, const struct engine *engine, const struct hw *hw, struct source *out,
@@ -145,7 +146,7 @@ struct engine_closed {
     struct engine_steps first;                    /* until the first */
     double first_launches;                        /* kernels that the step of its prompt launches, one by one */
     double roofline_decode_s, roofline_prefill_s; /* textbook seconds of a token, and of others' prompts before it */
-    double bound_s;                               /* of a cycle, all that is computed or read in it; nothing is below */
+    double bound_s;                               /* of a cycle, all that its busiest rank computes or reads */
     double decoding, prompts;                     /* sequences of a step that decode; prompts of one that has any */
 };
 
