@@ -97,11 +97,17 @@ void result_count(const struct wire_result *w, struct result *r)
 /* The larger of two rates, either of which may be unknown. */
 static double best(double x, double y) { return isnan(x) ? y : isnan(y) ? x : fmax(x, y); }
 
+struct result_ceilings result_ceilings_of(const struct result *r)
+{
+    return (struct result_ceilings){.peak_flops_per_s = best(r->before.peak_flops_per_s, r->after.peak_flops_per_s),
+                                    .read_bytes_per_s = best(r->before.read_bytes_per_s, r->after.read_bytes_per_s),
+                                    .moved_bytes_per_s = best(r->before.moved_bytes_per_s, r->after.moved_bytes_per_s)};
+}
+
 double result_bound_s(const struct result *r, double flops, double read_bytes, double moved_bytes)
 {
-    const double peak = best(r->before.peak_flops_per_s, r->after.peak_flops_per_s);
-    const double read = best(r->before.read_bytes_per_s, r->after.read_bytes_per_s);
-    const double moved = best(r->before.moved_bytes_per_s, r->after.moved_bytes_per_s);
+    const struct result_ceilings c = result_ceilings_of(r);
+    const double peak = c.peak_flops_per_s, read = c.read_bytes_per_s, moved = c.moved_bytes_per_s;
     double bound = 0;
     if ((flops > 0 && isnan(peak)) || (read_bytes > 0 && isnan(read))) return (double)NAN;
     if (flops > 0) bound = fmax(bound, flops / peak);

@@ -85,9 +85,13 @@ enum err_code result_judge(struct arena *a, struct result *r, struct err *e);
 /* result_time_s -- the median of a measured or imported result, NAN of any other: no number where there is none. */
 double result_time_s(const struct result *r);
 
-/* result_bound_s -- the least time of work on these ceilings: max(flops/peak, read bytes/read rate, all bytes/best
- * rate), of each rate the larger of before and after. NAN when there is work whose ceiling is not known (moved
- * excepted). */
+/* result_ceilings_of -- what a result is held against, wherever it is: of each rate the larger of before and after, the
+ * one that is known, or NAN. What disturbs the measurement of a ceiling only ever makes it lower, so of two the higher
+ * is nearer to what the machine could do. */
+struct result_ceilings result_ceilings_of(const struct result *r);
+
+/* result_bound_s -- the least time of work on result_ceilings_of: max(flops/peak, read bytes/read rate, all bytes/best
+ * rate). NAN when there is work whose ceiling is not known (moved excepted). */
 double result_bound_s(const struct result *r, double flops, double read_bytes, double moved_bytes);
 
 #endif

@@ -89,11 +89,23 @@ static void nothing_is_credited(void **state)
     k.cold = false; /* 1.1 MB: read from the second cache */
     assert_int_equal(kernel_work(&k, &hw, &w, NULL), ERR_OK);
     assert_near(w.memory_s, bytes / 1.2e11, 1e-15);
-    assert_near(w.credited_bound_s, fmax(flops / BF16, bytes / 1.2e11), 1e-15);
+    assert_near(w.credited_bound_s, fmax(flops / BF16, (bytes - 2 * 7 * 1031) / 1.2e11), 1e-15);
     k = product(1, 1031, 509, false); /* slower to read, from a cache, than to multiply */
     assert_int_equal(kernel_work(&k, &hw, &w, NULL), ERR_OK);
     assert_true(w.memory_s > 1.5 * w.compute_s);
-    assert_near(w.credited_bound_s, w.memory_s, 0);
+    assert_near(w.memory_s, 2 * (509 + 1031 * 509 + 1031) / 1.2e11, 1e-15);
+    assert_near(w.bound_s, 2 * (509 + 1031 * 509) / 1.2e11, 1e-15); /* what is written goes on beside it */
+    assert_near(w.credited_bound_s, w.bound_s, 0);
+    k.memory_slower = 1.7; /* an array of its size was read so much slower */
+    assert_int_equal(kernel_work(&k, &hw, &w, NULL), ERR_OK);
+    assert_near(w.bound_s, 1.7 * 2 * (509 + 1031 * 509) / 1.2e11, 1e-15);
+    k = (struct kernel){.kind = KERNEL_ELEMENTWISE, .host = true, .moved_bytes = 70001};
+    assert_int_equal(kernel_work(&k, &hw, &w, NULL), ERR_OK); /* nobody says what of it is written */
+    assert_near(w.bound_s, 70001 / 2.1e11, 1e-15);
+    k.written_bytes = 30011;
+    assert_int_equal(kernel_work(&k, &hw, &w, NULL), ERR_OK);
+    assert_near(w.bound_s, (70001 - 30011) / 2.1e11, 1e-15);
+    k = product(1, 1031, 509, false);
     struct hw unknown = hw; /* no cache is known: what its last one holds is no work for memory */
     for (size_t i = 0; i < HW_CACHES; i++) unknown.cache_bytes_per_s[i] = (double)NAN;
     assert_int_equal(kernel_work(&k, &unknown, &w, NULL), ERR_OK);

@@ -296,7 +296,7 @@ static void results_are_rows(void **state)
     assert_false(rows.v[0].kernel.host);
 }
 
-/* A result is held to the ceilings around it; without them it is a row, and no fit has it. */
+/* A result is held to the better of the ceilings around it; without them it is a row, and no fit has it. */
 static void ceilings_around_a_result(void **state)
 {
     const struct this_cpu cpu = device(*state);
@@ -309,19 +309,19 @@ static void ceilings_around_a_result(void **state)
     r.before = (struct result_ceilings){0.7 * peak, 0.8 * read, nan};
     r.after = (struct result_ceilings){0.9 * peak, 0.6 * read, nan};
     assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
-    assert_near(row.kernel.compute_slower, 1 / 0.8, 1e-12);
-    assert_near(row.kernel.memory_slower, 1 / 0.7, 1e-12);
-    assert_false(row.uncalibrated);
-    assert_int_equal(kernel_work(&row.kernel, &cpu.hw, &w, NULL), ERR_OK);
-    assert_near(w.compute_s, r.flops / (0.8 * peak), 1e-15);
-    r.unit = "fp32"; /* the unit that computed it, beside its own peak */
-    assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
-    assert_near(row.kernel.compute_slower, cpu.hw.peak_flops_per_s[HW_FP32_VECTOR] / (0.8 * peak), 1e-12);
-    r.after.read_bytes_per_s = nan; /* one of them is enough */
-    assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
+    assert_near(row.kernel.compute_slower, 1 / 0.9, 1e-12);
     assert_near(row.kernel.memory_slower, 1 / 0.8, 1e-12);
     assert_false(row.uncalibrated);
-    r.before.read_bytes_per_s = nan;
+    assert_int_equal(kernel_work(&row.kernel, &cpu.hw, &w, NULL), ERR_OK);
+    assert_near(w.compute_s, r.flops / (0.9 * peak), 1e-15);
+    r.unit = "fp32"; /* the unit that computed it, beside its own peak */
+    assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
+    assert_near(row.kernel.compute_slower, cpu.hw.peak_flops_per_s[HW_FP32_VECTOR] / (0.9 * peak), 1e-12);
+    r.before.read_bytes_per_s = nan; /* one of them is enough */
+    assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
+    assert_near(row.kernel.memory_slower, 1 / 0.6, 1e-12);
+    assert_false(row.uncalibrated);
+    r.after.read_bytes_per_s = nan;
     assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
     assert_true(row.uncalibrated);
     r.outcome = RESULT_IMPORTED; /* nobody knows them */
@@ -350,9 +350,39 @@ static void caches_around_a_result(void **state)
     r.after.read_bytes_per_s = 0.9 * rate;
     assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
     assert_false(row.uncalibrated);
-    assert_near(row.kernel.memory_slower, 1 / 0.8, 1e-12);
+    assert_near(row.kernel.memory_slower, 1 / 0.9, 1e-12);
     assert_int_equal(kernel_work(&row.kernel, &cpu.hw, &w, NULL), ERR_OK);
-    assert_near(w.memory_s / plain.memory_s, 1 / 0.8, 1e-12);
+    assert_near(w.memory_s / plain.memory_s, 1 / 0.9, 1e-12);
+}
+
+/* What `probe run` shows beside a result is what `validate` shows: both are held to the same ceilings, cold and hot,
+ * whether flops, reading or all bytes bind. */
+static void one_bound_everywhere(void **state)
+{
+    struct this_cpu cpu = device(*state);
+    cpu.hw.moved_bytes_per_s = 1.25 * cpu.hw.bandwidth_bytes_per_s;
+    static const double SHAPES[][3] = {{1, 4099, 131}, {509, 1031, 1021}, {127, 4099, 3}};
+    for (size_t i = 0; i < 2 * sizeof SHAPES / sizeof SHAPES[0]; i++) {
+        const double *s = SHAPES[i / 2], m = s[0], n = s[1], k = s[2];
+        const double peak = cpu.hw.peak_flops_per_s[HW_BF16], read = cpu.hw.bandwidth_bytes_per_s;
+        struct result r = product(3, (int64_t)m, (int64_t)n, (int64_t)k, 1e-3);
+        struct row row;
+        struct kernel_work w;
+        r.cold = i % 2;
+        r.unit = "bf16-dot";
+        r.flops = 2 * m * n * k;
+        r.read_bytes = 2 * (m + n) * k;
+        r.written_bytes = 2 * m * n;
+        r.before = (struct result_ceilings){0.7 * peak, 0.8 * read, 0.8 * 1.25 * read};
+        r.after = (struct result_ceilings){0.9 * peak, 0.6 * read, 0.6 * 1.25 * read};
+        if (!r.cold) r.before.moved_bytes_per_s = r.after.moved_bytes_per_s = (double)NAN;
+        const double all = r.read_bytes + r.written_bytes, bound_s = result_bound_s(&r, r.flops, r.read_bytes, all);
+        const double by_hand_s = fmax(r.flops / (0.9 * peak), r.read_bytes / (0.8 * read));
+        assert_near(bound_s / fmax(by_hand_s, r.cold ? all / read : 0), 1, 1e-12);
+        assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
+        assert_int_equal(kernel_work(&row.kernel, &cpu.hw, &w, NULL), ERR_OK);
+        assert_near(w.bound_s / bound_s, 1, 1e-12);
+    }
 }
 
 /* Of one call the results that were much slower at one time than at another, by what the ceilings allowed, are in no
@@ -421,6 +451,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(results_are_rows, begin, end),
         cmocka_unit_test_setup_teardown(ceilings_around_a_result, begin, end),
         cmocka_unit_test_setup_teardown(caches_around_a_result, begin, end),
+        cmocka_unit_test_setup_teardown(one_bound_everywhere, begin, end),
         cmocka_unit_test_setup_teardown(slowed_results, begin, end),
         cmocka_unit_test_setup_teardown(own_before_imported, begin, end),
     };

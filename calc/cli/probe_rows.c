@@ -105,8 +105,6 @@ bool probe_row_work(struct arena *a, const struct result *r, double *flops, doub
     return true;
 }
 
-static double larger(double x, double y) { return isnan(x) ? y : isnan(y) ? x : fmax(x, y); }
-
 static void predict(struct arena *a, const struct result *r, struct probe_row *row)
 {
     double flops = r->flops, bytes = r->read_bytes + r->written_bytes;
@@ -123,6 +121,7 @@ static void predict(struct arena *a, const struct result *r, struct probe_row *r
 enum err_code probe_row_fill(struct arena *a, const struct result *r, struct probe_row *out, struct err *e)
 {
     const double time_s = result_time_s(r);
+    const struct result_ceilings c = result_ceilings_of(r);
     *out = (struct probe_row){.id = r->id ? r->id : TABLE_INT_UNKNOWN,
                               .made = r->made,
                               .device = r->origin.device,
@@ -162,9 +161,9 @@ enum err_code probe_row_fill(struct arena *a, const struct result *r, struct pro
                               .dram_ratio =
                                   (r->dram_read_bytes + r->dram_write_bytes) / (r->read_bytes + r->written_bytes),
                               .intensity_flops_per_byte = r->flops / (r->read_bytes + r->written_bytes),
-                              .peak_flops_per_s = larger(r->before.peak_flops_per_s, r->after.peak_flops_per_s),
-                              .read_bytes_per_s = larger(r->before.read_bytes_per_s, r->after.read_bytes_per_s),
-                              .moved_bytes_per_s = larger(r->before.moved_bytes_per_s, r->after.moved_bytes_per_s),
+                              .peak_flops_per_s = c.peak_flops_per_s,
+                              .read_bytes_per_s = c.read_bytes_per_s,
+                              .moved_bytes_per_s = c.moved_bytes_per_s,
                               .tool = r->origin.tool,
                               .command = r->origin.command,
                               .identity = r->origin.identity};

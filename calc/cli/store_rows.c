@@ -63,13 +63,6 @@ const char *store_state(struct arena *a, const struct result *r)
     return json_get(&j, "state", &v) && json_str(&v, &text, NULL) == ERR_OK ? text : "";
 }
 
-/* The mean of what was measured before and after, either of which may be unknown. */
-static double between(double x, double y)
-{
-    if (x > 0 && y > 0) return (x + y) / 2;
-    return x > 0 ? x : y > 0 ? y : (double)NAN;
-}
-
 /* The peak of the unit that a result was computed with, as the device has it. */
 static double peak_of(const struct hw *hw, const char *unit)
 {
@@ -87,8 +80,9 @@ static double peak_of(const struct hw *hw, const char *unit)
 static void calibrate(const struct result *r, const struct hw *hw, struct row *out)
 {
     struct kernel_work w;
-    const double peak = between(r->before.peak_flops_per_s, r->after.peak_flops_per_s);
-    const double read = between(r->before.read_bytes_per_s, r->after.read_bytes_per_s);
+    const struct result_ceilings c = result_ceilings_of(r);
+    const double peak = c.peak_flops_per_s > 0 ? c.peak_flops_per_s : (double)NAN;
+    const double read = c.read_bytes_per_s > 0 ? c.read_bytes_per_s : (double)NAN;
     if (r->flops > 0) out->kernel.compute_slower = peak_of(hw, r->unit) / peak;
     if (r->cold)
         out->kernel.memory_slower = hw->bandwidth_bytes_per_s / read;

@@ -191,6 +191,14 @@ static double written_bytes(const struct kernel *k, const struct kernel_work *w)
     return w->bytes;
 }
 
+/* What bounds a hot call of a core by its caches: what it reads. Stores go on beside loads, and at what rate is not
+ * measured; where it is not told what is written, all is taken as read. */
+static double hot_bound_s(const struct kernel *k, const struct kernel_work *w)
+{
+    const double read = w->bytes - written_bytes(k, w);
+    return read > 0 ? w->memory_s * read / w->bytes : w->memory_s;
+}
+
 /* Of a cold call of a core: what it reads at the rate of reading, all at the best rate of reading and writing. */
 static double host_memory_s(const struct kernel *k, const struct hw *hw, const struct kernel_work *w)
 {
@@ -233,8 +241,8 @@ enum err_code kernel_work(const struct kernel *k, const struct hw *hw, struct ke
     w.memory_s = cold_host ? host_memory_s(k, hw, &w) : w.bytes / rate;
     if (k->host && k->compute_slower > 0) w.compute_s *= k->compute_slower;
     if (k->host && k->memory_slower > 0) w.memory_s *= k->memory_slower;
-    w.bound_s = fmax(w.compute_s, w.memory_s);
-    w.credited_bound_s = cold_host ? w.bound_s : fmax(w.compute_s, fmax(0, w.bytes - credit) / rate);
+    w.bound_s = fmax(w.compute_s, k->host && !k->cold ? hot_bound_s(k, &w) : w.memory_s);
+    w.credited_bound_s = cold_host ? w.bound_s : fmin(w.bound_s, fmax(w.compute_s, fmax(0, w.bytes - credit) / rate));
     w.weak = w.bytes < credit;
     *out = w;
     return ERR_OK;

@@ -9,7 +9,8 @@
  *   edge     1.5 % faster than the ceilings                  over     5 % faster
  *   gemm     a product that takes 2 us + flops/(0.8 of the peak) + bytes/(0.9 of the bandwidth)
  * Asked to count, good and noisy do, slow says that it may not, above ends, and all others time as if they knew
- * nothing. With RIDGE_FAKE_NOISY=peak=3 the first three measurements of that kernel are noisy. */
+ * nothing. With RIDGE_FAKE_NOISY=peak=3 the first three measurements of that kernel are noisy; with RIDGE_FAKE_DRIFT
+ * every second time that a ceiling is measured again it is 6 % lower. */
 #define _DEFAULT_SOURCE
 #include <math.h>
 #include <signal.h>
@@ -106,14 +107,29 @@ static bool is_noisy(const char *kernel, int64_t *measured)
     return (*measured)++ < strtol(asked + len + 1, NULL, 10);
 }
 
-static void answer(struct arena *a, int64_t id, const struct wire_job *job, int64_t *measured)
+/* What a worker has done so far. */
+struct done {
+    int64_t measured;        /* of the kernel that RIDGE_FAKE_NOISY names */
+    int64_t peaks, readings; /* ceilings, again */
+};
+
+/* Of a ceiling that is measured again how much slower it has become, of anything else 1. */
+static double drift(const struct wire_job *job, struct done *done)
+{
+    if (!job->keep || !getenv("RIDGE_FAKE_DRIFT")) return 1;
+    int64_t *n = strcmp(job->kernel, "peak") == 0 ? &done->peaks : &done->readings;
+    return (*n)++ % 2 ? 1.06 : 1;
+}
+
+static void answer(struct arena *a, int64_t id, const struct wire_job *job, struct done *done)
 {
     const char *kernel = job->kernel;
     double times[SAMPLES];
-    const bool above = strcmp(kernel, "above") == 0, noisy = is_noisy(kernel, measured);
+    const bool above = strcmp(kernel, "above") == 0, noisy = is_noisy(kernel, &done->measured);
+    const double slower = drift(job, done);
     const double faster = strcmp(kernel, "edge") == 0 ? 1.015 : strcmp(kernel, "over") == 0 ? 1.05 : 1;
     for (size_t i = 0; i < SAMPLES; i++)
-        times[i] = (above ? 1e-6 : 1e-3 / faster) * (1 + (noisy ? 0.3 : 1e-4) * (double)(i * 7 % 5));
+        times[i] = (above ? 1e-6 : 1e-3 * slower / faster) * (1 + (noisy ? 0.3 : 1e-4) * (double)(i * 7 % 5));
     struct wire_result r = {.outcome = WIRE_MEASURED,
                             .reason = "",
                             .unit = "fp32",
@@ -167,7 +183,7 @@ static void answer(struct arena *a, int64_t id, const struct wire_job *job, int6
     send_reply(a, &(struct wire_reply){.id = id, .is = WIRE_IS_RESULT, .result = r});
 }
 
-static void misbehave(struct arena *a, int64_t id, const struct wire_job *job, int64_t *measured)
+static void misbehave(struct arena *a, int64_t id, const struct wire_job *job, struct done *done)
 {
     const char *kernel = job->kernel;
     if (strcmp(kernel, "crash") == 0) {
@@ -185,7 +201,7 @@ static void misbehave(struct arena *a, int64_t id, const struct wire_job *job, i
         (void)usleep(1000);
     }
     (void)fflush(stdout);
-    answer(a, id, job, measured);
+    answer(a, id, job, done);
 }
 
 int main(int argc, char **argv)
@@ -193,7 +209,7 @@ int main(int argc, char **argv)
     char *line = NULL;
     size_t room = 0;
     ssize_t n;
-    int64_t measured = 0; /* of the kernel that RIDGE_FAKE_NOISY names */
+    struct done done = {.measured = 0};
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || (argc > 1 && strtol(argv[1], NULL, 10) != (long)getppid())) return 1;
     while ((n = getline(&line, &room, stdin)) > 0) {
         struct wire_request q;
@@ -201,7 +217,7 @@ int main(int argc, char **argv)
         struct arena *a = arena_open();
         if (!a || wire_read_request(a, line, (size_t)n - 1, &q, &e) != ERR_OK || q.ask == WIRE_QUIT) return 0;
         if (q.ask == WIRE_DESCRIBE) describe(a, q.id);
-        if (q.ask == WIRE_MEASURE) misbehave(a, q.id, &q.job, &measured);
+        if (q.ask == WIRE_MEASURE) misbehave(a, q.id, &q.job, &done);
         arena_close(a);
     }
     free(line);
