@@ -25,6 +25,9 @@ enum err_code run_now(struct arena *a, const char **out, struct err *e)
     return *out ? ERR_OK : err_nomem(e);
 }
 
+/* Seconds until a moment; INFINITY: it is never. */
+static double left_s(double until_s) { return until_s > 0 ? until_s - session_clock_s() : (double)INFINITY; }
+
 /* -- asking the worker -- */
 
 static enum err_code start(struct run *r, struct session **session, struct err *e)
@@ -92,6 +95,18 @@ static struct wire_job job_of(const struct run *r, const char *kernel, const cha
                              .deadline_s = r->set.deadline_s};
 }
 
+/* An answer to q, no later than there is time for: then r->late. */
+static enum session_end ask(struct run *r, struct session *s, const struct wire_request *q, struct wire_reply *reply,
+                            char *why, size_t cap)
+{
+    const double own_s = q->job.deadline_s * 3 + r->set.patience_s,
+                 all_s = left_s(r->begun ? r->set.until_s : r->set.ceilings_until_s);
+    const enum session_end end =
+        session_ask(s, r->arena, q, fmin(own_s, all_s), r->progress, r->closure, reply, why, cap);
+    r->late = r->late || (end == SESSION_HUNG && all_s < own_s);
+    return r->late ? SESSION_STOPPED : end;
+}
+
 /* One measurement, whatever comes of it, without ceilings. r->stopped: there is none. */
 static enum err_code measure(struct run *r, const struct wire_job *job, struct result *out, struct err *e)
 {
@@ -132,8 +147,7 @@ static enum err_code measure(struct run *r, const struct wire_job *job, struct r
     enum session_end end = SESSION_CRASHED;
     struct err failed = {.code = ERR_OK};
     if (start(r, &r->session, &failed) == ERR_OK)
-        end = session_ask(r->session, r->arena, &q, job->deadline_s * 3 + r->set.patience_s, r->progress, r->closure,
-                          &reply, why, sizeof why);
+        end = ask(r, r->session, &q, &reply, why, sizeof why);
     else
         (void)snprintf(why, sizeof why, "%.*s", WHY_MAX - 1, failed.text);
     if (end == SESSION_ANSWERED) return result_fill(r->arena, &reply.result, out, e);
@@ -156,8 +170,7 @@ static enum err_code count(struct run *r, const struct wire_job *job, struct res
     enum session_end end = SESSION_CRASHED;
     q.job.dram_bytes = true;
     if (start(r, &r->counting, &failed) == ERR_OK)
-        end = session_ask(r->counting, r->arena, &q, job->deadline_s * 3 + r->set.patience_s, r->progress, r->closure,
-                          &reply, why, sizeof why);
+        end = ask(r, r->counting, &q, &reply, why, sizeof why);
     else
         (void)snprintf(why, sizeof why, "%.*s", WHY_MAX - 1, failed.text);
     if (end == SESSION_ANSWERED) {
@@ -220,6 +233,20 @@ static double rate_of(const struct result *x, bool flops)
     return (flops ? x->flops : x->read_bytes + x->written_bytes) / result_time_s(x);
 }
 
+/* Whether there is time for another code of a ceiling; a job may need the first number of one. */
+static bool is_time_for(const struct run *r, const struct run_ceiling *c)
+{
+    return left_s(r->set.ceilings_until_s) > 0 || (r->begun && isnan(c->per_s));
+}
+
+/* A code of a ceiling is left out. */
+static enum err_code leave_untried(struct run *r, struct run_ceiling *c)
+{
+    r->untried++;
+    if (isnan(c->per_s) && !c->why) c->why = "no time was left for it";
+    return ERR_OK;
+}
+
 /* Measure a variant of a kernel that measures a ceiling; a better one takes its place in c. */
 static enum err_code try_variant(struct run *r, const struct wire_kernel *k, const struct wire_variant *v,
                                  const char *dtype, const struct wire_shape *shape, bool cold, struct run_ceiling *c,
@@ -228,8 +255,13 @@ static enum err_code try_variant(struct run *r, const struct wire_kernel *k, con
     const bool flops = strcmp(k->ceiling, "compute") == 0, starts = strcmp(k->ceiling, "launch") == 0;
     struct wire_job job = job_of(r, k->name, v->name, dtype, shape, cold);
     struct result x;
+    if (!is_time_for(r, c)) return leave_untried(r, c);
     job.deadline_s = ceiling_s(r);
     TRY(measure(r, &job, &x, e));
+    if (r->late && !r->begun) { /* the jobs have time of their own */
+        r->late = r->stopped = false;
+        return leave_untried(r, c);
+    }
     if (r->stopped) return ERR_OK;
     x.ceiling = k->ceiling;
     keep(r, &x);
@@ -287,14 +319,18 @@ static enum err_code measure_launches(struct run *r, const struct wire_kernel *k
     return ERR_OK;
 }
 
-/* All variants of a stream over a footprint of about so many bytes: its one parameter is elements of an array. */
-static enum err_code measure_stream(struct run *r, const struct wire_kernel *k, double bytes, bool cold,
+/* The first so many variants of a stream that run here, over a footprint of about so many bytes: its one parameter is
+ * elements of an array. */
+static enum err_code measure_stream(struct run *r, const struct wire_kernel *k, double bytes, bool cold, size_t most,
                                     struct run_ceiling *c, struct err *e)
 {
     if (k->args_n != 1 || !(bytes > 0)) return ERR_OK;
     const struct wire_shape shape = {.n = 1, .arg = {{k->args[0].name, (int64_t)(bytes / 4)}}};
-    for (size_t j = 0; j < k->variants_n && !r->stopped; j++)
-        if (!*k->variants[j].lacks) TRY(try_variant(r, k, &k->variants[j], "fp32", &shape, cold, c, e));
+    for (size_t j = 0, n = 0; j < k->variants_n && n < most && !r->stopped; j++) {
+        if (*k->variants[j].lacks) continue;
+        n++;
+        TRY(try_variant(r, k, &k->variants[j], "fp32", &shape, cold, c, e));
+    }
     return ERR_OK;
 }
 
@@ -312,21 +348,22 @@ enum err_code run_measure_ceilings(struct run *r, struct err *e)
         if (r->set.launches && strcmp(k->ceiling, "launch") == 0) TRY(measure_launches(r, k, e));
         const bool reads = strcmp(k->ceiling, "read") == 0;
         if (!reads && strcmp(k->ceiling, "bandwidth") != 0) continue;
-        if (!r->set.hot) TRY(measure_stream(r, k, memory_bytes, true, reads ? &c->read : &c->moved, e));
+        if (!r->set.hot) TRY(measure_stream(r, k, memory_bytes, true, SIZE_MAX, reads ? &c->read : &c->moved, e));
         for (size_t l = 0; reads && l < RUN_LEVELS && !r->stopped; l++)
-            TRY(measure_stream(r, k, r->device.cache_bytes[l] / 2, false, &c->cache[l], e));
+            TRY(measure_stream(r, k, r->device.cache_bytes[l] / 2, false, SIZE_MAX, &c->cache[l], e));
     }
     if (!isnan(c->read.per_s) && !(c->moved.per_s > c->read.per_s)) c->moved = c->read;
     return ERR_OK;
 }
 
-enum { TRIES_MAX = 2 };
+enum { TRIES_MAX = 2, FEW = 2 };
 
-/* A ceiling of cold jobs in a unit that was too noisy, once more. */
+/* A ceiling of cold jobs in a unit that was too noisy, or had no time, once more: where time is short by few codes. */
 static enum err_code try_again(struct run *r, const char *unit, bool cold, struct err *e)
 {
     struct run_ceilings *c = &r->ceilings;
     const double last = r->device.cache_bytes[2] > 0 ? r->device.cache_bytes[2] : 0x1p26;
+    const size_t most = left_s(r->set.ceilings_until_s) > 0 ? SIZE_MAX : FEW;
     for (size_t i = 0; i < r->device.kernels_n && !r->stopped; i++) {
         const struct wire_kernel *k = &r->device.kernels[i];
         const bool peak = strcmp(k->ceiling, "compute") == 0, read = strcmp(k->ceiling, "read") == 0;
@@ -335,7 +372,7 @@ static enum err_code try_again(struct run *r, const char *unit, bool cold, struc
             if (strcmp(c->peak[j].unit, unit) == 0) lacking = &c->peak[j];
         if (!lacking || !isnan(lacking->per_s) || lacking->tries >= TRIES_MAX || (read && !cold)) continue;
         lacking->tries++;
-        if (read) TRY(measure_stream(r, k, fmin(8 * last, r->device.memory_bytes / 8), true, lacking, e));
+        if (read) TRY(measure_stream(r, k, fmin(8 * last, r->device.memory_bytes / 8), true, most, lacking, e));
         for (size_t p = 0; peak && p < k->points_n; p++)
             for (size_t j = 0; j < k->variants_n && !r->stopped; j++) {
                 const struct wire_variant *v = &k->variants[j];
@@ -418,6 +455,7 @@ enum err_code run_job(struct run *r, const struct plan_job *job, bool cold, stru
 {
     struct result_ceilings before, after;
     struct wire_job q = job_of(r, job->kernel->name, job->variant->name, job->dtype, &job->shape, cold);
+    r->begun = true;
     if (!cold) q.deadline_s /= 2;
     TRY(around(r, job->variant->unit, cold, r->last == job ? r->last_bytes : (double)NAN, &before, e));
     if (!r->stopped) TRY(measure(r, &q, out, e));

@@ -45,6 +45,9 @@ struct run_settings {
     double patience_s;      /* beyond that, until a worker counts as hung */
     double noise_frac;      /* spread that is quiet */
     int64_t least, seed;
+    /* Moments of session_clock_s, 0 never: what is not there then is given up, a ceiling and the others left out (but
+     * one that a job needs and that has no number yet), a job. */
+    double ceilings_until_s, until_s;
     int64_t threads; /* make a call together; 0 as 1; WIRE_ALL_THREADS: as many as there are */
 };
 
@@ -61,7 +64,10 @@ struct run {
     struct err store_err;        /* the first failure of the store */
     const struct plan_job *last; /* the job measured last, NULL none, and its footprint */
     double last_bytes;
-    bool stopped; /* a held signal arrived */
+    size_t untried; /* codes of ceilings that there was no time for */
+    bool begun;     /* a job */
+    bool stopped;   /* a held signal arrived, or set.until_s came: then it is late too */
+    bool late;
     session_progress *progress;
     void *closure;
 };
@@ -75,7 +81,8 @@ enum err_code run_open(struct run *r, struct err *e);
 bool run_is_able(const struct run *r);
 
 /* run_measure_ceilings -- all of them, those of memory only for cold jobs; results go to the store. r->stopped: not all
- * were measured. One that was too noisy is tried again before a job that needs it, twice at most. Errors: ERR_NOMEM. */
+ * were measured; r->untried: codes that set.ceilings_until_s left no time for, in the order of variants the last ones.
+ * One that was too noisy is tried again before a job that needs it, twice at most. Errors: ERR_NOMEM. */
 enum err_code run_measure_ceilings(struct run *r, struct err *e);
 
 /* run_refuses -- whether the worker refuses a job at once, for its shape or its memory: *why, else NULL. A worker that

@@ -45,8 +45,8 @@ static const struct option OPTIONS[] = {
      .kind = OPTION_TEXT,
      .value = "TIME",
      .help =
-         "no shape is begun after it, the most telling come first: 2min, with --quick 1min; without end with --all, "
-         "--kernel, --shape or -m",
+         "of all of it: the ceilings have half at most, the most telling shapes come first, and only the first goes on "
+         "beyond it: 2min, with --quick 1min; without end with --all, --kernel, --shape or -m, and of ceilings",
      .group = "How"},
     {.name = "deadline",
      .kind = OPTION_TEXT,
@@ -117,7 +117,7 @@ static const struct {
      "patience,"
      "dram-bytes,samples,seed,worker,store,plot," TABLE_OPTIONS},
     {"ceilings", probe_ceilings, 0, 0,
-     "device,threads,quick,deadline,ceilings,patience,samples,seed,worker,store," TABLE_OPTIONS},
+     "device,threads,quick,budget,deadline,ceilings,patience,samples,seed,worker,store," TABLE_OPTIONS},
     {"history", probe_history, 0, 0, "device,kernel,store,last,outcome,kind," TABLE_OPTIONS},
     {"show", probe_show, 1, 1, "store,each," TABLE_OPTIONS},
     {"export", probe_export, 0, 0, "device,kernel,store,last,outcome,kind," TABLE_OPTIONS},

@@ -11,6 +11,53 @@
 
 enum { COLUMNS_MAX = 64, CEILINGS_MAX = RUN_UNITS_MAX + 2 + RUN_LEVELS + RUN_LAUNCHES_MAX };
 
+/* -- the time that all of it may take -- */
+
+struct budget {
+    double total_s, began_s; /* total_s INFINITY: without end */
+    double deadline_s;       /* of one result, where there is time enough */
+};
+
+static double left_s(const struct budget *b) { return b->total_s - (session_clock_s() - b->began_s); }
+
+static enum err_code read_budget(const struct work *w, double usual_s, struct budget *out, struct err *e)
+{
+    *out = (struct budget){.total_s = usual_s, .began_s = session_clock_s()};
+    return work_read_time(w->v, "budget", 1, 1e6, &out->total_s, e);
+}
+
+/* Without one a run that picks has no end. */
+static enum err_code read_run_budget(const struct work *w, struct budget *out, struct err *e)
+{
+    static const char *const PICKS[] = {"all", "kernel", "shape", "model"};
+    bool picked = false;
+    for (size_t i = 0; i < sizeof PICKS / sizeof PICKS[0]; i++) picked = picked || option_given(w->v, PICKS[i]);
+    if (option_given(w->v, "all") && option_given(w->v, "quick"))
+        return err_set(e, ERR_USAGE, "--all: --quick says few");
+    return read_budget(w, picked ? (double)INFINITY : option_given(w->v, "quick") ? 60 : 120, out, e);
+}
+
+/* No ceiling goes on when a part of the budget is used up, and no shape but the first beyond its end. */
+static void set_ends(struct work *w, const struct budget *b, double ceilings_part)
+{
+    if (isinf(b->total_s)) return;
+    w->run.set.ceilings_until_s = b->began_s + ceilings_part * b->total_s;
+    w->run.set.until_s = b->began_s + b->total_s;
+}
+
+static enum err_code say_untried(struct work *w, struct err *e)
+{
+    const size_t n = w->run.untried;
+    if (!n) return ERR_OK;
+    return work_note(
+        w,
+        arena_printf(w->a,
+                     "%zu code%s that measure%s ceilings %s left out for time, so that ceilings may be too "
+                     "low: a longer --budget.",
+                     n, n == 1 ? "" : "s", n == 1 ? "s" : "", n == 1 ? "was" : "were"),
+        e);
+}
+
 /* -- ceilings -- */
 
 struct ceiling_row {
@@ -84,7 +131,10 @@ static enum err_code ceilings_within(struct work *w, const char *command, struct
     size_t known = 0;
     TRY(work_check_output(w, CEILINGS, sizeof CEILINGS / sizeof CEILINGS[0], e));
     w->run.set.launches = true;
+    struct budget budget;
+    TRY(read_budget(w, (double)INFINITY, &budget, e));
     TRY(work_begin(w, command, e));
+    set_ends(w, &budget, 1);
     TRY(work_open_store(w, e));
     progress_start(&w->bar, "ceilings");
     w->total = 1;
@@ -100,12 +150,14 @@ static enum err_code ceilings_within(struct work *w, const char *command, struct
     }
     TRY(work_note(w, arena_printf(w->a, "%s.", work_who(w)), e));
     if (w->run.stopped) TRY(work_note(w, "stopped by a signal.", e));
+    TRY(say_untried(w, e));
     TRY(work_say_stored(w, e));
     TRY(work_write_table(w, "ridge.probe.ceilings.1", CEILINGS, sizeof CEILINGS / sizeof CEILINGS[0], rows, n,
                          sizeof rows[0], e));
     TRY(work_all_stored(w, e));
-    return known || w->run.stopped ? ERR_OK
-                                   : err_set(e, ERR_NO, "no ceiling could be measured: the machine was too noisy");
+    if (known || w->run.stopped) return ERR_OK;
+    return err_set(e, ERR_NO, "no ceiling could be measured: %s",
+                   w->run.untried ? "there was no time for it" : "the machine was too noisy");
 }
 
 /* -- run -- */
@@ -197,26 +249,7 @@ static enum err_code keep_row(struct work *w, const struct result *r, struct pro
     return isnan(row->predicted_s) ? say_unpredicted(w, r, row, e) : ERR_OK;
 }
 
-/* -- the time that all of it may take -- */
-
-struct budget {
-    double total_s, began_s; /* total_s INFINITY: without end */
-    double deadline_s;       /* of one result, where there is time enough */
-};
-
-static double left_s(const struct budget *b) { return b->total_s - (progress_now_s() - b->began_s); }
-
-static enum err_code read_budget(const struct work *w, struct budget *out, struct err *e)
-{
-    static const char *const PICKS[] = {"all", "kernel", "shape", "model"};
-    const double usual_s = option_given(w->v, "quick") ? 60 : 120;
-    bool picked = false;
-    for (size_t i = 0; i < sizeof PICKS / sizeof PICKS[0]; i++) picked = picked || option_given(w->v, PICKS[i]);
-    if (option_given(w->v, "all") && option_given(w->v, "quick"))
-        return err_set(e, ERR_USAGE, "--all: --quick says few");
-    *out = (struct budget){.total_s = picked ? (double)INFINITY : usual_s, .began_s = progress_now_s()};
-    return work_read_time(w->v, "budget", 1, 1e6, &out->total_s, e);
-}
+/* -- shapes within that time -- */
 
 /* Half of a result's share of what is left is for its sampling: the rest is for buffers, checks and ceilings. */
 static void share(struct work *w, const struct budget *b, size_t results_n)
@@ -237,7 +270,7 @@ static enum err_code say_left_out(struct work *w, const struct plan *plan, doubl
 {
     char took[UNITS_TEXT_MAX];
     const size_t n = plan->n - w->done;
-    if (w->run.stopped)
+    if (w->run.stopped && !w->run.late)
         return work_note(w, arena_printf(w->a, "stopped by a signal: %zu of %zu shapes were not measured.", n, plan->n),
                          e);
     if (!n) return ERR_OK;
@@ -283,18 +316,20 @@ static bool is_all_garbage(const struct probe_row *rows, size_t n)
     return n > 0;
 }
 
-/* Jobs as long as there is time, the first in any case; a hot result where the cold one says that its operands fit the
- * last cache. */
+/* Jobs as long as there is time, the first to its end in any case; a hot result where the cold one says that its
+ * operands fit the last cache. */
 static enum err_code run_jobs(struct work *w, const struct plan *plan, const struct budget *b, struct probe_row *rows,
                               struct err *e)
 {
     const char *state = option_get(w->v, "state");
     const bool cold = strcmp(state, "hot") != 0, hot = strcmp(state, "cold") != 0;
+    const double until_s = w->run.set.until_s;
     for (w->done = 0; w->done < plan->n && !w->run.stopped && (!w->done || left_s(b) > 0); w->done++) {
         const struct plan_job *job = &plan->jobs[w->done];
         struct result r = {.outcome = RESULT_REFUSED};
         bool fits = true;
         progress_show(&w->bar, w->done, w->total);
+        w->run.set.until_s = w->done ? until_s : 0;
         share(w, b, (plan->n - w->done) * (cold && hot ? 2 : 1));
         if (cold) {
             TRY(run_job(&w->run, job, true, &r, e));
@@ -335,11 +370,12 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
         if (strcmp(columns[i].key, "id") == 0) columns[i].flags |= COLUMN_SPARE; /* history shows it */
     }
     TRY(work_check_output(w, columns, columns_n, e));
-    TRY(read_budget(w, &budget, e));
+    TRY(read_run_budget(w, &budget, e));
     w->run.set.hot = strcmp(state, "hot") == 0;
     w->run.set.dram_bytes = option_given(w->v, "dram-bytes");
     TRY(work_begin(w, command, e));
     budget.deadline_s = w->run.set.deadline_s;
+    set_ends(w, &budget, 0.5);
     if (option_get(w->v, "model")) {
         const char **left_out;
         size_t left_out_n;
@@ -368,6 +404,7 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     run_close(&w->run);
     TRY(code);
     TRY(say_ceilings(w, e));
+    TRY(say_untried(w, e));
     TRY(say_left_out(w, &plan, ceilings_s, e));
     TRY(work_say_stored(w, e));
     for (size_t i = 0; i < n; i++) {
@@ -385,7 +422,7 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
         if (strcmp(columns[i].key, "over") == 0) columns[i].flags |= COLUMN_SHOWN;
     TRY(work_write_table(w, "ridge.probe.1", columns, columns_n, rows, n, sizeof *rows, e));
     TRY(work_all_stored(w, e));
-    if (measured || w->run.stopped) return ERR_OK;
+    if (measured || (w->run.stopped && !w->run.late)) return ERR_OK;
     return err_set(e, is_all_garbage(rows, n) ? ERR_DEVICE : ERR_NO, "no number: %s",
                    n && rows[0].reason ? rows[0].reason : "nothing was measured");
 }

@@ -10,9 +10,11 @@
  *   gemm     a product that takes 2 us + flops/(0.8 of the peak) + bytes/(0.9 of the bandwidth)
  * Asked to count, good and noisy do, slow says that it may not, above ends, and all others time as if they knew
  * nothing. With RIDGE_FAKE_NOISY=peak=3 the first three measurements of that kernel are noisy; with RIDGE_FAKE_DRIFT
- * every second time that a ceiling is measured again it is 6 % lower. */
+ * every second time that a ceiling is measured again it is 6 % lower; with
+ * RIDGE_FAKE_SLOW=walk=400 that kernel answers after so many ms. */
 #define _DEFAULT_SOURCE
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,14 +99,20 @@ static void multiply(const struct wire_job *job, struct wire_result *r, double *
     for (size_t i = 0; i < SAMPLES; i++) times[i] *= 1e3 * (2e-6 + r->flops / 0.8e9 + r->footprint_bytes / 0.9e9);
 }
 
+/* N of an environment variable that says "kernel=N" of this one; 0. */
+static long told(const char *variable, const char *kernel)
+{
+    const char *asked = getenv(variable);
+    const size_t len = strlen(kernel);
+    if (!asked || strncmp(asked, kernel, len) != 0 || asked[len] != '=') return 0;
+    return strtol(asked + len + 1, NULL, 10);
+}
+
 /* Whether RIDGE_FAKE_NOISY says that this measurement of a kernel, one of many, is noisy. */
 static bool is_noisy(const char *kernel, int64_t *measured)
 {
-    const char *asked = getenv("RIDGE_FAKE_NOISY");
-    const size_t len = strlen(kernel);
-    if (strcmp(kernel, "noisy") == 0) return true;
-    if (!asked || strncmp(asked, kernel, len) != 0 || asked[len] != '=') return false;
-    return (*measured)++ < strtol(asked + len + 1, NULL, 10);
+    const long n = told("RIDGE_FAKE_NOISY", kernel);
+    return strcmp(kernel, "noisy") == 0 || (n && (*measured)++ < n);
 }
 
 /* What a worker has done so far. */
@@ -194,6 +202,7 @@ static void misbehave(struct arena *a, int64_t id, const struct wire_job *job, s
     if (strcmp(kernel, "hang") == 0)
         for (;;) (void)pause();
     if (strcmp(kernel, "slow") == 0) (void)usleep(20000);
+    (void)poll(NULL, 0, (int)told("RIDGE_FAKE_SLOW", kernel));
     if (strcmp(kernel, "garbage") == 0) (void)printf("Segmentation fault (core dumped)\n");
     for (int i = 0; strcmp(kernel, "long") == 0 && i < 3000; i++) (void)printf("%01000d", i);
     while (strcmp(kernel, "endless") == 0) {
