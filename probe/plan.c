@@ -170,12 +170,13 @@ struct maker {
     bool quick; /* what the next jobs are of */
     double part;
     bool out_of_bounds; /* of some point */
+    const char *none;   /* kernels without any code that runs, joined by ',', and what they lack */
+    const char *none_lacks;
     struct err *e;
 };
 
-static enum err_code leave_out(struct maker *m, const char *what, const char *variant, const char *why)
+static enum err_code leave_out_as(struct maker *m, const char *sentence)
 {
-    const char *sentence = arena_printf(m->a, "%s%s%s is left out: %s", what, *variant ? " " : "", variant, why);
     if (!sentence) return err_nomem(m->e);
     for (size_t i = 0; i < m->plan->left_out_n; i++)
         if (strcmp(m->plan->left_out[i], sentence) == 0) return ERR_OK;
@@ -184,6 +185,11 @@ static enum err_code leave_out(struct maker *m, const char *what, const char *va
     if (!m->plan->left_out) return err_nomem(m->e);
     m->plan->left_out[m->plan->left_out_n++] = sentence;
     return ERR_OK;
+}
+
+static enum err_code leave_out(struct maker *m, const char *what, const char *variant, const char *why)
+{
+    return leave_out_as(m, arena_printf(m->a, "%s%s%s is left out: %s", what, *variant ? " " : "", variant, why));
 }
 
 static enum err_code add(struct maker *m, const struct plan_job *job)
@@ -205,18 +211,41 @@ static enum err_code add(struct maker *m, const struct plan_job *job)
     return ERR_OK;
 }
 
+/* A kernel none of whose code can run is said by name alone, with all others that lack the same. */
+static enum err_code leave_out_whole(struct maker *m, const struct wire_kernel *k, const char *lacks)
+{
+    const bool more = *m->none;
+    if (wire_list_has(m->none, k->name)) return ERR_OK;
+    if (more && strcmp(lacks, m->none_lacks) != 0) return leave_out(m, k->name, "", lacks);
+    m->none = arena_printf(m->a, "%s%s%s", m->none, more ? "," : "", k->name);
+    m->none_lacks = lacks;
+    return m->none ? ERR_OK : err_nomem(m->e);
+}
+
+/* "rope,sample" as "rope, sample". NULL: no memory. */
+static const char *spaced(struct arena *a, const char *list)
+{
+    const char *text = "";
+    for (const char *p = list; *p && text; p += strcspn(p, ",") + (p[strcspn(p, ",")] == ','))
+        text = arena_printf(a, "%s%s%.*s", text, *text ? ", " : "", (int)strcspn(p, ","), p);
+    return text;
+}
+
 /* The variants of one point. */
 static enum err_code add_point(struct maker *m, const struct wire_kernel *k, const struct wire_shape *shape,
                                const char *dtype)
 {
     const struct plan_request *r = m->r;
     bool own = false;
+    const size_t before = m->plan->n;
+    const char *lacks = NULL;
     if (!wanted(r->dtypes, dtype)) return ERR_OK;
     for (size_t i = 0; i < k->variants_n; i++) {
         const struct wire_variant *v = &k->variants[i];
         if (!wire_list_has(v->dtypes, dtype) || !wanted(r->variants, v->name)) continue;
         const bool named = r->variants != NULL;
         if (*v->lacks) {
+            if (!lacks && !v->library) lacks = v->lacks;
             if (named || r->all || v->library) TRY(leave_out(m, k->name, v->name, v->lacks));
             continue;
         }
@@ -224,7 +253,8 @@ static enum err_code add_point(struct maker *m, const struct wire_kernel *k, con
         own = own || !v->library;
         TRY(add(m, &(struct plan_job){.kernel = k, .variant = v, .dtype = dtype, .shape = *shape}));
     }
-    return ERR_OK;
+    const bool silent = m->plan->n == before && lacks && !r->variants && !r->all;
+    return silent ? leave_out_whole(m, k, lacks) : ERR_OK;
 }
 
 /* *fits: every parameter is within its bounds; one that is not is said. */
@@ -386,11 +416,24 @@ static enum err_code add_own(struct maker *m, const struct wire_kernel *k)
     return ERR_OK;
 }
 
+/* The kernels whose calls several threads can make, joined by ','. */
+static const char *splitting(struct arena *a, const struct wire_device *d)
+{
+    const char *list = "";
+    for (size_t i = 0; i < d->kernels_n && list; i++) {
+        const struct wire_kernel *k = &d->kernels[i];
+        size_t j = 0;
+        while (j < k->variants_n && !k->variants[j].splits) j++;
+        if (j < k->variants_n) list = arena_printf(a, "%s%s%s", list, *list ? "," : "", k->name);
+    }
+    return list ? list : "";
+}
+
 enum err_code plan_make(struct arena *a, const struct wire_device *d, const struct plan_request *r, struct plan *out,
                         struct err *e)
 {
     struct plan plan = {.n = 0};
-    struct maker m = {.a = a, .device = d, .r = r, .plan = &plan, .e = e};
+    struct maker m = {.a = a, .device = d, .r = r, .plan = &plan, .e = e, .none = "", .none_lacks = ""};
     struct sweep sweep = {.n = 0};
     bool any = false;
     TRY(plan_check_kernels(d, r->kernels, e));
@@ -415,14 +458,25 @@ enum err_code plan_make(struct arena *a, const struct wire_device *d, const stru
         any = true;
         TRY(add_own(&m, k));
     }
+    if (*m.none) {
+        const char *names = spaced(a, m.none);
+        if (!names) return err_nomem(e);
+        const bool many = strchr(m.none, ',') != NULL;
+        TRY(leave_out_as(&m, arena_printf(a, "%s %s left out%s: %s", names, many ? "are" : "is",
+                                          many ? ", each of them" : "", m.none_lacks)));
+    }
     if (!any)
         return err_set(e, ERR_USAGE, "--shape: no kernel that is asked for has these parameters (ridge probe list)");
     if (!plan.n && !plan.left_out_n && r->points_n)
         return err_set(e, ERR_NO, "the kernels that are asked for are of no kind of its operators");
     if (!plan.n && r->shape && m.out_of_bounds) return err_set(e, ERR_RANGE, "--shape: %s", plan.left_out[0]);
-    if (!plan.n)
-        return err_set(e, ERR_DEVICE, "nothing of this can run here%s%s", plan.left_out_n ? ": " : "",
-                       plan.left_out_n ? plan.left_out[0] : "");
+    if (!plan.n) {
+        const char *several = d->threads > 1 ? spaced(a, splitting(a, d)) : "";
+        if (!several) return err_nomem(e);
+        return err_set(e, ERR_DEVICE, "nothing of this can run here%s%s%s%s", plan.left_out_n ? ": " : "",
+                       plan.left_out_n ? plan.left_out[0] : "", *several ? "; several threads make calls of " : "",
+                       several);
+    }
     *out = plan;
     return ERR_OK;
 }

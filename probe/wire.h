@@ -94,6 +94,7 @@ struct wire_variant {
     const char *lacks;  /* why it cannot run here; "" when it can */
     const char *dtypes; /* "fp32,bf16" */
     bool library;       /* somebody else's code, to compare with */
+    bool splits;        /* threads can make a call of it together */
 };
 
 struct wire_kernel {
@@ -102,6 +103,7 @@ struct wire_kernel {
     const struct wire_point *points;
     const struct wire_variant *variants;
     size_t args_n, points_n, variants_n;
+    bool card; /* there is code of it for a card too, in another worker */
 };
 
 /* The machine and what can be measured on it. */

@@ -267,11 +267,10 @@ static enum err_code get_variant(struct json_scan *s, void *at)
 {
     struct wire_variant *v = at;
     v->lacks = "";
-    struct wire_field fields[] = {{"name", wire_get_text, &v->name, true, 0},
-                                  {"unit", wire_get_text, &v->unit, true, 0},
-                                  {"dtypes", wire_get_text, &v->dtypes, true, 0},
-                                  {"lacks", wire_get_text, &v->lacks, false, 0},
-                                  {"library", wire_get_bool, &v->library, false, 0}};
+    struct wire_field fields[] = {
+        {"name", wire_get_text, &v->name, true, 0},        {"unit", wire_get_text, &v->unit, true, 0},
+        {"dtypes", wire_get_text, &v->dtypes, true, 0},    {"lacks", wire_get_text, &v->lacks, false, 0},
+        {"library", wire_get_bool, &v->library, false, 0}, {"splits", wire_get_bool, &v->splits, false, 0}};
     return wire_fields(s, fields, COUNT(fields));
 }
 
@@ -298,7 +297,8 @@ static enum err_code get_kernel(struct json_scan *s, void *at)
                                   {"ceiling", wire_get_text, &k->ceiling, false, 0},
                                   {"args", get_args, &args, true, 0},
                                   {"points", get_points, &points, true, 0},
-                                  {"variants", get_variants, &variants, true, 0}};
+                                  {"variants", get_variants, &variants, true, 0},
+                                  {"card", wire_get_bool, &k->card, false, 0}};
     TRY(wire_fields(s, fields, COUNT(fields)));
     k->args = args.v;
     k->args_n = args.n;

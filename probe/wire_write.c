@@ -125,6 +125,7 @@ static void write_kernel(struct out *o, size_t i, const struct wire_kernel *k)
     text(o, "summary", k->summary);
     text(o, "row_kind", k->row_kind);
     text(o, "ceiling", k->ceiling);
+    if (k->card) flag(o, "card", true);
     member(o, "args");
     out_char(o, '[');
     for (size_t j = 0; j < k->args_n; j++) {
@@ -154,6 +155,7 @@ static void write_kernel(struct out *o, size_t i, const struct wire_kernel *k)
         text(o, "dtypes", v->dtypes);
         text(o, "lacks", v->lacks);
         flag(o, "library", v->library);
+        if (v->splits) flag(o, "splits", true);
         out_char(o, '}');
     }
     out_str(o, "]}");

@@ -171,10 +171,11 @@ static void devices_read_back(void **state)
 {
     static const struct wire_arg args[] = {{"m", "rows", 1, 1 << 20}, {"k", "inner \"size\"", 2, 77}};
     static const struct wire_point points[] = {{{2, {{"m", 3}, {"k", 5}}}, "fp32", true}};
-    static const struct wire_variant variants[] = {{"own", "fp32", "", "fp32,bf16", false},
-                                                   {"blas", "fp32", "none is installed", "fp32", true}};
-    static const struct wire_kernel kernels[] = {{"gemm", "products", "gemm", "", args, points, variants, 2, 1, 2},
-                                                 {"fma", "peak", "", "compute", args, points, variants, 1, 0, 1}};
+    static const struct wire_variant variants[] = {{"own", "fp32", "", "fp32,bf16", false, true},
+                                                   {"blas", "fp32", "none is installed", "fp32", true, false}};
+    static const struct wire_kernel kernels[] = {
+        {"gemm", "products", "gemm", "", args, points, variants, 2, 1, 2, true},
+        {"fma", "peak", "", "compute", args, points, variants, 1, 0, 1, false}};
     const struct wire_reply r = {
         .id = 1,
         .is = WIRE_IS_DEVICE,
@@ -195,6 +196,8 @@ static void devices_read_back(void **state)
     assert_true(d->kernels[0].points[0].quick);
     assert_string_equal(d->kernels[0].variants[1].lacks, "none is installed");
     assert_true(d->kernels[0].variants[1].library);
+    assert_true(d->kernels[0].variants[0].splits && !d->kernels[0].variants[1].splits);
+    assert_true(d->kernels[0].card && !d->kernels[1].card);
     assert_int_equal(d->kernels[1].points_n, 0);
     assert_string_equal(d->kernels[1].ceiling, "compute");
 }

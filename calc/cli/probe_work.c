@@ -66,9 +66,8 @@ static enum err_code read_settings(struct work *w, struct err *e)
     TRY(read_count(w->v, "seed", 0, INT64_MAX, &s->seed, e));
     s->threads = WIRE_ALL_THREADS;
     if (strcmp(option_get(w->v, "threads"), "all") != 0) TRY(read_count(w->v, "threads", 1, 1 << 16, &s->threads, e));
-    if (!option_get(w->v, "worker")) return work_find_worker(w->a, option_get(w->v, "device"), &s->worker, e);
-    s->worker = option_get(w->v, "worker");
-    return ERR_OK;
+    if (option_get(w->v, "worker")) s->worker = option_get(w->v, "worker");
+    return s->worker ? ERR_OK : work_find_worker(w->a, option_get(w->v, "device"), &s->worker, e);
 }
 
 static void show_phase(void *closure, const char *phase)

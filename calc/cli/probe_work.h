@@ -36,7 +36,8 @@ enum err_code work_find_worker(struct arena *a, const char *device, const char *
  * measuring. Errors: as of table_format_parse, table_select, out_open, plot_check. */
 enum err_code work_check_output(struct work *w, const struct column *columns, size_t n, struct err *e);
 
-/* work_begin -- settings from the options, and a worker that has said what it can. Errors: ERR_USAGE, as run_open. */
+/* work_begin -- settings from the options, and a worker that has said what it can: the one of --worker, that of
+ * run.set.worker, or that of --device. Errors: ERR_USAGE, as run_open. */
 enum err_code work_begin(struct work *w, const char *command, struct err *e);
 
 /* work_who -- whose ceilings they are: the device and how many threads. NULL: no memory. */

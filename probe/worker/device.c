@@ -1,5 +1,6 @@
 #include "probe/worker/device.h"
 
+#include "kernels/cuda.h"
 #include "probe/worker/work.h"
 
 #include <stdio.h>
@@ -41,6 +42,20 @@ static bool describe_points(struct arena *a, const struct kern *k, int64_t threa
     return p != NULL;
 }
 
+/* Whether kernels/cuda.h lists it: kern_cuda_kv_write is of kv-write. */
+static bool has_card_code(const struct kern *k)
+{
+#define X(name) #name,
+    static const char *const NAMES[] = {KERN_CUDA_TABLE(X)};
+#undef X
+    for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0]; i++) {
+        const char *of = NAMES[i] + strlen("kern_cuda_"), *p = k->name;
+        while (*p && (*p == '-' ? '_' : *p) == *of) p++, of++;
+        if (!*p && !*of) return true;
+    }
+    return false;
+}
+
 static bool describe_kernel(struct arena *a, const struct device *d, const struct kern *k, struct wire_kernel *out)
 {
     const struct kern_machine *m = &d->machine;
@@ -60,7 +75,8 @@ static bool describe_kernel(struct arena *a, const struct device *d, const struc
                                 .args = args,
                                 .args_n = k->args_n,
                                 .variants = variants,
-                                .variants_n = k->variants_n};
+                                .variants_n = k->variants_n,
+                                .card = !d->place && has_card_code(k)};
     for (size_t i = 0; i < k->args_n; i++)
         args[i] = (struct wire_arg){k->args[i].name, k->args[i].help, k->args[i].lo, k->args[i].hi};
     for (size_t i = 0; i < k->variants_n; i++) {
@@ -71,10 +87,16 @@ static bool describe_kernel(struct arena *a, const struct device *d, const struc
             if (v->dtypes & KERN_HAS(k->points[j].shape.dtype)) any = k->points[j].shape;
         while (!(v->dtypes & KERN_HAS(any.dtype))) any.dtype = (enum kern_dtype)((any.dtype + 1) % KERN_DTYPES_N);
         const char *lacks = missing ? missing : v->lacks ? v->lacks(m, &any) : NULL;
-        if (!lacks && d->team && (v->library || !kern_split_find(k))) lacks = WORK_ONE_THREAD;
+        const bool splits = !d->place && !v->library && kern_split_find(k);
+        if (!lacks && d->team && !splits) lacks = WORK_ONE_THREAD;
         const char *dtypes = dtypes_text(a, v->dtypes);
         if (!dtypes) return false;
-        variants[i] = (struct wire_variant){v->name, kern_unit_name(v->unit), lacks ? lacks : "", dtypes, v->library};
+        variants[i] = (struct wire_variant){.name = v->name,
+                                            .unit = kern_unit_name(v->unit),
+                                            .lacks = lacks ? lacks : "",
+                                            .dtypes = dtypes,
+                                            .library = v->library,
+                                            .splits = splits};
     }
     return describe_points(a, k, d->threads, out);
 }

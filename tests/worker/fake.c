@@ -11,7 +11,8 @@
  * Asked to count, good and noisy do, slow says that it may not, above ends, and all others time as if they knew
  * nothing. With RIDGE_FAKE_NOISY=peak=3 the first three measurements of that kernel are noisy; with RIDGE_FAKE_DRIFT
  * every second time that a ceiling is measured again it is 6 % lower; with
- * RIDGE_FAKE_SLOW=walk=400 that kernel answers after so many ms. */
+ * RIDGE_FAKE_SLOW=walk=400 that kernel answers after so many ms. With RIDGE_FAKE_THREADS=n=5 five
+ * threads can make a call together, but for slow and quit. */
 #define _DEFAULT_SOURCE
 #include <math.h>
 #include <poll.h>
@@ -41,15 +42,28 @@ static void send_reply(struct arena *a, const struct wire_reply *r)
     if (text && (fwrite(text, 1, n, stdout) != n || fflush(stdout) != 0)) _exit(1);
 }
 
-static void describe(struct arena *a, int64_t id)
+/* N of an environment variable that says "kernel=N" of this one; 0. */
+static long told(const char *variable, const char *kernel)
+{
+    const char *asked = getenv(variable);
+    const size_t len = strlen(kernel);
+    if (!asked || strncmp(asked, kernel, len) != 0 || asked[len] != '=') return 0;
+    return strtol(asked + len + 1, NULL, 10);
+}
+
+static void describe(struct arena *a, int64_t id, int64_t asked)
 {
     static const struct wire_arg ARG = {"n", "elements", 1, 1 << 30};
     static const struct wire_point POINT = {{1, {{"n", 4099}}}, "fp32", true};
     static const struct wire_arg SIZES[] = {
         {"m", "rows", 1, 1 << 20}, {"n", "columns", 1, 1 << 20}, {"k", "depth", 1, 1 << 20}};
     static const struct wire_point PRODUCT = {{3, {{"m", 3}, {"n", 257}, {"k", 131}}}, "fp32", true};
-    static const struct wire_variant BOTH = {"fake", "fp32", "", "fp32,bf16", false};
-    static const struct wire_variant VARIANT = {"fake", "fp32", "", "fp32", false};
+    static const struct wire_variant BOTH = {"fake", "fp32", "", "fp32,bf16", false, true};
+    static const struct wire_variant VARIANT = {"fake", "fp32", "", "fp32", false, true};
+    static const struct wire_variant ALONE = {"fake", "fp32", "", "fp32", false, false};
+    static const struct wire_variant LACKS = {"fake", "fp32", "it runs on one thread alone", "fp32", false, false};
+    const long most = told("RIDGE_FAKE_THREADS", "n");
+    const int64_t threads = asked < most ? asked : most > 1 ? most : 1;
     struct wire_kernel kernels[KERNELS_N];
     for (size_t i = 0; i < KERNELS_N; i++)
         kernels[i] = (struct wire_kernel){.name = KERNELS[i],
@@ -64,6 +78,9 @@ static void describe(struct arena *a, int64_t id)
                                           .points_n = 1,
                                           .variants = &VARIANT,
                                           .variants_n = 1};
+    for (size_t i = 0; i < KERNELS_N; i++)
+        if (strcmp(KERNELS[i], "slow") == 0 || strcmp(KERNELS[i], "quit") == 0)
+            kernels[i].variants = threads > 1 ? &LACKS : &ALONE;
     struct wire_kernel *gemm = &kernels[KERNELS_N - 1];
     gemm->row_kind = "gemm";
     gemm->args = SIZES;
@@ -79,6 +96,7 @@ static void describe(struct arena *a, int64_t id)
                                                   .cache_bytes = {32768, 1e6, 3e7},
                                                   .kernels = kernels,
                                                   .kernels_n = KERNELS_N,
+                                                  .threads = threads,
                                                   .left_out = ""}});
 }
 
@@ -97,15 +115,6 @@ static void multiply(const struct wire_job *job, struct wire_result *r, double *
     r->written_bytes = size[0] * size[1] * bytes;
     r->footprint_bytes = r->read_bytes + r->written_bytes;
     for (size_t i = 0; i < SAMPLES; i++) times[i] *= 1e3 * (2e-6 + r->flops / 0.8e9 + r->footprint_bytes / 0.9e9);
-}
-
-/* N of an environment variable that says "kernel=N" of this one; 0. */
-static long told(const char *variable, const char *kernel)
-{
-    const char *asked = getenv(variable);
-    const size_t len = strlen(kernel);
-    if (!asked || strncmp(asked, kernel, len) != 0 || asked[len] != '=') return 0;
-    return strtol(asked + len + 1, NULL, 10);
 }
 
 /* Whether RIDGE_FAKE_NOISY says that this measurement of a kernel, one of many, is noisy. */
@@ -225,7 +234,7 @@ int main(int argc, char **argv)
         struct err e = {.code = ERR_OK};
         struct arena *a = arena_open();
         if (!a || wire_read_request(a, line, (size_t)n - 1, &q, &e) != ERR_OK || q.ask == WIRE_QUIT) return 0;
-        if (q.ask == WIRE_DESCRIBE) describe(a, q.id);
+        if (q.ask == WIRE_DESCRIBE) describe(a, q.id, q.threads);
         if (q.ask == WIRE_MEASURE) misbehave(a, q.id, &q.job, &done);
         arena_close(a);
     }
