@@ -187,6 +187,36 @@ static void test_refusals(void **state)
     assert_null(o);
 }
 
+/* What would be refused at the end is told at once; nothing is made, opened or changed by looking. */
+static void test_check_path(void **state)
+{
+    struct place *p = *state;
+    struct err e = {.code = ERR_OK};
+    char link[SCRATCH_FILE_MAX], fifo[SCRATCH_FILE_MAX];
+    struct stat st;
+    assert_int_equal(out_check_path(NULL, &e), ERR_OK);
+    assert_int_equal(out_check_path("-", &e), ERR_OK);
+    assert_int_equal(out_check_path("/dev/null", &e), ERR_OK);
+    assert_int_equal(out_check_path(p->path, &e), ERR_OK);
+    assert_int_equal(files_in(p->dir), 0);
+    assert_int_equal(out_check_path(p->dir, &e), ERR_IO);
+    assert_non_null(strstr(e.text, "Is a directory"));
+    assert_int_equal(out_check_path("/nonexistent/dir/rows.csv", &e), ERR_IO);
+    assert_int_equal(out_check_path("", &e), ERR_IO);
+    (void)snprintf(link, sizeof link, "%s/link", p->dir);
+    assert_int_equal(symlink("nothing", link), 0);
+    assert_int_equal(out_check_path(link, &e), ERR_OK);
+    assert_int_equal(files_in(p->dir), 1);
+    (void)snprintf(fifo, sizeof fifo, "%s/fifo", p->dir);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    assert_int_equal(out_check_path(fifo, &e), ERR_OK); /* nobody reads it yet: opening would wait */
+    FILE *f = fopen(p->path, "w");
+    assert_non_null(f);
+    assert_true(fputs("old", f) >= 0 && fclose(f) == 0 && stat(p->path, &st) == 0);
+    assert_int_equal(out_check_path(p->path, &e), ERR_OK);
+    assert_holds(p->path, "old");
+}
+
 static void test_full_device(void **state)
 {
     struct place *p = *state;
@@ -270,6 +300,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_abandoned_leaves_nothing, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_killed_leaves_nothing, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_refusals, open_place, close_place),
+        cmocka_unit_test_setup_teardown(test_check_path, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_full_device, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_closed_pipe_is_quiet, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_memory, open_place, close_place),

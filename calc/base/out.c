@@ -186,7 +186,10 @@ enum err_code out_check_path(const char *path, struct err *e)
 {
     struct stat st;
     struct out *o;
-    if (!path || strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode))) return ERR_OK;
+    if (!path || strcmp(path, "-") == 0) return ERR_OK;
+    const bool there = stat(path, &st) == 0;
+    if (there && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return ERR_OK;
+    if (!there && lstat(path, &st) == 0) return ERR_OK; /* a link to nothing: opened, it would make something */
     struct arena *a = arena_open();
     if (!a) return err_nomem(e);
     const enum err_code code = out_open(a, path, &o, e);

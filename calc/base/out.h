@@ -19,7 +19,8 @@ struct out;
  * is abandoned. Errors: ERR_IO with path and reason, ERR_NOMEM. */
 enum err_code out_open(struct arena *a, const char *path, struct out **out, struct err *e);
 
-/* out_check_path -- whether out_open would work; makes nothing, and leaves alone what exists and is no regular file.
+/* out_check_path -- whether out_open would work; makes nothing, and leaves alone what exists and is no regular file
+ * nor folder, and links to nothing.
  * Errors: as out_open. */
 enum err_code out_check_path(const char *path, struct err *e);
 

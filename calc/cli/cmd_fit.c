@@ -232,8 +232,6 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
         return e ? err_prepend(e, "--splits: ") : ERR_USAGE;
     const char *plot = option_get(&v, "plot"), *output = option_get(&v, "output");
     if (plot) TRY(fit_plot_check(plot, e));
-    TRY(out_check_path(plot, e));
-    TRY(out_check_path(output, e));
     TRY(check_date(option_get(&v, "date"), e));
     TRY(measured_open(a, &v, &m, e));
     const struct hw *hw = &m.hw;

@@ -44,6 +44,7 @@ static const struct option OPTIONS[] = {
      .kind = OPTION_TEXT,
      .value = "FILE",
      .typed_only = true,
+     .written = true,
      .help = "write to a file, complete or not at all"},
     OPTION_FILE("plot", 0,
                 "latency against throughput of the best layouts, what is promised shaded: .png .svg .pdf, or - for the "

@@ -93,11 +93,13 @@ static const struct option OPTIONS[] = {
      .kind = OPTION_TEXT,
      .value = "FILE",
      .typed_only = true,
+     .written = true,
      .help = "instead of standard output"},
     {.name = "plot",
      .kind = OPTION_TEXT,
      .value = "FILE",
      .typed_only = true,
+     .written = true,
      .help = "run: measured points on the measured roofline: .png .svg .pdf, or - for the terminal"},
 };
 

@@ -193,7 +193,6 @@ static enum err_code read_wanted(const struct option_values *v, struct wanted *o
         TRY(plot_check("roofline", out->plot, e));
     else if (out->plot)
         TRY(fit_plot_check(out->plot, e));
-    TRY(out_check_path(out->plot, e));
     if (out->transfer_from && out->efficiency)
         return err_set(e, ERR_USAGE, "--transfer-from: --efficiency already says whose parameters");
     if (out->plot && !out->roofline && !out->efficiency && !out->transfer_from)

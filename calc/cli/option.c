@@ -199,6 +199,8 @@ enum err_code option_parse(struct arena *a, const struct command *c, int argc, c
         }
         if (!v.given[i]) v.text[i] = c->options[i].kind == OPTION_FLAG ? NULL : c->options[i].fallback;
     }
+    for (size_t i = 0; i < c->options_n; i++)
+        if (c->options[i].written && v.given[i]) TRY(out_check_path(v.text[i], e));
     *out = v;
     return ERR_OK;
 }

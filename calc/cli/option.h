@@ -25,7 +25,8 @@ struct option {
     const char *help;
     int alternative;   /* options of different nonzero numbers exclude each other: a typed one drops a scenario's others
                         */
-    bool typed_only;   /* names a file that is written: never taken from a scenario */
+    bool typed_only;   /* names a file of this machine: never taken from a scenario */
+    bool written;      /* that file is written at the end: one that cannot be is refused before any work */
     const char *group; /* heading in help; the row that starts a group names it, others NULL */
 };
 
@@ -38,7 +39,8 @@ struct option {
     }
 #define OPTION_FILE(name_, letter_, help_)                                                                             \
     {                                                                                                                  \
-        .name = name_, .letter = letter_, .kind = OPTION_TEXT, .value = "FILE", .typed_only = true, .help = help_      \
+        .name = name_, .letter = letter_, .kind = OPTION_TEXT, .value = "FILE", .typed_only = true, .written = true,   \
+        .help = help_                                                                                                  \
     }
 
 struct command {
@@ -65,7 +67,7 @@ struct option_values {
  * command with formulas "-2*B" is an operand. A
  * --scenario FILE is a JSON object of long names (or a record that ridge wrote, whose "scenario" is taken); the command
  * line wins over it. Errors: ERR_USAGE unknown option (nearest offered), missing or unwanted value; those of the
- * scenario file. */
+ * scenario file; those of out_check_path, of files that are to be written. */
 enum err_code option_parse(struct arena *a, const struct command *c, int argc, char **argv, struct option_values *out,
                            struct err *e);
 

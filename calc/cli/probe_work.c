@@ -163,9 +163,7 @@ enum err_code work_check_output(struct work *w, const struct column *columns, si
     struct table t;
     if (option_get(w->v, "format")) TRY(table_format_parse(option_get(w->v, "format"), &format, e));
     if (option_get(w->v, "columns")) TRY(table_select(w->a, &all, option_get(w->v, "columns"), &t, e));
-    TRY(out_check_path(option_get(w->v, "output"), e));
-    if (option_get(w->v, "plot")) TRY(plot_check("roofline", option_get(w->v, "plot"), e));
-    return out_check_path(option_get(w->v, "plot"), e);
+    return option_get(w->v, "plot") ? plot_check("roofline", option_get(w->v, "plot"), e) : ERR_OK;
 }
 
 /* -- the frame of each -- */

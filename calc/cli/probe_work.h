@@ -32,8 +32,8 @@ enum err_code work_read_time(const struct option_values *v, const char *name, do
 extern const char *const work_devices[];
 enum err_code work_find_worker(struct arena *a, const char *device, const char **out, struct err *e);
 
-/* work_check_output -- formats, columns, files and pictures that would be refused are refused before hours of
- * measuring. Errors: as of table_format_parse, table_select, out_open, plot_check. */
+/* work_check_output -- formats, columns and pictures that would be refused are refused before hours of measuring (files
+ * are by option_parse). Errors: as of table_format_parse, table_select, plot_check. */
 enum err_code work_check_output(struct work *w, const struct column *columns, size_t n, struct err *e);
 
 /* work_begin -- settings from the options, and a worker that has said what it can: the one of --worker, that of

@@ -12,7 +12,10 @@ struct store;
 /* The value of --from that means the store, and the option that says which. */
 #define STORE_FROM "store"
 #define STORE_OPTION                                                                                                   \
-    OPTION_FILE("store", 0, "of --from store and -g this-cpu: another store than $XDG_DATA_HOME/ridge/measurements.db")
+    {                                                                                                                  \
+        .name = "store", .kind = OPTION_TEXT, .value = "FILE", .typed_only = true,                                     \
+        .help = "of --from store and -g this-cpu: another store than $XDG_DATA_HOME/ridge/measurements.db"             \
+    }
 #define IMPORTED_OPTION                                                                                                \
     {                                                                                                                  \
         .name = "imported", .kind = OPTION_FLAG,                                                                       \
