@@ -70,7 +70,8 @@ enum err_code result_fill(struct arena *a, const struct wire_result *w, struct r
 void result_count(const struct wire_result *w, struct result *r);
 
 /* result_join -- the samples of a second measurement of the same call, some time later, to those of r; medians more
- * than 5 % apart, or a second that has no number, make r RESULT_NOISY with the reason. Errors: ERR_NOMEM. */
+ * than 5 % apart make r RESULT_NOISY with the reason; a second that has no number gives its outcome and reason. Errors:
+ * ERR_NOMEM. */
 enum err_code result_join(struct arena *a, const struct result *second, struct result *r, struct err *e);
 
 /* result_floor -- of a hot result: where reading an array of its size was too slow to bound it (one that does not
