@@ -24,6 +24,8 @@ enum err_code probe_store_open(struct arena *a, const struct option_values *v, b
     const struct store_access how = {.write = write, .patience_s = 20};
     const char *path;
     TRY(probe_store_path(a, v, &path, e));
+    if (strcmp(path, "none") == 0)
+        return err_set(e, ERR_USAGE, "--store: none keeps nothing: wanted a file (./none is one)");
     return store_open(a, path, &how, out, e);
 }
 
@@ -42,6 +44,8 @@ enum err_code probe_device_name(struct arena *a, const struct option_values *v, 
 enum err_code probe_read_filter(const struct option_values *v, struct store_filter *out, struct err *e)
 {
     enum result_outcome outcome;
+    enum table_format format;
+    if (option_get(v, "format")) TRY(table_format_parse(option_get(v, "format"), &format, e));
     *out = (struct store_filter){.kernel = option_get(v, "kernel"),
                                  .outcome = option_get(v, "outcome"),
                                  .row_kind = option_get(v, "kind"),
@@ -83,6 +87,17 @@ static enum err_code rows_of(struct arena *a, const struct result *r, size_t n, 
 
 /* -- history, show -- */
 
+/* Nothing is like what was asked for: whether there is anything else. */
+static enum err_code say_none(struct arena *a, struct store *s, struct err *e)
+{
+    static const struct store_filter ALL = {.kernel = NULL};
+    struct result *r;
+    size_t n;
+    TRY(store_read(a, s, &ALL, &r, &n, e));
+    if (!n) return err_set(e, ERR_NO, "no results yet (ridge probe run)");
+    return err_set(e, ERR_NO, "no such results; there are %zu of other kernels, devices, outcomes or kinds", n);
+}
+
 enum err_code probe_history(struct arena *a, const struct option_values *v, const char *command, struct err *e)
 {
     struct store *s;
@@ -91,12 +106,15 @@ enum err_code probe_history(struct arena *a, const struct option_values *v, cons
     struct probe_row *rows;
     size_t n;
     (void)command;
+    const struct table none = {.columns = probe_row_columns, .n_columns = probe_row_columns_n};
+    struct table chosen;
     TRY(probe_read_filter(v, &f, e));
+    if (option_get(v, "columns")) TRY(table_select(a, &none, option_get(v, "columns"), &chosen, e));
     if (f.device) TRY(probe_device_name(a, v, &f.device, e));
     TRY(probe_store_open(a, v, false, &s, e));
     TRY(store_read(a, s, &f, &r, &n, e));
     if (!n) TRY(store_senseless(s, e));
-    if (!n) return err_set(e, ERR_NO, "no such results");
+    if (!n) return say_none(a, s, e);
     TRY(rows_of(a, r, n, &rows, e));
     struct column *columns = arena_array(a, probe_row_columns_n, sizeof *columns);
     if (!columns) return err_nomem(e);

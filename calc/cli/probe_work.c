@@ -37,6 +37,15 @@ static enum err_code read_count(const struct option_values *v, const char *name,
 
 const char *const work_devices[] = {"cpu", "cuda", NULL};
 
+static enum err_code check_device(const char *device, struct err *e)
+{
+    char clean[64];
+    for (size_t i = 0; work_devices[i]; i++)
+        if (strcmp(work_devices[i], device) == 0) return ERR_OK;
+    return err_set(e, ERR_USAGE, "--device: found \"%s\", wanted cpu or cuda",
+                   text_clean(clean, sizeof clean, device, strlen(device)));
+}
+
 enum err_code work_find_worker(struct arena *a, const char *device, const char **out, struct err *e)
 {
     static const char *const PROGRAMS[] = {"ridge-worker-cpu", "ridge-worker-cuda"};
@@ -47,9 +56,7 @@ enum err_code work_find_worker(struct arena *a, const char *device, const char *
             return err_set(e, ERR_DEVICE, "there is no %s beside this program: make builds it where there is nvcc",
                            PROGRAMS[i]);
         }
-    char clean[64];
-    return err_set(e, ERR_USAGE, "--device: found \"%s\", wanted cpu or cuda",
-                   text_clean(clean, sizeof clean, device, strlen(device)));
+    return check_device(device, e);
 }
 
 static enum err_code read_settings(struct work *w, struct err *e)
@@ -66,6 +73,7 @@ static enum err_code read_settings(struct work *w, struct err *e)
     TRY(read_count(w->v, "seed", 0, INT64_MAX, &s->seed, e));
     s->threads = WIRE_ALL_THREADS;
     if (strcmp(option_get(w->v, "threads"), "all") != 0) TRY(read_count(w->v, "threads", 1, 1 << 16, &s->threads, e));
+    TRY(check_device(option_get(w->v, "device"), e));
     if (option_get(w->v, "worker")) s->worker = option_get(w->v, "worker");
     return s->worker ? ERR_OK : work_find_worker(w->a, option_get(w->v, "device"), &s->worker, e);
 }

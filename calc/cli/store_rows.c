@@ -246,9 +246,11 @@ enum err_code store_rows_make(struct arena *a, const char *store, const struct r
         left_out->discards += r[i].discards_n;
         rows.n++;
     }
+    const char *at = strchr(filter->hw->key, '@'); /* of so many threads */
     if (!rows.n)
-        return err_set(e, ERR_NO, "%s: no results of %.60s that are rows%s%.60s%s: ridge probe run", store,
-                       filter->hw->name, other ? " (there are some of " : "", other ? other : "", other ? ")" : "");
+        return err_set(e, ERR_NO, "%s: no results of %.60s that are rows%s%.60s%s: ridge probe run%s%.20s", store,
+                       filter->hw->name, other ? " (there are some of " : "", other ? other : "", other ? ")" : "",
+                       at ? " --threads " : "", at ? at + 1 : "");
     TRY(drop_second(a, &rows, imported, &left_out->second, e));
     TRY(find_busy(a, &rows, e));
     TRY(find_slowed(a, &rows, filter->hw, e));

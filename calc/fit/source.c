@@ -153,6 +153,21 @@ static enum err_code choose_framework(const char *framework, struct source *s, s
                : ERR_OK;
 }
 
+/* Of a device that ridge probe measured, the commands that make what is missing; of others what may be named. */
+static enum err_code say_unmeasured(const struct hw *hw, struct err *e)
+{
+    const char *at = strchr(hw->key, '@');
+    if (!hw->measured)
+        return err_set(e, ERR_USAGE,
+                       "%s: no %s has been measured, so it has no calibrated times (--efficiency FILE names some)",
+                       hw->key, hw->device_kind ? hw->device_kind : "device of its kind");
+    return err_set(
+        e, ERR_USAGE,
+        "%s: nothing was fitted to its kernels yet, so it has no calibrated times: ridge probe run%s%s, then "
+        "ridge fit --from store -g %s -o FILE.json (or --efficiency FILE)",
+        hw->key, at ? " --threads " : "", at ? at + 1 : "", hw->key);
+}
+
 enum err_code source_open(struct arena *a, const struct hw *hw, const char *name, const char *framework,
                           struct source *out, struct err *e)
 {
@@ -172,11 +187,7 @@ enum err_code source_open(struct arena *a, const struct hw *hw, const char *name
     TRY(add_device(a, hw, hw->key, out, e));
     TRY(nearest(a, hw, near, &n, e));
     for (size_t i = 0; i < n; i++) TRY(add_device(a, hw, near[i].key, out, e));
-    if (!out->n)
-        return err_set(e, ERR_USAGE,
-                       "%s: no %s has been measured, so it has no calibrated times (--efficiency FILE names some)",
-                       hw->key, hw->device_kind ? hw->device_kind : "device of its kind");
-    return ERR_OK;
+    return out->n ? ERR_OK : say_unmeasured(hw, e);
 }
 
 /* -- classes -- */

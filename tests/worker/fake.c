@@ -64,6 +64,10 @@ static void describe(struct arena *a, int64_t id, int64_t asked)
     static const struct wire_variant LACKS = {"fake", "fp32", "it runs on one thread alone", "fp32", false, false};
     const long most = told("RIDGE_FAKE_THREADS", "n");
     const int64_t threads = asked < most ? asked : most > 1 ? most : 1;
+    const char *identity = arena_printf(a,
+                                        "{\"name\":\"Fake 7\",\"cores\":2,\"threads_used\":%lld,\"memory_bytes\":5e10,"
+                                        "\"cache_bytes\":[32768,1000000,30000000]}",
+                                        (long long)threads);
     struct wire_kernel kernels[KERNELS_N];
     for (size_t i = 0; i < KERNELS_N; i++)
         kernels[i] = (struct wire_kernel){.name = KERNELS[i],
@@ -90,8 +94,7 @@ static void describe(struct arena *a, int64_t id, int64_t asked)
     send_reply(a, &(struct wire_reply){.id = id,
                                        .is = WIRE_IS_DEVICE,
                                        .device = {.name = "Fake 7",
-                                                  .identity = "{\"name\":\"Fake 7\",\"cores\":2,\"memory_bytes\":5e10,"
-                                                              "\"cache_bytes\":[32768,1000000,30000000]}",
+                                                  .identity = identity,
                                                   .memory_bytes = 1e9, /* not a unit */
                                                   .cache_bytes = {32768, 1e6, 3e7},
                                                   .kernels = kernels,
