@@ -123,8 +123,12 @@ enum err_code probe_history(struct arena *a, const struct option_values *v, cons
         if (strcmp(columns[i].key, "over") == 0) columns[i].flags |= COLUMN_SHOWN;
     bool several = false; /* rows of two devices are told apart */
     for (size_t i = 1; i < n && !several; i++) several = strcmp(r[i].origin.device, r[0].origin.device) != 0;
-    for (size_t i = 0; i < probe_row_columns_n && several; i++)
+    for (size_t i = 0; i < probe_row_columns_n && several; i++) {
         if (strcmp(columns[i].key, "device") == 0) columns[i].flags |= COLUMN_SHOWN;
+        /* its place: the ratio tells what is predicted */
+        if (strcmp(columns[i].key, "variant") == 0 || strcmp(columns[i].key, "predicted_s") == 0)
+            columns[i].flags |= COLUMN_SPARE;
+    }
     struct table t = {.columns = columns,
                       .n_columns = probe_row_columns_n,
                       .rows = rows,

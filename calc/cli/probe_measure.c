@@ -79,7 +79,8 @@ static const struct column CEILINGS[] = {
     CEILING(kernel, COLUMN_STRING, UNITS_NONE, "kernel", "with what"),
     CEILING(variant, COLUMN_STRING, UNITS_NONE, "variant", "the best of its variants"),
     COLUMN_AT(struct ceiling_row, dtype, COLUMN_STRING, UNITS_NONE, 0, "dtype", "format"),
-    CEILING(spread_frac, COLUMN_REAL, UNITS_FRAC, "spread", "relative spread of the samples"),
+    COLUMN_AT(struct ceiling_row, spread_frac, COLUMN_REAL, UNITS_FRAC, COLUMN_SHOWN | COLUMN_SPARE, "spread",
+              "relative spread of the samples"),
     COLUMN_AT(struct ceiling_row, why, COLUMN_STRING, UNITS_NONE, 0, "why", "why there is no number"),
 };
 

@@ -14,7 +14,7 @@ const struct column probe_row_columns[] = {
     ROW(device, COLUMN_STRING, UNITS_NONE, 0, "device", "what it was measured on"),
     ROW(kernel, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN, "kernel", "what was measured"),
     ROW(variant, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN, "variant", "which code of it"),
-    ROW(dtype, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN, "dtype", "format of weights or cache"),
+    ROW(dtype, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN | COLUMN_SPARE, "dtype", "format of weights or cache"),
     ROW(unit, COLUMN_STRING, UNITS_NONE, 0, "unit", "whose peak counts"),
     ROW(row_kind, COLUMN_STRING, UNITS_NONE, 0, "row kind", "kind of measured row, as ridge fit reads them"),
     ROW(sizes, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN, "sizes",

@@ -36,14 +36,24 @@ const size_t operator_columns_n = sizeof operator_columns / sizeof operator_colu
 
 static bool is_cold(const struct validate_row *r) { return strcmp(r->row->state, "hot") != 0; }
 
-/* Whether a later row repeats this one's code on the same call. */
+/* Whether a later row repeats this one's code on the same call, and on a machine no noisier. */
 static bool is_repeated(const struct validate_row *rows, size_t i, size_t n, const struct shape *s)
 {
     for (size_t j = i + 1; j < n; j++)
-        if (shape_is(s, rows[j].row) && is_cold(&rows[j]) && strcmp(rows[j].class_name, rows[i].class_name) == 0 &&
+        if (shape_is(s, rows[j].row) && is_cold(&rows[j]) && rows[j].row->uncalibrated <= rows[i].row->uncalibrated &&
+            strcmp(rows[j].class_name, rows[i].class_name) == 0 &&
             strcmp(rows[j].row->kernel_name, rows[i].row->kernel_name) == 0)
             return true;
     return false;
+}
+
+/* Whether x stands for a call rather than y: one's own, or imported ones as asked for, before the others; of those one
+ * from a machine quiet enough; of those the fastest code. */
+static bool is_better(const struct validate_row *x, const struct validate_row *y, bool imported)
+{
+    if ((x->row->imported == imported) != (y->row->imported == imported)) return x->row->imported == imported;
+    if (x->row->uncalibrated != y->row->uncalibrated) return !x->row->uncalibrated;
+    return x->measured_s < y->measured_s;
 }
 
 static const struct validate_row *best_of(const struct shape *s, const struct operator_rows *of)
@@ -52,9 +62,7 @@ static const struct validate_row *best_of(const struct shape *s, const struct op
     for (size_t i = 0; i < of->n; i++) {
         const struct validate_row *r = &of->rows[i];
         if (!shape_is(s, r->row) || !is_cold(r) || is_repeated(of->rows, i, of->n, s)) continue;
-        const bool first = r->row->imported == of->imported;
-        const bool best_first = best && best->row->imported == of->imported;
-        if (!best || (first && !best_first) || (first == best_first && r->measured_s < best->measured_s)) best = r;
+        if (!best || is_better(r, best, of->imported)) best = r;
     }
     return best;
 }
@@ -97,6 +105,7 @@ static enum err_code add_call(struct arena *a, const struct shape *s, const stru
 /* What a layer's calls add up to. */
 struct sum {
     double all_s, bound_s, calibrated_s, measured_s; /* all_s: the bound of those too that were not measured */
+    double fitted_s, fitted_measured_s;              /* of those that were fitted too: foretold, measured */
 };
 
 static void add_to(struct sum *sum, const struct shape *x, const struct operator_row *call)
@@ -107,6 +116,9 @@ static void add_to(struct sum *sum, const struct shape *x, const struct operator
     sum->bound_s += times * call->bound_s;
     sum->calibrated_s += times * call->calibrated_s;
     sum->measured_s += times * call->measured_s;
+    if (isnan(call->calibrated_s)) return;
+    sum->fitted_s += times * call->calibrated_s;
+    sum->fitted_measured_s += times * call->measured_s;
 }
 
 static struct sum add_sums(struct sum x, double times, struct sum y)
@@ -115,6 +127,8 @@ static struct sum add_sums(struct sum x, double times, struct sum y)
     x.bound_s += times * y.bound_s;
     x.calibrated_s += times * y.calibrated_s;
     x.measured_s += times * y.measured_s;
+    x.fitted_s += times * y.fitted_s;
+    x.fitted_measured_s += times * y.fitted_measured_s;
     return x;
 }
 
@@ -252,16 +266,30 @@ static const char *missing_of_batches(struct arena *a, const struct shapes *s, c
     return text ? arena_printf(a, " Not measured of %s%s: %s.", s->v[at].phase, text, list) : NULL;
 }
 
+/* " Fitted of decode, batch 1: 93.1 % of the time measured, foretold 1.2 % longer." "": nothing of it. NULL: no memory.
+ */
+static const char *fitted_of_step(struct arena *a, const struct shapes *s, const struct operator_row *call, size_t at)
+{
+    const struct sum step = step_of(s, call, at);
+    const double off = step.fitted_s / step.fitted_measured_s - 1;
+    if (!(step.fitted_measured_s > 0)) return "";
+    return arena_printf(a, " Fitted of %s, batch %.0f: %.3g %% of the time measured, foretold %.1f %% %s.",
+                        s->v[at].phase, s->v[at].batch, 100 * step.fitted_measured_s / step.measured_s, 100 * fabs(off),
+                        off < 0 ? "shorter" : "longer");
+}
+
 static enum err_code say_missing(struct arena *a, const struct shapes *s, const struct operator_row *call,
                                  const char **out, struct err *e)
 {
-    const char *text = "", *others = "", *one;
+    const char *text = "", *fitted = "", *others = "", *one, *two;
     for (size_t i = 0; i < s->n; i++) {
         if (!is_first_of_step(s, i)) continue;
         one = missing_of_batches(a, s, call, i);
-        if (!one) return err_nomem(e);
+        two = fitted_of_step(a, s, call, i);
+        if (!one || !two) return err_nomem(e);
         text = arena_printf(a, "%s%s", text, one);
-        if (!text) return err_nomem(e);
+        fitted = arena_printf(a, "%s%s", fitted, two);
+        if (!text || !fitted) return err_nomem(e);
     }
     for (size_t i = 0; others && i < s->others_n; i++)
         others = arena_printf(a, "%s%s%s", others, i ? ", " : "", s->others[i]);
@@ -269,8 +297,8 @@ static enum err_code say_missing(struct arena *a, const struct shapes *s, const 
     if (!others) return err_nomem(e);
     *out = arena_printf(a,
                         "layer, step (measured): sums of what was measured; part: that of the bound of the "
-                        "whole.%s%s",
-                        text, others);
+                        "whole.%s%s%s",
+                        fitted, text, others);
     return *out ? ERR_OK : err_nomem(e);
 }
 

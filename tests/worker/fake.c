@@ -11,8 +11,8 @@
  * Asked to count, good and noisy do, slow says that it may not, above ends, and all others time as if they knew
  * nothing. With RIDGE_FAKE_NOISY=peak=3 the first three measurements of that kernel are noisy; with RIDGE_FAKE_DRIFT
  * every second time that a ceiling is measured again it is 6 % lower; with
- * RIDGE_FAKE_SLOW=walk=400 that kernel answers after so many ms. With RIDGE_FAKE_THREADS=n=5 five
- * threads can make a call together, but for slow and quit. */
+ * RIDGE_FAKE_SLOW=walk=400 that kernel answers after so many ms; with RIDGE_FAKE_TIMES=gemm=130 its times are 1.3 times
+ * as long. With RIDGE_FAKE_THREADS=n=5 five threads can make a call together, but for slow and quit. */
 #define _DEFAULT_SOURCE
 #include <math.h>
 #include <poll.h>
@@ -117,6 +117,9 @@ static void multiply(const struct wire_job *job, struct wire_result *r, double *
     r->read_bytes = (size[0] + size[1]) * size[2] * bytes;
     r->written_bytes = size[0] * size[1] * bytes;
     r->footprint_bytes = r->read_bytes + r->written_bytes;
+    const long percent = told("RIDGE_FAKE_TIMES", job->kernel);
+    if (percent > 0)
+        for (size_t i = 0; i < SAMPLES; i++) times[i] *= 0.01 * (double)percent;
     for (size_t i = 0; i < SAMPLES; i++) times[i] *= 1e3 * (2e-6 + r->flops / 0.8e9 + r->footprint_bytes / 0.9e9);
 }
 
