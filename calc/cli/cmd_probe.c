@@ -37,7 +37,8 @@ static const struct option OPTIONS[] = {
      .fallback = "1",
      .help =
          "threads that make each call together, each on a core of its own, the ceilings too: of kernels that can be "
-         "split (streams, multiply-adds, gemm, mlp, prefill, decode). Results of other numbers of threads are of "
+         "split (ridge probe list says which: streams, multiply-adds, gemm, mlp, prefill, decode). Results of other "
+         "numbers of threads are of "
          "another device: this-cpu@N"},
     {.name = "quick", .kind = OPTION_FLAG, .help = "the shapes that tell most, a second each, a minute in all"},
     {.name = "all", .kind = OPTION_FLAG, .help = "every shape of the kernels, however long it takes"},

@@ -37,12 +37,10 @@ static enum err_code read_run_budget(const struct work *w, struct budget *out, s
     return read_budget(w, picked ? (double)INFINITY : option_given(w->v, "quick") ? 60 : 120, out, e);
 }
 
-/* No ceiling goes on when a part of the budget is used up, and no shape but the first beyond its end. */
-static void set_ends(struct work *w, const struct budget *b, double ceilings_part)
+/* No ceiling goes on when a part of the budget is used up. */
+static void end_ceilings(struct work *w, const struct budget *b, double part)
 {
-    if (isinf(b->total_s)) return;
-    w->run.set.ceilings_until_s = b->began_s + ceilings_part * b->total_s;
-    w->run.set.until_s = b->began_s + b->total_s;
+    if (!isinf(b->total_s)) w->run.set.ceilings_until_s = b->began_s + part * b->total_s;
 }
 
 static enum err_code say_untried(struct work *w, struct err *e)
@@ -135,7 +133,7 @@ static enum err_code ceilings_within(struct work *w, const char *command, struct
     struct budget budget;
     TRY(read_budget(w, (double)INFINITY, &budget, e));
     TRY(work_begin(w, command, e));
-    set_ends(w, &budget, 1);
+    end_ceilings(w, &budget, 1);
     TRY(work_open_store(w, e));
     progress_start(&w->bar, "ceilings");
     w->total = 1;
@@ -317,20 +315,29 @@ static bool is_all_garbage(const struct probe_row *rows, size_t n)
     return n > 0;
 }
 
-/* Jobs as long as there is time, the first to its end in any case; a hot result where the cold one says that its
+/* When a job is given up: at the end of the budget, but the first, without which there is no number at all, not before
+ * ten seconds, or the budget once more. */
+static double job_until_s(const struct budget *b, bool first)
+{
+    static const double FIRST_S = 10;
+    if (isinf(b->total_s)) return 0;
+    const double end_s = b->began_s + b->total_s;
+    return first ? fmax(end_s, session_clock_s() + fmax(FIRST_S, b->total_s)) : end_s;
+}
+
+/* Jobs as long as there is time, the first in any case; a hot result where the cold one says that its
  * operands fit the last cache. */
 static enum err_code run_jobs(struct work *w, const struct plan *plan, const struct budget *b, struct probe_row *rows,
                               struct err *e)
 {
     const char *state = option_get(w->v, "state");
     const bool cold = strcmp(state, "hot") != 0, hot = strcmp(state, "cold") != 0;
-    const double until_s = w->run.set.until_s;
     for (w->done = 0; w->done < plan->n && !w->run.stopped && (!w->done || left_s(b) > 0); w->done++) {
         const struct plan_job *job = &plan->jobs[w->done];
         struct result r = {.outcome = RESULT_REFUSED};
         bool fits = true;
         progress_show(&w->bar, w->done, w->total);
-        w->run.set.until_s = w->done ? until_s : 0;
+        w->run.set.until_s = job_until_s(b, w->done == 0);
         share(w, b, (plan->n - w->done) * (cold && hot ? 2 : 1));
         if (cold) {
             TRY(run_job(&w->run, job, true, &r, e));
@@ -376,7 +383,7 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     w->run.set.dram_bytes = option_given(w->v, "dram-bytes");
     TRY(work_begin(w, command, e));
     budget.deadline_s = w->run.set.deadline_s;
-    set_ends(w, &budget, 0.5);
+    end_ceilings(w, &budget, 0.5);
     if (option_get(w->v, "model")) {
         const char **left_out;
         size_t left_out_n;
@@ -425,7 +432,9 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     TRY(work_all_stored(w, e));
     if (measured || (w->run.stopped && !w->run.late)) return ERR_OK;
     return err_set(e, is_all_garbage(rows, n) ? ERR_DEVICE : ERR_NO, "no number: %s",
-                   n && rows[0].reason ? rows[0].reason : "nothing was measured");
+                   n && rows[0].reason ? rows[0].reason
+                   : w->run.late       ? "no shape was done when the time was over"
+                                       : "nothing was measured");
 }
 
 enum err_code probe_run(struct arena *a, const struct option_values *v, const char *command, struct err *e)
