@@ -6,55 +6,11 @@
 #include "calc/base/text.h"
 #include "calc/cli/commands.h"
 #include "calc/cli/model_shapes.h"
+#include "calc/cli/probe_budget.h"
 #include "calc/cli/probe_rows.h"
 #include "calc/cli/probe_work.h"
 
 enum { COLUMNS_MAX = 64, CEILINGS_MAX = RUN_UNITS_MAX + 2 + RUN_LEVELS + RUN_LAUNCHES_MAX };
-
-/* -- the time that all of it may take -- */
-
-struct budget {
-    double total_s, began_s; /* total_s INFINITY: without end */
-    double deadline_s;       /* of one result, where there is time enough */
-};
-
-static double left_s(const struct budget *b) { return b->total_s - (session_clock_s() - b->began_s); }
-
-static enum err_code read_budget(const struct work *w, double usual_s, struct budget *out, struct err *e)
-{
-    *out = (struct budget){.total_s = usual_s, .began_s = session_clock_s()};
-    return work_read_time(w->v, "budget", 1, 1e6, &out->total_s, e);
-}
-
-/* Without one a run that picks has no end. */
-static enum err_code read_run_budget(const struct work *w, struct budget *out, struct err *e)
-{
-    static const char *const PICKS[] = {"all", "kernel", "shape", "model"};
-    bool picked = false;
-    for (size_t i = 0; i < sizeof PICKS / sizeof PICKS[0]; i++) picked = picked || option_given(w->v, PICKS[i]);
-    if (option_given(w->v, "all") && option_given(w->v, "quick"))
-        return err_set(e, ERR_USAGE, "--all: --quick says few");
-    return read_budget(w, picked ? (double)INFINITY : option_given(w->v, "quick") ? 60 : 120, out, e);
-}
-
-/* No ceiling goes on when a part of the budget is used up. */
-static void end_ceilings(struct work *w, const struct budget *b, double part)
-{
-    if (!isinf(b->total_s)) w->run.set.ceilings_until_s = b->began_s + part * b->total_s;
-}
-
-static enum err_code say_untried(struct work *w, struct err *e)
-{
-    const size_t n = w->run.untried;
-    if (!n) return ERR_OK;
-    return work_note(
-        w,
-        arena_printf(w->a,
-                     "%zu code%s that measure%s ceilings %s left out for time, so that ceilings may be too "
-                     "low: a longer --budget.",
-                     n, n == 1 ? "" : "s", n == 1 ? "s" : "", n == 1 ? "was" : "were"),
-        e);
-}
 
 /* -- ceilings -- */
 
@@ -131,9 +87,9 @@ static enum err_code ceilings_within(struct work *w, const char *command, struct
     TRY(work_check_output(w, CEILINGS, sizeof CEILINGS / sizeof CEILINGS[0], e));
     w->run.set.launches = true;
     struct budget budget;
-    TRY(read_budget(w, (double)INFINITY, &budget, e));
+    TRY(budget_read(w, (double)INFINITY, &budget, e));
     TRY(work_begin(w, command, e));
-    end_ceilings(w, &budget, 1);
+    budget_end_ceilings(w, &budget, 1);
     TRY(work_open_store(w, e));
     progress_start(&w->bar, "ceilings");
     w->total = 1;
@@ -149,7 +105,7 @@ static enum err_code ceilings_within(struct work *w, const char *command, struct
     }
     TRY(work_note(w, arena_printf(w->a, "%s.", work_who(w)), e));
     if (w->run.stopped) TRY(work_note(w, "stopped by a signal.", e));
-    TRY(say_untried(w, e));
+    TRY(budget_say_untried(w, e));
     TRY(work_say_stored(w, e));
     TRY(work_write_table(w, "ridge.probe.ceilings.1", CEILINGS, sizeof CEILINGS / sizeof CEILINGS[0], rows, n,
                          sizeof rows[0], e));
@@ -248,40 +204,6 @@ static enum err_code keep_row(struct work *w, const struct result *r, struct pro
     return isnan(row->predicted_s) ? say_unpredicted(w, r, row, e) : ERR_OK;
 }
 
-/* -- shapes within that time -- */
-
-/* Half of a result's share of what is left is for its sampling: the rest is for buffers, checks and ceilings. */
-static void share(struct work *w, const struct budget *b, size_t results_n)
-{
-    static const double LEAST_S = 0.5;
-    const double part_s = 0.5 * left_s(b) / (double)results_n;
-    w->run.set.deadline_s = fmin(b->deadline_s, fmax(part_s, LEAST_S));
-}
-
-/* A shape's results, cold and hot, each to its deadline, and two ceilings before and after each to theirs. */
-static double result_most_s(const struct work *w, const char *state)
-{
-    const double around_s = 4 * fmin(w->run.set.deadline_s, w->run.set.ceiling_s);
-    return (strcmp(state, "both") == 0 ? 2 : 1) * (w->run.set.deadline_s + around_s);
-}
-
-static enum err_code say_left_out(struct work *w, const struct plan *plan, double ceilings_s, struct err *e)
-{
-    char took[UNITS_TEXT_MAX];
-    const size_t n = plan->n - w->done;
-    if (w->run.stopped && !w->run.late)
-        return work_note(w, arena_printf(w->a, "stopped by a signal: %zu of %zu shapes were not measured.", n, plan->n),
-                         e);
-    if (!n) return ERR_OK;
-    return work_note(
-        w,
-        arena_printf(w->a,
-                     "%zu of %zu shapes were left out for time: --budget 10min measures more, --all all of "
-                     "them, --kernel NAME those of one kernel; the ceilings alone took %s.",
-                     n, plan->n, units_format_time(took, ceilings_s)),
-        e);
-}
-
 /* Two rows a job, cold and hot, in the order of the plan before it was spread; a row without a kernel is none. */
 static size_t close_ranks(struct probe_row *rows, size_t n)
 {
@@ -315,16 +237,6 @@ static bool is_all_garbage(const struct probe_row *rows, size_t n)
     return n > 0;
 }
 
-/* When a job is given up: at the end of the budget, but the first, without which there is no number at all, not before
- * ten seconds, or the budget once more. */
-static double job_until_s(const struct budget *b, bool first)
-{
-    static const double FIRST_S = 10;
-    if (isinf(b->total_s)) return 0;
-    const double end_s = b->began_s + b->total_s;
-    return first ? fmax(end_s, session_clock_s() + fmax(FIRST_S, b->total_s)) : end_s;
-}
-
 /* Jobs as long as there is time, the first in any case; a hot result where the cold one says that its
  * operands fit the last cache. */
 static enum err_code run_jobs(struct work *w, const struct plan *plan, const struct budget *b, struct probe_row *rows,
@@ -332,13 +244,13 @@ static enum err_code run_jobs(struct work *w, const struct plan *plan, const str
 {
     const char *state = option_get(w->v, "state");
     const bool cold = strcmp(state, "hot") != 0, hot = strcmp(state, "cold") != 0;
-    for (w->done = 0; w->done < plan->n && !w->run.stopped && (!w->done || left_s(b) > 0); w->done++) {
+    for (w->done = 0; w->done < plan->n && !w->run.stopped && (!w->done || budget_left_s(b) > 0); w->done++) {
         const struct plan_job *job = &plan->jobs[w->done];
         struct result r = {.outcome = RESULT_REFUSED};
         bool fits = true;
         progress_show(&w->bar, w->done, w->total);
-        w->run.set.until_s = job_until_s(b, w->done == 0);
-        share(w, b, (plan->n - w->done) * (cold && hot ? 2 : 1));
+        w->run.set.until_s = budget_until_s(b, w->done == 0);
+        budget_share(w, b, (plan->n - w->done) * (cold && hot ? 2 : 1));
         if (cold) {
             TRY(run_job(&w->run, job, true, &r, e));
             if (w->run.stopped) break;
@@ -378,12 +290,12 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
         if (strcmp(columns[i].key, "id") == 0) columns[i].flags |= COLUMN_SPARE; /* history shows it */
     }
     TRY(work_check_output(w, columns, columns_n, e));
-    TRY(read_run_budget(w, &budget, e));
+    TRY(budget_read_run(w, &budget, e));
     w->run.set.hot = strcmp(state, "hot") == 0;
     w->run.set.dram_bytes = option_given(w->v, "dram-bytes");
     TRY(work_begin(w, command, e));
     budget.deadline_s = w->run.set.deadline_s;
-    end_ceilings(w, &budget, 0.5);
+    budget_end_ceilings(w, &budget, 0.5);
     if (option_get(w->v, "model")) {
         const char **left_out;
         size_t left_out_n;
@@ -400,7 +312,7 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     w->total = plan.n;
     progress_start(&w->bar, "measurements");
     w->bar.most_s = isinf(budget.total_s) ? 0 : budget.total_s;
-    w->bar.each_s = result_most_s(w, state);
+    w->bar.each_s = budget_shape_s(w, state);
     progress_line(&w->bar, "measuring the ceilings of this machine");
     const double began_s = progress_now_s();
     enum err_code code = run_measure_ceilings(&w->run, e);
@@ -412,8 +324,8 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     run_close(&w->run);
     TRY(code);
     TRY(say_ceilings(w, e));
-    TRY(say_untried(w, e));
-    TRY(say_left_out(w, &plan, ceilings_s, e));
+    TRY(budget_say_untried(w, e));
+    TRY(budget_say_left_out(w, &plan, ceilings_s, e));
     TRY(work_say_stored(w, e));
     for (size_t i = 0; i < n; i++) {
         measured += isnan(rows[i].measured_s) ? 0 : 1;
