@@ -24,6 +24,7 @@
 #include "calc/base/hold.h"
 #include "kernels/kernel.h"
 #include "probe/run.h"
+#include "probe/worker/team.h"
 #include "tests/scratch.h"
 
 enum { FOUND_MAX = 16, THREADS = 2 };
@@ -262,7 +263,7 @@ static void struck_at_any_moment(void **state)
     (void)state;
     struct arena *a = arena_open();
     const char *worker = beside(a, "../" WORKER);
-    if (access(worker, X_OK) != 0 || sysconf(_SC_NPROCESSORS_ONLN) < THREADS) skip();
+    if (access(worker, X_OK) != 0 || team_processors() < THREADS) skip();
     (void)snprintf(db, sizeof db, "%s/m.db", scratch_dir(dir));
     for (int i = 0; i < ROUNDS; i++) {
         const uint64_t dice = kern_hash(104729, (uint64_t)i);
