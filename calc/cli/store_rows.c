@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "calc/base/hash.h"
 #include "calc/base/json.h"
@@ -219,6 +220,7 @@ enum err_code store_rows_make(struct arena *a, const char *store, const struct r
 {
     struct rows rows = {.n = 0};
     const char *other = NULL;
+    size_t unasked = 0;
     *left_out = (struct store_left_out){.of_no_kind = 0};
     TRY(rows_check_kinds(filter->kinds, e));
     rows.v = arena_array(a, n + 1, sizeof *rows.v);
@@ -232,7 +234,10 @@ enum err_code store_rows_make(struct arena *a, const char *store, const struct r
             other = r[i].origin.device;
             continue;
         }
-        if (filter->kinds && !wire_list_has(filter->kinds, r[i].row_kind)) continue;
+        if (filter->kinds && !wire_list_has(filter->kinds, r[i].row_kind)) {
+            unasked++;
+            continue;
+        }
         if (!store_row(a, &r[i], store, filter->hw, row) || kernel_work(&row->kernel, filter->hw, &w, NULL) != ERR_OK) {
             left_out->of_no_kind++;
             continue;
@@ -241,12 +246,19 @@ enum err_code store_rows_make(struct arena *a, const char *store, const struct r
             left_out->impossible++;
             continue;
         }
-        if (filter->framework && strcmp(filter->framework, row->framework) != 0) continue;
+        if (filter->framework && strcmp(filter->framework, row->framework) != 0) {
+            unasked++;
+            continue;
+        }
         left_out->samples += r[i].times_n;
         left_out->discards += r[i].discards_n;
         rows.n++;
     }
     const char *at = strchr(filter->hw->key, '@'); /* of so many threads */
+    if (!rows.n && unasked)
+        return err_set(e, ERR_NO, "%s: no rows of %.60s%s%.60s%s%.60s; there are %zu others", store, filter->hw->name,
+                       filter->kinds ? ", kind " : "", filter->kinds ? filter->kinds : "",
+                       filter->framework ? ", framework " : "", filter->framework ? filter->framework : "", unasked);
     if (!rows.n)
         return err_set(e, ERR_NO, "%s: no results of %.60s that are rows%s%.60s%s: ridge probe run%s%.20s", store,
                        filter->hw->name, other ? " (there are some of " : "", other ? other : "", other ? ")" : "",
@@ -293,6 +305,8 @@ enum err_code measured_open(struct arena *a, const struct option_values *v, stru
     const bool store = strcmp(from, STORE_FROM) == 0;
     *out = (struct measured){.imported = option_given(v, "imported"), .picked = option_get(v, "kind") != NULL};
     if (out->imported && !store) return err_set(e, ERR_USAGE, "--imported: of --from store alone");
+    if (!store && wire_list_has(from, STORE_FROM) && access(STORE_FROM, F_OK) != 0)
+        return err_set(e, ERR_USAGE, "--from: store stands alone: ridge probe import FILE puts rows of files into it");
     int64_t threads;
     if (this_cpu_named(device, &threads)) {
         struct this_cpu cpu;
