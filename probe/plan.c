@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "calc/base/text.h"
-#include "calc/base/units.h"
+#include "probe/plan_sweep.h"
 
 const struct wire_kernel *plan_kernel(const struct wire_device *d, const char *name)
 {
@@ -66,97 +66,6 @@ static enum err_code check_words(const struct wire_device *d, const struct plan_
         p += n + (p[n] == ',');
     }
     return ERR_OK;
-}
-
-/* -- shapes -- */
-
-struct sweep {
-    size_t n;
-    struct {
-        char name[64];
-        const int64_t *values;
-        size_t values_n;
-    } arg[WIRE_ARGS_MAX];
-};
-
-static enum err_code no_shape(const char *text, struct err *e)
-{
-    char clean[200];
-    return err_set(e, ERR_USAGE, "--shape: found \"%s\", wanted NAME=SIZES,... as in m=1,8,n=4096,k=4096",
-                   text_clean(clean, sizeof clean, text, strlen(text)));
-}
-
-/* The least and the most that the wanted kernels take of a parameter: a size below zero is none of any. */
-static enum err_code check_sign(const struct wire_device *d, const struct plan_request *r, const char *name,
-                                const char *list, struct err *e)
-{
-    int64_t lo = INT64_MAX, hi = INT64_MIN;
-    if (*list != '-' && !strstr(list, ",-")) return ERR_OK;
-    for (size_t i = 0; i < d->kernels_n; i++)
-        for (size_t j = 0; wanted(r->kernels, d->kernels[i].name) && j < d->kernels[i].args_n; j++) {
-            const struct wire_arg *arg = &d->kernels[i].args[j];
-            if (strcmp(arg->name, name) != 0) continue;
-            lo = arg->lo < lo ? arg->lo : lo;
-            hi = arg->hi > hi ? arg->hi : hi;
-        }
-    char clean[100], of[80];
-    (void)text_clean(clean, sizeof clean, list, strlen(list));
-    (void)text_clean(of, sizeof of, name, strlen(name));
-    if (lo < 0 || lo > hi) return ERR_OK;
-    return err_set(e, ERR_RANGE, "--shape: %s: \"%s\": wanted %lld to %lld", of, clean, (long long)lo, (long long)hi);
-}
-
-/* "m=1,8,n=4096": a piece with '=' begins a parameter, one without goes on with its values. */
-static enum err_code read_shape(struct arena *a, const struct wire_device *d, const struct plan_request *r,
-                                struct sweep *out, struct err *e)
-{
-    const char *text = r->shape;
-    *out = (struct sweep){.n = 0};
-    for (const char *p = text; *p;) {
-        const size_t equal = strcspn(p, "=,");
-        if (p[equal] != '=' || equal == 0 || equal >= sizeof out->arg[0].name || out->n == WIRE_ARGS_MAX)
-            return no_shape(text, e);
-        const char *values = p + equal + 1, *end = values;
-        for (;;) { /* to the comma before the next '=' */
-            const char *comma = end + strcspn(end, ",");
-            end = comma;
-            if (!*comma || comma[1 + strcspn(comma + 1, "=,")] == '=') break;
-            end = comma + 1;
-        }
-        const char *list = arena_strndup(a, values, (size_t)(end - values));
-        if (!list) return err_nomem(e);
-        (void)snprintf(out->arg[out->n].name, sizeof out->arg[0].name, "%.*s", (int)equal, p);
-        for (size_t i = 0; i < out->n; i++)
-            if (strcmp(out->arg[i].name, out->arg[out->n].name) == 0) return no_shape(text, e);
-        TRY(check_sign(d, r, out->arg[out->n].name, list, e));
-        if (units_parse_range(a, list, 0, INT64_MAX, &out->arg[out->n].values, &out->arg[out->n].values_n, e) != ERR_OK)
-            return e ? err_prepend(e, "--shape: %s: ", out->arg[out->n].name) : ERR_USAGE;
-        out->n++;
-        p = end + (*end == ',');
-    }
-    return out->n ? ERR_OK : no_shape(text, e);
-}
-
-/* Whether the sweep names the parameters of a kernel, all of them and no other. */
-static bool is_of(const struct sweep *s, const struct wire_kernel *k)
-{
-    size_t found = 0;
-    for (size_t i = 0; i < k->args_n; i++)
-        for (size_t j = 0; j < s->n; j++) found += strcmp(k->args[i].name, s->arg[j].name) == 0;
-    return found == k->args_n && found == s->n;
-}
-
-/* Combination i of the sweep, the last parameter fastest, in the order of the kernel. */
-static struct wire_shape combination(const struct sweep *s, const struct wire_kernel *k, size_t i)
-{
-    struct wire_shape shape = {.n = k->args_n};
-    for (size_t j = s->n; j-- > 0; i /= s->arg[j].values_n)
-        for (size_t l = 0; l < k->args_n; l++)
-            if (strcmp(k->args[l].name, s->arg[j].name) == 0) {
-                shape.arg[l].name = k->args[l].name;
-                shape.arg[l].value = s->arg[j].values[i % s->arg[j].values_n];
-            }
-    return shape;
 }
 
 /* -- jobs -- */
@@ -293,7 +202,7 @@ static enum err_code add_sweep(struct maker *m, const struct wire_kernel *k, con
         if (!dtypes) return err_nomem(m->e);
     }
     for (size_t i = 0; i < n; i++) {
-        const struct wire_shape shape = combination(s, k, i);
+        const struct wire_shape shape = sweep_combination(s, k, i);
         bool fits;
         m->part = fmod((double)i * GOLDEN, 1); /* any first of them are spread over all */
         TRY(check_bounds(m, k, &shape, "", &fits));
@@ -439,7 +348,7 @@ enum err_code plan_make(struct arena *a, const struct wire_device *d, const stru
     TRY(plan_check_kernels(d, r->kernels, e));
     TRY(check_words(d, r, "variant", r->variants, false, e));
     TRY(check_words(d, r, "format", r->dtypes, true, e));
-    if (r->shape) TRY(read_shape(a, d, r, &sweep, e));
+    if (r->shape) TRY(sweep_read(a, d, r, &sweep, e));
     for (size_t i = 0; i < d->kernels_n; i++) {
         const struct wire_kernel *k = &d->kernels[i];
         if (!wanted(r->kernels, k->name)) continue;
@@ -449,7 +358,7 @@ enum err_code plan_make(struct arena *a, const struct wire_device *d, const stru
             continue;
         }
         if (r->shape) {
-            if (!is_of(&sweep, k)) continue;
+            if (!sweep_is_of(&sweep, k)) continue;
             any = true;
             TRY(add_sweep(&m, k, &sweep));
             continue;
