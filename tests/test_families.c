@@ -1,60 +1,11 @@
 /* Families against their tensors: a published model's config.json, cut down to the keys that decide sizes, beside the
  * list of tensors that the modelling code of its class makes of it, written down here by shape. The list is counted by
  * adding; the cache by what a token leaves in each layer. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/families.h"
 
-#include <cmocka.h>
 #include <string.h>
 
-#include "calc/cost/cost.h"
-
-/* `times` tensors of rows x cols; of experts that a token does not all pass, `used` of them work on one. */
-struct tensors {
-    const char *name;
-    int64_t rows, cols, times, used;
-};
-
-enum { TENSORS_MAX = 40 };
-
-static const struct subject {
-    const char *model, *json;
-    struct tensors tensors[TENSORS_MAX];
-    int64_t full_elems, windowed_elems; /* that a token leaves in caches that grow, and in those that do not */
-    int64_t conv_elems, state_elems;    /* of a sequence: in 2 bytes, in 4 */
-} SUBJECTS[] = {
-#define ENDS(vocab, width)                                                                                             \
-    {"embed_tokens", vocab, width, 1, 0}, { "norm", 1, width, 1, 0 }
-#define HEAD(vocab, width)                                                                                             \
-    {                                                                                                                  \
-        "lm_head", vocab, width, 1, 0                                                                                  \
-    }
-#define EACH(name, rows, cols, layers)                                                                                 \
-    {                                                                                                                  \
-        name, rows, cols, layers, 0                                                                                    \
-    }
-#define NORMS(n, width, layers)                                                                                        \
-    {                                                                                                                  \
-        "layer norms", n, width, layers, 0                                                                             \
-    }
-#define QKVO(q, kv, width, layers)                                                                                     \
-    EACH("q_proj", q, width, layers), EACH("k_proj", kv, width, layers), EACH("v_proj", kv, width, layers),            \
-        EACH("o_proj", width, q, layers)
-#define GATED(width, wide, layers)                                                                                     \
-    EACH("gate_proj", wide, width, layers), EACH("up_proj", wide, width, layers), EACH("down_proj", width, wide, layers)
-#define EXPERTS(width, wide, layers, all, chosen)                                                                      \
-    {"experts.gate_proj", wide, width, (layers) * (all), (layers) * (chosen)},                                         \
-        {"experts.up_proj", wide, width, (layers) * (all), (layers) * (chosen)},                                       \
-    {                                                                                                                  \
-        "experts.down_proj", width, wide, (layers) * (all), (layers) * (chosen)                                        \
-    }
-#define LATENT(width, heads, q, kv, nope, rope, value, layers)                                                         \
-    EACH("q_a_proj", q, width, layers), EACH("q_a_layernorm", 1, q, layers),                                           \
-        EACH("q_b_proj", (heads) * ((nope) + (rope)), q, layers),                                                      \
-        EACH("kv_a_proj_with_mqa", (kv) + (rope), width, layers), EACH("kv_a_layernorm", 1, kv, layers),               \
-        EACH("kv_b_proj", (heads) * ((nope) + (value)), kv, layers), EACH("o_proj", width, (heads) * (value), layers)
+static const struct subject SUBJECTS[] = {
 #define M3_FREQ                                                                                                        \
     "[0,0,0,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"  \
     "1,1,"                                                                                                             \
@@ -703,63 +654,16 @@ static const struct subject {
      6 * 30 * 96 * 192},
 };
 
-static struct model read_model(struct arena *a, const struct subject *s)
-{
-    struct json j;
-    struct model m = {0};
-    struct err e = {.code = ERR_OK};
-    if (json_parse(a, "config.json", s->json, strlen(s->json), &j, &e) != ERR_OK ||
-        model_parse(a, &j, &m, &e) != ERR_OK)
-        fail_msg("%s: %s", s->model, e.text);
-    return m;
-}
-
 static void test_tensors(void **state)
 {
-    static const struct cost_conventions PLAIN = {0};
     (void)state;
-    for (size_t i = 0; i < sizeof SUBJECTS / sizeof SUBJECTS[0]; i++) {
-        const struct subject *s = &SUBJECTS[i];
-        struct arena *a = arena_open();
-        const struct model m = read_model(a, s);
-        struct cost_parameters p;
-        struct err e = {.code = ERR_OK};
-        int64_t total = 0, active = 0;
-        for (size_t t = 0; t < TENSORS_MAX && s->tensors[t].name; t++) {
-            const struct tensors *x = &s->tensors[t];
-            total += x->rows * x->cols * x->times;
-            active += x->rows * x->cols * (x->used ? x->used : x->times);
-        }
-        if (cost_parameters(a, &m, &PLAIN, &p, &e) != ERR_OK) fail_msg("%s: %s", s->model, e.text);
-        if (p.total != (double)total || p.active != (double)active)
-            fail_msg("%s: %.0f parameters, %.0f active; by its tensors %lld, %lld", s->model, p.total, p.active,
-                     (long long)total, (long long)active);
-        arena_close(a);
-    }
+    families_tensors(SUBJECTS, sizeof SUBJECTS / sizeof SUBJECTS[0]);
 }
 
 static void test_caches(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof SUBJECTS / sizeof SUBJECTS[0]; i++) {
-        const struct subject *s = &SUBJECTS[i];
-        struct arena *a = arena_open();
-        const struct model m = read_model(a, s);
-        double full = 0, windowed = 0, kept = 0;
-        for (size_t k = 0; k < m.kinds_n; k++) {
-            struct cost_kind_cache one;
-            struct err e = {.code = ERR_OK};
-            if (cost_kind_cache(a, &m, &m.kinds[k], 1, &one, &e) != ERR_OK) fail_msg("%s: %s", s->model, e.text);
-            *(m.kinds[k].mixer.window_tokens ? &windowed : &full) += (double)m.kinds[k].count * one.token_bytes;
-            full += (double)m.kinds[k].count * one.index_bytes;
-            kept += (double)m.kinds[k].count * one.state_bytes;
-        }
-        if (full != 2.0 * (double)s->full_elems || windowed != 2.0 * (double)s->windowed_elems)
-            fail_msg("%s: a token leaves %.0f and %.0f bytes", s->model, full, windowed);
-        if (kept != 2.0 * (double)s->conv_elems + 4.0 * (double)s->state_elems)
-            fail_msg("%s: a sequence leaves %.0f bytes", s->model, kept);
-        arena_close(a);
-    }
+    families_caches(SUBJECTS, sizeof SUBJECTS / sizeof SUBJECTS[0]);
 }
 
 /* Files of other names that a class reads as one of these: sizes as that family's. */
@@ -817,7 +721,7 @@ static void test_names(void **state)
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         struct arena *a = arena_open();
         const struct subject s = {.model = CASES[i].json, .json = CASES[i].json};
-        const struct model m = read_model(a, &s);
+        const struct model m = families_read(a, &s);
         int64_t windowed = 0;
         for (size_t k = 0; k < m.kinds_n; k++)
             if (m.kinds[k].mixer.window_tokens) windowed += m.kinds[k].count;
@@ -842,9 +746,7 @@ static void test_refused(void **state)
 #define H1                                                                                                             \
     "{\"model_type\":\"falcon_h1\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"              \
     "\"num_key_value_heads\":2,\"intermediate_size\":9,\"vocab_size\":13"
-    static const struct {
-        const char *json, *sentence;
-    } CASES[] = {
+    static const struct refused CASES[] = {
         {LONGCAT "\"moe_topk\":4,\"zero_expert_num\":5}", "no whole number is of the others on average"},
         {LONGCAT "\"moe_topk\":4,\"zero_expert_num\":8,\"zero_expert_type\":\"copy\"}", "wanted \"identity\""},
         {NEO "}", "attention_types is missing"},
@@ -955,16 +857,7 @@ static void test_refused(void **state)
          "n_routed_experts is missing, and the deepseek family has no default for it (or num_experts, num_local"},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
-        struct arena *a = arena_open();
-        struct json j;
-        struct model m;
-        struct err e = {.code = ERR_OK};
-        assert_int_equal(json_parse(a, "config.json", CASES[i].json, strlen(CASES[i].json), &j, &e), ERR_OK);
-        assert_int_equal(model_parse(a, &j, &m, &e), ERR_INPUT);
-        if (!strstr(e.text, CASES[i].sentence)) fail_msg("%s: %s", CASES[i].json, e.text);
-        arena_close(a);
-    }
+    families_refused(CASES, sizeof CASES / sizeof CASES[0]);
 }
 
 /* A missing key is the class's number, not one that other families have. */
@@ -1037,7 +930,7 @@ static void test_class_sizes(void **state)
         struct arena *a = arena_open();
         const struct subject s = {.model = CASES[i].without, .json = CASES[i].without};
         const struct subject t = {.model = CASES[i].with, .json = CASES[i].with};
-        const struct model m = read_model(a, &s), n = read_model(a, &t);
+        const struct model m = families_read(a, &s), n = families_read(a, &t);
         assert_int_equal(m.kinds_n, n.kinds_n);
         for (size_t k = 0; k < m.kinds_n; k++) {
             assert_int_equal(m.kinds[k].ffn.width, n.kinds[k].ffn.width);

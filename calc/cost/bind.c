@@ -418,6 +418,11 @@ static struct kept kind_cache(struct sym_ctx *c, const struct cost_symbols *y, c
     const struct sym *kv = x->kind == MIXER_LATENT ? zero : kv_over(c, x, r->t);
     q.token = cached_bytes(c, &m->kv, cached_elems(c, x, kv), cached_heads(c, x, kv));
     if (x->index_heads > 0) q.index = index_bytes(c, m, x);
+    if (x->index_pool_tokens > 0) { /* keys and gates of a pool that is open */
+        const int64_t open = 2 * x->index_pool_tokens * x->index_dim;
+        q.state = sym_add(c, q.state, sym_mul(c, sym_int(c, open), sym_num(c, m->state.bits / 8)));
+        q.index = sym_div(c, q.index, sym_int(c, x->index_pool_tokens));
+    }
     if (x->pool_tokens == 0) return q;
     /* Beside entries the vectors of a window, and what the next entries are made of: products and gates. */
     const int64_t open = 2 * x->pool_spans * x->pool_spans * x->pool_tokens;

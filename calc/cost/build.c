@@ -286,6 +286,21 @@ static void build_head(struct build *b)
     op->activation_bytes = PROD(drawn, Y->t, wide, Y->b_act);
 }
 
+/* A norm's output times the sigmoid of a low-rank product of it. */
+static void build_norm_gate(struct build *b, bool mixer, int64_t rank)
+{
+    enum { SIGMOID_FLOPS = 5 };
+    if (rank == 0) return;
+    const struct sym *narrow = INT(rank);
+    build_linear(b, mixer ? "mixer_norm_down" : "mlp_norm_down", "[B*T, D] x [D, rank]", WEIGHT_ROUTER, b->rows, Y->D,
+                 narrow, false);
+    build_activation(b, mixer ? "mixer_norm_act" : "mlp_norm_act", b->rows, narrow, false);
+    build_linear(b, mixer ? "mixer_norm_up" : "mlp_norm_up", "[B*T, rank] x [rank, D]", WEIGHT_ROUTER, b->rows, narrow,
+                 Y->D, false);
+    build_elementwise(b, OP_ACTIVATION, mixer ? "mixer_norm_gate" : "mlp_norm_gate", "[B*T, D]", PROD(b->rows, Y->D),
+                      SIGMOID_FLOPS, 3);
+}
+
 static void build_layer(struct build *b, const struct layer_kind *k)
 {
     const bool mixes = k->mixer.kind != MIXER_NONE, feeds = k->ffn.kind != FFN_NONE;
@@ -295,7 +310,9 @@ static void build_layer(struct build *b, const struct layer_kind *k)
     b->borrowed = k->borrowed;
     build_predict(b);
     build_hyper_read(b, true);
+    build_residuals_read(b, true);
     build_norms(b, "mixer_norm", before);
+    build_norm_gate(b, true, k->mixer_gate_rank);
     build_laurel(b);
     build_mixer(b, &k->mixer);
     if (b->m->hyper_streams > 0)
@@ -304,7 +321,9 @@ static void build_layer(struct build *b, const struct layer_kind *k)
         build_residual(b, "mixer_residual");
     if (b->m->laurel_rank > 0) build_residual(b, "laurel_add");
     build_hyper_read(b, false);
+    build_residuals_read(b, false);
     build_norms(b, "mlp_norm", k->norms - before);
+    build_norm_gate(b, false, k->ffn_gate_rank);
     build_ffn(b, &k->ffn);
     b->parallel = false;
     b->borrowed = false;
@@ -340,7 +359,8 @@ static void build_send(struct build *b)
     const struct layout w = layout_whole(&b->layout->layout);
     if (w.pp == 1 && !b->layout->free) return;
     struct cost_op *op = build_op(b, OP_SEND, "stage_send", "[B*T, D]");
-    const struct sym *wide = b->m->hyper_streams > 0 ? PROD(Y->A, Y->D) : Y->D, *bytes = PROD(b->rows, wide, Y->b_act);
+    const struct sym *wide = b->m->hyper_streams > 0 ? PROD(Y->A, Y->D) : PROD(build_residuals_sent(b, w.pp), Y->D);
+    const struct sym *bytes = PROD(b->rows, wide, Y->b_act);
     op->count = w.pp - 1;
     op->wire_bytes = PROD(b->ly.hop_near, bytes);
     op->fabric_bytes = PROD(b->ly.hop_far, bytes);
@@ -436,6 +456,7 @@ enum err_code cost_build_layout(struct arena *a, struct sym_ctx *c, const struct
     const size_t closing = ops.n;
     build_streams_close(b);
     build_hyper_close(b);
+    build_residuals_close(b);
     if (!m->draft.no_final_norm) build_norms(b, "final_norm", 1);
     if (!m->draft.no_head) build_head(b);
     if (v->fused) fusion_apply(c, v->fused, &ops);

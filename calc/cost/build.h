@@ -104,6 +104,13 @@ void build_predict(struct build *b); /* before the blocks of a layer */
 void build_laurel(struct build *b);
 void build_correct(struct build *b); /* after them, with the layer's own input and scale */
 
+/* build_residuals_* -- attention residuals: the mixture that a block reads, and that of the output; how many vectors
+ * of the model width go from one of so many stages to the next, on average. Layers of a kind have the mean of all
+ * layers, so that sums over the layers are exact. */
+void build_residuals_read(struct build *b, bool mixer);
+void build_residuals_close(struct build *b);
+const struct sym *build_residuals_sent(struct build *b, int64_t stages);
+
 /* build_activation -- a nonlinearity over rows x width, times another branch when gated. */
 void build_activation(struct build *b, const char *name, const struct sym *rows, const struct sym *width, bool gated);
 

@@ -44,24 +44,30 @@ void build_hyper_read(struct build *b, bool mixer)
 {
     if (b->m->hyper_streams == 0) return;
     const struct sym *rounds = PROD(INT(ROUND_FLOPS * b->m->hyper_rounds), Y->A, Y->A), *all = PROD(Y->A, Y->D);
+    const bool same = b->m->hyper_identity;
     build_mix(b, mixer ? "mixer_streams_norm" : "mlp_streams_norm", mixer ? "mixer_streams_proj" : "mlp_streams_proj",
-              mixer ? "mixer_streams_weights" : "mlp_streams_weights", PROD(SUM(Y->A, INT(2)), Y->A), 3, rounds);
+              mixer ? "mixer_streams_weights" : "mlp_streams_weights",
+              same ? PROD(INT(2), Y->A) : PROD(SUM(Y->A, INT(2)), Y->A), same ? 2 : 3, same ? INT(0) : rounds);
     elementwise(b, mixer ? "mixer_streams_read" : "mlp_streams_read", "[B*T, A, D] -> [B*T, D]", PROD(INT(2), all),
                 SUM(all, Y->A, Y->D));
 }
 
-/* Streams mixed, and the block's output added to each. */
+/* Streams mixed, or left as they are, and the block's output added to each. */
 void build_hyper_write(struct build *b, bool mixer)
 {
-    const struct sym *all = PROD(Y->A, Y->D);
+    const struct sym *all = PROD(Y->A, Y->D), *mixed = b->m->hyper_identity ? INT(1) : SUM(Y->A, INT(1));
     elementwise(b, mixer ? "mixer_streams_write" : "mlp_streams_write", "[B*T, D] -> [B*T, A, D]",
-                PROD(INT(2), SUM(Y->A, INT(1)), all), SUM(PROD(INT(2), all), Y->D, PROD(SUM(Y->A, INT(1)), Y->A)));
+                PROD(INT(2), mixed, all), SUM(PROD(INT(2), all), Y->D, PROD(mixed, Y->A)));
 }
 
 void build_hyper_close(struct build *b)
 {
     if (b->m->hyper_streams == 0) return;
     const struct sym *all = PROD(Y->A, Y->D);
+    if (b->m->hyper_mean) {
+        elementwise(b, "streams_close", "[B*T, A, D] -> [B*T, D]", all, SUM(all, Y->D));
+        return;
+    }
     build_mix(b, "streams_close_norm", "streams_close_proj", "streams_close_weights", Y->A, 1, INT(0));
     elementwise(b, "streams_close", "[B*T, A, D] -> [B*T, D]", PROD(INT(2), all), SUM(all, Y->A, Y->D));
 }

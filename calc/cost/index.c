@@ -7,8 +7,9 @@
 #define SUM(...) SYM_SUM(b->c, __VA_ARGS__)
 
 /* Elementwise flops: of a pair and head ReLU, times the head's weight, sum; of a pair one comparison for the choice;
- * of an element of a layer norm with bias 7. Of blocks: of a pair and head a maximum. */
-enum { SCORE_FLOPS = 3, CHOICE_FLOPS = 1, NORM_FLOPS = 7, MAXIMUM_FLOPS = 1 };
+ * of an element of a layer norm with bias 7. Of blocks: of a pair and head a maximum.
+ * Of a number that enters a pool: + of its place, softmax max, -, exp, +, /, times, sum. */
+enum { SCORE_FLOPS = 3, CHOICE_FLOPS = 1, NORM_FLOPS = 7, MAXIMUM_FLOPS = 1, POOL_FLOPS = 8 };
 
 /* Of blocks, a head for each KV head: both sides read the stream, and a block has the largest of its scores. */
 static void build_block_index(struct build *b, const struct mixer *x)
@@ -21,13 +22,32 @@ static void build_block_index(struct build *b, const struct mixer *x)
 }
 
 /* Keys one by one: queries of the query latent, scores of all heads by weights of the token. */
-static void build_key_index(struct build *b)
+static void build_key_index(struct build *b, bool rotates)
 {
     const struct sym *wide = PROD(Y->Ni, Y->Hi);
     build_linear(b, "index_q_proj", "[B*T, Q] x [Q, Ni*Hi]", WEIGHT_MIXER, b->rows, Y->Q, wide, false);
     build_linear(b, "index_k_proj", "[B*T, D] x [D, Hi]", WEIGHT_MIXER, b->rows, Y->D, Y->Hi, false);
     build_head_norm(b, "index_k_norm", "[B*T, Hi]", NORM_FLOPS, Y->Hi, PROD(INT(2), Y->Hi));
-    build_rope(b, "index_rope", "[B*T, (Ni+1)*R]", PROD(SUM(Y->Ni, INT(1)), Y->R));
+    if (rotates) build_rope(b, "index_rope", "[B*T, (Ni+1)*R]", PROD(SUM(Y->Ni, INT(1)), Y->R));
+}
+
+/* Keys of several tokens made one: their sum, channel by channel, by a softmax of gates of the stream and of places in
+ * the pool, which are stored as floats. Keys and gates of the pool that is open stay until it is full. */
+static void build_key_pool(struct build *b, const struct mixer *x)
+{
+    const struct sym *pool = INT(x->index_pool_tokens), *both = PROD(INT(2), Y->Hi, Y->b_state);
+    build_linear(b, "index_pool_gate", "[B*T, D] x [D, Hi]", WEIGHT_ROUTER, b->rows, Y->D, Y->Hi, false);
+    struct cost_op *op = build_op(b, OP_HEAD_NORM, "index_pool", "[B*T, 2Hi] -> [B*T/pool, Hi]");
+    build_apart(b);
+    op->says = "keys of the indexer pooled: their sum, weighted channel by channel by a softmax of gates";
+    op->vector_flops = PROD(INT(POOL_FLOPS), b->part_rows, Y->Hi);
+    op->activation_bytes = PROD(b->part_rows, SUM(PROD(INT(2), Y->Hi), sym_div(b->c, Y->Hi, pool)), Y->b_act);
+    build_vector(b, op, PROD(pool, Y->Hi), false);
+    op->weight_bytes = op->tensor[0].bytes;
+    if (b->pass->uncached) return;
+    op->held_bytes = PROD(b->many, build_each(b, INT(1)), pool, both);
+    op->state_bytes = PROD(INT(2), b->part_rows, both); /* each written once, and read for its pool */
+    op->state_needed_bytes = PROD(b->many, build_each(b, sym_min(b->c, b->pass->T, pool)), both);
 }
 
 void build_index_op(struct build *b, const struct attended *at, bool blocks)
@@ -55,9 +75,14 @@ void build_index(struct build *b, const struct mixer *x)
     if (blocks)
         build_block_index(b, x);
     else
-        build_key_index(b);
-    build_cache_write(b, "index_write", Y->Hi, Y->b_index, NULL);
+        build_key_index(b, x->rope_dim > 0);
+    const int64_t pool = x->index_pool_tokens > 0 ? x->index_pool_tokens : 1;
+    if (x->index_pool_tokens > 0) build_key_pool(b, x);
+    build_cache_write(b, "index_write", pool > 1 ? sym_div(b->c, Y->Hi, INT(pool)) : Y->Hi, Y->b_index, NULL);
     if (!blocks) build_linear(b, "index_weights", "[B*T, D] x [D, Ni]", WEIGHT_ROUTER, b->rows, Y->D, Y->Ni, false);
-    const struct attended at = build_attended(b, NULL, false);
+    struct attended at = build_attended(b, NULL, false);
+    if (pool > 1)
+        at = (struct attended){sym_div(b->c, at.pairs, INT(pool)), sym_div(b->c, at.keys, INT(pool)),
+                               sym_div(b->c, at.needed, INT(pool))};
     build_index_op(b, &at, blocks);
 }

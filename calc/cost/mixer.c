@@ -345,7 +345,11 @@ static void build_latent(struct build *b, const struct mixer *x)
     if (x->q_rank > 0) {
         build_linear(b, "q_a_proj", "[B*T, D] x [D, Q]", WEIGHT_MIXER, b->rows, Y->D, Y->Q, false);
         build_head_norm(b, "q_a_norm", "[B*T, latent]", HEAD_NORM_FLOPS, Y->Q, Y->Q);
-        build_linear(b, "q_b_proj", "[B*T, Q] x [Q, N*(H+R)]", WEIGHT_MIXER, b->rows, Y->Q, q, false);
+        if (x->gate_of_latent)
+            build_linear(b, "q_gate_proj", "[B*T, 2Q] x [2Q, N*(H+R+Hv)]", WEIGHT_MIXER, b->rows, PROD(INT(2), Y->Q),
+                         SUM(q, PROD(Y->N, Y->Hv)), false);
+        else
+            build_linear(b, "q_b_proj", "[B*T, Q] x [Q, N*(H+R)]", WEIGHT_MIXER, b->rows, Y->Q, q, false);
     } else {
         build_linear(b, "q_proj", "[B*T, D] x [D, N*(H+R)]", WEIGHT_MIXER, b->rows, Y->D, q, false);
     }
@@ -391,6 +395,12 @@ static void build_latent(struct build *b, const struct mixer *x)
         /* the rope part of the keys: that of old tokens was read with their latents */
         op = &b->ops->op[b->ops->n - 1];
         op->activation_bytes = SUM(op->activation_bytes, PROD(gathered ? tokens : b->part_rows, Y->R, Y->b_act));
+    }
+    if (x->output_gate) {
+        const struct sym *wide = PROD(Y->N, Y->Hv);
+        if (!x->gate_of_latent)
+            build_linear(b, "output_gate_proj", "[B*T, D] x [D, N*Hv]", WEIGHT_MIXER, b->rows, Y->D, wide, false);
+        build_elementwise(b, OP_ACTIVATION, "output_gate", "[B*T, N*Hv]", PROD(b->rows, wide), GATE_FLOPS, 3);
     }
     build_linear(b, "o_proj", "[B*T, N*Hv] x [N*Hv, D]", WEIGHT_MIXER, b->rows, PROD(Y->N, Y->Hv), Y->D, x->o_bias);
 }

@@ -61,7 +61,7 @@ static const struct spelling SPELLINGS[DIM_N] = {
     [DIM_CHUNK] = {NULL, {"chunk_size", "mamba_chunk_size"}},
     [DIM_STEP_RANK] = {NULL, {"time_step_rank", "mamba_dt_rank"}},
     [DIM_LRU_WIDTH] = {NULL, {"lru_width"}},
-    [DIM_LATENT_WIDTH] = {NULL, {"moe_latent_size"}},
+    [DIM_LATENT_WIDTH] = {NULL, {"moe_latent_size", "routed_expert_hidden_size"}},
     [DIM_IDLE_EXPERTS] = {NULL, {"zero_expert_num"}},
 };
 

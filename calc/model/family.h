@@ -162,7 +162,7 @@ extern const struct family_module MODULES_GPT2[], MODULES_QWEN[], MODULES_OPT[],
     MODULES_MAMBA_BESIDE[], MODULES_GRANITE_HYBRID[], MODULES_QWEN_DELTA[], MODULES_MINIMAX[], MODULES_LFM2[],
     MODULES_PERSIMMON[], MODULES_GPT_NEO[], MODULES_JAIS[], MODULES_AFMOE[], MODULES_GROK[], MODULES_LONGCAT[],
     MODULES_STEP3[], MODULES_FALCON_H1[], MODULES_TELECHAT[], MODULES_LING[], MODULES_ARCTIC[], MODULES_GROK2[],
-    MODULES_OLMO_HYBRID[], MODULES_MINIMAX_M3[], MODULES_DEEPSEEK_V4[];
+    MODULES_OLMO_HYBRID[], MODULES_MINIMAX_M3[], MODULES_DEEPSEEK_V4[], MODULES_KIMI[];
 
 struct reader;
 
@@ -226,7 +226,7 @@ struct family {
     /* Fills a recurrent mixer from the file; NULL without one. */
     enum err_code (*recurrent)(struct reader *r, struct mixer *x);
     int64_t window_period;    /* class default of sliding_window_pattern */
-    const char *describes[6]; /* keys of unusual structure (reader.c) that the row does describe */
+    const char *describes[8]; /* keys of unusual structure (reader.c) that the row does describe */
     /* What the fields above cannot say: called for each layer with what they make of it. NULL none. Files with
      * structure that neither describes are refused here. */
     enum err_code (*vary)(struct reader *r, int64_t layer, struct layer_kind *k);

@@ -242,3 +242,7 @@ const struct family_module MODULES_DEEPSEEK_V4[] = {{MODULE_KV_A, "self_attn.kv_
                                                     {MODULE_INDEX_WEIGHTS, "self_attn.compressor.indexer.weights_proj"},
                                                     {MODULE_INDEX_WEIGHTS, "attn.indexer.weights_proj"},
                                                     {0}};
+
+const struct family_module MODULES_KIMI[] = {{MODULE_LATENT_DOWN, "block_sparse_moe.routed_expert_down_proj"},
+                                             {MODULE_LATENT_UP, "block_sparse_moe.routed_expert_up_proj"},
+                                             {0}};

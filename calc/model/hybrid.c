@@ -41,6 +41,7 @@ static bool place_of(const struct hybrid *h, const char *word, struct plan *out)
     } WORDS[] = {
         {"full_attention", {PLACE_ATTENTION, FEED_NONE, false, false}},
         {"attention", {PLACE_ATTENTION, FEED_NONE, false, false}},
+        {"deepseek_sparse_attention", {PLACE_ATTENTION, FEED_NONE, false, false}},
         {"linear_attention", {PLACE_RECURRENT, FEED_NONE, false, false}},
         {"mamba", {PLACE_RECURRENT, FEED_NONE, false, false}},
         {"recurrent", {PLACE_RECURRENT, FEED_NONE, false, false}},
@@ -141,8 +142,10 @@ static enum err_code read_lists(struct hybrid *h)
     struct reader *r = h->r;
     struct json full, linear;
     if (!json_get(&r->text, "linear_attn_config.full_attn_layers", &full) ||
-        !json_get(&r->text, "linear_attn_config.kda_layers", &linear))
-        return missing(r, "linear_attn_config.full_attn_layers or .kda_layers");
+        !json_get(&r->text, "linear_attn_config.kda_layers", &linear)) /* transformers' own spelling is layer_types */
+        return json_get(&r->text, "layer_types", &full)
+                   ? read_words(h, &full, false)
+                   : missing(r, "linear_attn_config.full_attn_layers or .kda_layers");
     TRY(read_numbers(h, &full, 1, PLACE_ATTENTION));
     TRY(read_numbers(h, &linear, 1, PLACE_RECURRENT));
     for (int64_t i = 0; i < r->m->layers; i++)

@@ -77,12 +77,13 @@ static enum err_code read_latent(struct reader *r, struct mixer *x)
     TRY(reader_dim(r, DIM_Q_RANK, 1, 0, &x->q_rank));
     TRY(reader_dim(r, DIM_KV_RANK, 1, -1, &x->kv_rank));
     TRY(reader_dim(r, DIM_NOPE_DIM, 1, -1, &x->head_dim));
-    TRY(reader_dim(r, DIM_ROPE_DIM, 1, -1, &x->rope_dim));
+    TRY(reader_dim(r, DIM_ROPE_DIM, 0, -1, &x->rope_dim)); /* 0: none shares it, and nothing turns */
     const bool by_width = r->family->v_head_by_width && r->m->hidden % x->heads == 0;
     TRY(reader_dim(r, DIM_V_HEAD_DIM, 1, by_width ? r->m->hidden / x->heads : -1, &x->v_head_dim));
     bool bias;
     TRY(reader_flag(r, &r->text, "attention_bias", false, &bias));
-    x->position = r->family->position;
+    x->position = x->rope_dim > 0 ? r->family->position : POSITION_NONE;
+    x->sinks = r->family->sinks;
     if (bias) return err_set(r->e, ERR_INPUT, "%s: attention_bias with latent attention is not known", r->text.file);
     return ERR_OK;
 }
@@ -255,6 +256,7 @@ static bool same_kind(const struct layer_kind *a, const struct layer_kind *b)
 {
     return memcmp(&a->mixer, &b->mixer, sizeof a->mixer) == 0 && memcmp(&a->ffn, &b->ffn, sizeof a->ffn) == 0 &&
            a->norms == b->norms && a->parallel == b->parallel && a->borrowed == b->borrowed &&
+           a->mixer_gate_rank == b->mixer_gate_rank && a->ffn_gate_rank == b->ffn_gate_rank &&
            a->one_residual == b->one_residual && a->formats == b->formats;
 }
 

@@ -110,18 +110,22 @@ struct mixer {
     /* MiniMax-M3: an indexer of a head for each KV head, which reads the stream and chooses blocks of so many keys; 0:
      * keys one by one, by queries of q_rank. */
     int64_t index_block_tokens;
+    /* GLM-5.3-Flash: keys of the indexer are pooled, so many tokens to one, by a softmax of gates; 0: one a token. */
+    int64_t index_pool_tokens;
     /* DeepSeek-V4 (latent): keys are the values, one vector of head_dim, its rope part of rope_dim included, that all
      * heads share. Where pool_tokens > 0 those of the last pool_window tokens are kept, and of every pool_tokens tokens
      * one entry, made of the pool_spans * pool_tokens last ones; with an indexer queries see the top_keys best entries
      * (top_keys tokens before them), without one all. Outputs of o_groups groups of heads each pass o_rank numbers. */
     bool one_vector;
     int64_t pool_tokens, pool_spans, pool_window, o_groups, o_rank;
-    bool head_gate;     /* a product of one number a head, whose sigmoid multiplies the output */
-    bool output_gate;   /* a second query-sized product, whose sigmoid multiplies the output */
-    bool gate_apart;    /* ... made by a matrix of its own, not by that of the queries */
-    bool doubled_input; /* reads the residual stream beside the embedding: 2*hidden wide */
-    bool features_kv;   /* a target's features become keys and values too, by the same weights, and these are kept */
-    bool images;        /* keys and values are those of an image: without one the layer is skipped, its weights held */
+    bool head_gate;      /* a product of one number a head, whose sigmoid multiplies the output */
+    bool output_gate;    /* a second product as wide as the output, whose sigmoid multiplies it (without latents: as the
+                          * queries) */
+    bool gate_apart;     /* ... made by a matrix of its own, not by that of the queries */
+    bool gate_of_latent; /* latent: made with the queries, of the query latent beside what its norm makes of it */
+    bool doubled_input;  /* reads the residual stream beside the embedding: 2*hidden wide */
+    bool features_kv;    /* a target's features become keys and values too, by the same weights, and these are kept */
+    bool images;         /* keys and values are those of an image: without one the layer is skipped, its weights held */
     int64_t adapter_rank;         /* low-rank products of its own beside q, k and v, which other layers share; 0 none */
     struct recurrence recurrence; /* of attention: the short convolution of q, k and v alone */
 };
@@ -143,6 +147,7 @@ struct ffn {
                              * no work. experts_per_token is the mean of choices of the others */
     int64_t shared_width;   /* all shared experts together; 0 none */
     int64_t latent_width;   /* routed experts work in a projection of the stream; 0: in the stream itself */
+    bool latent_norm;       /* RMS norm of their sum in it, before the way back */
     int64_t adapter_rank;   /* a low-rank product of its own beside gate and up, which other layers share; 0 none */
     bool out_proj;          /* a hidden x hidden product after the block */
     bool residual_unit;     /* Medusa: one hidden x hidden product and a nonlinearity, added to the stream */
@@ -200,10 +205,12 @@ struct layer_kind {
     int64_t count;
     struct mixer mixer;
     struct ffn ffn;
-    int64_t norms;     /* norms of width `hidden` in a layer */
-    bool borrowed;     /* its weights are those of the kind before it, adapters and out_proj apart */
-    bool one_residual; /* the stream is added to once, after the feed-forward block */
-    bool parallel;     /* mixer and feed-forward read the same input, and one sum takes both */
+    int64_t norms; /* norms of width `hidden` in a layer */
+    bool borrowed; /* its weights are those of the kind before it, adapters and out_proj apart */
+    int64_t mixer_gate_rank, ffn_gate_rank; /* what the norm before a block makes is gated by a low-rank product of it,
+                                             * through a nonlinearity and a sigmoid (A.X K2); 0: plain */
+    bool one_residual;                      /* the stream is added to once, after the feed-forward block */
+    bool parallel;                          /* mixer and feed-forward read the same input, and one sum takes both */
     const char *label; /* "attention + mlp", "sliding attention + experts", "attention | mlp" when parallel, ... */
     const struct dtype *const *formats; /* by enum module; NULL entries, or NULL: that of the weight class */
 };
@@ -279,6 +286,11 @@ struct model {
     /* Hyper-connections (DeepSeek-V4): residual streams that each block reads a mixture of and writes to all of, by
      * weights that hyper_rounds rounds make doubly stochastic. 0 none. */
     int64_t hyper_streams, hyper_rounds;
+    bool hyper_identity; /* streams keep what they have, unmixed, and are written to (Hy4) */
+    bool hyper_mean;     /* their mean goes to the output head, by no weights (GLM-5.3-Flash) */
+    /* Attention residuals (Kimi K3; arXiv 2607.24653): every block reads a mixture of the sums of groups of so many
+     * layers, by scores of their norms, instead of one sum of all. 0 none. */
+    int64_t residual_group;
     int64_t embed_extra_rows;        /* of the input embedding, beyond the vocabulary */
     struct model_tower tower, audio; /* of images, of sound */
     struct model_draft draft;

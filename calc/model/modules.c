@@ -147,7 +147,9 @@ bool module_covers(const struct layer_kind *k)
     if (k->borrowed || x->doubled_input || x->adapter_rank > 0 || k->ffn.out_proj || k->ffn.channel_mix ||
         k->ffn.adapter_rank > 0)
         return false;
-    if (x->kind != MIXER_RECURRENT) return !x->head_gate;
+    if (x->kind != MIXER_RECURRENT)
+        return !x->head_gate && !(x->kind == MIXER_LATENT && x->output_gate) && k->mixer_gate_rank == 0 &&
+               x->index_pool_tokens == 0;
     return (p->block == RECURRENT_SELECTIVE && x->kv_heads == 1) || p->block == RECURRENT_SSD ||
            p->block == RECURRENT_CONV ||
            (p->block == RECURRENT_LINEAR && p->rank == 0 && p->decay != DECAY_CHANNEL && p->gate != GATE_LOW_RANK);

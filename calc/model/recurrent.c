@@ -185,14 +185,14 @@ enum err_code recurrent_kimi_delta(struct reader *r, struct mixer *x)
     struct recurrence *p = begin(x, RECURRENT_LINEAR);
     struct json j;
     static const struct {
-        const char *key;
+        const char *key, *saved; /* the second as transformers saves it */
         int64_t most;
-    } SIZES[] = {{"linear_attn_config.num_heads", 1 << 16},
-                 {"linear_attn_config.head_dim", 1 << 16},
-                 {"linear_attn_config.short_conv_kernel_size", 1 << 10}};
+    } SIZES[] = {{"linear_attn_config.num_heads", "linear_num_heads", 1 << 16},
+                 {"linear_attn_config.head_dim", "linear_head_dim", 1 << 16},
+                 {"linear_attn_config.short_conv_kernel_size", "linear_conv_kernel_dim", 1 << 10}};
     int64_t *const out[] = {&x->heads, &x->head_dim, &p->conv_taps};
     for (size_t i = 0; i < sizeof SIZES / sizeof SIZES[0]; i++) {
-        if (!json_get(&r->text, SIZES[i].key, &j))
+        if (!json_get(&r->text, SIZES[i].key, &j) && !json_get(&r->text, SIZES[i].saved, &j))
             return err_set(r->e, ERR_INPUT, "%s: %s is missing", r->text.file, SIZES[i].key);
         TRY(json_int(&j, 1, SIZES[i].most, out[i], r->e));
     }
@@ -200,7 +200,9 @@ enum err_code recurrent_kimi_delta(struct reader *r, struct mixer *x)
     p->rank = x->v_head_dim = x->head_dim;
     p->delta = p->decay_weights = true;
     p->decay = DECAY_CHANNEL;
-    p->gate = GATE_LOW_RANK;
+    bool full;
+    TRY(reader_flag(r, &r->text, "linear_attn_config.use_full_rank_gate", false, &full)); /* Kimi K3 */
+    p->gate = full ? GATE_FULL : GATE_LOW_RANK;
     p->norm = OUTPUT_HEAD_NORM;
     p->chunk_tokens = FLA_CHUNK;
     return ERR_OK;

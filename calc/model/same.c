@@ -19,6 +19,7 @@ static bool same_kinds(const struct layer_kind *a, const struct layer_kind *b, s
         if (a[i].count != b[i].count || memcmp(&a[i].mixer, &b[i].mixer, sizeof a->mixer) != 0 ||
             memcmp(&a[i].ffn, &b[i].ffn, sizeof a->ffn) != 0 || a[i].norms != b[i].norms ||
             a[i].borrowed != b[i].borrowed || a[i].one_residual != b[i].one_residual ||
+            a[i].mixer_gate_rank != b[i].mixer_gate_rank || a[i].ffn_gate_rank != b[i].ffn_gate_rank ||
             a[i].parallel != b[i].parallel || !same_formats(&a[i], &b[i]))
             return false;
     return true;
@@ -73,7 +74,8 @@ bool model_same(const struct model *a, const struct model *b)
            a->layers == b->layers && a->max_context_tokens == b->max_context_tokens && a->norm == b->norm &&
            a->per_layer_dim == b->per_layer_dim && a->per_layer_vocab == b->per_layer_vocab &&
            a->streams == b->streams && a->hyper_streams == b->hyper_streams && a->hyper_rounds == b->hyper_rounds &&
-           a->laurel_rank == b->laurel_rank && a->layer_scale == b->layer_scale &&
+           a->residual_group == b->residual_group && a->hyper_identity == b->hyper_identity &&
+           a->hyper_mean == b->hyper_mean && a->laurel_rank == b->laurel_rank && a->layer_scale == b->layer_scale &&
            a->bidirectional == b->bidirectional && a->block_causal == b->block_causal && a->diffusion == b->diffusion &&
            a->block_tokens == b->block_tokens && a->block_steps == b->block_steps && same_ends(a, b) &&
            same_dtypes(a, b) && a->kinds_n == b->kinds_n && same_kinds(a->kinds, b->kinds, a->kinds_n) &&

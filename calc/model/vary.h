@@ -48,6 +48,16 @@ enum err_code attention_deepseek_v4(struct reader *r, struct mixer *x);
 enum err_code vary_deepseek_v4(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code extend_deepseek_v4(struct reader *r);
 
+/* Kimi Linear and Kimi K3 (vary_kimi.c). */
+enum err_code vary_kimi(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code extend_kimi(struct reader *r);
+/* Latent attention with a gate and chosen keys, of several streams or gated norms (vary_latent.c). */
+enum err_code vary_glm5_next(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code extend_glm5_next(struct reader *r);
+enum err_code vary_hy_v4(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code extend_hy_v4(struct reader *r);
+enum err_code vary_axk2(struct reader *r, int64_t layer, struct layer_kind *k);
+
 enum err_code vary_minimax_m3(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_cohere2_moe(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code extend_cohere2_moe(struct reader *r);

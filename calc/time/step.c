@@ -135,7 +135,9 @@ const struct sym *step_activation(struct sym_ctx *c, const struct model *m, cons
                    SYM_PROD(c, rows,
                             sym_int(c, m->hidden * (m->streams         ? m->streams
                                                     : m->hyper_streams ? m->hyper_streams
-                                                                       : 1)),
+                                                    : m->residual_group
+                                                        ? (m->layers + m->residual_group - 1) / m->residual_group + 1
+                                                        : 1)),
                             sym_num(c, m->activations.bits / 8)));
 }
 
