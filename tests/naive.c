@@ -521,7 +521,10 @@ static void latent(struct walk *w, const struct naive_layer *l)
     if (l->q_rank) {
         linear(w, "q_a_proj", w->tokens, m->hidden, l->q_rank, &m->mixer, false);
         latent_norm(w, "q_a_norm", l->q_rank);
-        linear(w, "q_b_proj", w->tokens, l->q_rank, q, &m->mixer, false);
+        if (l->gate_of_latent)
+            linear(w, "q_gate_proj", w->tokens, 2 * l->q_rank, q + w->heads * l->value_dim, &m->mixer, false);
+        else
+            linear(w, "q_b_proj", w->tokens, l->q_rank, q, &m->mixer, false);
     } else {
         linear(w, "q_proj", w->tokens, m->hidden, q, &m->mixer, false);
     }
@@ -534,6 +537,11 @@ static void latent(struct walk *w, const struct naive_layer *l)
         attend_absorbed(w, l);
     else
         attend_expanded(w, l);
+    if (l->output_gate) {
+        const int wide = w->heads * l->value_dim;
+        if (!l->gate_of_latent) linear(w, "output_gate_proj", w->tokens, m->hidden, wide, &m->mixer, false);
+        elementwise(w, op_open(w, "output_gate"), w->tokens * wide, 2, 1, 5);
+    }
     linear(w, "o_proj", w->tokens, w->heads * l->value_dim, m->hidden, &m->mixer, l->o_bias);
 }
 
@@ -650,6 +658,10 @@ static void experts(struct walk *w, const struct naive_layer *l)
     op = op_open(w, "combine");
     elementwise(w, op, w->tokens * l->chosen * stream, 1, 0, 2);
     elementwise(w, op, w->tokens * stream, 0, 1, 0);
+    if (l->latent_norm) { /* of the whole sum, so ranks add up first */
+        if (w->p->ranks > 1) all_reduce_of(w, "latent_all_reduce", w->tokens * stream);
+        latent_norm(w, "latent_norm", stream);
+    }
     if (l->latent) linear(w, "latent_up", w->tokens, l->latent, m->hidden, &m->ffn, false);
     if (l->shared_width == 0) return;
     dense(w, "shared_up", "shared_act", "shared_down", l->shared_width / w->p->ranks, !l->ungated, false, NULL);
@@ -923,6 +935,16 @@ static void hold_back(struct walk *w, size_t start)
     }
 }
 
+/* A low-rank product of what a norm made, through two nonlinearities, times it. */
+static void norm_gate(struct walk *w, int rank, const char *down, const char *act, const char *up, const char *gate)
+{
+    if (rank == 0) return;
+    linear(w, down, w->tokens, w->m->hidden, rank, &w->m->router, false);
+    activation(w, act, w->tokens * rank, false);
+    linear(w, up, w->tokens, rank, w->m->hidden, &w->m->router, false);
+    elementwise(w, op_open(w, gate), w->tokens * w->m->hidden, 2, 1, 5);
+}
+
 /* One block after the other, each with its sum; or both from one input, one sum of the two and one with the input. */
 static void layer(struct walk *w, const struct naive_layer *l)
 {
@@ -932,6 +954,7 @@ static void layer(struct walk *w, const struct naive_layer *l)
     if (!l->no_mixer) share_heads(w, l);
     predict(w);
     norms(w, "mixer_norm", before);
+    norm_gate(w, l->mixer_gate, "mixer_norm_down", "mixer_norm_act", "mixer_norm_up", "mixer_norm_gate");
     laurel(w);
     if (l->state.block) naive_recurrent(w, l);
     if (!l->no_mixer && l->kv_rank) latent(w, l);
@@ -942,6 +965,7 @@ static void layer(struct walk *w, const struct naive_layer *l)
     }
     if (w->m->laurel) residual(w, "laurel_add");
     norms(w, "mlp_norm", l->norms - before);
+    norm_gate(w, l->mlp_gate, "mlp_norm_down", "mlp_norm_act", "mlp_norm_up", "mlp_norm_gate");
     if (!l->no_mlp) {
         feed_forward(w, l);
         if (l->parallel) residual(w, "branch_sum");

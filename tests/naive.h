@@ -72,6 +72,8 @@ struct naive_layer {
     bool index_blocks;          /* of heads that read the stream and take a block by its largest score */
     bool qkv_bias, o_bias, sinks;
     bool output_gate, head_gate, doubled_input;
+    bool gate_of_latent;      /* made with the queries, of the query latent before its norm beside what that makes */
+    int mixer_gate, mlp_gate; /* ranks of gates behind the norms before both blocks; 0: none */
     struct naive_recurrence state;
     bool borrowed, one_residual; /* big matrices stored by an earlier layer; one sum with the stream */
     bool qk_norm;                /* of each query and key head */
@@ -92,6 +94,7 @@ struct naive_layer {
     bool out_proj;      /* a product of model width after the block */
     int experts, chosen, expert_width, shared_width, latent;
     bool expert_bias, router_bias, correction, shared_gate, router_norm, expert_scale;
+    bool latent_norm; /* over the latent, of the experts' sum */
     int idle;         /* experts that give their input back */
     int act_stored;   /* numbers of the nonlinearity */
     bool inner_norm;  /* over the dense width, before the last product */

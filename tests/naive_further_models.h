@@ -105,6 +105,19 @@ static const struct subject AXK1 = { /* a norm more where there are experts */
      {.heads = 4, .key_dim = 3, .value_dim = 5, .q_rank = 7, .kv_rank = 6, .rope_dim = 2, .norms = 3, .experts = 5,
       .chosen = 2, .expert_width = 4, .shared_width = 4, .correction = true}}};
 
+static const struct subject AXK2 = { /* chosen keys, queries and a gate of one product, gates behind norms */
+    "{\"model_type\":\"axk2\",\"hidden_size\":12,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"q_lora_rank\":7,\"kv_lora_rank\":6,\"qk_nope_head_dim\":3,\"qk_rope_head_dim\":2,\"v_head_dim\":5,"
+    "\"intermediate_size\":8,\"vocab_size\":13,\"n_routed_experts\":5,\"num_experts_per_tok\":2,"
+    "\"moe_intermediate_size\":4,\"index_topk\":3,\"index_n_heads\":3,\"index_head_dim\":4,\"gated_norm_rank\":2}",
+    "01",
+    {.vocab = 13, .hidden = 12, RMS},
+    {{.heads = 4, .key_dim = 3, .value_dim = 5, .q_rank = 7, .kv_rank = 6, .rope_dim = 2, .norms = 2, .width = 8,
+      .output_gate = true, .gate_of_latent = true, .mixer_gate = 2, .top_keys = 3, .index_heads = 3, .index_dim = 4},
+     {.heads = 4, .key_dim = 3, .value_dim = 5, .q_rank = 7, .kv_rank = 6, .rope_dim = 2, .norms = 2, .experts = 5,
+      .chosen = 2, .expert_width = 4, .shared_width = 4, .correction = true, .output_gate = true,
+      .gate_of_latent = true, .mixer_gate = 2, .mlp_gate = 2, .top_keys = 3, .index_heads = 3, .index_dim = 4}}};
+
 static const struct subject LING_LINEAR = { /* two layers of linear attention, normed and turned, and a full one */
     "{\"model_type\":\"bailing_moe_linear\",\"hidden_size\":10,\"num_hidden_layers\":3,\"layer_group_size\":3,"
     "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":3,\"intermediate_size\":9,\"vocab_size\":13,"

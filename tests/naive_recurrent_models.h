@@ -133,6 +133,9 @@ static const struct subject QWEN3_5 = { /* dense, words for layers, a text part 
 #define KDA_STATE .state = {.block = NAIVE_LINEAR, .taps = 4, .chunk = 64, .rank = 5, .delta = true, \
     .decay = NAIVE_DECAY_CHANNEL, .decay_weights = true, .gate = true, .gate_low_rank = true, .head_norm = true}
 
+#define KDA_FULL .state = {.block = NAIVE_LINEAR, .taps = 4, .chunk = 64, .rank = 5, .delta = true, \
+    .decay = NAIVE_DECAY_CHANNEL, .decay_weights = true, .gate = true, .head_norm = true}
+
 static const struct subject KIMI_LINEAR = { /* layers counted from 1; a dense layer first */
     "{\"model_type\":\"kimi_linear\",\"hidden_size\":9,\"num_hidden_layers\":3,\"linear_attn_config\":"
     "{\"full_attn_layers\":[3],\"kda_layers\":[1,2],\"num_heads\":3,\"head_dim\":5,"
@@ -147,6 +150,20 @@ static const struct subject KIMI_LINEAR = { /* layers counted from 1; a dense la
       .expert_width = 4, .shared_width = 4, .correction = true, KDA_STATE},
      {.heads = 4, .key_dim = 3, .value_dim = 3, .kv_rank = 6, .rope_dim = 2, .norms = 2, .unrotated = true, .experts = 5,
       .chosen = 2, .expert_width = 4, .shared_width = 4, .correction = true}}};
+
+static const struct subject KIMI_K3 = { /* experts in a latent space, gates of full rank */
+    "{\"model_type\":\"kimi_linear\",\"hidden_size\":9,\"num_hidden_layers\":2,\"linear_attn_config\":"
+    "{\"full_attn_layers\":[2],\"kda_layers\":[1],\"num_heads\":4,\"head_dim\":5,\"use_full_rank_gate\":true,"
+    "\"short_conv_kernel_size\":4},\"num_attention_heads\":4,\"q_lora_rank\":7,\"kv_lora_rank\":6,"
+    "\"qk_nope_head_dim\":3,\"qk_rope_head_dim\":2,\"v_head_dim\":3,\"intermediate_size\":8,\"num_experts\":5,"
+    "\"num_experts_per_token\":2,\"moe_intermediate_size\":4,\"num_shared_experts\":2,\"first_k_dense_replace\":1,"
+    "\"routed_expert_hidden_size\":6,\"latent_moe_use_norm\":true,\"mla_use_output_gate\":true,\"vocab_size\":11}",
+    "01",
+    {.vocab = 11, .hidden = 9, RMS},
+    {{.heads = 4, .kv_heads = 4, .key_dim = 5, .value_dim = 5, .norms = 2, .width = 8, KDA_FULL},
+     {.heads = 4, .key_dim = 3, .value_dim = 3, .q_rank = 7, .kv_rank = 6, .rope_dim = 2, .norms = 2, .unrotated = true,
+      .output_gate = true, .experts = 5, .chosen = 2, .expert_width = 4, .shared_width = 8, .latent = 6,
+      .latent_norm = true, .correction = true}}};
 
 static const struct subject MINIMAX = { /* linear layers share no heads, full ones do */
     "{\"model_type\":\"minimax_m1\",\"hidden_size\":9,\"num_hidden_layers\":3,\"attn_type_list\":[0,0,1],"

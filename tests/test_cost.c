@@ -66,6 +66,7 @@ static const struct subject *const SUBJECTS[] = {&LLAMA,
                                                  &QWEN3_NEXT,
                                                  &QWEN3_5,
                                                  &KIMI_LINEAR,
+                                                 &KIMI_K3,
                                                  &MINIMAX,
                                                  &LFM2,
                                                  &LFM2_MOE,
@@ -108,6 +109,7 @@ static const struct subject *const SUBJECTS[] = {&LLAMA,
                                                  &OLMO_HYBRID,
                                                  &RWKV4,
                                                  &AXK1,
+                                                 &AXK2,
                                                  &LING_LINEAR};
 
 enum { SUBJECTS_N = sizeof SUBJECTS / sizeof SUBJECTS[0] };
@@ -657,14 +659,15 @@ static void test_memory_equals_what_is_walked(void **state)
 static const struct subject *const SPLITS[] = {&SPLIT,        &SPLIT_MOE, &SPLIT_OSS,    &DEEPSEEK_V3,
                                                &SPLIT_FALCON, &DSA,       &SPLIT_GEMMA3N};
 
-static const struct subject *const FURTHER[] = {&SPLIT_STEP3,     &SPLIT_LAGUNA, &MINIMAX_M3,
+static const struct subject *const FURTHER[] = {&SPLIT_STEP3,     &SPLIT_LAGUNA, &AXK2,       &MINIMAX_M3,
                                                 &SPLIT_FALCON_H1, &SPLIT_RWKV4,  &SPLIT_OLMO2};
 
 static const struct subject *const DRAFTS[] = {&SPLIT_EAGLE3, &MEDUSA, &DFLASH};
 
-static const struct subject *const STATEFUL[] = {
-    &SPLIT_JAMBA, &SPLIT_NEMOTRON_H, &SPLIT_QWEN3_5, &SPLIT_KIMI, &SPLIT_GRIFFIN, &SPLIT_ZAMBA2,  &SPLIT_RWKV5,
-    &LFM2,        &SPLIT_RWKV6,      &SPLIT_RWKV7,   &SPLIT_H3,   &SPLIT_HYENA,   &ZAMBA2_ADAPTED};
+static const struct subject *const STATEFUL[] = {&SPLIT_JAMBA, &SPLIT_NEMOTRON_H, &SPLIT_QWEN3_5, &SPLIT_KIMI,
+                                                 &KIMI_K3,     &SPLIT_GRIFFIN,    &SPLIT_ZAMBA2,  &SPLIT_RWKV5,
+                                                 &LFM2,        &SPLIT_RWKV6,      &SPLIT_RWKV7,   &SPLIT_H3,
+                                                 &SPLIT_HYENA, &ZAMBA2_ADAPTED};
 
 static void test_tensor_parallel_rank(void **state)
 {
