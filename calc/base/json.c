@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,18 @@ static enum err_code no_file(const char *path, const char *name, int why, struct
     return err_set(e, ERR_IO, "%s: cannot open: %s", name, strerror(why));
 }
 
+/* A pipe has something to read, or had a writer that has gone; one that nobody opens is waited for no longer. */
+static enum err_code await_writer(int fd, const char *name, struct err *e)
+{
+    enum { WAIT_MS = 2000 };
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int n;
+    do n = poll(&p, 1, WAIT_MS);
+    while (n < 0 && errno == EINTR);
+    if (n < 0) return err_set(e, ERR_IO, "%s: cannot read: %s", name, strerror(errno));
+    return n > 0 ? ERR_OK : err_set(e, ERR_IO, "%s: is a pipe, and nobody writes to it", name);
+}
+
 static enum err_code read_file(const char *path, const char *name, struct bytes *b, struct err *e)
 {
     /* without O_NONBLOCK opening a pipe waits for who writes it */
@@ -86,8 +99,8 @@ static enum err_code read_file(const char *path, const char *name, struct bytes 
         code = err_set(e, ERR_IO, "%s: cannot read: %s", name, strerror(errno));
     else if (S_ISDIR(st.st_mode))
         code = err_set(e, ERR_IO, "%s: is a directory, wanted a JSON file", name);
-    else if (S_ISFIFO(st.st_mode) && !inherited)
-        code = err_set(e, ERR_IO, "%s: is a pipe, wanted a JSON file", name);
+    else if (S_ISFIFO(st.st_mode) && !inherited && await_writer(fd, name, e) != ERR_OK)
+        code = e ? e->code : ERR_IO;
     else if (fcntl(fd, F_SETFL, 0) != 0)
         code = err_set(e, ERR_IO, "%s: cannot read: %s", name, strerror(errno));
     else if (S_ISREG(st.st_mode) && st.st_size > FILE_MAX_BYTES)
@@ -146,6 +159,13 @@ static size_t find_bad_utf8(const char *text, size_t len)
     return len;
 }
 
+/* Two bytes a character: a mark says it, or the NUL byte beside the first character. */
+static bool is_utf16(const char *text, size_t len)
+{
+    return len >= 2 && (memcmp(text, "\xFF\xFE", 2) == 0 || memcmp(text, "\xFE\xFF", 2) == 0 ||
+                        (text[0] == '\0') != (text[1] == '\0'));
+}
+
 /* text[len] is readable and NUL: json-c needs the end marked to finish a bare number. */
 static enum err_code parse_text(struct arena *a, const char *name, const char *text, size_t len, struct json *out,
                                 struct err *e)
@@ -153,6 +173,8 @@ static enum err_code parse_text(struct arena *a, const char *name, const char *t
     const size_t skip = len >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* byte order mark */
     text += skip;
     len -= skip;
+    if (is_utf16(text, len))
+        return err_set(e, ERR_INPUT, "%s: UTF-16 text, wanted UTF-8 (iconv -f UTF-16 -t UTF-8)", name);
     if (too_many_containers(text, len))
         return err_set(e, ERR_INPUT, "%s: more than %d objects and lists", name, (int)CONTAINERS_MAX);
     struct json_tokener *tok = json_tokener_new_ex(DEPTH_MAX);
@@ -203,6 +225,16 @@ enum err_code json_load(struct arena *a, const char *path, struct json *out, str
 enum err_code json_load_strict(struct arena *a, const char *path, struct json *out, struct err *e)
 {
     return load(a, path, true, out, e);
+}
+
+enum err_code json_copy(const struct json *j, struct json *out, struct err *e)
+{
+    struct json_object *copy = NULL;
+    *out = *j;
+    if (!j->obj) return ERR_OK;
+    if (json_object_deep_copy(j->obj, &copy, NULL) != 0) return err_nomem(e);
+    out->obj = copy;
+    return arena_defer(j->arena, release_document, copy, e);
 }
 
 enum err_code json_parse(struct arena *a, const char *name, const char *text, size_t len, struct json *out,

@@ -31,6 +31,9 @@ enum err_code json_load(struct arena *a, const char *path, struct json *out, str
 /* json_load_strict -- the same without those words. */
 enum err_code json_load_strict(struct arena *a, const char *path, struct json *out, struct err *e);
 
+/* json_copy -- a value of its own, alike; it lives as long as the first. Errors: ERR_NOMEM. */
+enum err_code json_copy(const struct json *j, struct json *out, struct err *e);
+
 /* json_parse -- parse len bytes; name is what messages call them. Errors: ERR_INPUT, ERR_NOMEM. */
 enum err_code json_parse(struct arena *a, const char *name, const char *text, size_t len, struct json *out,
                          struct err *e);

@@ -63,6 +63,8 @@ struct table {
     const char *scenario_json; /* JSON text put in as it is; NULL becomes null */
     const char *const *notes;  /* sentences under the table; JSON "notes" */
     size_t n_notes;
+    bool sectioned; /* text: rows that follow each other with one string at this place of theirs go under it */
+    size_t section_offset;
 };
 
 enum table_format { TABLE_TEXT, TABLE_MD, TABLE_CSV, TABLE_JSON, TABLE_JSONL };

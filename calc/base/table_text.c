@@ -316,6 +316,18 @@ static void put_taken(struct out *o, const struct column *const *taken, size_t n
     }
 }
 
+/* A line before rows of another section than those above. */
+static void put_section(const struct table *t, size_t r, struct out *o)
+{
+    const char *const *now, *const *before;
+    char clean[CELL_MAX];
+    if (!t->sectioned) return;
+    now = (const void *)((const char *)row_at(t, r) + t->section_offset);
+    before = r > 0 ? (const void *)((const char *)row_at(t, r - 1) + t->section_offset) : NULL;
+    if (before && strcmp(*now, *before) == 0) return;
+    out_printf(o, "-- %s\n", text_clean(clean, sizeof clean, *now, strlen(*now)));
+}
+
 static enum err_code put_text(const struct table *t, struct face *faces, size_t n, const struct column **taken,
                               struct out *o, struct err *e)
 {
@@ -344,6 +356,7 @@ static enum err_code put_text(const struct table *t, struct face *faces, size_t 
     for (size_t i = 0; i < n; i++) faces[i].gap = total > LINE_COLUMNS ? 1 : GAP;
     put_text_headings(o, faces, n);
     for (size_t r = 0; r < t->n_rows; r++) {
+        put_section(t, r, o);
         for (size_t i = 0; i < n; i++) {
             const char *s = format_cell(cell, &faces[i], row_at(t, r));
             if (faces[i].column->kind == COLUMN_STRING && s == cell) cut_to(cell, faces[i].width);

@@ -317,6 +317,19 @@ static enum err_code write_text_case(struct estimate_sink *s, const struct estim
 
 /* ---- by operator ---- */
 
+/* Whether operators are of layers of several kinds. */
+static bool has_kinds(const struct estimate_op_row *rows, size_t n)
+{
+    const char *first = NULL;
+    for (size_t i = 0; i < n; i++) {
+        const char *layer = rows[i].op.layer;
+        if (strcmp(layer, "model") == 0) continue;
+        if (first && strcmp(first, layer) != 0) return true;
+        first = layer;
+    }
+    return false;
+}
+
 /* Tables of one point, a phase each. */
 static enum err_code write_phases(struct estimate_sink *s, const struct estimate_request *q,
                                   const struct estimate_case *c, const struct estimate_row *point, struct table t,
@@ -343,6 +356,8 @@ static enum err_code write_phases(struct estimate_sink *s, const struct estimate
                  c->calibrated ? "calibrated kernels without the engine around them" : "roofline");
         t.rows = rows + i;
         t.n_rows = end - i;
+        t.sectioned = has_kinds(t.rows, t.n_rows);
+        t.section_offset = offsetof(struct estimate_op_row, op) + offsetof(struct step_op, layer);
         TRY(table_write(&t, s->format, s->out, e));
         i = end;
     }

@@ -2,6 +2,7 @@
 #include "calc/cost/layout.h"
 
 #include <math.h>
+#include <string.h>
 
 struct layout_symbols layout_symbols_make(struct sym_ctx *c)
 {
@@ -363,6 +364,15 @@ enum err_code layout_check(const struct model *m, const struct layout *l, struct
     TRY(check_nodes("a TP group", w.tp, &w, e));
     if (w.dcp > 1) TRY(check_nodes("ranks that share a context: a group", w.dcp, &w, e));
     return check_nodes("a stage", group, &w, e);
+}
+
+enum err_code layout_check_of(const struct model *m, const struct layout *l, struct err *e)
+{
+    struct err why = {.code = ERR_OK};
+    const enum err_code code = layout_check(m, l, &why);
+    if (code == ERR_OK) return ERR_OK;
+    return m->name && !strstr(why.text, m->name) ? err_set(e, code, "%s: %s", m->name, why.text)
+                                                 : err_set(e, code, "%s", why.text);
 }
 
 /* ---- stages ---- */

@@ -460,7 +460,9 @@ static enum err_code apply(const struct json *root, const struct model_setting *
         char parent[128] = "";
         if ((size_t)(dot - key) < sizeof parent) memcpy(parent, key, (size_t)(dot - key));
         /* a symbol's key stands in the text part, one written out where it says */
-        if (!json_get(key == s->key ? root : &text, parent, &j) || !json_has(&j, dot + 1))
+        const bool there = json_get(key == s->key ? root : &text, parent, &j) && json_is_object(&j);
+        const bool of_text = there && j.obj == text.obj; /* what the text part could have, and has not */
+        if (!there || (!json_has(&j, dot + 1) && !(of_text && known_key(root, &text, dot + 1))))
             return unknown_key(&text, s->key, e);
         return json_override(&j, dot + 1, s->value, e);
     }
@@ -529,13 +531,14 @@ static enum err_code find_read(struct arena *a, const struct json *config, const
 
 /* A key that the family does not read would be passed over, and so would one of two values of a key. A setting may tell
  * only with another one, whichever comes first: so they are tried in both orders. */
-static enum err_code apply_settings(struct arena *a, const char *name, const struct json *config,
-                                    const struct model_setting *set, size_t n, bool *restates, struct err *e)
+static enum err_code apply_settings(struct arena *a, const struct json *config, const struct model_setting *set,
+                                    size_t n, bool *restates, struct err *e)
 {
     bool *tells = arena_array(a, n + 1, sizeof *tells), all = true;
-    struct source again = {.shown = NULL};
+    struct json again;
     struct model m;
     if (!tells) return err_nomem(e);
+    TRY(json_copy(config, &again, e)); /* a pipe is read once */
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < i; k++)
             if (strcmp(set[i].key, set[k].key) == 0)
@@ -545,11 +548,10 @@ static enum err_code apply_settings(struct arena *a, const char *name, const str
     if (all) return ERR_OK;
     TRY(model_parse(a, config, &m, e));
     TRY(refuse_unread(&m, set, n, e));
-    TRY(open_source(a, name, &again, e));
-    TRY(apply_all(a, &again.config, set, n, true, tells, restates, e));
+    TRY(apply_all(a, &again, set, n, true, tells, restates, e));
     for (size_t i = 0; i < n; i++) {
         if (tells[i]) continue;
-        TRY(find_read(a, &again.config, &m, &set[i], &restates[i], e));
+        TRY(find_read(a, &again, &m, &set[i], &restates[i], e));
         if (!restates[i])
             return err_set(e, ERR_USAGE, "--set %.60s: the %s family does not read it here, so nothing would change",
                            set[i].key, m.family);
@@ -599,7 +601,7 @@ enum err_code model_load(struct arena *a, const char *name, const struct model_s
     bool *restates = arena_array(a, n_set + 1, sizeof *restates);
     if (!restates) return err_nomem(e);
     TRY(open_source(a, name, &s, e));
-    TRY(apply_settings(a, name, &s.config, set, n_set, restates, e));
+    TRY(apply_settings(a, &s.config, set, n_set, restates, e));
     const enum err_code read = model_parse(a, &s.config, &m, e);
     if (read != ERR_OK) return tell_alike(a, &s, read, e);
     TRY(refuse_unread(&m, set, n_set, e));

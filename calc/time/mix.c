@@ -102,7 +102,7 @@ static enum err_code compile(struct arena *a, struct mix_plan *p, const struct c
     const struct sym *sent;
     const struct cost_layout l = {.layout = u->layout};
     if (u->any_layout) return err_set(e, ERR_USAGE, "mixed steps are described for one layout");
-    TRY(layout_check(u->model, &u->layout, e));
+    TRY(layout_check_of(u->model, &u->layout, e));
     TRY(step_rates(c, u, &rates, &sent, e));
     TRY(cost_build_mixed(a, c, y, u->model, &u->conventions, &l, u->pass_tokens > 1 ? u->pass_tokens : 1, &p->mixed,
                          e));

@@ -318,7 +318,7 @@ static enum err_code open_rates(struct step *s, const struct sym **sent, struct 
         s->rates.context_s = sym_var(s->c, "layout_context_s");
         return ERR_OK;
     }
-    TRY(layout_check(u->model, &u->layout, e));
+    TRY(layout_check_of(u->model, &u->layout, e));
     return step_rates(s->c, u, &s->rates, sent, e);
 }
 
