@@ -26,7 +26,7 @@ void families_tensors(const struct subject *subjects, size_t n)
         for (size_t t = 0; t < TENSORS_MAX && s->tensors[t].name; t++) {
             const struct tensors *x = &s->tensors[t];
             total += x->rows * x->cols * x->times;
-            active += x->rows * x->cols * (x->used ? x->used : x->times);
+            active += x->rows * x->cols * (x->used < 0 ? 0 : x->used ? x->used : x->times);
         }
         if (cost_parameters(a, &m, &PLAIN, &p, &e) != ERR_OK) fail_msg("%s: %s", s->model, e.text);
         if (p.total != (double)total || p.active != (double)active)

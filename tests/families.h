@@ -13,7 +13,7 @@
 
 #include "calc/cost/cost.h"
 
-/* `times` tensors of rows x cols; of experts that a token does not all pass, `used` of them work on one. */
+/* `times` tensors of rows x cols; of experts that a token does not all pass, `used` of them work on one; -1: none. */
 struct tensors {
     const char *name;
     int64_t rows, cols, times, used;
@@ -37,6 +37,11 @@ struct subject {
 #define EACH(name, rows, cols, layers)                                                                                 \
     {                                                                                                                  \
         name, rows, cols, layers, 0                                                                                    \
+    }
+/* Stored, and met by no token of text. */
+#define HELD(name, rows, cols, times)                                                                                  \
+    {                                                                                                                  \
+        name, rows, cols, times, -1                                                                                    \
     }
 #define NORMS(n, width, layers)                                                                                        \
     {                                                                                                                  \

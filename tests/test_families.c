@@ -522,6 +522,20 @@ static const struct subject SUBJECTS[] = {
      0,
      0,
      0},
+    {"ernie-4.5-vl-28b-a3b", /* 64 experts of text and 64 narrower ones of images, which no token of text meets */
+     "{\"model_type\":\"ernie4_5_moe_vl\",\"hidden_size\":2560,\"num_hidden_layers\":28,\"num_attention_heads\":20,"
+     "\"num_key_value_heads\":4,\"intermediate_size\":12288,\"vocab_size\":103424,\"moe_num_experts\":[64,64],"
+     "\"moe_intermediate_size\":[1536,512],\"moe_num_shared_experts\":2,\"moe_k\":6,\"moe_layer_interval\":1,"
+     "\"moe_layer_start_index\":[1,1],\"moe_layer_end_index\":[29,28],\"use_bias\":false,"
+     "\"tie_word_embeddings\":true}",
+     {ENDS(103424, 2560), QKVO(2560, 512, 2560, 28), NORMS(2, 2560, 28), GATED(2560, 12288, 1),
+      EXPERTS(2560, 1536, 27, 64, 6), GATED(2560, 2 * 1536, 27), EACH("gate", 64, 2560, 27),
+      EACH("moe_statics", 1, 64, 27), HELD("image experts", 3 * 512, 2560, 27 * 64), HELD("gate_1", 64, 2560, 27),
+      HELD("moe_statics of images", 1, 64, 27)},
+     28 * 1024,
+     0,
+     0,
+     0},
     {"sdar-30b-a3b",
      "{\"model_type\":\"sdar_moe\",\"hidden_size\":2048,\"num_hidden_layers\":48,\"num_attention_heads\":32,"
      "\"num_key_value_heads\":4,\"head_dim\":128,\"intermediate_size\":6144,\"moe_intermediate_size\":768,"
@@ -712,6 +726,10 @@ static void test_names(void **state)
          "rwkv5", 0}, /* a class name that version 4 has too */
         {"{\"architectures\":[\"RwkvForCausalLM\"],\"hidden_size\":64,\"num_hidden_layers\":2,\"vocab_size\":11}",
          "rwkv", 0},
+        {"{\"model_type\":\"minicpmv\",\"architectures\":[\"MiniCPMV\"],\"version\":2.6," SIZES "}", "qwen2", 0},
+        {"{\"model_type\":\"minicpmv\",\"version\":\"4.5\"," SIZES "}", "qwen3", 0},
+        {"{\"model_type\":\"minicpmv\",\"version\":2.5," SIZES "}", "llama", 0},
+        {"{\"model_type\":\"minicpmo\",\"version\":\"2.6\"," SIZES "}", "qwen2", 0},
         {"{\"model_type\":\"step3_vl\",\"text_config\":{\"model_type\":\"step3_text\"," SIZES
          ",\"moe_intermediate_size\":13,\"moe_num_experts\":5,\"moe_top_k\":2,\"share_expert_dim\":7,\"moe_layers_"
          "enum\":\"1\"}}",
@@ -851,6 +869,9 @@ static void test_refused(void **state)
         {"{\"model_type\":\"granitemoeshared\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
          "\"intermediate_size\":9,\"vocab_size\":13,\"num_local_experts\":null,\"num_experts_per_tok\":2}",
          "num_local_experts is missing, but num_experts_per_tok says that there are experts"},
+        {"{\"model_type\":\"minicpmv\"}", "version \"\" of the minicpmv family is not known (2.0, 2.5,"},
+        {"{\"model_type\":\"minicpmo\",\"version\":9.9}",
+         "version \"9.9\" of the minicpmo family is not known (2.6, 4.5)"},
         /* the key that the family's own files have comes first */
         {"{\"model_type\":\"deepseek\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
          "\"intermediate_size\":9,\"vocab_size\":13}",

@@ -75,6 +75,25 @@ static const struct subject SUBJECTS[] = {
      0,
      34 * 3 * 3 * 64 * 128,
      34 * 64 * 128 * 128 + 11 * 2 * 4 * 128},
+    {"ling-3.0-tiny", /* every fourth layer attends; decay and gate are whole products */
+     "{\"model_type\":\"bailing_hybrid\",\"architectures\":[\"BailingMoeV3ForCausalLM\"],\"hidden_size\":1536,"
+     "\"intermediate_size\":4608,\"num_hidden_layers\":24,\"num_attention_heads\":16,\"head_dim\":128,"
+     "\"vocab_size\":157184,\"layer_group_size\":4,\"first_k_dense_replace\":1,\"num_experts\":128,"
+     "\"num_experts_per_tok\":8,\"num_shared_experts\":1,\"moe_intermediate_size\":512,"
+     "\"moe_shared_expert_intermediate_size\":512,\"moe_router_enable_expert_bias\":true,\"q_lora_rank\":256,"
+     "\"kv_lora_rank\":512,\"qk_nope_head_dim\":128,\"qk_rope_head_dim\":64,\"v_head_dim\":128,"
+     "\"gated_attention_proj_granularity_type\":\"head_wise\",\"short_conv_kernel_size\":4,"
+     "\"kda_lower_bound\":-5.0,\"no_kda_lora\":true}",
+     {ENDS(157184, 1536), HEAD(157184, 1536), NORMS(2, 1536, 24),
+      EACH("q_proj, k_proj, v_proj, f_proj, g_proj", 5 * 2048, 1536, 18), EACH("o_proj", 1536, 2048, 18),
+      EACH("b_proj", 16, 1536, 18), EACH("q, k, v conv1d", 3 * 2048, 4, 18), EACH("A_log", 1, 16, 18),
+      EACH("dt_bias", 1, 2048, 18), EACH("o_norm", 1, 128, 18), LATENT(1536, 16, 256, 512, 128, 64, 128, 6),
+      EACH("mla g_proj", 16, 1536, 6), GATED(1536, 4608, 1), EXPERTS(1536, 512, 23, 128, 8), GATED(1536, 512, 23),
+      EACH("gate", 128, 1536, 23), EACH("expert_bias", 1, 128, 23)},
+     6 * 576,
+     0,
+     18 * 3 * 3 * 2048,
+     18 * 16 * 128 * 128},
     {"hy4", /* sizes of the class; an indexer in the first layer, the second, and each fourth behind it */
      "{\"model_type\":\"hy_v4\",\"hidden_size\":2816,\"num_hidden_layers\":34,\"num_attention_heads\":32,"
      "\"vocab_size\":120832,\"intermediate_size\":6912,\"moe_intermediate_size\":768,\"n_routed_experts\":256,"
@@ -142,6 +161,12 @@ static void test_refused(void **state)
         {V3 ",\"gated_norm_rank\":16}", "norms with gates"},
         {V3 ",\"hc_mult\":4}", "several residual streams"},
         {V3 ",\"routed_expert_hidden_size\":11}", "experts in a latent space"},
+        {V3 ",\"engram_layer_ids\":[1]}", "embeddings of several tokens by layer"},
+        {"{\"model_type\":\"glm_moe_dsa\",\"hidden_size\":36,\"num_hidden_layers\":4,\"num_attention_heads\":4,"
+         "\"kv_lora_rank\":17,\"q_lora_rank\":11,\"qk_nope_head_dim\":7,\"qk_rope_head_dim\":4,\"v_head_dim\":9,"
+         "\"intermediate_size\":29,\"moe_intermediate_size\":13,\"n_routed_experts\":5,\"num_experts_per_tok\":2,"
+         "\"vocab_size\":101,\"index_topk\":3,\"index_n_heads\":2,\"index_head_dim\":5,\"index_topk_freq\":4}",
+         "index_topk_freq without indexer_types is not read"},
         {"{\"model_type\":\"glm5_next\",\"hidden_size\":36,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
          "\"kv_lora_rank\":17,\"q_lora_rank\":11,\"qk_nope_head_dim\":7,\"qk_rope_head_dim\":0,\"v_head_dim\":9,"
          "\"intermediate_size\":29,\"moe_intermediate_size\":13,\"vocab_size\":101,\"index_topk\":10,\"index_kpool\":4,"

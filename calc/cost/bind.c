@@ -527,6 +527,7 @@ enum err_code cost_parameters(struct arena *a, const struct model *m, const stru
             if (x->shared) continue;
             r.total += elems;
             if (op->kind == OP_EMBED) r.embedding += elems;
+            if (x->idle) continue;
             if (op->kind != OP_EXPERTS) {
                 r.active += elems;
                 continue;

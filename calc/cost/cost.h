@@ -139,6 +139,7 @@ struct cost_tensor {
     const struct sym *bytes; /* as stored, scales included */
     bool shared;             /* already stored by another operator (a tied head): counts nothing */
     bool norm;               /* a norm: the course leaves it out of its parameter count */
+    bool idle;               /* held, and works on no token of text */
 };
 
 enum { COST_TENSORS_MAX = 4 };

@@ -241,6 +241,23 @@ static void build_all_to_all(struct build *b, const char *name, const struct sym
     op->activation_bytes = PROD(b->is_spread, SUM(INT(1), b->ly.near, b->ly.far), once);
 }
 
+/* Experts of images beside those of text, each modality with a router: their weights are held, nothing of them runs. */
+static void build_image_experts(struct build *b, const struct ffn *f)
+{
+    if (f->image_experts == 0) return;
+    struct cost_op *op = build_op(b, OP_SCALE, "image_experts", "[E, D, 2F], [E, F, D] of images");
+    op->says = "experts of tokens of images: held, and unread by tokens of text";
+    const struct sym *held = PROD(sym_div(b->c, Y->E, b->parts), sym_rat(b->c, f->image_experts, f->experts));
+    const struct sym *width = PROD(Y->F, sym_rat(b->c, f->image_width, f->width)), *known = INT(f->image_experts);
+    build_tensor(b, op, WEIGHT_EXPERT, PROD(INT(f->gated ? 2 : 1), held), width, Y->D);
+    build_tensor(b, op, WEIGHT_EXPERT, held, Y->D, width);
+    build_tensor(b, op, WEIGHT_ROUTER, INT(1), known, Y->D);
+    if (f->router_correction)
+        op->tensor[op->tensors_n++] =
+            (struct cost_tensor){.class = WEIGHT_OTHER, .elems = known, .bytes = PROD(INT(FP32_BYTES), known)};
+    for (size_t i = 0; i < op->tensors_n; i++) op->tensor[i].idle = true;
+}
+
 static void build_experts(struct build *b, const struct ffn *f)
 {
     const struct sym *n = PROD(b->rows, Y->k);
@@ -272,6 +289,7 @@ static void build_experts(struct build *b, const struct ffn *f)
     if (f->latent_norm) build_sum_over_ranks(b, "latent_all_reduce", "[B*T, Z] over t ranks", width);
     if (f->latent_norm) build_head_norm(b, "latent_norm", "[B*T, Z]", INNER_NORM_FLOPS, width, width);
     if (latent) build_linear(b, "latent_up", "[B*T, Z] x [Z, D]", WEIGHT_FFN, b->rows, Y->Z, Y->D, false);
+    build_image_experts(b, f);
     if (f->shared_width == 0) return;
     const struct ffn shared = {.kind = FFN_DENSE, .gated = f->gated};
     build_dense(b, "shared_up", "shared_act", "shared_down", &shared, Y->Fs);

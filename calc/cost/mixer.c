@@ -285,6 +285,16 @@ static void build_shared_core(struct build *b, const struct mixer *x, const stru
     build_context_merge(b);
 }
 
+/* One number a head, whose sigmoid multiplies the head's output. */
+static void build_head_gate(struct build *b, const struct mixer *x)
+{
+    if (!x->head_gate) return;
+    build_linear(b, "head_gate_proj", "[B*T, D] x [D, N]", WEIGHT_MIXER, b->rows, Y->D, Y->N, false);
+    struct cost_op *op = build_op(b, OP_ACTIVATION, "head_gate", "[B*T, N, Hv]");
+    op->vector_flops = PROD(b->rows, SUM(PROD(INT(GATE_FLOPS - 1), Y->N), PROD(Y->N, Y->Hv)));
+    op->activation_bytes = PROD(b->rows, SUM(Y->N, PROD(INT(2), Y->N, Y->Hv)), Y->b_act);
+}
+
 static void build_gqa(struct build *b, const struct mixer *x)
 {
     const struct sym *kv = PROD(Y->K, SUM(Y->H, Y->Hv));
@@ -300,12 +310,7 @@ static void build_gqa(struct build *b, const struct mixer *x)
         b->ops->op[b->ops->n - 1].kv_needed_bytes = INT(0); /* the layer that made them has them */
     if (x->output_gate)
         build_elementwise(b, OP_ACTIVATION, "output_gate", "[B*T, N*Hv]", PROD(b->rows, Y->N, Y->Hv), GATE_FLOPS, 3);
-    if (x->head_gate) {
-        build_linear(b, "head_gate_proj", "[B*T, D] x [D, N]", WEIGHT_MIXER, b->rows, Y->D, Y->N, false);
-        struct cost_op *op = build_op(b, OP_ACTIVATION, "head_gate", "[B*T, N, Hv]");
-        op->vector_flops = PROD(b->rows, SUM(PROD(INT(GATE_FLOPS - 1), Y->N), PROD(Y->N, Y->Hv)));
-        op->activation_bytes = PROD(b->rows, SUM(Y->N, PROD(INT(2), Y->N, Y->Hv)), Y->b_act);
-    }
+    build_head_gate(b, x);
     build_linear(b, "o_proj", "[B*T, N*Hv] x [N*Hv, D]", WEIGHT_MIXER, b->rows, PROD(Y->N, Y->Hv), Y->D, x->o_bias);
 }
 
@@ -396,6 +401,7 @@ static void build_latent(struct build *b, const struct mixer *x)
         op = &b->ops->op[b->ops->n - 1];
         op->activation_bytes = SUM(op->activation_bytes, PROD(gathered ? tokens : b->part_rows, Y->R, Y->b_act));
     }
+    build_head_gate(b, x);
     if (x->output_gate) {
         const struct sym *wide = PROD(Y->N, Y->Hv);
         if (!x->gate_of_latent)

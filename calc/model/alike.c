@@ -115,7 +115,7 @@ static bool is_like(struct arena *a, const struct json *root, const struct famil
     struct err ignored = {.code = ERR_OK};
     struct model m;
     int64_t vectors = 0, layers = 0;
-    if (f->draft || f->structure || f->recurrent || f->diffusion) return false;
+    if (f->draft || f->versions || f->structure || f->recurrent || f->diffusion) return false;
     if (reader_parse_as(a, root, f, &m, &ignored) != ERR_OK) return false;
     m.notes = NULL;
     if (checkpoint_names(a, s, &m, &ignored) != ERR_OK || checkpoint_widths(a, s, &m, &ignored) != ERR_OK) return false;

@@ -142,6 +142,7 @@ static enum err_code find_dim(struct reader *r, enum dim d, struct json *out, bo
     for (size_t i = 0; keys[i]; i++) {
         struct json j;
         if (!json_get(&r->text, keys[i], &j)) continue;
+        if (r->family->pairs && json_is_array(&j) && json_len(&j) == 2) (void)json_at(&j, 0, NULL, &j);
         TRY(same_in_all_layers(r, d, &j));
         if (!json_is_number(&j)) {
             if (!*found) { /* present with a wrong type: report that */

@@ -166,6 +166,11 @@ extern const struct family_module MODULES_GPT2[], MODULES_QWEN[], MODULES_OPT[],
 
 struct reader;
 
+/* Files of one model_type whose decoder is another family's, by their key "version"; "" without one. */
+struct family_version {
+    const char *version, *family; /* NULL ends */
+};
+
 struct family {
     const char *name;
     const char *types[8];         /* model_type values */
@@ -208,6 +213,7 @@ struct family {
     bool inner_norm;            /* of the MLP, before its down product */
     const char *layers_key;     /* the number of layers, whatever other keys say; NULL none */
     const char *period_key;     /* what the file calls sliding_window_pattern; NULL that */
+    bool pairs;                 /* numbers of experts are lists of two: of tokens of text, of images (read by vary) */
     bool layer_widths;          /* vary sets the width of the MLP, layer by layer */
     enum bias_rule bias;
     enum window_rule window;
@@ -240,10 +246,11 @@ struct family {
      * file of its own they are missing. */
     struct family_default nested[8];
     const char *spelled[8]; /* keys of sizes that its files spell otherwise than the first of dim_spellings */
-    const struct family_module *modules; /* names in place of the usual ones (modules.c); NULL none */
-    const char *trunk;                   /* what it says for "layers": "h", "blocks"; NULL that */
-    const char *blocks;                  /* for `ridge list families` */
-    const char *exact;                   /* what was checked, and against what */
+    const struct family_module *modules;   /* names in place of the usual ones (modules.c); NULL none */
+    const char *trunk;                     /* what it says for "layers": "h", "blocks"; NULL that */
+    const struct family_version *versions; /* the row stands for others; NULL for itself */
+    const char *blocks;                    /* for `ridge list families` */
+    const char *exact;                     /* what was checked, and against what */
 };
 
 /* Rows by kind: a file each, closed by a row without a name. */

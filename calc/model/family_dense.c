@@ -1,6 +1,11 @@
 /* family_dense -- rows of families whose layers attend and have an MLP, with RMS norms. */
 #include "calc/model/vary.h"
 
+/* Source: vLLM, minicpmv.py and minicpmo.py. */
+static const struct family_version MINICPMV[] = {{"2.0", "minicpm"}, {"2.5", "llama"}, {"2.6", "qwen2"},
+                                                 {"4.0", "llama"},   {"4.5", "qwen3"}, {NULL, NULL}};
+static const struct family_version MINICPMO[] = {{"2.6", "qwen2"}, {"4.5", "qwen3"}, {NULL, NULL}};
+
 const struct family FAMILIES_DENSE[] = {
     {.name = "llama",
      .types = {"llama", "code_llama", "aquila", "xverse", "Yi", "iquestcoder", "telechat3"},
@@ -469,5 +474,17 @@ const struct family FAMILIES_DENSE[] = {
      .defaults = {{DIM_KV_HEADS, 4}, {DIM_WINDOW, 128}},
      .blocks = "a full layer and three sliding ones with sinks, gated MLP",
      .exact = "form counted tensor by tensor; no published total compared"},
+    {.name = "minicpmv",
+     .types = {"minicpmv"},
+     .architectures = {"MiniCPMV"},
+     .versions = MINICPMV,
+     .blocks = "the decoder of MiniCPM, Llama, Qwen2 or Qwen3, by the file's version",
+     .exact = "as that family; sizes of the published 2.6 by hand"},
+    {.name = "minicpmo",
+     .types = {"minicpmo"},
+     .architectures = {"MiniCPMO"},
+     .versions = MINICPMO,
+     .blocks = "the decoder of Qwen2 or Qwen3, by the file's version",
+     .exact = "as that family"},
     {0},
 };

@@ -166,8 +166,9 @@ const struct family FAMILIES_RECURRENT[] = {
      .engine_states = true,
      .modules = MODULES_KIMI,
      .spelled = {"num_experts", "num_experts_per_token"},
-     .blocks = "delta rule with a decay a channel, latent attention without rope; dense prefix, experts (K3: in a latent "
-               "space, gates, attention over residuals)",
+     .blocks =
+         "delta rule with a decay a channel, latent attention without rope; dense prefix, experts (K3: in a latent "
+         "space, gates, attention over residuals)",
      .exact = "total, active, KV and state counted tensor by tensor (48B-A3B; K3)"},
     {.name = "minimax",
      .types = {"minimax", "minimax_m1", "minimax_text_01"},
@@ -455,6 +456,23 @@ const struct family FAMILIES_RECURRENT[] = {
      .engine_states = true,
      .blocks = "linear attention with norms and rope, the last layer of a group attends by latents (MLA); experts",
      .exact = "form counted tensor by tensor; no published total compared"},
+    {.name = "bailing_moe_v3",
+     .types = {"bailing_moe_v3"},
+     .architectures = {"BailingMoeV3ForCausalLM"},
+     .mark = "kda_lower_bound", /* published files say bailing_hybrid, as Ling 2.5 does */
+     .norms = 2,
+     .latent = true,
+     .hybrid = HYBRID_GROUPS,
+     .recurrent = recurrent_ling_delta,
+     .moe = MOE_DEEPSEEK,
+     .correction_key = "moe_router_enable_expert_bias",
+     .vary = vary_ling3,
+     .modules = MODULES_LING,
+     .engine_states = true,
+     .blocks =
+         "delta rule with a decay a channel, the last layer of a group attends by latents (MLA) with a gate; dense "
+         "prefix, experts",
+     .exact = "total, active, KV and state counted tensor by tensor (Ling 3.0 tiny)"},
     {.name = "glm5_next",
      .types = {"glm5_next_text", "glm5_next"},
      .architectures = {"Glm5NextForCausalLM", "Glm5NextForConditionalGeneration"},

@@ -143,11 +143,13 @@ struct ffn {
     bool up_bias, down_bias;
     int64_t width; /* dense width, or width of one routed expert */
     int64_t experts, experts_per_token;
-    int64_t idle_experts;   /* further ones that the router knows and that give their input back: a choice of them is
-                             * no work. experts_per_token is the mean of choices of the others */
-    int64_t shared_width;   /* all shared experts together; 0 none */
-    int64_t latent_width;   /* routed experts work in a projection of the stream; 0: in the stream itself */
-    bool latent_norm;       /* RMS norm of their sum in it, before the way back */
+    int64_t idle_experts; /* further ones that the router knows and that give their input back: a choice of them is
+                           * no work. experts_per_token is the mean of choices of the others */
+    int64_t image_experts, image_width; /* experts of tokens of images, with a router of their own: held, and unread by
+                                         * tokens of text */
+    int64_t shared_width;               /* all shared experts together; 0 none */
+    int64_t latent_width;               /* routed experts work in a projection of the stream; 0: in the stream itself */
+    bool latent_norm;                   /* RMS norm of their sum in it, before the way back */
     int64_t adapter_rank;   /* a low-rank product of its own beside gate and up, which other layers share; 0 none */
     bool out_proj;          /* a hidden x hidden product after the block */
     bool residual_unit;     /* Medusa: one hidden x hidden product and a nonlinearity, added to the stream */

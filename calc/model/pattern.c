@@ -112,6 +112,7 @@ static enum err_code read_steps(struct reader *r, bool listed, struct steps *s)
         TRY(read_prefix(r, rule == MOE_ERNIE ? 1 : 0, &s->first));
     if (!listed) TRY(reader_dim(r, DIM_SPARSE_STEP, 1, 1, &s->step));
     if (rule == MOE_ERNIE && json_get(&r->text, "moe_layer_end_index", &j)) {
+        if (r->family->pairs && json_is_array(&j) && json_len(&j) == 2) (void)json_at(&j, 0, NULL, &j);
         TRY(json_int(&j, -1, LAYERS_MAX, &s->last, r->e));
         if (s->last < 0) s->last = r->m->layers - 1;
     }

@@ -78,7 +78,35 @@ static const struct family *find_signed(struct reader *r)
     return NULL;
 }
 
-static enum err_code find_family(struct reader *r)
+/* The family that a version of a file stands for. */
+static enum err_code find_version(struct reader *r)
+{
+    struct json j;
+    double number;
+    const char *said = "";
+    char text[32] = "", known[160] = "";
+    if (!r->family->versions) return ERR_OK;
+    r->alias = r->family;
+    if (json_get(&r->text, "version", &j) && json_is_number(&j)) {
+        TRY(json_num(&j, &number, r->e));
+        (void)snprintf(text, sizeof text, "%.1f", number);
+        said = text;
+    } else if (json_get(&r->text, "version", &j)) {
+        TRY(json_str(&j, &said, r->e));
+    }
+    for (const struct family_version *v = r->alias->versions; v->family; v++) {
+        const size_t at = strlen(known);
+        if (strcmp(v->version, said) == 0) {
+            r->family = family_named(v->family);
+            return ERR_OK;
+        }
+        (void)snprintf(known + at, sizeof known - at, "%s%s", at ? ", " : "", *v->version ? v->version : "none");
+    }
+    return err_set(r->e, ERR_INPUT, "%s: version \"%s\" of the %s family is not known (%s)", r->text.file,
+                   text_clean(text, sizeof text, said, strlen(said)), r->alias->name, known);
+}
+
+static enum err_code find_by_name(struct reader *r)
 {
     TRY(reader_text_part(r->root, &r->text, r->e));
     struct json j;
@@ -107,6 +135,12 @@ static enum err_code find_family(struct reader *r)
     r->family = family_find(type);
     if (!r->family) return unknown_family(r, where, j.path, type);
     return json_get(r->root, READ_AS_KEY, &j) ? json_str(&j, &r->read_as, r->e) : ERR_OK;
+}
+
+static enum err_code find_family(struct reader *r)
+{
+    TRY(find_by_name(r));
+    return find_version(r);
 }
 
 /* ---- architectures ---- */
@@ -197,7 +231,7 @@ static enum err_code read_architecture(struct reader *r)
     const char *name;
     enum task task = TASK_HEADLESS;
     char clean[64];
-    if (r->family->draft || r->text.obj != r->root->obj) return ERR_OK;
+    if (r->family->draft || r->alias || r->text.obj != r->root->obj) return ERR_OK;
     if (!json_get(r->root, "architectures", &list) || !json_at(&list, 0, NULL, &first)) return ERR_OK;
     TRY(json_str(&first, &name, r->e));
     const struct family *usual = lists(r->family, name) ? r->family : family_find_architecture(name);
@@ -262,6 +296,7 @@ static enum err_code refuse_foreign(struct reader *r)
         {"index_kpool", "an indexer of pooled keys"},
         {"hc_mult", "several residual streams"},
         {"hc_count", "several residual streams"},
+        {"engram_layer_ids", "embeddings of several tokens by layer"},
         {"ple_layer_ids", "embeddings of several tokens by layer"},
         {"ngram_vocab_size_ratio", "embeddings of several tokens"},
         {"shared_intermediate_size", "a shared expert"},

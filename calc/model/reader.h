@@ -18,6 +18,7 @@ struct reader {
     const struct family *family;
     int64_t layer;       /* that is being read */
     bool sizes_of_class; /* some were not in the text part */
+    const struct family *alias; /* row that stood for the family, by its version; NULL none */
     const char *read_as; /* the family that the file says, where a setting says another; NULL that is its own */
     struct model *m;
     struct err *e;
@@ -71,6 +72,7 @@ enum err_code recurrent_mamba_heads(struct reader *r, struct mixer *x);  /* n_ma
 enum err_code recurrent_gated_delta(struct reader *r, struct mixer *x);  /* linear_* keys */
 enum err_code recurrent_head_delta(struct reader *r, struct mixer *x);   /* the same, sized by the attention's heads */
 enum err_code recurrent_kimi_delta(struct reader *r, struct mixer *x);   /* linear_attn_config */
+enum err_code recurrent_ling_delta(struct reader *r, struct mixer *x);   /* Ling 3.0 */
 enum err_code recurrent_lightning(struct reader *r, struct mixer *x);    /* the attention's own heads, none shared */
 enum err_code recurrent_grouped(struct reader *r, struct mixer *x);      /* the same with norms and rope of q and k */
 enum err_code recurrent_fla_gated_delta(struct reader *r, struct mixer *x);

@@ -208,6 +208,28 @@ enum err_code recurrent_kimi_delta(struct reader *r, struct mixer *x)
     return ERR_OK;
 }
 
+/* Ling 3.0: the same with the attention's heads; decay and gate of one product each, or of the rank of a head. */
+enum err_code recurrent_ling_delta(struct reader *r, struct mixer *x)
+{
+    struct recurrence *p = begin(x, RECURRENT_LINEAR);
+    bool whole;
+    TRY(reader_dim(r, DIM_HEADS, 1, -1, &x->heads));
+    TRY(reader_dim(r, DIM_HEAD_DIM, 1, r->m->hidden % x->heads == 0 ? r->m->hidden / x->heads : -1, &x->head_dim));
+    TRY(reader_dim(r, DIM_CONV_TAPS, 1, -1, &p->conv_taps));
+    if (!json_has(&r->text, "no_kda_lora"))
+        return err_set(r->e, ERR_INPUT, "%s: no_kda_lora is missing: the products of decay and gate", r->text.file);
+    TRY(reader_flag(r, &r->text, "no_kda_lora", true, &whole));
+    x->kv_heads = x->heads;
+    x->v_head_dim = x->head_dim;
+    p->rank = whole ? 0 : x->head_dim;
+    p->delta = p->decay_weights = true;
+    p->decay = DECAY_CHANNEL;
+    p->gate = whole ? GATE_FULL : GATE_LOW_RANK;
+    p->norm = OUTPUT_HEAD_NORM;
+    p->chunk_tokens = FLA_CHUNK;
+    return ERR_OK;
+}
+
 /* Lightning attention: all heads have keys and values of their own, whatever the full layers share. */
 static void make_lightning(struct mixer *x, int64_t heads, int64_t width)
 {

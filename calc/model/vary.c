@@ -162,6 +162,54 @@ enum err_code vary_ernie_moe(struct reader *r, int64_t layer, struct layer_kind 
     return want_flag(r, "use_bias", false, false, "biases in every expert");
 }
 
+/* The second of a pair of numbers, of images; the first without one. */
+static enum err_code second(struct reader *r, const char *key, int64_t fallback, int64_t *out)
+{
+    struct json list, item;
+    *out = fallback;
+    if (!json_get(&r->text, key, &list) || !json_is_array(&list)) return ERR_OK;
+    if (json_len(&list) != 2 || !json_at(&list, 1, NULL, &item))
+        return json_want(&list, "two numbers: of text and of images", r->e);
+    return json_int(&item, -1, EXPERTS_MAX, out, r->e);
+}
+
+/* ERNIE 4.5 VL: experts for tokens of images beside those for text, in the same layers, with a width of their own.
+ * Source: transformers, modeling_ernie4_5_vl_moe.py. */
+enum err_code vary_ernie_vl(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    static const char *const ENDS[] = {"moe_layer_start_index", "moe_layer_end_index"};
+    struct ffn *f = &k->ffn;
+    (void)layer;
+    if (f->kind != FFN_MOE) return vary_ernie_moe(r, layer, k);
+    TRY(second(r, "moe_num_experts", f->experts, &f->image_experts));
+    TRY(second(r, "moe_intermediate_size", f->width, &f->image_width));
+    for (size_t i = 0; i < 2; i++) { /* beyond the last layer is the last layer */
+        struct json list, item;
+        int64_t text, images;
+        if (!json_get(&r->text, ENDS[i], &list) || !json_is_array(&list)) continue;
+        if (!json_at(&list, 0, NULL, &item)) return json_want(&list, "two numbers: of text and of images", r->e);
+        TRY(json_int(&item, -1, LAYERS_MAX, &text, r->e));
+        TRY(second(r, ENDS[i], text, &images));
+        if (text != images && !(i == 1 && text >= r->m->layers - 1 && images >= r->m->layers - 1))
+            return json_want(&list, "the same layers for text and for images", r->e);
+    }
+    if (f->image_experts < 1 || f->image_width < 1) f->image_experts = f->image_width = 0;
+    return vary_ernie_moe(r, layer, k);
+}
+
+/* Schedules that transformers makes a list of, without which it is not known which layers have an indexer. */
+enum err_code vary_indexer_types(struct reader *r)
+{
+    static const char *const SCHEDULES[] = {"index_topk_pattern", "index_topk_freq"};
+    struct json j;
+    int64_t every = 1;
+    if (json_has(&r->text, "indexer_types")) return ERR_OK;
+    if (json_get(&r->text, SCHEDULES[1], &j)) TRY(json_int(&j, 0, LAYERS_MAX, &every, r->e));
+    if (every <= 1 && !json_get(&r->text, SCHEDULES[0], &j)) return ERR_OK;
+    return err_set(r->e, ERR_INPUT, "%s: %s without indexer_types is not read: which layers have an indexer",
+                   r->text.file, json_get(&r->text, SCHEDULES[0], &j) ? SCHEDULES[0] : SCHEDULES[1]);
+}
+
 /* DeepSeek sparse attention: an indexer in every layer, or in those that indexer_types calls "full"; the others take
  * the choice of the last of those. */
 enum err_code vary_indexer(struct reader *r, int64_t layer, struct layer_kind *k)
@@ -176,6 +224,7 @@ enum err_code vary_indexer(struct reader *r, int64_t layer, struct layer_kind *k
             return err_set(r->e, ERR_INPUT, "%s: %s is missing: the indexer's shape", r->text.file, KEYS[i]);
         TRY(json_int(&j, 1, 1 << 20, into[i], r->e));
     }
+    TRY(vary_indexer_types(r));
     if (x->q_rank == 0)
         return err_set(r->e, ERR_INPUT, "%s: q_lora_rank is missing: the indexer's queries come from it", r->text.file);
     if (!json_get(&r->text, "indexer_types", &j)) return ERR_OK;

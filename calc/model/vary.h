@@ -16,6 +16,9 @@ enum err_code vary_llama4(struct reader *r, int64_t layer, struct layer_kind *k)
 enum err_code vary_mimo_v2(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_minimax_m2(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_ernie_moe(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_ernie_vl(struct reader *r, int64_t layer, struct layer_kind *k);
+/* vary_indexer_types -- refuse a schedule of indexers that is no list. */
+enum err_code vary_indexer_types(struct reader *r);
 enum err_code vary_indexer(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_hunyuan(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_nas(struct reader *r, int64_t layer, struct layer_kind *k);
@@ -56,6 +59,7 @@ enum err_code vary_glm5_next(struct reader *r, int64_t layer, struct layer_kind 
 enum err_code extend_glm5_next(struct reader *r);
 enum err_code vary_hy_v4(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code extend_hy_v4(struct reader *r);
+enum err_code vary_ling3(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_axk2(struct reader *r, int64_t layer, struct layer_kind *k);
 
 enum err_code vary_minimax_m3(struct reader *r, int64_t layer, struct layer_kind *k);

@@ -44,13 +44,9 @@ static enum err_code share_choice(struct reader *r, int64_t layer, int64_t group
 
 enum err_code vary_glm5_next(struct reader *r, int64_t layer, struct layer_kind *k)
 {
-    static const char *const SCHEDULES[] = {"index_topk_pattern", "index_topk_freq"};
     struct mixer *x = &k->mixer;
     if (x->kind != MIXER_LATENT) return ERR_OK;
-    for (size_t i = 0; i < 2; i++)
-        if (json_has(&r->text, SCHEDULES[i]) && !json_has(&r->text, "indexer_types"))
-            return err_set(r->e, ERR_INPUT, "%s: %s without indexer_types is not read: which layers have an indexer",
-                           r->text.file, SCHEDULES[i]);
+    TRY(vary_indexer_types(r));
     TRY(read_indexer(r, x, 32));                                         /* class default; not a unit */
     TRY(whole(r, "index_kpool", 1, 1 << 16, 16, &x->index_pool_tokens)); /* class default; not a unit */
     if (x->top_keys % x->index_pool_tokens != 0)
@@ -93,4 +89,22 @@ enum err_code vary_axk2(struct reader *r, int64_t layer, struct layer_kind *k)
     k->mixer_gate_rank = rank;
     if (k->ffn.kind == FFN_MOE) k->ffn_gate_rank = rank;
     return ERR_OK;
+}
+
+/* Ling 3.0: shared experts as in Ling 2.5; a gate of its latent attention, of one number a head or one an element. */
+enum err_code vary_ling3(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct json j;
+    const char *gate;
+    TRY(vary_ling(r, layer, k));
+    if (k->mixer.kind != MIXER_LATENT) return ERR_OK;
+    if (!json_has(&r->text, "gated_attention_proj_granularity_type"))
+        return err_set(r->e, ERR_INPUT, "%s: gated_attention_proj_granularity_type is missing: the gate of attention",
+                       r->text.file);
+    if (!json_get(&r->text, "gated_attention_proj_granularity_type", &j)) return ERR_OK; /* null: none */
+    TRY(json_str(&j, &gate, r->e));
+    k->mixer.head_gate = strcmp(gate, "head_wise") == 0;
+    k->mixer.output_gate = strcmp(gate, "element_wise") == 0;
+    return k->mixer.head_gate || k->mixer.output_gate ? ERR_OK
+                                                      : json_want(&j, "\"head_wise\" or \"element_wise\"", r->e);
 }
