@@ -90,6 +90,14 @@ static const struct gguf_architecture ARCHITECTURES[] = {
     {.name = "glm-dsa", .model_type = "glm_moe_dsa"},
     {.name = "arctic", .model_type = "arctic", .stated = ",\"moe_layer_frequency\":1,\"use_residual\":true"},
     {.name = "llama4", .model_type = "llama4_text"},
+    {.name = "gemma3n", .model_type = "gemma3n_text", .put = gguf_put_gemma3n},
+    {.name = "gemma4", .model_type = "gemma4_text", .put = gguf_put_gemma4, .own_heads = true, .own_widths = true},
+    {.name = "deci", .model_type = "nemotron-nas", .put = gguf_put_deci, .own_heads = true, .own_widths = true},
+    {.name = "kimi-linear", .model_type = "kimi_linear", .put = gguf_put_kimi, .own_heads = true},
+    {.name = "minicpm3", .model_type = "minicpm3"},
+    {.name = "apertus", .model_type = "apertus"},
+    {.name = "llada", .model_type = "llada"},
+    {.name = "falcon-h1", .model_type = "falcon_h1", .tensor = "ssm_norm.weight", .flag = "mamba_rms_norm"},
 };
 
 const struct gguf_architecture *gguf_architecture(const char *name)

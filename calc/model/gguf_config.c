@@ -24,6 +24,9 @@ static const struct {
     {"attention.kv_lora_rank", "kv_lora_rank"},
     {"moe_latent_size", "moe_latent_size"},
     {"interleave_moe_layer_step", "interleave_moe_layer_step"},
+    {"attention.shared_kv_layers", "num_kv_shared_layers"},
+    {"embedding_length_per_layer_input", "hidden_size_per_layer_input"},
+    {"altup.num_inputs", "altup_num_inputs"},
     {"attention.indexer.top_k", "index_topk"},
     {"attention.indexer.head_count", "index_n_heads"},
     {"attention.indexer.key_length", "index_head_dim"},
@@ -143,15 +146,17 @@ static enum err_code put_heads(const struct gguf_reading *t)
     if (found) key = rope;
     TRY(gguf_number(t, "attention.value_length_mla", &rope, &found));
     if (found) value = rope;
+    has_value = has_value || found;
     TRY(gguf_number(t, "rope.dimension_count", &rope, &found));
-    if (!has_key || !has_value || !found || key <= rope)
+    const bool by_width = !has_value && t->family->v_head_by_width;
+    if (!has_key || !(has_value || by_width) || !found || key <= rope)
         return err_set(t->err, ERR_INPUT,
                        "%s: attention.key_length, attention.value_length and rope.dimension_count do not describe "
                        "latent attention",
                        t->name);
     gguf_put(t, "qk_nope_head_dim", key - rope);
     gguf_put(t, "qk_rope_head_dim", rope);
-    gguf_put(t, "v_head_dim", value);
+    if (!by_width) gguf_put(t, "v_head_dim", value);
     TRY(gguf_copy(t, "attention.q_lora_rank", "q_lora_rank", &found));
     if (!found) out_str(t->out, ",\"q_lora_rank\":null"); /* absent: one matrix, not the class default */
     return ERR_OK;
@@ -280,10 +285,13 @@ enum err_code gguf_config(struct arena *a, const struct tensor_set *s, const cha
     gguf_put(&t, "vocab_size", embedding->shape[0]);
     gguf_put(&t, "stored_bytes", s->total_bytes); /* so that the hash of a model tells its quantisations apart */
     TRY(put_layers(&t));
-    for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++) TRY(gguf_copy(&t, KEYS[i].gguf, KEYS[i].config, &found));
-    if (t.family->hybrid != HYBRID_NONE) TRY(gguf_put_recurrent(&t));
-    TRY(put_heads(&t));
-    TRY(put_widths(&t));
+    for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++)
+        if (!t.row->own_heads || strncmp(KEYS[i].gguf, "attention.head_count", strlen("attention.head_count")) != 0)
+            TRY(gguf_copy(&t, KEYS[i].gguf, KEYS[i].config, &found));
+    if (t.family->hybrid != HYBRID_NONE && !(t.row->put && t.row->own_heads)) TRY(gguf_put_recurrent(&t));
+    if (!t.row->own_heads || t.family->latent) TRY(put_heads(&t));
+    if (!t.row->own_widths) TRY(put_widths(&t));
+    if (t.row->put) TRY(t.row->put(&t));
     TRY(put_windows(&t));
     put_flags(&t);
     out_char(t.out, '}');
@@ -300,14 +308,41 @@ static enum weight_class class_of(const char *name)
         const char *part;
         enum weight_class class;
     } PARTS[] = {
-        {"rope_", WEIGHT_CLASSES},       {".bias", WEIGHT_OTHER},          {"ssm_in", WEIGHT_MIXER},
-        {"ssm_x.", WEIGHT_MIXER},        {"ssm_dt.weight", WEIGHT_MIXER},  {"ssm_out", WEIGHT_MIXER},
-        {"ssm_alpha", WEIGHT_MIXER},     {"ssm_beta", WEIGHT_MIXER},       {"ssm_ba.", WEIGHT_MIXER},
-        {"ssm_", WEIGHT_OTHER},          {"shortconv.conv", WEIGHT_OTHER}, {"shortconv", WEIGHT_MIXER},
-        {"norm", WEIGHT_OTHER},          {"sinks", WEIGHT_OTHER},          {"exp_probs_b", WEIGHT_OTHER},
-        {"token_embd", WEIGHT_EMBED},    {"position_embd", WEIGHT_EMBED},  {"ffn_gate_inp", WEIGHT_ROUTER},
-        {"indexer.proj", WEIGHT_ROUTER}, {"_exps", WEIGHT_EXPERT},         {"ffn_", WEIGHT_FFN},
+        {"rope_", WEIGHT_CLASSES},
+        {".bias", WEIGHT_OTHER},
+        {"ssm_in", WEIGHT_MIXER},
+        {"ssm_x.", WEIGHT_MIXER},
+        {"ssm_dt.weight", WEIGHT_MIXER},
+        {"ssm_out", WEIGHT_MIXER},
+        {"ssm_alpha", WEIGHT_MIXER},
+        {"ssm_beta", WEIGHT_MIXER},
+        {"ssm_ba.", WEIGHT_MIXER},
+        {"ssm_f_", WEIGHT_MIXER},
+        {"ssm_g_", WEIGHT_MIXER},
+        {"ssm_", WEIGHT_OTHER},
+        {"shortconv.conv", WEIGHT_OTHER},
+        {"shortconv", WEIGHT_MIXER},
+        {"_exps.scale", WEIGHT_OTHER},
+        {"_inp.scale", WEIGHT_OTHER},
+        {"norm", WEIGHT_OTHER},
+        {"sinks", WEIGHT_OTHER},
+        {"exp_probs_b", WEIGHT_OTHER},
+        {"token_embd", WEIGHT_EMBED},
+        {"position_embd", WEIGHT_EMBED},
+        {"ffn_gate_inp", WEIGHT_ROUTER},
+        {"indexer.proj", WEIGHT_ROUTER},
+        {"_exps", WEIGHT_EXPERT},
+        {"ffn_", WEIGHT_FFN},
         {"attn_", WEIGHT_MIXER},
+        {"altup_router", WEIGHT_ROUTER},
+        {"_coef.", WEIGHT_ROUTER},
+        {"altup_correct", WEIGHT_OTHER},
+        {"altup_", WEIGHT_FFN},
+        {"laurel_", WEIGHT_FFN},
+        {"per_layer_model", WEIGHT_FFN},
+        {"inp_gate", WEIGHT_FFN},
+        {".proj.", WEIGHT_FFN},
+        {"layer_output", WEIGHT_OTHER},
     };
     if (strcmp(name, "output.weight") == 0) return WEIGHT_HEAD;
     for (size_t i = 0; i < sizeof PARTS / sizeof PARTS[0]; i++)

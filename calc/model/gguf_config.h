@@ -6,14 +6,18 @@
 #include "calc/model/reader.h"
 #include "calc/model/tensors.h"
 
+struct gguf_reading;
+
 /* A general.architecture, and the family that its tensors are those of. */
 struct gguf_architecture {
     const char *name, *model_type;
-    const char *with_experts;    /* when expert_count is above 0; NULL the same */
-    const char *with_correction; /* when a routing correction is stored; NULL the same */
-    const char *with_window;     /* when attention.sliding_window is above 0; NULL the same */
-    const char *stated;          /* members of a config that all of its files leave unsaid */
-    const char *tensor, *flag;   /* a flag that is true where layers have the tensor */
+    const char *with_experts;                           /* when expert_count is above 0; NULL the same */
+    const char *with_correction;                        /* when a routing correction is stored; NULL the same */
+    const char *with_window;                            /* when attention.sliding_window is above 0; NULL the same */
+    const char *stated;                                 /* members of a config that all of its files leave unsaid */
+    const char *tensor, *flag;                          /* a flag that is true where layers have the tensor */
+    enum err_code (*put)(const struct gguf_reading *t); /* further members of the config; NULL none */
+    bool own_heads, own_widths; /* put writes heads, and widths of MLPs, in place of what is common */
 };
 
 const struct gguf_architecture *gguf_architecture(const char *name); /* NULL unknown */
@@ -47,6 +51,12 @@ bool gguf_normed(const struct gguf_reading *t);
  * ERR_INPUT a key that is missing, widths that do not divide, layers with experts that follow no period; ERR_NOMEM.
  * Source of keys and names: https://github.com/ggml-org/llama.cpp gguf-py/gguf/constants.py. */
 enum err_code gguf_put_recurrent(const struct gguf_reading *t);
+
+/* gguf_put_* -- gguf_architecture.put of architectures whose layers differ (gguf_shapes.c). */
+enum err_code gguf_put_gemma3n(const struct gguf_reading *t);
+enum err_code gguf_put_gemma4(const struct gguf_reading *t);
+enum err_code gguf_put_deci(const struct gguf_reading *t);
+enum err_code gguf_put_kimi(const struct gguf_reading *t);
 
 /* gguf_family -- the family that general.architecture stands for; NULL: its metadata are not read. */
 const struct family *gguf_family(struct arena *a, const struct tensor_set *s);

@@ -138,6 +138,8 @@ static enum err_code put_scan(const struct gguf_reading *t)
     if (!first) gguf_put(t, "n_groups", groups);
     if (alone) {
         gguf_put(t, "intermediate_size", inner);
+    } else if (t->family->hybrid == HYBRID_BESIDE) {
+        gguf_put(t, "mamba_d_ssm", inner);
     } else if (!t->family->scan_heads_decide) {
         TRY(need(t, "embedding_length", &width));
         TRY(whole(t, inner, width, "widths of the stream", &each));
