@@ -227,9 +227,51 @@ static void test_residuals(void **state)
     arena_close(a);
 }
 
+/* DeepSeek-V4 Flash: model and multi-token module are what its safetensors headers hold (290,944,616,402 numbers), but
+ * for the three tables from tokens to experts, of integers. The module's layer has a window, as its entry of
+ * compress_ratios says, and it stores no embedding and no head. */
+static void test_module(void **state)
+{
+    static const char CONFIG[] =
+        "{\"model_type\":\"deepseek_v4\",\"hidden_size\":4096,\"num_hidden_layers\":43,\"num_attention_heads\":64,"
+        "\"num_key_value_heads\":1,\"head_dim\":512,\"qk_rope_head_dim\":64,\"q_lora_rank\":1024,\"o_groups\":8,"
+        "\"o_lora_rank\":1024,\"sliding_window\":128,\"vocab_size\":129280,\"n_routed_experts\":256,"
+        "\"num_experts_per_tok\":6,\"n_shared_experts\":1,\"moe_intermediate_size\":2048,\"num_hash_layers\":3,"
+        "\"index_n_heads\":64,\"index_head_dim\":128,\"index_topk\":512,\"hc_mult\":4,"
+        "\"num_nextn_predict_layers\":1%s,\"compress_ratios\":[0,0,%s4%s]}";
+    static const struct cost_conventions PLAIN = {0};
+    static const struct {
+        const char *further, *behind;
+        int64_t modules;
+    } CASES[] = {{"", ",0", 1}, {"", "", 0}, {",\"dspark_block_size\":5", ",0,0,0", 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct arena *a = arena_open();
+        struct err e = {.code = ERR_OK};
+        struct cost_parameters whole, one;
+        struct model module;
+        const char *turns = "";
+        for (int k = 0; k < 20; k++) turns = arena_printf(a, "%s4,128,", turns);
+        const struct subject s = {.model = "V4",
+                                  .json = arena_printf(a, CONFIG, CASES[i].further, turns, CASES[i].behind)};
+        const struct model m = families_read(a, &s);
+        assert_int_equal(m.mtp.modules, CASES[i].modules);
+        assert_int_equal(m.notes == NULL, CASES[i].modules > 0);
+        if (model_mtp(&m, &module)) {
+            assert_int_equal(cost_parameters(a, &m, &PLAIN, &whole, &e), ERR_OK);
+            assert_int_equal(cost_parameters(a, &module, &PLAIN, &one, &e), ERR_OK);
+            assert_true(whole.total + one.total == 290944616402.0 - 3.0 * 129280 * 6);
+            assert_int_equal(module.kinds->mixer.window_tokens, 128);
+            assert_int_equal(module.kinds->mixer.pool_tokens, 0);
+        }
+        arena_close(a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors), cmocka_unit_test(test_caches),
-                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_residuals)};
+                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_residuals),
+                                       cmocka_unit_test(test_module)};
     return cmocka_run_group_tests_name("families_latent", tests, NULL, NULL);
 }

@@ -184,45 +184,51 @@ static bool expected(const char *name, int layer, const struct pass *p, struct s
     const struct {
         const char *name;
         struct sum sum;
-    } OF[] = {{"q_a_proj", product(n, D, Q)},
-              {"q_a_norm", norm(n, Q)},
-              {"kv_norm", norm(n, H)},
-              {"q_b_proj", product(n, Q, N * H)},
-              {"q_norm", elementwise(n, N * H, 3)},
-              {"kv_proj", product(n, D, H)},
-              {"rope", elementwise(n, (N + 1) * R, 3)},
-              {"unrope", elementwise(n, N * R, 3)},
-              {"kv_write", written(p, H, W)},
-              {"pool_proj", product(n, D, 2 * spans * H)},
-              {"pool", entries(p, H, each, spans)},
-              {"pool_rope", elementwise(n, R / each, 3)},
-              {"pool_write", written(p, H / each, 0)},
-              {"index_pool_proj", product(n, D, 4 * HI)},
-              {"index_pool", entries(p, HI, LIGHT, 2)},
-              {"index_pool_rope", elementwise(n, R / (double)LIGHT, 3)},
-              {"index_write", written(p, HI / (double)LIGHT, 0)},
-              {"index_q_proj", product(n, Q, NI * HI)},
-              {"index_rope", elementwise(n, NI * R, 3)},
-              {"index_weights", product(n, D, NI)},
-              {"index", index_scores(p)},
-              {"attention", attention(p, layer)},
-              {"o_a_proj", grouped(p)},
-              {"o_b_proj", product(n, GO * RO, D)},
-              {"streams_open", (struct sum){.activations = 2 * n * (D + A * D)}},
-              {"mixer_streams_norm", elementwise(n, A * D, 3)},
-              {"mixer_streams_proj", product(n, A * D, mix)},
-              {"mixer_streams_weights", stream_weights(p, (2 + A) * A, 3, ROUNDS)},
-              {"mixer_streams_read", streams(p, false)},
-              {"mixer_streams_write", streams(p, true)},
-              {"mlp_streams_norm", elementwise(n, A * D, 3)},
-              {"mlp_streams_weights", stream_weights(p, (2 + A) * A, 3, ROUNDS)},
-              {"mlp_streams_read", streams(p, false)},
-              {"mlp_streams_proj", product(n, A * D, mix)},
-              {"mlp_streams_write", streams(p, true)},
-              {"streams_close_norm", elementwise(n, A * D, 3)},
-              {"streams_close_proj", product(n, A * D, A)},
-              {"streams_close_weights", stream_weights(p, A, 1, 0)},
-              {"streams_close", streams(p, false)}};
+    } OF[] = {
+        {"q_a_proj", product(n, D, Q)},
+        {"q_a_norm", norm(n, Q)},
+        {"kv_norm", norm(n, H)},
+        {"q_b_proj", product(n, Q, N * H)},
+        {"q_norm", elementwise(n, N * H, 3)},
+        {"kv_proj", product(n, D, H)},
+        {"rope", elementwise(n, (N + 1) * R, 3)},
+        {"unrope", elementwise(n, N * R, 3)},
+        {"kv_write", written(p, H, W)},
+        {"pool_proj", product(n, D, 2 * spans * H)},
+        {"pool", entries(p, H, each, spans)},
+        {"pool_rope", elementwise(n, R / each, 3)},
+        {"pool_write", written(p, H / each, 0)},
+        {"index_pool_proj", product(n, D, 4 * HI)},
+        {"index_pool", entries(p, HI, LIGHT, 2)},
+        {"index_pool_rope", elementwise(n, R / (double)LIGHT, 3)},
+        {"index_write", written(p, HI / (double)LIGHT, 0)},
+        {"index_q_proj", product(n, Q, NI * HI)},
+        {"index_rope", elementwise(n, NI * R, 3)},
+        {"index_weights", product(n, D, NI)},
+        {"index", index_scores(p)},
+        {"attention", attention(p, layer)},
+        {"o_a_proj", grouped(p)},
+        {"o_b_proj", product(n, GO * RO, D)},
+        {"join_norm", norm(n, D)},
+        {"join_streams_norm", (struct sum){.vector = 4 * n * A * D, .weights = 2 * D, .activations = 4 * n * A * D}},
+        {"join_proj", product(n, D, D)},
+        {"join_streams_proj", product(n * A, D, D)},
+        {"streams_join", (struct sum){.vector = n * A * D, .activations = 2 * n * (D + 2 * A * D)}},
+        {"streams_open", (struct sum){.activations = 2 * n * (D + A * D)}},
+        {"mixer_streams_norm", elementwise(n, A * D, 3)},
+        {"mixer_streams_proj", product(n, A * D, mix)},
+        {"mixer_streams_weights", stream_weights(p, (2 + A) * A, 3, ROUNDS)},
+        {"mixer_streams_read", streams(p, false)},
+        {"mixer_streams_write", streams(p, true)},
+        {"mlp_streams_norm", elementwise(n, A * D, 3)},
+        {"mlp_streams_weights", stream_weights(p, (2 + A) * A, 3, ROUNDS)},
+        {"mlp_streams_read", streams(p, false)},
+        {"mlp_streams_proj", product(n, A * D, mix)},
+        {"mlp_streams_write", streams(p, true)},
+        {"streams_close_norm", elementwise(n, A * D, 3)},
+        {"streams_close_proj", product(n, A * D, A)},
+        {"streams_close_weights", stream_weights(p, A, 1, 0)},
+        {"streams_close", streams(p, false)}};
     for (size_t i = 0; i < sizeof OF / sizeof OF[0]; i++) {
         if (strcmp(OF[i].name, name) != 0) continue;
         *out = OF[i].sum;
@@ -283,6 +289,27 @@ static void same(const char *op, const char *what, double found, double wanted)
     if (off > 1e-9 * (wanted + 1)) fail_msg("%s: %s are %.6f, not %.6f", op, what, found, wanted);
 }
 
+static int compare(const struct cost_ops *ops, const struct pass *p)
+{
+    int met = 0;
+    for (size_t k = 0; k < ops->n; k++) {
+        const struct cost_op *op = &ops->op[k];
+        struct sum want;
+        if (!expected(op->name, op->kind_index, p, &want)) continue;
+        met++;
+        same(op->name, "flops", number(op->flops), want.flops);
+        same(op->name, "elementwise flops", number(op->vector_flops), want.vector);
+        same(op->name, "weights", number(op->weight_bytes), want.weights);
+        same(op->name, "cache", number(op->kv_bytes), want.cache);
+        same(op->name, "state", number(op->state_bytes), want.state);
+        same(op->name, "activations", number(op->activation_bytes), want.activations);
+        same(op->name, "cache that is needed", number(op->kv_needed_bytes), want.needed);
+        same(op->name, "state that is needed", number(op->state_needed_bytes), want.state_needed);
+        same(op->name, "cache and state after it", number(op->held_bytes), want.held);
+    }
+    return met;
+}
+
 static void test_operators(void **state)
 {
     static const struct pass PASSES[] = {{3, 1, 29, false}, {2, 7, 7, false},   {2, 5, 23, false}, {1, 3, 3, false},
@@ -294,26 +321,25 @@ static void test_operators(void **state)
         const struct model m = read_model(a, "");
         const struct pass *p = &PASSES[i];
         const struct cost_ops ops = operators(a, c, &m, p, 1);
-        int met = 0;
-        for (size_t k = 0; k < ops.n; k++) {
-            const struct cost_op *op = &ops.op[k];
-            struct sum want;
-            if (!expected(op->name, op->kind_index, p, &want)) continue;
-            met++;
-            same(op->name, "flops", number(op->flops), want.flops);
-            same(op->name, "elementwise flops", number(op->vector_flops), want.vector);
-            same(op->name, "weights", number(op->weight_bytes), want.weights);
-            same(op->name, "cache", number(op->kv_bytes), want.cache);
-            same(op->name, "state", number(op->state_bytes), want.state);
-            same(op->name, "activations", number(op->activation_bytes), want.activations);
-            same(op->name, "cache that is needed", number(op->kv_needed_bytes), want.needed);
-            same(op->name, "state that is needed", number(op->state_needed_bytes), want.state_needed);
-            same(op->name, "cache and state after it", number(op->held_bytes), want.held);
-        }
         /* of all layers, of entries, of the indexer, before and behind them; what is not kept is not written */
-        assert_int_equal(met, 3 * 22 + 2 * 4 + 8 + 5 - (p->uncached ? 3 + 2 + 1 : 0));
+        assert_int_equal(compare(&ops, p), 3 * 22 + 2 * 4 + 8 + 5 - (p->uncached ? 3 + 2 + 1 : 0));
         arena_close(a);
     }
+}
+
+/* The multi-token module: a layer of a window, whose streams are the target's, each joined with the embedding. */
+static void test_module(void **state)
+{
+    static const struct pass STEP = {3, 1, 29, false};
+    struct arena *a = arena_open();
+    struct sym_ctx *c = sym_open(a);
+    const struct model m = read_model(a, ",\"num_nextn_predict_layers\":1");
+    struct model module;
+    (void)state;
+    assert_true(model_mtp(&m, &module));
+    const struct cost_ops ops = operators(a, c, &module, &STEP, 1);
+    assert_int_equal(compare(&ops, &STEP), 22 + 5 + 4);
+    arena_close(a);
 }
 
 /* Weights of norms are left out where they are said to be, of entries and of latents; biases and sinks are not norms.
@@ -650,6 +676,7 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_operators),
+                                       cmocka_unit_test(test_module),
                                        cmocka_unit_test(test_norms_uncounted),
                                        cmocka_unit_test(test_cache),
                                        cmocka_unit_test(test_rank),

@@ -241,6 +241,7 @@ static void build_join(struct build *b)
 {
     const struct model_draft *d = &b->m->draft;
     if (d->joined == 0) return;
+    if (build_hyper_join(b)) return;
     build_norms(b, "join_norm", d->norms_before);
     build_linear(b, "join_proj", "[B*T, Nj*D] x [Nj*D, D]", WEIGHT_HEAD, b->rows, PROD(Y->Nj, Y->D), Y->D,
                  d->joined_bias);

@@ -163,6 +163,8 @@ void build_index_op(struct build *b, const struct attended *at, bool blocks);
 /* Hyper-connections (hyper.c), for models that have them: before a block, behind it in place of the residual sum, and
  * around the layers. */
 void build_hyper_open(struct build *b);
+/* A multi-token module joins the embedding to each stream; false: nothing to join. */
+bool build_hyper_join(struct build *b);
 void build_hyper_read(struct build *b, bool mixer);
 void build_hyper_write(struct build *b, bool mixer);
 void build_hyper_close(struct build *b);

@@ -33,9 +33,21 @@ static void build_mix(struct build *b, const char *norm, const char *proj, const
     op->weight_bytes = op->tensor[0].bytes;
 }
 
+bool build_hyper_join(struct build *b)
+{
+    if (b->m->hyper_streams == 0 || b->m->draft.joined != 2) return false;
+    build_norms(b, "join_norm", 1);
+    build_head_norm(b, "join_streams_norm", "[B*T, A, D]", build_norm_flops(b->m->norm), PROD(Y->A, Y->D), Y->D);
+    build_linear(b, "join_proj", "[B*T, D] x [D, D]", WEIGHT_HEAD, b->rows, Y->D, Y->D, b->m->draft.joined_bias);
+    build_linear(b, "join_streams_proj", "[B*T, A, D] x [D, D]", WEIGHT_HEAD, PROD(b->rows, Y->A), Y->D, Y->D, false);
+    elementwise(b, "streams_join", "[B*T, D] + [B*T, A, D]", PROD(Y->A, Y->D),
+                PROD(SUM(PROD(INT(2), Y->A), INT(1)), Y->D));
+    return true;
+}
+
 void build_hyper_open(struct build *b)
 {
-    if (b->m->hyper_streams == 0) return;
+    if (b->m->hyper_streams == 0 || b->m->draft.joined == 2) return;
     elementwise(b, "streams_open", "[B*T, D] -> [B*T, A, D]", INT(0), PROD(SUM(Y->A, INT(1)), Y->D));
 }
 

@@ -170,6 +170,23 @@ static enum err_code repeat_last(struct reader *r, int64_t layers, struct model_
     return ERR_OK;
 }
 
+/* Modules by the family's own rule, all alike; *known false: the file does not say what they are. */
+static enum err_code own_layers(struct reader *r, int64_t modules, struct model_mtp *t, bool *known)
+{
+    struct layer_kind *k = arena_array(r->arena, 2, sizeof *k);
+    *known = true;
+    TRY(repeat_last(r, 1, t));
+    if (!k) return err_nomem(r->e);
+    for (int64_t i = 0; i < modules && *known; i++) {
+        memcpy(&k[1], t->kinds, sizeof *k);
+        TRY(r->family->mtp_layer(r, i, &k[1]));
+        *known = k[1].count == 1 && (i == 0 || memcmp(&k[0].mixer, &k[1].mixer, sizeof k->mixer) == 0);
+        if (i == 0) memcpy(&k[0], &k[1], sizeof *k);
+    }
+    t->kinds = k;
+    return ERR_OK;
+}
+
 enum err_code draft_read_mtp(struct reader *r)
 {
     static const char *const KEYS[] = {"num_nextn_predict_layers", "mtp_num_hidden_layers"};
@@ -183,11 +200,12 @@ enum err_code draft_read_mtp(struct reader *r)
     TRY(reader_flag(r, &r->text, "use_mtp", false, &announced));
     TRY(reader_flag(r, &r->text, "mtp_use_dedicated_embeddings", false, &dedicated));
     if (n == 0 && !announced) return ERR_OK;
-    if (n == 0 || rule == MTP_NONE || dedicated)
-        return reader_note(r, "multi-token prediction layers not counted: how they are stored is not known");
+    bool known = n > 0 && rule != MTP_NONE && !dedicated;
+    if (known && rule == MTP_OWN) TRY(own_layers(r, n, &t, &known));
+    if (!known) return reader_note(r, "multi-token prediction layers not counted: how they are stored is not known");
     if (json_get(&r->text, "mtp_hybrid_override_pattern", &j))
         TRY(read_letters(r, &j, &t));
-    else
+    else if (rule != MTP_OWN)
         TRY(repeat_last(r, rule == MTP_STACK ? n : 1, &t));
     t.modules = rule == MTP_STACK ? 1 : n;
     r->m->mtp = t;

@@ -130,6 +130,7 @@ enum mtp_rule {
     MTP_SHARED, /* modules of a layer each, with the model's embedding and head */
     MTP_COPIES, /* the same with copies of both */
     MTP_STACK,  /* one module of so many layers, with the model's embedding and head */
+    MTP_OWN,    /* modules of a layer each that mtp_layer makes, with the model's embedding and head */
 };
 
 /* How the width of the dense MLP follows from the file. */
@@ -224,6 +225,9 @@ struct family {
     enum hybrid_rule hybrid;
     enum ffn_rule ffn;
     enum mtp_rule mtp;
+    /* MTP_OWN: k is like the model's last layer; made the layer of a module, or left with a count of 0 where the file
+     * does not say what it is. */
+    enum err_code (*mtp_layer)(struct reader *r, int64_t module, struct layer_kind *k);
     bool diffusion;     /* denoises tokens that see each other */
     bool block_causal;  /* those of a block, block by block */
     bool output_gate;   /* of attention */

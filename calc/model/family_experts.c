@@ -314,6 +314,8 @@ const struct family FAMILIES_EXPERTS[] = {
      .describes = {"index_topk", "compress_ratios", "hc_mult"},
      .vary = vary_deepseek_v4,
      .extend = extend_deepseek_v4,
+     .mtp = MTP_OWN,
+     .mtp_layer = mtp_deepseek_v4,
      .defaults = {{DIM_HEAD_DIM, 512},
                   {DIM_Q_RANK, 1024 /* not a unit */},
                   {DIM_WINDOW, 128},

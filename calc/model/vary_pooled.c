@@ -106,7 +106,7 @@ static enum err_code read_type(struct reader *r, int64_t layer, size_t *out)
 {
     struct json types, ratios;
     size_t by_ratio;
-    const bool typed = json_get(&r->text, "layer_types", &types),
+    const bool typed = layer < r->m->layers && json_get(&r->text, "layer_types", &types),
                rated = json_get(&r->text, "compress_ratios", &ratios);
     if (!typed && !rated)
         return err_set(r->e, ERR_INPUT, "%s: compress_ratios (or layer_types) is missing: what the layers keep",
@@ -160,6 +160,22 @@ enum err_code vary_deepseek_v4(struct reader *r, int64_t layer, struct layer_kin
     TRY(whole(r, "index_topk", 1, 1 << 20, 512, &x->top_keys));      /* not a unit */
     x->top_keys *= x->pool_tokens;
     return ERR_OK;
+}
+
+/* A module's layer is what its entry of compress_ratios says, behind those of the layers. A checkpoint with another
+ * drafter in the modules' place (DSpark) stores that under their names. */
+enum err_code mtp_deepseek_v4(struct reader *r, int64_t module, struct layer_kind *k)
+{
+    struct json ratios;
+    k->count = 0;
+    if (json_has(&r->text, "dspark_block_size") || !json_get(&r->text, "compress_ratios", &ratios) ||
+        json_len(&ratios) <= (size_t)(r->m->layers + module))
+        return ERR_OK;
+    k->count = 1;
+    k->mixer = (struct mixer){.kind = MIXER_LATENT};
+    k->ffn.router_correction = r->family->router_correction;
+    TRY(attention_deepseek_v4(r, &k->mixer));
+    return vary_deepseek_v4(r, r->m->layers + module, k);
 }
 
 enum err_code extend_deepseek_v4(struct reader *r)
