@@ -13,15 +13,12 @@ static bool has_any(const struct json *text, const char *const *keys)
     return false;
 }
 
-static const struct family *first_that_reads(struct arena *a, const struct json *root, const char *const *names)
+/* Whether a row is of files with these parts. Rows of plain attention with shared experts are for files that name such:
+ * others spell experts as theirs do. */
+static bool fits(const struct family *f, bool latent, bool experts, bool shared)
 {
-    struct err ignored = {.code = ERR_OK};
-    struct model m;
-    for (size_t i = 0; names[i]; i++) {
-        const struct family *f = family_named(names[i]);
-        if (f && reader_parse_as(a, root, f, &m, &ignored) == ERR_OK) return f;
-    }
-    return NULL;
+    if (f->plain == 0 || f->latent != latent) return false;
+    return latent || ((f->moe != MOE_NONE) == experts && (shared || f->moe != MOE_DEEPSEEK));
 }
 
 /* Encoders, alone or before a decoder, and towers of images: words in their model_type, keys and classes of theirs. No
@@ -60,19 +57,20 @@ const struct family *alike_by_keys(struct arena *a, const struct json *root)
         "ssm_cfg",   "state_size",           "mamba_d_state", "mamba_state_dim", "conv_kernel",
         "head_size", "linear_num_key_heads", "xlstm_round",   "qk_dim_factor",   "d_inner",
         "lru_width", "layers_block_type",    "block_types",   "mlstm_blocks",    NULL};
-    static const char *const LATENT[] = {"deepseek_v3", "deepseek_v2", "minicpm3", NULL};
     static const char *const ROUTED[] = {"n_routed_experts", NULL};
-    static const char *const SHARED[] = {"qwen2_moe", "deepseek", "qwen3_moe", "mixtral", NULL};
-    static const char *const EXPERTS[] = {"qwen2_moe", "qwen3_moe", "mixtral", "deepseek", NULL};
-    static const char *const DENSE[] = {"llama", "gpt2", NULL};
     struct err ignored = {.code = ERR_OK};
     struct json text, j;
+    struct model m;
+    const struct family *f, *best = NULL;
     if (reader_text_part(root, &text, &ignored) != ERR_OK || has_any(&text, STATES)) return NULL;
     if (encodes(root, &text)) return NULL;
-    if (json_get(&text, "kv_lora_rank", &j)) return first_that_reads(a, root, LATENT);
-    if (!has_any(&text, dim_spellings(DIM_EXPERTS))) return first_that_reads(a, root, DENSE);
-    const bool as_deepseek = has_any(&text, ROUTED) || has_any(&text, dim_spellings(DIM_SHARED_EXPERTS));
-    return first_that_reads(a, root, as_deepseek ? SHARED : EXPERTS);
+    const bool latent = json_get(&text, "kv_lora_rank", &j), experts = has_any(&text, dim_spellings(DIM_EXPERTS));
+    const bool shared = has_any(&text, ROUTED) || has_any(&text, dim_spellings(DIM_SHARED_EXPERTS));
+    for (size_t i = 0; (f = family_at(i)); i++)
+        if (fits(f, latent, experts, shared) && (!best || f->plain < best->plain) &&
+            reader_parse_as(a, root, f, &m, &ignored) == ERR_OK)
+            best = f;
+    return best;
 }
 
 /* Numbers that vectors of the layers store: norms, biases and what goes with them; not those of layers behind the last.

@@ -179,6 +179,7 @@ struct family {
     bool draft;                   /* a head that drafts for another model: */
     const char *mark;             /* a key that says so whatever the model_type; NULL none. So does that of others: */
     const char *sign;             /* the same in a file without model_type and architectures */
+    int plain;                    /* offered for a file of no known family that fits: 1 before 2; 0 never */
     enum norm_kind norm;
     int norms;    /* of width D in a layer */
     bool tied;    /* class default of tie_word_embeddings */

@@ -5,6 +5,7 @@ const struct family FAMILIES_LAYER_NORM[] = {
     {.name = "gpt2",
      .types = {"gpt2", "gpt-sw3"},
      .architectures = {"GPT2LMHeadModel"},
+     .plain = 2,
      .norm = NORM_LAYER_BIAS,
      .norms = 2,
      .tied = true,
