@@ -417,6 +417,7 @@ static struct kept kind_cache(struct sym_ctx *c, const struct cost_symbols *y, c
     if (!caches(x)) return q;
     const struct sym *kv = x->kind == MIXER_LATENT ? zero : kv_over(c, x, r->t);
     q.token = cached_bytes(c, &m->kv, cached_elems(c, x, kv), cached_heads(c, x, kv));
+    if (x->pool_borrowed) return q;
     if (x->index_heads > 0) q.index = index_bytes(c, m, x);
     if (x->index_pool_tokens > 0) { /* keys and gates of a pool that is open */
         const int64_t open = 2 * x->index_pool_tokens * x->index_dim;
@@ -425,9 +426,9 @@ static struct kept kind_cache(struct sym_ctx *c, const struct cost_symbols *y, c
     }
     if (x->pool_tokens == 0) return q;
     /* Beside entries the vectors of a window, and what the next entries are made of: products and gates. */
-    const int64_t open = 2 * x->pool_spans * x->pool_spans * x->pool_tokens;
-    const struct sym *parts =
-        sym_mul(c, sym_int(c, open * (x->head_dim + x->index_dim)), sym_num(c, m->state.bits / 8));
+    const int64_t open = x->pool_tokens > 1 ? 2 * x->pool_spans * x->pool_spans * x->pool_tokens : 0;
+    const int64_t wide = x->head_dim + (x->pool_lean ? 0 : x->index_dim);
+    const struct sym *parts = sym_mul(c, sym_int(c, open * wide), sym_num(c, m->state.bits / 8));
     q.state = SYM_SUM(c, q.state, parts, sym_mul(c, q.token, sym_int(c, x->pool_window)));
     q.token = sym_div(c, q.token, sym_int(c, x->pool_tokens));
     q.index = sym_div(c, q.index, sym_int(c, x->pool_tokens));

@@ -310,6 +310,7 @@ static void build_layer(struct build *b, const struct layer_kind *k)
     b->parallel = k->parallel;
     b->borrowed = k->borrowed;
     build_predict(b);
+    build_engram(b, k->engram_rows);
     build_hyper_read(b, true);
     build_residuals_read(b, true);
     build_norms(b, "mixer_norm", before);

@@ -165,6 +165,8 @@ void build_index_op(struct build *b, const struct attended *at, bool blocks);
 void build_hyper_open(struct build *b);
 /* A multi-token module joins the embedding to each stream; false: nothing to join. */
 bool build_hyper_join(struct build *b);
+/* Rows of a table of n-grams, added to the streams by gates; none. (engram.c) */
+void build_engram(struct build *b, int64_t rows);
 void build_hyper_read(struct build *b, bool mixer);
 void build_hyper_write(struct build *b, bool mixer);
 void build_hyper_close(struct build *b);

@@ -276,6 +276,9 @@ static void build_experts(struct build *b, const struct ffn *f)
         build_vector(b, op, Y->E, false);
     }
     for (size_t i = 0; i < op->tensors_n; i++) op->weight_bytes = SUM(op->weight_bytes, op->tensor[i].bytes);
+    if (f->image_correction)
+        op->tensor[op->tensors_n++] = (struct cost_tensor){
+            .class = WEIGHT_OTHER, .elems = known, .bytes = PROD(INT(FP32_BYTES), known), .idle = true};
     const bool latent = f->latent_width > 0;
     const struct sym *width = latent ? Y->Z : Y->D;
     if (latent) build_linear(b, "latent_down", "[B*T, D] x [D, Z]", WEIGHT_FFN, b->rows, Y->D, Y->Z, false);

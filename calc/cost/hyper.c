@@ -80,6 +80,7 @@ void build_hyper_close(struct build *b)
         elementwise(b, "streams_close", "[B*T, A, D] -> [B*T, D]", all, SUM(all, Y->D));
         return;
     }
-    build_mix(b, "streams_close_norm", "streams_close_proj", "streams_close_weights", Y->A, 1, INT(0));
+    if (!b->m->hyper_handed)
+        build_mix(b, "streams_close_norm", "streams_close_proj", "streams_close_weights", Y->A, 1, INT(0));
     elementwise(b, "streams_close", "[B*T, A, D] -> [B*T, D]", PROD(INT(2), all), SUM(all, Y->A, Y->D));
 }

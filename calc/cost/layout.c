@@ -321,7 +321,7 @@ static enum err_code check_stages(const struct model *m, const struct layout *w,
     if (w->pp > m->layers)
         return err_set(e, ERR_USAGE, "%lld layers cannot fill %lld stages", (long long)m->layers, (long long)w->pp);
     for (size_t i = 0; i < m->kinds_n; i++)
-        if (m->kinds[i].borrowed || m->kinds[i].mixer.shares_kv)
+        if (m->kinds[i].borrowed || m->kinds[i].mixer.shares_kv || m->kinds[i].mixer.pool_borrowed)
             return err_set(e, ERR_USAGE, "stages cannot part layers that share %s",
                            m->kinds[i].borrowed ? "weights" : "a cache");
     if (m->per_layer_dim > 0 || m->streams > 0)

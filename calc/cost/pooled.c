@@ -31,15 +31,25 @@ static void build_entries(struct build *b, const struct mixer *x, const char *co
                           const struct sym *bytes)
 {
     const struct sym *wide = PROD(INT(x->pool_spans), width), *const both[] = {wide, wide};
+    if (x->pool_tokens == 1) { /* a token's own product */
+        build_linear(b, name[0], "[B*T, D] x [D, H]", WEIGHT_MIXER, b->rows, Y->D, width, false);
+        build_head_norm(b, name[1], "[B*T, H]", NORM_FLOPS, width, width);
+        build_rope(b, name[2], "[B*T, R]", Y->R);
+        build_cache_write(b, name[3], width, bytes, NULL);
+        return;
+    }
     build_stacked(b, name[0], "[B*T, D] x [D, 2*spans*H]", WEIGHT_ROUTER, b->rows, Y->D, 2, both, false);
     struct cost_op *op = build_op(b, OP_HEAD_NORM, name[1], "[B*T, 2*spans*H] -> [B*T/Tp, H]");
     build_apart(b);
     op->says = "tokens pooled into entries: their sum, weighted channel by channel by a softmax of gates, and a norm";
-    op->vector_flops = PROD(b->part_rows, SUM(PROD(INT(POOL_FLOPS), wide), PROD(INT(NORM_FLOPS), OVER(width))));
+    const int64_t each = x->pool_lean ? POOL_FLOPS - 1 : POOL_FLOPS;
+    op->vector_flops = PROD(b->part_rows, SUM(PROD(INT(each), wide), PROD(INT(NORM_FLOPS), OVER(width))));
     op->activation_bytes = PROD(b->part_rows, SUM(wide, wide, OVER(width)), Y->b_act);
-    build_vector(b, op, PROD(Y->Tp, wide), false);
+    if (!x->pool_lean) build_vector(b, op, PROD(Y->Tp, wide), false);
     build_vector(b, op, width, true);
-    op->weight_bytes = b->v->norms_uncounted ? op->tensor[0].bytes : SUM(op->tensor[0].bytes, op->tensor[1].bytes);
+    for (size_t i = 0; i < op->tensors_n; i++)
+        if (!op->tensor[i].norm || !b->v->norms_uncounted)
+            op->weight_bytes = SUM(op->weight_bytes, op->tensor[i].bytes);
     build_open_entries(b, op, x, SUM(wide, wide));
     build_rope(b, name[2], "[B*T/Tp, R]", OVER(Y->R));
     build_cache_write(b, name[3], OVER(width), bytes, NULL);
@@ -57,13 +67,27 @@ static void build_beside_window(struct build *b, const struct mixer *x, const ch
     op->held_bytes = SUM(op->held_bytes, PROD(b->many, build_each(b, INT(1)), Y->W, Y->H, Y->b_kv));
 }
 
+/* Keys of the indexer as products of the entries, where the layer makes those. */
+static void build_entry_keys(struct build *b, const struct mixer *x, const char *const name[4])
+{
+    if (x->pool_borrowed) return;
+    build_linear(b, "index_k_proj", "[B*T/Tp, H] x [H, Hi]", WEIGHT_MIXER, OVER(b->rows), Y->H, Y->Hi, false);
+    build_head_norm(b, "index_k_norm", "[B*T/Tp, Hi]", NORM_FLOPS, OVER(Y->Hi), Y->Hi);
+    build_rope(b, name[2], "[B*T/Tp, R]", OVER(Y->R));
+    build_cache_write(b, name[3], OVER(Y->Hi), Y->b_index, NULL);
+}
+
 /* The indexer: entries of its own, scored as in sparse attention. */
 static void build_entry_index(struct build *b, const struct mixer *x)
 {
     static const char *const NAME[4] = {"index_pool_proj", "index_pool", "index_pool_rope", "index_write"};
-    const struct attended all = build_attended(b, NULL, false);
+    const struct attended all =
+        x->index_candidates ? build_selected(b, PROD(INT(x->index_candidates), Y->Tp)) : build_attended(b, NULL, false);
     const struct attended at = {OVER(all.pairs), OVER(all.keys), OVER(all.needed)};
-    build_entries(b, x, NAME, Y->Hi, Y->b_index);
+    if (x->pool_lean)
+        build_entry_keys(b, x, NAME);
+    else
+        build_entries(b, x, NAME, Y->Hi, Y->b_index);
     build_linear(b, "index_q_proj", "[B*T, Q] x [Q, Ni*Hi]", WEIGHT_MIXER, b->rows, Y->Q, PROD(Y->Ni, Y->Hi), false);
     build_rope(b, "index_rope", "[B*T, Ni*R]", PROD(Y->Ni, Y->R));
     build_linear(b, "index_weights", "[B*T, D] x [D, Ni]", WEIGHT_ROUTER, b->rows, Y->D, Y->Ni, false);
@@ -122,12 +146,12 @@ void build_pooled(struct build *b, const struct mixer *x)
     build_linear(b, "q_a_proj", "[B*T, D] x [D, Q]", WEIGHT_MIXER, b->rows, Y->D, Y->Q, false);
     build_head_norm(b, "q_a_norm", "[B*T, latent]", NORM_FLOPS, Y->Q, Y->Q);
     build_linear(b, "q_b_proj", "[B*T, Q] x [Q, N*H]", WEIGHT_MIXER, b->rows, Y->Q, heads, false);
-    build_head_norm(b, "q_norm", "[B*T, N*H]", PLAIN_NORM_FLOPS, heads, NULL);
+    if (!x->pool_lean) build_head_norm(b, "q_norm", "[B*T, N*H]", PLAIN_NORM_FLOPS, heads, NULL);
     build_linear(b, "kv_proj", "[B*T, D] x [D, H]", WEIGHT_MIXER, b->rows, Y->D, Y->H, false);
     build_head_norm(b, "kv_norm", "[B*T, H]", NORM_FLOPS, Y->H, Y->H);
     build_rope(b, "rope", "[B*T, (N+1)*R]", PROD(SUM(Y->N, INT(1)), Y->R));
     build_cache_write(b, "kv_write", Y->H, Y->b_kv, Y->W);
-    if (x->pool_tokens > 0) build_beside_window(b, x, NAME);
+    if (x->pool_tokens > 0 && !x->pool_borrowed) build_beside_window(b, x, NAME);
     if (x->index_heads > 0) build_entry_index(b, x);
     build_seen(b, x);
     build_rope(b, "unrope", "[B*T, N*R]", PROD(Y->N, Y->R)); /* values were rotated as keys */

@@ -257,7 +257,7 @@ static bool same_kind(const struct layer_kind *a, const struct layer_kind *b)
     return memcmp(&a->mixer, &b->mixer, sizeof a->mixer) == 0 && memcmp(&a->ffn, &b->ffn, sizeof a->ffn) == 0 &&
            a->norms == b->norms && a->parallel == b->parallel && a->borrowed == b->borrowed &&
            a->mixer_gate_rank == b->mixer_gate_rank && a->ffn_gate_rank == b->ffn_gate_rank &&
-           a->one_residual == b->one_residual && a->formats == b->formats;
+           a->one_residual == b->one_residual && a->engram_rows == b->engram_rows && a->formats == b->formats;
 }
 
 enum err_code reader_count_kind(struct arena *a, struct model *m, int64_t layer, const struct layer_kind *k,

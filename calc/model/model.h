@@ -118,7 +118,13 @@ struct mixer {
      * (top_keys tokens before them), without one all. Outputs of o_groups groups of heads each pass o_rank numbers. */
     bool one_vector;
     int64_t pool_tokens, pool_spans, pool_window, o_groups, o_rank;
-    bool head_gate;      /* a product of one number a head, whose sigmoid multiplies the output */
+    /* DeepSeek-V4.1: entries by gates without places, of one token (pool_tokens 1) without a gate; an indexer whose
+     * keys are products of the entries; queries without a norm behind their latent. */
+    bool pool_lean;
+    bool pool_borrowed; /* entries, and keys of the indexer, are those of an earlier layer: read, not made or kept,
+                         * beside a window of window_tokens */
+    int64_t index_candidates; /* entries, of which an earlier indexer left so many to this one; 0 all */
+    bool head_gate;           /* a product of one number a head, whose sigmoid multiplies the output */
     bool output_gate;    /* a second product as wide as the output, whose sigmoid multiplies it (without latents: as the
                           * queries) */
     bool gate_apart;     /* ... made by a matrix of its own, not by that of the queries */
@@ -163,6 +169,7 @@ struct ffn {
     bool expert_scale;      /* one stored factor of each expert's routing weight */
     int64_t branch_norms;   /* norms of width `hidden` around routed and shared experts, beyond those of the layer */
     bool router_correction; /* load-balancing bias of `experts` elements, stored though not trained by gradient */
+    bool image_correction;  /* another for tokens of images: held */
 };
 
 /* What a norm of the stream stores: a weight, or a weight and a bias, or nothing (statistics alone). */
@@ -211,9 +218,10 @@ struct layer_kind {
     bool borrowed; /* its weights are those of the kind before it, adapters and out_proj apart */
     int64_t mixer_gate_rank, ffn_gate_rank; /* what the norm before a block makes is gated by a low-rank product of it,
                                              * through a nonlinearity and a sigmoid (A.X K2); 0: plain */
-    bool one_residual;                      /* the stream is added to once, after the feed-forward block */
-    bool parallel;                          /* mixer and feed-forward read the same input, and one sum takes both */
-    const char *label; /* "attention + mlp", "sliding attention + experts", "attention | mlp" when parallel, ... */
+    int64_t engram_rows; /* of the table of n-grams before the layer (model.engram_columns); 0 none */
+    bool one_residual;   /* the stream is added to once, after the feed-forward block */
+    bool parallel;       /* mixer and feed-forward read the same input, and one sum takes both */
+    const char *label;   /* "attention + mlp", "sliding attention + experts", "attention | mlp" when parallel, ... */
     const struct dtype *const *formats; /* by enum module; NULL entries, or NULL: that of the weight class */
 };
 
@@ -289,10 +297,14 @@ struct model {
      * weights that hyper_rounds rounds make doubly stochastic. 0 none. */
     int64_t hyper_streams, hyper_rounds;
     bool hyper_identity; /* streams keep what they have, unmixed, and are written to (Hy4) */
+    bool hyper_handed;   /* weights to read by are made one block earlier, and the last ones close (DeepSeek-V4.1) */
     bool hyper_mean;     /* their mean goes to the output head, by no weights (GLM-5.3-Flash) */
     /* Attention residuals (Kimi K3; arXiv 2607.24653): every block reads a mixture of the sums of groups of so many
      * layers, by scores of their norms, instead of one sum of all. 0 none. */
     int64_t residual_group;
+    /* Engram (DeepSeek-V4.1): of each n-gram that ends in a token rows of a table, by hashes; side by side they make a
+     * key for every stream and a value that is added to each by a gate. Rows of a token, and their width. */
+    int64_t engram_columns, engram_width;
     int64_t embed_extra_rows;        /* of the input embedding, beyond the vocabulary */
     struct model_tower tower, audio; /* of images, of sound */
     struct model_draft draft;
