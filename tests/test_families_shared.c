@@ -1,12 +1,25 @@
-/* DeepSeek-V4.1: attention to entries that layers share, tables of n-grams. Tensors as in transformers'
- * modular_deepseek_v41.py; operators by loops over queries and keys. */
+/* DeepSeek-V4.1 and Qwen4: attention to entries that layers share, or to keys chosen by means of several; tables of
+ * n-grams; streams read by products of low rank. Tensors as in transformers' modular_deepseek_v41.py and
+ * modular_qwen4_exp.py; operators by what each does for a token. */
 #include "tests/families.h"
 
 #include <math.h>
 #include <string.h>
 
+#define QWEN4                                                                                                          \
+    "{\"model_type\":\"qwen4_exp\",\"text_config\":{\"model_type\":\"qwen4_exp_text\",\"vocab_size\":101,"             \
+    "\"hidden_size\":24,\"num_hidden_layers\":4,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":6,"   \
+    "\"linear_conv_kernel_dim\":4,\"linear_key_head_dim\":5,\"linear_value_head_dim\":5,"                              \
+    "\"linear_num_key_heads\":2,\"linear_num_value_heads\":4,\"moe_intermediate_size\":7,"                             \
+    "\"shared_expert_intermediate_size\":9,\"num_experts\":6,\"num_experts_per_tok\":2,\"layer_types\":["              \
+    "\"linear_attention\",\"linear_attention\",\"linear_attention\",\"hybrid_indexed\"],\"hc_count\":3,"               \
+    "\"hc_lowrank\":5,\"ple_layer_ids\":[4,2],\"ple_embed_dim\":16,\"ngram_size\":3,\"heads_per_ngram\":2,"            \
+    "\"ngram_vocab_size_base\":23,\"make_ngram_vocab_size_divisible_by\":7,\"indexer_n_heads\":3,"                     \
+    "\"indexer_kv_heads\":1,\"indexer_head_dim\":8,\"indexer_budget\":12"
+#define QWEN4_RATIO QWEN4 ",\"indexer_compress_ratio\":4}}"
+
 /* Two layers of a window, groups of entries of two tokens, one of single tokens; some of those choose anew. */
-static const struct subject FLASH[] = {
+static const struct subject SUBJECTS[] = {
     {"deepseek-v4.1-flash", /* published: 763 billion with the drafter and the tower, 196 of them in tables */
      "{\"model_type\":\"deepseek_v41\",\"architectures\":[\"DeepseekV41ForCausalLM\"],\"text_config\":{\"model_type\":"
      "\"deepseek_v41_text\",\"vocab_size\":129280,\"hidden_size\":5120,\"num_hidden_layers\":40,"
@@ -53,18 +66,51 @@ static const struct subject FLASH[] = {
      36 * 512,
      4 * 128 * 512,
      3 * 2 * 2 * 512},
+    {"qwen4", /* sizes of no published model; tables of 23 + 29 + 31 + 37 and 41 + 43 + 47 + 53 rows, in parts of 7 */
+     QWEN4_RATIO,
+     {EACH("embed_tokens", 101, 24, 1),
+      HEAD(101, 24),
+      EACH("hc_norm", 1, 3 * 24, 8),
+      EACH("input_mix_weight_down, _up", 2 * 5, 3 * 24, 8),
+      EACH("block_inject_weight", 3, 3 * 24, 8),
+      EACH("hyper_connection_mixer norm, down, up", 1 + 2 * 5, 3 * 24, 1),
+      EACH("in_proj_qkv", 2 * 2 * 5 + 4 * 5, 24, 3),
+      EACH("in_proj_z, b, a", 4 * 5 + 4 + 4, 24, 3),
+      EACH("conv1d", 2 * 2 * 5 + 4 * 5, 4, 3),
+      EACH("A_log, dt_bias", 2, 4, 3),
+      EACH("norm", 1, 5, 3),
+      EACH("out_proj", 24, 4 * 5, 3),
+      EACH("q_proj", 2 * 4 * 6, 24, 1),
+      EACH("k_proj, v_proj", 2 * 2 * 6, 24, 1),
+      EACH("o_proj", 24, 4 * 6, 1),
+      EACH("q_norm, k_norm", 2, 6, 1),
+      EACH("index_qk_proj", (3 + 1) * 8, 24, 1),
+      EACH("q_layernorm, k_layernorm", 2, 8, 1),
+      EXPERTS(24, 7, 4, 6, 2),
+      GATED(24, 9, 4),
+      EACH("gate", 6, 24, 4),
+      EACH("shared_expert_gate", 1, 24, 4),
+      HELD("ngram_embedding", 126 + 189, 4, 1),
+      EACH("key_proj", 3 * 24, 16, 2),
+      EACH("value_proj", 24, 16, 2),
+      EACH("norm_key, norm_query, norm_conv", 3, 3 * 24, 2),
+      EACH("ple conv1d", 3 * 24, 4, 2)},
+     2 * 2 * 6 + 8 / 4,
+     0,
+     3 * 3 * (2 * 2 * 5 + 4 * 5) + 2 * 3 * 3 * 3 * 24 + 4 * 8,
+     3 * 4 * 5 * 5},
 };
 
 static void test_tensors(void **state)
 {
     (void)state;
-    families_tensors(FLASH, 1);
+    families_tensors(SUBJECTS, sizeof SUBJECTS / sizeof SUBJECTS[0]);
 }
 
 static void test_caches(void **state)
 {
     (void)state;
-    families_caches(FLASH, 1);
+    families_caches(SUBJECTS, sizeof SUBJECTS / sizeof SUBJECTS[0]);
 }
 
 /* Sizes of the small model: width, heads, their width and its rotated part; window, chosen entries, heads of the
@@ -188,6 +234,88 @@ static void test_operators(void **state)
     arena_close(a);
 }
 
+/* Qwen4, three sequences of 29 tokens, one of them new in each. */
+static void test_low_rank_streams(void **state)
+{
+    enum { D4 = 24, A4 = 3, ALL = A4 * D4, RANK = 5, NI4 = 3, HI4 = 8, EACH4 = 4, E4 = 16, TAPS = 4, KEPT = 3 * 3 };
+    static const struct cost_conventions PLAIN = {0};
+    static const double B = 3, S = 29;
+    static const char *const BLOCK[] = {"mixer_streams", "mlp_streams"};
+    struct arena *a = arena_open();
+    struct sym_ctx *c = sym_open(a);
+    struct cost_ops ops;
+    struct err e = {.code = ERR_OK};
+    const struct subject s = {.model = "small", .json = QWEN4_RATIO};
+    const struct model m = families_read(a, &s);
+    const struct cost_symbols y = cost_symbols_make(c);
+    const struct cost_pass pass = {
+        .name = "decode", .B = sym_int(c, 3), .T = sym_int(c, 1), .S = sym_int(c, 29), .absorbed = true};
+    (void)state;
+    assert_int_equal(m.kinds_n, 3); /* the delta rule without a table and with one, attention with one */
+    assert_int_equal(cost_build(a, c, &y, &m, &PLAIN, &pass, 1, &ops, &e), ERR_OK);
+    assert_int_equal(cost_bind(c, &y, &m, 1, &ops, &e), ERR_OK);
+    for (int kind = -1; kind < 3; kind++)
+        for (int i = 0; i < (kind < 0 ? 1 : 2); i++) {
+            const char *of = kind < 0 ? "streams_close" : BLOCK[i];
+            same(&ops, kind, arena_printf(a, "%s_norm", of),
+                 (struct sums){.vector = B * 4 * ALL, .weights = 2 * ALL, .activations = 2 * B * 2 * ALL});
+            same(&ops, kind, arena_printf(a, "%s_down", of),
+                 (struct sums){
+                     .flops = B * 2 * ALL * RANK, .weights = 2 * ALL * RANK, .activations = 2 * B * (ALL + RANK)});
+            same(&ops, kind, arena_printf(a, "%s_act", of),
+                 (struct sums){.vector = B * 5 * RANK, .activations = 2 * B * 2 * RANK});
+            same(&ops, kind, arena_printf(a, "%s_up", of),
+                 (struct sums){
+                     .flops = B * 2 * ALL * RANK, .weights = 2 * ALL * RANK, .activations = 2 * B * (ALL + RANK)});
+            same(&ops, kind, arena_printf(a, "%s_read", of),
+                 (struct sums){.vector = B * (6 * ALL + D4), .activations = 2 * B * (2 * ALL + D4)});
+            if (kind < 0) continue;
+            same(&ops, kind, arena_printf(a, "%s_inject", of),
+                 (struct sums){.flops = B * 2 * ALL * A4, .weights = 2 * ALL * A4, .activations = 2 * B * (ALL + A4)});
+            same(&ops, kind, arena_printf(a, "%s_weights", of),
+                 (struct sums){.vector = B * 6 * A4, .activations = 2 * B * 2 * A4});
+            same(&ops, kind, arena_printf(a, "%s_write", of),
+                 (struct sums){.vector = B * 2 * ALL, .activations = 2 * B * (2 * ALL + D4 + A4)});
+        }
+    absent(&ops, -1, "final_norm");
+    absent(&ops, 0, "engram_rows");
+    for (int kind = 1; kind < 3; kind++) {
+        same(&ops, kind, "engram_proj",
+             (struct sums){.flops = B * 2 * E4 * (ALL + D4),
+                           .weights = 2 * E4 * (ALL + D4),
+                           .activations = 2 * B * (E4 + ALL + D4)});
+        /* norms of key, stream and value 4 each, product and sum 2, gate times value 1 */
+        same(&ops, kind, "engram_gate",
+             (struct sums){.vector = B * (3 * 4 + 2 + 1) * ALL,
+                           .weights = 2 * 3 * ALL,
+                           .activations = 2 * B * (ALL + D4 + ALL + 2 * ALL)});
+        same(&ops, kind, "engram_conv",
+             (struct sums){
+                 .vector = B * (2 * TAPS + 4) * ALL, .weights = 2 * TAPS * ALL, .activations = 2 * B * 2 * ALL});
+        same(&ops, kind, "engram_add", (struct sums){.vector = B * 2 * ALL, .activations = 2 * B * 4 * ALL});
+    }
+    same(&ops, 2, "index_qk_proj",
+         (struct sums){.flops = B * 2 * D4 * (NI4 + 1) * HI4,
+                       .weights = 2 * D4 * (NI4 + 1) * HI4,
+                       .activations = 2 * B * (D4 + (NI4 + 1) * HI4)});
+    same(&ops, 2, "index_pool",
+         (struct sums){.vector = B * (HI4 + 5 * HI4 / (double)EACH4),
+                       .weights = 2 * HI4,
+                       .activations = 2 * B * (HI4 + HI4 / (double)EACH4)});
+    same(&ops, 2, "index",
+         (struct sums){.flops = B * 2 * NI4 * HI4 * S / EACH4,
+                       .vector = B * (2 * NI4 + 1) * S / EACH4,
+                       .cache = 2 * B * S / EACH4 * HI4,
+                       .activations = 2 * B * NI4 * HI4});
+    absent(&ops, 2, "index_weights");
+    for (size_t i = 0; i < ops.n; i++)
+        if (strcmp(ops.op[i].name, "engram_conv") == 0) {
+            assert_true(number(ops.op[i].held_bytes) == B * 2 * KEPT * ALL);
+            assert_true(number(ops.op[i].state_bytes) == B * 2 * 2 * KEPT * ALL);
+        }
+    arena_close(a);
+}
+
 /* On two ranks each has half of a table, rounded up, and the rows of a token are put together. */
 static void test_ranks(void **state)
 {
@@ -235,6 +363,8 @@ static void test_refused(void **state)
         {SMALL(",\"compress_ratios\":[0,0,0,0,0],\"kv_source_layer_ids\":[],\"index_source_layer_ids\":[],"
                "\"engram_layer_ids\":[1,2],\"engram_num_embeddings\":[9]"),
          "a number for each of engram_layer_ids"},
+        {QWEN4 "}}", "indexer_compress_ratio is missing"},
+        {QWEN4 ",\"indexer_compress_ratio\":5}}", "12 tokens in blocks of 5"},
     };
     (void)state;
     families_refused(CASES, sizeof CASES / sizeof CASES[0]);
@@ -242,8 +372,8 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors), cmocka_unit_test(test_caches),
-                                       cmocka_unit_test(test_operators), cmocka_unit_test(test_ranks),
-                                       cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors),   cmocka_unit_test(test_caches),
+                                       cmocka_unit_test(test_operators), cmocka_unit_test(test_low_rank_streams),
+                                       cmocka_unit_test(test_ranks),     cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests_name("families_shared", tests, NULL, NULL);
 }

@@ -414,14 +414,20 @@ static struct kept kind_cache(struct sym_ctx *c, const struct cost_symbols *y, c
     struct kept q = {zero, zero, zero};
     if (x->kind == MIXER_NONE || x->shares_kv || x->images) return q;
     q.state = state_bytes(c, y, m, k, r);
+    if (k->engram_rows > 0 && m->engram_taps > 1) /* inputs of the convolution behind a table of n-grams */
+        q.state =
+            sym_add(c, q.state,
+                    sym_mul(c, sym_int(c, (m->engram_taps - 1) * m->engram_spacing * m->hyper_streams * m->hidden),
+                            sym_num(c, m->activations.bits / 8)));
     if (!caches(x)) return q;
     const struct sym *kv = x->kind == MIXER_LATENT ? zero : kv_over(c, x, r->t);
     q.token = cached_bytes(c, &m->kv, cached_elems(c, x, kv), cached_heads(c, x, kv));
     if (x->pool_borrowed) return q;
     if (x->index_heads > 0) q.index = index_bytes(c, m, x);
-    if (x->index_pool_tokens > 0) { /* keys and gates of a pool that is open */
-        const int64_t open = 2 * x->index_pool_tokens * x->index_dim;
-        q.state = sym_add(c, q.state, sym_mul(c, sym_int(c, open), sym_num(c, m->state.bits / 8)));
+    if (x->index_pool_tokens > 0) { /* keys and gates of a pool that is open, or keys alone */
+        const int64_t open = (x->index_mean ? 1 : 2) * x->index_pool_tokens * x->index_dim;
+        const double bits = x->index_mean ? m->activations.bits : m->state.bits;
+        q.state = sym_add(c, q.state, sym_mul(c, sym_int(c, open), sym_num(c, bits / 8)));
         q.index = sym_div(c, q.index, sym_int(c, x->index_pool_tokens));
     }
     if (x->pool_tokens == 0) return q;

@@ -459,7 +459,7 @@ enum err_code cost_build_layout(struct arena *a, struct sym_ctx *c, const struct
     build_streams_close(b);
     build_hyper_close(b);
     build_residuals_close(b);
-    if (!m->draft.no_final_norm) build_norms(b, "final_norm", 1);
+    if (!m->draft.no_final_norm && m->hyper_rank == 0) build_norms(b, "final_norm", 1);
     if (!m->draft.no_head) build_head(b);
     if (v->fused) fusion_apply(c, v->fused, &ops);
     for (size_t i = closing; i < ops.n; i++) ops.op[i].closes = true;

@@ -158,7 +158,12 @@ void build_context_merge(struct build *b);
 /* build_pooled -- attention to a window and to entries of several tokens (pooled.c). build_index_op -- scores of the
  * indexer over `pairs` of a sequence and the keys that are read and needed. */
 void build_pooled(struct build *b, const struct mixer *x);
-void build_index_op(struct build *b, const struct attended *at, bool blocks);
+enum index_scores {
+    INDEX_WEIGHED, /* a sum over heads, by weights of the token */
+    INDEX_SUMMED,  /* a plain one */
+    INDEX_BLOCKS   /* the largest of a block, head by head */
+};
+void build_index_op(struct build *b, const struct attended *at, enum index_scores how);
 
 /* Hyper-connections (hyper.c), for models that have them: before a block, behind it in place of the residual sum, and
  * around the layers. */

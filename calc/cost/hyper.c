@@ -11,6 +11,10 @@
  * round, for each of A*A numbers, a sum and a quotient by rows and by columns. */
 enum { PLAIN_NORM_FLOPS = 3, SIGMOID_FLOPS = 7, ROUND_FLOPS = 4 };
 
+/* Of a number of the low rank a quotient and SiLU; of an element a sigmoid, its product and the sum; of a weight to
+ * write by a quotient, a sigmoid and a product. */
+enum { NARROW_FLOPS = 5, READ_FLOPS = 6, WRITE_FLOPS = 6 };
+
 static struct cost_op *elementwise(struct build *b, const char *name, const char *shape, const struct sym *flops,
                                    const struct sym *moved)
 {
@@ -31,6 +35,26 @@ static void build_mix(struct build *b, const char *norm, const char *proj, const
         elementwise(b, weights, "[B*T, n]", SUM(PROD(INT(SIGMOID_FLOPS), n), further), PROD(INT(2), n));
     build_vector(b, op, SUM(n, INT(scales)), false);
     op->weight_bytes = op->tensor[0].bytes;
+}
+
+/* What a block reads: each stream normed, times weights of its own of low rank, and their mean. Which: of a block, and
+ * then weights to write by are made too, or of the end. */
+static void build_low_rank(struct build *b, const char *which, bool writes)
+{
+    static const char *const PARTS[] = {"norm", "down", "act", "up", "read", "inject", "weights"};
+    const struct sym *all = PROD(Y->A, Y->D), *rank = INT(b->m->hyper_rank);
+    const char *name[7];
+    for (size_t i = 0; i < 7; i++)
+        if (!(name[i] = arena_printf(b->arena, "%s_%s", which, PARTS[i]))) name[i] = PARTS[i];
+    build_head_norm(b, name[0], "[B*T, A, D]", build_norm_flops(b->m->norm), all, all);
+    build_linear(b, name[1], "[B*T, A*D] x [A*D, rank]", WEIGHT_ROUTER, b->rows, all, rank, false);
+    elementwise(b, name[2], "[B*T, rank]", PROD(INT(NARROW_FLOPS), rank), PROD(INT(2), rank));
+    build_linear(b, name[3], "[B*T, rank] x [rank, A*D]", WEIGHT_ROUTER, b->rows, rank, all, false);
+    elementwise(b, name[4], "[B*T, A, D] -> [B*T, D]", SUM(PROD(INT(READ_FLOPS), all), Y->D),
+                SUM(PROD(INT(2), all), Y->D));
+    if (!writes) return;
+    build_linear(b, name[5], "[B*T, A*D] x [A*D, A]", WEIGHT_ROUTER, b->rows, all, Y->A, false);
+    elementwise(b, name[6], "[B*T, A]", PROD(INT(WRITE_FLOPS), Y->A), PROD(INT(2), Y->A));
 }
 
 bool build_hyper_join(struct build *b)
@@ -55,6 +79,10 @@ void build_hyper_open(struct build *b)
 void build_hyper_read(struct build *b, bool mixer)
 {
     if (b->m->hyper_streams == 0) return;
+    if (b->m->hyper_rank > 0) {
+        build_low_rank(b, mixer ? "mixer_streams" : "mlp_streams", true);
+        return;
+    }
     const struct sym *rounds = PROD(INT(ROUND_FLOPS * b->m->hyper_rounds), Y->A, Y->A), *all = PROD(Y->A, Y->D);
     const bool same = b->m->hyper_identity;
     build_mix(b, mixer ? "mixer_streams_norm" : "mlp_streams_norm", mixer ? "mixer_streams_proj" : "mlp_streams_proj",
@@ -76,6 +104,10 @@ void build_hyper_close(struct build *b)
 {
     if (b->m->hyper_streams == 0) return;
     const struct sym *all = PROD(Y->A, Y->D);
+    if (b->m->hyper_rank > 0) {
+        build_low_rank(b, "streams_close", false);
+        return;
+    }
     if (b->m->hyper_mean) {
         elementwise(b, "streams_close", "[B*T, A, D] -> [B*T, D]", all, SUM(all, Y->D));
         return;

@@ -50,15 +50,40 @@ static void build_key_pool(struct build *b, const struct mixer *x)
     op->state_needed_bytes = PROD(b->many, build_each(b, sym_min(b->c, b->pass->T, pool)), both);
 }
 
-void build_index_op(struct build *b, const struct attended *at, bool blocks)
+/* Keys that are means of so many tokens, each with a norm; the keys of the mean that is open stay until it is full. */
+static void build_mean_index(struct build *b, const struct mixer *x)
 {
+    const struct sym *pool = INT(x->index_pool_tokens), *wide = PROD(Y->Ni, Y->Hi), *const both[] = {wide, Y->Hi};
+    const struct sym *each = sym_div(b->c, Y->Hi, pool), *one = PROD(Y->Hi, Y->b_act);
+    const int64_t norm = build_norm_flops(NORM_RMS);
+    build_stacked(b, "index_qk_proj", "[B*T, D] x [D, (Ni+1)*Hi]", WEIGHT_MIXER, b->rows, Y->D, 2, both, false);
+    build_head_norm(b, "index_q_norm", "[B*T, Ni*Hi]", norm, wide, Y->Hi);
+    struct cost_op *op = build_op(b, OP_HEAD_NORM, "index_pool", "[B*T, Hi] -> [B*T/pool, Hi]");
+    build_apart(b);
+    op->says = "keys of the indexer pooled: their mean, and its norm";
+    op->vector_flops = PROD(b->part_rows, SUM(Y->Hi, PROD(INT(norm + 1), each)));
+    op->activation_bytes = PROD(b->part_rows, SUM(Y->Hi, each), Y->b_act);
+    build_vector(b, op, Y->Hi, true);
+    if (!b->v->norms_uncounted) op->weight_bytes = op->tensor[0].bytes;
+    if (!b->pass->uncached) {
+        op->held_bytes = PROD(b->many, build_each(b, INT(1)), pool, one);
+        op->state_bytes = PROD(INT(2), b->part_rows, one);
+        op->state_needed_bytes = PROD(b->many, build_each(b, sym_min(b->c, b->pass->T, pool)), one);
+    }
+    if (x->position == POSITION_ROPE) build_rope(b, "index_rope", "[B*T, (Ni+1/pool)*Hi]", SUM(wide, each));
+}
+
+void build_index_op(struct build *b, const struct attended *at, enum index_scores how)
+{
+    const bool blocks = how == INDEX_BLOCKS;
     const struct sym *pairs = PROD(b->many, at->pairs), *keys = PROD(b->many, at->keys, Y->Hi);
-    const struct sym *wide = PROD(Y->Ni, Y->Hi), *weights = blocks ? INT(0) : Y->Ni;
+    const struct sym *wide = PROD(Y->Ni, Y->Hi), *weights = how == INDEX_WEIGHED ? Y->Ni : INT(0);
     struct cost_op *op = build_op(b, OP_INDEX, "index", "[B, T, Ni, Hi] on [B, S, Hi]");
     build_apart(b);
     op->flops = PROD(INT(2), pairs, wide);
     op->vector_flops = blocks ? PROD(INT(MAXIMUM_FLOPS), pairs, Y->Ni)
-                              : PROD(pairs, SUM(PROD(INT(SCORE_FLOPS), Y->Ni), INT(CHOICE_FLOPS)));
+                              : PROD(pairs, SUM(PROD(INT(how == INDEX_SUMMED ? SCORE_FLOPS - 1 : SCORE_FLOPS), Y->Ni),
+                                                INT(CHOICE_FLOPS)));
     op->activation_bytes = PROD(b->part_rows, SUM(wide, weights), Y->b_act);
     if (b->pass->uncached) {
         op->activation_bytes = SUM(op->activation_bytes, PROD(keys, Y->b_act));
@@ -74,15 +99,18 @@ void build_index(struct build *b, const struct mixer *x)
     const bool blocks = x->index_block_tokens > 0;
     if (blocks)
         build_block_index(b, x);
+    else if (x->index_mean)
+        build_mean_index(b, x);
     else
         build_key_index(b, x->rope_dim > 0);
     const int64_t pool = x->index_pool_tokens > 0 ? x->index_pool_tokens : 1;
-    if (x->index_pool_tokens > 0) build_key_pool(b, x);
+    if (x->index_pool_tokens > 0 && !x->index_mean) build_key_pool(b, x);
     build_cache_write(b, "index_write", pool > 1 ? sym_div(b->c, Y->Hi, INT(pool)) : Y->Hi, Y->b_index, NULL);
-    if (!blocks) build_linear(b, "index_weights", "[B*T, D] x [D, Ni]", WEIGHT_ROUTER, b->rows, Y->D, Y->Ni, false);
+    if (!blocks && !x->index_mean)
+        build_linear(b, "index_weights", "[B*T, D] x [D, Ni]", WEIGHT_ROUTER, b->rows, Y->D, Y->Ni, false);
     struct attended at = build_attended(b, NULL, false);
     if (pool > 1)
         at = (struct attended){sym_div(b->c, at.pairs, INT(pool)), sym_div(b->c, at.keys, INT(pool)),
                                sym_div(b->c, at.needed, INT(pool))};
-    build_index_op(b, &at, blocks);
+    build_index_op(b, &at, blocks ? INDEX_BLOCKS : x->index_mean ? INDEX_SUMMED : INDEX_WEIGHED);
 }

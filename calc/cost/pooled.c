@@ -91,7 +91,7 @@ static void build_entry_index(struct build *b, const struct mixer *x)
     build_linear(b, "index_q_proj", "[B*T, Q] x [Q, Ni*Hi]", WEIGHT_MIXER, b->rows, Y->Q, PROD(Y->Ni, Y->Hi), false);
     build_rope(b, "index_rope", "[B*T, Ni*R]", PROD(Y->Ni, Y->R));
     build_linear(b, "index_weights", "[B*T, D] x [D, Ni]", WEIGHT_ROUTER, b->rows, Y->D, Y->Ni, false);
-    build_index_op(b, &at, false);
+    build_index_op(b, &at, INDEX_WEIGHED);
     if (!b->layout->free && build_index_parts(x, layout_whole(&b->layout->layout).tp) == 1) return;
     build_sum_of_bytes(b, "index_all_reduce", "[B, T, S/Tp] over t ranks", PROD(b->many, at.pairs, INT(SCORE_BYTES)));
     if (b->split) build_apart(b);

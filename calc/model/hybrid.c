@@ -42,6 +42,7 @@ static bool place_of(const struct hybrid *h, const char *word, struct plan *out)
         {"full_attention", {PLACE_ATTENTION, FEED_NONE, false, false}},
         {"attention", {PLACE_ATTENTION, FEED_NONE, false, false}},
         {"deepseek_sparse_attention", {PLACE_ATTENTION, FEED_NONE, false, false}},
+        {"hybrid_indexed", {PLACE_ATTENTION, FEED_NONE, false, false}},
         {"linear_attention", {PLACE_RECURRENT, FEED_NONE, false, false}},
         {"mamba", {PLACE_RECURRENT, FEED_NONE, false, false}},
         {"recurrent", {PLACE_RECURRENT, FEED_NONE, false, false}},

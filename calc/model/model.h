@@ -112,6 +112,7 @@ struct mixer {
     int64_t index_block_tokens;
     /* GLM-5.3-Flash: keys of the indexer are pooled, so many tokens to one, by a softmax of gates; 0: one a token. */
     int64_t index_pool_tokens;
+    bool index_mean; /* ... by their plain mean; its queries read the stream, scores of heads are summed (Qwen4) */
     /* DeepSeek-V4 (latent): keys are the values, one vector of head_dim, its rope part of rope_dim included, that all
      * heads share. Where pool_tokens > 0 those of the last pool_window tokens are kept, and of every pool_tokens tokens
      * one entry, made of the pool_spans * pool_tokens last ones; with an indexer queries see the top_keys best entries
@@ -298,6 +299,8 @@ struct model {
     int64_t hyper_streams, hyper_rounds;
     bool hyper_identity; /* streams keep what they have, unmixed, and are written to (Hy4) */
     bool hyper_handed;   /* weights to read by are made one block earlier, and the last ones close (DeepSeek-V4.1) */
+    int64_t hyper_rank;  /* streams are read by a product of this rank, element by element, behind a norm that is the
+                          * block's (Qwen4); 0: by a number a stream */
     bool hyper_mean;     /* their mean goes to the output head, by no weights (GLM-5.3-Flash) */
     /* Attention residuals (Kimi K3; arXiv 2607.24653): every block reads a mixture of the sums of groups of so many
      * layers, by scores of their norms, instead of one sum of all. 0 none. */
@@ -305,6 +308,9 @@ struct model {
     /* Engram (DeepSeek-V4.1): of each n-gram that ends in a token rows of a table, by hashes; side by side they make a
      * key for every stream and a value that is added to each by a gate. Rows of a token, and their width. */
     int64_t engram_columns, engram_width;
+    /* Qwen4: what is added passes a convolution of so many taps, each so many tokens apart, behind a norm, with others
+     * of the streams and of their keys; 0 none of that. */
+    int64_t engram_taps, engram_spacing;
     int64_t embed_extra_rows;        /* of the input embedding, beyond the vocabulary */
     struct model_tower tower, audio; /* of images, of sound */
     struct model_draft draft;

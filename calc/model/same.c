@@ -77,7 +77,8 @@ bool model_same(const struct model *a, const struct model *b)
            a->residual_group == b->residual_group && a->hyper_identity == b->hyper_identity &&
            a->hyper_mean == b->hyper_mean && a->hyper_handed == b->hyper_handed &&
            a->engram_columns == b->engram_columns && a->engram_width == b->engram_width &&
-           a->laurel_rank == b->laurel_rank && a->layer_scale == b->layer_scale &&
+           a->engram_taps == b->engram_taps && a->engram_spacing == b->engram_spacing &&
+           a->hyper_rank == b->hyper_rank && a->laurel_rank == b->laurel_rank && a->layer_scale == b->layer_scale &&
            a->bidirectional == b->bidirectional && a->block_causal == b->block_causal && a->diffusion == b->diffusion &&
            a->block_tokens == b->block_tokens && a->block_steps == b->block_steps && same_ends(a, b) &&
            same_dtypes(a, b) && a->kinds_n == b->kinds_n && same_kinds(a->kinds, b->kinds, a->kinds_n) &&
