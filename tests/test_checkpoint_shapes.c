@@ -362,12 +362,90 @@ static void test_falcon_h1(void **state)
     (void)explained(w, "falcon_h1");
 }
 
+/* DeepSeek-V4: a window alone, entries of 4 tokens with an indexer, and of 128; the first layer's experts are looked
+ * up. Metadata count a module of multi-token prediction that the file has not. */
+static void test_deepseek4(void **state)
+{
+    enum { Q = 96, H4 = 64, R = 32, PARTS_ = 2, LOW = 32, NI = 2, HI = 32, STREAMS = 4, MIX = (2 + STREAMS) * STREAMS };
+    static const uint32_t RATIOS[L + 1] = {0, 4, 128, 0};
+    struct writer *w = *state;
+    begin(w, "deepseek4");
+    pair(w, "block_count", L);
+    pair(w, "embedding_length", D);
+    pair(w, "context_length", 4099);
+    pair(w, "nextn_predict_layers", 1);
+    pair(w, "attention.head_count", N);
+    pair(w, "attention.head_count_kv", 1);
+    pair(w, "attention.q_lora_rank", Q);
+    pair(w, "attention.key_length", H4);
+    pair(w, "rope.dimension_count", R);
+    pair(w, "attention.sliding_window", 128);
+    pair(w, "attention.output_group_count", PARTS_);
+    pair(w, "attention.output_lora_rank", LOW);
+    pair(w, "attention.indexer.head_count", NI);
+    pair(w, "attention.indexer.key_length", HI);
+    pair(w, "attention.indexer.top_k", 7);
+    pair(w, "hyper_connection.count", STREAMS);
+    pair(w, "hyper_connection.sinkhorn_iterations", 5);
+    pair(w, "hash_layer_count", 1);
+    pair_list(w, "attention.compress_ratios", L + 1, RATIOS);
+    pair(w, "expert_count", E);
+    pair(w, "expert_used_count", TOP);
+    pair(w, "expert_feed_forward_length", FE);
+    pair(w, "expert_shared_count", 1);
+    put_outside(w, false);
+    tensor(w, "output_hc_fn.weight", F32, 0, STREAMS, STREAMS * D);
+    tensor(w, "output_hc_base.weight", F32, 0, 0, STREAMS);
+    tensor(w, "output_hc_scale.weight", F32, 0, 0, 1);
+    for (int i = 0; i < L; i++) {
+        static const char *const BLOCK[] = {"attn", "ffn"};
+        const uint64_t wide = RATIOS[i] == 4 ? 2 * H4 : H4;
+        put_norms(w, i, 2);
+        vector(w, i, "attn_sinks", N);
+        matrix(w, i, "attn_q_a", Q, D);
+        vector(w, i, "attn_q_a_norm", Q);
+        matrix(w, i, "attn_q_b", N * H4, Q);
+        matrix(w, i, "attn_kv", H4, D);
+        vector(w, i, "attn_kv_a_norm", H4);
+        matrix(w, i, "attn_output_a", PARTS_ * LOW, N * H4 / PARTS_);
+        matrix(w, i, "attn_output_b", D, PARTS_ * LOW);
+        for (int k = 0; k < 2; k++) {
+            layer(w, F32, 0, MIX, STREAMS * D, "blk.%d.hc_%s_fn.weight", i, BLOCK[k]);
+            layer(w, F32, 0, 0, MIX, "blk.%d.hc_%s_base.weight", i, BLOCK[k]);
+            layer(w, F32, 0, 0, 3, "blk.%d.hc_%s_scale.weight", i, BLOCK[k]);
+        }
+        if (RATIOS[i] > 0) {
+            layer(w, F32, 0, wide, D, "blk.%d.attn_compressor_kv.weight", i);
+            layer(w, F32, 0, wide, D, "blk.%d.attn_compressor_gate.weight", i);
+            layer(w, F32, 0, RATIOS[i], wide, "blk.%d.attn_compressor_ape.weight", i);
+            vector(w, i, "attn_compressor_norm", H4);
+        }
+        if (RATIOS[i] == 4) {
+            layer(w, F32, 0, NI, D, "blk.%d.indexer.proj.weight", i);
+            matrix(w, i, "indexer.attn_q_b", NI * HI, Q);
+            layer(w, F32, 0, 2 * HI, D, "blk.%d.indexer_compressor_kv.weight", i);
+            layer(w, F32, 0, 2 * HI, D, "blk.%d.indexer_compressor_gate.weight", i);
+            layer(w, F32, 0, 4, 2 * HI, "blk.%d.indexer_compressor_ape.weight", i);
+            vector(w, i, "indexer_compressor_norm", HI);
+        }
+        put_experts(w, i, FE);
+        if (i > 0) layer(w, F32, 0, 0, E, "blk.%d.exp_probs_b.bias", i);
+        matrix(w, i, "ffn_gate_shexp", FE, D);
+        matrix(w, i, "ffn_up_shexp", FE, D);
+        matrix(w, i, "ffn_down_shexp", D, FE);
+    }
+    const struct model m = explained(w, "deepseek_v4");
+    assert_int_equal(m.kinds_n, 3);
+    assert_int_equal(m.kinds[1].mixer.top_keys, 7 * 4);
+    assert_int_equal(m.kinds[2].mixer.pool_tokens, 128);
+}
+
 #define RUN(test) cmocka_unit_test_setup_teardown(test, open_writer, close_writer)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {RUN(test_gemma3n),  RUN(test_gemma4),  RUN(test_gemma4_experts),
-                                       RUN(test_deci),     RUN(test_llada),   RUN(test_kimi_linear),
-                                       RUN(test_minicpm3), RUN(test_apertus), RUN(test_falcon_h1)};
+    const struct CMUnitTest tests[] = {
+        RUN(test_gemma3n),     RUN(test_gemma4),   RUN(test_gemma4_experts), RUN(test_deci),      RUN(test_llada),
+        RUN(test_kimi_linear), RUN(test_minicpm3), RUN(test_apertus),        RUN(test_falcon_h1), RUN(test_deepseek4)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

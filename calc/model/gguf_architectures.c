@@ -19,6 +19,7 @@ static const struct gguf_architecture ARCHITECTURES[] = {
     {.name = "deepseek", .model_type = "deepseek"},
     {.name = "gpt-oss", .model_type = "gpt_oss"},
     {.name = "deepseek2", .model_type = "deepseek_v2", .with_correction = "deepseek_v3"},
+    {.name = "deepseek4", .model_type = "deepseek_v4", .put = gguf_put_deepseek4, .modules_left_out = true},
     {.name = "mamba", .model_type = "mamba"},
     {.name = "mamba2", .model_type = "mamba2"},
     {.name = "jamba", .model_type = "jamba"},

@@ -120,7 +120,7 @@ static enum err_code put_layers(struct gguf_reading *t)
     int64_t layers, extra = 0;
     bool found;
     TRY(gguf_number(t, "nextn_predict_layers", &extra, &found)); /* counted in, but not part of the decoder */
-    if (!found) extra = 0;
+    if (!found || (t->row->modules_left_out && !gguf_in_layers(t->set, "nextn.eh_proj.weight"))) extra = 0;
     TRY(gguf_number(t, "block_count", &layers, &found));
     if (!found) return err_set(t->err, ERR_INPUT, "%s: %s.block_count is missing", t->name, t->architecture);
     t->layers = layers - extra;
@@ -289,7 +289,7 @@ enum err_code gguf_config(struct arena *a, const struct tensor_set *s, const cha
         if (!t.row->own_heads || strncmp(KEYS[i].gguf, "attention.head_count", strlen("attention.head_count")) != 0)
             TRY(gguf_copy(&t, KEYS[i].gguf, KEYS[i].config, &found));
     if (t.family->hybrid != HYBRID_NONE && !(t.row->put && t.row->own_heads)) TRY(gguf_put_recurrent(&t));
-    if (!t.row->own_heads || t.family->latent) TRY(put_heads(&t));
+    if ((!t.row->own_heads || t.family->latent) && !t.family->attention) TRY(put_heads(&t));
     if (!t.row->own_widths) TRY(put_widths(&t));
     if (t.row->put) TRY(t.row->put(&t));
     TRY(put_windows(&t));
@@ -308,40 +308,20 @@ static enum weight_class class_of(const char *name)
         const char *part;
         enum weight_class class;
     } PARTS[] = {
-        {"rope_", WEIGHT_CLASSES},
-        {".bias", WEIGHT_OTHER},
-        {"ssm_in", WEIGHT_MIXER},
-        {"ssm_x.", WEIGHT_MIXER},
-        {"ssm_dt.weight", WEIGHT_MIXER},
-        {"ssm_out", WEIGHT_MIXER},
-        {"ssm_alpha", WEIGHT_MIXER},
-        {"ssm_beta", WEIGHT_MIXER},
-        {"ssm_ba.", WEIGHT_MIXER},
-        {"ssm_f_", WEIGHT_MIXER},
-        {"ssm_g_", WEIGHT_MIXER},
-        {"ssm_", WEIGHT_OTHER},
-        {"shortconv.conv", WEIGHT_OTHER},
-        {"shortconv", WEIGHT_MIXER},
-        {"_exps.scale", WEIGHT_OTHER},
-        {"_inp.scale", WEIGHT_OTHER},
-        {"norm", WEIGHT_OTHER},
-        {"sinks", WEIGHT_OTHER},
-        {"exp_probs_b", WEIGHT_OTHER},
-        {"token_embd", WEIGHT_EMBED},
-        {"position_embd", WEIGHT_EMBED},
-        {"ffn_gate_inp", WEIGHT_ROUTER},
-        {"indexer.proj", WEIGHT_ROUTER},
-        {"_exps", WEIGHT_EXPERT},
-        {"ffn_", WEIGHT_FFN},
-        {"attn_", WEIGHT_MIXER},
-        {"altup_router", WEIGHT_ROUTER},
-        {"_coef.", WEIGHT_ROUTER},
-        {"altup_correct", WEIGHT_OTHER},
-        {"altup_", WEIGHT_FFN},
-        {"laurel_", WEIGHT_FFN},
-        {"per_layer_model", WEIGHT_FFN},
-        {"inp_gate", WEIGHT_FFN},
-        {".proj.", WEIGHT_FFN},
+        {"rope_", WEIGHT_CLASSES},        {"tid2eid", WEIGHT_CLASSES}, /* whole numbers: which experts a token has */
+        {".bias", WEIGHT_OTHER},          {"ssm_in", WEIGHT_MIXER},        {"ssm_x.", WEIGHT_MIXER},
+        {"ssm_dt.weight", WEIGHT_MIXER},  {"ssm_out", WEIGHT_MIXER},       {"ssm_alpha", WEIGHT_MIXER},
+        {"ssm_beta", WEIGHT_MIXER},       {"ssm_ba.", WEIGHT_MIXER},       {"ssm_f_", WEIGHT_MIXER},
+        {"ssm_g_", WEIGHT_MIXER},         {"ssm_", WEIGHT_OTHER},          {"shortconv.conv", WEIGHT_OTHER},
+        {"shortconv", WEIGHT_MIXER},      {"_exps.scale", WEIGHT_OTHER},   {"_inp.scale", WEIGHT_OTHER},
+        {"norm", WEIGHT_OTHER},           {"sinks", WEIGHT_OTHER},         {"exp_probs_b", WEIGHT_OTHER},
+        {"token_embd", WEIGHT_EMBED},     {"position_embd", WEIGHT_EMBED}, {"hc_attn_fn", WEIGHT_ROUTER},
+        {"hc_ffn_fn", WEIGHT_ROUTER},     {"hc_fn", WEIGHT_ROUTER},        {"hc_", WEIGHT_OTHER},
+        {"compressor_ape", WEIGHT_OTHER}, {"compressor_", WEIGHT_ROUTER},  {"ffn_gate_inp", WEIGHT_ROUTER},
+        {"indexer.proj", WEIGHT_ROUTER},  {"_exps", WEIGHT_EXPERT},        {"ffn_", WEIGHT_FFN},
+        {"attn_", WEIGHT_MIXER},          {"altup_router", WEIGHT_ROUTER}, {"_coef.", WEIGHT_ROUTER},
+        {"altup_correct", WEIGHT_OTHER},  {"altup_", WEIGHT_FFN},          {"laurel_", WEIGHT_FFN},
+        {"per_layer_model", WEIGHT_FFN},  {"inp_gate", WEIGHT_FFN},        {".proj.", WEIGHT_FFN},
         {"layer_output", WEIGHT_OTHER},
     };
     if (strcmp(name, "output.weight") == 0) return WEIGHT_HEAD;

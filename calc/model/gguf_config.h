@@ -17,6 +17,7 @@ struct gguf_architecture {
     const char *stated;                                 /* members of a config that all of its files leave unsaid */
     const char *tensor, *flag;                          /* a flag that is true where layers have the tensor */
     enum err_code (*put)(const struct gguf_reading *t); /* further members of the config; NULL none */
+    bool modules_left_out;      /* of multi-token prediction, in files whose metadata may count them all the same */
     bool own_heads, own_widths; /* put writes heads, and widths of MLPs, in place of what is common */
 };
 
@@ -55,6 +56,7 @@ enum err_code gguf_put_recurrent(const struct gguf_reading *t);
 /* gguf_put_* -- gguf_architecture.put of architectures whose layers differ (gguf_shapes.c). */
 enum err_code gguf_put_gemma3n(const struct gguf_reading *t);
 enum err_code gguf_put_gemma4(const struct gguf_reading *t);
+enum err_code gguf_put_deepseek4(const struct gguf_reading *t);
 enum err_code gguf_put_deci(const struct gguf_reading *t);
 enum err_code gguf_put_kimi(const struct gguf_reading *t);
 

@@ -140,3 +140,31 @@ enum err_code gguf_put_kimi(const struct gguf_reading *t)
                : err_set(t->err, ERR_INPUT, "%s: no ssm_g_a.weight: a gate of another form than Kimi Linear's",
                          t->name);
 }
+
+/* DeepSeek-V4: sizes of its attention and streams, and what each layer's entries stand for. */
+enum err_code gguf_put_deepseek4(const struct gguf_reading *t)
+{
+    static const struct {
+        const char *gguf, *config;
+    } KEYS[] = {{"attention.q_lora_rank", "q_lora_rank"},
+                {"attention.key_length", "head_dim"},
+                {"rope.dimension_count", "qk_rope_head_dim"},
+                {"attention.output_group_count", "o_groups"},
+                {"attention.output_lora_rank", "o_lora_rank"},
+                {"hyper_connection.count", "hc_mult"},
+                {"hyper_connection.sinkhorn_iterations", "hc_sinkhorn_iters"},
+                {"hash_layer_count", "num_hash_layers"}};
+    int64_t ratio;
+    bool found;
+    for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++) {
+        TRY(gguf_copy(t, KEYS[i].gguf, KEYS[i].config, &found));
+        if (!found) return err_set(t->err, ERR_INPUT, "%s: %s.%s is missing", t->name, t->architecture, KEYS[i].gguf);
+    }
+    out_str(t->out, ",\"compress_ratios\":[");
+    for (int64_t i = 0; i < t->layers; i++) {
+        TRY(of_layer(t, "attention.compress_ratios", i, &ratio));
+        out_printf(t->out, "%s%lld", i ? "," : "", (long long)ratio);
+    }
+    out_char(t->out, ']');
+    return ERR_OK;
+}
