@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "calc/cost/layout.h"
+
 #define QWEN4                                                                                                          \
     "{\"model_type\":\"qwen4_exp\",\"text_config\":{\"model_type\":\"qwen4_exp_text\",\"vocab_size\":101,"             \
     "\"hidden_size\":24,\"num_hidden_layers\":4,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":6,"   \
@@ -99,6 +101,22 @@ static const struct subject SUBJECTS[] = {
      0,
      3 * 3 * (2 * 2 * 5 + 4 * 5) + 2 * 3 * 3 * 3 * 24 + 4 * 8,
      3 * 4 * 5 * 5},
+    {"jetmoe-8b", /* published: 8B, 2.2B active */
+     "{\"model_type\":\"jetmoe\",\"hidden_size\":2048,\"num_hidden_layers\":24,\"num_key_value_heads\":16,"
+     "\"kv_channels\":128,\"intermediate_size\":5632,\"num_local_experts\":8,\"num_experts_per_tok\":2,"
+     "\"vocab_size\":32000}",
+     {ENDS(32000, 2048),
+      NORMS(2, 2048, 24),
+      EXPERTS(2048, 5632, 24, 8, 2),
+      EACH("mlp.router, mlp.bias", 8 + 1, 2048, 24),
+      {"experts.input_linear", 16 * 128, 2048, 24 * 8, 24 * 2},
+      {"experts.output_linear", 2048, 16 * 128, 24 * 8, 24 * 2},
+      EACH("experts.router, experts.bias", 8 + 1, 2048, 24),
+      EACH("kv_proj", 2 * 16 * 128, 2048, 24)},
+     24 * 2 * 16 * 128,
+     0,
+     0,
+     0},
 };
 
 static void test_tensors(void **state)
@@ -316,6 +334,44 @@ static void test_low_rank_streams(void **state)
     arena_close(a);
 }
 
+/* JetMoE: three tokens touch 8*(1 - (1 - 2/8)^3) experts' queries; each has two of them, of 16 heads. */
+static void test_routed_queries(void **state)
+{
+    enum { DJ = 2048, KH = 16 * 128 };
+    static const struct cost_conventions PLAIN = {0};
+    static const double B = 3, S = 29;
+    const double touched = 8 * (1 - 0.75 * 0.75 * 0.75);
+    const struct layout two = {.tp = 2};
+    struct arena *a = arena_open();
+    struct sym_ctx *c = sym_open(a);
+    struct cost_ops ops;
+    struct err e = {.code = ERR_OK};
+    const struct model m = families_read(a, &SUBJECTS[2]);
+    const struct cost_symbols y = cost_symbols_make(c);
+    const struct cost_pass pass = {
+        .name = "decode", .B = sym_int(c, 3), .T = sym_int(c, 1), .S = sym_int(c, 29), .absorbed = true};
+    (void)state;
+    assert_int_equal(m.kinds->mixer.heads, 32);
+    assert_int_equal(cost_build(a, c, &y, &m, &PLAIN, &pass, 1, &ops, &e), ERR_OK);
+    assert_int_equal(cost_bind(c, &y, &m, 1, &ops, &e), ERR_OK);
+    same(&ops, 0, "q_experts",
+         (struct sums){
+             .flops = B * 2 * 2 * DJ * KH, .weights = touched * 2 * DJ * KH, .activations = 2 * B * 2 * (DJ + KH)});
+    same(&ops, 0, "o_experts",
+         (struct sums){
+             .flops = B * 2 * 2 * DJ * KH, .weights = touched * 2 * DJ * KH, .activations = 2 * B * 2 * (DJ + KH)});
+    same(&ops, 0, "o_combine", (struct sums){.vector = B * 2 * 2 * DJ, .activations = 2 * B * 3 * DJ});
+    same(&ops, 0, "o_bias", (struct sums){.vector = B * DJ, .weights = 2 * DJ, .activations = 2 * B * 2 * DJ});
+    same(&ops, 0, "attention",
+         (struct sums){.flops = B * 2 * 32 * 256 * S,
+                       .vector = B * 5 * 32 * S,
+                       .cache = 2 * B * S * 2 * KH,
+                       .activations = 2 * B * 32 * 256});
+    assert_int_equal(layout_check(&m, &two, &e), ERR_USAGE);
+    assert_non_null(strstr(e.text, "queries made by experts"));
+    arena_close(a);
+}
+
 /* On two ranks each has half of a table, rounded up, and the rows of a token are put together. */
 static void test_ranks(void **state)
 {
@@ -372,8 +428,9 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors),   cmocka_unit_test(test_caches),
-                                       cmocka_unit_test(test_operators), cmocka_unit_test(test_low_rank_streams),
-                                       cmocka_unit_test(test_ranks),     cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors),        cmocka_unit_test(test_caches),
+                                       cmocka_unit_test(test_operators),      cmocka_unit_test(test_low_rank_streams),
+                                       cmocka_unit_test(test_routed_queries), cmocka_unit_test(test_ranks),
+                                       cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests_name("families_shared", tests, NULL, NULL);
 }

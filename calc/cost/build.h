@@ -122,6 +122,11 @@ void build_elementwise(struct build *b, enum cost_op_kind kind, const char *name
 void build_mixer(struct build *b, const struct mixer *x);
 void build_recurrent(struct build *b, const struct mixer *x);
 void build_ffn(struct build *b, const struct ffn *f);
+/* Experts of a mixer: choice, one product each of the chosen, their weighted sum over the model width (ffn.c). */
+void build_mixer_route(struct build *b);
+void build_mixer_experts(struct build *b, const char *name, const char *shape, const struct sym *in,
+                         const struct sym *out);
+void build_mixer_combine(struct build *b);
 
 /* attended: per sequence and pass, (query, key) pairs that are computed, key positions that are read, and those that no
  * fusion avoids; W NULL without a window, a block of it when chunked. MODEL.md "Pairs and keys". */

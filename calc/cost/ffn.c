@@ -220,6 +220,16 @@ static void build_combine(struct build *b, const struct sym *width)
                                                  : PROD(SUM(n, rows), width, Y->b_act);
 }
 
+/* The vector added to a sum of experts. */
+static void build_sum_bias(struct build *b, const char *name)
+{
+    struct cost_op *op = build_op(b, OP_RESIDUAL, name, "[B*T, D]");
+    op->vector_flops = PROD(b->rows, Y->D);
+    op->activation_bytes = PROD(INT(2), b->rows, Y->D, Y->b_act);
+    build_vector(b, op, Y->D, false);
+    op->weight_bytes = op->tensor[0].bytes;
+}
+
 /* Bytes that an element of a dispatched token takes: where experts multiply in 8 bits it is quantised before, with a
  * scale of 4 bytes for 128 elements (DeepEP). */
 static const struct sym *dispatched_bytes(struct build *b)
@@ -289,6 +299,7 @@ static void build_experts(struct build *b, const struct ffn *f)
     build_grouped(b, "experts_down", "[B*T*k, F] x [E, F, D]", Y->F, width, 1, f->down_bias);
     build_all_to_all(b, "return", width, Y->b_act);
     build_combine(b, width);
+    if (f->sum_bias) build_sum_bias(b, "experts_bias");
     if (f->latent_norm) build_sum_over_ranks(b, "latent_all_reduce", "[B*T, Z] over t ranks", width);
     if (f->latent_norm) build_head_norm(b, "latent_norm", "[B*T, Z]", INNER_NORM_FLOPS, width, width);
     if (latent) build_linear(b, "latent_up", "[B*T, Z] x [Z, D]", WEIGHT_FFN, b->rows, Y->Z, Y->D, false);
@@ -327,4 +338,26 @@ void build_ffn(struct build *b, const struct ffn *f)
         b->borrowed = false;
         build_linear(b, "block_proj", "[B*T, D] x [D, D]", WEIGHT_FFN, b->rows, Y->D, Y->D, false);
     }
+}
+
+void build_mixer_route(struct build *b)
+{
+    build_linear(b, "q_router", "[B*T, D] x [D, E]", WEIGHT_ROUTER, b->rows, Y->D, Y->E, false);
+    struct cost_op *op = build_op(b, OP_ROUTE, "q_route", "[B*T, E] -> [B*T, k]");
+    op->vector_flops = PROD(INT(5), b->rows, Y->E);
+    op->activation_bytes = PROD(b->rows, SUM(Y->E, Y->k), Y->b_act);
+}
+
+void build_mixer_experts(struct build *b, const char *name, const char *shape, const struct sym *in,
+                         const struct sym *out)
+{
+    build_grouped(b, name, shape, in, out, 1, false);
+}
+
+void build_mixer_combine(struct build *b)
+{
+    struct cost_op *op = build_op(b, OP_COMBINE, "o_combine", "[B*T, k, D] -> [B*T, D]");
+    op->vector_flops = PROD(INT(2), b->rows, Y->k, Y->D);
+    op->activation_bytes = PROD(b->rows, SUM(PROD(Y->k, Y->D), Y->D), Y->b_act);
+    build_sum_bias(b, "o_bias");
 }

@@ -347,6 +347,9 @@ enum err_code layout_check(const struct model *m, const struct layout *l, struct
     const int64_t group = layout_group(&w);
     const bool experts = layout_routed(m) != NULL;
     const double most = layout_skew_most(m, l);
+    for (size_t i = 0; i < m->kinds_n && group > 1; i++)
+        if (m->kinds[i].mixer.routed_queries)
+            return err_set(e, ERR_USAGE, "%s: how queries made by experts are split over ranks is not known", m->name);
     if (!experts && (w.ep > 1 || w.dp > 1))
         return err_set(e, ERR_USAGE, "there are no experts for %s to be over: copies do what is left",
                        w.ep > 1 ? "expert parallelism" : "attention groups");

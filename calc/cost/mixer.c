@@ -295,9 +295,28 @@ static void build_head_gate(struct build *b, const struct mixer *x)
     op->activation_bytes = PROD(b->rows, SUM(Y->N, PROD(INT(2), Y->N, Y->Hv)), Y->b_act);
 }
 
+/* Queries and output by experts, each of K heads: chosen ones attend to the same keys and values (JetMoE). */
+static void build_routed(struct build *b, const struct mixer *x)
+{
+    const struct sym *wide = PROD(Y->K, Y->H), *const both[] = {wide, PROD(Y->K, Y->Hv)};
+    const struct sym *kv = SUM(both[0], both[1]);
+    build_mixer_route(b);
+    build_mixer_experts(b, "q_experts", "[B*T*k, D] x [E, D, K*H]", Y->D, wide);
+    build_stacked(b, "kv_proj", "[B*T, D] x [D, K*(H+Hv)]", WEIGHT_MIXER, b->rows, Y->D, 2, both, false);
+    if (x->position == POSITION_ROPE) build_rope(b, "rope", "[B*T, (N+K)*H]", PROD(SUM(Y->N, Y->K), Y->H));
+    build_cache_write(b, "kv_write", kv, Y->b_kv, NULL);
+    build_core(b, x, "[B, T, N, H] on [B, S, K, H+Hv]", Y->H, Y->Hv, kv, !b->pass->uncached);
+    build_mixer_experts(b, "o_experts", "[B*T*k, K*Hv] x [E, K*Hv, D]", both[1], Y->D);
+    build_mixer_combine(b);
+}
+
 static void build_gqa(struct build *b, const struct mixer *x)
 {
     const struct sym *kv = PROD(Y->K, SUM(Y->H, Y->Hv));
+    if (x->routed_queries) {
+        build_routed(b, x);
+        return;
+    }
     build_qkv(b, x);
     if (x->features_kv) build_features(b, x, kv);
     if (!x->shares_kv) build_cache_write(b, "kv_write", kv, Y->b_kv, x->window_tokens ? Y->W : NULL);

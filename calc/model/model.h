@@ -126,6 +126,8 @@ struct mixer {
                          * beside a window of window_tokens */
     int64_t index_candidates; /* entries, of which an earlier indexer left so many to this one; 0 all */
     bool head_gate;           /* a product of one number a head, whose sigmoid multiplies the output */
+    bool routed_queries; /* queries and output are made by experts, as many and as many of them chosen as in the layer's
+                          * feed-forward block: of kv_heads heads each, all against the same keys and values */
     bool output_gate;    /* a second product as wide as the output, whose sigmoid multiplies it (without latents: as the
                           * queries) */
     bool gate_apart;     /* ... made by a matrix of its own, not by that of the queries */
@@ -170,6 +172,7 @@ struct ffn {
     bool expert_scale;      /* one stored factor of each expert's routing weight */
     int64_t branch_norms;   /* norms of width `hidden` around routed and shared experts, beyond those of the layer */
     bool router_correction; /* load-balancing bias of `experts` elements, stored though not trained by gradient */
+    bool sum_bias;          /* a vector of the model width added to the sum of the experts, and to that of queries' */
     bool image_correction;  /* another for tokens of images: held */
 };
 

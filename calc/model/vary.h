@@ -49,6 +49,8 @@ enum err_code vary_arctic(struct reader *r, int64_t layer, struct layer_kind *k)
 /* DeepSeek-V4 (vary_pooled.c). */
 enum err_code attention_deepseek_v4(struct reader *r, struct mixer *x);
 enum err_code vary_deepseek_v4(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code attention_jetmoe(struct reader *r, struct mixer *x);
+enum err_code vary_jetmoe(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_qwen4(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code extend_qwen4(struct reader *r);
 enum err_code vary_deepseek_v41(struct reader *r, int64_t layer, struct layer_kind *k);

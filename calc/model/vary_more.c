@@ -344,3 +344,26 @@ enum err_code extend_cohere2_moe(struct reader *r)
     r->m->norm = json_get(&r->text, "rms_norm_eps", &j) ? NORM_RMS : NORM_LAYER;
     return ERR_OK;
 }
+
+/* JetMoE: as many heads for each chosen expert as there are of keys. Source: transformers, modular_jetmoe.py and
+ * configuration_jetmoe.py. */
+enum err_code attention_jetmoe(struct reader *r, struct mixer *x)
+{
+    int64_t chosen;
+    x->kind = MIXER_ATTENTION;
+    x->routed_queries = true;
+    TRY(reader_dim(r, DIM_KV_HEADS, 1, -1, &x->kv_heads));
+    TRY(reader_dim(r, DIM_HEAD_DIM, 1, -1, &x->head_dim));
+    TRY(reader_dim(r, DIM_EXPERTS_PER_TOKEN, 1, -1, &chosen));
+    x->v_head_dim = x->head_dim;
+    x->heads = x->kv_heads * chosen;
+    return ERR_OK;
+}
+
+enum err_code vary_jetmoe(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    (void)r;
+    (void)layer;
+    k->ffn.sum_bias = true;
+    return ERR_OK;
+}
