@@ -16,10 +16,10 @@ struct reader {
     const struct json *root;
     struct json text; /* the language model's part: root, or text_config and its like */
     const struct family *family;
-    int64_t layer;       /* that is being read */
-    bool sizes_of_class; /* some were not in the text part */
+    int64_t layer;              /* that is being read */
+    bool sizes_of_class;        /* some were not in the text part */
     const struct family *alias; /* row that stood for the family, by its version; NULL none */
-    const char *read_as; /* the family that the file says, where a setting says another; NULL that is its own */
+    const char *read_as;        /* the family that the file says, where a setting says another; NULL that is its own */
     struct model *m;
     struct err *e;
 };
