@@ -244,8 +244,8 @@ static void attend_all(const struct kern_call *c, const struct attend_code *code
 {
     const struct kern_shape *s = c->shape;
     const size_t page = page_of(s), row = at(s, DIM) * (in_bf16(s) ? 2 : 4), heads = at(s, HEADS) / at(s, KV_HEADS);
-    const bool small = page <= ATTEND_TURN && page < at(s, LEN);
-    const bool aside = small && page % 2 == 0 && code->pages && at(s, DIM) == ATTEND_USUAL;
+    const bool paged = page < at(s, LEN) && page % (ATTEND_TURN / ATTEND_TURNS) == 0;
+    const bool aside = paged && code->pages && at(s, DIM) == ATTEND_USUAL;
     const struct walk w = {.c = c,
                            .code = code,
                            .shape = {.bf16 = in_bf16(s),
