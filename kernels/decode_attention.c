@@ -132,6 +132,14 @@ static void counts(const struct kern_shape *s, struct kern_counts *out)
                                 .written_bytes = bytes * wide};
 }
 
+/* Keys, or values, of a page's heads follow one another. */
+static double piece_bytes(const struct kern_shape *s)
+{
+    const double element = s->dtype == KERN_FP32 ? 4 : s->dtype == KERN_FP8 ? 1 : 2;
+    if (page_of(s) >= at(s, LEN)) return 0;
+    return element * (double)page_of(s) * (double)s->v[KV_HEADS] * (double)s->v[DIM];
+}
+
 /* bf16: results are rounded to 8 bits; the sums and weights of the softmax are fp32, or weights bf16, whose errors
  * average out. */
 static double tolerance(const struct kern_shape *s) { return s->dtype == KERN_FP32 ? 1e-5 : 1e-2; }
@@ -300,6 +308,7 @@ const struct kern kern_decode_attention = {
     .reference = reference,
     .reference_cost = reference_cost,
     .counts = counts,
+    .piece_bytes = piece_bytes,
     .tolerance = tolerance,
     .variants = VARIANTS,
     .variants_n = sizeof VARIANTS / sizeof VARIANTS[0],

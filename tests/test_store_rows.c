@@ -60,8 +60,8 @@ static struct result result_of(int64_t id, const char *started, const char *kern
                            .read_bytes = 3.1e9,
                            .written_bytes = 0,
                            .footprint_bytes = 3.1e9,
-                           .before = {nan, nan, nan},
-                           .after = {nan, nan, nan},
+                           .before = {nan, nan, nan, nan},
+                           .after = {nan, nan, nan, nan},
                            .summary = {.n = 1, .median_s = time_s, .least_s = time_s, .q1_s = time_s, .q3_s = time_s},
                            .ceiling = ceiling,
                            .cells = ""};
@@ -344,8 +344,8 @@ static void ceilings_around_a_result(void **state)
     const double peak = cpu.hw.peak_flops_per_s[HW_BF16], read = cpu.hw.bandwidth_bytes_per_s, nan = (double)NAN;
     r.flops = 2.0 * 5 * 4099 * 131;
     r.unit = "bf16-dot";
-    r.before = (struct result_ceilings){0.7 * peak, 0.8 * read, nan};
-    r.after = (struct result_ceilings){0.9 * peak, 0.6 * read, nan};
+    r.before = (struct result_ceilings){0.7 * peak, 0.8 * read, nan, nan};
+    r.after = (struct result_ceilings){0.9 * peak, 0.6 * read, nan, nan};
     assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
     assert_near(row.kernel.compute_slower, 1 / 0.9, 1e-12);
     assert_near(row.kernel.memory_slower, 1 / 0.8, 1e-12);
@@ -379,7 +379,7 @@ static void caches_around_a_result(void **state)
     r.flops = 2.0 * 5 * 4099 * 131;
     r.unit = "bf16-dot";
     r.cold = false;
-    r.before = r.after = (struct result_ceilings){peak, nan, nan};
+    r.before = r.after = (struct result_ceilings){peak, nan, nan, nan};
     assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
     assert_true(row.uncalibrated && row.kernel.memory_slower == 0);
     assert_int_equal(kernel_work(&row.kernel, &cpu.hw, &plain, NULL), ERR_OK);
@@ -438,7 +438,7 @@ static void slowed_results(void **state)
     for (size_t i = 0; i < 6; i++) {
         r[i].flops = 2.0 * (double)r[i].shape.arg[0].value * 4099 * 131;
         r[i].unit = "bf16-dot";
-        r[i].before = r[i].after = (struct result_ceilings){peak, read, nan};
+        r[i].before = r[i].after = (struct result_ceilings){peak, read, nan, nan};
     }
     r[3].before.read_bytes_per_s = r[3].after.read_bytes_per_s = read / 1.13; /* so was memory */
     r[3].before.peak_flops_per_s = r[3].after.peak_flops_per_s = peak / 1.13;

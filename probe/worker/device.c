@@ -64,7 +64,8 @@ static bool describe_kernel(struct arena *a, const struct device *d, const struc
                                            [KERN_CEILING_COMPUTE] = "compute",
                                            [KERN_CEILING_READ] = "read",
                                            [KERN_CEILING_BANDWIDTH] = "bandwidth",
-                                           [KERN_CEILING_LAUNCH] = "launch"};
+                                           [KERN_CEILING_LAUNCH] = "launch",
+                                           [KERN_CEILING_GATHER] = "gather"};
     struct wire_arg *args = arena_array(a, k->args_n + 1, sizeof *args);
     struct wire_variant *variants = arena_array(a, k->variants_n + 1, sizeof *variants);
     if (!args || !variants) return false;
