@@ -342,7 +342,7 @@ static enum err_code measure_gather(struct run *r, double piece_bytes, struct ru
     enum { ROW = 64, FEW = 16 }; /* elements of a row, of which pieces are multiples; pieces of an array */
     struct run_ceilings *c = &r->ceilings;
     const double last = r->device.cache_bytes[2] > 0 ? r->device.cache_bytes[2] : 0x1p26;
-    const double piece = fmax(1, floor(piece_bytes / 4 / ROW)) * ROW, pieces = fmax(FEW, floor(last / 8 / piece));
+    const double piece = fmax(1, floor(piece_bytes / 4 / ROW)) * ROW, pieces = fmax(FEW, floor(2 * last / 4 / piece));
     *out = NULL;
     for (size_t i = 0; i < c->gathers_n; i++)
         if (c->gather[i].shape.arg[1].value == (int64_t)piece) *out = &c->gather[i];
