@@ -14,10 +14,10 @@
 #include "kernels/kernel.h"
 
 enum {
-    ATTEND_LANES = 4, /* heads taken together */
-    ATTEND_TURN = 16, /* tokens at most whose keys, and then values, are read in one go */
-    ATTEND_TURNS = 4, /* pages that are read side by side */
-    ATTEND_CHUNK = ATTEND_TURN * ATTEND_TURNS,
+    ATTEND_LANES = 4,      /* heads taken together */
+    ATTEND_TURN = 16,      /* tokens at most whose keys, and then values, are read in one go */
+    ATTEND_TURNS = 4,      /* pages that are read side by side */
+    ATTEND_AHEAD = 2048,   /* bytes of each of them that are fetched before they are read; not a unit */
     ATTEND_USUAL = 128,    /* width of a head for which loops are written out */
     ATTEND_FOLLOWED = 256, /* bytes of rows whose lines the processor fetches by itself; not a unit */
     ATTEND_FEW = 8         /* heads up to which keys are read row by row: they come from memory, not from a cache */
@@ -33,8 +33,9 @@ struct attend_run {
     size_t n, ahead;
 };
 
-/* Pages in no order, of n tokens each, at most ATTEND_TURN: keys at k + row[i], values at v + row[i]. What is read
- * later begins later[i] bytes behind k and v, and is fetched meanwhile. */
+/* Pages in no order, of n tokens each, a multiple of ATTEND_TURN / ATTEND_TURNS: keys at k + row[i], values at
+ * v + row[i]. What is read behind them begins later[i] bytes behind k and v; its first ATTEND_AHEAD bytes are fetched
+ * meanwhile. */
 struct attend_pages {
     const char *k, *v;
     size_t n, row[ATTEND_TURNS], later[ATTEND_TURNS];
@@ -66,7 +67,7 @@ static inline size_t attend_room(size_t heads)
 static inline size_t attend_scratch(size_t heads, size_t dim, size_t value_dim)
 {
     const size_t room = attend_room(heads);
-    return room * (attend_wide(dim) + 2 * (size_t)ATTEND_CHUNK + attend_wide(value_dim)) + (room + 15) / 16 * 16 +
+    return room * (attend_wide(dim) + 2 * (size_t)ATTEND_TURN + attend_wide(value_dim)) + (room + 15) / 16 * 16 +
            (room + ATTEND_LANES - 1) / ATTEND_LANES * 16;
 }
 
@@ -77,9 +78,9 @@ static inline void attend_open(struct attend *a, float *scratch)
     a->queries = scratch;
     a->out = scratch + a->room * attend_wide(a->dim);
     a->scores = a->out + a->room * attend_wide(a->value_dim);
-    a->weights = a->scores + a->room * ATTEND_CHUNK;
+    a->weights = a->scores + a->room * ATTEND_TURN;
     a->halves = (uint16_t *)(void *)a->weights;
-    a->sum = a->weights + a->room * ATTEND_CHUNK;
+    a->sum = a->weights + a->room * ATTEND_TURN;
     a->most = a->sum + (a->room + ATTEND_LANES - 1) / ATTEND_LANES * 16;
 }
 

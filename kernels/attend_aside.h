@@ -1,128 +1,149 @@
-/* attend_aside -- the part of kernels/attend_body.h that reads the turns of a chunk side by side, for sixteen lanes in
- * a register; no include guard, since it is compiled once per instruction set like the rest.
+/* attend_aside -- the part of kernels/attend_body.h that reads pages side by side, for sixteen lanes in a register; no
+ * include guard, since it is compiled once per instruction set like the rest.
  *
- * Pages lie in no order, so that the processor, which fetches ahead within a page, starts anew in each. Several pages
- * at once, and each line of what comes a chunk later fetched once, evenly over the arithmetic: bursts wait for one
- * another, and without them nothing arrives. */
+ * Pages lie in no order. The processor, which fetches ahead in what is read in order, starts anew in each: of one page
+ * at a time little is under way. So ATTEND_TURNS pages are read at once, a row of each in turn, and a turn is a few
+ * rows of keys of all of them, then the same rows of values: eight places that go on as memory does, since the heads of
+ * a page follow one another. Lines are also asked for ATTEND_AHEAD bytes before they are read, evenly over all of the
+ * arithmetic: what comes in bursts waits for one another, and while none is asked for nothing arrives. */
 
-/* Two keys side by side: sum[4 * key + head]. */
-LANES_OP void LANES(score_two)(const struct attend *a, const char *k, size_t head, size_t dim, bool bf16, V *sum)
+/* Where the rows of a turn lie: those of page p begin at `row`[p] + at; what is fetched meanwhile, at `later`[p] + far.
+ */
+struct LANES(aside) {
+    const char *row[ATTEND_TURNS], *later[ATTEND_TURNS];
+};
+
+enum { LANES(aside_rows) = ATTEND_TURN / ATTEND_TURNS }; /* of each page in a turn */
+
+LANES_OP struct LANES(aside)
+    LANES(aside_at)(const char *data, const size_t *row, const size_t *later, size_t at, size_t far)
 {
-    const size_t wide = attend_wide(dim), step = dim * (bf16 ? 2 : 4), element = LANES_SET == LANES_DOT ? 2 : 4;
-    const struct attend near = {.queries = kern_here((char *)a->queries + head * wide * element)};
+    struct LANES(aside) out;
     KERN_UNROLL
-    for (size_t i = 0; i < 8; i++) sum[i] = LANES(set)(0);
-    KERN_UNROLL
-    for (size_t d = 0; d < dim; d += STEP) {
-        const ITEM x = LOAD_ITEM(k, d, dim, bf16), y = LOAD_ITEM(k + step, d, dim, bf16);
-        KERN_UNROLL
-        for (size_t i = 0; i < 4; i++) {
-            ITEM q = QUERY(&near, i, d, wide);
-            IN_REGISTER(q);
-            sum[i] = MULTIPLY_ADD(q, x, sum[i]);
-            sum[4 + i] = MULTIPLY_ADD(q, y, sum[4 + i]);
-        }
+    for (size_t p = 0; p < ATTEND_TURNS; p++) {
+        out.row[p] = data + row[p] + at;
+        out.later[p] = data + later[p] + far;
     }
+    return out;
 }
 
-/* Values of two tokens that are in a cache, of two heads. */
-LANES_OP void LANES(value_two)(const struct attend *a, const char *row, size_t place, size_t head, size_t dim,
-                               bool bf16, V *sum)
+/* Part i of n of a row that is read later. */
+LANES_OP void LANES(fetch_part)(const char *row, size_t step, size_t i, size_t n)
+{
+    enum { LINE = 64 };
+    for (size_t b = step * i / n / LINE * LINE, end = step * (i + 1) / n; b + LINE <= end; b += LINE)
+        LANES(prefetch)(row + b);
+}
+
+/* Of one head: the processor brings the lines of short rows in pairs. */
+LANES_OP void LANES(fetch_one)(const char *row, size_t step)
+{
+    enum { LINE = 64 };
+    KERN_UNROLL
+    for (size_t b = 0; b<step; b += step> ATTEND_FOLLOWED ? LINE : 2 * LINE) LANES(prefetch)(row + b);
+}
+
+/* The scores of a turn and hn heads. */
+LANES_OP void LANES(scores_aside)(const struct attend *a, const struct LANES(aside) * r, const ITEM *q, size_t head,
+                                  size_t hn, size_t dim, bool bf16)
 {
     const size_t step = dim * (bf16 ? 2 : 4);
-#if LANES_SET == LANES_DOT
-    const char *weight = LANES(weight_at)(a, head, 4, place);
-    ITEM w[2];
-    KERN_UNROLL
-    for (size_t i = 0; i < 2; i++) {
-        int32_t pair;
-        memcpy(&pair, weight + 4 * i, sizeof pair);
-        w[i] = _mm512_set1_epi32(pair);
-    }
-    KERN_UNROLL
-    for (size_t j = 0; j < 8; j += 2) {
-        const ITEM x = LANES(pairs)(row, j * 16, dim), y = LANES(pairs)(row + step, j * 16, dim);
-        const ITEM low = _mm512_unpacklo_epi16(x, y), high = _mm512_unpackhi_epi16(x, y);
+    float *out = a->scores + head * ATTEND_TURN;
+    for (size_t j = 0, end = kern_count(LANES(aside_rows)); j < end; j++) {
         KERN_UNROLL
-        for (size_t i = 0; i < 2; i++) {
-            sum[i * 8 + j] = MULTIPLY_ADD(w[i], low, sum[i * 8 + j]);
-            sum[i * 8 + j + 1] = MULTIPLY_ADD(w[i], high, sum[i * 8 + j + 1]);
+        for (size_t p = 0; p < ATTEND_TURNS; p++) {
+            V sum[4];
+            LANES(fetch_part)(r->later[p] + j * step, step, head / hn, a->room / hn);
+            LANES(score_row)(a, q, r->row[p] + j * step, head, hn, dim, bf16, sum);
+            LANES(store_sums_4)(out + 4 * (j * ATTEND_TURNS + p), sum, a->scale);
         }
     }
-#else
-    for (size_t t = 0; t < 2; t++) {
-        const float *weight = LANES(weight_at)(a, head, 4, place + t);
-        const V w[2] = {LANES(set)(weight[0]), LANES(set)(weight[1])};
+}
+
+/* The weighted values of a turn, of hn heads of `lanes`. */
+LANES_OP void LANES(values_aside)(const struct attend *a, const struct LANES(aside) * r, size_t head, size_t lanes,
+                                  size_t hn, size_t dim, bool bf16, V *sum)
+{
+    const size_t step = dim * (bf16 ? 2 : 4), size = LANES_SET == LANES_DOT ? 2 : 4;
+    const char *weight = LANES(weight_at)(a, head, lanes, 0);
+    for (size_t j = 0, end = kern_count(LANES(aside_rows)); j < end; j++) {
         KERN_UNROLL
-        for (size_t j = 0; j < 8; j++) {
-            const V x = LOAD_ITEM(row + t * step, j * 16, dim, bf16);
+        for (size_t p = 0; p < ATTEND_TURNS; p += LANES(rows)) {
             KERN_UNROLL
-            for (size_t i = 0; i < 2; i++) sum[i * 8 + j] = MULTIPLY_ADD(w[i], x, sum[i * 8 + j]);
+            for (size_t i = p; i < p + LANES(rows); i++)
+                if (lanes == 1)
+                    LANES(fetch_one)(r->later[i] + j * step, step);
+                else
+                    LANES(fetch_part)(r->later[i] + j * step, step, head / hn, a->room / hn);
+            LANES(value_rows)
+            (r->row[p] + j * step, r->row[p + LANES(rows) - 1] + j * step, weight, 0, hn, 8, dim, bf16, sum);
+            weight += LANES(rows) * lanes * size;
         }
     }
-#endif
 }
 
-/* The scores of four heads and the pages of a chunk side by side: two keys of each in turn. What comes later is
- * fetched evenly. */
-LANES_OP void LANES(scores_aside)(const struct attend *a, const struct attend_pages *r, size_t head, size_t hn,
-                                  size_t dim, bool bf16)
+/* Rows of a page of n that so many bytes ahead are. */
+LANES_OP size_t LANES(ahead)(size_t bytes, size_t step, size_t n)
 {
-    const size_t n = r->n, step = dim * (bf16 ? 2 : 4);
-    float *out = a->scores + head * ATTEND_CHUNK;
-    for (size_t j = 0; j < n; j += 2) {
-        KERN_UNROLL
-        for (size_t p = 0; p < ATTEND_TURNS; p++) {
-            const size_t place = p * ATTEND_TURN + j;
-            const char *key = r->k + r->row[p] + j * step;
-            V s[8];
-            if (head == 0) LANES(fetch)(r->k + r->later[p] + j * step, 2 * step);
-            if (hn == 1) {
-                LANES(score_row)(a, NULL, key, 0, 1, dim, bf16, s);
-                LANES(score_row)(a, NULL, key + step, 0, 1, dim, bf16, s + 1);
-                out[place] = LANES(sum)(s[0]) * a->scale;
-                out[place + 1] = LANES(sum)(s[1]) * a->scale;
-            } else {
-                LANES(score_two)(a, key, head, dim, bf16, s);
-                LANES(store_sums_4)(out + 4 * place, s, a->scale);
-                LANES(store_sums_4)(out + 4 * place + 4, s + 4, a->scale);
-            }
-        }
-    }
-    for (size_t p = 0; p < ATTEND_TURNS; p++)
-        for (size_t i = n * hn; i < ATTEND_TURN * hn; i++) out[p * ATTEND_TURN * hn + i] = -3e38F;
+    const size_t rows = bytes / step / LANES(aside_rows) * LANES(aside_rows);
+    return rows < n ? rows : n;
 }
 
-/* The values, of one head or of two of four. */
-LANES_OP void LANES(values_aside)(const struct attend *a, const struct attend_pages *r, size_t head, size_t hn,
-                                  size_t dim, bool bf16)
-{
-    const size_t n = r->n, step = dim * (bf16 ? 2 : 4), wide = attend_wide(dim);
-    V sum[16];
-    LANES(take)(a, head, 0, hn, 8, wide, sum);
-    for (size_t j = 0; j < n; j += 2) {
-        KERN_UNROLL
-        for (size_t p = 0; p < ATTEND_TURNS; p++) {
-            const size_t place = p * ATTEND_TURN + j;
-            const char *value = r->v + r->row[p] + j * step;
-            if (head == 0) LANES(fetch)(r->v + r->later[p] + j * step, 2 * step);
-            if (hn == 2)
-                LANES(value_two)(a, value, place, head, dim, bf16, sum);
-            else
-                for (size_t t = 0; t < 2; t += LANES(rows)) LANES(value_rows)
-            (value + t * step, value + step, LANES(weight_at)(a, 0, 1, place + t), 0, 1, 8, dim, bf16, sum);
-        }
-    }
-    LANES(leave)(a, head, 0, hn, 8, wide, sum);
-}
-
-LANES_OP void LANES(pages_of)(const struct attend *from, const struct attend_pages *pages, size_t hn, size_t dim,
-                              bool bf16)
+/* One head: its query, weighted values and sum stay in registers. */
+LANES_OP void LANES(pages_of_one)(const struct attend *from, const struct attend_pages *pages, size_t dim, bool bf16)
 {
     const struct attend own = *from, *a = &own;
     const struct attend_pages local = *pages, *r = &local;
-    for (size_t h = 0; h < a->room; h += hn) LANES(scores_aside)(a, r, h, hn, dim, bf16);
-    for (size_t h = 0; h < a->room; h += hn) LANES(soften)(a, h, ATTEND_CHUNK, hn);
-    const size_t each = hn == 1 ? 1 : 2;
-    for (size_t h = 0; h < a->room; h += each) LANES(values_aside)(a, r, h, each, dim, bf16);
+    const size_t step = dim * (bf16 ? 2 : 4),
+                 ahead = LANES(ahead)(step > ATTEND_FOLLOWED ? ATTEND_AHEAD : ATTEND_AHEAD / 2, step, r->n);
+    ITEM q[HELD];
+    struct LANES(one) o = {.sum = LANES(load)(a->sum), .most = LANES(set)(*a->most)};
+    LANES(hold)(a, 0, 1, dim, q);
+    LANES(take)(a, 0, 0, 1, 8, attend_wide(dim), o.out);
+    for (size_t t = 0; t < r->n; t += LANES(aside_rows)) {
+        const bool here = t + ahead < r->n;
+        const size_t far = (here ? t + ahead : t + ahead - r->n) * step, *later = here ? r->row : r->later;
+        const struct LANES(aside) k = LANES(aside_at)(r->k, r->row, later, t * step, far);
+        const struct LANES(aside) v = LANES(aside_at)(r->v, r->row, later, t * step, far);
+        V all = LANES(set)(-3e38F), sum;
+        for (size_t j = 0, end = kern_count(LANES(aside_rows)); j < end; j++) {
+            KERN_UNROLL
+            for (size_t p = 0; p < ATTEND_TURNS; p++) {
+                LANES(fetch_one)(k.later[p] + j * step, step);
+                LANES(score_row)(a, q, k.row[p] + j * step, 0, 1, dim, bf16, &sum);
+                all = LANES(with)(all, j * ATTEND_TURNS + p, LANES(sum)(sum) * a->scale);
+            }
+        }
+        LANES(soften_one)(a, all, &o);
+        LANES(values_aside)(a, &v, 0, 1, 1, dim, bf16, o.out);
+    }
+    LANES(leave)(a, 0, 0, 1, 8, attend_wide(dim), o.out);
+    LANES(store)(a->sum, o.sum);
+    *a->most = _mm512_cvtss_f32(o.most.v);
+}
+
+LANES_OP void LANES(pages_of)(const struct attend *from, const struct attend_pages *pages, size_t dim, bool bf16)
+{
+    enum { HN = ATTEND_LANES };
+    const struct attend own = *from, *a = &own;
+    const struct attend_pages local = *pages, *r = &local;
+    const size_t step = dim * (bf16 ? 2 : 4), ahead = LANES(ahead)(ATTEND_AHEAD, step, r->n);
+    for (size_t t = 0; t < r->n; t += LANES(aside_rows)) {
+        const bool here = t + ahead < r->n;
+        const size_t far = (here ? t + ahead : t + ahead - r->n) * step, *later = here ? r->row : r->later;
+        const struct LANES(aside) k = LANES(aside_at)(r->k, r->row, later, t * step, far);
+        const struct LANES(aside) v = LANES(aside_at)(r->v, r->row, later, t * step, far);
+        for (size_t h = 0; h < a->room; h += HN) {
+            ITEM q[HELD];
+            if (LANES(holds)(HN, dim)) LANES(hold)(a, h, HN, dim, q);
+            LANES(scores_aside)(a, &k, LANES(holds)(HN, dim) ? q : NULL, h, HN, dim, bf16);
+        }
+        for (size_t h = 0; h < a->room; h += HN) LANES(soften)(a, h, ATTEND_TURN, HN);
+        for (size_t h = 0; h < a->room; h += 2) {
+            V sum[16];
+            LANES(take)(a, h, 0, 2, 8, attend_wide(dim), sum);
+            LANES(values_aside)(a, &v, h, HN, 2, dim, bf16, sum);
+            LANES(leave)(a, h, 0, 2, 8, attend_wide(dim), sum);
+        }
+    }
 }

@@ -124,7 +124,7 @@ LANES_OP void LANES(score_turn)(const struct attend *a, const char *k, const cha
     const size_t step = dim * (bf16 ? 2 : 4);
     const bool held = known && LANES(holds)(hn, dim);
     const bool many = LANES_WIDE == 16 && hn == 4 && !known && a->room > ATTEND_FEW;
-    float *out = a->scores + head * ATTEND_CHUNK;
+    float *out = a->scores + head * ATTEND_TURN;
     V all = LANES(set)(-3e38F);
     ITEM q[HELD];
     if (held) LANES(hold)(a, head, hn, dim, q);
@@ -181,7 +181,7 @@ LANES_OP void LANES(raise)(const struct attend *a, size_t head, size_t hn, V mos
 LANES_OP void LANES(soften)(const struct attend *a, size_t head, size_t places, size_t hn)
 {
     const size_t n = places * hn;
-    const float *s = a->scores + head * ATTEND_CHUNK, *most = a->most + head;
+    const float *s = a->scores + head * ATTEND_TURN, *most = a->most + head;
     float *sums = a->sum + head / hn * 16;
     V found = LANES(load)(s), least = hn == 1 ? LANES(set)(*most) : LANES(load_4)(most);
     for (size_t t = 16; t < n; t += 16) found = LANES(max)(found, LANES(load)(s + t));
@@ -198,10 +198,10 @@ LANES_OP void LANES(soften)(const struct attend *a, size_t head, size_t places, 
         /* two tokens of a head side by side */
         const __m512i pairs = _mm512_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15);
         const __m512 order = hn == 1 ? p.v : _mm512_permutexvar_ps(pairs, p.v);
-        _mm256_storeu_si256((__m256i *)(void *)(a->halves + head * ATTEND_CHUNK + t),
+        _mm256_storeu_si256((__m256i *)(void *)(a->halves + head * ATTEND_TURN + t),
                             (__m256i)_mm512_cvtneps_pbh(order));
 #else
-        LANES(store)(a->weights + head * ATTEND_CHUNK + t, p);
+        LANES(store)(a->weights + head * ATTEND_TURN + t, p);
 #endif
     }
     LANES(store)(sums, sum);
@@ -262,7 +262,7 @@ LANES_OP void LANES(value_rows)(const char *row, const char *other, const void *
 /* The weights of a place, of heads from `head` on, `lanes` of which stand together. */
 LANES_OP const void *LANES(weight_at)(const struct attend *a, size_t head, size_t lanes, size_t place)
 {
-    const size_t at = head / lanes * lanes * ATTEND_CHUNK + place * lanes;
+    const size_t at = head / lanes * lanes * ATTEND_TURN + place * lanes;
     return LANES_SET == LANES_DOT ? (const void *)(a->halves + at + 2 * (head % lanes))
                                   : (const void *)(a->weights + at + head % lanes);
 }
@@ -455,15 +455,14 @@ LANES_TARGET static void LANES(run)(const struct attend *a, const struct attend_
 LANES_TARGET static void LANES(pages)(const struct attend *a, const struct attend_pages *p)
 {
     const bool bf16 = LANES_SET == LANES_DOT || a->bf16;
-    const size_t hn = a->room == 1 ? 1 : ATTEND_LANES;
-    if (hn == 1 && bf16)
-        LANES(pages_of)(a, p, 1, ATTEND_USUAL, true);
-    else if (hn == 1)
-        LANES(pages_of)(a, p, 1, ATTEND_USUAL, false);
+    if (a->room == 1 && bf16)
+        LANES(pages_of_one)(a, p, ATTEND_USUAL, true);
+    else if (a->room == 1)
+        LANES(pages_of_one)(a, p, ATTEND_USUAL, false);
     else if (bf16)
-        LANES(pages_of)(a, p, ATTEND_LANES, ATTEND_USUAL, true);
+        LANES(pages_of)(a, p, ATTEND_USUAL, true);
     else
-        LANES(pages_of)(a, p, ATTEND_LANES, ATTEND_USUAL, false);
+        LANES(pages_of)(a, p, ATTEND_USUAL, false);
 }
 #endif
 

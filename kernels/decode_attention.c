@@ -132,6 +132,14 @@ static void counts(const struct kern_shape *s, struct kern_counts *out)
                                 .written_bytes = bytes * wide};
 }
 
+/* Keys, or values, of a page's heads follow one another. */
+static double piece_bytes(const struct kern_shape *s)
+{
+    const double element = s->dtype == KERN_FP32 ? 4 : s->dtype == KERN_FP8 ? 1 : 2;
+    if (page_of(s) >= at(s, LEN)) return 0;
+    return element * (double)page_of(s) * (double)s->v[KV_HEADS] * (double)s->v[DIM];
+}
+
 /* bf16: results are rounded to 8 bits; the sums and weights of the softmax are fp32, or weights bf16, whose errors
  * average out. */
 static double tolerance(const struct kern_shape *s) { return s->dtype == KERN_FP32 ? 1e-5 : 1e-2; }
@@ -244,8 +252,8 @@ static void attend_all(const struct kern_call *c, const struct attend_code *code
 {
     const struct kern_shape *s = c->shape;
     const size_t page = page_of(s), row = at(s, DIM) * (in_bf16(s) ? 2 : 4), heads = at(s, HEADS) / at(s, KV_HEADS);
-    const bool small = page <= ATTEND_TURN && page < at(s, LEN);
-    const bool aside = small && page % 2 == 0 && code->pages && at(s, DIM) == ATTEND_USUAL;
+    const bool paged = page < at(s, LEN) && page % (ATTEND_TURN / ATTEND_TURNS) == 0;
+    const bool aside = paged && code->pages && at(s, DIM) == ATTEND_USUAL;
     const struct walk w = {.c = c,
                            .code = code,
                            .shape = {.bf16 = in_bf16(s),
@@ -300,6 +308,7 @@ const struct kern kern_decode_attention = {
     .reference = reference,
     .reference_cost = reference_cost,
     .counts = counts,
+    .piece_bytes = piece_bytes,
     .tolerance = tolerance,
     .variants = VARIANTS,
     .variants_n = sizeof VARIANTS / sizeof VARIANTS[0],

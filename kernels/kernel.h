@@ -182,6 +182,7 @@ enum kern_ceiling {
     KERN_CEILING_READ,      /* bytes/s, reading: one parameter, elements of an fp32 array */
     KERN_CEILING_BANDWIDTH, /* bytes/s, reading and writing; the same parameter */
     KERN_CEILING_LAUNCH,    /* starts/s; one parameter, how many of them */
+    KERN_CEILING_GATHER,    /* bytes/s, reading pieces in no order: elements of an fp32 array, and of a piece */
 };
 
 struct kern {
@@ -213,6 +214,9 @@ struct kern {
     /* Multiply-adds that one such block costs, for the choice of how many are checked. */
     double (*reference_cost)(const struct kern_shape *s, size_t b);
     void (*counts)(const struct kern_shape *s, struct kern_counts *out);
+    /* Bytes of the pieces in which its inputs are read, each in order, that lie in no order: pages of a cache. 0: in
+     * one piece, as where the pointer is NULL. */
+    double (*piece_bytes)(const struct kern_shape *s);
     /* ||result - reference|| / ||reference|| that passes: 1e-5 where all is fp32, 1e-2 with bf16 storage of results;
      * say the reason where it is more. */
     double (*tolerance)(const struct kern_shape *s);

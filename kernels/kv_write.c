@@ -108,16 +108,24 @@ static void counts(const struct kern_shape *s, struct kern_counts *out)
 /* bf16 is copied; in bytes a half may go to its other neighbour, one of 127 steps, or a sixteenth of itself. */
 static double tolerance(const struct kern_shape *s) { return in_bytes(s) ? 1e-2 : 0; }
 
+/* Whether rows of so many bytes are written past the caches: they are whole lines, and many. */
+static bool is_past(const struct kern_call *c, size_t row_bytes)
+{
+    const size_t line = 64, rows = 2 * at(c->shape, TOKENS) * at(c->shape, HEADS);
+    return row_bytes % line == 0 && kern_past(c->machine, (double)rows * (double)row_bytes);
+}
+
 static void write_bytes(const struct kern_call *c,
-                        float (*quantise)(const uint16_t *from, uint8_t *to, size_t n, bool f8))
+                        float (*quantise)(const uint16_t *from, uint8_t *to, size_t n, bool f8, bool past))
 {
     const size_t heads = at(c->shape, HEADS), n = at(c->shape, DIM);
+    const bool past = is_past(c, n);
     for (size_t row = 0; row < at(c->shape, TOKENS) * heads; row++) {
         const size_t to = (size_t)((const int32_t *)c->buffer[SLOTS])[row / heads] * heads + row % heads;
         for (size_t b = K; b <= V; b++)
             ((float *)c->buffer[K_SCALES + b])[to] =
                 quantise((const uint16_t *)c->buffer[b] + row * n, (uint8_t *)c->buffer[K_CACHE + b] + to * n, n,
-                         c->shape->dtype == KERN_FP8);
+                         c->shape->dtype == KERN_FP8, past);
     }
 }
 
@@ -136,7 +144,29 @@ static void run_portable(const struct kern_call *c)
 
 #if KERN_X86
 static void run_avx2(const struct kern_call *c) { write_bytes(c, quantise_avx2); }
-static void run_avx512(const struct kern_call *c) { write_bytes(c, quantise_avx512); }
+KERN_AVX512 static void run_avx512(const struct kern_call *c)
+{
+    write_bytes(c, quantise_avx512);
+    _mm_sfence();
+}
+
+/* Rows of bf16 as they are. */
+KERN_AVX512 static void copy_avx512(const struct kern_call *c)
+{
+    const size_t bytes = 2 * at(c->shape, HEADS) * at(c->shape, DIM), line = 64;
+    if (!is_past(c, 2 * at(c->shape, DIM))) {
+        run_portable(c);
+        return;
+    }
+    for (size_t i = 0; i < at(c->shape, TOKENS); i++)
+        for (size_t b = K; b <= V; b++) {
+            char *to = (char *)c->buffer[K_CACHE + b] + (size_t)((const int32_t *)c->buffer[SLOTS])[i] * bytes;
+            const char *from = (const char *)c->buffer[b] + i * bytes;
+            for (size_t j = 0; j < bytes; j += line)
+                _mm512_stream_si512((void *)(to + j), _mm512_loadu_si512(from + j));
+        }
+    _mm_sfence();
+}
 #endif
 
 #define BYTES (KERN_HAS(KERN_INT8) | KERN_HAS(KERN_FP8))
@@ -144,6 +174,11 @@ static void run_avx512(const struct kern_call *c) { write_bytes(c, quantise_avx5
 static const struct kern_variant VARIANTS[] = {
 #if KERN_X86
     {.name = "avx512", .unit = KERN_UNIT_FP32, .dtypes = BYTES, .lacks = kern_lacks_avx512, .run = run_avx512},
+    {.name = "avx512-past",
+     .unit = KERN_UNIT_FP32,
+     .dtypes = KERN_HAS(KERN_BF16),
+     .lacks = kern_lacks_avx512,
+     .run = copy_avx512},
     {.name = "avx2", .unit = KERN_UNIT_FP32, .dtypes = BYTES, .lacks = kern_lacks_avx2, .run = run_avx2},
 #endif
     {.name = "portable", .unit = KERN_UNIT_FP32, .dtypes = BYTES | KERN_HAS(KERN_BF16), .run = run_portable},

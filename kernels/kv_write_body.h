@@ -54,7 +54,7 @@ LANES_OP void LANES(store_f8_n)(uint8_t *p, V v, size_t n)
 }
 
 /* 64 at once: pairs of places are packed and put in order once. */
-LANES_OP void LANES(store_i8_64)(uint8_t *p, const uint16_t *from, V inverse)
+LANES_OP void LANES(store_i8_64)(uint8_t *p, const uint16_t *from, V inverse, bool past)
 {
 #if LANES_SET == LANES_AVX512
     __m512i code[4];
@@ -69,8 +69,13 @@ LANES_OP void LANES(store_i8_64)(uint8_t *p, const uint16_t *from, V inverse)
     for (size_t j = 0; j < 4; j += 2) /* places of even and odd in the halves of one */
         code[j] = _mm512_mask_mov_epi16(code[j], 0xaaaaaaaau, _mm512_slli_epi32(code[j + 1], 16));
     const __m512i bytes = _mm512_packs_epi16(code[0], code[2]), order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
-    _mm512_storeu_si512(p, _mm512_permutexvar_epi64(order, bytes));
+    const __m512i all = _mm512_permutexvar_epi64(order, bytes);
+    if (past)
+        _mm512_stream_si512((void *)p, all);
+    else
+        _mm512_storeu_si512(p, all);
 #else
+    (void)past;
     for (size_t i = 0; i < 64; i += 16)
         LANES(store_i8_n)(p + i, LANES(round)(LANES(mul)(LANES(get)(from, true, i, 16), inverse)), 16);
 #endif
@@ -104,13 +109,13 @@ LANES_OP float LANES(largest)(const uint16_t *from, size_t n)
     return kern_bf16_to(most);
 }
 
-LANES_TARGET static float LANES(quantise)(const uint16_t *from, uint8_t *to, size_t n, bool f8)
+LANES_TARGET static float LANES(quantise)(const uint16_t *from, uint8_t *to, size_t n, bool f8, bool past)
 {
     const float steps = f8 ? F8_MOST : STEPS;
     const float largest = LANES(largest)(from, n);
     const V inverse = LANES(set)(largest > 0 ? steps / largest : 0);
     size_t i = 0;
-    for (; !f8 && i + 64 <= n; i += 64) LANES(store_i8_64)(to + i, from + i, inverse);
+    for (; !f8 && i + 64 <= n; i += 64) LANES(store_i8_64)(to + i, from + i, inverse, past);
     for (; i < n; i += 16) {
         const size_t take = n - i < 16 ? n - i : 16;
         const V v = LANES(mul)(LANES(get)(from, true, i, take), inverse);

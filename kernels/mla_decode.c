@@ -117,6 +117,11 @@ static void counts(const struct kern_shape *s, struct kern_counts *out)
                                 .written_bytes = bytes * heads * rank};
 }
 
+static double piece_bytes(const struct kern_shape *s)
+{
+    return page_of(s) < at(s, LEN) ? (in_bf16(s) ? 2.0 : 4.0) * (double)(page_of(s) * row_of(s)) : 0;
+}
+
 /* bf16: results are rounded to 8 bits; the weights of the softmax are fp32, or bf16, whose errors average out. */
 static double tolerance(const struct kern_shape *s) { return in_bf16(s) ? 1e-2 : 1e-5; }
 
@@ -186,6 +191,7 @@ const struct kern kern_mla_decode = {
     .reference = reference,
     .reference_cost = reference_cost,
     .counts = counts,
+    .piece_bytes = piece_bytes,
     .tolerance = tolerance,
     .variants = VARIANTS,
     .variants_n = sizeof VARIANTS / sizeof VARIANTS[0],

@@ -47,6 +47,13 @@ KERN_INLINE void *kern_here(void *p)
     return p;
 }
 
+/* kern_past -- whether stores of so many bytes go past the caches: more than the second holds has left it before
+ * somebody reads it, and a line that is written whole then need not be read first. */
+static inline bool kern_past(const struct kern_machine *m, double bytes)
+{
+    return m->cache_bytes[1] > 0 && bytes > m->cache_bytes[1];
+}
+
 static inline const char *kern_lacks_avx2(const struct kern_machine *m, const struct kern_shape *s)
 {
     (void)s;

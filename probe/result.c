@@ -54,6 +54,7 @@ enum err_code result_fill(struct arena *a, const struct wire_result *w, struct r
     r->read_bytes = w->read_bytes;
     r->written_bytes = w->written_bytes;
     r->footprint_bytes = w->footprint_bytes;
+    r->piece_bytes = w->piece_bytes;
     r->cells = w->conditions ? w->conditions : "";
     r->times_s = w->times_s;
     r->times_n = w->times_n;
@@ -99,9 +100,17 @@ static double best(double x, double y) { return isnan(x) ? y : isnan(y) ? x : fm
 
 struct result_ceilings result_ceilings_of(const struct result *r)
 {
-    return (struct result_ceilings){.peak_flops_per_s = best(r->before.peak_flops_per_s, r->after.peak_flops_per_s),
-                                    .read_bytes_per_s = best(r->before.read_bytes_per_s, r->after.read_bytes_per_s),
-                                    .moved_bytes_per_s = best(r->before.moved_bytes_per_s, r->after.moved_bytes_per_s)};
+    return (struct result_ceilings){
+        .peak_flops_per_s = best(r->before.peak_flops_per_s, r->after.peak_flops_per_s),
+        .read_bytes_per_s = best(r->before.read_bytes_per_s, r->after.read_bytes_per_s),
+        .moved_bytes_per_s = best(r->before.moved_bytes_per_s, r->after.moved_bytes_per_s),
+        .gather_bytes_per_s = best(r->before.gather_bytes_per_s, r->after.gather_bytes_per_s)};
+}
+
+double result_gather(const struct result *r)
+{
+    const struct result_ceilings c = result_ceilings_of(r);
+    return c.gather_bytes_per_s > 0 && c.gather_bytes_per_s < c.read_bytes_per_s ? c.gather_bytes_per_s : (double)NAN;
 }
 
 double result_bound_s(const struct result *r, double flops, double read_bytes, double moved_bytes)
@@ -111,7 +120,8 @@ double result_bound_s(const struct result *r, double flops, double read_bytes, d
     double bound = 0;
     if ((flops > 0 && isnan(peak)) || (read_bytes > 0 && isnan(read))) return (double)NAN;
     if (flops > 0) bound = fmax(bound, flops / peak);
-    if (read_bytes > 0) bound = fmax(bound, read_bytes / read);
+    const double gather = result_gather(r);
+    if (read_bytes > 0) bound = fmax(bound, read_bytes / (isnan(gather) ? read : gather));
     if (moved_bytes > 0 && !isnan(moved)) bound = fmax(bound, moved_bytes / moved);
     return bound > 0 ? bound : (double)NAN;
 }

@@ -23,9 +23,10 @@ bool result_outcome_find(const char *name, enum result_outcome *out);
 /* Rates that nothing on the machine exceeds, measured; NAN where not. Those of memory are for cold results; of a hot
  * one read is that of an array as large as its operands, which stays where they do, and moved is not known. */
 struct result_ceilings {
-    double peak_flops_per_s;  /* of the unit of the variant */
-    double read_bytes_per_s;  /* reading alone */
-    double moved_bytes_per_s; /* reading and writing, the best of all patterns */
+    double peak_flops_per_s;   /* of the unit of the variant */
+    double read_bytes_per_s;   /* reading alone */
+    double moved_bytes_per_s;  /* reading and writing, the best of all patterns */
+    double gather_bytes_per_s; /* reading pieces as large as those of a result that reads in no order; NAN of others */
 };
 
 /* Where a run comes from; the same for all its results. */
@@ -49,6 +50,7 @@ struct result {
     int64_t seed, calls, copies, checked;
     double error_frac, tolerance_frac;
     double flops, vector_flops, read_bytes, written_bytes, footprint_bytes;
+    double piece_bytes; /* of what it reads in pieces that lie in no order; 0 or NAN: it does not */
     /* what memory read and wrote for a call by the device's counters, in a run that was not timed; "" or why not */
     double dram_read_bytes, dram_write_bytes;
     const char *dram_reason;
@@ -56,7 +58,7 @@ struct result {
     struct sample_summary summary; /* of times_s */
     double *times_s, *discards_s;
     size_t times_n, discards_n;
-    const char *ceiling; /* what it measures besides itself: "compute" "read" "bandwidth", "" nothing */
+    const char *ceiling; /* what it measures besides itself: "compute" "read" "bandwidth" "gather", "" nothing */
     const char *cells;   /* a JSON object of texts: of an imported row its cells that are no parameter, else what the
                             worker told of the conditions; "" or NULL: none */
 };
@@ -91,8 +93,13 @@ double result_time_s(const struct result *r);
  * is nearer to what the machine could do. */
 struct result_ceilings result_ceilings_of(const struct result *r);
 
+/* result_gather -- the rate at which a result's pieces are read at best, where it is known and below that of reading;
+ * else NAN. */
+double result_gather(const struct result *r);
+
 /* result_bound_s -- the least time of work on result_ceilings_of: max(flops/peak, read bytes/read rate, all bytes/best
- * rate). NAN when there is work whose ceiling is not known (moved excepted). */
+ * rate); what is read in pieces has the rate of these. NAN when there is work whose ceiling is not known (moved
+ * excepted). */
 double result_bound_s(const struct result *r, double flops, double read_bytes, double moved_bytes);
 
 #endif

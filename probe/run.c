@@ -8,7 +8,7 @@
 enum { WHY_MAX = 400 };
 
 /* Ceilings around a job: quick, since the code and its buffers are there. */
-static const double AROUND_S = 0.25, DESCRIBE_S = 30, START_S = 1;
+static const double AROUND_S = 0.25, DESCRIBE_S = 30, START_S = 1, GATHER_BYTES = 0x1p15;
 
 static double ceiling_s(const struct run *r)
 {
@@ -114,7 +114,7 @@ static enum err_code measure(struct run *r, const struct wire_job *job, struct r
         [SESSION_CRASHED] = RESULT_CRASHED, [SESSION_HUNG] = RESULT_HUNG, [SESSION_GARBAGE] = RESULT_GARBAGE};
     const struct wire_request q = {.ask = WIRE_MEASURE, .threads = r->set.threads, .job = *job};
     const double nan = (double)NAN;
-    const struct result_ceilings none = {nan, nan, nan};
+    const struct result_ceilings none = {nan, nan, nan, nan};
     struct wire_reply reply;
     char why[WHY_MAX] = "";
     *out = (struct result){.origin = r->origin,
@@ -135,6 +135,7 @@ static enum err_code measure(struct run *r, const struct wire_job *job, struct r
                            .read_bytes = nan,
                            .written_bytes = nan,
                            .footprint_bytes = nan,
+                           .piece_bytes = nan,
                            .dram_read_bytes = nan,
                            .dram_write_bytes = nan,
                            .dram_reason = "",
@@ -334,6 +335,33 @@ static enum err_code measure_stream(struct run *r, const struct wire_kernel *k, 
     return ERR_OK;
 }
 
+/* Pieces of about so many bytes in no order; one of their size may have been measured before. NULL in *out: this
+ * device has no such kernel, or no room is left. */
+static enum err_code measure_gather(struct run *r, double piece_bytes, struct run_ceiling **out, struct err *e)
+{
+    enum { ROW = 64, FEW = 16 }; /* elements of a row, of which pieces are multiples; pieces of an array */
+    struct run_ceilings *c = &r->ceilings;
+    const double last = r->device.cache_bytes[2] > 0 ? r->device.cache_bytes[2] : 0x1p26;
+    const double piece = fmax(1, floor(piece_bytes / 4 / ROW)) * ROW, pieces = fmax(FEW, floor(2 * last / 4 / piece));
+    *out = NULL;
+    for (size_t i = 0; i < c->gathers_n; i++)
+        if (c->gather[i].shape.arg[1].value == (int64_t)piece) *out = &c->gather[i];
+    for (size_t i = 0; !*out && i < r->device.kernels_n && !r->stopped && c->gathers_n < RUN_GATHERS_MAX; i++) {
+        const struct wire_kernel *k = &r->device.kernels[i];
+        if (strcmp(k->ceiling, "gather") != 0 || k->args_n != 2) continue;
+        struct run_ceiling *new = &c->gather[c->gathers_n++];
+        const struct wire_shape shape = {
+            .n = 2, .arg = {{k->args[0].name, (int64_t)(pieces * piece)}, {k->args[1].name, (int64_t)piece}}};
+        *new = (struct run_ceiling){.per_s = (double)NAN, .shape = shape};
+        for (size_t j = 0; j < k->variants_n && !r->stopped; j++)
+            if (!*k->variants[j].lacks) TRY(try_variant(r, k, &k->variants[j], "fp32", &shape, true, new, e));
+        *out = new;
+    }
+    return ERR_OK;
+}
+
+double run_piece_bytes(const struct run_ceiling *c) { return 4 * (double)c->shape.arg[1].value; }
+
 enum err_code run_measure_ceilings(struct run *r, struct err *e)
 {
     const double last = r->device.cache_bytes[2] > 0 ? r->device.cache_bytes[2] : 0x1p26;
@@ -353,6 +381,8 @@ enum err_code run_measure_ceilings(struct run *r, struct err *e)
             TRY(measure_stream(r, k, r->device.cache_bytes[l] / 2, false, SIZE_MAX, &c->cache[l], e));
     }
     if (!isnan(c->read.per_s) && !(c->moved.per_s > c->read.per_s)) c->moved = c->read;
+    struct run_ceiling *gather;
+    if (r->set.launches && !r->set.hot && !r->stopped) TRY(measure_gather(r, GATHER_BYTES, &gather, e));
     return ERR_OK;
 }
 
@@ -415,7 +445,7 @@ static enum err_code around(struct run *r, const char *unit, bool cold, double f
 {
     const struct run_ceilings *c = &r->ceilings;
     const double nan = (double)NAN;
-    *out = (struct result_ceilings){nan, nan, nan};
+    *out = (struct result_ceilings){nan, nan, nan, nan};
     TRY(try_again(r, unit, cold, e));
     for (size_t i = 0; i < c->peaks_n; i++)
         if (strcmp(c->peak[i].unit, unit) == 0) TRY(again(r, &c->peak[i], false, &out->peak_flops_per_s, e));
@@ -424,6 +454,15 @@ static enum err_code around(struct run *r, const char *unit, bool cold, double f
     /* what writes was measured once: it is taken to have changed as reading has */
     out->moved_bytes_per_s = c->moved.per_s * (out->read_bytes_per_s / c->read.per_s);
     return ERR_OK;
+}
+
+/* How fast pieces are read now that are as large as those of a cold result. */
+static enum err_code around_gather(struct run *r, double piece_bytes, double *out, struct err *e)
+{
+    struct run_ceiling *c;
+    *out = (double)NAN;
+    TRY(measure_gather(r, piece_bytes, &c, e));
+    return c ? again(r, c, true, out, e) : ERR_OK;
 }
 
 /* -- jobs -- */
@@ -467,6 +506,8 @@ enum err_code run_job(struct run *r, const struct plan_job *job, bool cold, stru
     r->last_bytes = out->footprint_bytes;
     if (out->outcome == RESULT_MEASURED) {
         TRY(around(r, job->variant->unit, cold, out->footprint_bytes, &after, e));
+        if (r->stopped) return ERR_OK;
+        if (cold && out->piece_bytes > 0) TRY(around_gather(r, out->piece_bytes, &after.gather_bytes_per_s, e));
         if (r->stopped) return ERR_OK;
         out->after = after;
         if (!cold) TRY(measure_again(r, &q, out, e));

@@ -8,7 +8,7 @@
 #include "probe/session.h"
 #include "probe/store.h"
 
-enum { RUN_UNITS_MAX = 8, RUN_LEVELS = 3, RUN_LAUNCHES_MAX = 4 };
+enum { RUN_UNITS_MAX = 8, RUN_LEVELS = 3, RUN_LAUNCHES_MAX = 4, RUN_GATHERS_MAX = 8 };
 
 /* One ceiling: what was reached, by which code. */
 struct run_ceiling {
@@ -26,9 +26,11 @@ struct run_ceiling {
 struct run_ceilings {
     struct run_ceiling peak[RUN_UNITS_MAX];
     size_t peaks_n;
-    struct run_ceiling read;                     /* from memory, reading alone */
-    struct run_ceiling moved;                    /* from and to memory, the best of read, copy and triad */
-    struct run_ceiling cache[RUN_LEVELS];        /* reading what stays in L1, L2, the last level */
+    struct run_ceiling read;                    /* from memory, reading alone */
+    struct run_ceiling moved;                   /* from and to memory, the best of read, copy and triad */
+    struct run_ceiling cache[RUN_LEVELS];       /* reading what stays in L1, L2, the last level */
+    struct run_ceiling gather[RUN_GATHERS_MAX]; /* from memory, pieces in no order, each of another size */
+    size_t gathers_n;
     struct run_ceiling launch[RUN_LAUNCHES_MAX]; /* starting work, one by each code */
     size_t launches_n;
 };
@@ -39,7 +41,7 @@ struct run_settings {
     double deadline_s;      /* of the sampling of one job */
     double ceiling_s;       /* of the sampling of one ceiling; 0: a quarter of a second */
     bool hot;               /* no job is cold: ceilings of memory are not measured */
-    bool launches;          /* what a start costs too */
+    bool launches;          /* what a start costs too, and reading in pieces of 32 KiB, whether a job does or not */
     bool dram_bytes;        /* count the bytes that memory moves, after the timing and apart from it */
     bool lists;             /* nothing is measured: a device that can run nothing is described all the same */
     double patience_s;      /* beyond that, until a worker counts as hung */
@@ -102,6 +104,9 @@ void run_close(struct run *r);
  * the next faster one up to twice that one's size; NAN beyond the caches. */
 double run_peak(const struct run_ceilings *c, const char *unit);
 double run_hot_rate(const struct run *r, double footprint_bytes);
+
+/* run_piece_bytes -- of a ceiling that reads in pieces. */
+double run_piece_bytes(const struct run_ceiling *c);
 
 /* run_now -- the time of day in UTC, "2026-11-30T00:10:39Z". Errors: ERR_NOMEM. */
 enum err_code run_now(struct arena *a, const char **out, struct err *e);

@@ -41,6 +41,9 @@ static const char *const MIGRATIONS[STORE_LAYOUT] = {
     /* files of parameters that were fitted to results */
     "CREATE TABLE fitted (id INTEGER PRIMARY KEY AUTOINCREMENT, device TEXT NOT NULL, path TEXT NOT NULL,"
     " made TEXT NOT NULL);",
+    /* pieces in no order, and how fast such are read */
+    "ALTER TABLE result ADD COLUMN piece_bytes REAL; ALTER TABLE result ADD COLUMN before_gather_bytes_per_s REAL;"
+    "ALTER TABLE result ADD COLUMN after_gather_bytes_per_s REAL;",
 };
 
 /* -- SQLite -- */
@@ -302,6 +305,9 @@ static void bind_result(struct binder *b, const struct store *s, const struct re
     bind_real(b, r->dram_read_bytes);
     bind_real(b, r->dram_write_bytes);
     bind_text(b, r->dram_reason);
+    bind_real(b, r->piece_bytes);
+    bind_real(b, r->before.gather_bytes_per_s);
+    bind_real(b, r->after.gather_bytes_per_s);
 }
 
 static enum err_code add_samples(struct store *s, struct binder *b, const struct result *r, struct err *e)
@@ -346,7 +352,7 @@ static enum err_code add_within(struct store *s, struct result *r, size_t n, str
     TRY(store_run(s, "BEGIN IMMEDIATE", e));
     enum err_code code = store_prepare(s,
                                        "INSERT INTO result (" STORE_RESULT_COLUMNS ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,"
-                                       "?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                                       "?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                                        &row.q, e);
     if (code == ERR_OK)
         code = store_prepare(s, "INSERT INTO sample (result, discarded, i, time_s) VALUES (?,?,?,?)", &sample.q, e);

@@ -8,7 +8,7 @@
 
 #include "probe/result.h"
 
-enum { STORE_LAYOUT = 5 };
+enum { STORE_LAYOUT = 6 };
 
 struct store;
 

@@ -21,7 +21,7 @@ static double real_at(sqlite3_stmt *q, int i)
     return sqlite3_column_type(q, i) == SQLITE_NULL ? (double)NAN : sqlite3_column_double(q, i);
 }
 
-enum { ORIGIN_AT = 41 }; /* behind id and the columns of a result */
+enum { ORIGIN_AT = 44 }; /* behind id and the columns of a result */
 
 static enum err_code read_texts(struct arena *a, sqlite3_stmt *q, struct result *r, struct err *e)
 {
@@ -71,7 +71,10 @@ static void read_numbers(sqlite3_stmt *q, struct result *r)
                  {&r->summary.q1_s, 32},
                  {&r->summary.q3_s, 33},
                  {&r->dram_read_bytes, 38},
-                 {&r->dram_write_bytes, 39}};
+                 {&r->dram_write_bytes, 39},
+                 {&r->piece_bytes, 41},
+                 {&r->before.gather_bytes_per_s, 42},
+                 {&r->after.gather_bytes_per_s, 43}};
     r->summary.spread_frac = r->summary.error_frac = r->summary.drift_frac = r->summary.most_s = (double)NAN;
     for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++) *reals[i].to = real_at(q, reals[i].at);
     r->id = sqlite3_column_int64(q, 0);
@@ -120,6 +123,7 @@ static enum err_code check_rates(const struct result *r, double time_s, struct e
                 {"read_bytes", r->read_bytes, WORK},
                 {"written_bytes", r->written_bytes, WORK},
                 {"footprint_bytes", r->footprint_bytes, WORK},
+                {"piece_bytes", r->piece_bytes, WORK},
                 {"flops/s", r->flops / time_s, FLOPS_PER_S},
                 {"bytes/s", bytes / time_s, BYTES_PER_S},
                 {"flops/s before", r->before.peak_flops_per_s, FLOPS_PER_S},
@@ -127,7 +131,9 @@ static enum err_code check_rates(const struct result *r, double time_s, struct e
                 {"bytes/s before", r->before.read_bytes_per_s, BYTES_PER_S},
                 {"bytes/s after", r->after.read_bytes_per_s, BYTES_PER_S},
                 {"bytes/s moved before", r->before.moved_bytes_per_s, BYTES_PER_S},
-                {"bytes/s moved after", r->after.moved_bytes_per_s, BYTES_PER_S}};
+                {"bytes/s moved after", r->after.moved_bytes_per_s, BYTES_PER_S},
+                {"bytes/s of pieces before", r->before.gather_bytes_per_s, BYTES_PER_S},
+                {"bytes/s of pieces after", r->after.gather_bytes_per_s, BYTES_PER_S}};
     for (size_t i = 0; i < sizeof each / sizeof each[0]; i++)
         if (!isnan(each[i].value) && !(each[i].value >= 0 && each[i].value <= each[i].most))
             return err_set(e, ERR_INPUT, "%g %s", each[i].value, each[i].what);

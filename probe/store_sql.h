@@ -33,6 +33,7 @@ enum err_code store_prepare(struct store *s, const char *sql, sqlite3_stmt **out
     "checked, error_frac, tolerance_frac, flops, vector_flops, read_bytes, written_bytes, footprint_bytes, "           \
     "before_peak_flops_per_s, before_read_bytes_per_s, before_moved_bytes_per_s, after_peak_flops_per_s, "             \
     "after_read_bytes_per_s, after_moved_bytes_per_s, median_s, least_s, q1_s, q3_s, n, discards, cells, ceiling, "    \
-    "dram_read_bytes, dram_write_bytes, dram_reason"
+    "dram_read_bytes, dram_write_bytes, dram_reason, piece_bytes, before_gather_bytes_per_s, "                         \
+    "after_gather_bytes_per_s"
 
 #endif

@@ -73,6 +73,7 @@ struct wire_result {
     int64_t calls, copies, checked; /* calls a sample; copies of the buffers; elements compared */
     double error_frac, tolerance_frac;
     double flops, vector_flops, read_bytes, written_bytes, footprint_bytes;
+    double piece_bytes; /* of what is read in pieces that lie in no order; 0 or NAN: it is not */
     double dram_read_bytes,
         dram_write_bytes;   /* of WIRE_COUNTED: what memory read and wrote for one call, by counters */
     const char *conditions; /* a JSON object of texts: clocks, power, temperature ...; "" none are known */

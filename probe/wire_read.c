@@ -194,7 +194,7 @@ static enum err_code read_result(struct json_scan s, struct wire_result *r)
     struct list times = {.n = 0}, discards = {.n = 0};
     r->reason = r->unit = r->conditions = "";
     r->error_frac = r->tolerance_frac = r->flops = r->vector_flops = (double)NAN;
-    r->read_bytes = r->written_bytes = r->footprint_bytes = (double)NAN;
+    r->read_bytes = r->written_bytes = r->footprint_bytes = r->piece_bytes = (double)NAN;
     r->dram_read_bytes = r->dram_write_bytes = (double)NAN;
     struct wire_field fields[] = {
         {"outcome", wire_get_text, &outcome, true, 0},
@@ -211,6 +211,7 @@ static enum err_code read_result(struct json_scan s, struct wire_result *r)
         {"read_bytes", wire_get_number, &r->read_bytes, false, 0},
         {"written_bytes", wire_get_number, &r->written_bytes, false, 0},
         {"footprint_bytes", wire_get_number, &r->footprint_bytes, false, 0},
+        {"piece_bytes", wire_get_number, &r->piece_bytes, false, 0},
         {"dram_read_bytes", wire_get_number, &r->dram_read_bytes, false, 0},
         {"dram_write_bytes", wire_get_number, &r->dram_write_bytes, false, 0},
         {"conditions", get_texts, &r->conditions, false, 0},

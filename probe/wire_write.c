@@ -193,6 +193,7 @@ static void write_result(struct out *o, const struct wire_result *r)
     real(o, "read_bytes", r->read_bytes);
     real(o, "written_bytes", r->written_bytes);
     real(o, "footprint_bytes", r->footprint_bytes);
+    if (r->piece_bytes > 0) real(o, "piece_bytes", r->piece_bytes);
     if (r->outcome == WIRE_COUNTED) {
         real(o, "dram_read_bytes", r->dram_read_bytes);
         real(o, "dram_write_bytes", r->dram_write_bytes);

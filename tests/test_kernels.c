@@ -36,6 +36,7 @@ static void gemm_at_odd_shapes(void **state)
 static void streams_at_odd_sizes(void **state)
 {
     static const int64_t SIZES[] = {1, 2, 15, 16, 17, 63, 64, 65, 127, 1000, 1023, 4096, 10007, 65537};
+    static const int64_t PIECES[][2] = {{64, 64}, {128, 64}, {7 * 320, 320}, {9 * 1024, 1024}, {31 * 192, 192}};
     static const char *const NAMES[] = {"stream-read", "stream-copy", "stream-triad"};
     struct kern_machine m;
     (void)state;
@@ -46,6 +47,7 @@ static void streams_at_odd_sizes(void **state)
             assert_true(kernel_check(kern_find(NAMES[i]), &m, v) > 0);
         }
     kern_machine_close(&m);
+    kernel_check_all("stream-gather", PIECES[0], sizeof PIECES / sizeof PIECES[0]);
 }
 
 static void peaks_compute(void **state)

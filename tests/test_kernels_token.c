@@ -187,6 +187,20 @@ static void writes_at_odd_shapes(void **state)
     CHECK("kv-write", SHAPES);
 }
 
+/* Stores past the caches: as on a machine whose second cache holds next to nothing. */
+static void past_the_caches(void **state)
+{
+    static const int64_t WRITES[][3] = {{29, 2, 128}, {3, 3, 64}, {5, 1, 96}, {7, 2, 33}};
+    static const int64_t NORMS[][2] = {{5, 4096}, {3, 2048 + 32}, {11, 96}, {2, 1021}};
+    struct kern_machine m;
+    (void)state;
+    kern_machine_open(&m);
+    m.cache_bytes[1] = 1;
+    for (size_t i = 0; i < sizeof WRITES / sizeof WRITES[0]; i++) kernel_check(kern_find("kv-write"), &m, WRITES[i]);
+    for (size_t i = 0; i < sizeof NORMS / sizeof NORMS[0]; i++) kernel_check(kern_find("rmsnorm"), &m, NORMS[i]);
+    kern_machine_close(&m);
+}
+
 static void writes_counts(void **state)
 {
     (void)state;
@@ -219,7 +233,8 @@ int main(void)
         cmocka_unit_test(norm_counts),           cmocka_unit_test(mamba_at_odd_shapes),
         cmocka_unit_test(mamba_counts),          cmocka_unit_test(latent_at_odd_shapes),
         cmocka_unit_test(experts_at_odd_shapes), cmocka_unit_test(experts_counts),
-        cmocka_unit_test(writes_at_odd_shapes),  cmocka_unit_test(writes_counts),
+        cmocka_unit_test(writes_at_odd_shapes),  cmocka_unit_test(past_the_caches),
+        cmocka_unit_test(writes_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

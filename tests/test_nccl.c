@@ -259,8 +259,8 @@ static void results_are_rows(void **state)
                            .ceiling = "",
                            .read_bytes = 4e6,
                            .written_bytes = 4e6,
-                           .before = {1e12, 1e12, 1e12},
-                           .after = {1e12, 1e12, 1e12},
+                           .before = {1e12, 1e12, 1e12, 1e12},
+                           .after = {1e12, 1e12, 1e12, 1e12},
                            .summary = {.n = 1, .median_s = 1e-4, .least_s = 1e-4},
                            .shape = {2, {{"n_gpus", 4}, {"bytes", 4000000}}}};
         struct row row;

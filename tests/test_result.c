@@ -61,6 +61,26 @@ static void two_times_are_one_result(void **state)
     assert_int_equal(r.times_n, 11);
 }
 
+/* What is read in pieces has the rate of pieces, where that is the lower one. */
+static void rates_of_pieces_bound(void **state)
+{
+    struct result r = result_of(first_s, 11);
+    (void)state;
+    r.before.read_bytes_per_s = 2.9e10;
+    r.after.read_bytes_per_s = 3.1e10;
+    assert_true(isnan(result_gather(&r)));
+    assert_near(result_bound_s(&r, 0, 7e5, 0), 7e5 / 3.1e10, 1e-15);
+    r.before.gather_bytes_per_s = (double)NAN;
+    r.after.gather_bytes_per_s = 2.3e10;
+    assert_true(result_gather(&r) == 2.3e10);
+    assert_near(result_bound_s(&r, 0, 7e5, 0), 7e5 / 2.3e10, 1e-15);
+    r.before.gather_bytes_per_s = 2.4e10;
+    assert_true(result_gather(&r) == 2.4e10);
+    r.after.gather_bytes_per_s = 3.2e10; /* pieces are no faster than an array */
+    assert_true(isnan(result_gather(&r)));
+    assert_near(result_bound_s(&r, 0, 7e5, 0), 7e5 / 3.1e10, 1e-15);
+}
+
 static void rates_of_caches_bound(void **state)
 {
     struct result r = result_of(first_s, 11); /* 7e5 bytes in 7.01 us: 99.9 GB/s */
@@ -109,6 +129,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(two_times_are_one_result, begin, end),
         cmocka_unit_test(rates_of_caches_bound),
+        cmocka_unit_test(rates_of_pieces_bound),
         cmocka_unit_test(preparations_are_no_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

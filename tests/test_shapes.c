@@ -55,7 +55,7 @@ static void sizes_by_hand(void **state)
         "qkv_proj gemm bf16 m=7 n=6144 k=4096",
         "rope elementwise bf16 num_tokens=7 n_heads=32 n_kv_heads=8 head_dim=128 rotary_dim=128 interleaved=?",
         "kv_write elementwise bf16 num_tokens=7 n_kv_heads=8 head_dim=128",
-        "attention decode bf16 batch=7 kv_len=1531 n_heads=32 n_kv_heads=8 head_dim=128 window=0",
+        "attention decode bf16 batch=7 kv_len=1531 n_heads=32 n_kv_heads=8 head_dim=128 window=0 page_tokens=0",
         "o_proj gemm bf16 m=7 n=4096 k=4096",
         "mlp_norm elementwise bf16 num_tokens=7 hidden=4096",
         "up_proj gemm bf16 m=7 n=28672 k=4096",
@@ -115,6 +115,10 @@ static void rows_of_a_call(void **state)
     r.kv_dtype = "fp8"; /* another cache */
     assert_false(shape_is(&d.v[4], &r));
     r.dtype = r.kv_dtype, r.kv_dtype = "bf16";
+    assert_true(shape_is(&d.v[4], &r));
+    r.kernel.page_tokens = 16;
+    assert_false(shape_is(&d.v[4], &r));
+    r.kernel.page_tokens = (double)NAN; /* engines do not say */
     assert_true(shape_is(&d.v[4], &r));
     r.kernel.window = 512;
     assert_false(shape_is(&d.v[4], &r));

@@ -95,11 +95,12 @@ static struct result make(struct arena *a, int64_t i)
         .read_bytes = 17,
         .written_bytes = 19,
         .footprint_bytes = 23,
+        .piece_bytes = 31,
         .dram_read_bytes = 29,
         .dram_write_bytes = nan,
         .dram_reason = "half of it",
-        .before = {1e11, 2e10, nan},
-        .after = {1.1e11, nan, nan},
+        .before = {1e11, 2e10, nan, 1.9e10},
+        .after = {1.1e11, nan, nan, nan},
         .cells = ""};
     r.times_s = arena_array(a, TIMES, sizeof *r.times_s);
     r.discards_s = arena_array(a, DISCARDS, sizeof *r.discards_s);
@@ -214,11 +215,14 @@ static void old_layouts_are_brought_up_to_date(void **state)
     assert_string_equal(r[0].cells, "");
     assert_true(isnan(r[0].dram_read_bytes) && isnan(r[0].dram_write_bytes) && *r[0].dram_reason == '\0');
     assert_true(r[0].summary.median_s == 0.019 && isnan(r[0].flops));
+    assert_true(isnan(r[0].piece_bytes) && isnan(r[0].before.gather_bytes_per_s));
     struct result more = make(s->a, 5);
     assert_int_equal(store_add(store, &more, NULL), ERR_OK);
     assert_int_equal(read_all(s, &r), 3);
     assert_string_equal(r[2].ceiling, "read");
     assert_true(r[2].dram_read_bytes == 29 && isnan(r[2].dram_write_bytes));
+    assert_true(r[2].piece_bytes == 31 && r[2].before.gather_bytes_per_s == 1.9e10);
+    assert_true(isnan(r[2].after.gather_bytes_per_s));
     assert_string_equal(r[2].dram_reason, "half of it");
     assert_string_equal(r[2].origin.started, "2026-11-30T01:02:03Z");
 }

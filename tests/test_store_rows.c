@@ -60,8 +60,8 @@ static struct result result_of(int64_t id, const char *started, const char *kern
                            .read_bytes = 3.1e9,
                            .written_bytes = 0,
                            .footprint_bytes = 3.1e9,
-                           .before = {nan, nan, nan},
-                           .after = {nan, nan, nan},
+                           .before = {nan, nan, nan, nan},
+                           .after = {nan, nan, nan, nan},
                            .summary = {.n = 1, .median_s = time_s, .least_s = time_s, .q1_s = time_s, .q3_s = time_s},
                            .ceiling = ceiling,
                            .cells = ""};
@@ -215,6 +215,44 @@ static void formats_of_attention(void **state)
     assert_string_equal(row.class_name, "decode/bf16/bf16/ridge/wide");
 }
 
+/* Caches in several pages are a class of their own; engines', which are in pages always, are those of the engine. */
+static void pages_of_attention(void **state)
+{
+    static const struct {
+        int64_t page, context;
+        const char *class;
+    } PAGES[] = {{0, 511, "decode/bf16/bf16/ridge/wide"},
+                 {16, 511, "decode/bf16/bf16/ridge/pages/wide"},
+                 {510, 511, "decode/bf16/bf16/ridge/pages/wide"},
+                 {511, 511, "decode/bf16/bf16/ridge/wide"},
+                 {1024, 511, "decode/bf16/bf16/ridge/wide"}};
+    struct result r = result_of(3, "2026-11-05T00:00:05Z", "decode-attention", "", 1e-3);
+    struct row row;
+    r.row_kind = "decode";
+    r.dtype = "bf16";
+    for (size_t i = 0; i < sizeof PAGES / sizeof PAGES[0]; i++) {
+        r.shape = (struct wire_shape){7,
+                                      {{"batch", 3},
+                                       {"kv_len", PAGES[i].context},
+                                       {"n_heads", 6},
+                                       {"n_kv_heads", 2},
+                                       {"head_dim", 72},
+                                       {"window", 0},
+                                       {"page_tokens", PAGES[i].page}}};
+        assert_true(store_row(*state, &r, "m.db", NULL, &row));
+        assert_string_equal(row.class_name, PAGES[i].class);
+        assert_true(row.kernel.page_tokens == (double)PAGES[i].page);
+    }
+    r.outcome = RESULT_IMPORTED;
+    r.cells = "{\"framework\":\"mine\",\"kv_dtype\":\"bf16\"}";
+    r.shape.arg[6].value = 16;
+    assert_true(store_row(*state, &r, "m.db", NULL, &row));
+    assert_string_equal(row.class_name, "decode/bf16/bf16/mine");
+    r.shape.n = 6; /* a row from before */
+    assert_true(store_row(*state, &r, "m.db", NULL, &row));
+    assert_true(isnan(row.kernel.page_tokens));
+}
+
 /* What is written comes at the rate of moving, which is above that of reading: the bound is a floor of both. */
 static void bound_of_what_writes(void **state)
 {
@@ -306,8 +344,8 @@ static void ceilings_around_a_result(void **state)
     const double peak = cpu.hw.peak_flops_per_s[HW_BF16], read = cpu.hw.bandwidth_bytes_per_s, nan = (double)NAN;
     r.flops = 2.0 * 5 * 4099 * 131;
     r.unit = "bf16-dot";
-    r.before = (struct result_ceilings){0.7 * peak, 0.8 * read, nan};
-    r.after = (struct result_ceilings){0.9 * peak, 0.6 * read, nan};
+    r.before = (struct result_ceilings){0.7 * peak, 0.8 * read, nan, nan};
+    r.after = (struct result_ceilings){0.9 * peak, 0.6 * read, nan, nan};
     assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
     assert_near(row.kernel.compute_slower, 1 / 0.9, 1e-12);
     assert_near(row.kernel.memory_slower, 1 / 0.8, 1e-12);
@@ -341,7 +379,7 @@ static void caches_around_a_result(void **state)
     r.flops = 2.0 * 5 * 4099 * 131;
     r.unit = "bf16-dot";
     r.cold = false;
-    r.before = r.after = (struct result_ceilings){peak, nan, nan};
+    r.before = r.after = (struct result_ceilings){peak, nan, nan, nan};
     assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
     assert_true(row.uncalibrated && row.kernel.memory_slower == 0);
     assert_int_equal(kernel_work(&row.kernel, &cpu.hw, &plain, NULL), ERR_OK);
@@ -400,7 +438,7 @@ static void slowed_results(void **state)
     for (size_t i = 0; i < 6; i++) {
         r[i].flops = 2.0 * (double)r[i].shape.arg[0].value * 4099 * 131;
         r[i].unit = "bf16-dot";
-        r[i].before = r[i].after = (struct result_ceilings){peak, read, nan};
+        r[i].before = r[i].after = (struct result_ceilings){peak, read, nan, nan};
     }
     r[3].before.read_bytes_per_s = r[3].after.read_bytes_per_s = read / 1.13; /* so was memory */
     r[3].before.peak_flops_per_s = r[3].after.peak_flops_per_s = peak / 1.13;
@@ -447,6 +485,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(newest_quiet_ceilings_are_the_device, begin, end),
         cmocka_unit_test_setup_teardown(the_store_keeps_what_measures_ceilings, begin, end),
         cmocka_unit_test_setup_teardown(formats_of_attention, begin, end),
+        cmocka_unit_test_setup_teardown(pages_of_attention, begin, end),
         cmocka_unit_test_setup_teardown(bound_of_what_writes, begin, end),
         cmocka_unit_test_setup_teardown(results_are_rows, begin, end),
         cmocka_unit_test_setup_teardown(ceilings_around_a_result, begin, end),

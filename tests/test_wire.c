@@ -98,6 +98,7 @@ static void results_read_back(void **state)
                                             .read_bytes = 7e6,
                                             .written_bytes = 11e3,
                                             .footprint_bytes = 7.1e6,
+                                            .piece_bytes = 32768,
                                             .conditions = "{\"power_w\":\"311\",\"throttled_by\":\"power cap\"}"}};
     struct wire_reply back;
     size_t n;
@@ -113,6 +114,7 @@ static void results_read_back(void **state)
     assert_string_equal(back.result.unit, "bf16-dot");
     assert_int_equal(back.result.calls + back.result.copies + back.result.checked, 31 + 37 + 41);
     assert_true(back.result.flops == 1.3e9 && back.result.footprint_bytes == 7.1e6);
+    assert_true(back.result.piece_bytes == 32768);
     assert_string_equal(back.result.conditions, "{\"power_w\":\"311\",\"throttled_by\":\"power cap\"}");
 }
 

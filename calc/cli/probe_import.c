@@ -318,7 +318,7 @@ enum err_code probe_import(struct arena *a, const struct option_values *v, const
     struct imported sum = {.added = 0};
     const char *now, *device;
     const double nan = (double)NAN;
-    const struct result_ceilings none = {nan, nan, nan};
+    const struct result_ceilings none = {nan, nan, nan, nan};
     TRY(probe_device_name(a, v, &device, e));
     TRY(run_now(a, &now, e));
     struct result like = {.origin = {device, "{}", commands_tool(), command, now},
@@ -336,6 +336,7 @@ enum err_code probe_import(struct arena *a, const struct option_values *v, const
                           .read_bytes = nan,
                           .written_bytes = nan,
                           .footprint_bytes = nan,
+                          .piece_bytes = nan,
                           .dram_read_bytes = nan,
                           .dram_write_bytes = nan,
                           .dram_reason = "",

@@ -10,7 +10,7 @@
 #include "calc/cli/probe_rows.h"
 #include "calc/cli/probe_work.h"
 
-enum { COLUMNS_MAX = 64, CEILINGS_MAX = RUN_UNITS_MAX + 2 + RUN_LEVELS + RUN_LAUNCHES_MAX };
+enum { COLUMNS_MAX = 64, CEILINGS_MAX = RUN_UNITS_MAX + 2 + RUN_LEVELS + RUN_LAUNCHES_MAX + RUN_GATHERS_MAX };
 
 /* -- ceilings -- */
 
@@ -68,6 +68,10 @@ static size_t ceiling_rows(struct work *w, struct ceiling_row *rows)
     }
     rows[n++] = row_of("read memory", &c->read, false);
     rows[n++] = row_of("move memory", &c->moved, false);
+    for (size_t i = 0; i < c->gathers_n; i++)
+        rows[n++] =
+            row_of(arena_printf(w->a, "gather %.4g KiB", run_piece_bytes(&c->gather[i]) / 0x1p10), /* not a unit */
+                   &c->gather[i], false);
     for (size_t i = 0; i < RUN_LEVELS; i++)
         if (w->run.device.cache_bytes[i] > 0 &&
             (i == 0 || w->run.device.cache_bytes[i] > w->run.device.cache_bytes[i - 1]))

@@ -59,6 +59,9 @@ const struct column probe_row_columns[] = {
     ROW(peak_flops_per_s, COLUMN_REAL, UNITS_FLOPS_PER_S, 0, "peak", "of the unit, around the measurement"),
     ROW(read_bytes_per_s, COLUMN_REAL, UNITS_BYTES_PER_S, 0, "reading", "bandwidth, around the measurement"),
     ROW(moved_bytes_per_s, COLUMN_REAL, UNITS_BYTES_PER_S, 0, "moving", "best bandwidth, around the measurement"),
+    ROW(piece_bytes, COLUMN_REAL, UNITS_BYTES, 0, "pieces", "of what is read in pieces that lie in no order"),
+    ROW(gather_bytes_per_s, COLUMN_REAL, UNITS_BYTES_PER_S, 0, "gathering",
+        "bandwidth of such pieces at best, around the measurement"),
     ROW(seed, COLUMN_INT, UNITS_NONE, 0, "seed", "of the inputs"),
     ROW(tool, COLUMN_STRING, UNITS_NONE, 0, "tool", "program and version"),
     ROW(command, COLUMN_STRING, UNITS_NONE, 0, "command", "command line"),
@@ -112,10 +115,11 @@ static void predict(struct arena *a, const struct result *r, struct probe_row *r
     const double reads = bytes - r->written_bytes;
     const double compute_s = result_bound_s(r, flops, 0, 0);
     row->predicted_s = result_bound_s(r, flops, reads, bytes);
-    row->bound_by = isnan(row->predicted_s)         ? NULL
-                    : compute_s == row->predicted_s ? "compute"
-                    : r->cold                       ? "memory"
-                                                    : "cache";
+    row->bound_by = isnan(row->predicted_s)                                   ? NULL
+                    : compute_s == row->predicted_s                           ? "compute"
+                    : r->cold && reads / result_gather(r) == row->predicted_s ? "gather"
+                    : r->cold                                                 ? "memory"
+                                                                              : "cache";
 }
 
 enum err_code probe_row_fill(struct arena *a, const struct result *r, struct probe_row *out, struct err *e)
@@ -164,6 +168,8 @@ enum err_code probe_row_fill(struct arena *a, const struct result *r, struct pro
                               .peak_flops_per_s = c.peak_flops_per_s,
                               .read_bytes_per_s = c.read_bytes_per_s,
                               .moved_bytes_per_s = c.moved_bytes_per_s,
+                              .gather_bytes_per_s = c.gather_bytes_per_s,
+                              .piece_bytes = r->piece_bytes > 0 ? r->piece_bytes : (double)NAN,
                               .tool = r->origin.tool,
                               .command = r->origin.command,
                               .identity = r->origin.identity};

@@ -13,6 +13,15 @@ enum { CLASS_MAX = 160 };
 
 static enum err_code finish_gemm(struct arena *a, struct row *r, struct err *e);
 static enum err_code finish_bmm(struct arena *a, struct row *r, struct err *e);
+/* Whether a cache is in pages, of which there are several, that lie in no order; "pages" in the name of a class. What
+ * engines measure is in pages always, as the name of the engine says. */
+static const char *rows_paged(const struct row *r)
+{
+    const struct kernel *k = &r->kernel;
+    const bool paged = k->page_tokens > 0 && k->page_tokens < k->context_tokens;
+    return paged && strcmp(r->framework, "ridge") == 0 ? "pages" : NULL;
+}
+
 static enum err_code finish_attention(struct arena *a, struct row *r, struct err *e);
 static enum err_code finish_mla(struct arena *a, struct row *r, struct err *e);
 double rows_sparse(const char *kernel)
@@ -46,6 +55,12 @@ static enum err_code finish_collective(struct arena *a, struct row *r, struct er
         "state_bytes", AT(state_bytes), 2, 4, false, ROWS_UNKNOWN, true, NULL                                          \
     }
 
+/* Of a cache; unknown: rows of engines, whose pages are their own. */
+#define PAGE_TOKENS                                                                                                    \
+    {                                                                                                                  \
+        "page_tokens", AT(page_tokens), 0, 1e9, false, ROWS_UNKNOWN, true, NULL /* not a unit */                       \
+    }
+
 static const struct rows_number moe_numbers[] = {
     {"num_tokens", AT(tokens), SIZE},
     {"hidden", AT(width), SIZE},
@@ -76,15 +91,20 @@ static const struct rows_number mla_prefill_numbers[] = {
 static const struct rows_number mla_decode_numbers[] = {
     {"batch", AT(batch), SIZE},         {"kv_len", AT(context_tokens), SIZE},
     {"n_heads_local", AT(heads), SIZE}, {"kv_lora_rank", AT(value_dim), SIZE},
-    {"rope_dim", AT(head_dim), SIZE},
+    {"rope_dim", AT(head_dim), SIZE},   PAGE_TOKENS,
 };
 static const struct rows_number prefill_numbers[] = {
     {"batch", AT(batch), SIZE},         {"q_len", AT(query_tokens), SIZE}, {"n_heads", AT(heads), SIZE},
     {"n_kv_heads", AT(kv_heads), SIZE}, {"head_dim", AT(head_dim), SIZE},  {"window", AT(window), SIZE_OR_0},
 };
 static const struct rows_number decode_numbers[] = {
-    {"batch", AT(batch), SIZE},         {"kv_len", AT(context_tokens), SIZE}, {"n_heads", AT(heads), SIZE},
-    {"n_kv_heads", AT(kv_heads), SIZE}, {"head_dim", AT(head_dim), SIZE},     {"window", AT(window), SIZE_OR_0},
+    {"batch", AT(batch), SIZE},
+    {"kv_len", AT(context_tokens), SIZE},
+    {"n_heads", AT(heads), SIZE},
+    {"n_kv_heads", AT(kv_heads), SIZE},
+    {"head_dim", AT(head_dim), SIZE},
+    {"window", AT(window), SIZE_OR_0},
+    PAGE_TOKENS,
 };
 static const struct rows_number bmm_numbers[] = {
     {"m_per_head", AT(m), SIZE}, {"n_heads_local", AT(groups), SIZE}, {"n", AT(n), SIZE}, {"k", AT(k), SIZE}};
@@ -318,7 +338,7 @@ static enum err_code finish_attention(struct arena *a, struct row *r, struct err
     TRY(check_context(k, e));
     k->value_dim = k->head_dim;
     rows_attention(k, r->framework);
-    return name_row(a, r, NULL, k->kind == KERNEL_DECODE && k->ungrouped > 0 ? "ungrouped" : NULL,
+    return name_row(a, r, NULL, k->kind == KERNEL_DECODE && k->ungrouped > 0 ? "ungrouped" : rows_paged(r),
                     arena_printf(a, "%g,%g,%g,%g", k->heads, k->kv_heads, k->head_dim, k->window), e);
 }
 
@@ -328,7 +348,7 @@ static enum err_code finish_mla(struct arena *a, struct row *r, struct err *e)
     TRY(dtype_of(r, e));
     if (k->kind == KERNEL_MLA_DECODE) k->head_dim += k->value_dim; /* latent and rope part */
     k->kv_heads = k->kind == KERNEL_MLA_DECODE ? 1 : k->heads;
-    return name_row(a, r, NULL, NULL, arena_printf(a, "%g,%g", k->heads, k->prefix_tokens), e);
+    return name_row(a, r, NULL, rows_paged(r), arena_printf(a, "%g,%g", k->heads, k->prefix_tokens), e);
 }
 
 static enum err_code finish_moe(struct arena *a, struct row *r, struct err *e)

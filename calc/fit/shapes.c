@@ -40,10 +40,10 @@ const char *shape_ones(struct arena *a, const struct kernel *k)
     return text;
 }
 
-/* Whether a size of a row is that of a call: an expected one within a twentieth, or 1. */
+/* Whether a size of a row is that of a call: an expected one within a twentieth, or 1; what a row need not tell any. */
 static bool is_size(const struct rows_number *n, double want, double have)
 {
-    if (isnan(want) || (n->mean && isnan(have))) return true;
+    if (isnan(want) || ((n->mean || n->optional) && isnan(have))) return true;
     return n->mean ? fabs(want - have) <= fmax(1, want / 20) : want == have;
 }
 

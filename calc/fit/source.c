@@ -197,6 +197,7 @@ static bool matches(const char *name, const struct source_want *w, const char *f
     if (strncmp(name, w->prefix, strlen(w->prefix)) != 0) return false;
     if (w->with && !strstr(name, w->with)) return false;
     if (w->without && strstr(name, w->without)) return false;
+    if (strstr(name, "/pages")) return false; /* a step's cache is in one piece */
     const size_t len = strlen(framework);
     for (const char *at = strstr(name, framework); at; at = strstr(at + 1, framework))
         if (at > name && at[-1] == '/' && (at[len] == '/' || !at[len])) return true;

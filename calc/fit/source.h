@@ -36,7 +36,8 @@ struct source {
 enum err_code source_open(struct arena *a, const struct hw *hw, const char *name, const char *framework,
                           struct source *out, struct err *e);
 
-/* What is wanted of a class: its name begins with `prefix`, holds `with` and lacks `without` (NULL: anything). */
+/* What is wanted of a class: its name begins with `prefix`, holds `with` and lacks `without` (NULL: anything). Classes
+ * of caches in pages are none of these: a step's cache is in one piece. */
 struct source_want {
     const char *prefix, *with, *without;
 };

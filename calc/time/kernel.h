@@ -49,6 +49,7 @@ struct kernel {
     double context_tokens;                       /* decode: keys, the new one included */
     double heads, kv_heads, head_dim, value_dim; /* MLA decode: head_dim = latent + rope, value_dim = latent */
     double window;                               /* 0: none */
+    double page_tokens; /* decode: tokens of a page of the cache, 0: one piece; NAN not known */
     bool cold; /* weights and cache come from memory, as in a step that reads many: no call left them on chip */
     /* of a call that was measured on a core: how much slower its ceilings were around it than hw says; 0: as it says */
     double compute_slower, memory_slower;

@@ -60,11 +60,9 @@ static bool describe_kernel(struct arena *a, const struct device *d, const struc
 {
     const struct kern_machine *m = &d->machine;
     const char *missing = device_missing(d);
-    static const char *const CEILINGS[] = {[KERN_CEILING_NONE] = "",
-                                           [KERN_CEILING_COMPUTE] = "compute",
-                                           [KERN_CEILING_READ] = "read",
-                                           [KERN_CEILING_BANDWIDTH] = "bandwidth",
-                                           [KERN_CEILING_LAUNCH] = "launch"};
+    static const char *const CEILINGS[] = {[KERN_CEILING_NONE] = "",         [KERN_CEILING_COMPUTE] = "compute",
+                                           [KERN_CEILING_READ] = "read",     [KERN_CEILING_BANDWIDTH] = "bandwidth",
+                                           [KERN_CEILING_LAUNCH] = "launch", [KERN_CEILING_GATHER] = "gather"};
     struct wire_arg *args = arena_array(a, k->args_n + 1, sizeof *args);
     struct wire_variant *variants = arena_array(a, k->variants_n + 1, sizeof *variants);
     if (!args || !variants) return false;

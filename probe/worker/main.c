@@ -176,6 +176,7 @@ static void fill_result(const struct work *work, double error_frac, size_t check
                               .read_bytes = c.read_bytes,
                               .written_bytes = c.written_bytes,
                               .footprint_bytes = work->footprint_bytes,
+                              .piece_bytes = s->kernel->piece_bytes ? s->kernel->piece_bytes(&s->shape) : 0,
                               .dram_read_bytes = (double)NAN,
                               .dram_write_bytes = (double)NAN};
 }
