@@ -363,7 +363,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     TRY(step_compile(a, &setup, &c->step, e));
     if (q->chunk || q->mix_text || q->simulated) {
         struct step_setup mixed = setup;
-        if (q->simulated && q->drafting.draft) mixed.pass_tokens = q->drafting.gamma + q->drafting.bonus;
+        if (q->simulated && q->drafting.draft) TRY(estimate_drafting_judged(a, &q->drafting, &mixed.pass_tokens, e));
         if (mix_compile(a, &mixed, &c->mix_plan, e) != ERR_OK)
             return q->simulated ? e->code : err_prepend(e, q->chunk ? "--chunk: " : "--mix: ");
         TRY(mix_open(a, c->mix_plan, &c->mix, e));

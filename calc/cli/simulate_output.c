@@ -32,7 +32,7 @@ struct summary {
     double band_factor, offloaded_bytes;
     double host_blocks, host_loads, host_loaded_tokens, host_loaded_bytes, host_wait_s, host_stored_bytes,
         host_evicted_blocks;
-    int64_t gamma;
+    int64_t gamma, verify_tokens;
     double tokens_per_step, tokens_per_step_expected, kept_frac, draft_busy_frac;
     double swaps, swapped_bytes, swap_wait_s, preempted_swap_s, preempted_recompute_s;
     double preemptions, computed_tokens, cached_tokens, cached_frac, copied_blocks, evicted_blocks;
@@ -105,7 +105,8 @@ static const struct column SUMMARY[] = {
     SUM(preempted_swap_s, REAL, SECONDS, "all of them swapped out and back"),
     SUM(preempted_recompute_s, REAL, SECONDS, "all of them computed anew, each in a step of its own"),
     SUM(draft, STRING, NONE, "what drafts tokens"),
-    SUM(gamma, INT, COUNT, "tokens drafted in a row"),
+    SUM(gamma, INT, COUNT, "tokens drafted in a row; of a tree its depth"),
+    SUM(verify_tokens, INT, COUNT, "drafts: tokens of a sequence that a step judges"),
     SUM(accept, STRING, NONE, "part of them that is kept when those before them were"),
     SUM(tokens_per_step, REAL, COUNT, "drafts: of a sequence, those beyond an answer's end too"),
     SUM(tokens_per_step_expected, REAL, COUNT, "drafts: by the formula"),
@@ -253,8 +254,9 @@ static void summarize_draft(const struct simulate_case *c, struct summary *out)
     out->accept = d->of ? c->request.drafting.accept_text : NULL;
     out->gamma = d->of ? d->gamma : TABLE_INT_UNKNOWN;
     out->tokens_per_step = r->judged_tokens / r->judged;
-    out->tokens_per_step_expected = d->of ? speculate_tokens(&d->of->accept, d->gamma, d->of->bonus) : unknown;
-    out->kept_frac = d->of ? r->kept_tokens / r->judged / (double)d->gamma : unknown;
+    out->verify_tokens = d->of ? speculate_judged(d->of, d->gamma) : TABLE_INT_UNKNOWN;
+    out->tokens_per_step_expected = d->of ? speculate_mean(d->of, d->gamma) : unknown;
+    out->kept_frac = d->of ? r->kept_tokens / r->judged / (double)speculate_drafted(d->of, d->gamma) : unknown;
     out->draft_busy_frac = d->of ? r->draft_s / r->busy_s : unknown;
 }
 

@@ -266,9 +266,10 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     TRY(offload_options_parse(v, &q->offload, e));
     TRY(estimate_conventions_text(a, q, e));
     TRY(estimate_drafting_parse(v, q, e));
-    if (q->drafting.draft && q->drafting.gamma == 0)
+    if (q->drafting.draft && q->drafting.gamma == 0 && !q->drafting.has_tree)
         return err_set(e, ERR_USAGE,
-                       "--draft: an engine drafts a number of tokens that is set before it starts: --gamma N");
+                       "--draft: an engine drafts a number of tokens that is set before it starts: --gamma N, or a "
+                       "tree of them: --tree 4x2x1");
     if (q->drafting.draft && (c->server_text || c->setup.policy == SIMULATE_STATIC))
         return err_set(e, ERR_USAGE, "--draft beside %s is not described",
                        c->server_text ? "--server" : "--policy static");
@@ -357,14 +358,14 @@ static enum err_code open_limits(const struct option_values *v, struct simulate_
         s->max_seqs *= groups;
     }
     const struct estimate_drafting *d = &c->request.drafting;
-    const int64_t room = d->draft ? s->budget_tokens / (d->gamma + d->bonus) : s->budget_tokens;
+    const int64_t room = s->budget_tokens / (d->draft ? speculate_judged(&c->of.speculation, d->gamma) : 1);
     if (s->policy == SIMULATE_CHUNKED && s->max_seqs > room) {
         if (option_given(v, "max-num-seqs"))
             return err_set(e, ERR_USAGE, "a step of %lld tokens is too small for --max-num-seqs %lld",
                            (long long)s->budget_tokens, (long long)s->max_seqs);
         if (room < 1)
             return err_set(e, ERR_USAGE, "a step of %lld tokens is too small for a draft of %lld",
-                           (long long)s->budget_tokens, (long long)d->gamma);
+                           (long long)s->budget_tokens, (long long)speculate_drafted(&c->of.speculation, d->gamma));
         s->max_seqs = room;
     }
     return ERR_OK;
@@ -394,7 +395,7 @@ static enum err_code open_draft(struct simulate_case *c, struct err *e)
                        "--draft: %s keeps recurrent states, and how an engine drafts with them is not known",
                        c->of.draft.name);
     s->draft = (struct simulate_draft){.of = &c->of.speculation,
-                                       .gamma = d->gamma,
+                                       .gamma = d->has_tree ? d->tree.depth : d->gamma,
                                        .prompts = step_kv_bytes_per_token(c->of.speculation.draft) > 0,
                                        .kv_bytes_per_token = step_kv_bytes_per_token(c->of.speculation.draft),
                                        .seed = c->spec.seed};

@@ -75,8 +75,9 @@ struct planner_drafting {
     struct speculate_accept accept;
     bool bonus, one_pass; /* speculate.h */
     bool prompts;         /* it has a cache of its own, and computes prompts too */
-    const int64_t *gamma; /* drafted in a row, each >= 1 and known to the acceptance */
+    const int64_t *gamma; /* drafted in a row, each >= 1 and known to the acceptance; of a tree its depth alone */
     size_t gamma_n;
+    const struct speculate_shape *shape; /* a tree, judged whole; NULL: chains */
 };
 
 struct planner_request {

@@ -10,7 +10,7 @@
 /* A draft beside a layout: its passes, in calibrated times or as a server's kernels where those are asked for. */
 struct planner_draft {
     struct speculate_setup of;
-    struct calibrated *calibrated;
+    struct calibrated *calibrated, *calibrated_wide; /* wide: of several nodes of a tree */
     struct engine_case *server;
     struct mix mix;
     struct engine hostless;
@@ -73,9 +73,11 @@ enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, 
 enum err_code planner_draft_open(struct planner *p, size_t device, const struct step_setup *setup,
                                  struct planner_clock *c, struct err *e);
 
-/* planner_judged -- tokens of a sequence in a step: gamma, and one with the bonus; 1 without a draft. planner_drafted_s
- * -- its passes beside B sequences at contexts S. */
+/* planner_judged -- tokens of a sequence in a step: gamma, and one with the bonus, or those of the tree; 1 without a
+ * draft. planner_made -- of them expected to come out. planner_drafted_s -- its passes beside B sequences at contexts
+ * S. */
 int64_t planner_judged(const struct planner_request *q, int64_t gamma);
+double planner_made(const struct planner_request *q, int64_t gamma);
 double planner_drafted_s(const struct planner_clock *c, double B, double S);
 
 /* Floors of a layout that are asked for again and again. */

@@ -74,8 +74,7 @@ int64_t planner_blocks(const struct planner *p, const struct planner_unit *u, co
 static void demands(struct planner *p, const struct planner_unit *u, double batch, double busy_frac,
                     struct planner_point *o)
 {
-    const struct planner_drafting *draft = p->q->drafting;
-    const double made = u->gamma > 0 ? speculate_tokens(&draft->accept, u->gamma, draft->bonus) : 1;
+    const double made = planner_made(p->q, u->gamma);
     const double rows = (double)planner_judged(p->q, u->gamma);
     const struct planner_traffic *t = &p->q->traffic;
     double v[STEP_VALUES_N];
@@ -106,8 +105,7 @@ static void decode_steps(struct planner_clock *c, size_t n, const double *B, con
     step_eval(c->step, n, B, S, S, NULL, of);
     for (size_t i = 0; i < n && (c->calibrated || c->server); i++) out[i] = planner_decode_s(c, B[i], S[i], out[i]);
     for (size_t i = 0; i < n && c->draft; i++) /* of a token */
-        out[i] = (out[i] + planner_drafted_s(c, B[i], S[i])) /
-                 speculate_tokens(&c->draft->of.accept, c->gamma, c->draft->of.bonus);
+        out[i] = (out[i] + planner_drafted_s(c, B[i], S[i])) / speculate_mean(&c->draft->of, c->gamma);
 }
 
 void planner_drain(const struct planner_traffic *t, double requests, double held, double rate_most, double full_s,

@@ -27,7 +27,7 @@ enum err_code replica_open(struct arena *a, const struct simulate_setup *s, int6
     struct replica r = {.setup = s,
                         .index = index,
                         .prefills = index < s->pools.prefill,
-                        .judged = s->draft.of ? s->draft.gamma + s->draft.of->bonus : 1,
+                        .judged = s->draft.of ? speculate_judged(s->draft.of, s->draft.gamma) : 1,
                         .waiting_head = WORKLOAD_NO_NEXT,
                         .waiting_tail = WORKLOAD_NO_NEXT,
                         .regions = {.size = s->blocks * s->block_tokens}};

@@ -21,14 +21,14 @@ static double uniform(uint64_t x)
 
 static uint64_t key_of(uint64_t x, uint64_t y) { return (x ^ y) * UINT64_C(0xd6e8feb86659fd93) + (x << 17 | x >> 47); }
 
-/* Drafted tokens of q that are kept: up to the first that is refused. */
-static int64_t keep(const struct simulate_draft *d, const struct replica_seq *q)
+/* Drafted tokens of q that are kept: up to the first that is refused, or whose siblings all are; and what comes out. */
+static int64_t keep(const struct simulate_draft *d, const struct replica_seq *q, int64_t *made)
 {
+    double u[SPECULATE_DEPTH_MAX];
     const uint64_t who =
         key_of(key_of(key_of(d->seed + 1, q->request + UINT64_C(1)), (uint64_t)q->sample), (uint64_t)q->generated + 1);
-    int64_t n = 0;
-    while (n < d->gamma && uniform(key_of(who, (uint64_t)n)) < speculate_accept_at(&d->of->accept, n + 1)) n++;
-    return n;
+    for (int64_t n = 0; n < d->gamma; n++) u[n] = uniform(key_of(who, (uint64_t)n));
+    return speculate_keep(d->of, d->gamma, u, made);
 }
 
 int64_t replica_draw(struct replica *r)
@@ -38,8 +38,8 @@ int64_t replica_draw(struct replica *r)
     for (int64_t i = 0; i < r->running_n; i++) {
         struct replica_seq *q = r->running[i];
         if (!q->decoding) continue;
-        const int64_t kept = keep(d, q), made = kept + 1 < r->judged ? kept + 1 : r->judged;
-        const int64_t left = q->wanted - q->generated;
+        int64_t made;
+        const int64_t kept = keep(d, q, &made), left = q->wanted - q->generated;
         q->gain = (int32_t)(made < left ? made : left);
         all += q->gain;
         r->sums.judged++;

@@ -67,12 +67,12 @@ struct simulate_pools {
 };
 
 /* Drafts: in every step each sequence that decodes has gamma tokens drafted and judges them, gamma + 1 tokens in the
- * plan's pass with the bonus, gamma without (speculate.h). It goes on by those that are kept up to the first refusal,
- * and one more; drawn for each by itself from the seed, the request and the token, whatever else is in the step. Blocks
+ * plan's pass with the bonus, gamma without (speculate.h); of a tree its nodes. It goes on by those that are kept up to
+ * the first refusal, of a tree down one path, and one more; drawn for each by itself from the seed, the request and the token, whatever else is in the step. Blocks
  * are taken for all of them before it is known which stay. */
 struct simulate_draft {
     const struct speculate_setup *of; /* the draft's steps, acceptance, bonus; NULL: no draft */
-    int64_t gamma;                    /* >= 1 */
+    int64_t gamma;                    /* >= 1; of a tree its depth */
     bool prompts;                     /* it has a cache of its own, and computes prompts too, all of a step together */
     double kv_bytes_per_token;        /* of that, of a GPU, which crosses too between two pools; >= 0 */
     uint64_t seed;
