@@ -625,6 +625,24 @@ static void test_draft_unit(void **state)
     assert_true(u.floor_tpot_s > plain.floor_tpot_s / 6 && u.floor_tpot_s < plain.floor_tpot_s);
     assert_int_equal(planner_judged(&k->q, 5), 6);
     assert_int_equal(planner_judged(&k->q, 0), 1);
+    /* a tree of 2 + 4 tokens: all are in the cache and judged, 3 at most come out */
+    static const int64_t DEEP[] = {2};
+    struct speculate_tree t;
+    struct speculate_shape shape;
+    const double chain_s = u.floor_tpot_s * 6;
+    must(speculate_tree_parse("2x2", &t, &e), &e);
+    must(speculate_tree_shape(a, &t, &d.accept, true, &shape, &e), &e);
+    d.shape = &shape;
+    d.gamma = DEEP;
+    d.gamma_n = 1;
+    must(planner_unit_make(&p, 0, 0, &l, &u, &e), &e);
+    must(planner_unit_draft(&p, &u, 2, &e), &e);
+    assert_true(fabs(u.sequence_bytes - plain.sequence_bytes - token * (777 + 66 + 8 + 6)) < 1);
+    assert_int_equal(planner_judged(&k->q, 2), 7);
+    assert_true(fabs(planner_made(&k->q, 2) - (1 + .84 + .84 * .84)) < 1e-12);
+    const double pass_s = (chain_s - plain.floor_tpot_s) / 5; /* of the draft; five in the chain, two here */
+    assert_true(fabs(u.floor_tpot_s * 3 / (plain.floor_tpot_s + 2 * pass_s) - 1) < 1e-9);
+    d.shape = NULL;
     l.pp = 2;
     must(planner_unit_make(&p, 0, 0, &l, &u, &e), &e);
     must(planner_unit_draft(&p, &u, 5, &e), &e);

@@ -10,7 +10,7 @@ static const char *curve_name(struct arena *a, const struct plan_case *c, const 
     struct layout one = x->layout;
     one.replicas = 1;
     char kind[64] = "";
-    if (x->gamma > 0) (void)snprintf(kind, sizeof kind, ", %lld drafted", (long long)x->gamma);
+    if (x->gamma > 0) (void)snprintf(kind, sizeof kind, ", %lld drafted", (long long)plan_drafted(c, x));
     if (x->prefill > 0)
         (void)snprintf(kind, sizeof kind, ", %lld prefill %lld decode", (long long)x->prefill,
                        (long long)(x->layout.replicas - x->prefill));

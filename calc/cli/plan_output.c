@@ -44,7 +44,7 @@ static const struct column COLUMNS[] = {
     ROW(weights, STRING, NONE, COLUMN_SHOWN, "weights", "format of the linear layers; stored: as the model has them"),
     ROW(kv, STRING, NONE, COLUMN_SHOWN, "KV", "format of the cache"),
     ROW(draft, STRING, NONE, 0, "draft", "what drafts tokens ahead"),
-    ROW(draft_tokens, INT, COUNT, 0, "drafted", "tokens drafted in a row"),
+    ROW(draft_tokens, INT, COUNT, 0, "drafted", "tokens drafted in a row; of a tree its nodes"),
     ROW(tokens_per_step, REAL, NONE, 0, "tokens", "of a sequence that decodes, expected of a step"),
     ROW(max_num_seqs, INT, COUNT, 0, "seqs", "most sequences of a copy"),
     ROW(max_num_batched_tokens, INT, COUNT, 0, "tokens", "most tokens of a step"),
@@ -180,10 +180,10 @@ static enum err_code fill(struct arena *a, const struct plan_case *c, const stru
                            .price_source = d->price.source,
                            .price_date = d->price.date,
                            .draft = x->gamma > 0 ? c->draft : NULL,
-                           .draft_tokens = x->gamma > 0 ? x->gamma
+                           .draft_tokens = x->gamma > 0 ? plan_drafted(c, x)
                                            : c->draft   ? 0
                                                         : TABLE_INT_UNKNOWN,
-                           .tokens_per_step = x->gamma > 0 ? speculate_tokens(&c->drafting.accept, x->gamma, true) : 1,
+                           .tokens_per_step = planner_made(&c->request, x->gamma),
                            .prefill_replicas = x->prefill,
                            .move_s_mean = x->prefill > 0 && steady ? x->point.move_s : unknown,
                            .candidates = candidates ? (int64_t)candidates : TABLE_INT_UNKNOWN,
@@ -382,9 +382,12 @@ static void write_draft(struct out *o, const struct plan_case *c)
             units_format_time(with, x->point.move_s));
     if (!c->draft) return;
     (void)text_clean(name, sizeof name, c->draft, strlen(c->draft));
-    if (x->gamma > 0)
+    if (x->gamma > 0 && c->drafting.shape)
+        put_line(o, "draft %s, a tree of %lld tokens, %lld deep: %.3g tokens a step expected (accepted: %s)", name,
+                 (long long)c->shape.drafted, (long long)x->gamma, planner_made(&c->request, x->gamma), c->accept);
+    else if (x->gamma > 0)
         put_line(o, "draft %s, %lld tokens in a row: %.3g tokens a step expected (accepted: %s)", name,
-                 (long long)x->gamma, speculate_tokens(&c->drafting.accept, x->gamma, true), c->accept);
+                 (long long)x->gamma, planner_made(&c->request, x->gamma), c->accept);
     if (x->prefill > 0) {
         put_line(o,
                  x->gamma > 0 ? "draft %s in two pools: until which load it pays is not computed"
@@ -402,7 +405,8 @@ static void write_draft(struct out *o, const struct plan_case *c)
         return;
     }
     put_line(o, "mean TPOT %s with %lld drafted, %s without; saturates at %.4g requests/s with, %.4g without",
-             isnan(p->with_s) ? "saturated" : units_format_time(with, p->with_s), (long long)p->gamma,
+             isnan(p->with_s) ? "saturated" : units_format_time(with, p->with_s),
+             (long long)(c->drafting.shape ? c->shape.drafted : p->gamma),
              isnan(p->without_s) ? "saturated" : units_format_time(without, p->without_s), p->most_with_per_s,
              p->most_without_per_s);
     if (isinf(p->until_per_s))
@@ -514,7 +518,7 @@ static void write_reasons(struct arena *a, struct out *o, const struct plan_case
             char clean[320];
             char ahead[48] = "";
             if (x->prefill > 0) (void)snprintf(ahead, sizeof ahead, " in two pools");
-            if (x->gamma > 0) (void)snprintf(ahead, sizeof ahead, " %lld drafted", (long long)x->gamma);
+            if (x->gamma > 0) (void)snprintf(ahead, sizeof ahead, " %lld drafted", (long long)plan_drafted(c, x));
             put_line(o, "%s, %s: %zu; %s%s%s%s%s%s: %s", WHAT[k], c->device[d].hw->key, t->n, layout ? layout : "",
                      f->weights ? " weights " : "", f->weights ? f->weights : "", f->kv ? " KV " : "",
                      f->kv ? f->kv : "", ahead, why ? text_clean(clean, sizeof clean, why, strlen(why)) : "");

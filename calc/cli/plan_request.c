@@ -432,35 +432,58 @@ static enum err_code open_gammas(struct arena *a, const struct option_values *v,
     return ERR_OK;
 }
 
+/* One tree, in place of rows. */
+static enum err_code open_tree(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
+{
+    struct planner_drafting *d = &c->drafting;
+    struct speculate_tree t;
+    if (option_given(v, "gamma")) return err_set(e, ERR_USAGE, "--gamma drafts a row and --tree a tree: one of them");
+    if (speculate_tree_parse(option_get(v, "tree"), &t, e) != ERR_OK ||
+        speculate_tree_shape(a, &t, &d->accept, d->bonus, &c->shape, e) != ERR_OK)
+        return err_prepend(e, "--tree: ");
+    if (d->model->draft.heads > 0 && t.depth > d->model->draft.heads)
+        return err_set(e, ERR_USAGE, "--tree: --draft %s makes at most %lld tokens in a row, not %lld", c->draft,
+                       (long long)d->model->draft.heads, (long long)t.depth);
+    c->tree_depth = t.depth;
+    c->tree_wide = 0;
+    for (int64_t i = 0; i <= c->shape.drafted; i++)
+        if (c->shape.node[i].children > c->tree_wide) c->tree_wide = c->shape.node[i].children;
+    d->gamma = &c->tree_depth;
+    d->gamma_n = 1;
+    d->shape = &c->shape;
+    return ERR_OK;
+}
+
 static enum err_code open_draft(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
 {
     struct planner_drafting *d = &c->drafting;
     const struct model *target = c->format[0].model;
     c->draft = option_get(v, "draft");
     if (!c->draft) {
-        if (option_given(v, "accept") || option_given(v, "gamma"))
+        if (option_given(v, "accept") || option_given(v, "gamma") || option_given(v, "tree"))
             return err_set(e, ERR_USAGE,
-                           "--accept and --gamma are about drafted tokens: which model drafts? --draft NAME");
+                           "--accept, --gamma and --tree are about drafted tokens: which model drafts? --draft NAME");
         return ERR_OK;
     }
     c->accept = option_get(v, "accept");
     if (!c->accept)
         return err_set(e, ERR_USAGE,
                        "--draft: which part of its tokens is kept? --accept 0.8, or by depth 0.9,0.8,0.7");
-    if (strncmp(c->draft, "medusa", strlen("medusa")) == 0)
-        return err_set(e, ERR_USAGE,
-                       "--draft: plans know rows of drafts, of a model, eagle or mtp, not trees of heads");
     if (speculate_accept_parse(c->accept, &d->accept, e) != ERR_OK) return err_prepend(e, "--accept: ");
     if (estimate_draft_load(a, c->draft, target, &c->draft_model, e) != ERR_OK) return err_prepend(e, "--draft: ");
     if (target->diffusion || c->draft_model.diffusion)
         return err_set(e, ERR_USAGE, "--draft: models that settle blocks of tokens are not drafted for");
     d->model = &c->draft_model;
     d->bonus = true;
+    d->one_pass = c->draft_model.draft.heads > 0; /* all depths come out of one pass */
     d->prompts = stored_has_cache(&c->draft_model);
-    c->draft_kind = strcmp(c->draft, "eagle") == 0 ? EMIT_EAGLE : strcmp(c->draft, "mtp") == 0 ? EMIT_MTP : EMIT_MODEL;
+    c->draft_kind = strcmp(c->draft, "eagle") == 0 ? EMIT_EAGLE
+                    : strcmp(c->draft, "mtp") == 0 ? EMIT_MTP
+                    : d->one_pass                  ? EMIT_MEDUSA
+                                                   : EMIT_MODEL;
     c->draft_hub = model_hub_id(a, c->draft);
     if (!c->draft_hub) c->draft_hub = c->draft;
-    TRY(open_gammas(a, v, d, e));
+    TRY(option_get(v, "tree") ? open_tree(a, v, c, e) : open_gammas(a, v, d, e));
     c->request.drafting = d;
     return ERR_OK;
 }
@@ -571,7 +594,11 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
     for (size_t i = 0; c->has_emit && i < q->formats_n; i++) {
         const struct layout one = layout_whole(NULL);
         const struct emit_plan p = {.layout = one, .kv = c->format[i].kv};
-        const struct emit_plan drafted = {.layout = one, .drafting = c->draft_kind, .draft_tokens = 1};
+        const struct emit_plan drafted = {.layout = one,
+                                          .drafting = c->draft_kind,
+                                          .draft_tokens = 1,
+                                          .draft_nodes = c->tree_depth > 0 ? c->shape.drafted : 0,
+                                          .draft_wide = c->tree_wide};
         if (c->draft && emit_refusal(c->emit, &drafted))
             return err_set(e, ERR_USAGE, "--draft %s beside --emit: %s", c->draft, emit_refusal(c->emit, &drafted));
         const struct emit_plan away = {.layout = one, .offload_bytes = c->offload.bytes};

@@ -217,6 +217,10 @@ struct planner_paying {
                            without it serves at all */
 };
 
+/* planner_made -- tokens that a step of a sequence makes on average, with gamma drafted in a row, or the tree; 1 with
+ * gamma 0. */
+double planner_made(const struct planner_request *q, int64_t gamma);
+
 /* planner_pays -- a plan with its draft and without, whatever the promises. Errors: as planner_search; ERR_RANGE no
  * draft is known. Cost: some 20 solves. */
 enum err_code planner_pays(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,

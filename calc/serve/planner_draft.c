@@ -63,11 +63,20 @@ enum err_code planner_unit_draft(struct planner *p, struct planner_unit *u, int6
 
 /* ---- passes ---- */
 
+/* A head's passes follow its target's, so that no mixed step has them: by its kernels, and what the engine adds to
+ * each.
+ */
+static bool is_head(const struct model *m)
+{
+    return m->draft.joined > 0 || m->draft.no_embedding || m->draft.heads > 0;
+}
+
 static double seconds(void *self, struct step *of, double B, double T, double S, double M)
 {
     struct planner_draft *d = self;
     struct calibrated_time t;
     double bound_s, *column[STEP_VALUES_N] = {0};
+    struct calibrated *c = of == d->of.draft_wide ? d->calibrated_wide : d->calibrated;
     if (d->server) {
         mix_clear(&d->mix);
         if (T > 1)
@@ -78,8 +87,12 @@ static double seconds(void *self, struct step *of, double B, double T, double S,
     }
     column[STEP_decode_step_s] = &bound_s;
     step_eval(of, 1, &B, &T, &S, &M, column);
-    calibrated_eval(of == d->of.draft_wide ? d->calibrated_wide : d->calibrated, STEP_DECODE, 1, &B, &T, &S, &M,
-                    &bound_s, &t);
+    if (d->hostless.name) {
+        const struct engine_work w = {.kernels_s = calibrated_sum_s(c, STEP_DECODE, B, T, S, M),
+                                      .kernels = calibrated_kernels(c, STEP_DECODE, B, T, S, M)};
+        return fmax(bound_s, engine_step_s(&d->hostless.terms, false, &w));
+    }
+    calibrated_eval(c, STEP_DECODE, 1, &B, &T, &S, &M, &bound_s, &t);
     return t.s;
 }
 
@@ -96,12 +109,14 @@ static enum err_code open_steps(struct planner *p, size_t device, const struct s
     if (q->server) {
         d->hostless = *q->server;
         d->hostless.terms.host_s = d->hostless.terms.sequence_s = 0; /* those of the model's step */
+    }
+    if (q->server && !is_head(q->drafting->model)) {
         d->server = arena_alloc(p->arena, sizeof *d->server);
         if (!d->server) return err_nomem(e);
         TRY(engine_case_open_from(p->arena, &d->hostless, &p->source[device], setup, d->server, e));
         TRY(mix_open(p->arena, d->server->bound, &d->mix, e));
         d->of.clock = (struct speculate_clock){seconds, d};
-    } else if (q->fidelity == PLANNER_CALIBRATED) {
+    } else if (q->server || q->fidelity == PLANNER_CALIBRATED) {
         const struct calibrated_setup of = {.step = d->of.draft, .source = &p->source[device], .hostless = true};
         TRY(calibrated_open(p->arena, &of, &d->calibrated, e));
         d->of.clock = (struct speculate_clock){seconds, d};
