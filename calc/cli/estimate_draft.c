@@ -184,7 +184,8 @@ enum err_code estimate_drafting_open(struct arena *a, const struct estimate_requ
     TRY(step_compile(a, &verify, &s->verify, e));
     draft.model = &c->draft;
     draft.beside_bytes = 0;
-    draft.offload = (struct offload){0, 0}; /* the model's weights alone */
+    draft.layout.pp = draft.layout.microbatches = 0; /* whole, on the ranks of the last stage */
+    draft.offload = (struct offload){0, 0};          /* the model's weights alone */
     TRY(open_draft(a, q, &draft, c, e));
     s->depth_max = c->draft.draft.heads;
     const int64_t depth = d->has_tree ? d->tree.depth : d->gamma;

@@ -1,7 +1,7 @@
 /* simulate_moves -- caches that leave a replica, as `ridge simulate` is asked about them and tells of them. */
 #include <math.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "calc/base/text.h"
@@ -183,8 +183,7 @@ void simulate_moves_heading(struct out *o, const struct simulate_case *c)
     if (s->draft.of) {
         char tree[64] = "";
         if (s->draft.of->shape)
-            (void)snprintf(tree, sizeof tree, " as a tree %lld deep",
-                           (long long)s->draft.of->shape->depth);
+            (void)snprintf(tree, sizeof tree, " as a tree %lld deep", (long long)s->draft.of->shape->depth);
         simulate_put_line(o, "%s drafts %lld tokens a step%s, of which %s are kept%s",
                           text_clean(clean, sizeof clean, c->of.draft.name, strlen(c->of.draft.name)),
                           (long long)speculate_drafted(s->draft.of, s->draft.gamma), tree,

@@ -15,7 +15,8 @@
 struct summary {
     const char *model, *hardware, *fidelity, *server, *policy, *route, *memory, *pool, *trace, *arrivals, *marked,
         *notes;
-    int64_t gpus, tp, attention_dp, ep, dcp, replicas, requests, finished, refused, seed, samples;
+    double bubble_frac;
+    int64_t gpus, tp, pp, attention_dp, ep, dcp, replicas, requests, finished, refused, seed, samples;
     int64_t max_num_seqs, max_num_batched_tokens, pool_blocks, pool_tokens, block_tokens;
     double offered_per_s, served_per_s, span_s, overhead_s;
     double output_tok_per_s, prompt_tok_per_s, total_tok_per_s;
@@ -54,6 +55,8 @@ static const struct column SUMMARY[] = {
     SUM(hardware, STRING, NONE, "the device"),
     SUM(gpus, INT, COUNT, "devices in all"),
     SUM(tp, INT, COUNT, "tensor-parallel ranks of a replica"),
+    SUM(pp, INT, COUNT, "stages of a replica"),
+    SUM(bubble_frac, REAL, FRAC, "stages: of the time that any batch is under way, that a stage waits, on average"),
     SUM(attention_dp, INT, COUNT, "attention groups of a replica"),
     SUM(ep, INT, COUNT, "parts in which its experts are dealt"),
     SUM(dcp, INT, COUNT, "ranks that share the cache of a sequence by tokens"),
@@ -294,6 +297,8 @@ static enum err_code summarize(const struct simulate_case *c, struct summary *ou
         .notes = c->work.note ? c->work.note : c->of.model.notes,
         .gpus = c->of.gpus,
         .tp = c->of.tp,
+        .pp = layout_whole(&c->of.layout).pp,
+        .bubble_frac = r->bubble_frac,
         .attention_dp = layout_whole(&c->of.layout).dp,
         .ep = layout_whole(&c->of.layout).ep,
         .dcp = layout_whole(&c->of.layout).dcp,
@@ -386,6 +391,7 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
     const struct layout w = layout_whole(&of->layout);
     char spread[64] = "", shared[32] = "";
     if (w.dcp > 1) (void)snprintf(shared, sizeof shared, "DCP %lld, ", (long long)w.dcp);
+    if (w.pp > 1) (void)snprintf(spread, sizeof spread, "PP %lld, ", (long long)w.pp);
     if (w.dp > 1 || w.ep > 1)
         (void)snprintf(spread, sizeof spread, "attention-DP %lld, EP %lld, ", (long long)w.dp, (long long)w.ep);
     out_printf(o, "%s on %lld x %s, TP %lld, %s%s%lld replica%s\n",

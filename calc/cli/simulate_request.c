@@ -230,6 +230,7 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     if (!option_get(v, "gpu")) return err_set(e, ERR_USAGE, "simulate: which GPUs? -g NAME[:N] (ridge list hardware)");
     TRY(scope_settings(a, option_get(v, "set"), &q->set, &q->set_n, e));
     TRY(count(v, "tp", 1, 1 << 12, &q->layout.layout.tp, e));
+    TRY(count(v, "pp", 1, 1 << 12, &q->layout.layout.pp, e));
     TRY(count(v, "ep", 1, 1 << 12, &q->layout.layout.ep, e));
     TRY(count(v, "attention-dp", 1, 1 << 12, &q->layout.layout.dp, e));
     TRY(layout_options_context(v, &q->layout, e));
@@ -414,16 +415,23 @@ static enum err_code open_ideal(struct arena *a, struct simulate_case *c, struct
     mix_prefill(&x, 1, (double)s->budget_tokens, 0);
     mix_eval(&x, v);
     const struct step *draft = c->request.drafting.draft ? of->speculation.draft : NULL;
-    const double token = step_kv_bytes_per_token(of->step) + (draft ? step_kv_bytes_per_token(draft) : 0);
-    c->pool_bytes = of->capacity_bytes - (draft ? step_weight_bytes(draft) : 0) - step_weight_bytes(of->step) -
-                    estimate_tower_bytes(of) - v[MIX_activation_bytes] -
-                    step_state_bytes_per_sequence(of->step) * (double)s->max_seqs;
-    if (!(c->pool_bytes > 0))
-        return err_set(e, ERR_NO, "does not fit: weights, activations and states need %s more than one GPU has",
-                       units_format_bytes(more, -c->pool_bytes));
-    tokens = token > 0 ? c->pool_bytes / token * (double)(s->groups > 1 ? s->groups : 1)
-                       : (double)s->max_seqs * (double)s->max_len_tokens;
-    s->blocks = (int64_t)fmin(tokens / (double)s->block_tokens, PAGED_BLOCKS_MAX);
+    double least = (double)INFINITY;
+    for (size_t i = 0; i < step_stages(of->step); i++) { /* the fullest stage has the fewest */
+        const struct step_stage g = step_stage_of(of->step, i);
+        const double token = g.kv_bytes_per_token + (draft && g.last ? step_kv_bytes_per_token(draft) : 0);
+        const double pool_bytes = of->capacity_bytes - (draft && g.last ? step_weight_bytes(draft) : 0) -
+                                  g.weight_bytes - (g.first ? estimate_tower_bytes(of) : 0) - v[MIX_activation_bytes] -
+                                  g.state_bytes_per_sequence * (double)s->max_seqs;
+        if (!(pool_bytes > 0))
+            return err_set(e, ERR_NO, "does not fit: weights, activations and states need %s more than one GPU has",
+                           units_format_bytes(more, -pool_bytes));
+        tokens = token > 0 ? pool_bytes / token * (double)(s->groups > 1 ? s->groups : 1)
+                           : (double)s->max_seqs * (double)s->max_len_tokens;
+        if (i > 0 && !(tokens < least)) continue;
+        least = tokens;
+        c->pool_bytes = pool_bytes;
+    }
+    s->blocks = (int64_t)fmin(least / (double)s->block_tokens, PAGED_BLOCKS_MAX);
     return s->blocks > 0 ? ERR_OK : err_set(e, ERR_NO, "does not fit: not one block of the cache");
 }
 

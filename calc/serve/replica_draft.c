@@ -31,21 +31,22 @@ static int64_t keep(const struct simulate_draft *d, const struct replica_seq *q,
     return speculate_keep(d->of, d->gamma, u, made);
 }
 
+int64_t replica_draw_one(struct replica *r, struct replica_seq *q)
+{
+    int64_t made;
+    const int64_t kept = keep(&r->setup->draft, q, &made), left = q->wanted - q->generated;
+    q->gain = (int32_t)(made < left ? made : left);
+    r->sums.judged++;
+    r->sums.kept_tokens += (double)kept;
+    r->sums.judged_tokens += (double)made;
+    return q->gain;
+}
+
 int64_t replica_draw(struct replica *r)
 {
-    const struct simulate_draft *d = &r->setup->draft;
     int64_t all = 0;
-    for (int64_t i = 0; i < r->running_n; i++) {
-        struct replica_seq *q = r->running[i];
-        if (!q->decoding) continue;
-        int64_t made;
-        const int64_t kept = keep(d, q, &made), left = q->wanted - q->generated;
-        q->gain = (int32_t)(made < left ? made : left);
-        all += q->gain;
-        r->sums.judged++;
-        r->sums.kept_tokens += (double)kept;
-        r->sums.judged_tokens += (double)made;
-    }
+    for (int64_t i = 0; i < r->running_n; i++)
+        if (r->running[i]->decoding) all += replica_draw_one(r, r->running[i]);
     return all;
 }
 
@@ -58,16 +59,14 @@ static double seconds(const struct speculate_setup *of, struct step *s, double B
     return took_s;
 }
 
-double replica_draft_s(struct replica *r, int64_t pieces, int64_t tokens)
+double replica_draft_s(struct replica *r, int64_t decoding, double stored, int64_t pieces, int64_t tokens)
 {
     const struct simulate_draft *d = &r->setup->draft;
     struct speculate_pass pass[SPECULATE_DEPTH_MAX];
-    double took_s = 0, stored = 0;
+    double took_s = 0;
     if (!d->of) return 0;
-    for (int64_t i = 0; i < r->running_n; i++)
-        if (r->running[i]->decoding) stored += (double)r->running[i]->stored;
-    if (r->decoding_n > 0 && (pieces == 0 || r->setup->policy == SIMULATE_CHUNKED)) {
-        const double B = (double)r->decoding_n, S = floor(stored / B + 1);
+    if (decoding > 0 && (pieces == 0 || r->setup->policy == SIMULATE_CHUNKED)) {
+        const double B = (double)decoding, S = floor(stored / B + 1);
         const size_t n = speculate_passes(d->of, d->gamma, S, pass);
         for (size_t i = 0; i < n; i++) took_s += seconds(d->of, pass[i].step, B, pass[i].tokens, pass[i].S);
     }
