@@ -12,6 +12,8 @@ struct plan_row {
     const char *model, *hardware, *verdict, *layout, *weights, *kv, *estimated, *why, *price_source, *price_date,
         *draft;
     bool simulated;
+    double simulated_ttft_s, simulated_tpot_s;
+    int64_t simulated_requests;
     int64_t draft_tokens, prefill_replicas;
     double move_s_mean;
     double tokens_per_step;
@@ -74,6 +76,9 @@ static const struct column COLUMNS[] = {
     ROW(estimated, STRING, NONE, 0, "estimated", "calibrated: a layout that was not measured, by the ratio of floors"),
     ROW(simulated, BOOL, NONE, 0, "simulated",
         "true: its promises were looked at in a simulation; false: percentiles are on paper (--verify simulates)"),
+    ROW(simulated_ttft_s, REAL, SECONDS, 0, "sim. TTFT", "ttft_s of the simulated requests; ttft_s is on paper"),
+    ROW(simulated_tpot_s, REAL, SECONDS, 0, "sim. TPOT", "tpot_s of the simulated requests; tpot_s is on paper"),
+    ROW(simulated_requests, INT, COUNT, 0, "sim. requests", "that were answered in the simulation"),
     ROW(price_source, STRING, NONE, 0, "price", "whose price"),
     ROW(price_date, STRING, NONE, 0, "date", "of it"),
     ROW(why, STRING, NONE, 0, "why not", "what is missing, too slow or does not divide"),
@@ -199,7 +204,10 @@ static enum err_code fill(struct arena *a, const struct plan_case *c, const stru
                            .usd_per_gpu_h = d->price.usd_per_h,
                            .usd_per_h = d->price.usd_per_h * (double)x->gpus,
                            .rate_per_s = q->traffic.rate_per_s,
-                           .saturation_per_s = solved ? x->point.saturation_per_s * copies : unknown};
+                           .saturation_per_s = solved ? x->point.saturation_per_s * copies : unknown,
+                           .simulated_ttft_s = unknown,
+                           .simulated_tpot_s = unknown,
+                           .simulated_requests = TABLE_INT_UNKNOWN};
     r->usd_per_mtok_in = steady ? x->cost.usd_per_mtok_in : unknown;
     r->usd_per_mtok_out = steady ? x->cost.usd_per_mtok_out : unknown;
     r->usd_per_mtok = steady ? x->cost.usd_per_mtok : unknown;
@@ -540,7 +548,14 @@ enum err_code plan_write(struct arena *a, const struct plan_case *c, enum table_
     struct plan_row *rows = arena_array(a, n + q->devices_n * PLANNER_VERDICTS + 1, sizeof *rows);
     if (!rows) return err_nomem(e);
     for (; at < n; at++) TRY(fill(a, c, &c->result.best[at], 0, &rows[at], e));
-    if (n > 0) rows[0].simulated = c->verified.n > 0; /* the others are what they are on paper */
+    if (n > 0 && c->verified.n > 0) { /* the others are what they are on paper */
+        rows[0].simulated = true;
+        rows[0].simulated_requests = (int64_t)c->verified.finished;
+        if (q->aim == PLANNER_SERVE) {
+            rows[0].simulated_ttft_s = c->verified.ttft_s;
+            rows[0].simulated_tpot_s = c->verified.tpot_s;
+        }
+    }
     /* without its verdict a row that fails would read as an answer */
     const bool told = !text && (!keys || strstr(keys, "verdict") != NULL);
     for (size_t d = 0; d < q->devices_n && told; d++)

@@ -195,4 +195,12 @@ void planner_drain(const struct planner_traffic *t, double requests, double held
  * decode as if apart. */
 enum err_code planner_queue(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e);
 
+/* planner_ratio -- of the times of such a layout to its floors, what its band adds included. */
+enum err_code planner_ratio(struct planner *p, struct planner_unit *u, const struct planner_plan *plan, double *out,
+                            struct err *e);
+
+/* planner_stages_fly -- whether batches under way in stages are known of the layout: ranks of a stage in one node, one
+ * attention group, several stages. */
+bool planner_stages_fly(const struct layout *l);
+
 #endif

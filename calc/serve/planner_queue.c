@@ -64,6 +64,15 @@ static enum err_code ratio_of(struct group *g, double batch, struct err *e)
     return ERR_OK;
 }
 
+enum err_code planner_ratio(struct planner *p, struct planner_unit *u, const struct planner_plan *plan, double *out,
+                            struct err *e)
+{
+    struct group g = {.p = p, .u = u, .plan = plan, .parts = (double)u->layout.dp};
+    TRY(ratio_of(&g, fmax(1, floor(plan->batch_most / g.parts)), e));
+    *out = g.ratio;
+    return ERR_OK;
+}
+
 static enum err_code eval(struct group *g, double B, double tokens, double v[STEP_VALUES_N], struct err *e)
 {
     struct step *s = planner_pair_of(g->p, g->u->device, g->u->format)->floor;
