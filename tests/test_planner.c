@@ -737,9 +737,22 @@ static void test_verify(void **state)
     assert_true(fabs(last_s / run.result.span_s - 1) < 1e-9); /* of a clock that starts at 0 */
     assert_true(above / 700 <= .05 && above / 700 > .03);
     struct planner_plan stages = r.best[0];
-    stages.layout.pp = 2;
+    stages.layout.dp = 2;
     assert_non_null(planner_verifies(&stages));
     assert_int_equal(planner_verify(a, &k->q, &stages, &k->work, &v, &e), ERR_USAGE);
+    /* stages: on paper requests flock into one batch, which is what engines do to those that come one by one: a token
+     * takes all stages, and no batch beside makes up for it */
+    stages.layout.dp = 1;
+    stages.layout.pp = 2;
+    struct planner_plan paper;
+    must(planner_at(a, &k->q, &stages, &paper, &e), &e);
+    stages = paper;
+    assert_null(planner_verifies(&stages));
+    must(planner_run(a, &k->q, &stages, &k->work, &run, &e), &e);
+    must(planner_run_judge(a, &k->q, &run, &v, &e), &e);
+    assert_true(run.of_floors && run.result.bubble_frac > .2);
+    if (!(stages.point.tpot_s > .9 * v.tpot_s && stages.point.tpot_s < 1.5 * v.tpot_s))
+        fail_msg("stages: TPOT %.4g on paper, %.4g simulated", stages.point.tpot_s, v.tpot_s);
     arena_close(a);
     (void)state;
 }

@@ -301,11 +301,15 @@ enum err_code report_method(struct report *r, struct err *e)
                         "of whole steps as engines were measured, and wider where nobody measured."
                       : "Times are calibrated, at the median of their band: every other service is slower.");
     if (r->run.band > 1)
-        paragraph(r->o, "",
-                  arena_printf(r->arena,
-                               "Here P90 is %.3g times the median; arrivals of the simulation and times of its "
+        paragraph(
+            r->o, "",
+            arena_printf(r->arena,
+                         r->run.of_floors
+                             ? "Nobody measured such stages: steps of the simulation take %.3g times their floors, as "
+                               "ranks of one stage do, and P90 of a transfer."
+                             : "Here P90 is %.3g times the median; arrivals of the simulation and times of its "
                                "steps are stretched by that factor.",
-                               r->run.band));
+                         r->run.band));
     if (r->c->result.note) paragraph(r->o, "", arena_printf(r->arena, "Note: %s.", r->c->result.note));
     paragraph(
         r->o, "",

@@ -81,7 +81,9 @@ double planner_drafted_s(const struct planner_clock *c, double B, double S);
 
 /* Floors of a layout that are asked for again and again. */
 struct planner_floors {
-    double decode_s[24]; /* of a step with 2^i sequences in each attention group, at the mean context */
+    /* of a step with 2^i sequences in each attention group, at the mean context; of one batch under way, and of as many
+     * as there are stages */
+    double decode_s[2][24];
     size_t decode_n;
     double prompt_s; /* of the mean prompt alone, in every group */
     struct {

@@ -168,7 +168,7 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
                                           .prompts = q->drafting->prompts,
                                           .kv_bytes_per_token = step_kv_bytes_per_token(c->draft->of.draft),
                                           .seed = 1};
-    *out = (struct planner_run){.band = s.slower, .blocks = s.blocks};
+    *out = (struct planner_run){.band = s.slower, .of_floors = c == NULL, .blocks = s.blocks};
     if (keep) {
         s.step = keep_step;
         s.closure = &k;

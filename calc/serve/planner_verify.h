@@ -75,6 +75,7 @@ enum err_code planner_confirm_bulk(struct arena *a, const struct planner_request
 struct planner_run {
     struct simulate_result result;
     double band;                /* P90 over the median; 1 */
+    bool of_floors;             /* stages: band is that of times over floors, its own band in it */
     struct simulate_step *step; /* runs of equal steps of all copies, as they came */
     size_t steps_n;
     int64_t blocks;            /* of a copy */
