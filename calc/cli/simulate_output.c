@@ -99,7 +99,7 @@ static const struct column SUMMARY[] = {
     SUM(batch_max, COUNT, COUNT, "most of them"),
     SUM(blocks_frac, REAL, FRAC, "of the cache in use, over busy time"),
     SUM(blocks_max_frac, REAL, FRAC, "most of it"),
-    SUM(useful_frac, REAL, FRAC, "tokens stored over room in use, over busy time; shared ones count for each"),
+    SUM(useful_frac, REAL, FRAC, "tokens stored over room in use, over busy time; shared ones count once"),
     SUM(preemptions, COUNT, COUNT, "sequences that lost their cache and were computed anew"),
     SUM(preemption, STRING, NONE, "what they lost: computed anew, or swapped where the host has room"),
     SUM(swaps, COUNT, COUNT, "of them, by swap"),
@@ -190,7 +190,7 @@ static const struct column STEPS[] = {
     STEP(running, INT, COUNT, "batch", "sequences in the batch"),
     STEP(waiting, INT, COUNT, "queue", "requests that wait"),
     STEP(blocks, INT, COUNT, "blocks", "in use at the end"),
-    STEP(stored_tokens, INT, COUNT, "stored", "tokens in the cache at the end, shared ones counted for each"),
+    STEP(stored_tokens, INT, COUNT, "stored", "tokens in the cache at the end, those that several share once"),
 };
 
 const struct column *simulate_columns(enum simulate_rows which, size_t *n)

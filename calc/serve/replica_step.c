@@ -80,6 +80,7 @@ void replica_account(struct replica *r, struct simulate_step *x)
 {
     struct replica_sums *s = &r->sums;
     const double took_s = x->end_s - x->start_s;
+    x->stored_tokens -= r->pool.again_tokens; /* what several sequences share is there once */
     const double held =
         (double)(r->setup->memory == SIMULATE_PAGED ? x->blocks * r->setup->block_tokens : r->regions.used);
     s->steps += x->steps;

@@ -90,7 +90,7 @@ struct simulate_step {
     double start_s, end_s;
     int64_t decoding, prefilling, prefill_tokens; /* sequences and tokens of each step */
     int64_t running, waiting;                     /* sequences in the batch, requests in the queue */
-    int64_t blocks, stored_tokens;                /* in use at the end */
+    int64_t blocks, stored_tokens;                /* in use at the end; tokens that several sequences share once */
 };
 
 struct simulate_setup {
@@ -151,7 +151,7 @@ struct simulate_result {
      * first, not again after a preemption */
     double prompt_tokens, computed_tokens, cached_tokens, output_tokens;
     double mean_running; /* over busy time of a replica */
-    double useful_frac;  /* stored tokens over tokens in blocks or regions in use, over busy time */
+    double useful_frac;  /* stored tokens, shared ones once, over tokens in blocks or regions in use, over busy time */
     double block_frac;   /* blocks in use over all, over busy time */
     bool growing;        /* arrivals outran the service: no steady state, and times are of this span alone */
     size_t waiting_half, waiting_last; /* in queues when half of the arrivals, and all of them, had come */
