@@ -836,6 +836,60 @@ static void test_confirm(void **state)
     arena_close(a);
 }
 
+/* The same with two pools to choose from: the best pair on paper is refuted, and the cheapest that is not is found
+ * among all limits, numbers of copies and splits. */
+static void test_confirm_pools(void **state)
+{
+    static const char *const GPU[] = {"h100-sxm"};
+    enum { MOST = 8 };
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct asked *k = ask(a, "llama-3.1-8b", GPU, 1, MOST, 61, "1400", "60");
+    struct workload_spec s = {.turns = 1, .samples = 1, .requests = 500, .rate_per_s = 61, .seed = 11};
+    const struct planner_watch watch = {.most = 400};
+    struct planner_result r;
+    struct planner_confirmed c;
+    (void)state;
+    must(workload_length_parse(a, "lognormal:1400,.5,max=5000", &s.prompt, &e), &e);
+    must(workload_length_parse(a, "uniform:60..310", &s.output, &e), &e);
+    must(workload_make(a, &s, &k->work, &e), &e);
+    must(planner_traffic_of(a, &k->work, (double)NAN, &k->q.traffic, &e), &e);
+    for (size_t i = 0; i < 37; i++) k->work.request[i].arrival_s = 0;
+    k->q.like.pp = k->q.like.tp = k->q.like.ep = k->q.like.dp = 1;
+    k->q.formats_n = 1;
+    k->q.tpot.s = .006;
+    k->q.ttft.s = .18;
+    k->q.pools = true;
+    must(planner_search(a, &k->q, &r, &e), &e);
+    assert_true(r.best_n > 0 && r.best[0].prefill > 0);
+    const struct planner_plan paper = r.best[0];
+    must(planner_confirm(a, &k->q, &k->work, &watch, &r, &c, &e), &e);
+    int64_t best = MOST + 1;
+    for (size_t i = 0; i < COUNT(STEPS) * COUNT(SEQS); i++)
+        for (int64_t n = 1; n < best; n++)
+            for (int64_t prefill = 0; prefill < n && n < best; prefill++) {
+                struct planner_plan x = {.step_tokens = STEPS[i % COUNT(STEPS)], .seqs = SEQS[i / COUNT(STEPS)]}, y;
+                struct planner_verified v;
+                x.layout = layout_whole(&(struct layout){.tp = 1, .replicas = n, .per_node = 8, .skew = 1});
+                x.prefill = prefill;
+                struct arena *own = arena_open();
+                must(planner_at(own, &k->q, &x, &y, &e), &e);
+                if (y.verdict == PLANNER_MEETS) {
+                    must(planner_verify(own, &k->q, &y, &k->work, &v, &e), &e);
+                    if (v.keeps) best = n;
+                }
+                arena_close(own);
+            }
+    assert_true(c.found && c.verified.keeps && c.refuted > 0 && !c.cut);
+    if (r.best[0].gpus != best) fail_msg("%d GPUs, by hand %d", (int)r.best[0].gpus, (int)best);
+    if (!(r.best[0].prefill > 0 && r.best[0].gpus >= paper.gpus &&
+          (r.best[0].gpus > paper.gpus || r.best[0].prefill != paper.prefill || r.best[0].seqs != paper.seqs ||
+           r.best[0].step_tokens != paper.step_tokens)))
+        fail_msg("%d + %d, %d sequences, %d tokens", (int)r.best[0].prefill, (int)(r.best[0].gpus - r.best[0].prefill),
+                 (int)r.best[0].seqs, (int)r.best[0].step_tokens);
+    arena_close(a);
+}
+
 /* One copy's part of a job, all at once, in the scheduler: seconds to its last answer. */
 static double by_hand_s(struct asked *k, const struct planner_plan *plan)
 {
@@ -923,6 +977,7 @@ int main(void)
         cmocka_unit_test(test_draft_unit),
         cmocka_unit_test(test_pools),
         cmocka_unit_test(test_confirm),
+        cmocka_unit_test(test_confirm_pools),
         cmocka_unit_test(test_bulk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

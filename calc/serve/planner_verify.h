@@ -42,7 +42,8 @@ struct planner_confirmed {
  * refuted leaves it. All candidates of every device and precision are taken in the order of their cost, from that of
  * the best on paper on, those of one cost in the order of planner_order; whatever costs less than the one that is found
  * is refuted by closed forms, by the steady state or by its simulation, or is of a kind that is not simulated
- * (planner_verifies). So a looser promise or one more device never makes the answer dearer, unless it was cut. Runs
+ * (planner_verifies). Of two pools every split is one, from the fewest copies of either that keep the promises on paper
+ * on. So a looser promise or one more device never makes the answer dearer, unless it was cut. Runs
  * that could not differ (a batch and a cache that never fill) are simulated once. found: false, and r->best has what is
  * not simulated and nothing else, where no plan is confirmed. Errors: as planner_verify. Cost: that of simulate_run
  * each, those that fail until they must. */
