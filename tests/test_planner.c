@@ -321,6 +321,23 @@ static void test_headroom(void **state)
     k->q.traffic.rate_per_s = h.rate_per_s * 1.01;
     must(planner_at(a, &k->q, &r.best[0], &x, &e), &e);
     assert_int_equal(x.verdict, h.breaks);
+    /* a batch that is capped: a larger cap is advised where one of the candidates takes more, and only there */
+    static const int64_t SMALL[] = {24};
+    struct planner_plan capped = {.step_tokens = 4096, .seqs = 24};
+    capped.layout = layout_whole(&(struct layout){.tp = 1, .per_node = 8, .skew = 1});
+    k = ask(a, "llama-3.1-8b", GPU, 1, 8, 2, "50", "500");
+    k->q.tpot.s = (double)NAN;
+    k->q.ttft.s = 2;
+    must(planner_at(a, &k->q, &capped, &x, &e), &e);
+    assert_int_equal(x.verdict, PLANNER_MEETS);
+    must(planner_headroom(a, &k->q, &x, &h, &e), &e);
+    assert_string_equal(h.binds, "batch cap");
+    assert_true(h.larger_cap);
+    k->q.seqs = SMALL;
+    k->q.seqs_n = 1;
+    must(planner_headroom(a, &k->q, &x, &h, &e), &e);
+    assert_string_equal(h.binds, "batch cap");
+    assert_false(h.larger_cap);
     arena_close(a);
     (void)state;
 }
