@@ -283,6 +283,31 @@ static void test_queue(void **state)
     (void)state;
 }
 
+/* An endless cache by hand: blocks of 16 of prompts whose first 100 tokens are alike. The first request finds nothing,
+ * all others the 6 whole blocks of them. */
+static void test_found(void **state)
+{
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct workload w;
+    struct workload_spec s = {
+        .turns = 1, .samples = 1, .requests = 11, .rate_per_s = 3, .seed = 7, .shared_tokens = 100};
+    struct planner_traffic t, whole;
+    must(workload_length_parse(a, "200", &s.prompt, &e), &e);
+    must(workload_length_parse(a, "31", &s.output, &e), &e);
+    must(workload_make(a, &s, &w, &e), &e);
+    must(planner_traffic_of(a, &w, 3, &whole, &e), &e);
+    must(planner_traffic_cached(a, &w, 3, 16, &t, &e), &e);
+    const double asked = whole.prompt_tokens, found = 96. * 10 / 11;
+    assert_true(fabs(t.prompt_tokens - (asked - found)) < 1e-9 && fabs(t.found_frac - found / asked) < 1e-12);
+    assert_true(t.asked_tokens == asked && t.longest_tokens == whole.longest_tokens);
+    assert_true(fabs(t.context_tokens - whole.context_tokens) < 1e-9);
+    assert_true(t.prompts[0] == asked - 96 && t.prompts[10] == asked);
+    assert_true(fabs(t.lengths.prompt_tokens / t.prompt_tokens - 1) < 1e-3);
+    arena_close(a);
+    (void)state;
+}
+
 /* A job: what is served before the queue is empty, and the last answers. Fixed lengths: everybody left has at most 131
  * tokens to go, half of them on average. */
 static void test_drain(void **state)
@@ -978,23 +1003,15 @@ static void test_bulk(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prune),
-        cmocka_unit_test(test_unit),
-        cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_queue),
-        cmocka_unit_test(test_drain),
-        cmocka_unit_test(test_headroom),
-        cmocka_unit_test(test_headroom_simulated),
-        cmocka_unit_test(test_verify),
-        cmocka_unit_test(test_server),
-        cmocka_unit_test(test_sweep),
-        cmocka_unit_test(test_monotone),
-        cmocka_unit_test(test_seeds),
-        cmocka_unit_test(test_draft),
-        cmocka_unit_test(test_draft_unit),
-        cmocka_unit_test(test_pools),
-        cmocka_unit_test(test_confirm),
-        cmocka_unit_test(test_confirm_pools),
+        cmocka_unit_test(test_prune),      cmocka_unit_test(test_unit),
+        cmocka_unit_test(test_bounds),     cmocka_unit_test(test_queue),
+        cmocka_unit_test(test_found),      cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_headroom),   cmocka_unit_test(test_headroom_simulated),
+        cmocka_unit_test(test_verify),     cmocka_unit_test(test_server),
+        cmocka_unit_test(test_sweep),      cmocka_unit_test(test_monotone),
+        cmocka_unit_test(test_seeds),      cmocka_unit_test(test_draft),
+        cmocka_unit_test(test_draft_unit), cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_confirm),    cmocka_unit_test(test_confirm_pools),
         cmocka_unit_test(test_bulk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

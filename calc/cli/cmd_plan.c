@@ -66,7 +66,8 @@ static enum err_code check_options(const struct option_values *v, bool layouts, 
                                         "framework", "band",         "server",
                                         "plot",      "plot-cost",    "draft",
                                         "accept",    "gamma",        "tree",
-                                        "disagg",    "efficiency"};
+                                        "disagg",    "prefix-cache", "kv-offloading-size",
+                                        "efficiency"};
     static const char *const LAYOUTS[] = {"batch", "context", "all"};
     const char *const *other = layouts ? SERVE : LAYOUTS;
     const size_t n = layouts ? sizeof SERVE / sizeof *SERVE : sizeof LAYOUTS / sizeof *LAYOUTS;

@@ -60,6 +60,9 @@
         LAYOUT_TEXT("max-num-batched-tokens", "N,...", "512..8192*2", "most tokens of a step"),                        \
         LAYOUT_TEXT("gpu-memory-utilization", "FRAC", NULL, "part of the GPU that the engine takes (default: 0.9)"),   \
         LAYOUT_TEXT("tp", "N", NULL, "ranks that split every layer"), LAYOUT_OPTIONS, OFFLOAD_OPTIONS,                 \
+        LAYOUT_FLAG("prefix-cache", "of a trace whose prompts share blocks: kept by every copy, and simulated so"),    \
+        LAYOUT_TEXT("kv-offloading-size", "N", NULL,                                                                   \
+                    "and at the host of a copy, GiB of all its GPUs together (vLLM's name): loaded over --host-link"), \
         LAYOUT_FLAG("disagg", "also in two pools: copies that prefill, others that decode, caches sent between them"), \
         LAYOUT_TEXT(                                                                                                   \
             "draft", "NAME", NULL,                                                                                     \
@@ -121,6 +124,7 @@ struct plan_case {
     struct planner_headroom headroom; /* of the winner */
     struct planner_verified verified; /* of it; n 0: not simulated */
     const char *unverified;           /* why it was not; NULL */
+    struct planner_verified tierless; /* of it without the cache at the host; n 0: not asked */
     int64_t refuted;                  /* plans that the simulation said no to */
     struct planner_confirmed confirmed;
 };

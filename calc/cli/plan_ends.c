@@ -41,6 +41,7 @@ enum err_code plan_command(struct arena *a, const struct plan_case *c, const str
         .weights = f->weights,
         .kv = f->kv,
         .offload_bytes = c->offload.bytes,
+        .tier_bytes = c->request.tier_bytes,
         .fp8_on_load = f->weights && strcmp(f->weights, "fp8") == 0};
     return emit_command(a, engine, &p, out, e);
 }

@@ -300,7 +300,7 @@ static enum err_code write_times(struct arena *a, struct out *o, const struct pl
             q->server->name, engine_terms_text(q->server, q->overlapped, terms), server_band(c, band, sizeof band));
     if (q->server)
         put_line(o, "TTFT has the %s that a first token takes beside its steps",
-                 units_format_time(band, engine_first_s(q->traffic.prompt_tokens)));
+                 units_format_time(band, engine_first_s(q->traffic.asked_tokens)));
     else if (q->fidelity == PLANNER_CALIBRATED)
         put_line(o,
                  "times calibrated, %s of their band, kernels and steps of %s; PP, attention-DP and copies over "
@@ -331,7 +331,7 @@ static enum err_code write_heading(struct arena *arena, struct out *o, const str
         out_printf(o, ": %s requests", units_format_digits(a, q->requests));
     else
         out_printf(o, ": %.4g requests/s", t->rate_per_s);
-    out_printf(o, ", %.0f tokens in, %.0f out%s\n", t->prompt_tokens, t->output_tokens,
+    out_printf(o, ", %.0f tokens in, %.0f out%s\n", t->asked_tokens, t->output_tokens,
                t->prompts[0] < t->prompts[t->n - 1] || t->outputs[0] < t->outputs[t->n - 1] ? " on average" : "");
     const char *promises = plan_promises_text(arena, c);
     put_line(o, "%s", promises ? promises : "");
@@ -462,6 +462,15 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
     if (q->aim == PLANNER_SERVE && c->verified.n)
         put_line(o, "simulated, %zu requests: TTFT %s, TPOT %s: keeps its promises", c->verified.n,
                  units_format_time(s, c->verified.ttft_s), units_format_time(t, c->verified.tpot_s));
+    if (q->prefix_cache && c->verified.n)
+        put_line(o,
+                 "of the prompts' tokens %.1f %% were found in the caches, %.1f %% at the host; an endless cache would "
+                 "find %.1f %%, which is what is on paper",
+                 100 * c->verified.cached_frac, 100 * c->verified.loaded_frac, 100 * q->traffic.found_frac);
+    if (c->tierless.n)
+        put_line(o, "without the cache at the host %.1f %%: TTFT %s, TPOT %s%s", 100 * c->tierless.cached_frac,
+                 units_format_time(s, c->tierless.ttft_s), units_format_time(t, c->tierless.tpot_s),
+                 c->tierless.keeps ? "" : ", which breaks a promise");
     if (q->aim == PLANNER_SERVE)
         put_line(
             o, "%sTTFT %s, TPOT %s; %.3g sequences in flight a copy on average; %.0f %% of the rate that saturates it",

@@ -27,10 +27,10 @@ static const char *question(struct report *r)
     if (!promises) return NULL;
     if (c->request.aim == PLANNER_JOB)
         return arena_printf(r->arena, "Asked: %s requests of %s, %.0f tokens in and %.0f out on average; %s.",
-                            units_format_digits(n, c->request.requests), c->model, t->prompt_tokens, t->output_tokens,
+                            units_format_digits(n, c->request.requests), c->model, t->asked_tokens, t->output_tokens,
                             promises);
     return arena_printf(r->arena, "Asked: %.4g requests a second of %s, %.0f tokens in and %.0f out on average; %s.",
-                        t->rate_per_s, c->model, t->prompt_tokens, t->output_tokens, promises);
+                        t->rate_per_s, c->model, t->asked_tokens, t->output_tokens, promises);
 }
 
 static void answer_money(struct report *r)
@@ -228,7 +228,7 @@ enum err_code report_inputs(struct report *r, struct err *e)
         const char *name;
         double value;
     } rows[] = {{"requests a second, all copies", t->rate_per_s},
-                {"tokens of a prompt, mean", t->prompt_tokens},
+                {"tokens of a prompt, mean", t->asked_tokens},
                 {"tokens of an answer, mean", t->output_tokens},
                 {"variance over squared mean of prompts", t->prompt_cv2},
                 {"the same of the gaps between arrivals (Poisson: 1)", t->arrival_cv2},

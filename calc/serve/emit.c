@@ -1,5 +1,6 @@
 #include "calc/serve/emit.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,6 +53,7 @@ const char *emit_refusal(enum emit_engine engine, const struct emit_plan *p)
             return "TensorRT-LLM gives every rank an attention group of its own or none (enable_attention_dp)";
         if (p->draft_tokens > 0 && p->drafting == EMIT_EAGLE)
             return "of EAGLE heads TensorRT-LLM runs those of EAGLE 3 alone, which are other models";
+        if (p->tier_bytes > 0) return "of TensorRT-LLM's cache at the host no argument of trtllm-serve is known here";
         if (p->draft_tokens > 0 && p->drafting == EMIT_MEDUSA)
             return "trtllm-serve takes no heads of Medusa (they are built into an engine of their own)";
         if (p->draft_nodes > 0) return "of a draft model and of MTP TensorRT-LLM judges rows, no trees";
@@ -240,6 +242,7 @@ static void put_vllm(struct lines *o, const struct emit_plan *p, const char *mod
     word(o, "--max-num-batched-tokens %lld", (long long)p->step_tokens);
     word(o, "--gpu-memory-utilization %.3g", p->utilization_frac);
     put_offload(o, p);
+    if (p->tier_bytes > 0) word(o, "--kv-offloading-size %.6g", p->tier_bytes / UNITS_GIB);
     if (p->weights && p->fp8_on_load) word(o, "--quantization fp8");
     if (p->kv) word(o, "--kv-cache-dtype %s", p->kv);
     if (nodes_of(l) > 1 && l->dp == 1) word(o, "--distributed-executor-backend ray");
@@ -292,6 +295,9 @@ static void put_sglang(struct lines *o, const struct emit_plan *p, const char *m
     if (p->prefill > 0) word(o, "--disaggregation-mode prefill");
     word(o, "--mem-fraction-static %.3g", p->static_frac);
     put_offload(o, p);
+    if (p->tier_bytes > 0)
+        word(o, "--enable-hierarchical-cache --hicache-size %lld",
+             (long long)ceil(p->tier_bytes / (double)(layout_group(l) * l->pp) / UNITS_GB));
     if (p->weights && p->fp8_on_load) word(o, "--quantization fp8");
     if (p->kv) word(o, "--kv-cache-dtype %s", strcmp(p->kv, "fp8") == 0 ? "fp8_e4m3" : p->kv);
     if (nodes_of(l) > 1)

@@ -40,6 +40,7 @@ struct emit_plan {
     int64_t draft_nodes;  /* of a tree, all that are judged but the last token; 0: a row */
     int64_t draft_wide;   /* of a tree, most children of a node */
     double offload_bytes; /* weights of each GPU that stay at the host; 0 none */
+    double tier_bytes;    /* of the prefix cache at the host of a copy, all its ranks; 0 none */
     bool fp8_on_load;     /* weights is fp8 and the stored ones have 16 bits: engines convert them as they load */
 };
 

@@ -233,8 +233,8 @@ enum err_code planner_solve(struct planner *p, struct planner_unit *u, struct pl
     plan->estimated = q->fidelity == PLANNER_CALIBRATED && !planner_mixes(&u->layout);
     TRY(planner_mixes(&u->layout) ? plain(p, u, plan, e) : planner_queue(p, u, plan, e));
     if (q->server) { /* as steady_front */
-        o->ttft_s += engine_first_s(q->traffic.prompt_tokens);
-        o->ttft_mean_s += engine_first_s(q->traffic.prompt_tokens);
+        o->ttft_s += engine_first_s(q->traffic.asked_tokens);
+        o->ttft_mean_s += engine_first_s(q->traffic.asked_tokens);
     }
     o->compute_s = o->memory_s = o->link_s = o->host_s = o->prefill_frac = o->decode_frac = unknown;
     plan->cost = (struct price_cost){
@@ -255,7 +255,7 @@ void planner_finish(struct planner *p, const struct planner_unit *u, struct plan
                                   .power_w = d->hw->power_w,
                                   .prefill_frac = o->prefill_frac,
                                   .decode_frac = o->decode_frac,
-                                  .in_tok_per_s = served * q->traffic.prompt_tokens,
+                                  .in_tok_per_s = served * q->traffic.asked_tokens,
                                   .out_tok_per_s = served * q->traffic.output_tokens};
     plan->cost = price_cost(&use);
 }

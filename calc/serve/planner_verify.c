@@ -156,6 +156,13 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
                                .max_len_tokens = q->traffic.longest_tokens,
                                .replicas = plan->layout.replicas,
                                .route = SIMULATE_LEAST_LOADED};
+    s.prefix_cache = q->prefix_cache;
+    if (q->tier_bytes > 0) {
+        const double token = u.sequence_bytes / (ceil(q->traffic.context_tokens) + (double)s.block_tokens / 2);
+        s.tier = (struct simulate_tier){.bytes_per_s = q->device[plan->device].host_bytes_per_s,
+                                        .block_bytes = token * (double)s.block_tokens};
+        s.tier.blocks = (int64_t)fmin(q->tier_bytes / (double)u.gpus / s.tier.block_bytes, PAGED_BLOCKS_MAX);
+    }
     TRY(open_times(&p, &u, plan, &s, &c, e));
     if (plan->prefill > 0) {
         const struct planner_link link = planner_link_of(q, plan->device, plan->gpus);
@@ -207,6 +214,8 @@ enum err_code planner_run_judge(struct arena *a, const struct planner_request *q
                                      .growing = r->growing,
                                      .stopped = r->partial,
                                      .makespan_s = q->aim == PLANNER_JOB ? r->span_s : (double)NAN,
+                                     .cached_frac = r->cached_tokens / r->prompt_tokens,
+                                     .loaded_frac = r->loaded_tokens / r->prompt_tokens,
                                      .waiting_half = r->waiting_half,
                                      .waiting_last = r->waiting_last};
     TRY(quantile_of(r, simulate_ttft_s, isnan(q->ttft.s) ? .95 : q->ttft.frac, a, &out->ttft_s, e));

@@ -11,6 +11,7 @@ struct planner_verified {
     bool keeps;                        /* every promise */
     enum planner_verdict breaks;       /* MEETS, or what it does not keep */
     bool stopped;                      /* before its end: so many requests were late that no other could help */
+    double cached_frac, loaded_frac;   /* of the prompts' tokens: found in a cache; of those, at the host */
     size_t waiting_half, waiting_last; /* in queues when half of the requests, and all of them, had come */
     double makespan_s;                 /* a job: from its first step to its last answer; else NAN */
 };
