@@ -92,7 +92,7 @@ static bool look(void *closure, size_t finished, size_t all)
 bool planner_stages_fly(const struct layout *l)
 {
     const struct layout w = layout_whole(l);
-    return w.pp > 1 && w.dp == 1 && layout_nodes(&w, w.tp) == 1;
+    return w.pp > 1 && w.dp == 1 && w.dcp == 1 && layout_nodes(&w, w.tp) == 1;
 }
 
 /* Steps of a copy: of one stage by its clock; of several their floors, times what the plan has for such a layout. */

@@ -70,8 +70,9 @@ enum err_code simulate_check(const struct simulate_setup *s, struct err *e)
         (s->tier.blocks < 0 || !s->prefix_cache || !(s->tier.bytes_per_s > 0) || !(s->tier.block_bytes > 0)))
         return err_set(e, ERR_RANGE,
                        "a tier at the host is of a prefix cache, with blocks, their bytes and a rate above 0");
-    if (mix_stages(s->plan) > 1 && (s->policy == SIMULATE_STATIC || s->memory != SIMULATE_PAGED ||
-                                    s->pools.prefill > 0 || s->groups > 1 || s->server || s->calibrated))
+    if (mix_stages(s->plan) > 1 &&
+        (s->policy == SIMULATE_STATIC || s->memory != SIMULATE_PAGED || s->pools.prefill > 0 || s->groups > 1 ||
+         s->server || s->calibrated || mix_period(s->plan) > 1))
         return err_set(e, ERR_RANGE,
                        "stages: of paged caches, no static batches, one pool, one attention group, times of floors");
     TRY(check_moves(s, e));
