@@ -221,6 +221,19 @@ static void test_drafts(void **state)
     has(command(a, EMIT_VLLM, &p), "\"model\": \"HEAD\"");
     has(command(a, EMIT_SGLANG, &p), "--speculative-algorithm EAGLE");
     assert_non_null(emit_refusal(EMIT_TRTLLM, &p));
+    p.draft_nodes = 17; /* a tree: SGLang alone, which hangs the likeliest itself */
+    p.draft_wide = 3;
+    s = command(a, EMIT_SGLANG, &p);
+    has(s, "--speculative-num-steps 5");
+    has(s, "--speculative-eagle-topk 3");
+    has(s, "--speculative-num-draft-tokens 18");
+    assert_non_null(emit_refusal(EMIT_VLLM, &p));
+    assert_non_null(emit_refusal(EMIT_TRTLLM, &p));
+    p.drafting = EMIT_MEDUSA;
+    assert_non_null(emit_refusal(EMIT_SGLANG, &p));
+    p.draft_nodes = 0;
+    has(command(a, EMIT_VLLM, &p), "\"method\": \"medusa\",\n    \"model\": \"HEAD\"");
+    assert_non_null(emit_refusal(EMIT_TRTLLM, &p));
     p.layout.pp = 2;
     for (int i = 0; i < EMIT_ENGINES; i++) assert_non_null(emit_refusal((enum emit_engine)i, &p));
     arena_close(a);

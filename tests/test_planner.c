@@ -283,6 +283,31 @@ static void test_queue(void **state)
     (void)state;
 }
 
+/* An endless cache by hand: blocks of 16 of prompts whose first 100 tokens are alike. The first request finds nothing,
+ * all others the 6 whole blocks of them. */
+static void test_found(void **state)
+{
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct workload w;
+    struct workload_spec s = {
+        .turns = 1, .samples = 1, .requests = 11, .rate_per_s = 3, .seed = 7, .shared_tokens = 100};
+    struct planner_traffic t, whole;
+    must(workload_length_parse(a, "200", &s.prompt, &e), &e);
+    must(workload_length_parse(a, "31", &s.output, &e), &e);
+    must(workload_make(a, &s, &w, &e), &e);
+    must(planner_traffic_of(a, &w, 3, &whole, &e), &e);
+    must(planner_traffic_cached(a, &w, 3, 16, &t, &e), &e);
+    const double asked = whole.prompt_tokens, found = 96. * 10 / 11;
+    assert_true(fabs(t.prompt_tokens - (asked - found)) < 1e-9 && fabs(t.found_frac - found / asked) < 1e-12);
+    assert_true(t.asked_tokens == asked && t.longest_tokens == whole.longest_tokens);
+    assert_true(fabs(t.context_tokens - whole.context_tokens) < 1e-9);
+    assert_true(t.prompts[0] == asked - 96 && t.prompts[10] == asked);
+    assert_true(fabs(t.lengths.prompt_tokens / t.prompt_tokens - 1) < 1e-3);
+    arena_close(a);
+    (void)state;
+}
+
 /* A job: what is served before the queue is empty, and the last answers. Fixed lengths: everybody left has at most 131
  * tokens to go, half of them on average. */
 static void test_drain(void **state)
@@ -321,6 +346,23 @@ static void test_headroom(void **state)
     k->q.traffic.rate_per_s = h.rate_per_s * 1.01;
     must(planner_at(a, &k->q, &r.best[0], &x, &e), &e);
     assert_int_equal(x.verdict, h.breaks);
+    /* a batch that is capped: a larger cap is advised where one of the candidates takes more, and only there */
+    static const int64_t SMALL[] = {24};
+    struct planner_plan capped = {.step_tokens = 4096, .seqs = 24};
+    capped.layout = layout_whole(&(struct layout){.tp = 1, .per_node = 8, .skew = 1});
+    k = ask(a, "llama-3.1-8b", GPU, 1, 8, 2, "50", "500");
+    k->q.tpot.s = (double)NAN;
+    k->q.ttft.s = 2;
+    must(planner_at(a, &k->q, &capped, &x, &e), &e);
+    assert_int_equal(x.verdict, PLANNER_MEETS);
+    must(planner_headroom(a, &k->q, &x, &h, &e), &e);
+    assert_string_equal(h.binds, "batch cap");
+    assert_true(h.larger_cap);
+    k->q.seqs = SMALL;
+    k->q.seqs_n = 1;
+    must(planner_headroom(a, &k->q, &x, &h, &e), &e);
+    assert_string_equal(h.binds, "batch cap");
+    assert_false(h.larger_cap);
     arena_close(a);
     (void)state;
 }
@@ -625,6 +667,24 @@ static void test_draft_unit(void **state)
     assert_true(u.floor_tpot_s > plain.floor_tpot_s / 6 && u.floor_tpot_s < plain.floor_tpot_s);
     assert_int_equal(planner_judged(&k->q, 5), 6);
     assert_int_equal(planner_judged(&k->q, 0), 1);
+    /* a tree of 2 + 4 tokens: all are in the cache and judged, 3 at most come out */
+    static const int64_t DEEP[] = {2};
+    struct speculate_tree t;
+    struct speculate_shape shape;
+    const double chain_s = u.floor_tpot_s * 6;
+    must(speculate_tree_parse("2x2", &t, &e), &e);
+    must(speculate_tree_shape(a, &t, &d.accept, true, &shape, &e), &e);
+    d.shape = &shape;
+    d.gamma = DEEP;
+    d.gamma_n = 1;
+    must(planner_unit_make(&p, 0, 0, &l, &u, &e), &e);
+    must(planner_unit_draft(&p, &u, 2, &e), &e);
+    assert_true(fabs(u.sequence_bytes - plain.sequence_bytes - token * (777 + 66 + 8 + 6)) < 1);
+    assert_int_equal(planner_judged(&k->q, 2), 7);
+    assert_true(fabs(planner_made(&k->q, 2) - (1 + .84 + .84 * .84)) < 1e-12);
+    const double pass_s = (chain_s - plain.floor_tpot_s) / 5; /* of the draft; five in the chain, two here */
+    assert_true(fabs(u.floor_tpot_s * 3 / (plain.floor_tpot_s + 2 * pass_s) - 1) < 1e-9);
+    d.shape = NULL;
     l.pp = 2;
     must(planner_unit_make(&p, 0, 0, &l, &u, &e), &e);
     must(planner_unit_draft(&p, &u, 5, &e), &e);
@@ -719,9 +779,22 @@ static void test_verify(void **state)
     assert_true(fabs(last_s / run.result.span_s - 1) < 1e-9); /* of a clock that starts at 0 */
     assert_true(above / 700 <= .05 && above / 700 > .03);
     struct planner_plan stages = r.best[0];
-    stages.layout.pp = 2;
+    stages.layout.dp = 2;
     assert_non_null(planner_verifies(&stages));
     assert_int_equal(planner_verify(a, &k->q, &stages, &k->work, &v, &e), ERR_USAGE);
+    /* stages: on paper requests flock into one batch, which is what engines do to those that come one by one: a token
+     * takes all stages, and no batch beside makes up for it */
+    stages.layout.dp = 1;
+    stages.layout.pp = 2;
+    struct planner_plan paper;
+    must(planner_at(a, &k->q, &stages, &paper, &e), &e);
+    stages = paper;
+    assert_null(planner_verifies(&stages));
+    must(planner_run(a, &k->q, &stages, &k->work, &run, &e), &e);
+    must(planner_run_judge(a, &k->q, &run, &v, &e), &e);
+    assert_true(run.of_floors && run.result.bubble_frac > .2);
+    if (!(stages.point.tpot_s > .9 * v.tpot_s && stages.point.tpot_s < 1.5 * v.tpot_s))
+        fail_msg("stages: TPOT %.4g on paper, %.4g simulated", stages.point.tpot_s, v.tpot_s);
     arena_close(a);
     (void)state;
 }
@@ -805,6 +878,60 @@ static void test_confirm(void **state)
     arena_close(a);
 }
 
+/* The same with two pools to choose from: the best pair on paper is refuted, and the cheapest that is not is found
+ * among all limits, numbers of copies and splits. */
+static void test_confirm_pools(void **state)
+{
+    static const char *const GPU[] = {"h100-sxm"};
+    enum { MOST = 8 };
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct asked *k = ask(a, "llama-3.1-8b", GPU, 1, MOST, 61, "1400", "60");
+    struct workload_spec s = {.turns = 1, .samples = 1, .requests = 500, .rate_per_s = 61, .seed = 11};
+    const struct planner_watch watch = {.most = 400};
+    struct planner_result r;
+    struct planner_confirmed c;
+    (void)state;
+    must(workload_length_parse(a, "lognormal:1400,.5,max=5000", &s.prompt, &e), &e);
+    must(workload_length_parse(a, "uniform:60..310", &s.output, &e), &e);
+    must(workload_make(a, &s, &k->work, &e), &e);
+    must(planner_traffic_of(a, &k->work, (double)NAN, &k->q.traffic, &e), &e);
+    for (size_t i = 0; i < 37; i++) k->work.request[i].arrival_s = 0;
+    k->q.like.pp = k->q.like.tp = k->q.like.ep = k->q.like.dp = 1;
+    k->q.formats_n = 1;
+    k->q.tpot.s = .006;
+    k->q.ttft.s = .18;
+    k->q.pools = true;
+    must(planner_search(a, &k->q, &r, &e), &e);
+    assert_true(r.best_n > 0 && r.best[0].prefill > 0);
+    const struct planner_plan paper = r.best[0];
+    must(planner_confirm(a, &k->q, &k->work, &watch, &r, &c, &e), &e);
+    int64_t best = MOST + 1;
+    for (size_t i = 0; i < COUNT(STEPS) * COUNT(SEQS); i++)
+        for (int64_t n = 1; n < best; n++)
+            for (int64_t prefill = 0; prefill < n && n < best; prefill++) {
+                struct planner_plan x = {.step_tokens = STEPS[i % COUNT(STEPS)], .seqs = SEQS[i / COUNT(STEPS)]}, y;
+                struct planner_verified v;
+                x.layout = layout_whole(&(struct layout){.tp = 1, .replicas = n, .per_node = 8, .skew = 1});
+                x.prefill = prefill;
+                struct arena *own = arena_open();
+                must(planner_at(own, &k->q, &x, &y, &e), &e);
+                if (y.verdict == PLANNER_MEETS) {
+                    must(planner_verify(own, &k->q, &y, &k->work, &v, &e), &e);
+                    if (v.keeps) best = n;
+                }
+                arena_close(own);
+            }
+    assert_true(c.found && c.verified.keeps && c.refuted > 0 && !c.cut);
+    if (r.best[0].gpus != best) fail_msg("%d GPUs, by hand %d", (int)r.best[0].gpus, (int)best);
+    if (!(r.best[0].prefill > 0 && r.best[0].gpus >= paper.gpus &&
+          (r.best[0].gpus > paper.gpus || r.best[0].prefill != paper.prefill || r.best[0].seqs != paper.seqs ||
+           r.best[0].step_tokens != paper.step_tokens)))
+        fail_msg("%d + %d, %d sequences, %d tokens", (int)r.best[0].prefill, (int)(r.best[0].gpus - r.best[0].prefill),
+                 (int)r.best[0].seqs, (int)r.best[0].step_tokens);
+    arena_close(a);
+}
+
 /* One copy's part of a job, all at once, in the scheduler: seconds to its last answer. */
 static double by_hand_s(struct asked *k, const struct planner_plan *plan)
 {
@@ -876,22 +1003,15 @@ static void test_bulk(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prune),
-        cmocka_unit_test(test_unit),
-        cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_queue),
-        cmocka_unit_test(test_drain),
-        cmocka_unit_test(test_headroom),
-        cmocka_unit_test(test_headroom_simulated),
-        cmocka_unit_test(test_verify),
-        cmocka_unit_test(test_server),
-        cmocka_unit_test(test_sweep),
-        cmocka_unit_test(test_monotone),
-        cmocka_unit_test(test_seeds),
-        cmocka_unit_test(test_draft),
-        cmocka_unit_test(test_draft_unit),
-        cmocka_unit_test(test_pools),
-        cmocka_unit_test(test_confirm),
+        cmocka_unit_test(test_prune),      cmocka_unit_test(test_unit),
+        cmocka_unit_test(test_bounds),     cmocka_unit_test(test_queue),
+        cmocka_unit_test(test_found),      cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_headroom),   cmocka_unit_test(test_headroom_simulated),
+        cmocka_unit_test(test_verify),     cmocka_unit_test(test_server),
+        cmocka_unit_test(test_sweep),      cmocka_unit_test(test_monotone),
+        cmocka_unit_test(test_seeds),      cmocka_unit_test(test_draft),
+        cmocka_unit_test(test_draft_unit), cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_confirm),    cmocka_unit_test(test_confirm_pools),
         cmocka_unit_test(test_bulk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

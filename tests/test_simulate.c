@@ -588,6 +588,45 @@ static void test_waste(void **state)
     arena_close(b.arena);
 }
 
+struct stored {
+    size_t n;
+    int64_t tokens[64], blocks[64];
+};
+
+static void keep_stored(void *closure, const struct simulate_step *x)
+{
+    struct stored *k = closure;
+    assert_true(x->steps == 1 && k->n < 64);
+    k->tokens[k->n] = x->stored_tokens;
+    k->blocks[k->n++] = x->blocks;
+}
+
+/* Tokens that samples share are in the cache once: 4 answers to 40 tokens share two blocks of 16, and have the other 8
+ * of them and their own tokens each; what is used never exceeds what is held. */
+static void test_shared_once(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct stored k = {.n = 0};
+    open_bench(&b, "llama-3.1-8b", "h100-sxm", STEP_ROOFLINE);
+    const struct workload w = make(b.arena, 0, 0, 1, "40", "3", 4);
+    struct simulate_setup s = setup_of(&b, &w, SIMULATE_CHUNKED);
+    struct workload four = w;
+    four.samples = 4;
+    s.work = &four;
+    s.step = keep_stored;
+    s.closure = &k;
+    const struct simulate_result r = run(b.arena, &s);
+    assert_int_equal(k.n, 3);
+    assert_int_equal(k.tokens[0], 40);
+    for (int j = 1; j < 3; j++) {
+        assert_int_equal(k.tokens[j], 32 + 4 * (8 + j));
+        assert_int_equal(k.blocks[j], 2 + 4);
+    }
+    assert_true(r.useful_frac > 40. / 48 * .5 && r.useful_frac < 1);
+    arena_close(b.arena);
+}
+
 /* Above saturation a queue grows, and that is said; below it is not, near it neither. */
 static void test_saturation(void **state)
 {
@@ -826,25 +865,16 @@ static void test_slower(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slower),
-        cmocka_unit_test(test_against_steps),
-        cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_queueing),
-        cmocka_unit_test(test_closed),
-        cmocka_unit_test(test_routes),
-        cmocka_unit_test(test_preemption),
-        cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_prefixes),
-        cmocka_unit_test(test_waste),
-        cmocka_unit_test(test_saturation),
-        cmocka_unit_test(test_static),
-        cmocka_unit_test(test_partial_and_repeated),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_measured),
-        cmocka_unit_test(test_calibrated),
-        cmocka_unit_test(test_static_batch),
-        cmocka_unit_test(test_mooncake),
-        cmocka_unit_test(test_hashes),
+        cmocka_unit_test(test_slower),     cmocka_unit_test(test_against_steps),
+        cmocka_unit_test(test_alone),      cmocka_unit_test(test_queueing),
+        cmocka_unit_test(test_closed),     cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_preemption), cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_prefixes),   cmocka_unit_test(test_shared_once),
+        cmocka_unit_test(test_waste),      cmocka_unit_test(test_saturation),
+        cmocka_unit_test(test_static),     cmocka_unit_test(test_partial_and_repeated),
+        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_measured),
+        cmocka_unit_test(test_calibrated), cmocka_unit_test(test_static_batch),
+        cmocka_unit_test(test_mooncake),   cmocka_unit_test(test_hashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,7 +65,8 @@ static enum err_code check_options(const struct option_values *v, bool layouts, 
                                         "emit",      "verify",       "gpu-memory-utilization",
                                         "framework", "band",         "server",
                                         "plot",      "plot-cost",    "draft",
-                                        "accept",    "gamma",        "disagg",
+                                        "accept",    "gamma",        "tree",
+                                        "disagg",    "prefix-cache", "kv-offloading-size",
                                         "efficiency"};
     static const char *const LAYOUTS[] = {"batch", "context", "all"};
     const char *const *other = layouts ? SERVE : LAYOUTS;

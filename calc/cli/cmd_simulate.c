@@ -27,7 +27,8 @@ static const struct option OPTIONS[] = {
      .help = "as in ridge estimate"},
     {.name = "gpu", .letter = 'g', .kind = OPTION_TEXT, .value = "NAME[:N]", .help = "a device, and how many of it"},
     THIS_CPU_STORE,
-    TEXT("tp", "N", NULL, "GPUs that share a replica (default: all)"),
+    TEXT("tp", "N", NULL, "GPUs that share every layer of a replica (default: all)"),
+    TEXT("pp", "N", NULL, "stages of whole layers of a replica: as many batches are under way, each request in one"),
     TEXT("ep", "N", NULL, "parts in which experts are dealt to the ranks of a replica"),
     TEXT("attention-dp", "N", NULL, "attention groups of a replica, of --tp GPUs each, which step together"),
     TEXT("dcp", "N", NULL, "of --tp ranks that share the cache of a sequence by tokens (decode context parallelism)"),
@@ -99,8 +100,13 @@ static const struct option OPTIONS[] = {
      .value = "NAME",
      .group = "Speculative decoding, as in ridge estimate",
      .help = "what drafts tokens for the model to judge in one pass: another model, eagle, medusa=4 or mtp"},
-    TEXT("accept", "P,...", NULL, "part of the drafted tokens that is kept when those before them were, or by depth"),
+    TEXT(
+        "accept", "P,...", NULL,
+        "part of the drafted tokens that is kept when those before them were, by depth, or of a tree by depth and rank "
+        "of a child 0.6/0.2,0.5/0.1"),
     TEXT("gamma", "N", "best", "tokens drafted in a row, always so many"),
+    TEXT("tree", "N,...", NULL,
+         "a tree instead of a row, judged whole: nodes at each depth (1,3,2,1), or children of each node (4x2x1)"),
     FLAG("no-bonus", "no further token when all drafted ones are kept"),
     TEXT("draft-passes", "depth|one", NULL, "passes of the draft in a step: one for each depth, or one for all"),
     TEXT("draft-tp", "N", NULL, "GPUs that share the draft (default: --tp where the draft divides, else 1)"),
@@ -260,6 +266,8 @@ const struct command command_simulate = {
         "  ridge simulate -m llama-3.1-8b -g l40s --concurrency 200 --preemption swap\n"
         "  ridge simulate -m llama-3.1-70b -g h100-sxm:4 --tp 4 --rate 2 --draft llama-3.1-8b --accept .8 --gamma "
         "4\n"
+        "  ridge simulate -m llama-3.1-8b -g h100-sxm --concurrency 4 --draft medusa=3 --tree 4x2x1 "
+        "--accept .6/.15/.08/.04,.5/.12,.4\n"
         "  ridge simulate -m llama-3.1-8b -g h100-sxm --rate 3 --turns 5 --think 10s --prefix-cache\n",
     .run = run,
 };

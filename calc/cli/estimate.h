@@ -179,6 +179,10 @@ enum err_code estimate_chunked_ops(struct arena *a, const struct estimate_reques
 enum err_code estimate_draft_load(struct arena *a, const char *name, const struct model *target, struct model *out,
                                   struct err *e);
 
+/* estimate_drafting_judged -- tokens of a sequence in a step of the chain or the tree; 1 without a draft. Errors: as
+ * speculate_tree_shape. */
+enum err_code estimate_drafting_judged(struct arena *a, const struct estimate_drafting *d, int64_t *out, struct err *e);
+
 /* estimate_drafting_open -- the draft of a case and its steps, and the target's verify pass. setup: the target's.
  * Errors: ERR_USAGE a layout that does not divide, or a tree deeper than the acceptance; those of model_load. */
 enum err_code estimate_drafting_open(struct arena *a, const struct estimate_request *q, const struct step_setup *setup,

@@ -150,6 +150,16 @@ enum err_code estimate_draft_load(struct arena *a, const char *name, const struc
     return load_named(a, name, target, out, e);
 }
 
+enum err_code estimate_drafting_judged(struct arena *a, const struct estimate_drafting *d, int64_t *out, struct err *e)
+{
+    struct speculate_shape shape;
+    *out = d->draft ? d->gamma + d->bonus : 1;
+    if (!d->has_tree) return ERR_OK;
+    if (speculate_tree_shape(a, &d->tree, &d->accept, d->bonus, &shape, e) != ERR_OK) return err_prepend(e, "--tree: ");
+    *out = shape.query_tokens;
+    return ERR_OK;
+}
+
 enum err_code estimate_drafting_open(struct arena *a, const struct estimate_request *q, const struct step_setup *setup,
                                      struct estimate_case *c, struct err *e)
 {
@@ -174,7 +184,8 @@ enum err_code estimate_drafting_open(struct arena *a, const struct estimate_requ
     TRY(step_compile(a, &verify, &s->verify, e));
     draft.model = &c->draft;
     draft.beside_bytes = 0;
-    draft.offload = (struct offload){0, 0}; /* the model's weights alone */
+    draft.layout.pp = draft.layout.microbatches = 0; /* whole, on the ranks of the last stage */
+    draft.offload = (struct offload){0, 0};          /* the model's weights alone */
     TRY(open_draft(a, q, &draft, c, e));
     s->depth_max = c->draft.draft.heads;
     const int64_t depth = d->has_tree ? d->tree.depth : d->gamma;
@@ -182,10 +193,10 @@ enum err_code estimate_drafting_open(struct arena *a, const struct estimate_requ
         return err_set(e, ERR_USAGE, "--draft %s makes at most %lld tokens in a row, not %lld", d->draft,
                        (long long)s->depth_max, (long long)depth);
     if (!d->has_tree) return q->calibrated ? open_clock(a, q, c, e) : ERR_OK;
-    s->shape = arena_array(a, 1, sizeof *s->shape);
-    if (!s->shape) return err_nomem(e);
-    if (speculate_tree_shape(a, &d->tree, &d->accept, d->bonus, s->shape, e) != ERR_OK)
-        return err_prepend(e, "--tree: ");
+    struct speculate_shape *shape = arena_alloc(a, sizeof *shape);
+    if (!shape) return err_nomem(e);
+    if (speculate_tree_shape(a, &d->tree, &d->accept, d->bonus, shape, e) != ERR_OK) return err_prepend(e, "--tree: ");
+    s->shape = shape;
     draft.verify = true;
     TRY(step_compile(a, &draft, &s->draft_wide, e));
     return q->calibrated ? open_clock(a, q, c, e) : ERR_OK;

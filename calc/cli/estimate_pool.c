@@ -76,6 +76,33 @@ const char *estimate_engine_limit(const struct estimate_engine *g, int64_t batch
     return (double)blocks * (double)batch > (double)g->pool.blocks ? "more blocks than the pool has" : NULL;
 }
 
+/* Of several stages the one with the fewest blocks; a draft is in the last. The sampler's reserve, which is the last
+ * one's, is taken off all. */
+static enum err_code least_pool(const struct estimate_case *c, struct pool_request *r, struct pool *out, struct err *e)
+{
+    const bool drafts = c->speculation.draft != NULL;
+    struct pool_request least = *r;
+    bool any = false;
+    for (size_t i = 0; i < step_stages(c->step); i++) {
+        const struct step_stage s = step_stage_of(c->step, i);
+        struct pool_request one = *r;
+        struct pool p;
+        one.weight_bytes_per_gpu = s.weight_bytes + (s.first ? estimate_tower_bytes(c) : 0);
+        one.kv_bytes_per_token_per_gpu = s.kv_bytes_per_token;
+        if (drafts && s.last) {
+            one.weight_bytes_per_gpu += step_weight_bytes(c->speculation.draft);
+            one.kv_bytes_per_token_per_gpu += step_kv_bytes_per_token(c->speculation.draft);
+        }
+        TRY(pool_compute(&one, &p, e));
+        if (any && (p.blocks > out->blocks || (p.blocks == out->blocks && p.pool_bytes > out->pool_bytes))) continue;
+        any = true;
+        *out = p;
+        least = one;
+    }
+    *r = least;
+    return ERR_OK;
+}
+
 /* The draft's weights come off the pool, its cache is in every block, and its tokens want logits. */
 static enum err_code add_draft(const struct estimate_case *c, struct pool_request *r, struct err *e)
 {
@@ -134,7 +161,14 @@ enum err_code estimate_engine_open(struct arena *a, const struct estimate_reques
     if (!isnan(r.pool_bytes) && r.pool_bytes + r.weight_bytes_per_gpu > visible)
         return err_set(e, ERR_USAGE, "--kv-cache-memory: with the weights more than the whole memory of %s",
                        c->hw.name);
-    TRY(pool_compute(&r, out, e));
+    if (step_stages(c->step) > 1 || layout_whole(&c->layout).pp > 1) {
+        if (r.pages)
+            return err_set(e, ERR_USAGE,
+                           "the pool of layers of several kinds in stages is not described: --pool ideal");
+        TRY(least_pool(c, &r, out, e));
+    } else {
+        TRY(pool_compute(&r, out, e));
+    }
     *request = r;
     refuse_settings(&c->engine, m);
     return ERR_OK;

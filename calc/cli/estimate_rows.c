@@ -273,12 +273,21 @@ static enum err_code check_layout(const struct estimate_request *q, const struct
     if (layout_plain(&c->layout)) return ERR_OK;
     if (w.dcp > 1 && q->uncached)
         return err_set(e, ERR_USAGE, "--dcp shares a cache, and with --kv none there is none");
+    if (q->simulated && w.pp > 1 && w.dp == 1 && w.ep == 1 && w.dcp == 1 && !w.sp && layout_nodes(&w, w.tp) == 1)
+        return q->calibrated ? err_set(e, ERR_USAGE,
+                                       "a calibrated time knows the ranks of one stage in one node and "
+                                       "copies, no other layout")
+                             : ERR_OK;
     if (q->calibrated && !(near && (w.dp == 1 || q->mix_text || q->simulated)))
         return err_set(e, ERR_USAGE, "a calibrated time knows the ranks of one stage in one node%s",
                        near ? "; of several attention groups a mixed step (--mix)" : " and copies, no other layout");
     if (q->drafting.draft && !layout_plain(&whole)) return err_set(e, ERR_USAGE, HOW, "speculation");
     if (q->engine && !layout_plain(&whole)) return err_set(e, ERR_USAGE, HOW, "an engine's pool");
-    if ((q->mix_text || q->chunk || q->simulated) && w.pp > 1)
+    if (q->simulated && w.pp > 1)
+        return err_set(e, ERR_USAGE,
+                       "stages are simulated of tensor-parallel ranks in one node, without --ep, --attention-dp and "
+                       "--dcp");
+    if ((q->mix_text || q->chunk) && w.pp > 1)
         return err_set(e, ERR_USAGE, "%s knows layouts of one stage, no --pp",
                        q->chunk ? "a prompt in pieces" : "a mixed step");
     if (q->training.tokens > 0) return err_set(e, ERR_USAGE, HOW, "training");
@@ -363,7 +372,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     TRY(step_compile(a, &setup, &c->step, e));
     if (q->chunk || q->mix_text || q->simulated) {
         struct step_setup mixed = setup;
-        if (q->simulated && q->drafting.draft) mixed.pass_tokens = q->drafting.gamma + q->drafting.bonus;
+        if (q->simulated && q->drafting.draft) TRY(estimate_drafting_judged(a, &q->drafting, &mixed.pass_tokens, e));
         if (mix_compile(a, &mixed, &c->mix_plan, e) != ERR_OK)
             return q->simulated ? e->code : err_prepend(e, q->chunk ? "--chunk: " : "--mix: ");
         TRY(mix_open(a, c->mix_plan, &c->mix, e));

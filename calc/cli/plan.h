@@ -60,12 +60,20 @@
         LAYOUT_TEXT("max-num-batched-tokens", "N,...", "512..8192*2", "most tokens of a step"),                        \
         LAYOUT_TEXT("gpu-memory-utilization", "FRAC", NULL, "part of the GPU that the engine takes (default: 0.9)"),   \
         LAYOUT_TEXT("tp", "N", NULL, "ranks that split every layer"), LAYOUT_OPTIONS, OFFLOAD_OPTIONS,                 \
+        LAYOUT_FLAG("prefix-cache", "of a trace whose prompts share blocks: kept by every copy, and simulated so"),    \
+        LAYOUT_TEXT("kv-offloading-size", "N", NULL,                                                                   \
+                    "and at the host of a copy, GiB of all its GPUs together (vLLM's name): loaded over --host-link"), \
         LAYOUT_FLAG("disagg", "also in two pools: copies that prefill, others that decode, caches sent between them"), \
         LAYOUT_TEXT(                                                                                                   \
             "draft", "NAME", NULL,                                                                                     \
-            "also with tokens drafted ahead by a model, by eagle (an EAGLE head) or mtp, as in ridge estimate"),       \
-        LAYOUT_TEXT("accept", "A[,A,...]", NULL, "part of the drafted tokens that is kept, or of each depth"),         \
+            "also with tokens drafted ahead by a model, by eagle (an EAGLE head), medusa=4 or mtp, as in ridge "       \
+            "estimate"),                                                                                               \
+        LAYOUT_TEXT("accept", "A[,A,...]", NULL,                                                                       \
+                    "part of the drafted tokens that is kept, of each depth, or of a tree by depth and rank of a "     \
+                    "child 0.6/0.2,0.5/0.1"),                                                                          \
         LAYOUT_TEXT("gamma", "N,...", NULL, "tokens drafted in a row to choose from (default: 1..5)"),                 \
+        LAYOUT_TEXT("tree", "N,...", NULL,                                                                             \
+                    "a tree in place of rows: nodes at each depth (1,3,2,1), or children of each node (4x2x1)"),       \
         LAYOUT_TEXT("fidelity", "NAME", NULL,                                                                          \
                     "calibrated (default), or floors: roofline, bound; --layouts: roofline (default) or bound"),       \
         LAYOUT_TEXT("efficiency", "NAME|FILE,...", NULL,                                                               \
@@ -98,6 +106,8 @@ struct plan_case {
     bool uneven;          /* arrivals that are not Poisson's: the steady state knows nothing of their bursts */
     struct offload_request offload;
     struct planner_drafting drafting;
+    struct speculate_shape shape;  /* of drafting, where it is a tree */
+    int64_t tree_depth, tree_wide; /* most children of a node */
     struct model draft_model;
     const char *draft, *draft_hub, *accept; /* as asked; NULL: no draft. draft_hub: what an engine loads it by */
     enum emit_drafting draft_kind;
@@ -114,6 +124,7 @@ struct plan_case {
     struct planner_headroom headroom; /* of the winner */
     struct planner_verified verified; /* of it; n 0: not simulated */
     const char *unverified;           /* why it was not; NULL */
+    struct planner_verified tierless; /* of it without the cache at the host; n 0: not asked */
     int64_t refuted;                  /* plans that the simulation said no to */
     struct planner_confirmed confirmed;
 };
@@ -147,6 +158,12 @@ const char *plan_kernels(const struct plan_case *c);
 enum err_code plan_transfers(struct arena *a, struct out *o, const char *prefix, const struct plan_case *c, int device,
                              struct err *e);
 void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, const char *prefix);
+
+/* plan_drafted -- tokens that a plan drafts in a step: in a row, or all of a tree. */
+static inline int64_t plan_drafted(const struct plan_case *c, const struct planner_plan *x)
+{
+    return c->drafting.shape && x->gamma > 0 ? c->shape.drafted : x->gamma;
+}
 
 /* plan_command -- the lines that start a plan in an engine. Errors: as emit_command. */
 enum err_code plan_command(struct arena *a, const struct plan_case *c, const struct planner_plan *x,

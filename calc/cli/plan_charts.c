@@ -10,7 +10,7 @@ static const char *curve_name(struct arena *a, const struct plan_case *c, const 
     struct layout one = x->layout;
     one.replicas = 1;
     char kind[64] = "";
-    if (x->gamma > 0) (void)snprintf(kind, sizeof kind, ", %lld drafted", (long long)x->gamma);
+    if (x->gamma > 0) (void)snprintf(kind, sizeof kind, ", %lld drafted", (long long)plan_drafted(c, x));
     if (x->prefill > 0)
         (void)snprintf(kind, sizeof kind, ", %lld prefill %lld decode", (long long)x->prefill,
                        (long long)(x->layout.replicas - x->prefill));
@@ -167,10 +167,16 @@ enum err_code plan_plot(struct arena *a, const struct plan_case *c, bool cost, c
     TRY(plan_curves_of(a, c, of, e));
     TRY(cost ? plan_cost_chart(a, c, of, chart, e) : plan_frontier_charts(a, c, of, chart, e));
     const char *title = arena_printf(a, cost ? "%s: cost against rate" : "%s: latency against throughput", c->model);
-    const char *subtitle = arena_printf(
-        a, "%.4g requests/s asked; times %s%s; %s", c->request.traffic.rate_per_s,
-        c->request.fidelity == PLANNER_CALIBRATED ? "calibrated" : "floors, not a promise",
-        c->request.p90 ? ", P90 of their band" : "", cost ? "a step is a copy more" : "markers: every promise is kept");
+    const char *times =
+        c->request.server
+            ? arena_printf(a, "steps of %s's server%s", c->request.server->name,
+                           c->request.p90 ? ", at P90 of what was published" : "")
+            : arena_printf(a, "times %s%s",
+                           c->request.fidelity == PLANNER_CALIBRATED ? "calibrated" : "floors, not a promise",
+                           c->request.p90 ? ", P90 of their band" : "");
+    if (!times) return err_nomem(e);
+    const char *subtitle = arena_printf(a, "%.4g requests/s asked; %s; %s", c->request.traffic.rate_per_s, times,
+                                        cost ? "a step is a copy more" : "markers: every promise is kept");
     if (!title || !subtitle) return err_nomem(e);
     return chart_render(a, chart, cost ? 1 : 2, title, subtitle, output, e);
 }

@@ -36,9 +36,12 @@ enum err_code plan_command(struct arena *a, const struct plan_case *c, const str
         .drafting = c->draft_kind,
         .draft = c->draft_hub,
         .draft_tokens = x->gamma,
+        .draft_nodes = x->gamma > 0 && c->drafting.shape ? c->shape.drafted : 0,
+        .draft_wide = c->tree_wide,
         .weights = f->weights,
         .kv = f->kv,
         .offload_bytes = c->offload.bytes,
+        .tier_bytes = c->request.tier_bytes,
         .fp8_on_load = f->weights && strcmp(f->weights, "fp8") == 0};
     return emit_command(a, engine, &p, out, e);
 }

@@ -12,6 +12,8 @@ struct plan_row {
     const char *model, *hardware, *verdict, *layout, *weights, *kv, *estimated, *why, *price_source, *price_date,
         *draft;
     bool simulated;
+    double simulated_ttft_s, simulated_tpot_s;
+    int64_t simulated_requests;
     int64_t draft_tokens, prefill_replicas;
     double move_s_mean;
     double tokens_per_step;
@@ -44,7 +46,7 @@ static const struct column COLUMNS[] = {
     ROW(weights, STRING, NONE, COLUMN_SHOWN, "weights", "format of the linear layers; stored: as the model has them"),
     ROW(kv, STRING, NONE, COLUMN_SHOWN, "KV", "format of the cache"),
     ROW(draft, STRING, NONE, 0, "draft", "what drafts tokens ahead"),
-    ROW(draft_tokens, INT, COUNT, 0, "drafted", "tokens drafted in a row"),
+    ROW(draft_tokens, INT, COUNT, 0, "drafted", "tokens drafted in a row; of a tree its nodes"),
     ROW(tokens_per_step, REAL, NONE, 0, "tokens", "of a sequence that decodes, expected of a step"),
     ROW(max_num_seqs, INT, COUNT, 0, "seqs", "most sequences of a copy"),
     ROW(max_num_batched_tokens, INT, COUNT, 0, "tokens", "most tokens of a step"),
@@ -74,6 +76,9 @@ static const struct column COLUMNS[] = {
     ROW(estimated, STRING, NONE, 0, "estimated", "calibrated: a layout that was not measured, by the ratio of floors"),
     ROW(simulated, BOOL, NONE, 0, "simulated",
         "true: its promises were looked at in a simulation; false: percentiles are on paper (--verify simulates)"),
+    ROW(simulated_ttft_s, REAL, SECONDS, 0, "sim. TTFT", "ttft_s of the simulated requests; ttft_s is on paper"),
+    ROW(simulated_tpot_s, REAL, SECONDS, 0, "sim. TPOT", "tpot_s of the simulated requests; tpot_s is on paper"),
+    ROW(simulated_requests, INT, COUNT, 0, "sim. requests", "that were answered in the simulation"),
     ROW(price_source, STRING, NONE, 0, "price", "whose price"),
     ROW(price_date, STRING, NONE, 0, "date", "of it"),
     ROW(why, STRING, NONE, 0, "why not", "what is missing, too slow or does not divide"),
@@ -180,10 +185,10 @@ static enum err_code fill(struct arena *a, const struct plan_case *c, const stru
                            .price_source = d->price.source,
                            .price_date = d->price.date,
                            .draft = x->gamma > 0 ? c->draft : NULL,
-                           .draft_tokens = x->gamma > 0 ? x->gamma
+                           .draft_tokens = x->gamma > 0 ? plan_drafted(c, x)
                                            : c->draft   ? 0
                                                         : TABLE_INT_UNKNOWN,
-                           .tokens_per_step = x->gamma > 0 ? speculate_tokens(&c->drafting.accept, x->gamma, true) : 1,
+                           .tokens_per_step = planner_made(&c->request, x->gamma),
                            .prefill_replicas = x->prefill,
                            .move_s_mean = x->prefill > 0 && steady ? x->point.move_s : unknown,
                            .candidates = candidates ? (int64_t)candidates : TABLE_INT_UNKNOWN,
@@ -199,7 +204,10 @@ static enum err_code fill(struct arena *a, const struct plan_case *c, const stru
                            .usd_per_gpu_h = d->price.usd_per_h,
                            .usd_per_h = d->price.usd_per_h * (double)x->gpus,
                            .rate_per_s = q->traffic.rate_per_s,
-                           .saturation_per_s = solved ? x->point.saturation_per_s * copies : unknown};
+                           .saturation_per_s = solved ? x->point.saturation_per_s * copies : unknown,
+                           .simulated_ttft_s = unknown,
+                           .simulated_tpot_s = unknown,
+                           .simulated_requests = TABLE_INT_UNKNOWN};
     r->usd_per_mtok_in = steady ? x->cost.usd_per_mtok_in : unknown;
     r->usd_per_mtok_out = steady ? x->cost.usd_per_mtok_out : unknown;
     r->usd_per_mtok = steady ? x->cost.usd_per_mtok : unknown;
@@ -292,7 +300,7 @@ static enum err_code write_times(struct arena *a, struct out *o, const struct pl
             q->server->name, engine_terms_text(q->server, q->overlapped, terms), server_band(c, band, sizeof band));
     if (q->server)
         put_line(o, "TTFT has the %s that a first token takes beside its steps",
-                 units_format_time(band, engine_first_s(q->traffic.prompt_tokens)));
+                 units_format_time(band, engine_first_s(q->traffic.asked_tokens)));
     else if (q->fidelity == PLANNER_CALIBRATED)
         put_line(o,
                  "times calibrated, %s of their band, kernels and steps of %s; PP, attention-DP and copies over "
@@ -323,7 +331,7 @@ static enum err_code write_heading(struct arena *arena, struct out *o, const str
         out_printf(o, ": %s requests", units_format_digits(a, q->requests));
     else
         out_printf(o, ": %.4g requests/s", t->rate_per_s);
-    out_printf(o, ", %.0f tokens in, %.0f out%s\n", t->prompt_tokens, t->output_tokens,
+    out_printf(o, ", %.0f tokens in, %.0f out%s\n", t->asked_tokens, t->output_tokens,
                t->prompts[0] < t->prompts[t->n - 1] || t->outputs[0] < t->outputs[t->n - 1] ? " on average" : "");
     const char *promises = plan_promises_text(arena, c);
     put_line(o, "%s", promises ? promises : "");
@@ -382,9 +390,12 @@ static void write_draft(struct out *o, const struct plan_case *c)
             units_format_time(with, x->point.move_s));
     if (!c->draft) return;
     (void)text_clean(name, sizeof name, c->draft, strlen(c->draft));
-    if (x->gamma > 0)
+    if (x->gamma > 0 && c->drafting.shape)
+        put_line(o, "draft %s, a tree of %lld tokens, %lld deep: %.3g tokens a step expected (accepted: %s)", name,
+                 (long long)c->shape.drafted, (long long)x->gamma, planner_made(&c->request, x->gamma), c->accept);
+    else if (x->gamma > 0)
         put_line(o, "draft %s, %lld tokens in a row: %.3g tokens a step expected (accepted: %s)", name,
-                 (long long)x->gamma, speculate_tokens(&c->drafting.accept, x->gamma, true), c->accept);
+                 (long long)x->gamma, planner_made(&c->request, x->gamma), c->accept);
     if (x->prefill > 0) {
         put_line(o,
                  x->gamma > 0 ? "draft %s in two pools: until which load it pays is not computed"
@@ -402,7 +413,8 @@ static void write_draft(struct out *o, const struct plan_case *c)
         return;
     }
     put_line(o, "mean TPOT %s with %lld drafted, %s without; saturates at %.4g requests/s with, %.4g without",
-             isnan(p->with_s) ? "saturated" : units_format_time(with, p->with_s), (long long)p->gamma,
+             isnan(p->with_s) ? "saturated" : units_format_time(with, p->with_s),
+             (long long)(c->drafting.shape ? c->shape.drafted : p->gamma),
              isnan(p->without_s) ? "saturated" : units_format_time(without, p->without_s), p->most_with_per_s,
              p->most_without_per_s);
     if (isinf(p->until_per_s))
@@ -450,6 +462,15 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
     if (q->aim == PLANNER_SERVE && c->verified.n)
         put_line(o, "simulated, %zu requests: TTFT %s, TPOT %s: keeps its promises", c->verified.n,
                  units_format_time(s, c->verified.ttft_s), units_format_time(t, c->verified.tpot_s));
+    if (q->prefix_cache && c->verified.n)
+        put_line(o,
+                 "of the prompts' tokens %.1f %% were found in the caches, %.1f %% at the host; an endless cache would "
+                 "find %.1f %%, which is what is on paper",
+                 100 * c->verified.cached_frac, 100 * c->verified.loaded_frac, 100 * q->traffic.found_frac);
+    if (c->tierless.n)
+        put_line(o, "without the cache at the host %.1f %%: TTFT %s, TPOT %s%s", 100 * c->tierless.cached_frac,
+                 units_format_time(s, c->tierless.ttft_s), units_format_time(t, c->tierless.tpot_s),
+                 c->tierless.keeps ? "" : ", which breaks a promise");
     if (q->aim == PLANNER_SERVE)
         put_line(
             o, "%sTTFT %s, TPOT %s; %.3g sequences in flight a copy on average; %.0f %% of the rate that saturates it",
@@ -514,7 +535,7 @@ static void write_reasons(struct arena *a, struct out *o, const struct plan_case
             char clean[320];
             char ahead[48] = "";
             if (x->prefill > 0) (void)snprintf(ahead, sizeof ahead, " in two pools");
-            if (x->gamma > 0) (void)snprintf(ahead, sizeof ahead, " %lld drafted", (long long)x->gamma);
+            if (x->gamma > 0) (void)snprintf(ahead, sizeof ahead, " %lld drafted", (long long)plan_drafted(c, x));
             put_line(o, "%s, %s: %zu; %s%s%s%s%s%s: %s", WHAT[k], c->device[d].hw->key, t->n, layout ? layout : "",
                      f->weights ? " weights " : "", f->weights ? f->weights : "", f->kv ? " KV " : "",
                      f->kv ? f->kv : "", ahead, why ? text_clean(clean, sizeof clean, why, strlen(why)) : "");
@@ -536,7 +557,14 @@ enum err_code plan_write(struct arena *a, const struct plan_case *c, enum table_
     struct plan_row *rows = arena_array(a, n + q->devices_n * PLANNER_VERDICTS + 1, sizeof *rows);
     if (!rows) return err_nomem(e);
     for (; at < n; at++) TRY(fill(a, c, &c->result.best[at], 0, &rows[at], e));
-    if (n > 0) rows[0].simulated = c->verified.n > 0; /* the others are what they are on paper */
+    if (n > 0 && c->verified.n > 0) { /* the others are what they are on paper */
+        rows[0].simulated = true;
+        rows[0].simulated_requests = (int64_t)c->verified.finished;
+        if (q->aim == PLANNER_SERVE) {
+            rows[0].simulated_ttft_s = c->verified.ttft_s;
+            rows[0].simulated_tpot_s = c->verified.tpot_s;
+        }
+    }
     /* without its verdict a row that fails would read as an answer */
     const bool told = !text && (!keys || strstr(keys, "verdict") != NULL);
     for (size_t d = 0; d < q->devices_n && told; d++)

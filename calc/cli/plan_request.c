@@ -173,6 +173,23 @@ static enum err_code prefer_trace(struct arena *a, const struct option_values *v
     return c->replaced ? ERR_OK : err_nomem(e);
 }
 
+/* Prefixes that requests share: of a trace that names blocks, by promises that are simulated. */
+static enum err_code open_prefixes(const struct option_values *v, struct plan_case *c, struct err *e)
+{
+    struct planner_request *q = &c->request;
+    double gib = 0;
+    q->prefix_cache = option_given(v, "prefix-cache") || option_given(v, "kv-offloading-size");
+    if (!q->prefix_cache) return ERR_OK;
+    TRY(real(v, "kv-offloading-size", 1e-3, 1e6, &gib, e)); /* not a unit */
+    q->tier_bytes = gib * UNITS_GIB;
+    if (q->aim != PLANNER_SERVE) return err_set(e, ERR_USAGE, "--prefix-cache is planned where latencies are promised");
+    if (!c->trace || c->work.hash_tokens <= 0)
+        return err_set(
+            e, ERR_USAGE,
+            "--prefix-cache: which prompts begin alike is known of a trace that names its blocks (Mooncake)");
+    return ERR_OK;
+}
+
 static enum err_code open_traffic(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
 {
     struct planner_request *q = &c->request;
@@ -190,7 +207,9 @@ static enum err_code open_traffic(struct arena *a, const struct option_values *v
         TRY(open_job(v, q, e));
         rate = q->requests / q->deadline_s;
     }
-    TRY(planner_traffic_of(a, &c->work, q->aim == PLANNER_DAILY ? 1 : rate, &q->traffic, e));
+    TRY(open_prefixes(v, c, e));
+    TRY(q->prefix_cache ? planner_traffic_cached(a, &c->work, rate, 16, &q->traffic, e) /* vLLM's block */
+                        : planner_traffic_of(a, &c->work, q->aim == PLANNER_DAILY ? 1 : rate, &q->traffic, e));
     if (q->aim == PLANNER_DAILY) q->traffic.rate_per_s = c->tokens_per_day / day_s / q->traffic.output_tokens;
     return ERR_OK;
 }
@@ -218,6 +237,10 @@ static enum err_code open_device(struct arena *a, const struct option_values *v,
                                  .per_node = (int64_t)domain,
                                  .latency = of.latency};
     TRY(offload_options_open(&c->offload, hw, &d->offload, NULL, e));
+    d->host_bytes_per_s = isnan(hw->host_link_bytes_per_s) ? hw->pcie_bytes_per_s : hw->host_link_bytes_per_s;
+    if (option_given(v, "host-link")) d->host_bytes_per_s = c->offload.host_bytes_per_s;
+    if (c->request.tier_bytes > 0 && !(d->host_bytes_per_s > 0))
+        return err_set(e, ERR_USAGE, "no rate between %s and its host is known: --host-link 25GB/s", hw->key);
     if (asked->nodes && d->most % asked->nodes != 0)
         return err_set(e, ERR_USAGE, "%lld GPUs do not fill --nodes %lld", (long long)d->most, (long long)asked->nodes);
     if (asked->nodes) d->per_node = d->most / asked->nodes;
@@ -432,35 +455,58 @@ static enum err_code open_gammas(struct arena *a, const struct option_values *v,
     return ERR_OK;
 }
 
+/* One tree, in place of rows. */
+static enum err_code open_tree(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
+{
+    struct planner_drafting *d = &c->drafting;
+    struct speculate_tree t;
+    if (option_given(v, "gamma")) return err_set(e, ERR_USAGE, "--gamma drafts a row and --tree a tree: one of them");
+    if (speculate_tree_parse(option_get(v, "tree"), &t, e) != ERR_OK ||
+        speculate_tree_shape(a, &t, &d->accept, d->bonus, &c->shape, e) != ERR_OK)
+        return err_prepend(e, "--tree: ");
+    if (d->model->draft.heads > 0 && t.depth > d->model->draft.heads)
+        return err_set(e, ERR_USAGE, "--tree: --draft %s makes at most %lld tokens in a row, not %lld", c->draft,
+                       (long long)d->model->draft.heads, (long long)t.depth);
+    c->tree_depth = t.depth;
+    c->tree_wide = 0;
+    for (int64_t i = 0; i <= c->shape.drafted; i++)
+        if (c->shape.node[i].children > c->tree_wide) c->tree_wide = c->shape.node[i].children;
+    d->gamma = &c->tree_depth;
+    d->gamma_n = 1;
+    d->shape = &c->shape;
+    return ERR_OK;
+}
+
 static enum err_code open_draft(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
 {
     struct planner_drafting *d = &c->drafting;
     const struct model *target = c->format[0].model;
     c->draft = option_get(v, "draft");
     if (!c->draft) {
-        if (option_given(v, "accept") || option_given(v, "gamma"))
+        if (option_given(v, "accept") || option_given(v, "gamma") || option_given(v, "tree"))
             return err_set(e, ERR_USAGE,
-                           "--accept and --gamma are about drafted tokens: which model drafts? --draft NAME");
+                           "--accept, --gamma and --tree are about drafted tokens: which model drafts? --draft NAME");
         return ERR_OK;
     }
     c->accept = option_get(v, "accept");
     if (!c->accept)
         return err_set(e, ERR_USAGE,
                        "--draft: which part of its tokens is kept? --accept 0.8, or by depth 0.9,0.8,0.7");
-    if (strncmp(c->draft, "medusa", strlen("medusa")) == 0)
-        return err_set(e, ERR_USAGE,
-                       "--draft: plans know rows of drafts, of a model, eagle or mtp, not trees of heads");
     if (speculate_accept_parse(c->accept, &d->accept, e) != ERR_OK) return err_prepend(e, "--accept: ");
     if (estimate_draft_load(a, c->draft, target, &c->draft_model, e) != ERR_OK) return err_prepend(e, "--draft: ");
     if (target->diffusion || c->draft_model.diffusion)
         return err_set(e, ERR_USAGE, "--draft: models that settle blocks of tokens are not drafted for");
     d->model = &c->draft_model;
     d->bonus = true;
+    d->one_pass = c->draft_model.draft.heads > 0; /* all depths come out of one pass */
     d->prompts = stored_has_cache(&c->draft_model);
-    c->draft_kind = strcmp(c->draft, "eagle") == 0 ? EMIT_EAGLE : strcmp(c->draft, "mtp") == 0 ? EMIT_MTP : EMIT_MODEL;
+    c->draft_kind = strcmp(c->draft, "eagle") == 0 ? EMIT_EAGLE
+                    : strcmp(c->draft, "mtp") == 0 ? EMIT_MTP
+                    : d->one_pass                  ? EMIT_MEDUSA
+                                                   : EMIT_MODEL;
     c->draft_hub = model_hub_id(a, c->draft);
     if (!c->draft_hub) c->draft_hub = c->draft;
-    TRY(open_gammas(a, v, d, e));
+    TRY(option_get(v, "tree") ? open_tree(a, v, c, e) : open_gammas(a, v, d, e));
     c->request.drafting = d;
     return ERR_OK;
 }
@@ -505,6 +551,11 @@ static enum err_code verify(struct arena *a, struct plan_case *c, struct err *e)
         return err_set(e, ERR_NO, "interrupted: %zu plans were simulated and refuted, and nothing is known of the rest",
                        c->confirmed.refuted);
     if (r->best_n > 0) c->unverified = planner_verifies(&r->best[0]);
+    if (c->confirmed.found && c->request.tier_bytes > 0) {
+        struct planner_request without = c->request;
+        without.tier_bytes = 0;
+        TRY(planner_verify(a, &without, &r->best[0], &c->work, &c->tierless, e));
+    }
     if (r->best_n > 0 && !c->confirmed.found && !c->unverified && c->request.aim != PLANNER_SERVE)
         c->unverified = c->confirmed.cut ? "too many simulations said no" : "no plan of so many requests a copy";
     return ERR_OK;
@@ -567,11 +618,16 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
     const bool report = strcmp(v->command->name, "report") == 0;
     c->uneven = q->aim != PLANNER_JOB && (c->trace || strcmp(c->arrivals, "poisson") != 0);
     /* pools of a cache that binds are some percent better on paper than simulated */
-    c->verify = option_get(v, "verify") || ((c->uneven || report || q->pools) && q->aim == PLANNER_SERVE);
+    c->verify =
+        option_get(v, "verify") || q->prefix_cache || ((c->uneven || report || q->pools) && q->aim == PLANNER_SERVE);
     for (size_t i = 0; c->has_emit && i < q->formats_n; i++) {
         const struct layout one = layout_whole(NULL);
         const struct emit_plan p = {.layout = one, .kv = c->format[i].kv};
-        const struct emit_plan drafted = {.layout = one, .drafting = c->draft_kind, .draft_tokens = 1};
+        const struct emit_plan drafted = {.layout = one,
+                                          .drafting = c->draft_kind,
+                                          .draft_tokens = 1,
+                                          .draft_nodes = c->tree_depth > 0 ? c->shape.drafted : 0,
+                                          .draft_wide = c->tree_wide};
         if (c->draft && emit_refusal(c->emit, &drafted))
             return err_set(e, ERR_USAGE, "--draft %s beside --emit: %s", c->draft, emit_refusal(c->emit, &drafted));
         const struct emit_plan away = {.layout = one, .offload_bytes = c->offload.bytes};

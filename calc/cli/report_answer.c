@@ -27,10 +27,10 @@ static const char *question(struct report *r)
     if (!promises) return NULL;
     if (c->request.aim == PLANNER_JOB)
         return arena_printf(r->arena, "Asked: %s requests of %s, %.0f tokens in and %.0f out on average; %s.",
-                            units_format_digits(n, c->request.requests), c->model, t->prompt_tokens, t->output_tokens,
+                            units_format_digits(n, c->request.requests), c->model, t->asked_tokens, t->output_tokens,
                             promises);
     return arena_printf(r->arena, "Asked: %.4g requests a second of %s, %.0f tokens in and %.0f out on average; %s.",
-                        t->rate_per_s, c->model, t->prompt_tokens, t->output_tokens, promises);
+                        t->rate_per_s, c->model, t->asked_tokens, t->output_tokens, promises);
 }
 
 static void answer_money(struct report *r)
@@ -228,7 +228,7 @@ enum err_code report_inputs(struct report *r, struct err *e)
         const char *name;
         double value;
     } rows[] = {{"requests a second, all copies", t->rate_per_s},
-                {"tokens of a prompt, mean", t->prompt_tokens},
+                {"tokens of a prompt, mean", t->asked_tokens},
                 {"tokens of an answer, mean", t->output_tokens},
                 {"variance over squared mean of prompts", t->prompt_cv2},
                 {"the same of the gaps between arrivals (Poisson: 1)", t->arrival_cv2},
@@ -301,11 +301,15 @@ enum err_code report_method(struct report *r, struct err *e)
                         "of whole steps as engines were measured, and wider where nobody measured."
                       : "Times are calibrated, at the median of their band: every other service is slower.");
     if (r->run.band > 1)
-        paragraph(r->o, "",
-                  arena_printf(r->arena,
-                               "Here P90 is %.3g times the median; arrivals of the simulation and times of its "
+        paragraph(
+            r->o, "",
+            arena_printf(r->arena,
+                         r->run.of_floors
+                             ? "Nobody measured such stages: steps of the simulation take %.3g times their floors, as "
+                               "ranks of one stage do, and P90 of a transfer."
+                             : "Here P90 is %.3g times the median; arrivals of the simulation and times of its "
                                "steps are stretched by that factor.",
-                               r->run.band));
+                         r->run.band));
     if (r->c->result.note) paragraph(r->o, "", arena_printf(r->arena, "Note: %s.", r->c->result.note));
     paragraph(
         r->o, "",

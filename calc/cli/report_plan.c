@@ -81,7 +81,7 @@ static void money(struct report *r)
         put_figure(r, "per million tokens in", plan_money(s, x->cost.usd_per_mtok_in),
                    "$/h * s / (R * P * 3600) * 1e6, s the prefill's share of the busy time",
                    arena_printf(r->arena, "%s * %.3f / (%.4g * %.4g * 3600) * 1e6",
-                                plan_money(price, x->cost.usd_per_h), share, t->rate_per_s, t->prompt_tokens));
+                                plan_money(price, x->cost.usd_per_h), share, t->rate_per_s, t->asked_tokens));
     if (!isnan(x->cost.usd_per_mtok_out))
         put_figure(r, "per million tokens out", plan_money(s, x->cost.usd_per_mtok_out),
                    "$/h * (1 - s) / (R * O * 3600) * 1e6",

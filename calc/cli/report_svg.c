@@ -3,6 +3,7 @@
  * its pictures where gnuplot is not installed. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "calc/cli/report.h"
 
@@ -14,9 +15,16 @@ static const char *const COLOURS[CHART_SERIES_MAX] = {"#0072b2", "#b84a00", "#00
                                                       "#a4487d", "#8a6100", "#2a7fb0", "#666"};
 static const char *const FILLS[] = {"#0072b2", "#8a6100", "#d5d5d5", "#f4f4f4"};
 
+/* A label's place. */
+struct box {
+    double x0, x1, y0, y1;
+};
+
 struct axes {
     const struct chart *chart;
     struct chart_range r;
+    struct box taken[CHART_SERIES_MAX + 1];
+    size_t taken_n;
 };
 
 static double at_x(const struct axes *a, double x)
@@ -42,6 +50,54 @@ static void label(struct out *o, double x, double y, const char *anchor, const c
     out_printf(o, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
     report_text(o, text);
     out_str(o, "</text>\n");
+}
+
+static bool inside(const struct box *b, double x, double y) { return x > b->x0 && x < b->x1 && y > b->y0 && y < b->y1; }
+
+/* Whether a line goes through a box: by points on its pieces, closer together than a box is wide. */
+static bool crossed(const struct axes *a, const struct box *b)
+{
+    enum { PIECES = 64 };
+    for (size_t i = 0; i < a->chart->n; i++) {
+        const struct chart_series *s = &a->chart->series[i];
+        for (size_t k = 1; k < s->n; k++) {
+            if (!isfinite(s->x[k - 1]) || !isfinite(s->y[k - 1]) || !isfinite(s->x[k]) || !isfinite(s->y[k])) continue;
+            const double x0 = at_x(a, s->x[k - 1]), y0 = at_y(a, s->y[k - 1]), x1 = at_x(a, s->x[k]),
+                         y1 = at_y(a, s->y[k]);
+            for (int p = 0; p <= PIECES; p++)
+                if (inside(b, x0 + (x1 - x0) * p / PIECES, y0 + (y1 - y0) * p / PIECES)) return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a label there is over nothing else. */
+static bool clear(const struct axes *a, const struct box *b)
+{
+    if (b->x0 < 0 || b->x1 > WIDTH || b->y0 < 0) return false;
+    for (size_t i = 0; i < a->taken_n; i++) {
+        const struct box *t = &a->taken[i];
+        if (b->x0 < t->x1 && b->x1 > t->x0 && b->y0 < t->y1 && b->y1 > t->y0) return false;
+    }
+    return !crossed(a, b);
+}
+
+/* Where text of a width goes: the first place that is clear, else the first. x, y: its left end on the base line. */
+struct place {
+    double x, y;
+};
+
+static void put_clear(struct out *o, struct axes *a, const struct place *at, size_t n, double width, const char *text)
+{
+    size_t chosen = 0;
+    for (size_t i = n; i-- > 0;) {
+        const struct box b = {at[i].x - 1, at[i].x + width, at[i].y - 10, at[i].y + 2};
+        if (clear(a, &b)) chosen = i;
+    }
+    const struct place p = at[chosen];
+    if (a->taken_n < sizeof a->taken / sizeof *a->taken)
+        a->taken[a->taken_n++] = (struct box){p.x - 1, p.x + width, p.y - 10, p.y + 2};
+    label(o, p.x, p.y, "start", text);
 }
 
 static void write_axes(struct out *o, const struct axes *a)
@@ -89,17 +145,25 @@ static void write_line(struct out *o, const struct axes *a, const struct chart_s
 }
 
 /* Its number beside the last point, so that colour is not all that tells lines apart. */
-static void write_number(struct out *o, const struct axes *a, const struct chart_series *s, size_t i, size_t of)
+static void write_number(struct out *o, struct axes *a, const struct chart_series *s, size_t i, size_t of)
 {
     char text[16];
     size_t k = s->n;
     while (k > 0 && !(isfinite(s->x[k - 1]) && isfinite(s->y[k - 1]))) k--;
     if (k == 0 || of < 2) return;
     (void)snprintf(text, sizeof text, "%zu", (i + 1) % 100); /* not a unit */
-    label(o, fmin(at_x(a, s->x[k - 1]) + 4 + 9 * (double)(i % 2), WIDTH - 12), at_y(a, s->y[k - 1]) - 3, "start", text);
+    const double x = at_x(a, s->x[k - 1]), y = at_y(a, s->y[k - 1]), wide = i + 1 < 10 ? 8 : 16;
+    const struct place at[] = {{x + 4, y - 3},
+                               {x + 4, y + 12},
+                               {x - wide - 4, y - 5},
+                               {x - wide - 4, y + 14},
+                               {x - 2 * wide - 12, y - 5},
+                               {x - 2 * wide - 12, y + 14},
+                               {x - 3 * wide - 20, y - 5}};
+    put_clear(o, a, at, sizeof at / sizeof *at, wide, text);
 }
 
-static void write_marks(struct out *o, const struct axes *a)
+static void write_marks(struct out *o, struct axes *a)
 {
     const struct chart *c = a->chart;
     if (c->x_limit > a->r.x0) label(o, at_x(a, fmin(c->x_limit, a->r.x1)), TOP - 5, "middle", "promised");
@@ -109,7 +173,13 @@ static void write_marks(struct out *o, const struct axes *a)
     }
     if (c->y_mark > 0) {
         stroke(o, "asked", LEFT, at_y(a, c->y_mark), RIGHT, at_y(a, c->y_mark));
-        label(o, RIGHT - 4, at_y(a, c->y_mark) + 14, "end", c->y_mark_name);
+        const double y = at_y(a, c->y_mark) + 14, wide = 6.6 * (double)strlen(c->y_mark_name);
+        const struct place at[] = {{RIGHT - 4 - wide, y},
+                                   {LEFT + 6, y},
+                                   {(LEFT + RIGHT - wide) / 2, y},
+                                   {RIGHT - 4 - wide, (TOP + BOTTOM) / 2},
+                                   {LEFT + 6, (TOP + BOTTOM) / 2}};
+        put_clear(o, a, at, sizeof at / sizeof *at, wide, c->y_mark_name);
     }
 }
 
@@ -146,8 +216,8 @@ void report_chart(struct out *o, const char *id, const struct chart *chart)
                                            chart->series[i].n};
         if (parts) write_line(o, &a, &chart->series[i], i, true);
         write_line(o, &a, parts ? &chart->series[i] : &whole, i, false);
-        write_number(o, &a, &chart->series[i], i, chart->n);
     }
+    for (size_t i = 0; i < chart->n; i++) write_number(o, &a, &chart->series[i], i, chart->n);
     write_marks(o, &a);
     out_str(o, "</svg>\n");
     if (chart->n > 1) out_str(o, "<ul class=\"legend\">\n");

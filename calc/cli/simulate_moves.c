@@ -1,5 +1,6 @@
 /* simulate_moves -- caches that leave a replica, as `ridge simulate` is asked about them and tells of them. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -179,11 +180,15 @@ void simulate_moves_heading(struct out *o, const struct simulate_case *c)
                           units_format(rate, UNITS_BYTES_PER_S, p->link_bytes_per_s),
                           text_clean(clean, sizeof clean, c->link, strlen(c->link)),
                           p->layers > 0 ? "each layer when it is computed" : "whole, when a prompt is computed");
-    if (s->draft.of)
-        simulate_put_line(o, "%s drafts %lld tokens a step, of which %s are kept%s",
+    if (s->draft.of) {
+        char tree[64] = "";
+        if (s->draft.of->shape)
+            (void)snprintf(tree, sizeof tree, " as a tree %lld deep", (long long)s->draft.of->shape->depth);
+        simulate_put_line(o, "%s drafts %lld tokens a step%s, of which %s are kept%s",
                           text_clean(clean, sizeof clean, c->of.draft.name, strlen(c->of.draft.name)),
-                          (long long)s->draft.gamma, c->request.drafting.accept_text,
-                          s->draft.of->bonus ? "" : ", without a bonus");
+                          (long long)speculate_drafted(s->draft.of, s->draft.gamma), tree,
+                          c->request.drafting.accept_text, s->draft.of->bonus ? "" : ", without a bonus");
+    }
     if (s->tier.blocks > 0) heading_tier(o, c);
     if (s->preemption == SIMULATE_SWAP)
         simulate_put_line(o, "lost blocks are swapped to the host at %s, up to %s a GPU",
@@ -228,8 +233,7 @@ enum err_code simulate_moves_text(struct out *o, const struct simulate_case *c, 
     if (s->draft.of)
         simulate_put_line(
             o, "%.4g tokens a step of a sequence (%.4g expected); the draft takes %.1f %% of the busy time",
-            r->judged_tokens / r->judged, speculate_tokens(&s->draft.of->accept, s->draft.gamma, s->draft.of->bonus),
-            100 * r->draft_s / r->busy_s);
+            r->judged_tokens / r->judged, speculate_mean(s->draft.of, s->draft.gamma), 100 * r->draft_s / r->busy_s);
     if (r->preemptions == 0 || s->memory != SIMULATE_PAGED) return ERR_OK;
     if (s->preemption == SIMULATE_SWAP)
         simulate_put_line(o, "%lld swapped out, %lld back: %s of a GPU both ways, for which steps waited %s",

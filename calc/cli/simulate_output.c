@@ -15,7 +15,8 @@
 struct summary {
     const char *model, *hardware, *fidelity, *server, *policy, *route, *memory, *pool, *trace, *arrivals, *marked,
         *notes;
-    int64_t gpus, tp, attention_dp, ep, dcp, replicas, requests, finished, refused, seed, samples;
+    double bubble_frac;
+    int64_t gpus, tp, pp, attention_dp, ep, dcp, replicas, requests, finished, refused, seed, samples;
     int64_t max_num_seqs, max_num_batched_tokens, pool_blocks, pool_tokens, block_tokens;
     double offered_per_s, served_per_s, span_s, overhead_s;
     double output_tok_per_s, prompt_tok_per_s, total_tok_per_s;
@@ -32,7 +33,7 @@ struct summary {
     double band_factor, offloaded_bytes;
     double host_blocks, host_loads, host_loaded_tokens, host_loaded_bytes, host_wait_s, host_stored_bytes,
         host_evicted_blocks;
-    int64_t gamma;
+    int64_t gamma, verify_tokens;
     double tokens_per_step, tokens_per_step_expected, kept_frac, draft_busy_frac;
     double swaps, swapped_bytes, swap_wait_s, preempted_swap_s, preempted_recompute_s;
     double preemptions, computed_tokens, cached_tokens, cached_frac, copied_blocks, evicted_blocks;
@@ -54,6 +55,8 @@ static const struct column SUMMARY[] = {
     SUM(hardware, STRING, NONE, "the device"),
     SUM(gpus, INT, COUNT, "devices in all"),
     SUM(tp, INT, COUNT, "tensor-parallel ranks of a replica"),
+    SUM(pp, INT, COUNT, "stages of a replica"),
+    SUM(bubble_frac, REAL, FRAC, "stages: of the time that any batch is under way, that a stage waits, on average"),
     SUM(attention_dp, INT, COUNT, "attention groups of a replica"),
     SUM(ep, INT, COUNT, "parts in which its experts are dealt"),
     SUM(dcp, INT, COUNT, "ranks that share the cache of a sequence by tokens"),
@@ -96,7 +99,7 @@ static const struct column SUMMARY[] = {
     SUM(batch_max, COUNT, COUNT, "most of them"),
     SUM(blocks_frac, REAL, FRAC, "of the cache in use, over busy time"),
     SUM(blocks_max_frac, REAL, FRAC, "most of it"),
-    SUM(useful_frac, REAL, FRAC, "tokens stored over room in use, over busy time; shared ones count for each"),
+    SUM(useful_frac, REAL, FRAC, "tokens stored over room in use, over busy time; shared ones count once"),
     SUM(preemptions, COUNT, COUNT, "sequences that lost their cache and were computed anew"),
     SUM(preemption, STRING, NONE, "what they lost: computed anew, or swapped where the host has room"),
     SUM(swaps, COUNT, COUNT, "of them, by swap"),
@@ -105,7 +108,8 @@ static const struct column SUMMARY[] = {
     SUM(preempted_swap_s, REAL, SECONDS, "all of them swapped out and back"),
     SUM(preempted_recompute_s, REAL, SECONDS, "all of them computed anew, each in a step of its own"),
     SUM(draft, STRING, NONE, "what drafts tokens"),
-    SUM(gamma, INT, COUNT, "tokens drafted in a row"),
+    SUM(gamma, INT, COUNT, "tokens drafted in a row; of a tree its depth"),
+    SUM(verify_tokens, INT, COUNT, "drafts: tokens of a sequence that a step judges"),
     SUM(accept, STRING, NONE, "part of them that is kept when those before them were"),
     SUM(tokens_per_step, REAL, COUNT, "drafts: of a sequence, those beyond an answer's end too"),
     SUM(tokens_per_step_expected, REAL, COUNT, "drafts: by the formula"),
@@ -186,7 +190,7 @@ static const struct column STEPS[] = {
     STEP(running, INT, COUNT, "batch", "sequences in the batch"),
     STEP(waiting, INT, COUNT, "queue", "requests that wait"),
     STEP(blocks, INT, COUNT, "blocks", "in use at the end"),
-    STEP(stored_tokens, INT, COUNT, "stored", "tokens in the cache at the end, shared ones counted for each"),
+    STEP(stored_tokens, INT, COUNT, "stored", "tokens in the cache at the end, those that several share once"),
 };
 
 const struct column *simulate_columns(enum simulate_rows which, size_t *n)
@@ -253,8 +257,9 @@ static void summarize_draft(const struct simulate_case *c, struct summary *out)
     out->accept = d->of ? c->request.drafting.accept_text : NULL;
     out->gamma = d->of ? d->gamma : TABLE_INT_UNKNOWN;
     out->tokens_per_step = r->judged_tokens / r->judged;
-    out->tokens_per_step_expected = d->of ? speculate_tokens(&d->of->accept, d->gamma, d->of->bonus) : unknown;
-    out->kept_frac = d->of ? r->kept_tokens / r->judged / (double)d->gamma : unknown;
+    out->verify_tokens = d->of ? speculate_judged(d->of, d->gamma) : TABLE_INT_UNKNOWN;
+    out->tokens_per_step_expected = d->of ? speculate_mean(d->of, d->gamma) : unknown;
+    out->kept_frac = d->of ? r->kept_tokens / r->judged / (double)speculate_drafted(d->of, d->gamma) : unknown;
     out->draft_busy_frac = d->of ? r->draft_s / r->busy_s : unknown;
 }
 
@@ -292,6 +297,8 @@ static enum err_code summarize(const struct simulate_case *c, struct summary *ou
         .notes = c->work.note ? c->work.note : c->of.model.notes,
         .gpus = c->of.gpus,
         .tp = c->of.tp,
+        .pp = layout_whole(&c->of.layout).pp,
+        .bubble_frac = r->bubble_frac,
         .attention_dp = layout_whole(&c->of.layout).dp,
         .ep = layout_whole(&c->of.layout).ep,
         .dcp = layout_whole(&c->of.layout).dcp,
@@ -384,6 +391,7 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
     const struct layout w = layout_whole(&of->layout);
     char spread[64] = "", shared[32] = "";
     if (w.dcp > 1) (void)snprintf(shared, sizeof shared, "DCP %lld, ", (long long)w.dcp);
+    if (w.pp > 1) (void)snprintf(spread, sizeof spread, "PP %lld, ", (long long)w.pp);
     if (w.dp > 1 || w.ep > 1)
         (void)snprintf(spread, sizeof spread, "attention-DP %lld, EP %lld, ", (long long)w.dp, (long long)w.ep);
     out_printf(o, "%s on %lld x %s, TP %lld, %s%s%lld replica%s\n",

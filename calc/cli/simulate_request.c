@@ -230,6 +230,7 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     if (!option_get(v, "gpu")) return err_set(e, ERR_USAGE, "simulate: which GPUs? -g NAME[:N] (ridge list hardware)");
     TRY(scope_settings(a, option_get(v, "set"), &q->set, &q->set_n, e));
     TRY(count(v, "tp", 1, 1 << 12, &q->layout.layout.tp, e));
+    TRY(count(v, "pp", 1, 1 << 12, &q->layout.layout.pp, e));
     TRY(count(v, "ep", 1, 1 << 12, &q->layout.layout.ep, e));
     TRY(count(v, "attention-dp", 1, 1 << 12, &q->layout.layout.dp, e));
     TRY(layout_options_context(v, &q->layout, e));
@@ -266,9 +267,10 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     TRY(offload_options_parse(v, &q->offload, e));
     TRY(estimate_conventions_text(a, q, e));
     TRY(estimate_drafting_parse(v, q, e));
-    if (q->drafting.draft && q->drafting.gamma == 0)
+    if (q->drafting.draft && q->drafting.gamma == 0 && !q->drafting.has_tree)
         return err_set(e, ERR_USAGE,
-                       "--draft: an engine drafts a number of tokens that is set before it starts: --gamma N");
+                       "--draft: an engine drafts a number of tokens that is set before it starts: --gamma N, or a "
+                       "tree of them: --tree 4x2x1");
     if (q->drafting.draft && (c->server_text || c->setup.policy == SIMULATE_STATIC))
         return err_set(e, ERR_USAGE, "--draft beside %s is not described",
                        c->server_text ? "--server" : "--policy static");
@@ -357,14 +359,14 @@ static enum err_code open_limits(const struct option_values *v, struct simulate_
         s->max_seqs *= groups;
     }
     const struct estimate_drafting *d = &c->request.drafting;
-    const int64_t room = d->draft ? s->budget_tokens / (d->gamma + d->bonus) : s->budget_tokens;
+    const int64_t room = s->budget_tokens / (d->draft ? speculate_judged(&c->of.speculation, d->gamma) : 1);
     if (s->policy == SIMULATE_CHUNKED && s->max_seqs > room) {
         if (option_given(v, "max-num-seqs"))
             return err_set(e, ERR_USAGE, "a step of %lld tokens is too small for --max-num-seqs %lld",
                            (long long)s->budget_tokens, (long long)s->max_seqs);
         if (room < 1)
             return err_set(e, ERR_USAGE, "a step of %lld tokens is too small for a draft of %lld",
-                           (long long)s->budget_tokens, (long long)d->gamma);
+                           (long long)s->budget_tokens, (long long)speculate_drafted(&c->of.speculation, d->gamma));
         s->max_seqs = room;
     }
     return ERR_OK;
@@ -394,7 +396,7 @@ static enum err_code open_draft(struct simulate_case *c, struct err *e)
                        "--draft: %s keeps recurrent states, and how an engine drafts with them is not known",
                        c->of.draft.name);
     s->draft = (struct simulate_draft){.of = &c->of.speculation,
-                                       .gamma = d->gamma,
+                                       .gamma = d->has_tree ? d->tree.depth : d->gamma,
                                        .prompts = step_kv_bytes_per_token(c->of.speculation.draft) > 0,
                                        .kv_bytes_per_token = step_kv_bytes_per_token(c->of.speculation.draft),
                                        .seed = c->spec.seed};
@@ -413,16 +415,23 @@ static enum err_code open_ideal(struct arena *a, struct simulate_case *c, struct
     mix_prefill(&x, 1, (double)s->budget_tokens, 0);
     mix_eval(&x, v);
     const struct step *draft = c->request.drafting.draft ? of->speculation.draft : NULL;
-    const double token = step_kv_bytes_per_token(of->step) + (draft ? step_kv_bytes_per_token(draft) : 0);
-    c->pool_bytes = of->capacity_bytes - (draft ? step_weight_bytes(draft) : 0) - step_weight_bytes(of->step) -
-                    estimate_tower_bytes(of) - v[MIX_activation_bytes] -
-                    step_state_bytes_per_sequence(of->step) * (double)s->max_seqs;
-    if (!(c->pool_bytes > 0))
-        return err_set(e, ERR_NO, "does not fit: weights, activations and states need %s more than one GPU has",
-                       units_format_bytes(more, -c->pool_bytes));
-    tokens = token > 0 ? c->pool_bytes / token * (double)(s->groups > 1 ? s->groups : 1)
-                       : (double)s->max_seqs * (double)s->max_len_tokens;
-    s->blocks = (int64_t)fmin(tokens / (double)s->block_tokens, PAGED_BLOCKS_MAX);
+    double least = (double)INFINITY;
+    for (size_t i = 0; i < step_stages(of->step); i++) { /* the fullest stage has the fewest */
+        const struct step_stage g = step_stage_of(of->step, i);
+        const double token = g.kv_bytes_per_token + (draft && g.last ? step_kv_bytes_per_token(draft) : 0);
+        const double pool_bytes = of->capacity_bytes - (draft && g.last ? step_weight_bytes(draft) : 0) -
+                                  g.weight_bytes - (g.first ? estimate_tower_bytes(of) : 0) - v[MIX_activation_bytes] -
+                                  g.state_bytes_per_sequence * (double)s->max_seqs;
+        if (!(pool_bytes > 0))
+            return err_set(e, ERR_NO, "does not fit: weights, activations and states need %s more than one GPU has",
+                           units_format_bytes(more, -pool_bytes));
+        tokens = token > 0 ? pool_bytes / token * (double)(s->groups > 1 ? s->groups : 1)
+                           : (double)s->max_seqs * (double)s->max_len_tokens;
+        if (i > 0 && !(tokens < least)) continue;
+        least = tokens;
+        c->pool_bytes = pool_bytes;
+    }
+    s->blocks = (int64_t)fmin(least / (double)s->block_tokens, PAGED_BLOCKS_MAX);
     return s->blocks > 0 ? ERR_OK : err_set(e, ERR_NO, "does not fit: not one block of the cache");
 }
 

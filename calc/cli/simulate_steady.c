@@ -39,16 +39,20 @@ static enum err_code solve(struct arena *a, const struct simulate_case *c, struc
     const struct simulate_setup *s = &c->setup;
     const struct simulate_result *r = &c->result;
     const struct workload *w = &c->work;
-    struct steady_lengths lengths;
+    struct steady_lengths lengths, drafted;
     if (s->memory != SIMULATE_PAGED)
         return err_set(e, ERR_USAGE, "--rows steady: a steady state is described of paged caches alone");
     if (w->samples > 1)
         return err_set(e, ERR_USAGE, "--rows steady: a steady state is described of one answer to a prompt");
-    if (s->draft.of) return err_set(e, ERR_USAGE, "--rows steady: a steady state is described without drafts");
+    if (s->draft.of && !(w->open && w->timed && w->span_s > 0))
+        return err_set(e, ERR_USAGE, "--rows steady: with drafts a steady state is described of requests at a rate");
     if (s->groups > 1)
         return err_set(e, ERR_USAGE, "--rows steady: a steady state is described of one attention group");
     TRY(steady_lengths_of_work(a, w, r->prompt_tokens > 0 ? fmin(r->cached_tokens / r->prompt_tokens, .999) : 0,
                                &lengths, e));
+    if (s->draft.of)
+        TRY(steady_lengths_judged(a, &lengths, speculate_mean(s->draft.of, s->draft.gamma),
+                                  speculate_square(s->draft.of, s->draft.gamma), &drafted, e));
     struct steady_setup q = {.plan = s->plan,
                              .calibrated = s->calibrated,
                              .server = s->server,
@@ -62,7 +66,8 @@ static enum err_code solve(struct arena *a, const struct simulate_case *c, struc
                              .block_tokens = s->block_tokens,
                              .watermark_frac = s->watermark_frac,
                              .replicas = s->replicas,
-                             .lengths = &lengths,
+                             .lengths = s->draft.of ? &drafted : &lengths,
+                             .draft = s->draft,
                              .load = STEADY_OFFLINE,
                              .requests = (double)w->n,
                              .ttft_limit_s = (double)NAN,

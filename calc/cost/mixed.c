@@ -67,7 +67,7 @@ enum err_code cost_build_mixed(struct arena *a, struct sym_ctx *c, const struct 
 {
     struct cost_ops list[MIXED_PARTS];
     const struct layout w = layout_whole(&l->layout);
-    if (w.pp > 1 || l->free) return err_set(e, ERR_USAGE, "mixed steps are described for a layout of one stage (PP 1)");
+    if (l->free) return err_set(e, ERR_USAGE, "mixed steps are described for one layout");
     if (m->diffusion || m->bidirectional)
         return err_set(e, ERR_USAGE, "%s settles blocks of tokens, which are not mixed with prompts", m->name);
     if (m->draft.joined > 0 || m->draft.no_embedding || m->draft.heads > 0)

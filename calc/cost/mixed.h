@@ -22,11 +22,12 @@ struct cost_mixed {
     const struct sym *others; /* a symbol: tokens of the other attention groups; NULL: there are none */
 };
 
-/* cost_build_mixed -- the operators of a mixed step of one attention group of a layout of one stage, symbolic as those
- * of cost_build_layout. The output head makes a row for each sequence, pieces that are not the last of their prompt
- * included, as engines do; sequences that decode `decode_tokens` >= 1 tokens in a step have a row for each (they judge
- * drafts), at contexts that end at S. Experts have the tokens of this group and of the others. Errors: ERR_USAGE a
- * model that settles blocks of tokens, a draft head, or stages; as cost_build_layout; ERR_NOMEM. Cost: O(layer kinds).
+/* cost_build_mixed -- the operators of a mixed step of one attention group of a layout, of all its stages, symbolic as
+ * those of cost_build_layout. The output head makes a row for each sequence, pieces that are not the last of their
+ * prompt included, as engines do; sequences that decode `decode_tokens` >= 1 tokens in a step have a row for each (they
+ * judge drafts), at contexts that end at S. Experts have the tokens of this group and of the others. Errors: ERR_USAGE
+ * a model that settles blocks of tokens, a draft head, or a free layout; as cost_build_layout; ERR_NOMEM. Cost: O(layer
+ * kinds).
  */
 enum err_code cost_build_mixed(struct arena *a, struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
                                const struct cost_conventions *v, const struct cost_layout *l, int64_t decode_tokens,

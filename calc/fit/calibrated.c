@@ -560,6 +560,11 @@ double calibrated_sum_s(struct calibrated *c, enum step_phase phase, double B, d
     return sum_calls(c, phase, B, T, S, M).s;
 }
 
+double calibrated_kernels(struct calibrated *c, enum step_phase phase, double B, double T, double S, double M)
+{
+    return sum_calls(c, phase, B, T, S, M).kernels;
+}
+
 static void set_ops(struct calibrated *c, const struct phase_calls *p, const struct call_point *points,
                     const double *const *in, struct step_op *ops, size_t n)
 {

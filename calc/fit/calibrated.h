@@ -69,8 +69,9 @@ void calibrated_ops(struct calibrated *c, enum step_phase phase, double B, doubl
  * one prompt, whichever is wider. */
 double calibrated_band(struct calibrated *c, double batch, double context, double prompt);
 
-/* calibrated_sum_s -- that sum of one point: kernels alone. */
+/* calibrated_sum_s -- that sum of one point: kernels alone. calibrated_kernels -- how many, as they were measured. */
 double calibrated_sum_s(struct calibrated *c, enum step_phase phase, double B, double T, double S, double M);
+double calibrated_kernels(struct calibrated *c, enum step_phase phase, double B, double T, double S, double M);
 
 /* calibrated_note -- the i-th sentence on what was not measured as it is used; NULL at the end. */
 const char *calibrated_note(const struct calibrated *c, size_t i);

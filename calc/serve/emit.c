@@ -1,5 +1,6 @@
 #include "calc/serve/emit.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,12 +36,14 @@ const char *emit_refusal(enum emit_engine engine, const struct emit_plan *p)
             return "vLLM deals experts over all ranks of a copy or over none (--enable-expert-parallel)";
         if (l->dp > 1 && l->pp > 1) return "vLLM has no attention groups beside stages";
         if (p->draft_tokens > 0 && l->pp > 1) return "vLLM drafts no tokens beside stages";
+        if (p->draft_nodes > 0) return "vLLM drafts rows of tokens, no trees (vllm/config/speculative.py)";
         return NULL;
     case EMIT_SGLANG:
         if (l->dp > 1 && l->pp > 1) return "SGLang has no attention groups beside stages";
         if (l->dcp > 1 && (l->dp > 1 || l->pp > 1))
             return "SGLang is not known to share a context beside attention groups or stages";
         if (p->draft_tokens > 0 && l->pp > 1) return "SGLang drafts no tokens beside stages";
+        if (p->draft_tokens > 0 && p->drafting == EMIT_MEDUSA) return "SGLang has no heads of Medusa";
         return NULL;
     case EMIT_TRTLLM:
         if (p->offload_bytes > 0)
@@ -50,6 +53,10 @@ const char *emit_refusal(enum emit_engine engine, const struct emit_plan *p)
             return "TensorRT-LLM gives every rank an attention group of its own or none (enable_attention_dp)";
         if (p->draft_tokens > 0 && p->drafting == EMIT_EAGLE)
             return "of EAGLE heads TensorRT-LLM runs those of EAGLE 3 alone, which are other models";
+        if (p->tier_bytes > 0) return "of TensorRT-LLM's cache at the host no argument of trtllm-serve is known here";
+        if (p->draft_tokens > 0 && p->drafting == EMIT_MEDUSA)
+            return "trtllm-serve takes no heads of Medusa (they are built into an engine of their own)";
+        if (p->draft_nodes > 0) return "of a draft model and of MTP TensorRT-LLM judges rows, no trees";
         if (p->draft_tokens > 0 && l->pp > 1) return "TensorRT-LLM drafts no tokens beside stages";
         return NULL;
     case EMIT_ENGINES: break;
@@ -167,6 +174,9 @@ static void say_draft(struct lines *o, const struct emit_plan *p)
 {
     if (p->draft_tokens > 0 && p->drafting == EMIT_EAGLE)
         comment(o, "HEAD is the checkpoint of an EAGLE head that was trained for the model");
+    if (p->draft_tokens > 0 && p->drafting == EMIT_MEDUSA)
+        comment(o, "HEAD is the checkpoint of Medusa's heads that were trained for the model");
+    if (p->draft_nodes > 0) comment(o, "the engine hangs its likeliest drafts itself, as many as the plan's tree has");
 }
 
 static int64_t nodes_of(const struct layout *l)
@@ -232,6 +242,7 @@ static void put_vllm(struct lines *o, const struct emit_plan *p, const char *mod
     word(o, "--max-num-batched-tokens %lld", (long long)p->step_tokens);
     word(o, "--gpu-memory-utilization %.3g", p->utilization_frac);
     put_offload(o, p);
+    if (p->tier_bytes > 0) word(o, "--kv-offloading-size %.6g", p->tier_bytes / UNITS_GIB);
     if (p->weights && p->fp8_on_load) word(o, "--quantization fp8");
     if (p->kv) word(o, "--kv-cache-dtype %s", p->kv);
     if (nodes_of(l) > 1 && l->dp == 1) word(o, "--distributed-executor-backend ray");
@@ -239,7 +250,7 @@ static void put_vllm(struct lines *o, const struct emit_plan *p, const char *mod
         put(o, " \\\n  --kv-transfer-config '{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"kv_both\"}'");
     }
     if (p->draft_tokens <= 0) return;
-    static const char *const METHOD[] = {"draft_model", "eagle", "mtp"};
+    static const char *const METHOD[] = {"draft_model", "eagle", "mtp", "medusa"};
     put(o, " \\\n  --speculative-config '{\"method\": \"");
     put(o, METHOD[p->drafting]);
     put(o, "\",");
@@ -284,23 +295,27 @@ static void put_sglang(struct lines *o, const struct emit_plan *p, const char *m
     if (p->prefill > 0) word(o, "--disaggregation-mode prefill");
     word(o, "--mem-fraction-static %.3g", p->static_frac);
     put_offload(o, p);
+    if (p->tier_bytes > 0)
+        word(o, "--enable-hierarchical-cache --hicache-size %lld",
+             (long long)ceil(p->tier_bytes / (double)(layout_group(l) * l->pp) / UNITS_GB));
     if (p->weights && p->fp8_on_load) word(o, "--quantization fp8");
     if (p->kv) word(o, "--kv-cache-dtype %s", strcmp(p->kv, "fp8") == 0 ? "fp8_e4m3" : p->kv);
     if (nodes_of(l) > 1)
         word(o, "--nnodes %lld --node-rank ${RANK:?} --dist-init-addr ${HEAD_IP:?}:20000", (long long)nodes_of(l));
     if (p->draft_tokens <= 0) return;
-    static const char *const ALGORITHM[] = {"STANDALONE", "EAGLE", "NEXTN"};
+    static const char *const ALGORITHM[] = {"STANDALONE", "EAGLE", "NEXTN", ""};
     word(o, "--speculative-algorithm %s", ALGORITHM[p->drafting]);
     if (p->drafting != EMIT_MTP) word(o, "--speculative-draft-model-path %s", draft);
     word(o, "--speculative-num-steps %lld", (long long)p->draft_tokens);
-    word(o, "--speculative-eagle-topk 1");
-    word(o, "--speculative-num-draft-tokens %lld", (long long)p->draft_tokens + 1);
+    word(o, "--speculative-eagle-topk %lld", (long long)(p->draft_nodes > 0 ? p->draft_wide : 1));
+    word(o, "--speculative-num-draft-tokens %lld",
+         (long long)(p->draft_nodes > 0 ? p->draft_nodes : p->draft_tokens) + 1);
 }
 
 /* The file overrides the command line, a group at a time: what it has of the cache it has whole. */
 static void put_yaml(struct lines *o, const struct emit_plan *p, const char *draft)
 {
-    static const char *const TYPE[] = {"Draft_Target", "Eagle", "MTP"};
+    static const char *const TYPE[] = {"Draft_Target", "Eagle", "MTP", ""};
     char text[96];
     put(o, "cat > trtllm.yaml <<'END'\n");
     if (p->layout.dp > 1) put(o, "enable_attention_dp: true\n");
@@ -359,7 +374,8 @@ enum err_code emit_command(struct arena *a, enum emit_engine engine, const struc
 {
     const char *why = emit_refusal(engine, p);
     if (why) return err_set(e, ERR_NO, "%s", why);
-    const char *model = quoted(a, p->model), *draft = p->drafting == EMIT_EAGLE ? HEAD : p->draft;
+    const char *model = quoted(a, p->model),
+               *draft = p->drafting == EMIT_EAGLE || p->drafting == EMIT_MEDUSA ? HEAD : p->draft;
     struct lines *o = arena_alloc(a, sizeof *o);
     if (p->draft_tokens > 0 && p->drafting == EMIT_MODEL && (!draft || draft[strspn(draft, PLAIN)] != '\0'))
         return err_set(e, ERR_USAGE, "--emit: the draft's name or path has characters that need quoting");

@@ -15,8 +15,9 @@
 
 enum emit_engine { EMIT_VLLM, EMIT_SGLANG, EMIT_TRTLLM, EMIT_ENGINES };
 
-/* Whose tokens are judged: those of a model of its own, of an EAGLE head, of the model's multi-token prediction. */
-enum emit_drafting { EMIT_MODEL, EMIT_EAGLE, EMIT_MTP };
+/* Whose tokens are judged: those of a model of its own, of an EAGLE head, of the model's multi-token prediction, of
+ * Medusa's heads. */
+enum emit_drafting { EMIT_MODEL, EMIT_EAGLE, EMIT_MTP, EMIT_MEDUSA };
 
 /* What is to be started. */
 struct emit_plan {
@@ -35,8 +36,11 @@ struct emit_plan {
     bool mixed;              /* pieces of prompts are computed beside those that decode */
     enum emit_drafting drafting;
     const char *draft;    /* a Hugging Face id or a path: of a model */
-    int64_t draft_tokens; /* drafted in a row; 0: none */
+    int64_t draft_tokens; /* drafted in a row, of a tree its depth; 0: none */
+    int64_t draft_nodes;  /* of a tree, all that are judged but the last token; 0: a row */
+    int64_t draft_wide;   /* of a tree, most children of a node */
     double offload_bytes; /* weights of each GPU that stay at the host; 0 none */
+    double tier_bytes;    /* of the prefix cache at the host of a copy, all its ranks; 0 none */
     bool fp8_on_load;     /* weights is fp8 and the stored ones have 16 bits: engines convert them as they load */
 };
 

@@ -132,9 +132,21 @@ static int32_t take(struct paged *p)
     return i;
 }
 
-static void give(struct paged *p, int32_t i)
+/* Tokens of a sequence in its i-th block. */
+static int64_t filled(const struct paged *p, const struct paged_list *l, int64_t i)
 {
-    if (--p->block[i].references == 0) queue_add(p, i);
+    const int64_t left = l->tokens - i * p->block_tokens;
+    return left < p->block_tokens ? left : p->block_tokens;
+}
+
+/* A sequence lets go of its i-th block. */
+static void give(struct paged *p, const struct paged_list *l, int64_t i)
+{
+    struct paged_block *b = &p->block[l->at[i]];
+    if (--b->references == 0)
+        queue_add(p, l->at[i]);
+    else
+        p->again_tokens -= filled(p, l, i);
 }
 
 enum err_code paged_grow(struct paged *p, struct paged_list *l, int64_t more)
@@ -145,7 +157,7 @@ enum err_code paged_grow(struct paged *p, struct paged_list *l, int64_t more)
     if (!make_room(l, n)) return ERR_NOMEM;
     if (shares_end(p, l)) {
         const int32_t copy = take(p);
-        give(p, l->at[l->n - 1]);
+        give(p, l, l->n - 1);
         l->at[l->n - 1] = copy;
         p->copies++;
     }
@@ -160,6 +172,7 @@ enum err_code paged_fork(struct paged *p, const struct paged_list *from, struct 
     for (int64_t i = 0; i < from->n; i++) {
         to->at[i] = from->at[i];
         p->block[from->at[i]].references++;
+        p->again_tokens += filled(p, from, i);
     }
     to->n = from->n;
     to->tokens = from->tokens;
@@ -171,7 +184,10 @@ enum err_code paged_attach(struct paged *p, struct paged_list *l, uint64_t hash)
     const int32_t i = find(p, hash);
     if (i == PAGED_NONE) return ERR_NO;
     if (!make_room(l, l->n + 1)) return ERR_NOMEM;
-    if (p->block[i].references++ == 0) queue_take(p, i);
+    if (p->block[i].references++ == 0)
+        queue_take(p, i);
+    else
+        p->again_tokens += p->block_tokens;
     l->at[l->n++] = i;
     l->tokens += p->block_tokens;
     return ERR_OK;
@@ -179,7 +195,7 @@ enum err_code paged_attach(struct paged *p, struct paged_list *l, uint64_t hash)
 
 void paged_drop(struct paged *p, struct paged_list *l)
 {
-    while (l->n > 0) give(p, l->at[--l->n]);
+    for (; l->n > 0; l->n--) give(p, l, l->n - 1);
     l->tokens = 0;
 }
 
@@ -237,8 +253,10 @@ enum err_code paged_check(const struct paged *p, const struct paged_list *lists,
     TRY(check_names(p, e));
     int32_t *count = calloc((size_t)p->blocks, sizeof *count);
     if (!count) return err_nomem(e);
+    int64_t again_tokens = 0;
     for (size_t k = 0; k < n; k++)
-        for (int64_t i = 0; i < lists[k].n; i++) count[lists[k].at[i]]++;
+        for (int64_t i = 0; i < lists[k].n; i++)
+            if (count[lists[k].at[i]]++ > 0) again_tokens += filled(p, &lists[k], i);
     int64_t wrong = PAGED_NONE;
     for (int64_t i = 0; i < p->blocks && wrong == PAGED_NONE; i++)
         if (count[i] != p->block[i].references) wrong = i;
@@ -246,6 +264,9 @@ enum err_code paged_check(const struct paged *p, const struct paged_list *lists,
     if (wrong != PAGED_NONE)
         return err_set(e, ERR_RANGE, "block %lld has %d references that are not those of its sequences",
                        (long long)wrong, (int)p->block[wrong].references);
+    if (again_tokens != p->again_tokens)
+        return err_set(e, ERR_RANGE, "%lld tokens are shared, %lld are counted", (long long)again_tokens,
+                       (long long)p->again_tokens);
     for (size_t k = 0; k < n; k++)
         if (lists[k].n != (lists[k].tokens + p->block_tokens - 1) / p->block_tokens)
             return err_set(e, ERR_RANGE, "%lld tokens are in %lld blocks", (long long)lists[k].tokens,

@@ -26,6 +26,7 @@ enum { PAGED_BLOCKS_MAX = 1 << 28, PAGED_NONE = -1 };
 struct paged {
     int64_t blocks, block_tokens, idle; /* idle: nobody refers to them, named ones included */
     int64_t copies, evictions;          /* blocks copied on write; names lost */
+    int64_t again_tokens;               /* in blocks, once for each reference to them but the first */
     struct paged_block *block;
     int32_t *bucket; /* chains of names */
     size_t buckets;  /* a power of two; 0: nothing is named */
@@ -73,8 +74,8 @@ enum err_code paged_attach(struct paged *p, struct paged_list *l, uint64_t hash)
 int64_t paged_references(const struct paged *p, const struct paged_list *l, int64_t i);
 
 /* paged_check -- whether the books are right: every block is idle or referred to, none twice in the queue, every name
- * is found and leads to one block, and references are those of the n lists. The sentence of what is not is in e.
- * Errors: ERR_RANGE. Cost: O(blocks + blocks of lists). */
+ * is found and leads to one block, and references, and tokens that they share, are those of the n lists. The sentence
+ * of what is not is in e. Errors: ERR_RANGE. Cost: O(blocks + blocks of lists). */
 enum err_code paged_check(const struct paged *p, const struct paged_list *lists, size_t n, struct err *e);
 
 #endif

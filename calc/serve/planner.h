@@ -36,12 +36,20 @@ struct planner_traffic {
     const double *prompts, *outputs; /* sorted, n of each */
     size_t n;
     struct steady_lengths lengths;
+    double asked_tokens; /* of a prompt, what a cache has of it included; else prompt_tokens */
+    double found_frac;   /* of the prompts' tokens, that an endless prefix cache finds; 0 */
 };
 
 /* planner_traffic_of -- of the requests of a workload. rate NAN: that of its arrivals. Errors: ERR_USAGE it has no
  * times and no rate was given; ERR_NOMEM. Cost: O(n log n). */
 enum err_code planner_traffic_of(struct arena *a, const struct workload *w, double rate_per_s,
                                  struct planner_traffic *out, struct err *e);
+
+/* planner_traffic_cached -- the same where prefixes are cached, in blocks of so many tokens: prompts are what an
+ * endless cache, of which all copies are one, leaves to compute, which no cache undercuts, so that bounds stay bounds;
+ * contexts and the longest are whole. Errors: as planner_traffic_of. Cost: O(blocks of all requests). */
+enum err_code planner_traffic_cached(struct arena *a, const struct workload *w, double rate_per_s, int64_t block_tokens,
+                                     struct planner_traffic *out, struct err *e);
 
 /* planner_quantile -- the smallest of n sorted values that at least p of them do not exceed. */
 double planner_quantile(const double *sorted, size_t n, double p);
@@ -59,7 +67,8 @@ struct planner_device {
     int64_t most;     /* GPUs of it to be had, >= 1 */
     int64_t per_node; /* of them in a node, >= 1 */
     struct timed_latency latency;
-    struct offload offload; /* weights of the model at the host */
+    struct offload offload;  /* weights of the model at the host */
+    double host_bytes_per_s; /* between a GPU and its host, one direction; NAN unknown */
     const char *efficiency; /* calibrated: parameters of kernels that come first, a name or path; NULL: built-in ones */
 };
 
@@ -75,13 +84,16 @@ struct planner_drafting {
     struct speculate_accept accept;
     bool bonus, one_pass; /* speculate.h */
     bool prompts;         /* it has a cache of its own, and computes prompts too */
-    const int64_t *gamma; /* drafted in a row, each >= 1 and known to the acceptance */
+    const int64_t *gamma; /* drafted in a row, each >= 1 and known to the acceptance; of a tree its depth alone */
     size_t gamma_n;
+    const struct speculate_shape *shape; /* a tree, judged whole; NULL: chains */
 };
 
 struct planner_request {
     const struct planner_drafting *drafting; /* NULL: none */
     bool pools;                              /* also copies that prefill and others that decode */
+    bool prefix_cache;                       /* of each copy, when it is simulated; traffic of planner_traffic_cached */
+    double tier_bytes;                       /* of it, at the host of a copy, all its ranks together; 0 none */
     const struct planner_device *device;
     size_t devices_n;
     const struct planner_format *format;
@@ -215,6 +227,10 @@ struct planner_paying {
     double until_per_s; /* of all copies: up to here TPOT is shorter with it; 0: never; infinite: as long as the plan
                            without it serves at all */
 };
+
+/* planner_made -- tokens that a step of a sequence makes on average, with gamma drafted in a row, or the tree; 1 with
+ * gamma 0. */
+double planner_made(const struct planner_request *q, int64_t gamma);
 
 /* planner_pays -- a plan with its draft and without, whatever the promises. Errors: as planner_search; ERR_RANGE no
  * draft is known. Cost: some 20 solves. */

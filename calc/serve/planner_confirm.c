@@ -18,6 +18,12 @@ struct seen {
     int64_t most_running, most_blocks;
 };
 
+/* Two pools of an option: the fewest copies of either on paper, and how many in all are looked at next. */
+struct paired {
+    bool possible, solved;
+    int64_t prefill, decode, next; /* next beyond the option's most: none */
+};
+
 struct walk {
     struct planner p;
     const struct planner_request *q;
@@ -27,11 +33,11 @@ struct walk {
     struct planner_option *option;
     size_t options_n;
     int64_t *next;              /* [options_n] copies that are not looked at yet; beyond its most: none */
+    struct paired *pair;        /* [options_n] */
     struct planner_plan *meets; /* of one cost, on paper */
-    struct planner_unit **unit; /* [meets]; NULL: of two pools */
+    struct planner_unit **unit; /* [meets] */
     struct seen *seen;          /* refuted ones of it */
-    size_t meets_n, seen_n;
-    const struct planner_result *paper; /* its plans in two pools are looked at as they are */
+    size_t meets_n, meets_room, seen_n;
     size_t simulated;
     struct planner_plan found;
 };
@@ -52,22 +58,47 @@ static enum err_code open_walk(struct arena *a, struct walk *k, struct err *e)
 {
     TRY(planner_open(a, k->q, &k->p, e));
     TRY(planner_options(&k->p, &k->option, &k->options_n, e));
-    const size_t n = k->options_n + k->paper->best_n + 1;
+    const size_t n = k->options_n + 1;
     k->next = arena_array(a, n, sizeof *k->next);
-    k->meets = arena_array(a, n, sizeof *k->meets);
-    k->unit = arena_array(a, n, sizeof *k->unit);
-    k->seen = arena_array(a, n, sizeof *k->seen);
-    return k->next && k->meets && k->unit && k->seen ? ERR_OK : err_nomem(e);
+    k->pair = arena_array(a, n, sizeof *k->pair);
+    if (!k->next || !k->pair) return err_nomem(e);
+    for (size_t i = 0; i < k->options_n; i++) {
+        const struct planner_option *x = &k->option[i];
+        const bool possible =
+            k->q->pools && k->q->aim == PLANNER_SERVE && planner_mixes(&x->unit->layout) && x->most > 1;
+        k->pair[i] = (struct paired){.possible = possible, .next = x->least > 2 ? x->least : 2};
+    }
+    return ERR_OK;
+}
+
+/* Room for one more of a cost. */
+static enum err_code make_place(struct walk *k, struct err *e)
+{
+    if (k->meets_n < k->meets_room) return ERR_OK;
+    const size_t room = k->meets_room ? 2 * k->meets_room : 256; /* not a unit */
+    struct planner_plan *meets = arena_array(k->p.arena, room, sizeof *meets);
+    struct planner_unit **unit = arena_array(k->p.arena, room, sizeof *unit);
+    struct seen *seen = arena_array(k->p.arena, room, sizeof *seen);
+    if (!meets || !unit || !seen) return err_nomem(e);
+    if (k->meets_n > 0) {
+        memcpy(meets, k->meets, k->meets_n * sizeof *meets);
+        memcpy(unit, k->unit, k->meets_n * sizeof *unit);
+    }
+    k->meets = meets;
+    k->unit = unit;
+    k->seen = seen;
+    k->meets_room = room;
+    return ERR_OK;
 }
 
 /* The least cost above `last` (NULL: any) that is left; false: none. */
 static bool next_cost(const struct walk *k, const struct cost *last, struct cost *least)
 {
     bool any = false;
-    for (size_t i = 0; i < k->paper->best_n; i++) {
-        const struct planner_plan *x = &k->paper->best[i];
-        const struct cost c = cost_of(k->q, x->device, x->gpus);
-        if (x->prefill == 0 || planner_verifies(x) || (last && dearer(c, *last) <= 0)) continue;
+    for (size_t i = 0; i < k->options_n; i++) {
+        const struct planner_option *x = &k->option[i];
+        const struct cost c = cost_of(k->q, x->unit->device, x->unit->gpus * k->pair[i].next);
+        if (!k->pair[i].possible || k->pair[i].next > x->most || (last && dearer(c, *last) <= 0)) continue;
         if (!any || dearer(c, *least) < 0) *least = c;
         any = true;
     }
@@ -82,8 +113,9 @@ static bool next_cost(const struct walk *k, const struct cost *last, struct cost
 }
 
 /* Where it belongs among those of its cost. */
-static void add(struct walk *k, const struct planner_plan *plan, struct planner_unit *u)
+static enum err_code add(struct walk *k, const struct planner_plan *plan, struct planner_unit *u, struct err *e)
 {
+    TRY(make_place(k, e));
     size_t to = k->meets_n++;
     for (; to > 0 && planner_order(k->q, plan, &k->meets[to - 1]) < 0; to--) {
         k->meets[to] = k->meets[to - 1];
@@ -91,6 +123,38 @@ static void add(struct walk *k, const struct planner_plan *plan, struct planner_
     }
     k->meets[to] = *plan;
     k->unit[to] = u;
+    return ERR_OK;
+}
+
+/* Two pools of one option with as many copies as cost so much: every split that leaves neither fewer than it needs on
+ * paper. */
+static enum err_code solve_pairs(struct walk *k, size_t i, struct cost at, struct err *e)
+{
+    const struct planner_option *x = &k->option[i];
+    struct paired *y = &k->pair[i];
+    struct planner_plan plan;
+    if (!y->possible || dearer(cost_of(k->q, x->unit->device, x->unit->gpus * y->next), at) > 0) return ERR_OK;
+    if (!y->solved) {
+        size_t solved = 0;
+        TRY(planner_pool_counts(&k->p, x->unit, &x->plan, x->most, &solved, &plan, e));
+        y->solved = true;
+        y->possible = plan.verdict == PLANNER_MEETS;
+        if (!y->possible) return ERR_OK;
+        y->prefill = plan.prefill;
+        y->decode = k->q->like.replicas > 0 ? 1 : plan.layout.replicas - plan.prefill;
+        y->next = plan.layout.replicas;
+    }
+    if (y->next > x->most || dearer(cost_of(k->q, x->unit->device, x->unit->gpus * y->next), at) != 0) return ERR_OK;
+    const int64_t copies = y->next++;
+    for (int64_t prefill = y->prefill; prefill <= copies - y->decode; prefill++) {
+        plan = x->plan;
+        planner_copies(k->q, &plan, x->unit, copies);
+        plan.prefill = prefill;
+        if (planner_verifies(&plan)) continue;
+        TRY(planner_solve(&k->p, x->unit, &plan, e));
+        if (plan.verdict == PLANNER_MEETS) TRY(add(k, &plan, x->unit, e));
+    }
+    return ERR_OK;
 }
 
 /* All candidates of that cost through the steady state; the best first. */
@@ -106,13 +170,9 @@ static enum err_code solve_cost(struct walk *k, struct cost at, struct err *e)
         if (planner_verifies(&plan)) continue;
         TRY(planner_solve(&k->p, x->unit, &plan, e));
         if (plan.verdict != PLANNER_MEETS) continue;
-        add(k, &plan, x->unit);
+        TRY(add(k, &plan, x->unit, e));
     }
-    for (size_t i = 0; i < k->paper->best_n; i++) {
-        const struct planner_plan *x = &k->paper->best[i];
-        if (x->prefill > 0 && !planner_verifies(x) && dearer(cost_of(k->q, x->device, x->gpus), at) == 0)
-            add(k, x, NULL);
-    }
+    for (size_t i = 0; i < k->options_n; i++) TRY(solve_pairs(k, i, at, e));
     return ERR_OK;
 }
 
@@ -121,7 +181,6 @@ static enum err_code solve_cost(struct walk *k, struct cost at, struct err *e)
 static bool never_full(const struct walk *k, size_t i, const struct seen *s)
 {
     const struct planner_plan *x = &k->meets[i];
-    if (!k->unit[i]) return false;
     const int64_t block = planner_block_tokens(&k->p, &x->layout),
                   longest = (k->q->traffic.longest_tokens + block - 1) / block + 1;
     const double blocks = (double)planner_blocks(&k->p, k->unit[i], x) * (1 - planner_watermark(k->q));
@@ -139,7 +198,7 @@ static bool equals_refuted(const struct walk *k, size_t i)
     const struct planner_plan *x = &k->meets[i];
     for (size_t s = 0; s < k->seen_n; s++) {
         const struct planner_plan *y = k->seen[s].plan;
-        if (k->unit[i] == k->unit[y - k->meets] && x->step_tokens == y->step_tokens &&
+        if (k->unit[i] == k->unit[y - k->meets] && x->step_tokens == y->step_tokens && x->prefill == y->prefill &&
             same_layout(&x->layout, &y->layout) && never_full(k, i, &k->seen[s]))
             return true;
     }
@@ -170,7 +229,7 @@ static enum err_code simulate_cost(struct walk *k, struct err *e)
         k->out->interrupted = run.result.partial && !run.hopeless;
         if (k->out->found) {
             k->found = k->meets[i];
-            if (k->unit[i]) planner_finish(&k->p, k->unit[i], &k->found);
+            planner_finish(&k->p, k->unit[i], &k->found);
         } else if (!k->out->interrupted) {
             k->out->refuted++;
             if (never_full(k, i, &(struct seen){&k->meets[i], run.result.most_running, run.result.most_blocks}))
@@ -216,7 +275,7 @@ enum err_code planner_confirm(struct arena *a, const struct planner_request *q, 
                               const struct planner_watch *watch, struct planner_result *r,
                               struct planner_confirmed *out, struct err *e)
 {
-    struct walk k = {.q = q, .work = w, .watch = watch, .out = out, .paper = r};
+    struct walk k = {.q = q, .work = w, .watch = watch, .out = out};
     struct cost at = {.of = 0};
     *out = (struct planner_confirmed){.found = false};
     if (r->best_n == 0) return ERR_OK;

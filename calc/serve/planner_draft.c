@@ -6,7 +6,16 @@
 
 int64_t planner_judged(const struct planner_request *q, int64_t gamma)
 {
-    return gamma > 0 ? gamma + q->drafting->bonus : 1;
+    const struct planner_drafting *d = q->drafting;
+    if (gamma <= 0) return 1;
+    return d->shape ? d->shape->query_tokens : gamma + d->bonus;
+}
+
+double planner_made(const struct planner_request *q, int64_t gamma)
+{
+    const struct planner_drafting *d = q->drafting;
+    if (gamma <= 0) return 1;
+    return d->shape ? d->shape->tokens : speculate_tokens(&d->accept, gamma, d->bonus);
 }
 
 /* On the ranks of the model where its heads divide among them; else whole on each, which none does whose ranks share a
@@ -30,6 +39,8 @@ enum err_code planner_unit_draft(struct planner *p, struct planner_unit *u, int6
     struct layout l = ranks_of(p->q->drafting->model, &u->layout);
     struct err why = {0};
     double one[STEP_VALUES_N], mean[STEP_VALUES_N], longest[STEP_VALUES_N];
+    const struct planner_drafting *d = p->q->drafting;
+    const int64_t drafted = d->shape ? d->shape->drafted : gamma;
     u->gamma = gamma;
     if (u->why) return ERR_OK;
     if (!planner_mixes(&u->layout))
@@ -40,34 +51,48 @@ enum err_code planner_unit_draft(struct planner *p, struct planner_unit *u, int6
         l.tp = 1;
         if (step_eval_layout(s, &l, 1, 1, first, 1, one, &why) != ERR_OK) return refuse(p, u, why.text, e);
     }
-    TRY(step_eval_layout(s, &l, 1, 1, ceil(t->context_tokens) + half_block + (double)gamma, 1, mean, e));
-    TRY(step_eval_layout(s, &l, 1, 1, (double)(t->longest_tokens + gamma), 1, longest, e));
+    TRY(step_eval_layout(s, &l, 1, 1, ceil(t->context_tokens) + half_block + (double)drafted, 1, mean, e));
+    TRY(step_eval_layout(s, &l, 1, 1, (double)(t->longest_tokens + drafted), 1, longest, e));
     u->weight_bytes += one[STEP_weight_bytes];
     u->sequence_bytes += mean[STEP_kv_bytes] + mean[STEP_state_bytes];
     u->longest_bytes += longest[STEP_kv_bytes] + longest[STEP_state_bytes];
-    const double passes = p->q->drafting->one_pass ? 1 : (double)gamma;
-    u->floor_tpot_s = (u->floor_tpot_s + passes * one[STEP_decode_step_s]) / (double)planner_judged(p->q, gamma);
+    const double passes = d->one_pass ? 1 : (double)gamma; /* of a token a sequence at least */
+    u->floor_tpot_s = (u->floor_tpot_s + passes * one[STEP_decode_step_s]) / (double)(gamma + d->bonus);
     return ERR_OK;
 }
 
 /* ---- passes ---- */
+
+/* A head's passes follow its target's, so that no mixed step has them: by its kernels, and what the engine adds to
+ * each.
+ */
+static bool is_head(const struct model *m)
+{
+    return m->draft.joined > 0 || m->draft.no_embedding || m->draft.heads > 0;
+}
 
 static double seconds(void *self, struct step *of, double B, double T, double S, double M)
 {
     struct planner_draft *d = self;
     struct calibrated_time t;
     double bound_s, *column[STEP_VALUES_N] = {0};
+    struct calibrated *c = of == d->of.draft_wide ? d->calibrated_wide : d->calibrated;
     if (d->server) {
         mix_clear(&d->mix);
         if (T > 1)
-            mix_prefill(&d->mix, B, T, S - T);
+            mix_prefill(&d->mix, B, T, S - 1); /* the first of them at context S */
         else
             mix_decode(&d->mix, B, S);
         return engine_mix_s(d->server, &d->mix, false);
     }
     column[STEP_decode_step_s] = &bound_s;
     step_eval(of, 1, &B, &T, &S, &M, column);
-    calibrated_eval(d->calibrated, STEP_DECODE, 1, &B, &T, &S, &M, &bound_s, &t);
+    if (d->hostless.name) {
+        const struct engine_work w = {.kernels_s = calibrated_sum_s(c, STEP_DECODE, B, T, S, M),
+                                      .kernels = calibrated_kernels(c, STEP_DECODE, B, T, S, M)};
+        return fmax(bound_s, engine_step_s(&d->hostless.terms, false, &w));
+    }
+    calibrated_eval(c, STEP_DECODE, 1, &B, &T, &S, &M, &bound_s, &t);
     return t.s;
 }
 
@@ -76,18 +101,29 @@ static enum err_code open_steps(struct planner *p, size_t device, const struct s
 {
     const struct planner_request *q = p->q;
     TRY(step_compile(p->arena, setup, &d->of.draft, e));
+    if (d->of.shape) {
+        struct step_setup wide = *setup;
+        wide.verify = true;
+        TRY(step_compile(p->arena, &wide, &d->of.draft_wide, e));
+    }
     if (q->server) {
         d->hostless = *q->server;
         d->hostless.terms.host_s = d->hostless.terms.sequence_s = 0; /* those of the model's step */
+    }
+    if (q->server && !is_head(q->drafting->model)) {
         d->server = arena_alloc(p->arena, sizeof *d->server);
         if (!d->server) return err_nomem(e);
         TRY(engine_case_open_from(p->arena, &d->hostless, &p->source[device], setup, d->server, e));
         TRY(mix_open(p->arena, d->server->bound, &d->mix, e));
         d->of.clock = (struct speculate_clock){seconds, d};
-    } else if (q->fidelity == PLANNER_CALIBRATED) {
+    } else if (q->server || q->fidelity == PLANNER_CALIBRATED) {
         const struct calibrated_setup of = {.step = d->of.draft, .source = &p->source[device], .hostless = true};
         TRY(calibrated_open(p->arena, &of, &d->calibrated, e));
         d->of.clock = (struct speculate_clock){seconds, d};
+    }
+    if (d->calibrated && d->of.draft_wide) {
+        const struct calibrated_setup of = {.step = d->of.draft_wide, .source = &p->source[device], .hostless = true};
+        TRY(calibrated_open(p->arena, &of, &d->calibrated_wide, e));
     }
     return ERR_OK;
 }
@@ -101,7 +137,7 @@ enum err_code planner_draft_open(struct planner *p, size_t device, const struct 
     struct err why = {0};
     if (!d) return err_nomem(e);
     *d = (struct planner_draft){
-        .of = {.accept = x->accept, .bonus = x->bonus, .one_pass = x->one_pass, .gamma = c->gamma}};
+        .of = {.accept = x->accept, .bonus = x->bonus, .one_pass = x->one_pass, .gamma = c->gamma, .shape = x->shape}};
     own.model = x->model;
     own.layout = ranks_of(x->model, &setup->layout);
     own.layout = layout_whole(&own.layout);
@@ -114,7 +150,8 @@ enum err_code planner_draft_open(struct planner *p, size_t device, const struct 
         code = open_steps(p, device, &own, d, &why);
     }
     if (code != ERR_OK) return err_set(e, code, "%s", why.text);
-    TRY(steady_lengths_drafted(p->arena, &p->q->traffic.lengths, &x->accept, c->gamma, x->bonus, &d->lengths, e));
+    TRY(steady_lengths_judged(p->arena, &p->q->traffic.lengths, speculate_mean(&d->of, c->gamma),
+                              speculate_square(&d->of, c->gamma), &d->lengths, e));
     c->draft = d;
     return ERR_OK;
 }

@@ -9,7 +9,8 @@
 static const char *binder(const struct planner_plan *x, enum planner_verdict breaks)
 {
     const struct planner_point *o = &x->point;
-    if (breaks == PLANNER_SATURATED && x->batch_most - o->batch < .25 * x->batch_most)
+    /* a first token is late for want of a place as well */
+    if ((breaks == PLANNER_SATURATED || breaks == PLANNER_LATE_TTFT) && x->batch_most - o->batch < .25 * x->batch_most)
         return x->memory_binds ? "memory" : "batch cap";
     if (breaks == PLANNER_LATE_TTFT)
         return x->floor_ttft_by && strcmp(x->floor_ttft_by, "host link") == 0 ? "host link" : "compute";

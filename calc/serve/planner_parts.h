@@ -10,7 +10,7 @@
 /* A draft beside a layout: its passes, in calibrated times or as a server's kernels where those are asked for. */
 struct planner_draft {
     struct speculate_setup of;
-    struct calibrated *calibrated;
+    struct calibrated *calibrated, *calibrated_wide; /* wide: of several nodes of a tree */
     struct engine_case *server;
     struct mix mix;
     struct engine hostless;
@@ -73,14 +73,17 @@ enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, 
 enum err_code planner_draft_open(struct planner *p, size_t device, const struct step_setup *setup,
                                  struct planner_clock *c, struct err *e);
 
-/* planner_judged -- tokens of a sequence in a step: gamma, and one with the bonus; 1 without a draft. planner_drafted_s
- * -- its passes beside B sequences at contexts S. */
+/* planner_judged -- tokens of a sequence in a step: gamma, and one with the bonus, or those of the tree; 1 without a
+ * draft. planner_drafted_s -- its passes beside B sequences at contexts
+ * S. */
 int64_t planner_judged(const struct planner_request *q, int64_t gamma);
 double planner_drafted_s(const struct planner_clock *c, double B, double S);
 
 /* Floors of a layout that are asked for again and again. */
 struct planner_floors {
-    double decode_s[24]; /* of a step with 2^i sequences in each attention group, at the mean context */
+    /* of a step with 2^i sequences in each attention group, at the mean context; of one batch under way, and of as many
+     * as there are stages */
+    double decode_s[2][24];
     size_t decode_n;
     double prompt_s; /* of the mean prompt alone, in every group */
     struct {
@@ -193,5 +196,13 @@ void planner_drain(const struct planner_traffic *t, double requests, double held
 /* planner_queue -- planner_solve for layouts that calc/time/mix.h does not know: steps of prompts and of sequences that
  * decode as if apart. */
 enum err_code planner_queue(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e);
+
+/* planner_ratio -- of the times of such a layout to its floors, what its band adds included. */
+enum err_code planner_ratio(struct planner *p, struct planner_unit *u, const struct planner_plan *plan, double *out,
+                            struct err *e);
+
+/* planner_stages_fly -- whether batches under way in stages are known of the layout: ranks of a stage in one node, one
+ * attention group, several stages. */
+bool planner_stages_fly(const struct layout *l);
 
 #endif

@@ -15,7 +15,10 @@ struct group {
     double parts;   /* prompts that the passes of a copy take at once: its groups */
     double piece_s; /* floor of a piece of a prompt of step_tokens */
     double ratio;   /* of times to floors */
+    bool filled;    /* as many batches under way as stages; else one */
 };
+
+static double under_way(const struct group *g) { return g->filled ? (double)g->u->layout.pp : 1; }
 
 struct times {
     double decode_s, mixed_s; /* a step; one that computes a full piece of prompts as well */
@@ -64,10 +67,22 @@ static enum err_code ratio_of(struct group *g, double batch, struct err *e)
     return ERR_OK;
 }
 
-static enum err_code eval(struct group *g, double B, double tokens, double v[STEP_VALUES_N], struct err *e)
+enum err_code planner_ratio(struct planner *p, struct planner_unit *u, const struct planner_plan *plan, double *out,
+                            struct err *e)
+{
+    struct group g = {.p = p, .u = u, .plan = plan, .parts = (double)u->layout.dp};
+    TRY(ratio_of(&g, fmax(1, floor(plan->batch_most / g.parts)), e));
+    *out = g.ratio;
+    return ERR_OK;
+}
+
+static enum err_code eval(struct group *g, int64_t batches, double B, double tokens, double v[STEP_VALUES_N],
+                          struct err *e)
 {
     struct step *s = planner_pair_of(g->p, g->u->device, g->u->format)->floor;
-    return step_eval_layout(s, &g->u->layout, B, fmax(1, ceil(tokens)), ceil(g->p->q->traffic.context_tokens), 1, v, e);
+    struct layout l = g->u->layout;
+    l.microbatches = batches;
+    return step_eval_layout(s, &l, B, fmax(1, ceil(tokens)), ceil(g->p->q->traffic.context_tokens), 1, v, e);
 }
 
 /* Floors up to `most` sequences of a group. */
@@ -82,8 +97,15 @@ static enum err_code open_floors(struct group *g, double most, struct err *e)
         *f = (struct planner_floors){0};
     }
     while (f->decode_n < 2 || (ldexp(1, (int)f->decode_n - 1) < most && f->decode_n < 24)) {
-        TRY(eval(g, ldexp(g->parts, (int)f->decode_n), prompt, v, e));
-        f->decode_s[f->decode_n++] = v[STEP_decode_step_s];
+        for (int filled = 0; filled < 2; filled++) {
+            if (filled && g->u->layout.pp == 1) {
+                f->decode_s[1][f->decode_n] = f->decode_s[0][f->decode_n];
+                continue;
+            }
+            TRY(eval(g, filled ? g->u->layout.pp : 1, ldexp(g->parts, (int)f->decode_n), prompt, v, e));
+            f->decode_s[filled][f->decode_n] = v[STEP_decode_step_s];
+        }
+        f->decode_n++;
         f->prompt_s = v[STEP_prefill_s];
     }
     for (size_t i = 0; i < f->pieces_n; i++)
@@ -91,7 +113,7 @@ static enum err_code open_floors(struct group *g, double most, struct err *e)
             g->piece_s = f->piece[i].s;
             return ERR_OK;
         }
-    TRY(eval(g, 1, fmin((double)g->plan->step_tokens, prompt), v, e));
+    TRY(eval(g, g->u->layout.pp, 1, fmin((double)g->plan->step_tokens, prompt), v, e));
     g->piece_s = v[STEP_prefill_s];
     if (f->pieces_n == sizeof f->piece / sizeof *f->piece) return ERR_OK;
     f->piece[f->pieces_n].tokens = g->plan->step_tokens;
@@ -107,12 +129,12 @@ static struct times times_at(const struct group *g, double n)
     const double at = fmin(log2(fmax(1, n)), (double)(f->decode_n - 1));
     const size_t i = at >= (double)(f->decode_n - 1) ? f->decode_n - 2 : (size_t)at;
     const double low = ldexp(1, (int)i), part = fmin(1, (fmax(1, n) - low) / low);
-    const double decode_s = f->decode_s[i] + part * (f->decode_s[i + 1] - f->decode_s[i]);
+    const double *of = f->decode_s[g->filled], decode_s = of[i] + part * (of[i + 1] - of[i]);
     /* a piece costs its part of the prompt, and no less than its own weights */
     const double whole_s = fmax(f->prompt_s * fmin(1, piece / prompt), g->piece_s);
     const double fill = fmax(1, piece / prompt); /* prompts that one step takes */
     struct times t = {.decode_s = g->ratio * decode_s};
-    t.mixed_s = t.decode_s + g->ratio * whole_s * fill / (double)g->u->layout.pp;
+    t.mixed_s = t.decode_s + g->ratio * whole_s * fill / under_way(g);
     return t;
 }
 
@@ -160,20 +182,60 @@ static void first_token(const struct group *g, const struct times *t, double rat
     out->ttft_s = late + alone * (frac > .5 ? 1 : .5) + fmax(1, ceil(long_prompt / piece)) * alone + through;
 }
 
+/* What one by one comes joins the batch that begins next, and stays in it: one batch has nearly all. Further ones begin
+ * where a step leaves prompts over, and when all steps do they are full, whichever batch a sequence is in: then a token
+ * takes a full step through all stages, and so many places serve at most that. Tokens are those of one batch up to
+ * where it saturates, behind that those of full ones. */
+struct flock {
+    struct group one, all;
+    double most, one_per_s, most_per_s; /* sequences of a group; where one batch saturates, and where the stages do */
+};
+
+/* A full step of one batch through all stages: weights that its pieces read are those that its tokens need. */
+static double full_s(const struct flock *k, double n)
+{
+    const struct times t = times_at(&k->one, n);
+    return fmax(t.decode_s, t.mixed_s - times_at(&k->one, 1).decode_s);
+}
+
+static struct flock flock_of(const struct group *g, double most)
+{
+    const double steps = fmax(1, g->p->q->traffic.output_tokens - 1);
+    struct flock k = {.one = *g, .all = *g, .most = most};
+    k.one.filled = false;
+    k.all.filled = true;
+    const struct times full = times_at(&k.one, most), all = times_at(&k.all, most);
+    k.one_per_s = saturation(&k.one, &full, most);
+    k.most_per_s = saturation(&k.all, &all, most);
+    if (g->u->layout.pp > 1) k.most_per_s = fmax(k.one_per_s, fmin(k.most_per_s, most / (steps * full_s(&k, most))));
+    return k;
+}
+
+/* Seconds of a token where n decode. */
+static double token_s(const struct flock *k, double rate, double n)
+{
+    const struct times t = times_at(&k->one, n);
+    const double one_s = tpot_of(&k->one, &t, rate, n);
+    if (k->one.u->layout.pp == 1) return one_s;
+    return rate < k->one_per_s ? fmin(one_s, full_s(k, n)) : full_s(k, n);
+}
+
 enum err_code planner_queue(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e)
 {
     const struct planner_request *q = p->q;
     const struct planner_traffic *w = &q->traffic;
     struct planner_point *o = &plan->point;
     const double unknown = (double)NAN;
-    struct group g = {.p = p, .u = u, .plan = plan, .parts = (double)u->layout.dp};
+    struct group g = {.p = p, .u = u, .plan = plan, .parts = (double)u->layout.dp, .filled = true};
     const double most = fmax(1, floor(plan->batch_most / g.parts)), rate = plan->rate_per_s / g.parts;
     *o = (struct planner_point){.ttft_s = unknown, .tpot_s = unknown, .makespan_s = unknown, .tail_s = unknown};
     o->ttft_mean_s = o->tpot_mean_s = o->batch = o->step_s = o->busy_frac = unknown;
     TRY(open_floors(&g, most, e));
     TRY(ratio_of(&g, most, e));
     struct times t = times_at(&g, most);
-    const double full = saturation(&g, &t, most);
+    const struct flock k = flock_of(&g, most);
+    /* all at once, prompts fill the steps and all stages */
+    const double full = q->aim == PLANNER_JOB ? saturation(&g, &t, most) : k.most_per_s;
     o->saturation_per_s = full * g.parts;
     if (q->aim == PLANNER_JOB) {
         const double each = ceil(q->requests / (g.parts * (double)plan->layout.replicas)), held = fmin(most, each);
@@ -184,18 +246,16 @@ enum err_code planner_queue(struct planner *p, struct planner_unit *u, struct pl
     double low = 0, high = most;
     for (int i = 0; i < 40 && high - low > 1e-6 * high; i++) {
         const double n = (low + high) / 2;
-        t = times_at(&g, n);
-        *(rate * steps * tpot_of(&g, &t, rate, n) > n ? &low : &high) = n;
+        *(rate * steps * token_s(&k, rate, n) > n ? &low : &high) = n;
     }
     t = times_at(&g, high);
     o->step_s = t.decode_s;
-    o->tpot_mean_s = tpot_of(&g, &t, rate, high);
+    o->tpot_mean_s = token_s(&k, rate, high);
     o->busy_frac = fmin(1, high + pieces(&g, rate, high) * t.mixed_s);
     first_token(&g, &t, rate, high, isnan(q->ttft.s) ? .95 : q->ttft.frac, o);
     o->batch = (high + rate * o->ttft_mean_s) * g.parts;
     const double frac = isnan(q->tpot.s) ? .95 : q->tpot.frac;
     const double crowd = fmin(most, high + normal_above(frac) * sqrt(high));
-    t = times_at(&g, crowd);
-    o->tpot_s = fmax(o->tpot_mean_s, tpot_of(&g, &t, rate, crowd));
+    o->tpot_s = fmax(o->tpot_mean_s, token_s(&k, rate, crowd));
     return ERR_OK;
 }

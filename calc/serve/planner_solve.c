@@ -74,8 +74,7 @@ int64_t planner_blocks(const struct planner *p, const struct planner_unit *u, co
 static void demands(struct planner *p, const struct planner_unit *u, double batch, double busy_frac,
                     struct planner_point *o)
 {
-    const struct planner_drafting *draft = p->q->drafting;
-    const double made = u->gamma > 0 ? speculate_tokens(&draft->accept, u->gamma, draft->bonus) : 1;
+    const double made = planner_made(p->q, u->gamma);
     const double rows = (double)planner_judged(p->q, u->gamma);
     const struct planner_traffic *t = &p->q->traffic;
     double v[STEP_VALUES_N];
@@ -106,8 +105,7 @@ static void decode_steps(struct planner_clock *c, size_t n, const double *B, con
     step_eval(c->step, n, B, S, S, NULL, of);
     for (size_t i = 0; i < n && (c->calibrated || c->server); i++) out[i] = planner_decode_s(c, B[i], S[i], out[i]);
     for (size_t i = 0; i < n && c->draft; i++) /* of a token */
-        out[i] = (out[i] + planner_drafted_s(c, B[i], S[i])) /
-                 speculate_tokens(&c->draft->of.accept, c->gamma, c->draft->of.bonus);
+        out[i] = (out[i] + planner_drafted_s(c, B[i], S[i])) / speculate_mean(&c->draft->of, c->gamma);
 }
 
 void planner_drain(const struct planner_traffic *t, double requests, double held, double rate_most, double full_s,
@@ -235,8 +233,8 @@ enum err_code planner_solve(struct planner *p, struct planner_unit *u, struct pl
     plan->estimated = q->fidelity == PLANNER_CALIBRATED && !planner_mixes(&u->layout);
     TRY(planner_mixes(&u->layout) ? plain(p, u, plan, e) : planner_queue(p, u, plan, e));
     if (q->server) { /* as steady_front */
-        o->ttft_s += engine_first_s(q->traffic.prompt_tokens);
-        o->ttft_mean_s += engine_first_s(q->traffic.prompt_tokens);
+        o->ttft_s += engine_first_s(q->traffic.asked_tokens);
+        o->ttft_mean_s += engine_first_s(q->traffic.asked_tokens);
     }
     o->compute_s = o->memory_s = o->link_s = o->host_s = o->prefill_frac = o->decode_frac = unknown;
     plan->cost = (struct price_cost){
@@ -257,7 +255,7 @@ void planner_finish(struct planner *p, const struct planner_unit *u, struct plan
                                   .power_w = d->hw->power_w,
                                   .prefill_frac = o->prefill_frac,
                                   .decode_frac = o->decode_frac,
-                                  .in_tok_per_s = served * q->traffic.prompt_tokens,
+                                  .in_tok_per_s = served * q->traffic.asked_tokens,
                                   .out_tok_per_s = served * q->traffic.output_tokens};
     plan->cost = price_cost(&use);
 }

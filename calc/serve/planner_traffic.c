@@ -44,6 +44,7 @@ enum err_code planner_traffic_of(struct arena *a, const struct workload *w, doub
     qsort(outputs, w->n, sizeof *outputs, by_value);
     out->rate_per_s = isnan(rate_per_s) ? (double)(w->first_n - 1) / w->span_s * n / (double)w->first_n : rate_per_s;
     out->prompt_tokens = in / n;
+    out->asked_tokens = out->prompt_tokens;
     out->output_tokens = answer / n;
     out->prompt_cv2 = fmax(0, in_square / n / (in / n * in / n) - 1);
     out->context_tokens = attended / answer;

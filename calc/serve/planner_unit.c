@@ -225,8 +225,7 @@ double planner_rate_most(struct planner *p, const struct planner_unit *u, double
                          context, 1, v, NULL) != ERR_OK)
         return 0;
     /* a step that judges makes so many tokens on average, and computes as many rows as it judges */
-    const struct planner_drafting *d = p->q->drafting;
-    const double made = u->gamma > 0 ? speculate_tokens(&d->accept, u->gamma, d->bonus) : 1;
+    const double made = planner_made(p->q, u->gamma);
     const double rows = (double)planner_judged(p->q, u->gamma);
     const double steps = fmax(0, t->output_tokens - 1) / made;
     const double groups = (double)u->layout.dp; /* seconds are the slowest stage's: stages are in them */

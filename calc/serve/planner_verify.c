@@ -8,8 +8,9 @@
 
 const char *planner_verifies(const struct planner_plan *plan)
 {
-    if (!planner_mixes(&plan->layout))
-        return "simulations know the ranks of one stage in one node and copies, no other layout";
+    if (!planner_mixes(&plan->layout) && !planner_stages_fly(&plan->layout))
+        return "simulations know ranks in one node, stages of them, and copies, no attention groups and no ranks over "
+               "several nodes";
     if (plan->layout.replicas > SIMULATE_REPLICAS_MAX) return "so many copies are not simulated";
     return NULL;
 }
@@ -88,6 +89,38 @@ static bool look(void *closure, size_t finished, size_t all)
     return !l->watch->show || l->watch->show(l->watch->closure, finished, all);
 }
 
+bool planner_stages_fly(const struct layout *l)
+{
+    const struct layout w = layout_whole(l);
+    return w.pp > 1 && w.dp == 1 && w.dcp == 1 && layout_nodes(&w, w.tp) == 1;
+}
+
+/* Steps of a copy: of one stage by its clock; of several their floors, times what the plan has for such a layout. */
+static enum err_code open_times(struct planner *p, struct planner_unit *u, const struct planner_plan *plan,
+                                struct simulate_setup *s, struct planner_clock **clock, struct err *e)
+{
+    const struct planner_device *d = &p->q->device[u->device];
+    *clock = NULL;
+    if (planner_stages_fly(&u->layout)) {
+        const struct step_setup setup = {.model = p->q->format[u->format].model,
+                                         .hw = d->hw,
+                                         .layout = u->layout,
+                                         .latency = d->latency,
+                                         .offload = d->offload,
+                                         .fidelity = p->q->fidelity == PLANNER_BOUND ? STEP_BOUND : STEP_ROOFLINE,
+                                         .block_tokens = p->engine->block_tokens};
+        TRY(mix_compile(p->arena, &setup, &s->plan, e));
+        return planner_ratio(p, u, plan, &s->slower, e);
+    }
+    TRY(planner_clock_of(p, plan->device, plan->format, &u->layout, plan->gamma, clock, e));
+    s->plan = (*clock)->plan;
+    s->calibrated = (*clock)->calibrated;
+    s->server = (*clock)->server;
+    s->overlapped = (*clock)->overlapped;
+    s->slower = planner_band(p, *clock, plan->batch_most);
+    return ERR_OK;
+}
+
 static enum err_code simulate(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
                               const struct workload *w, bool keep, const struct planner_watch *watch,
                               struct planner_run *out, struct err *e)
@@ -104,8 +137,6 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
     TRY(planner_open(a, q, &p, e));
     TRY(planner_unit_make(&p, plan->device, plan->format, &one, &u, e));
     if (plan->gamma > 0) TRY(planner_unit_draft(&p, &u, plan->gamma, e));
-    TRY(planner_clock_of(&p, plan->device, plan->format, &one, plan->gamma, &c, e));
-    const double band = planner_band(&p, c, plan->batch_most);
     const double own = w->span_s > 0 ? (double)(w->first_n - 1) / w->span_s * (double)w->n / (double)w->first_n
                                      : q->traffic.rate_per_s;
     const double faster = q->traffic.rate_per_s / own; /* the plan's rate, where it is not that of the requests */
@@ -115,11 +146,6 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
     for (size_t i = 0; i < w->n; i++) closer.request[i].arrival_s /= faster;
     closer.span_s /= faster;
     struct simulate_setup s = {.work = &closer,
-                               .plan = c->plan,
-                               .calibrated = c->calibrated,
-                               .server = c->server,
-                               .overlapped = c->overlapped,
-                               .slower = band,
                                .policy = planner_policy(q),
                                .watermark_frac = planner_watermark(q),
                                .budget_tokens = plan->step_tokens,
@@ -130,18 +156,26 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
                                .max_len_tokens = q->traffic.longest_tokens,
                                .replicas = plan->layout.replicas,
                                .route = SIMULATE_LEAST_LOADED};
+    s.prefix_cache = q->prefix_cache;
+    if (q->tier_bytes > 0) {
+        const double token = u.sequence_bytes / (ceil(q->traffic.context_tokens) + (double)s.block_tokens / 2);
+        s.tier = (struct simulate_tier){.bytes_per_s = q->device[plan->device].host_bytes_per_s,
+                                        .block_bytes = token * (double)s.block_tokens};
+        s.tier.blocks = (int64_t)fmin(q->tier_bytes / (double)u.gpus / s.tier.block_bytes, PAGED_BLOCKS_MAX);
+    }
+    TRY(open_times(&p, &u, plan, &s, &c, e));
     if (plan->prefill > 0) {
         const struct planner_link link = planner_link_of(q, plan->device, plan->gpus);
         s.pools = (struct simulate_pools){
             .prefill = plan->prefill, .link_bytes_per_s = link.bytes_per_s, .link_latency_s = link.latency_s};
     }
-    if (c->draft)
+    if (c && c->draft)
         s.draft = (struct simulate_draft){.of = &c->draft->of,
                                           .gamma = plan->gamma,
                                           .prompts = q->drafting->prompts,
                                           .kv_bytes_per_token = step_kv_bytes_per_token(c->draft->of.draft),
                                           .seed = 1};
-    *out = (struct planner_run){.band = band, .blocks = s.blocks};
+    *out = (struct planner_run){.band = s.slower, .of_floors = c == NULL, .blocks = s.blocks};
     if (keep) {
         s.step = keep_step;
         s.closure = &k;
@@ -180,6 +214,8 @@ enum err_code planner_run_judge(struct arena *a, const struct planner_request *q
                                      .growing = r->growing,
                                      .stopped = r->partial,
                                      .makespan_s = q->aim == PLANNER_JOB ? r->span_s : (double)NAN,
+                                     .cached_frac = r->cached_tokens / r->prompt_tokens,
+                                     .loaded_frac = r->loaded_tokens / r->prompt_tokens,
                                      .waiting_half = r->waiting_half,
                                      .waiting_last = r->waiting_last};
     TRY(quantile_of(r, simulate_ttft_s, isnan(q->ttft.s) ? .95 : q->ttft.frac, a, &out->ttft_s, e));

@@ -11,6 +11,7 @@ struct planner_verified {
     bool keeps;                        /* every promise */
     enum planner_verdict breaks;       /* MEETS, or what it does not keep */
     bool stopped;                      /* before its end: so many requests were late that no other could help */
+    double cached_frac, loaded_frac;   /* of the prompts' tokens: found in a cache; of those, at the host */
     size_t waiting_half, waiting_last; /* in queues when half of the requests, and all of them, had come */
     double makespan_s;                 /* a job: from its first step to its last answer; else NAN */
 };
@@ -42,7 +43,8 @@ struct planner_confirmed {
  * refuted leaves it. All candidates of every device and precision are taken in the order of their cost, from that of
  * the best on paper on, those of one cost in the order of planner_order; whatever costs less than the one that is found
  * is refuted by closed forms, by the steady state or by its simulation, or is of a kind that is not simulated
- * (planner_verifies). So a looser promise or one more device never makes the answer dearer, unless it was cut. Runs
+ * (planner_verifies). Of two pools every split is one, from the fewest copies of either that keep the promises on paper
+ * on. So a looser promise or one more device never makes the answer dearer, unless it was cut. Runs
  * that could not differ (a batch and a cache that never fill) are simulated once. found: false, and r->best has what is
  * not simulated and nothing else, where no plan is confirmed. Errors: as planner_verify. Cost: that of simulate_run
  * each, those that fail until they must. */
@@ -75,6 +77,7 @@ enum err_code planner_confirm_bulk(struct arena *a, const struct planner_request
 struct planner_run {
     struct simulate_result result;
     double band;                /* P90 over the median; 1 */
+    bool of_floors;             /* stages: band is that of times over floors, its own band in it */
     struct simulate_step *step; /* runs of equal steps of all copies, as they came */
     size_t steps_n;
     int64_t blocks;            /* of a copy */

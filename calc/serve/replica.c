@@ -27,7 +27,7 @@ enum err_code replica_open(struct arena *a, const struct simulate_setup *s, int6
     struct replica r = {.setup = s,
                         .index = index,
                         .prefills = index < s->pools.prefill,
-                        .judged = s->draft.of ? s->draft.gamma + s->draft.of->bonus : 1,
+                        .judged = s->draft.of ? speculate_judged(s->draft.of, s->draft.gamma) : 1,
                         .waiting_head = WORKLOAD_NO_NEXT,
                         .waiting_tail = WORKLOAD_NO_NEXT,
                         .regions = {.size = s->blocks * s->block_tokens}};
@@ -40,6 +40,7 @@ enum err_code replica_open(struct arena *a, const struct simulate_setup *s, int6
         if (paged_grow(&r.tier, &r.tier_one, 1) != ERR_OK) return err_nomem(e); /* room for one, kept */
         paged_drop(&r.tier, &r.tier_one);
     }
+    TRY(replica_pipe_open(a, &r, e));
     *out = r;
     return ERR_OK;
 }
@@ -61,6 +62,7 @@ void replica_close(struct replica *r)
         replica_free_seq(r, q);
     }
     paged_release(&r->tier, &r->tier_one);
+    replica_pipe_close(r);
     free(r->handed);
     free(r->leaving);
     free(r->coming);
@@ -166,12 +168,19 @@ static void attach(struct replica *r, struct replica_seq *q)
 
 /* ---- batch ---- */
 
-/* The last that entered leaves: its blocks are free, and it will be computed anew or come back from the host. */
-static enum err_code preempt(struct replica *r, struct err *e)
+/* The last that entered leaves: its blocks are free, and it will be computed anew or come back from the host. In a
+ * batch under way nobody does; *any false: of those from `from` on nobody else is there. */
+static enum err_code preempt(struct replica *r, int64_t from, bool *any, struct err *e)
 {
-    struct replica_seq *q = r->running[--r->running_n];
+    int64_t last = r->running_n - 1;
+    while (last >= from && r->running[last]->flying > 0) last--;
+    *any = last >= from;
+    if (!*any) return ERR_OK;
+    struct replica_seq *q = r->running[last];
+    for (int64_t i = last + 1; i < r->running_n; i++) r->running[i - 1] = r->running[i];
+    r->running_n--;
     if (q->decoding) {
-        mix_decode(&r->decode, -1, replica_context(r, q));
+        if (!r->flight) mix_decode(&r->decode, -1, replica_context(r, q));
         r->decoding_n--;
     }
     replica_lose(r, q);
@@ -188,7 +197,7 @@ static enum err_code preempt(struct replica *r, struct err *e)
 void replica_start_decoding(struct replica *r, struct replica_seq *q)
 {
     q->decoding = true;
-    mix_decode(&r->decode, 1, replica_context(r, q));
+    if (!r->flight) mix_decode(&r->decode, 1, replica_context(r, q)); /* batches of stages are put together anew */
     r->decoding_n++;
 }
 
@@ -295,7 +304,8 @@ int64_t replica_need(const struct replica *r, int64_t k)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < r->running_n; i++)
-        if (r->running[i]->decoding) n += paged_need(&r->pool, &r->running[i]->kv, replica_more(r, r->running[i], k));
+        if (replica_ready(r->running[i]))
+            n += paged_need(&r->pool, &r->running[i]->kv, replica_more(r, r->running[i], k));
     return n;
 }
 
@@ -303,8 +313,9 @@ int64_t replica_need(const struct replica *r, int64_t k)
 
 static enum err_code make_room(struct replica *r, struct err *e)
 {
+    bool any = true;
     if (r->setup->memory != SIMULATE_PAGED) return ERR_OK;
-    while (replica_need(r, 1) > r->pool.idle) TRY(preempt(r, e));
+    while (any && replica_need(r, 1) > r->pool.idle) TRY(preempt(r, 0, &any, e));
     return ERR_OK;
 }
 
@@ -334,13 +345,16 @@ static enum err_code plan_chunked(struct replica *r, struct err *e)
     const int64_t before = r->sums.preemptions;
     bool entered = true;
     TRY(make_room(r, e));
-    int64_t left = r->setup->budget_tokens - r->decoding_n * r->judged;
+    int64_t left = r->setup->budget_tokens - (r->decoding_n - r->flying_n) * r->judged;
     for (int64_t i = 0; i < r->running_n; i++) { /* prompts that are in part computed */
         struct replica_seq *q = r->running[i];
         if (q->decoding || left <= 0 || q->ready_s > r->clock_s) continue;
         const int64_t piece = least(q->target - q->done, least(left, one));
-        while (r->running_n > i && !piece_fits(r, q, piece)) TRY(preempt(r, e));
-        if (r->running_n <= i) break;
+        bool any = true;
+        if (piece <= 0) continue; /* its last one is under way */
+        while (any && r->running_n > i && r->running[i] == q && !piece_fits(r, q, piece)) TRY(preempt(r, i, &any, e));
+        if (r->running_n <= i || r->running[i] != q) break;
+        if (!any && !piece_fits(r, q, piece)) continue;
         if (!replica_grow(r, q, piece)) return err_nomem(e);
         q->piece = (int32_t)piece;
         left -= piece;

@@ -20,12 +20,23 @@ struct replica_seq {
     int32_t swapped;           /* tokens whose cache the host has */
     int32_t load;              /* tokens that its prefix will be given by the host's tier */
     bool resumes;              /* swapped while it decoded */
+    int32_t flying;            /* of stages: batches under way that it is in */
+    uint64_t flight;           /* of them the one that ends its prompt, or makes its token; 0 none */
     double ready_s;            /* when its cache has moved, from the other pool or the host; infinite: not known */
     struct replica_seq *next;  /* in a queue of those that come from the other pool */
     struct replica_seq *twin;  /* that holds the cache where it was computed */
     struct replica *home;      /* where that is */
     struct paged_list kv;
     struct region region;
+};
+
+/* A batch on its way through the stages. */
+struct replica_flight {
+    double end_s;             /* when its last stage is done */
+    uint64_t number;          /* from 1 on */
+    struct replica_seq **seq; /* in it */
+    int64_t seqs_n, room;
+    struct simulate_step step;
 };
 
 struct replica {
@@ -40,6 +51,12 @@ struct replica {
     struct regions regions;
     struct replica_seq **running;
     int64_t running_n, decoding_n, room;
+    int64_t flying_n;              /* of those that decode, in a batch under way */
+    struct replica_flight *flight; /* [stages], a ring; NULL: one stage */
+    int64_t stages, flights_n, flight_first;
+    uint64_t launched;
+    double *stage_free_s, *stage_s; /* [stages]: when each is idle again; of one batch */
+    double host_free_s;             /* when the engine has begun the last batch */
     struct replica_seq **preempted; /* the last one enters first */
     int64_t preempted_n, preempted_room;
     uint32_t waiting_head, waiting_tail;
@@ -66,6 +83,7 @@ struct replica {
     int64_t stored_tokens, held_tokens; /* in the cache; in blocks or regions in use */
     struct replica_sums {
         int64_t steps, preemptions, most_running, most_blocks;
+        double stages_busy_s;                                 /* of all stages, each in its part of a batch */
         double busy_s, running_s, stored_s, held_s, blocks_s; /* times what was so, over busy time */
         double computed_tokens;
         int64_t transfers, swaps, swapped_back;

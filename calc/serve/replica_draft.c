@@ -21,31 +21,32 @@ static double uniform(uint64_t x)
 
 static uint64_t key_of(uint64_t x, uint64_t y) { return (x ^ y) * UINT64_C(0xd6e8feb86659fd93) + (x << 17 | x >> 47); }
 
-/* Drafted tokens of q that are kept: up to the first that is refused. */
-static int64_t keep(const struct simulate_draft *d, const struct replica_seq *q)
+/* Drafted tokens of q that are kept: up to the first that is refused, or whose siblings all are; and what comes out. */
+static int64_t keep(const struct simulate_draft *d, const struct replica_seq *q, int64_t *made)
 {
+    double u[SPECULATE_DEPTH_MAX];
     const uint64_t who =
         key_of(key_of(key_of(d->seed + 1, q->request + UINT64_C(1)), (uint64_t)q->sample), (uint64_t)q->generated + 1);
-    int64_t n = 0;
-    while (n < d->gamma && uniform(key_of(who, (uint64_t)n)) < speculate_accept_at(&d->of->accept, n + 1)) n++;
-    return n;
+    for (int64_t n = 0; n < d->gamma; n++) u[n] = uniform(key_of(who, (uint64_t)n));
+    return speculate_keep(d->of, d->gamma, u, made);
+}
+
+int64_t replica_draw_one(struct replica *r, struct replica_seq *q)
+{
+    int64_t made;
+    const int64_t kept = keep(&r->setup->draft, q, &made), left = q->wanted - q->generated;
+    q->gain = (int32_t)(made < left ? made : left);
+    r->sums.judged++;
+    r->sums.kept_tokens += (double)kept;
+    r->sums.judged_tokens += (double)made;
+    return q->gain;
 }
 
 int64_t replica_draw(struct replica *r)
 {
-    const struct simulate_draft *d = &r->setup->draft;
     int64_t all = 0;
-    for (int64_t i = 0; i < r->running_n; i++) {
-        struct replica_seq *q = r->running[i];
-        if (!q->decoding) continue;
-        const int64_t kept = keep(d, q), made = kept + 1 < r->judged ? kept + 1 : r->judged;
-        const int64_t left = q->wanted - q->generated;
-        q->gain = (int32_t)(made < left ? made : left);
-        all += q->gain;
-        r->sums.judged++;
-        r->sums.kept_tokens += (double)kept;
-        r->sums.judged_tokens += (double)made;
-    }
+    for (int64_t i = 0; i < r->running_n; i++)
+        if (r->running[i]->decoding) all += replica_draw_one(r, r->running[i]);
     return all;
 }
 
@@ -58,16 +59,14 @@ static double seconds(const struct speculate_setup *of, struct step *s, double B
     return took_s;
 }
 
-double replica_draft_s(struct replica *r, int64_t pieces, int64_t tokens)
+double replica_draft_s(struct replica *r, int64_t decoding, double stored, int64_t pieces, int64_t tokens)
 {
     const struct simulate_draft *d = &r->setup->draft;
     struct speculate_pass pass[SPECULATE_DEPTH_MAX];
-    double took_s = 0, stored = 0;
+    double took_s = 0;
     if (!d->of) return 0;
-    for (int64_t i = 0; i < r->running_n; i++)
-        if (r->running[i]->decoding) stored += (double)r->running[i]->stored;
-    if (r->decoding_n > 0 && (pieces == 0 || r->setup->policy == SIMULATE_CHUNKED)) {
-        const double B = (double)r->decoding_n, S = floor(stored / B + 1);
+    if (decoding > 0 && (pieces == 0 || r->setup->policy == SIMULATE_CHUNKED)) {
+        const double B = (double)decoding, S = floor(stored / B + 1);
         const size_t n = speculate_passes(d->of, d->gamma, S, pass);
         for (size_t i = 0; i < n; i++) took_s += seconds(d->of, pass[i].step, B, pass[i].tokens, pass[i].S);
     }

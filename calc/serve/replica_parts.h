@@ -28,9 +28,11 @@ static inline double replica_context(const struct replica *r, const struct repli
 }
 
 /* replica_draw -- what each sequence that decodes makes in this step (gain): a token, or what is kept of drafts; all of
- * them. replica_draft_s -- seconds of the draft in a step with these pieces of prompts. */
+ * them. replica_draw_one -- of one. replica_draft_s -- seconds of the draft in a step of `decoding` sequences with
+ * `stored` tokens in all, and with these pieces of prompts. */
 int64_t replica_draw(struct replica *r);
-double replica_draft_s(struct replica *r, int64_t pieces, int64_t tokens);
+int64_t replica_draw_one(struct replica *r, struct replica_seq *q);
+double replica_draft_s(struct replica *r, int64_t decoding, double stored, int64_t pieces, int64_t tokens);
 
 /* replica_price_s -- seconds of a step. */
 double replica_price_s(struct replica *r, const struct mix *x);
@@ -55,6 +57,21 @@ enum err_code replica_leave(struct replica *r, struct replica_seq *q, struct err
 enum err_code replica_moved(struct replica *r, struct err *e);
 enum err_code replica_receive(struct replica *r, int64_t spare, struct err *e);
 double replica_next_move_s(const struct replica *r);
+
+/* replica_end_prompt -- the prompt of q is computed: its first token; *stays: in the batch. replica_pipe_open --
+ * stages; replica_pipe_close. replica_pipe_step -- batches begin until as many are under way as there are stages, or
+ * nobody is left for one; then the first of them ends. Errors: ERR_NOMEM. */
+enum err_code replica_end_prompt(struct replica *r, struct replica_seq *q, bool *stays, struct err *e);
+enum err_code replica_pipe_open(struct arena *a, struct replica *r, struct err *e);
+void replica_pipe_close(struct replica *r);
+enum err_code replica_pipe_step(struct replica *r, struct err *e);
+
+/* replica_ready -- whether q decodes and is in no batch under way. */
+static inline bool replica_ready(const struct replica_seq *q) { return q->decoding && q->flying == 0; }
+
+/* replica_blocks_used -- replica_account -- a step or batch in the sums, and to whoever watches. */
+int64_t replica_blocks_used(const struct replica *r);
+void replica_account(struct replica *r, struct simulate_step *x);
 
 /* replica_fork -- the samples of a request whose prompt is computed. Errors: ERR_NOMEM. */
 enum err_code replica_fork(struct replica *r, struct replica_seq *q, struct err *e);

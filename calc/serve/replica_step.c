@@ -70,16 +70,17 @@ static int64_t straight(struct replica *r, int64_t k, double until_s, double *fi
 
 /* ---- a step ---- */
 
-static int64_t blocks_used(const struct replica *r)
+int64_t replica_blocks_used(const struct replica *r)
 {
     if (r->setup->memory == SIMULATE_PAGED) return r->pool.blocks - r->pool.idle;
     return replica_blocks(r, r->regions.used);
 }
 
-static void account(struct replica *r, struct simulate_step *x)
+void replica_account(struct replica *r, struct simulate_step *x)
 {
     struct replica_sums *s = &r->sums;
     const double took_s = x->end_s - x->start_s;
+    x->stored_tokens -= r->pool.again_tokens; /* what several sequences share is there once */
     const double held =
         (double)(r->setup->memory == SIMULATE_PAGED ? x->blocks * r->setup->block_tokens : r->regions.used);
     s->steps += x->steps;
@@ -121,6 +122,23 @@ enum err_code replica_fork(struct replica *r, struct replica_seq *q, struct err 
     return ERR_OK;
 }
 
+enum err_code replica_end_prompt(struct replica *r, struct replica_seq *q, bool *stays, struct err *e)
+{
+    struct simulate_record *x = &r->record[q->request];
+    *stays = false;
+    q->generated++;
+    if (isnan(x->first_s)) x->first_s = r->clock_s;
+    if (q->generated >= q->wanted) {
+        r->unfinished[q->request] =
+            (uint16_t)(r->unfinished[q->request] - (q->generated == 1 ? r->setup->work->samples - 1 : 0));
+        return replica_answer(r, q, e);
+    }
+    if (r->prefills) return replica_leave(r, q, e);
+    *stays = true;
+    replica_start_decoding(r, q);
+    return q->generated == 1 && q->first ? replica_fork(r, q, e) : ERR_OK;
+}
+
 /* Pieces are computed; prompts that are complete have their first token, and decode. */
 static enum err_code end_pieces(struct replica *r, struct err *e)
 {
@@ -138,22 +156,9 @@ static enum err_code end_pieces(struct replica *r, struct err *e)
             r->running[kept++] = q;
             continue;
         }
-        struct simulate_record *x = &r->record[q->request];
-        q->generated++;
-        if (isnan(x->first_s)) x->first_s = r->clock_s;
-        if (q->generated >= q->wanted) {
-            r->unfinished[q->request] =
-                (uint16_t)(r->unfinished[q->request] - (q->generated == 1 ? r->setup->work->samples - 1 : 0));
-            TRY(replica_answer(r, q, e));
-            continue;
-        }
-        if (r->prefills) {
-            TRY(replica_leave(r, q, e));
-            continue;
-        }
-        replica_start_decoding(r, q);
-        if (q->generated == 1 && q->first) TRY(replica_fork(r, q, e));
-        r->running[kept++] = q;
+        bool stays;
+        TRY(replica_end_prompt(r, q, &stays, e));
+        if (stays) r->running[kept++] = q;
     }
     for (int64_t i = n; i < r->running_n; i++) r->running[kept++] = r->running[i];
     r->running_n = kept;
@@ -214,6 +219,14 @@ static int64_t run_length(const struct replica *r)
     return low;
 }
 
+static double draft_s(struct replica *r, int64_t pieces, int64_t tokens)
+{
+    double stored = 0;
+    for (int64_t i = 0; r->setup->draft.of && i < r->running_n; i++)
+        if (r->running[i]->decoding) stored += (double)r->running[i]->stored;
+    return replica_draft_s(r, r->decoding_n, stored, pieces, tokens);
+}
+
 static enum err_code decode_run(struct replica *r, double until_s, struct simulate_step *x, struct err *e)
 {
     double first_s, slope_s;
@@ -227,11 +240,11 @@ static enum err_code decode_run(struct replica *r, double until_s, struct simula
         if (r->running[i]->decoding && !replica_grow(r, r->running[i], replica_more(r, r->running[i], k)))
             return err_nomem(e);
     x->steps = k;
-    x->blocks = blocks_used(r);
+    x->blocks = replica_blocks_used(r);
     x->stored_tokens = r->stored_tokens + made;
-    r->clock_s += sum_s(first_s, slope_s, (double)k) + replica_draft_s(r, 0, 0);
+    r->clock_s += sum_s(first_s, slope_s, (double)k) + draft_s(r, 0, 0);
     x->end_s = r->clock_s;
-    account(r, x);
+    replica_account(r, x);
     return end_decoding(r, k, e);
 }
 
@@ -249,14 +262,14 @@ static enum err_code prefill_step(struct replica *r, struct simulate_step *x, st
     }
     if (!together) x->decoding = 0;
     const int64_t made = x->decoding > 0 && r->setup->draft.of ? replica_draw(r) : x->decoding;
-    x->blocks = blocks_used(r);
+    x->blocks = replica_blocks_used(r);
     x->stored_tokens = r->stored_tokens + made + x->prefill_tokens;
     r->clock_s += r->copy_s + replica_price_s(r, &r->scratch);
-    if (r->setup->draft.of) r->clock_s += replica_draft_s(r, x->prefilling, x->prefill_tokens);
+    if (r->setup->draft.of) r->clock_s += draft_s(r, x->prefilling, x->prefill_tokens);
     r->sums.copied_s += r->copy_s;
     r->copy_s = 0;
     x->end_s = r->clock_s;
-    account(r, x);
+    replica_account(r, x);
     if (together && r->decoding_n > 0) TRY(end_decoding(r, 1, e));
     return end_pieces(r, e);
 }
@@ -265,6 +278,7 @@ enum err_code replica_step(struct replica *r, double until_s, struct err *e)
 {
     r->answered_n = r->handed_n = 0;
     r->asleep = false;
+    if (r->flight) return replica_pipe_step(r, e);
     TRY(replica_plan(r, e));
     struct simulate_step x = {.replica = r->index,
                               .steps = 1,

@@ -267,7 +267,8 @@ static void add_up(struct simulation *m)
 {
     struct simulate_result *o = m->out;
     const struct workload *w = m->s->work;
-    double running = 0, stored = 0, held = 0, blocks = 0;
+    const double stages = (double)mix_stages(m->s->plan);
+    double running = 0, stored = 0, held = 0, blocks = 0, stages_busy = 0;
     add_pools(m);
     for (int64_t i = 0; i < m->s->replicas; i++) {
         const struct replica *r = &m->replica[i];
@@ -284,6 +285,7 @@ static void add_up(struct simulation *m)
         o->kept_tokens += r->sums.kept_tokens;
         o->judged_tokens += r->sums.judged_tokens;
         o->draft_s += r->sums.draft_s;
+        stages_busy += r->sums.stages_busy_s;
         o->swapped_back += r->sums.swapped_back;
         o->swapped_bytes += r->sums.swapped_bytes;
         o->copied_s += r->sums.copied_s;
@@ -304,6 +306,7 @@ static void add_up(struct simulation *m)
         blocks += r->sums.blocks_s;
     }
     o->mean_running = running / o->busy_s;
+    o->bubble_frac = stages > 1 ? 1 - stages_busy / (stages * o->busy_s) : (double)NAN;
     o->useful_frac = stored / held;
     o->block_frac = blocks / o->busy_s / (double)m->s->blocks;
     for (size_t i = 0; i < w->n; i++) {

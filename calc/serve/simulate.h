@@ -13,6 +13,10 @@
  * from the step's real shapes, by calibrated_mix_eval, or as those of a server (engine.h). Attention groups step
  * together: sequences are spread over them evenly, a prompt's piece is of one, and the busiest is the step (mix_share).
  *
+ * A replica of several stages (the plan's layout) has as many batches under way, each sequence in one of them: when
+ * the oldest ends, the next is made up of who is in none, and begins. A stage works on a batch when the stage before
+ * has handed it on and it is done with the batch before; the draft's passes are the last one's.
+ *
  * A run of steps in which nothing but lengths changes is priced at once: floors are sums of maxima of linear functions
  * of the contexts, so convex along the run, and a convex function that is linear at three points is linear between
  * them. Derivations: MODEL.md "Simulation". Source: Orca, OSDI 2022; PagedAttention, arXiv 2309.06180; Sarathi-Serve,
@@ -67,12 +71,12 @@ struct simulate_pools {
 };
 
 /* Drafts: in every step each sequence that decodes has gamma tokens drafted and judges them, gamma + 1 tokens in the
- * plan's pass with the bonus, gamma without (speculate.h). It goes on by those that are kept up to the first refusal,
- * and one more; drawn for each by itself from the seed, the request and the token, whatever else is in the step. Blocks
- * are taken for all of them before it is known which stay. */
+ * plan's pass with the bonus, gamma without (speculate.h); of a tree its nodes. It goes on by those that are kept up to
+ * the first refusal, of a tree down one path, and one more; drawn for each by itself from the seed, the request and the
+ * token, whatever else is in the step. Blocks are taken for all of them before it is known which stay. */
 struct simulate_draft {
     const struct speculate_setup *of; /* the draft's steps, acceptance, bonus; NULL: no draft */
-    int64_t gamma;                    /* >= 1 */
+    int64_t gamma;                    /* >= 1; of a tree its depth */
     bool prompts;                     /* it has a cache of its own, and computes prompts too, all of a step together */
     double kv_bytes_per_token;        /* of that, of a GPU, which crosses too between two pools; >= 0 */
     uint64_t seed;
@@ -86,7 +90,7 @@ struct simulate_step {
     double start_s, end_s;
     int64_t decoding, prefilling, prefill_tokens; /* sequences and tokens of each step */
     int64_t running, waiting;                     /* sequences in the batch, requests in the queue */
-    int64_t blocks, stored_tokens;                /* in use at the end */
+    int64_t blocks, stored_tokens;                /* in use at the end; tokens that several sequences share once */
 };
 
 struct simulate_setup {
@@ -147,7 +151,7 @@ struct simulate_result {
      * first, not again after a preemption */
     double prompt_tokens, computed_tokens, cached_tokens, output_tokens;
     double mean_running; /* over busy time of a replica */
-    double useful_frac;  /* stored tokens over tokens in blocks or regions in use, over busy time */
+    double useful_frac;  /* stored tokens, shared ones once, over tokens in blocks or regions in use, over busy time */
     double block_frac;   /* blocks in use over all, over busy time */
     bool growing;        /* arrivals outran the service: no steady state, and times are of this span alone */
     size_t waiting_half, waiting_last; /* in queues when half of the arrivals, and all of them, had come */
@@ -163,6 +167,7 @@ struct simulate_result {
     double judged, kept_tokens, judged_tokens; /* drafts: steps of a sequence, drafted tokens they keep, tokens they
                                                   make, those beyond an answer's end too */
     double draft_s;                            /* of busy time, in the draft */
+    double bubble_frac; /* stages: part of their time in which they wait while any batch is under way; NAN of one */
     double swap_would_s, recompute_would_s; /* all preemptions by the one, both ways, and by the other, each in a step
                                                of its own; NAN: no rate is known */
 };

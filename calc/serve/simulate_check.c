@@ -26,9 +26,12 @@ static enum err_code check_draft(const struct simulate_setup *s, struct err *e)
 {
     const struct simulate_draft *d = &s->draft;
     if (!d->of) return ERR_OK;
-    if (d->gamma < 1 || d->gamma > speculate_depth_max(&d->of->accept) || d->of->shape)
+    if (d->gamma < 1 || d->gamma > speculate_depth_max(&d->of->accept))
         return err_set(e, ERR_RANGE, "a draft makes a row of 1 to %lld tokens", (long long)SPECULATE_DEPTH_MAX);
-    const int64_t judged = d->gamma + d->of->bonus, passed = mix_pass_of(s->plan).setup->pass_tokens;
+    if (d->of->shape && d->gamma != d->of->shape->depth)
+        return err_set(e, ERR_RANGE, "a tree %lld deep drafts %lld in a row", (long long)d->of->shape->depth,
+                       (long long)d->of->shape->depth);
+    const int64_t judged = speculate_judged(d->of, d->gamma), passed = mix_pass_of(s->plan).setup->pass_tokens;
     if (judged != (passed > 1 ? passed : 1))
         return err_set(e, ERR_RANGE, "%lld tokens of a sequence are judged in passes of %lld", (long long)judged,
                        (long long)passed);
@@ -67,6 +70,11 @@ enum err_code simulate_check(const struct simulate_setup *s, struct err *e)
         (s->tier.blocks < 0 || !s->prefix_cache || !(s->tier.bytes_per_s > 0) || !(s->tier.block_bytes > 0)))
         return err_set(e, ERR_RANGE,
                        "a tier at the host is of a prefix cache, with blocks, their bytes and a rate above 0");
+    if (mix_stages(s->plan) > 1 &&
+        (s->policy == SIMULATE_STATIC || s->memory != SIMULATE_PAGED || s->pools.prefill > 0 || s->groups > 1 ||
+         s->server || s->calibrated || mix_period(s->plan) > 1))
+        return err_set(e, ERR_RANGE,
+                       "stages: of paged caches, no static batches, one pool, one attention group, times of floors");
     TRY(check_moves(s, e));
     TRY(check_draft(s, e));
     if (s->work->samples > UINT16_MAX) return err_set(e, ERR_RANGE, "more than %d samples", UINT16_MAX);

@@ -41,7 +41,7 @@ static enum err_code check(const struct steady_setup *s, struct err *e)
     if (s->max_seqs < 1 || s->blocks < 1 || s->block_tokens < 1 || s->replicas < 1)
         return err_set(e, ERR_RANGE, "a steady state takes at least one sequence, one block and one replica");
     if (s->policy != SIMULATE_STATIC && s->budget_tokens < 1) return err_set(e, ERR_RANGE, "a step of no tokens");
-    const int64_t rows = s->draft.of ? s->draft.gamma + s->draft.of->bonus : 1;
+    const int64_t rows = s->draft.of ? speculate_judged(s->draft.of, s->draft.gamma) : 1;
     if (s->policy == SIMULATE_CHUNKED && s->budget_tokens / rows < s->max_seqs)
         return err_set(e, ERR_RANGE, "a step of %lld tokens is too small for %lld sequences that decode",
                        (long long)s->budget_tokens, (long long)s->max_seqs);

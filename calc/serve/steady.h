@@ -71,6 +71,11 @@ enum err_code steady_lengths_of_work(struct arena *a, const struct workload *w, 
 enum err_code steady_lengths_drafted(struct arena *a, const struct steady_lengths *l, const struct speculate_accept *p,
                                      int64_t gamma, bool bonus, struct steady_lengths *out, struct err *e);
 
+/* steady_lengths_judged -- the same of any step that makes tokens of mean k and mean square `square`: of a tree
+ * speculate_mean and speculate_square. Errors: ERR_RANGE no such numbers; ERR_NOMEM. */
+enum err_code steady_lengths_judged(struct arena *a, const struct steady_lengths *l, double k, double square,
+                                    struct steady_lengths *out, struct err *e);
+
 /* steady_quantile -- the place of the i-th quantile, in (0, 1), and the part it stands for. */
 double steady_quantile(size_t i, double *part);
 

@@ -48,10 +48,18 @@ enum err_code steady_lengths_drafted(struct arena *a, const struct steady_length
                                      int64_t gamma, bool bonus, struct steady_lengths *out, struct err *e)
 {
     const double k = speculate_tokens(p, gamma, bonus), square = speculate_tokens_square(p, gamma, bonus);
-    struct steady_node *node = arena_array(a, l->n, sizeof *node);
-    if (!node) return err_nomem(e);
     if (gamma < 1 || !(k >= 1) || !(square >= 1))
         return err_set(e, ERR_RANGE, "nothing is known of %lld drafts in a row", (long long)gamma);
+    return steady_lengths_judged(a, l, k, square, out, e);
+}
+
+enum err_code steady_lengths_judged(struct arena *a, const struct steady_lengths *l, double k, double square,
+                                    struct steady_lengths *out, struct err *e)
+{
+    struct steady_node *node = arena_array(a, l->n, sizeof *node);
+    if (!node) return err_nomem(e);
+    if (!(k >= 1) || !(square >= k * k * (1 - 1e-9)))
+        return err_set(e, ERR_RANGE, "a step makes no %g tokens on average, of mean square %g", k, square);
     const double over = (square / k - 1) / 2; /* tokens that the last step makes too many */
     double several = 0, inverse = 0, stride = 0;
     *out = *l;

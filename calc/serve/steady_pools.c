@@ -121,7 +121,7 @@ static void halve(const struct steady_setup *s, struct halves *h)
     t->overhead_s = d->overhead_s;
     t->policy = SIMULATE_CHUNKED;
     t->max_seqs = d->max_seqs;
-    const int64_t rows = d->max_seqs * (s->draft.of ? s->draft.gamma + s->draft.of->bonus : 1);
+    const int64_t rows = d->max_seqs * (s->draft.of ? speculate_judged(s->draft.of, s->draft.gamma) : 1);
     t->budget_tokens = rows > s->budget_tokens ? rows : s->budget_tokens; /* what is computed anew is beside */
     t->blocks = d->blocks;
     t->block_tokens = d->block_tokens;

@@ -105,7 +105,7 @@ enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, s
         if (!d) return err_nomem(e);
         *d = s->draft;
         t->draft = d;
-        t->rows = (double)(d->gamma + d->of->bonus);
+        t->rows = (double)speculate_judged(d->of, d->gamma);
     }
     t->pieces = t->beside = s->policy == SIMULATE_CHUNKED;
     t->budget_tokens = (double)s->budget_tokens;

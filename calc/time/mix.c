@@ -20,6 +20,14 @@ struct mix_plan {
     const double **at;
     size_t in_n;
     struct sym_tape *tape;
+    struct stages {            /* where there are several */
+        size_t n, inputs_n;    /* different ones; what the tape takes beside the sums */
+        const struct sym **in; /* [inputs_n]: first, last, near, far, layers of each kind */
+        double *number;        /* [n][inputs_n] */
+        int64_t *like;         /* [pp]: which of the different ones each stage is */
+        double *out;           /* [n][MIX_VALUES_N] */
+        struct cost_stage stage;
+    } stages;
     double settled_tokens;
     double pass_tokens; /* of a sequence that decodes */
     bool untimed;
@@ -80,15 +88,82 @@ static void find_growth(struct mix_plan *p)
 }
 
 /* Bytes that the cache holds for the sequences of the step, and that state takes. */
-static void add_held(struct sym_ctx *c, const struct cost_ops *ops, const struct sym **kv, const struct sym **state)
+static void add_held(struct sym_ctx *c, const struct cost_ops *ops, const struct cost_stage *stage,
+                     const struct sym **kv, const struct sym **state)
 {
     *kv = *state = sym_int(c, 0);
     for (size_t i = 0; i < ops->n; i++) {
         const struct cost_op *op = &ops->op[i];
-        const struct sym *held = sym_mul(c, sym_int(c, op->count), op->held_bytes);
+        const struct sym *held = sym_mul(c, cost_times(c, op, stage), op->held_bytes);
         const struct sym **to = op->kind == OP_KV_WRITE ? kv : state;
         *to = sym_add(c, *to, held);
     }
+}
+
+enum { STAGE_FIRST, STAGE_LAST, STAGE_NEAR, STAGE_FAR, STAGE_LAYERS };
+
+/* Numbers of each stage; those that are alike are one. */
+static enum err_code place_stages(struct arena *a, struct mix_plan *p, const struct layout *w, struct err *e)
+{
+    const struct model *m = p->setup.model;
+    struct stages *s = &p->stages;
+    int64_t *layers = arena_array(a, m->kinds_n, sizeof *layers);
+    s->number = arena_array(a, (size_t)w->pp * s->inputs_n, sizeof *s->number);
+    s->out = arena_array(a, (size_t)w->pp * MIX_VALUES_N, sizeof *s->out);
+    s->like = arena_array(a, (size_t)w->pp, sizeof *s->like);
+    if (!layers || !s->number || !s->out || !s->like) return err_nomem(e);
+    for (int64_t at = 0; at < w->pp; at++) {
+        double *x = s->number + s->n * s->inputs_n;
+        size_t same = 0;
+        x[STAGE_FIRST] = at == 0 ? 1 : 0;
+        x[STAGE_LAST] = at == w->pp - 1 ? 1 : 0;
+        layout_hops(w, layout_crosses(w, at), &x[STAGE_NEAR], &x[STAGE_FAR]);
+        (void)layout_stage(m, w->pp, at, layers);
+        for (size_t k = 0; k < m->kinds_n; k++) x[STAGE_LAYERS + k] = (double)layers[k];
+        while (same < s->n && memcmp(s->number + same * s->inputs_n, x, s->inputs_n * sizeof *x) != 0) same++;
+        s->like[at] = (int64_t)same;
+        if (same == s->n) s->n++;
+    }
+    return ERR_OK;
+}
+
+static enum err_code open_stages(struct arena *a, struct mix_plan *p, struct err *e)
+{
+    const struct layout w = layout_whole(&p->setup.layout);
+    const struct model *m = p->setup.model;
+    struct stages *s = &p->stages;
+    const struct layout_symbols y = layout_symbols_make(p->c);
+    if (w.pp == 1) return ERR_OK;
+    s->inputs_n = STAGE_LAYERS + m->kinds_n;
+    s->in = arena_array(a, s->inputs_n, sizeof *s->in);
+    if (!s->in) return err_nomem(e);
+    s->in[STAGE_FIRST] = s->stage.first = sym_var(p->c, "stage_first");
+    s->in[STAGE_LAST] = s->stage.last = sym_var(p->c, "stage_last");
+    s->in[STAGE_NEAR] = y.hop_near;
+    s->in[STAGE_FAR] = y.hop_far;
+    s->stage.layers = s->in + STAGE_LAYERS;
+    for (size_t k = 0; k < m->kinds_n; k++) {
+        const char *name = arena_printf(a, "stage_layers_%zu", k);
+        if (!name) return err_nomem(e);
+        s->in[STAGE_LAYERS + k] = sym_var(p->c, name);
+    }
+    return place_stages(a, p, &w, e);
+}
+
+/* What a tape of one stage takes, or of the whole. */
+static enum err_code compile_tape(struct arena *a, struct mix_plan *p, const struct sym *const value[MIX_VALUES_N],
+                                  struct err *e)
+{
+    const struct sym **in = p->in;
+    const size_t n = p->in_n + p->stages.inputs_n;
+    if (p->stages.inputs_n > 0) {
+        in = arena_array(a, n, sizeof *in);
+        if (!in) return err_nomem(e);
+        memcpy(in, p->in, p->in_n * sizeof *in);
+        memcpy(in + p->in_n, p->stages.in, p->stages.inputs_n * sizeof *in);
+    }
+    TRY(sym_check(p->c, e));
+    return sym_tape_compile(a, MIX_VALUES_N, value, n, in, &p->tape, e);
 }
 
 static enum err_code compile(struct arena *a, struct mix_plan *p, const struct cost_symbols *y, struct err *e)
@@ -101,8 +176,10 @@ static enum err_code compile(struct arena *a, struct mix_plan *p, const struct c
     struct rates rates;
     const struct sym *sent;
     const struct cost_layout l = {.layout = u->layout};
+    const struct cost_stage *stage = layout_whole(&u->layout).pp > 1 ? &p->stages.stage : NULL;
     if (u->any_layout) return err_set(e, ERR_USAGE, "mixed steps are described for one layout");
     TRY(layout_check_of(u->model, &u->layout, e));
+    TRY(open_stages(a, p, e));
     TRY(step_rates(c, u, &rates, &sent, e));
     TRY(cost_build_mixed(a, c, y, u->model, &u->conventions, &l, u->pass_tokens > 1 ? u->pass_tokens : 1, &p->mixed,
                          e));
@@ -110,15 +187,20 @@ static enum err_code compile(struct arena *a, struct mix_plan *p, const struct c
     TRY(timed_ops(a, c, &rates, u->hw, u->model, sent, &p->mixed.ops, &p->timed, &p->untimed, e));
     if (u->offload.bytes > 0) {
         rates.host = sym_num(c, u->offload.host_bytes_per_s);
-        TRY(offload_ops(c, &rates, offload_part(c, &u->offload, &p->mixed.ops, &u->conventions, NULL), &p->mixed.ops,
+        TRY(offload_ops(c, &rates, offload_part(c, &u->offload, &p->mixed.ops, &u->conventions, stage), &p->mixed.ops,
                         p->timed, e));
     }
-    TRY(timed_sum(a, c, &rates, u->fidelity, &p->mixed.ops, p->timed, NULL, &total, e));
-    if (u->overlapped && u->fidelity == STEP_ROOFLINE) total.time_s = step_overlapped(c, &p->mixed.ops, p->timed, NULL);
-    const struct sym *weights = cost_weight_bytes(c, &p->mixed.ops, &u->conventions);
+    if (stage)
+        TRY(timed_sum_stage(a, c, &rates, u->fidelity, &p->mixed.ops, p->timed, stage, &total, e));
+    else
+        TRY(timed_sum(a, c, &rates, u->fidelity, &p->mixed.ops, p->timed, NULL, &total, e));
+    if (u->overlapped && u->fidelity == STEP_ROOFLINE)
+        total.time_s = step_overlapped(c, &p->mixed.ops, p->timed, stage);
+    const struct sym *weights = cost_stage_weight_bytes(c, &p->mixed.ops, &u->conventions, stage);
     if (u->offload.bytes > 0)
-        weights = sym_sub(c, weights, offload_bytes(c, &u->offload, &p->mixed.ops, &u->conventions, NULL));
-    if (!sym_constant(weights, &weight_bytes)) return err_set(e, ERR_RANGE, "%s: weights have no size", u->model->name);
+        weights = sym_sub(c, weights, offload_bytes(c, &u->offload, &p->mixed.ops, &u->conventions, stage));
+    if (!stage && !sym_constant(weights, &weight_bytes))
+        return err_set(e, ERR_RANGE, "%s: weights have no size", u->model->name);
     value[MIX_step_s] = total.time_s;
     value[MIX_flops] = total.flops;
     value[MIX_bytes] = total.bytes;
@@ -126,21 +208,22 @@ static enum err_code compile(struct arena *a, struct mix_plan *p, const struct c
     value[MIX_memory_s] = total.memory_s;
     value[MIX_link_s] = total.link_s;
     value[MIX_host_s] = total.host_s;
-    add_held(c, &p->mixed.ops, &value[MIX_kv_bytes], &value[MIX_state_bytes]);
+    add_held(c, &p->mixed.ops, stage, &value[MIX_kv_bytes], &value[MIX_state_bytes]);
     const struct layout w = layout_whole(&u->layout);
     const struct sym *rows = w.sp ? sym_ceil(c, sym_div(c, p->mixed.rows, sym_int(c, w.tp))) : p->mixed.rows;
     value[MIX_activation_bytes] =
-        u->conventions.activations_uncounted ? sym_int(c, 0) : step_activation(c, u->model, &p->mixed.ops, rows, NULL);
-    value[MIX_memory_bytes] = SYM_SUM(c, sym_num(c, weight_bytes + u->beside_bytes), value[MIX_kv_bytes],
+        u->conventions.activations_uncounted ? sym_int(c, 0) : step_activation(c, u->model, &p->mixed.ops, rows, stage);
+    const struct sym *beside = sym_num(c, u->beside_bytes);
+    if (stage) beside = sym_mul(c, stage->first, beside);
+    value[MIX_memory_bytes] = SYM_SUM(c, stage ? weights : sym_num(c, weight_bytes), beside, value[MIX_kv_bytes],
                                       value[MIX_state_bytes], value[MIX_activation_bytes]);
     const size_t sums = p->mixed.part[MIXED_DECODE].n + p->mixed.part[MIXED_PREFILL].n + 1; /* and the other groups */
     p->in = arena_array(a, sums, sizeof *p->in);
-    p->at = arena_array(a, sums, sizeof *p->at);
+    p->at = arena_array(a, sums + p->stages.inputs_n, sizeof *p->at);
     if (!p->in || !p->at) return err_nomem(e);
     for (enum mixed_part k = 0; k < MIXED_PARTS; k++) TRY(open_part(a, p, y, k, e));
     if (p->mixed.others) p->in[p->in_n++] = p->mixed.others;
-    TRY(sym_check(c, e));
-    return sym_tape_compile(a, MIX_VALUES_N, value, p->in_n, p->in, &p->tape, e);
+    return compile_tape(a, p, value, e);
 }
 
 enum err_code mix_compile(struct arena *a, const struct step_setup *setup, struct mix_plan **out, struct err *e)
@@ -259,9 +342,57 @@ const double *const *mix_sums(const struct mix *x)
     return p->at;
 }
 
+int64_t mix_stages(const struct mix_plan *p) { return layout_whole(&p->setup.layout).pp; }
+
+/* All values of each different stage. */
+static void eval_stages(const struct mix *x)
+{
+    struct mix_plan *p = x->plan;
+    struct stages *s = &p->stages;
+    double *column[MIX_VALUES_N];
+    (void)mix_sums(x);
+    for (size_t k = 0; k < s->n; k++) {
+        for (size_t i = 0; i < s->inputs_n; i++) p->at[p->in_n + i] = &s->number[k * s->inputs_n + i];
+        for (size_t i = 0; i < MIX_VALUES_N; i++) column[i] = &s->out[k * MIX_VALUES_N + i];
+        sym_tape_eval(p->tape, 1, p->at, column);
+    }
+}
+
+void mix_eval_stages(const struct mix *x, double *out)
+{
+    const struct mix_plan *p = x->plan;
+    double v[MIX_VALUES_N];
+    if (p->stages.n == 0) {
+        mix_eval(x, v);
+        out[0] = v[MIX_step_s];
+        return;
+    }
+    eval_stages(x);
+    for (int64_t i = 0; i < mix_stages(p); i++) out[i] = p->stages.out[p->stages.like[i] * MIX_VALUES_N + MIX_step_s];
+}
+
+static void join_stages(const struct mix *x, double out[MIX_VALUES_N])
+{
+    const struct mix_plan *p = x->plan;
+    const double *fullest = p->stages.out;
+    eval_stages(x);
+    for (size_t i = 0; i < MIX_VALUES_N; i++) out[i] = 0;
+    for (int64_t k = 0; k < mix_stages(p); k++) {
+        const double *v = p->stages.out + p->stages.like[k] * MIX_VALUES_N;
+        out[MIX_step_s] += v[MIX_step_s];
+        for (size_t i = MIX_flops; i < MIX_kv_bytes; i++) out[i] = fmax(out[i], v[i]);
+        if (v[MIX_memory_bytes] > fullest[MIX_memory_bytes]) fullest = v;
+    }
+    for (size_t i = MIX_kv_bytes; i < MIX_VALUES_N; i++) out[i] = fullest[i];
+}
+
 void mix_eval(const struct mix *x, double out[MIX_VALUES_N])
 {
     double *column[MIX_VALUES_N];
+    if (x->plan->stages.n > 0) {
+        join_stages(x, out);
+        return;
+    }
     for (size_t i = 0; i < MIX_VALUES_N; i++) column[i] = &out[i];
     sym_tape_eval(x->plan->tape, 1, mix_sums(x), column);
 }

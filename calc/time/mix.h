@@ -102,6 +102,13 @@ void mix_prompt(struct mix *scratch, double tokens, double chunk, double out[MIX
 struct step_pass mix_pass_of(const struct mix_plan *p);
 const double *const *mix_sums(const struct mix *x);
 
+/* mix_stages -- of the layout of a plan. mix_eval_stages -- seconds that each of them takes for the step's sequences,
+ * one batch, what it hands to the next included: out of mix_stages. Of mix_eval step_s is their sum, the way of the
+ * batch through all; work and seconds by resource are those of the stage that has most, memory is the fullest's. Cost:
+ * mix_eval for each different stage. */
+int64_t mix_stages(const struct mix_plan *p);
+void mix_eval_stages(const struct mix *x, double *out);
+
 /* mix_ops -- the operators of a step. Errors: ERR_NOMEM. */
 enum err_code mix_ops(struct arena *a, const struct mix *x, struct step_op **out, size_t *out_n, struct err *e);
 

@@ -156,10 +156,38 @@ enum err_code speculate_tree_parse(const char *text, struct speculate_tree *out,
     return ERR_OK;
 }
 
-/* A depth of the tree: what reaches each node, and how many children it has. */
+/* Nodes and whose children they are, while a tree is built. */
+struct builder {
+    struct speculate_node *node;
+    int32_t *child;
+    int32_t nodes_n, child_n;
+};
+
+static enum err_code builder_open(struct arena *a, const struct speculate_tree *t, struct builder *b, struct err *e)
+{
+    int64_t level = 1, all = 0;
+    for (int64_t d = 0; d < t->depth; d++) {
+        level = t->children ? level * t->width[d] : t->width[d];
+        all += level;
+    }
+    b->node = arena_array(a, (size_t)all + 1, sizeof *b->node);
+    b->child = arena_array(a, (size_t)all, sizeof *b->child);
+    b->nodes_n = 1;
+    b->child_n = 0;
+    return b->node && b->child ? ERR_OK : err_nomem(e);
+}
+
+/* A depth: how many children each of its nodes has, in order. */
+static void builder_node(struct builder *b, int32_t at, int64_t children)
+{
+    b->node[at] = (struct speculate_node){(int32_t)children, b->child_n};
+    b->child_n += (int32_t)children;
+}
+
+/* A depth of the tree: what reaches each node, how many children it has, and its place among those of its parent. */
 struct level {
     double *reached;
-    int64_t *children;
+    int64_t *children, *parent, *rank;
     int64_t n;
 };
 
@@ -168,7 +196,9 @@ static enum err_code level_make(struct arena *a, int64_t n, struct level *out, s
     out->n = n;
     out->reached = arena_array(a, (size_t)n, sizeof *out->reached);
     out->children = arena_array(a, (size_t)n, sizeof *out->children);
-    if (!out->reached || !out->children) return err_nomem(e);
+    out->parent = arena_array(a, (size_t)n, sizeof *out->parent);
+    out->rank = arena_array(a, (size_t)n, sizeof *out->rank);
+    if (!out->reached || !out->children || !out->parent || !out->rank) return err_nomem(e);
     for (int64_t i = 0; i < n; i++) out->children[i] = 0;
     return ERR_OK;
 }
@@ -193,32 +223,48 @@ static enum err_code hang(struct level *above, const struct speculate_accept *p,
             parent = k;
         }
         if (parent < 0) return refuse_children(depth, e);
-        above->children[parent]++;
+        below->parent[i] = parent;
+        below->rank[i] = above->children[parent]++;
         below->reached[i] = most;
     }
     return ERR_OK;
 }
 
+/* What walks that get to depth d add: `reached` do, of which `ends` find no children there. */
+static void add_depth(struct speculate_shape *r, bool bonus, int64_t d, double reached, double ends)
+{
+    const double so_many = reached - (bonus ? 0 : ends); /* of d + 1 tokens or more */
+    r->tokens += so_many;
+    r->tokens_square += (double)(2 * d + 1) * so_many;
+    if (d > 0) r->kept_tokens += reached;
+}
+
 static enum err_code shape_by_depth(struct arena *a, const struct speculate_tree *t, const struct speculate_accept *p,
-                                    struct speculate_shape *r, int64_t *inner, double *ends, struct err *e)
+                                    bool bonus, struct builder *b, struct speculate_shape *r, int64_t *inner,
+                                    struct err *e)
 {
     struct level above, below = {0};
     TRY(level_make(a, 1, &above, e));
     above.reached[0] = 1;
     *inner = 0;
-    *ends = 0;
     for (int64_t d = 0; d <= t->depth; d++) {
+        const int32_t base = b->nodes_n - (int32_t)above.n;
+        double reached = 0, ends = 0;
         if (d < t->depth) {
             TRY(level_make(a, t->width[d], &below, e));
             TRY(hang(&above, p, d + 1, &below, e));
-            for (int64_t i = 0; i < below.n; i++) r->kept_tokens += below.reached[i];
             r->nodes[d] = below.n;
             r->drafted += below.n;
         }
         for (int64_t i = 0; i < above.n; i++) {
-            if (above.children[i] == 0) *ends += above.reached[i];
+            reached += above.reached[i];
+            if (above.children[i] == 0) ends += above.reached[i];
             if (above.children[i] > 0 && d > 0) ++*inner;
+            builder_node(b, base + (int32_t)i, above.children[i]);
         }
+        add_depth(r, bonus, d, reached, ends);
+        for (int64_t i = 0; d < t->depth && i < below.n; i++)
+            b->child[b->node[base + below.parent[i]].first + below.rank[i]] = b->nodes_n++;
         above = below;
     }
     return ERR_OK;
@@ -233,21 +279,27 @@ static double some_child(const struct speculate_accept *p, int64_t depth, int64_
     return sum;
 }
 
-static enum err_code shape_by_children(const struct speculate_tree *t, const struct speculate_accept *p,
-                                       struct speculate_shape *r, int64_t *inner, double *ends, struct err *e)
+static enum err_code shape_by_children(const struct speculate_tree *t, const struct speculate_accept *p, bool bonus,
+                                       struct builder *b, struct speculate_shape *r, int64_t *inner, struct err *e)
 {
     int64_t level = 1;
     double reached = 1;
-    for (int64_t d = 0; d < t->depth; d++) {
-        level *= t->width[d];
-        reached *= some_child(p, d + 1, t->width[d]);
+    for (int64_t d = 0; d <= t->depth; d++) {
+        const int32_t base = b->nodes_n - (int32_t)level;
+        const int64_t children = d < t->depth ? t->width[d] : 0;
+        add_depth(r, bonus, d, reached, d == t->depth ? reached : 0);
+        for (int64_t i = 0; i < level; i++) {
+            builder_node(b, base + (int32_t)i, children);
+            for (int64_t k = 0; k < children; k++) b->child[b->node[base + i].first + k] = b->nodes_n++;
+        }
+        if (d == t->depth) break;
+        level *= children;
+        reached *= some_child(p, d + 1, children);
         if (isnan(reached)) return refuse_children(d + 1, e);
-        r->kept_tokens += reached;
         r->nodes[d] = level;
         r->drafted += level;
     }
     *inner = r->drafted - level;
-    *ends = reached;
     return ERR_OK;
 }
 
@@ -255,16 +307,18 @@ enum err_code speculate_tree_shape(struct arena *a, const struct speculate_tree 
                                    bool bonus, struct speculate_shape *out, struct err *e)
 {
     struct speculate_shape r = {.depth = t->depth};
+    struct builder b;
     int64_t inner = 0; /* nodes with children, the root not among them */
-    double ends = 0;   /* probability that a walk ends in a node without */
     if (t->depth > speculate_depth_max(p))
         return err_set(e, ERR_USAGE, "a tree %lld deep wants as many acceptances, not %zu", (long long)t->depth, p->n);
+    TRY(builder_open(a, t, &b, e));
     if (t->children)
-        TRY(shape_by_children(t, p, &r, &inner, &ends, e));
+        TRY(shape_by_children(t, p, bonus, &b, &r, &inner, e));
     else
-        TRY(shape_by_depth(a, t, p, &r, &inner, &ends, e));
+        TRY(shape_by_depth(a, t, p, bonus, &b, &r, &inner, e));
     r.query_tokens = 1 + (bonus ? r.drafted : inner);
-    r.tokens = 1 + r.kept_tokens - (bonus ? 0 : ends);
+    r.node = b.node;
+    r.child = b.child;
     *out = r;
     return ERR_OK;
 }

@@ -70,21 +70,30 @@ struct speculate_tree {
  * such a list, deeper than SPECULATE_DEPTH_MAX or of more than SPECULATE_NODES_MAX nodes. */
 enum err_code speculate_tree_parse(const char *text, struct speculate_tree *out, struct err *e);
 
+/* A node of a tree: child[first .. first + children - 1] of its shape are its children, the first rank first. */
+struct speculate_node {
+    int32_t children, first;
+};
+
 /* What a tree is and yields. */
 struct speculate_shape {
     int64_t depth, nodes[SPECULATE_DEPTH_MAX]; /* nodes at each depth */
     int64_t drafted;                           /* nodes in all */
-    int64_t query_tokens; /* of the verify pass: nodes + 1; without bonus those with children + 1 */
-    double kept_tokens;   /* expected drafted tokens kept */
-    double tokens;        /* expected tokens of a step */
+    int64_t query_tokens;              /* of the verify pass: nodes + 1; without bonus those with children + 1 */
+    double kept_tokens;                /* expected drafted tokens kept */
+    double tokens;                     /* expected tokens of a step */
+    double tokens_square;              /* E[tokens^2] */
+    const struct speculate_node *node; /* the last token, then depth by depth: drafted + 1 */
+    const int32_t *child;              /* drafted of them: places in node */
 };
 
 /* speculate_tree_shape -- siblings are tried in turn, each kept with the acceptance p of its depth once those before it
  * were refused: the r-th child of a node is kept with p*(1-p)^(r-1), one of k with 1-(1-p)^k; or as ranks say. The
  * events of siblings exclude each other, so kept_tokens is the sum over nodes of the product along the path. Nodes
  * given by depth hang where they are likeliest. Without the bonus a walk that ends in a node without children yields
- * one token less. Errors: ERR_USAGE deeper than the acceptance reaches, or more children than it has ranks; ERR_NOMEM.
- * Cost: O(sum of nodes[d]*nodes[d+1]). Source: 2305.09781 (multi-step speculative sampling); 2401.10774, section 2.3.3.
+ * one token less; tokens_square is the sum over i of (2i - 1) times the probability of i tokens or more. Errors:
+ * ERR_USAGE deeper than the acceptance reaches, or more children than it has ranks; ERR_NOMEM. Cost: O(sum of
+ * nodes[d]*nodes[d+1]). Source: 2305.09781 (multi-step speculative sampling); 2401.10774, section 2.3.3.
  */
 enum err_code speculate_tree_shape(struct arena *a, const struct speculate_tree *t, const struct speculate_accept *p,
                                    bool bonus, struct speculate_shape *out, struct err *e);
@@ -116,10 +125,10 @@ struct speculate_setup {
     struct speculate_clock clock; /* seconds NULL: the steps' own */
     struct speculate_accept accept;
     bool bonus;
-    bool one_pass;                 /* one pass of the draft proposes all depths (Medusa's heads), not one a depth */
-    int64_t depth_max;             /* drafts in a row that the draft can make (its heads); 0: any number */
-    int64_t gamma;                 /* of a chain; 0: the best at every point */
-    struct speculate_shape *shape; /* NULL: a chain */
+    bool one_pass;     /* one pass of the draft proposes all depths (Medusa's heads), not one a depth */
+    int64_t depth_max; /* drafts in a row that the draft can make (its heads); 0: any number */
+    int64_t gamma;     /* of a chain; 0: the best at every point */
+    const struct speculate_shape *shape; /* NULL: a chain */
 };
 
 struct speculate_point {
@@ -150,6 +159,21 @@ struct speculate_pass {
  * Passes after the first find what those before put into the draft's cache. */
 size_t speculate_passes(const struct speculate_setup *s, int64_t gamma, double S,
                         struct speculate_pass out[SPECULATE_DEPTH_MAX]);
+
+/* speculate_judged -- tokens of a sequence in the pass that judges a chain of gamma drafts, or the tree where there is
+ * one. speculate_drafted -- of them drafted. speculate_mean, speculate_square -- expected tokens of such a step, and of
+ * their square. */
+int64_t speculate_judged(const struct speculate_setup *s, int64_t gamma);
+int64_t speculate_drafted(const struct speculate_setup *s, int64_t gamma);
+double speculate_mean(const struct speculate_setup *s, int64_t gamma);
+double speculate_square(const struct speculate_setup *s, int64_t gamma);
+
+/* speculate_keep -- a step of one sequence as it falls: drafted tokens that are kept, down the chain of gamma or the
+ * tree, and in *made the tokens that come out. u[d]: of depth d + 1, in [0, 1), drawn for it; with the children of the
+ * node that is reached kept with a_1, a_2, .. it goes to the first r for which a_1 + .. + a_r exceeds u, and ends where
+ * none does. A chain is the tree of width one. */
+int64_t speculate_keep(const struct speculate_setup *s, int64_t gamma, const double u[SPECULATE_DEPTH_MAX],
+                       int64_t *made);
 
 enum { SPECULATE_BATCH_MAX = 65536 };
 

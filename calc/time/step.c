@@ -413,6 +413,19 @@ double step_state_bytes_per_sequence(const struct step *s)
 {
     return s->setup.uncached ? 0 : s->cache.state_bytes_per_sequence;
 }
+size_t step_stages(const struct step *s) { return s->staged ? s->placed.n : 1; }
+
+struct step_stage step_stage_of(const struct step *s, size_t i)
+{
+    if (!s->staged)
+        return (struct step_stage){s->weight_bytes, step_kv_bytes_per_token(s), step_state_bytes_per_sequence(s), true,
+                                   true};
+    const struct placed *p = &s->placed;
+    const double kv = p->out[VALUE_FULL][i] + p->out[VALUE_WINDOWED][i] + p->out[VALUE_INDEX][i];
+    return (struct step_stage){p->out[STEP_weight_bytes][i], kv, s->setup.uncached ? 0 : p->out[VALUE_STATE][i],
+                               p->in[IN_FIRST][i] > 0, p->in[IN_LAST][i] > 0};
+}
+
 size_t step_length(const struct step *s) { return sym_tape_length(s->tape); }
 
 struct step_pass step_pass_of(const struct step *s, enum step_phase phase)

@@ -104,7 +104,17 @@ double step_kv_bytes_per_token_windowed(const struct step *s); /* per GPU, withi
 double step_state_bytes_per_sequence(const struct step *s);    /* per GPU */
 double step_kv_bytes_per_token_index(const struct step *s);    /* per GPU, of indexers' keys; grows with context */
 double step_kv_bytes_per_token(const struct step *s); /* per GPU, all three: of a sequence within its windows */
-size_t step_length(const struct step *s);             /* instructions a point costs */
+
+/* step_stages -- different stages of the layout that was compiled; 1 without. step_stage_of -- what each GPU of one of
+ * them holds; first, last: whether it is one end of the model, both without stages. */
+struct step_stage {
+    double weight_bytes, kv_bytes_per_token, state_bytes_per_sequence;
+    bool first, last;
+};
+size_t step_stages(const struct step *s);
+struct step_stage step_stage_of(const struct step *s, size_t i);
+
+size_t step_length(const struct step *s); /* instructions a point costs */
 
 /* One operator of a phase at one point, times its count; per GPU. */
 struct step_op {
