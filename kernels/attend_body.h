@@ -34,6 +34,9 @@ LANES_OP __m512i LANES(pairs)(const void *row, size_t d, size_t dim)
 #elif LANES_SET == LANES_AVX2
 #define IN_ORDER(x) __asm__ volatile("" : "+x"((x).a), "+x"((x).b) : : "memory")
 #define IN_REGISTER(x) (void)(x)
+#elif LANES_ARM
+#define IN_ORDER(x) __asm__ volatile("" : "+w"((x).a), "+w"((x).b), "+w"((x).c), "+w"((x).d) : : "memory")
+#define IN_REGISTER(x) (void)(x)
 #else
 #define IN_ORDER(x) (void)(x)
 #define IN_REGISTER(x) (void)(x)
@@ -502,6 +505,10 @@ const struct attend_code attend_portable = {start_portable, run_portable, NULL, 
 const struct attend_code attend_avx2 = {start_avx2, run_avx2, NULL, finish_avx2};
 #elif LANES_SET == LANES_AVX512
 const struct attend_code attend_avx512 = {start_avx512, run_avx512, pages_avx512, finish_avx512};
+#elif LANES_SET == LANES_NEON
+const struct attend_code attend_neon = {start_neon, run_neon, NULL, finish_neon};
+#elif LANES_SET == LANES_BFDOT
+const struct attend_code attend_bfdot = {start_bfdot, run_bfdot, NULL, finish_bfdot};
 #else
 const struct attend_code attend_dot = {start_dot, run_dot, pages_dot, finish_dot};
 #endif

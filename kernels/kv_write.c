@@ -134,20 +134,14 @@ static void run_portable(const struct kern_call *c)
                    (const char *)c->buffer[b] + i * bytes, bytes);
 }
 
-#if KERN_X86
-static void run_avx2(const struct kern_call *c) { write_bytes(c, quantise_avx2); }
-static void run_avx512(const struct kern_call *c) { write_bytes(c, quantise_avx512); }
-#endif
+#define RUN(set)                                                                                                       \
+    static void run_##set(const struct kern_call *c) { write_bytes(c, quantise_##set); }
+KERN_SETS(RUN)
 
 #define BYTES (KERN_HAS(KERN_INT8) | KERN_HAS(KERN_FP8))
 
-static const struct kern_variant VARIANTS[] = {
-#if KERN_X86
-    {.name = "avx512", .unit = KERN_UNIT_FP32, .dtypes = BYTES, .lacks = kern_lacks_avx512, .run = run_avx512},
-    {.name = "avx2", .unit = KERN_UNIT_FP32, .dtypes = BYTES, .lacks = kern_lacks_avx2, .run = run_avx2},
-#endif
-    {.name = "portable", .unit = KERN_UNIT_FP32, .dtypes = BYTES | KERN_HAS(KERN_BF16), .run = run_portable},
-};
+static const struct kern_variant VARIANTS[] = {KERN_ROWS(BYTES, KERN_RUN)
+                                                   KERN_ROW_PORTABLE(BYTES | KERN_HAS(KERN_BF16), KERN_RUN)};
 
 static const struct kern_point POINTS[] = {
     {{{4096, 8, 128}, KERN_BF16}, true},
