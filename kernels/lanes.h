@@ -520,6 +520,33 @@ LANES_OP void LANES(store_bf16_32)(uint16_t *p, V even, V odd)
 #endif
 }
 
+#if LANES_PAIRS
+/* Lanes as pairs of bf16. sum plus the product of two pairs in each; sixteen rounded, as they are or, of four heads
+ * that alternate, with two of a head side by side. */
+LANES_OP V LANES(dot)(V x, V y, V sum)
+{
+#if LANES_ARM
+    return (V){kern_neon_dot(sum.a, vreinterpretq_u16_f32(x.a), vreinterpretq_u16_f32(y.a)),
+               kern_neon_dot(sum.b, vreinterpretq_u16_f32(x.b), vreinterpretq_u16_f32(y.b)),
+               kern_neon_dot(sum.c, vreinterpretq_u16_f32(x.c), vreinterpretq_u16_f32(y.c)),
+               kern_neon_dot(sum.d, vreinterpretq_u16_f32(x.d), vreinterpretq_u16_f32(y.d))};
+#else
+    return (V){_mm512_dpbf16_ps(sum.v, (__m512bh)x.v, (__m512bh)y.v)};
+#endif
+}
+LANES_OP void LANES(store_halves)(uint16_t *p, V x, bool alternate)
+{
+#if LANES_ARM
+    vst1q_u16(p, alternate ? LANES(pairs_of)(x.a, x.b) : LANES(narrow)(x.a, x.b));
+    vst1q_u16(p + 8, alternate ? LANES(pairs_of)(x.c, x.d) : LANES(narrow)(x.c, x.d));
+#else
+    const __m512i pairs = _mm512_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15);
+    const __m512 order = alternate ? _mm512_permutexvar_ps(pairs, x.v) : x.v;
+    _mm256_storeu_si256((__m256i *)(void *)p, (__m256i)_mm512_cvtneps_pbh(order));
+#endif
+}
+#endif
+
 /* e^x to 2e-7: 2^n * e^r with |r| <= ln(2)/2, ln(2) in two parts (Cody and Waite, 1980), Taylor to r^7/7!, whose next
  * term is 5e-9. Below -87 it is e^-87, about 1e-38; above 88 e^88. */
 LANES_OP V LANES(exp)(V x)
