@@ -203,30 +203,52 @@ KERN_AVX512_VNNI static void run_int8(const struct kern_call *c)
     }
 }
 #elif KERN_ARM
-/* Half of a group and two inputs are 32 registers. */
-enum { HELD = 24, WIDE = 4 };
+/* Half of a group and two inputs are 32 registers; a third of one where sums are copied. */
+enum { HELD = 24, COPIED = 16, WIDE = 4 };
 
-KERN_INLINE void run_chains(const struct kern_call *c, const float32x4_t *a, const float32x4_t *b, const float *start,
-                            float *end, bool apart)
+/* a * x + b with one copy, where a compiler takes two */
+KERN_INLINE float32x4_t step_neon(float32x4_t a, float32x4_t x, float32x4_t b)
 {
-    float32x4_t x[HELD];
-    KERN_UNROLL
-    for (size_t r = 0; r < HELD; r++) x[r] = vld1q_f32(start + r * WIDE);
-    for (int64_t t = 0; t < c->shape->v[STEPS]; t++) {
-        KERN_UNROLL
-        for (size_t r = 0; r < HELD; r++) x[r] = vfmaq_f32(apart ? x[r] : b[r % 4], a[r % 4], x[r]);
-    }
-    KERN_UNROLL
-    for (size_t r = 0; r < HELD; r++) vst1q_f32(end + r * WIDE, x[r]);
+    float32x4_t r;
+    __asm__("mov %0.16b, %1.16b\n\tfmla %0.4s, %2.4s, %3.4s" : "=&w"(r) : "w"(b), "w"(a), "w"(x));
+    return r;
 }
 
 static void run_neon(const struct kern_call *c)
 {
+    const int64_t steps = c->shape->v[STEPS];
     float32x4_t a[4], b[4];
     for (size_t i = 0; i < 4; i++) a[i] = vld1q_f32((const float *)c->buffer[A] + WIDE * i);
     for (size_t i = 0; i < 4; i++) b[i] = vld1q_f32((const float *)c->buffer[B] + WIDE * i);
-    for (size_t i = 0; i < (size_t)c->shape->v[CHAINS]; i += (size_t)HELD * WIDE)
-        run_chains(c, a, b, (const float *)c->buffer[START] + i, (float *)c->buffer[END] + i, false);
+    for (size_t i = 0; i < (size_t)c->shape->v[CHAINS]; i += (size_t)COPIED * WIDE) {
+        const float *start = (const float *)c->buffer[START] + i;
+        float *end = (float *)c->buffer[END] + i;
+        float32x4_t x[COPIED];
+        KERN_UNROLL
+        for (size_t r = 0; r < COPIED; r++) x[r] = vld1q_f32(start + r * WIDE);
+        for (int64_t t = 0; t < steps / 2; t++) { /* there and back, so that registers need not change */
+            KERN_UNROLL
+            for (size_t r = 0; r < COPIED; r++)
+                x[r] = step_neon(a[r % 4], step_neon(a[r % 4], x[r], b[r % 4]), b[r % 4]);
+        }
+        KERN_UNROLL
+        for (size_t r = 0; r < COPIED; r++)
+            vst1q_f32(end + r * WIDE, steps % 2 ? step_neon(a[r % 4], x[r], b[r % 4]) : x[r]);
+    }
+}
+
+/* x += a * x */
+KERN_INLINE void run_chains(const struct kern_call *c, const float32x4_t *a, float *chains)
+{
+    float32x4_t x[HELD];
+    KERN_UNROLL
+    for (size_t r = 0; r < HELD; r++) x[r] = vld1q_f32(chains + r * WIDE);
+    for (int64_t t = 0; t < c->shape->v[STEPS]; t++) {
+        KERN_UNROLL
+        for (size_t r = 0; r < HELD; r++) x[r] = vfmaq_f32(x[r], a[r % 4], x[r]);
+    }
+    KERN_UNROLL
+    for (size_t r = 0; r < HELD; r++) vst1q_f32(chains + r * WIDE, x[r]);
 }
 
 static void run_apart(const struct kern_call *c)
@@ -240,7 +262,7 @@ static void run_apart(const struct kern_call *c)
     for (size_t i = 0; i < 4; i++) a[i] = vsubq_f32(vld1q_f32((const float *)c->buffer[A] + WIDE * i), vdupq_n_f32(1));
     for (size_t i = 0; i < (size_t)c->shape->v[CHAINS]; i += N) {
         for (size_t j = 0; j < N; j++) z[j] = start[i + j] - fixed[j % LANES];
-        run_chains(c, a, a, z, z, true);
+        run_chains(c, a, z);
         for (size_t j = 0; j < N; j++) end[i + j] = z[j] + fixed[j % LANES];
     }
 }

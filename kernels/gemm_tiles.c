@@ -167,7 +167,7 @@ enum { QUARTERS = GEMM_PANEL / 4 };
 
 KERN_INLINE void store_neon(const struct gemm_tile *t, const float32x4_t *sum, size_t rows, size_t wide)
 {
-    float whole[6 * 4 * GEMM_PANEL];
+    float whole[6 * GEMM_PANEL];
     const size_t n = wide * QUARTERS;
     if (t->columns == wide * GEMM_PANEL) {
         KERN_UNROLL
@@ -202,6 +202,15 @@ KERN_INLINE void load_neon(const char *at, enum gemm_form form, float32x4_t *v)
     }
 }
 
+/* n <= 4 factors, more as 4. */
+KERN_INLINE float32x4_t load_factors(const float *a, size_t n)
+{
+    if (n >= 4) return vld1q_f32(a);
+    if (n == 1) return vld1q_dup_f32(a);
+    return vcombine_f32(vld1_f32(a), n == 3 ? vld1_dup_f32(a + 2) : vld1_f32(a));
+}
+
+/* Factors in registers by fours: each in one of its own, with the sums they would be more than there are. */
 KERN_INLINE void tile_neon(const struct gemm_tile *t, size_t rows, size_t wide, enum gemm_form form, size_t ahead)
 {
     float32x4_t sum[6 * QUARTERS];
@@ -210,6 +219,8 @@ KERN_INLINE void tile_neon(const struct gemm_tile *t, size_t rows, size_t wide, 
     KERN_UNROLL
     for (size_t i = 0; i < rows * wide * QUARTERS; i++) sum[i] = vdupq_n_f32(0);
     for (size_t l = 0; l < t->depth; l++) {
+        const float32x4_t x[2] = {load_factors(a, rows),
+                                  load_factors(rows > 4 ? a + 4 : a, rows > 4 ? rows - 4 : rows)};
         if (t->next) __builtin_prefetch(t->next + l * gemm_step_bytes(form), 0, 2);
         KERN_UNROLL
         for (size_t p = 0; p < wide; p++) {
@@ -221,7 +232,7 @@ KERN_INLINE void tile_neon(const struct gemm_tile *t, size_t rows, size_t wide, 
             for (size_t r = 0; r < rows; r++) {
                 float32x4_t *s = sum + (r * wide + p) * QUARTERS;
                 KERN_UNROLL
-                for (size_t j = 0; j < QUARTERS; j++) s[j] = vfmaq_n_f32(s[j], v[j], a[r]);
+                for (size_t j = 0; j < QUARTERS; j++) s[j] = vfmaq_n_f32(s[j], v[j], x[r / 4][r % 4]);
             }
         }
         a += rows;
@@ -410,18 +421,16 @@ const struct gemm_tiles gemm_avx2_bf16 = {6, round_avx2, {WIDE_2(X) LAST_2(X)}, 
 #if KERN_ARM
 /* rows*panels*4 sums, 4 weights and factors in 32 registers; of squares the same number of sums, of two rows each. Few
  * rows take panels side by side, so that sums do not wait for each other. */
-#define ALONE(X) X(1, 4) X(2, 2) X(3, 2) X(4, 1) X(5, 1) X(6, 1)
+#define ALONE(X) X(1, 2) X(2, 2) X(3, 1) X(4, 1) X(5, 1) X(6, 1)
 #define ONE(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1)
-#define TWOS(X) X(1, 2) X(2, 2) X(3, 1) X(4, 1) X(5, 1) X(6, 1)
 #define NEON_TILES(rows, panels) TILE(neon, , fp32, GEMM_FP32, rows, panels) TILE(neon, , bf16, GEMM_BF16, rows, panels)
 #define SQUARE_TILE(rows, panels)                                                                                      \
     KERN_NEON_BF16 static void squares_##rows##_##panels(const struct gemm_tile *t)                                    \
     {                                                                                                                  \
         tile_squares(t, rows, panels, AHEAD(rows));                                                                    \
     }
-NEON_TILES(1, 4)
+NEON_TILES(1, 2)
 NEON_TILES(2, 2)
-NEON_TILES(3, 2)
 ONE(NEON_TILES) SQUARE_TILE(1, 2) SQUARE_TILE(2, 2) ONE(SQUARE_TILE)
 #define X(rows, panels) [rows] = {neon_fp32_##rows##_##panels, panels},
     const struct gemm_tiles gemm_neon_fp32 = {6, round_neon, {ALONE(X)}, {ONE(X)}, {ONE(X)}};
@@ -430,7 +439,7 @@ ONE(NEON_TILES) SQUARE_TILE(1, 2) SQUARE_TILE(2, 2) ONE(SQUARE_TILE)
 const struct gemm_tiles gemm_neon_bf16 = {6, round_neon, {ALONE(X)}, {ONE(X)}, {ONE(X)}};
 #undef X
 #define X(rows, panels) [rows] = {squares_##rows##_##panels, panels},
-const struct gemm_tiles gemm_neon_squares = {6, round_squares, {TWOS(X)}, {ONE(X)}, {ONE(X)}};
+const struct gemm_tiles gemm_neon_squares = {6, round_squares, {ALONE(X)}, {ONE(X)}, {ONE(X)}};
 #undef X
 #endif
 

@@ -30,10 +30,11 @@ INT4_TARGET KERN_INLINE void INT4(rows)(const struct kern_call *c, size_t i, siz
         KERN_UNROLL
         for (size_t r = 0; r < rows; r++) {
             const uint8_t *from = w + r * bytes + g * HALF;
-            uint8_t part[HALF] = {0};
+            uint8_t part[HALF];
             int32x4_t high = vdupq_n_s32(0);
             __builtin_prefetch(w + ahead * bytes + (g * rows + r) * HALF, 0, 2);
             if (left < HALF) {
+                memset(part, 0, sizeof part);
                 memcpy(part, from, left);
                 from = part;
             }
@@ -42,7 +43,7 @@ INT4_TARGET KERN_INLINE void INT4(rows)(const struct kern_call *c, size_t i, siz
             int32x4_t whole = vshlq_n_s32(high, LOW_BITS);
             KERN_UNROLL
             for (size_t p = 0; p < HALF; p += PART) whole = INT4(both)(whole, vld1q_u8(from + p), x + GROUP + p);
-            const float f = kern_bf16_to(scale[r * groups + g]) * factor[g];
+            const float f = scale_of(scale[r * groups + g]) * factor[g];
             sum[r] = vfmaq_n_f32(sum[r], vcvtq_f32_s32(whole), f);
             less[r] += f * factor[groups + g];
         }

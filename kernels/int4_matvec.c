@@ -253,6 +253,12 @@ static void quantise(const uint16_t *a, size_t k, size_t groups, int8_t *bytes, 
     }
 }
 
+/* kern_bf16_to, without a call */
+KERN_INLINE float scale_of(uint16_t bits)
+{
+    return vgetq_lane_f32(vreinterpretq_f32_u32(vdupq_n_u32((uint32_t)bits << 16)), 0);
+}
+
 /* Without dot products: products of sixteen bytes, of two neighbours added up, then of two of those. */
 KERN_INLINE int32x4_t dot_neon(int32x4_t sum, int8x16_t x, int8x16_t y)
 {

@@ -3,9 +3,11 @@
  * Both products are c[rows][CHUNK or PIECE] = a[rows][depth] * b[depth][...]: scores with the keys laid out by depth,
  * values as they are. Elements of a and b are four bytes: one fp32, or a pair of bf16 that neighbours in depth make. */
 
-/* of NEON a piece is four registers, so that six rows of one leave room for operands */
+/* of NEON a piece is four registers, and a factor takes one where it is no pair */
 enum {
-    LANES(rows_max) = LANES_WIDE == 16 || LANES_ARM ? 6 : 3,
+    LANES(rows_max) = LANES_WIDE == 16 || LANES_SET == LANES_BFDOT ? 6
+                      : LANES_ARM                                  ? 4
+                                                                   : 3,
     LANES(piece) = LANES_WIDE == 16 ? 4
                    : LANES_ARM      ? 1
                                     : 2
