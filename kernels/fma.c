@@ -5,10 +5,10 @@
  * halves and starts whole, so sums are exact. int8: x <- x + a0*b0 + .. + a3*b3, of unsigned and signed bytes with
  * sums of 32 bits (AVX512-VNNI); 8 flops a step. a and b are those of the chain modulo 16, to stay in registers.
  * On aarch64 a multiply-add overwrites what is added, so that a*x + b costs a copy of b besides. Without one is z <- z
- * + (a - 1)*z of z = x - b/(1 - a), the distance from the fixed point; both are measured. BFMMLA makes 2 x 2 products
- * of rows and columns of four, sixteen multiply-adds and thus two steps of four chains: each sum of pairs d = a0*b0 +
- * a1*b1, exact in bf16, stands in a row beside that of its neighbour, and columns of ones and zeros take it twice.
- * Memory: the starts and the ends, and two inputs of 16 lanes: nothing against the steps. */
+ * + (a - 1)*z of z = x - b/(1 - a), the distance from the fixed point, which dies out; both are measured. BFMMLA makes
+ * 2 x 2 products of rows and columns of four, sixteen multiply-adds and thus two steps of four chains: each sum of
+ * pairs d = a0*b0 + a1*b1, exact in bf16, stands in a row beside that of its neighbour, and columns of ones and zeros
+ * take it twice. Memory: the starts and the ends, and two inputs of 16 lanes: nothing against the steps. */
 #include <string.h>
 
 #include "kernels/table.h"
