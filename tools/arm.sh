@@ -11,7 +11,7 @@ BUILD=${BUILD:-build/arm}
 JOBS=${JOBS:-$(nproc 2>/dev/null || echo 1)}
 ARM_CC=${ARM_CC:-aarch64-linux-gnu-gcc}
 ARM_ROOT=${ARM_ROOT:-}
-TESTS='test_kernel test_kernels test_kernels_attention test_kernels_layer test_kernels_rope test_kernels_sample test_kernels_state
+TESTS='test_kernels test_kernels_attention test_kernels_layer test_kernels_rope test_kernels_sample test_kernels_state
 test_kernels_token test_spec_verify test_team test_processor'
 
 skip() {
