@@ -429,12 +429,11 @@ const struct gemm_tiles gemm_avx2_bf16 = {6, round_avx2, {WIDE_2(X) LAST_2(X)}, 
     {                                                                                                                  \
         tile_squares(t, rows, panels, AHEAD(rows));                                                                    \
     }
-NEON_TILES(1, 2)
-NEON_TILES(2, 2)
-ONE(NEON_TILES)
-SQUARE_TILE(1, 2) SQUARE_TILE(2, 2) ONE(SQUARE_TILE)
+#define ALL(X) X(1, 2) X(2, 2) ONE(X)
+ALL(NEON_TILES)
+ALL(SQUARE_TILE)
 #define X(rows, panels) [rows] = {neon_fp32_##rows##_##panels, panels},
-    const struct gemm_tiles gemm_neon_fp32 = {6, round_neon, {ALONE(X)}, {ONE(X)}, {ONE(X)}};
+const struct gemm_tiles gemm_neon_fp32 = {6, round_neon, {ALONE(X)}, {ONE(X)}, {ONE(X)}};
 #undef X
 #define X(rows, panels) [rows] = {neon_bf16_##rows##_##panels, panels},
 const struct gemm_tiles gemm_neon_bf16 = {6, round_neon, {ALONE(X)}, {ONE(X)}, {ONE(X)}};
